@@ -1,0 +1,29 @@
+# libqdnn, shared and static, and what an installed tree needs to be found again.
+include(CMakePackageConfigHelpers)
+
+set(QDNN_OBJECTS $<TARGET_OBJECTS:qdnn_ptxgen> $<TARGET_OBJECTS:qdnn_kernels> $<TARGET_OBJECTS:qdnn_driver>)
+
+function(qdnn_library target type)
+  add_library(${target} ${type} ${QDNN_OBJECTS})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME qdnn VERSION ${PROJECT_VERSION}
+                                             SOVERSION ${PROJECT_VERSION_MAJOR})
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(${target} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+  add_library(qdnn::${target} ALIAS ${target})
+endfunction()
+qdnn_library(qdnn SHARED)
+qdnn_library(qdnn_static STATIC)
+
+install(TARGETS qdnn qdnn_static EXPORT qdnn-targets)
+install(TARGETS ptxgen)
+install(DIRECTORY include/qdnn DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT qdnn-targets NAMESPACE qdnn:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/qdnn)
+
+configure_package_config_file(cmake/qdnn-config.cmake.in qdnn-config.cmake
+                              INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/qdnn)
+write_basic_package_version_file(qdnn-config-version.cmake COMPATIBILITY SameMajorVersion)
+configure_file(cmake/qdnn.pc.in qdnn.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/qdnn-config.cmake ${PROJECT_BINARY_DIR}/qdnn-config-version.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/qdnn)
+install(FILES ${PROJECT_BINARY_DIR}/qdnn.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,1 @@
+typedef int host_ref_placeholder;

@@ -1,0 +1,96 @@
+/* The types that every part of qdnn speaks: statuses, data types and the choices that define a quantization.
+ *
+ * Numbers in this file are frozen: they are stored in files and passed across the ABI. */
+#ifndef QDNN_TYPES_H
+#define QDNN_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Codes come in thousands by kind; the kind tells a caller what to do about it. */
+typedef enum {
+    QDNN_STATUS_SUCCESS = 0,
+
+    QDNN_STATUS_BAD_PARAM = 2000, /* an argument is wrong: correct the call */
+    QDNN_STATUS_BAD_PARAM_NULL_POINTER = 2001,
+    QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND = 2002,
+    QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME = 2003,
+
+    QDNN_STATUS_NOT_SUPPORTED = 3000, /* the call is right, but this device or build lacks what it needs */
+    QDNN_STATUS_NOT_SUPPORTED_SM = 3001,
+
+    QDNN_STATUS_INTERNAL_ERROR = 4000, /* a defect or an exhausted resource on the host */
+    QDNN_STATUS_INTERNAL_ERROR_ALLOCATION_FAILED = 4001,
+
+    QDNN_STATUS_EXECUTION_FAILED = 5000 /* the device refused or failed */
+} qdnnStatus_t;
+
+/* Data type tags. */
+typedef enum {
+    QDNN_DATA_U32 = 0x01,
+    QDNN_DATA_I32 = 0x02,
+    QDNN_DATA_U64 = 0x03,
+    QDNN_DATA_VEC2_U32 = 0x04,
+    QDNN_DATA_VEC4_U32 = 0x05,
+    QDNN_DATA_BOOL = 0x06,
+    QDNN_DATA_BYTES = 0x07,
+    QDNN_DATA_ARRAY = 0x08,
+    QDNN_DATA_F16 = 0x09,
+    QDNN_DATA_BF16 = 0x0A,
+    QDNN_DATA_F32 = 0x0B,
+    QDNN_DATA_F64 = 0x0C,
+    QDNN_DATA_TENSOR = 0x0D,
+    QDNN_DATA_U8 = 0x0E,
+    QDNN_DATA_U16 = 0x0F,
+    QDNN_DATA_I8 = 0x10,
+    QDNN_DATA_I16 = 0x11,
+    QDNN_DATA_I64 = 0x12,
+    QDNN_DATA_HANDLE = 0x13,
+    QDNN_DATA_VEC = 0x14,
+    QDNN_DATA_TENSOR_SHAPED = 0x15,
+    QDNN_DATA_SPARSE_CSR = 0x16,
+    QDNN_DATA_SPARSE_COO = 0x17,
+    QDNN_DATA_SPARSE_BSR = 0x18,
+    QDNN_DATA_F8E4M3 = 0x19,
+    QDNN_DATA_F8E5M2 = 0x1A,
+    QDNN_DATA_I4 = 0x1B,
+    QDNN_DATA_FP4 = 0x1C,
+    QDNN_DATA_NF4 = 0x1D,
+    QDNN_DATA_DEVICE_MESH = 0x1E,
+    /* 0x1F to 0x7F are reserved */
+    QDNN_DATA_OPAQUE = 0x80
+} qdnnDataType_t;
+
+/* How a stored code becomes a value. One row of the format table each. */
+typedef enum {
+    QDNN_FORMAT_INT4 = 0,    /* symmetric, offset code: (code - 8) * scale */
+    QDNN_FORMAT_INT4_ZP = 1, /* zero point: (code - zero) * scale */
+    QDNN_FORMAT_NF4 = 2      /* table[code] * scale, the scale being the absmax of the group */
+} qdnnFormat_t;
+
+/* Which of two neighbouring elements has the low four bits of their byte. */
+typedef enum {
+    QDNN_NIBBLE_LOW_FIRST = 0, /* even element in bits 3:0 */
+    QDNN_NIBBLE_HIGH_FIRST = 1 /* even element in bits 7:4, as bitsandbytes packs */
+} qdnnNibbleOrder_t;
+
+/* Where x / scale lies half way between two integers. */
+typedef enum {
+    QDNN_ROUND_TIES_TO_EVEN = 0,
+    QDNN_ROUND_TIES_AWAY = 1
+} qdnnRounding_t;
+
+/* How x / scale is computed: one correctly rounded division, or a product with the rounded reciprocal. */
+typedef enum {
+    QDNN_DIVIDE_EXACT = 0,
+    QDNN_DIVIDE_RECIPROCAL = 1
+} qdnnDivision_t;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

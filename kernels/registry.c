@@ -1,0 +1,1 @@
+typedef int kernels_placeholder;

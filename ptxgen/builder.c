@@ -1,0 +1,1 @@
+typedef int ptx_builder_placeholder;
