@@ -1,0 +1,248 @@
+/* The vocabulary of PTX as ptxvm sees it: types, state spaces, opcodes, modifiers, and one parsed instruction.
+ *
+ * isa.def holds one row for each instruction form, in the notation of the PTX ISA; matching a row yields the opcode, the value of
+ * each modifier slot and the type of each operand. Everything after the parser (lane loops, tensor cores, execution) reads an
+ * instruction only through the struct ptx_inst below. */
+#ifndef PTXVM_ISA_H
+#define PTXVM_ISA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* PTX types: name in the text, enumerator, bits of one register. Packed types count as one register. */
+#define PTX_TYPES(X)                                                                                                 \
+    X(pred, PRED, 1)                                                                                                 \
+    X(b8, B8, 8)                                                                                                     \
+    X(u8, U8, 8)                                                                                                     \
+    X(s8, S8, 8)                                                                                                     \
+    X(b16, B16, 16)                                                                                                  \
+    X(u16, U16, 16)                                                                                                  \
+    X(s16, S16, 16)                                                                                                  \
+    X(f16, F16, 16)                                                                                                  \
+    X(bf16, BF16, 16)                                                                                                \
+    X(b32, B32, 32)                                                                                                  \
+    X(u32, U32, 32)                                                                                                  \
+    X(s32, S32, 32)                                                                                                  \
+    X(f32, F32, 32)                                                                                                  \
+    X(tf32, TF32, 32)                                                                                                \
+    X(f16x2, F16X2, 32)                                                                                              \
+    X(bf16x2, BF16X2, 32)                                                                                            \
+    X(u16x2, U16X2, 32)                                                                                              \
+    X(s16x2, S16X2, 32)                                                                                              \
+    X(b64, B64, 64)                                                                                                  \
+    X(u64, U64, 64)                                                                                                  \
+    X(s64, S64, 64)                                                                                                  \
+    X(f64, F64, 64)                                                                                                  \
+    X(f32x2, F32X2, 64)                                                                                              \
+    X(b128, B128, 128)                                                                                               \
+    /* types that never name a register, only what an instruction makes of its bits */                               \
+    X(b1, B1, 1)                                                                                                     \
+    X(u2, U2, 2)                                                                                                     \
+    X(s2, S2, 2)                                                                                                     \
+    X(u4, U4, 4)                                                                                                     \
+    X(s4, S4, 4)                                                                                                     \
+    X(b4x16, B4X16, 64)                                                                                              \
+    X(b4x16_p64, B4X16_P64, 128)                                                                                     \
+    X(b6x16_p32, B6X16_P32, 128)                                                                                     \
+    X(e4m3, E4M3, 8)                                                                                                 \
+    X(e5m2, E5M2, 8)                                                                                                 \
+    X(e3m2, E3M2, 6)                                                                                                 \
+    X(e2m3, E2M3, 6)                                                                                                 \
+    X(e2m1, E2M1, 4)                                                                                                 \
+    X(ue8m0, UE8M0, 8)                                                                                               \
+    X(ue4m3, UE4M3, 8)                                                                                               \
+    X(e4m3x2, E4M3X2, 16)                                                                                            \
+    X(e5m2x2, E5M2X2, 16)                                                                                            \
+    X(e3m2x2, E3M2X2, 16)                                                                                            \
+    X(e2m3x2, E2M3X2, 16)                                                                                            \
+    X(e2m1x2, E2M1X2, 8)                                                                                             \
+    X(ue8m0x2, UE8M0X2, 16)                                                                                          \
+    X(e4m3x4, E4M3X4, 32)                                                                                            \
+    X(e5m2x4, E5M2X4, 32)                                                                                            \
+    X(e3m2x4, E3M2X4, 32)                                                                                            \
+    X(e2m3x4, E2M3X4, 32)                                                                                            \
+    X(e2m1x4, E2M1X4, 16)
+
+typedef enum {
+    T_NONE,
+#define X(text, name, bits) T_##name,
+    PTX_TYPES(X)
+#undef X
+        T_COUNT
+} ptx_type;
+
+typedef enum {
+    SPACE_NONE, /* generic, where an address is meant */
+    SPACE_REG,
+    SPACE_SREG,
+    SPACE_CONST,
+    SPACE_GLOBAL,
+    SPACE_LOCAL,
+    SPACE_PARAM,
+    SPACE_SHARED
+} ptx_space;
+
+/* Opcodes: the word before the first dot. mods.def lists them and every modifier that is not a type. */
+typedef enum {
+    OP_NONE,
+#define OPCODE(name) OP_##name,
+#define MOD(name, text)
+#include "mods.def"
+#undef OPCODE
+#undef MOD
+    OP_COUNT
+} ptx_opcode;
+
+/* The value of a modifier slot: 0 where the modifier is absent. A type slot holds M_TYPE(T_x), others one of M_x.
+ * Multi-word tokens use two underscores for "::" (".L1::evict_last" is M_L1__evict_last, ".shared::cta" is M_shared__cta). */
+typedef enum {
+    M_NONE,
+#define OPCODE(name)
+#define MOD(name, text) M_##name,
+#include "mods.def"
+#undef OPCODE
+#undef MOD
+    M_COUNT
+} ptx_mod;
+
+/* Where the modifiers of an instruction end up, whatever its opcode. An instruction uses the few that it has. */
+typedef enum {
+    S_TYPE,    /* the type; with several: the first written (the result's: cvt.TYPE.TYPE2, set.cmp.TYPE.TYPE2) */
+    S_TYPE2,   /* the second written (cvt's source, dp4a's and vadd's second ...) */
+    S_TYPE3,   /* the third and fourth (mma.TYPE.TYPE2.TYPE3.TYPE4 are d, a, b, c; video: d, a, b) */
+    S_TYPE4,   /*                                                                                    */
+    S_STYPE,   /* the scale type of a block-scaled mma */
+    S_RND,     /* rn rz rm rp, rni rzi rmi rpi, rna, rs */
+    S_FTZ,     /* ftz */
+    S_SAT,     /* sat or satfinite */
+    S_RELU,    /* relu */
+    S_APPROX,  /* approx or full */
+    S_CMP,     /* eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan */
+    S_BOOL,    /* the combination of setp/set (and or xor), vote's and redux's operation is in S_OP */
+    S_NAN,     /* NaN */
+    S_XORSIGN, /* xorsign (the .abs behind it is in S_ABS) */
+    S_ABS,     /* abs */
+    S_OOB,     /* oob */
+    S_HILO,    /* lo hi wide */
+    S_CC,      /* cc: the carry flag is written; addc, subc, madc read it too */
+    S_SPACE,   /* the state space of the address (or cvta's, isspacep's space): M_global, M_shared__cta ... */
+    S_SPACE2,  /* of the second address (cp.async source, mbarrier object space ...) */
+    S_VEC,     /* v2 v4 v8 */
+    S_SEM,     /* weak volatile relaxed acquire release acq_rel mmio sc, and fence's kinds */
+    S_SCOPE,   /* cta cluster gpu sys; membar's gl and sys too */
+    S_CACHE,   /* ca cg cs lu cv wb wt, nc */
+    S_NC,      /* nc, where a cache modifier may stand beside it */
+    S_EVICT,   /* L1::evict_* and L1::no_allocate */
+    S_EVICT2,  /* L2::evict_* */
+    S_PREFETCH, /* L2::64B 128B 256B */
+    S_HINT,    /* L2::cache_hint: one more operand */
+    S_OP,      /* the operation of atom red redux vote match bar.red and of SIMD video's second half; mma's popc/and/xor */
+    S_MODE,    /* shfl's up down bfly idx; prmt's f4e b4e rc8 ecl ecr rc16; shf's clamp wrap; testp's kind; bfind's shiftamt;
+                  barrier's sync arrive red; mbarrier's operation; tanh etc. have none */
+    S_DIR,     /* l r of shf; to of cvta */
+    S_SYNC,    /* sync */
+    S_ALIGNED, /* aligned */
+    S_UNI,     /* uni */
+    S_SHAPE,   /* m16n8k16 and kin */
+    S_NUM,     /* x1 x2 x4 */
+    S_TRANS,   /* trans */
+    S_ALAYOUT, /* row col of a (and of wmma.load/store) */
+    S_BLAYOUT, /* row col of b */
+    S_KIND,    /* kind::mxf4 ...; wmma's and others' second word (load store mma, a b c d) is in S_FRAG */
+    S_FRAG,    /* a b c d of wmma.load/store */
+    S_SCALE,   /* block_scale; scaled types of cvt */
+    S_SCALEVEC, /* scale_vec::1X ... */
+    S_SUB,     /* a second word of the opcode that names another instruction: cp.async's, mbarrier's, wmma's, griddepcontrol's */
+    S_FLAG,    /* anything that stands alone and fits no slot above */
+    S_FLAG2,
+    S_FLAG3,
+    S_ASEL,    /* video selectors of d, a, b, c: b0..b3 h0 h1, b10.., h10.. */
+    S_BSEL,
+    S_CSEL,
+    S_DSEL,
+    S_COUNT
+} ptx_slot;
+
+/* A type slot's value and back. */
+#define M_TYPE(type) (M_COUNT + (type))
+#define MOD_IS_TYPE(mod) ((mod) > M_COUNT)
+#define MOD_TYPE(mod) ((ptx_type)((mod) > M_COUNT ? (mod) - M_COUNT : T_NONE))
+
+typedef enum {
+    OPERAND_NONE,
+    OPERAND_REG,     /* reg; negated where the text says !p */
+    OPERAND_IMM,     /* bits, already converted to the operand's type */
+    OPERAND_SREG,    /* a special register: sreg, component in bits (0..3 for x y z w) */
+    OPERAND_SYMBOL,  /* the address of var (or of function), plus bits */
+    OPERAND_ADDRESS, /* [reg + bits], [var + bits] or [bits]: reg or var may be absent */
+    OPERAND_VECTOR,  /* { ... }: elements */
+    OPERAND_LABEL,   /* the index of an instruction of the same function, in bits */
+    OPERAND_FUNCTION, /* function */
+    OPERAND_SINK     /* _ */
+} ptx_operand_kind;
+
+struct ptx_function;
+struct ptx_var;
+
+typedef struct ptx_operand {
+    ptx_operand_kind kind;
+    ptx_type type;   /* what the instruction takes here, by its form */
+    ptx_space space; /* of an address */
+    bool negated;
+    int reg;         /* index into the function's registers, -1 where there is none */
+    int sreg;        /* ptx_sreg */
+    uint64_t bits;
+    uint64_t bits_hi; /* upper half of a .b128 immediate */
+    struct ptx_var *var;
+    struct ptx_function *function;
+    struct ptx_operand *elements;
+    int n_elements;
+} ptx_operand;
+
+#define PTX_MAX_OPERANDS 12
+
+typedef struct ptx_inst {
+    ptx_opcode op;
+    uint16_t mod[S_COUNT];
+    int guard; /* register index of @p, -1 for none */
+    bool guard_negated;
+    int n_operands; /* results first, in the order written; "d|p" is two operands */
+    int n_results;
+    ptx_operand *operand;
+    int form;         /* row of isa.def, for messages */
+    int line, column; /* in the PTX text */
+    int loc_file, loc_line; /* of the last .loc, 0 for none */
+    /* Control flow that is more than operands: call's argument lists and brx.idx's targets (instruction indices). */
+    struct ptx_call *call;
+    int *targets;
+    int n_targets;
+} ptx_inst;
+
+/* call (ret...), target, (args...), prototype-or-targets. Variables are .param or .reg objects of the caller's scope. */
+typedef struct ptx_call {
+    ptx_operand target; /* FUNCTION, or REG for an indirect call */
+    ptx_operand *ret;   /* zero or more */
+    ptx_operand *args;
+    int n_ret, n_args;
+    struct ptx_function *prototype;   /* of an indirect call: the .callprototype */
+    struct ptx_function **candidates; /* of an indirect call: .calltargets, null where only a prototype is known */
+    int n_candidates;
+} ptx_call;
+
+const char *ptx_opcode_name(ptx_opcode op);
+const char *ptx_mod_text(ptx_mod mod); /* ".rn", or of a type slot's value ".f32" */
+const char *ptx_type_name(ptx_type type);
+int ptx_type_bits(ptx_type type);
+
+static inline bool ptx_has(const ptx_inst *inst, ptx_slot slot, unsigned mod)
+{
+    return inst->mod[slot] == mod;
+}
+
+static inline ptx_type ptx_slot_type(const ptx_inst *inst, ptx_slot slot)
+{
+    return MOD_TYPE(inst->mod[slot]);
+}
+
+#endif

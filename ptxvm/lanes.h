@@ -1,0 +1,50 @@
+/* The lane loops: what an instruction that only reads and writes registers does to a whole warp at once.
+ *
+ * A register is 32 lanes side by side, each as wide as its type (u8..b128: 1, 2, 4, 8 or 16 bytes, 64-byte aligned);
+ * a predicate is one uint32_t, bit i for lane i. A lane function computes all 32 lanes, active or not: it must not trap whatever the
+ * inputs (no integer division by zero, no INT_MIN / -1). The executor keeps what inactive lanes had. A result may be the same register as a
+ * source (exactly the same address, never a partial overlap).
+ *
+ * d: the results, in the order written, and last the carry flag (a predicate) if the instruction has .cc.
+ * s: the sources, in the order written, and last the carry flag if the opcode is addc, subc or madc. Immediates come as 32 equal lanes;
+ *    a predicate immediate as a mask of all ones or zero; a negated predicate operand comes already negated.
+ * The width of each is that of the operand type that the form gives: the executor widens and narrows registers that are wider than
+ * the instruction's type (allowed for cvt, ld, st) before and after. */
+#ifndef PTXVM_LANES_H
+#define PTXVM_LANES_H
+
+#include "isa.h"
+
+#define WARP 32
+
+typedef void lane_fn(void *const *d, const void *const *s, const ptx_inst *inst);
+
+/* The rounding mode that the processor must be in while the function runs: the executor switches once for the instruction. */
+typedef enum {
+    LANES_NEAREST,
+    LANES_ZERO,
+    LANES_DOWN,
+    LANES_UP
+} lanes_rounding;
+
+typedef struct lane_op {
+    lane_fn *run; /* null: not a lane instruction */
+    lanes_rounding rounding;
+    bool inexact; /* .approx or .full: correctly rounded here, something else on a GPU */
+} lane_op;
+
+/* Which build of the loops: the baseline, or x86-64-v3 (AVX2, FMA, F16C). Both give the same bits. */
+typedef enum {
+    LANES_BASELINE,
+    LANES_V3
+} lanes_level;
+
+lanes_level lanes_best_level(void); /* what this processor can run; PTXVM_LANES=baseline in the environment forces the baseline */
+
+/* The lane function of an instruction; .run is null where the opcode is none (memory, control flow, warp-level, tensor). */
+lane_op lanes_find(const ptx_inst *inst, lanes_level level);
+
+/* Calls op->run with the processor in the mode it needs. */
+void lanes_run(const lane_op *op, void *const *d, const void *const *s, const ptx_inst *inst);
+
+#endif

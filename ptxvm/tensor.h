@@ -1,0 +1,58 @@
+/* What the tensor cores of each SM compute, to the bit: mma.sync, wmma and the layouts of their fragments.
+ * docs/ptxvm.md says how sure each row is. */
+#ifndef PTXVM_TENSOR_H
+#define PTXVM_TENSOR_H
+
+#include "isa.h"
+#include "module.h"
+
+typedef enum {
+    TENSOR_MEASURED,  /* compared with vectors from real silicon */
+    TENSOR_PUBLISHED, /* stated by a public bit-accurate model, not seen by us in vectors */
+    TENSOR_ASSUMED,   /* taken from the nearest kin */
+    TENSOR_EXACT      /* integers: no doubt possible */
+} tensor_standing;
+
+struct tensor_model;
+
+/* How one mma or wmma.mma instruction runs on one SM, resolved once. */
+typedef struct tensor_op {
+    void (*run)(const struct tensor_op *op, void *const *d, const void *const *a, const void *const *b, const void *const *c,
+                const void *const *scale);
+    const struct tensor_model *model; /* row of the table of models */
+    tensor_standing standing;
+    const char *row; /* the row's name for reports: "sm_90 f16 k16" */
+    int m, n, k;
+    ptx_type dtype, atype, btype, ctype;
+    bool a_col, b_row; /* layouts of a and b where they differ from row.col */
+    const ptx_inst *inst;
+} tensor_op;
+
+/* Resolves an mma or wmma.mma for the SM that ptxvm acts as. False where the instruction is neither.
+ * run() takes the registers of each fragment in the order written, each 32 lanes side by side, as wide as its operand type;
+ * scale: {a scale, byte id a, thread id a, b scale, byte id b, thread id b} of a block-scaled mma, else null. */
+bool tensor_find(const ptx_inst *inst, ptx_target device, tensor_op *op);
+
+/* wmma fragments: which element of the matrix register `reg` of lane `lane` holds in its `part`-th piece (0 for 32-bit and wider elements,
+ * else counted from the low bits). wmma.load, wmma.store and wmma.mma agree on it. Returns false where the fragment has no such register. */
+typedef struct tensor_element {
+    int row, col;
+} tensor_element;
+bool tensor_wmma_element(const ptx_inst *inst, int lane, int reg, int part, tensor_element *element);
+
+/* The same for mma fragments 'a', 'b', 'c' ('d' is 'c'): used by tests that fill a whole fragment. */
+tensor_element tensor_mma_element(const tensor_op *op, char fragment, int lane, int reg, int part);
+
+/* movmatrix.sync.aligned.m8n8.trans.b16. */
+void tensor_movmatrix(uint32_t d[32], const uint32_t a[32]);
+
+/* One fused dot-product-add by a model of TENSOR_CORES: values as raw bits of `type`, c and the result as raw bits of `acc`
+ * (T_F32 or T_F16). For rows that no mma.sync reaches (wgmma). */
+typedef enum {
+    TENSOR_ROW_WGMMA_SM90_FP8,
+    TENSOR_ROW_WGMMA_SM90_F16,
+    TENSOR_ROW_WGMMA_SM90_TF32
+} tensor_wgmma_row;
+uint32_t tensor_wgmma_dot(tensor_wgmma_row row, ptx_type type, ptx_type acc, const uint32_t *a, const uint32_t *b, int k, uint32_t c);
+
+#endif
