@@ -1,0 +1,81 @@
+/* The memory of a device: the one place that every guest access passes through.
+ *
+ * A device address is a 64-bit number that is the same in every run. Generic addresses:
+ *
+ *   0x0_1000_0000  code: a function's address is VM_CODE_BASE + VM_CODE_STEP * index, for indirect calls
+ *   0x0_2000_0000  .const variables: plain allocations, read only, below 4 GiB so that 32-bit addresses reach
+ * them 0x1_0000_0000  the block's shared memory; in the .shared space the same byte is address -
+ * VM_SHARED_BASE 0x1_8000_0000  the lane's local memory; in the .local space address - VM_LOCAL_BASE
+ *   0x1_C000_0000  the kernel's parameters; in the .param space address - VM_PARAM_BASE
+ *   0x2_0000_0000  global memory: allocations and .global variables
+ *
+ * So cvta of .global and .const is the identity, and cvta of the others adds the base of its window.
+ *
+ * Global memory is shared between the host threads that run blocks: it is touched with relaxed atomics of the
+ * access' size only, so that a race of the guest is none of the host's. Shared and local memory belong to one
+ * host thread. The table of allocations changes only while no block runs, or while one host thread runs them
+ * all (a kernel that can call malloc or free must be run so). */
+#ifndef PTXVM_EXEC_MEMORY_H
+#define PTXVM_EXEC_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define VM_CODE_BASE   UINT64_C(0x10000000)
+#define VM_CODE_STEP   16
+#define VM_CONST_BASE  UINT64_C(0x20000000)
+#define VM_CONST_END   UINT64_C(0x40000000)
+#define VM_SHARED_BASE UINT64_C(0x100000000)
+#define VM_SHARED_SIZE UINT64_C(0x1000000)
+#define VM_LOCAL_BASE  UINT64_C(0x180000000)
+#define VM_LOCAL_SIZE  UINT64_C(0x1000000)
+#define VM_PARAM_BASE  UINT64_C(0x1C0000000)
+#define VM_PARAM_SIZE  UINT64_C(0x10000)
+#define VM_GLOBAL_BASE UINT64_C(0x200000000)
+
+enum {
+    VM_ALLOC_CONST = 1 << 0,  /* placed in the .const window; the guest may not write it */
+    VM_ALLOC_MODULE = 1 << 1, /* a variable of a module: ptxvm_free refuses it */
+    VM_ALLOC_HEAP = 1 << 2    /* the guest's malloc: only the guest's free takes it */
+};
+
+typedef struct vm_alloc {
+    uint64_t address, bytes; /* exact: the first byte past them faults */
+    uint8_t *host;           /* at least 256-byte aligned, as the address is */
+    void *storage;           /* what to free */
+    uint32_t flags;
+} vm_alloc;
+
+typedef struct vm_memory {
+    vm_alloc *allocs; /* by address */
+    int n_allocs, capacity;
+    uint64_t limit, used; /* bytes, each allocation rounded up to 256 */
+    uint64_t generation;  /* changes with the table: caches of older generations are void */
+} vm_memory;
+
+/* limit: bytes of device memory. A vm_memory that is all zero but for its limit is ready, too. */
+void vm_memory_init(vm_memory *memory, uint64_t limit);
+void vm_memory_free_all(vm_memory *memory);
+
+/* Zeroed memory at a multiple of 256, the lowest place where it fits. False where the limit or the host's
+ * memory is exceeded. bytes 0 counts as 1. */
+bool vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint32_t flags, uint64_t *address);
+/* The allocation that starts at address, null where there is none (also for addresses inside an allocation).
+ */
+const vm_alloc *vm_memory_at(const vm_memory *memory, uint64_t address);
+bool vm_memory_free(vm_memory *memory, uint64_t address);
+/* The allocation that holds [address, address + bytes), null where none holds all of it. */
+const vm_alloc *vm_memory_find(const vm_memory *memory, uint64_t address, uint64_t bytes);
+/* The host's place of [address, address + bytes), null where no allocation holds it. For the host's own
+ * copies, outside launches. */
+uint8_t *vm_memory_host(const vm_memory *memory, uint64_t address, uint64_t bytes);
+
+/* Where the last accesses of a warp went, by instruction. All zero is a valid empty cache; vm_warp has one.
+ */
+#define VM_CACHE_ENTRIES 8
+typedef struct vm_cache {
+    uint64_t generation;
+    vm_alloc entry[VM_CACHE_ENTRIES];
+} vm_cache;
+
+#endif
