@@ -2,12 +2,18 @@
  *
  * Who does what:
  *   decode.c    ptx_function -> vm_code: operands become slots, control flow gets its reconvergence points
- *   warp.c      runs a warp: divergence, reconvergence, calls; the only caller of vm_op.exec
- *   launch.c    runs blocks on host threads, in the seed's order; barriers; step limit
+ * (cfg.c) warp.c      runs a warp: divergence, reconvergence, member masks; the only caller of vm_op.exec
+ *   calls.c     calls, returns and their frames; local memory
+ *   barrier.c   bar and barrier: the one place that every barrier passes through
+ *   launch.c    runs blocks on host threads, in the seed's order; step limit; faults
+ *   vm.c        the interface of ptxvm.h; report.c what a launch reports
  *   memory.c    the one place that every guest memory access passes through
- *   ops_*.c     the instructions that are more than a lane loop: memory, atomics, warp-level, async copies, special registers */
+ *   ops_*.c     the instructions that are more than a lane loop: memory, atomics, warp-level, async copies,
+ * special registers */
 #ifndef PTXVM_EXEC_H
 #define PTXVM_EXEC_H
+
+#include <stdatomic.h>
 
 #include "lanes.h"
 #include "module.h"
@@ -19,122 +25,250 @@ typedef struct vm_block vm_block;
 typedef struct vm_launch vm_launch;
 typedef struct vm_op vm_op;
 typedef struct vm_code vm_code;
+typedef struct vm_kernel vm_kernel;
+typedef struct vm_memory vm_memory;
+
+/* Addresses and device memory: exec/memory.h (windows, allocations). A .global or .const address is a device
+ * address, and the same number as a generic one. A .shared address counts from 0 within the block, a .local
+ * one from 0 within the lane, a kernel's .param one from 0 within the parameter block. */
 
 /* What an instruction did to the lanes that ran it. */
 typedef enum {
-    VM_NEXT,  /* done, go on */
-    VM_BLOCK, /* nothing done: try again when something in the block has changed (barrier, mbarrier, warp members) */
-    VM_YIELD, /* done, and a good moment to let others run (nanosleep, failed try_wait) */
-    VM_BRANCHED, /* the core has moved the lanes itself (branches, calls, exits) */
-    VM_FAULT  /* launch->fault says what; the launch ends */
+    VM_NEXT,     /* done, go on */
+    VM_BLOCK,    /* nothing done: try again when block->progress has moved (barrier or mbarrier phase) */
+    VM_YIELD,    /* done, and a good moment to let others run (nanosleep, failed try_wait) */
+    VM_BRANCHED, /* the core has moved the lanes itself (branches, calls, exits): for warp.c and calls.c alone
+                  */
+    VM_FAULT     /* vm_fault said what; the launch ends */
 } vm_result;
 
-/* Runs one instruction for the lanes in `mask` (never empty; the guard is already applied). Warp-level instructions with a member
- * mask (OPF_MEMBERS) are called once, with all the live members present in `mask`. */
+/* Runs one instruction for the lanes in `mask` (never empty; the guard is already applied): reads and writes
+ * registers with vm_value, and leaves the other lanes of its results alone. Warp-level instructions with a
+ * member mask (OPF_MEMBERS) are called once, with all the live members present in `mask`; those with .aligned
+ * (OPF_CONVERGED) once for all live lanes of the warp. */
 typedef vm_result vm_exec_fn(vm_warp *warp, const vm_op *op, uint32_t mask);
 
-/* Where an operand is: an offset in bytes. Registers count from the frame, constants (immediates, 32 equal lanes; symbol
- * addresses) from the code's constant pool; see vm_slot_ptr. */
-typedef int32_t vm_slot; /* >= 0: frame + slot; < 0: constants + ~slot */
+/* Where an operand is: an offset in bytes from frame->registers. Immediates and addresses of symbols are
+ * constants there: 32 equal lanes, in front of the registers. */
+typedef int32_t vm_slot;
+#define VM_NO_SLOT (-1)
 
 typedef struct vm_operand {
-    vm_slot slot;       /* value, or the address's register (constant 0 where it has none) */
-    int16_t width;      /* bytes a lane of the register; 0 for a predicate */
-    int16_t op_width;   /* bytes a lane that the instruction means; 0 for a predicate */
-    ptx_type type;      /* what the instruction takes */
-    ptx_type reg_type;  /* as declared */
-    uint8_t space;      /* ptx_space of an address */
-    bool negated;       /* !p */
+    vm_slot slot;  /* value; of an address: its register, 64 bits wide (zero-extended from a 32-bit one), or
+                      VM_NO_SLOT */
+    int16_t width; /* bytes a lane of the register; 0 for a predicate (one uint32_t mask) */
+    int16_t op_width;  /* bytes a lane that the instruction means; 0 for a predicate */
+    ptx_type type;     /* what the instruction takes */
+    ptx_type reg_type; /* as declared */
+    uint8_t
+        space; /* of an address: ptx_space; SPACE_NONE is generic. PARAM is a kernel's parameter; the
+                  parameters of a function and those of its calls are in local memory, and are LOCAL here */
+    bool is_address;
+    bool negated; /* !p */
     bool is_immediate;
-    bool is_sink;
-    int64_t offset;     /* added to an address */
+    bool is_sink;   /* _ : slot is VM_NO_SLOT */
+    int64_t offset; /* added to an address (where slot is VM_NO_SLOT, it is the address) */
+    uint64_t bits;  /* value of an immediate */
     const ptx_operand *source;
 } vm_operand;
 
 enum {
-    OPF_MEMBERS = 1 << 0,  /* wait for the live lanes of the member mask (operand `members`) */
+    OPF_MEMBERS = 1 << 0,   /* wait for the live lanes of the member mask (operand `members`) */
     OPF_CONVERGED = 1 << 1, /* .aligned: all live lanes of the warp */
-    OPF_BARRIER = 1 << 2,
-    OPF_BACK_EDGE = 1 << 3
+    OPF_BACK_EDGE = 1 << 2, /* a jump backwards: a place to count steps and to let others run */
+    OPF_SPIN = 1 << 3,      /* of a back edge: its loop looks at memory that others change */
+    OPF_INEXACT = 1 << 4,   /* .approx and kin: the report names it (also set by vm_ops_find) */
+    OPF_MASKED = 1 << 5,    /* a lane instruction that needs its operands widened, narrowed or negated */
+    OPF_CONTROL = 1 << 6    /* moves lanes */
 };
+
+#define VM_LANE_SLOTS 8
 
 struct vm_op {
     vm_exec_fn *exec;
-    lane_op lane;          /* of a lane instruction */
-    vm_slot guard;         /* predicate, or -1 as in INT32_MIN for none: see VM_NO_GUARD */
+    lane_op lane;                  /* of a lane instruction */
+    uint32_t slots[VM_LANE_SLOTS]; /* of a lane instruction: results, carry out, sources, carry in */
+    vm_slot guard;                 /* predicate, or VM_NO_SLOT */
     bool guard_negated;
     uint8_t flags;
-    int8_t members;        /* index of the member mask operand */
+    int8_t members;                /* index of the member mask operand */
     uint8_t n_results, n_operands; /* vectors are spread out: {a,b,c,d} is four operands */
-    vm_operand *operand;
-    vm_slot carry;         /* the carry flag where the instruction uses it, else VM_NO_GUARD */
-    int32_t target;        /* branch: index of the op */
-    int32_t join;          /* branch: where the paths meet again (immediate post-dominator), or -1: at exit */
+    uint8_t n_d;                   /* lane instruction: results and carry out */
+    vm_operand *
+        operand; /* in the order written; of a call: return values, then arguments (addresses or registers) */
+    int32_t target; /* branch: index of the op */
+    int32_t join;   /* branch: where the paths meet again (immediate post-dominator), or -1: at exit */
+    int32_t site;   /* number within the kernel: bit of the report */
     const ptx_inst *inst;
-    const void *extra;     /* of the exec function's own: tensor_op, call site, branch table ... (lives in the code's arena) */
+    const ptx_function *function;
+    void *extra; /* of the exec function's own: tensor_op, call site, branch table ... (vm_code_alloc) */
 };
-#define VM_NO_GUARD INT32_MIN
 
-/* A function ready to run. Shared by all warps, never written while running. */
+/* A function ready to run as part of one kernel. Shared by all warps, never written while running. */
 struct vm_code {
     const ptx_function *function;
+    vm_kernel *kernel;
+    int index; /* in kernel->codes */
     vm_op *ops;
     int n_ops;
-    uint32_t frame_bytes; /* registers of all lanes */
-    uint8_t *constants;   /* 32-lane constants */
+    uint32_t frame_bytes; /* constants, then registers of all lanes */
     uint32_t constant_bytes;
-    uint32_t local_bytes, call_param_bytes; /* per lane */
+    uint8_t *constants;   /* 32-lane constants: the first bytes of each frame */
+    uint32_t local_bytes; /* per lane: .local variables, parameters, return values, call parameters */
+    struct vm_pool *pool;
 };
+
+/* Memory that lives as long as the code, for vm_op.extra. Null: no memory left. */
+void *vm_code_alloc(vm_code *code, size_t bytes);
 
 /* A call's activation: registers of all 32 lanes. Lanes that diverged share it. */
 typedef struct vm_frame {
-    struct vm_frame *caller;
+    uint8_t *registers; /* code->frame_bytes; 64-byte aligned */
     const vm_code *code;
-    int32_t return_op;
-    uint8_t *registers; /* code->frame_bytes */
-    uint8_t *call_params; /* lane-major: lane * call_param_bytes: the .param objects declared in the body */
-    const struct vm_frame *param_frame; /* where .param inputs of this function are read: the caller's call_params */
+    struct vm_frame *caller;
     const vm_op *call_site;
-    uint64_t local_base[WARP]; /* offset of this activation's .local block in each lane's local memory */
-    uint32_t references; /* groups of lanes that run in it or will return to it */
+    struct vm_frame *next_free;
+    int depth;
 } vm_frame;
 
 struct vm_warp {
     vm_block *block;
-    int index;           /* in the block */
-    uint32_t live;       /* lanes that exist and have not exited */
-    vm_frame *frame;     /* of the group that is running */
-    uint32_t active;     /* lanes of the group that is running */
-    uint8_t *local;      /* lane-major local memory: lane * local_bytes */
-    uint64_t local_top[WARP]; /* first free byte of each lane's local memory (calls, alloca) */
-    void *scheduler;     /* warp.c's own */
-    void *async;         /* ops_async.c's own: outstanding cp.async groups */
-    uint64_t steps;
+    int index;            /* in the block: lane l is thread 32 * index + l */
+    uint32_t live;        /* lanes that exist and have not exited */
+    uint32_t existing;    /* lanes that exist */
+    vm_frame *frame;      /* of the group that is running */
+    uint32_t active;      /* lanes of the group that is running (before the guard) */
+    const vm_op *segment; /* clock and steps are counted up to here */
+    uint8_t *local;       /* lane-major local memory: address a of lane l is local[l * local_stride + a] */
+    uint64_t local_stride;
+    uint64_t local_top[WARP]; /* first free byte of each lane's local memory (calls, alloca): accesses beyond
+                                 it are faults */
+    uint16_t tid[3][WARP];    /* %tid of each lane */
+    struct vm_scheduler *scheduler; /* warp.c's own */
+    struct vm_ops_warp *ops; /* the ops_*.c's own: caches, outstanding cp.async groups; null at first */
+    uint64_t steps;          /* warp instructions so far */
 };
 
 struct vm_block {
     vm_launch *launch;
     uint32_t ctaid[3];
-    uint64_t linear_index;
+    uint64_t linear_index; /* x + y * nx + z * nx * ny */
+    uint64_t order;        /* place in the seed's order */
     uint8_t *shared;
     uint64_t shared_bytes; /* static and dynamic */
     vm_warp *warps;
     int n_warps;
-    uint64_t clock;     /* the deterministic counter behind %clock: instructions issued by this block */
-    uint64_t progress;  /* counts what may wake a waiting lane: barrier and mbarrier arrivals, exits, stores */
-    void *barriers;     /* barrier.c's own */
-    void *worker;       /* launch.c's own: the host thread that runs the block, with its arenas and report */
+    uint64_t clock;    /* the deterministic counter behind %clock: instructions issued by this block; read it
+                          with vm_clock */
+    uint64_t progress; /* moves when a waiting lane may go on: a barrier's or an mbarrier's phase completed */
+    int live_threads;
+    struct vm_barriers *barriers; /* barrier.c's own */
+    struct vm_worker
+        *worker; /* launch.c's own: the host thread that runs the block, with its arenas and report */
 };
+
+/* A kernel decoded for a vm, with all functions that it can call. */
+struct vm_kernel {
+    ptxvm_module *module;
+    const ptx_function *function;
+    vm_code *entry;
+    vm_code **codes; /* by function index; null where this kernel cannot call it */
+    int n_codes;
+    uint64_t static_shared;
+    uint64_t dynamic_shared_offset; /* of .extern .shared variables: static_shared, aligned */
+    uint64_t *shared_offset;        /* of module variables, by index */
+    bool serial;                    /* its blocks run on one thread */
+    int n_sites;                    /* ops of all codes together */
+    const vm_op **sites;
+    struct vm_pool *pool;
+};
+
+/* What ended a launch. */
+typedef struct vm_fault_info {
+    ptxvm_status status;
+    uint64_t order; /* of its block; UINT64_MAX: none */
+    char text[768];
+} vm_fault_info;
+
+struct vm_launch {
+    ptxvm *vm;
+    const vm_kernel *kernel;
+    const uint8_t *params;
+    uint64_t param_bytes;
+    uint32_t grid[3], dim[3]; /* %nctaid, %ntid */
+    uint64_t n_blocks;
+    int n_threads, n_warps; /* of a block */
+    uint64_t static_shared, dynamic_shared, shared_bytes;
+    uint64_t step_limit, stack_limit;
+    uint64_t grid_id;
+    bool cooperative, serial;
+    struct vm_run *run; /* launch.c's own */
+};
+
+/* The device. */
+struct ptxvm {
+    ptxvm_config config;
+    ptx_target device;
+    lanes_level level;
+    vm_memory *memory;
+    uint64_t launches;
+    struct vm_modules *modules;
+    struct vm_reports *reports;
+    char error[1024];
+};
+
+/* ---- For the instructions ---- */
 
 static inline void *vm_slot_ptr(const vm_frame *frame, vm_slot slot)
 {
-    return slot >= 0 ? frame->registers + slot : (uint8_t *)frame->code->constants + ~slot;
+    return frame->registers + slot;
 }
 
-/* The value of an operand for all lanes, 32 lanes side by side, `width` bytes each. */
+/* The value of an operand for all lanes, 32 lanes side by side, `width` bytes each (a predicate: one
+ * uint32_t). */
 static inline void *vm_value(const vm_warp *warp, const vm_operand *operand)
 {
     return vm_slot_ptr(warp->frame, operand->slot);
 }
+
+/* A predicate operand as a mask, the negation applied. */
+static inline uint32_t vm_predicate(const vm_warp *warp, const vm_operand *operand)
+{
+    const uint32_t *p = vm_value(warp, operand);
+    return operand->negated ? ~*p : *p;
+}
+
+/* The clock as instruction `op` of this warp sees it. */
+static inline uint64_t vm_clock(const vm_warp *warp, const vm_op *op)
+{
+    return warp->block->clock + (uint64_t)(op - warp->segment);
+}
+
+/* Ends the launch: names kernel, line, block and the thread of the lane, then what happened. Returns
+ * VM_FAULT. */
+vm_result vm_fault(vm_warp *warp, const vm_op *op, int lane, ptxvm_status status, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* Something that waiting lanes of the block may wait for has happened (an mbarrier's phase completed). */
+static inline void vm_wake(vm_block *block)
+{
+    block->progress++;
+}
+
+/* The guest's printf: text appears in the order of the blocks, whatever the number of host threads. */
+void vm_print(vm_block *block, const char *text, size_t length);
+
+/* alloca: `bytes` of the lane's local memory; false where the stack limit is reached. stackrestore sets
+ * local_top itself. */
+bool vm_local_reserve(vm_warp *warp, int lane, uint64_t bytes, uint64_t align, uint64_t *address);
+
+/* The address by which an indirect call finds a function. */
+uint64_t vm_function_address(const ptxvm_module *module, const ptx_function *function);
+
+/* What the ops_*.c give is in exec/ops.h: vm_ops_find is asked for an op whose operands, guard, inst and
+ * function are decoded, and which is no control flow, block barrier, lane instruction, tensor-core
+ * instruction or mov other than from a special register. A call of an extern function runs vm_builtin_find's
+ * function: op->operand are the return values and then the arguments, each an address in local memory (or a
+ * register). */
 
 #endif

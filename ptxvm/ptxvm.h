@@ -41,8 +41,9 @@ typedef struct ptxvm_config {
     const char *sm;        /* "sm_90a"; null: sm_90a */
     int threads;           /* host threads for blocks; 0: one a core */
     uint64_t seed;         /* 0: blocks and warps in order; else they are shuffled by it */
-    uint64_t step_limit;   /* warp instructions a launch; 0: none */
+    uint64_t step_limit;   /* warp instructions a block may take; 0: none */
     uint64_t memory_bytes; /* size of device memory; 0: 16 GiB (address space, not host memory) */
+    uint64_t stack_bytes;  /* local memory a thread may use (calls, alloca); 0: 512 KiB */
     void (*print)(void *user, const char *text, size_t length); /* the guest's printf; null: standard output */
     void *print_user;
 } ptxvm_config;
