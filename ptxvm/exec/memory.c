@@ -4,24 +4,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGN UINT64_C(256)
+#define GRAIN UINT64_C(256)
 
-static uint64_t round_up(uint64_t value)
+static uint64_t round_up(uint64_t value, uint64_t align)
 {
-    return (value + ALIGN - 1) & ~(ALIGN - 1);
+    return (value + align - 1) & ~(align - 1);
 }
 
-void vm_memory_init(vm_memory *memory, uint64_t limit)
+vm_memory *vm_memory_create(uint64_t limit)
 {
-    *memory = (vm_memory){.limit = limit};
+    vm_memory *memory = calloc(1, sizeof *memory);
+    if (memory)
+        memory->limit = limit;
+    return memory;
 }
 
-void vm_memory_free_all(vm_memory *memory)
+void vm_memory_destroy(vm_memory *memory)
 {
+    if (!memory)
+        return;
     for (int i = 0; i < memory->n_allocs; i++)
         free(memory->allocs[i].storage);
     free(memory->allocs);
-    *memory = (vm_memory){.limit = memory->limit, .generation = memory->generation + 1};
+    free(memory);
 }
 
 /* The index of the last allocation that starts at or below the address; -1 for none. */
@@ -40,14 +45,15 @@ static int find_below(const vm_memory *memory, uint64_t address)
 
 /* The lowest free place at or above base, and where in the table it belongs. The byte behind an allocation is
  * never another's, so that an access just past the end always faults. */
-static uint64_t find_gap(const vm_memory *memory, uint64_t base, uint64_t bytes, int *index)
+static uint64_t find_gap(const vm_memory *memory, uint64_t base, uint64_t bytes, uint64_t align, int *index)
 {
-    uint64_t place = base;
+    uint64_t place = round_up(base, align);
     int i = find_below(memory, base - 1) + 1;
     for (; i < memory->n_allocs; i++) {
-        if (memory->allocs[i].address - place >= bytes + ALIGN && memory->allocs[i].address > place)
+        const vm_alloc *next = &memory->allocs[i];
+        if (next->address > place && next->address - place >= bytes + GRAIN)
             break;
-        place = round_up(memory->allocs[i].address + memory->allocs[i].bytes) + ALIGN;
+        place = round_up(round_up(next->address + next->bytes, GRAIN) + GRAIN, align);
     }
     *index = i;
     return place;
@@ -70,64 +76,109 @@ static bool insert(vm_memory *memory, int index, vm_alloc alloc)
     return true;
 }
 
-bool vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint32_t flags, uint64_t *address)
+static bool make_storage(vm_alloc *alloc, uint64_t align)
 {
-    if (!bytes)
-        bytes = 1;
-    if (bytes > memory->limit || round_up(bytes) > memory->limit - memory->used)
-        return false;
-    bool is_const = flags & VM_ALLOC_CONST;
-    int index;
-    uint64_t place = find_gap(memory, is_const ? VM_CONST_BASE : VM_GLOBAL_BASE, round_up(bytes), &index);
-    if (is_const && place + bytes > VM_CONST_END)
-        return false;
     /* calloc: the host gives large blocks zeroed page by page, when they are first touched. */
-    uint8_t *storage = calloc(1, bytes + ALIGN);
-    vm_alloc alloc = {place, bytes, NULL, storage, flags};
-    alloc.host = storage ? storage + (-(uintptr_t)storage & (ALIGN - 1)) : NULL;
-    if (!storage || !insert(memory, index, alloc)) {
-        free(storage);
+    alloc->storage = calloc(1, alloc->bytes + align);
+    if (!alloc->storage)
         return false;
-    }
-    memory->used += round_up(bytes);
-    memory->generation++;
-    *address = place;
+    alloc->host = (uint8_t *)alloc->storage + (-(uintptr_t)alloc->storage & (align - 1));
     return true;
 }
 
-const vm_alloc *vm_memory_at(const vm_memory *memory, uint64_t address)
+ptxvm_status vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint64_t align, uint32_t flags,
+                             uint64_t *address)
 {
-    int i = find_below(memory, address);
-    return i >= 0 && memory->allocs[i].address == address ? &memory->allocs[i] : NULL;
+    bytes = bytes ? bytes : 1;
+    align = align > GRAIN ? align : GRAIN;
+    if (bytes > memory->limit || round_up(bytes, GRAIN) > memory->limit - memory->used)
+        return PTXVM_ERROR_MEMORY;
+    bool is_const = flags & VM_ALLOC_CONST;
+    int index;
+    uint64_t base = is_const ? VM_CONST_BASE : VM_GLOBAL_BASE;
+    vm_alloc alloc = {.bytes = bytes, .flags = flags};
+    alloc.address = find_gap(memory, base, round_up(bytes, GRAIN), align, &index);
+    if (is_const && alloc.address + bytes > VM_CONST_END)
+        return PTXVM_ERROR_MEMORY;
+    if (!make_storage(&alloc, align))
+        return PTXVM_ERROR_MEMORY;
+    if (!insert(memory, index, alloc)) {
+        free(alloc.storage);
+        return PTXVM_ERROR_MEMORY;
+    }
+    memory->used += round_up(bytes, GRAIN);
+    memory->generation++;
+    *address = alloc.address;
+    return PTXVM_OK;
 }
 
-bool vm_memory_free(vm_memory *memory, uint64_t address)
+ptxvm_status vm_memory_free(vm_memory *memory, uint64_t address)
 {
     const vm_alloc *alloc = vm_memory_at(memory, address);
     if (!alloc)
-        return false;
+        return PTXVM_ERROR_ADDRESS;
     int index = (int)(alloc - memory->allocs);
-    memory->used -= round_up(alloc->bytes);
+    memory->used -= round_up(alloc->bytes, GRAIN);
     memory->generation++;
     free(alloc->storage);
     memory->n_allocs--;
     memmove(memory->allocs + index, memory->allocs + index + 1,
             (size_t)(memory->n_allocs - index) * sizeof *memory->allocs);
-    return true;
+    return PTXVM_OK;
+}
+
+const vm_alloc *vm_memory_nearest(const vm_memory *memory, uint64_t address)
+{
+    int i = find_below(memory, address);
+    return i >= 0 ? &memory->allocs[i] : NULL;
+}
+
+const vm_alloc *vm_memory_at(const vm_memory *memory, uint64_t address)
+{
+    const vm_alloc *alloc = vm_memory_nearest(memory, address);
+    return alloc && alloc->address == address ? alloc : NULL;
 }
 
 const vm_alloc *vm_memory_find(const vm_memory *memory, uint64_t address, uint64_t bytes)
 {
-    int i = find_below(memory, address);
-    if (i < 0)
+    const vm_alloc *alloc = vm_memory_nearest(memory, address);
+    if (!alloc || bytes > alloc->bytes || address - alloc->address > alloc->bytes - bytes)
         return NULL;
-    const vm_alloc *alloc = &memory->allocs[i];
-    uint64_t offset = address - alloc->address;
-    return bytes <= alloc->bytes && offset <= alloc->bytes - bytes ? alloc : NULL;
+    return alloc;
 }
 
-uint8_t *vm_memory_host(const vm_memory *memory, uint64_t address, uint64_t bytes)
+static uint8_t *host_range(const vm_memory *memory, uint64_t address, uint64_t bytes)
 {
     const vm_alloc *alloc = vm_memory_find(memory, address, bytes);
     return alloc ? alloc->host + (address - alloc->address) : NULL;
+}
+
+ptxvm_status vm_memory_write(vm_memory *memory, uint64_t to, const void *from, uint64_t bytes)
+{
+    uint8_t *host = host_range(memory, to, bytes);
+    if (bytes && !host)
+        return PTXVM_ERROR_ADDRESS;
+    if (bytes)
+        memcpy(host, from, bytes);
+    return PTXVM_OK;
+}
+
+ptxvm_status vm_memory_read(vm_memory *memory, void *to, uint64_t from, uint64_t bytes)
+{
+    const uint8_t *host = host_range(memory, from, bytes);
+    if (bytes && !host)
+        return PTXVM_ERROR_ADDRESS;
+    if (bytes)
+        memcpy(to, host, bytes);
+    return PTXVM_OK;
+}
+
+ptxvm_status vm_memory_fill(vm_memory *memory, uint64_t to, uint8_t value, uint64_t bytes)
+{
+    uint8_t *host = host_range(memory, to, bytes);
+    if (bytes && !host)
+        return PTXVM_ERROR_ADDRESS;
+    if (bytes)
+        memset(host, value, bytes);
+    return PTXVM_OK;
 }

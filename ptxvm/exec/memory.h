@@ -21,6 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ptxvm/ptxvm.h"
+
 #define VM_CODE_BASE   UINT64_C(0x10000000)
 #define VM_CODE_STEP   16
 #define VM_CONST_BASE  UINT64_C(0x20000000)
@@ -41,7 +43,7 @@ enum {
 
 typedef struct vm_alloc {
     uint64_t address, bytes; /* exact: the first byte past them faults */
-    uint8_t *host;           /* at least 256-byte aligned, as the address is */
+    uint8_t *host;           /* as aligned as the address is */
     void *storage;           /* what to free */
     uint32_t flags;
 } vm_alloc;
@@ -53,22 +55,27 @@ typedef struct vm_memory {
     uint64_t generation;  /* changes with the table: caches of older generations are void */
 } vm_memory;
 
-/* limit: bytes of device memory. A vm_memory that is all zero but for its limit is ready, too. */
-void vm_memory_init(vm_memory *memory, uint64_t limit);
-void vm_memory_free_all(vm_memory *memory);
+vm_memory *vm_memory_create(uint64_t limit); /* null: the host has no memory left */
+void vm_memory_destroy(vm_memory *memory);
 
-/* Zeroed memory at a multiple of 256, the lowest place where it fits. False where the limit or the host's
- * memory is exceeded. bytes 0 counts as 1. */
-bool vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint32_t flags, uint64_t *address);
-/* The allocation that starts at address, null where there is none (also for addresses inside an allocation).
- */
+/* Zeroed memory at a multiple of align (a power of two; at least 256 is taken), the lowest place where it
+ * fits. PTXVM_ERROR_MEMORY where the limit or the host's memory is exceeded. bytes 0 counts as 1. */
+ptxvm_status vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint64_t align, uint32_t flags,
+                             uint64_t *address);
+/* PTXVM_ERROR_ADDRESS where no allocation starts there. */
+ptxvm_status vm_memory_free(vm_memory *memory, uint64_t address);
+
+/* The allocation that starts at address; that holds [address, address + bytes); the last that starts at or
+ * below it. Null: none. */
 const vm_alloc *vm_memory_at(const vm_memory *memory, uint64_t address);
-bool vm_memory_free(vm_memory *memory, uint64_t address);
-/* The allocation that holds [address, address + bytes), null where none holds all of it. */
 const vm_alloc *vm_memory_find(const vm_memory *memory, uint64_t address, uint64_t bytes);
-/* The host's place of [address, address + bytes), null where no allocation holds it. For the host's own
- * copies, outside launches. */
-uint8_t *vm_memory_host(const vm_memory *memory, uint64_t address, uint64_t bytes);
+const vm_alloc *vm_memory_nearest(const vm_memory *memory, uint64_t address);
+
+/* The host's own copies, outside launches: PTXVM_ERROR_ADDRESS where no one allocation holds the whole range.
+ */
+ptxvm_status vm_memory_write(vm_memory *memory, uint64_t to, const void *from, uint64_t bytes);
+ptxvm_status vm_memory_read(vm_memory *memory, void *to, uint64_t from, uint64_t bytes);
+ptxvm_status vm_memory_fill(vm_memory *memory, uint64_t to, uint8_t value, uint64_t bytes);
 
 /* Where the last accesses of a warp went, by instruction. All zero is a valid empty cache; vm_warp has one.
  */
