@@ -54,8 +54,7 @@ typedef int32_t vm_slot;
 #define VM_NO_SLOT (-1)
 
 typedef struct vm_operand {
-    vm_slot slot;  /* value; of an address: its register, 64 bits wide (zero-extended from a 32-bit one), or
-                      VM_NO_SLOT */
+    vm_slot slot; /* value; of an address: its register (width 4, zero-extended, or 8), or VM_NO_SLOT */
     int16_t width; /* bytes a lane of the register; 0 for a predicate (one uint32_t mask) */
     int16_t op_width;  /* bytes a lane that the instruction means; 0 for a predicate */
     ptx_type type;     /* what the instruction takes */
