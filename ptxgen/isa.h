@@ -1,0 +1,57 @@
+/* The instruction table (isa.def) and what an instruction needs of the target. */
+#ifndef PTXGEN_ISA_H
+#define PTXGEN_ISA_H
+
+#define PTX_NO_CALL_MACROS
+#include "ptxgen/ptx.h"
+
+typedef enum isa_need_id {
+#define NEED(id, text, ...) NEED_##id,
+#define OP(id, text, t0, t1, shape, need)
+#define OR(text, t0, t1, shape, need)
+#include "ptxgen/isa.def"
+#undef NEED
+#undef OP
+#undef OR
+    NEED_COUNT
+} isa_need_id;
+
+/* An OP starts the rows of an instruction, OR rows add to it; each is one line, so its line number names it.
+ */
+typedef enum isa_id {
+#define ISA_JOIN_(a, b) a##b
+#define ISA_JOIN(a, b)  ISA_JOIN_(a, b)
+#define NEED(id, text, ...)
+#define OP(id, text, t0, t1, shape, need) ISA_##id,
+#define OR(text, t0, t1, shape, need)     ISA_JOIN(ISA_MORE_, __LINE__),
+#include "ptxgen/isa.def"
+#undef NEED
+#undef OP
+#undef OR
+    ISA_COUNT
+} isa_id;
+
+typedef struct isa_row {
+    bool first;       /* an OP row */
+    const char *text; /* see isa.def */
+    uint32_t t0, t1;  /* sets of types; t1 0: there is none */
+    const char *shape;
+    isa_need_id need;
+} isa_row;
+
+const isa_row *isa_row_at(int index);
+/* The row of the instruction for these types, or null. */
+const isa_row *isa_find(isa_id id, ptx_type t0, ptx_type t1);
+/* The lowest .version (times ten) that has it for this target; 0: the target lacks it. */
+int isa_need_version(isa_need_id need, const ptx_sm *sm);
+const char *isa_need_text(isa_need_id need);
+
+const char *isa_type_text(ptx_type type);     /* "f16x2" */
+const char *isa_type_bit_text(ptx_type type); /* "b32" */
+const char *isa_type_memory_text(ptx_type type);
+int isa_type_bits(ptx_type type);
+bool isa_type_is_signed(ptx_type type);
+bool isa_type_is_integer(ptx_type type); /* u, s and b types */
+bool isa_type_is_float(ptx_type type);   /* f16, bf16, f32, f64 */
+
+#endif
