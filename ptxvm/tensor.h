@@ -1,5 +1,5 @@
 /* What the tensor cores of each SM compute, to the bit: mma.sync, wmma and the layouts of their fragments.
- * docs/ptxvm.md says how sure each row is. */
+ * docs/tensor-cores.md says how sure each row is. */
 #ifndef PTXVM_TENSOR_H
 #define PTXVM_TENSOR_H
 
@@ -25,13 +25,22 @@ typedef struct tensor_op {
     int m, n, k;
     ptx_type dtype, atype, btype, ctype;
     bool a_col, b_row; /* layouts of a and b where they differ from row.col */
+    bool satfinite;    /* integers: the result is clamped, once, at the end of the instruction */
+    bool is_and;       /* b1: .and.popc, else .xor.popc */
+    bool scale_ue4m3;  /* block-scaled: ue4m3 scales, else ue8m0 */
+    int scales;        /* block-scaled: scales of one row of a along k (.scale_vec), else 0 */
+    bool wide;         /* the build of the loops for AVX2 */
     const ptx_inst *inst;
 } tensor_op;
 
 /* Resolves an mma or wmma.mma for the SM that ptxvm acts as. False where the instruction is neither.
  * run() takes the registers of each fragment in the order written, each 32 lanes side by side, as wide as its operand type;
- * scale: {a scale, byte id a, thread id a, b scale, byte id b, thread id b} of a block-scaled mma, else null. */
+ * scale: {a scale, byte id a, thread id a, b scale, byte id b, thread id b} of a block-scaled mma, else null: the scales 32 bits wide,
+ * the ids 16 bits. d may be the same registers as a, b or c. */
 bool tensor_find(const ptx_inst *inst, ptx_target device, tensor_op *op);
+
+/* "m16n8k16" and kin, from the value of S_SHAPE. */
+bool tensor_shape_of(unsigned mod, int *m, int *n, int *k);
 
 /* wmma fragments: which element of the matrix register `reg` of lane `lane` holds in its `part`-th piece (0 for 32-bit and wider elements,
  * else counted from the low bits). wmma.load, wmma.store and wmma.mma agree on it. Returns false where the fragment has no such register. */

@@ -1,0 +1,247 @@
+/* The table of what each SM's tensor cores do, and the way from an instruction to its row. */
+#include <string.h>
+
+#include "internal.h"
+
+static const int sm_numbers[] = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
+enum {
+    SM75 = 1 << 0,
+    SM80 = 1 << 1,
+    SM86 = 1 << 2,
+    SM87 = 1 << 3,
+    SM88 = 1 << 4,
+    SM89 = 1 << 5,
+    SM90 = 1 << 6,
+    SM100 = 1 << 7,
+    SM103 = 1 << 8,
+    SM110 = 1 << 9,
+    SM120 = 1 << 10,
+    SM121 = 1 << 11,
+    AMPERE = SM80 | SM86 | SM87,
+    RTX_BLACKWELL = SM120 | SM121,
+    ALL = 0xFFF
+};
+
+#define MEASURED  TENSOR_MEASURED
+#define PUBLISHED TENSOR_PUBLISHED
+#define ASSUMED   TENSOR_ASSUMED
+#define EXACT     TENSOR_EXACT
+
+/* The first row that fits is taken. e_zero: for f32 results it lies below -126 by as many bits as the largest
+ * sum may exceed 1 (5 for 4 products below 4, 6 for 8, 7 for 16); for f16 results the same below -14. It
+ * decides nothing but how products below 2^-126 (2^-14) are cut when c is 0, and none of the measured sets
+ * reaches that far. */
+/* clang-format off */
+static const tensor_model models[] = {
+    /* SMs           input            k   method             L   F   e_zero32 16  short  standing   row */
+    {SM75,           INPUT_QUADS,     0, METHOD_QUADS,       4, 24, -132, -20, false, ASSUMED,   "sm_75 f16 m8n8k4"},
+    {ALL,            INPUT_QUADS,     0, METHOD_QUADS_FMA,   4,  0,    0,   0, false, PUBLISHED, "sm_80+ f16 m8n8k4 (scalar fma)"},
+
+    {SM75,           INPUT_F16,       0, METHOD_FDPA,        8, 24, -132, -20, false, PUBLISHED, "sm_75 f16"},
+    {AMPERE,         INPUT_F16,       8, METHOD_FDPA,        8, 24, -132, -20, false, MEASURED,  "sm_80/86/87 f16 k8"},
+    {AMPERE,         INPUT_F16,       0, METHOD_FDPA,        8, 24, -132, -20, false, PUBLISHED, "sm_80/86/87 f16 k16"},
+    {AMPERE,         INPUT_BF16,      8, METHOD_FDPA,        8, 24, -132, -20, false, MEASURED,  "sm_80/86/87 bf16 k8"},
+    {AMPERE,         INPUT_BF16,      0, METHOD_FDPA,        8, 24, -132, -20, false, PUBLISHED, "sm_80/86/87 bf16 k16"},
+    {AMPERE,         INPUT_TF32,      4, METHOD_FDPA,        4, 24, -132, -20, false, MEASURED,  "sm_80/86/87 tf32 k4"},
+    {AMPERE,         INPUT_TF32,      0, METHOD_FDPA,        4, 24, -132, -20, false, PUBLISHED, "sm_80/86/87 tf32 k8"},
+    {AMPERE,         INPUT_WMMA_TF32, 0, METHOD_FDPA,        4, 24, -132, -20, false, PUBLISHED, "sm_80/86/87 wmma tf32"},
+
+    {SM88,           INPUT_F16,       0, METHOD_FDPA,        8, 24, -132, -20, false, ASSUMED,   "sm_88 f16 (as sm_86)"},
+    {SM88,           INPUT_BF16,      0, METHOD_FDPA,        8, 24, -132, -20, false, ASSUMED,   "sm_88 bf16 (as sm_86)"},
+    {SM88,           INPUT_TF32,      0, METHOD_FDPA,        4, 24, -132, -20, false, ASSUMED,   "sm_88 tf32 (as sm_86)"},
+    {SM88,           INPUT_WMMA_TF32, 0, METHOD_FDPA,        4, 24, -132, -20, false, ASSUMED,   "sm_88 wmma tf32 (as sm_86)"},
+
+    {SM89,           INPUT_F16,       8, METHOD_FDPA,        8, 24, -132, -20, false, MEASURED,  "sm_89 f16 k8"},
+    {SM89,           INPUT_F16,       0, METHOD_FDPA,        8, 24, -132, -20, false, PUBLISHED, "sm_89 f16 k16"},
+    {SM89,           INPUT_BF16,      8, METHOD_FDPA,        8, 24, -132, -20, false, MEASURED,  "sm_89 bf16 k8"},
+    {SM89,           INPUT_BF16,      0, METHOD_FDPA,        8, 24, -132, -20, false, PUBLISHED, "sm_89 bf16 k16"},
+    {SM89,           INPUT_TF32,      4, METHOD_FDPA,        4, 24, -132, -20, false, MEASURED,  "sm_89 tf32 k4"},
+    {SM89,           INPUT_TF32,      0, METHOD_FDPA,        4, 24, -132, -20, false, PUBLISHED, "sm_89 tf32 k8"},
+    {SM89,           INPUT_WMMA_TF32, 0, METHOD_FDPA,        4, 24, -132, -20, false, PUBLISHED, "sm_89 wmma tf32"},
+    {SM89,           INPUT_FP8,       0, METHOD_FDPA,       16, 13, -133, -21, true,  MEASURED,  "sm_89 fp8"},
+
+    {SM90,           INPUT_F16,       0, METHOD_FDPA,       16, 25, -133, -21, false, MEASURED,  "sm_90 f16"},
+    {SM90,           INPUT_BF16,      0, METHOD_FDPA,       16, 25, -133, -21, false, MEASURED,  "sm_90 bf16"},
+    {SM90,           INPUT_TF32,      0, METHOD_FDPA,        8, 25, -133, -21, false, PUBLISHED, "sm_90 tf32"},
+    {SM90,           INPUT_WMMA_TF32, 0, METHOD_FDPA,        4, 25, -133, -21, false, PUBLISHED, "sm_90 wmma tf32"},
+    {SM90,           INPUT_FP8,      32, METHOD_FP8_BY_F16, 16, 25, -133, -21, false, MEASURED,  "sm_90 fp8 k32 (by f16)"},
+    {SM90,           INPUT_FP8,       0, METHOD_FP8_BY_F16, 16, 25, -133, -21, false, PUBLISHED, "sm_90 fp8 k16 (by f16)"},
+
+    {SM100,          INPUT_F16,       0, METHOD_FDPA,       16, 25, -133, -21, false, MEASURED,  "sm_100 f16"},
+    {SM100,          INPUT_BF16,      0, METHOD_FDPA,       16, 25, -133, -21, false, MEASURED,  "sm_100 bf16"},
+    {SM100,          INPUT_TF32,      0, METHOD_FDPA,        8, 25, -133, -21, false, PUBLISHED, "sm_100 tf32"},
+    {SM100,          INPUT_WMMA_TF32, 0, METHOD_FDPA,        4, 25, -133, -21, false, PUBLISHED, "sm_100 wmma tf32"},
+    {SM100 | SM103,  INPUT_FP8,      32, METHOD_FP8_BY_F16, 16, 25, -133, -21, false, MEASURED,  "sm_100/103 fp8 k32 (by f16)"},
+    {SM100 | SM103,  INPUT_FP8,       0, METHOD_FP8_BY_F16, 16, 25, -133, -21, false, PUBLISHED, "sm_100/103 fp8 k16 (by f16)"},
+
+    {SM103 | SM110,  INPUT_F16,       0, METHOD_FDPA,       16, 25, -133, -21, false, ASSUMED,   "sm_103/110 f16 (as sm_100)"},
+    {SM103 | SM110,  INPUT_BF16,      0, METHOD_FDPA,       16, 25, -133, -21, false, ASSUMED,   "sm_103/110 bf16 (as sm_100)"},
+    {SM103 | SM110,  INPUT_TF32,      0, METHOD_FDPA,        8, 25, -133, -21, false, ASSUMED,   "sm_103/110 tf32 (as sm_100)"},
+    {SM103 | SM110,  INPUT_WMMA_TF32, 0, METHOD_FDPA,        4, 25, -133, -21, false, ASSUMED,   "sm_103/110 wmma tf32 (as sm_100)"},
+    {SM110,          INPUT_FP8,       0, METHOD_FP8_BY_F16, 16, 25, -133, -21, false, ASSUMED,   "sm_110 fp8 (as sm_100, by f16)"},
+
+    {RTX_BLACKWELL,  INPUT_F16,       0, METHOD_FDPA,       16, 25, -133, -21, false, PUBLISHED, "sm_120/121 f16"},
+    {RTX_BLACKWELL,  INPUT_BF16,      0, METHOD_FDPA,       16, 25, -133, -21, false, PUBLISHED, "sm_120/121 bf16"},
+    {RTX_BLACKWELL,  INPUT_TF32,      0, METHOD_FDPA,        8, 25, -133, -21, false, PUBLISHED, "sm_120/121 tf32"},
+    {RTX_BLACKWELL,  INPUT_WMMA_TF32, 0, METHOD_FDPA,        4, 25, -133, -21, false, PUBLISHED, "sm_120/121 wmma tf32"},
+    {RTX_BLACKWELL,  INPUT_FP8,       0, METHOD_FDPA,       32, 25, -133, -21, false, PUBLISHED, "sm_120/121 fp8"},
+    {RTX_BLACKWELL,  INPUT_F8F6F4,    0, METHOD_FDPA,       32, 25, -133, -21, false, PUBLISHED, "sm_120/121 f8f6f4"},
+    {RTX_BLACKWELL,  INPUT_MXF8F6F4,  0, METHOD_SCALED,     32, 25, -133, -21, false, PUBLISHED, "sm_120/121 mxf8f6f4"},
+    {RTX_BLACKWELL,  INPUT_MXF4,      0, METHOD_SCALED_FP4, 64, 35, -139, -27, false, PUBLISHED, "sm_120/121 mxf4"},
+
+    {ALL,            INPUT_INTEGER,   0, METHOD_INTEGER,     0,  0,    0,   0, false, EXACT,     "integer"},
+    {ALL,            INPUT_BITS,      0, METHOD_BITS,        0,  0,    0,   0, false, EXACT,     "b1"},
+    {ALL & ~SM75,    INPUT_F64,       0, METHOD_F64,         0,  0,    0,   0, false, PUBLISHED, "f64"},
+};
+
+static const struct {
+    uint16_t mod;
+    int16_t m, n, k;
+} shapes[] = {
+    {M_m8n8k4, 8, 8, 4},        {M_m8n8k16, 8, 8, 16},      {M_m8n8k32, 8, 8, 32},    {M_m8n8k128, 8, 8, 128},
+    {M_m16n8k4, 16, 8, 4},      {M_m16n8k8, 16, 8, 8},      {M_m16n8k16, 16, 8, 16},  {M_m16n8k32, 16, 8, 32},
+    {M_m16n8k64, 16, 8, 64},    {M_m16n8k128, 16, 8, 128},  {M_m16n8k256, 16, 8, 256},
+    {M_m16n16k16, 16, 16, 16},  {M_m32n8k16, 32, 8, 16},    {M_m8n32k16, 8, 32, 16},  {M_m16n16k8, 16, 16, 8},
+};
+/* clang-format on */
+
+static tensor_run_fn *const runs[] = {
+    [METHOD_FDPA] = tensor_run_fdpa,       [METHOD_FP8_BY_F16] = tensor_run_fp8_by_f16,
+    [METHOD_QUADS] = tensor_run_quads,     [METHOD_QUADS_FMA] = tensor_run_quads_fma,
+    [METHOD_SCALED] = tensor_run_scaled,   [METHOD_SCALED_FP4] = tensor_run_scaled_fp4,
+    [METHOD_INTEGER] = tensor_run_integer, [METHOD_BITS] = tensor_run_bits,
+    [METHOD_F64] = tensor_run_f64,
+};
+
+bool tensor_shape_of(unsigned mod, int *m, int *n, int *k)
+{
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        if (shapes[i].mod == mod) {
+            *m = shapes[i].m;
+            *n = shapes[i].n;
+            *k = shapes[i].k;
+            return true;
+        }
+    return false;
+}
+
+/* What rows of the table are for, by the type of a (b1, integers and f64 mix only among themselves). */
+static bool input_of(const tensor_op *op, bool is_wmma, unsigned kind, tensor_input *input)
+{
+    static const struct {
+        ptx_type type;
+        tensor_input input;
+    } by_type[] = {
+        {T_F16, INPUT_F16},    {T_BF16, INPUT_BF16},   {T_TF32, INPUT_TF32},   {T_E4M3, INPUT_FP8},
+        {T_E5M2, INPUT_FP8},   {T_E3M2, INPUT_F8F6F4}, {T_E2M3, INPUT_F8F6F4}, {T_E2M1, INPUT_F8F6F4},
+        {T_S8, INPUT_INTEGER}, {T_U8, INPUT_INTEGER},  {T_S4, INPUT_INTEGER},  {T_U4, INPUT_INTEGER},
+        {T_B1, INPUT_BITS},    {T_F64, INPUT_F64},
+    };
+    const bool narrow_b = op->btype == T_E3M2 || op->btype == T_E2M3 || op->btype == T_E2M1;
+    for (size_t i = 0; i < sizeof by_type / sizeof *by_type; i++) {
+        if (by_type[i].type != op->atype)
+            continue;
+        *input = by_type[i].input;
+        if (*input == INPUT_FP8 && narrow_b)
+            *input = INPUT_F8F6F4;
+        if (*input == INPUT_F16 && op->k == 4)
+            *input = INPUT_QUADS;
+        if (*input == INPUT_TF32 && is_wmma)
+            *input = INPUT_WMMA_TF32;
+        if (kind == M_kind__mxf8f6f4)
+            *input = INPUT_MXF8F6F4;
+        if (kind == M_kind__mxf4 || kind == M_kind__mxf4nvf4)
+            *input = INPUT_MXF4;
+        return true;
+    }
+    return false;
+}
+
+/* wmma.mma of f16 names only d's and c's type. */
+static void read_types(const ptx_inst *inst, tensor_op *op)
+{
+    const bool two = ptx_slot_type(inst, S_TYPE3) == T_NONE;
+    op->dtype = ptx_slot_type(inst, S_TYPE);
+    op->atype = two ? T_F16 : ptx_slot_type(inst, S_TYPE2);
+    op->btype = two ? T_F16 : ptx_slot_type(inst, S_TYPE3);
+    op->ctype = ptx_slot_type(inst, two ? S_TYPE2 : S_TYPE4);
+}
+
+static int scales_of(const ptx_inst *inst)
+{
+    if (inst->mod[S_SCALE] == M_NONE)
+        return 0;
+    switch (inst->mod[S_SCALEVEC]) {
+    case M_scale_vec__1X:
+        return 1;
+    case M_scale_vec__2X:
+        return 2;
+    case M_scale_vec__4X:
+        return 4;
+    default: /* not written: 1X for mxf8f6f4, 2X for mxf4 */
+        return ptx_has(inst, S_KIND, M_kind__mxf8f6f4) ? 1 : 2;
+    }
+}
+
+static const tensor_model *find_model(int sm, tensor_input input, int k)
+{
+    for (size_t s = 0; s < sizeof sm_numbers / sizeof *sm_numbers; s++)
+        for (size_t i = 0; sm_numbers[s] == sm && i < sizeof models / sizeof *models; i++)
+            if (models[i].sms >> s & 1 && models[i].input == input && (models[i].k == 0 || models[i].k == k))
+                return &models[i];
+    return NULL;
+}
+
+bool tensor_find(const ptx_inst *inst, ptx_target device, tensor_op *op)
+{
+    const bool is_wmma = inst->op == OP_wmma && ptx_has(inst, S_SUB, M_mma);
+    tensor_input input;
+    memset(op, 0, sizeof *op);
+    if ((inst->op != OP_mma && !is_wmma) || !tensor_shape_of(inst->mod[S_SHAPE], &op->m, &op->n, &op->k))
+        return false;
+    read_types(inst, op);
+    if (!input_of(op, is_wmma, inst->mod[S_KIND], &input))
+        return false;
+    op->model = find_model(device.sm, input, op->k);
+    if (!op->model)
+        return false;
+    op->run = runs[op->model->method];
+    op->standing = op->model->standing;
+    op->row = op->model->row;
+    op->a_col = ptx_has(inst, S_ALAYOUT, M_col);
+    op->b_row = ptx_has(inst, S_BLAYOUT, M_row);
+    op->satfinite = ptx_has(inst, S_SAT, M_satfinite);
+    op->is_and = ptx_has(inst, S_OP, M_and);
+    op->scales = scales_of(inst);
+    op->scale_ue4m3 = ptx_slot_type(inst, S_STYPE) == T_UE4M3;
+    op->wide = tensor_dots_best() == tensor_dots_v3;
+    op->inst = inst;
+    return true;
+}
+
+/* clang-format off */
+static const struct {
+    tensor_wgmma_row row;
+    int length, fraction, zero_exp32, zero_exp16;
+    bool short_f32;
+} wgmma_rows[] = {
+    {TENSOR_ROW_WGMMA_SM90_FP8,  32, 13, -134, -22, true},
+    {TENSOR_ROW_WGMMA_SM90_F16,  16, 25, -133, -21, false}, /* and bf16 */
+    {TENSOR_ROW_WGMMA_SM90_TF32,  8, 25, -133, -21, false},
+};
+/* clang-format on */
+
+uint32_t tensor_wgmma_dot(tensor_wgmma_row row, ptx_type type, ptx_type acc, const uint32_t *a,
+                          const uint32_t *b, int k, uint32_t c)
+{
+    const tensor_format *format = tensor_format_of(type, false);
+    const bool f16 = acc == T_F16;
+    const tensor_dot dot = {format,
+                            format,
+                            wgmma_rows[row].length,
+                            wgmma_rows[row].fraction,
+                            f16 ? wgmma_rows[row].zero_exp16 : wgmma_rows[row].zero_exp32,
+                            f16,
+                            wgmma_rows[row].short_f32};
+    return tensor_dot_one(&dot, k, a, b, 1, c, 0);
+}

@@ -1,0 +1,126 @@
+/* What real tensor cores computed, and what the model gives for the same numbers: not one bit may differ.
+ * Sixteen lines of a set are the rows of A; the columns of B are the same lines in another order, so that the
+ * whole fragment takes part. */
+#include <stdio.h>
+
+#include "fragments.h"
+#include "silicon.h"
+#include "test.h"
+
+static ptx_mod shape_of(ptx_type type, int k)
+{
+    return type == T_TF32 ? (k == 4 ? M_m16n8k4 : M_m16n8k8)
+           : k == 8       ? M_m16n8k8
+           : k == 16      ? M_m16n8k16
+                          : M_m16n8k32;
+}
+
+static int bits_of(ptx_type type)
+{
+    return type == T_TF32 ? 32 : type == T_F16 || type == T_BF16 ? 16 : 8;
+}
+
+enum { ROWS = 16, COLUMNS = 8 };
+
+/* Lines first..first+15 through two mma; k_at is where in the instruction's K the products lie, the rest
+ * being zero. */
+static int wrong_of_sixteen(const tensor_op *op, const silicon_set *set, const silicon_data *data, int first,
+                            int k_at)
+{
+    uint64_t a[ROWS * 32] = {0}, b[32 * COLUMNS] = {0}, c[ROWS * COLUMNS], d[ROWS * COLUMNS];
+    const bool f16 = op->dtype == T_F16;
+    int wrong = 0;
+    for (int row = 0; row < ROWS; row++)
+        for (int k = 0; k < set->k; k++)
+            a[row * op->k + k_at + k] = data->a[(first + row) % SILICON_LINES * set->k + k];
+    for (int half = 0; half < 2; half++) {
+        int line[COLUMNS];
+        for (int column = 0; column < COLUMNS; column++) {
+            line[column] = (5 * (half * COLUMNS + column) + first / ROWS) % ROWS;
+            for (int k = 0; k < set->k; k++)
+                b[(k_at + k) * COLUMNS + column] =
+                    data->b[(first + line[column]) % SILICON_LINES * set->k + k];
+        }
+        for (int i = 0; i < ROWS * COLUMNS; i++)
+            c[i] = (f16 ? data->c16 : data->c)[(first + i / COLUMNS) % SILICON_LINES];
+        mma_run(op, bits_of(set->type), a, b, c, d, NULL);
+        for (int column = 0; column < COLUMNS; column++) {
+            const int at = (first + line[column]) % SILICON_LINES;
+            wrong += d[line[column] * COLUMNS + column] != (f16 ? data->d16 : data->d32)[at];
+        }
+    }
+    return wrong;
+}
+
+static int wrong_in_set(const silicon_set *set, const silicon_data *data, ptx_type result, int k, int k_at)
+{
+    const ptx_inst inst = mma_instruction(shape_of(set->type, k), result, set->type, set->type, result);
+    tensor_op op;
+    int wrong = 0;
+    if (!CHECK(tensor_find(&inst, (ptx_target){set->sm, 0}, &op)))
+        return -1;
+    CHECK(op.standing == TENSOR_MEASURED || k != set->k);
+    for (int build = 0; build < 2; build++) {
+        for (int first = 0; first < SILICON_LINES; first += ROWS)
+            wrong += wrong_of_sixteen(&op, set, data, first, k_at);
+        op.wide = false; /* the baseline build the second time */
+    }
+    return wrong;
+}
+
+static int n_sets(void)
+{
+    return silicon_n_sets;
+}
+
+static void set_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s_%s", silicon_sets[index].gpu, silicon_sets[index].type_name);
+}
+
+TEST_EACH(TensorSilicon, NoneOfTheSetIsWrong, n_sets, set_name)
+{
+    const silicon_set *set = &silicon_sets[index];
+    silicon_data data;
+    if (!silicon_load(set, &data))
+        SKIP("no silicon set %s/%s (QDNN_SILICON_DIR)", set->gpu, set->type_name);
+    if (!set->is_wgmma)
+        CHECK_EQ_I64(wrong_in_set(set, &data, T_F32, set->k, 0), 0);
+    if (set->has_f16)
+        CHECK_EQ_I64(wrong_in_set(set, &data, T_F16, set->k, 0), 0);
+    silicon_free(&data);
+}
+
+/* An instruction of twice the depth whose other half is zero gives the same: a zero operation passes c on. */
+TEST_CASE(TensorSilicon, HalfEmptyInstructionsAgree)
+{
+    silicon_data data;
+    for (int i = 0; i < silicon_n_sets; i++) {
+        const silicon_set *set = &silicon_sets[i];
+        if (set->k > 8)
+            continue;
+        if (!silicon_load(set, &data))
+            SKIP("no silicon set %s/%s (QDNN_SILICON_DIR)", set->gpu, set->type_name);
+        CHECK_EQ_I64(wrong_in_set(set, &data, T_F32, 2 * set->k, 0), 0);
+        CHECK_EQ_I64(wrong_in_set(set, &data, T_F32, 2 * set->k, set->k), 0);
+        silicon_free(&data);
+    }
+}
+
+TEST_CASE(TensorSilicon, WgmmaOfFp8)
+{
+    for (int i = 0; i < silicon_n_sets; i++) {
+        const silicon_set *set = &silicon_sets[i];
+        silicon_data data;
+        int wrong = 0;
+        if (!set->is_wgmma)
+            continue;
+        if (!silicon_load(set, &data))
+            SKIP("no silicon set %s/%s (QDNN_SILICON_DIR)", set->gpu, set->type_name);
+        for (int line = 0; line < SILICON_LINES; line++)
+            wrong += tensor_wgmma_dot(TENSOR_ROW_WGMMA_SM90_FP8, set->type, T_F32, data.a + line * set->k,
+                                      data.b + line * set->k, set->k, 0) != data.d32[line];
+        CHECK_EQ_I64(wrong, 0);
+        silicon_free(&data);
+    }
+}
