@@ -1,0 +1,241 @@
+/* From guest addresses to host addresses, a warp at a time. */
+#include "memory_access.h"
+#include "ops_common.h"
+
+/* A stretch of guest memory in one space (or generic), and where it is on the host. Local memory is a stretch
+ * a lane. */
+typedef struct region {
+    uint64_t base, bytes;
+    uint8_t *host;
+    uint64_t lane_stride;
+    bool parallel, read_only;
+} region;
+
+static const vm_alloc *find_cached(vm_warp *warp, const vm_op *op, uint64_t address, uint64_t bytes)
+{
+    const vm_memory *memory = warp->block->launch->vm->memory;
+    vm_cache *cache = &warp->ops->cache;
+    if (cache->generation != memory->generation)
+        *cache = (vm_cache){.generation = memory->generation};
+    vm_alloc *entry = &cache->entry[(uintptr_t)op / sizeof *op % VM_CACHE_ENTRIES];
+    if (address - entry->address < entry->bytes && bytes <= entry->bytes - (address - entry->address))
+        return entry;
+    const vm_alloc *found = vm_memory_find(memory, address, bytes);
+    if (!found)
+        return NULL;
+    *entry = *found;
+    return entry;
+}
+
+/* The region that holds the address, as far as its space tells; empty where there is none. */
+static region region_of(vm_warp *warp, const vm_op *op, ptx_space space, uint64_t address, uint64_t bytes)
+{
+    const vm_launch *launch = warp->block->launch;
+    ptx_space place = space == SPACE_NONE ? vm_space_of(address) : space;
+    uint64_t base = space == SPACE_NONE ? vm_window_base(place) : 0;
+    if (place == SPACE_SHARED)
+        return (region){base, warp->block->shared_bytes, warp->block->shared, 0, false, false};
+    if (place == SPACE_LOCAL)
+        return (region){base, warp->local_stride, warp->local, warp->local_stride, false, false};
+    if (place == SPACE_PARAM)
+        return (region){base, launch->param_bytes, (uint8_t *)(uintptr_t)launch->params, 0, false, true};
+    const vm_alloc *alloc = find_cached(warp, op, address, bytes);
+    if (!alloc)
+        return (region){0};
+    return (region){alloc->address, alloc->bytes, alloc->host, 0, true, alloc->flags & VM_ALLOC_CONST};
+}
+
+static bool region_holds(const region *r, uint64_t address, uint64_t bytes)
+{
+    return address - r->base < r->bytes && bytes <= r->bytes - (address - r->base);
+}
+
+/* A lane's stack ends at its top: what lies above is memory of calls that are over. */
+static bool lane_holds(const vm_warp *warp, const region *r, int lane, uint64_t address, uint64_t bytes)
+{
+    return region_holds(r, address, bytes) &&
+           (!r->lane_stride || address - r->base + bytes <= warp->local_top[lane]);
+}
+
+static bool all_lanes_hold(const vm_warp *warp, const region *r, const vm_access *access)
+{
+    if (!r->lane_stride)
+        return true;
+    bool ok = true;
+    for (int i = 0; i < WARP; i++)
+        ok &= access->address[i] - r->base + access->bytes <= warp->local_top[i];
+    return ok;
+}
+
+static const char *space_name(ptx_space space)
+{
+    static const char *const names[] = {"generic", "register", "special register", "const", "global", "local",
+                                        "param",   "shared"};
+    return names[space];
+}
+
+static void fault_misaligned(vm_warp *warp, const vm_op *op, int lane, uint64_t address, uint32_t align)
+{
+    vm_fault(warp, op, lane, PTXVM_ERROR_MISALIGNED, "address 0x%llx is not a multiple of %u",
+             (unsigned long long)address, align);
+}
+
+static void fault_address(vm_warp *warp, const vm_op *op, int lane, ptx_space space, uint64_t address,
+                          uint64_t bytes, vm_access_kind kind)
+{
+    const vm_memory *memory = warp->block->launch->vm->memory;
+    const char *verb = kind == VM_LOAD ? "load" : kind == VM_STORE ? "store" : "atomic access";
+    ptx_space place = space == SPACE_NONE ? vm_space_of(address) : space;
+    const vm_alloc *near =
+        place == SPACE_GLOBAL || place == SPACE_CONST ? vm_memory_nearest(memory, address) : NULL;
+    if (near && address - near->address < near->bytes && (near->flags & VM_ALLOC_CONST))
+        vm_fault(warp, op, lane, PTXVM_ERROR_ADDRESS, "%s of %llu bytes at 0x%llx, which is read only", verb,
+                 (unsigned long long)bytes, (unsigned long long)address);
+    else if (near)
+        vm_fault(warp, op, lane, PTXVM_ERROR_ADDRESS,
+                 "%s of %llu bytes at %s address 0x%llx, which no allocation holds; the nearest below has "
+                 "%llu bytes at "
+                 "0x%llx",
+                 verb, (unsigned long long)bytes, space_name(space), (unsigned long long)address,
+                 (unsigned long long)near->bytes, (unsigned long long)near->address);
+    else
+        vm_fault(warp, op, lane, PTXVM_ERROR_ADDRESS,
+                 "%s of %llu bytes at %s address 0x%llx, which is outside", verb, (unsigned long long)bytes,
+                 space_name(space), (unsigned long long)address);
+}
+
+/* Lane by lane: addresses in several regions, or a fault to pin down. */
+static bool translate_each(vm_warp *warp, const vm_op *op, vm_access *access, uint32_t mask)
+{
+    uint8_t *some = NULL;
+    access->contiguous = false;
+    access->parallel = false;
+    VM_EACH_LANE(lane, mask)
+    {
+        uint64_t address = access->address[lane];
+        if (address & (access->align - 1)) {
+            fault_misaligned(warp, op, (int)lane, address, access->align);
+            return false;
+        }
+        region r = region_of(warp, op, access->space, address, access->bytes);
+        if (!lane_holds(warp, &r, (int)lane, address, access->bytes) ||
+            (r.read_only && access->kind != VM_LOAD)) {
+            fault_address(warp, op, (int)lane, access->space, address, access->bytes, access->kind);
+            return false;
+        }
+        access->parallel |= r.parallel;
+        some = access->host[lane] = r.host + (address - r.base) + lane * r.lane_stride;
+    }
+    VM_EACH_LANE(lane, ~mask)
+    access->host[lane] = some;
+    return true;
+}
+
+typedef struct span {
+    uint64_t low, high, bits;
+    bool contiguous;
+} span;
+
+/* Contiguity and uniformity are tested without comparisons of 64 bits, which the baseline of x86-64 cannot
+ * vectorise. */
+static span span_of(const uint64_t address[WARP], uint64_t bytes)
+{
+    uint64_t gap = 0, spread = 0, bits = 0, first = address[0];
+    for (uint64_t i = 0; i < WARP; i++) {
+        gap |= address[i] ^ (first + i * bytes);
+        spread |= address[i] ^ first;
+        bits |= address[i];
+    }
+    if (!gap)
+        return (span){first, address[WARP - 1], bits, first <= address[WARP - 1]};
+    if (!spread)
+        return (span){first, first, bits, false};
+    span s = {first, first, bits, false};
+    for (int i = 1; i < WARP; i++) {
+        s.low = address[i] < s.low ? address[i] : s.low;
+        s.high = address[i] > s.high ? address[i] : s.high;
+    }
+    return s;
+}
+
+bool vm_translate(vm_warp *warp, const vm_op *op, vm_access *access, uint32_t mask)
+{
+    span s = span_of(access->address, access->bytes);
+    if (s.bits & (access->align - 1))
+        return translate_each(warp, op, access, mask);
+    region r = region_of(warp, op, access->space, s.low, access->bytes);
+    if (!region_holds(&r, s.low, access->bytes) || !region_holds(&r, s.high, access->bytes) ||
+        (r.read_only && access->kind != VM_LOAD) || !all_lanes_hold(warp, &r, access))
+        return translate_each(warp, op, access, mask);
+    access->parallel = r.parallel;
+    access->contiguous = s.contiguous && mask == UINT32_MAX && !r.lane_stride;
+    for (uint64_t i = 0; i < WARP; i++)
+        access->host[i] = r.host + (access->address[i] - r.base) + i * r.lane_stride;
+    return true;
+}
+
+uint8_t *vm_translate_lane(vm_warp *warp, const vm_op *op, int lane, ptx_space space, uint64_t address,
+                           uint64_t bytes, uint32_t align, vm_access_kind kind)
+{
+    if (address & (align - 1)) {
+        fault_misaligned(warp, op, lane, address, align);
+        return NULL;
+    }
+    region r = region_of(warp, op, space, address, bytes);
+    if (!lane_holds(warp, &r, lane, address, bytes) || (r.read_only && kind != VM_LOAD)) {
+        fault_address(warp, op, lane, space, address, bytes, kind);
+        return NULL;
+    }
+    return r.host + (address - r.base) + (uint64_t)lane * r.lane_stride;
+}
+
+/* Lanes that are not active take the first active lane's address: what follows need not look at the mask
+ * again. */
+static void fill_inactive(uint64_t address[WARP], uint32_t mask)
+{
+    if (mask == UINT32_MAX)
+        return;
+    uint64_t first = address[vm_first(mask)];
+    for (int i = 0; i < WARP; i++)
+        address[i] = mask >> i & 1 ? address[i] : first;
+}
+
+void vm_addresses(const vm_warp *warp, const vm_operand *operand, uint32_t mask, uint64_t address[WARP])
+{
+    uint64_t offset = (uint64_t)operand->offset;
+    if (operand->slot == VM_NO_SLOT) {
+        for (int i = 0; i < WARP; i++)
+            address[i] = offset;
+        return;
+    }
+    const void *value = vm_value(warp, operand);
+    if (operand->width == 8) {
+        for (int i = 0; i < WARP; i++)
+            address[i] = ((const uint64_t *)value)[i] + offset;
+    } else {
+        for (int i = 0; i < WARP; i++)
+            address[i] = (uint32_t)(((const uint32_t *)value)[i] + (uint32_t)offset);
+    }
+    /* These spaces have addresses of 32 bits: a sum that wraps is at home again. */
+    if (operand->space == SPACE_SHARED || operand->space == SPACE_LOCAL)
+        for (int i = 0; i < WARP; i++)
+            address[i] = (uint32_t)address[i];
+    fill_inactive(address, mask);
+}
+
+bool vm_access_operand(vm_warp *warp, const vm_op *op, const vm_operand *operand, vm_access *access,
+                       uint32_t mask)
+{
+    vm_addresses(warp, operand, mask, access->address);
+    return vm_translate(warp, op, access, mask);
+}
+
+void vm_copy_relaxed(uint8_t *to, const uint8_t *from, uint64_t bytes)
+{
+    bool by_words = (((uintptr_t)to | (uintptr_t)from) & 7) == 0;
+    uint64_t i = 0;
+    for (; by_words && i + 8 <= bytes; i += 8)
+        VM_STORE_RELAXED(64, to + i, VM_LOAD_RELAXED(64, from + i));
+    for (; i < bytes; i++)
+        VM_STORE_RELAXED(8, to + i, VM_LOAD_RELAXED(8, from + i));
+}

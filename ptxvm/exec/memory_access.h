@@ -1,0 +1,89 @@
+/* A warp's access to memory: from guest addresses to the host's, checked. Every load, store, atomic and copy
+ * of the guest goes through vm_translate or vm_translate_lane, which is where checks and counters belong. */
+#ifndef PTXVM_EXEC_MEMORY_ACCESS_H
+#define PTXVM_EXEC_MEMORY_ACCESS_H
+
+#include <string.h>
+
+#include "ptxvm/exec.h"
+#include "ptxvm/exec/memory.h"
+
+typedef enum {
+    VM_LOAD = 1,
+    VM_STORE = 2,
+    VM_ATOMIC = 3 /* both */
+} vm_access_kind;
+
+typedef struct vm_access {
+    uint64_t address[WARP]; /* in the space, or generic */
+    uint8_t *host[WARP]; /* out. Lanes outside the mask hold some active lane's, so that a load may go ahead
+                            for all */
+    uint32_t bytes;      /* each lane's; */
+    uint32_t align;      /* and what the address must be a multiple of */
+    uint8_t space;       /* ptx_space */
+    uint8_t kind;        /* vm_access_kind */
+    bool contiguous;     /* out: all 32 lanes active, lane i at host[0] + i * bytes */
+    bool parallel;       /* out: other host threads may touch it: relaxed atomics only */
+} vm_access;
+
+/* The lanes' addresses that an operand [reg + offset], [var + offset] stands for. Lanes outside the mask get
+ * an active lane's. */
+void vm_addresses(const vm_warp *warp, const vm_operand *operand, uint32_t mask, uint64_t address[WARP]);
+
+/* Fills host for the lanes in mask. False, with the launch's fault recorded, where an address is outside or
+ * misaligned. */
+bool vm_translate(vm_warp *warp, const vm_op *op, vm_access *access, uint32_t mask);
+
+/* vm_addresses and vm_translate in one. */
+bool vm_access_operand(vm_warp *warp, const vm_op *op, const vm_operand *operand, vm_access *access,
+                       uint32_t mask);
+
+/* One lane's range of bytes, any length. Null, with the fault recorded, where it is not all inside. */
+uint8_t *vm_translate_lane(vm_warp *warp, const vm_op *op, int lane, ptx_space space, uint64_t address,
+                           uint64_t bytes, uint32_t align, vm_access_kind kind);
+
+/* The same bytes are seen as different types. */
+typedef uint8_t __attribute__((may_alias)) vm_u8;
+typedef uint16_t __attribute__((may_alias)) vm_u16;
+typedef uint32_t __attribute__((may_alias)) vm_u32;
+typedef uint64_t __attribute__((may_alias)) vm_u64;
+
+/* Host memory that other host threads may touch as well: bits is 8, 16, 32 or 64. 16 bytes are two accesses
+ * of 8. */
+#define VM_LOAD_RELAXED(bits, host)                                                                          \
+    __atomic_load_n((const vm_u##bits *)(const void *)(host), __ATOMIC_RELAXED)
+#define VM_STORE_RELAXED(bits, host, value)                                                                  \
+    __atomic_store_n((vm_u##bits *)(void *)(host), (uint##bits##_t)(value), __ATOMIC_RELAXED)
+
+/* Copies between two places of guest memory or the host's, either of which may be shared between host
+ * threads. */
+void vm_copy_relaxed(uint8_t *to, const uint8_t *from, uint64_t bytes);
+
+static inline uint64_t vm_window_base(ptx_space space)
+{
+    return space == SPACE_SHARED  ? VM_SHARED_BASE
+           : space == SPACE_LOCAL ? VM_LOCAL_BASE
+           : space == SPACE_PARAM ? VM_PARAM_BASE
+                                  : 0;
+}
+
+/* The space that a generic address lies in. */
+static inline ptx_space vm_space_of(uint64_t address)
+{
+    return address - VM_SHARED_BASE < VM_SHARED_SIZE                ? SPACE_SHARED
+           : address - VM_LOCAL_BASE < VM_LOCAL_SIZE                ? SPACE_LOCAL
+           : address - VM_PARAM_BASE < VM_PARAM_SIZE                ? SPACE_PARAM
+           : address - VM_CONST_BASE < VM_CONST_END - VM_CONST_BASE ? SPACE_CONST
+                                                                    : SPACE_GLOBAL;
+}
+
+/* The active lanes, lowest first: for (uint32_t m = mask; m; m &= m - 1) { int lane = vm_first(m); ... } */
+static inline int vm_first(uint32_t mask)
+{
+    return __builtin_ctz(mask);
+}
+#define VM_EACH_LANE(lane, mask)                                                                             \
+    for (uint32_t lanes_left_ = (mask), lane = 0;                                                            \
+         lanes_left_ && (lane = (uint32_t)vm_first(lanes_left_), true); lanes_left_ &= lanes_left_ - 1)
+
+#endif

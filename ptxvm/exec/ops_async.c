@@ -1,0 +1,396 @@
+/* Copies that run beside the program: cp.async, cp.async.bulk and cp.reduce.async.bulk.
+ *
+ * A copy into shared memory is held until the program waits for it: its data is not to be seen earlier, and
+ * here it cannot be. cp.async lands at cp.async.wait_*, or when someone looks at the mbarrier that a
+ * cp.async.mbarrier.arrive named; a bulk copy into shared memory lands when someone looks at its mbarrier.
+ * Copies out of shared memory (bulk_group) are done at once: nobody can tell. */
+#include <stdlib.h>
+
+#include "ops_common.h"
+
+static pending *push(vm_warp *warp, const vm_op *op, int lane, pending_list *list, pending item)
+{
+    if (list->count == list->capacity) {
+        int capacity = list->capacity ? 2 * list->capacity : 64;
+        pending *items = realloc(list->items, (size_t)capacity * sizeof *items);
+        if (!items) {
+            vm_fault(warp, op, lane, PTXVM_ERROR_MEMORY, "no memory left for an asynchronous copy");
+            return NULL;
+        }
+        list->items = items;
+        list->capacity = capacity;
+    }
+    item.op = op;
+    item.lane = (uint8_t)lane;
+    list->items[list->count] = item;
+    return &list->items[list->count++];
+}
+
+/* ---- landing ---- */
+
+static bool land_copy(vm_warp *warp, const pending *item)
+{
+    uint8_t *to = vm_translate_lane(warp, item->op, item->lane, SPACE_SHARED, item->to, item->bytes,
+                                    item->bytes, VM_STORE);
+    if (to)
+        memcpy(to, item->data, item->bytes);
+    return to;
+}
+
+static bool land_bulk(vm_warp *warp, const pending *item)
+{
+    uint8_t *to =
+        vm_translate_lane(warp, item->op, item->lane, SPACE_SHARED, item->to, item->size, 16, VM_STORE);
+    const uint8_t *from =
+        to ? vm_translate_lane(warp, item->op, item->lane, item->space, item->from, item->size, 16, VM_LOAD)
+           : NULL;
+    if (!from)
+        return false;
+    vm_copy_relaxed(to, from, item->size);
+    return ops_mbarrier_complete_tx(warp, item->op, item->lane, item->barrier, (uint32_t)item->size);
+}
+
+static bool land(vm_warp *warp, const pending *item)
+{
+    switch (item->kind) {
+    case PENDING_COPY:
+        return land_copy(warp, item);
+    case PENDING_ARRIVE:
+        return ops_mbarrier_arrive(warp, item->op, item->lane, item->to, 1);
+    case PENDING_BULK:
+        return land_bulk(warp, item);
+    default:
+        return true;
+    }
+}
+
+/* Lands the marked items in order and closes the gaps. */
+static bool land_marked(vm_warp *warp, pending_list *list)
+{
+    int kept = 0;
+    bool ok = true;
+    for (int i = 0; i < list->count; i++) {
+        if (list->items[i].marked && ok)
+            ok = land(warp, &list->items[i]);
+        else
+            list->items[kept++] = list->items[i];
+    }
+    list->count = kept;
+    return ok;
+}
+
+/* Of each lane in mask: the items up to the commit that has `newer` commits after it; all where newer is
+ * negative. */
+static void mark_groups(pending_list *list, uint32_t mask, int64_t newer)
+{
+    int64_t commits[WARP] = {0};
+    for (int i = list->count - 1; i >= 0; i--) {
+        pending *item = &list->items[i];
+        if (!(mask >> item->lane & 1))
+            continue;
+        commits[item->lane] += item->kind == PENDING_COMMIT;
+        item->marked = commits[item->lane] > newer;
+    }
+}
+
+/* Of each lane that arrives on the barrier: the items up to its last arrival there. */
+static bool mark_arrivals(pending_list *list, uint64_t barrier)
+{
+    bool any = false, reached[WARP] = {false};
+    for (int i = list->count - 1; i >= 0; i--) {
+        pending *item = &list->items[i];
+        reached[item->lane] |= item->kind == PENDING_ARRIVE && item->to == barrier;
+        item->marked = reached[item->lane];
+        any |= item->marked;
+    }
+    return any;
+}
+
+static bool mark_bulk(pending_list *list, uint64_t barrier)
+{
+    bool any = false;
+    for (int i = 0; i < list->count; i++) {
+        list->items[i].marked = list->items[i].barrier == barrier;
+        any |= list->items[i].marked;
+    }
+    return any;
+}
+
+bool ops_async_land(vm_block *block, uint64_t barrier)
+{
+    for (int i = 0; i < block->n_warps; i++) {
+        vm_warp *warp = &block->warps[i];
+        struct vm_ops_warp *state = warp->ops;
+        if (mark_arrivals(&state->copies, barrier) && !land_marked(warp, &state->copies))
+            return false;
+        if (mark_bulk(&state->bulk, barrier) && !land_marked(warp, &state->bulk))
+            return false;
+    }
+    return true;
+}
+
+/* ---- cp.async ---- */
+
+/* The bytes of the source that count: all, src-size of them, or with ignore-src none. */
+static uint32_t source_bytes(const vm_warp *warp, const vm_op *op, int lane, uint32_t bytes)
+{
+    int extra = 3;
+    if (op->n_operands - (op->inst->mod[S_HINT] ? 1 : 0) <= extra)
+        return bytes;
+    const vm_operand *operand = &op->operand[extra];
+    if (operand->width == 0)
+        return vm_predicate(warp, operand) >> lane & 1 ? 0 : bytes;
+    uint64_t size = ops_operand(warp, operand, lane);
+    return size < bytes ? (uint32_t)size : bytes;
+}
+
+static vm_result exec_copy(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    const vm_operand *to = &op->operand[0], *from = &op->operand[1];
+    uint32_t bytes = (uint32_t)op->operand[2].bits;
+    uint64_t source[WARP];
+    vm_access target = {.bytes = bytes, .align = bytes, .space = to->space, .kind = VM_STORE};
+    if (!vm_access_operand(warp, op, to, &target, mask))
+        return VM_FAULT;
+    vm_addresses(warp, from, mask, source);
+    VM_EACH_LANE(lane, mask)
+    {
+        uint64_t shared =
+            to->space == SPACE_NONE ? target.address[lane] - VM_SHARED_BASE : target.address[lane];
+        pending item = {.kind = PENDING_COPY, .bytes = (uint8_t)bytes, .to = shared};
+        uint32_t used = source_bytes(warp, op, (int)lane, bytes);
+        const uint8_t *host = NULL;
+        if (used &&
+            !(host = vm_translate_lane(warp, op, (int)lane, from->space, source[lane], used, bytes, VM_LOAD)))
+            return VM_FAULT;
+        vm_copy_relaxed(item.data, host, used);
+        if (!push(warp, op, (int)lane, &warp->ops->copies, item))
+            return VM_FAULT;
+    }
+    return VM_NEXT;
+}
+
+static vm_result exec_commit(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    VM_EACH_LANE(lane, mask)
+    if (!push(warp, op, (int)lane, &warp->ops->copies, (pending){.kind = PENDING_COMMIT}))
+        return VM_FAULT;
+    return VM_NEXT;
+}
+
+static vm_result exec_wait_group(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    bool all = op->inst->mod[S_MODE] == M_wait_all;
+    pending_list *list = &warp->ops->copies;
+    for (int i = 0; i < list->count; i++)
+        list->items[i].marked = false;
+    mark_groups(list, mask, all ? -1 : (int64_t)op->operand[0].bits);
+    return land_marked(warp, list) ? VM_NEXT : VM_FAULT;
+}
+
+static vm_result exec_async_arrive(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    const vm_operand *barrier = &op->operand[0];
+    uint64_t address[WARP];
+    vm_addresses(warp, barrier, mask, address);
+    VM_EACH_LANE(lane, mask)
+    {
+        uint64_t shared = barrier->space == SPACE_NONE ? address[lane] - VM_SHARED_BASE : address[lane];
+        if (op->inst->mod[S_FLAG] != M_noinc && !ops_mbarrier_add_pending(warp, op, (int)lane, shared))
+            return VM_FAULT;
+        if (!push(warp, op, (int)lane, &warp->ops->copies, (pending){.kind = PENDING_ARRIVE, .to = shared}))
+            return VM_FAULT;
+    }
+    return VM_NEXT;
+}
+
+/* ---- bulk ---- */
+
+/* One lane's operands: [to], [from], size and, where it has one, [mbarrier]. */
+typedef struct bulk_copy {
+    uint64_t to, from, size, barrier;
+    ptx_space to_space, from_space;
+    bool has_barrier;
+    uint32_t byte_mask; /* of every 16 bytes, those that are copied */
+    bool own_cta;       /* multicast: the mask of CTAs has this one */
+} bulk_copy;
+
+static uint64_t lane_address(const vm_warp *warp, const vm_operand *operand, int lane)
+{
+    uint64_t address[WARP];
+    vm_addresses(warp, operand, 1u << lane, address);
+    return address[lane];
+}
+
+static bulk_copy bulk_of(const vm_warp *warp, const vm_op *op, int lane)
+{
+    const vm_operand *o = op->operand;
+    bulk_copy copy = {.byte_mask = 0xFFFF, .own_cta = true, .to_space = o[0].space, .from_space = o[1].space};
+    copy.to = lane_address(warp, &o[0], lane);
+    copy.from = lane_address(warp, &o[1], lane);
+    copy.size = (uint32_t)ops_operand(warp, &o[2], lane);
+    copy.has_barrier = op->inst->mod[S_FLAG] == M_mbarrier__complete_tx__bytes;
+    if (copy.has_barrier) {
+        copy.barrier = lane_address(warp, &o[3], lane);
+        copy.barrier -= o[3].space == SPACE_NONE ? VM_SHARED_BASE : 0;
+    }
+    if (op->inst->mod[S_FLAG3] == M_multicast__cluster)
+        copy.own_cta = ops_operand(warp, &o[4], lane) & 1;
+    if (op->inst->mod[S_FLAG3] == M_cp_mask)
+        copy.byte_mask = (uint16_t)ops_operand(warp, &o[op->n_operands - 1], lane);
+    return copy;
+}
+
+static bool bulk_is_aligned(vm_warp *warp, const vm_op *op, int lane, const bulk_copy *copy)
+{
+    if (copy->size % 16 == 0)
+        return true;
+    vm_fault(warp, op, lane, PTXVM_ERROR_MISALIGNED,
+             "a bulk copy of %llu bytes: the size must be a multiple of 16", (unsigned long long)copy->size);
+    return false;
+}
+
+static bool bulk_hosts(vm_warp *warp, const vm_op *op, int lane, const bulk_copy *copy, uint8_t **to,
+                       const uint8_t **from, vm_access_kind kind)
+{
+    *to = vm_translate_lane(warp, op, lane, copy->to_space, copy->to, copy->size, 16, kind);
+    *from =
+        *to ? vm_translate_lane(warp, op, lane, copy->from_space, copy->from, copy->size, 16, VM_LOAD) : NULL;
+    return *from;
+}
+
+static void copy_masked(uint8_t *to, const uint8_t *from, uint64_t bytes, uint32_t byte_mask)
+{
+    if (byte_mask == 0xFFFF)
+        vm_copy_relaxed(to, from, bytes);
+    for (uint64_t i = 0; byte_mask != 0xFFFF && i < bytes; i++)
+        if (byte_mask >> i % 16 & 1)
+            vm_copy_relaxed(to + i, from + i, 1);
+}
+
+static vm_result exec_bulk(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    VM_EACH_LANE(lane, mask)
+    {
+        bulk_copy copy = bulk_of(warp, op, (int)lane);
+        uint8_t *to;
+        const uint8_t *from;
+        if (!copy.size || !copy.own_cta)
+            continue;
+        if (!bulk_is_aligned(warp, op, (int)lane, &copy) ||
+            !bulk_hosts(warp, op, (int)lane, &copy, &to, &from, VM_STORE))
+            return VM_FAULT;
+        if (!copy.has_barrier) {
+            copy_masked(to, from, copy.size, copy.byte_mask);
+            continue;
+        }
+        pending item = {.kind = PENDING_BULK,
+                        .space = (uint8_t)copy.from_space,
+                        .to = copy.to_space == SPACE_NONE ? copy.to - VM_SHARED_BASE : copy.to,
+                        .from = copy.from,
+                        .size = copy.size,
+                        .barrier = copy.barrier};
+        if (!push(warp, op, (int)lane, &warp->ops->bulk, item))
+            return VM_FAULT;
+    }
+    return VM_NEXT;
+}
+
+static vm_result exec_bulk_reduce(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    ptx_type type = ptx_slot_type(op->inst, S_TYPE);
+    atomic_fn *apply = ops_atomic_find(op->inst->mod[S_OP], type);
+    uint64_t size = (uint64_t)ptx_type_bits(type) / 8;
+    VM_EACH_LANE(lane, mask)
+    {
+        bulk_copy copy = bulk_of(warp, op, (int)lane);
+        uint8_t *to;
+        const uint8_t *from;
+        if (!copy.size)
+            continue;
+        if (!bulk_is_aligned(warp, op, (int)lane, &copy) ||
+            !bulk_hosts(warp, op, (int)lane, &copy, &to, &from, VM_ATOMIC))
+            return VM_FAULT;
+        for (uint64_t i = 0; i < copy.size; i += size) {
+            uint64_t value = 0;
+            vm_copy_relaxed((uint8_t *)&value, from + i, size);
+            ops_atomic_apply(apply, to + i, (int)size, copy.to_space != SPACE_SHARED, value, 0);
+        }
+        if (copy.has_barrier &&
+            !ops_mbarrier_complete_tx(warp, op, (int)lane, copy.barrier, (uint32_t)copy.size))
+            return VM_FAULT;
+    }
+    return VM_NEXT;
+}
+
+static vm_result exec_nothing(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    (void)warp, (void)op, (void)mask;
+    return VM_NEXT;
+}
+
+static vm_exec_fn *find_bulk(const ptx_inst *inst)
+{
+    if (inst->mod[S_FLAG2] == M_commit_group || inst->mod[S_FLAG2] == M_wait_group ||
+        inst->mod[S_FLAG2] == M_prefetch)
+        return exec_nothing;
+    if (inst->mod[S_SUB] == M_async)
+        return exec_bulk;
+    return ops_atomic_find(inst->mod[S_OP], ptx_slot_type(inst, S_TYPE)) ? exec_bulk_reduce : NULL;
+}
+
+bool ops_find_cp(vm_op *op)
+{
+    switch (op->inst->mod[S_MODE]) {
+    case M_NONE:
+        op->exec = exec_copy;
+        break;
+    case M_commit_group:
+        op->exec = exec_commit;
+        break;
+    case M_wait_group:
+    case M_wait_all:
+        op->exec = exec_wait_group;
+        break;
+    case M_mbarrier:
+        op->exec = exec_async_arrive;
+        break;
+    case M_bulk:
+        op->exec = find_bulk(op->inst);
+        break;
+    default:
+        return false;
+    }
+    return op->exec;
+}
+
+/* ---- a warp's life ---- */
+
+bool vm_ops_warp_begin(vm_warp *warp)
+{
+    if (!warp->ops)
+        warp->ops = calloc(1, sizeof *warp->ops);
+    if (!warp->ops)
+        return false;
+    warp->ops->copies.count = warp->ops->bulk.count = 0;
+    return true;
+}
+
+/* What is still in flight goes into shared memory, which ends with the block. */
+vm_result vm_ops_block_end(vm_block *block)
+{
+    for (int i = 0; i < block->n_warps; i++)
+        if (block->warps[i].ops)
+            block->warps[i].ops->copies.count = block->warps[i].ops->bulk.count = 0;
+    return VM_NEXT;
+}
+
+void vm_ops_warp_free(vm_warp *warp)
+{
+    if (!warp->ops)
+        return;
+    free(warp->ops->copies.items);
+    free(warp->ops->bulk.items);
+    free(warp->ops);
+    warp->ops = NULL;
+}

@@ -1,0 +1,134 @@
+/* What the ops_*.c share: the warp's state that is theirs, and who finds which instruction. */
+#ifndef PTXVM_EXEC_OPS_COMMON_H
+#define PTXVM_EXEC_OPS_COMMON_H
+
+#include "memory_access.h"
+#include "ops.h"
+
+/* An asynchronous copy that has been started and not yet landed, of one lane. The source of a cp.async was
+ * read when it was started; a bulk copy reads when it lands. */
+typedef enum {
+    PENDING_COPY,   /* cp.async: data -> shared memory */
+    PENDING_COMMIT, /* the end of a group */
+    PENDING_ARRIVE, /* cp.async.mbarrier.arrive: arrives when what is before it has landed */
+    PENDING_BULK    /* cp.async.bulk into shared memory: lands, then completes its bytes on the mbarrier */
+} pending_kind;
+
+typedef struct pending {
+    uint8_t kind, lane, bytes;
+    bool marked;   /* to land now */
+    uint8_t space; /* of from */
+    uint8_t data[16];
+    uint64_t to, from, size; /* shared address of the target or mbarrier; a bulk copy's source and size */
+    uint64_t barrier;
+    const vm_op *op;
+} pending;
+
+typedef struct pending_list {
+    pending *items;
+    int count, capacity;
+} pending_list;
+
+struct vm_ops_warp {
+    vm_cache cache;
+    pending_list copies; /* cp.async, in program order of each lane */
+    pending_list bulk;
+};
+
+/* Lands what an mbarrier waits for, of all warps of the block. False: fault. */
+bool ops_async_land(vm_block *block, uint64_t barrier);
+
+/* mbarrier objects: `address` in the .shared space. */
+bool ops_mbarrier_arrive(vm_warp *warp, const vm_op *op, int lane, uint64_t address, uint32_t count);
+bool ops_mbarrier_add_pending(vm_warp *warp, const vm_op *op, int lane, uint64_t address);
+bool ops_mbarrier_complete_tx(vm_warp *warp, const vm_op *op, int lane, uint64_t address, uint32_t bytes);
+
+/* Applies an operation of atom and red to one element of `bytes` bytes at host. Null: no such operation for
+ * the type. */
+typedef uint64_t atomic_fn(uint64_t old, uint64_t b, uint64_t c);
+atomic_fn *ops_atomic_find(unsigned operation, ptx_type type);
+uint64_t ops_atomic_apply(atomic_fn *apply, uint8_t *host, int bytes, bool parallel, uint64_t b, uint64_t c);
+
+/* Each completes an op of its opcodes, as vm_ops_find. */
+typedef bool ops_finder(vm_op *op);
+ops_finder ops_find_ld, ops_find_st, ops_find_atomic, ops_find_shfl, ops_find_warp, ops_find_cp,
+    ops_find_mbarrier, ops_find_matrix, ops_find_wmma, ops_find_mov, ops_find_address, ops_find_misc;
+
+/* Lane `lane` of a register `width` bytes wide, zero-extended; and back. 16-byte registers are not for these.
+ */
+static inline uint64_t ops_get(const void *value, int width, int lane)
+{
+    switch (width) {
+    case 1:
+        return ((const vm_u8 *)value)[lane];
+    case 2:
+        return ((const vm_u16 *)value)[lane];
+    case 4:
+        return ((const vm_u32 *)value)[lane];
+    default:
+        return ((const vm_u64 *)value)[lane];
+    }
+}
+
+static inline void ops_set(void *value, int width, int lane, uint64_t bits)
+{
+    switch (width) {
+    case 1:
+        ((vm_u8 *)value)[lane] = (uint8_t)bits;
+        break;
+    case 2:
+        ((vm_u16 *)value)[lane] = (uint16_t)bits;
+        break;
+    case 4:
+        ((vm_u32 *)value)[lane] = (uint32_t)bits;
+        break;
+    default:
+        ((vm_u64 *)value)[lane] = bits;
+    }
+}
+
+static inline uint64_t ops_operand(const vm_warp *warp, const vm_operand *operand, int lane)
+{
+    return ops_get(vm_value(warp, operand), operand->width, lane);
+}
+
+/* Writes a result, unless it is the sink. */
+static inline void ops_result(const vm_warp *warp, const vm_operand *operand, int lane, uint64_t bits)
+{
+    if (!operand->is_sink)
+        ops_set(vm_value(warp, operand), operand->width, lane, bits);
+}
+
+static inline void ops_result_predicate(const vm_warp *warp, const vm_operand *operand, uint32_t mask,
+                                        uint32_t value)
+{
+    if (operand->is_sink)
+        return;
+    uint32_t *p = vm_value(warp, operand);
+    *p = (*p & ~mask) | (value & mask);
+}
+
+/* The space that a modifier names. */
+static inline ptx_space ops_space(unsigned mod)
+{
+    switch (mod) {
+    case M_global:
+        return SPACE_GLOBAL;
+    case M_const:
+        return SPACE_CONST;
+    case M_local:
+        return SPACE_LOCAL;
+    case M_param:
+    case M_param__entry:
+    case M_param__func:
+        return SPACE_PARAM;
+    case M_shared:
+    case M_shared__cta:
+    case M_shared__cluster:
+        return SPACE_SHARED;
+    default:
+        return SPACE_NONE;
+    }
+}
+
+#endif

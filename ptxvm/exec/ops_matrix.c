@@ -1,0 +1,283 @@
+/* ldmatrix, stmatrix, movmatrix, wmma.load and wmma.store: matrices between memory and the registers of a
+ * warp. */
+#include "ops_common.h"
+
+/* One matrix of ldmatrix or stmatrix is 8 or 16 rows of 16 bytes, each at an address that a lane gives;
+ * `registers` a lane. at() says which byte of which row the byte `b` of a lane's register r is. */
+typedef struct matrix_byte {
+    int row, byte;
+} matrix_byte;
+
+typedef struct matrix_form {
+    unsigned shape;
+    ptx_type type;
+    bool trans;
+    int rows, registers;
+    matrix_byte (*at)(int lane, int r, int b);
+} matrix_form;
+
+/* m8n8.b16: lane l holds elements 2(l%4) and 2(l%4)+1 of row l/4; transposed: rows 2(l%4) and 2(l%4)+1 of
+ * column l/4. */
+static matrix_byte at_b16(int lane, int r, int b)
+{
+    (void)r;
+    return (matrix_byte){lane / 4, 4 * (lane % 4) + b};
+}
+
+static matrix_byte at_b16_trans(int lane, int r, int b)
+{
+    (void)r;
+    return (matrix_byte){2 * (lane % 4) + b / 2, 2 * (lane / 4) + b % 2};
+}
+
+/* m16n16.trans: 8-bit elements, two registers: rows 4(l%4)+2r and the next, columns l/4 and l/4+8. */
+static matrix_byte at_b8_16x16(int lane, int r, int b)
+{
+    return (matrix_byte){4 * (lane % 4) + 2 * r + b % 2, lane / 4 + 8 * (b / 2)};
+}
+
+/* m16n8.trans (stmatrix): 8 rows of 16 elements in memory: rows 2(l%4) and the next, columns l/4 and l/4+8.
+ */
+static matrix_byte at_b8_16x8(int lane, int r, int b)
+{
+    (void)r;
+    return (matrix_byte){2 * (lane % 4) + b % 2, lane / 4 + 8 * (b / 2)};
+}
+
+static const matrix_form forms[] = {
+    {M_m8n8, T_B16, false, 8, 1, at_b16},          {M_m8n8, T_B16, true, 8, 1, at_b16_trans},
+    {M_m16n16, T_B8, true, 16, 2, at_b8_16x16},    {M_m8n16, T_B8X16, false, 8, 1, at_b16},
+    {M_m16n16, T_B8X16, true, 16, 2, at_b8_16x16}, {M_m16n8, T_B8, true, 8, 1, at_b8_16x8},
+};
+
+static int matrices(const ptx_inst *inst)
+{
+    return inst->mod[S_NUM] == M_x4 ? 4 : inst->mod[S_NUM] == M_x2 ? 2 : 1;
+}
+
+/* The hosts of all rows: lane i gives row i, matrix after matrix. Rows of lanes beyond them are not looked
+ * at. */
+static bool translate_rows(vm_warp *warp, const vm_op *op, const vm_operand *address, int rows,
+                           vm_access_kind kind, vm_access *access)
+{
+    access->bytes = access->align = 16;
+    access->space = address->space;
+    access->kind = (uint8_t)kind;
+    return vm_access_operand(warp, op, address, access, rows == WARP ? UINT32_MAX : (1u << rows) - 1);
+}
+
+/* 16 packed elements of 4 or 6 bits become 16 bytes. */
+static void unpack_row(uint8_t row[16], int bits)
+{
+    uint8_t packed[16];
+    memcpy(packed, row, sizeof packed);
+    for (int i = 0; i < 16; i++) {
+        int at = i * bits;
+        unsigned pair = packed[at / 8] | (unsigned)packed[at / 8 + 1] << 8;
+        row[i] = (uint8_t)(pair >> at % 8 & ((1u << bits) - 1));
+    }
+}
+
+static vm_result exec_ldmatrix(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    const matrix_form *form = op->extra;
+    int count = matrices(op->inst), rows = form->rows * count;
+    ptx_type packed = ptx_slot_type(op->inst, S_TYPE2);
+    uint8_t data[WARP][16];
+    vm_access access;
+    if (!translate_rows(warp, op, &op->operand[op->n_results], rows, VM_LOAD, &access))
+        return VM_FAULT;
+    for (int i = 0; i < rows; i++) {
+        memcpy(data[i], access.host[i], 16);
+        if (packed != T_NONE)
+            unpack_row(data[i], packed == T_B4X16_P64 ? 4 : 6);
+    }
+    for (int k = 0; k < count * form->registers; k++)
+        VM_EACH_LANE(lane, mask)
+        {
+            uint32_t value = 0;
+            for (int b = 0; b < 4; b++) {
+                matrix_byte at = form->at((int)lane, k % form->registers, b);
+                value |= (uint32_t)data[k / form->registers * form->rows + at.row][at.byte] << 8 * b;
+            }
+            ops_result(warp, &op->operand[k], (int)lane, value);
+        }
+    return VM_NEXT;
+}
+
+static vm_result exec_stmatrix(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    const matrix_form *form = op->extra;
+    int count = matrices(op->inst);
+    vm_access access;
+    if (!translate_rows(warp, op, &op->operand[0], form->rows * count, VM_STORE, &access))
+        return VM_FAULT;
+    for (int k = 0; k < count; k++)
+        VM_EACH_LANE(lane, mask)
+        {
+            uint64_t value = ops_operand(warp, &op->operand[1 + k], (int)lane);
+            for (int b = 0; b < 4; b++) {
+                matrix_byte at = form->at((int)lane, 0, b);
+                access.host[k * form->rows + at.row][at.byte] = (uint8_t)(value >> 8 * b);
+            }
+        }
+    return VM_NEXT;
+}
+
+static vm_result exec_movmatrix(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    uint32_t d[WARP];
+    tensor_movmatrix(d, vm_value(warp, &op->operand[1]));
+    VM_EACH_LANE(lane, mask)
+    ops_result(warp, &op->operand[0], (int)lane, d[lane]);
+    return VM_NEXT;
+}
+
+bool ops_find_matrix(vm_op *op)
+{
+    op->flags |= OPF_CONVERGED;
+    if (op->inst->op == OP_movmatrix) {
+        op->exec = exec_movmatrix;
+        return true;
+    }
+    op->exec = op->inst->op == OP_ldmatrix ? exec_ldmatrix : exec_stmatrix;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (forms[i].shape == op->inst->mod[S_SHAPE] && forms[i].type == ptx_slot_type(op->inst, S_TYPE) &&
+            forms[i].trans == (op->inst->mod[S_TRANS] == M_trans))
+            op->extra = (void *)(uintptr_t)&forms[i];
+    return op->extra;
+}
+
+/* ---- wmma.load, wmma.store ---- */
+
+typedef struct wmma_shape {
+    unsigned shape;
+    int m, n, k;
+} wmma_shape;
+
+static const wmma_shape wmma_shapes[] = {
+    {M_m16n16k16, 16, 16, 16}, {M_m32n8k16, 32, 8, 16}, {M_m8n32k16, 8, 32, 16}, {M_m16n16k8, 16, 16, 8},
+    {M_m8n8k4, 8, 8, 4},       {M_m8n8k32, 8, 8, 32},   {M_m8n8k128, 8, 8, 128},
+};
+
+/* The stride that holds where none is written: the length of a row, or of a column. */
+static int default_stride(const ptx_inst *inst)
+{
+    const wmma_shape *shape = wmma_shapes;
+    while (shape->shape != inst->mod[S_SHAPE])
+        shape++;
+    unsigned fragment = inst->mod[S_FRAG];
+    int rows = fragment == M_b ? shape->k : shape->m, columns = fragment == M_a ? shape->k : shape->n;
+    return inst->mod[S_ALAYOUT] == M_col ? rows : columns;
+}
+
+/* Where the operands are: the registers, the address, the stride (null where none is written). */
+typedef struct wmma_operands {
+    const vm_operand *registers, *address, *stride;
+    int count;
+} wmma_operands;
+
+static wmma_operands wmma_operands_of(const vm_op *op)
+{
+    wmma_operands o = {op->operand, op->operand, NULL, 0};
+    bool load = op->inst->mod[S_SUB] == M_load;
+    const ptx_operand *vector = &op->inst->operand[load ? 0 : 1];
+    o.count = vector->kind == OPERAND_VECTOR ? vector->n_elements : 1;
+    if (load)
+        o.address += o.count;
+    else
+        o.registers++;
+    int used = o.count + 1;
+    if (op->n_operands > used)
+        o.stride = &op->operand[used];
+    return o;
+}
+
+typedef struct wmma_piece {
+    uint64_t address;
+    int shift; /* of a piece below a byte */
+} wmma_piece;
+
+static wmma_piece piece_at(const ptx_inst *inst, tensor_element element, uint64_t base, uint64_t stride,
+                           int bits)
+{
+    bool by_columns = inst->mod[S_ALAYOUT] == M_col;
+    uint64_t major = (uint64_t)(by_columns ? element.col : element.row);
+    uint64_t minor = (uint64_t)(by_columns ? element.row : element.col);
+    uint64_t bit = (major * stride + minor) * (uint64_t)bits;
+    return (wmma_piece){base + bit / 8, (int)(bit % 8)};
+}
+
+static bool load_piece(vm_warp *warp, const vm_op *op, int lane, ptx_space space, wmma_piece piece, int bits,
+                       uint64_t *value)
+{
+    uint32_t bytes = bits < 8 ? 1 : (uint32_t)bits / 8;
+    const uint8_t *host = vm_translate_lane(warp, op, lane, space, piece.address, bytes, bytes, VM_LOAD);
+    if (!host)
+        return false;
+    *value = 0;
+    vm_copy_relaxed((uint8_t *)value, host, bytes);
+    if (bits < 8)
+        *value = *value >> piece.shift & ((1u << bits) - 1);
+    return true;
+}
+
+static bool store_piece(vm_warp *warp, const vm_op *op, int lane, ptx_space space, wmma_piece piece, int bits,
+                        uint64_t value)
+{
+    uint32_t bytes = (uint32_t)bits / 8;
+    uint8_t *host = vm_translate_lane(warp, op, lane, space, piece.address, bytes, bytes, VM_STORE);
+    if (host)
+        vm_copy_relaxed(host, (const uint8_t *)&value, bytes);
+    return host;
+}
+
+/* One register of one lane, piece by piece. */
+static bool move_register(vm_warp *warp, const vm_op *op, const wmma_operands *o, int lane, int r,
+                          uint64_t base)
+{
+    bool load = op->inst->mod[S_SUB] == M_load;
+    const vm_operand *reg = &o->registers[r];
+    uint64_t stride =
+        o->stride ? (uint32_t)ops_operand(warp, o->stride, lane) : (uint64_t)default_stride(op->inst);
+    int bits = ptx_type_bits(ptx_slot_type(op->inst, S_TYPE)),
+        parts = bits >= 8 * reg->width ? 1 : 8 * reg->width / bits;
+    uint64_t value = load ? 0 : ops_operand(warp, reg, lane);
+    for (int part = 0; part < parts; part++) {
+        tensor_element element;
+        uint64_t piece;
+        if (!tensor_wmma_element(op->inst, lane, r, part, &element))
+            continue;
+        wmma_piece at = piece_at(op->inst, element, base, stride, bits);
+        if (load && !load_piece(warp, op, lane, o->address->space, at, bits, &piece))
+            return false;
+        if (load)
+            value |= piece << part * bits;
+        else if (!store_piece(warp, op, lane, o->address->space, at, bits, value >> part * bits))
+            return false;
+    }
+    if (load)
+        ops_result(warp, reg, lane, value);
+    return true;
+}
+
+static vm_result exec_wmma(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    wmma_operands o = wmma_operands_of(op);
+    uint64_t base[WARP];
+    vm_addresses(warp, o.address, mask, base);
+    VM_EACH_LANE(lane, mask)
+    for (int r = 0; r < o.count; r++)
+        if (!move_register(warp, op, &o, (int)lane, r, base[lane]))
+            return VM_FAULT;
+    return VM_NEXT;
+}
+
+bool ops_find_wmma(vm_op *op)
+{
+    if (op->inst->mod[S_SUB] != M_load && op->inst->mod[S_SUB] != M_store)
+        return false;
+    op->flags |= OPF_CONVERGED;
+    op->exec = exec_wmma;
+    return true;
+}

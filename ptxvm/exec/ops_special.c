@@ -1,0 +1,276 @@
+/* Special registers, addresses as numbers, and the instructions that have little or nothing to do here. */
+#include "ops_common.h"
+
+/* ---- special registers ---- */
+
+typedef uint64_t sreg_fn(const vm_warp *warp, const vm_op *op, int lane, uint64_t component);
+
+/* clang-format off */
+#define SREG(name, expression) \
+    static uint64_t read_##name(const vm_warp *warp, const vm_op *op, int lane, uint64_t component) \
+    { (void)warp, (void)op, (void)lane, (void)component; return expression; }
+#define BLOCK (warp->block)
+#define LAUNCH (warp->block->launch)
+/* x y z of a triple; w reads 0. */
+#define XYZ(triple) (component < 3 ? (triple)[component] : 0)
+
+/* Of a plausible GPU of each SM: how many multiprocessors, and how many warps one holds. */
+static const struct device_row { int sm, multiprocessors, warps; } devices[] = {
+    {75, 40, 32},   {80, 108, 64},  {86, 84, 48},   {87, 16, 48},   {88, 16, 48},   {89, 128, 48},
+    {90, 132, 64},  {100, 148, 64}, {103, 160, 64}, {110, 20, 48},  {120, 170, 48}, {121, 48, 48},
+};
+/* clang-format on */
+
+static const struct device_row *device_of(const vm_warp *warp)
+{
+    size_t i = 0;
+    while (i + 1 < sizeof devices / sizeof *devices && devices[i].sm < LAUNCH->vm->device.sm)
+        i++;
+    return &devices[i];
+}
+
+static uint64_t multiprocessors(const vm_warp *warp)
+{
+    return (uint64_t)device_of(warp)->multiprocessors;
+}
+
+/* clang-format off */
+SREG(tid, component < 3 ? warp->tid[component][lane] : 0)
+SREG(ntid, XYZ(LAUNCH->dim))
+SREG(laneid, (uint64_t)lane)
+SREG(warpid, (uint64_t)warp->index)
+SREG(nwarpid, (uint64_t)device_of(warp)->warps)
+SREG(ctaid, XYZ(BLOCK->ctaid))
+SREG(nctaid, XYZ(LAUNCH->grid))
+SREG(smid, BLOCK->linear_index % multiprocessors(warp))
+SREG(nsmid, multiprocessors(warp))
+SREG(gridid, LAUNCH->grid_id)
+SREG(zero, 0)
+/* A cluster of one CTA. */
+SREG(cluster_nctaid, component < 3)
+SREG(cluster_nctarank, 1)
+SREG(lanemask_eq, 1u << lane)
+SREG(lanemask_lt, (1u << lane) - 1)
+SREG(lanemask_le, (2u << lane) - 1)
+SREG(lanemask_gt, (uint32_t)~((2u << lane) - 1))
+SREG(lanemask_ge, (uint32_t)~((1u << lane) - 1))
+/* The clock counts instructions that the block has issued: the same in every run. */
+SREG(clock, (uint32_t)vm_clock(warp, op))
+SREG(clock_hi, vm_clock(warp, op) >> 32)
+SREG(clock64, vm_clock(warp, op))
+SREG(total_smem_size, BLOCK->shared_bytes)
+SREG(dynamic_smem_size, LAUNCH->dynamic_shared)
+
+static sreg_fn *const sregs[SREG_COUNT] = {
+    [SREG_tid] = read_tid, [SREG_ntid] = read_ntid, [SREG_laneid] = read_laneid, [SREG_warpid] = read_warpid,
+    [SREG_nwarpid] = read_nwarpid, [SREG_ctaid] = read_ctaid, [SREG_nctaid] = read_nctaid, [SREG_smid] = read_smid,
+    [SREG_nsmid] = read_nsmid, [SREG_gridid] = read_gridid, [SREG_clusterid] = read_ctaid,
+    [SREG_nclusterid] = read_nctaid, [SREG_cluster_ctaid] = read_zero, [SREG_cluster_nctaid] = read_cluster_nctaid,
+    [SREG_cluster_ctarank] = read_zero, [SREG_cluster_nctarank] = read_cluster_nctarank,
+    [SREG_is_explicit_cluster] = read_zero, [SREG_lanemask_eq] = read_lanemask_eq, [SREG_lanemask_le] = read_lanemask_le,
+    [SREG_lanemask_lt] = read_lanemask_lt, [SREG_lanemask_ge] = read_lanemask_ge, [SREG_lanemask_gt] = read_lanemask_gt,
+    [SREG_clock] = read_clock, [SREG_clock_hi] = read_clock_hi, [SREG_clock64] = read_clock64,
+    [SREG_globaltimer] = read_clock64, [SREG_globaltimer_lo] = read_clock, [SREG_globaltimer_hi] = read_clock_hi,
+    [SREG_total_smem_size] = read_total_smem_size, [SREG_aggr_smem_size] = read_total_smem_size,
+    [SREG_dynamic_smem_size] = read_dynamic_smem_size,
+    /* pm*, envreg*, reserved_smem_offset_* and current_graph_exec read 0. */
+};
+/* clang-format on */
+
+static vm_result exec_mov_sreg(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    const ptx_operand *source = op->operand[op->n_results].source;
+    sreg_fn *read = sregs[source->sreg] ? sregs[source->sreg] : read_zero;
+    bool is_predicate = op->operand[0].width == 0;
+    for (uint64_t e = 0; e < op->n_results; e++) {
+        VM_EACH_LANE(lane, mask)
+        {
+            uint64_t value = read(warp, op, (int)lane, op->n_results > 1 ? e : source->bits);
+            if (is_predicate)
+                ops_result_predicate(warp, &op->operand[e], 1u << lane, value ? UINT32_MAX : 0);
+            else
+                ops_result(warp, &op->operand[e], (int)lane, value);
+        }
+    }
+    return VM_NEXT;
+}
+
+bool ops_find_mov(vm_op *op)
+{
+    if (op->n_operands <= op->n_results || op->operand[op->n_results].source->kind != OPERAND_SREG)
+        return false;
+    op->exec = exec_mov_sreg;
+    return true;
+}
+
+/* ---- addresses ---- */
+
+static uint64_t value_of(const vm_warp *warp, const vm_operand *operand, int lane)
+{
+    if (!operand->is_address)
+        return ops_operand(warp, operand, lane);
+    uint64_t address[WARP];
+    vm_addresses(warp, operand, 1u << lane, address);
+    return address[lane];
+}
+
+/* cvta and cvta.to: adds or takes off the base of the window. */
+static vm_result exec_cvta(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    ptx_space space = ops_space(op->inst->mod[S_SPACE]);
+    /* A function's parameters are in local memory. */
+    if (space == SPACE_PARAM && op->operand[1].space == SPACE_LOCAL)
+        space = SPACE_LOCAL;
+    uint64_t base = vm_window_base(space);
+    if (op->inst->mod[S_DIR] == M_to)
+        base = -base;
+    VM_EACH_LANE(lane, mask)
+    ops_result(warp, &op->operand[0], (int)lane, value_of(warp, &op->operand[1], (int)lane) + base);
+    return VM_NEXT;
+}
+
+/* ISA: the window of kernel parameters is part of the global window. */
+static vm_result exec_isspacep(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    ptx_space space = ops_space(op->inst->mod[S_SPACE]);
+    uint32_t result = 0;
+    VM_EACH_LANE(lane, mask)
+    {
+        ptx_space found = vm_space_of(value_of(warp, &op->operand[1], (int)lane));
+        bool inside = found == space || (space == SPACE_GLOBAL && found == SPACE_PARAM);
+        result |= (uint32_t)inside << lane;
+    }
+    ops_result_predicate(warp, &op->operand[0], mask, result);
+    return VM_NEXT;
+}
+
+/* mapa: the address of the same variable in the CTA of that rank, of which there is one. */
+static vm_result exec_mapa(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    VM_EACH_LANE(lane, mask)
+    {
+        uint64_t rank = ops_operand(warp, &op->operand[2], (int)lane);
+        if (rank != 0)
+            return vm_fault(warp, op, (int)lane, PTXVM_ERROR_EXECUTION,
+                            "mapa of CTA %llu in a cluster of one", (unsigned long long)rank);
+        ops_result(warp, &op->operand[0], (int)lane, value_of(warp, &op->operand[1], (int)lane));
+    }
+    return VM_NEXT;
+}
+
+static vm_result exec_getctarank(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    VM_EACH_LANE(lane, mask)
+    ops_result(warp, &op->operand[0], (int)lane, 0);
+    return VM_NEXT;
+}
+
+static vm_result exec_alloca(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    uint64_t align = op->n_operands > 2 ? op->operand[2].bits : 8;
+    VM_EACH_LANE(lane, mask)
+    {
+        uint64_t bytes = ops_operand(warp, &op->operand[1], (int)lane), address;
+        if (!vm_local_reserve(warp, (int)lane, bytes, align, &address))
+            return vm_fault(warp, op, (int)lane, PTXVM_ERROR_EXECUTION,
+                            "alloca of %llu bytes: the stack is full", (unsigned long long)bytes);
+        ops_result(warp, &op->operand[0], (int)lane, address);
+    }
+    return VM_NEXT;
+}
+
+static vm_result exec_stacksave(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    VM_EACH_LANE(lane, mask)
+    ops_result(warp, &op->operand[0], (int)lane, warp->local_top[lane]);
+    return VM_NEXT;
+}
+
+static vm_result exec_stackrestore(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    VM_EACH_LANE(lane, mask)
+    {
+        uint64_t top = ops_operand(warp, &op->operand[0], (int)lane);
+        if (top > warp->local_top[lane])
+            return vm_fault(warp, op, (int)lane, PTXVM_ERROR_EXECUTION,
+                            "stackrestore of 0x%llx, which no stacksave of this call gave",
+                            (unsigned long long)top);
+        warp->local_top[lane] = top;
+    }
+    return VM_NEXT;
+}
+
+bool ops_find_address(vm_op *op)
+{
+    static const struct {
+        ptx_opcode opcode;
+        vm_exec_fn *exec;
+    } rows[] = {{OP_cvta, exec_cvta},
+                {OP_isspacep, exec_isspacep},
+                {OP_mapa, exec_mapa},
+                {OP_getctarank, exec_getctarank},
+                {OP_alloca, exec_alloca},
+                {OP_stacksave, exec_stacksave},
+                {OP_stackrestore, exec_stackrestore}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].opcode == op->inst->op)
+            op->exec = rows[i].exec;
+    return op->exec;
+}
+
+/* ---- the rest ---- */
+
+static vm_result exec_nothing(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    (void)warp, (void)op, (void)mask;
+    return VM_NEXT;
+}
+
+static vm_result exec_fence(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    (void)warp, (void)op, (void)mask;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return VM_NEXT;
+}
+
+static vm_result exec_sleep(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    (void)warp, (void)op, (void)mask;
+    return VM_YIELD;
+}
+
+static vm_result exec_trap(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    return vm_fault(warp, op, vm_first(mask), PTXVM_ERROR_TRAP, "%s", ptx_opcode_name(op->inst->op));
+}
+
+/* createpolicy: a hint that nothing here reads. */
+static vm_result exec_policy(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    VM_EACH_LANE(lane, mask)
+    ops_result(warp, &op->operand[0], (int)lane, 0);
+    return VM_NEXT;
+}
+
+bool ops_find_misc(vm_op *op)
+{
+    switch (op->inst->op) {
+    case OP_membar:
+    case OP_fence:
+        op->exec = exec_fence;
+        break;
+    case OP_nanosleep:
+        op->exec = exec_sleep;
+        break;
+    case OP_trap:
+    case OP_brkpt:
+        op->exec = exec_trap;
+        break;
+    case OP_createpolicy:
+        op->exec = exec_policy;
+        break;
+    default:
+        op->exec = exec_nothing;
+    }
+    return true;
+}

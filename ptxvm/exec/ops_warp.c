@@ -1,0 +1,212 @@
+/* What the lanes of a warp do together: shfl, vote, match, redux, activemask, elect. The executor has brought
+ * the members together. */
+#include "ops_common.h"
+
+/* ---- shfl ---- */
+
+typedef void shfl_fn(const vm_u32 *b, const vm_u32 *c, int32_t source[WARP], uint32_t *in_range);
+
+/* The lane that each lane reads (ISA, shfl): c holds the clamp value in bits 0..4 and the mask of the segment
+ * in bits 8..12. Out of range, a lane reads itself. */
+static inline __attribute__((always_inline)) void
+shfl_sources(unsigned mode, const vm_u32 *b, const vm_u32 *c, int32_t source[WARP], uint32_t *in_range)
+{
+    int32_t inside[WARP];
+    for (int32_t lane = 0; lane < WARP; lane++) {
+        int32_t bval = b[lane] & 31, clamp = c[lane] & 31, segment = c[lane] >> 8 & 31;
+        int32_t low = lane & segment, high = low | (clamp & ~segment);
+        int32_t j = mode == M_up     ? lane - bval
+                    : mode == M_down ? lane + bval
+                    : mode == M_bfly ? lane ^ bval
+                                     : low | (bval & ~segment);
+        inside[lane] = mode == M_up ? j >= high : j <= high;
+        source[lane] = inside[lane] ? j : lane;
+    }
+    *in_range = 0;
+    for (int lane = 0; lane < WARP; lane++)
+        *in_range |= (uint32_t)inside[lane] << lane;
+}
+
+/* clang-format off */
+#define SHFL(mode) \
+    static void shfl_##mode(const vm_u32 *b, const vm_u32 *c, int32_t source[WARP], uint32_t *in_range) \
+    { shfl_sources(M_##mode, b, c, source, in_range); }
+SHFL(up) SHFL(down) SHFL(bfly) SHFL(idx)
+static const struct { unsigned mode; shfl_fn *sources; } shfl_modes[] = {
+    {M_up, shfl_up}, {M_down, shfl_down}, {M_bfly, shfl_bfly}, {M_idx, shfl_idx},
+};
+/* clang-format on */
+
+static vm_result exec_shfl(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    const vm_operand *in = &op->operand[op->n_results];
+    const vm_u32 *a = vm_value(warp, &in[0]);
+    int32_t source[WARP];
+    uint32_t in_range = 0, result[WARP];
+    for (size_t i = 0; i < sizeof shfl_modes / sizeof *shfl_modes; i++)
+        if (shfl_modes[i].mode == op->inst->mod[S_MODE])
+            shfl_modes[i].sources(vm_value(warp, &in[1]), vm_value(warp, &in[2]), source, &in_range);
+    for (int lane = 0; lane < WARP; lane++)
+        result[lane] = a[source[lane]];
+    if (mask == UINT32_MAX && !op->operand[0].is_sink)
+        memcpy(vm_value(warp, &op->operand[0]), result, sizeof result);
+    else
+        VM_EACH_LANE(lane, mask)
+    ops_result(warp, &op->operand[0], (int)lane, result[lane]);
+    if (op->n_results > 1)
+        ops_result_predicate(warp, &op->operand[1], mask, in_range);
+    return VM_NEXT;
+}
+
+bool ops_find_shfl(vm_op *op)
+{
+    op->exec = exec_shfl;
+    if (op->inst->mod[S_SYNC]) {
+        op->flags |= OPF_MEMBERS;
+        op->members = (int8_t)(op->n_results + 3);
+    }
+    return true;
+}
+
+/* ---- vote ---- */
+
+static vm_result exec_vote(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    uint32_t votes = vm_predicate(warp, &op->operand[1]) & mask;
+    unsigned operation = op->inst->mod[S_OP];
+    if (operation == M_ballot) {
+        VM_EACH_LANE(lane, mask)
+        ops_result(warp, &op->operand[0], (int)lane, votes);
+        return VM_NEXT;
+    }
+    bool all = votes == mask, any = votes != 0;
+    bool result = operation == M_all ? all : operation == M_any ? any : all || !any;
+    ops_result_predicate(warp, &op->operand[0], mask, result ? mask : 0);
+    return VM_NEXT;
+}
+
+/* ---- match ---- */
+
+static uint32_t lanes_equal_to(const void *a, int width, uint32_t mask, uint64_t value)
+{
+    uint32_t equal = 0;
+    VM_EACH_LANE(lane, mask)
+    equal |= (uint32_t)(ops_get(a, width, (int)lane) == value) << lane;
+    return equal;
+}
+
+static vm_result exec_match(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    const vm_operand *in = &op->operand[op->n_results];
+    uint64_t a[WARP];
+    VM_EACH_LANE(lane, mask)
+    a[lane] = ops_operand(warp, in, (int)lane);
+    if (op->inst->mod[S_OP] == M_any) {
+        VM_EACH_LANE(lane, mask)
+        ops_result(warp, &op->operand[0], (int)lane, lanes_equal_to(a, 8, mask, a[lane]));
+        return VM_NEXT;
+    }
+    bool all = lanes_equal_to(a, 8, mask, a[vm_first(mask)]) == mask;
+    VM_EACH_LANE(lane, mask)
+    ops_result(warp, &op->operand[0], (int)lane, all ? mask : 0);
+    if (op->n_results > 1)
+        ops_result_predicate(warp, &op->operand[1], mask, all ? mask : 0);
+    return VM_NEXT;
+}
+
+/* ---- redux ---- */
+
+static bool is_nan_f32(uint32_t bits)
+{
+    return (bits & 0x7FFFFFFF) > 0x7F800000;
+}
+
+/* Orders the bits of f32 as signed integers, -0 below +0. */
+static int32_t f32_rank(uint32_t bits)
+{
+    return bits >> 31 ? (int32_t)(bits ^ 0x7FFFFFFF) : (int32_t)bits;
+}
+
+/* min and max of f32: a NaN loses to a number, or with .NaN wins. */
+static uint32_t pick_f32(uint32_t a, uint32_t b, bool larger, bool nan_wins)
+{
+    bool a_nan = is_nan_f32(a), b_nan = is_nan_f32(b);
+    if (a_nan || b_nan)
+        return nan_wins || (a_nan && b_nan) ? 0x7FFFFFFF : a_nan ? b : a;
+    return (f32_rank(a) < f32_rank(b)) != larger ? a : b;
+}
+
+static uint32_t redux_step(const ptx_inst *inst, uint32_t a, uint32_t b)
+{
+    ptx_type type = ptx_slot_type(inst, S_TYPE);
+    bool larger = inst->mod[S_OP] == M_max;
+    switch (inst->mod[S_OP]) {
+    case M_add:
+        return a + b;
+    case M_and:
+        return a & b;
+    case M_or:
+        return a | b;
+    case M_xor:
+        return a ^ b;
+    default:
+        if (type == T_F32)
+            return pick_f32(a, b, larger, inst->mod[S_NAN] != M_NONE);
+        if (type == T_S32)
+            return ((int32_t)a < (int32_t)b) != larger ? a : b;
+        return (a < b) != larger ? a : b;
+    }
+}
+
+static vm_result exec_redux(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    const vm_u32 *a = vm_value(warp, &op->operand[1]);
+    uint32_t strip = op->inst->mod[S_ABS] ? 0x7FFFFFFF : UINT32_MAX;
+    uint32_t sum = a[vm_first(mask)] & strip;
+    if (ptx_slot_type(op->inst, S_TYPE) == T_F32 && is_nan_f32(sum))
+        sum = 0x7FFFFFFF;
+    VM_EACH_LANE(lane, mask & (mask - 1))
+    sum = redux_step(op->inst, sum, a[lane] & strip);
+    VM_EACH_LANE(lane, mask)
+    ops_result(warp, &op->operand[0], (int)lane, sum);
+    return VM_NEXT;
+}
+
+/* ---- activemask, elect ---- */
+
+static vm_result exec_activemask(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    VM_EACH_LANE(lane, mask)
+    ops_result(warp, &op->operand[0], (int)lane, mask);
+    return VM_NEXT;
+}
+
+static vm_result exec_elect(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    uint32_t leader = (uint32_t)vm_first(mask);
+    VM_EACH_LANE(lane, mask)
+    ops_result(warp, &op->operand[0], (int)lane, leader);
+    ops_result_predicate(warp, &op->operand[1], mask, 1u << leader);
+    return VM_NEXT;
+}
+
+bool ops_find_warp(vm_op *op)
+{
+    static const struct {
+        ptx_opcode opcode;
+        vm_exec_fn *exec;
+    } rows[] = {{OP_vote, exec_vote},
+                {OP_match, exec_match},
+                {OP_redux, exec_redux},
+                {OP_activemask, exec_activemask},
+                {OP_elect, exec_elect}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].opcode == op->inst->op)
+            op->exec = rows[i].exec;
+    /* The member mask is the last operand. */
+    if (op->inst->mod[S_SYNC]) {
+        op->flags |= OPF_MEMBERS;
+        op->members = (int8_t)(op->n_operands - 1);
+    }
+    return true;
+}

@@ -1,0 +1,100 @@
+/* The table of device memory: places, limits, what is inside and what is not. */
+#include "test.h"
+
+#include <string.h>
+
+#include "ptxvm/exec/memory.h"
+
+static uint64_t allocate(vm_memory *memory, uint64_t bytes)
+{
+    uint64_t address = 0;
+    CHECK_EQ_I64(vm_memory_alloc(memory, bytes, 1, 0, &address), PTXVM_OK);
+    return address;
+}
+
+TEST_CASE(OpsMemory, PlacesAreTheSameInEveryRun)
+{
+    vm_memory *memory = vm_memory_create(1 << 20);
+    uint64_t a = allocate(memory, 100), b = allocate(memory, 256), c = allocate(memory, 1);
+    CHECK_EQ_U64(a, UINT64_C(0x200000000));
+    CHECK_EQ_U64(b, UINT64_C(0x200000200)); /* 256 bytes, and 256 that belong to nobody */
+    CHECK_EQ_U64(c, UINT64_C(0x200000400));
+    CHECK_EQ_I64(vm_memory_free(memory, b), PTXVM_OK);
+    CHECK_EQ_U64(allocate(memory, 257), UINT64_C(0x200000600)); /* does not fit into the hole */
+    CHECK_EQ_U64(allocate(memory, 200), b);
+    vm_memory_destroy(memory);
+}
+
+TEST_CASE(OpsMemory, AlignsAddressAndHost)
+{
+    vm_memory *memory = vm_memory_create(1 << 20);
+    uint64_t address = 0;
+    allocate(memory, 8);
+    CHECK_EQ_I64(vm_memory_alloc(memory, 10, 4096, 0, &address), PTXVM_OK);
+    CHECK_EQ_U64(address, UINT64_C(0x200001000));
+    CHECK_EQ_U64((uintptr_t)vm_memory_at(memory, address)->host % 4096, 0);
+    CHECK_EQ_U64(allocate(memory, 8), UINT64_C(0x200000200)); /* the room before it is not lost */
+    vm_memory_destroy(memory);
+}
+
+TEST_CASE(OpsMemory, ConstantsAreBelow4GiB)
+{
+    vm_memory *memory = vm_memory_create(1 << 20);
+    uint64_t address = 0;
+    allocate(memory, 8);
+    CHECK_EQ_I64(vm_memory_alloc(memory, 16, 4, VM_ALLOC_CONST, &address), PTXVM_OK);
+    CHECK_EQ_U64(address, UINT64_C(0x20000000));
+    CHECK_EQ_I64(vm_memory_alloc(memory, 16, 4, VM_ALLOC_CONST, &address), PTXVM_OK);
+    CHECK_EQ_U64(address, UINT64_C(0x20000200));
+    vm_memory_destroy(memory);
+}
+
+TEST_CASE(OpsMemory, FindsExactlyWhatIsInside)
+{
+    vm_memory *memory = vm_memory_create(1 << 20);
+    uint64_t a = allocate(memory, 100);
+    CHECK(vm_memory_find(memory, a, 100) != NULL);
+    CHECK(vm_memory_find(memory, a + 99, 1) != NULL);
+    CHECK(vm_memory_find(memory, a + 100, 1) == NULL);
+    CHECK(vm_memory_find(memory, a + 97, 4) == NULL);
+    CHECK(vm_memory_find(memory, a - 1, 1) == NULL);
+    CHECK(vm_memory_find(memory, 0, 1) == NULL);
+    CHECK(vm_memory_find(memory, a, UINT64_MAX) == NULL);
+    CHECK(vm_memory_at(memory, a + 4) == NULL);
+    vm_memory_destroy(memory);
+}
+
+TEST_CASE(OpsMemory, StaysWithinTheLimit)
+{
+    vm_memory *memory = vm_memory_create(1024);
+    uint64_t address = 0;
+    uint64_t a = allocate(memory, 512);
+    CHECK_EQ_I64(vm_memory_alloc(memory, 513, 1, 0, &address), PTXVM_ERROR_MEMORY);
+    CHECK_EQ_I64(vm_memory_alloc(memory, UINT64_MAX, 1, 0, &address), PTXVM_ERROR_MEMORY);
+    allocate(memory, 512);
+    CHECK_EQ_I64(vm_memory_alloc(memory, 1, 1, 0, &address), PTXVM_ERROR_MEMORY);
+    CHECK_EQ_I64(vm_memory_free(memory, a), PTXVM_OK);
+    CHECK_EQ_U64(allocate(memory, 0), a);
+    vm_memory_destroy(memory);
+}
+
+TEST_CASE(OpsMemory, CopiesOfTheHost)
+{
+    vm_memory *memory = vm_memory_create(1 << 20);
+    uint64_t a = allocate(memory, 10);
+    uint8_t bytes[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, back[10];
+    const uint8_t expected[10] = {1, 2, 3, 7, 7, 7, 7, 8, 9, 10};
+    CHECK_EQ_I64(vm_memory_read(memory, back, a, 10), PTXVM_OK);
+    CHECK_EQ_MEM(back, (const uint8_t[10]){0}, 10);
+    CHECK_EQ_I64(vm_memory_write(memory, a, bytes, 10), PTXVM_OK);
+    CHECK_EQ_I64(vm_memory_fill(memory, a + 3, 7, 4), PTXVM_OK);
+    CHECK_EQ_I64(vm_memory_read(memory, back, a, 10), PTXVM_OK);
+    CHECK_EQ_MEM(back, expected, 10);
+    CHECK_EQ_I64(vm_memory_write(memory, a + 1, bytes, 10), PTXVM_ERROR_ADDRESS);
+    CHECK_EQ_I64(vm_memory_read(memory, back, a + 10, 1), PTXVM_ERROR_ADDRESS);
+    CHECK_EQ_I64(vm_memory_free(memory, a + 1), PTXVM_ERROR_ADDRESS);
+    CHECK_EQ_I64(vm_memory_free(memory, a), PTXVM_OK);
+    CHECK_EQ_I64(vm_memory_read(memory, back, a, 1), PTXVM_ERROR_ADDRESS);
+    CHECK_EQ_I64(vm_memory_free(memory, a), PTXVM_ERROR_ADDRESS);
+    vm_memory_destroy(memory);
+}
