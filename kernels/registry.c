@@ -1,1 +1,48 @@
-typedef int kernels_placeholder;
+/* The registry's rows, and the way from a row to PTX text. */
+#include "kernels/emit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define quantize_geometry chunk_geometry
+#define dequantize_geometry chunk_geometry
+const kernel_row kernel_rows[] = {
+#define ROW(name, format, operation, keys, summary)                                                                  \
+    {#name, summary, QDNN_FORMAT_##format, keys, operation##_geometry, emit_##operation},
+#include "kernels/registry.def"
+#undef ROW
+};
+const int kernel_row_count = sizeof kernel_rows / sizeof kernel_rows[0];
+
+const kernel_row *kernel_find(const char *name)
+{
+    for (int i = 0; i < kernel_row_count; i++)
+        if (strcmp(kernel_rows[i].name, name) == 0)
+            return &kernel_rows[i];
+    return NULL;
+}
+
+void kernel_entry_name(const kernel_row *row, char *text, size_t size)
+{
+    snprintf(text, size, "qdnn_%s", row->name);
+}
+
+bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, const ptx_options *options,
+                 kernel_text *out, char *error, size_t error_size)
+{
+    *out = (kernel_text){0};
+    if (!kernel_spec_check(row, spec, error, error_size))
+        return false;
+    char entry[64];
+    kernel_entry_name(row, entry, sizeof entry);
+    ptx_builder *b = ptx_open(sm, options);
+    ptx_kernel(b, entry);
+    row->emit(b, row, spec);
+    ptx_error problem;
+    if (!ptx_close(b, &out->ptx, &problem)) {
+        snprintf(error, error_size, "%s", problem.text);
+        return false;
+    }
+    out->geometry = row->geometry(row, spec);
+    return true;
+}

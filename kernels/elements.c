@@ -1,0 +1,136 @@
+/* Elements of f32, f16 and bf16 (and u8 zero points): loaded into f32, rounded back to nearest even.
+ *
+ * bf16 is the upper half of an f32, so widening is a shift on every SM. Narrowing to bf16 and to pairs has instructions from
+ * sm_80 on; sm_75 gets the same bits from integer arithmetic. */
+#include "kernels/emit.h"
+
+static bool has_pair_cvt(const ptx_builder *b)
+{
+    const ptx_sm *sm = ptx_target(b);
+    return sm && sm->number >= 80;
+}
+
+unsigned element_bytes(qdnnDataType_t type)
+{
+    return type == QDNN_DATA_F32 ? 4 : type == QDNN_DATA_U8 ? 1 : 2;
+}
+
+unsigned chunk_elements(qdnnDataType_t type)
+{
+    return CHUNK_BYTES / element_bytes(type);
+}
+
+float element_smallest(qdnnDataType_t type)
+{
+    return type == QDNN_DATA_F32 ? 0x1p-149f : type == QDNN_DATA_F16 ? 0x1p-24f : 0x1p-133f;
+}
+
+float element_largest(qdnnDataType_t type)
+{
+    return type == QDNN_DATA_F32 ? 0x1.fffffep127f : type == QDNN_DATA_F16 ? 65504.0f : 0x1.fep127f;
+}
+
+/* A pair of 16-bit elements in one u32: the low one first. */
+static ptx_val widen_low(ptx_builder *b, qdnnDataType_t type, ptx_val pair)
+{
+    if (type == QDNN_DATA_BF16)
+        return ptx_as(b, PTX_F32, ptx_shl(b, pair, 16));
+    ptx_val halves[2];
+    ptx_unpack(b, PTX_F16, pair, halves, 2);
+    return ptx_cvt(b, PTX_F32, halves[0]);
+}
+
+static void widen_pair(ptx_builder *b, qdnnDataType_t type, ptx_val pair, ptx_val *x)
+{
+    if (type == QDNN_DATA_BF16) {
+        x[0] = widen_low(b, type, pair);
+        x[1] = ptx_as(b, PTX_F32, ptx_and(b, pair, 0xFFFF0000u));
+        return;
+    }
+    ptx_val halves[2];
+    ptx_unpack(b, PTX_F16, pair, halves, 2);
+    x[0] = ptx_cvt(b, PTX_F32, halves[0]);
+    x[1] = ptx_cvt(b, PTX_F32, halves[1]);
+}
+
+ptx_val emit_load(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset)
+{
+    switch (type) {
+    case QDNN_DATA_F32:
+        return ptx_ld_global_nc(b, PTX_F32, address, offset);
+    case QDNN_DATA_F16:
+        return ptx_cvt(b, PTX_F32, ptx_ld_global_nc(b, PTX_F16, address, offset));
+    case QDNN_DATA_BF16:
+        return widen_low(b, type, ptx_cvt(b, PTX_U32, ptx_ld_global_nc(b, PTX_U16, address, offset)));
+    default:
+        return ptx_cvt(b, PTX_F32, ptx_ld_global_nc(b, PTX_U8, address, offset));
+    }
+}
+
+/* Round to nearest even by adding just under half of the last kept place (one more when that place is odd); a carry into the
+ * exponent is right, up to infinity. NaN has to be kept apart: it might carry too. The result is in the low 16 bits. */
+static ptx_val bf16_by_integers(ptx_builder *b, ptx_val x)
+{
+    ptx_val bits = ptx_as(b, PTX_U32, x);
+    ptx_val odd = ptx_bfe(b, bits, 16, 1);
+    ptx_val rounded = ptx_shr(b, ptx_add(b, ptx_add(b, bits, 0x7FFF), odd), 16);
+    return ptx_selp(b, ptx_u32(b, 0x7FFF), rounded, ptx_testp_nan(b, x));
+}
+
+/* x rounded to a 16-bit type, in the low half of a u32. */
+static ptx_val narrow(ptx_builder *b, qdnnDataType_t type, ptx_val x)
+{
+    if (type == QDNN_DATA_F16)
+        return ptx_cvt(b, PTX_U32, ptx_as(b, PTX_U16, ptx_cvt_rn(b, PTX_F16, x)));
+    if (has_pair_cvt(b))
+        return ptx_cvt(b, PTX_U32, ptx_as(b, PTX_U16, ptx_cvt_rn(b, PTX_BF16, x)));
+    return bf16_by_integers(b, x);
+}
+
+static ptx_val narrow_pair(ptx_builder *b, qdnnDataType_t type, ptx_val lo, ptx_val hi)
+{
+    if (has_pair_cvt(b))
+        return ptx_as(b, PTX_U32, ptx_cvt_pair(b, type == QDNN_DATA_F16 ? PTX_F16X2 : PTX_BF16X2, lo, hi));
+    return ptx_prmt(b, narrow(b, type, lo), narrow(b, type, hi), 0x5410);
+}
+
+ptx_val emit_round(ptx_builder *b, qdnnDataType_t type, ptx_val x)
+{
+    if (type == QDNN_DATA_F32)
+        return x;
+    return widen_low(b, type, narrow(b, type, x));
+}
+
+void emit_store(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val x)
+{
+    if (type == QDNN_DATA_F32)
+        ptx_st_global(b, address, offset, x);
+    else if (type == QDNN_DATA_U8)
+        ptx_st_global_u8(b, address, offset, ptx_cvt_rni(b, PTX_U32, x));
+    else
+        ptx_st_as(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, PTX_U16, address, offset, narrow(b, type, x));
+}
+
+void emit_load_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, ptx_val *x)
+{
+    if (type == QDNN_DATA_F32) {
+        ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_F32, address, 0, x, 4);
+        return;
+    }
+    ptx_val pairs[4];
+    ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, address, 0, pairs, 4);
+    for (int i = 0; i < 4; i++)
+        widen_pair(b, type, pairs[i], &x[2 * i]);
+}
+
+void emit_store_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, const ptx_val *x)
+{
+    if (type == QDNN_DATA_F32) {
+        ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, address, 0, x, 4);
+        return;
+    }
+    ptx_val pairs[4];
+    for (int i = 0; i < 4; i++)
+        pairs[i] = narrow_pair(b, type, x[2 * i], x[2 * i + 1]);
+    ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, address, 0, pairs, 4);
+}

@@ -1,0 +1,41 @@
+/* Index arithmetic on u64 element numbers, without the slow 64-bit division of the GPU. */
+#include "kernels/emit.h"
+
+static unsigned ceil_log2(uint64_t x)
+{
+    unsigned log = 0;
+    while (log < 64 && (UINT64_C(1) << log) < x)
+        log++;
+    return log;
+}
+
+/* Division of i < 2^63 by a constant d that is no power of two: with l = ceil(log2 d) and m = floor(2^(63+l) / d) + 1, which is
+ * below 2^64, i / d = (i * m) >> (63 + l). The error of m is at most 1/d of its last place times i/2^63 < 1, so it never
+ * reaches the next integer. */
+static uint64_t division_multiplier(uint64_t divisor, unsigned log)
+{
+    return (uint64_t)((((unsigned __int128)1 << (63 + log)) / divisor) + 1);
+}
+
+ptx_val emit_divide(ptx_builder *b, ptx_val i, uint64_t divisor)
+{
+    unsigned log = ceil_log2(divisor);
+    if (divisor == 1)
+        return i;
+    if (UINT64_C(1) << log == divisor)
+        return ptx_shr(b, i, log);
+    ptx_val high = ptx_mul_hi(b, i, ptx_u64(b, division_multiplier(divisor, log)));
+    return log == 1 ? high : ptx_shr(b, high, log - 1);
+}
+
+ptx_val emit_remainder(ptx_builder *b, ptx_val i, ptx_val quotient, uint64_t divisor)
+{
+    if ((divisor & (divisor - 1)) == 0)
+        return ptx_and(b, i, ptx_u64(b, divisor - 1));
+    return ptx_sub(b, i, ptx_mul(b, quotient, ptx_u64(b, divisor)));
+}
+
+ptx_val emit_aligned(ptx_builder *b, ptx_val pointer, unsigned align)
+{
+    return ptx_setp(b, PTX_EQ, ptx_and(b, ptx_cvt(b, PTX_U32, pointer), align - 1), 0);
+}
