@@ -1,0 +1,22 @@
+/* Measurements: each is reported once, by a stable name, so that two runs can be compared by a script. */
+#ifndef QDNN_BENCH_H
+#define QDNN_BENCH_H
+
+/* Prints a line of the table and keeps the figure for bench.json. The strings are copied. */
+void bench_report(const char *name, double value, const char *unit, const char *note);
+
+/* Seconds on a steady clock. */
+double bench_seconds(void);
+
+/* The shortest of several runs of work(argument), in seconds a call: runs until about `budget` seconds are spent. */
+double bench_best(void (*work)(void *argument), void *argument, double budget);
+
+/* A line that shows what is being measured, on a terminal only. */
+void bench_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The parts of the benchmark, one file each; parts.def lists them. */
+#define PART(name) void bench_##name(void);
+#include "bench/parts.def"
+#undef PART
+
+#endif

@@ -1,0 +1,127 @@
+/* ./run bench: runs every part, prints a table and writes bench.json (the path is the first argument). */
+#include "bench/bench.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct figure {
+    char name[96], unit[32], note[256];
+    double value;
+} figure;
+
+static figure *figures;
+static int n_figures;
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} parts[] = {
+#define PART(name) {#name, bench_##name},
+#include "bench/parts.def"
+#undef PART
+};
+
+double bench_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+double bench_best(void (*work)(void *argument), void *argument, double budget)
+{
+    double start = bench_seconds(), best = 1e30;
+    do {
+        double before = bench_seconds();
+        work(argument);
+        double taken = bench_seconds() - before;
+        best = taken < best ? taken : best;
+    } while (bench_seconds() - start < budget);
+    return best;
+}
+
+void bench_progress(const char *format, ...)
+{
+    if (!isatty(STDERR_FILENO))
+        return;
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "\r\033[K");
+    vfprintf(stderr, format, args);
+    fflush(stderr);
+    va_end(args);
+}
+
+void bench_report(const char *name, double value, const char *unit, const char *note)
+{
+    bench_progress("%s", "");
+    printf("%-44s %14.6g %-12s %s\n", name, value, unit, note ? note : "");
+    fflush(stdout);
+    figure *grown = realloc(figures, (size_t)(n_figures + 1) * sizeof *figures);
+    if (!grown) {
+        fprintf(stderr, "bench: out of memory\n");
+        exit(1);
+    }
+    figures = grown;
+    figure *f = &figures[n_figures++];
+    f->value = value;
+    snprintf(f->name, sizeof f->name, "%s", name);
+    snprintf(f->unit, sizeof f->unit, "%s", unit);
+    snprintf(f->note, sizeof f->note, "%s", note ? note : "");
+}
+
+static void write_string(FILE *out, const char *text)
+{
+    fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            fputc('\\', out);
+        fputc((unsigned char)*text < ' ' ? ' ' : *text, out);
+    }
+    fputc('"', out);
+}
+
+static bool write_json(const char *path)
+{
+    FILE *out = fopen(path, "w");
+    if (!out)
+        return false;
+    fprintf(out, "[\n");
+    for (int i = 0; i < n_figures; i++) {
+        fprintf(out, "  {\"name\": ");
+        write_string(out, figures[i].name);
+        fprintf(out, ", \"value\": %.9g, \"unit\": ", figures[i].value);
+        write_string(out, figures[i].unit);
+        fprintf(out, ", \"note\": ");
+        write_string(out, figures[i].note);
+        fprintf(out, "}%s\n", i + 1 < n_figures ? "," : "");
+    }
+    fprintf(out, "]\n");
+    return fclose(out) == 0;
+}
+
+/* bench JSON [PART...]: all parts, or those named. */
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        fprintf(stderr, "usage: bench FILE.json [PART...]\n");
+        return 2;
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        bool wanted = argc == 2;
+        for (int k = 2; k < argc; k++)
+            wanted = wanted || strcmp(argv[k], parts[i].name) == 0;
+        if (wanted)
+            parts[i].run();
+    }
+    bool ok = write_json(argv[1]);
+    if (!ok)
+        fprintf(stderr, "bench: cannot write %s\n", argv[1]);
+    free(figures);
+    return ok ? 0 : 1;
+}
