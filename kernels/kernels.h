@@ -65,6 +65,9 @@ kernel_spec kernel_spec_default(void);
 bool kernel_spec_set(const kernel_row *row, kernel_spec *spec, const char *key, const char *value, char *error,
                      size_t error_size);
 
+/* Whether the row takes a setting of that name. */
+bool kernel_takes(const kernel_row *row, const char *key);
+
 /* Whether every field that the row reads has a value it can take; else the reason in `error`. */
 bool kernel_spec_check(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 
@@ -88,9 +91,9 @@ typedef struct kernel_text {
     kernel_geometry geometry;
 } kernel_text;
 
-/* Emits the kernel for an SM; options may be null. False, with the reason in `error`, when it cannot be; out->ptx is null then. */
+/* Emits the kernel for an SM; options may be null. False, with the reason in *error, when it cannot be; out->ptx is null then. */
 bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, const ptx_options *options,
-                 kernel_text *out, char *error, size_t error_size);
+                 kernel_text *out, ptx_error *error);
 
 /* The name of its .entry: "qdnn_quantize_nf4". */
 void kernel_entry_name(const kernel_row *row, char *text, size_t size);

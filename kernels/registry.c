@@ -28,21 +28,19 @@ void kernel_entry_name(const kernel_row *row, char *text, size_t size)
 }
 
 bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, const ptx_options *options,
-                 kernel_text *out, char *error, size_t error_size)
+                 kernel_text *out, ptx_error *error)
 {
     *out = (kernel_text){0};
-    if (!kernel_spec_check(row, spec, error, error_size))
+    error->no_memory = false;
+    if (!kernel_spec_check(row, spec, error->text, sizeof error->text))
         return false;
     char entry[64];
     kernel_entry_name(row, entry, sizeof entry);
     ptx_builder *b = ptx_open(sm, options);
     ptx_kernel(b, entry);
     row->emit(b, row, spec);
-    ptx_error problem;
-    if (!ptx_close(b, &out->ptx, &problem)) {
-        snprintf(error, error_size, "%s", problem.text);
+    if (!ptx_close(b, &out->ptx, error))
         return false;
-    }
     out->geometry = row->geometry(row, spec);
     return true;
 }

@@ -171,20 +171,31 @@ static void list_keys(const kernel_row *row, char *text, size_t size)
             used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", settings[i].info.name);
 }
 
+static const setting *find_setting(const kernel_row *row, const char *key)
+{
+    for (int i = 0; i < SETTING_COUNT; i++)
+        if (strcmp(settings[i].info.name, key) == 0 && (row->keys & settings[i].info.key))
+            return &settings[i];
+    return NULL;
+}
+
+bool kernel_takes(const kernel_row *row, const char *key)
+{
+    return find_setting(row, key) != NULL;
+}
+
 bool kernel_spec_set(const kernel_row *row, kernel_spec *spec, const char *key, const char *value, char *error,
                      size_t error_size)
 {
-    for (int i = 0; i < SETTING_COUNT; i++) {
-        const setting *s = &settings[i];
-        if (strcmp(s->info.name, key) != 0 || !(row->keys & s->info.key))
-            continue;
-        if (!set_field(s, spec, value))
-            return refuse(error, error_size, "%s=%s: it must be %s", key, value, s->info.values);
-        return kernel_spec_check(row, spec, error, error_size);
+    const setting *s = find_setting(row, key);
+    if (!s) {
+        char keys[256];
+        list_keys(row, keys, sizeof keys);
+        return refuse(error, error_size, "%s has no setting '%s'; it takes %s", row->name, key, keys);
     }
-    char keys[256];
-    list_keys(row, keys, sizeof keys);
-    return refuse(error, error_size, "%s has no setting '%s'; it takes %s", row->name, key, keys);
+    if (!set_field(s, spec, value))
+        return refuse(error, error_size, "%s=%s: it must be %s", key, value, s->info.values);
+    return kernel_spec_check(row, spec, error, error_size);
 }
 
 bool kernel_spec_check(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)

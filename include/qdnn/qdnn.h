@@ -25,6 +25,10 @@ QDNN_API int qdnnGetVersion(void);
 /* The name of a status, "QDNN_STATUS_BAD_PARAM"; "unknown status" for a number that is none. Any thread. */
 QDNN_API const char *qdnnGetErrorString(qdnnStatus_t status);
 
+/* What was wrong with the last call of this thread that failed: which argument, its value, and what would be right. Copies at most
+ * size - 1 characters and a zero into message; an empty string if no call has failed. */
+QDNN_API void qdnnGetLastErrorString(char *message, size_t size);
+
 #ifdef __cplusplus
 }
 #endif
