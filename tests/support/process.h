@@ -1,0 +1,21 @@
+/* Running a program from a test and reading what it printed. */
+#ifndef QDNN_TEST_PROCESS_H
+#define QDNN_TEST_PROCESS_H
+
+#include <stddef.h>
+
+typedef struct process_result {
+    int status;   /* exit code; 128 + signal where it died of one; -1 where it could not be started */
+    char *output; /* standard output and standard error together, zero-terminated; process_free frees it */
+    size_t length;
+} process_result;
+
+/* Runs a shell command. */
+process_result process_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void process_free(process_result *result);
+
+/* A new empty directory, removed with all it holds by temp_dir_remove. */
+void temp_dir_make(char *path, size_t size);
+void temp_dir_remove(const char *path);
+
+#endif

@@ -1,0 +1,89 @@
+/* The installed tree serves a user's project: by find_package and by pkg-config, shared and static. */
+#include "support/process.h"
+#include "test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const expected_head = "qdnn_quantize_nf4<<<245, 256>>>\n";
+
+static bool run_ok(const char *command)
+{
+    process_result result = process_run("%s", command);
+    bool ok = result.status == 0;
+    if (!ok)
+        FAIL("exit code %d from: %s\n%s", result.status, command, result.output);
+    process_free(&result);
+    return ok;
+}
+
+static void check_program(const char *command)
+{
+    process_result result = process_run("%s", command);
+    CHECK_EQ_I64(result.status, 0);
+    CHECK(result.output && strncmp(result.output, expected_head, strlen(expected_head)) == 0);
+    CHECK_HAS(result.output, ".visible .entry qdnn_quantize_nf4");
+    process_free(&result);
+}
+
+static void by_find_package(const char *dir)
+{
+    char command[2048];
+    snprintf(command, sizeof command,
+             "%s -S %s/tests/consumer -B %s/consumer -DCMAKE_PREFIX_PATH=%s/root -DCMAKE_C_COMPILER=%s && %s --build %s/consumer",
+             QDNN_CMAKE, QDNN_SOURCE_DIR, dir, dir, QDNN_C_COMPILER, QDNN_CMAKE, dir);
+    if (!run_ok(command))
+        return;
+    snprintf(command, sizeof command, "%s/consumer/consumer_shared", dir);
+    check_program(command);
+    snprintf(command, sizeof command, "%s/consumer/consumer_static", dir);
+    check_program(command);
+}
+
+static void by_pkg_config(const char *dir)
+{
+    process_result found = process_run("pkg-config --version");
+    process_free(&found);
+    if (found.status != 0)
+        return;
+    char command[2048];
+    const char *config = "PKG_CONFIG_PATH=$(dirname $(find %s/root -name qdnn.pc)) pkg-config";
+    char tool[512];
+    snprintf(tool, sizeof tool, config, dir);
+    snprintf(command, sizeof command, "%s %s/tests/consumer/main.c $(%s --cflags --libs qdnn) -o %s/by_pc", QDNN_C_COMPILER,
+             QDNN_SOURCE_DIR, tool, dir);
+    if (run_ok(command)) {
+        snprintf(command, sizeof command, "LD_LIBRARY_PATH=$(%s --variable=libdir qdnn) %s/by_pc", tool, dir);
+        check_program(command);
+    }
+    snprintf(command, sizeof command, "%s %s/tests/consumer/main.c -static $(%s --static --cflags --libs qdnn) -o %s/by_pc_static",
+             QDNN_C_COMPILER, QDNN_SOURCE_DIR, tool, dir);
+    if (run_ok(command)) {
+        snprintf(command, sizeof command, "%s/by_pc_static", dir);
+        check_program(command);
+    }
+}
+
+TEST_CASE(Install, ServesAUsersProject)
+{
+    if (strlen(QDNN_SANITIZE) > 0)
+        SKIP("a sanitized library needs a sanitized user");
+    char dir[512], command[1200];
+    temp_dir_make(dir, sizeof dir);
+    snprintf(command, sizeof command, "%s --install %s --prefix %s/root", QDNN_CMAKE, QDNN_BINARY_DIR, dir);
+    if (run_ok(command)) {
+        by_find_package(dir);
+        by_pkg_config(dir);
+    }
+    temp_dir_remove(dir);
+}
+
+/* The README's example is the consumer's program, to the letter. */
+TEST_CASE(Install, ReadmeShowsTheSameProgram)
+{
+    process_result readme = process_run("cat %s/README.md", QDNN_SOURCE_DIR);
+    process_result program = process_run("cat %s/tests/consumer/main.c", QDNN_SOURCE_DIR);
+    CHECK_HAS(readme.output, program.output);
+    process_free(&readme);
+    process_free(&program);
+}
