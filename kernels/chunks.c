@@ -43,6 +43,20 @@ static grouping grouping_of(const kernel_spec *spec)
     return spec->group_size > chunk ? TWO_GROUPS : EACH_ELEMENT;
 }
 
+void tile_chunks(ptx_builder *b, const tile *t,
+                 void (*some)(ptx_builder *b, const tile *t, ptx_val index, unsigned count))
+{
+    unsigned chunk = chunk_elements(t->spec->data);
+    ptx_val first = ptx_add(b, t->first, ptx_cvt(b, PTX_U64, ptx_mul(b, ptx_tid_x(b), chunk)));
+    if (grouping_of(t->spec) == ONE_GROUP) {
+        some(b, t, first, THREAD_ELEMENTS / chunk);
+        return;
+    }
+    ptx_val index = ptx_for(b, first, t->end, CHUNK_BLOCK * chunk);
+    some(b, t, index, 1);
+    ptx_end_for(b);
+}
+
 /* The second group is loaded only where the chunk reaches it, so nothing past the last scale is read. */
 static void load_two_groups(ptx_builder *b, const tile *t, ptx_val index, chunk_groups *groups)
 {

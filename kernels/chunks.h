@@ -8,6 +8,7 @@
 enum {
     CHUNK_BLOCK = 256,
     THREAD_ELEMENTS = 16, /* several chunks a thread: their loads are under way together */
+    THREAD_CHUNKS_MAX = THREAD_ELEMENTS / (CHUNK_BYTES / 4),
     TILE_ELEMENTS = CHUNK_BLOCK * THREAD_ELEMENTS
 };
 
@@ -23,6 +24,11 @@ typedef struct tile {
 
 /* Declares what both kernels compute with, once the pointers and n are declared. */
 void tile_begin(ptx_builder *b, tile *t);
+
+/* Calls `some` for the chunks of this thread in a complete tile: for all of them at once, or, where a chunk may hold several groups, for one
+ * after another in a loop, so that their scales stay in registers. */
+void tile_chunks(ptx_builder *b, const tile *t,
+                 void (*some)(ptx_builder *b, const tile *t, ptx_val index, unsigned count));
 
 /* The group's scale, reciprocal and zero. What a kernel does not use costs nothing, the assembler drops it. */
 group_values load_group(ptx_builder *b, const tile *t, ptx_val group);

@@ -6,35 +6,34 @@ static ptx_val decode(ptx_builder *b, const tile *t, const group_values *group, 
     return ptx_mul(b, t->format->decode(b, t->spec, &t->state, group, word, shift), group->scale);
 }
 
-static void decode_chunk(ptx_builder *b, const tile *t, ptx_val index, ptx_val word, ptx_val *y)
+static void decode_chunk(ptx_builder *b, const tile *t, const chunk_groups *groups, ptx_val word, ptx_val *y)
 {
-    chunk_groups groups;
-    chunk_groups_load(b, t, index, &groups);
     ptx_val half = word; /* decode takes codes from the low 16 bits */
     for (unsigned k = 0; k < chunk_elements(t->spec->data); k++) {
         if (k == 4)
             half = ptx_shr(b, word, 16);
-        group_values group = chunk_group_at(b, t, &groups, k);
+        group_values group = chunk_group_at(b, t, groups, k);
         y[k] = decode(b, t, &group, half, code_shift(t->spec, k % 4));
     }
 }
 
-static void dequantize_chunks(ptx_builder *b, const tile *t)
+/* `count` chunks that lie a block's width apart, from element `index` on. All loads first: they wait for memory together. */
+static void dequantize_chunks(ptx_builder *b, const tile *t, ptx_val index, unsigned count)
 {
-    unsigned chunk = chunk_elements(t->spec->data);
-    unsigned stride = CHUNK_BLOCK * chunk, rounds = THREAD_ELEMENTS / chunk;
-    ptx_val index = ptx_add(b, t->first, ptx_cvt(b, PTX_U64, ptx_mul(b, ptx_tid_x(b), chunk)));
+    unsigned chunk = chunk_elements(t->spec->data), stride = CHUNK_BLOCK * chunk;
     ptx_val in = ptx_add(b, t->codes, ptx_shr(b, index, 1));
     ptx_val out = ptx_at(b, t->data, index, element_bytes(t->spec->data));
-    ptx_val words[THREAD_ELEMENTS], y[CHUNK_MAX];
-    for (unsigned i = 0; i < rounds; i++) {
+    ptx_val words[THREAD_CHUNKS_MAX], y[CHUNK_MAX];
+    chunk_groups groups[THREAD_CHUNKS_MAX];
+    for (unsigned i = 0; i < count; i++) {
         int offset = (int)(i * stride / 2);
+        chunk_groups_load(b, t, ptx_add(b, index, i * stride), &groups[i]);
         words[i] = chunk == 8 ? ptx_ld_global_nc(b, PTX_U32, in, offset)
                               : ptx_cvt(b, PTX_U32, ptx_ld_global_nc(b, PTX_U16, in, offset));
     }
-    for (unsigned i = 0; i < rounds; i++) {
-        decode_chunk(b, t, ptx_add(b, index, i * stride), words[i], y);
-        emit_store_chunk(b, t->spec->data, ptx_add(b, out, i * CHUNK_BLOCK * CHUNK_BYTES), y);
+    for (unsigned i = 0; i < count; i++) {
+        decode_chunk(b, t, &groups[i], words[i], y);
+        emit_store_chunk(b, t->spec->data, out, (int)(i * CHUNK_BLOCK * CHUNK_BYTES), y);
     }
 }
 
@@ -65,7 +64,7 @@ void emit_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *s
         t.state = t.format->decode_begin(b);
     tile_begin(b, &t);
     ptx_if(b, t.whole);
-    dequantize_chunks(b, &t);
+    tile_chunks(b, &t, dequantize_chunks);
     ptx_else(b);
     dequantize_elements(b, &t);
     ptx_end_if(b);

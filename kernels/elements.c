@@ -111,26 +111,26 @@ void emit_store(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset
         ptx_st_as(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, PTX_U16, address, offset, narrow(b, type, x));
 }
 
-void emit_load_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, ptx_val *x)
+void emit_load_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x)
 {
     if (type == QDNN_DATA_F32) {
-        ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_F32, address, 0, x, 4);
+        ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_F32, address, offset, x, 4);
         return;
     }
     ptx_val pairs[4];
-    ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, address, 0, pairs, 4);
+    ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, address, offset, pairs, 4);
     for (int i = 0; i < 4; i++)
         widen_pair(b, type, pairs[i], &x[2 * i]);
 }
 
-void emit_store_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, const ptx_val *x)
+void emit_store_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, const ptx_val *x)
 {
     if (type == QDNN_DATA_F32) {
-        ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, address, 0, x, 4);
+        ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, address, offset, x, 4);
         return;
     }
     ptx_val pairs[4];
     for (int i = 0; i < 4; i++)
         pairs[i] = narrow_pair(b, type, x[2 * i], x[2 * i + 1]);
-    ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, address, 0, pairs, 4);
+    ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, address, offset, pairs, 4);
 }

@@ -20,9 +20,9 @@ ptx_val emit_load(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offs
 ptx_val emit_round(ptx_builder *b, qdnnDataType_t type, ptx_val x);
 /* Rounds and stores one element; u8 takes an integral f32 in 0..255. */
 void emit_store(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val x);
-/* A whole chunk by one 16-byte access; the address is 16-byte aligned. */
-void emit_load_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, ptx_val *x);
-void emit_store_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, const ptx_val *x);
+/* A whole chunk by one 16-byte access; address + offset is 16-byte aligned. */
+void emit_load_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x);
+void emit_store_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, const ptx_val *x);
 /* The smallest positive and the largest finite value of the type. */
 float element_smallest(qdnnDataType_t type);
 float element_largest(qdnnDataType_t type);

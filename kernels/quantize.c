@@ -17,32 +17,31 @@ static ptx_val encode(ptx_builder *b, const tile *t, const group_values *group, 
 }
 
 /* The codes of one chunk, packed into its 2 or 4 bytes. */
-static ptx_val encode_chunk(ptx_builder *b, const tile *t, ptx_val index, const ptx_val *x)
+static ptx_val encode_chunk(ptx_builder *b, const tile *t, const chunk_groups *groups, const ptx_val *x)
 {
-    chunk_groups groups;
-    chunk_groups_load(b, t, index, &groups);
     ptx_val word = {0};
     for (unsigned k = 0; k < chunk_elements(t->spec->data); k++) {
-        group_values group = chunk_group_at(b, t, &groups, k);
+        group_values group = chunk_group_at(b, t, groups, k);
         ptx_val code = ptx_shl(b, encode(b, t, &group, x[k]), code_shift(t->spec, k));
         word = k == 0 ? code : ptx_or(b, word, code);
     }
     return word;
 }
 
-/* All loads first: they are independent, and so wait for memory together. */
-static void quantize_chunks(ptx_builder *b, const tile *t)
+/* `count` chunks that lie a block's width apart, from element `index` on. All loads first: they wait for memory together. */
+static void quantize_chunks(ptx_builder *b, const tile *t, ptx_val index, unsigned count)
 {
-    unsigned chunk = chunk_elements(t->spec->data);
-    unsigned stride = CHUNK_BLOCK * chunk, rounds = THREAD_ELEMENTS / chunk;
-    ptx_val index = ptx_add(b, t->first, ptx_cvt(b, PTX_U64, ptx_mul(b, ptx_tid_x(b), chunk)));
+    unsigned chunk = chunk_elements(t->spec->data), stride = CHUNK_BLOCK * chunk;
     ptx_val in = ptx_at(b, t->data, index, element_bytes(t->spec->data));
     ptx_val out = ptx_add(b, t->codes, ptx_shr(b, index, 1));
     ptx_val x[THREAD_ELEMENTS];
-    for (unsigned i = 0; i < rounds; i++)
-        emit_load_chunk(b, t->spec->data, ptx_add(b, in, i * CHUNK_BLOCK * CHUNK_BYTES), &x[i * chunk]);
-    for (unsigned i = 0; i < rounds; i++) {
-        ptx_val word = encode_chunk(b, t, ptx_add(b, index, i * stride), &x[i * chunk]);
+    chunk_groups groups[THREAD_CHUNKS_MAX];
+    for (unsigned i = 0; i < count; i++)
+        chunk_groups_load(b, t, ptx_add(b, index, i * stride), &groups[i]);
+    for (unsigned i = 0; i < count; i++)
+        emit_load_chunk(b, t->spec->data, in, (int)(i * CHUNK_BLOCK * CHUNK_BYTES), &x[i * chunk]);
+    for (unsigned i = 0; i < count; i++) {
+        ptx_val word = encode_chunk(b, t, &groups[i], &x[i * chunk]);
         ptx_st_as(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, chunk == 8 ? PTX_U32 : PTX_U16, out, (int)(i * stride / 2), word);
     }
 }
@@ -73,6 +72,7 @@ void emit_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spe
 {
     tile t = {.format = format_of(row), .spec = spec};
     ptx_reqntid(b, CHUNK_BLOCK, 1, 1);
+    ptx_minnctapersm(b, 3); /* up to 80 registers: left alone, ptxas aims for 64 and spills around its division */
     t.data = ptx_param_ptr(b, "x", element_bytes(spec->data));
     t.scales = ptx_param_ptr(b, "scale", element_bytes(spec->scale));
     if (t.format->has_zero)
@@ -81,7 +81,7 @@ void emit_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spe
     t.n = ptx_param(b, PTX_U64, "n");
     tile_begin(b, &t);
     ptx_if(b, t.whole);
-    quantize_chunks(b, &t);
+    tile_chunks(b, &t, quantize_chunks);
     ptx_else(b);
     quantize_bytes(b, &t);
     ptx_end_if(b);

@@ -92,7 +92,7 @@ static void add_chunks(ptx_builder *b, const kernel_spec *spec, const team *t, c
     ptx_val x[CHUNK_MAX];
     if (rounds <= UNROLL_MAX && chunks % t->lanes == 0) {
         for (uint64_t i = 0; i < rounds; i++) {
-            emit_load_chunk(b, spec->data, ptx_add(b, first, (long long)(i * t->lanes * CHUNK_BYTES)), x);
+            emit_load_chunk(b, spec->data, first, (int)(i * t->lanes * CHUNK_BYTES), x);
             for (unsigned k = 0; k < t->step; k++)
                 range_add(b, r, x[k]);
         }
@@ -100,7 +100,7 @@ static void add_chunks(ptx_builder *b, const kernel_spec *spec, const team *t, c
     }
     ptx_val at = ptx_var(b, first);
     ptx_for(b, ptx_cvt(b, PTX_U64, lane), ptx_u64(b, chunks), ptx_u64(b, t->lanes));
-    emit_load_chunk(b, spec->data, at, x);
+    emit_load_chunk(b, spec->data, at, 0, x);
     for (unsigned k = 0; k < t->step; k++)
         range_add(b, r, x[k]);
     ptx_assign(b, at, ptx_add(b, at, (long long)(t->lanes * CHUNK_BYTES)));

@@ -48,7 +48,7 @@ static void by_pkg_config(const char *dir)
         return;
     char command[2048];
     const char *config = "PKG_CONFIG_PATH=$(dirname $(find %s/root -name qdnn.pc)) pkg-config";
-    char tool[512];
+    char tool[700];
     snprintf(tool, sizeof tool, config, dir);
     snprintf(command, sizeof command, "%s %s/tests/consumer/main.c $(%s --cflags --libs qdnn) -o %s/by_pc", QDNN_C_COMPILER,
              QDNN_SOURCE_DIR, tool, dir);

@@ -1,4 +1,5 @@
 /* Running a program from a test and reading what it printed. */
+#define _XOPEN_SOURCE 700 /* nftw */
 #include "support/process.h"
 
 #include <ftw.h>
