@@ -40,6 +40,7 @@ typedef enum {
 typedef struct kernel_geometry {
     uint32_t block;
     uint64_t elements_per_block; /* the grid is ceil(n / elements_per_block) blocks; none for n = 0 */
+    uint32_t shared_dynamic;     /* bytes of shared memory that the launch has to give, on top of the kernel's own */
 } kernel_geometry;
 
 typedef struct kernel_row kernel_row;
@@ -89,6 +90,7 @@ const kernel_key_info *kernel_key_at(int index);
 typedef struct kernel_text {
     char *ptx; /* free with free() */
     kernel_geometry geometry;
+    ptx_info info; /* its parameters and what else a launch needs to know */
 } kernel_text;
 
 /* Emits the kernel for an SM; options may be null. False, with the reason in *error, when it cannot be; out->ptx is null then. */

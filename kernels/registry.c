@@ -39,6 +39,7 @@ bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *s
     ptx_builder *b = ptx_open(sm, options);
     ptx_kernel(b, entry);
     row->emit(b, row, spec);
+    ptx_describe(b, &out->info);
     if (!ptx_close(b, &out->ptx, error))
         return false;
     out->geometry = row->geometry(row, spec);

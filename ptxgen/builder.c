@@ -215,6 +215,7 @@ void ptx_kernel(ptx_builder *b, const char *name)
         return;
     *put_string(b->kernel, name) = 0;
     b->instructions = 0;
+    b->info = (ptx_info){0};
     b->in_kernel = true;
     control_open_kernel(b);
 }

@@ -40,6 +40,7 @@ struct ptx_builder {
     ptx_text labels;  /* a byte each: placed or not */
     char kernel[MAX_NAME + 1];
     bool in_kernel, has_dynamic;
+    ptx_info info; /* the kernel's, but for what is above */
     uint32_t registers[CLASS_COUNT];
     uint32_t kernel_start_label;
     uint64_t scopes;
@@ -112,6 +113,10 @@ reg_class emit_class(ptx_type type);
 const char *emit_class_letter(reg_class c);
 ptx_type emit_widened(ptx_type type);
 bool emit_need(ptx_builder *b, isa_need_id need, const char *what);
+
+/* info.c: what the kernel has declared. */
+void info_param(ptx_builder *b, ptx_type type, unsigned align, const char *name);
+void info_shared(ptx_builder *b, uint64_t bytes, unsigned align);
 
 /* control.c */
 void control_open_kernel(ptx_builder *b);

@@ -83,6 +83,25 @@ void ptx_kernel(ptx_builder *b, const char *name);
 bool ptx_close(ptx_builder *b, char **text, ptx_error *error);
 void ptx_free_text(const ptx_options *options, char *text);
 
+/* What a launch of the kernel at hand needs to know, as far as it is written: ask before ptx_close. Shared memory is in bytes,
+ * alignment counted; offsets are those of the parameter block that a launch passes. */
+enum { PTX_INFO_PARAMS = 32, PTX_INFO_NAME = 132 };
+typedef struct ptx_param_info {
+    char name[PTX_INFO_NAME];
+    uint8_t type; /* ptx_type */
+    bool pointer; /* to global memory, aligned to `align` */
+    uint32_t offset, size, align;
+} ptx_param_info;
+typedef struct ptx_info {
+    int version; /* the lowest .version, times ten */
+    uint32_t shared;
+    bool shared_dynamic;
+    int n_params;
+    ptx_param_info params[PTX_INFO_PARAMS];
+} ptx_info;
+void ptx_describe(const ptx_builder *b, ptx_info *info);
+const char *ptx_type_text(ptx_type type); /* "f32", as in an instruction */
+
 /* For emitters: the target, whether something went wrong already, and a way to refuse. */
 const ptx_sm *ptx_target(const ptx_builder *b);
 bool ptx_ok(const ptx_builder *b);

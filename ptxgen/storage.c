@@ -59,6 +59,8 @@ static ptx_val variable(ptx_builder *b, const char *space, const char *name, ptx
         return (ptx_val){0};
     add_count(b, &b->variables, count);
     text_add(b, &b->variables, ";\n");
+    if (address == PTX_U32)
+        info_shared(b, bytes, align);
     return address_of(b, address, name);
 }
 

@@ -218,6 +218,7 @@ static bool add_param(ptx_builder *b, ptx_type type, unsigned align, const char 
     }
     text_add(b, &b->params, " ");
     text_add(b, &b->params, name);
+    info_param(b, type, align, name);
     return ptx_ok(b);
 }
 

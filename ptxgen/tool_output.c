@@ -1,0 +1,189 @@
+/* Text that grows, messages, and files that appear whole or not at all. */
+#include "ptxgen/tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- text ---- */
+
+static bool reserve(tool_text *text, size_t more)
+{
+    if (text->failed || more > SIZE_MAX / 4)
+        return false;
+    if (text->capacity - text->size > more)
+        return true;
+    size_t capacity = 2 * text->capacity + more + 256;
+    char *grown = realloc(text->data, capacity);
+    if (!grown) {
+        text->failed = true;
+        return false;
+    }
+    text->data = grown;
+    text->capacity = capacity;
+    return true;
+}
+
+void tool_append(tool_text *text, const void *bytes, size_t count)
+{
+    if (!reserve(text, count + 1))
+        return;
+    memcpy(text->data + text->size, bytes, count);
+    text->size += count;
+    text->data[text->size] = 0;
+}
+
+void tool_printf(tool_text *text, const char *format, ...)
+{
+    char line[2048];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (n < 0 || (size_t)n >= sizeof line)
+        text->failed = true;
+    else
+        tool_append(text, line, (size_t)n);
+}
+
+void tool_quote(tool_text *text, const char *string)
+{
+    tool_append(text, "\"", 1);
+    for (; *string; string++) {
+        unsigned char c = (unsigned char)*string;
+        if (c == '"' || c == '\\')
+            tool_printf(text, "\\%c", c);
+        else if (c == '\n' || c == '\t')
+            tool_append(text, c == '\n' ? "\\n" : "\\t", 2);
+        else if (c < ' ')
+            tool_printf(text, "\\u%04x", c);
+        else
+            tool_append(text, string, 1);
+    }
+    tool_append(text, "\"", 1);
+}
+
+void tool_text_free(tool_text *text)
+{
+    free(text->data);
+    *text = (tool_text){0};
+}
+
+uint64_t tool_hash(const tool_text *text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < text->size; i++)
+        hash = (hash ^ (unsigned char)text->data[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* ---- messages ---- */
+
+static void message(const char *format, va_list args, const char *end)
+{
+    fputs("ptxgen: ", stderr);
+    vfprintf(stderr, format, args);
+    fputs(end, stderr);
+}
+
+int tool_fail(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    message(format, args, "\n");
+    va_end(args);
+    return TOOL_FAILED;
+}
+
+int tool_usage_error(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    message(format, args, " (ptxgen --help shows examples)\n");
+    va_end(args);
+    return TOOL_USAGE;
+}
+
+/* ---- files ---- */
+
+static bool write_bytes(int file, const tool_text *text)
+{
+    for (size_t done = 0; done < text->size;) {
+        ssize_t n = write(file, text->data + done, text->size - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        done += (size_t)n;
+    }
+    return true;
+}
+
+/* Writes and closes; what fails first is named. */
+static bool fill(const char *path, int flags, const tool_text *text)
+{
+    int file = open(path, flags, 0666);
+    if (file < 0)
+        return false;
+    bool ok = write_bytes(file, text);
+    int problem = errno;
+    if (close(file) != 0 && ok)
+        return false;
+    errno = problem;
+    return ok;
+}
+
+/* Through a temporary name beside it. */
+static bool replace(const char *path, const tool_text *text)
+{
+    char temporary[4096];
+    int n = snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
+    if (n < 0 || (size_t)n >= sizeof temporary) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    if (fill(temporary, O_WRONLY | O_CREAT | O_TRUNC, text) && rename(temporary, path) == 0)
+        return true;
+    int problem = errno;
+    unlink(temporary);
+    errno = problem;
+    return false;
+}
+
+int tool_write(const char *path, const tool_text *text)
+{
+    if (text->failed)
+        return tool_fail("out of memory");
+    if (!path || strcmp(path, "-") == 0) {
+        fwrite(text->data, 1, text->size, stdout);
+        return TOOL_OK; /* main looks at stdout in the end */
+    }
+    struct stat info;
+    bool special = stat(path, &info) == 0 && !S_ISREG(info.st_mode); /* /dev/null must stay what it is */
+    bool ok = special ? fill(path, O_WRONLY, text) : replace(path, text);
+    return ok ? TOOL_OK : tool_fail("cannot write %s: %s", path, strerror(errno));
+}
+
+int tool_make_directory(const char *path)
+{
+    char part[4096];
+    size_t length = strlen(path);
+    if (length == 0 || length >= sizeof part)
+        return tool_fail("cannot make the directory '%.200s': its name is %s", path,
+                         length ? "too long" : "empty");
+    for (size_t i = 1; i <= length; i++) {
+        if (path[i] != '/' && path[i] != 0)
+            continue;
+        memcpy(part, path, i);
+        part[i] = 0;
+        struct stat info;
+        bool there = mkdir(part, 0777) == 0 || (stat(part, &info) == 0 && S_ISDIR(info.st_mode));
+        if (!there)
+            return tool_fail("cannot make the directory %s: %s", part, strerror(errno));
+    }
+    return TOOL_OK;
+}

@@ -1,0 +1,50 @@
+/* The CUDA toolkit, where there is one at run time: ptxas (a program), nvJitLink and NVRTC (libraries, opened
+ * by name).
+ *
+ * Searched in this order: $CUDA_HOME, then what PATH or the system's loader knows, then /usr/local/cuda
+ * unless CUDA_HOME says that it is elsewhere. For the tool, the tests and the benchmarks; nothing of it is in
+ * libqdnn. */
+#ifndef PTXGEN_TOOLKIT_H
+#define PTXGEN_TOOLKIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The path of ptxas. False when there is none. */
+bool toolkit_find_ptxas(char *path, size_t size);
+
+/* A result of the toolkit: bytes, zero-terminated for convenience, or a log that says why not. Free with
+ * toolkit_free. */
+typedef struct toolkit_result {
+    char *data;
+    size_t bytes;
+    char *log;
+} toolkit_result;
+void toolkit_free(toolkit_result *result);
+
+/* Assembles the PTX in a file with that ptxas; arch is "sm_90a". The log holds what `ptxas -v` says either
+ * way. */
+bool toolkit_ptxas(const char *ptxas, const char *arch, const char *ptx_path, toolkit_result *result);
+
+/* PTX to cubin in this process. toolkit_has_jitlink says whether the library is there. */
+bool toolkit_has_jitlink(void);
+bool toolkit_jitlink(const char *ptx, const char *arch, toolkit_result *result);
+
+/* A header that a CUDA C text may include by name. */
+typedef struct toolkit_header {
+    const char *name, *text;
+} toolkit_header;
+
+/* CUDA C to PTX in this process. Options are NVRTC's ("--gpu-architecture=compute_90"). */
+bool toolkit_has_nvrtc(void);
+bool toolkit_nvrtc(const char *source, const toolkit_header *headers, int n_headers,
+                   const char *const *options, int n_options, toolkit_result *result);
+
+/* A new directory for temporary files, and its end; it holds no folders. */
+bool toolkit_make_directory(char *path, size_t size);
+void toolkit_remove_directory(const char *path);
+
+/* The whole file, zero-terminated, or null. */
+char *toolkit_read_file(const char *path, size_t *bytes);
+
+#endif
