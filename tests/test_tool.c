@@ -1,0 +1,363 @@
+/* The ptxgen tool, run as its users run it: every option, every form, every error path, exit codes. */
+#include "kernels/kernels.h"
+#include "ptxgen/toolkit.h"
+#include "support/json.h"
+#include "support/process.h"
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PTXGEN QDNN_BINARY_DIR "/ptxgen/ptxgen"
+
+static process_result run_tool(const char *arguments)
+{
+    return process_run("%s %s", PTXGEN, arguments);
+}
+
+/* What the library itself emits. */
+static char *emitted(const char *kernel, const char *sm)
+{
+    kernel_spec spec = kernel_spec_default();
+    kernel_text text;
+    ptx_error error;
+    bool ok = kernel_emit(kernel_find(kernel), &spec, ptx_sm_find(sm), NULL, &text, &error);
+    CHECK(ok);
+    return text.ptx;
+}
+
+/* ---- information ---- */
+
+TEST_CASE(Tool, HelpAndVersion)
+{
+    static const char *const ways[] = {"--help", "-h", "--list --help"};
+    for (int i = 0; i < 3; i++) {
+        process_result r = run_tool(ways[i]);
+        CHECK_EQ_I64(r.status, 0);
+        CHECK_HAS(r.output, "examples:");
+        CHECK_HAS(r.output, "--kernel quantize_nf4 --sm 90");
+        process_free(&r);
+    }
+    process_result r = run_tool("--version");
+    CHECK_EQ_I64(r.status, 0);
+    CHECK_EQ_STR(r.output, "ptxgen 0.1.0\n");
+    process_free(&r);
+}
+
+TEST_CASE(Tool, ListNamesEveryKernelAndSetting)
+{
+    process_result text = run_tool("--list"), json = run_tool("--list --emit json");
+    CHECK_EQ_I64(text.status, 0);
+    CHECK_EQ_I64(json.status, 0);
+    CHECK(json_valid(json.output));
+    CHECK_EQ_I64(json_count(json.output, "kernels"), kernel_row_count);
+    CHECK_EQ_I64(json_count(json.output, "sms"), ptx_sm_count());
+    for (int i = 0; i < kernel_row_count; i++) {
+        char path[64], value[256];
+        CHECK_HAS(text.output, kernel_rows[i].name);
+        CHECK_HAS(text.output, kernel_rows[i].summary);
+        snprintf(path, sizeof path, "kernels.%d.name", i);
+        CHECK(json_value(json.output, path, value, sizeof value));
+        CHECK_EQ_STR(value, kernel_rows[i].name);
+        snprintf(path, sizeof path, "kernels.%d.lowest_sm", i);
+        CHECK(json_value(json.output, path, value, sizeof value));
+        CHECK(ptx_sm_find(value) != NULL);
+    }
+    for (int i = 0; kernel_key_at(i); i++) {
+        CHECK_HAS(text.output, kernel_key_at(i)->name);
+        CHECK_HAS(text.output, kernel_key_at(i)->values);
+    }
+    process_free(&text);
+    process_free(&json);
+}
+
+/* ---- PTX ---- */
+
+TEST_CASE(Tool, PtxOnStandardOutputIsWhatTheLibraryEmits)
+{
+    static const char *const ways[] = {
+        "--kernel quantize_nf4 --sm 90",
+        "--kernel=quantize_nf4 --sm=sm_90",
+        "--sm compute_90 --kernel quantize_nf4",
+        "--kernel quantize_nf4 --sm 90 --emit ptx -o -",
+        "--kernel quantize_nf4 --sm 90,sm_90",
+        "--kernel quantize_nf4 --sm 90 --set data=f32,scale=f32 --set group_size=128",
+    };
+    char *expected = emitted("quantize_nf4", "sm_90");
+    for (size_t i = 0; expected && i < sizeof ways / sizeof ways[0]; i++) {
+        test_push_note("ptxgen %s", ways[i]);
+        process_result r = run_tool(ways[i]);
+        CHECK_EQ_I64(r.status, 0);
+        CHECK_EQ_STR(r.output, expected);
+        process_free(&r);
+        test_pop_note();
+    }
+    free(expected);
+}
+
+TEST_CASE(Tool, SettingsAndTargetsReachTheText)
+{
+    process_result plain = run_tool("--kernel scale_int4 --sm 120a");
+    process_result set =
+        run_tool("--kernel scale_int4 --sm 120a --set data=f16,group_size=100 --set floor=0.5");
+    process_result bits =
+        run_tool("--kernel scale_int4 --sm 120a --set data=f16,group_size=100,floor=0f3F000000");
+    CHECK_EQ_I64(set.status, 0);
+    CHECK_HAS(plain.output, ".target sm_120a\n");
+    CHECK_HAS(set.output, "0f3F000000");
+    CHECK(strcmp(plain.output, set.output) != 0);
+    CHECK_EQ_STR(set.output, bits.output);
+    process_free(&plain);
+    process_free(&set);
+    process_free(&bits);
+}
+
+TEST_CASE(Tool, CommentsAddLinesAlone)
+{
+    process_result plain = run_tool("--kernel quantize_nf4 --sm 90");
+    process_result without =
+        process_run("%s --kernel quantize_nf4 --sm 90 --comments | grep -v '^\t//'", PTXGEN);
+    CHECK_EQ_STR(without.output, plain.output);
+    process_free(&plain);
+    process_free(&without);
+}
+
+TEST_CASE(Tool, SameBytesInEveryRunAndLocale)
+{
+    process_result c =
+        process_run("LC_ALL=C %s --kernel scale_int4 --sm 75 --set floor=0.25 --emit json", PTXGEN);
+    process_result german =
+        process_run("LC_ALL=de_DE.UTF-8 %s --kernel scale_int4 --sm 75 --set floor=0.25 --emit json", PTXGEN);
+    CHECK_EQ_I64(c.status, 0);
+    CHECK_EQ_STR(german.output, c.output);
+    process_free(&c);
+    process_free(&german);
+}
+
+/* ---- errors ---- */
+
+static const struct {
+    const char *arguments;
+    int status;
+    const char *message;
+} errors[] = {
+    {"", 2, "say what to do"},
+    {"--kernel quantise_nf4 --sm 90", 2, "unknown kernel 'quantise_nf4'; did you mean 'quantize_nf4'?"},
+    {"--kernel zzzzzzzz --sm 90", 2, "unknown kernel 'zzzzzzzz'; ptxgen --list names them"},
+    {"--kernel quantize_nf4 --sm 91", 2, "unknown SM '91'; did you mean 'sm_90'?"},
+    {"--kernel quantize_nf4 --sm sm_90b", 2, "unknown SM 'sm_90b'; did you mean 'sm_90"},
+    {"--kernel quantize_nf4 --sm hopper", 2, "unknown SM 'hopper'; there are sm_75 to sm_121"},
+    {"--kernel quantize_nf4 --sm 90,", 2, "unknown SM ''"},
+    {"--kernel quantize_nf4", 2, "needs --sm"},
+    {"--kernel quantize_nf4 --sm", 2, "--sm needs a value"},
+    {"--kernel quantize_nf4 --sm=", 2, "--sm needs a value"},
+    {"--kernel", 2, "--kernel needs a value"},
+    {"--kernel scale_nf4 --kernel quantize_nf4 --sm 90", 2, "--kernel is there twice"},
+    {"--kernel quantize_nf4 --sm 75,90", 2, "give --outdir DIR"},
+    {"--kernel quantize_nf4 --sm 90 --set grop_size=64", 2, "did you mean 'group_size'?"},
+    {"--kernel quantize_nf4 --sm 90 --set rounding=away", 2,
+     "quantize_nf4 has no setting 'rounding'; it takes data"},
+    {"--kernel quantize_nf4 --sm 90 --set data=f61", 2, "data=f61: it must be f32, f16, bf16"},
+    {"--kernel quantize_nf4 --sm 90 --set group_size=0", 2, "group_size"},
+    {"--kernel quantize_nf4 --sm 90 --set group_size=-1", 2, "group_size=-1"},
+    {"--kernel scale_int4 --sm 90 --set floor=nan", 2, "floor=nan"},
+    {"--kernel quantize_nf4 --sm 90 --set data", 2, "KEY=VALUE"},
+    {"--kernel quantize_nf4 --sm 90 --set =f16", 2, "KEY=VALUE"},
+    {"--kernel quantize_nf4 --sm 90 --emit elf", 2, "--emit takes ptx, c, cubin or json"},
+    {"--kernel quantize_nf4 --sm 90 --emit cubim", 2, "did you mean 'cubin'?"},
+    {"--kernel quantize_nf4 --sm 90 --emit c", 2, "two files"},
+    {"--kernel quantize_nf4 --sm 90 -o x --outdir y", 2, "exclude each other"},
+    {"--kernel quantize_nf4 --sm 90 --outdir /dev/null/x", 1, "cannot make the directory /dev/null"},
+    {"--kernel quantize_nf4 --sm 90 -o /nonexistent/x.ptx", 1,
+     "cannot write /nonexistent/x.ptx: No such file or directory"},
+    {"--kernel quantize_nf4 --sm 90 -o /", 1, "cannot write /: Is a directory"},
+    {"--kernle quantize_nf4", 2, "unknown option '--kernle'; did you mean '--kernel'?"},
+    {"--frobnicate", 2, "unknown option '--frobnicate'"},
+    {"quantize_nf4", 2, "a kernel is named by --kernel quantize_nf4"},
+    {"--list=yes", 2, "--list takes no value"},
+    {"--list --all", 2, "exclude each other"},
+    {"--list --sm 90", 2, "go with --kernel or --all"},
+    {"--list --emit c", 2, "--list is text, or --emit json"},
+    {"--all", 2, "give --outdir DIR"},
+    {"--all --outdir /tmp -o x", 2, "give --outdir DIR"},
+    {"--all --outdir /dev/null/x --set dta=f16", 2, "unknown setting 'dta'; did you mean 'data'?"},
+    {"--all --outdir /dev/null/x", 1, "cannot make the directory"},
+};
+
+TEST_CASE(Tool, ErrorsAreOneClearLineAndAnExitCode)
+{
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        test_push_note("ptxgen %s", errors[i].arguments);
+        process_result r =
+            process_run("%s %s >/dev/null", PTXGEN, errors[i].arguments); /* all that is seen is stderr */
+        CHECK_EQ_I64(r.status, errors[i].status);
+        CHECK_HAS(r.output, errors[i].message);
+        CHECK(strncmp(r.output, "ptxgen: ", 8) == 0);
+        CHECK(strchr(r.output, '\n') == r.output + r.length - 1);
+        process_free(&r);
+        test_pop_note();
+    }
+}
+
+TEST_CASE(Tool, FullDisk)
+{
+    if (access("/dev/full", W_OK) != 0)
+        SKIP("there is no /dev/full");
+    process_result file = run_tool("--kernel quantize_nf4 --sm 90 -o /dev/full");
+    process_result out = process_run("%s --kernel quantize_nf4 --sm 90 2>&1 >/dev/full", PTXGEN);
+    CHECK_EQ_I64(file.status, 1);
+    CHECK_EQ_STR(file.output, "ptxgen: cannot write /dev/full: No space left on device\n");
+    CHECK_EQ_I64(out.status, 1);
+    CHECK_EQ_STR(out.output, "ptxgen: cannot write to standard output\n");
+    process_free(&file);
+    process_free(&out);
+}
+
+/* ---- files ---- */
+
+TEST_CASE(Tool, OutputReplacesAFileAndLeavesNothingElse)
+{
+    char dir[256];
+    temp_dir_make(dir, sizeof dir);
+    process_result r = process_run(
+        "echo old >%s/k.ptx && %s --kernel scale_nf4 --sm 80 -o %s/k.ptx && ls %s && cat %s/k.ptx", dir,
+        PTXGEN, dir, dir, dir);
+    char *expected = emitted("scale_nf4", "sm_80");
+    CHECK_EQ_I64(r.status, 0);
+    CHECK(strncmp(r.output, "k.ptx\n", 6) == 0);
+    if (expected)
+        CHECK_EQ_STR(r.output + 6, expected);
+    free(expected);
+    process_free(&r);
+    temp_dir_remove(dir);
+}
+
+TEST_CASE(Tool, OutdirNamesFilesByKernelSettingsAndTarget)
+{
+    char dir[256];
+    temp_dir_make(dir, sizeof dir);
+    process_result r = process_run(
+        "%s --kernel scale_nf4 --sm 80,90a --set data=f16 --outdir %s/a/b && ls %s/a/b", PTXGEN, dir, dir);
+    CHECK_EQ_I64(r.status, 0);
+    CHECK_EQ_STR(r.output, "scale_nf4_f16_f32_g128_sm_80.ptx\nscale_nf4_f16_f32_g128_sm_90a.ptx\n");
+    process_free(&r);
+    temp_dir_remove(dir);
+}
+
+/* ---- C ---- */
+
+/* Two kernels in one program: their names do not clash, their text is the PTX, their geometry the registry's.
+ */
+static const char c_program[] =
+    "#include <stdio.h>\n"
+    "#include \"one.h\"\n"
+    "#include \"two.h\"\n"
+    "int main(void)\n"
+    "{\n"
+    "    fwrite(qdnn_quantize_nf4_f32_f32_g128_sm_90_ptx, 1,\n"
+    "           qdnn_quantize_nf4_f32_f32_g128_sm_90_ptx_bytes, stdout);\n"
+    "    fwrite(qdnn_scale_int4_zp_f16_f32_u8_g64_sm_75_ptx, 1,\n"
+    "           qdnn_scale_int4_zp_f16_f32_u8_g64_sm_75_ptx_bytes, stdout);\n"
+    "    printf(\"%s %d %llu %d\\n\", QDNN_QUANTIZE_NF4_F32_F32_G128_SM_90_ENTRY,\n"
+    "           QDNN_QUANTIZE_NF4_F32_F32_G128_SM_90_BLOCK,\n"
+    "           QDNN_QUANTIZE_NF4_F32_F32_G128_SM_90_ELEMENTS_PER_BLOCK,\n"
+    "           QDNN_QUANTIZE_NF4_F32_F32_G128_SM_90_PARAM_N_OFFSET);\n"
+    "    return 0;\n"
+    "}\n";
+
+static void check_c_program(const char *dir)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s/main.c", dir);
+    FILE *file = fopen(path, "w");
+    REQUIRE(file != NULL);
+    fputs(c_program, file);
+    fclose(file);
+    process_result built =
+        process_run("cd %s && %s --kernel quantize_nf4 --sm 90 --emit c -o one.c && "
+                    "%s --kernel scale_int4_zp --sm 75 --set data=f16,group_size=64 --emit c -o two && "
+                    "%s -std=c17 -Wall -Wextra -pedantic -Werror main.c one.c two.c -o program",
+                    dir, PTXGEN, PTXGEN, QDNN_C_COMPILER);
+    CHECK_EQ_I64(built.status, 0);
+    CHECK_EQ_STR(built.output, "");
+    process_free(&built);
+    process_result got = process_run("%s/program", dir);
+    process_result expected = process_run("%s --kernel quantize_nf4 --sm 90 && "
+                                          "%s --kernel scale_int4_zp --sm 75 --set data=f16,group_size=64 && "
+                                          "echo qdnn_quantize_nf4 256 4096 24",
+                                          PTXGEN, PTXGEN);
+    CHECK_EQ_STR(got.output, expected.output);
+    process_free(&got);
+    process_free(&expected);
+}
+
+TEST_CASE(Tool, CFilesCompileAndHoldTheText)
+{
+    char dir[256];
+    temp_dir_make(dir, sizeof dir);
+    check_c_program(dir);
+    temp_dir_remove(dir);
+}
+
+/* ---- cubin ---- */
+
+static bool is_elf(const char *path)
+{
+    size_t bytes = 0;
+    char *data = toolkit_read_file(path, &bytes);
+    bool elf = data && bytes > 64 && memcmp(data, "\177ELF", 4) == 0;
+    free(data);
+    return elf;
+}
+
+TEST_CASE(Tool, CubinByPtxas)
+{
+    char ptxas[1024], dir[256], path[300];
+    if (!toolkit_find_ptxas(ptxas, sizeof ptxas))
+        SKIP("there is no ptxas");
+    temp_dir_make(dir, sizeof dir);
+    snprintf(path, sizeof path, "%s/k.cubin", dir);
+    process_result r = process_run("%s --kernel quantize_int4 --sm 90a --emit cubin -o %s", PTXGEN, path);
+    CHECK_EQ_I64(r.status, 0);
+    CHECK_EQ_STR(r.output, "");
+    CHECK(is_elf(path));
+    process_free(&r);
+    temp_dir_remove(dir);
+}
+
+/* A toolkit that is elsewhere: no ptxas there nor on PATH. Then nvJitLink does it where the system has one,
+ * and otherwise the message says what is missing. */
+TEST_CASE(Tool, CubinWithoutPtxas)
+{
+    char dir[256], path[300];
+    temp_dir_make(dir, sizeof dir);
+    snprintf(path, sizeof path, "%s/k.cubin", dir);
+    process_result r =
+        process_run("PATH=/nonexistent CUDA_HOME=%s %s --kernel quantize_int4 --sm 90 --emit cubin -o %s",
+                    dir, PTXGEN, path);
+    if (r.status == 0)
+        CHECK(is_elf(path));
+    else {
+        CHECK_EQ_I64(r.status, 1);
+        CHECK_HAS(r.output, "needs ptxas or libnvJitLink");
+        CHECK(access(path, F_OK) != 0);
+    }
+    process_free(&r);
+    temp_dir_remove(dir);
+}
+
+TEST_CASE(Tool, CubinReportsWhatTheAssemblerSays)
+{
+    char dir[256];
+    temp_dir_make(dir, sizeof dir);
+    process_result r = process_run(
+        "mkdir %s/bin && printf '#!/bin/sh\\necho it is broken >&2\\nexit 3\\n' >%s/bin/ptxas && "
+        "chmod +x %s/bin/ptxas && CUDA_HOME=%s %s --kernel quantize_int4 --sm 90 --emit cubin -o %s/k",
+        dir, dir, dir, dir, PTXGEN, dir);
+    CHECK_EQ_I64(r.status, 1);
+    CHECK_HAS(r.output, "quantize_int4 did not assemble for sm_90:\nit is broken\n");
+    process_free(&r);
+    temp_dir_remove(dir);
+}

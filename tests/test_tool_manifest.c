@@ -1,0 +1,225 @@
+/* ptxgen's manifests: what they say of a kernel is what its PTX says, and what they say of files is what lies
+ * there. */
+#include "kernels/kernels.h"
+#include "ptxgen/toolkit.h"
+#include "support/json.h"
+#include "support/process.h"
+#include "test.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PTXGEN QDNN_BINARY_DIR "/ptxgen/ptxgen"
+
+static int count(void)
+{
+    return kernel_row_count;
+}
+
+static void name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", kernel_rows[index].name);
+}
+
+/* The hash that manifests carry, written here a second time. */
+static void fnv1a64(const char *data, size_t bytes, char *text)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (size_t i = 0; i < bytes; i++) {
+        hash ^= (unsigned char)data[i];
+        hash *= UINT64_C(1099511628211);
+    }
+    sprintf(text, "%016" PRIx64, hash);
+}
+
+static void check_value(const char *json, const char *path, const char *expected)
+{
+    char value[512] = "";
+    test_push_note("%s", path);
+    CHECK(json_value(json, path, value, sizeof value));
+    CHECK_EQ_STR(value, expected);
+    test_pop_note();
+}
+
+static void check_number(const char *json, const char *path, unsigned long long expected)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%llu", expected);
+    check_value(json, path, text);
+}
+
+static unsigned size_of(const char *type)
+{
+    unsigned bits = 0;
+    sscanf(type, "%*[a-z]%u", &bits);
+    return bits / 8;
+}
+
+/* Reads ".param .u64 .ptr .global .align 4 x," line by line, as the parameter block is laid out. */
+static void check_parameters(const char *json, const char *ptx)
+{
+    unsigned offset = 0;
+    int index = 0;
+    for (const char *p = strstr(ptx, ".param ."); p && p < strstr(ptx, "\n{\n");
+         p = strstr(p + 1, ".param .")) {
+        char line[256], type[16], path[64];
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(p, ",\n"), p);
+        sscanf(line, ".param .%15s", type);
+        unsigned size = size_of(type);
+        offset = (offset + size - 1) / size * size;
+        snprintf(path, sizeof path, "parameters.%d.name", index);
+        check_value(json, path, strrchr(line, ' ') + 1);
+        snprintf(path, sizeof path, "parameters.%d.type", index);
+        check_value(json, path, type);
+        snprintf(path, sizeof path, "parameters.%d.offset", index);
+        check_number(json, path, offset);
+        snprintf(path, sizeof path, "parameters.%d.size", index);
+        check_number(json, path, size);
+        offset += size;
+        index++;
+    }
+    CHECK(index > 0);
+    CHECK_EQ_I64(json_count(json, "parameters"), index);
+}
+
+/* What the manifest says of shared memory, against the declarations. */
+static void check_shared(const char *json, const char *ptx)
+{
+    unsigned bytes = 0;
+    for (const char *p = ptx; (p = strstr(p, "\t.shared .align")); p++) {
+        unsigned align, bits, elements;
+        char variable[64];
+        if (CHECK(sscanf(p, " .shared .align %u .b%u %63[^[][%u]", &align, &bits, variable, &elements) == 4))
+            bytes = (bytes + align - 1) / align * align + bits / 8 * elements;
+    }
+    check_number(json, "shared.static", bytes);
+    check_number(json, "shared.dynamic", 0);
+}
+
+TEST_EACH(ToolManifest, SaysWhatThePtxSays, count, name)
+{
+    const kernel_row *row = &kernel_rows[index];
+    const char *settings = row->keys & KERNEL_KEY_GROUP_SIZE ? "--set data=bf16,group_size=100000" : "";
+    process_result json = process_run("%s --kernel %s --sm 89 %s --emit json", PTXGEN, row->name, settings);
+    process_result ptx = process_run("%s --kernel %s --sm 89 %s", PTXGEN, row->name, settings);
+    char entry[64], text[128], hash[32];
+    CHECK_EQ_I64(json.status, 0);
+    CHECK(json_valid(json.output));
+    check_value(json.output, "kernel", row->name);
+    check_value(json.output, "summary", row->summary);
+    check_value(json.output, "sm", "sm_89");
+    check_value(json.output, "settings.data", "bf16");
+    kernel_entry_name(row, entry, sizeof entry);
+    check_value(json.output, "entry", entry);
+    snprintf(text, sizeof text, ".visible .entry %s(", entry);
+    CHECK_HAS(ptx.output, text);
+    char version[16] = "";
+    sscanf(ptx.output, ".version %15s", version);
+    check_value(json.output, "ptx_version", version);
+    check_parameters(json.output, ptx.output);
+    check_shared(json.output, ptx.output);
+    fnv1a64(ptx.output, ptx.length, hash);
+    check_value(json.output, "ptx_fnv1a64", hash);
+    check_number(json.output, "ptx_bytes", ptx.length);
+    process_free(&json);
+    process_free(&ptx);
+}
+
+TEST_EACH(ToolManifest, GivesTheLaunch, count, name)
+{
+    const kernel_row *row = &kernel_rows[index];
+    kernel_spec spec = kernel_spec_default();
+    kernel_geometry geometry = row->geometry(row, &spec);
+    process_result json = process_run("%s --kernel %s --sm 90 --emit json", PTXGEN, row->name);
+    char rule[128];
+    check_number(json.output, "block.0", geometry.block);
+    check_number(json.output, "block.1", 1);
+    check_number(json.output, "grid.elements_per_block", geometry.elements_per_block);
+    snprintf(rule, sizeof rule, "ceil(n / %llu) blocks along x; no launch for n = 0",
+             (unsigned long long)geometry.elements_per_block);
+    check_value(json.output, "grid.rule", rule);
+    process_free(&json);
+}
+
+/* ---- bundles ---- */
+
+static void check_file(const char *dir, const char *json, int kernel, int file)
+{
+    char path[64], value[300], place[600], hash[32];
+    snprintf(path, sizeof path, "kernels.%d.files.%d.name", kernel, file);
+    REQUIRE(json_value(json, path, value, sizeof value));
+    snprintf(place, sizeof place, "%s/%s", dir, value);
+    size_t bytes = 0;
+    char *data = toolkit_read_file(place, &bytes);
+    REQUIRE(data != NULL);
+    fnv1a64(data, bytes, hash);
+    snprintf(path, sizeof path, "kernels.%d.files.%d.fnv1a64", kernel, file);
+    check_value(json, path, hash);
+    snprintf(path, sizeof path, "kernels.%d.files.%d.bytes", kernel, file);
+    check_number(json, path, bytes);
+    free(data);
+}
+
+/* Writes a bundle twice; the second equals the first, and the manifest names every file there is. */
+static void check_bundle(const char *dir, const char *arguments, int files_each)
+{
+    process_result r = process_run(
+        "cd %s && %s --all %s --outdir a && %s --all %s --outdir b && diff -r a b && ls a | wc -l", dir,
+        PTXGEN, arguments, PTXGEN, arguments);
+    CHECK_EQ_I64(r.status, 0);
+    int files = atoi(r.output);
+    process_free(&r);
+    char path[600];
+    snprintf(path, sizeof path, "%s/a/manifest.json", dir);
+    char *json = toolkit_read_file(path, NULL);
+    REQUIRE(json != NULL);
+    CHECK(json_valid(json));
+    int kernels = json_count(json, "kernels");
+    CHECK(kernels >= kernel_row_count);
+    CHECK_EQ_I64(files, (int64_t)kernels * files_each + 1);
+    snprintf(path, sizeof path, "%s/a", dir);
+    for (int i = 0; i < kernels; i++)
+        for (int k = 0; k < files_each; k++)
+            check_file(path, json, i, k);
+    free(json);
+}
+
+static const struct {
+    const char *name, *arguments;
+    int files_each;
+} bundles[] = {
+    {"ptx", "--sm 90 --set group_size=64,data=f16", 1},
+    {"ptx_default_targets", "--set group_size=64,data=f32,nibble_order=low", 1},
+    {"c", "--sm 75,120a --set group_size=64,data=bf16,nibble_order=high --emit c", 2},
+    {"json", "--sm 80 --set group_size=32 --emit json", 0},
+};
+
+static int bundle_count(void)
+{
+    return sizeof bundles / sizeof bundles[0];
+}
+
+static void bundle_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", bundles[index].name);
+}
+
+TEST_EACH(ToolManifest, NamesEveryFileOfABundle, bundle_count, bundle_name)
+{
+    char dir[256];
+    temp_dir_make(dir, sizeof dir);
+    check_bundle(dir, bundles[index].arguments, bundles[index].files_each);
+    temp_dir_remove(dir);
+}
+
+TEST_CASE(ToolManifest, BundleOfCubins)
+{
+    char ptxas[1024], dir[256];
+    if (!toolkit_find_ptxas(ptxas, sizeof ptxas))
+        SKIP("there is no ptxas");
+    temp_dir_make(dir, sizeof dir);
+    check_bundle(dir, "--sm 90 --set group_size=128,data=f32,zero=u8,nibble_order=low --emit cubin", 1);
+    temp_dir_remove(dir);
+}
