@@ -32,17 +32,18 @@ static const char *skip_lines(const char *text, int count)
     return text;
 }
 
-/* The line behind the parameters where the two texts begin to differ. */
+/* Where the bodies (behind the register declarations, whose numbers differ) begin to differ, in lines of the body. */
+static const char *body(const char *ptx)
+{
+    const char *start = strstr(ptx, "ld.param");
+    return start ? start : ptx;
+}
+
 static int first_difference(const char *left, const char *right)
 {
-    const char *a = strstr(left, ")"), *b = strstr(right, ")");
     int line = 0;
-    for (const char *p = left; p < a; p++)
-        line += *p == '\n';
-    while (*a && *a == *b) {
-        line += *a == '\n';
-        a++, b++;
-    }
+    for (; *left && *left == *right; left++, right++)
+        line += *left == '\n';
     return line;
 }
 
@@ -66,10 +67,10 @@ static int show_two_sms(void)
         qdnnFreePtx(&old);
         return 1;
     }
-    int from = first_difference(old.ptx, new.ptx) - 6;
-    const char *left = skip_lines(old.ptx, from), *right = skip_lines(new.ptx, from);
-    printf("%s to bf16, groups of 64, from line %d\n\n%-*s | %s\n", old.entry, from + 1, COLUMN, "sm_75 (no bf16 instructions)",
-           "sm_90");
+    int from = first_difference(body(old.ptx), body(new.ptx)) - 8;
+    const char *left = skip_lines(body(old.ptx), from), *right = skip_lines(body(new.ptx), from);
+    printf("One kernel, two SMs: %s to bf16 in groups of 64, where its text begins to differ\n\n%-*s | %s\n", old.entry, COLUMN,
+           "sm_75: bf16 by integer arithmetic", "sm_90: bf16 by instructions");
     for (int i = 0; i < SHOWN; i++) {
         char a[COLUMN + 1], b[COLUMN + 1];
         left = take_line(left, a);

@@ -1,0 +1,94 @@
+/* qdnnEmitPtx: what it gives, and what it says when it cannot. */
+#include "test.h"
+
+#include <qdnn/emit.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void check_refused(const char *kernel, const char *sm, const char *setting, qdnnStatus_t status, const char *why)
+{
+    const char *settings[] = {setting, NULL};
+    qdnnPtx_t out;
+    memset(&out, 0xA5, sizeof out);
+    qdnnPtx_t before = out;
+    CHECK_EQ_I64(qdnnEmitPtx(kernel, sm, settings, &out), status);
+    CHECK_EQ_MEM(&out, &before, sizeof out);
+    char text[512];
+    qdnnGetLastErrorString(text, sizeof text);
+    CHECK_EQ_STR(text, why);
+}
+
+TEST_CASE(EmitPtx, GivesTheTextAndItsGeometry)
+{
+    const char *settings[] = {"data=f16", "group_size=64", NULL};
+    qdnnPtx_t out;
+    REQUIRE(qdnnEmitPtx("scale_nf4", "90", settings, &out) == QDNN_STATUS_SUCCESS);
+    CHECK_EQ_STR(out.entry, "qdnn_scale_nf4");
+    CHECK_EQ_I64(out.blockThreads, 256);
+    CHECK_EQ_I64((int64_t)out.elementsPerBlock, 32 * 64); /* 8 lanes of 8 elements read a group: 32 groups a block */
+    CHECK_HAS(out.ptx, ".target sm_90\n");
+    CHECK_HAS(out.ptx, ".visible .entry qdnn_scale_nf4(");
+    qdnnFreePtx(&out);
+    CHECK(out.ptx == NULL);
+    qdnnFreePtx(&out);
+    qdnnFreePtx(NULL);
+}
+
+TEST_CASE(EmitPtx, RefusesWithASentence)
+{
+    check_refused(NULL, "90", NULL, QDNN_STATUS_BAD_PARAM_NULL_POINTER, "kernel is null; it must not be");
+    check_refused("scale_nf4", NULL, NULL, QDNN_STATUS_BAD_PARAM_NULL_POINTER, "sm is null; it must not be");
+    check_refused("scale_nf5", "90", NULL, QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
+                  "kernel is 'scale_nf5', which there is not; ptxgen --list names them");
+    check_refused("scale_nf4", "sm_91", NULL, QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
+                  "sm is 'sm_91', which is no known target; sm_90 is one");
+    check_refused("scale_nf4", "90", "data", QDNN_STATUS_BAD_PARAM, "settings: 'data' is not of the form key=value");
+    check_refused("scale_nf4", "90", "data=f8", QDNN_STATUS_BAD_PARAM, "settings: data=f8: it must be f32, f16, bf16");
+    check_refused("scale_nf4", "90", "zero=u8", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
+                  "settings: scale_nf4 has no setting 'zero'; it takes data, scale, group_size");
+    CHECK_EQ_I64(qdnnEmitPtx("scale_nf4", "90", NULL, NULL), QDNN_STATUS_BAD_PARAM_NULL_POINTER);
+}
+
+/* The message is cut to the buffer, and a buffer of no size is left alone. */
+TEST_CASE(EmitPtx, ErrorTextFitsTheBuffer)
+{
+    char text[8] = "before";
+    qdnnEmitPtx(NULL, NULL, NULL, NULL);
+    qdnnGetLastErrorString(text, 0);
+    CHECK_EQ_STR(text, "before");
+    qdnnGetLastErrorString(text, sizeof text);
+    CHECK_EQ_STR(text, "kernel ");
+    qdnnGetLastErrorString(NULL, 10);
+}
+
+static void *emit_many(void *argument)
+{
+    char **text = argument;
+    for (int i = 0; i < 50; i++) {
+        qdnnPtx_t out;
+        if (qdnnEmitPtx("quantize_nf4", "sm_80", NULL, &out) != QDNN_STATUS_SUCCESS)
+            return NULL;
+        free(*text);
+        *text = out.ptx;
+    }
+    return NULL;
+}
+
+TEST_CASE(EmitPtx, ManyThreadsGetTheSameBytes)
+{
+    enum { THREADS = 8 };
+    pthread_t threads[THREADS];
+    char *texts[THREADS] = {NULL};
+    for (int i = 0; i < THREADS; i++)
+        REQUIRE(pthread_create(&threads[i], NULL, emit_many, &texts[i]) == 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < THREADS; i++) {
+        CHECK_EQ_STR(texts[i], texts[0]);
+        CHECK(texts[i] != NULL);
+    }
+    for (int i = 0; i < THREADS; i++)
+        free(texts[i]);
+}

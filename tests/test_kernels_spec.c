@@ -1,0 +1,107 @@
+/* The settings of kernels: from text and back, and what is refused. */
+#include "test.h"
+
+#include "kernels/kernels.h"
+
+#include <string.h>
+
+static bool set(const char *kernel, kernel_spec *spec, const char *key, const char *value, char *error)
+{
+    return kernel_spec_set(kernel_find(kernel), spec, key, value, error, 256);
+}
+
+TEST_CASE(KernelSpec, EveryRowIsFoundByItsName)
+{
+    for (int i = 0; i < kernel_row_count; i++)
+        CHECK(kernel_find(kernel_rows[i].name) == &kernel_rows[i]);
+    CHECK(kernel_find("quantise_nf4") == NULL);
+    CHECK(kernel_find("") == NULL);
+}
+
+TEST_CASE(KernelSpec, DefaultsAsText)
+{
+    char text[256];
+    kernel_spec spec = kernel_spec_default();
+    kernel_spec_text(kernel_find("quantize_int4_zp"), &spec, text, sizeof text);
+    CHECK_EQ_STR(text, "data=f32 scale=f32 zero=u8 group_size=128 nibble_order=low rounding=even division=exact");
+    kernel_spec_text(kernel_find("scale_int4"), &spec, text, sizeof text);
+    CHECK_EQ_STR(text, "data=f32 scale=f32 group_size=128 floor=0f2B8CBCCC");
+    kernel_spec_label(kernel_find("quantize_int4_zp"), &spec, text, sizeof text);
+    CHECK_EQ_STR(text, "f32_f32_u8_g128");
+}
+
+TEST_CASE(KernelSpec, EverySettingIsRead)
+{
+    char text[256], error[256];
+    kernel_spec spec = kernel_spec_default();
+    CHECK(set("quantize_int4_zp", &spec, "data", "bf16", error));
+    CHECK(set("quantize_int4_zp", &spec, "scale", "f16", error));
+    CHECK(set("quantize_int4_zp", &spec, "zero", "f32", error));
+    CHECK(set("quantize_int4_zp", &spec, "group_size", "1099511627776", error));
+    CHECK(set("quantize_int4_zp", &spec, "nibble_order", "high", error));
+    CHECK(set("quantize_int4_zp", &spec, "rounding", "away", error));
+    CHECK(set("quantize_int4_zp", &spec, "division", "reciprocal", error));
+    kernel_spec_text(kernel_find("quantize_int4_zp"), &spec, text, sizeof text);
+    CHECK_EQ_STR(text,
+                 "data=bf16 scale=f16 zero=f32 group_size=1099511627776 nibble_order=high rounding=away division=reciprocal");
+    kernel_spec_label(kernel_find("quantize_int4_zp"), &spec, text, sizeof text);
+    CHECK_EQ_STR(text, "bf16_f16_f32_g1099511627776_high_away_reciprocal");
+}
+
+TEST_CASE(KernelSpec, FloorIsReadInAnyForm)
+{
+    static const struct {
+        const char *text;
+        float value;
+    } cases[] = {{"0", 0.0f},      {"1e-12", 1e-12f}, {"0.5", 0.5f},      {".25", 0.25f},
+                 {"2.5E+3", 2500}, {"3", 3.0f},       {"0f3F000000", 0.5f}, {"0.0009765625", 0x1p-10f}};
+    char error[256];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        kernel_spec spec = kernel_spec_default();
+        CHECK(set("scale_int4", &spec, "floor", cases[i].text, error));
+        CHECK_EQ_F32(spec.floor, cases[i].value);
+    }
+}
+
+TEST_CASE(KernelSpec, WhatIsRefusedAndWhy)
+{
+    static const struct {
+        const char *kernel, *key, *value, *why;
+    } cases[] = {
+        {"scale_int4", "data", "f64", "data=f64: it must be f32, f16, bf16"},
+        {"scale_int4", "data", "", "data=: it must be f32, f16, bf16"},
+        {"scale_int4", "group_size", "0", "group_size is 0; it must be at least 1 and at most 2^40"},
+        {"scale_int4", "group_size", "1099511627777", "group_size is 1099511627777; it must be at least 1 and at most 2^40"},
+        {"scale_int4", "group_size", "99999999999999999999", "group_size=99999999999999999999: it must be 1 to 2^40"},
+        {"scale_int4", "group_size", "-1", "group_size=-1: it must be 1 to 2^40"},
+        {"scale_int4", "group_size", "12x", "group_size=12x: it must be 1 to 2^40"},
+        {"scale_int4", "floor", "-1", "floor=-1: it must be a finite number, not negative"},
+        {"scale_int4", "floor", "1e39", "floor must be a finite number, not negative"},
+        {"scale_int4", "floor", "nan", "floor=nan: it must be a finite number, not negative"},
+        {"scale_int4", "floor", "0f7FC00000", "floor must be a finite number, not negative"},
+        {"scale_int4", "floor", "1e", "floor=1e: it must be a finite number, not negative"},
+        {"scale_int4", "floor", ".", "floor=.: it must be a finite number, not negative"},
+        {"scale_int4", "zero", "u8", "scale_int4 has no setting 'zero'; it takes data, scale, group_size, floor"},
+        {"scale_nf4", "floor", "1", "scale_nf4 has no setting 'floor'; it takes data, scale, group_size"},
+        {"dequantize_nf4", "colour", "red", "dequantize_nf4 has no setting 'colour'; it takes data, scale, group_size, nibble_order"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char error[256] = "";
+        kernel_spec spec = kernel_spec_default();
+        test_push_note("%s %s=%s", cases[i].kernel, cases[i].key, cases[i].value);
+        CHECK(!set(cases[i].kernel, &spec, cases[i].key, cases[i].value, error));
+        CHECK_EQ_STR(error, cases[i].why);
+        test_pop_note();
+    }
+}
+
+TEST_CASE(KernelSpec, EnumeratorsOutOfRangeAreRefusedAtEmission)
+{
+    kernel_spec spec = kernel_spec_default();
+    spec.data = QDNN_DATA_F64;
+    kernel_text text;
+    ptx_error error;
+    CHECK(!kernel_emit(kernel_find("scale_nf4"), &spec, ptx_sm_find("sm_90"), NULL, &text, &error));
+    CHECK_EQ_STR(error.text, "data is 12; it must be f32, f16, bf16");
+    CHECK(text.ptx == NULL);
+}
