@@ -72,6 +72,9 @@ bool kernel_takes(const kernel_row *row, const char *key);
 /* Whether every field that the row reads has a value it can take; else the reason in `error`. */
 bool kernel_spec_check(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 
+/* The specification with every field that the row does not read at its default. */
+kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec);
+
 /* "data=f16 scale=f32 group_size=64 ...": the settings that the row takes, in the order of the table of keys. Two specifications
  * of one row with the same text are the same kernel. */
 void kernel_spec_text(const kernel_row *row, const kernel_spec *spec, char *text, size_t size);

@@ -34,14 +34,15 @@ bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *s
     error->no_memory = false;
     if (!kernel_spec_check(row, spec, error->text, sizeof error->text))
         return false;
+    kernel_spec normal = kernel_spec_normal(row, spec);
     char entry[64];
     kernel_entry_name(row, entry, sizeof entry);
     ptx_builder *b = ptx_open(sm, options);
     ptx_kernel(b, entry);
-    row->emit(b, row, spec);
+    row->emit(b, row, &normal);
     ptx_describe(b, &out->info);
     if (!ptx_close(b, &out->ptx, error))
         return false;
-    out->geometry = row->geometry(row, spec);
+    out->geometry = row->geometry(row, &normal);
     return true;
 }

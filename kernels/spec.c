@@ -25,12 +25,12 @@ static const choice division_choices[] = {{"exact", QDNN_DIVIDE_EXACT}, {"recipr
 typedef struct setting {
     kernel_key_info info;
     const choice *choices;
-    size_t offset;
+    size_t offset, size;
 } setting;
 
 _Static_assert(sizeof(qdnnDataType_t) == sizeof(int), "enumerated settings are accessed as int");
 
-#define FIELD(name) offsetof(kernel_spec, name)
+#define FIELD(name) offsetof(kernel_spec, name), sizeof((kernel_spec){0}.name)
 static const setting settings[] = {
     {{KERNEL_KEY_DATA, "data", "f32, f16, bf16", "f32"}, data_choices, FIELD(data)},
     {{KERNEL_KEY_SCALE, "scale", "f32, f16, bf16", "f32"}, data_choices, FIELD(scale)},
@@ -212,6 +212,17 @@ bool kernel_spec_check(const kernel_row *row, const kernel_spec *spec, char *err
     if (!(spec->floor >= 0 && spec->floor <= 3.40282347e38f))
         return refuse(error, error_size, "floor must be a finite number, not negative");
     return true;
+}
+
+kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec)
+{
+    kernel_spec normal = kernel_spec_default();
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        const setting *s = &settings[i];
+        if (row->keys & s->info.key)
+            memcpy((char *)&normal + s->offset, (const char *)spec + s->offset, s->size);
+    }
+    return normal;
 }
 
 /* The floor as its bits: exact, and the same in every locale. */

@@ -1,0 +1,21 @@
+/* Inputs for kernels: the kinds of data that break quantization code, made the same way on every run. */
+#ifndef QDNN_TEST_KERNEL_DATA_H
+#define QDNN_TEST_KERNEL_DATA_H
+
+#include <qdnn/types.h>
+
+typedef enum {
+    DATA_NORMAL,
+    DATA_CONSTANT,
+    DATA_ZEROS, /* of both signs */
+    DATA_SUBNORMAL,
+    DATA_HUGE, /* up to the largest finite value of both signs: ranges overflow */
+    DATA_SPECIAL, /* normal, with NaN of several kinds and infinities among it */
+    DATA_TIES,    /* multiples of a half: quotients lie half way between codes */
+    DATA_KINDS
+} data_kind;
+
+/* Fills n elements of an f32, f16 or bf16 tensor. */
+void fill_data(data_kind kind, qdnnDataType_t type, uint32_t seed, void *x, int64_t n);
+
+#endif
