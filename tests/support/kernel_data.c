@@ -1,6 +1,6 @@
 /* Inputs for kernels. Elements are made as f32 bits and narrowed by dropping or rebuilding bits here, so that no conversion under test is
  * used to make its own input. */
-#include "kernel_data.h"
+#include "support/kernel_data.h"
 
 #include <math.h>
 #include <string.h>
