@@ -8,6 +8,9 @@
  * d: the results, in the order written, and last the carry flag (a predicate) if the instruction has .cc.
  * s: the sources, in the order written, and last the carry flag if the opcode is addc, subc or madc. Immediates come as 32 equal lanes;
  *    a predicate immediate as a mask of all ones or zero; a negated predicate operand comes already negated.
+ *    A vector operand is as many sources as it has elements (cvt's {a, b, e, f}). lop3's table is read from inst->operand.
+ * Whether there is a second result, and a predicate to combine with, is read from inst (n_results, S_BOOL). A result that is written as
+ * _ needs a register to go to all the same.
  * The width of each is that of the operand type that the form gives: the executor widens and narrows registers that are wider than
  * the instruction's type (allowed for cvt, ld, st) before and after. */
 #ifndef PTXVM_LANES_H
