@@ -43,7 +43,7 @@ ptx_val ptx_lop3(ptx_builder *b, ptx_val x, ptx_val y, ptx_val z, unsigned table
     ptx_type type = emit_common(b, "lop3", (const ptx_val[]){x, y, z}, 3);
     if (ptx_ok(b) && table > 255)
         ptx_fail(b, "the table %u is more than 255", table);
-    return EMIT(b, lop3, type, x, y, z, ptx_from_int(table));
+    return EMIT(b, lop3, type, x, y, z, (ptx_val){.type = PTX_B8, .kind = PTX_NUMBER, .bits = table});
 }
 
 ptx_val ptx_bfe(ptx_builder *b, ptx_val x, ptx_val pos, ptx_val len)

@@ -23,6 +23,8 @@ ptx_builder *ptx_open(const ptx_sm *sm, const ptx_options *options)
     if (!b)
         return NULL;
     *b = (ptx_builder){.sm = sm, .options = chosen};
+    b->scopes = (uint64_t)(uintptr_t)b
+                << 16; /* so that a value of another builder is in no scope of this one */
     if (sm)
         b->version = sm->version;
     else

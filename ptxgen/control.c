@@ -185,8 +185,7 @@ static ptx_frame *top(ptx_builder *b, frame_kind kind, frame_kind or_kind)
     ptx_frame *frame = &b->frames[b->depth - 1];
     if (frame->kind == kind || frame->kind == or_kind)
         return frame;
-    ptx_fail(b, "there is no open %s here (the innermost is a %s)", frame_names[kind],
-             frame_names[frame->kind]);
+    ptx_fail(b, "there is no open %s here (the innermost: %s)", frame_names[kind], frame_names[frame->kind]);
     return NULL;
 }
 
@@ -216,8 +215,8 @@ void control_check_closed(ptx_builder *b)
         ptx_mark(b, frame->file, frame->line);
         ptx_fail(b, "the %s opened here is never closed", frame_names[frame->kind]);
     }
-    if (b->guard.kind != PTX_NOTHING || b->into.kind != PTX_NOTHING)
-        ptx_fail(b, "a ptx_when, ptx_unless or ptx_into has no instruction after it");
+    if (b->guard.kind != PTX_NOTHING || b->into.kind != PTX_NOTHING || b->uniform)
+        ptx_fail(b, "a ptx_when, ptx_unless, ptx_into or ptx_uniform has no instruction after it");
     for (size_t i = b->kernel_start_label; i < b->labels.size; i++)
         if (!b->labels.data[i])
             ptx_fail(b, "label $L%zu is never placed", i + 1);

@@ -87,9 +87,19 @@ ptx_val ptx_cvt_rna_tf32(ptx_builder *b, ptx_val x)
     return convert(b, ISA_cvt_tf32, NULL, PTX_TF32, x);
 }
 
+/* Every integer of type `from` is one of type `to`. */
+static bool holds_all(ptx_type to, ptx_type from)
+{
+    bool to_signed = isa_type_is_signed(to), from_signed = isa_type_is_signed(from);
+    int spare = isa_type_bits(to) - isa_type_bits(from);
+    return isa_type_is_integer(to) && (to_signed == from_signed ? spare >= 0 : to_signed && spare > 0);
+}
+
 ptx_val ptx_cvt_sat(ptx_builder *b, ptx_type to, ptx_val x)
 {
-    return convert(b, ISA_cvt_sat, NULL, to, x);
+    ptx_type from = emit_common(b, "cvt_sat", &x, 1);
+    return convert(b, holds_all(to, from) ? ISA_cvt : ISA_cvt_sat, NULL, to,
+                   x); /* PTX has no .sat without effect */
 }
 
 ptx_val ptx_cvt_relu(ptx_builder *b, ptx_type to, ptx_val x)

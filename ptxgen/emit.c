@@ -111,7 +111,7 @@ static ptx_val real_number(ptx_builder *b, ptx_type type, uint64_t x)
         bits |= bits << 32;
         break;
     default:
-        ptx_fail(b, "a C float stands where %s is needed", isa_type_text(type));
+        ptx_fail(b, "a C number stands where %s is needed", isa_type_text(type));
         return (ptx_val){0};
     }
     if (type == PTX_F16X2 || type == PTX_BF16X2)
@@ -152,6 +152,14 @@ static char *put_signed(char *at, int64_t x)
     return put_decimal(at, x < 0 ? -(uint64_t)x : (uint64_t)x);
 }
 
+static int hex_digits(uint64_t x)
+{
+    int n = 1;
+    while (x >>= 4)
+        n++;
+    return n;
+}
+
 static char *put_number(char *at, ptx_val x)
 {
     switch ((ptx_type)x.type) {
@@ -170,6 +178,11 @@ static char *put_number(char *at, ptx_val x)
     case PTX_U64:
     case PTX_INT:
         return put_decimal(at, x.bits);
+    case PTX_B8:
+    case PTX_B16:
+    case PTX_B32:
+    case PTX_B64:
+        return put_hex(put_string(at, "0x"), x.bits, hex_digits(x.bits));
     default:
         return put_hex(put_string(at, "0x"), x.bits, isa_type_bits(x.type) / 4);
     }
@@ -246,6 +259,7 @@ static bool fits(char letter, const ptx_instruction *i, ptx_type type)
     case 's':
         return type == PTX_S32;
     case 'w':
+    case 'x':
         return bits == 32;
     case 'q':
         return bits == 64;
@@ -256,16 +270,34 @@ static bool fits(char letter, const ptx_instruction *i, ptx_type type)
     }
 }
 
+static ptx_type bits_of(ptx_type type)
+{
+    switch (isa_type_bits(type)) {
+    case 16:
+        return PTX_B16;
+    case 32:
+        return PTX_B32;
+    case 64:
+        return PTX_B64;
+    default:
+        return type;
+    }
+}
+
 /* The type that a C number takes at this letter, and that a result has. */
 static ptx_type natural(char letter, const ptx_instruction *i)
 {
     switch (letter) {
     case '0':
-    case 'b':
         return i->t0;
     case '1':
-    case 'B':
         return i->t1;
+    case 'b':
+        return bits_of(i->t0);
+    case 'B':
+        return bits_of(i->t1);
+    case 'x':
+        return PTX_B32;
     case 'l':
     case 'm':
         return emit_widened(i->t0);
@@ -286,6 +318,7 @@ static const char *wanted(char letter, const ptx_instruction *i)
 {
     switch (letter) {
     case 'w':
+    case 'x':
         return "a 32-bit value";
     case 'q':
         return "a 64-bit value";
@@ -332,7 +365,7 @@ static ptx_val checked(ptx_builder *b, char letter, const ptx_instruction *i, pt
     if (!fits(letter, i, x.type))
         ptx_fail(b, "the types differ: an operand is %s, it has to be %s", isa_type_text(x.type),
                  wanted(letter, i));
-    else if (in_vector || needs_register(x))
+    else if (in_vector || (needs_register(x) && i->id != ISA_mov))
         return emit_in_register(b, x);
     return x;
 }
@@ -348,6 +381,11 @@ static void check_address(ptx_builder *b, bool shared, ptx_val base)
                  bits == 32 ? " (shared memory)" : "");
 }
 
+static bool is_vector(char letter)
+{
+    return letter == '{' || letter == '<';
+}
+
 /* Checks all operands into `op`, in the order of the shape. */
 static void check_operands(ptx_builder *b, const isa_row *row, const ptx_instruction *i, ptx_val *op)
 {
@@ -355,16 +393,16 @@ static void check_operands(ptx_builder *b, const isa_row *row, const ptx_instruc
     const uint8_t *counts = i->counts;
     const char *s = row->shape;
     for (; *s != '='; s++)
-        counts += *s == '{';
+        counts += is_vector(*s);
     for (s++; *s && ptx_ok(b); s++) {
         if (*s == '[' || *s == '(') {
             check_address(b, i->shared || *s == '(', in[0]);
             *op++ = *in++;
             *op++ = *in++;
-        } else if (*s == '{') {
-            s++;
+        } else if (is_vector(*s)) {
+            bool braces = *s++ == '<' || *counts > 1;
             for (int n = *counts++; n-- > 0;)
-                *op++ = checked(b, *s, i, *in++, true);
+                *op++ = checked(b, *s, i, *in++, braces);
         } else {
             *op++ = checked(b, *s, i, *in++, false);
         }
@@ -402,7 +440,7 @@ static void make_results(ptx_builder *b, const isa_row *row, const ptx_instructi
         if (*s == '|')
             continue;
         int repeat = 1;
-        if (*s == '{') {
+        if (is_vector(*s)) {
             repeat = *counts++;
             s++;
         }
@@ -411,13 +449,13 @@ static void make_results(ptx_builder *b, const isa_row *row, const ptx_instructi
     }
 }
 
-static char *put_vector(char *at, const ptx_val *x, int n)
+static char *put_vector(char *at, const ptx_val *x, int n, bool braces)
 {
-    if (n > 1)
+    if (braces)
         *at++ = '{';
     for (int k = 0; k < n; k++)
         at = put_operand(k ? put_string(at, ", ") : at, x[k]);
-    if (n > 1)
+    if (braces)
         *at++ = '}';
     return at;
 }
@@ -441,9 +479,9 @@ static char *put_operands(char *at, const isa_row *row, const ptx_instruction *i
         if (*s == '[' || *s == '(') {
             at = put_address(at, x[0], (int64_t)x[1].bits);
             x += 2;
-        } else if (*s == '{') {
-            s++;
-            at = put_vector(at, x, *counts);
+        } else if (is_vector(*s)) {
+            bool braces = *s++ == '<' || *counts > 1;
+            at = put_vector(at, x, *counts, braces);
             x += *counts++;
         } else {
             at = put_operand(at, *x++);
@@ -506,6 +544,8 @@ void emit(ptx_builder *b, const ptx_instruction *i)
         return;
     check_operands(b, row, i, op);
     make_results(b, row, i);
+    if (b->into.kind != PTX_NOTHING)
+        ptx_fail(b, "there is no result to go where ptx_into said");
     if (!ptx_ok(b))
         return;
     char *at = text_room(b, &b->body, MAX_INSTRUCTION);

@@ -83,10 +83,11 @@ static const struct mma_row {
     isa_need_id need;
 } rows[] = {
 /* clang-format off */
-#define MMA(id, m, n, k, d, a, b, c, need)                                                                           \
-    {{#id, m, n, k, m * k * bits_##a / 1024, n * k * bits_##b / 1024, m * n * bits_##c / 1024, (ptx_type)type_##c},   \
-     ".m" #m "n" #n "k" #k ".row.col." #d "." #a "." #b "." #c,                                                      \
-     type_##c == (int)PTX_S32 ? ".m" #m "n" #n "k" #k ".row.col.satfinite." #d "." #a "." #b "." #c : NULL,          \
+#define MMA(id, m, n, k, d, a, b, c, need) \
+    {{#id, m, n, k, m * k * bits_##a / 1024, n * k * bits_##b / 1024, m * n * bits_##c / 1024, \
+      (ptx_type)type_##c}, \
+     ".m" #m "n" #n "k" #k ".row.col." #d "." #a "." #b "." #c, \
+     type_##c == (int)PTX_S32 ? ".m" #m "n" #n "k" #k ".row.col.satfinite." #d "." #a "." #b "." #c : NULL, \
      NEED_##need},
 #include "ptxgen/mma.def"
 #undef MMA

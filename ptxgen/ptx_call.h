@@ -1,14 +1,15 @@
-/* Each builder call as a macro of the same name: it notes the place of the call, for errors, and lets C numbers
- * stand where values are expected. One line a function of ptx.h that takes the builder; included by it. (A macro's own name in its
- * replacement is not expanded again, so these call the functions.) */
+/* Each builder call as a macro of the same name: it notes the place of the call, for errors, and lets C
+ * numbers stand where values are expected. One line a function of ptx.h that takes the builder; included by
+ * it. (A macro's own name in its replacement is not expanded again, so these call the functions.) */
 #ifndef PTXGEN_PTX_CALL_H
 #define PTXGEN_PTX_CALL_H
 
+/* clang-format off */
 #define PTX_AT(b) ptx_mark((b), __FILE__, __LINE__)
 #define PTX_V(x) \
-    _Generic((x), ptx_val: ptx_from_val, float: ptx_from_real, double: ptx_from_real, default: ptx_from_int)(x)
+    _Generic((x), ptx_val: ptx_from_val, float: ptx_from_real, double: ptx_from_real, \
+             default: ptx_from_int)(x)
 
-/* clang-format off */
 #define ptx_fail(b, ...) ptx_fail(PTX_AT(b), __VA_ARGS__)
 #define ptx_kernel(b, name) ptx_kernel(PTX_AT(b), name)
 #define ptx_comment(b, text) ptx_comment(PTX_AT(b), text)
@@ -119,14 +120,14 @@
 #define ptx_popc(b, x) ptx_popc(PTX_AT(b), PTX_V(x))
 #define ptx_clz(b, x) ptx_clz(PTX_AT(b), PTX_V(x))
 #define ptx_brev(b, x) ptx_brev(PTX_AT(b), PTX_V(x))
-#define ptx_pack(b, type, parts, n) ptx_pack(PTX_AT(b), type, parts, n)
+#define ptx_pack(b, ...) ptx_pack(PTX_AT(b), __VA_ARGS__)
 #define ptx_pack2(b, type, lo, hi) ptx_pack2(PTX_AT(b), type, PTX_V(lo), PTX_V(hi))
-#define ptx_unpack(b, part, x, parts, n) ptx_unpack(PTX_AT(b), part, PTX_V(x), parts, n)
+#define ptx_unpack(b, part, x, ...) ptx_unpack(PTX_AT(b), part, PTX_V(x), __VA_ARGS__)
 #define ptx_setp(b, cmp, x, y) ptx_setp(PTX_AT(b), cmp, PTX_V(x), PTX_V(y))
 #define ptx_setp_and(b, cmp, x, y, p) ptx_setp_and(PTX_AT(b), cmp, PTX_V(x), PTX_V(y), PTX_V(p))
 #define ptx_setp_or(b, cmp, x, y, p) ptx_setp_or(PTX_AT(b), cmp, PTX_V(x), PTX_V(y), PTX_V(p))
 #define ptx_selp(b, if_true, if_false, pred) ptx_selp(PTX_AT(b), PTX_V(if_true), PTX_V(if_false), PTX_V(pred))
-#define ptx_setp_x2(b, cmp, x, y, lo, hi) ptx_setp_x2(PTX_AT(b), cmp, PTX_V(x), PTX_V(y), lo, hi)
+#define ptx_setp_x2(b, cmp, x, y, ...) ptx_setp_x2(PTX_AT(b), cmp, PTX_V(x), PTX_V(y), __VA_ARGS__)
 #define ptx_cvt(b, to, x) ptx_cvt(PTX_AT(b), to, PTX_V(x))
 #define ptx_cvt_rn(b, to, x) ptx_cvt_rn(PTX_AT(b), to, PTX_V(x))
 #define ptx_cvt_rz(b, to, x) ptx_cvt_rz(PTX_AT(b), to, PTX_V(x))
@@ -149,16 +150,16 @@
 #define ptx_at(b, base, index, scale) ptx_at(PTX_AT(b), PTX_V(base), PTX_V(index), scale)
 #define ptx_ld(b, space, cache, type, address, offset) \
     ptx_ld(PTX_AT(b), space, cache, type, PTX_V(address), offset)
-#define ptx_ld_vec(b, space, cache, type, address, offset, out, n) \
-    ptx_ld_vec(PTX_AT(b), space, cache, type, PTX_V(address), offset, out, n)
+#define ptx_ld_vec(b, space, cache, type, address, ...) \
+    ptx_ld_vec(PTX_AT(b), space, cache, type, PTX_V(address), __VA_ARGS__)
 #define ptx_ld_if(b, pred, space, cache, type, address, offset, otherwise) \
     ptx_ld_if(PTX_AT(b), PTX_V(pred), space, cache, type, PTX_V(address), offset, PTX_V(otherwise))
 #define ptx_st(b, space, cache, address, offset, x) \
     ptx_st(PTX_AT(b), space, cache, PTX_V(address), offset, PTX_V(x))
 #define ptx_st_as(b, space, cache, type, address, offset, x) \
     ptx_st_as(PTX_AT(b), space, cache, type, PTX_V(address), offset, PTX_V(x))
-#define ptx_st_vec(b, space, cache, address, offset, x, n) \
-    ptx_st_vec(PTX_AT(b), space, cache, PTX_V(address), offset, x, n)
+#define ptx_st_vec(b, space, cache, address, ...) \
+    ptx_st_vec(PTX_AT(b), space, cache, PTX_V(address), __VA_ARGS__)
 #define ptx_ld_global(b, type, address, offset) ptx_ld_global(PTX_AT(b), type, PTX_V(address), offset)
 #define ptx_ld_global_nc(b, type, address, offset) ptx_ld_global_nc(PTX_AT(b), type, PTX_V(address), offset)
 #define ptx_ld_shared(b, type, address, offset) ptx_ld_shared(PTX_AT(b), type, PTX_V(address), offset)
@@ -215,8 +216,8 @@
 #define ptx_shfl_up(b, x, delta) ptx_shfl_up(PTX_AT(b), PTX_V(x), PTX_V(delta))
 #define ptx_shfl_down(b, x, delta) ptx_shfl_down(PTX_AT(b), PTX_V(x), PTX_V(delta))
 #define ptx_shfl_idx(b, x, lane) ptx_shfl_idx(PTX_AT(b), PTX_V(x), PTX_V(lane))
-#define ptx_shfl(b, mode, x, lane, clamp, members, in_range) \
-    ptx_shfl(PTX_AT(b), mode, PTX_V(x), PTX_V(lane), PTX_V(clamp), PTX_V(members), in_range)
+#define ptx_shfl(b, mode, x, lane, clamp, members, ...) \
+    ptx_shfl(PTX_AT(b), mode, PTX_V(x), PTX_V(lane), PTX_V(clamp), PTX_V(members), __VA_ARGS__)
 #define ptx_vote_all(b, pred) ptx_vote_all(PTX_AT(b), PTX_V(pred))
 #define ptx_vote_any(b, pred) ptx_vote_any(PTX_AT(b), PTX_V(pred))
 #define ptx_vote_uni(b, pred) ptx_vote_uni(PTX_AT(b), PTX_V(pred))
@@ -241,14 +242,13 @@
 #define ptx_nanosleep(b, nanoseconds) ptx_nanosleep(PTX_AT(b), PTX_V(nanoseconds))
 #define ptx_griddepcontrol_wait(b) ptx_griddepcontrol_wait(PTX_AT(b))
 #define ptx_griddepcontrol_launch(b) ptx_griddepcontrol_launch(PTX_AT(b))
-#define ptx_ldmatrix(b, shared, offset, out, n) ptx_ldmatrix(PTX_AT(b), PTX_V(shared), offset, out, n)
-#define ptx_ldmatrix_trans(b, shared, offset, out, n) \
-    ptx_ldmatrix_trans(PTX_AT(b), PTX_V(shared), offset, out, n)
-#define ptx_stmatrix(b, shared, offset, x, n) ptx_stmatrix(PTX_AT(b), PTX_V(shared), offset, x, n)
+#define ptx_ldmatrix(b, shared, ...) ptx_ldmatrix(PTX_AT(b), PTX_V(shared), __VA_ARGS__)
+#define ptx_ldmatrix_trans(b, shared, ...) ptx_ldmatrix_trans(PTX_AT(b), PTX_V(shared), __VA_ARGS__)
+#define ptx_stmatrix(b, shared, ...) ptx_stmatrix(PTX_AT(b), PTX_V(shared), __VA_ARGS__)
 #define ptx_movmatrix_trans(b, x) ptx_movmatrix_trans(PTX_AT(b), PTX_V(x))
-#define ptx_mma(b, id, d, a, b_, c) ptx_mma(PTX_AT(b), id, d, a, b_, c)
-#define ptx_mma_into(b, id, d, a, b_, c) ptx_mma_into(PTX_AT(b), id, d, a, b_, c)
-#define ptx_mma_satfinite(b, id, d, a, b_, c) ptx_mma_satfinite(PTX_AT(b), id, d, a, b_, c)
+#define ptx_mma(b, ...) ptx_mma(PTX_AT(b), __VA_ARGS__)
+#define ptx_mma_into(b, ...) ptx_mma_into(PTX_AT(b), __VA_ARGS__)
+#define ptx_mma_satfinite(b, ...) ptx_mma_satfinite(PTX_AT(b), __VA_ARGS__)
 /* clang-format on */
 
 #endif

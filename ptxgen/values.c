@@ -134,7 +134,7 @@ ptx_val ptx_sreg(ptx_builder *b, const char *name)
     if (!builder_ready(b, "sreg"))
         return (ptx_val){0};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (strcmp(known[i].name, name))
+        if (!name || strcmp(known[i].name, name))
             continue;
         char *at = text_room(b, &b->body, MAX_INSTRUCTION);
         if (!at)
@@ -148,7 +148,7 @@ ptx_val ptx_sreg(ptx_builder *b, const char *name)
         b->instructions++;
         return d;
     }
-    ptx_fail(b, "there is no special register \"%.32s\"", name);
+    ptx_fail(b, "there is no special register \"%.32s\"", name ? name : "(null)");
     return (ptx_val){0};
 }
 
