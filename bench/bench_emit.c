@@ -1,0 +1,77 @@
+/* How long it takes to make a kernel: emitted by qdnn, and compiled by NVRTC from a CUDA C twin of it. */
+#include "bench/bench.h"
+#include "bench/twins/twin.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct job {
+    const kernel_row *row;
+    const ptx_sm *sm;
+    kernel_spec spec;
+    twin twin;
+    bool ok;
+} job;
+
+static void emit(void *argument)
+{
+    job *j = argument;
+    kernel_text text;
+    ptx_error error;
+    j->ok = kernel_emit(j->row, &j->spec, j->sm, NULL, &text, &error);
+    free(text.ptx);
+}
+
+static void compile(void *argument)
+{
+    job *j = argument;
+    toolkit_result result;
+    j->ok = twin_compile(&j->twin, j->row, &j->spec, j->sm, &result);
+    if (!j->ok)
+        fprintf(stderr, "bench: the twin of %s does not compile:\n%s\n", j->row->name,
+                result.log ? result.log : "");
+    toolkit_free(&result);
+}
+
+/* Microseconds, reported as PREFIX.KERNEL.us; 0 when the work fails. */
+static double measure(const char *prefix, void (*work)(void *), job *j, double budget, const char *note)
+{
+    char name[96];
+    snprintf(name, sizeof name, "%s.%s.us", prefix, j->row->name);
+    bench_progress("measuring %s", name);
+    work(j); /* warm */
+    if (!j->ok)
+        return 0;
+    double microseconds = bench_best(work, j, budget) * 1e6;
+    bench_report(name, microseconds, "us", note);
+    return microseconds;
+}
+
+/* NVRTC's time over ours; 0 where there is no NVRTC or no twin. */
+static double compare(job *j)
+{
+    double ours = measure("emit", emit, j, 0.05, "default settings, sm_90");
+    if (!ours || !toolkit_has_nvrtc() || !twin_open(&j->twin, j->row))
+        return 0;
+    double theirs = measure("nvrtc", compile, j, 0.5, "CUDA C twin to PTX, warm");
+    twin_close(&j->twin);
+    return theirs / ours;
+}
+
+void bench_emit(void)
+{
+    double worst = 0;
+    const char *slowest = "";
+    for (int i = 0; i < kernel_row_count; i++) {
+        job j = {.row = &kernel_rows[i], .sm = ptx_sm_find("sm_90"), .spec = kernel_spec_default()};
+        double ratio = compare(&j);
+        if (ratio > 0 && (worst == 0 || ratio < worst)) {
+            worst = ratio;
+            slowest = j.row->name;
+        }
+    }
+    char note[128];
+    snprintf(note, sizeof note, "nvrtc / emit, the least of all kernels (%s); the aim is 500", slowest);
+    if (worst > 0)
+        bench_report("emit.worst_ratio", worst, "x", note);
+}

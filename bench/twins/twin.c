@@ -1,0 +1,97 @@
+/* From a kernel's settings to the macros of its twin. */
+#include "bench/twins/twin.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPTIONS_MAX = 16 };
+
+/* NVRTC's options, each with room of its own. */
+typedef struct option_list {
+    char text[OPTIONS_MAX][96];
+    const char *at[OPTIONS_MAX];
+    int n;
+} option_list;
+
+#define ADD(list, ...) snprintf((list)->text[(list)->n++], sizeof(list)->text[0], __VA_ARGS__)
+
+static const char *const formats[] = {
+    [QDNN_FORMAT_INT4] = "INT4", [QDNN_FORMAT_INT4_ZP] = "INT4_ZP", [QDNN_FORMAT_NF4] = "NF4"};
+
+static const char *type_name(qdnnDataType_t type)
+{
+    switch (type) {
+    case QDNN_DATA_F16:
+        return "F16";
+    case QDNN_DATA_BF16:
+        return "BF16";
+    case QDNN_DATA_U8:
+        return "U8";
+    default:
+        return "F32";
+    }
+}
+
+bool twin_open(twin *t, const kernel_row *row)
+{
+    char path[1024];
+    *t = (twin){0};
+    /* "quantize_nf4": the operation is the first word */
+    snprintf(path, sizeof path, "%s/bench/twins/%.*s.cu", QDNN_SOURCE_DIR, (int)strcspn(row->name, "_"),
+             row->name);
+    t->source = toolkit_read_file(path, NULL);
+    t->header = toolkit_read_file(QDNN_SOURCE_DIR "/bench/twins/twin.cuh", NULL);
+    if (t->source && t->header && (size_t)row->format < sizeof formats / sizeof formats[0])
+        return true;
+    twin_close(t);
+    return false;
+}
+
+void twin_close(twin *t)
+{
+    free(t->source);
+    free(t->header);
+    *t = (twin){0};
+}
+
+/* How many threads share a group, from what a block covers. */
+static unsigned long long lanes(const kernel_row *row, const kernel_spec *spec)
+{
+    kernel_geometry g = row->geometry(row, spec);
+    unsigned long long groups = g.elements_per_block / spec->group_size;
+    return groups && groups <= g.block ? g.block / groups : 1;
+}
+
+static void add_options(option_list *list, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm)
+{
+    uint32_t floor_bits;
+    memcpy(&floor_bits, &spec->floor, sizeof floor_bits);
+    char entry[64];
+    kernel_entry_name(row, entry, sizeof entry);
+    ADD(list, "--gpu-architecture=compute_%s", sm->name + strlen("sm_"));
+    ADD(list, "--std=c++17");
+    ADD(list, "--fmad=false"); /* a product and a sum are two roundings */
+    ADD(list, "-DENTRY=%s", entry);
+    ADD(list, "-DFORMAT_%s", formats[row->format]);
+    ADD(list, "-DDATA=%s", type_name(spec->data));
+    ADD(list, "-DSCALE=%s", type_name(spec->scale));
+    ADD(list, "-DZERO=%s", type_name(spec->zero));
+    ADD(list, "-DGROUP_SIZE=%lluull", (unsigned long long)spec->group_size);
+    ADD(list, "-DLANES=%llu", lanes(row, spec));
+    ADD(list, "-DNIBBLE_HIGH=%d", spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST);
+    ADD(list, "-DTIES_AWAY=%d", spec->rounding == QDNN_ROUND_TIES_AWAY);
+    ADD(list, "-DRECIPROCAL=%d", spec->division == QDNN_DIVIDE_RECIPROCAL);
+    ADD(list, "-DFLOOR_BITS=0x%08X", (unsigned)floor_bits);
+    for (int i = 0; i < list->n; i++)
+        list->at[i] = list->text[i];
+}
+
+bool twin_compile(const twin *t, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm,
+                  toolkit_result *result)
+{
+    option_list list = {.n = 0};
+    toolkit_header header = {"twin.cuh", t->header};
+    add_options(&list, row, spec, sm);
+    return toolkit_nvrtc(t->source, &header, 1, list.at, list.n, result);
+}

@@ -1,0 +1,22 @@
+/* CUDA C twins of the kernels, compiled by NVRTC where it is found: something to measure against, and to
+ * compare with. */
+#ifndef QDNN_BENCH_TWIN_H
+#define QDNN_BENCH_TWIN_H
+
+#include "kernels/kernels.h"
+#include "ptxgen/toolkit.h"
+
+/* The text of a kernel's twin and of the header that it includes. */
+typedef struct twin {
+    char *source, *header;
+} twin;
+
+/* Reads the twin's files from the source tree. False when the kernel has none. */
+bool twin_open(twin *t, const kernel_row *row);
+void twin_close(twin *t);
+
+/* The twin's PTX for these settings. Its entry, parameters and launch are those of the kernel itself. */
+bool twin_compile(const twin *t, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm,
+                  toolkit_result *result);
+
+#endif

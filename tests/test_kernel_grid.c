@@ -1,0 +1,148 @@
+/* Choosing settings: out of all combinations, the one that covers the most new pairs of values comes next,
+ * until all are covered. */
+#include "test_kernel_grid.h"
+
+#include "test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { AXES_MAX = 16, VALUES_MAX = 10 };
+
+typedef struct axis {
+    const char *key;
+    const char *values[VALUES_MAX + 1];
+} axis;
+
+/* The first value is the default. */
+static const axis all_axes[] = {
+    {"data", {"f32", "f16", "bf16"}},
+    {"scale", {"f32", "f16", "bf16"}},
+    {"zero", {"u8", "f32", "f16", "bf16"}},
+    {"group_size", {"128", "1", "2", "3", "32", "64", "100", "4096", "100000"}},
+    {"nibble_order", {"low", "high"}},
+    {"rounding", {"even", "away"}},
+    {"division", {"exact", "reciprocal"}},
+    {"floor", {"1e-12", "0"}},
+};
+
+typedef struct grid {
+    const axis *axes[AXES_MAX];
+    int sizes[AXES_MAX], n;
+    bool covered[AXES_MAX][AXES_MAX][VALUES_MAX]
+                [VALUES_MAX]; /* axes a <= b; a == b stands for single values */
+} grid;
+
+static void grid_open(grid *g, const kernel_row *row)
+{
+    *g = (grid){0};
+    for (size_t i = 0; i < sizeof all_axes / sizeof all_axes[0]; i++) {
+        if (!kernel_takes(row, all_axes[i].key))
+            continue;
+        g->axes[g->n] = &all_axes[i];
+        while (all_axes[i].values[g->sizes[g->n]])
+            g->sizes[g->n]++;
+        g->n++;
+    }
+}
+
+/* How many pairs (or values) this choice would add; marks them if asked to. */
+static int gain(grid *g, const int *choice, grid_strength strength, bool mark)
+{
+    int added = 0;
+    for (int a = 0; a < g->n; a++)
+        for (int b = a; b < (strength == GRID_PAIRS ? g->n : a + 1); b++) {
+            bool *seen = &g->covered[a][b][choice[a]][choice[b]];
+            added += !*seen;
+            *seen = *seen || mark;
+        }
+    return added;
+}
+
+static bool next_choice(const grid *g, int *choice)
+{
+    for (int a = g->n; a-- > 0;) {
+        if (++choice[a] < g->sizes[a])
+            return true;
+        choice[a] = 0;
+    }
+    return false;
+}
+
+static kernel_spec spec_of(const grid *g, const kernel_row *row, const int *choice)
+{
+    kernel_spec spec = kernel_spec_default();
+    for (int a = 0; a < g->n; a++) {
+        char error[256];
+        if (!kernel_spec_set(row, &spec, g->axes[a]->key, g->axes[a]->values[choice[a]], error, sizeof error))
+            FAIL("%s: %s", row->name, error);
+    }
+    return spec;
+}
+
+int kernel_grid(const kernel_row *row, grid_strength strength, kernel_spec *specs)
+{
+    grid g;
+    grid_open(&g, row);
+    for (int count = 0; count < GRID_MAX; count++) {
+        int choice[AXES_MAX] = {0}, best[AXES_MAX] = {0}, best_gain = 0;
+        do {
+            int added = gain(&g, choice, strength, false);
+            if (added > best_gain) {
+                best_gain = added;
+                memcpy(best, choice, sizeof best);
+            }
+        } while (count > 0 && next_choice(&g, choice)); /* the first is the defaults */
+        if (best_gain == 0)
+            return count;
+        gain(&g, best, strength, true);
+        specs[count] = spec_of(&g, row, best);
+    }
+    FAIL("%s needs more than %d settings", row->name, GRID_MAX);
+    return GRID_MAX;
+}
+
+/* ---- the grid itself ---- */
+
+static int count(void)
+{
+    return kernel_row_count;
+}
+
+static void name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", kernel_rows[index].name);
+}
+
+/* By the text of the settings, so not by the tables above. */
+static bool has_pair(const kernel_row *row, const kernel_spec *specs, int n, const char *one,
+                     const char *other)
+{
+    for (int i = 0; i < n; i++) {
+        char text[520] = " ";
+        kernel_spec_text(row, &specs[i], text + 1, sizeof text - 2);
+        strcat(text, " ");
+        if (strstr(text, one) && strstr(text, other))
+            return true;
+    }
+    return false;
+}
+
+TEST_EACH(KernelGrid, HasEveryPair, count, name)
+{
+    static const char *const values[][9] = {{" data=f32 ", " data=f16 ", " data=bf16 "},
+                                            {" group_size=1 ", " group_size=2 ", " group_size=3 ",
+                                             " group_size=32 ", " group_size=64 ", " group_size=100 ",
+                                             " group_size=128 ", " group_size=4096 ", " group_size=100000 "}};
+    const kernel_row *row = &kernel_rows[index];
+    kernel_spec specs[GRID_MAX];
+    int n = kernel_grid(row, GRID_PAIRS, specs);
+    CHECK(n >= 27 && n < 80);
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < 9; k++)
+            CHECK(has_pair(row, specs, n, values[0][i], values[1][k]));
+    int few = kernel_grid(row, GRID_VALUES, specs);
+    CHECK_EQ_I64(few, 9);
+    for (int k = 0; k < 9; k++)
+        CHECK(has_pair(row, specs, few, "data=", values[1][k]));
+}

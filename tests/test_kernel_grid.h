@@ -1,0 +1,18 @@
+/* The settings that a kernel is tested in: every value of every setting, or every pair of values. */
+#ifndef QDNN_TEST_KERNEL_GRID_H
+#define QDNN_TEST_KERNEL_GRID_H
+
+#include "kernels/kernels.h"
+
+enum { GRID_MAX = 256 };
+
+typedef enum grid_strength {
+    GRID_VALUES, /* each value of each setting occurs */
+    GRID_PAIRS   /* each pair of values of two settings occurs together */
+} grid_strength;
+
+/* Fills specs, which has room for GRID_MAX, and returns how many there are: few, always the same, the
+ * defaults first. */
+int kernel_grid(const kernel_row *row, grid_strength strength, kernel_spec *specs);
+
+#endif
