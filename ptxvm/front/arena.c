@@ -1,0 +1,78 @@
+/* Memory of one module: chunks that only grow, given back together. */
+#include "front.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK_BYTES = 64 * 1024, ALIGNMENT = 16 };
+
+typedef struct chunk {
+    struct chunk *next;
+} chunk;
+
+struct ptx_arena {
+    ptx_allocator allocator;
+    chunk *chunks;
+    char *at, *end;
+};
+
+static void *from_heap(void *user, size_t bytes)
+{
+    (void)user;
+    return malloc(bytes);
+}
+
+static void to_heap(void *user, void *memory)
+{
+    (void)user;
+    free(memory);
+}
+
+ptx_arena *arena_create(const ptx_allocator *allocator)
+{
+    ptx_allocator a = {from_heap, to_heap, NULL};
+    if (allocator && allocator->alloc)
+        a = *allocator;
+    ptx_arena *arena = a.alloc(a.user, sizeof *arena);
+    if (arena)
+        *arena = (ptx_arena){.allocator = a};
+    return arena;
+}
+
+void arena_destroy(ptx_arena *arena)
+{
+    if (!arena)
+        return;
+    ptx_allocator a = arena->allocator;
+    for (chunk *c = arena->chunks, *next; c; c = next) {
+        next = c->next;
+        a.release(a.user, c);
+    }
+    a.release(a.user, arena);
+}
+
+static bool add_chunk(ptx_arena *arena, size_t bytes)
+{
+    size_t size = bytes + 2 * ALIGNMENT > CHUNK_BYTES ? bytes + 2 * ALIGNMENT : CHUNK_BYTES;
+    chunk *c = arena->allocator.alloc(arena->allocator.user, size);
+    if (!c)
+        return false;
+    c->next = arena->chunks;
+    arena->chunks = c;
+    arena->at = (char *)c + ALIGNMENT;
+    arena->end = (char *)c + size;
+    return true;
+}
+
+void *arena_alloc(ptx_arena *arena, size_t bytes)
+{
+    if (bytes > SIZE_MAX / 2)
+        return NULL;
+    bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (!arena->at || (size_t)(arena->end - arena->at) < bytes)
+        if (!add_chunk(arena, bytes))
+            return NULL;
+    void *memory = arena->at;
+    arena->at += bytes;
+    return memset(memory, 0, bytes);
+}

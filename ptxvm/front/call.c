@@ -1,0 +1,209 @@
+/* Calls in all their forms, and the lists that indirect calls and jumps name: .callprototype, .calltargets,
+ * .branchtargets. */
+#include "front.h"
+
+#include <string.h>
+
+/* ts: .branchtargets L1, L2; */
+void parse_branch_targets(parser *p, name *label, const token *where)
+{
+    name_list list = {0};
+    int capacity = 0;
+    do {
+        next_token(p);
+        if (p->tok.kind != TOKEN_NAME)
+            parse_fail(p, PTX_ERROR_SYNTAX, ".branchtargets needs labels");
+        list.items = parse_grow(p, list.items, list.count, &capacity, sizeof(name *));
+        list.items[list.count++] = intern(p, p->tok.text, p->tok.length);
+        next_token(p);
+    } while (at_punct(p, ','));
+    expect_punct(p, ';');
+    declare(p, SYMBOL_BRANCH_TARGETS, label, where)->targets = list;
+}
+
+static ptx_function *find_function(parser *p)
+{
+    symbol *s = p->tok.kind == TOKEN_NAME ? find_symbol(p, intern(p, p->tok.text, p->tok.length)) : NULL;
+    if (!s || s->kind != SYMBOL_FUNCTION)
+        parse_fail(p, PTX_ERROR_SYNTAX, "'%.*s' is not a function", p->tok.length > 60 ? 60 : p->tok.length,
+                   p->tok.text);
+    next_token(p);
+    return s->function;
+}
+
+/* fs: .calltargets f, g; */
+void parse_call_targets(parser *p, name *label, const token *where)
+{
+    ptx_function **functions = NULL;
+    int n = 0, capacity = 0;
+    do {
+        next_token(p);
+        functions = parse_grow(p, functions, n, &capacity, sizeof(ptx_function *));
+        functions[n++] = find_function(p);
+    } while (at_punct(p, ','));
+    expect_punct(p, ';');
+    symbol *s = declare(p, SYMBOL_CALL_TARGETS, label, where);
+    s->functions = functions;
+    s->n_functions = n;
+}
+
+/* proto: .callprototype (.param .b32 _) _ (.param .b64 _); */
+void parse_call_prototype(parser *p, name *label, const token *where)
+{
+    ptx_function *f = parse_alloc(p, sizeof *f);
+    name **names;
+    next_token(p);
+    f->name = label->text;
+    f->line = where->line;
+    f->is_prototype = true;
+    if (at_punct(p, '('))
+        parse_parameters(p, f, true, &names);
+    if (!at_name(p, "_"))
+        parse_fail(p, PTX_ERROR_SYNTAX, "'_' is needed here, in place of a function's name");
+    next_token(p);
+    if (at_punct(p, '('))
+        parse_parameters(p, f, false, &names);
+    f->is_noreturn = accept_word(p, "noreturn");
+    while (accept_word(p, "abi_preserve") || accept_word(p, "abi_preserve_control"))
+        parse_integer(p);
+    expect_punct(p, ';');
+    declare(p, SYMBOL_PROTOTYPE, label, where)->function = f;
+}
+
+/* ---- call ---- */
+
+static void parse_arguments(parser *p, argument_list *list)
+{
+    list->n = 0;
+    expect_punct(p, '(');
+    while (!at_punct(p, ')')) {
+        if (list->n == MAX_ARGUMENTS)
+            parse_fail(p, PTX_ERROR_SYNTAX, "this call has too many arguments");
+        list->items[list->n++] = parse_operand(p);
+        if (!at_punct(p, ')'))
+            expect_punct(p, ',');
+    }
+    next_token(p);
+}
+
+static _Noreturn void fail_argument(parser *p, const raw_operand *raw, const char *why)
+{
+    parse_fail_at(p, raw->line, raw->column, PTX_ERROR_SYNTAX, "call: this argument %s", why);
+}
+
+/* An argument or result against the parameter that it is passed for (null where only its own type is known).
+ */
+static void make_argument(parser *p, const raw_operand *raw, const ptx_var *param, bool is_result,
+                          ptx_operand *out)
+{
+    ptx_type type = param ? param->type : T_NONE;
+    *out = (ptx_operand){.type = type, .reg = -1};
+    if (raw->kind == RAW_SINK && is_result) {
+        out->kind = OPERAND_SINK;
+    } else if (raw->kind == RAW_REG) {
+        ptx_type have = p->function->regs[raw->reg].type;
+        if (param && (param->is_unsized || param->size * 8 != (uint64_t)ptx_type_bits(have)) &&
+            have != T_PRED)
+            fail_argument(p, raw, "has not the size of the parameter");
+        out->kind = OPERAND_REG;
+        out->type = have;
+        out->reg = raw->reg;
+    } else if (raw->kind == RAW_SYMBOL && raw->symbol && raw->symbol->kind == SYMBOL_VAR &&
+               raw->symbol->var->space == SPACE_PARAM && !raw->has_offset) {
+        ptx_var *v = raw->symbol->var;
+        if (param && !param->is_unsized && v->size != param->size)
+            fail_argument(p, raw, "has not the size of the parameter");
+        out->kind = OPERAND_SYMBOL;
+        out->type = v->type;
+        out->space = SPACE_PARAM;
+        out->var = v;
+    } else if (raw->kind == RAW_SYMBOL && !raw->symbol) {
+        fail_argument(p, raw, "is not defined");
+    } else {
+        static const form_operand value = {.flags = TAKES_REG | TAKES_IMM | TAKES_SYMBOL};
+        char why[120];
+        const char *misfit = is_result ? "must be a .param variable or a register" : NULL;
+        ptx_inst none = {0};
+        if (!misfit && param)
+            misfit = operand_misfit(p, raw, &value, &none, type, why, sizeof why);
+        if (misfit)
+            fail_argument(p, raw, misfit);
+        operand_make(p, raw, &value, &none, param ? type : T_B64, out);
+    }
+}
+
+static ptx_operand *make_arguments(parser *p, const argument_list *list, ptx_var **params, int n_params,
+                                   bool known, bool is_result)
+{
+    if (known && list->n != n_params)
+        parse_fail_at(p, p->opcode.line, p->opcode.column, PTX_ERROR_SYNTAX,
+                      "call: %d %s, but the function has %d", list->n, is_result ? "results" : "arguments",
+                      n_params);
+    ptx_operand *made = list->n ? parse_alloc(p, (size_t)list->n * sizeof *made) : NULL;
+    for (int i = 0; i < list->n; i++)
+        make_argument(p, &list->items[i], known ? params[i] : NULL, is_result, &made[i]);
+    return made;
+}
+
+/* The last operand of an indirect call: a prototype, or a list of functions. Returns the signature. */
+static const ptx_function *take_signature(parser *p, ptx_call *c)
+{
+    symbol *s = p->tok.kind == TOKEN_NAME ? find_symbol(p, intern(p, p->tok.text, p->tok.length)) : NULL;
+    if (s && s->kind == SYMBOL_PROTOTYPE)
+        c->prototype = s->function;
+    else if (s && s->kind == SYMBOL_CALL_TARGETS) {
+        c->candidates = s->functions;
+        c->n_candidates = s->n_functions;
+    } else
+        parse_fail(p, PTX_ERROR_SYNTAX, "a .callprototype or .calltargets label is needed here");
+    next_token(p);
+    return c->prototype ? c->prototype : c->candidates[0];
+}
+
+static const ptx_function *make_target(parser *p, const raw_operand *raw, ptx_call *c)
+{
+    c->target = (ptx_operand){.type = T_U64, .reg = -1};
+    if (raw->kind == RAW_REG) {
+        if (!type_fits(p->function->regs[raw->reg].type, T_U64, 0))
+            parse_fail_at(p, raw->line, raw->column, PTX_ERROR_SYNTAX,
+                          "call: a function's address has 64 bits");
+        c->target.kind = OPERAND_REG;
+        c->target.reg = raw->reg;
+        return NULL;
+    }
+    if (raw->kind != RAW_SYMBOL || !raw->symbol || raw->symbol->kind != SYMBOL_FUNCTION)
+        parse_fail_at(p, raw->line, raw->column, PTX_ERROR_SYNTAX, "call: this is not a function");
+    c->target.kind = OPERAND_FUNCTION;
+    c->target.function = raw->symbol->function;
+    return raw->symbol->function;
+}
+
+void parse_call(parser *p, ptx_inst *inst)
+{
+    ptx_call *c = inst->call = parse_alloc(p, sizeof *c);
+    argument_list *results = &p->results, *args = &p->args;
+    results->n = args->n = 0;
+    p->n_raw = p->n_elements = 0;
+    match_instruction(p, inst); /* the modifiers: call has a row without operands */
+    if (at_punct(p, '(')) {
+        parse_arguments(p, results);
+        expect_punct(p, ',');
+    }
+    raw_operand target = parse_operand(p);
+    const ptx_function *f = make_target(p, &target, c);
+    if (accept_punct(p, ',')) {
+        if (at_punct(p, '('))
+            parse_arguments(p, args);
+        else if (!f)
+            f = take_signature(p, c);
+        if (accept_punct(p, ','))
+            f = take_signature(p, c);
+    }
+    if (!f)
+        parse_fail(p, PTX_ERROR_SYNTAX,
+                   "call: an indirect call needs a .callprototype or .calltargets label");
+    c->ret = make_arguments(p, results, f->returns, f->n_returns, true, true);
+    c->args = make_arguments(p, args, f->params, f->n_params, true, false);
+    c->n_ret = results->n;
+    c->n_args = args->n;
+}

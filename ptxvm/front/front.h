@@ -1,0 +1,404 @@
+/* The front end's own header: memory, tokens, names and scopes, instruction forms, and the parser that ties
+ * them together.
+ *
+ * Who does what:
+ *   arena.c      memory of a module, given back as a whole
+ *   lex.c        text -> tokens, line and column          words.c    the fixed words of PTX: opcodes,
+ * modifiers, registers symbols.c    names, scopes, registers                 expr.c     constant expressions
+ *   forms.c      isa.def made ready for matching          match.c    an instruction against its forms;
+ * messages operand.c    operands as written                      typecheck.c an operand against what a form
+ * takes module.c     the module and its directives            variable.c variables and their initialisers
+ *   function.c   functions, bodies, labels                call.c     calls and jump tables
+ *   debug.c      .file, .loc, .section
+ *
+ * The first error ends the parse: parse_fail fills the ptx_error and jumps back to ptx_module_parse.
+ * Everything allocated is in the arena by then, so nothing leaks. */
+#ifndef PTXVM_FRONT_H
+#define PTXVM_FRONT_H
+
+#include "../module.h"
+
+#include <setjmp.h>
+
+/* ---- memory ---- */
+
+/* Where the arena's chunks come from; a test can make the k-th fail. Null members: malloc and free. */
+typedef struct ptx_allocator {
+    void *(*alloc)(void *user, size_t bytes);
+    void (*release)(void *user, void *memory);
+    void *user;
+} ptx_allocator;
+
+typedef struct ptx_arena ptx_arena;
+ptx_arena *arena_create(const ptx_allocator *allocator);
+void arena_destroy(ptx_arena *arena);
+void *arena_alloc(ptx_arena *arena, size_t bytes); /* zeroed, 16-byte aligned; null when there is no memory */
+
+ptx_module *ptx_module_parse_with(const char *text, size_t length, const ptx_allocator *allocator,
+                                  ptx_error *error);
+
+/* ---- tokens ---- */
+
+typedef enum {
+    TOKEN_END,
+    TOKEN_NAME,   /* an identifier, %r1 and _ among them */
+    TOKEN_WORD,   /* .word or .word::word; text without the first dot */
+    TOKEN_INT,    /* value, is_unsigned */
+    TOKEN_F32,    /* 0fXXXXXXXX: value holds the bits */
+    TOKEN_F64,    /* 0dXXXXXXXXXXXXXXXX or decimal: value holds the bits of the double */
+    TOKEN_STRING, /* text without the quotes */
+    TOKEN_PUNCT   /* punct: one character, or one of the PUNCT_ values */
+} token_kind;
+
+enum { PUNCT_SHL = 256, PUNCT_SHR, PUNCT_LE, PUNCT_GE, PUNCT_EQ, PUNCT_NE, PUNCT_AND, PUNCT_OR };
+
+typedef struct token {
+    token_kind kind;
+    const char *text;
+    int length;
+    int line, column;
+    int punct;
+    uint64_t value;
+    bool is_unsigned;
+} token;
+
+/* ---- names and scopes ---- */
+
+typedef enum {
+    SYMBOL_REG,
+    SYMBOL_RANGE, /* .reg .b32 %r<100>: the name is the prefix */
+    SYMBOL_VAR,
+    SYMBOL_FUNCTION,
+    SYMBOL_LABEL,
+    SYMBOL_BRANCH_TARGETS,
+    SYMBOL_CALL_TARGETS,
+    SYMBOL_PROTOTYPE
+} symbol_kind;
+
+typedef struct name name;
+typedef struct name_list {
+    name **items;
+    int count;
+} name_list;
+
+typedef struct symbol {
+    symbol_kind kind;
+    name *name;
+    int depth;            /* 0: the module, 1: a function, then nested blocks */
+    struct symbol *outer; /* what the name meant outside */
+    struct symbol *next;  /* others of the same scope */
+    int line;
+    int index;      /* REG: register; LABEL: instruction; RANGE: its number in the function */
+    ptx_type type;  /* RANGE */
+    int vec;        /* REG: elements of a vector register, which are consecutive registers; else 1 */
+    uint32_t count; /* RANGE */
+    ptx_var *var;
+    ptx_function *function;   /* FUNCTION, PROTOTYPE */
+    name_list targets;        /* BRANCH_TARGETS */
+    ptx_function **functions; /* CALL_TARGETS */
+    int n_functions;
+} symbol;
+
+struct name {
+    const char *text; /* in the arena, ends with 0 */
+    int length;
+    uint32_t hash;
+    name *next;
+    symbol *symbol;          /* what it means now, innermost */
+    int numbered_scope;      /* this name is the prefix of registers declared one by one in that scope ... */
+    uint32_t numbered_least; /* ... and the least of their numbers */
+    int cached_reg; /* of a name that belongs to a range: its register, right while nothing is declared */
+    uint32_t cached_epoch;
+};
+
+/* A branch to a label that may come later: written when its scope ends. */
+typedef struct fixup {
+    name *label;
+    uint64_t *bits; /* one of the two */
+    int *index;
+    int line, column;
+    struct fixup *next;
+} fixup;
+
+typedef struct scope {
+    int serial;
+    symbol *symbols;
+    fixup *fixups;
+    struct scope *outer;
+} scope;
+
+/* The registers of one .reg name<count> that are in use: (range, number) -> register, in a hash table. */
+typedef struct range_use {
+    int range;
+    uint32_t number;
+    int reg;
+} range_use;
+
+/* ---- operands as written ---- */
+
+typedef enum {
+    RAW_NONE,
+    RAW_REG,    /* symbol, component */
+    RAW_SREG,   /* index, component */
+    RAW_SYMBOL, /* variable or function (or label), plus offset */
+    RAW_INT,
+    RAW_F32,
+    RAW_F64,
+    RAW_ADDRESS, /* base of another kind in `base`, plus offset */
+    RAW_VECTOR,  /* elements: first, count */
+    RAW_SINK
+} raw_kind;
+
+typedef struct raw_operand {
+    raw_kind kind;
+    raw_kind base;   /* ADDRESS: RAW_REG, RAW_SYMBOL or RAW_INT */
+    bool has_offset; /* SYMBOL: written with "+ n" */
+    bool negated;    /* !p */
+    bool minus;      /* -a */
+    bool paired;     /* the next operand was joined to this one by "|" */
+    int reg;
+    int vec;        /* elements of a vector register named as a whole */
+    symbol *symbol; /* SYMBOL; null for an unknown name, which may be a label */
+    name *name;
+    int sreg, component;
+    uint64_t value;
+    const char *selector; /* .b0, .h10 ... as written, without the dot */
+    int selector_length;
+    int first, count; /* VECTOR: in the parser's pool of elements */
+    int line, column;
+} raw_operand;
+
+#define MAX_ARGUMENTS 256 /* of a call */
+typedef struct argument_list {
+    raw_operand items[MAX_ARGUMENTS];
+    int n;
+} argument_list;
+
+#define MAX_RAW      16
+#define MAX_ELEMENTS 128
+#define MAX_WORDS    24
+#define MAX_DEPTH    200 /* of blocks, parentheses and braces */
+
+/* ---- the parser ---- */
+
+typedef struct parser {
+    ptx_module *module;
+    ptx_arena *arena;
+    ptx_error *error;
+    jmp_buf failed;
+
+    const char *text, *end, *at; /* at: behind the current token */
+    const char *line_start;
+    int line;
+    token tok; /* the current token */
+
+    name **names; /* hash table */
+    uint32_t n_names, name_slots;
+    scope *scope;
+    int depth, n_scopes;
+    uint32_t epoch; /* counts declarations, see name.cached_reg */
+    int nesting;    /* of expressions, initialisers */
+
+    ptx_function *function; /* whose body is read */
+    int inst_capacity, reg_capacity, local_capacity;
+    int n_ranges;
+    range_use *uses;
+    uint32_t n_uses, use_slots;
+    int loc_file, loc_line;
+
+    int var_capacity, function_capacity;
+    bool has_version, has_target, has_address_size;
+
+    /* The instruction being read. */
+    token opcode;
+    ptx_opcode op;
+    token words[MAX_WORDS]; /* its modifiers */
+    uint16_t word_values[MAX_WORDS];
+    int n_words;
+    raw_operand raw[MAX_RAW];
+    int n_raw;
+    raw_operand elements[MAX_ELEMENTS];
+    int n_elements;
+    argument_list args, results; /* of a call */
+} parser;
+
+/* lex.c */
+void next_token(parser *p);
+bool at_punct(const parser *p, int punct);
+bool at_word(const parser *p, const char *word);
+bool at_name(const parser *p, const char *text);
+bool accept_punct(parser *p, int punct);
+bool accept_word(parser *p, const char *word);
+void expect_punct(parser *p, int punct);
+bool token_is(const token *tok, const char *text);
+
+/* Errors. parse_fail names the current token's place; both never return. */
+_Noreturn void parse_fail(parser *p, int kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+_Noreturn void parse_fail_at(parser *p, int line, int column, int kind, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* Arena memory that ends the parse where there is none; grow doubles an array of *capacity items when it is
+ * full. */
+void *parse_alloc(parser *p, size_t bytes);
+void *parse_grow(parser *p, void *items, int count, int *capacity, size_t item_bytes);
+char *parse_text(parser *p, const char *text, int length);
+
+/* words.c */
+ptx_opcode opcode_find(const char *text, int length); /* OP_NONE where unknown */
+unsigned word_find(const char *text, int length);     /* M_x or M_TYPE(T_x), 0 where unknown */
+ptx_type type_find(const char *text, int length);
+typedef struct sreg_info {
+    const char *name;
+    ptx_sreg sreg;
+    ptx_type type;
+    int components; /* 0, or how many of .x .y .z .w it has */
+    int number;     /* of %pm3, %envreg7 */
+    int version, sm;
+} sreg_info;
+const sreg_info *sreg_find(const char *text, int length);
+/* The known word nearest to a misspelt one, or null. */
+const char *opcode_suggestion(const char *text, int length);
+const char *word_suggestion(const char *text, int length);
+
+/* symbols.c */
+name *intern(parser *p, const char *text, int length);
+void scope_open(parser *p);
+void scope_close(parser *p);
+symbol *declare(parser *p, symbol_kind kind, name *n, const token *where);
+symbol *find_symbol(parser *p, name *n);
+int add_register(parser *p, const char *text, ptx_type type, int line);
+/* The register that a name of a range stands for: -1 where the name belongs to no range. */
+int range_register(parser *p, name *n);
+void add_fixup(parser *p, name *label, uint64_t *bits, int *index, int line, int column);
+
+/* expr.c */
+typedef struct constant {
+    enum { CONSTANT_INT, CONSTANT_F32, CONSTANT_F64 } kind;
+    uint64_t value;
+    bool is_unsigned;
+} constant;
+constant parse_constant(parser *p);
+uint64_t parse_integer(parser *p); /* a constant expression that must be an integer */
+double f64_from_bits(uint64_t bits);
+uint64_t bits_from_f64(double value);
+uint32_t bits_from_f32(float value);
+float f32_from_bits(uint32_t bits);
+
+/* operand.c */
+void parse_operands(parser *p);
+raw_operand parse_operand(parser *p);
+
+/* forms.c */
+enum {
+    TAKES_REG = 1 << 0,
+    TAKES_IMM = 1 << 1,
+    TAKES_SREG = 1 << 2,
+    TAKES_SYMBOL = 1 << 3,
+    TAKES_SINK = 1 << 4,
+    TAKES_NOT = 1 << 5,      /* !p */
+    TAKES_MINUS = 1 << 6,    /* -a */
+    TAKES_SELECTOR = 1 << 7, /* a.b0 */
+    TAKES_WIDER = 1 << 8,    /* a register wider than the type */
+    IS_RESULT = 1 << 9,
+    IS_OPTIONAL = 1 << 10,
+    IS_ADDRESS = 1 << 11,
+    IS_LABEL = 1 << 12,
+    IS_TARGETS = 1 << 13,
+    IS_HINT = 1 << 14,    /* there if .L2::cache_hint is */
+    IS_PAIRED = 1 << 15,  /* stands behind "|" */
+    TAKES_BITS = 1 << 16, /* any register of the size will do */
+    IS_RANGED = 1 << 17   /* lo..hi holds for an immediate */
+};
+
+enum {
+    COUNT_SCALAR = 0,
+    COUNT_VEC = -1 /* as S_VEC says; other values: so many in braces */
+};
+
+enum {
+    TYPE_SLOT = 200, /* + slot: the type in that slot */
+    TYPE_WIDE = 196, /* twice as wide as S_TYPE */
+    TYPE_DOT = 197,  /* dp4a's, dp2a's and sad's result: signed if either is */
+    TYPE_HALF = 198
+};
+
+typedef struct form_operand {
+    uint32_t flags;
+    uint8_t type; /* ptx_type or TYPE_x */
+    int8_t count;
+    uint8_t space_slot; /* ADDRESS: S_SPACE or S_SPACE2 */
+    uint8_t space;      /* ADDRESS: a fixed ptx_space, else 0 */
+    int16_t lo, hi;
+} form_operand;
+
+typedef struct form_mod {
+    uint8_t slot;
+    uint8_t optional;      /* 0: must be there; else the number of its {group} in the row */
+    bool implied;          /* not written: the slot gets the first choice */
+    uint16_t first, count; /* choices */
+} form_mod;
+
+typedef struct form {
+    ptx_opcode op;
+    const char *mods, *operands, *needs; /* as in isa.def */
+    uint16_t first_mod, n_mods;
+    uint16_t first_operand, n_operands;
+    uint8_t min_operands; /* without the optional ones at the end */
+    int version;
+} form;
+
+typedef struct form_table {
+    const form *forms;
+    int n_forms;
+    const form_mod *mods;
+    const form_operand *operands;
+    const uint16_t *choices;
+    const uint16_t *first_of; /* by opcode: rows first_of[op] .. first_of[op + 1] */
+} form_table;
+
+const form_table *form_table_get(void);                  /* made once, the same for all threads */
+const char *form_table_problem(void);                    /* what is wrong with isa.def itself, or null */
+bool target_meets(ptx_target target, const char *needs); /* "80", "100f 120f", "90a" */
+
+/* match.c, typecheck.c */
+void match_instruction(parser *p, ptx_inst *inst);
+bool type_fits(ptx_type reg, ptx_type wanted, uint32_t flags);
+/* Why an operand does not fit: static text or one made in `why`. Null: it fits. */
+const char *operand_misfit(parser *p, const raw_operand *raw, const form_operand *want, const ptx_inst *inst,
+                           ptx_type type, char *why, size_t why_size);
+void operand_make(parser *p, const raw_operand *raw, const form_operand *want, const ptx_inst *inst,
+                  ptx_type type, ptx_operand *out);
+ptx_type form_operand_type(const form_operand *want, const ptx_inst *inst);
+
+/* module.c */
+bool parse_linkage(parser *p, const char *word);
+void check_version(parser *p, int version, const char *what);
+
+/* variable.c */
+typedef struct linkage {
+    bool is_extern, is_visible, is_weak, is_common;
+} linkage;
+void parse_variables(parser *p, ptx_space space, linkage link);
+ptx_var *parse_parameter(parser *p, bool of_entry, int *reg, name **as);
+void add_local(parser *p, ptx_var *var);
+bool space_find(const token *tok, ptx_space *space);
+
+/* function.c */
+void parse_function(parser *p, linkage link);
+void parse_body(parser *p);
+void parse_parameters(parser *p, ptx_function *f, bool returns, name ***names);
+
+/* call.c */
+void parse_call(parser *p, ptx_inst *inst);
+void parse_branch_targets(parser *p, name *label, const token *where);
+void parse_call_targets(parser *p, name *label, const token *where);
+void parse_call_prototype(parser *p, name *label, const token *where);
+
+/* debug.c */
+void parse_file(parser *p);
+void parse_loc(parser *p);
+void parse_section(parser *p);
+void parse_pragma(parser *p);
+void parse_alias(parser *p);
+
+#endif

@@ -1,0 +1,383 @@
+/* Functions: their headers, their bodies, and instructions up to the point where isa.def takes over. */
+#include "front.h"
+
+#include <string.h>
+
+/* ---- headers ---- */
+
+/* "(.param .b32 a, .reg .u32 b)": parameters at their natural alignment, one behind the other. */
+void parse_parameters(parser *p, ptx_function *f, bool returns, name ***names)
+{
+    int capacity = 0, reg_capacity = 0, name_capacity = 0, n = 0, reg;
+    ptx_var **vars = NULL;
+    int *regs = NULL;
+    name **list = NULL;
+    uint64_t extent = 0;
+    expect_punct(p, '(');
+    while (!at_punct(p, ')')) {
+        vars = parse_grow(p, vars, n, &capacity, sizeof(ptx_var *));
+        regs = parse_grow(p, regs, n, &reg_capacity, sizeof(int));
+        list = parse_grow(p, list, n, &name_capacity, sizeof(name *));
+        ptx_var *v = vars[n] = parse_parameter(p, f->is_entry, &reg, &list[n]);
+        regs[n++] = reg;
+        v->offset = (extent + v->align - 1) / v->align * v->align;
+        extent = v->offset + v->size;
+        if (!at_punct(p, ')'))
+            expect_punct(p, ',');
+    }
+    next_token(p);
+    if (returns) {
+        f->returns = vars;
+        f->n_returns = n;
+        f->reg_of_return = regs;
+    } else {
+        f->params = vars;
+        f->n_params = n;
+        f->reg_of_param = regs;
+        f->param_bytes = extent;
+    }
+    *names = list;
+}
+
+static void parse_three(parser *p, int *values)
+{
+    uint64_t product = 1;
+    for (int i = 0; i < 3; i++)
+        values[i] = 1;
+    for (int i = 0; i < 3; i++) {
+        token where = p->tok;
+        uint64_t v = parse_integer(p);
+        if (v == 0 || v > 0x7fffffff || (product *= v) > 0x7fffffff)
+            parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "this size is out of range");
+        values[i] = (int)v;
+        if (!accept_punct(p, ','))
+            return;
+    }
+}
+
+static void parse_count(parser *p, int *value)
+{
+    token where = p->tok;
+    uint64_t v = parse_integer(p);
+    if (v > 0x7fffffff)
+        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "this number is out of range");
+    *value = (int)v;
+}
+
+/* Performance and launch directives between a function's header and its body. */
+static bool parse_tuning(parser *p, ptx_function *f)
+{
+    int ignored;
+    if (accept_word(p, "maxntid"))
+        parse_three(p, f->maxntid);
+    else if (accept_word(p, "reqntid"))
+        parse_three(p, f->reqntid);
+    else if (accept_word(p, "reqnctapercluster"))
+        parse_three(p, f->reqnctapercluster);
+    else if (accept_word(p, "maxnreg"))
+        parse_count(p, &f->maxnreg);
+    else if (accept_word(p, "minnctapersm"))
+        parse_count(p, &f->minnctapersm);
+    else if (accept_word(p, "maxnctapersm"))
+        parse_count(p, &f->maxnctapersm);
+    else if (accept_word(p, "maxclusterrank") || accept_word(p, "abi_preserve") ||
+             accept_word(p, "abi_preserve_control"))
+        parse_count(p, &ignored);
+    else if (accept_word(p, "explicitcluster"))
+        f->explicit_cluster = true;
+    else if (accept_word(p, "noreturn"))
+        f->is_noreturn = true;
+    else if (at_word(p, "pragma"))
+        parse_pragma(p);
+    else
+        return accept_word(p, "blocksareclusters");
+    return true;
+}
+
+static void add_function(parser *p, ptx_function *f)
+{
+    ptx_module *m = p->module;
+    m->functions = parse_grow(p, m->functions, m->n_functions, &p->function_capacity, sizeof(ptx_function *));
+    f->index = m->n_functions;
+    m->functions[m->n_functions++] = f;
+}
+
+static bool same_lists(ptx_var **a, int n_a, ptx_var **b, int n_b)
+{
+    if (n_a != n_b)
+        return false;
+    for (int i = 0; i < n_a; i++)
+        if (a[i]->size != b[i]->size || a[i]->space != b[i]->space)
+            return false;
+    return true;
+}
+
+/* A name may be declared several times, with one body: all are the same function. */
+static ptx_function *enter_function(parser *p, ptx_function *f, name *n, const token *where)
+{
+    symbol *s = n->symbol;
+    if (!s) {
+        declare(p, SYMBOL_FUNCTION, n, where)->function = f;
+        add_function(p, f);
+        return f;
+    }
+    ptx_function *known = s->kind == SYMBOL_FUNCTION ? s->function : NULL;
+    if (!known || known->is_entry != f->is_entry)
+        parse_fail_at(p, where->line, where->column, PTX_ERROR_SYNTAX, "'%s' is already defined in line %d",
+                      n->text, s->line);
+    if (!same_lists(known->params, known->n_params, f->params, f->n_params) ||
+        !same_lists(known->returns, known->n_returns, f->returns, f->n_returns))
+        parse_fail_at(p, where->line, where->column, PTX_ERROR_SYNTAX,
+                      "'%s' has other parameters than where it is declared in line %d", n->text, s->line);
+    return known;
+}
+
+/* Parameters become names of the function's own scope; those in .reg become registers. */
+static void declare_parameters(parser *p, ptx_var **vars, int *regs, name **names, int n)
+{
+    for (int i = 0; i < n; i++) {
+        token where = {.line = vars[i]->line, .column = 1};
+        bool in_register = vars[i]->space == SPACE_REG;
+        if (in_register)
+            regs[i] = add_register(p, vars[i]->name, vars[i]->type, vars[i]->line);
+        if (!names[i])
+            continue;
+        symbol *s = declare(p, in_register ? SYMBOL_REG : SYMBOL_VAR, names[i], &where);
+        s->index = regs[i];
+        s->var = in_register ? NULL : vars[i];
+    }
+}
+
+static void begin_body(parser *p, ptx_function *f)
+{
+    p->function = f;
+    p->inst_capacity = p->reg_capacity = p->local_capacity = 0;
+    p->n_ranges = 0;
+    p->n_uses = 0;
+    if (p->use_slots)
+        memset(p->uses, 0, p->use_slots * sizeof *p->uses);
+    p->loc_file = p->loc_line = 0;
+    p->epoch++;
+}
+
+/* .entry name (params) ..., .func (returns) name (params) ...; then a body or ';'. */
+void parse_function(parser *p, linkage link)
+{
+    ptx_function *f = parse_alloc(p, sizeof *f);
+    name **params = NULL, **returns = NULL;
+    f->is_entry = accept_word(p, "entry");
+    if (!f->is_entry)
+        next_token(p);
+    f->is_visible = link.is_visible;
+    f->is_extern = link.is_extern;
+    f->is_weak = link.is_weak;
+    while (!f->is_entry && at_word(p, "attribute")) /* .attribute(.unified(a, b)) */
+        parse_fail(p, PTX_ERROR_UNSUPPORTED, "attributes of functions are not supported");
+    f->is_noreturn = accept_word(p, "noreturn");
+    if (!f->is_entry && at_punct(p, '('))
+        parse_parameters(p, f, true, &returns);
+    token where = p->tok;
+    if (where.kind != TOKEN_NAME)
+        parse_fail(p, PTX_ERROR_SYNTAX, "the name of a function is needed here");
+    name *n = intern(p, where.text, where.length);
+    f->name = n->text;
+    f->line = where.line;
+    next_token(p);
+    if (at_punct(p, '('))
+        parse_parameters(p, f, false, &params);
+    while (p->tok.kind == TOKEN_WORD && parse_tuning(p, f))
+        ;
+    ptx_function *known = enter_function(p, f, n, &where);
+    if (accept_punct(p, ';'))
+        return;
+    if (known->has_body)
+        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "'%s' already has a body", f->name);
+    f->index = known->index;
+    *known = *f;
+    begin_body(p, known);
+    scope_open(p);
+    declare_parameters(p, known->params, known->reg_of_param, params, known->n_params);
+    declare_parameters(p, known->returns, known->reg_of_return, returns, known->n_returns);
+    parse_body(p);
+    scope_close(p);
+    known->has_body = true;
+    known->is_extern = false;
+    p->function = NULL;
+    p->loc_file = p->loc_line = 0;
+}
+
+/* ---- instructions ---- */
+
+/* What PTX has and ptxvm does not yet: said by name, whatever follows. */
+static const struct {
+    ptx_opcode op;
+    const char *word; /* null: the whole opcode */
+    const char *what;
+} refused[] = {
+    {OP_wgmma, NULL, "wgmma"},
+    {OP_tcgen05, NULL, "tcgen05"},
+    {OP_tex, NULL, "tex (textures)"},
+    {OP_tld4, NULL, "tld4 (textures)"},
+    {OP_txq, NULL, "txq (textures)"},
+    {OP_suld, NULL, "suld (surfaces)"},
+    {OP_sust, NULL, "sust (surfaces)"},
+    {OP_sured, NULL, "sured (surfaces)"},
+    {OP_suq, NULL, "suq (surfaces)"},
+    {OP_istypep, NULL, "istypep (textures)"},
+    {OP_tensormap, NULL, "tensormap (TMA tensor maps)"},
+    {OP_multimem, NULL, "multimem"},
+    {OP_clusterlaunchcontrol, NULL, "clusterlaunchcontrol"},
+    {OP_mma, "sp", "mma.sp (sparse mma)"},
+    {OP_mma, "sp::ordered_metadata", "mma.sp (sparse mma)"},
+    {OP_cp, "tensor", "cp.async.bulk.tensor (TMA tensor maps)"},
+    {OP_cp, "multicast::cluster", "cp.async.bulk.multicast (clusters)"},
+};
+
+static void check_refused(parser *p, const token *word)
+{
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        if (p->op == refused[i].op &&
+            (word ? refused[i].word && token_is(word, refused[i].word) : !refused[i].word))
+            parse_fail_at(p, p->opcode.line, p->opcode.column, PTX_ERROR_UNSUPPORTED,
+                          "%s is not supported by ptxvm yet", refused[i].what);
+}
+
+static void find_opcode(parser *p)
+{
+    const token *t = &p->opcode;
+    p->op = opcode_find(t->text, t->length);
+    if (p->op != OP_NONE) {
+        check_refused(p, NULL);
+        return;
+    }
+    int shown = t->length > 60 ? 60 : t->length;
+    const char *near = opcode_suggestion(t->text, t->length);
+    if (near)
+        parse_fail_at(p, t->line, t->column, PTX_ERROR_SYNTAX,
+                      "unknown instruction '%.*s': did you mean '%s'?", shown, t->text, near);
+    parse_fail_at(p, t->line, t->column, PTX_ERROR_SYNTAX, "unknown instruction '%.*s'", shown, t->text);
+}
+
+static void parse_words(parser *p)
+{
+    for (p->n_words = 0; p->tok.kind == TOKEN_WORD; next_token(p)) {
+        if (p->n_words == MAX_WORDS)
+            parse_fail(p, PTX_ERROR_SYNTAX, "too many modifiers");
+        check_refused(p, &p->tok);
+        p->words[p->n_words] = p->tok;
+        p->word_values[p->n_words++] = (uint16_t)word_find(p->tok.text, p->tok.length);
+    }
+}
+
+static void parse_guard(parser *p, ptx_inst *inst)
+{
+    inst->guard_negated = accept_punct(p, '!');
+    if (p->tok.kind != TOKEN_NAME)
+        parse_fail(p, PTX_ERROR_SYNTAX, "a guard needs a predicate register");
+    token where = p->tok;
+    raw_operand r = parse_operand(p);
+    if (r.kind != RAW_REG || p->function->regs[r.reg].type != T_PRED)
+        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "'%.*s' is not a predicate register",
+                      where.length > 60 ? 60 : where.length, where.text);
+    inst->guard = r.reg;
+}
+
+/* The rest of an instruction whose opcode is in p->opcode. */
+static void parse_instruction(parser *p, ptx_inst inst)
+{
+    ptx_function *f = p->function;
+    find_opcode(p);
+    inst.line = p->opcode.line;
+    inst.column = p->opcode.column;
+    inst.loc_file = p->loc_file;
+    inst.loc_line = p->loc_line;
+    inst.op = p->op;
+    parse_words(p);
+    if (p->op == OP_call)
+        parse_call(p, &inst);
+    else {
+        parse_operands(p);
+        if (!at_punct(p, ';'))
+            expect_punct(p, ';');
+        match_instruction(p, &inst);
+    }
+    expect_punct(p, ';');
+    f->insts = parse_grow(p, f->insts, f->n_insts, &p->inst_capacity, sizeof *f->insts);
+    f->insts[f->n_insts++] = inst;
+}
+
+/* "name:" and what may stand behind it; labels of jump tables and prototypes are names of those. */
+static void parse_label(parser *p, const token *where)
+{
+    name *n = intern(p, where->text, where->length);
+    if (at_word(p, "branchtargets"))
+        parse_branch_targets(p, n, where);
+    else if (at_word(p, "calltargets"))
+        parse_call_targets(p, n, where);
+    else if (at_word(p, "callprototype"))
+        parse_call_prototype(p, n, where);
+    else
+        declare(p, SYMBOL_LABEL, n, where)->index = p->function->n_insts;
+}
+
+static void parse_body_directive(parser *p)
+{
+    ptx_space space;
+    linkage link = {.is_extern = accept_word(p, "extern")};
+    if (at_word(p, "loc"))
+        parse_loc(p);
+    else if (at_word(p, "pragma"))
+        parse_pragma(p);
+    else if (at_word(p, "file"))
+        parse_file(p);
+    else if (p->tok.kind == TOKEN_WORD && space_find(&p->tok, &space)) {
+        next_token(p);
+        parse_variables(p, space, link);
+    } else
+        parse_fail(p, PTX_ERROR_SYNTAX, "unknown directive '.%.*s'", p->tok.length > 40 ? 40 : p->tok.length,
+                   p->tok.text);
+}
+
+static void parse_body_statement(parser *p)
+{
+    ptx_inst inst = {.guard = -1};
+    if (accept_punct(p, ';'))
+        return;
+    if (p->tok.kind == TOKEN_WORD) {
+        parse_body_directive(p);
+        return;
+    }
+    bool guarded = accept_punct(p, '@');
+    if (guarded)
+        parse_guard(p, &inst);
+    if (p->tok.kind != TOKEN_NAME)
+        parse_fail(p, PTX_ERROR_SYNTAX,
+                   p->tok.kind == TOKEN_END ? "'}' is missing at the end of the text"
+                                            : "an instruction is needed here");
+    p->opcode = p->tok;
+    next_token(p);
+    if (!guarded && accept_punct(p, ':'))
+        parse_label(p, &(token){.text = p->opcode.text,
+                                .length = p->opcode.length,
+                                .line = p->opcode.line,
+                                .column = p->opcode.column});
+    else
+        parse_instruction(p, inst);
+}
+
+/* "{ ... }" with the blocks in it, without recursion. */
+void parse_body(parser *p)
+{
+    int outside = p->depth;
+    expect_punct(p, '{');
+    scope_open(p);
+    while (p->depth > outside) {
+        if (accept_punct(p, '{'))
+            scope_open(p);
+        else if (at_punct(p, '}')) {
+            scope_close(p);
+            next_token(p);
+        } else
+            parse_body_statement(p);
+    }
+}

@@ -1,0 +1,268 @@
+/* A module: its header, its directives, and the way in. */
+#include "front.h"
+#include "../ptxvm.h"
+
+#include <string.h>
+
+/* ---- targets ---- */
+
+/* SMs and the first .version that has them; a and f forms came when suffix_version says. */
+static const struct {
+    int sm, version, a_version, f_version;
+} known_targets[] = {{10, 10, 0, 0},    {11, 10, 0, 0},    {12, 12, 0, 0},    {13, 12, 0, 0},
+                     {20, 20, 0, 0},    {21, 20, 0, 0},    {30, 30, 0, 0},    {32, 40, 0, 0},
+                     {35, 31, 0, 0},    {37, 41, 0, 0},    {50, 40, 0, 0},    {52, 41, 0, 0},
+                     {53, 42, 0, 0},    {60, 50, 0, 0},    {61, 50, 0, 0},    {62, 50, 0, 0},
+                     {70, 60, 0, 0},    {72, 61, 0, 0},    {75, 63, 0, 0},    {80, 70, 0, 0},
+                     {86, 71, 0, 0},    {87, 74, 0, 0},    {88, 90, 0, 0},    {89, 78, 0, 0},
+                     {90, 78, 80, 0},   {100, 86, 86, 88}, {101, 86, 86, 88}, {103, 88, 88, 88},
+                     {110, 90, 90, 90}, {120, 87, 87, 88}, {121, 88, 88, 88}};
+
+static int target_version(ptx_target t)
+{
+    for (size_t i = 0; i < sizeof known_targets / sizeof known_targets[0]; i++)
+        if (known_targets[i].sm == t.sm)
+            return t.suffix == 'a'   ? known_targets[i].a_version
+                   : t.suffix == 'f' ? known_targets[i].f_version
+                                     : known_targets[i].version;
+    return 0;
+}
+
+static bool target_from_text(const char *text, int length, ptx_target *target)
+{
+    int i = 0, sm = 0;
+    if (length > 3 && memcmp(text, "sm_", 3) == 0)
+        i = 3;
+    for (; i < length && text[i] >= '0' && text[i] <= '9' && sm < 1000; i++)
+        sm = 10 * sm + (text[i] - '0');
+    char suffix = i < length ? text[i++] : 0;
+    if (sm == 0 || i != length || (suffix && suffix != 'a' && suffix != 'f'))
+        return false;
+    *target = (ptx_target){sm, suffix};
+    return target_version(*target) != 0;
+}
+
+bool ptx_target_from_name(const char *name, ptx_target *target)
+{
+    return target_from_text(name, (int)strlen(name), target);
+}
+
+static int family_of(int sm)
+{
+    return sm == 103 ? 100 : sm == 121 ? 120 : sm == 101 ? 110 : sm;
+}
+
+bool ptx_target_runs_on(ptx_target target, ptx_target device)
+{
+    if (target.suffix == 'a')
+        return target.sm == device.sm;
+    if (target.suffix == 'f')
+        return family_of(target.sm) == family_of(device.sm) && target.sm <= device.sm;
+    return target.sm <= device.sm;
+}
+
+/* ---- the header ---- */
+
+static void parse_version(parser *p)
+{
+    token t = p->tok;
+    int major = 0, minor = 0, i = 0;
+    next_token(p);
+    t = p->tok;
+    for (; i < t.length && t.text[i] >= '0' && t.text[i] <= '9' && major < 100; i++)
+        major = 10 * major + (t.text[i] - '0');
+    bool ok = t.kind == TOKEN_F64 && i > 0 && i + 1 < t.length && t.text[i] == '.';
+    for (i++; i < t.length && ok && minor < 100; i++) {
+        ok = t.text[i] >= '0' && t.text[i] <= '9';
+        minor = 10 * minor + (t.text[i] - '0');
+    }
+    if (!ok)
+        parse_fail(p, PTX_ERROR_SYNTAX, ".version needs a number like 7.8");
+    if (p->has_version)
+        parse_fail(p, PTX_ERROR_SYNTAX, ".version stands twice");
+    if (major > ptxvm_newest_isa / 10 || (major == ptxvm_newest_isa / 10 && minor > ptxvm_newest_isa % 10))
+        parse_fail(p, PTX_ERROR_UNSUPPORTED_VERSION,
+                   ".version %d.%d is later than %d.%d, the newest that ptxvm knows", major, minor,
+                   ptxvm_newest_isa / 10, ptxvm_newest_isa % 10);
+    p->module->version = 10 * major + (minor > 9 ? 9 : minor);
+    p->has_version = true;
+    next_token(p);
+}
+
+static void parse_sm(parser *p, const token *t)
+{
+    ptx_module *m = p->module;
+    ptx_target target;
+    if (!target_from_text(t->text, t->length, &target))
+        parse_fail(p, PTX_ERROR_TARGET, "unknown target %.*s", t->length > 60 ? 60 : t->length, t->text);
+    int version = target_version(target);
+    if (m->version < version)
+        parse_fail(p, PTX_ERROR_TARGET, "%.*s needs .version %d.%d or later", t->length, t->text,
+                   version / 10, version % 10);
+    m->target = target;
+}
+
+/* .target sm_90a, debug ... */
+static void parse_target(parser *p)
+{
+    static const char *const options[] = {"texmode_unified", "texmode_independent", "map_f64_to_f32"};
+    if (!p->has_version)
+        parse_fail(p, PTX_ERROR_SYNTAX, "a module starts with .version");
+    do {
+        next_token(p);
+        token t = p->tok;
+        bool option = false;
+        for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+            option |= at_name(p, options[i]);
+        if (t.kind != TOKEN_NAME)
+            parse_fail(p, PTX_ERROR_SYNTAX, ".target needs a name like sm_90");
+        if (at_name(p, "debug"))
+            p->module->has_debug = true;
+        else if (!option)
+            parse_sm(p, &t);
+        next_token(p);
+    } while (at_punct(p, ','));
+    if (p->module->target.sm == 0)
+        parse_fail(p, PTX_ERROR_TARGET, ".target names no SM");
+    p->has_target = true;
+}
+
+static void parse_address_size(parser *p)
+{
+    next_token(p);
+    uint64_t bits = p->tok.kind == TOKEN_INT ? p->tok.value : 0;
+    if (bits == 32)
+        parse_fail(p, PTX_ERROR_UNSUPPORTED, "32-bit addresses are not supported");
+    if (bits != 64)
+        parse_fail(p, PTX_ERROR_SYNTAX, ".address_size is 32 or 64");
+    next_token(p);
+}
+
+/* ---- directives ---- */
+
+static const struct {
+    const char *word;
+    void (*parse)(parser *p);
+    bool early; /* may stand before .version and .target */
+} directives[] = {
+    {"version", parse_version, true},
+    {"target", parse_target, true},
+    {"address_size", parse_address_size, false},
+    {"file", parse_file, false},
+    {"loc", parse_loc, false},
+    {"section", parse_section, false},
+    {"pragma", parse_pragma, false},
+    {"alias", parse_alias, false},
+};
+
+static bool parse_directive(parser *p)
+{
+    for (size_t i = 0; i < sizeof directives / sizeof directives[0]; i++)
+        if (at_word(p, directives[i].word)) {
+            if (!directives[i].early && !p->has_target)
+                parse_fail(p, PTX_ERROR_SYNTAX, "a module starts with .version and .target");
+            directives[i].parse(p);
+            return true;
+        }
+    return false;
+}
+
+static linkage parse_linkages(parser *p)
+{
+    linkage link = {0};
+    for (;;) {
+        if (accept_word(p, "visible"))
+            link.is_visible = true;
+        else if (accept_word(p, "extern"))
+            link.is_extern = true;
+        else if (accept_word(p, "weak"))
+            link.is_weak = true;
+        else if (accept_word(p, "common"))
+            link.is_common = true;
+        else
+            return link;
+    }
+}
+
+static void parse_statement(parser *p)
+{
+    if (accept_punct(p, ';') || (p->tok.kind == TOKEN_WORD && parse_directive(p)))
+        return;
+    if (!p->has_target)
+        parse_fail(p, PTX_ERROR_SYNTAX, "a module starts with .version and .target");
+    if (p->tok.kind != TOKEN_WORD)
+        parse_fail(p, PTX_ERROR_SYNTAX, "'%.*s' cannot stand outside a function",
+                   p->tok.length > 40 ? 40 : p->tok.length, p->tok.text);
+    linkage link = parse_linkages(p);
+    ptx_space space;
+    if (at_word(p, "entry") || at_word(p, "func"))
+        parse_function(p, link);
+    else if (at_word(p, "tex"))
+        parse_fail(p, PTX_ERROR_UNSUPPORTED, "textures are not supported by ptxvm yet");
+    else if (p->tok.kind == TOKEN_WORD && space_find(&p->tok, &space) && space != SPACE_PARAM &&
+             space != SPACE_REG) {
+        next_token(p);
+        parse_variables(p, space, link);
+    } else
+        parse_fail(p, PTX_ERROR_SYNTAX, "unknown directive '.%.*s'", p->tok.length > 40 ? 40 : p->tok.length,
+                   p->tok.text);
+}
+
+/* Not inlined: nothing of it may live across the setjmp below. */
+__attribute__((noinline)) static void parse_module(parser *p)
+{
+    scope_open(p);
+    p->depth = 0;
+    next_token(p);
+    while (p->tok.kind != TOKEN_END)
+        parse_statement(p);
+    if (!p->has_target)
+        parse_fail(p, PTX_ERROR_SYNTAX, "a module starts with .version and .target");
+    p->depth = 1;
+    scope_close(p);
+}
+
+static ptx_module *out_of_memory(ptx_error *error, ptx_arena *arena)
+{
+    arena_destroy(arena);
+    *error = (ptx_error){.kind = PTX_ERROR_MEMORY, .message = "out of memory"};
+    return NULL;
+}
+
+ptx_module *ptx_module_parse_with(const char *text, size_t length, const ptx_allocator *allocator,
+                                  ptx_error *error)
+{
+    ptx_arena *arena = arena_create(allocator);
+    parser *p = arena ? arena_alloc(arena, sizeof *p) : NULL;
+    char *copy = p && length < INT32_MAX ? arena_alloc(arena, length + 1) : NULL;
+    ptx_module *module = copy ? arena_alloc(arena, sizeof *module) : NULL;
+    if (!module)
+        return out_of_memory(error, arena);
+    memcpy(copy, text, length);
+    *error = (ptx_error){.kind = PTX_OK};
+    *module = (ptx_module){.text = copy, .text_length = length, .arena = arena, .address_bits = 64};
+    p->module = module;
+    p->arena = arena;
+    p->error = error;
+    p->text = p->at = p->line_start = copy;
+    p->end = copy + length;
+    p->line = 1;
+    p->epoch = 1;
+    if (setjmp(p->failed)) {
+        arena_destroy(arena);
+        return NULL;
+    }
+    parse_module(p);
+    return module;
+}
+
+ptx_module *ptx_module_parse(const char *text, size_t length, ptx_error *error)
+{
+    return ptx_module_parse_with(text, length, NULL, error);
+}
+
+void ptx_module_free(ptx_module *module)
+{
+    if (module)
+        arena_destroy(module->arena);
+}

@@ -1,0 +1,362 @@
+/* An operand against what a form takes there: PTX ISA, "Type Checking" and "Operand Size Exceeding
+ * Instruction-Type Size". */
+#include "front.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef enum {
+    CLASS_BITS,
+    CLASS_INT,
+    CLASS_OTHER /* floats and packed types: only the same type or bits of the size */
+} type_class;
+
+static type_class class_of(ptx_type type)
+{
+    switch (type) {
+    case T_B8:
+    case T_B16:
+    case T_B32:
+    case T_B64:
+    case T_B128:
+        return CLASS_BITS;
+    case T_U8:
+    case T_S8:
+    case T_U16:
+    case T_S16:
+    case T_U32:
+    case T_S32:
+    case T_U64:
+    case T_S64:
+        return CLASS_INT;
+    default:
+        return CLASS_OTHER;
+    }
+}
+
+bool type_fits(ptx_type reg, ptx_type wanted, uint32_t flags)
+{
+    if (reg == wanted)
+        return true;
+    if (reg == T_PRED || wanted == T_PRED)
+        return false;
+    int have = ptx_type_bits(reg), need = ptx_type_bits(wanted);
+    if (have < need || (have > need && !(flags & TAKES_WIDER)))
+        return false;
+    type_class r = class_of(reg), w = class_of(wanted);
+    return r == CLASS_BITS || w == CLASS_BITS || (r == CLASS_INT && w == CLASS_INT);
+}
+
+ptx_type form_operand_type(const form_operand *want, const ptx_inst *inst)
+{
+    static const ptx_type wide[T_COUNT] = {
+        [T_U16] = T_U32, [T_S16] = T_S32, [T_U32] = T_U64, [T_S32] = T_S64};
+    ptx_type type = ptx_slot_type(inst, S_TYPE);
+    if (want->type >= TYPE_SLOT)
+        return ptx_slot_type(inst, (ptx_slot)(want->type - TYPE_SLOT));
+    if (want->type == TYPE_WIDE)
+        return wide[type];
+    if (want->type == TYPE_DOT)
+        return type == T_U32 && ptx_slot_type(inst, S_TYPE2) == T_U32 ? T_U32 : T_S32;
+    return (ptx_type)want->type;
+}
+
+static ptx_space slot_space(const ptx_inst *inst, ptx_slot slot)
+{
+    switch (inst->mod[slot]) {
+    case M_global:
+        return SPACE_GLOBAL;
+    case M_shared:
+    case M_shared__cta:
+    case M_shared__cluster:
+        return SPACE_SHARED;
+    case M_local:
+        return SPACE_LOCAL;
+    case M_param:
+    case M_param__entry:
+    case M_param__func:
+        return SPACE_PARAM;
+    case M_const:
+        return SPACE_CONST;
+    default:
+        return SPACE_NONE;
+    }
+}
+
+static ptx_space wanted_space(const form_operand *want, const ptx_inst *inst)
+{
+    return want->space ? (ptx_space)want->space : slot_space(inst, (ptx_slot)want->space_slot);
+}
+
+static const char *space_name(ptx_space space)
+{
+    static const char *const names[] = {"generic", ".reg",   ".sreg",  ".const",
+                                        ".global", ".local", ".param", ".shared"};
+    return names[space];
+}
+
+static ptx_type register_type(const parser *p, int reg)
+{
+    return p->function->regs[reg].type;
+}
+
+/* ---- does it fit? ---- */
+
+static const char *misfit_register(const parser *p, const raw_operand *raw, uint32_t flags, ptx_type type,
+                                   char *why, size_t size)
+{
+    ptx_type have = register_type(p, raw->reg);
+    if (!(flags & TAKES_REG))
+        return "must be a number";
+    if (raw->negated && !(flags & TAKES_NOT))
+        return "cannot be negated with '!'";
+    if (raw->minus && !(flags & TAKES_MINUS))
+        return "cannot be negated with '-'";
+    if (raw->selector && !(flags & TAKES_SELECTOR))
+        return "has no such component";
+    if (type_fits(have, type, flags))
+        return NULL;
+    snprintf(why, size, "has type %s, but %s is needed", ptx_type_name(have), ptx_type_name(type));
+    return why;
+}
+
+static const char *misfit_number(const raw_operand *raw, const form_operand *want, ptx_type type)
+{
+    if (!(want->flags & TAKES_IMM))
+        return "must be a register";
+    bool is_float = type == T_F32 || type == T_F64;
+    if (raw->kind == RAW_INT) {
+        if (is_float)
+            return "must be a floating-point number: write 1.0 or 0f3F800000";
+        int64_t v = (int64_t)raw->value;
+        return want->flags & IS_RANGED && (v < want->lo || v > want->hi) ? "is out of range" : NULL;
+    }
+    if (is_float || type == (raw->kind == RAW_F32 ? T_B32 : T_B64))
+        return NULL;
+    return "cannot be a floating-point number";
+}
+
+static const char *misfit_sreg(const parser *p, const raw_operand *raw, const form_operand *want,
+                               ptx_type type)
+{
+    (void)p;
+    if (!(want->flags & TAKES_SREG))
+        return "cannot be a special register: mov it to a register first";
+    if (raw->vec > 1)
+        return "needs one of the components .x .y .z .w";
+    int bits = ptx_type_bits(type);
+    if ((type == T_PRED) != (raw->sreg == SREG_is_explicit_cluster))
+        return "cannot be this special register";
+    bool is_wide = raw->sreg == SREG_clock64 || raw->sreg == SREG_globaltimer || raw->sreg == SREG_gridid ||
+                   raw->sreg == SREG_pm64 || raw->sreg == SREG_current_graph_exec;
+    if (type != T_PRED && bits != (is_wide ? 64 : 32) && !(bits == 16 && !is_wide) &&
+        !(bits == 32 && raw->sreg == SREG_gridid) && !(want->flags & TAKES_WIDER))
+        return is_wide ? "is a 64-bit special register" : "is a 32-bit special register";
+    return NULL;
+}
+
+static const char *misfit_symbol(const raw_operand *raw, const form_operand *want, ptx_type type, char *why,
+                                 size_t size)
+{
+    const symbol *s = raw->symbol;
+    if (!s) {
+        snprintf(why, size, "'%.60s' is not defined", raw->name->text);
+        return why;
+    }
+    if (!(want->flags & TAKES_SYMBOL))
+        return want->flags & TAKES_REG ? "must be a register" : "must be a number";
+    if (s->kind != SYMBOL_VAR && s->kind != SYMBOL_FUNCTION)
+        return "must be a register, a variable or a number";
+    int bits = ptx_type_bits(type);
+    if (class_of(type) == CLASS_OTHER || (bits != 32 && bits != 64))
+        return "is an address: it needs a 32-bit or 64-bit integer type";
+    return NULL;
+}
+
+static const char *misfit_address(const parser *p, const raw_operand *raw, const form_operand *want,
+                                  const ptx_inst *inst, char *why, size_t size)
+{
+    if (raw->kind != RAW_ADDRESS && !(raw->kind == RAW_SYMBOL && raw->has_offset))
+        return "must be an address in brackets";
+    raw_kind base = raw->kind == RAW_SYMBOL ? RAW_SYMBOL : raw->base;
+    ptx_space space = wanted_space(want, inst);
+    if (base == RAW_REG) {
+        ptx_type type = register_type(p, raw->reg);
+        bool whole =
+            class_of(type) != CLASS_OTHER && (ptx_type_bits(type) == 32 || ptx_type_bits(type) == 64);
+        snprintf(why, size, "has type %s: an address needs a 32-bit or 64-bit integer", ptx_type_name(type));
+        return whole ? NULL : why;
+    }
+    if (base == RAW_INT)
+        return NULL;
+    if (!raw->symbol || raw->symbol->kind != SYMBOL_VAR) {
+        snprintf(why, size, raw->symbol ? "'%.60s' is not a variable" : "'%.60s' is not defined",
+                 raw->name->text);
+        return why;
+    }
+    ptx_space have = raw->symbol->var->space;
+    if (space == have || (space == SPACE_NONE && have != SPACE_PARAM && have != SPACE_REG))
+        return NULL;
+    snprintf(why, size, "'%.60s' is in %s, but the instruction accesses %s", raw->name->text,
+             space_name(have), space == SPACE_NONE ? "generic memory" : space_name(space));
+    return why;
+}
+
+static const char *misfit_vector(parser *p, const raw_operand *raw, const form_operand *want, int count,
+                                 const ptx_inst *inst, ptx_type type, char *why, size_t size)
+{
+    if (raw->kind == RAW_SREG && raw->vec > 1)
+        return want->flags & TAKES_SREG && raw->vec == count ? NULL : "cannot be this special register";
+    if (raw->kind == RAW_SINK && want->flags & TAKES_SINK)
+        return NULL;
+    if (raw->kind != RAW_VECTOR || raw->count != count) {
+        snprintf(why, size, "must be a vector of %d in braces", count);
+        return why;
+    }
+    form_operand element = *want;
+    element.count = COUNT_SCALAR;
+    for (int i = 0; i < count; i++) {
+        const char *misfit = operand_misfit(p, &p->elements[raw->first + i], &element, inst, type, why, size);
+        if (misfit)
+            return misfit;
+    }
+    return NULL;
+}
+
+static int wanted_count(const form_operand *want, const ptx_inst *inst)
+{
+    if (want->count != COUNT_VEC)
+        return want->count;
+    switch (inst->mod[S_VEC]) {
+    case M_v2:
+        return 2;
+    case M_v4:
+        return 4;
+    case M_v8:
+        return 8;
+    default:
+        return COUNT_SCALAR;
+    }
+}
+
+const char *operand_misfit(parser *p, const raw_operand *raw, const form_operand *want, const ptx_inst *inst,
+                           ptx_type type, char *why, size_t why_size)
+{
+    int count = wanted_count(want, inst);
+    if (want->flags & IS_ADDRESS)
+        return misfit_address(p, raw, want, inst, why, why_size);
+    if (want->flags & IS_LABEL)
+        return raw->kind == RAW_SYMBOL && !raw->has_offset ? NULL : "must be a label";
+    if (want->flags & IS_TARGETS)
+        return raw->kind == RAW_SYMBOL && raw->symbol && raw->symbol->kind == SYMBOL_BRANCH_TARGETS
+                   ? NULL
+                   : "must be the label of a .branchtargets list";
+    if (count != COUNT_SCALAR)
+        return misfit_vector(p, raw, want, count, inst, type, why, why_size);
+    switch (raw->kind) {
+    case RAW_REG:
+        return misfit_register(p, raw, want->flags, type, why, why_size);
+    case RAW_INT:
+    case RAW_F32:
+    case RAW_F64:
+        return misfit_number(raw, want, type);
+    case RAW_SREG:
+        return misfit_sreg(p, raw, want, type);
+    case RAW_SYMBOL:
+        return misfit_symbol(raw, want, type, why, why_size);
+    case RAW_SINK:
+        return want->flags & TAKES_SINK ? NULL : "cannot be discarded with '_'";
+    case RAW_ADDRESS:
+        return "must not be in brackets";
+    default:
+        return "must not be a vector";
+    }
+}
+
+/* ---- what it is ---- */
+
+static uint64_t mask_to(uint64_t value, int bits)
+{
+    return bits >= 64 ? value : value & ((UINT64_C(1) << bits) - 1);
+}
+
+static void make_number(const raw_operand *raw, ptx_type type, ptx_operand *out)
+{
+    uint64_t value = raw->value;
+    if (raw->kind == RAW_F64 && type == T_F32)
+        value = bits_from_f32((float)f64_from_bits(value));
+    else if (raw->kind == RAW_F32 && type == T_F64)
+        value = bits_from_f64((double)f32_from_bits((uint32_t)value));
+    if (type == T_PRED)
+        value = value != 0;
+    out->kind = OPERAND_IMM;
+    out->bits = mask_to(value, ptx_type_bits(type));
+    out->bits_hi = ptx_type_bits(type) == 128 && raw->kind == RAW_INT && value >> 63 ? UINT64_MAX : 0;
+}
+
+static void make_symbol(const raw_operand *raw, ptx_operand *out)
+{
+    out->var = raw->symbol->var;
+    out->function = raw->symbol->function;
+    out->bits = raw->value;
+}
+
+static void make_address(const raw_operand *raw, const form_operand *want, const ptx_inst *inst,
+                         ptx_operand *out)
+{
+    out->kind = OPERAND_ADDRESS;
+    out->space = wanted_space(want, inst);
+    out->bits = raw->value;
+    if (raw->kind == RAW_SYMBOL || raw->base == RAW_SYMBOL) {
+        make_symbol(raw, out);
+        if (out->space == SPACE_NONE)
+            out->space = out->var->space;
+    } else if (raw->base == RAW_REG)
+        out->reg = raw->reg;
+}
+
+static void make_vector(parser *p, const raw_operand *raw, const form_operand *want, int count,
+                        const ptx_inst *inst, ptx_type type, ptx_operand *out)
+{
+    form_operand element = *want;
+    element.count = COUNT_SCALAR;
+    out->kind = OPERAND_VECTOR;
+    out->n_elements = count;
+    out->elements = parse_alloc(p, (size_t)count * sizeof *out->elements);
+    for (int i = 0; i < count; i++) {
+        raw_operand part = *raw;
+        part.value = (uint64_t)i;
+        if (raw->kind == RAW_VECTOR)
+            part = p->elements[raw->first + i];
+        operand_make(p, &part, &element, inst, type, &out->elements[i]);
+    }
+}
+
+void operand_make(parser *p, const raw_operand *raw, const form_operand *want, const ptx_inst *inst,
+                  ptx_type type, ptx_operand *out)
+{
+    int count = wanted_count(want, inst);
+    *out = (ptx_operand){.type = type, .reg = -1, .negated = raw->negated || raw->minus};
+    if (want->flags & IS_ADDRESS)
+        make_address(raw, want, inst, out);
+    else if (want->flags & IS_LABEL) {
+        out->kind = OPERAND_LABEL;
+        add_fixup(p, raw->name, &out->bits, NULL, raw->line, raw->column);
+    } else if (count != COUNT_SCALAR)
+        make_vector(p, raw, want, count, inst, type, out);
+    else if (raw->kind == RAW_REG) {
+        out->kind = OPERAND_REG;
+        out->reg = raw->reg;
+    } else if (raw->kind == RAW_SREG) {
+        out->kind = OPERAND_SREG;
+        out->sreg = raw->sreg;
+        out->bits = raw->value;
+    } else if (raw->kind == RAW_SYMBOL) {
+        out->kind = OPERAND_SYMBOL;
+        make_symbol(raw, out);
+        out->space = out->var ? out->var->space : SPACE_NONE;
+    } else if (raw->kind == RAW_SINK)
+        out->kind = OPERAND_SINK;
+    else
+        make_number(raw, type, out);
+}

@@ -1,0 +1,534 @@
+/* Variables of all state spaces, registers among them: types, arrays, alignment, initialisers, and where they
+ * lie. */
+#include "front.h"
+
+#include <string.h>
+
+enum { MAX_DIMENSIONS = 16 };
+#define MAX_VARIABLE_BYTES    (UINT64_C(1) << 47)
+#define MAX_INITIALISED_BYTES (UINT64_C(1) << 28)
+
+/* What stands before the names of a declaration. */
+typedef struct declaration {
+    ptx_space space;
+    linkage link;
+    ptx_type type;
+    int vec;
+    uint32_t align;
+    bool is_managed, is_pointer;
+} declaration;
+
+/* An array's shape: strides[i] is the bytes of one element at that level, the last is the element's own. */
+typedef struct shape {
+    uint64_t lengths[MAX_DIMENSIONS], strides[MAX_DIMENSIONS + 1];
+    int n;
+    bool is_unsized;
+} shape;
+
+bool space_find(const token *tok, ptx_space *space)
+{
+    static const struct {
+        const char *word;
+        ptx_space space;
+    } spaces[] = {{"reg", SPACE_REG},     {"const", SPACE_CONST}, {"global", SPACE_GLOBAL},
+                  {"local", SPACE_LOCAL}, {"param", SPACE_PARAM}, {"shared", SPACE_SHARED}};
+    for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
+        if (token_is(tok, spaces[i].word)) {
+            *space = spaces[i].space;
+            return true;
+        }
+    return false;
+}
+
+/* ---- what stands before the names ---- */
+
+static uint32_t parse_align(parser *p)
+{
+    next_token(p);
+    token where = p->tok;
+    uint64_t align = parse_integer(p);
+    if (align == 0 || align > 1u << 20 || (align & (align - 1)))
+        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "an alignment is a power of two");
+    return (uint32_t)align;
+}
+
+/* .attribute(.managed, .unified(1, 2)) */
+static void parse_attributes(parser *p, declaration *d)
+{
+    next_token(p);
+    expect_punct(p, '(');
+    do {
+        if (accept_word(p, "managed"))
+            d->is_managed = true;
+        else if (accept_word(p, "unified")) {
+            expect_punct(p, '(');
+            parse_integer(p);
+            expect_punct(p, ',');
+            parse_integer(p);
+            expect_punct(p, ')');
+        } else
+            parse_fail(p, PTX_ERROR_SYNTAX, "unknown attribute");
+    } while (accept_punct(p, ','));
+    expect_punct(p, ')');
+}
+
+/* .ptr [.space] [.align n] of a kernel's parameter. */
+static void parse_pointer(parser *p, declaration *d)
+{
+    ptx_space space;
+    next_token(p);
+    d->is_pointer = true;
+    if (p->tok.kind == TOKEN_WORD && space_find(&p->tok, &space))
+        next_token(p);
+    if (at_word(p, "align"))
+        parse_align(p);
+}
+
+static void check_type(parser *p, const declaration *d, const token *where)
+{
+    ptx_type t = d->type;
+    bool for_memory = t >= T_B8 && t <= T_B128 && t != T_TF32 && t != T_U16X2 && t != T_S16X2 && t != T_F32X2;
+    if (!for_memory && !(t == T_PRED && d->space == SPACE_REG))
+        parse_fail_at(p, where->line, where->column, PTX_ERROR_SYNTAX, "%s is no type for a %s",
+                      ptx_type_name(t), d->space == SPACE_REG ? "register" : "variable");
+}
+
+static void parse_type(parser *p, declaration *d)
+{
+    token t = p->tok;
+    if (at_word(p, "texref") || at_word(p, "samplerref") || at_word(p, "surfref"))
+        parse_fail(p, PTX_ERROR_UNSUPPORTED, ".%.*s: textures and surfaces are not supported by ptxvm yet",
+                   t.length, t.text);
+    if (d->type != T_NONE)
+        parse_fail(p, PTX_ERROR_SYNTAX, "this declaration has two types");
+    d->type = type_find(t.text, t.length);
+    if (d->type == T_NONE)
+        parse_fail(p, PTX_ERROR_SYNTAX, "unknown word .%.*s in a declaration", t.length > 60 ? 60 : t.length,
+                   t.text);
+    check_type(p, d, &t);
+    next_token(p);
+}
+
+static void parse_specifiers(parser *p, declaration *d)
+{
+    d->vec = 1;
+    while (p->tok.kind == TOKEN_WORD) {
+        if (at_word(p, "align"))
+            d->align = parse_align(p);
+        else if (at_word(p, "attribute"))
+            parse_attributes(p, d);
+        else if (at_word(p, "ptr"))
+            parse_pointer(p, d);
+        else if (at_word(p, "v2") || at_word(p, "v4") || at_word(p, "v8")) {
+            d->vec = p->tok.text[1] - '0';
+            next_token(p);
+        } else
+            parse_type(p, d);
+    }
+    if (d->type == T_NONE)
+        parse_fail(p, PTX_ERROR_SYNTAX, "this declaration has no type");
+}
+
+/* ---- arrays ---- */
+
+static uint64_t element_bytes(const declaration *d)
+{
+    int bits = ptx_type_bits(d->type);
+    return (uint64_t)(bits < 8 ? 1 : bits / 8) * (uint64_t)d->vec;
+}
+
+static void parse_dimensions(parser *p, shape *s)
+{
+    while (accept_punct(p, '[')) {
+        if (s->n == MAX_DIMENSIONS)
+            parse_fail(p, PTX_ERROR_SYNTAX, "this array has too many dimensions");
+        if (at_punct(p, ']')) {
+            if (s->n > 0)
+                parse_fail(p, PTX_ERROR_SYNTAX, "only the first dimension may be left open");
+            s->is_unsized = true;
+            s->lengths[s->n++] = 0;
+        } else {
+            token where = p->tok;
+            uint64_t length = parse_integer(p);
+            if (length > MAX_VARIABLE_BYTES)
+                parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "this array is too large");
+            s->lengths[s->n++] = length;
+        }
+        expect_punct(p, ']');
+    }
+}
+
+static void compute_strides(parser *p, shape *s, uint64_t element)
+{
+    s->strides[s->n] = element;
+    for (int i = s->n - 1; i >= 0; i--) {
+        uint64_t below = s->strides[i + 1], length = s->lengths[i];
+        if (length && below > MAX_VARIABLE_BYTES / length)
+            parse_fail(p, PTX_ERROR_SYNTAX, "this array is too large");
+        s->strides[i] = below * length;
+    }
+}
+
+/* ---- initialisers ---- */
+
+typedef struct filler {
+    ptx_var *var;
+    const shape *shape;
+    uint64_t at;       /* where the next value goes */
+    uint64_t capacity; /* bytes in var->init */
+    int reloc_capacity;
+    int element; /* bytes of a value */
+} filler;
+
+/* Room for `bytes` at the cursor; an array of open length grows. */
+static uint8_t *room(parser *p, filler *f)
+{
+    uint64_t end = f->at + (uint64_t)f->element;
+    if (!f->shape->is_unsized && end > f->shape->strides[0])
+        parse_fail(p, PTX_ERROR_SYNTAX, "too many initial values for '%s'", f->var->name);
+    if (end > f->capacity) {
+        uint64_t larger = f->shape->is_unsized ? end * 2 + 64 : f->shape->strides[0];
+        if (larger > MAX_INITIALISED_BYTES)
+            parse_fail(p, PTX_ERROR_SYNTAX, "'%s' is too large to be initialised", f->var->name);
+        uint8_t *init = parse_alloc(p, larger);
+        if (f->capacity)
+            memcpy(init, f->var->init, f->capacity);
+        f->var->init = init;
+        f->capacity = larger;
+    }
+    return f->var->init + f->at;
+}
+
+static void write_constant(parser *p, filler *f, constant c, const token *where)
+{
+    ptx_type type = f->var->type;
+    uint64_t value = c.value;
+    bool is_float = type == T_F32 || type == T_F64;
+    if (c.kind == CONSTANT_F64 && type == T_F32)
+        value = bits_from_f32((float)f64_from_bits(value));
+    else if (c.kind == CONSTANT_F32 && type == T_F64)
+        value = bits_from_f64((double)f32_from_bits((uint32_t)value));
+    else if (c.kind == CONSTANT_INT && is_float)
+        value = type == T_F32 ? bits_from_f32((float)(int64_t)value) : bits_from_f64((double)(int64_t)value);
+    else if (c.kind != CONSTANT_INT && !is_float && ptx_type_bits(type) != (c.kind == CONSTANT_F32 ? 32 : 64))
+        parse_fail_at(p, where->line, where->column, PTX_ERROR_SYNTAX,
+                      "a floating-point number cannot initialise %s", ptx_type_name(type));
+    uint8_t *to = room(p, f);
+    for (int i = 0; i < f->element && i < 8; i++)
+        to[i] = (uint8_t)(value >> 8 * i);
+    f->at += (uint64_t)f->element;
+}
+
+/* name, generic(name), each with "+ n" or "[n]". */
+static ptx_reloc parse_symbol_address(parser *p)
+{
+    ptx_reloc r = {0};
+    if (at_name(p, "generic")) {
+        next_token(p);
+        expect_punct(p, '(');
+        r = parse_symbol_address(p);
+        r.generic = true;
+        expect_punct(p, ')');
+    } else {
+        name *n = p->tok.kind == TOKEN_NAME ? intern(p, p->tok.text, p->tok.length) : NULL;
+        symbol *s = n ? find_symbol(p, n) : NULL;
+        if (!s || (s->kind != SYMBOL_VAR && s->kind != SYMBOL_FUNCTION))
+            parse_fail(p, PTX_ERROR_SYNTAX,
+                       "an initial value is a number or the address of a variable or function");
+        r.var = s->var;
+        r.function = s->function;
+        next_token(p);
+    }
+    if (accept_punct(p, '[')) {
+        r.addend += (int64_t)parse_integer(p);
+        expect_punct(p, ']');
+    } else if (at_punct(p, '+') || at_punct(p, '-')) {
+        if (at_punct(p, '+'))
+            next_token(p);
+        r.addend += (int64_t)parse_integer(p);
+    }
+    return r;
+}
+
+static void write_address(parser *p, filler *f, ptx_reloc r)
+{
+    ptx_var *v = f->var;
+    room(p, f);
+    r.offset = f->at;
+    r.size = f->element;
+    v->relocs = parse_grow(p, v->relocs, v->n_relocs, &f->reloc_capacity, sizeof *v->relocs);
+    v->relocs[v->n_relocs++] = r;
+    f->at += (uint64_t)f->element;
+}
+
+/* 0xFF00(address): one byte of an address. */
+static void write_masked(parser *p, filler *f, uint64_t mask, const token *where)
+{
+    int shift = 0;
+    while (shift < 64 && mask != UINT64_C(0xFF) << shift)
+        shift += 8;
+    if (shift == 64 || f->element != 1)
+        parse_fail_at(p, where->line, where->column, PTX_ERROR_SYNTAX,
+                      "a mask picks one byte (0xFF, 0xFF00 ...) of an address for a byte array");
+    expect_punct(p, '(');
+    ptx_reloc r = parse_symbol_address(p);
+    expect_punct(p, ')');
+    r.shift = shift;
+    write_address(p, f, r);
+}
+
+static void parse_value(parser *p, filler *f)
+{
+    token where = p->tok;
+    if (p->tok.kind == TOKEN_NAME && !at_name(p, "WARP_SZ")) {
+        ptx_reloc r = parse_symbol_address(p);
+        if (f->element != 8 && f->element != 4)
+            parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX,
+                          "an address needs elements of 4 or 8 bytes");
+        write_address(p, f, r);
+        return;
+    }
+    constant c = parse_constant(p);
+    if (at_punct(p, '('))
+        write_masked(p, f, c.value, &where);
+    else
+        write_constant(p, f, c, &where);
+}
+
+/* One level of braces; inside, values may stand without the braces of the levels below. */
+static void parse_values(parser *p, filler *f, int level)
+{
+    if (!at_punct(p, '{')) {
+        parse_value(p, f);
+        return;
+    }
+    token where = p->tok;
+    if (level > f->shape->n + (f->var->vec > 1))
+        parse_fail(p, PTX_ERROR_SYNTAX, "too many braces for the dimensions of '%s'", f->var->name);
+    uint64_t start = f->at, size = level <= f->shape->n ? f->shape->strides[level] : (uint64_t)f->element;
+    next_token(p);
+    while (!accept_punct(p, '}')) {
+        parse_values(p, f, level + 1);
+        if (!at_punct(p, '}'))
+            expect_punct(p, ',');
+    }
+    bool open = level == 0 && f->shape->is_unsized;
+    if (!open && f->at > start + size)
+        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX,
+                      "too many initial values in these braces");
+    if (!open)
+        f->at = start + size;
+}
+
+static void parse_initialiser(parser *p, ptx_var *v, shape *s)
+{
+    filler f = {
+        .var = v, .shape = s, .element = (int)(element_bytes(&(declaration){.type = v->type, .vec = 1}))};
+    if (v->space != SPACE_GLOBAL && v->space != SPACE_CONST)
+        parse_fail(p, PTX_ERROR_SYNTAX, "only .global and .const variables can be initialised");
+    parse_values(p, &f, 0);
+    if (s->is_unsized) {
+        uint64_t below = s->strides[1];
+        v->size = below ? (f.at + below - 1) / below * below : 0;
+        if (v->size > f.capacity) {
+            uint8_t *init = parse_alloc(p, v->size);
+            if (f.capacity)
+                memcpy(init, v->init, f.capacity);
+            v->init = init;
+        }
+        v->is_unsized = false;
+    }
+}
+
+/* ---- variables ---- */
+
+static uint64_t align_up(uint64_t offset, uint64_t align)
+{
+    return (offset + align - 1) / align * align;
+}
+
+static uint64_t place(uint64_t *extent, const ptx_var *v)
+{
+    uint64_t offset = align_up(*extent, v->align);
+    *extent = offset + v->size;
+    return offset;
+}
+
+void add_local(parser *p, ptx_var *v)
+{
+    ptx_function *f = p->function;
+    uint64_t *extent = v->space == SPACE_LOCAL    ? &f->local_bytes
+                       : v->space == SPACE_SHARED ? &f->shared_bytes
+                                                  : &f->call_param_bytes;
+    v->offset = v->is_extern ? 0 : place(extent, v);
+    if (*extent > MAX_VARIABLE_BYTES)
+        parse_fail(p, PTX_ERROR_SYNTAX, "the variables of this function are too large");
+    f->locals = parse_grow(p, f->locals, f->n_locals, &p->local_capacity, sizeof(ptx_var *));
+    f->locals[f->n_locals++] = v;
+}
+
+static void add_global(parser *p, ptx_var *v)
+{
+    ptx_module *m = p->module;
+    m->vars = parse_grow(p, m->vars, m->n_vars, &p->var_capacity, sizeof(ptx_var *));
+    v->index = m->n_vars;
+    m->vars[m->n_vars++] = v;
+}
+
+static ptx_var *make_variable(parser *p, const declaration *d, const shape *s, name *n, const token *where)
+{
+    ptx_var *v = parse_alloc(p, sizeof *v);
+    uint64_t element = element_bytes(d);
+    *v = (ptx_var){
+        .name = n ? n->text : "_", .space = d->space, .type = d->type, .vec = d->vec, .line = where->line};
+    v->size = s->n ? s->strides[0] : element;
+    v->align = d->align ? d->align : (uint32_t)element;
+    if (v->align & (v->align - 1))
+        v->align = 16;
+    v->is_unsized = s->is_unsized;
+    v->is_extern = d->link.is_extern;
+    v->is_visible = d->link.is_visible;
+    v->is_weak = d->link.is_weak;
+    v->is_common = d->link.is_common;
+    v->is_managed = d->is_managed;
+    return v;
+}
+
+/* A variable that was declared .extern before is the same one: it takes over the definition. */
+static ptx_var *merge_declaration(parser *p, name *n, ptx_var *v)
+{
+    symbol *s = n->symbol;
+    if (!s || s->depth != p->depth || s->kind != SYMBOL_VAR || !(s->var->is_extern || v->is_extern) ||
+        s->var->space != v->space || s->var->type != v->type)
+        return NULL;
+    if (s->var->is_extern && !v->is_extern) {
+        int index = s->var->index;
+        *s->var = *v;
+        s->var->index = index;
+    }
+    return s->var;
+}
+
+static void parse_one_variable(parser *p, const declaration *d)
+{
+    token where = p->tok;
+    shape s = {0};
+    if (where.kind != TOKEN_NAME)
+        parse_fail(p, PTX_ERROR_SYNTAX, "the name of a variable is needed here");
+    name *n = intern(p, where.text, where.length);
+    next_token(p);
+    parse_dimensions(p, &s);
+    compute_strides(p, &s, element_bytes(d));
+    ptx_var *v = make_variable(p, d, &s, n, &where);
+    ptx_var *merged = merge_declaration(p, n, v);
+    if (merged)
+        v = merged;
+    else
+        declare(p, SYMBOL_VAR, n, &where)->var = v;
+    if (accept_punct(p, '='))
+        parse_initialiser(p, v, &s);
+    if (merged)
+        return;
+    if (v->is_unsized && !v->is_extern && d->space != SPACE_PARAM)
+        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "'%s' needs a length, or .extern",
+                      v->name);
+    if (p->function && d->space != SPACE_GLOBAL && d->space != SPACE_CONST)
+        add_local(p, v);
+    else
+        add_global(p, v);
+}
+
+/* ---- registers ---- */
+
+/* The number behind "name<": how many registers the range has. */
+static uint32_t parse_range_count(parser *p)
+{
+    next_token(p);
+    token where = p->tok;
+    uint64_t count = p->tok.kind == TOKEN_INT ? p->tok.value : 0;
+    if (p->tok.kind != TOKEN_INT || count == 0 || count > 100000000)
+        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX,
+                      "the number of registers is needed here");
+    next_token(p);
+    expect_punct(p, '>');
+    return (uint32_t)count;
+}
+
+static void declare_register(parser *p, const declaration *d, name *n, const token *where)
+{
+    symbol *s = declare(p, SYMBOL_REG, n, where);
+    s->vec = d->vec;
+    s->index = add_register(p, n->text, d->type, where->line);
+    for (int i = 1; i < d->vec; i++)
+        add_register(p, n->text, d->type, where->line);
+}
+
+static void check_range(parser *p, const name *n, uint32_t count, const token *where)
+{
+    if (n->numbered_scope == p->scope->serial && n->numbered_least < count)
+        parse_fail_at(p, where->line, where->column, PTX_ERROR_SYNTAX, "'%s%u' is already defined", n->text,
+                      n->numbered_least);
+}
+
+static void parse_one_register(parser *p, const declaration *d)
+{
+    token where = p->tok;
+    if (where.kind != TOKEN_NAME || at_name(p, "_"))
+        parse_fail(p, PTX_ERROR_SYNTAX, "the name of a register is needed here");
+    name *n = intern(p, where.text, where.length);
+    if (sreg_find(n->text, n->length))
+        parse_fail(p, PTX_ERROR_SYNTAX, "'%s' is a special register", n->text);
+    next_token(p);
+    if (!at_punct(p, '<')) {
+        declare_register(p, d, n, &where);
+        return;
+    }
+    uint32_t count = parse_range_count(p);
+    if (d->vec > 1)
+        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "numbered registers cannot be vectors");
+    check_range(p, n, count, &where);
+    symbol *s = declare(p, SYMBOL_RANGE, n, &where);
+    s->index = ++p->n_ranges;
+    s->type = d->type;
+    s->count = count;
+}
+
+/* Everything behind the state space up to the ';'. */
+void parse_variables(parser *p, ptx_space space, linkage link)
+{
+    declaration d = {.space = space, .link = link};
+    parse_specifiers(p, &d);
+    do {
+        if (space == SPACE_REG)
+            parse_one_register(p, &d);
+        else
+            parse_one_variable(p, &d);
+    } while (accept_punct(p, ','));
+    expect_punct(p, ';');
+}
+
+/* One parameter of a function: .param or .reg. `as` gets its name, null for "_"; *reg its register or -1. */
+ptx_var *parse_parameter(parser *p, bool of_entry, int *reg, name **as)
+{
+    declaration d = {.space = SPACE_PARAM};
+    shape s = {0};
+    if (at_word(p, "reg") && !of_entry)
+        d.space = SPACE_REG;
+    else if (!at_word(p, "param"))
+        parse_fail(p, PTX_ERROR_SYNTAX,
+                   of_entry ? "a kernel's parameter starts with .param"
+                            : "a parameter starts with .param or .reg");
+    next_token(p);
+    parse_specifiers(p, &d);
+    token where = p->tok;
+    if (where.kind != TOKEN_NAME)
+        parse_fail(p, PTX_ERROR_SYNTAX, "the name of a parameter is needed here");
+    *as = at_name(p, "_") ? NULL : intern(p, where.text, where.length);
+    next_token(p);
+    parse_dimensions(p, &s);
+    compute_strides(p, &s, element_bytes(&d));
+    ptx_var *v = make_variable(p, &d, &s, *as, &where);
+    v->is_const_param = of_entry;
+    *reg = -1;
+    return v;
+}
