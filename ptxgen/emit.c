@@ -6,26 +6,11 @@
 
 /* ---- types and numbers ---- */
 
-reg_class emit_class(ptx_type type)
-{
-    switch (isa_type_bits(type)) {
-    case 1:
-        return CLASS_PRED;
-    case 8:
-        return CLASS_8;
-    case 16:
-        return CLASS_16;
-    case 32:
-        return CLASS_32;
-    default:
-        return CLASS_64;
-    }
-}
+static const char class_letters[][3] = {"%p", "%b", "%h", "%r", "%d"};
 
 const char *emit_class_letter(reg_class c)
 {
-    static const char *const letters[] = {"%p", "%b", "%h", "%r", "%d"};
-    return letters[c];
+    return class_letters[c];
 }
 
 ptx_type emit_widened(ptx_type type)
@@ -142,7 +127,8 @@ ptx_val emit_number(ptx_builder *b, ptx_type type, ptx_val x)
 
 char *emit_register(char *at, ptx_val x)
 {
-    return put_decimal(put_string(at, emit_class_letter(emit_class(x.type))), x.reg);
+    memcpy(at, class_letters[emit_class(x.type)], 2);
+    return put_decimal(at + 2, x.reg);
 }
 
 static char *put_signed(char *at, int64_t x)
@@ -359,8 +345,9 @@ static ptx_val checked(ptx_builder *b, char letter, const ptx_instruction *i, pt
             ptx_fail(b, "an operand has to be a number known now");
         return x;
     }
-    x = emit_number(b, natural(letter, i), x);
-    if (!ptx_ok(b) || !builder_usable(b, x))
+    if (x.kind == PTX_NUMBER)
+        x = emit_number(b, natural(letter, i), x);
+    if (b->failed || !builder_usable(b, x))
         return x;
     if (!fits(letter, i, x.type))
         ptx_fail(b, "the types differ: an operand is %s, it has to be %s", isa_type_text(x.type),
@@ -502,15 +489,20 @@ bool emit_need(ptx_builder *b, isa_need_id need, const char *what)
     return version;
 }
 
-static bool check_row(ptx_builder *b, const isa_row *row, const ptx_instruction *i)
+/* Whether the target has it; the name is only made up to say that it has not. */
+static bool check_need(ptx_builder *b, isa_need_id need, const isa_row *row, const ptx_instruction *i)
 {
-    if (isa_need_version(row->need, b->sm) &&
-        isa_need_version(i->need, b->sm)) /* the usual way: no text needed */
-        return emit_need(b, row->need, "") && emit_need(b, i->need, "");
+    if (need == NEED_BASE) /* every target has it, at every version */
+        return true;
+    int version = isa_need_version(need, b->sm);
+    if (version > b->version)
+        b->version = version;
+    if (version)
+        return true;
     char name[MAX_INSTRUCTION];
     *put_name(name, row, i) = 0;
     b->doing = NULL;
-    return emit_need(b, row->need, name) && emit_need(b, i->need, name);
+    return emit_need(b, need, name);
 }
 
 static void refuse_types(ptx_builder *b, const ptx_instruction *i)
@@ -540,7 +532,7 @@ void emit(ptx_builder *b, const ptx_instruction *i)
         refuse_types(b, i);
         return;
     }
-    if (!check_row(b, row, i))
+    if (!check_need(b, row->need, row, i) || !check_need(b, i->need, row, i))
         return;
     check_operands(b, row, i, op);
     make_results(b, row, i);

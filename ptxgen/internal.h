@@ -64,7 +64,12 @@ void text_add_text(ptx_builder *b, ptx_text *text, const ptx_text *more);
 void text_add_number(ptx_builder *b, ptx_text *text, uint64_t x);
 void text_free(ptx_builder *b, ptx_text *text);
 /* These write at `at`, which has the room, and return the end. */
-char *put_string(char *at, const char *s);
+static inline char *put_string(char *at, const char *s) /* short ones: a loop beats memcpy */
+{
+    while (*s)
+        *at++ = *s++;
+    return at;
+}
 char *put_decimal(char *at, uint64_t x);
 char *put_hex(char *at, uint64_t x, int digits);
 
@@ -109,7 +114,16 @@ ptx_val emit_in_register(ptx_builder *b, ptx_val x);
 /* Writes "@%p1 " if a guard is set. */
 char *emit_guard(ptx_builder *b, char *at);
 char *emit_register(char *at, ptx_val x);
-reg_class emit_class(ptx_type type);
+static inline reg_class emit_class(ptx_type type)
+{
+    int bits = isa_type_bits(type);
+    return bits == 32   ? CLASS_32
+           : bits == 64 ? CLASS_64
+           : bits == 16 ? CLASS_16
+           : bits == 8  ? CLASS_8
+           : bits == 1  ? CLASS_PRED
+                        : CLASS_64;
+}
 const char *emit_class_letter(reg_class c);
 ptx_type emit_widened(ptx_type type);
 bool emit_need(ptx_builder *b, isa_need_id need, const char *what);

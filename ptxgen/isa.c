@@ -45,10 +45,7 @@ static const struct isa_need {
 #undef OR
 };
 
-static const struct isa_type {
-    const char *text, *bit_text, *memory_text;
-    int bits;
-} types[] = {
+const isa_type isa_types[] = {
     [PTX_NOTYPE] = {"nothing", "nothing", "nothing", 0},
 #define TYPE(name, text, bit_text, memory_text, bits) [PTX_##name] = {text, bit_text, memory_text, bits},
 #include "ptxgen/types.def"
@@ -56,11 +53,6 @@ static const struct isa_type {
     [PTX_INT] = {"a C integer", "", "", 0},
     [PTX_REAL] = {"a C float", "", "", 0},
 };
-
-static const struct isa_type *type_of(ptx_type type)
-{
-    return &types[(unsigned)type < sizeof types / sizeof *types ? type : PTX_NOTYPE];
-}
 
 const isa_row *isa_row_at(int index)
 {
@@ -88,26 +80,6 @@ int isa_need_version(isa_need_id need, const ptx_sm *sm)
 const char *isa_need_text(isa_need_id need)
 {
     return needs[need].text;
-}
-
-const char *isa_type_text(ptx_type type)
-{
-    return type_of(type)->text;
-}
-
-const char *isa_type_bit_text(ptx_type type)
-{
-    return type_of(type)->bit_text;
-}
-
-const char *isa_type_memory_text(ptx_type type)
-{
-    return type_of(type)->memory_text;
-}
-
-int isa_type_bits(ptx_type type)
-{
-    return type_of(type)->bits;
 }
 
 static bool in_set(ptx_type type, uint32_t set)

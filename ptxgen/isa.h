@@ -46,10 +46,33 @@ const isa_row *isa_find(isa_id id, ptx_type t0, ptx_type t1);
 int isa_need_version(isa_need_id need, const ptx_sm *sm);
 const char *isa_need_text(isa_need_id need);
 
-const char *isa_type_text(ptx_type type);     /* "f16x2" */
-const char *isa_type_bit_text(ptx_type type); /* "b32" */
-const char *isa_type_memory_text(ptx_type type);
-int isa_type_bits(ptx_type type);
+/* The rows of types.def, by ptx_type; asked several times an instruction, so inline. */
+typedef struct isa_type {
+    const char *text, *bit_text, *memory_text; /* "f16x2", "b32", "b32" */
+    int bits;
+} isa_type;
+extern const isa_type isa_types[PTX_REAL + 1];
+
+static inline const isa_type *isa_type_row(ptx_type type)
+{
+    return &isa_types[(unsigned)type <= PTX_REAL ? type : PTX_NOTYPE];
+}
+static inline const char *isa_type_text(ptx_type type)
+{
+    return isa_type_row(type)->text;
+}
+static inline const char *isa_type_bit_text(ptx_type type)
+{
+    return isa_type_row(type)->bit_text;
+}
+static inline const char *isa_type_memory_text(ptx_type type)
+{
+    return isa_type_row(type)->memory_text;
+}
+static inline int isa_type_bits(ptx_type type)
+{
+    return isa_type_row(type)->bits;
+}
 bool isa_type_is_signed(ptx_type type);
 bool isa_type_is_integer(ptx_type type); /* u, s and b types */
 bool isa_type_is_float(ptx_type type);   /* f16, bf16, f32, f64 */

@@ -52,22 +52,25 @@ void text_free(ptx_builder *b, ptx_text *text)
     *text = (ptx_text){0};
 }
 
-char *put_string(char *at, const char *s)
-{
-    size_t n = strlen(s);
-    memcpy(at, s, n);
-    return at + n;
-}
-
+/* Two digits at a time, from a table: most of what is written is numbers of registers. */
 char *put_decimal(char *at, uint64_t x)
 {
-    char digits[20];
-    int n = 0;
-    do
-        digits[n++] = (char)('0' + x % 10);
-    while (x /= 10);
-    while (n)
-        *at++ = digits[--n];
+    static const char pairs[] =
+        "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+        "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+        "8081828384858687888990919293949596979899";
+    char digits[20], *from = digits + sizeof digits;
+    for (; x > UINT32_MAX; x /= 100)
+        memcpy(from -= 2, pairs + 2 * (x % 100), 2);
+    uint32_t low = (uint32_t)x;
+    for (; low >= 100; low /= 100)
+        memcpy(from -= 2, pairs + 2 * (low % 100), 2);
+    if (low >= 10)
+        memcpy(from -= 2, pairs + 2 * low, 2);
+    else
+        *--from = (char)('0' + low);
+    while (from < digits + sizeof digits)
+        *at++ = *from++;
     return at;
 }
 
