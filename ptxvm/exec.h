@@ -54,8 +54,8 @@ typedef int32_t vm_slot;
 #define VM_NO_SLOT (-1)
 
 typedef struct vm_operand {
-    vm_slot slot; /* value; of an address: its register (width 4, zero-extended, or 8), or VM_NO_SLOT */
-    int16_t width; /* bytes a lane of the register; 0 for a predicate (one uint32_t mask) */
+    vm_slot slot;      /* value; of an address: its register (width 4, zero-extended, or 8), or VM_NO_SLOT */
+    int16_t width;     /* bytes a lane of the register; 0 for a predicate (one uint32_t mask) */
     int16_t op_width;  /* bytes a lane that the instruction means; 0 for a predicate */
     ptx_type type;     /* what the instruction takes */
     ptx_type reg_type; /* as declared */
@@ -83,12 +83,23 @@ enum {
 
 #define VM_LANE_SLOTS 8
 
+/* How warp.c runs an op. */
+typedef enum {
+    VM_KIND_EXEC,      /* by its exec function */
+    VM_KIND_LANE,      /* a lane function straight on the registers */
+    VM_KIND_LANE_MODE, /* the same in another rounding mode, or one that the report names */
+    VM_KIND_WAIT,      /* exec, once the lanes that it needs are there (OPF_MEMBERS, OPF_CONVERGED) */
+    VM_KIND_BRANCH,    /* bra */
+    VM_KIND_CONTROL    /* exec moves the lanes itself: brx, call, ret, exit */
+} vm_kind;
+
 struct vm_op {
     vm_exec_fn *exec;
     lane_op lane;                  /* of a lane instruction */
     uint32_t slots[VM_LANE_SLOTS]; /* of a lane instruction: results, carry out, sources, carry in */
     vm_slot guard;                 /* predicate, or VM_NO_SLOT */
     bool guard_negated;
+    uint8_t kind; /* vm_kind */
     uint8_t flags;
     int8_t members;                /* index of the member mask operand */
     uint8_t n_results, n_operands; /* vectors are spread out: {a,b,c,d} is four operands */
@@ -114,6 +125,10 @@ struct vm_code {
     uint32_t constant_bytes;
     uint8_t *constants;   /* 32-lane constants: the first bytes of each frame */
     uint32_t local_bytes; /* per lane: .local variables, parameters, return values, call parameters */
+    uint32_t local_align;
+    vm_slot local_base; /* hidden register: where the activation's local memory begins, u64 lanes */
+    vm_slot *reg_slot;  /* of the function's registers */
+    uint64_t inputs_at, returns_at; /* parameters and return values in local memory, from local_base */
     struct vm_pool *pool;
 };
 
@@ -127,7 +142,7 @@ typedef struct vm_frame {
     struct vm_frame *caller;
     const vm_op *call_site;
     struct vm_frame *next_free;
-    int depth;
+    uint32_t lanes; /* that run in it, or in something that it called */
 } vm_frame;
 
 struct vm_warp {
@@ -145,7 +160,6 @@ struct vm_warp {
     uint16_t tid[3][WARP];    /* %tid of each lane */
     struct vm_scheduler *scheduler; /* warp.c's own */
     struct vm_ops_warp *ops; /* the ops_*.c's own: caches, outstanding cp.async groups; null at first */
-    uint64_t steps;          /* warp instructions so far */
 };
 
 struct vm_block {
@@ -160,7 +174,8 @@ struct vm_block {
     uint64_t clock;    /* the deterministic counter behind %clock: instructions issued by this block; read it
                           with vm_clock */
     uint64_t progress; /* moves when a waiting lane may go on: a barrier's or an mbarrier's phase completed */
-    int live_threads;
+    uint8_t turn[32];  /* the order of its warps */
+    struct vm_block *next_free;
     struct vm_barriers *barriers; /* barrier.c's own */
     struct vm_worker
         *worker; /* launch.c's own: the host thread that runs the block, with its arenas and report */
@@ -176,9 +191,12 @@ struct vm_kernel {
     uint64_t static_shared;
     uint64_t dynamic_shared_offset; /* of .extern .shared variables: static_shared, aligned */
     uint64_t *shared_offset;        /* of module variables, by index */
+    uint64_t *function_shared;      /* of the shared variables of each function */
     bool serial;                    /* its blocks run on one thread */
     int n_sites;                    /* ops of all codes together */
     const vm_op **sites;
+    ptxvm_site *contractable; /* bare mul and add pairs */
+    int n_contractable;
     struct vm_pool *pool;
 };
 
@@ -200,6 +218,7 @@ struct vm_launch {
     uint64_t static_shared, dynamic_shared, shared_bytes;
     uint64_t step_limit, stack_limit;
     uint64_t grid_id;
+    uint64_t workspace; /* of a cooperative launch: device address, %envreg2 and %envreg1 are its halves */
     bool cooperative, serial;
     struct vm_run *run; /* launch.c's own */
 };
@@ -211,7 +230,9 @@ struct ptxvm {
     lanes_level level;
     vm_memory *memory;
     uint64_t launches;
-    struct vm_modules *modules;
+    uint64_t n_functions; /* of all modules that were ever loaded: they have addresses */
+    uint64_t workspace;   /* of cooperative launches; 0: none yet */
+    ptxvm_module *modules;
     struct vm_reports *reports;
     char error[1024];
 };

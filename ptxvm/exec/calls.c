@@ -1,0 +1,327 @@
+/* Calls and returns: frames of registers, local memory, parameters; and the jumps that may part a group by
+ * values (brx.idx, indirect calls). Parameters in .param space are copied between the local memories of
+ * caller and callee. */
+#include "warp.h"
+
+#include <string.h>
+#include <stdlib.h>
+
+#include "barrier.h"
+#include "decode.h"
+#include "launch.h"
+
+#define LEAST_FRAME                                                                                          \
+    64 /* bytes of stack that even a function without local memory takes: recursion must end */
+#define LOCAL_PADDING                                                                                        \
+    64 /* between the lanes' local memories, so that equal addresses fall into different sets of the cache   \
+        */
+
+/* ---- Frames ---- */
+
+vm_frame *vm_frame_new(vm_warp *warp, const vm_code *code)
+{
+    vm_worker *worker = warp->block->worker;
+    vm_frame *frame = worker->free_frames[code->index];
+    if (frame)
+        worker->free_frames[code->index] = frame->next_free;
+    else {
+        frame = vm_pool_alloc(worker->pool, sizeof *frame);
+        uint8_t *registers = frame ? vm_pool_alloc(worker->pool, code->frame_bytes) : NULL;
+        if (!registers)
+            return NULL;
+        *frame = (vm_frame){.registers = registers, .code = code};
+        if (code->constant_bytes)
+            memcpy(registers, code->constants, code->constant_bytes);
+    }
+    /* What a guest reads without having written it must not depend on which block ran here before. */
+    memset(frame->registers + code->constant_bytes, 0, code->frame_bytes - code->constant_bytes);
+    frame->caller = NULL;
+    frame->call_site = NULL;
+    return frame;
+}
+
+void vm_frame_free(vm_warp *warp, vm_frame *frame)
+{
+    vm_worker *worker = warp->block->worker;
+    frame->next_free = worker->free_frames[frame->code->index];
+    worker->free_frames[frame->code->index] = frame;
+}
+
+/* ---- Local memory ---- */
+
+/* At least `bytes` of local memory for each lane. */
+bool vm_local_grow(vm_warp *warp, uint64_t bytes)
+{
+    if (bytes + LOCAL_PADDING <= warp->local_stride)
+        return true;
+    uint64_t stride = (2 * warp->local_stride > bytes ? 2 * warp->local_stride : bytes) + 2 * LOCAL_PADDING;
+    stride = stride / LOCAL_PADDING * LOCAL_PADDING;
+    uint8_t *local = aligned_alloc(LOCAL_PADDING, WARP * stride);
+    if (!local)
+        return false;
+    for (uint64_t lane = 0; lane < WARP && warp->local; lane++)
+        memcpy(local + lane * stride, warp->local + lane * warp->local_stride, warp->local_stride);
+    free(warp->local);
+    warp->local = local;
+    warp->local_stride = stride;
+    return true;
+}
+
+bool vm_local_reserve(vm_warp *warp, int lane, uint64_t bytes, uint64_t align, uint64_t *address)
+{
+    uint64_t at = (warp->local_top[lane] + align - 1) / align * align,
+             limit = warp->block->launch->stack_limit;
+    if (at > limit || bytes > limit - at || !vm_local_grow(warp, at + bytes))
+        return false;
+    *address = at;
+    warp->local_top[lane] = at + bytes;
+    memset(warp->local + (uint64_t)lane * warp->local_stride + at, 0, bytes);
+    return true;
+}
+
+static uint8_t *local_at(const vm_warp *warp, int lane, uint64_t address)
+{
+    return warp->local + (uint64_t)lane * warp->local_stride + address;
+}
+
+static bool enter_local(vm_warp *warp, vm_frame *frame, uint32_t mask)
+{
+    uint64_t *base = vm_slot_ptr(frame, frame->code->local_base);
+    uint64_t bytes = frame->code->local_bytes < LEAST_FRAME ? LEAST_FRAME : frame->code->local_bytes;
+    for (uint32_t m = mask; m; m &= m - 1) {
+        int lane = __builtin_ctz(m);
+        if (!vm_local_reserve(warp, lane, bytes, frame->code->local_align, &base[lane]))
+            return false;
+    }
+    return true;
+}
+
+/* ---- Parameters ---- */
+
+/* One side of a parameter: a variable in local memory (of that side's frame), or a register or constant of
+ * it. */
+typedef struct place {
+    const vm_frame *frame;
+    bool is_local;
+    vm_slot slot; /* of the register, or of the address's base */
+    int64_t offset;
+    uint64_t bytes; /* a lane's */
+} place;
+
+static place place_of_argument(const vm_frame *frame, const vm_operand *operand)
+{
+    uint64_t bytes = operand->is_address ? operand->source->var->size : (uint64_t)operand->width;
+    return (place){frame, operand->is_address, operand->slot, operand->offset, bytes};
+}
+
+static place place_of_formal(const vm_frame *frame, const ptx_var *var, int reg, uint64_t at)
+{
+    const vm_code *code = frame->code;
+    if (reg >= 0)
+        return (place){frame, false, code->reg_slot[reg], 0,
+                       (uint64_t)vm_type_width(code->function->regs[reg].type)};
+    return (place){frame, true, code->local_base, (int64_t)(at + var->offset), var->size};
+}
+
+static uint8_t *lane_of(const vm_warp *warp, const place *p, int lane)
+{
+    uint8_t *value = vm_slot_ptr(p->frame, p->slot);
+    if (!p->is_local)
+        return value + (uint64_t)lane * p->bytes;
+    uint64_t base;
+    memcpy(&base, value + 8 * lane, sizeof base);
+    return local_at(warp, lane, base + (uint64_t)p->offset);
+}
+
+static void pass(vm_warp *warp, place to, place from, uint32_t mask)
+{
+    if (to.slot == VM_NO_SLOT || from.slot == VM_NO_SLOT)
+        return;
+    if (!to.is_local && !from.is_local) {
+        vm_blend(vm_slot_ptr(to.frame, to.slot), vm_slot_ptr(from.frame, from.slot), (int)to.bytes, mask);
+        return;
+    }
+    size_t bytes = to.bytes < from.bytes ? to.bytes : from.bytes;
+    for (uint32_t m = mask; m; m &= m - 1) {
+        int lane = __builtin_ctz(m);
+        memcpy(lane_of(warp, &to, lane), lane_of(warp, &from, lane), bytes);
+    }
+}
+
+static int reg_of(const int *regs, int i)
+{
+    return regs ? regs[i] : -1;
+}
+
+static void pass_arguments(vm_warp *warp, const vm_op *op, const vm_frame *caller, const vm_frame *callee,
+                           uint32_t mask)
+{
+    const ptx_function *f = callee->code->function;
+    for (int i = 0; i < f->n_params && i < op->inst->call->n_args; i++)
+        pass(warp, place_of_formal(callee, f->params[i], reg_of(f->reg_of_param, i), callee->code->inputs_at),
+             place_of_argument(caller, &op->operand[op->n_results + i]), mask);
+}
+
+static void pass_results(vm_warp *warp, const vm_op *op, const vm_frame *caller, const vm_frame *callee,
+                         uint32_t mask)
+{
+    const ptx_function *f = callee->code->function;
+    for (int i = 0; i < f->n_returns && i < op->n_results; i++)
+        pass(warp, place_of_argument(caller, &op->operand[i]),
+             place_of_formal(callee, f->returns[i], reg_of(f->reg_of_return, i), callee->code->returns_at),
+             mask);
+}
+
+/* ---- call ---- */
+
+static vm_result no_memory(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    return vm_fault(warp, op, __builtin_ctz(mask), PTXVM_ERROR_MEMORY, "the host has no memory left");
+}
+
+/* Lanes of `mask` whose value is that of the first. */
+static uint32_t same_as_first(const void *values, int width, uint32_t mask, uint64_t *value)
+{
+    uint32_t same = 0;
+    *value = 0;
+    memcpy(value, (const uint8_t *)values + width * __builtin_ctz(mask), (size_t)width);
+    for (uint32_t m = mask; m; m &= m - 1) {
+        uint64_t other = 0;
+        memcpy(&other, (const uint8_t *)values + width * __builtin_ctz(m), (size_t)width);
+        if (other == *value)
+            same |= m & -m;
+    }
+    return same;
+}
+
+/* The function that the first lane calls; lanes with another target are left to call again from the same
+ * place. */
+static const vm_code *find_target(vm_warp *warp, const vm_op *op, uint32_t *mask, vm_result *result)
+{
+    const vm_kernel *kernel = warp->block->launch->kernel;
+    const vm_operand *target = &op->operand[op->n_operands - 1];
+    int32_t pc = warp->scheduler->pc;
+    uint64_t value;
+    uint32_t same = same_as_first(vm_value(warp, target), target->width, *mask, &value);
+    *result = VM_BRANCHED;
+    if (same != *mask && !vm_split(warp, *mask & ~same, pc, pc, pc + 1)) {
+        *result = no_memory(warp, op, same);
+        return NULL;
+    }
+    *mask = same;
+    uint64_t first = vm_function_address(kernel->module, kernel->module->ptx->functions[0]);
+    uint64_t index = (value - first) / VM_CODE_STEP;
+    const vm_code *code =
+        value >= first && (value - first) % VM_CODE_STEP == 0 && index < (uint64_t)kernel->n_codes
+            ? kernel->codes[index]
+            : NULL;
+    if (!code || code->function->is_entry || code->function->n_params != op->inst->call->n_args) {
+        *result = vm_fault(warp, op, __builtin_ctz(same), PTXVM_ERROR_EXECUTION,
+                           "indirect call of 0x%llx, which is no function of this kernel with that prototype",
+                           (unsigned long long)value);
+        return NULL;
+    }
+    return code;
+}
+
+vm_result vm_exec_call(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    vm_scheduler *s = warp->scheduler;
+    const vm_call_site *site = op->extra;
+    const vm_code *code = site->callee;
+    int32_t pc = s->pc;
+    vm_result result;
+    if (mask != warp->active && !vm_split(warp, warp->active & ~mask, pc + 1, pc, pc + 1))
+        return no_memory(warp, op, mask);
+    if (!code && !(code = find_target(warp, op, &mask, &result)))
+        return result;
+    vm_frame *caller = warp->frame, *callee = vm_frame_new(warp, code);
+    vm_join *join = callee ? vm_join_new(warp, (vm_join){.frame = caller,
+                                                         .pc = pc + 1,
+                                                         .expected = mask,
+                                                         .parent = s->join,
+                                                         .callee = callee})
+                           : NULL;
+    if (!join)
+        return no_memory(warp, op, mask);
+    callee->caller = caller;
+    callee->call_site = op;
+    callee->lanes = mask;
+    if (!enter_local(warp, callee, mask))
+        return vm_fault(warp, op, __builtin_ctz(mask), PTXVM_ERROR_EXECUTION,
+                        "stack overflow: the limit is %llu bytes a thread",
+                        (unsigned long long)warp->block->launch->stack_limit);
+    pass_arguments(warp, op, caller, callee, mask);
+    warp->frame = callee;
+    s->join = join;
+    s->pc = 0;
+    return VM_BRANCHED;
+}
+
+/* ---- ret and exit ---- */
+
+/* The lanes go, the rest of the running group runs on behind the instruction. */
+static vm_result rest_goes_on(vm_warp *warp, uint32_t gone)
+{
+    warp->active &= ~gone;
+    warp->scheduler->pc++;
+    return VM_BRANCHED;
+}
+
+static void leave_local(vm_warp *warp, const vm_frame *frame, uint32_t mask)
+{
+    const uint64_t *base = vm_slot_ptr(frame, frame->code->local_base);
+    for (uint32_t m = mask; m; m &= m - 1)
+        warp->local_top[__builtin_ctz(m)] = base[__builtin_ctz(m)];
+}
+
+vm_result vm_exec_ret(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    vm_scheduler *s = warp->scheduler;
+    vm_frame *frame = warp->frame, *caller = frame->caller;
+    if (!caller)
+        return vm_exec_exit(warp, op, mask);
+    pass_results(warp, frame->call_site, caller, frame, mask);
+    leave_local(warp, frame, mask);
+    vm_join *join = s->join;
+    while (join->callee != frame)
+        join = join->parent;
+    vm_leave(warp, mask, s->join, join);
+    join->arrived |= mask;
+    frame->lanes &= ~mask;
+    vm_settle(warp, join);
+    return rest_goes_on(warp, mask);
+}
+
+vm_result vm_exec_exit(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    (void)op;
+    warp->live &= ~mask;
+    for (vm_frame *frame = warp->frame; frame; frame = frame->caller)
+        frame->lanes &= ~mask;
+    vm_leave(warp, mask, warp->scheduler->join, NULL);
+    rest_goes_on(warp, mask);
+    vm_barrier_exit(warp->block);
+    return VM_BRANCHED;
+}
+
+/* ---- brx.idx ---- */
+
+vm_result vm_exec_brx(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    vm_scheduler *s = warp->scheduler;
+    const vm_branch_table *table = op->extra;
+    const vm_operand *index = &op->operand[0];
+    int32_t pc = s->pc;
+    uint64_t value;
+    if (mask != warp->active && !vm_split(warp, warp->active & ~mask, pc + 1, pc, op->join))
+        return no_memory(warp, op, mask);
+    uint32_t same = same_as_first(vm_value(warp, index), index->width, mask, &value);
+    if (value >= (uint64_t)table->n)
+        return vm_fault(warp, op, __builtin_ctz(mask), PTXVM_ERROR_EXECUTION,
+                        "brx.idx with index %llu of %d targets", (unsigned long long)value, table->n);
+    if (same != mask && !vm_split(warp, mask & ~same, pc, pc, op->join))
+        return no_memory(warp, op, mask);
+    s->pc = table->target[value];
+    return VM_BRANCHED;
+}

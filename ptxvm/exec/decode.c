@@ -1,0 +1,392 @@
+/* Decodes a kernel: for each function that it can call, instructions become ops with resolved operands, and
+ * an exec or lane function. */
+#include "decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "barrier.h"
+#include "ops.h"
+#include "warp.h"
+
+void *vm_code_alloc(vm_code *code, size_t bytes)
+{
+    return vm_pool_alloc(code->pool, bytes);
+}
+
+/* ---- Whether blocks may run in parallel ---- */
+
+static bool reaches_other_blocks(const ptx_inst *inst)
+{
+    unsigned space = inst->mod[S_SPACE];
+    return space == M_NONE || space == M_global;
+}
+
+static bool is_integer(ptx_type type)
+{
+    switch (type) {
+    case T_B32:
+    case T_B64:
+    case T_U32:
+    case T_U64:
+    case T_S32:
+    case T_S64:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What could see, or leave behind, the order in which blocks ran. Integer red commutes; inc and dec only with
+ * equal bounds. */
+static bool is_order_dependent(const ptx_inst *inst)
+{
+    switch (inst->op) {
+    case OP_atom:
+        return reaches_other_blocks(inst);
+    case OP_red:
+        return reaches_other_blocks(inst) && (!is_integer(ptx_slot_type(inst, S_TYPE)) || inst->mod[S_VEC] ||
+                                              inst->mod[S_OP] == M_inc || inst->mod[S_OP] == M_dec);
+    case OP_ld:
+        return reaches_other_blocks(inst) && inst->mod[S_SEM] != M_NONE && inst->mod[S_SEM] != M_weak;
+    case OP_cp:
+        return inst->mod[S_SUB] == M_reduce && !is_integer(ptx_slot_type(inst, S_TYPE));
+    case OP_multimem:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- Lane instructions ---- */
+
+static bool reads_carry(const ptx_inst *inst)
+{
+    return inst->op == OP_addc || inst->op == OP_subc || inst->op == OP_madc;
+}
+
+static bool needs_conversion(const vm_op *op)
+{
+    for (int i = 0; i < op->n_operands; i++) {
+        const vm_operand *operand = &op->operand[i];
+        if (operand->negated || (!operand->is_sink && operand->width != operand->op_width))
+            return true;
+    }
+    return false;
+}
+
+static bool decode_lane(vm_op *op, lane_op lane)
+{
+    op->lane = lane;
+    op->n_d = (uint8_t)(op->n_results + (op->inst->mod[S_CC] == M_cc));
+    int pointers = op->n_d + op->n_operands - op->n_results + reads_carry(op->inst);
+    if (pointers > VM_LANE_SLOTS)
+        return false;
+    if (lane.inexact)
+        op->flags |= OPF_INEXACT;
+    op->kind = lane.inexact || lane.rounding != LANES_NEAREST ? VM_KIND_LANE_MODE : VM_KIND_LANE;
+    if (needs_conversion(op)) {
+        op->kind = VM_KIND_EXEC;
+        op->flags |= OPF_MASKED;
+        op->exec = vm_exec_lane_converted;
+    }
+    return true;
+}
+
+/* Once the layout is known: the offsets that the fast path adds to the frame. */
+static void place_lane_slots(const vm_decoder *decoder, vm_op *op)
+{
+    int at = 0;
+    for (int i = 0; i < op->n_operands; i++) {
+        if (i == op->n_results && op->n_d > op->n_results)
+            op->slots[at++] = (uint32_t)decoder->carry;
+        op->slots[at++] =
+            (uint32_t)(op->operand[i].slot == VM_NO_SLOT ? decoder->trash : op->operand[i].slot);
+    }
+    if (reads_carry(op->inst))
+        op->slots[at++] = (uint32_t)decoder->carry;
+    while (at < VM_LANE_SLOTS)
+        op->slots[at++] = (uint32_t)decoder->trash;
+}
+
+/* ---- Tensor cores ---- */
+
+static bool decode_tensor(vm_decoder *decoder, vm_op *op)
+{
+    const ptx_inst *inst = op->inst;
+    vm_tensor_site *site = vm_pool_alloc(decoder->kernel->pool, sizeof *site);
+    if (!site || !tensor_find(inst, decoder->module->vm->device, &site->op))
+        return false;
+    for (int i = 0; i < inst->n_operands; i++) {
+        const ptx_operand *operand = &inst->operand[i];
+        site->n[i < 4 ? i : 4] += operand->kind == OPERAND_VECTOR ? operand->n_elements : 1;
+    }
+    op->extra = site;
+    op->exec = vm_exec_tensor;
+    op->kind = VM_KIND_WAIT;
+    op->flags |= OPF_CONVERGED;
+    if (site->op.standing == TENSOR_PUBLISHED || site->op.standing == TENSOR_ASSUMED)
+        op->flags |= OPF_INEXACT;
+    return true;
+}
+
+/* ---- Control flow ---- */
+
+static bool decode_branch(vm_op *op)
+{
+    op->kind = VM_KIND_BRANCH;
+    op->target = (int32_t)op->inst->operand[0].bits; /* of instructions; made one of ops later */
+    return true;
+}
+
+static bool decode_brx(vm_decoder *decoder, vm_op *op)
+{
+    vm_branch_table *table =
+        vm_pool_alloc(decoder->kernel->pool, sizeof *table + (size_t)op->inst->n_targets * sizeof(int32_t));
+    if (!table)
+        return false;
+    table->n = op->inst->n_targets;
+    for (int i = 0; i < table->n; i++)
+        table->target[i] = op->inst->targets[i];
+    op->extra = table;
+    op->kind = VM_KIND_CONTROL;
+    op->exec = vm_exec_brx;
+    return true;
+}
+
+static bool decode_call(vm_decoder *decoder, vm_op *op)
+{
+    const ptx_call *call = op->inst->call;
+    const ptx_function *body = NULL;
+    op->kind = VM_KIND_CONTROL;
+    op->exec = vm_exec_call;
+    vm_call_site *site = vm_pool_alloc(decoder->kernel->pool, sizeof *site);
+    if (!site)
+        return false;
+    op->extra = site;
+    if (call->target.kind != OPERAND_FUNCTION)
+        return true;
+    body = vm_find_body(decoder->module->ptx, call->target.function);
+    if (body) {
+        site->callee = decoder->kernel->codes[body->index];
+        return true;
+    }
+    op->kind = VM_KIND_EXEC;
+    op->exec = vm_builtin_find(call->target.function->name);
+    decoder->kernel->serial |= vm_builtin_is_serial(call->target.function->name);
+    if (!op->exec)
+        vm_error(decoder->module->vm, PTXVM_ERROR_PTX, "line %d: %s is called but not defined",
+                 op->inst->line, call->target.function->name);
+    return op->exec != NULL;
+}
+
+static bool decode_barrier(vm_op *op)
+{
+    op->kind = VM_KIND_EXEC;
+    op->exec = vm_exec_barrier;
+    if (op->inst->mod[S_SUB] == M_warp) {
+        op->kind = VM_KIND_WAIT;
+        op->exec = vm_exec_nothing;
+        op->flags |= OPF_MEMBERS;
+        op->members = 0;
+    }
+    return true;
+}
+
+/* ---- Instructions ---- */
+
+static bool choose_exec(vm_decoder *decoder, vm_op *op)
+{
+    const ptx_inst *inst = op->inst;
+    switch (inst->op) {
+    case OP_bra:
+        return decode_branch(op);
+    case OP_brx:
+        return decode_brx(decoder, op);
+    case OP_call:
+        return decode_call(decoder, op);
+    case OP_ret:
+    case OP_exit:
+        op->kind = VM_KIND_CONTROL;
+        op->exec = inst->op == OP_ret ? vm_exec_ret : vm_exec_exit;
+        return true;
+    case OP_bar:
+    case OP_barrier:
+        return decode_barrier(op);
+    case OP_mov:
+        if (!vm_decode_mov(decoder, op))
+            return false;
+        return op->kind != VM_KIND_LANE || decode_lane(op, op->lane);
+    case OP_mma:
+        return decode_tensor(decoder, op);
+    case OP_wmma:
+        if (inst->mod[S_SUB] == M_mma)
+            return decode_tensor(decoder, op);
+        break;
+    default:
+        break;
+    }
+    lane_op lane = lanes_find(inst, decoder->module->vm->level);
+    if (lane.run)
+        return decode_lane(op, lane);
+    op->kind = VM_KIND_EXEC;
+    if (!vm_ops_find(op))
+        return false;
+    if (op->flags & (OPF_MEMBERS | OPF_CONVERGED))
+        op->kind = VM_KIND_WAIT;
+    return true;
+}
+
+static bool decode_inst(vm_decoder *decoder, const ptx_inst *inst)
+{
+    vm_op *op =
+        inst->op == OP_call ? vm_decode_call_operands(decoder, inst) : vm_decode_operands(decoder, inst);
+    ptxvm *vm = decoder->module->vm;
+    vm->error[0] = 0;
+    if (op && choose_exec(decoder, op)) {
+        decoder->kernel->serial |= is_order_dependent(inst);
+        return true;
+    }
+    if (!decoder->failed && op && !vm->error[0])
+        vm_error(vm, PTXVM_ERROR_UNSUPPORTED, "line %d: ptxvm does not execute this form of %s", inst->line,
+                 ptx_opcode_name(inst->op));
+    return false;
+}
+
+/* A function ends with ret, also where the text does not say so. */
+static bool decode_end(vm_decoder *decoder)
+{
+    const ptx_function *f = decoder->function;
+    ptx_inst *ret = vm_pool_alloc(decoder->kernel->pool, sizeof *ret);
+    if (!ret)
+        return false;
+    *ret =
+        (ptx_inst){.op = OP_ret, .guard = -1, .line = f->n_insts ? f->insts[f->n_insts - 1].line : f->line};
+    return decode_inst(decoder, ret);
+}
+
+/* Branch targets from instruction to op indices. op_of[n_insts] is the final ret. */
+static void resolve_targets(vm_code *code, const int *op_of)
+{
+    for (int i = 0; i < code->n_ops; i++) {
+        vm_op *op = &code->ops[i];
+        if (op->kind == VM_KIND_BRANCH)
+            op->target = op_of[op->target];
+        vm_branch_table *table = op->inst->op == OP_brx ? op->extra : NULL;
+        for (int t = 0; table && t < table->n; t++)
+            table->target[t] = op_of[table->target[t]];
+    }
+}
+
+static bool decode_insts(vm_decoder *decoder)
+{
+    const ptx_function *f = decoder->function;
+    int *op_of = calloc((size_t)f->n_insts + 1, sizeof *op_of);
+    bool ok = op_of != NULL;
+    for (int i = 0; i < f->n_insts && ok; i++) {
+        op_of[i] = decoder->code->n_ops;
+        ok = decode_inst(decoder, &f->insts[i]);
+    }
+    if (ok) {
+        op_of[f->n_insts] = decoder->code->n_ops;
+        ok = decode_end(decoder);
+    }
+    if (ok)
+        resolve_targets(decoder->code, op_of);
+    free(op_of);
+    return ok;
+}
+
+static bool finish_code(vm_decoder *decoder)
+{
+    vm_code *code = decoder->code;
+    if (!vm_decode_layout(decoder))
+        return false;
+    for (int i = 0; i < code->n_ops; i++) {
+        vm_op *op = &code->ops[i];
+        op->site = decoder->kernel->n_sites++;
+        if (op->lane.run)
+            place_lane_slots(decoder, op);
+    }
+    code->inputs_at = decoder->inputs_at;
+    code->returns_at = decoder->returns_at;
+    return vm_cfg(code);
+}
+
+static bool decode_function(vm_kernel *kernel, vm_code *code)
+{
+    vm_decoder decoder = {
+        .module = kernel->module, .kernel = kernel, .code = code, .function = code->function};
+    bool ok = vm_decode_begin(&decoder) && decode_insts(&decoder) && finish_code(&decoder);
+    vm_decode_end(&decoder);
+    return ok;
+}
+
+static bool create_codes(vm_kernel *kernel, const bool *reached)
+{
+    const ptx_module *ptx = kernel->module->ptx;
+    for (int i = 0; i < ptx->n_functions; i++) {
+        if (!reached[i])
+            continue;
+        vm_code *code = kernel->codes[i] = vm_pool_alloc(kernel->pool, sizeof *code);
+        if (!code)
+            return false;
+        *code = (vm_code){.function = ptx->functions[i], .kernel = kernel, .index = i, .pool = kernel->pool};
+    }
+    kernel->entry = kernel->codes[kernel->function->index];
+    return kernel->entry != NULL;
+}
+
+static bool list_sites(vm_kernel *kernel)
+{
+    kernel->sites = vm_pool_alloc(kernel->pool, (size_t)(kernel->n_sites + 1) * sizeof *kernel->sites);
+    for (int i = 0; i < kernel->n_codes && kernel->sites; i++)
+        for (int k = 0; kernel->codes[i] && k < kernel->codes[i]->n_ops; k++)
+            kernel->sites[kernel->codes[i]->ops[k].site] = &kernel->codes[i]->ops[k];
+    return kernel->sites != NULL;
+}
+
+static bool decode_all(vm_kernel *kernel)
+{
+    int n = kernel->module->ptx->n_functions;
+    kernel->n_codes = n;
+    kernel->codes = vm_pool_alloc(kernel->pool, (size_t)n * sizeof *kernel->codes);
+    bool *reached = vm_pool_alloc(kernel->pool, (size_t)n);
+    if (!kernel->codes || !reached || !vm_reach(kernel, reached) || !create_codes(kernel, reached))
+        return false;
+    for (int i = 0; i < n; i++)
+        if (kernel->codes[i] && !decode_function(kernel, kernel->codes[i]))
+            return false;
+    return list_sites(kernel) && vm_report_contractable(kernel);
+}
+
+vm_kernel *vm_kernel_decode(ptxvm_module *module, const ptx_function *function, ptxvm_status *status)
+{
+    ptxvm *vm = module->vm;
+    vm_pool *pool = vm_pool_create();
+    vm_kernel *kernel = pool ? vm_pool_alloc(pool, sizeof *kernel) : NULL;
+    *status = PTXVM_OK;
+    vm->error[0] = 0;
+    if (kernel) {
+        *kernel = (vm_kernel){.module = module, .function = function, .pool = pool};
+        if (decode_all(kernel))
+            return kernel;
+        vm_kernel_free(kernel);
+    } else
+        vm_pool_destroy(pool);
+    *status = vm->error[0] ? PTXVM_ERROR_UNSUPPORTED
+                           : vm_error(vm, PTXVM_ERROR_MEMORY, "no memory left to decode %s", function->name);
+    return NULL;
+}
+
+void vm_kernel_free(vm_kernel *kernel)
+{
+    if (!kernel)
+        return;
+    for (int i = 0; i < kernel->n_codes && kernel->codes; i++)
+        if (kernel->codes[i]) {
+            free(kernel->codes[i]->ops);
+            free(kernel->codes[i]->constants);
+        }
+    vm_pool_destroy(kernel->pool);
+}

@@ -1,0 +1,163 @@
+/* mov in all its forms: copies, packing and unpacking, addresses in local memory. All but the last are lane
+ * functions. */
+#include "decode.h"
+
+#include <string.h>
+
+#include "ops.h"
+
+#define COPY(width)                                                                                          \
+    static void copy_##width(void *const *d, const void *const *s, const ptx_inst *inst)                     \
+    {                                                                                                        \
+        (void)inst;                                                                                          \
+        memmove(d[0], s[0], (width)*WARP);                                                                   \
+    }
+COPY(1)
+COPY(2)
+COPY(4)
+COPY(8)
+COPY(16)
+
+static void copy_predicate(void *const *d, const void *const *s, const ptx_inst *inst)
+{
+    (void)inst;
+    memmove(d[0], s[0], sizeof(uint32_t));
+}
+
+/* n elements of `part` in one `whole`, the first in the low bits. */
+#define PACK(n, part, whole)                                                                                 \
+    static void pack_##n##_##part(void *const *d, const void *const *s, const ptx_inst *inst)                \
+    {                                                                                                        \
+        (void)inst;                                                                                          \
+        whole packed[WARP];                                                                                  \
+        for (int lane = 0; lane < WARP; lane++) {                                                            \
+            whole value = 0;                                                                                 \
+            for (int k = 0; k < (n); k++)                                                                    \
+                value |= (whole)((const part *)s[k])[lane] << 8 * (int)sizeof(part) * k;                     \
+            packed[lane] = value;                                                                            \
+        }                                                                                                    \
+        memcpy(d[0], packed, sizeof packed);                                                                 \
+    }                                                                                                        \
+    static void unpack_##n##_##part(void *const *d, const void *const *s, const ptx_inst *inst)              \
+    {                                                                                                        \
+        (void)inst;                                                                                          \
+        whole packed[WARP];                                                                                  \
+        memcpy(packed, s[0], sizeof packed);                                                                 \
+        for (int k = 0; k < (n); k++)                                                                        \
+            for (int lane = 0; lane < WARP; lane++)                                                          \
+                ((part *)d[k])[lane] = (part)(packed[lane] >> 8 * (int)sizeof(part) * k);                    \
+    }
+PACK(2, uint8_t, uint16_t)
+PACK(4, uint8_t, uint32_t)
+PACK(2, uint16_t, uint32_t)
+PACK(4, uint16_t, uint64_t)
+PACK(2, uint32_t, uint64_t)
+
+/* The same for .b128, of which C has no integer. */
+#define PACK_128(n, part)                                                                                    \
+    static void pack_##n##_##part(void *const *d, const void *const *s, const ptx_inst *inst)                \
+    {                                                                                                        \
+        (void)inst;                                                                                          \
+        part packed[WARP][n];                                                                                \
+        for (int lane = 0; lane < WARP; lane++)                                                              \
+            for (int k = 0; k < (n); k++)                                                                    \
+                packed[lane][k] = ((const part *)s[k])[lane];                                                \
+        memcpy(d[0], packed, sizeof packed);                                                                 \
+    }                                                                                                        \
+    static void unpack_##n##_##part(void *const *d, const void *const *s, const ptx_inst *inst)              \
+    {                                                                                                        \
+        (void)inst;                                                                                          \
+        part packed[WARP][n];                                                                                \
+        memcpy(packed, s[0], sizeof packed);                                                                 \
+        for (int k = 0; k < (n); k++)                                                                        \
+            for (int lane = 0; lane < WARP; lane++)                                                          \
+                ((part *)d[k])[lane] = packed[lane][k];                                                      \
+    }
+PACK_128(4, uint32_t)
+PACK_128(2, uint64_t)
+
+static const struct {
+    int n, width; /* elements, bytes of each */
+    lane_fn *pack, *unpack;
+} packings[] = {
+    {2, 1, pack_2_uint8_t, unpack_2_uint8_t},   {4, 1, pack_4_uint8_t, unpack_4_uint8_t},
+    {2, 2, pack_2_uint16_t, unpack_2_uint16_t}, {4, 2, pack_4_uint16_t, unpack_4_uint16_t},
+    {2, 4, pack_2_uint32_t, unpack_2_uint32_t}, {4, 4, pack_4_uint32_t, unpack_4_uint32_t},
+    {2, 8, pack_2_uint64_t, unpack_2_uint64_t},
+};
+
+static lane_fn *find_packing(int n, int whole, bool pack)
+{
+    for (size_t i = 0; i < sizeof packings / sizeof *packings; i++)
+        if (packings[i].n == n && packings[i].n * packings[i].width == whole)
+            return pack ? packings[i].pack : packings[i].unpack;
+    return NULL;
+}
+
+static lane_fn *find_copy(int width)
+{
+    switch (width) {
+    case 0:
+        return copy_predicate;
+    case 1:
+        return copy_1;
+    case 2:
+        return copy_2;
+    case 4:
+        return copy_4;
+    case 8:
+        return copy_8;
+    default:
+        return copy_16;
+    }
+}
+
+vm_result vm_exec_local_address(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    const vm_operand *to = &op->operand[0], *from = &op->operand[1];
+    uint8_t *d = vm_value(warp, to);
+    const uint64_t *base = vm_value(warp, from);
+    for (int lane = 0; lane < WARP; lane++)
+        if (mask >> lane & 1) {
+            uint64_t address = base[lane] + (uint64_t)from->offset;
+            memcpy(d + lane * to->width, &address, (size_t)to->width);
+        }
+    return VM_NEXT;
+}
+
+/* The elements of a packed operand are as wide as the whole allows, whatever the parser says of each. */
+static void set_element_width(vm_operand *elements, int n, int whole)
+{
+    for (int i = 0; i < n; i++) {
+        elements[i].op_width = (int16_t)(whole / n);
+        if (elements[i].is_sink)
+            elements[i].width = elements[i].op_width;
+    }
+}
+
+bool vm_decode_mov(vm_decoder *decoder, vm_op *op)
+{
+    int n_sources = op->n_operands - op->n_results;
+    vm_operand *d = op->operand, *s = op->operand + op->n_results;
+    if (s->source->kind == OPERAND_SREG) {
+        op->kind = VM_KIND_EXEC;
+        return vm_ops_find(op);
+    }
+    if (s->is_address) {
+        op->exec = vm_exec_local_address;
+        op->kind = VM_KIND_EXEC;
+        return d->slot != VM_NO_SLOT;
+    }
+    op->kind = VM_KIND_LANE;
+    if (op->n_results == 1 && n_sources == 1)
+        op->lane.run = find_copy(d->op_width);
+    else if (op->n_results == 1) {
+        set_element_width(s, n_sources, d->op_width);
+        op->lane.run = find_packing(n_sources, d->op_width, true);
+    } else if (n_sources == 1) {
+        set_element_width(d, op->n_results, s->op_width);
+        op->lane.run = find_packing(op->n_results, s->op_width, false);
+    }
+    (void)decoder;
+    return op->lane.run != NULL;
+}

@@ -1,0 +1,507 @@
+/* Operands become slots: registers and constants side by side in a frame, addresses resolved. */
+#include "decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LANES_64 ((uint32_t)(WARP * sizeof(uint64_t)))
+
+int vm_type_width(ptx_type type)
+{
+    int bits = ptx_type_bits(type);
+    if (type == T_PRED)
+        return 0;
+    if (type == T_NONE)
+        return 4;
+    return bits <= 8 ? 1 : bits <= 16 ? 2 : bits <= 32 ? 4 : bits <= 64 ? 8 : 16;
+}
+
+static uint32_t register_bytes(int width)
+{
+    return width ? (uint32_t)(width * WARP) : 4;
+}
+
+static uint64_t align_up(uint64_t value, uint64_t align)
+{
+    return (value + align - 1) / align * align;
+}
+
+vm_slot vm_decode_temporary(vm_decoder *decoder, int width)
+{
+    if (width)
+        decoder->register_bytes = (uint32_t)align_up(decoder->register_bytes, 64);
+    vm_slot slot = (vm_slot)decoder->register_bytes;
+    decoder->register_bytes += register_bytes(width);
+    return slot;
+}
+
+static uint64_t extent(ptx_var *const *vars, int n)
+{
+    uint64_t end = 0;
+    for (int i = 0; i < n; i++)
+        if (vars[i]->space != SPACE_REG && vars[i]->offset + vars[i]->size > end)
+            end = vars[i]->offset + vars[i]->size;
+    return end;
+}
+
+static uint64_t largest_align(ptx_var *const *vars, int n, uint64_t least)
+{
+    for (int i = 0; i < n; i++)
+        if (vars[i]->space != SPACE_SHARED && vars[i]->align > least)
+            least = vars[i]->align;
+    return least;
+}
+
+/* Local memory of an activation: .local variables, then parameters, return values, and the .param variables
+ * of its calls. */
+static bool layout_local(vm_decoder *decoder)
+{
+    const ptx_function *f = decoder->function;
+    uint64_t align = largest_align(f->returns, f->n_returns, largest_align(f->locals, f->n_locals, 16));
+    align = f->is_entry ? align : largest_align(f->params, f->n_params, align);
+    decoder->inputs_at = align_up(f->local_bytes, align);
+    uint64_t inputs = f->is_entry ? 0 : extent(f->params, f->n_params);
+    decoder->returns_at = align_up(decoder->inputs_at + inputs, align);
+    decoder->calls_at = align_up(decoder->returns_at + extent(f->returns, f->n_returns), align);
+    uint64_t bytes = align_up(decoder->calls_at + f->call_param_bytes, align);
+    decoder->code->local_bytes = (uint32_t)bytes;
+    decoder->code->local_align = (uint32_t)align;
+    return bytes < VM_LOCAL_SIZE;
+}
+
+/* Predicates lie together; wider registers each at a multiple of 64. */
+bool vm_decode_begin(vm_decoder *decoder)
+{
+    const ptx_function *f = decoder->function;
+    decoder->reg_slot = calloc((size_t)f->n_regs + 1, sizeof(vm_slot));
+    if (!decoder->reg_slot)
+        return false;
+    decoder->local_base = vm_decode_temporary(decoder, 8);
+    decoder->trash = vm_decode_temporary(decoder, 16);
+    decoder->carry = vm_decode_temporary(decoder, 0);
+    for (int i = 0; i < f->n_regs; i++)
+        if (f->regs[i].type == T_PRED)
+            decoder->reg_slot[i] = vm_decode_temporary(decoder, 0);
+    for (int i = 0; i < f->n_regs; i++)
+        if (f->regs[i].type != T_PRED)
+            decoder->reg_slot[i] = vm_decode_temporary(decoder, vm_type_width(f->regs[i].type));
+    decoder->code->local_base = decoder->local_base;
+    if (layout_local(decoder))
+        return true;
+    vm_error(decoder->module->vm, PTXVM_ERROR_UNSUPPORTED,
+             "%s needs more local memory than a thread can have", f->name);
+    return false;
+}
+
+void vm_decode_end(vm_decoder *decoder)
+{
+    free(decoder->reg_slot);
+    free(decoder->constant_table);
+    free(decoder->constant_width);
+}
+
+/* ---- Constants ---- */
+
+static uint32_t hash_constant(uint64_t bits, uint64_t bits_hi, int width)
+{
+    uint64_t h = (bits ^ (bits_hi << 1) ^ (uint64_t)width << 57) * UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)(h >> 32);
+}
+
+static bool grow_table(vm_decoder *decoder)
+{
+    uint32_t size = decoder->table_size ? 2 * decoder->table_size : 64;
+    int32_t *table = calloc(size, sizeof *table);
+    uint8_t *widths = calloc(size, 1);
+    if (!table || !widths) {
+        free(table);
+        free(widths);
+        return false;
+    }
+    for (uint32_t i = 0; i < decoder->table_size; i++) {
+        if (!decoder->constant_table[i])
+            continue;
+        uint64_t value[2] = {0, 0};
+        int width = decoder->constant_width[i];
+        memcpy(value, decoder->code->constants + decoder->constant_table[i] - 1, width ? (size_t)width : 4);
+        uint32_t at = hash_constant(value[0], value[1], width) & (size - 1);
+        while (table[at])
+            at = (at + 1) & (size - 1);
+        table[at] = decoder->constant_table[i];
+        widths[at] = decoder->constant_width[i];
+    }
+    free(decoder->constant_table);
+    free(decoder->constant_width);
+    decoder->constant_table = table;
+    decoder->constant_width = widths;
+    decoder->table_size = size;
+    return true;
+}
+
+/* 32 equal lanes at the end of the constants; their offset. */
+static bool append_constant(vm_decoder *decoder, const uint64_t value[2], int width, uint32_t *offset)
+{
+    vm_code *code = decoder->code;
+    uint32_t bytes = (uint32_t)align_up(register_bytes(width), 64);
+    if (code->constant_bytes + bytes > decoder->constant_capacity) {
+        uint32_t capacity = 2 * decoder->constant_capacity + 4096;
+        uint8_t *constants = realloc(code->constants, capacity);
+        if (!constants)
+            return false;
+        code->constants = constants;
+        decoder->constant_capacity = capacity;
+    }
+    uint8_t *to = code->constants + code->constant_bytes;
+    memset(to, 0, bytes);
+    if (width == 0)
+        memcpy(to, value, 4);
+    for (int lane = 0; lane < WARP && width; lane++)
+        memcpy(to + lane * width, value, (size_t)width);
+    *offset = code->constant_bytes;
+    code->constant_bytes += bytes;
+    return true;
+}
+
+vm_slot vm_decode_constant(vm_decoder *decoder, uint64_t bits, uint64_t bits_hi, int width)
+{
+    uint64_t value[2] = {bits, width == 16 ? bits_hi : 0};
+    if (width == 0)
+        value[0] = bits ? UINT32_MAX : 0;
+    else if (width < 8)
+        value[0] &= (UINT64_C(1) << 8 * width) - 1;
+    if (2 * (decoder->n_constants + 1) > decoder->table_size && !grow_table(decoder)) {
+        decoder->failed = true;
+        return 0;
+    }
+    uint32_t mask = decoder->table_size - 1, at = hash_constant(value[0], value[1], width) & mask, offset;
+    for (; decoder->constant_table[at]; at = (at + 1) & mask) {
+        offset = (uint32_t)decoder->constant_table[at] - 1;
+        if (decoder->constant_width[at] == width &&
+            memcmp(decoder->code->constants + offset, value, width ? (size_t)width : 4) == 0)
+            return -2 - (vm_slot)offset;
+    }
+    if (!append_constant(decoder, value, width, &offset)) {
+        decoder->failed = true;
+        return 0;
+    }
+    decoder->constant_table[at] = (int32_t)offset + 1;
+    decoder->constant_width[at] = (uint8_t)width;
+    decoder->n_constants++;
+    return -2 - (vm_slot)offset;
+}
+
+/* ---- Symbols ---- */
+
+static bool is_among(const ptx_var *var, ptx_var *const *vars, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (vars[i] == var)
+            return true;
+    return false;
+}
+
+bool vm_local_offset(const vm_decoder *decoder, const ptx_var *var, uint64_t *offset)
+{
+    const ptx_function *f = decoder->function;
+    if (var->space == SPACE_LOCAL)
+        *offset = var->offset;
+    else if (var->space != SPACE_PARAM || (f->is_entry && is_among(var, f->params, f->n_params)))
+        return false;
+    else if (is_among(var, f->params, f->n_params))
+        *offset = decoder->inputs_at + var->offset;
+    else if (is_among(var, f->returns, f->n_returns))
+        *offset = decoder->returns_at + var->offset;
+    else
+        *offset = decoder->calls_at + var->offset;
+    return true;
+}
+
+/* The address of a variable that is the same for all lanes. */
+static uint64_t var_address(const vm_decoder *decoder, const ptx_var *var)
+{
+    const ptx_module *ptx = decoder->module->ptx;
+    bool is_module_var = var->index >= 0 && var->index < ptx->n_vars && ptx->vars[var->index] == var;
+    if (var->space == SPACE_PARAM)
+        return var->offset;
+    if (var->space == SPACE_SHARED)
+        return is_module_var ? decoder->kernel->shared_offset[var->index]
+                             : decoder->kernel->function_shared[decoder->function->index] + var->offset;
+    return is_module_var ? decoder->module->address[var->index] : 0;
+}
+
+/* ---- Operands ---- */
+
+vm_op *vm_decode_new_op(vm_decoder *decoder, const ptx_inst *inst)
+{
+    vm_code *code = decoder->code;
+    if (code->n_ops == decoder->op_capacity) {
+        int capacity = decoder->op_capacity ? 2 * decoder->op_capacity : 64;
+        vm_op *ops = realloc(code->ops, (size_t)capacity * sizeof *ops);
+        if (!ops) {
+            decoder->failed = true;
+            return NULL;
+        }
+        code->ops = ops;
+        decoder->op_capacity = capacity;
+    }
+    vm_op *op = &code->ops[code->n_ops++];
+    *op =
+        (vm_op){.guard = VM_NO_SLOT, .members = -1, .join = -1, .inst = inst, .function = decoder->function};
+    return op;
+}
+
+/* An op in front of the instruction that puts a special register, or the address of something in local
+ * memory, into a temporary. */
+static void decode_loaded(vm_decoder *decoder, const ptx_inst *inst, const ptx_operand *source,
+                          vm_operand *operand)
+{
+    ptx_inst *mov = vm_pool_alloc(decoder->kernel->pool, sizeof *mov + 2 * sizeof(ptx_operand));
+    if (!mov) {
+        decoder->failed = true;
+        return;
+    }
+    ptx_operand *operands = (ptx_operand *)(mov + 1);
+    *mov = (ptx_inst){.op = OP_mov,
+                      .guard = -1,
+                      .n_operands = 2,
+                      .n_results = 1,
+                      .operand = operands,
+                      .form = inst->form,
+                      .line = inst->line,
+                      .column = inst->column,
+                      .loc_file = inst->loc_file,
+                      .loc_line = inst->loc_line};
+    mov->mod[S_TYPE] = (uint16_t)M_TYPE(source->type);
+    operands[0] = (ptx_operand){.kind = OPERAND_NONE, .type = source->type, .reg = -1};
+    operands[1] = *source;
+    operand->slot = vm_decode_temporary(decoder, operand->width);
+    vm_op *op = vm_decode_operands(decoder, mov);
+    if (!op)
+        return;
+    op->operand[0].slot = operand->slot;
+    if (!vm_decode_mov(decoder, op))
+        decoder->failed = true;
+}
+
+static void decode_symbol(vm_decoder *decoder, const ptx_inst *inst, const ptx_operand *source,
+                          vm_operand *operand)
+{
+    uint64_t local, value = source->bits;
+    if (source->var && vm_local_offset(decoder, source->var, &local)) {
+        operand->offset = (int64_t)(local + source->bits);
+        operand->space = SPACE_LOCAL;
+        if (inst->op != OP_mov)
+            decode_loaded(decoder, inst, source, operand);
+        else {
+            operand->slot = decoder->local_base;
+            operand->is_address = true;
+        }
+        return;
+    }
+    if (source->var)
+        value += var_address(decoder, source->var);
+    else if (source->function) {
+        const ptx_function *body = vm_find_body(decoder->module->ptx, source->function);
+        value += vm_function_address(decoder->module, body ? body : source->function);
+    }
+    operand->bits = value;
+    operand->is_immediate = true;
+    operand->slot = vm_decode_constant(decoder, value, 0, operand->width);
+}
+
+static void decode_address(vm_decoder *decoder, const ptx_operand *source, vm_operand *operand)
+{
+    uint64_t local;
+    operand->is_address = true;
+    operand->space = (uint8_t)source->space;
+    operand->offset = (int64_t)source->bits;
+    operand->slot = VM_NO_SLOT;
+    if (source->var) {
+        operand->space = (uint8_t)source->var->space;
+        if (vm_local_offset(decoder, source->var, &local)) {
+            operand->space = SPACE_LOCAL;
+            operand->slot = decoder->local_base;
+            operand->offset += (int64_t)local;
+            operand->width = 8;
+            operand->reg_type = T_U64;
+        } else
+            operand->offset += (int64_t)var_address(decoder, source->var);
+    } else if (source->reg >= 0) {
+        operand->slot = decoder->reg_slot[source->reg];
+        operand->reg_type = decoder->function->regs[source->reg].type;
+        operand->width = (int16_t)vm_type_width(operand->reg_type);
+    }
+}
+
+static void decode_operand(vm_decoder *decoder, const ptx_inst *inst, const ptx_operand *source,
+                           vm_operand *operand)
+{
+    int width = vm_type_width(source->type);
+    *operand = (vm_operand){.slot = VM_NO_SLOT,
+                            .width = (int16_t)width,
+                            .op_width = (int16_t)width,
+                            .type = source->type,
+                            .reg_type = source->type,
+                            .negated = source->negated,
+                            .source = source};
+    switch (source->kind) {
+    case OPERAND_REG:
+        operand->slot = decoder->reg_slot[source->reg];
+        operand->reg_type = decoder->function->regs[source->reg].type;
+        operand->width = (int16_t)vm_type_width(operand->reg_type);
+        if (source->type == T_NONE)
+            operand->op_width = operand->width;
+        break;
+    case OPERAND_IMM:
+        operand->is_immediate = true;
+        operand->bits = source->bits;
+        operand->slot = vm_decode_constant(decoder, source->bits, source->bits_hi, width);
+        break;
+    case OPERAND_SREG:
+        if (inst->op != OP_mov)
+            decode_loaded(decoder, inst, source, operand);
+        break;
+    case OPERAND_SYMBOL:
+        decode_symbol(decoder, inst, source, operand);
+        break;
+    case OPERAND_FUNCTION:
+        if (inst->op == OP_mov)
+            decode_symbol(decoder, inst, source, operand);
+        break;
+    case OPERAND_ADDRESS:
+        decode_address(decoder, source, operand);
+        break;
+    case OPERAND_SINK:
+        operand->is_sink = true;
+        break;
+    case OPERAND_LABEL:
+    case OPERAND_VECTOR:
+    case OPERAND_NONE:
+        break;
+    }
+}
+
+static int count_spread(const ptx_operand *operands, int n)
+{
+    int count = 0;
+    for (int i = 0; i < n; i++)
+        count += operands[i].kind == OPERAND_VECTOR ? operands[i].n_elements : 1;
+    return count;
+}
+
+static vm_operand *spread(vm_decoder *decoder, const ptx_inst *inst, const ptx_operand *operands, int n,
+                          vm_operand *to)
+{
+    for (int i = 0; i < n; i++) {
+        if (operands[i].kind != OPERAND_VECTOR) {
+            decode_operand(decoder, inst, &operands[i], to++);
+            continue;
+        }
+        for (int k = 0; k < operands[i].n_elements; k++)
+            decode_operand(decoder, inst, &operands[i].elements[k], to++);
+    }
+    return to;
+}
+
+static vm_op *finish_operands(vm_decoder *decoder, const ptx_inst *inst, vm_operand *operands, int n_results,
+                              int n)
+{
+    vm_op *op = vm_decode_new_op(decoder, inst);
+    if (!op || decoder->failed)
+        return NULL;
+    op->operand = operands;
+    op->n_results = (uint8_t)n_results;
+    op->n_operands = (uint8_t)n;
+    if (inst->guard >= 0) {
+        op->guard = decoder->reg_slot[inst->guard];
+        op->guard_negated = inst->guard_negated;
+    }
+    return op;
+}
+
+vm_op *vm_decode_operands(vm_decoder *decoder, const ptx_inst *inst)
+{
+    int n = count_spread(inst->operand, inst->n_operands),
+        n_results = count_spread(inst->operand, inst->n_results);
+    vm_operand *operands = vm_pool_alloc(decoder->kernel->pool, (size_t)(n + 1) * sizeof *operands);
+    if (!operands || n > UINT8_MAX) {
+        decoder->failed = true;
+        return NULL;
+    }
+    spread(decoder, inst, inst->operand, inst->n_operands, operands);
+    return finish_operands(decoder, inst, operands, n_results, n);
+}
+
+/* A call's .param variable is an address here, whichever way the parser wrote it. */
+static void decode_argument(vm_decoder *decoder, const ptx_inst *inst, const ptx_operand *source,
+                            vm_operand *operand)
+{
+    uint64_t local;
+    if (!source->var || !vm_local_offset(decoder, source->var, &local)) {
+        decode_operand(decoder, inst, source, operand);
+        return;
+    }
+    *operand = (vm_operand){.slot = decoder->local_base,
+                            .width = 8,
+                            .op_width = 8,
+                            .type = T_U64,
+                            .reg_type = T_U64,
+                            .space = SPACE_LOCAL,
+                            .is_address = true,
+                            .offset = (int64_t)(local + source->bits),
+                            .source = source};
+}
+
+vm_op *vm_decode_call_operands(vm_decoder *decoder, const ptx_inst *inst)
+{
+    const ptx_call *call = inst->call;
+    int n = call->n_ret + call->n_args;
+    bool indirect = call->target.kind != OPERAND_FUNCTION;
+    vm_operand *operands = vm_pool_alloc(decoder->kernel->pool, (size_t)(n + 1) * sizeof *operands);
+    if (!operands || n + indirect > UINT8_MAX) {
+        decoder->failed = true;
+        return NULL;
+    }
+    for (int i = 0; i < call->n_ret; i++)
+        decode_argument(decoder, inst, &call->ret[i], &operands[i]);
+    for (int i = 0; i < call->n_args; i++)
+        decode_argument(decoder, inst, &call->args[i], &operands[call->n_ret + i]);
+    if (indirect)
+        decode_operand(decoder, inst, &call->target, &operands[n]);
+    return finish_operands(decoder, inst, operands, call->n_ret, n + indirect);
+}
+
+/* ---- Layout ---- */
+
+static void place(vm_slot *slot, uint32_t constant_bytes)
+{
+    if (*slot >= 0)
+        *slot += (vm_slot)constant_bytes;
+    else if (*slot != VM_NO_SLOT)
+        *slot = -2 - *slot;
+}
+
+bool vm_decode_layout(vm_decoder *decoder)
+{
+    vm_code *code = decoder->code;
+    uint64_t total = (uint64_t)code->constant_bytes + align_up(decoder->register_bytes, 64) + LANES_64;
+    if (total > INT32_MAX)
+        return false;
+    for (int i = 0; i < code->n_ops; i++) {
+        vm_op *op = &code->ops[i];
+        place(&op->guard, code->constant_bytes);
+        for (int k = 0; k < op->n_operands; k++)
+            place(&op->operand[k].slot, code->constant_bytes);
+    }
+    place(&decoder->trash, code->constant_bytes);
+    place(&decoder->carry, code->constant_bytes);
+    place(&code->local_base, code->constant_bytes);
+    code->reg_slot =
+        vm_pool_alloc(decoder->kernel->pool, (size_t)(decoder->function->n_regs + 1) * sizeof(vm_slot));
+    if (!code->reg_slot)
+        return false;
+    for (int i = 0; i < decoder->function->n_regs; i++)
+        code->reg_slot[i] = decoder->reg_slot[i] + (vm_slot)code->constant_bytes;
+    code->frame_bytes = (uint32_t)total;
+    return true;
+}

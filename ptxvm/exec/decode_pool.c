@@ -1,0 +1,80 @@
+/* Memory that is given back all at once: decoded code, the texts of a report. */
+#include "decode.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK_BYTES ((size_t)64 * 1024)
+#define ALIGNMENT   ((size_t)64)
+
+typedef struct chunk {
+    struct chunk *next;
+    size_t used, bytes;
+} chunk;
+
+struct vm_pool {
+    chunk *chunks;
+};
+
+vm_pool *vm_pool_create(void)
+{
+    return calloc(1, sizeof(vm_pool));
+}
+
+static size_t round_up(size_t bytes)
+{
+    return (bytes + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+}
+
+static chunk *new_chunk(vm_pool *pool, size_t bytes)
+{
+    size_t total = round_up(sizeof(chunk)) + (bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES);
+    chunk *c = aligned_alloc(ALIGNMENT, total);
+    if (!c)
+        return NULL;
+    *c = (chunk){pool->chunks, round_up(sizeof(chunk)), total};
+    pool->chunks = c;
+    return c;
+}
+
+void *vm_pool_alloc(vm_pool *pool, size_t bytes)
+{
+    if (bytes > SIZE_MAX / 4)
+        return NULL;
+    bytes = round_up(bytes ? bytes : 1);
+    chunk *c = pool->chunks;
+    if (!c || c->bytes - c->used < bytes)
+        c = new_chunk(pool, bytes);
+    if (!c)
+        return NULL;
+    void *p = (uint8_t *)c + c->used;
+    c->used += bytes;
+    return memset(p, 0, bytes);
+}
+
+char *vm_pool_format(vm_pool *pool, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    char *text = n < 0 ? NULL : vm_pool_alloc(pool, (size_t)n + 1);
+    if (text)
+        vsnprintf(text, (size_t)n + 1, format, again);
+    va_end(again);
+    va_end(args);
+    return text;
+}
+
+void vm_pool_destroy(vm_pool *pool)
+{
+    if (!pool)
+        return;
+    for (chunk *c = pool->chunks, *next; c; c = next) {
+        next = c->next;
+        free(c);
+    }
+    free(pool);
+}

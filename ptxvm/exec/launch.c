@@ -1,0 +1,350 @@
+/* A launch: blocks on host threads.
+ *
+ * Blocks are numbered in the seed's order. Host threads take them in that order; whatever the guest can see
+ * does not depend on how many there are. Where blocks could see each other's order (atomics that return,
+ * volatile loads, cooperative launches) one thread runs all: a block until it is done or only waits, then the
+ * next, and so round; blocks are begun when those that run cannot go on. Of several faults that of the first
+ * block in order counts. */
+#include "launch.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "decode.h"
+
+/* ---- Faults ---- */
+
+static void name_place(const vm_warp *warp, const vm_op *op, int lane, char *text, size_t size)
+{
+    const vm_block *block = warp->block;
+    const ptx_module *ptx = block->launch->kernel->module->ptx;
+    const char *kernel = block->launch->kernel->function->name;
+    const ptx_inst *inst = op->inst;
+    int n = snprintf(text, size, "kernel %s, ", kernel);
+    if (op->function != block->launch->kernel->function && n >= 0 && (size_t)n < size)
+        n += snprintf(text + n, size - (size_t)n, "function %s, ", op->function->name);
+    if (n >= 0 && (size_t)n < size)
+        n += snprintf(text + n, size - (size_t)n, "line %d", inst->line);
+    bool has_file =
+        inst->loc_line && inst->loc_file >= 0 && inst->loc_file < ptx->n_files && ptx->files[inst->loc_file];
+    if (has_file && n >= 0 && (size_t)n < size)
+        n += snprintf(text + n, size - (size_t)n, " (%s:%d)", ptx->files[inst->loc_file], inst->loc_line);
+    if (n >= 0 && (size_t)n < size)
+        snprintf(text + n, size - (size_t)n, ", block (%u,%u,%u), thread (%u,%u,%u): ", block->ctaid[0],
+                 block->ctaid[1], block->ctaid[2], warp->tid[0][lane], warp->tid[1][lane],
+                 warp->tid[2][lane]);
+}
+
+static void record_fault(vm_run *run, uint64_t order, ptxvm_status status, const char *text)
+{
+    pthread_mutex_lock(&run->lock);
+    if (order < run->fault.order) {
+        run->fault.status = status;
+        run->fault.order = order;
+        snprintf(run->fault.text, sizeof run->fault.text, "%s", text);
+        atomic_store_explicit(&run->fault_order, order, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&run->lock);
+}
+
+vm_result vm_fault(vm_warp *warp, const vm_op *op, int lane, ptxvm_status status, const char *format, ...)
+{
+    char text[sizeof((vm_fault_info *)0)->text];
+    name_place(warp, op, lane, text, sizeof text);
+    size_t n = strlen(text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + n, sizeof text - n, format, args);
+    va_end(args);
+    record_fault(warp->block->worker->run, warp->block->order, status, text);
+    return VM_FAULT;
+}
+
+static void fault_memory(vm_worker *worker, uint64_t order)
+{
+    record_fault(worker->run, order, PTXVM_ERROR_MEMORY, "the host has no memory left for the launch");
+}
+
+/* ---- What the guest prints ---- */
+
+typedef struct vm_output {
+    struct vm_output *next;
+    uint64_t order;
+    char *text;
+    size_t length, capacity;
+} vm_output;
+
+void vm_print(vm_block *block, const char *text, size_t length)
+{
+    vm_worker *worker = block->worker;
+    uint64_t order = block->launch->serial ? 0 : block->order;
+    vm_output *output = worker->outputs;
+    if (!output || output->order != order) {
+        output = calloc(1, sizeof *output);
+        if (!output) {
+            fault_memory(worker, block->order);
+            return;
+        }
+        output->order = order;
+        output->next = worker->outputs;
+        worker->outputs = output;
+    }
+    if (output->capacity - output->length < length) {
+        size_t capacity = 2 * output->capacity + length;
+        char *grown = realloc(output->text, capacity);
+        if (!grown) {
+            fault_memory(worker, block->order);
+            return;
+        }
+        output->text = grown;
+        output->capacity = capacity;
+    }
+    memcpy(output->text + output->length, text, length);
+    output->length += length;
+}
+
+static int compare_outputs(const void *a, const void *b)
+{
+    const vm_output *x = *(vm_output *const *)a, *y = *(vm_output *const *)b;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+static void print_text(const ptxvm *vm, const char *text, size_t length)
+{
+    if (vm->config.print)
+        vm->config.print(vm->config.print_user, text, length);
+    else {
+        fwrite(text, 1, length, stdout);
+        fflush(stdout);
+    }
+}
+
+/* In the order of the blocks, up to the one that ended in a fault. */
+static void print_outputs(const vm_run *run, const vm_worker *workers, int n_workers)
+{
+    size_t n = 0;
+    for (int i = 0; i < n_workers; i++)
+        for (vm_output *o = workers[i].outputs; o; o = o->next)
+            n++;
+    vm_output **all = n ? malloc(n * sizeof *all) : NULL;
+    if (!all)
+        return;
+    n = 0;
+    for (int i = 0; i < n_workers; i++)
+        for (vm_output *o = workers[i].outputs; o; o = o->next)
+            all[n++] = o;
+    qsort(all, n, sizeof *all, compare_outputs);
+    for (size_t i = 0; i < n && (run->launch->serial || all[i]->order <= run->fault.order); i++)
+        print_text(run->launch->vm, all[i]->text, all[i]->length);
+    free(all);
+}
+
+/* ---- Host threads ---- */
+
+static bool worker_begin(vm_worker *worker, vm_run *run)
+{
+    const vm_kernel *kernel = run->launch->kernel;
+    *worker = (vm_worker){.run = run, .pool = vm_pool_create()};
+    worker->sites = calloc((size_t)kernel->n_sites + 1, 1);
+    worker->free_frames = calloc((size_t)kernel->n_codes + 1, sizeof *worker->free_frames);
+    worker->scratch = aligned_alloc(64, (VM_SCRATCH_VALUES + VM_GATHER_VALUES) * (size_t)VM_LANE_BYTES);
+    if (worker->scratch)
+        memset(worker->scratch, 0, (VM_SCRATCH_VALUES + VM_GATHER_VALUES) * (size_t)VM_LANE_BYTES);
+    return worker->pool && worker->sites && worker->free_frames && worker->scratch;
+}
+
+static void worker_end(vm_worker *worker)
+{
+    for (vm_block *block = worker->free_blocks, *next; block; block = next) {
+        next = block->next_free;
+        vm_block_free(block);
+    }
+    for (vm_output *output = worker->outputs, *next; output; output = next) {
+        next = output->next;
+        free(output->text);
+        free(output);
+    }
+    vm_pool_destroy(worker->pool);
+    free(worker->sites);
+    free(worker->free_frames);
+    free(worker->scratch);
+}
+
+/* A block given up in a fault is not used again. */
+static bool finish_block(vm_worker *worker, vm_block *block, vm_block_state state)
+{
+    if (state == BLOCK_STUCK)
+        vm_block_deadlock(block);
+    if (state == BLOCK_DONE && vm_block_end(block) == VM_NEXT)
+        return true;
+    if (state != BLOCK_DONE)
+        vm_block_free(block);
+    (void)worker;
+    return false;
+}
+
+static void *run_parallel(void *argument)
+{
+    vm_worker *worker = argument;
+    vm_run *run = worker->run;
+    for (;;) {
+        uint64_t order = atomic_fetch_add_explicit(&run->next, 1, memory_order_relaxed);
+        if (order >= run->launch->n_blocks ||
+            order > atomic_load_explicit(&run->fault_order, memory_order_relaxed))
+            return NULL;
+        vm_block *block = vm_block_new(worker);
+        if (!block) {
+            fault_memory(worker, order);
+            return NULL;
+        }
+        if (!vm_block_begin(block, order)) {
+            fault_memory(worker, order);
+            vm_block_free(block);
+            return NULL;
+        }
+        if (!finish_block(worker, block, vm_block_run(block, false)))
+            return NULL;
+    }
+}
+
+/* ---- One thread for all blocks ---- */
+
+typedef struct residents {
+    vm_block **blocks;
+    uint64_t n, capacity, next;
+} residents;
+
+static bool begin_another(vm_worker *worker, residents *r)
+{
+    if (r->n == r->capacity) {
+        uint64_t capacity = 2 * r->capacity + 16;
+        vm_block **blocks = realloc(r->blocks, capacity * sizeof *blocks);
+        if (!blocks)
+            return false;
+        r->blocks = blocks;
+        r->capacity = capacity;
+    }
+    vm_block *block = vm_block_new(worker);
+    if (!block)
+        return false;
+    if (!vm_block_begin(block, r->next)) {
+        vm_block_free(block);
+        return false;
+    }
+    r->next++;
+    r->blocks[r->n++] = block;
+    return true;
+}
+
+/* One turn for each block that has begun. *done: how many came to their end. False: a fault. */
+static bool run_residents(vm_worker *worker, residents *r, uint64_t *done)
+{
+    uint64_t kept = 0;
+    bool ok = true;
+    *done = 0;
+    for (uint64_t i = 0; i < r->n; i++) {
+        vm_block *block = r->blocks[i];
+        vm_block_state state =
+            ok ? vm_block_run(block, r->n > 1 || r->next < worker->run->launch->n_blocks) : BLOCK_WAITING;
+        if (state == BLOCK_WAITING) {
+            r->blocks[kept++] = block;
+            continue;
+        }
+        ok &= finish_block(worker, block, state);
+        ++*done;
+    }
+    r->n = kept;
+    return ok;
+}
+
+static void run_serial(vm_worker *worker)
+{
+    uint64_t total = worker->run->launch->n_blocks, done = 1;
+    residents r = {.blocks = NULL};
+    bool ok = true;
+    while (ok && (r.n || r.next < total)) {
+        /* None came to its end: they may wait for blocks that have not begun. Twice as many each time, as a
+         * grid's barrier needs all. */
+        uint64_t wanted = done ? (r.n ? 0 : 1) : r.n;
+        for (; ok && wanted && r.next < total; wanted--)
+            if (!(ok = begin_another(worker, &r)))
+                fault_memory(worker, r.next);
+        ok = ok && run_residents(worker, &r, &done);
+    }
+    for (uint64_t i = 0; i < r.n; i++)
+        vm_block_free(r.blocks[i]);
+    free(r.blocks);
+}
+
+/* ---- The launch ---- */
+
+static int thread_count(const vm_launch *launch)
+{
+    long n = launch->vm->config.threads;
+    if (n <= 0)
+        n = sysconf(_SC_NPROCESSORS_ONLN);
+    if (n < 1 || launch->serial)
+        n = 1;
+    n = n > 256 ? 256 : n;
+    return (uint64_t)n > launch->n_blocks ? (int)launch->n_blocks : (int)n;
+}
+
+/* The calling thread is the first worker; one that cannot be started is done without. */
+static void run_workers(vm_worker *workers, int n)
+{
+    bool started[256] = {false};
+    for (int i = 1; i < n; i++)
+        started[i] = pthread_create(&workers[i].thread, NULL, run_parallel, &workers[i]) == 0;
+    if (workers[0].run->launch->serial)
+        run_serial(&workers[0]);
+    else
+        run_parallel(&workers[0]);
+    for (int i = 1; i < n; i++)
+        if (started[i])
+            pthread_join(workers[i].thread, NULL);
+}
+
+static ptxvm_status report(vm_run *run, vm_worker *workers, int n)
+{
+    ptxvm *vm = run->launch->vm;
+    const vm_kernel *kernel = run->launch->kernel;
+    if (run->fault.order != UINT64_MAX)
+        return vm_error(vm, run->fault.status, "%s", run->fault.text);
+    for (int i = 1; i < n; i++) {
+        workers[0].warp_instructions += workers[i].warp_instructions;
+        workers[0].thread_instructions += workers[i].thread_instructions;
+        for (int site = 0; site < kernel->n_sites; site++)
+            workers[0].sites[site] |= workers[i].sites[site];
+    }
+    return vm_report_fill(vm, kernel, workers[0].sites, workers[0].warp_instructions,
+                          workers[0].thread_instructions);
+}
+
+ptxvm_status vm_launch_run(vm_launch *launch)
+{
+    vm_run run = {.launch = launch, .lock = PTHREAD_MUTEX_INITIALIZER, .fault = {.order = UINT64_MAX}};
+    atomic_init(&run.next, 0);
+    atomic_init(&run.fault_order, UINT64_MAX);
+    launch->run = &run;
+    int n = thread_count(launch), ready = 0;
+    vm_worker *workers = calloc((size_t)n, sizeof *workers);
+    if (!workers)
+        return vm_error(launch->vm, PTXVM_ERROR_MEMORY, "the host has no memory left for the launch");
+    while (ready < n && worker_begin(&workers[ready], &run))
+        ready++;
+    ptxvm_status status;
+    if (ready == n) {
+        run_workers(workers, n);
+        print_outputs(&run, workers, n);
+        status = report(&run, workers, n);
+    } else
+        status = vm_error(launch->vm, PTXVM_ERROR_MEMORY, "the host has no memory left for the launch");
+    for (int i = 0; i < n; i++)
+        worker_end(&workers[i]);
+    free(workers);
+    pthread_mutex_destroy(&run.lock);
+    return status;
+}

@@ -1,0 +1,63 @@
+/* A launch in progress: host threads, the blocks that they run, and what they share. */
+#ifndef PTXVM_EXEC_LAUNCH_H
+#define PTXVM_EXEC_LAUNCH_H
+
+#include <pthread.h>
+
+#include "ptxvm/exec.h"
+#include "warp.h"
+
+#define VM_SCRATCH_VALUES 16
+#define VM_LANE_BYTES     (WARP * 16) /* of the widest register */
+#define VM_GATHER_VALUES  64
+
+/* What one host thread has for itself. */
+typedef struct vm_worker {
+    struct vm_run *run;
+    uint64_t warp_instructions, thread_instructions;
+    uint8_t *sites;         /* of the kernel's ops: executed, and worth naming in the report */
+    struct vm_pool *pool;   /* frames, joins */
+    vm_frame **free_frames; /* by code */
+    vm_join *free_joins;
+    uint8_t (
+        *scratch)[VM_LANE_BYTES]; /* VM_SCRATCH_VALUES for lane instructions, VM_GATHER_VALUES behind them */
+    uint64_t order;               /* of the block that is running */
+    vm_block *free_blocks;
+    struct vm_output *outputs; /* what blocks printed */
+    pthread_t thread;
+} vm_worker;
+
+/* What all host threads of a launch share. */
+typedef struct vm_run {
+    vm_launch *launch;
+    _Atomic uint64_t next;        /* block to take */
+    _Atomic uint64_t fault_order; /* the lowest of a block that ended in a fault; UINT64_MAX: none */
+    pthread_mutex_t lock;         /* of fault */
+    vm_fault_info fault;
+    uint64_t shuffle[4]; /* keys of the permutation of blocks; see launch_order.c */
+} vm_run;
+
+/* ---- launch_block.c: a block's memory and the turns of its warps ---- */
+typedef enum {
+    BLOCK_DONE,
+    BLOCK_STUCK,   /* no lane can go on, unless another block does something */
+    BLOCK_WAITING, /* it spins, or has had a long time */
+    BLOCK_FAULT
+} vm_block_state;
+
+vm_block *vm_block_new(vm_worker *worker);
+bool vm_block_begin(vm_block *block, uint64_t order);
+/* Runs until done or stuck; with `shared` (other blocks wait for their turn on this thread) also ends when it
+ * only waits. */
+vm_block_state vm_block_run(vm_block *block, bool shared);
+vm_result vm_block_end(vm_block *block);
+void vm_block_free(vm_block *block);
+/* The fault of a block of which no lane can go on. */
+void vm_block_deadlock(vm_block *block);
+
+/* ---- launch_order.c: seeded permutations ---- */
+/* The block that comes at `order`: a permutation of 0..n-1, the identity for seed 0. */
+uint64_t vm_order_block(uint64_t seed, uint64_t n, uint64_t order);
+uint64_t vm_random(uint64_t *state);
+
+#endif

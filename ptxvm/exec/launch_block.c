@@ -1,0 +1,220 @@
+/* A block: its memory, and the turns that its warps take. */
+#include "launch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "barrier.h"
+#include "ops.h"
+
+#define SLICE 65536 /* instructions that a warp runs before the next has its turn */
+#define SHARED_TURNS                                                                                         \
+    64 /* rounds of all warps before another block has its turn, where blocks share a host thread */
+
+/* ---- Memory ---- */
+
+static bool new_warps(vm_block *block)
+{
+    const vm_launch *launch = block->launch;
+    block->warps = calloc((size_t)launch->n_warps, sizeof *block->warps);
+    if (!block->warps)
+        return false;
+    block->n_warps = launch->n_warps;
+    for (int w = 0; w < block->n_warps; w++) {
+        vm_warp *warp = &block->warps[w];
+        warp->block = block;
+        warp->index = w;
+        warp->scheduler = calloc(1, sizeof *warp->scheduler);
+        if (!warp->scheduler)
+            return false;
+        for (int lane = 0; lane < WARP; lane++) {
+            int thread = w * WARP + lane;
+            if (thread < launch->n_threads)
+                warp->existing |= 1u << lane;
+            warp->tid[0][lane] = (uint16_t)((uint32_t)thread % launch->dim[0]);
+            warp->tid[1][lane] = (uint16_t)((uint32_t)thread / launch->dim[0] % launch->dim[1]);
+            warp->tid[2][lane] = (uint16_t)((uint32_t)thread / launch->dim[0] / launch->dim[1]);
+        }
+    }
+    return true;
+}
+
+vm_block *vm_block_new(vm_worker *worker)
+{
+    const vm_launch *launch = worker->run->launch;
+    vm_block *block = worker->free_blocks;
+    if (block) {
+        worker->free_blocks = block->next_free;
+        return block;
+    }
+    block = calloc(1, sizeof *block);
+    if (!block)
+        return NULL;
+    *block =
+        (vm_block){.launch = worker->run->launch, .worker = worker, .shared_bytes = launch->shared_bytes};
+    block->shared = aligned_alloc(256, (launch->shared_bytes + 256) / 256 * 256);
+    block->barriers = vm_barriers_new();
+    if (block->shared && block->barriers && new_warps(block))
+        return block;
+    vm_block_free(block);
+    return NULL;
+}
+
+void vm_block_free(vm_block *block)
+{
+    for (int w = 0; w < block->n_warps; w++) {
+        vm_ops_warp_free(&block->warps[w]);
+        free(block->warps[w].scheduler);
+        free(block->warps[w].local);
+    }
+    free(block->warps);
+    free(block->barriers);
+    free(block->shared);
+    free(block);
+}
+
+/* ---- Beginning and end ---- */
+
+static void shuffle_warps(vm_block *block)
+{
+    uint64_t state =
+        block->launch->vm->config.seed ^ (block->linear_index * UINT64_C(0xd1342543de82ef95) + 1);
+    for (int w = 0; w < block->n_warps; w++)
+        block->turn[w] = (uint8_t)w;
+    for (int w = block->n_warps - 1; w > 0 && block->launch->vm->config.seed; w--) {
+        int other = (int)(vm_random(&state) % (uint64_t)(w + 1));
+        uint8_t t = block->turn[w];
+        block->turn[w] = block->turn[other];
+        block->turn[other] = t;
+    }
+}
+
+bool vm_block_begin(vm_block *block, uint64_t order)
+{
+    const vm_launch *launch = block->launch;
+    uint64_t index = vm_order_block(launch->vm->config.seed, launch->n_blocks, order);
+    block->order = order;
+    block->linear_index = index;
+    block->ctaid[0] = (uint32_t)(index % launch->grid[0]);
+    block->ctaid[1] = (uint32_t)(index / launch->grid[0] % launch->grid[1]);
+    block->ctaid[2] = (uint32_t)(index / launch->grid[0] / launch->grid[1]);
+    block->clock = block->progress = 0;
+    if (block->shared_bytes)
+        memset(block->shared, 0, block->shared_bytes);
+    vm_barriers_reset(block);
+    shuffle_warps(block);
+    for (int w = 0; w < block->n_warps; w++)
+        if (!vm_ops_warp_begin(&block->warps[w]) || !vm_warp_begin(&block->warps[w], launch->kernel->entry))
+            return false;
+    return true;
+}
+
+vm_result vm_block_end(vm_block *block)
+{
+    vm_result result = vm_ops_block_end(block);
+    for (int w = 0; w < block->n_warps; w++)
+        vm_warp_end(&block->warps[w]);
+    block->worker->warp_instructions += block->clock;
+    block->next_free = block->worker->free_blocks;
+    block->worker->free_blocks = block;
+    return result;
+}
+
+/* ---- Turns ---- */
+
+typedef struct round_result {
+    bool alive, advanced, spinning, fault;
+} round_result;
+
+/* Where the block may run so many instructions, and no more. */
+static uint64_t slice_of(const vm_block *block)
+{
+    uint64_t limit = block->launch->step_limit;
+    if (!limit || limit - block->clock > SLICE)
+        return SLICE;
+    return limit - block->clock;
+}
+
+static bool over_limit(vm_block *block, vm_warp *warp)
+{
+    uint64_t limit = block->launch->step_limit;
+    if (!limit || block->clock < limit)
+        return false;
+    uint32_t mask = 0;
+    const vm_op *op = vm_warp_place(warp, &mask);
+    if (!op)
+        return false;
+    vm_fault(warp, op, __builtin_ctz(mask), PTXVM_ERROR_STEP_LIMIT,
+             "the block has run %llu instructions, the limit is %llu; it is in a loop here",
+             (unsigned long long)block->clock, (unsigned long long)limit);
+    return true;
+}
+
+/* A block that comes earlier has ended in a fault: what this one does no longer matters. */
+static bool is_given_up(const vm_block *block)
+{
+    return atomic_load_explicit(&block->worker->run->fault_order, memory_order_relaxed) < block->order;
+}
+
+static round_result run_round(vm_block *block)
+{
+    round_result round = {.alive = false};
+    for (int i = 0; i < block->n_warps; i++) {
+        vm_warp *warp = &block->warps[block->turn[i]];
+        if (!warp->live)
+            continue;
+        uint64_t before = block->clock;
+        vm_warp_state state = vm_warp_run(warp, slice_of(block));
+        round.alive |= state != WARP_DONE;
+        round.spinning |= state == WARP_SPIN;
+        round.advanced |=
+            state == WARP_DONE || state == WARP_SLICE || (state == WARP_BLOCKED && block->clock != before);
+        if (state == WARP_FAULT || over_limit(block, warp) || (state != WARP_DONE && is_given_up(block))) {
+            round.fault = true;
+            return round;
+        }
+    }
+    return round;
+}
+
+static bool release_waiting(vm_block *block)
+{
+    bool any = false;
+    for (int w = 0; w < block->n_warps; w++)
+        if (block->warps[w].live)
+            any |= vm_warp_release(&block->warps[w]);
+    return any;
+}
+
+vm_block_state vm_block_run(vm_block *block, bool shared)
+{
+    for (int turns = 0; !shared || turns < SHARED_TURNS; turns++) {
+        round_result round = run_round(block);
+        if (round.fault)
+            return BLOCK_FAULT;
+        if (!round.alive)
+            return BLOCK_DONE;
+        if (round.advanced || release_waiting(block))
+            continue;
+        if (!round.spinning)
+            return BLOCK_STUCK;
+        if (shared)
+            break;
+    }
+    return BLOCK_WAITING;
+}
+
+void vm_block_deadlock(vm_block *block)
+{
+    char text[128];
+    for (int w = 0; w < block->n_warps; w++) {
+        uint32_t mask = 0;
+        const vm_op *op = vm_warp_place(&block->warps[w], &mask);
+        if (!op)
+            continue;
+        bool barrier = vm_barrier_describe(block, text, sizeof text);
+        vm_fault(&block->warps[w], op, __builtin_ctz(mask), PTXVM_ERROR_DEADLOCK,
+                 "no thread of the block can go on%s%s", barrier ? ": " : "", barrier ? text : "");
+        return;
+    }
+}

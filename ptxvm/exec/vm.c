@@ -1,0 +1,150 @@
+/* The device and its modules: the interface of ptxvm.h but for launches (vm_launch.c) and reports (report.c).
+ */
+#include "vm.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decode.h"
+
+#define DEFAULT_SM     "sm_90a"
+#define DEFAULT_MEMORY (UINT64_C(16) << 30)
+#define DEFAULT_STACK  (UINT64_C(512) << 10)
+
+ptxvm_status vm_error(ptxvm *vm, ptxvm_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(vm->error, sizeof vm->error, format, args);
+    va_end(args);
+    return status;
+}
+
+const char *ptxvm_last_error(const ptxvm *vm)
+{
+    return vm ? vm->error : "";
+}
+
+const char *ptxvm_status_name(ptxvm_status status)
+{
+    static const char *const names[] = {
+        [PTXVM_OK] = "ok",
+        [PTXVM_ERROR_ARGUMENT] = "wrong argument",
+        [PTXVM_ERROR_MEMORY] = "out of memory",
+        [PTXVM_ERROR_PTX] = "invalid PTX",
+        [PTXVM_ERROR_UNSUPPORTED_VERSION] = "unsupported PTX version",
+        [PTXVM_ERROR_UNSUPPORTED] = "not supported",
+        [PTXVM_ERROR_TARGET] = "wrong target",
+        [PTXVM_ERROR_NOT_FOUND] = "not found",
+        [PTXVM_ERROR_LAUNCH_SIZE] = "launch out of limits",
+        [PTXVM_ERROR_ADDRESS] = "illegal address",
+        [PTXVM_ERROR_MISALIGNED] = "misaligned address",
+        [PTXVM_ERROR_TRAP] = "trap",
+        [PTXVM_ERROR_ASSERT] = "assertion failed",
+        [PTXVM_ERROR_STEP_LIMIT] = "step limit reached",
+        [PTXVM_ERROR_DEADLOCK] = "deadlock",
+        [PTXVM_ERROR_EXECUTION] = "execution failed",
+    };
+    return (size_t)status < sizeof names / sizeof *names ? names[status] : "unknown status";
+}
+
+/* ---- The device ---- */
+
+ptxvm_status ptxvm_create(const ptxvm_config *config, ptxvm **vm)
+{
+    if (!vm)
+        return PTXVM_ERROR_ARGUMENT;
+    *vm = NULL;
+    ptxvm *v = calloc(1, sizeof *v);
+    if (!v)
+        return PTXVM_ERROR_MEMORY;
+    if (config)
+        v->config = *config;
+    if (!ptx_target_from_name(v->config.sm ? v->config.sm : DEFAULT_SM, &v->device)) {
+        free(v);
+        return PTXVM_ERROR_TARGET;
+    }
+    v->config.sm = NULL; /* the caller's text may go */
+    v->config.memory_bytes = v->config.memory_bytes ? v->config.memory_bytes : DEFAULT_MEMORY;
+    v->config.stack_bytes = v->config.stack_bytes ? v->config.stack_bytes : DEFAULT_STACK;
+    if (v->config.stack_bytes > VM_LOCAL_SIZE)
+        v->config.stack_bytes = VM_LOCAL_SIZE;
+    v->level = lanes_best_level();
+    v->memory = vm_memory_create(v->config.memory_bytes);
+    v->reports = calloc(1, sizeof *v->reports);
+    if (!v->memory || !v->reports) {
+        ptxvm_destroy(v);
+        return PTXVM_ERROR_MEMORY;
+    }
+    *vm = v;
+    return PTXVM_OK;
+}
+
+void ptxvm_destroy(ptxvm *vm)
+{
+    if (!vm)
+        return;
+    while (vm->modules)
+        ptxvm_module_unload(vm->modules);
+    if (vm->reports)
+        vm_report_clear(vm);
+    free(vm->reports);
+    if (vm->memory)
+        vm_memory_destroy(vm->memory);
+    free(vm);
+}
+
+/* ---- Memory ---- */
+
+ptxvm_status ptxvm_alloc(ptxvm *vm, uint64_t bytes, ptxvm_address *address)
+{
+    if (!vm || !address)
+        return PTXVM_ERROR_ARGUMENT;
+    ptxvm_status status = vm_memory_alloc(vm->memory, bytes, 256, 0, address);
+    if (status)
+        vm_error(vm, status, "no room for %llu bytes in a device memory of %llu", (unsigned long long)bytes,
+                 (unsigned long long)vm->config.memory_bytes);
+    return status;
+}
+
+ptxvm_status ptxvm_free(ptxvm *vm, ptxvm_address address)
+{
+    if (!vm)
+        return PTXVM_ERROR_ARGUMENT;
+    const vm_alloc *alloc = vm_memory_at(vm->memory, address);
+    if (!alloc || alloc->flags & (VM_ALLOC_MODULE | VM_ALLOC_HEAP))
+        return vm_error(vm, PTXVM_ERROR_ADDRESS, "0x%llx was not given by ptxvm_alloc, or is free already",
+                        (unsigned long long)address);
+    return vm_memory_free(vm->memory, address);
+}
+
+static ptxvm_status check_copy(ptxvm *vm, ptxvm_status status, uint64_t address, uint64_t bytes)
+{
+    if (status)
+        vm_error(vm, status, "the %llu bytes from 0x%llx on are not inside one allocation",
+                 (unsigned long long)bytes, (unsigned long long)address);
+    return status;
+}
+
+ptxvm_status ptxvm_write(ptxvm *vm, ptxvm_address to, const void *from, uint64_t bytes)
+{
+    if (!vm || (!from && bytes))
+        return PTXVM_ERROR_ARGUMENT;
+    return bytes ? check_copy(vm, vm_memory_write(vm->memory, to, from, bytes), to, bytes) : PTXVM_OK;
+}
+
+ptxvm_status ptxvm_read(ptxvm *vm, void *to, ptxvm_address from, uint64_t bytes)
+{
+    if (!vm || (!to && bytes))
+        return PTXVM_ERROR_ARGUMENT;
+    return bytes ? check_copy(vm, vm_memory_read(vm->memory, to, from, bytes), from, bytes) : PTXVM_OK;
+}
+
+ptxvm_status ptxvm_fill(ptxvm *vm, ptxvm_address to, uint8_t value, uint64_t bytes)
+{
+    if (!vm)
+        return PTXVM_ERROR_ARGUMENT;
+    return bytes ? check_copy(vm, vm_memory_fill(vm->memory, to, value, bytes), to, bytes) : PTXVM_OK;
+}

@@ -1,0 +1,48 @@
+/* A device's modules and kernels, between vm.c, decode.c, launch.c and report.c. */
+#ifndef PTXVM_EXEC_VM_H
+#define PTXVM_EXEC_VM_H
+
+#include "ptxvm/exec.h"
+#include "ptxvm/exec/memory.h"
+
+struct ptxvm_kernel {
+    ptxvm_module *module;
+    const ptx_function *function;
+    vm_kernel *decoded; /* null until its first launch */
+};
+
+struct ptxvm_module {
+    ptxvm *vm;
+    ptx_module *ptx;
+    uint64_t *address;       /* of .global and .const variables, by index; 0 for the others */
+    uint64_t first_function; /* number of its function 0 among all functions of the vm */
+    ptxvm_kernel *kernels;
+    int n_kernels;
+    ptxvm_module *next;
+};
+
+/* Writes vm->error and returns status. */
+ptxvm_status vm_error(ptxvm *vm, ptxvm_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Decodes the kernel where that has not happened yet. */
+ptxvm_status vm_kernel_ready(ptxvm_kernel *kernel);
+
+/* Runs the launch to its end, and fills vm->reports. */
+ptxvm_status vm_launch_run(vm_launch *launch);
+
+/* What the last launch reports. */
+typedef struct vm_reports {
+    ptxvm_report report;
+    ptxvm_site *sites; /* approx, then tensor */
+    struct vm_pool *texts;
+} vm_reports;
+
+/* sites: one byte for each op of the kernel, not 0 where it was executed and is worth naming. */
+ptxvm_status vm_report_fill(ptxvm *vm, const vm_kernel *kernel, const uint8_t *sites,
+                            uint64_t warp_instructions, uint64_t thread_instructions);
+void vm_report_clear(ptxvm *vm);
+/* The pairs of mul and add of a decoded kernel. False: no memory left. */
+bool vm_report_contractable(vm_kernel *kernel);
+
+#endif

@@ -1,0 +1,196 @@
+/* Launches as asked for: what a kernel needs, what an SM allows. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "decode.h"
+
+#define MAX_THREADS       1024
+#define STATIC_SHARED_MAX (UINT64_C(48) << 10)
+
+/* Shared memory that a block may have, static and dynamic together, where it asks for more than 48 KiB. */
+static const struct {
+    int sm;
+    uint64_t bytes;
+} shared_limits[] = {
+    {75, 65536},  {80, 166912},  {86, 101376},  {87, 166912},  {88, 101376},  {89, 101376},
+    {90, 232448}, {100, 232448}, {103, 232448}, {110, 232448}, {120, 101376}, {121, 101376},
+};
+
+static uint64_t shared_limit(int sm)
+{
+    for (size_t i = 0; i < sizeof shared_limits / sizeof *shared_limits; i++)
+        if (shared_limits[i].sm == sm)
+            return shared_limits[i].bytes;
+    return STATIC_SHARED_MAX;
+}
+
+/* ---- What a kernel needs ---- */
+
+static int max_threads(const ptx_function *f)
+{
+    int64_t n = 1;
+    if (!f->maxntid[0])
+        return MAX_THREADS;
+    for (int i = 0; i < 3; i++)
+        n *= f->maxntid[i] ? f->maxntid[i] : 1;
+    return n < MAX_THREADS ? (int)n : MAX_THREADS;
+}
+
+void ptxvm_kernel_get_info(const ptxvm_kernel *kernel, ptxvm_kernel_info *info)
+{
+    const ptx_function *f = kernel->function;
+    const ptx_module *ptx = kernel->module->ptx;
+    *info = (ptxvm_kernel_info){.name = f->name,
+                                .n_params = f->n_params,
+                                .param_bytes = f->param_bytes,
+                                .max_threads = max_threads(f),
+                                .reqntid = {f->reqntid[0], f->reqntid[1], f->reqntid[2]}};
+    if (vm_kernel_ready((ptxvm_kernel *)kernel) == PTXVM_OK) {
+        info->static_shared_bytes = kernel->decoded->static_shared;
+        info->local_bytes = kernel->decoded->entry->local_bytes;
+    }
+    for (int i = 0; i < ptx->n_vars; i++)
+        if (ptx->vars[i]->space == SPACE_CONST)
+            info->const_bytes += ptx->vars[i]->size;
+}
+
+bool ptxvm_kernel_param(const ptxvm_kernel *kernel, int index, uint64_t *offset, uint64_t *bytes)
+{
+    if (!kernel || index < 0 || index >= kernel->function->n_params)
+        return false;
+    const ptx_var *var = kernel->function->params[index];
+    if (offset)
+        *offset = var->offset;
+    if (bytes)
+        *bytes = var->size;
+    return true;
+}
+
+/* ---- Limits ---- */
+
+static ptxvm_status check_grid(ptxvm *vm, const ptxvm_launch_config *c)
+{
+    static const uint32_t grid_max[3] = {2147483647, 65535, 65535}, block_max[3] = {1024, 1024, 64};
+    for (int i = 0; i < 3; i++) {
+        if (!c->grid[i] || c->grid[i] > grid_max[i])
+            return vm_error(vm, PTXVM_ERROR_LAUNCH_SIZE,
+                            "a grid of (%u,%u,%u) blocks: each must be 1 to (%u,%u,%u)", c->grid[0],
+                            c->grid[1], c->grid[2], grid_max[0], grid_max[1], grid_max[2]);
+        if (!c->block[i] || c->block[i] > block_max[i])
+            return vm_error(vm, PTXVM_ERROR_LAUNCH_SIZE,
+                            "a block of (%u,%u,%u) threads: each must be 1 to (%u,%u,%u)", c->block[0],
+                            c->block[1], c->block[2], block_max[0], block_max[1], block_max[2]);
+    }
+    return PTXVM_OK;
+}
+
+static ptxvm_status check_block(ptxvm *vm, const ptx_function *f, const ptxvm_launch_config *c)
+{
+    uint32_t n = c->block[0] * c->block[1] * c->block[2];
+    if (n > (uint32_t)max_threads(f))
+        return vm_error(vm, PTXVM_ERROR_LAUNCH_SIZE, "a block of %u threads: %s takes up to %d", n, f->name,
+                        max_threads(f));
+    for (int i = 0; i < 3 && f->reqntid[0]; i++) {
+        uint32_t required = f->reqntid[i] ? (uint32_t)f->reqntid[i] : 1;
+        if (c->block[i] != required)
+            return vm_error(vm, PTXVM_ERROR_LAUNCH_SIZE,
+                            "a block of (%u,%u,%u) threads: %s has .reqntid %d, %d, %d", c->block[0],
+                            c->block[1], c->block[2], f->name, f->reqntid[0], f->reqntid[1], f->reqntid[2]);
+    }
+    int64_t cluster = 1;
+    for (int i = 0; i < 3; i++)
+        cluster *= f->reqnctapercluster[i] ? f->reqnctapercluster[i] : 1;
+    if (cluster > 1)
+        return vm_error(vm, PTXVM_ERROR_UNSUPPORTED,
+                        "%s needs clusters of %lld blocks: ptxvm has clusters of one", f->name,
+                        (long long)cluster);
+    return PTXVM_OK;
+}
+
+static ptxvm_status check_shared(ptxvm *vm, const vm_kernel *kernel, const ptxvm_launch_config *c)
+{
+    uint64_t limit = shared_limit(vm->device.sm);
+    if (kernel->static_shared > STATIC_SHARED_MAX)
+        return vm_error(vm, PTXVM_ERROR_LAUNCH_SIZE,
+                        "%s has %llu bytes of static shared memory: the most is %llu", kernel->function->name,
+                        (unsigned long long)kernel->static_shared, (unsigned long long)STATIC_SHARED_MAX);
+    if (c->shared_bytes > limit || kernel->dynamic_shared_offset + c->shared_bytes > limit)
+        return vm_error(vm, PTXVM_ERROR_LAUNCH_SIZE,
+                        "%llu bytes of shared memory, %llu of them dynamic: sm_%d has %llu for a block",
+                        (unsigned long long)(kernel->dynamic_shared_offset + c->shared_bytes),
+                        (unsigned long long)c->shared_bytes, vm->device.sm, (unsigned long long)limit);
+    return PTXVM_OK;
+}
+
+static ptxvm_status check_params(ptxvm *vm, const ptx_function *f, const void *params, uint64_t bytes)
+{
+    if (bytes < f->param_bytes || (f->param_bytes && !params))
+        return vm_error(vm, PTXVM_ERROR_ARGUMENT, "%s has %llu bytes of parameters, %llu were given", f->name,
+                        (unsigned long long)f->param_bytes, (unsigned long long)(params ? bytes : 0));
+    return PTXVM_OK;
+}
+
+/* ---- The launch ---- */
+
+/* A cooperative launch has a piece of memory that its blocks meet at: cooperative groups find it by %envreg1
+ * and 2. */
+static ptxvm_status find_workspace(ptxvm *vm, vm_launch *launch)
+{
+    enum { WORKSPACE_BYTES = 1024 };
+    ptxvm_status status = PTXVM_OK;
+    if (!launch->cooperative)
+        return status;
+    if (!vm->workspace)
+        status = vm_memory_alloc(vm->memory, WORKSPACE_BYTES, 256, VM_ALLOC_MODULE, &vm->workspace);
+    else
+        status = vm_memory_fill(vm->memory, vm->workspace, 0, WORKSPACE_BYTES);
+    launch->workspace = vm->workspace;
+    return status ? vm_error(vm, status, "no room for the workspace of a cooperative launch") : status;
+}
+
+static void fill_launch(vm_launch *launch, const vm_kernel *kernel, const ptxvm_launch_config *c)
+{
+    launch->kernel = kernel;
+    launch->n_blocks = launch->n_threads = 1;
+    for (int i = 0; i < 3; i++) {
+        launch->grid[i] = c->grid[i];
+        launch->dim[i] = c->block[i];
+        launch->n_blocks *= c->grid[i];
+        launch->n_threads *= (int)c->block[i];
+    }
+    launch->n_warps = (launch->n_threads + WARP - 1) / WARP;
+    launch->static_shared = kernel->static_shared;
+    launch->dynamic_shared = c->shared_bytes;
+    launch->shared_bytes =
+        c->shared_bytes ? kernel->dynamic_shared_offset + c->shared_bytes : kernel->static_shared;
+    launch->cooperative = c->cooperative;
+    launch->serial = kernel->serial || c->cooperative;
+}
+
+ptxvm_status ptxvm_launch(ptxvm *vm, ptxvm_kernel *kernel, const ptxvm_launch_config *config,
+                          const void *params, uint64_t param_bytes)
+{
+    if (!vm || !kernel || !config || kernel->module->vm != vm)
+        return PTXVM_ERROR_ARGUMENT;
+    vm_report_clear(vm);
+    ptxvm_status status = vm_kernel_ready(kernel);
+    if (!status)
+        status = check_grid(vm, config);
+    if (!status)
+        status = check_block(vm, kernel->function, config);
+    if (!status)
+        status = check_shared(vm, kernel->decoded, config);
+    if (!status)
+        status = check_params(vm, kernel->function, params, param_bytes);
+    if (status)
+        return status;
+    vm_launch launch = {.vm = vm,
+                        .params = params,
+                        .param_bytes = kernel->function->param_bytes,
+                        .step_limit = vm->config.step_limit,
+                        .stack_limit = vm->config.stack_bytes,
+                        .grid_id = ++vm->launches};
+    fill_launch(&launch, kernel->decoded, config);
+    status = find_workspace(vm, &launch);
+    return status ? status : vm_launch_run(&launch);
+}

@@ -1,0 +1,217 @@
+/* Modules: PTX text onto the device, its variables in device memory, its kernels by name. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "decode.h"
+
+/* ---- Variables ---- */
+
+static bool has_memory(const ptx_var *var)
+{
+    return (var->space == SPACE_GLOBAL || var->space == SPACE_CONST) && !var->is_extern;
+}
+
+static ptxvm_status allocate_variables(ptxvm_module *module)
+{
+    ptxvm *vm = module->vm;
+    for (int i = 0; i < module->ptx->n_vars; i++) {
+        const ptx_var *var = module->ptx->vars[i];
+        if (!has_memory(var))
+            continue;
+        uint32_t flags = VM_ALLOC_MODULE | (var->space == SPACE_CONST ? VM_ALLOC_CONST : 0);
+        if (vm_memory_alloc(vm->memory, var->size, var->align, flags, &module->address[i]))
+            return vm_error(vm, PTXVM_ERROR_MEMORY, "no room for %s, %llu bytes", var->name,
+                            (unsigned long long)var->size);
+    }
+    return PTXVM_OK;
+}
+
+static uint64_t reloc_value(const ptxvm_module *module, const ptx_reloc *reloc)
+{
+    uint64_t value = (uint64_t)reloc->addend;
+    if (reloc->var)
+        value += module->address[reloc->var->index];
+    else if (reloc->function) {
+        const ptx_function *body = vm_find_body(module->ptx, reloc->function);
+        value += vm_function_address(module, body ? body : reloc->function);
+    }
+    return value >> reloc->shift;
+}
+
+static ptxvm_status initialise(ptxvm_module *module, const ptx_var *var, uint64_t address)
+{
+    vm_memory *memory = module->vm->memory;
+    ptxvm_status status = PTXVM_OK;
+    if (var->init && var->size)
+        status = vm_memory_write(memory, address, var->init, var->size);
+    for (int i = 0; i < var->n_relocs && !status; i++) {
+        const ptx_reloc *reloc = &var->relocs[i];
+        uint64_t value = reloc_value(module, reloc);
+        uint8_t bytes[8];
+        for (int k = 0; k < 8; k++)
+            bytes[k] = (uint8_t)(value >> 8 * k);
+        status = vm_memory_write(memory, address + reloc->offset, bytes, (uint64_t)reloc->size);
+    }
+    return status;
+}
+
+static ptxvm_status initialise_variables(ptxvm_module *module)
+{
+    ptxvm_status status = allocate_variables(module);
+    for (int i = 0; i < module->ptx->n_vars && !status; i++)
+        if (has_memory(module->ptx->vars[i]))
+            status = initialise(module, module->ptx->vars[i], module->address[i]);
+    return status;
+}
+
+/* ---- Loading ---- */
+
+static ptxvm_status parse_status(const ptx_error *error)
+{
+    switch (error->kind) {
+    case PTX_ERROR_UNSUPPORTED_VERSION:
+        return PTXVM_ERROR_UNSUPPORTED_VERSION;
+    case PTX_ERROR_UNSUPPORTED:
+        return PTXVM_ERROR_UNSUPPORTED;
+    case PTX_ERROR_TARGET:
+        return PTXVM_ERROR_TARGET;
+    case PTX_ERROR_MEMORY:
+        return PTXVM_ERROR_MEMORY;
+    default:
+        return PTXVM_ERROR_PTX;
+    }
+}
+
+static bool list_kernels(ptxvm_module *module)
+{
+    const ptx_module *ptx = module->ptx;
+    module->kernels = calloc((size_t)ptx->n_functions + 1, sizeof *module->kernels);
+    module->address = calloc((size_t)ptx->n_vars + 1, sizeof *module->address);
+    if (!module->kernels || !module->address)
+        return false;
+    for (int i = 0; i < ptx->n_functions; i++)
+        if (ptx->functions[i]->is_entry && ptx->functions[i]->has_body)
+            module->kernels[module->n_kernels++] =
+                (ptxvm_kernel){.module = module, .function = ptx->functions[i]};
+    return true;
+}
+
+static ptxvm_status check_target(ptxvm *vm, const ptx_module *ptx)
+{
+    ptx_target t = ptx->target, d = vm->device;
+    if (!ptx_target_runs_on(t, d))
+        return vm_error(vm, PTXVM_ERROR_TARGET, "PTX for sm_%d%.1s does not run on sm_%d%.1s", t.sm,
+                        &t.suffix, d.sm, &d.suffix);
+    if (ptx->address_bits == 32)
+        return vm_error(vm, PTXVM_ERROR_UNSUPPORTED, ".address_size 32: addresses have 64 bits here");
+    return PTXVM_OK;
+}
+
+ptxvm_status ptxvm_module_load(ptxvm *vm, const char *text, size_t length, ptxvm_module **module)
+{
+    if (!vm || !text || !module)
+        return PTXVM_ERROR_ARGUMENT;
+    *module = NULL;
+    ptx_error error = {.kind = PTX_OK};
+    ptx_module *ptx = ptx_module_parse(text, length, &error);
+    if (!ptx)
+        return vm_error(vm, parse_status(&error), "%s", error.message);
+    ptxvm_module *m = calloc(1, sizeof *m);
+    ptxvm_status status = m ? check_target(vm, ptx) : PTXVM_ERROR_MEMORY;
+    if (status) {
+        ptx_module_free(ptx);
+        free(m);
+        return status;
+    }
+    *m = (ptxvm_module){.vm = vm, .ptx = ptx, .first_function = vm->n_functions, .next = vm->modules};
+    vm->modules = m;
+    vm->n_functions += (uint64_t)ptx->n_functions;
+    status = list_kernels(m) ? initialise_variables(m)
+                             : vm_error(vm, PTXVM_ERROR_MEMORY, "the host has no memory left");
+    if (status) {
+        ptxvm_module_unload(m);
+        return status;
+    }
+    *module = m;
+    return PTXVM_OK;
+}
+
+void ptxvm_module_unload(ptxvm_module *module)
+{
+    if (!module)
+        return;
+    ptxvm *vm = module->vm;
+    vm_report_clear(vm); /* it names functions and texts of the module */
+    for (ptxvm_module **p = &vm->modules; *p; p = &(*p)->next)
+        if (*p == module) {
+            *p = module->next;
+            break;
+        }
+    for (int i = 0; module->address && i < module->ptx->n_vars; i++)
+        if (module->address[i])
+            vm_memory_free(vm->memory, module->address[i]);
+    for (int i = 0; i < module->n_kernels; i++)
+        vm_kernel_free(module->kernels[i].decoded);
+    free(module->kernels);
+    free(module->address);
+    ptx_module_free(module->ptx);
+    free(module);
+}
+
+/* ---- Names ---- */
+
+uint64_t vm_function_address(const ptxvm_module *module, const ptx_function *function)
+{
+    return VM_CODE_BASE + VM_CODE_STEP * (module->first_function + (uint64_t)function->index);
+}
+
+ptxvm_status vm_kernel_ready(ptxvm_kernel *kernel)
+{
+    ptxvm_status status = PTXVM_OK;
+    if (!kernel->decoded)
+        kernel->decoded = vm_kernel_decode(kernel->module, kernel->function, &status);
+    return status;
+}
+
+ptxvm_status ptxvm_module_kernel(ptxvm_module *module, const char *name, ptxvm_kernel **kernel)
+{
+    if (!module || !name || !kernel)
+        return PTXVM_ERROR_ARGUMENT;
+    *kernel = NULL;
+    for (int i = 0; i < module->n_kernels; i++)
+        if (strcmp(module->kernels[i].function->name, name) == 0) {
+            ptxvm_status status = vm_kernel_ready(&module->kernels[i]);
+            *kernel = status ? NULL : &module->kernels[i];
+            return status;
+        }
+    return vm_error(module->vm, PTXVM_ERROR_NOT_FOUND, "the module has no kernel %s", name);
+}
+
+int ptxvm_module_kernel_count(const ptxvm_module *module)
+{
+    return module ? module->n_kernels : 0;
+}
+
+ptxvm_kernel *ptxvm_module_kernel_at(ptxvm_module *module, int index)
+{
+    return module && index >= 0 && index < module->n_kernels ? &module->kernels[index] : NULL;
+}
+
+ptxvm_status ptxvm_module_global(ptxvm_module *module, const char *name, ptxvm_address *address,
+                                 uint64_t *bytes)
+{
+    if (!module || !name)
+        return PTXVM_ERROR_ARGUMENT;
+    for (int i = 0; i < module->ptx->n_vars; i++) {
+        const ptx_var *var = module->ptx->vars[i];
+        if (!has_memory(var) || strcmp(var->name, name) != 0)
+            continue;
+        if (address)
+            *address = module->address[i];
+        if (bytes)
+            *bytes = var->size;
+        return PTXVM_OK;
+    }
+    return vm_error(module->vm, PTXVM_ERROR_NOT_FOUND, "the module has no variable %s in .global or .const",
+                    name);
+}
