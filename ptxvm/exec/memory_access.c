@@ -57,16 +57,6 @@ static bool lane_holds(const vm_warp *warp, const region *r, int lane, uint64_t 
            (!r->lane_stride || address - r->base + bytes <= warp->local_top[lane]);
 }
 
-static bool all_lanes_hold(const vm_warp *warp, const region *r, const vm_access *access)
-{
-    if (!r->lane_stride)
-        return true;
-    bool ok = true;
-    for (int i = 0; i < WARP; i++)
-        ok &= access->address[i] - r->base + access->bytes <= warp->local_top[i];
-    return ok;
-}
-
 static const char *space_name(ptx_space space)
 {
     static const char *const names[] = {"generic", "register", "special register", "const", "global", "local",
@@ -107,9 +97,7 @@ static void fault_address(vm_warp *warp, const vm_op *op, int lane, ptx_space sp
 /* Lane by lane: addresses in several regions, or a fault to pin down. */
 static bool translate_each(vm_warp *warp, const vm_op *op, vm_access *access, uint32_t mask)
 {
-    uint8_t *some = NULL;
-    access->contiguous = false;
-    access->parallel = false;
+    access->contiguous = access->flat = access->parallel = false;
     VM_EACH_LANE(lane, mask)
     {
         uint64_t address = access->address[lane];
@@ -124,53 +112,77 @@ static bool translate_each(vm_warp *warp, const vm_op *op, vm_access *access, ui
             return false;
         }
         access->parallel |= r.parallel;
-        some = access->host[lane] = r.host + (address - r.base) + lane * r.lane_stride;
+        access->host[lane] = r.host + (address - r.base) + lane * r.lane_stride;
     }
-    VM_EACH_LANE(lane, ~mask)
-    access->host[lane] = some;
     return true;
 }
 
+/* The lowest and the highest address, and the bits that are set in any. */
 typedef struct span {
     uint64_t low, high, bits;
-    bool contiguous;
 } span;
 
-/* Contiguity and uniformity are tested without comparisons of 64 bits, which the baseline of x86-64 cannot
- * vectorise. */
-static span span_of(const uint64_t address[WARP], uint64_t bytes)
+/* The tests that decide most cases come first, and without comparisons of 64 bits, which the baseline of
+ * x86-64 cannot vectorise. */
+static span span_of_all(const uint64_t address[WARP], uint64_t bytes, bool *contiguous)
 {
-    uint64_t gap = 0, spread = 0, bits = 0, first = address[0];
-    for (uint64_t i = 0; i < WARP; i++) {
+    uint64_t gap = 0, spread = 0, bits = 0, first = address[0], last = address[WARP - 1];
+    for (uint64_t i = 0; i < WARP; i++)
         gap |= address[i] ^ (first + i * bytes);
+    *contiguous = !gap && first <= last;
+    if (*contiguous)
+        return (span){first, last, first};
+    for (int i = 0; i < WARP; i++) {
         spread |= address[i] ^ first;
         bits |= address[i];
     }
-    if (!gap)
-        return (span){first, address[WARP - 1], bits, first <= address[WARP - 1]};
-    if (!spread)
-        return (span){first, first, bits, false};
-    span s = {first, first, bits, false};
-    for (int i = 1; i < WARP; i++) {
+    span s = {first, first, bits};
+    for (int i = 1; i < WARP && spread; i++) {
         s.low = address[i] < s.low ? address[i] : s.low;
         s.high = address[i] > s.high ? address[i] : s.high;
     }
     return s;
 }
 
-bool vm_translate(vm_warp *warp, const vm_op *op, vm_access *access, uint32_t mask)
+static span span_of_some(const uint64_t address[WARP], uint32_t mask)
 {
-    span s = span_of(access->address, access->bytes);
+    uint64_t first = address[vm_first(mask)];
+    span s = {first, first, 0};
+    VM_EACH_LANE(lane, mask)
+    {
+        s.low = address[lane] < s.low ? address[lane] : s.low;
+        s.high = address[lane] > s.high ? address[lane] : s.high;
+        s.bits |= address[lane];
+    }
+    return s;
+}
+
+static bool all_lanes_hold(const vm_warp *warp, const region *r, const vm_access *access, uint32_t mask)
+{
+    bool ok = true;
+    VM_EACH_LANE(lane, mask)
+    ok &= access->address[lane] - r->base + access->bytes <= warp->local_top[lane];
+    return ok;
+}
+
+static bool translate(vm_warp *warp, const vm_op *op, vm_access *access, uint32_t mask)
+{
+    bool contiguous = false;
+    span s = mask == UINT32_MAX ? span_of_all(access->address, access->bytes, &contiguous)
+                                : span_of_some(access->address, mask);
     if (s.bits & (access->align - 1))
         return translate_each(warp, op, access, mask);
     region r = region_of(warp, op, access->space, s.low, access->bytes);
     if (!region_holds(&r, s.low, access->bytes) || !region_holds(&r, s.high, access->bytes) ||
-        (r.read_only && access->kind != VM_LOAD) || !all_lanes_hold(warp, &r, access))
+        (r.read_only && access->kind != VM_LOAD) ||
+        (r.lane_stride && !all_lanes_hold(warp, &r, access, mask)))
         return translate_each(warp, op, access, mask);
+    access->flat = true;
     access->parallel = r.parallel;
-    access->contiguous = s.contiguous && mask == UINT32_MAX && !r.lane_stride;
-    for (uint64_t i = 0; i < WARP; i++)
-        access->host[i] = r.host + (access->address[i] - r.base) + i * r.lane_stride;
+    access->contiguous = contiguous && !r.lane_stride;
+    access->origin = r.host;
+    access->base = r.base;
+    access->stride = r.lane_stride;
     return true;
 }
 
@@ -189,45 +201,42 @@ uint8_t *vm_translate_lane(vm_warp *warp, const vm_op *op, int lane, ptx_space s
     return r.host + (address - r.base) + (uint64_t)lane * r.lane_stride;
 }
 
-/* Lanes that are not active take the first active lane's address: what follows need not look at the mask
- * again. */
-static void fill_inactive(uint64_t address[WARP], uint32_t mask)
+static void addresses_of_all(const vm_warp *warp, const vm_operand *operand, uint64_t address[WARP])
 {
-    if (mask == UINT32_MAX)
-        return;
-    uint64_t first = address[vm_first(mask)];
-    for (int i = 0; i < WARP; i++)
-        address[i] = mask >> i & 1 ? address[i] : first;
+    const void *value = vm_value(warp, operand);
+    uint64_t offset = (uint64_t)operand->offset;
+    if (operand->width == 8)
+        for (int i = 0; i < WARP; i++)
+            address[i] = ((const vm_u64 *)value)[i] + offset;
+    else
+        for (int i = 0; i < WARP; i++)
+            address[i] = (uint32_t)(((const vm_u32 *)value)[i] + (uint32_t)offset);
 }
 
 void vm_addresses(const vm_warp *warp, const vm_operand *operand, uint32_t mask, uint64_t address[WARP])
 {
-    uint64_t offset = (uint64_t)operand->offset;
-    if (operand->slot == VM_NO_SLOT) {
+    if (operand->slot == VM_NO_SLOT)
         for (int i = 0; i < WARP; i++)
-            address[i] = offset;
-        return;
-    }
-    const void *value = vm_value(warp, operand);
-    if (operand->width == 8) {
-        for (int i = 0; i < WARP; i++)
-            address[i] = ((const uint64_t *)value)[i] + offset;
-    } else {
-        for (int i = 0; i < WARP; i++)
-            address[i] = (uint32_t)(((const uint32_t *)value)[i] + (uint32_t)offset);
-    }
+            address[i] = (uint64_t)operand->offset;
+    else if (mask == UINT32_MAX)
+        addresses_of_all(warp, operand, address);
+    else
+        VM_EACH_LANE(lane, mask)
+        {
+            uint64_t sum = ops_operand(warp, operand, (int)lane) + (uint64_t)operand->offset;
+            address[lane] = operand->width == 8 ? sum : (uint32_t)sum;
+        }
     /* These spaces have addresses of 32 bits: a sum that wraps is at home again. */
-    if (operand->space == SPACE_SHARED || operand->space == SPACE_LOCAL)
+    if (operand->width == 8 && (operand->space == SPACE_SHARED || operand->space == SPACE_LOCAL))
         for (int i = 0; i < WARP; i++)
             address[i] = (uint32_t)address[i];
-    fill_inactive(address, mask);
 }
 
 bool vm_access_operand(vm_warp *warp, const vm_op *op, const vm_operand *operand, vm_access *access,
                        uint32_t mask)
 {
     vm_addresses(warp, operand, mask, access->address);
-    return vm_translate(warp, op, access, mask);
+    return translate(warp, op, access, mask);
 }
 
 void vm_copy_relaxed(uint8_t *to, const uint8_t *from, uint64_t bytes)

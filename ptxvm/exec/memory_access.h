@@ -14,27 +14,33 @@ typedef enum {
     VM_ATOMIC = 3 /* both */
 } vm_access_kind;
 
+/* The lanes' addresses of one instruction. Only the active lanes' entries mean anything. */
 typedef struct vm_access {
-    uint64_t address[WARP]; /* in the space, or generic */
-    uint8_t *host[WARP]; /* out. Lanes outside the mask hold some active lane's, so that a load may go ahead
-                            for all */
-    uint32_t bytes;      /* each lane's; */
-    uint32_t align;      /* and what the address must be a multiple of */
-    uint8_t space;       /* ptx_space */
-    uint8_t kind;        /* vm_access_kind */
-    bool contiguous;     /* out: all 32 lanes active, lane i at host[0] + i * bytes */
-    bool parallel;       /* out: other host threads may touch it: relaxed atomics only */
+    uint32_t bytes;  /* of each lane; */
+    uint32_t align;  /* and what the address must be a multiple of */
+    uint8_t space;   /* ptx_space; SPACE_NONE is generic */
+    uint8_t kind;    /* vm_access_kind */
+    bool contiguous; /* out: all 32 lanes are active, and lane i is at vm_host(0) + i * bytes */
+    bool parallel;   /* out: other host threads may touch it: relaxed atomics only */
+    bool flat;       /* out: all in one stretch of memory: see vm_host */
+    uint8_t *origin;
+    uint64_t base, stride;
+    uint64_t address[WARP]; /* in the space */
+    uint8_t *host[WARP];    /* where it is not flat */
 } vm_access;
 
-/* The lanes' addresses that an operand [reg + offset], [var + offset] stands for. Lanes outside the mask get
- * an active lane's. */
+/* Where an active lane's bytes are, after vm_access_operand. */
+static inline uint8_t *vm_host(const vm_access *access, uint32_t lane)
+{
+    return access->flat ? access->origin + (access->address[lane] - access->base) + lane * access->stride
+                        : access->host[lane];
+}
+
+/* The active lanes' addresses that an operand [reg + offset], [var + offset] stands for. */
 void vm_addresses(const vm_warp *warp, const vm_operand *operand, uint32_t mask, uint64_t address[WARP]);
 
-/* Fills host for the lanes in mask. False, with the launch's fault recorded, where an address is outside or
- * misaligned. */
-bool vm_translate(vm_warp *warp, const vm_op *op, vm_access *access, uint32_t mask);
-
-/* vm_addresses and vm_translate in one. */
+/* The same, translated and checked: bytes, align, space and kind are given. False, with the launch's fault
+ * recorded, where an active lane's address is outside or misaligned. */
 bool vm_access_operand(vm_warp *warp, const vm_op *op, const vm_operand *operand, vm_access *access,
                        uint32_t mask);
 

@@ -212,7 +212,6 @@ typedef struct bulk_copy {
     ptx_space to_space, from_space;
     bool has_barrier;
     uint32_t byte_mask; /* of every 16 bytes, those that are copied */
-    bool own_cta;       /* multicast: the mask of CTAs has this one */
 } bulk_copy;
 
 static uint64_t lane_address(const vm_warp *warp, const vm_operand *operand, int lane)
@@ -225,7 +224,7 @@ static uint64_t lane_address(const vm_warp *warp, const vm_operand *operand, int
 static bulk_copy bulk_of(const vm_warp *warp, const vm_op *op, int lane)
 {
     const vm_operand *o = op->operand;
-    bulk_copy copy = {.byte_mask = 0xFFFF, .own_cta = true, .to_space = o[0].space, .from_space = o[1].space};
+    bulk_copy copy = {.byte_mask = 0xFFFF, .to_space = o[0].space, .from_space = o[1].space};
     copy.to = lane_address(warp, &o[0], lane);
     copy.from = lane_address(warp, &o[1], lane);
     copy.size = (uint32_t)ops_operand(warp, &o[2], lane);
@@ -234,8 +233,6 @@ static bulk_copy bulk_of(const vm_warp *warp, const vm_op *op, int lane)
         copy.barrier = lane_address(warp, &o[3], lane);
         copy.barrier -= o[3].space == SPACE_NONE ? VM_SHARED_BASE : 0;
     }
-    if (op->inst->mod[S_FLAG3] == M_multicast__cluster)
-        copy.own_cta = ops_operand(warp, &o[4], lane) & 1;
     if (op->inst->mod[S_FLAG3] == M_cp_mask)
         copy.byte_mask = (uint16_t)ops_operand(warp, &o[op->n_operands - 1], lane);
     return copy;
@@ -275,7 +272,7 @@ static vm_result exec_bulk(vm_warp *warp, const vm_op *op, uint32_t mask)
         bulk_copy copy = bulk_of(warp, op, (int)lane);
         uint8_t *to;
         const uint8_t *from;
-        if (!copy.size || !copy.own_cta)
+        if (!copy.size)
             continue;
         if (!bulk_is_aligned(warp, op, (int)lane, &copy) ||
             !bulk_hosts(warp, op, (int)lane, &copy, &to, &from, VM_STORE))
@@ -323,6 +320,24 @@ static vm_result exec_bulk_reduce(vm_warp *warp, const vm_op *op, uint32_t mask)
     return VM_NEXT;
 }
 
+/* st.async and red.async to this CTA, the one of its cluster: [address], value, [mbarrier]. */
+vm_result ops_exec_async(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    const vm_operand *barrier = &op->operand[op->n_operands - 1];
+    uint32_t values = (uint32_t)op->n_operands - 2;
+    uint32_t bytes = values * (uint32_t)ptx_type_bits(ptx_slot_type(op->inst, S_TYPE)) / 8;
+    if ((op->inst->op == OP_st ? ops_exec_st : ops_exec_atomic)(warp, op, mask) == VM_FAULT)
+        return VM_FAULT;
+    VM_EACH_LANE(lane, mask)
+    {
+        uint64_t address = lane_address(warp, barrier, (int)lane);
+        address -= barrier->space == SPACE_NONE ? VM_SHARED_BASE : 0;
+        if (!ops_mbarrier_complete_tx(warp, op, (int)lane, address, bytes))
+            return VM_FAULT;
+    }
+    return VM_NEXT;
+}
+
 static vm_result exec_nothing(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     (void)warp, (void)op, (void)mask;
@@ -331,8 +346,7 @@ static vm_result exec_nothing(vm_warp *warp, const vm_op *op, uint32_t mask)
 
 static vm_exec_fn *find_bulk(const ptx_inst *inst)
 {
-    if (inst->mod[S_FLAG2] == M_commit_group || inst->mod[S_FLAG2] == M_wait_group ||
-        inst->mod[S_FLAG2] == M_prefetch)
+    if (inst->mod[S_FLAG2] == M_commit_group || inst->mod[S_FLAG2] == M_wait_group)
         return exec_nothing;
     if (inst->mod[S_SUB] == M_async)
         return exec_bulk;
@@ -341,6 +355,10 @@ static vm_exec_fn *find_bulk(const ptx_inst *inst)
 
 bool ops_find_cp(vm_op *op)
 {
+    if (op->inst->mod[S_FLAG2] == M_prefetch) {
+        op->exec = exec_nothing;
+        return true;
+    }
     switch (op->inst->mod[S_MODE]) {
     case M_NONE:
         op->exec = exec_copy;

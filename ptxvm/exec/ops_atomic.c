@@ -246,7 +246,7 @@ static atomic_operands operands_of(const vm_op *op)
     return o;
 }
 
-static vm_result exec_atomic(vm_warp *warp, const vm_op *op, uint32_t mask)
+vm_result ops_exec_atomic(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     atomic_operands o = operands_of(op);
     ptx_type type = ptx_slot_type(op->inst, S_TYPE);
@@ -261,7 +261,8 @@ static vm_result exec_atomic(vm_warp *warp, const vm_op *op, uint32_t mask)
     VM_EACH_LANE(lane, mask)
     for (int e = 0; e < o.count; e++) {
         uint64_t b = value_at(warp, o.b, e, (int)lane), c = value_at(warp, o.c, e, (int)lane);
-        uint64_t old = ops_atomic_apply(apply, access.host[lane] + e * size, size, access.parallel, b, c);
+        uint64_t old =
+            ops_atomic_apply(apply, vm_host(&access, lane) + e * size, size, access.parallel, b, c);
         if (o.d)
             ops_result(warp, &o.d[e], (int)lane, old);
     }
@@ -282,7 +283,7 @@ static vm_result exec_atomic_128(vm_warp *warp, const vm_op *op, uint32_t mask)
     const vm_u64 *b = vm_value(warp, o.b), *c = o.c ? vm_value(warp, o.c) : NULL;
     VM_EACH_LANE(lane, mask)
     {
-        uint8_t *host = access.host[lane];
+        uint8_t *host = vm_host(&access, lane);
         uint64_t old[2] = {VM_LOAD_RELAXED(64, host), VM_LOAD_RELAXED(64, host + 8)};
         const vm_u64 *value = c ? c : b;
         if (!c || (old[0] == b[2 * lane] && old[1] == b[2 * lane + 1])) {
@@ -298,9 +299,9 @@ static vm_result exec_atomic_128(vm_warp *warp, const vm_op *op, uint32_t mask)
 bool ops_find_atomic(vm_op *op)
 {
     ptx_type type = ptx_slot_type(op->inst, S_TYPE);
-    if (op->inst->mod[S_SUB] != M_NONE ||
-        !ops_atomic_find(op->inst->mod[S_OP], type)) /* red.async is for clusters */
-        return false;
-    op->exec = type == T_B128 ? exec_atomic_128 : exec_atomic;
-    return true;
+    if (op->inst->mod[S_SUB] == M_async)
+        op->exec = ops_exec_async;
+    else
+        op->exec = type == T_B128 ? exec_atomic_128 : ops_exec_atomic;
+    return ops_atomic_find(op->inst->mod[S_OP], type);
 }

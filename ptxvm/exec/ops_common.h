@@ -49,6 +49,9 @@ typedef uint64_t atomic_fn(uint64_t old, uint64_t b, uint64_t c);
 atomic_fn *ops_atomic_find(unsigned operation, ptx_type type);
 uint64_t ops_atomic_apply(atomic_fn *apply, uint8_t *host, int bytes, bool parallel, uint64_t b, uint64_t c);
 
+/* st and red; and st.async and red.async, which also complete their bytes on an mbarrier. */
+vm_exec_fn ops_exec_st, ops_exec_atomic, ops_exec_async;
+
 /* Each completes an op of its opcodes, as vm_ops_find. */
 typedef bool ops_finder(vm_op *op);
 ops_finder ops_find_ld, ops_find_st, ops_find_atomic, ops_find_shfl, ops_find_warp, ops_find_cp,

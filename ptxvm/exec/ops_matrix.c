@@ -88,7 +88,7 @@ static vm_result exec_ldmatrix(vm_warp *warp, const vm_op *op, uint32_t mask)
     if (!translate_rows(warp, op, &op->operand[op->n_results], rows, VM_LOAD, &access))
         return VM_FAULT;
     for (int i = 0; i < rows; i++) {
-        memcpy(data[i], access.host[i], 16);
+        memcpy(data[i], vm_host(&access, (uint32_t)i), 16);
         if (packed != T_NONE)
             unpack_row(data[i], packed == T_B4X16_P64 ? 4 : 6);
     }
@@ -118,7 +118,7 @@ static vm_result exec_stmatrix(vm_warp *warp, const vm_op *op, uint32_t mask)
             uint64_t value = ops_operand(warp, &op->operand[1 + k], (int)lane);
             for (int b = 0; b < 4; b++) {
                 matrix_byte at = form->at((int)lane, 0, b);
-                access.host[k * form->rows + at.row][at.byte] = (uint8_t)(value >> 8 * b);
+                vm_host(&access, (uint32_t)(k * form->rows + at.row))[at.byte] = (uint8_t)(value >> 8 * b);
             }
         }
     return VM_NEXT;

@@ -46,43 +46,45 @@ static inline __attribute__((always_inline)) void load(void *reg, const vm_acces
                                                        uint32_t mask, int bytes, int width, bool sign,
                                                        bool parallel)
 {
+#define TAKE(i, host)                                                                                        \
+    ops_set(reg, width, (int)(i), extend(fetch((host) + offset, bytes, parallel), bytes, sign))
     if (access->contiguous) {
-        const uint8_t *host = access->host[0] + offset;
-        if (!parallel && bytes == width && access->bytes == (uint32_t)bytes) {
+        const uint8_t *host = vm_host(access, 0);
+        if (!parallel && bytes == width && access->bytes == (uint32_t)bytes)
             memcpy(reg, host, (size_t)(WARP * bytes));
-            return;
-        }
-        for (int i = 0; i < WARP; i++)
-            ops_set(reg, width, i,
-                    extend(fetch(host + (uint64_t)i * access->bytes, bytes, parallel), bytes, sign));
-    } else if (mask == UINT32_MAX) {
-        for (int i = 0; i < WARP; i++)
-            ops_set(reg, width, i, extend(fetch(access->host[i] + offset, bytes, parallel), bytes, sign));
+        else
+            for (uint64_t i = 0; i < WARP; i++)
+                TAKE(i, host + i * access->bytes);
+    } else if (mask == UINT32_MAX && access->flat) {
+        for (uint32_t i = 0; i < WARP; i++)
+            TAKE(i, access->origin + (access->address[i] - access->base) + i * access->stride);
     } else {
         VM_EACH_LANE(i, mask)
-        ops_set(reg, width, (int)i, extend(fetch(access->host[i] + offset, bytes, parallel), bytes, sign));
+        TAKE(i, vm_host(access, i));
     }
+#undef TAKE
 }
 
 static inline __attribute__((always_inline)) void store(const void *reg, const vm_access *access,
                                                         uint32_t offset, uint32_t mask, int bytes, int width,
                                                         bool parallel)
 {
+#define GIVE(i, host) put((host) + offset, bytes, ops_get(reg, width, (int)(i)))
     if (access->contiguous) {
-        uint8_t *host = access->host[0] + offset;
-        if (!parallel && bytes == width && access->bytes == (uint32_t)bytes) {
+        uint8_t *host = vm_host(access, 0);
+        if (!parallel && bytes == width && access->bytes == (uint32_t)bytes)
             memcpy(host, reg, (size_t)(WARP * bytes));
-            return;
-        }
-        for (int i = 0; i < WARP; i++)
-            put(host + (uint64_t)i * access->bytes, bytes, ops_get(reg, width, i));
-    } else if (mask == UINT32_MAX) {
-        for (int i = 0; i < WARP; i++)
-            put(access->host[i] + offset, bytes, ops_get(reg, width, i));
+        else
+            for (uint64_t i = 0; i < WARP; i++)
+                GIVE(i, host + i * access->bytes);
+    } else if (mask == UINT32_MAX && access->flat) {
+        for (uint32_t i = 0; i < WARP; i++)
+            GIVE(i, access->origin + (access->address[i] - access->base) + i * access->stride);
     } else {
         VM_EACH_LANE(i, mask)
-        put(access->host[i] + offset, bytes, ops_get(reg, width, (int)i));
+        GIVE(i, vm_host(access, i));
     }
+#undef GIVE
 }
 
 /* 16 bytes: two loads or stores of 8. */
@@ -91,8 +93,8 @@ static void load_128(void *reg, const vm_access *access, uint32_t offset, uint32
     uint64_t *d = reg;
     VM_EACH_LANE(i, mask)
     {
-        d[2 * i] = fetch(access->host[i] + offset, 8, true);
-        d[2 * i + 1] = fetch(access->host[i] + offset + 8, 8, true);
+        d[2 * i] = fetch(vm_host(access, i) + offset, 8, true);
+        d[2 * i + 1] = fetch(vm_host(access, i) + offset + 8, 8, true);
     }
 }
 
@@ -101,8 +103,8 @@ static void store_128(void *reg, const vm_access *access, uint32_t offset, uint3
     const uint64_t *s = reg;
     VM_EACH_LANE(i, mask)
     {
-        put(access->host[i] + offset, 8, s[2 * i]);
-        put(access->host[i] + offset + 8, 8, s[2 * i + 1]);
+        put(vm_host(access, i) + offset, 8, s[2 * i]);
+        put(vm_host(access, i) + offset + 8, 8, s[2 * i + 1]);
     }
 }
 
@@ -170,7 +172,7 @@ static vm_result exec_ld(vm_warp *warp, const vm_op *op, uint32_t mask)
     return VM_NEXT;
 }
 
-static vm_result exec_st(vm_warp *warp, const vm_op *op, uint32_t mask)
+vm_result ops_exec_st(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     const vector_shape *shape = op->extra;
     vm_access access;
@@ -203,7 +205,7 @@ bool ops_find_ld(vm_op *op)
 
 bool ops_find_st(vm_op *op)
 {
-    op->exec = exec_st;
+    op->exec = op->inst->mod[S_SUB] == M_async ? ops_exec_async : ops_exec_st;
     op->extra = (void *)(uintptr_t)shape_of(op->inst);
-    return op->extra && op->inst->mod[S_SUB] == M_NONE; /* st.async is for clusters */
+    return op->extra;
 }

@@ -58,6 +58,8 @@ SREG(lanemask_ge, (uint32_t)~((1u << lane) - 1))
 SREG(clock, (uint32_t)vm_clock(warp, op))
 SREG(clock_hi, vm_clock(warp, op) >> 32)
 SREG(clock64, vm_clock(warp, op))
+/* Cooperative groups find the place where a grid meets in %envreg1 (high half) and %envreg2. */
+SREG(envreg, component == 1 ? LAUNCH->workspace >> 32 : component == 2 ? (uint32_t)LAUNCH->workspace : 0)
 SREG(total_smem_size, BLOCK->shared_bytes)
 SREG(dynamic_smem_size, LAUNCH->dynamic_shared)
 
@@ -73,23 +75,32 @@ static sreg_fn *const sregs[SREG_COUNT] = {
     [SREG_globaltimer] = read_clock64, [SREG_globaltimer_lo] = read_clock, [SREG_globaltimer_hi] = read_clock_hi,
     [SREG_total_smem_size] = read_total_smem_size, [SREG_aggr_smem_size] = read_total_smem_size,
     [SREG_dynamic_smem_size] = read_dynamic_smem_size,
-    /* pm*, envreg*, reserved_smem_offset_* and current_graph_exec read 0. */
+    [SREG_envreg] = read_envreg,
+    /* pm*, reserved_smem_offset_* and current_graph_exec read 0. */
 };
 /* clang-format on */
 
+static uint64_t read_source(const vm_warp *warp, const vm_op *op, const vm_operand *operand, int lane)
+{
+    const ptx_operand *source = operand->source;
+    if (source->kind != OPERAND_SREG)
+        return ops_operand(warp, operand, lane);
+    sreg_fn *read = sregs[source->sreg] ? sregs[source->sreg] : read_zero;
+    return read(warp, op, lane, source->bits);
+}
+
+/* mov, of one or of a vector, with special registers among its sources. */
 static vm_result exec_mov_sreg(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
-    const ptx_operand *source = op->operand[op->n_results].source;
-    sreg_fn *read = sregs[source->sreg] ? sregs[source->sreg] : read_zero;
-    bool is_predicate = op->operand[0].width == 0;
-    for (uint64_t e = 0; e < op->n_results; e++) {
+    for (int e = 0; e < op->n_results; e++) {
+        const vm_operand *d = &op->operand[e], *s = &op->operand[op->n_results + e];
         VM_EACH_LANE(lane, mask)
         {
-            uint64_t value = read(warp, op, (int)lane, op->n_results > 1 ? e : source->bits);
-            if (is_predicate)
-                ops_result_predicate(warp, &op->operand[e], 1u << lane, value ? UINT32_MAX : 0);
+            uint64_t value = read_source(warp, op, s, (int)lane);
+            if (d->width == 0)
+                ops_result_predicate(warp, d, 1u << lane, value ? UINT32_MAX : 0);
             else
-                ops_result(warp, &op->operand[e], (int)lane, value);
+                ops_result(warp, d, (int)lane, value);
         }
     }
     return VM_NEXT;
@@ -97,10 +108,11 @@ static vm_result exec_mov_sreg(vm_warp *warp, const vm_op *op, uint32_t mask)
 
 bool ops_find_mov(vm_op *op)
 {
-    if (op->n_operands <= op->n_results || op->operand[op->n_results].source->kind != OPERAND_SREG)
-        return false;
+    bool any = false;
+    for (int i = op->n_results; i < op->n_operands; i++)
+        any |= op->operand[i].source->kind == OPERAND_SREG;
     op->exec = exec_mov_sreg;
-    return true;
+    return any;
 }
 
 /* ---- addresses ---- */

@@ -1,0 +1,159 @@
+/* ldmatrix, stmatrix, movmatrix, wmma.load and wmma.store: every element has its own value. */
+#include <stdio.h>
+
+#include "test_ops.h"
+
+#define EXPECT(name, expression)                                                                             \
+    static uint64_t name(uint32_t t)                                                                         \
+    {                                                                                                        \
+        (void)t;                                                                                             \
+        return expression;                                                                                   \
+    }
+
+/* Shared memory as 16-bit elements: element i is i; rows have 8. Matrix m is rows 8m .. 8m+7. */
+#define PAIR16(first, second) ((uint32_t)(first) | (uint32_t)(second) << 16)
+static uint32_t plain(uint32_t lane, uint32_t matrix)
+{
+    uint32_t row = 8 * matrix + lane / 4, column = 2 * (lane % 4);
+    return PAIR16(8 * row + column, 8 * row + column + 1);
+}
+
+static uint32_t transposed(uint32_t lane, uint32_t matrix)
+{
+    uint32_t row = 8 * matrix + 2 * (lane % 4), column = lane / 4;
+    return PAIR16(8 * row + column, 8 * (row + 1) + column);
+}
+
+/* Shared memory as bytes: byte i is i % 256; rows have 16. */
+static uint32_t byte_16x16(uint32_t lane, uint32_t reg)
+{
+    uint32_t value = 0;
+    for (uint32_t b = 0; b < 4; b++)
+        value |= (16 * (4 * (lane % 4) + 2 * reg + b % 2) + lane / 4 + 8 * (b / 2)) << 8 * b;
+    return value;
+}
+
+/* The 16 elements of a row, packed from its first byte on. */
+static uint32_t packed_element(uint32_t row, uint32_t element, uint32_t bits)
+{
+    uint32_t value = 0;
+    for (uint32_t i = 0; i < bits; i++) {
+        uint32_t at = element * bits + i, byte = (16 * row + at / 8) & 0xFF;
+        value |= (byte >> at % 8 & 1) << i;
+    }
+    return value;
+}
+
+static uint32_t packed_8x16(uint32_t lane, uint32_t matrix, uint32_t bits)
+{
+    uint32_t value = 0;
+    for (uint32_t b = 0; b < 4; b++)
+        value |= packed_element(8 * matrix + lane / 4, 4 * (lane % 4) + b, bits) << 8 * b;
+    return value;
+}
+
+static uint32_t packed_16x16(uint32_t lane, uint32_t reg, uint32_t bits)
+{
+    uint32_t value = 0;
+    for (uint32_t b = 0; b < 4; b++)
+        value |= packed_element(4 * (lane % 4) + 2 * reg + b % 2, lane / 4 + 8 * (b / 2), bits) << 8 * b;
+    return value;
+}
+
+#define BOTH(low, high) ((uint64_t)(low) | (uint64_t)(high) << 32)
+EXPECT(x1, plain(t, 0))
+EXPECT(x2, BOTH(plain(t, 0), plain(t, 1)))
+EXPECT(x4, BOTH(plain(t, 2), plain(t, 3)))
+EXPECT(x1_trans, transposed(t, 0))
+EXPECT(x4_trans, BOTH(transposed(t, 1), transposed(t, 3)))
+EXPECT(b8_x1, BOTH(byte_16x16(t, 0), byte_16x16(t, 1)))
+EXPECT(b4_x1, packed_8x16(t, 0, 4))
+EXPECT(b6_x2, BOTH(packed_8x16(t, 0, 6), packed_8x16(t, 1, 6)))
+EXPECT(b4_16, BOTH(packed_16x16(t, 0, 4), packed_16x16(t, 1, 4)))
+EXPECT(b6_16, BOTH(packed_16x16(t, 0, 6), packed_16x16(t, 1, 6)))
+EXPECT(own_pair, PAIR16(2 * t, 2 * t + 1))
+/* Stored transposed: what thread t reads, row t/4, columns 2(t%4) and the next, came from these elements. */
+EXPECT(stored_trans, PAIR16(2 * (4 * (2 * (t % 4)) + t / 4 / 2) + t / 4 % 2,
+                            2 * (4 * (2 * (t % 4) + 1) + t / 4 / 2) + t / 4 % 2))
+EXPECT(x4_stored, PAIR16(2 * t, 2 * t + 1) + 0x03000300)
+
+/* Lane l's register has the bytes 4l .. 4l+3; word t of what is stored (row t/4, bytes 4(t%4) ..). */
+static uint64_t stored_b8(uint32_t t)
+{
+    uint64_t value = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t row = t / 4, column = 4 * (t % 4) + i;
+        uint32_t lane = 4 * (column % 8) + row / 2, byte = row % 2 + 2 * (column / 8);
+        value |= (uint64_t)(4 * lane + byte) << 8 * i;
+    }
+    return value;
+}
+
+static uint64_t wmma_transposed(uint32_t t)
+{
+    uint32_t at = 8 * t + 3, column = at / 16, row = at % 16;
+    return ops_in_at(4 * (16 * row + column), 4);
+}
+
+static uint64_t wmma_stride(uint32_t t)
+{
+    uint32_t at = 8 * t + 3, row = at / 16, column = at % 16;
+    return ops_in_at(4 * (20 * row + column), 4);
+}
+
+/* Word w of shared memory holds the 16-bit numbers 2w and 2w+1, or the bytes 4w .. 4w+3. */
+#define FILL(value)                                                                                          \
+    "mov.u32 %r20, 0; mov.u32 %r4, sm; mad.lo.u32 %r21, %r0, 64, %r4;\n"                                     \
+    "FILL: mad.lo.u32 %r23, %r0, 16, %r20; " value " st.shared.u32 [%r21], %r23; add.u32 %r21, %r21, 4;\n"   \
+    "add.u32 %r20, %r20, 1; setp.lt.u32 %p9, %r20, 16; @%p9 bra FILL; bar.sync 0; mad.lo.u32 %r5, %r0, 16, " \
+    "%r4;\n"
+#define FILL16 FILL("shl.b32 %r23, %r23, 1; mad.lo.u32 %r23, %r23, 0x10001, 0x10000;")
+#define FILL8                                                                                                \
+    FILL("shl.b32 %r23, %r23, 2; and.b32 %r23, %r23, 255; mad.lo.u32 %r23, %r23, 0x01010101, 0x03020100;")
+#define ONE(a)     "\ncvt.u64.u32 %rd9, " a ";"
+#define TWO(a, b)  "\nmov.b64 %rd9, {" a ", " b "};"
+#define OWN16      "shl.b32 %r10, %r0, 1; mad.lo.u32 %r10, %r10, 0x10001, 0x10000;\n"
+#define ROWS       "mov.u32 %r4, sm; mad.lo.u32 %r5, %r0, 16, %r4;\n"
+#define SHOW(from) "\nbar.sync 0; mad.lo.u32 %r6, %r0, 4, %r4; ld.shared.u32 %rd9, [%r6+" from "];"
+
+/* clang-format off */
+static const ops_test Matrix[] = {
+    {"ld_x1", FILL16 "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r9}, [%r5];" ONE("%r9"), x1},
+    {"ld_x2", FILL16 "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r9, %r10}, [%r5];" TWO("%r9", "%r10"), x2},
+    {"ld_x4", FILL16 "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r9, %r10, %r11, %r12}, [%r5];" TWO("%r11", "%r12"), x4},
+    {"ld_x1_trans", FILL16 "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%r9}, [%r5];" ONE("%r9"), x1_trans},
+    {"ld_x4_trans", FILL16 "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%r9, %r10, %r11, %r12}, [%r5];" TWO("%r10", "%r12"),
+        x4_trans},
+    {"ld_generic", FILL16 "cvt.u64.u32 %rd5, %r5; cvta.shared.u64 %rd5, %rd5;\n"
+        "ldmatrix.sync.aligned.m8n8.x1.b16 {%r9}, [%rd5];" ONE("%r9"), x1},
+    {"ld_x1_needs_8_addresses", FILL16 "setp.ge.u32 %p1, %r0, 8; @%p1 mov.u32 %r5, 0x7FFFFFF1;\n"
+        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r9}, [%r5];" ONE("%r9"), x1},
+    {"ld_b8", FILL8 "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r9, %r10}, [%r5];" TWO("%r9", "%r10"), b8_x1},
+    {"ld_b4_8x16", FILL8 "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b4x16_p64 {%r9}, [%r5];" ONE("%r9"), b4_x1},
+    {"ld_b6_8x16", FILL8 "ldmatrix.sync.aligned.m8n16.x2.shared.b8x16.b6x16_p32 {%r9, %r10}, [%r5];" TWO("%r9", "%r10"), b6_x2},
+    {"ld_b4_16x16", FILL8 "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8x16.b4x16_p64 {%r9, %r10}, [%r5];" TWO("%r9", "%r10"), b4_16},
+    {"ld_b6_16x16", FILL8 "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8x16.b6x16_p32 {%r9, %r10}, [%r5];" TWO("%r9", "%r10"), b6_16},
+    {"ld_misaligned", FILL16 "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r9}, [%r5+8];", .status = PTXVM_ERROR_MISALIGNED},
+    {"ld_outside", FILL16 "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r9, %r10, %r11, %r12}, [%r5+3600];",
+        .status = PTXVM_ERROR_ADDRESS},
+    {"st_x1", ROWS OWN16 "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r5], {%r10};" SHOW("0"), own_pair},
+    {"st_x1_trans", ROWS OWN16 "stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%r5], {%r10};" SHOW("0"), stored_trans},
+    {"st_x4", ROWS OWN16 "add.u32 %r11, %r10, 0x01000100; add.u32 %r12, %r10, 0x02000200; add.u32 %r13, %r10, 0x03000300;\n"
+        "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r5], {%r10, %r11, %r12, %r13};" SHOW("384"), x4_stored},
+    {"st_b8", ROWS "shl.b32 %r10, %r0, 2; mad.lo.u32 %r10, %r10, 0x01010101, 0x03020100;\n"
+        "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%r5], {%r10};" SHOW("0"), stored_b8},
+    {"movmatrix", OWN16 "movmatrix.sync.aligned.m8n8.trans.b16 %r9, %r10;" ONE("%r9"), x1_trans},
+    {"wmma_load_c_store_d", "mov.u32 %r4, sm; wmma.load.c.sync.aligned.row.m16n16k16.global.f32\n"
+        "{%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}, [%rd1];\n"
+        "wmma.store.d.sync.aligned.col.m16n16k16.shared.f32 [%r4], {%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}, 16;\n"
+        "bar.sync 0; mad.lo.u32 %r6, %r0, 32, %r4; ld.shared.u32 %rd9, [%r6+12];", wmma_transposed},
+    {"wmma_stride", "mov.u32 %r4, sm; mov.u32 %r7, 20; wmma.load.c.sync.aligned.row.m16n16k16.global.f32\n"
+        "{%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}, [%rd1], %r7;\n"
+        "wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%r4], {%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}, 16;\n"
+        "bar.sync 0; mad.lo.u32 %r6, %r0, 32, %r4; ld.shared.u32 %rd9, [%r6+12];", wmma_stride},
+    {"wmma_outside", "wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}, [%rd1+3200];",
+        .status = PTXVM_ERROR_ADDRESS},
+};
+/* clang-format on */
+
+OPS_TESTS(OpsMatrix, Matrix)
