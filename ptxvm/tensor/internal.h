@@ -13,8 +13,8 @@ typedef struct tensor_format {
     ptx_type type;
     int container, shift; /* bits an element takes in a register, and the bits below it there */
     int mantissa, exponent, bias;
-    uint32_t special; /* magnitudes from here up are Inf or NaN; above every magnitude where there are none */
-    uint32_t nan;     /* magnitudes from here up are NaN */
+    int32_t special; /* magnitudes from here up are Inf or NaN; above every magnitude where there are none */
+    int32_t nan;     /* magnitudes from here up are NaN */
 } tensor_format;
 
 /* How an instruction is computed. */
@@ -76,9 +76,9 @@ enum {
 };
 
 typedef struct tensor_matrices {
-    uint32_t a[MAX_A]; /* [m][k] */
-    uint32_t b[MAX_B]; /* [n / 8][k][8] */
-    uint32_t c[MAX_C]; /* [n / 8][m][8]; f16 in the low half, and the result in the same place */
+    _Alignas(32) uint32_t a[MAX_A]; /* [m][k] */
+    _Alignas(32) uint32_t b[MAX_B]; /* [n / 8][k][8] */
+    _Alignas(32) uint32_t c[MAX_C]; /* [n / 8][m][8]; f16 in the low half, and the result in the same place */
 } tensor_matrices;
 
 /* Scales of a block-scaled instruction, as raw bytes: of row m or column n, for each block of k. */

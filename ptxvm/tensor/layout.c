@@ -102,31 +102,6 @@ bool tensor_wmma_element(const ptx_inst *inst, int lane, int reg, int part, tens
     return true;
 }
 
-/* The pieces of one word, low bits first. A function of its own for each width, so that the shifts are
- * constants. */
-#define SPREAD(name, per)                                                                                    \
-    static inline void name(uint32_t word, int shift, uint32_t mask, uint32_t *to, int stride)               \
-    {                                                                                                        \
-        for (int p = 0; p < (per); p++)                                                                      \
-            to[p * stride] = word >> (32 / (per)*p + shift) & mask;                                          \
-    }
-SPREAD(spread1, 1)
-SPREAD(spread2, 2)
-SPREAD(spread4, 4)
-SPREAD(spread8, 8)
-
-static inline void spread(int per, uint32_t word, int shift, uint32_t mask, uint32_t *to, int stride)
-{
-    if (per == 1)
-        spread1(word, shift, mask, to, stride);
-    else if (per == 2)
-        spread2(word, shift, mask, to, stride);
-    else if (per == 4)
-        spread4(word, shift, mask, to, stride);
-    else
-        spread8(word, shift, mask, to, stride);
-}
-
 typedef struct pieces {
     int per, shift;
     uint32_t mask;
@@ -158,23 +133,44 @@ static void gather_c(const tensor_op *op, uint32_t *to, const void *const *c)
         }
 }
 
+#define INLINE static inline __attribute__((always_inline))
+
+/* Takes the registers of a apart (or of b, whose columns are as a's rows): line `l`, depth k goes to
+ * to[l / 8 * block + l % 8 * line_step + k * k_step]. `per` is a constant wherever this is called. */
+INLINE void gather_lines(int per, pieces p, int blocks, int depth, const void *const *from, uint32_t *to,
+                         int block, int line_step, int k_step)
+{
+    for (int r = 0; r < blocks * depth / (4 * per); r++) {
+        const uint32_t *words = from[r];
+        uint32_t *first = to + r % blocks * block + r / blocks * 4 * per * k_step;
+        for (int g = 0; g < 8; g++)
+            for (int t = 0; t < 4; t++)
+                for (int i = 0; i < per; i++)
+                    first[g * line_step + (t * per + i) * k_step] =
+                        words[4 * g + t] >> (32 / per * i + p.shift) & p.mask;
+    }
+}
+
+INLINE void gather_any(pieces p, int blocks, int depth, const void *const *from, uint32_t *to, int block,
+                       int line_step, int k_step)
+{
+    if (p.per == 1)
+        gather_lines(1, p, blocks, depth, from, to, block, line_step, k_step);
+    else if (p.per == 2)
+        gather_lines(2, p, blocks, depth, from, to, block, line_step, k_step);
+    else if (p.per == 4)
+        gather_lines(4, p, blocks, depth, from, to, block, line_step, k_step);
+    else
+        gather_lines(8, p, blocks, depth, from, to, block, line_step, k_step);
+}
+
 /* Single bits come as words of 32: k counts words then. */
 void tensor_gather(const tensor_op *op, tensor_matrices *x, const void *const *a, const void *const *b,
                    const void *const *c)
 {
-    const pieces pa = pieces_of(op, op->atype), pb = pieces_of(op, op->btype);
-    const int k = op->atype == T_B1 ? op->k / 32 : op->k, row_blocks = op->m / 8, column_blocks = op->n / 8;
-    for (int r = 0; r < op->m * k / (WARP_LANES * pa.per); r++)
-        for (int lane = 0; lane < WARP_LANES; lane++) {
-            const int row = lane / 4 + 8 * (r % row_blocks), at = (4 * (r / row_blocks) + lane % 4) * pa.per;
-            spread(pa.per, ((const uint32_t *)a[r])[lane], pa.shift, pa.mask, x->a + row * k + at, 1);
-        }
-    for (int r = 0; r < op->n * k / (WARP_LANES * pb.per); r++)
-        for (int lane = 0; lane < WARP_LANES; lane++) {
-            const int at = r % column_blocks * k + (4 * (r / column_blocks) + lane % 4) * pb.per;
-            spread(pb.per, ((const uint32_t *)b[r])[lane], pb.shift, pb.mask,
-                   x->b + at * PART_COLUMNS + lane / 4, PART_COLUMNS);
-        }
+    const int k = op->atype == T_B1 ? op->k / 32 : op->k;
+    gather_any(pieces_of(op, op->atype), op->m / 8, k, a, x->a, 8 * k, k, 1);
+    gather_any(pieces_of(op, op->btype), op->n / 8, k, b, x->b, PART_COLUMNS * k, 1, PART_COLUMNS);
     gather_c(op, x->c, c);
 }
 

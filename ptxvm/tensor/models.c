@@ -211,6 +211,8 @@ bool tensor_find(const ptx_inst *inst, ptx_target device, tensor_op *op)
     op->a_col = ptx_has(inst, S_ALAYOUT, M_col);
     op->b_row = ptx_has(inst, S_BLAYOUT, M_row);
     op->satfinite = ptx_has(inst, S_SAT, M_satfinite);
+    if (op->satfinite && op->model->method == METHOD_FDPA)
+        op->standing = TENSOR_ASSUMED;
     op->is_and = ptx_has(inst, S_OP, M_and);
     op->scales = scales_of(inst);
     op->scale_ue4m3 = ptx_slot_type(inst, S_STYPE) == T_UE4M3;

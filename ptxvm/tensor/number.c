@@ -6,7 +6,7 @@
 
 #include "internal.h"
 
-#define NONE UINT32_MAX
+#define NONE INT32_MAX
 
 /* clang-format off */
 static const tensor_format formats[] = {
@@ -45,7 +45,7 @@ static number take_apart(const tensor_format *f, uint32_t bits)
 {
     const int field = bits >> f->mantissa & ((1u << f->exponent) - 1);
     const uint32_t fraction = bits & ((1u << f->mantissa) - 1);
-    const uint32_t magnitude = bits & ((1u << (f->mantissa + f->exponent)) - 1);
+    const int32_t magnitude = (int32_t)(bits & ((1u << (f->mantissa + f->exponent)) - 1));
     return (number){
         .negative = bits >> (f->mantissa + f->exponent) & 1,
         .is_nan = magnitude >= f->nan,

@@ -1,4 +1,5 @@
 /* mma and wmma whose arithmetic leaves no doubt: integers, single bits, and f64 as a chain of IEEE fma. */
+#include <fenv.h>
 #include <math.h>
 #include <string.h>
 
@@ -58,6 +59,30 @@ void tensor_run_bits(const tensor_op *op, void *const *d, const void *const *a, 
     tensor_scatter(op, &x, d);
 }
 
+/* The host's rounding mode for .rn (or none), .rz, .rm, .rp. */
+static int host_rounding(const tensor_op *op)
+{
+    switch (op->inst->mod[S_RND]) {
+    case M_rz:
+        return FE_TOWARDZERO;
+    case M_rm:
+        return FE_DOWNWARD;
+    case M_rp:
+        return FE_UPWARD;
+    default:
+        return FE_TONEAREST;
+    }
+}
+
+/* One element: fma in the order of k. Not inlined, so that no fma moves across the switch of the rounding
+ * mode. */
+static __attribute__((noinline)) double chain(int k, const double *a, const double *b, double c)
+{
+    for (int i = 0; i < k; i++)
+        c = fma(a[i], b[i * 8], c);
+    return c;
+}
+
 /* f64 fragments follow the rule of layout.c with one element in a register, 64 bits wide. */
 void tensor_run_f64(const tensor_op *op, void *const *d, const void *const *a, const void *const *b,
                     const void *const *c, const void *const *scale)
@@ -78,9 +103,11 @@ void tensor_run_f64(const tensor_op *op, void *const *d, const void *const *a, c
             z[at.row * 8 + at.col] = ((const double *)c[r])[lane];
         }
     }
+    const int before = fegetround();
+    fesetround(host_rounding(op));
     for (int i = 0; i < op->m * 8; i++)
-        for (int k = 0; k < op->k; k++)
-            z[i] = fma(x[i / 8 * op->k + k], y[k * 8 + i % 8], z[i]);
+        z[i] = chain(op->k, x + i / 8 * op->k, y + i % 8, z[i]);
+    fesetround(before);
     for (int lane = 0; lane < WARP_LANES; lane++)
         for (int r = 0; r < op->m * op->n / WARP_LANES; r++) {
             const tensor_element at = tensor_mma_element(op, 'd', lane, r, 0);

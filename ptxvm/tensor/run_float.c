@@ -37,6 +37,16 @@ static void narrow_d(const tensor_op *op, uint32_t *d, int n)
         d[i] = tensor_f32_to_f16(tensor_f32_from_bits(d[i]));
 }
 
+/* .satfinite, which wmma of f16 had up to ISA 6.4: Inf becomes the largest finite number. */
+static void make_finite(const tensor_op *op, uint32_t *d, int n)
+{
+    const uint32_t inf = op->dtype == T_F16 ? 0x7C00u : 0x7F800000u,
+                   sign = op->dtype == T_F16 ? 0x8000u : 0x80000000u;
+    for (int i = 0; op->satfinite && i < n; i++)
+        if ((d[i] & ~sign) == inf)
+            d[i]--;
+}
+
 static bool in_f16(const tensor_op *op)
 {
     return op->dtype == T_F16 && op->ctype == T_F16;
@@ -52,6 +62,7 @@ void tensor_run_fdpa(const tensor_op *op, void *const *d, const void *const *a, 
     widen_c(op, x.c, op->m * op->n);
     dots_of(op)(&dot, op->m, op->n / PART_COLUMNS, op->k, x.a, x.b, x.c, NULL, NULL);
     narrow_d(op, x.c, op->m * op->n);
+    make_finite(op, x.c, op->m * op->n);
     tensor_scatter(op, &x, d);
 }
 
