@@ -58,7 +58,7 @@ static number take_apart(const tensor_format *f, uint32_t bits)
 /* One addend of the sum, cut toward zero at 2^(top - fraction). */
 static int64_t align(int64_t significand, bool negative, int exp, int mantissa, int top, int fraction)
 {
-    const int left = fraction - mantissa - (top - exp);
+    const int left = significand ? fraction - mantissa - (top - exp) : 0; /* a zero's exp may lie above top */
     const int64_t cut = left >= 0 ? significand << left : left > -64 ? significand >> -left : 0;
     return negative ? -cut : cut;
 }

@@ -276,7 +276,7 @@ static uint32_t fuse_groups(const tensor_model *row, const fp4_group *group, uin
         return F32_NAN;
     if (field == 0xFF || all_negative_zero)
         return c;
-    int64_t sum = cut(significand, row->fraction - 23, top - c_exp);
+    int64_t sum = significand ? cut(significand, row->fraction - 23, top - c_exp) : 0;
     for (int g = 0; g < FP4_GROUPS; g++)
         if (!group[g].is_zero)
             sum += cut(group[g].significand, row->fraction - 8, top - group[g].exp);
