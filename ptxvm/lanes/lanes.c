@@ -37,6 +37,12 @@ static const lanes_rounding rounding_of_mod[M_COUNT] = {
     [M_rzi] = LANES_ZERO, [M_rmi] = LANES_DOWN, [M_rpi] = LANES_UP,
 };
 
+/* Approximations on a GPU: always, and where no rounding is written. */
+static const bool is_approximate[OP_COUNT] = {
+    [OP_sin] = true, [OP_cos] = true, [OP_lg2] = true, [OP_ex2] = true, [OP_tanh] = true, [OP_rsqrt] = true,
+};
+static const bool rounds_or_approximates[OP_COUNT] = {[OP_div] = true, [OP_rcp] = true, [OP_sqrt] = true};
+
 static const lane_table *const tables[][2] = {
 #ifdef LANES_HAVE_V3
 #define X(group) {&lanes_##group##_baseline, &lanes_##group##_v3},
@@ -97,7 +103,9 @@ lane_op lanes_find(const ptx_inst *inst, lanes_level level)
         op.run = find_in(t, inst, flags, level);
     if (op.run) {
         op.rounding = rounding_of_mod[inst->mod[S_RND]];
-        op.inexact = inst->mod[S_APPROX] != M_NONE;
+        op.inexact = inst->mod[S_APPROX] != M_NONE || is_approximate[inst->op] ||
+                     (rounds_or_approximates[inst->op] && inst->mod[S_RND] == M_NONE &&
+                      ptx_slot_type(inst, S_TYPE) == T_F32);
     }
     return op;
 }

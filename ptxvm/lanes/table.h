@@ -63,7 +63,8 @@ typedef struct lane_table {
 } lane_table;
 
 /* The groups of functions: a file each in loops/. */
-#define LANE_GROUPS(X) X(integer) X(bits) X(carry) X(real) X(compare) X(convert)
+#define LANE_GROUPS(X)                                                                                       \
+    X(integer) X(bits) X(carry) X(real) X(half) X(approx) X(compare) X(convert) X(convert_small) X(video)
 
 #define X(group) extern const lane_table lanes_##group##_baseline, lanes_##group##_v3;
 LANE_GROUPS(X)

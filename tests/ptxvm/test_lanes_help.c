@@ -66,7 +66,7 @@ static ptx_slot slot_of(ptx_opcode op, int mod)
         {M_oob, M_oob, S_OOB},
         {M_wide, M_wide, S_HILO},
         {M_cc, M_cc, S_CC},
-        {M_f4e, M_subnormal, S_MODE},
+        {M_f4e, M_subnormal, S_MODE}, /* prmt, shf, bfind, testp */
         {M_l, M_r, S_DIR},
         {M_pack, M_pack, S_SUB},
         {M_po, M_po, S_FLAG},
@@ -81,8 +81,39 @@ static ptx_slot slot_of(ptx_opcode op, int mod)
     return S_COUNT;
 }
 
+/* The last letter of an opcode. */
+static const char *opcode_end(ptx_opcode op)
+{
+    for (size_t i = 0; i < sizeof opcodes / sizeof *opcodes; i++)
+        if (opcodes[i].value == (int)op)
+            return opcodes[i].text + strlen(opcodes[i].text) - 1;
+    return "";
+}
+
+/* "A:h1": the selector of a video operand, A B or D; "N:b": source b negated. */
+static bool add_selector(ptx_inst *inst, const char *word, size_t length)
+{
+    const char *name = opcode_end(inst->op);
+    const ptx_slot slot = word[0] == 'A' ? S_ASEL : word[0] == 'B' ? S_BSEL : S_DSEL;
+    if (word[0] == 'N') {
+        inst->operand[inst->n_results + word[2] - 'a'].negated = true;
+        return true;
+    }
+    if (*name != '2' && *name != '4') {
+        inst->mod[slot] = (uint16_t)LOOKUP(mods, word + 2, length - 2);
+        return inst->mod[slot] != 0;
+    }
+    unsigned value = 0;
+    for (size_t i = 3; i < length; i++)
+        value = slot == S_DSEL ? value | 1u << (word[i] - '0') : value << 3 | (unsigned)(word[i] - '0');
+    inst->mod[slot] = (uint16_t)(M_LANES + value);
+    return true;
+}
+
 static bool add_word(ptx_inst *inst, const char *word, size_t length)
 {
+    if (length > 2 && word[1] == ':')
+        return add_selector(inst, word, length);
     static const ptx_slot type_slots[] = {S_TYPE, S_TYPE2, S_TYPE3, S_TYPE4};
     int type = LOOKUP(types, word, length), mod = LOOKUP(mods, word, length);
     if (type) {
@@ -122,6 +153,12 @@ bool lanes_make(lanes_inst *li, const char *mnemonic, const char *shape)
         at++;
         length = strcspn(at, ".");
         ok = add_word(&li->inst, at, length);
+    }
+    /* vset has no result type of its own. */
+    if (li->inst.op == OP_vset || li->inst.op == OP_vset2 || li->inst.op == OP_vset4) {
+        li->inst.mod[S_TYPE3] = li->inst.mod[S_TYPE2];
+        li->inst.mod[S_TYPE2] = li->inst.mod[S_TYPE];
+        li->inst.mod[S_TYPE] = M_TYPE(T_U32);
     }
     if (!ok)
         FAIL("unknown word in %s", mnemonic);

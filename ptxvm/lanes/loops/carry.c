@@ -20,7 +20,7 @@
             const bool first = (minus) ? x < y : part < x;                                                   \
             const bool second = (minus) ? part < one : all < part;                                           \
             d[i] = all;                                                                                      \
-            out |= (first | second) ? lane_bit[i] : 0;                                                        \
+            out |= (first | second) ? lane_bit[i] : 0;                                                       \
         }                                                                                                    \
         if (writes)                                                                                          \
             *(uint32_t *)dst[1] = out;                                                                       \

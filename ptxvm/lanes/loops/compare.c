@@ -163,8 +163,8 @@ SELECT_FNS(64)
 /* selp.pred does not exist in PTX; a predicate is chosen by logic. */
 #define SELECT_TYPES(X)                                                                                      \
     X(B16, 16)                                                                                               \
-    X(U16, 16) X(S16, 16) X(B32, 32) X(U32, 32) X(S32, 32) X(F32, 32) X(B64, 64) X(U64, 64) X(S64, 64)       \
-        X(F64, 64)
+    X(U16, 16)                                                                                               \
+    X(S16, 16) X(B32, 32) X(U32, 32) X(S32, 32) X(F32, 32) X(B64, 64) X(U64, 64) X(S64, 64) X(F64, 64)
 #define SELECT_ROW(T, N)                                                                                     \
     {OP_selp, T_##T, 0, 0, 0, 0, lane_selp_##N}, {OP_slct, T_##T, T_S32, 0, 0, 0, lane_slct_##N##_S32},      \
         {OP_slct, T_##T, T_F32, 0, 0, 0, lane_slct_##N##_F32},                                               \
