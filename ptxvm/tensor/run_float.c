@@ -138,6 +138,7 @@ static void multiply_quad(const tensor_op *op, tensor_matrices *x)
     const tensor_dot dot = dot_of(op, in_f16(op));
     widen_c(op, x->c, 64);
     dots_of(op)(&dot, 8, 1, 4, x->a, x->b, x->c, NULL, NULL);
+    narrow_d(op, x->c, 64);
 }
 
 void tensor_run_quads(const tensor_op *op, void *const *d, const void *const *a, const void *const *b,

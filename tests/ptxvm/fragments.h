@@ -29,6 +29,11 @@ uint64_t fragment_get(const fragment *f, int bits, int lane, int i);
 void fragment_fill(fragment *f, int m, int n, int k, int bits, char matrix, const uint64_t *values, int cols);
 void fragment_read(const fragment *f, int m, int n, int k, int bits, char matrix, uint64_t *values, int cols);
 
+/* One instruction of PTX as the parser reads it, for a target ("sm_120a") of ISA 9.0. Registers are written
+ * "@f4" for
+ * {%f0, %f0, %f0, %f0}, with r for 32 bits, d for f64, h for 16 bits. The operands are not kept. */
+bool mma_parse(const char *text, const char *target, ptx_inst *inst);
+
 /* mma.sync with these types; further slots are for the caller to set. */
 ptx_inst mma_instruction(ptx_mod shape, ptx_type d, ptx_type a, ptx_type b, ptx_type c);
 

@@ -1,7 +1,10 @@
 /* See fragments.h. The layouts are transcribed from the PTX ISA's "Matrix Fragments for mma.*" sections. */
+#include <stdio.h>
 #include <string.h>
 
 #include "fragments.h"
+#include "ptxvm/module.h"
+#include "test.h"
 
 fragment_pointers fragment_all(fragment *f)
 {
@@ -170,4 +173,43 @@ void mma_run(const tensor_op *op, int a_bits, const uint64_t *a, const uint64_t 
     fragment_pointers pd = fragment_all(&fd);
     op->run(op, pd.r, (const void *const *)pa.r, (const void *const *)pb.r, (const void *const *)pc.r, scale);
     fragment_read(&fd, m, n, k, accumulator_bits(op->dtype), 'd', d, n);
+}
+
+/* "@f4" to a vector of four registers. */
+static void write_registers(const char *text, char *out, size_t size)
+{
+    size_t at = 0;
+    for (const char *p = text; *p && at + 64 < size; p++) {
+        if (*p != '@') {
+            out[at++] = *p;
+            continue;
+        }
+        for (int i = 0; i < p[2] - '0'; i++)
+            at += (size_t)snprintf(out + at, size - at, "%s%%%c0", i ? ", " : "{", p[1]);
+        out[at++] = '}';
+        p += 2;
+    }
+    out[at] = 0;
+}
+
+bool mma_parse(const char *text, const char *target, ptx_inst *inst)
+{
+    char line[1024], module_text[2048];
+    ptx_error error;
+    write_registers(text, line, sizeof line);
+    snprintf(module_text, sizeof module_text,
+             ".version 9.0\n.target %s\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %%r<1>; .reg "
+             ".f32 %%f<1>; "
+             ".reg .f64 %%d<1>; .reg .b16 %%h<1>; .reg .b64 %%p<1>;\n%s\nret;\n}\n",
+             target, line);
+    ptx_module *module = ptx_module_parse(module_text, strlen(module_text), &error);
+    if (!module) {
+        FAIL("%s: %s", line, error.message);
+        return false;
+    }
+    *inst = module->functions[0]->insts[0];
+    inst->operand = NULL;
+    inst->n_operands = 0;
+    ptx_module_free(module);
+    return true;
 }

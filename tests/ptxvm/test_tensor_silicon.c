@@ -7,12 +7,17 @@
 #include "silicon.h"
 #include "test.h"
 
-static ptx_mod shape_of(ptx_type type, int k)
+/* The instruction of a set, as PTX. */
+static bool instruction_of(const silicon_set *set, ptx_type result, int k, ptx_inst *inst)
 {
-    return type == T_TF32 ? (k == 4 ? M_m16n8k4 : M_m16n8k8)
-           : k == 8       ? M_m16n8k8
-           : k == 16      ? M_m16n8k16
-                          : M_m16n8k32;
+    const int bits = set->type == T_TF32 ? 32 : set->type == T_F16 || set->type == T_BF16 ? 16 : 8;
+    const char *type = ptx_type_name(set->type), *d = ptx_type_name(result),
+               *regs = result == T_F16 ? "@r2" : "@f4";
+    char text[256], target[16];
+    snprintf(text, sizeof text, "mma.sync.aligned.m16n8k%d.row.col%s%s%s%s %s, @r%d, @r%d, %s;", k, d, type,
+             type, d, regs, k * bits / 64, k * bits / 128, regs);
+    snprintf(target, sizeof target, "sm_%d", set->sm);
+    return mma_parse(text, target, inst);
 }
 
 static int bits_of(ptx_type type)
@@ -54,10 +59,10 @@ static int wrong_of_sixteen(const tensor_op *op, const silicon_set *set, const s
 
 static int wrong_in_set(const silicon_set *set, const silicon_data *data, ptx_type result, int k, int k_at)
 {
-    const ptx_inst inst = mma_instruction(shape_of(set->type, k), result, set->type, set->type, result);
+    ptx_inst inst;
     tensor_op op;
     int wrong = 0;
-    if (!CHECK(tensor_find(&inst, (ptx_target){set->sm, 0}, &op)))
+    if (!instruction_of(set, result, k, &inst) || !CHECK(tensor_find(&inst, (ptx_target){set->sm, 0}, &op)))
         return -1;
     CHECK(op.standing == TENSOR_MEASURED || k != set->k);
     for (int build = 0; build < 2; build++) {
