@@ -8,22 +8,29 @@
 
 /* ---- Texts ---- */
 
-/* The opcode as written on a line of the PTX, without its guard: "ex2.approx.ftz.f32". */
-static int opcode_text(const ptx_module *ptx, int line, const char **start)
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == ':' || c == '_';
+}
+
+/* The opcode as written in the PTX, where the instruction begins: "ex2.approx.ftz.f32". */
+static int opcode_text(const ptx_module *ptx, const ptx_inst *inst, const char **start)
 {
     const char *p = ptx->text, *end = ptx->text + ptx->text_length;
-    for (int i = 1; i < line && p < end; i++) {
+    for (int i = 1; i < inst->line && p < end; i++) {
         const char *newline = memchr(p, '\n', (size_t)(end - p));
         p = newline ? newline + 1 : end;
     }
-    const char *stop = memchr(p, '\n', (size_t)(end - p));
-    stop = stop ? stop : end;
-    const char *dot = memchr(p, '.', (size_t)(stop - p));
-    for (*start = dot ? dot : p; *start > p && ((*start)[-1] >= 'a' && (*start)[-1] <= 'z'); --*start)
-        ;
-    for (; dot && dot < stop && *dot != ' ' && *dot != '\t' && *dot != ';'; dot++)
-        ;
-    return dot ? (int)(dot - *start) : 0;
+    const char *name = ptx_opcode_name(inst->op);
+    size_t length = strlen(name);
+    while (p < end && *p != '\n' &&
+           ((size_t)(end - p) <= length || memcmp(p, name, length) != 0 || p[length] != '.'))
+        p++;
+    int n = 0;
+    while (p + n < end && is_word(p[n]))
+        n++;
+    *start = p;
+    return n;
 }
 
 static const char *standing_name(tensor_standing standing)
@@ -145,7 +152,7 @@ static const char *describe(vm_reports *r, const vm_kernel *kernel, const vm_op 
         return vm_pool_format(r->texts, "%s: %s", tensor->op.row, standing_name(tensor->op.standing));
     }
     const char *start;
-    int n = opcode_text(kernel->module->ptx, op->inst->line, &start);
+    int n = opcode_text(kernel->module->ptx, op->inst, &start);
     return vm_pool_format(r->texts, ".approx: %.*s", n, start);
 }
 

@@ -1,0 +1,131 @@
+/* How fast ptxvm runs guest instructions: loops of one kind each, whole warps and diverged ones, on one and
+ * two host threads. Figures are million thread-instructions a second (of mma: thousand warp instructions),
+ * counted by ptxvm itself. */
+#include <stdio.h>
+#include <string.h>
+
+#include "bench.h"
+#include "ptxvm/ptxvm.h"
+
+#define TWICE(x) x x
+#define FOUR(x)  TWICE(x) TWICE(x)
+
+#define KERNEL(setup, body)                                                                                  \
+    ".version 8.0\n.target sm_80\n.address_size 64\n"                                                        \
+    ".visible .entry k(.param .u64 out, .param .u32 rounds)\n{\n"                                            \
+    ".reg .pred p<8>; .reg .b32 r<40>; .reg .b64 d<20>; .reg .f32 f<20>;\n"                                  \
+    ".shared .align 16 .b8 tile[8192];\n"                                                                    \
+    "ld.param.u64 d0, [out]; ld.param.u32 r1, [rounds]; mov.u32 r0, %tid.x; mov.u32 r2, %ctaid.x; mov.u32 "  \
+    "r3, 0;\n"                                                                                               \
+    "mad.lo.u32 r4, r2, 256, r0; mul.wide.u32 d1, r4, 4; add.u64 d1, d0, d1;\n" setup "\nLOOP:\n" body       \
+    "\nadd.u32 r3, r3, 1; setp.lt.u32 p0, r3, r1; @p0 bra LOOP;\n"                                           \
+    "st.global.u32 [d1], r10; st.global.f32 [d1], f10;\nret;\n}\n"
+
+#define INTEGER                                                                                              \
+    "mad.lo.u32 r10, r10, r11, r12; xor.b32 r11, r11, r10; add.u32 r12, r12, r3; shf.l.wrap.b32 r10, r10, "  \
+    "r10, 7;\n"
+#define FMA                                                                                                  \
+    "fma.rn.f32 f10, f11, f12, f10; fma.rn.f32 f13, f11, f12, f13; fma.rn.f32 f14, f11, f12, f14; "          \
+    "fma.rn.f32 f15, f11, f12, f15;\n"
+#define SHARED                                                                                               \
+    "st.shared.u32 [r20], r10; ld.shared.u32 r10, [r21]; st.shared.u32 [r21], r10; ld.shared.u32 r11, "      \
+    "[r20];\n"
+#define GLOBAL                                                                                               \
+    "ld.global.u32 r10, [d1]; ld.global.u32 r11, [d1+4096]; st.global.u32 [d1+8192], r10; st.global.u32 "    \
+    "[d1+4096], r11;\n"
+#define MMA                                                                                                  \
+    "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {f10,f11,f12,f13}, {r10,r11,r12,r13}, {r14,r15}, "    \
+    "{f10,f11,f12,f13};\n"
+
+#define SETUP_NUMBERS                                                                                        \
+    "mov.u32 r10, r0; mov.u32 r11, 12345; mov.u32 r12, 777; mov.f32 f10, 0f00000000; mov.f32 f11, "          \
+    "0f3F7FFFFF;\n"                                                                                          \
+    "mov.f32 f12, 0f3F000001; mov.f32 f13, f10; mov.f32 f14, f11; mov.f32 f15, f12;"
+#define SETUP_SHARED                                                                                         \
+    "mov.u32 r10, tile; shl.b32 r11, r0, 2; add.u32 r20, r10, r11; xor.b32 r11, r11, 64; add.u32 r21, r10, " \
+    "r11; mov.f32 f10, 0f00000000;"
+#define SETUP_MMA                                                                                            \
+    "mov.f32 f10, 0f00000000; mov.f32 f11, f10; mov.f32 f12, f10; mov.f32 f13, f10; mov.u32 r10, "           \
+    "0x3c003800; mov.u32 r11, 0x38003555;\n"                                                                 \
+    "mov.u32 r12, 0x2e663c00; mov.u32 r13, 0x3c003c00; mov.u32 r14, 0x34003400; mov.u32 r15, 0xb8003c01;"
+
+/* Odd and even lanes take the body one after the other. */
+#define DIVERGED(body)                                                                                       \
+    "and.b32 r30, r0, 1; setp.eq.u32 p1, r30, 0; @p1 bra EVEN;\n" body "bra NEXT;\nEVEN:\n" body "NEXT:\n"
+
+static const struct {
+    const char *name, *text;
+    uint32_t rounds;
+} loops[] = {
+    {"int", KERNEL(SETUP_NUMBERS, FOUR(INTEGER)), 3000},
+    {"int.divergent", KERNEL(SETUP_NUMBERS, DIVERGED(FOUR(INTEGER))), 1000},
+    {"fma", KERNEL(SETUP_NUMBERS, FOUR(FMA)), 3000},
+    {"fma.divergent", KERNEL(SETUP_NUMBERS, DIVERGED(FOUR(FMA))), 1000},
+    {"shared", KERNEL(SETUP_SHARED, FOUR(SHARED)), 1000},
+    {"shared.divergent", KERNEL(SETUP_SHARED, DIVERGED(FOUR(SHARED))), 300},
+    {"global", KERNEL("mov.f32 f10, 0f00000000;", FOUR(GLOBAL)), 1000},
+    {"global.divergent", KERNEL("mov.f32 f10, 0f00000000;", DIVERGED(FOUR(GLOBAL))), 300},
+    {"mma", KERNEL(SETUP_MMA, FOUR(MMA)), 100},
+};
+
+enum { BLOCKS = 16, THREADS = 256 };
+
+typedef struct device {
+    ptxvm *vm;
+    ptxvm_kernel *kernel;
+    struct {
+        ptxvm_address out;
+        uint32_t rounds;
+    } params;
+    ptxvm_status status;
+} device;
+
+static void launch(void *argument)
+{
+    device *d = argument;
+    ptxvm_launch_config config = {.grid = {BLOCKS, 1, 1}, .block = {THREADS, 1, 1}};
+    if (!d->status)
+        d->status = ptxvm_launch(d->vm, d->kernel, &config, &d->params, 12);
+}
+
+static device open_device(const char *text, uint32_t rounds, int threads)
+{
+    ptxvm_config config = {.threads = threads};
+    ptxvm_module *module;
+    device d = {.params.rounds = rounds};
+    d.status = ptxvm_create(&config, &d.vm);
+    if (!d.status)
+        d.status = ptxvm_module_load(d.vm, text, strlen(text), &module);
+    if (!d.status)
+        d.status = ptxvm_module_kernel(module, "k", &d.kernel);
+    if (!d.status)
+        d.status = ptxvm_alloc(d.vm, BLOCKS * THREADS * 4 + 16384, &d.params.out);
+    return d;
+}
+
+static void measure(const char *name, const char *text, uint32_t rounds, int threads)
+{
+    char metric[64];
+    bool mma = strcmp(name, "mma") == 0;
+    device d = open_device(text, rounds, threads);
+    snprintf(metric, sizeof metric, "ptxvm.%s.%s_per_s%s", name, mma ? "kmma" : "minstr",
+             threads == 2 ? ".t2" : "");
+    bench_progress("%s", metric);
+    double seconds = bench_best(launch, &d, 0.3);
+    if (d.status)
+        fprintf(stderr, "%s: %s: %s\n", metric, ptxvm_status_name(d.status), ptxvm_last_error(d.vm));
+    else if (mma)
+        bench_report(metric, 4.0 * rounds * BLOCKS * THREADS / 32 / seconds * 1e-3, "k/s",
+                     "m16n8k16 f16, a whole warp's each");
+    else
+        bench_report(metric, (double)ptxvm_last_report(d.vm)->thread_instructions / seconds * 1e-6, "M/s",
+                     "thread-instructions");
+    ptxvm_destroy(d.vm);
+}
+
+void bench_ptxvm(void)
+{
+    for (int threads = 1; threads <= 2; threads++)
+        for (size_t i = 0; i < sizeof loops / sizeof *loops; i++)
+            measure(loops[i].name, loops[i].text, loops[i].rounds, threads);
+}
