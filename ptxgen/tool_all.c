@@ -90,33 +90,40 @@ static int write_one(bundle *b, const kernel_row *row, const kernel_spec *spec, 
     return status;
 }
 
-/* Every combination of the axes from `depth` on. */
+/* "=data" is the name of the data's type. */
+static const char *resolve(const char *value, const kernel_spec *spec)
+{
+    if (strcmp(value, "=data") != 0)
+        return value;
+    return spec->data == QDNN_DATA_F16 ? "f16" : spec->data == QDNN_DATA_BF16 ? "bf16" : "f32";
+}
+
+/* Whether the axis has the value before its place i already. */
+static bool repeated(const axis *a, int i, const kernel_spec *spec)
+{
+    for (int k = 0; k < i; k++)
+        if (strcmp(resolve(a->values[k], spec), resolve(a->values[i], spec)) == 0)
+            return true;
+    return false;
+}
+
+/* Every combination of n axes; the data comes before what refers to it. */
 static int walk(bundle *b, const kernel_row *row, kernel_spec spec, const ptx_sm *sm, const axis *axes, int n)
 {
     if (n == 0)
         return write_one(b, row, &spec, sm);
-    static const char *const types[] = {"f32", "f16", "bf16"};
-    static const qdnnDataType_t tags[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
-    const char *seen[VALUES_MAX];
-    for (int i = 0; i < VALUES_MAX && axes->values[i]; i++) {
-        const char *value = axes->values[i];
-        for (int t = 0; t < 3; t++)
-            if (strcmp(axes->values[i], "=data") == 0 && spec.data == tags[t])
-                value = types[t];
-        bool repeated = false;
-        for (int k = 0; k < i; k++)
-            repeated = repeated || strcmp(seen[k], value) == 0;
-        seen[i] = value;
-        if (repeated)
-            continue;
+    int status = TOOL_OK;
+    for (int i = 0; i < VALUES_MAX && axes->values[i] && status == TOOL_OK; i++) {
         char error[512];
-        if (!kernel_spec_set(row, &spec, key_name(axes->key), value, error, sizeof error))
+        kernel_spec next = spec;
+        if (repeated(axes, i, &spec))
+            continue;
+        if (!kernel_spec_set(row, &next, key_name(axes->key), resolve(axes->values[i], &spec), error,
+                             sizeof error))
             return tool_usage_error("%s", error);
-        int status = walk(b, row, spec, sm, axes + 1, n - 1);
-        if (status != TOOL_OK)
-            return status;
+        status = walk(b, row, next, sm, axes + 1, n - 1);
     }
-    return TOOL_OK;
+    return status;
 }
 
 static int write_kernels(bundle *b, const ptx_sm *sm)

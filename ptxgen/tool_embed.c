@@ -61,7 +61,7 @@ static void header(tool_text *out, const tool_item *item, const char *name, cons
     tool_printf(out, "extern const char %s_ptx[];\nextern const size_t %s_ptx_bytes;\n\n", name, name);
     tool_printf(out, "#define %s_ENTRY \"%s\"\n#define %s_SM \"%s\"\n\n", macro, item->entry, macro,
                 item->sm->name);
-    tool_printf(out, "/* Launch ceil(n / ELEMENTS_PER_BLOCK) blocks of BLOCK threads, and nothing for n = 0. */\n");
+    tool_printf(out, "/* Launch ceil(n / ELEMENTS_PER_BLOCK) blocks of BLOCK threads; none for n = 0. */\n");
     tool_printf(out, "#define %s_BLOCK %u\n", macro, (unsigned)g->block);
     tool_printf(out, "#define %s_ELEMENTS_PER_BLOCK %lluULL\n", macro,
                 (unsigned long long)g->elements_per_block);

@@ -24,7 +24,7 @@ TEST_CASE(PtxInfo, ParametersLieAtMultiplesOfTheirSize)
     ptx_builder *b = ptx_open(ptx_sm_find("sm_90"), NULL);
     ptx_kernel(b, "k");
     for (int i = 0; i < N; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "p%d", i);
         ptx_param(b, rows[i].type, name);
     }
@@ -72,7 +72,7 @@ TEST_CASE(PtxInfo, TooManyParametersAreAnError)
     ptx_builder *b = ptx_open(ptx_sm_find("sm_90"), NULL);
     ptx_kernel(b, "k");
     for (int i = 0; i <= PTX_INFO_PARAMS; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "p%d", i);
         CHECK(ptx_ok(b));
         ptx_param(b, PTX_U32, name);

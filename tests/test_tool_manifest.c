@@ -147,7 +147,7 @@ TEST_EACH(ToolManifest, GivesTheLaunch, count, name)
 
 static void check_file(const char *dir, const char *json, int kernel, int file)
 {
-    char path[64], value[300], place[600], hash[32];
+    char path[64], value[300], place[1000], hash[32];
     snprintf(path, sizeof path, "kernels.%d.files.%d.name", kernel, file);
     REQUIRE(json_value(json, path, value, sizeof value));
     snprintf(place, sizeof place, "%s/%s", dir, value);

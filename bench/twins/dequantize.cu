@@ -1,4 +1,5 @@
-/* The dequantize kernel: a block takes a tile of 4,096 elements, by chunks of 16 bytes where it is whole and aligned. */
+/* The dequantize kernel: a block takes a tile of 4,096 elements, by chunks of 16 bytes where it is whole and
+ * aligned. */
 #include "twin.cuh"
 
 template <int bytes> struct word;
@@ -37,11 +38,12 @@ __device__ inline void dequantize_chunk(const arguments &a, u64 i)
     *(data_chunk *)(a.y + i) = c;
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(const u8 *__restrict__ codes, const scale_t *__restrict__ scale,
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    ENTRY(const u8 *__restrict__ codes, const scale_t *__restrict__ scale,
 #ifdef FORMAT_INT4_ZP
-                                                          const zero_t *__restrict__ zero,
+          const zero_t *__restrict__ zero,
 #endif
-                                                          data_t *__restrict__ y, u64 n)
+          data_t *__restrict__ y, u64 n)
 {
 #ifndef FORMAT_INT4_ZP
     const zero_t *zero = nullptr;

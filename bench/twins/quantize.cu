@@ -1,4 +1,5 @@
-/* The quantize kernel: a block takes a tile of 4,096 elements, by chunks of 16 bytes where it is whole and aligned. */
+/* The quantize kernel: a block takes a tile of 4,096 elements, by chunks of 16 bytes where it is whole and
+ * aligned. */
 #include "twin.cuh"
 
 template <int bytes> struct word;
@@ -48,11 +49,12 @@ __device__ inline void quantize_bytes(const arguments &a, u64 first, u64 end)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(const data_t *__restrict__ x, const scale_t *__restrict__ scale,
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    ENTRY(const data_t *__restrict__ x, const scale_t *__restrict__ scale,
 #ifdef FORMAT_INT4_ZP
-                                                          const zero_t *__restrict__ zero,
+          const zero_t *__restrict__ zero,
 #endif
-                                                          u8 *__restrict__ codes, u64 n)
+          u8 *__restrict__ codes, u64 n)
 {
 #ifndef FORMAT_INT4_ZP
     const zero_t *zero = nullptr;

@@ -67,11 +67,12 @@ __device__ inline range reduce_own(const data_t *x, u64 first, u64 count, u32 la
     return r;
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(const data_t *__restrict__ x, scale_t *__restrict__ scale,
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    ENTRY(const data_t *__restrict__ x, scale_t *__restrict__ scale,
 #ifdef FORMAT_INT4_ZP
-                                                          zero_t *__restrict__ zero,
+          zero_t *__restrict__ zero,
 #endif
-                                                          u64 n)
+          u64 n)
 {
     u32 lane = threadIdx.x % LANES;
     u64 group = (u64)blockIdx.x * (BLOCK / LANES) + threadIdx.x / LANES;
@@ -85,7 +86,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) ENTRY(const data_t *__restri
         return;
     float lo = fmaxf(r.lo, -LARGEST_FINITE), hi = fminf(r.hi, LARGEST_FINITE);
     float rounded = widen<SCALE>(narrow<SCALE>(scale_of(lo, hi)));
-    float stored = clamp(rounded, __int_as_float(element<SCALE>::smallest), __int_as_float(element<SCALE>::largest));
+    float stored =
+        clamp(rounded, __int_as_float(element<SCALE>::smallest), __int_as_float(element<SCALE>::largest));
     scale[group] = narrow<SCALE>(stored);
 #ifdef FORMAT_INT4_ZP
     zero[group] = narrow<ZERO>(clamp(round_even(-lo / stored), 0.0f, 15.0f));

@@ -1,4 +1,5 @@
-/* What the CUDA C twins share. A twin is a qdnn kernel as one would write it for NVRTC: the same entry, parameters, launch and, with
+/* What the CUDA C twins share. A twin is a qdnn kernel as one would write it for NVRTC: the same entry,
+ * parameters, launch and, with
  * --fmad=false, the same bits (docs/numerics.md). It is specialised as ours is, by macros:
  *
  *     FORMAT_INT4 | FORMAT_INT4_ZP | FORMAT_NF4   which format
