@@ -129,8 +129,10 @@ static void store_group(ptx_builder *b, const format_row *format, const kernel_s
     ptx_val scale = ptx_clamp(b, rounded, ptx_f32(b, element_smallest(spec->scale)),
                               ptx_f32(b, element_largest(spec->scale)));
     emit_store(b, spec->scale, ptx_at(b, scales, group, element_bytes(spec->scale)), 0, scale);
-    if (format->has_zero)
-        emit_store(b, spec->zero, ptx_at(b, zeros, group, element_bytes(spec->zero)), 0, format->zero(b, lo, scale));
+    if (!format->has_zero)
+        return;
+    ptx_val zero = format->zero(b, lo, scale); /* before the address, with every compiler */
+    emit_store(b, spec->zero, ptx_at(b, zeros, group, element_bytes(spec->zero)), 0, zero);
 }
 
 void emit_scale(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
