@@ -97,6 +97,8 @@ static void make_argument(parser *p, const raw_operand *raw, const ptx_var *para
                           ptx_operand *out)
 {
     ptx_type type = param ? param->type : T_NONE;
+    if (type == T_B32 && raw->kind == RAW_F64) /* a decimal number for a .b32 parameter is meant as .f32 */
+        type = T_F32;
     *out = (ptx_operand){.type = type, .reg = -1};
     if (raw->kind == RAW_SINK && is_result) {
         out->kind = OPERAND_SINK;
@@ -171,7 +173,8 @@ static const ptx_function *make_target(parser *p, const raw_operand *raw, ptx_ca
         c->target.reg = raw->reg;
         return NULL;
     }
-    if (raw->kind != RAW_SYMBOL || !raw->symbol || raw->symbol->kind != SYMBOL_FUNCTION)
+    if (raw->kind != RAW_SYMBOL || !raw->symbol || raw->symbol->kind != SYMBOL_FUNCTION ||
+        raw->symbol->function->is_entry)
         parse_fail_at(p, raw->line, raw->column, PTX_ERROR_SYNTAX, "call: this is not a function");
     c->target.kind = OPERAND_FUNCTION;
     c->target.function = raw->symbol->function;

@@ -81,10 +81,42 @@ static bool less(constant a, constant b, bool is_unsigned)
     return is_unsigned ? a.value < b.value : (int64_t)a.value < (int64_t)b.value;
 }
 
+static double as_double(constant c)
+{
+    return c.kind == CONSTANT_F32 ? (double)f32_from_bits((uint32_t)c.value) : f64_from_bits(c.value);
+}
+
+static constant apply_float(parser *p, int punct, constant a, constant b)
+{
+    if (a.kind == CONSTANT_INT || b.kind == CONSTANT_INT)
+        parse_fail(p, PTX_ERROR_SYNTAX,
+                   "integers and floating-point numbers cannot be mixed in an expression");
+    double x = as_double(a), y = as_double(b);
+    constant c = {.kind = CONSTANT_F64};
+    switch (punct) {
+    case '+':
+        c.value = bits_from_f64(x + y);
+        return c;
+    case '-':
+        c.value = bits_from_f64(x - y);
+        return c;
+    case '*':
+        c.value = bits_from_f64(x * y);
+        return c;
+    case '/':
+        if (y == 0)
+            parse_fail(p, PTX_ERROR_SYNTAX, "division by zero in a constant expression");
+        c.value = bits_from_f64(x / y);
+        return c;
+    default:
+        parse_fail(p, PTX_ERROR_SYNTAX, "this operator needs integers");
+    }
+}
+
 static constant apply(parser *p, int punct, constant a, constant b)
 {
     if (a.kind != CONSTANT_INT || b.kind != CONSTANT_INT)
-        parse_fail(p, PTX_ERROR_SYNTAX, "constant expressions of floating-point numbers are not supported");
+        return apply_float(p, punct, a, b);
     bool u = a.is_unsigned || b.is_unsigned;
     switch (punct) {
     case PUNCT_OR:

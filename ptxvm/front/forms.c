@@ -51,7 +51,7 @@ static const struct {
     {S_CC, "cc"},
     {S_SPACE, "global shared local param const param::entry param::func shared::cta shared::cluster"},
     {S_VEC, "v2 v4 v8"},
-    {S_SEM, "weak volatile relaxed acquire release acq_rel mmio sc"},
+    {S_SEM, "weak volatile relaxed acquire release acq_rel sc"},
     {S_SCOPE, "cta cluster gpu sys gl"},
     {S_CACHE, "ca cg cs lu cv wb wt"},
     {S_NC, "nc"},

@@ -108,6 +108,7 @@ struct name {
     int numbered_scope;      /* this name is the prefix of registers declared one by one in that scope ... */
     uint32_t numbered_least; /* ... and the least of their numbers */
     int cached_reg; /* of a name that belongs to a range: its register, right while nothing is declared */
+    int cached_vec;
     uint32_t cached_epoch;
 };
 
@@ -268,7 +269,7 @@ symbol *declare(parser *p, symbol_kind kind, name *n, const token *where);
 symbol *find_symbol(parser *p, name *n);
 int add_register(parser *p, const char *text, ptx_type type, int line);
 /* The register that a name of a range stands for: -1 where the name belongs to no range. */
-int range_register(parser *p, name *n);
+int range_register(parser *p, name *n, int *vec);
 void add_fixup(parser *p, name *label, uint64_t *bits, int *index, int line, int column);
 
 /* expr.c */
@@ -368,18 +369,17 @@ const char *operand_misfit(parser *p, const raw_operand *raw, const form_operand
                            ptx_type type, char *why, size_t why_size);
 void operand_make(parser *p, const raw_operand *raw, const form_operand *want, const ptx_inst *inst,
                   ptx_type type, ptx_operand *out);
+void check_rules(parser *p, const ptx_inst *inst); /* rules.c */
 ptx_type form_operand_type(const form_operand *want, const ptx_inst *inst);
-
-/* module.c */
-bool parse_linkage(parser *p, const char *word);
-void check_version(parser *p, int version, const char *what);
 
 /* variable.c */
 typedef struct linkage {
     bool is_extern, is_visible, is_weak, is_common;
+    uint32_t align; /* ".align 8 .global ..." */
 } linkage;
 void parse_variables(parser *p, ptx_space space, linkage link);
 ptx_var *parse_parameter(parser *p, bool of_entry, int *reg, name **as);
+uint32_t parse_align(parser *p);
 void add_local(parser *p, ptx_var *var);
 bool space_find(const token *tok, ptx_space *space);
 

@@ -26,6 +26,9 @@ void parse_parameters(parser *p, ptx_function *f, bool returns, name ***names)
             expect_punct(p, ',');
     }
     next_token(p);
+    for (int i = 0; i < n && returns && n > 1; i++)
+        if (vars[i]->space == SPACE_PARAM)
+            parse_fail(p, PTX_ERROR_SYNTAX, "several results must be in .reg");
     if (returns) {
         f->returns = vars;
         f->n_returns = n;
@@ -85,7 +88,7 @@ static bool parse_tuning(parser *p, ptx_function *f)
         parse_count(p, &ignored);
     else if (accept_word(p, "explicitcluster"))
         f->explicit_cluster = true;
-    else if (accept_word(p, "noreturn"))
+    else if (!f->is_entry && accept_word(p, "noreturn"))
         f->is_noreturn = true;
     else if (at_word(p, "pragma"))
         parse_pragma(p);
@@ -171,13 +174,10 @@ void parse_function(parser *p, linkage link)
     f->is_visible = link.is_visible;
     f->is_extern = link.is_extern;
     f->is_weak = link.is_weak;
-    while (!f->is_entry && at_word(p, "attribute")) /* .attribute(.unified(a, b)) */
-        parse_fail(p, PTX_ERROR_UNSUPPORTED, "attributes of functions are not supported");
-    f->is_noreturn = accept_word(p, "noreturn");
     if (!f->is_entry && at_punct(p, '('))
         parse_parameters(p, f, true, &returns);
     token where = p->tok;
-    if (where.kind != TOKEN_NAME)
+    if (where.kind != TOKEN_NAME || at_name(p, "_"))
         parse_fail(p, PTX_ERROR_SYNTAX, "the name of a function is needed here");
     name *n = intern(p, where.text, where.length);
     f->name = n->text;
@@ -200,6 +200,7 @@ void parse_function(parser *p, linkage link)
     declare_parameters(p, known->returns, known->reg_of_return, returns, known->n_returns);
     parse_body(p);
     scope_close(p);
+    next_token(p);
     known->has_body = true;
     known->is_extern = false;
     p->function = NULL;
@@ -323,16 +324,13 @@ static void parse_label(parser *p, const token *where)
 static void parse_body_directive(parser *p)
 {
     ptx_space space;
-    linkage link = {.is_extern = accept_word(p, "extern")};
     if (at_word(p, "loc"))
         parse_loc(p);
     else if (at_word(p, "pragma"))
         parse_pragma(p);
-    else if (at_word(p, "file"))
-        parse_file(p);
     else if (p->tok.kind == TOKEN_WORD && space_find(&p->tok, &space)) {
         next_token(p);
-        parse_variables(p, space, link);
+        parse_variables(p, space, (linkage){0});
     } else
         parse_fail(p, PTX_ERROR_SYNTAX, "unknown directive '.%.*s'", p->tok.length > 40 ? 40 : p->tok.length,
                    p->tok.text);
@@ -341,8 +339,6 @@ static void parse_body_directive(parser *p)
 static void parse_body_statement(parser *p)
 {
     ptx_inst inst = {.guard = -1};
-    if (accept_punct(p, ';'))
-        return;
     if (p->tok.kind == TOKEN_WORD) {
         parse_body_directive(p);
         return;
@@ -365,13 +361,12 @@ static void parse_body_statement(parser *p)
         parse_instruction(p, inst);
 }
 
-/* "{ ... }" with the blocks in it, without recursion. */
+/* "{ ... }" with the blocks in it, without recursion. The outermost shares the scope of the parameters. */
 void parse_body(parser *p)
 {
-    int outside = p->depth;
+    int outermost = p->depth;
     expect_punct(p, '{');
-    scope_open(p);
-    while (p->depth > outside) {
+    while (p->depth > outermost || !at_punct(p, '}')) {
         if (accept_punct(p, '{'))
             scope_open(p);
         else if (at_punct(p, '}')) {

@@ -142,7 +142,7 @@ static void skip_rest_of_line(parser *p)
         p->at++;
 }
 
-/* Blanks, comments, and lines of the C preprocessor (# 1 "file"), which start with '#'. */
+/* Blanks, comments, and lines of the C preprocessor (# 1 "file"), as far as ptxas takes them. */
 static void skip_blanks(parser *p)
 {
     while (p->at < p->end) {
@@ -156,21 +156,20 @@ static void skip_blanks(parser *p)
             skip_rest_of_line(p);
         else if (c == '/' && peek(p, 1) == '*')
             skip_comment(p);
+        else if (c == '#' && p->at == p->line_start && peek(p, 1) == ' ' && is_digit(peek(p, 2)))
+            skip_rest_of_line(p);
         else
             return;
     }
 }
 
-/* Digits of an integer in `base`; more than 64 bits are an error. */
+/* Digits of an integer in `base`; of more than 64 bits the low ones count, as ptxas has it. */
 static void read_digits(parser *p, int base)
 {
     uint64_t value = 0;
     int n = 0;
-    for (int d; (d = digit_value(peek(p, 0))) < base; p->at++, n++) {
-        if (value > (UINT64_MAX - (uint64_t)d) / (uint64_t)base)
-            parse_fail(p, PTX_ERROR_SYNTAX, "this number needs more than 64 bits");
+    for (int d; (d = digit_value(peek(p, 0))) < base; p->at++, n++)
         value = value * (uint64_t)base + (uint64_t)d;
-    }
     if (n == 0)
         parse_fail(p, PTX_ERROR_SYNTAX, "a number needs digits here");
     p->tok.kind = TOKEN_INT;

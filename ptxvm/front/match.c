@@ -352,6 +352,7 @@ void match_instruction(parser *p, ptx_inst *inst)
             inst->form = i;
             take_selectors(p, t, a.form, link, inst);
             make_operands(p, t, a.form, link, inst);
+            check_rules(p, inst);
             return;
         }
         keep_better(&best, &a);

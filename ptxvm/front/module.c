@@ -33,6 +33,8 @@ static bool target_from_text(const char *text, int length, ptx_target *target)
     int i = 0, sm = 0;
     if (length > 3 && memcmp(text, "sm_", 3) == 0)
         i = 3;
+    else if (length > 8 && memcmp(text, "compute_", 8) == 0)
+        i = 8;
     for (; i < length && text[i] >= '0' && text[i] <= '9' && sm < 1000; i++)
         sm = 10 * sm + (text[i] - '0');
     char suffix = i < length ? text[i++] : 0;
@@ -105,9 +107,10 @@ static void parse_sm(parser *p, const token *t)
 /* .target sm_90a, debug ... */
 static void parse_target(parser *p)
 {
-    static const char *const options[] = {"texmode_unified", "texmode_independent", "map_f64_to_f32"};
-    if (!p->has_version)
-        parse_fail(p, PTX_ERROR_SYNTAX, "a module starts with .version");
+    static const char *const options[] = {"texmode_unified", "texmode_independent"};
+    if (!p->has_version || p->has_target)
+        parse_fail(p, PTX_ERROR_SYNTAX,
+                   p->has_target ? ".target stands twice" : "a module starts with .version");
     do {
         next_token(p);
         token t = p->tok;
@@ -135,6 +138,9 @@ static void parse_address_size(parser *p)
         parse_fail(p, PTX_ERROR_UNSUPPORTED, "32-bit addresses are not supported");
     if (bits != 64)
         parse_fail(p, PTX_ERROR_SYNTAX, ".address_size is 32 or 64");
+    if (p->has_address_size)
+        parse_fail(p, PTX_ERROR_SYNTAX, ".address_size stands twice");
+    p->has_address_size = true;
     next_token(p);
 }
 
@@ -167,40 +173,40 @@ static bool parse_directive(parser *p)
     return false;
 }
 
-static linkage parse_linkages(parser *p)
+/* One of .visible, .extern, .weak, .common, and .align before the state space. */
+static linkage parse_linkage(parser *p)
 {
     linkage link = {0};
-    for (;;) {
-        if (accept_word(p, "visible"))
-            link.is_visible = true;
-        else if (accept_word(p, "extern"))
-            link.is_extern = true;
-        else if (accept_word(p, "weak"))
-            link.is_weak = true;
-        else if (accept_word(p, "common"))
-            link.is_common = true;
-        else
-            return link;
-    }
+    if (accept_word(p, "visible"))
+        link.is_visible = true;
+    else if (accept_word(p, "extern"))
+        link.is_extern = true;
+    else if (accept_word(p, "weak"))
+        link.is_weak = true;
+    else if (accept_word(p, "common"))
+        link.is_common = true;
+    if (at_word(p, "align"))
+        link.align = parse_align(p);
+    return link;
 }
 
 static void parse_statement(parser *p)
 {
-    if (accept_punct(p, ';') || (p->tok.kind == TOKEN_WORD && parse_directive(p)))
+    if (p->tok.kind == TOKEN_WORD && parse_directive(p))
         return;
     if (!p->has_target)
         parse_fail(p, PTX_ERROR_SYNTAX, "a module starts with .version and .target");
     if (p->tok.kind != TOKEN_WORD)
         parse_fail(p, PTX_ERROR_SYNTAX, "'%.*s' cannot stand outside a function",
                    p->tok.length > 40 ? 40 : p->tok.length, p->tok.text);
-    linkage link = parse_linkages(p);
+    linkage link = parse_linkage(p);
     ptx_space space;
     if (at_word(p, "entry") || at_word(p, "func"))
         parse_function(p, link);
     else if (at_word(p, "tex"))
         parse_fail(p, PTX_ERROR_UNSUPPORTED, "textures are not supported by ptxvm yet");
     else if (p->tok.kind == TOKEN_WORD && space_find(&p->tok, &space) && space != SPACE_PARAM &&
-             space != SPACE_REG) {
+             space != SPACE_REG && space != SPACE_LOCAL) {
         next_token(p);
         parse_variables(p, space, link);
     } else

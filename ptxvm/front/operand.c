@@ -101,7 +101,7 @@ static raw_operand named_operand(parser *p)
         return r;
     }
     name *n = intern(p, p->tok.text, p->tok.length);
-    int reg = range_register(p, n);
+    int vec, reg = range_register(p, n, &vec);
     symbol *s = find_symbol(p, n);
     const sreg_info *info = reg < 0 && !s ? sreg_find(n->text, n->length) : NULL;
     r.name = n;
@@ -109,7 +109,7 @@ static raw_operand named_operand(parser *p)
     if (info)
         take_sreg(p, &r, info);
     else if (reg >= 0 || (s && s->kind == SYMBOL_REG))
-        take_register(p, &r, reg >= 0 ? reg : s->index, reg >= 0 ? 1 : s->vec);
+        take_register(p, &r, reg >= 0 ? reg : s->index, reg >= 0 ? vec : s->vec);
     else
         r.symbol = s;
     return r;

@@ -108,13 +108,11 @@ void add_fixup(parser *p, name *label, uint64_t *bits, int *index, int line, int
 
 /* ---- registers that are numbered ---- */
 
-/* The k-th way to read "%r123" as prefix and number: "%r" 123, "%r1" 23, "%r12" 3; a number has no leading
- * zero. */
+/* The k-th way to read "%r123" as prefix and number: "%r" 123, "%r1" 23, "%r12" 3. Leading
+ * zeros count for nothing. */
 static bool split_number(const name *n, int prefix, uint32_t *number)
 {
     if (prefix < 1 || prefix >= n->length || n->length - prefix > 9)
-        return false;
-    if (n->text[prefix] == '0' && n->length - prefix > 1)
         return false;
     uint32_t value = 0;
     for (int i = prefix; i < n->length; i++) {
@@ -177,13 +175,17 @@ static int use_of_range(parser *p, const symbol *range, uint32_t number, const n
     for (; p->uses[slot].range; slot = (slot + 1) & (p->use_slots - 1))
         if (p->uses[slot].range == range->index && p->uses[slot].number == number)
             return p->uses[slot].reg;
-    p->uses[slot] = (range_use){range->index, number, add_register(p, n->text, range->type, range->line)};
+    int reg = add_register(p, n->text, range->type, range->line);
+    for (int i = 1; i < range->vec; i++)
+        add_register(p, n->text, range->type, range->line);
+    p->uses[slot] = (range_use){range->index, number, reg};
     p->n_uses++;
-    return p->uses[slot].reg;
+    return reg;
 }
 
-int range_register(parser *p, name *n)
+int range_register(parser *p, name *n, int *vec)
 {
+    *vec = n->cached_vec;
     if (n->cached_epoch == p->epoch)
         return n->cached_reg;
     uint32_t number = 0;
@@ -192,6 +194,7 @@ int range_register(parser *p, name *n)
         range = NULL;
     n->cached_reg = range ? use_of_range(p, range, number, n) : -1;
     n->cached_epoch = p->epoch;
+    *vec = n->cached_vec = range ? range->vec : 1;
     return n->cached_reg;
 }
 

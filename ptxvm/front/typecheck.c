@@ -128,6 +128,8 @@ static const char *misfit_number(const raw_operand *raw, const form_operand *wan
     if (raw->kind == RAW_INT) {
         if (is_float)
             return "must be a floating-point number: write 1.0 or 0f3F800000";
+        if (class_of(type) == CLASS_OTHER && type != T_PRED)
+            return "must be a register";
         int64_t v = (int64_t)raw->value;
         return want->flags & IS_RANGED && (v < want->lo || v > want->hi) ? "is out of range" : NULL;
     }
@@ -145,6 +147,8 @@ static const char *misfit_sreg(const parser *p, const raw_operand *raw, const fo
     if (raw->vec > 1)
         return "needs one of the components .x .y .z .w";
     int bits = ptx_type_bits(type);
+    if (class_of(type) == CLASS_OTHER && type != T_PRED)
+        return "cannot be a special register with this type";
     if ((type == T_PRED) != (raw->sreg == SREG_is_explicit_cluster))
         return "cannot be this special register";
     bool is_wide = raw->sreg == SREG_clock64 || raw->sreg == SREG_globaltimer || raw->sreg == SREG_gridid ||
@@ -188,7 +192,8 @@ static const char *misfit_address(const parser *p, const raw_operand *raw, const
         return whole ? NULL : why;
     }
     if (base == RAW_INT)
-        return NULL;
+        return space == SPACE_LOCAL ? NULL
+                                    : "is a number: only .local has addresses that are known beforehand";
     if (!raw->symbol || raw->symbol->kind != SYMBOL_VAR) {
         snprintf(why, size, raw->symbol ? "'%.60s' is not a variable" : "'%.60s' is not defined",
                  raw->name->text);

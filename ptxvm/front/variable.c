@@ -42,7 +42,7 @@ bool space_find(const token *tok, ptx_space *space)
 
 /* ---- what stands before the names ---- */
 
-static uint32_t parse_align(parser *p)
+uint32_t parse_align(parser *p)
 {
     next_token(p);
     token where = p->tok;
@@ -87,7 +87,9 @@ static void parse_pointer(parser *p, declaration *d)
 static void check_type(parser *p, const declaration *d, const token *where)
 {
     ptx_type t = d->type;
-    bool for_memory = t >= T_B8 && t <= T_B128 && t != T_TF32 && t != T_U16X2 && t != T_S16X2 && t != T_F32X2;
+    bool for_memory = t >= T_B8 && t <= T_B128 && t != T_BF16 && t != T_BF16X2 && t != T_TF32 &&
+                      t != T_U16X2 && t != T_S16X2 && t != T_F32X2 &&
+                      !(t == T_F16X2 && d->space == SPACE_PARAM);
     if (!for_memory && !(t == T_PRED && d->space == SPACE_REG))
         parse_fail_at(p, where->line, where->column, PTX_ERROR_SYNTAX, "%s is no type for a %s",
                       ptx_type_name(t), d->space == SPACE_REG ? "register" : "variable");
@@ -209,7 +211,8 @@ static void write_constant(parser *p, filler *f, constant c, const token *where)
     else if (c.kind == CONSTANT_F32 && type == T_F64)
         value = bits_from_f64((double)f32_from_bits((uint32_t)value));
     else if (c.kind == CONSTANT_INT && is_float)
-        value = type == T_F32 ? bits_from_f32((float)(int64_t)value) : bits_from_f64((double)(int64_t)value);
+        parse_fail_at(p, where->line, where->column, PTX_ERROR_SYNTAX, "%s needs a floating-point number",
+                      ptx_type_name(type));
     else if (c.kind != CONSTANT_INT && !is_float && ptx_type_bits(type) != (c.kind == CONSTANT_F32 ? 32 : 64))
         parse_fail_at(p, where->line, where->column, PTX_ERROR_SYNTAX,
                       "a floating-point number cannot initialise %s", ptx_type_name(type));
@@ -219,7 +222,7 @@ static void write_constant(parser *p, filler *f, constant c, const token *where)
     f->at += (uint64_t)f->element;
 }
 
-/* name, generic(name), each with "+ n" or "[n]". */
+/* name, generic(name), each with "+ n". */
 static ptx_reloc parse_symbol_address(parser *p)
 {
     ptx_reloc r = {0};
@@ -239,14 +242,8 @@ static ptx_reloc parse_symbol_address(parser *p)
         r.function = s->function;
         next_token(p);
     }
-    if (accept_punct(p, '[')) {
-        r.addend += (int64_t)parse_integer(p);
-        expect_punct(p, ']');
-    } else if (at_punct(p, '+') || at_punct(p, '-')) {
-        if (at_punct(p, '+'))
-            next_token(p);
-        r.addend += (int64_t)parse_integer(p);
-    }
+    if (accept_punct(p, '+'))
+        r.addend = (int64_t)((uint64_t)r.addend + parse_integer(p));
     return r;
 }
 
@@ -282,9 +279,9 @@ static void parse_value(parser *p, filler *f)
     token where = p->tok;
     if (p->tok.kind == TOKEN_NAME && !at_name(p, "WARP_SZ")) {
         ptx_reloc r = parse_symbol_address(p);
-        if (f->element != 8 && f->element != 4)
+        if ((f->element != 8 && f->element != 4) || f->var->type == T_F32 || f->var->type == T_F64)
             parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX,
-                          "an address needs elements of 4 or 8 bytes");
+                          "an address needs integers of 4 or 8 bytes");
         write_address(p, f, r);
         return;
     }
@@ -295,16 +292,19 @@ static void parse_value(parser *p, filler *f)
         write_constant(p, f, c, &where);
 }
 
-/* One level of braces; inside, values may stand without the braces of the levels below. */
+/* One level of braces for each dimension, and one more for a vector. */
 static void parse_values(parser *p, filler *f, int level)
 {
-    if (!at_punct(p, '{')) {
+    bool braces = level < f->shape->n + (f->var->vec > 1);
+    token where = p->tok;
+    if (at_punct(p, '{') != braces)
+        parse_fail(p, PTX_ERROR_SYNTAX,
+                   braces ? "'{' is needed here: '%s' has more than one value" : "too many braces for '%s'",
+                   f->var->name);
+    if (!braces) {
         parse_value(p, f);
         return;
     }
-    token where = p->tok;
-    if (level > f->shape->n + (f->var->vec > 1))
-        parse_fail(p, PTX_ERROR_SYNTAX, "too many braces for the dimensions of '%s'", f->var->name);
     uint64_t start = f->at, size = level <= f->shape->n ? f->shape->strides[level] : (uint64_t)f->element;
     next_token(p);
     while (!accept_punct(p, '}')) {
@@ -432,6 +432,8 @@ static void parse_one_variable(parser *p, const declaration *d)
     if (v->is_unsized && !v->is_extern && d->space != SPACE_PARAM)
         parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "'%s' needs a length, or .extern",
                       v->name);
+    if (s.n && v->size == 0 && !v->is_extern && !s.is_unsized)
+        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "'%s' has no elements", v->name);
     if (p->function && d->space != SPACE_GLOBAL && d->space != SPACE_CONST)
         add_local(p, v);
     else
@@ -446,7 +448,7 @@ static uint32_t parse_range_count(parser *p)
     next_token(p);
     token where = p->tok;
     uint64_t count = p->tok.kind == TOKEN_INT ? p->tok.value : 0;
-    if (p->tok.kind != TOKEN_INT || count == 0 || count > 100000000)
+    if (p->tok.kind != TOKEN_INT || count > 100000000)
         parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX,
                       "the number of registers is needed here");
     next_token(p);
@@ -476,19 +478,16 @@ static void parse_one_register(parser *p, const declaration *d)
     if (where.kind != TOKEN_NAME || at_name(p, "_"))
         parse_fail(p, PTX_ERROR_SYNTAX, "the name of a register is needed here");
     name *n = intern(p, where.text, where.length);
-    if (sreg_find(n->text, n->length))
-        parse_fail(p, PTX_ERROR_SYNTAX, "'%s' is a special register", n->text);
     next_token(p);
     if (!at_punct(p, '<')) {
         declare_register(p, d, n, &where);
         return;
     }
     uint32_t count = parse_range_count(p);
-    if (d->vec > 1)
-        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "numbered registers cannot be vectors");
     check_range(p, n, count, &where);
     symbol *s = declare(p, SYMBOL_RANGE, n, &where);
     s->index = ++p->n_ranges;
+    s->vec = d->vec;
     s->type = d->type;
     s->count = count;
 }
@@ -496,7 +495,7 @@ static void parse_one_register(parser *p, const declaration *d)
 /* Everything behind the state space up to the ';'. */
 void parse_variables(parser *p, ptx_space space, linkage link)
 {
-    declaration d = {.space = space, .link = link};
+    declaration d = {.space = space, .link = link, .align = link.align};
     parse_specifiers(p, &d);
     do {
         if (space == SPACE_REG)
@@ -527,6 +526,10 @@ ptx_var *parse_parameter(parser *p, bool of_entry, int *reg, name **as)
     next_token(p);
     parse_dimensions(p, &s);
     compute_strides(p, &s, element_bytes(&d));
+    if (d.space == SPACE_PARAM && d.vec > 1)
+        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "a parameter cannot be a vector");
+    if (of_entry && s.is_unsized)
+        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "a kernel's parameter needs a length");
     ptx_var *v = make_variable(p, &d, &s, *as, &where);
     v->is_const_param = of_entry;
     *reg = -1;

@@ -1,0 +1,142 @@
+/* What the notation of isa.def cannot say: modifiers and operands that do not go together. */
+#include "front.h"
+
+#include <string.h>
+
+static bool is_global(const ptx_inst *inst)
+{
+    return inst->mod[S_SPACE] == M_NONE || inst->mod[S_SPACE] == M_global;
+}
+
+static bool is_shared_cluster(const ptx_inst *inst)
+{
+    return inst->mod[S_SPACE] == M_shared__cluster;
+}
+
+static int vector_bits(const ptx_inst *inst)
+{
+    int n = inst->mod[S_VEC] == M_v2 ? 2 : inst->mod[S_VEC] == M_v4 ? 4 : inst->mod[S_VEC] == M_v8 ? 8 : 1;
+    return n * ptx_type_bits(ptx_slot_type(inst, S_TYPE));
+}
+
+/* Loads and stores: 256 bits at once, caches, spaces. */
+static const char *check_access(const parser *p, const ptx_inst *inst)
+{
+    int bits = vector_bits(inst);
+    bool wide = bits == 256 && is_global(inst);
+    if (bits > 128 && !wide)
+        return "this vector is wider than 128 bits";
+    if (wide && (p->module->version < 88 || p->module->target.sm < 100))
+        return "256-bit accesses need .version 8.8 and sm_100 or later";
+    if (inst->mod[S_EVICT2] && !wide)
+        return ".L2::evict_* needs a 256-bit vector";
+    if (!is_global(inst) && (inst->mod[S_EVICT] || inst->mod[S_HINT] || inst->mod[S_PREFETCH]))
+        return "eviction priorities and cache hints are for global memory";
+    if (inst->mod[S_EVICT] && inst->mod[S_CACHE])
+        return "an eviction priority does not go with a cache operator";
+    return NULL;
+}
+
+static const char *check_store(const parser *p, const ptx_inst *inst)
+{
+    const ptx_var *var = inst->operand[0].var;
+    return var && var->is_const_param ? "a kernel cannot write its parameters" : check_access(p, inst);
+}
+
+static const char *check_atomic(const parser *p, const ptx_inst *inst)
+{
+    (void)p;
+    if (!is_global(inst) && inst->mod[S_HINT])
+        return "cache hints are for global memory";
+    return vector_bits(inst) > 128 ? "this vector is wider than 128 bits" : NULL;
+}
+
+static const char *check_copy(const parser *p, const ptx_inst *inst)
+{
+    (void)p;
+    if (inst->mod[S_MODE] != M_NONE)
+        return NULL;
+    uint64_t bytes = inst->operand[2].bits;
+    if (inst->mod[S_CACHE] == M_cg)
+        return bytes == 16 ? NULL : "cp.async.cg copies 16 bytes";
+    return bytes == 4 || bytes == 8 || bytes == 16 ? NULL : "cp.async.ca copies 4, 8 or 16 bytes";
+}
+
+static const char *check_barrier(const parser *p, const ptx_inst *inst)
+{
+    (void)p;
+    int count = inst->n_results + 1;
+    if (inst->mod[S_SUB] == M_warp || inst->mod[S_SUB] == M_cluster || count >= inst->n_operands)
+        return NULL;
+    const ptx_operand *threads = &inst->operand[count];
+    return threads->kind == OPERAND_IMM && threads->type == T_U32 && threads->bits % 32
+               ? "the number of threads is a multiple of the warp's 32"
+               : NULL;
+}
+
+static const char *check_mbarrier(const parser *p, const ptx_inst *inst)
+{
+    (void)p;
+    bool sink = inst->n_results && inst->operand[0].kind == OPERAND_SINK;
+    return is_shared_cluster(inst) && inst->n_results && !sink
+               ? "with .shared::cluster the result must be '_'"
+               : NULL;
+}
+
+static const char *check_setmaxnreg(const parser *p, const ptx_inst *inst)
+{
+    (void)p;
+    return inst->operand[0].bits % 8 ? "the number of registers is a multiple of 8" : NULL;
+}
+
+static bool is_signed(ptx_type type)
+{
+    return type == T_S8 || type == T_S16 || type == T_S32 || type == T_S64;
+}
+
+static bool is_integer(ptx_type type)
+{
+    return is_signed(type) || type == T_U8 || type == T_U16 || type == T_U32 || type == T_U64;
+}
+
+/* .sat between integers must have something to do. */
+static const char *check_cvt(const parser *p, const ptx_inst *inst)
+{
+    (void)p;
+    ptx_type to = ptx_slot_type(inst, S_TYPE), from = ptx_slot_type(inst, S_TYPE2);
+    if (inst->mod[S_SUB] || !inst->mod[S_SAT] || !is_integer(to) || !is_integer(from))
+        return NULL;
+    int wider = ptx_type_bits(to) - ptx_type_bits(from);
+    bool holds_all = is_signed(to) == is_signed(from) ? wider >= 0 : is_signed(to) && wider > 0;
+    return holds_all ? ".sat has no meaning here: the result can hold every value" : NULL;
+}
+
+static const char *check_alloca(const parser *p, const ptx_inst *inst)
+{
+    (void)p;
+    uint64_t align = inst->n_operands > 2 ? inst->operand[2].bits : 8;
+    return align == 0 || (align & (align - 1)) ? "an alignment is a power of two" : NULL;
+}
+
+static const struct {
+    ptx_opcode op;
+    const char *(*check)(const parser *p, const ptx_inst *inst);
+} rules[] = {
+    {OP_ld, check_access},         {OP_ldu, check_access},
+    {OP_st, check_store},          {OP_atom, check_atomic},
+    {OP_red, check_atomic},        {OP_cp, check_copy},
+    {OP_bar, check_barrier},       {OP_barrier, check_barrier},
+    {OP_mbarrier, check_mbarrier}, {OP_setmaxnreg, check_setmaxnreg},
+    {OP_alloca, check_alloca},     {OP_cvt, check_cvt},
+};
+
+void check_rules(parser *p, const ptx_inst *inst)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        const char *broken = rules[i].op == inst->op ? rules[i].check(p, inst) : NULL;
+        if (broken)
+            parse_fail_at(p, inst->line, inst->column,
+                          strstr(broken, "sm_") ? PTX_ERROR_TARGET : PTX_ERROR_SYNTAX, "%s: %s",
+                          ptx_opcode_name(inst->op), broken);
+    }
+}
