@@ -104,11 +104,13 @@ ptx_val emit_op(ptx_builder *b, isa_id id, ptx_type t0, ptx_type t1, const char 
 void emit_void(ptx_builder *b, isa_id id, ptx_type t0, const char *modifier, const ptx_val *in);
 #define EMIT(b, id, t0, ...)      emit_op(b, ISA_##id, t0, PTX_NOTYPE, NULL, (const ptx_val[]){__VA_ARGS__})
 #define EMIT_VOID(b, id, t0, ...) emit_void(b, ISA_##id, t0, NULL, (const ptx_val[]){__VA_ARGS__})
-/* The type that operands of an arithmetic instruction have: that of the first which has one; sets the error.
- */
+/* The type of an instruction's operands: that of the first which has one; sets the error. */
 ptx_type emit_common(ptx_builder *b, const char *doing, const ptx_val *x, int n);
-/* A number given the type, or the value itself; sets the error if the number is not exact in it. */
+/* numbers.c: a number given the type, or the value itself; sets the error if it is not exact in it. */
 ptx_val emit_number(ptx_builder *b, ptx_type type, ptx_val x);
+char *emit_put_number(char *at, ptx_val x);
+char *emit_put_signed(char *at, int64_t x);
+
 /* The value in a register, whatever it was. */
 ptx_val emit_in_register(ptx_builder *b, ptx_val x);
 /* Writes "@%p1 " if a guard is set. */

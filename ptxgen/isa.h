@@ -16,8 +16,7 @@ typedef enum isa_need_id {
     NEED_COUNT
 } isa_need_id;
 
-/* An OP starts the rows of an instruction, OR rows add to it; each is one line, so its line number names it.
- */
+/* An OP starts the rows of an instruction, OR rows add to it; each is one line, whose number names it. */
 typedef enum isa_id {
 #define ISA_JOIN_(a, b) a##b
 #define ISA_JOIN(a, b)  ISA_JOIN_(a, b)

@@ -10,19 +10,18 @@
  *     char *text;
  *     if (!ptx_close(b, &text, &error)) ... error.text says what is wrong, and where ...
  *
- * - A value knows its type; the type chooses the instruction: ptx_add writes add.s32, add.rn.f32,
- * add.rn.f16x2 ... Floating-point rounding is always spelled out and to nearest even; nothing is ever .ftz or
- * .approx.
+ * - A value knows its type; the type chooses the instruction: ptx_add writes add.s32, add.rn.f32 ...
+ *   Floating-point rounding is always spelled out, to nearest even; nothing is ever .ftz or .approx.
  * - Where a value is expected a C number may stand: ptx_add(b, x, 1), ptx_mul(b, y, 0.5f). It takes the type
- * of the other operand and has to be exact in it. (ptx_u32, ptx_f32 ... make a number with a type of its
- * own.)
+ *   of the other operand and has to be exact in it. (ptx_u32, ptx_f32 ... make numbers that have a type.)
  * - Registers are plain bits by width, so ptx_as (see these bits as another type) costs nothing. Bit
- * operations (and, prmt, shl, bfi ...) take any type of the right width; arithmetic wants equal types.
- * - A mistake is kept in the builder with its place, later calls do nothing, and ptx_close returns the first
- * one. So an emitter never checks anything. A null builder (no memory) may be passed everywhere.
- * - A value made inside an if or a loop ends with it. What has to survive is a variable: ptx_var, ptx_assign.
- * - The functions are also macros (ptx_call.h), which add the place of the call and turn C numbers into
- * values. */
+ *   operations (and, prmt, shl, bfi ...) take any type of the right width; arithmetic wants equal types.
+ * - A mistake is kept in the builder with its place, later calls do nothing, and ptx_close returns it. So
+ *   an emitter never checks anything. A null builder (no memory) may be passed everywhere.
+ * - A value made inside an if or a loop ends with it. What has to survive is a variable: ptx_var.
+ * - The functions are also macros (ptx_call.h), which add the place of the call, turn C numbers into values,
+ *   and evaluate operands from left to right. (In calls of functions of your own, let at most one argument be
+ *   a builder call: C leaves the order open, and with it the order of the instructions.) */
 #ifndef PTXGEN_PTX_H
 #define PTXGEN_PTX_H
 
@@ -59,8 +58,7 @@ typedef struct ptx_label {
     uint32_t id; /* 0: no label */
 } ptx_label;
 
-/* ---- Opening and closing
- * ----------------------------------------------------------------------------------------- */
+/* ---- Opening and closing ---- */
 
 typedef struct ptx_options {
     bool comments; /* keep what ptx_comment says */
@@ -83,8 +81,8 @@ void ptx_kernel(ptx_builder *b, const char *name);
 bool ptx_close(ptx_builder *b, char **text, ptx_error *error);
 void ptx_free_text(const ptx_options *options, char *text);
 
-/* What a launch of the kernel at hand needs to know, as far as it is written: ask before ptx_close. Shared memory is in bytes,
- * alignment counted; offsets are those of the parameter block that a launch passes. */
+/* What a launch of the kernel at hand needs to know, as far as it is written: ask before ptx_close. Shared
+ * memory is in bytes, alignment counted; offsets are those of the parameter block that a launch passes. */
 enum { PTX_INFO_PARAMS = 32, PTX_INFO_NAME = 132 };
 typedef struct ptx_param_info {
     char name[PTX_INFO_NAME];
@@ -110,20 +108,18 @@ void ptx_fail(ptx_builder *b, const char *format, ...) __attribute__((format(pri
 ptx_builder *ptx_mark(ptx_builder *b, const char *file, int line);
 void ptx_comment(ptx_builder *b, const char *text);
 
-/* ---- Kernels: parameters and directives
- * -------------------------------------------------------------------------- */
+/* ---- Kernels: parameters and directives ---- */
 
 ptx_val ptx_param(ptx_builder *b, ptx_type type, const char *name);
 /* A pointer to global memory with at least this alignment (a power of two). */
 ptx_val ptx_param_ptr(ptx_builder *b, const char *name, unsigned align);
-void ptx_reqntid(ptx_builder *b, unsigned x, unsigned y,
-                 unsigned z); /* the block has exactly these threads */
+/* The block has exactly these threads. */
+void ptx_reqntid(ptx_builder *b, unsigned x, unsigned y, unsigned z);
 void ptx_maxntid(ptx_builder *b, unsigned threads);
 void ptx_minnctapersm(ptx_builder *b, unsigned blocks);
 void ptx_maxnreg(ptx_builder *b, unsigned registers);
 
-/* ---- Numbers, variables, types
- * ----------------------------------------------------------------------------------- */
+/* ---- Numbers, variables, types ---- */
 
 ptx_val ptx_u16(ptx_builder *b, uint16_t x);
 ptx_val ptx_s16(ptx_builder *b, int16_t x);
@@ -160,8 +156,7 @@ ptx_val ptx_laneid(ptx_builder *b);
 ptx_val ptx_global_index(ptx_builder *b);
 ptx_val ptx_global_index64(ptx_builder *b);
 
-/* ---- Control flow
- * ------------------------------------------------------------------------------------------------ */
+/* ---- Control flow ---- */
 
 void ptx_if(ptx_builder *b, ptx_val pred);
 void ptx_if_not(ptx_builder *b, ptx_val pred);
@@ -187,8 +182,7 @@ void ptx_trap(ptx_builder *b);
 void ptx_exit(ptx_builder *b);
 /* The next branch, if or loop is uniform: all threads of a warp go the same way (bra.uni). */
 void ptx_uniform(ptx_builder *b);
-/* The next instruction runs only where pred holds (does not hold). It may not make a new value: use ptx_into.
- */
+/* The next instruction runs only where pred holds (does not hold). It makes no new value: use ptx_into. */
 void ptx_when(ptx_builder *b, ptx_val pred);
 void ptx_unless(ptx_builder *b, ptx_val pred);
 /* By hand: every label that is made has to be placed. */
@@ -212,8 +206,8 @@ ptx_val ptx_div(ptx_builder *b, ptx_val x, ptx_val y); /* f32, f64: div.rn */
 ptx_val ptx_rem(ptx_builder *b, ptx_val x, ptx_val y);
 /* x*y + z rounded once. z f32 with x and y both f16 or both bf16: the mixed form of sm_100 and later. */
 ptx_val ptx_fma(ptx_builder *b, ptx_val x, ptx_val y, ptx_val z);
-ptx_val ptx_fma_relu(ptx_builder *b, ptx_val x, ptx_val y,
-                     ptx_val z); /* f16, bf16 and pairs; clamped at +0 */
+/* f16, bf16 and pairs; clamped at +0. */
+ptx_val ptx_fma_relu(ptx_builder *b, ptx_val x, ptx_val y, ptx_val z);
 ptx_val ptx_sqrt(ptx_builder *b, ptx_val x);
 ptx_val ptx_rcp(ptx_builder *b, ptx_val x);
 ptx_val ptx_min(ptx_builder *b, ptx_val x, ptx_val y); /* a NaN gives way to a number */
@@ -239,8 +233,7 @@ ptx_val ptx_addc(ptx_builder *b, ptx_val x, ptx_val y);
 ptx_val ptx_sub_cc(ptx_builder *b, ptx_val x, ptx_val y);
 ptx_val ptx_subc(ptx_builder *b, ptx_val x, ptx_val y);
 
-/* ---- Bits: any type of the right width; the result has the type of the first operand unless said otherwise
- * -------- */
+/* ---- Bits: any type of the right width; the result has the type of the first operand ---- */
 
 ptx_val ptx_and(ptx_builder *b, ptx_val x, ptx_val y); /* also predicates, as or, xor and not */
 ptx_val ptx_or(ptx_builder *b, ptx_val x, ptx_val y);
@@ -255,8 +248,8 @@ ptx_val ptx_lop3(ptx_builder *b, ptx_val x, ptx_val y, ptx_val z, unsigned table
 ptx_val ptx_prmt(ptx_builder *b, ptx_val x, ptx_val y, ptx_val selector);
 ptx_val ptx_shl(ptx_builder *b, ptx_val x, ptx_val count);
 ptx_val ptx_shr(ptx_builder *b, ptx_val x, ptx_val count); /* arithmetic for signed types */
-ptx_val ptx_shf_l(ptx_builder *b, ptx_val lo, ptx_val hi,
-                  ptx_val count); /* funnel shift, count wraps at 32 */
+/* funnel shift, count wraps at 32 */
+ptx_val ptx_shf_l(ptx_builder *b, ptx_val lo, ptx_val hi, ptx_val count);
 ptx_val ptx_shf_r(ptx_builder *b, ptx_val lo, ptx_val hi, ptx_val count);
 ptx_val ptx_bfe(ptx_builder *b, ptx_val x, ptx_val pos, ptx_val len); /* sign-extends for signed types */
 /* `len` low bits of x go into base at `pos`; the result has base's type. */
@@ -271,8 +264,7 @@ ptx_val ptx_pack(ptx_builder *b, ptx_type type, const ptx_val *parts, int n);
 ptx_val ptx_pack2(ptx_builder *b, ptx_type type, ptx_val lo, ptx_val hi);
 void ptx_unpack(ptx_builder *b, ptx_type part, ptx_val x, ptx_val *parts, int n);
 
-/* ---- Comparing
- * --------------------------------------------------------------------------------------------------- */
+/* ---- Comparing ---- */
 
 /* EQ to GE: ordered (false with a NaN); EQU to GEU: true with a NaN; NUM: neither is NaN; NAN: either is. */
 typedef enum ptx_cmp {
@@ -300,8 +292,7 @@ ptx_val ptx_selp(ptx_builder *b, ptx_val if_true, ptx_val if_false, ptx_val pred
 /* f16x2, bf16x2: a predicate for each half. */
 void ptx_setp_x2(ptx_builder *b, ptx_cmp cmp, ptx_val x, ptx_val y, ptx_val *lo, ptx_val *hi);
 
-/* ---- Conversions
- * ------------------------------------------------------------------------------------------------- */
+/* ---- Conversions ---- */
 
 /* The plain conversion: exact where it can be, otherwise to nearest even (float to float, integer to float),
  * truncating the high bits (integer to integer). Float to integer has to name its rounding below. */
@@ -326,17 +317,16 @@ ptx_val ptx_cvt_sat(ptx_builder *b, ptx_type to, ptx_val x);
 ptx_val ptx_cvt_pair(ptx_builder *b, ptx_type to, ptx_val lo, ptx_val hi);
 ptx_val ptx_cvt_pair_relu(ptx_builder *b, ptx_type to, ptx_val lo, ptx_val hi);
 ptx_val ptx_cvt_pair_rz(ptx_builder *b, ptx_type to, ptx_val lo, ptx_val hi); /* f16x2, bf16x2 */
-ptx_val ptx_cvt_relu(ptx_builder *b, ptx_type to,
-                     ptx_val x); /* f32 to f16, bf16; f16x2 to fp8; pairs to f16x2 */
-ptx_val ptx_cvt_satfinite(ptx_builder *b, ptx_type to,
-                          ptx_val x); /* f16x2 to e4m3x2, e5m2x2; f32 to f16, bf16, tf32 */
+/* f32 to f16, bf16; f16x2 to fp8; pairs to f16x2 */
+ptx_val ptx_cvt_relu(ptx_builder *b, ptx_type to, ptx_val x);
+/* f16x2 to e4m3x2, e5m2x2; f32 to f16, bf16, tf32 */
+ptx_val ptx_cvt_satfinite(ptx_builder *b, ptx_type to, ptx_val x);
 /* Scales as powers of two, rounded down (rz) or up (rp), saturating; from two f32. */
 ptx_val ptx_cvt_ue8m0_rz(ptx_builder *b, ptx_val lo, ptx_val hi);
 ptx_val ptx_cvt_ue8m0_rp(ptx_builder *b, ptx_val lo, ptx_val hi);
 /* Pairs back: e4m3x2, e5m2x2, e2m1x2 to f16x2, ue8m0x2 to bf16x2: that is ptx_cvt. */
 
-/* ---- Memory
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- Memory ---- */
 
 typedef enum ptx_space { PTX_GENERIC, PTX_GLOBAL, PTX_SHARED, PTX_CONST, PTX_LOCAL } ptx_space;
 
@@ -370,8 +360,9 @@ ptx_val ptx_at(ptx_builder *b, ptx_val base, ptx_val index, unsigned scale);
 /* Loads of u8, s8 and b8 give u32, s32 and u32; all other types give themselves. Shared addresses are u32,
  * all others u64. */
 ptx_val ptx_ld(ptx_builder *b, ptx_space space, unsigned cache, ptx_type type, ptx_val address, int offset);
+/* n: 1, 2, 4, or 8 (32-bit elements, global, sm_100 and later) */
 void ptx_ld_vec(ptx_builder *b, ptx_space space, unsigned cache, ptx_type type, ptx_val address, int offset,
-                ptx_val *out, int n); /* n: 1, 2, 4, or 8 (32-bit elements, global, sm_100 and later) */
+                ptx_val *out, int n);
 /* The load where pred holds, `otherwise` elsewhere. */
 ptx_val ptx_ld_if(ptx_builder *b, ptx_val pred, ptx_space space, unsigned cache, ptx_type type,
                   ptx_val address, int offset, ptx_val otherwise);
@@ -423,8 +414,7 @@ ptx_val ptx_atom_cas(ptx_builder *b, ptx_space space, ptx_val address, int offse
                      ptx_val x);
 void ptx_red(ptx_builder *b, ptx_atom_op op, ptx_space space, ptx_val address, int offset, ptx_val x);
 
-/* ---- Asynchronous copies (sm_80 and later) and mbarriers
- * ---------------------------------------------------------- */
+/* ---- Asynchronous copies (sm_80 and later) and mbarriers ---- */
 
 /* 4, 8 or 16 bytes from global to shared. cg: 16 bytes, past L1. cache: PTX_L2_* or none. */
 void ptx_cp_async_ca(ptx_builder *b, ptx_val shared, int so, ptx_val global, int go, unsigned bytes,
@@ -449,16 +439,14 @@ ptx_val ptx_mbarrier_try_wait_parity(ptx_builder *b, ptx_val shared, int offset,
 void ptx_cp_async_mbarrier_arrive(ptx_builder *b, ptx_val shared, int offset);
 void ptx_cp_async_mbarrier_arrive_noinc(ptx_builder *b, ptx_val shared, int offset);
 
-/* ---- Warps and blocks
- * -------------------------------------------------------------------------------------------- */
+/* ---- Warps and blocks ---- */
 
 /* Shuffles of any 32-bit value among all 32 lanes of a warp (member mask ffffffff). */
 ptx_val ptx_shfl_bfly(ptx_builder *b, ptx_val x, ptx_val lane_mask);
 ptx_val ptx_shfl_up(ptx_builder *b, ptx_val x, ptx_val delta);
 ptx_val ptx_shfl_down(ptx_builder *b, ptx_val x, ptx_val delta);
 ptx_val ptx_shfl_idx(ptx_builder *b, ptx_val x, ptx_val lane);
-/* In full: "up", "down", "bfly" or "idx"; clamp is operand c; *in_range, if not null, becomes the predicate.
- */
+/* In full: clamp is operand c; *in_range, if not null, becomes the predicate. */
 typedef enum ptx_shfl_mode { PTX_SHFL_UP, PTX_SHFL_DOWN, PTX_SHFL_BFLY, PTX_SHFL_IDX } ptx_shfl_mode;
 ptx_val ptx_shfl(ptx_builder *b, ptx_shfl_mode mode, ptx_val x, ptx_val lane, ptx_val clamp, ptx_val members,
                  ptx_val *in_range);
@@ -482,8 +470,8 @@ ptx_val ptx_redux(ptx_builder *b, ptx_redux_op op, ptx_val x);
 void ptx_syncthreads(ptx_builder *b); /* bar.sync 0 */
 void ptx_bar_sync(ptx_builder *b, unsigned barrier, unsigned threads);
 void ptx_bar_arrive(ptx_builder *b, unsigned barrier, unsigned threads);
-void ptx_barrier_sync(ptx_builder *b, ptx_val barrier,
-                      ptx_val threads); /* barrier.sync: not all in step, numbers at run time */
+/* barrier.sync: not all in step, numbers at run time */
+void ptx_barrier_sync(ptx_builder *b, ptx_val barrier, ptx_val threads);
 /* bar.red: and, or and popc of a predicate over the block. */
 ptx_val ptx_bar_red_and(ptx_builder *b, unsigned barrier, ptx_val pred);
 ptx_val ptx_bar_red_or(ptx_builder *b, unsigned barrier, ptx_val pred);
@@ -498,11 +486,9 @@ void ptx_nanosleep(ptx_builder *b, ptx_val nanoseconds);
 void ptx_griddepcontrol_wait(ptx_builder *b); /* sm_90: programmatic dependent launch */
 void ptx_griddepcontrol_launch(ptx_builder *b);
 
-/* ---- Matrices
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- Matrices ---- */
 
-/* n = 1, 2, 4 matrices of 8x8 16-bit elements; each lane gives the u32 shared address of a row. out: n u32.
- */
+/* n = 1, 2, 4 matrices of 8x8 16-bit elements; each lane gives the shared address of a row. out: n u32. */
 void ptx_ldmatrix(ptx_builder *b, ptx_val shared, int offset, ptx_val *out, int n);
 void ptx_ldmatrix_trans(ptx_builder *b, ptx_val shared, int offset, ptx_val *out, int n);
 void ptx_stmatrix(ptx_builder *b, ptx_val shared, int offset, const ptx_val *x, int n); /* sm_90 */
@@ -531,11 +517,11 @@ void ptx_mma(ptx_builder *b, ptx_mma_id id, ptx_val *d, const ptx_val *a, const 
              const ptx_val *c);
 void ptx_mma_into(ptx_builder *b, ptx_mma_id id, const ptx_val *d, const ptx_val *a, const ptx_val *b_,
                   const ptx_val *c);
+/* integers */
 void ptx_mma_satfinite(ptx_builder *b, ptx_mma_id id, ptx_val *d, const ptx_val *a, const ptx_val *b_,
-                       const ptx_val *c); /* integers */
+                       const ptx_val *c);
 
-/* ---- C numbers as values
- * ------------------------------------------------------------------------------------------ */
+/* ---- C numbers as values ---- */
 
 static inline ptx_val ptx_from_val(ptx_val x)
 {

@@ -1,5 +1,4 @@
-/* Every mistake is an error with its place, kept until the builder is closed: never a crash, never bad text.
- */
+/* Every mistake is an error with its place, kept until the builder is closed: no crash, no bad text. */
 #include "test.h"
 #include "test_ptx_forms.h"
 

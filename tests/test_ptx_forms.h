@@ -6,8 +6,7 @@
 #include "ptxgen/ptx_call.h"
 
 /* Three values of each type, in registers that nothing sets, numbered in the order of types.def: u32 is %r1
- * to %r3, s32 %r4 ..., f32 %r16 to %r18; u64 is %d1 ...; so the first new 32-bit register of a test is %r23.
- */
+ * to %r3, s32 %r4 ..., f32 %r16 to %r18; u64 is %d1 ...; so the first new 32-bit register is %r23. */
 typedef struct ptx_pool {
     ptx_val value[3][PTX_TYPE_COUNT];
     ptx_val shared; /* %r22, an address */

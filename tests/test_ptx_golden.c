@@ -3,8 +3,10 @@
 #include "test.h"
 #include "test_ptx_forms.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 TEST_CASE(PtxGolden, EveryCallWritesItsText)
 {
@@ -76,10 +78,11 @@ TEST_CASE(PtxGolden, EveryRowOfTheTableIsWritten)
             FAIL("no golden call writes row %d: %s", r, isa_row_at(r)->text);
 }
 
-TEST_CASE(PtxGolden, AModuleInFull)
+/* Two kernels with everything that is not an instruction: declarations, directives, control flow. */
+static char *write_module(const ptx_sm *sm)
 {
     static const uint64_t ramp[] = {0x3F800000, 0x40000000, 0, 0, 0, 0, 0, 0, 0xFFFFFFFF};
-    ptx_builder *b = ptx_open(ptx_sm_find("sm_80"), &(ptx_options){.comments = true});
+    ptx_builder *b = ptx_open(sm, &(ptx_options){.comments = true});
     ptx_kernel(b, "first");
     ptx_reqntid(b, 64, 2, 1);
     ptx_minnctapersm(b, 2);
@@ -114,7 +117,12 @@ TEST_CASE(PtxGolden, AModuleInFull)
     ptx_uniform(b);
     ptx_bra(b, out);
     ptx_label_place(b, out);
-    char *text = ptx_close_or_error(b);
+    return ptx_close_or_error(b);
+}
+
+TEST_CASE(PtxGolden, AModuleInFull)
+{
+    char *text = write_module(ptx_sm_find("sm_80"));
     CHECK_EQ_STR(text,
                  ".version 7.0\n"
                  ".target sm_80\n"
@@ -193,5 +201,28 @@ TEST_CASE(PtxGolden, AModuleInFull)
                  "$L9:\n"
                  "\tret;\n"
                  "}\n");
+    free(text);
+}
+
+static void name_of_sm(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", ptx_sm_get(index)->name);
+}
+
+TEST_EACH(PtxGolden, PtxasTakesTheModule, ptx_sm_count, name_of_sm)
+{
+    if (!*QDNN_PTXAS || access(QDNN_PTXAS, X_OK))
+        SKIP("there is no ptxas");
+    const ptx_sm *sm = ptx_sm_get(index);
+    char path[] = "/tmp/qdnn-module-XXXXXX", command[1024];
+    int file = mkstemp(path);
+    REQUIRE(file >= 0);
+    char *text = write_module(sm);
+    size_t size = strlen(text);
+    CHECK(write(file, text, size) == (ssize_t)size);
+    close(file);
+    snprintf(command, sizeof command, "'%s' -arch=%s '%s' -o /dev/null", QDNN_PTXAS, sm->name, path);
+    CHECK_EQ_I64(system(command), 0);
+    unlink(path);
     free(text);
 }

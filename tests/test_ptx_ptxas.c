@@ -13,8 +13,7 @@ static const int versions[] = {63, 64, 65, 70, 71, 72, 73, 74, 75, 76, 77,
                                78, 80, 81, 82, 83, 84, 85, 86, 87, 88, 90};
 enum { VERSION_COUNT = sizeof versions / sizeof *versions };
 
-/* What the builder says of a form on a target: the instructions, and the lowest version; 0 where it refuses.
- */
+/* What the builder says of a form on a target: the instructions and the lowest version; 0: it refuses. */
 typedef struct claim {
     char *body;
     int version, lines;
@@ -46,8 +45,7 @@ static claim claim_of(int form, const ptx_sm *sm)
     return c;
 }
 
-/* Runs ptxas over the text; line_bad[n] becomes true for each line with an error. False if it cannot be run.
- */
+/* Runs ptxas over the text; line_bad[n] becomes true for each line with an error. False: it cannot be run. */
 static bool judge(const char *path, const ptx_sm *sm, bool *line_bad, int lines)
 {
     char command[1024], answer[4096];
