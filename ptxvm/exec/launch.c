@@ -330,9 +330,10 @@ ptxvm_status vm_launch_run(vm_launch *launch)
     atomic_init(&run.fault_order, UINT64_MAX);
     launch->run = &run;
     int n = thread_count(launch), ready = 0;
-    vm_worker *workers = calloc((size_t)n, sizeof *workers);
+    vm_worker *workers = aligned_alloc(VM_WORKER_ALIGN, (size_t)n * sizeof *workers);
     if (!workers)
         return vm_error(launch->vm, PTXVM_ERROR_MEMORY, "the host has no memory left for the launch");
+    memset(workers, 0, (size_t)n * sizeof *workers);
     while (ready < n && worker_begin(&workers[ready], &run))
         ready++;
     ptxvm_status status;

@@ -11,9 +11,11 @@
 #define VM_LANE_BYTES     (WARP * 16) /* of the widest register */
 #define VM_GATHER_VALUES  64
 
+#define VM_WORKER_ALIGN 128
+
 /* What one host thread has for itself. */
 typedef struct vm_worker {
-    struct vm_run *run;
+    _Alignas(VM_WORKER_ALIGN) struct vm_run *run; /* so that two workers never write to the same cache line */
     uint64_t warp_instructions, thread_instructions;
     uint8_t *sites;         /* of the kernel's ops: executed, and worth naming in the report */
     struct vm_pool *pool;   /* frames, joins */

@@ -208,7 +208,7 @@ static inline void count_steps(vm_warp *warp, const vm_op *end)
 {
     uint64_t n = (uint64_t)(end - warp->segment);
     warp->block->clock += n;
-    warp->block->worker->thread_instructions += n * (uint64_t)__builtin_popcount(warp->active);
+    warp->block->worker->thread_instructions += n * warp->scheduler->n_active;
     warp->segment = end;
 }
 
@@ -304,6 +304,7 @@ reload: /* the group, its place or its frame have changed */
     warp->segment = op;
     base = warp->frame->registers;
     active = warp->active;
+    s->n_active = (uint32_t)__builtin_popcount(active);
     full = warp->frame->lanes;
     join = join_op(warp);
     goto check_join;

@@ -37,6 +37,7 @@ typedef struct vm_group {
 struct vm_scheduler {
     int32_t pc;
     vm_join *join;
+    uint32_t n_active; /* lanes of the running group */
     int n_groups;
     int64_t slice_end; /* of block->clock */
     int spin_edges;    /* back edges of spin loops in this slice */

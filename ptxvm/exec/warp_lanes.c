@@ -8,66 +8,73 @@
 #include "decode.h"
 #include "launch.h"
 
-/* Byte i of the result is 0xff where bit i is set. */
-static uint64_t spread_bits(uint32_t bits)
-{
-    uint64_t each = (bits & 0xff) * UINT64_C(0x0101010101010101) & UINT64_C(0x8040201008040201);
-    uint64_t set = ((each & UINT64_C(0x7f7f7f7f7f7f7f7f)) + UINT64_C(0x7f7f7f7f7f7f7f7f)) | each;
-    return (set >> 7 & UINT64_C(0x0101010101010101)) * 0xff;
-}
+/* ---- Taking over some lanes ---- */
 
-static void spread_mask(int8_t select[WARP], uint32_t mask)
-{
-    for (int i = 0; i < 4; i++) {
-        uint64_t bytes = spread_bits(mask >> 8 * i);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-        bytes = __builtin_bswap64(bytes);
-#endif
-        memcpy(select + 8 * i, &bytes, sizeof bytes);
-    }
-}
-
-#define BLEND(type, signed_type)                                                                             \
-    static void blend_##type(type *restrict d, const type *restrict s, const int8_t *restrict select)        \
+/* Each width once for the baseline and once for AVX2, where shifting by lane and selecting are one
+ * instruction each. */
+#define BLEND(name, type, target)                                                                            \
+    target static void name(type *restrict d, const type *restrict s, uint32_t mask)                         \
     {                                                                                                        \
         for (int i = 0; i < WARP; i++) {                                                                     \
-            type m = (type)(signed_type)select[i];                                                           \
+            type m = (type)(0 - (type)(mask >> i & 1));                                                      \
             d[i] = (type)((d[i] & ~m) | (s[i] & m));                                                         \
         }                                                                                                    \
     }
-BLEND(uint8_t, int8_t)
-BLEND(uint16_t, int16_t)
-BLEND(uint32_t, int32_t)
-BLEND(uint64_t, int64_t)
+#define BASELINE
+BLEND(blend_1, uint8_t, BASELINE)
+BLEND(blend_2, uint16_t, BASELINE)
+BLEND(blend_4, uint32_t, BASELINE)
+BLEND(blend_8, uint64_t, BASELINE)
+
+#if defined(__x86_64__)
+#define AVX2 __attribute__((target("avx2")))
+BLEND(blend_1_avx2, uint8_t, AVX2)
+BLEND(blend_2_avx2, uint16_t, AVX2)
+BLEND(blend_4_avx2, uint32_t, AVX2)
+BLEND(blend_8_avx2, uint64_t, AVX2)
+
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2");
+}
+#else
+#define blend_1_avx2 blend_1
+#define blend_2_avx2 blend_2
+#define blend_4_avx2 blend_4
+#define blend_8_avx2 blend_8
+
+static bool has_avx2(void)
+{
+    return false;
+}
+#endif
 
 static void blend_16(uint8_t *d, const uint8_t *s, uint32_t mask)
 {
-    for (int lane = 0; lane < WARP; lane++)
-        if (mask >> lane & 1)
-            memcpy(d + 16 * lane, s + 16 * lane, 16);
+    for (; mask; mask &= mask - 1) {
+        int lane = __builtin_ctz(mask);
+        memcpy(d + 16 * lane, s + 16 * lane, 16);
+    }
 }
 
 void vm_blend(void *d, const void *s, int width, uint32_t mask)
 {
-    int8_t select[WARP];
-    if (width == 0) {
-        uint32_t *to = d;
-        *to = (*to & ~mask) | (*(const uint32_t *)s & mask);
-        return;
-    }
-    spread_mask(select, mask);
+    bool fast = has_avx2();
     switch (width) {
+    case 0:
+        *(uint32_t *)d = (*(uint32_t *)d & ~mask) | (*(const uint32_t *)s & mask);
+        break;
     case 1:
-        blend_uint8_t(d, s, select);
+        (fast ? blend_1_avx2 : blend_1)(d, s, mask);
         break;
     case 2:
-        blend_uint16_t(d, s, select);
+        (fast ? blend_2_avx2 : blend_2)(d, s, mask);
         break;
     case 4:
-        blend_uint32_t(d, s, select);
+        (fast ? blend_4_avx2 : blend_4)(d, s, mask);
         break;
     case 8:
-        blend_uint64_t(d, s, select);
+        (fast ? blend_8_avx2 : blend_8)(d, s, mask);
         break;
     default:
         blend_16(d, s, mask);
@@ -90,7 +97,10 @@ void vm_run_lane_partly(vm_warp *warp, const vm_op *op, uint32_t mask)
         d[i] = warp->block->worker->scratch[i];
     for (int i = op->n_d; i < VM_LANE_SLOTS; i++)
         s[i - op->n_d] = base + op->slots[i];
-    lanes_run(&op->lane, d, s, op->inst);
+    if (op->lane.rounding == LANES_NEAREST)
+        op->lane.run(d, s, op->inst);
+    else
+        lanes_run(&op->lane, d, s, op->inst);
     for (int i = 0; i < op->n_d; i++)
         vm_blend(base + op->slots[i], d[i], result_width(op, i), mask);
 }
