@@ -122,16 +122,20 @@ typedef struct span {
     uint64_t low, high, bits;
 } span;
 
-/* The tests that decide most cases come first, and without comparisons of 64 bits, which the baseline of
- * x86-64 cannot vectorise. */
-static span span_of_all(const uint64_t address[WARP], uint64_t bytes, bool *contiguous)
+/* Whether lane i is at first + i * bytes. No comparisons of 64 bits, which the baseline of x86-64 cannot
+ * vectorise. */
+static inline __attribute__((always_inline)) bool scan_contiguous(const uint64_t address[WARP],
+                                                                  uint64_t bytes)
 {
-    uint64_t gap = 0, spread = 0, bits = 0, first = address[0], last = address[WARP - 1];
+    uint64_t gap = 0, first = address[0];
     for (uint64_t i = 0; i < WARP; i++)
         gap |= address[i] ^ (first + i * bytes);
-    *contiguous = !gap && first <= last;
-    if (*contiguous)
-        return (span){first, last, first};
+    return !gap && first <= address[WARP - 1];
+}
+
+static inline __attribute__((always_inline)) span scan_span(const uint64_t address[WARP])
+{
+    uint64_t spread = 0, bits = 0, first = address[0];
     for (int i = 0; i < WARP; i++) {
         spread |= address[i] ^ first;
         bits |= address[i];
@@ -142,6 +146,61 @@ static span span_of_all(const uint64_t address[WARP], uint64_t bytes, bool *cont
         s.high = address[i] > s.high ? address[i] : s.high;
     }
     return s;
+}
+
+static inline __attribute__((always_inline)) span scan_all(const uint64_t address[WARP], uint64_t bytes,
+                                                           bool *contiguous)
+{
+    *contiguous = scan_contiguous(address, bytes);
+    return *contiguous ? (span){address[0], address[WARP - 1], address[0]} : scan_span(address);
+}
+
+static inline __attribute__((always_inline)) void add_offset(const void *value, int width, uint64_t offset,
+                                                             uint64_t address[WARP])
+{
+    if (width == 8)
+        for (int i = 0; i < WARP; i++)
+            address[i] = ((const vm_u64 *)value)[i] + offset;
+    else
+        for (int i = 0; i < WARP; i++)
+            address[i] = (uint32_t)(((const vm_u32 *)value)[i] + (uint32_t)offset);
+}
+
+/* The loops over all lanes, for the baseline and for AVX2. */
+typedef span scan_fn(const uint64_t address[WARP], uint64_t bytes, bool *contiguous);
+typedef void offset_fn(const void *value, int width, uint64_t offset, uint64_t address[WARP]);
+
+static span scan_baseline(const uint64_t address[WARP], uint64_t bytes, bool *contiguous)
+{
+    return scan_all(address, bytes, contiguous);
+}
+
+static void offset_baseline(const void *value, int width, uint64_t offset, uint64_t address[WARP])
+{
+    add_offset(value, width, offset, address);
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static span scan_v3(const uint64_t address[WARP], uint64_t bytes,
+                                                    bool *contiguous)
+{
+    return scan_all(address, bytes, contiguous);
+}
+
+__attribute__((target("avx2"))) static void offset_v3(const void *value, int width, uint64_t offset,
+                                                      uint64_t address[WARP])
+{
+    add_offset(value, width, offset, address);
+}
+#else
+#define scan_v3   scan_baseline
+#define offset_v3 offset_baseline
+#endif
+
+static span span_of_all(const vm_warp *warp, const vm_access *access, bool *contiguous)
+{
+    scan_fn *scan = warp->block->launch->vm->level == LANES_V3 ? scan_v3 : scan_baseline;
+    return scan(access->address, access->bytes, contiguous);
 }
 
 static span span_of_some(const uint64_t address[WARP], uint32_t mask)
@@ -168,8 +227,8 @@ static bool all_lanes_hold(const vm_warp *warp, const region *r, const vm_access
 static bool translate(vm_warp *warp, const vm_op *op, vm_access *access, uint32_t mask)
 {
     bool contiguous = false;
-    span s = mask == UINT32_MAX ? span_of_all(access->address, access->bytes, &contiguous)
-                                : span_of_some(access->address, mask);
+    span s =
+        mask == UINT32_MAX ? span_of_all(warp, access, &contiguous) : span_of_some(access->address, mask);
     if (s.bits & (access->align - 1))
         return translate_each(warp, op, access, mask);
     region r = region_of(warp, op, access->space, s.low, access->bytes);
@@ -201,25 +260,14 @@ uint8_t *vm_translate_lane(vm_warp *warp, const vm_op *op, int lane, ptx_space s
     return r.host + (address - r.base) + (uint64_t)lane * r.lane_stride;
 }
 
-static void addresses_of_all(const vm_warp *warp, const vm_operand *operand, uint64_t address[WARP])
-{
-    const void *value = vm_value(warp, operand);
-    uint64_t offset = (uint64_t)operand->offset;
-    if (operand->width == 8)
-        for (int i = 0; i < WARP; i++)
-            address[i] = ((const vm_u64 *)value)[i] + offset;
-    else
-        for (int i = 0; i < WARP; i++)
-            address[i] = (uint32_t)(((const vm_u32 *)value)[i] + (uint32_t)offset);
-}
-
 void vm_addresses(const vm_warp *warp, const vm_operand *operand, uint32_t mask, uint64_t address[WARP])
 {
     if (operand->slot == VM_NO_SLOT)
         for (int i = 0; i < WARP; i++)
             address[i] = (uint64_t)operand->offset;
     else if (mask == UINT32_MAX)
-        addresses_of_all(warp, operand, address);
+        (warp->block->launch->vm->level == LANES_V3 ? offset_v3 : offset_baseline)(
+            vm_value(warp, operand), operand->width, (uint64_t)operand->offset, address);
     else
         VM_EACH_LANE(lane, mask)
         {

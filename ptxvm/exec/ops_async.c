@@ -8,122 +8,131 @@
 
 #include "ops_common.h"
 
-static pending *push(vm_warp *warp, const vm_op *op, int lane, pending_list *list, pending item)
+/* Room for one more item of an array; null, with the fault recorded, where there is none. */
+static void *grow(vm_warp *warp, const vm_op *op, void *items, int count, int *capacity, size_t size)
 {
-    if (list->count == list->capacity) {
-        int capacity = list->capacity ? 2 * list->capacity : 64;
-        pending *items = realloc(list->items, (size_t)capacity * sizeof *items);
-        if (!items) {
-            vm_fault(warp, op, lane, PTXVM_ERROR_MEMORY, "no memory left for an asynchronous copy");
-            return NULL;
-        }
-        list->items = items;
-        list->capacity = capacity;
-    }
-    item.op = op;
-    item.lane = (uint8_t)lane;
-    list->items[list->count] = item;
-    return &list->items[list->count++];
+    if (count < *capacity)
+        return items;
+    int wanted = *capacity ? 2 * *capacity : 8;
+    void *grown = realloc(items, (size_t)wanted * size);
+    if (grown)
+        *capacity = wanted;
+    else
+        vm_fault(warp, op, vm_first(warp->active), PTXVM_ERROR_MEMORY,
+                 "no memory left for an asynchronous copy");
+    return grown;
+}
+
+static pending *push(vm_warp *warp, const vm_op *op, pending_kind kind, uint32_t lanes)
+{
+    struct vm_ops_warp *state = warp->ops;
+    pending *items =
+        grow(warp, op, state->copies, state->n_copies, &state->copies_capacity, sizeof *state->copies);
+    if (!items)
+        return NULL;
+    state->copies = items;
+    pending *item = &items[state->n_copies++];
+    item->op = op;
+    item->lanes = lanes;
+    item->marked = 0;
+    item->kind = (uint8_t)kind;
+    return item;
 }
 
 /* ---- landing ---- */
 
-static bool land_copy(vm_warp *warp, const pending *item)
+/* The target was checked when the copy was started, and shared memory stays where it is. */
+static bool land_lane(vm_warp *warp, const pending *item, uint32_t lane)
 {
-    uint8_t *to = vm_translate_lane(warp, item->op, item->lane, SPACE_SHARED, item->to, item->bytes,
-                                    item->bytes, VM_STORE);
-    if (to)
-        memcpy(to, item->data, item->bytes);
-    return to;
+    if (item->kind == PENDING_COPY)
+        memcpy(warp->block->shared + item->to[lane], item->data[lane], item->bytes);
+    else if (item->kind == PENDING_ARRIVE)
+        return ops_mbarrier_arrive(warp, item->op, (int)lane, item->to[lane], 1);
+    return true;
 }
 
-static bool land_bulk(vm_warp *warp, const pending *item)
+/* Lands what is marked, in order, and drops what has landed in all lanes. */
+static bool land_marked(vm_warp *warp)
+{
+    struct vm_ops_warp *state = warp->ops;
+    int kept = 0;
+    for (int i = 0; i < state->n_copies; i++) {
+        pending *item = &state->copies[i];
+        VM_EACH_LANE(lane, item->marked)
+        if (!land_lane(warp, item, lane))
+            return false;
+        item->lanes &= ~item->marked;
+        item->marked = 0;
+        if (item->lanes && kept++ != i)
+            state->copies[kept - 1] = *item;
+    }
+    state->n_copies = kept;
+    return true;
+}
+
+/* Of each lane in mask: the items up to the commit that has `newer` commits after it; all where newer is
+ * negative. */
+static void mark_groups(struct vm_ops_warp *state, uint32_t mask, int64_t newer)
+{
+    int64_t commits[WARP] = {0};
+    uint32_t reached = newer < 0 ? mask : 0;
+    for (int i = state->n_copies - 1; i >= 0; i--) {
+        pending *item = &state->copies[i];
+        if (item->kind == PENDING_COMMIT && reached != mask)
+            VM_EACH_LANE(lane, item->lanes & mask)
+        reached |= (uint32_t)(++commits[lane] > newer) << lane;
+        item->marked = item->lanes & reached;
+    }
+}
+
+/* Of each lane that arrives on the barrier: the items up to its last arrival there. */
+static bool mark_arrivals(struct vm_ops_warp *state, uint64_t barrier)
+{
+    uint32_t reached = 0;
+    for (int i = state->n_copies - 1; i >= 0; i--) {
+        pending *item = &state->copies[i];
+        if (item->kind == PENDING_ARRIVE)
+            VM_EACH_LANE(lane, item->lanes)
+        reached |= (uint32_t)(item->to[lane] == barrier) << lane;
+        item->marked = item->lanes & reached;
+    }
+    return reached;
+}
+
+static bool land_bulk(vm_warp *warp, const pending_bulk *item)
 {
     uint8_t *to =
         vm_translate_lane(warp, item->op, item->lane, SPACE_SHARED, item->to, item->size, 16, VM_STORE);
-    const uint8_t *from =
-        to ? vm_translate_lane(warp, item->op, item->lane, item->space, item->from, item->size, 16, VM_LOAD)
-           : NULL;
+    const uint8_t *from = to ? vm_translate_lane(warp, item->op, item->lane, item->from_space, item->from,
+                                                 item->size, 16, VM_LOAD)
+                             : NULL;
     if (!from)
         return false;
     vm_copy_relaxed(to, from, item->size);
     return ops_mbarrier_complete_tx(warp, item->op, item->lane, item->barrier, (uint32_t)item->size);
 }
 
-static bool land(vm_warp *warp, const pending *item)
+static bool land_bulks(vm_warp *warp, uint64_t barrier)
 {
-    switch (item->kind) {
-    case PENDING_COPY:
-        return land_copy(warp, item);
-    case PENDING_ARRIVE:
-        return ops_mbarrier_arrive(warp, item->op, item->lane, item->to, 1);
-    case PENDING_BULK:
-        return land_bulk(warp, item);
-    default:
-        return true;
-    }
-}
-
-/* Lands the marked items in order and closes the gaps. */
-static bool land_marked(vm_warp *warp, pending_list *list)
-{
+    struct vm_ops_warp *state = warp->ops;
     int kept = 0;
-    bool ok = true;
-    for (int i = 0; i < list->count; i++) {
-        if (list->items[i].marked && ok)
-            ok = land(warp, &list->items[i]);
-        else
-            list->items[kept++] = list->items[i];
+    for (int i = 0; i < state->n_bulk; i++) {
+        if (state->bulk[i].barrier != barrier)
+            state->bulk[kept++] = state->bulk[i];
+        else if (!land_bulk(warp, &state->bulk[i]))
+            return false;
     }
-    list->count = kept;
-    return ok;
-}
-
-/* Of each lane in mask: the items up to the commit that has `newer` commits after it; all where newer is
- * negative. */
-static void mark_groups(pending_list *list, uint32_t mask, int64_t newer)
-{
-    int64_t commits[WARP] = {0};
-    for (int i = list->count - 1; i >= 0; i--) {
-        pending *item = &list->items[i];
-        if (!(mask >> item->lane & 1))
-            continue;
-        commits[item->lane] += item->kind == PENDING_COMMIT;
-        item->marked = commits[item->lane] > newer;
-    }
-}
-
-/* Of each lane that arrives on the barrier: the items up to its last arrival there. */
-static bool mark_arrivals(pending_list *list, uint64_t barrier)
-{
-    bool any = false, reached[WARP] = {false};
-    for (int i = list->count - 1; i >= 0; i--) {
-        pending *item = &list->items[i];
-        reached[item->lane] |= item->kind == PENDING_ARRIVE && item->to == barrier;
-        item->marked = reached[item->lane];
-        any |= item->marked;
-    }
-    return any;
-}
-
-static bool mark_bulk(pending_list *list, uint64_t barrier)
-{
-    bool any = false;
-    for (int i = 0; i < list->count; i++) {
-        list->items[i].marked = list->items[i].barrier == barrier;
-        any |= list->items[i].marked;
-    }
-    return any;
+    state->n_bulk = kept;
+    return true;
 }
 
 bool ops_async_land(vm_block *block, uint64_t barrier)
 {
     for (int i = 0; i < block->n_warps; i++) {
         vm_warp *warp = &block->warps[i];
-        struct vm_ops_warp *state = warp->ops;
-        if (mark_arrivals(&state->copies, barrier) && !land_marked(warp, &state->copies))
+        if (mark_arrivals(warp->ops, barrier) && !land_marked(warp))
             return false;
-        if (mark_bulk(&state->bulk, barrier) && !land_marked(warp, &state->bulk))
+        if (!land_bulks(warp, barrier))
             return false;
     }
     return true;
@@ -131,61 +140,84 @@ bool ops_async_land(vm_block *block, uint64_t barrier)
 
 /* ---- cp.async ---- */
 
-/* The bytes of the source that count: all, src-size of them, or with ignore-src none. */
-static uint32_t source_bytes(const vm_warp *warp, const vm_op *op, int lane, uint32_t bytes)
+/* The operand after the size: src-size or ignore-src; null where there is none. */
+static const vm_operand *limit_of(const vm_op *op)
 {
-    int extra = 3;
-    if (op->n_operands - (op->inst->mod[S_HINT] ? 1 : 0) <= extra)
-        return bytes;
-    const vm_operand *operand = &op->operand[extra];
-    if (operand->width == 0)
-        return vm_predicate(warp, operand) >> lane & 1 ? 0 : bytes;
-    uint64_t size = ops_operand(warp, operand, lane);
+    return op->n_operands - (op->inst->mod[S_HINT] ? 1 : 0) > 3 ? &op->operand[3] : NULL;
+}
+
+/* The bytes of the source that count: src-size of them, or with ignore-src none. */
+static uint32_t source_bytes(const vm_warp *warp, const vm_operand *limit, int lane, uint32_t bytes)
+{
+    if (limit->width == 0)
+        return vm_predicate(warp, limit) >> lane & 1 ? 0 : bytes;
+    uint64_t size = ops_operand(warp, limit, lane);
     return size < bytes ? (uint32_t)size : bytes;
+}
+
+static bool read_whole(vm_warp *warp, const vm_op *op, pending *item, uint32_t mask)
+{
+    vm_access source;
+    source.bytes = source.align = item->bytes;
+    source.space = op->operand[1].space;
+    source.kind = VM_LOAD;
+    if (!vm_access_operand(warp, op, &op->operand[1], &source, mask))
+        return false;
+    VM_EACH_LANE(lane, mask)
+    vm_copy_relaxed(item->data[lane], vm_host(&source, lane), item->bytes);
+    return true;
+}
+
+/* What is not read is zero, and its address does not matter. */
+static bool read_limited(vm_warp *warp, const vm_op *op, const vm_operand *limit, pending *item,
+                         uint32_t mask)
+{
+    const vm_operand *from = &op->operand[1];
+    uint64_t source[WARP];
+    vm_addresses(warp, from, mask, source);
+    memset(item->data, 0, sizeof item->data);
+    VM_EACH_LANE(lane, mask)
+    {
+        uint32_t used = source_bytes(warp, limit, (int)lane, item->bytes);
+        const uint8_t *host = NULL;
+        if (used && !(host = vm_translate_lane(warp, op, (int)lane, from->space, source[lane], used,
+                                               item->bytes, VM_LOAD)))
+            return false;
+        vm_copy_relaxed(item->data[lane], host, used);
+    }
+    return true;
 }
 
 static vm_result exec_copy(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
-    const vm_operand *to = &op->operand[0], *from = &op->operand[1];
+    const vm_operand *to = &op->operand[0];
     uint32_t bytes = (uint32_t)op->operand[2].bits;
-    uint64_t source[WARP];
-    vm_access target = {.bytes = bytes, .align = bytes, .space = to->space, .kind = VM_STORE};
+    vm_access target;
+    target.bytes = target.align = bytes;
+    target.space = to->space;
+    target.kind = VM_STORE;
     if (!vm_access_operand(warp, op, to, &target, mask))
         return VM_FAULT;
-    vm_addresses(warp, from, mask, source);
+    pending *item = push(warp, op, PENDING_COPY, mask);
+    if (!item)
+        return VM_FAULT;
+    item->bytes = (uint8_t)bytes;
     VM_EACH_LANE(lane, mask)
-    {
-        uint64_t shared =
-            to->space == SPACE_NONE ? target.address[lane] - VM_SHARED_BASE : target.address[lane];
-        pending item = {.kind = PENDING_COPY, .bytes = (uint8_t)bytes, .to = shared};
-        uint32_t used = source_bytes(warp, op, (int)lane, bytes);
-        const uint8_t *host = NULL;
-        if (used &&
-            !(host = vm_translate_lane(warp, op, (int)lane, from->space, source[lane], used, bytes, VM_LOAD)))
-            return VM_FAULT;
-        vm_copy_relaxed(item.data, host, used);
-        if (!push(warp, op, (int)lane, &warp->ops->copies, item))
-            return VM_FAULT;
-    }
-    return VM_NEXT;
+    item->to[lane] = (uint32_t)(vm_host(&target, lane) - warp->block->shared);
+    const vm_operand *limit = limit_of(op);
+    bool ok = limit ? read_limited(warp, op, limit, item, mask) : read_whole(warp, op, item, mask);
+    return ok ? VM_NEXT : VM_FAULT;
 }
 
 static vm_result exec_commit(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
-    VM_EACH_LANE(lane, mask)
-    if (!push(warp, op, (int)lane, &warp->ops->copies, (pending){.kind = PENDING_COMMIT}))
-        return VM_FAULT;
-    return VM_NEXT;
+    return push(warp, op, PENDING_COMMIT, mask) ? VM_NEXT : VM_FAULT;
 }
 
 static vm_result exec_wait_group(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
-    bool all = op->inst->mod[S_MODE] == M_wait_all;
-    pending_list *list = &warp->ops->copies;
-    for (int i = 0; i < list->count; i++)
-        list->items[i].marked = false;
-    mark_groups(list, mask, all ? -1 : (int64_t)op->operand[0].bits);
-    return land_marked(warp, list) ? VM_NEXT : VM_FAULT;
+    mark_groups(warp->ops, mask, op->inst->mod[S_MODE] == M_wait_all ? -1 : (int64_t)op->operand[0].bits);
+    return land_marked(warp) ? VM_NEXT : VM_FAULT;
 }
 
 static vm_result exec_async_arrive(vm_warp *warp, const vm_op *op, uint32_t mask)
@@ -193,12 +225,15 @@ static vm_result exec_async_arrive(vm_warp *warp, const vm_op *op, uint32_t mask
     const vm_operand *barrier = &op->operand[0];
     uint64_t address[WARP];
     vm_addresses(warp, barrier, mask, address);
+    pending *item = push(warp, op, PENDING_ARRIVE, mask);
+    if (!item)
+        return VM_FAULT;
     VM_EACH_LANE(lane, mask)
     {
-        uint64_t shared = barrier->space == SPACE_NONE ? address[lane] - VM_SHARED_BASE : address[lane];
-        if (op->inst->mod[S_FLAG] != M_noinc && !ops_mbarrier_add_pending(warp, op, (int)lane, shared))
-            return VM_FAULT;
-        if (!push(warp, op, (int)lane, &warp->ops->copies, (pending){.kind = PENDING_ARRIVE, .to = shared}))
+        item->to[lane] =
+            (uint32_t)(barrier->space == SPACE_NONE ? address[lane] - VM_SHARED_BASE : address[lane]);
+        if (op->inst->mod[S_FLAG] != M_noinc &&
+            !ops_mbarrier_add_pending(warp, op, (int)lane, item->to[lane]))
             return VM_FAULT;
     }
     return VM_NEXT;
@@ -281,14 +316,20 @@ static vm_result exec_bulk(vm_warp *warp, const vm_op *op, uint32_t mask)
             copy_masked(to, from, copy.size, copy.byte_mask);
             continue;
         }
-        pending item = {.kind = PENDING_BULK,
-                        .space = (uint8_t)copy.from_space,
-                        .to = copy.to_space == SPACE_NONE ? copy.to - VM_SHARED_BASE : copy.to,
-                        .from = copy.from,
-                        .size = copy.size,
-                        .barrier = copy.barrier};
-        if (!push(warp, op, (int)lane, &warp->ops->bulk, item))
+        struct vm_ops_warp *state = warp->ops;
+        pending_bulk *items =
+            grow(warp, op, state->bulk, state->n_bulk, &state->bulk_capacity, sizeof *items);
+        if (!items)
             return VM_FAULT;
+        state->bulk = items;
+        items[state->n_bulk++] =
+            (pending_bulk){.op = op,
+                           .to = copy.to_space == SPACE_NONE ? copy.to - VM_SHARED_BASE : copy.to,
+                           .from = copy.from,
+                           .size = copy.size,
+                           .barrier = copy.barrier,
+                           .lane = (uint8_t)lane,
+                           .from_space = (uint8_t)copy.from_space};
     }
     return VM_NEXT;
 }
@@ -390,7 +431,7 @@ bool vm_ops_warp_begin(vm_warp *warp)
         warp->ops = calloc(1, sizeof *warp->ops);
     if (!warp->ops)
         return false;
-    warp->ops->copies.count = warp->ops->bulk.count = 0;
+    warp->ops->n_copies = warp->ops->n_bulk = 0;
     return true;
 }
 
@@ -399,7 +440,7 @@ vm_result vm_ops_block_end(vm_block *block)
 {
     for (int i = 0; i < block->n_warps; i++)
         if (block->warps[i].ops)
-            block->warps[i].ops->copies.count = block->warps[i].ops->bulk.count = 0;
+            block->warps[i].ops->n_copies = block->warps[i].ops->n_bulk = 0;
     return VM_NEXT;
 }
 
@@ -407,8 +448,8 @@ void vm_ops_warp_free(vm_warp *warp)
 {
     if (!warp->ops)
         return;
-    free(warp->ops->copies.items);
-    free(warp->ops->bulk.items);
+    free(warp->ops->copies);
+    free(warp->ops->bulk);
     free(warp->ops);
     warp->ops = NULL;
 }

@@ -183,26 +183,35 @@ static const operation_row operations[] = {
 };
 /* clang-format on */
 
-atomic_fn *ops_atomic_find(unsigned operation, ptx_type type)
+static const operation_row *find_row(unsigned operation, ptx_type type)
 {
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
         if (operations[i].operation == operation &&
             (operations[i].type == type || operations[i].type == T_NONE))
-            return operations[i].apply;
+            return &operations[i];
     return NULL;
+}
+
+atomic_fn *ops_atomic_find(unsigned operation, ptx_type type)
+{
+    const operation_row *row = find_row(operation, type);
+    return row ? row->apply : NULL;
 }
 
 /* ---- applying them ---- */
 
 /* clang-format off */
 #define APPLY(bits) \
-    static uint64_t apply_##bits(atomic_fn *apply, uint8_t *host, uint64_t b, uint64_t c) \
+    static uint64_t apply_##bits(atomic_fn *apply, uint8_t *host, bool parallel, uint64_t b, uint64_t c) \
     { \
         vm_u##bits *p = (vm_u##bits *)(void *)host; \
         uint##bits##_t old = __atomic_load_n(p, __ATOMIC_RELAXED); \
-        while (!__atomic_compare_exchange_n(p, &old, (uint##bits##_t)apply(old, b, c), true, \
-                                            __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) \
-            ; \
+        if (!parallel) \
+            *p = (uint##bits##_t)apply(old, b, c); \
+        else \
+            while (!__atomic_compare_exchange_n(p, &old, (uint##bits##_t)apply(old, b, c), true, \
+                                                __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) \
+                ; \
         return old; \
     }
 /* clang-format on */
@@ -214,9 +223,9 @@ uint64_t ops_atomic_apply(atomic_fn *apply, uint8_t *host, int bytes, bool paral
 {
     if (apply == op_add_f32 && parallel)
         apply = op_add_f32_flush;
-    return bytes == 2   ? apply_16(apply, host, b, c)
-           : bytes == 4 ? apply_32(apply, host, b, c)
-                        : apply_64(apply, host, b, c);
+    if (bytes == 4)
+        return apply_32(apply, host, parallel, b, c);
+    return bytes == 2 ? apply_16(apply, host, parallel, b, c) : apply_64(apply, host, parallel, b, c);
 }
 
 static uint64_t value_at(const vm_warp *warp, const vm_operand *operand, int index, int lane)
@@ -250,7 +259,7 @@ vm_result ops_exec_atomic(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     atomic_operands o = operands_of(op);
     ptx_type type = ptx_slot_type(op->inst, S_TYPE);
-    atomic_fn *apply = ops_atomic_find(op->inst->mod[S_OP], type);
+    atomic_fn *apply = ((const operation_row *)op->extra)->apply;
     int size = ptx_type_bits(type) / 8;
     vm_access access;
     access.bytes = access.align = (uint32_t)(size * o.count);
@@ -303,5 +312,6 @@ bool ops_find_atomic(vm_op *op)
         op->exec = ops_exec_async;
     else
         op->exec = type == T_B128 ? exec_atomic_128 : ops_exec_atomic;
-    return ops_atomic_find(op->inst->mod[S_OP], type);
+    op->extra = (void *)(uintptr_t)find_row(op->inst->mod[S_OP], type);
+    return op->extra;
 }

@@ -5,34 +5,36 @@
 #include "memory_access.h"
 #include "ops.h"
 
-/* An asynchronous copy that has been started and not yet landed, of one lane. The source of a cp.async was
- * read when it was started; a bulk copy reads when it lands. */
+/* A cp.async of a warp that has been started and not yet landed, or a mark between such copies. Its source
+ * has been read. */
 typedef enum {
-    PENDING_COPY,   /* cp.async: data -> shared memory */
+    PENDING_COPY,   /* data -> shared memory */
     PENDING_COMMIT, /* the end of a group */
-    PENDING_ARRIVE, /* cp.async.mbarrier.arrive: arrives when what is before it has landed */
-    PENDING_BULK    /* cp.async.bulk into shared memory: lands, then completes its bytes on the mbarrier */
+    PENDING_ARRIVE  /* cp.async.mbarrier.arrive: arrives when what is before it has landed */
 } pending_kind;
 
 typedef struct pending {
-    uint8_t kind, lane, bytes;
-    bool marked;   /* to land now */
-    uint8_t space; /* of from */
-    uint8_t data[16];
-    uint64_t to, from, size; /* shared address of the target or mbarrier; a bulk copy's source and size */
-    uint64_t barrier;
     const vm_op *op;
+    uint32_t lanes;  /* that have not landed */
+    uint32_t marked; /* of these: to land now */
+    uint8_t kind, bytes;
+    uint32_t to[WARP]; /* .shared address of the target or of the mbarrier */
+    uint8_t data[WARP][16];
 } pending;
 
-typedef struct pending_list {
-    pending *items;
-    int count, capacity;
-} pending_list;
+/* A bulk copy of one lane into shared memory: reads its source when it lands. */
+typedef struct pending_bulk {
+    const vm_op *op;
+    uint64_t to, from, size, barrier;
+    uint8_t lane, from_space;
+} pending_bulk;
 
 struct vm_ops_warp {
     vm_cache cache;
-    pending_list copies; /* cp.async, in program order of each lane */
-    pending_list bulk;
+    pending *copies; /* in the order of the program */
+    int n_copies, copies_capacity;
+    pending_bulk *bulk;
+    int n_bulk, bulk_capacity;
 };
 
 /* Lands what an mbarrier waits for, of all warps of the block. False: fault. */

@@ -78,6 +78,23 @@ static void unpack_row(uint8_t row[16], int bits)
     }
 }
 
+/* What one register of all lanes takes from the rows of its matrix. */
+static void take_register(const matrix_form *form, uint8_t rows[][16], int r, uint32_t value[WARP])
+{
+    if (form->at == at_b16) {
+        memcpy(value, rows, WARP * sizeof *value); /* lane l: word l */
+        return;
+    }
+    for (int lane = 0; lane < WARP; lane++) {
+        uint8_t bytes[4];
+        for (int b = 0; b < 4; b++) {
+            matrix_byte at = form->at == at_b16_trans ? at_b16_trans(lane, r, b) : form->at(lane, r, b);
+            bytes[b] = rows[at.row][at.byte];
+        }
+        memcpy(&value[lane], bytes, sizeof bytes);
+    }
+}
+
 static vm_result exec_ldmatrix(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     const matrix_form *form = op->extra;
@@ -92,16 +109,15 @@ static vm_result exec_ldmatrix(vm_warp *warp, const vm_op *op, uint32_t mask)
         if (packed != T_NONE)
             unpack_row(data[i], packed == T_B4X16_P64 ? 4 : 6);
     }
-    for (int k = 0; k < count * form->registers; k++)
-        VM_EACH_LANE(lane, mask)
-        {
-            uint32_t value = 0;
-            for (int b = 0; b < 4; b++) {
-                matrix_byte at = form->at((int)lane, k % form->registers, b);
-                value |= (uint32_t)data[k / form->registers * form->rows + at.row][at.byte] << 8 * b;
-            }
-            ops_result(warp, &op->operand[k], (int)lane, value);
-        }
+    for (int k = 0; k < count * form->registers; k++) {
+        uint32_t value[WARP];
+        take_register(form, data + k / form->registers * form->rows, k % form->registers, value);
+        if (mask == UINT32_MAX && !op->operand[k].is_sink)
+            memcpy(vm_value(warp, &op->operand[k]), value, sizeof value);
+        else
+            VM_EACH_LANE(lane, mask)
+        ops_result(warp, &op->operand[k], (int)lane, value[lane]);
+    }
     return VM_NEXT;
 }
 

@@ -4,48 +4,36 @@
 
 /* ---- shfl ---- */
 
-typedef void shfl_fn(const vm_u32 *b, const vm_u32 *c, int32_t source[WARP], uint32_t *in_range);
-
 /* The lane that each lane reads (ISA, shfl): c holds the clamp value in bits 0..4 and the mask of the segment
  * in bits 8..12. Out of range, a lane reads itself. */
-static inline __attribute__((always_inline)) void
-shfl_sources(unsigned mode, const vm_u32 *b, const vm_u32 *c, int32_t source[WARP], uint32_t *in_range)
+static inline __attribute__((always_inline)) void sources_of(unsigned mode, const vm_u32 *b, const vm_u32 *c,
+                                                             int step, int32_t source[WARP],
+                                                             int32_t in_range[WARP])
 {
-    int32_t inside[WARP];
     for (int32_t lane = 0; lane < WARP; lane++) {
-        int32_t bval = b[lane] & 31, clamp = c[lane] & 31, segment = c[lane] >> 8 & 31;
+        int32_t bval = b[lane * step] & 31, clamp = c[lane * step] & 31, segment = c[lane * step] >> 8 & 31;
         int32_t low = lane & segment, high = low | (clamp & ~segment);
         int32_t j = mode == M_up     ? lane - bval
                     : mode == M_down ? lane + bval
                     : mode == M_bfly ? lane ^ bval
                                      : low | (bval & ~segment);
-        inside[lane] = mode == M_up ? j >= high : j <= high;
-        source[lane] = inside[lane] ? j : lane;
+        in_range[lane] = mode == M_up ? j >= high : j <= high;
+        source[lane] = in_range[lane] ? j : lane;
     }
-    *in_range = 0;
-    for (int lane = 0; lane < WARP; lane++)
-        *in_range |= (uint32_t)inside[lane] << lane;
 }
 
-/* clang-format off */
-#define SHFL(mode) \
-    static void shfl_##mode(const vm_u32 *b, const vm_u32 *c, int32_t source[WARP], uint32_t *in_range) \
-    { shfl_sources(M_##mode, b, c, source, in_range); }
-SHFL(up) SHFL(down) SHFL(bfly) SHFL(idx)
-static const struct { unsigned mode; shfl_fn *sources; } shfl_modes[] = {
-    {M_up, shfl_up}, {M_down, shfl_down}, {M_bfly, shfl_bfly}, {M_idx, shfl_idx},
-};
-/* clang-format on */
-
-static vm_result exec_shfl(vm_warp *warp, const vm_op *op, uint32_t mask)
+static inline __attribute__((always_inline)) vm_result shfl(vm_warp *warp, const vm_op *op, uint32_t mask,
+                                                            unsigned mode)
 {
     const vm_operand *in = &op->operand[op->n_results];
     const vm_u32 *a = vm_value(warp, &in[0]);
-    int32_t source[WARP];
-    uint32_t in_range = 0, result[WARP];
-    for (size_t i = 0; i < sizeof shfl_modes / sizeof *shfl_modes; i++)
-        if (shfl_modes[i].mode == op->inst->mod[S_MODE])
-            shfl_modes[i].sources(vm_value(warp, &in[1]), vm_value(warp, &in[2]), source, &in_range);
+    int32_t source[WARP], in_range[WARP];
+    uint32_t result[WARP], inside = 0;
+    const vm_u32 *b = vm_value(warp, &in[1]), *c = vm_value(warp, &in[2]);
+    if (in[1].is_immediate && in[2].is_immediate)
+        sources_of(mode, b, c, 0, source, in_range);
+    else
+        sources_of(mode, b, c, 1, source, in_range);
     for (int lane = 0; lane < WARP; lane++)
         result[lane] = a[source[lane]];
     if (mask == UINT32_MAX && !op->operand[0].is_sink)
@@ -53,14 +41,27 @@ static vm_result exec_shfl(vm_warp *warp, const vm_op *op, uint32_t mask)
     else
         VM_EACH_LANE(lane, mask)
     ops_result(warp, &op->operand[0], (int)lane, result[lane]);
+    for (int lane = 0; lane < WARP && op->n_results > 1; lane++)
+        inside |= (uint32_t)in_range[lane] << lane;
     if (op->n_results > 1)
-        ops_result_predicate(warp, &op->operand[1], mask, in_range);
+        ops_result_predicate(warp, &op->operand[1], mask, inside);
     return VM_NEXT;
 }
 
-bool ops_find_shfl(vm_op *op)
+/* clang-format off */
+#define SHFL(mode) \
+    static vm_result exec_shfl_##mode(vm_warp *warp, const vm_op *op, uint32_t mask) \
+    { return shfl(warp, op, mask, M_##mode); }
+SHFL(up) SHFL(down) SHFL(bfly) SHFL(idx)
+    /* clang-format on */
+
+    bool ops_find_shfl(vm_op *op)
 {
-    op->exec = exec_shfl;
+    unsigned mode = op->inst->mod[S_MODE];
+    op->exec = mode == M_up     ? exec_shfl_up
+               : mode == M_down ? exec_shfl_down
+               : mode == M_bfly ? exec_shfl_bfly
+                                : exec_shfl_idx;
     if (op->inst->mod[S_SYNC]) {
         op->flags |= OPF_MEMBERS;
         op->members = (int8_t)(op->n_results + 3);
