@@ -224,7 +224,7 @@ static bool all_lanes_hold(const vm_warp *warp, const region *r, const vm_access
     return ok;
 }
 
-static bool translate(vm_warp *warp, const vm_op *op, vm_access *access, uint32_t mask)
+bool vm_translate(vm_warp *warp, const vm_op *op, vm_access *access, uint32_t mask)
 {
     bool contiguous = false;
     span s =
@@ -284,7 +284,7 @@ bool vm_access_operand(vm_warp *warp, const vm_op *op, const vm_operand *operand
                        uint32_t mask)
 {
     vm_addresses(warp, operand, mask, access->address);
-    return translate(warp, op, access, mask);
+    return vm_translate(warp, op, access, mask);
 }
 
 void vm_copy_relaxed(uint8_t *to, const uint8_t *from, uint64_t bytes)

@@ -44,6 +44,9 @@ void vm_addresses(const vm_warp *warp, const vm_operand *operand, uint32_t mask,
 bool vm_access_operand(vm_warp *warp, const vm_op *op, const vm_operand *operand, vm_access *access,
                        uint32_t mask);
 
+/* The same for addresses that are already there. */
+bool vm_translate(vm_warp *warp, const vm_op *op, vm_access *access, uint32_t mask);
+
 /* One lane's range of bytes, any length. Null, with the fault recorded, where it is not all inside. */
 uint8_t *vm_translate_lane(vm_warp *warp, const vm_op *op, int lane, ptx_space space, uint64_t address,
                            uint64_t bytes, uint32_t align, vm_access_kind kind);
@@ -60,6 +63,38 @@ typedef uint64_t __attribute__((may_alias)) vm_u64;
     __atomic_load_n((const vm_u##bits *)(const void *)(host), __ATOMIC_RELAXED)
 #define VM_STORE_RELAXED(bits, host, value)                                                                  \
     __atomic_store_n((vm_u##bits *)(void *)(host), (uint##bits##_t)(value), __ATOMIC_RELAXED)
+
+/* 1, 2, 4 or 8 bytes. */
+static inline uint64_t vm_load_relaxed(const uint8_t *host, int bytes)
+{
+    switch (bytes) {
+    case 1:
+        return VM_LOAD_RELAXED(8, host);
+    case 2:
+        return VM_LOAD_RELAXED(16, host);
+    case 4:
+        return VM_LOAD_RELAXED(32, host);
+    default:
+        return VM_LOAD_RELAXED(64, host);
+    }
+}
+
+static inline void vm_store_relaxed(uint8_t *host, int bytes, uint64_t value)
+{
+    switch (bytes) {
+    case 1:
+        VM_STORE_RELAXED(8, host, value);
+        break;
+    case 2:
+        VM_STORE_RELAXED(16, host, value);
+        break;
+    case 4:
+        VM_STORE_RELAXED(32, host, value);
+        break;
+    default:
+        VM_STORE_RELAXED(64, host, value);
+    }
+}
 
 /* Copies between two places of guest memory or the host's, either of which may be shared between host
  * threads. */

@@ -450,6 +450,7 @@ void vm_ops_warp_free(vm_warp *warp)
         return;
     free(warp->ops->copies);
     free(warp->ops->bulk);
+    free(warp->ops->maps);
     free(warp->ops);
     warp->ops = NULL;
 }

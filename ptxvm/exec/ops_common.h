@@ -29,12 +29,21 @@ typedef struct pending_bulk {
     uint8_t lane, from_space;
 } pending_bulk;
 
+/* Which element of its matrix each piece of a wmma fragment is: piece (reg * parts + part) * 32 + lane. b1
+ * has the most. */
+#define WMMA_PIECES 1024
+typedef struct wmma_map {
+    uint64_t key; /* shape, fragment, type and layout; 0: empty */
+    uint8_t row[WMMA_PIECES], col[WMMA_PIECES];
+} wmma_map;
+
 struct vm_ops_warp {
     vm_cache cache;
     pending *copies; /* in the order of the program */
     int n_copies, copies_capacity;
     pending_bulk *bulk;
     int n_bulk, bulk_capacity;
+    wmma_map *maps; /* of the fragments a b c d; null at first */
 };
 
 /* Lands what an mbarrier waits for, of all warps of the block. False: fault. */

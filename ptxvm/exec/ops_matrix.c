@@ -1,5 +1,7 @@
 /* ldmatrix, stmatrix, movmatrix, wmma.load and wmma.store: matrices between memory and the registers of a
  * warp. */
+#include <stdlib.h>
+
 #include "ops_common.h"
 
 /* One matrix of ldmatrix or stmatrix is 8 or 16 rows of 16 bytes, each at an address that a lane gives;
@@ -209,82 +211,125 @@ static wmma_operands wmma_operands_of(const vm_op *op)
     return o;
 }
 
-typedef struct wmma_piece {
-    uint64_t address;
-    int shift; /* of a piece below a byte */
-} wmma_piece;
-
-static wmma_piece piece_at(const ptx_inst *inst, tensor_element element, uint64_t base, uint64_t stride,
-                           int bits)
+static int element_bits(const ptx_inst *inst)
 {
-    bool by_columns = inst->mod[S_ALAYOUT] == M_col;
-    uint64_t major = (uint64_t)(by_columns ? element.col : element.row);
-    uint64_t minor = (uint64_t)(by_columns ? element.row : element.col);
-    uint64_t bit = (major * stride + minor) * (uint64_t)bits;
-    return (wmma_piece){base + bit / 8, (int)(bit % 8)};
+    return ptx_type_bits(ptx_slot_type(inst, S_TYPE));
 }
 
-static bool load_piece(vm_warp *warp, const vm_op *op, int lane, ptx_space space, wmma_piece piece, int bits,
-                       uint64_t *value)
+static void fill_map(const ptx_inst *inst, const wmma_operands *o, int parts, wmma_map *map)
 {
-    uint32_t bytes = bits < 8 ? 1 : (uint32_t)bits / 8;
-    const uint8_t *host = vm_translate_lane(warp, op, lane, space, piece.address, bytes, bytes, VM_LOAD);
-    if (!host)
-        return false;
-    *value = 0;
-    vm_copy_relaxed((uint8_t *)value, host, bytes);
-    if (bits < 8)
-        *value = *value >> piece.shift & ((1u << bits) - 1);
-    return true;
+    for (int i = 0; i < o->count * parts * WARP && i < WMMA_PIECES; i++) {
+        tensor_element element = {0, 0};
+        tensor_wmma_element(inst, i % WARP, i / WARP / parts, i / WARP % parts, &element);
+        map->row[i] = (uint8_t)element.row;
+        map->col[i] = (uint8_t)element.col;
+    }
 }
 
-static bool store_piece(vm_warp *warp, const vm_op *op, int lane, ptx_space space, wmma_piece piece, int bits,
-                        uint64_t value)
+/* The layout of the instruction's fragment; the last ones are kept. */
+static const wmma_map *map_of(vm_warp *warp, const vm_op *op, const wmma_operands *o, int parts)
 {
-    uint32_t bytes = (uint32_t)bits / 8;
-    uint8_t *host = vm_translate_lane(warp, op, lane, space, piece.address, bytes, bytes, VM_STORE);
-    if (host)
-        vm_copy_relaxed(host, (const uint8_t *)&value, bytes);
-    return host;
+    const uint16_t *mod = op->inst->mod;
+    uint64_t key = (uint64_t)mod[S_SHAPE] | (uint64_t)mod[S_FRAG] << 16 | (uint64_t)mod[S_TYPE] << 32 |
+                   (uint64_t)mod[S_ALAYOUT] << 48;
+    int fragment = mod[S_FRAG] == M_a ? 0 : mod[S_FRAG] == M_b ? 1 : mod[S_FRAG] == M_c ? 2 : 3;
+    if (!warp->ops->maps)
+        warp->ops->maps = calloc(4, sizeof(wmma_map));
+    wmma_map *map = warp->ops->maps;
+    if (!map) {
+        vm_fault(warp, op, vm_first(warp->active), PTXVM_ERROR_MEMORY,
+                 "no memory left for the layout of a fragment");
+        return NULL;
+    }
+    map += fragment;
+    if (map->key != key)
+        fill_map(op->inst, o, parts, map);
+    map->key = key;
+    return map;
 }
 
-/* One register of one lane, piece by piece. */
-static bool move_register(vm_warp *warp, const vm_op *op, const wmma_operands *o, int lane, int r,
-                          uint64_t base)
+/* One piece of one register, of all lanes: the k-th of the map. */
+typedef struct wmma_move {
+    vm_access access;
+    uint64_t base[WARP], stride[WARP];
+    int shift[WARP]; /* of a piece below a byte */
+    int bits;
+} wmma_move;
+
+static bool find_piece(vm_warp *warp, const vm_op *op, wmma_move *move, const wmma_map *map, int k,
+                       uint32_t mask)
+{
+    bool by_columns = op->inst->mod[S_ALAYOUT] == M_col;
+    VM_EACH_LANE(lane, mask)
+    {
+        uint8_t row = map->row[k * WARP + (int)lane], col = map->col[k * WARP + (int)lane];
+        uint64_t major = by_columns ? col : row, minor = by_columns ? row : col;
+        uint64_t bit = (major * move->stride[lane] + minor) * (uint64_t)move->bits;
+        move->access.address[lane] = move->base[lane] + bit / 8;
+        move->shift[lane] = (int)(bit % 8);
+    }
+    return vm_translate(warp, op, &move->access, mask);
+}
+
+static void load_piece(const wmma_move *move, int part, uint32_t mask, uint64_t value[WARP])
+{
+    VM_EACH_LANE(lane, mask)
+    {
+        uint64_t piece = vm_load_relaxed(vm_host(&move->access, lane), (int)move->access.bytes);
+        if (move->bits < 8)
+            piece = piece >> move->shift[lane] & ((1u << move->bits) - 1);
+        value[lane] |= piece << part * move->bits;
+    }
+}
+
+static void store_piece(const wmma_move *move, int part, uint32_t mask, const uint64_t value[WARP])
+{
+    VM_EACH_LANE(lane, mask)
+    {
+        uint64_t piece = value[lane] >> part * move->bits;
+        vm_store_relaxed(vm_host(&move->access, lane), (int)move->access.bytes, piece);
+    }
+}
+
+static bool move_register(vm_warp *warp, const vm_op *op, const vm_operand *reg, wmma_move *move,
+                          const wmma_map *map, int r, int parts, uint32_t mask)
 {
     bool load = op->inst->mod[S_SUB] == M_load;
-    const vm_operand *reg = &o->registers[r];
-    uint64_t stride =
-        o->stride ? (uint32_t)ops_operand(warp, o->stride, lane) : (uint64_t)default_stride(op->inst);
-    int bits = ptx_type_bits(ptx_slot_type(op->inst, S_TYPE)),
-        parts = bits >= 8 * reg->width ? 1 : 8 * reg->width / bits;
-    uint64_t value = load ? 0 : ops_operand(warp, reg, lane);
+    uint64_t value[WARP] = {0};
+    VM_EACH_LANE(lane, load ? 0 : mask)
+    value[lane] = ops_operand(warp, reg, (int)lane);
     for (int part = 0; part < parts; part++) {
-        tensor_element element;
-        uint64_t piece;
-        if (!tensor_wmma_element(op->inst, lane, r, part, &element))
-            continue;
-        wmma_piece at = piece_at(op->inst, element, base, stride, bits);
-        if (load && !load_piece(warp, op, lane, o->address->space, at, bits, &piece))
+        if (!find_piece(warp, op, move, map, r * parts + part, mask))
             return false;
         if (load)
-            value |= piece << part * bits;
-        else if (!store_piece(warp, op, lane, o->address->space, at, bits, value >> part * bits))
-            return false;
+            load_piece(move, part, mask, value);
+        else
+            store_piece(move, part, mask, value);
     }
-    if (load)
-        ops_result(warp, reg, lane, value);
+    VM_EACH_LANE(lane, load ? mask : 0)
+    ops_result(warp, reg, (int)lane, value[lane]);
     return true;
 }
 
 static vm_result exec_wmma(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     wmma_operands o = wmma_operands_of(op);
-    uint64_t base[WARP];
-    vm_addresses(warp, o.address, mask, base);
+    wmma_move move;
+    int bits = element_bits(op->inst), width = 8 * o.registers[0].op_width,
+        parts = bits >= width ? 1 : width / bits;
+    const wmma_map *map = map_of(warp, op, &o, parts);
+    if (!map)
+        return VM_FAULT;
+    move.bits = bits;
+    move.access.bytes = move.access.align = bits < 8 ? 1 : (uint32_t)bits / 8;
+    move.access.space = o.address->space;
+    move.access.kind = op->inst->mod[S_SUB] == M_load ? VM_LOAD : VM_STORE;
+    vm_addresses(warp, o.address, mask, move.base);
     VM_EACH_LANE(lane, mask)
+    move.stride[lane] =
+        o.stride ? (uint32_t)ops_operand(warp, o.stride, (int)lane) : (uint64_t)default_stride(op->inst);
     for (int r = 0; r < o.count; r++)
-        if (!move_register(warp, op, &o, (int)lane, r, base[lane]))
+        if (!move_register(warp, op, &o.registers[r], &move, map, r, parts, mask))
             return VM_FAULT;
     return VM_NEXT;
 }

@@ -5,32 +5,17 @@
  * Inlined with constants, so that each instance is a loop of plain moves. */
 static inline __attribute__((always_inline)) uint64_t fetch(const uint8_t *host, int bytes, bool parallel)
 {
+    if (parallel)
+        return vm_load_relaxed(host, bytes);
     switch (bytes) {
     case 1:
-        return parallel ? VM_LOAD_RELAXED(8, host) : *(const vm_u8 *)host;
+        return *host;
     case 2:
-        return parallel ? VM_LOAD_RELAXED(16, host) : *(const vm_u16 *)(const void *)host;
+        return *(const vm_u16 *)(const void *)host;
     case 4:
-        return parallel ? VM_LOAD_RELAXED(32, host) : *(const vm_u32 *)(const void *)host;
+        return *(const vm_u32 *)(const void *)host;
     default:
-        return parallel ? VM_LOAD_RELAXED(64, host) : *(const vm_u64 *)(const void *)host;
-    }
-}
-
-static inline __attribute__((always_inline)) void put(uint8_t *host, int bytes, uint64_t value)
-{
-    switch (bytes) {
-    case 1:
-        VM_STORE_RELAXED(8, host, value);
-        break;
-    case 2:
-        VM_STORE_RELAXED(16, host, value);
-        break;
-    case 4:
-        VM_STORE_RELAXED(32, host, value);
-        break;
-    default:
-        VM_STORE_RELAXED(64, host, value);
+        return *(const vm_u64 *)(const void *)host;
     }
 }
 
@@ -69,7 +54,7 @@ static inline __attribute__((always_inline)) void store(const void *reg, const v
                                                         uint32_t offset, uint32_t mask, int bytes, int width,
                                                         bool parallel)
 {
-#define GIVE(i, host) put((host) + offset, bytes, ops_get(reg, width, (int)(i)))
+#define GIVE(i, host) vm_store_relaxed((host) + offset, bytes, ops_get(reg, width, (int)(i)))
     if (access->contiguous) {
         uint8_t *host = vm_host(access, 0);
         if (!parallel && bytes == width && access->bytes == (uint32_t)bytes)
@@ -103,8 +88,8 @@ static void store_128(void *reg, const vm_access *access, uint32_t offset, uint3
     const uint64_t *s = reg;
     VM_EACH_LANE(i, mask)
     {
-        put(vm_host(access, i) + offset, 8, s[2 * i]);
-        put(vm_host(access, i) + offset + 8, 8, s[2 * i + 1]);
+        vm_store_relaxed(vm_host(access, i) + offset, 8, s[2 * i]);
+        vm_store_relaxed(vm_host(access, i) + offset + 8, 8, s[2 * i + 1]);
     }
 }
 
