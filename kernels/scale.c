@@ -42,8 +42,9 @@ typedef struct range {
 
 static void range_add(ptx_builder *b, const range *r, ptx_val x)
 {
+    ptx_val magnitude = r->is_signed ? x : ptx_abs(b, x);
     ptx_into(b, r->hi);
-    ptx_max(b, r->hi, r->is_signed ? x : ptx_abs(b, x));
+    ptx_max(b, r->hi, magnitude);
     if (!r->is_signed)
         return;
     ptx_into(b, r->lo);
