@@ -1,0 +1,263 @@
+/* Every registry kernel, run on ptxvm as several SMs, against host_ref: every output byte, and guard bands around each buffer.
+ *
+ * A case is a kernel, an SM, a data and a scale type. Within it every group size meets every kind of data, while counts, zero types,
+ * nibble orders, roundings, divisions and misalignments take turns. */
+#include "support/kernel_data.h"
+#include "test.h"
+
+#include "host_ref/host_ref.h"
+#include "kernels/kernels.h"
+#include "ptxvm/ptxvm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const sms[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"};
+static const qdnnDataType_t float_types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
+static const qdnnDataType_t zero_types[] = {QDNN_DATA_U8, QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
+static const uint64_t group_sizes[] = {1, 3, 6, 32, 64, 100, 128, 1024, 5000};
+static const int64_t counts[] = {1, 2, 7, 33, 127, 129, 1000, 4095, 4096, 4097, 9001};
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+enum {
+    GUARD = 64,
+    GUARD_BYTE = 0xA5
+};
+
+typedef struct parity_case {
+    const kernel_row *row;
+    const char *sm;
+    qdnnDataType_t data, scale;
+} parity_case;
+
+static parity_case case_at(int index)
+{
+    parity_case c = {.scale = float_types[index % 3], .data = float_types[index / 3 % 3]};
+    c.sm = sms[index / 9 % LENGTH(sms)];
+    c.row = &kernel_rows[index / 9 / LENGTH(sms)];
+    return c;
+}
+
+static int case_count(void)
+{
+    return kernel_row_count * LENGTH(sms) * 9;
+}
+
+static const char *type_name(qdnnDataType_t type)
+{
+    return type == QDNN_DATA_F32 ? "f32" : type == QDNN_DATA_F16 ? "f16" : type == QDNN_DATA_BF16 ? "bf16" : "u8";
+}
+
+static void case_name(int index, char *text, size_t size)
+{
+    parity_case c = case_at(index);
+    snprintf(text, size, "%s_%s_%s_%s", c.row->name, c.sm, type_name(c.data), type_name(c.scale));
+}
+
+/* ---- Buffers ---- */
+
+/* A tensor on the host and, between guard bands and at a chosen misalignment, on the device. */
+typedef struct buffer {
+    uint8_t *host;
+    size_t bytes, shift;
+    ptxvm_address base;
+} buffer;
+
+static bool buffer_make(ptxvm *vm, buffer *buf, size_t bytes, size_t shift)
+{
+    *buf = (buffer){.host = calloc(bytes + 1, 1), .bytes = bytes, .shift = shift};
+    size_t all = bytes + shift + 2 * GUARD;
+    return buf->host && ptxvm_alloc(vm, all, &buf->base) == PTXVM_OK &&
+           ptxvm_fill(vm, buf->base, GUARD_BYTE, all) == PTXVM_OK;
+}
+
+static ptxvm_address buffer_address(const buffer *buf)
+{
+    return buf->base + GUARD + buf->shift;
+}
+
+static void buffer_free(ptxvm *vm, buffer *buf)
+{
+    free(buf->host);
+    if (buf->base)
+        ptxvm_free(vm, buf->base);
+}
+
+/* The device's bytes are the host's, and nothing around them was touched. */
+static void buffer_check(ptxvm *vm, const buffer *buf, const char *name)
+{
+    size_t all = buf->bytes + buf->shift + 2 * GUARD;
+    uint8_t *actual = malloc(all), *expected = malloc(all);
+    if (actual && expected) {
+        memset(expected, GUARD_BYTE, all);
+        memcpy(expected + GUARD + buf->shift, buf->host, buf->bytes);
+        CHECK_EQ_I64(ptxvm_read(vm, actual, buf->base, all), PTXVM_OK);
+        test_push_note("output %s, byte %d is its first", name, (int)(GUARD + buf->shift));
+        CHECK_EQ_MEM(actual, expected, all);
+        test_pop_note();
+    }
+    free(actual);
+    free(expected);
+}
+
+/* ---- One launch ---- */
+
+typedef struct trial {
+    ptxvm *vm;
+    const kernel_row *row;
+    kernel_spec spec;
+    ref_quant_spec ref;
+    int64_t n;
+    buffer data, scale, zero, codes;
+} trial;
+
+static bool is_operation(const kernel_row *row, const char *prefix)
+{
+    return strncmp(row->name, prefix, strlen(prefix)) == 0;
+}
+
+static ref_quant_spec reference_of(const kernel_row *row, const kernel_spec *spec)
+{
+    return (ref_quant_spec){.format = row->format,
+                            .data = spec->data,
+                            .scale = spec->scale,
+                            .zero = spec->zero,
+                            .group_size = (int64_t)spec->group_size,
+                            .nibble_order = spec->nibble_order,
+                            .rounding = spec->rounding,
+                            .division = spec->division,
+                            .floor = spec->floor};
+}
+
+/* Fills host buffers with the inputs and the expected outputs. Inputs of quantize and dequantize are the reference's own outputs. */
+static void make_expected(trial *t, data_kind kind, uint32_t seed)
+{
+    fill_data(kind, t->spec.data, seed, t->data.host, t->n);
+    ref_scale(&t->ref, t->data.host, t->n, t->scale.host, t->zero.host);
+    ref_quantize(&t->ref, t->data.host, t->n, t->scale.host, t->zero.host, t->codes.host);
+    if (is_operation(t->row, "dequantize"))
+        ref_dequantize(&t->ref, t->codes.host, t->n, t->scale.host, t->zero.host, t->data.host);
+}
+
+static void upload(const trial *t, const buffer *buf)
+{
+    CHECK_EQ_I64(ptxvm_write(t->vm, buffer_address(buf), buf->host, buf->bytes), PTXVM_OK);
+}
+
+static void launch(const trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry, const ptxvm_address *pointers, int count)
+{
+    uint64_t params[6];
+    int n_params = 0;
+    for (int i = 0; i < count; i++)
+        params[n_params++] = pointers[i];
+    params[n_params++] = (uint64_t)t->n;
+    uint64_t blocks = ((uint64_t)t->n + geometry->elements_per_block - 1) / geometry->elements_per_block;
+    ptxvm_launch_config config = {.grid = {(uint32_t)blocks, 1, 1}, .block = {geometry->block, 1, 1}};
+    ptxvm_status status = ptxvm_launch(t->vm, kernel, &config, params, (uint64_t)n_params * 8);
+    if (status != PTXVM_OK)
+        FAIL("launch: %s: %s", ptxvm_status_name(status), ptxvm_last_error(t->vm));
+    const ptxvm_report *report = ptxvm_last_report(t->vm);
+    CHECK(!report->inexact);
+    CHECK_EQ_I64(report->n_contractable, 0);
+}
+
+static void run_kernel(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry)
+{
+    bool has_zero = t->row->keys & KERNEL_KEY_ZERO;
+    bool is_scale = is_operation(t->row, "scale"), is_quantize = is_operation(t->row, "quantize");
+    ptxvm_address pointers[4];
+    int count = 0;
+    pointers[count++] = buffer_address(is_scale || is_quantize ? &t->data : &t->codes);
+    pointers[count++] = buffer_address(&t->scale);
+    if (has_zero)
+        pointers[count++] = buffer_address(&t->zero);
+    if (!is_scale)
+        pointers[count++] = buffer_address(is_quantize ? &t->codes : &t->data);
+
+    upload(t, is_scale || is_quantize ? &t->data : &t->codes);
+    if (!is_scale)
+        upload(t, &t->scale), upload(t, &t->zero);
+    launch(t, kernel, geometry, pointers, count);
+    buffer_check(t->vm, &t->scale, "scale");
+    if (has_zero)
+        buffer_check(t->vm, &t->zero, "zero");
+    if (!is_scale)
+        buffer_check(t->vm, is_quantize ? &t->codes : &t->data, is_quantize ? "codes" : "y");
+}
+
+static void run_trial(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry, int turn)
+{
+    size_t element = ref_scalar_size(t->spec.data), scale = ref_scalar_size(t->spec.scale), zero = ref_scalar_size(t->spec.zero);
+    int64_t groups = ref_group_count(t->n, (int64_t)t->spec.group_size);
+    bool has_zero = t->row->keys & KERNEL_KEY_ZERO;
+    bool shifted = turn % 4 == 3;
+    bool ok = buffer_make(t->vm, &t->data, element * (size_t)t->n, shifted ? element : 0);
+    ok = buffer_make(t->vm, &t->scale, scale * (size_t)groups, shifted ? scale : 0) && ok;
+    ok = buffer_make(t->vm, &t->zero, has_zero ? zero * (size_t)groups : 0, shifted ? zero : 0) && ok;
+    ok = buffer_make(t->vm, &t->codes, (size_t)ref_packed_bytes(t->n), turn % 5 == 4) && ok;
+    CHECK(ok);
+    if (ok) {
+        make_expected(t, (data_kind)(turn % DATA_KINDS), (uint32_t)turn + 1);
+        run_kernel(t, kernel, geometry);
+    }
+    buffer_free(t->vm, &t->data);
+    buffer_free(t->vm, &t->scale);
+    buffer_free(t->vm, &t->zero);
+    buffer_free(t->vm, &t->codes);
+}
+
+/* Every kind of data with one text: a kernel is specialised to its settings, not to n. */
+static void run_spec(ptxvm *vm, const parity_case *c, const kernel_spec *spec, int round)
+{
+    kernel_text text;
+    ptx_error error;
+    if (!kernel_emit(c->row, spec, ptx_sm_find(c->sm), NULL, &text, &error)) {
+        FAIL("%s", error.text);
+        return;
+    }
+    ptxvm_module *module = NULL;
+    ptxvm_kernel *kernel = NULL;
+    char entry[64];
+    kernel_entry_name(c->row, entry, sizeof entry);
+    if (ptxvm_module_load(vm, text.ptx, strlen(text.ptx), &module) != PTXVM_OK)
+        FAIL("%s", ptxvm_last_error(vm));
+    else if (ptxvm_module_kernel(module, entry, &kernel) != PTXVM_OK)
+        FAIL("kernel %s: %s", entry, ptxvm_last_error(vm));
+    for (int kind = 0; kernel && kind < DATA_KINDS; kind++) {
+        int turn = round * DATA_KINDS + kind;
+        trial t = {.vm = vm, .row = c->row, .spec = *spec, .ref = reference_of(c->row, spec), .n = counts[turn % LENGTH(counts)]};
+        test_push_note("data kind %d, n = %d, turn %d", kind, (int)t.n, turn);
+        run_trial(&t, kernel, &text.geometry, turn);
+        test_pop_note();
+    }
+    if (module)
+        ptxvm_module_unload(module);
+    free(text.ptx);
+}
+
+TEST_EACH(Parity, HostRef, case_count, case_name)
+{
+    parity_case c = case_at(index);
+    ptxvm_config config = {.sm = c.sm, .threads = 1, .seed = (uint64_t)(index % 2)};
+    ptxvm *vm;
+    REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
+    for (int g = 0; g < LENGTH(group_sizes); g++) {
+        int round = index + g;
+        kernel_spec spec = kernel_spec_default();
+        spec.data = c.data;
+        spec.scale = c.scale;
+        spec.group_size = group_sizes[g];
+        spec.zero = zero_types[round % 4];
+        spec.nibble_order = round / 2 % 2 ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST;
+        spec.rounding = round / 3 % 2 ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN;
+        spec.division = round / 5 % 2 ? QDNN_DIVIDE_RECIPROCAL : QDNN_DIVIDE_EXACT;
+        spec.floor = round % 3 ? 1e-12f : 0.5f;
+        char text[256];
+        kernel_spec_text(c.row, &spec, text, sizeof text);
+        test_push_note("%s", text);
+        run_spec(vm, &c, &spec, round);
+        test_pop_note();
+    }
+    ptxvm_destroy(vm);
+}
