@@ -307,9 +307,10 @@ void next_token(parser *p)
     if (p->at >= p->end)
         return;
     int c = peek(p, 0), second = peek(p, 1);
-    if (is_digit(c) || (c == '.' && is_digit(second)))
+    if (is_digit(c) ||
+        (c == '.' && is_digit(second) && !is_name_char(peek(p, float_length(p))))) /* ".2d" is a word */
         read_number(p);
-    else if (c == '.' && (is_name_char(second)))
+    else if (c == '.' && is_name_char(second))
         read_word(p);
     else if (c == '"')
         read_string(p);

@@ -133,11 +133,12 @@ static raw_operand address_operand(parser *p)
     if (p->tok.kind == TOKEN_NAME && !at_name(p, "WARP_SZ")) {
         raw_operand base = named_operand(p);
         base.line = r.line;
+        base.column = r.column;
         base.base = base.kind;
         base.kind = RAW_ADDRESS;
         r = base;
         if (r.base == RAW_VECTOR || r.base == RAW_SREG || r.base == RAW_SINK)
-            parse_fail_at(p, r.line, r.column + 1, PTX_ERROR_SYNTAX,
+            parse_fail_at(p, r.line, r.column, PTX_ERROR_SYNTAX,
                           "an address needs a register, a variable or a number");
         take_offset(p, &r, r.base == RAW_SYMBOL);
     } else {

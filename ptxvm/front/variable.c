@@ -90,6 +90,8 @@ static void check_type(parser *p, const declaration *d, const token *where)
     bool for_memory = t >= T_B8 && t <= T_B128 && t != T_BF16 && t != T_BF16X2 && t != T_TF32 &&
                       t != T_U16X2 && t != T_S16X2 && t != T_F32X2 &&
                       !(t == T_F16X2 && d->space == SPACE_PARAM);
+    if (t == T_B128 && p->module->version < 83)
+        parse_fail_at(p, where->line, where->column, PTX_ERROR_TARGET, ".b128 needs .version 8.3 or later");
     if (!for_memory && !(t == T_PRED && d->space == SPACE_REG))
         parse_fail_at(p, where->line, where->column, PTX_ERROR_SYNTAX, "%s is no type for a %s",
                       ptx_type_name(t), d->space == SPACE_REG ? "register" : "variable");
@@ -226,6 +228,8 @@ static void write_constant(parser *p, filler *f, constant c, const token *where)
 static ptx_reloc parse_symbol_address(parser *p)
 {
     ptx_reloc r = {0};
+    if (++p->nesting > MAX_DEPTH)
+        parse_fail(p, PTX_ERROR_SYNTAX, "this address is nested more than %d deep", MAX_DEPTH);
     if (at_name(p, "generic")) {
         next_token(p);
         expect_punct(p, '(');
@@ -244,6 +248,7 @@ static ptx_reloc parse_symbol_address(parser *p)
     }
     if (accept_punct(p, '+'))
         r.addend = (int64_t)((uint64_t)r.addend + parse_integer(p));
+    p->nesting--;
     return r;
 }
 
