@@ -82,7 +82,7 @@ static void complete(vm_block *block, barrier *b)
 void vm_barrier_exit(vm_block *block)
 {
     struct vm_barriers *all = block->barriers;
-    for (int i = 0; i < N_BARRIERS; i++)
+    for (int i = 0; i < N_BARRIERS && all->used; i++)
         if (all->barriers[i].open && is_complete(block, &all->barriers[i]))
             complete(block, &all->barriers[i]);
 }

@@ -174,10 +174,10 @@ static bool decode_call(vm_decoder *decoder, vm_op *op)
     op->kind = VM_KIND_EXEC;
     op->exec = vm_builtin_find(call->target.function->name);
     decoder->kernel->serial |= vm_builtin_is_serial(call->target.function->name);
-    if (!op->exec)
-        vm_error(decoder->module->vm, PTXVM_ERROR_PTX, "line %d: %s is called but not defined",
-                 op->inst->line, call->target.function->name);
-    return op->exec != NULL;
+    if (op->exec)
+        return true;
+    return vm_decode_fail(decoder, PTXVM_ERROR_PTX, "line %d: %s is called but not defined", op->inst->line,
+                          call->target.function->name);
 }
 
 static bool decode_barrier(vm_op *op)
@@ -217,6 +217,10 @@ static bool choose_exec(vm_decoder *decoder, vm_op *op)
         if (!vm_decode_mov(decoder, op))
             return false;
         return op->kind != VM_KIND_LANE || decode_lane(op, op->lane);
+    case OP_cvta:
+        if (vm_decode_cvta(op))
+            return decode_lane(op, op->lane);
+        break;
     case OP_mma:
         return decode_tensor(decoder, op);
     case OP_wmma:
@@ -241,16 +245,14 @@ static bool decode_inst(vm_decoder *decoder, const ptx_inst *inst)
 {
     vm_op *op =
         inst->op == OP_call ? vm_decode_call_operands(decoder, inst) : vm_decode_operands(decoder, inst);
-    ptxvm *vm = decoder->module->vm;
-    vm->error[0] = 0;
     if (op && choose_exec(decoder, op)) {
         decoder->kernel->serial |= is_order_dependent(inst);
         return true;
     }
-    if (!decoder->failed && op && !vm->error[0])
-        vm_error(vm, PTXVM_ERROR_UNSUPPORTED, "line %d: ptxvm does not execute this form of %s", inst->line,
-                 ptx_opcode_name(inst->op));
-    return false;
+    if (decoder->failed)
+        return false;
+    return vm_decode_fail(decoder, PTXVM_ERROR_UNSUPPORTED, "line %d: ptxvm does not execute this form of %s",
+                          inst->line, ptx_opcode_name(inst->op));
 }
 
 /* A function ends with ret, also where the text does not say so. */
@@ -362,20 +364,19 @@ static bool decode_all(vm_kernel *kernel)
 
 vm_kernel *vm_kernel_decode(ptxvm_module *module, const ptx_function *function, ptxvm_status *status)
 {
-    ptxvm *vm = module->vm;
     vm_pool *pool = vm_pool_create();
     vm_kernel *kernel = pool ? vm_pool_alloc(pool, sizeof *kernel) : NULL;
     *status = PTXVM_OK;
-    vm->error[0] = 0;
     if (kernel) {
         *kernel = (vm_kernel){.module = module, .function = function, .pool = pool};
         if (decode_all(kernel))
             return kernel;
+        *status = kernel->status;
         vm_kernel_free(kernel);
     } else
         vm_pool_destroy(pool);
-    *status = vm->error[0] ? PTXVM_ERROR_UNSUPPORTED
-                           : vm_error(vm, PTXVM_ERROR_MEMORY, "no memory left to decode %s", function->name);
+    if (!*status)
+        *status = vm_error(module->vm, PTXVM_ERROR_MEMORY, "no memory left to decode %s", function->name);
     return NULL;
 }
 

@@ -42,9 +42,12 @@ typedef struct vm_decoder {
     uint32_t constant_capacity, table_size;
     uint32_t n_constants;
     int op_capacity;
-    bool failed; /* no memory left */
+    bool failed; /* no memory left, or vm_decode_fail said why */
 } vm_decoder;
 
+/* Ends the decoding: the kernel's status, and vm->error. Returns false. */
+bool vm_decode_fail(vm_decoder *decoder, ptxvm_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 int vm_type_width(ptx_type type); /* bytes a lane; 0 for a predicate */
 bool vm_decode_begin(vm_decoder *decoder);
 void vm_decode_end(vm_decoder *decoder);
@@ -63,6 +66,7 @@ bool vm_decode_layout(vm_decoder *decoder);
 
 /* ---- decode_mov.c ---- */
 bool vm_decode_mov(vm_decoder *decoder, vm_op *op);
+bool vm_decode_cvta(vm_op *op); /* false: not one that only copies */
 vm_exec_fn vm_exec_local_address;
 
 /* ---- cfg.c ---- */

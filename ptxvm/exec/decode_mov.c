@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ops.h"
+#include "warp.h"
 
 #define COPY(width)                                                                                          \
     static void copy_##width(void *const *d, const void *const *s, const ptx_inst *inst)                     \
@@ -125,6 +126,40 @@ vm_result vm_exec_local_address(vm_warp *warp, const vm_op *op, uint32_t mask)
     return VM_NEXT;
 }
 
+/* ---- Special registers that almost every kernel begins with ---- */
+
+static uint32_t grid_value(const vm_warp *warp, int sreg, uint64_t component)
+{
+    const vm_block *block = warp->block;
+    switch (sreg) {
+    case SREG_ctaid:
+        return block->ctaid[component];
+    case SREG_nctaid:
+        return block->launch->grid[component];
+    default:
+        return block->launch->dim[component];
+    }
+}
+
+static vm_result exec_index(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    const ptx_operand *source = op->operand[1].source;
+    uint32_t values[WARP], same = source->sreg == SREG_tid ? 0 : grid_value(warp, source->sreg, source->bits);
+    for (int lane = 0; lane < WARP; lane++)
+        values[lane] = source->sreg == SREG_tid ? warp->tid[source->bits][lane] : same;
+    vm_blend(vm_value(warp, &op->operand[0]), values, 4, mask);
+    return VM_NEXT;
+}
+
+static bool is_index(const vm_op *op)
+{
+    const ptx_operand *source = op->operand[1].source;
+    int sreg = source->sreg;
+    return op->n_operands == 2 && op->operand[0].width == 4 && op->operand[0].slot != VM_NO_SLOT &&
+           source->bits < 3 &&
+           (sreg == SREG_tid || sreg == SREG_ntid || sreg == SREG_ctaid || sreg == SREG_nctaid);
+}
+
 /* The elements of a packed operand are as wide as the whole allows, whatever the parser says of each. */
 static void set_element_width(vm_operand *elements, int n, int whole)
 {
@@ -135,13 +170,26 @@ static void set_element_width(vm_operand *elements, int n, int whole)
     }
 }
 
+/* cvta of .global and .const: the generic address is the same number. */
+bool vm_decode_cvta(vm_op *op)
+{
+    unsigned space = op->inst->mod[S_SPACE];
+    const vm_operand *d = &op->operand[0], *s = &op->operand[1];
+    if ((space != M_global && space != M_const) || s->is_address || d->width != s->width ||
+        d->slot == VM_NO_SLOT)
+        return false;
+    op->lane.run = find_copy(d->width);
+    return true;
+}
+
 bool vm_decode_mov(vm_decoder *decoder, vm_op *op)
 {
     int n_sources = op->n_operands - op->n_results;
     vm_operand *d = op->operand, *s = op->operand + op->n_results;
     if (s->source->kind == OPERAND_SREG) {
         op->kind = VM_KIND_EXEC;
-        return vm_ops_find(op);
+        op->exec = exec_index;
+        return is_index(op) || vm_ops_find(op);
     }
     if (s->is_address) {
         op->exec = vm_exec_local_address;

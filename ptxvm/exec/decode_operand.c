@@ -1,6 +1,8 @@
 /* Operands become slots: registers and constants side by side in a frame, addresses resolved. */
 #include "decode.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +16,18 @@ int vm_type_width(ptx_type type)
     if (type == T_NONE)
         return 4;
     return bits <= 8 ? 1 : bits <= 16 ? 2 : bits <= 32 ? 4 : bits <= 64 ? 8 : 16;
+}
+
+bool vm_decode_fail(vm_decoder *decoder, ptxvm_status status, const char *format, ...)
+{
+    ptxvm *vm = decoder->module->vm;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(vm->error, sizeof vm->error, format, args);
+    va_end(args);
+    decoder->kernel->status = status;
+    decoder->failed = true;
+    return false;
 }
 
 static uint32_t register_bytes(int width)
@@ -217,7 +231,7 @@ bool vm_local_offset(const vm_decoder *decoder, const ptx_var *var, uint64_t *of
 }
 
 /* The address of a variable that is the same for all lanes. */
-static uint64_t var_address(const vm_decoder *decoder, const ptx_var *var)
+static uint64_t var_address(vm_decoder *decoder, const ptx_var *var)
 {
     const ptx_module *ptx = decoder->module->ptx;
     bool is_module_var = var->index >= 0 && var->index < ptx->n_vars && ptx->vars[var->index] == var;
@@ -226,7 +240,11 @@ static uint64_t var_address(const vm_decoder *decoder, const ptx_var *var)
     if (var->space == SPACE_SHARED)
         return is_module_var ? decoder->kernel->shared_offset[var->index]
                              : decoder->kernel->function_shared[decoder->function->index] + var->offset;
-    return is_module_var ? decoder->module->address[var->index] : 0;
+    if (is_module_var && decoder->module->address[var->index])
+        return decoder->module->address[var->index];
+    vm_decode_fail(decoder, PTXVM_ERROR_PTX, "%s, which %s uses, is not defined", var->name,
+                   decoder->function->name);
+    return 0;
 }
 
 /* ---- Operands ---- */

@@ -130,9 +130,9 @@ typedef struct round_result {
 static uint64_t slice_of(const vm_block *block)
 {
     uint64_t limit = block->launch->step_limit;
-    if (!limit || limit - block->clock > SLICE)
+    if (!limit || limit > block->clock + SLICE)
         return SLICE;
-    return limit - block->clock;
+    return limit > block->clock ? limit - block->clock : 1;
 }
 
 static bool over_limit(vm_block *block, vm_warp *warp)
