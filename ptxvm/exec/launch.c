@@ -174,7 +174,7 @@ static void worker_end(vm_worker *worker)
 }
 
 /* A block given up in a fault is not used again. */
-static bool finish_block(vm_worker *worker, vm_block *block, vm_block_state state)
+static bool finish_block(vm_block *block, vm_block_state state)
 {
     if (state == BLOCK_STUCK)
         vm_block_deadlock(block);
@@ -182,7 +182,6 @@ static bool finish_block(vm_worker *worker, vm_block *block, vm_block_state stat
         return true;
     if (state != BLOCK_DONE)
         vm_block_free(block);
-    (void)worker;
     return false;
 }
 
@@ -205,7 +204,7 @@ static void *run_parallel(void *argument)
             vm_block_free(block);
             return NULL;
         }
-        if (!finish_block(worker, block, vm_block_run(block, false)))
+        if (!finish_block(block, vm_block_run(block, false)))
             return NULL;
     }
 }
@@ -215,7 +214,10 @@ static void *run_parallel(void *argument)
 typedef struct residents {
     vm_block **blocks;
     uint64_t n, capacity, next;
+    int patience; /* rounds that busy blocks have before others begin beside them */
 } residents;
+
+#define PATIENCE 16
 
 static bool begin_another(vm_worker *worker, residents *r)
 {
@@ -239,40 +241,38 @@ static bool begin_another(vm_worker *worker, residents *r)
     return true;
 }
 
-/* One turn for each block that has begun. *done: how many came to their end. False: a fault. */
-static bool run_residents(vm_worker *worker, residents *r, uint64_t *done)
+/* One turn for each block that has begun. False: a fault. */
+static bool run_residents(vm_worker *worker, residents *r)
 {
-    uint64_t kept = 0;
-    bool ok = true;
-    *done = 0;
+    uint64_t kept = 0, waiting = 0;
+    bool ok = true, shared = r->n > 1 || r->next < worker->run->launch->n_blocks;
     for (uint64_t i = 0; i < r->n; i++) {
         vm_block *block = r->blocks[i];
-        vm_block_state state =
-            ok ? vm_block_run(block, r->n > 1 || r->next < worker->run->launch->n_blocks) : BLOCK_WAITING;
-        if (state == BLOCK_WAITING) {
+        vm_block_state state = ok ? vm_block_run(block, shared) : BLOCK_WAITING;
+        waiting += state == BLOCK_WAITING;
+        if (state == BLOCK_WAITING || state == BLOCK_BUSY)
             r->blocks[kept++] = block;
-            continue;
-        }
-        ok &= finish_block(worker, block, state);
-        ++*done;
+        else
+            ok &= finish_block(block, state);
     }
+    r->patience = kept < r->n ? PATIENCE : waiting == r->n ? 0 : r->patience - 1;
     r->n = kept;
     return ok;
 }
 
+/* Blocks none of which came to its end may wait for blocks that have not begun: twice as many then, as a
+ * grid's barrier needs all. */
 static void run_serial(vm_worker *worker)
 {
-    uint64_t total = worker->run->launch->n_blocks, done = 1;
-    residents r = {.blocks = NULL};
+    uint64_t total = worker->run->launch->n_blocks;
+    residents r = {.patience = PATIENCE};
     bool ok = true;
     while (ok && (r.n || r.next < total)) {
-        /* None came to its end: they may wait for blocks that have not begun. Twice as many each time, as a
-         * grid's barrier needs all. */
-        uint64_t wanted = done ? (r.n ? 0 : 1) : r.n;
+        uint64_t wanted = !r.n ? 1 : r.patience <= 0 ? r.n : 0;
         for (; ok && wanted && r.next < total; wanted--)
             if (!(ok = begin_another(worker, &r)))
                 fault_memory(worker, r.next);
-        ok = ok && run_residents(worker, &r, &done);
+        ok = ok && run_residents(worker, &r);
     }
     for (uint64_t i = 0; i < r.n; i++)
         vm_block_free(r.blocks[i]);

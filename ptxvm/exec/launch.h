@@ -43,7 +43,8 @@ typedef struct vm_run {
 typedef enum {
     BLOCK_DONE,
     BLOCK_STUCK,   /* no lane can go on, unless another block does something */
-    BLOCK_WAITING, /* it spins, or has had a long time */
+    BLOCK_WAITING, /* it only spins */
+    BLOCK_BUSY,    /* it has had a long time */
     BLOCK_FAULT
 } vm_block_state;
 

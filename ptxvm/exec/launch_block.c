@@ -199,9 +199,9 @@ vm_block_state vm_block_run(vm_block *block, bool shared)
         if (!round.spinning)
             return BLOCK_STUCK;
         if (shared)
-            break;
+            return BLOCK_WAITING;
     }
-    return BLOCK_WAITING;
+    return BLOCK_BUSY;
 }
 
 void vm_block_deadlock(vm_block *block)
