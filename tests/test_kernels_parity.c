@@ -4,6 +4,7 @@
  * nibble orders, roundings, divisions and misalignments take turns. */
 #include "support/kernel_data.h"
 #include "test.h"
+#include "test_kernels_parity.h"
 
 #include "host_ref/host_ref.h"
 #include "kernels/kernels.h"
@@ -207,7 +208,28 @@ static void run_trial(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geo
     buffer_free(t->vm, &t->codes);
 }
 
-/* Every kind of data with one text: a kernel is specialised to its settings, not to n. */
+void parity_run(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, const char *ptx, int round)
+{
+    ptxvm_module *module = NULL;
+    ptxvm_kernel *kernel = NULL;
+    kernel_geometry geometry = row->geometry(row, spec);
+    char entry[64];
+    kernel_entry_name(row, entry, sizeof entry);
+    if (ptxvm_module_load(vm, ptx, strlen(ptx), &module) != PTXVM_OK)
+        FAIL("%s", ptxvm_last_error(vm));
+    else if (ptxvm_module_kernel(module, entry, &kernel) != PTXVM_OK)
+        FAIL("kernel %s: %s", entry, ptxvm_last_error(vm));
+    for (int kind = 0; kernel && kind < DATA_KINDS; kind++) {
+        int turn = round * DATA_KINDS + kind;
+        trial t = {.vm = vm, .row = row, .spec = *spec, .ref = reference_of(row, spec), .n = counts[turn % LENGTH(counts)]};
+        test_push_note("data kind %d, n = %d, turn %d", kind, (int)t.n, turn);
+        run_trial(&t, kernel, &geometry, turn);
+        test_pop_note();
+    }
+    if (module)
+        ptxvm_module_unload(module);
+}
+
 static void run_spec(ptxvm *vm, const parity_case *c, const kernel_spec *spec, int round)
 {
     kernel_text text;
@@ -216,23 +238,7 @@ static void run_spec(ptxvm *vm, const parity_case *c, const kernel_spec *spec, i
         FAIL("%s", error.text);
         return;
     }
-    ptxvm_module *module = NULL;
-    ptxvm_kernel *kernel = NULL;
-    char entry[64];
-    kernel_entry_name(c->row, entry, sizeof entry);
-    if (ptxvm_module_load(vm, text.ptx, strlen(text.ptx), &module) != PTXVM_OK)
-        FAIL("%s", ptxvm_last_error(vm));
-    else if (ptxvm_module_kernel(module, entry, &kernel) != PTXVM_OK)
-        FAIL("kernel %s: %s", entry, ptxvm_last_error(vm));
-    for (int kind = 0; kernel && kind < DATA_KINDS; kind++) {
-        int turn = round * DATA_KINDS + kind;
-        trial t = {.vm = vm, .row = c->row, .spec = *spec, .ref = reference_of(c->row, spec), .n = counts[turn % LENGTH(counts)]};
-        test_push_note("data kind %d, n = %d, turn %d", kind, (int)t.n, turn);
-        run_trial(&t, kernel, &text.geometry, turn);
-        test_pop_note();
-    }
-    if (module)
-        ptxvm_module_unload(module);
+    parity_run(vm, c->row, spec, text.ptx, round);
     free(text.ptx);
 }
 
