@@ -5,6 +5,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
 
 /* The flag of each modifier. */
 static const uint32_t flag_of_mod[M_COUNT] = {
@@ -32,9 +35,11 @@ static const uint8_t picking_slot[OP_COUNT] = {
     [OP_prmt] = S_MODE,
 };
 
+/* rni rzi rmi rpi are not here: rounding to an integral value is done in the nearest mode. */
 static const lanes_rounding rounding_of_mod[M_COUNT] = {
-    [M_rz] = LANES_ZERO,  [M_rm] = LANES_DOWN,  [M_rp] = LANES_UP,
-    [M_rzi] = LANES_ZERO, [M_rmi] = LANES_DOWN, [M_rpi] = LANES_UP,
+    [M_rz] = LANES_ZERO,
+    [M_rm] = LANES_DOWN,
+    [M_rp] = LANES_UP,
 };
 
 /* Approximations on a GPU: always, and where no rounding is written. */
@@ -102,7 +107,10 @@ lane_op lanes_find(const ptx_inst *inst, lanes_level level)
     for (int t = 0; t < N_TABLES && !op.run; t++)
         op.run = find_in(t, inst, flags, level);
     if (op.run) {
-        op.rounding = rounding_of_mod[inst->mod[S_RND]];
+        const ptx_type type = ptx_slot_type(inst, S_TYPE);
+        /* Results narrower than f32 are rounded in integers. */
+        if (type == T_F32 || type == T_F64 || type == T_F32X2)
+            op.rounding = rounding_of_mod[inst->mod[S_RND]];
         op.inexact = inst->mod[S_APPROX] != M_NONE || is_approximate[inst->op] ||
                      (rounds_or_approximates[inst->op] && inst->mod[S_RND] == M_NONE &&
                       ptx_slot_type(inst, S_TYPE) == T_F32);
@@ -123,6 +131,33 @@ lanes_level lanes_best_level(void)
     return LANES_BASELINE;
 }
 
+#ifdef __SSE2__
+/* Only SSE's control word: the x87's takes ten times as long to write. It matters to nothing here but to the
+ * C library's fma where the processor has none. */
+static bool switch_sse(const lane_op *op, void *const *d, const void *const *s, const ptx_inst *inst)
+{
+    static const unsigned mode[] = {
+        [LANES_NEAREST] = _MM_ROUND_NEAREST,
+        [LANES_ZERO] = _MM_ROUND_TOWARD_ZERO,
+        [LANES_DOWN] = _MM_ROUND_DOWN,
+        [LANES_UP] = _MM_ROUND_UP,
+    };
+    if (!__builtin_cpu_supports("fma"))
+        return false;
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr((before & ~(unsigned)_MM_ROUND_MASK) | mode[op->rounding]);
+    op->run(d, s, inst);
+    _mm_setcsr(before);
+    return true;
+}
+#else
+static bool switch_sse(const lane_op *op, void *const *d, const void *const *s, const ptx_inst *inst)
+{
+    (void)op, (void)d, (void)s, (void)inst;
+    return false;
+}
+#endif
+
 void lanes_run(const lane_op *op, void *const *d, const void *const *s, const ptx_inst *inst)
 {
     static const int mode[] = {
@@ -135,6 +170,8 @@ void lanes_run(const lane_op *op, void *const *d, const void *const *s, const pt
         op->run(d, s, inst);
         return;
     }
+    if (switch_sse(op, d, s, inst))
+        return;
     fesetround(mode[op->rounding]);
     op->run(d, s, inst);
     fesetround(FE_TONEAREST);

@@ -51,7 +51,7 @@ static const struct {
 /* An instruction that leads to the row, with some of the modifiers that the function reads by itself. */
 static void make_inst(ptx_inst *inst, ptx_operand *operands, const lane_row *row, uint64_t random, int mode)
 {
-    static const uint16_t rounding[] = {M_rn, M_rz, M_rm, M_rp};
+    static const uint16_t rounding[] = {M_rn, M_rz, M_rm, M_rp}, integral[] = {M_rni, M_rzi, M_rmi, M_rpi};
     memset(inst, 0, sizeof *inst);
     memset(operands, 0, 8 * sizeof *operands);
     inst->op = (ptx_opcode)row->op;
@@ -60,7 +60,7 @@ static void make_inst(ptx_inst *inst, ptx_operand *operands, const lane_row *row
     inst->n_operands = row->any & V_THREE && random & 1 ? 4 : row->any & V_THREE ? 3 : 4;
     inst->mod[S_TYPE] = (uint16_t)M_TYPE(row->type);
     inst->mod[S_TYPE2] = row->type2 ? (uint16_t)M_TYPE(row->type2) : 0;
-    inst->mod[S_RND] = row->any & V_INTEGRAL || row->flags & V_INTEGRAL ? M_rni : rounding[mode];
+    inst->mod[S_RND] = (row->any | row->flags) & V_INTEGRAL ? integral[mode] : rounding[mode];
     inst->mod[S_CMP] = row->op == OP_vset || row->op == OP_vset2 || row->op == OP_vset4 ? M_lt : 0;
     for (size_t i = 0; i < sizeof readable / sizeof *readable; i++)
         if (row->flags & readable[i].flag || (row->any & readable[i].flag && random >> (8 + i) & 1))
@@ -93,7 +93,7 @@ static void check_row(const lane_row *row, const lane_row *other, int mode, uint
     fill_sources(source, seed, random);
     memset(result, 0, sizeof result);
     const void *s[] = {source[0], source[1], source[2], source[3], source[4], source[5]};
-    fesetround(modes[mode]);
+    fesetround((row->any | row->flags) & V_INTEGRAL ? FE_TONEAREST : modes[mode]);
     for (int level = 0; level < 2; level++)
         (level ? other : row)
             ->run((void *[]){result[level][0], result[level][1], result[level][2]}, s, &inst);

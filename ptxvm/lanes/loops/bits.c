@@ -163,10 +163,16 @@ static void lane_lop3(LANE_ARGS)
 
 /* prmt: the four selectors that a mode makes of the low bits of c; the plain form has them in c itself, with
  * a sign bit each. */
+static inline uint32_t pick_byte(uint64_t bytes, uint32_t at)
+{
+    const uint32_t word = at & 4 ? (uint32_t)(bytes >> 32) : (uint32_t)bytes;
+    return word >> 8 * (at & 3) & 0xFF;
+}
+
 static inline uint32_t pick_bytes(uint64_t bytes, uint32_t s0, uint32_t s1, uint32_t s2, uint32_t s3)
 {
-    return (uint32_t)((bytes >> 8 * s0 & 0xFF) | (bytes >> 8 * s1 & 0xFF) << 8 |
-                      (bytes >> 8 * s2 & 0xFF) << 16 | (bytes >> 8 * s3 & 0xFF) << 24);
+    return pick_byte(bytes, s0) | pick_byte(bytes, s1) << 8 | pick_byte(bytes, s2) << 16 |
+           pick_byte(bytes, s3) << 24;
 }
 
 static inline uint32_t permute(uint64_t bytes, uint32_t c)

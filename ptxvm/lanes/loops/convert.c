@@ -105,9 +105,15 @@ INTEGERS_TO(REAL_FROM_INTEGER, )
         t_##D *d = LANE_OUT(t_##D, 0);                                                                       \
         const E *a = LANE_IN(E, 0);                                                                          \
         const bool ftz = has_ftz(inst);                                                                      \
+        const direction way = direction_of(inst);                                                            \
+        if (way.zero && !ftz) { /* C's own conversion */                                                     \
+            LANE_FOR(WARP)                                                                                   \
+            d[i] = TO_INTEGER(D, R, widen(a[i]), NAN_OF(D, is_f64));                                         \
+            return;                                                                                          \
+        }                                                                                                    \
         LANE_FOR(WARP)                                                                                       \
         {                                                                                                    \
-            const R r = integral(flush(widen(a[i]), ftz));                                                   \
+            const R r = integral(flush(widen(a[i]), ftz), way);                                              \
             d[i] = TO_INTEGER(D, R, r, NAN_OF(D, is_f64));                                                   \
         }                                                                                                    \
     }
@@ -146,8 +152,9 @@ static void lane_cvt_F32_integral(LANE_ARGS)
     float *d = LANE_OUT(float, 0);
     const float *a = LANE_IN(float, 0);
     const bool ftz = has_ftz(inst), sat = has_sat(inst);
+    const direction way = direction_of(inst);
     LANE_FOR(WARP)
-    d[i] = finish_f32(integral_f32(flush_f32(a[i], ftz)), ftz, sat);
+    d[i] = finish_f32(integral_f32(flush_f32(a[i], ftz), way), ftz, sat);
 }
 
 static void lane_cvt_F64_integral(LANE_ARGS)
@@ -155,8 +162,9 @@ static void lane_cvt_F64_integral(LANE_ARGS)
     double *d = LANE_OUT(double, 0);
     const double *a = LANE_IN(double, 0);
     const bool sat = has_sat(inst);
+    const direction way = direction_of(inst);
     LANE_FOR(WARP)
-    d[i] = finish_f64(integral_f64(a[i]), false, sat);
+    d[i] = finish_f64(integral_f64(a[i], way), false, sat);
 }
 
 #define REAL_ROW(D, S) {OP_cvt, T_##D, T_##S, 0, 0, V_FTZ | V_SAT, lane_cvt_##D##_##S},

@@ -21,23 +21,35 @@ static inline bool is_integral(const ptx_inst *inst)
     return mod == M_rni || mod == M_rzi || mod == M_rmi || mod == M_rpi;
 }
 
-/* x as an integral value, rounded in the processor's mode: beside 2^23 (2^52) of the same sign there is no
- * room for a fraction. The sign is put back because 0 - 0 is -0 when rounding down. */
-static inline float integral_f32(float x)
+/* Which way a number that is not integral goes: to nearest even, or with one of these. */
+typedef struct direction {
+    bool zero, down, up;
+} direction;
+
+static inline direction direction_of(const ptx_inst *inst)
 {
-    const float big = copysignf(0x1p23f, x);
-    const float r = copysignf((x + big) - big, x);
-    return fabsf(x) < 0x1p23f ? r : x;
+    const unsigned mod = inst->mod[S_RND];
+    return (direction){mod == M_rzi, mod == M_rmi, mod == M_rpi};
 }
 
-static inline double integral_f64(double x)
-{
-    const double big = copysign(0x1p52, x);
-    const double r = copysign((x + big) - big, x);
-    return fabs(x) < 0x1p52 ? r : x;
-}
+/* x as an integral value. Nearest: beside 2^23 (2^52) of the same sign there is no room for a fraction. The
+ * others: that, and one step back where it went the wrong way. The sign is put back because it may be lost
+ * with zero. */
+#define INTEGRAL_FN(name, T, big, absolute, copy_sign)                                                       \
+    static inline T name(T x, const direction way)                                                           \
+    {                                                                                                        \
+        const T magnitude = absolute(x);                                                                     \
+        const T near = (magnitude + (big)) - (big);                                                          \
+        const bool lower = way.zero || (x < 0 ? way.up : way.down);                                          \
+        const bool higher = x < 0 ? way.down : way.up;                                                       \
+        const T floored = lower && near > magnitude ? near - 1 : near;                                       \
+        const T r = higher && near < magnitude ? near + 1 : floored;                                         \
+        return copy_sign(magnitude < (big) ? r : magnitude, x);                                              \
+    }
+INTEGRAL_FN(integral_f32, float, 0x1p23f, fabsf, copysignf)
+INTEGRAL_FN(integral_f64, double, 0x1p52, fabs, copysign)
 
-#define integral(x) _Generic((x), float : integral_f32, double : integral_f64)(x)
+#define integral(x, way) _Generic((x), float : integral_f32, double : integral_f64)(x, way)
 
 #define CVT_ANY (V_FTZ | V_SAT | V_SATFINITE | V_RELU | V_INTEGRAL)
 

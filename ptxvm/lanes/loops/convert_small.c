@@ -34,10 +34,11 @@ static inline double f64_of_s64(int64_t x)
         const t_##S *a = LANE_IN(t_##S, 0);                                                                  \
         const rounding r = rounding_of(inst);                                                                \
         const bool sat = has_sat(inst), whole = is_integral(inst);                                           \
+        const direction way = direction_of(inst);                                                            \
         __attribute__((unused)) const bool ftz = has_ftz(inst);                                              \
         LANE_FOR(WARP)                                                                                       \
         {                                                                                                    \
-            const float x = from(a[i]), y = whole ? integral_f32(x) : x;                                     \
+            const float x = from(a[i]), y = whole ? integral_f32(x, way) : x;                                \
             d[i] = (uint16_t)round_to(FORMAT_##D, bits_of_f32(sat ? finish_f32(y, false, true) : y), r, 0);  \
         }                                                                                                    \
     }
@@ -91,6 +92,12 @@ static void lane_cvt_TF32_F32(LANE_ARGS)
         E *d = LANE_OUT(E, 0);                                                                               \
         const uint32_t *a = LANE_IN(uint32_t, 0), *b = LANE_IN(uint32_t, 1);                                 \
         const rounding r = rounding_of(inst);                                                                \
+        if (same_rounding(r, NEAREST_FINITE)) {                                                              \
+            LANE_FOR(WARP)                                                                                   \
+            d[i] = (E)(round_to(FORMAT_##F, a[i], NEAREST_FINITE, 0) << (bits) |                             \
+                       round_to(FORMAT_##F, b[i], NEAREST_FINITE, 0));                                       \
+            return;                                                                                          \
+        }                                                                                                    \
         LANE_FOR(WARP)                                                                                       \
         d[i] = (E)(round_to(FORMAT_##F, a[i], r, 0) << (bits) | round_to(FORMAT_##F, b[i], r, 0));           \
     }
@@ -117,7 +124,14 @@ PAIR_FROM_F32(E2M1X2, uint8_t, E2M1, 4)
 PAIR_FROM_F32_FAST(F16X2, f16_of_f32)
 PAIR_FROM_F32_FAST(BF16X2, bf16_of_f32)
 
-/* From a packed pair of f16 or bf16. */
+/* A pair of codes, each made 0 where it is negative. */
+static inline uint32_t relu_codes(uint32_t codes, const small_format f, int bits)
+{
+    const uint32_t low = codes & ((1u << bits) - 1), high = codes >> bits;
+    return (high >> f.sign & 1 ? 0 : high) << bits | (low >> f.sign & 1 ? 0 : low);
+}
+
+/* From a packed pair of f16 or bf16: always to nearest and finite. */
 #define PAIR_FROM_PAIR(D, S, E, F, bits, widen)                                                              \
     static void lane_cvt_##D##_##S(LANE_ARGS)                                                                \
     {                                                                                                        \
@@ -128,7 +142,9 @@ PAIR_FROM_F32_FAST(BF16X2, bf16_of_f32)
         {                                                                                                    \
             const uint32_t high = bits_of_f32(widen((uint16_t)(a[i] >> 16)));                                \
             const uint32_t low = bits_of_f32(widen((uint16_t)a[i]));                                         \
-            d[i] = (E)(round_to(FORMAT_##F, high, r, 0) << (bits) | round_to(FORMAT_##F, low, r, 0));        \
+            const uint32_t codes = round_to(FORMAT_##F, high, NEAREST_FINITE, 0) << (bits) |                 \
+                                   round_to(FORMAT_##F, low, NEAREST_FINITE, 0);                             \
+            d[i] = (E)(r.relu ? relu_codes(codes, FORMAT_##F, bits) : codes);                                \
         }                                                                                                    \
     }
 #define PAIRS_FROM(X, S, widen)                                                                              \
@@ -142,14 +158,20 @@ PAIRS_FROM(PAIR_FROM_PAIR, BF16X2, f32_of_bf16)
 
 /* ---- pairs widened to f16x2, all exact ---- */
 
-/* One code to f16 bits. inf and nan: the codes from which on it is that (above 0xFF: never). */
-static inline uint32_t f16_of_code(uint32_t code, const small_format f, uint32_t inf, uint32_t nan, bool relu)
+/* One code to f16 bits: it is moved into place, and mended by a product as in widen_magnitude, which is
+ * exact. inf and nan: the codes from which on it is that (above 0xFF: never). */
+static inline uint32_t f16_of_code(uint32_t code, const small_format f, uint32_t inf, uint32_t nan,
+                                   uint32_t relu)
 {
     const uint32_t magnitude = code & ((1u << f.sign) - 1), negative = code >> f.sign & 1;
-    const uint32_t finite =
-        round_to(FORMAT_F16, widen_magnitude(magnitude, f.mantissa, f.bias), NEAREST_EVEN, 0);
+    const uint32_t wide = widen_magnitude(magnitude, f.mantissa, f.bias);
+    /* f32 to f16 without rounding: subnormal f16 only come from e5m2, whose mantissa is that of an f16 cut
+     * short. */
+    const uint32_t finite = f.bias == 15 ? magnitude << (10 - f.mantissa)
+                            : wide       ? (wide - (112u << 23)) >> 13
+                                         : 0;
     const uint32_t number = (magnitude >= inf ? 0x7C00 : finite) | negative << 15;
-    return magnitude >= nan ? 0x7FFF : relu && negative ? 0 : number;
+    return magnitude >= nan ? 0x7FFF : number & ~(0u - (negative & relu));
 }
 
 #define NEVER 0x100
@@ -158,7 +180,7 @@ static inline uint32_t f16_of_code(uint32_t code, const small_format f, uint32_t
     {                                                                                                        \
         uint32_t *d = LANE_OUT(uint32_t, 0);                                                                 \
         const E *a = LANE_IN(E, 0);                                                                          \
-        const bool relu = inst->mod[S_RELU] == M_relu;                                                       \
+        const uint32_t relu = inst->mod[S_RELU] == M_relu;                                                   \
         LANE_FOR(WARP)                                                                                       \
         d[i] = f16_of_code((uint32_t)a[i] >> (bits), FORMAT_##F, inf, nan, relu) << 16 |                     \
                f16_of_code((uint32_t)a[i] & ((1u << (bits)) - 1), FORMAT_##F, inf, nan, relu);               \

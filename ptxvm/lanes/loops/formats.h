@@ -92,11 +92,19 @@ static inline uint32_t round_to(const small_format f, uint32_t u, const rounding
     const bool finite_result = r.satfinite || (rule == ROUND_TRUNCATE && magnitude != F32_INF);
     code = code > f.max ? (finite_result ? f.max : f.overflow) : code;
     code |= negative << f.sign;
-    code = r.relu && negative ? 0 : code;
+    code &= ~(0u - (negative & (r.relu ? 1u : 0u)));
     return magnitude > F32_INF ? f.nan : code;
 }
 
+/* The two usual roundings. Loops name them as constants: the compiler then makes vector code of round_to. */
 static const rounding NEAREST_EVEN = {ROUND_EVEN, ROUND_EVEN, false, false};
+static const rounding NEAREST_FINITE = {ROUND_EVEN, ROUND_EVEN, true, false};
+
+static inline bool same_rounding(const rounding a, const rounding b)
+{
+    return a.positive == b.positive && a.negative == b.negative && a.satfinite == b.satfinite &&
+           a.relu == b.relu;
+}
 
 static inline uint16_t f16_of_f32(float x)
 {

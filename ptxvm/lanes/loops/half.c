@@ -2,10 +2,16 @@
  *
  * Sums and products are taken in f32 and rounded again: harmless, because 24 bits are at least twice 11 (or
  * 8) and two more (products are even exact in f32, save for those of bf16 that fall below its range, where
- * they are not near a tie). fma is taken in f64, where the product is exact. Of f16 the sum is exact too
- * wherever the result is in range; of bf16, whose exponents reach much further, the sum is rounded to odd,
- * which keeps the last rounding honest. */
+ * they are not near a tie). The sum in fma is rounded to odd, which keeps the last rounding honest; it is
+ * taken in f32 for f16, and for bf16, whose products leave the range of f32, in f64.
+ *
+ * An instruction is a few passes over small arrays: widen, operate, round. Each is a plain loop that becomes
+ * vector code. */
 #include "convert.h"
+
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
 
 typedef struct half_mods {
     bool ftz, sat, relu, oob;
@@ -27,69 +33,155 @@ static inline uint16_t flush_bf16(uint16_t h, __attribute__((unused)) bool ftz)
     return h;
 }
 
-static inline float saturate(float x, const half_mods m)
+/* ---- passes ---- */
+
+enum { MOST = 2 * WARP };
+typedef float numbers[MOST] __attribute__((aligned(64)));
+
+/* A NaN may keep its payload here: what comes out at the end is canonical. */
+static void widen_F16(float *out, const uint16_t *in, int n)
 {
-    return m.sat ? (x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f) : m.relu && x <= 0.0f ? 0.0f : x;
+#ifdef __F16C__
+    for (int i = 0; i < n; i += 8)
+        _mm256_store_ps(out + i, _mm256_cvtph_ps(_mm_load_si128((const __m128i *)(in + i))));
+#else
+    LANE_FOR(n)
+    out[i] = f32_of_f16(in[i]);
+#endif
 }
 
-static inline float sum_F16(double product, double c)
+static void widen_BF16(float *out, const uint16_t *in, int n)
 {
-    return f32_odd_of_f64(product + c);
+    LANE_FOR(n)
+    out[i] = f32_of_bits((uint32_t)in[i] << 16);
 }
 
-/* product + c rounded to odd; the error of the sum tells which way it was rounded (always to nearest here).
- */
-static inline float sum_BF16(double product, double c)
+static void round_F16(uint16_t *out, const float *in, int n)
 {
-    const double sum = product + c, back = sum - product;
-    const double error = (product - (sum - back)) + (c - back);
-    const bool inexact = error < 0 || error > 0; /* neither when the sum is infinite: the error is NaN */
-    const bool too_large = (error < 0) != (sum < 0);
-    uint64_t u = bits_of_f64(sum);
-    u -= inexact && too_large;
-    u |= inexact;
-    return f32_odd_of_f64(f64_of_bits(u));
+#ifdef __F16C__
+    for (int i = 0; i < n; i += 8) {
+        const __m256 x = _mm256_load_ps(in + i);
+        const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+        const __m128i mask = _mm_packs_epi32(_mm256_castsi256_si128(nan), _mm256_extracti128_si256(nan, 1));
+        const __m128i h = _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        _mm_store_si128((__m128i *)(out + i), _mm_blendv_epi8(h, _mm_set1_epi16(0x7FFF), mask));
+    }
+#else
+    LANE_FOR(n)
+    out[i] = f16_of_f32(in[i]);
+#endif
 }
 
-#define widen_F16(h)  f32_of_f16(h)
-#define widen_BF16(h) f32_of_bf16(h)
-#define round_F16(x)  f16_of_f32(x)
-#define round_BF16(x) bf16_of_f32(x)
-#define flush_F16     flush_f16
-#define flush_BF16    flush_bf16
+static void round_BF16(uint16_t *out, const float *in, int n)
+{
+    LANE_FOR(n)
+    out[i] = bf16_of_f32(in[i]);
+}
+
+static void flush_all(uint16_t *out, const uint16_t *in, int n)
+{
+    LANE_FOR(n)
+    out[i] = flush_f16(in[i], true);
+}
+
+static void clamp_numbers(float *x, int n, const half_mods m)
+{
+    if (m.sat)
+        LANE_FOR(n)
+    x[i] = x[i] > 0.0f ? (x[i] < 1.0f ? x[i] : 1.0f) : 0.0f;
+    if (m.relu)
+        LANE_FOR(n)
+    x[i] = x[i] <= 0.0f ? 0.0f : x[i];
+}
+
+/* One source as numbers. */
+#define TAKE(F, out, k, n, m)                                                                                \
+    do {                                                                                                     \
+        const uint16_t *in = LANE_IN(uint16_t, k);                                                           \
+        uint16_t flushed[MOST] __attribute__((aligned(64)));                                                 \
+        if ((m).ftz)                                                                                         \
+            flush_all(flushed, in, n);                                                                       \
+        widen_##F(out, (m).ftz ? flushed : in, n);                                                           \
+    } while (0)
+
+/* The numbers as result; relu and sat look at them before they are rounded, which changes nothing. */
+#define GIVE(F, x, n, m)                                                                                     \
+    do {                                                                                                     \
+        clamp_numbers(x, n, m);                                                                              \
+        round_##F(LANE_OUT(uint16_t, 0), x, n);                                                              \
+        if ((m).ftz)                                                                                         \
+            flush_all(LANE_OUT(uint16_t, 0), LANE_OUT(uint16_t, 0), n);                                      \
+    } while (0)
+
+/* ---- a * b + c, rounded to odd ---- */
+
+/* The error of a rounded sum tells which way it went (always to nearest here); it is NaN, and no error, when
+ * the sum is infinite. */
+static inline float odd_sum_f32(float p, float c)
+{
+    const float sum = p + c, back = sum - p, error = (p - (sum - back)) + (c - back);
+    const uint32_t inexact = (error < 0) | (error > 0), too_large = (error < 0) != (sum < 0);
+    return f32_of_bits((bits_of_f32(sum) - (inexact & too_large)) | inexact);
+}
+
+static inline double odd_sum_f64(double p, double c)
+{
+    const double sum = p + c, back = sum - p, error = (p - (sum - back)) + (c - back);
+    const uint64_t inexact = (error < 0) | (error > 0), too_large = (error < 0) != (sum < 0);
+    return f64_of_bits((bits_of_f64(sum) - (inexact & too_large)) | inexact);
+}
+
+static void fuse_F16(float *x, const float *a, const float *b, const float *c, int n)
+{
+    LANE_FOR(n)
+    x[i] = odd_sum_f32(a[i] * b[i], c[i]);
+}
+
+static void fuse_BF16(float *x, const float *a, const float *b, const float *c, int n)
+{
+    LANE_FOR(n)
+    x[i] = f32_odd_of_f64(odd_sum_f64((double)a[i] * (double)b[i], (double)c[i]));
+}
 
 /* What a tensor copy puts beyond the bounds of a tensor; .oob makes the result zero where a factor is this
  * NaN. The ISA does not tell its bits; they were measured and published by others. */
-#define OOB_NAN   0x7FF7
-#define is_oob(h) (((h)&0x7FFF) == OOB_NAN)
+#define OOB_NAN 0x7FF7
+
+static void clear_oob(uint16_t *d, const uint16_t *a, const uint16_t *b, int n)
+{
+    for (int i = 0; i < n; i++)
+        d[i] = (a[i] & 0x7FFF) == OOB_NAN || (b[i] & 0x7FFF) == OOB_NAN ? 0 : d[i];
+}
 
 #define HALF_FN2(name, F, n, ...)                                                                            \
     static void name(LANE_ARGS)                                                                              \
     {                                                                                                        \
-        uint16_t *d = LANE_OUT(uint16_t, 0);                                                                 \
-        const uint16_t *pa = LANE_IN(uint16_t, 0), *pb = LANE_IN(uint16_t, 1);                               \
         const half_mods m = mods_of(inst);                                                                   \
+        numbers pa, pb, x;                                                                                   \
+        TAKE(F, pa, 0, n, m);                                                                                \
+        TAKE(F, pb, 1, n, m);                                                                                \
         LANE_FOR(n)                                                                                          \
         {                                                                                                    \
-            const float a = widen_##F(flush_##F(pa[i], m.ftz)), b = widen_##F(flush_##F(pb[i], m.ftz));      \
-            d[i] = flush_##F(round_##F(saturate(__VA_ARGS__, m)), m.ftz);                                    \
+            const float a = pa[i], b = pb[i];                                                                \
+            x[i] = __VA_ARGS__;                                                                              \
         }                                                                                                    \
+        GIVE(F, x, n, m);                                                                                    \
     }
-/* The sum may be -0 or a tiny negative number: relu and sat look at it before it is rounded, which changes
- * nothing. */
 #define HALF_FN3(name, F, n)                                                                                 \
     static void name(LANE_ARGS)                                                                              \
     {                                                                                                        \
-        uint16_t *d = LANE_OUT(uint16_t, 0);                                                                 \
-        const uint16_t *pa = LANE_IN(uint16_t, 0), *pb = LANE_IN(uint16_t, 1), *pc = LANE_IN(uint16_t, 2);   \
         const half_mods m = mods_of(inst);                                                                   \
-        LANE_FOR(n)                                                                                          \
-        {                                                                                                    \
-            const double a = widen_##F(flush_##F(pa[i], m.ftz)), b = widen_##F(flush_##F(pb[i], m.ftz));     \
-            const double c = widen_##F(flush_##F(pc[i], m.ftz));                                             \
-            const uint16_t r = flush_##F(round_##F(saturate(sum_##F(a * b, c), m)), m.ftz);                  \
-            d[i] = m.oob && (is_oob(pa[i]) || is_oob(pb[i])) ? 0 : r;                                        \
-        }                                                                                                    \
+        numbers a, b, c, x;                                                                                  \
+        uint16_t factors[2][MOST];                                                                           \
+        TAKE(F, a, 0, n, m);                                                                                 \
+        TAKE(F, b, 1, n, m);                                                                                 \
+        TAKE(F, c, 2, n, m);                                                                                 \
+        for (int k = 0; m.oob && k < 2; k++) /* the result may take their place */                           \
+            memcpy(factors[k], src[k], (n) * sizeof(uint16_t));                                              \
+        fuse_##F(x, a, b, c, n);                                                                             \
+        GIVE(F, x, n, m);                                                                                    \
+        if (m.oob)                                                                                           \
+            clear_oob(LANE_OUT(uint16_t, 0), factors[0], factors[1], n);                                     \
     }
 
 #define HALVES(X, ...)                                                                                       \
@@ -106,10 +198,15 @@ static inline float sum_BF16(double product, double c)
 #undef H2
 #undef H3
 
+#define flush_one_F16  flush_f16
+#define flush_one_BF16 flush_bf16
+#define number_F16     f32_of_f16
+#define number_BF16    f32_of_bf16
+
 /* Signs, as bits. */
 #define DEFINE_SIGNS(T, F, n, ...)                                                                           \
-    LANE_FN1(lane_neg_##T, n, uint16_t, uint16_t, flush_##F(a, has_ftz(inst)) ^ 0x8000)                      \
-    LANE_FN1(lane_abs_##T, n, uint16_t, uint16_t, flush_##F(a, has_ftz(inst)) & 0x7FFF)
+    LANE_FN1(lane_neg_##T, n, uint16_t, uint16_t, flush_one_##F(a, has_ftz(inst)) ^ 0x8000)                  \
+    LANE_FN1(lane_abs_##T, n, uint16_t, uint16_t, flush_one_##F(a, has_ftz(inst)) & 0x7FFF)
 HALVES(DEFINE_SIGNS, )
 
 /* min, max: as for f32 (real.c), in which the order of the widened numbers is the same. */
@@ -131,10 +228,10 @@ static inline uint16_t extreme(uint16_t ha, uint16_t hb, float a, float b, bool 
         const uint16_t kept = inst->mod[S_ABS] ? 0x7FFF : 0xFFFF, signs = inst->mod[S_XORSIGN] ? 0x8000 : 0; \
         LANE_FOR(n)                                                                                          \
         {                                                                                                    \
-            const uint16_t fa = flush_##F(pa[i], ftz), fb = flush_##F(pb[i], ftz);                           \
+            const uint16_t fa = flush_one_##F(pa[i], ftz), fb = flush_one_##F(pb[i], ftz);                   \
             const uint16_t a = fa & kept, b = fb & kept;                                                     \
-            const uint16_t r = extreme(a, b, widen_##F(a), widen_##F(b), is_max, nan);                       \
-            d[i] = is_nan(widen_##F(r)) ? 0x7FFF : r | ((fa ^ fb) & signs);                                  \
+            const uint16_t r = extreme(a, b, number_##F(a), number_##F(b), is_max, nan);                     \
+            d[i] = is_nan(number_##F(r)) ? 0x7FFF : r | ((fa ^ fb) & signs);                                 \
         }                                                                                                    \
     }
 HALVES(DEFINE_EXTREME, )
