@@ -163,31 +163,31 @@ static void lane_lop3(LANE_ARGS)
 
 /* prmt: the four selectors that a mode makes of the low bits of c; the plain form has them in c itself, with
  * a sign bit each. */
-static inline uint32_t pick_byte(uint64_t bytes, uint32_t at)
+static inline uint32_t pick_byte(uint32_t low, uint32_t high, uint32_t at)
 {
-    const uint32_t word = at & 4 ? (uint32_t)(bytes >> 32) : (uint32_t)bytes;
+    const uint32_t word = at & 4 ? high : low;
     return word >> 8 * (at & 3) & 0xFF;
 }
 
-static inline uint32_t pick_bytes(uint64_t bytes, uint32_t s0, uint32_t s1, uint32_t s2, uint32_t s3)
+static inline uint32_t pick_bytes(uint32_t low, uint32_t high, uint32_t s0, uint32_t s1, uint32_t s2,
+                                  uint32_t s3)
 {
-    return pick_byte(bytes, s0) | pick_byte(bytes, s1) << 8 | pick_byte(bytes, s2) << 16 |
-           pick_byte(bytes, s3) << 24;
+    return pick_byte(low, high, s0) | pick_byte(low, high, s1) << 8 | pick_byte(low, high, s2) << 16 |
+           pick_byte(low, high, s3) << 24;
 }
 
-static inline uint32_t permute(uint64_t bytes, uint32_t c)
+static inline uint32_t permute(uint32_t low, uint32_t high, uint32_t c)
 {
-    uint32_t r = pick_bytes(bytes, c & 7, c >> 4 & 7, c >> 8 & 7, c >> 12 & 7);
+    uint32_t r = pick_bytes(low, high, c & 7, c >> 4 & 7, c >> 8 & 7, c >> 12 & 7);
     uint32_t signs = (c >> 3 & 1) | (c >> 7 & 1) << 8 | (c >> 11 & 1) << 16 | (c >> 15 & 1) << 24;
     uint32_t fill = (r >> 7 & 0x01010101) * 0xFF, where = signs * 0xFF;
     return (r & ~where) | (fill & where);
 }
 
 #define PRMT_FN(mode, s0, s1, s2, s3)                                                                        \
-    LANE_FN3(lane_prmt_##mode, WARP, uint32_t, uint32_t, uint32_t, uint32_t,                                 \
-             pick_bytes(funnel(a, b), s0, s1, s2, s3))
+    LANE_FN3(lane_prmt_##mode, WARP, uint32_t, uint32_t, uint32_t, uint32_t, pick_bytes(a, b, s0, s1, s2, s3))
 #define N (c & 3)
-LANE_FN3(lane_prmt, WARP, uint32_t, uint32_t, uint32_t, uint32_t, permute(funnel(a, b), c))
+LANE_FN3(lane_prmt, WARP, uint32_t, uint32_t, uint32_t, uint32_t, permute(a, b, c))
 PRMT_FN(f4e, N, N + 1, N + 2, N + 3)
 PRMT_FN(b4e, N, (N + 7) & 7, (N + 6) & 7, (N + 5) & 7)
 PRMT_FN(rc8, N, N, N, N)

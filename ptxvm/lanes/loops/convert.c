@@ -111,6 +111,14 @@ INTEGERS_TO(REAL_FROM_INTEGER, )
             d[i] = TO_INTEGER(D, R, widen(a[i]), NAN_OF(D, is_f64));                                         \
             return;                                                                                          \
         }                                                                                                    \
+        if (!way.zero && !way.down && !way.up) {                                                             \
+            LANE_FOR(WARP)                                                                                   \
+            {                                                                                                \
+                const R r = nearest(widen(a[i])); /* a subnormal number goes to 0, .ftz or not */            \
+                d[i] = TO_INTEGER(D, R, r, NAN_OF(D, is_f64));                                               \
+            }                                                                                                \
+            return;                                                                                          \
+        }                                                                                                    \
         LANE_FOR(WARP)                                                                                       \
         {                                                                                                    \
             const R r = integral(flush(widen(a[i]), ftz), way);                                              \

@@ -49,6 +49,20 @@ static inline direction direction_of(const ptx_inst *inst)
 INTEGRAL_FN(integral_f32, float, 0x1p23f, fabsf, copysignf)
 INTEGRAL_FN(integral_f64, double, 0x1p52, fabs, copysign)
 
+/* To nearest alone: the usual case. */
+static inline float nearest_f32(float x)
+{
+    const float magnitude = fabsf(x);
+    return copysignf(magnitude < 0x1p23f ? (magnitude + 0x1p23f) - 0x1p23f : magnitude, x);
+}
+
+static inline double nearest_f64(double x)
+{
+    const double magnitude = fabs(x);
+    return copysign(magnitude < 0x1p52 ? (magnitude + 0x1p52) - 0x1p52 : magnitude, x);
+}
+
+#define nearest(x)       _Generic((x), float : nearest_f32, double : nearest_f64)(x)
 #define integral(x, way) _Generic((x), float : integral_f32, double : integral_f64)(x, way)
 
 #define CVT_ANY (V_FTZ | V_SAT | V_SATFINITE | V_RELU | V_INTEGRAL)

@@ -8,9 +8,10 @@
 
 #include "loops.h"
 
-#define F32_NAN 0x7FFFFFFFu
-#define F32_INF 0x7F800000u
-#define F64_NAN 0x7FFFFFFFFFFFFFFFu
+#define is_nan(x) ((x) != (x))
+#define F32_NAN   0x7FFFFFFFu
+#define F32_INF   0x7F800000u
+#define F64_NAN   0x7FFFFFFFFFFFFFFFu
 
 typedef struct small_format {
     int mantissa, bias, sign; /* bits of the mantissa; bias; place of the sign bit */
@@ -137,14 +138,13 @@ static inline float f32_of_bf16(uint16_t h)
 }
 
 /* f64 -> f32 rounded to odd: a later rounding to 22 bits or fewer is then the same as rounding the f64
- * itself. In any rounding mode. */
+ * itself. In any rounding mode: a conversion that went away from zero is one step too far. */
 static inline float f32_odd_of_f64(double x)
 {
     const float near = (float)x;
-    uint32_t u = bits_of_f32(near);
-    u -= fabs((double)near) > fabs(x);
-    u |= (double)near != x;
-    return f32_of_bits(x != x ? F32_NAN : u);
+    const double back = (double)near, error = fabs(back) - fabs(x);
+    const uint32_t far = error > 0 ? 1 : 0, inexact = error > 0 || error < 0 ? 1 : 0;
+    return is_nan(x) ? f32_of_bits(F32_NAN) : f32_of_bits((bits_of_f32(near) - far) | inexact);
 }
 
 #endif

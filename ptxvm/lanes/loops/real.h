@@ -33,6 +33,5 @@ static inline double finish_f64(double x, __attribute__((unused)) bool ftz, bool
 
 #define flush(x, ftz)       _Generic((x), float : flush_f32, double : flush_f64)(x, ftz)
 #define finish(x, ftz, sat) _Generic((x), float : finish_f32, double : finish_f64)(x, ftz, sat)
-#define is_nan(x)           ((x) != (x))
 
 #endif
