@@ -1,6 +1,7 @@
-/* The demo: one kernel written for two SMs side by side, and the host reference at work. */
+/* The demo: one kernel written for two SMs side by side, the host reference at work, and the kernels run on ptxvm. */
 #include <qdnn/emit.h>
 
+#include "demo/demo.h"
 #include "host_ref/host_ref.h"
 
 #include <math.h>
@@ -47,25 +48,25 @@ static int first_difference(const char *left, const char *right)
     return line;
 }
 
-static int emit(const char *sm, qdnnPtx_t *out)
+static bool emit(const char *sm, qdnnPtx_t *out)
 {
     const char *settings[] = {"data=bf16", "group_size=64", NULL};
     if (qdnnEmitPtx("dequantize_int4", sm, settings, out) == QDNN_STATUS_SUCCESS)
-        return 0;
+        return true;
     char why[512];
     qdnnGetLastErrorString(why, sizeof why);
     fprintf(stderr, "demo: %s\n", why);
-    return 1;
+    return false;
 }
 
-static int show_two_sms(void)
+static bool show_two_sms(void)
 {
     qdnnPtx_t old, new;
-    if (emit("sm_75", &old))
-        return 1;
-    if (emit("sm_90", &new)) {
+    if (!emit("sm_75", &old))
+        return false;
+    if (!emit("sm_90", &new)) {
         qdnnFreePtx(&old);
-        return 1;
+        return false;
     }
     int from = first_difference(body(old.ptx), body(new.ptx)) - 8;
     const char *left = skip_lines(body(old.ptx), from), *right = skip_lines(body(new.ptx), from);
@@ -79,7 +80,7 @@ static int show_two_sms(void)
     }
     qdnnFreePtx(&old);
     qdnnFreePtx(&new);
-    return 0;
+    return true;
 }
 
 /* ---- The host reference ---- */
@@ -124,8 +125,8 @@ static void show_host_ref(void)
 
 int main(void)
 {
-    if (show_two_sms())
+    if (!show_two_sms())
         return 1;
     show_host_ref();
-    return 0;
+    return show_on_ptxvm() ? 0 : 1;
 }
