@@ -282,7 +282,8 @@ static bool match_target(const parser *p, const form *f, attempt *a)
         return false;
     }
     for (int w = 0; w < p->n_words; w++)
-        if (!word_allowed(m, p->word_values[w], a->why, sizeof a->why))
+        if (p->op != OP_cp && /* cp.async had .shared::cta first */
+            !word_allowed(m, p->word_values[w], a->why, sizeof a->why))
             return false;
     return true;
 }

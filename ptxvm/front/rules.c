@@ -26,8 +26,8 @@ static const char *check_access(const parser *p, const ptx_inst *inst)
     bool wide = bits == 256 && is_global(inst);
     if (bits > 128 && !wide)
         return "this vector is wider than 128 bits";
-    if (inst->mod[S_VEC] == M_v8 && !wide)
-        return ".v8 needs a 32-bit type";
+    if (inst->mod[S_VEC] == M_v8 && bits < 128)
+        return ".v8 needs a 16-bit or 32-bit type";
     if (wide && (p->module->version < 88 || p->module->target.sm < 100))
         return "256-bit accesses need .version 8.8 and sm_100 or later";
     if (inst->mod[S_EVICT2] && !wide)
@@ -66,8 +66,9 @@ static const char *check_copy(const parser *p, const ptx_inst *inst)
 
 static const char *check_barrier(const parser *p, const ptx_inst *inst)
 {
-    (void)p;
     int count = inst->n_results + 1;
+    if (inst->mod[S_SUB] == M_cta && p->module->version < 78)
+        return ".cta needs .version 7.8, on every sm_";
     if (inst->mod[S_SUB] == M_warp || inst->mod[S_SUB] == M_cluster || count >= inst->n_operands)
         return NULL;
     const ptx_operand *threads = &inst->operand[count];
