@@ -238,13 +238,6 @@ static vm_result exec_nothing(vm_warp *warp, const vm_op *op, uint32_t mask)
     return VM_NEXT;
 }
 
-static vm_result exec_fence(vm_warp *warp, const vm_op *op, uint32_t mask)
-{
-    (void)warp, (void)op, (void)mask;
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    return VM_NEXT;
-}
-
 static vm_result exec_sleep(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     (void)warp, (void)op, (void)mask;
@@ -264,13 +257,11 @@ static vm_result exec_policy(vm_warp *warp, const vm_op *op, uint32_t mask)
     return VM_NEXT;
 }
 
+/* Hints to caches do nothing. Nor do fences: a warp's accesses happen in order, and blocks that look at each
+ * other's memory (volatile, relaxed or acquiring loads, atomics) run on one host thread. */
 bool ops_find_misc(vm_op *op)
 {
     switch (op->inst->op) {
-    case OP_membar:
-    case OP_fence:
-        op->exec = exec_fence;
-        break;
     case OP_nanosleep:
         op->exec = exec_sleep;
         break;

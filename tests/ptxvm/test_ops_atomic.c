@@ -35,6 +35,7 @@ EXPECT(bf16x2_both, 0x42004280)
 EXPECT(zero, 0)
 EXPECT(subnormal, 32)
 EXPECT(blocks_total, 8 * 64)
+EXPECT(seven, 7)
 EXPECT(odd_sum, 256)
 EXPECT(vector_f32, 0x4280000042000000)
 EXPECT(half_max, 0x401F)
@@ -110,6 +111,10 @@ static const ops_test Blocks[] = {
     {"red_of_parallel_blocks", "red.global.add.u32 [counter], 1;\n"
         "WAIT: ld.volatile.global.u32 %r9, [counter]; setp.lt.u32 %p1, %r9, 512; @%p1 bra WAIT; cvt.u64.u32 %rd9, %r9;",
         blocks_total, .threads = 64, .blocks = 8, .decls = ".global .u32 counter;"},
+    {"blocks_that_race", "mov.u32 %r1, 7; st.global.u32 [counter], %r1; ld.global.u32 %rd9, [counter]; st.global.v2.u32 [counter+8], {%r1, %r1};",
+        seven, .threads = 64, .blocks = 40, .decls = ".global .align 8 .u32 counter[4];"},
+    {"red_of_many_blocks", "red.global.add.u32 [counter], 1; red.global.max.s64 [counter+8], %rd2; red.global.or.b32 [counter+16], %r0;",
+        .threads = 64, .blocks = 40, .decls = ".global .align 8 .u32 counter[8];"},
     {"atom_of_blocks", "atom.global.add.u32 %r8, [counter], 1;\n"
         "WAIT: ld.volatile.global.u32 %r9, [counter]; setp.lt.u32 %p1, %r9, 512; @%p1 bra WAIT; cvt.u64.u32 %rd9, %r9;",
         blocks_total, .threads = 64, .blocks = 8, .decls = ".global .u32 counter;"},
