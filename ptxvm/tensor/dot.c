@@ -223,6 +223,12 @@ INLINE void dots(const tensor_dot *dot, bool f16, int m, int n_parts, int k, con
     }
 }
 
+#if defined(__x86_64__)
+#define V3 __attribute__((target("avx2,bmi,bmi2,lzcnt")))
+#else
+#define V3
+#endif
+
 void tensor_dots_baseline(const tensor_dot *dot, int m, int parts, int k, const uint32_t *a,
                           const uint32_t *b, uint32_t *c, const int *row_exp, const int *column_exp)
 {
@@ -232,11 +238,8 @@ void tensor_dots_baseline(const tensor_dot *dot, int m, int parts, int k, const 
         dots(dot, false, m, parts, k, a, b, c, row_exp, column_exp);
 }
 
-#if defined(__x86_64__)
-__attribute__((target("avx2,bmi,bmi2,lzcnt")))
-#endif
-void tensor_dots_v3(const tensor_dot *dot, int m, int parts, int k, const uint32_t *a, const uint32_t *b, uint32_t *c,
-                    const int *row_exp, const int *column_exp)
+V3 void tensor_dots_v3(const tensor_dot *dot, int m, int parts, int k, const uint32_t *a, const uint32_t *b,
+                       uint32_t *c, const int *row_exp, const int *column_exp)
 {
     if (dot->f16)
         dots(dot, true, m, parts, k, a, b, c, row_exp, column_exp);

@@ -143,6 +143,10 @@ void tensor_gather_scales(const tensor_op *op, tensor_scales *scales, const void
 /* How many bits of a register one element of a or b takes. */
 int tensor_container_bits(const tensor_op *op, ptx_type type);
 
+/* run_float.c: the row's arithmetic, and the build of the loops that the op chose */
+tensor_dot tensor_dot_of(const tensor_op *op, bool f16);
+tensor_dots_fn *tensor_dots_of(const tensor_op *op);
+
 /* run_*.c, one for each method */
 typedef void tensor_run_fn(const tensor_op *op, void *const *d, const void *const *a, const void *const *b,
                            const void *const *c, const void *const *scale);
