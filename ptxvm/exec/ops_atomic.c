@@ -66,7 +66,8 @@ static uint32_t bf16_of_f32(float value)
 
 /* clang-format off */
 #define OPERATION(name, expression) \
-    static uint64_t name(uint64_t old, uint64_t b, uint64_t c) { (void)old, (void)b, (void)c; return expression; }
+    static uint64_t name(uint64_t old, uint64_t b, uint64_t c) \
+    { (void)old, (void)b, (void)c; return expression; }
 
 OPERATION(op_and, old & b)
 OPERATION(op_or, old | b)
@@ -174,10 +175,12 @@ static const operation_row operations[] = {
     {M_add, T_F32, op_add_f32}, {M_add, T_F64, op_add_f64},
     {M_add, T_F16, op_add_f16}, {M_add, T_F16X2, op_add_f16x2},
     {M_add, T_BF16, op_add_bf16}, {M_add, T_BF16X2, op_add_bf16x2},
-    {M_min, T_U32, op_min_u32}, {M_min, T_S32, op_min_s32}, {M_min, T_U64, op_min_u64}, {M_min, T_S64, op_min_s64},
+    {M_min, T_U32, op_min_u32}, {M_min, T_S32, op_min_s32},
+    {M_min, T_U64, op_min_u64}, {M_min, T_S64, op_min_s64},
     {M_min, T_F16, op_min_f16}, {M_min, T_F16X2, op_min_f16x2},
     {M_min, T_BF16, op_min_bf16}, {M_min, T_BF16X2, op_min_bf16x2},
-    {M_max, T_U32, op_max_u32}, {M_max, T_S32, op_max_s32}, {M_max, T_U64, op_max_u64}, {M_max, T_S64, op_max_s64},
+    {M_max, T_U32, op_max_u32}, {M_max, T_S32, op_max_s32},
+    {M_max, T_U64, op_max_u64}, {M_max, T_S64, op_max_s64},
     {M_max, T_F16, op_max_f16}, {M_max, T_F16X2, op_max_f16x2},
     {M_max, T_BF16, op_max_bf16}, {M_max, T_BF16X2, op_max_bf16x2},
 };

@@ -118,7 +118,8 @@ PAIRS(STORES)
     [bytes][width] = {{load_##bytes##_##width, load_##bytes##_##width##_p}, \
                       {load_##bytes##_##width##_s, load_##bytes##_##width##_sp}},
 #define STORE_ROW(bytes, width) [bytes][width] = {store_##bytes##_##width, store_##bytes##_##width##_p},
-static move_fn *const loads[17][17][2][2] = {PAIRS(LOAD_ROW) [16][16] = {{load_128, load_128}, {load_128, load_128}}};
+static move_fn *const loads[17][17][2][2] = {PAIRS(LOAD_ROW)
+                                             [16][16] = {{load_128, load_128}, {load_128, load_128}}};
 static move_fn *const stores[17][17][2] = {PAIRS(STORE_ROW) [16][16] = {store_128, store_128}};
 /* clang-format on */
 

@@ -179,7 +179,8 @@ KERNEL matrix_s8(u32 *out, const u32 *, int)
 KERNEL prints(u32 *, const u32 *, int)
 {
     u32 t = threadIdx.x;
-    printf("%d.%d: %s %.1f %lld %c\n", blockIdx.x, t, t ? "odd" : "even", t * 0.5, (long long)t << 40, 'a' + t);
+    const char *kind = t ? "odd" : "even";
+    printf("%d.%d: %s %.1f %lld %c\n", blockIdx.x, t, kind, t * 0.5, (long long)t << 40, 'a' + t);
 }
 
 KERNEL asserts(u32 *, const u32 *, int)

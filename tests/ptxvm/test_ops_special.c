@@ -55,7 +55,8 @@ static const ops_test Special[] = {
     {"laneid", SREG("%laneid"), lane, TWO_WARPS},
     {"warpid", SREG("%warpid"), warp, TWO_WARPS},
     {"nwarpid", SREG("%nwarpid"), sixty_four},
-    {"smid_below_nsmid", "mov.u32 %r1, %smid; mov.u32 %r2, %nsmid; setp.lt.u32 %p1, %r1, %r2; selp.u64 %rd9, 1, 0, %p1;", one, TWO_WARPS},
+    {"smid_below_nsmid", "mov.u32 %r1, %smid; mov.u32 %r2, %nsmid; setp.lt.u32 %p1, %r1, %r2; "
+        "selp.u64 %rd9, 1, 0, %p1;", one, TWO_WARPS},
     {"lanemask_eq", SREG("%lanemask_eq"), eq, TWO_WARPS},
     {"lanemask_lt", SREG("%lanemask_lt"), lt, TWO_WARPS},
     {"lanemask_le", SREG("%lanemask_le"), le, TWO_WARPS},
@@ -68,10 +69,12 @@ static const ops_test Special[] = {
     {"dynamic_smem_size", SREG("%dynamic_smem_size"), zero},
     {"total_smem_size", "st.shared.u32 [sm], %r0;" SREG("%total_smem_size"), total_shared},
     {"envreg", SREG("%envreg3"), zero},
-    {"clock_moves", "mov.u64 %rd4, %clock64; mov.u32 %r3, %clock; mov.u64 %rd5, %globaltimer; mov.u64 %rd6, %clock64;\n"
+    {"clock_moves", "mov.u64 %rd4, %clock64; mov.u32 %r3, %clock; mov.u64 %rd5, %globaltimer; "
+        "mov.u64 %rd6, %clock64;\n"
         "setp.gt.u64 %p1, %rd6, %rd4; selp.u64 %rd9, 1, 0, %p1;", one},
     {"cvta_shared", "mov.u64 %rd4, sm; cvta.shared.u64 %rd9, %rd4; sub.u64 %rd9, %rd9, %rd4;", shared_window},
-    {"cvta_to_shared", "cvta.shared.u64 %rd4, sm; cvta.to.shared.u64 %rd5, %rd4; mov.u64 %rd6, sm; sub.u64 %rd9, %rd5, %rd6;", zero},
+    {"cvta_to_shared", "cvta.shared.u64 %rd4, sm; cvta.to.shared.u64 %rd5, %rd4; mov.u64 %rd6, sm; "
+        "sub.u64 %rd9, %rd5, %rd6;", zero},
     {"cvta_local", "mov.u64 %rd4, lo; cvta.local.u64 %rd9, %rd4; sub.u64 %rd9, %rd9, %rd4;", local_window},
     {"cvta_global", "cvta.global.u64 %rd9, %rd1; sub.u64 %rd9, %rd9, %rd1;", zero},
     {"isspacep_shared", "cvta.shared.u64 %rd4, sm;\n" SPACES, spaces_of_shared},
@@ -80,15 +83,20 @@ static const ops_test Special[] = {
     {"isspacep_const", "cvta.const.u64 %rd4, c;\n" SPACES, spaces_of_const, .decls = ".const .u32 c = 5;"},
     {"isspacep_param", "mov.b64 %rd4, out; cvta.param.u64 %rd4, %rd4;\n" SPACES, spaces_of_param},
     {"mapa", "mov.u32 %r4, sm; mapa.shared::cluster.u32 %r9, %r4, 0; sub.u32 %r9, %r9, %r4;" OUT, zero},
-    {"mapa_of_another", "mov.u32 %r4, sm; mapa.shared::cluster.u32 %r9, %r4, 1;", .status = PTXVM_ERROR_EXECUTION, .error = "cluster of one"},
+    {"mapa_of_another", "mov.u32 %r4, sm; mapa.shared::cluster.u32 %r9, %r4, 1;",
+        .status = PTXVM_ERROR_EXECUTION, .error = "cluster of one"},
     {"getctarank", "mov.u32 %r4, sm; getctarank.shared::cluster.u32 %r9, %r4;" OUT, zero},
-    {"alloca", "add.u32 %r1, %r0, 5; mov.u64 %rd4, 64; alloca.u64 %rd5, %rd4, 16; st.local.u32 [%rd5+60], %r1; bar.sync 0;\n"
+    {"alloca", "add.u32 %r1, %r0, 5; mov.u64 %rd4, 64; alloca.u64 %rd5, %rd4, 16; "
+        "st.local.u32 [%rd5+60], %r1; bar.sync 0;\n"
         "ld.local.u32 %rd9, [%rd5+60];", number, TWO_WARPS},
-    {"stackrestore", "stacksave.u64 %rd3; mov.u64 %rd4, 64; alloca.u64 %rd5, %rd4; stackrestore.u64 %rd3; alloca.u64 %rd6, %rd4;\n"
+    {"stackrestore", "stacksave.u64 %rd3; mov.u64 %rd4, 64; alloca.u64 %rd5, %rd4; stackrestore.u64 %rd3; "
+        "alloca.u64 %rd6, %rd4;\n"
         "sub.u64 %rd9, %rd6, %rd5;", zero},
-    {"after_stackrestore_it_is_gone", "stacksave.u64 %rd3; mov.u64 %rd4, 4096; alloca.u64 %rd5, %rd4; stackrestore.u64 %rd3;\n"
+    {"after_stackrestore_it_is_gone", "stacksave.u64 %rd3; mov.u64 %rd4, 4096; alloca.u64 %rd5, %rd4; "
+        "stackrestore.u64 %rd3;\n"
         "ld.local.u32 %rd9, [%rd5+4092];", .status = PTXVM_ERROR_ADDRESS},
-    {"nanosleep_and_kin", "nanosleep.u32 100; pmevent 3; griddepcontrol.wait; griddepcontrol.launch_dependents; mov.u64 %rd9, 1;", one},
+    {"nanosleep_and_kin", "nanosleep.u32 100; pmevent 3; griddepcontrol.wait; "
+        "griddepcontrol.launch_dependents; mov.u64 %rd9, 1;", one},
     {"brkpt", "brkpt;", .status = PTXVM_ERROR_TRAP},
 };
 /* clang-format on */
@@ -115,15 +123,21 @@ typedef struct print_case {
 static const print_case prints[] = {
     {"plain", "hello\n", "", "hello\n"},
     {"percent", "100%%\n", "", "100%\n"},
-    {"ints", "%d %i %u %x %X %o\n", "st.local.v2.u32 [lo], {%r50, %r51}; st.local.v2.u32 [lo+8], {%r51, %r52}; st.local.v2.u32 [lo+16], {%r52, %r53};",
+    {"ints", "%d %i %u %x %X %o\n", "st.local.v2.u32 [lo], {%r50, %r51}; "
+        "st.local.v2.u32 [lo+8], {%r51, %r52}; st.local.v2.u32 [lo+16], {%r52, %r53};",
         "-7 42 42 beef BEEF 17\n"},
-    {"long_after_int_is_aligned", "%d %lld %lu\n", "st.local.u32 [lo], %r50; st.local.u64 [lo+8], %rd50; st.local.u64 [lo+16], %rd51;",
+    {"long_after_int_is_aligned", "%d %lld %lu\n", "st.local.u32 [lo], %r50; st.local.u64 [lo+8], %rd50; "
+        "st.local.u64 [lo+16], %rd51;",
         "-7 -5000000000 12345678901234567890\n"},
-    {"double", "%f %.3e %g|%8.2f|%-8.1f|\n", "st.local.f64 [lo], %fd10; st.local.f64 [lo+8], %fd10; st.local.f64 [lo+16], %fd10;\n"
-        "st.local.f64 [lo+24], %fd10; st.local.f64 [lo+32], %fd10;", "1.500000 1.500e+00 1.5|    1.50|1.5     |\n"},
-    {"widths", "[%5d][%-5d][%05d][%+d][%*d]\n", "st.local.v4.u32 [lo], {%r51, %r51, %r51, %r51}; st.local.v2.u32 [lo+16], {%r53, %r51};",
+    {"double", "%f %.3e %g|%8.2f|%-8.1f|\n", "st.local.f64 [lo], %fd10; st.local.f64 [lo+8], %fd10; "
+        "st.local.f64 [lo+16], %fd10;\n"
+        "st.local.f64 [lo+24], %fd10; st.local.f64 [lo+32], %fd10;",
+        "1.500000 1.500e+00 1.5|    1.50|1.5     |\n"},
+    {"widths", "[%5d][%-5d][%05d][%+d][%*d]\n", "st.local.v4.u32 [lo], {%r51, %r51, %r51, %r51}; "
+        "st.local.v2.u32 [lo+16], {%r53, %r51};",
         "[   42][42   ][00042][+42][             42]\n"},
-    {"string_and_char", "%s|%6s|%.2s|%c\n", "st.local.u64 [lo], %rd52; st.local.u64 [lo+8], %rd52; st.local.u64 [lo+16], %rd52; st.local.u32 [lo+24], 65;",
+    {"string_and_char", "%s|%6s|%.2s|%c\n", "st.local.u64 [lo], %rd52; st.local.u64 [lo+8], %rd52; "
+        "st.local.u64 [lo+16], %rd52; st.local.u32 [lo+24], 65;",
         "word|  word|wo|A\n"},
     {"short", "%hd %hhu\n", "st.local.v2.u32 [lo], {%r52, %r52};", "-16657 239\n"},
     {"pointer", "%p\n", "st.local.u64 [lo], %rd53;", "0x123456789a\n"},
@@ -202,15 +216,19 @@ TEST_CASE(OpsBuiltin, AssertNamesItsPlace)
 
 /* clang-format off */
 static const ops_test Heap[] = {
-    {"malloc_gives_each_its_own", "mov.u64 %rd4, 64;\n" CALL_MALLOC "add.u32 %r1, %r0, 5; st.u32 [%rd5+60], %r1; bar.sync 0;\n"
+    {"malloc_gives_each_its_own", "mov.u64 %rd4, 64;\n" CALL_MALLOC "add.u32 %r1, %r0, 5; "
+        "st.u32 [%rd5+60], %r1; bar.sync 0;\n"
         "ld.u32 %rd9, [%rd5+60];\n" CALL_FREE, number, TWO_WARPS, .decls = HEAP_DECLS},
-    {"after_free_it_is_gone", "mov.u64 %rd4, 64;\n" CALL_MALLOC CALL_FREE "ld.u32 %rd9, [%rd5];", .threads = 1,
+    {"after_free_it_is_gone", "mov.u64 %rd4, 64;\n" CALL_MALLOC CALL_FREE "ld.u32 %rd9, [%rd5];",
+        .threads = 1,
         .status = PTXVM_ERROR_ADDRESS, .decls = HEAP_DECLS},
     {"past_the_end", "mov.u64 %rd4, 62;\n" CALL_MALLOC "ld.u32 %rd9, [%rd5+60];", .threads = 1,
         .status = PTXVM_ERROR_ADDRESS, .decls = HEAP_DECLS},
-    {"too_much_is_null", "mov.u64 %rd4, 0x7FFFFFFFFFFF;\n" CALL_MALLOC "mov.u64 %rd9, %rd5;", zero, .decls = HEAP_DECLS},
+    {"too_much_is_null", "mov.u64 %rd4, 0x7FFFFFFFFFFF;\n" CALL_MALLOC "mov.u64 %rd9, %rd5;", zero,
+        .decls = HEAP_DECLS},
     {"free_of_null", "mov.u64 %rd5, 0;\n" CALL_FREE, zero, .decls = HEAP_DECLS},
-    {"free_of_another", "mov.u64 %rd5, %rd1;\n" CALL_FREE, .status = PTXVM_ERROR_ADDRESS, .error = "malloc", .decls = HEAP_DECLS},
+    {"free_of_another", "mov.u64 %rd5, %rd1;\n" CALL_FREE, .status = PTXVM_ERROR_ADDRESS,
+        .error = "malloc", .decls = HEAP_DECLS},
 };
 /* clang-format on */
 OPS_TESTS(OpsBuiltin, Heap)

@@ -69,11 +69,13 @@ static const ops_test Shfl[] = {
     {"bfly", VALUE "shfl.sync.bfly.b32 %r9|%p1, %r1, 9, 31, -1;" SHOW, bfly_9},
     {"bfly_out_of_its_segment", VALUE "shfl.sync.bfly.b32 %r9|%p1, %r1, 9, 0x181F, -1;" SHOW, bfly_9_of_8},
     {"idx", VALUE "shfl.sync.idx.b32 %r9|%p1, %r1, 7, 31, -1;" SHOW, idx_7},
-    {"idx_by_register", VALUE "mul.lo.u32 %r2, %r0, 5; shfl.sync.idx.b32 %r9|%p1, %r1, %r2, 31, -1;" SHOW, idx_own},
+    {"idx_by_register", VALUE "mul.lo.u32 %r2, %r0, 5; shfl.sync.idx.b32 %r9|%p1, %r1, %r2, 31, -1;" SHOW,
+        idx_own},
     {"idx_in_segments_of_4", VALUE "shfl.sync.idx.b32 %r9|%p1, %r1, 6, 0x1C1F, -1;" SHOW, idx_6_of_4},
     {"idx_takes_five_bits", VALUE "shfl.sync.idx.b32 %r9|%p1, %r1, 33, 31, -1;" SHOW, idx_wraps},
     {"clamp", VALUE "shfl.sync.down.b32 %r9|%p1, %r1, 1, 20, -1;" SHOW, clamped},
-    {"members", VALUE "setp.lt.u32 %p2, %r0, 16; @!%p2 bra OVER; shfl.sync.bfly.b32 %r9|%p1, %r1, 1, 31, 0xFFFF;" SHOW "\nOVER:",
+    {"members", VALUE "setp.lt.u32 %p2, %r0, 16; @!%p2 bra OVER; "
+        "shfl.sync.bfly.b32 %r9|%p1, %r1, 1, 31, 0xFFFF;" SHOW "\nOVER:",
         low_half},
 };
 
@@ -86,13 +88,16 @@ static const ops_test Vote[] = {
     {"uni_of_none", "setp.gt.u32 %p1, %r0, 99; vote.sync.uni.pred %p2, %p1, -1;" PRED, yes},
     {"all_of_all", "setp.lt.u32 %p1, %r0, 99; vote.sync.all.pred %p2, %p1, -1;" PRED, yes},
     {"two_groups", ODD "setp.lt.u32 %p3, %r0, 16; selp.b32 %r5, 0x0000FFFF, 0xFFFF0000, %p3; @%p3 bra LOW;\n"
-        "vote.sync.ballot.b32 %r9, %p1, %r5; bra END; LOW: vote.sync.ballot.b32 %r9, %p1, %r5; END:" OUT, low_ballot},
+        "vote.sync.ballot.b32 %r9, %p1, %r5; bra END; LOW: vote.sync.ballot.b32 %r9, %p1, %r5; END:" OUT,
+        low_ballot},
     {"match_any", "and.b32 %r1, %r0, 3; match.any.sync.b32 %r9, %r1, -1;" OUT, match_mod4},
-    {"match_any_64", "shr.u32 %r1, %r0, 4; cvt.u64.u32 %rd4, %r1; shl.b64 %rd4, %rd4, 40; match.any.sync.b64 %r9, %rd4, -1;" OUT,
+    {"match_any_64", "shr.u32 %r1, %r0, 4; cvt.u64.u32 %rd4, %r1; shl.b64 %rd4, %rd4, 40; "
+        "match.any.sync.b64 %r9, %rd4, -1;" OUT,
         match_64},
     {"match_all", "mov.u32 %r1, 7; match.all.sync.b32 %r9|%p1, %r1, -1;" SHOW, match_all},
     {"match_all_not", "match.all.sync.b32 %r9|%p1, %r0, -1;" SHOW, no},
-    {"elect", "setp.ge.u32 %p3, %r0, 4; @!%p3 bra REST; elect.sync %r9|%p1, 0xFFFFFFF0; @%p1 add.u32 %r9, %r9, 1000; bra END;\n"
+    {"elect", "setp.ge.u32 %p3, %r0, 4; @!%p3 bra REST; elect.sync %r9|%p1, 0xFFFFFFF0; "
+        "@%p1 add.u32 %r9, %r9, 1000; bra END;\n"
         "REST: mov.u32 %r9, 4; END:" OUT, elected},
     {"activemask", "mov.u32 %r9, 0; setp.lt.u32 %p1, %r0, 10; @%p1 activemask.b32 %r9;" OUT, active_low},
     {"activemask_all", "activemask.b32 %r9;" OUT, active_all},
@@ -101,7 +106,8 @@ static const ops_test Vote[] = {
 static const ops_test Redux[] = {
     {"add_u32", "redux.sync.add.u32 %r9, %r0, -1;" OUT, sum},
     {"add_in_halves", "setp.lt.u32 %p3, %r0, 16; selp.b32 %r5, 0x0000FFFF, 0xFFFF0000, %p3; @%p3 bra LOW;\n"
-        "redux.sync.add.s32 %r9, %r0, %r5; bra END; LOW: redux.sync.add.s32 %r9, %r0, %r5; END:" OUT, low_sum},
+        "redux.sync.add.s32 %r9, %r0, %r5; bra END; LOW: redux.sync.add.s32 %r9, %r0, %r5; END:" OUT,
+        low_sum},
     {"min_s32", MINUS "redux.sync.min.s32 %r9, %r1, -1;" OUT, min_signed},
     {"max_s32", MINUS "redux.sync.max.s32 %r9, %r1, -1;" OUT, max_signed},
     {"min_u32", MINUS "redux.sync.min.u32 %r9, %r1, -1;" OUT, min_unsigned},
