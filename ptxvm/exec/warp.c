@@ -296,7 +296,7 @@ static run_result run_group(vm_warp *warp)
     vm_scheduler *s = warp->scheduler;
     const vm_op *ops, *op, *join;
     uint8_t *base;
-    uint32_t active, full, members;
+    uint32_t active, full, members, there;
 
 reload: /* the group, its place or its frame have changed */
     ops = warp->frame->code->ops;
@@ -361,10 +361,11 @@ reload: /* the group, its place or its frame have changed */
             warp->block->worker->sites[op->site] = 1;
         if (op->kind == VM_KIND_WAIT) {
             s->pc = (int32_t)(op - ops);
-            result = vm_run_members(warp, op, &mask, &members);
+            there = mask;
+            result = vm_run_members(warp, op, &there, &members);
             if (result == VM_BLOCK) {
                 count_steps(warp, op);
-                return wait_here(warp, op, mask, GROUP_MEMBERS, members);
+                return wait_here(warp, op, there, GROUP_MEMBERS, members);
             }
             if (result == VM_NEXT && warp->active != active) { /* lanes with another mask were parted */
                 s->pc++;
