@@ -177,8 +177,8 @@ static uint32_t same_barrier(const vm_warp *warp, const request *r, uint32_t lan
         return lanes;
     }
     *id = lane_value(warp, r->id, __builtin_ctz(lanes));
-    uint32_t same = 0;
-    for (uint32_t m = lanes; m; m &= m - 1)
+    uint32_t same = r->id->is_immediate ? lanes : 0;
+    for (uint32_t m = lanes & ~same; m; m &= m - 1)
         if (lane_value(warp, r->id, __builtin_ctz(m)) == *id)
             same |= m & -m;
     return same;

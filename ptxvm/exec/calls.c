@@ -144,7 +144,14 @@ static void pass(vm_warp *warp, place to, place from, uint32_t mask)
     size_t bytes = to.bytes < from.bytes ? to.bytes : from.bytes;
     for (uint32_t m = mask; m; m &= m - 1) {
         int lane = __builtin_ctz(m);
-        memcpy(lane_of(warp, &to, lane), lane_of(warp, &from, lane), bytes);
+        uint8_t *d = lane_of(warp, &to, lane);
+        const uint8_t *s = lane_of(warp, &from, lane);
+        if (bytes == 4)
+            memcpy(d, s, 4);
+        else if (bytes == 8)
+            memcpy(d, s, 8);
+        else
+            memcpy(d, s, bytes);
     }
 }
 
