@@ -185,28 +185,35 @@ static bool finish_block(vm_block *block, vm_block_state state)
     return false;
 }
 
-static void *run_parallel(void *argument)
+/* Takes blocks until none are left or `steps` instructions have been run. True: there may be more. */
+static bool run_blocks(vm_worker *worker, uint64_t steps)
 {
-    vm_worker *worker = argument;
     vm_run *run = worker->run;
-    for (;;) {
+    while (worker->warp_instructions < steps) {
         uint64_t order = atomic_fetch_add_explicit(&run->next, 1, memory_order_relaxed);
         if (order >= run->launch->n_blocks ||
             order > atomic_load_explicit(&run->fault_order, memory_order_relaxed))
-            return NULL;
+            return false;
         vm_block *block = vm_block_new(worker);
         if (!block) {
             fault_memory(worker, order);
-            return NULL;
+            return false;
         }
         if (!vm_block_begin(block, order)) {
             fault_memory(worker, order);
             vm_block_free(block);
-            return NULL;
+            return false;
         }
         if (!finish_block(block, vm_block_run(block, false)))
-            return NULL;
+            return false;
     }
+    return true;
+}
+
+static void *run_parallel(void *worker)
+{
+    run_blocks(worker, UINT64_MAX);
+    return NULL;
 }
 
 /* ---- One thread for all blocks ---- */
@@ -281,6 +288,8 @@ static void run_serial(vm_worker *worker)
 
 /* ---- The launch ---- */
 
+#define MAX_WORKERS 256
+
 static int thread_count(const vm_launch *launch)
 {
     long n = launch->vm->config.threads;
@@ -288,20 +297,26 @@ static int thread_count(const vm_launch *launch)
         n = sysconf(_SC_NPROCESSORS_ONLN);
     if (n < 1 || launch->serial)
         n = 1;
-    n = n > 256 ? 256 : n;
+    n = n > MAX_WORKERS ? MAX_WORKERS : n;
     return (uint64_t)n > launch->n_blocks ? (int)launch->n_blocks : (int)n;
 }
 
-/* The calling thread is the first worker; one that cannot be started is done without. */
+/* The calling thread is the first worker; one that cannot be started is done without. Where there are many
+ * blocks the first run alone: if they are so small that starting threads would cost more, that is all. */
 static void run_workers(vm_worker *workers, int n)
 {
-    bool started[256] = {false};
+    enum { SMALL = 20000 }; /* instructions */
+    const vm_launch *launch = workers[0].run->launch;
+    bool started[MAX_WORKERS] = {false};
+    if (launch->serial) {
+        run_serial(&workers[0]);
+        return;
+    }
+    if (launch->n_blocks >= 4 * (uint64_t)n && !run_blocks(&workers[0], SMALL))
+        return;
     for (int i = 1; i < n; i++)
         started[i] = pthread_create(&workers[i].thread, NULL, run_parallel, &workers[i]) == 0;
-    if (workers[0].run->launch->serial)
-        run_serial(&workers[0]);
-    else
-        run_parallel(&workers[0]);
+    run_parallel(&workers[0]);
     for (int i = 1; i < n; i++)
         if (started[i])
             pthread_join(workers[i].thread, NULL);
