@@ -1,18 +1,22 @@
 /* The lane loops: what an instruction that only reads and writes registers does to a whole warp at once.
  *
- * A register is 32 lanes side by side, each as wide as its type (u8..b128: 1, 2, 4, 8 or 16 bytes, 64-byte aligned);
- * a predicate is one uint32_t, bit i for lane i. A lane function computes all 32 lanes, active or not: it must not trap whatever the
- * inputs (no integer division by zero, no INT_MIN / -1). The executor keeps what inactive lanes had. A result may be the same register as a
- * source (exactly the same address, never a partial overlap).
+ * A register is 32 lanes side by side, each as wide as its type (u8..b128: 1, 2, 4, 8 or 16 bytes, 64-byte
+ * aligned); a predicate is one uint32_t, bit i for lane i. A lane function computes all 32 lanes, active
+ * or not: it does not trap whatever the inputs (no integer division by zero, no INT_MIN / -1). The
+ * executor keeps what inactive lanes had. A result may be the same register as a source (exactly the same
+ * address, never a partial overlap).
  *
  * d: the results, in the order written, and last the carry flag (a predicate) if the instruction has .cc.
- * s: the sources, in the order written, and last the carry flag if the opcode is addc, subc or madc. Immediates come as 32 equal lanes;
- *    a predicate immediate as a mask of all ones or zero; a negated predicate operand comes already negated.
- *    A vector operand is as many sources as it has elements (cvt's {a, b, e, f}). lop3's table is read from inst->operand.
- * Whether there is a second result, and a predicate to combine with, is read from inst (n_results, S_BOOL). A result that is written as
- * _ needs a register to go to all the same.
- * The width of each is that of the operand type that the form gives: the executor widens and narrows registers that are wider than
- * the instruction's type (allowed for cvt, ld, st) before and after. */
+ *    A result that is written as _ needs a register to go to all the same.
+ * s: the sources, in the order written, and last the carry flag if the opcode is addc, subc or madc.
+ *    Immediates come as 32 equal lanes; a predicate immediate as a mask of all ones or zero; a negated
+ *    predicate operand comes already negated (of vmad's negated operands the function sees inst->operand).
+ *    A vector operand is as many sources as it has elements (cvt's {a, b, e, f}). lop3's table is read
+ *    from inst->operand.
+ * inst: modifiers that do not choose the function; n_results says whether there is a second result, S_BOOL
+ *    whether there is a predicate to combine with.
+ * The width of each is that of the operand type that the form gives: the executor widens and narrows
+ * registers that are wider than the instruction's type (allowed for cvt, ld, st) before and after. */
 #ifndef PTXVM_LANES_H
 #define PTXVM_LANES_H
 
@@ -22,7 +26,7 @@
 
 typedef void lane_fn(void *const *d, const void *const *s, const ptx_inst *inst);
 
-/* The rounding mode that the processor must be in while the function runs: the executor switches once for the instruction. */
+/* The rounding mode that the processor must be in while the function runs. */
 typedef enum {
     LANES_NEAREST,
     LANES_ZERO,
@@ -42,12 +46,14 @@ typedef enum {
     LANES_V3
 } lanes_level;
 
-lanes_level lanes_best_level(void); /* what this processor can run; PTXVM_LANES=baseline in the environment forces the baseline */
+/* What this processor can run; PTXVM_LANES=baseline in the environment forces the baseline. */
+lanes_level lanes_best_level(void);
 
-/* The lane function of an instruction; .run is null where the opcode is none (memory, control flow, warp-level, tensor). */
+/* The lane function of an instruction; .run is null where it has none (memory, control flow, warp-level,
+ * tensor, mov). */
 lane_op lanes_find(const ptx_inst *inst, lanes_level level);
 
-/* Calls op->run with the processor in the mode it needs. */
+/* Calls op->run with the processor in the mode it needs, switched once for the warp. */
 void lanes_run(const lane_op *op, void *const *d, const void *const *s, const ptx_inst *inst);
 
 #endif

@@ -26,7 +26,7 @@
     X(SHIFTAMT, M_shiftamt)                                                                                  \
     X(WRAP, M_wrap)                                                                                          \
     X(RIGHT, M_r)                                                                                            \
-    X(STOCHASTIC, M_rs)                                                                                      \
+    X(RS, M_rs)                                                                                              \
     X(PACK, M_pack)
 
 enum {

@@ -45,7 +45,7 @@ static const struct {
     {V_ABS, S_ABS, M_abs},
     {V_XORSIGN, S_XORSIGN, M_xorsign},
     {V_SATFINITE, S_SAT, M_satfinite},
-    {V_STOCHASTIC, S_RND, M_rs},
+    {V_RS, S_RND, M_rs},
 };
 
 /* An instruction that leads to the row, with some of the modifiers that the function reads by itself. */

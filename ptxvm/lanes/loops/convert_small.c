@@ -309,12 +309,12 @@ static inline uint32_t clamp_to(int32_t x, int32_t low, int32_t high)
 PACKS(PACK_FN)
 
 #define SHORT_ROW(D, S, from)             {OP_cvt, T_##D, T_##S, 0, 0, CVT_ANY, lane_cvt_##D##_##S},
-#define SMALL_ROW(D, S)                   {OP_cvt, T_##D, T_##S, 0, 0, V_SATFINITE | V_RELU, lane_cvt_##D##_##S},
+#define SMALL_ANY                         (V_SATFINITE | V_RELU)
+#define SMALL_ROW(D, S)                   {OP_cvt, T_##D, T_##S, 0, 0, SMALL_ANY, lane_cvt_##D##_##S},
 #define PAIR_ROW(D, S, E, F, bits, widen) SMALL_ROW(D, S)
-#define RANDOM_ROW(D, S)                  {OP_cvt, T_##D, T_##S, 0, V_STOCHASTIC, V_SATFINITE | V_RELU, lane_cvt_##D##_##S},
+#define RANDOM_ROW(D, S)                  {OP_cvt, T_##D, T_##S, 0, V_RS, SMALL_ANY, lane_cvt_##D##_##S},
 #define PACK_ROW(T, bits, low, high)      {OP_cvt, T_##T, T_S32, 0, V_PACK | V_SAT, 0, lane_pack_##T##_any},
-#define STOCHASTIC_PAIR_ROW(D)                                                                               \
-    {OP_cvt, T_##D, T_F32, 0, V_STOCHASTIC, V_SATFINITE | V_RELU, lane_cvt_##D##_F32_rs},
+#define STOCHASTIC_PAIR_ROW(D)            {OP_cvt, T_##D, T_F32, 0, V_RS, SMALL_ANY, lane_cvt_##D##_F32_rs},
 
 static const lane_row rows[] = {
     {OP_cvt, T_F16, T_F32, 0, 0, 0, lane_cvt_F16_F32_any},

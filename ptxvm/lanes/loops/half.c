@@ -191,9 +191,9 @@ static void clear_oob(uint16_t *d, const uint16_t *a, const uint16_t *b, int n)
     X(BF16X2, BF16, 2 * WARP, __VA_ARGS__)
 
 #define DEFINE2(T, F, n, op, ...) HALF_FN2(lane_##op##_##T, F, n, __VA_ARGS__)
-#define DEFINE3(T, F, n, op, ...) HALF_FN3(lane_##op##_##T, F, n)
+#define DEFINE3(T, F, n, op)      HALF_FN3(lane_##op##_##T, F, n)
 #define H2(op, ...)               HALVES(DEFINE2, op, __VA_ARGS__)
-#define H3(op, ...)               HALVES(DEFINE3, op, __VA_ARGS__)
+#define H3(op)                    HALVES(DEFINE3, op)
 #include "half.def"
 #undef H2
 #undef H3
@@ -240,7 +240,7 @@ HALVES(DEFINE_EXTREME, )
 #define EXTREME_ANY      (V_FTZ | V_NAN | V_XORSIGN | V_ABS)
 #define ROW(T, F, n, op) {OP_##op, T_##T, 0, 0, 0, HALF_ANY, lane_##op##_##T},
 #define H2(op, ...)      HALVES(ROW, op)
-#define H3(op, ...)      HALVES(ROW, op)
+#define H3(op)           HALVES(ROW, op)
 #define OTHER_ROWS(T, F, n, ...)                                                                             \
     {OP_neg, T_##T, 0, 0, 0, V_FTZ, lane_neg_##T}, {OP_abs, T_##T, 0, 0, 0, V_FTZ, lane_abs_##T},            \
         {OP_min, T_##T, 0, 0, 0, EXTREME_ANY, lane_extreme_##T},                                             \
