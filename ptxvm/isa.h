@@ -129,7 +129,7 @@ typedef enum {
  *   ld, st          as below; ".mmio.relaxed" is S_SEM relaxed with S_FLAG mmio; st.async and red.async: S_SUB async, S_FLAG mbarrier::complete_tx::bytes
  *   atom red        S_OP and S_VEC; S_FLAG noftz
  *   prefetch(u)     S_MODE L1 L2; S_EVICT2; discard S_MODE L2; applypriority S_EVICT2
- *   createpolicy    S_SUB fractional range (or none: .cvt); S_EVICT2 primary, S_EVICT secondary priority (as L2::evict_*)
+ *   createpolicy    S_SUB fractional range cvt; S_EVICT2 primary, S_EVICT secondary priority (as L2::evict_*)
  *   cp.async        S_SUB async; S_MODE absent (the copy: S_CACHE, S_SPACE, S_SPACE2), commit_group, wait_group, wait_all,
  *                   mbarrier (cp.async.mbarrier.arrive; S_FLAG noinc) or bulk
  *   cp.async.bulk   S_SUB async, S_MODE bulk, S_FLAG mbarrier::complete_tx::bytes or bulk_group; S_FLAG2 commit_group,

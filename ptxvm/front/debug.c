@@ -12,7 +12,7 @@ static uint64_t take_integer(parser *p)
     return value;
 }
 
-/* .file 1 "name" [, timestamp, size] */
+/* .file 1 "name" [, timestamp, size]; clang writes "folder" "name". */
 void parse_file(parser *p)
 {
     next_token(p);
@@ -20,6 +20,12 @@ void parse_file(parser *p)
     ptx_module *m = p->module;
     if (p->tok.kind != TOKEN_STRING)
         parse_fail(p, PTX_ERROR_SYNTAX, ".file needs a name in quotes");
+    token name = p->tok;
+    next_token(p);
+    if (p->tok.kind == TOKEN_STRING) {
+        name = p->tok;
+        next_token(p);
+    }
     if (number < 65536) {
         if ((int)number >= m->n_files) {
             int capacity = (int)number * 2 + 8;
@@ -29,9 +35,8 @@ void parse_file(parser *p)
             m->files = files;
             m->n_files = capacity;
         }
-        m->files[number] = parse_text(p, p->tok.text, p->tok.length);
+        m->files[number] = parse_text(p, name.text, name.length);
     }
-    next_token(p);
     while (accept_punct(p, ','))
         take_integer(p);
 }

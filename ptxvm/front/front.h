@@ -359,6 +359,7 @@ typedef struct form_table {
 
 const form_table *form_table_get(void);                  /* made once, the same for all threads */
 const char *form_table_problem(void);                    /* what is wrong with isa.def itself, or null */
+int target_family(int sm);                               /* the SM whose f target an SM belongs to */
 bool target_meets(ptx_target target, const char *needs); /* "80", "100f 120f", "90a" */
 
 /* match.c, typecheck.c */

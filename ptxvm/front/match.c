@@ -224,12 +224,6 @@ static void make_operands(parser *p, const form_table *t, const form *f, const i
 
 /* ---- targets ---- */
 
-/* SMs whose features an f target shares. */
-static int family_of(int sm)
-{
-    return sm == 103 ? 100 : sm == 121 ? 120 : sm;
-}
-
 bool target_meets(ptx_target target, const char *needs)
 {
     if (!*needs)
@@ -240,7 +234,8 @@ bool target_meets(ptx_target target, const char *needs)
             sm = 10 * sm + (*s - '0');
         char suffix = *s == 'a' || *s == 'f' ? *s++ : 0;
         if (suffix == 'a'   ? target.sm == sm && target.suffix == 'a'
-            : suffix == 'f' ? family_of(target.sm) == family_of(sm) && target.sm >= sm && target.suffix
+            : suffix == 'f' ? target_family(target.sm) == target_family(sm) &&
+                                  (target.sm >= sm || target.sm == 101) && target.suffix
                             : target.sm >= sm)
             return true;
         if (*s && *s != ' ')

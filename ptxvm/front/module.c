@@ -49,9 +49,9 @@ bool ptx_target_from_name(const char *name, ptx_target *target)
     return target_from_text(name, (int)strlen(name), target);
 }
 
-static int family_of(int sm)
+int target_family(int sm)
 {
-    return sm == 103 ? 100 : sm == 121 ? 120 : sm == 101 ? 110 : sm;
+    return sm == 103 ? 100 : sm == 121 ? 120 : sm == 101 ? 110 : sm; /* sm_101 became sm_110 */
 }
 
 bool ptx_target_runs_on(ptx_target target, ptx_target device)
@@ -59,7 +59,7 @@ bool ptx_target_runs_on(ptx_target target, ptx_target device)
     if (target.suffix == 'a')
         return target.sm == device.sm;
     if (target.suffix == 'f')
-        return family_of(target.sm) == family_of(device.sm) && target.sm <= device.sm;
+        return target_family(target.sm) == target_family(device.sm) && target.sm <= device.sm;
     return target.sm <= device.sm;
 }
 

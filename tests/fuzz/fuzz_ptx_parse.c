@@ -1,5 +1,5 @@
-/* libFuzzer target: any bytes are a module or an error. Built with -DQDNN_FUZZ=ON and clang; tests/fuzz/CMakeLists.txt says how
- * the seed corpus is made. */
+/* libFuzzer target: any bytes are a module or an error. Built with -DQDNN_FUZZ=ON and clang;
+ * tests/fuzz/CMakeLists.txt says how the seed corpus is made. */
 #include "ptxvm/module.h"
 
 #include <stdlib.h>

@@ -19,7 +19,8 @@ int main(int argc, char **argv)
         FILE *file = fopen(path, "w");
         if (!file)
             return 1;
-        fputs(".global .u32 g[2] = {1, 2};\n.visible .entry k(.param .u64 in)\n{\n.reg .pred p<9>; .reg .b32 r<9>; .reg .b64 d<9>;\n",
+        fputs(".global .u32 g[2] = {1, 2};\n.visible .entry k(.param .u64 in)\n{\n.reg .pred p<9>; .reg .b32 "
+              "r<9>; .reg .b64 d<9>;\n",
               file);
         for (int k = i; k < i + 8 && k < t->n_forms; k++) {
             fputs(ptx_opcode_name(t->forms[k].op), file);

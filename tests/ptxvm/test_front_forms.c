@@ -145,6 +145,23 @@ TEST_CASE(FrontForms, TableIsWellFormed)
     CHECK(form_table_get()->n_forms > 400);
 }
 
+/* What has no row is refused by name, not taken for a misspelling. */
+TEST_CASE(FrontForms, EveryOpcodeIsReadOrRefusedByName)
+{
+    const form_table *table = form_table_get();
+    for (int op = OP_NONE + 1; op < OP_COUNT; op++) {
+        char ptx[256];
+        ptx_error error;
+        if (table->first_of[op] != table->first_of[op + 1])
+            continue;
+        snprintf(ptx, sizeof ptx, ".version 9.0\n.target sm_100a\n.entry k() { %s.x; }\n",
+                 ptx_opcode_name((ptx_opcode)op));
+        CHECK(!parses(ptx, &error));
+        CHECK_EQ_I64(error.kind, PTX_ERROR_UNSUPPORTED);
+        CHECK_HAS(error.message, ptx_opcode_name((ptx_opcode)op));
+    }
+}
+
 TEST_CASE(FrontForms, EveryRowReadsItsOwnExample)
 {
     const form_table *table = form_table_get();
