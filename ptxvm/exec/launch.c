@@ -305,7 +305,7 @@ static int thread_count(const vm_launch *launch)
  * blocks the first run alone: if they are so small that starting threads would cost more, that is all. */
 static void run_workers(vm_worker *workers, int n)
 {
-    enum { SMALL = 20000 }; /* instructions */
+    enum { SMALL = 4000 }; /* instructions */
     const vm_launch *launch = workers[0].run->launch;
     bool started[MAX_WORKERS] = {false};
     if (launch->serial) {
@@ -315,7 +315,8 @@ static void run_workers(vm_worker *workers, int n)
     if (launch->n_blocks >= 4 * (uint64_t)n && !run_blocks(&workers[0], SMALL))
         return;
     for (int i = 1; i < n; i++)
-        started[i] = pthread_create(&workers[i].thread, NULL, run_parallel, &workers[i]) == 0;
+        started[i] = worker_begin(&workers[i], workers[0].run) &&
+                     pthread_create(&workers[i].thread, NULL, run_parallel, &workers[i]) == 0;
     run_parallel(&workers[0]);
     for (int i = 1; i < n; i++)
         if (started[i])
@@ -331,7 +332,7 @@ static ptxvm_status report(vm_run *run, vm_worker *workers, int n)
     for (int i = 1; i < n; i++) {
         workers[0].warp_instructions += workers[i].warp_instructions;
         workers[0].thread_instructions += workers[i].thread_instructions;
-        for (int site = 0; site < kernel->n_sites; site++)
+        for (int site = 0; workers[i].sites && site < kernel->n_sites; site++)
             workers[0].sites[site] |= workers[i].sites[site];
     }
     return vm_report_fill(vm, kernel, workers[0].sites, workers[0].warp_instructions,
@@ -344,20 +345,18 @@ ptxvm_status vm_launch_run(vm_launch *launch)
     atomic_init(&run.next, 0);
     atomic_init(&run.fault_order, UINT64_MAX);
     launch->run = &run;
-    int n = thread_count(launch), ready = 0;
+    int n = thread_count(launch);
     vm_worker *workers = aligned_alloc(VM_WORKER_ALIGN, (size_t)n * sizeof *workers);
     if (!workers)
         return vm_error(launch->vm, PTXVM_ERROR_MEMORY, "the host has no memory left for the launch");
     memset(workers, 0, (size_t)n * sizeof *workers);
-    while (ready < n && worker_begin(&workers[ready], &run))
-        ready++;
-    ptxvm_status status;
-    if (ready == n) {
+    ptxvm_status status = PTXVM_ERROR_MEMORY;
+    if (worker_begin(&workers[0], &run)) {
         run_workers(workers, n);
         print_outputs(&run, workers, n);
         status = report(&run, workers, n);
     } else
-        status = vm_error(launch->vm, PTXVM_ERROR_MEMORY, "the host has no memory left for the launch");
+        vm_error(launch->vm, status, "the host has no memory left for the launch");
     for (int i = 0; i < n; i++)
         worker_end(&workers[i]);
     free(workers);

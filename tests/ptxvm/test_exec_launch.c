@@ -355,7 +355,7 @@ TEST_CASE(PtxvmThreads, GuestRacesAreNotTheHosts)
         exec_open(&config, EXEC_KERNEL(EXEC_INDEX
                                        "mul.wide.u32 d3, r0, 4; add.u64 d3, d0, d3; mov.u32 r5, 0;\n"
                                        "LOOP: ld.global.u32 r4, [d3]; max.u32 r4, r4, r1; st.global.u32 "
-                                       "[d3], r4; add.u32 r5, r5, 1; setp.lt.u32 p0, r5, 20; @p0 bra LOOP;"));
+                                       "[d3], r4; add.u32 r5, r5, 1; setp.lt.u32 p0, r5, 200; @p0 bra LOOP;"));
     CHECK_EQ_I64(exec_launch(&run, exec_grid(40, 64), out, 64), PTXVM_OK);
     for (int i = 0; i < 64; i++)
         CHECK(out[i] < 40);
