@@ -3,6 +3,8 @@
 
 #include <qdnn/qdnn.h>
 
+const char tool_program[] = "ptxgen";
+
 static int print_version(void)
 {
     int version = qdnnGetVersion();
@@ -35,8 +37,5 @@ int main(int argc, char **argv)
     int status = tool_parse(&options, argc, argv);
     if (status == TOOL_OK)
         status = run(&options);
-    /* A full disk or a closed pipe shows up here at the latest. */
-    if ((fflush(stdout) != 0 || ferror(stdout)) && status == TOOL_OK)
-        status = tool_fail("cannot write to standard output");
-    return status;
+    return tool_finish(status);
 }

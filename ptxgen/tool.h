@@ -3,37 +3,7 @@
 #define PTXGEN_TOOL_H
 
 #include "kernels/kernels.h"
-
-#include <stdio.h>
-
-enum {
-    TOOL_OK = 0,
-    TOOL_FAILED = 1, /* the work could not be done */
-    TOOL_USAGE = 2   /* what was asked for makes no sense */
-};
-
-/* ---- tool_output.c: text that grows, files, messages ---- */
-
-typedef struct tool_text {
-    char *data;
-    size_t size, capacity;
-    bool failed; /* out of memory; later additions do nothing */
-} tool_text;
-
-void tool_printf(tool_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void tool_append(tool_text *text, const void *bytes, size_t count);
-/* "as JSON and C both write it": quotes, backslashes and control characters escaped. */
-void tool_quote(tool_text *text, const char *string);
-void tool_text_free(tool_text *text);
-
-/* Print one line on stderr and return the exit code. */
-int tool_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-int tool_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* The file appears whole or not at all. "-" or null is standard output. Returns an exit code. */
-int tool_write(const char *path, const tool_text *text);
-int tool_make_directory(const char *path);
-uint64_t tool_hash(const tool_text *text); /* FNV-1a, 64 bits */
+#include "tools/tool.h"
 
 /* ---- tool_options.c ---- */
 
@@ -63,17 +33,10 @@ typedef struct tool_options {
 int tool_parse(tool_options *options, int argc, char **argv);
 int tool_print_help(void);
 
-/* ---- tool_names.c: what may have been meant ---- */
-
-/* The candidate nearest to the name, or null when none is near. candidate(i) is null past the end. */
-const char *tool_nearest(const char *name, const char *(*candidate)(int index));
-/* Reports "unknown WHAT 'NAME'; did you mean 'X'?", or `otherwise` when nothing is near. Returns TOOL_USAGE.
- */
-int tool_unknown(const char *what, const char *name, const char *(*candidate)(int index),
-                 const char *otherwise);
-const char *tool_kernel_name(int index);
-const char *tool_key_name(int index);
-const char *tool_sm_name(int index);
+/* Lists of names for tool_unknown; they have no need of `list`. */
+const char *tool_kernel_name(const void *list, int index);
+const char *tool_key_name(const void *list, int index);
+const char *tool_sm_name(const void *list, int index);
 
 /* ---- One kernel, and the forms it is written in ---- */
 
@@ -107,7 +70,7 @@ struct tool_form {
     int (*render)(const tool_item *item, tool_file *files);
 };
 const tool_form *tool_form_find(const char *name);
-const char *tool_form_name(int index);
+const char *tool_form_name(const void *list, int index);
 
 int tool_render_c(const tool_item *item, tool_file *files);     /* tool_embed.c */
 int tool_render_cubin(const tool_item *item, tool_file *files); /* tool_cubin.c */

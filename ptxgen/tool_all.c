@@ -146,10 +146,10 @@ static int check_settings(const tool_options *options)
 {
     for (int i = 0; i < options->n_settings; i++) {
         bool known = false;
-        for (int k = 0; tool_key_name(k); k++)
-            known = known || strcmp(tool_key_name(k), options->settings[i].key) == 0;
+        for (int k = 0; tool_key_name(NULL, k); k++)
+            known = known || strcmp(tool_key_name(NULL, k), options->settings[i].key) == 0;
         if (!known)
-            return tool_unknown("setting", options->settings[i].key, tool_key_name,
+            return tool_unknown("setting", options->settings[i].key, tool_key_name, NULL,
                                 "ptxgen --list names them");
     }
     return TOOL_OK;

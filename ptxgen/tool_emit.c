@@ -19,8 +19,9 @@ static const tool_form forms[] = {
 };
 enum { FORM_COUNT = sizeof forms / sizeof forms[0] };
 
-const char *tool_form_name(int index)
+const char *tool_form_name(const void *list, int index)
 {
+    (void)list;
     return index < FORM_COUNT ? forms[index].name : NULL;
 }
 
@@ -113,7 +114,8 @@ static int apply_settings(const tool_options *options, kernel_spec *spec)
 {
     for (int i = 0; i < options->n_settings; i++) {
         const tool_setting *s = &options->settings[i];
-        const char *near = kernel_takes(options->row, s->key) ? NULL : tool_nearest(s->key, tool_key_name);
+        const char *near =
+            kernel_takes(options->row, s->key) ? NULL : tool_nearest(s->key, tool_key_name, NULL);
         if (near && kernel_takes(options->row, near))
             return tool_usage_error("%s has no setting '%s'; did you mean '%s'?", options->row->name, s->key,
                                     near);

@@ -52,64 +52,68 @@ static int set_mode(tool_options *o, tool_mode mode)
     return TOOL_OK;
 }
 
-static int parse_list(tool_options *o, const char *value)
+static int parse_list(void *options, const char *value)
 {
     (void)value;
-    return set_mode(o, MODE_LIST);
+    return set_mode(options, MODE_LIST);
 }
 
-static int parse_all(tool_options *o, const char *value)
+static int parse_all(void *options, const char *value)
 {
     (void)value;
-    return set_mode(o, MODE_ALL);
+    return set_mode(options, MODE_ALL);
 }
 
-static int parse_help(tool_options *o, const char *value)
+static int parse_help(void *options, const char *value)
 {
     (void)value;
-    return set_mode(o, MODE_HELP);
+    return set_mode(options, MODE_HELP);
 }
 
-static int parse_version(tool_options *o, const char *value)
+static int parse_version(void *options, const char *value)
 {
     (void)value;
-    return set_mode(o, MODE_VERSION);
+    return set_mode(options, MODE_VERSION);
 }
 
-static int parse_kernel(tool_options *o, const char *value)
+static int parse_kernel(void *options, const char *value)
 {
+    tool_options *o = options;
     if (o->row)
         return tool_usage_error("--kernel is there twice; --all writes every kernel");
     o->row = kernel_find(value);
     if (!o->row)
-        return tool_unknown("kernel", value, tool_kernel_name, "ptxgen --list names them");
+        return tool_unknown("kernel", value, tool_kernel_name, NULL, "ptxgen --list names them");
     return set_mode(o, MODE_KERNEL);
 }
 
-static int parse_comments(tool_options *o, const char *value)
+static int parse_comments(void *options, const char *value)
 {
     (void)value;
-    o->comments = true;
+    ((tool_options *)options)->comments = true;
     return TOOL_OK;
 }
 
-static int parse_output(tool_options *o, const char *value)
+static int parse_output(void *options, const char *value)
 {
+    tool_options *o = options;
     o->output = value;
     return TOOL_OK;
 }
 
-static int parse_outdir(tool_options *o, const char *value)
+static int parse_outdir(void *options, const char *value)
 {
+    tool_options *o = options;
     o->outdir = value;
     return TOOL_OK;
 }
 
-static int parse_emit(tool_options *o, const char *value)
+static int parse_emit(void *options, const char *value)
 {
+    tool_options *o = options;
     o->form = tool_form_find(value);
     return o->form ? TOOL_OK
-                   : tool_unknown("form", value, tool_form_name, "--emit takes ptx, c, cubin or json");
+                   : tool_unknown("form", value, tool_form_name, NULL, "--emit takes ptx, c, cubin or json");
 }
 
 static void add_sm(tool_options *o, const ptx_sm *sm)
@@ -121,34 +125,21 @@ static void add_sm(tool_options *o, const ptx_sm *sm)
         o->sms[o->n_sms++] = sm;
 }
 
-/* The next part of a list with commas; false at its end. Parts too long for the buffer are cut, and so match
- * nothing. */
-static bool next_part(const char **list, char *part, size_t size)
-{
-    if (!*list)
-        return false;
-    size_t length = strcspn(*list, ",");
-    size_t kept = length < size ? length : size - 1;
-    memcpy(part, *list, kept);
-    part[kept] = 0;
-    *list = (*list)[length] ? *list + length + 1 : NULL;
-    return true;
-}
-
 static int unknown_sm(const char *name)
 {
     char full[80];
     snprintf(full, sizeof full, "%s%s", name[0] >= '0' && name[0] <= '9' ? "sm_" : "", name);
-    const char *near = tool_nearest(full, tool_sm_name);
+    const char *near = tool_nearest(full, tool_sm_name, NULL);
     if (near)
         return tool_usage_error("unknown SM '%s'; did you mean '%s'?", name, near);
     return tool_usage_error("unknown SM '%s'; there are sm_75 to sm_121, and ptxgen --list names them", name);
 }
 
-static int parse_sm(tool_options *o, const char *value)
+static int parse_sm(void *options, const char *value)
 {
+    tool_options *o = options;
     char name[64];
-    while (next_part(&value, name, sizeof name)) {
+    while (tool_next_part(&value, name, sizeof name)) {
         const ptx_sm *sm = ptx_sm_find(name);
         if (!sm && strcmp(name, "all") != 0)
             return unknown_sm(name);
@@ -160,10 +151,11 @@ static int parse_sm(tool_options *o, const char *value)
     return TOOL_OK;
 }
 
-static int parse_set(tool_options *o, const char *value)
+static int parse_set(void *options, const char *value)
 {
+    tool_options *o = options;
     char pair[140];
-    while (next_part(&value, pair, sizeof pair)) {
+    while (tool_next_part(&value, pair, sizeof pair)) {
         char *equals = strchr(pair, '=');
         tool_setting setting;
         if (!equals || equals == pair)
@@ -178,11 +170,8 @@ static int parse_set(tool_options *o, const char *value)
     return TOOL_OK;
 }
 
-static const struct {
-    const char *name;
-    bool takes_value;
-    int (*parse)(tool_options *o, const char *value);
-} table[] = {
+/* clang-format off */
+static const tool_option table[] = {
     {"--list", false, parse_list},       {"--kernel", true, parse_kernel},
     {"--all", false, parse_all},         {"--sm", true, parse_sm},
     {"--set", true, parse_set},          {"--emit", true, parse_emit},
@@ -191,32 +180,12 @@ static const struct {
     {"--help", false, parse_help},       {"-h", false, parse_help},
     {"--version", false, parse_version},
 };
-enum { TABLE_COUNT = sizeof table / sizeof table[0] };
+/* clang-format on */
 
-static const char *option_name(int index)
+static int parse_operand(void *options, const char *argument)
 {
-    return index < TABLE_COUNT ? table[index].name : NULL;
-}
-
-/* One option, as "--sm 90" or "--sm=90"; *used counts the arguments it took. */
-static int parse_one(tool_options *o, int left, char **argv, int *used)
-{
-    const char *equals = strncmp(argv[0], "--", 2) == 0 ? strchr(argv[0], '=') : NULL;
-    size_t length = equals ? (size_t)(equals - argv[0]) : strlen(argv[0]);
-    for (int i = 0; i < TABLE_COUNT; i++) {
-        if (strlen(table[i].name) != length || strncmp(table[i].name, argv[0], length) != 0)
-            continue;
-        if (equals && !table[i].takes_value)
-            return tool_usage_error("%s takes no value", table[i].name);
-        const char *value = equals ? equals + 1 : left > 1 ? argv[1] : NULL;
-        if (table[i].takes_value && (!value || !*value))
-            return tool_usage_error("%s needs a value", table[i].name);
-        *used = table[i].takes_value && !equals ? 2 : 1;
-        return table[i].parse(o, value);
-    }
-    if (argv[0][0] != '-')
-        return tool_usage_error("'%s' is no option; a kernel is named by --kernel %s", argv[0], argv[0]);
-    return tool_unknown("option", argv[0], option_name, "it is not one of ptxgen's");
+    (void)options;
+    return tool_usage_error("'%s' is no option; a kernel is named by --kernel %s", argument, argument);
 }
 
 /* What has to go together. */
@@ -240,14 +209,31 @@ static int check(tool_options *o)
 
 int tool_parse(tool_options *options, int argc, char **argv)
 {
+    const tool_command_line line = {table, sizeof table / sizeof table[0], parse_operand};
     *options = (tool_options){0};
-    for (int i = 1; i < argc;) {
-        int used = 0;
-        int status = parse_one(options, argc - i, argv + i, &used);
-        if (status != TOOL_OK)
-            return status;
-        i += used;
-    }
+    int status = tool_parse_options(&line, options, argc, argv);
     bool informs = options->mode == MODE_HELP || options->mode == MODE_VERSION || options->mode == MODE_NONE;
-    return informs ? TOOL_OK : check(options);
+    return informs || status != TOOL_OK ? status : check(options);
+}
+
+/* ---- names ---- */
+
+const char *tool_kernel_name(const void *list, int index)
+{
+    (void)list;
+    return index < kernel_row_count ? kernel_rows[index].name : NULL;
+}
+
+const char *tool_key_name(const void *list, int index)
+{
+    (void)list;
+    const kernel_key_info *info = kernel_key_at(index);
+    return info ? info->name : NULL;
+}
+
+const char *tool_sm_name(const void *list, int index)
+{
+    (void)list;
+    const ptx_sm *sm = ptx_sm_get(index);
+    return sm ? sm->name : NULL;
 }

@@ -1,5 +1,5 @@
 /* Text that grows, messages, and files that appear whole or not at all. */
-#include "ptxgen/tool.h"
+#include "tools/tool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -83,19 +83,20 @@ uint64_t tool_hash(const tool_text *text)
 
 /* ---- messages ---- */
 
-static void message(const char *format, va_list args, const char *end)
+static void message(const char *format, va_list args)
 {
-    fputs("ptxgen: ", stderr);
+    fflush(stdout); /* what was printed before comes first, also where both go to one file */
+    fprintf(stderr, "%s: ", tool_program);
     vfprintf(stderr, format, args);
-    fputs(end, stderr);
 }
 
 int tool_fail(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    message(format, args, "\n");
+    message(format, args);
     va_end(args);
+    fputs("\n", stderr);
     return TOOL_FAILED;
 }
 
@@ -103,8 +104,9 @@ int tool_usage_error(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    message(format, args, " (ptxgen --help shows examples)\n");
+    message(format, args);
     va_end(args);
+    fprintf(stderr, " (%s --help shows examples)\n", tool_program);
     return TOOL_USAGE;
 }
 
@@ -168,6 +170,22 @@ int tool_write(const char *path, const tool_text *text)
     return ok ? TOOL_OK : tool_fail("cannot write %s: %s", path, strerror(errno));
 }
 
+int tool_read(const char *path, tool_text *text)
+{
+    char part[1 << 16];
+    bool standard = strcmp(path, "-") == 0;
+    int file = standard ? STDIN_FILENO : open(path, O_RDONLY);
+    ssize_t n = file < 0 ? -1 : 0;
+    while (file >= 0 && ((n = read(file, part, sizeof part)) > 0 || (n < 0 && errno == EINTR)))
+        tool_append(text, part, n > 0 ? (size_t)n : 0);
+    int problem = errno;
+    if (file >= 0 && !standard)
+        close(file);
+    if (n < 0)
+        return tool_fail("cannot read %s: %s", standard ? "standard input" : path, strerror(problem));
+    return text->failed ? tool_fail("out of memory") : TOOL_OK;
+}
+
 int tool_make_directory(const char *path)
 {
     char part[4096];
@@ -186,4 +204,12 @@ int tool_make_directory(const char *path)
             return tool_fail("cannot make the directory %s: %s", part, strerror(errno));
     }
     return TOOL_OK;
+}
+
+int tool_finish(int status)
+{
+    /* A full disk or a closed pipe shows up here at the latest. */
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == TOOL_OK)
+        return tool_fail("cannot write to standard output");
+    return status;
 }

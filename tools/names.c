@@ -1,9 +1,9 @@
 /* Unknown names: which known one is nearest. */
-#include "ptxgen/tool.h"
+#include "tools/tool.h"
 
 #include <string.h>
 
-enum { NAME_MAX_LENGTH = 64 };
+enum { NAME_MAX_LENGTH = 256 };
 
 static int least(int a, int b)
 {
@@ -29,44 +29,28 @@ static int distance(const char *a, const char *b)
     return row[columns];
 }
 
-const char *tool_nearest(const char *name, const char *(*candidate)(int index))
+const char *tool_nearest(const char *name, tool_name_at name_at, const void *list)
 {
     const char *best = NULL;
     int length = (int)strlen(name), best_distance = length / 3 + 2; /* further away is no likeness */
-    for (int i = 0; candidate(i); i++) {
-        if (strlen(candidate(i)) > NAME_MAX_LENGTH)
+    for (int i = 0; name_at(list, i); i++) {
+        const char *candidate = name_at(list, i);
+        if (strlen(candidate) > NAME_MAX_LENGTH)
             continue;
-        int d = distance(name, candidate(i));
+        int d = distance(name, candidate);
         if (d < best_distance) {
-            best = candidate(i);
+            best = candidate;
             best_distance = d;
         }
     }
     return best;
 }
 
-int tool_unknown(const char *what, const char *name, const char *(*candidate)(int index),
+int tool_unknown(const char *what, const char *name, tool_name_at name_at, const void *list,
                  const char *otherwise)
 {
-    const char *near = tool_nearest(name, candidate);
+    const char *near = tool_nearest(name, name_at, list);
     if (near)
         return tool_usage_error("unknown %s '%s'; did you mean '%s'?", what, name, near);
     return tool_usage_error("unknown %s '%s'; %s", what, name, otherwise);
-}
-
-const char *tool_kernel_name(int index)
-{
-    return index < kernel_row_count ? kernel_rows[index].name : NULL;
-}
-
-const char *tool_key_name(int index)
-{
-    const kernel_key_info *info = kernel_key_at(index);
-    return info ? info->name : NULL;
-}
-
-const char *tool_sm_name(int index)
-{
-    const ptx_sm *sm = ptx_sm_get(index);
-    return sm ? sm->name : NULL;
 }
