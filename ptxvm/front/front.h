@@ -7,9 +7,9 @@
  * modifiers, registers symbols.c    names, scopes, registers                 expr.c     constant expressions
  *   forms.c      isa.def made ready for matching          match.c    an instruction against its forms;
  * messages operand.c    operands as written                      typecheck.c an operand against what a form
- * takes module.c     the module and its directives            variable.c variables and their initialisers
- *   function.c   functions, bodies, labels                call.c     calls and jump tables
- *   debug.c      .file, .loc, .section
+ * takes module.c     the module and its directives            variable.c variables, initialiser.c their
+ * values function.c   functions, bodies, labels                call.c     calls and jump tables debug.c
+ * .file, .loc, .section
  *
  * The first error ends the parse: parse_fail fills the ptx_error and jumps back to ptx_module_parse.
  * Everything allocated is in the arena by then, so nothing leaks. */
@@ -374,12 +374,22 @@ void check_rules(parser *p, const ptx_inst *inst); /* rules.c */
 ptx_type form_operand_type(const form_operand *want, const ptx_inst *inst);
 
 /* variable.c */
+#define MAX_DIMENSIONS 16
+
+/* An array's shape: strides[i] is the bytes of one element at that level, the last is the element's own. */
+typedef struct shape {
+    uint64_t lengths[MAX_DIMENSIONS], strides[MAX_DIMENSIONS + 1];
+    int n;
+    bool is_unsized;
+} shape;
+
 typedef struct linkage {
     bool is_extern, is_visible, is_weak, is_common;
     uint32_t align; /* ".align 8 .global ..." */
 } linkage;
 void parse_variables(parser *p, ptx_space space, linkage link);
 ptx_var *parse_parameter(parser *p, bool of_entry, int *reg, name **as);
+void parse_initialiser(parser *p, ptx_var *var, shape *s); /* initialiser.c */
 uint32_t parse_align(parser *p);
 void add_local(parser *p, ptx_var *var);
 bool space_find(const token *tok, ptx_space *space);

@@ -163,46 +163,58 @@ static void begin_body(parser *p, ptx_function *f)
     p->epoch++;
 }
 
-/* .entry name (params) ..., .func (returns) name (params) ...; then a body or ';'. */
-void parse_function(parser *p, linkage link)
+/* A function's header: everything before its body or ';'. The names of parameters and results are for the
+ * body's scope. */
+typedef struct header {
+    ptx_function *function;
+    token where;
+    name **params, **returns;
+} header;
+
+/* .entry name (params) ..., .func (returns) name (params) ... */
+static header parse_header(parser *p, linkage link)
 {
     ptx_function *f = parse_alloc(p, sizeof *f);
-    name **params = NULL, **returns = NULL;
-    f->is_entry = accept_word(p, "entry");
-    if (!f->is_entry)
-        next_token(p);
+    header h = {.function = f};
+    f->is_entry = at_word(p, "entry");
     f->is_visible = link.is_visible;
     f->is_extern = link.is_extern;
     f->is_weak = link.is_weak;
+    next_token(p);
     if (!f->is_entry && at_punct(p, '('))
-        parse_parameters(p, f, true, &returns);
-    token where = p->tok;
-    if (where.kind != TOKEN_NAME || at_name(p, "_"))
+        parse_parameters(p, f, true, &h.returns);
+    if (p->tok.kind != TOKEN_NAME || at_name(p, "_"))
         parse_fail(p, PTX_ERROR_SYNTAX, "the name of a function is needed here");
-    name *n = intern(p, where.text, where.length);
-    f->name = n->text;
-    f->line = where.line;
+    h.where = p->tok;
+    f->name = intern(p, h.where.text, h.where.length)->text;
+    f->line = h.where.line;
     next_token(p);
     if (at_punct(p, '('))
-        parse_parameters(p, f, false, &params);
+        parse_parameters(p, f, false, &h.params);
     while (p->tok.kind == TOKEN_WORD && parse_tuning(p, f))
         ;
-    ptx_function *known = enter_function(p, f, n, &where);
+    return h;
+}
+
+void parse_function(parser *p, linkage link)
+{
+    header h = parse_header(p, link);
+    ptx_function *f = enter_function(p, h.function, intern(p, h.where.text, h.where.length), &h.where);
     if (accept_punct(p, ';'))
         return;
-    if (known->has_body)
-        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "'%s' already has a body", f->name);
-    f->index = known->index;
-    *known = *f;
-    begin_body(p, known);
+    if (f->has_body)
+        parse_fail_at(p, h.where.line, h.where.column, PTX_ERROR_SYNTAX, "'%s' already has a body", f->name);
+    h.function->index = f->index;
+    *f = *h.function; /* what was declared before becomes what is defined */
+    begin_body(p, f);
     scope_open(p);
-    declare_parameters(p, known->params, known->reg_of_param, params, known->n_params);
-    declare_parameters(p, known->returns, known->reg_of_return, returns, known->n_returns);
+    declare_parameters(p, f->params, f->reg_of_param, h.params, f->n_params);
+    declare_parameters(p, f->returns, f->reg_of_return, h.returns, f->n_returns);
     parse_body(p);
     scope_close(p);
     next_token(p);
-    known->has_body = true;
-    known->is_extern = false;
+    f->has_body = true;
+    f->is_extern = false;
     p->function = NULL;
     p->loc_file = p->loc_line = 0;
 }
