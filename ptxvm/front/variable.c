@@ -1,5 +1,4 @@
-/* Variables of all state spaces, registers among them: types, arrays, alignment, initialisers, and where they
- * lie. */
+/* Variables of all state spaces, registers among them: types, arrays, alignment, and where they lie. */
 #include "front.h"
 
 #include <string.h>
