@@ -50,6 +50,7 @@ typedef struct ptx_var {
     bool is_extern, is_visible, is_weak, is_common, is_managed;
     bool is_unsized;    /* [] : dynamic shared memory or an extern array */
     bool is_const_param; /* a kernel's parameter, read only */
+    bool is_pointer;     /* a kernel's parameter with .ptr */
     uint8_t *init;      /* size bytes, or null: zero */
     ptx_reloc *relocs;
     int n_relocs;

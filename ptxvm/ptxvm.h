@@ -59,6 +59,11 @@ ptxvm_status ptxvm_module_load(ptxvm *vm, const char *text, size_t length, ptxvm
 void ptxvm_module_unload(ptxvm_module *module);
 ptxvm_status ptxvm_module_kernel(ptxvm_module *module, const char *name, ptxvm_kernel **kernel);
 ptxvm_status ptxvm_module_global(ptxvm_module *module, const char *name, ptxvm_address *address, uint64_t *bytes);
+typedef struct ptxvm_module_info {
+    int version;     /* its .version, as 10 * major + minor */
+    char target[16]; /* "sm_90a" */
+} ptxvm_module_info;
+void ptxvm_module_get_info(const ptxvm_module *module, ptxvm_module_info *info);
 int ptxvm_module_kernel_count(const ptxvm_module *module);
 ptxvm_kernel *ptxvm_module_kernel_at(ptxvm_module *module, int index);
 
@@ -72,6 +77,15 @@ typedef struct ptxvm_kernel_info {
 } ptxvm_kernel_info;
 void ptxvm_kernel_get_info(const ptxvm_kernel *kernel, ptxvm_kernel_info *info);
 bool ptxvm_kernel_param(const ptxvm_kernel *kernel, int index, uint64_t *offset, uint64_t *bytes);
+
+typedef struct ptxvm_param_info {
+    const char *name, *type; /* "n", "u32"; the type of one element */
+    uint64_t offset, bytes, align;
+    uint64_t elements; /* 1 but for arrays */
+    bool is_pointer;   /* declared with .ptr */
+} ptxvm_param_info;
+/* False: there is no such parameter. */
+bool ptxvm_kernel_get_param(const ptxvm_kernel *kernel, int index, ptxvm_param_info *info);
 
 ptxvm_status ptxvm_alloc(ptxvm *vm, uint64_t bytes, ptxvm_address *address);
 ptxvm_status ptxvm_free(ptxvm *vm, ptxvm_address address);

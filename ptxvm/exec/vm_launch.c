@@ -66,6 +66,22 @@ bool ptxvm_kernel_param(const ptxvm_kernel *kernel, int index, uint64_t *offset,
     return true;
 }
 
+bool ptxvm_kernel_get_param(const ptxvm_kernel *kernel, int index, ptxvm_param_info *info)
+{
+    if (!kernel || !info || index < 0 || index >= kernel->function->n_params)
+        return false;
+    const ptx_var *var = kernel->function->params[index];
+    uint64_t element = (uint64_t)ptx_type_bits(var->type) / 8;
+    *info = (ptxvm_param_info){.name = var->name,
+                               .type = ptx_type_name(var->type),
+                               .offset = var->offset,
+                               .bytes = var->size,
+                               .align = var->align,
+                               .elements = var->size / element,
+                               .is_pointer = var->is_pointer};
+    return true;
+}
+
 /* ---- Limits ---- */
 
 static ptxvm_status check_grid(ptxvm *vm, const ptxvm_launch_config *c)

@@ -1,4 +1,5 @@
 /* Modules: PTX text onto the device, its variables in device memory, its kernels by name. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -185,6 +186,13 @@ ptxvm_status ptxvm_module_kernel(ptxvm_module *module, const char *name, ptxvm_k
             return status;
         }
     return vm_error(module->vm, PTXVM_ERROR_NOT_FOUND, "the module has no kernel %s", name);
+}
+
+void ptxvm_module_get_info(const ptxvm_module *module, ptxvm_module_info *info)
+{
+    ptx_target t = module->ptx->target;
+    *info = (ptxvm_module_info){.version = module->ptx->version};
+    snprintf(info->target, sizeof info->target, "sm_%d%.1s", t.sm, &t.suffix);
 }
 
 int ptxvm_module_kernel_count(const ptxvm_module *module)

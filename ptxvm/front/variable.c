@@ -214,6 +214,7 @@ static ptx_var *make_variable(parser *p, const declaration *d, const shape *s, n
     v->is_weak = d->link.is_weak;
     v->is_common = d->link.is_common;
     v->is_managed = d->is_managed;
+    v->is_pointer = d->is_pointer;
     return v;
 }
 
