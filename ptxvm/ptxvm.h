@@ -43,6 +43,7 @@ typedef struct ptxvm_config {
     uint64_t seed;         /* 0: blocks and warps in order; else they are shuffled by it */
     uint64_t step_limit;   /* warp instructions a block may take; 0: none */
     uint64_t memory_bytes; /* size of device memory; 0: 16 GiB (address space, not host memory) */
+    uint64_t address_base; /* where global memory begins, a multiple of 2^32 from 2^33 on; 0: 2^33 */
     uint64_t stack_bytes;  /* local memory a thread may use (calls, alloca); 0: 512 KiB */
     void (*print)(void *user, const char *text, size_t length); /* the guest's printf; null: standard output */
     void *print_user;
@@ -92,6 +93,14 @@ ptxvm_status ptxvm_free(ptxvm *vm, ptxvm_address address);
 ptxvm_status ptxvm_write(ptxvm *vm, ptxvm_address to, const void *from, uint64_t bytes);
 ptxvm_status ptxvm_read(ptxvm *vm, void *to, ptxvm_address from, uint64_t bytes);
 ptxvm_status ptxvm_fill(ptxvm *vm, ptxvm_address to, uint8_t value, uint64_t bytes);
+/* Between two devices, or within one; the ranges may overlap. */
+ptxvm_status ptxvm_copy(ptxvm *to_vm, ptxvm_address to, ptxvm *from_vm, ptxvm_address from, uint64_t bytes);
+/* Memory of the host, or of another device, that kernels reach at that address; it stays the caller's. */
+ptxvm_status ptxvm_map(ptxvm *vm, ptxvm_address address, void *host, uint64_t bytes);
+ptxvm_status ptxvm_unmap(ptxvm *vm, ptxvm_address address);
+/* Where the host sees the bytes; null where no one allocation holds them. */
+void *ptxvm_host(ptxvm *vm, ptxvm_address address, uint64_t bytes);
+void ptxvm_memory_info(const ptxvm *vm, uint64_t *free_bytes, uint64_t *total_bytes);
 
 typedef struct ptxvm_launch_config {
     uint32_t grid[3], block[3];

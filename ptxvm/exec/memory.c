@@ -14,8 +14,10 @@ static uint64_t round_up(uint64_t value, uint64_t align)
 vm_memory *vm_memory_create(uint64_t limit)
 {
     vm_memory *memory = calloc(1, sizeof *memory);
-    if (memory)
+    if (memory) {
+        memory->base = VM_GLOBAL_BASE;
         memory->limit = limit;
+    }
     return memory;
 }
 
@@ -95,7 +97,7 @@ ptxvm_status vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint64_t align, 
         return PTXVM_ERROR_MEMORY;
     bool is_const = flags & VM_ALLOC_CONST;
     int index;
-    uint64_t base = is_const ? VM_CONST_BASE : VM_GLOBAL_BASE;
+    uint64_t base = is_const ? VM_CONST_BASE : memory->base;
     vm_alloc alloc = {.bytes = bytes, .flags = flags};
     alloc.address = find_gap(memory, base, round_up(bytes, GRAIN), align, &index);
     if (is_const && alloc.address + bytes > VM_CONST_END)
@@ -112,13 +114,30 @@ ptxvm_status vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint64_t align, 
     return PTXVM_OK;
 }
 
+ptxvm_status vm_memory_map(vm_memory *memory, uint64_t address, void *host, uint64_t bytes)
+{
+    int index = find_below(memory, address);
+    const vm_alloc *below = index >= 0 ? &memory->allocs[index] : NULL;
+    const vm_alloc *above = index + 1 < memory->n_allocs ? &memory->allocs[index + 1] : NULL;
+    if (!bytes || address + bytes < address || (below && below->address + below->bytes > address) ||
+        (above && address + bytes > above->address) ||
+        (address < VM_GLOBAL_BASE && address + bytes > VM_CODE_BASE))
+        return PTXVM_ERROR_ARGUMENT;
+    vm_alloc alloc = {.address = address, .bytes = bytes, .host = host, .flags = VM_ALLOC_MAPPED};
+    if (!insert(memory, index + 1, alloc))
+        return PTXVM_ERROR_MEMORY;
+    memory->generation++;
+    return PTXVM_OK;
+}
+
 ptxvm_status vm_memory_free(vm_memory *memory, uint64_t address)
 {
     const vm_alloc *alloc = vm_memory_at(memory, address);
     if (!alloc)
         return PTXVM_ERROR_ADDRESS;
     int index = (int)(alloc - memory->allocs);
-    memory->used -= round_up(alloc->bytes, GRAIN);
+    if (!(alloc->flags & VM_ALLOC_MAPPED))
+        memory->used -= round_up(alloc->bytes, GRAIN);
     memory->generation++;
     free(alloc->storage);
     memory->n_allocs--;

@@ -38,7 +38,8 @@
 enum {
     VM_ALLOC_CONST = 1 << 0,  /* placed in the .const window; the guest may not write it */
     VM_ALLOC_MODULE = 1 << 1, /* a variable of a module: ptxvm_free refuses it */
-    VM_ALLOC_HEAP = 1 << 2    /* the guest's malloc: only the guest's free takes it */
+    VM_ALLOC_HEAP = 1 << 2,   /* the guest's malloc: only the guest's free takes it */
+    VM_ALLOC_MAPPED = 1 << 3  /* memory of someone else: not counted, not freed */
 };
 
 typedef struct vm_alloc {
@@ -51,6 +52,7 @@ typedef struct vm_alloc {
 typedef struct vm_memory {
     vm_alloc *allocs; /* by address */
     int n_allocs, capacity;
+    uint64_t base;        /* where global memory begins */
     uint64_t limit, used; /* bytes, each allocation rounded up to 256 */
     uint64_t generation;  /* changes with the table: caches of older generations are void */
 } vm_memory;
@@ -62,6 +64,8 @@ void vm_memory_destroy(vm_memory *memory);
  * fits. PTXVM_ERROR_MEMORY where the limit or the host's memory is exceeded. bytes 0 counts as 1. */
 ptxvm_status vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint64_t align, uint32_t flags,
                              uint64_t *address);
+/* Memory of someone else at a given address. PTXVM_ERROR_ARGUMENT where something is there already, or a window. */
+ptxvm_status vm_memory_map(vm_memory *memory, uint64_t address, void *host, uint64_t bytes);
 /* PTXVM_ERROR_ADDRESS where no allocation starts there. */
 ptxvm_status vm_memory_free(vm_memory *memory, uint64_t address);
 

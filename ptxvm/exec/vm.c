@@ -74,6 +74,8 @@ ptxvm_status ptxvm_create(const ptxvm_config *config, ptxvm **vm)
     v->level = lanes_best_level();
     v->memory = vm_memory_create(v->config.memory_bytes);
     v->reports = calloc(1, sizeof *v->reports);
+    if (v->memory && v->config.address_base)
+        v->memory->base = v->config.address_base;
     if (!v->memory || !v->reports) {
         ptxvm_destroy(v);
         return PTXVM_ERROR_MEMORY;
@@ -114,7 +116,7 @@ ptxvm_status ptxvm_free(ptxvm *vm, ptxvm_address address)
     if (!vm)
         return PTXVM_ERROR_ARGUMENT;
     const vm_alloc *alloc = vm_memory_at(vm->memory, address);
-    if (!alloc || alloc->flags & (VM_ALLOC_MODULE | VM_ALLOC_HEAP))
+    if (!alloc || alloc->flags & (VM_ALLOC_MODULE | VM_ALLOC_HEAP | VM_ALLOC_MAPPED))
         return vm_error(vm, PTXVM_ERROR_ADDRESS, "0x%llx was not given by ptxvm_alloc, or is free already",
                         (unsigned long long)address);
     return vm_memory_free(vm->memory, address);
@@ -147,4 +149,48 @@ ptxvm_status ptxvm_fill(ptxvm *vm, ptxvm_address to, uint8_t value, uint64_t byt
     if (!vm)
         return PTXVM_ERROR_ARGUMENT;
     return bytes ? check_copy(vm, vm_memory_fill(vm->memory, to, value, bytes), to, bytes) : PTXVM_OK;
+}
+
+void *ptxvm_host(ptxvm *vm, ptxvm_address address, uint64_t bytes)
+{
+    const vm_alloc *alloc = vm ? vm_memory_find(vm->memory, address, bytes) : NULL;
+    return alloc ? alloc->host + (address - alloc->address) : NULL;
+}
+
+ptxvm_status ptxvm_copy(ptxvm *to_vm, ptxvm_address to, ptxvm *from_vm, ptxvm_address from, uint64_t bytes)
+{
+    if (!to_vm || !from_vm)
+        return PTXVM_ERROR_ARGUMENT;
+    void *target = ptxvm_host(to_vm, to, bytes);
+    const void *source = ptxvm_host(from_vm, from, bytes);
+    if (bytes && (!target || !source))
+        return check_copy(to_vm, PTXVM_ERROR_ADDRESS, target ? from : to, bytes);
+    if (bytes)
+        memmove(target, source, bytes);
+    return PTXVM_OK;
+}
+
+ptxvm_status ptxvm_map(ptxvm *vm, ptxvm_address address, void *host, uint64_t bytes)
+{
+    if (!vm || !host)
+        return PTXVM_ERROR_ARGUMENT;
+    ptxvm_status status = vm_memory_map(vm->memory, address, host, bytes);
+    if (status)
+        vm_error(vm, status, "%llu bytes cannot be mapped at 0x%llx", (unsigned long long)bytes,
+                 (unsigned long long)address);
+    return status;
+}
+
+ptxvm_status ptxvm_unmap(ptxvm *vm, ptxvm_address address)
+{
+    const vm_alloc *alloc = vm ? vm_memory_at(vm->memory, address) : NULL;
+    if (!alloc || !(alloc->flags & VM_ALLOC_MAPPED))
+        return PTXVM_ERROR_ADDRESS;
+    return vm_memory_free(vm->memory, address);
+}
+
+void ptxvm_memory_info(const ptxvm *vm, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    *total_bytes = vm->memory->limit;
+    *free_bytes = vm->memory->limit - vm->memory->used;
 }

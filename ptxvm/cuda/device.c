@@ -1,0 +1,273 @@
+/* The driver's beginning and end, and its devices. */
+#include "internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const sm_traits traits[] = {
+#define SM(...) {__VA_ARGS__},
+#include "sm.def"
+#undef SM
+};
+
+/* ---- Beginning and end ---- */
+
+static bool create_device(cuda_device *d, const ptxvm_cuda_settings *s)
+{
+    ptxvm_config config = {.sm = cuda.sm,
+                           .threads = s->threads,
+                           .seed = s->seed,
+                           .step_limit = s->steps,
+                           .memory_bytes = s->memory_bytes,
+                           .address_base = CUDA_DEVICE_BASE + (uint64_t)d->ordinal * CUDA_DEVICE_STRIDE};
+    if (ptxvm_create(&config, &d->vm))
+        return false;
+    int sm = atoi(cuda.sm + (strncmp(cuda.sm, "sm_", 3) == 0 ? 3 : 0));
+    for (size_t i = 0; i < sizeof traits / sizeof *traits; i++)
+        if (traits[i].sm == sm)
+            d->traits = &traits[i];
+    d->default_pool = d->pool = pool_new(d->ordinal);
+    return d->traits && d->pool;
+}
+
+CUresult devices_create(const ptxvm_cuda_settings *s)
+{
+    snprintf(cuda.sm, sizeof cuda.sm, "%s", s->sm ? s->sm : "sm_90a");
+    cuda.driver_version = s->driver_version ? s->driver_version : CUDA_VERSION;
+    cuda.wait_seconds = s->wait_seconds ? (uint64_t)s->wait_seconds : 60;
+    cuda.n_devices = s->devices ? s->devices : 1;
+    for (int i = 0; i < cuda.n_devices; i++) {
+        cuda.devices[i] = (cuda_device){.ordinal = i};
+        if (!create_device(&cuda.devices[i], s)) {
+            devices_destroy();
+            return cuda_log(CUDA_ERROR_NO_DEVICE, "no device can be made for %s", cuda.sm);
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+void devices_destroy(void)
+{
+    for (int i = 0; i < cuda.n_devices; i++)
+        if (cuda.devices[i].vm)
+            ptxvm_destroy(cuda.devices[i].vm);
+    memset(&cuda, 0, sizeof cuda);
+}
+
+CUresult do_cuInit(unsigned int flags)
+{
+    if (flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (cuda.initialised)
+        return CUDA_SUCCESS;
+    ptxvm_cuda_settings s;
+    if (!settings_read(&s) || !faults_read())
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = devices_create(&s);
+    cuda.initialised = !result;
+    return result;
+}
+
+CUresult do_cuDriverGetVersion(int *version)
+{
+    if (!version)
+        return CUDA_ERROR_INVALID_VALUE;
+    ptxvm_cuda_settings s;
+    if (cuda.initialised)
+        *version = cuda.driver_version;
+    else
+        *version = settings_read(&s) && s.driver_version ? s.driver_version : CUDA_VERSION;
+    return CUDA_SUCCESS;
+}
+
+cuda_device *device_at(CUdevice ordinal)
+{
+    return ordinal >= 0 && ordinal < cuda.n_devices ? &cuda.devices[ordinal] : NULL;
+}
+
+/* ---- What a device says of itself ---- */
+
+CUresult do_cuDeviceGet(CUdevice *device, int ordinal)
+{
+    if (!device)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!device_at(ordinal))
+        return CUDA_ERROR_INVALID_DEVICE;
+    *device = ordinal;
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuDeviceGetCount(int *count)
+{
+    if (!count)
+        return CUDA_ERROR_INVALID_VALUE;
+    *count = cuda.n_devices;
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuDeviceGetName(char *name, int length, CUdevice device)
+{
+    if (!name || length <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!device_at(device))
+        return CUDA_ERROR_INVALID_DEVICE;
+    snprintf(name, (size_t)length, "ptxvm %s%s (emulated GPU)", strncmp(cuda.sm, "sm_", 3) ? "sm_" : "",
+             cuda.sm);
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
+{
+    if (!uuid)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!device_at(device))
+        return CUDA_ERROR_INVALID_DEVICE;
+    memcpy(uuid->bytes, "ptxvm emulated\0\0", 16);
+    uuid->bytes[15] = (char)(device + 1);
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
+{
+    cuda_device *d = device_at(device);
+    if (!bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!d)
+        return CUDA_ERROR_INVALID_DEVICE;
+    uint64_t unused, total;
+    ptxvm_memory_info(d->vm, &unused, &total);
+    *bytes = total;
+    return CUDA_SUCCESS;
+}
+
+int device_attribute(const cuda_device *d, CUdevice_attribute attribute)
+{
+    const sm_traits *t = d->traits;
+    switch ((int)attribute) {
+#define ATTRIBUTE(name, number, value)                                                                       \
+    case number:                                                                                             \
+        return value;
+#include "attributes.def"
+#undef ATTRIBUTE
+    default:
+        return 0;
+    }
+}
+
+CUresult do_cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
+{
+    if (!value || (int)attribute < 1 || attribute >= CU_DEVICE_ATTRIBUTE_MAX)
+        return CUDA_ERROR_INVALID_VALUE;
+    cuda_device *d = device_at(device);
+    if (!d)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *value = device_attribute(d, attribute);
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuDeviceGetProperties(CUdevprop *p, CUdevice device)
+{
+    cuda_device *d = device_at(device);
+    if (!p)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!d)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *p = (CUdevprop){.maxThreadsPerBlock = 1024,
+                     .maxThreadsDim = {1024, 1024, 64},
+                     .maxGridSize = {2147483647, 65535, 65535},
+                     .sharedMemPerBlock = 49152,
+                     .totalConstantMemory = 65536,
+                     .SIMDWidth = 32,
+                     .memPitch = 2147483647,
+                     .regsPerBlock = 65536,
+                     .clockRate = d->traits->clock_khz,
+                     .textureAlign = 512};
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
+{
+    cuda_device *d = device_at(device);
+    if (!major || !minor)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!d)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *major = d->traits->sm / 10;
+    *minor = d->traits->sm % 10;
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuDeviceGetPCIBusId(char *text, int length, CUdevice device)
+{
+    if (!text || length < 13)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!device_at(device))
+        return CUDA_ERROR_INVALID_DEVICE;
+    snprintf(text, (size_t)length, "0000:%02X:00.0", (unsigned)device + 1);
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuDeviceGetByPCIBusId(CUdevice *device, const char *text)
+{
+    if (!device || !text)
+        return CUDA_ERROR_INVALID_VALUE;
+    unsigned domain = 0, bus = 0, slot = 0;
+    if (sscanf(text, "%x:%x:%x", &domain, &bus, &slot) != 3 && sscanf(text, "%x:%x", &bus, &slot) != 2)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (domain || slot || bus < 1 || bus > (unsigned)cuda.n_devices)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *device = (CUdevice)bus - 1;
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityType type, CUdevice device)
+{
+    if (!supported || type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!device_at(device))
+        return CUDA_ERROR_INVALID_DEVICE;
+    *supported = 0;
+    return CUDA_SUCCESS;
+}
+
+/* ---- Peers: every device reaches every other ---- */
+
+CUresult do_cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
+{
+    if (!can)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!device_at(device) || !device_at(peer))
+        return CUDA_ERROR_INVALID_DEVICE;
+    *can = device != peer;
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice from, CUdevice to)
+{
+    if (!value || (int)attribute < 1 || (int)attribute > 5)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!device_at(from) || !device_at(to) || from == to)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *value = attribute == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED ||
+             attribute == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
+    return CUDA_SUCCESS;
+}
+
+/* ---- The profiler: there is none to start ---- */
+
+CUresult do_cuProfilerInitialize(const char *config, const char *output, CUoutput_mode mode)
+{
+    (void)mode;
+    return config && output ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult do_cuProfilerStart(void)
+{
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuProfilerStop(void)
+{
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,406 @@
+/* Graphs: nodes and what they depend on. */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Made and deleted ---- */
+
+CUgraph graph_new(void)
+{
+    return object_new(OBJECT_GRAPH, sizeof(struct CUgraph_st));
+}
+
+static void node_delete(CUgraphNode node)
+{
+    if (node->work.type == CU_GRAPH_NODE_TYPE_GRAPH && node->work.child)
+        node->work.child->parent = NULL;
+    work_clear(&node->work);
+    object_forget(node);
+    free(node->needs);
+    free(node);
+}
+
+void graph_delete(CUgraph graph)
+{
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        node_delete(graph->nodes[i]);
+    for (size_t i = 0; i < graph->n_users; i++)
+        user_object_release(graph->users[i].object, graph->users[i].count);
+    object_forget(graph);
+    free(graph->users);
+    free(graph->nodes);
+    free(graph);
+}
+
+CUresult node_add_need(CUgraphNode node, CUgraphNode need)
+{
+    if (node->n_needs == node->need_capacity) {
+        size_t capacity = 2 * node->need_capacity + 4;
+        CUgraphNode *more = realloc(node->needs, capacity * sizeof *more);
+        if (!more)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        node->needs = more;
+        node->need_capacity = capacity;
+    }
+    node->needs[node->n_needs++] = need;
+    return CUDA_SUCCESS;
+}
+
+static bool has_need(CUgraphNode node, CUgraphNode need)
+{
+    for (size_t i = 0; i < node->n_needs; i++)
+        if (node->needs[i] == need)
+            return true;
+    return false;
+}
+
+static CUresult insert(CUgraph graph, CUgraphNode node)
+{
+    if (graph->n_nodes == graph->capacity) {
+        size_t capacity = 2 * graph->capacity + 8;
+        CUgraphNode *more = realloc(graph->nodes, capacity * sizeof *more);
+        if (!more)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        graph->nodes = more;
+        graph->capacity = capacity;
+    }
+    node->graph = graph;
+    node->index = graph->n_nodes;
+    graph->nodes[graph->n_nodes++] = node;
+    return CUDA_SUCCESS;
+}
+
+static CUresult check_needs(CUgraph graph, const CUgraphNode *needs, size_t n)
+{
+    if (!object_is(graph, OBJECT_GRAPH) || (n && !needs))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < n; i++) {
+        if (!object_is(needs[i], OBJECT_NODE) || needs[i]->graph != graph)
+            return CUDA_ERROR_INVALID_VALUE;
+        for (size_t k = 0; k < i; k++)
+            if (needs[k] == needs[i])
+                return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult graph_add(CUgraph graph, const CUgraphNode *needs, size_t n, cuda_work *work, CUgraphNode *out)
+{
+    CUresult result = check_needs(graph, needs, n);
+    CUgraphNode node = result ? NULL : object_new(OBJECT_NODE, sizeof *node);
+    if (!node) {
+        work_clear(work);
+        return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    node->work = *work;
+    if (work->type == CU_GRAPH_NODE_TYPE_GRAPH)
+        work->child->parent = graph;
+    for (size_t i = 0; i < n && !result; i++)
+        result = node_add_need(node, needs[i]);
+    if (!result)
+        result = insert(graph, node);
+    if (result)
+        node_delete(node);
+    else
+        *out = node;
+    return result;
+}
+
+CUgraph graph_clone(CUgraph graph)
+{
+    CUgraph clone = graph_new();
+    CUresult result = clone ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    for (size_t i = 0; i < graph->n_nodes && !result; i++) {
+        CUgraphNode from = graph->nodes[i], node;
+        cuda_work work;
+        result = work_copy(&work, &from->work);
+        if (!result)
+            result = graph_add(clone, NULL, 0, &work, &node);
+        if (result)
+            break;
+        node->original = from;
+        node->original_id = object_id(from);
+        node->disabled = from->disabled;
+    }
+    for (size_t i = 0; i < graph->n_nodes && !result; i++)
+        for (size_t k = 0; k < graph->nodes[i]->n_needs && !result; k++)
+            result = node_add_need(clone->nodes[i], clone->nodes[graph->nodes[i]->needs[k]->index]);
+    if (result && clone) {
+        graph_delete(clone);
+        clone = NULL;
+    }
+    if (clone)
+        clone->original = graph;
+    return clone;
+}
+
+/* ---- Order ---- */
+
+CUgraphNode *graph_order(CUgraph graph)
+{
+    size_t n = graph->n_nodes, done = 0;
+    CUgraphNode *order = malloc((n + 1) * sizeof *order);
+    bool *placed = calloc(n + 1, sizeof *placed);
+    bool moved = order && placed;
+    /* Always the first node that can be: the same order in every run. */
+    while (moved && done < n) {
+        moved = false;
+        for (size_t i = 0; i < n; i++) {
+            bool ready = !placed[i];
+            for (size_t k = 0; ready && k < graph->nodes[i]->n_needs; k++)
+                ready = placed[graph->nodes[i]->needs[k]->index];
+            if (!ready)
+                continue;
+            placed[i] = moved = true;
+            order[done++] = graph->nodes[i];
+        }
+    }
+    free(placed);
+    if (done == n && order)
+        return order;
+    free(order);
+    return NULL;
+}
+
+static bool search(CUgraphNode node, CUgraphNode on, bool *seen)
+{
+    if (seen[node->index])
+        return false;
+    seen[node->index] = true;
+    for (size_t i = 0; i < node->n_needs; i++)
+        if (node->needs[i] == on || search(node->needs[i], on, seen))
+            return true;
+    return false;
+}
+
+bool node_depends(CUgraphNode node, CUgraphNode on)
+{
+    bool *seen = calloc(node->graph->n_nodes + 1, sizeof *seen);
+    bool found = seen && search(node, on, seen);
+    free(seen);
+    return found;
+}
+
+/* ---- Calls on whole graphs ---- */
+
+CUresult do_cuGraphCreate(CUgraph *graph, unsigned flags)
+{
+    if (!graph || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    *graph = graph_new();
+    return *graph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult do_cuGraphDestroy(CUgraph graph)
+{
+    if (!object_is(graph, OBJECT_GRAPH) || graph->parent || graph->capturing)
+        return CUDA_ERROR_INVALID_VALUE;
+    graph_delete(graph);
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuGraphClone(CUgraph *clone, CUgraph graph)
+{
+    if (!clone || !object_is(graph, OBJECT_GRAPH))
+        return CUDA_ERROR_INVALID_VALUE;
+    *clone = graph_clone(graph);
+    return *clone ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult do_cuGraphNodeFindInClone(CUgraphNode *found, CUgraphNode original, CUgraph clone)
+{
+    if (!found || !object_is(original, OBJECT_NODE) || !object_is(clone, OBJECT_GRAPH))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < clone->n_nodes; i++)
+        if (clone->nodes[i]->original == original && clone->nodes[i]->original_id == object_id(original)) {
+            *found = clone->nodes[i];
+            return CUDA_SUCCESS;
+        }
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- Lists: with a null array they tell how many; with a longer one the rest is null ---- */
+
+typedef struct list {
+    CUgraphNode *out;
+    size_t room, n;
+} list;
+
+static void list_add(list *l, CUgraphNode node)
+{
+    if (l->out && l->n < l->room)
+        l->out[l->n] = node;
+    l->n++;
+}
+
+static CUresult list_end(list *l, size_t *count)
+{
+    for (size_t i = l->n; l->out && i < l->room; i++)
+        l->out[i] = NULL;
+    *count = l->out && l->n > l->room ? l->room : l->n;
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *n)
+{
+    if (!object_is(graph, OBJECT_GRAPH) || !n)
+        return CUDA_ERROR_INVALID_VALUE;
+    list l = {nodes, *n, 0};
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        list_add(&l, graph->nodes[i]);
+    return list_end(&l, n);
+}
+
+CUresult do_cuGraphGetRootNodes(CUgraph graph, CUgraphNode *nodes, size_t *n)
+{
+    if (!object_is(graph, OBJECT_GRAPH) || !n)
+        return CUDA_ERROR_INVALID_VALUE;
+    list l = {nodes, *n, 0};
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        if (!graph->nodes[i]->n_needs)
+            list_add(&l, graph->nodes[i]);
+    return list_end(&l, n);
+}
+
+CUresult do_cuGraphGetEdges_v2(CUgraph graph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edges,
+                               size_t *n)
+{
+    if (!object_is(graph, OBJECT_GRAPH) || !n || !from != !to)
+        return CUDA_ERROR_INVALID_VALUE;
+    list a = {from, *n, 0}, b = {to, *n, 0};
+    size_t unused;
+    if (edges && from)
+        memset(edges, 0, *n * sizeof *edges);
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        for (size_t k = 0; k < graph->nodes[i]->n_needs; k++) {
+            list_add(&a, graph->nodes[i]->needs[k]);
+            list_add(&b, graph->nodes[i]);
+        }
+    list_end(&b, &unused);
+    return list_end(&a, n);
+}
+
+CUresult do_cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *n)
+{
+    return do_cuGraphGetEdges_v2(graph, from, to, NULL, n);
+}
+
+CUresult do_cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *edges,
+                                          size_t *n)
+{
+    if (!object_is(node, OBJECT_NODE) || !n)
+        return CUDA_ERROR_INVALID_VALUE;
+    list l = {nodes, *n, 0};
+    if (edges && nodes)
+        memset(edges, 0, *n * sizeof *edges);
+    for (size_t i = 0; i < node->n_needs; i++)
+        list_add(&l, node->needs[i]);
+    return list_end(&l, n);
+}
+
+CUresult do_cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *nodes, size_t *n)
+{
+    return do_cuGraphNodeGetDependencies_v2(node, nodes, NULL, n);
+}
+
+CUresult do_cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *edges,
+                                            size_t *n)
+{
+    if (!object_is(node, OBJECT_NODE) || !n)
+        return CUDA_ERROR_INVALID_VALUE;
+    list l = {nodes, *n, 0};
+    if (edges && nodes)
+        memset(edges, 0, *n * sizeof *edges);
+    for (size_t i = 0; i < node->graph->n_nodes; i++)
+        if (has_need(node->graph->nodes[i], node))
+            list_add(&l, node->graph->nodes[i]);
+    return list_end(&l, n);
+}
+
+CUresult do_cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *nodes, size_t *n)
+{
+    return do_cuGraphNodeGetDependentNodes_v2(node, nodes, NULL, n);
+}
+
+/* ---- Edges ---- */
+
+static CUresult check_edges(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n)
+{
+    if (!object_is(graph, OBJECT_GRAPH) || (n && (!from || !to)))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < n; i++)
+        if (!object_is(from[i], OBJECT_NODE) || !object_is(to[i], OBJECT_NODE) || from[i]->graph != graph ||
+            to[i]->graph != graph || from[i] == to[i])
+            return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+                                      const CUgraphEdgeData *edges, size_t n)
+{
+    (void)edges;
+    CUresult result = check_edges(graph, from, to, n);
+    for (size_t i = 0; i < n && !result; i++)
+        if (has_need(to[i], from[i]))
+            result = CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < n && !result; i++)
+        result = node_add_need(to[i], from[i]);
+    return result;
+}
+
+CUresult do_cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n)
+{
+    return do_cuGraphAddDependencies_v2(graph, from, to, NULL, n);
+}
+
+static void remove_need(CUgraphNode node, CUgraphNode need)
+{
+    for (size_t i = 0; i < node->n_needs; i++)
+        if (node->needs[i] == need) {
+            memmove(node->needs + i, node->needs + i + 1, (--node->n_needs - i) * sizeof *node->needs);
+            return;
+        }
+}
+
+CUresult do_cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+                                         const CUgraphEdgeData *edges, size_t n)
+{
+    (void)edges;
+    CUresult result = check_edges(graph, from, to, n);
+    for (size_t i = 0; i < n && !result; i++)
+        if (!has_need(to[i], from[i]))
+            result = CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < n && !result; i++)
+        remove_need(to[i], from[i]);
+    return result;
+}
+
+CUresult do_cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n)
+{
+    return do_cuGraphRemoveDependencies_v2(graph, from, to, NULL, n);
+}
+
+CUresult do_cuGraphDestroyNode(CUgraphNode node)
+{
+    if (!object_is(node, OBJECT_NODE) || node->graph->capturing)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUgraph graph = node->graph;
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        remove_need(graph->nodes[i], node);
+    for (size_t i = node->index; i + 1 < graph->n_nodes; i++) {
+        graph->nodes[i] = graph->nodes[i + 1];
+        graph->nodes[i]->index = i;
+    }
+    graph->n_nodes--;
+    node_delete(node);
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
+{
+    if (!object_is(node, OBJECT_NODE) || !type)
+        return CUDA_ERROR_INVALID_VALUE;
+    *type = (CUgraphNodeType)node->work.type;
+    return CUDA_SUCCESS;
+}

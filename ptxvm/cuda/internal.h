@@ -1,0 +1,508 @@
+/* The driver's objects. One lock guards them all: a call takes it on entry and gives it back on return or
+ * while it waits (api.c). Handles that programs hold are pointers to these structs, and are looked up before
+ * they are followed (objects.c). */
+#ifndef PTXVM_CUDA_INTERNAL_H
+#define PTXVM_CUDA_INTERNAL_H
+
+#include <stdbool.h>
+
+#include "cuda_abi.h"
+#include "ptxvm/ptxvm.h"
+#include "ptxvm_cuda.h"
+
+#define CUDA_MAX_DEVICES 16
+/* Each device has a stretch of addresses of its own, so that an address tells its device. */
+#define CUDA_DEVICE_BASE   UINT64_C(0x200000000)
+#define CUDA_DEVICE_STRIDE (UINT64_C(1) << 40)
+#define CUDA_CONST_BASE    UINT64_C(0x20000000) /* .const variables: each device has these addresses */
+#define CUDA_CONST_END     UINT64_C(0x40000000)
+
+/* ---- Objects (objects.c) ---- */
+
+typedef enum {
+    OBJECT_CONTEXT = 1,
+    OBJECT_STREAM,
+    OBJECT_EVENT,
+    OBJECT_MODULE,
+    OBJECT_FUNCTION,
+    OBJECT_LIBRARY,
+    OBJECT_KERNEL,
+    OBJECT_LINK,
+    OBJECT_POOL,
+    OBJECT_GRAPH,
+    OBJECT_NODE,
+    OBJECT_EXEC,
+    OBJECT_USER
+} object_kind;
+
+/* A zeroed object of that size, known by its address; null: no memory left. */
+void *object_new(object_kind kind, size_t bytes);
+/* Forgets it; its memory is the caller's again, to free. */
+void object_forget(const void *object);
+bool object_is(const void *object, object_kind kind);
+uint64_t object_id(const void *object); /* unique, never used again; 0: no object */
+/* Calls fn for each object of the kind, in the order they were made. fn may forget the object it is given. */
+void object_each(object_kind kind, void (*fn)(void *object, void *user), void *user);
+void objects_clear(void);
+
+/* ---- Devices (device.c) ---- */
+
+typedef struct sm_traits {
+    int sm, multiprocessors, threads, blocks, shared, shared_optin, l2_kib, clock_khz, memory_khz, bus_bits,
+        double_ratio, integrated;
+} sm_traits;
+
+typedef struct cuda_device {
+    int ordinal;
+    ptxvm *vm;
+    const sm_traits *traits;
+    CUcontext primary; /* null: not active */
+    unsigned primary_refs, primary_flags;
+    CUmemoryPool default_pool, pool;
+    uint64_t graph_used, graph_high;
+} cuda_device;
+
+typedef struct cuda_driver {
+    bool initialised;
+    int driver_version;
+    uint64_t wait_seconds;
+    char sm[16];
+    int n_devices;
+    cuda_device devices[CUDA_MAX_DEVICES];
+    unsigned peers[CUDA_MAX_DEVICES]; /* bit j of i: device i may reach the memory of device j */
+} cuda_driver;
+extern cuda_driver cuda;
+
+CUresult devices_create(const ptxvm_cuda_settings *settings);
+void devices_destroy(void);
+cuda_device *device_at(CUdevice ordinal); /* null: there is none */
+int device_attribute(const cuda_device *d, CUdevice_attribute attribute);
+
+/* ---- Settings, log, faults (settings.c, log.c, faults.c) ---- */
+
+/* The settings in force: those configured, then the environment's. The texts live until the next call. */
+bool settings_read(ptxvm_cuda_settings *settings);
+void settings_clear(void);
+void cuda_log_open(const char *where);
+void cuda_log_close(void);
+/* A sentence for the user, where PTXVM_LOG asks for it. Returns code. */
+CUresult cuda_log(CUresult code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *settings_fault(void);
+/* What PTXVM_FAULT asks for, read at the first call of any function; false: it makes no sense. */
+bool faults_read(void);
+void faults_forget(void);
+/* What the settings say of this call of the function; CUDA_SUCCESS: nothing. */
+CUresult faults_next(int function);
+
+/* ---- Calls (api.c) ---- */
+
+enum { /* what a function needs before it may be called */
+       NEED_INIT = 1,
+       NEED_CONTEXT_ = 2,
+       NEED_NO_CAPTURE = 4, /* would make a capture wait or allocate: refused while one goes on */
+       NOTHING = 0,
+       INIT = NEED_INIT,
+       INIT_UNSAFE = NEED_INIT | NEED_NO_CAPTURE,
+       CONTEXT = NEED_INIT | NEED_CONTEXT_,
+       UNSAFE = CONTEXT | NEED_NO_CAPTURE
+};
+
+#define CONTEXT_DEPTH 64
+typedef struct cuda_thread {
+    uint64_t id; /* 0: not numbered yet */
+    int depth;
+    struct {
+        CUcontext context;
+        uint64_t id;
+    } stack[CONTEXT_DEPTH];
+    bool per_thread; /* the call is a _ptds or _ptsz one */
+    bool in_callback;
+    CUstreamCaptureMode capture_mode;
+} cuda_thread;
+cuda_thread *cuda_self(void);
+
+CUresult cuda_enter(int function, int needs, bool per_thread);
+CUresult cuda_leave(CUresult result);
+void cuda_lock(void);
+void cuda_unlock(void);
+/* Gives the lock back until something happened, or for a millisecond. */
+void cuda_pause(void);
+void cuda_signal(void);
+
+/* ---- Contexts (context.c) ---- */
+
+typedef struct cuda_stream_list {
+    CUstream first;
+} cuda_stream_list;
+
+struct CUctx_st {
+    uint64_t id;
+    cuda_device *device;
+    unsigned flags, api_version;
+    int refs; /* of cuCtxAttach */
+    bool primary;
+    CUresult error; /* sticky */
+    size_t limits[CU_LIMIT_MAX];
+    CUfunc_cache cache;
+    CUsharedconfig shared_config;
+    CUstream legacy;  /* the default stream */
+    CUstream streams; /* all, the default ones too */
+    unsigned peers;   /* bit j: cuCtxEnablePeerAccess to a context of device j */
+};
+
+CUcontext context_new(cuda_device *device, unsigned flags, bool primary);
+void context_destroy(CUcontext context);
+CUcontext context_current(void); /* null: none, or destroyed */
+bool context_is(CUcontext context);
+/* The context gets an error that stays; what is still queued on it is given up. */
+void context_fail(CUcontext context, CUresult error);
+
+/* ---- Memory (memory.c, copy.c) ---- */
+
+typedef enum { MEMORY_DEVICE, MEMORY_HOST, MEMORY_REGISTERED, MEMORY_MANAGED, MEMORY_POOL } memory_kind;
+
+typedef struct cuda_memory {
+    CUdeviceptr address;
+    size_t bytes;
+    memory_kind kind;
+    unsigned flags;
+    int device;
+    CUcontext context;
+    CUmemoryPool pool; /* MEMORY_POOL: where it came from */
+    bool freed;        /* MEMORY_POOL: cuMemFreeAsync is queued */
+    bool graph;        /* belongs to a graph's allocation node */
+    bool sync_memops, read_mostly;
+    int preferred, prefetched;
+    unsigned accessed_by;
+    uint64_t id;
+} cuda_memory;
+
+/* The allocation that holds the address, or null. Valid until the table changes. */
+cuda_memory *memory_find(CUdeviceptr address);
+CUresult memory_new(CUcontext context, memory_kind kind, size_t bytes, unsigned flags, CUdeviceptr *address);
+CUresult memory_new_in_pool(CUcontext context, CUmemoryPool pool, size_t bytes, CUdeviceptr *address);
+void memory_pool_access(CUmemoryPool pool, int device, uint8_t flags);
+void memory_forget_pool(CUmemoryPool pool); /* its memory stays, and is nobody's */
+CUresult memory_free(CUdeviceptr address);
+void memory_free_context(CUcontext context);
+void memory_clear(void);
+/* Device `from` may reach the memory of `to`, or no longer. */
+CUresult memory_peer(int from, int to, bool on);
+bool memory_is_device(CUdeviceptr address, int *device); /* by its number alone */
+CUresult status_code(ptxvm_status status);
+
+/* Moves bytes between any two places; those of the host are addresses too. `context` says which device's
+ * .const memory an address means. */
+CUresult copy_bytes(CUcontext context, CUdeviceptr to, CUdeviceptr from, size_t bytes);
+CUresult copy_check(CUcontext context, const CUDA_MEMCPY3D_PEER *copy);
+CUresult copy_run(CUcontext context, const CUDA_MEMCPY3D_PEER *copy);
+CUresult memset_check(CUcontext context, const CUDA_MEMSET_NODE_PARAMS *set);
+CUresult memset_run(CUcontext context, const CUDA_MEMSET_NODE_PARAMS *set);
+/* All of it is memory that a device can reach. */
+bool copy_reaches(CUcontext context, CUdeviceptr address, size_t bytes);
+
+/* ---- Modules and functions (module.c, library.c, function.c) ---- */
+
+struct CUmod_st {
+    CUcontext context;
+    ptxvm_module *vm;
+    CUfunction functions; /* made as they are asked for */
+    CUlibrary library;    /* null: loaded by itself */
+};
+
+struct CUfunc_st {
+    CUmodule module;
+    ptxvm_kernel *vm;
+    ptxvm_kernel_info info;
+    int max_dynamic_shared, carveout, cluster_policy;
+    bool non_portable_cluster;
+    CUfunc_cache cache;
+    CUfunction next;
+    /* cuFuncSetBlockShape and kin */
+    unsigned block[3], shared;
+    uint8_t *params;
+    size_t param_bytes;
+};
+
+/* What the caller of a JIT asked for. */
+typedef struct jit_log {
+    char *info, *error;
+    size_t info_size, error_size;
+    void **info_used, **error_used; /* where the sizes written go */
+    void **wall_time;
+    bool verbose;
+} jit_log;
+CUresult jit_options(unsigned n, const CUjit_option *options, void **values, jit_log *log);
+void jit_finish(jit_log *log, const char *info, const char *error);
+
+/* The image's PTX: text, or a blob of cuLinkComplete. Code 209 for cubins and fat binaries, 200 for anything
+ * else. */
+CUresult image_text(const void *image, const char **text, size_t *length, const char **why);
+CUresult module_load(CUcontext context, const void *image, jit_log *log, CUmodule *module);
+void module_unload(CUmodule module);
+CUresult module_function(CUmodule module, const char *name, CUfunction *function);
+CUfunction module_function_at(CUmodule module, int index);
+/* A CUfunction, or the function of a CUkernel in the context. */
+CUresult function_get(CUcontext context, CUfunction handle, CUfunction *function);
+CUresult kernel_function(CUkernel kernel, CUcontext context, CUfunction *function);
+int function_registers(const struct CUfunc_st *f);
+int occupancy_blocks(const struct CUfunc_st *f, int block, size_t dynamic_shared);
+void libraries_forget_context(CUcontext context);
+char *read_file(const char *path, size_t *bytes);
+
+/* ---- Work (work.c): what a stream's queue and a graph's nodes are made of ---- */
+
+enum { WORK_CALLBACK = 100 }; /* cuStreamAddCallback's; the others are CUgraphNodeType */
+
+typedef struct cuda_work {
+    int type;
+    CUcontext context;
+    union {
+        struct {
+            CUfunction function; /* as given: may be a CUkernel */
+            unsigned grid[3], block[3], shared;
+            bool cooperative;
+            int priority;
+            uint8_t *params; /* the parameter block */
+            size_t param_bytes;
+            void **pointers; /* to each parameter in it */
+        } kernel;
+        CUDA_MEMCPY3D_PEER copy;
+        CUDA_MEMSET_NODE_PARAMS memset;
+        struct {
+            CUhostFn fn;
+            CUstreamCallback callback;
+            CUstream stream;
+            void *user;
+        } host;
+        struct {
+            CUevent event;
+            uint64_t record; /* the record that a wait waits for; of a record: its number */
+        } event;
+        struct {
+            CUdeviceptr address;
+            size_t bytes;
+            CUmemoryPool pool;
+            CUmemPoolProps props;
+        } memory;
+        struct {
+            unsigned count, next, flags;
+            CUstreamBatchMemOpParams *ops;
+        } batch;
+        CUgraph child;
+    };
+} cuda_work;
+
+CUresult work_copy(cuda_work *to, const cuda_work *from); /* deep */
+void work_clear(cuda_work *work);
+/* Whether it could go on now, as far as it depends on events and values. */
+bool work_ready(cuda_work *work);
+/* Runs it to its end; host functions are the queue's affair. */
+CUresult work_run(cuda_work *work);
+CUresult launch_fill(CUcontext context, CUfunction function, const unsigned grid[3], const unsigned block[3],
+                     unsigned shared, void **params, void **extra, cuda_work *work);
+CUresult launch_run(cuda_work *work);
+
+/* ---- Streams (stream.c, queue.c) ---- */
+
+typedef struct cuda_op {
+    cuda_work work;
+    uint64_t order;
+    struct cuda_op *next;
+} cuda_op;
+
+typedef struct cuda_capture cuda_capture;
+
+struct CUstream_st {
+    CUcontext context;
+    unsigned flags;
+    int priority;
+    uint64_t id, thread; /* thread: of a per-thread default stream, else 0 */
+    bool legacy, destroyed;
+    bool busy; /* its first op is a host function that runs now */
+    cuda_op *first, *last;
+    cuda_capture *capture; /* null: none */
+    CUgraphNode *tips;     /* of the capture: what the next node depends on */
+    size_t n_tips, tip_capacity;
+    CUlaunchAttributeValue attributes[17];
+    CUstream next, next_active;
+};
+
+CUstream stream_new(CUcontext context, unsigned flags, int priority);
+void stream_delete(CUstream stream);
+/* The stream that a handle means: 0, 1 and 2 are the default ones. */
+CUresult stream_get(CUstream handle, CUstream *stream);
+/* Queues the work (which it takes over, also on failure), or makes a graph node of it while the stream is
+ * capturing. */
+CUresult stream_submit(CUstream stream, cuda_work *work);
+/* The same, and waits for it: for the calls that are not Async. */
+CUresult stream_submit_wait(CUstream stream, cuda_work *work);
+bool stream_idle(CUstream stream);
+CUresult stream_wait(CUstream stream);
+CUresult context_wait(CUcontext context);
+void queue_add(CUstream stream, cuda_op *op);
+void queue_pump(void);
+/* Until `done(user)`; with code 702 where nothing moved for too long. */
+CUresult queue_wait(bool (*done)(void *user), void *user, CUcontext context);
+void queue_drop(CUcontext context, CUresult error);
+/* No host function runs any more. */
+void queue_quiet(void);
+
+/* ---- Events (event.c) ---- */
+
+struct CUevent_st {
+    CUcontext context;
+    unsigned flags;
+    bool destroyed;
+    int refs;                /* ops and nodes that name it */
+    uint64_t recorded, done; /* the last record that was queued, and that has run */
+    double time;             /* of the last that has run, in milliseconds */
+    cuda_capture *capture;   /* the last record was captured: */
+    uint64_t capture_id;
+    CUgraphNode *tips;
+    size_t n_tips;
+};
+void event_retain(CUevent event);
+void event_release(CUevent event);
+void event_complete(CUevent event, uint64_t record);
+CUresult event_get(CUevent event);
+
+/* ---- Capture (capture.c) ---- */
+
+struct cuda_capture {
+    uint64_t id, thread;
+    CUgraph graph;
+    bool own_graph;
+    CUstreamCaptureMode mode;
+    CUstream origin;
+    bool invalid;
+    cuda_capture *next;
+};
+/* Code 900 where a capture forbids calls that wait or allocate; it is void then. */
+CUresult capture_check_unsafe(void);
+/* Code 906 where work of the legacy stream would wait for a stream that is capturing. */
+CUresult capture_check_legacy(CUcontext context);
+CUresult capture_add(CUstream stream, const cuda_work *work, CUgraphNode *node);
+CUresult capture_record(CUstream stream, CUevent event);
+CUresult capture_wait(CUstream stream, CUevent event);
+CUresult capture_check_event(CUevent event); /* code 907 */
+CUresult capture_refuse(CUstream stream);    /* 900 where the stream is capturing */
+void capture_forget_stream(CUstream stream);
+bool capture_alive(const cuda_capture *capture, uint64_t id);
+void captures_clear(void);
+
+/* ---- Graphs (graph.c) ---- */
+
+struct CUgraphNode_st {
+    CUgraph graph;
+    cuda_work work;
+    bool disabled;
+    CUgraphNode *needs; /* what it depends on */
+    size_t n_needs, need_capacity;
+    CUgraphNode original; /* of a clone: the node that it was cloned from */
+    uint64_t original_id;
+    size_t index;
+};
+typedef struct graph_user_object {
+    CUuserObject object;
+    unsigned count;
+} graph_user_object;
+struct CUgraph_st {
+    CUgraphNode *nodes; /* in the order they were added */
+    size_t n_nodes, capacity;
+    CUgraph original;
+    CUgraph parent; /* of a child node: the graph of that node */
+    bool capturing;
+    graph_user_object *users;
+    size_t n_users;
+};
+struct CUgraphExec_st {
+    CUgraph graph;      /* a clone of its own */
+    CUgraphNode *order; /* topological; of its nodes */
+    unsigned long long flags;
+    CUcontext context;
+};
+
+CUgraph graph_new(void);
+void graph_delete(CUgraph graph);
+CUgraph graph_clone(CUgraph graph);
+/* Takes the work over, also on failure. */
+CUresult graph_add(CUgraph graph, const CUgraphNode *needs, size_t n, cuda_work *work, CUgraphNode *node);
+CUresult node_add_need(CUgraphNode node, CUgraphNode need);
+bool node_depends(CUgraphNode node, CUgraphNode on);
+/* The nodes in an order in which each comes after what it needs; null where there is a circle. */
+CUgraphNode *graph_order(CUgraph graph);
+void user_object_release(CUuserObject object, unsigned count);
+
+/* ---- Pools (pool.c) ---- */
+
+struct CUmemPoolHandle_st {
+    CUmemPoolProps props;
+    int device;
+    bool is_default;
+    int reuse[3];
+    uint64_t threshold, used, used_high;
+    uint8_t access[CUDA_MAX_DEVICES];
+};
+CUmemoryPool pool_new(int device);
+CUresult pool_alloc(CUmemoryPool pool, CUcontext context, size_t bytes, CUdeviceptr *address);
+CUresult pool_free(CUdeviceptr address);
+
+/* ---- The table ---- */
+
+#define do_cuCtxCreate                do_cuCtxCreate_v2 /* the same interface under an older name */
+#define do_cuCtxDestroy               do_cuCtxDestroy_v2
+#define do_cuCtxPopCurrent            do_cuCtxPopCurrent_v2
+#define do_cuCtxPushCurrent           do_cuCtxPushCurrent_v2
+#define do_cuDevicePrimaryCtxRelease  do_cuDevicePrimaryCtxRelease_v2
+#define do_cuDevicePrimaryCtxReset    do_cuDevicePrimaryCtxReset_v2
+#define do_cuDevicePrimaryCtxSetFlags do_cuDevicePrimaryCtxSetFlags_v2
+#define do_cuDeviceGetUuid            do_cuDeviceGetUuid_v2
+#define do_cuEventDestroy             do_cuEventDestroy_v2
+#define do_cuStreamDestroy            do_cuStreamDestroy_v2
+#define do_cuEventElapsedTime         do_cuEventElapsedTime_v2
+#define do_cuMemHostRegister          do_cuMemHostRegister_v2
+#define do_cuLinkCreate               do_cuLinkCreate_v2
+#define do_cuLinkAddData              do_cuLinkAddData_v2
+#define do_cuLinkAddFile              do_cuLinkAddFile_v2
+#define do_cuStreamWaitValue32        do_cuStreamWaitValue32_v2
+#define do_cuStreamWaitValue64        do_cuStreamWaitValue64_v2
+#define do_cuStreamWriteValue32       do_cuStreamWriteValue32_v2
+#define do_cuStreamWriteValue64       do_cuStreamWriteValue64_v2
+#define do_cuStreamBatchMemOp         do_cuStreamBatchMemOp_v2
+#define do_cuGraphInstantiate_v2      do_cuGraphInstantiate
+#define do_cuMemcpy2DUnaligned_v2     do_cuMemcpy2D_v2
+
+/* The functions as written, called with the lock held: do_cuNAME. Those in front of them, which take it:
+ * ptxvm_cuNAME. */
+#define F(base, v, since, needs, params, args)                                                               \
+    CUresult do_##base##v params;                                                                            \
+    CUresult ptxvm_##base##v params;
+#define S(base, v, pt, since, needs, params, args)                                                           \
+    CUresult do_##base##v params;                                                                            \
+    CUresult ptxvm_##base##v params;                                                                         \
+    CUresult ptxvm_##base##v##_##pt params;
+#define U(base, v, since)      CUresult ptxvm_##base##v(void);
+#define UP(base, v, pt, since) CUresult ptxvm_##base##v(void), ptxvm_##base##v##_##pt(void);
+#include "functions.def"
+#undef F
+#undef S
+#undef U
+#undef UP
+
+/* A number for each, for faults and messages. */
+enum {
+#define F(base, v, since, needs, params, args)     FN_##base##v,
+#define S(base, v, pt, since, needs, params, args) FN_##base##v,
+#define U(base, v, since)                          FN_##base##v,
+#define UP(base, v, pt, since)                     FN_##base##v,
+#include "functions.def"
+#undef F
+#undef S
+#undef U
+#undef UP
+    FN_COUNT
+};
+extern const char *const cuda_function_names[FN_COUNT];
+
+#endif

@@ -1,0 +1,39 @@
+/* The CUDA driver API on ptxvm, for programs that link it in. Every function of cuda.h is here as
+ * ptxvm_cuNAME (ptxvm_cuMemAlloc_v2); libcuda.so.1 exports the same under the real names. */
+#ifndef PTXVM_CUDA_H
+#define PTXVM_CUDA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What PTXVM_* environment variables set where a field is 0 or null. */
+typedef struct ptxvm_cuda_settings {
+    const char *sm;        /* PTXVM_SM: "sm_90a" */
+    int devices;           /* PTXVM_DEVICES */
+    int driver_version;    /* PTXVM_DRIVER_VERSION: 13000 */
+    uint64_t memory_bytes; /* PTXVM_MEMORY: "16G", a device's */
+    int threads;           /* PTXVM_THREADS */
+    uint64_t seed;         /* PTXVM_SEED */
+    uint64_t steps;        /* PTXVM_STEPS */
+    const char *check;     /* PTXVM_CHECK: "none", "all" or a list of memory, init, race, sync, leak */
+    const char *counters;  /* PTXVM_COUNTERS: a file */
+    const char *log;       /* PTXVM_LOG: "stderr", "stdout" or a file; what went wrong, in sentences */
+    const char *fault;     /* PTXVM_FAULT: "cuMemAlloc_v2:3=2,...": the third call fails with code 2 */
+    int wait_seconds;      /* PTXVM_WAIT: a wait with no progress for so long fails (702); 0: 60 */
+} ptxvm_cuda_settings;
+
+/* Before cuInit; what is null or 0 is taken from the environment. The texts are copied. False after cuInit,
+ * or where a text cannot be read. */
+bool ptxvm_cuda_configure(const ptxvm_cuda_settings *settings);
+
+/* A function by its full name ("cuMemAlloc_v2", "cuLaunchKernel_ptsz"), or null. */
+void *ptxvm_cuda_symbol(const char *name);
+
+/* Everything is freed, as at the end of the process; cuInit may be called anew. No other thread may be in a
+ * call. */
+void ptxvm_cuda_shutdown(void);
+
+/* 10000 * major + 100 * minor + patch of ptxvm: only ptxvm has it. */
+int ptxvmGetVersion(void);
+
+#endif
