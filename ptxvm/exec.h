@@ -205,6 +205,7 @@ struct vm_kernel {
 typedef struct vm_fault_info {
     ptxvm_status status;
     uint64_t order; /* of its block; UINT64_MAX: none */
+    ptxvm_finding finding;
     char text[768];
 } vm_fault_info;
 
@@ -235,6 +236,7 @@ struct ptxvm {
     uint64_t workspace;   /* of cooperative launches; 0: none yet */
     ptxvm_module *modules;
     struct vm_reports *reports;
+    struct vm_checks *checks; /* check/check.h */
     char error[1024];
 };
 
@@ -269,6 +271,12 @@ static inline uint64_t vm_clock(const vm_warp *warp, const vm_op *op)
  * VM_FAULT. */
 vm_result vm_fault(vm_warp *warp, const vm_op *op, int lane, ptxvm_status status, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+/* The same for an access to memory: `detail` has what the finding says of it. */
+vm_result vm_fault_access(vm_warp *warp, const vm_op *op, int lane, ptxvm_status status,
+                          const ptxvm_finding *detail, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+/* "kernel k, line 7 (k.cu:3), block (0,0,0), thread (1,0,0): " */
+void vm_name_place(const vm_warp *warp, const vm_op *op, int lane, char *text, size_t size);
 
 /* Something that waiting lanes of the block may wait for has happened (an mbarrier's phase completed). */
 static inline void vm_wake(vm_block *block)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,8 +27,13 @@ typedef enum {
     PTXVM_ERROR_ASSERT,
     PTXVM_ERROR_STEP_LIMIT,
     PTXVM_ERROR_DEADLOCK,            /* no lane of a block can go on */
-    PTXVM_ERROR_EXECUTION            /* anything else that ends a launch: stack overflow, bad indirect call ... */
+    PTXVM_ERROR_EXECUTION,           /* anything else that ends a launch: stack overflow, bad indirect call ... */
+    PTXVM_ERROR_CHECK                /* a launch that ran to its end, with findings that a GPU would not notice */
 } ptxvm_status;
+
+/* The CUresult that a GPU's driver gives: 700 for ADDRESS, 716 for MISALIGNED, 710 for ASSERT, 702 for STEP_LIMIT and DEADLOCK, 719
+ * for TRAP, EXECUTION and CHECK; 1, 2, 218, 222, 801, 209, 500 and 1 for the rest, in the order above. */
+int ptxvm_status_cuda(ptxvm_status status);
 
 /* .version of the PTX that is read, as 10 * major + minor. */
 extern const int ptxvm_oldest_isa, ptxvm_newest_isa;
@@ -36,6 +42,25 @@ typedef struct ptxvm ptxvm;               /* a device: its memory and its settin
 typedef struct ptxvm_module ptxvm_module; /* PTX loaded onto it */
 typedef struct ptxvm_kernel ptxvm_kernel; /* an .entry of a module */
 typedef uint64_t ptxvm_address;           /* a device address; the same in every run */
+
+/* What is looked for while kernels run (docs/checks.md). Accesses outside every allocation end a launch in any case. */
+enum {
+    PTXVM_CHECK_MEMORY = 1 << 0, /* freed memory is remembered, and not given out again at once */
+    PTXVM_CHECK_INIT = 1 << 1,   /* computing, deciding or addressing with bytes that nobody wrote */
+    PTXVM_CHECK_RACE = 1 << 2,   /* shared and global memory that threads touch with nothing between them */
+    PTXVM_CHECK_SYNC = 1 << 3,   /* barriers and warp-level instructions that not all reach; cp.async read too early */
+    PTXVM_CHECK_LEAK = 1 << 4,   /* ptxvm_leaks: for those above this library to ask when they end a device */
+    PTXVM_CHECK_ALL = (1 << 5) - 1
+};
+
+/* "none", "all", or some of memory, init, race, sync, leak, separated by commas. False, and *checks as it was: another word. */
+bool ptxvm_checks_parse(const char *text, unsigned *checks);
+
+typedef enum {
+    PTXVM_COUNTERS_OFF,
+    PTXVM_COUNTERS_KERNEL, /* sums of a launch */
+    PTXVM_COUNTERS_LINES   /* and of each line of the PTX */
+} ptxvm_counters_level;
 
 typedef struct ptxvm_config {
     const char *sm;        /* "sm_90a"; null: sm_90a */
@@ -47,6 +72,8 @@ typedef struct ptxvm_config {
     uint64_t stack_bytes;  /* local memory a thread may use (calls, alloca); 0: 512 KiB */
     void (*print)(void *user, const char *text, size_t length); /* the guest's printf; null: standard output */
     void *print_user;
+    unsigned checks;       /* PTXVM_CHECK_*; with init, race or sync blocks run on one host thread */
+    ptxvm_counters_level counters;
 } ptxvm_config;
 
 /* One thread at a time may use a ptxvm. config may be null: all defaults. */
@@ -133,6 +160,115 @@ typedef struct ptxvm_report {
 ptxvm_status ptxvm_launch(ptxvm *vm, ptxvm_kernel *kernel, const ptxvm_launch_config *config, const void *params,
                           uint64_t param_bytes);
 const ptxvm_report *ptxvm_last_report(const ptxvm *vm);
+
+/* ---- Findings ---- */
+
+typedef enum {
+    PTXVM_FINDING_OUT_OF_BOUNDS,
+    PTXVM_FINDING_MISALIGNED,
+    PTXVM_FINDING_USE_AFTER_FREE,
+    PTXVM_FINDING_DOUBLE_FREE,       /* by the guest's free */
+    PTXVM_FINDING_READ_ONLY,         /* a write to .const or to a parameter */
+    PTXVM_FINDING_UNINITIALISED,
+    PTXVM_FINDING_RACE,
+    PTXVM_FINDING_DIVERGENT_BARRIER, /* an aligned barrier that part of a warp executes */
+    PTXVM_FINDING_MISSED_BARRIER,    /* a barrier of all threads that some have exited before */
+    PTXVM_FINDING_DEADLOCK,
+    PTXVM_FINDING_MEMBER_MASK,       /* a warp instruction whose member mask leaves out the caller */
+    PTXVM_FINDING_ASYNC_READ,        /* the target of a cp.async touched before its wait */
+    PTXVM_FINDING_OTHER,             /* trap, assertion, step limit, stack overflow: see status */
+    PTXVM_FINDING_KINDS
+} ptxvm_finding_kind;
+
+const char *ptxvm_finding_name(ptxvm_finding_kind kind); /* "out of bounds" */
+
+typedef struct ptxvm_finding {
+    ptxvm_finding_kind kind;
+    ptxvm_status status; /* of a launch that has this finding alone */
+    const char *kernel, *function;
+    int line;                /* of the PTX */
+    const char *source_file; /* by .loc; null where unknown */
+    int source_line;
+    uint32_t block[3], thread[3];
+    int lane;
+    const char *space; /* of the access: "global", "shared" ...; null where it is none */
+    uint64_t address, access_bytes;
+    uint64_t base, size; /* the allocation that it concerns; size 0: none */
+    int64_t distance;    /* bytes past its end, or negative before its start; 0: inside */
+    bool has_other;      /* of a race: who else */
+    const char *other_function;
+    int other_line;
+    uint32_t other_block[3], other_thread[3];
+    uint64_t count;      /* how often, at this line (and this other line) */
+    const char *message; /* all of it, ready to print */
+} ptxvm_finding;
+
+/* What the last launch found, in the order of the blocks. At most 100 different ones; *total counts each time. Valid until the
+ * next launch, or until the kernel's module is unloaded. */
+const ptxvm_finding *ptxvm_findings(const ptxvm *vm, int *n, uint64_t *total);
+
+typedef struct ptxvm_leak {
+    ptxvm_address address;
+    uint64_t bytes;
+    bool heap; /* the guest's malloc */
+} ptxvm_leak;
+
+/* Allocations that are still there. Writes up to `capacity` of them, by address, and returns how many there are. */
+int ptxvm_leaks(const ptxvm *vm, ptxvm_leak *leaks, int capacity);
+
+/* ---- Counters ---- */
+
+typedef enum {
+    PTXVM_CLASS_INTEGER,
+    PTXVM_CLASS_F32,
+    PTXVM_CLASS_F64,
+    PTXVM_CLASS_F16, /* f16 and bf16 */
+    PTXVM_CLASS_CONVERSION,
+    PTXVM_CLASS_MEMORY,
+    PTXVM_CLASS_CONTROL,
+    PTXVM_CLASS_WARP,
+    PTXVM_CLASS_TENSOR,
+    PTXVM_CLASS_OTHER,
+    PTXVM_CLASSES
+} ptxvm_class;
+
+const char *ptxvm_class_name(ptxvm_class class_of);
+
+/* Accesses to global memory: requests are warp instructions; sectors are 32 bytes, counted once for each request. */
+typedef struct ptxvm_traffic {
+    uint64_t requests, sectors;
+    uint64_t least_sectors; /* if the different bytes of each request lay side by side */
+    uint64_t bytes;         /* that the lanes asked for */
+} ptxvm_traffic;
+
+typedef struct ptxvm_counts {
+    uint64_t instructions, lanes; /* warp instructions, and the lanes for which their guard held */
+    ptxvm_traffic load, store, atomic;
+    uint64_t shared_accesses, shared_wavefronts, bank_conflicts; /* conflicts: wavefronts beyond the least */
+    uint64_t mma, barriers, atomics, branches, divergent_branches;
+} ptxvm_counts;
+
+typedef struct ptxvm_mma_count {
+    const char *name; /* "m16n8k16.f32.f16.f16.f32" */
+    uint64_t count;
+} ptxvm_mma_count;
+
+typedef struct ptxvm_counters {
+    const char *kernel;
+    ptxvm_counts total;
+    ptxvm_counts by_class[PTXVM_CLASSES];
+    uint64_t unique_sectors; /* of global memory, that the whole launch touched */
+    const ptxvm_mma_count *mma;
+    int n_mma;
+    const ptxvm_counts *lines; /* by line of the PTX, lines[0] unused; null without PTXVM_COUNTERS_LINES */
+    int n_lines;
+} ptxvm_counters;
+
+/* Of the last launch, where it came to its end and counters are on; else null. Valid until the next launch. */
+const ptxvm_counters *ptxvm_last_counters(const ptxvm *vm);
+/* As one JSON object; and as the kernel's lines with what each cost, the hot ones marked. False: no counters, or a write failed. */
+bool ptxvm_counters_json(const ptxvm *vm, FILE *file);
+bool ptxvm_counters_listing(const ptxvm *vm, FILE *file);
 
 #ifdef __cplusplus
 }

@@ -14,10 +14,11 @@
 #include <unistd.h>
 
 #include "decode.h"
+#include "ptxvm/check/check.h"
 
 /* ---- Faults ---- */
 
-static void name_place(const vm_warp *warp, const vm_op *op, int lane, char *text, size_t size)
+void vm_name_place(const vm_warp *warp, const vm_op *op, int lane, char *text, size_t size)
 {
     const vm_block *block = warp->block;
     const ptx_module *ptx = block->launch->kernel->module->ptx;
@@ -38,34 +39,62 @@ static void name_place(const vm_warp *warp, const vm_op *op, int lane, char *tex
                  warp->tid[2][lane]);
 }
 
-static void record_fault(vm_run *run, uint64_t order, ptxvm_status status, const char *text)
+static void record_fault(vm_run *run, uint64_t order, const ptxvm_finding *finding, const char *text)
 {
     pthread_mutex_lock(&run->lock);
     if (order < run->fault.order) {
-        run->fault.status = status;
+        run->fault.status = finding->status;
         run->fault.order = order;
+        run->fault.finding = *finding;
         snprintf(run->fault.text, sizeof run->fault.text, "%s", text);
         atomic_store_explicit(&run->fault_order, order, memory_order_relaxed);
     }
     pthread_mutex_unlock(&run->lock);
 }
 
-vm_result vm_fault(vm_warp *warp, const vm_op *op, int lane, ptxvm_status status, const char *format, ...)
+static vm_result fault_here(vm_warp *warp, const vm_op *op, int lane, ptxvm_finding *finding,
+                            const char *format, va_list args)
 {
     char text[sizeof((vm_fault_info *)0)->text];
-    name_place(warp, op, lane, text, sizeof text);
+    vm_name_place(warp, op, lane, text, sizeof text);
     size_t n = strlen(text);
+    vsnprintf(text + n, sizeof text - n, format, args);
+    vm_check_place(warp, op, lane, finding);
+    record_fault(warp->block->worker->run, warp->block->order, finding, text);
+    return VM_FAULT;
+}
+
+vm_result vm_fault(vm_warp *warp, const vm_op *op, int lane, ptxvm_status status, const char *format, ...)
+{
+    ptxvm_finding finding = {.kind = status == PTXVM_ERROR_DEADLOCK     ? PTXVM_FINDING_DEADLOCK
+                                     : status == PTXVM_ERROR_MISALIGNED ? PTXVM_FINDING_MISALIGNED
+                                                                        : PTXVM_FINDING_OTHER,
+                             .status = status};
     va_list args;
     va_start(args, format);
-    vsnprintf(text + n, sizeof text - n, format, args);
+    fault_here(warp, op, lane, &finding, format, args);
     va_end(args);
-    record_fault(warp->block->worker->run, warp->block->order, status, text);
+    return VM_FAULT;
+}
+
+vm_result vm_fault_access(vm_warp *warp, const vm_op *op, int lane, ptxvm_status status,
+                          const ptxvm_finding *detail, const char *format, ...)
+{
+    ptxvm_finding finding = *detail;
+    finding.status = status;
+    va_list args;
+    va_start(args, format);
+    fault_here(warp, op, lane, &finding, format, args);
+    va_end(args);
     return VM_FAULT;
 }
 
 static void fault_memory(vm_worker *worker, uint64_t order)
 {
-    record_fault(worker->run, order, PTXVM_ERROR_MEMORY, "the host has no memory left for the launch");
+    ptxvm_finding finding = {.kind = PTXVM_FINDING_OTHER,
+                             .status = PTXVM_ERROR_MEMORY,
+                             .kernel = worker->run->launch->kernel->function->name};
+    record_fault(worker->run, order, &finding, "the host has no memory left for the launch");
 }
 
 /* ---- What the guest prints ---- */
@@ -327,8 +356,10 @@ static ptxvm_status report(vm_run *run, vm_worker *workers, int n)
 {
     ptxvm *vm = run->launch->vm;
     const vm_kernel *kernel = run->launch->kernel;
-    if (run->fault.order != UINT64_MAX)
+    if (run->fault.order != UINT64_MAX) {
+        vm_check_add_fault(vm, &run->fault.finding, run->fault.text);
         return vm_error(vm, run->fault.status, "%s", run->fault.text);
+    }
     for (int i = 1; i < n; i++) {
         workers[0].warp_instructions += workers[i].warp_instructions;
         workers[0].thread_instructions += workers[i].thread_instructions;

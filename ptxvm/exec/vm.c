@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "decode.h"
+#include "ptxvm/check/check.h"
 
 #define DEFAULT_SM     "sm_90a"
 #define DEFAULT_MEMORY (UINT64_C(16) << 30)
@@ -46,6 +47,7 @@ const char *ptxvm_status_name(ptxvm_status status)
         [PTXVM_ERROR_STEP_LIMIT] = "step limit reached",
         [PTXVM_ERROR_DEADLOCK] = "deadlock",
         [PTXVM_ERROR_EXECUTION] = "execution failed",
+        [PTXVM_ERROR_CHECK] = "a check found something",
     };
     return (size_t)status < sizeof names / sizeof *names ? names[status] : "unknown status";
 }
@@ -74,9 +76,10 @@ ptxvm_status ptxvm_create(const ptxvm_config *config, ptxvm **vm)
     v->level = lanes_best_level();
     v->memory = vm_memory_create(v->config.memory_bytes);
     v->reports = calloc(1, sizeof *v->reports);
+    v->checks = calloc(1, sizeof *v->checks);
     if (v->memory && v->config.address_base)
         v->memory->base = v->config.address_base;
-    if (!v->memory || !v->reports) {
+    if (!v->memory || !v->reports || !v->checks) {
         ptxvm_destroy(v);
         return PTXVM_ERROR_MEMORY;
     }
@@ -93,6 +96,7 @@ void ptxvm_destroy(ptxvm *vm)
     if (vm->reports)
         vm_report_clear(vm);
     free(vm->reports);
+    vm_checks_free(vm);
     if (vm->memory)
         vm_memory_destroy(vm->memory);
     free(vm);

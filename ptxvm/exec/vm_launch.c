@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "decode.h"
+#include "ptxvm/check/check.h"
 
 #define MAX_THREADS       1024
 #define STATIC_SHARED_MAX (UINT64_C(48) << 10)
@@ -189,6 +190,7 @@ ptxvm_status ptxvm_launch(ptxvm *vm, ptxvm_kernel *kernel, const ptxvm_launch_co
     if (!vm || !kernel || !config || kernel->module->vm != vm)
         return PTXVM_ERROR_ARGUMENT;
     vm_report_clear(vm);
+    vm_checks_clear(vm);
     ptxvm_status status = vm_kernel_ready(kernel);
     if (!status)
         status = check_grid(vm, config);
