@@ -11,10 +11,8 @@ static const struct {
     const char *name;
     const cuda_case *cases;
 } programs[] = {
-    {"warp", cuda_cases_warp},
-    {"block", cuda_cases_block},
-    {"grid", cuda_cases_grid},
-    {"async", cuda_cases_async},
+    {"warp", cuda_cases_warp},   {"block", cuda_cases_block},     {"grid", cuda_cases_grid},
+    {"async", cuda_cases_async}, {"numeric", cuda_cases_numeric}, {"matrix", cuda_cases_matrix},
 };
 
 static const struct {
