@@ -11,8 +11,9 @@ static const struct {
     const char *name;
     const cuda_case *cases;
 } programs[] = {
-    {"warp", cuda_cases_warp},   {"block", cuda_cases_block},     {"grid", cuda_cases_grid},
-    {"async", cuda_cases_async}, {"numeric", cuda_cases_numeric}, {"matrix", cuda_cases_matrix},
+    {"warp", cuda_cases_warp},         {"block", cuda_cases_block},     {"grid", cuda_cases_grid},
+    {"async", cuda_cases_async},       {"numeric", cuda_cases_numeric}, {"matrix", cuda_cases_matrix},
+    {"language", cuda_cases_language},
 };
 
 static const struct {
