@@ -245,3 +245,30 @@ CUresult do_cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction ha
     *bytes = share > 0 && occupancy_blocks(f, block, 0) >= blocks ? (size_t)share : 0;
     return CUDA_SUCCESS;
 }
+
+/* Clusters have one block. */
+CUresult do_cuOccupancyMaxPotentialClusterSize(int *size, CUfunction handle, const CUlaunchConfig *config)
+{
+    CUfunction f;
+    if (!size || !config)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = function_get(context_current(), handle, &f);
+    if (!result)
+        *size = 1;
+    return result;
+}
+
+CUresult do_cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const CUlaunchConfig *config)
+{
+    CUfunction f;
+    if (!clusters || !config)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = function_get(context_current(), handle, &f);
+    uint64_t block = (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ;
+    if (!result && (!block || block > 1024))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!result)
+        *clusters = occupancy_blocks(f, (int)block, config->sharedMemBytes) *
+                    f->module->context->device->traits->multiprocessors;
+    return result;
+}

@@ -105,11 +105,13 @@ static CUresult alloc_work(CUDA_MEM_ALLOC_NODE_PARAMS *p, cuda_work *work)
         return CUDA_ERROR_INVALID_DEVICE;
     *work = (cuda_work){.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
                         .context = context_current(),
-                        .memory = {.bytes = p->bytesize, .pool = d->default_pool, .props = p->poolProps}};
+                        .memory = {.bytes = p->bytesize, .props = p->poolProps}};
     CUresult result = pool_alloc(d->default_pool, work->context, p->bytesize, &work->memory.address);
     if (result)
         return result;
-    memory_find(work->memory.address)->graph = true;
+    cuda_memory *m = memory_find(work->memory.address);
+    m->graph_refs = 1;
+    work->memory.id = m->id;
     p->dptr = work->memory.address;
     return CUDA_SUCCESS;
 }

@@ -59,7 +59,7 @@ typedef struct cuda_device {
     CUcontext primary; /* null: not active */
     unsigned primary_refs, primary_flags;
     CUmemoryPool default_pool, pool;
-    uint64_t graph_used, graph_high;
+    uint64_t graph_high; /* the most memory that graphs were seen to hold */
 } cuda_device;
 
 typedef struct cuda_driver {
@@ -168,9 +168,9 @@ typedef struct cuda_memory {
     unsigned flags;
     int device;
     CUcontext context;
-    CUmemoryPool pool; /* MEMORY_POOL: where it came from */
-    bool freed;        /* MEMORY_POOL: cuMemFreeAsync is queued */
-    bool graph;        /* belongs to a graph's allocation node */
+    CUmemoryPool pool;   /* MEMORY_POOL: where it came from */
+    bool freed;          /* MEMORY_POOL: cuMemFreeAsync is queued */
+    unsigned graph_refs; /* allocation nodes of graphs that it belongs to: it lives as long as they do */
     bool sync_memops, read_mostly;
     int preferred, prefetched;
     unsigned accessed_by;
@@ -184,6 +184,9 @@ CUresult memory_new_in_pool(CUcontext context, CUmemoryPool pool, size_t bytes, 
 void memory_pool_access(CUmemoryPool pool, int device, uint8_t flags);
 void memory_forget_pool(CUmemoryPool pool); /* its memory stays, and is nobody's */
 CUresult memory_free(CUdeviceptr address);
+/* One more node, or one less, has this allocation (its id is checked). The last one's end frees it. */
+uint64_t memory_of_graphs(int device); /* bytes */
+void memory_graph_ref(CUdeviceptr address, uint64_t id, int change);
 void memory_free_context(CUcontext context);
 void memory_clear(void);
 /* Device `from` may reach the memory of `to`, or no longer. */
@@ -282,7 +285,7 @@ typedef struct cuda_work {
         struct {
             CUdeviceptr address;
             size_t bytes;
-            CUmemoryPool pool;
+            uint64_t id; /* of a graph's allocation; else 0 */
             CUmemPoolProps props;
         } memory;
         struct {

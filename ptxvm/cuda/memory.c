@@ -269,6 +269,25 @@ CUresult memory_free(CUdeviceptr address)
     return CUDA_SUCCESS;
 }
 
+uint64_t memory_of_graphs(int device)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < n_memories; i++)
+        if (table[i].device == device && table[i].graph_refs)
+            bytes += table[i].bytes;
+    return bytes;
+}
+
+void memory_graph_ref(CUdeviceptr address, uint64_t id, int change)
+{
+    cuda_memory *m = memory_find(address);
+    if (!m || m->id != id || !id)
+        return;
+    m->graph_refs += (unsigned)change;
+    if (!m->graph_refs)
+        pool_free(address);
+}
+
 void memory_free_context(CUcontext context)
 {
     for (size_t i = n_memories; i-- > 0;)
@@ -328,6 +347,8 @@ CUresult do_cuMemFree_v2(CUdeviceptr address)
     m = memory_find(address);
     if (!m)
         return CUDA_ERROR_INVALID_VALUE;
+    if (m->graph_refs) /* the graph keeps it for its next launch */
+        return CUDA_SUCCESS;
     return m->kind == MEMORY_POOL ? pool_free(address) : memory_free(address);
 }
 

@@ -190,15 +190,17 @@ static CUresult alloc_async(CUdeviceptr *address, size_t bytes, CUmemoryPool poo
     if (result)
         return result;
     work.memory.bytes = bytes;
-    work.memory.pool = pool;
     work.memory.props = pool->props;
     CUdeviceptr made = work.memory.address;
-    if (s->capture)
-        memory_find(made)->graph = true;
+    if (s->capture) {
+        work.memory.id = memory_find(made)->id;
+        memory_find(made)->graph_refs = 1;
+    }
+    bool captured = s->capture;
     result = stream_submit(s, &work);
-    if (result)
+    if (result && !captured)
         pool_free(made);
-    else
+    if (!result)
         *address = made;
     return result;
 }
@@ -234,7 +236,7 @@ CUresult do_cuMemFreeAsync(CUdeviceptr address, CUstream handle)
         m->kind = MEMORY_POOL;
         m->pool = NULL;
     }
-    m->freed = !s->capture;
+    m->freed = !s->capture && !m->graph_refs;
     cuda_work work = {
         .type = CU_GRAPH_NODE_TYPE_MEM_FREE, .context = s->context, .memory = {.address = address}};
     result = stream_submit(s, &work);
@@ -242,4 +244,45 @@ CUresult do_cuMemFreeAsync(CUdeviceptr address, CUstream handle)
     if (result && m)
         m->freed = false;
     return result;
+}
+
+/* ---- Memory that graphs hold: it is counted with its pool ---- */
+
+static CUresult check_graph_attribute(CUdevice device, CUgraphMem_attribute attribute, const void *value)
+{
+    if (!value || (unsigned)attribute > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
+        return CUDA_ERROR_INVALID_VALUE;
+    return device_at(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult do_cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void *value)
+{
+    CUresult result = check_graph_attribute(device, attribute, value);
+    if (result)
+        return result;
+    cuda_device *d = device_at(device);
+    uint64_t now = memory_of_graphs(device);
+    d->graph_high = now > d->graph_high ? now : d->graph_high;
+    bool high =
+        attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH || attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH;
+    *(cuuint64_t *)value = high ? d->graph_high : now;
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void *value)
+{
+    CUresult result = check_graph_attribute(device, attribute, value);
+    if (result)
+        return result;
+    bool high =
+        attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH || attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH;
+    if (!high || *(cuuint64_t *)value)
+        return CUDA_ERROR_INVALID_VALUE;
+    device_at(device)->graph_high = 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult do_cuDeviceGraphMemTrim(CUdevice device)
+{
+    return device_at(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }

@@ -82,7 +82,11 @@ typedef struct host_call {
     CUstream stream;
     cuda_work work;
     CUresult status;
+    pthread_t thread;
+    struct host_call *next;
 } host_call;
+
+static host_call *finished; /* their threads are about to end, and to be joined */
 
 static void call_host(const host_call *call)
 {
@@ -104,26 +108,34 @@ static void *host_thread(void *argument)
     finish_first(call->stream);
     queue_pump();
     host_threads--;
+    call->next = finished;
+    finished = call;
     cuda_signal();
     cuda_unlock();
-    free(call);
     return NULL;
+}
+
+/* A library that is closed must have no thread left in it: they are joined, not let go. */
+static void join_finished(void)
+{
+    while (finished) {
+        host_call *call = finished;
+        finished = call->next;
+        pthread_join(call->thread, NULL);
+        free(call);
+    }
 }
 
 static void run_host(CUstream stream)
 {
-    host_call *call = malloc(sizeof *call);
-    pthread_t thread;
-    pthread_attr_t attributes;
+    join_finished();
+    host_call *call = calloc(1, sizeof *call);
     if (call) {
-        *call = (host_call){.stream = stream, .work = stream->first->work};
+        call->stream = stream;
+        call->work = stream->first->work;
         stream->busy = true;
         host_threads++;
-        pthread_attr_init(&attributes);
-        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-        int failed = pthread_create(&thread, &attributes, host_thread, call);
-        pthread_attr_destroy(&attributes);
-        if (!failed)
+        if (!pthread_create(&call->thread, NULL, host_thread, call))
             return;
         stream->busy = false;
         host_threads--;
@@ -215,6 +227,7 @@ void queue_quiet(void)
 {
     while (host_threads)
         cuda_pause();
+    join_finished();
 }
 
 /* ---- Waiting ---- */

@@ -47,6 +47,8 @@ CUresult work_copy(cuda_work *to, const cuda_work *from)
             return CUDA_ERROR_OUT_OF_MEMORY;
     } else if (from->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT || from->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
         event_retain(from->event.event);
+    if (from->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+        memory_graph_ref(from->memory.address, from->memory.id, 1);
     if (!result)
         *to = copy;
     return result;
@@ -64,6 +66,8 @@ void work_clear(cuda_work *work)
             graph_delete(work->child);
     } else if (work->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT || work->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
         event_release(work->event.event);
+    else if (work->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+        memory_graph_ref(work->memory.address, work->memory.id, -1);
     memset(work, 0, sizeof *work);
     work->type = CU_GRAPH_NODE_TYPE_EMPTY;
 }
@@ -154,6 +158,13 @@ static CUresult run_batch(cuda_work *work)
 
 /* ---- Run ---- */
 
+/* Memory of a graph stays for its next launch. */
+static CUresult free_memory(CUdeviceptr address)
+{
+    const cuda_memory *m = memory_find(address);
+    return m && m->graph_refs ? CUDA_SUCCESS : pool_free(address);
+}
+
 bool work_ready(cuda_work *work)
 {
     if (work->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
@@ -176,7 +187,7 @@ CUresult work_run(cuda_work *work)
         event_complete(work->event.event, work->event.record);
         return CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
-        return pool_free(work->memory.address);
+        return free_memory(work->memory.address);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
         return run_batch(work);
     default: /* waits that are over, empty nodes, allocations (made when they were queued) */

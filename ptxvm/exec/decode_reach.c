@@ -42,20 +42,22 @@ static void reach(const ptx_module *module, const ptx_function *function, bool *
             reach_call(module, function->insts[i].call, reached);
 }
 
-static void note_operand(const ptx_operand *operand, bool *used, int n_vars)
+/* Variables of functions have numbers of their own: only those of the module are noted. */
+static void note_operand(const ptx_operand *operand, bool *used, const ptx_module *ptx)
 {
     const ptx_var *var = operand->var;
-    if (var && var->space == SPACE_SHARED && var->index >= 0 && var->index < n_vars)
+    if (var && var->space == SPACE_SHARED && var->index >= 0 && var->index < ptx->n_vars &&
+        ptx->vars[var->index] == var)
         used[var->index] = true;
     for (int i = 0; i < operand->n_elements; i++)
-        note_operand(&operand->elements[i], used, n_vars);
+        note_operand(&operand->elements[i], used, ptx);
 }
 
-static void note_function(const ptx_function *function, bool *used, int n_vars)
+static void note_function(const ptx_function *function, bool *used, const ptx_module *ptx)
 {
     for (int i = 0; i < function->n_insts; i++)
         for (int k = 0; k < function->insts[i].n_operands; k++)
-            note_operand(&function->insts[i].operand[k], used, n_vars);
+            note_operand(&function->insts[i].operand[k], used, ptx);
 }
 
 static uint64_t align_up(uint64_t value, uint64_t align)
@@ -107,6 +109,6 @@ bool vm_reach(vm_kernel *kernel, bool *reached)
     reach(ptx, kernel->function, reached);
     for (int i = 0; i < ptx->n_functions; i++)
         if (reached[i])
-            note_function(ptx->functions[i], used, ptx->n_vars);
+            note_function(ptx->functions[i], used, ptx);
     return layout_shared(kernel, reached, used);
 }

@@ -1,0 +1,124 @@
+/* Launches: parameters, attributes, limits, and the errors that stay. */
+#include <string.h>
+
+#include "driver.h"
+
+TEST_CASE(CudaLaunch, ParametersBothWays)
+{
+    CUmodule m = NULL;
+    uint32_t host[1000], value = 5, n = 1000;
+    REQUIRE(driver_open_context(NULL));
+    CUfunction add = test_function(&m, "add");
+    CUdeviceptr in = new_u32(1000, 2), out = new_u32(1000, 0);
+    void *params[] = {&out, &in, &value, &n};
+    CU(cu.cuLaunchKernel(add, 8, 1, 1, 128, 1, 1, 0, NULL, params, NULL));
+    CU(cu.cuMemcpyDtoH_v2(host, out, sizeof host));
+    for (int i = 0; i < 1000; i++)
+        if (!CHECK_EQ_U32(host[i], 7))
+            break;
+    struct {
+        CUdeviceptr out, in;
+        uint32_t value, n;
+    } block = {in, out, 100, 10};
+    size_t bytes = sizeof block;
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &block, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                     CU_LAUNCH_PARAM_END};
+    CU(cu.cuLaunchKernel(add, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, extra));
+    CHECK_EQ_U32(read_u32(in + 36), 107);
+    CHECK_EQ_U32(read_u32(in + 40), 2);
+    bytes = 20;
+    CU_IS(cu.cuLaunchKernel(add, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, extra), CUDA_ERROR_INVALID_VALUE);
+    CU_IS(cu.cuLaunchKernel(add, 1, 1, 1, 32, 1, 1, 0, NULL, params, extra), CUDA_ERROR_INVALID_VALUE);
+    CU_IS(cu.cuLaunchKernel(add, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    /* the interface of CUDA 2 */
+    CU(cu.cuFuncSetBlockShape(add, 32, 1, 1));
+    CU(cu.cuParamSetSize(add, 24));
+    CU(cu.cuParamSetv(add, 0, &out, 8));
+    CU(cu.cuParamSetv(add, 8, &in, 8));
+    CU(cu.cuParamSeti(add, 16, 1));
+    CU(cu.cuParamSeti(add, 20, 1));
+    CU(cu.cuLaunchGrid(add, 1, 1));
+    CHECK_EQ_U32(read_u32(out), 108);
+    driver_close();
+}
+
+TEST_CASE(CudaLaunch, LimitsAndAttributes)
+{
+    CUmodule m = NULL;
+    REQUIRE(driver_open_context("PTXVM_SM=sm_90"));
+    CUdeviceptr out = new_u32(1, 0);
+    void *params[] = {&out};
+    CUfunction share = test_function(&m, "share");
+    CU(cu.cuLaunchKernel(share, 1, 1, 1, 32, 1, 1, 1000, NULL, params, NULL));
+    CHECK_EQ_U32(read_u32(out), 1003);
+    CU_IS(cu.cuLaunchKernel(share, 1, 1, 1, 32, 1, 1, 60000, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
+    CU(cu.cuFuncSetAttribute(share, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 60000));
+    CU(cu.cuLaunchKernel(share, 1, 1, 1, 32, 1, 1, 60000, NULL, params, NULL));
+    CHECK_EQ_U32(read_u32(out), 60003);
+    CU_IS(cu.cuLaunchKernel(share, 1, 1, 1, 512, 1, 1, 0, NULL, params, NULL),
+          CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    CU_IS(cu.cuLaunchKernel(share, 0, 1, 1, 32, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
+    CU_IS(cu.cuLaunchKernel(share, 1, 65536, 1, 32, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
+    CU_IS(cu.cuLaunchKernel(share, 1, 1, 1, 1024, 2, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
+    CU_IS(cu.cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_HANDLE);
+    CU_IS(cu.cuLaunchKernel(share, 1, 1, 1, 1, 1, 1, 0, (CUstream)params, params, NULL),
+          CUDA_ERROR_INVALID_HANDLE);
+    CUlaunchAttribute attributes[2] = {{.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value = {.priority = -1}},
+                                       {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value = {.cooperative = 1}}};
+    CUlaunchConfig config = {.gridDimX = 2,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = 32,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .sharedMemBytes = 8,
+                             .attrs = attributes,
+                             .numAttrs = 2};
+    CU(cu.cuLaunchKernelEx(&config, share, params, NULL));
+    CHECK_EQ_U32(read_u32(out), 11);
+    config.gridDimX = 1000000;
+    CU_IS(cu.cuLaunchKernelEx(&config, share, params, NULL), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+    CU_IS(cu.cuLaunchCooperativeKernel(share, 1000000, 1, 1, 32, 1, 1, 0, NULL, params),
+          CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+    CU(cu.cuLaunchCooperativeKernel(share, 4, 1, 1, 32, 1, 1, 16, NULL, params));
+    CHECK_EQ_U32(read_u32(out), 19);
+    config.gridDimX = 2;
+    attributes[0] =
+        (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value = {.clusterDim = {2, 1, 1}}};
+    CU_IS(cu.cuLaunchKernelEx(&config, share, params, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    CU_IS(cu.cuLaunchKernelEx(NULL, share, params, NULL), CUDA_ERROR_INVALID_VALUE);
+    driver_close();
+}
+
+static void check_sticks(const char *kernel, CUdeviceptr address, CUresult code)
+{
+    CUmodule m = NULL;
+    CUdeviceptr p;
+    CUcontext fresh, old;
+    test_push_note("%s at 0x%llx", kernel, address);
+    CU(cu.cuCtxCreate_v2(&old, 0, 0));
+    void *params[] = {&address};
+    CU(launch_one(test_function(&m, kernel), NULL, params)); /* the error comes later, as from a GPU */
+    CU_IS(cu.cuCtxSynchronize(), code);
+    CU_IS(cu.cuMemAlloc_v2(&p, 4), code);
+    CU_IS(cu.cuStreamSynchronize(NULL), code);
+    CU(cu.cuCtxCreate_v2(&fresh, 0, 0)); /* other contexts are well */
+    CHECK_EQ_U32(read_u32(new_u32(1, 3)), 3);
+    CU(cu.cuCtxDestroy_v2(fresh));
+    CU_IS(cu.cuCtxSynchronize(), code);
+    CU(cu.cuCtxDestroy_v2(old));
+    test_pop_note();
+}
+
+TEST_CASE(CudaLaunch, ErrorsOfKernelsStay)
+{
+    REQUIRE(driver_open_context("PTXVM_STEPS=100000"));
+    CUdeviceptr good = new_u32(1, 0);
+    check_sticks("poke", 16, CUDA_ERROR_ILLEGAL_ADDRESS);
+    check_sticks("poke", good + 4, CUDA_ERROR_ILLEGAL_ADDRESS);
+    check_sticks("poke", good + 2, CUDA_ERROR_MISALIGNED_ADDRESS);
+    check_sticks("die", 0, CUDA_ERROR_LAUNCH_FAILED);
+    check_sticks("spin", 0, CUDA_ERROR_LAUNCH_TIMEOUT);
+    CHECK_EQ_U32(read_u32(good), 0);
+    driver_close();
+}
