@@ -1,0 +1,63 @@
+/* Our declarations against the toolkit's, and our symbols against those of its stub library. */
+#include <dlfcn.h>
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi.h"
+#include "driver.h"
+#include "ptxgen/toolkit.h"
+
+TEST_CASE(CudaAbi, EqualsCudaH)
+{
+    if (!abi_cuda_h[0].name)
+        SKIP("no cuda.h was found");
+    int i = 0;
+    for (; abi_ours[i].name && abi_cuda_h[i].name; i++) {
+        CHECK_EQ_STR(abi_ours[i].name, abi_cuda_h[i].name);
+        test_push_note("%s", abi_ours[i].name);
+        CHECK_EQ_I64(abi_ours[i].value, abi_cuda_h[i].value);
+        test_pop_note();
+    }
+    CHECK(!abi_ours[i].name && !abi_cuda_h[i].name);
+    CHECK(i > 400);
+}
+
+static const Elf64_Shdr *find_section(const char *image, uint32_t type)
+{
+    const Elf64_Ehdr *head = (const Elf64_Ehdr *)image;
+    const Elf64_Shdr *sections = (const Elf64_Shdr *)(image + head->e_shoff);
+    for (int i = 0; i < head->e_shnum; i++)
+        if (sections[i].sh_type == type)
+            return &sections[i];
+    return NULL;
+}
+
+/* Every function that the stub of the toolkit defines is looked up in ours. */
+TEST_CASE(CudaAbi, HasEverySymbolOfTheStub)
+{
+    size_t bytes = 0;
+    char *image = QDNN_CUDA_STUB[0] ? toolkit_read_file(QDNN_CUDA_STUB, &bytes) : NULL;
+    if (!image)
+        SKIP("no stub libcuda.so was found");
+    const Elf64_Shdr *table = find_section(image, SHT_DYNSYM);
+    int found = 0;
+    if (CHECK(table != NULL) && driver_open(NULL)) {
+        const Elf64_Ehdr *head = (const Elf64_Ehdr *)image;
+        const Elf64_Shdr *names = (const Elf64_Shdr *)(image + head->e_shoff) + table->sh_link;
+        for (uint64_t i = 0; i < table->sh_size / sizeof(Elf64_Sym); i++) {
+            const Elf64_Sym *symbol = (const Elf64_Sym *)(image + table->sh_offset) + i;
+            const char *name = image + names->sh_offset + symbol->st_name;
+            if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || !symbol->st_shndx ||
+                strncmp(name, "cu", 2) != 0)
+                continue;
+            found++;
+            if (!driver_symbol(name))
+                FAIL("%s is not exported", name);
+        }
+        driver_close();
+    }
+    CHECK(found > 600);
+    free(image);
+}
