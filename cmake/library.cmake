@@ -16,7 +16,7 @@ qdnn_library(qdnn SHARED)
 qdnn_library(qdnn_static STATIC)
 
 install(TARGETS qdnn qdnn_static EXPORT qdnn-targets)
-install(TARGETS ptxgen)
+install(TARGETS ptxgen ptxvm)
 install(DIRECTORY include/qdnn DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT qdnn-targets NAMESPACE qdnn:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/qdnn)
 

@@ -87,13 +87,6 @@ static int parse_kernel(void *options, const char *value)
     return set_mode(o, MODE_KERNEL);
 }
 
-static int parse_comments(void *options, const char *value)
-{
-    (void)value;
-    ((tool_options *)options)->comments = true;
-    return TOOL_OK;
-}
-
 static int parse_output(void *options, const char *value)
 {
     tool_options *o = options;
@@ -172,13 +165,13 @@ static int parse_set(void *options, const char *value)
 
 /* clang-format off */
 static const tool_option table[] = {
-    {"--list", false, parse_list},       {"--kernel", true, parse_kernel},
-    {"--all", false, parse_all},         {"--sm", true, parse_sm},
-    {"--set", true, parse_set},          {"--emit", true, parse_emit},
-    {"-o", true, parse_output},          {"--output", true, parse_output},
-    {"--outdir", true, parse_outdir},    {"--comments", false, parse_comments},
-    {"--help", false, parse_help},       {"-h", false, parse_help},
-    {"--version", false, parse_version},
+    {"--list", false, parse_list, 0},    {"--kernel", true, parse_kernel, 0},
+    {"--all", false, parse_all, 0},      {"--sm", true, parse_sm, 0},
+    {"--set", true, parse_set, 0},       {"--emit", true, parse_emit, 0},
+    {"-o", true, parse_output, 0},       {"--output", true, parse_output, 0},
+    {"--outdir", true, parse_outdir, 0}, {"--comments", false, NULL, offsetof(tool_options, comments)},
+    {"--help", false, parse_help, 0},    {"-h", false, parse_help, 0},
+    {"--version", false, parse_version, 0},
 };
 /* clang-format on */
 

@@ -16,6 +16,14 @@ static bool is_option(const char *argument)
            strcmp(argument, "-inf") != 0 && strcmp(argument, "-nan") != 0;
 }
 
+static int store(const tool_option *option, void *options, const char *value)
+{
+    if (option->parse)
+        return option->parse(options, value);
+    *(bool *)((char *)options + option->flag) = true;
+    return TOOL_OK;
+}
+
 /* One option; *used counts the arguments it took. */
 static int parse_one(const tool_command_line *line, void *options, int left, char **argv, int *used)
 {
@@ -31,7 +39,7 @@ static int parse_one(const tool_command_line *line, void *options, int left, cha
         if (option->takes_value && (!value || !*value))
             return tool_usage_error("%s needs a value", option->name);
         *used = option->takes_value && !equals ? 2 : 1;
-        return option->parse(options, value);
+        return store(option, options, value);
     }
     char otherwise[64];
     snprintf(otherwise, sizeof otherwise, "it is not one of %s's", tool_program);

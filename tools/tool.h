@@ -62,6 +62,7 @@ typedef struct tool_option {
     bool takes_value;
     /* Stores it in the command's own struct; value is null where it takes none. An exit code. */
     int (*parse)(void *options, const char *value);
+    size_t flag; /* where parse is null: the bool of that struct that the option sets, by its offset */
 } tool_option;
 
 typedef struct tool_command_line {

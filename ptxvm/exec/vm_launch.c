@@ -74,7 +74,7 @@ bool ptxvm_kernel_get_param(const ptxvm_kernel *kernel, int index, ptxvm_param_i
     const ptx_var *var = kernel->function->params[index];
     uint64_t element = (uint64_t)ptx_type_bits(var->type) / 8;
     *info = (ptxvm_param_info){.name = var->name,
-                               .type = ptx_type_name(var->type),
+                               .type = ptx_type_name(var->type) + 1, /* without its dot */
                                .offset = var->offset,
                                .bytes = var->size,
                                .align = var->align,

@@ -1,0 +1,206 @@
+/* The arguments of a run: from the command line into the kernel's parameter block. */
+#include "ptxvm/tool/tool.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+int tool_argument_error(const vm_argument *a, const char *format, ...)
+{
+    char what[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    char elements[32] = "";
+    if (a->param.elements > 1)
+        snprintf(elements, sizeof elements, "[%" PRIu64 "]", a->param.elements);
+    return tool_usage_error("argument %d '%.200s' (parameter %.200s, %s%s): %s", a->number, a->text,
+                            a->param.name, a->param.type, elements, what);
+}
+
+/* ---- bytes ---- */
+
+static int hex_bytes(const vm_argument *a, const char *digits, uint8_t *to)
+{
+    size_t length = strlen(digits);
+    uint64_t bytes = a->param.bytes;
+    if (strspn(digits, "0123456789abcdefABCDEF") != length)
+        return tool_argument_error(a, "bytes: takes hexadecimal digits alone");
+    if (length != 2 * bytes)
+        return tool_argument_error(a, "%zu hexadecimal digits: %" PRIu64 " bytes have %" PRIu64, length,
+                                   bytes, 2 * bytes);
+    for (uint64_t i = 0; i < bytes; i++) {
+        char pair[3] = {digits[2 * i], digits[2 * i + 1], 0};
+        to[i] = (uint8_t)strtoul(pair, NULL, 16);
+    }
+    return TOOL_OK;
+}
+
+static int file_bytes(const vm_argument *a, const char *path, uint8_t *to)
+{
+    tool_text data = {0};
+    int status = tool_read(path, &data);
+    if (status == TOOL_OK && data.size != a->param.bytes)
+        status = tool_argument_error(a, "the file has %zu bytes, the parameter %" PRIu64, data.size,
+                                     a->param.bytes);
+    if (status == TOOL_OK)
+        memcpy(to, data.data, data.size);
+    tool_text_free(&data);
+    return status;
+}
+
+/* "1,2,3": exactly as many as the parameter holds. */
+static int values(const vm_argument *a, const value_type *type, const char *list, uint8_t *to)
+{
+    char part[128], why[256];
+    uint64_t most = a->param.bytes / (uint64_t)type->bytes, n = 0, bits = 0;
+    if (a->param.bytes % (uint64_t)type->bytes)
+        return tool_argument_error(a, "its %" PRIu64 " bytes are no whole number of %s", a->param.bytes,
+                                   type->name);
+    for (; tool_next_part(&list, part, sizeof part); n++) {
+        const char *wrong = value_parse(type, part, &bits, why, sizeof why);
+        if (wrong)
+            return tool_argument_error(a, "%s", wrong);
+        if (n < most)
+            value_store(type, bits, to + n * (uint64_t)type->bytes);
+    }
+    if (n != most)
+        return tool_argument_error(a, "%" PRIu64 " value%s of type %s: the parameter takes %" PRIu64, n,
+                                   n == 1 ? "" : "s", type->name, most);
+    return TOOL_OK;
+}
+
+/* ---- addresses ---- */
+
+/* "arg:1+64" */
+static int address_again(vm_argument *a, const vm_arguments *all, const char *text, uint64_t *address)
+{
+    char *end;
+    unsigned long n = strtoul(text, &end, 10);
+    uint64_t offset = 0;
+    if (!isdigit((unsigned char)*text) || (*end && *end != '+') ||
+        (*end == '+' && !tool_parse_size(end + 1, &offset)))
+        return tool_argument_error(a, "arg: takes the number of an argument, as in arg:1 or arg:1+64");
+    if (n < 1 || n >= (unsigned long)a->number || !all->list[n - 1].address)
+        return tool_argument_error(a, "argument %lu is no buffer before this one", n);
+    if (offset > all->list[n - 1].bytes)
+        return tool_argument_error(a, "the buffer of argument %lu has %" PRIu64 " bytes", n,
+                                   all->list[n - 1].bytes);
+    *address = all->list[n - 1].address + offset;
+    return TOOL_OK;
+}
+
+static int address_of(vm_argument *a, const vm_arguments *all, vm_file *file, uint8_t *to)
+{
+    const value_type *type = value_type_find("u64", 3);
+    uint64_t address = 0;
+    if (a->param.bytes != 8 || a->param.elements != 1)
+        return tool_argument_error(a, "an address has 8 bytes, and this parameter is %s",
+                                   a->param.elements == 1 ? "smaller" : "no single value");
+    int status;
+    if (strncmp(a->text, "arg:", 4) == 0)
+        status = address_again(a, all, a->text + 4, &address);
+    else {
+        status = tool_buffer_make(a, file);
+        address = a->address;
+    }
+    value_store(type, address, to);
+    return status;
+}
+
+/* ---- one argument ---- */
+
+static const char *form_name(const void *list, int index)
+{
+    static const char *const names[] = {"buf", "arg", "bytes", "u8",  "u16", "u32", "u64",  "s8",
+                                        "s16", "s32", "s64",   "f16", "f32", "f64", "bf16", NULL};
+    (void)list;
+    return names[index];
+}
+
+static int unknown_form(const vm_argument *a, size_t length)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)(length < 60 ? length : 60), a->text);
+    const char *near = tool_nearest(name, form_name, NULL);
+    if (near)
+        return tool_argument_error(a, "unknown form '%s:'; did you mean '%s:'?", name, near);
+    return tool_argument_error(a,
+                               "unknown form '%s:'; there are buf:, arg:, bytes: and types as in f32:", name);
+}
+
+static int bare_value(const vm_argument *a, uint8_t *to)
+{
+    const value_type *type = value_type_find(a->param.type, strlen(a->param.type));
+    if (!type || a->param.elements > 1)
+        return tool_argument_error(a, "it has %" PRIu64 " bytes: write f32:1,2,... or bytes:HEX or @FILE",
+                                   a->param.bytes);
+    return values(a, type, a->text, to);
+}
+
+static int parse_argument(vm_argument *a, vm_arguments *all, vm_file *file)
+{
+    uint8_t *to = all->block + a->param.offset;
+    const char *colon = strchr(a->text, ':');
+    size_t length = colon ? (size_t)(colon - a->text) : 0;
+    const value_type *type = colon ? value_type_find(a->text, length) : NULL;
+    if (a->text[0] == '@')
+        return file_bytes(a, a->text + 1, to);
+    if (strncmp(a->text, "buf:", 4) == 0 || strncmp(a->text, "arg:", 4) == 0)
+        return address_of(a, all, file, to);
+    if (strncmp(a->text, "bytes:", 6) == 0)
+        return hex_bytes(a, a->text + 6, to);
+    if (type)
+        return values(a, type, a->text + length + 1, to);
+    return colon ? unknown_form(a, length) : bare_value(a, to);
+}
+
+/* ---- all of them ---- */
+
+/* "scale takes 3 arguments (x: u64, f: f32, n: u32), and 1 was given" */
+static int wrong_count(const vm_options *o, const ptxvm_kernel *kernel, int n)
+{
+    tool_text list = {0};
+    ptxvm_param_info p;
+    for (int i = 0; ptxvm_kernel_get_param(kernel, i, &p); i++)
+        tool_printf(&list, "%s%.200s: %s", i ? ", " : " (", p.name, p.type);
+    tool_printf(&list, "%s", n ? ")" : "");
+    int status =
+        tool_usage_error("%s takes %d argument%s%s, and %d %s given", o->kernel, n, n == 1 ? "" : "s",
+                         list.data ? list.data : "", o->n_arguments, o->n_arguments == 1 ? "was" : "were");
+    tool_text_free(&list);
+    return status;
+}
+
+int tool_arguments_make(vm_arguments *all, const vm_options *options, vm_file *file, ptxvm_kernel *kernel)
+{
+    ptxvm_kernel_info info;
+    ptxvm_kernel_get_info(kernel, &info);
+    *all = (vm_arguments){.n = info.n_params, .block_bytes = info.param_bytes};
+    if (options->n_arguments != info.n_params)
+        return wrong_count(options, kernel, info.n_params);
+    all->list = calloc((size_t)info.n_params + 1, sizeof *all->list);
+    all->block = calloc(info.param_bytes + 1, 1);
+    if (!all->list || !all->block)
+        return tool_fail("out of memory");
+    int status = TOOL_OK;
+    for (int i = 0; i < all->n && status == TOOL_OK; i++) {
+        vm_argument *a = &all->list[i];
+        a->number = i + 1;
+        a->text = options->arguments[i];
+        ptxvm_kernel_get_param(kernel, i, &a->param);
+        status = parse_argument(a, all, file);
+    }
+    return status;
+}
+
+void tool_arguments_free(vm_arguments *arguments)
+{
+    for (int i = 0; arguments->list && i < arguments->n; i++)
+        free(arguments->list[i].copy);
+    free(arguments->list);
+    free(arguments->block);
+}

@@ -1,0 +1,78 @@
+/* A file of PTX onto a device that runs it. */
+#include "ptxvm/tool/tool.h"
+
+#include "ptxvm/module.h"
+
+#include <string.h>
+
+/* "12:5: what is wrong", with the line and a caret below it: the file's name makes it what editors jump to.
+ */
+static int invalid(const vm_file *file, const char *message)
+{
+    fflush(stdout);
+    fprintf(stderr, "%s:%s%s\n", file->name, message[0] >= '0' && message[0] <= '9' ? "" : " ", message);
+    return TOOL_FAILED;
+}
+
+/* The file's own target is the least device that runs it. */
+static int find_sm(vm_file *file, const char *sm)
+{
+    ptx_target target;
+    if (sm)
+        ptx_target_from_name(sm, &target);
+    else {
+        ptx_error error = {.kind = PTX_OK};
+        ptx_module *parsed = ptx_module_parse(file->text.data, file->text.size, &error);
+        if (!parsed)
+            return invalid(file, error.message);
+        target = parsed->target;
+        ptx_module_free(parsed);
+    }
+    snprintf(file->sm, sizeof file->sm, "sm_%d%.1s", target.sm, &target.suffix);
+    return TOOL_OK;
+}
+
+/* The guest's printf; stdio keeps it in order with what the command itself prints. */
+static void print(void *user, const char *text, size_t length)
+{
+    (void)user;
+    fwrite(text, 1, length, stdout);
+}
+
+static ptxvm_config config_of(const vm_file *file, const vm_options *o)
+{
+    return (ptxvm_config){.sm = file->sm,
+                          .threads = o->threads,
+                          .seed = o->seed,
+                          .step_limit = o->steps,
+                          .print = print,
+                          .checks = o->checks,
+                          .counters = o->listing               ? PTXVM_COUNTERS_LINES
+                                      : o->counters || o->json ? PTXVM_COUNTERS_KERNEL
+                                                               : PTXVM_COUNTERS_OFF};
+}
+
+int tool_open(vm_file *file, const vm_options *options, const char *path)
+{
+    *file = (vm_file){.name = strcmp(path, "-") == 0 ? "<stdin>" : path};
+    int status = tool_read(path, &file->text);
+    if (status == TOOL_OK && file->text.size == 0)
+        return invalid(file, "the file is empty");
+    if (status == TOOL_OK)
+        status = find_sm(file, options->sm);
+    if (status != TOOL_OK)
+        return status;
+    ptxvm_config config = config_of(file, options);
+    ptxvm_status created = ptxvm_create(&config, &file->vm);
+    if (created != PTXVM_OK)
+        return tool_fail("no device %s: %s", file->sm, ptxvm_status_name(created));
+    if (ptxvm_module_load(file->vm, file->text.data, file->text.size, &file->module) != PTXVM_OK)
+        return invalid(file, ptxvm_last_error(file->vm));
+    return TOOL_OK;
+}
+
+void tool_close(vm_file *file)
+{
+    ptxvm_destroy(file->vm);
+    tool_text_free(&file->text);
+}

@@ -1,0 +1,114 @@
+/* --run: one kernel with the arguments of the command line. */
+#include "ptxvm/tool/tool.h"
+
+#include <string.h>
+
+static const char *kernel_name(const void *list, int index)
+{
+    ptxvm_kernel_info info;
+    ptxvm_kernel *kernel = ptxvm_module_kernel_at((ptxvm_module *)list, index);
+    if (!kernel)
+        return NULL;
+    ptxvm_kernel_get_info(kernel, &info);
+    return info.name;
+}
+
+static int find_kernel(const vm_options *o, vm_file *file, ptxvm_kernel **kernel)
+{
+    ptxvm_status status = ptxvm_module_kernel(file->module, o->kernel, kernel);
+    char otherwise[300];
+    if (status == PTXVM_OK)
+        return TOOL_OK;
+    if (status != PTXVM_ERROR_NOT_FOUND)
+        return tool_fail("%s: %s", o->kernel, ptxvm_last_error(file->vm));
+    const char *first = kernel_name(file->module, 0);
+    snprintf(otherwise, sizeof otherwise, first ? "ptxvm %.250s lists them" : "%.250s has none", file->name);
+    return tool_unknown("kernel", o->kernel, kernel_name, file->module, otherwise);
+}
+
+/* The block is the one option that a run needs, unless the kernel itself says it. */
+static int find_block(vm_options *o, const ptxvm_kernel *kernel)
+{
+    ptxvm_kernel_info info;
+    ptxvm_kernel_get_info(kernel, &info);
+    if (o->has_block)
+        return TOOL_OK;
+    if (!info.reqntid[0])
+        return tool_usage_error("--run %s needs --block, as in --block 128", o->kernel);
+    for (int i = 0; i < 3; i++)
+        o->launch.block[i] = info.reqntid[i] ? (uint32_t)info.reqntid[i] : 1;
+    return TOOL_OK;
+}
+
+/* Whatever the kernel's own malloc gave and its free did not take back. */
+static int check_leaks(const vm_options *o, vm_file *file)
+{
+    enum { SHOWN = 16 };
+    ptxvm_leak leaks[1024];
+    int heap = 0, n = o->checks & PTXVM_CHECK_LEAK ? ptxvm_leaks(file->vm, leaks, 1024) : 0;
+    for (int i = 0; i < n && i < 1024; i++)
+        if (leaks[i].heap && ++heap <= SHOWN)
+            tool_fail("leak: %llu bytes of the kernel's malloc at 0x%llx", (unsigned long long)leaks[i].bytes,
+                      (unsigned long long)leaks[i].address);
+    if (heap > SHOWN)
+        tool_fail("and %d more leaks", heap - SHOWN);
+    return heap ? TOOL_FAILED : TOOL_OK;
+}
+
+static int show(const vm_options *o, vm_file *file, const vm_arguments *arguments)
+{
+    int status = TOOL_OK;
+    bool json_only = o->json && strcmp(o->json, "-") == 0;
+    for (int i = 0; i < arguments->n && status == TOOL_OK; i++)
+        status = tool_buffer_output(&arguments->list[i], file);
+    if (status == TOOL_OK && o->listing)
+        ptxvm_counters_listing(file->vm, stdout);
+    if (status == TOOL_OK && o->counters)
+        tool_print_counters(file, stdout);
+    if (status == TOOL_OK && !o->quiet && !json_only)
+        tool_print_report(file, o, stdout);
+    return status == TOOL_OK ? check_leaks(o, file) : status;
+}
+
+/* What is wrong with the launch itself is what was asked for; all else happened while it ran. Findings that
+ * do not end a run leave results to show. */
+static int end_run(const vm_options *o, vm_file *file, const vm_arguments *arguments, ptxvm_status ran)
+{
+    int status = TOOL_OK;
+    if (ran == PTXVM_ERROR_LAUNCH_SIZE)
+        return tool_usage_error("%s", ptxvm_last_error(file->vm));
+    if (ran == PTXVM_OK || ran == PTXVM_ERROR_CHECK)
+        status = show(o, file, arguments);
+    if (ran != PTXVM_OK)
+        tool_print_findings(file, ran);
+    int written = o->json ? tool_write_json(file, o, ran) : TOOL_OK;
+    return status ? status : ran != PTXVM_OK ? TOOL_FAILED : written;
+}
+
+static int launch(vm_options *o, vm_file *file, ptxvm_kernel *kernel)
+{
+    vm_arguments arguments = {0};
+    int status = find_block(o, kernel);
+    if (status == TOOL_OK)
+        status = tool_arguments_make(&arguments, o, file, kernel);
+    if (status == TOOL_OK) {
+        const ptxvm_launch_config *config = &o->launch;
+        ptxvm_status ran = ptxvm_launch(file->vm, kernel, config, arguments.block, arguments.block_bytes);
+        status = end_run(o, file, &arguments, ran);
+    }
+    tool_arguments_free(&arguments);
+    return status;
+}
+
+int tool_run(vm_options *options)
+{
+    vm_file file;
+    ptxvm_kernel *kernel = NULL;
+    int status = tool_open(&file, options, options->files[0]);
+    if (status == TOOL_OK)
+        status = find_kernel(options, &file, &kernel);
+    if (status == TOOL_OK)
+        status = launch(options, &file, kernel);
+    tool_close(&file);
+    return status;
+}
