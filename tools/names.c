@@ -10,23 +10,36 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* How many letters have to be inserted, deleted or changed to make one name of the other. */
+/* How many letters have to be inserted, deleted, changed or swapped with the next to make one name of the
+ * other. */
 static int distance(const char *a, const char *b)
 {
-    int row[NAME_MAX_LENGTH + 1];
+    int rows[3][NAME_MAX_LENGTH + 1];
+    int *above = rows[0], *here = rows[1], *two_above = rows[2];
     int columns = (int)strlen(b);
     for (int k = 0; k <= columns; k++)
-        row[k] = k;
+        here[k] = k;
     for (int i = 0; a[i]; i++) {
-        int diagonal = row[0];
-        row[0] = i + 1;
+        int *oldest = two_above;
+        two_above = above;
+        above = here;
+        here = oldest;
+        here[0] = i + 1;
         for (int k = 0; k < columns; k++) {
-            int changed = diagonal + (a[i] != b[k]);
-            diagonal = row[k + 1];
-            row[k + 1] = least(changed, 1 + least(row[k], diagonal));
+            here[k + 1] = least(above[k] + (a[i] != b[k]), 1 + least(above[k + 1], here[k]));
+            if (i > 0 && k > 0 && a[i] == b[k - 1] && a[i - 1] == b[k])
+                here[k + 1] = least(here[k + 1], two_above[k - 1] + 1);
         }
     }
-    return row[columns];
+    return here[columns];
+}
+
+static int common_start(const char *a, const char *b)
+{
+    int n = 0;
+    while (a[n] && a[n] == b[n])
+        n++;
+    return n;
 }
 
 const char *tool_nearest(const char *name, tool_name_at name_at, const void *list)
@@ -38,7 +51,8 @@ const char *tool_nearest(const char *name, tool_name_at name_at, const void *lis
         if (strlen(candidate) > NAME_MAX_LENGTH)
             continue;
         int d = distance(name, candidate);
-        if (d < best_distance) {
+        bool ahead = best && d == best_distance && common_start(name, candidate) > common_start(name, best);
+        if (d < best_distance || ahead) {
             best = candidate;
             best_distance = d;
         }
