@@ -23,6 +23,7 @@ install(EXPORT qdnn-targets NAMESPACE qdnn:: DESTINATION ${CMAKE_INSTALL_LIBDIR}
 configure_package_config_file(cmake/qdnn-config.cmake.in qdnn-config.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/qdnn)
 write_basic_package_version_file(qdnn-config-version.cmake COMPATIBILITY SameMajorVersion)
+file(RELATIVE_PATH QDNN_PC_TO_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/qdnn.pc.in qdnn.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/qdnn-config.cmake ${PROJECT_BINARY_DIR}/qdnn-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/qdnn)
