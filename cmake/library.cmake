@@ -3,17 +3,30 @@ include(CMakePackageConfigHelpers)
 
 set(QDNN_OBJECTS $<TARGET_OBJECTS:qdnn_ptxgen> $<TARGET_OBJECTS:qdnn_kernels> $<TARGET_OBJECTS:qdnn_driver>)
 
+# Our own tools and tests link this one: it shows what is inside.
+add_library(qdnn_inside STATIC ${QDNN_OBJECTS})
+target_include_directories(qdnn_inside PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+target_link_libraries(qdnn_inside PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
+
+# The static library is one object in which hidden names have become local, so that a user's program may have an emit() too.
+add_custom_command(
+  OUTPUT qdnn.o
+  COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -o qdnn.o ${QDNN_OBJECTS}
+  COMMAND ${CMAKE_OBJCOPY} --localize-hidden qdnn.o
+  DEPENDS ${QDNN_OBJECTS}
+  COMMAND_EXPAND_LISTS VERBATIM)
+
 function(qdnn_library target type)
-  add_library(${target} ${type} ${QDNN_OBJECTS})
-  set_target_properties(${target} PROPERTIES OUTPUT_NAME qdnn VERSION ${PROJECT_VERSION}
+  add_library(${target} ${type} ${ARGN})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME qdnn LINKER_LANGUAGE C VERSION ${PROJECT_VERSION}
                                              SOVERSION ${PROJECT_VERSION_MAJOR})
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
   add_library(qdnn::${target} ALIAS ${target})
 endfunction()
-qdnn_library(qdnn SHARED)
-qdnn_library(qdnn_static STATIC)
+qdnn_library(qdnn SHARED ${QDNN_OBJECTS})
+qdnn_library(qdnn_static STATIC ${PROJECT_BINARY_DIR}/qdnn.o)
 
 install(TARGETS qdnn qdnn_static EXPORT qdnn-targets)
 install(TARGETS ptxgen ptxvm)

@@ -70,12 +70,32 @@ TEST_CASE(Install, ServesAUsersProject)
         SKIP("a sanitized library needs a sanitized user");
     char dir[512], command[1200];
     temp_dir_make(dir, sizeof dir);
-    snprintf(command, sizeof command, "%s --install %s --prefix %s/root", QDNN_CMAKE, QDNN_BINARY_DIR, dir);
+    /* An installed tree may be moved. */
+    snprintf(command, sizeof command, "%s --install %s --prefix %s/first && mv %s/first %s/root", QDNN_CMAKE,
+             QDNN_BINARY_DIR, dir, dir, dir);
     if (run_ok(command)) {
         by_find_package(dir);
         by_pkg_config(dir);
     }
     temp_dir_remove(dir);
+}
+
+/* What is inside must not meet the names of a user's program: neither the shared nor the static library shows it. */
+TEST_CASE(Install, LibrariesShowPublicNamesAlone)
+{
+    if (strlen(QDNN_SANITIZE) > 0)
+        SKIP("sanitizers add names of their own");
+    static const char *const listings[] = {"nm -D --defined-only %s/libqdnn.so", "nm -g --defined-only %s/libqdnn.a"};
+    for (int i = 0; i < 2; i++) {
+        char command[1200];
+        snprintf(command, sizeof command, listings[i], QDNN_BINARY_DIR);
+        process_result names = process_run("%s", command);
+        process_result foreign = process_run("%s | awk 'NF == 3 && $3 !~ /^qdnn[A-Z]/'", command);
+        CHECK_HAS(names.output, " T qdnnEmitPtx\n");
+        CHECK_EQ_STR(foreign.output, "");
+        process_free(&names);
+        process_free(&foreign);
+    }
 }
 
 /* The README's example is the consumer's program, to the letter. */
