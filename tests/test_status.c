@@ -3,14 +3,34 @@
 
 #include <qdnn/qdnn.h>
 
+#include <stdio.h>
+
 TEST_CASE(Status, EveryCodeHasItsName)
 {
-    CHECK_EQ_STR(qdnnGetErrorString(QDNN_STATUS_SUCCESS), "QDNN_STATUS_SUCCESS");
-    CHECK_EQ_STR(qdnnGetErrorString(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND), "QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND");
+#define CHECK_NAME(status, number)                                                                                   \
+    do {                                                                                                             \
+        CHECK_EQ_I64(status, number);                                                                                \
+        CHECK_EQ_STR(qdnnGetErrorString(status), #status);                                                           \
+    } while (0)
+    CHECK_NAME(QDNN_STATUS_SUCCESS, 0);
+    CHECK_NAME(QDNN_STATUS_BAD_PARAM, 2000);
+    CHECK_NAME(QDNN_STATUS_BAD_PARAM_NULL_POINTER, 2001);
+    CHECK_NAME(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, 2002);
+    CHECK_NAME(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, 2003);
+    CHECK_NAME(QDNN_STATUS_NOT_SUPPORTED, 3000);
+    CHECK_NAME(QDNN_STATUS_NOT_SUPPORTED_SM, 3001);
+    CHECK_NAME(QDNN_STATUS_INTERNAL_ERROR, 4000);
+    CHECK_NAME(QDNN_STATUS_INTERNAL_ERROR_ALLOCATION_FAILED, 4001);
+    CHECK_NAME(QDNN_STATUS_EXECUTION_FAILED, 5000);
+#undef CHECK_NAME
     CHECK_EQ_STR(qdnnGetErrorString((qdnnStatus_t)12345), "unknown status");
 }
 
-TEST_CASE(Status, VersionIsTheHeaders)
+/* The version is written in the header and in CMakeLists.txt. */
+TEST_CASE(Status, VersionIsTheHeadersAndTheProjects)
 {
+    char text[32];
+    snprintf(text, sizeof text, "%d.%d.%d", QDNN_MAJOR, QDNN_MINOR, QDNN_PATCH);
+    CHECK_EQ_STR(text, QDNN_PROJECT_VERSION);
     CHECK_EQ_I64(qdnnGetVersion(), QDNN_VERSION);
 }
