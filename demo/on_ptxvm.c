@@ -88,10 +88,11 @@ static bool run_kernel(work *w, const char *name, const ptxvm_address *pointers,
     return ok || fail(w, name);
 }
 
-static void compare(const char *what, const void *actual, const void *expected, size_t bytes)
+static bool compare(const char *what, const void *actual, const void *expected, size_t bytes)
 {
-    printf("    %-8s %9zu bytes: %s\n", what, bytes,
-           memcmp(actual, expected, bytes) == 0 ? "every byte equals host_ref" : "DIFFER from host_ref");
+    bool same = memcmp(actual, expected, bytes) == 0;
+    printf("    %-8s %9zu bytes: %s\n", what, bytes, same ? "every byte equals host_ref" : "DIFFER from host_ref");
+    return same;
 }
 
 static void print_error(const work *w)
@@ -128,11 +129,11 @@ static bool run_format(work *w, const char *format, qdnnFormat_t tag)
     ref_quantize(&w->ref, w->x, N, w->expected_scale, NULL, w->expected_codes);
     ref_dequantize(&w->ref, w->expected_codes, N, w->expected_scale, NULL, w->expected_y);
     progress("");
-    compare("scales", w->scale, w->expected_scale, GROUPS * sizeof(float));
-    compare("codes", w->codes, w->expected_codes, N / 2);
-    compare("values", w->y, w->expected_y, N * sizeof(float));
+    bool same = compare("scales", w->scale, w->expected_scale, GROUPS * sizeof(float));
+    same = compare("codes", w->codes, w->expected_codes, N / 2) && same;
+    same = compare("values", w->y, w->expected_y, N * sizeof(float)) && same;
     print_error(w);
-    return true;
+    return same;
 }
 
 /* Bell-shaped values from a fixed seed: like weights. */
