@@ -50,7 +50,6 @@ typedef struct format_state {
 } format_state;
 
 typedef struct format_row {
-    const char *name;
     bool has_zero;
     bool signed_range; /* the scale comes from lo and hi; otherwise from absmax alone */
     /* The scale before it is rounded to its type, from the reduced range (lo and hi, or hi = absmax). */

@@ -161,16 +161,14 @@ static ptx_val nf4_decode(ptx_builder *b, const kernel_spec *spec, const format_
 /* ---- The table ---- */
 
 static const format_row format_rows[] = {
-    [QDNN_FORMAT_INT4] = {.name = "int4", .scale = int4_scale, .encode = int4_encode, .decode = int4_decode},
-    [QDNN_FORMAT_INT4_ZP] = {.name = "int4_zp",
-                             .has_zero = true,
+    [QDNN_FORMAT_INT4] = {.scale = int4_scale, .encode = int4_encode, .decode = int4_decode},
+    [QDNN_FORMAT_INT4_ZP] = {.has_zero = true,
                              .signed_range = true,
                              .scale = int4_zp_scale,
                              .zero = int4_zp_zero,
                              .encode = int4_zp_encode,
                              .decode = int4_zp_decode},
-    [QDNN_FORMAT_NF4] = {.name = "nf4",
-                         .scale = nf4_scale,
+    [QDNN_FORMAT_NF4] = {.scale = nf4_scale,
                          .encode = nf4_encode,
                          .decode_begin = nf4_decode_begin,
                          .decode = nf4_decode},

@@ -25,7 +25,7 @@ ptx_val emit_divide(ptx_builder *b, ptx_val i, uint64_t divisor)
     if (UINT64_C(1) << log == divisor)
         return ptx_shr(b, i, log);
     ptx_val high = ptx_mul_hi(b, i, ptx_u64(b, division_multiplier(divisor, log)));
-    return log == 1 ? high : ptx_shr(b, high, log - 1);
+    return ptx_shr(b, high, log - 1);
 }
 
 ptx_val emit_remainder(ptx_builder *b, ptx_val i, ptx_val quotient, uint64_t divisor)
