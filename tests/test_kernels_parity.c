@@ -2,9 +2,9 @@
  *
  * A case is a kernel, an SM, a data and a scale type. Within it every group size meets every kind of data, while counts, zero types,
  * nibble orders, roundings, divisions and misalignments take turns. */
-#include "support/kernel_data.h"
-#include "test.h"
 #include "test_kernels_parity.h"
+
+#include "test.h"
 
 #include "host_ref/host_ref.h"
 #include "kernels/kernels.h"
@@ -109,13 +109,14 @@ typedef struct trial {
     const kernel_row *row;
     kernel_spec spec;
     ref_quant_spec ref;
+    const parity_trial *how;
     int64_t n;
     buffer data, scale, zero, codes;
 } trial;
 
-static bool is_operation(const kernel_row *row, const char *prefix)
+bool parity_is(const kernel_row *row, const char *operation)
 {
-    return strncmp(row->name, prefix, strlen(prefix)) == 0;
+    return strncmp(row->name, operation, strlen(operation)) == 0;
 }
 
 static ref_quant_spec reference_of(const kernel_row *row, const kernel_spec *spec)
@@ -131,14 +132,24 @@ static ref_quant_spec reference_of(const kernel_row *row, const kernel_spec *spe
                             .floor = spec->floor};
 }
 
-/* Fills host buffers with the inputs and the expected outputs. Inputs of quantize and dequantize are the reference's own outputs. */
-static void make_expected(trial *t, data_kind kind, uint32_t seed)
+/* Fills host buffers with the inputs and the expected outputs. Inputs of quantize and dequantize are the reference's own outputs, unless
+ * they are a caller's. */
+static void make_expected(trial *t)
 {
-    fill_data(kind, t->spec.data, seed, t->data.host, t->n);
+    fill_data(t->how->kind, t->spec.data, t->how->seed, t->data.host, t->n);
     ref_scale(&t->ref, t->data.host, t->n, t->scale.host, t->zero.host);
+    if (t->how->callers) {
+        int64_t groups = ref_group_count(t->n, t->ref.group_size);
+        fill_callers_scales(t->spec.scale, t->scale.host, groups);
+        if (t->zero.bytes > 0)
+            fill_callers_zeros(t->spec.zero, t->zero.host, groups);
+    }
     ref_quantize(&t->ref, t->data.host, t->n, t->scale.host, t->zero.host, t->codes.host);
-    if (is_operation(t->row, "dequantize"))
-        ref_dequantize(&t->ref, t->codes.host, t->n, t->scale.host, t->zero.host, t->data.host);
+    if (!parity_is(t->row, "dequantize"))
+        return;
+    if (t->how->callers)
+        fill_bytes(t->how->seed, t->codes.host, (int64_t)t->codes.bytes);
+    ref_dequantize(&t->ref, t->codes.host, t->n, t->scale.host, t->zero.host, t->data.host);
 }
 
 static void upload(const trial *t, const buffer *buf)
@@ -146,16 +157,27 @@ static void upload(const trial *t, const buffer *buf)
     CHECK_EQ_I64(ptxvm_write(t->vm, buffer_address(buf), buf->host, buf->bytes), PTXVM_OK);
 }
 
-static void launch(const trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry, const ptxvm_address *pointers, int count)
+/* A far block finds its part of the tensor at the start of the buffer, so the pointer lies that far before it. */
+static ptxvm_address pointer_to(const trial *t, const kernel_geometry *geometry, const buffer *buf)
+{
+    uint64_t first = t->how->block * geometry->elements_per_block, group = first / t->spec.group_size;
+    uint64_t before = buf == &t->data    ? first * ref_scalar_size(t->spec.data)
+                      : buf == &t->scale ? group * ref_scalar_size(t->spec.scale)
+                      : buf == &t->zero  ? group * ref_scalar_size(t->spec.zero)
+                                         : first / 2;
+    return buffer_address(buf) - before;
+}
+
+static void launch(const trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry, const buffer *const *buffers, int count)
 {
     uint64_t params[6];
-    int n_params = 0;
     for (int i = 0; i < count; i++)
-        params[n_params++] = pointers[i];
-    params[n_params++] = (uint64_t)t->n;
+        params[i] = pointer_to(t, geometry, buffers[i]);
+    params[count] = t->how->block * geometry->elements_per_block + (uint64_t)t->n;
     uint64_t blocks = ((uint64_t)t->n + geometry->elements_per_block - 1) / geometry->elements_per_block;
+    blocks = blocks > 0 ? blocks : 1; /* a kernel that is launched all the same writes nothing */
     ptxvm_launch_config config = {.grid = {(uint32_t)blocks, 1, 1}, .block = {geometry->block, 1, 1}};
-    ptxvm_status status = ptxvm_launch(t->vm, kernel, &config, params, (uint64_t)n_params * 8);
+    ptxvm_status status = ptxvm_launch(t->vm, kernel, &config, params, (uint64_t)(count + 1) * 8);
     if (status != PTXVM_OK)
         FAIL("launch: %s: %s", ptxvm_status_name(status), ptxvm_last_error(t->vm));
     const ptxvm_report *report = ptxvm_last_report(t->vm);
@@ -165,41 +187,40 @@ static void launch(const trial *t, ptxvm_kernel *kernel, const kernel_geometry *
 
 static void run_kernel(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry)
 {
-    bool has_zero = t->row->keys & KERNEL_KEY_ZERO;
-    bool is_scale = is_operation(t->row, "scale"), is_quantize = is_operation(t->row, "quantize");
-    ptxvm_address pointers[4];
-    int count = 0;
-    pointers[count++] = buffer_address(is_scale || is_quantize ? &t->data : &t->codes);
-    pointers[count++] = buffer_address(&t->scale);
+    bool has_zero = t->row->keys & KERNEL_KEY_ZERO, is_scale = parity_is(t->row, "scale");
+    bool to_codes = parity_is(t->row, "quantize");
+    const buffer *in = is_scale || to_codes ? &t->data : &t->codes, *out = to_codes ? &t->codes : &t->data;
+    const buffer *buffers[4] = {in, &t->scale};
+    int count = 2;
     if (has_zero)
-        pointers[count++] = buffer_address(&t->zero);
+        buffers[count++] = &t->zero;
     if (!is_scale)
-        pointers[count++] = buffer_address(is_quantize ? &t->codes : &t->data);
+        buffers[count++] = out;
 
-    upload(t, is_scale || is_quantize ? &t->data : &t->codes);
+    upload(t, in);
     if (!is_scale)
         upload(t, &t->scale), upload(t, &t->zero);
-    launch(t, kernel, geometry, pointers, count);
+    launch(t, kernel, geometry, buffers, count);
     buffer_check(t->vm, &t->scale, "scale");
     if (has_zero)
         buffer_check(t->vm, &t->zero, "zero");
     if (!is_scale)
-        buffer_check(t->vm, is_quantize ? &t->codes : &t->data, is_quantize ? "codes" : "y");
+        buffer_check(t->vm, out, to_codes ? "codes" : "y");
 }
 
-static void run_trial(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry, int turn)
+static void run_trial(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry)
 {
+    const parity_trial *how = t->how;
     size_t element = ref_scalar_size(t->spec.data), scale = ref_scalar_size(t->spec.scale), zero = ref_scalar_size(t->spec.zero);
-    int64_t groups = ref_group_count(t->n, (int64_t)t->spec.group_size);
+    size_t groups = (size_t)ref_group_count(t->n, (int64_t)t->spec.group_size);
     bool has_zero = t->row->keys & KERNEL_KEY_ZERO;
-    bool shifted = turn % 4 == 3;
-    bool ok = buffer_make(t->vm, &t->data, element * (size_t)t->n, shifted ? element : 0);
-    ok = buffer_make(t->vm, &t->scale, scale * (size_t)groups, shifted ? scale : 0) && ok;
-    ok = buffer_make(t->vm, &t->zero, has_zero ? zero * (size_t)groups : 0, shifted ? zero : 0) && ok;
-    ok = buffer_make(t->vm, &t->codes, (size_t)ref_packed_bytes(t->n), turn % 5 == 4) && ok;
+    bool ok = buffer_make(t->vm, &t->data, element * (size_t)t->n, how->data_shift * element);
+    ok = buffer_make(t->vm, &t->scale, scale * groups, how->scale_shift * scale) && ok;
+    ok = buffer_make(t->vm, &t->zero, has_zero ? zero * groups : 0, how->zero_shift * zero) && ok;
+    ok = buffer_make(t->vm, &t->codes, (size_t)ref_packed_bytes(t->n), how->codes_shift) && ok;
     CHECK(ok);
     if (ok) {
-        make_expected(t, (data_kind)(turn % DATA_KINDS), (uint32_t)turn + 1);
+        make_expected(t);
         run_kernel(t, kernel, geometry);
     }
     buffer_free(t->vm, &t->data);
@@ -208,7 +229,8 @@ static void run_trial(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geo
     buffer_free(t->vm, &t->codes);
 }
 
-void parity_run(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, const char *ptx, int round)
+void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, const char *ptx, const parity_trial *trials,
+                   int count)
 {
     ptxvm_module *module = NULL;
     ptxvm_kernel *kernel = NULL;
@@ -219,15 +241,33 @@ void parity_run(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, const
         FAIL("%s", ptxvm_last_error(vm));
     else if (ptxvm_module_kernel(module, entry, &kernel) != PTXVM_OK)
         FAIL("kernel %s: %s", entry, ptxvm_last_error(vm));
-    for (int kind = 0; kernel && kind < DATA_KINDS; kind++) {
-        int turn = round * DATA_KINDS + kind;
-        trial t = {.vm = vm, .row = row, .spec = *spec, .ref = reference_of(row, spec), .n = counts[turn % LENGTH(counts)]};
-        test_push_note("data kind %d, n = %d, turn %d", kind, (int)t.n, turn);
-        run_trial(&t, kernel, &geometry, turn);
+    for (int i = 0; kernel && i < count; i++) {
+        const parity_trial *how = &trials[i];
+        trial t = {.vm = vm, .row = row, .spec = *spec, .ref = reference_of(row, spec), .how = how, .n = how->n};
+        test_push_note("data kind %d, n = %d, seed %u, shifts %zu %zu %zu %zu", (int)how->kind, (int)how->n, (unsigned)how->seed,
+                       how->data_shift, how->scale_shift, how->zero_shift, how->codes_shift);
+        run_trial(&t, kernel, &geometry);
         test_pop_note();
     }
     if (module)
         ptxvm_module_unload(module);
+}
+
+void parity_run(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, const char *ptx, int round)
+{
+    parity_trial trials[DATA_KINDS];
+    for (int kind = 0; kind < DATA_KINDS; kind++) {
+        int turn = round * DATA_KINDS + kind;
+        size_t shift = turn % 4 == 3;
+        trials[kind] = (parity_trial){.n = counts[turn % LENGTH(counts)],
+                                      .kind = (data_kind)kind,
+                                      .seed = (uint32_t)turn + 1,
+                                      .data_shift = shift,
+                                      .scale_shift = shift,
+                                      .zero_shift = shift,
+                                      .codes_shift = turn % 5 == 4};
+    }
+    parity_trials(vm, row, spec, ptx, trials, DATA_KINDS);
 }
 
 static void run_spec(ptxvm *vm, const parity_case *c, const kernel_spec *spec, int round)

@@ -87,18 +87,73 @@ static uint32_t element(data_kind kind, layout l, uint32_t *state, uint32_t seed
     }
 }
 
+static void put_bits(layout l, void *array, int64_t index, uint32_t bits)
+{
+    if (l.bits == 32) {
+        memcpy((char *)array + 4 * index, &bits, 4);
+    } else {
+        uint16_t half = (uint16_t)bits;
+        memcpy((char *)array + 2 * index, &half, 2);
+    }
+}
+
+static uint32_t seeded(uint32_t seed)
+{
+    uint32_t state = seed * 2654435761u + 12345u;
+    return state ? state : 1;
+}
+
 void fill_data(data_kind kind, qdnnDataType_t type, uint32_t seed, void *x, int64_t n)
 {
     layout l = layout_of(type);
-    uint32_t state = seed * 2654435761u + 12345u;
-    state = state ? state : 1;
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t bits = element(kind, l, &state, seed);
-        if (l.bits == 32) {
-            memcpy((char *)x + 4 * i, &bits, 4);
-        } else {
-            uint16_t half = (uint16_t)bits;
-            memcpy((char *)x + 2 * i, &half, 2);
-        }
-    }
+    uint32_t state = seeded(seed);
+    for (int64_t i = 0; i < n; i++)
+        put_bits(l, x, i, element(kind, l, &state, seed));
+}
+
+/* ---- What a caller may bring ---- */
+
+enum {
+    SCALES = 16,
+    ZEROS = 15 /* no common factor with SCALES */
+};
+
+/* The columns: f32, f16; bf16 is the upper half of the f32. 0020 0000 is 2^-128, the largest scale whose reciprocal is infinite. */
+static const uint32_t callers_scales[SCALES][2] = {
+    {0x00000000, 0x0000}, {0x80000000, 0x8000}, {0x7F800000, 0x7C00}, {0xFF800000, 0xFC00},
+    {0x7FC00000, 0x7E00}, {0xFFA00001, 0xFD01}, {0x00010001, 0x0001}, {0x80010001, 0x8001},
+    {0x00200000, 0x0200}, {0x00400000, 0x03FF}, {0x00800000, 0x0400}, {0x7F7FFFFF, 0x7BFF},
+    {0x3F800000, 0x3C00}, {0xBF000000, 0xB800}, {0x3EAAAAAB, 0x3555}, {0xFF7FFFFF, 0xFBFF},
+};
+static const uint32_t callers_zeros[ZEROS][2] = {
+    {0x40200000, 0x4100}, {0x80000000, 0x8000}, {0x7F800000, 0x7C00}, {0xFF800000, 0xFC00}, {0x7FC00000, 0x7E00},
+    {0xFFA00001, 0xFD01}, {0x3F000000, 0x3800}, {0xC0400000, 0xC200}, {0x41780000, 0x4BC0}, {0x7149F2CA, 0x7BFF},
+    {0x3DCCCCCD, 0x2E66}, {0x00010001, 0x0001}, {0x41700000, 0x4B80}, {0x41000000, 0x4800}, {0xF149F2CA, 0xFBFF},
+};
+
+static uint32_t column(qdnnDataType_t type, const uint32_t *row)
+{
+    return type == QDNN_DATA_F32 ? row[0] : type == QDNN_DATA_F16 ? row[1] : row[0] >> 16;
+}
+
+void fill_callers_scales(qdnnDataType_t type, void *scale, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        put_bits(layout_of(type), scale, i, column(type, callers_scales[i % SCALES]));
+}
+
+void fill_callers_zeros(qdnnDataType_t type, void *zero, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (type == QDNN_DATA_U8)
+            ((uint8_t *)zero)[i] = (uint8_t)(i % ZEROS * 17);
+        else
+            put_bits(layout_of(type), zero, i, column(type, callers_zeros[i % ZEROS]));
+}
+
+void fill_bytes(uint32_t seed, void *bytes, int64_t n)
+{
+    uint32_t state = seeded(seed);
+    for (int64_t i = 0; i < n; i++)
+        ((uint8_t *)bytes)[i] = (uint8_t)(next_random(&state) >> 8);
 }

@@ -1,0 +1,257 @@
+/* The kernels where they are easily wrong: a caller's strange scales and zero points, no elements at all, groups larger than the tensor,
+ * every alignment, elements beyond 2^32. On ptxvm, against host_ref. */
+#include "test_kernels_parity.h"
+
+#include "kernels/emit.h"
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+static const qdnnDataType_t float_types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
+static const char *const type_names[] = {"f32", "f16", "bf16"};
+static const qdnnDataType_t zero_types[] = {QDNN_DATA_U8, QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
+
+/* A case is a kernel and its types of data and scales. */
+static int case_count(void)
+{
+    return kernel_row_count * 9;
+}
+
+static const kernel_row *row_of(int index)
+{
+    return &kernel_rows[index / 9];
+}
+
+static void case_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s_%s_%s", row_of(index)->name, type_names[index / 3 % 3], type_names[index % 3]);
+}
+
+static kernel_spec spec_of(int index, uint64_t group_size)
+{
+    kernel_spec spec = kernel_spec_default();
+    spec.data = float_types[index / 3 % 3];
+    spec.scale = float_types[index % 3];
+    spec.zero = zero_types[index % 4];
+    spec.group_size = group_size;
+    return spec;
+}
+
+/* bf16 is computed with integers on sm_75 and with instructions later. */
+static const char *sm_of(int index)
+{
+    return index % 2 ? "sm_75" : "sm_90";
+}
+
+static char *emit_text(int index, const kernel_spec *spec)
+{
+    kernel_text text;
+    ptx_error error;
+    if (!kernel_emit(row_of(index), spec, ptx_sm_find(sm_of(index)), NULL, &text, &error))
+        FAIL("%s", error.text);
+    return text.ptx;
+}
+
+static void run(int index, const kernel_spec *spec, const char *ptx, const parity_trial *trials, int count)
+{
+    ptxvm *vm;
+    char text[256];
+    kernel_spec_text(row_of(index), spec, text, sizeof text);
+    test_push_note("%s", text);
+    if (CHECK(ptx && ptxvm_create(&(ptxvm_config){.sm = sm_of(index), .threads = 1}, &vm) == PTXVM_OK)) {
+        parity_trials(vm, row_of(index), spec, ptx, trials, count);
+        ptxvm_destroy(vm);
+    }
+    test_pop_note();
+}
+
+static void emit_and_run(int index, const kernel_spec *spec, const parity_trial *trials, int count)
+{
+    char *ptx = emit_text(index, spec);
+    run(index, spec, ptx, trials, count);
+    free(ptx);
+}
+
+/* The scale kernels make their scales themselves: the index-th case of the others. */
+static int coding_case(int index)
+{
+    int at = 0;
+    while (at < case_count() && (parity_is(row_of(at), "scale") || index-- > 0))
+        at++;
+    return at;
+}
+
+static int coding_count(void)
+{
+    int count = 0;
+    while (coding_case(count) < case_count())
+        count++;
+    return count;
+}
+
+static void coding_name(int index, char *text, size_t size)
+{
+    case_name(coding_case(index), text, size);
+}
+
+/* The tables of docs/numerics.md, under every division and rounding. */
+TEST_EACH(KernelEdges, CallersScales, coding_count, coding_name)
+{
+    static const uint64_t group_sizes[] = {1, 6, 8};
+    static const parity_trial trials[] = {{.n = 4999, .kind = DATA_SPECIAL, .seed = 1, .callers = true},
+                                          {.n = 4096, .kind = DATA_TIES, .seed = 2, .callers = true},
+                                          {.n = 2001, .kind = DATA_HUGE, .seed = 3, .callers = true},
+                                          {.n = 4096, .kind = DATA_SUBNORMAL, .seed = 4, .callers = true},
+                                          {.n = 301, .kind = DATA_ZEROS, .seed = 5, .callers = true}};
+    index = coding_case(index);
+    for (int i = 0; i < 4 * LENGTH(group_sizes); i++) {
+        kernel_spec spec = spec_of(index, group_sizes[i / 4]);
+        spec.zero = zero_types[(index + i) % 4];
+        spec.division = i % 2 ? QDNN_DIVIDE_RECIPROCAL : QDNN_DIVIDE_EXACT;
+        spec.rounding = i / 2 % 2 ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN;
+        emit_and_run(index, &spec, trials, LENGTH(trials));
+    }
+}
+
+/* No elements (though a block is launched), one, and groups that the tensor does not fill. */
+TEST_EACH(KernelEdges, FewElements, case_count, case_name)
+{
+    static const uint64_t group_sizes[] = {1, 4, 100, 100000, UINT64_C(1) << 40};
+    parity_trial trials[6];
+    for (int n = 0; n < LENGTH(trials); n++)
+        trials[n] = (parity_trial){.n = n < 5 ? n : 4099, .kind = DATA_SPECIAL, .seed = (uint32_t)n + 1};
+    for (int i = 0; i < LENGTH(group_sizes); i++) {
+        kernel_spec spec = spec_of(index, group_sizes[i]);
+        emit_and_run(index, &spec, trials, LENGTH(trials));
+    }
+}
+
+/* Pointers need only the alignment of their elements: each combination. */
+TEST_EACH(KernelEdges, Alignments, case_count, case_name)
+{
+    static const uint64_t group_sizes[] = {7, 128};
+    parity_trial trials[32];
+    for (int i = 0; i < LENGTH(trials); i++)
+        trials[i] = (parity_trial){.n = 4096 + i,
+                                   .kind = DATA_NORMAL,
+                                   .seed = (uint32_t)i + 1,
+                                   .data_shift = (size_t)i / 4 % 4,
+                                   .codes_shift = (size_t)i % 4,
+                                   .scale_shift = (size_t)i / 16,
+                                   .zero_shift = (size_t)i / 16};
+    for (int i = 0; i < LENGTH(group_sizes); i++) {
+        kernel_spec spec = spec_of(index, group_sizes[i]);
+        emit_and_run(index, &spec, trials, LENGTH(trials));
+    }
+}
+
+/* ---- Far out ---- */
+
+/* The text with the number of the block written in: a launch of one block is then block `number` of a huge grid. */
+static char *pinned_to_block(const char *ptx, uint64_t number)
+{
+    static const char name[] = "%ctaid.x";
+    const char *at = strstr(ptx, name);
+    char *text = at ? malloc(strlen(ptx) + 32) : NULL;
+    if (!text)
+        return NULL;
+    int used = sprintf(text, "%.*s%llu", (int)(at - ptx), ptx, (unsigned long long)number);
+    strcpy(text + used, at + strlen(name));
+    CHECK(strstr(text, name) == NULL);
+    return text;
+}
+
+/* Element 2^33 and beyond; the block's first element starts a group. */
+TEST_EACH(KernelEdges, FarBlock, case_count, case_name)
+{
+    static const uint64_t group_sizes[] = {1, 3, 100, 128};
+    for (int i = 0; i < LENGTH(group_sizes); i++) {
+        kernel_spec spec = spec_of(index, group_sizes[i]);
+        int64_t all = (int64_t)row_of(index)->geometry(row_of(index), &spec).elements_per_block;
+        uint64_t block = 8589934592u / (uint64_t)all / 300 * 300 + 300;
+        const parity_trial trials[] = {{.n = all, .kind = DATA_NORMAL, .seed = 1, .block = block},
+                                       {.n = all - 1, .kind = DATA_SPECIAL, .seed = 2, .block = block},
+                                       {.n = 1, .kind = DATA_HUGE, .seed = 3, .block = block}};
+        char *ptx = emit_text(index, &spec), *far = ptx ? pinned_to_block(ptx, block) : NULL;
+        run(index, &spec, far, trials, LENGTH(trials));
+        free(ptx);
+        free(far);
+    }
+}
+
+/* ---- Division of element numbers ---- */
+
+enum {
+    NUMBERS = 32 /* a thread each */
+};
+
+/* out[t] is in[t] / divisor, out[t + NUMBERS] the rest. */
+static char *division_kernel(uint64_t divisor)
+{
+    ptx_builder *b = ptx_open(ptx_sm_find("sm_75"), NULL);
+    ptx_kernel(b, "divide");
+    ptx_val in = ptx_param_ptr(b, "in", 8), out = ptx_param_ptr(b, "out", 8), tid = ptx_tid_x(b);
+    ptx_val i = ptx_ld_global(b, PTX_U64, ptx_at(b, in, tid, 8), 0);
+    ptx_val quotient = emit_divide(b, i, divisor), at = ptx_at(b, out, tid, 8);
+    ptx_st_global(b, at, 0, quotient);
+    ptx_st_global(b, at, 8 * NUMBERS, emit_remainder(b, i, quotient, divisor));
+    char *text = NULL;
+    ptx_error error;
+    if (!ptx_close(b, &text, &error))
+        FAIL("%s", error.text);
+    return text;
+}
+
+/* Multiples of the divisor and their neighbours, small and as large as an element number may be. */
+static void numbers_around(uint64_t divisor, uint64_t in[NUMBERS])
+{
+    const uint64_t largest = INT64_MAX;
+    const uint64_t about[] = {0, divisor, 5 * divisor, largest / divisor * divisor, largest / 2 / divisor * divisor,
+                              UINT64_C(1) << 32, UINT64_C(1) << 62, largest};
+    for (int k = 0; k < NUMBERS; k++) {
+        uint64_t number = about[k / 4] + (uint64_t)(k % 4) - 1;
+        in[k] = number > largest ? largest : number;
+    }
+}
+
+static void check_division(ptxvm *vm, ptxvm_address in, uint64_t divisor)
+{
+    char *text = division_kernel(divisor);
+    uint64_t numbers[NUMBERS], results[2 * NUMBERS];
+    ptxvm_module *module = NULL;
+    ptxvm_kernel *kernel = NULL;
+    numbers_around(divisor, numbers);
+    ptxvm_address params[] = {in, in + sizeof numbers};
+    const ptxvm_launch_config one_warp = {.grid = {1, 1, 1}, .block = {NUMBERS, 1, 1}};
+    if (CHECK(text && ptxvm_module_load(vm, text, strlen(text), &module) == PTXVM_OK &&
+              ptxvm_module_kernel(module, "divide", &kernel) == PTXVM_OK &&
+              ptxvm_write(vm, in, numbers, sizeof numbers) == PTXVM_OK &&
+              ptxvm_launch(vm, kernel, &one_warp, params, sizeof params) == PTXVM_OK &&
+              ptxvm_read(vm, results, params[1], sizeof results) == PTXVM_OK))
+        for (int i = 0; i < NUMBERS; i++) {
+            CHECK_EQ_U64(results[i], numbers[i] / divisor);
+            CHECK_EQ_U64(results[NUMBERS + i], numbers[i] % divisor);
+        }
+    if (module)
+        ptxvm_module_unload(module);
+    free(text);
+}
+
+TEST_CASE(KernelEdges, DivisionByEveryKindOfGroupSize)
+{
+    static const uint64_t divisors[] = {1, 2, 3, 5, 6, 7, 10, 31, 64, 100, 641, 65535, 65537, 1000003, 4294967295, 4294967297,
+                                        (UINT64_C(1) << 39) + 1, (UINT64_C(1) << 40) - 1, UINT64_C(1) << 40};
+    ptxvm *vm;
+    ptxvm_address memory;
+    REQUIRE(ptxvm_create(&(ptxvm_config){.sm = "sm_75", .threads = 1}, &vm) == PTXVM_OK);
+    if (CHECK(ptxvm_alloc(vm, 3 * NUMBERS * 8, &memory) == PTXVM_OK))
+        for (int i = 0; i < LENGTH(divisors); i++) {
+            test_push_note("divisor %llu", (unsigned long long)divisors[i]);
+            check_division(vm, memory, divisors[i]);
+            test_pop_note();
+        }
+    ptxvm_destroy(vm);
+}
