@@ -68,7 +68,7 @@ TEST_CASE(Install, ServesAUsersProject)
 {
     if (strlen(QDNN_SANITIZE) > 0)
         SKIP("a sanitized library needs a sanitized user");
-    char dir[512], command[1200];
+    char dir[512], command[2400];
     temp_dir_make(dir, sizeof dir);
     /* An installed tree may be moved. */
     snprintf(command, sizeof command, "%s --install %s --prefix %s/first && mv %s/first %s/root", QDNN_CMAKE,
