@@ -13,7 +13,7 @@ add_custom_command(
   OUTPUT qdnn.o
   COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -o qdnn.o ${QDNN_OBJECTS}
   COMMAND ${CMAKE_OBJCOPY} --localize-hidden qdnn.o
-  DEPENDS ${QDNN_OBJECTS}
+  DEPENDS qdnn_inside # which is made of the same objects
   COMMAND_EXPAND_LISTS VERBATIM)
 
 function(qdnn_library target type)
