@@ -57,6 +57,8 @@ const char *tool_nearest(const char *name, tool_name_at name_at, const void *lis
             best_distance = d;
         }
     }
+    for (int i = 0; !best && length > 2 && name_at(list, i); i++) /* a part of it, as of a mangled C++ name */
+        best = strstr(name_at(list, i), name) ? name_at(list, i) : NULL;
     return best;
 }
 

@@ -48,7 +48,7 @@ int tool_finish(int status);
 /* The index-th name of a list; null past its end. */
 typedef const char *(*tool_name_at)(const void *list, int index);
 
-/* The name of the list that is nearest, or null when none is near. */
+/* The name of the list that is nearest, or else one that contains it; null when none is near. */
 const char *tool_nearest(const char *name, tool_name_at name_at, const void *list);
 /* Reports "unknown WHAT 'NAME'; did you mean 'X'?", or `otherwise` when nothing is near. Returns TOOL_USAGE.
  */

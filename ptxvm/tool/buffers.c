@@ -142,25 +142,25 @@ int tool_buffer_make(vm_argument *a, vm_file *file)
 
 /* ---- after the run ---- */
 
-static void print_values(const vm_argument *a, const vm_output *output, const uint8_t *data)
+static void print_values(const vm_argument *a, const vm_output *output, const uint8_t *data, FILE *out)
 {
     uint64_t all = a->bytes / (uint64_t)output->type->bytes;
-    printf("%s, ", a->param.name);
+    fprintf(out, "%s, ", a->param.name);
     if (output->count < all)
-        printf("%" PRIu64 " of ", output->count);
-    printf("%" PRIu64 " %s:", all, output->type->name);
+        fprintf(out, "%" PRIu64 " of ", output->count);
+    fprintf(out, "%" PRIu64 " %s:", all, output->type->name);
     for (uint64_t i = 0; i < output->count; i++) {
         char text[64];
         value_print(output->type, value_load(output->type, data + i * (uint64_t)output->type->bytes), text,
                     sizeof text);
         if (i % PER_ROW == 0)
-            printf("\n%8" PRIu64 ":", i);
-        printf(" %s", text);
+            fprintf(out, "\n%8" PRIu64 ":", i);
+        fprintf(out, " %s", text);
     }
-    printf("\n");
+    fprintf(out, "\n");
 }
 
-int tool_buffer_output(const vm_argument *a, vm_file *file)
+int tool_buffer_output(const vm_argument *a, vm_file *file, FILE *out)
 {
     int status = TOOL_OK;
     if (!a->n_outputs)
@@ -172,7 +172,7 @@ int tool_buffer_output(const vm_argument *a, vm_file *file)
         status = tool_fail("argument %d: %s", a->number, ptxvm_last_error(file->vm));
     for (int i = 0; i < a->n_outputs && status == TOOL_OK; i++) {
         if (a->outputs[i].type)
-            print_values(a, &a->outputs[i], (const uint8_t *)data.data);
+            print_values(a, &a->outputs[i], (const uint8_t *)data.data, out);
         else
             status = tool_write(a->outputs[i].path, &data);
     }

@@ -2,7 +2,6 @@
 #include "ptxvm/tool/tool.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 /* "b8[24]": the type as a declaration has it. */
 static void type_text(const ptxvm_param_info *p, char *text, size_t size)
@@ -104,13 +103,13 @@ static void json_file(tool_text *out, const vm_file *file, bool first)
 int tool_list(const vm_options *options)
 {
     int status = TOOL_OK;
-    bool first = true, text = !options->quiet && !(options->json && strcmp(options->json, "-") == 0);
+    bool first = true;
     tool_text json = {0};
     tool_printf(&json, "{\n  \"files\": [");
     for (int i = 0; i < options->n_files; i++) {
         vm_file file;
         int one = tool_open(&file, options, options->files[i]);
-        if (one == TOOL_OK && text)
+        if (one == TOOL_OK && !options->quiet)
             list_file(&file);
         if (one == TOOL_OK) {
             json_file(&json, &file, first);

@@ -35,8 +35,7 @@ static int find_sm(vm_file *file, const char *sm)
 /* The guest's printf; stdio keeps it in order with what the command itself prints. */
 static void print(void *user, const char *text, size_t length)
 {
-    (void)user;
-    fwrite(text, 1, length, stdout);
+    fwrite(text, 1, length, user);
 }
 
 static ptxvm_config config_of(const vm_file *file, const vm_options *o)
@@ -46,6 +45,7 @@ static ptxvm_config config_of(const vm_file *file, const vm_options *o)
                           .seed = o->seed,
                           .step_limit = o->steps,
                           .print = print,
+                          .print_user = o->out,
                           .checks = o->checks,
                           .counters = o->listing               ? PTXVM_COUNTERS_LINES
                                       : o->counters || o->json ? PTXVM_COUNTERS_KERNEL

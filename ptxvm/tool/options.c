@@ -11,12 +11,14 @@
 static const char help[] =
     "ptxvm checks PTX files and runs their kernels on the CPU, to the bit, with no GPU and no CUDA toolkit.\n"
     "\n"
-    "usage: ptxvm FILE.ptx ...                                           check files, list their kernels\n"
-    "       ptxvm FILE.ptx --run KERNEL [--grid X,Y,Z] [--block X,Y,Z] ARG ...   run a kernel\n"
+    "usage: ptxvm FILE.ptx ...                                     check the files and list their kernels\n"
+    "       ptxvm FILE.ptx --run KERNEL --grid X,Y,Z --block X,Y,Z ARG ...   run a kernel\n"
     "A FILE of - is standard input.\n"
     "\n"
     "  --sm SM            the GPU to act as: 90, sm_90 or sm_90a; otherwise the file's own .target\n"
-    "  --json FILE        all that is known as JSON; - is standard output\n"
+    "  --json FILE        all that is known as JSON; - is standard output, and then --quiet, with whatever "
+    "else\n"
+    "                     there is on standard error\n"
     "  --quiet            no listing; of a run only what was asked for: outputs, --counters, --listing\n"
     "  --help, --version\n"
     "\n"
@@ -178,7 +180,8 @@ static int parse_check(void *options, const char *value)
     unsigned one;
     for (const char *list = value; tool_next_part(&list, part, sizeof part);)
         if (!ptxvm_checks_parse(part, &one))
-            return tool_unknown("check", part, check_name, NULL, "there are memory, init, race, sync and leak");
+            return tool_unknown("check", part, check_name, NULL,
+                                "there are memory, init, race, sync and leak");
     ptxvm_checks_parse(value, &((vm_options *)options)->checks);
     return TOOL_OK;
 }
@@ -270,6 +273,11 @@ int tool_parse(vm_options *options, int argc, char **argv)
     int status = tool_parse_options(&line, options, argc, argv);
     if (status != TOOL_OK || options->help || options->version)
         return status;
+    options->out = stdout;
+    if (options->json && strcmp(options->json, "-") == 0) {
+        options->out = stderr;
+        options->quiet = true;
+    }
     if (options->n_files == 0)
         return tool_usage_error("say which file: ptxvm FILE.ptx");
     if (!options->kernel && wants_run(options))

@@ -37,8 +37,9 @@ static void print_sites(const vm_file *file, FILE *out, const char *title, const
     }
 }
 
-void tool_print_report(const vm_file *file, const vm_options *o, FILE *out)
+void tool_print_report(const vm_file *file, const vm_options *o)
 {
+    FILE *out = o->out;
     const ptxvm_report *r = ptxvm_last_report(file->vm);
     const uint32_t *g = o->launch.grid, *b = o->launch.block;
     fprintf(out,

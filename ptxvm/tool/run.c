@@ -1,8 +1,6 @@
 /* --run: one kernel with the arguments of the command line. */
 #include "ptxvm/tool/tool.h"
 
-#include <string.h>
-
 static const char *kernel_name(const void *list, int index)
 {
     ptxvm_kernel_info info;
@@ -58,15 +56,14 @@ static int check_leaks(const vm_options *o, vm_file *file)
 static int show(const vm_options *o, vm_file *file, const vm_arguments *arguments)
 {
     int status = TOOL_OK;
-    bool json_only = o->json && strcmp(o->json, "-") == 0;
     for (int i = 0; i < arguments->n && status == TOOL_OK; i++)
-        status = tool_buffer_output(&arguments->list[i], file);
+        status = tool_buffer_output(&arguments->list[i], file, o->out);
     if (status == TOOL_OK && o->listing)
-        ptxvm_counters_listing(file->vm, stdout);
+        ptxvm_counters_listing(file->vm, o->out);
     if (status == TOOL_OK && o->counters)
-        tool_print_counters(file, stdout);
-    if (status == TOOL_OK && !o->quiet && !json_only)
-        tool_print_report(file, o, stdout);
+        tool_print_counters(file, o->out);
+    if (status == TOOL_OK && !o->quiet)
+        tool_print_report(file, o);
     return status == TOOL_OK ? check_leaks(o, file) : status;
 }
 

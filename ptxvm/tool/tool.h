@@ -13,6 +13,7 @@ typedef struct vm_options {
     bool help, version, quiet, counters, listing;
     const char *kernel; /* null: the files are checked and listed */
     const char *json;
+    FILE *out;                            /* for people; standard error where JSON has standard output */
     const char *files[TOOL_OPERANDS_MAX]; /* --run: the first is the file, the others are the arguments */
     int n_files;
     const char *const *arguments;
@@ -115,7 +116,7 @@ int tool_argument_error(const vm_argument *argument, const char *format, ...)
 
 int tool_buffer_make(vm_argument *argument, vm_file *file);
 /* Prints and writes what the outputs ask for. An exit code. */
-int tool_buffer_output(const vm_argument *argument, vm_file *file);
+int tool_buffer_output(const vm_argument *argument, vm_file *file, FILE *out);
 
 /* ---- The modes, and what they print ---- */
 
@@ -124,7 +125,7 @@ int tool_run(vm_options *options);        /* run.c; fills in the block */
 
 /* report.c: what the last launch was; status is what it returned. */
 void tool_print_findings(vm_file *file, ptxvm_status status);
-void tool_print_report(const vm_file *file, const vm_options *options, FILE *out);
+void tool_print_report(const vm_file *file, const vm_options *options);
 void tool_print_counters(const vm_file *file, FILE *out);
 int tool_write_json(const vm_file *file, const vm_options *options, ptxvm_status status);
 void tool_json_kernel(tool_text *out, const ptxvm_kernel *kernel, int indent); /* list.c */
