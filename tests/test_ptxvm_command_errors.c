@@ -90,9 +90,9 @@ TEST_CASE(PtxvmCommand, WrongNumbers)
         {SCALE "0 0 -2147483649", "-2147483649 is out of range"},
         {SCALE "0 0 99999999999999999999", "is out of range"},
         {SCALE "0 0 ''", "argument 3 '' (parameter n, u32): '' is no whole number"},
-        {SCALE "0 0 1,2", "2 values of type u32: the parameter takes 1"},
-        {SCALE "0 0 u64:1", "its 4 bytes are no whole number of u64"},
-        {SCALE "0 0 u16:1", "1 value of type u16: the parameter takes 2"},
+        {SCALE "0 0 1,2", "the values take 8 bytes, the parameter has 4"},
+        {SCALE "0 0 u64:1", "the values take 8 bytes, the parameter has 4"},
+        {SCALE "0 0 u16:1", "the values take 2 bytes, the parameter has 4"},
         {SCALE "0 0 u23:1", "unknown form 'u23:'; did you mean 'u32:'?"},
         {SCALE "0 0 something:1",
          "unknown form 'something:'; there are buf:, arg:, bytes: and types as in f32:"},
@@ -106,9 +106,12 @@ TEST_CASE(PtxvmCommand, WrongNumbers)
         {PARAMS "256 0 0 0 0 0 u64:0,0 0",
          "argument 2 '256' (parameter a, u8): 256 is out of range: u8 holds -128 to 255"},
         {PARAMS "0 0 0 0 0 0 0 0",
-         "argument 8 '0' (parameter g, b8[16]): it has 16 bytes: write f32:1,2,... or bytes:HEX or @FILE"},
+         "argument 8 '0' (parameter g, b8[16]): it has 16 bytes: write f32:1,2/u32:3 or bytes:HEX or @FILE"},
+        {PARAMS "0 0 0 0 0 0 u64:1/2 0", "'2' has no type: write f32:1/u32:2"},
+        {PARAMS "0 0 0 0 0 0 f32:1/u64:1,2 0", "the values take 24 bytes, the parameter has 16"},
+        {PARAMS "0 0 0 0 0 0 f32:1/u65:1 0", "unknown form 'u65:'; did you mean 'u64:'?"},
         {PARAMS "0 0 0 0 0 0 buf:8 0", "an address has 8 bytes, and this parameter is no single value"},
-        {PARAMS "0 0 0 0 0 0 u64:1 0", "1 value of type u64: the parameter takes 2"},
+        {PARAMS "0 0 0 0 0 0 u64:1 0", "the values take 8 bytes, the parameter has 16"},
     };
     check_errors(cases, sizeof cases / sizeof cases[0]);
 }

@@ -52,25 +52,92 @@ static int file_bytes(const vm_argument *a, const char *path, uint8_t *to)
     return status;
 }
 
-/* "1,2,3": exactly as many as the parameter holds. */
-static int values(const vm_argument *a, const value_type *type, const char *list, uint8_t *to)
+/* ---- values ---- */
+
+static uint64_t align_up(uint64_t value, uint64_t align)
+{
+    return (value + align - 1) / align * align;
+}
+
+/* "1,2,3" at *at, which moves on; what does not fit is counted and not stored. */
+static int store_values(const vm_argument *a, const value_type *type, const char *list, uint8_t *to,
+                        uint64_t *at)
 {
     char part[128], why[256];
-    uint64_t most = a->param.bytes / (uint64_t)type->bytes, n = 0, bits = 0;
-    if (a->param.bytes % (uint64_t)type->bytes)
-        return tool_argument_error(a, "its %" PRIu64 " bytes are no whole number of %s", a->param.bytes,
-                                   type->name);
-    for (; tool_next_part(&list, part, sizeof part); n++) {
+    uint64_t bits = 0, size = (uint64_t)type->bytes;
+    *at = align_up(*at, size);
+    for (; tool_next_part(&list, part, sizeof part); *at += size) {
         const char *wrong = value_parse(type, part, &bits, why, sizeof why);
         if (wrong)
             return tool_argument_error(a, "%s", wrong);
-        if (n < most)
-            value_store(type, bits, to + n * (uint64_t)type->bytes);
+        if (*at + size <= a->param.bytes)
+            value_store(type, bits, to + *at);
     }
-    if (n != most)
-        return tool_argument_error(a, "%" PRIu64 " value%s of type %s: the parameter takes %" PRIu64, n,
-                                   n == 1 ? "" : "s", type->name, most);
     return TOOL_OK;
+}
+
+/* Structs and arrays may end in padding, which is zero. */
+static int check_extent(const vm_argument *a, uint64_t end)
+{
+    uint64_t align = a->param.elements > 1 ? a->param.align : 1;
+    if (align_up(end, align) != a->param.bytes)
+        return tool_argument_error(a, "the values take %" PRIu64 " bytes, the parameter has %" PRIu64, end,
+                                   a->param.bytes);
+    return TOOL_OK;
+}
+
+static const char *form_name(const void *list, int index)
+{
+    static const char *const names[] = {"buf", "arg", "bytes", "u8",  "u16", "u32", "u64",  "s8",
+                                        "s16", "s32", "s64",   "f16", "f32", "f64", "bf16", NULL};
+    (void)list;
+    return names[index];
+}
+
+static int unknown_form(const vm_argument *a, const char *text, size_t length)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)(length < 60 ? length : 60), text);
+    const char *near = tool_nearest(name, form_name, NULL);
+    if (near)
+        return tool_argument_error(a, "unknown form '%s:'; did you mean '%s:'?", name, near);
+    return tool_argument_error(a,
+                               "unknown form '%s:'; there are buf:, arg:, bytes: and types as in f32:", name);
+}
+
+/* "f32:1,2/u32:3": pieces of a type each, at their natural alignment as the members of a struct. */
+static int typed_values(const vm_argument *a, const char *text, uint8_t *to)
+{
+    uint64_t end = 0;
+    for (const char *piece = text, *next; piece; piece = next) {
+        char values[4096];
+        size_t name = strcspn(piece, ":/"), length = strcspn(piece, "/");
+        const value_type *type = value_type_find(piece, name);
+        next = piece[length] ? piece + length + 1 : NULL;
+        if (piece[name] != ':')
+            return tool_argument_error(a, "'%.*s' has no type: write f32:1/u32:2",
+                                       (int)(name < 40 ? name : 40), piece);
+        if (!type)
+            return unknown_form(a, piece, name);
+        if (length - name > sizeof values)
+            return tool_argument_error(a, "too many values: write them to a file, and @FILE");
+        snprintf(values, sizeof values, "%.*s", (int)(length - name - 1), piece + name + 1);
+        int status = store_values(a, type, values, to, &end);
+        if (status != TOOL_OK)
+            return status;
+    }
+    return check_extent(a, end);
+}
+
+static int bare_value(const vm_argument *a, uint8_t *to)
+{
+    const value_type *type = value_type_find(a->param.type, strlen(a->param.type));
+    uint64_t end = 0;
+    if (!type || a->param.elements > 1)
+        return tool_argument_error(a, "it has %" PRIu64 " bytes: write f32:1,2/u32:3 or bytes:HEX or @FILE",
+                                   a->param.bytes);
+    int status = store_values(a, type, a->text, to, &end);
+    return status == TOOL_OK ? check_extent(a, end) : status;
 }
 
 /* ---- addresses ---- */
@@ -113,49 +180,16 @@ static int address_of(vm_argument *a, const vm_arguments *all, vm_file *file, ui
 
 /* ---- one argument ---- */
 
-static const char *form_name(const void *list, int index)
-{
-    static const char *const names[] = {"buf", "arg", "bytes", "u8",  "u16", "u32", "u64",  "s8",
-                                        "s16", "s32", "s64",   "f16", "f32", "f64", "bf16", NULL};
-    (void)list;
-    return names[index];
-}
-
-static int unknown_form(const vm_argument *a, size_t length)
-{
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)(length < 60 ? length : 60), a->text);
-    const char *near = tool_nearest(name, form_name, NULL);
-    if (near)
-        return tool_argument_error(a, "unknown form '%s:'; did you mean '%s:'?", name, near);
-    return tool_argument_error(a,
-                               "unknown form '%s:'; there are buf:, arg:, bytes: and types as in f32:", name);
-}
-
-static int bare_value(const vm_argument *a, uint8_t *to)
-{
-    const value_type *type = value_type_find(a->param.type, strlen(a->param.type));
-    if (!type || a->param.elements > 1)
-        return tool_argument_error(a, "it has %" PRIu64 " bytes: write f32:1,2,... or bytes:HEX or @FILE",
-                                   a->param.bytes);
-    return values(a, type, a->text, to);
-}
-
 static int parse_argument(vm_argument *a, vm_arguments *all, vm_file *file)
 {
     uint8_t *to = all->block + a->param.offset;
-    const char *colon = strchr(a->text, ':');
-    size_t length = colon ? (size_t)(colon - a->text) : 0;
-    const value_type *type = colon ? value_type_find(a->text, length) : NULL;
     if (a->text[0] == '@')
         return file_bytes(a, a->text + 1, to);
     if (strncmp(a->text, "buf:", 4) == 0 || strncmp(a->text, "arg:", 4) == 0)
         return address_of(a, all, file, to);
     if (strncmp(a->text, "bytes:", 6) == 0)
         return hex_bytes(a, a->text + 6, to);
-    if (type)
-        return values(a, type, a->text + length + 1, to);
-    return colon ? unknown_form(a, length) : bare_value(a, to);
+    return strchr(a->text, ':') ? typed_values(a, a->text, to) : bare_value(a, to);
 }
 
 /* ---- all of them ---- */

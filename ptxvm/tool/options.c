@@ -39,7 +39,7 @@ static const char help[] =
     "  42  -1  0x2a  1.5  a number, of the type that the parameter has; 0f3FC00000 is the f32 of these bits\n"
     "  f32:1.5            a number of another type of the same size: "
     "u8 to u64, s8 to s64, f16, bf16, f32, f64\n"
-    "  f32:1,2,3          several, for a parameter that is an array or a struct\n"
+    "  f32:1,2/u64:3      several, for an array or a struct: the members lie as C has them\n"
     "  bytes:0001ff       bytes in hexadecimal;  @FILE  the bytes of a file\n"
     "  buf:SIZE[=FILL]    the address of a new buffer. SIZE: bytes (4096, 4K, 1M), or elements as in "
     "1024xf32.\n"
