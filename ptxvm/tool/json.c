@@ -101,6 +101,7 @@ int tool_write_json(const vm_file *file, const vm_options *o, ptxvm_status statu
     tool_printf(&out, ",\n  \"warp_instructions\": %" PRIu64 ", \"thread_instructions\": %" PRIu64 ",\n",
                 r->warp_instructions, r->thread_instructions);
     json_findings(&out, file->vm);
+    tool_printf(&out, "  \"leaks\": %d,\n", tool_find_leaks(file, o, false));
     json_sites(&out, "approximate", r->approx, r->n_approx);
     json_sites(&out, "contractable", r->contractable, r->n_contractable);
     json_sites(&out, "tensor", r->tensor, r->n_tensor);

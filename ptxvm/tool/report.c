@@ -2,6 +2,7 @@
 #include "ptxvm/tool/tool.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 /* ---- findings ---- */
 
@@ -21,6 +22,22 @@ void tool_print_findings(vm_file *file, ptxvm_status status)
     }
     if (total > shown)
         tool_fail("and %" PRIu64 " more findings", total - shown);
+}
+
+int tool_find_leaks(const vm_file *file, const vm_options *o, bool print)
+{
+    enum { SHOWN = 16 };
+    int heap = 0, n = o->checks & PTXVM_CHECK_LEAK ? ptxvm_leaks(file->vm, NULL, 0) : 0;
+    ptxvm_leak *leaks = calloc((size_t)n + 1, sizeof *leaks);
+    ptxvm_leaks(file->vm, leaks, leaks ? n : 0);
+    for (int i = 0; leaks && i < n; i++)
+        if (leaks[i].heap && ++heap <= SHOWN && print)
+            tool_fail("leak: %" PRIu64 " bytes of the kernel's malloc at 0x%" PRIx64, leaks[i].bytes,
+                      leaks[i].address);
+    if (heap > SHOWN && print)
+        tool_fail("and %d more leaks", heap - SHOWN);
+    free(leaks);
+    return heap;
 }
 
 /* ---- where a GPU might do otherwise ---- */

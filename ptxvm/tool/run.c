@@ -38,21 +38,6 @@ static int find_block(vm_options *o, const ptxvm_kernel *kernel)
     return TOOL_OK;
 }
 
-/* Whatever the kernel's own malloc gave and its free did not take back. */
-static int check_leaks(const vm_options *o, vm_file *file)
-{
-    enum { SHOWN = 16 };
-    ptxvm_leak leaks[1024];
-    int heap = 0, n = o->checks & PTXVM_CHECK_LEAK ? ptxvm_leaks(file->vm, leaks, 1024) : 0;
-    for (int i = 0; i < n && i < 1024; i++)
-        if (leaks[i].heap && ++heap <= SHOWN)
-            tool_fail("leak: %llu bytes of the kernel's malloc at 0x%llx", (unsigned long long)leaks[i].bytes,
-                      (unsigned long long)leaks[i].address);
-    if (heap > SHOWN)
-        tool_fail("and %d more leaks", heap - SHOWN);
-    return heap ? TOOL_FAILED : TOOL_OK;
-}
-
 static int show(const vm_options *o, vm_file *file, const vm_arguments *arguments)
 {
     int status = TOOL_OK;
@@ -64,7 +49,7 @@ static int show(const vm_options *o, vm_file *file, const vm_arguments *argument
         tool_print_counters(file, o->out);
     if (status == TOOL_OK && !o->quiet)
         tool_print_report(file, o);
-    return status == TOOL_OK ? check_leaks(o, file) : status;
+    return status;
 }
 
 /* What is wrong with the launch itself is what was asked for; all else happened while it ran. Findings that
@@ -78,8 +63,9 @@ static int end_run(const vm_options *o, vm_file *file, const vm_arguments *argum
         status = show(o, file, arguments);
     if (ran != PTXVM_OK)
         tool_print_findings(file, ran);
+    int leaks = tool_find_leaks(file, o, true);
     int written = o->json ? tool_write_json(file, o, ran) : TOOL_OK;
-    return status ? status : ran != PTXVM_OK ? TOOL_FAILED : written;
+    return status ? status : ran != PTXVM_OK || leaks ? TOOL_FAILED : written;
 }
 
 static int launch(vm_options *o, vm_file *file, ptxvm_kernel *kernel)
