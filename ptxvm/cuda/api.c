@@ -58,11 +58,10 @@ static CUresult check_context(const cuda_thread *thread)
 CUresult cuda_enter(int function, int needs, bool per_thread)
 {
     cuda_thread *thread = cuda_self();
-    /* A host function may not call the driver: it could wait for itself. */
-    if (thread->in_callback && needs) {
-        cuda_lock();
-        return CUDA_ERROR_NOT_PERMITTED;
-    }
+    /* A host function may not call the driver: it could wait for itself. What needs nothing only reads what
+     * is constant. */
+    if (thread->in_callback)
+        return needs ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
     cuda_lock();
     thread->per_thread = per_thread;
     CUresult result = faults_next(function);
@@ -77,7 +76,8 @@ CUresult cuda_enter(int function, int needs, bool per_thread)
 
 CUresult cuda_leave(CUresult result)
 {
-    cuda_unlock();
+    if (!self.in_callback)
+        cuda_unlock();
     return result;
 }
 

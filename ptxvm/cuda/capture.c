@@ -114,6 +114,14 @@ CUresult capture_check_unsafe(void)
     return result;
 }
 
+bool capture_blocks_legacy(CUcontext context)
+{
+    for (CUstream s = captures ? context->streams : NULL; s; s = s->next)
+        if (s->capture && !(s->flags & CU_STREAM_NON_BLOCKING))
+            return true;
+    return false;
+}
+
 CUresult capture_check_legacy(CUcontext context)
 {
     CUresult result = CUDA_SUCCESS;
@@ -339,8 +347,8 @@ CUresult do_cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
     if (!status)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = stream_get(handle, &s);
-    if (!result && s->legacy)
-        result = capture_check_legacy(s->context);
+    if (!result && s->legacy && capture_blocks_legacy(s->context)) /* the capture goes on */
+        result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     if (!result)
         *status = status_of(s->capture);
     return result;

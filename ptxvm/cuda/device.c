@@ -69,15 +69,19 @@ CUresult do_cuInit(unsigned int flags)
     return result;
 }
 
+int driver_version(void)
+{
+    ptxvm_cuda_settings s;
+    if (cuda.initialised)
+        return cuda.driver_version;
+    return settings_read(&s) && s.driver_version ? s.driver_version : CUDA_VERSION;
+}
+
 CUresult do_cuDriverGetVersion(int *version)
 {
     if (!version)
         return CUDA_ERROR_INVALID_VALUE;
-    ptxvm_cuda_settings s;
-    if (cuda.initialised)
-        *version = cuda.driver_version;
-    else
-        *version = settings_read(&s) && s.driver_version ? s.driver_version : CUDA_VERSION;
+    *version = driver_version();
     return CUDA_SUCCESS;
 }
 

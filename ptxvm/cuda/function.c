@@ -197,6 +197,16 @@ CUresult do_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction 
     return do_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, block, shared, 0);
 }
 
+static size_t ask_shared(CUoccupancyB2DSize shared_of, int block, size_t shared)
+{
+    if (!shared_of)
+        return shared;
+    cuda_self()->in_callback = true;
+    shared = shared_of(block);
+    cuda_self()->in_callback = false;
+    return shared;
+}
+
 /* The block size by which most threads are there at once; the greatest of those. */
 CUresult do_cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction handle,
                                                       CUoccupancyB2DSize shared_of, size_t shared, int limit,
@@ -213,7 +223,7 @@ CUresult do_cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUf
     *grid = *block = 0;
     for (int size = round_up(most, 32); size > 0; size -= 32) {
         int threads = size < most ? size : most;
-        int n = occupancy_blocks(f, threads, shared_of ? shared_of(threads) : shared);
+        int n = occupancy_blocks(f, threads, ask_shared(shared_of, threads, shared));
         if (n * threads > best) {
             best = n * threads;
             *block = threads;

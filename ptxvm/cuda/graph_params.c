@@ -174,7 +174,9 @@ void user_object_release(CUuserObject object, unsigned count)
     if (object->refs)
         return;
     object_forget(object);
+    cuda_self()->in_callback = true;
     object->destroy(object->pointer);
+    cuda_self()->in_callback = false;
     free(object);
 }
 

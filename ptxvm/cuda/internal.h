@@ -73,6 +73,7 @@ typedef struct cuda_driver {
 } cuda_driver;
 extern cuda_driver cuda;
 
+int driver_version(void); /* also before cuInit */
 CUresult devices_create(const ptxvm_cuda_settings *settings);
 void devices_destroy(void);
 cuda_device *device_at(CUdevice ordinal); /* null: there is none */
@@ -130,10 +131,6 @@ void cuda_pause(void);
 void cuda_signal(void);
 
 /* ---- Contexts (context.c) ---- */
-
-typedef struct cuda_stream_list {
-    CUstream first;
-} cuda_stream_list;
 
 struct CUctx_st {
     uint64_t id;
@@ -385,6 +382,7 @@ struct cuda_capture {
 CUresult capture_check_unsafe(void);
 /* Code 906 where work of the legacy stream would wait for a stream that is capturing. */
 CUresult capture_check_legacy(CUcontext context);
+bool capture_blocks_legacy(CUcontext context); /* asks alone */
 CUresult capture_add(CUstream stream, const cuda_work *work, CUgraphNode *node);
 CUresult capture_record(CUstream stream, CUevent event);
 CUresult capture_wait(CUstream stream, CUevent event);

@@ -69,7 +69,8 @@ static CUresult find(const char *name, void **function, int version, cuuint64_t 
     if (!name || !function || flags > 3 || flags == 3)
         return CUDA_ERROR_INVALID_VALUE;
     bool known;
-    const row *r = find_form(name, version, &known);
+    int newest = driver_version();
+    const row *r = find_form(name, version < newest ? version : newest, &known);
     CUdriverProcAddressQueryResult found = r       ? CU_GET_PROC_ADDRESS_SUCCESS
                                            : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                                                    : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
@@ -97,8 +98,7 @@ CUresult do_cuGetProcAddress_v2(const char *name, void **function, int version, 
 /* NVRTC asks whenever it finds a driver, and goes on well without. */
 CUresult do_cuGetExportTable(const void **table, const CUuuid *id)
 {
-    if (!table || !id)
-        return CUDA_ERROR_INVALID_VALUE;
-    *table = NULL;
-    return CUDA_ERROR_NOT_FOUND;
+    if (table)
+        *table = NULL;
+    return table && id ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
 }

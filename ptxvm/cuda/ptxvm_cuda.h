@@ -33,7 +33,7 @@ void *ptxvm_cuda_symbol(const char *name);
  * call. */
 void ptxvm_cuda_shutdown(void);
 
-/* libcuda.so.1 also exports `int ptxvmGetVersion(void)`, 10000 * major + 100 * minor + patch: by it anyone can tell
- * that the driver is this one. */
+/* libcuda.so.1 also exports `int ptxvmGetVersion(void)`, 10000 * major + 100 * minor + patch: by it anyone
+ * can tell that the driver is this one. */
 
 #endif

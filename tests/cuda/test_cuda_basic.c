@@ -10,9 +10,9 @@ TEST_CASE(CudaDevice, SaysWhatItIs)
     size_t total = 0;
     CUdevice device = -1;
     CUuuid a, b;
-    REQUIRE(driver_open("PTXVM_SM=sm_80 PTXVM_DEVICES=3 PTXVM_MEMORY=2G PTXVM_DRIVER_VERSION=12040"));
+    REQUIRE(driver_open("PTXVM_SM=sm_80 PTXVM_DEVICES=3 PTXVM_MEMORY=2G PTXVM_DRIVER_VERSION=13010"));
     CU(cu.cuDriverGetVersion(&version));
-    CHECK_EQ_I64(version, 12040);
+    CHECK_EQ_I64(version, 13010);
     CU(cu.cuDeviceGetCount(&count));
     CHECK_EQ_I64(count, 3);
     CU(cu.cuDeviceGet(&device, 2));

@@ -52,6 +52,22 @@ TEST_CASE(CudaLinked, SettingsByACall)
     CHECK(ptxvm_cuda_symbol(NULL) == NULL);
 }
 
+typedef CUresult find_fn(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
+
+TEST_CASE(CudaLinked, AnOlderDriverHasLess)
+{
+    CUdriverProcAddressQueryResult status;
+    void *function;
+    FIND(find_fn, find, "cuGetProcAddress_v2");
+    ptxvm_cuda_settings settings = {.driver_version = 11040};
+    CHECK(ptxvm_cuda_configure(&settings));
+    CU(find("cuCtxCreate", &function, 13000, 0, &status));
+    CHECK(function == ptxvm_cuda_symbol("cuCtxCreate_v3"));
+    CU_IS(find("cuLibraryLoadData", &function, 13000, 0, &status), CUDA_ERROR_NOT_FOUND);
+    CHECK_EQ_I64(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+    ptxvm_cuda_shutdown();
+}
+
 TEST_CASE(CudaLinked, TheLogSaysWhyAndWhatToDo)
 {
     char folder[256], path[300], settings[400];
