@@ -19,6 +19,8 @@ static bool create_device(cuda_device *d, const ptxvm_cuda_settings *s)
                            .threads = s->threads,
                            .seed = s->seed,
                            .step_limit = s->steps,
+                           .checks = cuda.checks,
+                           .counters = s->counters ? PTXVM_COUNTERS_KERNEL : PTXVM_COUNTERS_OFF,
                            .memory_bytes = s->memory_bytes,
                            .address_base = CUDA_DEVICE_BASE + (uint64_t)d->ordinal * CUDA_DEVICE_STRIDE};
     if (ptxvm_create(&config, &d->vm))
@@ -36,6 +38,12 @@ CUresult devices_create(const ptxvm_cuda_settings *s)
     snprintf(cuda.sm, sizeof cuda.sm, "%s", s->sm ? s->sm : "sm_90a");
     cuda.driver_version = s->driver_version ? s->driver_version : CUDA_VERSION;
     cuda.wait_seconds = s->wait_seconds ? (uint64_t)s->wait_seconds : 60;
+    cuda.checks = PTXVM_CHECK_MEMORY;
+    if (s->check && !ptxvm_checks_parse(s->check, &cuda.checks))
+        return cuda_log(CUDA_ERROR_INVALID_VALUE,
+                        "PTXVM_CHECK=%s: none, all, or some of memory, init, race, sync, leak", s->check);
+    if (!counters_open(s->counters))
+        return cuda_log(CUDA_ERROR_INVALID_VALUE, "PTXVM_COUNTERS=%s cannot be written", s->counters);
     cuda.n_devices = s->devices ? s->devices : 1;
     for (int i = 0; i < cuda.n_devices; i++) {
         cuda.devices[i] = (cuda_device){.ordinal = i};

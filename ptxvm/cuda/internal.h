@@ -66,6 +66,7 @@ typedef struct cuda_driver {
     bool initialised;
     int driver_version;
     uint64_t wait_seconds;
+    unsigned checks; /* PTXVM_CHECK_* */
     char sm[16];
     int n_devices;
     cuda_device devices[CUDA_MAX_DEVICES];
@@ -86,6 +87,10 @@ bool settings_read(ptxvm_cuda_settings *settings);
 void settings_clear(void);
 void cuda_log_open(const char *where);
 void cuda_log_close(void);
+/* The file that counters of launches go to, a JSON object a line; null: none. */
+bool counters_open(const char *path);
+void counters_close(void);
+void counters_write(const ptxvm *vm);
 /* A sentence for the user, where PTXVM_LOG asks for it. Returns code. */
 CUresult cuda_log(CUresult code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *settings_fault(void);

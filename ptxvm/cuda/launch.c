@@ -134,6 +134,22 @@ CUresult launch_fill(CUcontext context, CUfunction handle, const unsigned grid[3
     return result;
 }
 
+/* All that the launch found, and how much more there was. */
+static void log_findings(ptxvm *vm, CUresult code)
+{
+    int n = 0;
+    uint64_t total = 0, told = 0;
+    const ptxvm_finding *findings = ptxvm_findings(vm, &n, &total);
+    for (int i = 0; i < n; i++) {
+        cuda_log(code, "%s", findings[i].message);
+        told += findings[i].count;
+    }
+    if (!n)
+        cuda_log(code, "%s", ptxvm_last_error(vm));
+    else if (total > told)
+        cuda_log(code, "and %llu more", (unsigned long long)(total - told));
+}
+
 CUresult launch_run(cuda_work *work)
 {
     CUfunction f;
@@ -145,13 +161,15 @@ CUresult launch_run(cuda_work *work)
     memcpy(config.grid, work->kernel.grid, sizeof config.grid);
     memcpy(config.block, work->kernel.block, sizeof config.block);
     ptxvm_status status = ptxvm_launch(vm, f->vm, &config, work->kernel.params, work->kernel.param_bytes);
+    counters_write(vm);
     if (!status)
         return CUDA_SUCCESS;
     CUresult code = status_code(status);
     if (code == CUDA_ERROR_INVALID_VALUE || code == CUDA_ERROR_OUT_OF_MEMORY ||
         code == CUDA_ERROR_NOT_SUPPORTED)
         code = CUDA_ERROR_LAUNCH_FAILED;
-    return cuda_log(code, "%s", ptxvm_last_error(vm));
+    log_findings(vm, code);
+    return code;
 }
 
 /* ---- The calls ---- */

@@ -1,4 +1,5 @@
-/* What went wrong, in sentences, where PTXVM_LOG says: "stderr", "stdout" or a file. */
+/* What went wrong, in sentences, where PTXVM_LOG says ("stderr", "stdout" or a file); counters of launches.
+ */
 #include "internal.h"
 
 #include <stdarg.h>
@@ -35,4 +36,32 @@ CUresult cuda_log(CUresult code, const char *format, ...)
     fflush(out);
     va_end(args);
     return code;
+}
+
+/* ---- Counters ---- */
+
+static FILE *counters;
+
+void counters_close(void)
+{
+    if (counters)
+        fclose(counters);
+    counters = NULL;
+}
+
+bool counters_open(const char *path)
+{
+    counters_close();
+    if (path)
+        counters = fopen(path, "w");
+    return !path || counters;
+}
+
+void counters_write(const ptxvm *vm)
+{
+    if (!counters || !ptxvm_last_counters(vm))
+        return;
+    ptxvm_counters_json(vm, counters);
+    fputc('\n', counters);
+    fflush(counters);
 }

@@ -288,8 +288,19 @@ void memory_graph_ref(CUdeviceptr address, uint64_t id, int change)
         pool_free(address);
 }
 
+static void log_leaks(CUcontext context)
+{
+    if (!(cuda.checks & PTXVM_CHECK_LEAK))
+        return;
+    for (size_t i = 0; i < n_memories; i++)
+        if (table[i].context == context && !table[i].freed && !table[i].graph_refs)
+            cuda_log(CUDA_SUCCESS, "leak: %zu bytes at 0x%llx were not freed when their context ended",
+                     table[i].bytes, table[i].address);
+}
+
 void memory_free_context(CUcontext context)
 {
+    log_leaks(context);
     for (size_t i = n_memories; i-- > 0;)
         if (table[i].context == context && table[i].kind != MEMORY_POOL)
             memory_free(table[i].address);

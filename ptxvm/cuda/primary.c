@@ -138,6 +138,7 @@ void ptxvm_cuda_shutdown(void)
     }
     settings_clear();
     faults_forget();
+    counters_close();
     cuda_log_close();
     cuda_unlock();
 }

@@ -70,12 +70,13 @@ TEST_CASE(CudaLinked, AnOlderDriverHasLess)
 
 TEST_CASE(CudaLinked, TheLogSaysWhyAndWhatToDo)
 {
-    char folder[256], path[300], settings[400];
+    char folder[256], path[300], settings[800];
     CUmodule m;
     size_t bytes;
     temp_dir_make(folder, sizeof folder);
     snprintf(path, sizeof path, "%s/log", folder);
-    snprintf(settings, sizeof settings, "PTXVM_LOG=%s", path);
+    snprintf(settings, sizeof settings, "PTXVM_LOG=%s PTXVM_CHECK=memory,leak PTXVM_COUNTERS=%s/counters",
+             path, folder);
     REQUIRE(driver_open_context(settings));
     CU_IS(cu.cuModuleLoadData(&m, "\x7f"
                                   "ELF\2"),
@@ -83,14 +84,22 @@ TEST_CASE(CudaLinked, TheLogSaysWhyAndWhatToDo)
     CUdeviceptr wild = 16;
     void *params[] = {&wild};
     m = NULL;
+    CUdeviceptr good = new_u32(3, 0);
+    void *fine[] = {&good};
+    CU(launch_one(test_function(&m, "poke"), NULL, fine));
     CU(launch_one(test_function(&m, "poke"), NULL, params));
     driver_close();
+    snprintf(settings, sizeof settings, "%s/counters", folder);
+    char *counters = toolkit_read_file(settings, &bytes);
+    CHECK(counters != NULL);
+    free(counters);
     char *text = toolkit_read_file(path, &bytes);
     if (CHECK(text != NULL)) {
         CHECK_HAS(text, "compile it to PTX");
         CHECK_HAS(text, "(code 209)");
         CHECK_HAS(text, "poke");
         CHECK_HAS(text, "(code 700)");
+        CHECK_HAS(text, "leak: 12 bytes at 0x200000");
     }
     free(text);
     temp_dir_remove(folder);
