@@ -8,7 +8,8 @@ void bench_report(const char *name, double value, const char *unit, const char *
 /* Seconds on a steady clock. */
 double bench_seconds(void);
 
-/* The shortest of several runs of work(argument), in seconds a call: runs until about `budget` seconds are spent. */
+/* The shortest of several runs of work(argument), in seconds a call: runs until about `budget` seconds are
+ * spent. */
 double bench_best(void (*work)(void *argument), void *argument, double budget);
 
 /* A line that shows what is being measured, on a terminal only. */

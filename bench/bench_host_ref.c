@@ -6,9 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum {
-    N = 1 << 20
-};
+enum { N = 1 << 20 };
 
 typedef struct job {
     ref_quant_spec spec;
@@ -49,7 +47,8 @@ void bench_host_ref(void)
              .scale = malloc(N / 128 * sizeof(float)),
              .zero = malloc(N / 128),
              .codes = malloc(N / 2)};
-    for (int format = QDNN_FORMAT_INT4; j.x && j.scale && j.zero && j.codes && format <= QDNN_FORMAT_NF4; format++) {
+    for (int format = QDNN_FORMAT_INT4; j.x && j.scale && j.zero && j.codes && format <= QDNN_FORMAT_NF4;
+         format++) {
         j.spec = (ref_quant_spec){.format = (qdnnFormat_t)format,
                                   .data = QDNN_DATA_F32,
                                   .scale = QDNN_DATA_F32,

@@ -1,4 +1,5 @@
-/* The demo: one kernel written for two SMs side by side, the host reference at work, and the kernels run on ptxvm. */
+/* The demo: one kernel written for two SMs side by side, the host reference at work, and the kernels run on
+ * ptxvm. */
 #include <qdnn/emit.h>
 
 #include "demo/demo.h"
@@ -11,10 +12,7 @@
 
 /* ---- One kernel, two SMs ---- */
 
-enum {
-    COLUMN = 58,
-    SHOWN = 28
-};
+enum { COLUMN = 58, SHOWN = 28 };
 
 /* Copies the next line of text, cut to the column, and returns where the one after it starts. */
 static const char *take_line(const char *text, char line[COLUMN + 1])
@@ -33,7 +31,8 @@ static const char *skip_lines(const char *text, int count)
     return text;
 }
 
-/* Where the bodies (behind the register declarations, whose numbers differ) begin to differ, in lines of the body. */
+/* Where the bodies (behind the register declarations, whose numbers differ) begin to differ, in lines of the
+ * body. */
 static const char *body(const char *ptx)
 {
     const char *start = strstr(ptx, "ld.param");
@@ -70,8 +69,8 @@ static bool show_two_sms(void)
     }
     int from = first_difference(body(old.ptx), body(new.ptx)) - 8;
     const char *left = skip_lines(body(old.ptx), from), *right = skip_lines(body(new.ptx), from);
-    printf("One kernel, two SMs: %s to bf16 in groups of 64, where its text begins to differ\n\n%-*s | %s\n", old.entry, COLUMN,
-           "sm_75: bf16 by integer arithmetic", "sm_90: bf16 by instructions");
+    printf("One kernel, two SMs: %s to bf16 in groups of 64, where its text begins to differ\n\n%-*s | %s\n",
+           old.entry, COLUMN, "sm_75: bf16 by integer arithmetic", "sm_90: bf16 by instructions");
     for (int i = 0; i < SHOWN; i++) {
         char a[COLUMN + 1], b[COLUMN + 1];
         left = take_line(left, a);
@@ -85,10 +84,7 @@ static bool show_two_sms(void)
 
 /* ---- The host reference ---- */
 
-enum {
-    N = 64,
-    GROUP = 32
-};
+enum { N = 64, GROUP = 32 };
 
 static void show_format(const char *name, qdnnFormat_t format, const float *x)
 {
@@ -116,8 +112,8 @@ static void show_host_ref(void)
     float x[N];
     for (int i = 0; i < N; i++)
         x[i] = sinf((float)i * 0.37f) * (i < GROUP ? 1.0f : 3.0f);
-    printf("\nThe host reference: %d values of a sine, two groups of %d, from %.3f %.3f %.3f ...\n\n", N, GROUP, x[0], x[1],
-           x[2]);
+    printf("\nThe host reference: %d values of a sine, two groups of %d, from %.3f %.3f %.3f ...\n\n", N,
+           GROUP, x[0], x[1], x[2]);
     show_format("int4", QDNN_FORMAT_INT4, x);
     show_format("int4_zp", QDNN_FORMAT_INT4_ZP, x);
     show_format("nf4", QDNN_FORMAT_NF4, x);

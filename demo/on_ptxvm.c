@@ -1,5 +1,5 @@
-/* The kernels at work without a GPU: a matrix is quantized and brought back by the emitted PTX, run on ptxvm, and every byte is
- * compared with the host reference. */
+/* The kernels at work without a GPU: a matrix is quantized and brought back by the emitted PTX, run on ptxvm,
+ * and every byte is compared with the host reference. */
 #include "demo/demo.h"
 
 #include "host_ref/host_ref.h"
@@ -14,12 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum {
-    SIDE = 2048,
-    N = SIDE * SIDE,
-    GROUP = 128,
-    GROUPS = N / GROUP
-};
+enum { SIDE = 2048, N = SIDE * SIDE, GROUP = 128, GROUPS = N / GROUP };
 
 static double seconds(void)
 {
@@ -81,9 +76,10 @@ static bool run_kernel(work *w, const char *name, const ptxvm_address *pointers,
     const ptxvm_report *report = ptxvm_last_report(w->vm);
     progress("");
     if (ok)
-        printf("  %-18s emitted in %4.0f us, loaded in %5.0f us, ran %5.1f M thread-instructions in %4.0f ms\n", name,
-               (emitted - start) * 1e6, (loaded - emitted) * 1e6, (double)report->thread_instructions * 1e-6,
-               (done - loaded) * 1e3);
+        printf(
+            "  %-18s emitted in %4.0f us, loaded in %5.0f us, ran %5.1f M thread-instructions in %4.0f ms\n",
+            name, (emitted - start) * 1e6, (loaded - emitted) * 1e6,
+            (double)report->thread_instructions * 1e-6, (done - loaded) * 1e3);
     ptxvm_module_unload(module);
     return ok || fail(w, name);
 }
@@ -91,7 +87,8 @@ static bool run_kernel(work *w, const char *name, const ptxvm_address *pointers,
 static bool compare(const char *what, const void *actual, const void *expected, size_t bytes)
 {
     bool same = memcmp(actual, expected, bytes) == 0;
-    printf("    %-8s %9zu bytes: %s\n", what, bytes, same ? "every byte equals host_ref" : "DIFFER from host_ref");
+    printf("    %-8s %9zu bytes: %s\n", what, bytes,
+           same ? "every byte equals host_ref" : "DIFFER from host_ref");
     return same;
 }
 
@@ -103,15 +100,20 @@ static void print_error(const work *w)
         squared += difference * difference;
         reference += (double)w->x[i] * (double)w->x[i];
     }
-    printf("    root mean square error %.5f, signal to noise %.1f dB, %zu bytes become %zu\n", sqrt(squared / N),
-           10 * log10(reference / squared), (size_t)N * sizeof(float), (size_t)N / 2 + GROUPS * sizeof(float));
+    printf("    root mean square error %.5f, signal to noise %.1f dB, %zu bytes become %zu\n",
+           sqrt(squared / N), 10 * log10(reference / squared), (size_t)N * sizeof(float),
+           (size_t)N / 2 + GROUPS * sizeof(float));
 }
 
 static bool run_format(work *w, const char *format, qdnnFormat_t tag)
 {
     char name[32];
-    w->ref = (ref_quant_spec){.format = tag, .data = QDNN_DATA_F32, .scale = QDNN_DATA_F32, .zero = QDNN_DATA_U8,
-                              .group_size = GROUP, .floor = REF_DEFAULT_FLOOR};
+    w->ref = (ref_quant_spec){.format = tag,
+                              .data = QDNN_DATA_F32,
+                              .scale = QDNN_DATA_F32,
+                              .zero = QDNN_DATA_U8,
+                              .group_size = GROUP,
+                              .floor = REF_DEFAULT_FLOOR};
     snprintf(name, sizeof name, "scale_%s", format);
     if (!run_kernel(w, name, (ptxvm_address[]){w->device_x, w->device_scale}, 2))
         return false;
@@ -165,8 +167,9 @@ static bool run(work *w)
 
 bool show_on_ptxvm(void)
 {
-    printf("\nThe same kernels run without a GPU: a %d x %d f32 matrix in groups of %d, on ptxvm acting as sm_90\n\n", SIDE, SIDE,
-           GROUP);
+    printf("\nThe same kernels run without a GPU: a %d x %d f32 matrix in groups of %d, on ptxvm acting as "
+           "sm_90\n\n",
+           SIDE, SIDE, GROUP);
     work w = {0};
     float *floats = malloc((3 * (size_t)N + 2 * GROUPS) * sizeof(float));
     uint8_t *bytes = malloc(N);

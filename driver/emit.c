@@ -20,7 +20,8 @@ static qdnnStatus_t apply_setting(const kernel_row *row, kernel_spec *spec, cons
     if (kernel_spec_set(row, spec, key, equals + 1, reason, sizeof reason))
         return QDNN_STATUS_SUCCESS;
     bool known = kernel_takes(row, key);
-    return qdnn_error(known ? QDNN_STATUS_BAD_PARAM : QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "settings: %s", reason);
+    return qdnn_error(known ? QDNN_STATUS_BAD_PARAM : QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "settings: %s",
+                      reason);
 }
 
 static qdnnStatus_t emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, qdnnPtx_t *out)
@@ -28,7 +29,8 @@ static qdnnStatus_t emit(const kernel_row *row, const kernel_spec *spec, const p
     kernel_text text;
     ptx_error problem;
     if (!kernel_emit(row, spec, sm, NULL, &text, &problem))
-        return qdnn_error(problem.no_memory ? QDNN_STATUS_INTERNAL_ERROR_ALLOCATION_FAILED : QDNN_STATUS_NOT_SUPPORTED_SM,
+        return qdnn_error(problem.no_memory ? QDNN_STATUS_INTERNAL_ERROR_ALLOCATION_FAILED
+                                            : QDNN_STATUS_NOT_SUPPORTED_SM,
                           "%s", problem.text);
     out->ptx = text.ptx;
     kernel_entry_name(row, out->entry, sizeof out->entry);
@@ -41,14 +43,17 @@ qdnnStatus_t qdnnEmitPtx(const char *kernel, const char *sm, const char *const *
 {
     if (!kernel || !sm || !out)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_NULL_POINTER, "%s is null; it must not be",
-                          !kernel ? "kernel" : !sm ? "sm" : "out");
+                          !kernel ? "kernel"
+                          : !sm   ? "sm"
+                                  : "out");
     const kernel_row *row = kernel_find(kernel);
     if (!row)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "kernel is '%s', which there is not; ptxgen --list names them",
-                          kernel);
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
+                          "kernel is '%s', which there is not; ptxgen --list names them", kernel);
     const ptx_sm *target = ptx_sm_find(sm);
     if (!target)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "sm is '%s', which is no known target; sm_90 is one", sm);
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
+                          "sm is '%s', which is no known target; sm_90 is one", sm);
     kernel_spec spec = kernel_spec_default();
     for (; settings && *settings; settings++) {
         qdnnStatus_t status = apply_setting(row, &spec, *settings);

@@ -4,7 +4,8 @@
 
 #include <qdnn/qdnn.h>
 
-/* Keeps the sentence and returns the status, so that a check is one line: return qdnn_error(STATUS, "n is %d; ...", n). */
+/* Keeps the sentence and returns the status, so that a check is one line: return qdnn_error(STATUS, "n is %d;
+ * ...", n). */
 qdnnStatus_t qdnn_error(qdnnStatus_t status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

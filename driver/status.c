@@ -8,8 +8,8 @@ int qdnnGetVersion(void)
 
 const char *qdnnGetErrorString(qdnnStatus_t status)
 {
-#define NAME(code)                                                                                                   \
-    case code:                                                                                                       \
+#define NAME(code)                                                                                           \
+    case code:                                                                                               \
         return #code
     switch (status) {
         NAME(QDNN_STATUS_SUCCESS);

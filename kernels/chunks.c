@@ -13,7 +13,8 @@ void tile_begin(ptx_builder *b, tile *t)
     t->first = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, TILE_ELEMENTS));
     ptx_val full_end = ptx_add(b, t->first, TILE_ELEMENTS);
     t->end = ptx_min(b, full_end, t->n);
-    ptx_val aligned = ptx_and(b, emit_aligned(b, t->data, CHUNK_BYTES), emit_aligned(b, t->codes, code_bytes));
+    ptx_val aligned =
+        ptx_and(b, emit_aligned(b, t->data, CHUNK_BYTES), emit_aligned(b, t->codes, code_bytes));
     t->whole = ptx_setp_and(b, PTX_LE, full_end, t->n, aligned);
 }
 
@@ -108,7 +109,8 @@ group_values chunk_group_at(ptx_builder *b, const tile *t, const chunk_groups *g
         return groups->first; /* a boundary at 0 would be a group's start */
     ptx_val is_first = ptx_setp(b, PTX_GT, groups->boundary, element);
     return (group_values){.scale = choose(b, groups->first.scale, groups->second.scale, is_first),
-                          .reciprocal = choose(b, groups->first.reciprocal, groups->second.reciprocal, is_first),
+                          .reciprocal =
+                              choose(b, groups->first.reciprocal, groups->second.reciprocal, is_first),
                           .zero = choose(b, groups->first.zero, groups->second.zero, is_first)};
 }
 

@@ -1,5 +1,6 @@
-/* How quantize and dequantize cover a tensor: a block takes a tile, a thread several 16-byte chunks of it, strided so that neighbouring
- * threads touch neighbouring chunks. Tiles that are cut short, and pointers that are not aligned, go element by element. */
+/* How quantize and dequantize cover a tensor: a block takes a tile, a thread several 16-byte chunks of it,
+ * strided so that neighbouring threads touch neighbouring chunks. Tiles that are cut short, and pointers that
+ * are not aligned, go element by element. */
 #ifndef QDNN_KERNELS_CHUNKS_H
 #define QDNN_KERNELS_CHUNKS_H
 
@@ -25,15 +26,17 @@ typedef struct tile {
 /* Declares what both kernels compute with, once the pointers and n are declared. */
 void tile_begin(ptx_builder *b, tile *t);
 
-/* Calls `some` for the chunks of this thread in a complete tile: for all of them at once, or, where a chunk may hold several groups, for one
- * after another in a loop, so that their scales stay in registers. */
+/* Calls `some` for the chunks of this thread in a complete tile: for all of them at once, or, where a chunk
+ * may hold several groups, for one after another in a loop, so that their scales stay in registers. */
 void tile_chunks(ptx_builder *b, const tile *t,
                  void (*some)(ptx_builder *b, const tile *t, ptx_val index, unsigned count));
 
-/* The group's scale, reciprocal and zero. What a kernel does not use costs nothing, the assembler drops it. */
+/* The group's scale, reciprocal and zero. What a kernel does not use costs nothing, the assembler drops it.
+ */
 group_values load_group(ptx_builder *b, const tile *t, ptx_val group);
 
-/* The groups of one chunk. Within a chunk there is one group, or two that meet in it, or a group for every few elements. */
+/* The groups of one chunk. Within a chunk there is one group, or two that meet in it, or a group for every
+ * few elements. */
 typedef struct chunk_groups {
     group_values first, second;
     ptx_val boundary; /* u32: first element of the second group, counted from the chunk's start */

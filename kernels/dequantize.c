@@ -17,7 +17,8 @@ static void decode_chunk(ptx_builder *b, const tile *t, const chunk_groups *grou
     }
 }
 
-/* `count` chunks that lie a block's width apart, from element `index` on. All loads first: they wait for memory together. */
+/* `count` chunks that lie a block's width apart, from element `index` on. All loads first: they wait for
+ * memory together. */
 static void dequantize_chunks(ptx_builder *b, const tile *t, ptx_val index, unsigned count)
 {
     unsigned chunk = chunk_elements(t->spec->data), stride = CHUNK_BLOCK * chunk;
@@ -43,7 +44,8 @@ static void dequantize_elements(ptx_builder *b, const tile *t)
     ptx_val at = ptx_for(b, first, t->end, CHUNK_BLOCK);
     ptx_val byte = ptx_ld_global_nc(b, PTX_U8, ptx_add(b, t->codes, ptx_shr(b, at, 1)), 0);
     ptx_val is_odd = ptx_setp(b, PTX_NE, ptx_and(b, ptx_cvt(b, PTX_U32, at), 1), 0);
-    ptx_val shift = ptx_selp(b, ptx_u32(b, code_shift(t->spec, 1)), ptx_u32(b, code_shift(t->spec, 0)), is_odd);
+    ptx_val shift =
+        ptx_selp(b, ptx_u32(b, code_shift(t->spec, 1)), ptx_u32(b, code_shift(t->spec, 0)), is_odd);
     group_values group = load_group(b, t, emit_divide(b, at, t->spec->group_size));
     ptx_val y = decode(b, t, &group, ptx_shr(b, byte, shift), 0);
     emit_store(b, t->spec->data, ptx_at(b, t->data, at, element_bytes(t->spec->data)), 0, y);

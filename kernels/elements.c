@@ -1,7 +1,7 @@
 /* Elements of f32, f16 and bf16 (and u8 zero points): loaded into f32, rounded back to nearest even.
  *
- * bf16 is the upper half of an f32, so widening is a shift on every SM. Narrowing to bf16 and to pairs has instructions from
- * sm_80 on; sm_75 gets the same bits from integer arithmetic. */
+ * bf16 is the upper half of an f32, so widening is a shift on every SM. Narrowing to bf16 and to pairs has
+ * instructions from sm_80 on; sm_75 gets the same bits from integer arithmetic. */
 #include "kernels/emit.h"
 
 static bool has_pair_cvt(const ptx_builder *b)
@@ -67,8 +67,9 @@ ptx_val emit_load(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offs
     }
 }
 
-/* Round to nearest even by adding just under half of the last kept place (one more when that place is odd); a carry into the
- * exponent is right, up to infinity. NaN has to be kept apart: it might carry too. The result is in the low 16 bits. */
+/* Round to nearest even by adding just under half of the last kept place (one more when that place is odd); a
+ * carry into the exponent is right, up to infinity. NaN has to be kept apart: it might carry too. The result
+ * is in the low 16 bits. */
 static ptx_val bf16_by_integers(ptx_builder *b, ptx_val x)
 {
     ptx_val bits = ptx_as(b, PTX_U32, x);

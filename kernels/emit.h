@@ -1,10 +1,12 @@
-/* What the emitters of kernels share: elements of a data type as f32 values, index arithmetic, the format table. */
+/* What the emitters of kernels share: elements of a data type as f32 values, index arithmetic, the format
+ * table. */
 #ifndef QDNN_KERNELS_EMIT_H
 #define QDNN_KERNELS_EMIT_H
 
 #include "kernels/kernels.h"
 
-/* ---- Elements (elements.c): memory holds f32, f16, bf16 (u8 for zero points), kernels compute in f32 ---- */
+/* ---- Elements (elements.c): memory holds f32, f16, bf16 (u8 for zero points), kernels compute in f32 ----
+ */
 
 enum {
     CHUNK_BYTES = 16, /* the widest load and store that every SM has */
@@ -16,7 +18,8 @@ unsigned chunk_elements(qdnnDataType_t type); /* 16 bytes' worth: 4 or 8 */
 
 /* One element at address + offset bytes; exact. */
 ptx_val emit_load(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset);
-/* Rounds x to the type, nearest even, and gives it back as f32: what a reader of the stored element will see. */
+/* Rounds x to the type, nearest even, and gives it back as f32: what a reader of the stored element will see.
+ */
 ptx_val emit_round(ptx_builder *b, qdnnDataType_t type, ptx_val x);
 /* Rounds and stores one element; u8 takes an integral f32 in 0..255. */
 void emit_store(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val x);
@@ -54,15 +57,16 @@ typedef struct format_row {
     bool signed_range; /* the scale comes from lo and hi; otherwise from absmax alone */
     /* The scale before it is rounded to its type, from the reduced range (lo and hi, or hi = absmax). */
     ptx_val (*scale)(ptx_builder *b, const kernel_spec *spec, ptx_val lo, ptx_val hi);
-    /* The zero point, an integral f32 in 0..15, that goes with the stored scale. Null where the format has none. */
+    /* The zero point, an integral f32 in 0..15, that goes with the stored scale. Null where the format has
+     * none. */
     ptx_val (*zero)(ptx_builder *b, ptx_val lo, ptx_val scale);
     /* The code (u32, 0..15) of a quotient that is not NaN. */
     ptx_val (*encode)(ptx_builder *b, const kernel_spec *spec, const group_values *group, ptx_val quotient);
     /* Called once, before the first decode, by all threads of the block. Null where nothing is needed. */
     format_state (*decode_begin)(ptx_builder *b);
     /* The f32 value of the code in bits shift..shift+3 of a u32 word, in units of the scale. */
-    ptx_val (*decode)(ptx_builder *b, const kernel_spec *spec, const format_state *state, const group_values *group,
-                      ptx_val word, unsigned shift);
+    ptx_val (*decode)(ptx_builder *b, const kernel_spec *spec, const format_state *state,
+                      const group_values *group, ptx_val word, unsigned shift);
 } format_row;
 
 const format_row *format_of(const kernel_row *row);
@@ -71,7 +75,8 @@ const format_row *format_of(const kernel_row *row);
 
 kernel_geometry scale_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_scale(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-kernel_geometry chunk_geometry(const kernel_row *row, const kernel_spec *spec); /* of quantize and dequantize */
+kernel_geometry chunk_geometry(const kernel_row *row,
+                               const kernel_spec *spec); /* of quantize and dequantize */
 void emit_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 

@@ -1,4 +1,5 @@
-/* The format table: how each format makes a scale, encodes a quotient and decodes a code. docs/numerics.md is the contract. */
+/* The format table: how each format makes a scale, encodes a quotient and decodes a code. docs/numerics.md is
+ * the contract. */
 #include "kernels/emit.h"
 
 /* A NaN counts as 0 wherever a value is encoded. */
@@ -7,7 +8,8 @@ static ptx_val nan_to_zero(ptx_builder *b, ptx_val x)
     return ptx_selp(b, ptx_f32(b, 0), x, ptx_setp(b, PTX_NAN, x, x));
 }
 
-/* Truncation and the difference are exact, so a tie is seen as exactly one half. (Infinity minus itself is a NaN, which is no tie.) */
+/* Truncation and the difference are exact, so a tie is seen as exactly one half. (Infinity minus itself is a
+ * NaN, which is no tie.) */
 static ptx_val round_ties_away(ptx_builder *b, ptx_val x)
 {
     ptx_val whole = ptx_cvt_rzi(b, PTX_F32, x);
@@ -22,8 +24,9 @@ static ptx_val round_integral(ptx_builder *b, const kernel_spec *spec, ptx_val x
     return spec->rounding == QDNN_ROUND_TIES_AWAY ? round_ties_away(b, x) : ptx_cvt_rni(b, PTX_F32, x);
 }
 
-/* The code in bits shift..shift+3 (shift at most 12) as an f32: the bits are put into the fraction of 2^(23-shift), whose unit in the last
- * place then is that of the code. Less `bias`, which is exact for small integers. */
+/* The code in bits shift..shift+3 (shift at most 12) as an f32: the bits are put into the fraction of
+ * 2^(23-shift), whose unit in the last place then is that of the code. Less `bias`, which is exact for small
+ * integers. */
 static ptx_val code_minus(ptx_builder *b, ptx_val word, unsigned shift, unsigned bias)
 {
     ptx_val placed = ptx_lop3(b, word, ptx_u32(b, 0xFu << shift), ptx_u32(b, (150u - shift) << 23),
@@ -40,7 +43,8 @@ static ptx_val int4_scale(ptx_builder *b, const kernel_spec *spec, ptx_val lo, p
 }
 
 /* The conversion to s32 turns NaN into 0 and saturates, so the clamp may follow it. */
-static ptx_val int4_encode(ptx_builder *b, const kernel_spec *spec, const group_values *group, ptx_val quotient)
+static ptx_val int4_encode(ptx_builder *b, const kernel_spec *spec, const group_values *group,
+                           ptx_val quotient)
 {
     (void)group;
     ptx_val q = spec->rounding == QDNN_ROUND_TIES_AWAY ? ptx_cvt_rzi(b, PTX_S32, round_ties_away(b, quotient))
@@ -72,7 +76,8 @@ static ptx_val int4_zp_zero(ptx_builder *b, ptx_val lo, ptx_val scale)
     return ptx_clamp(b, zero, ptx_f32(b, 0), ptx_f32(b, 15));
 }
 
-static ptx_val int4_zp_encode(ptx_builder *b, const kernel_spec *spec, const group_values *group, ptx_val quotient)
+static ptx_val int4_zp_encode(ptx_builder *b, const kernel_spec *spec, const group_values *group,
+                              ptx_val quotient)
 {
     ptx_val q = ptx_add(b, round_integral(b, spec, nan_to_zero(b, quotient)), group->zero);
     return ptx_cvt_rni(b, PTX_U32, ptx_clamp(b, q, ptx_f32(b, 0), ptx_f32(b, 15)));
@@ -110,8 +115,8 @@ static ptx_val nf4_scale(ptx_builder *b, const kernel_spec *spec, ptx_val lo, pt
     return absmax;
 }
 
-/* The midpoint to compare with when the code is known to lie in [first, first + count): chosen by the predicates of the bits found so
- * far, the highest first. Midpoint i separates codes i and i + 1. */
+/* The midpoint to compare with when the code is known to lie in [first, first + count): chosen by the
+ * predicates of the bits found so far, the highest first. Midpoint i separates codes i and i + 1. */
 static ptx_val nf4_midpoint(ptx_builder *b, const ptx_val *bits, int known, int first, int count)
 {
     if (known == 0) {
@@ -123,8 +128,10 @@ static ptx_val nf4_midpoint(ptx_builder *b, const ptx_val *bits, int known, int 
     return ptx_selp(b, high, low, bits[0]);
 }
 
-/* Bisection: each of the four bits of the code is one comparison with a midpoint. On a midpoint the lower entry wins. */
-static ptx_val nf4_encode(ptx_builder *b, const kernel_spec *spec, const group_values *group, ptx_val quotient)
+/* Bisection: each of the four bits of the code is one comparison with a midpoint. On a midpoint the lower
+ * entry wins. */
+static ptx_val nf4_encode(ptx_builder *b, const kernel_spec *spec, const group_values *group,
+                          ptx_val quotient)
 {
     (void)spec, (void)group;
     ptx_val v = nan_to_zero(b, quotient);

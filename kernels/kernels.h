@@ -1,7 +1,7 @@
 /* The kernel registry: every kernel that qdnn can emit, one row each, and what each may be specialised to.
  *
- * Tests, the ptxgen tool, the benchmarks and the driver all iterate over kernel_rows. Adding a kernel is adding a row to
- * registry.def and writing its emitter. */
+ * Tests, the ptxgen tool, the benchmarks and the driver all iterate over kernel_rows. Adding a kernel is
+ * adding a row to registry.def and writing its emitter. */
 #ifndef QDNN_KERNELS_H
 #define QDNN_KERNELS_H
 
@@ -11,8 +11,8 @@
 
 #include "ptxgen/ptx.h"
 
-/* Everything that a kernel's text is specialised to. A kernel reads the fields that its row names; the others stay at their
- * defaults. */
+/* Everything that a kernel's text is specialised to. A kernel reads the fields that its row names; the others
+ * stay at their defaults. */
 typedef struct kernel_spec {
     qdnnDataType_t data;  /* of the plain tensor: F32, F16, BF16 */
     qdnnDataType_t scale; /* F32, F16, BF16 */
@@ -40,7 +40,8 @@ typedef enum {
 typedef struct kernel_geometry {
     uint32_t block;
     uint64_t elements_per_block; /* the grid is ceil(n / elements_per_block) blocks; none for n = 0 */
-    uint32_t shared_dynamic;     /* bytes of shared memory that the launch has to give, on top of the kernel's own */
+    uint32_t
+        shared_dynamic; /* bytes of shared memory that the launch has to give, on top of the kernel's own */
 } kernel_geometry;
 
 typedef struct kernel_row kernel_row;
@@ -48,7 +49,7 @@ struct kernel_row {
     const char *name;    /* "quantize_nf4" */
     const char *summary; /* one line for people */
     qdnnFormat_t format;
-    unsigned keys;       /* which settings it takes: kernel_key bits */
+    unsigned keys; /* which settings it takes: kernel_key bits */
     kernel_geometry (*geometry)(const kernel_row *row, const kernel_spec *spec);
     void (*emit)(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 };
@@ -59,12 +60,14 @@ extern const int kernel_row_count;
 /* The row of that name, or null. */
 const kernel_row *kernel_find(const char *name);
 
-/* The defaults: f32 data, f32 scales, u8 zeros, groups of 128, low nibble first, ties to even, division, floor 1e-12. */
+/* The defaults: f32 data, f32 scales, u8 zeros, groups of 128, low nibble first, ties to even, division,
+ * floor 1e-12. */
 kernel_spec kernel_spec_default(void);
 
-/* Sets one field from text ("data", "f16"). False, with what would be right in `error`, when the row does not take it. */
-bool kernel_spec_set(const kernel_row *row, kernel_spec *spec, const char *key, const char *value, char *error,
-                     size_t error_size);
+/* Sets one field from text ("data", "f16"). False, with what would be right in `error`, when the row does not
+ * take it. */
+bool kernel_spec_set(const kernel_row *row, kernel_spec *spec, const char *key, const char *value,
+                     char *error, size_t error_size);
 
 /* Whether the row takes a setting of that name. */
 bool kernel_takes(const kernel_row *row, const char *key);
@@ -75,14 +78,15 @@ bool kernel_spec_check(const kernel_row *row, const kernel_spec *spec, char *err
 /* The specification with every field that the row does not read at its default. */
 kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec);
 
-/* "data=f16 scale=f32 group_size=64 ...": the settings that the row takes, in the order of the table of keys. Two specifications
- * of one row with the same text are the same kernel. */
+/* "data=f16 scale=f32 group_size=64 ...": the settings that the row takes, in the order of the table of keys.
+ * Two specifications of one row with the same text are the same kernel. */
 void kernel_spec_text(const kernel_row *row, const kernel_spec *spec, char *text, size_t size);
 
 /* A file-name-safe short form: "f16_f32_g64", with what differs from the defaults behind it. */
 void kernel_spec_label(const kernel_row *row, const kernel_spec *spec, char *text, size_t size);
 
-/* The table of keys, for tools that list them: name, the values allowed in words, the default as text. Null past the end. */
+/* The table of keys, for tools that list them: name, the values allowed in words, the default as text. Null
+ * past the end. */
 typedef struct kernel_key_info {
     kernel_key key;
     const char *name, *values, *preset;
@@ -96,7 +100,8 @@ typedef struct kernel_text {
     ptx_info info; /* its parameters and what else a launch needs to know */
 } kernel_text;
 
-/* Emits the kernel for an SM; options may be null. False, with the reason in *error, when it cannot be; out->ptx is null then. */
+/* Emits the kernel for an SM; options may be null. False, with the reason in *error, when it cannot be;
+ * out->ptx is null then. */
 bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, const ptx_options *options,
                  kernel_text *out, ptx_error *error);
 

@@ -11,8 +11,9 @@ static ptx_val finite(ptx_builder *b, ptx_val x)
 
 static ptx_val encode(ptx_builder *b, const tile *t, const group_values *group, ptx_val x)
 {
-    ptx_val quotient = t->spec->division == QDNN_DIVIDE_RECIPROCAL ? ptx_mul(b, finite(b, x), group->reciprocal)
-                                                                   : ptx_div(b, finite(b, x), group->scale);
+    ptx_val quotient = t->spec->division == QDNN_DIVIDE_RECIPROCAL
+                           ? ptx_mul(b, finite(b, x), group->reciprocal)
+                           : ptx_div(b, finite(b, x), group->scale);
     return t->format->encode(b, t->spec, group, quotient);
 }
 
@@ -28,7 +29,8 @@ static ptx_val encode_chunk(ptx_builder *b, const tile *t, const chunk_groups *g
     return word;
 }
 
-/* `count` chunks that lie a block's width apart, from element `index` on. All loads first: they wait for memory together. */
+/* `count` chunks that lie a block's width apart, from element `index` on. All loads first: they wait for
+ * memory together. */
 static void quantize_chunks(ptx_builder *b, const tile *t, ptx_val index, unsigned count)
 {
     unsigned chunk = chunk_elements(t->spec->data), stride = CHUNK_BLOCK * chunk;
@@ -42,7 +44,8 @@ static void quantize_chunks(ptx_builder *b, const tile *t, ptx_val index, unsign
         emit_load_chunk(b, t->spec->data, in, (int)(i * CHUNK_BLOCK * CHUNK_BYTES), &x[i * chunk]);
     for (unsigned i = 0; i < count; i++) {
         ptx_val word = encode_chunk(b, t, &groups[i], &x[i * chunk]);
-        ptx_st_as(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, chunk == 8 ? PTX_U32 : PTX_U16, out, (int)(i * stride / 2), word);
+        ptx_st_as(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, chunk == 8 ? PTX_U32 : PTX_U16, out,
+                  (int)(i * stride / 2), word);
     }
 }
 
@@ -72,7 +75,8 @@ void emit_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spe
 {
     tile t = {.format = format_of(row), .spec = spec};
     ptx_reqntid(b, CHUNK_BLOCK, 1, 1);
-    ptx_minnctapersm(b, 3); /* up to 80 registers: left alone, ptxas aims for 64 and spills around its division */
+    ptx_minnctapersm(
+        b, 3); /* up to 80 registers: left alone, ptxas aims for 64 and spills around its division */
     t.data = ptx_param_ptr(b, "x", element_bytes(spec->data));
     t.scales = ptx_param_ptr(b, "scale", element_bytes(spec->scale));
     if (t.format->has_zero)

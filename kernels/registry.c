@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define quantize_geometry chunk_geometry
+#define quantize_geometry   chunk_geometry
 #define dequantize_geometry chunk_geometry
 const kernel_row kernel_rows[] = {
-#define ROW(name, format, operation, keys, summary)                                                                  \
+#define ROW(name, format, operation, keys, summary)                                                          \
     {#name, summary, QDNN_FORMAT_##format, keys, operation##_geometry, emit_##operation},
 #include "kernels/registry.def"
 #undef ROW

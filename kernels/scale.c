@@ -1,7 +1,7 @@
 /* The scale kernel: the scale (and zero point) of each group.
  *
- * A team of lanes reduces a group: as many lanes as the group has 16-byte chunks, up to a warp; beyond that a whole block. So
- * neighbouring lanes always read neighbouring memory. */
+ * A team of lanes reduces a group: as many lanes as the group has 16-byte chunks, up to a warp; beyond that a
+ * whole block. So neighbouring lanes always read neighbouring memory. */
 #include "kernels/emit.h"
 
 enum {
@@ -31,7 +31,8 @@ static team team_of(const kernel_spec *spec)
 kernel_geometry scale_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     (void)row;
-    return (kernel_geometry){.block = BLOCK, .elements_per_block = BLOCK / team_of(spec).lanes * spec->group_size};
+    return (kernel_geometry){.block = BLOCK,
+                             .elements_per_block = BLOCK / team_of(spec).lanes * spec->group_size};
 }
 
 /* The running range of a group. Comparisons with NaN leave it out; both start at 0. */
@@ -64,7 +65,8 @@ static void range_reduce(ptx_builder *b, const range *r, unsigned lanes)
     }
 }
 
-/* Across the warps of a block, through shared memory: each warp's range is put there, and every warp reduces them all. */
+/* Across the warps of a block, through shared memory: each warp's range is put there, and every warp reduces
+ * them all. */
 static void range_reduce_block(ptx_builder *b, const range *r)
 {
     const unsigned warps = BLOCK / WARP_LANES;
@@ -85,7 +87,8 @@ static void range_reduce_block(ptx_builder *b, const range *r)
 }
 
 /* Adds whole chunks of the group that starts at `base`: chunk numbers lane, lane + lanes, ... */
-static void add_chunks(ptx_builder *b, const kernel_spec *spec, const team *t, const range *r, ptx_val base, ptx_val lane)
+static void add_chunks(ptx_builder *b, const kernel_spec *spec, const team *t, const range *r, ptx_val base,
+                       ptx_val lane)
 {
     uint64_t chunks = spec->group_size / t->step;
     uint64_t rounds = chunks / t->lanes;
@@ -108,9 +111,10 @@ static void add_chunks(ptx_builder *b, const kernel_spec *spec, const team *t, c
     ptx_end_for(b);
 }
 
-/* Adds elements one by one: numbers lane, lane + lanes, ... below count. For groups that are cut short or not aligned. */
-static void add_elements(ptx_builder *b, const kernel_spec *spec, const team *t, const range *r, ptx_val base, ptx_val lane,
-                         ptx_val count)
+/* Adds elements one by one: numbers lane, lane + lanes, ... below count. For groups that are cut short or not
+ * aligned. */
+static void add_elements(ptx_builder *b, const kernel_spec *spec, const team *t, const range *r, ptx_val base,
+                         ptx_val lane, ptx_val count)
 {
     unsigned bytes = element_bytes(spec->data);
     ptx_val at = ptx_var(b, ptx_at(b, base, lane, bytes));
@@ -120,8 +124,8 @@ static void add_elements(ptx_builder *b, const kernel_spec *spec, const team *t,
     ptx_end_for(b);
 }
 
-static void store_group(ptx_builder *b, const format_row *format, const kernel_spec *spec, const range *r, ptx_val scales,
-                        ptx_val zeros, ptx_val group)
+static void store_group(ptx_builder *b, const format_row *format, const kernel_spec *spec, const range *r,
+                        ptx_val scales, ptx_val zeros, ptx_val group)
 {
     ptx_val largest = ptx_f32(b, element_largest(QDNN_DATA_F32)); /* an infinity counts as this */
     ptx_val hi = ptx_min(b, r->hi, largest);
@@ -159,9 +163,12 @@ void emit_scale(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
     ptx_val base = ptx_at(b, x, first, element_bytes(spec->data));
 
     ptx_val zero = ptx_f32(b, 0);
-    range r = {.is_signed = format->signed_range, .hi = ptx_var(b, zero), .lo = format->signed_range ? ptx_var(b, zero) : zero};
+    range r = {.is_signed = format->signed_range,
+               .hi = ptx_var(b, zero),
+               .lo = format->signed_range ? ptx_var(b, zero) : zero};
     if (t.step > 1) {
-        ptx_val whole = ptx_setp_and(b, PTX_GE, left, ptx_u64(b, spec->group_size), emit_aligned(b, x, CHUNK_BYTES));
+        ptx_val whole =
+            ptx_setp_and(b, PTX_GE, left, ptx_u64(b, spec->group_size), emit_aligned(b, x, CHUNK_BYTES));
         ptx_if(b, whole);
         add_chunks(b, spec, &t, &r, base, lane);
         ptx_else(b);

@@ -14,14 +14,19 @@ typedef struct choice {
     int value;
 } choice;
 
-static const choice data_choices[] = {{"f32", QDNN_DATA_F32}, {"f16", QDNN_DATA_F16}, {"bf16", QDNN_DATA_BF16}, {0}};
+static const choice data_choices[] = {
+    {"f32", QDNN_DATA_F32}, {"f16", QDNN_DATA_F16}, {"bf16", QDNN_DATA_BF16}, {0}};
 static const choice zero_choices[] = {
     {"u8", QDNN_DATA_U8}, {"f32", QDNN_DATA_F32}, {"f16", QDNN_DATA_F16}, {"bf16", QDNN_DATA_BF16}, {0}};
-static const choice nibble_choices[] = {{"low", QDNN_NIBBLE_LOW_FIRST}, {"high", QDNN_NIBBLE_HIGH_FIRST}, {0}};
-static const choice rounding_choices[] = {{"even", QDNN_ROUND_TIES_TO_EVEN}, {"away", QDNN_ROUND_TIES_AWAY}, {0}};
-static const choice division_choices[] = {{"exact", QDNN_DIVIDE_EXACT}, {"reciprocal", QDNN_DIVIDE_RECIPROCAL}, {0}};
+static const choice nibble_choices[] = {
+    {"low", QDNN_NIBBLE_LOW_FIRST}, {"high", QDNN_NIBBLE_HIGH_FIRST}, {0}};
+static const choice rounding_choices[] = {
+    {"even", QDNN_ROUND_TIES_TO_EVEN}, {"away", QDNN_ROUND_TIES_AWAY}, {0}};
+static const choice division_choices[] = {
+    {"exact", QDNN_DIVIDE_EXACT}, {"reciprocal", QDNN_DIVIDE_RECIPROCAL}, {0}};
 
-/* One row a setting. Enumerated settings have choices and lie at `offset` as an int; the two numbers have functions. */
+/* One row a setting. Enumerated settings have choices and lie at `offset` as an int; the two numbers have
+ * functions. */
 typedef struct setting {
     kernel_key_info info;
     const choice *choices;
@@ -41,9 +46,7 @@ static const setting settings[] = {
     {{KERNEL_KEY_DIVISION, "division", "exact, reciprocal", "exact"}, division_choices, FIELD(division)},
     {{KERNEL_KEY_FLOOR, "floor", "a finite number, not negative", "1e-12"}, NULL, FIELD(floor)},
 };
-enum {
-    SETTING_COUNT = sizeof settings / sizeof settings[0]
-};
+enum { SETTING_COUNT = sizeof settings / sizeof settings[0] };
 
 /* Offsets within a group, times the size of an element, stay far below 2^63 everywhere. */
 static const uint64_t largest_group = UINT64_C(1) << 40;
@@ -109,7 +112,8 @@ static bool parse_f32_bits(const char *text, float *value)
     return true;
 }
 
-/* A decimal number ("1e-12") in any locale: strtof alone would follow the locale's decimal point, so it gets digits only. */
+/* A decimal number ("1e-12") in any locale: strtof alone would follow the locale's decimal point, so it gets
+ * digits only. */
 static bool parse_f32(const char *text, float *value)
 {
     if (parse_f32_bits(text, value))
@@ -168,7 +172,8 @@ static void list_keys(const kernel_row *row, char *text, size_t size)
     text[0] = 0;
     for (int i = 0; i < SETTING_COUNT; i++)
         if ((row->keys & settings[i].info.key) && used < size)
-            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", settings[i].info.name);
+            used +=
+                (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", settings[i].info.name);
 }
 
 static const setting *find_setting(const kernel_row *row, const char *key)
@@ -184,8 +189,8 @@ bool kernel_takes(const kernel_row *row, const char *key)
     return find_setting(row, key) != NULL;
 }
 
-bool kernel_spec_set(const kernel_row *row, kernel_spec *spec, const char *key, const char *value, char *error,
-                     size_t error_size)
+bool kernel_spec_set(const kernel_row *row, kernel_spec *spec, const char *key, const char *value,
+                     char *error, size_t error_size)
 {
     const setting *s = find_setting(row, key);
     if (!s) {
@@ -249,7 +254,8 @@ void kernel_spec_text(const kernel_row *row, const kernel_spec *spec, char *text
         char value[64];
         print_value(&settings[i], spec, value, sizeof value);
         if (used < size)
-            used += (size_t)snprintf(text + used, size - used, "%s%s=%s", used ? " " : "", settings[i].info.name, value);
+            used += (size_t)snprintf(text + used, size - used, "%s%s=%s", used ? " " : "",
+                                     settings[i].info.name, value);
     }
 }
 
@@ -267,7 +273,9 @@ void kernel_spec_label(const kernel_row *row, const kernel_spec *spec, char *tex
         bool named = (s->info.key & always) || strcmp(value, usual) != 0;
         if (!(row->keys & s->info.key) || !named || used >= size)
             continue;
-        const char *prefix = s->info.key == KERNEL_KEY_GROUP_SIZE ? "g" : s->info.key == KERNEL_KEY_FLOOR ? "floor" : "";
+        const char *prefix = s->info.key == KERNEL_KEY_GROUP_SIZE ? "g"
+                             : s->info.key == KERNEL_KEY_FLOOR    ? "floor"
+                                                                  : "";
         used += (size_t)snprintf(text + used, size - used, "%s%s%s", used ? "_" : "", prefix, value);
     }
 }

@@ -27,12 +27,7 @@
 typedef void lane_fn(void *const *d, const void *const *s, const ptx_inst *inst);
 
 /* The rounding mode that the processor must be in while the function runs. */
-typedef enum {
-    LANES_NEAREST,
-    LANES_ZERO,
-    LANES_DOWN,
-    LANES_UP
-} lanes_rounding;
+typedef enum { LANES_NEAREST, LANES_ZERO, LANES_DOWN, LANES_UP } lanes_rounding;
 
 typedef struct lane_op {
     lane_fn *run; /* null: not a lane instruction */
@@ -41,10 +36,7 @@ typedef struct lane_op {
 } lane_op;
 
 /* Which build of the loops: the baseline, or x86-64-v3 (AVX2, FMA, F16C). Both give the same bits. */
-typedef enum {
-    LANES_BASELINE,
-    LANES_V3
-} lanes_level;
+typedef enum { LANES_BASELINE, LANES_V3 } lanes_level;
 
 /* What this processor can run; PTXVM_LANES=baseline in the environment forces the baseline. */
 lanes_level lanes_best_level(void);

@@ -17,8 +17,8 @@ struct tensor_model;
 
 /* How one mma or wmma.mma instruction runs on one SM, resolved once. */
 typedef struct tensor_op {
-    void (*run)(const struct tensor_op *op, void *const *d, const void *const *a, const void *const *b, const void *const *c,
-                const void *const *scale);
+    void (*run)(const struct tensor_op *op, void *const *d, const void *const *a, const void *const *b,
+                const void *const *c, const void *const *scale);
     const struct tensor_model *model; /* row of the table of models */
     tensor_standing standing;
     const char *row; /* the row's name for reports: "sm_90 f16 k16" */
@@ -34,16 +34,17 @@ typedef struct tensor_op {
 } tensor_op;
 
 /* Resolves an mma or wmma.mma for the SM that ptxvm acts as. False where the instruction is neither.
- * run() takes the registers of each fragment in the order written, each 32 lanes side by side, as wide as its operand type;
- * scale: {a scale, byte id a, thread id a, b scale, byte id b, thread id b} of a block-scaled mma, else null: the scales 32 bits wide,
- * the ids 16 bits. d may be the same registers as a, b or c. */
+ * run() takes the registers of each fragment in the order written, each 32 lanes side by side, as wide as its
+ * operand type; scale: {a scale, byte id a, thread id a, b scale, byte id b, thread id b} of a block-scaled
+ * mma, else null: the scales 32 bits wide, the ids 16 bits. d may be the same registers as a, b or c. */
 bool tensor_find(const ptx_inst *inst, ptx_target device, tensor_op *op);
 
 /* "m16n8k16" and kin, from the value of S_SHAPE. */
 bool tensor_shape_of(unsigned mod, int *m, int *n, int *k);
 
-/* wmma fragments: which element of the matrix register `reg` of lane `lane` holds in its `part`-th piece (0 for 32-bit and wider elements,
- * else counted from the low bits). wmma.load, wmma.store and wmma.mma agree on it. Returns false where the fragment has no such register. */
+/* wmma fragments: which element of the matrix register `reg` of lane `lane` holds in its `part`-th piece (0
+ * for 32-bit and wider elements, else counted from the low bits). wmma.load, wmma.store and wmma.mma agree on
+ * it. Returns false where the fragment has no such register. */
 typedef struct tensor_element {
     int row, col;
 } tensor_element;
@@ -55,13 +56,14 @@ tensor_element tensor_mma_element(const tensor_op *op, char fragment, int lane, 
 /* movmatrix.sync.aligned.m8n8.trans.b16. */
 void tensor_movmatrix(uint32_t d[32], const uint32_t a[32]);
 
-/* One fused dot-product-add by a model of TENSOR_CORES: values as raw bits of `type`, c and the result as raw bits of `acc`
- * (T_F32 or T_F16). For rows that no mma.sync reaches (wgmma). */
+/* One fused dot-product-add by a model of TENSOR_CORES: values as raw bits of `type`, c and the result as raw
+ * bits of `acc` (T_F32 or T_F16). For rows that no mma.sync reaches (wgmma). */
 typedef enum {
     TENSOR_ROW_WGMMA_SM90_FP8,
     TENSOR_ROW_WGMMA_SM90_F16,
     TENSOR_ROW_WGMMA_SM90_TF32
 } tensor_wgmma_row;
-uint32_t tensor_wgmma_dot(tensor_wgmma_row row, ptx_type type, ptx_type acc, const uint32_t *a, const uint32_t *b, int k, uint32_t c);
+uint32_t tensor_wgmma_dot(tensor_wgmma_row row, ptx_type type, ptx_type acc, const uint32_t *a,
+                          const uint32_t *b, int k, uint32_t c);
 
 #endif

@@ -1,4 +1,5 @@
-// The one C++ file: hands the C tests to GoogleTest, so that filters, XML, sharding and discovery are GoogleTest's own.
+// The one C++ file: hands the C tests to GoogleTest, so that filters, XML, sharding and discovery are
+// GoogleTest's own.
 #include "test.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +10,8 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace
+{
 
 test_case *first_test = nullptr;
 thread_local std::vector<std::string> notes;
@@ -86,7 +88,8 @@ bool test_eq_i64(int64_t actual, int64_t expected, const char *file, int line, c
                   differs(expression, std::to_string(actual), std::to_string(expected)));
 }
 
-bool test_eq_u64(uint64_t actual, uint64_t expected, int digits, const char *file, int line, const char *expression)
+bool test_eq_u64(uint64_t actual, uint64_t expected, int digits, const char *file, int line,
+                 const char *expression)
 {
     return report(actual == expected, file, line,
                   differs(expression, hex(actual, digits), hex(expected, digits)));

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void check_refused(const char *kernel, const char *sm, const char *setting, qdnnStatus_t status, const char *why)
+static void check_refused(const char *kernel, const char *sm, const char *setting, qdnnStatus_t status,
+                          const char *why)
 {
     const char *settings[] = {setting, NULL};
     qdnnPtx_t out;
@@ -27,7 +28,8 @@ TEST_CASE(EmitPtx, GivesTheTextAndItsGeometry)
     REQUIRE(qdnnEmitPtx("scale_nf4", "90", settings, &out) == QDNN_STATUS_SUCCESS);
     CHECK_EQ_STR(out.entry, "qdnn_scale_nf4");
     CHECK_EQ_I64(out.blockThreads, 256);
-    CHECK_EQ_I64((int64_t)out.elementsPerBlock, 32 * 64); /* 8 lanes of 8 elements read a group: 32 groups a block */
+    CHECK_EQ_I64((int64_t)out.elementsPerBlock,
+                 32 * 64); /* 8 lanes of 8 elements read a group: 32 groups a block */
     CHECK_HAS(out.ptx, ".target sm_90\n");
     CHECK_HAS(out.ptx, ".visible .entry qdnn_scale_nf4(");
     qdnnFreePtx(&out);
@@ -44,8 +46,10 @@ TEST_CASE(EmitPtx, RefusesWithASentence)
                   "kernel is 'scale_nf5', which there is not; ptxgen --list names them");
     check_refused("scale_nf4", "sm_91", NULL, QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
                   "sm is 'sm_91', which is no known target; sm_90 is one");
-    check_refused("scale_nf4", "90", "data", QDNN_STATUS_BAD_PARAM, "settings: 'data' is not of the form key=value");
-    check_refused("scale_nf4", "90", "data=f8", QDNN_STATUS_BAD_PARAM, "settings: data=f8: it must be f32, f16, bf16");
+    check_refused("scale_nf4", "90", "data", QDNN_STATUS_BAD_PARAM,
+                  "settings: 'data' is not of the form key=value");
+    check_refused("scale_nf4", "90", "data=f8", QDNN_STATUS_BAD_PARAM,
+                  "settings: data=f8: it must be f32, f16, bf16");
     check_refused("scale_nf4", "90", "zero=u8", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
                   "settings: scale_nf4 has no setting 'zero'; it takes data, scale, group_size");
     CHECK_EQ_I64(qdnnEmitPtx("scale_nf4", "90", NULL, NULL), QDNN_STATUS_BAD_PARAM_NULL_POINTER);

@@ -30,7 +30,8 @@ static void by_find_package(const char *dir)
 {
     char command[2048];
     snprintf(command, sizeof command,
-             "%s -S %s/tests/consumer -B %s/consumer -DCMAKE_PREFIX_PATH=%s/root -DCMAKE_C_COMPILER=%s && %s --build %s/consumer",
+             "%s -S %s/tests/consumer -B %s/consumer -DCMAKE_PREFIX_PATH=%s/root -DCMAKE_C_COMPILER=%s && %s "
+             "--build %s/consumer",
              QDNN_CMAKE, QDNN_SOURCE_DIR, dir, dir, QDNN_C_COMPILER, QDNN_CMAKE, dir);
     if (!run_ok(command))
         return;
@@ -50,13 +51,14 @@ static void by_pkg_config(const char *dir)
     const char *config = "PKG_CONFIG_PATH=$(dirname $(find %s/root -name qdnn.pc)) pkg-config";
     char tool[700];
     snprintf(tool, sizeof tool, config, dir);
-    snprintf(command, sizeof command, "%s %s/tests/consumer/main.c $(%s --cflags --libs qdnn) -o %s/by_pc", QDNN_C_COMPILER,
-             QDNN_SOURCE_DIR, tool, dir);
+    snprintf(command, sizeof command, "%s %s/tests/consumer/main.c $(%s --cflags --libs qdnn) -o %s/by_pc",
+             QDNN_C_COMPILER, QDNN_SOURCE_DIR, tool, dir);
     if (run_ok(command)) {
         snprintf(command, sizeof command, "LD_LIBRARY_PATH=$(%s --variable=libdir qdnn) %s/by_pc", tool, dir);
         check_program(command);
     }
-    snprintf(command, sizeof command, "%s %s/tests/consumer/main.c -static $(%s --static --cflags --libs qdnn) -o %s/by_pc_static",
+    snprintf(command, sizeof command,
+             "%s %s/tests/consumer/main.c -static $(%s --static --cflags --libs qdnn) -o %s/by_pc_static",
              QDNN_C_COMPILER, QDNN_SOURCE_DIR, tool, dir);
     if (run_ok(command)) {
         snprintf(command, sizeof command, "%s/by_pc_static", dir);
@@ -82,12 +84,14 @@ TEST_CASE(Install, ServesAUsersProject)
     temp_dir_remove(dir);
 }
 
-/* What is inside must not meet the names of a user's program: neither the shared nor the static library shows it. */
+/* What is inside must not meet the names of a user's program: neither the shared nor the static library shows
+ * it. */
 TEST_CASE(Install, LibrariesShowPublicNamesAlone)
 {
     if (strlen(QDNN_SANITIZE) > 0)
         SKIP("sanitizers add names of their own");
-    static const char *const listings[] = {"nm -D --defined-only %s/libqdnn.so", "nm -g --defined-only %s/libqdnn.a"};
+    static const char *const listings[] = {"nm -D --defined-only %s/libqdnn.so",
+                                           "nm -g --defined-only %s/libqdnn.a"};
     for (int i = 0; i < 2; i++) {
         char command[1200];
         snprintf(command, sizeof command, listings[i], QDNN_BINARY_DIR);

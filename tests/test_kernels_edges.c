@@ -1,5 +1,5 @@
-/* The kernels where they are easily wrong: a caller's strange scales and zero points, no elements at all, groups larger than the tensor,
- * every alignment, elements beyond 2^32. On ptxvm, against host_ref. */
+/* The kernels where they are easily wrong: a caller's strange scales and zero points, no elements at all,
+ * groups larger than the tensor, every alignment, elements beyond 2^32. On ptxvm, against host_ref. */
 #include "test_kernels_parity.h"
 
 #include "kernels/emit.h"
@@ -150,7 +150,8 @@ TEST_EACH(KernelEdges, Alignments, case_count, case_name)
 
 /* ---- Far out ---- */
 
-/* The text with the number of the block written in: a launch of one block is then block `number` of a huge grid. */
+/* The text with the number of the block written in: a launch of one block is then block `number` of a huge
+ * grid. */
 static char *pinned_to_block(const char *ptx, uint64_t number)
 {
     static const char name[] = "%ctaid.x";
@@ -209,8 +210,14 @@ static char *division_kernel(uint64_t divisor)
 static void numbers_around(uint64_t divisor, uint64_t in[NUMBERS])
 {
     const uint64_t largest = INT64_MAX;
-    const uint64_t about[] = {0, divisor, 5 * divisor, largest / divisor * divisor, largest / 2 / divisor * divisor,
-                              UINT64_C(1) << 32, UINT64_C(1) << 62, largest};
+    const uint64_t about[] = {0,
+                              divisor,
+                              5 * divisor,
+                              largest / divisor * divisor,
+                              largest / 2 / divisor * divisor,
+                              UINT64_C(1) << 32,
+                              UINT64_C(1) << 62,
+                              largest};
     for (int k = 0; k < NUMBERS; k++) {
         uint64_t number = about[k / 4] + (uint64_t)(k % 4) - 1;
         in[k] = number > largest ? largest : number;
@@ -242,8 +249,9 @@ static void check_division(ptxvm *vm, ptxvm_address in, uint64_t divisor)
 
 TEST_CASE(KernelEdges, DivisionByEveryKindOfGroupSize)
 {
-    static const uint64_t divisors[] = {1, 2, 3, 5, 6, 7, 10, 31, 64, 100, 641, 65535, 65537, 1000003, 4294967295, 4294967297,
-                                        (UINT64_C(1) << 39) + 1, (UINT64_C(1) << 40) - 1, UINT64_C(1) << 40};
+    static const uint64_t divisors[] = {
+        1,   2,     3,     5,       6,          7,           10,           31,           64,           100,
+        641, 65535, 65537, 1000003, 0xFFFFFFFF, 0x100000001, 0x8000000001, 0xFFFFFFFFFF, 0x10000000000};
     ptxvm *vm;
     ptxvm_address memory;
     REQUIRE(ptxvm_create(&(ptxvm_config){.sm = "sm_75", .threads = 1}, &vm) == PTXVM_OK);

@@ -1,7 +1,8 @@
-/* Every registry kernel, run on ptxvm as several SMs, against host_ref: every output byte, and guard bands around each buffer.
+/* Every registry kernel, run on ptxvm as several SMs, against host_ref: every output byte, and guard bands
+ * around each buffer.
  *
- * A case is a kernel, an SM, a data and a scale type. Within it every group size meets every kind of data, while counts, zero types,
- * nibble orders, roundings, divisions and misalignments take turns. */
+ * A case is a kernel, an SM, a data and a scale type. Within it every group size meets every kind of data,
+ * while counts, zero types, nibble orders, roundings, divisions and misalignments take turns. */
 #include "test_kernels_parity.h"
 
 #include "test.h"
@@ -21,10 +22,7 @@ static const uint64_t group_sizes[] = {1, 3, 6, 32, 64, 100, 128, 1024, 5000};
 static const int64_t counts[] = {1, 2, 7, 33, 127, 129, 1000, 4095, 4096, 4097, 9001};
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
-enum {
-    GUARD = 64,
-    GUARD_BYTE = 0xA5
-};
+enum { GUARD = 64, GUARD_BYTE = 0xA5 };
 
 typedef struct parity_case {
     const kernel_row *row;
@@ -47,7 +45,10 @@ static int case_count(void)
 
 static const char *type_name(qdnnDataType_t type)
 {
-    return type == QDNN_DATA_F32 ? "f32" : type == QDNN_DATA_F16 ? "f16" : type == QDNN_DATA_BF16 ? "bf16" : "u8";
+    return type == QDNN_DATA_F32    ? "f32"
+           : type == QDNN_DATA_F16  ? "f16"
+           : type == QDNN_DATA_BF16 ? "bf16"
+                                    : "u8";
 }
 
 static void case_name(int index, char *text, size_t size)
@@ -132,8 +133,8 @@ static ref_quant_spec reference_of(const kernel_row *row, const kernel_spec *spe
                             .floor = spec->floor};
 }
 
-/* Fills host buffers with the inputs and the expected outputs. Inputs of quantize and dequantize are the reference's own outputs, unless
- * they are a caller's. */
+/* Fills host buffers with the inputs and the expected outputs. Inputs of quantize and dequantize are the
+ * reference's own outputs, unless they are a caller's. */
 static void make_expected(trial *t)
 {
     fill_data(t->how->kind, t->spec.data, t->how->seed, t->data.host, t->n);
@@ -157,7 +158,8 @@ static void upload(const trial *t, const buffer *buf)
     CHECK_EQ_I64(ptxvm_write(t->vm, buffer_address(buf), buf->host, buf->bytes), PTXVM_OK);
 }
 
-/* A far block finds its part of the tensor at the start of the buffer, so the pointer lies that far before it. */
+/* A far block finds its part of the tensor at the start of the buffer, so the pointer lies that far before
+ * it. */
 static ptxvm_address pointer_to(const trial *t, const kernel_geometry *geometry, const buffer *buf)
 {
     uint64_t first = t->how->block * geometry->elements_per_block, group = first / t->spec.group_size;
@@ -168,7 +170,8 @@ static ptxvm_address pointer_to(const trial *t, const kernel_geometry *geometry,
     return buffer_address(buf) - before;
 }
 
-static void launch(const trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry, const buffer *const *buffers, int count)
+static void launch(const trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry,
+                   const buffer *const *buffers, int count)
 {
     uint64_t params[6];
     for (int i = 0; i < count; i++)
@@ -211,7 +214,8 @@ static void run_kernel(trial *t, ptxvm_kernel *kernel, const kernel_geometry *ge
 static void run_trial(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry)
 {
     const parity_trial *how = t->how;
-    size_t element = ref_scalar_size(t->spec.data), scale = ref_scalar_size(t->spec.scale), zero = ref_scalar_size(t->spec.zero);
+    size_t element = ref_scalar_size(t->spec.data), scale = ref_scalar_size(t->spec.scale),
+           zero = ref_scalar_size(t->spec.zero);
     size_t groups = (size_t)ref_group_count(t->n, (int64_t)t->spec.group_size);
     bool has_zero = t->row->keys & KERNEL_KEY_ZERO;
     bool ok = buffer_make(t->vm, &t->data, element * (size_t)t->n, how->data_shift * element);
@@ -229,8 +233,8 @@ static void run_trial(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geo
     buffer_free(t->vm, &t->codes);
 }
 
-void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, const char *ptx, const parity_trial *trials,
-                   int count)
+void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, const char *ptx,
+                   const parity_trial *trials, int count)
 {
     ptxvm_module *module = NULL;
     ptxvm_kernel *kernel = NULL;
@@ -243,9 +247,11 @@ void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, co
         FAIL("kernel %s: %s", entry, ptxvm_last_error(vm));
     for (int i = 0; kernel && i < count; i++) {
         const parity_trial *how = &trials[i];
-        trial t = {.vm = vm, .row = row, .spec = *spec, .ref = reference_of(row, spec), .how = how, .n = how->n};
-        test_push_note("data kind %d, n = %d, seed %u, shifts %zu %zu %zu %zu", (int)how->kind, (int)how->n, (unsigned)how->seed,
-                       how->data_shift, how->scale_shift, how->zero_shift, how->codes_shift);
+        trial t = {
+            .vm = vm, .row = row, .spec = *spec, .ref = reference_of(row, spec), .how = how, .n = how->n};
+        test_push_note("data kind %d, n = %d, seed %u, shifts %zu %zu %zu %zu", (int)how->kind, (int)how->n,
+                       (unsigned)how->seed, how->data_shift, how->scale_shift, how->zero_shift,
+                       how->codes_shift);
         run_trial(&t, kernel, &geometry);
         test_pop_note();
     }

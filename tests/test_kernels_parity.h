@@ -14,13 +14,14 @@ typedef struct parity_trial {
     bool callers; /* scales and zero points are a caller's strange ones, not those of the scale operation */
     /* How far each buffer lies behind an aligned address: in elements, codes in bytes. */
     size_t data_shift, scale_shift, zero_shift, codes_shift;
-    /* What the one block of the launch takes its number to be (the text says so). Buffers then hold the elements from there on. */
+    /* What the one block of the launch takes its number to be (the text says so). Buffers then hold the
+     * elements from there on. */
     uint64_t block;
 } parity_trial;
 
 /* Runs each trial with the text, and compares every output byte. */
-void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, const char *ptx, const parity_trial *trials,
-                   int count);
+void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, const char *ptx,
+                   const parity_trial *trials, int count);
 
 /* Every kind of data with one text: a kernel is specialised to its settings, not to n. `round` turns through
  * counts and alignments. */

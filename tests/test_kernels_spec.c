@@ -23,7 +23,8 @@ TEST_CASE(KernelSpec, DefaultsAsText)
     char text[256];
     kernel_spec spec = kernel_spec_default();
     kernel_spec_text(kernel_find("quantize_int4_zp"), &spec, text, sizeof text);
-    CHECK_EQ_STR(text, "data=f32 scale=f32 zero=u8 group_size=128 nibble_order=low rounding=even division=exact");
+    CHECK_EQ_STR(text,
+                 "data=f32 scale=f32 zero=u8 group_size=128 nibble_order=low rounding=even division=exact");
     kernel_spec_text(kernel_find("scale_int4"), &spec, text, sizeof text);
     CHECK_EQ_STR(text, "data=f32 scale=f32 group_size=128 floor=0f2B8CBCCC");
     kernel_spec_label(kernel_find("quantize_int4_zp"), &spec, text, sizeof text);
@@ -42,8 +43,8 @@ TEST_CASE(KernelSpec, EverySettingIsRead)
     CHECK(set("quantize_int4_zp", &spec, "rounding", "away", error));
     CHECK(set("quantize_int4_zp", &spec, "division", "reciprocal", error));
     kernel_spec_text(kernel_find("quantize_int4_zp"), &spec, text, sizeof text);
-    CHECK_EQ_STR(text,
-                 "data=bf16 scale=f16 zero=f32 group_size=1099511627776 nibble_order=high rounding=away division=reciprocal");
+    CHECK_EQ_STR(text, "data=bf16 scale=f16 zero=f32 group_size=1099511627776 nibble_order=high "
+                       "rounding=away division=reciprocal");
     kernel_spec_label(kernel_find("quantize_int4_zp"), &spec, text, sizeof text);
     CHECK_EQ_STR(text, "bf16_f16_f32_g1099511627776_high_away_reciprocal");
 }
@@ -53,7 +54,7 @@ TEST_CASE(KernelSpec, FloorIsReadInAnyForm)
     static const struct {
         const char *text;
         float value;
-    } cases[] = {{"0", 0.0f},      {"1e-12", 1e-12f}, {"0.5", 0.5f},      {".25", 0.25f},
+    } cases[] = {{"0", 0.0f},      {"1e-12", 1e-12f}, {"0.5", 0.5f},        {".25", 0.25f},
                  {"2.5E+3", 2500}, {"3", 3.0f},       {"0f3F000000", 0.5f}, {"0.0009765625", 0x1p-10f}};
     char error[256];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -71,8 +72,10 @@ TEST_CASE(KernelSpec, WhatIsRefusedAndWhy)
         {"scale_int4", "data", "f64", "data=f64: it must be f32, f16, bf16"},
         {"scale_int4", "data", "", "data=: it must be f32, f16, bf16"},
         {"scale_int4", "group_size", "0", "group_size is 0; it must be at least 1 and at most 2^40"},
-        {"scale_int4", "group_size", "1099511627777", "group_size is 1099511627777; it must be at least 1 and at most 2^40"},
-        {"scale_int4", "group_size", "99999999999999999999", "group_size=99999999999999999999: it must be 1 to 2^40"},
+        {"scale_int4", "group_size", "1099511627777",
+         "group_size is 1099511627777; it must be at least 1 and at most 2^40"},
+        {"scale_int4", "group_size", "99999999999999999999",
+         "group_size=99999999999999999999: it must be 1 to 2^40"},
         {"scale_int4", "group_size", "-1", "group_size=-1: it must be 1 to 2^40"},
         {"scale_int4", "group_size", "12x", "group_size=12x: it must be 1 to 2^40"},
         {"scale_int4", "floor", "-1", "floor=-1: it must be a finite number, not negative"},
@@ -81,9 +84,11 @@ TEST_CASE(KernelSpec, WhatIsRefusedAndWhy)
         {"scale_int4", "floor", "0f7FC00000", "floor must be a finite number, not negative"},
         {"scale_int4", "floor", "1e", "floor=1e: it must be a finite number, not negative"},
         {"scale_int4", "floor", ".", "floor=.: it must be a finite number, not negative"},
-        {"scale_int4", "zero", "u8", "scale_int4 has no setting 'zero'; it takes data, scale, group_size, floor"},
+        {"scale_int4", "zero", "u8",
+         "scale_int4 has no setting 'zero'; it takes data, scale, group_size, floor"},
         {"scale_nf4", "floor", "1", "scale_nf4 has no setting 'floor'; it takes data, scale, group_size"},
-        {"dequantize_nf4", "colour", "red", "dequantize_nf4 has no setting 'colour'; it takes data, scale, group_size, nibble_order"},
+        {"dequantize_nf4", "colour", "red",
+         "dequantize_nf4 has no setting 'colour'; it takes data, scale, group_size, nibble_order"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char error[256] = "";

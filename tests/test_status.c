@@ -7,10 +7,10 @@
 
 TEST_CASE(Status, EveryCodeHasItsName)
 {
-#define CHECK_NAME(status, number)                                                                                   \
-    do {                                                                                                             \
-        CHECK_EQ_I64(status, number);                                                                                \
-        CHECK_EQ_STR(qdnnGetErrorString(status), #status);                                                           \
+#define CHECK_NAME(status, number)                                                                           \
+    do {                                                                                                     \
+        CHECK_EQ_I64(status, number);                                                                        \
+        CHECK_EQ_STR(qdnnGetErrorString(status), #status);                                                   \
     } while (0)
     CHECK_NAME(QDNN_STATUS_SUCCESS, 0);
     CHECK_NAME(QDNN_STATUS_BAD_PARAM, 2000);

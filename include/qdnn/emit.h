@@ -8,7 +8,8 @@
 extern "C" {
 #endif
 
-/* An emitted kernel and how it is launched: ceil(n / elementsPerBlock) blocks of blockThreads threads (none for n = 0). */
+/* An emitted kernel and how it is launched: ceil(n / elementsPerBlock) blocks of blockThreads threads (none
+ * for n = 0). */
 typedef struct {
     char *ptx;                 /* a whole PTX module, zero-terminated; qdnnFreePtx frees it */
     char entry[64];            /* the name of its one kernel */
@@ -19,12 +20,13 @@ typedef struct {
 /* Writes the PTX of a kernel for an SM.
  *   kernel    its name: "quantize_nf4"; `ptxgen --list` prints them all
  *   sm        the target: "sm_90a", or "90a"
- *   settings  "key=value" strings ending with a null pointer, or null: all defaults; `ptxgen --list` prints them too
- *   out       receives the text; untouched unless the call succeeds
- * Returns QDNN_STATUS_SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME for a kernel, SM or setting that there is not;
- * _BAD_PARAM for a value that a setting does not take; _NOT_SUPPORTED_SM where the SM lacks an instruction;
+ *   settings  "key=value" strings ending with a null pointer, or null: all defaults; `ptxgen --list` prints
+ * them too out       receives the text; untouched unless the call succeeds Returns QDNN_STATUS_SUCCESS;
+ * _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME for a kernel, SM or setting that there is not; _BAD_PARAM
+ * for a value that a setting does not take; _NOT_SUPPORTED_SM where the SM lacks an instruction;
  * _INTERNAL_ERROR_ALLOCATION_FAILED. The same call gives the same bytes, always. Any thread. */
-QDNN_API qdnnStatus_t qdnnEmitPtx(const char *kernel, const char *sm, const char *const *settings, qdnnPtx_t *out);
+QDNN_API qdnnStatus_t qdnnEmitPtx(const char *kernel, const char *sm, const char *const *settings,
+                                  qdnnPtx_t *out);
 
 /* Frees what qdnnEmitPtx gave and clears the pointer. A null argument, or one freed before, is fine. */
 QDNN_API void qdnnFreePtx(qdnnPtx_t *ptx);

@@ -4,9 +4,9 @@
 
 #include <qdnn/types.h>
 
-#define QDNN_MAJOR 0
-#define QDNN_MINOR 1
-#define QDNN_PATCH 0
+#define QDNN_MAJOR   0
+#define QDNN_MINOR   1
+#define QDNN_PATCH   0
 #define QDNN_VERSION (QDNN_MAJOR * 10000 + QDNN_MINOR * 100 + QDNN_PATCH)
 
 #if defined(__GNUC__)
@@ -25,8 +25,9 @@ QDNN_API int qdnnGetVersion(void);
 /* The name of a status, "QDNN_STATUS_BAD_PARAM"; "unknown status" for a number that is none. Any thread. */
 QDNN_API const char *qdnnGetErrorString(qdnnStatus_t status);
 
-/* What was wrong with the last call of this thread that failed: which argument, its value, and what would be right. Copies at most
- * size - 1 characters and a zero into message; an empty string if no call has failed. */
+/* What was wrong with the last call of this thread that failed: which argument, its value, and what would be
+ * right. Copies at most size - 1 characters and a zero into message; an empty string if no call has failed.
+ */
 QDNN_API void qdnnGetLastErrorString(char *message, size_t size);
 
 #ifdef __cplusplus

@@ -80,13 +80,13 @@ typedef enum {
 
 /* Where x / scale lies half way between two integers. */
 typedef enum {
-    QDNN_ROUND_TIES_TO_EVEN = 0,
+    QDNN_ROUND_TIES_TO_EVEN = 0, /* the default */
     QDNN_ROUND_TIES_AWAY = 1
 } qdnnRounding_t;
 
 /* How x / scale is computed: one correctly rounded division, or a product with the rounded reciprocal. */
 typedef enum {
-    QDNN_DIVIDE_EXACT = 0,
+    QDNN_DIVIDE_EXACT = 0, /* the default */
     QDNN_DIVIDE_RECIPROCAL = 1
 } qdnnDivision_t;
 

@@ -12,8 +12,8 @@ int main(void)
         return 1;
     }
     unsigned long long n = 1000000;
-    printf("%s<<<%llu, %u>>>\n%s", kernel.entry,
-           (n + kernel.elementsPerBlock - 1) / kernel.elementsPerBlock, kernel.blockThreads, kernel.ptx);
+    printf("%s<<<%llu, %u>>>\n%s", kernel.entry, (n + kernel.elementsPerBlock - 1) / kernel.elementsPerBlock,
+           kernel.blockThreads, kernel.ptx);
     qdnnFreePtx(&kernel);
     return 0;
 }

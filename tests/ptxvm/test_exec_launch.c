@@ -351,11 +351,11 @@ TEST_CASE(PtxvmThreads, GuestRacesAreNotTheHosts)
 {
     uint32_t out[64] = {0};
     ptxvm_config config = {.threads = 4};
-    exec_run run =
-        exec_open(&config, EXEC_KERNEL(EXEC_INDEX
-                                       "mul.wide.u32 d3, r0, 4; add.u64 d3, d0, d3; mov.u32 r5, 0;\n"
-                                       "LOOP: ld.global.u32 r4, [d3]; max.u32 r4, r4, r1; st.global.u32 "
-                                       "[d3], r4; add.u32 r5, r5, 1; setp.lt.u32 p0, r5, 200; @p0 bra LOOP;"));
+    exec_run run = exec_open(
+        &config,
+        EXEC_KERNEL(EXEC_INDEX "mul.wide.u32 d3, r0, 4; add.u64 d3, d0, d3; mov.u32 r5, 0;\n"
+                               "LOOP: ld.global.u32 r4, [d3]; max.u32 r4, r4, r1; st.global.u32 "
+                               "[d3], r4; add.u32 r5, r5, 1; setp.lt.u32 p0, r5, 200; @p0 bra LOOP;"));
     CHECK_EQ_I64(exec_launch(&run, exec_grid(40, 64), out, 64), PTXVM_OK);
     for (int i = 0; i < 64; i++)
         CHECK(out[i] < 40);

@@ -1,5 +1,5 @@
-/* Inputs for kernels. Elements are made as f32 bits and narrowed by dropping or rebuilding bits here, so that no conversion under test is
- * used to make its own input. */
+/* Inputs for kernels. Elements are made as f32 bits and narrowed by dropping or rebuilding bits here, so that
+ * no conversion under test is used to make its own input. */
 #include "support/kernel_data.h"
 
 #include <math.h>
@@ -22,24 +22,29 @@ static float bell(uint32_t *state)
     return (float)sum * 0x1p-15f;
 }
 
-/* The bit patterns of each type that a kind picks from: exponent field at its largest, at its least, and so on. */
+/* The bit patterns of each type that a kind picks from: exponent field at its largest, at its least, and so
+ * on. */
 typedef struct layout {
     int bits, fraction_bits;
 } layout;
 
 static layout layout_of(qdnnDataType_t type)
 {
-    return type == QDNN_DATA_F32 ? (layout){32, 23} : type == QDNN_DATA_F16 ? (layout){16, 10} : (layout){16, 7};
+    return type == QDNN_DATA_F32   ? (layout){32, 23}
+           : type == QDNN_DATA_F16 ? (layout){16, 10}
+                                   : (layout){16, 7};
 }
 
-/* A float of moderate size (its value is a multiple of 2^-17 below 16) in the bits of the type, low fraction bits dropped. */
+/* A float of moderate size (its value is a multiple of 2^-17 below 16) in the bits of the type, low fraction
+ * bits dropped. */
 static uint32_t encode(layout l, float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     if (l.bits == 32)
         return bits;
-    uint32_t sign = bits >> 31 << 15, exponent = bits >> 23 & 0xFF, fraction = (bits & 0x7FFFFF) >> (23 - l.fraction_bits);
+    uint32_t sign = bits >> 31 << 15, exponent = bits >> 23 & 0xFF,
+             fraction = (bits & 0x7FFFFF) >> (23 - l.fraction_bits);
     if (exponent == 0)
         return sign;
     int bias = l.fraction_bits == 10 ? 127 - 15 : 0;
@@ -77,7 +82,8 @@ static uint32_t element(data_kind kind, layout l, uint32_t *state, uint32_t seed
     case DATA_SUBNORMAL:
         return sign | fraction;
     case DATA_HUGE:
-        return sign | largest_exponent << l.fraction_bits | (random & 0x40 ? fraction : (UINT32_C(1) << l.fraction_bits) - 1);
+        return sign | largest_exponent << l.fraction_bits |
+               (random & 0x40 ? fraction : (UINT32_C(1) << l.fraction_bits) - 1);
     case DATA_SPECIAL:
         return random % 5 == 0 ? special(l, random >> 8) : encode(l, bell(state));
     case DATA_TIES:
@@ -118,7 +124,8 @@ enum {
     ZEROS = 15 /* no common factor with SCALES */
 };
 
-/* The columns: f32, f16; bf16 is the upper half of the f32. 0020 0000 is 2^-128, the largest scale whose reciprocal is infinite. */
+/* The columns: f32, f16; bf16 is the upper half of the f32. 0020 0000 is 2^-128, the largest scale whose
+ * reciprocal is infinite. */
 static const uint32_t callers_scales[SCALES][2] = {
     {0x00000000, 0x0000}, {0x80000000, 0x8000}, {0x7F800000, 0x7C00}, {0xFF800000, 0xFC00},
     {0x7FC00000, 0x7E00}, {0xFFA00001, 0xFD01}, {0x00010001, 0x0001}, {0x80010001, 0x8001},
@@ -126,9 +133,10 @@ static const uint32_t callers_scales[SCALES][2] = {
     {0x3F800000, 0x3C00}, {0xBF000000, 0xB800}, {0x3EAAAAAB, 0x3555}, {0xFF7FFFFF, 0xFBFF},
 };
 static const uint32_t callers_zeros[ZEROS][2] = {
-    {0x40200000, 0x4100}, {0x80000000, 0x8000}, {0x7F800000, 0x7C00}, {0xFF800000, 0xFC00}, {0x7FC00000, 0x7E00},
-    {0xFFA00001, 0xFD01}, {0x3F000000, 0x3800}, {0xC0400000, 0xC200}, {0x41780000, 0x4BC0}, {0x7149F2CA, 0x7BFF},
-    {0x3DCCCCCD, 0x2E66}, {0x00010001, 0x0001}, {0x41700000, 0x4B80}, {0x41000000, 0x4800}, {0xF149F2CA, 0xFBFF},
+    {0x40200000, 0x4100}, {0x80000000, 0x8000}, {0x7F800000, 0x7C00}, {0xFF800000, 0xFC00},
+    {0x7FC00000, 0x7E00}, {0xFFA00001, 0xFD01}, {0x3F000000, 0x3800}, {0xC0400000, 0xC200},
+    {0x41780000, 0x4BC0}, {0x7149F2CA, 0x7BFF}, {0x3DCCCCCD, 0x2E66}, {0x00010001, 0x0001},
+    {0x41700000, 0x4B80}, {0x41000000, 0x4800}, {0xF149F2CA, 0xFBFF},
 };
 
 static uint32_t column(qdnnDataType_t type, const uint32_t *row)

@@ -9,7 +9,7 @@ typedef enum {
     DATA_CONSTANT,
     DATA_ZEROS, /* of both signs */
     DATA_SUBNORMAL,
-    DATA_HUGE, /* up to the largest finite value of both signs: ranges overflow */
+    DATA_HUGE,    /* up to the largest finite value of both signs: ranges overflow */
     DATA_SPECIAL, /* normal, with NaN of several kinds and infinities among it */
     DATA_TIES,    /* multiples of a half: quotients lie half way between codes */
     DATA_KINDS
@@ -18,8 +18,9 @@ typedef enum {
 /* Fills n elements of an f32, f16 or bf16 tensor. */
 void fill_data(data_kind kind, qdnnDataType_t type, uint32_t seed, void *x, int64_t n);
 
-/* Scales and zero points that the scale operation never makes but a caller may bring: zeros, negative numbers, infinities, NaNs,
- * subnormals, fractions. Where there are enough groups, every scale meets every zero point. */
+/* Scales and zero points that the scale operation never makes but a caller may bring: zeros, negative
+ * numbers, infinities, NaNs, subnormals, fractions. Where there are enough groups, every scale meets every
+ * zero point. */
 void fill_callers_scales(qdnnDataType_t type, void *scale, int64_t n);
 void fill_callers_zeros(qdnnDataType_t type, void *zero, int64_t n);
 void fill_bytes(uint32_t seed, void *bytes, int64_t n);

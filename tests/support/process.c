@@ -44,7 +44,9 @@ process_result process_run(const char *format, ...)
         return result;
     result.output = read_all(pipe, &result.length);
     int status = pclose(pipe);
-    result.status = WIFEXITED(status) ? WEXITSTATUS(status) : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : -1;
+    result.status = WIFEXITED(status)     ? WEXITSTATUS(status)
+                    : WIFSIGNALED(status) ? 128 + WTERMSIG(status)
+                                          : -1;
     return result;
 }
 
