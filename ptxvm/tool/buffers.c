@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VALUES_MAX = 4096, PER_ROW = 8 };
+enum { PER_ROW = 8 };
 
 /* ---- size ---- */
 
@@ -32,31 +32,37 @@ static int parse_extent(vm_argument *a, char *text, const value_type **type)
 
 /* ---- contents ---- */
 
-/* "iota", "random:SEED" or values with commas, which are repeated. */
-static int fill(vm_argument *a, const value_type *type, const char *text, uint8_t *to)
+/* Values with commas; they are repeated to the end. */
+static int fill_with_values(const vm_argument *a, const value_type *type, const char *list, uint8_t *to)
 {
-    static uint64_t list[VALUES_MAX];
     char part[128], why[256];
-    uint64_t n = 0, count = a->bytes / (uint64_t)type->bytes, state = 0;
+    uint64_t at = 0, bits = 0, size = (uint64_t)type->bytes;
+    for (; tool_next_part(&list, part, sizeof part); at += size) {
+        const char *wrong = value_parse(type, part, &bits, why, sizeof why);
+        if (wrong)
+            return tool_argument_error(a, "%s (or iota, or random:SEED)", wrong);
+        if (at + size <= a->bytes)
+            value_store(type, bits, to + at);
+    }
+    if (at > a->bytes)
+        return tool_argument_error(a, "%" PRIu64 " values for %" PRIu64 " elements", at / size,
+                                   a->bytes / size);
+    for (uint64_t i = at; i < a->bytes; i++)
+        to[i] = to[i - at];
+    return TOOL_OK;
+}
+
+/* "iota", "random:SEED" or values. */
+static int fill(const vm_argument *a, const value_type *type, const char *text, uint8_t *to)
+{
+    uint64_t state = 0, size = (uint64_t)type->bytes;
     bool iota = strcmp(text, "iota") == 0, random = strncmp(text, "random:", 7) == 0;
     if (random && !tool_parse_size(text + 7, &state))
         return tool_argument_error(a, "random: takes a number, as in random:1");
-    for (const char *rest = text; !iota && !random && tool_next_part(&rest, part, sizeof part); n++) {
-        if (n == VALUES_MAX)
-            return tool_argument_error(a, "more than %d values: write them to a file, and buf:@FILE",
-                                       VALUES_MAX);
-        const char *wrong = value_parse(type, part, &list[n], why, sizeof why);
-        if (wrong)
-            return tool_argument_error(a, "%s (or iota, or random:SEED)", wrong);
-    }
-    if (n > count)
-        return tool_argument_error(a, "%" PRIu64 " values for %" PRIu64 " elements", n, count);
-    for (uint64_t i = 0; i < count; i++)
-        value_store(type,
-                    iota     ? value_from_integer(type, i)
-                    : random ? value_random(type, &state)
-                             : list[i % n],
-                    to + i * (uint64_t)type->bytes);
+    if (!iota && !random)
+        return fill_with_values(a, type, text, to);
+    for (uint64_t i = 0; i < a->bytes / size; i++)
+        value_store(type, iota ? value_from_integer(type, i) : value_random(type, &state), to + i * size);
     return TOOL_OK;
 }
 

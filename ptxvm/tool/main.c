@@ -12,7 +12,7 @@ static int print_version(void)
 
 int main(int argc, char **argv)
 {
-    static vm_options options;
+    vm_options options;
     int status = tool_parse(&options, argc, argv);
     if (status == TOOL_OK)
         status = options.help      ? tool_print_help()
