@@ -112,14 +112,27 @@ static bool parse_f32_bits(const char *text, float *value)
     return true;
 }
 
+/* The rest of a decimal number: nothing, or "e-12". strtol alone would skip spaces. */
+static bool parse_exponent(const char *text, long *value)
+{
+    *value = 0;
+    if (!*text)
+        return true;
+    const char *digits = text + 1 + (text[1] == '+' || text[1] == '-');
+    if ((*text != 'e' && *text != 'E') || !*digits || strspn(digits, "0123456789") != strlen(digits))
+        return false;
+    *value = strtol(text + 1, NULL, 10);
+    return *value >= -1000 && *value <= 1000;
+}
+
 /* A decimal number ("1e-12") in any locale: strtof alone would follow the locale's decimal point, so it gets
  * digits only. */
 static bool parse_f32(const char *text, float *value)
 {
     if (parse_f32_bits(text, value))
         return true;
-    char digits[64];
-    int n = 0, exponent = 0;
+    char number[64];
+    int n = 0, places = 0;
     bool point = false;
     const char *p = text;
     for (; (*p >= '0' && *p <= '9') || (*p == '.' && !point); p++) {
@@ -129,21 +142,14 @@ static bool parse_f32(const char *text, float *value)
         }
         if (n >= 40)
             return false;
-        digits[n++] = *p;
-        exponent -= point;
+        number[n++] = *p;
+        places += point;
     }
-    long written = 0;
-    if (n > 0 && (*p == 'e' || *p == 'E')) {
-        char *end;
-        written = strtol(p + 1, &end, 10);
-        if (end == p + 1 || written < -1000 || written > 1000)
-            return false;
-        p = end;
-    }
-    if (n == 0 || *p)
+    long exponent;
+    if (n == 0 || !parse_exponent(p, &exponent))
         return false;
-    snprintf(digits + n, sizeof digits - (size_t)n, "e%ld", written + exponent);
-    *value = strtof(digits, NULL);
+    snprintf(number + n, sizeof number - (size_t)n, "e%ld", exponent - places);
+    *value = strtof(number, NULL);
     return true;
 }
 
