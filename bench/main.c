@@ -102,23 +102,46 @@ static bool write_json(const char *path)
         fprintf(out, "}%s\n", i + 1 < n_figures ? "," : "");
     }
     fprintf(out, "]\n");
-    return fclose(out) == 0;
+    bool written = !ferror(out);
+    return fclose(out) == 0 && written;
 }
 
-/* bench JSON [PART...]: all parts, or those named. */
+enum { PARTS = sizeof parts / sizeof parts[0] };
+
+static bool is_part(const char *name)
+{
+    for (int i = 0; i < PARTS; i++)
+        if (strcmp(parts[i].name, name) == 0)
+            return true;
+    fprintf(stderr, "bench: there is no part '%s'; there are", name);
+    for (int i = 0; i < PARTS; i++)
+        fprintf(stderr, "%s %s", i ? "," : "", parts[i].name);
+    fprintf(stderr, "\n");
+    return false;
+}
+
+/* All parts, or those that are named. */
+static void run_parts(char **names, int count)
+{
+    for (int i = 0; i < PARTS; i++) {
+        bool wanted = count == 0;
+        for (int k = 0; k < count; k++)
+            wanted = wanted || strcmp(names[k], parts[i].name) == 0;
+        if (wanted)
+            parts[i].run();
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
         fprintf(stderr, "usage: bench FILE.json [PART...]\n");
         return 2;
     }
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        bool wanted = argc == 2;
-        for (int k = 2; k < argc; k++)
-            wanted = wanted || strcmp(argv[k], parts[i].name) == 0;
-        if (wanted)
-            parts[i].run();
-    }
+    for (int i = 2; i < argc; i++)
+        if (!is_part(argv[i]))
+            return 2;
+    run_parts(argv + 2, argc - 2);
     bool ok = write_json(argv[1]);
     if (!ok)
         fprintf(stderr, "bench: cannot write %s\n", argv[1]);
