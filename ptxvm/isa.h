@@ -126,7 +126,8 @@ typedef enum {
  *   vote match      S_OP any all uni ballot; redux S_OP with S_ABS and S_NAN; S_SYNC where written
  *   membar, fence   S_SCOPE; S_SEM sc acq_rel acquire release; S_MODE proxy (then S_KIND alias async async::generic
  *                   tensormap::generic and S_SPACE), mbarrier_init; S_FLAG sync_restrict::*
- *   ld, st          as below; ".mmio.relaxed" is S_SEM relaxed with S_FLAG mmio; st.async and red.async: S_SUB async, S_FLAG mbarrier::complete_tx::bytes
+ *   ld, st          as below; ".mmio.relaxed" is S_SEM relaxed with S_FLAG mmio; st.bulk: S_SUB bulk; st.async and red.async: S_SUB async, S_FLAG
+ *                   mbarrier::complete_tx::bytes, but mmio or nothing where they go to global memory
  *   atom red        S_OP and S_VEC; S_FLAG noftz
  *   prefetch(u)     S_MODE L1 L2; S_EVICT2; discard S_MODE L2; applypriority S_EVICT2
  *   createpolicy    S_SUB fractional range cvt; S_EVICT2 primary, S_EVICT secondary priority (as L2::evict_*)

@@ -1,5 +1,5 @@
-/* mov in all its forms: copies, packing and unpacking, addresses in local memory. All but the last are lane
- * functions. */
+/* mov in all its forms: copies, of vectors too, packing and unpacking, addresses in local memory. All but the
+ * last are lane functions. */
 #include "decode.h"
 
 #include <string.h>
@@ -76,6 +76,26 @@ PACK(2, uint32_t, uint64_t)
     }
 PACK_128(4, uint32_t)
 PACK_128(2, uint64_t)
+
+/* mov.v2 and mov.v4: the sources are all read before the first result is written. */
+#define MOVE(width)                                                                                          \
+    static void move_##width(void *const *d, const void *const *s, const ptx_inst *inst)                     \
+    {                                                                                                        \
+        uint8_t values[4][(width)*WARP];                                                                     \
+        int n = inst->mod[S_VEC] == M_v2 ? 2 : 4;                                                            \
+        for (int k = 0; k < n; k++)                                                                          \
+            memcpy(values[k], s[k], sizeof values[k]);                                                       \
+        for (int k = 0; k < n; k++)                                                                          \
+            memcpy(d[k], values[k], sizeof values[k]);                                                       \
+    }
+MOVE(2)
+MOVE(4)
+MOVE(8)
+
+static lane_fn *find_move(int width)
+{
+    return width == 2 ? move_2 : width == 4 ? move_4 : width == 8 ? move_8 : NULL;
+}
 
 static const struct {
     int n, width; /* elements, bytes of each */
@@ -186,7 +206,7 @@ bool vm_decode_mov(vm_decoder *decoder, vm_op *op)
 {
     int n_sources = op->n_operands - op->n_results;
     vm_operand *d = op->operand, *s = op->operand + op->n_results;
-    if (s->source->kind == OPERAND_SREG) {
+    if (n_sources == 1 && s->source->kind == OPERAND_SREG) {
         op->kind = VM_KIND_EXEC;
         op->exec = exec_index;
         return is_index(op) || vm_ops_find(op);
@@ -205,7 +225,8 @@ bool vm_decode_mov(vm_decoder *decoder, vm_op *op)
     } else if (n_sources == 1) {
         set_element_width(d, op->n_results, s->op_width);
         op->lane.run = find_packing(op->n_results, s->op_width, false);
-    }
+    } else
+        op->lane.run = find_move(d->op_width);
     (void)decoder;
     return op->lane.run != NULL;
 }

@@ -351,8 +351,10 @@ static void decode_address(vm_decoder *decoder, const ptx_operand *source, vm_op
     }
 }
 
+/* mov itself reads special registers, but as elements of its vectors they are loaded first, as for every
+ * other instruction. */
 static void decode_operand(vm_decoder *decoder, const ptx_inst *inst, const ptx_operand *source,
-                           vm_operand *operand)
+                           bool is_element, vm_operand *operand)
 {
     int width = vm_type_width(source->type);
     *operand = (vm_operand){.slot = VM_NO_SLOT,
@@ -376,7 +378,7 @@ static void decode_operand(vm_decoder *decoder, const ptx_inst *inst, const ptx_
         operand->slot = vm_decode_constant(decoder, source->bits, source->bits_hi, width);
         break;
     case OPERAND_SREG:
-        if (inst->op != OP_mov)
+        if (inst->op != OP_mov || is_element)
             decode_loaded(decoder, inst, source, operand);
         break;
     case OPERAND_SYMBOL:
@@ -412,11 +414,11 @@ static vm_operand *spread(vm_decoder *decoder, const ptx_inst *inst, const ptx_o
 {
     for (int i = 0; i < n; i++) {
         if (operands[i].kind != OPERAND_VECTOR) {
-            decode_operand(decoder, inst, &operands[i], to++);
+            decode_operand(decoder, inst, &operands[i], false, to++);
             continue;
         }
         for (int k = 0; k < operands[i].n_elements; k++)
-            decode_operand(decoder, inst, &operands[i].elements[k], to++);
+            decode_operand(decoder, inst, &operands[i].elements[k], true, to++);
     }
     return to;
 }
@@ -456,7 +458,7 @@ static void decode_argument(vm_decoder *decoder, const ptx_inst *inst, const ptx
 {
     uint64_t local;
     if (!source->var || !vm_local_offset(decoder, source->var, &local)) {
-        decode_operand(decoder, inst, source, operand);
+        decode_operand(decoder, inst, source, false, operand);
         return;
     }
     *operand = (vm_operand){.slot = decoder->local_base,
@@ -485,7 +487,7 @@ vm_op *vm_decode_call_operands(vm_decoder *decoder, const ptx_inst *inst)
     for (int i = 0; i < call->n_args; i++)
         decode_argument(decoder, inst, &call->args[i], &operands[call->n_ret + i]);
     if (indirect)
-        decode_operand(decoder, inst, &call->target, &operands[n]);
+        decode_operand(decoder, inst, &call->target, false, &operands[n]);
     return finish_operands(decoder, inst, operands, call->n_ret, n + indirect);
 }
 

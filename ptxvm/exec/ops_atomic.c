@@ -311,7 +311,7 @@ static vm_result exec_atomic_128(vm_warp *warp, const vm_op *op, uint32_t mask)
 bool ops_find_atomic(vm_op *op)
 {
     ptx_type type = ptx_slot_type(op->inst, S_TYPE);
-    if (op->inst->mod[S_SUB] == M_async)
+    if (op->inst->mod[S_FLAG] == M_mbarrier__complete_tx__bytes)
         op->exec = ops_exec_async;
     else
         op->exec = type == T_B128 ? exec_atomic_128 : ops_exec_atomic;

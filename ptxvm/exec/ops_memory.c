@@ -128,6 +128,8 @@ static bool is_signed(ptx_type type)
     return type == T_S8 || type == T_S16 || type == T_S32 || type == T_S64;
 }
 
+enum { BULK_BYTES = 16 << 20 }; /* st.bulk's most */
+
 /* extra of ld and st: elements, and bytes of each. */
 typedef struct vector_shape {
     uint8_t count, size;
@@ -169,7 +171,35 @@ vm_result ops_exec_st(vm_warp *warp, const vm_op *op, uint32_t mask)
         return VM_FAULT;
     for (uint32_t e = 0; e < shape->count; e++) {
         const vm_operand *s = &op->operand[1 + e];
-        stores[shape->size][s->width][access.parallel](vm_value(warp, s), &access, e * shape->size, mask);
+        if (!s->is_sink)
+            stores[shape->size][s->width][access.parallel](vm_value(warp, s), &access, e * shape->size, mask);
+    }
+    return VM_NEXT;
+}
+
+/* st.bulk: zeros over a range of shared memory. [address], bytes, 0 */
+static vm_result exec_st_bulk(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    const vm_operand *to = &op->operand[0];
+    uint64_t address[WARP];
+    vm_addresses(warp, to, mask, address);
+    VM_EACH_LANE(lane, mask)
+    {
+        uint64_t bytes = ops_operand(warp, &op->operand[1], (int)lane);
+        if (bytes % 8 || bytes > BULK_BYTES)
+            return vm_fault(warp, op, (int)lane, PTXVM_ERROR_EXECUTION,
+                            "st.bulk of %llu bytes: it writes a multiple of 8, at most %d",
+                            (unsigned long long)bytes, BULK_BYTES);
+        if (to->space == SPACE_NONE && vm_space_of(address[lane]) != SPACE_SHARED)
+            return vm_fault(warp, op, (int)lane, PTXVM_ERROR_ADDRESS,
+                            "st.bulk writes shared memory, and 0x%llx is not in it",
+                            (unsigned long long)address[lane]);
+        if (!bytes)
+            continue;
+        uint8_t *host = vm_translate_lane(warp, op, (int)lane, to->space, address[lane], bytes, 8, VM_STORE);
+        if (!host)
+            return VM_FAULT;
+        memset(host, 0, bytes);
     }
     return VM_NEXT;
 }
@@ -191,7 +221,11 @@ bool ops_find_ld(vm_op *op)
 
 bool ops_find_st(vm_op *op)
 {
-    op->exec = op->inst->mod[S_SUB] == M_async ? ops_exec_async : ops_exec_st;
+    op->exec = op->inst->mod[S_FLAG] == M_mbarrier__complete_tx__bytes ? ops_exec_async : ops_exec_st;
+    if (op->inst->mod[S_SUB] == M_bulk) {
+        op->exec = exec_st_bulk;
+        return true;
+    }
     op->extra = (void *)(uintptr_t)shape_of(op->inst);
     return op->extra;
 }

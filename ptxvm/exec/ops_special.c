@@ -85,39 +85,26 @@ static sreg_fn *const sregs[SREG_COUNT] = {
 };
 /* clang-format on */
 
-static uint64_t read_source(const vm_warp *warp, const vm_op *op, const vm_operand *operand, int lane)
-{
-    const ptx_operand *source = operand->source;
-    if (source->kind != OPERAND_SREG)
-        return ops_operand(warp, operand, lane);
-    sreg_fn *read = sregs[source->sreg] ? sregs[source->sreg] : read_zero;
-    return read(warp, op, lane, source->bits);
-}
-
-/* mov, of one or of a vector, with special registers among its sources. */
 static vm_result exec_mov_sreg(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
-    for (int e = 0; e < op->n_results; e++) {
-        const vm_operand *d = &op->operand[e], *s = &op->operand[op->n_results + e];
-        VM_EACH_LANE(lane, mask)
-        {
-            uint64_t value = read_source(warp, op, s, (int)lane);
-            if (d->width == 0)
-                ops_result_predicate(warp, d, 1u << lane, value ? UINT32_MAX : 0);
-            else
-                ops_result(warp, d, (int)lane, value);
-        }
+    const vm_operand *d = &op->operand[0];
+    const ptx_operand *source = op->operand[1].source;
+    sreg_fn *read = sregs[source->sreg] ? sregs[source->sreg] : read_zero;
+    VM_EACH_LANE(lane, mask)
+    {
+        uint64_t value = read(warp, op, (int)lane, source->bits);
+        if (d->width == 0)
+            ops_result_predicate(warp, d, 1u << lane, value ? UINT32_MAX : 0);
+        else
+            ops_result(warp, d, (int)lane, value);
     }
     return VM_NEXT;
 }
 
 bool ops_find_mov(vm_op *op)
 {
-    bool any = false;
-    for (int i = op->n_results; i < op->n_operands; i++)
-        any |= op->operand[i].source->kind == OPERAND_SREG;
     op->exec = exec_mov_sreg;
-    return any;
+    return op->n_operands == 2 && op->operand[1].source->kind == OPERAND_SREG;
 }
 
 /* ---- addresses ---- */

@@ -245,7 +245,6 @@ static const struct {
     {OP_cp, "tensor", "cp.async.bulk.tensor (TMA tensor maps)"},
     {OP_cp, "multicast::cluster", "cp.async.bulk.multicast (clusters)"},
     {OP_prefetch, "tensormap", "prefetch.tensormap (TMA tensor maps)"},
-    {OP_st, "bulk", "st.bulk"},
 };
 
 static void check_refused(parser *p, const token *word)

@@ -39,10 +39,35 @@ static const char *check_access(const parser *p, const ptx_inst *inst)
     return NULL;
 }
 
+/* '_' in the vector of a 256-bit store leaves that element of memory as it was. */
+static const char *check_sinks(const ptx_inst *inst)
+{
+    const ptx_operand *values = &inst->operand[1];
+    int sinks = 0;
+    for (int i = 0; values->kind == OPERAND_VECTOR && i < values->n_elements; i++)
+        sinks += values->elements[i].kind == OPERAND_SINK;
+    if (sinks && vector_bits(inst) != 256)
+        return "only a 256-bit vector may leave out elements with '_'";
+    return sinks && sinks == values->n_elements ? "nothing is stored: every element is '_'" : NULL;
+}
+
+static const char *check_bulk_store(const ptx_inst *inst)
+{
+    const ptx_operand *size = &inst->operand[1];
+    return size->kind == OPERAND_IMM && (size->bits % 8 || size->bits > 16 << 20)
+               ? "st.bulk writes a multiple of 8 bytes, at most 16777216"
+               : NULL;
+}
+
 static const char *check_store(const parser *p, const ptx_inst *inst)
 {
     const ptx_var *var = inst->operand[0].var;
-    return var && var->is_const_param ? "a kernel cannot write its parameters" : check_access(p, inst);
+    if (var && var->is_const_param)
+        return "a kernel cannot write its parameters";
+    if (inst->mod[S_SUB] == M_bulk)
+        return check_bulk_store(inst);
+    const char *broken = check_sinks(inst);
+    return broken ? broken : check_access(p, inst);
 }
 
 static const char *check_atomic(const parser *p, const ptx_inst *inst)

@@ -220,8 +220,8 @@ static const char *misfit_vector(parser *p, const raw_operand *raw, const form_o
     }
     form_operand element = *want;
     element.count = COUNT_SCALAR;
-    if (want->flags & IS_RESULT &&
-        want->count == COUNT_VEC) /* what a load brings and nobody wants: {%r1, _} */
+    /* What a load brings and nobody wants, or a store leaves alone (rules.c says which stores): {%r1, _} */
+    if (want->count == COUNT_VEC && (want->flags & IS_RESULT || inst->op == OP_st))
         element.flags |= TAKES_SINK;
     for (int i = 0; i < count; i++) {
         const char *misfit = operand_misfit(p, &p->elements[raw->first + i], &element, inst, type, why, size);

@@ -1,34 +1,20 @@
-/* Writes the fuzzer's seed corpus: one example of each row of isa.def, in a folder given as argument. */
-#include "ptxvm/front/front.h"
+/* Writes the fuzzer's seed corpus, a kernel for each row of isa.def, into the folder given as argument. */
+#include "support/form_examples.h"
 
 #include <stdio.h>
 
-static void write_mods(FILE *file, const form_table *t, const form *f)
-{
-    for (int i = 0; i < f->n_mods; i++)
-        if (!t->mods[f->first_mod + i].implied)
-            fputs(ptx_mod_text((ptx_mod)t->choices[t->mods[f->first_mod + i].first]), file);
-}
-
 int main(int argc, char **argv)
 {
-    const form_table *t = form_table_get();
-    for (int i = 0; argc > 1 && i < t->n_forms; i += 8) {
-        char path[4096];
-        snprintf(path, sizeof path, "%s/forms_%d.ptx", argv[1], i);
+    const form_table *table = form_table_get();
+    for (int i = 0; argc > 1 && i < table->n_forms; i++) {
+        char path[4096], body[1024], kernel[2048];
+        form_text b = {body, body + sizeof body}, k = {kernel, kernel + sizeof kernel};
+        form_put_example(&b, table, &table->forms[i], form_plan_plain);
+        form_put_kernel(&k, 0, body);
+        snprintf(path, sizeof path, "%s/form_%d.ptx", argv[1], i);
         FILE *file = fopen(path, "w");
-        if (!file)
+        if (!file || fputs(kernel, file) < 0 || fclose(file))
             return 1;
-        fputs(".global .u32 g[2] = {1, 2};\n.visible .entry k(.param .u64 in)\n{\n.reg .pred p<9>; .reg .b32 "
-              "r<9>; .reg .b64 d<9>;\n",
-              file);
-        for (int k = i; k < i + 8 && k < t->n_forms; k++) {
-            fputs(ptx_opcode_name(t->forms[k].op), file);
-            write_mods(file, t, &t->forms[k]);
-            fputs(" r1, {r2, r3}|p1, [d1 + 4], r4, 1.0, !p2;\n", file);
-        }
-        fputs("L: ret;\n}\n", file);
-        fclose(file);
     }
     return 0;
 }

@@ -333,3 +333,41 @@ TEST_CASE(FrontModules, VideoSelectors)
           i[3].mod[S_ASEL] == M_LANES + 032);
     ptx_module_free(m);
 }
+
+/* 9.1 to 9.4 are read as 9.0 with more to come; what is later is an error of its own kind. */
+TEST_CASE(FrontModules, EveryVersionUpToTheNewest)
+{
+    static const struct {
+        const char *version;
+        int kind;
+    } versions[] = {
+        {"8.8", PTX_OK},
+        {"9.0", PTX_OK},
+        {"9.1", PTX_OK},
+        {"9.2", PTX_OK},
+        {"9.3", PTX_OK},
+        {"9.4", PTX_OK},
+        {"9.5", PTX_ERROR_UNSUPPORTED_VERSION},
+        {"9.10", PTX_ERROR_UNSUPPORTED_VERSION},
+        {"10.0", PTX_ERROR_UNSUPPORTED_VERSION},
+        {"10.1", PTX_ERROR_UNSUPPORTED_VERSION},
+    };
+    for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
+        char text[512];
+        ptx_error error = {.kind = PTX_OK};
+        snprintf(
+            text, sizeof text,
+            ".version %s\n.target sm_100a\n.address_size 64\n.entry k(.param .u64 p) { .reg .b64 %%rd<3>; "
+            ".reg .f32 %%f<3>; ld.param.u64 %%rd1, [p]; ld.global.f32 %%f1, [%%rd1]; "
+            "fma.rn.f32 %%f2, %%f1, %%f1, %%f1; st.global.f32 [%%rd1], %%f2; ret; }\n",
+            versions[i].version);
+        ptx_module *m = ptx_module_parse(text, strlen(text), &error);
+        test_push_note(".version %s", versions[i].version);
+        CHECK_EQ_I64(error.kind, versions[i].kind);
+        CHECK((m != NULL) == (versions[i].kind == PTX_OK));
+        if (!m)
+            CHECK_HAS(error.message, "is later than 9.4");
+        test_pop_note();
+        ptx_module_free(m);
+    }
+}
