@@ -177,10 +177,10 @@ TEST_CASE(PtxvmCommand, RunsAKernel)
          "       0: 0 0.5 1 1.5 2 2.5 3 7\n"
          "       8: 8 9\n"
          "scale on sm_80, grid 2,1,1, block 4,1,1: 30 warp instructions, 114 thread instructions\n"},
-        {"--run=scale --block=2,2,1 --sm 90 scale.ptx 'buf:4xf32=3>f32:2' -2 4 --quiet --seed 7 --threads 1",
+        {"--run=scale --block=4,1,1 --sm 90 scale.ptx 'buf:4xf32=3>f32:2' -2 4 --quiet --seed 7 --threads 1",
          0, "x, 2 of 4 f32:\n       0: -6 -6\n"},
         {"types.ptx --run fixed", 0,
-         "fixed on sm_75, grid 1,1,1, block 32,2,1: 8 warp instructions, 256 thread instructions\n"},
+         "fixed on sm_75, grid 1,1,1, block 32,2,1: 20 warp instructions, 640 thread instructions\n"},
         {"types.ptx --run prints --block 2 42 --quiet", 0, "42 and 0\n42 and 1\n"},
         {"types.ptx --run dynamic --shared 1K --block 1 'buf:4>u32' --quiet", 0,
          "out, 1 u32:\n       0: 1024\n"},

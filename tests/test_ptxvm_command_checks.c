@@ -8,7 +8,7 @@
 static const struct {
     const char *arguments, *message; /* null: nothing is found */
 } findings[] = {
-    {"memory --block 1 buf:1024=0", "bugs.ptx:50: "},
+    {"memory --block 1 buf:1024=0", "bugs.ptx:51: "},
     {"memory --block 1 buf:1028=0", NULL},
     {"leak --block 32 --check all", "ptxvm: leak: 24 bytes of the kernel's malloc at 0x"},
     {"leak --block 32", NULL},
