@@ -130,6 +130,7 @@ struct vm_code {
     vm_slot *reg_slot;  /* of the function's registers */
     uint64_t inputs_at, returns_at; /* parameters and return values in local memory, from local_base */
     struct vm_pool *pool;
+    const struct check_code *check; /* null: nothing is watched */
 };
 
 /* Memory that lives as long as the code, for vm_op.extra. Null: no memory left. */
@@ -143,6 +144,7 @@ typedef struct vm_frame {
     const vm_op *call_site;
     struct vm_frame *next_free;
     uint32_t lanes; /* that run in it, or in something that it called */
+    struct check_frame *check;
 } vm_frame;
 
 struct vm_warp {
@@ -159,6 +161,8 @@ struct vm_warp {
                                  it are faults */
     uint16_t tid[3][WARP];    /* %tid of each lane */
     struct vm_scheduler *scheduler; /* warp.c's own */
+    uint8_t *local_undefined; /* as local, 1 for each byte that nobody wrote; null: not watched */
+    bool released_early;      /* lanes went on without others that a join expected */
     struct vm_ops_warp *ops; /* the ops_*.c's own: caches, outstanding cp.async groups; null at first */
 };
 
@@ -177,6 +181,8 @@ struct vm_block {
     uint8_t turn[32];  /* the order of its warps */
     struct vm_block *next_free;
     struct vm_barriers *barriers; /* barrier.c's own */
+    struct vm_watch *watch;       /* check/check.h: the host thread's; null: nothing is watched */
+    struct block_check *check;    /* and the block's own */
     struct vm_worker
         *worker; /* launch.c's own: the host thread that runs the block, with its arenas and report */
 };

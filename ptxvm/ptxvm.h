@@ -172,7 +172,7 @@ typedef enum {
     PTXVM_FINDING_UNINITIALISED,
     PTXVM_FINDING_RACE,
     PTXVM_FINDING_DIVERGENT_BARRIER, /* an aligned barrier that part of a warp executes */
-    PTXVM_FINDING_MISSED_BARRIER,    /* a barrier of all threads that some have exited before */
+    PTXVM_FINDING_MISSED_BARRIER,    /* a barrier that some threads never reach: the others wait for ever */
     PTXVM_FINDING_DEADLOCK,
     PTXVM_FINDING_MEMBER_MASK,       /* a warp instruction whose member mask leaves out the caller */
     PTXVM_FINDING_ASYNC_READ,        /* the target of a cp.async touched before its wait */

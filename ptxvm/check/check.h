@@ -35,10 +35,13 @@ typedef struct vm_checks {
     ptxvm_status status; /* of the first finding */
     uint32_t clock;      /* moves whenever threads are ordered; see race.c */
     struct check_sums *sums;
+    const ptxvm_module *module; /* of the last launch */
 } vm_checks;
 
 void vm_checks_clear(ptxvm *vm);
 void vm_checks_free(ptxvm *vm);
+/* A module goes: findings and counters of its kernels go with it. */
+void vm_checks_forget(ptxvm *vm, const ptxvm_module *module);
 
 /* Adds a finding: `detail` says what it is, the place comes from the warp. other_site: of a race, else -1. */
 void vm_check_report(vm_warp *warp, const vm_op *op, int lane, const ptxvm_finding *detail, int other_site,
@@ -47,5 +50,187 @@ void vm_check_report(vm_warp *warp, const vm_op *op, int lane, const ptxvm_findi
 void vm_check_add_fault(ptxvm *vm, const ptxvm_finding *fault, const char *text);
 /* Kernel, function, lines, block and thread of a finding. */
 void vm_check_place(const vm_warp *warp, const vm_op *op, int lane, ptxvm_finding *finding);
+
+/* ---- What a host thread, a code, a frame, a block and a stretch of memory have of it ---- */
+
+typedef struct vm_watch {
+    bool init, race, sync;
+    ptxvm_counts *counts;           /* by site; null: not counted */
+    uint32_t *released;             /* race: when each block last released something to other blocks */
+    uint32_t start;                 /* race: on the clock, of the launch */
+    uint16_t async_undefined[WARP]; /* of the source of a cp.async: bit i is byte i */
+} vm_watch;
+
+/* How an op passes on bytes that nobody wrote; all but the first may copy them. */
+typedef enum {
+    CHECK_COMPUTE,
+    CHECK_COPY,
+    CHECK_PACK,
+    CHECK_SELECT,
+    CHECK_BITS,
+    CHECK_SHIFT,
+    CHECK_FUNNEL,
+    CHECK_PERMUTE,
+    CHECK_EXTRACT,
+    CHECK_INSERT,
+    CHECK_CONVERT,
+    CHECK_SHUFFLE
+} check_action;
+
+typedef struct check_op {
+    uint8_t action;   /* check_action */
+    uint8_t class_of; /* ptxvm_class */
+    bool counted;     /* written in the text, not added by decoding */
+    bool late;        /* may be tried several times: counted when done */
+    bool event;       /* orders threads, or has a member mask: sync.c looks at it */
+    uint8_t n_uses, n_defs;
+    int32_t guard;       /* register, -1: none */
+    const int32_t *uses; /* registers whose bytes must be defined, or are passed on; then those written */
+    const int32_t *id;   /* register of each operand, -1: none or a constant */
+} check_op;
+
+/* Registers have numbers here: dense, so that the masks of a frame lie together. */
+typedef struct check_code {
+    check_op *ops;
+    int n_registers;
+    const int32_t *of_register; /* of the function's registers */
+} check_code;
+
+typedef struct check_frame {
+    uint32_t *undefined;     /* by register: lanes with a byte that nobody wrote */
+    uint16_t (*bytes)[WARP]; /* by register: which bytes, of the lanes that are set there */
+} check_frame;
+
+/* The last accesses to a word or a byte. */
+typedef struct race_touch {
+    uint32_t time, site, block;
+    uint16_t thread; /* RACE_ASYNC: a copy that runs beside the threads */
+    bool strong;     /* atomic, volatile, relaxed ...: does not race with its like */
+    uint8_t state;   /* 0: none; RACE_SPLIT: see the cells of the bytes */
+} race_touch;
+
+#define RACE_ASYNC 0xFFFF
+#define RACE_SET   1
+#define RACE_SPLIT 2
+
+typedef struct race_cell {
+    race_touch write, read[2];
+} race_cell;
+
+/* A stretch of memory: an allocation, or the shared memory of a block. */
+typedef struct check_region {
+    uint64_t bytes, first_sector, n_sectors;
+    uint8_t *undefined; /* 1 for each byte that nobody wrote; null: not looked at */
+    uint64_t n_undefined;
+    race_cell **words, **split; /* pages of cells for 4-byte words, and for their bytes where need be */
+    _Atomic uint64_t *sectors;  /* bit i: touched in this launch */
+} check_region;
+
+typedef struct block_check {
+    check_region *shared;
+    uint32_t start; /* on the clock: what was before is another block's */
+    uint32_t global_acquired;
+    uint32_t warp_acquired[1024], warp_released[1024]; /* by thread: within its warp */
+    uint32_t acquired[WARP], released[WARP];           /* by warp: towards other warps */
+    uint8_t *async;                                    /* by word of shared memory: copies under way */
+    int n_async;
+} block_check;
+
+static inline vm_watch *vm_watch_of(const vm_warp *warp)
+{
+    return warp->block->watch;
+}
+
+static inline const check_op *check_op_of(const vm_warp *warp, const vm_op *op)
+{
+    const vm_code *code = warp->frame->code;
+    return &code->check->ops[op - code->ops];
+}
+
+/* The same for an op that may be a copy of the code's own. */
+static inline const check_op *check_op_at(const vm_warp *warp, const vm_op *op)
+{
+    const vm_code *code = warp->block->launch->kernel->codes[op->function->index];
+    return &code->check->ops[op->site - code->ops[0].site];
+}
+
+/* ---- launches: watch.c ---- */
+vm_watch *vm_watch_new(vm_launch *launch, bool *ok); /* null and *ok: nothing is watched */
+void vm_watch_free(vm_watch *watch);
+bool vm_check_block_new(vm_block *block);
+void vm_check_block_begin(vm_block *block);
+void vm_check_block_free(vm_block *block);
+bool vm_checks_need_one_thread(const ptxvm *vm);
+/* Each op of a warp, before it runs: `active` lanes are there, `mask` have their guard true. */
+void vm_check_before(vm_warp *warp, const vm_op *op, uint32_t active, uint32_t mask);
+/* And after it, for those that may be tried several times. */
+void vm_check_after(vm_warp *warp, const vm_op *op, uint32_t mask);
+/* A warp-level instruction with all its lanes; not `alike`: they are at different places. */
+void vm_check_members(vm_warp *warp, const vm_op *op, uint32_t mask, bool alike);
+
+/* ---- decode.c ---- */
+bool vm_check_decode(vm_code *code);
+
+/* ---- init.c ---- */
+bool vm_check_frame_new(vm_warp *warp, vm_frame *frame);
+void vm_check_frame_begin(vm_frame *frame);
+void check_registers(vm_warp *warp, const vm_op *op, const check_op *info, uint32_t active, uint32_t mask);
+void check_shuffle(vm_warp *warp, const vm_op *op, const check_op *info, uint32_t mask);
+/* The bytes of a lane of a register that nobody wrote, and to say so. */
+uint32_t check_lane_bytes(const vm_frame *frame, int32_t id, int lane);
+void check_set_lane_bytes(const vm_frame *frame, int32_t id, int lane, uint32_t bytes);
+/* A parameter passed: registers have id >= 0, memory the bytes of its shadow. */
+void vm_check_pass(const vm_frame *to, vm_slot to_slot, uint8_t *to_memory, const vm_frame *from,
+                   vm_slot from_slot, const uint8_t *from_memory, uint64_t bytes, int lane);
+/* The bytes of a result, from those of the sources: init_bytes.c. False: it computes with them. */
+bool check_propagate(const vm_warp *warp, const vm_op *op, const check_op *info, int lane);
+
+/* ---- memory.c ---- */
+check_region *vm_check_region_new(uint64_t address, uint64_t bytes, unsigned checks, bool counters,
+                                  bool undefined);
+void vm_check_region_free(check_region *region);
+void vm_check_region_define(check_region *region, uint64_t offset, uint64_t bytes);
+void vm_check_region_copy(check_region *to, uint64_t to_offset, const check_region *from,
+                          uint64_t from_offset, uint64_t bytes);
+void vm_check_access(vm_warp *warp, const vm_op *op, const vm_access *access, uint32_t mask);
+void vm_check_range(vm_warp *warp, const vm_op *op, int lane, ptx_space space, uint64_t address,
+                    uint64_t bytes, vm_access_kind kind);
+const char *check_space_name(ptx_space space);
+
+/* ---- race.c ---- */
+typedef struct race_access {
+    vm_warp *warp;
+    const vm_op *op;
+    const vm_access *access; /* null: of one lane */
+    uint32_t mask;
+    ptx_space space;
+    bool reads, writes, strong, async;
+} race_access;
+void check_race(const race_access *a, check_region *region, int lane, uint64_t address, uint64_t offset,
+                uint64_t bytes);
+void check_release(vm_warp *warp, uint32_t mask, bool block, bool grid);
+void check_acquire(vm_warp *warp, uint32_t mask, bool block, bool grid);
+void check_free_cells(check_region *region);
+
+/* ---- sync.c ---- */
+void check_events_before(vm_warp *warp, const vm_op *op, uint32_t mask);
+void check_events_after(vm_warp *warp, const vm_op *op, uint32_t mask);
+bool check_is_strong(const ptx_inst *inst, bool *acquires, bool *releases);
+/* Lanes arrive at a barrier where lanes `before` of their warp are already; wait there in vain; are let go.
+ */
+void vm_check_arrive(vm_warp *warp, const vm_op *op, uint32_t lanes, uint32_t before);
+void vm_check_stuck(vm_warp *warp);
+void vm_check_released(vm_warp *warp, uint32_t lanes);
+void vm_check_async_begin(vm_warp *warp, int lane, uint64_t to, uint64_t bytes);
+void vm_check_async_landed(vm_warp *warp, const vm_op *op, int lane, uint64_t to, uint64_t bytes,
+                           uint32_t undefined, bool by_thread);
+void check_async(vm_warp *warp, const vm_op *op, int lane, uint64_t offset, uint64_t bytes, bool write);
+
+/* ---- counters.c ---- */
+void check_count(vm_warp *warp, const vm_op *op, uint32_t active, uint32_t mask);
+void check_count_access(vm_warp *warp, const vm_op *op, const vm_access *access, uint32_t mask);
+void check_counters_begin(ptxvm *vm);
+bool check_counters_finish(vm_launch *launch, vm_watch *const *watches, int n);
+void check_counters_free(ptxvm *vm);
 
 #endif

@@ -1,14 +1,141 @@
 /* Counters as JSON, and as an annotated listing of the kernel. */
 #include "check.h"
 
+#include <inttypes.h>
+#include <string.h>
+
+#include "counters.h"
+#include "ptxvm/exec/vm.h"
+
+/* ---- JSON ---- */
+
+static void write_string(FILE *file, const char *text)
+{
+    fputc('"', file);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            fputc('\\', file);
+        fputc((unsigned char)*text < ' ' ? ' ' : *text, file);
+    }
+    fputc('"', file);
+}
+
+static void write_traffic(FILE *file, const char *name, const ptxvm_traffic *t)
+{
+    fprintf(file,
+            "\"%s\": {\"requests\": %" PRIu64 ", \"sectors\": %" PRIu64 ", \"least_sectors\": %" PRIu64
+            ", \"bytes\": %" PRIu64 "}, ",
+            name, t->requests, t->sectors, t->least_sectors, t->bytes);
+}
+
+static void write_counts(FILE *file, const ptxvm_counts *c)
+{
+    fprintf(file, "\"instructions\": %" PRIu64 ", \"lanes\": %" PRIu64 ", ", c->instructions, c->lanes);
+    write_traffic(file, "global_load", &c->load);
+    write_traffic(file, "global_store", &c->store);
+    write_traffic(file, "global_atomic", &c->atomic);
+    fprintf(file,
+            "\"shared\": {\"accesses\": %" PRIu64 ", \"wavefronts\": %" PRIu64
+            ", \"bank_conflicts\": %" PRIu64 "}, \"mma\": %" PRIu64 ", \"barriers\": %" PRIu64
+            ", \"atomics\": %" PRIu64 ", \"branches\": %" PRIu64 ", \"divergent_branches\": %" PRIu64,
+            c->shared_accesses, c->shared_wavefronts, c->bank_conflicts, c->mma, c->barriers, c->atomics,
+            c->branches, c->divergent_branches);
+}
+
+static void write_lines(FILE *file, const ptxvm_counters *c)
+{
+    bool first = true;
+    fprintf(file, ",\n \"lines\": [");
+    for (int line = 1; line < c->n_lines; line++) {
+        if (!c->lines[line].instructions)
+            continue;
+        fprintf(file, "%s\n  {\"line\": %d, ", first ? "" : ",", line);
+        write_counts(file, &c->lines[line]);
+        fputc('}', file);
+        first = false;
+    }
+    fputc(']', file);
+}
+
 bool ptxvm_counters_json(const ptxvm *vm, FILE *file)
 {
-    (void)vm, (void)file;
-    return false;
+    const ptxvm_counters *c = ptxvm_last_counters(vm);
+    if (!c || !file)
+        return false;
+    fprintf(file, "{\"kernel\": ");
+    write_string(file, c->kernel);
+    fprintf(file, ",\n \"total\": {");
+    write_counts(file, &c->total);
+    fprintf(file, ", \"unique_sectors\": %" PRIu64 "},\n \"classes\": {", c->unique_sectors);
+    for (int i = 0; i < PTXVM_CLASSES; i++)
+        fprintf(file, "%s\"%s\": {\"instructions\": %" PRIu64 ", \"lanes\": %" PRIu64 "}", i ? ", " : "",
+                ptxvm_class_name((ptxvm_class)i), c->by_class[i].instructions, c->by_class[i].lanes);
+    fprintf(file, "},\n \"mma\": {");
+    for (int i = 0; i < c->n_mma; i++)
+        fprintf(file, "%s\"%s\": %" PRIu64, i ? ", " : "", c->mma[i].name, c->mma[i].count);
+    fputc('}', file);
+    if (c->lines)
+        write_lines(file, c);
+    fprintf(file, "}\n");
+    return !ferror(file);
+}
+
+/* ---- The listing ---- */
+
+/* Lines that take a twentieth of the kernel's instructions or more are hot. */
+#define HOT 20
+
+static void write_note(FILE *file, const ptxvm_counts *c)
+{
+    const ptxvm_traffic *t = c->load.requests ? &c->load : c->store.requests ? &c->store : &c->atomic;
+    if (t->requests)
+        fprintf(file, "  // %" PRIu64 " sectors, %" PRIu64 " at least", t->sectors, t->least_sectors);
+    if (c->bank_conflicts)
+        fprintf(file, "  // %" PRIu64 " bank conflicts", c->bank_conflicts);
+    if (c->divergent_branches)
+        fprintf(file, "  // diverged %" PRIu64 " times", c->divergent_branches);
+}
+
+static void write_line(FILE *file, const ptxvm_counters *c, int line, const char *text, int length)
+{
+    const ptxvm_counts *counts = line < c->n_lines ? &c->lines[line] : NULL;
+    if (!counts || !counts->instructions)
+        fprintf(file, "  %12s %7s %5d  %.*s", "", "", line, length, text);
+    else {
+        double lanes = (double)counts->lanes / (double)counts->instructions;
+        bool hot = counts->instructions * HOT >= c->total.instructions;
+        fprintf(file, "%c %12" PRIu64 " %7.2f %5d  %.*s", hot ? '*' : ' ', counts->instructions, lanes, line,
+                length, text);
+        write_note(file, counts);
+    }
+    fputc('\n', file);
+}
+
+static int first_line(const vm_kernel *kernel)
+{
+    int line = kernel->function->line;
+    for (int i = 0; i < kernel->n_sites; i++)
+        line = kernel->sites[i]->function->line < line ? kernel->sites[i]->function->line : line;
+    return line;
 }
 
 bool ptxvm_counters_listing(const ptxvm *vm, FILE *file)
 {
-    (void)vm, (void)file;
-    return false;
+    const ptxvm_counters *c = ptxvm_last_counters(vm);
+    if (!c || !c->lines || !file)
+        return false;
+    const vm_kernel *kernel = vm->checks->sums->kernel;
+    const ptx_module *ptx = kernel->module->ptx;
+    const char *at = ptx->text, *end = ptx->text + ptx->text_length;
+    int first = first_line(kernel);
+    fprintf(file, "  %12s %7s %5s  kernel %s; * marks lines with 5%% of its instructions or more\n",
+            "instructions", "lanes", "line", c->kernel);
+    for (int line = 1; at < end && line < c->n_lines; line++) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        const char *stop = newline ? newline : end;
+        if (line >= first)
+            write_line(file, c, line, at, (int)(stop - at));
+        at = newline ? newline + 1 : end;
+    }
+    return !ferror(file);
 }

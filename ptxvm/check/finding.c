@@ -90,11 +90,21 @@ void vm_checks_clear(ptxvm *vm)
     all->n = 0;
     all->total = 0;
     all->status = PTXVM_OK;
+    all->module = NULL;
+    check_counters_begin(vm);
 }
 
 void vm_checks_free(ptxvm *vm)
 {
+    if (vm->checks)
+        check_counters_free(vm);
     free(vm->checks);
+}
+
+void vm_checks_forget(ptxvm *vm, const ptxvm_module *module)
+{
+    if (vm->checks && vm->checks->module == module)
+        vm_checks_clear(vm);
 }
 
 void vm_check_place(const vm_warp *warp, const vm_op *op, int lane, ptxvm_finding *finding)

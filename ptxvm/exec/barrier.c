@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ptxvm/check/check.h"
 #include "warp.h"
 
 #define N_BARRIERS      17
@@ -64,8 +65,16 @@ static bool is_complete(const vm_block *block, const barrier *b)
     return true;
 }
 
+static void check_complete(vm_block *block, const barrier *b)
+{
+    for (int w = 0; w < block->n_warps; w++)
+        vm_check_released(&block->warps[w], b->waiting[w]);
+}
+
 static void complete(vm_block *block, barrier *b)
 {
+    if (block->watch)
+        check_complete(block, b);
     for (int w = 0; w < block->n_warps; w++) {
         b->released[w] |= b->waiting[w];
         if (b->waiting[w]) {
@@ -91,6 +100,7 @@ void vm_barrier_exit(vm_block *block)
 
 /* What one instruction asks, its operands sorted out. */
 typedef struct request {
+    const vm_op *op;
     unsigned mode; /* M_sync, M_arrive, M_red, M_wait */
     bool cluster;
     const vm_operand *result, *id, *count, *predicate;
@@ -99,7 +109,7 @@ typedef struct request {
 static request read_request(const vm_op *op)
 {
     const ptx_inst *inst = op->inst;
-    request r = {.mode = inst->mod[S_MODE], .cluster = inst->mod[S_SUB] == M_cluster};
+    request r = {.op = op, .mode = inst->mod[S_MODE], .cluster = inst->mod[S_SUB] == M_cluster};
     int first = op->n_results, last = op->n_operands;
     if (r.mode == M_red) {
         r.result = &op->operand[0];
@@ -122,6 +132,8 @@ static uint32_t lane_value(const vm_warp *warp, const vm_operand *operand, int l
 static void arrive(vm_warp *warp, barrier *b, const request *r, uint32_t lanes, uint32_t count)
 {
     int w = warp->index;
+    if (warp->block->watch)
+        vm_check_arrive(warp, r->op, lanes, b->arrived[w] & warp->live);
     b->open = true;
     b->count = count;
     b->arrived[w] |= lanes;

@@ -9,6 +9,7 @@
 #include "barrier.h"
 #include "decode.h"
 #include "launch.h"
+#include "ptxvm/check/check.h"
 
 #define LEAST_FRAME                                                                                          \
     64 /* bytes of stack that even a function without local memory takes: recursion must end */
@@ -32,7 +33,11 @@ vm_frame *vm_frame_new(vm_warp *warp, const vm_code *code)
         *frame = (vm_frame){.registers = registers, .code = code};
         if (code->constant_bytes)
             memcpy(registers, code->constants, code->constant_bytes);
+        if (warp->block->watch && warp->block->watch->init && !vm_check_frame_new(warp, frame))
+            return NULL;
     }
+    if (frame->check)
+        vm_check_frame_begin(frame);
     /* What a guest reads without having written it must not depend on which block ran here before. */
     memset(frame->registers + code->constant_bytes, 0, code->frame_bytes - code->constant_bytes);
     frame->caller = NULL;
@@ -61,6 +66,18 @@ bool vm_local_grow(vm_warp *warp, uint64_t bytes)
         return false;
     for (uint64_t lane = 0; lane < WARP && warp->local; lane++)
         memcpy(local + lane * stride, warp->local + lane * warp->local_stride, warp->local_stride);
+    if (warp->block->watch && warp->block->watch->init) {
+        uint8_t *undefined = calloc(WARP, stride);
+        for (uint64_t lane = 0; undefined && lane < WARP && warp->local_undefined; lane++)
+            memcpy(undefined + lane * stride, warp->local_undefined + lane * warp->local_stride,
+                   warp->local_stride);
+        free(warp->local_undefined);
+        warp->local_undefined = undefined;
+        if (!undefined) {
+            free(local);
+            return false;
+        }
+    }
     free(warp->local);
     warp->local = local;
     warp->local_stride = stride;
@@ -76,6 +93,8 @@ bool vm_local_reserve(vm_warp *warp, int lane, uint64_t bytes, uint64_t align, u
     *address = at;
     warp->local_top[lane] = at + bytes;
     memset(warp->local + (uint64_t)lane * warp->local_stride + at, 0, bytes);
+    if (warp->local_undefined)
+        memset(warp->local_undefined + (uint64_t)lane * warp->local_stride + at, 1, bytes);
     return true;
 }
 
@@ -133,10 +152,24 @@ static uint8_t *lane_of(const vm_warp *warp, const place *p, int lane)
     return local_at(warp, lane, base + (uint64_t)p->offset);
 }
 
+/* What nobody has written stays so on its way. */
+static void pass_undefined(vm_warp *warp, const place *to, const place *from, uint32_t mask)
+{
+    uint64_t bytes = to->bytes < from->bytes ? to->bytes : from->bytes;
+    for (uint32_t m = mask; m; m &= m - 1) {
+        int lane = __builtin_ctz(m);
+        uint8_t *d = to->is_local ? warp->local_undefined + (lane_of(warp, to, lane) - warp->local) : NULL;
+        uint8_t *s = from->is_local ? warp->local_undefined + (lane_of(warp, from, lane) - warp->local) : NULL;
+        vm_check_pass(to->frame, to->slot, d, from->frame, from->slot, s, bytes, lane);
+    }
+}
+
 static void pass(vm_warp *warp, place to, place from, uint32_t mask)
 {
     if (to.slot == VM_NO_SLOT || from.slot == VM_NO_SLOT)
         return;
+    if (warp->block->watch && warp->block->watch->init)
+        pass_undefined(warp, &to, &from, mask);
     if (!to.is_local && !from.is_local) {
         vm_blend(vm_slot_ptr(to.frame, to.slot), vm_slot_ptr(from.frame, from.slot), (int)to.bytes, mask);
         return;

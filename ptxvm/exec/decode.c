@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "barrier.h"
+#include "ptxvm/check/check.h"
 #include "ops.h"
 #include "warp.h"
 
@@ -312,7 +313,7 @@ static bool finish_code(vm_decoder *decoder)
     }
     code->inputs_at = decoder->inputs_at;
     code->returns_at = decoder->returns_at;
-    return vm_cfg(code);
+    return vm_cfg(code) && vm_check_decode(code);
 }
 
 static bool decode_function(vm_kernel *kernel, vm_code *code)

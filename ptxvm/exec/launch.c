@@ -182,7 +182,9 @@ static bool worker_begin(vm_worker *worker, vm_run *run)
     worker->scratch = aligned_alloc(64, (VM_SCRATCH_VALUES + VM_GATHER_VALUES) * (size_t)VM_LANE_BYTES);
     if (worker->scratch)
         memset(worker->scratch, 0, (VM_SCRATCH_VALUES + VM_GATHER_VALUES) * (size_t)VM_LANE_BYTES);
-    return worker->pool && worker->sites && worker->free_frames && worker->scratch;
+    bool watched;
+    worker->watch = vm_watch_new(run->launch, &watched);
+    return worker->pool && worker->sites && worker->free_frames && worker->scratch && watched;
 }
 
 static void worker_end(vm_worker *worker)
@@ -200,6 +202,7 @@ static void worker_end(vm_worker *worker)
     free(worker->sites);
     free(worker->free_frames);
     free(worker->scratch);
+    vm_watch_free(worker->watch);
 }
 
 /* A block given up in a fault is not used again. */
@@ -324,7 +327,7 @@ static int thread_count(const vm_launch *launch)
     long n = launch->vm->config.threads;
     if (n <= 0)
         n = sysconf(_SC_NPROCESSORS_ONLN);
-    if (n < 1 || launch->serial)
+    if (n < 1 || launch->serial || vm_checks_need_one_thread(launch->vm))
         n = 1;
     n = n > MAX_WORKERS ? MAX_WORKERS : n;
     return (uint64_t)n > launch->n_blocks ? (int)launch->n_blocks : (int)n;
@@ -352,6 +355,25 @@ static void run_workers(vm_worker *workers, int n)
             pthread_join(workers[i].thread, NULL);
 }
 
+/* What was counted; and what was found although the launch came to its end. */
+static ptxvm_status report_watched(vm_run *run, vm_worker *workers, int n)
+{
+    ptxvm *vm = run->launch->vm;
+    vm_watch *watches[MAX_WORKERS];
+    int n_watches = 0;
+    for (int i = 0; i < n; i++)
+        if (workers[i].watch && workers[i].watch->counts)
+            watches[n_watches++] = workers[i].watch;
+    if (n_watches && !check_counters_finish(run->launch, watches, n_watches))
+        return vm_error(vm, PTXVM_ERROR_MEMORY, "the host has no memory left for the counters");
+    if (!vm->checks->status)
+        return PTXVM_OK;
+    if (vm->checks->total == 1)
+        return vm_error(vm, vm->checks->status, "%s", vm->checks->findings[0].message);
+    return vm_error(vm, vm->checks->status, "%s (and %llu more)", vm->checks->findings[0].message,
+                    (unsigned long long)vm->checks->total - 1);
+}
+
 static ptxvm_status report(vm_run *run, vm_worker *workers, int n)
 {
     ptxvm *vm = run->launch->vm;
@@ -366,8 +388,9 @@ static ptxvm_status report(vm_run *run, vm_worker *workers, int n)
         for (int site = 0; workers[i].sites && site < kernel->n_sites; site++)
             workers[0].sites[site] |= workers[i].sites[site];
     }
-    return vm_report_fill(vm, kernel, workers[0].sites, workers[0].warp_instructions,
-                          workers[0].thread_instructions);
+    ptxvm_status status = vm_report_fill(vm, kernel, workers[0].sites, workers[0].warp_instructions,
+                                         workers[0].thread_instructions);
+    return status ? status : report_watched(run, workers, n);
 }
 
 ptxvm_status vm_launch_run(vm_launch *launch)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "barrier.h"
+#include "ptxvm/check/check.h"
 #include "ops.h"
 
 #define SLICE 65536 /* instructions that a warp runs before the next has its turn */
@@ -50,11 +51,13 @@ vm_block *vm_block_new(vm_worker *worker)
     block = calloc(1, sizeof *block);
     if (!block)
         return NULL;
-    *block =
-        (vm_block){.launch = worker->run->launch, .worker = worker, .shared_bytes = launch->shared_bytes};
+    *block = (vm_block){.launch = worker->run->launch,
+                        .worker = worker,
+                        .watch = worker->watch,
+                        .shared_bytes = launch->shared_bytes};
     block->shared = aligned_alloc(256, (launch->shared_bytes + 256) / 256 * 256);
     block->barriers = vm_barriers_new();
-    if (block->shared && block->barriers && new_warps(block))
+    if (block->shared && block->barriers && new_warps(block) && vm_check_block_new(block))
         return block;
     vm_block_free(block);
     return NULL;
@@ -66,9 +69,11 @@ void vm_block_free(vm_block *block)
         vm_ops_warp_free(&block->warps[w]);
         free(block->warps[w].scheduler);
         free(block->warps[w].local);
+        free(block->warps[w].local_undefined);
     }
     free(block->warps);
     free(block->barriers);
+    vm_check_block_free(block);
     free(block->shared);
     free(block);
 }
@@ -102,6 +107,7 @@ bool vm_block_begin(vm_block *block, uint64_t order)
     if (block->shared_bytes)
         memset(block->shared, 0, block->shared_bytes);
     vm_barriers_reset(block);
+    vm_check_block_begin(block);
     shuffle_warps(block);
     for (int w = 0; w < block->n_warps; w++)
         if (!vm_ops_warp_begin(&block->warps[w]) || !vm_warp_begin(&block->warps[w], launch->kernel->entry))
@@ -180,9 +186,12 @@ static round_result run_round(vm_block *block)
 static bool release_waiting(vm_block *block)
 {
     bool any = false;
-    for (int w = 0; w < block->n_warps; w++)
+    for (int w = 0; w < block->n_warps; w++) {
+        if (block->warps[w].live && block->watch)
+            vm_check_stuck(&block->warps[w]);
         if (block->warps[w].live)
             any |= vm_warp_release(&block->warps[w]);
+    }
     return any;
 }
 
@@ -213,8 +222,9 @@ void vm_block_deadlock(vm_block *block)
         if (!op)
             continue;
         bool barrier = vm_barrier_describe(block, text, sizeof text);
-        vm_fault(&block->warps[w], op, __builtin_ctz(mask), PTXVM_ERROR_DEADLOCK,
-                 "no thread of the block can go on%s%s", barrier ? ": " : "", barrier ? text : "");
+        ptxvm_finding detail = {.kind = barrier ? PTXVM_FINDING_MISSED_BARRIER : PTXVM_FINDING_DEADLOCK};
+        vm_fault_access(&block->warps[w], op, __builtin_ctz(mask), PTXVM_ERROR_DEADLOCK, &detail,
+                        "no thread of the block can go on%s%s", barrier ? ": " : "", barrier ? text : "");
         return;
     }
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ptxvm/check/check.h"
+
 #define GRAIN UINT64_C(256)
 
 static uint64_t round_up(uint64_t value, uint64_t align)
@@ -25,9 +27,12 @@ void vm_memory_destroy(vm_memory *memory)
 {
     if (!memory)
         return;
-    for (int i = 0; i < memory->n_allocs; i++)
+    for (int i = 0; i < memory->n_allocs; i++) {
+        vm_check_region_free(memory->allocs[i].check);
         free(memory->allocs[i].storage);
+    }
     free(memory->allocs);
+    free(memory->freed);
     free(memory);
 }
 
@@ -45,17 +50,53 @@ static int find_below(const vm_memory *memory, uint64_t address)
     return low - 1;
 }
 
+/* ---- Freed memory ---- */
+
+const vm_freed *vm_memory_freed(const vm_memory *memory, uint64_t address)
+{
+    for (int i = 0; i < memory->n_freed; i++)
+        if (address - memory->freed[i].address < memory->freed[i].bytes)
+            return &memory->freed[i];
+    return NULL;
+}
+
+static void remember_freed(vm_memory *memory, const vm_alloc *alloc)
+{
+    if (!(memory->checks & PTXVM_CHECK_MEMORY) || alloc->flags & (VM_ALLOC_CONST | VM_ALLOC_MAPPED))
+        return;
+    if (!memory->freed && !(memory->freed = calloc(VM_FREED, sizeof *memory->freed)))
+        return;
+    memory->freed[memory->next_freed] = (vm_freed){alloc->address, alloc->bytes};
+    memory->next_freed = (memory->next_freed + 1) % VM_FREED;
+    memory->n_freed += memory->n_freed < VM_FREED;
+}
+
+/* Past what was freed of late and would be hit by [place, place + bytes); place itself where nothing is. */
+static uint64_t past_freed(const vm_memory *memory, uint64_t place, uint64_t bytes, uint64_t align)
+{
+    for (int i = 0; i < memory->n_freed; i++) {
+        const vm_freed *f = &memory->freed[i];
+        if (f->address < place + bytes + GRAIN && place < round_up(f->address + f->bytes, GRAIN) + GRAIN) {
+            place = round_up(round_up(f->address + f->bytes, GRAIN) + GRAIN, align);
+            i = -1;
+        }
+    }
+    return place;
+}
+
 /* The lowest free place at or above base, and where in the table it belongs. The byte behind an allocation is
  * never another's, so that an access just past the end always faults. */
 static uint64_t find_gap(const vm_memory *memory, uint64_t base, uint64_t bytes, uint64_t align, int *index)
 {
     uint64_t place = round_up(base, align);
     int i = find_below(memory, base - 1) + 1;
+    place = past_freed(memory, place, bytes, align);
     for (; i < memory->n_allocs; i++) {
         const vm_alloc *next = &memory->allocs[i];
         if (next->address > place && next->address - place >= bytes + GRAIN)
             break;
-        place = round_up(round_up(next->address + next->bytes, GRAIN) + GRAIN, align);
+        uint64_t behind = round_up(round_up(next->address + next->bytes, GRAIN) + GRAIN, align);
+        place = behind > place ? past_freed(memory, behind, bytes, align) : place;
     }
     *index = i;
     return place;
@@ -76,6 +117,17 @@ static bool insert(vm_memory *memory, int index, vm_alloc alloc)
     memory->allocs[index] = alloc;
     memory->n_allocs++;
     return true;
+}
+
+/* What the checks and counters keep of it. False: no memory left. */
+static bool watch_alloc(vm_memory *memory, vm_alloc *alloc)
+{
+    bool defined = alloc->flags & (VM_ALLOC_MODULE | VM_ALLOC_CONST | VM_ALLOC_MAPPED);
+    if (!(memory->checks & (PTXVM_CHECK_INIT | PTXVM_CHECK_RACE)) && !memory->counters)
+        return true;
+    alloc->check =
+        vm_check_region_new(alloc->address, alloc->bytes, memory->checks, memory->counters, !defined);
+    return alloc->check;
 }
 
 static bool make_storage(vm_alloc *alloc, uint64_t align)
@@ -104,7 +156,8 @@ ptxvm_status vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint64_t align, 
         return PTXVM_ERROR_MEMORY;
     if (!make_storage(&alloc, align))
         return PTXVM_ERROR_MEMORY;
-    if (!insert(memory, index, alloc)) {
+    if (!watch_alloc(memory, &alloc) || !insert(memory, index, alloc)) {
+        vm_check_region_free(alloc.check);
         free(alloc.storage);
         return PTXVM_ERROR_MEMORY;
     }
@@ -124,8 +177,10 @@ ptxvm_status vm_memory_map(vm_memory *memory, uint64_t address, void *host, uint
         (address < VM_GLOBAL_BASE && address + bytes > VM_CODE_BASE))
         return PTXVM_ERROR_ARGUMENT;
     vm_alloc alloc = {.address = address, .bytes = bytes, .host = host, .flags = VM_ALLOC_MAPPED};
-    if (!insert(memory, index + 1, alloc))
+    if (!watch_alloc(memory, &alloc) || !insert(memory, index + 1, alloc)) {
+        vm_check_region_free(alloc.check);
         return PTXVM_ERROR_MEMORY;
+    }
     memory->generation++;
     return PTXVM_OK;
 }
@@ -139,6 +194,8 @@ ptxvm_status vm_memory_free(vm_memory *memory, uint64_t address)
     if (!(alloc->flags & VM_ALLOC_MAPPED))
         memory->used -= round_up(alloc->bytes, GRAIN);
     memory->generation++;
+    remember_freed(memory, alloc);
+    vm_check_region_free(alloc->check);
     free(alloc->storage);
     memory->n_allocs--;
     memmove(memory->allocs + index, memory->allocs + index + 1,
@@ -172,13 +229,22 @@ static uint8_t *host_range(const vm_memory *memory, uint64_t address, uint64_t b
     return alloc ? alloc->host + (address - alloc->address) : NULL;
 }
 
+void vm_memory_define(vm_memory *memory, uint64_t address, uint64_t bytes)
+{
+    const vm_alloc *alloc = vm_memory_find(memory, address, bytes);
+    if (alloc && alloc->check)
+        vm_check_region_define(alloc->check, address - alloc->address, bytes);
+}
+
 ptxvm_status vm_memory_write(vm_memory *memory, uint64_t to, const void *from, uint64_t bytes)
 {
     uint8_t *host = host_range(memory, to, bytes);
     if (bytes && !host)
         return PTXVM_ERROR_ADDRESS;
-    if (bytes)
+    if (bytes) {
         memcpy(host, from, bytes);
+        vm_memory_define(memory, to, bytes);
+    }
     return PTXVM_OK;
 }
 
@@ -197,7 +263,9 @@ ptxvm_status vm_memory_fill(vm_memory *memory, uint64_t to, uint8_t value, uint6
     uint8_t *host = host_range(memory, to, bytes);
     if (bytes && !host)
         return PTXVM_ERROR_ADDRESS;
-    if (bytes)
+    if (bytes) {
         memset(host, value, bytes);
+        vm_memory_define(memory, to, bytes);
+    }
     return PTXVM_OK;
 }

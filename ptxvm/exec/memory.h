@@ -46,6 +46,7 @@ typedef struct vm_alloc {
     uint64_t address, bytes; /* exact: the first byte past them faults */
     uint8_t *host;           /* as aligned as the address is */
     void *storage;           /* what to free */
+    struct check_region *check; /* null: not watched */
     uint32_t flags;
 } vm_alloc;
 
@@ -55,7 +56,19 @@ typedef struct vm_memory {
     uint64_t base;        /* where global memory begins */
     uint64_t limit, used; /* bytes, each allocation rounded up to 256 */
     uint64_t generation;  /* changes with the table: caches of older generations are void */
+    unsigned checks;      /* PTXVM_CHECK_* */
+    bool counters;
+    struct vm_freed *freed; /* the last allocations that were freed, where that is checked; a ring */
+    int n_freed, next_freed;
 } vm_memory;
+
+#define VM_FREED 1024
+typedef struct vm_freed {
+    uint64_t address, bytes;
+} vm_freed;
+
+/* The freed allocation that held the address and that nobody has taken since; null: none, or long ago. */
+const vm_freed *vm_memory_freed(const vm_memory *memory, uint64_t address);
 
 vm_memory *vm_memory_create(uint64_t limit); /* null: the host has no memory left */
 void vm_memory_destroy(vm_memory *memory);
@@ -74,6 +87,9 @@ ptxvm_status vm_memory_free(vm_memory *memory, uint64_t address);
 const vm_alloc *vm_memory_at(const vm_memory *memory, uint64_t address);
 const vm_alloc *vm_memory_find(const vm_memory *memory, uint64_t address, uint64_t bytes);
 const vm_alloc *vm_memory_nearest(const vm_memory *memory, uint64_t address);
+
+/* Bytes that the host has written by itself, or may write. */
+void vm_memory_define(vm_memory *memory, uint64_t address, uint64_t bytes);
 
 /* The host's own copies, outside launches: PTXVM_ERROR_ADDRESS where no one allocation holds the whole range.
  */

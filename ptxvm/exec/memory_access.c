@@ -1,6 +1,7 @@
 /* From guest addresses to host addresses, a warp at a time. */
 #include "memory_access.h"
 #include "ops_common.h"
+#include "ptxvm/check/check.h"
 
 /* A stretch of guest memory in one space (or generic), and where it is on the host. Local memory is a stretch
  * a lane. */
@@ -64,34 +65,119 @@ static const char *space_name(ptx_space space)
     return names[space];
 }
 
-static void fault_misaligned(vm_warp *warp, const vm_op *op, int lane, uint64_t address, uint32_t align)
+/* ---- Faults ---- */
+
+static const char *verb_of(vm_access_kind kind)
 {
-    vm_fault(warp, op, lane, PTXVM_ERROR_MISALIGNED, "address 0x%llx is not a multiple of %u",
-             (unsigned long long)address, align);
+    return kind == VM_LOAD ? "load" : kind == VM_STORE ? "store" : "atomic access";
+}
+
+static void fault_misaligned(vm_warp *warp, const vm_op *op, int lane, ptx_space space, uint64_t address,
+                             uint64_t bytes, uint32_t align)
+{
+    ptx_space place = space == SPACE_NONE ? vm_space_of(address) : space;
+    const vm_alloc *alloc = place == SPACE_GLOBAL || place == SPACE_CONST
+                                ? vm_memory_find(warp->block->launch->vm->memory, address, 1)
+                                : NULL;
+    ptxvm_finding detail = {.kind = PTXVM_FINDING_MISALIGNED,
+                            .space = space_name(place),
+                            .address = address,
+                            .access_bytes = bytes,
+                            .base = alloc ? alloc->address : 0,
+                            .size = alloc ? alloc->bytes : 0};
+    vm_fault_access(warp, op, lane, PTXVM_ERROR_MISALIGNED, &detail, "address 0x%llx is not a multiple of %u",
+                    (unsigned long long)address, align);
+}
+
+/* The allocation that an address outside all of them is nearest to, and how far from it. */
+static void find_nearest(const vm_memory *memory, uint64_t address, uint64_t bytes, ptxvm_finding *detail)
+{
+    const vm_alloc *near = vm_memory_nearest(memory, address);
+    int above = near ? (int)(near - memory->allocs) + 1 : 0;
+    const vm_alloc *next = above < memory->n_allocs ? &memory->allocs[above] : NULL;
+    uint64_t past = near ? address - near->address - near->bytes : UINT64_MAX;
+    if (near && address - near->address < near->bytes) /* its last bytes are outside */
+        past = address + bytes - near->address - near->bytes;
+    uint64_t before = next ? next->address - address : UINT64_MAX;
+    if (!near && !next)
+        return;
+    const vm_alloc *nearest = before < past ? next : near;
+    detail->base = nearest->address;
+    detail->size = nearest->bytes;
+    detail->distance = before < past ? -(int64_t)before : (int64_t)past;
+}
+
+/* Where there is no allocation to speak of: windows, with an extent. */
+static void fault_window(vm_warp *warp, const vm_op *op, int lane, ptx_space place, uint64_t address,
+                         uint64_t bytes, vm_access_kind kind, ptxvm_finding *detail)
+{
+    const vm_block *block = warp->block;
+    uint64_t base = vm_window_base(place), at = address >= base ? address - base : address;
+    uint64_t size = place == SPACE_SHARED  ? block->shared_bytes
+                    : place == SPACE_LOCAL ? warp->local_top[lane]
+                                           : block->launch->param_bytes;
+    if (kind != VM_LOAD && place == SPACE_PARAM && at < size) {
+        detail->kind = PTXVM_FINDING_READ_ONLY;
+        vm_fault_access(warp, op, lane, PTXVM_ERROR_ADDRESS, detail,
+                        "%s of %llu bytes at %s address 0x%llx, which is read only", verb_of(kind),
+                        (unsigned long long)bytes, detail->space, (unsigned long long)address);
+        return;
+    }
+    detail->size = size;
+    detail->distance = (int64_t)(at >= size ? at - size : at + bytes - size);
+    vm_fault_access(warp, op, lane, PTXVM_ERROR_ADDRESS, detail,
+                    "%s of %llu bytes at %s address 0x%llx, which is outside: %lld bytes past the end of the %llu "
+                    "bytes of %s memory",
+                    verb_of(kind), (unsigned long long)bytes, detail->space, (unsigned long long)address,
+                    (long long)detail->distance, (unsigned long long)size, detail->space);
 }
 
 static void fault_address(vm_warp *warp, const vm_op *op, int lane, ptx_space space, uint64_t address,
                           uint64_t bytes, vm_access_kind kind)
 {
     const vm_memory *memory = warp->block->launch->vm->memory;
-    const char *verb = kind == VM_LOAD ? "load" : kind == VM_STORE ? "store" : "atomic access";
+    const char *verb = verb_of(kind);
     ptx_space place = space == SPACE_NONE ? vm_space_of(address) : space;
-    const vm_alloc *near =
-        place == SPACE_GLOBAL || place == SPACE_CONST ? vm_memory_nearest(memory, address) : NULL;
-    if (near && address - near->address < near->bytes && (near->flags & VM_ALLOC_CONST))
-        vm_fault(warp, op, lane, PTXVM_ERROR_ADDRESS, "%s of %llu bytes at 0x%llx, which is read only", verb,
-                 (unsigned long long)bytes, (unsigned long long)address);
-    else if (near)
-        vm_fault(warp, op, lane, PTXVM_ERROR_ADDRESS,
-                 "%s of %llu bytes at %s address 0x%llx, which no allocation holds; the nearest below has "
-                 "%llu bytes at "
-                 "0x%llx",
-                 verb, (unsigned long long)bytes, space_name(space), (unsigned long long)address,
-                 (unsigned long long)near->bytes, (unsigned long long)near->address);
+    ptxvm_finding detail = {.kind = PTXVM_FINDING_OUT_OF_BOUNDS,
+                            .space = space_name(place),
+                            .address = address,
+                            .access_bytes = bytes};
+    unsigned long long n = bytes, at = address;
+    if (place != SPACE_GLOBAL && place != SPACE_CONST) {
+        fault_window(warp, op, lane, place, address, bytes, kind, &detail);
+        return;
+    }
+    const vm_alloc *inside = vm_memory_find(memory, address, bytes);
+    const vm_freed *freed = vm_memory_freed(memory, address);
+    find_nearest(memory, address, bytes, &detail);
+    if (inside) {
+        detail.kind = PTXVM_FINDING_READ_ONLY;
+        detail.distance = 0;
+        vm_fault_access(warp, op, lane, PTXVM_ERROR_ADDRESS, &detail,
+                        "%s of %llu bytes at 0x%llx, which is read only: %llu bytes of .const at 0x%llx", verb, n,
+                        at, (unsigned long long)detail.size, (unsigned long long)detail.base);
+    } else if (freed) {
+        detail.kind = PTXVM_FINDING_USE_AFTER_FREE;
+        detail.base = freed->address;
+        detail.size = freed->bytes;
+        detail.distance = 0;
+        vm_fault_access(warp, op, lane, PTXVM_ERROR_ADDRESS, &detail,
+                        "%s of %llu bytes at %s address 0x%llx, byte %llu of the %llu bytes at 0x%llx that have "
+                        "been freed",
+                        verb, n, space_name(space), at, (unsigned long long)(address - freed->address),
+                        (unsigned long long)freed->bytes, (unsigned long long)freed->address);
+    } else if (detail.size)
+        vm_fault_access(warp, op, lane, PTXVM_ERROR_ADDRESS, &detail,
+                        "%s of %llu bytes at %s address 0x%llx, which no allocation holds: %llu bytes %s the "
+                        "%llu bytes at 0x%llx",
+                        verb, n, space_name(space), at,
+                        (unsigned long long)(detail.distance < 0 ? -detail.distance : detail.distance),
+                        detail.distance < 0 ? "before the start of" : "past the end of",
+                        (unsigned long long)detail.size, (unsigned long long)detail.base);
     else
-        vm_fault(warp, op, lane, PTXVM_ERROR_ADDRESS,
-                 "%s of %llu bytes at %s address 0x%llx, which is outside", verb, (unsigned long long)bytes,
-                 space_name(space), (unsigned long long)address);
+        vm_fault_access(warp, op, lane, PTXVM_ERROR_ADDRESS, &detail,
+                        "%s of %llu bytes at %s address 0x%llx, which is outside: there is no allocation at all",
+                        verb, n, space_name(space), at);
 }
 
 /* Lane by lane: addresses in several regions, or a fault to pin down. */
@@ -102,7 +188,7 @@ static bool translate_each(vm_warp *warp, const vm_op *op, vm_access *access, ui
     {
         uint64_t address = access->address[lane];
         if (address & (access->align - 1)) {
-            fault_misaligned(warp, op, (int)lane, address, access->align);
+            fault_misaligned(warp, op, (int)lane, access->space, address, access->bytes, access->align);
             return false;
         }
         region r = region_of(warp, op, access->space, address, access->bytes);
@@ -114,6 +200,8 @@ static bool translate_each(vm_warp *warp, const vm_op *op, vm_access *access, ui
         access->parallel |= r.parallel;
         access->host[lane] = r.host + (address - r.base) + lane * r.lane_stride;
     }
+    if (warp->block->watch)
+        vm_check_access(warp, op, access, mask);
     return true;
 }
 
@@ -242,6 +330,8 @@ bool vm_translate(vm_warp *warp, const vm_op *op, vm_access *access, uint32_t ma
     access->origin = r.host;
     access->base = r.base;
     access->stride = r.lane_stride;
+    if (__builtin_expect(warp->block->watch != NULL, 0))
+        vm_check_access(warp, op, access, mask);
     return true;
 }
 
@@ -249,7 +339,7 @@ uint8_t *vm_translate_lane(vm_warp *warp, const vm_op *op, int lane, ptx_space s
                            uint64_t bytes, uint32_t align, vm_access_kind kind)
 {
     if (address & (align - 1)) {
-        fault_misaligned(warp, op, lane, address, align);
+        fault_misaligned(warp, op, lane, space, address, bytes, align);
         return NULL;
     }
     region r = region_of(warp, op, space, address, bytes);
@@ -257,6 +347,8 @@ uint8_t *vm_translate_lane(vm_warp *warp, const vm_op *op, int lane, ptx_space s
         fault_address(warp, op, lane, space, address, bytes, kind);
         return NULL;
     }
+    if (warp->block->check)
+        vm_check_range(warp, op, lane, space, address, bytes, kind);
     return r.host + (address - r.base) + (uint64_t)lane * r.lane_stride;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "ops_common.h"
+#include "ptxvm/check/check.h"
 
 /* Room for one more item of an array; null, with the fault recorded, where there is none. */
 static void *grow(vm_warp *warp, const vm_op *op, void *items, int count, int *capacity, size_t size)
@@ -42,24 +43,28 @@ static pending *push(vm_warp *warp, const vm_op *op, pending_kind kind, uint32_t
 /* ---- landing ---- */
 
 /* The target was checked when the copy was started, and shared memory stays where it is. */
-static bool land_lane(vm_warp *warp, const pending *item, uint32_t lane)
+static bool land_lane(vm_warp *warp, const pending *item, uint32_t lane, bool by_thread)
 {
-    if (item->kind == PENDING_COPY)
+    if (item->kind == PENDING_COPY) {
         memcpy(warp->block->shared + item->to[lane], item->data[lane], item->bytes);
-    else if (item->kind == PENDING_ARRIVE)
+        if (warp->block->check)
+            vm_check_async_landed(warp, item->op, (int)lane, item->to[lane], item->bytes,
+                                  item->undefined[lane], by_thread);
+    } else if (item->kind == PENDING_ARRIVE)
         return ops_mbarrier_arrive(warp, item->op, (int)lane, item->to[lane], 1);
     return true;
 }
 
-/* Lands what is marked, in order, and drops what has landed in all lanes. */
-static bool land_marked(vm_warp *warp)
+/* Lands what is marked, in order, and drops what has landed in all lanes. by_thread: because the threads that
+ * started the copies wait for them. */
+static bool land_marked(vm_warp *warp, bool by_thread)
 {
     struct vm_ops_warp *state = warp->ops;
     int kept = 0;
     for (int i = 0; i < state->n_copies; i++) {
         pending *item = &state->copies[i];
         VM_EACH_LANE(lane, item->marked)
-        if (!land_lane(warp, item, lane))
+        if (!land_lane(warp, item, lane, by_thread))
             return false;
         item->lanes &= ~item->marked;
         item->marked = 0;
@@ -109,6 +114,8 @@ static bool land_bulk(vm_warp *warp, const pending_bulk *item)
     if (!from)
         return false;
     vm_copy_relaxed(to, from, item->size);
+    if (warp->block->check)
+        vm_check_async_landed(warp, item->op, item->lane, item->to, item->size, 0, false);
     return ops_mbarrier_complete_tx(warp, item->op, item->lane, item->barrier, (uint32_t)item->size);
 }
 
@@ -130,7 +137,7 @@ bool ops_async_land(vm_block *block, uint64_t barrier)
 {
     for (int i = 0; i < block->n_warps; i++) {
         vm_warp *warp = &block->warps[i];
-        if (mark_arrivals(warp->ops, barrier) && !land_marked(warp))
+        if (mark_arrivals(warp->ops, barrier) && !land_marked(warp, false))
             return false;
         if (!land_bulks(warp, barrier))
             return false;
@@ -206,6 +213,11 @@ static vm_result exec_copy(vm_warp *warp, const vm_op *op, uint32_t mask)
     item->to[lane] = (uint32_t)(vm_host(&target, lane) - warp->block->shared);
     const vm_operand *limit = limit_of(op);
     bool ok = limit ? read_limited(warp, op, limit, item, mask) : read_whole(warp, op, item, mask);
+    VM_EACH_LANE(lane, ok && warp->block->check ? mask : 0)
+    {
+        item->undefined[lane] = warp->block->watch->async_undefined[lane];
+        vm_check_async_begin(warp, (int)lane, item->to[lane], bytes);
+    }
     return ok ? VM_NEXT : VM_FAULT;
 }
 
@@ -217,7 +229,7 @@ static vm_result exec_commit(vm_warp *warp, const vm_op *op, uint32_t mask)
 static vm_result exec_wait_group(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     mark_groups(warp->ops, mask, op->inst->mod[S_MODE] == M_wait_all ? -1 : (int64_t)op->operand[0].bits);
-    return land_marked(warp) ? VM_NEXT : VM_FAULT;
+    return land_marked(warp, true) ? VM_NEXT : VM_FAULT;
 }
 
 static vm_result exec_async_arrive(vm_warp *warp, const vm_op *op, uint32_t mask)
@@ -330,6 +342,8 @@ static vm_result exec_bulk(vm_warp *warp, const vm_op *op, uint32_t mask)
                            .barrier = copy.barrier,
                            .lane = (uint8_t)lane,
                            .from_space = (uint8_t)copy.from_space};
+        if (warp->block->check)
+            vm_check_async_begin(warp, (int)lane, items[state->n_bulk - 1].to, copy.size);
     }
     return VM_NEXT;
 }

@@ -319,6 +319,21 @@ static vm_result exec_malloc(vm_warp *warp, const vm_op *op, uint32_t mask)
     return VM_NEXT;
 }
 
+static vm_result fault_free(vm_warp *warp, const vm_op *op, int lane, uint64_t address)
+{
+    const vm_freed *freed = vm_memory_freed(warp->block->launch->vm->memory, address);
+    bool again = freed && freed->address == address;
+    ptxvm_finding detail = {.kind = again ? PTXVM_FINDING_DOUBLE_FREE : PTXVM_FINDING_OTHER,
+                            .space = "global",
+                            .address = address,
+                            .base = again ? freed->address : 0,
+                            .size = again ? freed->bytes : 0};
+    return vm_fault_access(warp, op, lane, PTXVM_ERROR_ADDRESS, &detail,
+                           again ? "free of 0x%llx, which has been freed already"
+                                 : "free of 0x%llx, which malloc did not give",
+                           (unsigned long long)address);
+}
+
 static vm_result exec_free(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     vm_memory *memory = warp->block->launch->vm->memory;
@@ -329,8 +344,7 @@ static vm_result exec_free(vm_warp *warp, const vm_op *op, uint32_t mask)
             return VM_FAULT;
         const vm_alloc *alloc = vm_memory_at(memory, address);
         if (address && (!alloc || !(alloc->flags & VM_ALLOC_HEAP)))
-            return vm_fault(warp, op, (int)lane, PTXVM_ERROR_ADDRESS,
-                            "free of 0x%llx, which malloc did not give", (unsigned long long)address);
+            return fault_free(warp, op, (int)lane, address);
         if (address)
             vm_memory_free(memory, address);
     }

@@ -79,6 +79,10 @@ ptxvm_status ptxvm_create(const ptxvm_config *config, ptxvm **vm)
     v->checks = calloc(1, sizeof *v->checks);
     if (v->memory && v->config.address_base)
         v->memory->base = v->config.address_base;
+    if (v->memory) {
+        v->memory->checks = v->config.checks;
+        v->memory->counters = v->config.counters != PTXVM_COUNTERS_OFF;
+    }
     if (!v->memory || !v->reports || !v->checks) {
         ptxvm_destroy(v);
         return PTXVM_ERROR_MEMORY;
@@ -121,7 +125,10 @@ ptxvm_status ptxvm_free(ptxvm *vm, ptxvm_address address)
         return PTXVM_ERROR_ARGUMENT;
     const vm_alloc *alloc = vm_memory_at(vm->memory, address);
     if (!alloc || alloc->flags & (VM_ALLOC_MODULE | VM_ALLOC_HEAP | VM_ALLOC_MAPPED))
-        return vm_error(vm, PTXVM_ERROR_ADDRESS, "0x%llx was not given by ptxvm_alloc, or is free already",
+        return vm_error(vm, PTXVM_ERROR_ADDRESS,
+                        vm_memory_freed(vm->memory, address)
+                            ? "0x%llx has been freed already"
+                            : "0x%llx was not given by ptxvm_alloc, or is free already",
                         (unsigned long long)address);
     return vm_memory_free(vm->memory, address);
 }
@@ -158,6 +165,8 @@ ptxvm_status ptxvm_fill(ptxvm *vm, ptxvm_address to, uint8_t value, uint64_t byt
 void *ptxvm_host(ptxvm *vm, ptxvm_address address, uint64_t bytes)
 {
     const vm_alloc *alloc = vm ? vm_memory_find(vm->memory, address, bytes) : NULL;
+    if (alloc) /* the host may write there, and nobody would know */
+        vm_memory_define(vm->memory, address, bytes);
     return alloc ? alloc->host + (address - alloc->address) : NULL;
 }
 
@@ -165,12 +174,15 @@ ptxvm_status ptxvm_copy(ptxvm *to_vm, ptxvm_address to, ptxvm *from_vm, ptxvm_ad
 {
     if (!to_vm || !from_vm)
         return PTXVM_ERROR_ARGUMENT;
-    void *target = ptxvm_host(to_vm, to, bytes);
-    const void *source = ptxvm_host(from_vm, from, bytes);
+    const vm_alloc *target = vm_memory_find(to_vm->memory, to, bytes);
+    const vm_alloc *source = vm_memory_find(from_vm->memory, from, bytes);
     if (bytes && (!target || !source))
         return check_copy(to_vm, PTXVM_ERROR_ADDRESS, target ? from : to, bytes);
-    if (bytes)
-        memmove(target, source, bytes);
+    if (bytes) {
+        memmove(target->host + (to - target->address), source->host + (from - source->address), bytes);
+        vm_check_region_copy(target->check, to - target->address, source->check, from - source->address,
+                             bytes);
+    }
     return PTXVM_OK;
 }
 

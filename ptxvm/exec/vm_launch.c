@@ -191,6 +191,7 @@ ptxvm_status ptxvm_launch(ptxvm *vm, ptxvm_kernel *kernel, const ptxvm_launch_co
         return PTXVM_ERROR_ARGUMENT;
     vm_report_clear(vm);
     vm_checks_clear(vm);
+    vm->checks->module = kernel->module;
     ptxvm_status status = vm_kernel_ready(kernel);
     if (!status)
         status = check_grid(vm, config);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "decode.h"
+#include "ptxvm/check/check.h"
 
 /* ---- Variables ---- */
 
@@ -143,6 +144,7 @@ void ptxvm_module_unload(ptxvm_module *module)
         return;
     ptxvm *vm = module->vm;
     vm_report_clear(vm); /* it names functions and texts of the module */
+    vm_checks_forget(vm, module);
     for (ptxvm_module **p = &vm->modules; *p; p = &(*p)->next)
         if (*p == module) {
             *p = module->next;

@@ -10,6 +10,7 @@
 
 #include "decode.h"
 #include "launch.h"
+#include "ptxvm/check/check.h"
 
 #define SPIN_COST  1024 /* steps that a round of a spin loop counts for */
 #define SPIN_EDGES 16   /* rounds in a slice that make it one of spinning */
@@ -114,6 +115,7 @@ bool vm_warp_release(vm_warp *warp)
                                                .join = join->parent});
                 join->expected &= ~join->arrived;
                 join->arrived = 0;
+                warp->released_early = true;
                 return true;
             }
     return false;
@@ -291,7 +293,8 @@ static bool slice_is_over(vm_warp *warp, const vm_op *op)
     return (int64_t)warp->block->clock >= s->slice_end;
 }
 
-static run_result run_group(vm_warp *warp)
+/* `watched` is a constant: the loop exists once without any of the checks, and once with them. */
+static inline __attribute__((always_inline)) run_result run_group(vm_warp *warp, bool watched)
 {
     vm_scheduler *s = warp->scheduler;
     const vm_op *ops, *op, *join;
@@ -314,9 +317,12 @@ reload: /* the group, its place or its frame have changed */
         if (op->guard != VM_NO_SLOT) {
             uint32_t p = *(const uint32_t *)(const void *)(base + op->guard);
             mask &= op->guard_negated ? ~p : p;
+            if (watched)
+                vm_check_before(warp, op, active, mask);
             if (!mask)
                 goto next;
-        }
+        } else if (watched)
+            vm_check_before(warp, op, active, mask);
         switch ((vm_kind)op->kind) {
         case VM_KIND_LANE:
             if (mask == full) {
@@ -378,6 +384,8 @@ reload: /* the group, its place or its frame have changed */
             }
             result = op->exec(warp, op, mask);
         }
+        if (watched && (result == VM_NEXT || result == VM_YIELD))
+            vm_check_after(warp, op, mask);
         switch (result) {
         case VM_NEXT:
             break;
@@ -413,6 +421,16 @@ reload: /* the group, its place or its frame have changed */
     }
 }
 
+static run_result run_plain(vm_warp *warp)
+{
+    return run_group(warp, false);
+}
+
+static run_result run_watched(vm_warp *warp)
+{
+    return run_group(warp, true);
+}
+
 /* Lanes at a join that the others may be waiting for are let go after some slices. */
 static vm_warp_state end_slice(vm_warp *warp)
 {
@@ -432,7 +450,7 @@ vm_warp_state vm_warp_run(vm_warp *warp, uint64_t steps)
     s->slice_end = (int64_t)(warp->block->clock + steps);
     s->spin_edges = 0;
     while (pick(warp)) {
-        run_result result = run_group(warp);
+        run_result result = warp->block->watch ? run_watched(warp) : run_plain(warp);
         if (result == RUN_SLICE)
             return end_slice(warp);
         if (result == RUN_FAULT)
@@ -450,6 +468,7 @@ bool vm_warp_begin(vm_warp *warp, const vm_code *entry)
     if (!frame)
         return false;
     frame->lanes = warp->live = warp->existing;
+    warp->released_early = false;
     *s = (vm_scheduler){.root = frame};
     vm_group_push(warp, (vm_group){.mask = warp->live, .frame = frame});
     warp->frame = frame;
@@ -463,6 +482,8 @@ bool vm_warp_begin(vm_warp *warp, const vm_code *entry)
         warp->local_top[lane] = entry->local_bytes;
         if (entry->local_bytes)
             memset(warp->local + (uint64_t)lane * warp->local_stride, 0, entry->local_bytes);
+        if (entry->local_bytes && warp->local_undefined)
+            memset(warp->local_undefined + (uint64_t)lane * warp->local_stride, 1, entry->local_bytes);
     }
     return true;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "launch.h"
+#include "ptxvm/check/check.h"
 
 static const vm_op *op_of(const vm_group *group)
 {
@@ -148,6 +149,8 @@ static vm_result run_with_waiting(vm_warp *warp, const vm_op *op, uint32_t mask,
         group->state = GROUP_READY;
         group->pc++;
     }
+    if (warp->block->watch)
+        vm_check_members(warp, op, all, alike);
     return alike ? op->exec(warp, op, all) : run_gathered(warp, op, mask, groups, n);
 }
 
@@ -173,6 +176,8 @@ vm_result vm_run_members(vm_warp *warp, const vm_op *op, uint32_t *mask, uint32_
     if ((op->flags & OPF_MEMBERS) && !part_by_members(warp, op, mask, members))
         return vm_fault(warp, op, __builtin_ctz(*mask), PTXVM_ERROR_MEMORY, "the host has no memory left");
     uint32_t missing = *members & warp->live & ~*mask;
+    if (!missing && warp->block->watch)
+        vm_check_members(warp, op, *mask, true);
     if (!missing)
         return op->exec(warp, op, *mask);
     if (missing & ~gathered(warp, op, *members))

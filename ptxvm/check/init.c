@@ -1,0 +1,196 @@
+/* Registers that nobody has written. A frame has for each register a mask of the lanes with an undefined
+ * byte, and for those lanes which bytes. The masks alone decide in nearly all cases: what is read must not
+ * be in them, what is written leaves them. */
+#include <string.h>
+
+#include "check.h"
+#include "ptxvm/exec/decode.h"
+#include "ptxvm/exec/launch.h"
+
+bool vm_check_frame_new(vm_warp *warp, vm_frame *frame)
+{
+    vm_pool *pool = warp->block->worker->pool;
+    size_t n = (size_t)frame->code->check->n_registers + 1;
+    check_frame *shadow = vm_pool_alloc(pool, sizeof *shadow);
+    if (!shadow)
+        return false;
+    shadow->undefined = vm_pool_alloc(pool, n * sizeof *shadow->undefined);
+    shadow->bytes = vm_pool_alloc(pool, n * sizeof *shadow->bytes);
+    frame->check = shadow;
+    return shadow->undefined && shadow->bytes;
+}
+
+void vm_check_frame_begin(vm_frame *frame)
+{
+    size_t n = (size_t)frame->code->check->n_registers;
+    memset(frame->check->undefined, 0xFF, n * sizeof *frame->check->undefined);
+    memset(frame->check->bytes, 0xFF, n * sizeof *frame->check->bytes);
+}
+
+uint32_t check_lane_bytes(const vm_frame *frame, int32_t id, int lane)
+{
+    if (id < 0 || !(frame->check->undefined[id] >> lane & 1))
+        return 0;
+    return frame->check->bytes[id][lane];
+}
+
+void check_set_lane_bytes(const vm_frame *frame, int32_t id, int lane, uint32_t bytes)
+{
+    if (id < 0)
+        return;
+    uint32_t *undefined = &frame->check->undefined[id];
+    *undefined = (*undefined & ~(1u << lane)) | (uint32_t)(bytes != 0) << lane;
+    frame->check->bytes[id][lane] = (uint16_t)bytes;
+}
+
+/* ---- Uses ---- */
+
+static const char *use_of(const vm_op *op, const check_op *info, int32_t id)
+{
+    for (int i = 0; i < op->n_operands; i++)
+        if (info->id[i] == id && op->operand[i].is_address)
+            return "addresses memory with";
+    switch (op->inst->op) {
+    case OP_setp:
+    case OP_set:
+    case OP_bra:
+    case OP_brx:
+    case OP_vote:
+    case OP_testp:
+        return "decides by";
+    default:
+        return "computes with";
+    }
+}
+
+static const char *register_name(const vm_op *op, const check_op *info, int32_t id)
+{
+    for (int i = 0; i < op->n_operands; i++) {
+        const ptx_operand *source = op->operand[i].source;
+        if (info->id[i] == id && source && source->reg >= 0 &&
+            (source->kind == OPERAND_REG || source->kind == OPERAND_ADDRESS))
+            return op->function->regs[source->reg].name;
+    }
+    return "a register";
+}
+
+static void report_use(vm_warp *warp, const vm_op *op, const check_op *info, int lane)
+{
+    ptxvm_finding finding = {.kind = PTXVM_FINDING_UNINITIALISED};
+    int32_t id = -1;
+    for (int i = 0; i < info->n_uses && id < 0; i++)
+        if (warp->frame->check->undefined[info->uses[i]] >> lane & 1)
+            id = info->uses[i];
+    vm_check_report(warp, op, lane, &finding, -1, "%s %s %s, which holds bytes that nobody has written",
+                    ptx_opcode_name(op->inst->op), use_of(op, info, id), register_name(op, info, id));
+}
+
+/* Lanes with an undefined source: they pass it on, or it is a finding. Once told, the value counts as
+ * written. */
+static void pass_on(vm_warp *warp, const vm_op *op, const check_op *info, uint32_t lanes)
+{
+    uint32_t *undefined = warp->frame->check->undefined;
+    for (; lanes; lanes &= lanes - 1) {
+        int lane = __builtin_ctz(lanes);
+        if (info->action != CHECK_COMPUTE && check_propagate(warp, op, info, lane))
+            continue;
+        report_use(warp, op, info, lane);
+        for (int i = 0; i < info->n_uses + info->n_defs; i++)
+            undefined[info->uses[i]] &= ~(1u << lane);
+    }
+}
+
+static void report_guard(vm_warp *warp, const vm_op *op, const check_op *info, uint32_t lanes)
+{
+    ptxvm_finding finding = {.kind = PTXVM_FINDING_UNINITIALISED};
+    vm_check_report(warp, op, __builtin_ctz(lanes), &finding, -1,
+                    "the guard of %s is a predicate that nobody has written", ptx_opcode_name(op->inst->op));
+    warp->frame->check->undefined[info->guard] &= ~lanes;
+}
+
+void check_registers(vm_warp *warp, const vm_op *op, const check_op *info, uint32_t active, uint32_t mask)
+{
+    uint32_t *undefined = warp->frame->check->undefined, bad = 0;
+    const int32_t *id = info->uses;
+    if (info->guard >= 0 && (undefined[info->guard] & active))
+        report_guard(warp, op, info, undefined[info->guard] & active);
+    for (int i = 0; i < info->n_uses; i++)
+        bad |= undefined[*id++];
+    bad &= mask;
+    if (__builtin_expect(bad != 0, 0)) {
+        pass_on(warp, op, info, bad);
+        mask &= ~bad;
+    }
+    if (info->action == CHECK_SHUFFLE) { /* what it writes is known when its members are there */
+        int32_t from = info->id[op->n_results];
+        if (op->kind != VM_KIND_WAIT || from < 0 || !(undefined[from] & warp->live))
+            check_shuffle(warp, op, info, mask);
+        return;
+    }
+    for (int i = 0; i < info->n_defs; i++)
+        undefined[*id++] &= ~mask;
+}
+
+/* ---- shfl: the instruction itself, run on the bytes ---- */
+
+void check_shuffle(vm_warp *warp, const vm_op *op, const check_op *info, uint32_t mask)
+{
+    int in = op->n_results;
+    int32_t to = info->id[0], from = info->id[in];
+    vm_frame *frame = warp->frame;
+    bool all_defined = from < 0 || !(frame->check->undefined[from] & warp->live);
+    for (int i = all_defined ? 0 : 1; i < op->n_results; i++)
+        if (info->id[i] >= 0)
+            frame->check->undefined[info->id[i]] &= ~mask;
+    if (all_defined || to < 0)
+        return;
+    uint8_t(*values)[VM_LANE_BYTES] = warp->block->worker->scratch + VM_SCRATCH_VALUES;
+    vm_operand operands[8];
+    vm_frame shadow = *frame;
+    vm_op shuffle = *op;
+    shadow.registers = values[0];
+    shuffle.operand = operands;
+    for (int i = 0; i < op->n_operands && i < 8; i++) {
+        operands[i] = op->operand[i];
+        if (operands[i].slot == VM_NO_SLOT)
+            continue;
+        memcpy(values[i], vm_slot_ptr(frame, operands[i].slot), operands[i].width ? WARP * 4 : 4);
+        operands[i].slot = (vm_slot)(i * VM_LANE_BYTES);
+    }
+    for (int lane = 0; lane < WARP; lane++)
+        ((vm_u32 *)(void *)values[in])[lane] = check_lane_bytes(frame, from, lane);
+    warp->frame = &shadow;
+    op->exec(warp, &shuffle, mask);
+    warp->frame = frame;
+    VM_EACH_LANE(lane, mask)
+    check_set_lane_bytes(frame, to, (int)lane, ((vm_u32 *)(void *)values[0])[lane]);
+}
+
+/* ---- Parameters ---- */
+
+static int32_t number_at(const vm_frame *frame, vm_slot slot)
+{
+    const vm_code *code = frame->code;
+    for (int i = 0; i < code->function->n_regs; i++)
+        if (code->reg_slot[i] == slot)
+            return code->check->of_register[i];
+    return -1;
+}
+
+void vm_check_pass(const vm_frame *to, vm_slot to_slot, uint8_t *to_memory, const vm_frame *from,
+                   vm_slot from_slot, const uint8_t *from_memory, uint64_t bytes, int lane)
+{
+    if (to_memory && from_memory) {
+        memcpy(to_memory, from_memory, bytes);
+        return;
+    }
+    uint32_t undefined = 0;
+    if (!from_memory)
+        undefined = check_lane_bytes(from, number_at(from, from_slot), lane);
+    for (uint64_t i = 0; from_memory && i < bytes && i < 16; i++)
+        undefined |= (uint32_t)from_memory[i] << i;
+    if (!to_memory)
+        check_set_lane_bytes(to, number_at(to, to_slot), lane, undefined);
+    for (uint64_t i = 0; to_memory && i < bytes && i < 16; i++)
+        to_memory[i] = undefined >> i & 1;
+}

@@ -1,0 +1,317 @@
+/* Every access of the guest to memory: bytes that nobody wrote pass between memory and registers here, and
+ * the race check, the watch over asynchronous copies and the counters are told. */
+#include "check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ptxvm/exec/launch.h"
+#include "ptxvm/exec/ops_common.h"
+
+/* ---- Regions ---- */
+
+check_region *vm_check_region_new(uint64_t address, uint64_t bytes, unsigned checks, bool counters,
+                                  bool undefined)
+{
+    check_region *region = calloc(1, sizeof *region);
+    if (!region)
+        return NULL;
+    bool ok = true;
+    region->bytes = bytes;
+    region->first_sector = address / 32;
+    region->n_sectors = (address + bytes + 31) / 32 - region->first_sector;
+    if (checks & PTXVM_CHECK_INIT) {
+        ok &= (region->undefined = calloc(bytes + 16, 1)) != NULL;
+        if (ok && undefined) {
+            memset(region->undefined, 1, bytes);
+            region->n_undefined = bytes;
+        }
+    }
+    if (checks & PTXVM_CHECK_RACE) {
+        ok &= (region->words = calloc(bytes / 1024 + 1, sizeof *region->words)) != NULL;
+        ok &= (region->split = calloc(bytes / 1024 + 1, sizeof *region->split)) != NULL;
+    }
+    if (counters)
+        ok &= (region->sectors = calloc(region->n_sectors / 64 + 1, sizeof *region->sectors)) != NULL;
+    if (ok)
+        return region;
+    vm_check_region_free(region);
+    return NULL;
+}
+
+void vm_check_region_free(check_region *region)
+{
+    if (!region)
+        return;
+    check_free_cells(region);
+    free(region->words);
+    free(region->split);
+    free(region->undefined);
+    free(region->sectors);
+    free(region);
+}
+
+void vm_check_region_define(check_region *region, uint64_t offset, uint64_t bytes)
+{
+    for (uint64_t i = offset; region && region->n_undefined && i < offset + bytes; i++) {
+        region->n_undefined -= region->undefined[i];
+        region->undefined[i] = 0;
+    }
+}
+
+void vm_check_region_copy(check_region *to, uint64_t to_offset, const check_region *from,
+                          uint64_t from_offset, uint64_t bytes)
+{
+    if (!to || !to->undefined)
+        return;
+    if (!from || !from->n_undefined) {
+        vm_check_region_define(to, to_offset, bytes);
+        return;
+    }
+    for (uint64_t i = 0; i < bytes; i++) /* what overlaps is rare, and copied as it comes */
+    {
+        uint8_t undefined = from->undefined[from_offset + i], *d = &to->undefined[to_offset + i];
+        to->n_undefined += undefined;
+        to->n_undefined -= *d;
+        *d = undefined;
+    }
+}
+
+const char *check_space_name(ptx_space space)
+{
+    static const char *const names[] = {"generic", "register", "special register", "const", "global", "local",
+                                        "param",   "shared"};
+    return names[space];
+}
+
+/* ---- Where an address is ---- */
+
+typedef struct spot {
+    ptx_space space;
+    check_region *region; /* of global and shared memory */
+    uint64_t base;        /* that an offset in the region counts from, as the access writes addresses */
+    uint64_t start;       /* the allocation's first address */
+} spot;
+
+static spot spot_of(const vm_warp *warp, ptx_space space, uint64_t address)
+{
+    ptx_space place = space == SPACE_NONE ? vm_space_of(address) : space;
+    spot s = {.space = place, .base = space == SPACE_NONE ? vm_window_base(place) : 0};
+    if (place == SPACE_SHARED)
+        s.region = warp->block->check->shared;
+    else if (place == SPACE_GLOBAL || place == SPACE_CONST) {
+        const vm_alloc *alloc = vm_memory_nearest(warp->block->launch->vm->memory, address);
+        s.region = alloc ? alloc->check : NULL;
+        s.base = s.start = alloc ? alloc->address : 0;
+        if (alloc && alloc->flags & VM_ALLOC_CONST)
+            s.space = SPACE_CONST;
+    }
+    return s;
+}
+
+/* The shadow of a lane's bytes; null: all of them are written. */
+static uint8_t *shadow_at(const vm_warp *warp, const spot *s, int lane, uint64_t address)
+{
+    if (s->space == SPACE_LOCAL)
+        return warp->local_undefined + (uint64_t)lane * warp->local_stride + (address - s->base);
+    return s->region && s->region->undefined ? s->region->undefined + (address - s->base) : NULL;
+}
+
+static uint64_t undefined_mask(const uint8_t *shadow, uint64_t bytes)
+{
+    uint64_t mask = 0;
+    for (uint64_t i = 0; i < bytes; i++)
+        mask |= (uint64_t)shadow[i] << i;
+    return mask;
+}
+
+static void set_shadow(const spot *s, uint8_t *shadow, uint64_t bytes, uint64_t mask)
+{
+    for (uint64_t i = 0; i < bytes; i++) {
+        uint8_t undefined = mask >> i & 1;
+        if (s->region) {
+            s->region->n_undefined += undefined;
+            s->region->n_undefined -= shadow[i];
+        }
+        shadow[i] = undefined;
+    }
+}
+
+/* ---- Loads and stores ---- */
+
+static bool is_signed(ptx_type type)
+{
+    return type == T_S8 || type == T_S16 || type == T_S32 || type == T_S64;
+}
+
+static void load_lane(vm_warp *warp, const vm_op *op, const check_op *info, int lane, uint64_t mask,
+                      uint32_t bytes)
+{
+    uint32_t size = bytes / op->n_results, part = (uint32_t)(UINT64_C(1) << size) - 1;
+    bool sign = is_signed(ptx_slot_type(op->inst, S_TYPE));
+    for (int e = 0; e < op->n_results; e++) {
+        uint32_t element = (uint32_t)(mask >> e * (int)size) & part;
+        if (sign && element >> (size - 1) & 1)
+            element |= ((1u << op->operand[e].width) - 1) & ~part;
+        check_set_lane_bytes(warp->frame, info->id[e], lane, element);
+    }
+}
+
+static uint64_t stored_mask(vm_warp *warp, const vm_op *op, const check_op *info, int lane, uint32_t bytes)
+{
+    int n = op->n_operands - 1;
+    if (op->inst->mod[S_HINT])
+        n--;
+    uint32_t size = bytes / (uint32_t)n;
+    uint64_t mask = 0;
+    for (int e = 0; e < n; e++)
+        mask |= (uint64_t)(check_lane_bytes(warp->frame, info->id[1 + e], lane) & ((1u << size) - 1))
+                << e * (int)size;
+    return mask;
+}
+
+static void report_read(vm_warp *warp, const vm_op *op, int lane, const spot *s, uint64_t address,
+                        uint64_t bytes)
+{
+    ptxvm_finding finding = {.kind = PTXVM_FINDING_UNINITIALISED,
+                             .space = check_space_name(s->space),
+                             .address = address,
+                             .access_bytes = bytes,
+                             .base = s->start,
+                             .size = s->start ? s->region->bytes : 0};
+    vm_check_report(warp, op, lane, &finding, -1,
+                    "%s takes %llu bytes at %s address 0x%llx, some of which nobody has written",
+                    ptx_opcode_name(op->inst->op), (unsigned long long)bytes, check_space_name(s->space),
+                    (unsigned long long)address);
+}
+
+/* Of what is neither ld nor st: who only overwrites, and who only moves. */
+static bool may_read_undefined(const vm_op *op)
+{
+    return op->inst->op == OP_mbarrier || op->inst->op == OP_cp ||
+           (op->inst->op == OP_atom && op->inst->mod[S_OP] == M_exch);
+}
+
+static void init_lane(vm_warp *warp, const vm_op *op, const check_op *info, const spot *s, int lane,
+                      uint64_t address, uint64_t bytes, vm_access_kind kind)
+{
+    uint8_t *shadow = shadow_at(warp, s, lane, address);
+    bool load = op->inst->op == OP_ld || op->inst->op == OP_ldu;
+    if (!shadow)
+        return;
+    if (load || op->inst->op == OP_cp) {
+        uint64_t mask = bytes <= 64 ? undefined_mask(shadow, bytes) : 0;
+        if (load && mask)
+            load_lane(warp, op, info, lane, mask, (uint32_t)bytes);
+        if (!load && kind == VM_LOAD)
+            vm_watch_of(warp)->async_undefined[lane] = (uint16_t)mask;
+        return;
+    }
+    if (op->inst->op == OP_st && op->inst->mod[S_SUB] != M_async) {
+        set_shadow(s, shadow, bytes, stored_mask(warp, op, info, lane, (uint32_t)bytes));
+        return;
+    }
+    if ((kind & VM_LOAD) && !may_read_undefined(op) && memchr(shadow, 1, bytes))
+        report_read(warp, op, lane, s, address, bytes);
+    if (kind & VM_STORE)
+        for (uint64_t i = 0; i < bytes; i++)
+            set_shadow(s, shadow + i, 1, 0);
+}
+
+/* Nothing can be undefined, and nothing undefined is stored. */
+static bool init_is_plain(const vm_warp *warp, const vm_op *op, const check_op *info, const spot *s,
+                          uint32_t mask)
+{
+    if (s->space == SPACE_LOCAL || (s->region && s->region->n_undefined))
+        return false;
+    uint32_t undefined = 0;
+    if (op->inst->op == OP_st)
+        for (int i = 1; i < op->n_operands; i++)
+            undefined |= info->id[i] >= 0 ? warp->frame->check->undefined[info->id[i]] : 0;
+    return !(undefined & mask);
+}
+
+/* ---- All of it, for lanes in one stretch of memory ---- */
+
+static void check_lanes(vm_warp *warp, const vm_op *op, const vm_access *access, uint32_t mask)
+{
+    const vm_watch *watch = vm_watch_of(warp);
+    uint64_t first = access->address[vm_first(mask)];
+    const spot s = spot_of(warp, access->space, first);
+    bool issue = op->inst->op == OP_cp && access->kind == VM_STORE; /* lands later */
+    if (s.space == SPACE_PARAM)
+        return;
+    if (watch->init && op->inst->op == OP_cp)
+        VM_EACH_LANE(lane, mask)
+    vm_watch_of(warp)->async_undefined[lane] = 0;
+    if (watch->init && !issue) {
+        const check_op *info = check_op_at(warp, op);
+        if (!init_is_plain(warp, op, info, &s, mask))
+            VM_EACH_LANE(lane, mask)
+        init_lane(warp, op, info, &s, (int)lane, access->address[lane], access->bytes, access->kind);
+    }
+    bool shared = s.space == SPACE_SHARED;
+    if (watch->sync && shared && warp->block->check->n_async && !issue)
+        VM_EACH_LANE(lane, mask)
+    check_async(warp, op, (int)lane, access->address[lane] - s.base, access->bytes, access->kind & VM_STORE);
+    if (watch->race && s.region && s.space != SPACE_CONST && !issue) {
+        race_access a = {.warp = warp,
+                         .op = op,
+                         .access = access,
+                         .mask = mask,
+                         .space = s.space,
+                         .reads = access->kind & VM_LOAD,
+                         .writes = access->kind & VM_STORE,
+                         .strong = check_is_strong(op->inst, NULL, NULL),
+                         .async = op->inst->mod[S_SUB] == M_async && op->inst->op != OP_cp};
+        VM_EACH_LANE(lane, mask)
+        check_race(&a, s.region, (int)lane, access->address[lane], access->address[lane] - s.base,
+                   access->bytes);
+    }
+}
+
+void vm_check_access(vm_warp *warp, const vm_op *op, const vm_access *access, uint32_t mask)
+{
+    const vm_watch *watch = vm_watch_of(warp);
+    if (watch->counts)
+        check_count_access(warp, op, access, mask);
+    if (!watch->init && !watch->race && !watch->sync)
+        return;
+    if (access->flat)
+        check_lanes(warp, op, access, mask);
+    else
+        VM_EACH_LANE(lane, mask)
+    check_lanes(warp, op, access, 1u << lane);
+}
+
+void vm_check_range(vm_warp *warp, const vm_op *op, int lane, ptx_space space, uint64_t address,
+                    uint64_t bytes, vm_access_kind kind)
+{
+    const vm_watch *watch = vm_watch_of(warp);
+    const ptx_inst *inst = op->inst;
+    bool bulk = inst->op == OP_cp && inst->mod[S_MODE] == M_bulk;
+    if (bulk && inst->mod[S_FLAG] == M_mbarrier__complete_tx__bytes && kind == VM_STORE)
+        return; /* vm_check_async_landed has it */
+    const spot s = spot_of(warp, space, address);
+    if (watch->init && s.space != SPACE_PARAM) {
+        uint8_t *shadow = shadow_at(warp, &s, lane, address);
+        if (inst->op == OP_cp && !bulk)
+            vm_watch_of(warp)->async_undefined[lane] = (uint16_t)(shadow ? undefined_mask(shadow, bytes) : 0);
+        else if (shadow && (kind & VM_LOAD) && !(inst->op == OP_mbarrier) && memchr(shadow, 1, bytes))
+            report_read(warp, op, lane, &s, address, bytes);
+        for (uint64_t i = 0; shadow && (kind & VM_STORE) && i < bytes; i++)
+            set_shadow(&s, shadow + i, 1, 0);
+    }
+    if (watch->sync && s.space == SPACE_SHARED && warp->block->check->n_async && inst->op != OP_mbarrier)
+        check_async(warp, op, lane, address - s.base, bytes, kind & VM_STORE);
+    if (watch->race && s.region && s.space != SPACE_CONST) {
+        race_access a = {.warp = warp,
+                         .op = op,
+                         .mask = 1u << lane,
+                         .space = s.space,
+                         .reads = kind & VM_LOAD,
+                         .writes = kind & VM_STORE,
+                         .strong = kind == VM_ATOMIC};
+        check_race(&a, s.region, lane, address, address - s.base, bytes);
+    }
+}

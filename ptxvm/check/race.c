@@ -1,0 +1,268 @@
+/* Races: two threads touch a byte, one of them writes, and nothing orders them.
+ *
+ * The device has a clock that moves whenever something orders threads. An access is stamped with it. A thread
+ * has the time when it last released (arrived at a barrier, fenced ...) and when it last acquired (left a
+ * barrier, fenced ...): an old access of another thread is ordered before a new one if that thread has
+ * released since, and this one has acquired since. Warp-level instructions count among the lanes of their
+ * warp; barriers and fences of any scope within the block, where the lanes of a warp count as one (a lane may
+ * release for others that it has met before); fences and the like of a wider scope between blocks, where all
+ * threads of a block count as one. That may take for ordered what is not (the two may have
+ * met others), and never the other way round: no false alarm.
+ *
+ * Cells are for words of four bytes, until someone touches a part of one: then for its bytes. */
+#include <stdlib.h>
+
+#include "check.h"
+#include "ptxvm/exec/ops_common.h"
+
+#define PAGE_WORDS 256
+
+void check_free_cells(check_region *region)
+{
+    uint64_t pages = region->words && region->split ? region->bytes / 1024 + 1 : 0;
+    for (uint64_t i = 0; i < pages; i++) {
+        free(region->words[i]);
+        free(region->split[i]);
+        region->words[i] = region->split[i] = NULL;
+    }
+}
+
+/* ---- Order ---- */
+
+static void set_times(vm_warp *warp, uint32_t mask, uint32_t *times, uint32_t time)
+{
+    uint32_t *of_warp = times + WARP * warp->index;
+    if (mask == UINT32_MAX)
+        for (int lane = 0; lane < WARP; lane++)
+            of_warp[lane] = time;
+    else
+        VM_EACH_LANE(lane, mask)
+    of_warp[lane] = time;
+}
+
+void check_release(vm_warp *warp, uint32_t mask, bool block, bool grid)
+{
+    block_check *check = warp->block->check;
+    uint32_t time = ++warp->block->launch->vm->checks->clock;
+    set_times(warp, mask, check->warp_released, time);
+    if (block)
+        check->released[warp->index] = time;
+    if (grid && vm_watch_of(warp)->released)
+        vm_watch_of(warp)->released[warp->block->linear_index] = time;
+}
+
+void check_acquire(vm_warp *warp, uint32_t mask, bool block, bool grid)
+{
+    block_check *check = warp->block->check;
+    uint32_t time = ++warp->block->launch->vm->checks->clock;
+    set_times(warp, mask, check->warp_acquired, time);
+    if (block)
+        check->acquired[warp->index] = time;
+    if (grid)
+        check->global_acquired = time;
+}
+
+/* One access, of one lane. */
+typedef struct touch {
+    const race_access *a;
+    const block_check *check;
+    int lane;
+    uint32_t thread, block, since; /* since: what was before does not count */
+    uint64_t address, bytes;
+} touch;
+
+static bool is_mine(const touch *t, const race_touch *past)
+{
+    return past->block == t->block && past->thread == t->thread;
+}
+
+static bool is_ordered(const touch *t, const race_touch *past)
+{
+    const block_check *check = t->check;
+    uint32_t released, acquired;
+    if (past->state != RACE_SET || past->time < t->since || is_mine(t, past))
+        return true;
+    if (past->block != t->block) {
+        const uint32_t *blocks = vm_watch_of(t->a->warp)->released;
+        released = blocks ? blocks[past->block] : UINT32_MAX;
+        acquired = blocks ? check->global_acquired : UINT32_MAX;
+    } else if (past->thread == RACE_ASYNC) {
+        released = UINT32_MAX;
+        acquired = check->acquired[t->thread / WARP];
+    } else if (past->thread / WARP == t->thread / WARP) {
+        released = check->warp_released[past->thread];
+        acquired = check->warp_acquired[t->thread];
+    } else {
+        released = check->released[past->thread / WARP];
+        acquired = check->acquired[t->thread / WARP];
+    }
+    if (past->strong) /* whoever saw it has seen what it did */
+        released = UINT32_MAX;
+    return acquired > past->time && released > past->time;
+}
+
+/* The loop around atom.cas that CUDA's guide shows begins with a plain load. */
+static bool is_cas_loop(const touch *t, const race_touch *past, bool was_write)
+{
+    const vm_op *other = t->a->warp->block->launch->kernel->sites[past->site];
+    const ptx_inst *cas = was_write ? other->inst : t->a->op->inst;
+    return was_write != t->a->writes && cas->op == OP_atom && cas->mod[S_OP] == M_cas;
+}
+
+/* ---- Findings ---- */
+
+/* Lanes of one store that write the same value to the same place do no harm. */
+static bool writes_the_same(const touch *t, const race_touch *past)
+{
+    const race_access *a = t->a;
+    int other = past->thread % WARP;
+    if (past->block != t->block || past->thread / WARP != t->thread / WARP || !a->access ||
+        past->site != (uint32_t)a->op->site || a->op->inst->op != OP_st || !(a->mask >> other & 1) ||
+        a->access->address[other] != a->access->address[t->lane])
+        return false;
+    for (int i = 1; i < a->op->n_operands; i++) {
+        const vm_operand *operand = &a->op->operand[i];
+        const uint8_t *value = vm_value(a->warp, operand);
+        if (memcmp(value + operand->width * other, value + operand->width * t->lane,
+                   (size_t)operand->width) != 0)
+            return false;
+    }
+    return true;
+}
+
+static void find_thread(const vm_launch *launch, const race_touch *past, ptxvm_finding *finding)
+{
+    finding->other_block[0] = past->block % launch->grid[0];
+    finding->other_block[1] = past->block / launch->grid[0] % launch->grid[1];
+    finding->other_block[2] = past->block / launch->grid[0] / launch->grid[1];
+    uint32_t thread = past->thread == RACE_ASYNC ? 0 : past->thread;
+    finding->other_thread[0] = thread % launch->dim[0];
+    finding->other_thread[1] = thread / launch->dim[0] % launch->dim[1];
+    finding->other_thread[2] = thread / launch->dim[0] / launch->dim[1];
+}
+
+static void report(const touch *t, const race_touch *past, bool was_write)
+{
+    const race_access *a = t->a;
+    const vm_launch *launch = a->warp->block->launch;
+    const vm_op *other = launch->kernel->sites[past->site];
+    const vm_alloc *alloc =
+        a->space == SPACE_GLOBAL ? vm_memory_nearest(launch->vm->memory, t->address) : NULL;
+    ptxvm_finding f = {.kind = PTXVM_FINDING_RACE,
+                       .space = check_space_name(a->space),
+                       .address = t->address,
+                       .access_bytes = t->bytes,
+                       .base = alloc ? alloc->address : 0,
+                       .size = alloc ? alloc->bytes : 0,
+                       .has_other = true,
+                       .other_function = other->function->name,
+                       .other_line = other->inst->line};
+    find_thread(launch, past, &f);
+    const char *copy = past->thread == RACE_ASYNC ? "a copy of " : "";
+    vm_check_report(
+        a->warp, a->op, t->lane, &f, (int)past->site,
+        "race: %s %llu bytes at %s address 0x%llx that %sblock (%u,%u,%u), thread (%u,%u,%u) %s at "
+        "line %d, with nothing between to order them",
+        a->writes ? "writes" : "reads", (unsigned long long)t->bytes, check_space_name(a->space),
+        (unsigned long long)t->address, copy, f.other_block[0], f.other_block[1], f.other_block[2],
+        f.other_thread[0], f.other_thread[1], f.other_thread[2], was_write ? "wrote" : "read", f.other_line);
+}
+
+static bool meet(const touch *t, const race_touch *past, bool was_write)
+{
+    if (is_ordered(t, past) || (past->strong && t->a->strong) || is_cas_loop(t, past, was_write))
+        return true;
+    if (was_write && t->a->writes && writes_the_same(t, past))
+        return true;
+    report(t, past, was_write);
+    return false;
+}
+
+/* ---- Cells ---- */
+
+static void stamp(const touch *t, race_touch *touched)
+{
+    *touched = (race_touch){.time = t->a->warp->block->launch->vm->checks->clock,
+                            .site = (uint32_t)t->a->op->site,
+                            .block = t->block,
+                            .thread = t->a->async ? RACE_ASYNC : (uint16_t)t->thread,
+                            .strong = t->a->strong,
+                            .state = RACE_SET};
+}
+
+/* True: a race was told of. */
+static bool touch_cell(const touch *t, race_cell *cell)
+{
+    bool ok = meet(t, &cell->write, true);
+    if (t->a->writes) {
+        ok = ok && meet(t, &cell->read[0], false) && meet(t, &cell->read[1], false);
+        cell->read[0].state = cell->read[1].state = 0;
+        stamp(t, &cell->write);
+        return !ok;
+    }
+    /* The two last readers are kept, as one of them may be the next writer. */
+    stamp(t, &cell->read[is_ordered(t, &cell->read[0]) ? 0 : 1]);
+    return !ok;
+}
+
+static race_cell *page_of(race_cell **pages, uint64_t page, size_t cells)
+{
+    if (!pages[page])
+        pages[page] = calloc(cells, sizeof *pages[page]);
+    return pages[page];
+}
+
+/* The cells of a word's four bytes, made from that of the word where it is not parted yet. */
+static race_cell *split_word(check_region *region, uint64_t word, race_cell *cell, uint32_t since)
+{
+    race_cell *page = page_of(region->split, word / PAGE_WORDS, 4 * PAGE_WORDS);
+    if (!page)
+        return NULL;
+    race_cell *bytes = page + word % PAGE_WORDS * 4;
+    if (cell->write.state != RACE_SPLIT || cell->write.time < since)
+        for (int i = 0; i < 4; i++)
+            bytes[i] = *cell;
+    return bytes;
+}
+
+static void touch_word(const touch *t, check_region *region, uint64_t word, uint32_t bytes, bool *told)
+{
+    race_cell *page = page_of(region->words, word / PAGE_WORDS, PAGE_WORDS);
+    if (!page)
+        return; /* no memory for it: the word is not watched */
+    race_cell *cell = &page[word % PAGE_WORDS];
+    bool is_split = cell->write.state == RACE_SPLIT && cell->write.time >= t->since;
+    if (!is_split && cell->write.state == RACE_SPLIT)
+        *cell = (race_cell){.write = {.state = 0}};
+    if (!is_split && bytes == 0xF) {
+        *told = touch_cell(t, cell) || *told;
+        return;
+    }
+    race_cell *parts = split_word(region, word, cell, t->since);
+    for (int i = 0; parts && i < 4; i++)
+        if (bytes >> i & 1 && !*told)
+            *told = touch_cell(t, &parts[i]);
+    if (parts)
+        cell->write = (race_touch){.state = RACE_SPLIT, .time = t->a->warp->block->launch->vm->checks->clock};
+}
+
+void check_race(const race_access *a, check_region *region, int lane, uint64_t address, uint64_t offset,
+                uint64_t bytes)
+{
+    const vm_block *block = a->warp->block;
+    touch t = {.a = a,
+               .check = block->check,
+               .lane = lane,
+               .thread = (uint32_t)(WARP * a->warp->index + lane),
+               .block = (uint32_t)block->linear_index,
+               .since = a->space == SPACE_SHARED ? block->check->start : vm_watch_of(a->warp)->start,
+               .address = address,
+               .bytes = bytes};
+    bool told = false;
+    for (uint64_t at = offset; at < offset + bytes && !told;) {
+        uint64_t end = (at | 3) + 1 < offset + bytes ? (at | 3) + 1 : offset + bytes;
+        uint32_t mask = ((1u << (end - at)) - 1) << at % 4;
+        touch_word(&t, region, at / 4, mask, &told);
+        at = end;
+    }
+}

@@ -1,0 +1,186 @@
+/* What brings threads together: barriers, fences, member masks, asynchronous copies. Tells the race check who
+ * is ordered, and finds those that do not come. */
+#include "check.h"
+
+#include "ptxvm/exec/ops_common.h"
+#include "ptxvm/exec/warp.h"
+
+/* ---- Fences, and accesses with an order of their own ---- */
+
+bool check_is_strong(const ptx_inst *inst, bool *acquires, bool *releases)
+{
+    unsigned sem = inst->mod[S_SEM];
+    bool atomic = inst->op == OP_atom || inst->op == OP_red;
+    if (acquires)
+        *acquires = sem == M_acquire || sem == M_acq_rel || sem == M_sc || sem == M_volatile;
+    if (releases)
+        *releases = sem == M_release || sem == M_acq_rel || sem == M_sc || sem == M_volatile;
+    return atomic || inst->op == OP_mbarrier || (sem != M_NONE && sem != M_weak);
+}
+
+static bool is_wide(const ptx_inst *inst)
+{
+    return inst->mod[S_SCOPE] != M_cta;
+}
+
+static bool is_mbarrier_wait(const ptx_inst *inst)
+{
+    return inst->op == OP_mbarrier && (inst->mod[S_SUB] == M_test_wait || inst->mod[S_SUB] == M_try_wait);
+}
+
+/* A member mask without the lane that gives it. */
+static void check_own_bit(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    const vm_u32 *members = vm_value(warp, &op->operand[op->members]);
+    VM_EACH_LANE(lane, mask)
+    if (!(members[lane] >> lane & 1)) {
+        ptxvm_finding finding = {.kind = PTXVM_FINDING_MEMBER_MASK};
+        vm_check_report(warp, op, (int)lane, &finding, -1,
+                        "the member mask 0x%08x of %s leaves out lane %u, which executes it", members[lane],
+                        ptx_opcode_name(op->inst->op), lane);
+    }
+}
+
+void check_events_before(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    const vm_watch *watch = vm_watch_of(warp);
+    const ptx_inst *inst = op->inst;
+    bool releases;
+    if (watch->sync && op->flags & OPF_MEMBERS)
+        check_own_bit(warp, op, mask);
+    if (!watch->race || op->flags & OPF_MEMBERS)
+        return;
+    check_is_strong(inst, NULL, &releases);
+    if (inst->op == OP_fence || inst->op == OP_membar) {
+        check_release(warp, mask, true, is_wide(inst));
+        check_acquire(warp, mask, true, is_wide(inst));
+    } else if (inst->op == OP_mbarrier ? !is_mbarrier_wait(inst) : releases && inst->op != OP_ld)
+        check_release(warp, mask, true, is_wide(inst));
+}
+
+void check_events_after(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    const ptx_inst *inst = op->inst;
+    bool acquires;
+    if (!vm_watch_of(warp)->race || op->flags & OPF_MEMBERS)
+        return;
+    check_is_strong(inst, &acquires, NULL);
+    if (is_mbarrier_wait(inst) || (acquires && (inst->op == OP_ld || inst->op == OP_atom)))
+        check_acquire(warp, mask, true, is_wide(inst));
+    else if ((inst->op == OP_ld || inst->op == OP_atom) &&
+             is_wide(inst)) /* a fence before it may be enough */
+        warp->block->check->global_acquired = ++warp->block->launch->vm->checks->clock;
+}
+
+/* ---- Barriers ---- */
+
+static bool is_aligned(const ptx_inst *inst)
+{
+    return inst->op == OP_bar || inst->mod[S_ALIGNED];
+}
+
+static void report_divergent(vm_warp *warp, const vm_op *op, uint32_t lanes, uint32_t others, const char *how)
+{
+    ptxvm_finding finding = {.kind = PTXVM_FINDING_DIVERGENT_BARRIER};
+    vm_check_report(warp, op, vm_first(lanes), &finding, -1,
+                    "divergent barrier: lanes 0x%08x of the warp execute it, lanes 0x%08x %s", lanes, others,
+                    how);
+}
+
+void vm_check_arrive(vm_warp *warp, const vm_op *op, uint32_t lanes, uint32_t before)
+{
+    const vm_watch *watch = vm_watch_of(warp);
+    if (watch->race)
+        check_release(warp, lanes, true, false);
+    if (watch->sync && before && is_aligned(op->inst) && !warp->released_early)
+        report_divergent(warp, op, lanes, before, "came to it apart from them");
+}
+
+static bool is_barrier(const vm_op *op)
+{
+    return (op->inst->op == OP_bar || op->inst->op == OP_barrier) && is_aligned(op->inst);
+}
+
+/* Lanes at a join outside of which nothing but the end is left have in effect exited: that is allowed. */
+static bool is_at_end(const vm_join *join)
+{
+    const vm_op *op = &join->frame->code->ops[join->pc];
+    return op->inst->op == OP_ret || op->inst->op == OP_exit;
+}
+
+void vm_check_stuck(vm_warp *warp)
+{
+    const vm_scheduler *s = warp->scheduler;
+    for (int i = 0; vm_watch_of(warp)->sync && !warp->released_early && i < s->n_groups; i++) {
+        const vm_group *group = &s->groups[i];
+        const vm_op *op = &group->frame->code->ops[group->pc];
+        for (const vm_join *join = group->join; join && group->state == GROUP_BLOCKED; join = join->parent)
+            if (is_barrier(op) && join->arrived && !is_at_end(join)) {
+                report_divergent(warp, op, group->mask, join->arrived, "have passed it by");
+                break;
+            }
+    }
+}
+
+void vm_check_released(vm_warp *warp, uint32_t lanes)
+{
+    if (vm_watch_of(warp)->race && lanes)
+        check_acquire(warp, lanes, true, false);
+}
+
+/* ---- Asynchronous copies ---- */
+
+void vm_check_async_begin(vm_warp *warp, int lane, uint64_t to, uint64_t bytes)
+{
+    block_check *check = warp->block->check;
+    (void)lane;
+    for (uint64_t word = to / 4; check->async && word < (to + bytes + 3) / 4; word++) {
+        check->async[word]++;
+        check->n_async++;
+    }
+}
+
+void vm_check_async_landed(vm_warp *warp, const vm_op *op, int lane, uint64_t to, uint64_t bytes,
+                           uint32_t undefined, bool by_thread)
+{
+    block_check *check = warp->block->check;
+    const vm_watch *watch = vm_watch_of(warp);
+    check_region *shared = check->shared;
+    for (uint64_t word = to / 4; check->async && word < (to + bytes + 3) / 4; word++)
+        if (check->async[word]) {
+            check->async[word]--;
+            check->n_async--;
+        }
+    for (uint64_t i = 0; watch->init && i < bytes; i++) {
+        uint8_t bit = i < 16 ? undefined >> i & 1 : 0;
+        shared->n_undefined += bit;
+        shared->n_undefined -= shared->undefined[to + i];
+        shared->undefined[to + i] = bit;
+    }
+    if (watch->race) {
+        race_access a = {.warp = warp,
+                         .op = op,
+                         .mask = 1u << lane,
+                         .space = SPACE_SHARED,
+                         .writes = true,
+                         .async = !by_thread};
+        check_race(&a, shared, lane, to, to, bytes);
+    }
+}
+
+void check_async(vm_warp *warp, const vm_op *op, int lane, uint64_t offset, uint64_t bytes, bool write)
+{
+    const block_check *check = warp->block->check;
+    for (uint64_t word = offset / 4; word < (offset + bytes + 3) / 4; word++)
+        if (check->async[word]) {
+            ptxvm_finding finding = {.kind = PTXVM_FINDING_ASYNC_READ,
+                                     .space = "shared",
+                                     .address = offset,
+                                     .access_bytes = bytes};
+            vm_check_report(warp, op, lane, &finding, -1,
+                            "%s %llu bytes at shared address 0x%llx, where a cp.async is still under way",
+                            write ? "writes" : "reads", (unsigned long long)bytes,
+                            (unsigned long long)offset);
+            return;
+        }
+}

@@ -1,0 +1,125 @@
+/* What a launch sets up to be watched, and the way from each op to those who look at it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "ptxvm/exec/launch.h"
+
+bool vm_checks_need_one_thread(const ptxvm *vm)
+{
+    return vm->config.checks & (PTXVM_CHECK_INIT | PTXVM_CHECK_RACE | PTXVM_CHECK_SYNC);
+}
+
+vm_watch *vm_watch_new(vm_launch *launch, bool *ok)
+{
+    ptxvm *vm = launch->vm;
+    bool counters = vm->config.counters != PTXVM_COUNTERS_OFF;
+    *ok = true;
+    if (!vm_checks_need_one_thread(vm) && !counters)
+        return NULL;
+    vm_watch *watch = calloc(1, sizeof *watch);
+    if (watch) {
+        watch->init = vm->config.checks & PTXVM_CHECK_INIT;
+        watch->race = vm->config.checks & PTXVM_CHECK_RACE;
+        watch->sync = vm->config.checks & PTXVM_CHECK_SYNC;
+        watch->start = ++vm->checks->clock;
+        if (watch->race && launch->n_blocks <= UINT32_MAX)
+            watch->released = calloc(launch->n_blocks, sizeof *watch->released);
+        if (counters)
+            *ok =
+                (watch->counts = calloc((size_t)launch->kernel->n_sites + 1, sizeof *watch->counts)) != NULL;
+    } else
+        *ok = false;
+    return watch;
+}
+
+void vm_watch_free(vm_watch *watch)
+{
+    if (!watch)
+        return;
+    free(watch->released);
+    free(watch->counts);
+    free(watch);
+}
+
+/* ---- Blocks ---- */
+
+bool vm_check_block_new(vm_block *block)
+{
+    const vm_watch *watch = block->watch;
+    unsigned checks = block->launch->vm->config.checks;
+    if (!watch || !vm_checks_need_one_thread(block->launch->vm))
+        return true;
+    block->check = calloc(1, sizeof *block->check);
+    if (!block->check)
+        return false;
+    block->check->shared = vm_check_region_new(0, block->shared_bytes, checks, false, true);
+    if (watch->sync)
+        block->check->async = calloc(block->shared_bytes / 4 + 8, 1);
+    return block->check->shared && (!watch->sync || block->check->async);
+}
+
+void vm_check_block_begin(vm_block *block)
+{
+    block_check *check = block->check;
+    if (!check)
+        return;
+    check->start = ++block->launch->vm->checks->clock;
+    check->global_acquired = check->start;
+    for (int i = 0; i < WARP * block->n_warps; i++)
+        check->warp_acquired[i] = check->warp_released[i] = check->start;
+    for (int w = 0; w < block->n_warps; w++)
+        check->acquired[w] = check->released[w] = check->start;
+    if (block->watch->init) {
+        memset(check->shared->undefined, 1, block->shared_bytes);
+        check->shared->n_undefined = block->shared_bytes;
+    }
+    if (check->async && check->n_async)
+        memset(check->async, 0, block->shared_bytes / 4 + 8);
+    check->n_async = 0;
+}
+
+void vm_check_block_free(vm_block *block)
+{
+    if (!block->check)
+        return;
+    vm_check_region_free(block->check->shared);
+    free(block->check->async);
+    free(block->check);
+}
+
+/* ---- Ops ---- */
+
+void vm_check_before(vm_warp *warp, const vm_op *op, uint32_t active, uint32_t mask)
+{
+    const vm_watch *watch = vm_watch_of(warp);
+    const check_op *info = check_op_of(warp, op);
+    if (watch->init)
+        check_registers(warp, op, info, active, mask);
+    if (watch->counts && !info->late)
+        check_count(warp, op, active, mask);
+    if (info->event && mask && (watch->race || watch->sync))
+        check_events_before(warp, op, mask);
+}
+
+void vm_check_after(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    const vm_watch *watch = vm_watch_of(warp);
+    const check_op *info = check_op_of(warp, op);
+    if (watch->counts && info->late)
+        check_count(warp, op, mask, mask);
+    if (watch->race && (info->event || op->inst->op == OP_atom))
+        check_events_after(warp, op, mask);
+}
+
+void vm_check_members(vm_warp *warp, const vm_op *op, uint32_t mask, bool alike)
+{
+    const vm_watch *watch = vm_watch_of(warp);
+    const check_op *info = check_op_of(warp, op);
+    if (watch->race) {
+        check_release(warp, mask, false, false);
+        check_acquire(warp, mask, false, false);
+    }
+    if (watch->init && info->action == CHECK_SHUFFLE && alike)
+        check_shuffle(warp, op, info, mask);
+}
