@@ -45,6 +45,7 @@ TEST_CASE(PtxvmCommand, TheExamplesOfTheHelpRun)
         test_push_note("%s", line);
         r = process_run("cd %s && PATH=%s:$PATH && %s", dir, PTXVM_FOLDER, line);
         CHECK_EQ_I64(r.status, 0);
+        CHECK(r.length > 0);
         process_free(&r);
         test_pop_note();
         line = end + 1;
