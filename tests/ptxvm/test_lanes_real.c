@@ -223,6 +223,8 @@ static const lanes_row real_rows[] = {
     {"testp.notanumber.f64", "p:d", {1}, {0x7FF0000000000001}},
     {"testp.normal.f32", "p:w", {1}, {0x80800000}},
     {"testp.normal.f32", "p:w", {0}, {0x007FFFFF}},
+    {"testp.normal.f32", "p:w", {1}, {0x80000000}}, /* zero is normal */
+    {"testp.normal.f64", "p:d", {1}, {0}},
     {"testp.subnormal.f32", "p:w", {1}, {0x807FFFFF}},
     {"testp.subnormal.f32", "p:w", {0}, {0x80000000}},
     {"testp.subnormal.f64", "p:d", {1}, {1}},

@@ -109,13 +109,13 @@ static void lane_extreme_F32(LANE_ARGS)
 MIXED_FNS(F16, f32_of_f16)
 MIXED_FNS(BF16, f32_of_bf16)
 
-/* testp: the class of a number, from its bits without sign. */
+/* testp: the class of a number, from its bits without sign. Zero counts as normal (PTX ISA, testp). */
 #define TESTS(X, T, U, inf, smallest)                                                                        \
     X(finite, T, U, inf, a < inf)                                                                            \
     X(infinite, T, U, inf, a == inf)                                                                         \
     X(number, T, U, inf, a <= inf)                                                                           \
     X(notanumber, T, U, inf, a > inf)                                                                        \
-    X(normal, T, U, inf, a < inf && a >= smallest)                                                           \
+    X(normal, T, U, inf, a == 0 || (a < inf && a >= smallest))                                               \
     X(subnormal, T, U, inf, a != 0 && a < smallest)
 #define DEFINE_TEST(kind, T, U, inf, ...)                                                                    \
     static void lane_testp_##kind##_##T(LANE_ARGS)                                                           \
