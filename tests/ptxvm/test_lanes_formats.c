@@ -269,6 +269,14 @@ static uint32_t f16_of_code(int which, uint32_t code, bool relu)
     return model_round(&models[F16], decoded(which, code), "rn", false, relu);
 }
 
+/* The sign and the payload stay, and the NaN is quiet. */
+static uint64_t nan_f64(int which, uint32_t input)
+{
+    const int mantissa = which == F16 ? 10 : 7;
+    const uint64_t fraction = input & ((1u << mantissa) - 1);
+    return (uint64_t)(input & 0x8000) << 48 | 0x7FF8000000000000 | fraction << (52 - mantissa);
+}
+
 static uint64_t decoding_expected(int index, uint32_t input)
 {
     const int which = decodings[index].model, bits = decodings[index].bits;
@@ -279,7 +287,7 @@ static uint64_t decoding_expected(int index, uint32_t input)
     double x = (double)decoded(which, input);
     uint64_t u;
     memcpy(&u, &x, 8);
-    return wide ? (nan ? 0x7FFFFFFFFFFFFFFF : u) : nan ? 0x7FFFFFFF : bits_of((float)x);
+    return wide ? (nan ? nan_f64(which, input) : u) : nan ? 0x7FFFFFFF : bits_of((float)x);
 }
 
 TEST_EACH(LanesFormats, WidensEveryCode, decoding_count, decoding_name)

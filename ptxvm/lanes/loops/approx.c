@@ -66,12 +66,14 @@ static double rsqrt_of(double x)
 }
 
 /* The coarse f64 forms take the upper half of the source and give the upper half of the result, here rounded
- * to nearest. */
+ * to nearest. They alone of the f64 instructions forget the payload of a NaN. */
+#define COARSE_NAN ((uint64_t)F32_NAN << 32)
+
 static double upper_half(double x)
 {
     const uint64_t u = bits_of_f64(x);
     if (is_nan(x))
-        return f64_of_bits(F64_NAN & ~(uint64_t)UINT32_MAX);
+        return f64_of_bits(COARSE_NAN);
     return f64_of_bits((u + 0x7FFFFFFF + (u >> 32 & 1)) & ~(uint64_t)UINT32_MAX);
 }
 
@@ -99,7 +101,7 @@ static double rsqrt_f64(double x)
 
 LANE_FN1(lane_rcp_F64_FTZ, WARP, double, double, coarse(a, reciprocal))
 LANE_FN1(lane_rsqrt_F64_FTZ, WARP, double, double, coarse(a, rsqrt_of))
-LANE_FN1(lane_rsqrt_F64, WARP, double, double, finish_f64(rsqrt_f64(a), false, false))
+LANE_FN1(lane_rsqrt_F64, WARP, double, double, payload_f64(rsqrt_f64(a), a, a, a))
 LANE_FN1(lane_rsqrt_F32, WARP, float, float, finish_f32(rsqrt_f32(a), false, false))
 LANE_FN1(lane_rsqrt_F32_FTZ, WARP, float, float, finish_f32(rsqrt_f32(flush_f32(a, true)), true, false))
 

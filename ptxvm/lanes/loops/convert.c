@@ -135,6 +135,18 @@ INTEGERS_TO(INTEGER_FROM_F64, )
 INTEGERS_TO(INTEGER_FROM_F16, )
 INTEGERS_TO(INTEGER_FROM_BF16, )
 
+/* f64 takes over the sign and the payload of a NaN, made quiet; from f32 C's conversion does so. */
+static inline double f64_of_f16(uint16_t h)
+{
+    const uint64_t nan = (uint64_t)(h & 0x8000) << 48 | F64_INF | F64_QUIET | (uint64_t)(h & 0x3FF) << 42;
+    return (h & 0x7FFF) > 0x7C00 ? f64_of_bits(nan) : (double)f32_of_f16(h);
+}
+
+static inline float f32_shifted(uint16_t h)
+{
+    return f32_of_bits((uint32_t)h << 16);
+}
+
 /* Float to float. .ftz concerns the f32 side alone. */
 #define REAL_FROM_REAL(D, S, R, E, widen, ftz_in, ftz_out)                                                   \
     static void lane_cvt_##D##_##S(LANE_ARGS)                                                                \
@@ -151,8 +163,8 @@ REAL_FROM_REAL(F32, F16, float, uint16_t, f32_of_f16, false, false)
 REAL_FROM_REAL(F32, BF16, float, uint16_t, f32_of_bf16, false, true)
 REAL_FROM_REAL(F64, F32, double, float, SAME, true, false)
 REAL_FROM_REAL(F64, F64, double, double, SAME, false, false)
-REAL_FROM_REAL(F64, F16, double, uint16_t, f32_of_f16, false, false)
-REAL_FROM_REAL(F64, BF16, double, uint16_t, f32_of_bf16, false, false)
+REAL_FROM_REAL(F64, F16, double, uint16_t, f64_of_f16, false, false)
+REAL_FROM_REAL(F64, BF16, double, uint16_t, f32_shifted, false, false)
 
 /* Rounded to an integral value of the same type. */
 static void lane_cvt_F32_integral(LANE_ARGS)
@@ -172,7 +184,7 @@ static void lane_cvt_F64_integral(LANE_ARGS)
     const bool sat = has_sat(inst);
     const direction way = direction_of(inst);
     LANE_FOR(WARP)
-    d[i] = finish_f64(integral_f64(a[i], way), false, sat);
+    d[i] = finish_f64(payload_f64(integral_f64(a[i], way), a[i], a[i], a[i]), false, sat);
 }
 
 #define REAL_ROW(D, S) {OP_cvt, T_##D, T_##S, 0, 0, V_FTZ | V_SAT, lane_cvt_##D##_##S},

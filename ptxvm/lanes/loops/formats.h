@@ -11,7 +11,9 @@
 #define is_nan(x) ((x) != (x))
 #define F32_NAN   0x7FFFFFFFu
 #define F32_INF   0x7F800000u
-#define F64_NAN   0x7FFFFFFFFFFFFFFFu
+#define F64_NAN   0xFFF8000000000000u /* of an operation that is not defined, such as 0 * Inf */
+#define F64_INF   0x7FF0000000000000u
+#define F64_QUIET 0x0008000000000000u
 
 typedef struct small_format {
     int mantissa, bias, sign; /* bits of the mantissa; bias; place of the sign bit */

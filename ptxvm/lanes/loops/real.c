@@ -29,7 +29,7 @@ enum { V_FTZ_NAN = V_FTZ | V_NAN };
         {                                                                                                    \
             const T a = flush(pa[i], ftz), b = flush(pb[i], ftz), c = flush(pc[i], ftz);                     \
             (void)b, (void)c;                                                                                \
-            d[i] = finish((T)(__VA_ARGS__), ftz, sat);                                                       \
+            d[i] = finish(payload((T)(__VA_ARGS__), a, b, c), ftz, sat);                                     \
         }                                                                                                    \
     }
 
@@ -54,8 +54,9 @@ LANE_FN1(lane_neg_F64, WARP, uint64_t, uint64_t, a ^ SIGN_OF(a))
 LANE_FN2(lane_copysign_F32, WARP, uint32_t, uint32_t, uint32_t, (a & SIGN_OF(a)) | (b & ~SIGN_OF(b)))
 LANE_FN2(lane_copysign_F64, WARP, uint64_t, uint64_t, uint64_t, (a & SIGN_OF(a)) | (b & ~SIGN_OF(b)))
 
-/* min, max: -0 is below +0; a NaN loses against a number unless .NaN says that it wins. */
-#define EXTREME_FN(T, U, bits_of, of_bits, nan_bits)                                                         \
+/* min, max: -0 is below +0; a NaN loses against a number unless .NaN says that it wins.
+ * Of two NaNs f64 gives the second, made quiet, as the instructions that ptxas writes do. */
+#define EXTREME_FN(T, U, bits_of, of_bits, nan)                                                              \
     static inline T extreme_##T(T a, T b, bool is_max, bool nan_wins)                                        \
     {                                                                                                        \
         const bool first = is_max ? a > b : a < b;                                                           \
@@ -63,10 +64,10 @@ LANE_FN2(lane_copysign_F64, WARP, uint64_t, uint64_t, uint64_t, (a & SIGN_OF(a))
             is_max ? bits_of(a) & bits_of(b) : bits_of(a) | bits_of(b); /* equal: only zeros differ */       \
         T r = a == b ? of_bits(both) : first ? a : b;                                                        \
         r = is_nan(a) ? b : is_nan(b) ? a : r;                                                               \
-        return (is_nan(a) && is_nan(b)) || (nan_wins && (is_nan(a) || is_nan(b))) ? of_bits(nan_bits) : r;   \
+        return (is_nan(a) && is_nan(b)) || (nan_wins && (is_nan(a) || is_nan(b))) ? (nan) : r;               \
     }
-EXTREME_FN(float, uint32_t, bits_of_f32, f32_of_bits, F32_NAN)
-EXTREME_FN(double, uint64_t, bits_of_f64, f64_of_bits, F64_NAN)
+EXTREME_FN(float, uint32_t, bits_of_f32, f32_of_bits, f32_of_bits(F32_NAN))
+EXTREME_FN(double, uint64_t, bits_of_f64, f64_of_bits, quiet_f64(b))
 
 #define EXTREMES(X) X(NONE, 0, 0) X(FTZ, 1, 0) X(NAN, 0, 1) X(FTZ_NAN, 1, 1)
 #define DEFINE_EXTREME(flags, ftz, nan)                                                                      \

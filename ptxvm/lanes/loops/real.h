@@ -1,5 +1,5 @@
 /* What f32 and f64 instructions do before and after the operation itself: subnormal numbers flushed, results
- * saturated, NaNs made canonical. */
+ * saturated, NaNs made canonical (f32) or taken from the sources (f64). */
 #ifndef PTXVM_LANES_REAL_H
 #define PTXVM_LANES_REAL_H
 
@@ -28,10 +28,31 @@ static inline double finish_f64(double x, __attribute__((unused)) bool ftz, bool
 {
     if (sat)
         x = x > 0.0 ? (x < 1.0 ? x : 1.0) : 0.0;
-    return x != x ? f64_of_bits(F64_NAN) : x;
+    return x;
+}
+
+static inline double quiet_f64(double nan)
+{
+    return f64_of_bits(bits_of_f64(nan) | F64_QUIET);
+}
+
+/* The NaN of a result. f64 carries the payload of the first source that is one (PTX ISA, floating-point
+ * instructions), as the division that ptxas writes does; processors differ here, so it is spelled out. */
+static inline double payload_f64(double x, double a, double b, double c)
+{
+    const double source = is_nan(a) ? a : is_nan(b) ? b : c;
+    const double nan = is_nan(source) ? quiet_f64(source) : f64_of_bits(F64_NAN);
+    return is_nan(x) ? nan : x;
+}
+
+static inline float payload_f32(float x, __attribute__((unused)) float a, __attribute__((unused)) float b,
+                                __attribute__((unused)) float c)
+{
+    return x;
 }
 
 #define flush(x, ftz)       _Generic((x), float : flush_f32, double : flush_f64)(x, ftz)
 #define finish(x, ftz, sat) _Generic((x), float : finish_f32, double : finish_f64)(x, ftz, sat)
+#define payload(x, a, b, c) _Generic((x), float : payload_f32, double : payload_f64)(x, a, b, c)
 
 #endif
