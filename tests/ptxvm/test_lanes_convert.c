@@ -226,7 +226,9 @@ TEST_EACH(LanesConvert, RealToInteger, whole_count, whole_name)
 
 /* clang-format off */
 static const lanes_row rows[] = {
-    {"cvt.f32.f32", "w:w", {0x7FFFFFFF}, {0xFFC00001}},
+    {"cvt.f32.f32", "w:w", {0xFFC00001}, {0xFFC00001}},
+    {"cvt.ftz.f32.f32", "w:w", {0x7FFFFFFF}, {0xFFC00001}},
+    {"cvt.ftz.f32.bf16", "w:h", {0x7FFFFFFF}, {0x7FC0}},
     {"cvt.ftz.f32.f32", "w:w", {0x80000000}, {0x80000001}},
     {"cvt.sat.f32.f32", "w:w", {0x3F800000}, {0x40000000}},
     {"cvt.sat.f32.f32", "w:w", {0}, {0xBF800000}},

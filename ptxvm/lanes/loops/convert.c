@@ -166,6 +166,11 @@ REAL_FROM_REAL(F64, F64, double, double, SAME, false, false)
 REAL_FROM_REAL(F64, F16, double, uint16_t, f64_of_f16, false, false)
 REAL_FROM_REAL(F64, BF16, double, uint16_t, f32_shifted, false, false)
 
+/* Where there is nothing to compute, the bits stay as they are, those of a NaN too: ptxas drops the one and
+ * makes a shift of the other. */
+LANE_FN1(lane_cvt_F32_F32_bits, WARP, uint32_t, uint32_t, a)
+LANE_FN1(lane_cvt_F32_BF16_bits, WARP, uint32_t, uint16_t, (uint32_t)a << 16)
+
 /* Rounded to an integral value of the same type. */
 static void lane_cvt_F32_integral(LANE_ARGS)
 {
@@ -195,6 +200,8 @@ static void lane_cvt_F64_integral(LANE_ARGS)
 #define FROM_REAL_ROW(D, S) {OP_cvt, T_##D, T_##S, 0, 0, CVT_ANY, lane_cvt_##D##_##S},
 
 static const lane_row rows[] = {
+    {OP_cvt, T_F32, T_F32, 0, 0, 0, lane_cvt_F32_F32_bits},
+    {OP_cvt, T_F32, T_BF16, 0, 0, 0, lane_cvt_F32_BF16_bits},
     {OP_cvt, T_F32, T_F32, 0, V_INTEGRAL, V_FTZ | V_SAT, lane_cvt_F32_integral},
     {OP_cvt, T_F64, T_F64, 0, V_INTEGRAL, V_SAT, lane_cvt_F64_integral},
     REAL_ROW(F32, F32) REAL_ROW(F32, F64) REAL_ROW(F32, F16) REAL_ROW(F32, BF16)              /**/

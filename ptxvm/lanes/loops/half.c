@@ -203,10 +203,13 @@ static void clear_oob(uint16_t *d, const uint16_t *a, const uint16_t *b, int n)
 #define number_F16     f32_of_f16
 #define number_BF16    f32_of_bf16
 
-/* Signs, as bits. */
+/* Signs, as bits; a NaN becomes canonical, because on a GPU these are sums with zero. */
+#define inf_F16         0x7C00
+#define inf_BF16        0x7F80
+#define canonical(F, h) (((h)&0x7FFF) > inf_##F ? 0x7FFF : (h))
 #define DEFINE_SIGNS(T, F, n, ...)                                                                           \
-    LANE_FN1(lane_neg_##T, n, uint16_t, uint16_t, flush_one_##F(a, has_ftz(inst)) ^ 0x8000)                  \
-    LANE_FN1(lane_abs_##T, n, uint16_t, uint16_t, flush_one_##F(a, has_ftz(inst)) & 0x7FFF)
+    LANE_FN1(lane_neg_##T, n, uint16_t, uint16_t, canonical(F, flush_one_##F(a, has_ftz(inst)) ^ 0x8000))    \
+    LANE_FN1(lane_abs_##T, n, uint16_t, uint16_t, canonical(F, flush_one_##F(a, has_ftz(inst)) & 0x7FFF))
 HALVES(DEFINE_SIGNS, )
 
 /* min, max: as for f32 (real.c), in which the order of the widened numbers is the same. */

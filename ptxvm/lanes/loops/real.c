@@ -43,12 +43,13 @@ enum { V_FTZ_NAN = V_FTZ | V_NAN };
 #undef R2
 #undef R3
 
-/* The signs, as bits: a NaN keeps its payload. */
+/* The signs, as bits. abs and neg are sums with zero on a GPU, so a NaN of f32 becomes canonical; copysign is
+ * logic there, and keeps it. */
 #define SIGN_OF(x) _Generic((x), uint32_t : 0x80000000u, uint64_t : 0x8000000000000000u)
-LANE_FN1(lane_abs_F32, WARP, uint32_t, uint32_t, a & ~SIGN_OF(a))
-LANE_FN1(lane_neg_F32, WARP, uint32_t, uint32_t, a ^ SIGN_OF(a))
-LANE_FN1(lane_abs_F32_FTZ, WARP, float, float, fabsf(flush(a, true)))
-LANE_FN1(lane_neg_F32_FTZ, WARP, float, float, -flush(a, true))
+LANE_FN1(lane_abs_F32, WARP, float, float, finish_f32(fabsf(a), false, false))
+LANE_FN1(lane_neg_F32, WARP, float, float, finish_f32(-a, false, false))
+LANE_FN1(lane_abs_F32_FTZ, WARP, float, float, finish_f32(fabsf(a), true, false))
+LANE_FN1(lane_neg_F32_FTZ, WARP, float, float, finish_f32(-a, true, false))
 LANE_FN1(lane_abs_F64, WARP, uint64_t, uint64_t, a & ~SIGN_OF(a))
 LANE_FN1(lane_neg_F64, WARP, uint64_t, uint64_t, a ^ SIGN_OF(a))
 LANE_FN2(lane_copysign_F32, WARP, uint32_t, uint32_t, uint32_t, (a & SIGN_OF(a)) | (b & ~SIGN_OF(b)))
