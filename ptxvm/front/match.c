@@ -336,8 +336,29 @@ static void keep_better(attempt *best, const attempt *a)
         *best = *a;
 }
 
+static bool is_bits_word(unsigned value)
+{
+    return value == M_TYPE(T_B16) || value == M_TYPE(T_B32) || value == M_TYPE(T_B64) ||
+           value == M_TYPE(T_B128);
+}
+
+/* Loads, stores and mov of bits take one register in braces, {%r1}, for the register: so writes Triton. */
+static void open_single_braces(parser *p)
+{
+    bool takes = p->op == OP_ld || p->op == OP_ldu || p->op == OP_st;
+    for (int i = 0; p->op == OP_mov && i < p->n_words; i++)
+        takes |= is_bits_word(p->word_values[i]);
+    for (int i = 0; takes && i < p->n_raw; i++) {
+        raw_operand *raw = &p->raw[i];
+        const raw_operand *only = &p->elements[raw->first];
+        if (raw->kind == RAW_VECTOR && raw->count == 1 && only->kind != RAW_SINK)
+            *raw = *only;
+    }
+}
+
 void match_instruction(parser *p, ptx_inst *inst)
 {
+    open_single_braces(p);
     const form_table *t = form_table_get();
     attempt best = {.stage = STAGE_WORD};
     for (int i = t->first_of[p->op]; i < t->first_of[p->op + 1]; i++) {

@@ -94,4 +94,11 @@ static const ops_test MovVectors[] = {
         ntid_and_tid, "sm_75"},
 };
 OPS_TESTS(OpsBlackwell, MovVectors)
+
+/* As Triton writes loads and stores of one element. */
+static const ops_test OneInBraces[] = {
+    {"ld_st", "add.u32 %r1, %r0, 0x100; st.global.b32 [ %rd2 + 0 ], { %r1 }; ld.global.b32 { %r2 }, [ %rd2 + 0 ];\n"
+        "mov.b32 {%r3}, %r2; mov.b32 %r4, {%r3}; cvt.u64.u32 %rd9, %r4;", number, "sm_75"},
+};
+OPS_TESTS(OpsBlackwell, OneInBraces)
 /* clang-format on */
