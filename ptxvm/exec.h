@@ -199,6 +199,7 @@ struct vm_kernel {
     uint64_t *shared_offset;        /* of module variables, by index */
     uint64_t *function_shared;      /* of the shared variables of each function */
     bool serial;                    /* its blocks run on one thread */
+    const ptx_inst *first_red;      /* of global memory */
     ptxvm_status status;            /* why decoding failed */
     int n_sites;                    /* ops of all codes together */
     const vm_op **sites;

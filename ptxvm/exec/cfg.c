@@ -276,6 +276,12 @@ static void find_post_dominators(graph *g)
     }
 }
 
+bool vm_ld_watches(const ptx_inst *inst)
+{
+    unsigned sem = inst->mod[S_SEM];
+    return (sem != M_NONE && sem != M_weak) || inst->mod[S_CACHE] == M_cv;
+}
+
 static bool watches_memory(const vm_op *op)
 {
     const ptx_inst *inst = op->inst;
@@ -286,7 +292,7 @@ static bool watches_memory(const vm_op *op)
     case OP_call:
         return true;
     case OP_ld:
-        return inst->mod[S_SEM] != M_NONE && inst->mod[S_SEM] != M_weak;
+        return vm_ld_watches(inst);
     default:
         return false;
     }

@@ -38,20 +38,32 @@ static bool is_integer(ptx_type type)
     }
 }
 
-/* What could see, or leave behind, the order in which blocks ran. Integer red commutes; inc and dec only with
- * equal bounds. */
-static bool is_order_dependent(const ptx_inst *inst)
+/* Integer red commutes, inc and dec only with equal bounds; but not with a red of another kind on the same
+ * word. */
+static bool is_red_dependent(vm_kernel *kernel, const ptx_inst *inst)
+{
+    unsigned operation = inst->mod[S_OP];
+    if (!is_integer(ptx_slot_type(inst, S_TYPE)) || inst->mod[S_VEC] || operation == M_inc ||
+        operation == M_dec)
+        return true;
+    if (!kernel->first_red)
+        kernel->first_red = inst;
+    return kernel->first_red->mod[S_OP] != operation || kernel->first_red->mod[S_TYPE] != inst->mod[S_TYPE];
+}
+
+/* What could see, or leave behind, the order in which blocks ran. ld.cv asks memory anew each time, as those
+ * do that wait for another block. */
+static bool is_order_dependent(vm_kernel *kernel, const ptx_inst *inst)
 {
     switch (inst->op) {
     case OP_atom:
         return reaches_other_blocks(inst);
     case OP_red:
-        return reaches_other_blocks(inst) && (!is_integer(ptx_slot_type(inst, S_TYPE)) || inst->mod[S_VEC] ||
-                                              inst->mod[S_OP] == M_inc || inst->mod[S_OP] == M_dec);
+        return reaches_other_blocks(inst) && is_red_dependent(kernel, inst);
     case OP_ld:
-        return reaches_other_blocks(inst) && inst->mod[S_SEM] != M_NONE && inst->mod[S_SEM] != M_weak;
+        return reaches_other_blocks(inst) && vm_ld_watches(inst);
     case OP_cp:
-        return inst->mod[S_SUB] == M_reduce && !is_integer(ptx_slot_type(inst, S_TYPE));
+        return inst->mod[S_SUB] == M_reduce && reaches_other_blocks(inst) && is_red_dependent(kernel, inst);
     case OP_multimem:
         return true;
     default:
@@ -247,7 +259,7 @@ static bool decode_inst(vm_decoder *decoder, const ptx_inst *inst)
     vm_op *op =
         inst->op == OP_call ? vm_decode_call_operands(decoder, inst) : vm_decode_operands(decoder, inst);
     if (op && choose_exec(decoder, op)) {
-        decoder->kernel->serial |= is_order_dependent(inst);
+        decoder->kernel->serial |= is_order_dependent(decoder->kernel, inst);
         return true;
     }
     if (decoder->failed)

@@ -72,6 +72,8 @@ vm_exec_fn vm_exec_local_address;
 /* ---- cfg.c ---- */
 /* Fills join, OPF_BACK_EDGE and OPF_SPIN of the branches. False: no memory left. */
 bool vm_cfg(vm_code *code);
+/* A load that looks for what others wrote: volatile, relaxed, acquire, or .cv. */
+bool vm_ld_watches(const ptx_inst *inst);
 
 /* Branch targets of brx.idx, in op->extra. */
 typedef struct vm_branch_table {

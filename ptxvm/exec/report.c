@@ -196,5 +196,6 @@ ptxvm_status vm_report_fill(ptxvm *vm, const vm_kernel *kernel, const uint8_t *s
 
 const ptxvm_report *ptxvm_last_report(const ptxvm *vm)
 {
-    return &vm->reports->report;
+    static const ptxvm_report none;
+    return vm ? &vm->reports->report : &none;
 }

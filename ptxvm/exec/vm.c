@@ -59,6 +59,9 @@ ptxvm_status ptxvm_create(const ptxvm_config *config, ptxvm **vm)
     if (!vm)
         return PTXVM_ERROR_ARGUMENT;
     *vm = NULL;
+    if (config && (config->address_base % (UINT64_C(1) << 32) ||
+                   (config->address_base && config->address_base < VM_GLOBAL_BASE)))
+        return PTXVM_ERROR_ARGUMENT;
     ptxvm *v = calloc(1, sizeof *v);
     if (!v)
         return PTXVM_ERROR_MEMORY;

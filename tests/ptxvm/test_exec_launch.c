@@ -284,6 +284,40 @@ TEST_CASE(PtxvmOrder, SeedShufflesBlocks)
     }
 }
 
+/* Two kinds of red on one word do not commute, though each does with itself. */
+TEST_CASE(PtxvmOrder, MixedRedDoesNotDependOnThreads)
+{
+    uint32_t expected = 0;
+    for (uint32_t block = 0; block < 400; block++)
+        for (uint32_t i = 0; i < 200; i++)
+            expected = (expected + 1) ^ ((block ^ i) * 2654435761u);
+    for (int threads = 1; threads <= 4; threads++) {
+        uint32_t out[1] = {0};
+        exec_run run = exec_open(
+            &(ptxvm_config){.threads = threads},
+            EXEC_KERNEL(
+                "mov.u32 r1, %ctaid.x; mov.u32 r2, 0;\n"
+                "L: red.global.add.u32 [d0], 1; xor.b32 r3, r1, r2; mul.lo.u32 r3, r3, 2654435761;\n"
+                "red.global.xor.b32 [d0], r3; add.u32 r2, r2, 1; setp.lt.u32 p0, r2, 200; @p0 bra L;"));
+        CHECK_EQ_I64(exec_launch(&run, exec_grid(400, 1), out, 1), PTXVM_OK);
+        CHECK_EQ_U32(out[0], expected);
+        exec_close(&run);
+    }
+}
+
+/* Each block waits for the next one, which one host thread would never begin if it took them one by one. */
+TEST_CASE(PtxvmOrder, CvLoadsWaitForOtherBlocks)
+{
+    uint32_t out[51] = {0};
+    out[50] = 1;
+    exec_run run = exec_open(&(ptxvm_config){.threads = 1, .step_limit = 1u << 30},
+                             EXEC_KERNEL(EXEC_INDEX "L: ld.global.cv.u32 r4, [d1+4]; setp.eq.u32 p0, r4, 0;\n"
+                                                    "@p0 bra L; add.u32 r4, r4, 1; st.global.u32 [d1], r4;"));
+    CHECK_EQ_I64(exec_launch(&run, exec_grid(50, 1), out, 51), PTXVM_OK);
+    CHECK_EQ_U32(out[0], 51);
+    exec_close(&run);
+}
+
 /* ---- Reports ---- */
 
 TEST_CASE(PtxvmReport, NamesApproximationsAndPairs)

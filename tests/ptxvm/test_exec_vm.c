@@ -80,6 +80,11 @@ TEST_CASE(PtxvmDevice, WrongArguments)
     ptxvm *vm = NULL;
     REQUIRE(ptxvm_create(NULL, &vm) == PTXVM_OK);
     CHECK_EQ_I64(ptxvm_create(NULL, NULL), PTXVM_ERROR_ARGUMENT);
+    ptxvm *other = NULL;
+    CHECK_EQ_I64(ptxvm_create(&(ptxvm_config){.address_base = 0x212345678}, &other), PTXVM_ERROR_ARGUMENT);
+    CHECK_EQ_I64(ptxvm_create(&(ptxvm_config){.address_base = UINT64_C(1) << 32}, &other),
+                 PTXVM_ERROR_ARGUMENT);
+    CHECK(!other && !ptxvm_last_report(NULL)->inexact);
     CHECK_EQ_I64(ptxvm_module_load(vm, NULL, 0, NULL), PTXVM_ERROR_ARGUMENT);
     CHECK_EQ_I64(ptxvm_alloc(vm, 4, NULL), PTXVM_ERROR_ARGUMENT);
     CHECK_EQ_I64(ptxvm_write(vm, 0, NULL, 1), PTXVM_ERROR_ARGUMENT);
