@@ -154,6 +154,7 @@ struct vm_warp {
     uint32_t existing;    /* lanes that exist */
     vm_frame *frame;      /* of the group that is running */
     uint32_t active;      /* lanes of the group that is running (before the guard) */
+    bool wrote;           /* it has changed memory that others see in this slice: it does not only wait */
     const vm_op *segment; /* clock and steps are counted up to here */
     uint8_t *local;       /* lane-major local memory: address a of lane l is local[l * local_stride + a] */
     uint64_t local_stride;
@@ -161,8 +162,8 @@ struct vm_warp {
                                  it are faults */
     uint16_t tid[3][WARP];    /* %tid of each lane */
     struct vm_scheduler *scheduler; /* warp.c's own */
-    uint8_t *local_undefined; /* as local, 1 for each byte that nobody wrote; null: not watched */
-    bool released_early;      /* lanes went on without others that a join expected */
+    uint8_t *local_undefined;       /* as local, 1 for each byte that nobody wrote; null: not watched */
+    bool released_early;            /* lanes went on without others that a join expected */
     struct vm_ops_warp *ops; /* the ops_*.c's own: caches, outstanding cp.async groups; null at first */
 };
 

@@ -275,6 +275,7 @@ vm_result ops_exec_atomic(vm_warp *warp, const vm_op *op, uint32_t mask)
         uint64_t b = value_at(warp, o.b, e, (int)lane), c = value_at(warp, o.c, e, (int)lane);
         uint64_t old =
             ops_atomic_apply(apply, vm_host(&access, lane) + e * size, size, access.parallel, b, c);
+        warp->wrote |= apply(old, b, c) != old;
         if (o.d)
             ops_result(warp, &o.d[e], (int)lane, old);
     }

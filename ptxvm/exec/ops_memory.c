@@ -169,6 +169,7 @@ vm_result ops_exec_st(vm_warp *warp, const vm_op *op, uint32_t mask)
     access.kind = VM_STORE;
     if (!vm_access_operand(warp, op, &op->operand[0], &access, mask))
         return VM_FAULT;
+    warp->wrote |= access.parallel || access.space == SPACE_SHARED;
     for (uint32_t e = 0; e < shape->count; e++) {
         const vm_operand *s = &op->operand[1 + e];
         if (!s->is_sink)

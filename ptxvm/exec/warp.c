@@ -435,7 +435,7 @@ static run_result run_watched(vm_warp *warp)
 static vm_warp_state end_slice(vm_warp *warp)
 {
     vm_scheduler *s = warp->scheduler;
-    bool spins = s->spin_edges >= SPIN_EDGES;
+    bool spins = s->spin_edges >= SPIN_EDGES && !warp->wrote;
     s->idle_slices += spins ? SLICE_PATIENCE / SPIN_PATIENCE : 1;
     if (s->idle_slices >= SLICE_PATIENCE) {
         s->idle_slices = 0;
@@ -449,6 +449,7 @@ vm_warp_state vm_warp_run(vm_warp *warp, uint64_t steps)
     vm_scheduler *s = warp->scheduler;
     s->slice_end = (int64_t)(warp->block->clock + steps);
     s->spin_edges = 0;
+    warp->wrote = false;
     while (pick(warp)) {
         run_result result = warp->block->watch ? run_watched(warp) : run_plain(warp);
         if (result == RUN_SLICE)

@@ -318,6 +318,20 @@ TEST_CASE(PtxvmOrder, CvLoadsWaitForOtherBlocks)
     exec_close(&run);
 }
 
+/* A loop of atomics that change memory does not wait for anyone: no other block begins beside it. */
+TEST_CASE(PtxvmOrder, BlocksThatWriteRunOneByOne)
+{
+    uint32_t out[33] = {0};
+    exec_run run = exec_open(
+        NULL, EXEC_KERNEL("mov.u32 r1, %ctaid.x; mov.u32 r2, 0; mul.wide.u32 d2, r1, 4; add.u64 d2, d0, d2;\n"
+                          "L: atom.global.add.u32 r3, [d0], 1; add.u32 r2, r2, 1; setp.lt.u32 p0, r2, 1000;\n"
+                          "@p0 bra L; st.global.u32 [d2+4], r3;"));
+    CHECK_EQ_I64(exec_launch(&run, exec_grid(32, 1), out, 33), PTXVM_OK);
+    for (uint32_t block = 0; block < 32; block++)
+        CHECK_EQ_U32(out[1 + block], 1000 * (block + 1) - 1);
+    exec_close(&run);
+}
+
 /* ---- Reports ---- */
 
 TEST_CASE(PtxvmReport, NamesApproximationsAndPairs)
