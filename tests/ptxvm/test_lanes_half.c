@@ -120,6 +120,11 @@ static const lanes_row video[] = {
     {"vshl.u32.u32.u32.wrap", "w:ww", {0x100}, {1, 40}},
     {"vshl.u32.u32.u32.sat.clamp", "w:ww", {0xFFFFFFFF}, {1, 40}},
     {"vshl.s32.s32.u32.sat.clamp", "w:ww", {0x80000000}, {0xFFFFFFFF, 33}},
+    /* 34 bits are kept, the uppermost as the sign */
+    {"vshl.s32.s32.u32.sat.clamp", "w:ww", {0x7FFFFFFF}, {0x40000000, 2}},
+    {"vshl.s32.s32.u32.sat.clamp", "w:ww", {0x80000000}, {0x40000000, 3}},
+    {"vshl.s32.s32.u32.sat.clamp", "w:ww", {0}, {0x40000000, 4}},
+    {"vshl.u32.u32.u32.sat.clamp", "w:ww", {0}, {3, 32}},
     {"vshr.s32.s32.u32.clamp", "w:ww", {0xFFFFFFFF}, {0x80000000, 99}},
     {"vshr.u32.u32.u32.wrap.B:b0", "w:ww", {0x40000000}, {0x80000000, 0xFF21}},
     {"vshr.u32.u32.u32.clamp.add", "w:www", {9}, {0x80, 4, 1}},

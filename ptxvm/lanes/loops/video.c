@@ -2,7 +2,7 @@
  * c.
  *
  * Nothing here is fast on a GPU either (it emulates them), so the modifiers are read once for the warp and
- * the lanes go one by one. The intermediate results are wide enough never to overflow. */
+ * the lanes go one by one. The intermediate results are wide enough never to overflow (vshl apart). */
 #include "loops.h"
 
 typedef __int128 wide;
@@ -40,10 +40,12 @@ static wide video_avrg(wide a, wide b)
     return (a + b >= 0 ? a + b + 1 : a + b) >> 1;
 }
 
-/* Amounts come as 0..32. */
+/* Amounts come as 0..32. The result has 34 bits (PTX ISA, scalar video instructions): what is shifted out of
+ * them is gone before the saturation looks. */
 static wide video_shl(wide a, wide b)
 {
-    return a * ((wide)1 << b);
+    const uint64_t low = (uint64_t)(a * ((wide)1 << b)) << 30;
+    return (int64_t)low >> 30;
 }
 
 static wide video_shr(wide a, wide b)
