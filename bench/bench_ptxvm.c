@@ -88,9 +88,9 @@ static void launch(void *argument)
         d->status = ptxvm_launch(d->vm, d->kernel, &config, &d->params, 12);
 }
 
-static device open_device(const char *text, uint32_t rounds, int threads)
+static device open_device(const char *text, uint32_t rounds, int threads, unsigned checks)
 {
-    ptxvm_config config = {.threads = threads};
+    ptxvm_config config = {.threads = threads, .checks = checks};
     ptxvm_module *module;
     device d = {.params.rounds = rounds};
     d.status = ptxvm_create(&config, &d.vm);
@@ -100,6 +100,8 @@ static device open_device(const char *text, uint32_t rounds, int threads)
         d.status = ptxvm_module_kernel(module, "k", &d.kernel);
     if (!d.status)
         d.status = ptxvm_alloc(d.vm, BLOCKS * THREADS * 4 + 16384, &d.params.out);
+    if (!d.status)
+        d.status = ptxvm_fill(d.vm, d.params.out, 0, BLOCKS * THREADS * 4 + 16384);
     return d;
 }
 
@@ -107,7 +109,7 @@ static void measure(const char *name, const char *text, uint32_t rounds, int thr
 {
     char metric[64];
     bool mma = strcmp(name, "mma") == 0;
-    device d = open_device(text, rounds, threads);
+    device d = open_device(text, rounds, threads, 0);
     snprintf(metric, sizeof metric, "ptxvm.%s.%s_per_s%s", name, mma ? "kmma" : "minstr",
              threads == 2 ? ".t2" : "");
     bench_progress("%s", metric);
@@ -123,8 +125,52 @@ static void measure(const char *name, const char *text, uint32_t rounds, int thr
     ptxvm_destroy(d.vm);
 }
 
+/* ---- With all checks on: how many times longer ---- */
+
+#define OWN_SHARED                                                                                           \
+    "st.shared.u32 [r20], r10; ld.shared.u32 r10, [r20+1024]; st.shared.u32 [r20+1024], r10; ld.shared.u32 " \
+    "r11, [r20];\n"
+#define OWN_GLOBAL                                                                                           \
+    "ld.global.u32 r10, [d1]; ld.global.u32 r11, [d1+16384]; st.global.u32 [d1+16384], r10; st.global.u32 "  \
+    "[d1], r11;\n"
+#define SETUP_OWN "mov.u32 r10, tile; shl.b32 r11, r0, 2; add.u32 r20, r10, r11; mov.f32 f10, 0f00000000;"
+
+/* Loops of which no thread touches what another does. */
+static const struct {
+    const char *name, *text;
+    uint32_t rounds;
+} checked[] = {
+    {"int", KERNEL(SETUP_NUMBERS, FOUR(INTEGER)), 3000},
+    {"fma", KERNEL(SETUP_NUMBERS, FOUR(FMA)), 3000},
+    {"shared", KERNEL(SETUP_OWN, FOUR(OWN_SHARED)), 300},
+    {"global", KERNEL(SETUP_OWN, FOUR(OWN_GLOBAL)), 300},
+    {"mma", KERNEL(SETUP_MMA, FOUR(MMA)), 100},
+};
+
+static double seconds_of(const char *text, uint32_t rounds, unsigned checks)
+{
+    device d = open_device(text, rounds, 1, checks);
+    double seconds = bench_best(launch, &d, 0.2);
+    if (d.status)
+        fprintf(stderr, "%s: %s\n", ptxvm_status_name(d.status), ptxvm_last_error(d.vm));
+    ptxvm_destroy(d.vm);
+    return d.status ? 0 : seconds;
+}
+
+static void measure_checked(const char *name, const char *text, uint32_t rounds)
+{
+    char metric[64];
+    snprintf(metric, sizeof metric, "ptxvm.%s.checked.ratio", name);
+    bench_progress("%s", metric);
+    double off = seconds_of(text, rounds, 0), on = seconds_of(text, rounds, PTXVM_CHECK_ALL);
+    if (off > 0 && on > 0)
+        bench_report(metric, on / off, "x", "all checks on / off, one thread; the aim is 4 at most");
+}
+
 void bench_ptxvm(void)
 {
+    for (size_t i = 0; i < sizeof checked / sizeof *checked; i++)
+        measure_checked(checked[i].name, checked[i].text, checked[i].rounds);
     for (int threads = 1; threads <= 2; threads++)
         for (size_t i = 0; i < sizeof loops / sizeof *loops; i++)
             measure(loops[i].name, loops[i].text, loops[i].rounds, threads);

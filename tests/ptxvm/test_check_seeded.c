@@ -1,0 +1,199 @@
+/* A bug of each kind in two kernels or more: found, and named at the right line, block and thread; and the
+ * same with one, two and four host threads. */
+#include "test_check.h"
+
+#include <stdio.h>
+
+/* clang-format off */
+#define CHECKED(body) CHECK_KERNEL(body)
+#define OOB    PTXVM_FINDING_OUT_OF_BOUNDS, PTXVM_ERROR_ADDRESS
+#define ALIGN  PTXVM_FINDING_MISALIGNED, PTXVM_ERROR_MISALIGNED
+#define CONST_ PTXVM_FINDING_READ_ONLY, PTXVM_ERROR_ADDRESS
+#define INIT   PTXVM_FINDING_UNINITIALISED, PTXVM_ERROR_CHECK
+#define RACE   PTXVM_FINDING_RACE, PTXVM_ERROR_CHECK
+#define DIVERG PTXVM_FINDING_DIVERGENT_BARRIER, PTXVM_ERROR_CHECK
+#define MISSED PTXVM_FINDING_MISSED_BARRIER, PTXVM_ERROR_DEADLOCK
+#define MEMBER PTXVM_FINDING_MEMBER_MASK, PTXVM_ERROR_CHECK
+#define ASYNC  PTXVM_FINDING_ASYNC_READ, PTXVM_ERROR_CHECK
+
+static const seeded bugs[] = {
+    /* memory */
+    {"global_past_the_end", CHECKED("st.global.u32 [d4+3072], r0;"), 2, 256, OOB, 0, 1, 0},
+    {"global_before_the_start", CHECKED("sub.u64 d5, d1, 16;\nld.global.u32 r4, [d5];"), 1, 32, OOB, 1, 0, 0},
+    {"shared_past_the_end", CHECKED("st.shared.u32 [r3+4032], r0;"), 1, 32, OOB, 0, 0, 16},
+    {"local_past_the_end", CHECKED(".local .b32 l[2];\nmov.u64 d5, l;\nst.local.u32 [d5+8192], r0;"), 1, 32, OOB, 2, 0, 0},
+    {"misaligned_global", CHECKED("add.u64 d5, d1, 2;\nld.global.u32 r4, [d5];"), 1, 32, ALIGN, 1, 0, 0},
+    {"misaligned_shared", CHECKED("st.shared.v2.u32 [r3], {r0, r0};"), 1, 32, ALIGN, 0, 0, 1},
+    {"misaligned_vector", CHECKED("ld.global.v4.u32 {r4,r5,r6,r7}, [d1];"), 1, 32, ALIGN, 0, 0, 1},
+    {"write_to_const", ".version 8.0\n.target sm_90\n.address_size 64\n.const .u32 c[4];\n\n\n.visible .entry k(.param .u64 out) { .reg .b64 d<4>; .reg .b32 r<4>;\nmov.u64 d1, c; st.u32 [d1+4], 7;\nret; }\n", 1, 1, CONST_, 0, 0, 0},
+    {"write_to_const_through_generic", ".version 8.0\n.target sm_90\n.address_size 64\n.const .u32 c[4];\n\n\n.visible .entry k(.param .u64 out) { .reg .b64 d<4>; .reg .b32 r<4>;\nmov.u64 d1, c;\nred.add.u32 [d1], 1;\nret; }\n", 1, 32, CONST_, 1, 0, 0},
+    /* init */
+    {"register_never_written", CHECKED("add.u32 r5, r4, 1;\nst.global.u32 [d1], r5;"), 1, 32, INIT, 0, 0, 0},
+    {"register_of_some_lanes", CHECKED("setp.lt.u32 p0, r0, 7;\n@p0 mov.u32 r4, 3;\nmul.lo.u32 r5, r4, 3;"), 1, 32, INIT, 2, 0, 7},
+    {"guard_never_written", CHECKED("@p3 st.global.u32 [d1], r0;"), 1, 32, INIT, 0, 0, 0},
+    {"decides_by_shared", CHECKED("ld.shared.u32 r4, [r3];\nmov.u32 r5, r4;\nsetp.eq.u32 p0, r5, 0;"), 1, 32, INIT, 2, 0, 0},
+    {"address_from_local", CHECKED(".local .b32 l[2];\nld.local.u32 r5, [l];\nld.shared.u32 r4, [r5];"), 1, 1, INIT, 2, 0, 0},
+    {"one_byte_of_a_word", CHECKED("st.shared.u16 [r3], 1;\nst.shared.u8 [r3+2], 2;\nld.shared.u32 r4, [r3];\nprmt.b32 r5, r4, 0, 0x4210;\nadd.u32 r6, r5, 1;\nprmt.b32 r5, r4, 0, 0x4443;\nadd.u32 r6, r5, 1;"), 1, 32, INIT, 6, 0, 0},
+    {"shuffled_from_a_lane", CHECKED("setp.ne.u32 p0, r0, 5;\n@p0 mov.u32 r4, 1;\nshfl.sync.bfly.b32 r5, r4, 1, 31, -1;\nadd.u32 r6, r5, 1;"), 1, 32, INIT, 3, 0, 4},
+    {"atomic_on_shared", CHECKED("atom.shared.add.u32 r4, [tile], 1;"), 1, 1, INIT, 0, 0, 0},
+    /* races */
+    {"no_barrier_between", CHECKED("st.shared.u32 [r3], r0;\nxor.b32 r4, r3, 128;\nld.shared.u32 r5, [r4];\nst.global.u32 [d1], r5;"), 1, 64, RACE, 2, 0, 32},
+    {"no_warp_sync_between", CHECKED("st.shared.u32 [r3], r0;\nxor.b32 r4, r3, 4;\nld.shared.u32 r5, [r4];\nst.global.u32 [d1], r5;"), 1, 32, RACE, 2, 0, 0},
+    {"write_after_read", CHECKED("st.shared.u32 [r3], r0;\nbar.sync 0;\nxor.b32 r4, r3, 128;\nld.shared.u32 r5, [r4];\nst.shared.u32 [r3], r5;"), 1, 64, RACE, 4, 0, 0},
+    {"lanes_write_different_values", CHECKED("st.shared.u32 [tile], r0;"), 1, 2, RACE, 0, 0, 1},
+    {"blocks_write_one_word", CHECKED("st.global.u32 [d1], r1;"), 2, 1, RACE, 0, 1, 0},
+    {"block_reads_what_another_writes", CHECKED("setp.eq.u32 p0, r1, 0;\n@p0 st.global.u32 [d1], 7;\n@!p0 ld.global.u32 r4, [d1];"), 2, 1, RACE, 2, 1, 0},
+    {"plain_read_of_atomics", CHECKED("st.shared.u32 [r3], 0;\nbar.sync 0;\nsetp.eq.u32 p0, r0, 32;\n@!p0 atom.shared.add.u32 r4, [tile], 1;\n@p0 ld.shared.u32 r5, [tile];"), 1, 33, RACE, 3, 0, 0},
+    {"bytes_of_one_word", CHECKED("st.shared.u8 [tile+1], r0;"), 1, 2, RACE, 0, 0, 1},
+    /* sync */
+    {"barrier_in_a_branch", CHECKED("setp.lt.u32 p0, r0, 16;\n@!p0 bra NEXT;\nbar.sync 0;\nNEXT:\nst.global.u32 [d1], r0;\nadd.u32 r4, r0, 1;"), 1, 32, DIVERG, 2, 0, 0},
+    {"barriers_in_both_branches", CHECKED("setp.lt.u32 p0, r0, 4;\n@p0 bra ONE;\nbar.sync 0;\nbra NEXT;\nONE:\nbar.sync 0;\nNEXT:\nst.global.u32 [d1], r0;"), 1, 32, DIVERG, 5, 0, 0},
+    {"guarded_barrier", CHECKED("setp.lt.u32 p0, r0, 8;\n@p0 bar.sync 0;\nst.global.u32 [d1], r0;"), 1, 32, DIVERG, 1, 0, 0},
+    {"too_few_for_a_count", CHECKED("setp.ge.u32 p0, r0, 32;\n@p0 exit;\nbar.sync 1, 64;"), 1, 64, MISSED, 2, 0, 0},
+    {"different_barriers", CHECKED("setp.ge.u32 p0, r0, 32;\n@p0 bra TWO;\nbar.sync 1, 64;\nbra END;\nTWO:\nbar.sync 2, 64;\nEND:"), 1, 64, MISSED, 2, 0, 0},
+    {"mask_without_the_caller", CHECKED("shfl.sync.bfly.b32 r4, r0, 1, 31, 0x7fffffff;"), 1, 32, MEMBER, 0, 0, 31},
+    {"vote_without_the_caller", CHECKED("setp.eq.u32 p0, r0, 9;\nvote.sync.ballot.b32 r4, p0, 0xfffffffe;"), 1, 32, MEMBER, 1, 0, 0},
+    {"cp_async_without_wait", CHECKED("cp.async.ca.shared.global [r3], [d1], 4;\ncp.async.commit_group;\nld.shared.u32 r4, [r3];\ncp.async.wait_all;"), 1, 32, ASYNC, 2, 0, 0},
+    {"cp_async_one_group_short", CHECKED("cp.async.ca.shared.global [r3], [d1], 4;\ncp.async.commit_group;\ncp.async.ca.shared.global [r3+512], [d1], 4;\ncp.async.commit_group;\ncp.async.wait_group 1;\nld.shared.u32 r4, [r3];\nst.shared.u32 [r3+512], r4;\ncp.async.wait_all;"), 1, 32, ASYNC, 6, 0, 0},
+};
+/* clang-format on */
+
+static int bug_count(void)
+{
+    return (int)(sizeof bugs / sizeof *bugs);
+}
+
+static void bug_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", bugs[index].name);
+}
+
+TEST_EACH(CheckSeeded, Bug, bug_count, bug_name)
+{
+    for (int threads = 1; threads <= 4; threads *= 2)
+        check_seeded(&bugs[index], threads);
+}
+
+/* ---- Memory that has been freed ---- */
+
+TEST_CASE(CheckMemory, UseAfterFree)
+{
+    ptxvm_config config = {.checks = PTXVM_CHECK_ALL};
+    const char *texts[] = {CHECK_KERNEL("ld.global.u32 r4, [d1+64];"),
+                           CHECK_KERNEL("red.global.add.u32 [d0+8], 1;")};
+    for (int i = 0; i < 2; i++) {
+        exec_run run = exec_open(&config, texts[i]);
+        ptxvm_address first = 0, second = 0;
+        CHECK_EQ_I64(ptxvm_alloc(run.vm, 1000, &first), PTXVM_OK);
+        CHECK_EQ_I64(ptxvm_free(run.vm, first), PTXVM_OK);
+        CHECK_EQ_I64(ptxvm_alloc(run.vm, 1000, &second), PTXVM_OK);
+        CHECK(first != second);
+        ptxvm_launch_config grid = exec_grid(1, 32);
+        CHECK_EQ_I64(ptxvm_launch(run.vm, run.kernel, &grid, &first, sizeof first), PTXVM_ERROR_ADDRESS);
+        int n;
+        const ptxvm_finding *f = ptxvm_findings(run.vm, &n, NULL);
+        if (CHECK(n == 1)) {
+            CHECK_EQ_I64(f->kind, PTXVM_FINDING_USE_AFTER_FREE);
+            CHECK_EQ_I64(f->line, CHECK_FIRST);
+            CHECK_EQ_U64(f->base, first);
+            CHECK_EQ_U64(f->size, 1000);
+            CHECK_EQ_U64(f->address, first + (i ? 8 : 64));
+        }
+        CHECK_EQ_I64(ptxvm_free(run.vm, first), PTXVM_ERROR_ADDRESS);
+        CHECK(strstr(ptxvm_last_error(run.vm), "freed already") != NULL);
+        ptxvm_leak leak;
+        CHECK_EQ_I64(ptxvm_leaks(run.vm, &leak, 1), 1);
+        CHECK_EQ_U64(leak.address, second);
+        exec_close(&run);
+    }
+}
+
+#define HEAP                                                                                                 \
+    ".version 8.0\n.target sm_90\n.address_size 64\n"                                                        \
+    ".extern .func (.param .b64 r) malloc (.param .b64 n);\n.extern .func free (.param .b64 p);\n"           \
+    ".visible .entry k(.param .u64 out) { .reg .b64 d<4>;\n"
+
+TEST_CASE(CheckMemory, DoubleFreeAndLeakOfTheGuest)
+{
+    check_result r = check_run(HEAP "{ .param .b64 n; .param .b64 r; st.param.b64 [n], 24; call (r), malloc, "
+                                    "(n); ld.param.b64 d1, [r]; }\n"
+                                    "{ .param .b64 p; st.param.b64 [p], d1; call free, (p); }\n"
+                                    "{ .param .b64 p; st.param.b64 [p], d1; call free, (p); }\nret; }\n",
+                               1, 1, PTXVM_CHECK_ALL, 1);
+    CHECK_EQ_I64(r.status, PTXVM_ERROR_ADDRESS);
+    if (CHECK(r.n == 1)) {
+        CHECK_EQ_I64(r.findings[0].kind, PTXVM_FINDING_DOUBLE_FREE);
+        CHECK_EQ_I64(r.findings[0].line, 9);
+        CHECK_EQ_U64(r.findings[0].size, 24);
+    }
+    ptxvm_destroy(r.vm);
+    r = check_run(HEAP
+                  "{ .param .b64 n; .param .b64 r; st.param.b64 [n], 24; call (r), malloc, (n); }\nret; }\n",
+                  1, 2, PTXVM_CHECK_ALL, 1);
+    CHECK_EQ_I64(r.status, PTXVM_OK);
+    ptxvm_leak leaks[3];
+    CHECK_EQ_I64(ptxvm_leaks(r.vm, leaks, 3), 3);
+    CHECK(!leaks[0].heap && leaks[1].heap && leaks[2].heap && leaks[1].bytes == 24);
+    ptxvm_destroy(r.vm);
+}
+
+TEST_CASE(CheckMemory, DistanceAndOtherParty)
+{
+    check_result r = check_run(CHECK_KERNEL("st.global.u32 [d1+4092], r0;"), 1, 32, PTXVM_CHECK_MEMORY, 1);
+    if (CHECK(r.n == 1)) {
+        CHECK_EQ_I64(r.findings[0].distance, 0);
+        CHECK_EQ_I64(r.findings[0].thread[0], 1);
+        CHECK_EQ_U64(r.findings[0].base, r.buffer);
+        CHECK_EQ_U64(r.findings[0].size, 4096);
+    }
+    ptxvm_destroy(r.vm);
+    r = check_run(CHECK_KERNEL("st.global.u32 [d1], r1;"), 3, 1, PTXVM_CHECK_ALL, 2);
+    if (CHECK(r.n == 1)) {
+        const ptxvm_finding *f = &r.findings[0];
+        CHECK(f->has_other && f->other_block[0] == 0 && f->other_line == CHECK_FIRST && f->count == 2);
+        CHECK_EQ_U64(r.total, 2);
+        CHECK_EQ_I64(ptxvm_status_cuda(f->status), 719);
+    }
+    ptxvm_destroy(r.vm);
+}
+
+TEST_CASE(CheckNames, Parse)
+{
+    unsigned checks = 99;
+    CHECK(ptxvm_checks_parse("none", &checks) && checks == 0);
+    CHECK(ptxvm_checks_parse("all", &checks) && checks == PTXVM_CHECK_ALL);
+    CHECK(ptxvm_checks_parse("race,memory", &checks) && checks == (PTXVM_CHECK_RACE | PTXVM_CHECK_MEMORY));
+    CHECK(!ptxvm_checks_parse("races", &checks) && !ptxvm_checks_parse("race,", &checks));
+}
+
+/* ---- Kernels without a bug ---- */
+
+TEST_CASE(CheckClean, Kernels)
+{
+    static const char *const clean[] = {
+        CHECK_KERNEL("st.shared.u32 [r3], r0;\nbar.sync 0;\nxor.b32 r4, r3, 128;\nld.shared.u32 r5, "
+                     "[r4];\nbar.sync 0;\n"
+                     "st.shared.u32 [r3], r5;"),
+        CHECK_KERNEL(
+            "st.shared.u32 [r3], r0;\nbar.warp.sync -1;\nxor.b32 r4, r3, 4;\nld.shared.u32 r5, [r4];"),
+        CHECK_KERNEL("shl.b32 r4, r0, 0;\nmov.u32 r5, tile;\nadd.u32 r5, r5, r0;\nst.shared.u8 [r5], "
+                     "r0;\nld.shared.u8 r6, [r5];"),
+        CHECK_KERNEL("setp.lt.u32 p0, r0, 32;\n@p0 st.shared.u32 [tile], 5;"),
+        CHECK_KERNEL("red.global.add.u32 [d0], 1;"),
+        CHECK_KERNEL(
+            "ld.shared.u32 r4, [r3];\nst.global.u32 [d4], r4;\nmov.b64 d5, {r4, r0};\nmov.b64 {r6, r7}, d5;\n"
+            "add.u32 r7, r7, 1;"),
+        CHECK_KERNEL("setp.ge.u32 p0, r0, 40;\n@p0 exit;\nbar.sync 0;"),
+        CHECK_KERNEL("cp.async.ca.shared.global [r3], [d1], 4;\ncp.async.wait_all;\nbar.sync 0;\nxor.b32 r4, "
+                     "r3, 128;\n"
+                     "ld.shared.u32 r5, [r4];\nadd.u32 r5, r5, 1;"),
+    };
+    for (size_t i = 0; i < sizeof clean / sizeof *clean; i++) {
+        check_result r = check_run(clean[i], 2, 64, PTXVM_CHECK_ALL, 2);
+        test_push_note("kernel %d: %s", (int)i, r.n ? r.findings[0].message : "");
+        CHECK_EQ_I64(r.status, PTXVM_OK);
+        CHECK_EQ_I64(r.n, 0);
+        test_pop_note();
+        ptxvm_destroy(r.vm);
+    }
+}
