@@ -208,6 +208,8 @@ typedef struct race_access {
 } race_access;
 void check_race(const race_access *a, check_region *region, int lane, uint64_t address, uint64_t offset,
                 uint64_t bytes);
+/* All lanes of the access, offsets counted from base. */
+void check_race_lanes(const race_access *a, check_region *region, uint64_t base);
 void check_release(vm_warp *warp, uint32_t mask, bool block, bool grid);
 void check_acquire(vm_warp *warp, uint32_t mask, bool block, bool grid);
 void check_free_cells(check_region *region);

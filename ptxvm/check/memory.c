@@ -218,13 +218,17 @@ static void init_lane(vm_warp *warp, const vm_op *op, const check_op *info, cons
             set_shadow(s, shadow + i, 1, 0);
 }
 
-/* Nothing can be undefined, and nothing undefined is stored. */
+/* Nothing there is undefined, and nothing undefined is stored. */
 static bool init_is_plain(const vm_warp *warp, const vm_op *op, const check_op *info, const spot *s,
-                          uint32_t mask)
+                          const vm_access *access, uint32_t mask)
 {
-    if (s->space == SPACE_LOCAL || (s->region && s->region->n_undefined))
-        return false;
     uint32_t undefined = 0;
+    if (s->space == SPACE_LOCAL)
+        return false;
+    if (s->region && s->region->n_undefined &&
+        !(access->contiguous &&
+          !memchr(s->region->undefined + (access->address[0] - s->base), 1, (size_t)WARP * access->bytes)))
+        return false;
     if (op->inst->op == OP_st)
         for (int i = 1; i < op->n_operands; i++)
             undefined |= info->id[i] >= 0 ? warp->frame->check->undefined[info->id[i]] : 0;
@@ -246,7 +250,7 @@ static void check_lanes(vm_warp *warp, const vm_op *op, const vm_access *access,
     vm_watch_of(warp)->async_undefined[lane] = 0;
     if (watch->init && !issue) {
         const check_op *info = check_op_at(warp, op);
-        if (!init_is_plain(warp, op, info, &s, mask))
+        if (!init_is_plain(warp, op, info, &s, access, mask))
             VM_EACH_LANE(lane, mask)
         init_lane(warp, op, info, &s, (int)lane, access->address[lane], access->bytes, access->kind);
     }
@@ -264,9 +268,7 @@ static void check_lanes(vm_warp *warp, const vm_op *op, const vm_access *access,
                          .writes = access->kind & VM_STORE,
                          .strong = check_is_strong(op->inst, NULL, NULL),
                          .async = op->inst->mod[S_SUB] == M_async && op->inst->op != OP_cp};
-        VM_EACH_LANE(lane, mask)
-        check_race(&a, s.region, (int)lane, access->address[lane], access->address[lane] - s.base,
-                   access->bytes);
+        check_race_lanes(&a, s.region, s.base);
     }
 }
 

@@ -246,6 +246,52 @@ static void touch_word(const touch *t, check_region *region, uint64_t word, uint
         cell->write = (race_touch){.state = RACE_SPLIT, .time = t->a->warp->block->launch->vm->checks->clock};
 }
 
+/* Nobody else has anything to do with the word since: the common case. */
+static inline bool is_quiet(const touch *t, const race_touch *past)
+{
+    return past->state == 0 || (past->state == RACE_SET && (past->time < t->since || is_mine(t, past)));
+}
+
+/* Whole words of one lane, where that is all that there is to say. */
+static bool touch_quietly(const touch *t, check_region *region, uint64_t offset, uint64_t bytes,
+                          const race_touch *now)
+{
+    if ((offset | bytes) % 4 || offset / 1024 != (offset + bytes - 1) / 1024)
+        return false;
+    race_cell *page = region->words[offset / 1024];
+    for (uint64_t i = 0; page && i < bytes / 4; i++) {
+        race_cell *cell = &page[offset / 4 % PAGE_WORDS + i];
+        if (!is_quiet(t, &cell->write) || !is_quiet(t, &cell->read[0]) || !is_quiet(t, &cell->read[1]))
+            return false;
+        if (t->a->writes)
+            cell->write = *now;
+        else
+            cell->read[0] = *now;
+    }
+    return page;
+}
+
+void check_race_lanes(const race_access *a, check_region *region, uint64_t base)
+{
+    const vm_block *block = a->warp->block;
+    const vm_access *access = a->access;
+    touch t = {.a = a,
+               .check = block->check,
+               .block = (uint32_t)block->linear_index,
+               .since = a->space == SPACE_SHARED ? block->check->start : vm_watch_of(a->warp)->start,
+               .bytes = access->bytes};
+    race_touch now;
+    stamp(&t, &now);
+    VM_EACH_LANE(lane, a->mask)
+    {
+        t.thread = (uint32_t)WARP * (uint32_t)a->warp->index + lane;
+        now.thread = a->async ? RACE_ASYNC : (uint16_t)t.thread;
+        uint64_t offset = access->address[lane] - base;
+        if (!touch_quietly(&t, region, offset, access->bytes, &now))
+            check_race(a, region, (int)lane, access->address[lane], offset, access->bytes);
+    }
+}
+
 void check_race(const race_access *a, check_region *region, int lane, uint64_t address, uint64_t offset,
                 uint64_t bytes)
 {
