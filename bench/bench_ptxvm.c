@@ -133,7 +133,9 @@ static void measure(const char *name, const char *text, uint32_t rounds, int thr
 #define OWN_GLOBAL                                                                                           \
     "ld.global.u32 r10, [d1]; ld.global.u32 r11, [d1+16384]; st.global.u32 [d1+16384], r10; st.global.u32 "  \
     "[d1], r11;\n"
-#define SETUP_OWN "mov.u32 r10, tile; shl.b32 r11, r0, 2; add.u32 r20, r10, r11; mov.f32 f10, 0f00000000;"
+#define SETUP_OWN                                                                                            \
+    "mov.u32 r10, tile; shl.b32 r11, r0, 2; add.u32 r20, r10, r11; mov.f32 f10, 0f00000000; st.shared.u32 "  \
+    "[r20+1024], r10;"
 
 /* Loops of which no thread touches what another does. */
 static const struct {

@@ -112,6 +112,7 @@ typedef struct race_touch {
 #define RACE_ASYNC 0xFFFF
 #define RACE_SET   1
 #define RACE_SPLIT 2
+#define RACE_ROWS  32
 
 typedef struct race_cell {
     race_touch write, read[2];
@@ -132,7 +133,12 @@ typedef struct block_check {
     uint32_t global_acquired;
     uint32_t warp_acquired[1024], warp_released[1024]; /* by thread: within its warp */
     uint32_t acquired[WARP], released[WARP];           /* by warp: towards other warps */
-    uint8_t *async;                                    /* by word of shared memory: copies under way */
+    struct {
+        const vm_op *op;
+        uint64_t address;
+        uint32_t clock;
+    } rows[WARP][RACE_ROWS]; /* by warp: whole rows touched just now; see race.c */
+    uint8_t *async;          /* by word of shared memory: copies under way */
     int n_async;
 } block_check;
 
