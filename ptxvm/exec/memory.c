@@ -74,11 +74,15 @@ static void remember_freed(vm_memory *memory, const vm_alloc *alloc)
 /* Past what was freed of late and would be hit by [place, place + bytes); place itself where nothing is. */
 static uint64_t past_freed(const vm_memory *memory, uint64_t place, uint64_t bytes, uint64_t align)
 {
-    for (int i = 0; i < memory->n_freed; i++) {
-        const vm_freed *f = &memory->freed[i];
-        if (f->address < place + bytes + GRAIN && place < round_up(f->address + f->bytes, GRAIN) + GRAIN) {
-            place = round_up(round_up(f->address + f->bytes, GRAIN) + GRAIN, align);
-            i = -1;
+    for (bool moved = memory->n_freed > 0; moved;) { /* they mostly rise: few rounds */
+        moved = false;
+        for (int i = 0; i < memory->n_freed; i++) {
+            const vm_freed *f = &memory->freed[i];
+            uint64_t end = round_up(f->address + f->bytes, GRAIN) + GRAIN;
+            if (f->address >= place + bytes + GRAIN || place >= end)
+                continue;
+            place = round_up(end, align);
+            moved = true;
         }
     }
     return place;

@@ -62,7 +62,7 @@ typedef struct vm_memory {
     int n_freed, next_freed;
 } vm_memory;
 
-#define VM_FREED 1024
+#define VM_FREED 256
 typedef struct vm_freed {
     uint64_t address, bytes;
 } vm_freed;
