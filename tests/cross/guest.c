@@ -19,7 +19,7 @@ bool guest_open(guest *g, const guest_setting *setting, const char *ptx, size_t 
 {
     *g = (guest){0};
     ptxvm_config config = {.sm = setting->sm,
-                           .checks = PTXVM_CHECK_ALL,
+                           .checks = setting->checks,
                            .seed = setting->seed,
                            .threads = setting->threads,
                            .step_limit = 50 * 1000 * 1000,

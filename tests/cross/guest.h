@@ -7,11 +7,12 @@
 
 enum { GUEST_PRINTED_MAX = 1 << 16 };
 
-/* How ptxvm runs: results may not depend on the last two. */
+/* How ptxvm runs: results may not depend on seed, threads and checks. */
 typedef struct guest_setting {
     const char *sm;
     uint64_t seed;
     int threads;
+    unsigned checks; /* PTXVM_CHECK_*: a finding makes a run fail */
 } guest_setting;
 
 typedef struct guest {

@@ -164,8 +164,10 @@ TEST_EACH(Clang, SameAsHost, case_count, case_name)
     for (int i = 0; i < INPUTS; i++)
         make_input(i, &random, given->in[i]);
     guest *g = malloc(sizeof *g);
-    guest_setting setting = {
-        .sm = index % 2 ? "sm_75" : "sm_90", .seed = (u64)(index % 3), .threads = 1 + index % 2};
+    guest_setting setting = {.sm = index % 2 ? "sm_75" : "sm_90",
+                             .seed = (u64)(index % 3),
+                             .threads = 1 + index % 2,
+                             .checks = index % 2 ? 0 : PTXVM_CHECK_ALL};
     if (guest_open(g, &setting, ptx, strlen(ptx))) {
         ptxvm_address in = guest_put(g, given->in, sizeof given->in),
                       out = guest_put(g, NULL, INPUTS * sizeof(u64));

@@ -96,8 +96,11 @@ TEST_EACH(Nvrtc, SameAsHost, case_count, case_name)
     char *ptx = cuda_compile(programs[index / LENGTH(builds)].name, arch, builds[build].extra);
     REQUIRE(ptx != NULL);
     snprintf(own, sizeof own, "sm_%d", arch);
-    const guest_setting settings[] = {
-        {own, 0, 1}, {own, 7, 2}, {builds[build].later, 0, 2}, {builds[build].later, 9, 1}};
+    const guest_setting settings[] = {{.sm = own, .threads = 1},
+                                      {.sm = own, .seed = 7, .threads = 2},
+                                      {.sm = builds[build].later, .threads = 2},
+                                      {.sm = builds[build].later, .seed = 9, .threads = 1},
+                                      {.sm = own, .threads = 2, .checks = PTXVM_CHECK_ALL}};
     for (int i = 0; i < LENGTH(settings); i++)
         run_program(programs[index / LENGTH(builds)].cases, arch, &settings[i], ptx);
     free(ptx);

@@ -13,9 +13,9 @@ static const struct {
     guest_setting setting;
     int arch;
 } builds[] = {
-    {"sm_75", NULL, {"sm_75", 0, 1}, 75},
-    {"sm_80_as_sm_103", "-lineinfo", {"sm_103", 3, 2}, 80},
-    {"sm_90_debug", "--device-debug", {"sm_90", 11, 1}, 90},
+    {"sm_75", NULL, {.sm = "sm_75", .threads = 1, .checks = PTXVM_CHECK_ALL}, 75},
+    {"sm_80_as_sm_103", "-lineinfo", {.sm = "sm_103", .seed = 3, .threads = 2}, 80},
+    {"sm_90_debug", "--device-debug", {.sm = "sm_90", .seed = 11, .threads = 1}, 90},
 };
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
