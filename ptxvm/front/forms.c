@@ -123,23 +123,26 @@ static bool same_word(const char *text, int length, const char *word)
     return strncmp(text, word, (size_t)length) == 0 && word[length] == 0;
 }
 
-static bool list_has(const char *list, const char *text, int length)
-{
-    for (const char *s = list; *s; s += strspn(s, " ")) {
-        int n = (int)strcspn(s, " ");
-        if (n == length && strncmp(s, text, (size_t)n) == 0)
-            return true;
-        s += n;
-    }
-    return false;
-}
+/* The slot of each word, from the lists above; 0 for none, else the slot plus one. */
+static uint8_t home_slot[M_COUNT];
 
-static int home_of(const char *text, int length)
+static void find_homes(void)
 {
     for (size_t i = 0; i < sizeof homes / sizeof homes[0]; i++)
-        if (list_has(homes[i].words, text, length))
-            return (int)homes[i].slot;
-    return -1;
+        for (const char *s = homes[i].words; *s; s += strspn(s, " ")) {
+            int length = (int)strcspn(s, " ");
+            unsigned word = word_find(s, length);
+            if (word && word < M_COUNT && !home_slot[word])
+                home_slot[word] = (uint8_t)(homes[i].slot + 1);
+            s += length;
+        }
+}
+
+/* -1 where the word has none: it is a type, or its place is always named. */
+static int home_of(const char *text, int length)
+{
+    unsigned word = word_find(text, length);
+    return word < M_COUNT ? home_slot[word] - 1 : -1;
 }
 
 static int slot_by_name(const char *text, int length)
@@ -376,6 +379,7 @@ static void sort_rows(const form_row **sorted)
 static void compile_all(void)
 {
     static const form_row *sorted[N_ROWS];
+    find_homes();
     sort_rows(sorted);
     for (int i = 0; i < N_ROWS; i++) {
         form *f = &forms[i];
