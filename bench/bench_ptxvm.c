@@ -57,9 +57,9 @@ static const struct {
     const char *name, *text;
     uint32_t rounds;
 } loops[] = {
-    {"int", KERNEL(SETUP_NUMBERS, FOUR(INTEGER)), 3000},
+    {"int", KERNEL(SETUP_NUMBERS, FOUR(INTEGER)), 12000},
     {"int.divergent", KERNEL(SETUP_NUMBERS, DIVERGED(FOUR(INTEGER))), 1000},
-    {"fma", KERNEL(SETUP_NUMBERS, FOUR(FMA)), 3000},
+    {"fma", KERNEL(SETUP_NUMBERS, FOUR(FMA)), 12000},
     {"fma.divergent", KERNEL(SETUP_NUMBERS, DIVERGED(FOUR(FMA))), 1000},
     {"shared", KERNEL(SETUP_SHARED, FOUR(SHARED)), 1000},
     {"shared.divergent", KERNEL(SETUP_SHARED, DIVERGED(FOUR(SHARED))), 300},
@@ -142,8 +142,8 @@ static const struct {
     const char *name, *text;
     uint32_t rounds;
 } checked[] = {
-    {"int", KERNEL(SETUP_NUMBERS, FOUR(INTEGER)), 3000},
-    {"fma", KERNEL(SETUP_NUMBERS, FOUR(FMA)), 3000},
+    {"int", KERNEL(SETUP_NUMBERS, FOUR(INTEGER)), 12000},
+    {"fma", KERNEL(SETUP_NUMBERS, FOUR(FMA)), 12000},
     {"shared", KERNEL(SETUP_OWN, FOUR(OWN_SHARED)), 300},
     {"global", KERNEL(SETUP_OWN, FOUR(OWN_GLOBAL)), 300},
     {"mma", KERNEL(SETUP_MMA, FOUR(MMA)), 100},
