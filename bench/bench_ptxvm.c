@@ -169,8 +169,52 @@ static void measure_checked(const char *name, const char *text, uint32_t rounds)
         bench_report(metric, on / off, "x", "all checks on / off, one thread; the aim is 4 at most");
 }
 
+/* ---- Where the time goes: what one instruction of a whole warp costs ---- */
+
+static const struct {
+    const char *name, *body;
+} costs[] = {
+    {"mov", KERNEL(SETUP_NUMBERS, FOUR(FOUR("mov.b32 r10, r11;")))},
+    {"add_u32", KERNEL(SETUP_NUMBERS, FOUR(FOUR("add.u32 r10, r11, r12;")))},
+    {"add_u32_guarded",
+     KERNEL(SETUP_NUMBERS "setp.eq.u32 p2, r0, 5;", FOUR(FOUR("@!p2 add.u32 r10, r11, r12;")))},
+    {"setp", KERNEL(SETUP_NUMBERS, FOUR(FOUR("setp.lt.u32 p1, r10, r0;")))},
+    {"lop3", KERNEL(SETUP_NUMBERS, FOUR(FOUR("lop3.b32 r10, r11, r12, r0, 0x96;")))},
+    {"fma_f32", KERNEL(SETUP_NUMBERS, FOUR(FOUR("fma.rn.f32 f10, f11, f12, f13;")))},
+    {"fma_f32_rz", KERNEL(SETUP_NUMBERS, FOUR(FOUR("fma.rz.f32 f10, f11, f12, f13;")))},
+    {"div_f32", KERNEL(SETUP_NUMBERS, FOUR(FOUR("div.rn.f32 f10, f11, f12;")))},
+    {"cvt_f16", KERNEL(SETUP_NUMBERS "\n.reg .b16 h<4>;", FOUR(FOUR("cvt.rn.f16.f32 h1, f11;")))},
+    {"ex2_approx", KERNEL(SETUP_NUMBERS, FOUR(FOUR("ex2.approx.f32 f10, f11;")))},
+    {"ld_shared", KERNEL(SETUP_SHARED, FOUR(FOUR("ld.shared.u32 r11, [r20];")))},
+    {"st_shared", KERNEL(SETUP_SHARED, FOUR(FOUR("st.shared.u32 [r20], r10;")))},
+    {"ld_global", KERNEL("mov.f32 f10, 0f00000000;", FOUR(FOUR("ld.global.u32 r10, [d1];")))},
+    {"ld_global_v4",
+     KERNEL("mov.f32 f10, 0f00000000; shl.b32 r5, r0, 4; cvt.u64.u32 d2, r5; add.u64 d2, d0, d2;",
+            FOUR(FOUR("ld.global.v4.u32 {r10,r11,r12,r13}, [d2];")))},
+    {"shfl", KERNEL(SETUP_NUMBERS, FOUR(FOUR("shfl.sync.bfly.b32 r10, r11, 1, 31, -1;")))},
+    {"bar_sync", KERNEL(SETUP_NUMBERS, FOUR(FOUR("bar.sync 0;")))},
+    {"red_shared", KERNEL(SETUP_SHARED, FOUR(FOUR("red.shared.add.u32 [r20], r10;")))},
+};
+
+static void measure_cost(const char *name, const char *text)
+{
+    char metric[64];
+    snprintf(metric, sizeof metric, "ptxvm.cost.%s.ns", name);
+    bench_progress("%s", metric);
+    device d = open_device(text, 300, 1, 0);
+    double seconds = bench_best(launch, &d, 0.1);
+    if (d.status)
+        fprintf(stderr, "%s: %s: %s\n", metric, ptxvm_status_name(d.status), ptxvm_last_error(d.vm));
+    else
+        bench_report(metric, seconds * 1e9 / (double)ptxvm_last_report(d.vm)->warp_instructions, "ns",
+                     "a warp instruction, 16 of them in a loop of 19");
+    ptxvm_destroy(d.vm);
+}
+
 void bench_ptxvm(void)
 {
+    for (size_t i = 0; i < sizeof costs / sizeof *costs; i++)
+        measure_cost(costs[i].name, costs[i].body);
     for (size_t i = 0; i < sizeof checked / sizeof *checked; i++)
         measure_checked(checked[i].name, checked[i].text, checked[i].rounds);
     for (int threads = 1; threads <= 2; threads++)

@@ -137,6 +137,34 @@ TEST_CASE(CheckMemory, DoubleFreeAndLeakOfTheGuest)
     ptxvm_destroy(r.vm);
 }
 
+/* The same in other clothes: freed again by a later round of a loop; freed by one thread of two alone. */
+TEST_CASE(CheckMemory, DoubleFreeInALoopAndLeakOfOneThread)
+{
+    check_result r = check_run(HEAP "{ .param .b64 n; .param .b64 r; st.param.b64 [n], 40; call (r), malloc, "
+                                    "(n); ld.param.b64 d1, [r]; }\n"
+                                    "{ .reg .pred q; .reg .b32 i; mov.u32 i, 0;\nAGAIN:\n"
+                                    "{ .param .b64 p; st.param.b64 [p], d1; call free, (p); }\n"
+                                    "add.u32 i, i, 1; setp.lt.u32 q, i, 2; @q bra AGAIN; }\nret; }\n",
+                               1, 1, PTXVM_CHECK_ALL, 1);
+    CHECK_EQ_I64(r.status, PTXVM_ERROR_ADDRESS);
+    if (CHECK(r.n == 1)) {
+        CHECK_EQ_I64(r.findings[0].kind, PTXVM_FINDING_DOUBLE_FREE);
+        CHECK_EQ_I64(r.findings[0].line, 10);
+        CHECK_EQ_U64(r.findings[0].size, 40);
+    }
+    ptxvm_destroy(r.vm);
+    r = check_run(HEAP "{ .param .b64 n; .param .b64 r; st.param.b64 [n], 56; call (r), malloc, (n); "
+                       "ld.param.b64 d1, [r]; }\n"
+                       "{ .reg .pred q; .reg .b32 t; mov.u32 t, %tid.x; setp.eq.u32 q, t, 0; @q bra KEEP;\n"
+                       "{ .param .b64 p; st.param.b64 [p], d1; call free, (p); }\nKEEP: }\nret; }\n",
+                  1, 2, PTXVM_CHECK_ALL, 1);
+    CHECK_EQ_I64(r.status, PTXVM_OK);
+    ptxvm_leak leaks[3];
+    CHECK_EQ_I64(ptxvm_leaks(r.vm, leaks, 3), 2);
+    CHECK(!leaks[0].heap && leaks[1].heap && leaks[1].bytes == 56);
+    ptxvm_destroy(r.vm);
+}
+
 TEST_CASE(CheckMemory, DistanceAndOtherParty)
 {
     check_result r = check_run(CHECK_KERNEL("st.global.u32 [d1+4092], r0;"), 1, 32, PTXVM_CHECK_MEMORY, 1);
