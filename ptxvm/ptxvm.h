@@ -125,7 +125,9 @@ ptxvm_status ptxvm_copy(ptxvm *to_vm, ptxvm_address to, ptxvm *from_vm, ptxvm_ad
 /* Memory of the host, or of another device, that kernels reach at that address; it stays the caller's. */
 ptxvm_status ptxvm_map(ptxvm *vm, ptxvm_address address, void *host, uint64_t bytes);
 ptxvm_status ptxvm_unmap(ptxvm *vm, ptxvm_address address);
-/* Where the host sees the bytes; null where no one allocation holds them. */
+/* Whether one allocation holds all the bytes. */
+bool ptxvm_holds(const ptxvm *vm, ptxvm_address address, uint64_t bytes);
+/* Where the host sees the bytes, null where no one allocation holds them. They count as written from now on. */
 void *ptxvm_host(ptxvm *vm, ptxvm_address address, uint64_t bytes);
 void ptxvm_memory_info(const ptxvm *vm, uint64_t *free_bytes, uint64_t *total_bytes);
 

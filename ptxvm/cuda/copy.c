@@ -16,7 +16,7 @@ static ptxvm *vm_of(CUcontext context, CUdeviceptr address)
     if (memory_is_device(address, &device))
         return cuda.devices[device].vm;
     /* A variable of the .const space, unless the host has memory there. */
-    if (is_const(address) && ptxvm_host(context->device->vm, address, 1))
+    if (is_const(address) && ptxvm_holds(context->device->vm, address, 1))
         return context->device->vm;
     return NULL;
 }
@@ -25,7 +25,7 @@ bool copy_reaches(CUcontext context, CUdeviceptr address, size_t bytes)
 {
     ptxvm *vm = vm_of(context, address);
     if (vm)
-        return bytes == 0 || ptxvm_host(vm, address, bytes);
+        return bytes == 0 || ptxvm_holds(vm, address, bytes);
     const cuda_memory *m = memory_find(address);
     return m && bytes <= m->bytes - (address - m->address);
 }

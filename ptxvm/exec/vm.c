@@ -165,6 +165,11 @@ ptxvm_status ptxvm_fill(ptxvm *vm, ptxvm_address to, uint8_t value, uint64_t byt
     return bytes ? check_copy(vm, vm_memory_fill(vm->memory, to, value, bytes), to, bytes) : PTXVM_OK;
 }
 
+bool ptxvm_holds(const ptxvm *vm, ptxvm_address address, uint64_t bytes)
+{
+    return vm && vm_memory_find(vm->memory, address, bytes);
+}
+
 void *ptxvm_host(ptxvm *vm, ptxvm_address address, uint64_t bytes)
 {
     const vm_alloc *alloc = vm ? vm_memory_find(vm->memory, address, bytes) : NULL;

@@ -283,3 +283,20 @@ TEST_CASE(CudaMemory, Pools)
     CU_IS(cu.cuMemPoolDestroy((CUmemoryPool)(uintptr_t)0x1234), CUDA_ERROR_INVALID_VALUE);
     driver_close();
 }
+
+/* Reading memory back is no writing: a kernel that computes with it is still found out. */
+TEST_CASE(CudaMemory, ACopyOutDoesNotInitialise)
+{
+    if (!driver_open_context("PTXVM_CHECK=init"))
+        return;
+    CUmodule module = NULL;
+    CUfunction bump = test_function(&module, "bump");
+    CUdeviceptr fresh;
+    uint32_t value = 1;
+    CU(cu.cuMemAlloc_v2(&fresh, 4));
+    read_u32(fresh);
+    void *params[] = {&fresh, &value};
+    CUresult launched = launch_one(bump, NULL, params);
+    CU_IS(launched ? launched : cu.cuCtxSynchronize(), 719);
+    driver_close();
+}
