@@ -1,19 +1,23 @@
-/* A parsed and checked PTX module: variables, functions, registers, instructions. Made by the parser, read by everyone after it,
- * changed by no one. All of it lives in the module's arena and goes with it. */
+/* A parsed and checked PTX module: variables, functions, registers, instructions. Made by the parser, read by
+ * everyone after it, changed by no one. All of it lives in the module's arena and goes with it. */
 #ifndef PTXVM_MODULE_H
 #define PTXVM_MODULE_H
 
 #include "isa.h"
 
-/* Special registers, by name without the '%'. Those with components have .x .y .z .w in the operand's bits. */
-#define PTX_SREGS(X)                                                                                                 \
-    X(tid) X(ntid) X(laneid) X(warpid) X(nwarpid) X(ctaid) X(nctaid) X(smid) X(nsmid) X(gridid) X(clusterid)         \
-    X(nclusterid) X(cluster_ctaid) X(cluster_nctaid) X(cluster_ctarank) X(cluster_nctarank) X(is_explicit_cluster)   \
-    X(lanemask_eq) X(lanemask_le) X(lanemask_lt) X(lanemask_ge) X(lanemask_gt) X(clock) X(clock_hi) X(clock64)       \
-    X(globaltimer) X(globaltimer_lo) X(globaltimer_hi) X(pm) X(pm64) X(envreg) X(reserved_smem_offset_begin)         \
-    X(reserved_smem_offset_end) X(reserved_smem_offset_cap) X(reserved_smem_offset) X(total_smem_size)               \
-    X(aggr_smem_size) X(dynamic_smem_size) X(current_graph_exec)
-/* pm0..7, pm0_64..pm7_64, envreg0..31 and reserved_smem_offset_0/1 keep their number in the operand's bits. */
+/* Special registers, by name without the '%'. Those with components have .x .y .z .w in the operand's bits.
+ */
+#define PTX_SREGS(X)                                                                                         \
+    X(tid)                                                                                                   \
+    X(ntid) X(laneid) X(warpid) X(nwarpid) X(ctaid) X(nctaid) X(smid) X(nsmid) X(gridid) X(clusterid)        \
+        X(nclusterid) X(cluster_ctaid) X(cluster_nctaid) X(cluster_ctarank) X(cluster_nctarank)              \
+            X(is_explicit_cluster) X(lanemask_eq) X(lanemask_le) X(lanemask_lt) X(lanemask_ge)               \
+                X(lanemask_gt) X(clock) X(clock_hi) X(clock64) X(globaltimer) X(globaltimer_lo)              \
+                    X(globaltimer_hi) X(pm) X(pm64) X(envreg) X(reserved_smem_offset_begin)                  \
+                        X(reserved_smem_offset_end) X(reserved_smem_offset_cap) X(reserved_smem_offset)      \
+                            X(total_smem_size) X(aggr_smem_size) X(dynamic_smem_size) X(current_graph_exec)
+/* pm0..7, pm0_64..pm7_64, envreg0..31 and reserved_smem_offset_0/1 keep their number in the operand's bits.
+ */
 
 typedef enum {
 #define X(name) SREG_##name,
@@ -28,8 +32,9 @@ typedef struct ptx_reg {
     int line;
 } ptx_reg;
 
-/* An address inside an initialiser: the address of a symbol, plus addend, written at offset in `size` bytes (1, 2, 4, 8); shift says
- * which part of the address (mask(0xFF00) and kin), generic whether it is the generic address. */
+/* An address inside an initialiser: the address of a symbol, plus addend, written at offset in `size` bytes
+ * (1, 2, 4, 8); shift says which part of the address (mask(0xFF00) and kin), generic whether it is the
+ * generic address. */
 typedef struct ptx_reloc {
     uint64_t offset;
     int size, shift;
@@ -43,34 +48,37 @@ typedef struct ptx_var {
     const char *name;
     ptx_space space; /* CONST, GLOBAL, LOCAL, PARAM, SHARED */
     ptx_type type;
-    int vec;            /* 1, 2, 4 (8) */
-    uint64_t size;      /* bytes; 0 for an array of unknown length (extern shared) */
+    int vec;       /* 1, 2, 4 (8) */
+    uint64_t size; /* bytes; 0 for an array of unknown length (extern shared) */
     uint32_t align;
-    uint64_t offset;    /* PARAM: within its parameter list; LOCAL and in-function SHARED: within the function's block of that space */
+    uint64_t offset; /* PARAM: within its parameter list; LOCAL and in-function SHARED: within the function's
+                        block of that space */
     bool is_extern, is_visible, is_weak, is_common, is_managed;
-    bool is_unsized;    /* [] : dynamic shared memory or an extern array */
+    bool is_unsized;     /* [] : dynamic shared memory or an extern array */
     bool is_const_param; /* a kernel's parameter, read only */
     bool is_pointer;     /* a kernel's parameter with .ptr */
-    uint8_t *init;      /* size bytes, or null: zero */
+    uint8_t *init;       /* size bytes, or null: zero */
     ptx_reloc *relocs;
     int n_relocs;
     int line;
-    int index;          /* of a module variable: in module->vars */
+    int index; /* of a module variable: in module->vars */
 } ptx_var;
 
 typedef struct ptx_function {
     const char *name;
     bool is_entry, is_extern, is_visible, is_weak, is_prototype, is_noreturn;
     bool has_body;
-    ptx_var **params; /* inputs; a .reg parameter of a function has space REG and its register index in reg_of_param */
+    ptx_var **params; /* inputs; a .reg parameter of a function has space REG and its register index in
+                         reg_of_param */
     int n_params;
     ptx_var **returns;
     int n_returns;
     int *reg_of_param, *reg_of_return; /* -1 where the parameter is in .param space */
-    uint64_t param_bytes;              /* of an entry: size of its parameter block, each at its natural alignment */
-    ptx_reg *regs; /* of all scopes together: a name may occur twice */
+    uint64_t param_bytes; /* of an entry: size of its parameter block, each at its natural alignment */
+    ptx_reg *regs;        /* of all scopes together: a name may occur twice */
     int n_regs;
-    ptx_var **locals;  /* LOCAL, SHARED, and .param variables declared inside the body (offset within their space's block) */
+    ptx_var **locals; /* LOCAL, SHARED, and .param variables declared inside the body (offset within their
+                         space's block) */
     int n_locals;
     uint64_t local_bytes, shared_bytes, call_param_bytes; /* extents of the offsets above */
     ptx_inst *insts;
@@ -115,14 +123,17 @@ typedef struct ptx_error {
         PTX_ERROR_MEMORY
     } kind;
     int line, column;
-    char message[512]; /* what is wrong, then the line itself with a caret: "12:5: ...\n  add.f32 %f1, %r2;\n      ^" */
+    char message[512]; /* what is wrong, then the line itself with a caret: "12:5: ...\n  add.f32 %f1, %r2;\n
+                          ^" */
 } ptx_error;
 
-/* Parses and checks text as ptxas would for its own .target. Null, and *error filled, when it is not valid. */
+/* Parses and checks text as ptxas would for its own .target. Null, and *error filled, when it is not valid.
+ */
 ptx_module *ptx_module_parse(const char *text, size_t length, ptx_error *error);
 void ptx_module_free(ptx_module *module);
 
-/* Whether PTX for `target` may run on `device` (an SM with its suffix: 90a has all of 90 and the a features). */
+/* Whether PTX for `target` may run on `device` (an SM with its suffix: 90a has all of 90 and the a features).
+ */
 bool ptx_target_runs_on(ptx_target target, ptx_target device);
 bool ptx_target_from_name(const char *name, ptx_target *target); /* "sm_90a", "90a" */
 

@@ -1,4 +1,5 @@
-/* ptxvm: runs PTX on the CPU, bit for bit as the ISA and the measured tensor cores have it. The whole C interface. */
+/* ptxvm: runs PTX on the CPU, bit for bit as the ISA and the measured tensor cores have it. The whole C
+ * interface. */
 #ifndef PTXVM_H
 #define PTXVM_H
 
@@ -26,13 +27,14 @@ typedef enum {
     PTXVM_ERROR_TRAP,
     PTXVM_ERROR_ASSERT,
     PTXVM_ERROR_STEP_LIMIT,
-    PTXVM_ERROR_DEADLOCK,            /* no lane of a block can go on */
-    PTXVM_ERROR_EXECUTION,           /* anything else that ends a launch: stack overflow, bad indirect call ... */
-    PTXVM_ERROR_CHECK                /* a launch that ran to its end, with findings that a GPU would not notice */
+    PTXVM_ERROR_DEADLOCK,  /* no lane of a block can go on */
+    PTXVM_ERROR_EXECUTION, /* anything else that ends a launch: stack overflow, bad indirect call ... */
+    PTXVM_ERROR_CHECK      /* a launch that ran to its end, with findings that a GPU would not notice */
 } ptxvm_status;
 
-/* The CUresult that a GPU's driver gives: 700 for ADDRESS, 716 for MISALIGNED, 710 for ASSERT, 702 for STEP_LIMIT and DEADLOCK, 719
- * for TRAP, EXECUTION and CHECK; 1, 2, 218, 222, 801, 209, 500 and 1 for the rest, in the order above. */
+/* The CUresult that a GPU's driver gives: 700 for ADDRESS, 716 for MISALIGNED, 710 for ASSERT, 702 for
+ * STEP_LIMIT and DEADLOCK, 719 for TRAP, EXECUTION and CHECK; 1, 2, 218, 222, 801, 209, 500 and 1 for the
+ * rest, in the order above. */
 int ptxvm_status_cuda(ptxvm_status status);
 
 /* .version of the PTX that is read, as 10 * major + minor. */
@@ -43,17 +45,20 @@ typedef struct ptxvm_module ptxvm_module; /* PTX loaded onto it */
 typedef struct ptxvm_kernel ptxvm_kernel; /* an .entry of a module */
 typedef uint64_t ptxvm_address;           /* a device address; the same in every run */
 
-/* What is looked for while kernels run (docs/checks.md). Accesses outside every allocation end a launch in any case. */
+/* What is looked for while kernels run (docs/checks.md). Accesses outside every allocation end a launch in
+ * any case. */
 enum {
     PTXVM_CHECK_MEMORY = 1 << 0, /* freed memory is remembered, and not given out again at once */
     PTXVM_CHECK_INIT = 1 << 1,   /* computing, deciding or addressing with bytes that nobody wrote */
     PTXVM_CHECK_RACE = 1 << 2,   /* shared and global memory that threads touch with nothing between them */
-    PTXVM_CHECK_SYNC = 1 << 3,   /* barriers and warp-level instructions that not all reach; cp.async read too early */
-    PTXVM_CHECK_LEAK = 1 << 4,   /* ptxvm_leaks: for those above this library to ask when they end a device */
+    PTXVM_CHECK_SYNC =
+        1 << 3, /* barriers and warp-level instructions that not all reach; cp.async read too early */
+    PTXVM_CHECK_LEAK = 1 << 4, /* ptxvm_leaks: for those above this library to ask when they end a device */
     PTXVM_CHECK_ALL = (1 << 5) - 1
 };
 
-/* "none", "all", or some of memory, init, race, sync, leak, separated by commas. False, and *checks as it was: another word. */
+/* "none", "all", or some of memory, init, race, sync, leak, separated by commas. False, and *checks as it
+ * was: another word. */
 bool ptxvm_checks_parse(const char *text, unsigned *checks);
 
 typedef enum {
@@ -70,9 +75,10 @@ typedef struct ptxvm_config {
     uint64_t memory_bytes; /* size of device memory; 0: 16 GiB (address space, not host memory) */
     uint64_t address_base; /* where global memory begins, a multiple of 2^32 from 2^33 on; 0: 2^33 */
     uint64_t stack_bytes;  /* local memory a thread may use (calls, alloca); 0: 512 KiB */
-    void (*print)(void *user, const char *text, size_t length); /* the guest's printf; null: standard output */
+    void (*print)(void *user, const char *text,
+                  size_t length); /* the guest's printf; null: standard output */
     void *print_user;
-    unsigned checks;       /* PTXVM_CHECK_*; with init, race or sync blocks run on one host thread */
+    unsigned checks; /* PTXVM_CHECK_*; with init, race or sync blocks run on one host thread */
     ptxvm_counters_level counters;
 } ptxvm_config;
 
@@ -86,7 +92,8 @@ const char *ptxvm_status_name(ptxvm_status status);
 ptxvm_status ptxvm_module_load(ptxvm *vm, const char *text, size_t length, ptxvm_module **module);
 void ptxvm_module_unload(ptxvm_module *module);
 ptxvm_status ptxvm_module_kernel(ptxvm_module *module, const char *name, ptxvm_kernel **kernel);
-ptxvm_status ptxvm_module_global(ptxvm_module *module, const char *name, ptxvm_address *address, uint64_t *bytes);
+ptxvm_status ptxvm_module_global(ptxvm_module *module, const char *name, ptxvm_address *address,
+                                 uint64_t *bytes);
 typedef struct ptxvm_module_info {
     int version;     /* its .version, as 10 * major + minor */
     char target[16]; /* "sm_90a" */
@@ -98,10 +105,10 @@ ptxvm_kernel *ptxvm_module_kernel_at(ptxvm_module *module, int index);
 typedef struct ptxvm_kernel_info {
     const char *name;
     int n_params;
-    uint64_t param_bytes;  /* of the whole parameter block */
+    uint64_t param_bytes; /* of the whole parameter block */
     uint64_t static_shared_bytes, local_bytes, const_bytes;
-    int max_threads;       /* a block, by .maxntid or the SM */
-    int reqntid[3];        /* 0 where not required */
+    int max_threads; /* a block, by .maxntid or the SM */
+    int reqntid[3];  /* 0 where not required */
 } ptxvm_kernel_info;
 void ptxvm_kernel_get_info(const ptxvm_kernel *kernel, ptxvm_kernel_info *info);
 bool ptxvm_kernel_param(const ptxvm_kernel *kernel, int index, uint64_t *offset, uint64_t *bytes);
@@ -127,7 +134,8 @@ ptxvm_status ptxvm_map(ptxvm *vm, ptxvm_address address, void *host, uint64_t by
 ptxvm_status ptxvm_unmap(ptxvm *vm, ptxvm_address address);
 /* Whether one allocation holds all the bytes. */
 bool ptxvm_holds(const ptxvm *vm, ptxvm_address address, uint64_t bytes);
-/* Where the host sees the bytes, null where no one allocation holds them. They count as written from now on. */
+/* Where the host sees the bytes, null where no one allocation holds them. They count as written from now on.
+ */
 void *ptxvm_host(ptxvm *vm, ptxvm_address address, uint64_t bytes);
 void ptxvm_memory_info(const ptxvm *vm, uint64_t *free_bytes, uint64_t *total_bytes);
 
@@ -143,24 +151,28 @@ typedef struct ptxvm_site {
     int line;
     const char *source_file; /* null where unknown */
     int source_line;
-    const char *what; /* ".approx: ex2.approx.ftz.f32", "may be contracted to fma", "sm_120 e4m3 k32: published" */
+    const char
+        *what; /* ".approx: ex2.approx.ftz.f32", "may be contracted to fma", "sm_120 e4m3 k32: published" */
 } ptxvm_site;
 
-/* What a launch did that a GPU might do otherwise, and how much it was. Owned by the vm, valid until its next launch. */
+/* What a launch did that a GPU might do otherwise, and how much it was. Owned by the vm, valid until its next
+ * launch. */
 typedef struct ptxvm_report {
     uint64_t warp_instructions, thread_instructions;
-    bool inexact;              /* an .approx or .full instruction was executed */
-    const ptxvm_site *approx;  /* where */
+    bool inexact;             /* an .approx or .full instruction was executed */
+    const ptxvm_site *approx; /* where */
     int n_approx;
-    const ptxvm_site *contractable; /* bare mul and add (no rounding written) that the assembler may fuse; by the text */
+    const ptxvm_site
+        *contractable; /* bare mul and add (no rounding written) that the assembler may fuse; by the text */
     int n_contractable;
-    const ptxvm_site *tensor;  /* tensor-core rows used that are not measured */
+    const ptxvm_site *tensor; /* tensor-core rows used that are not measured */
     int n_tensor;
 } ptxvm_report;
 
-/* Runs a kernel to its end. params: the parameter block as the kernel lays it out (ptxvm_kernel_param), null where it has none. */
-ptxvm_status ptxvm_launch(ptxvm *vm, ptxvm_kernel *kernel, const ptxvm_launch_config *config, const void *params,
-                          uint64_t param_bytes);
+/* Runs a kernel to its end. params: the parameter block as the kernel lays it out (ptxvm_kernel_param), null
+ * where it has none. */
+ptxvm_status ptxvm_launch(ptxvm *vm, ptxvm_kernel *kernel, const ptxvm_launch_config *config,
+                          const void *params, uint64_t param_bytes);
 const ptxvm_report *ptxvm_last_report(const ptxvm *vm);
 
 /* ---- Findings ---- */
@@ -169,16 +181,16 @@ typedef enum {
     PTXVM_FINDING_OUT_OF_BOUNDS,
     PTXVM_FINDING_MISALIGNED,
     PTXVM_FINDING_USE_AFTER_FREE,
-    PTXVM_FINDING_DOUBLE_FREE,       /* by the guest's free */
-    PTXVM_FINDING_READ_ONLY,         /* a write to .const or to a parameter */
+    PTXVM_FINDING_DOUBLE_FREE, /* by the guest's free */
+    PTXVM_FINDING_READ_ONLY,   /* a write to .const or to a parameter */
     PTXVM_FINDING_UNINITIALISED,
     PTXVM_FINDING_RACE,
     PTXVM_FINDING_DIVERGENT_BARRIER, /* an aligned barrier that part of a warp executes */
     PTXVM_FINDING_MISSED_BARRIER,    /* a barrier that some threads never reach: the others wait for ever */
     PTXVM_FINDING_DEADLOCK,
-    PTXVM_FINDING_MEMBER_MASK,       /* a warp instruction whose member mask leaves out the caller */
-    PTXVM_FINDING_ASYNC_READ,        /* the target of a cp.async touched before its wait */
-    PTXVM_FINDING_OTHER,             /* trap, assertion, step limit, stack overflow: see status */
+    PTXVM_FINDING_MEMBER_MASK, /* a warp instruction whose member mask leaves out the caller */
+    PTXVM_FINDING_ASYNC_READ,  /* the target of a cp.async touched before its wait */
+    PTXVM_FINDING_OTHER,       /* trap, assertion, step limit, stack overflow: see status */
     PTXVM_FINDING_KINDS
 } ptxvm_finding_kind;
 
@@ -205,8 +217,8 @@ typedef struct ptxvm_finding {
     const char *message; /* all of it, ready to print */
 } ptxvm_finding;
 
-/* What the last launch found, in the order of the blocks. At most 100 different ones; *total counts each time. Valid until the
- * next launch, or until the kernel's module is unloaded. */
+/* What the last launch found, in the order of the blocks. At most 100 different ones; *total counts each
+ * time. Valid until the next launch, or until the kernel's module is unloaded. */
 const ptxvm_finding *ptxvm_findings(const ptxvm *vm, int *n, uint64_t *total);
 
 typedef struct ptxvm_leak {
@@ -215,7 +227,8 @@ typedef struct ptxvm_leak {
     bool heap; /* the guest's malloc */
 } ptxvm_leak;
 
-/* Allocations that are still there. Writes up to `capacity` of them, by address, and returns how many there are. */
+/* Allocations that are still there. Writes up to `capacity` of them, by address, and returns how many there
+ * are. */
 int ptxvm_leaks(const ptxvm *vm, ptxvm_leak *leaks, int capacity);
 
 /* ---- Counters ---- */
@@ -236,7 +249,8 @@ typedef enum {
 
 const char *ptxvm_class_name(ptxvm_class class_of);
 
-/* Accesses to global memory: requests are warp instructions; sectors are 32 bytes, counted once for each request. */
+/* Accesses to global memory: requests are warp instructions; sectors are 32 bytes, counted once for each
+ * request. */
 typedef struct ptxvm_traffic {
     uint64_t requests, sectors;
     uint64_t least_sectors; /* if the different bytes of each request lay side by side */
@@ -266,9 +280,11 @@ typedef struct ptxvm_counters {
     int n_lines;
 } ptxvm_counters;
 
-/* Of the last launch, where it came to its end and counters are on; else null. Valid until the next launch. */
+/* Of the last launch, where it came to its end and counters are on; else null. Valid until the next launch.
+ */
 const ptxvm_counters *ptxvm_last_counters(const ptxvm *vm);
-/* As one JSON object; and as the kernel's lines with what each cost, the hot ones marked. False: no counters, or a write failed. */
+/* As one JSON object; and as the kernel's lines with what each cost, the hot ones marked. False: no counters,
+ * or a write failed. */
 bool ptxvm_counters_json(const ptxvm *vm, FILE *file);
 bool ptxvm_counters_listing(const ptxvm *vm, FILE *file);
 

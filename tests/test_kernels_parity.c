@@ -291,7 +291,8 @@ static void run_spec(ptxvm *vm, const parity_case *c, const kernel_spec *spec, i
 TEST_EACH(Parity, HostRef, case_count, case_name)
 {
     parity_case c = case_at(index);
-    ptxvm_config config = {.sm = c.sm, .threads = 1, .seed = (uint64_t)(index % 2), .checks = PTXVM_CHECK_ALL};
+    ptxvm_config config = {
+        .sm = c.sm, .threads = 1, .seed = (uint64_t)(index % 2), .checks = PTXVM_CHECK_ALL};
     ptxvm *vm;
     REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
     for (int g = 0; g < LENGTH(group_sizes); g++) {

@@ -159,7 +159,8 @@ static void pass_undefined(vm_warp *warp, const place *to, const place *from, ui
     for (uint32_t m = mask; m; m &= m - 1) {
         int lane = __builtin_ctz(m);
         uint8_t *d = to->is_local ? warp->local_undefined + (lane_of(warp, to, lane) - warp->local) : NULL;
-        uint8_t *s = from->is_local ? warp->local_undefined + (lane_of(warp, from, lane) - warp->local) : NULL;
+        uint8_t *s =
+            from->is_local ? warp->local_undefined + (lane_of(warp, from, lane) - warp->local) : NULL;
         vm_check_pass(to->frame, to->slot, d, from->frame, from->slot, s, bytes, lane);
     }
 }

@@ -25,7 +25,7 @@ typedef struct vm_worker {
         *scratch)[VM_LANE_BYTES]; /* VM_SCRATCH_VALUES for lane instructions, VM_GATHER_VALUES behind them */
     uint64_t order;               /* of the block that is running */
     vm_block *free_blocks;
-    struct vm_watch *watch; /* check/check.h; null: nothing is watched */
+    struct vm_watch *watch;    /* check/check.h; null: nothing is watched */
     struct vm_output *outputs; /* what blocks printed */
     pthread_t thread;
 } vm_worker;

@@ -43,9 +43,9 @@ enum {
 };
 
 typedef struct vm_alloc {
-    uint64_t address, bytes; /* exact: the first byte past them faults */
-    uint8_t *host;           /* as aligned as the address is */
-    void *storage;           /* what to free */
+    uint64_t address, bytes;    /* exact: the first byte past them faults */
+    uint8_t *host;              /* as aligned as the address is */
+    void *storage;              /* what to free */
     struct check_region *check; /* null: not watched */
     uint32_t flags;
 } vm_alloc;
@@ -77,7 +77,8 @@ void vm_memory_destroy(vm_memory *memory);
  * fits. PTXVM_ERROR_MEMORY where the limit or the host's memory is exceeded. bytes 0 counts as 1. */
 ptxvm_status vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint64_t align, uint32_t flags,
                              uint64_t *address);
-/* Memory of someone else at a given address. PTXVM_ERROR_ARGUMENT where something is there already, or a window. */
+/* Memory of someone else at a given address. PTXVM_ERROR_ARGUMENT where something is there already, or a
+ * window. */
 ptxvm_status vm_memory_map(vm_memory *memory, uint64_t address, void *host, uint64_t bytes);
 /* PTXVM_ERROR_ADDRESS where no allocation starts there. */
 ptxvm_status vm_memory_free(vm_memory *memory, uint64_t address);

@@ -125,11 +125,12 @@ static void fault_window(vm_warp *warp, const vm_op *op, int lane, ptx_space pla
     }
     detail->size = size;
     detail->distance = (int64_t)(at >= size ? at - size : at + bytes - size);
-    vm_fault_access(warp, op, lane, PTXVM_ERROR_ADDRESS, detail,
-                    "%s of %llu bytes at %s address 0x%llx, which is outside: %lld bytes past the end of the %llu "
-                    "bytes of %s memory",
-                    verb_of(kind), (unsigned long long)bytes, detail->space, (unsigned long long)address,
-                    (long long)detail->distance, (unsigned long long)size, detail->space);
+    vm_fault_access(
+        warp, op, lane, PTXVM_ERROR_ADDRESS, detail,
+        "%s of %llu bytes at %s address 0x%llx, which is outside: %lld bytes past the end of the %llu "
+        "bytes of %s memory",
+        verb_of(kind), (unsigned long long)bytes, detail->space, (unsigned long long)address,
+        (long long)detail->distance, (unsigned long long)size, detail->space);
 }
 
 static void fault_address(vm_warp *warp, const vm_op *op, int lane, ptx_space space, uint64_t address,
@@ -154,18 +155,19 @@ static void fault_address(vm_warp *warp, const vm_op *op, int lane, ptx_space sp
         detail.kind = PTXVM_FINDING_READ_ONLY;
         detail.distance = 0;
         vm_fault_access(warp, op, lane, PTXVM_ERROR_ADDRESS, &detail,
-                        "%s of %llu bytes at 0x%llx, which is read only: %llu bytes of .const at 0x%llx", verb, n,
-                        at, (unsigned long long)detail.size, (unsigned long long)detail.base);
+                        "%s of %llu bytes at 0x%llx, which is read only: %llu bytes of .const at 0x%llx",
+                        verb, n, at, (unsigned long long)detail.size, (unsigned long long)detail.base);
     } else if (freed) {
         detail.kind = PTXVM_FINDING_USE_AFTER_FREE;
         detail.base = freed->address;
         detail.size = freed->bytes;
         detail.distance = 0;
-        vm_fault_access(warp, op, lane, PTXVM_ERROR_ADDRESS, &detail,
-                        "%s of %llu bytes at %s address 0x%llx, byte %llu of the %llu bytes at 0x%llx that have "
-                        "been freed",
-                        verb, n, space_name(space), at, (unsigned long long)(address - freed->address),
-                        (unsigned long long)freed->bytes, (unsigned long long)freed->address);
+        vm_fault_access(
+            warp, op, lane, PTXVM_ERROR_ADDRESS, &detail,
+            "%s of %llu bytes at %s address 0x%llx, byte %llu of the %llu bytes at 0x%llx that have "
+            "been freed",
+            verb, n, space_name(space), at, (unsigned long long)(address - freed->address),
+            (unsigned long long)freed->bytes, (unsigned long long)freed->address);
     } else if (detail.size)
         vm_fault_access(warp, op, lane, PTXVM_ERROR_ADDRESS, &detail,
                         "%s of %llu bytes at %s address 0x%llx, which no allocation holds: %llu bytes %s the "
@@ -175,9 +177,10 @@ static void fault_address(vm_warp *warp, const vm_op *op, int lane, ptx_space sp
                         detail.distance < 0 ? "before the start of" : "past the end of",
                         (unsigned long long)detail.size, (unsigned long long)detail.base);
     else
-        vm_fault_access(warp, op, lane, PTXVM_ERROR_ADDRESS, &detail,
-                        "%s of %llu bytes at %s address 0x%llx, which is outside: there is no allocation at all",
-                        verb, n, space_name(space), at);
+        vm_fault_access(
+            warp, op, lane, PTXVM_ERROR_ADDRESS, &detail,
+            "%s of %llu bytes at %s address 0x%llx, which is outside: there is no allocation at all", verb, n,
+            space_name(space), at);
 }
 
 /* Lane by lane: addresses in several regions, or a fault to pin down. */

@@ -100,7 +100,8 @@ static CUmodule module;
 static bool begin(void)
 {
     const char *ptx = compiled();
-    return ptx && driver_open_context("PTXVM_SM=sm_80 PTXVM_CHECK=all") && CU(cu.cuModuleLoadData(&module, ptx));
+    return ptx && driver_open_context("PTXVM_SM=sm_80 PTXVM_CHECK=all") &&
+           CU(cu.cuModuleLoadData(&module, ptx));
 }
 
 static CUfunction function(const char *name)
