@@ -88,7 +88,7 @@ static const char *compiled(void)
     static toolkit_result result;
     static bool tried;
     const char *options[] = {"--gpu-architecture=compute_80", "--std=c++17", ("-I" QDNN_CUDA_INCLUDE)};
-    if (!tried && toolkit_has_nvrtc() && QDNN_CUDA_INCLUDE[0] &&
+    if (!tried && toolkit_has_nvrtc() && sizeof QDNN_CUDA_INCLUDE > 1 &&
         !toolkit_nvrtc(source, NULL, 0, options, 3, &result))
         FAIL("%s", result.log);
     tried = true;
