@@ -93,6 +93,8 @@ static void real_name(int index, char *text, size_t size)
 /* One lane at a time, from 64-bit integers: no vector code, one rounding by the processor. */
 static uint64_t real_of(bool wide, bool is_signed, volatile uint64_t bits, int mode)
 {
+    if (!bits) /* clang's code for unsigned numbers makes -0 of it when rounding down */
+        return 0;
     uint64_t u = 0;
     fesetround(mode);
     if (wide) {
