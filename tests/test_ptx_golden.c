@@ -1,5 +1,6 @@
 /* Every call writes exactly the expected text, and every row of the instruction table is written by some
  * call. */
+#include "support/process.h"
 #include "test.h"
 #include "test_ptx_forms.h"
 
@@ -214,15 +215,18 @@ TEST_EACH(PtxGolden, PtxasTakesTheModule, ptx_sm_count, name_of_sm)
     if (!*QDNN_PTXAS || access(QDNN_PTXAS, X_OK))
         SKIP("there is no ptxas");
     const ptx_sm *sm = ptx_sm_get(index);
-    char path[] = "/tmp/qdnn-module-XXXXXX", command[1024];
-    int file = mkstemp(path);
-    REQUIRE(file >= 0);
+    char directory[256], path[300];
+    temp_dir_make(directory, sizeof directory);
+    snprintf(path, sizeof path, "%s/module.ptx", directory);
+    FILE *file = fopen(path, "w");
+    REQUIRE(file != NULL);
     char *text = write_module(sm);
-    size_t size = strlen(text);
-    CHECK(write(file, text, size) == (ssize_t)size);
-    close(file);
-    snprintf(command, sizeof command, "'%s' -arch=%s '%s' -o /dev/null", QDNN_PTXAS, sm->name, path);
-    CHECK_EQ_I64(system(command), 0);
-    unlink(path);
+    CHECK(fputs(text, file) >= 0);
+    fclose(file);
+    process_result ptxas = process_run("'%s' -arch=%s '%s' -o /dev/null", QDNN_PTXAS, sm->name, path);
+    CHECK_EQ_STR(ptxas.output, "");
+    CHECK_EQ_I64(ptxas.status, 0);
+    process_free(&ptxas);
+    temp_dir_remove(directory);
     free(text);
 }

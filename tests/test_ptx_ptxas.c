@@ -1,6 +1,7 @@
 /* The claims of the instruction table, measured: every form is given to ptxas for every target and .version,
  * and has to be accepted exactly where the builder says so. ptxas reports all errors of a file by line, so
  * one run judges all forms. */
+#include "support/process.h"
 #include "test.h"
 #include "test_ptx_forms.h"
 
@@ -109,10 +110,9 @@ static void compare(const claim *claims, const claim *best, int forms, int versi
 
 static void measure(const ptx_sm *sm, const claim *best, int forms)
 {
-    char path[] = "/tmp/qdnn-forms-XXXXXX";
-    int file = mkstemp(path);
-    REQUIRE(file >= 0);
-    close(file);
+    char directory[256], path[300];
+    temp_dir_make(directory, sizeof directory);
+    snprintf(path, sizeof path, "%s/forms.ptx", directory);
     claim *claims = calloc((size_t)forms, sizeof *claims);
     int *first_line = calloc((size_t)forms, sizeof *first_line);
     for (int i = 0; i < forms; i++)
@@ -130,7 +130,7 @@ static void measure(const ptx_sm *sm, const claim *best, int forms)
         free(claims[i].body);
     free(claims);
     free(first_line);
-    unlink(path);
+    temp_dir_remove(directory);
 }
 
 static void name_of_sm(int index, char *text, size_t size)

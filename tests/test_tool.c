@@ -181,7 +181,7 @@ static const struct {
     {"--list --sm 90", 2, "go with --kernel or --all"},
     {"--list --emit c", 2, "--list is text, or --emit json"},
     {"--all", 2, "give --outdir DIR"},
-    {"--all --outdir /tmp -o x", 2, "give --outdir DIR"},
+    {"--all --outdir there -o x", 2, "give --outdir DIR"},
     {"--all --outdir /dev/null/x --set dta=f16", 2, "unknown setting 'dta'; did you mean 'data'?"},
     {"--all --outdir /dev/null/x", 1, "cannot make the directory"},
 };
