@@ -1,16 +1,6 @@
 /* Arithmetic: each call picks the row by the type of its operands. */
 #include "ptxgen/internal.h"
 
-#define BINARY(name)                                                                                         \
-    ptx_val ptx_##name(ptx_builder *b, ptx_val x, ptx_val y)                                                 \
-    {                                                                                                        \
-        return EMIT(b, name, emit_common(b, #name, (const ptx_val[]){x, y}, 2), x, y);                       \
-    }
-#define UNARY(name)                                                                                          \
-    ptx_val ptx_##name(ptx_builder *b, ptx_val x)                                                            \
-    {                                                                                                        \
-        return EMIT(b, name, emit_common(b, #name, &x, 1), x);                                               \
-    }
 #define TERNARY(name)                                                                                        \
     ptx_val ptx_##name(ptx_builder *b, ptx_val x, ptx_val y, ptx_val z)                                      \
     {                                                                                                        \

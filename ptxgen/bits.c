@@ -1,16 +1,6 @@
 /* Bits and predicates: logic, shifts, fields, permutations, packing, comparing, selecting. */
 #include "ptxgen/internal.h"
 
-#define BINARY(name)                                                                                         \
-    ptx_val ptx_##name(ptx_builder *b, ptx_val x, ptx_val y)                                                 \
-    {                                                                                                        \
-        return EMIT(b, name, emit_common(b, #name, (const ptx_val[]){x, y}, 2), x, y);                       \
-    }
-#define UNARY(name)                                                                                          \
-    ptx_val ptx_##name(ptx_builder *b, ptx_val x)                                                            \
-    {                                                                                                        \
-        return EMIT(b, name, emit_common(b, #name, &x, 1), x);                                               \
-    }
 /* The type is that of the first operand; the second is a count. */
 #define SHIFT(name)                                                                                          \
     ptx_val ptx_##name(ptx_builder *b, ptx_val x, ptx_val count)                                             \

@@ -360,44 +360,25 @@ static uint32_t continue_label(ptx_builder *b, const char *doing)
     return frame->next;
 }
 
-void ptx_break(ptx_builder *b)
-{
-    uint32_t label = break_label(b, "break");
-    if (label)
-        jump(b, "bra", label, take_uniform(b));
-}
-
-void ptx_break_if(ptx_builder *b, ptx_val pred)
-{
-    uint32_t label = break_label(b, "break_if");
-    if (label)
-        jump_if(b, pred, true, "bra", label, take_uniform(b));
-}
-
-void ptx_break_unless(ptx_builder *b, ptx_val pred)
-{
-    uint32_t label = break_label(b, "break_unless");
-    if (label)
-        jump_if(b, pred, false, "bra", label, take_uniform(b));
-}
-
-void ptx_continue(ptx_builder *b)
-{
-    uint32_t label = continue_label(b, "continue");
-    if (label)
-        jump(b, "bra", label, take_uniform(b));
-}
-
-void ptx_continue_if(ptx_builder *b, ptx_val pred)
-{
-    uint32_t label = continue_label(b, "continue_if");
-    if (label)
-        jump_if(b, pred, true, "bra", label, take_uniform(b));
-}
-
-void ptx_continue_unless(ptx_builder *b, ptx_val pred)
-{
-    uint32_t label = continue_label(b, "continue_unless");
-    if (label)
-        jump_if(b, pred, false, "bra", label, take_uniform(b));
-}
+/* Defines ptx_NAME, ptx_NAME_if and ptx_NAME_unless: jumps to the label that NAME_label gives. */
+#define LOOP_JUMP(name)                                                                                      \
+    void ptx_##name(ptx_builder *b)                                                                          \
+    {                                                                                                        \
+        uint32_t label = name##_label(b, #name);                                                             \
+        if (label)                                                                                           \
+            jump(b, "bra", label, take_uniform(b));                                                          \
+    }                                                                                                        \
+    void ptx_##name##_if(ptx_builder *b, ptx_val pred)                                                       \
+    {                                                                                                        \
+        uint32_t label = name##_label(b, #name "_if");                                                       \
+        if (label)                                                                                           \
+            jump_if(b, pred, true, "bra", label, take_uniform(b));                                           \
+    }                                                                                                        \
+    void ptx_##name##_unless(ptx_builder *b, ptx_val pred)                                                   \
+    {                                                                                                        \
+        uint32_t label = name##_label(b, #name "_unless");                                                   \
+        if (label)                                                                                           \
+            jump_if(b, pred, false, "bra", label, take_uniform(b));                                          \
+    }
+LOOP_JUMP(break)
+LOOP_JUMP(continue)

@@ -138,4 +138,16 @@ void info_shared(ptx_builder *b, uint64_t bytes, unsigned align);
 void control_open_kernel(ptx_builder *b);
 void control_check_closed(ptx_builder *b);
 
+/* Defines ptx_NAME: the instruction of that name, its form chosen by the type that the operands share. */
+#define BINARY(name)                                                                                         \
+    ptx_val ptx_##name(ptx_builder *b, ptx_val x, ptx_val y)                                                 \
+    {                                                                                                        \
+        return EMIT(b, name, emit_common(b, #name, (const ptx_val[]){x, y}, 2), x, y);                       \
+    }
+#define UNARY(name)                                                                                          \
+    ptx_val ptx_##name(ptx_builder *b, ptx_val x)                                                            \
+    {                                                                                                        \
+        return EMIT(b, name, emit_common(b, #name, &x, 1), x);                                               \
+    }
+
 #endif

@@ -152,45 +152,19 @@ ptx_val ptx_sreg(ptx_builder *b, const char *name)
     return (ptx_val){0};
 }
 
-ptx_val ptx_tid_x(ptx_builder *b)
-{
-    return ptx_sreg(b, "tid.x");
-}
-
-ptx_val ptx_tid_y(ptx_builder *b)
-{
-    return ptx_sreg(b, "tid.y");
-}
-
-ptx_val ptx_ntid_x(ptx_builder *b)
-{
-    return ptx_sreg(b, "ntid.x");
-}
-
-ptx_val ptx_ctaid_x(ptx_builder *b)
-{
-    return ptx_sreg(b, "ctaid.x");
-}
-
-ptx_val ptx_ctaid_y(ptx_builder *b)
-{
-    return ptx_sreg(b, "ctaid.y");
-}
-
-ptx_val ptx_ctaid_z(ptx_builder *b)
-{
-    return ptx_sreg(b, "ctaid.z");
-}
-
-ptx_val ptx_nctaid_x(ptx_builder *b)
-{
-    return ptx_sreg(b, "nctaid.x");
-}
-
-ptx_val ptx_laneid(ptx_builder *b)
-{
-    return ptx_sreg(b, "laneid");
-}
+#define SREG(name, text)                                                                                     \
+    ptx_val ptx_##name(ptx_builder *b)                                                                       \
+    {                                                                                                        \
+        return ptx_sreg(b, text);                                                                            \
+    }
+SREG(tid_x, "tid.x")
+SREG(tid_y, "tid.y")
+SREG(ntid_x, "ntid.x")
+SREG(ctaid_x, "ctaid.x")
+SREG(ctaid_y, "ctaid.y")
+SREG(ctaid_z, "ctaid.z")
+SREG(nctaid_x, "nctaid.x")
+SREG(laneid, "laneid")
 
 ptx_val ptx_global_index(ptx_builder *b)
 {

@@ -2,15 +2,6 @@
  * aligned. */
 #include "twin.cuh"
 
-template <int bytes> struct word;
-template <> struct word<2> {
-    typedef u16 type;
-};
-template <> struct word<4> {
-    typedef u32 type;
-};
-typedef word<chunk / 2>::type code_word;
-
 struct arguments {
     const u8 *codes;
     const scale_t *scale;

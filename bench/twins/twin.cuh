@@ -84,6 +84,16 @@ struct alignas(16) data_chunk {
     data_t at[chunk];
 };
 
+/* The codes of a chunk: 2 or 4 bytes. */
+template <int bytes> struct word;
+template <> struct word<2> {
+    typedef u16 type;
+};
+template <> struct word<4> {
+    typedef u32 type;
+};
+typedef word<chunk / 2>::type code_word;
+
 __device__ inline bool aligned(const void *pointer, u64 bytes)
 {
     return (u64)pointer % bytes == 0;
