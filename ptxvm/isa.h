@@ -286,6 +286,8 @@ const char *ptx_opcode_name(ptx_opcode op);
 const char *ptx_mod_text(ptx_mod mod); /* ".rn", or of a type slot's value ".f32" */
 const char *ptx_type_name(ptx_type type);
 int ptx_type_bits(ptx_type type);
+ptx_space
+ptx_mod_space(unsigned mod); /* the state space that a modifier names; SPACE_NONE where it names none */
 
 static inline bool ptx_has(const ptx_inst *inst, ptx_slot slot, unsigned mod)
 {

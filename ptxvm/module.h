@@ -9,13 +9,14 @@
  */
 #define PTX_SREGS(X)                                                                                         \
     X(tid)                                                                                                   \
-    X(ntid) X(laneid) X(warpid) X(nwarpid) X(ctaid) X(nctaid) X(smid) X(nsmid) X(gridid) X(clusterid)        \
-        X(nclusterid) X(cluster_ctaid) X(cluster_nctaid) X(cluster_ctarank) X(cluster_nctarank)              \
-            X(is_explicit_cluster) X(lanemask_eq) X(lanemask_le) X(lanemask_lt) X(lanemask_ge)               \
-                X(lanemask_gt) X(clock) X(clock_hi) X(clock64) X(globaltimer) X(globaltimer_lo)              \
-                    X(globaltimer_hi) X(pm) X(pm64) X(envreg) X(reserved_smem_offset_begin)                  \
-                        X(reserved_smem_offset_end) X(reserved_smem_offset_cap) X(reserved_smem_offset)      \
-                            X(total_smem_size) X(aggr_smem_size) X(dynamic_smem_size) X(current_graph_exec)
+    X(ntid)                                                                                                  \
+    X(laneid) X(warpid) X(nwarpid) X(ctaid) X(nctaid) X(smid) X(nsmid) X(gridid) X(clusterid) X(nclusterid)  \
+        X(cluster_ctaid) X(cluster_nctaid) X(cluster_ctarank) X(cluster_nctarank) X(is_explicit_cluster)     \
+            X(lanemask_eq) X(lanemask_le) X(lanemask_lt) X(lanemask_ge) X(lanemask_gt) X(clock) X(clock_hi)  \
+                X(clock64) X(globaltimer) X(globaltimer_lo) X(globaltimer_hi) X(pm) X(pm64) X(envreg)        \
+                    X(reserved_smem_offset_begin) X(reserved_smem_offset_end) X(reserved_smem_offset_cap)    \
+                        X(reserved_smem_offset) X(total_smem_size) X(aggr_smem_size) X(dynamic_smem_size)    \
+                            X(current_graph_exec)
 /* pm0..7, pm0_64..pm7_64, envreg0..31 and reserved_smem_offset_0/1 keep their number in the operand's bits.
  */
 

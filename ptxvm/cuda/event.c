@@ -65,12 +65,16 @@ CUresult do_cuEventDestroy_v2(CUevent event)
     return CUDA_SUCCESS;
 }
 
+static CUresult event_and_stream(CUevent event, CUstream handle, CUstream *stream)
+{
+    CUresult result = event_get(event);
+    return result ? result : stream_get(handle, stream);
+}
+
 CUresult do_cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned flags)
 {
     CUstream s;
-    CUresult result = event_get(event);
-    if (!result)
-        result = stream_get(handle, &s);
+    CUresult result = event_and_stream(event, handle, &s);
     if (result)
         return result;
     if (flags > CU_EVENT_RECORD_EXTERNAL)
@@ -99,9 +103,7 @@ CUresult do_cuEventRecord(CUevent event, CUstream stream)
 CUresult do_cuStreamWaitEvent(CUstream handle, CUevent event, unsigned flags)
 {
     CUstream s;
-    CUresult result = event_get(event);
-    if (!result)
-        result = stream_get(handle, &s);
+    CUresult result = event_and_stream(event, handle, &s);
     if (result)
         return result;
     if (flags > CU_EVENT_WAIT_EXTERNAL)

@@ -286,14 +286,24 @@ CUresult do_cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, s
     return do_cuGraphGetEdges_v2(graph, from, to, NULL, n);
 }
 
+/* Edges have no data of their own here: zeros. */
+static bool neighbours_begin(list *l, CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *edges,
+                             const size_t *n)
+{
+    if (!object_is(node, OBJECT_NODE) || !n)
+        return false;
+    *l = (list){nodes, *n, 0};
+    if (edges && nodes)
+        memset(edges, 0, *n * sizeof *edges);
+    return true;
+}
+
 CUresult do_cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *edges,
                                           size_t *n)
 {
-    if (!object_is(node, OBJECT_NODE) || !n)
+    list l;
+    if (!neighbours_begin(&l, node, nodes, edges, n))
         return CUDA_ERROR_INVALID_VALUE;
-    list l = {nodes, *n, 0};
-    if (edges && nodes)
-        memset(edges, 0, *n * sizeof *edges);
     for (size_t i = 0; i < node->n_needs; i++)
         list_add(&l, node->needs[i]);
     return list_end(&l, n);
@@ -307,11 +317,9 @@ CUresult do_cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *nodes, siz
 CUresult do_cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *edges,
                                             size_t *n)
 {
-    if (!object_is(node, OBJECT_NODE) || !n)
+    list l;
+    if (!neighbours_begin(&l, node, nodes, edges, n))
         return CUDA_ERROR_INVALID_VALUE;
-    list l = {nodes, *n, 0};
-    if (edges && nodes)
-        memset(edges, 0, *n * sizeof *edges);
     for (size_t i = 0; i < node->graph->n_nodes; i++)
         if (has_need(node->graph->nodes[i], node))
             list_add(&l, node->graph->nodes[i]);

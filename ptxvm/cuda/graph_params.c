@@ -49,70 +49,31 @@ CUresult do_cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D *out)
     return CUDA_SUCCESS;
 }
 
+/* cuGraphNAME: tells one thing of a node of that type. */
+#define NODE_GET(name, node_type, type, ...)                                                                 \
+    CUresult do_cuGraph##name(CUgraphNode node, type *out)                                                   \
+    {                                                                                                        \
+        if (!out || !is_node(node, CU_GRAPH_NODE_TYPE_##node_type))                                          \
+            return CUDA_ERROR_INVALID_VALUE;                                                                 \
+        const cuda_work *w = &node->work;                                                                    \
+        *out = (type)__VA_ARGS__;                                                                            \
+        return CUDA_SUCCESS;                                                                                 \
+    }
+NODE_GET(HostNodeGetParams, HOST, CUDA_HOST_NODE_PARAMS, {w->host.fn, w->host.user})
+NODE_GET(ChildGraphNodeGetGraph, GRAPH, CUgraph, w->child)
+NODE_GET(EventRecordNodeGetEvent, EVENT_RECORD, CUevent, w->event.event)
+NODE_GET(EventWaitNodeGetEvent, WAIT_EVENT, CUevent, w->event.event)
+NODE_GET(MemAllocNodeGetParams, MEM_ALLOC, CUDA_MEM_ALLOC_NODE_PARAMS,
+         {.poolProps = w->memory.props, .bytesize = w->memory.bytes, .dptr = w->memory.address})
+NODE_GET(MemFreeNodeGetParams, MEM_FREE, CUdeviceptr, w->memory.address)
+NODE_GET(BatchMemOpNodeGetParams, BATCH_MEM_OP, CUDA_BATCH_MEM_OP_NODE_PARAMS,
+         {.ctx = w->context, .count = w->batch.count, .paramArray = w->batch.ops})
+
 CUresult do_cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *out)
 {
     if (!out || !is_node(node, CU_GRAPH_NODE_TYPE_MEMSET))
         return CUDA_ERROR_INVALID_VALUE;
     *out = node->work.memset;
-    return CUDA_SUCCESS;
-}
-
-CUresult do_cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS *out)
-{
-    if (!out || !is_node(node, CU_GRAPH_NODE_TYPE_HOST))
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = (CUDA_HOST_NODE_PARAMS){node->work.host.fn, node->work.host.user};
-    return CUDA_SUCCESS;
-}
-
-CUresult do_cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *out)
-{
-    if (!out || !is_node(node, CU_GRAPH_NODE_TYPE_GRAPH))
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = node->work.child;
-    return CUDA_SUCCESS;
-}
-
-CUresult do_cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent *out)
-{
-    if (!out || !is_node(node, CU_GRAPH_NODE_TYPE_EVENT_RECORD))
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = node->work.event.event;
-    return CUDA_SUCCESS;
-}
-
-CUresult do_cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent *out)
-{
-    if (!out || !is_node(node, CU_GRAPH_NODE_TYPE_WAIT_EVENT))
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = node->work.event.event;
-    return CUDA_SUCCESS;
-}
-
-CUresult do_cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *out)
-{
-    if (!out || !is_node(node, CU_GRAPH_NODE_TYPE_MEM_ALLOC))
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = (CUDA_MEM_ALLOC_NODE_PARAMS){.poolProps = node->work.memory.props,
-                                        .bytesize = node->work.memory.bytes,
-                                        .dptr = node->work.memory.address};
-    return CUDA_SUCCESS;
-}
-
-CUresult do_cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr *out)
-{
-    if (!out || !is_node(node, CU_GRAPH_NODE_TYPE_MEM_FREE))
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = node->work.memory.address;
-    return CUDA_SUCCESS;
-}
-
-CUresult do_cuGraphBatchMemOpNodeGetParams(CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS *out)
-{
-    if (!out || !is_node(node, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP))
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = (CUDA_BATCH_MEM_OP_NODE_PARAMS){
-        .ctx = node->work.context, .count = node->work.batch.count, .paramArray = node->work.batch.ops};
     return CUDA_SUCCESS;
 }
 

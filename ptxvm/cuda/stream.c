@@ -210,49 +210,21 @@ CUresult do_cuStreamQuery(CUstream handle)
 
 /* ---- What it is ---- */
 
-CUresult do_cuStreamGetPriority(CUstream handle, int *priority)
-{
-    CUstream s;
-    if (!priority)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = stream_get(handle, &s);
-    if (!result)
-        *priority = s->priority;
-    return result;
-}
-
-CUresult do_cuStreamGetFlags(CUstream handle, unsigned *flags)
-{
-    CUstream s;
-    if (!flags)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = stream_get(handle, &s);
-    if (!result)
-        *flags = s->flags;
-    return result;
-}
-
-CUresult do_cuStreamGetId(CUstream handle, unsigned long long *id)
-{
-    CUstream s;
-    if (!id)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = stream_get(handle, &s);
-    if (!result)
-        *id = s->id;
-    return result;
-}
-
-CUresult do_cuStreamGetCtx(CUstream handle, CUcontext *context)
-{
-    CUstream s;
-    if (!context)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = stream_get(handle, &s);
-    if (!result)
-        *context = s->context;
-    return result;
-}
+#define STREAM_GET(name, type, member)                                                                       \
+    CUresult do_cuStreamGet##name(CUstream handle, type *out)                                                \
+    {                                                                                                        \
+        CUstream s;                                                                                          \
+        if (!out)                                                                                            \
+            return CUDA_ERROR_INVALID_VALUE;                                                                 \
+        CUresult result = stream_get(handle, &s);                                                            \
+        if (!result)                                                                                         \
+            *out = s->member;                                                                                \
+        return result;                                                                                       \
+    }
+STREAM_GET(Priority, int, priority)
+STREAM_GET(Flags, unsigned, flags)
+STREAM_GET(Id, unsigned long long, id)
+STREAM_GET(Ctx, CUcontext, context)
 
 CUresult do_cuStreamGetCtx_v2(CUstream handle, CUcontext *context, CUgreenCtx *green)
 {

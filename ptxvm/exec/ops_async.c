@@ -259,6 +259,8 @@ typedef struct bulk_copy {
     ptx_space to_space, from_space;
     bool has_barrier;
     uint32_t byte_mask; /* of every 16 bytes, those that are copied */
+    uint8_t *host_to;
+    const uint8_t *host_from;
 } bulk_copy;
 
 static uint64_t lane_address(const vm_warp *warp, const vm_operand *operand, int lane)
@@ -294,13 +296,19 @@ static bool bulk_is_aligned(vm_warp *warp, const vm_op *op, int lane, const bulk
     return false;
 }
 
-static bool bulk_hosts(vm_warp *warp, const vm_op *op, int lane, const bulk_copy *copy, uint8_t **to,
-                       const uint8_t **from, vm_access_kind kind)
+/* The operands, and where they are on the host; nothing is looked up for a copy of no bytes. False: fault. */
+static bool bulk_begin(vm_warp *warp, const vm_op *op, int lane, vm_access_kind kind, bulk_copy *copy)
 {
-    *to = vm_translate_lane(warp, op, lane, copy->to_space, copy->to, copy->size, 16, kind);
-    *from =
-        *to ? vm_translate_lane(warp, op, lane, copy->from_space, copy->from, copy->size, 16, VM_LOAD) : NULL;
-    return *from;
+    *copy = bulk_of(warp, op, lane);
+    if (!copy->size)
+        return true;
+    if (!bulk_is_aligned(warp, op, lane, copy))
+        return false;
+    copy->host_to = vm_translate_lane(warp, op, lane, copy->to_space, copy->to, copy->size, 16, kind);
+    if (copy->host_to)
+        copy->host_from =
+            vm_translate_lane(warp, op, lane, copy->from_space, copy->from, copy->size, 16, VM_LOAD);
+    return copy->host_from;
 }
 
 static void copy_masked(uint8_t *to, const uint8_t *from, uint64_t bytes, uint32_t byte_mask)
@@ -316,16 +324,13 @@ static vm_result exec_bulk(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     VM_EACH_LANE(lane, mask)
     {
-        bulk_copy copy = bulk_of(warp, op, (int)lane);
-        uint8_t *to;
-        const uint8_t *from;
+        bulk_copy copy;
+        if (!bulk_begin(warp, op, (int)lane, VM_STORE, &copy))
+            return VM_FAULT;
         if (!copy.size)
             continue;
-        if (!bulk_is_aligned(warp, op, (int)lane, &copy) ||
-            !bulk_hosts(warp, op, (int)lane, &copy, &to, &from, VM_STORE))
-            return VM_FAULT;
         if (!copy.has_barrier) {
-            copy_masked(to, from, copy.size, copy.byte_mask);
+            copy_masked(copy.host_to, copy.host_from, copy.size, copy.byte_mask);
             continue;
         }
         struct vm_ops_warp *state = warp->ops;
@@ -355,18 +360,15 @@ static vm_result exec_bulk_reduce(vm_warp *warp, const vm_op *op, uint32_t mask)
     uint64_t size = (uint64_t)ptx_type_bits(type) / 8;
     VM_EACH_LANE(lane, mask)
     {
-        bulk_copy copy = bulk_of(warp, op, (int)lane);
-        uint8_t *to;
-        const uint8_t *from;
+        bulk_copy copy;
+        if (!bulk_begin(warp, op, (int)lane, VM_ATOMIC, &copy))
+            return VM_FAULT;
         if (!copy.size)
             continue;
-        if (!bulk_is_aligned(warp, op, (int)lane, &copy) ||
-            !bulk_hosts(warp, op, (int)lane, &copy, &to, &from, VM_ATOMIC))
-            return VM_FAULT;
         for (uint64_t i = 0; i < copy.size; i += size) {
             uint64_t value = 0;
-            vm_copy_relaxed((uint8_t *)&value, from + i, size);
-            ops_atomic_apply(apply, to + i, (int)size, copy.to_space != SPACE_SHARED, value, 0);
+            vm_copy_relaxed((uint8_t *)&value, copy.host_from + i, size);
+            ops_atomic_apply(apply, copy.host_to + i, (int)size, copy.to_space != SPACE_SHARED, value, 0);
         }
         if (copy.has_barrier &&
             !ops_mbarrier_complete_tx(warp, op, (int)lane, copy.barrier, (uint32_t)copy.size))

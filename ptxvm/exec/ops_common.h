@@ -123,27 +123,4 @@ static inline void ops_result_predicate(const vm_warp *warp, const vm_operand *o
     *p = (*p & ~mask) | (value & mask);
 }
 
-/* The space that a modifier names. */
-static inline ptx_space ops_space(unsigned mod)
-{
-    switch (mod) {
-    case M_global:
-        return SPACE_GLOBAL;
-    case M_const:
-        return SPACE_CONST;
-    case M_local:
-        return SPACE_LOCAL;
-    case M_param:
-    case M_param__entry:
-    case M_param__func:
-        return SPACE_PARAM;
-    case M_shared:
-    case M_shared__cta:
-    case M_shared__cluster:
-        return SPACE_SHARED;
-    default:
-        return SPACE_NONE;
-    }
-}
-
 #endif

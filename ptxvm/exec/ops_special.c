@@ -121,7 +121,7 @@ static uint64_t value_of(const vm_warp *warp, const vm_operand *operand, int lan
 /* cvta and cvta.to: adds or takes off the base of the window. */
 static vm_result exec_cvta(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
-    ptx_space space = ops_space(op->inst->mod[S_SPACE]);
+    ptx_space space = ptx_mod_space(op->inst->mod[S_SPACE]);
     /* A function's parameters are in local memory. */
     if (space == SPACE_PARAM && op->operand[1].space == SPACE_LOCAL)
         space = SPACE_LOCAL;
@@ -136,7 +136,7 @@ static vm_result exec_cvta(vm_warp *warp, const vm_op *op, uint32_t mask)
 /* ISA: the window of kernel parameters is part of the global window. */
 static vm_result exec_isspacep(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
-    ptx_space space = ops_space(op->inst->mod[S_SPACE]);
+    ptx_space space = ptx_mod_space(op->inst->mod[S_SPACE]);
     uint32_t result = 0;
     VM_EACH_LANE(lane, mask)
     {

@@ -61,31 +61,9 @@ ptx_type form_operand_type(const form_operand *want, const ptx_inst *inst)
     return (ptx_type)want->type;
 }
 
-static ptx_space slot_space(const ptx_inst *inst, ptx_slot slot)
-{
-    switch (inst->mod[slot]) {
-    case M_global:
-        return SPACE_GLOBAL;
-    case M_shared:
-    case M_shared__cta:
-    case M_shared__cluster:
-        return SPACE_SHARED;
-    case M_local:
-        return SPACE_LOCAL;
-    case M_param:
-    case M_param__entry:
-    case M_param__func:
-        return SPACE_PARAM;
-    case M_const:
-        return SPACE_CONST;
-    default:
-        return SPACE_NONE;
-    }
-}
-
 static ptx_space wanted_space(const form_operand *want, const ptx_inst *inst)
 {
-    return want->space ? (ptx_space)want->space : slot_space(inst, (ptx_slot)want->space_slot);
+    return want->space ? (ptx_space)want->space : ptx_mod_space(inst->mod[want->space_slot]);
 }
 
 static const char *space_name(ptx_space space)

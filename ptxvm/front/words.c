@@ -220,3 +220,13 @@ const char *word_suggestion(const char *text, int length)
 {
     return nearest(&words, text, length);
 }
+
+ptx_space ptx_mod_space(unsigned mod)
+{
+    static const uint8_t spaces[M_COUNT] = {
+        [M_global] = SPACE_GLOBAL, [M_const] = SPACE_CONST,        [M_local] = SPACE_LOCAL,
+        [M_param] = SPACE_PARAM,   [M_param__entry] = SPACE_PARAM, [M_param__func] = SPACE_PARAM,
+        [M_shared] = SPACE_SHARED, [M_shared__cta] = SPACE_SHARED, [M_shared__cluster] = SPACE_SHARED,
+    };
+    return mod < M_COUNT ? (ptx_space)spaces[mod] : SPACE_NONE;
+}

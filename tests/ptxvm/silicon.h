@@ -23,6 +23,9 @@ typedef struct silicon_set {
 
 extern const silicon_set silicon_sets[];
 extern const int silicon_n_sets;
+/* The same for TEST_EACH: how many, and "A100_fp16". */
+int silicon_set_count(void);
+void silicon_set_name(int index, char *text, size_t size);
 
 /* The numbers of a set as raw bits: a and b of the set's type (tf32 as f32 bits), k a line; c and d32 as f32;
  * c16 is c rounded to f16, d16 the result of f16 accumulation as f16. */

@@ -113,6 +113,17 @@ TEST_CASE(CheckMemory, UseAfterFree)
     ".extern .func (.param .b64 r) malloc (.param .b64 n);\n.extern .func free (.param .b64 p);\n"           \
     ".visible .entry k(.param .u64 out) { .reg .b64 d<4>;\n"
 
+static void expect_double_free(const check_result *r, int line, uint64_t size)
+{
+    CHECK_EQ_I64(r->status, PTXVM_ERROR_ADDRESS);
+    if (CHECK(r->n == 1)) {
+        CHECK_EQ_I64(r->findings[0].kind, PTXVM_FINDING_DOUBLE_FREE);
+        CHECK_EQ_I64(r->findings[0].line, line);
+        CHECK_EQ_U64(r->findings[0].size, size);
+    }
+    ptxvm_destroy(r->vm);
+}
+
 TEST_CASE(CheckMemory, DoubleFreeAndLeakOfTheGuest)
 {
     check_result r = check_run(HEAP "{ .param .b64 n; .param .b64 r; st.param.b64 [n], 24; call (r), malloc, "
@@ -120,13 +131,7 @@ TEST_CASE(CheckMemory, DoubleFreeAndLeakOfTheGuest)
                                     "{ .param .b64 p; st.param.b64 [p], d1; call free, (p); }\n"
                                     "{ .param .b64 p; st.param.b64 [p], d1; call free, (p); }\nret; }\n",
                                1, 1, PTXVM_CHECK_ALL, 1);
-    CHECK_EQ_I64(r.status, PTXVM_ERROR_ADDRESS);
-    if (CHECK(r.n == 1)) {
-        CHECK_EQ_I64(r.findings[0].kind, PTXVM_FINDING_DOUBLE_FREE);
-        CHECK_EQ_I64(r.findings[0].line, 9);
-        CHECK_EQ_U64(r.findings[0].size, 24);
-    }
-    ptxvm_destroy(r.vm);
+    expect_double_free(&r, 9, 24);
     r = check_run(HEAP
                   "{ .param .b64 n; .param .b64 r; st.param.b64 [n], 24; call (r), malloc, (n); }\nret; }\n",
                   1, 2, PTXVM_CHECK_ALL, 1);
@@ -146,13 +151,7 @@ TEST_CASE(CheckMemory, DoubleFreeInALoopAndLeakOfOneThread)
                                     "{ .param .b64 p; st.param.b64 [p], d1; call free, (p); }\n"
                                     "add.u32 i, i, 1; setp.lt.u32 q, i, 2; @q bra AGAIN; }\nret; }\n",
                                1, 1, PTXVM_CHECK_ALL, 1);
-    CHECK_EQ_I64(r.status, PTXVM_ERROR_ADDRESS);
-    if (CHECK(r.n == 1)) {
-        CHECK_EQ_I64(r.findings[0].kind, PTXVM_FINDING_DOUBLE_FREE);
-        CHECK_EQ_I64(r.findings[0].line, 10);
-        CHECK_EQ_U64(r.findings[0].size, 40);
-    }
-    ptxvm_destroy(r.vm);
+    expect_double_free(&r, 10, 40);
     r = check_run(HEAP "{ .param .b64 n; .param .b64 r; st.param.b64 [n], 56; call (r), malloc, (n); "
                        "ld.param.b64 d1, [r]; }\n"
                        "{ .reg .pred q; .reg .b32 t; mov.u32 t, %tid.x; setp.eq.u32 q, t, 0; @q bra KEEP;\n"

@@ -14,6 +14,16 @@ const silicon_set silicon_sets[] = {
 };
 const int silicon_n_sets = sizeof silicon_sets / sizeof *silicon_sets;
 
+int silicon_set_count(void)
+{
+    return silicon_n_sets;
+}
+
+void silicon_set_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s_%s", silicon_sets[index].gpu, silicon_sets[index].type_name);
+}
+
 static float f32_of(uint32_t bits)
 {
     float value;

@@ -178,17 +178,7 @@ static void run_set(const silicon_set *set, const silicon_data *data, ptx_type r
     free(t);
 }
 
-static int n_sets(void)
-{
-    return silicon_n_sets;
-}
-
-static void set_name(int index, char *name, size_t size)
-{
-    snprintf(name, size, "%s_%s", silicon_sets[index].gpu, silicon_sets[index].type_name);
-}
-
-TEST_EACH(TensorExec, SiliconThroughPtx, n_sets, set_name)
+TEST_EACH(TensorExec, SiliconThroughPtx, silicon_set_count, silicon_set_name)
 {
     const silicon_set *set = &silicon_sets[index];
     silicon_data data;

@@ -73,17 +73,7 @@ static int wrong_in_set(const silicon_set *set, const silicon_data *data, ptx_ty
     return wrong;
 }
 
-static int n_sets(void)
-{
-    return silicon_n_sets;
-}
-
-static void set_name(int index, char *text, size_t size)
-{
-    snprintf(text, size, "%s_%s", silicon_sets[index].gpu, silicon_sets[index].type_name);
-}
-
-TEST_EACH(TensorSilicon, NoneOfTheSetIsWrong, n_sets, set_name)
+TEST_EACH(TensorSilicon, NoneOfTheSetIsWrong, silicon_set_count, silicon_set_name)
 {
     const silicon_set *set = &silicon_sets[index];
     silicon_data data;

@@ -2,6 +2,8 @@
 #define _XOPEN_SOURCE 700 /* nftw */
 #include "support/process.h"
 
+#include "ptxgen/toolkit.h"
+
 #include <ftw.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -58,10 +60,8 @@ void process_free(process_result *result)
 
 void temp_dir_make(char *path, size_t size)
 {
-    const char *root = getenv("TMPDIR");
-    snprintf(path, size, "%s/qdnn-test-XXXXXX", root ? root : "/tmp");
-    if (!mkdtemp(path)) {
-        perror(path);
+    if (!toolkit_make_directory(path, size)) {
+        perror("a temporary directory");
         abort();
     }
 }
