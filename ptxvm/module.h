@@ -10,7 +10,8 @@
 #define PTX_SREGS(X)                                                                                         \
     X(tid)                                                                                                   \
     X(ntid)                                                                                                  \
-    X(laneid) X(warpid) X(nwarpid) X(ctaid) X(nctaid) X(smid) X(nsmid) X(gridid) X(clusterid) X(nclusterid)  \
+    X(laneid)                                                                                                \
+    X(warpid) X(nwarpid) X(ctaid) X(nctaid) X(smid) X(nsmid) X(gridid) X(clusterid) X(nclusterid)            \
         X(cluster_ctaid) X(cluster_nctaid) X(cluster_ctarank) X(cluster_nctarank) X(is_explicit_cluster)     \
             X(lanemask_eq) X(lanemask_le) X(lanemask_lt) X(lanemask_ge) X(lanemask_gt) X(clock) X(clock_hi)  \
                 X(clock64) X(globaltimer) X(globaltimer_lo) X(globaltimer_hi) X(pm) X(pm64) X(envreg)        \

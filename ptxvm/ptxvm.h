@@ -208,7 +208,8 @@ typedef struct ptxvm_finding {
     const char *space; /* of the access: "global", "shared" ...; null where it is none */
     uint64_t address, access_bytes;
     uint64_t base, size; /* the allocation that it concerns; size 0: none */
-    int64_t distance;    /* bytes past its end, or negative before its start; 0: inside */
+    int64_t distance;    /* from its end (0: the first byte behind it), negative from its start; 0 too where
+                            address lies inside */
     bool has_other;      /* of a race: who else */
     const char *other_function;
     int other_line;

@@ -3,6 +3,7 @@
 
 #include "kernels/kernels.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool set(const char *kernel, kernel_spec *spec, const char *key, const char *value, char *error)
@@ -101,6 +102,47 @@ TEST_CASE(KernelSpec, WhatIsRefusedAndWhy)
         CHECK(!set(cases[i].kernel, &spec, cases[i].key, cases[i].value, error));
         CHECK_EQ_STR(error, cases[i].why);
         test_pop_note();
+    }
+}
+
+/* An allocator that fails once, at the call it is told. */
+typedef struct meter {
+    int calls, fail_at, live;
+} meter;
+
+static void *metered(void *user, void *memory, size_t size)
+{
+    meter *m = user;
+    if (size == 0) {
+        m->live -= memory != NULL;
+        free(memory);
+        return NULL;
+    }
+    if (++m->calls == m->fail_at)
+        return NULL;
+    m->live += memory == NULL;
+    return realloc(memory, size);
+}
+
+TEST_CASE(KernelSpec, NoMemoryWhileAKernelIsEmitted)
+{
+    meter m;
+    ptx_options options = {.resize = metered, .user = &m};
+    kernel_spec spec = kernel_spec_default();
+    for (int i = 0; i < kernel_row_count; i++) {
+        bool done = false;
+        int k = 1;
+        for (; !done && k < 1000; k++) {
+            kernel_text text;
+            ptx_error error;
+            m = (meter){.fail_at = k};
+            done = kernel_emit(&kernel_rows[i], &spec, ptx_sm_find("sm_80"), &options, &text, &error);
+            CHECK(done || (error.no_memory && text.ptx == NULL));
+            ptx_free_text(&options, text.ptx);
+            CHECK_EQ_I64(m.live, 0);
+        }
+        CHECK(done);
+        CHECK(k > 3);
     }
 }
 

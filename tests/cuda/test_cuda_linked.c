@@ -91,7 +91,11 @@ TEST_CASE(CudaLinked, TheLogSaysWhyAndWhatToDo)
     driver_close();
     snprintf(settings, sizeof settings, "%s/counters", folder);
     char *counters = toolkit_read_file(settings, &bytes);
-    CHECK(counters != NULL);
+    if (CHECK(counters != NULL)) {
+        CHECK_HAS(counters, "{\"kernel\": \"poke\"");
+        CHECK_HAS(counters,
+                  "\"global_store\": {\"requests\": 1, \"sectors\": 1, \"least_sectors\": 1, \"bytes\": 4}");
+    }
     free(counters);
     char *text = toolkit_read_file(path, &bytes);
     if (CHECK(text != NULL)) {

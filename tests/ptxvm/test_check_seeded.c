@@ -184,6 +184,41 @@ TEST_CASE(CheckMemory, DistanceAndOtherParty)
     ptxvm_destroy(r.vm);
 }
 
+/* .loc leads to the line of the source, in the finding and in its text. */
+TEST_CASE(CheckNames, TheSourceLine)
+{
+    check_result r = check_run(
+        CHECK_KERNEL(
+            ".loc 1 42 7\nadd.u32 r5, r6, 1;\n.loc 1 43 1\nst.global.u32 [d1], r5;") ".file 1 \"lost.cu\"\n",
+        1, 1, PTXVM_CHECK_INIT, 1);
+    if (CHECK(r.n == 1)) {
+        CHECK_EQ_I64(r.findings[0].line, CHECK_FIRST + 1);
+        CHECK_EQ_STR(r.findings[0].source_file, "lost.cu");
+        CHECK_EQ_I64(r.findings[0].source_line, 42);
+        CHECK_HAS(r.findings[0].message, "lost.cu:42");
+    }
+    ptxvm_destroy(r.vm);
+}
+
+/* 120 registers that nobody wrote (each is told once): a hundred are listed, all are counted. */
+TEST_CASE(CheckNames, TheListIsLimited)
+{
+    static char body[120 * 32], text[sizeof body + 1024];
+    snprintf(body, sizeof body, ".reg .b32 q<120>; ");
+    for (int i = 0; i < 120; i++)
+        snprintf(body + strlen(body), sizeof body - strlen(body), "add.u32 r5, q%d, 1;\n", i);
+    const char *frame = CHECK_KERNEL("@@");
+    const char *place = strstr(frame, "@@");
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(place - frame), frame, body, place + 2);
+    check_result r = check_run(text, 1, 1, PTXVM_CHECK_INIT, 1);
+    CHECK_EQ_I64(r.status, PTXVM_ERROR_CHECK);
+    CHECK_EQ_I64(r.n, 100);
+    CHECK_EQ_U64(r.total, 120);
+    if (r.n == 100)
+        CHECK_EQ_I64(r.findings[99].line, CHECK_FIRST + 99);
+    ptxvm_destroy(r.vm);
+}
+
 TEST_CASE(CheckNames, Parse)
 {
     unsigned checks = 99;
