@@ -1,6 +1,10 @@
 /* The version and the names of the statuses. */
 #include <qdnn/qdnn.h>
 
+#define STATUS(name, number) _Static_assert(QDNN_STATUS_##name == number, "the number of a status is frozen");
+#include "driver/status.def"
+#undef STATUS
+
 int qdnnGetVersion(void)
 {
     return QDNN_VERSION;
@@ -8,21 +12,16 @@ int qdnnGetVersion(void)
 
 const char *qdnnGetErrorString(qdnnStatus_t status)
 {
-#define NAME(code)                                                                                           \
-    case code:                                                                                               \
-        return #code
-    switch (status) {
-        NAME(QDNN_STATUS_SUCCESS);
-        NAME(QDNN_STATUS_BAD_PARAM);
-        NAME(QDNN_STATUS_BAD_PARAM_NULL_POINTER);
-        NAME(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND);
-        NAME(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME);
-        NAME(QDNN_STATUS_NOT_SUPPORTED);
-        NAME(QDNN_STATUS_NOT_SUPPORTED_SM);
-        NAME(QDNN_STATUS_INTERNAL_ERROR);
-        NAME(QDNN_STATUS_INTERNAL_ERROR_ALLOCATION_FAILED);
-        NAME(QDNN_STATUS_EXECUTION_FAILED);
-    }
-#undef NAME
+    static const struct {
+        int number;
+        const char *name;
+    } names[] = {
+#define STATUS(name, number) {number, "QDNN_STATUS_" #name},
+#include "driver/status.def"
+#undef STATUS
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].number == (int)status)
+            return names[i].name;
     return "unknown status";
 }

@@ -19,14 +19,25 @@ typedef enum {
     QDNN_STATUS_BAD_PARAM_NULL_POINTER = 2001,
     QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND = 2002,
     QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME = 2003,
+    QDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER = 2004,
+    QDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT = 2005, /* a buffer or workspace is too small */
+    QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH = 2006,    /* two arguments do not fit together */
 
     QDNN_STATUS_NOT_SUPPORTED = 3000, /* the call is right, but this device or build lacks what it needs */
     QDNN_STATUS_NOT_SUPPORTED_SM = 3001,
+    QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER = 3002, /* no usable CUDA driver on this machine */
+    QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE = 3003, /* a driver, but no device, or not that one */
+    QDNN_STATUS_NOT_SUPPORTED_DRIVER_TOO_OLD = 3004,
+    QDNN_STATUS_NOT_SUPPORTED_LIBRARY_MISSING =
+        3005, /* a library that is opened at run time: cuBLAS, NVRTC */
 
-    QDNN_STATUS_INTERNAL_ERROR = 4000, /* a defect or an exhausted resource on the host */
-    QDNN_STATUS_INTERNAL_ERROR_ALLOCATION_FAILED = 4001,
+    QDNN_STATUS_INTERNAL_ERROR = 4000,                   /* a defect or an exhausted resource */
+    QDNN_STATUS_INTERNAL_ERROR_ALLOCATION_FAILED = 4001, /* the host's memory */
+    QDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED = 4002,
+    QDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED = 4003, /* the device's memory */
 
-    QDNN_STATUS_EXECUTION_FAILED = 5000 /* the device refused or failed */
+    QDNN_STATUS_EXECUTION_FAILED = 5000,       /* the device refused or failed */
+    QDNN_STATUS_EXECUTION_FAILED_STICKY = 5001 /* and its context is lost: every later call in it fails */
 } qdnnStatus_t;
 
 /* Data type tags. */
