@@ -137,7 +137,7 @@ static ref_quant_spec reference_of(const kernel_row *row, const kernel_spec *spe
  * reference's own outputs, unless they are a caller's. */
 static void make_expected(trial *t)
 {
-    fill_data(t->how->kind, t->spec.data, t->how->seed, t->data.host, t->n);
+    fill_data(t->how->kind, t->row->format, t->spec.data, t->how->seed, t->data.host, t->n);
     ref_scale(&t->ref, t->data.host, t->n, t->scale.host, t->zero.host);
     if (t->how->callers) {
         int64_t groups = ref_group_count(t->n, t->ref.group_size);

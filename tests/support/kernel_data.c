@@ -2,7 +2,7 @@
  * no conversion under test is used to make its own input. */
 #include "support/kernel_data.h"
 
-#include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 static uint32_t next_random(uint32_t *state)
@@ -68,7 +68,31 @@ static uint32_t special(layout l, uint32_t random)
     }
 }
 
-static uint32_t element(data_kind kind, layout l, uint32_t *state, uint32_t seed)
+/* Half way between two neighbours of the format's values or, one time in four, its least or largest value: a
+ * group that has the extremes gets a scale of exactly 1, so its quotients are ties too. Around NF4's
+ * midpoints lie both neighbours in f32 (a narrower type drops the bits that tell them apart). */
+static float tie(qdnnFormat_t format, uint32_t random)
+{
+    /* clang-format off */
+    static const uint32_t nf4_midpoints[15] = {
+        0xBF591CD8, 0xBF1C5270, 0xBEEB8480, 0xBEADEA76, 0xBE703CEC, 0xBE0D38BC, 0xBD3A7871, 0x3D22FAFF,
+        0x3DF64862, 0x3E5067E0, 0x3E9582D4, 0x3EC753F9, 0x3F006D04, 0x3F248DAF, 0x3F5C89DA,
+    };
+    /* clang-format on */
+    bool is_zp = format == QDNN_FORMAT_INT4_ZP, is_nf4 = format == QDNN_FORMAT_NF4;
+    float least = is_nf4 ? -1.0f : -7.0f, largest = is_nf4 ? 1.0f : is_zp ? 8.0f : 7.0f;
+    if (random % 4 == 0)
+        return random & 4 ? least : largest;
+    random >>= 3;
+    if (!is_nf4)
+        return least + 0.5f * (float)(random % (is_zp ? 31 : 29));
+    uint32_t bits = nf4_midpoints[random % 15] + random / 15 % 3 - 1;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static uint32_t element(data_kind kind, qdnnFormat_t format, layout l, uint32_t *state, uint32_t seed)
 {
     uint32_t random = next_random(state);
     uint32_t sign = random & 0x80 ? UINT32_C(1) << (l.bits - 1) : 0;
@@ -87,7 +111,7 @@ static uint32_t element(data_kind kind, layout l, uint32_t *state, uint32_t seed
     case DATA_SPECIAL:
         return random % 5 == 0 ? special(l, random >> 8) : encode(l, bell(state));
     case DATA_TIES:
-        return encode(l, (float)((int)(random % 31) - 15) * 0.5f);
+        return encode(l, tie(format, random));
     default:
         return encode(l, bell(state));
     }
@@ -109,12 +133,12 @@ static uint32_t seeded(uint32_t seed)
     return state ? state : 1;
 }
 
-void fill_data(data_kind kind, qdnnDataType_t type, uint32_t seed, void *x, int64_t n)
+void fill_data(data_kind kind, qdnnFormat_t format, qdnnDataType_t type, uint32_t seed, void *x, int64_t n)
 {
     layout l = layout_of(type);
     uint32_t state = seeded(seed);
     for (int64_t i = 0; i < n; i++)
-        put_bits(l, x, i, element(kind, l, &state, seed));
+        put_bits(l, x, i, element(kind, format, l, &state, seed));
 }
 
 /* ---- What a caller may bring ---- */

@@ -11,12 +11,12 @@ typedef enum {
     DATA_SUBNORMAL,
     DATA_HUGE,    /* up to the largest finite value of both signs: ranges overflow */
     DATA_SPECIAL, /* normal, with NaN of several kinds and infinities among it */
-    DATA_TIES,    /* multiples of a half: quotients lie half way between codes */
+    DATA_TIES,    /* half way between two codes of the format, and its extremes: groups with a scale of 1 */
     DATA_KINDS
 } data_kind;
 
-/* Fills n elements of an f32, f16 or bf16 tensor. */
-void fill_data(data_kind kind, qdnnDataType_t type, uint32_t seed, void *x, int64_t n);
+/* Fills n elements of an f32, f16 or bf16 tensor that is meant for the format. */
+void fill_data(data_kind kind, qdnnFormat_t format, qdnnDataType_t type, uint32_t seed, void *x, int64_t n);
 
 /* Scales and zero points that the scale operation never makes but a caller may bring: zeros, negative
  * numbers, infinities, NaNs, subnormals, fractions. Where there are enough groups, every scale meets every
