@@ -3,17 +3,24 @@ include(CMakePackageConfigHelpers)
 
 set(QDNN_OBJECTS $<TARGET_OBJECTS:qdnn_ptxgen> $<TARGET_OBJECTS:qdnn_kernels> $<TARGET_OBJECTS:qdnn_driver>)
 
+# The linked ptxvm, as archives: whoever links our libraries and ptxvm's own has each object once.
+set(QDNN_VM "")
+if(QDNN_PTXVM)
+  set(QDNN_VM ptxvm_cuda ptxvm_core)
+  set(QDNN_VM_FILES $<TARGET_FILE:ptxvm_cuda> $<TARGET_FILE:ptxvm_core>)
+endif()
+
 # Our own tools and tests link this one: it shows what is inside.
 add_library(qdnn_inside STATIC ${QDNN_OBJECTS})
 target_include_directories(qdnn_inside PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
-target_link_libraries(qdnn_inside PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
+target_link_libraries(qdnn_inside PUBLIC ${QDNN_VM} Threads::Threads ${CMAKE_DL_LIBS})
 
 # The static library is one object in which hidden names have become local, so that a user's program may have an emit() too.
 add_custom_command(
   OUTPUT qdnn.o
-  COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -o qdnn.o ${QDNN_OBJECTS}
+  COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -o qdnn.o ${QDNN_OBJECTS} ${QDNN_VM_FILES}
   COMMAND ${CMAKE_OBJCOPY} --localize-hidden qdnn.o
-  DEPENDS qdnn_inside # which is made of the same objects
+  DEPENDS qdnn_inside ${QDNN_VM} # qdnn_inside is made of the same objects
   COMMAND_EXPAND_LISTS VERBATIM)
 
 function(qdnn_library target type)
@@ -22,10 +29,11 @@ function(qdnn_library target type)
                                              SOVERSION ${PROJECT_VERSION_MAJOR})
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  target_link_libraries(${target} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+  target_link_libraries(${target} PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
   add_library(qdnn::${target} ALIAS ${target})
 endfunction()
 qdnn_library(qdnn SHARED ${QDNN_OBJECTS})
+target_link_libraries(qdnn PRIVATE ${QDNN_VM})
 qdnn_library(qdnn_static STATIC ${PROJECT_BINARY_DIR}/qdnn.o)
 
 install(TARGETS qdnn qdnn_static EXPORT qdnn-targets)

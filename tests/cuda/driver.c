@@ -1,15 +1,13 @@
 #include "driver.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "support/environment.h"
 
 driver_functions cu;
 CUcontext driver_context;
 static void *library;
-static char variables[16][64];
-static int n_variables;
 
 const char test_ptx[] =
     ".version 7.0\n"
@@ -64,19 +62,6 @@ const char test_ptx[] =
 
 /* ---- Opening ---- */
 
-static void set_variables(const char *settings)
-{
-    char text[512];
-    snprintf(text, sizeof text, "%s", settings ? settings : "");
-    char *rest = NULL;
-    for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-        char *value = strchr(word, '=');
-        *value++ = 0;
-        setenv(word, value, 1);
-        snprintf(variables[n_variables++], sizeof *variables, "%s", word);
-    }
-}
-
 typedef CUresult get_proc_fn(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
 
 static bool find_all(void)
@@ -103,7 +88,7 @@ static bool find_all(void)
 bool driver_open(const char *settings)
 {
     driver_close();
-    set_variables(settings);
+    environment_set(settings);
     library = dlopen(QDNN_BINARY_DIR "/ptxvm/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         FAIL("%s", dlerror());
@@ -125,8 +110,7 @@ void driver_close(void)
         dlclose(library);
     library = NULL;
     memset(&cu, 0, sizeof cu);
-    while (n_variables)
-        unsetenv(variables[--n_variables]);
+    environment_restore();
 }
 
 void *driver_symbol(const char *name)

@@ -1,0 +1,51 @@
+/* What qdnn tells about its work: to a file by environment variables, and to the program by a callback.
+ *
+ *   QDNN_LOGLEVEL  0 nothing (default), 1 errors, 2 warnings too, 3 information too
+ *   QDNN_LOGDEST   stderr (default), stdout, or the name of a file, to which lines are appended
+ *
+ * Both are read once, when qdnn has something to tell for the first time. */
+#ifndef QDNN_LOG_H
+#define QDNN_LOG_H
+
+#include <qdnn/qdnn.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum {
+    QDNN_SEVERITY_ERROR = 1,   /* a call failed */
+    QDNN_SEVERITY_WARNING = 2, /* a call succeeded, but not as one would wish */
+    QDNN_SEVERITY_INFO = 3     /* what was chosen, and why */
+} qdnnSeverity_t;
+
+/* Severities as the mask of a callback. */
+#define QDNN_SEVERITY_ERROR_BIT   (1u << 1)
+#define QDNN_SEVERITY_WARNING_BIT (1u << 2)
+#define QDNN_SEVERITY_INFO_BIT    (1u << 3)
+
+/* Where a message comes from. */
+typedef struct {
+    int version;                         /* of the library, as qdnnGetVersion gives it */
+    unsigned long long timeMicroseconds; /* since the beginning of 1970 */
+    unsigned long long threadId;         /* the same number for messages of the same thread */
+    const char *function;                /* valid while the callback runs, as the whole struct is */
+} qdnnDebug_t;
+
+/* Receives one message, without a newline at its end. It runs in the thread that has something to tell, maybe
+ * in several threads at once. What qdnn tells because of calls inside the callback does not reach it. */
+typedef void (*qdnnCallback_t)(qdnnSeverity_t severity, void *userData, const qdnnDebug_t *debug,
+                               const char *message);
+
+/* Sets the one callback of the process; it works beside QDNN_LOGLEVEL and QDNN_LOGDEST, whatever they say.
+ *   mask      the severities that it wants: QDNN_SEVERITY_ERROR_BIT | ...; 0 removes the callback
+ *   userData  handed to it as it is
+ *   callback  null removes the one that was set
+ * Returns QDNN_STATUS_SUCCESS, or _BAD_PARAM_OUT_OF_BOUND for a mask with other bits. Any thread; a message
+ * that another thread is telling at the same time may still reach the former callback. */
+QDNN_API qdnnStatus_t qdnnSetCallback(unsigned mask, void *userData, qdnnCallback_t callback);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,320 @@
+/* Opening a CUDA driver and choosing a device: every way in which it can fail, with drivers made for it
+ * (tests/doubles/libcuda.h), the toolkit's stub, and ptxvm linked and as libcuda.so.1. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "driver/log.h"
+#include "driver/open.h"
+#include "support/environment.h"
+#include "test.h"
+
+#define FAKE(name)    QDNN_BINARY_DIR "/tests/doubles/libcuda_" name ".so"
+#define PTXVM_LIBCUDA QDNN_BINARY_DIR "/ptxvm/libcuda.so.1"
+
+#ifdef QDNN_PTXVM
+#define NEED_PTXVM
+#else
+#define NEED_PTXVM SKIP("this build has no ptxvm in it")
+#endif
+
+/* The tests' own environment: nothing set but the driver's library and what the settings say. */
+static void begin(const char *libcuda, const char *settings)
+{
+    char text[512];
+    snprintf(text, sizeof text, "QDNN_LIBCUDA=%s", libcuda);
+    cuda_close_all();
+    environment_set(
+        "QDNN_DEVICE= QDNN_REQUIRE_GPU= PTXVM_SM= PTXVM_FAULT= PTXVM_DRIVER_VERSION= PTXVM_DEVICES=");
+    environment_set(text);
+    environment_set(settings);
+}
+
+static void end(void)
+{
+    cuda_close_all();
+    environment_restore();
+}
+
+/* Fails with the status; the sentence has these parts, and out is untouched. */
+static void check_fails(const char *text, qdnnStatus_t status, const char *part, const char *other)
+{
+    char sentence[512];
+    cuda_device before, d;
+    memset(&before, 0x5a, sizeof before);
+    d = before;
+    test_push_note("device '%s'", text);
+    CHECK_EQ_STR(qdnnGetErrorString(cuda_device_choose(text, &d)), qdnnGetErrorString(status));
+    qdnnGetLastErrorString(sentence, sizeof sentence);
+    CHECK_HAS(sentence, part);
+    CHECK_HAS(sentence, other);
+    CHECK_EQ_MEM(&d, &before, sizeof d);
+    test_pop_note();
+}
+
+/* ---- Drivers that cannot be used ---- */
+
+static const struct {
+    const char *name, *library;
+    qdnnStatus_t status;
+    const char *part, *other;
+} broken[] = {
+    {"Missing", "libno_such_driver.so.1", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "not installed",
+     "libno_such_driver.so.1: cannot open"},
+    {"Stub", FAKE("stub"), QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "libcuda_stub.so", "the CUDA toolkit's stub"},
+    {"NoDevice", FAKE("no_device"), QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE,
+     "cuInit returned 100 (CUDA_ERROR_NO_DEVICE)", "CUDA_VISIBLE_DEVICES"},
+    {"CountOfZero", FAKE("empty"), QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE, "finds no GPU",
+     "CUDA_VISIBLE_DEVICES"},
+    {"Mismatch", FAKE("mismatch"), QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER,
+     "cuInit returned 803 (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)", "reboot"},
+    {"Lacking", FAKE("lacking"), QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "libcuda_lacking.so",
+     "lacks the function cuStreamIsCapturing"},
+    {"TooOld", FAKE("10_2"), QDNN_STATUS_NOT_SUPPORTED_DRIVER_TOO_OLD, "CUDA 10.2", "11.0 or later"},
+};
+
+static int broken_count(void)
+{
+    return (int)(sizeof broken / sizeof *broken);
+}
+
+static void broken_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", broken[index].name);
+}
+
+TEST_EACH(DriverOpen, SaysWhatIsWrong, broken_count, broken_name)
+{
+    begin(broken[index].library, NULL);
+    check_fails("cuda", broken[index].status, broken[index].part, broken[index].other);
+    check_fails("cuda", broken[index].status, broken[index].part, broken[index].other); /* again the same */
+    environment_set("QDNN_REQUIRE_GPU=1");
+    check_fails("auto", broken[index].status, broken[index].part,
+                "QDNN_REQUIRE_GPU is set, so ptxvm is not used");
+    end();
+}
+
+TEST_EACH(DriverOpen, AutoTakesPtxvmInstead, broken_count, broken_name)
+{
+    cuda_device d;
+    begin(broken[index].library, "PTXVM_SM=sm_86");
+#ifdef QDNN_PTXVM
+    CHECK_EQ_I64(cuda_device_choose("auto", &d), QDNN_STATUS_SUCCESS);
+    CHECK(d.is_vm);
+    CHECK_EQ_I64(d.major * 10 + d.minor, 86);
+#else
+    (void)d;
+    check_fails("auto", broken[index].status, broken[index].part,
+                "no ptxvm: this build of qdnn has no ptxvm");
+    check_fails("vm", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "QDNN_PTXVM=OFF", "");
+#endif
+    end();
+}
+
+TEST_CASE(DriverOpen, KnowsTheToolkitsStub)
+{
+    if (!QDNN_CUDA_STUB[0])
+        SKIP("no stub libcuda.so was found");
+    begin(QDNN_CUDA_STUB, NULL);
+    check_fails("cuda", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, QDNN_CUDA_STUB, "the CUDA toolkit's stub");
+    end();
+}
+
+/* ---- Drivers that can ---- */
+
+static void check_finds_all(const char *library, int version)
+{
+    cuda_device d;
+    begin(library, NULL);
+    REQUIRE(cuda_device_choose(NULL, &d) == QDNN_STATUS_SUCCESS);
+    CHECK(!d.is_vm);
+    CHECK_EQ_I64(d.driver_version, version);
+    CHECK_EQ_STR(d.name, "fake GPU 0");
+    CHECK_EQ_I64(d.major, 8);
+    CHECK_EQ_I64(d.minor, 0);
+    CHECK(d.context == NULL);
+#define FUNCTION(name, suffix, since, params) CHECK(d.api->name != NULL);
+#include "driver/cuda.def"
+#undef FUNCTION
+    end();
+}
+
+TEST_CASE(DriverOpen, FindsFunctionsInThreeWays)
+{
+    check_finds_all(FAKE("12_4"), 12040); /* cuGetProcAddress_v2 */
+    check_finds_all(FAKE("11_4"), 11040); /* cuGetProcAddress */
+    check_finds_all(FAKE("11_0"), 11000); /* exported names */
+}
+
+TEST_CASE(DriverOpen, CountsDevices)
+{
+    cuda_device d;
+    begin(FAKE("12_4"), NULL);
+    CHECK_EQ_I64(cuda_device_choose("cuda:1", &d), QDNN_STATUS_SUCCESS);
+    CHECK_EQ_I64(d.ordinal, 1);
+    CHECK_EQ_STR(d.name, "fake GPU 1");
+    check_fails("cuda:2", QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE, "no device 2", "the driver has 2");
+    environment_set("QDNN_DEVICE=cuda:1");
+    CHECK_EQ_I64(cuda_device_choose("", &d), QDNN_STATUS_SUCCESS);
+    CHECK_EQ_I64(d.ordinal, 1);
+    CHECK_EQ_I64(cuda_device_choose("cuda:0", &d), QDNN_STATUS_SUCCESS); /* the argument comes first */
+    CHECK_EQ_I64(d.ordinal, 0);
+    end();
+}
+
+TEST_CASE(DriverOpen, UnknownTextsAreNamed)
+{
+    static const char *const texts[] = {"gpu",   "cuda:", "cuda:x", "cuda:-1", "cuda:1x", "cuda:99999",
+                                        "cudnn", "vmx",   "AUTO",   "auto ",   "cuda 1"};
+    begin(FAKE("12_4"), NULL);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        check_fails(texts[i], QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, texts[i],
+                    "auto, cuda, cuda:N, vm or vm:sm_XX");
+    check_fails("vm:sm_12", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "no SM 'sm_12'", "vm:sm_90");
+    check_fails("vm:", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "no SM ''", "vm:sm_90");
+    environment_set("QDNN_DEVICE=tpu");
+    check_fails(NULL, QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "'tpu'", "QDNN_DEVICE");
+    end();
+}
+
+/* ---- A context of the caller's own ---- */
+
+typedef CUcontext set_current_fn(int device);
+
+TEST_CASE(DriverOpen, BorrowsTheCurrentContext)
+{
+    cuda_device d;
+    set_current_fn *set_current;
+    void *library = dlopen(FAKE("12_4"), RTLD_NOW);
+    REQUIRE(library != NULL);
+    void *symbol = dlsym(library, "fake_set_current");
+    memcpy(&set_current, &symbol, sizeof symbol);
+    begin(FAKE("12_4"), NULL);
+    CUcontext context = set_current(1);
+    static const char *const any[] = {"auto", "cuda", "cuda:1"};
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ_I64(cuda_device_choose(any[i], &d), QDNN_STATUS_SUCCESS);
+        CHECK(d.context == context);
+        CHECK_EQ_I64(d.ordinal, 1);
+        CHECK_EQ_STR(d.name, "fake GPU 1");
+    }
+    CHECK_EQ_I64(cuda_device_choose("cuda:0", &d),
+                 QDNN_STATUS_SUCCESS); /* another device than the context's */
+    CHECK(d.context == NULL);
+    CHECK_EQ_I64(d.ordinal, 0);
+    set_current(-1);
+    CHECK_EQ_I64(cuda_device_choose("cuda", &d), QDNN_STATUS_SUCCESS);
+    CHECK(d.context == NULL);
+    end();
+    dlclose(library);
+}
+
+/* ---- ptxvm ---- */
+
+TEST_CASE(DriverOpen, ThePtxvmLinkedIn)
+{
+    NEED_PTXVM;
+    cuda_device d;
+    begin(FAKE("12_4"), NULL);
+    CHECK_EQ_I64(cuda_device_choose("vm:sm_75", &d), QDNN_STATUS_SUCCESS);
+    CHECK(d.is_vm);
+    CHECK_EQ_STR(d.name, "ptxvm sm_75 (emulated GPU)");
+    CHECK_EQ_I64(d.major * 10 + d.minor, 75);
+    CHECK_EQ_I64(d.driver_version, 13000);
+    CHECK_EQ_I64(cuda_device_choose("vm", &d), QDNN_STATUS_SUCCESS); /* as it runs */
+    CHECK_EQ_I64(d.major * 10 + d.minor, 75);
+    CHECK_EQ_I64(cuda_device_choose("vm:75", &d), QDNN_STATUS_SUCCESS);
+    check_fails("vm:sm_80", QDNN_STATUS_NOT_SUPPORTED, "sm_75", "sm_80");
+    CHECK_EQ_I64(cuda_device_choose("cuda", &d), QDNN_STATUS_SUCCESS); /* both drivers at once */
+    CHECK(!d.is_vm);
+    cuda_close_all();
+    CHECK_EQ_I64(cuda_device_choose("vm:sm_80", &d), QDNN_STATUS_SUCCESS);
+    CHECK_EQ_I64(d.major * 10 + d.minor, 80);
+    end();
+}
+
+TEST_CASE(DriverOpen, ThePtxvmsSettings)
+{
+    NEED_PTXVM;
+    cuda_device d;
+    begin("", "PTXVM_SM=sm_120 QDNN_DEVICE=vm PTXVM_FAULT=cuInit:1=802,cuDeviceGetName:1=2");
+    check_fails(NULL, QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "cuInit returned 802", "SYSTEM_NOT_READY");
+    check_fails(NULL, QDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED, "cuDeviceGetName returned 2", "");
+    CHECK_EQ_I64(cuda_device_choose(NULL, &d), QDNN_STATUS_SUCCESS); /* what failed is tried anew */
+    CHECK_EQ_I64(d.major * 10 + d.minor, 120);
+    end();
+    begin("", "PTXVM_SM=sm_12345");
+    check_fails("vm", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "PTXVM_SM is 'sm_12345'", "");
+    CHECK_EQ_I64(cuda_device_choose("vm:sm_90", &d), QDNN_STATUS_SUCCESS); /* the argument comes first */
+    end();
+    begin("", "PTXVM_DEVICES=many");
+    check_fails("vm", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "PTXVM_*", "PTXVM_LOG=stderr");
+    end();
+    begin("", "PTXVM_DRIVER_VERSION=10020");
+    check_fails("vm", QDNN_STATUS_NOT_SUPPORTED_DRIVER_TOO_OLD, "10.2", "11.0");
+    end();
+}
+
+TEST_CASE(DriverOpen, ThePtxvmAsLibcuda)
+{
+    cuda_device d;
+    begin(PTXVM_LIBCUDA, "PTXVM_SM=sm_89 PTXVM_DEVICES=2");
+    CHECK_EQ_I64(cuda_device_choose("cuda:1", &d), QDNN_STATUS_SUCCESS);
+    CHECK(d.is_vm);
+    CHECK_EQ_I64(d.ordinal, 1);
+    CHECK_EQ_STR(d.name, "ptxvm sm_89 (emulated GPU)");
+    CHECK_EQ_I64(d.driver_version, 13000);
+    end();
+    begin(PTXVM_LIBCUDA, "PTXVM_DRIVER_VERSION=11040");
+    CHECK_EQ_I64(cuda_device_choose("auto", &d), QDNN_STATUS_SUCCESS);
+    CHECK_EQ_I64(d.driver_version, 11040);
+    end();
+}
+
+TEST_CASE(DriverOpen, AGpuCanBeRequired)
+{
+    cuda_device d;
+    begin(PTXVM_LIBCUDA, "QDNN_REQUIRE_GPU=1");
+    check_fails("auto", QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE, "QDNN_REQUIRE_GPU", "is ptxvm");
+    check_fails("cuda", QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE, "QDNN_REQUIRE_GPU", PTXVM_LIBCUDA);
+    check_fails("vm", QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE, "QDNN_REQUIRE_GPU", "not a GPU");
+    environment_set("QDNN_REQUIRE_GPU=0");
+    CHECK_EQ_I64(cuda_device_choose("cuda", &d), QDNN_STATUS_SUCCESS);
+    end();
+    begin(FAKE("12_4"), "QDNN_REQUIRE_GPU=yes");
+    CHECK_EQ_I64(cuda_device_choose("auto", &d), QDNN_STATUS_SUCCESS);
+    CHECK(!d.is_vm);
+    end();
+}
+
+/* ---- The log ---- */
+
+static char told[2048];
+
+static void listen(qdnnSeverity_t severity, void *user, const qdnnDebug_t *debug, const char *message)
+{
+    (void)user, (void)debug;
+    size_t length = strlen(told);
+    snprintf(told + length, sizeof told - length, "%d %s\n", (int)severity, message);
+}
+
+TEST_CASE(DriverOpen, TheChoiceIsToldOnce)
+{
+    NEED_PTXVM;
+    cuda_device d;
+    begin("libno_such_driver.so.1", NULL);
+    told[0] = 0;
+    CHECK_EQ_I64(qdnnSetCallback(0xe, NULL, listen), QDNN_STATUS_SUCCESS);
+    CHECK_EQ_I64(cuda_device_choose("auto", &d), QDNN_STATUS_SUCCESS);
+    CHECK_HAS(
+        told,
+        "3 the device is ptxvm sm_90a (emulated GPU), compute capability 9.0, CUDA 13.0, because there is "
+        "no GPU: the CUDA driver is not installed: libno_such_driver.so.1");
+    told[0] = 0;
+    CHECK_EQ_I64(cuda_device_choose("auto", &d), QDNN_STATUS_SUCCESS);
+    CHECK_EQ_STR(told, "");
+    check_fails("cuda", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "", "");
+    CHECK_HAS(told, "1 QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER: the CUDA driver is not installed");
+    CHECK_EQ_I64(qdnnSetCallback(0, NULL, NULL), QDNN_STATUS_SUCCESS);
+    end();
+}
