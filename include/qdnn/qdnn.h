@@ -9,12 +9,6 @@
 #define QDNN_PATCH   0
 #define QDNN_VERSION (QDNN_MAJOR * 10000 + QDNN_MINOR * 100 + QDNN_PATCH)
 
-#if defined(__GNUC__)
-#define QDNN_API __attribute__((visibility("default")))
-#else
-#define QDNN_API
-#endif
-
 #ifdef __cplusplus
 extern "C" {
 #endif

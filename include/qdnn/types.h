@@ -4,8 +4,15 @@
 #ifndef QDNN_TYPES_H
 #define QDNN_TYPES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#if defined(__GNUC__)
+#define QDNN_API __attribute__((visibility("default")))
+#else
+#define QDNN_API
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -76,12 +83,50 @@ typedef enum {
     QDNN_DATA_OPAQUE = 0x80
 } qdnnDataType_t;
 
-/* How a stored code becomes a value. One row of the format table each. */
+/* How a stored code becomes a value. One row of the format table each; a quantization descriptor leads to one
+ * by its storage and its kind of zero. */
 typedef enum {
     QDNN_FORMAT_INT4 = 0,    /* symmetric, offset code: (code - 8) * scale */
     QDNN_FORMAT_INT4_ZP = 1, /* zero point: (code - zero) * scale */
     QDNN_FORMAT_NF4 = 2      /* table[code] * scale, the scale being the absmax of the group */
 } qdnnFormat_t;
+
+/* Which elements share a scale (and a zero). */
+typedef enum {
+    QDNN_GRANULARITY_TENSOR = 0,  /* all of them */
+    QDNN_GRANULARITY_CHANNEL = 1, /* those with the same index along an axis */
+    QDNN_GRANULARITY_GROUP = 2    /* groupSize neighbours; in the layout of bytes flat over the tensor */
+} qdnnGranularity_t;
+
+/* How scales are stored. */
+typedef enum {
+    QDNN_SCALE_F32 = 0,
+    QDNN_SCALE_F16 = 1,
+    QDNN_SCALE_BF16 = 2,
+    QDNN_SCALE_E4M3 = 3, /* one byte, as NVFP4 has it */
+    QDNN_SCALE_E8M0 = 4  /* one byte, 2^(e - 127), as the MX formats have it */
+} qdnnScaleType_t;
+
+/* What the second number of a group means, if there is one. */
+typedef enum {
+    QDNN_ZERO_NONE = 0,
+    QDNN_ZERO_POINT = 1,  /* (code - zero) * scale */
+    QDNN_ZERO_MINIMUM = 2 /* code * scale + minimum */
+} qdnnZeroKind_t;
+
+/* How codes lie in memory. */
+typedef enum {
+    QDNN_LAYOUT_BYTES = 0,             /* flat over the tensor, two 4-bit codes to a byte */
+    QDNN_LAYOUT_WORDS_INTERLEAVED = 1, /* u32 words of 8 codes along K, word [(k / 8) * N + n] */
+    QDNN_LAYOUT_WORDS_ROWS = 2,        /* rows of ceil(K / 8) u32 words */
+    QDNN_LAYOUT_BLOCK = 3              /* row-major [K, N], scales [ceil(K / groupSize), N] */
+} qdnnLayout_t;
+
+/* Where scales lie. */
+typedef enum {
+    QDNN_SWIZZLE_NONE = 0,
+    QDNN_SWIZZLE_128X4 = 1 /* tiles of 128 rows by 4 scales, as block-scaled tensor cores take them */
+} qdnnScaleSwizzle_t;
 
 /* Which of two neighbouring elements has the low four bits of their byte. */
 typedef enum {

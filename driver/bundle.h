@@ -1,0 +1,29 @@
+/* A folder of kernels written ahead of time by ptxgen: what its manifest promises is checked before anything
+ * is used. */
+#ifndef QDNN_DRIVER_BUNDLE_H
+#define QDNN_DRIVER_BUNDLE_H
+
+#include "kernels/kernels.h"
+
+#include <qdnn/types.h>
+
+typedef struct bundle bundle;
+
+/* Reads the folder's manifest. Close with bundle_close; null is fine there. */
+qdnnStatus_t bundle_open(const char *directory, bundle **out);
+void bundle_close(bundle *b);
+
+/* A kernel's image as a driver loads it. */
+typedef struct bundle_image {
+    char *data; /* PTX, zero-terminated, or a cubin; alloc_free frees it */
+    bool is_cubin;
+    int version; /* of the PTX, times ten */
+} bundle_image;
+
+/* The kernel for that SM and these settings, if the bundle has it whole. False where it has none; where it
+ * has one that is not what it should be, that is logged as a warning too. cubins: whether the device can load
+ * them (ptxvm cannot), which are for exactly its compute capability. */
+bool bundle_find(const bundle *b, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm,
+                 bool cubins, bundle_image *image);
+
+#endif

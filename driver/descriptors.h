@@ -1,0 +1,28 @@
+/* What descriptors hold. */
+#ifndef QDNN_DRIVER_DESCRIPTORS_H
+#define QDNN_DRIVER_DESCRIPTORS_H
+
+#include <qdnn/quant.h>
+#include <qdnn/tensor.h>
+
+struct qdnnTensorDescriptor {
+    qdnnDataType_t type;
+    int rank;
+    int64_t dims[QDNN_DIMS_MAX], strides[QDNN_DIMS_MAX]; /* 0 from rank on */
+};
+
+struct qdnnQuantDescriptor {
+    int64_t values[QDNN_QUANT_ATTRIBUTE_COUNT];
+    float floor;
+};
+
+/* How many elements there are: below 2^60. */
+uint64_t tensor_elements(const struct qdnnTensorDescriptor *tensor);
+
+/* Whether the elements lie one behind the other, the last dimension fastest. */
+bool tensor_is_packed(const struct qdnnTensorDescriptor *tensor);
+
+/* The name of an attribute, and of a value that would do for it: for sentences. */
+const char *quant_attribute_name(qdnnQuantAttribute_t attribute);
+
+#endif

@@ -1,0 +1,99 @@
+/* Descriptors of quantizations: how numbers become codes and codes numbers. docs/numerics.md has the
+ * arithmetic.
+ *
+ * A descriptor can say more than this version can do. Setting checks each value for itself; whether the whole
+ * has a kernel is checked where a plan is made from it (QDNN_STATUS_NOT_SUPPORTED, with what would do). */
+#ifndef QDNN_QUANT_H
+#define QDNN_QUANT_H
+
+#include <qdnn/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct qdnnQuantDescriptor *qdnnQuantDescriptor_t;
+
+/* What a descriptor says, each with its default. Numbers are frozen. */
+typedef enum {
+    QDNN_QUANT_STORAGE = 0, /* qdnnDataType_t of the codes: I4, NF4, I8, FP4, F8E4M3, F8E5M2; default I4 */
+    QDNN_QUANT_GRANULARITY = 1,   /* qdnnGranularity_t; default GROUP */
+    QDNN_QUANT_AXIS = 2,          /* of CHANNEL: 0 to QDNN_DIMS_MAX - 1; default 0 */
+    QDNN_QUANT_GROUP_SIZE = 3,    /* of GROUP: 1 to 2^40; default 128 */
+    QDNN_QUANT_SCALE_TYPE = 4,    /* qdnnScaleType_t; default F32 */
+    QDNN_QUANT_ZERO_KIND = 5,     /* qdnnZeroKind_t; default NONE */
+    QDNN_QUANT_ZERO_TYPE = 6,     /* qdnnDataType_t of zeros: U8, F32, F16, BF16; default U8 */
+    QDNN_QUANT_ROUNDING = 7,      /* qdnnRounding_t of codes; default TIES_TO_EVEN */
+    QDNN_QUANT_DIVISION = 8,      /* qdnnDivision_t; default EXACT */
+    QDNN_QUANT_NIBBLE_ORDER = 9,  /* qdnnNibbleOrder_t; default LOW_FIRST */
+    QDNN_QUANT_LAYOUT = 10,       /* qdnnLayout_t; default BYTES */
+    QDNN_QUANT_BLOCK_ROWS = 11,   /* of GROUP: a scale for 2-D blocks of so many rows; 1 to 2^20; default 1 */
+    QDNN_QUANT_GLOBAL_SCALE = 12, /* 1: one f32 scale over all others; default 0 */
+    QDNN_QUANT_SCALE_SWIZZLE = 13, /* qdnnScaleSwizzle_t; default NONE */
+    QDNN_QUANT_ATTRIBUTE_COUNT = 14
+} qdnnQuantAttribute_t;
+
+/* Creates a descriptor with every value at its default: symmetric INT4 in groups of 128 with f32 scales.
+ *   quant   receives it; qdnnDestroyQuantDescriptor frees it
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _INTERNAL_ERROR_ALLOCATION_FAILED. Any thread. */
+QDNN_API qdnnStatus_t qdnnCreateQuantDescriptor(qdnnQuantDescriptor_t *quant);
+
+/* Sets what is nearly always set, and everything else to its default.
+ *   quant
+ *   storage       as QDNN_QUANT_STORAGE
+ *   granularity
+ *   extent        GROUP: the group size; CHANNEL: the axis; TENSOR: 0
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for a value that is none of its kind;
+ * the descriptor then stays as it was. */
+QDNN_API qdnnStatus_t qdnnSetQuantDescriptor(qdnnQuantDescriptor_t quant, qdnnDataType_t storage,
+                                             qdnnGranularity_t granularity, int64_t extent);
+
+/* Sets one value.
+ *   quant
+ *   attribute   which
+ *   value       as the list above says
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an attribute or value that there is
+ * not; the descriptor then stays as it was. */
+QDNN_API qdnnStatus_t qdnnSetQuantAttribute(qdnnQuantDescriptor_t quant, qdnnQuantAttribute_t attribute,
+                                            int64_t value);
+
+/* One value.
+ *   quant
+ *   attribute   which
+ *   value       receives it
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an attribute that there is not. */
+QDNN_API qdnnStatus_t qdnnGetQuantAttribute(qdnnQuantDescriptor_t quant, qdnnQuantAttribute_t attribute,
+                                            int64_t *value);
+
+/* The least that a range counts for when its scale is computed: 1e-12 by default. NF4 has no floor.
+ *   quant
+ *   floor   finite, not negative
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND. */
+QDNN_API qdnnStatus_t qdnnSetQuantFloor(qdnnQuantDescriptor_t quant, float floor);
+
+/* The floor.
+ *   quant
+ *   floor   receives it
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER. */
+QDNN_API qdnnStatus_t qdnnGetQuantFloor(qdnnQuantDescriptor_t quant, float *floor);
+
+/* How much memory the quantized form of a tensor takes. Each result may be null where it is not wanted.
+ *   quant
+ *   tensor       the plain tensor
+ *   codesBytes   receives the size of the codes
+ *   scaleBytes   of the scales
+ *   zeroBytes    of the zeros; 0 where the descriptor has none
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER for a null descriptor; _BAD_PARAM_SHAPE_MISMATCH for an axis that
+ * the tensor does not have; _NOT_SUPPORTED for what has no kernel. */
+QDNN_API qdnnStatus_t qdnnGetQuantizedSizes(qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t tensor,
+                                            size_t *codesBytes, size_t *scaleBytes, size_t *zeroBytes);
+
+/* Frees a descriptor. Plans that were made from it do not need it any more.
+ *   quant   null is fine
+ * Returns _SUCCESS. */
+QDNN_API qdnnStatus_t qdnnDestroyQuantDescriptor(qdnnQuantDescriptor_t quant);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
