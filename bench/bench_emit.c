@@ -28,12 +28,12 @@ static void emit(void *argument)
 static void compile(void *argument)
 {
     job *j = argument;
-    toolkit_result result;
+    nvrtc_result result;
     j->ok = twin_compile(&j->twin, j->row, &j->spec, j->sm, &result);
     if (!j->ok)
         fprintf(stderr, "bench: the twin of %s does not compile:\n%s\n", j->row->name,
                 result.log ? result.log : "");
-    toolkit_free(&result);
+    nvrtc_free(&result);
 }
 
 /* What this process has computed. A busy machine delays the long NVRTC calls and not the short emissions, so
@@ -69,7 +69,7 @@ static double measure(const char *prefix, void (*work)(void *), job *j, double b
 static double compare(job *j)
 {
     double ours = measure("emit", emit, j, 0.05, "default settings, sm_90; CPU time");
-    if (!ours || !toolkit_has_nvrtc() || !twin_open(&j->twin, j->row))
+    if (!ours || !nvrtc_found() || !twin_open(&j->twin, j->row))
         return 0;
     double theirs = measure("nvrtc", compile, j, 0.5, "CUDA C twin to PTX, warm; CPU time");
     twin_close(&j->twin);

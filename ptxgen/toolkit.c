@@ -1,9 +1,7 @@
-/* Finding and using ptxas, nvJitLink and NVRTC at run time. The few functions of the two libraries are
- * declared here. */
+/* Finding and using ptxas and nvJitLink at run time. The few functions of the library are declared here. */
 #include "ptxgen/toolkit.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -12,6 +10,8 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "ptxgen/library.h"
 
 /* ---- files ---- */
 
@@ -150,42 +150,6 @@ bool toolkit_ptxas(const char *ptxas, const char *arch, const char *ptx_path, to
     return ok;
 }
 
-/* ---- libraries ---- */
-
-static void *open_in(const char *folder, const char *name)
-{
-    char path[4096];
-    int n = snprintf(path, sizeof path, "%s/%s", folder, name);
-    return n > 0 && (size_t)n < sizeof path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-}
-
-static void *open_library(const char *const *names)
-{
-    const char *home = getenv("CUDA_HOME");
-    char folder[2048];
-    void *library = NULL;
-    snprintf(folder, sizeof folder, "%s/lib64", home ? home : "");
-    for (int i = 0; names[i] && home && !library; i++)
-        library = open_in(folder, names[i]);
-    for (int i = 0; names[i] && !library; i++)
-        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    for (int i = 0; names[i] && !home && !library; i++)
-        library = open_in("/usr/local/cuda/lib64", names[i]);
-    return library;
-}
-
-/* Fills a table of function pointers; ISO C has no cast from void * to those, so the bits are copied. */
-static bool load_functions(void *library, const char *const *names, void *table)
-{
-    for (int i = 0; names[i]; i++) {
-        void *function = dlsym(library, names[i]);
-        if (!function)
-            return false;
-        memcpy((char *)table + sizeof(void *) * (size_t)i, &function, sizeof function);
-    }
-    return true;
-}
-
 /* ---- nvJitLink ---- */
 
 enum { JITLINK_INPUT_PTX = 2 };
@@ -213,8 +177,8 @@ static bool open_jitlink(jitlink_api *api)
                                         "nvJitLinkGetErrorLogSize",
                                         "nvJitLinkGetErrorLog",
                                         NULL};
-    void *library = open_library(files);
-    return library && load_functions(library, names, api);
+    void *library = library_open(files, NULL, 0);
+    return library && !library_fill(library, names, api);
 }
 
 bool toolkit_has_jitlink(void)
@@ -253,72 +217,5 @@ bool toolkit_jitlink(const char *ptx, const char *arch, toolkit_result *result)
         return refuse(result, "nvJitLink does not know %s", arch);
     bool ok = link_ptx(&api, handle, ptx, result);
     api.destroy(&handle);
-    return ok;
-}
-
-/* ---- NVRTC ---- */
-
-typedef struct nvrtc_api {
-    int (*create)(void **program, const char *source, const char *name, int n, const char *const *headers,
-                  const char *const *names);
-    int (*destroy)(void **program);
-    int (*compile)(void *program, int n, const char *const *options);
-    int (*ptx_size)(void *program, size_t *bytes);
-    int (*ptx)(void *program, char *ptx);
-    int (*log_size)(void *program, size_t *bytes);
-    int (*log)(void *program, char *log);
-} nvrtc_api;
-
-static bool open_nvrtc(nvrtc_api *api)
-{
-    static const char *const files[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", NULL};
-    static const char *const names[] = {
-        "nvrtcCreateProgram", "nvrtcDestroyProgram",    "nvrtcCompileProgram", "nvrtcGetPTXSize",
-        "nvrtcGetPTX",        "nvrtcGetProgramLogSize", "nvrtcGetProgramLog",  NULL};
-    void *library = open_library(files);
-    return library && load_functions(library, names, api);
-}
-
-bool toolkit_has_nvrtc(void)
-{
-    nvrtc_api api;
-    return open_nvrtc(&api);
-}
-
-static bool compile(const nvrtc_api *api, void *program, const char *const *options, int n,
-                    toolkit_result *result)
-{
-    size_t bytes = 0; /* NVRTC counts the zero at the end */
-    bool ok = api->compile(program, n, options) == 0;
-    if (api->log_size(program, &bytes) == 0 && (result->log = malloc(bytes + 1))) {
-        result->log[0] = result->log[bytes] = 0;
-        api->log(program, result->log);
-    }
-    if (!ok || api->ptx_size(program, &bytes) != 0 || !(result->data = malloc(bytes + 1)))
-        return false;
-    result->data[bytes] = 0;
-    result->bytes = bytes ? bytes - 1 : 0;
-    return api->ptx(program, result->data) == 0;
-}
-
-enum { HEADERS_MAX = 8 };
-
-bool toolkit_nvrtc(const char *source, const toolkit_header *headers, int n_headers,
-                   const char *const *options, int n_options, toolkit_result *result)
-{
-    *result = (toolkit_result){0};
-    nvrtc_api api;
-    const char *texts[HEADERS_MAX], *names[HEADERS_MAX];
-    if (!open_nvrtc(&api))
-        return refuse(result, "NVRTC was not found");
-    for (int i = 0; i < n_headers && i < HEADERS_MAX; i++) {
-        texts[i] = headers[i].text;
-        names[i] = headers[i].name;
-    }
-    void *program = NULL;
-    if (api.create(&program, source, "twin.cu", n_headers, texts, names) != 0)
-        return refuse(result, "NVRTC refused the program");
-    bool ok = compile(&api, program, options, n_options, result);
-    api.destroy(&program);
     return ok;
 }

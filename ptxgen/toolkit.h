@@ -1,5 +1,5 @@
-/* The CUDA toolkit, where there is one at run time: ptxas (a program), nvJitLink and NVRTC (libraries, opened
- * by name).
+/* The CUDA toolkit, where there is one at run time: ptxas (a program) and nvJitLink (a library, opened by
+ * name).
  *
  * Searched in this order: $CUDA_HOME, then what PATH or the system's loader knows, then /usr/local/cuda
  * unless CUDA_HOME says that it is elsewhere. For the tool, the tests and the benchmarks; nothing of it is in
@@ -29,16 +29,6 @@ bool toolkit_ptxas(const char *ptxas, const char *arch, const char *ptx_path, to
 /* PTX to cubin in this process. toolkit_has_jitlink says whether the library is there. */
 bool toolkit_has_jitlink(void);
 bool toolkit_jitlink(const char *ptx, const char *arch, toolkit_result *result);
-
-/* A header that a CUDA C text may include by name. */
-typedef struct toolkit_header {
-    const char *name, *text;
-} toolkit_header;
-
-/* CUDA C to PTX in this process. Options are NVRTC's ("--gpu-architecture=compute_90"). */
-bool toolkit_has_nvrtc(void);
-bool toolkit_nvrtc(const char *source, const toolkit_header *headers, int n_headers,
-                   const char *const *options, int n_options, toolkit_result *result);
 
 /* A new directory for temporary files, and its end; it holds no folders. */
 bool toolkit_make_directory(char *path, size_t size);

@@ -23,12 +23,12 @@ static void check_twin(ptxvm *vm, const twin *t, const kernel_row *row, const ke
     char settings[512];
     kernel_spec_text(row, spec, settings, sizeof settings);
     test_push_note("%s", settings);
-    toolkit_result result;
+    nvrtc_result result;
     if (twin_compile(t, row, spec, sm, &result))
         parity_run(vm, row, spec, result.data, round);
     else
         FAIL("%s", result.log ? result.log : "NVRTC failed");
-    toolkit_free(&result);
+    nvrtc_free(&result);
     test_pop_note();
 }
 
@@ -48,7 +48,7 @@ TEST_EACH(Twins, GiveTheBitsOfHostRef, count, name)
 {
     const kernel_row *row = &kernel_rows[index];
     twin t;
-    if (!toolkit_has_nvrtc())
+    if (!nvrtc_found())
         SKIP("there is no NVRTC");
     if (!twin_open(&t, row))
         SKIP("%s has no twin", row->name);

@@ -1,6 +1,8 @@
 /* From a kernel's settings to the macros of its twin. */
 #include "bench/twins/twin.h"
 
+#include "ptxgen/toolkit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,10 +90,10 @@ static void add_options(option_list *list, const kernel_row *row, const kernel_s
 }
 
 bool twin_compile(const twin *t, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm,
-                  toolkit_result *result)
+                  nvrtc_result *result)
 {
     option_list list = {.n = 0};
-    toolkit_header header = {"twin.cuh", t->header};
+    nvrtc_header header = {"twin.cuh", t->header};
     add_options(&list, row, spec, sm);
-    return toolkit_nvrtc(t->source, &header, 1, list.at, list.n, result);
+    return nvrtc_compile(t->source, &header, 1, list.at, list.n, result) == QDNN_STATUS_SUCCESS;
 }

@@ -3,8 +3,8 @@
 #ifndef QDNN_BENCH_TWIN_H
 #define QDNN_BENCH_TWIN_H
 
+#include "driver/nvrtc.h"
 #include "kernels/kernels.h"
-#include "ptxgen/toolkit.h"
 
 /* The text of a kernel's twin and of the header that it includes. */
 typedef struct twin {
@@ -17,6 +17,6 @@ void twin_close(twin *t);
 
 /* The twin's PTX for these settings. Its entry, parameters and launch are those of the kernel itself. */
 bool twin_compile(const twin *t, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm,
-                  toolkit_result *result);
+                  nvrtc_result *result);
 
 #endif

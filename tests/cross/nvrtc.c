@@ -1,6 +1,7 @@
 /* Compiling the CUDA C programs of the cross tests (see nvrtc.h). */
 #include "nvrtc.h"
 
+#include "driver/nvrtc.h"
 #include "ptxgen/toolkit.h"
 #include "test.h"
 
@@ -16,7 +17,7 @@ uint32_t in_at(uint32_t i)
 
 bool cuda_available(void)
 {
-    return toolkit_has_nvrtc() && QDNN_CUDA_INCLUDE[0];
+    return nvrtc_found() && QDNN_CUDA_INCLUDE[0];
 }
 
 char *cuda_compile(const char *file, int sm, const char *extra)
@@ -28,17 +29,17 @@ char *cuda_compile(const char *file, int sm, const char *extra)
     snprintf(arch, sizeof arch, "--gpu-architecture=compute_%d", sm);
     const char *options[] = {arch, "--include-path=" QDNN_CUDA_INCLUDE,
                              "--include-path=" QDNN_CUDA_INCLUDE "/cccl", "--diag-suppress=20054", extra};
-    toolkit_header headers[] = {{"common.cuh", header}};
-    toolkit_result result = {0};
+    nvrtc_header headers[] = {{"common.cuh", header}};
+    nvrtc_result result = {0};
     if (!source || !header)
         FAIL("%s is missing", path);
-    else if (toolkit_nvrtc(source, headers, 1, options, extra ? 5 : 4, &result))
+    else if (nvrtc_compile(source, headers, 1, options, extra ? 5 : 4, &result) == QDNN_STATUS_SUCCESS)
         ptx = result.data;
     else
         FAIL("%s: %s", file, result.log ? result.log : "NVRTC failed");
     if (ptx)
         result.data = NULL;
-    toolkit_free(&result);
+    nvrtc_free(&result);
     free(source);
     free(header);
     return ptx;

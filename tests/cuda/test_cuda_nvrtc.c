@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "driver.h"
-#include "ptxgen/toolkit.h"
+#include "driver/nvrtc.h"
 
 static const char source[] =
     "#include <mma.h>\n"
@@ -85,11 +85,11 @@ static const char source[] =
 /* One compilation serves all tests of this file. */
 static const char *compiled(void)
 {
-    static toolkit_result result;
+    static nvrtc_result result;
     static bool tried;
     const char *options[] = {"--gpu-architecture=compute_80", "--std=c++17", ("-I" QDNN_CUDA_INCLUDE)};
-    if (!tried && toolkit_has_nvrtc() && sizeof QDNN_CUDA_INCLUDE > 1 &&
-        !toolkit_nvrtc(source, NULL, 0, options, 3, &result))
+    if (!tried && nvrtc_found() && sizeof QDNN_CUDA_INCLUDE > 1 &&
+        nvrtc_compile(source, NULL, 0, options, 3, &result) != QDNN_STATUS_SUCCESS)
         FAIL("%s", result.log);
     tried = true;
     return result.data;

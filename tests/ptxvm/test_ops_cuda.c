@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/nvrtc.h"
 #include "ptxgen/toolkit.h"
 #include "ptxvm/ptxvm.h"
 
@@ -319,17 +320,17 @@ static void build_name(int index, char *text, size_t size)
 
 TEST_EACH(OpsCuda, Programs, build_count, build_name)
 {
-    if (!toolkit_has_nvrtc() || !QDNN_CUDA_INCLUDE[0])
+    if (!nvrtc_found() || !QDNN_CUDA_INCLUDE[0])
         SKIP("NVRTC and CUDA's headers were not found");
     char *source = toolkit_read_file(QDNN_SOURCE_DIR "/tests/ptxvm/test_ops_cuda.cu", NULL);
     REQUIRE(source != NULL);
     const char *options[] = {builds[index].arch, builds[index].extra, "--include-path=" QDNN_CUDA_INCLUDE,
                              "--include-path=" QDNN_CUDA_INCLUDE "/cccl"};
-    toolkit_result result;
-    if (toolkit_nvrtc(source, NULL, 0, options, 4, &result))
+    nvrtc_result result;
+    if (nvrtc_compile(source, NULL, 0, options, 4, &result) == QDNN_STATUS_SUCCESS)
         run_all(result.data, result.bytes, builds[index].sm);
     else
         FAIL("%s", result.log ? result.log : "NVRTC failed");
-    toolkit_free(&result);
+    nvrtc_free(&result);
     free(source);
 }

@@ -1,0 +1,37 @@
+/* cuBLAS as far as qdnn uses it: a plain GEMM, where the library is found at run time (QDNN_CUBLAS may name
+ * it). */
+#ifndef QDNN_DRIVER_CUBLAS_H
+#define QDNN_DRIVER_CUBLAS_H
+
+#include <qdnn/types.h>
+
+#include "driver/cuda.h"
+
+typedef struct cublasContext *cublasHandle_t;
+/* Enumerations of cublas_api.h and library_types.h, which are as wide as an int. */
+typedef int cublasStatus_t, cublasOperation_t, cublasMath_t, cublasComputeType_t, cublasGemmAlgo_t,
+    cudaDataType;
+enum {
+#define NUMBER(name, value) name = value,
+#include "driver/cublas.def"
+#undef NUMBER
+};
+
+typedef struct cublas_api {
+#define FUNCTION(name, symbol, params) cublasStatus_t(*name) params;
+#include "driver/cublas.def"
+#undef FUNCTION
+} cublas_api;
+
+/* The functions; the table is constant while the process lives. Returns QDNN_STATUS_SUCCESS, or
+ * _NOT_SUPPORTED_LIBRARY_MISSING with a sentence. Any thread. */
+qdnnStatus_t cublas_open(const cublas_api **api);
+
+/* cublas_failed(code, call): keeps the sentence as the thread's last error and returns the status. */
+#define cublas_failed(code, call) cublas_failed_in(__func__, code, call)
+qdnnStatus_t cublas_failed_in(const char *function, cublasStatus_t code, const char *call);
+
+/* For tests: closes the library, so that the next cublas_open looks for it anew. */
+void cublas_close(void);
+
+#endif
