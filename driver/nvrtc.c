@@ -1,9 +1,7 @@
 /* CUDA C to PTX by NVRTC. */
 #include "driver/nvrtc.h"
 
-#include <stdlib.h>
-#include <string.h>
-
+#include "driver/alloc.h"
 #include "driver/error.h"
 #include "driver/library.h"
 
@@ -40,8 +38,8 @@ void nvrtc_close(void)
 
 void nvrtc_free(nvrtc_result *result)
 {
-    free(result->data);
-    free(result->log);
+    alloc_free(result->data);
+    alloc_free(result->log);
     *result = (nvrtc_result){0};
 }
 
@@ -51,12 +49,11 @@ static char *take_text(nvrtcProgram program, int (*size)(nvrtcProgram, size_t *)
                        int (*get)(nvrtcProgram, char *), size_t *bytes)
 {
     size_t n = 0; /* NVRTC counts the zero at the end */
-    char *text = size(program, &n) == 0 ? malloc(n + 1) : NULL;
+    char *text = size(program, &n) == 0 ? alloc_new(n + 1) : NULL;
     if (!text)
         return NULL;
-    text[0] = text[n] = 0;
     if (get(program, text) != 0) {
-        free(text);
+        alloc_free(text);
         return NULL;
     }
     *bytes = n ? n - 1 : 0;

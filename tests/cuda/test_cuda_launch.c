@@ -122,3 +122,54 @@ TEST_CASE(CudaLaunch, ErrorsOfKernelsStay)
     CHECK_EQ_U32(read_u32(good), 0);
     driver_close();
 }
+
+/* Every block takes a ticket: the order in which they ran. */
+static const char ticket_ptx[] =
+    ".version 7.0\n"
+    ".target sm_75\n"
+    ".address_size 64\n"
+    ".visible .entry ticket(.param .u64 counter, .param .u64 out)\n"
+    "{\n"
+    "  .reg .u64 %rd<3>; .reg .u32 %r<2>;\n"
+    "  ld.param.u64 %rd0, [counter]; ld.param.u64 %rd1, [out];\n"
+    "  atom.global.add.u32 %r0, [%rd0], 1;\n"
+    "  mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2;\n"
+    "  st.global.u32 [%rd2], %r0;\n"
+    "  ret;\n"
+    "}\n";
+
+enum { TICKETS = 100 };
+
+static void take_tickets(const char *settings, uint32_t *tickets)
+{
+    CUmodule m;
+    CUfunction f;
+    REQUIRE(driver_open_context(settings));
+    CU(cu.cuModuleLoadData(&m, ticket_ptx));
+    CU(cu.cuModuleGetFunction(&f, m, "ticket"));
+    CUdeviceptr counter = new_u32(1, 0), out = new_u32(TICKETS, 0);
+    void *params[] = {&counter, &out};
+    CU(cu.cuLaunchKernel(f, TICKETS, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    CU(cu.cuMemcpyDtoH_v2(tickets, out, TICKETS * sizeof *tickets));
+    driver_close();
+}
+
+TEST_CASE(CudaLaunch, TheSeedShufflesBlocks)
+{
+    uint32_t plain[TICKETS], first[TICKETS], again[TICKETS], other[TICKETS];
+    bool taken[TICKETS] = {false};
+    take_tickets(NULL, plain);
+    take_tickets("PTXVM_SEED=1", first);
+    take_tickets("PTXVM_SEED=1 PTXVM_THREADS=2", again);
+    take_tickets("PTXVM_SEED=2", other);
+    for (uint32_t i = 0; i < TICKETS; i++) {
+        CHECK_EQ_U32(plain[i], i);
+        taken[first[i] % TICKETS] = true;
+    }
+    for (int i = 0; i < TICKETS; i++)
+        CHECK(taken[i]);
+    CHECK(memcmp(first, plain, sizeof plain) != 0);
+    CHECK_EQ_MEM(again, first, sizeof first);
+    CHECK(memcmp(other, first, sizeof first) != 0);
+    CHECK(memcmp(other, plain, sizeof plain) != 0);
+}

@@ -3,7 +3,7 @@
 #include <cuda.h>
 #if CUDA_VERSION >= 13000
 #define THEIRS(name) name
-#include "driver/check.h"
+#include "against.h"
 #endif
 #endif
 typedef int not_empty;

@@ -8,4 +8,4 @@
 #include "ptxvm/cuda/functions.def"
 
 #define THEIRS(name) ptxvm_##name
-#include "driver/check.h"
+#include "against.h"
