@@ -32,15 +32,16 @@ static bool try_open(runtime_library *l, char *why, size_t size)
         return false;
     }
     l->handle = handle;
-    log_write(QDNN_SEVERITY_INFO, __func__, "%s is open", l->title);
     return true;
 }
 
 static bool use(runtime_library *l, char *why, size_t size)
 {
     pthread_mutex_lock(&lock);
-    bool ok = l->handle || try_open(l, why, size);
+    bool was_open = l->handle != NULL, ok = was_open || try_open(l, why, size);
     pthread_mutex_unlock(&lock);
+    if (ok && !was_open)
+        log_write(QDNN_SEVERITY_INFO, __func__, "%s is open", l->title);
     return ok;
 }
 

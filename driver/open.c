@@ -136,31 +136,39 @@ static qdnnStatus_t try_vm(const device_wish *wish, cuda_device *out, driver_pro
 
 /* ---- The choice ---- */
 
-static void tell(const cuda_device *d, const char *why)
+/* There is no GPU or no driver for it. Anything else is a failure of one that is there, for which ptxvm, with
+ * other memory, is no replacement. */
+static bool is_lacking(qdnnStatus_t status)
 {
-    if (!told)
-        log_write(QDNN_SEVERITY_INFO, "cuda_device_choose",
-                  "the device is %s, compute capability %d.%d, CUDA %d.%d%s%s", d->name, d->major, d->minor,
-                  d->driver_version / 1000, d->driver_version % 1000 / 10,
-                  *why ? ", because there is no GPU: " : "", why);
-    told = true;
+    return status == QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER || status == QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE ||
+           status == QDNN_STATUS_NOT_SUPPORTED_DRIVER_TOO_OLD;
 }
 
-static qdnnStatus_t choose(const device_wish *wish, cuda_device *out)
+/* Tries what the wish allows. problem says why it failed, or, where it did not, why there is no GPU; the log
+ * is told by the caller, outside the lock. */
+static qdnnStatus_t choose(const device_wish *wish, cuda_device *out, driver_problem *problem)
 {
-    driver_problem gpu = {0}, vm = {0};
-    qdnnStatus_t status = wish->kind == KIND_VM ? try_vm(wish, out, &gpu) : try_cuda(wish, out, &gpu);
-    if (status != QDNN_STATUS_SUCCESS && wish->kind == KIND_AUTO && !wish->require_gpu) {
-        if (try_vm(wish, out, &vm) != QDNN_STATUS_SUCCESS)
-            return qdnn_error(vm.status == QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER ? gpu.status : vm.status,
-                              "no GPU: %s; and no ptxvm: %s", gpu.text, vm.text);
-        status = QDNN_STATUS_SUCCESS;
-    }
-    if (status != QDNN_STATUS_SUCCESS)
-        return qdnn_error(status, "%s%s", gpu.text,
-                          wish->kind == KIND_AUTO ? "; QDNN_REQUIRE_GPU is set, so ptxvm is not used" : "");
-    tell(out, gpu.text);
-    return status;
+    if (wish->kind == KIND_VM)
+        return try_vm(wish, out, problem);
+    qdnnStatus_t status = try_cuda(wish, out, problem);
+    if (status == QDNN_STATUS_SUCCESS || wish->kind == KIND_CUDA || !is_lacking(status))
+        return status;
+    driver_problem gpu = *problem, vm;
+    if (wish->require_gpu)
+        return driver_problem_set(problem, status, "%.400s; QDNN_REQUIRE_GPU is set, so ptxvm is not used",
+                                  gpu.text);
+    if (try_vm(wish, out, &vm) == QDNN_STATUS_SUCCESS)
+        return QDNN_STATUS_SUCCESS;
+    status = vm.status == QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER ? gpu.status : vm.status;
+    return driver_problem_set(problem, status, "no GPU: %.220s; and no ptxvm: %.220s", gpu.text, vm.text);
+}
+
+static void tell(const cuda_device *d, const char *why)
+{
+    log_write(QDNN_SEVERITY_INFO, "cuda_device_choose",
+              "the device is %s, compute capability %d.%d, CUDA %d.%d%s%s", d->name, d->major, d->minor,
+              d->driver_version / 1000, d->driver_version % 1000 / 10,
+              *why ? ", because there is no GPU: " : "", why);
 }
 
 qdnnStatus_t cuda_device_choose(const char *text, cuda_device *out)
@@ -169,12 +177,19 @@ qdnnStatus_t cuda_device_choose(const char *text, cuda_device *out)
     if (!text || !*text)
         text = variable && *variable ? variable : "auto";
     device_wish wish;
+    driver_problem problem = {0};
     qdnnStatus_t status = parse_wish(text, &wish);
     if (status != QDNN_STATUS_SUCCESS)
         return status;
     pthread_mutex_lock(&lock);
-    status = choose(&wish, out);
+    status = choose(&wish, out, &problem);
+    bool first = status == QDNN_STATUS_SUCCESS && !told;
+    told |= first;
     pthread_mutex_unlock(&lock);
+    if (status != QDNN_STATUS_SUCCESS)
+        return qdnn_error(status, "%s", problem.text);
+    if (first)
+        tell(out, problem.text);
     return status;
 }
 

@@ -31,12 +31,12 @@ typedef struct cuda_device {
 /* Chooses a device.
  *   text  as QDNN_DEVICE; null or "": what QDNN_DEVICE says
  *   out   untouched unless the call succeeds
- * "auto": a GPU if there is one, else ptxvm; which and why is told once at level info. "auto" and "cuda" take
- * the device of the context that is current in this thread, if there is one. Returns QDNN_STATUS_SUCCESS;
- * _NOT_SUPPORTED_NO_DRIVER: no library, one that is no driver, or one that does not start;
- * _NOT_SUPPORTED_DRIVER_TOO_OLD; _NOT_SUPPORTED_NO_DEVICE: no device, not that many, or QDNN_REQUIRE_GPU and
- * only ptxvm; _BAD_PARAM_UNKNOWN_NAME: the text, or its SM; _NOT_SUPPORTED: ptxvm runs as another SM already;
- * and what cuda_status makes of a failing call. */
+ * "auto": a GPU if there is one (one that fails is an error), else ptxvm; which and why is told once at level
+ * info. "auto" and "cuda" take the device of the context that is current in this thread, if there is one.
+ * Returns QDNN_STATUS_SUCCESS; _NOT_SUPPORTED_NO_DRIVER: no library, one that is no driver, or one that does
+ * not start; _NOT_SUPPORTED_DRIVER_TOO_OLD; _NOT_SUPPORTED_NO_DEVICE: no device, not that many, or
+ * QDNN_REQUIRE_GPU and only ptxvm; _BAD_PARAM_UNKNOWN_NAME: the text, or its SM; _NOT_SUPPORTED: ptxvm runs
+ * as another SM already; and what cuda_status makes of a failing call. */
 qdnnStatus_t cuda_device_choose(const char *text, cuda_device *out);
 
 /* For tests: closes both drivers, so that the next choice opens them anew, with other settings. Nothing of

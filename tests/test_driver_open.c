@@ -271,6 +271,17 @@ TEST_CASE(DriverOpen, ThePtxvmAsLibcuda)
     end();
 }
 
+/* A GPU that fails is not replaced: the caller's pointers are its. */
+TEST_CASE(DriverOpen, AutoKeepsAGpuThatFails)
+{
+    cuda_device d;
+    begin(PTXVM_LIBCUDA, "PTXVM_FAULT=cuDeviceGetName:1=700");
+    check_fails("auto", QDNN_STATUS_EXECUTION_FAILED_STICKY, "cuDeviceGetName returned 700",
+                "ILLEGAL_ADDRESS");
+    CHECK_EQ_I64(cuda_device_choose("auto", &d), QDNN_STATUS_SUCCESS);
+    end();
+}
+
 TEST_CASE(DriverOpen, AGpuCanBeRequired)
 {
     cuda_device d;
@@ -315,6 +326,30 @@ TEST_CASE(DriverOpen, TheChoiceIsToldOnce)
     CHECK_EQ_STR(told, "");
     check_fails("cuda", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "", "");
     CHECK_HAS(told, "1 QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER: the CUDA driver is not installed");
+    CHECK_EQ_I64(qdnnSetCallback(0, NULL, NULL), QDNN_STATUS_SUCCESS);
+    end();
+}
+
+static void choose_again(qdnnSeverity_t severity, void *user, const qdnnDebug_t *debug, const char *message)
+{
+    (void)severity, (void)debug, (void)message;
+    cuda_device d;
+    *(qdnnStatus_t *)user = cuda_device_choose("cuda", &d);
+}
+
+/* No lock is held while the callback runs. */
+TEST_CASE(DriverOpen, ACallbackMayChooseToo)
+{
+    cuda_device d;
+    qdnnStatus_t inner = QDNN_STATUS_INTERNAL_ERROR;
+    begin(FAKE("12_4"), NULL);
+    CHECK_EQ_I64(qdnnSetCallback(QDNN_SEVERITY_INFO_BIT, &inner, choose_again), QDNN_STATUS_SUCCESS);
+    CHECK_EQ_I64(cuda_device_choose("cuda", &d), QDNN_STATUS_SUCCESS);
+    CHECK_EQ_I64(inner, QDNN_STATUS_SUCCESS);
+    CHECK_EQ_I64(qdnnSetCallback(QDNN_SEVERITY_ERROR_BIT, &inner, choose_again), QDNN_STATUS_SUCCESS);
+    inner = QDNN_STATUS_INTERNAL_ERROR;
+    check_fails("cuda:7", QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE, "no device 7", "");
+    CHECK_EQ_I64(inner, QDNN_STATUS_SUCCESS);
     CHECK_EQ_I64(qdnnSetCallback(0, NULL, NULL), QDNN_STATUS_SUCCESS);
     end();
 }
