@@ -27,9 +27,9 @@ qdnnStatus_t cublas_open(const cublas_api **api)
     return status;
 }
 
-void cublas_close(void)
+void cublas_forget(void)
 {
-    library_close(&library);
+    library_forget(&library);
 }
 
 qdnnStatus_t cublas_failed_in(const char *function, cublasStatus_t code, const char *call)

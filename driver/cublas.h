@@ -31,7 +31,7 @@ qdnnStatus_t cublas_open(const cublas_api **api);
 #define cublas_failed(code, call) cublas_failed_in(__func__, code, call)
 qdnnStatus_t cublas_failed_in(const char *function, cublasStatus_t code, const char *call);
 
-/* For tests: closes the library, so that the next cublas_open looks for it anew. */
-void cublas_close(void);
+/* For tests: the next cublas_open looks for the library anew. */
+void cublas_forget(void);
 
 #endif

@@ -59,11 +59,9 @@ bool library_found(runtime_library *library)
     return use(library, why, sizeof why);
 }
 
-void library_close(runtime_library *library)
+void library_forget(runtime_library *library)
 {
     pthread_mutex_lock(&lock);
-    if (library->handle)
-        dlclose(library->handle);
     library->handle = NULL;
     pthread_mutex_unlock(&lock);
 }

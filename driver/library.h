@@ -23,7 +23,8 @@ qdnnStatus_t library_use(runtime_library *library);
 /* Whether library_use would succeed, without an error kept. */
 bool library_found(runtime_library *library);
 
-/* For tests: closes it. Nothing of it may be in use. */
-void library_close(runtime_library *library);
+/* For tests: the next use looks for it anew. It stays loaded: NVIDIA's libraries leave memory behind when
+ * they are unloaded. */
+void library_forget(runtime_library *library);
 
 #endif

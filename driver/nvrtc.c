@@ -31,9 +31,9 @@ bool nvrtc_found(void)
     return library_found(&library);
 }
 
-void nvrtc_close(void)
+void nvrtc_forget(void)
 {
-    library_close(&library);
+    library_forget(&library);
 }
 
 void nvrtc_free(nvrtc_result *result)

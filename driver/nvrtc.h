@@ -30,7 +30,7 @@ qdnnStatus_t nvrtc_compile(const char *source, const nvrtc_header *headers, int 
                            const char *const *options, int n_options, nvrtc_result *result);
 void nvrtc_free(nvrtc_result *result);
 
-/* For tests: closes the library. */
-void nvrtc_close(void);
+/* For tests: the library is looked for anew. */
+void nvrtc_forget(void);
 
 #endif

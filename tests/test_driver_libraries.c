@@ -24,13 +24,13 @@ static void check_missing(qdnnStatus_t status, const char *part, const char *oth
 
 static void begin(const char *settings)
 {
-    cublas_close();
+    cublas_forget();
     environment_set(settings);
 }
 
 static void end(void)
 {
-    cublas_close();
+    cublas_forget();
     environment_restore();
 }
 
@@ -70,6 +70,22 @@ TEST_CASE(DriverCublas, LooksInCudaHome)
     }
     end();
     temp_dir_remove(folder);
+}
+
+/* The real one has every function that we name. */
+TEST_CASE(DriverCublas, TheRealOneOpens)
+{
+    char sentence[512];
+    const cublas_api *api = NULL;
+    begin("QDNN_CUBLAS=");
+    qdnnStatus_t status = cublas_open(&api);
+    end();
+    qdnnGetLastErrorString(sentence, sizeof sentence);
+    if (status != QDNN_STATUS_SUCCESS && strstr(sentence, "was not found"))
+        SKIP("%s", sentence);
+    CHECK_EQ_I64(status, QDNN_STATUS_SUCCESS);
+    REQUIRE(api != NULL);
+    CHECK(api->cublasCreate != NULL && api->cublasGemmEx != NULL);
 }
 
 /* ---- Calls ---- */
@@ -168,7 +184,7 @@ TEST_CASE(DriverCublas, CodesBecomeStatuses)
 TEST_CASE(DriverNvrtc, SaysWhatIsMissing)
 {
     nvrtc_result result;
-    nvrtc_close();
+    nvrtc_forget();
     environment_set("QDNN_NVRTC=libno_such_compiler.so.1");
     CHECK(!nvrtc_found());
     check_missing(nvrtc_compile("", NULL, 0, NULL, 0, &result),

@@ -1,6 +1,7 @@
 /* Opening a CUDA driver and choosing a device: every way in which it can fail, with drivers made for it
  * (tests/doubles/libcuda.h), the toolkit's stub, and ptxvm linked and as libcuda.so.1. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -207,6 +208,29 @@ TEST_CASE(DriverOpen, BorrowsTheCurrentContext)
     CHECK(d.context == NULL);
     end();
     dlclose(library);
+}
+
+/* ---- Threads ---- */
+
+static void *choose_in_thread(void *out)
+{
+    return cuda_device_choose("cuda:1", out) == QDNN_STATUS_SUCCESS ? out : NULL;
+}
+
+TEST_CASE(DriverOpen, ThreadsShareOneDriver)
+{
+    enum { THREADS = 8 };
+    pthread_t threads[THREADS];
+    cuda_device devices[THREADS];
+    begin(FAKE("12_4"), NULL);
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, choose_in_thread, &devices[i]);
+    for (int i = 0; i < THREADS; i++) {
+        void *chosen = NULL;
+        pthread_join(threads[i], &chosen);
+        CHECK(chosen == &devices[i] && devices[i].api == devices[0].api && devices[i].ordinal == 1);
+    }
+    end();
 }
 
 /* ---- ptxvm ---- */
