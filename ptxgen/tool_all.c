@@ -5,6 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <qdnn/qdnn.h>
+
+#include "driver/bundle.h"
+
 enum { VALUES_MAX = 8, AXES_MAX = 16 };
 
 /* The values of a setting that --all goes through; "=data" is whatever data is. A setting without a row keeps
@@ -23,12 +27,12 @@ static const axis common[] = {
 static const char *const common_sms[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
 
 /* What is under way. */
-typedef struct bundle {
+typedef struct work {
     const tool_options *options;
     tool_text manifest;
     int done;
     bool talks; /* stderr is a terminal */
-} bundle;
+} work;
 
 static const char *key_name(kernel_key key)
 {
@@ -66,7 +70,7 @@ static int axes_of(const tool_options *options, const kernel_row *row, axis *axe
     return n;
 }
 
-static int write_one(bundle *b, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm)
+static int write_one(work *b, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm)
 {
     tool_item item;
     tool_file files[TOOL_FILES_MAX] = {0};
@@ -108,7 +112,7 @@ static bool repeated(const axis *a, int i, const kernel_spec *spec)
 }
 
 /* Every combination of n axes; the data comes before what refers to it. */
-static int walk(bundle *b, const kernel_row *row, kernel_spec spec, const ptx_sm *sm, const axis *axes, int n)
+static int walk(work *b, const kernel_row *row, kernel_spec spec, const ptx_sm *sm, const axis *axes, int n)
 {
     if (n == 0)
         return write_one(b, row, &spec, sm);
@@ -126,7 +130,7 @@ static int walk(bundle *b, const kernel_row *row, kernel_spec spec, const ptx_sm
     return status;
 }
 
-static int write_kernels(bundle *b, const ptx_sm *sm)
+static int write_kernels(work *b, const ptx_sm *sm)
 {
     for (int i = 0; i < kernel_row_count; i++) {
         const kernel_row *row = &kernel_rows[i];
@@ -155,12 +159,25 @@ static int check_settings(const tool_options *options)
     return TOOL_OK;
 }
 
-static int write_bundle(bundle *b)
+/* What a loader compares with itself before it trusts the rest. */
+static bool write_head(tool_text *out)
+{
+    uint64_t emitters;
+    if (!bundle_emitters(&emitters))
+        return false;
+    tool_printf(out, "{\n  \"version\": %d,\n  \"qdnn\": \"%d.%d.%d\",\n", BUNDLE_FORM, QDNN_MAJOR,
+                QDNN_MINOR, QDNN_PATCH);
+    tool_printf(out, "  \"emitters\": \"%016llx\",\n  \"kernels\": [", (unsigned long long)emitters);
+    return true;
+}
+
+static int write_bundle(work *b)
 {
     int status = TOOL_OK;
     const tool_options *o = b->options;
     int n = o->n_sms ? o->n_sms : (int)(sizeof common_sms / sizeof common_sms[0]);
-    tool_printf(&b->manifest, "{\n  \"kernels\": [");
+    if (!write_head(&b->manifest))
+        return tool_fail("out of memory");
     for (int i = 0; i < n && status == TOOL_OK; i++)
         status = write_kernels(b, o->n_sms ? o->sms[i] : ptx_sm_find(common_sms[i]));
     tool_printf(&b->manifest, "\n  ]\n}\n");
@@ -176,7 +193,7 @@ int tool_all(const tool_options *options)
         status = tool_make_directory(options->outdir);
     if (status != TOOL_OK)
         return status;
-    bundle b = {.options = options, .talks = isatty(STDERR_FILENO)};
+    work b = {.options = options, .talks = isatty(STDERR_FILENO)};
     char path[4096];
     snprintf(path, sizeof path, "%.4000s/manifest.json", options->outdir);
     status = write_bundle(&b);

@@ -1,7 +1,7 @@
 /* The ptxvm command: help, files, listings, runs and what they print. */
 #include "test_ptxvm_command.h"
 
-#include "support/json.h"
+#include "test_json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,15 +111,6 @@ TEST_CASE(PtxvmCommand, StandardInputAndQuiet)
     process_free(&r);
 }
 
-static void check_json(const char *json, const char *path, const char *expected)
-{
-    char value[256] = "(nothing)";
-    json_value(json, path, value, sizeof value);
-    test_push_note("%s", path);
-    CHECK_EQ_STR(value, expected);
-    test_pop_note();
-}
-
 TEST_CASE(PtxvmCommand, ListsAsJson)
 {
     static const char *const values[][2] = {
@@ -139,11 +130,12 @@ TEST_CASE(PtxvmCommand, ListsAsJson)
     };
     process_result r = run_ptxvm("scale.ptx types.ptx --json - --sm 90a");
     CHECK_EQ_I64(r.status, 0);
-    CHECK(json_valid(r.output));
-    CHECK_EQ_I64(json_count(r.output, "files"), 2);
-    CHECK_EQ_I64(json_count(r.output, "files.1.kernels"), 8);
+    json *doc = read_json(r.output);
+    CHECK_EQ_I64(json_count(doc, "files"), 2);
+    CHECK_EQ_I64(json_count(doc, "files.1.kernels"), 8);
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
-        check_json(r.output, values[i][0], values[i][1]);
+        check_json(doc, values[i][0], values[i][1]);
+    json_free(doc);
     process_free(&r);
 }
 
@@ -258,23 +250,25 @@ TEST_CASE(PtxvmCommand, RunAsJson)
         process_run("cd %s && %s types.ptx --run rough --block 1 buf:4 2 --json %s/j --quiet && cat %s/j",
                     PTXVM_KERNELS, PTXVM, dir, dir);
     CHECK_EQ_I64(r.status, 0);
-    CHECK(json_valid(r.output));
-    check_json(r.output, "kernel", "rough");
-    check_json(r.output, "sm", "sm_75");
-    check_json(r.output, "block.0", "1");
-    check_json(r.output, "status", "ok");
-    check_json(r.output, "warp_instructions", "7");
-    check_json(r.output, "approximate.0.line", "124");
-    check_json(r.output, "contractable.0.what", "add may be contracted to fma with the mul of line 125");
-    CHECK_EQ_I64(json_count(r.output, "findings"), 0);
+    json *doc = read_json(r.output);
+    check_json(doc, "kernel", "rough");
+    check_json(doc, "sm", "sm_75");
+    check_json(doc, "block.0", "1");
+    check_json(doc, "status", "ok");
+    check_json(doc, "warp_instructions", "7");
+    check_json(doc, "approximate.0.line", "124");
+    check_json(doc, "contractable.0.what", "add may be contracted to fma with the mul of line 125");
+    CHECK_EQ_I64(json_count(doc, "findings"), 0);
+    json_free(doc);
     process_free(&r);
     r = process_run("cd %s && %s types.ptx --run spins --block 1 --steps 50 --json - 2>%s/errors",
                     PTXVM_KERNELS, PTXVM, dir);
     CHECK_EQ_I64(r.status, 1);
-    CHECK(json_valid(r.output));
-    check_json(r.output, "cuda_error", "702");
-    check_json(r.output, "findings.0.line", "114");
-    CHECK_EQ_I64(json_count(r.output, "findings"), 1);
+    doc = read_json(r.output);
+    check_json(doc, "cuda_error", "702");
+    check_json(doc, "findings.0.line", "114");
+    CHECK_EQ_I64(json_count(doc, "findings"), 1);
+    json_free(doc);
     process_free(&r);
     temp_dir_remove(dir);
 }

@@ -1,7 +1,7 @@
 /* The ptxvm command: what its checks find, what its counters count. */
 #include "test_ptxvm_command.h"
 
-#include "support/json.h"
+#include "test_json.h"
 
 #include <string.h>
 
@@ -51,9 +51,9 @@ TEST_CASE(PtxvmCommand, ManyLeaksAreCounted)
     process_free(&r);
     r = run_ptxvm("bugs.ptx --run leak --grid 64 --block 32 --check leak --json - 2>/dev/null");
     CHECK_EQ_I64(r.status, 1);
-    char value[64] = "";
-    CHECK(json_value(r.output, "leaks", value, sizeof value));
-    CHECK_EQ_STR(value, "2048");
+    json *doc = read_json(r.output);
+    check_json(doc, "leaks", "2048");
+    json_free(doc);
     process_free(&r);
 }
 
@@ -66,15 +66,12 @@ TEST_CASE(PtxvmCommand, FindingsLeaveTheResults)
     process_free(&r);
     r = run_ptxvm("bugs.ptx --run race --block 32 buf:4 --json - 2>/dev/null");
     CHECK_EQ_I64(r.status, 1);
-    CHECK(json_valid(r.output));
-    CHECK_EQ_I64(json_count(r.output, "findings"), 1);
-    char value[64] = "";
-    CHECK(json_value(r.output, "findings.0.kind", value, sizeof value));
-    CHECK_EQ_STR(value, "race");
-    CHECK(json_value(r.output, "findings_total", value, sizeof value));
-    CHECK_EQ_STR(value, "31");
-    CHECK(json_value(r.output, "cuda_error", value, sizeof value));
-    CHECK_EQ_STR(value, "719");
+    json *doc = read_json(r.output);
+    CHECK_EQ_I64(json_count(doc, "findings"), 1);
+    check_json(doc, "findings.0.kind", "race");
+    check_json(doc, "findings_total", "31");
+    check_json(doc, "cuda_error", "719");
+    json_free(doc);
     process_free(&r);
 }
 
@@ -124,11 +121,9 @@ TEST_CASE(PtxvmCommand, CountersAsJson)
     };
     process_result r = run_ptxvm(SCALE "--json - --listing 2>/dev/null");
     CHECK_EQ_I64(r.status, 0);
-    CHECK(json_valid(r.output));
-    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
-        char value[64] = "(nothing)";
-        json_value(r.output, values[i][0], value, sizeof value);
-        CHECK_EQ_STR(value, values[i][1]);
-    }
+    json *doc = read_json(r.output);
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+        check_json(doc, values[i][0], values[i][1]);
+    json_free(doc);
     process_free(&r);
 }

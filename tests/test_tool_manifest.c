@@ -2,9 +2,9 @@
  * there. */
 #include "kernels/kernels.h"
 #include "ptxgen/toolkit.h"
-#include "support/json.h"
 #include "support/process.h"
 #include "test.h"
+#include "test_json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,22 +34,6 @@ static void fnv1a64(const char *data, size_t bytes, char *text)
     sprintf(text, "%016" PRIx64, hash);
 }
 
-static void check_value(const char *json, const char *path, const char *expected)
-{
-    char value[512] = "";
-    test_push_note("%s", path);
-    CHECK(json_value(json, path, value, sizeof value));
-    CHECK_EQ_STR(value, expected);
-    test_pop_note();
-}
-
-static void check_number(const char *json, const char *path, unsigned long long expected)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%llu", expected);
-    check_value(json, path, text);
-}
-
 static unsigned size_of(const char *type)
 {
     unsigned bits = 0;
@@ -58,7 +42,7 @@ static unsigned size_of(const char *type)
 }
 
 /* Reads ".param .u64 .ptr .global .align 4 x," line by line, as the parameter block is laid out. */
-static void check_parameters(const char *json, const char *ptx)
+static void check_parameters(const json *doc, const char *ptx)
 {
     unsigned offset = 0;
     int index = 0;
@@ -70,22 +54,22 @@ static void check_parameters(const char *json, const char *ptx)
         unsigned size = size_of(type);
         offset = (offset + size - 1) / size * size;
         snprintf(path, sizeof path, "parameters.%d.name", index);
-        check_value(json, path, strrchr(line, ' ') + 1);
+        check_json(doc, path, strrchr(line, ' ') + 1);
         snprintf(path, sizeof path, "parameters.%d.type", index);
-        check_value(json, path, type);
+        check_json(doc, path, type);
         snprintf(path, sizeof path, "parameters.%d.offset", index);
-        check_number(json, path, offset);
+        check_json_number(doc, path, offset);
         snprintf(path, sizeof path, "parameters.%d.size", index);
-        check_number(json, path, size);
+        check_json_number(doc, path, size);
         offset += size;
         index++;
     }
     CHECK(index > 0);
-    CHECK_EQ_I64(json_count(json, "parameters"), index);
+    CHECK_EQ_I64(json_count(doc, "parameters"), index);
 }
 
 /* What the manifest says of shared memory, against the declarations. */
-static void check_shared(const char *json, const char *ptx)
+static void check_shared(const json *doc, const char *ptx)
 {
     unsigned bytes = 0;
     for (const char *p = ptx; (p = strstr(p, "\t.shared .align")); p++) {
@@ -94,36 +78,37 @@ static void check_shared(const char *json, const char *ptx)
         if (CHECK(sscanf(p, " .shared .align %u .b%u %63[^[][%u]", &align, &bits, variable, &elements) == 4))
             bytes = (bytes + align - 1) / align * align + bits / 8 * elements;
     }
-    check_number(json, "shared.static", bytes);
-    check_number(json, "shared.dynamic", 0);
+    check_json_number(doc, "shared.static", bytes);
+    check_json_number(doc, "shared.dynamic", 0);
 }
 
 TEST_EACH(ToolManifest, SaysWhatThePtxSays, count, name)
 {
     const kernel_row *row = &kernel_rows[index];
     const char *settings = row->keys & KERNEL_KEY_GROUP_SIZE ? "--set data=bf16,group_size=100000" : "";
-    process_result json = process_run("%s --kernel %s --sm 89 %s --emit json", PTXGEN, row->name, settings);
+    process_result r = process_run("%s --kernel %s --sm 89 %s --emit json", PTXGEN, row->name, settings);
     process_result ptx = process_run("%s --kernel %s --sm 89 %s", PTXGEN, row->name, settings);
     char entry[64], text[128], hash[32];
-    CHECK_EQ_I64(json.status, 0);
-    CHECK(json_valid(json.output));
-    check_value(json.output, "kernel", row->name);
-    check_value(json.output, "summary", row->summary);
-    check_value(json.output, "sm", "sm_89");
-    check_value(json.output, "settings.data", "bf16");
+    CHECK_EQ_I64(r.status, 0);
+    json *doc = read_json(r.output);
+    check_json(doc, "kernel", row->name);
+    check_json(doc, "summary", row->summary);
+    check_json(doc, "sm", "sm_89");
+    check_json(doc, "settings.data", "bf16");
     kernel_entry_name(row, entry, sizeof entry);
-    check_value(json.output, "entry", entry);
+    check_json(doc, "entry", entry);
     snprintf(text, sizeof text, ".visible .entry %s(", entry);
     CHECK_HAS(ptx.output, text);
     char version[16] = "";
     sscanf(ptx.output, ".version %15s", version);
-    check_value(json.output, "ptx_version", version);
-    check_parameters(json.output, ptx.output);
-    check_shared(json.output, ptx.output);
+    check_json(doc, "ptx_version", version);
+    check_parameters(doc, ptx.output);
+    check_shared(doc, ptx.output);
     fnv1a64(ptx.output, ptx.length, hash);
-    check_value(json.output, "ptx_fnv1a64", hash);
-    check_number(json.output, "ptx_bytes", ptx.length);
-    process_free(&json);
+    check_json(doc, "ptx_fnv1a64", hash);
+    check_json_number(doc, "ptx_bytes", ptx.length);
+    json_free(doc);
+    process_free(&r);
     process_free(&ptx);
 }
 
@@ -132,33 +117,36 @@ TEST_EACH(ToolManifest, GivesTheLaunch, count, name)
     const kernel_row *row = &kernel_rows[index];
     kernel_spec spec = kernel_spec_default();
     kernel_geometry geometry = row->geometry(row, &spec);
-    process_result json = process_run("%s --kernel %s --sm 90 --emit json", PTXGEN, row->name);
+    process_result r = process_run("%s --kernel %s --sm 90 --emit json", PTXGEN, row->name);
+    json *doc = read_json(r.output);
     char rule[128];
-    check_number(json.output, "block.0", geometry.block);
-    check_number(json.output, "block.1", 1);
-    check_number(json.output, "grid.elements_per_block", geometry.elements_per_block);
+    check_json_number(doc, "block.0", geometry.block);
+    check_json_number(doc, "block.1", 1);
+    check_json_number(doc, "grid.elements_per_block", geometry.elements_per_block);
     snprintf(rule, sizeof rule, "ceil(n / %llu) blocks along x; no launch for n = 0",
              (unsigned long long)geometry.elements_per_block);
-    check_value(json.output, "grid.rule", rule);
-    process_free(&json);
+    check_json(doc, "grid.rule", rule);
+    json_free(doc);
+    process_free(&r);
 }
 
 /* ---- bundles ---- */
 
-static void check_file(const char *dir, const char *json, int kernel, int file)
+static void check_file(const char *dir, const json *doc, int kernel, int file)
 {
-    char path[64], value[300], place[1000], hash[32];
+    char path[64], place[1000], hash[32];
     snprintf(path, sizeof path, "kernels.%d.files.%d.name", kernel, file);
-    REQUIRE(json_value(json, path, value, sizeof value));
-    snprintf(place, sizeof place, "%s/%s", dir, value);
+    const char *file_name = json_string(json_root(doc), path);
+    REQUIRE(file_name != NULL);
+    snprintf(place, sizeof place, "%s/%s", dir, file_name);
     size_t bytes = 0;
     char *data = toolkit_read_file(place, &bytes);
     REQUIRE(data != NULL);
     fnv1a64(data, bytes, hash);
     snprintf(path, sizeof path, "kernels.%d.files.%d.fnv1a64", kernel, file);
-    check_value(json, path, hash);
+    check_json(doc, path, hash);
     snprintf(path, sizeof path, "kernels.%d.files.%d.bytes", kernel, file);
-    check_number(json, path, bytes);
+    check_json_number(doc, path, bytes);
     free(data);
 }
 
@@ -173,17 +161,20 @@ static void check_bundle(const char *dir, const char *arguments, int files_each)
     process_free(&r);
     char path[600];
     snprintf(path, sizeof path, "%s/a/manifest.json", dir);
-    char *json = toolkit_read_file(path, NULL);
-    REQUIRE(json != NULL);
-    CHECK(json_valid(json));
-    int kernels = json_count(json, "kernels");
+    char *text = toolkit_read_file(path, NULL);
+    REQUIRE(text != NULL);
+    json *doc = read_json(text);
+    check_json(doc, "version", "1");
+    check_json(doc, "qdnn", QDNN_PROJECT_VERSION);
+    int kernels = json_count(doc, "kernels");
     CHECK(kernels >= kernel_row_count);
     CHECK_EQ_I64(files, (int64_t)kernels * files_each + 1);
     snprintf(path, sizeof path, "%s/a", dir);
     for (int i = 0; i < kernels; i++)
         for (int k = 0; k < files_each; k++)
-            check_file(path, json, i, k);
-    free(json);
+            check_file(path, doc, i, k);
+    json_free(doc);
+    free(text);
 }
 
 static const struct {

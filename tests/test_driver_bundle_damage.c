@@ -1,0 +1,219 @@
+/* Bundles with every kind of damage: refused, with a warning or a status that says why. */
+#include "test_driver_bundle.h"
+
+#include "driver/alloc.h"
+#include "support/process.h"
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <qdnn/qdnn.h>
+
+static const struct {
+    const char *name, *command, *warning;
+} damages[] = {
+    /* clang-format off */
+    {"cut", "truncate -s 100 " FILE_NAME, FILE_NAME ": it has 100 bytes; the manifest says"},
+    {"empty", "truncate -s 0 " FILE_NAME, FILE_NAME ": it has 0 bytes; the manifest says"},
+    {"longer", "echo >> " FILE_NAME, "bytes; the manifest says"},
+    {"byte", "printf X | dd of=" FILE_NAME " bs=1 seek=500 conv=notrunc 2>/dev/null",
+     FILE_NAME ": its FNV-1a hash is "},
+    {"missing", "rm " FILE_NAME, FILE_NAME ": there is no such file"},
+    {"link", "mv " FILE_NAME " x && ln -s x " FILE_NAME, FILE_NAME ": it is a link, no regular file"},
+    {"link_out", "mv " FILE_NAME " ../bundle_link.ptx && ln -s ../bundle_link.ptx " FILE_NAME,
+     FILE_NAME ": it is a link, no regular file"},
+    {"folder", "rm " FILE_NAME " && mkdir " FILE_NAME, FILE_NAME ": it is no regular file"},
+    {"pipe", "rm " FILE_NAME " && mkfifo " FILE_NAME, FILE_NAME ": it is no regular file"},
+    {"hash", IN_ENTRY("\"fnv1a64\": \"[0-9a-f]*\"", "\"fnv1a64\": \"0123456789abcdef\""),
+     "the manifest says 0123456789abcdef"},
+    {"no_hash", IN_ENTRY("\"fnv1a64\": ", "\"fnv\": "), "the manifest does not give its size and hash"},
+    {"bytes", IN_ENTRY("\"bytes\": ", "\"bytes\": 1"), "bytes; the manifest says 1"},
+    {"bytes_no_number", IN_ENTRY("\"bytes\": [0-9]*", "\"bytes\": {}"),
+     "the manifest does not give its size and hash"},
+    {"version", IN_ENTRY("7.8", "8.0"), "its PTX does not begin with .version 8.0 and .target sm_90"},
+    {"version_no_number", IN_ENTRY("\"7.8\"", "\"new\""), "the manifest does not give its ptx_version"},
+    {"entry", IN_ENTRY("qdnn_scale_nf4", "qdnn_scale_int4"),
+     "manifest.json: entry is qdnn_scale_int4; it must be qdnn_scale_nf4"},
+    {"entry_wrong_type", IN_ENTRY("\"qdnn_scale_nf4\"", "17"), "manifest.json: entry is not given"},
+    {"block", IN_ENTRY("\\[256, 1, 1\\]", "[128, 1, 1]"), "manifest.json: block.0 is 128; it must be 256"},
+    {"block_deep", IN_ENTRY("\\[256, 1, 1\\]", "[256, 2, 1]"), "manifest.json: block.1 is 2; it must be 1"},
+    {"no_block", IN_ENTRY("\\[256, 1, 1\\]", "null"), "manifest.json: block.0 is not given; it must be 256"},
+    {"elements", IN_ENTRY("\"elements_per_block\": ", "\"elements_per_block\": 9"),
+     "manifest.json: grid.elements_per_block is 9"},
+    {"shared", IN_ENTRY("\"dynamic\": 0", "\"dynamic\": 16"),
+     "manifest.json: shared.dynamic is 16; it must be 0"},
+    {"offset", IN_ENTRY("\"offset\": 8", "\"offset\": 12"),
+     "manifest.json: parameter scale cannot lie at 12 with 8 bytes"},
+    {"size_zero", IN_ENTRY("\"size\": 8", "\"size\": 0"),
+     "manifest.json: parameter x cannot lie at 0 with 0 bytes"},
+    {"parameter_name", IN_ENTRY("\"name\": \"n\"", "\"name\": \"m\""),
+     "its PTX does not declare qdnn_scale_nf4 with the manifest's parameters"},
+    {"parameter_type", IN_ENTRY("\"name\": \"n\", \"type\": \"u64\"", "\"name\": \"n\", \"type\": \"s64\""),
+     "its PTX does not declare qdnn_scale_nf4 with the manifest's parameters"},
+    {"parameter_no_type", IN_ENTRY("\"type\"", "\"tipe\""),
+     "a parameter lacks its name, type, offset or size"},
+    {"no_parameters", IN_ENTRY("\"parameters\"", "\"params\""), "it gives no list of parameters"},
+    {"name_up", IN_ENTRY(FILE_NAME, "../" FILE_NAME), "its name is not that of a file in the folder"},
+    {"name_absolute", IN_ENTRY(FILE_NAME, "/etc/x.ptx"), "its name is not that of a file in the folder"},
+    {"name_below", IN_ENTRY(FILE_NAME, "./" FILE_NAME), "its name is not that of a file in the folder"},
+    {"other_kernel", "cp scale_int4_f16_f32_g64_sm_90.ptx " FILE_NAME, FILE_NAME ": it"},
+    /* clang-format on */
+};
+
+static int damage_count(void)
+{
+    return sizeof damages / sizeof damages[0];
+}
+
+static void damage_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", damages[index].name);
+}
+
+TEST_EACH(DriverBundle, DamageIsRefusedWithAWarning, damage_count, damage_name)
+{
+    bundle_folder folder;
+    if (!make_folder(&folder, ONE))
+        return;
+    folder_run(folder.dir, damages[index].command);
+    check_warning(folder.dir, "sm_90", damages[index].warning);
+    temp_dir_remove(folder.parent);
+}
+
+TEST_CASE(DriverBundle, PtxOfAnotherSm)
+{
+    bundle_folder folder;
+    if (!make_folder(&folder, ONE))
+        return;
+    folder_run(folder.dir, IN_ENTRY("\"sm\": \"sm_90\"", "\"sm\": \"sm_80\""));
+    check_warning(folder.dir, "sm_80", "its PTX does not begin with .version 7.8 and .target sm_80");
+    temp_dir_remove(folder.parent);
+}
+
+/* Other settings in the manifest: what is asked for is not there, and what the file is not is not given. */
+TEST_CASE(DriverBundle, SettingsAreComparedByName)
+{
+    bundle_folder folder;
+    bundle *b = NULL;
+    bundle_image image;
+    listener heard;
+    if (!make_folder(&folder, ONE))
+        return;
+    folder_run(folder.dir,
+               IN_ENTRY("\"data\": \"f16\", \"scale\": \"f32\"",
+                        "\"scale\": \"f32\", \"data\": \"f16\"")); /* in another order they are the same */
+    CHECK_EQ_I64(bundle_open(folder.dir, &b), QDNN_STATUS_SUCCESS);
+    CHECK(find_one(b, "sm_90", false, &image));
+    alloc_free(image.data);
+    bundle_close(b);
+    folder_run(folder.dir, IN_ENTRY("\"data\": \"f16\"", "\"data\": \"f32\""));
+    listen_to(&heard);
+    CHECK_EQ_I64(bundle_open(folder.dir, &b), QDNN_STATUS_SUCCESS);
+    CHECK(!find_one(b, "sm_90", false, &image));
+    stop_listening();
+    CHECK_EQ_I64(heard.warnings, 0);
+    bundle_close(b);
+    temp_dir_remove(folder.parent);
+}
+
+/* With a NUL inside, and with a manifest that knows of it. */
+TEST_CASE(DriverBundle, PtxWithANul)
+{
+    bundle_folder folder;
+    if (!make_folder(&folder, ONE))
+        return;
+    folder_run(folder.dir, "printf '\\0' >> " FILE_NAME);
+    bless(folder.dir, FILE_NAME);
+    check_warning(folder.dir, "sm_90", FILE_NAME ": its PTX has a NUL in it");
+    temp_dir_remove(folder.parent);
+}
+
+/* ---- folders that cannot be opened ---- */
+
+static void check_refused(const char *dir, const char *sentence)
+{
+    char error[512];
+    bundle *b = (bundle *)&error;
+    CHECK_EQ_I64(bundle_open(dir, &b), QDNN_STATUS_BAD_PARAM);
+    CHECK(b == NULL);
+    qdnnGetLastErrorString(error, sizeof error);
+    CHECK_HAS(error, sentence);
+}
+
+static const struct {
+    const char *name, *command, *sentence;
+} closed[] = {
+    {"no_manifest", "rm manifest.json",
+     "manifest.json: there is no such file; give a folder that ptxgen --all wrote"},
+    {"manifest_is_folder", "rm manifest.json && mkdir manifest.json", "it is no regular file"},
+    {"empty", "truncate -s 0 manifest.json",
+     "manifest.json:1: the text ends too early; write it again with ptxgen --all"},
+    {"nul", "truncate -s +1 manifest.json", "more behind the value"},
+    {"brackets", "head -c 10485760 /dev/zero | tr '\\0' '[' > manifest.json", "nested too deeply"},
+    {"no_object", "echo 7 > manifest.json", "is not of the form that this qdnn reads (version 1)"},
+    {"other_form", "sed -i 's/\"version\": 1/\"version\": 2/' manifest.json",
+     "is not of the form that this qdnn reads (version 1); write it again with ptxgen --all"},
+    {"no_form", "sed -i '/\"version\": 1/d' manifest.json", "is not of the form that this qdnn reads"},
+    {"other_qdnn", "sed -i 's/\"qdnn\": \"[^\"]*\"/\"qdnn\": \"0.0.9\"/' manifest.json",
+     "was written by qdnn 0.0.9, and this is " QDNN_PROJECT_VERSION "; write it again with ptxgen --all"},
+    {"other_emitters", "sed -i 's/\"emitters\": \".*\"/\"emitters\": \"0123456789abcdef\"/' manifest.json",
+     "was written by another build of qdnn " QDNN_PROJECT_VERSION},
+    {"no_kernels", "sed -i 's/\"kernels\"/\"colonels\"/' manifest.json", "has no list of kernels"},
+    {"kernels_is_text",
+     "sed -i '/\"kernels\"/,$d' manifest.json && echo '\"kernels\": \"none\"}' >> manifest.json",
+     "has no list of kernels"},
+    {"no_sm", "sed -i '0,/\"sm\"/s//\"ms\"/' manifest.json", "kernel 0 lacks its name, sm or settings"},
+    {"unknown_setting", "sed -i '0,/\"group_size\"/s//\"size\"/' manifest.json",
+     "or has others than qdnn knows"},
+    {"no_files", "sed -i 's/\\.ptx\"/.txt\"/' manifest.json", "names neither PTX nor cubins"},
+};
+
+static int closed_count(void)
+{
+    return sizeof closed / sizeof closed[0];
+}
+
+static void closed_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", closed[index].name);
+}
+
+TEST_EACH(DriverBundle, CannotBeOpened, closed_count, closed_name)
+{
+    bundle_folder folder;
+    if (!make_folder(&folder, ONE))
+        return;
+    folder_run(folder.dir, closed[index].command);
+    check_refused(folder.dir, closed[index].sentence);
+    temp_dir_remove(folder.parent);
+}
+
+TEST_CASE(DriverBundle, NoFolder)
+{
+    bundle *b;
+    check_refused("/nowhere/at/all", "/nowhere/at/all cannot be opened as a folder");
+    check_refused(QDNN_BINARY_DIR "/ptxgen/ptxgen", "cannot be opened as a folder");
+    check_refused("", "cannot be opened as a folder");
+    CHECK_EQ_I64(bundle_open(NULL, &b), QDNN_STATUS_BAD_PARAM_NULL_POINTER);
+    CHECK_EQ_I64(bundle_open(".", NULL), QDNN_STATUS_BAD_PARAM_NULL_POINTER);
+}
+
+/* Every 97th length: only the last, where nothing but the newline at the end may be missing, can be opened.
+ */
+TEST_CASE(DriverBundle, ManifestCutAnywhere)
+{
+    bundle_folder folder;
+    size_t bytes = 0;
+    if (!make_folder(&folder, ONE))
+        return;
+    char *text = folder_read(folder.dir, "manifest.json", &bytes);
+    REQUIRE(text != NULL);
+    for (size_t cut = 0; cut + 1 < bytes; cut += 97) {
+        folder_write(folder.dir, "manifest.json", text, cut);
+        check_refused(folder.dir, "; write it again with ptxgen --all");
+    }
+    free(text);
+    temp_dir_remove(folder.parent);
+}

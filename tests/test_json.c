@@ -1,0 +1,230 @@
+/* The reader of JSON: what is read, and what is refused without harm. */
+#include "test_json.h"
+
+#include "driver/alloc.h"
+#include "support/scarce.h"
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+json *read_json(const char *text)
+{
+    json_error error;
+    json *doc = json_parse(text, strlen(text), &error);
+    if (!doc)
+        FAIL("line %zu: %s:\n%.2000s", error.line, error.reason, text);
+    return doc;
+}
+
+void check_json(const json *doc, const char *path, const char *expected)
+{
+    const json_value *v = json_at(json_root(doc), path);
+    test_push_note("%s", path);
+    CHECK_EQ_STR(v ? v->text : "(nothing)", expected);
+    test_pop_note();
+}
+
+void check_json_number(const json *doc, const char *path, unsigned long long expected)
+{
+    uint64_t value = 0;
+    test_push_note("%s", path);
+    CHECK(json_u64(json_root(doc), path, &value));
+    CHECK_EQ_U64(value, expected);
+    test_pop_note();
+}
+
+int json_count(const json *doc, const char *path)
+{
+    const json_value *v = json_at(json_root(doc), path);
+    return v ? (int)v->count : -1;
+}
+
+/* ---- what is read ---- */
+
+TEST_CASE(Json, ReadsEveryKind)
+{
+    json *doc =
+        read_json(" {\"a\" : [1, -2.5e+3 ,0,\"x\"], \"b\":{}, \"c\":true,\n\"d\":null, \"e\":[[ ]]} \n");
+    CHECK_EQ_I64(json_count(doc, ""), 5);
+    CHECK_EQ_I64(json_count(doc, "a"), 4);
+    check_json(doc, "a.0", "1");
+    check_json(doc, "a.1", "-2.5e+3");
+    check_json(doc, "a.2", "0");
+    check_json(doc, "a.3", "x");
+    CHECK_EQ_I64(json_count(doc, "b"), 0);
+    check_json(doc, "c", "true");
+    check_json(doc, "d", "null");
+    CHECK_EQ_I64(json_count(doc, "e"), 1);
+    CHECK_EQ_I64(json_count(doc, "e.0"), 0);
+    static const json_kind kinds[] = {JSON_ARRAY, JSON_OBJECT, JSON_BOOL, JSON_NULL, JSON_ARRAY};
+    const json_value *v = json_root(doc)->first;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++, v = v->next) {
+        REQUIRE(v != NULL);
+        CHECK_EQ_I64(v->kind, kinds[i]);
+    }
+    CHECK(v == NULL);
+    json_free(doc);
+}
+
+TEST_CASE(Json, FindsNothingWhereNothingIs)
+{
+    static const char *const paths[] = {"b",   "a.4",     "a.x",  "a.-1",  "a.0.0", "a.00000000001",
+                                        "o.k", "o.key.0", "o.ke", "o.keyy"};
+    json *doc = read_json("{\"a\": [1, 2, 3, 4], \"o\": {\"key\": \"value\"}}");
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        test_push_note("%s", paths[i]);
+        CHECK(json_at(json_root(doc), paths[i]) == NULL);
+        test_pop_note();
+    }
+    CHECK(json_at(NULL, "a") == NULL);
+    CHECK(json_root(NULL) == NULL);
+    check_json(doc, "o.key", "value");
+    CHECK(json_string(json_root(doc), "a.0") == NULL);
+    CHECK(json_string(json_root(doc), "a") == NULL);
+    CHECK_EQ_STR(json_string(json_root(doc), "o.key"), "value");
+    json_free(doc);
+}
+
+TEST_CASE(Json, StringsWithEscapes)
+{
+    json *doc = read_json("[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\", \"\\u0041\\u00e9\\u20AC\\uD83D\\ude00\", \"\", "
+                          "\"\xC3\xA9,]}\"]");
+    check_json(doc, "0", "\"\\/\b\f\n\r\t");
+    check_json(doc, "1", "A\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80");
+    check_json(doc, "2", "");
+    check_json(doc, "3", "\xC3\xA9,]}");
+    json_free(doc);
+}
+
+TEST_CASE(Json, NumbersThatFit)
+{
+    json *doc = read_json("[18446744073709551615, 18446744073709551616, -1, 1.0, 1e2, \"7\", 7]");
+    uint64_t value = 5;
+    check_json_number(doc, "0", UINT64_MAX);
+    static const char *const paths[] = {"1", "2", "3", "4", "5"};
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        CHECK(!json_u64(json_root(doc), paths[i], &value));
+    check_json_number(doc, "6", 7);
+    json_free(doc);
+}
+
+/* ---- what is refused ---- */
+
+static const struct {
+    const char *name, *text;
+    int line;
+    const char *reason;
+} mistakes[] = {
+    {"empty", "", 1, "the text ends too early"},
+    {"space", " \n ", 2, "the text ends too early"},
+    {"open_array", "[1", 1, "the text ends too early"},
+    {"open_object", "{\"a\":1", 1, "the text ends too early"},
+    {"no_value", "[1,]", 1, "no value where one is due"},
+    {"no_value_of_member", "{\"a\":}", 1, "no value where one is due"},
+    {"no_comma", "[1\n2]", 2, "neither ',' nor the closing bracket behind a value"},
+    {"wrong_bracket", "[1}", 1, "neither ',' nor the closing bracket behind a value"},
+    {"no_name", "{1:2}", 1, "no name where a member's is due"},
+    {"comma_at_end", "{\"a\":1,}", 1, "no name where a member's is due"},
+    {"no_colon", "{\"a\" 1}", 1, "no ':' behind a member's name"},
+    {"more", "1 2", 1, "more behind the value"},
+    {"word", "tru", 1, "no value where one is due"},
+    {"word_and_more", "nullx", 1, "more behind the value"},
+    {"single_quotes", "'a'", 1, "no value where one is due"},
+    {"leading_zero", "01", 1, "a number that JSON does not have"},
+    {"minus", "-", 1, "a number that JSON does not have"},
+    {"minus_leading_zero", "-01", 1, "a number that JSON does not have"},
+    {"point", "1.", 1, "a number that JSON does not have"},
+    {"exponent", "1e+", 1, "a number that JSON does not have"},
+    {"plus", "+1", 1, "no value where one is due"},
+    {"open_string", "[\"abc", 1, "a string without an end"},
+    {"escape_at_end", "\"\\", 1, "an escape that JSON does not have"},
+    {"escape", "\"\\x\"", 1, "an escape that JSON does not have"},
+    {"newline_in_string", "\"a\nb\"", 1, "a control character in a string"},
+    {"hex", "\"\\u12g4\"", 1, "\\u needs four hexadecimal digits"},
+    {"hex_at_end", "\"\\u12", 1, "\\u needs four hexadecimal digits"},
+    {"nul_by_escape", "\"\\u0000\"", 1, "a NUL in a string"},
+    {"high_half", "\"\\ud800x\"", 1, "half of a surrogate pair"},
+    {"high_half_twice", "\"\\ud800\\ud800\"", 1, "half of a surrogate pair"},
+    {"low_half", "\"\\udc00\"", 1, "half of a surrogate pair"},
+};
+
+static int mistake_count(void)
+{
+    return sizeof mistakes / sizeof mistakes[0];
+}
+
+static void mistake_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", mistakes[index].name);
+}
+
+/* From memory of just that size, so that reading past its end is seen. */
+static void check_refused(const char *text, size_t bytes, int line, const char *reason)
+{
+    char *exact = malloc(bytes + !bytes);
+    REQUIRE(exact != NULL);
+    memcpy(exact, text, bytes);
+    json_error error;
+    json *doc = json_parse(exact, bytes, &error);
+    CHECK(doc == NULL);
+    CHECK(!error.no_memory);
+    CHECK_EQ_STR(error.reason, reason);
+    CHECK_EQ_I64((int64_t)error.line, line);
+    json_free(doc);
+    free(exact);
+}
+
+TEST_EACH(Json, Refuses, mistake_count, mistake_name)
+{
+    check_refused(mistakes[index].text, strlen(mistakes[index].text), mistakes[index].line,
+                  mistakes[index].reason);
+}
+
+TEST_CASE(Json, RefusesNulsInTheText)
+{
+    check_refused("[1]\0", 4, 1, "more behind the value");
+    check_refused("[1\0]", 4, 1, "the text ends too early");
+    check_refused("\"a\0b\"", 5, 1, "a string without an end");
+    check_refused("\0", 1, 1, "the text ends too early");
+}
+
+TEST_CASE(Json, DepthIsBounded)
+{
+    char text[2 * JSON_DEPTH_MAX + 2];
+    memset(text, '[', JSON_DEPTH_MAX);
+    memset(text + JSON_DEPTH_MAX, ']', JSON_DEPTH_MAX);
+    text[2 * JSON_DEPTH_MAX] = 0;
+    json_free(read_json(text));
+    memset(text, '[', JSON_DEPTH_MAX + 1);
+    check_refused(text, strlen(text), 1, "nested too deeply");
+    size_t bytes = 10 << 20;
+    char *brackets = malloc(bytes);
+    REQUIRE(brackets != NULL);
+    memset(brackets, '[', bytes);
+    check_refused(brackets, bytes, 1, "nested too deeply");
+    free(brackets);
+}
+
+/* ---- no memory ---- */
+
+TEST_CASE(Json, EveryAllocationMayFail)
+{
+    char text[4000] = "[";
+    while (strlen(text) + 8 < sizeof text)
+        strcat(text, "1,2,3,");
+    strcat(text, "4]");
+    scarce memory = {.fails = -1};
+    do {
+        json_error error;
+        memory = (scarce){.fails = memory.fails + 1};
+        alloc_set_hook(scarce_resize, &memory);
+        json *doc = json_parse(text, strlen(text), &error);
+        CHECK(doc ? memory.asked <= memory.fails : error.no_memory);
+        json_free(doc);
+        alloc_set_hook(NULL, NULL);
+        CHECK_EQ_I64(memory.living, 0);
+    } while (memory.asked > memory.fails);
+    CHECK(memory.fails > 4); /* the document, its text and several blocks of values */
+}

@@ -1,0 +1,16 @@
+/* What tests of programs ask of the JSON that they print; in test_json.c, beside the tests of the reader. */
+#ifndef QDNN_TEST_JSON_H
+#define QDNN_TEST_JSON_H
+
+#include "driver/json.h"
+
+/* The text, which has to be JSON: a failure otherwise, and null, in which there is nothing. json_free frees
+ * it. */
+json *read_json(const char *text);
+/* What is at the path: a string, a number or a word. */
+void check_json(const json *doc, const char *path, const char *expected);
+void check_json_number(const json *doc, const char *path, unsigned long long expected);
+/* How many members or elements the value at the path has; -1 where there is none. */
+int json_count(const json *doc, const char *path);
+
+#endif
