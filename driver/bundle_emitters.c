@@ -6,17 +6,19 @@
 #include "driver/alloc.h"
 #include "driver/bundle_check.h"
 
-/* Settings that take the other side of every choice that the defaults make. */
+/* Settings that take the other side of the choices that the defaults make. */
 static kernel_spec other_settings(void)
 {
-    return (kernel_spec){.data = QDNN_DATA_BF16,
-                         .scale = QDNN_DATA_F16,
-                         .zero = QDNN_DATA_F32,
-                         .group_size = 100,
-                         .nibble_order = QDNN_NIBBLE_HIGH_FIRST,
-                         .rounding = QDNN_ROUND_TIES_AWAY,
-                         .division = QDNN_DIVIDE_RECIPROCAL,
-                         .floor = 0.5f};
+    kernel_spec spec = kernel_spec_default();
+    spec.data = QDNN_DATA_BF16;
+    spec.scale = QDNN_DATA_F16;
+    spec.zero = QDNN_DATA_F32;
+    spec.group_size = 100;
+    spec.nibble_order = QDNN_NIBBLE_HIGH_FIRST;
+    spec.rounding = QDNN_ROUND_TIES_AWAY;
+    spec.division = QDNN_DIVIDE_RECIPROCAL;
+    spec.floor = 0.5f;
+    return spec;
 }
 
 /* Adds the kernel's text for the first target that takes it, from one end of the table of SMs. False: no

@@ -217,3 +217,36 @@ TEST_CASE(DriverBundle, ManifestCutAnywhere)
     free(text);
     temp_dir_remove(folder.parent);
 }
+
+/* A manifest with a byte changed is refused, or the kernel is not found, or it is what it was: nothing else.
+ */
+TEST_CASE(DriverBundle, ManifestWithAByteChanged)
+{
+    bundle_folder folder;
+    size_t bytes = 0;
+    int found = 0, changed = 0;
+    if (!make_folder(&folder, ONE))
+        return;
+    char *text = folder_read(folder.dir, "manifest.json", &bytes);
+    char *ptx = folder_read(folder.dir, FILE_NAME, NULL);
+    REQUIRE(text && ptx);
+    for (size_t i = 0; i < bytes; i += 29, changed++) {
+        bundle *b = NULL;
+        bundle_image image;
+        char was = text[i];
+        text[i] = (char)(was ^ (1 << i % 8));
+        folder_write(folder.dir, "manifest.json", text, bytes);
+        text[i] = was;
+        bool opened = bundle_open(folder.dir, &b) == QDNN_STATUS_SUCCESS;
+        if (opened && find_one(b, "sm_90", false, &image)) {
+            CHECK_EQ_STR(image.data, ptx);
+            alloc_free(image.data);
+            found++;
+        }
+        bundle_close(b);
+    }
+    CHECK(found > 0 && found < changed);
+    free(text);
+    free(ptx);
+    temp_dir_remove(folder.parent);
+}
