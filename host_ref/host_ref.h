@@ -24,14 +24,15 @@ typedef struct {
     qdnnDataType_t scale; /* F32, F16, BF16 */
     qdnnDataType_t zero;  /* U8, F32, F16, BF16; read for formats with a zero point only */
     int64_t group_size;   /* at least 1, may exceed n */
+    int64_t channels;     /* element i is in group (i / group_size) mod channels; 0: in i / group_size */
     qdnnNibbleOrder_t nibble_order;
     qdnnRounding_t rounding; /* of codes; zero points always round ties to even */
     qdnnDivision_t division; /* of codes; scales and zero points always divide */
     float floor;             /* finite, not negative */
 } ref_quant_spec;
 
-/* Sizes of n elements: ceil(n / group_size) groups, ceil(n / 2) bytes. */
-int64_t ref_group_count(int64_t n, int64_t group_size);
+/* Sizes of n elements: `channels` groups (0: ceil(n / group_size)), ceil(n / 2) bytes; none for n = 0. */
+int64_t ref_group_count(const ref_quant_spec *spec, int64_t n);
 int64_t ref_packed_bytes(int64_t n);
 
 /* Writes one scale for each group, and one zero point where the format has them (otherwise zero may be null).

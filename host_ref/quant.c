@@ -1,4 +1,4 @@
-/* Scale, quantize + pack and unpack + dequantize of the 4-bit formats with groups that run flat over the
+/* Scale, quantize + pack and unpack + dequantize of the 4-bit formats, with a scale a group, a channel or a
  * tensor.
  *
  * What differs from format to format is one row of the table `formats`; the three operations at the end of
@@ -159,6 +159,9 @@ static const format_rules *rules_of(const ref_quant_spec *spec, int64_t n)
 {
     require(n >= 0, "n must not be negative");
     require(spec->group_size >= 1, "group_size must be at least 1");
+    require(spec->channels >= 0, "channels must not be negative");
+    require(spec->channels == 0 || spec->group_size <= INT64_MAX / 2 / spec->channels,
+            "group_size * channels must fit");
     require(spec->floor >= 0.0f && spec->floor <= FLT_MAX, "floor must be finite and not negative");
     require(spec->data != QDNN_DATA_U8, "data must be F32, F16 or BF16");
     require(spec->scale != QDNN_DATA_U8, "scale must be F32, F16 or BF16");
@@ -171,9 +174,17 @@ static const format_rules *rules_of(const ref_quant_spec *spec, int64_t n)
 
 /* Sizes and places. */
 
-int64_t ref_group_count(int64_t n, int64_t group_size)
+int64_t ref_group_count(const ref_quant_spec *spec, int64_t n)
 {
-    return n / group_size + (n % group_size != 0);
+    if (n > 0 && spec->channels > 0)
+        return spec->channels;
+    return n / spec->group_size + (n % spec->group_size != 0);
+}
+
+static int64_t group_of(const ref_quant_spec *spec, int64_t index)
+{
+    int64_t run = index / spec->group_size;
+    return spec->channels > 0 ? run % spec->channels : run;
 }
 
 int64_t ref_packed_bytes(int64_t n)
@@ -217,15 +228,26 @@ static float load_zero(const ref_quant_spec *spec, const format_rules *rules, co
 /* The operations. */
 
 /* Comparisons with NaN are false, which leaves it out. */
-static group_range range_of(const ref_quant_spec *spec, const void *x, int64_t begin, int64_t end)
+static void range_add(group_range *range, float value)
+{
+    if (value < range->lo)
+        range->lo = value;
+    if (value > range->hi)
+        range->hi = value;
+}
+
+/* A group is one run of elements; with channels, every channels-th run from the group's first on. */
+static group_range range_of(const ref_quant_spec *spec, const void *x, int64_t n, int64_t group)
 {
     group_range range = {0.0f, 0.0f, 0.0f};
-    for (int64_t i = begin; i < end; i++) {
-        float value = load_finite(spec, x, i);
-        if (value < range.lo)
-            range.lo = value;
-        if (value > range.hi)
-            range.hi = value;
+    int64_t begin = group * spec->group_size;
+    while (begin < n) {
+        int64_t count = n - begin < spec->group_size ? n - begin : spec->group_size;
+        for (int64_t i = begin; i < begin + count; i++)
+            range_add(&range, load_finite(spec, x, i));
+        if (spec->channels == 0)
+            break;
+        begin += spec->group_size * spec->channels;
     }
     range.absmax = larger(-range.lo, range.hi);
     return range;
@@ -244,10 +266,8 @@ static float store_scale(qdnnDataType_t type, void *scale, int64_t group, float 
 void ref_scale(const ref_quant_spec *spec, const void *x, int64_t n, void *scale, void *zero)
 {
     const format_rules *rules = rules_of(spec, n);
-    for (int64_t group = 0; group < ref_group_count(n, spec->group_size); group++) {
-        int64_t begin = group * spec->group_size;
-        int64_t count = n - begin < spec->group_size ? n - begin : spec->group_size;
-        group_range range = range_of(spec, x, begin, begin + count);
+    for (int64_t group = 0; group < ref_group_count(spec, n); group++) {
+        group_range range = range_of(spec, x, n, group);
         float stored = store_scale(spec->scale, scale, group, rules->scale(range, spec->floor));
         if (rules->zero)
             ref_scalar_store(spec->zero, zero, group, rules->zero(range, stored));
@@ -267,7 +287,7 @@ void ref_quantize(const ref_quant_spec *spec, const void *x, int64_t n, const vo
 {
     const format_rules *rules = rules_of(spec, n);
     for (int64_t i = 0; i < n; i++) {
-        int64_t group = i / spec->group_size;
+        int64_t group = group_of(spec, i);
         float s = ref_scalar_load(spec->scale, scale, group);
         float z = load_zero(spec, rules, zero, group);
         float quotient = divide(load_finite(spec, x, i), s, spec->division);
@@ -282,7 +302,7 @@ void ref_dequantize(const ref_quant_spec *spec, const uint8_t *codes, int64_t n,
 {
     const format_rules *rules = rules_of(spec, n);
     for (int64_t i = 0; i < n; i++) {
-        int64_t group = i / spec->group_size;
+        int64_t group = group_of(spec, i);
         float s = ref_scalar_load(spec->scale, scale, group);
         float z = load_zero(spec, rules, zero, group);
         float units = rules->decode(get_code(codes, i, spec->nibble_order), z);

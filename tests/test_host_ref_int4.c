@@ -12,12 +12,24 @@ static ref_quant_spec int4(void)
 
 TEST_CASE(HostRefQuant, Sizes)
 {
-    CHECK_EQ_I64(ref_group_count(128, 32), 4);
-    CHECK_EQ_I64(ref_group_count(129, 32), 5);
-    CHECK_EQ_I64(ref_group_count(1, 32), 1);
-    CHECK_EQ_I64(ref_group_count(0, 32), 0);
-    CHECK_EQ_I64(ref_group_count(INT64_MAX, INT64_MAX), 1);
-    CHECK_EQ_I64(ref_group_count(INT64_MAX, 2), INT64_C(0x4000000000000000));
+    static const struct {
+        int64_t n, group_size, channels, groups;
+    } cases[] = {{128, 32, 0, 4},
+                 {129, 32, 0, 5},
+                 {1, 32, 0, 1},
+                 {0, 32, 0, 0},
+                 {INT64_MAX, INT64_MAX, 0, 1},
+                 {INT64_MAX, 2, 0, INT64_C(0x4000000000000000)},
+                 {128, 32, 3, 3},
+                 {1, 32, 1000, 1000},
+                 {5, 1, 1, 1},
+                 {0, 32, 3, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ref_quant_spec spec = int4();
+        spec.group_size = cases[i].group_size;
+        spec.channels = cases[i].channels;
+        CHECK_EQ_I64(ref_group_count(&spec, cases[i].n), cases[i].groups);
+    }
     CHECK_EQ_I64(ref_packed_bytes(128), 64);
     CHECK_EQ_I64(ref_packed_bytes(129), 65);
     CHECK_EQ_I64(ref_packed_bytes(1), 1);

@@ -140,7 +140,7 @@ static void make_expected(trial *t)
     fill_data(t->how->kind, t->row->format, t->spec.data, t->how->seed, t->data.host, t->n);
     ref_scale(&t->ref, t->data.host, t->n, t->scale.host, t->zero.host);
     if (t->how->callers) {
-        int64_t groups = ref_group_count(t->n, t->ref.group_size);
+        int64_t groups = ref_group_count(&t->ref, t->n);
         fill_callers_scales(t->spec.scale, t->scale.host, groups);
         if (t->zero.bytes > 0)
             fill_callers_zeros(t->spec.zero, t->zero.host, groups);
@@ -216,7 +216,7 @@ static void run_trial(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geo
     const parity_trial *how = t->how;
     size_t element = ref_scalar_size(t->spec.data), scale = ref_scalar_size(t->spec.scale),
            zero = ref_scalar_size(t->spec.zero);
-    size_t groups = (size_t)ref_group_count(t->n, (int64_t)t->spec.group_size);
+    size_t groups = (size_t)ref_group_count(&t->ref, t->n);
     bool has_zero = t->row->keys & KERNEL_KEY_ZERO;
     bool ok = buffer_make(t->vm, &t->data, element * (size_t)t->n, how->data_shift * element);
     ok = buffer_make(t->vm, &t->scale, scale * groups, how->scale_shift * scale) && ok;
