@@ -21,6 +21,7 @@ typedef struct tile {
     ptx_val data, codes, scales, zeros; /* pointers */
     ptx_val n, first, end;              /* u64: elements; the tile is [first, end), end cut to n */
     ptx_val whole;                      /* predicate: the tile is complete and every pointer aligned */
+    group_values only;                  /* where one channel is the whole tensor */
 } tile;
 
 /* Declares what both kernels compute with, once the pointers and n are declared. */
@@ -31,9 +32,9 @@ void tile_begin(ptx_builder *b, tile *t);
 void tile_chunks(ptx_builder *b, const tile *t,
                  void (*some)(ptx_builder *b, const tile *t, ptx_val index, unsigned count));
 
-/* The group's scale, reciprocal and zero. What a kernel does not use costs nothing, the assembler drops it.
- */
-group_values load_group(ptx_builder *b, const tile *t, ptx_val group);
+/* The scale, reciprocal and zero of an element's group. What a kernel does not use costs nothing, the
+ * assembler drops it. */
+group_values group_at(ptx_builder *b, const tile *t, ptx_val index);
 
 /* The groups of one chunk. Within a chunk there is one group, or two that meet in it, or a group for every
  * few elements. */

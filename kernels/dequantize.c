@@ -46,7 +46,7 @@ static void dequantize_elements(ptx_builder *b, const tile *t)
     ptx_val is_odd = ptx_setp(b, PTX_NE, ptx_and(b, ptx_cvt(b, PTX_U32, at), 1), 0);
     ptx_val shift =
         ptx_selp(b, ptx_u32(b, code_shift(t->spec, 1)), ptx_u32(b, code_shift(t->spec, 0)), is_odd);
-    group_values group = load_group(b, t, emit_divide(b, at, t->spec->group_size));
+    group_values group = group_at(b, t, at);
     ptx_val y = decode(b, t, &group, ptx_shr(b, byte, shift), 0);
     emit_store(b, t->spec->data, ptx_at(b, t->data, at, element_bytes(t->spec->data)), 0, y);
     ptx_end_for(b);

@@ -74,7 +74,11 @@ const format_row *format_of(const kernel_row *row);
 /* ---- The emitters of registry.def ---- */
 
 kernel_geometry scale_geometry(const kernel_row *row, const kernel_spec *spec);
+/* How many threads share the work on a group. */
+uint64_t scale_lanes(const kernel_spec *spec);
 void emit_scale(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+kernel_geometry range_geometry(const kernel_row *row, const kernel_spec *spec);
+void emit_range(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 kernel_geometry chunk_geometry(const kernel_row *row,
                                const kernel_spec *spec); /* of quantize and dequantize */
 void emit_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);

@@ -17,7 +17,8 @@ typedef struct kernel_spec {
     qdnnDataType_t data;  /* of the plain tensor: F32, F16, BF16 */
     qdnnDataType_t scale; /* F32, F16, BF16 */
     qdnnDataType_t zero;  /* U8, F32, F16, BF16 */
-    uint64_t group_size;  /* elements that share a scale; at least 1 */
+    uint64_t group_size;  /* consecutive elements that share a scale; at least 1 */
+    uint64_t channels;    /* element i is in group (i / group_size) mod channels; 0: in i / group_size */
     qdnnNibbleOrder_t nibble_order;
     qdnnRounding_t rounding;
     qdnnDivision_t division;
@@ -33,13 +34,16 @@ typedef enum {
     KERNEL_KEY_NIBBLE_ORDER = 1 << 4,
     KERNEL_KEY_ROUNDING = 1 << 5,
     KERNEL_KEY_DIVISION = 1 << 6,
-    KERNEL_KEY_FLOOR = 1 << 7
+    KERNEL_KEY_FLOOR = 1 << 7,
+    KERNEL_KEY_CHANNELS = 1 << 8
 } kernel_key;
 
 /* How a kernel is launched: block threads, and as many blocks as it takes to cover n elements. */
 typedef struct kernel_geometry {
     uint32_t block;
     uint64_t elements_per_block; /* the grid is ceil(n / elements_per_block) blocks; none for n = 0 */
+    uint64_t
+        blocks; /* not 0: the kernel loops over its work, any grid gives the same bytes, this one is best */
     uint32_t
         shared_dynamic; /* bytes of shared memory that the launch has to give, on top of the kernel's own */
 } kernel_geometry;
@@ -60,8 +64,8 @@ extern const int kernel_row_count;
 /* The row of that name, or null. */
 const kernel_row *kernel_find(const char *name);
 
-/* The defaults: f32 data, f32 scales, u8 zeros, groups of 128, low nibble first, ties to even, division,
- * floor 1e-12. */
+/* The defaults: f32 data, f32 scales, u8 zeros, groups of 128, no channels, low nibble first, ties to even,
+ * division, floor 1e-12. */
 kernel_spec kernel_spec_default(void);
 
 /* Sets one field from text ("data", "f16"). False, with what would be right in `error`, when the row does not
@@ -75,7 +79,8 @@ bool kernel_takes(const kernel_row *row, const char *key);
 /* Whether every field that the row reads has a value it can take; else the reason in `error`. */
 bool kernel_spec_check(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 
-/* The specification with every field that the row does not read at its default. */
+/* The specification with every field that the row does not read at its default, and with groups of 1 where
+ * one channel is the whole tensor: specifications of the same kernel become equal. */
 kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec);
 
 /* "data=f16 scale=f32 group_size=64 ...": the settings that the row takes, in the order of the table of keys.
@@ -107,5 +112,30 @@ bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *s
 
 /* The name of its .entry: "qdnn_quantize_nf4". */
 void kernel_entry_name(const kernel_row *row, char *text, size_t size);
+
+/* ---- Launching (passes.c) ---- */
+
+/* Blocks along x for n elements; 0: there is nothing to launch. A grid takes fewer than 2^31. */
+uint64_t kernel_grid(const kernel_row *row, const kernel_spec *spec, uint64_t n);
+
+/* One launch of several that make up an operation: kernel_grid(row, &spec, n) blocks, n the last parameter.
+ */
+typedef struct kernel_pass {
+    const kernel_row *row;
+    kernel_spec spec;
+    uint64_t n;
+} kernel_pass;
+
+/* How the scales of n elements are computed: one or two passes (none for n = 0), the return value. One pass
+ * takes x, scale, zero (where the format has it) and n. Of two, the first is a range kernel: it takes x, the
+ * workspace and n; the second is a scale kernel that takes the workspace in the place of x. *workspace is how
+ * many f32 that holds (4-byte aligned, 16 is faster), 0 for one pass. */
+int kernel_scale_passes(const kernel_row *row, const kernel_spec *spec, uint64_t n, kernel_pass passes[2],
+                        uint64_t *workspace);
+
+/* How many f32 a range kernel writes. They are ranges of parts of the groups; f32 number k belongs to group
+ * (k / list) mod channels (channels 0: to k / list), list being kernel_range_list. */
+uint64_t kernel_range_count(const kernel_row *row, const kernel_spec *spec, uint64_t n);
+uint64_t kernel_range_list(const kernel_row *row, const kernel_spec *spec);
 
 #endif

@@ -51,7 +51,7 @@ static void quantize_chunks(ptx_builder *b, const tile *t, ptx_val index, unsign
 
 static ptx_val encode_at(ptx_builder *b, const tile *t, ptx_val index)
 {
-    group_values group = load_group(b, t, emit_divide(b, index, t->spec->group_size));
+    group_values group = group_at(b, t, index);
     ptx_val x = emit_load(b, t->spec->data, ptx_at(b, t->data, index, element_bytes(t->spec->data)), 0);
     return encode(b, t, &group, x);
 }

@@ -25,10 +25,11 @@ static const choice rounding_choices[] = {
 static const choice division_choices[] = {
     {"exact", QDNN_DIVIDE_EXACT}, {"reciprocal", QDNN_DIVIDE_RECIPROCAL}, {0}};
 
-/* One row a setting. Enumerated settings have choices and lie at `offset` as an int; the two numbers have
- * functions. */
+/* One row a setting. Enumerated settings have choices and lie at `offset` as an int; of the numbers, the
+ * floor is an f32 and the others are u64. */
 typedef struct setting {
     kernel_key_info info;
+    const char *prefix; /* before the value in a label */
     const choice *choices;
     size_t offset, size;
 } setting;
@@ -37,19 +38,21 @@ _Static_assert(sizeof(qdnnDataType_t) == sizeof(int), "enumerated settings are a
 
 #define FIELD(name) offsetof(kernel_spec, name), sizeof((kernel_spec){0}.name)
 static const setting settings[] = {
-    {{KERNEL_KEY_DATA, "data", "f32, f16, bf16", "f32"}, data_choices, FIELD(data)},
-    {{KERNEL_KEY_SCALE, "scale", "f32, f16, bf16", "f32"}, data_choices, FIELD(scale)},
-    {{KERNEL_KEY_ZERO, "zero", "u8, f32, f16, bf16", "u8"}, zero_choices, FIELD(zero)},
-    {{KERNEL_KEY_GROUP_SIZE, "group_size", "1 to 2^40", "128"}, NULL, FIELD(group_size)},
-    {{KERNEL_KEY_NIBBLE_ORDER, "nibble_order", "low, high", "low"}, nibble_choices, FIELD(nibble_order)},
-    {{KERNEL_KEY_ROUNDING, "rounding", "even, away", "even"}, rounding_choices, FIELD(rounding)},
-    {{KERNEL_KEY_DIVISION, "division", "exact, reciprocal", "exact"}, division_choices, FIELD(division)},
-    {{KERNEL_KEY_FLOOR, "floor", "a finite number, not negative", "1e-12"}, NULL, FIELD(floor)},
+    {{KERNEL_KEY_DATA, "data", "f32, f16, bf16", "f32"}, "", data_choices, FIELD(data)},
+    {{KERNEL_KEY_SCALE, "scale", "f32, f16, bf16", "f32"}, "", data_choices, FIELD(scale)},
+    {{KERNEL_KEY_ZERO, "zero", "u8, f32, f16, bf16", "u8"}, "", zero_choices, FIELD(zero)},
+    {{KERNEL_KEY_GROUP_SIZE, "group_size", "1 to 2^40", "128"}, "g", NULL, FIELD(group_size)},
+    {{KERNEL_KEY_CHANNELS, "channels", "0 to 2^40", "0"}, "c", NULL, FIELD(channels)},
+    {{KERNEL_KEY_NIBBLE_ORDER, "nibble_order", "low, high", "low"}, "", nibble_choices, FIELD(nibble_order)},
+    {{KERNEL_KEY_ROUNDING, "rounding", "even, away", "even"}, "", rounding_choices, FIELD(rounding)},
+    {{KERNEL_KEY_DIVISION, "division", "exact, reciprocal", "exact"}, "", division_choices, FIELD(division)},
+    {{KERNEL_KEY_FLOOR, "floor", "a finite number, not negative", "1e-12"}, "floor", NULL, FIELD(floor)},
 };
 enum { SETTING_COUNT = sizeof settings / sizeof settings[0] };
 
-/* Offsets within a group, times the size of an element, stay far below 2^63 everywhere. */
-static const uint64_t largest_group = UINT64_C(1) << 40;
+/* Offsets within a group, or within one turn of all channels, stay far below 2^63 everywhere, in bytes too.
+ */
+static const uint64_t largest_group = UINT64_C(1) << 40, largest_turn = UINT64_C(1) << 48;
 
 static bool refuse(char *error, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static bool refuse(char *error, size_t size, const char *format, ...)
@@ -64,6 +67,11 @@ static bool refuse(char *error, size_t size, const char *format, ...)
 static int *enum_field(const setting *s, kernel_spec *spec)
 {
     return (int *)((char *)spec + s->offset);
+}
+
+static uint64_t *number_field(const setting *s, kernel_spec *spec)
+{
+    return (uint64_t *)((char *)spec + s->offset);
 }
 
 static const choice *choice_of(const setting *s, const kernel_spec *spec)
@@ -81,6 +89,7 @@ kernel_spec kernel_spec_default(void)
                          .scale = QDNN_DATA_F32,
                          .zero = QDNN_DATA_U8,
                          .group_size = 128,
+                         .channels = 0,
                          .nibble_order = QDNN_NIBBLE_LOW_FIRST,
                          .rounding = QDNN_ROUND_TIES_TO_EVEN,
                          .division = QDNN_DIVIDE_EXACT,
@@ -167,9 +176,9 @@ static bool set_field(const setting *s, kernel_spec *spec, const char *value)
 {
     if (s->choices)
         return set_choice(s, spec, value);
-    if (s->info.key == KERNEL_KEY_GROUP_SIZE)
-        return parse_u64(value, &spec->group_size);
-    return parse_f32(value, &spec->floor);
+    if (s->info.key == KERNEL_KEY_FLOOR)
+        return parse_f32(value, &spec->floor);
+    return parse_u64(value, number_field(s, spec));
 }
 
 static void list_keys(const kernel_row *row, char *text, size_t size)
@@ -220,6 +229,12 @@ bool kernel_spec_check(const kernel_row *row, const kernel_spec *spec, char *err
     if (spec->group_size < 1 || spec->group_size > largest_group)
         return refuse(error, error_size, "group_size is %llu; it must be at least 1 and at most 2^40",
                       (unsigned long long)spec->group_size);
+    if (spec->channels > largest_group)
+        return refuse(error, error_size, "channels is %llu; it must be at most 2^40",
+                      (unsigned long long)spec->channels);
+    if (spec->channels > 1 && spec->group_size > largest_turn / spec->channels)
+        return refuse(error, error_size, "group_size * channels is %llu * %llu; it must be at most 2^48",
+                      (unsigned long long)spec->group_size, (unsigned long long)spec->channels);
     if (!(spec->floor >= 0 && spec->floor <= 3.40282347e38f))
         return refuse(error, error_size, "floor must be a finite number, not negative");
     return true;
@@ -233,6 +248,8 @@ kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec)
         if (row->keys & s->info.key)
             memcpy((char *)&normal + s->offset, (const char *)spec + s->offset, s->size);
     }
+    if (normal.channels == 1)
+        normal.group_size = 1;
     return normal;
 }
 
@@ -243,8 +260,8 @@ static int print_value(const setting *s, const kernel_spec *spec, char *text, si
         const choice *c = choice_of(s, spec);
         return snprintf(text, size, "%s", c ? c->name : "?");
     }
-    if (s->info.key == KERNEL_KEY_GROUP_SIZE)
-        return snprintf(text, size, "%llu", (unsigned long long)spec->group_size);
+    if (s->info.key != KERNEL_KEY_FLOOR)
+        return snprintf(text, size, "%llu", (unsigned long long)*number_field(s, (kernel_spec *)spec));
     uint32_t bits;
     memcpy(&bits, &spec->floor, sizeof bits);
     return snprintf(text, size, "0f%08X", (unsigned)bits);
@@ -252,13 +269,14 @@ static int print_value(const setting *s, const kernel_spec *spec, char *text, si
 
 void kernel_spec_text(const kernel_row *row, const kernel_spec *spec, char *text, size_t size)
 {
+    kernel_spec normal = kernel_spec_normal(row, spec);
     size_t used = 0;
     text[0] = 0;
     for (int i = 0; i < SETTING_COUNT; i++) {
         if (!(row->keys & settings[i].info.key))
             continue;
         char value[64];
-        print_value(&settings[i], spec, value, sizeof value);
+        print_value(&settings[i], &normal, value, sizeof value);
         if (used < size)
             used += (size_t)snprintf(text + used, size - used, "%s%s=%s", used ? " " : "",
                                      settings[i].info.name, value);
@@ -267,21 +285,18 @@ void kernel_spec_text(const kernel_row *row, const kernel_spec *spec, char *text
 
 void kernel_spec_label(const kernel_row *row, const kernel_spec *spec, char *text, size_t size)
 {
-    kernel_spec preset = kernel_spec_default();
+    kernel_spec preset = kernel_spec_default(), normal = kernel_spec_normal(row, spec);
     const unsigned always = KERNEL_KEY_DATA | KERNEL_KEY_SCALE | KERNEL_KEY_ZERO | KERNEL_KEY_GROUP_SIZE;
     size_t used = 0;
     text[0] = 0;
     for (int i = 0; i < SETTING_COUNT; i++) {
         const setting *s = &settings[i];
         char value[64], usual[64];
-        print_value(s, spec, value, sizeof value);
+        print_value(s, &normal, value, sizeof value);
         print_value(s, &preset, usual, sizeof usual);
         bool named = (s->info.key & always) || strcmp(value, usual) != 0;
         if (!(row->keys & s->info.key) || !named || used >= size)
             continue;
-        const char *prefix = s->info.key == KERNEL_KEY_GROUP_SIZE ? "g"
-                             : s->info.key == KERNEL_KEY_FLOOR    ? "floor"
-                                                                  : "";
-        used += (size_t)snprintf(text + used, size - used, "%s%s%s", used ? "_" : "", prefix, value);
+        used += (size_t)snprintf(text + used, size - used, "%s%s%s", used ? "_" : "", s->prefix, value);
     }
 }

@@ -65,6 +65,11 @@ static void header(tool_text *out, const tool_item *item, const char *name, cons
     tool_printf(out, "#define %s_BLOCK %u\n", macro, (unsigned)g->block);
     tool_printf(out, "#define %s_ELEMENTS_PER_BLOCK %lluULL\n", macro,
                 (unsigned long long)g->elements_per_block);
+    if (g->blocks)
+        tool_printf(out,
+                    "/* This many do best, whatever n is; any number gives the same bytes. */\n#define "
+                    "%s_BLOCKS %lluULL\n",
+                    macro, (unsigned long long)g->blocks);
     tool_printf(out, "#define %s_SHARED_STATIC %u\n", macro, (unsigned)item->text.info.shared);
     tool_printf(out, "#define %s_SHARED_DYNAMIC %u\n", macro, (unsigned)g->shared_dynamic);
     parameters(out, &item->text.info, macro);

@@ -59,10 +59,13 @@ void tool_manifest(tool_text *out, const tool_item *item, const tool_file *files
     parameters(out, info, indent + 2);
     tool_printf(out, "\n%*s],\n", indent, "");
     tool_printf(out, "%*s\"block\": [%u, 1, 1],\n", indent, "", (unsigned)geometry->block);
-    tool_printf(out,
-                "%*s\"grid\": {\"elements_per_block\": %llu, \"rule\": \"ceil(n / %llu) blocks along x; no "
-                "launch for n = 0\"},\n",
-                indent, "", per_block, per_block);
+    tool_printf(out, "%*s\"grid\": {\"elements_per_block\": %llu, \"rule\": \"", indent, "", per_block);
+    if (geometry->blocks)
+        tool_printf(out,
+                    "%llu blocks along x, any other number gives the same bytes; no launch for n = 0\"},\n",
+                    (unsigned long long)geometry->blocks);
+    else
+        tool_printf(out, "ceil(n / %llu) blocks along x; no launch for n = 0\"},\n", per_block);
     tool_printf(out, "%*s\"shared\": {\"static\": %u, \"dynamic\": %u},\n", indent, "",
                 (unsigned)info->shared, (unsigned)geometry->shared_dynamic);
     tool_printf(out, "%*s\"ptx_bytes\": %zu,\n%*s\"ptx_fnv1a64\": \"%016llx\"", indent, "", ptx.size, indent,

@@ -51,7 +51,7 @@ TEST_CASE(EmitPtx, RefusesWithASentence)
     check_refused("scale_nf4", "90", "data=f8", QDNN_STATUS_BAD_PARAM,
                   "settings: data=f8: it must be f32, f16, bf16");
     check_refused("scale_nf4", "90", "zero=u8", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
-                  "settings: scale_nf4 has no setting 'zero'; it takes data, scale, group_size");
+                  "settings: scale_nf4 has no setting 'zero'; it takes data, scale, group_size, channels");
     CHECK_EQ_I64(qdnnEmitPtx("scale_nf4", "90", NULL, NULL), QDNN_STATUS_BAD_PARAM_NULL_POINTER);
 }
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { AXES_MAX = 16, VALUES_MAX = 10 };
+enum { AXES_MAX = 16, VALUES_MAX = 10, ONE_CHANNEL = 3 };
 
 typedef struct axis {
     const char *key;
@@ -20,6 +20,7 @@ static const axis all_axes[] = {
     {"scale", {"f32", "f16", "bf16"}},
     {"zero", {"u8", "f32", "f16", "bf16"}},
     {"group_size", {"128", "1", "2", "3", "32", "64", "100", "4096", "100000"}},
+    {"channels", {"0", "3", "64", "1000"}},
     {"nibble_order", {"low", "high"}},
     {"rounding", {"even", "away"}},
     {"division", {"exact", "reciprocal"}},
@@ -80,11 +81,21 @@ static kernel_spec spec_of(const grid *g, const kernel_row *row, const int *choi
     return spec;
 }
 
-int kernel_grid(const kernel_row *row, grid_strength strength, kernel_spec *specs)
+/* One channel alone takes any group size for 1, so it is no value of an axis: some of the others, with it. */
+static int add_one_channel(kernel_spec *specs, int count)
+{
+    for (int i = 0; i < ONE_CHANNEL; i++) {
+        specs[count + i] = specs[i];
+        specs[count + i].channels = 1;
+    }
+    return count + ONE_CHANNEL;
+}
+
+int settings_grid(const kernel_row *row, grid_strength strength, kernel_spec *specs)
 {
     grid g;
     grid_open(&g, row);
-    for (int count = 0; count < GRID_MAX; count++) {
+    for (int count = 0; count + ONE_CHANNEL < GRID_MAX; count++) {
         int choice[AXES_MAX] = {0}, best[AXES_MAX] = {0}, best_gain = 0;
         do {
             int added = gain(&g, choice, strength, false);
@@ -94,7 +105,7 @@ int kernel_grid(const kernel_row *row, grid_strength strength, kernel_spec *spec
             }
         } while (count > 0 && next_choice(&g, choice)); /* the first is the defaults */
         if (best_gain == 0)
-            return count;
+            return add_one_channel(specs, count);
         gain(&g, best, strength, true);
         specs[count] = spec_of(&g, row, best);
     }
@@ -136,13 +147,13 @@ TEST_EACH(KernelGrid, HasEveryPair, count, name)
                                              " group_size=128 ", " group_size=4096 ", " group_size=100000 "}};
     const kernel_row *row = &kernel_rows[index];
     kernel_spec specs[GRID_MAX];
-    int n = kernel_grid(row, GRID_PAIRS, specs);
+    int n = settings_grid(row, GRID_PAIRS, specs);
     CHECK(n >= 27 && n < 80);
     for (int i = 0; i < 3; i++)
         for (int k = 0; k < 9; k++)
             CHECK(has_pair(row, specs, n, values[0][i], values[1][k]));
-    int few = kernel_grid(row, GRID_VALUES, specs);
-    CHECK_EQ_I64(few, 9);
+    int few = settings_grid(row, GRID_VALUES, specs);
+    CHECK_EQ_I64(few, 12);
     for (int k = 0; k < 9; k++)
         CHECK(has_pair(row, specs, few, "data=", values[1][k]));
 }

@@ -13,6 +13,6 @@ typedef enum grid_strength {
 
 /* Fills specs, which has room for GRID_MAX, and returns how many there are: few, always the same, the
  * defaults first. */
-int kernel_grid(const kernel_row *row, grid_strength strength, kernel_spec *specs);
+int settings_grid(const kernel_row *row, grid_strength strength, kernel_spec *specs);
 
 #endif

@@ -30,13 +30,15 @@ static void case_name(int index, char *text, size_t size)
     snprintf(text, size, "%s_%s_%s", row_of(index)->name, type_names[index / 3 % 3], type_names[index % 3]);
 }
 
-static kernel_spec spec_of(int index, uint64_t group_size)
+/* `groups` is the group size and the number of channels. */
+static kernel_spec spec_of(int index, const uint64_t *groups)
 {
     kernel_spec spec = kernel_spec_default();
     spec.data = float_types[index / 3 % 3];
     spec.scale = float_types[index % 3];
     spec.zero = zero_types[index % 4];
-    spec.group_size = group_size;
+    spec.group_size = groups[0];
+    spec.channels = groups[1];
     return spec;
 }
 
@@ -55,31 +57,33 @@ static char *emit_text(int index, const kernel_spec *spec)
     return text.ptx;
 }
 
-static void run(int index, const kernel_spec *spec, const char *ptx, const parity_trial *trials, int count)
+static ptxvm *open_vm(int index)
 {
-    ptxvm *vm;
-    char text[256];
-    kernel_spec_text(row_of(index), spec, text, sizeof text);
-    test_push_note("%s", text);
-    if (CHECK(ptx && ptxvm_create(&(ptxvm_config){.sm = sm_of(index), .threads = 1}, &vm) == PTXVM_OK)) {
-        parity_trials(vm, row_of(index), spec, ptx, trials, count);
-        ptxvm_destroy(vm);
-    }
-    test_pop_note();
+    ptxvm *vm = NULL;
+    CHECK(ptxvm_create(&(ptxvm_config){.sm = sm_of(index), .threads = 1}, &vm) == PTXVM_OK);
+    return vm;
 }
 
-static void emit_and_run(int index, const kernel_spec *spec, const parity_trial *trials, int count)
+static void run_spec(int index, const kernel_spec *spec, const parity_trial *trials, int count)
 {
-    char *ptx = emit_text(index, spec);
-    run(index, spec, ptx, trials, count);
-    free(ptx);
+    ptxvm *vm = open_vm(index);
+    if (!vm)
+        return;
+    parity_emit_and_run(vm, sm_of(index), row_of(index), spec, trials, count);
+    ptxvm_destroy(vm);
 }
 
-/* The scale kernels make their scales themselves: the index-th case of the others. */
+static void emit_and_run(int index, const uint64_t *groups, const parity_trial *trials, int count)
+{
+    kernel_spec spec = spec_of(index, groups);
+    run_spec(index, &spec, trials, count);
+}
+
+/* The scale and range kernels take no scales: the index-th case of the others. */
 static int coding_case(int index)
 {
     int at = 0;
-    while (at < case_count() && (parity_is(row_of(at), "scale") || index-- > 0))
+    while (at < case_count() && (!(row_of(at)->keys & KERNEL_KEY_NIBBLE_ORDER) || index-- > 0))
         at++;
     return at;
 }
@@ -100,39 +104,38 @@ static void coding_name(int index, char *text, size_t size)
 /* The tables of docs/numerics.md, under every division and rounding. */
 TEST_EACH(KernelEdges, CallersScales, coding_count, coding_name)
 {
-    static const uint64_t group_sizes[] = {1, 6, 8};
+    static const uint64_t groups[][2] = {{1, 0}, {6, 0}, {8, 0}, {1, 32}, {1, 48}};
     static const parity_trial trials[] = {{.n = 4999, .kind = DATA_SPECIAL, .seed = 1, .callers = true},
                                           {.n = 4096, .kind = DATA_TIES, .seed = 2, .callers = true},
                                           {.n = 2001, .kind = DATA_HUGE, .seed = 3, .callers = true},
                                           {.n = 4096, .kind = DATA_SUBNORMAL, .seed = 4, .callers = true},
                                           {.n = 301, .kind = DATA_ZEROS, .seed = 5, .callers = true}};
     index = coding_case(index);
-    for (int i = 0; i < 4 * LENGTH(group_sizes); i++) {
-        kernel_spec spec = spec_of(index, group_sizes[i / 4]);
+    for (int i = 0; i < 4 * LENGTH(groups); i++) {
+        kernel_spec spec = spec_of(index, groups[i / 4]);
         spec.zero = zero_types[(index + i) % 4];
         spec.division = i % 2 ? QDNN_DIVIDE_RECIPROCAL : QDNN_DIVIDE_EXACT;
         spec.rounding = i / 2 % 2 ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN;
-        emit_and_run(index, &spec, trials, LENGTH(trials));
+        run_spec(index, &spec, trials, LENGTH(trials));
     }
 }
 
 /* No elements (though a block is launched), one, and groups that the tensor does not fill. */
 TEST_EACH(KernelEdges, FewElements, case_count, case_name)
 {
-    static const uint64_t group_sizes[] = {1, 4, 100, 100000, UINT64_C(1) << 40};
+    static const uint64_t groups[][2] = {{1, 0}, {4, 0},  {100, 0}, {100000, 0}, {UINT64_C(1) << 40, 0},
+                                         {1, 1}, {1, 40}, {4, 7},   {100, 40},   {UINT64_C(1) << 40, 2}};
     parity_trial trials[6];
     for (int n = 0; n < LENGTH(trials); n++)
         trials[n] = (parity_trial){.n = n < 5 ? n : 4099, .kind = DATA_SPECIAL, .seed = (uint32_t)n + 1};
-    for (int i = 0; i < LENGTH(group_sizes); i++) {
-        kernel_spec spec = spec_of(index, group_sizes[i]);
-        emit_and_run(index, &spec, trials, LENGTH(trials));
-    }
+    for (int i = 0; i < LENGTH(groups); i++)
+        emit_and_run(index, groups[i], trials, LENGTH(trials));
 }
 
 /* Pointers need only the alignment of their elements: each combination. */
 TEST_EACH(KernelEdges, Alignments, case_count, case_name)
 {
-    static const uint64_t group_sizes[] = {7, 128};
+    static const uint64_t groups[][2] = {{7, 0}, {128, 0}, {1, 1}, {1, 64}};
     parity_trial trials[32];
     for (int i = 0; i < LENGTH(trials); i++)
         trials[i] = (parity_trial){.n = 4096 + i,
@@ -142,10 +145,8 @@ TEST_EACH(KernelEdges, Alignments, case_count, case_name)
                                    .codes_shift = (size_t)i % 4,
                                    .scale_shift = (size_t)i / 16,
                                    .zero_shift = (size_t)i / 16};
-    for (int i = 0; i < LENGTH(group_sizes); i++) {
-        kernel_spec spec = spec_of(index, group_sizes[i]);
-        emit_and_run(index, &spec, trials, LENGTH(trials));
-    }
+    for (int i = 0; i < LENGTH(groups); i++)
+        emit_and_run(index, groups[i], trials, LENGTH(trials));
 }
 
 /* ---- Far out ---- */
@@ -165,22 +166,40 @@ static char *pinned_to_block(const char *ptx, uint64_t number)
     return text;
 }
 
+static void run_far(int index, const uint64_t *groups)
+{
+    const kernel_row *row = row_of(index);
+    kernel_spec spec = spec_of(index, groups);
+    int64_t all = (int64_t)row->geometry(row, &spec).elements_per_block;
+    uint64_t block = 8589934592u / (uint64_t)all / 300 * 300 + 300;
+    const parity_trial trials[] = {{.n = all, .kind = DATA_NORMAL, .seed = 1, .block = block},
+                                   {.n = all - 1, .kind = DATA_SPECIAL, .seed = 2, .block = block},
+                                   {.n = 1, .kind = DATA_HUGE, .seed = 3, .block = block}};
+    char *ptx = emit_text(index, &spec), *far = ptx ? pinned_to_block(ptx, block) : NULL;
+    ptxvm *vm = open_vm(index);
+    if (CHECK(far && vm))
+        parity_trials(vm, row, &spec, far, trials, LENGTH(trials));
+    if (vm)
+        ptxvm_destroy(vm);
+    free(ptx);
+    free(far);
+}
+
 /* Element 2^33 and beyond; the block's first element starts a group. */
 TEST_EACH(KernelEdges, FarBlock, case_count, case_name)
 {
-    static const uint64_t group_sizes[] = {1, 3, 100, 128};
-    for (int i = 0; i < LENGTH(group_sizes); i++) {
-        kernel_spec spec = spec_of(index, group_sizes[i]);
-        int64_t all = (int64_t)row_of(index)->geometry(row_of(index), &spec).elements_per_block;
-        uint64_t block = 8589934592u / (uint64_t)all / 300 * 300 + 300;
-        const parity_trial trials[] = {{.n = all, .kind = DATA_NORMAL, .seed = 1, .block = block},
-                                       {.n = all - 1, .kind = DATA_SPECIAL, .seed = 2, .block = block},
-                                       {.n = 1, .kind = DATA_HUGE, .seed = 3, .block = block}};
-        char *ptx = emit_text(index, &spec), *far = ptx ? pinned_to_block(ptx, block) : NULL;
-        run(index, &spec, far, trials, LENGTH(trials));
-        free(ptx);
-        free(far);
-    }
+    static const uint64_t groups[][2] = {{1, 0}, {3, 0}, {100, 0}, {128, 0}};
+    for (int i = 0; i < LENGTH(groups); i++)
+        run_far(index, groups[i]);
+}
+
+/* The same with channels: the block's first element starts the first of them. */
+TEST_EACH(KernelEdges, FarBlockWithChannels, coding_count, coding_name)
+{
+    static const uint64_t groups[][2] = {{1, 1}, {1, 3}, {1, 64}, {3, 5}, {100, 3}, {8, 64}};
+    index = coding_case(index);
+    for (int i = 0; i < LENGTH(groups); i++)
+        run_far(index, groups[i]);
 }
 
 /* ---- Division of element numbers ---- */

@@ -112,7 +112,7 @@ typedef struct trial {
     ref_quant_spec ref;
     const parity_trial *how;
     int64_t n;
-    buffer data, scale, zero, codes;
+    buffer data, scale, zero, codes, ranges;
 } trial;
 
 bool parity_is(const kernel_row *row, const char *operation)
@@ -127,6 +127,7 @@ static ref_quant_spec reference_of(const kernel_row *row, const kernel_spec *spe
                             .scale = spec->scale,
                             .zero = spec->zero,
                             .group_size = (int64_t)spec->group_size,
+                            .channels = (int64_t)spec->channels,
                             .nibble_order = spec->nibble_order,
                             .rounding = spec->rounding,
                             .division = spec->division,
@@ -159,15 +160,27 @@ static void upload(const trial *t, const buffer *buf)
 }
 
 /* A far block finds its part of the tensor at the start of the buffer, so the pointer lies that far before
- * it. */
+ * it. With channels it begins with the first one. */
 static ptxvm_address pointer_to(const trial *t, const kernel_geometry *geometry, const buffer *buf)
 {
-    uint64_t first = t->how->block * geometry->elements_per_block, group = first / t->spec.group_size;
-    uint64_t before = buf == &t->data    ? first * ref_scalar_size(t->spec.data)
-                      : buf == &t->scale ? group * ref_scalar_size(t->spec.scale)
-                      : buf == &t->zero  ? group * ref_scalar_size(t->spec.zero)
-                                         : first / 2;
+    uint64_t first = t->how->block * geometry->elements_per_block, run = first / t->spec.group_size;
+    uint64_t group = t->spec.channels ? run % t->spec.channels : run;
+    uint64_t before = buf == &t->data     ? first * ref_scalar_size(t->spec.data)
+                      : buf == &t->scale  ? group * ref_scalar_size(t->spec.scale)
+                      : buf == &t->zero   ? group * ref_scalar_size(t->spec.zero)
+                      : buf == &t->ranges ? kernel_range_count(t->row, &t->spec, first) * sizeof(float)
+                                          : first / 2;
     return buffer_address(buf) - before;
+}
+
+/* At least one: a kernel that is launched all the same for n = 0 writes nothing. Where any grid gives the
+ * same bytes, small ones take turns with the best. */
+static uint32_t blocks_for(const trial *t, const kernel_geometry *geometry)
+{
+    uint64_t blocks = kernel_grid(t->row, &t->spec, (uint64_t)t->n);
+    if (geometry->blocks && t->how->seed % 4)
+        blocks = blocks / 40 + 1;
+    return blocks > 0 ? (uint32_t)blocks : 1;
 }
 
 static void launch(const trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry,
@@ -177,9 +190,7 @@ static void launch(const trial *t, ptxvm_kernel *kernel, const kernel_geometry *
     for (int i = 0; i < count; i++)
         params[i] = pointer_to(t, geometry, buffers[i]);
     params[count] = t->how->block * geometry->elements_per_block + (uint64_t)t->n;
-    uint64_t blocks = ((uint64_t)t->n + geometry->elements_per_block - 1) / geometry->elements_per_block;
-    blocks = blocks > 0 ? blocks : 1; /* a kernel that is launched all the same writes nothing */
-    ptxvm_launch_config config = {.grid = {(uint32_t)blocks, 1, 1}, .block = {geometry->block, 1, 1}};
+    ptxvm_launch_config config = {.grid = {blocks_for(t, geometry), 1, 1}, .block = {geometry->block, 1, 1}};
     ptxvm_status status = ptxvm_launch(t->vm, kernel, &config, params, (uint64_t)(count + 1) * 8);
     if (status != PTXVM_OK)
         FAIL("launch: %s: %s", ptxvm_status_name(status), ptxvm_last_error(t->vm));
@@ -188,7 +199,33 @@ static void launch(const trial *t, ptxvm_kernel *kernel, const kernel_geometry *
     CHECK_EQ_I64(report->n_contractable, 0);
 }
 
-static void run_kernel(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry)
+/* The scales of the list of ranges are those of the data. Nothing but the list is written, and all of it:
+ * what is left as it was (a huge number) would show in a scale. */
+static void run_range(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry)
+{
+    const buffer *buffers[2] = {&t->data, &t->ranges};
+    ref_quant_spec list = t->ref;
+    list.data = QDNN_DATA_F32;
+    list.group_size = (int64_t)kernel_range_list(t->row, &t->spec);
+    upload(t, &t->data);
+    memset(t->ranges.host, 0x7F, t->ranges.bytes);
+    upload(t, &t->ranges);
+    launch(t, kernel, geometry, buffers, 2);
+    CHECK_EQ_I64(ptxvm_read(t->vm, t->ranges.host, buffer_address(&t->ranges), t->ranges.bytes), PTXVM_OK);
+    buffer_check(t->vm, &t->ranges, "range");
+
+    uint8_t *scale = calloc(t->scale.bytes + 1, 1), *zero = calloc(t->zero.bytes + 1, 1);
+    if (CHECK(scale && zero)) {
+        ref_scale(&list, t->ranges.host, (int64_t)(t->ranges.bytes / sizeof(float)), scale, zero);
+        CHECK_EQ_MEM(scale, t->scale.host, t->scale.bytes);
+        CHECK_EQ_MEM(zero, t->zero.host, t->zero.bytes);
+    }
+    free(scale);
+    free(zero);
+}
+
+/* Outputs are compared; the inputs among the buffers too, which nobody may write to. */
+static void run_operation(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry)
 {
     bool has_zero = t->row->keys & KERNEL_KEY_ZERO, is_scale = parity_is(t->row, "scale");
     bool to_codes = parity_is(t->row, "quantize");
@@ -211,26 +248,30 @@ static void run_kernel(trial *t, ptxvm_kernel *kernel, const kernel_geometry *ge
         buffer_check(t->vm, out, to_codes ? "codes" : "y");
 }
 
-static void run_trial(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry)
+static bool make_buffers(trial *t)
 {
     const parity_trial *how = t->how;
     size_t element = ref_scalar_size(t->spec.data), scale = ref_scalar_size(t->spec.scale),
            zero = ref_scalar_size(t->spec.zero);
     size_t groups = (size_t)ref_group_count(&t->ref, t->n);
-    bool has_zero = t->row->keys & KERNEL_KEY_ZERO;
+    bool has_zero = t->row->format == QDNN_FORMAT_INT4_ZP, is_range = parity_is(t->row, "range");
+    uint64_t ranges = is_range ? kernel_range_count(t->row, &t->spec, (uint64_t)t->n) : 0;
     bool ok = buffer_make(t->vm, &t->data, element * (size_t)t->n, how->data_shift * element);
     ok = buffer_make(t->vm, &t->scale, scale * groups, how->scale_shift * scale) && ok;
     ok = buffer_make(t->vm, &t->zero, has_zero ? zero * groups : 0, how->zero_shift * zero) && ok;
     ok = buffer_make(t->vm, &t->codes, (size_t)ref_packed_bytes(t->n), how->codes_shift) && ok;
-    CHECK(ok);
-    if (ok) {
+    return buffer_make(t->vm, &t->ranges, ranges * sizeof(float), how->scale_shift * sizeof(float)) && ok;
+}
+
+static void run_trial(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry)
+{
+    if (CHECK(make_buffers(t))) {
         make_expected(t);
-        run_kernel(t, kernel, geometry);
+        (parity_is(t->row, "range") ? run_range : run_operation)(t, kernel, geometry);
     }
-    buffer_free(t->vm, &t->data);
-    buffer_free(t->vm, &t->scale);
-    buffer_free(t->vm, &t->zero);
-    buffer_free(t->vm, &t->codes);
+    buffer *const buffers[] = {&t->data, &t->scale, &t->zero, &t->codes, &t->ranges};
+    for (int i = 0; i < LENGTH(buffers); i++)
+        buffer_free(t->vm, buffers[i]);
 }
 
 void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, const char *ptx,
@@ -238,7 +279,8 @@ void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, co
 {
     ptxvm_module *module = NULL;
     ptxvm_kernel *kernel = NULL;
-    kernel_geometry geometry = row->geometry(row, spec);
+    kernel_spec normal = kernel_spec_normal(row, spec);
+    kernel_geometry geometry = row->geometry(row, &normal);
     char entry[64];
     kernel_entry_name(row, entry, sizeof entry);
     if (ptxvm_module_load(vm, ptx, strlen(ptx), &module) != PTXVM_OK)
@@ -248,7 +290,7 @@ void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, co
     for (int i = 0; kernel && i < count; i++) {
         const parity_trial *how = &trials[i];
         trial t = {
-            .vm = vm, .row = row, .spec = *spec, .ref = reference_of(row, spec), .how = how, .n = how->n};
+            .vm = vm, .row = row, .spec = normal, .ref = reference_of(row, &normal), .how = how, .n = how->n};
         test_push_note("data kind %d, n = %d, seed %u, shifts %zu %zu %zu %zu", (int)how->kind, (int)how->n,
                        (unsigned)how->seed, how->data_shift, how->scale_shift, how->zero_shift,
                        how->codes_shift);
@@ -259,9 +301,8 @@ void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, co
         ptxvm_module_unload(module);
 }
 
-void parity_run(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, const char *ptx, int round)
+void parity_kinds(parity_trial trials[DATA_KINDS], int round)
 {
-    parity_trial trials[DATA_KINDS];
     for (int kind = 0; kind < DATA_KINDS; kind++) {
         int turn = round * DATA_KINDS + kind;
         size_t shift = turn % 4 == 3;
@@ -273,19 +314,31 @@ void parity_run(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, const
                                       .zero_shift = shift,
                                       .codes_shift = turn % 5 == 4};
     }
-    parity_trials(vm, row, spec, ptx, trials, DATA_KINDS);
 }
 
-static void run_spec(ptxvm *vm, const parity_case *c, const kernel_spec *spec, int round)
+void parity_take_turns(kernel_spec *spec, int round)
+{
+    spec->zero = zero_types[round % 4];
+    spec->nibble_order = round / 2 % 2 ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST;
+    spec->rounding = round / 3 % 2 ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN;
+    spec->division = round / 5 % 2 ? QDNN_DIVIDE_RECIPROCAL : QDNN_DIVIDE_EXACT;
+    spec->floor = round % 3 ? 1e-12f : 0.5f;
+}
+
+void parity_emit_and_run(ptxvm *vm, const char *sm, const kernel_row *row, const kernel_spec *spec,
+                         const parity_trial *trials, int count)
 {
     kernel_text text;
     ptx_error error;
-    if (!kernel_emit(c->row, spec, ptx_sm_find(c->sm), NULL, &text, &error)) {
+    char settings[256];
+    kernel_spec_text(row, spec, settings, sizeof settings);
+    test_push_note("%s", settings);
+    if (!kernel_emit(row, spec, ptx_sm_find(sm), NULL, &text, &error))
         FAIL("%s", error.text);
-        return;
-    }
-    parity_run(vm, c->row, spec, text.ptx, round);
+    else
+        parity_trials(vm, row, spec, text.ptx, trials, count);
     free(text.ptx);
+    test_pop_note();
 }
 
 TEST_EACH(Parity, HostRef, case_count, case_name)
@@ -294,6 +347,7 @@ TEST_EACH(Parity, HostRef, case_count, case_name)
     ptxvm_config config = {
         .sm = c.sm, .threads = 1, .seed = (uint64_t)(index % 2), .checks = PTXVM_CHECK_ALL};
     ptxvm *vm;
+    parity_trial trials[DATA_KINDS];
     REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
     for (int g = 0; g < LENGTH(group_sizes); g++) {
         int round = index + g;
@@ -301,16 +355,9 @@ TEST_EACH(Parity, HostRef, case_count, case_name)
         spec.data = c.data;
         spec.scale = c.scale;
         spec.group_size = group_sizes[g];
-        spec.zero = zero_types[round % 4];
-        spec.nibble_order = round / 2 % 2 ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST;
-        spec.rounding = round / 3 % 2 ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN;
-        spec.division = round / 5 % 2 ? QDNN_DIVIDE_RECIPROCAL : QDNN_DIVIDE_EXACT;
-        spec.floor = round % 3 ? 1e-12f : 0.5f;
-        char text[256];
-        kernel_spec_text(c.row, &spec, text, sizeof text);
-        test_push_note("%s", text);
-        run_spec(vm, &c, &spec, round);
-        test_pop_note();
+        parity_take_turns(&spec, round);
+        parity_kinds(trials, round);
+        parity_emit_and_run(vm, c.sm, c.row, &spec, trials, DATA_KINDS);
     }
     ptxvm_destroy(vm);
 }

@@ -23,9 +23,16 @@ typedef struct parity_trial {
 void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, const char *ptx,
                    const parity_trial *trials, int count);
 
-/* Every kind of data with one text: a kernel is specialised to its settings, not to n. `round` turns through
+/* The same with the text that the emitter gives. */
+void parity_emit_and_run(ptxvm *vm, const char *sm, const kernel_row *row, const kernel_spec *spec,
+                         const parity_trial *trials, int count);
+
+/* A trial for every kind of data: a kernel is specialised to its settings, not to n. `round` turns through
  * counts and alignments. */
-void parity_run(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, const char *ptx, int round);
+void parity_kinds(parity_trial trials[DATA_KINDS], int round);
+
+/* Sets what a kernel is specialised to besides types and groups: `round` turns through the values. */
+void parity_take_turns(kernel_spec *spec, int round);
 
 bool parity_is(const kernel_row *row, const char *operation);
 

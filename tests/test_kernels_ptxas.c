@@ -81,7 +81,7 @@ TEST_EACH(Kernels, Assembles, count, name)
     if (!toolkit_find_ptxas(ptxas, sizeof ptxas))
         SKIP("there is no ptxas");
     kernel_spec specs[GRID_MAX];
-    int n = kernel_grid(row, strength_for(sm), specs);
+    int n = settings_grid(row, strength_for(sm), specs);
     temp_dir_make(dir, sizeof dir);
     snprintf(path, sizeof path, "%s/kernel.ptx", dir);
     bool known = true;

@@ -24,10 +24,11 @@ TEST_CASE(KernelSpec, DefaultsAsText)
     char text[256];
     kernel_spec spec = kernel_spec_default();
     kernel_spec_text(kernel_find("quantize_int4_zp"), &spec, text, sizeof text);
-    CHECK_EQ_STR(text,
-                 "data=f32 scale=f32 zero=u8 group_size=128 nibble_order=low rounding=even division=exact");
+    CHECK_EQ_STR(
+        text,
+        "data=f32 scale=f32 zero=u8 group_size=128 channels=0 nibble_order=low rounding=even division=exact");
     kernel_spec_text(kernel_find("scale_int4"), &spec, text, sizeof text);
-    CHECK_EQ_STR(text, "data=f32 scale=f32 group_size=128 floor=0f2B8CBCCC");
+    CHECK_EQ_STR(text, "data=f32 scale=f32 group_size=128 channels=0 floor=0f2B8CBCCC");
     kernel_spec_label(kernel_find("quantize_int4_zp"), &spec, text, sizeof text);
     CHECK_EQ_STR(text, "f32_f32_u8_g128");
 }
@@ -40,14 +41,37 @@ TEST_CASE(KernelSpec, EverySettingIsRead)
     CHECK(set("quantize_int4_zp", &spec, "scale", "f16", error));
     CHECK(set("quantize_int4_zp", &spec, "zero", "f32", error));
     CHECK(set("quantize_int4_zp", &spec, "group_size", "1099511627776", error));
+    CHECK(set("quantize_int4_zp", &spec, "channels", "256", error));
     CHECK(set("quantize_int4_zp", &spec, "nibble_order", "high", error));
     CHECK(set("quantize_int4_zp", &spec, "rounding", "away", error));
     CHECK(set("quantize_int4_zp", &spec, "division", "reciprocal", error));
     kernel_spec_text(kernel_find("quantize_int4_zp"), &spec, text, sizeof text);
-    CHECK_EQ_STR(text, "data=bf16 scale=f16 zero=f32 group_size=1099511627776 nibble_order=high "
+    CHECK_EQ_STR(text, "data=bf16 scale=f16 zero=f32 group_size=1099511627776 channels=256 nibble_order=high "
                        "rounding=away division=reciprocal");
     kernel_spec_label(kernel_find("quantize_int4_zp"), &spec, text, sizeof text);
-    CHECK_EQ_STR(text, "bf16_f16_f32_g1099511627776_high_away_reciprocal");
+    CHECK_EQ_STR(text, "bf16_f16_f32_g1099511627776_c256_high_away_reciprocal");
+}
+
+/* One channel is the whole tensor, whatever the group size: one text, one file name, one kernel. */
+TEST_CASE(KernelSpec, OneChannelHasNoGroupSize)
+{
+    const kernel_row *row = kernel_find("scale_nf4");
+    kernel_text texts[2];
+    for (int i = 0; i < 2; i++) {
+        char text[256];
+        kernel_spec spec = kernel_spec_default();
+        ptx_error error;
+        spec.group_size = i ? 100000 : 3;
+        spec.channels = 1;
+        kernel_spec_text(row, &spec, text, sizeof text);
+        CHECK_EQ_STR(text, "data=f32 scale=f32 group_size=1 channels=1");
+        kernel_spec_label(row, &spec, text, sizeof text);
+        CHECK_EQ_STR(text, "f32_f32_g1_c1");
+        CHECK(kernel_emit(row, &spec, ptx_sm_find("sm_90"), NULL, &texts[i], &error));
+    }
+    CHECK_EQ_STR(texts[0].ptx, texts[1].ptx);
+    free(texts[0].ptx);
+    free(texts[1].ptx);
 }
 
 TEST_CASE(KernelSpec, FloorIsReadInAnyForm)
@@ -79,6 +103,12 @@ TEST_CASE(KernelSpec, WhatIsRefusedAndWhy)
          "group_size=99999999999999999999: it must be 1 to 2^40"},
         {"scale_int4", "group_size", "-1", "group_size=-1: it must be 1 to 2^40"},
         {"scale_int4", "group_size", "12x", "group_size=12x: it must be 1 to 2^40"},
+        {"scale_int4", "channels", "-1", "channels=-1: it must be 0 to 2^40"},
+        {"scale_int4", "channels", "1099511627777", "channels is 1099511627777; it must be at most 2^40"},
+        {"scale_int4", "channels", "1099511627776",
+         "group_size * channels is 1024 * 1099511627776; it must be at most 2^48"},
+        {"range_absmax", "scale", "f32",
+         "range_absmax has no setting 'scale'; it takes data, group_size, channels"},
         {"scale_int4", "floor", "-1", "floor=-1: it must be a finite number, not negative"},
         {"scale_int4", "floor", "1e39", "floor must be a finite number, not negative"},
         {"scale_int4", "floor", "nan", "floor=nan: it must be a finite number, not negative"},
@@ -90,14 +120,16 @@ TEST_CASE(KernelSpec, WhatIsRefusedAndWhy)
          "floor=1e99999999999999999999: it must be a finite number, not negative"},
         {"scale_int4", "floor", ".", "floor=.: it must be a finite number, not negative"},
         {"scale_int4", "zero", "u8",
-         "scale_int4 has no setting 'zero'; it takes data, scale, group_size, floor"},
-        {"scale_nf4", "floor", "1", "scale_nf4 has no setting 'floor'; it takes data, scale, group_size"},
+         "scale_int4 has no setting 'zero'; it takes data, scale, group_size, channels, floor"},
+        {"scale_nf4", "floor", "1",
+         "scale_nf4 has no setting 'floor'; it takes data, scale, group_size, channels"},
         {"dequantize_nf4", "colour", "red",
-         "dequantize_nf4 has no setting 'colour'; it takes data, scale, group_size, nibble_order"},
+         "dequantize_nf4 has no setting 'colour'; it takes data, scale, group_size, channels, nibble_order"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char error[256] = "";
         kernel_spec spec = kernel_spec_default();
+        spec.group_size = 1024;
         test_push_note("%s %s=%s", cases[i].kernel, cases[i].key, cases[i].value);
         CHECK(!set(cases[i].kernel, &spec, cases[i].key, cases[i].value, error));
         CHECK_EQ_STR(error, cases[i].why);

@@ -24,8 +24,10 @@ static void check_twin(ptxvm *vm, const twin *t, const kernel_row *row, const ke
     kernel_spec_text(row, spec, settings, sizeof settings);
     test_push_note("%s", settings);
     nvrtc_result result;
+    parity_trial trials[DATA_KINDS];
+    parity_kinds(trials, round);
     if (twin_compile(t, row, spec, sm, &result))
-        parity_run(vm, row, spec, result.data, round);
+        parity_trials(vm, row, spec, result.data, trials, DATA_KINDS);
     else
         FAIL("%s", result.log ? result.log : "NVRTC failed");
     nvrtc_free(&result);
@@ -35,7 +37,7 @@ static void check_twin(ptxvm *vm, const twin *t, const kernel_row *row, const ke
 static void check_settings(const twin *t, const kernel_row *row, const char *sm)
 {
     kernel_spec specs[GRID_MAX];
-    int n = kernel_grid(row, GRID_VALUES, specs);
+    int n = settings_grid(row, GRID_VALUES, specs);
     ptxvm_config config = {.sm = sm, .threads = 1};
     ptxvm *vm;
     REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);

@@ -18,12 +18,12 @@ __device__ inline data_t value_of(const arguments &a, const group_values &g, u32
 __device__ inline void dequantize_chunk(const arguments &a, u64 i)
 {
     u32 word = *(const code_word *)(a.codes + i / 2);
-    group_values g = load_group(a.scale, a.zero, i / GROUP_SIZE);
+    group_values g = load_group(a.scale, a.zero, group_of(i));
     data_chunk c;
 #pragma unroll
     for (int k = 0; k < chunk; k++) {
-        if (GROUP_SIZE % chunk != 0 && (i + k) % GROUP_SIZE == 0)
-            g = load_group(a.scale, a.zero, (i + k) / GROUP_SIZE);
+        if (!one_group && (i + k) % GROUP_SIZE == 0)
+            g = load_group(a.scale, a.zero, group_of(i + k));
         c.at[k] = value_of(a, g, word >> (k / 2 * 8) >> nibble_shift(k) & 15);
     }
     *(data_chunk *)(a.y + i) = c;
@@ -53,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
             dequantize_chunk(a, first + (u64)(i * BLOCK + threadIdx.x) * chunk);
     } else {
         for (u64 i = first + threadIdx.x; i < end; i += BLOCK) {
-            group_values g = load_group(scale, zero, i / GROUP_SIZE);
+            group_values g = load_group(scale, zero, group_of(i));
             y[i] = value_of(a, g, codes[i / 2] >> nibble_shift(i) & 15);
         }
     }

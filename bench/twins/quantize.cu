@@ -11,19 +11,19 @@ struct arguments {
 
 __device__ inline u32 code_at(const arguments &a, u64 i)
 {
-    group_values g = load_group(a.scale, a.zero, i / GROUP_SIZE);
+    group_values g = load_group(a.scale, a.zero, group_of(i));
     return encode_element(a.x[i], g) << nibble_shift(i);
 }
 
 __device__ inline void quantize_chunk(const arguments &a, u64 i)
 {
     data_chunk c = *(const data_chunk *)(a.x + i);
-    group_values g = load_group(a.scale, a.zero, i / GROUP_SIZE);
+    group_values g = load_group(a.scale, a.zero, group_of(i));
     u32 word = 0;
 #pragma unroll
     for (int k = 0; k < chunk; k++) {
-        if (GROUP_SIZE % chunk != 0 && (i + k) % GROUP_SIZE == 0)
-            g = load_group(a.scale, a.zero, (i + k) / GROUP_SIZE);
+        if (!one_group && (i + k) % GROUP_SIZE == 0)
+            g = load_group(a.scale, a.zero, group_of(i + k));
         word |= encode_element(c.at[k], g) << (k / 2 * 8) << nibble_shift(k);
     }
     *(code_word *)(a.codes + i / 2) = (code_word)word;

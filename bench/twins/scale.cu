@@ -1,4 +1,5 @@
-/* The scale kernel: LANES threads reduce a group; a whole block where LANES is 256. */
+/* The scale kernel: LANES threads reduce a group; a whole block where LANES is 256. With channels a block
+ * takes one after another. */
 #include "twin.cuh"
 
 /* lo and hi enclose 0; a NaN is left out. */
@@ -67,12 +68,43 @@ __device__ inline range reduce_own(const data_t *x, u64 first, u64 count, u32 la
     return r;
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK)
-    ENTRY(const data_t *__restrict__ x, scale_t *__restrict__ scale,
+/* Every LANES-th element of a channel: GROUP_SIZE of them in each turn of all channels. */
+__device__ inline range reduce_channel(const data_t *x, u64 channel, u64 n)
+{
+    range r = {0.0f, 0.0f};
+    for (u64 k = threadIdx.x;; k += LANES) {
+        u64 i = k / GROUP_SIZE * (GROUP_SIZE * CHANNELS) + channel * GROUP_SIZE + k % GROUP_SIZE;
+        if (i >= n)
+            return r;
+        r.add(widen<DATA>(x[i]));
+    }
+}
+
+__device__ inline void store_group(const range &r, scale_t *scale, zero_t *zero, u64 group)
+{
+    float lo = fmaxf(r.lo, -LARGEST_FINITE), hi = fminf(r.hi, LARGEST_FINITE);
+    float rounded = widen<SCALE>(narrow<SCALE>(scale_of(lo, hi)));
+    float stored =
+        clamp(rounded, __int_as_float(element<SCALE>::smallest), __int_as_float(element<SCALE>::largest));
+    scale[group] = narrow<SCALE>(stored);
 #ifdef FORMAT_INT4_ZP
-          zero_t *__restrict__ zero,
+    zero[group] = narrow<ZERO>(clamp(round_even(-lo / stored), 0.0f, 15.0f));
 #endif
-          u64 n)
+}
+
+__device__ inline void scale_channels(const data_t *x, scale_t *scale, zero_t *zero, u64 n)
+{
+    for (u64 channel = blockIdx.x; channel < CHANNELS && n > 0; channel += gridDim.x) {
+        range r = reduce_channel(x, channel, n);
+        r.reduce(32);
+        r = reduce_block(r);
+        if (threadIdx.x == 0)
+            store_group(r, scale, zero, channel);
+        __syncthreads(); /* before the ranges of the next channel come into the same memory */
+    }
+}
+
+__device__ inline void scale_groups(const data_t *x, scale_t *scale, zero_t *zero, u64 n)
 {
     u32 lane = threadIdx.x % LANES;
     u64 group = (u64)blockIdx.x * (BLOCK / LANES) + threadIdx.x / LANES;
@@ -82,14 +114,22 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     r.reduce(LANES < 32 ? LANES : 32);
     if (LANES > 32)
         r = reduce_block(r);
-    if (lane != 0 || left == 0)
-        return;
-    float lo = fmaxf(r.lo, -LARGEST_FINITE), hi = fminf(r.hi, LARGEST_FINITE);
-    float rounded = widen<SCALE>(narrow<SCALE>(scale_of(lo, hi)));
-    float stored =
-        clamp(rounded, __int_as_float(element<SCALE>::smallest), __int_as_float(element<SCALE>::largest));
-    scale[group] = narrow<SCALE>(stored);
+    if (lane == 0 && left > 0)
+        store_group(r, scale, zero, group);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    ENTRY(const data_t *__restrict__ x, scale_t *__restrict__ scale,
 #ifdef FORMAT_INT4_ZP
-    zero[group] = narrow<ZERO>(clamp(round_even(-lo / stored), 0.0f, 15.0f));
+          zero_t *__restrict__ zero,
 #endif
+          u64 n)
+{
+#ifndef FORMAT_INT4_ZP
+    zero_t *zero = nullptr;
+#endif
+    if (CHANNELS)
+        scale_channels(x, scale, zero, n);
+    else
+        scale_groups(x, scale, zero, n);
 }

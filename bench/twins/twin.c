@@ -60,6 +60,8 @@ void twin_close(twin *t)
 /* How many threads share a group, from what a block covers. */
 static unsigned long long lanes(const kernel_row *row, const kernel_spec *spec)
 {
+    if (spec->channels)
+        return 256; /* a whole block */
     kernel_geometry g = row->geometry(row, spec);
     unsigned long long groups = g.elements_per_block / spec->group_size;
     return groups && groups <= g.block ? g.block / groups : 1;
@@ -80,6 +82,7 @@ static void add_options(option_list *list, const kernel_row *row, const kernel_s
     ADD(list, "-DSCALE=%s", type_name(spec->scale));
     ADD(list, "-DZERO=%s", type_name(spec->zero));
     ADD(list, "-DGROUP_SIZE=%lluull", (unsigned long long)spec->group_size);
+    ADD(list, "-DCHANNELS=%lluull", (unsigned long long)spec->channels);
     ADD(list, "-DLANES=%llu", lanes(row, spec));
     ADD(list, "-DNIBBLE_HIGH=%d", spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST);
     ADD(list, "-DTIES_AWAY=%d", spec->rounding == QDNN_ROUND_TIES_AWAY);
@@ -94,6 +97,7 @@ bool twin_compile(const twin *t, const kernel_row *row, const kernel_spec *spec,
 {
     option_list list = {.n = 0};
     nvrtc_header header = {"twin.cuh", t->header};
-    add_options(&list, row, spec, sm);
+    kernel_spec normal = kernel_spec_normal(row, spec);
+    add_options(&list, row, &normal, sm);
     return nvrtc_compile(t->source, &header, 1, list.at, list.n, result) == QDNN_STATUS_SUCCESS;
 }

@@ -4,7 +4,8 @@
  *
  *     FORMAT_INT4 | FORMAT_INT4_ZP | FORMAT_NF4   which format
  *     DATA, SCALE, ZERO                           F32, F16, BF16, U8: the types in memory
- *     GROUP_SIZE                                  elements that share a scale
+ *     GROUP_SIZE                                  consecutive elements that share a scale
+ *     CHANNELS                                    0, or how many groups take turns over the tensor
  *     LANES                                       threads that share a group in the scale kernel
  *     NIBBLE_HIGH, TIES_AWAY, RECIPROCAL          0 or 1
  *     FLOOR_BITS                                  of the least range, as f32
@@ -133,6 +134,14 @@ __device__ inline float clamp(float x, float low, float high)
 struct group_values {
     float scale, reciprocal, zero;
 };
+
+/* A chunk lies within one group. */
+constexpr bool one_group = CHANNELS == 1 || GROUP_SIZE % chunk == 0;
+
+__device__ inline u64 group_of(u64 element)
+{
+    return CHANNELS ? element / GROUP_SIZE % (CHANNELS ? CHANNELS : 1) : element / GROUP_SIZE;
+}
 
 __device__ inline group_values load_group(const scale_t *scale, const zero_t *zero, u64 group)
 {

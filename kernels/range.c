@@ -1,0 +1,174 @@
+/* The range kernel: the first of two passes to scales, where few groups are long. It cuts the groups into
+ * parts, enough of them for a whole GPU, and writes the range of each part.
+ *
+ * The tensor is a list of turns: one run of each channel after another. A run is cut into segments; a team of
+ * lanes takes one segment of one channel in every so many turns (those of a band). So the ranges are a list
+ * [band][channel][segment], of absmax alone or of the pair hi, lo. What comes out does not depend on the
+ * grid: blocks loop over the teams' work. */
+#include "kernels/ranges.h"
+
+enum {
+    SEGMENTS_MAX = 256, /* of a run */
+    BLOCKS_MAX = 1024,  /* busy at once: a few for each multiprocessor */
+    LIST_ROUNDS = 64,   /* elements of its list that a lane of the second pass takes at most */
+    PART_LEAST = 64     /* elements of a part, so that the list is short beside the tensor */
+};
+
+typedef struct parts {
+    uint64_t run;               /* consecutive elements of one channel */
+    uint64_t segment, segments; /* elements, the last segment of a run may have fewer; segments of a run */
+    team team;                  /* for a segment */
+    uint64_t channels;          /* 0: one turn without end, and what follows is not used */
+    uint64_t turn, turn_parts;  /* elements and parts of a turn */
+    uint64_t bands;             /* at most */
+    uint64_t band_elements;     /* there is one more band for every so many elements */
+} parts;
+
+static uint64_t ceil_div(uint64_t a, uint64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+/* A multiple of the channels is as good as their number: part numbers agree modulo the channels all the same.
+ * That fills the block where there are few, and where there is one it may have runs of any length. */
+static parts parts_of(const kernel_spec *spec, bool is_signed)
+{
+    const uint64_t tile = RANGE_BLOCK * 4 * chunk_elements(spec->data);
+    parts p = {.run = spec->channels == 1 ? tile : spec->group_size, .channels = spec->channels};
+    p.segment = p.run;
+    if (p.run > tile)
+        p.segment = ceil_div(ceil_div(p.run, SEGMENTS_MAX), tile) * tile;
+    p.segments = ceil_div(p.run, p.segment);
+    p.team = team_of(spec->data, p.segment, p.run);
+    if (!p.channels)
+        return p;
+    uint64_t block_parts = RANGE_BLOCK / p.team.lanes, repeat = block_parts / (p.channels * p.segments);
+    if (p.channels > 1 && repeat > 1)
+        p.channels *= repeat;
+    p.turn = p.run * p.channels;
+    p.turn_parts = p.channels * p.segments;
+    p.band_elements = p.turn * ceil_div(PART_LEAST, p.segment);
+    kernel_spec second = {.data = QDNN_DATA_F32, .group_size = p.segments, .channels = spec->channels};
+    uint64_t list = scale_lanes(&second) * LIST_ROUNDS / (1 + is_signed);
+    uint64_t by_list = list * spec->channels / p.turn_parts;
+    uint64_t by_blocks = BLOCKS_MAX / ceil_div(p.turn_parts, block_parts);
+    p.bands = by_list < by_blocks ? by_list : by_blocks;
+    p.bands = p.bands > 1 ? p.bands : 1;
+    return p;
+}
+
+kernel_geometry range_geometry(const kernel_row *row, const kernel_spec *spec)
+{
+    parts p = parts_of(spec, format_of(row)->signed_range);
+    uint64_t block_parts = RANGE_BLOCK / p.team.lanes;
+    return (kernel_geometry){.block = RANGE_BLOCK,
+                             .elements_per_block = block_parts * p.segment,
+                             .blocks = p.channels ? ceil_div(p.turn_parts * p.bands, block_parts) : 0};
+}
+
+uint64_t kernel_range_list(const kernel_row *row, const kernel_spec *spec)
+{
+    kernel_spec normal = kernel_spec_normal(row, spec);
+    bool is_signed = format_of(row)->signed_range;
+    return parts_of(&normal, is_signed).segments * (1 + is_signed);
+}
+
+uint64_t kernel_range_count(const kernel_row *row, const kernel_spec *spec, uint64_t n)
+{
+    kernel_spec normal = kernel_spec_normal(row, spec);
+    bool is_signed = format_of(row)->signed_range;
+    parts p = parts_of(&normal, is_signed);
+    uint64_t count = n / p.run * p.segments + ceil_div(n % p.run, p.segment);
+    if (p.channels) {
+        uint64_t bands = ceil_div(n, p.band_elements);
+        count = p.turn_parts * (bands < p.bands ? bands : p.bands);
+    }
+    return count * (1 + is_signed);
+}
+
+/* u64 values of one launch: how many parts there are, and from a part's elements in one turn to those in the
+ * next that it takes. */
+typedef struct extent {
+    ptx_val count, stride;
+} extent;
+
+static ptx_val divide_up(ptx_builder *b, ptx_val i, uint64_t divisor)
+{
+    return emit_divide(b, ptx_add(b, i, ptx_u64(b, divisor - 1)), divisor);
+}
+
+static extent extent_of(ptx_builder *b, const parts *p, ptx_val n)
+{
+    if (p->channels) {
+        ptx_val bands = ptx_min(b, divide_up(b, n, p->band_elements), ptx_u64(b, p->bands));
+        return (extent){.count = ptx_mul(b, bands, ptx_u64(b, p->turn_parts)),
+                        .stride = ptx_mul(b, bands, ptx_u64(b, p->turn))};
+    }
+    ptx_val runs = emit_divide(b, n, p->run), rest = emit_remainder(b, n, runs, p->run);
+    ptx_val cut = divide_up(b, rest, p->segment);
+    return (extent){.count = ptx_mad(b, runs, ptx_u64(b, p->segments), cut), .stride = n};
+}
+
+/* Where a part begins in its first turn, and how many elements its segment has at most. */
+typedef struct place {
+    ptx_val first, room;
+} place;
+
+static place place_of(ptx_builder *b, const parts *p, ptx_val part)
+{
+    if (p->segments == 1)
+        return (place){ptx_mul(b, part, ptx_u64(b, p->run)), ptx_u64(b, p->run)};
+    ptx_val run = emit_divide(b, part, p->segments); /* of all runs, turn after turn */
+    ptx_val segment = emit_remainder(b, part, run, p->segments);
+    ptx_val inside = ptx_mul(b, segment, ptx_u64(b, p->segment));
+    return (place){.first = ptx_mad(b, run, ptx_u64(b, p->run), inside),
+                   .room = ptx_sub(b, ptx_u64(b, p->run), inside)};
+}
+
+static void add_turns(ptx_builder *b, const kernel_spec *spec, const parts *p, const range *r, ptx_val x,
+                      ptx_val n, ptx_val lane, place from, ptx_val stride)
+{
+    ptx_val at = ptx_for(b, from.first, n, stride);
+    ptx_val base = ptx_at(b, x, at, element_bytes(spec->data));
+    if (p->segment == 1)
+        range_add(b, r, emit_load(b, spec->data, base, 0));
+    else
+        range_add_part(b, spec->data, &p->team, r, x, base, lane, ptx_min(b, ptx_sub(b, n, at), from.room));
+    ptx_end_for(b);
+}
+
+static void store_range(ptx_builder *b, const range *r, ptx_val ranges, ptx_val part)
+{
+    ptx_val address = ptx_at(b, ranges, part, r->is_signed ? 8 : 4);
+    ptx_st_global(b, address, 0, r->hi);
+    if (r->is_signed)
+        ptx_st_global(b, address, 4, r->lo);
+}
+
+void emit_range(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    bool is_signed = format_of(row)->signed_range;
+    parts p = parts_of(spec, is_signed);
+    ptx_reqntid(b, RANGE_BLOCK, 1, 1);
+    ptx_val x = ptx_param_ptr(b, "x", element_bytes(spec->data));
+    ptx_val ranges = ptx_param_ptr(b, "range", 4);
+    ptx_val n = ptx_param(b, PTX_U64, "n");
+
+    ptx_val block_parts = ptx_u32(b, RANGE_BLOCK / p.team.lanes);
+    ptx_val tid = ptx_tid_x(b), lane = team_lane(b, &p.team, tid);
+    extent all = extent_of(b, &p, n);
+    ptx_val next = ptx_mul_wide(b, ptx_nctaid_x(b), block_parts);
+    ptx_val block_first = ptx_for(b, ptx_mul_wide(b, ptx_ctaid_x(b), block_parts), all.count, next);
+    ptx_val part = team_number(b, &p.team, tid, block_first), exists = ptx_setp(b, PTX_LT, part, all.count);
+    place from = place_of(b, &p, part);
+    from.first = ptx_selp(b, from.first, n, exists);
+    range r = range_begin(b, is_signed);
+    add_turns(b, spec, &p, &r, x, n, lane, from, all.stride);
+    range_reduce_team(b, &p.team, &r);
+    ptx_if(b, ptx_setp_and(b, PTX_EQ, lane, 0, exists));
+    store_range(b, &r, ranges, part);
+    ptx_end_if(b);
+    if (p.team.lanes == RANGE_BLOCK)
+        ptx_syncthreads(b); /* before the next part's ranges come into the same shared memory */
+    ptx_end_for(b);
+}

@@ -1,0 +1,65 @@
+/* Kernels with a scale a channel or a tensor, on ptxvm as several SMs, against host_ref. A case is a kernel,
+ * a data type and a number of channels; within it every length of runs meets every kind of data, while
+ * counts, types, orders, roundings and misalignments take turns. */
+#include "test_kernels_parity.h"
+
+#include "test.h"
+
+#include <stdio.h>
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+static const char *const sms[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"};
+static const qdnnDataType_t types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
+static const char *const type_names[] = {"f32", "f16", "bf16"};
+static const uint64_t channel_counts[] = {1, 2, 3, 5, 64, 1000};
+static const uint64_t runs[] = {1, 3, 8, 64, 100, 4096};
+_Static_assert(LENGTH(runs) + 1 == DATA_KINDS, "two kinds a run are all kinds");
+
+static int case_count(void)
+{
+    return kernel_row_count * 3 * LENGTH(channel_counts);
+}
+
+static void case_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s_%s_c%d", kernel_rows[index / 3 / LENGTH(channel_counts)].name,
+             type_names[index / LENGTH(channel_counts) % 3],
+             (int)channel_counts[index % LENGTH(channel_counts)]);
+}
+
+/* Whole turns of all channels, cut turns, less than one: what is small enough to run. */
+static int64_t count_at(uint64_t run, uint64_t channels, int turn)
+{
+    const uint64_t all = run * channels, most = 9001;
+    const uint64_t counts[] = {2 * all + run / 2 + 1, all,        17 * all + 3, all - 1, 1,
+                               301 * all + 5,         all / 2 + 1};
+    uint64_t n = counts[turn % LENGTH(counts)];
+    return (int64_t)(n > most ? most - (uint64_t)turn % 3 : n > 0 ? n : 1);
+}
+
+TEST_EACH(Channels, HostRef, case_count, case_name)
+{
+    const kernel_row *row = &kernel_rows[index / 3 / LENGTH(channel_counts)];
+    const char *sm = sms[index % LENGTH(sms)];
+    ptxvm_config config = {.sm = sm, .threads = 1, .seed = (uint64_t)(index % 2), .checks = PTXVM_CHECK_ALL};
+    ptxvm *vm;
+    REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
+    for (int i = 0; i < LENGTH(runs); i++) {
+        int round = index * LENGTH(runs) + i;
+        kernel_spec spec = kernel_spec_default();
+        parity_trial trials[DATA_KINDS];
+        spec.data = types[index / LENGTH(channel_counts) % 3];
+        spec.scale = types[(index + i) % 3];
+        spec.group_size = runs[i];
+        spec.channels = channel_counts[index % LENGTH(channel_counts)];
+        parity_take_turns(&spec, round);
+        parity_kinds(trials, round);
+        for (int kind = 0; kind < DATA_KINDS; kind++)
+            trials[kind].n = count_at(spec.group_size, spec.channels, round + kind);
+        if (spec.channels < 1000)
+            parity_emit_and_run(vm, sm, row, &spec, trials, DATA_KINDS);
+        else
+            parity_emit_and_run(vm, sm, row, &spec, trials + i, 2); /* slow: two kinds a run, all in all */
+    }
+    ptxvm_destroy(vm);
+}

@@ -1,0 +1,197 @@
+/* Scales by as many passes as kernel_scale_passes says: how many there are, what they need, and that they
+ * give the bytes of host_ref. */
+#include "test.h"
+
+#include "host_ref/host_ref.h"
+#include "kernels/kernels.h"
+#include "ptxvm/ptxvm.h"
+#include "support/kernel_data.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+/* What is expected for f32 data; the workspace that of absmax, twice that for lo and hi. */
+static const struct {
+    uint64_t group_size, channels, n;
+    int passes;
+    uint64_t workspace;
+} cases[] = {
+    {128, 0, 0, 0, 0},         {1, 3, 0, 0, 0},     {128, 0, 100000, 1, 0},
+    {1, 1, 8192, 1, 0},        {100, 7, 700, 1, 0}, /* one turn: groups */
+    {100, 7, 70001, 2, 707},                        /* 101 turns, a band each */
+    {1, 1, 20000, 2, 5},                            /* tiles of 4,096 */
+    {5, 1, 20000, 2, 5},                            /* whatever the group size */
+    {1, 3, 40000, 2, 765},     /* 85 times 3 threads, each on 64 elements or more: 3 bands */
+    {1, 64, 100000, 2, 1792},  /* 4 times 64, 7 bands */
+    {3, 64, 100000, 2, 1536},  /* 24 bands of 22 turns of 192 */
+    {5000, 2, 50001, 2, 24},   /* runs of two segments, 6 turns */
+    {5001, 2, 50001, 2, 20},   /* runs that do not start on chunks */
+    {40000, 2, 80000, 2, 20},  /* one turn of two long runs, in 10 segments each */
+    {50000, 0, 120000, 2, 31}, /* 13, 13 and 5 segments */
+    {5000, 3, 7000, 1, 0},     /* a channel without an element */
+    {60000, 3, 70001, 2, 45},  /* 15 segments a run; the last run has no element */
+};
+
+static int count(void)
+{
+    return 3 * LENGTH(cases);
+}
+
+static const char *const names[] = {"scale_int4", "scale_int4_zp", "scale_nf4"};
+
+static void name(int index, char *text, size_t size)
+{
+    int i = index / 3;
+    snprintf(text, size, "%s_g%d_c%d_n%d", names[index % 3], (int)cases[i].group_size, (int)cases[i].channels,
+             (int)cases[i].n);
+}
+
+static kernel_spec spec_of(int index)
+{
+    kernel_spec spec = kernel_spec_default();
+    spec.group_size = cases[index / 3].group_size;
+    spec.channels = cases[index / 3].channels;
+    return spec;
+}
+
+TEST_EACH(Passes, AreAsManyAsTheyShouldBe, count, name)
+{
+    const kernel_row *row = kernel_find(names[index % 3]);
+    uint64_t pair = row->format == QDNN_FORMAT_INT4_ZP ? 2 : 1, workspace = 99;
+    kernel_spec spec = spec_of(index);
+    kernel_pass passes[2];
+    CHECK_EQ_I64(kernel_scale_passes(row, &spec, cases[index / 3].n, passes, &workspace),
+                 cases[index / 3].passes);
+    CHECK_EQ_U64(workspace, pair * cases[index / 3].workspace);
+    if (cases[index / 3].passes < 2)
+        return;
+    CHECK_EQ_STR(passes[0].row->name, pair == 2 ? "range_lo_hi" : "range_absmax");
+    CHECK_EQ_U64(passes[0].n, cases[index / 3].n);
+    CHECK(passes[1].row == row);
+    CHECK_EQ_U64(passes[1].n, workspace);
+    CHECK_EQ_I64(passes[1].spec.data, QDNN_DATA_F32);
+}
+
+TEST_CASE(Passes, Grids)
+{
+    static const struct {
+        const char *kernel;
+        uint64_t group_size, channels, n, blocks;
+    } grids[] = {
+        {"quantize_nf4", 128, 0, 0, 0},      {"quantize_nf4", 128, 0, 4096, 1},
+        {"quantize_nf4", 1, 7, 4097, 2},     {"scale_nf4", 128, 0, 1024, 1},
+        {"scale_nf4", 128, 0, 1025, 2},      {"scale_nf4", 1, 1, 5, 1},
+        {"scale_nf4", 1, 7, 100, 7},         {"scale_nf4", 1, 4096, 100, 512},
+        {"scale_nf4", 100, 4096, 100, 4096}, {"scale_nf4", 1, 1, 0, 0},
+        {"range_absmax", 1, 1, 5, 1024},     {"range_absmax", 1, 4096, 5, 1024},
+        {"range_absmax", 1, 4096, 0, 0},
+    };
+    for (int i = 0; i < LENGTH(grids); i++) {
+        kernel_spec spec = kernel_spec_default();
+        spec.group_size = grids[i].group_size;
+        spec.channels = grids[i].channels;
+        test_push_note("%s, row %d", grids[i].kernel, i);
+        CHECK_EQ_U64(kernel_grid(kernel_find(grids[i].kernel), &spec, grids[i].n), grids[i].blocks);
+        test_pop_note();
+    }
+}
+
+/* ---- on ptxvm ---- */
+
+typedef struct work {
+    ptxvm *vm;
+    ptxvm_address x, workspace, scale, zero;
+} work;
+
+static bool run_pass(work *w, const kernel_pass *pass, const uint64_t *params, int n_params)
+{
+    kernel_text text;
+    ptx_error error;
+    ptxvm_module *module = NULL;
+    ptxvm_kernel *kernel;
+    char entry[64];
+    if (!kernel_emit(pass->row, &pass->spec, ptx_sm_find("sm_80"), NULL, &text, &error))
+        return FAIL("%s", error.text), false;
+    kernel_entry_name(pass->row, entry, sizeof entry);
+    ptxvm_launch_config config = {.grid = {(uint32_t)kernel_grid(pass->row, &pass->spec, pass->n), 1, 1},
+                                  .block = {text.geometry.block, 1, 1}};
+    bool ok = ptxvm_module_load(w->vm, text.ptx, strlen(text.ptx), &module) == PTXVM_OK &&
+              ptxvm_module_kernel(module, entry, &kernel) == PTXVM_OK &&
+              ptxvm_launch(w->vm, kernel, &config, params, (uint64_t)n_params * 8) == PTXVM_OK;
+    if (!ok)
+        FAIL("%s: %s", entry, ptxvm_last_error(w->vm));
+    free(text.ptx);
+    if (module)
+        ptxvm_module_unload(module);
+    return ok;
+}
+
+static bool run_passes(work *w, const kernel_pass *passes, int n, bool has_zero)
+{
+    uint64_t source = w->x;
+    if (n == 2) {
+        if (!run_pass(w, &passes[0], (uint64_t[]){w->x, w->workspace, passes[0].n}, 3))
+            return false;
+        source = w->workspace;
+    }
+    uint64_t count = passes[n - 1].n;
+    return has_zero ? run_pass(w, &passes[n - 1], (uint64_t[]){source, w->scale, w->zero, count}, 4)
+                    : run_pass(w, &passes[n - 1], (uint64_t[]){source, w->scale, count}, 3);
+}
+
+static void check_passes(work *w, const kernel_row *row, const kernel_spec *spec, data_kind kind, uint64_t n)
+{
+    ref_quant_spec ref = {.format = row->format,
+                          .data = spec->data,
+                          .group_size = (int64_t)spec->group_size,
+                          .channels = (int64_t)spec->channels,
+                          .scale = spec->scale,
+                          .zero = spec->zero,
+                          .floor = spec->floor};
+    bool has_zero = row->keys & KERNEL_KEY_ZERO;
+    size_t bytes = (size_t)n * ref_scalar_size(spec->data),
+           groups = (size_t)ref_group_count(&ref, (int64_t)n);
+    uint8_t *x = malloc(bytes), *zero = malloc(groups), *actual_zero = malloc(groups);
+    float *scale = malloc(groups * 4), *actual = malloc(groups * 4);
+    kernel_pass passes[2];
+    uint64_t workspace;
+    int count_passes = kernel_scale_passes(row, spec, n, passes, &workspace);
+    if (CHECK(x && zero && actual_zero && scale && actual) &&
+        CHECK(ptxvm_alloc(w->vm, bytes, &w->x) == PTXVM_OK &&
+              ptxvm_alloc(w->vm, workspace * 4 + 4, &w->workspace) == PTXVM_OK &&
+              ptxvm_alloc(w->vm, groups * 4, &w->scale) == PTXVM_OK &&
+              ptxvm_alloc(w->vm, groups, &w->zero) == PTXVM_OK)) {
+        fill_data(kind, row->format, spec->data, (uint32_t)n, x, (int64_t)n);
+        ref_scale(&ref, x, (int64_t)n, scale, zero);
+        CHECK(ptxvm_write(w->vm, w->x, x, bytes) == PTXVM_OK);
+        if (run_passes(w, passes, count_passes, has_zero)) {
+            CHECK(ptxvm_read(w->vm, actual, w->scale, groups * 4) == PTXVM_OK);
+            CHECK_EQ_MEM(actual, scale, groups * 4);
+            CHECK(!has_zero || ptxvm_read(w->vm, actual_zero, w->zero, groups) == PTXVM_OK);
+            CHECK_EQ_MEM(actual_zero, zero, has_zero ? groups : 0);
+        }
+    }
+    free(x), free(zero), free(actual_zero), free(scale), free(actual);
+}
+
+TEST_EACH(Passes, GiveTheBytesOfHostRef, count, name)
+{
+    static const data_kind kinds[] = {DATA_NORMAL, DATA_SPECIAL, DATA_HUGE};
+    const kernel_row *row = kernel_find(names[index % 3]);
+    if (cases[index / 3].n == 0)
+        return;
+    for (int i = 0; i < LENGTH(kinds); i++) {
+        kernel_spec spec = spec_of(index);
+        spec.data = (i + index) % 2 ? QDNN_DATA_F16 : QDNN_DATA_F32;
+        ptxvm_config config = {.sm = "sm_80", .threads = 1, .checks = PTXVM_CHECK_ALL};
+        work w = {0};
+        REQUIRE(ptxvm_create(&config, &w.vm) == PTXVM_OK);
+        test_push_note("data kind %d", (int)kinds[i]);
+        check_passes(&w, row, &spec, kinds[i], cases[index / 3].n);
+        test_pop_note();
+        ptxvm_destroy(w.vm);
+    }
+}
