@@ -8,8 +8,7 @@
 #define CHECK_NOT_NULL(argument)                                                                             \
     do {                                                                                                     \
         if (!(argument))                                                                                     \
-            return qdnn_error(QDNN_STATUS_BAD_PARAM_NULL_POINTER, "%s: %s is null; it must not be",          \
-                              __func__, #argument);                                                          \
+            return qdnn_error(QDNN_STATUS_BAD_PARAM_NULL_POINTER, #argument " is null; it must not be");     \
     } while (0)
 
 /* The same for a buffer of so many bytes: one of 0 may be anywhere. */
@@ -28,7 +27,6 @@
     } while (0)
 
 /* The status of a host allocation that failed. */
-#define OUT_OF_MEMORY()                                                                                      \
-    qdnn_error(QDNN_STATUS_INTERNAL_ERROR_ALLOCATION_FAILED, "%s: the host is out of memory", __func__)
+#define OUT_OF_MEMORY() qdnn_error(QDNN_STATUS_INTERNAL_ERROR_ALLOCATION_FAILED, "the host is out of memory")
 
 #endif

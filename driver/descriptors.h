@@ -2,6 +2,7 @@
 #ifndef QDNN_DRIVER_DESCRIPTORS_H
 #define QDNN_DRIVER_DESCRIPTORS_H
 
+#include <qdnn/matmul.h>
 #include <qdnn/quant.h>
 #include <qdnn/tensor.h>
 
@@ -16,13 +17,17 @@ struct qdnnQuantDescriptor {
     float floor;
 };
 
+struct qdnnMatmulDescriptor {
+    int64_t values[QDNN_MATMUL_ATTRIBUTE_COUNT];
+};
+
 /* How many elements there are: below 2^60. */
 uint64_t tensor_elements(const struct qdnnTensorDescriptor *tensor);
 
 /* Whether the elements lie one behind the other, the last dimension fastest. */
 bool tensor_is_packed(const struct qdnnTensorDescriptor *tensor);
 
-/* The name of an attribute, and of a value that would do for it: for sentences. */
+/* The name of an attribute, for sentences. */
 const char *quant_attribute_name(qdnnQuantAttribute_t attribute);
 
 #endif

@@ -2,10 +2,10 @@
 #include <qdnn/emit.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "driver/error.h"
+#include "driver/alloc.h"
+#include "driver/check.h"
 #include "kernels/kernels.h"
 
 static qdnnStatus_t apply_setting(const kernel_row *row, kernel_spec *spec, const char *setting)
@@ -28,7 +28,7 @@ static qdnnStatus_t emit(const kernel_row *row, const kernel_spec *spec, const p
 {
     kernel_text text;
     ptx_error problem;
-    if (!kernel_emit(row, spec, sm, NULL, &text, &problem))
+    if (!kernel_emit(row, spec, sm, &alloc_for_ptx, &text, &problem))
         return qdnn_error(problem.no_memory ? QDNN_STATUS_INTERNAL_ERROR_ALLOCATION_FAILED
                                             : QDNN_STATUS_NOT_SUPPORTED_SM,
                           "%s", problem.text);
@@ -41,11 +41,9 @@ static qdnnStatus_t emit(const kernel_row *row, const kernel_spec *spec, const p
 
 qdnnStatus_t qdnnEmitPtx(const char *kernel, const char *sm, const char *const *settings, qdnnPtx_t *out)
 {
-    if (!kernel || !sm || !out)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_NULL_POINTER, "%s is null; it must not be",
-                          !kernel ? "kernel"
-                          : !sm   ? "sm"
-                                  : "out");
+    CHECK_NOT_NULL(kernel);
+    CHECK_NOT_NULL(sm);
+    CHECK_NOT_NULL(out);
     const kernel_row *row = kernel_find(kernel);
     if (!row)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
@@ -55,11 +53,8 @@ qdnnStatus_t qdnnEmitPtx(const char *kernel, const char *sm, const char *const *
         return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
                           "sm is '%s', which is no known target; sm_90 is one", sm);
     kernel_spec spec = kernel_spec_default();
-    for (; settings && *settings; settings++) {
-        qdnnStatus_t status = apply_setting(row, &spec, *settings);
-        if (status != QDNN_STATUS_SUCCESS)
-            return status;
-    }
+    for (; settings && *settings; settings++)
+        CHECK_STATUS(apply_setting(row, &spec, *settings));
     return emit(row, &spec, target, out);
 }
 
@@ -67,6 +62,6 @@ void qdnnFreePtx(qdnnPtx_t *ptx)
 {
     if (!ptx)
         return;
-    free(ptx->ptx);
+    ptx_free_text(&alloc_for_ptx, ptx->ptx);
     ptx->ptx = NULL;
 }

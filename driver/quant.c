@@ -1,21 +1,12 @@
 /* Descriptors of quantizations: one table of what they say. */
 #include "driver/alloc.h"
+#include "driver/attributes.h"
 #include "driver/check.h"
 #include "driver/descriptors.h"
 
 #include <float.h>
-#include <string.h>
 
-enum { VALUES_MAX = 6 };
-
-typedef struct attribute {
-    const char *name, *words;
-    int64_t preset;
-    int64_t least, largest;
-    int64_t one_of[VALUES_MAX]; /* instead of the range, where the first is not 0; 0 ends it */
-} attribute;
-
-static const attribute attributes[QDNN_QUANT_ATTRIBUTE_COUNT] = {
+static const attribute rows[QDNN_QUANT_ATTRIBUTE_COUNT] = {
 #define FROM_TO(from, to) .least = (from), .largest = (to)
 #define ONE_OF(...)       .one_of = {__VA_ARGS__}
 #define ATTRIBUTE(constant, default_, in_words, ...)                                                         \
@@ -26,27 +17,17 @@ static const attribute attributes[QDNN_QUANT_ATTRIBUTE_COUNT] = {
 #undef FROM_TO
 #undef ONE_OF
 };
+static const attribute_table attributes = {rows, QDNN_QUANT_ATTRIBUTE_COUNT};
 
 const char *quant_attribute_name(qdnnQuantAttribute_t which)
 {
-    return attributes[which].name;
-}
-
-static bool takes(const attribute *a, int64_t value)
-{
-    if (!a->one_of[0])
-        return value >= a->least && value <= a->largest;
-    for (int i = 0; i < VALUES_MAX && a->one_of[i]; i++)
-        if (a->one_of[i] == value)
-            return true;
-    return false;
+    return rows[which].name;
 }
 
 static struct qdnnQuantDescriptor presets(void)
 {
     struct qdnnQuantDescriptor quant = {.floor = 1e-12f};
-    for (int i = 0; i < QDNN_QUANT_ATTRIBUTE_COUNT; i++)
-        quant.values[i] = attributes[i].preset;
+    attributes_preset(&attributes, quant.values);
     return quant;
 }
 
@@ -61,23 +42,9 @@ qdnnStatus_t qdnnCreateQuantDescriptor(qdnnQuantDescriptor_t *quant)
     return QDNN_STATUS_SUCCESS;
 }
 
-static qdnnStatus_t check_attribute(qdnnQuantAttribute_t which)
-{
-    if ((unsigned)which < QDNN_QUANT_ATTRIBUTE_COUNT)
-        return QDNN_STATUS_SUCCESS;
-    return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "attribute is %d; it must be 0 to %d", (int)which,
-                      QDNN_QUANT_ATTRIBUTE_COUNT - 1);
-}
-
 static qdnnStatus_t set(struct qdnnQuantDescriptor *quant, qdnnQuantAttribute_t which, int64_t value)
 {
-    CHECK_STATUS(check_attribute(which));
-    const attribute *a = &attributes[which];
-    if (!takes(a, value))
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "%s is %lld; it must be %s", a->name,
-                          (long long)value, a->words);
-    quant->values[which] = value;
-    return QDNN_STATUS_SUCCESS;
+    return attribute_set(&attributes, quant->values, (int)which, value);
 }
 
 qdnnStatus_t qdnnSetQuantDescriptor(qdnnQuantDescriptor_t quant, qdnnDataType_t storage,
@@ -110,9 +77,7 @@ qdnnStatus_t qdnnGetQuantAttribute(qdnnQuantDescriptor_t quant, qdnnQuantAttribu
 {
     CHECK_NOT_NULL(quant);
     CHECK_NOT_NULL(value);
-    CHECK_STATUS(check_attribute(attribute));
-    *value = quant->values[attribute];
-    return QDNN_STATUS_SUCCESS;
+    return attribute_get(&attributes, quant->values, (int)attribute, value);
 }
 
 qdnnStatus_t qdnnSetQuantFloor(qdnnQuantDescriptor_t quant, float floor)

@@ -48,10 +48,15 @@ typedef struct kernel_geometry {
         shared_dynamic; /* bytes of shared memory that the launch has to give, on top of the kernel's own */
 } kernel_geometry;
 
+/* What a kernel does. */
+typedef enum { KERNEL_SCALE, KERNEL_QUANTIZE, KERNEL_DEQUANTIZE, KERNEL_RANGE } kernel_operation;
+
 typedef struct kernel_row kernel_row;
 struct kernel_row {
-    const char *name;    /* "quantize_nf4" */
-    const char *summary; /* one line for people */
+    const char *name;           /* "quantize_nf4" */
+    const char *operation_name; /* stable, users look it up: "quant.nf4.quantize"; null: part of another */
+    const char *summary;        /* one line for people */
+    kernel_operation operation;
     qdnnFormat_t format;
     unsigned keys; /* which settings it takes: kernel_key bits */
     kernel_geometry (*geometry)(const kernel_row *row, const kernel_spec *spec);
@@ -61,8 +66,11 @@ struct kernel_row {
 extern const kernel_row kernel_rows[];
 extern const int kernel_row_count;
 
-/* The row of that name, or null. */
+/* The row of that name, its own or that of its operation; or null. */
 const kernel_row *kernel_find(const char *name);
+
+/* The row that does this for a format, or null. */
+const kernel_row *kernel_find_operation(kernel_operation operation, qdnnFormat_t format);
 
 /* The defaults: f32 data, f32 scales, u8 zeros, groups of 128, no channels, low nibble first, ties to even,
  * division, floor 1e-12. */
@@ -114,6 +122,9 @@ bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *s
 void kernel_entry_name(const kernel_row *row, char *text, size_t size);
 
 /* ---- Launching (passes.c) ---- */
+
+/* How many scales n elements have; none for n = 0. */
+uint64_t kernel_groups(const kernel_spec *spec, uint64_t n);
 
 /* Blocks along x for n elements; 0: there is nothing to launch. A grid takes fewer than 2^31. */
 uint64_t kernel_grid(const kernel_row *row, const kernel_spec *spec, uint64_t n);

@@ -16,6 +16,13 @@ uint64_t kernel_grid(const kernel_row *row, const kernel_spec *spec, uint64_t n)
     return (n - 1) / g.elements_per_block + 1;
 }
 
+uint64_t kernel_groups(const kernel_spec *spec, uint64_t n)
+{
+    if (n == 0 || spec->channels)
+        return n ? spec->channels : 0;
+    return (n - 1) / spec->group_size + 1;
+}
+
 static bool one_pass(const kernel_spec *spec, uint64_t n)
 {
     if (spec->channels == 0)

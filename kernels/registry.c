@@ -4,11 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#define quantize_geometry   chunk_geometry
-#define dequantize_geometry chunk_geometry
+#define quantize_geometry    chunk_geometry
+#define dequantize_geometry  chunk_geometry
+#define OPERATION_scale      KERNEL_SCALE
+#define OPERATION_quantize   KERNEL_QUANTIZE
+#define OPERATION_dequantize KERNEL_DEQUANTIZE
+#define OPERATION_range      KERNEL_RANGE
 const kernel_row kernel_rows[] = {
-#define ROW(name, format, operation, keys, summary)                                                          \
-    {#name, summary, QDNN_FORMAT_##format, keys, operation##_geometry, emit_##operation},
+#define ROW(name, operation_name, format, operation, keys, summary)                                          \
+    {#name, operation_name,       summary,         OPERATION_##operation, QDNN_FORMAT_##format,              \
+     keys,  operation##_geometry, emit_##operation},
 #include "kernels/registry.def"
 #undef ROW
 };
@@ -17,7 +22,16 @@ const int kernel_row_count = sizeof kernel_rows / sizeof kernel_rows[0];
 const kernel_row *kernel_find(const char *name)
 {
     for (int i = 0; i < kernel_row_count; i++)
-        if (strcmp(kernel_rows[i].name, name) == 0)
+        if (strcmp(kernel_rows[i].name, name) == 0 ||
+            (kernel_rows[i].operation_name && strcmp(kernel_rows[i].operation_name, name) == 0))
+            return &kernel_rows[i];
+    return NULL;
+}
+
+const kernel_row *kernel_find_operation(kernel_operation operation, qdnnFormat_t format)
+{
+    for (int i = 0; i < kernel_row_count; i++)
+        if (kernel_rows[i].operation == operation && kernel_rows[i].format == format)
             return &kernel_rows[i];
     return NULL;
 }

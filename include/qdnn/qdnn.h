@@ -1,8 +1,29 @@
-/* qdnn: quantization kernels for NVIDIA GPUs. The public interface. */
+/* qdnn: quantization kernels for NVIDIA GPUs, and for machines without one. The public interface, whole.
+ *
+ *   handle.h    a handle: the device that calls work on, its stream
+ *   memory.h    device memory, for programs that use nothing else of CUDA
+ *   tensor.h    descriptors of tensors, data types
+ *   quant.h     descriptors of quantizations
+ *   plan.h      operations: plans that are made once and executed often, and one-shot calls
+ *   matmul.h    products with quantized weights
+ *   log.h       what the library says of its work
+ *   emit.h      kernels as text (not included here: few need it)
+ *
+ * Every function returns a status; what was wrong is in qdnnGetLastErrorString. Where a call fails for one of
+ * its arguments nothing was written. Pointers to results are never null unless the text says that they may
+ * be. */
 #ifndef QDNN_H
 #define QDNN_H
 
 #include <qdnn/types.h>
+
+#include <qdnn/handle.h>
+#include <qdnn/log.h>
+#include <qdnn/matmul.h>
+#include <qdnn/memory.h>
+#include <qdnn/plan.h>
+#include <qdnn/quant.h>
+#include <qdnn/tensor.h>
 
 #define QDNN_MAJOR   0
 #define QDNN_MINOR   1

@@ -1,0 +1,149 @@
+/* Operations, in two ways.
+ *
+ * A plan resolves once what a call needs: it checks the descriptors, emits the kernels and loads them.
+ * qdnnExecute then only launches: it allocates nothing, takes no lock and looks nothing up, and so may be
+ * captured into a CUDA graph. The one-shot calls at the end are a plan that the handle keeps, and an execute.
+ *
+ * All work is put on the handle's stream and not waited for. Buffers must not overlap. */
+#ifndef QDNN_PLAN_H
+#define QDNN_PLAN_H
+
+#include <qdnn/handle.h>
+#include <qdnn/quant.h>
+#include <qdnn/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct qdnnPlan *qdnnPlan_t;
+
+/* The buffers of operations. Numbers are frozen. */
+typedef enum {
+    QDNN_OPERAND_X = 0,     /* plain input tensor */
+    QDNN_OPERAND_Y = 1,     /* plain output tensor */
+    QDNN_OPERAND_CODES = 2, /* packed codes */
+    QDNN_OPERAND_SCALE = 3,
+    QDNN_OPERAND_ZERO = 4,
+    QDNN_OPERAND_COUNT = 5
+} qdnnOperand_t;
+
+/* Which buffer is where: device pointers, aligned to an element. Results are written through them too. */
+typedef struct {
+    qdnnOperand_t operand;
+    const void *pointer;
+} qdnnBinding_t;
+
+/* Plans the computation of scales, and zeros where the descriptor has them. Operands: X, then SCALE (and
+ * ZERO) are written. handle x        the tensor: f32, f16 or bf16, packed quant plan     receives it;
+ * qdnnDestroyPlan frees it, before the handle Returns _SUCCESS; _BAD_PARAM_NULL_POINTER;
+ * _BAD_PARAM_SHAPE_MISMATCH for an axis that x does not have; _BAD_PARAM_OUT_OF_BOUND for a tensor too large
+ * for a launch; _NOT_SUPPORTED for types, layouts and combinations without a kernel, and for strides that are
+ * not packed; _NOT_SUPPORTED_SM; _NOT_SUPPORTED_DRIVER_TOO_OLD; _INTERNAL_ERROR_ALLOCATION_FAILED;
+ * _INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED; _INTERNAL_ERROR_COMPILATION_FAILED where the driver refuses the
+ * kernel; _EXECUTION_FAILED; _EXECUTION_FAILED_STICKY. Not legal while the stream is captured. */
+QDNN_API qdnnStatus_t qdnnCreateScalePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
+                                          qdnnQuantDescriptor_t quant, qdnnPlan_t *plan);
+
+/* Plans quantize and pack. Operands: X, SCALE (and ZERO), then CODES are written.
+ * Arguments and statuses as qdnnCreateScalePlan. */
+QDNN_API qdnnStatus_t qdnnCreateQuantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
+                                             qdnnQuantDescriptor_t quant, qdnnPlan_t *plan);
+
+/* Plans unpack and dequantize. Operands: CODES, SCALE (and ZERO), then Y is written.
+ *   y        the tensor that is written: f32, f16 or bf16, packed
+ * Other arguments and statuses as qdnnCreateScalePlan. */
+QDNN_API qdnnStatus_t qdnnCreateDequantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t y,
+                                               qdnnQuantDescriptor_t quant, qdnnPlan_t *plan);
+
+/* Frees a plan, whose kernels may still be running. The handle must still be there.
+ *   plan   null is fine
+ * Returns _SUCCESS. */
+QDNN_API qdnnStatus_t qdnnDestroyPlan(qdnnPlan_t plan);
+
+/* How much device memory an execute needs besides its operands.
+ *   plan
+ *   bytes   receives it; often 0
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER. */
+QDNN_API qdnnStatus_t qdnnGetPlanWorkspaceSize(qdnnPlan_t plan, size_t *bytes);
+
+/* Launches a plan on the handle's stream.
+ *   handle          the one that the plan was made with
+ *   plan
+ *   bindings        a pointer for each operand of the plan; others are not allowed. A tensor without elements
+ * needs none of its pointers: they may be null count           how many bindings workspace       device
+ * memory, aligned to 16; null where none is needed workspaceBytes  at least what qdnnGetPlanWorkspaceSize
+ * says Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM for a plan of another handle, an operand that is
+ * missing, given twice or not the plan's; _BAD_PARAM_OUT_OF_BOUND for an operand that there is not;
+ * _BAD_PARAM_MISALIGNED_POINTER; _BAD_PARAM_SIZE_INSUFFICIENT for the workspace; _EXECUTION_FAILED;
+ * _EXECUTION_FAILED_STICKY. Legal while the stream is captured. */
+QDNN_API qdnnStatus_t qdnnExecute(qdnnHandle_t handle, qdnnPlan_t plan, const qdnnBinding_t *bindings,
+                                  int count, void *workspace, size_t workspaceBytes);
+
+/* What a plan does, for people and tools. */
+typedef struct {
+    const char *operation; /* "quant.nf4.quantize"; lives as long as the library */
+    int kernels;           /* launches of an execute; 0 for an empty tensor */
+    uint64_t blocks;       /* of all launches together */
+    uint32_t blockThreads; /* of the first */
+    int ptxVersion;        /* of the first, times ten: 63 is 6.3 */
+    bool fromCache;        /* all kernels were loaded already */
+    bool fromBundle;       /* some kernel came from the bundle */
+    double emitSeconds;    /* spent writing PTX, or reading the bundle */
+    double loadSeconds;    /* spent by the driver on loading it */
+    char settings[256];    /* of its kernels: "data=f16 scale=f32 group_size=64 ..." */
+} qdnnPlanInfo_t;
+
+/* Describes a plan.
+ *   plan
+ *   info    receives it
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER. */
+QDNN_API qdnnStatus_t qdnnGetPlanInfo(qdnnPlan_t plan, qdnnPlanInfo_t *info);
+
+/* Computes scales, and zeros where the descriptor has them.
+ *   handle
+ *   xDesc, x   the tensor, and where it is on the device
+ *   quant
+ *   scale      where the scales go
+ *   zero       where the zeros go; null where the descriptor has none
+ * Returns what qdnnCreateScalePlan and qdnnExecute do. A large tensor with few scales needs a workspace,
+ * which the handle then keeps: that allocation is not legal while the stream is captured. */
+QDNN_API qdnnStatus_t qdnnComputeScales(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, const void *x,
+                                        qdnnQuantDescriptor_t quant, void *scale, void *zero);
+
+/* Quantizes and packs.
+ *   handle
+ *   xDesc, x     the tensor, and where it is on the device
+ *   quant
+ *   scale, zero  as they are to be used; zero is null where the descriptor has none
+ *   codes        where the codes go
+ * Returns what qdnnCreateQuantizePlan and qdnnExecute do. */
+QDNN_API qdnnStatus_t qdnnQuantize(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, const void *x,
+                                   qdnnQuantDescriptor_t quant, const void *scale, const void *zero,
+                                   void *codes);
+
+/* Unpacks and dequantizes.
+ *   handle
+ *   quant
+ *   codes, scale, zero  the quantized tensor on the device; zero is null where the descriptor has none
+ *   yDesc, y            the tensor that is written, and where it goes
+ * Returns what qdnnCreateDequantizePlan and qdnnExecute do. */
+QDNN_API qdnnStatus_t qdnnDequantize(qdnnHandle_t handle, qdnnQuantDescriptor_t quant, const void *codes,
+                                     const void *scale, const void *zero, qdnnTensorDescriptor_t yDesc,
+                                     void *y);
+
+/* The operations by their stable names ("quant.int4.quantize"), for tools.
+ *   index   from 0 on
+ * Returns the name, or null past the last. Any thread. */
+QDNN_API const char *qdnnGetOperationName(int index);
+
+/* The kernel behind an operation, as qdnnEmitPtx and ptxgen know it: "quantize_int4".
+ *   operation   its stable name
+ *   kernel      receives the kernel's name, which lives as long as the library
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME. Any thread. */
+QDNN_API qdnnStatus_t qdnnFindOperation(const char *operation, const char **kernel);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
