@@ -1,0 +1,57 @@
+/* A call of a quantization operation as data: what its descriptors say and what its tensor holds. From it
+ * come the descriptors, the inputs, what host_ref makes of them, and the call itself through the public API.
+ */
+#ifndef QDNN_TEST_QUANT_CASE_H
+#define QDNN_TEST_QUANT_CASE_H
+
+#include <qdnn/qdnn.h>
+
+#include "kernels/kernels.h"
+#include "support/kernel_data.h"
+
+typedef struct quant_case {
+    const kernel_row *row;
+    kernel_spec spec; /* types and options; which elements share a scale is said below */
+    qdnnGranularity_t granularity;
+    int64_t extent; /* GROUP: the group size; CHANNEL: the axis; TENSOR: 0 */
+    int rank;
+    int64_t dims[QDNN_DIMS_MAX];
+    data_kind kind;
+    uint32_t seed;
+    bool
+        callers; /* scales, zeros and codes are a caller's strange ones, not those of the operations before */
+} quant_case;
+
+int64_t quant_case_elements(const quant_case *c);
+
+/* "quantize_nf4: data=f16 scale=f32 group_size=64 ..., dims 3 5 67, ties data, seed 7": for failures. */
+void quant_case_text(const quant_case *c, char *text, size_t size);
+
+/* The descriptors of a case. The storage and kind of zero that lead to its format are looked for among all
+ * there are, so a new format needs no line here. False, with a failure reported, where there are none. */
+typedef struct quant_descriptors {
+    qdnnTensorDescriptor_t tensor;
+    qdnnQuantDescriptor_t quant;
+} quant_descriptors;
+bool quant_descriptors_make(const quant_case *c, quant_descriptors *out);
+void quant_descriptors_free(quant_descriptors *d);
+
+/* The operands of a case, on the host: inputs as they are, outputs as host_ref has them. */
+typedef struct quant_operands {
+    unsigned reads, writes;           /* 1 << operand */
+    size_t bytes[QDNN_OPERAND_COUNT]; /* by the formulas of docs/numerics.md, not by the library's own */
+    size_t element[QDNN_OPERAND_COUNT];
+    uint8_t *host[QDNN_OPERAND_COUNT];
+} quant_operands;
+bool quant_operands_make(const quant_case *c, quant_operands *out);
+void quant_operands_free(quant_operands *o);
+const char *quant_operand_name(int operand);
+
+/* The call: a plan and qdnnExecute with a workspace of its own, or the one-shot call. Pointers are of the
+ * device, null for operands that the operation does not have. Waits for the device. */
+qdnnStatus_t quant_call_plan(qdnnHandle_t handle, const quant_case *c, const quant_descriptors *d,
+                             void *const pointers[QDNN_OPERAND_COUNT]);
+qdnnStatus_t quant_call_once(qdnnHandle_t handle, const quant_case *c, const quant_descriptors *d,
+                             void *const pointers[QDNN_OPERAND_COUNT]);
+
+#endif

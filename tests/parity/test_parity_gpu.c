@@ -1,0 +1,113 @@
+/* The same trials on a GPU: with QDNN_DEVICE=cuda[:N], or where nothing is said, on the first one. Without a
+ * GPU these tests are skipped, unless QDNN_REQUIRE_GPU says that there has to be one; the last tests here
+ * hold that rule itself, in processes of their own. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/open.h"
+#include "parity/trial.h"
+#include "support/process.h"
+#include "test.h"
+
+#define PROGRAM       QDNN_BINARY_DIR "/tests/parity_tests"
+#define PTXVM_LIBCUDA QDNN_BINARY_DIR "/ptxvm/libcuda.so.1"
+
+static bool gpu_required(void)
+{
+    const char *text = getenv("QDNN_REQUIRE_GPU");
+    return text && *text && strcmp(text, "0") != 0;
+}
+
+/* A handle on the GPU, or null with the reason. A QDNN_DEVICE that names ptxvm says that no GPU is wanted. */
+static qdnnHandle_t open_gpu(char *reason, size_t size)
+{
+    const char *device = getenv("QDNN_DEVICE");
+    bool named = device && *device && strcmp(device, "auto") != 0;
+    qdnnHandle_t handle = NULL;
+    if (named && strncmp(device, "cuda", 4) != 0) {
+        snprintf(reason, size, "QDNN_DEVICE is %s, which is no GPU", device);
+        return NULL;
+    }
+    if (qdnnCreateOn(&handle, named ? device : "cuda") != QDNN_STATUS_SUCCESS)
+        qdnnGetLastErrorString(reason, size);
+    return handle;
+}
+
+/* Which driver it was is part of the result: a libcuda.so.1 may be ptxvm. */
+static void say_device(qdnnHandle_t handle)
+{
+    qdnnDeviceInfo_t info;
+    if (CHECK_QDNN(qdnnGetDeviceInfo(handle, &info)))
+        printf("device %d: %s, %s, CUDA %d\n", info.ordinal, info.name, info.target, info.driverVersion);
+}
+
+TEST_EACH(Parity, OnGpu, parity_row_count, parity_row_name)
+{
+    char reason[512];
+    cuda_close_all(); /* the tests before had settings of their own */
+    qdnnHandle_t handle = open_gpu(reason, sizeof reason);
+    if (!handle && gpu_required())
+        FAIL("a GPU is required, and there is none: %s", reason);
+    if (!handle)
+        SKIP("no GPU: %s", reason);
+    const kernel_row *row = parity_row_at(index);
+    say_device(handle);
+    for (int turn = 0; turn < PARITY_TURNS; turn++)
+        parity_run_turn(handle, row, turn);
+    for (int i = 0; i < parity_large_count(); i++) {
+        parity_trial trial = parity_large_at(row, i);
+        parity_run(handle, &trial);
+    }
+    CHECK_QDNN(qdnnDestroy(handle));
+    cuda_close_all();
+}
+
+/* ---- The rule itself ---- */
+
+/* Runs the GPU test of one kernel in a process that knows nothing but these settings. */
+static process_result run_gpu_test(const char *settings)
+{
+    return process_run("env -u QDNN_DEVICE -u QDNN_REQUIRE_GPU -u QDNN_BUNDLE_DIR -u PTXVM_FAULT %s "
+                       "'%s' --gtest_filter='*OnGpu/quantize_nf4'",
+                       settings, PROGRAM);
+}
+
+static const struct {
+    const char *name, *settings;
+    bool passes;
+    const char *part, *other;
+} rules[] = {
+    {"WithoutADriverItIsSkipped", "QDNN_LIBCUDA=libno_such_driver.so.1", true, "[  SKIPPED ] 1 test",
+     "no GPU: the CUDA driver is not installed"},
+    {"RequiredWithoutADriverItFails", "QDNN_LIBCUDA=libno_such_driver.so.1 QDNN_REQUIRE_GPU=1", false,
+     "a GPU is required, and there is none", "the CUDA driver is not installed"},
+    {"RequiredPtxvmWillNotDo", "QDNN_LIBCUDA=" PTXVM_LIBCUDA " QDNN_REQUIRE_GPU=1 QDNN_DEVICE=cuda", false,
+     "a GPU is required, and there is none", "is ptxvm"},
+    {"RequiredButAnotherDeviceIsNamed", "QDNN_REQUIRE_GPU=1 QDNN_DEVICE=vm:sm_90", false,
+     "a GPU is required, and there is none", "QDNN_DEVICE is vm:sm_90"},
+    {"ZeroRequiresNothing", "QDNN_LIBCUDA=libno_such_driver.so.1 QDNN_REQUIRE_GPU=0", true,
+     "[  SKIPPED ] 1 test", "Parity.OnGpu/quantize_nf4"},
+    /* All of a GPU's way but the GPU: libcuda.so.1 is opened at run time. */
+    {"ThroughLibcuda", "QDNN_LIBCUDA=" PTXVM_LIBCUDA " QDNN_DEVICE=cuda PTXVM_SM=sm_89", true,
+     "[  PASSED  ] 1 test", "device 0: ptxvm sm_89"},
+};
+
+static int rule_count(void)
+{
+    return (int)(sizeof rules / sizeof rules[0]);
+}
+
+static void rule_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", rules[index].name);
+}
+
+TEST_EACH(ParityRequiresGpu, Rule, rule_count, rule_name)
+{
+    process_result result = run_gpu_test(rules[index].settings);
+    CHECK_EQ_I64(result.status, rules[index].passes ? 0 : 1);
+    CHECK_HAS(result.output, rules[index].part);
+    CHECK_HAS(result.output, rules[index].other);
+    process_free(&result);
+}

@@ -1,0 +1,172 @@
+/* The trials take turns through a grid far larger than they are; here is counted that all occur together
+ * which have to. */
+#include <string.h>
+
+#include "driver/request.h"
+#include "parity/trial.h"
+#include "test.h"
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+/* What a trial has of each property, as a small number. */
+enum {
+    DATA,
+    SCALE,
+    ZERO,
+    NIBBLES,
+    ROUNDING,
+    DIVISION,
+    FLOOR,
+    BUFFERS,
+    CALL,
+    KIND,
+    SIZE,
+    SHIFT,
+    GRANULARITY,
+    PROPERTIES
+};
+
+static const int values_of[PROPERTIES] = {3, 3, 4, 2, 2, 2, 2, 2, 2, DATA_KINDS + 1, 4, 3, 13};
+
+static int float_index(qdnnDataType_t type)
+{
+    return type == QDNN_DATA_F32 ? 0 : type == QDNN_DATA_F16 ? 1 : 2;
+}
+
+/* None, one, less than a block of most kernels, more. */
+static int size_index(const quant_case *c)
+{
+    int64_t n = quant_case_elements(c);
+    return n < 2 ? (int)n : n < 4096 ? 2 : 3;
+}
+
+static void properties_of(const parity_trial *t, int index, int out[PROPERTIES])
+{
+    const kernel_spec *spec = &t->c.spec;
+    out[DATA] = float_index(spec->data);
+    out[SCALE] = float_index(spec->scale);
+    out[ZERO] = spec->zero == QDNN_DATA_U8 ? 3 : float_index(spec->zero);
+    out[NIBBLES] = spec->nibble_order;
+    out[ROUNDING] = spec->rounding;
+    out[DIVISION] = spec->division;
+    out[FLOOR] = spec->floor > 0.1f;
+    out[BUFFERS] = t->buffers;
+    out[CALL] = t->by_plan;
+    out[KIND] = t->c.callers ? DATA_KINDS : (int)t->c.kind;
+    out[SIZE] = size_index(&t->c);
+    out[SHIFT] = t->shift[QDNN_OPERAND_CODES] ? 2 : (int)t->shift[QDNN_OPERAND_X];
+    out[GRANULARITY] = index * values_of[GRANULARITY] / parity_trial_count(t->c.row);
+}
+
+/* Every pair of values of any two properties occurs in some turn of each kernel. */
+static void check_pairs(const kernel_row *row)
+{
+    static bool seen[PROPERTIES][PROPERTIES][16][16];
+    memset(seen, 0, sizeof seen);
+    for (int turn = 0; turn < PARITY_TURNS; turn++)
+        for (int i = 0; i < parity_trial_count(row); i++) {
+            int has[PROPERTIES];
+            parity_trial t = parity_trial_at(row, turn, i);
+            properties_of(&t, i, has);
+            for (int a = 0; a < PROPERTIES; a++)
+                for (int b = 0; b < PROPERTIES; b++)
+                    seen[a][b][has[a]][has[b]] = true;
+        }
+    int kinds = row->operation == KERNEL_SCALE ? DATA_KINDS : DATA_KINDS + 1;
+    for (int a = 0; a < PROPERTIES; a++)
+        for (int b = 0; b < a; b++)
+            for (int i = 0; i < (a == KIND ? kinds : values_of[a]); i++)
+                for (int j = 0; j < (b == KIND ? kinds : values_of[b]); j++)
+                    if (!seen[a][b][i][j])
+                        FAIL("%s: value %d of property %d never meets value %d of property %d", row->name, i,
+                             a, j, b);
+}
+
+TEST_CASE(ParityGrid, EveryPairOccursForEveryKernel)
+{
+    for (int i = 0; i < parity_row_count(); i++)
+        check_pairs(parity_row_at(i));
+}
+
+/* A turn is an SM: each has every pair of types, and every kind of data in every granularity. */
+TEST_CASE(ParityGrid, EveryTurnHasAllTypesAndAllKinds)
+{
+    for (int i = 0; i < parity_row_count(); i++)
+        for (int turn = 0; turn < PARITY_TURNS; turn++) {
+            const kernel_row *row = parity_row_at(i);
+            unsigned types = 0, kinds[13] = {0};
+            for (int k = 0; k < parity_trial_count(row); k++) {
+                int has[PROPERTIES];
+                parity_trial t = parity_trial_at(row, turn, k);
+                properties_of(&t, k, has);
+                types |= 1u << (has[DATA] * 3 + has[SCALE]);
+                kinds[has[GRANULARITY]] |= 1u << has[KIND];
+            }
+            CHECK_EQ_U32(types, 0x1FF);
+            for (int g = 0; g < LENGTH(kinds); g++)
+                CHECK_EQ_U32(kinds[g] & 0x7F, 0x7F);
+        }
+}
+
+/* A block takes 4096 elements of quantize and dequantize; each kernel's own tile is met from both sides. */
+TEST_CASE(ParityGrid, TensorsEndAroundTheTile)
+{
+    for (int i = 0; i < parity_row_count(); i++) {
+        const kernel_row *row = parity_row_at(i);
+        if (row->operation == KERNEL_SCALE)
+            continue;
+        kernel_spec spec = kernel_spec_default();
+        int64_t tile = (int64_t)row->geometry(row, &spec).elements_per_block;
+        unsigned seen = 0;
+        for (int k = 0; k < parity_trial_count(row); k++) {
+            parity_trial t = parity_trial_at(row, 0, k);
+            int64_t past = quant_case_elements(&t.c) - tile;
+            if (past >= -1 && past <= 1)
+                seen |= 1u << (past + 1);
+        }
+        CHECK_EQ_U32(seen, 7);
+    }
+}
+
+TEST_CASE(ParityGrid, EveryOperationIsInIt)
+{
+    int count = 0;
+    while (qdnnGetOperationName(count)) {
+        CHECK_EQ_STR(parity_row_at(count)->operation_name, qdnnGetOperationName(count));
+        count++;
+    }
+    CHECK_EQ_I64(parity_row_count(), count);
+}
+
+static int passes_of(const parity_trial *t)
+{
+    quant_descriptors d;
+    request r;
+    kernel_pass passes[2];
+    uint64_t workspace;
+    int count = quant_descriptors_make(&t->c, &d) &&
+                        CHECK_QDNN(request_make(t->c.row->operation, d.tensor, d.quant, &r))
+                    ? kernel_scale_passes(r.row, &r.spec, r.n, passes, &workspace)
+                    : 0;
+    quant_descriptors_free(&d);
+    return count;
+}
+
+/* Scales of large groups take two launches and a workspace: by plans, whose workspace is the caller's, and by
+ * one-shot calls, whose workspace is the handle's. */
+TEST_CASE(ParityGrid, ScalesTakeOnePassAndTwo)
+{
+    for (int i = 0; i < parity_row_count(); i++) {
+        const kernel_row *row = parity_row_at(i);
+        int seen[2][3] = {{0}};
+        if (row->operation != KERNEL_SCALE)
+            continue;
+        for (int k = 0; k < parity_large_count(); k++) {
+            parity_trial t = parity_large_at(row, k);
+            seen[t.by_plan][passes_of(&t)]++;
+        }
+        CHECK(seen[false][1] + seen[true][1] > 0);
+        CHECK(seen[false][2] > 0);
+        CHECK(seen[true][2] > 0);
+    }
+}

@@ -1,0 +1,46 @@
+/* Every kernel on ptxvm, as every SM and in two orders of its warps and blocks, with every check on: a
+ * finding fails the call that it was found in. */
+#include <stdio.h>
+
+#include "parity/ptxvm.h"
+#include "parity/trial.h"
+#include "test.h"
+
+static const char *const sms[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"};
+enum { SMS = sizeof sms / sizeof sms[0], SEEDS = PARITY_TURNS / SMS };
+_Static_assert(SMS *SEEDS == PARITY_TURNS && SEEDS == 2, "every turn has an SM and a seed of its own");
+
+/* A turn for each SM and seed. */
+static int turn_count(void)
+{
+    return parity_row_count() * PARITY_TURNS;
+}
+
+static void turn_name(int index, char *text, size_t size)
+{
+    int turn = index % PARITY_TURNS;
+    snprintf(text, size, "%s_%s_seed_%d", parity_row_at(index / PARITY_TURNS)->name, sms[turn % SMS],
+             1 + turn / SMS);
+}
+
+TEST_EACH(Parity, OnPtxvm, turn_count, turn_name)
+{
+    NEED_PTXVM;
+    int turn = index % PARITY_TURNS;
+    qdnnHandle_t handle = ptxvm_begin(sms[turn % SMS], 1 + turn / SMS, "all", "stderr");
+    if (handle)
+        parity_run_turn(handle, parity_row_at(index / PARITY_TURNS), turn);
+    ptxvm_end(handle);
+}
+
+TEST_EACH(Parity, LargeOnPtxvm, parity_row_count, parity_row_name)
+{
+    NEED_PTXVM;
+    qdnnHandle_t handle = ptxvm_begin(sms[index % SMS], 3, "all", "stderr");
+    bool alive = handle != NULL;
+    for (int i = 0; i < parity_large_count() && alive; i++) {
+        parity_trial trial = parity_large_at(parity_row_at(index), i);
+        alive = parity_run(handle, &trial);
+    }
+    ptxvm_end(handle);
+}
