@@ -1,9 +1,54 @@
-/* The parts of the demo. Each prints its part and says whether it worked. */
+/* The parts of the demo. */
 #ifndef QDNN_DEMO_H
 #define QDNN_DEMO_H
 
-#include <stdbool.h>
+#include "host_ref/host_ref.h"
 
-bool show_on_ptxvm(void);
+/* ---- One kernel, two SMs (two_sms.c) ---- */
+
+bool show_two_sms(void);
+
+/* ---- A line that is rewritten while the demo works, on a terminal only (progress.c) ---- */
+
+void progress_begin(int steps);
+void progress_step(const char *what); /* the next one begins */
+void progress_clear(void);
+
+/* ---- What ptxvm counts (counters.c) ---- */
+
+typedef struct counts {
+    unsigned long long instructions; /* of warps */
+    unsigned long long sectors;      /* of 32 bytes, asked of global memory */
+    unsigned long long least;        /* that would do for the same bytes */
+} counts;
+
+/* Before the first handle: ptxvm then writes its counters to a file. */
+void counters_open(void);
+/* Adds up the launches since the last call; false where nothing was counted: on a GPU. */
+bool counters_read(counts *out);
+void counters_close(void);
+
+/* ---- Against host_ref and the original (compare.c) ---- */
+
+enum { BINS = 12 };
+#define BIN_WIDTH 0.01f /* the last bin takes what is larger */
+
+/* A quantized tensor of n f32 on the host, with what it was made from. */
+typedef struct quantized {
+    ref_quant_spec spec; /* of a group size that divides 65536 */
+    int64_t n;
+    const float *x, *scale, *y;
+    const uint8_t *codes;
+} quantized;
+
+typedef struct comparison {
+    int64_t scales, codes, values; /* bytes that differ from host_ref's */
+    double squared_error, squared; /* sums */
+    double largest_error;
+    int64_t bins[BINS]; /* how many errors are how large */
+} comparison;
+
+/* In all threads of the machine; the result does not depend on how many. False: out of memory. */
+bool compare(const quantized *q, comparison *out);
 
 #endif

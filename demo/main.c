@@ -1,128 +1,311 @@
-/* The demo: one kernel written for two SMs side by side, the host reference at work, and the kernels run on
- * ptxvm. */
-#include <qdnn/emit.h>
-
+/* The demo: a matrix goes to 4 bits and back through the library, on a GPU or on ptxvm, and every byte is
+ * compared with the host reference. `demo --side N` takes an N x N matrix. */
 #include "demo/demo.h"
-#include "host_ref/host_ref.h"
+
+#include <qdnn/qdnn.h>
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-/* ---- One kernel, two SMs ---- */
+enum { SIDE = 4096, SIDE_MAX = 32768 };
 
-enum { COLUMN = 58, SHOWN = 28 };
+/* clang-format off */
+static const struct format {
+    const char *name;
+    qdnnFormat_t format;
+    qdnnDataType_t storage;
+    int64_t group_size;
+    const char *steps[3], *comparing;
+} formats[] = {
+    {"INT4 in groups of 128", QDNN_FORMAT_INT4, QDNN_DATA_I4, 128,
+     {"INT4: scales", "INT4: quantize", "INT4: dequantize"}, "INT4: comparing with host_ref"},
+    {"NF4 in groups of 64", QDNN_FORMAT_NF4, QDNN_DATA_NF4, 64,
+     {"NF4: scales", "NF4: quantize", "NF4: dequantize"}, "NF4: comparing with host_ref"},
+};
+/* clang-format on */
+enum { FORMATS = sizeof formats / sizeof formats[0] };
 
-/* Copies the next line of text, cut to the column, and returns where the one after it starts. */
-static const char *take_line(const char *text, char line[COLUMN + 1])
+/* The buffers of all formats, on the host and on the device. */
+typedef struct demo {
+    int64_t side, n;
+    qdnnHandle_t handle;
+    qdnnTensorDescriptor_t tensor;
+    qdnnQuantDescriptor_t quant;
+    float *x, *y, *scale;
+    uint8_t *codes;
+    void *device_x, *device_y, *device_scale, *device_codes;
+    comparison results[FORMATS];
+} demo;
+
+static double seconds(void)
 {
-    size_t length = strcspn(text, "\n"), kept = 0;
-    for (size_t i = 0; i < length && kept < COLUMN; i++)
-        line[kept++] = text[i] == '\t' ? ' ' : text[i];
-    line[kept] = 0;
-    return text[length] ? text + length + 1 : text + length;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-static const char *skip_lines(const char *text, int count)
+static double mib(double bytes)
 {
-    while (count-- > 0 && *text)
-        text += strcspn(text, "\n") + (text[strcspn(text, "\n")] != 0);
-    return text;
+    return bytes / (1 << 20);
 }
 
-/* Where the bodies (behind the register declarations, whose numbers differ) begin to differ, in lines of the
- * body. */
-static const char *body(const char *ptx)
+static bool ok(qdnnStatus_t status)
 {
-    const char *start = strstr(ptx, "ld.param");
-    return start ? start : ptx;
-}
-
-static int first_difference(const char *left, const char *right)
-{
-    int line = 0;
-    for (; *left && *left == *right; left++, right++)
-        line += *left == '\n';
-    return line;
-}
-
-static bool emit(const char *sm, qdnnPtx_t *out)
-{
-    const char *settings[] = {"data=bf16", "group_size=64", NULL};
-    if (qdnnEmitPtx("dequantize_int4", sm, settings, out) == QDNN_STATUS_SUCCESS)
+    if (status == QDNN_STATUS_SUCCESS)
         return true;
     char why[512];
     qdnnGetLastErrorString(why, sizeof why);
-    fprintf(stderr, "demo: %s\n", why);
+    progress_clear();
+    fprintf(stderr, "demo: %s: %s\n", qdnnGetErrorString(status), why);
     return false;
 }
 
-static bool show_two_sms(void)
+/* ---- One operation ---- */
+
+static void print_counts(void)
 {
-    qdnnPtx_t old, new;
-    if (!emit("sm_75", &old))
+    counts c;
+    if (counters_read(&c))
+        printf(" %11.2f M %9.2f M %5.1f%%\n", (double)c.instructions * 1e-6, (double)c.sectors * 1e-6,
+               100.0 * (double)c.least / (double)c.sectors);
+    else
+        printf("%13s %11s %6s\n", "-", "-", "-");
+}
+
+static bool execute(demo *d, qdnnPlan_t plan, const qdnnBinding_t *bindings, int count)
+{
+    void *workspace = NULL;
+    size_t bytes = 0;
+    qdnnPlanInfo_t info;
+    if (!ok(qdnnGetPlanInfo(plan, &info)) || !ok(qdnnGetPlanWorkspaceSize(plan, &bytes)) ||
+        !ok(qdnnMalloc(d->handle, &workspace, bytes)))
         return false;
-    if (!emit("sm_90", &new)) {
-        qdnnFreePtx(&old);
+    double start = seconds();
+    bool done =
+        ok(qdnnExecute(d->handle, plan, bindings, count, workspace, bytes)) && ok(qdnnSynchronize(d->handle));
+    double ran = seconds() - start;
+    progress_clear();
+    if (done) {
+        printf("  %-21s %6.0f us %6.0f us %8.1f ms", info.operation, info.emitSeconds * 1e6,
+               info.loadSeconds * 1e6, ran * 1e3);
+        print_counts();
+    }
+    return ok(qdnnFree(d->handle, workspace)) && done;
+}
+
+typedef qdnnStatus_t make_plan(qdnnHandle_t, qdnnTensorDescriptor_t, qdnnQuantDescriptor_t, qdnnPlan_t *);
+
+static bool run_operation(demo *d, const char *step, make_plan *make, const qdnnBinding_t *bindings,
+                          int count)
+{
+    qdnnPlan_t plan;
+    progress_step(step);
+    if (!ok(make(d->handle, d->tensor, d->quant, &plan)))
         return false;
+    bool done = execute(d, plan, bindings, count);
+    return ok(qdnnDestroyPlan(plan)) && done;
+}
+
+static bool run_operations(demo *d, const struct format *f)
+{
+    const qdnnBinding_t x = {QDNN_OPERAND_X, d->device_x}, y = {QDNN_OPERAND_Y, d->device_y},
+                        codes = {QDNN_OPERAND_CODES, d->device_codes},
+                        scale = {QDNN_OPERAND_SCALE, d->device_scale};
+    return run_operation(d, f->steps[0], qdnnCreateScalePlan, (qdnnBinding_t[]){x, scale}, 2) &&
+           run_operation(d, f->steps[1], qdnnCreateQuantizePlan, (qdnnBinding_t[]){x, scale, codes}, 3) &&
+           run_operation(d, f->steps[2], qdnnCreateDequantizePlan, (qdnnBinding_t[]){codes, scale, y}, 3);
+}
+
+/* ---- One format ---- */
+
+static bool print_comparison(const comparison *c, int64_t n, size_t scale_bytes, size_t code_bytes)
+{
+    bool same = !c->scales && !c->codes && !c->values;
+    if (same)
+        printf("  Every byte equals host_ref's: %zu of scales, %zu of codes, %lld of values.\n", scale_bytes,
+               code_bytes, (long long)n * 4);
+    else
+        printf("  BYTES DIFFER from host_ref's: %lld of scales, %lld of codes, %lld of values.\n",
+               (long long)c->scales, (long long)c->codes, (long long)c->values);
+    printf("  Error against the original: RMS %.5f, largest %.5f; signal to noise %.2f dB.\n\n",
+           sqrt(c->squared_error / (double)n), c->largest_error, 10 * log10(c->squared / c->squared_error));
+    return same;
+}
+
+static bool fetch_and_compare(demo *d, const struct format *f, size_t scale_bytes, size_t code_bytes,
+                              comparison *result)
+{
+    if (!ok(qdnnCopyToHost(d->handle, d->scale, d->device_scale, scale_bytes)) ||
+        !ok(qdnnCopyToHost(d->handle, d->codes, d->device_codes, code_bytes)) ||
+        !ok(qdnnCopyToHost(d->handle, d->y, d->device_y, (size_t)d->n * sizeof(float))))
+        return false;
+    progress_step(f->comparing);
+    quantized q = {.spec = {.format = f->format,
+                            .data = QDNN_DATA_F32,
+                            .scale = QDNN_DATA_F32,
+                            .zero = QDNN_DATA_U8,
+                            .group_size = f->group_size,
+                            .floor = REF_DEFAULT_FLOOR},
+                   .n = d->n,
+                   .x = d->x,
+                   .y = d->y,
+                   .scale = d->scale,
+                   .codes = d->codes};
+    bool done = compare(&q, result);
+    progress_clear();
+    if (!done)
+        fprintf(stderr, "demo: out of memory\n");
+    return done && print_comparison(result, d->n, scale_bytes, code_bytes);
+}
+
+static bool run_format(demo *d, const struct format *f, comparison *result)
+{
+    size_t scale_bytes, code_bytes;
+    double before = (double)d->n * sizeof(float);
+    if (!ok(qdnnSetQuantDescriptor(d->quant, f->storage, QDNN_GRANULARITY_GROUP, f->group_size)) ||
+        !ok(qdnnGetQuantizedSizes(d->quant, d->tensor, &code_bytes, &scale_bytes, NULL)))
+        return false;
+    printf("%s: %.2f MiB become %.2f of codes and %.2f of scales, %.2f bits a value\n", f->name, mib(before),
+           mib((double)code_bytes), mib((double)scale_bytes),
+           (double)(code_bytes + scale_bytes) * 8 / (double)d->n);
+    printf("  %-21s %9s %9s %11s %13s %11s %6s\n", "operation", "emitted", "loaded", "ran", "instructions",
+           "sectors", "used");
+    return run_operations(d, f) && fetch_and_compare(d, f, scale_bytes, code_bytes, result);
+}
+
+/* ---- The picture ---- */
+
+enum { BAR = 30 };
+
+static void print_bar(double share, double largest, bool last)
+{
+    int length = (int)(BAR * share / largest + 0.5);
+    printf("  %4.1f%% %.*s", share * 100, length, "##############################");
+    printf("%*s", last ? 0 : BAR - length, "");
+}
+
+static void print_bars(const demo *d)
+{
+    double largest = 0;
+    for (int f = 0; f < FORMATS; f++)
+        for (int i = 0; i < BINS; i++)
+            largest = fmax(largest, (double)d->results[f].bins[i] / (double)d->n);
+    printf("How large the errors are\n  %-14s%-*s%s\n", "", BAR + 8, formats[0].name, formats[1].name);
+    for (int i = 0; i < BINS; i++) {
+        printf("  %.2f ", i * (double)BIN_WIDTH);
+        printf(i < BINS - 1 ? "to %.2f" : "or more", (i + 1) * (double)BIN_WIDTH);
+        for (int f = 0; f < FORMATS; f++)
+            print_bar((double)d->results[f].bins[i] / (double)d->n, largest, f == FORMATS - 1);
+        printf("\n");
     }
-    int from = first_difference(body(old.ptx), body(new.ptx)) - 8;
-    const char *left = skip_lines(body(old.ptx), from), *right = skip_lines(body(new.ptx), from);
-    printf("One kernel, two SMs: %s to bf16 in groups of 64, where its text begins to differ\n\n%-*s | %s\n",
-           old.entry, COLUMN, "sm_75: bf16 by integer arithmetic", "sm_90: bf16 by instructions");
-    for (int i = 0; i < SHOWN; i++) {
-        char a[COLUMN + 1], b[COLUMN + 1];
-        left = take_line(left, a);
-        right = take_line(right, b);
-        printf("%-*s %c %s\n", COLUMN, a, strcmp(a, b) ? '|' : ' ', b);
+}
+
+/* ---- The matrix ---- */
+
+/* Bell-shaped values from a fixed seed: like weights. */
+static void fill(float *x, int64_t n)
+{
+    uint32_t state = 1;
+    for (int64_t i = 0; i < n; i++) {
+        int sum = 0;
+        for (int k = 0; k < 6; k++) {
+            state = state * 1664525u + 1013904223u;
+            sum += (int)(state >> 16) - 0x8000;
+        }
+        x[i] = (float)sum * 0x1p-17f;
     }
-    qdnnFreePtx(&old);
-    qdnnFreePtx(&new);
+}
+
+static bool print_device(const demo *d)
+{
+    qdnnDeviceInfo_t info;
+    if (!ok(qdnnGetDeviceInfo(d->handle, &info)))
+        return false;
+    progress_clear();
+    printf("Device: %s%s, compute capability %d.%d, CUDA %d.%d; kernels are written for %s\n", info.name,
+           info.kind == QDNN_DEVICE_GPU ? ", a GPU" : "", info.smMajor, info.smMinor,
+           info.driverVersion / 1000, info.driverVersion % 1000 / 10, info.target);
+    printf("Matrix: %lld x %lld f32, %.2f MiB, bell-shaped as weights are, from a fixed seed\n\n",
+           (long long)d->side, (long long)d->side, mib((double)d->n * sizeof(float)));
+    printf("%s\n\n",
+           info.kind == QDNN_DEVICE_GPU
+               ? "Counters: none, as nobody counts on a GPU; QDNN_DEVICE=vm has them."
+               : "Counters of ptxvm: warp instructions, 32-byte sectors of memory that they touch, and "
+                 "how much of these is used.");
     return true;
 }
 
-/* ---- The host reference ---- */
-
-enum { N = 64, GROUP = 32 };
-
-static void show_format(const char *name, qdnnFormat_t format, const float *x)
+/* Sizes of the smallest groups are room enough for all. */
+static bool make_buffers(demo *d)
 {
-    ref_quant_spec spec = {.format = format,
-                           .data = QDNN_DATA_F32,
-                           .scale = QDNN_DATA_F32,
-                           .zero = QDNN_DATA_U8,
-                           .group_size = GROUP,
-                           .floor = REF_DEFAULT_FLOOR};
-    float scale[N / GROUP], y[N], worst = 0;
-    uint8_t zero[N / GROUP], codes[N / 2];
-    ref_scale(&spec, x, N, scale, zero);
-    ref_quantize(&spec, x, N, scale, zero, codes);
-    ref_dequantize(&spec, codes, N, scale, zero, y);
-    for (int i = 0; i < N; i++)
-        worst = fmaxf(worst, fabsf(x[i] - y[i]));
-    printf("  %-8s scales %.6f %.6f   codes", name, scale[0], scale[1]);
-    for (int i = 0; i < 10; i++)
-        printf(" %02x", codes[i]);
-    printf(" ...  largest error %.4f\n", worst);
+    size_t n = (size_t)d->n, groups = (n + 63) / 64;
+    d->x = malloc(n * sizeof(float));
+    d->y = malloc(n * sizeof(float));
+    d->scale = malloc(groups * sizeof(float));
+    d->codes = malloc((n + 1) / 2);
+    if (!d->x || !d->y || !d->scale || !d->codes) {
+        fprintf(stderr, "demo: out of memory\n");
+        return false;
+    }
+    progress_step("making a matrix");
+    fill(d->x, d->n);
+    progress_step("copying it to the device");
+    return ok(qdnnMalloc(d->handle, &d->device_x, n * sizeof(float))) &&
+           ok(qdnnMalloc(d->handle, &d->device_y, n * sizeof(float))) &&
+           ok(qdnnMalloc(d->handle, &d->device_scale, groups * sizeof(float))) &&
+           ok(qdnnMalloc(d->handle, &d->device_codes, (n + 1) / 2)) &&
+           ok(qdnnCopyToDevice(d->handle, d->device_x, d->x, n * sizeof(float))) &&
+           ok(qdnnCreateTensorDescriptor(&d->tensor)) && ok(qdnnCreateQuantDescriptor(&d->quant)) &&
+           ok(qdnnSetTensorDescriptor(d->tensor, QDNN_DATA_F32, 2, (int64_t[]){d->side, d->side}, NULL));
 }
 
-static void show_host_ref(void)
+static bool run(demo *d)
 {
-    float x[N];
-    for (int i = 0; i < N; i++)
-        x[i] = sinf((float)i * 0.37f) * (i < GROUP ? 1.0f : 3.0f);
-    printf("\nThe host reference: %d values of a sine, two groups of %d, from %.3f %.3f %.3f ...\n\n", N,
-           GROUP, x[0], x[1], x[2]);
-    show_format("int4", QDNN_FORMAT_INT4, x);
-    show_format("int4_zp", QDNN_FORMAT_INT4_ZP, x);
-    show_format("nf4", QDNN_FORMAT_NF4, x);
+    if (!make_buffers(d) || !print_device(d))
+        return false;
+    for (int i = 0; i < FORMATS; i++)
+        if (!run_format(d, &formats[i], &d->results[i]))
+            return false;
+    print_bars(d);
+    return true;
 }
 
-int main(void)
+static bool run_and_clean_up(int64_t side)
 {
+    demo d = {.side = side, .n = side * side};
+    progress_begin(2 + 4 * FORMATS);
+    if (!ok(qdnnCreate(&d.handle)))
+        return false;
+    bool done = run(&d);
+    void *device[] = {d.device_x, d.device_y, d.device_scale, d.device_codes};
+    for (int i = 0; i < 4; i++)
+        qdnnFree(d.handle, device[i]);
+    qdnnDestroyTensorDescriptor(d.tensor);
+    qdnnDestroyQuantDescriptor(d.quant);
+    done = ok(qdnnDestroy(d.handle)) && done;
+    free(d.x);
+    free(d.y);
+    free(d.scale);
+    free(d.codes);
+    return done;
+}
+
+int main(int argc, char **argv)
+{
+    bool with_side = argc == 3 && strcmp(argv[1], "--side") == 0;
+    char *end = "";
+    long side = with_side ? strtol(argv[2], &end, 10) : SIDE;
+    if ((argc != 1 && !with_side) || *end || side < 1 || side > SIDE_MAX) {
+        fprintf(stderr, "usage: demo [--side N]   with N from 1 to %d\n", SIDE_MAX);
+        return 2;
+    }
     if (!show_two_sms())
         return 1;
-    show_host_ref();
-    return show_on_ptxvm() ? 0 : 1;
+    counters_open();
+    bool done = run_and_clean_up(side);
+    counters_close();
+    return done ? 0 : 1;
 }

@@ -56,7 +56,8 @@ QDNN_API qdnnStatus_t qdnnCreateQuantizePlan(qdnnHandle_t handle, qdnnTensorDesc
 QDNN_API qdnnStatus_t qdnnCreateDequantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t y,
                                                qdnnQuantDescriptor_t quant, qdnnPlan_t *plan);
 
-/* Frees a plan, whose kernels may still be running. The handle must still be there.
+/* Frees a plan, whose kernels may still be running. The handle must still be there. A graph that was captured
+ * from the plan must not be launched any more: its kernels may be unloaded from now on.
  *   plan   null is fine
  * Returns _SUCCESS. */
 QDNN_API qdnnStatus_t qdnnDestroyPlan(qdnnPlan_t plan);

@@ -1,0 +1,208 @@
+/* The programs of docs/guide.md, taken from the page to the letter: each is compiled, run, and what it prints
+ * compared with what the page says.
+ *
+ * A block of C that begins with a comment "name.c: ..." is a file; one with a main is a program. A block of
+ * sh behind it has the commands that run it (otherwise it is just run), a block of text what they print. */
+#include "support/process.h"
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILES_MAX = 32, NAME_MAX_LENGTH = 40 };
+
+/* Blocks lie within the page. */
+typedef struct block {
+    const char *text;
+    int length;
+} block;
+
+typedef struct guide_file {
+    char name[NAME_MAX_LENGTH]; /* "plan.c" */
+    bool is_program;
+    block source, commands, output;
+} guide_file;
+
+static struct {
+    char *page;
+    guide_file files[FILES_MAX];
+    int n_files;
+    int programs[FILES_MAX];
+    int n_programs;
+} guide;
+
+/* ---- Reading the page ---- */
+
+static bool block_has(block b, const char *part)
+{
+    const char *found = strstr(b.text, part);
+    return found && found - b.text < b.length;
+}
+
+static void add_file(block source)
+{
+    guide_file *f = &guide.files[guide.n_files];
+    if (guide.n_files == FILES_MAX || sscanf(source.text, "/* %39[a-z0-9_.]:", f->name) != 1)
+        return;
+    f->source = source;
+    f->is_program = block_has(source, "main(");
+    if (f->is_program)
+        guide.programs[guide.n_programs++] = guide.n_files;
+    guide.n_files++;
+}
+
+static void add_block(const char *kind, block b)
+{
+    guide_file *last = guide.n_files ? &guide.files[guide.n_files - 1] : NULL;
+    if (strcmp(kind, "c") == 0)
+        add_file(b);
+    else if (last && strcmp(kind, "sh") == 0)
+        last->commands = b;
+    else if (last && strcmp(kind, "text") == 0)
+        last->output = b;
+}
+
+/* Read once, and kept until the end of the process. */
+static void read_guide(void)
+{
+    if (guide.page)
+        return;
+    process_result page = process_run("cat %s/docs/guide.md", QDNN_SOURCE_DIR);
+    guide.page = page.output;
+    char kind[8];
+    for (const char *at = guide.page; (at = strstr(at, "\n```"));) {
+        const char *start = strchr(at + 1, '\n'), *end = start ? strstr(start, "\n```") : NULL;
+        if (!end)
+            return;
+        kind[0] = 0;
+        sscanf(at, "\n```%7[a-z]", kind);
+        add_block(kind, (block){start + 1, end > start ? (int)(end - start) : 0});
+        at = end + 4;
+    }
+}
+
+/* ---- Compiling and running ---- */
+
+static void write_block(const char *dir, const char *name, block b)
+{
+    char path[700];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *file = fopen(path, "w");
+    if (!CHECK(file != NULL))
+        return;
+    fwrite(b.text, 1, (size_t)b.length, file);
+    fclose(file);
+}
+
+static void write_files(const char *dir)
+{
+    for (int i = 0; i < guide.n_files; i++)
+        write_block(dir, guide.files[i].name, guide.files[i].source);
+}
+
+static bool uses_cuda(const guide_file *f)
+{
+    return block_has(f->source, "<cuda.h>");
+}
+
+/* The name without its ending. */
+static int stem(const guide_file *f)
+{
+    return (int)strcspn(f->name, ".");
+}
+
+static bool compile(const char *dir, const guide_file *f, const char *compiler)
+{
+    const char *cuda = uses_cuda(f) ? "-isystem " QDNN_CUDA_INCLUDE " -l:libcuda.so.1" : "";
+    const char *sanitize = QDNN_SANITIZE[0] ? "-g -fsanitize=" QDNN_SANITIZE : "";
+    process_result result = process_run(
+        "cd %s && %s -Wall -Wextra -Werror %s -I%s/include -L%s -L%s/ptxvm -o %.*s %s -lqdnn -pthread %s",
+        dir, compiler, sanitize, QDNN_SOURCE_DIR, QDNN_BINARY_DIR, QDNN_BINARY_DIR, stem(f), f->name, f->name,
+        cuda);
+    if (result.status != 0)
+        FAIL("%s does not compile:\n%s", f->name, result.output);
+    process_free(&result);
+    return result.status == 0;
+}
+
+/* On ptxvm, whatever the machine has, and with no other settings. A program that uses CUDA itself finds ptxvm
+ * as its driver, and so does qdnn in it. */
+static void run_and_compare(const char *dir, const guide_file *f)
+{
+    bool cuda = uses_cuda(f);
+    if (f->commands.length)
+        write_block(dir, "commands", f->commands);
+    process_result result =
+        process_run("cd %s; for name in $(env | sed -n 's/^\\(QDNN_[A-Z_]*\\)=.*/\\1/p; "
+                    "s/^\\(PTXVM_[A-Z_]*\\)=.*/\\1/p'); "
+                    "do unset $name; done; export QDNN_DEVICE=%s PATH=%s/ptxgen:$PATH LD_LIBRARY_PATH=%s%s; "
+                    "if [ -f commands ]; then sh -e commands; else ./%.*s; fi",
+                    dir, cuda ? "cuda" : "vm", QDNN_BINARY_DIR, QDNN_BINARY_DIR,
+                    cuda ? ":" QDNN_BINARY_DIR "/ptxvm" : "", stem(f), f->name);
+    char *expected = calloc((size_t)f->output.length + 1, 1);
+    memcpy(expected, f->output.text ? f->output.text : "", (size_t)f->output.length);
+    CHECK_EQ_I64(result.status, 0);
+    CHECK_EQ_STR(result.output, expected);
+    free(expected);
+    process_free(&result);
+}
+
+static int program_count(void)
+{
+    read_guide();
+    return guide.n_programs;
+}
+
+static void program_name(int index, char *text, size_t size)
+{
+    const guide_file *f = &guide.files[guide.programs[index]];
+    snprintf(text, size, "%.*s", stem(f), f->name);
+}
+
+TEST_EACH(Guide, PrintsWhatThePageSays, program_count, program_name)
+{
+    const guide_file *f = &guide.files[guide.programs[index]];
+    if (uses_cuda(f) && !QDNN_CUDA_INCLUDE[0])
+        SKIP("no cuda.h was found when this was built");
+    char dir[512];
+    temp_dir_make(dir, sizeof dir);
+    write_files(dir);
+    if (compile(dir, f, QDNN_C_COMPILER " -std=c17 -D_POSIX_C_SOURCE=200809L"))
+        run_and_compare(dir, f);
+    temp_dir_remove(dir);
+}
+
+TEST_EACH(Guide, IsCppToo, program_count, program_name)
+{
+    const guide_file *f = &guide.files[guide.programs[index]];
+    if (uses_cuda(f) && !QDNN_CUDA_INCLUDE[0])
+        SKIP("no cuda.h was found when this was built");
+    char dir[512];
+    temp_dir_make(dir, sizeof dir);
+    write_files(dir);
+    compile(dir, f, QDNN_CXX_COMPILER " -std=c++17 -x c++");
+    temp_dir_remove(dir);
+}
+
+TEST_CASE(Guide, HasItsPrograms)
+{
+    read_guide();
+    CHECK(guide.n_programs >= 9);
+    CHECK(guide.n_files > guide.n_programs);
+}
+
+TEST_CASE(Guide, NamesEveryEnvironmentVariable)
+{
+    read_guide();
+    process_result names =
+        process_run("grep -rhE 'getenv\\(|\\.variable = ' %s/driver | grep -oE 'QDNN_[A-Z_]+' | sort -u",
+                    QDNN_SOURCE_DIR);
+    CHECK_HAS(names.output, "QDNN_DEVICE\n");
+    for (char *name = strtok(names.output, "\n"); name; name = strtok(NULL, "\n")) {
+        char quoted[64];
+        snprintf(quoted, sizeof quoted, "`%s`", name);
+        CHECK_HAS(guide.page, quoted);
+    }
+    process_free(&names);
+}
