@@ -1,8 +1,9 @@
-/* Every registry kernel, run on ptxvm as several SMs, against host_ref: every output byte, and guard bands
- * around each buffer.
+/* The text of a kernel, run alone on ptxvm against host_ref: every output byte, and guard bands around each
+ * buffer. What users call is compared through the public API, in tests/parity; here are kernels that are a
+ * part of an operation and, for other tests, texts and launches of any kind.
  *
- * A case is a kernel, an SM, a data and a scale type. Within it every group size meets every kind of data,
- * while counts, zero types, nibble orders, roundings, divisions and misalignments take turns. */
+ * A case is a kernel that is such a part, an SM and a data type. Within it every group size meets every kind
+ * of data, while counts, other options and misalignments take turns. */
 #include "test_kernels_parity.h"
 
 #include "test.h"
@@ -23,39 +24,6 @@ static const int64_t counts[] = {1, 2, 7, 33, 127, 129, 1000, 4095, 4096, 4097, 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
 enum { GUARD = 64, GUARD_BYTE = 0xA5 };
-
-typedef struct parity_case {
-    const kernel_row *row;
-    const char *sm;
-    qdnnDataType_t data, scale;
-} parity_case;
-
-static parity_case case_at(int index)
-{
-    parity_case c = {.scale = float_types[index % 3], .data = float_types[index / 3 % 3]};
-    c.sm = sms[index / 9 % LENGTH(sms)];
-    c.row = &kernel_rows[index / 9 / LENGTH(sms)];
-    return c;
-}
-
-static int case_count(void)
-{
-    return kernel_row_count * LENGTH(sms) * 9;
-}
-
-static const char *type_name(qdnnDataType_t type)
-{
-    return type == QDNN_DATA_F32    ? "f32"
-           : type == QDNN_DATA_F16  ? "f16"
-           : type == QDNN_DATA_BF16 ? "bf16"
-                                    : "u8";
-}
-
-static void case_name(int index, char *text, size_t size)
-{
-    parity_case c = case_at(index);
-    snprintf(text, size, "%s_%s_%s_%s", c.row->name, c.sm, type_name(c.data), type_name(c.scale));
-}
 
 /* ---- Buffers ---- */
 
@@ -341,23 +309,47 @@ void parity_emit_and_run(ptxvm *vm, const char *sm, const kernel_row *row, const
     test_pop_note();
 }
 
-TEST_EACH(Parity, HostRef, case_count, case_name)
+/* ---- Parts of operations ---- */
+
+/* The index-th row that no user calls by itself. */
+static const kernel_row *part_at(int index)
 {
-    parity_case c = case_at(index);
-    ptxvm_config config = {
-        .sm = c.sm, .threads = 1, .seed = (uint64_t)(index % 2), .checks = PTXVM_CHECK_ALL};
+    for (int i = 0; i < kernel_row_count; i++)
+        if (!kernel_rows[i].operation_name && index-- == 0)
+            return &kernel_rows[i];
+    return NULL;
+}
+
+static int case_count(void)
+{
+    int parts = 0;
+    while (part_at(parts))
+        parts++;
+    return parts * LENGTH(sms) * LENGTH(float_types);
+}
+
+static void case_name(int index, char *text, size_t size)
+{
+    static const char *const names[] = {"f32", "f16", "bf16"};
+    snprintf(text, size, "%s_%s_%s", part_at(index / 3 / LENGTH(sms))->name, sms[index / 3 % LENGTH(sms)],
+             names[index % 3]);
+}
+
+TEST_EACH(KernelParts, HostRef, case_count, case_name)
+{
+    const char *sm = sms[index / 3 % LENGTH(sms)];
+    ptxvm_config config = {.sm = sm, .threads = 1, .seed = (uint64_t)(index % 2), .checks = PTXVM_CHECK_ALL};
     ptxvm *vm;
     parity_trial trials[DATA_KINDS];
     REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
     for (int g = 0; g < LENGTH(group_sizes); g++) {
         int round = index + g;
         kernel_spec spec = kernel_spec_default();
-        spec.data = c.data;
-        spec.scale = c.scale;
+        spec.data = float_types[index % 3];
         spec.group_size = group_sizes[g];
         parity_take_turns(&spec, round);
         parity_kinds(trials, round);
-        parity_emit_and_run(vm, c.sm, c.row, &spec, trials, DATA_KINDS);
+        parity_emit_and_run(vm, sm, part_at(index / 3 / LENGTH(sms)), &spec, trials, DATA_KINDS);
     }
     ptxvm_destroy(vm);
 }
