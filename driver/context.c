@@ -26,9 +26,12 @@ CUresult context_enter(const context *c, bool *pushed)
 
 void context_leave(const context *c, bool pushed)
 {
-    CUcontext popped;
-    if (pushed)
-        c->device.api->cuCtxPopCurrent(&popped);
+    const cuda_api *api = c->device.api;
+    CUcontext popped, current = NULL;
+    /* A driver may tell an older error here instead of doing it: the caller's context must be back all the
+     * same. */
+    if (pushed && api->cuCtxPopCurrent(&popped) && !api->cuCtxGetCurrent(&current) && current == c->cuda)
+        api->cuCtxPopCurrent(&popped);
 }
 
 static context *find(const context *like)
@@ -55,6 +58,11 @@ static context *join(context *made)
         contexts = found = made;
     }
     found->handles++;
+    /* One found by way of a caller may be let go by the caller: now it is ours too. */
+    if (found != made && made->is_primary && !found->is_primary) {
+        found->is_primary = true;
+        made->is_primary = false;
+    }
     pthread_mutex_unlock(&lock);
     if (found != made) {
         let_go(made);
