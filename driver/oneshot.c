@@ -100,10 +100,12 @@ static qdnnStatus_t plan_for(qdnnHandle_t handle, kernel_operation operation, qd
 
 static CUresult free_workspace(qdnnHandle_t handle)
 {
-    CUdeviceptr before = handle->workspace;
+    CUresult result = handle->workspace ? handle->context->device.api->cuMemFree(handle->workspace) : 0;
+    if (result)
+        return result; /* it is still there, for the next call to try */
     handle->workspace = 0;
     handle->workspace_bytes = 0;
-    return before ? handle->context->device.api->cuMemFree(before) : 0;
+    return 0;
 }
 
 /* Enough workspace for the stream. Work of another stream may still be using the old one: cuMemFree waits for
@@ -115,14 +117,16 @@ static qdnnStatus_t need_workspace(qdnnHandle_t handle, size_t bytes)
     bool pushed;
     const char *call = "cuMemFree";
     CHECK_STATUS(handle_enter(handle, &pushed));
+    CUdeviceptr made = 0;
     CUresult result = free_workspace(handle);
     if (!result) {
         call = "cuMemAlloc";
-        result = handle->context->device.api->cuMemAlloc(&handle->workspace, bytes);
+        result = handle->context->device.api->cuMemAlloc(&made, bytes);
     }
     handle_leave(handle, pushed);
     if (result)
         return handle_failed(handle, result, call, "a workspace of %zu bytes", bytes);
+    handle->workspace = made;
     handle->workspace_bytes = bytes;
     handle->workspace_stream = handle->stream;
     return QDNN_STATUS_SUCCESS;
@@ -134,7 +138,8 @@ void handle_forget(qdnnHandle_t handle)
     while (handle->kept)
         drop(handle, &handle->kept);
     if (handle->workspace && !context_enter(handle->context, &pushed)) {
-        free_workspace(handle);
+        if (free_workspace(handle))
+            free_workspace(handle); /* a driver may have told an older error instead of doing it */
         context_leave(handle->context, pushed);
     }
 }
@@ -146,15 +151,12 @@ static qdnnStatus_t run(qdnnHandle_t handle, kernel_operation operation, qdnnTen
 {
     CHECK_STATUS(plan_for(handle, operation, tensor, quant));
     qdnnPlan_t plan = handle->kept->plan;
+    /* zeros come last; where neither the caller nor the plan has them, they are none of the call's */
+    if (!bindings[count - 1].pointer && !(plan->operands >> QDNN_OPERAND_ZERO & 1))
+        count--;
     CHECK_STATUS(need_workspace(handle, plan->workspace_bytes));
     return qdnnExecute(handle, plan, bindings, count, (void *)(uintptr_t)handle->workspace,
                        handle->workspace_bytes);
-}
-
-/* How many bindings there are: zeros come last, and are none of the call's where they are null. */
-static int with_zero(const void *zero, int others)
-{
-    return others + (zero != NULL);
 }
 
 qdnnStatus_t qdnnComputeScales(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, const void *x,
@@ -165,7 +167,7 @@ qdnnStatus_t qdnnComputeScales(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc
     CHECK_NOT_NULL(quant);
     const qdnnBinding_t bindings[] = {
         {QDNN_OPERAND_X, x}, {QDNN_OPERAND_SCALE, scale}, {QDNN_OPERAND_ZERO, zero}};
-    return run(handle, KERNEL_SCALE, xDesc, quant, bindings, with_zero(zero, 2));
+    return run(handle, KERNEL_SCALE, xDesc, quant, bindings, 3);
 }
 
 qdnnStatus_t qdnnQuantize(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, const void *x,
@@ -178,7 +180,7 @@ qdnnStatus_t qdnnQuantize(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, con
                                       {QDNN_OPERAND_SCALE, scale},
                                       {QDNN_OPERAND_CODES, codes},
                                       {QDNN_OPERAND_ZERO, zero}};
-    return run(handle, KERNEL_QUANTIZE, xDesc, quant, bindings, with_zero(zero, 3));
+    return run(handle, KERNEL_QUANTIZE, xDesc, quant, bindings, 4);
 }
 
 qdnnStatus_t qdnnDequantize(qdnnHandle_t handle, qdnnQuantDescriptor_t quant, const void *codes,
@@ -191,5 +193,5 @@ qdnnStatus_t qdnnDequantize(qdnnHandle_t handle, qdnnQuantDescriptor_t quant, co
                                       {QDNN_OPERAND_SCALE, scale},
                                       {QDNN_OPERAND_Y, y},
                                       {QDNN_OPERAND_ZERO, zero}};
-    return run(handle, KERNEL_DEQUANTIZE, yDesc, quant, bindings, with_zero(zero, 3));
+    return run(handle, KERNEL_DEQUANTIZE, yDesc, quant, bindings, 4);
 }
