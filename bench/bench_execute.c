@@ -47,6 +47,13 @@ static CUresult launch(CUfunction function, unsigned grid_x, unsigned grid_y, un
     return 0;
 }
 
+static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+    (void)stream;
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return 0;
+}
+
 static CUresult synchronize(void)
 {
     return 0;
@@ -57,6 +64,7 @@ static const cuda_api idle = {.cuCtxGetCurrent = get_current,
                               .cuModuleUnload = unload,
                               .cuModuleGetFunction = get_function,
                               .cuLaunchKernel = launch,
+                              .cuStreamIsCapturing = is_capturing,
                               .cuCtxSynchronize = synchronize};
 
 /* ---- The calls ---- */

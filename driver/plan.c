@@ -76,8 +76,24 @@ qdnnStatus_t plan_add(qdnnPlan_t plan, const request *r, int in_workspace)
     return QDNN_STATUS_SUCCESS;
 }
 
+/* Loading a kernel would spoil a capture, and some drivers let it: so it is refused before they are asked. */
+static qdnnStatus_t check_capture(qdnnHandle_t handle)
+{
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUresult result = handle->context->device.api->cuStreamIsCapturing(handle->stream, &capture);
+    if (result)
+        return handle_failed(handle, result, "cuStreamIsCapturing", "the handle's stream");
+    if (capture == CU_STREAM_CAPTURE_STATUS_NONE)
+        return QDNN_STATUS_SUCCESS;
+    return qdnn_error(
+        QDNN_STATUS_EXECUTION_FAILED,
+        "the handle's stream is being captured; create the plan before the capture begins (a one-shot "
+        "call: make it once before)");
+}
+
 qdnnStatus_t plan_new(qdnnHandle_t handle, const char *operation, qdnnPlan_t *out)
 {
+    CHECK_STATUS(check_capture(handle));
     qdnnPlan_t plan = alloc_new(sizeof *plan);
     if (!plan)
         return OUT_OF_MEMORY();
