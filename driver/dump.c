@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "driver/log.h"
 
@@ -14,7 +15,7 @@
 static bool write_whole(const char *path, const char *text)
 {
     char part[4200];
-    int n = snprintf(part, sizeof part, "%s.%lx", path, (unsigned long)pthread_self());
+    int n = snprintf(part, sizeof part, "%s.%ld.%lx", path, (long)getpid(), (unsigned long)pthread_self());
     FILE *file = n > 0 && (size_t)n < sizeof part ? fopen(part, "wb") : NULL;
     if (!file)
         return false;

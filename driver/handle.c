@@ -152,6 +152,7 @@ qdnnStatus_t qdnnGetDeviceInfo(qdnnHandle_t handle, qdnnDeviceInfo_t *info)
 {
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(info);
+    CHECK_STATUS(handle_check(handle));
     const cuda_device *device = &handle->context->device;
     int multiprocessors = 0;
     size_t bytes = 0;

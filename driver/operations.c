@@ -8,8 +8,9 @@
 
 const char *qdnnGetOperationName(int index)
 {
+    int number = 0;
     for (int i = 0; i < kernel_row_count; i++)
-        if (kernel_rows[i].operation_name && index-- == 0)
+        if (kernel_rows[i].operation_name && number++ == index)
             return kernel_rows[i].operation_name;
     return NULL;
 }

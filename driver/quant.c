@@ -52,8 +52,8 @@ qdnnStatus_t qdnnSetQuantDescriptor(qdnnQuantDescriptor_t quant, qdnnDataType_t 
 {
     CHECK_NOT_NULL(quant);
     struct qdnnQuantDescriptor made = presets();
-    CHECK_STATUS(set(&made, QDNN_QUANT_STORAGE, storage));
-    CHECK_STATUS(set(&made, QDNN_QUANT_GRANULARITY, granularity));
+    CHECK_STATUS(set(&made, QDNN_QUANT_STORAGE, (int)storage));
+    CHECK_STATUS(set(&made, QDNN_QUANT_GRANULARITY, (int)granularity));
     if (granularity == QDNN_GRANULARITY_GROUP)
         CHECK_STATUS(set(&made, QDNN_QUANT_GROUP_SIZE, extent));
     else if (granularity == QDNN_GRANULARITY_CHANNEL)

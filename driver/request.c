@@ -100,10 +100,12 @@ static qdnnStatus_t set_groups(const struct qdnnTensorDescriptor *tensor,
         return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
                           "QDNN_QUANT_AXIS is %lld, and the tensor has %d dimensions; it must be below that",
                           (long long)axis, tensor->rank);
-    spec->group_size = 1;
+    spec->group_size = spec->channels = 1;
+    if (tensor_elements(tensor) == 0) /* nothing is launched, so nothing is too large */
+        return QDNN_STATUS_SUCCESS;
     for (int i = (int)axis + 1; i < tensor->rank; i++)
-        spec->group_size *= tensor->dims[i] > 0 ? (uint64_t)tensor->dims[i] : 1;
-    spec->channels = tensor->dims[axis] > 0 ? (uint64_t)tensor->dims[axis] : 1;
+        spec->group_size *= (uint64_t)tensor->dims[i];
+    spec->channels = (uint64_t)tensor->dims[axis];
     if (spec->channels == 1) /* the whole tensor is one channel, whatever lies inside */
         spec->group_size = 1;
     return QDNN_STATUS_SUCCESS;

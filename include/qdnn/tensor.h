@@ -35,7 +35,7 @@ QDNN_API qdnnStatus_t qdnnCreateTensorDescriptor(qdnnTensorDescriptor_t *tensor)
  *   strides   `rank` distances between neighbours along each dimension, in elements, not negative; null:
  * packed row-major. Operations say which strides they take; today all ask for packed ones. Returns _SUCCESS;
  * _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND where a number is out of its range or the whole would have
- * 2^63 bytes or more; the descriptor then stays as it was. */
+ * 2^60 bytes or more; the descriptor then stays as it was. */
 QDNN_API qdnnStatus_t qdnnSetTensorDescriptor(qdnnTensorDescriptor_t tensor, qdnnDataType_t type, int rank,
                                               const int64_t *dims, const int64_t *strides);
 
