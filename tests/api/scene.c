@@ -1,0 +1,417 @@
+#include "scene.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_ref/host_ref.h"
+#include "driver/open.h"
+#include "support/environment.h"
+#include "support/kernel_data.h"
+
+const scene_kind scene_kinds[] = {
+    {"int4", QDNN_FORMAT_INT4, QDNN_DATA_F32, QDNN_SCALE_F32, QDNN_GRANULARITY_GROUP, 32, 200},
+    {"nf4", QDNN_FORMAT_NF4, QDNN_DATA_F16, QDNN_SCALE_BF16, QDNN_GRANULARITY_GROUP, 64, 130},
+    {"int4_zp", QDNN_FORMAT_INT4_ZP, QDNN_DATA_BF16, QDNN_SCALE_F16, QDNN_GRANULARITY_GROUP, 16, 100},
+    {"tensor", QDNN_FORMAT_INT4, QDNN_DATA_F32, QDNN_SCALE_F32, QDNN_GRANULARITY_TENSOR, 0, 8200},
+};
+
+int scene_kind_count(void)
+{
+    return (int)(sizeof scene_kinds / sizeof scene_kinds[0]);
+}
+
+void scene_kind_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", scene_kinds[index].name);
+}
+
+const char *last_sentence(void)
+{
+    static _Thread_local char sentence[512];
+    qdnnGetLastErrorString(sentence, sizeof sentence);
+    return sentence;
+}
+
+void vm_begin(const char *settings)
+{
+    cuda_close_all();
+    environment_restore();
+    environment_set(
+        "QDNN_DEVICE=vm QDNN_LIBCUDA= QDNN_REQUIRE_GPU= QDNN_LOGLEVEL= QDNN_BUNDLE_DIR= QDNN_DUMP_DIR= "
+        "PTXVM_SM= PTXVM_FAULT= PTXVM_CHECK= PTXVM_LOG= PTXVM_DEVICES=");
+    environment_set(settings);
+}
+
+void vm_end(void)
+{
+    cuda_close_all();
+    environment_restore();
+}
+
+bool basics_create(qdnnHandle_t *handle, qdnnTensorDescriptor_t *tensor, qdnnQuantDescriptor_t *quant)
+{
+    return OK(qdnnCreate(handle)) && OK(qdnnCreateTensorDescriptor(tensor)) &&
+           OK(qdnnCreateQuantDescriptor(quant));
+}
+
+void basics_destroy(qdnnHandle_t handle, qdnnTensorDescriptor_t tensor, qdnnQuantDescriptor_t quant)
+{
+    OK(qdnnDestroyTensorDescriptor(tensor));
+    OK(qdnnDestroyQuantDescriptor(quant));
+    OK(qdnnDestroy(handle));
+}
+
+/* ---- Data ---- */
+
+static ref_quant_spec spec_of(const scene_kind *kind)
+{
+    static const qdnnDataType_t scales[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
+    return (ref_quant_spec){.format = kind->format,
+                            .data = kind->data,
+                            .scale = scales[kind->scale],
+                            .zero = QDNN_DATA_U8,
+                            .group_size = kind->extent > 0 ? kind->extent : kind->n,
+                            .floor = REF_DEFAULT_FLOOR};
+}
+
+static void set_sizes(scene *s, const ref_quant_spec *spec)
+{
+    int64_t n = s->kind->n, groups = (n + spec->group_size - 1) / spec->group_size;
+    s->bytes[QDNN_OPERAND_X] = s->bytes[QDNN_OPERAND_Y] = (size_t)n * ref_scalar_size(spec->data);
+    s->bytes[QDNN_OPERAND_CODES] = (size_t)ref_packed_bytes(n);
+    s->bytes[QDNN_OPERAND_SCALE] = (size_t)groups * ref_scalar_size(spec->scale);
+    s->bytes[QDNN_OPERAND_ZERO] = spec->format == QDNN_FORMAT_INT4_ZP ? (size_t)groups : 0;
+}
+
+void scene_begin(scene *s, const scene_kind *kind, const char *device, uint32_t seed)
+{
+    *s = (scene){.kind = kind, .device = device};
+    ref_quant_spec spec = spec_of(kind);
+    set_sizes(s, &spec);
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
+        s->expected[i] = calloc(1, s->bytes[i] + 1);
+        for (int round = 0; round < SCENE_ROUNDS; round++)
+            s->got[round][i] = calloc(1, s->bytes[i] + 1);
+    }
+    uint8_t **e = s->expected;
+    fill_data(DATA_NORMAL, kind->format, kind->data, seed, e[QDNN_OPERAND_X], kind->n);
+    ref_scale(&spec, e[QDNN_OPERAND_X], kind->n, e[QDNN_OPERAND_SCALE], e[QDNN_OPERAND_ZERO]);
+    ref_quantize(&spec, e[QDNN_OPERAND_X], kind->n, e[QDNN_OPERAND_SCALE], e[QDNN_OPERAND_ZERO],
+                 e[QDNN_OPERAND_CODES]);
+    ref_dequantize(&spec, e[QDNN_OPERAND_CODES], kind->n, e[QDNN_OPERAND_SCALE], e[QDNN_OPERAND_ZERO],
+                   e[QDNN_OPERAND_Y]);
+}
+
+void scene_end(scene *s)
+{
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
+        free(s->expected[i]);
+        for (int round = 0; round < SCENE_ROUNDS; round++)
+            free(s->got[round][i]);
+    }
+}
+
+int scene_held(const scene *s)
+{
+    int held = 0;
+    for (int i = 0; i < SCENE_BUFFERS; i++)
+        held += s->buffers[i] != NULL;
+    return held;
+}
+
+/* ---- Steps: each can be repeated where it failed ---- */
+
+static qdnnStatus_t create(scene *s, int which)
+{
+    (void)which;
+    return s->device ? qdnnCreateOn(&s->handle, s->device) : qdnnCreate(&s->handle);
+}
+
+static qdnnStatus_t create_tensor(scene *s, int which)
+{
+    (void)which;
+    return qdnnCreateTensorDescriptor(&s->tensor);
+}
+
+static qdnnStatus_t set_tensor(scene *s, int which)
+{
+    (void)which;
+    return qdnnSetTensorDescriptor(s->tensor, s->kind->data, 1, &s->kind->n, NULL);
+}
+
+static qdnnStatus_t create_quant(scene *s, int which)
+{
+    (void)which;
+    return qdnnCreateQuantDescriptor(&s->quant);
+}
+
+static qdnnStatus_t set_quant(scene *s, int which)
+{
+    (void)which;
+    qdnnDataType_t storage = s->kind->format == QDNN_FORMAT_NF4 ? QDNN_DATA_NF4 : QDNN_DATA_I4;
+    qdnnZeroKind_t zero = s->kind->format == QDNN_FORMAT_INT4_ZP ? QDNN_ZERO_POINT : QDNN_ZERO_NONE;
+    qdnnStatus_t status = qdnnSetQuantDescriptor(s->quant, storage, s->kind->granularity, s->kind->extent);
+    if (status == QDNN_STATUS_SUCCESS)
+        status = qdnnSetQuantAttribute(s->quant, QDNN_QUANT_ZERO_KIND, zero);
+    return status == QDNN_STATUS_SUCCESS
+               ? qdnnSetQuantAttribute(s->quant, QDNN_QUANT_SCALE_TYPE, s->kind->scale)
+               : status;
+}
+
+static qdnnStatus_t device_info(scene *s, int which)
+{
+    (void)which;
+    return qdnnGetDeviceInfo(s->handle, &s->info);
+}
+
+static qdnnStatus_t set_stream(scene *s, int which)
+{
+    (void)which;
+    return qdnnSetStream(s->handle, NULL);
+}
+
+static qdnnStatus_t allocate(scene *s, int which)
+{
+    if (which == SCENE_WORKSPACE) {
+        qdnnStatus_t status = qdnnGetPlanWorkspaceSize(s->plans[0], &s->bytes[which]);
+        if (status != QDNN_STATUS_SUCCESS)
+            return status;
+    }
+    return qdnnMalloc(s->handle, &s->buffers[which], s->bytes[which]);
+}
+
+static qdnnStatus_t release(scene *s, int which)
+{
+    qdnnStatus_t status = qdnnFree(s->handle, s->buffers[which]);
+    if (status == QDNN_STATUS_SUCCESS)
+        s->buffers[which] = NULL;
+    return status;
+}
+
+static qdnnStatus_t to_device(scene *s, int which)
+{
+    return qdnnCopyToDevice(s->handle, s->buffers[which], s->expected[which], s->bytes[which]);
+}
+
+static qdnnStatus_t on_device(scene *s, int which)
+{
+    return qdnnCopyOnDevice(s->handle, s->buffers[which], s->buffers[QDNN_OPERAND_X], s->bytes[which]);
+}
+
+static qdnnStatus_t fill(scene *s, int which)
+{
+    return qdnnFill(s->handle, s->buffers[which], 0xA5, s->bytes[which]);
+}
+
+static qdnnStatus_t create_plan(scene *s, int which)
+{
+    static qdnnStatus_t (*const makers[])(qdnnHandle_t, qdnnTensorDescriptor_t, qdnnQuantDescriptor_t,
+                                          qdnnPlan_t *) = {qdnnCreateScalePlan, qdnnCreateQuantizePlan,
+                                                           qdnnCreateDequantizePlan};
+    return makers[which](s->handle, s->tensor, s->quant, &s->plans[which]);
+}
+
+static qdnnStatus_t execute(scene *s, int which)
+{
+    static const qdnnOperand_t operands[3][3] = {{QDNN_OPERAND_X, QDNN_OPERAND_SCALE, QDNN_OPERAND_COUNT},
+                                                 {QDNN_OPERAND_X, QDNN_OPERAND_SCALE, QDNN_OPERAND_CODES},
+                                                 {QDNN_OPERAND_Y, QDNN_OPERAND_SCALE, QDNN_OPERAND_CODES}};
+    qdnnBinding_t bindings[QDNN_OPERAND_COUNT];
+    int count = 0;
+    for (int i = 0; i < 3; i++)
+        if (operands[which][i] < QDNN_OPERAND_COUNT)
+            bindings[count++] = (qdnnBinding_t){operands[which][i], s->buffers[operands[which][i]]};
+    if (s->bytes[QDNN_OPERAND_ZERO] > 0)
+        bindings[count++] = (qdnnBinding_t){QDNN_OPERAND_ZERO, s->buffers[QDNN_OPERAND_ZERO]};
+    return qdnnExecute(s->handle, s->plans[which], bindings, count, s->buffers[SCENE_WORKSPACE],
+                       s->bytes[SCENE_WORKSPACE]);
+}
+
+static qdnnStatus_t one_shot(scene *s, int which)
+{
+    void **b = s->buffers;
+    if (which == 0)
+        return qdnnComputeScales(s->handle, s->tensor, b[QDNN_OPERAND_X], s->quant, b[QDNN_OPERAND_SCALE],
+                                 b[QDNN_OPERAND_ZERO]);
+    if (which == 1)
+        return qdnnQuantize(s->handle, s->tensor, b[QDNN_OPERAND_X], s->quant, b[QDNN_OPERAND_SCALE],
+                            b[QDNN_OPERAND_ZERO], b[QDNN_OPERAND_CODES]);
+    return qdnnDequantize(s->handle, s->quant, b[QDNN_OPERAND_CODES], b[QDNN_OPERAND_SCALE],
+                          b[QDNN_OPERAND_ZERO], s->tensor, b[QDNN_OPERAND_Y]);
+}
+
+static qdnnStatus_t synchronize(scene *s, int which)
+{
+    (void)which;
+    return qdnnSynchronize(s->handle);
+}
+
+/* which: the round in tens, the buffer in ones. */
+static qdnnStatus_t to_host(scene *s, int which)
+{
+    int round = which / 10, buffer = which % 10;
+    return qdnnCopyToHost(s->handle, s->got[round][buffer], s->buffers[buffer], s->bytes[buffer]);
+}
+
+static qdnnStatus_t destroy_plan(scene *s, int which)
+{
+    qdnnStatus_t status = qdnnDestroyPlan(s->plans[which]);
+    s->plans[which] = NULL;
+    return status;
+}
+
+static qdnnStatus_t destroy_tensor(scene *s, int which)
+{
+    (void)which;
+    return qdnnDestroyTensorDescriptor(s->tensor);
+}
+
+static qdnnStatus_t destroy_quant(scene *s, int which)
+{
+    (void)which;
+    return qdnnDestroyQuantDescriptor(s->quant);
+}
+
+static qdnnStatus_t destroy(scene *s, int which)
+{
+    (void)which;
+    return qdnnDestroy(s->handle);
+}
+
+/* clang-format off */
+const scene_step scene_steps[] = {
+    {"qdnnCreateTensorDescriptor", create_tensor, 0, ON_HOST},
+    {"qdnnSetTensorDescriptor", set_tensor, 0, ON_HOST},
+    {"qdnnCreateQuantDescriptor", create_quant, 0, ON_HOST},
+    {"qdnnSetQuantDescriptor", set_quant, 0, ON_HOST},
+    {"qdnnCreate", create, 0, ON_CREATE},
+    {"qdnnGetDeviceInfo", device_info, 0, ON_DEVICE},
+    {"qdnnSetStream", set_stream, 0, ON_DEVICE},
+    {"qdnnMalloc of x", allocate, QDNN_OPERAND_X, ON_DEVICE},
+    {"qdnnMalloc of y", allocate, QDNN_OPERAND_Y, ON_DEVICE},
+    {"qdnnMalloc of codes", allocate, QDNN_OPERAND_CODES, ON_DEVICE},
+    {"qdnnMalloc of scales", allocate, QDNN_OPERAND_SCALE, ON_DEVICE},
+    {"qdnnMalloc of zeros", allocate, QDNN_OPERAND_ZERO, ON_DEVICE},
+    {"qdnnCopyToDevice", to_device, QDNN_OPERAND_X, ON_DEVICE},
+    {"qdnnCopyOnDevice", on_device, QDNN_OPERAND_Y, ON_DEVICE},
+    {"qdnnFill", fill, QDNN_OPERAND_CODES, ON_DEVICE},
+
+    {"qdnnCreateScalePlan", create_plan, 0, ON_DEVICE},
+    {"qdnnCreateQuantizePlan", create_plan, 1, ON_DEVICE},
+    {"qdnnCreateDequantizePlan", create_plan, 2, ON_DEVICE},
+    {"qdnnMalloc of the workspace", allocate, SCENE_WORKSPACE, ON_DEVICE},
+    {"qdnnExecute of scales", execute, 0, ON_DEVICE},
+    {"qdnnExecute of quantize", execute, 1, ON_DEVICE},
+    {"qdnnExecute of dequantize", execute, 2, ON_DEVICE},
+    {"qdnnSynchronize", synchronize, 0, ON_DEVICE},
+    {"qdnnCopyToHost of scales", to_host, QDNN_OPERAND_SCALE, ON_DEVICE},
+    {"qdnnCopyToHost of zeros", to_host, QDNN_OPERAND_ZERO, ON_DEVICE},
+    {"qdnnCopyToHost of codes", to_host, QDNN_OPERAND_CODES, ON_DEVICE},
+    {"qdnnCopyToHost of y", to_host, QDNN_OPERAND_Y, ON_DEVICE},
+
+    {"qdnnFill of scales", fill, QDNN_OPERAND_SCALE, ON_DEVICE},
+    {"qdnnFill of codes", fill, QDNN_OPERAND_CODES, ON_DEVICE},
+    {"qdnnCopyOnDevice again", on_device, QDNN_OPERAND_Y, ON_DEVICE},
+    {"qdnnComputeScales", one_shot, 0, ON_DEVICE},
+    {"qdnnQuantize", one_shot, 1, ON_DEVICE},
+    {"qdnnDequantize", one_shot, 2, ON_DEVICE},
+    {"qdnnCopyToHost of scales again", to_host, 10 + QDNN_OPERAND_SCALE, ON_DEVICE},
+    {"qdnnCopyToHost of zeros again", to_host, 10 + QDNN_OPERAND_ZERO, ON_DEVICE},
+    {"qdnnCopyToHost of codes again", to_host, 10 + QDNN_OPERAND_CODES, ON_DEVICE},
+    {"qdnnCopyToHost of y again", to_host, 10 + QDNN_OPERAND_Y, ON_DEVICE},
+
+    {"qdnnDestroyPlan of scales", destroy_plan, 0, ON_HOST},
+    {"qdnnDestroyPlan of quantize", destroy_plan, 1, ON_HOST},
+    {"qdnnDestroyPlan of dequantize", destroy_plan, 2, ON_HOST},
+    {"qdnnFree of x", release, QDNN_OPERAND_X, ON_DEVICE},
+    {"qdnnFree of y", release, QDNN_OPERAND_Y, ON_DEVICE},
+    {"qdnnFree of codes", release, QDNN_OPERAND_CODES, ON_DEVICE},
+    {"qdnnFree of scales", release, QDNN_OPERAND_SCALE, ON_DEVICE},
+    {"qdnnFree of zeros", release, QDNN_OPERAND_ZERO, ON_DEVICE},
+    {"qdnnFree of the workspace", release, SCENE_WORKSPACE, ON_DEVICE},
+    {"qdnnDestroy", destroy, 0, ON_DESTROY},
+    {"qdnnDestroyTensorDescriptor", destroy_tensor, 0, ON_HOST},
+    {"qdnnDestroyQuantDescriptor", destroy_quant, 0, ON_HOST},
+};
+/* clang-format on */
+const int scene_step_count = sizeof scene_steps / sizeof scene_steps[0];
+
+/* ---- All of it ---- */
+
+bool scene_run(scene *s, const scene_step *step)
+{
+    qdnnStatus_t status = step->run(s, step->which);
+    if (status != QDNN_STATUS_SUCCESS)
+        FAIL("%s, %s: %s: %s", s->kind->name, step->name, qdnnGetErrorString(status), last_sentence());
+    return status == QDNN_STATUS_SUCCESS;
+}
+
+static int find_step(const char *name)
+{
+    for (int i = 0; i < scene_step_count; i++)
+        if (strcmp(scene_steps[i].name, name) == 0)
+            return i;
+    abort(); /* a mistake of the test */
+}
+
+bool scene_step_run(scene *s, const char *name)
+{
+    return scene_run(s, &scene_steps[find_step(name)]);
+}
+
+bool scene_open(scene *s, const scene_kind *kind, const char *device)
+{
+    bool ok = true;
+    scene_begin(s, kind, device, 11);
+    for (int i = 0; i < find_step("qdnnExecute of scales") && ok; i++)
+        ok = scene_run(s, &scene_steps[i]);
+    return ok;
+}
+
+void scene_close(scene *s)
+{
+    for (int i = find_step("qdnnDestroyPlan of scales"); i < scene_step_count; i++)
+        scene_run(s, &scene_steps[i]);
+    scene_end(s);
+}
+
+static const qdnnOperand_t results[] = {QDNN_OPERAND_SCALE, QDNN_OPERAND_ZERO, QDNN_OPERAND_CODES,
+                                        QDNN_OPERAND_Y};
+enum { RESULTS = sizeof results / sizeof results[0] };
+
+void scene_compare(const scene *s)
+{
+    for (int round = 0; round < SCENE_ROUNDS; round++)
+        for (int i = 0; i < RESULTS; i++) {
+            test_push_note("%s, round %d, operand %d", s->kind->name, round, (int)results[i]);
+            CHECK_EQ_MEM(s->got[round][results[i]], s->expected[results[i]], s->bytes[results[i]]);
+            test_pop_note();
+        }
+}
+
+void scene_play(const scene_kind *kind, const char *device, uint32_t seed)
+{
+    scene s;
+    scene_begin(&s, kind, device, seed);
+    bool ok = true;
+    for (int i = 0; i < scene_step_count && ok; i++)
+        ok = scene_run(&s, &scene_steps[i]);
+    if (ok)
+        scene_compare(&s);
+    scene_end(&s);
+}
+
+bool scene_plays(const scene_kind *kind, const char *device, uint32_t seed)
+{
+    scene s;
+    scene_begin(&s, kind, device, seed);
+    bool ok = true;
+    for (int i = 0; i < scene_step_count; i++)
+        ok = scene_steps[i].run(&s, scene_steps[i].which) == QDNN_STATUS_SUCCESS && ok;
+    for (int round = 0; round < SCENE_ROUNDS; round++)
+        for (int i = 0; i < RESULTS; i++)
+            ok = ok && memcmp(s.got[round][results[i]], s.expected[results[i]], s.bytes[results[i]]) == 0;
+    scene_end(&s);
+    return ok;
+}

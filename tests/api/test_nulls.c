@@ -1,0 +1,224 @@
+/* A null pointer for every argument that must not be one: the status, the argument's name, and nothing
+ * written. */
+#include <string.h>
+
+#include "qdnn/emit.h"
+#include "scene.h"
+
+/* Somewhere to write results: bytes that no call may touch. */
+static union {
+    qdnnHandle_t handle;
+    qdnnTensorDescriptor_t tensor;
+    qdnnQuantDescriptor_t quant;
+    qdnnMatmulDescriptor_t matmul;
+    qdnnPlan_t plan;
+    qdnnPlanInfo_t plan_info;
+    qdnnDeviceInfo_t device_info;
+    qdnnStream_t stream;
+    qdnnPtx_t ptx;
+    const char *name;
+    void *pointer;
+    size_t size;
+    int64_t number;
+    float real;
+    char bytes[1024];
+} out;
+
+static void check_null(qdnnStatus_t status, const char *call, const char *argument)
+{
+    char sentence[64];
+    test_push_note("%s", call);
+    CHECK_STATUS_IS(status, QDNN_STATUS_BAD_PARAM_NULL_POINTER);
+    strcpy(sentence, argument);
+    CHECK_HAS(last_sentence(), strcat(sentence, " is null"));
+    for (size_t i = 0; i < sizeof out.bytes; i++)
+        if (out.bytes[i] != 0x5a) {
+            FAIL("byte %zu of a result was written", i);
+            memset(&out, 0x5a, sizeof out);
+        }
+    test_pop_note();
+}
+#define IS_NULL(argument, call) check_null(call, #call, argument)
+
+TEST_CASE(ApiNulls, WithoutAHandle)
+{
+    qdnnTensorDescriptor_t t = NULL;
+    qdnnQuantDescriptor_t q = NULL;
+    qdnnMatmulDescriptor_t m = NULL;
+    int64_t dims[] = {3};
+    memset(&out, 0x5a, sizeof out);
+    OK(qdnnCreateTensorDescriptor(&t));
+    OK(qdnnCreateQuantDescriptor(&q));
+    OK(qdnnCreateMatmulDescriptor(&m));
+
+    IS_NULL("handle", qdnnCreate(NULL));
+    IS_NULL("handle", qdnnCreateOn(NULL, "vm"));
+    IS_NULL("bits", qdnnGetDataTypeBits(QDNN_DATA_F32, NULL));
+    IS_NULL("tensor", qdnnCreateTensorDescriptor(NULL));
+    IS_NULL("tensor", qdnnSetTensorDescriptor(NULL, QDNN_DATA_F32, 1, dims, NULL));
+    IS_NULL("dims", qdnnSetTensorDescriptor(t, QDNN_DATA_F32, 1, NULL, NULL));
+    IS_NULL("tensor", qdnnGetTensorDescriptor(NULL, NULL, NULL, &out.number, &out.number));
+    IS_NULL("quant", qdnnCreateQuantDescriptor(NULL));
+    IS_NULL("quant", qdnnSetQuantDescriptor(NULL, QDNN_DATA_I4, QDNN_GRANULARITY_GROUP, 64));
+    IS_NULL("quant", qdnnSetQuantAttribute(NULL, QDNN_QUANT_AXIS, 0));
+    IS_NULL("quant", qdnnGetQuantAttribute(NULL, QDNN_QUANT_AXIS, &out.number));
+    IS_NULL("value", qdnnGetQuantAttribute(q, QDNN_QUANT_AXIS, NULL));
+    IS_NULL("quant", qdnnSetQuantFloor(NULL, 1));
+    IS_NULL("quant", qdnnGetQuantFloor(NULL, &out.real));
+    IS_NULL("floor", qdnnGetQuantFloor(q, NULL));
+    IS_NULL("quant", qdnnGetQuantizedSizes(NULL, t, &out.size, &out.size, &out.size));
+    IS_NULL("tensor", qdnnGetQuantizedSizes(q, NULL, &out.size, &out.size, &out.size));
+    IS_NULL("matmul", qdnnCreateMatmulDescriptor(NULL));
+    IS_NULL("matmul", qdnnSetMatmulAttribute(NULL, QDNN_MATMUL_TRANSPOSE_W, 0));
+    IS_NULL("matmul", qdnnGetMatmulAttribute(NULL, QDNN_MATMUL_TRANSPOSE_W, &out.number));
+    IS_NULL("value", qdnnGetMatmulAttribute(m, QDNN_MATMUL_TRANSPOSE_W, NULL));
+    IS_NULL("kernel", qdnnEmitPtx(NULL, "sm_90", NULL, &out.ptx));
+    IS_NULL("sm", qdnnEmitPtx("quantize_nf4", NULL, NULL, &out.ptx));
+    IS_NULL("out", qdnnEmitPtx("quantize_nf4", "sm_90", NULL, NULL));
+    IS_NULL("operation", qdnnFindOperation(NULL, &out.name));
+    IS_NULL("kernel", qdnnFindOperation("quant.nf4.quantize", NULL));
+
+    OK(qdnnDestroyTensorDescriptor(t));
+    OK(qdnnDestroyQuantDescriptor(q));
+    OK(qdnnDestroyMatmulDescriptor(m));
+}
+
+static void check_handle_calls(void)
+{
+    char host[4] = {0};
+    void *d = (void *)(uintptr_t)4096;
+    IS_NULL("handle", qdnnSetStream(NULL, NULL));
+    IS_NULL("handle", qdnnGetStream(NULL, &out.stream));
+    IS_NULL("handle", qdnnSynchronize(NULL));
+    IS_NULL("handle", qdnnGetDeviceInfo(NULL, &out.device_info));
+    IS_NULL("handle", qdnnSetBundle(NULL, "."));
+    IS_NULL("handle", qdnnMalloc(NULL, &out.pointer, 16));
+    IS_NULL("handle", qdnnFree(NULL, d));
+    IS_NULL("handle", qdnnFree(NULL, NULL));
+    IS_NULL("handle", qdnnCopyToDevice(NULL, d, host, 4));
+    IS_NULL("handle", qdnnCopyToHost(NULL, out.bytes, d, 4));
+    IS_NULL("handle", qdnnCopyOnDevice(NULL, d, d, 4));
+    IS_NULL("handle", qdnnFill(NULL, d, 0, 4));
+}
+
+static void check_memory(const scene *s)
+{
+    char host[4] = {0};
+    void *d = s->buffers[QDNN_OPERAND_X];
+    IS_NULL("stream", qdnnGetStream(s->handle, NULL));
+    IS_NULL("info", qdnnGetDeviceInfo(s->handle, NULL));
+    IS_NULL("pointer", qdnnMalloc(s->handle, NULL, 16));
+    IS_NULL("pointer", qdnnMalloc(s->handle, NULL, 0));
+    IS_NULL("device", qdnnCopyToDevice(s->handle, NULL, host, 4));
+    IS_NULL("host", qdnnCopyToDevice(s->handle, d, NULL, 4));
+    IS_NULL("host", qdnnCopyToHost(s->handle, NULL, d, 4));
+    IS_NULL("device", qdnnCopyToHost(s->handle, out.bytes, NULL, 4));
+    IS_NULL("to", qdnnCopyOnDevice(s->handle, NULL, d, 4));
+    IS_NULL("from", qdnnCopyOnDevice(s->handle, d, NULL, 4));
+    IS_NULL("device", qdnnFill(s->handle, NULL, 0, 4));
+    OK(qdnnCopyToDevice(s->handle, NULL, NULL, 0));
+    OK(qdnnCopyToHost(s->handle, NULL, NULL, 0));
+    OK(qdnnCopyOnDevice(s->handle, NULL, NULL, 0));
+    OK(qdnnFill(s->handle, NULL, 0, 0));
+    OK(qdnnFree(s->handle, NULL));
+}
+
+static void check_plans(const scene *s)
+{
+    qdnnHandle_t h = s->handle;
+    qdnnTensorDescriptor_t t = s->tensor;
+    qdnnQuantDescriptor_t q = s->quant;
+    qdnnMatmulDescriptor_t m = NULL;
+    IS_NULL("handle", qdnnCreateScalePlan(NULL, t, q, &out.plan));
+    IS_NULL("x", qdnnCreateScalePlan(h, NULL, q, &out.plan));
+    IS_NULL("quant", qdnnCreateScalePlan(h, t, NULL, &out.plan));
+    IS_NULL("plan", qdnnCreateScalePlan(h, t, q, NULL));
+    IS_NULL("handle", qdnnCreateQuantizePlan(NULL, t, q, &out.plan));
+    IS_NULL("x", qdnnCreateQuantizePlan(h, NULL, q, &out.plan));
+    IS_NULL("quant", qdnnCreateQuantizePlan(h, t, NULL, &out.plan));
+    IS_NULL("plan", qdnnCreateQuantizePlan(h, t, q, NULL));
+    IS_NULL("handle", qdnnCreateDequantizePlan(NULL, t, q, &out.plan));
+    IS_NULL("y", qdnnCreateDequantizePlan(h, NULL, q, &out.plan));
+    IS_NULL("quant", qdnnCreateDequantizePlan(h, t, NULL, &out.plan));
+    IS_NULL("plan", qdnnCreateDequantizePlan(h, t, q, NULL));
+    OK(qdnnCreateMatmulDescriptor(&m));
+    IS_NULL("handle", qdnnCreateMatmulPlan(NULL, m, t, t, q, t, &out.plan));
+    IS_NULL("matmul", qdnnCreateMatmulPlan(h, NULL, t, t, q, t, &out.plan));
+    IS_NULL("x", qdnnCreateMatmulPlan(h, m, NULL, t, q, t, &out.plan));
+    IS_NULL("w", qdnnCreateMatmulPlan(h, m, t, NULL, q, t, &out.plan));
+    IS_NULL("quant", qdnnCreateMatmulPlan(h, m, t, t, NULL, t, &out.plan));
+    IS_NULL("y", qdnnCreateMatmulPlan(h, m, t, t, q, NULL, &out.plan));
+    IS_NULL("plan", qdnnCreateMatmulPlan(h, m, t, t, q, t, NULL));
+    OK(qdnnDestroyMatmulDescriptor(m));
+    IS_NULL("plan", qdnnGetPlanWorkspaceSize(NULL, &out.size));
+    IS_NULL("bytes", qdnnGetPlanWorkspaceSize(s->plans[0], NULL));
+    IS_NULL("plan", qdnnGetPlanInfo(NULL, &out.plan_info));
+    IS_NULL("info", qdnnGetPlanInfo(s->plans[0], NULL));
+    IS_NULL("handle", qdnnExecute(NULL, s->plans[0], NULL, 0, NULL, 0));
+    IS_NULL("plan", qdnnExecute(h, NULL, NULL, 0, NULL, 0));
+    IS_NULL("bindings", qdnnExecute(h, s->plans[0], NULL, 2, NULL, 0));
+}
+
+/* The tensors' own pointers: the sentence names the operand. */
+static void check_one_shots(const scene *s)
+{
+    qdnnHandle_t h = s->handle;
+    qdnnTensorDescriptor_t t = s->tensor;
+    qdnnQuantDescriptor_t q = s->quant;
+    void *const *b = s->buffers;
+    void *x = b[QDNN_OPERAND_X], *y = b[QDNN_OPERAND_Y], *c = b[QDNN_OPERAND_CODES];
+    void *scale = b[QDNN_OPERAND_SCALE], *zero = b[QDNN_OPERAND_ZERO];
+    IS_NULL("handle", qdnnComputeScales(NULL, t, x, q, scale, zero));
+    IS_NULL("xDesc", qdnnComputeScales(h, NULL, x, q, scale, zero));
+    IS_NULL("QDNN_OPERAND_X", qdnnComputeScales(h, t, NULL, q, scale, zero));
+    IS_NULL("quant", qdnnComputeScales(h, t, x, NULL, scale, zero));
+    IS_NULL("QDNN_OPERAND_SCALE", qdnnComputeScales(h, t, x, q, NULL, zero));
+    IS_NULL("QDNN_OPERAND_ZERO", qdnnComputeScales(h, t, x, q, scale, NULL));
+    IS_NULL("handle", qdnnQuantize(NULL, t, x, q, scale, zero, c));
+    IS_NULL("xDesc", qdnnQuantize(h, NULL, x, q, scale, zero, c));
+    IS_NULL("QDNN_OPERAND_X", qdnnQuantize(h, t, NULL, q, scale, zero, c));
+    IS_NULL("quant", qdnnQuantize(h, t, x, NULL, scale, zero, c));
+    IS_NULL("QDNN_OPERAND_SCALE", qdnnQuantize(h, t, x, q, NULL, zero, c));
+    IS_NULL("QDNN_OPERAND_ZERO", qdnnQuantize(h, t, x, q, scale, NULL, c));
+    IS_NULL("QDNN_OPERAND_CODES", qdnnQuantize(h, t, x, q, scale, zero, NULL));
+    IS_NULL("handle", qdnnDequantize(NULL, q, c, scale, zero, t, y));
+    IS_NULL("quant", qdnnDequantize(h, NULL, c, scale, zero, t, y));
+    IS_NULL("QDNN_OPERAND_CODES", qdnnDequantize(h, q, NULL, scale, zero, t, y));
+    IS_NULL("QDNN_OPERAND_SCALE", qdnnDequantize(h, q, c, NULL, zero, t, y));
+    IS_NULL("QDNN_OPERAND_ZERO", qdnnDequantize(h, q, c, scale, NULL, t, y));
+    IS_NULL("yDesc", qdnnDequantize(h, q, c, scale, zero, NULL, y));
+    IS_NULL("QDNN_OPERAND_Y", qdnnDequantize(h, q, c, scale, zero, t, NULL));
+}
+
+TEST_CASE(ApiNulls, WithAHandle)
+{
+    NEED_PTXVM;
+    scene s;
+    vm_begin(NULL);
+    memset(&out, 0x5a, sizeof out);
+    if (scene_open(&s, &scene_kinds[SCENE_ZERO_POINT], NULL)) {
+        check_handle_calls();
+        check_memory(&s);
+        check_plans(&s);
+        check_one_shots(&s);
+        scene_close(&s);
+    }
+    vm_end();
+}
+
+/* Where a null pointer is fine. */
+TEST_CASE(ApiNulls, ThatAreFine)
+{
+    qdnnTensorDescriptor_t t = NULL;
+    OK(qdnnDestroy(NULL));
+    OK(qdnnDestroyPlan(NULL));
+    OK(qdnnDestroyTensorDescriptor(NULL));
+    OK(qdnnDestroyQuantDescriptor(NULL));
+    OK(qdnnDestroyMatmulDescriptor(NULL));
+    OK(qdnnSetCallback(0, NULL, NULL));
+    qdnnFreePtx(NULL);
+    qdnnGetLastErrorString(NULL, 8);
+    OK(qdnnCreateTensorDescriptor(&t));
+    OK(qdnnGetTensorDescriptor(t, NULL, NULL, NULL, NULL));
+    OK(qdnnDestroyTensorDescriptor(t));
+}

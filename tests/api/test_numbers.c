@@ -1,0 +1,165 @@
+/* The numbers of the public interface, which are frozen: they stand in files and in programs that are
+ * compiled already. Each is written out here, so that it cannot move with the headers. */
+#include <stdio.h>
+
+#include "scene.h"
+
+static const struct {
+    qdnnDataType_t type;
+    int tag;
+    const char *name;
+    int bits;
+} types[] = {
+    {QDNN_DATA_U32, 0x01, "u32", 32},
+    {QDNN_DATA_I32, 0x02, "i32", 32},
+    {QDNN_DATA_U64, 0x03, "u64", 64},
+    {QDNN_DATA_VEC2_U32, 0x04, "vec2u32", 64},
+    {QDNN_DATA_VEC4_U32, 0x05, "vec4u32", 128},
+    {QDNN_DATA_BOOL, 0x06, "bool", 8},
+    {QDNN_DATA_BYTES, 0x07, "bytes", 0},
+    {QDNN_DATA_ARRAY, 0x08, "array", 0},
+    {QDNN_DATA_F16, 0x09, "f16", 16},
+    {QDNN_DATA_BF16, 0x0A, "bf16", 16},
+    {QDNN_DATA_F32, 0x0B, "f32", 32},
+    {QDNN_DATA_F64, 0x0C, "f64", 64},
+    {QDNN_DATA_TENSOR, 0x0D, "tensor", 0},
+    {QDNN_DATA_U8, 0x0E, "u8", 8},
+    {QDNN_DATA_U16, 0x0F, "u16", 16},
+    {QDNN_DATA_I8, 0x10, "i8", 8},
+    {QDNN_DATA_I16, 0x11, "i16", 16},
+    {QDNN_DATA_I64, 0x12, "i64", 64},
+    {QDNN_DATA_HANDLE, 0x13, "handle", 0},
+    {QDNN_DATA_VEC, 0x14, "vec", 0},
+    {QDNN_DATA_TENSOR_SHAPED, 0x15, "tensor_shaped", 0},
+    {QDNN_DATA_SPARSE_CSR, 0x16, "sparse_csr", 0},
+    {QDNN_DATA_SPARSE_COO, 0x17, "sparse_coo", 0},
+    {QDNN_DATA_SPARSE_BSR, 0x18, "sparse_bsr", 0},
+    {QDNN_DATA_F8E4M3, 0x19, "f8e4m3", 8},
+    {QDNN_DATA_F8E5M2, 0x1A, "f8e5m2", 8},
+    {QDNN_DATA_I4, 0x1B, "i4", 4},
+    {QDNN_DATA_FP4, 0x1C, "fp4", 4},
+    {QDNN_DATA_NF4, 0x1D, "nf4", 4},
+    {QDNN_DATA_DEVICE_MESH, 0x1E, "device_mesh", 0},
+    {QDNN_DATA_OPAQUE, 0x80, "opaque", 0},
+};
+enum { TYPES = sizeof types / sizeof types[0] };
+
+TEST_CASE(ApiNumbers, DataTypesAreFrozen)
+{
+    for (int i = 0; i < TYPES; i++) {
+        int bits = -1;
+        test_push_note("%s", types[i].name);
+        CHECK_EQ_I64(types[i].type, types[i].tag);
+        CHECK_EQ_STR(qdnnGetDataTypeName((qdnnDataType_t)types[i].tag), types[i].name);
+        OK(qdnnGetDataTypeBits((qdnnDataType_t)types[i].tag, &bits));
+        CHECK_EQ_I64(bits, types[i].bits);
+        test_pop_note();
+    }
+}
+
+/* Every other number is no type. */
+TEST_CASE(ApiNumbers, OtherTagsAreNoTypes)
+{
+    int known = 0;
+    for (int tag = -300; tag <= 300; tag++) {
+        bool listed = false;
+        int bits = -7;
+        for (int i = 0; i < TYPES; i++)
+            listed = listed || types[i].tag == tag;
+        known += listed;
+        if (listed)
+            continue;
+        CHECK_EQ_STR(qdnnGetDataTypeName((qdnnDataType_t)tag), "unknown");
+        CHECK_STATUS_IS(qdnnGetDataTypeBits((qdnnDataType_t)tag, &bits), QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND);
+        CHECK_EQ_I64(bits, -7);
+    }
+    CHECK_EQ_I64(known, 31);
+}
+
+#define NUMBER(name, number)                                                                                 \
+    {                                                                                                        \
+#name, name, number                                                                                  \
+    }
+static const struct {
+    const char *name;
+    int64_t value, number;
+} numbers[] = {
+    NUMBER(QDNN_FORMAT_INT4, 0),
+    NUMBER(QDNN_FORMAT_INT4_ZP, 1),
+    NUMBER(QDNN_FORMAT_NF4, 2),
+    NUMBER(QDNN_GRANULARITY_TENSOR, 0),
+    NUMBER(QDNN_GRANULARITY_CHANNEL, 1),
+    NUMBER(QDNN_GRANULARITY_GROUP, 2),
+    NUMBER(QDNN_SCALE_F32, 0),
+    NUMBER(QDNN_SCALE_F16, 1),
+    NUMBER(QDNN_SCALE_BF16, 2),
+    NUMBER(QDNN_SCALE_E4M3, 3),
+    NUMBER(QDNN_SCALE_E8M0, 4),
+    NUMBER(QDNN_ZERO_NONE, 0),
+    NUMBER(QDNN_ZERO_POINT, 1),
+    NUMBER(QDNN_ZERO_MINIMUM, 2),
+    NUMBER(QDNN_LAYOUT_BYTES, 0),
+    NUMBER(QDNN_LAYOUT_WORDS_INTERLEAVED, 1),
+    NUMBER(QDNN_LAYOUT_WORDS_ROWS, 2),
+    NUMBER(QDNN_LAYOUT_BLOCK, 3),
+    NUMBER(QDNN_SWIZZLE_NONE, 0),
+    NUMBER(QDNN_SWIZZLE_128X4, 1),
+    NUMBER(QDNN_NIBBLE_LOW_FIRST, 0),
+    NUMBER(QDNN_NIBBLE_HIGH_FIRST, 1),
+    NUMBER(QDNN_ROUND_TIES_TO_EVEN, 0),
+    NUMBER(QDNN_ROUND_TIES_AWAY, 1),
+    NUMBER(QDNN_DIVIDE_EXACT, 0),
+    NUMBER(QDNN_DIVIDE_RECIPROCAL, 1),
+    NUMBER(QDNN_QUANT_STORAGE, 0),
+    NUMBER(QDNN_QUANT_GRANULARITY, 1),
+    NUMBER(QDNN_QUANT_AXIS, 2),
+    NUMBER(QDNN_QUANT_GROUP_SIZE, 3),
+    NUMBER(QDNN_QUANT_SCALE_TYPE, 4),
+    NUMBER(QDNN_QUANT_ZERO_KIND, 5),
+    NUMBER(QDNN_QUANT_ZERO_TYPE, 6),
+    NUMBER(QDNN_QUANT_ROUNDING, 7),
+    NUMBER(QDNN_QUANT_DIVISION, 8),
+    NUMBER(QDNN_QUANT_NIBBLE_ORDER, 9),
+    NUMBER(QDNN_QUANT_LAYOUT, 10),
+    NUMBER(QDNN_QUANT_BLOCK_ROWS, 11),
+    NUMBER(QDNN_QUANT_GLOBAL_SCALE, 12),
+    NUMBER(QDNN_QUANT_SCALE_SWIZZLE, 13),
+    NUMBER(QDNN_QUANT_ATTRIBUTE_COUNT, 14),
+    NUMBER(QDNN_OPERAND_X, 0),
+    NUMBER(QDNN_OPERAND_Y, 1),
+    NUMBER(QDNN_OPERAND_CODES, 2),
+    NUMBER(QDNN_OPERAND_SCALE, 3),
+    NUMBER(QDNN_OPERAND_ZERO, 4),
+    NUMBER(QDNN_DEVICE_GPU, 0),
+    NUMBER(QDNN_DEVICE_PTXVM, 1),
+    NUMBER(QDNN_MATMUL_EXACT, 0),
+    NUMBER(QDNN_MATMUL_CUBLAS, 1),
+    NUMBER(QDNN_MATMUL_ALGORITHM, 0),
+    NUMBER(QDNN_MATMUL_TRANSPOSE_W, 1),
+    NUMBER(QDNN_SEVERITY_ERROR, 1),
+    NUMBER(QDNN_SEVERITY_WARNING, 2),
+    NUMBER(QDNN_SEVERITY_INFO, 3),
+    NUMBER(QDNN_SEVERITY_ERROR_BIT, 2),
+    NUMBER(QDNN_SEVERITY_WARNING_BIT, 4),
+    NUMBER(QDNN_SEVERITY_INFO_BIT, 8),
+    NUMBER(QDNN_DIMS_MAX, 8),
+};
+
+TEST_CASE(ApiNumbers, EnumerationsAreFrozen)
+{
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        test_push_note("%s", numbers[i].name);
+        CHECK_EQ_I64(numbers[i].value, numbers[i].number);
+        test_pop_note();
+    }
+}
+
+/* What crosses the interface by value or in arrays. */
+TEST_CASE(ApiNumbers, TypesAreAsWideAsEver)
+{
+    CHECK_EQ_I64(sizeof(qdnnStatus_t), 4);
+    CHECK_EQ_I64(sizeof(qdnnDataType_t), 4);
+    CHECK_EQ_I64(sizeof(qdnnOperand_t), 4);
+    CHECK_EQ_I64(sizeof(qdnnBinding_t), 16);
+    CHECK_EQ_I64(offsetof(qdnnBinding_t, pointer), 8);
+}
