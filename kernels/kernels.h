@@ -126,7 +126,7 @@ void kernel_entry_name(const kernel_row *row, char *text, size_t size);
 /* How many scales n elements have; none for n = 0. */
 uint64_t kernel_groups(const kernel_spec *spec, uint64_t n);
 
-/* Blocks along x for n elements; 0: there is nothing to launch. A grid takes fewer than 2^31. */
+/* Blocks along x for n elements; 0: there is nothing to launch. A GPU takes fewer than 2^31. */
 uint64_t kernel_grid(const kernel_row *row, const kernel_spec *spec, uint64_t n);
 
 /* One launch of several that make up an operation: kernel_grid(row, &spec, n) blocks, n the last parameter.

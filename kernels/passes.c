@@ -11,8 +11,10 @@ uint64_t kernel_grid(const kernel_row *row, const kernel_spec *spec, uint64_t n)
 {
     kernel_spec normal = kernel_spec_normal(row, spec);
     kernel_geometry g = row->geometry(row, &normal);
-    if (n == 0 || g.blocks)
-        return n ? g.blocks : 0;
+    if (n == 0)
+        return 0;
+    if (g.blocks)
+        return g.blocks < INT32_MAX ? g.blocks : INT32_MAX;
     return (n - 1) / g.elements_per_block + 1;
 }
 

@@ -29,6 +29,17 @@ static uint64_t ceil_div(uint64_t a, uint64_t b)
     return a / b + (a % b != 0);
 }
 
+/* Enough for all blocks that are to be busy, as long as the lists for the second pass stay short. */
+static uint64_t bands_of(const kernel_spec *spec, const parts *p, bool is_signed)
+{
+    kernel_spec second = {.data = QDNN_DATA_F32, .group_size = p->segments, .channels = spec->channels};
+    uint64_t list = scale_lanes(&second) * LIST_ROUNDS / (1 + is_signed);
+    uint64_t by_list = list * spec->channels / p->turn_parts;
+    uint64_t by_blocks = BLOCKS_MAX / ceil_div(p->turn_parts, RANGE_BLOCK / p->team.lanes);
+    uint64_t bands = by_list < by_blocks ? by_list : by_blocks;
+    return bands > 1 ? bands : 1;
+}
+
 /* A multiple of the channels is as good as their number: part numbers agree modulo the channels all the same.
  * That fills the block where there are few, and where there is one it may have runs of any length. */
 static parts parts_of(const kernel_spec *spec, bool is_signed)
@@ -48,12 +59,7 @@ static parts parts_of(const kernel_spec *spec, bool is_signed)
     p.turn = p.run * p.channels;
     p.turn_parts = p.channels * p.segments;
     p.band_elements = p.turn * ceil_div(PART_LEAST, p.segment);
-    kernel_spec second = {.data = QDNN_DATA_F32, .group_size = p.segments, .channels = spec->channels};
-    uint64_t list = scale_lanes(&second) * LIST_ROUNDS / (1 + is_signed);
-    uint64_t by_list = list * spec->channels / p.turn_parts;
-    uint64_t by_blocks = BLOCKS_MAX / ceil_div(p.turn_parts, block_parts);
-    p.bands = by_list < by_blocks ? by_list : by_blocks;
-    p.bands = p.bands > 1 ? p.bands : 1;
+    p.bands = bands_of(spec, &p, is_signed);
     return p;
 }
 
@@ -150,6 +156,7 @@ void emit_range(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
     bool is_signed = format_of(row)->signed_range;
     parts p = parts_of(spec, is_signed);
     ptx_reqntid(b, RANGE_BLOCK, 1, 1);
+    ptx_minnctapersm(b, 4); /* up to 64 registers: left alone, ptxas aims for 32 and spills */
     ptx_val x = ptx_param_ptr(b, "x", element_bytes(spec->data));
     ptx_val ranges = ptx_param_ptr(b, "range", 4);
     ptx_val n = ptx_param(b, PTX_U64, "n");

@@ -87,7 +87,7 @@ TEST_CASE(Passes, Grids)
         {"scale_nf4", 1, 7, 100, 7},         {"scale_nf4", 1, 4096, 100, 512},
         {"scale_nf4", 100, 4096, 100, 4096}, {"scale_nf4", 1, 1, 0, 0},
         {"range_absmax", 1, 1, 5, 1024},     {"range_absmax", 1, 4096, 5, 1024},
-        {"range_absmax", 1, 4096, 0, 0},
+        {"range_absmax", 1, 4096, 0, 0},     {"scale_nf4", 1, UINT64_C(1) << 40, 1, INT32_MAX},
     };
     for (int i = 0; i < LENGTH(grids); i++) {
         kernel_spec spec = kernel_spec_default();

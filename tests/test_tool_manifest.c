@@ -130,6 +130,25 @@ TEST_EACH(ToolManifest, GivesTheLaunch, count, name)
     process_free(&r);
 }
 
+/* With channels a kernel loops over them: its grid does not follow n. */
+TEST_CASE(ToolManifest, GivesTheBlocksOfAKernelThatLoops)
+{
+    const char *settings = "--kernel scale_nf4 --sm 90 --set channels=100,group_size=64";
+    process_result r = process_run("%s %s --emit json", PTXGEN, settings);
+    json *doc = read_json(r.output);
+    check_json(doc, "settings.channels", "100");
+    check_json(doc, "grid.rule",
+               "100 blocks along x, any other number gives the same bytes; no launch for n = 0");
+    json_free(doc);
+    process_free(&r);
+    char dir[256];
+    temp_dir_make(dir, sizeof dir);
+    process_result c = process_run("%s %s --emit c --outdir %s && cat %s/*.h", PTXGEN, settings, dir, dir);
+    CHECK_HAS(c.output, "#define QDNN_SCALE_NF4_F32_F32_G64_C100_SM_90_BLOCKS 100ULL\n");
+    process_free(&c);
+    temp_dir_remove(dir);
+}
+
 /* ---- bundles ---- */
 
 static void check_file(const char *dir, const json *doc, int kernel, int file)
