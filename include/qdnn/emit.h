@@ -18,13 +18,15 @@ typedef struct {
 } qdnnPtx_t;
 
 /* Writes the PTX of a kernel for an SM.
- *   kernel    its name: "quantize_nf4"; `ptxgen --list` prints them all
+ *   kernel    its name, "quantize_nf4", or that of its operation, "quant.nf4.quantize"; `ptxgen --list`
+ *             prints them all
  *   sm        the target: "sm_90a", or "90a"
  *   settings  "key=value" strings ending with a null pointer, or null: all defaults; `ptxgen --list` prints
- * them too out       receives the text; untouched unless the call succeeds Returns QDNN_STATUS_SUCCESS;
- * _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME for a kernel, SM or setting that there is not; _BAD_PARAM
- * for a value that a setting does not take; _NOT_SUPPORTED_SM where the SM lacks an instruction;
- * _INTERNAL_ERROR_ALLOCATION_FAILED. The same call gives the same bytes, always. Any thread. */
+ *             them too
+ *   out       receives the text; untouched unless the call succeeds
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME for a kernel, SM or setting that there
+ * is not; _BAD_PARAM for a value that a setting does not take; _NOT_SUPPORTED_SM where the SM lacks an
+ * instruction; _INTERNAL_ERROR_ALLOCATION_FAILED. The same call gives the same bytes, always. Any thread. */
 QDNN_API qdnnStatus_t qdnnEmitPtx(const char *kernel, const char *sm, const char *const *settings,
                                   qdnnPtx_t *out);
 

@@ -20,15 +20,16 @@ typedef struct CUstream_st *qdnnStream_t;
 
 /* Creates a handle on the device that the environment variable QDNN_DEVICE names:
  *   auto        a GPU if there is one, else ptxvm, the interpreter (the default)
- *   cuda[:N]    GPU number N, or 0
+ *   cuda[:N]    a GPU, or GPU number N
  *   vm[:sm_XX]  ptxvm, acting as that SM, or as PTXVM_SM says
- * Where the calling thread has a current CUDA context, auto and cuda work in that context, so that the
- * pointers and streams of the caller's own CUDA code may be used; otherwise in the device's primary context,
- * which the CUDA runtime uses too. The thread's current context is left as it is. handle   receives it;
- * qdnnDestroy frees it Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM where QDNN_DEVICE cannot be
- * read; _NOT_SUPPORTED_NO_DRIVER, _NO_DEVICE, _DRIVER_TOO_OLD or _SM where there is no such device;
- * _INTERNAL_ERROR_ALLOCATION_FAILED; _EXECUTION_FAILED or _EXECUTION_FAILED_STICKY where the driver fails.
- * Any thread. */
+ * Where the calling thread has a current CUDA context, auto and cuda work in it (cuda:N if it is of that
+ * GPU), so that the pointers and streams of the caller's own CUDA code may be used; otherwise in the device's
+ * primary context, which the CUDA runtime uses too. The thread's current context is left as it is.
+ *   handle   receives it; qdnnDestroy frees it
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME where QDNN_DEVICE cannot be read;
+ * _NOT_SUPPORTED_NO_DRIVER, _NO_DEVICE, _DRIVER_TOO_OLD or _SM where there is no such device;
+ * _NOT_SUPPORTED where ptxvm acts as another SM in this process already; _INTERNAL_ERROR_ALLOCATION_FAILED;
+ * _EXECUTION_FAILED or _EXECUTION_FAILED_STICKY where the driver fails. Any thread. */
 QDNN_API qdnnStatus_t qdnnCreate(qdnnHandle_t *handle);
 
 /* The same on a device named in the call: "cuda:1", "vm:sm_75" and so on. Null: as qdnnCreate.
@@ -37,10 +38,11 @@ QDNN_API qdnnStatus_t qdnnCreate(qdnnHandle_t *handle);
  * Returns what qdnnCreate does. Any thread. */
 QDNN_API qdnnStatus_t qdnnCreateOn(qdnnHandle_t *handle, const char *device);
 
-/* Frees a handle, after all work of its context is done. Its plans must have been destroyed
- * before; memory from qdnnMalloc stays, as long as its context does. handle   null is fine Returns _SUCCESS;
- * _BAD_PARAM while plans of it exist; _EXECUTION_FAILED_STICKY where the device turns out to have failed (the
- * handle is freed all the same). */
+/* Frees a handle, after all work of its context is done. Its plans must have been destroyed before; memory
+ * from qdnnMalloc stays, as long as its context does.
+ *   handle   null is fine
+ * Returns _SUCCESS; _BAD_PARAM while plans of it exist; _EXECUTION_FAILED_STICKY where the device turns out
+ * to have failed (the handle is freed all the same). */
 QDNN_API qdnnStatus_t qdnnDestroy(qdnnHandle_t handle);
 
 /* What calls with the handle are put on from now on.
@@ -56,7 +58,9 @@ QDNN_API qdnnStatus_t qdnnSetStream(qdnnHandle_t handle, qdnnStream_t stream);
 QDNN_API qdnnStatus_t qdnnGetStream(qdnnHandle_t handle, qdnnStream_t *stream);
 
 /* Waits until all that was put on the handle's stream is done. An error of a kernel is reported here at the
- * latest. handle Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _EXECUTION_FAILED; _EXECUTION_FAILED_STICKY. */
+ * latest.
+ *   handle
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _EXECUTION_FAILED; _EXECUTION_FAILED_STICKY. */
 QDNN_API qdnnStatus_t qdnnSynchronize(qdnnHandle_t handle);
 
 /* Numbers are frozen. */
@@ -83,12 +87,14 @@ typedef struct {
  * fails. */
 QDNN_API qdnnStatus_t qdnnGetDeviceInfo(qdnnHandle_t handle, qdnnDeviceInfo_t *info);
 
-/* A folder of kernels written ahead of time by `ptxgen --all` (or --emit cubin), used instead of emitting
+/* A folder of kernels written ahead of time by `ptxgen --all` (docs/bundles.md), used instead of emitting
  * and, with cubins, instead of the driver's compiler. Each file is checked against manifest.json before use;
- * what is missing, damaged or made for other settings is logged as a warning and emitted as ever. At
- * qdnnCreate the environment variable QDNN_BUNDLE_DIR is taken. handle directory  null: none Returns
- * _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM where the folder has no manifest that can be read (the handle
- * then has no bundle); _INTERNAL_ERROR_ALLOCATION_FAILED. */
+ * what is damaged or made for other settings is logged as a warning, and emitted as what is missing is. At
+ * qdnnCreate the environment variable QDNN_BUNDLE_DIR is taken.
+ *   handle
+ *   directory  null: none
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM where the folder has no manifest that can be used
+ * (the handle then has no bundle); _INTERNAL_ERROR_ALLOCATION_FAILED. */
 QDNN_API qdnnStatus_t qdnnSetBundle(qdnnHandle_t handle, const char *directory);
 
 #ifdef __cplusplus

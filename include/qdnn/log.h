@@ -7,7 +7,7 @@
 #ifndef QDNN_LOG_H
 #define QDNN_LOG_H
 
-#include <qdnn/qdnn.h>
+#include <qdnn/types.h>
 
 #ifdef __cplusplus
 extern "C" {

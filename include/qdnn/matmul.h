@@ -63,8 +63,9 @@ QDNN_API qdnnStatus_t qdnnDestroyMatmulDescriptor(qdnnMatmulDescriptor_t matmul)
  *   y        [..., N], M rows, packed: of the type of x, or f32
  *   plan     receives it; qdnnDestroyPlan frees it, before the handle
  * Returns what qdnnCreateDequantizePlan does, and: _BAD_PARAM_SHAPE_MISMATCH where the shapes do not fit
- * together; _BAD_PARAM_OUT_OF_BOUND where M, N or K is 2^31 or more; _NOT_SUPPORTED for QDNN_MATMUL_EXACT
- * and, with QDNN_MATMUL_CUBLAS, on ptxvm; _NOT_SUPPORTED_LIBRARY_MISSING where there is no cuBLAS. */
+ * together; _BAD_PARAM_OUT_OF_BOUND where M, N or K is 2^31 or more, or K is 0; _NOT_SUPPORTED for
+ * QDNN_MATMUL_EXACT and, with QDNN_MATMUL_CUBLAS, on ptxvm; _NOT_SUPPORTED_LIBRARY_MISSING where there is no
+ * cuBLAS. */
 QDNN_API qdnnStatus_t qdnnCreateMatmulPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t matmul,
                                            qdnnTensorDescriptor_t x, qdnnTensorDescriptor_t w,
                                            qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t y,

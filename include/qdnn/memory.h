@@ -33,7 +33,11 @@ QDNN_API qdnnStatus_t qdnnFree(qdnnHandle_t handle, void *pointer);
 QDNN_API qdnnStatus_t qdnnCopyToDevice(qdnnHandle_t handle, void *device, const void *host, size_t bytes);
 
 /* Copies to the host, behind the work of the handle's stream, and waits for it: results are there when it
- * returns. handle host     where to device   where from: of the device bytes    0 is fine, with any pointers
+ * returns.
+ *   handle
+ *   host     where to
+ *   device   where from: of the device
+ *   bytes    0 is fine, with any pointers
  * Returns what qdnnCopyToDevice does. */
 QDNN_API qdnnStatus_t qdnnCopyToHost(qdnnHandle_t handle, void *host, const void *device, size_t bytes);
 

@@ -35,13 +35,17 @@ typedef struct {
 } qdnnBinding_t;
 
 /* Plans the computation of scales, and zeros where the descriptor has them. Operands: X, then SCALE (and
- * ZERO) are written. handle x        the tensor: f32, f16 or bf16, packed quant plan     receives it;
- * qdnnDestroyPlan frees it, before the handle Returns _SUCCESS; _BAD_PARAM_NULL_POINTER;
- * _BAD_PARAM_SHAPE_MISMATCH for an axis that x does not have; _BAD_PARAM_OUT_OF_BOUND for a tensor too large
- * for a launch; _NOT_SUPPORTED for types, layouts and combinations without a kernel, and for strides that are
- * not packed; _NOT_SUPPORTED_SM; _NOT_SUPPORTED_DRIVER_TOO_OLD; _INTERNAL_ERROR_ALLOCATION_FAILED;
- * _INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED; _INTERNAL_ERROR_COMPILATION_FAILED where the driver refuses the
- * kernel; _EXECUTION_FAILED; _EXECUTION_FAILED_STICKY. Not legal while the stream is captured. */
+ * ZERO) are written.
+ *   handle
+ *   x        the tensor: f32, f16 or bf16, packed
+ *   quant
+ *   plan     receives it; qdnnDestroyPlan frees it, before the handle
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_SHAPE_MISMATCH for an axis that x does not have;
+ * _BAD_PARAM_OUT_OF_BOUND for a tensor too large for a launch; _NOT_SUPPORTED for types, layouts and
+ * combinations without a kernel, and for strides that are not packed; _NOT_SUPPORTED_SM;
+ * _NOT_SUPPORTED_DRIVER_TOO_OLD; _INTERNAL_ERROR_ALLOCATION_FAILED; _INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+ * _INTERNAL_ERROR_COMPILATION_FAILED where the driver refuses the kernel; _EXECUTION_FAILED, also while the
+ * stream is being captured; _EXECUTION_FAILED_STICKY. */
 QDNN_API qdnnStatus_t qdnnCreateScalePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
                                           qdnnQuantDescriptor_t quant, qdnnPlan_t *plan);
 
@@ -71,10 +75,12 @@ QDNN_API qdnnStatus_t qdnnGetPlanWorkspaceSize(qdnnPlan_t plan, size_t *bytes);
 /* Launches a plan on the handle's stream.
  *   handle          the one that the plan was made with
  *   plan
- *   bindings        a pointer for each operand of the plan; others are not allowed. A tensor without elements
- * needs none of its pointers: they may be null count           how many bindings workspace       device
- * memory, aligned to 16; null where none is needed workspaceBytes  at least what qdnnGetPlanWorkspaceSize
- * says Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM for a plan of another handle, an operand that is
+ *   bindings        a pointer for each operand of the plan; others are not allowed. Where there is nothing to
+ *                   do (a tensor without elements) they may be missing, and pointers null
+ *   count           how many bindings
+ *   workspace       device memory, aligned to 16; null where none is needed
+ *   workspaceBytes  at least what qdnnGetPlanWorkspaceSize says
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM for a plan of another handle, an operand that is
  * missing, given twice or not the plan's; _BAD_PARAM_OUT_OF_BOUND for an operand that there is not;
  * _BAD_PARAM_MISALIGNED_POINTER; _BAD_PARAM_SIZE_INSUFFICIENT for the workspace; _EXECUTION_FAILED;
  * _EXECUTION_FAILED_STICKY. Legal while the stream is captured. */

@@ -14,8 +14,9 @@ QDNN_API const char *qdnnGetDataTypeName(qdnnDataType_t type);
 /* The size of an element.
  *   type
  *   bits   receives it: 16 for bf16, 4 for nf4; 0 for types without a size of their own (tensor, bytes,
- * opaque...) Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for a number that is no type.
- * Any thread. */
+ *          opaque...)
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for a number that is no type. Any
+ * thread. */
 QDNN_API qdnnStatus_t qdnnGetDataTypeBits(qdnnDataType_t type, int *bits);
 
 enum { QDNN_DIMS_MAX = 8 };
@@ -33,9 +34,9 @@ QDNN_API qdnnStatus_t qdnnCreateTensorDescriptor(qdnnTensorDescriptor_t *tensor)
  *   rank      1 to QDNN_DIMS_MAX
  *   dims      `rank` sizes, slowest first; 0 is a size too
  *   strides   `rank` distances between neighbours along each dimension, in elements, not negative; null:
- * packed row-major. Operations say which strides they take; today all ask for packed ones. Returns _SUCCESS;
- * _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND where a number is out of its range or the whole would have
- * 2^60 bytes or more; the descriptor then stays as it was. */
+ *             packed, row-major. Operations say which strides they take; today all ask for packed ones.
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND where a number is out of its range or
+ * the whole would have 2^60 bytes or more; the descriptor then stays as it was. */
 QDNN_API qdnnStatus_t qdnnSetTensorDescriptor(qdnnTensorDescriptor_t tensor, qdnnDataType_t type, int rank,
                                               const int64_t *dims, const int64_t *strides);
 
