@@ -27,12 +27,12 @@ static void case_name(int index, char *text, size_t size)
              (int)channel_counts[index % LENGTH(channel_counts)]);
 }
 
-/* Whole turns of all channels, cut turns, less than one: what is small enough to run. */
+/* Whole turns of all channels, cut turns, less than one, more than two tiles: what is small enough to run. */
 static int64_t count_at(uint64_t run, uint64_t channels, int turn)
 {
     const uint64_t all = run * channels, most = 9001;
-    const uint64_t counts[] = {2 * all + run / 2 + 1, all,        17 * all + 3, all - 1, 1,
-                               301 * all + 5,         all / 2 + 1};
+    const uint64_t counts[] = {2 * all + run / 2 + 1, all,     17 * all + 3, all - 1, 1, most,
+                               all / 2 + 1,           most - 5};
     uint64_t n = counts[turn % LENGTH(counts)];
     return (int64_t)(n > most ? most - (uint64_t)turn % 3 : n > 0 ? n : 1);
 }
