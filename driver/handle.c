@@ -29,7 +29,7 @@ qdnnStatus_t handle_check(qdnnHandle_t handle)
     char text[256];
     cuda_describe(handle->context->device.api, handle->lost, "an earlier call", text, sizeof text);
     return qdnn_error(QDNN_STATUS_EXECUTION_FAILED_STICKY,
-                      "the handle is dead (%s); destroy it, and start the work anew", text);
+                      "the handle is dead, destroy it: %s", text);
 }
 
 qdnnStatus_t handle_enter(qdnnHandle_t handle, bool *pushed)

@@ -4,7 +4,9 @@
  * qdnnExecute then only launches: it allocates nothing, takes no lock and looks nothing up, and so may be
  * captured into a CUDA graph. The one-shot calls at the end are a plan that the handle keeps, and an execute.
  *
- * All work is put on the handle's stream and not waited for. Buffers must not overlap. */
+ * All work is put on the handle's stream and not waited for. Buffers must not overlap. Into a
+ * graph, capture plans: of one-shot calls the handle keeps the last 64, and a graph needs its plan as long as
+ * it is launched. */
 #ifndef QDNN_PLAN_H
 #define QDNN_PLAN_H
 
