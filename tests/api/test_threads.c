@@ -12,17 +12,17 @@ enum { THREADS = 16 };
 
 typedef struct worker {
     pthread_t thread;
-    void *(*work)(void *worker);
+    const char *device; /* as qdnnCreateOn takes it */
     int index;
     bool ok;
 } worker;
 
-/* Runs the work in all threads at once; each says whether it went well. */
-static void run_threads(void *(*work)(void *worker))
+/* Runs the work in all threads at once, on the two devices by turns; each says whether it went well. */
+static void run_threads(void *(*work)(void *worker), const char *even, const char *odd)
 {
     worker workers[THREADS];
     for (int i = 0; i < THREADS; i++) {
-        workers[i] = (worker){.index = i};
+        workers[i] = (worker){.index = i, .device = i % 2 ? odd : even};
         if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
             FAIL("thread %d cannot be started", i);
     }
@@ -38,9 +38,9 @@ static void *play(void *pointer)
     worker *w = pointer;
     w->ok = true;
     for (int i = 0; i < scene_kind_count(); i++)
-        w->ok =
-            scene_plays(&scene_kinds[(i + w->index) % scene_kind_count()], NULL, (uint32_t)(w->index + i)) &&
-            w->ok;
+        w->ok = scene_plays(&scene_kinds[(i + w->index) % scene_kind_count()], w->device,
+                            (uint32_t)(w->index + i)) &&
+                w->ok;
     return NULL;
 }
 
@@ -48,7 +48,7 @@ TEST_CASE(ApiThreads, GiveTheRightBits)
 {
     NEED_PTXVM;
     vm_begin(NULL);
-    run_threads(play);
+    run_threads(play, NULL, "vm:sm_90a");
     CHECK_EQ_I64(modules_count(), 0);
     vm_end();
 }
@@ -63,7 +63,7 @@ static void *come_and_go(void *pointer)
     for (int i = 0; i < 24 && w->ok; i++) {
         qdnnHandle_t h = NULL;
         qdnnPlan_t shared = NULL, own = NULL;
-        w->ok = !qdnnCreate(&h) && !qdnnSetQuantAttribute(q, QDNN_QUANT_GROUP_SIZE, 1 + i % 3) &&
+        w->ok = !qdnnCreateOn(&h, w->device) && !qdnnSetQuantAttribute(q, QDNN_QUANT_GROUP_SIZE, 1 + i % 3) &&
                 !qdnnCreateDequantizePlan(h, t, q, &shared) &&
                 !qdnnSetQuantAttribute(q, QDNN_QUANT_GROUP_SIZE, 100 + THREADS * i + w->index) &&
                 !qdnnCreateDequantizePlan(h, t, q, &own) && modules_count() <= MODULES_MAX;
@@ -79,11 +79,25 @@ TEST_CASE(ApiThreads, HandlesComeAndGo)
     NEED_PTXVM;
     qdnnHandle_t keeper = NULL;
     vm_begin(NULL);
-    run_threads(come_and_go); /* the context comes and goes as well */
+    run_threads(come_and_go, NULL, NULL); /* the context comes and goes as well */
     CHECK_EQ_I64(modules_count(), 0);
     OK(qdnnCreate(&keeper));
-    run_threads(come_and_go); /* the cache fills, and evicts */
+    run_threads(come_and_go, NULL, NULL); /* the cache fills, and evicts */
     CHECK_EQ_I64(modules_count(), MODULES_MAX);
+    OK(qdnnDestroy(keeper));
+    CHECK_EQ_I64(modules_count(), 0);
+    vm_end();
+}
+
+/* Contexts of two devices share the cache, and evict modules of each other while they come and go. */
+TEST_CASE(ApiThreads, HandlesOfTwoDevicesComeAndGo)
+{
+    vm_begin("QDNN_LIBCUDA=" QDNN_BINARY_DIR "/ptxvm/libcuda.so.1 PTXVM_DEVICES=2");
+    run_threads(play, "cuda:0", "cuda:1");
+    qdnnHandle_t keeper = NULL;
+    OK(qdnnCreateOn(&keeper, "cuda:0")); /* its modules stay, until those of the other device need the room */
+    run_threads(come_and_go, "cuda:0", "cuda:1");
+    run_threads(come_and_go, "cuda:0", "cuda:1");
     OK(qdnnDestroy(keeper));
     CHECK_EQ_I64(modules_count(), 0);
     vm_end();
