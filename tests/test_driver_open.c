@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <qdnn/qdnn.h>
+
 #include "driver/log.h"
 #include "driver/open.h"
 #include "support/environment.h"
