@@ -73,6 +73,17 @@ static void unload(module *m)
     alloc_free(m);
 }
 
+/* Nobody uses the module any more, but what was launched from it may still be under way. */
+static void evict(module *m)
+{
+    bool pushed;
+    if (!context_enter(m->context, &pushed)) {
+        m->context->device.api->cuCtxSynchronize();
+        context_leave(m->context, pushed);
+    }
+    unload(m);
+}
+
 static double seconds(void)
 {
     struct timespec now;
@@ -177,7 +188,7 @@ static module *publish(module *m)
     module *theirs = find(m->context, m->key);
     module **place = theirs ? NULL : find_place();
     if (place && *place)
-        unload(*place); /* under the lock: its context may be about to go, and waits for the lock in
+        evict(*place); /* under the lock: its context may be about to go, and waits for the lock in
                            modules_drop */
     if (place) {
         *place = m;

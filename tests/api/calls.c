@@ -9,7 +9,6 @@
 #define ARGS_cuInit                    (flags)
 #define ARGS_cuDriverGetVersion        (version)
 #define ARGS_cuGetErrorName            (code, name)
-#define ARGS_cuGetErrorString          (code, text)
 #define ARGS_cuDeviceGetCount          (count)
 #define ARGS_cuDeviceGet               (device, ordinal)
 #define ARGS_cuDeviceGetName           (name, size, device)
@@ -27,7 +26,6 @@
 #define ARGS_cuModuleLoadDataEx        (module, image, count, options, values)
 #define ARGS_cuModuleUnload            (module)
 #define ARGS_cuModuleGetFunction       (function, module, name)
-#define ARGS_cuFuncSetAttribute        (function, attribute, value)
 #define ARGS_cuLaunchKernel                                                                                  \
     (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, params, extra)
 #define ARGS_cuMemAlloc        (pointer, bytes)
