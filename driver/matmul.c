@@ -152,22 +152,30 @@ void handle_close_cublas(qdnnHandle_t handle)
     context_leave(handle->context, pushed);
 }
 
+enum { SCRATCH_ALIGN = 256 }; /* cublasSetWorkspace refuses less; the caller's workspace may have less */
+
+static void *scratch_of(const plan_gemm *g, CUdeviceptr workspace)
+{
+    return (void *)(uintptr_t)((workspace + g->scratch_from + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN *
+                               SCRATCH_ALIGN);
+}
+
 qdnnStatus_t plan_run_gemm(qdnnPlan_t plan, const CUdeviceptr *at)
 {
     static const float one = 1, none = 0;
     const plan_gemm *g = &plan->gemm;
     cublasHandle_t cublas = plan->handle->cublas;
-    char *workspace = (char *)(uintptr_t)at[PLAN_WORKSPACE];
+    const void *weights = (const void *)(uintptr_t)at[PLAN_WORKSPACE];
     const void *x = (const void *)(uintptr_t)at[QDNN_OPERAND_X];
     void *y = (void *)(uintptr_t)at[QDNN_OPERAND_Y];
     cublasStatus_t code = g->api->cublasSetStream(cublas, plan->handle->stream);
     if (code)
         return cublas_failed(code, "cublasSetStream");
     /* after the stream, which resets it; ours, so that nothing is allocated under capture */
-    code = g->api->cublasSetWorkspace(cublas, workspace + g->scratch_at, g->scratch_bytes);
+    code = g->api->cublasSetWorkspace(cublas, scratch_of(g, at[PLAN_WORKSPACE]), g->scratch_bytes);
     if (code)
         return cublas_failed(code, "cublasSetWorkspace");
-    code = g->api->cublasGemmEx(cublas, g->op_w, CUBLAS_OP_N, g->m, g->n, g->k, &one, workspace, g->type,
+    code = g->api->cublasGemmEx(cublas, g->op_w, CUBLAS_OP_N, g->m, g->n, g->k, &one, weights, g->type,
                                 g->ldw, x, g->type, g->k, &none, y, g->y_type, g->m, CUBLAS_COMPUTE_32F,
                                 CUBLAS_GEMM_DEFAULT);
     return code ? cublas_failed(code, "cublasGemmEx") : QDNN_STATUS_SUCCESS;
@@ -184,7 +192,6 @@ static size_t scratch_bytes(const context *c)
 static void set_gemm(qdnnPlan_t plan, const cublas_api *api, const shape *s, bool transposed,
                      qdnnDataType_t type, qdnnDataType_t y_type, size_t weights_bytes)
 {
-    size_t at = (weights_bytes + 255) / 256 * 256;
     plan->gemm = (plan_gemm){.api = api,
                              .op_w = transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
                              .m = (int)s->n,
@@ -193,9 +200,9 @@ static void set_gemm(qdnnPlan_t plan, const cublas_api *api, const shape *s, boo
                              .ldw = (int)(transposed ? s->k : s->n),
                              .type = cublas_type(type),
                              .y_type = cublas_type(y_type),
-                             .scratch_at = at,
+                             .scratch_from = weights_bytes,
                              .scratch_bytes = scratch_bytes(plan->handle->context)};
-    plan->workspace_bytes = at + plan->gemm.scratch_bytes;
+    plan->workspace_bytes = weights_bytes + SCRATCH_ALIGN - 1 + plan->gemm.scratch_bytes;
 }
 
 /* The weights are dequantized into the workspace, where the product finds them. */

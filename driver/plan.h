@@ -29,7 +29,7 @@ typedef struct plan_gemm {
     cublasOperation_t op_w;
     int m, n, k, ldw; /* of y^T: N, M, K */
     cudaDataType type, y_type;
-    size_t scratch_at, scratch_bytes; /* cuBLAS's own part of the workspace */
+    size_t scratch_from, scratch_bytes; /* cuBLAS's own part of the workspace, aligned up at execute */
 } plan_gemm;
 
 struct qdnnPlan {

@@ -124,18 +124,19 @@ static cublasStatus_t product(const cublas_api *api, cublasHandle_t handle, char
 
 TEST_CASE(DriverCublas, CallsArriveAsTheyWereMade)
 {
+    static _Alignas(256) char workspace[256]; /* cuBLAS takes no other */
     char memory[16];
     const cublas_api *api = NULL;
     cublasHandle_t handle = NULL;
     void *library = open_double(&api, &handle);
     CHECK_EQ_I64(api->cublasSetStream(handle, (CUstream)(void *)(memory + 8)), 0);
-    CHECK_EQ_I64(api->cublasSetWorkspace(handle, memory + 9, 12345), 0);
+    CHECK_EQ_I64(api->cublasSetWorkspace(handle, workspace, 12345), 0);
     CHECK_EQ_I64(api->cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH), 0);
     CHECK_EQ_I64(product(api, handle, memory), 0);
     const cublas_record *r = get_record();
     CHECK_EQ_I64(r->calls, 5);
     CHECK_EQ_STR(r->last, "cublasGemmEx");
-    CHECK(r->stream == (CUstream)(void *)(memory + 8) && r->workspace == memory + 9);
+    CHECK(r->stream == (CUstream)(void *)(memory + 8) && r->workspace == workspace);
     CHECK_EQ_U64(r->workspace_bytes, 12345);
     CHECK_EQ_I64(r->mode, CUBLAS_PEDANTIC_MATH);
     CHECK(r->op_a == CUBLAS_OP_T && r->op_b == CUBLAS_OP_N);

@@ -224,6 +224,34 @@ TEST_CASE(Matmul, CublasFindsTheWeightsAndTheShape)
     scene_end(&s);
 }
 
+/* cuBLAS wants 256 bytes of alignment; the workspace of a plan needs 16. */
+TEST_CASE(Matmul, WorkspacesNeedNoMoreThanTheirAlignment)
+{
+    scene s;
+    qdnnPlan_t plan = NULL;
+    buffers b = {0};
+    if (scene_begin(&s)) {
+        float weights[N * K];
+        set_all(&s, QDNN_DATA_F32, QDNN_DATA_F32, true);
+        if (CHECK_EQ_I64(create(&s, &plan), 0)) {
+            buffers_make(&s, plan, &b);
+            fill_weights(&s, &b, QDNN_DATA_F32, weights);
+            void *all = b.workspace;
+            CHECK_EQ_I64(qdnnFree(s.handle, all), 0);
+            CHECK_EQ_I64(qdnnMalloc(s.handle, &all, b.workspace_bytes + 256), 0);
+            for (int shift = 0; shift < 256; shift += 16) {
+                b.workspace = (char *)all + shift;
+                CHECK_EQ_I64(execute(&s, plan, &b), 0);
+                check_call(s.record, &b, CUDA_R_32F, CUDA_R_32F, true);
+            }
+            b.workspace = all;
+            buffers_free(&s, &b);
+        }
+        CHECK_EQ_I64(qdnnDestroyPlan(plan), 0);
+    }
+    scene_end(&s);
+}
+
 TEST_CASE(Matmul, ShapesAndTypesMustFit)
 {
     scene s;

@@ -76,7 +76,8 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace, siz
 {
     record.workspace = workspace;
     record.workspace_bytes = bytes;
-    return enter(__func__, handle);
+    cublasStatus_t code = enter(__func__, handle);
+    return code == 0 && (uintptr_t)workspace % 256 != 0 ? 7 : code; /* as cuBLAS does: INVALID_VALUE */
 }
 
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode)
