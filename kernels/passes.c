@@ -41,6 +41,8 @@ int kernel_scale_passes(const kernel_row *row, const kernel_spec *spec, uint64_t
         return 0;
     if (whole.channels > 1 && n == whole.group_size * whole.channels)
         whole.channels = 0; /* one turn: a channel is a run */
+    if (whole.channels == 0 && whole.group_size > RUN_MAX && whole.group_size >= n)
+        whole.group_size = whole.channels = 1; /* one run: split by its elements, not by what it might have */
     passes[0] = (kernel_pass){row, whole, n};
     if (one_pass(&whole, n))
         return 1;

@@ -33,6 +33,8 @@ static const struct {
     {50000, 0, 120000, 2, 31}, /* 13, 13 and 5 segments */
     {5000, 3, 7000, 1, 0},     /* a channel without an element */
     {60000, 3, 70001, 2, 45},  /* 15 segments a run; the last run has no element */
+    {1 << 30, 0, 20000, 2, 5}, /* one group: as the whole tensor */
+    {1 << 30, 0, 8192, 1, 0},
 };
 
 static int count(void)
