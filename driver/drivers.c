@@ -60,16 +60,22 @@ typedef CUresult get_4_fn(const char *name, void **function, int version, unsign
 
 static struct {
     void *library;
+    char name[1024]; /* of the library that is open */
     get_5_fn *get_5;
     get_4_fn *get_4;
     bool ready;
     driver driver;
 } libcuda;
 
-const char *driver_cuda_name(void)
+static const char *wanted_name(void)
 {
     const char *name = getenv("QDNN_LIBCUDA");
     return name && *name ? name : "libcuda.so.1";
+}
+
+const char *driver_cuda_name(void)
+{
+    return libcuda.library ? libcuda.name : wanted_name();
 }
 
 /* The newest way that the driver has; a name that it does not tell may still be exported. */
@@ -85,12 +91,20 @@ static void *find_in_libcuda(const char *name, const char *symbol, int since)
     return function ? function : dlsym(libcuda.library, symbol);
 }
 
+static void close_library(void)
+{
+    if (libcuda.library)
+        dlclose(libcuda.library);
+    memset(&libcuda, 0, sizeof libcuda);
+}
+
 static qdnnStatus_t open_library(driver_problem *problem)
 {
-    libcuda.library = dlopen(driver_cuda_name(), RTLD_NOW | RTLD_LOCAL);
+    libcuda.library = dlopen(wanted_name(), RTLD_NOW | RTLD_LOCAL);
     if (!libcuda.library)
         return driver_problem_set(problem, QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER,
                                   "the CUDA driver is not installed: %s", dlerror());
+    snprintf(libcuda.name, sizeof libcuda.name, "%s", wanted_name());
     void *get_5 = dlsym(libcuda.library, "cuGetProcAddress_v2");
     void *get_4 = dlsym(libcuda.library, "cuGetProcAddress");
     memcpy(&libcuda.get_5, &get_5, sizeof get_5);
@@ -142,6 +156,9 @@ static qdnnStatus_t start(driver *d, find_function *find, const char *name, driv
 
 qdnnStatus_t driver_open_cuda(const driver **out, driver_problem *problem)
 {
+    /* One that did not start may be replaced by another that QDNN_LIBCUDA names by now. */
+    if (!libcuda.ready && libcuda.library && strcmp(libcuda.name, wanted_name()) != 0)
+        close_library();
     if (!libcuda.library && open_library(problem) != QDNN_STATUS_SUCCESS)
         return problem->status;
     if (!libcuda.ready &&
@@ -227,9 +244,7 @@ static void close_vm(void)
 
 void drivers_close(void)
 {
-    if (libcuda.library)
-        dlclose(libcuda.library);
-    memset(&libcuda, 0, sizeof libcuda);
+    close_library();
     close_vm();
     memset(&linked, 0, sizeof linked);
 }

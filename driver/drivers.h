@@ -28,7 +28,7 @@ qdnnStatus_t driver_problem_set(driver_problem *problem, qdnnStatus_t status, co
 qdnnStatus_t driver_open_cuda(const driver **out, driver_problem *problem);
 qdnnStatus_t driver_open_vm(const char *sm, const driver **out, driver_problem *problem); /* sm null: any */
 
-/* The library's name or path. */
+/* The name or path of the library that is open, or of the one that would be opened. */
 const char *driver_cuda_name(void);
 void drivers_close(void);
 

@@ -114,6 +114,23 @@ TEST_EACH(DriverOpen, AutoTakesPtxvmInstead, broken_count, broken_name)
     end();
 }
 
+/* What fails is tried anew: with the library that is named then, and sentences name the one that is meant. */
+TEST_EACH(DriverOpen, AnotherMayBeNamedAfterwards, broken_count, broken_name)
+{
+    cuda_device d;
+    if (!strcmp(broken[index].name, "CountOfZero"))
+        return; /* it did start */
+    begin(broken[index].library, NULL);
+    check_fails("cuda", broken[index].status, broken[index].part, broken[index].other);
+    environment_set("QDNN_LIBCUDA=" FAKE("lacking"));
+    check_fails("cuda", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "libcuda_lacking.so", "lacks the function");
+    environment_set("QDNN_LIBCUDA=" PTXVM_LIBCUDA);
+    CHECK_EQ_I64(cuda_device_choose("cuda", &d), QDNN_STATUS_SUCCESS);
+    environment_set("QDNN_LIBCUDA=" FAKE("stub") " QDNN_REQUIRE_GPU=1"); /* too late: one is in use */
+    check_fails("cuda", QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE, "QDNN_REQUIRE_GPU", PTXVM_LIBCUDA);
+    end();
+}
+
 TEST_CASE(DriverOpen, KnowsTheToolkitsStub)
 {
     if (!QDNN_CUDA_STUB[0])
