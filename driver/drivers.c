@@ -91,6 +91,11 @@ static void *find_in_libcuda(const char *name, const char *symbol, int since)
     return function ? function : dlsym(libcuda.library, symbol);
 }
 
+bool driver_cuda_found(void)
+{
+    return libcuda.library != NULL;
+}
+
 static void close_library(void)
 {
     if (libcuda.library)

@@ -30,6 +30,9 @@ qdnnStatus_t driver_open_vm(const char *sm, const driver **out, driver_problem *
 
 /* The name or path of the library that is open, or of the one that would be opened. */
 const char *driver_cuda_name(void);
+
+/* Whether a library of that name was opened, started or not. */
+bool driver_cuda_found(void);
 void drivers_close(void);
 
 #endif

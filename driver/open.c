@@ -163,12 +163,14 @@ static qdnnStatus_t choose(const device_wish *wish, cuda_device *out, driver_pro
     return driver_problem_set(problem, status, "no GPU: %.220s; and no ptxvm: %.220s", gpu.text, vm.text);
 }
 
-static void tell(const cuda_device *d, const char *why)
+/* A driver that is there and cannot be used is worth a warning: there may be a GPU that is not used. */
+static void tell(const cuda_device *d, const driver_problem *gpu, bool gpu_driver)
 {
-    log_write(QDNN_SEVERITY_INFO, "cuda_device_choose",
+    bool lost = gpu_driver && *gpu->text && gpu->status != QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE;
+    log_write(lost ? QDNN_SEVERITY_WARNING : QDNN_SEVERITY_INFO, "cuda_device_choose",
               "the device is %s, compute capability %d.%d, CUDA %d.%d%s%s", d->name, d->major, d->minor,
               d->driver_version / 1000, d->driver_version % 1000 / 10,
-              *why ? ", because there is no GPU: " : "", why);
+              *gpu->text ? ", because there is no GPU: " : "", gpu->text);
 }
 
 qdnnStatus_t cuda_device_choose(const char *text, cuda_device *out)
@@ -185,11 +187,12 @@ qdnnStatus_t cuda_device_choose(const char *text, cuda_device *out)
     status = choose(&wish, out, &problem);
     bool first = status == QDNN_STATUS_SUCCESS && !told;
     told |= first;
+    bool gpu_driver = driver_cuda_found();
     pthread_mutex_unlock(&lock);
     if (status != QDNN_STATUS_SUCCESS)
         return qdnn_error(status, "%s", problem.text);
     if (first)
-        tell(out, problem.text);
+        tell(out, &problem, gpu_driver);
     return status;
 }
 

@@ -32,7 +32,8 @@ typedef struct cuda_device {
  *   text  as QDNN_DEVICE; null or "": what QDNN_DEVICE says
  *   out   untouched unless the call succeeds
  * "auto": a GPU if there is one (one that fails is an error), else ptxvm; which and why is told once at level
- * info. "auto" and "cuda" take the device of the context that is current in this thread, if there is one.
+ * info, or as a warning where a driver is there that cannot be used. "auto" and "cuda" take the device of the
+ * context that is current in this thread, if there is one.
  * Returns QDNN_STATUS_SUCCESS; _NOT_SUPPORTED_NO_DRIVER: no library, one that is no driver, or one that does
  * not start; _NOT_SUPPORTED_DRIVER_TOO_OLD; _NOT_SUPPORTED_NO_DEVICE: no device, not that many, or
  * QDNN_REQUIRE_GPU and only ptxvm; _BAD_PARAM_UNKNOWN_NAME: the text, or its SM; _NOT_SUPPORTED: ptxvm runs

@@ -373,6 +373,23 @@ TEST_CASE(DriverOpen, TheChoiceIsToldOnce)
     end();
 }
 
+/* A driver that is there and of no use is worth more than a word: there may be a GPU that is not used. */
+TEST_EACH(DriverOpen, AutoWarnsOfADriverThatIsOfNoUse, broken_count, broken_name)
+{
+    NEED_PTXVM;
+    cuda_device d;
+    bool has_none =
+        !strcmp(broken[index].name, "Missing") || broken[index].status == QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE;
+    begin(broken[index].library, NULL);
+    told[0] = 0;
+    CHECK_EQ_I64(qdnnSetCallback(0xe, NULL, listen), QDNN_STATUS_SUCCESS);
+    CHECK_EQ_I64(cuda_device_choose("auto", &d), QDNN_STATUS_SUCCESS);
+    CHECK_EQ_I64(told[0], has_none ? '3' : '2');
+    CHECK_HAS(told, broken[index].part);
+    CHECK_EQ_I64(qdnnSetCallback(0, NULL, NULL), QDNN_STATUS_SUCCESS);
+    end();
+}
+
 static void choose_again(qdnnSeverity_t severity, void *user, const qdnnDebug_t *debug, const char *message)
 {
     (void)severity, (void)debug, (void)message;
