@@ -12,14 +12,17 @@
 
 qdnnStatus_t handle_failed(qdnnHandle_t handle, CUresult result, const char *call, const char *what, ...)
 {
-    char text[256];
+    const cuda_device *device = &handle->context->device;
+    char purpose[256], sentence[384];
     va_list args;
     va_start(args, what);
-    vsnprintf(text, sizeof text, what, args);
+    vsnprintf(purpose, sizeof purpose, what, args);
     va_end(args);
     if (cuda_is_sticky(result))
         handle->lost = result;
-    return cuda_failed(handle->context->device.api, result, call, "%s", text);
+    cuda_describe(device->api, result, call, sentence, sizeof sentence);
+    return qdnn_error(cuda_status(result), "%s: %s%s", purpose, sentence,
+                      handle->lost && device->is_vm ? " (PTXVM_LOG=stderr tells where it failed)" : "");
 }
 
 qdnnStatus_t handle_check(qdnnHandle_t handle)
@@ -28,8 +31,7 @@ qdnnStatus_t handle_check(qdnnHandle_t handle)
         return QDNN_STATUS_SUCCESS;
     char text[256];
     cuda_describe(handle->context->device.api, handle->lost, "an earlier call", text, sizeof text);
-    return qdnn_error(QDNN_STATUS_EXECUTION_FAILED_STICKY,
-                      "the handle is dead, destroy it: %s", text);
+    return qdnn_error(QDNN_STATUS_EXECUTION_FAILED_STICKY, "the handle is dead, destroy it: %s", text);
 }
 
 qdnnStatus_t handle_enter(qdnnHandle_t handle, bool *pushed)

@@ -234,6 +234,7 @@ TEST_CASE(ApiArguments, KernelsThatFailKillTheHandle)
         status = qdnnSynchronize(s.handle);
     CHECK_STATUS_IS(status, QDNN_STATUS_EXECUTION_FAILED_STICKY);
     CHECK_HAS(last_sentence(), "CUDA_ERROR_ILLEGAL_ADDRESS");
+    CHECK_HAS(last_sentence(), "PTXVM_LOG=stderr tells where");
     CHECK_STATUS_IS(qdnnSynchronize(s.handle), QDNN_STATUS_EXECUTION_FAILED_STICKY);
     CHECK_STATUS_IS(qdnnFree(s.handle, s.buffers[0]), QDNN_STATUS_EXECUTION_FAILED_STICKY);
     for (int i = 0; i < 3; i++)
