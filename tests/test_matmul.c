@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "doubles/cublas.h"
+#include "driver/alloc.h"
 #include "driver/open.h"
 #include "host_ref/host_ref.h"
 #include "support/environment.h"
 #include "support/kernel_data.h"
+#include "support/scarce.h"
 #include "test.h"
 
 #define CUBLAS_DOUBLE QDNN_BINARY_DIR "/tests/doubles/libcublas_double.so"
@@ -358,4 +360,59 @@ TEST_CASE(Matmul, FailuresOfCublasAreReported)
         s.fail(NULL, 0);
     }
     scene_end(&s);
+}
+
+/* Each host allocation of making a plan fails once: the same call then succeeds, and nothing leaks. */
+TEST_CASE(Matmul, AllocationsFail)
+{
+    scene s;
+    scarce memory = {.fails = -1};
+    alloc_set_hook(scarce_resize, &memory);
+    if (scene_begin(&s)) {
+        qdnnPlan_t plan = NULL;
+        qdnnStatus_t status = QDNN_STATUS_INTERNAL_ERROR_ALLOCATION_FAILED;
+        int failures = -1;
+        set_all(&s, QDNN_DATA_F16, QDNN_DATA_F16, true);
+        while (status == QDNN_STATUS_INTERNAL_ERROR_ALLOCATION_FAILED && failures < 1000) {
+            CHECK(plan == NULL);
+            memory.fails = memory.asked + ++failures;
+            status = create(&s, &plan);
+        }
+        CHECK_EQ_I64(status, QDNN_STATUS_SUCCESS);
+        CHECK(failures > 3);
+        CHECK_EQ_I64(qdnnDestroyPlan(plan), 0);
+    }
+    scene_end(&s);
+    CHECK_EQ_I64(memory.living, 0);
+    alloc_set_hook(NULL, NULL);
+}
+
+/* The driver fails while a plan is made: the handle goes on, or is dead, and cuBLAS is let go in any case. */
+TEST_CASE(Matmul, FailuresOfTheDriverAreReported)
+{
+    static const struct {
+        const char *fault;
+        qdnnStatus_t first, second;
+    } cases[] = {
+        {"PTXVM_FAULT=cuModuleLoadDataEx:1=2", QDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED,
+         QDNN_STATUS_SUCCESS},
+        {"PTXVM_FAULT=cuModuleGetFunction:1=700", QDNN_STATUS_EXECUTION_FAILED_STICKY,
+         QDNN_STATUS_EXECUTION_FAILED_STICKY},
+        {"PTXVM_FAULT=cuStreamIsCapturing:1=900", QDNN_STATUS_EXECUTION_FAILED, QDNN_STATUS_SUCCESS},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        scene s;
+        qdnnPlan_t plan = NULL;
+        test_push_note("%s", cases[i].fault);
+        environment_set(cases[i].fault);
+        if (scene_begin(&s)) {
+            set_all(&s, QDNN_DATA_F16, QDNN_DATA_F16, true);
+            CHECK_EQ_I64(create(&s, &plan), cases[i].first);
+            CHECK(plan == NULL);
+            CHECK_EQ_I64(create(&s, &plan), cases[i].second);
+            CHECK_EQ_I64(qdnnDestroyPlan(plan), 0);
+        }
+        scene_end(&s);
+        test_pop_note();
+    }
 }
