@@ -24,7 +24,9 @@ typedef struct CUstream_st *qdnnStream_t;
  *   vm[:sm_XX]  ptxvm, acting as that SM, or as PTXVM_SM says
  * Where the calling thread has a current CUDA context, auto and cuda work in it (cuda:N if it is of that
  * GPU), so that the pointers and streams of the caller's own CUDA code may be used; otherwise in the device's
- * primary context, which the CUDA runtime uses too. The thread's current context is left as it is.
+ * primary context, which the CUDA runtime uses too. The thread's current context is left as it is. A context
+ * of the caller's must outlive the handle. After fork, a child must use no handle of its parent, as with
+ * CUDA.
  *   handle   receives it; qdnnDestroy frees it
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME where QDNN_DEVICE cannot be read;
  * _NOT_SUPPORTED_NO_DRIVER, _NO_DEVICE, _DRIVER_TOO_OLD or _SM where there is no such device;
@@ -39,7 +41,8 @@ QDNN_API qdnnStatus_t qdnnCreate(qdnnHandle_t *handle);
 QDNN_API qdnnStatus_t qdnnCreateOn(qdnnHandle_t *handle, const char *device);
 
 /* Frees a handle, after all work of its context is done. Its plans must have been destroyed before; memory
- * from qdnnMalloc stays, as long as its context does.
+ * from qdnnMalloc stays, as long as its context does. Not while any stream of the context is being captured:
+ * CUDA would spoil the capture.
  *   handle   null is fine
  * Returns _SUCCESS; _BAD_PARAM while plans of it exist; _EXECUTION_FAILED_STICKY where the device turns out
  * to have failed (the handle is freed all the same). */
