@@ -16,6 +16,7 @@
 #include "test.h"
 
 #define CUBLAS_DOUBLE QDNN_BINARY_DIR "/tests/doubles/libcublas_double.so"
+#define PTXVM_LIBCUDA QDNN_BINARY_DIR "/ptxvm/libcuda.so.1"
 
 enum { M = 3, N = 5, K = 64, GROUP = 32, GROUPS = N * K / GROUP };
 
@@ -63,7 +64,8 @@ static bool scene_begin(scene *s)
     *s = (scene){0};
     cuda_close_all();
     cublas_forget();
-    environment_set("QDNN_DEVICE=vm:sm_80 PTXVM_CHECK=all QDNN_CUBLAS=" CUBLAS_DOUBLE);
+    environment_set("QDNN_DEVICE=cuda QDNN_LIBCUDA=" PTXVM_LIBCUDA " QDNN_REQUIRE_GPU= PTXVM_SM=sm_80 "
+                    "PTXVM_CHECK=all QDNN_CUBLAS=" CUBLAS_DOUBLE);
     bool ok = CHECK(find_double(s)) && CHECK_EQ_I64(qdnnCreate(&s->handle), 0);
     ok = ok && CHECK_EQ_I64(qdnnCreateMatmulDescriptor(&s->matmul), 0);
     ok = ok && CHECK_EQ_I64(qdnnCreateTensorDescriptor(&s->x), 0);
