@@ -6,6 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#ifdef QDNN_PTXVM
+#define NEED_PTXVM
+#else
+#define NEED_PTXVM SKIP("this build has no ptxvm in it")
+#endif
+
 static const char *const devices[] = {"vm:sm_75", "vm:sm_90", "vm:sm_120"};
 
 static int device_count(void)
@@ -26,6 +32,7 @@ static process_result run_demo(const char *environment, const char *arguments)
 
 TEST_EACH(Demo, EveryByteEqualsHostRef, device_count, device_name)
 {
+    NEED_PTXVM;
     char environment[64], sm[64];
     snprintf(environment, sizeof environment, "QDNN_DEVICE=%s", devices[index]);
     snprintf(sm, sizeof sm, "kernels are written for %s\n", devices[index] + strlen("vm:"));
@@ -50,6 +57,7 @@ TEST_EACH(Demo, EveryByteEqualsHostRef, device_count, device_name)
 /* Odd counts, a ragged last group, a matrix of one element. */
 TEST_CASE(Demo, TakesAnySide)
 {
+    NEED_PTXVM;
     static const char *const sides[] = {"--side 1", "--side 257"};
     for (int i = 0; i < 2; i++) {
         process_result result = run_demo("QDNN_DEVICE=vm", sides[i]);
@@ -73,6 +81,7 @@ TEST_CASE(Demo, RefusesWhatItCannotRead)
 
 TEST_CASE(Demo, SaysWhatFailed)
 {
+    NEED_PTXVM;
     process_result result = run_demo("QDNN_DEVICE=vm PTXVM_FAULT=cuLaunchKernel:2=701", "--side 64");
     CHECK_EQ_I64(result.status, 1);
     CHECK_HAS(result.output, "demo: QDNN_STATUS_EXECUTION_FAILED: quant.int4.quantize: ");
