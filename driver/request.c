@@ -108,6 +108,8 @@ static qdnnStatus_t set_groups(const struct qdnnTensorDescriptor *tensor,
     spec->channels = (uint64_t)tensor->dims[axis];
     if (spec->channels == 1) /* the whole tensor is one channel, whatever lies inside */
         spec->group_size = 1;
+    else if (spec->group_size * spec->channels == tensor_elements(tensor))
+        spec->channels = 0; /* each channel is one run: groups, whose kernel serves any number of them */
     return QDNN_STATUS_SUCCESS;
 }
 

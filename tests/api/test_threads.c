@@ -191,6 +191,27 @@ TEST_CASE(ApiModules, AreMadeOfWhatTheyRead)
     end();
 }
 
+/* The rows of a matrix are groups of as many elements: one kernel for any number of them. */
+TEST_CASE(ApiModules, RowsShareAKernelWhateverTheirNumber)
+{
+    NEED_PTXVM;
+    static const int64_t shapes[][3] = {{7, 4, 24}, {100, 4, 24}, {2, 96, 1}};
+    REQUIRE(begin());
+    OK(qdnnSetQuantDescriptor(quant, QDNN_DATA_I4, QDNN_GRANULARITY_CHANNEL, 0));
+    for (int i = 0; i < 3; i++) {
+        OK(qdnnSetTensorDescriptor(tensor, QDNN_DATA_F32, 3, shapes[i], NULL));
+        qdnnPlan_t plan = NULL;
+        qdnnPlanInfo_t info = {0};
+        OK(qdnnCreateQuantizePlan(handle, tensor, quant, &plan));
+        OK(qdnnGetPlanInfo(plan, &info));
+        CHECK(info.fromCache == (i > 0));
+        CHECK_HAS(info.settings, "group_size=96 channels=0");
+        OK(qdnnDestroyPlan(plan));
+    }
+    CHECK_EQ_I64(modules_count(), 1);
+    end();
+}
+
 TEST_CASE(ApiModules, ThoseNotAskedForLongestGoFirst)
 {
     NEED_PTXVM;
