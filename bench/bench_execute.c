@@ -25,6 +25,12 @@ static CUresult load(CUmodule *module, const void *image, unsigned count, CUjit_
     return 0;
 }
 
+static CUresult exchange(CUstreamCaptureMode *mode)
+{
+    (void)mode;
+    return 0;
+}
+
 static CUresult unload(CUmodule module)
 {
     (void)module;
@@ -60,6 +66,7 @@ static CUresult synchronize(void)
 }
 
 static const cuda_api idle = {.cuCtxGetCurrent = get_current,
+                              .cuThreadExchangeStreamCaptureMode = exchange,
                               .cuModuleLoadDataEx = load,
                               .cuModuleUnload = unload,
                               .cuModuleGetFunction = get_function,

@@ -39,11 +39,14 @@ static bool add_kernel(uint64_t *hash, const kernel_row *row, const kernel_spec 
 
 bool bundle_emitters(uint64_t *hash)
 {
-    kernel_spec usual = kernel_spec_default(), other = other_settings();
+    kernel_spec usual = kernel_spec_default(), other = other_settings(), channels = usual;
+    channels.group_size = 1;
+    channels.channels = 5;
     *hash = BUNDLE_HASH_START;
     for (int i = 0; i < kernel_row_count; i++)
         if (!add_kernel(hash, &kernel_rows[i], &usual, false) ||
-            !add_kernel(hash, &kernel_rows[i], &other, true))
+            !add_kernel(hash, &kernel_rows[i], &other, true) ||
+            !add_kernel(hash, &kernel_rows[i], &channels, true))
             return false;
     return true;
 }

@@ -63,11 +63,38 @@ static module *find_and_use(const context *c, const char *key)
 
 /* ---- Loading ---- */
 
+/* Loading and unloading happen in the relaxed mode of captures: otherwise a driver takes them for mistakes that
+ * spoil the capture of any other stream, also on another thread. A driver that does not relax does without. */
+typedef struct relaxed {
+    const cuda_api *api;
+    CUstreamCaptureMode before;
+    bool is_set;
+} relaxed;
+
+static relaxed relax(const cuda_api *api)
+{
+    relaxed r = {.api = api, .before = CU_STREAM_CAPTURE_MODE_RELAXED};
+    r.is_set = !api->cuThreadExchangeStreamCaptureMode(&r.before);
+    return r;
+}
+
+/* Tried twice, as a driver may tell an older error instead of doing it: the mode is the caller's. */
+static void relax_end(relaxed r)
+{
+    CUstreamCaptureMode mode = r.before;
+    if (r.is_set && r.api->cuThreadExchangeStreamCaptureMode(&mode)) {
+        mode = r.before;
+        r.api->cuThreadExchangeStreamCaptureMode(&mode);
+    }
+}
+
 static void unload(module *m)
 {
     bool pushed;
     if (m->cuda && !context_enter(m->context, &pushed)) {
-        m->context->device.api->cuModuleUnload(m->cuda);
+        relaxed r = relax(m->context->device.api);
+        r.api->cuModuleUnload(m->cuda);
+        relax_end(r);
         context_leave(m->context, pushed);
     }
     alloc_free(m);
@@ -111,13 +138,13 @@ static bool takes_cubins(const context *c)
 }
 
 /* The driver's own words are kept, as far as they fit into a sentence. */
-static qdnnStatus_t load(qdnnHandle_t handle, const kernel_row *row, const bundle_image *text, module *m)
+static qdnnStatus_t load_module(qdnnHandle_t handle, const kernel_row *row, const bundle_image *text,
+                                module *m)
 {
     char log[200] = "", entry[64];
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)sizeof log};
     const cuda_api *api = handle->context->device.api;
-    double start = seconds();
     CUresult result = api->cuModuleLoadDataEx(&m->cuda, text->data, 2, options, values);
     log[sizeof log - 1] = 0;
     if (result) {
@@ -127,13 +154,22 @@ static qdnnStatus_t load(qdnnHandle_t handle, const kernel_row *row, const bundl
     }
     kernel_entry_name(row, entry, sizeof entry);
     result = api->cuModuleGetFunction(&m->function, m->cuda, entry);
-    m->load_seconds = seconds() - start;
     if (result) {
         api->cuModuleUnload(m->cuda);
         m->cuda = NULL;
         return handle_failed(handle, result, "cuModuleGetFunction", "kernel %s", entry);
     }
     return QDNN_STATUS_SUCCESS;
+}
+
+static qdnnStatus_t load(qdnnHandle_t handle, const kernel_row *row, const bundle_image *text, module *m)
+{
+    double start = seconds();
+    relaxed r = relax(handle->context->device.api);
+    qdnnStatus_t status = load_module(handle, row, text, m);
+    relax_end(r);
+    m->load_seconds = seconds() - start;
+    return status;
 }
 
 /* Loads an image that came in so many seconds, and frees it. */
@@ -232,7 +268,7 @@ void module_release(module *m)
     bool gone = --m->users == 0 && !m->cached;
     pthread_mutex_unlock(&lock);
     if (gone)
-        unload(m);
+        evict(m);
 }
 
 /* Takes one of the context's modules out of the cache; null where there is none left. */

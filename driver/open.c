@@ -13,7 +13,8 @@
 #include "ptxgen/sm.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool told; /* behind the lock, as the drivers are */
+static bool told,
+    told_lacking; /* the choice, and that there is no GPU; behind the lock, as the drivers are */
 
 /* ---- What is asked for ---- */
 
@@ -185,8 +186,10 @@ qdnnStatus_t cuda_device_choose(const char *text, cuda_device *out)
         return status;
     pthread_mutex_lock(&lock);
     status = choose(&wish, out, &problem);
-    bool first = status == QDNN_STATUS_SUCCESS && !told;
+    bool lacking = *problem.text != 0;
+    bool first = status == QDNN_STATUS_SUCCESS && (!told || (lacking && !told_lacking));
     told |= first;
+    told_lacking |= first && lacking;
     bool gpu_driver = driver_cuda_found();
     pthread_mutex_unlock(&lock);
     if (status != QDNN_STATUS_SUCCESS)
@@ -200,6 +203,6 @@ void cuda_close_all(void)
 {
     pthread_mutex_lock(&lock);
     drivers_close();
-    told = false;
+    told = told_lacking = false;
     pthread_mutex_unlock(&lock);
 }

@@ -369,6 +369,11 @@ TEST_CASE(DriverOpen, TheChoiceIsToldOnce)
     CHECK_EQ_STR(told, "");
     check_fails("cuda", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "", "");
     CHECK_HAS(told, "1 QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER: the CUDA driver is not installed");
+    cuda_close_all();
+    CHECK_EQ_I64(cuda_device_choose("vm", &d), QDNN_STATUS_SUCCESS); /* by wish: no GPU is missed */
+    told[0] = 0;
+    CHECK_EQ_I64(cuda_device_choose("auto", &d), QDNN_STATUS_SUCCESS);
+    CHECK_HAS(told, "because there is no GPU");
     CHECK_EQ_I64(qdnnSetCallback(0, NULL, NULL), QDNN_STATUS_SUCCESS);
     end();
 }

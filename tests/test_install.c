@@ -18,11 +18,16 @@ static bool run_ok(const char *command)
     return ok;
 }
 
+/* In a library without ptxvm there is nothing here to run it on: that it says so is all that can be seen. */
 static void check_program(const char *command)
 {
     process_result result = process_run("unset QDNN_REQUIRE_GPU; export QDNN_DEVICE=vm; %s", command);
+#ifdef QDNN_PTXVM
     CHECK_EQ_I64(result.status, 0);
     CHECK_EQ_STR(result.output, expected);
+#else
+    CHECK_EQ_I64(result.status, 1);
+#endif
     process_free(&result);
 }
 

@@ -91,9 +91,10 @@ QDNN_API qdnnStatus_t qdnnExecute(qdnnHandle_t handle, qdnnPlan_t plan, const qd
 
 /* What a plan does, for people and tools. */
 typedef struct {
-    const char *operation; /* "quant.nf4.quantize"; lives as long as the library */
-    int kernels;           /* launches of an execute; 0 for an empty tensor */
-    uint64_t blocks;       /* of all launches together */
+    const char
+        *operation;  /* "quant.nf4.quantize"; of a product, which no kernel does alone, "quant.matmul" */
+    int kernels;     /* launches of an execute; 0 for an empty tensor */
+    uint64_t blocks; /* of all launches together */
     uint32_t blockThreads; /* of the first */
     int ptxVersion;        /* of the first, times ten: 63 is 6.3 */
     bool fromCache;        /* all kernels were loaded already */

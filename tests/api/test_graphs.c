@@ -110,6 +110,36 @@ TEST_CASE(ApiGraphs, PlansAreMadeBeforeACapture)
     end();
 }
 
+/* A kernel is loaded for another handle, whose stream is not captured: the capture does not notice. */
+TEST_CASE(ApiGraphs, PlansOfOtherHandlesDoNotSpoilACapture)
+{
+    scene s;
+    CUstream captured = NULL, other = NULL;
+    CUgraph graph = NULL;
+    qdnnHandle_t handle = NULL;
+    qdnnPlan_t plan = NULL;
+    qdnnPlanInfo_t info = {0};
+    REQUIRE(begin());
+    CU(cu.cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING));
+    CU(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    REQUIRE(scene_open(&s, &scene_kinds[SCENE_INT4], NULL));
+    OK(qdnnCreate(&handle));
+    OK(qdnnSetStream(handle, other));
+    OK(qdnnSetStream(s.handle, captured));
+    CU(cu.cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(qdnnSetQuantAttribute(s.quant, QDNN_QUANT_GROUP_SIZE, 77)); /* a kernel that nobody has loaded */
+    OK(qdnnCreateScalePlan(handle, s.tensor, s.quant, &plan));
+    OK(qdnnGetPlanInfo(plan, &info));
+    CHECK(!info.fromCache);
+    OK(qdnnDestroyPlan(plan));
+    scene_step_run(&s, executes[0]);
+    CU(cu.cuStreamEndCapture(captured, &graph));
+    CU(cu.cuGraphDestroy(graph));
+    OK(qdnnDestroy(handle));
+    scene_close(&s);
+    end();
+}
+
 /* One-shot calls, once they have been made, can be captured as well. */
 TEST_CASE(ApiGraphs, WarmOneShotCallsCanBeCaptured)
 {
