@@ -19,9 +19,9 @@ typedef struct axis {
 } axis;
 
 static const axis common[] = {
-    {KERNEL_KEY_DATA, {"f32", "f16", "bf16"}},  {KERNEL_KEY_SCALE, {"f32", "=data"}},
-    {KERNEL_KEY_ZERO, {"u8", "=data"}},         {KERNEL_KEY_GROUP_SIZE, {"32", "64", "128"}},
-    {KERNEL_KEY_NIBBLE_ORDER, {"low", "high"}},
+    {KERNEL_KEY_DATA, {"f32", "f16", "bf16"}}, {KERNEL_KEY_SCALE, {"f32", "=data"}},
+    {KERNEL_KEY_ZERO, {"u8", "=data"}},        {KERNEL_KEY_GROUP_SIZE, {"32", "64", "128"}},
+    {KERNEL_KEY_CHANNELS, {"0", "1"}},         {KERNEL_KEY_NIBBLE_ORDER, {"low", "high"}},
 };
 
 static const char *const common_sms[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
@@ -70,6 +70,25 @@ static int axes_of(const tool_options *options, const kernel_row *row, axis *axe
     return n;
 }
 
+/* The first value of a setting that --all goes through. */
+static const char *first_value(const tool_options *options, kernel_key key)
+{
+    const tool_setting *fixed = given(options, key_name(key));
+    for (size_t i = 0; !fixed && i < sizeof common / sizeof common[0]; i++)
+        if (common[i].key == key)
+            return common[i].values[0];
+    return fixed ? fixed->value : "";
+}
+
+/* With one channel for the whole tensor the size of groups says nothing: the first stands for all. What is a part
+ * of another operation is needed for that channel alone: groups so small are done in one pass. */
+static bool is_common(const tool_options *options, const kernel_row *row, const kernel_spec *spec)
+{
+    if (spec->channels == 1)
+        return spec->group_size == strtoull(first_value(options, KERNEL_KEY_GROUP_SIZE), NULL, 10);
+    return row->operation_name || given(options, "channels");
+}
+
 static int write_one(work *b, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm)
 {
     tool_item item;
@@ -115,7 +134,7 @@ static bool repeated(const axis *a, int i, const kernel_spec *spec)
 static int walk(work *b, const kernel_row *row, kernel_spec spec, const ptx_sm *sm, const axis *axes, int n)
 {
     if (n == 0)
-        return write_one(b, row, &spec, sm);
+        return is_common(b->options, row, &spec) ? write_one(b, row, &spec, sm) : TOOL_OK;
     int status = TOOL_OK;
     for (int i = 0; i < VALUES_MAX && axes->values[i] && status == TOOL_OK; i++) {
         char error[512];
