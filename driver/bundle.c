@@ -208,8 +208,7 @@ void bundle_close(bundle *b)
 
 static void warn(const bundle *b, const char *file, const char *key, const bundle_reason *reason)
 {
-    log_write(QDNN_SEVERITY_WARNING, "bundle_find", "%s/%s: %s; not used for %s", b->directory, file,
-              reason->text, key);
+    log_write(QDNN_SEVERITY_WARNING, "%s/%s: %s; not used for %s", b->directory, file, reason->text, key);
 }
 
 /* The file's bytes, if they are what they should be. */

@@ -3,6 +3,7 @@
 #define QDNN_DRIVER_CHECK_H
 
 #include "driver/error.h"
+#include "driver/log.h"
 
 /* Leaves the function where the argument is null; the sentence names it. */
 #define CHECK_NOT_NULL(argument)                                                                             \

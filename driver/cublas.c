@@ -32,7 +32,7 @@ void cublas_forget(void)
     library_forget(&library);
 }
 
-qdnnStatus_t cublas_failed_in(const char *function, cublasStatus_t code, const char *call)
+qdnnStatus_t cublas_failed(cublasStatus_t code, const char *call)
 {
     static const struct {
         cublasStatus_t code;
@@ -45,7 +45,6 @@ qdnnStatus_t cublas_failed_in(const char *function, cublasStatus_t code, const c
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].code == code)
-            return qdnn_error_in(function, rows[i].status, "%s returned %d (%s)", call, code, rows[i].name);
-    return qdnn_error_in(function, QDNN_STATUS_EXECUTION_FAILED, "%s returned %d (an unknown code)", call,
-                         code);
+            return qdnn_error(rows[i].status, "%s returned %d (%s)", call, code, rows[i].name);
+    return qdnn_error(QDNN_STATUS_EXECUTION_FAILED, "%s returned %d (an unknown code)", call, code);
 }

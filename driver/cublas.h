@@ -27,9 +27,8 @@ typedef struct cublas_api {
  * _NOT_SUPPORTED_LIBRARY_MISSING with a sentence. Any thread. */
 qdnnStatus_t cublas_open(const cublas_api **api);
 
-/* cublas_failed(code, call): keeps the sentence as the thread's last error and returns the status. */
-#define cublas_failed(code, call) cublas_failed_in(__func__, code, call)
-qdnnStatus_t cublas_failed_in(const char *function, cublasStatus_t code, const char *call);
+/* Keeps the sentence as the thread's last error and returns the status. */
+qdnnStatus_t cublas_failed(cublasStatus_t code, const char *call);
 
 /* For tests: the next cublas_open looks for the library anew. */
 void cublas_forget(void);

@@ -50,8 +50,7 @@ void cuda_describe(const cuda_api *api, CUresult code, const char *call, char *t
     snprintf(text, size, "%s returned %d (%s)", call, code, name);
 }
 
-qdnnStatus_t cuda_failed_in(const char *function, const cuda_api *api, CUresult code, const char *call,
-                            const char *what, ...)
+qdnnStatus_t cuda_failed(const cuda_api *api, CUresult code, const char *call, const char *what, ...)
 {
     char sentence[384], purpose[256];
     va_list args;
@@ -59,5 +58,5 @@ qdnnStatus_t cuda_failed_in(const char *function, const cuda_api *api, CUresult 
     vsnprintf(purpose, sizeof purpose, what, args);
     va_end(args);
     cuda_describe(api, code, call, sentence, sizeof sentence);
-    return qdnn_error_in(function, cuda_status(code), "%s: %s", purpose, sentence);
+    return qdnn_error(cuda_status(code), "%s: %s", purpose, sentence);
 }

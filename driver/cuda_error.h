@@ -17,10 +17,9 @@ bool cuda_is_sticky(CUresult code);
  * null) names codes that we do not know. */
 void cuda_describe(const cuda_api *api, CUresult code, const char *call, char *text, size_t size);
 
-/* cuda_failed(api, code, call, what, ...) keeps the sentence as the thread's last error and returns the
- * status. what: printf's, what the call was for ("the workspace of %zu bytes"); it goes first. */
-#define cuda_failed(...) cuda_failed_in(__func__, __VA_ARGS__)
-qdnnStatus_t cuda_failed_in(const char *function, const cuda_api *api, CUresult code, const char *call,
-                            const char *what, ...) __attribute__((format(printf, 5, 6)));
+/* Keeps the sentence as the thread's last error and returns the status. what: printf's, what the call was for
+ * ("the workspace of %zu bytes"); it goes first. */
+qdnnStatus_t cuda_failed(const cuda_api *api, CUresult code, const char *call, const char *what, ...)
+    __attribute__((format(printf, 4, 5)));
 
 #endif

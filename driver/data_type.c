@@ -39,6 +39,7 @@ const char *qdnnGetDataTypeName(qdnnDataType_t type)
 
 qdnnStatus_t qdnnGetDataTypeBits(qdnnDataType_t type, int *bits)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(bits);
     const data_type *found = find(type);
     if (!found)

@@ -37,6 +37,5 @@ void dump_ptx(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, 
     int n = snprintf(path, sizeof path, "%s/%s_%s_%s.ptx", directory, row->name, sm->name, label);
     mkdir(directory, 0777); /* it may be there */
     if (n < 0 || (size_t)n >= sizeof path || !write_whole(path, ptx))
-        log_write(QDNN_SEVERITY_WARNING, __func__, "QDNN_DUMP_DIR: %s could not be written: %s", path,
-                  strerror(errno));
+        log_write(QDNN_SEVERITY_WARNING, "QDNN_DUMP_DIR: %s could not be written: %s", path, strerror(errno));
 }

@@ -9,14 +9,14 @@
 
 static _Thread_local char last_error[512];
 
-qdnnStatus_t qdnn_error_in(const char *function, qdnnStatus_t status, const char *format, ...)
+qdnnStatus_t qdnn_error(qdnnStatus_t status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     vsnprintf(last_error, sizeof last_error, format, args);
     va_end(args);
     if (log_on(QDNN_SEVERITY_ERROR))
-        log_write(QDNN_SEVERITY_ERROR, function, "%s: %s", qdnnGetErrorString(status), last_error);
+        log_write(QDNN_SEVERITY_ERROR, "%s: %s", qdnnGetErrorString(status), last_error);
     return status;
 }
 

@@ -6,8 +6,6 @@
 
 /* Keeps the sentence and returns the status, so that a check is one line: return qdnn_error(STATUS, "n is %d;
  * ...", n). */
-#define qdnn_error(status, ...) qdnn_error_in(__func__, status, __VA_ARGS__)
-qdnnStatus_t qdnn_error_in(const char *function, qdnnStatus_t status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+qdnnStatus_t qdnn_error(qdnnStatus_t status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -86,14 +86,28 @@ static qdnnStatus_t launch_all(qdnnPlan_t plan, CUdeviceptr *at)
         status = plan_run_gemm(plan, at);
     handle_leave(plan->handle, pushed);
     if (status == QDNN_STATUS_SUCCESS && log_on(QDNN_SEVERITY_INFO))
-        log_write(QDNN_SEVERITY_INFO, "qdnnExecute", "%s: %llu blocks of %u threads", plan->info.operation,
+        log_write(QDNN_SEVERITY_INFO, "%s: %llu blocks of %u threads", plan->info.operation,
                   (unsigned long long)plan->info.blocks, (unsigned)plan->info.blockThreads);
     return status;
+}
+
+qdnnStatus_t plan_execute(qdnnPlan_t plan, const qdnnBinding_t *bindings, int count, void *workspace,
+                          size_t workspace_bytes)
+{
+    CUdeviceptr at[PLAN_PLACES] = {0};
+    CHECK_STATUS(bind(plan, bindings, count, at));
+    if (plan->n_launches == 0)
+        return handle_check(plan->handle);
+    CHECK_STATUS(check_pointers(plan, at));
+    CHECK_STATUS(check_workspace(plan, workspace, workspace_bytes));
+    at[PLAN_WORKSPACE] = (CUdeviceptr)(uintptr_t)workspace;
+    return launch_all(plan, at);
 }
 
 qdnnStatus_t qdnnExecute(qdnnHandle_t handle, qdnnPlan_t plan, const qdnnBinding_t *bindings, int count,
                          void *workspace, size_t workspaceBytes)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(plan);
     if (plan->handle != handle)
@@ -102,12 +116,5 @@ qdnnStatus_t qdnnExecute(qdnnHandle_t handle, qdnnPlan_t plan, const qdnnBinding
     if (count < 0)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "count is %d; it must not be negative", count);
     CHECK_BUFFER(bindings, count);
-    CUdeviceptr at[PLAN_PLACES] = {0};
-    CHECK_STATUS(bind(plan, bindings, count, at));
-    if (plan->n_launches == 0)
-        return handle_check(handle);
-    CHECK_STATUS(check_pointers(plan, at));
-    CHECK_STATUS(check_workspace(plan, workspace, workspaceBytes));
-    at[PLAN_WORKSPACE] = (CUdeviceptr)(uintptr_t)workspace;
-    return launch_all(plan, at);
+    return plan_execute(plan, bindings, count, workspace, workspaceBytes);
 }

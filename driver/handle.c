@@ -67,13 +67,12 @@ qdnnStatus_t handle_create(const cuda_device *device, qdnnHandle_t *handle)
 static void open_bundle(qdnnHandle_t handle)
 {
     const char *directory = getenv("QDNN_BUNDLE_DIR");
-    if (directory && *directory && qdnnSetBundle(handle, directory) != QDNN_STATUS_SUCCESS)
-        log_write(QDNN_SEVERITY_WARNING, "qdnnCreate", "QDNN_BUNDLE_DIR=%s is not used", directory);
+    if (directory && *directory && bundle_open(directory, &handle->bundle) != QDNN_STATUS_SUCCESS)
+        log_write(QDNN_SEVERITY_WARNING, "QDNN_BUNDLE_DIR=%s is not used", directory);
 }
 
-qdnnStatus_t qdnnCreateOn(qdnnHandle_t *handle, const char *device)
+static qdnnStatus_t create(qdnnHandle_t *handle, const char *device)
 {
-    CHECK_NOT_NULL(handle);
     cuda_device found;
     qdnnHandle_t made = NULL;
     CHECK_STATUS(cuda_device_choose(device, &found));
@@ -81,15 +80,23 @@ qdnnStatus_t qdnnCreateOn(qdnnHandle_t *handle, const char *device)
     open_bundle(made);
     *handle = made;
     if (log_on(QDNN_SEVERITY_INFO))
-        log_write(QDNN_SEVERITY_INFO, __func__, "handle %p on %s (%s), kernels for %s", (void *)made,
-                  found.name, found.is_vm ? "ptxvm" : "GPU", made->context->target->name);
+        log_write(QDNN_SEVERITY_INFO, "handle %p on %s (%s), kernels for %s", (void *)made, found.name,
+                  found.is_vm ? "ptxvm" : "GPU", made->context->target->name);
     return QDNN_STATUS_SUCCESS;
 }
 
 qdnnStatus_t qdnnCreate(qdnnHandle_t *handle)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(handle);
-    return qdnnCreateOn(handle, NULL);
+    return create(handle, NULL);
+}
+
+qdnnStatus_t qdnnCreateOn(qdnnHandle_t *handle, const char *device)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(handle);
+    return create(handle, device);
 }
 
 /* Waits for all of the context's work: the handle may have used several streams, and some may be gone. */
@@ -106,6 +113,7 @@ static void finish(qdnnHandle_t handle)
 
 qdnnStatus_t qdnnDestroy(qdnnHandle_t handle)
 {
+    CALL_BEGIN();
     if (!handle)
         return QDNN_STATUS_SUCCESS;
     if (handle->plans > 0)
@@ -125,6 +133,7 @@ qdnnStatus_t qdnnDestroy(qdnnHandle_t handle)
 
 qdnnStatus_t qdnnSetStream(qdnnHandle_t handle, qdnnStream_t stream)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(handle);
     CHECK_STATUS(handle_check(handle));
     handle->stream = stream;
@@ -133,6 +142,7 @@ qdnnStatus_t qdnnSetStream(qdnnHandle_t handle, qdnnStream_t stream)
 
 qdnnStatus_t qdnnGetStream(qdnnHandle_t handle, qdnnStream_t *stream)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(stream);
     *stream = handle->stream;
@@ -141,6 +151,7 @@ qdnnStatus_t qdnnGetStream(qdnnHandle_t handle, qdnnStream_t *stream)
 
 qdnnStatus_t qdnnSynchronize(qdnnHandle_t handle)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(handle);
     bool pushed;
     CHECK_STATUS(handle_enter(handle, &pushed));
@@ -152,6 +163,7 @@ qdnnStatus_t qdnnSynchronize(qdnnHandle_t handle)
 
 qdnnStatus_t qdnnGetDeviceInfo(qdnnHandle_t handle, qdnnDeviceInfo_t *info)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(info);
     CHECK_STATUS(handle_check(handle));
@@ -178,6 +190,7 @@ qdnnStatus_t qdnnGetDeviceInfo(qdnnHandle_t handle, qdnnDeviceInfo_t *info)
 
 qdnnStatus_t qdnnSetBundle(qdnnHandle_t handle, const char *directory)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(handle);
     bundle *opened = NULL, *before = handle->bundle;
     qdnnStatus_t status = directory ? bundle_open(directory, &opened) : QDNN_STATUS_SUCCESS;

@@ -41,7 +41,7 @@ static bool use(runtime_library *l, char *why, size_t size)
     bool was_open = l->handle != NULL, ok = was_open || try_open(l, why, size);
     pthread_mutex_unlock(&lock);
     if (ok && !was_open)
-        log_write(QDNN_SEVERITY_INFO, __func__, "%s is open", l->title);
+        log_write(QDNN_SEVERITY_INFO, "%s is open", l->title);
     return ok;
 }
 

@@ -17,6 +17,7 @@ enum {
 };
 
 _Atomic unsigned log_mask = NOT_READ;
+_Thread_local const char *log_call = "qdnn";
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
@@ -94,6 +95,7 @@ void log_reset(void)
 
 qdnnStatus_t qdnnSetCallback(unsigned mask, void *userData, qdnnCallback_t callback)
 {
+    log_call = __func__;
     if (mask & ~(unsigned)ALL_BITS)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
                           "mask is 0x%x; it must be made of QDNN_SEVERITY_*_BIT, 0x%x at most", mask,
@@ -134,7 +136,7 @@ static void write_line(FILE *to, qdnnSeverity_t severity, const qdnnDebug_t *deb
     fflush(to);
 }
 
-void log_write(qdnnSeverity_t severity, const char *function, const char *format, ...)
+void log_write(qdnnSeverity_t severity, const char *format, ...)
 {
     if (!log_on(severity))
         return;
@@ -143,6 +145,7 @@ void log_write(qdnnSeverity_t severity, const char *function, const char *format
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
+    const char *function = log_call;
     qdnnDebug_t debug = debug_now(function);
     pthread_mutex_lock(&lock);
     open_locked();
@@ -156,5 +159,6 @@ void log_write(qdnnSeverity_t severity, const char *function, const char *format
         in_callback = true;
         callback(severity, user, &debug, message);
         in_callback = false;
+        log_call = function; /* it may have called others */
     }
 }

@@ -18,9 +18,18 @@ static inline bool log_on(qdnnSeverity_t severity)
     return (mask & 1 ? log_open() : mask) >> severity & 1;
 }
 
-/* Writes one line to whoever listens; function is __func__. */
-void log_write(qdnnSeverity_t severity, const char *function, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/* Writes one line to whoever listens, in the name of the public function that the thread is in. */
+void log_write(qdnnSeverity_t severity, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A public function begins with CALL_BEGIN(): from then on errors and messages are told in its name. That it was
+ * called is told at the level of information. */
+extern _Thread_local const char *log_call;
+#define CALL_BEGIN()                                                                                         \
+    do {                                                                                                     \
+        log_call = __func__;                                                                                 \
+        if (log_on(QDNN_SEVERITY_INFO))                                                                      \
+            log_write(QDNN_SEVERITY_INFO, "called");                                                         \
+    } while (0)
 
 /* For tests: no callback, no destination, and the environment is read anew. */
 void log_reset(void);

@@ -18,6 +18,7 @@ static const attribute_table attributes = {rows, QDNN_MATMUL_ATTRIBUTE_COUNT};
 
 qdnnStatus_t qdnnCreateMatmulDescriptor(qdnnMatmulDescriptor_t *matmul)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(matmul);
     qdnnMatmulDescriptor_t made = alloc_new(sizeof *made);
     if (!made)
@@ -30,6 +31,7 @@ qdnnStatus_t qdnnCreateMatmulDescriptor(qdnnMatmulDescriptor_t *matmul)
 qdnnStatus_t qdnnSetMatmulAttribute(qdnnMatmulDescriptor_t matmul, qdnnMatmulAttribute_t attribute,
                                     int64_t value)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(matmul);
     return attribute_set(&attributes, matmul->values, (int)attribute, value);
 }
@@ -37,6 +39,7 @@ qdnnStatus_t qdnnSetMatmulAttribute(qdnnMatmulDescriptor_t matmul, qdnnMatmulAtt
 qdnnStatus_t qdnnGetMatmulAttribute(qdnnMatmulDescriptor_t matmul, qdnnMatmulAttribute_t attribute,
                                     int64_t *value)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(matmul);
     CHECK_NOT_NULL(value);
     return attribute_get(&attributes, matmul->values, (int)attribute, value);
@@ -44,6 +47,7 @@ qdnnStatus_t qdnnGetMatmulAttribute(qdnnMatmulDescriptor_t matmul, qdnnMatmulAtt
 
 qdnnStatus_t qdnnDestroyMatmulDescriptor(qdnnMatmulDescriptor_t matmul)
 {
+    CALL_BEGIN();
     alloc_free(matmul);
     return QDNN_STATUS_SUCCESS;
 }
@@ -227,6 +231,7 @@ qdnnStatus_t qdnnCreateMatmulPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t ma
                                   qdnnTensorDescriptor_t x, qdnnTensorDescriptor_t w,
                                   qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t y, qdnnPlan_t *plan)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(matmul);
     CHECK_NOT_NULL(x);

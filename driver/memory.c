@@ -10,6 +10,7 @@ static CUdeviceptr address(const void *pointer)
 
 qdnnStatus_t qdnnMalloc(qdnnHandle_t handle, void **pointer, size_t bytes)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(pointer);
     bool pushed;
@@ -25,6 +26,7 @@ qdnnStatus_t qdnnMalloc(qdnnHandle_t handle, void **pointer, size_t bytes)
 
 qdnnStatus_t qdnnFree(qdnnHandle_t handle, void *pointer)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(handle);
     bool pushed;
     CHECK_STATUS(handle_enter(handle, &pushed));
@@ -72,6 +74,7 @@ static qdnnStatus_t copy(qdnnHandle_t handle, const way *by, void *to, const voi
 
 qdnnStatus_t qdnnCopyToDevice(qdnnHandle_t handle, void *device, const void *host, size_t bytes)
 {
+    CALL_BEGIN();
     static const way by = {to_device, "cuMemcpyHtoDAsync", "to the device", true};
     CHECK_NOT_NULL(handle);
     CHECK_BUFFER(device, bytes);
@@ -81,6 +84,7 @@ qdnnStatus_t qdnnCopyToDevice(qdnnHandle_t handle, void *device, const void *hos
 
 qdnnStatus_t qdnnCopyToHost(qdnnHandle_t handle, void *host, const void *device, size_t bytes)
 {
+    CALL_BEGIN();
     static const way by = {to_host, "cuMemcpyDtoHAsync", "to the host", true};
     CHECK_NOT_NULL(handle);
     CHECK_BUFFER(host, bytes);
@@ -90,6 +94,7 @@ qdnnStatus_t qdnnCopyToHost(qdnnHandle_t handle, void *host, const void *device,
 
 qdnnStatus_t qdnnCopyOnDevice(qdnnHandle_t handle, void *to, const void *from, size_t bytes)
 {
+    CALL_BEGIN();
     static const way by = {on_device, "cuMemcpyDtoDAsync", "on the device", false};
     CHECK_NOT_NULL(handle);
     CHECK_BUFFER(to, bytes);
@@ -99,6 +104,7 @@ qdnnStatus_t qdnnCopyOnDevice(qdnnHandle_t handle, void *to, const void *from, s
 
 qdnnStatus_t qdnnFill(qdnnHandle_t handle, void *device, unsigned char byte, size_t bytes)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(handle);
     CHECK_BUFFER(device, bytes);
     bool pushed;

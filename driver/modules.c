@@ -197,7 +197,7 @@ static bool build_from_bundle(qdnnHandle_t handle, const kernel_row *row, const 
         return false;
     m->from_bundle = use_image(handle, row, &text, seconds() - start, m) == QDNN_STATUS_SUCCESS;
     if (!m->from_bundle)
-        log_write(QDNN_SEVERITY_WARNING, __func__, "%s: the bundle's kernel is not used", m->key);
+        log_write(QDNN_SEVERITY_WARNING, "%s: the bundle's kernel is not used", m->key);
     return m->from_bundle;
 }
 
@@ -211,7 +211,7 @@ static qdnnStatus_t build(qdnnHandle_t handle, const kernel_row *row, const kern
         CHECK_STATUS(use_image(handle, row, &text, seconds() - start, m));
     }
     if (log_on(QDNN_SEVERITY_INFO))
-        log_write(QDNN_SEVERITY_INFO, __func__, "%s: %s in %.0f us, loaded in %.0f us", m->key,
+        log_write(QDNN_SEVERITY_INFO, "%s: %s in %.0f us, loaded in %.0f us", m->key,
                   m->from_bundle ? "read" : "emitted", m->emit_seconds * 1e6, m->load_seconds * 1e6);
     return QDNN_STATUS_SUCCESS;
 }

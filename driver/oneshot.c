@@ -155,13 +155,13 @@ static qdnnStatus_t run(qdnnHandle_t handle, kernel_operation operation, qdnnTen
     if (!bindings[count - 1].pointer && !(plan->operands >> QDNN_OPERAND_ZERO & 1))
         count--;
     CHECK_STATUS(need_workspace(handle, plan->workspace_bytes));
-    return qdnnExecute(handle, plan, bindings, count, (void *)(uintptr_t)handle->workspace,
-                       handle->workspace_bytes);
+    return plan_execute(plan, bindings, count, (void *)(uintptr_t)handle->workspace, handle->workspace_bytes);
 }
 
 qdnnStatus_t qdnnComputeScales(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, const void *x,
                                qdnnQuantDescriptor_t quant, void *scale, void *zero)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(xDesc);
     CHECK_NOT_NULL(quant);
@@ -173,6 +173,7 @@ qdnnStatus_t qdnnComputeScales(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc
 qdnnStatus_t qdnnQuantize(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, const void *x,
                           qdnnQuantDescriptor_t quant, const void *scale, const void *zero, void *codes)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(xDesc);
     CHECK_NOT_NULL(quant);
@@ -186,6 +187,7 @@ qdnnStatus_t qdnnQuantize(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, con
 qdnnStatus_t qdnnDequantize(qdnnHandle_t handle, qdnnQuantDescriptor_t quant, const void *codes,
                             const void *scale, const void *zero, qdnnTensorDescriptor_t yDesc, void *y)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(quant);
     CHECK_NOT_NULL(yDesc);

@@ -168,7 +168,7 @@ static qdnnStatus_t choose(const device_wish *wish, cuda_device *out, driver_pro
 static void tell(const cuda_device *d, const driver_problem *gpu, bool gpu_driver)
 {
     bool lost = gpu_driver && *gpu->text && gpu->status != QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE;
-    log_write(lost ? QDNN_SEVERITY_WARNING : QDNN_SEVERITY_INFO, "cuda_device_choose",
+    log_write(lost ? QDNN_SEVERITY_WARNING : QDNN_SEVERITY_INFO,
               "the device is %s, compute capability %d.%d, CUDA %d.%d%s%s", d->name, d->major, d->minor,
               d->driver_version / 1000, d->driver_version % 1000 / 10,
               *gpu->text ? ", because there is no GPU: " : "", gpu->text);

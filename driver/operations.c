@@ -17,6 +17,7 @@ const char *qdnnGetOperationName(int index)
 
 qdnnStatus_t qdnnFindOperation(const char *operation, const char **kernel)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(operation);
     CHECK_NOT_NULL(kernel);
     const kernel_row *row = kernel_find(operation);

@@ -149,6 +149,7 @@ static qdnnStatus_t create(qdnnHandle_t handle, kernel_operation operation, qdnn
 qdnnStatus_t qdnnCreateScalePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x, qdnnQuantDescriptor_t quant,
                                  qdnnPlan_t *plan)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(x);
     CHECK_NOT_NULL(quant);
@@ -159,6 +160,7 @@ qdnnStatus_t qdnnCreateScalePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x, 
 qdnnStatus_t qdnnCreateQuantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
                                     qdnnQuantDescriptor_t quant, qdnnPlan_t *plan)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(x);
     CHECK_NOT_NULL(quant);
@@ -169,6 +171,7 @@ qdnnStatus_t qdnnCreateQuantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t 
 qdnnStatus_t qdnnCreateDequantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t y,
                                       qdnnQuantDescriptor_t quant, qdnnPlan_t *plan)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(y);
     CHECK_NOT_NULL(quant);
@@ -178,6 +181,7 @@ qdnnStatus_t qdnnCreateDequantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_
 
 qdnnStatus_t qdnnDestroyPlan(qdnnPlan_t plan)
 {
+    CALL_BEGIN();
     if (!plan)
         return QDNN_STATUS_SUCCESS;
     plan->handle->plans--;
@@ -187,6 +191,7 @@ qdnnStatus_t qdnnDestroyPlan(qdnnPlan_t plan)
 
 qdnnStatus_t qdnnGetPlanWorkspaceSize(qdnnPlan_t plan, size_t *bytes)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(plan);
     CHECK_NOT_NULL(bytes);
     *bytes = plan->workspace_bytes;
@@ -195,6 +200,7 @@ qdnnStatus_t qdnnGetPlanWorkspaceSize(qdnnPlan_t plan, size_t *bytes)
 
 qdnnStatus_t qdnnGetPlanInfo(qdnnPlan_t plan, qdnnPlanInfo_t *info)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(plan);
     CHECK_NOT_NULL(info);
     *info = plan->info;

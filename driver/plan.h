@@ -53,6 +53,10 @@ qdnnStatus_t plan_new(qdnnHandle_t handle, const char *operation, qdnnPlan_t *pl
 void plan_needs(qdnnPlan_t plan, qdnnOperand_t operand, unsigned align);
 qdnnStatus_t plan_add(qdnnPlan_t plan, const request *r, int in_workspace);
 
+/* execute.c: checks the bindings and launches. */
+qdnnStatus_t plan_execute(qdnnPlan_t plan, const qdnnBinding_t *bindings, int count, void *workspace,
+                          size_t workspace_bytes);
+
 /* matmul.c: the product of a plan that has one, on the handle's stream. */
 qdnnStatus_t plan_run_gemm(qdnnPlan_t plan, const CUdeviceptr *at);
 

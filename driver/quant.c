@@ -33,6 +33,7 @@ static struct qdnnQuantDescriptor presets(void)
 
 qdnnStatus_t qdnnCreateQuantDescriptor(qdnnQuantDescriptor_t *quant)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(quant);
     qdnnQuantDescriptor_t made = alloc_new(sizeof *made);
     if (!made)
@@ -50,6 +51,7 @@ static qdnnStatus_t set(struct qdnnQuantDescriptor *quant, qdnnQuantAttribute_t 
 qdnnStatus_t qdnnSetQuantDescriptor(qdnnQuantDescriptor_t quant, qdnnDataType_t storage,
                                     qdnnGranularity_t granularity, int64_t extent)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(quant);
     struct qdnnQuantDescriptor made = presets();
     CHECK_STATUS(set(&made, QDNN_QUANT_STORAGE, (int)storage));
@@ -68,6 +70,7 @@ qdnnStatus_t qdnnSetQuantDescriptor(qdnnQuantDescriptor_t quant, qdnnDataType_t 
 
 qdnnStatus_t qdnnSetQuantAttribute(qdnnQuantDescriptor_t quant, qdnnQuantAttribute_t attribute, int64_t value)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(quant);
     return set(quant, attribute, value);
 }
@@ -75,6 +78,7 @@ qdnnStatus_t qdnnSetQuantAttribute(qdnnQuantDescriptor_t quant, qdnnQuantAttribu
 qdnnStatus_t qdnnGetQuantAttribute(qdnnQuantDescriptor_t quant, qdnnQuantAttribute_t attribute,
                                    int64_t *value)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(quant);
     CHECK_NOT_NULL(value);
     return attribute_get(&attributes, quant->values, (int)attribute, value);
@@ -82,6 +86,7 @@ qdnnStatus_t qdnnGetQuantAttribute(qdnnQuantDescriptor_t quant, qdnnQuantAttribu
 
 qdnnStatus_t qdnnSetQuantFloor(qdnnQuantDescriptor_t quant, float floor)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(quant);
     if (!(floor >= 0 && floor <= FLT_MAX))
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
@@ -92,6 +97,7 @@ qdnnStatus_t qdnnSetQuantFloor(qdnnQuantDescriptor_t quant, float floor)
 
 qdnnStatus_t qdnnGetQuantFloor(qdnnQuantDescriptor_t quant, float *floor)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(quant);
     CHECK_NOT_NULL(floor);
     *floor = quant->floor;
@@ -100,6 +106,7 @@ qdnnStatus_t qdnnGetQuantFloor(qdnnQuantDescriptor_t quant, float *floor)
 
 qdnnStatus_t qdnnDestroyQuantDescriptor(qdnnQuantDescriptor_t quant)
 {
+    CALL_BEGIN();
     alloc_free(quant);
     return QDNN_STATUS_SUCCESS;
 }

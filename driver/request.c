@@ -158,6 +158,7 @@ qdnnStatus_t request_make(kernel_operation operation, const struct qdnnTensorDes
 qdnnStatus_t qdnnGetQuantizedSizes(qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t tensor,
                                    size_t *codesBytes, size_t *scaleBytes, size_t *zeroBytes)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(quant);
     CHECK_NOT_NULL(tensor);
     request r;

@@ -38,6 +38,7 @@ static void set_packed_strides(struct qdnnTensorDescriptor *tensor)
 
 qdnnStatus_t qdnnCreateTensorDescriptor(qdnnTensorDescriptor_t *tensor)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(tensor);
     qdnnTensorDescriptor_t made = alloc_new(sizeof *made);
     if (!made)
@@ -79,6 +80,7 @@ static qdnnStatus_t check_sizes(const char *name, const int64_t *sizes, int rank
 qdnnStatus_t qdnnSetTensorDescriptor(qdnnTensorDescriptor_t tensor, qdnnDataType_t type, int rank,
                                      const int64_t *dims, const int64_t *strides)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(tensor);
     CHECK_NOT_NULL(dims);
     int bits = data_type_bits(type);
@@ -106,6 +108,7 @@ qdnnStatus_t qdnnSetTensorDescriptor(qdnnTensorDescriptor_t tensor, qdnnDataType
 qdnnStatus_t qdnnGetTensorDescriptor(qdnnTensorDescriptor_t tensor, qdnnDataType_t *type, int *rank,
                                      int64_t *dims, int64_t *strides)
 {
+    CALL_BEGIN();
     CHECK_NOT_NULL(tensor);
     if (type)
         *type = tensor->type;
@@ -120,6 +123,7 @@ qdnnStatus_t qdnnGetTensorDescriptor(qdnnTensorDescriptor_t tensor, qdnnDataType
 
 qdnnStatus_t qdnnDestroyTensorDescriptor(qdnnTensorDescriptor_t tensor)
 {
+    CALL_BEGIN();
     alloc_free(tensor);
     return QDNN_STATUS_SUCCESS;
 }

@@ -43,6 +43,9 @@ static int lines_in(const char *text)
     return n;
 }
 
+/* A line in the name of a function. */
+#define tell(function, ...) (log_call = (function), log_write(__VA_ARGS__))
+
 TEST_CASE(DriverLog, LevelsListenToTheirSeverities)
 {
     static const char *const levels[] = {"", "0", "1", "2", "3"};
@@ -52,7 +55,7 @@ TEST_CASE(DriverLog, LevelsListenToTheirSeverities)
         test_push_note("level '%s'", levels[i]);
         for (int s = QDNN_SEVERITY_ERROR; s <= QDNN_SEVERITY_INFO; s++) {
             CHECK_EQ_I64(log_on((qdnnSeverity_t)s), s <= level);
-            log_write((qdnnSeverity_t)s, "a_function", "severity %d", s);
+            tell("a_function", (qdnnSeverity_t)s, "severity %d", s);
         }
         char *text = end();
         CHECK_EQ_I64(lines_in(text), level);
@@ -69,6 +72,7 @@ TEST_CASE(DriverLog, LevelsListenToTheirSeverities)
 TEST_CASE(DriverLog, ErrorsAreWrittenByThemselves)
 {
     begin("1");
+    log_call = __func__;
     CHECK_EQ_I64(qdnn_error(QDNN_STATUS_BAD_PARAM, "n is %d; it must not be", 7), QDNN_STATUS_BAD_PARAM);
     char *text = end();
     CHECK(strncmp(text, "qdnn error 20", 13) == 0);
@@ -89,8 +93,8 @@ static void check_stream(const char *settings, const char *redirections, const c
 
 TEST_CASE(DriverLog, OneLine)
 {
-    log_write(QDNN_SEVERITY_INFO, "OneLine", "hello");
-    log_write(QDNN_SEVERITY_INFO, "OneLine", "again");
+    tell("OneLine", QDNN_SEVERITY_INFO, "hello");
+    tell("OneLine", QDNN_SEVERITY_INFO, "again");
 }
 
 TEST_CASE(DriverLog, Destinations)
@@ -129,11 +133,11 @@ TEST_CASE(DriverLog, TheCallbackGetsWhatItAskedFor)
     calls = 0;
     CHECK_EQ_I64(qdnnSetCallback(QDNN_SEVERITY_INFO_BIT | QDNN_SEVERITY_ERROR_BIT, heard, listen),
                  QDNN_STATUS_SUCCESS);
-    log_write(QDNN_SEVERITY_INFO, "f", "one"); /* the callback alone */
+    tell("f", QDNN_SEVERITY_INFO, "one"); /* the callback alone */
     CHECK_EQ_STR(heard, "3 f: one");
     unsigned long long thread = thread_seen;
-    log_write(QDNN_SEVERITY_WARNING, "f", "two"); /* the file alone */
-    log_write(QDNN_SEVERITY_ERROR, "f", "three"); /* both */
+    tell("f", QDNN_SEVERITY_WARNING, "two"); /* the file alone */
+    tell("f", QDNN_SEVERITY_ERROR, "three"); /* both */
     CHECK_EQ_STR(heard, "1 f: three");
     CHECK_EQ_U64(thread_seen, thread);
     CHECK_EQ_I64(calls, 2);
@@ -142,7 +146,7 @@ TEST_CASE(DriverLog, TheCallbackGetsWhatItAskedFor)
     CHECK_EQ_I64(qdnnSetCallback(QDNN_SEVERITY_INFO_BIT, heard, listen), QDNN_STATUS_SUCCESS);
     CHECK_EQ_I64(qdnnSetCallback(0, heard, listen), QDNN_STATUS_SUCCESS); /* removed */
     CHECK(!log_on(QDNN_SEVERITY_INFO));
-    log_write(QDNN_SEVERITY_INFO, "f", "four");
+    tell("f", QDNN_SEVERITY_INFO, "four");
     CHECK_EQ_I64(calls, 2);
     char *text = end();
     CHECK_HAS(text, "f: two\n");
@@ -169,7 +173,7 @@ static void *write_lines(void *argument)
     memset(filler, *(const char *)argument, sizeof filler - 1);
     filler[sizeof filler - 1] = 0;
     for (int i = 0; i < LINES; i++)
-        log_write(QDNN_SEVERITY_INFO, "f", "%s", filler);
+        tell("f", QDNN_SEVERITY_INFO, "%s", filler);
     return NULL;
 }
 

@@ -16,7 +16,7 @@ extern "C" {
 typedef enum {
     QDNN_SEVERITY_ERROR = 1,   /* a call failed */
     QDNN_SEVERITY_WARNING = 2, /* a call succeeded, but not as one would wish */
-    QDNN_SEVERITY_INFO = 3     /* what was chosen, and why */
+    QDNN_SEVERITY_INFO = 3     /* every call; what was chosen, and why */
 } qdnnSeverity_t;
 
 /* Severities as the mask of a callback. */
@@ -24,12 +24,12 @@ typedef enum {
 #define QDNN_SEVERITY_WARNING_BIT (1u << 2)
 #define QDNN_SEVERITY_INFO_BIT    (1u << 3)
 
-/* Where a message comes from. */
+/* Where a message comes from; valid while the callback runs. */
 typedef struct {
     int version;                         /* of the library, as qdnnGetVersion gives it */
     unsigned long long timeMicroseconds; /* since the beginning of 1970 */
     unsigned long long threadId;         /* the same number for messages of the same thread */
-    const char *function;                /* valid while the callback runs, as the whole struct is */
+    const char *function;                /* of this interface, in which it happened */
 } qdnnDebug_t;
 
 /* Receives one message, without a newline at its end. It runs in the thread that has something to tell, maybe

@@ -210,7 +210,7 @@ TEST_CASE(ApiTools, AFolderThatCannotBeWrittenIsAWarning)
     OK(qdnnSetCallback(QDNN_SEVERITY_WARNING_BIT | QDNN_SEVERITY_ERROR_BIT, NULL, listen));
     scene_play(&scene_kinds[SCENE_INT4], NULL, 1);
     OK(qdnnSetCallback(0, NULL, NULL));
-    CHECK_HAS(told, "2 dump_ptx: QDNN_DUMP_DIR: /dev/null/no_folder/quantize_int4");
+    CHECK_HAS(told, "2 qdnnCreateQuantizePlan: QDNN_DUMP_DIR: /dev/null/no_folder/quantize_int4");
     CHECK_HAS(told, "could not be written");
     CHECK(!strstr(told, "1 "));
     vm_end();
@@ -226,11 +226,15 @@ TEST_CASE(ApiTools, CallsAreTold)
     told[0] = 0;
     OK(qdnnSetCallback(QDNN_SEVERITY_INFO_BIT, NULL, listen));
     scene_play(&scene_kinds[SCENE_NF4], NULL, 1);
-    CHECK_HAS(told, "3 qdnnCreateOn: handle ");
+    CHECK_HAS(told, "3 qdnnCreate: called\n");
+    CHECK_HAS(told, "3 qdnnCreate: handle ");
+    CHECK_HAS(told, "3 qdnnCopyToDevice: called\n");
     CHECK_HAS(told, "kernels for sm_90");
     CHECK_HAS(told, "quantize_nf4 sm_90");
     CHECK_HAS(told, "emitted in ");
     CHECK_HAS(told, "3 qdnnExecute: quant.nf4.dequantize: ");
+    CHECK_HAS(told, "3 qdnnDequantize: quant.nf4.dequantize: "); /* a call of its own, not an execute */
+    CHECK_HAS(told, "3 qdnnDestroy: called\n");
     OK(qdnnSetCallback(QDNN_SEVERITY_ERROR_BIT, NULL, listen));
     told[0] = 0;
     qdnnSynchronize(NULL);
