@@ -12,6 +12,13 @@
             return qdnn_error(QDNN_STATUS_BAD_PARAM_NULL_POINTER, #argument " is null; it must not be");     \
     } while (0)
 
+/* The same under the name that the argument has in the public function. */
+#define CHECK_NOT_NULL_AS(name, argument)                                                                    \
+    do {                                                                                                     \
+        if (!(argument))                                                                                     \
+            return qdnn_error(QDNN_STATUS_BAD_PARAM_NULL_POINTER, "%s is null; it must not be", (name));     \
+    } while (0)
+
 /* The same for a buffer of so many bytes: one of 0 may be anywhere. */
 #define CHECK_BUFFER(argument, bytes)                                                                        \
     do {                                                                                                     \

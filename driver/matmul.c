@@ -227,6 +227,19 @@ static qdnnStatus_t fill_plan(qdnnPlan_t plan, const struct qdnnMatmulDescriptor
     return QDNN_STATUS_SUCCESS;
 }
 
+static qdnnStatus_t make_plan(qdnnHandle_t handle, const struct qdnnMatmulDescriptor *matmul,
+                              const request *weights, const shape *s, qdnnDataType_t y_type, qdnnPlan_t *out)
+{
+    qdnnPlan_t plan = NULL;
+    CHECK_STATUS(plan_new(handle, "quant.matmul", &plan));
+    qdnnStatus_t status = fill_plan(plan, matmul, weights, s, y_type);
+    if (status == QDNN_STATUS_SUCCESS)
+        *out = plan;
+    else
+        plan_free(plan);
+    return status;
+}
+
 qdnnStatus_t qdnnCreateMatmulPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t matmul,
                                   qdnnTensorDescriptor_t x, qdnnTensorDescriptor_t w,
                                   qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t y, qdnnPlan_t *plan)
@@ -249,18 +262,10 @@ qdnnStatus_t qdnnCreateMatmulPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t ma
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
                           "QDNN_MATMUL_ALGORITHM is QDNN_MATMUL_EXACT, which has no kernel in this version; "
                           "QDNN_MATMUL_CUBLAS has, on a GPU");
-    qdnnPlan_t made = NULL;
     CHECK_STATUS(handle_enter(handle, &pushed));
-    qdnnStatus_t status = plan_new(handle, "quant.matmul", &made);
-    if (status == QDNN_STATUS_SUCCESS) {
-        status = fill_plan(made, matmul, &weights, &s, y->type);
-        if (status != QDNN_STATUS_SUCCESS)
-            plan_free(made);
-    }
+    qdnnStatus_t status = make_plan(handle, matmul, &weights, &s, y->type, plan);
     handle_leave(handle, pushed);
-    if (status == QDNN_STATUS_SUCCESS) {
+    if (status == QDNN_STATUS_SUCCESS)
         handle->plans++;
-        *plan = made;
-    }
     return status;
 }

@@ -146,9 +146,13 @@ void handle_forget(qdnnHandle_t handle)
 
 /* ---- The calls ---- */
 
-static qdnnStatus_t run(qdnnHandle_t handle, kernel_operation operation, qdnnTensorDescriptor_t tensor,
-                        qdnnQuantDescriptor_t quant, const qdnnBinding_t *bindings, int count)
+static qdnnStatus_t run(qdnnHandle_t handle, kernel_operation operation, const char *name,
+                        qdnnTensorDescriptor_t tensor, qdnnQuantDescriptor_t quant,
+                        const qdnnBinding_t *bindings, int count)
 {
+    CHECK_NOT_NULL(handle);
+    CHECK_NOT_NULL_AS(name, tensor);
+    CHECK_NOT_NULL(quant);
     CHECK_STATUS(plan_for(handle, operation, tensor, quant));
     qdnnPlan_t plan = handle->kept->plan;
     /* zeros come last; where neither the caller nor the plan has them, they are none of the call's */
@@ -162,38 +166,29 @@ qdnnStatus_t qdnnComputeScales(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc
                                qdnnQuantDescriptor_t quant, void *scale, void *zero)
 {
     CALL_BEGIN();
-    CHECK_NOT_NULL(handle);
-    CHECK_NOT_NULL(xDesc);
-    CHECK_NOT_NULL(quant);
     const qdnnBinding_t bindings[] = {
         {QDNN_OPERAND_X, x}, {QDNN_OPERAND_SCALE, scale}, {QDNN_OPERAND_ZERO, zero}};
-    return run(handle, KERNEL_SCALE, xDesc, quant, bindings, 3);
+    return run(handle, KERNEL_SCALE, "xDesc", xDesc, quant, bindings, 3);
 }
 
 qdnnStatus_t qdnnQuantize(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, const void *x,
                           qdnnQuantDescriptor_t quant, const void *scale, const void *zero, void *codes)
 {
     CALL_BEGIN();
-    CHECK_NOT_NULL(handle);
-    CHECK_NOT_NULL(xDesc);
-    CHECK_NOT_NULL(quant);
     const qdnnBinding_t bindings[] = {{QDNN_OPERAND_X, x},
                                       {QDNN_OPERAND_SCALE, scale},
                                       {QDNN_OPERAND_CODES, codes},
                                       {QDNN_OPERAND_ZERO, zero}};
-    return run(handle, KERNEL_QUANTIZE, xDesc, quant, bindings, 4);
+    return run(handle, KERNEL_QUANTIZE, "xDesc", xDesc, quant, bindings, 4);
 }
 
 qdnnStatus_t qdnnDequantize(qdnnHandle_t handle, qdnnQuantDescriptor_t quant, const void *codes,
                             const void *scale, const void *zero, qdnnTensorDescriptor_t yDesc, void *y)
 {
     CALL_BEGIN();
-    CHECK_NOT_NULL(handle);
-    CHECK_NOT_NULL(quant);
-    CHECK_NOT_NULL(yDesc);
     const qdnnBinding_t bindings[] = {{QDNN_OPERAND_CODES, codes},
                                       {QDNN_OPERAND_SCALE, scale},
                                       {QDNN_OPERAND_Y, y},
                                       {QDNN_OPERAND_ZERO, zero}};
-    return run(handle, KERNEL_DEQUANTIZE, yDesc, quant, bindings, 4);
+    return run(handle, KERNEL_DEQUANTIZE, "yDesc", yDesc, quant, bindings, 4);
 }

@@ -131,10 +131,14 @@ void plan_free(qdnnPlan_t plan)
     alloc_free(plan);
 }
 
-/* A plan of the user's. */
-static qdnnStatus_t create(qdnnHandle_t handle, kernel_operation operation, qdnnTensorDescriptor_t tensor,
-                           qdnnQuantDescriptor_t quant, qdnnPlan_t *plan)
+/* A plan of the user's; the tensor's name is that of the argument. */
+static qdnnStatus_t create(qdnnHandle_t handle, kernel_operation operation, const char *name,
+                           qdnnTensorDescriptor_t tensor, qdnnQuantDescriptor_t quant, qdnnPlan_t *plan)
 {
+    CHECK_NOT_NULL(handle);
+    CHECK_NOT_NULL_AS(name, tensor);
+    CHECK_NOT_NULL(quant);
+    CHECK_NOT_NULL(plan);
     request r;
     bool pushed;
     CHECK_STATUS(request_make(operation, tensor, quant, &r));
@@ -150,33 +154,21 @@ qdnnStatus_t qdnnCreateScalePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x, 
                                  qdnnPlan_t *plan)
 {
     CALL_BEGIN();
-    CHECK_NOT_NULL(handle);
-    CHECK_NOT_NULL(x);
-    CHECK_NOT_NULL(quant);
-    CHECK_NOT_NULL(plan);
-    return create(handle, KERNEL_SCALE, x, quant, plan);
+    return create(handle, KERNEL_SCALE, "x", x, quant, plan);
 }
 
 qdnnStatus_t qdnnCreateQuantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
                                     qdnnQuantDescriptor_t quant, qdnnPlan_t *plan)
 {
     CALL_BEGIN();
-    CHECK_NOT_NULL(handle);
-    CHECK_NOT_NULL(x);
-    CHECK_NOT_NULL(quant);
-    CHECK_NOT_NULL(plan);
-    return create(handle, KERNEL_QUANTIZE, x, quant, plan);
+    return create(handle, KERNEL_QUANTIZE, "x", x, quant, plan);
 }
 
 qdnnStatus_t qdnnCreateDequantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t y,
                                       qdnnQuantDescriptor_t quant, qdnnPlan_t *plan)
 {
     CALL_BEGIN();
-    CHECK_NOT_NULL(handle);
-    CHECK_NOT_NULL(y);
-    CHECK_NOT_NULL(quant);
-    CHECK_NOT_NULL(plan);
-    return create(handle, KERNEL_DEQUANTIZE, y, quant, plan);
+    return create(handle, KERNEL_DEQUANTIZE, "y", y, quant, plan);
 }
 
 qdnnStatus_t qdnnDestroyPlan(qdnnPlan_t plan)

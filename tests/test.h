@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -40,6 +41,19 @@ void test_register(test_case *test);
 /* TEST_EACH(Kernels, PackInt4, count, case_name) { ... uses `index` ... } runs once for each index below
  * count(). */
 #define TEST_EACH(suite, name, count, case_name) TEST_REGISTER_(suite, name, count, case_name)
+
+/* TEST_ROWS(Json, Mistakes, mistakes) { ... mistakes[index] ... } runs once for each row of a table whose rows have
+ * a `name`. */
+#define TEST_ROWS(suite_, name_, table_)                                                                     \
+    static int suite_##_##name_##_count(void)                                                                \
+    {                                                                                                        \
+        return (int)(sizeof(table_) / sizeof(table_)[0]);                                                    \
+    }                                                                                                        \
+    static void suite_##_##name_##_row(int index, char *text, size_t size)                                   \
+    {                                                                                                        \
+        snprintf(text, size, "%s", (table_)[index].name);                                                    \
+    }                                                                                                        \
+    TEST_REGISTER_(suite_, name_, suite_##_##name_##_count, suite_##_##name_##_row)
 
 /* CHECK* reports and goes on; REQUIRE* reports and leaves the function; SKIP leaves it as skipped. */
 #define CHECK(condition)               test_check((condition), __FILE__, __LINE__, #condition)

@@ -154,17 +154,7 @@ static const struct {
     {"settings", "--sm 90a,121f --set rounding=away,division=reciprocal,floor=0,group_size=7", 50},
 };
 
-static int whole_count(void)
-{
-    return sizeof wholes / sizeof wholes[0];
-}
-
-static void whole_name(int index, char *text, size_t size)
-{
-    snprintf(text, size, "%s", wholes[index].name);
-}
-
-TEST_EACH(DriverBundle, EveryKernelIsFoundAsItWouldBeEmitted, whole_count, whole_name)
+TEST_ROWS(DriverBundle, EveryKernelIsFoundAsItWouldBeEmitted, wholes)
 {
     bundle_folder folder;
     listener heard;

@@ -62,17 +62,7 @@ static const struct {
     /* clang-format on */
 };
 
-static int damage_count(void)
-{
-    return sizeof damages / sizeof damages[0];
-}
-
-static void damage_name(int index, char *text, size_t size)
-{
-    snprintf(text, size, "%s", damages[index].name);
-}
-
-TEST_EACH(DriverBundle, DamageIsRefusedWithAWarning, damage_count, damage_name)
+TEST_ROWS(DriverBundle, DamageIsRefusedWithAWarning, damages)
 {
     bundle_folder folder;
     if (!make_folder(&folder, ONE))
@@ -170,17 +160,7 @@ static const struct {
     {"no_files", "sed -i 's/\\.ptx\"/.txt\"/' manifest.json", "names neither PTX nor cubins"},
 };
 
-static int closed_count(void)
-{
-    return sizeof closed / sizeof closed[0];
-}
-
-static void closed_name(int index, char *text, size_t size)
-{
-    snprintf(text, size, "%s", closed[index].name);
-}
-
-TEST_EACH(DriverBundle, CannotBeOpened, closed_count, closed_name)
+TEST_ROWS(DriverBundle, CannotBeOpened, closed)
 {
     bundle_folder folder;
     if (!make_folder(&folder, ONE))

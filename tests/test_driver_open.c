@@ -76,17 +76,7 @@ static const struct {
     {"TooOld", FAKE("10_2"), QDNN_STATUS_NOT_SUPPORTED_DRIVER_TOO_OLD, "CUDA 10.2", "11.0 or later"},
 };
 
-static int broken_count(void)
-{
-    return (int)(sizeof broken / sizeof *broken);
-}
-
-static void broken_name(int index, char *text, size_t size)
-{
-    snprintf(text, size, "%s", broken[index].name);
-}
-
-TEST_EACH(DriverOpen, SaysWhatIsWrong, broken_count, broken_name)
+TEST_ROWS(DriverOpen, SaysWhatIsWrong, broken)
 {
     begin(broken[index].library, NULL);
     check_fails("cuda", broken[index].status, broken[index].part, broken[index].other);
@@ -97,7 +87,7 @@ TEST_EACH(DriverOpen, SaysWhatIsWrong, broken_count, broken_name)
     end();
 }
 
-TEST_EACH(DriverOpen, AutoTakesPtxvmInstead, broken_count, broken_name)
+TEST_ROWS(DriverOpen, AutoTakesPtxvmInstead, broken)
 {
     cuda_device d;
     begin(broken[index].library, "PTXVM_SM=sm_86");
@@ -115,7 +105,7 @@ TEST_EACH(DriverOpen, AutoTakesPtxvmInstead, broken_count, broken_name)
 }
 
 /* What fails is tried anew: with the library that is named then, and sentences name the one that is meant. */
-TEST_EACH(DriverOpen, AnotherMayBeNamedAfterwards, broken_count, broken_name)
+TEST_ROWS(DriverOpen, AnotherMayBeNamedAfterwards, broken)
 {
     cuda_device d;
     if (!strcmp(broken[index].name, "CountOfZero"))
@@ -379,7 +369,7 @@ TEST_CASE(DriverOpen, TheChoiceIsToldOnce)
 }
 
 /* A driver that is there and of no use is worth more than a word: there may be a GPU that is not used. */
-TEST_EACH(DriverOpen, AutoWarnsOfADriverThatIsOfNoUse, broken_count, broken_name)
+TEST_ROWS(DriverOpen, AutoWarnsOfADriverThatIsOfNoUse, broken)
 {
     NEED_PTXVM;
     cuda_device d;

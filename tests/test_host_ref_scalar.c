@@ -16,16 +16,6 @@ static const half_type half_types[] = {
     {"bf16", 7, 8, ref_bf16_to_f32, ref_f32_to_bf16},
 };
 
-static int half_count(void)
-{
-    return sizeof half_types / sizeof half_types[0];
-}
-
-static void half_name(int index, char *text, size_t size)
-{
-    snprintf(text, size, "%s", half_types[index].name);
-}
-
 /* IEEE 754: magnitude bits of a finite value; the pattern of infinity reads as the next power of two. */
 static double magnitude_of(const half_type *t, unsigned magnitude)
 {
@@ -42,7 +32,7 @@ static unsigned infinity_of(const half_type *t)
     return ((1u << t->exponent_bits) - 1) << t->fraction_bits;
 }
 
-TEST_EACH(HostRefScalar, WidensEveryValue, half_count, half_name)
+TEST_ROWS(HostRefScalar, WidensEveryValue, half_types)
 {
     const half_type *t = &half_types[index];
     for (unsigned m = 0; m < infinity_of(t); m++) {
@@ -57,7 +47,7 @@ TEST_EACH(HostRefScalar, WidensEveryValue, half_count, half_name)
     }
 }
 
-TEST_EACH(HostRefScalar, NarrowsEveryValueToItself, half_count, half_name)
+TEST_ROWS(HostRefScalar, NarrowsEveryValueToItself, half_types)
 {
     const half_type *t = &half_types[index];
     for (unsigned m = 0; m <= infinity_of(t); m++) {
@@ -67,7 +57,7 @@ TEST_EACH(HostRefScalar, NarrowsEveryValueToItself, half_count, half_name)
 }
 
 /* Narrowing is monotone, so its behaviour around every midpoint is its behaviour everywhere. */
-TEST_EACH(HostRefScalar, NarrowsToTheNearestAndTiesToEven, half_count, half_name)
+TEST_ROWS(HostRefScalar, NarrowsToTheNearestAndTiesToEven, half_types)
 {
     const half_type *t = &half_types[index];
     for (unsigned m = 0; m < infinity_of(t); m++) {
@@ -81,7 +71,7 @@ TEST_EACH(HostRefScalar, NarrowsToTheNearestAndTiesToEven, half_count, half_name
     }
 }
 
-TEST_EACH(HostRefScalar, NarrowsExtremes, half_count, half_name)
+TEST_ROWS(HostRefScalar, NarrowsExtremes, half_types)
 {
     const half_type *t = &half_types[index];
     CHECK_EQ_U32(t->narrow(FLT_MAX), infinity_of(t));

@@ -150,16 +150,6 @@ static const struct {
     {"low_half", "\"\\udc00\"", 1, "half of a surrogate pair"},
 };
 
-static int mistake_count(void)
-{
-    return sizeof mistakes / sizeof mistakes[0];
-}
-
-static void mistake_name(int index, char *text, size_t size)
-{
-    snprintf(text, size, "%s", mistakes[index].name);
-}
-
 /* From memory of just that size, so that reading past its end is seen. */
 static void check_refused(const char *text, size_t bytes, int line, const char *reason)
 {
@@ -176,7 +166,7 @@ static void check_refused(const char *text, size_t bytes, int line, const char *
     free(exact);
 }
 
-TEST_EACH(Json, Refuses, mistake_count, mistake_name)
+TEST_ROWS(Json, Refuses, mistakes)
 {
     check_refused(mistakes[index].text, strlen(mistakes[index].text), mistakes[index].line,
                   mistakes[index].reason);

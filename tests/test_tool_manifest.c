@@ -206,17 +206,7 @@ static const struct {
     {"json", "--sm 80 --set group_size=32 --emit json", 0},
 };
 
-static int bundle_count(void)
-{
-    return sizeof bundles / sizeof bundles[0];
-}
-
-static void bundle_name(int index, char *text, size_t size)
-{
-    snprintf(text, size, "%s", bundles[index].name);
-}
-
-TEST_EACH(ToolManifest, NamesEveryFileOfABundle, bundle_count, bundle_name)
+TEST_ROWS(ToolManifest, NamesEveryFileOfABundle, bundles)
 {
     char dir[256];
     temp_dir_make(dir, sizeof dir);

@@ -10,6 +10,7 @@
 #include "driver/cuda_error.h"
 #include "driver/open.h"
 #include "scene.h"
+#include "support/process.h"
 
 static const CUresult codes[] = {2, 100, 201, 209, 218, 222, 700, 719, 900};
 enum { CODES = sizeof codes / sizeof codes[0] };
@@ -19,7 +20,7 @@ enum { CODES = sizeof codes / sizeof codes[0] };
 static const char *const tolerated[] = {"cuThreadExchangeStreamCaptureMode", "cuCtxPopCurrent_v2",
                                         "cuModuleUnload", "cuDevicePrimaryCtxRelease_v2", "cuGetErrorName"};
 
-static char log_path[64];
+static char log_folder[512], log_path[544];
 static cuda_device outer; /* whose context the scene borrows, where it does */
 static CUcontext outer_context;
 
@@ -27,7 +28,7 @@ static CUcontext outer_context;
 
 static void open_vm(const char *fault)
 {
-    char settings[256];
+    char settings[800];
     snprintf(settings, sizeof settings, "PTXVM_CHECK=leak PTXVM_LOG=%s PTXVM_FAULT=%s", log_path, fault);
     vm_begin(settings);
 }
@@ -270,9 +271,16 @@ static const call_counts *count_calls(stage *on)
     return &on->counts;
 }
 
-static void setup(void)
+static void begin(void)
 {
-    snprintf(log_path, sizeof log_path, "/tmp/qdnn_faults_%ld.log", (long)getpid());
+    temp_dir_make(log_folder, sizeof log_folder);
+    snprintf(log_path, sizeof log_path, "%s/log", log_folder);
+}
+
+static void end(void)
+{
+    vm_end();
+    temp_dir_remove(log_folder);
 }
 
 static int function_count(void)
@@ -304,11 +312,11 @@ static bool fail_calls(stage *on, int function)
 TEST_EACH(ApiFaults, EveryFunctionFails, function_count, function_name)
 {
     NEED_PTXVM;
-    setup();
+    begin();
     bool called = false;
     for (int i = 0; i < STAGES; i++)
         called = fail_calls(&stages[i], index) || called;
-    vm_end();
+    end();
     CHECK(called != (strcmp(call_names[index], "cuGetErrorName") == 0));
 }
 
@@ -322,7 +330,7 @@ TEST_CASE(ApiFaults, AWorkspaceThatCannotBeFreed)
     qdnnTensorDescriptor_t t = NULL;
     qdnnQuantDescriptor_t q = NULL;
     void *x = NULL, *scale = NULL;
-    setup();
+    begin();
     open_vm("cuMemFree_v2:1=2");
     REQUIRE(basics_create(&handle, &t, &q));
     OK(qdnnSetQuantDescriptor(q, QDNN_DATA_I4, QDNN_GRANULARITY_TENSOR, 0));
@@ -339,7 +347,7 @@ TEST_CASE(ApiFaults, AWorkspaceThatCannotBeFreed)
     OK(qdnnFree(handle, x));
     OK(qdnnFree(handle, scale));
     basics_destroy(handle, t, q);
-    vm_end();
+    end();
     CHECK_EQ_I64(count_leaks(), 0);
 }
 

@@ -225,18 +225,8 @@ static const struct {
     {"come_later", NONE, SECOND}, {"another", FIRST, SECOND},
 };
 
-static int arrangement_count(void)
-{
-    return (int)(sizeof arrangements / sizeof arrangements[0]);
-}
-
-static void arrangement_name(int index, char *text, size_t size)
-{
-    snprintf(text, size, "%s", arrangements[index].name);
-}
-
 /* Whatever a call does, it leaves the thread's current context as it was. */
-TEST_EACH(ApiGraphs, ContextsAreLeftAlone, arrangement_count, arrangement_name)
+TEST_ROWS(ApiGraphs, ContextsAreLeftAlone, arrangements)
 {
     scene s;
     CUcontext second = NULL, now = NULL;

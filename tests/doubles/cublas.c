@@ -30,7 +30,7 @@ void double_fail(const char *symbol, cublasStatus_t code)
 {
     snprintf(failing, sizeof failing, "%s", symbol ? symbol : "");
     failing_code = code;
-    memset(&record, 0, sizeof record);
+    record = (cublas_record){.handles = record.handles};
 }
 
 /* Counts the call; what it is to return. A handle that is not ours is CUBLAS_STATUS_NOT_INITIALIZED. */

@@ -24,7 +24,7 @@ typedef struct cublas_record {
 } cublas_record;
 
 /* "double_record": what was called so far. "double_fail": from now on the function of that symbol returns the
- * code; null: none does. It also clears the record. */
+ * code; null: none does. It also clears the record, but for the count of handles. */
 typedef const cublas_record *double_record_fn(void);
 typedef void double_fail_fn(const char *symbol, cublasStatus_t code);
 

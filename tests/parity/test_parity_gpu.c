@@ -93,17 +93,7 @@ static const struct {
      "[  PASSED  ] 1 test", "device 0: ptxvm sm_89"},
 };
 
-static int rule_count(void)
-{
-    return (int)(sizeof rules / sizeof rules[0]);
-}
-
-static void rule_name(int index, char *text, size_t size)
-{
-    snprintf(text, size, "%s", rules[index].name);
-}
-
-TEST_EACH(ParityRequiresGpu, Rule, rule_count, rule_name)
+TEST_ROWS(ParityRequiresGpu, Rule, rules)
 {
     process_result result = run_gpu_test(rules[index].settings);
     CHECK_EQ_I64(result.status, rules[index].passes ? 0 : 1);

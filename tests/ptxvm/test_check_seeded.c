@@ -58,17 +58,7 @@ static const seeded bugs[] = {
 };
 /* clang-format on */
 
-static int bug_count(void)
-{
-    return (int)(sizeof bugs / sizeof *bugs);
-}
-
-static void bug_name(int index, char *text, size_t size)
-{
-    snprintf(text, size, "%s", bugs[index].name);
-}
-
-TEST_EACH(CheckSeeded, Bug, bug_count, bug_name)
+TEST_ROWS(CheckSeeded, Bug, bugs)
 {
     for (int threads = 1; threads <= 4; threads *= 2)
         check_seeded(&bugs[index], threads);

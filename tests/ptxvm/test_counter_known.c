@@ -31,16 +31,6 @@ static const known kernels[] = {
 };
 /* clang-format on */
 
-static int known_count(void)
-{
-    return (int)(sizeof kernels / sizeof *kernels);
-}
-
-static void known_name(int index, char *text, size_t size)
-{
-    snprintf(text, size, "%s", kernels[index].name);
-}
-
 static exec_run count_run(const char *text, uint32_t blocks, uint32_t threads, int host_threads)
 {
     ptxvm_config config = {.counters = PTXVM_COUNTERS_LINES, .threads = host_threads};
@@ -59,7 +49,7 @@ static void check_traffic(const ptxvm_traffic *t, const ptxvm_traffic *expected)
     CHECK_EQ_U64(t->bytes, expected->bytes);
 }
 
-TEST_EACH(CounterKnown, Access, known_count, known_name)
+TEST_ROWS(CounterKnown, Access, kernels)
 {
     const known *k = &kernels[index];
     exec_run run = count_run(k->body, 1, 32, 1);

@@ -87,17 +87,7 @@ static const struct {
      "takes up to 64"},
 };
 
-static int bad_count(void)
-{
-    return (int)(sizeof bad_launches / sizeof *bad_launches);
-}
-
-static void bad_name(int index, char *text, size_t size)
-{
-    snprintf(text, size, "%s", bad_launches[index].name);
-}
-
-TEST_EACH(PtxvmLaunch, Refuses, bad_count, bad_name)
+TEST_ROWS(PtxvmLaunch, Refuses, bad_launches)
 {
     uint32_t out[1] = {0};
     exec_run run = exec_open(NULL, bad_launches[index].text);

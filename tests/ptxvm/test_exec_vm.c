@@ -32,17 +32,7 @@ static const struct {
     {"a_on_newer", "sm_100a", "sm_90a", PTXVM_ERROR_TARGET},
 };
 
-static int target_count(void)
-{
-    return (int)(sizeof targets / sizeof *targets);
-}
-
-static void target_name(int index, char *text, size_t size)
-{
-    snprintf(text, size, "%s", targets[index].name);
-}
-
-TEST_EACH(PtxvmDevice, Targets, target_count, target_name)
+TEST_ROWS(PtxvmDevice, Targets, targets)
 {
     char text[256], error[512];
     snprintf(text, sizeof text,

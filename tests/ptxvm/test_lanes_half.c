@@ -193,17 +193,7 @@ static const struct {
 } exact[] = {{"sin", sinl},  {"cos", cosl},   {"lg2", log2l},
              {"ex2", exp2l}, {"tanh", tanhl}, {"rsqrt", reciprocal_root}};
 
-static int exact_count(void)
-{
-    return (int)(sizeof exact / sizeof *exact);
-}
-
-static void exact_name(int index, char *text, size_t size)
-{
-    snprintf(text, size, "%s", exact[index].name);
-}
-
-TEST_EACH(LanesApprox, RoundsCorrectly, exact_count, exact_name)
+TEST_ROWS(LanesApprox, RoundsCorrectly, exact)
 {
     char mnemonic[24];
     snprintf(mnemonic, sizeof mnemonic, "%s.approx.f32", exact[index].name);

@@ -308,17 +308,7 @@ static const struct {
     {"sm_100_debug", "--gpu-architecture=compute_100", "sm_100", "--device-debug"},
 };
 
-static int build_count(void)
-{
-    return (int)(sizeof builds / sizeof *builds);
-}
-
-static void build_name(int index, char *text, size_t size)
-{
-    snprintf(text, size, "%s", builds[index].name);
-}
-
-TEST_EACH(OpsCuda, Programs, build_count, build_name)
+TEST_ROWS(OpsCuda, Programs, builds)
 {
     if (!nvrtc_found() || !QDNN_CUDA_INCLUDE[0])
         SKIP("NVRTC and CUDA's headers were not found");

@@ -145,16 +145,6 @@ static const print_case prints[] = {
 };
 /* clang-format on */
 
-static int print_count(void)
-{
-    return (int)(sizeof prints / sizeof *prints);
-}
-
-static void print_name(int index, char *text, size_t size)
-{
-    snprintf(text, size, "%s", prints[index].name);
-}
-
 #define VPRINTF_DECL ".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);\n"
 #define CALL_VPRINTF(format)                                                                                 \
     "cvta.local.u64 %rd60, lo; cvta.global.u64 %rd61, " format                                               \
@@ -162,7 +152,7 @@ static void print_name(int index, char *text, size_t size)
     "st.param.b64 [a], %rd61; st.param.b64 [b], %rd60; call.uni (r), vprintf, (a, b); ld.param.b32 %r9, "    \
     "[r]; }\n"
 
-TEST_EACH(OpsBuiltin, Vprintf, print_count, print_name)
+TEST_ROWS(OpsBuiltin, Vprintf, prints)
 {
     const print_case *c = &prints[index];
     char decls[4096] = VPRINTF_DECL, lines[4096];
