@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/idle_driver.h"
 #include "driver/handle.h"
 #include "driver/modules.h"
 #include "ptxgen/toolkit.h"
@@ -97,51 +98,6 @@ static CUresult load(CUmodule *module, const void *image, unsigned count, CUjit_
     return 0;
 }
 
-static CUresult get_function(CUfunction *function, CUmodule module, const char *name)
-{
-    (void)module, (void)name;
-    *function = (CUfunction)64;
-    return 0;
-}
-
-static CUresult get_current(CUcontext *context)
-{
-    *context = (CUcontext)64;
-    return 0;
-}
-
-static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *status)
-{
-    (void)stream;
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return 0;
-}
-
-static CUresult exchange(CUstreamCaptureMode *mode)
-{
-    (void)mode;
-    return 0;
-}
-
-static CUresult unload(CUmodule module)
-{
-    (void)module;
-    return 0;
-}
-
-static CUresult synchronize(void)
-{
-    return 0;
-}
-
-static const cuda_api remembering = {.cuCtxGetCurrent = get_current,
-                                     .cuCtxSynchronize = synchronize,
-                                     .cuStreamIsCapturing = is_capturing,
-                                     .cuThreadExchangeStreamCaptureMode = exchange,
-                                     .cuModuleLoadDataEx = load,
-                                     .cuModuleUnload = unload,
-                                     .cuModuleGetFunction = get_function};
-
 /* A cubin is for one compute capability: 9.1, which runs the PTX of 9.0, must not get it, and ptxvm neither. */
 static const struct {
     const char *name;
@@ -157,12 +113,11 @@ TEST_ROWS(ApiBundles, CubinsAreForTheirDevice, devices)
     qdnnQuantDescriptor_t q = NULL;
     qdnnPlan_t plan = NULL;
     qdnnPlanInfo_t info = {0};
-    const cuda_device device = {.api = &remembering,
-                                .context = (CUcontext)64,
-                                .major = 9,
-                                .minor = devices[index].minor,
-                                .is_vm = devices[index].is_vm,
-                                .driver_version = 13000};
+    cuda_api remembering = idle_driver;
+    remembering.cuModuleLoadDataEx = load;
+    cuda_device device = idle_device(&remembering);
+    device.minor = devices[index].minor;
+    device.is_vm = devices[index].is_vm;
     if (!toolkit_find_ptxas(ptxas, sizeof ptxas) && !toolkit_has_jitlink())
         SKIP("neither ptxas nor nvJitLink was found");
     write_bundle(directory, sizeof directory, "cubin");
