@@ -1,7 +1,7 @@
 /* Execution: decoded instructions, warps, blocks and launches.
  *
  * Who does what:
- *   decode.c    ptx_function -> vm_code: operands become slots, control flow gets its reconvergence points
+ *   decode.c    pvm_function -> vm_code: operands become slots, control flow gets its reconvergence points
  * (cfg.c) warp.c      runs a warp: divergence, reconvergence, member masks; the only caller of vm_op.exec
  *   calls.c     calls, returns and their frames; local memory
  *   barrier.c   bar and barrier: the one place that every barrier passes through
@@ -57,10 +57,10 @@ typedef struct vm_operand {
     vm_slot slot;      /* value; of an address: its register (width 4, zero-extended, or 8), or VM_NO_SLOT */
     int16_t width;     /* bytes a lane of the register; 0 for a predicate (one uint32_t mask) */
     int16_t op_width;  /* bytes a lane that the instruction means; 0 for a predicate */
-    ptx_type type;     /* what the instruction takes */
-    ptx_type reg_type; /* as declared */
+    pvm_type type;     /* what the instruction takes */
+    pvm_type reg_type; /* as declared */
     uint8_t
-        space; /* of an address: ptx_space; SPACE_NONE is generic. PARAM is a kernel's parameter; the
+        space; /* of an address: pvm_space; SPACE_NONE is generic. PARAM is a kernel's parameter; the
                   parameters of a function and those of its calls are in local memory, and are LOCAL here */
     bool is_address;
     bool negated; /* !p */
@@ -68,7 +68,7 @@ typedef struct vm_operand {
     bool is_sink;   /* _ : slot is VM_NO_SLOT */
     int64_t offset; /* added to an address (where slot is VM_NO_SLOT, it is the address) */
     uint64_t bits;  /* value of an immediate */
-    const ptx_operand *source;
+    const pvm_operand *source;
 } vm_operand;
 
 enum {
@@ -109,14 +109,14 @@ struct vm_op {
     int32_t target; /* branch: index of the op */
     int32_t join;   /* branch: where the paths meet again (immediate post-dominator), or -1: at exit */
     int32_t site;   /* number within the kernel: bit of the report */
-    const ptx_inst *inst;
-    const ptx_function *function;
+    const pvm_inst *inst;
+    const pvm_function *function;
     void *extra; /* of the exec function's own: tensor_op, call site, branch table ... (vm_code_alloc) */
 };
 
 /* A function ready to run as part of one kernel. Shared by all warps, never written while running. */
 struct vm_code {
-    const ptx_function *function;
+    const pvm_function *function;
     vm_kernel *kernel;
     int index; /* in kernel->codes */
     vm_op *ops;
@@ -191,7 +191,7 @@ struct vm_block {
 /* A kernel decoded for a vm, with all functions that it can call. */
 struct vm_kernel {
     ptxvm_module *module;
-    const ptx_function *function;
+    const pvm_function *function;
     vm_code *entry;
     vm_code **codes; /* by function index; null where this kernel cannot call it */
     int n_codes;
@@ -200,7 +200,7 @@ struct vm_kernel {
     uint64_t *shared_offset;        /* of module variables, by index */
     uint64_t *function_shared;      /* of the shared variables of each function */
     bool serial;                    /* its blocks run on one thread */
-    const ptx_inst *first_red;      /* of global memory */
+    const pvm_inst *first_red;      /* of global memory */
     ptxvm_status status;            /* why decoding failed */
     int n_sites;                    /* ops of all codes together */
     const vm_op **sites;
@@ -236,7 +236,7 @@ struct vm_launch {
 /* The device. */
 struct ptxvm {
     ptxvm_config config;
-    ptx_target device;
+    pvm_target device;
     lanes_level level;
     vm_memory *memory;
     uint64_t launches;
@@ -300,7 +300,7 @@ void vm_print(vm_block *block, const char *text, size_t length);
 bool vm_local_reserve(vm_warp *warp, int lane, uint64_t bytes, uint64_t align, uint64_t *address);
 
 /* The address by which an indirect call finds a function. */
-uint64_t vm_function_address(const ptxvm_module *module, const ptx_function *function);
+uint64_t vm_function_address(const ptxvm_module *module, const pvm_function *function);
 
 /* What the ops_*.c give is in exec/ops.h: vm_ops_find is asked for an op whose operands, guard, inst and
  * function are decoded, and which is no control flow, block barrier, lane instruction, tensor-core

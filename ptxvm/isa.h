@@ -3,7 +3,7 @@
  *
  * isa.def holds one row for each instruction form, in the notation of the PTX ISA; matching a row yields the
  * opcode, the value of each modifier slot and the type of each operand. Everything after the parser (lane
- * loops, tensor cores, execution) reads an instruction only through the struct ptx_inst below. */
+ * loops, tensor cores, execution) reads an instruction only through the struct pvm_inst below. */
 #ifndef PTXVM_ISA_H
 #define PTXVM_ISA_H
 
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* PTX types: name in the text, enumerator, bits of one register. Packed types count as one register. */
-#define PTX_TYPES(X)                                                                                         \
+#define PVM_TYPES(X)                                                                                         \
     X(pred, PRED, 1)                                                                                         \
     X(b8, B8, 8)                                                                                             \
     X(u8, U8, 8)                                                                                             \
@@ -72,10 +72,10 @@
 typedef enum {
     T_NONE,
 #define X(text, name, bits) T_##name,
-    PTX_TYPES(X)
+    PVM_TYPES(X)
 #undef X
         T_COUNT
-} ptx_type;
+} pvm_type;
 
 typedef enum {
     SPACE_NONE, /* generic, where an address is meant */
@@ -86,7 +86,7 @@ typedef enum {
     SPACE_LOCAL,
     SPACE_PARAM,
     SPACE_SHARED
-} ptx_space;
+} pvm_space;
 
 /* Opcodes: the word before the first dot. mods.def lists them and every modifier that is not a type. */
 typedef enum {
@@ -97,7 +97,7 @@ typedef enum {
 #undef OPCODE
 #undef MOD
     OP_COUNT
-} ptx_opcode;
+} pvm_opcode;
 
 /* The value of a modifier slot: 0 where the modifier is absent. A type slot holds M_TYPE(T_x), others one of
  * M_x. Multi-word tokens use two underscores for "::" (".L1::evict_last" is M_L1__evict_last, ".shared::cta"
@@ -110,7 +110,7 @@ typedef enum {
 #undef OPCODE
 #undef MOD
     M_COUNT
-} ptx_mod;
+} pvm_mod;
 
 /* Where the modifiers of an instruction end up, whatever its opcode. An instruction uses the few that it has.
  * What is not plain from the lists below, by opcode:
@@ -204,7 +204,7 @@ typedef enum {
     S_CSEL,
     S_DSEL,
     S_COUNT
-} ptx_slot;
+} pvm_slot;
 
 /* Selectors of SIMD video operands (.h32, .b7610, and .b210 or .h1 as the mask of d) are not a list but
  * numbers: M_LANES plus for a selector one octal digit a lane, lane 0 in the low three bits (.b7610 is
@@ -215,7 +215,7 @@ typedef enum {
 /* A type slot's value and back. */
 #define M_TYPE(type)     (M_COUNT + (type))
 #define MOD_IS_TYPE(mod) ((mod) > M_COUNT && (mod) < M_LANES)
-#define MOD_TYPE(mod)    ((ptx_type)((mod) > M_COUNT ? (mod)-M_COUNT : T_NONE))
+#define MOD_TYPE(mod)    ((pvm_type)((mod) > M_COUNT ? (mod)-M_COUNT : T_NONE))
 
 typedef enum {
     OPERAND_NONE,
@@ -229,72 +229,72 @@ typedef enum {
                          end */
     OPERAND_FUNCTION, /* function */
     OPERAND_SINK      /* _ */
-} ptx_operand_kind;
+} pvm_operand_kind;
 
-struct ptx_function;
-struct ptx_var;
+struct pvm_function;
+struct pvm_var;
 
-typedef struct ptx_operand {
-    ptx_operand_kind kind;
-    ptx_type type;   /* what the instruction takes here, by its form */
-    ptx_space space; /* of an address */
+typedef struct pvm_operand {
+    pvm_operand_kind kind;
+    pvm_type type;   /* what the instruction takes here, by its form */
+    pvm_space space; /* of an address */
     bool negated;
     int reg;  /* index into the function's registers, -1 where there is none */
-    int sreg; /* ptx_sreg */
+    int sreg; /* pvm_sreg */
     uint64_t bits;
     uint64_t bits_hi; /* upper half of a .b128 immediate */
-    struct ptx_var *var;
-    struct ptx_function *function;
-    struct ptx_operand *elements;
+    struct pvm_var *var;
+    struct pvm_function *function;
+    struct pvm_operand *elements;
     int n_elements;
-} ptx_operand;
+} pvm_operand;
 
-#define PTX_MAX_OPERANDS 12
+#define PVM_MAX_OPERANDS 12
 
-typedef struct ptx_inst {
-    ptx_opcode op;
+typedef struct pvm_inst {
+    pvm_opcode op;
     uint16_t mod[S_COUNT];
     int guard; /* register index of @p, -1 for none */
     bool guard_negated;
     int n_operands; /* results first, in the order written; "d|p" is two operands */
     int n_results;
-    ptx_operand *operand;
+    pvm_operand *operand;
     int form;               /* row of isa.def, for messages */
     int line, column;       /* in the PTX text */
     int loc_file, loc_line; /* of the last .loc, 0 for none */
     /* Control flow that is more than operands: call's argument lists and brx.idx's targets (instruction
      * indices). */
-    struct ptx_call *call;
+    struct pvm_call *call;
     int *targets;
     int n_targets;
-} ptx_inst;
+} pvm_inst;
 
 /* call (ret...), target, (args...), prototype-or-targets. Variables are .param or .reg objects of the
  * caller's scope. */
-typedef struct ptx_call {
-    ptx_operand target; /* FUNCTION, or REG for an indirect call */
-    ptx_operand *ret;   /* zero or more */
-    ptx_operand *args;
+typedef struct pvm_call {
+    pvm_operand target; /* FUNCTION, or REG for an indirect call */
+    pvm_operand *ret;   /* zero or more */
+    pvm_operand *args;
     int n_ret, n_args;
-    struct ptx_function *prototype; /* of an indirect call: the .callprototype */
-    struct ptx_function *
+    struct pvm_function *prototype; /* of an indirect call: the .callprototype */
+    struct pvm_function *
         *candidates; /* of an indirect call: .calltargets, null where only a prototype is known */
     int n_candidates;
-} ptx_call;
+} pvm_call;
 
-const char *ptx_opcode_name(ptx_opcode op);
-const char *ptx_mod_text(ptx_mod mod); /* ".rn", or of a type slot's value ".f32" */
-const char *ptx_type_name(ptx_type type);
-int ptx_type_bits(ptx_type type);
-ptx_space
-ptx_mod_space(unsigned mod); /* the state space that a modifier names; SPACE_NONE where it names none */
+const char *pvm_opcode_name(pvm_opcode op);
+const char *pvm_mod_text(pvm_mod mod); /* ".rn", or of a type slot's value ".f32" */
+const char *pvm_type_name(pvm_type type);
+int pvm_type_bits(pvm_type type);
+pvm_space
+pvm_mod_space(unsigned mod); /* the state space that a modifier names; SPACE_NONE where it names none */
 
-static inline bool ptx_has(const ptx_inst *inst, ptx_slot slot, unsigned mod)
+static inline bool pvm_has(const pvm_inst *inst, pvm_slot slot, unsigned mod)
 {
     return inst->mod[slot] == mod;
 }
 
-static inline ptx_type ptx_slot_type(const ptx_inst *inst, ptx_slot slot)
+static inline pvm_type pvm_slot_type(const pvm_inst *inst, pvm_slot slot)
 {
     return MOD_TYPE(inst->mod[slot]);
 }

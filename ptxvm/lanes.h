@@ -24,7 +24,7 @@
 
 #define WARP 32
 
-typedef void lane_fn(void *const *d, const void *const *s, const ptx_inst *inst);
+typedef void lane_fn(void *const *d, const void *const *s, const pvm_inst *inst);
 
 /* The rounding mode that the processor must be in while the function runs. */
 typedef enum { LANES_NEAREST, LANES_ZERO, LANES_DOWN, LANES_UP } lanes_rounding;
@@ -43,9 +43,9 @@ lanes_level lanes_best_level(void);
 
 /* The lane function of an instruction; .run is null where it has none (memory, control flow, warp-level,
  * tensor, mov). */
-lane_op lanes_find(const ptx_inst *inst, lanes_level level);
+lane_op lanes_find(const pvm_inst *inst, lanes_level level);
 
 /* Calls op->run with the processor in the mode it needs, switched once for the warp. */
-void lanes_run(const lane_op *op, void *const *d, const void *const *s, const ptx_inst *inst);
+void lanes_run(const lane_op *op, void *const *d, const void *const *s, const pvm_inst *inst);
 
 #endif

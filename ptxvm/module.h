@@ -7,7 +7,7 @@
 
 /* Special registers, by name without the '%'. Those with components have .x .y .z .w in the operand's bits.
  */
-#define PTX_SREGS(X)                                                                                         \
+#define PVM_SREGS(X)                                                                                         \
     X(tid)                                                                                                   \
     X(ntid)                                                                                                  \
     X(laneid)                                                                                                \
@@ -23,33 +23,33 @@
 
 typedef enum {
 #define X(name) SREG_##name,
-    PTX_SREGS(X)
+    PVM_SREGS(X)
 #undef X
         SREG_COUNT
-} ptx_sreg;
+} pvm_sreg;
 
-typedef struct ptx_reg {
+typedef struct pvm_reg {
     const char *name;
-    ptx_type type;
+    pvm_type type;
     int line;
-} ptx_reg;
+} pvm_reg;
 
 /* An address inside an initialiser: the address of a symbol, plus addend, written at offset in `size` bytes
  * (1, 2, 4, 8); shift says which part of the address (mask(0xFF00) and kin), generic whether it is the
  * generic address. */
-typedef struct ptx_reloc {
+typedef struct pvm_reloc {
     uint64_t offset;
     int size, shift;
     bool generic;
-    struct ptx_var *var;
-    struct ptx_function *function;
+    struct pvm_var *var;
+    struct pvm_function *function;
     int64_t addend;
-} ptx_reloc;
+} pvm_reloc;
 
-typedef struct ptx_var {
+typedef struct pvm_var {
     const char *name;
-    ptx_space space; /* CONST, GLOBAL, LOCAL, PARAM, SHARED */
-    ptx_type type;
+    pvm_space space; /* CONST, GLOBAL, LOCAL, PARAM, SHARED */
+    pvm_type type;
     int vec;       /* 1, 2, 4 (8) */
     uint64_t size; /* bytes; 0 for an array of unknown length (extern shared) */
     uint32_t align;
@@ -60,30 +60,30 @@ typedef struct ptx_var {
     bool is_const_param; /* a kernel's parameter, read only */
     bool is_pointer;     /* a kernel's parameter with .ptr */
     uint8_t *init;       /* size bytes, or null: zero */
-    ptx_reloc *relocs;
+    pvm_reloc *relocs;
     int n_relocs;
     int line;
     int index; /* of a module variable: in module->vars */
-} ptx_var;
+} pvm_var;
 
-typedef struct ptx_function {
+typedef struct pvm_function {
     const char *name;
     bool is_entry, is_extern, is_visible, is_weak, is_prototype, is_noreturn;
     bool has_body;
-    ptx_var **params; /* inputs; a .reg parameter of a function has space REG and its register index in
+    pvm_var **params; /* inputs; a .reg parameter of a function has space REG and its register index in
                          reg_of_param */
     int n_params;
-    ptx_var **returns;
+    pvm_var **returns;
     int n_returns;
     int *reg_of_param, *reg_of_return; /* -1 where the parameter is in .param space */
     uint64_t param_bytes; /* of an entry: size of its parameter block, each at its natural alignment */
-    ptx_reg *regs;        /* of all scopes together: a name may occur twice */
+    pvm_reg *regs;        /* of all scopes together: a name may occur twice */
     int n_regs;
-    ptx_var **locals; /* LOCAL, SHARED, and .param variables declared inside the body (offset within their
+    pvm_var **locals; /* LOCAL, SHARED, and .param variables declared inside the body (offset within their
                          space's block) */
     int n_locals;
     uint64_t local_bytes, shared_bytes, call_param_bytes; /* extents of the offsets above */
-    ptx_inst *insts;
+    pvm_inst *insts;
     int n_insts;
     int reqntid[3], maxntid[3]; /* 0 where absent */
     int maxnreg, minnctapersm, maxnctapersm;
@@ -91,52 +91,52 @@ typedef struct ptx_function {
     bool explicit_cluster;
     int line;
     int index; /* in module->functions */
-} ptx_function;
+} pvm_function;
 
 /* A target as written: sm_90a is {90, 'a'}; the suffix is 0, 'a' or 'f'. */
-typedef struct ptx_target {
+typedef struct pvm_target {
     int sm;
     char suffix;
-} ptx_target;
+} pvm_target;
 
-typedef struct ptx_module {
+typedef struct pvm_module {
     int version; /* 10 * major + minor */
-    ptx_target target;
+    pvm_target target;
     int address_bits;
     bool has_debug;
-    ptx_var **vars; /* module scope: GLOBAL, CONST, SHARED */
+    pvm_var **vars; /* module scope: GLOBAL, CONST, SHARED */
     int n_vars;
-    ptx_function **functions; /* entries, functions and extern functions */
+    pvm_function **functions; /* entries, functions and extern functions */
     int n_functions;
     const char **files; /* of .file, by number; null where there is none */
     int n_files;
     const char *text; /* the source, kept for messages and listings */
     size_t text_length;
-    struct ptx_arena *arena;
-} ptx_module;
+    struct pvm_arena *arena;
+} pvm_module;
 
-typedef struct ptx_error {
+typedef struct pvm_error {
     enum {
-        PTX_OK,
-        PTX_ERROR_SYNTAX,              /* the text is not PTX, or not well typed */
-        PTX_ERROR_UNSUPPORTED_VERSION, /* .version is later than ptxvm knows */
-        PTX_ERROR_UNSUPPORTED,         /* known to PTX, refused by name here (wgmma, textures ...) */
-        PTX_ERROR_TARGET,              /* needs another SM or a later .version */
-        PTX_ERROR_MEMORY
+        PVM_OK,
+        PVM_ERROR_SYNTAX,              /* the text is not PTX, or not well typed */
+        PVM_ERROR_UNSUPPORTED_VERSION, /* .version is later than ptxvm knows */
+        PVM_ERROR_UNSUPPORTED,         /* known to PTX, refused by name here (wgmma, textures ...) */
+        PVM_ERROR_TARGET,              /* needs another SM or a later .version */
+        PVM_ERROR_MEMORY
     } kind;
     int line, column;
     char message[512]; /* what is wrong, then the line itself with a caret: "12:5: ...\n  add.f32 %f1, %r2;\n
                           ^" */
-} ptx_error;
+} pvm_error;
 
 /* Parses and checks text as ptxas would for its own .target. Null, and *error filled, when it is not valid.
  */
-ptx_module *ptx_module_parse(const char *text, size_t length, ptx_error *error);
-void ptx_module_free(ptx_module *module);
+pvm_module *pvm_module_parse(const char *text, size_t length, pvm_error *error);
+void pvm_module_free(pvm_module *module);
 
 /* Whether PTX for `target` may run on `device` (an SM with its suffix: 90a has all of 90 and the a features).
  */
-bool ptx_target_runs_on(ptx_target target, ptx_target device);
-bool ptx_target_from_name(const char *name, ptx_target *target); /* "sm_90a", "90a" */
+bool pvm_target_runs_on(pvm_target target, pvm_target device);
+bool pvm_target_from_name(const char *name, pvm_target *target); /* "sm_90a", "90a" */
 
 #endif

@@ -23,21 +23,21 @@ typedef struct tensor_op {
     tensor_standing standing;
     const char *row; /* the row's name for reports: "sm_90 f16 k16" */
     int m, n, k;
-    ptx_type dtype, atype, btype, ctype;
+    pvm_type dtype, atype, btype, ctype;
     bool a_col, b_row; /* layouts of a and b where they differ from row.col */
     bool satfinite;    /* integers: the result is clamped, once, at the end of the instruction */
     bool is_and;       /* b1: .and.popc, else .xor.popc */
     bool scale_ue4m3;  /* block-scaled: ue4m3 scales, else ue8m0 */
     int scales;        /* block-scaled: scales of one row of a along k (.scale_vec), else 0 */
     bool wide;         /* the build of the loops for AVX2 */
-    const ptx_inst *inst;
+    const pvm_inst *inst;
 } tensor_op;
 
 /* Resolves an mma or wmma.mma for the SM that ptxvm acts as. False where the instruction is neither.
  * run() takes the registers of each fragment in the order written, each 32 lanes side by side, as wide as its
  * operand type; scale: {a scale, byte id a, thread id a, b scale, byte id b, thread id b} of a block-scaled
  * mma, else null: the scales 32 bits wide, the ids 16 bits. d may be the same registers as a, b or c. */
-bool tensor_find(const ptx_inst *inst, ptx_target device, tensor_op *op);
+bool tensor_find(const pvm_inst *inst, pvm_target device, tensor_op *op);
 
 /* "m16n8k16" and kin, from the value of S_SHAPE. */
 bool tensor_shape_of(unsigned mod, int *m, int *n, int *k);
@@ -48,7 +48,7 @@ bool tensor_shape_of(unsigned mod, int *m, int *n, int *k);
 typedef struct tensor_element {
     int row, col;
 } tensor_element;
-bool tensor_wmma_element(const ptx_inst *inst, int lane, int reg, int part, tensor_element *element);
+bool tensor_wmma_element(const pvm_inst *inst, int lane, int reg, int part, tensor_element *element);
 
 /* The same for mma fragments 'a', 'b', 'c' ('d' is 'c'): used by tests that fill a whole fragment. */
 tensor_element tensor_mma_element(const tensor_op *op, char fragment, int lane, int reg, int part);
@@ -63,7 +63,7 @@ typedef enum {
     TENSOR_ROW_WGMMA_SM90_F16,
     TENSOR_ROW_WGMMA_SM90_TF32
 } tensor_wgmma_row;
-uint32_t tensor_wgmma_dot(tensor_wgmma_row row, ptx_type type, ptx_type acc, const uint32_t *a,
+uint32_t tensor_wgmma_dot(tensor_wgmma_row row, pvm_type type, pvm_type acc, const uint32_t *a,
                           const uint32_t *b, int k, uint32_t c);
 
 #endif

@@ -199,9 +199,9 @@ void vm_check_region_define(check_region *region, uint64_t offset, uint64_t byte
 void vm_check_region_copy(check_region *to, uint64_t to_offset, const check_region *from,
                           uint64_t from_offset, uint64_t bytes);
 void vm_check_access(vm_warp *warp, const vm_op *op, const vm_access *access, uint32_t mask);
-void vm_check_range(vm_warp *warp, const vm_op *op, int lane, ptx_space space, uint64_t address,
+void vm_check_range(vm_warp *warp, const vm_op *op, int lane, pvm_space space, uint64_t address,
                     uint64_t bytes, vm_access_kind kind);
-const char *check_space_name(ptx_space space);
+const char *check_space_name(pvm_space space);
 
 /* ---- race.c ---- */
 typedef struct race_access {
@@ -209,7 +209,7 @@ typedef struct race_access {
     const vm_op *op;
     const vm_access *access; /* null: of one lane */
     uint32_t mask;
-    ptx_space space;
+    pvm_space space;
     bool reads, writes, strong, async;
 } race_access;
 void check_race(const race_access *a, check_region *region, int lane, uint64_t address, uint64_t offset,
@@ -223,7 +223,7 @@ void check_free_cells(check_region *region);
 /* ---- sync.c ---- */
 void check_events_before(vm_warp *warp, const vm_op *op, uint32_t mask);
 void check_events_after(vm_warp *warp, const vm_op *op, uint32_t mask);
-bool check_is_strong(const ptx_inst *inst, bool *acquires, bool *releases);
+bool check_is_strong(const pvm_inst *inst, bool *acquires, bool *releases);
 /* Lanes arrive at a barrier where lanes `before` of their warp are already; wait there in vain; are let go.
  */
 void vm_check_arrive(vm_warp *warp, const vm_op *op, uint32_t lanes, uint32_t before);

@@ -170,8 +170,8 @@ void check_count_access(vm_warp *warp, const vm_op *op, const vm_access *access,
     uint32_t global = 0, shared = 0;
     VM_EACH_LANE(lane, mask)
     {
-        ptx_space space =
-            access->space == SPACE_NONE ? vm_space_of(access->address[lane]) : (ptx_space)access->space;
+        pvm_space space =
+            access->space == SPACE_NONE ? vm_space_of(access->address[lane]) : (pvm_space)access->space;
         global |= (uint32_t)(space == SPACE_GLOBAL) << lane;
         shared |= (uint32_t)(space == SPACE_SHARED) << lane;
     }
@@ -245,19 +245,19 @@ static uint64_t count_sectors(const ptxvm *vm)
 }
 
 /* "m16n8k16.f32.f16.f16.f32" */
-static const char *mma_name(vm_pool *pool, const ptx_inst *inst)
+static const char *mma_name(vm_pool *pool, const pvm_inst *inst)
 {
     char types[96] = "";
-    static const ptx_slot slots[] = {S_TYPE, S_TYPE2, S_TYPE3, S_TYPE4};
+    static const pvm_slot slots[] = {S_TYPE, S_TYPE2, S_TYPE3, S_TYPE4};
     for (size_t i = 0; i < 4; i++)
         if (inst->mod[slots[i]])
             snprintf(types + strlen(types), sizeof types - strlen(types), ".%s",
-                     ptx_type_name(ptx_slot_type(inst, slots[i])));
-    const char *shape = inst->mod[S_SHAPE] ? ptx_mod_text(inst->mod[S_SHAPE]) : ".";
+                     pvm_type_name(pvm_slot_type(inst, slots[i])));
+    const char *shape = inst->mod[S_SHAPE] ? pvm_mod_text(inst->mod[S_SHAPE]) : ".";
     return vm_pool_format(pool, "%s%s", shape + 1, types);
 }
 
-static bool add_mma(check_sums *sums, const ptx_inst *inst, uint64_t count)
+static bool add_mma(check_sums *sums, const pvm_inst *inst, uint64_t count)
 {
     ptxvm_counters *c = &sums->counters;
     const char *name = mma_name(sums->pool, inst);

@@ -125,7 +125,7 @@ bool ptxvm_counters_listing(const ptxvm *vm, FILE *file)
     if (!c || !c->lines || !file)
         return false;
     const vm_kernel *kernel = vm->checks->sums->kernel;
-    const ptx_module *ptx = kernel->module->ptx;
+    const pvm_module *ptx = kernel->module->ptx;
     const char *at = ptx->text, *end = ptx->text + ptx->text_length;
     int first = first_line(kernel);
     fprintf(file, "  %12s %7s %5s  kernel %s; * marks lines with 5%% of its instructions or more\n",

@@ -6,7 +6,7 @@
 
 /* ---- How undefined bytes pass ---- */
 
-static bool is_integer(ptx_type type)
+static bool is_integer(pvm_type type)
 {
     return (type >= T_B8 && type <= T_S16) || (type >= T_B32 && type <= T_S32) ||
            (type >= T_B64 && type <= T_S64);
@@ -14,7 +14,7 @@ static bool is_integer(ptx_type type)
 
 static check_action action_of(const vm_op *op)
 {
-    const ptx_inst *inst = op->inst;
+    const pvm_inst *inst = op->inst;
     switch (inst->op) {
     case OP_mov:
         return op->n_results > 1 || op->n_operands - op->n_results > 1 ? CHECK_PACK : CHECK_COPY;
@@ -41,8 +41,8 @@ static check_action action_of(const vm_op *op)
     case OP_bfi:
         return CHECK_INSERT;
     case OP_cvt:
-        return op->n_operands == 2 && is_integer(ptx_slot_type(inst, S_TYPE)) &&
-                       is_integer(ptx_slot_type(inst, S_TYPE2)) && !inst->mod[S_SAT]
+        return op->n_operands == 2 && is_integer(pvm_slot_type(inst, S_TYPE)) &&
+                       is_integer(pvm_slot_type(inst, S_TYPE2)) && !inst->mod[S_SAT]
                    ? CHECK_CONVERT
                    : CHECK_COMPUTE;
     case OP_shfl:
@@ -71,7 +71,7 @@ static bool is_data(const vm_op *op, int i)
 
 /* ---- Classes ---- */
 
-static ptxvm_class class_of_type(ptx_type type)
+static ptxvm_class class_of_type(pvm_type type)
 {
     switch (type) {
     case T_F32:
@@ -91,7 +91,7 @@ static ptxvm_class class_of_type(ptx_type type)
 }
 
 static const struct {
-    ptx_opcode op;
+    pvm_opcode op;
     ptxvm_class class_of;
 } classes[] = {
     {OP_cvt, PTXVM_CLASS_CONVERSION},
@@ -141,15 +141,15 @@ static const struct {
     {OP_brkpt, PTXVM_CLASS_OTHER},
 };
 
-static ptxvm_class class_of(const ptx_inst *inst)
+static ptxvm_class class_of(const pvm_inst *inst)
 {
     if (inst->op == OP_wmma)
         return inst->mod[S_SUB] == M_mma ? PTXVM_CLASS_TENSOR : PTXVM_CLASS_MEMORY;
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
         if (classes[i].op == inst->op)
             return classes[i].class_of;
-    ptx_type type = ptx_slot_type(inst, S_TYPE);
-    return class_of_type(inst->op == OP_set ? ptx_slot_type(inst, S_TYPE2) : type);
+    pvm_type type = pvm_slot_type(inst, S_TYPE);
+    return class_of_type(inst->op == OP_set ? pvm_slot_type(inst, S_TYPE2) : type);
 }
 
 static bool is_event(const vm_op *op)
@@ -187,7 +187,7 @@ static int32_t number_of(numbering *all, vm_slot slot)
     return *number - 1;
 }
 
-static bool reads_carry(const ptx_inst *inst)
+static bool reads_carry(const pvm_inst *inst)
 {
     return inst->op == OP_addc || inst->op == OP_subc || inst->op == OP_madc;
 }
@@ -221,7 +221,7 @@ static bool describe_op(numbering *all, vm_code *code, const vm_op *op, check_op
 bool vm_check_decode(vm_code *code)
 {
     const ptxvm *vm = code->kernel->module->vm;
-    const ptx_function *f = code->function;
+    const pvm_function *f = code->function;
     if (!(vm->config.checks & ~(unsigned)PTXVM_CHECK_LEAK) && !vm->config.counters)
         return true;
     numbering all = {.of_slot = calloc(code->frame_bytes / 4 + 1, sizeof(int32_t)), .code = code};

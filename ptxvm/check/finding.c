@@ -111,8 +111,8 @@ void vm_check_place(const vm_warp *warp, const vm_op *op, int lane, ptxvm_findin
 {
     const vm_block *block = warp->block;
     const vm_kernel *kernel = block->launch->kernel;
-    const ptx_module *ptx = kernel->module->ptx;
-    const ptx_inst *inst = op->inst;
+    const pvm_module *ptx = kernel->module->ptx;
+    const pvm_inst *inst = op->inst;
     finding->kernel = kernel->function->name;
     finding->function = op->function->name;
     finding->line = inst->line;

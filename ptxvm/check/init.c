@@ -66,7 +66,7 @@ static const char *use_of(const vm_op *op, const check_op *info, int32_t id)
 static const char *register_name(const vm_op *op, const check_op *info, int32_t id)
 {
     for (int i = 0; i < op->n_operands; i++) {
-        const ptx_operand *source = op->operand[i].source;
+        const pvm_operand *source = op->operand[i].source;
         if (info->id[i] == id && source && source->reg >= 0 &&
             (source->kind == OPERAND_REG || source->kind == OPERAND_ADDRESS))
             return op->function->regs[source->reg].name;
@@ -82,7 +82,7 @@ static void report_use(vm_warp *warp, const vm_op *op, const check_op *info, int
         if (warp->frame->check->undefined[info->uses[i]] >> lane & 1)
             id = info->uses[i];
     vm_check_report(warp, op, lane, &finding, -1, "%s %s %s, which holds bytes that nobody has written",
-                    ptx_opcode_name(op->inst->op), use_of(op, info, id), register_name(op, info, id));
+                    pvm_opcode_name(op->inst->op), use_of(op, info, id), register_name(op, info, id));
 }
 
 /* Lanes with an undefined source: they pass it on, or it is a finding. Once told, the value counts as
@@ -104,7 +104,7 @@ static void report_guard(vm_warp *warp, const vm_op *op, const check_op *info, u
 {
     ptxvm_finding finding = {.kind = PTXVM_FINDING_UNINITIALISED};
     vm_check_report(warp, op, __builtin_ctz(lanes), &finding, -1,
-                    "the guard of %s is a predicate that nobody has written", ptx_opcode_name(op->inst->op));
+                    "the guard of %s is a predicate that nobody has written", pvm_opcode_name(op->inst->op));
     warp->frame->check->undefined[info->guard] &= ~lanes;
 }
 

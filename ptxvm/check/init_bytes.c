@@ -91,7 +91,7 @@ static bool pass_bits(const bytes_of *b)
         return true;
     }
     uint32_t bytes = 0;
-    ptx_opcode op = b->op->inst->op;
+    pvm_opcode op = b->op->inst->op;
     int n = b->op->n_operands - b->op->n_results;
     for (int k = 0; k < (op == OP_lop3 ? 3 : n); k++)
         bytes |= source(b, k);
@@ -118,7 +118,7 @@ static uint64_t moved_down(uint64_t bytes, uint64_t bits)
     return bytes >> bits / 8 | (bits % 8 ? bytes >> (bits / 8 + 1) : 0);
 }
 
-static bool is_signed(ptx_type type)
+static bool is_signed(pvm_type type)
 {
     return type == T_S8 || type == T_S16 || type == T_S32 || type == T_S64;
 }
@@ -132,7 +132,7 @@ static bool pass_shift(const bytes_of *b)
     uint64_t by = (uint32_t)value(b, 1);
     if (b->op->inst->op == OP_shl)
         result(b, 0, (uint32_t)moved_up(bytes, by));
-    else if (is_signed(ptx_slot_type(b->op->inst, S_TYPE)) && bytes >> (width - 1) & 1)
+    else if (is_signed(pvm_slot_type(b->op->inst, S_TYPE)) && bytes >> (width - 1) & 1)
         result(b, 0, full(width));
     else
         result(b, 0, (uint32_t)moved_down(bytes, by));
@@ -202,8 +202,8 @@ static bool pass_insert(const bytes_of *b)
 
 static bool pass_convert(const bytes_of *b)
 {
-    ptx_type from = ptx_slot_type(b->op->inst, S_TYPE2), to = ptx_slot_type(b->op->inst, S_TYPE);
-    int in = ptx_type_bits(from) / 8, out = ptx_type_bits(to) / 8, kept = in < out ? in : out;
+    pvm_type from = pvm_slot_type(b->op->inst, S_TYPE2), to = pvm_slot_type(b->op->inst, S_TYPE);
+    int in = pvm_type_bits(from) / 8, out = pvm_type_bits(to) / 8, kept = in < out ? in : out;
     uint32_t bytes = source(b, 0) & full(kept);
     bool extends = kept < width_of(b, 0) && is_signed(kept == in ? from : to);
     if (extends && bytes >> (kept - 1) & 1)

@@ -77,7 +77,7 @@ void vm_check_region_copy(check_region *to, uint64_t to_offset, const check_regi
     }
 }
 
-const char *check_space_name(ptx_space space)
+const char *check_space_name(pvm_space space)
 {
     static const char *const names[] = {"generic", "register", "special register", "const", "global", "local",
                                         "param",   "shared"};
@@ -87,15 +87,15 @@ const char *check_space_name(ptx_space space)
 /* ---- Where an address is ---- */
 
 typedef struct spot {
-    ptx_space space;
+    pvm_space space;
     check_region *region; /* of global and shared memory */
     uint64_t base;        /* that an offset in the region counts from, as the access writes addresses */
     uint64_t start;       /* the allocation's first address */
 } spot;
 
-static spot spot_of(const vm_warp *warp, ptx_space space, uint64_t address)
+static spot spot_of(const vm_warp *warp, pvm_space space, uint64_t address)
 {
-    ptx_space place = space == SPACE_NONE ? vm_space_of(address) : space;
+    pvm_space place = space == SPACE_NONE ? vm_space_of(address) : space;
     spot s = {.space = place, .base = space == SPACE_NONE ? vm_window_base(place) : 0};
     if (place == SPACE_SHARED)
         s.region = warp->block->check->shared;
@@ -139,7 +139,7 @@ static void set_shadow(const spot *s, uint8_t *shadow, uint64_t bytes, uint64_t 
 
 /* ---- Loads and stores ---- */
 
-static bool is_signed(ptx_type type)
+static bool is_signed(pvm_type type)
 {
     return type == T_S8 || type == T_S16 || type == T_S32 || type == T_S64;
 }
@@ -148,7 +148,7 @@ static void load_lane(vm_warp *warp, const vm_op *op, const check_op *info, int 
                       uint32_t bytes)
 {
     uint32_t size = bytes / op->n_results, part = (uint32_t)(UINT64_C(1) << size) - 1;
-    bool sign = is_signed(ptx_slot_type(op->inst, S_TYPE));
+    bool sign = is_signed(pvm_slot_type(op->inst, S_TYPE));
     for (int e = 0; e < op->n_results; e++) {
         uint32_t element = (uint32_t)(mask >> e * (int)size) & part;
         if (sign && element >> (size - 1) & 1)
@@ -181,7 +181,7 @@ static void report_read(vm_warp *warp, const vm_op *op, int lane, const spot *s,
                              .size = s->start ? s->region->bytes : 0};
     vm_check_report(warp, op, lane, &finding, -1,
                     "%s takes %llu bytes at %s address 0x%llx, some of which nobody has written",
-                    ptx_opcode_name(op->inst->op), (unsigned long long)bytes, check_space_name(s->space),
+                    pvm_opcode_name(op->inst->op), (unsigned long long)bytes, check_space_name(s->space),
                     (unsigned long long)address);
 }
 
@@ -286,11 +286,11 @@ void vm_check_access(vm_warp *warp, const vm_op *op, const vm_access *access, ui
     check_lanes(warp, op, access, 1u << lane);
 }
 
-void vm_check_range(vm_warp *warp, const vm_op *op, int lane, ptx_space space, uint64_t address,
+void vm_check_range(vm_warp *warp, const vm_op *op, int lane, pvm_space space, uint64_t address,
                     uint64_t bytes, vm_access_kind kind)
 {
     const vm_watch *watch = vm_watch_of(warp);
-    const ptx_inst *inst = op->inst;
+    const pvm_inst *inst = op->inst;
     bool bulk = inst->op == OP_cp && inst->mod[S_MODE] == M_bulk;
     if (bulk && inst->mod[S_FLAG] == M_mbarrier__complete_tx__bytes && kind == VM_STORE)
         return; /* vm_check_async_landed has it */

@@ -105,7 +105,7 @@ static bool is_ordered(const touch *t, const race_touch *past)
 static bool is_cas_loop(const touch *t, const race_touch *past, bool was_write)
 {
     const vm_op *other = t->a->warp->block->launch->kernel->sites[past->site];
-    const ptx_inst *cas = was_write ? other->inst : t->a->op->inst;
+    const pvm_inst *cas = was_write ? other->inst : t->a->op->inst;
     return was_write != t->a->writes && cas->op == OP_atom && cas->mod[S_OP] == M_cas;
 }
 

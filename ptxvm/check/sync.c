@@ -7,7 +7,7 @@
 
 /* ---- Fences, and accesses with an order of their own ---- */
 
-bool check_is_strong(const ptx_inst *inst, bool *acquires, bool *releases)
+bool check_is_strong(const pvm_inst *inst, bool *acquires, bool *releases)
 {
     unsigned sem = inst->mod[S_SEM];
     bool atomic = inst->op == OP_atom || inst->op == OP_red;
@@ -18,12 +18,12 @@ bool check_is_strong(const ptx_inst *inst, bool *acquires, bool *releases)
     return atomic || inst->op == OP_mbarrier || (sem != M_NONE && sem != M_weak);
 }
 
-static bool is_wide(const ptx_inst *inst)
+static bool is_wide(const pvm_inst *inst)
 {
     return inst->mod[S_SCOPE] != M_cta;
 }
 
-static bool is_mbarrier_wait(const ptx_inst *inst)
+static bool is_mbarrier_wait(const pvm_inst *inst)
 {
     return inst->op == OP_mbarrier && (inst->mod[S_SUB] == M_test_wait || inst->mod[S_SUB] == M_try_wait);
 }
@@ -37,14 +37,14 @@ static void check_own_bit(vm_warp *warp, const vm_op *op, uint32_t mask)
         ptxvm_finding finding = {.kind = PTXVM_FINDING_MEMBER_MASK};
         vm_check_report(warp, op, (int)lane, &finding, -1,
                         "the member mask 0x%08x of %s leaves out lane %u, which executes it", members[lane],
-                        ptx_opcode_name(op->inst->op), lane);
+                        pvm_opcode_name(op->inst->op), lane);
     }
 }
 
 void check_events_before(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     const vm_watch *watch = vm_watch_of(warp);
-    const ptx_inst *inst = op->inst;
+    const pvm_inst *inst = op->inst;
     bool releases;
     if (watch->sync && op->flags & OPF_MEMBERS)
         check_own_bit(warp, op, mask);
@@ -60,7 +60,7 @@ void check_events_before(vm_warp *warp, const vm_op *op, uint32_t mask)
 
 void check_events_after(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
-    const ptx_inst *inst = op->inst;
+    const pvm_inst *inst = op->inst;
     bool acquires;
     if (!vm_watch_of(warp)->race || op->flags & OPF_MEMBERS)
         return;
@@ -74,7 +74,7 @@ void check_events_after(vm_warp *warp, const vm_op *op, uint32_t mask)
 
 /* ---- Barriers ---- */
 
-static bool is_aligned(const ptx_inst *inst)
+static bool is_aligned(const pvm_inst *inst)
 {
     return inst->op == OP_bar || inst->mod[S_ALIGNED];
 }

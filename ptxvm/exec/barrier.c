@@ -108,7 +108,7 @@ typedef struct request {
 
 static request read_request(const vm_op *op)
 {
-    const ptx_inst *inst = op->inst;
+    const pvm_inst *inst = op->inst;
     request r = {.op = op, .mode = inst->mod[S_MODE], .cluster = inst->mod[S_SUB] == M_cluster};
     int first = op->n_results, last = op->n_operands;
     if (r.mode == M_red) {

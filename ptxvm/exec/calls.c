@@ -133,7 +133,7 @@ static place place_of_argument(const vm_frame *frame, const vm_operand *operand)
     return (place){frame, operand->is_address, operand->slot, operand->offset, bytes};
 }
 
-static place place_of_formal(const vm_frame *frame, const ptx_var *var, int reg, uint64_t at)
+static place place_of_formal(const vm_frame *frame, const pvm_var *var, int reg, uint64_t at)
 {
     const vm_code *code = frame->code;
     if (reg >= 0)
@@ -197,7 +197,7 @@ static int reg_of(const int *regs, int i)
 static void pass_arguments(vm_warp *warp, const vm_op *op, const vm_frame *caller, const vm_frame *callee,
                            uint32_t mask)
 {
-    const ptx_function *f = callee->code->function;
+    const pvm_function *f = callee->code->function;
     for (int i = 0; i < f->n_params && i < op->inst->call->n_args; i++)
         pass(warp, place_of_formal(callee, f->params[i], reg_of(f->reg_of_param, i), callee->code->inputs_at),
              place_of_argument(caller, &op->operand[op->n_results + i]), mask);
@@ -206,7 +206,7 @@ static void pass_arguments(vm_warp *warp, const vm_op *op, const vm_frame *calle
 static void pass_results(vm_warp *warp, const vm_op *op, const vm_frame *caller, const vm_frame *callee,
                          uint32_t mask)
 {
-    const ptx_function *f = callee->code->function;
+    const pvm_function *f = callee->code->function;
     for (int i = 0; i < f->n_returns && i < op->n_results; i++)
         pass(warp, place_of_argument(caller, &op->operand[i]),
              place_of_formal(callee, f->returns[i], reg_of(f->reg_of_return, i), callee->code->returns_at),

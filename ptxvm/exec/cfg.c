@@ -276,7 +276,7 @@ static void find_post_dominators(graph *g)
     }
 }
 
-bool vm_ld_watches(const ptx_inst *inst)
+bool vm_ld_watches(const pvm_inst *inst)
 {
     unsigned sem = inst->mod[S_SEM];
     return (sem != M_NONE && sem != M_weak) || inst->mod[S_CACHE] == M_cv;
@@ -284,7 +284,7 @@ bool vm_ld_watches(const ptx_inst *inst)
 
 static bool watches_memory(const vm_op *op)
 {
-    const ptx_inst *inst = op->inst;
+    const pvm_inst *inst = op->inst;
     switch (inst->op) {
     case OP_atom:
     case OP_mbarrier:

@@ -17,13 +17,13 @@ void *vm_code_alloc(vm_code *code, size_t bytes)
 
 /* ---- Whether blocks may run in parallel ---- */
 
-static bool reaches_other_blocks(const ptx_inst *inst)
+static bool reaches_other_blocks(const pvm_inst *inst)
 {
     unsigned space = inst->mod[S_SPACE];
     return space == M_NONE || space == M_global;
 }
 
-static bool is_integer(ptx_type type)
+static bool is_integer(pvm_type type)
 {
     switch (type) {
     case T_B32:
@@ -40,10 +40,10 @@ static bool is_integer(ptx_type type)
 
 /* Integer red commutes, inc and dec only with equal bounds; but not with a red of another kind on the same
  * word. */
-static bool is_red_dependent(vm_kernel *kernel, const ptx_inst *inst)
+static bool is_red_dependent(vm_kernel *kernel, const pvm_inst *inst)
 {
     unsigned operation = inst->mod[S_OP];
-    if (!is_integer(ptx_slot_type(inst, S_TYPE)) || inst->mod[S_VEC] || operation == M_inc ||
+    if (!is_integer(pvm_slot_type(inst, S_TYPE)) || inst->mod[S_VEC] || operation == M_inc ||
         operation == M_dec)
         return true;
     if (!kernel->first_red)
@@ -53,7 +53,7 @@ static bool is_red_dependent(vm_kernel *kernel, const ptx_inst *inst)
 
 /* What could see, or leave behind, the order in which blocks ran. ld.cv asks memory anew each time, as those
  * do that wait for another block. */
-static bool is_order_dependent(vm_kernel *kernel, const ptx_inst *inst)
+static bool is_order_dependent(vm_kernel *kernel, const pvm_inst *inst)
 {
     switch (inst->op) {
     case OP_atom:
@@ -73,7 +73,7 @@ static bool is_order_dependent(vm_kernel *kernel, const ptx_inst *inst)
 
 /* ---- Lane instructions ---- */
 
-static bool reads_carry(const ptx_inst *inst)
+static bool reads_carry(const pvm_inst *inst)
 {
     return inst->op == OP_addc || inst->op == OP_subc || inst->op == OP_madc;
 }
@@ -126,12 +126,12 @@ static void place_lane_slots(const vm_decoder *decoder, vm_op *op)
 
 static bool decode_tensor(vm_decoder *decoder, vm_op *op)
 {
-    const ptx_inst *inst = op->inst;
+    const pvm_inst *inst = op->inst;
     vm_tensor_site *site = vm_pool_alloc(decoder->kernel->pool, sizeof *site);
     if (!site || !tensor_find(inst, decoder->module->vm->device, &site->op))
         return false;
     for (int i = 0; i < inst->n_operands; i++) {
-        const ptx_operand *operand = &inst->operand[i];
+        const pvm_operand *operand = &inst->operand[i];
         site->n[i < 4 ? i : 4] += operand->kind == OPERAND_VECTOR ? operand->n_elements : 1;
     }
     op->extra = site;
@@ -169,8 +169,8 @@ static bool decode_brx(vm_decoder *decoder, vm_op *op)
 
 static bool decode_call(vm_decoder *decoder, vm_op *op)
 {
-    const ptx_call *call = op->inst->call;
-    const ptx_function *body = NULL;
+    const pvm_call *call = op->inst->call;
+    const pvm_function *body = NULL;
     op->kind = VM_KIND_CONTROL;
     op->exec = vm_exec_call;
     vm_call_site *site = vm_pool_alloc(decoder->kernel->pool, sizeof *site);
@@ -210,7 +210,7 @@ static bool decode_barrier(vm_op *op)
 
 static bool choose_exec(vm_decoder *decoder, vm_op *op)
 {
-    const ptx_inst *inst = op->inst;
+    const pvm_inst *inst = op->inst;
     switch (inst->op) {
     case OP_bra:
         return decode_branch(op);
@@ -254,7 +254,7 @@ static bool choose_exec(vm_decoder *decoder, vm_op *op)
     return true;
 }
 
-static bool decode_inst(vm_decoder *decoder, const ptx_inst *inst)
+static bool decode_inst(vm_decoder *decoder, const pvm_inst *inst)
 {
     vm_op *op =
         inst->op == OP_call ? vm_decode_call_operands(decoder, inst) : vm_decode_operands(decoder, inst);
@@ -265,18 +265,18 @@ static bool decode_inst(vm_decoder *decoder, const ptx_inst *inst)
     if (decoder->failed)
         return false;
     return vm_decode_fail(decoder, PTXVM_ERROR_UNSUPPORTED, "line %d: ptxvm does not execute this form of %s",
-                          inst->line, ptx_opcode_name(inst->op));
+                          inst->line, pvm_opcode_name(inst->op));
 }
 
 /* A function ends with ret, also where the text does not say so. */
 static bool decode_end(vm_decoder *decoder)
 {
-    const ptx_function *f = decoder->function;
-    ptx_inst *ret = vm_pool_alloc(decoder->kernel->pool, sizeof *ret);
+    const pvm_function *f = decoder->function;
+    pvm_inst *ret = vm_pool_alloc(decoder->kernel->pool, sizeof *ret);
     if (!ret)
         return false;
     *ret =
-        (ptx_inst){.op = OP_ret, .guard = -1, .line = f->n_insts ? f->insts[f->n_insts - 1].line : f->line};
+        (pvm_inst){.op = OP_ret, .guard = -1, .line = f->n_insts ? f->insts[f->n_insts - 1].line : f->line};
     return decode_inst(decoder, ret);
 }
 
@@ -295,7 +295,7 @@ static void resolve_targets(vm_code *code, const int *op_of)
 
 static bool decode_insts(vm_decoder *decoder)
 {
-    const ptx_function *f = decoder->function;
+    const pvm_function *f = decoder->function;
     int *op_of = calloc((size_t)f->n_insts + 1, sizeof *op_of);
     bool ok = op_of != NULL;
     for (int i = 0; i < f->n_insts && ok; i++) {
@@ -339,7 +339,7 @@ static bool decode_function(vm_kernel *kernel, vm_code *code)
 
 static bool create_codes(vm_kernel *kernel, const bool *reached)
 {
-    const ptx_module *ptx = kernel->module->ptx;
+    const pvm_module *ptx = kernel->module->ptx;
     for (int i = 0; i < ptx->n_functions; i++) {
         if (!reached[i])
             continue;
@@ -375,7 +375,7 @@ static bool decode_all(vm_kernel *kernel)
     return list_sites(kernel) && vm_report_contractable(kernel);
 }
 
-vm_kernel *vm_kernel_decode(ptxvm_module *module, const ptx_function *function, ptxvm_status *status)
+vm_kernel *vm_kernel_decode(ptxvm_module *module, const pvm_function *function, ptxvm_status *status)
 {
     vm_pool *pool = vm_pool_create();
     vm_kernel *kernel = pool ? vm_pool_alloc(pool, sizeof *kernel) : NULL;

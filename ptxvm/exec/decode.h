@@ -14,11 +14,11 @@ void vm_pool_destroy(vm_pool *pool);
 
 /* ---- decode.c ---- */
 /* Decodes an entry and all that it can call. Null, with vm->error and *status set, where that fails. */
-vm_kernel *vm_kernel_decode(ptxvm_module *module, const ptx_function *function, ptxvm_status *status);
+vm_kernel *vm_kernel_decode(ptxvm_module *module, const pvm_function *function, ptxvm_status *status);
 void vm_kernel_free(vm_kernel *kernel);
 
 /* The function with a body that a call of `function` means: a declaration may stand beside it. Null: none. */
-const ptx_function *vm_find_body(const ptx_module *module, const ptx_function *function);
+const pvm_function *vm_find_body(const pvm_module *module, const pvm_function *function);
 
 /* ---- decode_reach.c: what a kernel needs ---- */
 /* Marks the functions that an entry can call, itself included, and lays out its shared memory. */
@@ -32,7 +32,7 @@ typedef struct vm_decoder {
     ptxvm_module *module;
     vm_kernel *kernel;
     vm_code *code;
-    const ptx_function *function;
+    const pvm_function *function;
     vm_slot *reg_slot;
     uint32_t register_bytes;
     vm_slot local_base, trash, carry;         /* hidden registers: u64 lanes; anything; predicate */
@@ -48,19 +48,19 @@ typedef struct vm_decoder {
 /* Ends the decoding: the kernel's status, and vm->error. Returns false. */
 bool vm_decode_fail(vm_decoder *decoder, ptxvm_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-int vm_type_width(ptx_type type); /* bytes a lane; 0 for a predicate */
+int vm_type_width(pvm_type type); /* bytes a lane; 0 for a predicate */
 bool vm_decode_begin(vm_decoder *decoder);
 void vm_decode_end(vm_decoder *decoder);
-vm_op *vm_decode_new_op(vm_decoder *decoder, const ptx_inst *inst);
+vm_op *vm_decode_new_op(vm_decoder *decoder, const pvm_inst *inst);
 vm_slot vm_decode_constant(vm_decoder *decoder, uint64_t bits, uint64_t bits_hi, int width);
 vm_slot vm_decode_temporary(vm_decoder *decoder, int width);
 /* The operands of an instruction, vectors spread out. May emit ops before the one that it fills (special
  * registers and addresses in local memory as operands), so it returns the op anew. Null: no memory left. */
-vm_op *vm_decode_operands(vm_decoder *decoder, const ptx_inst *inst);
-vm_op *vm_decode_call_operands(vm_decoder *decoder, const ptx_inst *inst);
+vm_op *vm_decode_operands(vm_decoder *decoder, const pvm_inst *inst);
+vm_op *vm_decode_call_operands(vm_decoder *decoder, const pvm_inst *inst);
 /* Where a variable is in the function's local memory, as an offset from local_base; false: it is elsewhere.
  */
-bool vm_local_offset(const vm_decoder *decoder, const ptx_var *var, uint64_t *offset);
+bool vm_local_offset(const vm_decoder *decoder, const pvm_var *var, uint64_t *offset);
 /* Slots become offsets in a frame. */
 bool vm_decode_layout(vm_decoder *decoder);
 
@@ -73,7 +73,7 @@ vm_exec_fn vm_exec_local_address;
 /* Fills join, OPF_BACK_EDGE and OPF_SPIN of the branches. False: no memory left. */
 bool vm_cfg(vm_code *code);
 /* A load that looks for what others wrote: volatile, relaxed, acquire, or .cv. */
-bool vm_ld_watches(const ptx_inst *inst);
+bool vm_ld_watches(const pvm_inst *inst);
 
 /* Branch targets of brx.idx, in op->extra. */
 typedef struct vm_branch_table {

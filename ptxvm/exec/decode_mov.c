@@ -8,7 +8,7 @@
 #include "warp.h"
 
 #define COPY(width)                                                                                          \
-    static void copy_##width(void *const *d, const void *const *s, const ptx_inst *inst)                     \
+    static void copy_##width(void *const *d, const void *const *s, const pvm_inst *inst)                     \
     {                                                                                                        \
         (void)inst;                                                                                          \
         memmove(d[0], s[0], (width)*WARP);                                                                   \
@@ -19,7 +19,7 @@ COPY(4)
 COPY(8)
 COPY(16)
 
-static void copy_predicate(void *const *d, const void *const *s, const ptx_inst *inst)
+static void copy_predicate(void *const *d, const void *const *s, const pvm_inst *inst)
 {
     (void)inst;
     memmove(d[0], s[0], sizeof(uint32_t));
@@ -27,7 +27,7 @@ static void copy_predicate(void *const *d, const void *const *s, const ptx_inst 
 
 /* n elements of `part` in one `whole`, the first in the low bits. */
 #define PACK(n, part, whole)                                                                                 \
-    static void pack_##n##_##part(void *const *d, const void *const *s, const ptx_inst *inst)                \
+    static void pack_##n##_##part(void *const *d, const void *const *s, const pvm_inst *inst)                \
     {                                                                                                        \
         (void)inst;                                                                                          \
         whole packed[WARP];                                                                                  \
@@ -39,7 +39,7 @@ static void copy_predicate(void *const *d, const void *const *s, const ptx_inst 
         }                                                                                                    \
         memcpy(d[0], packed, sizeof packed);                                                                 \
     }                                                                                                        \
-    static void unpack_##n##_##part(void *const *d, const void *const *s, const ptx_inst *inst)              \
+    static void unpack_##n##_##part(void *const *d, const void *const *s, const pvm_inst *inst)              \
     {                                                                                                        \
         (void)inst;                                                                                          \
         whole packed[WARP];                                                                                  \
@@ -56,7 +56,7 @@ PACK(2, uint32_t, uint64_t)
 
 /* The same for .b128, of which C has no integer. */
 #define PACK_128(n, part)                                                                                    \
-    static void pack_##n##_##part(void *const *d, const void *const *s, const ptx_inst *inst)                \
+    static void pack_##n##_##part(void *const *d, const void *const *s, const pvm_inst *inst)                \
     {                                                                                                        \
         (void)inst;                                                                                          \
         part packed[WARP][n];                                                                                \
@@ -65,7 +65,7 @@ PACK(2, uint32_t, uint64_t)
                 packed[lane][k] = ((const part *)s[k])[lane];                                                \
         memcpy(d[0], packed, sizeof packed);                                                                 \
     }                                                                                                        \
-    static void unpack_##n##_##part(void *const *d, const void *const *s, const ptx_inst *inst)              \
+    static void unpack_##n##_##part(void *const *d, const void *const *s, const pvm_inst *inst)              \
     {                                                                                                        \
         (void)inst;                                                                                          \
         part packed[WARP][n];                                                                                \
@@ -79,7 +79,7 @@ PACK_128(2, uint64_t)
 
 /* mov.v2 and mov.v4: the sources are all read before the first result is written. */
 #define MOVE(width)                                                                                          \
-    static void move_##width(void *const *d, const void *const *s, const ptx_inst *inst)                     \
+    static void move_##width(void *const *d, const void *const *s, const pvm_inst *inst)                     \
     {                                                                                                        \
         uint8_t values[4][(width)*WARP];                                                                     \
         int n = inst->mod[S_VEC] == M_v2 ? 2 : 4;                                                            \
@@ -163,7 +163,7 @@ static uint32_t grid_value(const vm_warp *warp, int sreg, uint64_t component)
 
 static vm_result exec_index(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
-    const ptx_operand *source = op->operand[1].source;
+    const pvm_operand *source = op->operand[1].source;
     uint32_t values[WARP], same = source->sreg == SREG_tid ? 0 : grid_value(warp, source->sreg, source->bits);
     for (int lane = 0; lane < WARP; lane++)
         values[lane] = source->sreg == SREG_tid ? warp->tid[source->bits][lane] : same;
@@ -173,7 +173,7 @@ static vm_result exec_index(vm_warp *warp, const vm_op *op, uint32_t mask)
 
 static bool is_index(const vm_op *op)
 {
-    const ptx_operand *source = op->operand[1].source;
+    const pvm_operand *source = op->operand[1].source;
     int sreg = source->sreg;
     return op->n_operands == 2 && op->operand[0].width == 4 && op->operand[0].slot != VM_NO_SLOT &&
            source->bits < 3 &&

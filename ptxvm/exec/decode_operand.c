@@ -8,9 +8,9 @@
 
 #define LANES_64 ((uint32_t)(WARP * sizeof(uint64_t)))
 
-int vm_type_width(ptx_type type)
+int vm_type_width(pvm_type type)
 {
-    int bits = ptx_type_bits(type);
+    int bits = pvm_type_bits(type);
     if (type == T_PRED)
         return 0;
     if (type == T_NONE)
@@ -49,7 +49,7 @@ vm_slot vm_decode_temporary(vm_decoder *decoder, int width)
     return slot;
 }
 
-static uint64_t extent(ptx_var *const *vars, int n)
+static uint64_t extent(pvm_var *const *vars, int n)
 {
     uint64_t end = 0;
     for (int i = 0; i < n; i++)
@@ -58,7 +58,7 @@ static uint64_t extent(ptx_var *const *vars, int n)
     return end;
 }
 
-static uint64_t largest_align(ptx_var *const *vars, int n, uint64_t least)
+static uint64_t largest_align(pvm_var *const *vars, int n, uint64_t least)
 {
     for (int i = 0; i < n; i++)
         if (vars[i]->space != SPACE_SHARED && vars[i]->align > least)
@@ -70,7 +70,7 @@ static uint64_t largest_align(ptx_var *const *vars, int n, uint64_t least)
  * of its calls. */
 static bool layout_local(vm_decoder *decoder)
 {
-    const ptx_function *f = decoder->function;
+    const pvm_function *f = decoder->function;
     uint64_t align = largest_align(f->returns, f->n_returns, largest_align(f->locals, f->n_locals, 16));
     align = f->is_entry ? align : largest_align(f->params, f->n_params, align);
     decoder->inputs_at = align_up(f->local_bytes, align);
@@ -86,7 +86,7 @@ static bool layout_local(vm_decoder *decoder)
 /* Predicates lie together; wider registers each at a multiple of 64. */
 bool vm_decode_begin(vm_decoder *decoder)
 {
-    const ptx_function *f = decoder->function;
+    const pvm_function *f = decoder->function;
     decoder->reg_slot = calloc((size_t)f->n_regs + 1, sizeof(vm_slot));
     if (!decoder->reg_slot)
         return false;
@@ -206,7 +206,7 @@ vm_slot vm_decode_constant(vm_decoder *decoder, uint64_t bits, uint64_t bits_hi,
 
 /* ---- Symbols ---- */
 
-static bool is_among(const ptx_var *var, ptx_var *const *vars, int n)
+static bool is_among(const pvm_var *var, pvm_var *const *vars, int n)
 {
     for (int i = 0; i < n; i++)
         if (vars[i] == var)
@@ -214,9 +214,9 @@ static bool is_among(const ptx_var *var, ptx_var *const *vars, int n)
     return false;
 }
 
-bool vm_local_offset(const vm_decoder *decoder, const ptx_var *var, uint64_t *offset)
+bool vm_local_offset(const vm_decoder *decoder, const pvm_var *var, uint64_t *offset)
 {
-    const ptx_function *f = decoder->function;
+    const pvm_function *f = decoder->function;
     if (var->space == SPACE_LOCAL)
         *offset = var->offset;
     else if (var->space != SPACE_PARAM || (f->is_entry && is_among(var, f->params, f->n_params)))
@@ -231,9 +231,9 @@ bool vm_local_offset(const vm_decoder *decoder, const ptx_var *var, uint64_t *of
 }
 
 /* The address of a variable that is the same for all lanes. */
-static uint64_t var_address(vm_decoder *decoder, const ptx_var *var)
+static uint64_t var_address(vm_decoder *decoder, const pvm_var *var)
 {
-    const ptx_module *ptx = decoder->module->ptx;
+    const pvm_module *ptx = decoder->module->ptx;
     bool is_module_var = var->index >= 0 && var->index < ptx->n_vars && ptx->vars[var->index] == var;
     if (var->space == SPACE_PARAM)
         return var->offset;
@@ -249,7 +249,7 @@ static uint64_t var_address(vm_decoder *decoder, const ptx_var *var)
 
 /* ---- Operands ---- */
 
-vm_op *vm_decode_new_op(vm_decoder *decoder, const ptx_inst *inst)
+vm_op *vm_decode_new_op(vm_decoder *decoder, const pvm_inst *inst)
 {
     vm_code *code = decoder->code;
     if (code->n_ops == decoder->op_capacity) {
@@ -270,16 +270,16 @@ vm_op *vm_decode_new_op(vm_decoder *decoder, const ptx_inst *inst)
 
 /* An op in front of the instruction that puts a special register, or the address of something in local
  * memory, into a temporary. */
-static void decode_loaded(vm_decoder *decoder, const ptx_inst *inst, const ptx_operand *source,
+static void decode_loaded(vm_decoder *decoder, const pvm_inst *inst, const pvm_operand *source,
                           vm_operand *operand)
 {
-    ptx_inst *mov = vm_pool_alloc(decoder->kernel->pool, sizeof *mov + 2 * sizeof(ptx_operand));
+    pvm_inst *mov = vm_pool_alloc(decoder->kernel->pool, sizeof *mov + 2 * sizeof(pvm_operand));
     if (!mov) {
         decoder->failed = true;
         return;
     }
-    ptx_operand *operands = (ptx_operand *)(mov + 1);
-    *mov = (ptx_inst){.op = OP_mov,
+    pvm_operand *operands = (pvm_operand *)(mov + 1);
+    *mov = (pvm_inst){.op = OP_mov,
                       .guard = -1,
                       .n_operands = 2,
                       .n_results = 1,
@@ -290,7 +290,7 @@ static void decode_loaded(vm_decoder *decoder, const ptx_inst *inst, const ptx_o
                       .loc_file = inst->loc_file,
                       .loc_line = inst->loc_line};
     mov->mod[S_TYPE] = (uint16_t)M_TYPE(source->type);
-    operands[0] = (ptx_operand){.kind = OPERAND_NONE, .type = source->type, .reg = -1};
+    operands[0] = (pvm_operand){.kind = OPERAND_NONE, .type = source->type, .reg = -1};
     operands[1] = *source;
     operand->slot = vm_decode_temporary(decoder, operand->width);
     vm_op *op = vm_decode_operands(decoder, mov);
@@ -301,7 +301,7 @@ static void decode_loaded(vm_decoder *decoder, const ptx_inst *inst, const ptx_o
         decoder->failed = true;
 }
 
-static void decode_symbol(vm_decoder *decoder, const ptx_inst *inst, const ptx_operand *source,
+static void decode_symbol(vm_decoder *decoder, const pvm_inst *inst, const pvm_operand *source,
                           vm_operand *operand)
 {
     uint64_t local, value = source->bits;
@@ -319,7 +319,7 @@ static void decode_symbol(vm_decoder *decoder, const ptx_inst *inst, const ptx_o
     if (source->var)
         value += var_address(decoder, source->var);
     else if (source->function) {
-        const ptx_function *body = vm_find_body(decoder->module->ptx, source->function);
+        const pvm_function *body = vm_find_body(decoder->module->ptx, source->function);
         value += vm_function_address(decoder->module, body ? body : source->function);
     }
     operand->bits = value;
@@ -327,7 +327,7 @@ static void decode_symbol(vm_decoder *decoder, const ptx_inst *inst, const ptx_o
     operand->slot = vm_decode_constant(decoder, value, 0, operand->width);
 }
 
-static void decode_address(vm_decoder *decoder, const ptx_operand *source, vm_operand *operand)
+static void decode_address(vm_decoder *decoder, const pvm_operand *source, vm_operand *operand)
 {
     uint64_t local;
     operand->is_address = true;
@@ -353,7 +353,7 @@ static void decode_address(vm_decoder *decoder, const ptx_operand *source, vm_op
 
 /* mov itself reads special registers, but as elements of its vectors they are loaded first, as for every
  * other instruction. */
-static void decode_operand(vm_decoder *decoder, const ptx_inst *inst, const ptx_operand *source,
+static void decode_operand(vm_decoder *decoder, const pvm_inst *inst, const pvm_operand *source,
                            bool is_element, vm_operand *operand)
 {
     int width = vm_type_width(source->type);
@@ -401,7 +401,7 @@ static void decode_operand(vm_decoder *decoder, const ptx_inst *inst, const ptx_
     }
 }
 
-static int count_spread(const ptx_operand *operands, int n)
+static int count_spread(const pvm_operand *operands, int n)
 {
     int count = 0;
     for (int i = 0; i < n; i++)
@@ -409,7 +409,7 @@ static int count_spread(const ptx_operand *operands, int n)
     return count;
 }
 
-static vm_operand *spread(vm_decoder *decoder, const ptx_inst *inst, const ptx_operand *operands, int n,
+static vm_operand *spread(vm_decoder *decoder, const pvm_inst *inst, const pvm_operand *operands, int n,
                           vm_operand *to)
 {
     for (int i = 0; i < n; i++) {
@@ -423,7 +423,7 @@ static vm_operand *spread(vm_decoder *decoder, const ptx_inst *inst, const ptx_o
     return to;
 }
 
-static vm_op *finish_operands(vm_decoder *decoder, const ptx_inst *inst, vm_operand *operands, int n_results,
+static vm_op *finish_operands(vm_decoder *decoder, const pvm_inst *inst, vm_operand *operands, int n_results,
                               int n)
 {
     vm_op *op = vm_decode_new_op(decoder, inst);
@@ -439,7 +439,7 @@ static vm_op *finish_operands(vm_decoder *decoder, const ptx_inst *inst, vm_oper
     return op;
 }
 
-vm_op *vm_decode_operands(vm_decoder *decoder, const ptx_inst *inst)
+vm_op *vm_decode_operands(vm_decoder *decoder, const pvm_inst *inst)
 {
     int n = count_spread(inst->operand, inst->n_operands),
         n_results = count_spread(inst->operand, inst->n_results);
@@ -453,7 +453,7 @@ vm_op *vm_decode_operands(vm_decoder *decoder, const ptx_inst *inst)
 }
 
 /* A call's .param variable is an address here, whichever way the parser wrote it. */
-static void decode_argument(vm_decoder *decoder, const ptx_inst *inst, const ptx_operand *source,
+static void decode_argument(vm_decoder *decoder, const pvm_inst *inst, const pvm_operand *source,
                             vm_operand *operand)
 {
     uint64_t local;
@@ -472,9 +472,9 @@ static void decode_argument(vm_decoder *decoder, const ptx_inst *inst, const ptx
                             .source = source};
 }
 
-vm_op *vm_decode_call_operands(vm_decoder *decoder, const ptx_inst *inst)
+vm_op *vm_decode_call_operands(vm_decoder *decoder, const pvm_inst *inst)
 {
-    const ptx_call *call = inst->call;
+    const pvm_call *call = inst->call;
     int n = call->n_ret + call->n_args;
     bool indirect = call->target.kind != OPERAND_FUNCTION;
     vm_operand *operands = vm_pool_alloc(decoder->kernel->pool, (size_t)(n + 1) * sizeof *operands);

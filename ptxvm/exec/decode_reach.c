@@ -3,22 +3,22 @@
 
 #include <string.h>
 
-const ptx_function *vm_find_body(const ptx_module *module, const ptx_function *function)
+const pvm_function *vm_find_body(const pvm_module *module, const pvm_function *function)
 {
     if (function->has_body)
         return function;
     for (int i = 0; i < module->n_functions; i++) {
-        const ptx_function *other = module->functions[i];
+        const pvm_function *other = module->functions[i];
         if (other->has_body && strcmp(other->name, function->name) == 0)
             return other;
     }
     return NULL;
 }
 
-static void reach(const ptx_module *module, const ptx_function *function, bool *reached);
+static void reach(const pvm_module *module, const pvm_function *function, bool *reached);
 
 /* An indirect call may reach its .calltargets, or where only a prototype is known any function. */
-static void reach_call(const ptx_module *module, const ptx_call *call, bool *reached)
+static void reach_call(const pvm_module *module, const pvm_call *call, bool *reached)
 {
     if (call->target.kind == OPERAND_FUNCTION) {
         reach(module, call->target.function, reached);
@@ -31,7 +31,7 @@ static void reach_call(const ptx_module *module, const ptx_call *call, bool *rea
             reach(module, module->functions[i], reached);
 }
 
-static void reach(const ptx_module *module, const ptx_function *function, bool *reached)
+static void reach(const pvm_module *module, const pvm_function *function, bool *reached)
 {
     function = vm_find_body(module, function);
     if (!function || reached[function->index])
@@ -43,9 +43,9 @@ static void reach(const ptx_module *module, const ptx_function *function, bool *
 }
 
 /* Variables of functions have numbers of their own: only those of the module are noted. */
-static void note_operand(const ptx_operand *operand, bool *used, const ptx_module *ptx)
+static void note_operand(const pvm_operand *operand, bool *used, const pvm_module *ptx)
 {
-    const ptx_var *var = operand->var;
+    const pvm_var *var = operand->var;
     if (var && var->space == SPACE_SHARED && var->index >= 0 && var->index < ptx->n_vars &&
         ptx->vars[var->index] == var)
         used[var->index] = true;
@@ -53,7 +53,7 @@ static void note_operand(const ptx_operand *operand, bool *used, const ptx_modul
         note_operand(&operand->elements[i], used, ptx);
 }
 
-static void note_function(const ptx_function *function, bool *used, const ptx_module *ptx)
+static void note_function(const pvm_function *function, bool *used, const pvm_module *ptx)
 {
     for (int i = 0; i < function->n_insts; i++)
         for (int k = 0; k < function->insts[i].n_operands; k++)
@@ -68,14 +68,14 @@ static uint64_t align_up(uint64_t value, uint64_t align)
 /* Module variables with a size, then the blocks of the functions, then where dynamic memory begins. */
 static bool layout_shared(vm_kernel *kernel, const bool *reached, const bool *used)
 {
-    const ptx_module *ptx = kernel->module->ptx;
+    const pvm_module *ptx = kernel->module->ptx;
     uint64_t at = 0, dynamic_align = 16;
     kernel->shared_offset = vm_pool_alloc(kernel->pool, (size_t)(ptx->n_vars + 1) * sizeof(uint64_t));
     kernel->function_shared = vm_pool_alloc(kernel->pool, (size_t)(ptx->n_functions + 1) * sizeof(uint64_t));
     if (!kernel->shared_offset || !kernel->function_shared)
         return false;
     for (int i = 0; i < ptx->n_vars; i++) {
-        const ptx_var *var = ptx->vars[i];
+        const pvm_var *var = ptx->vars[i];
         if (!used[i])
             continue;
         if (var->is_unsized) {
@@ -102,7 +102,7 @@ static bool layout_shared(vm_kernel *kernel, const bool *reached, const bool *us
 
 bool vm_reach(vm_kernel *kernel, bool *reached)
 {
-    const ptx_module *ptx = kernel->module->ptx;
+    const pvm_module *ptx = kernel->module->ptx;
     bool *used = vm_pool_alloc(kernel->pool, (size_t)ptx->n_vars + 1);
     if (!used)
         return false;

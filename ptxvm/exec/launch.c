@@ -21,9 +21,9 @@
 void vm_name_place(const vm_warp *warp, const vm_op *op, int lane, char *text, size_t size)
 {
     const vm_block *block = warp->block;
-    const ptx_module *ptx = block->launch->kernel->module->ptx;
+    const pvm_module *ptx = block->launch->kernel->module->ptx;
     const char *kernel = block->launch->kernel->function->name;
-    const ptx_inst *inst = op->inst;
+    const pvm_inst *inst = op->inst;
     int n = snprintf(text, size, "kernel %s, ", kernel);
     if (op->function != block->launch->kernel->function && n >= 0 && (size_t)n < size)
         n += snprintf(text + n, size - (size_t)n, "function %s, ", op->function->name);

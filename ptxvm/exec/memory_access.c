@@ -29,10 +29,10 @@ static const vm_alloc *find_cached(vm_warp *warp, const vm_op *op, uint64_t addr
 }
 
 /* The region that holds the address, as far as its space tells; empty where there is none. */
-static region region_of(vm_warp *warp, const vm_op *op, ptx_space space, uint64_t address, uint64_t bytes)
+static region region_of(vm_warp *warp, const vm_op *op, pvm_space space, uint64_t address, uint64_t bytes)
 {
     const vm_launch *launch = warp->block->launch;
-    ptx_space place = space == SPACE_NONE ? vm_space_of(address) : space;
+    pvm_space place = space == SPACE_NONE ? vm_space_of(address) : space;
     uint64_t base = space == SPACE_NONE ? vm_window_base(place) : 0;
     if (place == SPACE_SHARED)
         return (region){base, warp->block->shared_bytes, warp->block->shared, 0, false, false};
@@ -58,7 +58,7 @@ static bool lane_holds(const vm_warp *warp, const region *r, int lane, uint64_t 
            (!r->lane_stride || address - r->base + bytes <= warp->local_top[lane]);
 }
 
-static const char *space_name(ptx_space space)
+static const char *space_name(pvm_space space)
 {
     static const char *const names[] = {"generic", "register", "special register", "const", "global", "local",
                                         "param",   "shared"};
@@ -72,10 +72,10 @@ static const char *verb_of(vm_access_kind kind)
     return kind == VM_LOAD ? "load" : kind == VM_STORE ? "store" : "atomic access";
 }
 
-static void fault_misaligned(vm_warp *warp, const vm_op *op, int lane, ptx_space space, uint64_t address,
+static void fault_misaligned(vm_warp *warp, const vm_op *op, int lane, pvm_space space, uint64_t address,
                              uint64_t bytes, uint32_t align)
 {
-    ptx_space place = space == SPACE_NONE ? vm_space_of(address) : space;
+    pvm_space place = space == SPACE_NONE ? vm_space_of(address) : space;
     const vm_alloc *alloc = place == SPACE_GLOBAL || place == SPACE_CONST
                                 ? vm_memory_find(warp->block->launch->vm->memory, address, 1)
                                 : NULL;
@@ -108,7 +108,7 @@ static void find_nearest(const vm_memory *memory, uint64_t address, uint64_t byt
 }
 
 /* Where there is no allocation to speak of: windows, with an extent. */
-static void fault_window(vm_warp *warp, const vm_op *op, int lane, ptx_space place, uint64_t address,
+static void fault_window(vm_warp *warp, const vm_op *op, int lane, pvm_space place, uint64_t address,
                          uint64_t bytes, vm_access_kind kind, ptxvm_finding *detail)
 {
     const vm_block *block = warp->block;
@@ -133,12 +133,12 @@ static void fault_window(vm_warp *warp, const vm_op *op, int lane, ptx_space pla
         (long long)detail->distance, (unsigned long long)size, detail->space);
 }
 
-static void fault_address(vm_warp *warp, const vm_op *op, int lane, ptx_space space, uint64_t address,
+static void fault_address(vm_warp *warp, const vm_op *op, int lane, pvm_space space, uint64_t address,
                           uint64_t bytes, vm_access_kind kind)
 {
     const vm_memory *memory = warp->block->launch->vm->memory;
     const char *verb = verb_of(kind);
-    ptx_space place = space == SPACE_NONE ? vm_space_of(address) : space;
+    pvm_space place = space == SPACE_NONE ? vm_space_of(address) : space;
     ptxvm_finding detail = {.kind = PTXVM_FINDING_OUT_OF_BOUNDS,
                             .space = space_name(place),
                             .address = address,
@@ -338,7 +338,7 @@ bool vm_translate(vm_warp *warp, const vm_op *op, vm_access *access, uint32_t ma
     return true;
 }
 
-uint8_t *vm_translate_lane(vm_warp *warp, const vm_op *op, int lane, ptx_space space, uint64_t address,
+uint8_t *vm_translate_lane(vm_warp *warp, const vm_op *op, int lane, pvm_space space, uint64_t address,
                            uint64_t bytes, uint32_t align, vm_access_kind kind)
 {
     if (address & (align - 1)) {

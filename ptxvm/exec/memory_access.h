@@ -18,7 +18,7 @@ typedef enum {
 typedef struct vm_access {
     uint32_t bytes;  /* of each lane; */
     uint32_t align;  /* and what the address must be a multiple of */
-    uint8_t space;   /* ptx_space; SPACE_NONE is generic */
+    uint8_t space;   /* pvm_space; SPACE_NONE is generic */
     uint8_t kind;    /* vm_access_kind */
     bool contiguous; /* out: all 32 lanes are active, and lane i is at vm_host(0) + i * bytes */
     bool parallel;   /* out: other host threads may touch it: relaxed atomics only */
@@ -48,7 +48,7 @@ bool vm_access_operand(vm_warp *warp, const vm_op *op, const vm_operand *operand
 bool vm_translate(vm_warp *warp, const vm_op *op, vm_access *access, uint32_t mask);
 
 /* One lane's range of bytes, any length. Null, with the fault recorded, where it is not all inside. */
-uint8_t *vm_translate_lane(vm_warp *warp, const vm_op *op, int lane, ptx_space space, uint64_t address,
+uint8_t *vm_translate_lane(vm_warp *warp, const vm_op *op, int lane, pvm_space space, uint64_t address,
                            uint64_t bytes, uint32_t align, vm_access_kind kind);
 
 /* The same bytes are seen as different types. */
@@ -100,7 +100,7 @@ static inline void vm_store_relaxed(uint8_t *host, int bytes, uint64_t value)
  * threads. */
 void vm_copy_relaxed(uint8_t *to, const uint8_t *from, uint64_t bytes);
 
-static inline uint64_t vm_window_base(ptx_space space)
+static inline uint64_t vm_window_base(pvm_space space)
 {
     return space == SPACE_SHARED  ? VM_SHARED_BASE
            : space == SPACE_LOCAL ? VM_LOCAL_BASE
@@ -109,7 +109,7 @@ static inline uint64_t vm_window_base(ptx_space space)
 }
 
 /* The space that a generic address lies in. */
-static inline ptx_space vm_space_of(uint64_t address)
+static inline pvm_space vm_space_of(uint64_t address)
 {
     return address - VM_SHARED_BASE < VM_SHARED_SIZE                ? SPACE_SHARED
            : address - VM_LOCAL_BASE < VM_LOCAL_SIZE                ? SPACE_LOCAL

@@ -256,7 +256,7 @@ static vm_result exec_async_arrive(vm_warp *warp, const vm_op *op, uint32_t mask
 /* One lane's operands: [to], [from], size and, where it has one, [mbarrier]. */
 typedef struct bulk_copy {
     uint64_t to, from, size, barrier;
-    ptx_space to_space, from_space;
+    pvm_space to_space, from_space;
     bool has_barrier;
     uint32_t byte_mask; /* of every 16 bytes, those that are copied */
     uint8_t *host_to;
@@ -355,9 +355,9 @@ static vm_result exec_bulk(vm_warp *warp, const vm_op *op, uint32_t mask)
 
 static vm_result exec_bulk_reduce(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
-    ptx_type type = ptx_slot_type(op->inst, S_TYPE);
+    pvm_type type = pvm_slot_type(op->inst, S_TYPE);
     atomic_fn *apply = ops_atomic_find(op->inst->mod[S_OP], type);
-    uint64_t size = (uint64_t)ptx_type_bits(type) / 8;
+    uint64_t size = (uint64_t)pvm_type_bits(type) / 8;
     VM_EACH_LANE(lane, mask)
     {
         bulk_copy copy;
@@ -382,7 +382,7 @@ vm_result ops_exec_async(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     const vm_operand *barrier = &op->operand[op->n_operands - 1];
     uint32_t values = (uint32_t)op->n_operands - 2;
-    uint32_t bytes = values * (uint32_t)ptx_type_bits(ptx_slot_type(op->inst, S_TYPE)) / 8;
+    uint32_t bytes = values * (uint32_t)pvm_type_bits(pvm_slot_type(op->inst, S_TYPE)) / 8;
     if ((op->inst->op == OP_st ? ops_exec_st : ops_exec_atomic)(warp, op, mask) == VM_FAULT)
         return VM_FAULT;
     VM_EACH_LANE(lane, mask)
@@ -401,13 +401,13 @@ static vm_result exec_nothing(vm_warp *warp, const vm_op *op, uint32_t mask)
     return VM_NEXT;
 }
 
-static vm_exec_fn *find_bulk(const ptx_inst *inst)
+static vm_exec_fn *find_bulk(const pvm_inst *inst)
 {
     if (inst->mod[S_FLAG2] == M_commit_group || inst->mod[S_FLAG2] == M_wait_group)
         return exec_nothing;
     if (inst->mod[S_SUB] == M_async)
         return exec_bulk;
-    return ops_atomic_find(inst->mod[S_OP], ptx_slot_type(inst, S_TYPE)) ? exec_bulk_reduce : NULL;
+    return ops_atomic_find(inst->mod[S_OP], pvm_slot_type(inst, S_TYPE)) ? exec_bulk_reduce : NULL;
 }
 
 bool ops_find_cp(vm_op *op)

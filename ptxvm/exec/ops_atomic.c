@@ -163,8 +163,8 @@ HALVES(f16)
 HALVES(bf16)
 
 typedef struct operation_row {
-    unsigned operation; /* ptx_mod */
-    ptx_type type;      /* T_NONE: any */
+    unsigned operation; /* pvm_mod */
+    pvm_type type;      /* T_NONE: any */
     atomic_fn *apply;
 } operation_row;
 
@@ -186,7 +186,7 @@ static const operation_row operations[] = {
 };
 /* clang-format on */
 
-static const operation_row *find_row(unsigned operation, ptx_type type)
+static const operation_row *find_row(unsigned operation, pvm_type type)
 {
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
         if (operations[i].operation == operation &&
@@ -195,7 +195,7 @@ static const operation_row *find_row(unsigned operation, ptx_type type)
     return NULL;
 }
 
-atomic_fn *ops_atomic_find(unsigned operation, ptx_type type)
+atomic_fn *ops_atomic_find(unsigned operation, pvm_type type)
 {
     const operation_row *row = find_row(operation, type);
     return row ? row->apply : NULL;
@@ -261,9 +261,9 @@ static atomic_operands operands_of(const vm_op *op)
 vm_result ops_exec_atomic(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     atomic_operands o = operands_of(op);
-    ptx_type type = ptx_slot_type(op->inst, S_TYPE);
+    pvm_type type = pvm_slot_type(op->inst, S_TYPE);
     atomic_fn *apply = ((const operation_row *)op->extra)->apply;
-    int size = ptx_type_bits(type) / 8;
+    int size = pvm_type_bits(type) / 8;
     vm_access access;
     access.bytes = access.align = (uint32_t)(size * o.count);
     access.space = o.address->space;
@@ -311,7 +311,7 @@ static vm_result exec_atomic_128(vm_warp *warp, const vm_op *op, uint32_t mask)
 
 bool ops_find_atomic(vm_op *op)
 {
-    ptx_type type = ptx_slot_type(op->inst, S_TYPE);
+    pvm_type type = pvm_slot_type(op->inst, S_TYPE);
     if (op->inst->mod[S_FLAG] == M_mbarrier__complete_tx__bytes)
         op->exec = ops_exec_async;
     else

@@ -58,7 +58,7 @@ bool ops_mbarrier_complete_tx(vm_warp *warp, const vm_op *op, int lane, uint64_t
 /* Applies an operation of atom and red to one element of `bytes` bytes at host. Null: no such operation for
  * the type. */
 typedef uint64_t atomic_fn(uint64_t old, uint64_t b, uint64_t c);
-atomic_fn *ops_atomic_find(unsigned operation, ptx_type type);
+atomic_fn *ops_atomic_find(unsigned operation, pvm_type type);
 uint64_t ops_atomic_apply(atomic_fn *apply, uint8_t *host, int bytes, bool parallel, uint64_t b, uint64_t c);
 
 /* st and red; and st.async and red.async, which also complete their bytes on an mbarrier. */

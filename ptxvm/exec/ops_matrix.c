@@ -12,7 +12,7 @@ typedef struct matrix_byte {
 
 typedef struct matrix_form {
     unsigned shape;
-    ptx_type type;
+    pvm_type type;
     bool trans;
     int rows, registers;
     matrix_byte (*at)(int lane, int r, int b);
@@ -52,7 +52,7 @@ static const matrix_form forms[] = {
     {M_m16n16, T_B8X16, true, 16, 2, at_b8_16x16}, {M_m16n8, T_B8, true, 8, 1, at_b8_16x8},
 };
 
-static int matrices(const ptx_inst *inst)
+static int matrices(const pvm_inst *inst)
 {
     return inst->mod[S_NUM] == M_x4 ? 4 : inst->mod[S_NUM] == M_x2 ? 2 : 1;
 }
@@ -101,7 +101,7 @@ static vm_result exec_ldmatrix(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     const matrix_form *form = op->extra;
     int count = matrices(op->inst), rows = form->rows * count;
-    ptx_type packed = ptx_slot_type(op->inst, S_TYPE2);
+    pvm_type packed = pvm_slot_type(op->inst, S_TYPE2);
     uint8_t data[WARP][16];
     vm_access access;
     if (!translate_rows(warp, op, &op->operand[op->n_results], rows, VM_LOAD, &access))
@@ -160,7 +160,7 @@ bool ops_find_matrix(vm_op *op)
     }
     op->exec = op->inst->op == OP_ldmatrix ? exec_ldmatrix : exec_stmatrix;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        if (forms[i].shape == op->inst->mod[S_SHAPE] && forms[i].type == ptx_slot_type(op->inst, S_TYPE) &&
+        if (forms[i].shape == op->inst->mod[S_SHAPE] && forms[i].type == pvm_slot_type(op->inst, S_TYPE) &&
             forms[i].trans == (op->inst->mod[S_TRANS] == M_trans))
             op->extra = (void *)(uintptr_t)&forms[i];
     return op->extra;
@@ -179,7 +179,7 @@ static const wmma_shape wmma_shapes[] = {
 };
 
 /* The stride that holds where none is written: the length of a row, or of a column. */
-static int default_stride(const ptx_inst *inst)
+static int default_stride(const pvm_inst *inst)
 {
     const wmma_shape *shape = wmma_shapes;
     while (shape->shape != inst->mod[S_SHAPE])
@@ -199,7 +199,7 @@ static wmma_operands wmma_operands_of(const vm_op *op)
 {
     wmma_operands o = {op->operand, op->operand, NULL, 0};
     bool load = op->inst->mod[S_SUB] == M_load;
-    const ptx_operand *vector = &op->inst->operand[load ? 0 : 1];
+    const pvm_operand *vector = &op->inst->operand[load ? 0 : 1];
     o.count = vector->kind == OPERAND_VECTOR ? vector->n_elements : 1;
     if (load)
         o.address += o.count;
@@ -211,12 +211,12 @@ static wmma_operands wmma_operands_of(const vm_op *op)
     return o;
 }
 
-static int element_bits(const ptx_inst *inst)
+static int element_bits(const pvm_inst *inst)
 {
-    return ptx_type_bits(ptx_slot_type(inst, S_TYPE));
+    return pvm_type_bits(pvm_slot_type(inst, S_TYPE));
 }
 
-static void fill_map(const ptx_inst *inst, const wmma_operands *o, int parts, wmma_map *map)
+static void fill_map(const pvm_inst *inst, const wmma_operands *o, int parts, wmma_map *map)
 {
     for (int i = 0; i < o->count * parts * WARP && i < WMMA_PIECES; i++) {
         tensor_element element = {0, 0};

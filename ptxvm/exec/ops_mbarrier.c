@@ -36,12 +36,12 @@ static uint64_t object_of(uint64_t expected, uint64_t pending, int64_t tx, uint6
 }
 
 /* The object at a .shared or generic address. */
-static vm_u64 *object_at(vm_warp *warp, const vm_op *op, int lane, ptx_space space, uint64_t address)
+static vm_u64 *object_at(vm_warp *warp, const vm_op *op, int lane, pvm_space space, uint64_t address)
 {
     return (vm_u64 *)(void *)vm_translate_lane(warp, op, lane, space, address, 8, 8, VM_ATOMIC);
 }
 
-static vm_u64 *valid_object_at(vm_warp *warp, const vm_op *op, int lane, ptx_space space, uint64_t address)
+static vm_u64 *valid_object_at(vm_warp *warp, const vm_op *op, int lane, pvm_space space, uint64_t address)
 {
     vm_u64 *object = object_at(warp, op, lane, space, address);
     if (!object || (*object & VALID))
@@ -143,7 +143,7 @@ static bool do_complete_tx(lane_call *call)
 /* arrive and arrive_drop: the argument is the count, or with .expect_tx the bytes. */
 static bool do_arrive(lane_call *call)
 {
-    const ptx_inst *inst = call->op->inst;
+    const pvm_inst *inst = call->op->inst;
     bool expects = inst->mod[S_FLAG2] == M_expect_tx;
     uint64_t count = call->has_argument && !expects ? (uint32_t)call->argument : 1;
     uint64_t drop = inst->mod[S_SUB] == M_arrive_drop ? count : 0;

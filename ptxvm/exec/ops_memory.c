@@ -123,7 +123,7 @@ static move_fn *const loads[17][17][2][2] = {PAIRS(LOAD_ROW)
 static move_fn *const stores[17][17][2] = {PAIRS(STORE_ROW) [16][16] = {store_128, store_128}};
 /* clang-format on */
 
-static bool is_signed(ptx_type type)
+static bool is_signed(pvm_type type)
 {
     return type == T_S8 || type == T_S16 || type == T_S32 || type == T_S64;
 }
@@ -150,7 +150,7 @@ static vm_result exec_ld(vm_warp *warp, const vm_op *op, uint32_t mask)
     access.kind = VM_LOAD;
     if (!vm_access_operand(warp, op, address, &access, mask))
         return VM_FAULT;
-    bool sign = is_signed(ptx_slot_type(op->inst, S_TYPE));
+    bool sign = is_signed(pvm_slot_type(op->inst, S_TYPE));
     for (uint32_t e = 0; e < shape->count; e++) {
         const vm_operand *d = &op->operand[e];
         if (!d->is_sink)
@@ -205,11 +205,11 @@ static vm_result exec_st_bulk(vm_warp *warp, const vm_op *op, uint32_t mask)
     return VM_NEXT;
 }
 
-static const vector_shape *shape_of(const ptx_inst *inst)
+static const vector_shape *shape_of(const pvm_inst *inst)
 {
     unsigned vec = inst->mod[S_VEC];
     int length = vec == M_v2 ? 1 : vec == M_v4 ? 2 : vec == M_v8 ? 3 : 0;
-    int bytes = ptx_type_bits(ptx_slot_type(inst, S_TYPE)) / 8;
+    int bytes = pvm_type_bits(pvm_slot_type(inst, S_TYPE)) / 8;
     return bytes ? &shapes[length][__builtin_ctz((unsigned)bytes)] : NULL;
 }
 

@@ -88,7 +88,7 @@ static sreg_fn *const sregs[SREG_COUNT] = {
 static vm_result exec_mov_sreg(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     const vm_operand *d = &op->operand[0];
-    const ptx_operand *source = op->operand[1].source;
+    const pvm_operand *source = op->operand[1].source;
     sreg_fn *read = sregs[source->sreg] ? sregs[source->sreg] : read_zero;
     VM_EACH_LANE(lane, mask)
     {
@@ -121,7 +121,7 @@ static uint64_t value_of(const vm_warp *warp, const vm_operand *operand, int lan
 /* cvta and cvta.to: adds or takes off the base of the window. */
 static vm_result exec_cvta(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
-    ptx_space space = ptx_mod_space(op->inst->mod[S_SPACE]);
+    pvm_space space = pvm_mod_space(op->inst->mod[S_SPACE]);
     /* A function's parameters are in local memory. */
     if (space == SPACE_PARAM && op->operand[1].space == SPACE_LOCAL)
         space = SPACE_LOCAL;
@@ -136,11 +136,11 @@ static vm_result exec_cvta(vm_warp *warp, const vm_op *op, uint32_t mask)
 /* ISA: the window of kernel parameters is part of the global window. */
 static vm_result exec_isspacep(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
-    ptx_space space = ptx_mod_space(op->inst->mod[S_SPACE]);
+    pvm_space space = pvm_mod_space(op->inst->mod[S_SPACE]);
     uint32_t result = 0;
     VM_EACH_LANE(lane, mask)
     {
-        ptx_space found = vm_space_of(value_of(warp, &op->operand[1], (int)lane));
+        pvm_space found = vm_space_of(value_of(warp, &op->operand[1], (int)lane));
         bool inside = found == space || (space == SPACE_GLOBAL && found == SPACE_PARAM);
         result |= (uint32_t)inside << lane;
     }
@@ -207,7 +207,7 @@ static vm_result exec_stackrestore(vm_warp *warp, const vm_op *op, uint32_t mask
 bool ops_find_address(vm_op *op)
 {
     static const struct {
-        ptx_opcode opcode;
+        pvm_opcode opcode;
         vm_exec_fn *exec;
     } rows[] = {{OP_cvta, exec_cvta},
                 {OP_isspacep, exec_isspacep},
@@ -238,7 +238,7 @@ static vm_result exec_sleep(vm_warp *warp, const vm_op *op, uint32_t mask)
 
 static vm_result exec_trap(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
-    return vm_fault(warp, op, vm_first(mask), PTXVM_ERROR_TRAP, "%s", ptx_opcode_name(op->inst->op));
+    return vm_fault(warp, op, vm_first(mask), PTXVM_ERROR_TRAP, "%s", pvm_opcode_name(op->inst->op));
 }
 
 /* createpolicy: a hint that nothing here reads. */

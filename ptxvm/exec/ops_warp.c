@@ -137,9 +137,9 @@ static uint32_t pick_f32(uint32_t a, uint32_t b, bool larger, bool nan_wins)
     return (f32_rank(a) < f32_rank(b)) != larger ? a : b;
 }
 
-static uint32_t redux_step(const ptx_inst *inst, uint32_t a, uint32_t b)
+static uint32_t redux_step(const pvm_inst *inst, uint32_t a, uint32_t b)
 {
-    ptx_type type = ptx_slot_type(inst, S_TYPE);
+    pvm_type type = pvm_slot_type(inst, S_TYPE);
     bool larger = inst->mod[S_OP] == M_max;
     switch (inst->mod[S_OP]) {
     case M_add:
@@ -164,7 +164,7 @@ static vm_result exec_redux(vm_warp *warp, const vm_op *op, uint32_t mask)
     const vm_u32 *a = vm_value(warp, &op->operand[1]);
     uint32_t strip = op->inst->mod[S_ABS] ? 0x7FFFFFFF : UINT32_MAX;
     uint32_t sum = a[vm_first(mask)] & strip;
-    if (ptx_slot_type(op->inst, S_TYPE) == T_F32 && is_nan_f32(sum))
+    if (pvm_slot_type(op->inst, S_TYPE) == T_F32 && is_nan_f32(sum))
         sum = 0x7FFFFFFF;
     VM_EACH_LANE(lane, mask & (mask - 1))
     sum = redux_step(op->inst, sum, a[lane] & strip);
@@ -194,7 +194,7 @@ static vm_result exec_elect(vm_warp *warp, const vm_op *op, uint32_t mask)
 bool ops_find_warp(vm_op *op)
 {
     static const struct {
-        ptx_opcode opcode;
+        pvm_opcode opcode;
         vm_exec_fn *exec;
     } rows[] = {{OP_vote, exec_vote},
                 {OP_match, exec_match},

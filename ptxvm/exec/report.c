@@ -14,14 +14,14 @@ static bool is_word(char c)
 }
 
 /* The opcode as written in the PTX, where the instruction begins: "ex2.approx.ftz.f32". */
-static int opcode_text(const ptx_module *ptx, const ptx_inst *inst, const char **start)
+static int opcode_text(const pvm_module *ptx, const pvm_inst *inst, const char **start)
 {
     const char *p = ptx->text, *end = ptx->text + ptx->text_length;
     for (int i = 1; i < inst->line && p < end; i++) {
         const char *newline = memchr(p, '\n', (size_t)(end - p));
         p = newline ? newline + 1 : end;
     }
-    const char *name = ptx_opcode_name(inst->op);
+    const char *name = pvm_opcode_name(inst->op);
     size_t length = strlen(name);
     while (p < end && *p != '\n' &&
            ((size_t)(end - p) <= length || memcmp(p, name, length) != 0 || p[length] != '.'))
@@ -40,7 +40,7 @@ static const char *standing_name(tensor_standing standing)
 
 static ptxvm_site site_of(const vm_kernel *kernel, const vm_op *op, const char *what)
 {
-    const ptx_module *ptx = kernel->module->ptx;
+    const pvm_module *ptx = kernel->module->ptx;
     int file = op->inst->loc_file;
     bool has_file = op->inst->loc_line && file >= 0 && file < ptx->n_files;
     return (ptxvm_site){.function = op->function->name,
@@ -52,7 +52,7 @@ static ptxvm_site site_of(const vm_kernel *kernel, const vm_op *op, const char *
 
 /* ---- Contraction ---- */
 
-static bool is_float(ptx_type type)
+static bool is_float(pvm_type type)
 {
     switch (type) {
     case T_F16:
@@ -68,12 +68,12 @@ static bool is_float(ptx_type type)
     }
 }
 
-static bool is_bare(const ptx_inst *inst)
+static bool is_bare(const pvm_inst *inst)
 {
-    return is_float(ptx_slot_type(inst, S_TYPE)) && !inst->mod[S_TYPE2] && !inst->mod[S_RND];
+    return is_float(pvm_slot_type(inst, S_TYPE)) && !inst->mod[S_TYPE2] && !inst->mod[S_RND];
 }
 
-static bool may_contract(const ptx_inst *mul, const ptx_inst *add)
+static bool may_contract(const pvm_inst *mul, const pvm_inst *add)
 {
     return mul->mod[S_TYPE] == add->mod[S_TYPE] && mul->mod[S_FTZ] == add->mod[S_FTZ];
 }
@@ -84,17 +84,17 @@ static bool find_pairs(vm_kernel *kernel, const vm_code *code, const vm_op **mul
 {
     for (int i = 0; i < code->n_ops; i++) {
         const vm_op *op = &code->ops[i];
-        const ptx_inst *inst = op->inst;
+        const pvm_inst *inst = op->inst;
         for (int k = 1; (inst->op == OP_add || inst->op == OP_sub) && is_bare(inst) && k < inst->n_operands;
              k++) {
-            const ptx_operand *source = &inst->operand[k];
+            const pvm_operand *source = &inst->operand[k];
             const vm_op *mul = source->kind == OPERAND_REG ? mul_of[source->reg] : NULL;
             if (!mul || !may_contract(mul->inst, inst))
                 continue;
             ptxvm_site *site = &kernel->contractable[kernel->n_contractable];
             const char *what =
                 vm_pool_format(kernel->pool, "%s may be contracted to fma with the mul of line %d",
-                               ptx_opcode_name(inst->op), mul->inst->line);
+                               pvm_opcode_name(inst->op), mul->inst->line);
             if (!what)
                 return false;
             *site = site_of(kernel, op, what);

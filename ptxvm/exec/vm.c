@@ -67,7 +67,7 @@ ptxvm_status ptxvm_create(const ptxvm_config *config, ptxvm **vm)
         return PTXVM_ERROR_MEMORY;
     if (config)
         v->config = *config;
-    if (!ptx_target_from_name(v->config.sm ? v->config.sm : DEFAULT_SM, &v->device)) {
+    if (!pvm_target_from_name(v->config.sm ? v->config.sm : DEFAULT_SM, &v->device)) {
         free(v);
         return PTXVM_ERROR_TARGET;
     }

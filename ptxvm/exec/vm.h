@@ -7,13 +7,13 @@
 
 struct ptxvm_kernel {
     ptxvm_module *module;
-    const ptx_function *function;
+    const pvm_function *function;
     vm_kernel *decoded; /* null until its first launch */
 };
 
 struct ptxvm_module {
     ptxvm *vm;
-    ptx_module *ptx;
+    pvm_module *ptx;
     uint64_t *address;       /* of .global and .const variables, by index; 0 for the others */
     uint64_t first_function; /* number of its function 0 among all functions of the vm */
     ptxvm_kernel *kernels;

@@ -27,7 +27,7 @@ static uint64_t shared_limit(int sm)
 
 /* ---- What a kernel needs ---- */
 
-static int max_threads(const ptx_function *f)
+static int max_threads(const pvm_function *f)
 {
     int64_t n = 1;
     if (!f->maxntid[0])
@@ -39,8 +39,8 @@ static int max_threads(const ptx_function *f)
 
 void ptxvm_kernel_get_info(const ptxvm_kernel *kernel, ptxvm_kernel_info *info)
 {
-    const ptx_function *f = kernel->function;
-    const ptx_module *ptx = kernel->module->ptx;
+    const pvm_function *f = kernel->function;
+    const pvm_module *ptx = kernel->module->ptx;
     *info = (ptxvm_kernel_info){.name = f->name,
                                 .n_params = f->n_params,
                                 .param_bytes = f->param_bytes,
@@ -59,7 +59,7 @@ bool ptxvm_kernel_param(const ptxvm_kernel *kernel, int index, uint64_t *offset,
 {
     if (!kernel || index < 0 || index >= kernel->function->n_params)
         return false;
-    const ptx_var *var = kernel->function->params[index];
+    const pvm_var *var = kernel->function->params[index];
     if (offset)
         *offset = var->offset;
     if (bytes)
@@ -71,10 +71,10 @@ bool ptxvm_kernel_get_param(const ptxvm_kernel *kernel, int index, ptxvm_param_i
 {
     if (!kernel || !info || index < 0 || index >= kernel->function->n_params)
         return false;
-    const ptx_var *var = kernel->function->params[index];
-    uint64_t element = (uint64_t)ptx_type_bits(var->type) / 8;
+    const pvm_var *var = kernel->function->params[index];
+    uint64_t element = (uint64_t)pvm_type_bits(var->type) / 8;
     *info = (ptxvm_param_info){.name = var->name,
-                               .type = ptx_type_name(var->type) + 1, /* without its dot */
+                               .type = pvm_type_name(var->type) + 1, /* without its dot */
                                .offset = var->offset,
                                .bytes = var->size,
                                .align = var->align,
@@ -101,7 +101,7 @@ static ptxvm_status check_grid(ptxvm *vm, const ptxvm_launch_config *c)
     return PTXVM_OK;
 }
 
-static ptxvm_status check_block(ptxvm *vm, const ptx_function *f, const ptxvm_launch_config *c)
+static ptxvm_status check_block(ptxvm *vm, const pvm_function *f, const ptxvm_launch_config *c)
 {
     uint32_t n = c->block[0] * c->block[1] * c->block[2];
     if (n > (uint32_t)max_threads(f))
@@ -139,7 +139,7 @@ static ptxvm_status check_shared(ptxvm *vm, const vm_kernel *kernel, const ptxvm
     return PTXVM_OK;
 }
 
-static ptxvm_status check_params(ptxvm *vm, const ptx_function *f, const void *params, uint64_t bytes)
+static ptxvm_status check_params(ptxvm *vm, const pvm_function *f, const void *params, uint64_t bytes)
 {
     if (bytes < f->param_bytes || (f->param_bytes && !params))
         return vm_error(vm, PTXVM_ERROR_ARGUMENT, "%s has %llu bytes of parameters, %llu were given", f->name,

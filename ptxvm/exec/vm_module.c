@@ -8,7 +8,7 @@
 
 /* ---- Variables ---- */
 
-static bool has_memory(const ptx_var *var)
+static bool has_memory(const pvm_var *var)
 {
     return (var->space == SPACE_GLOBAL || var->space == SPACE_CONST) && !var->is_extern;
 }
@@ -17,7 +17,7 @@ static ptxvm_status allocate_variables(ptxvm_module *module)
 {
     ptxvm *vm = module->vm;
     for (int i = 0; i < module->ptx->n_vars; i++) {
-        const ptx_var *var = module->ptx->vars[i];
+        const pvm_var *var = module->ptx->vars[i];
         if (!has_memory(var))
             continue;
         uint32_t flags = VM_ALLOC_MODULE | (var->space == SPACE_CONST ? VM_ALLOC_CONST : 0);
@@ -28,26 +28,26 @@ static ptxvm_status allocate_variables(ptxvm_module *module)
     return PTXVM_OK;
 }
 
-static uint64_t reloc_value(const ptxvm_module *module, const ptx_reloc *reloc)
+static uint64_t reloc_value(const ptxvm_module *module, const pvm_reloc *reloc)
 {
     uint64_t value = (uint64_t)reloc->addend;
     if (reloc->var)
         value += module->address[reloc->var->index];
     else if (reloc->function) {
-        const ptx_function *body = vm_find_body(module->ptx, reloc->function);
+        const pvm_function *body = vm_find_body(module->ptx, reloc->function);
         value += vm_function_address(module, body ? body : reloc->function);
     }
     return value >> reloc->shift;
 }
 
-static ptxvm_status initialise(ptxvm_module *module, const ptx_var *var, uint64_t address)
+static ptxvm_status initialise(ptxvm_module *module, const pvm_var *var, uint64_t address)
 {
     vm_memory *memory = module->vm->memory;
     ptxvm_status status = PTXVM_OK;
     if (var->init && var->size)
         status = vm_memory_write(memory, address, var->init, var->size);
     for (int i = 0; i < var->n_relocs && !status; i++) {
-        const ptx_reloc *reloc = &var->relocs[i];
+        const pvm_reloc *reloc = &var->relocs[i];
         uint64_t value = reloc_value(module, reloc);
         uint8_t bytes[8];
         for (int k = 0; k < 8; k++)
@@ -68,16 +68,16 @@ static ptxvm_status initialise_variables(ptxvm_module *module)
 
 /* ---- Loading ---- */
 
-static ptxvm_status parse_status(const ptx_error *error)
+static ptxvm_status parse_status(const pvm_error *error)
 {
     switch (error->kind) {
-    case PTX_ERROR_UNSUPPORTED_VERSION:
+    case PVM_ERROR_UNSUPPORTED_VERSION:
         return PTXVM_ERROR_UNSUPPORTED_VERSION;
-    case PTX_ERROR_UNSUPPORTED:
+    case PVM_ERROR_UNSUPPORTED:
         return PTXVM_ERROR_UNSUPPORTED;
-    case PTX_ERROR_TARGET:
+    case PVM_ERROR_TARGET:
         return PTXVM_ERROR_TARGET;
-    case PTX_ERROR_MEMORY:
+    case PVM_ERROR_MEMORY:
         return PTXVM_ERROR_MEMORY;
     default:
         return PTXVM_ERROR_PTX;
@@ -86,7 +86,7 @@ static ptxvm_status parse_status(const ptx_error *error)
 
 static bool list_kernels(ptxvm_module *module)
 {
-    const ptx_module *ptx = module->ptx;
+    const pvm_module *ptx = module->ptx;
     module->kernels = calloc((size_t)ptx->n_functions + 1, sizeof *module->kernels);
     module->address = calloc((size_t)ptx->n_vars + 1, sizeof *module->address);
     if (!module->kernels || !module->address)
@@ -98,10 +98,10 @@ static bool list_kernels(ptxvm_module *module)
     return true;
 }
 
-static ptxvm_status check_target(ptxvm *vm, const ptx_module *ptx)
+static ptxvm_status check_target(ptxvm *vm, const pvm_module *ptx)
 {
-    ptx_target t = ptx->target, d = vm->device;
-    if (!ptx_target_runs_on(t, d))
+    pvm_target t = ptx->target, d = vm->device;
+    if (!pvm_target_runs_on(t, d))
         return vm_error(vm, PTXVM_ERROR_TARGET, "PTX for sm_%d%.1s does not run on sm_%d%.1s", t.sm,
                         &t.suffix, d.sm, &d.suffix);
     if (ptx->address_bits == 32)
@@ -114,14 +114,14 @@ ptxvm_status ptxvm_module_load(ptxvm *vm, const char *text, size_t length, ptxvm
     if (!vm || !text || !module)
         return PTXVM_ERROR_ARGUMENT;
     *module = NULL;
-    ptx_error error = {.kind = PTX_OK};
-    ptx_module *ptx = ptx_module_parse(text, length, &error);
+    pvm_error error = {.kind = PVM_OK};
+    pvm_module *ptx = pvm_module_parse(text, length, &error);
     if (!ptx)
         return vm_error(vm, parse_status(&error), "%s", error.message);
     ptxvm_module *m = calloc(1, sizeof *m);
     ptxvm_status status = m ? check_target(vm, ptx) : PTXVM_ERROR_MEMORY;
     if (status) {
-        ptx_module_free(ptx);
+        pvm_module_free(ptx);
         free(m);
         return status;
     }
@@ -157,13 +157,13 @@ void ptxvm_module_unload(ptxvm_module *module)
         vm_kernel_free(module->kernels[i].decoded);
     free(module->kernels);
     free(module->address);
-    ptx_module_free(module->ptx);
+    pvm_module_free(module->ptx);
     free(module);
 }
 
 /* ---- Names ---- */
 
-uint64_t vm_function_address(const ptxvm_module *module, const ptx_function *function)
+uint64_t vm_function_address(const ptxvm_module *module, const pvm_function *function)
 {
     return VM_CODE_BASE + VM_CODE_STEP * (module->first_function + (uint64_t)function->index);
 }
@@ -192,7 +192,7 @@ ptxvm_status ptxvm_module_kernel(ptxvm_module *module, const char *name, ptxvm_k
 
 void ptxvm_module_get_info(const ptxvm_module *module, ptxvm_module_info *info)
 {
-    ptx_target t = module->ptx->target;
+    pvm_target t = module->ptx->target;
     *info = (ptxvm_module_info){.version = module->ptx->version};
     snprintf(info->target, sizeof info->target, "sm_%d%.1s", t.sm, &t.suffix);
 }
@@ -213,7 +213,7 @@ ptxvm_status ptxvm_module_global(ptxvm_module *module, const char *name, ptxvm_a
     if (!module || !name)
         return PTXVM_ERROR_ARGUMENT;
     for (int i = 0; i < module->ptx->n_vars; i++) {
-        const ptx_var *var = module->ptx->vars[i];
+        const pvm_var *var = module->ptx->vars[i];
         if (!has_memory(var) || strcmp(var->name, name) != 0)
             continue;
         if (address)

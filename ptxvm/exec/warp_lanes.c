@@ -107,7 +107,7 @@ void vm_run_lane_partly(vm_warp *warp, const vm_op *op, uint32_t mask)
 
 /* ---- Operands wider than the instruction's type ---- */
 
-static bool is_signed(ptx_type type)
+static bool is_signed(pvm_type type)
 {
     return type == T_S8 || type == T_S16 || type == T_S32 || type == T_S64;
 }

@@ -10,8 +10,8 @@ typedef struct chunk {
     struct chunk *next;
 } chunk;
 
-struct ptx_arena {
-    ptx_allocator allocator;
+struct pvm_arena {
+    pvm_allocator allocator;
     chunk *chunks;
     char *at, *end;
 };
@@ -28,22 +28,22 @@ static void to_heap(void *user, void *memory)
     free(memory);
 }
 
-ptx_arena *arena_create(const ptx_allocator *allocator)
+pvm_arena *arena_create(const pvm_allocator *allocator)
 {
-    ptx_allocator a = {from_heap, to_heap, NULL};
+    pvm_allocator a = {from_heap, to_heap, NULL};
     if (allocator && allocator->alloc)
         a = *allocator;
-    ptx_arena *arena = a.alloc(a.user, sizeof *arena);
+    pvm_arena *arena = a.alloc(a.user, sizeof *arena);
     if (arena)
-        *arena = (ptx_arena){.allocator = a};
+        *arena = (pvm_arena){.allocator = a};
     return arena;
 }
 
-void arena_destroy(ptx_arena *arena)
+void arena_destroy(pvm_arena *arena)
 {
     if (!arena)
         return;
-    ptx_allocator a = arena->allocator;
+    pvm_allocator a = arena->allocator;
     for (chunk *c = arena->chunks, *next; c; c = next) {
         next = c->next;
         a.release(a.user, c);
@@ -51,7 +51,7 @@ void arena_destroy(ptx_arena *arena)
     a.release(a.user, arena);
 }
 
-static bool add_chunk(ptx_arena *arena, size_t bytes)
+static bool add_chunk(pvm_arena *arena, size_t bytes)
 {
     size_t size = bytes + 2 * ALIGNMENT > CHUNK_BYTES ? bytes + 2 * ALIGNMENT : CHUNK_BYTES;
     chunk *c = arena->allocator.alloc(arena->allocator.user, size);
@@ -64,7 +64,7 @@ static bool add_chunk(ptx_arena *arena, size_t bytes)
     return true;
 }
 
-void *arena_alloc(ptx_arena *arena, size_t bytes)
+void *arena_alloc(pvm_arena *arena, size_t bytes)
 {
     if (bytes > SIZE_MAX / 2)
         return NULL;

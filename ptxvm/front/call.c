@@ -12,7 +12,7 @@ void parse_branch_targets(parser *p, name *label, const token *where)
     do {
         next_token(p);
         if (p->tok.kind != TOKEN_NAME)
-            parse_fail(p, PTX_ERROR_SYNTAX, ".branchtargets needs labels");
+            parse_fail(p, PVM_ERROR_SYNTAX, ".branchtargets needs labels");
         list.items = parse_grow(p, list.items, list.count, &capacity, sizeof(name *));
         list.items[list.count++] = intern(p, p->tok.text, p->tok.length);
         next_token(p);
@@ -21,11 +21,11 @@ void parse_branch_targets(parser *p, name *label, const token *where)
     declare(p, SYMBOL_BRANCH_TARGETS, label, where)->targets = list;
 }
 
-static ptx_function *find_function(parser *p)
+static pvm_function *find_function(parser *p)
 {
     symbol *s = p->tok.kind == TOKEN_NAME ? find_symbol(p, intern(p, p->tok.text, p->tok.length)) : NULL;
     if (!s || s->kind != SYMBOL_FUNCTION)
-        parse_fail(p, PTX_ERROR_SYNTAX, "'%.*s' is not a function", p->tok.length > 60 ? 60 : p->tok.length,
+        parse_fail(p, PVM_ERROR_SYNTAX, "'%.*s' is not a function", p->tok.length > 60 ? 60 : p->tok.length,
                    p->tok.text);
     next_token(p);
     return s->function;
@@ -34,11 +34,11 @@ static ptx_function *find_function(parser *p)
 /* fs: .calltargets f, g; */
 void parse_call_targets(parser *p, name *label, const token *where)
 {
-    ptx_function **functions = NULL;
+    pvm_function **functions = NULL;
     int n = 0, capacity = 0;
     do {
         next_token(p);
-        functions = parse_grow(p, functions, n, &capacity, sizeof(ptx_function *));
+        functions = parse_grow(p, functions, n, &capacity, sizeof(pvm_function *));
         functions[n++] = find_function(p);
     } while (at_punct(p, ','));
     expect_punct(p, ';');
@@ -50,7 +50,7 @@ void parse_call_targets(parser *p, name *label, const token *where)
 /* proto: .callprototype (.param .b32 _) _ (.param .b64 _); */
 void parse_call_prototype(parser *p, name *label, const token *where)
 {
-    ptx_function *f = parse_alloc(p, sizeof *f);
+    pvm_function *f = parse_alloc(p, sizeof *f);
     name **names;
     next_token(p);
     f->name = label->text;
@@ -59,7 +59,7 @@ void parse_call_prototype(parser *p, name *label, const token *where)
     if (at_punct(p, '('))
         parse_parameters(p, f, true, &names);
     if (!at_name(p, "_"))
-        parse_fail(p, PTX_ERROR_SYNTAX, "'_' is needed here, in place of a function's name");
+        parse_fail(p, PVM_ERROR_SYNTAX, "'_' is needed here, in place of a function's name");
     next_token(p);
     if (at_punct(p, '('))
         parse_parameters(p, f, false, &names);
@@ -78,7 +78,7 @@ static void parse_arguments(parser *p, argument_list *list)
     expect_punct(p, '(');
     while (!at_punct(p, ')')) {
         if (list->n == MAX_ARGUMENTS)
-            parse_fail(p, PTX_ERROR_SYNTAX, "this call has too many arguments");
+            parse_fail(p, PVM_ERROR_SYNTAX, "this call has too many arguments");
         list->items[list->n++] = parse_operand(p);
         if (!at_punct(p, ')'))
             expect_punct(p, ',');
@@ -88,23 +88,23 @@ static void parse_arguments(parser *p, argument_list *list)
 
 static _Noreturn void fail_argument(parser *p, const raw_operand *raw, const char *why)
 {
-    parse_fail_at(p, raw->line, raw->column, PTX_ERROR_SYNTAX, "call: this argument %s", why);
+    parse_fail_at(p, raw->line, raw->column, PVM_ERROR_SYNTAX, "call: this argument %s", why);
 }
 
 /* An argument or result against the parameter that it is passed for (null where only its own type is known).
  */
-static void make_argument(parser *p, const raw_operand *raw, const ptx_var *param, bool is_result,
-                          ptx_operand *out)
+static void make_argument(parser *p, const raw_operand *raw, const pvm_var *param, bool is_result,
+                          pvm_operand *out)
 {
-    ptx_type type = param ? param->type : T_NONE;
+    pvm_type type = param ? param->type : T_NONE;
     if (type == T_B32 && raw->kind == RAW_F64) /* a decimal number for a .b32 parameter is meant as .f32 */
         type = T_F32;
-    *out = (ptx_operand){.type = type, .reg = -1};
+    *out = (pvm_operand){.type = type, .reg = -1};
     if (raw->kind == RAW_SINK && is_result) {
         out->kind = OPERAND_SINK;
     } else if (raw->kind == RAW_REG) {
-        ptx_type have = p->function->regs[raw->reg].type;
-        if (param && (param->is_unsized || param->size * 8 != (uint64_t)ptx_type_bits(have)) &&
+        pvm_type have = p->function->regs[raw->reg].type;
+        if (param && (param->is_unsized || param->size * 8 != (uint64_t)pvm_type_bits(have)) &&
             have != T_PRED)
             fail_argument(p, raw, "has not the size of the parameter");
         out->kind = OPERAND_REG;
@@ -112,7 +112,7 @@ static void make_argument(parser *p, const raw_operand *raw, const ptx_var *para
         out->reg = raw->reg;
     } else if (raw->kind == RAW_SYMBOL && raw->symbol && raw->symbol->kind == SYMBOL_VAR &&
                raw->symbol->var->space == SPACE_PARAM && !raw->has_offset) {
-        ptx_var *v = raw->symbol->var;
+        pvm_var *v = raw->symbol->var;
         if (param && !param->is_unsized && v->size != param->size)
             fail_argument(p, raw, "has not the size of the parameter");
         out->kind = OPERAND_SYMBOL;
@@ -125,7 +125,7 @@ static void make_argument(parser *p, const raw_operand *raw, const ptx_var *para
         static const form_operand value = {.flags = TAKES_REG | TAKES_IMM | TAKES_SYMBOL};
         char why[120];
         const char *misfit = is_result ? "must be a .param variable or a register" : NULL;
-        ptx_inst none = {0};
+        pvm_inst none = {0};
         if (!misfit && param)
             misfit = operand_misfit(p, raw, &value, &none, type, why, sizeof why);
         if (misfit)
@@ -134,21 +134,21 @@ static void make_argument(parser *p, const raw_operand *raw, const ptx_var *para
     }
 }
 
-static ptx_operand *make_arguments(parser *p, const argument_list *list, ptx_var **params, int n_params,
+static pvm_operand *make_arguments(parser *p, const argument_list *list, pvm_var **params, int n_params,
                                    bool known, bool is_result)
 {
     if (known && list->n != n_params)
-        parse_fail_at(p, p->opcode.line, p->opcode.column, PTX_ERROR_SYNTAX,
+        parse_fail_at(p, p->opcode.line, p->opcode.column, PVM_ERROR_SYNTAX,
                       "call: %d %s, but the function has %d", list->n, is_result ? "results" : "arguments",
                       n_params);
-    ptx_operand *made = list->n ? parse_alloc(p, (size_t)list->n * sizeof *made) : NULL;
+    pvm_operand *made = list->n ? parse_alloc(p, (size_t)list->n * sizeof *made) : NULL;
     for (int i = 0; i < list->n; i++)
         make_argument(p, &list->items[i], known ? params[i] : NULL, is_result, &made[i]);
     return made;
 }
 
 /* The last operand of an indirect call: a prototype, or a list of functions. Returns the signature. */
-static const ptx_function *take_signature(parser *p, ptx_call *c)
+static const pvm_function *take_signature(parser *p, pvm_call *c)
 {
     symbol *s = p->tok.kind == TOKEN_NAME ? find_symbol(p, intern(p, p->tok.text, p->tok.length)) : NULL;
     if (s && s->kind == SYMBOL_PROTOTYPE)
@@ -157,17 +157,17 @@ static const ptx_function *take_signature(parser *p, ptx_call *c)
         c->candidates = s->functions;
         c->n_candidates = s->n_functions;
     } else
-        parse_fail(p, PTX_ERROR_SYNTAX, "a .callprototype or .calltargets label is needed here");
+        parse_fail(p, PVM_ERROR_SYNTAX, "a .callprototype or .calltargets label is needed here");
     next_token(p);
     return c->prototype ? c->prototype : c->candidates[0];
 }
 
-static const ptx_function *make_target(parser *p, const raw_operand *raw, ptx_call *c)
+static const pvm_function *make_target(parser *p, const raw_operand *raw, pvm_call *c)
 {
-    c->target = (ptx_operand){.type = T_U64, .reg = -1};
+    c->target = (pvm_operand){.type = T_U64, .reg = -1};
     if (raw->kind == RAW_REG) {
         if (!type_fits(p->function->regs[raw->reg].type, T_U64, 0))
-            parse_fail_at(p, raw->line, raw->column, PTX_ERROR_SYNTAX,
+            parse_fail_at(p, raw->line, raw->column, PVM_ERROR_SYNTAX,
                           "call: a function's address has 64 bits");
         c->target.kind = OPERAND_REG;
         c->target.reg = raw->reg;
@@ -175,15 +175,15 @@ static const ptx_function *make_target(parser *p, const raw_operand *raw, ptx_ca
     }
     if (raw->kind != RAW_SYMBOL || !raw->symbol || raw->symbol->kind != SYMBOL_FUNCTION ||
         raw->symbol->function->is_entry)
-        parse_fail_at(p, raw->line, raw->column, PTX_ERROR_SYNTAX, "call: this is not a function");
+        parse_fail_at(p, raw->line, raw->column, PVM_ERROR_SYNTAX, "call: this is not a function");
     c->target.kind = OPERAND_FUNCTION;
     c->target.function = raw->symbol->function;
     return raw->symbol->function;
 }
 
-void parse_call(parser *p, ptx_inst *inst)
+void parse_call(parser *p, pvm_inst *inst)
 {
-    ptx_call *c = inst->call = parse_alloc(p, sizeof *c);
+    pvm_call *c = inst->call = parse_alloc(p, sizeof *c);
     argument_list *results = &p->results, *args = &p->args;
     results->n = args->n = 0;
     p->n_raw = p->n_elements = 0;
@@ -193,7 +193,7 @@ void parse_call(parser *p, ptx_inst *inst)
         expect_punct(p, ',');
     }
     raw_operand target = parse_operand(p);
-    const ptx_function *f = make_target(p, &target, c);
+    const pvm_function *f = make_target(p, &target, c);
     if (accept_punct(p, ',')) {
         if (at_punct(p, '('))
             parse_arguments(p, args);
@@ -203,7 +203,7 @@ void parse_call(parser *p, ptx_inst *inst)
             f = take_signature(p, c);
     }
     if (!f)
-        parse_fail(p, PTX_ERROR_SYNTAX,
+        parse_fail(p, PVM_ERROR_SYNTAX,
                    "call: an indirect call needs a .callprototype or .calltargets label");
     c->ret = make_arguments(p, results, f->returns, f->n_returns, true, true);
     c->args = make_arguments(p, args, f->params, f->n_params, true, false);

@@ -6,7 +6,7 @@
 static uint64_t take_integer(parser *p)
 {
     if (p->tok.kind != TOKEN_INT)
-        parse_fail(p, PTX_ERROR_SYNTAX, "a number is needed here");
+        parse_fail(p, PVM_ERROR_SYNTAX, "a number is needed here");
     uint64_t value = p->tok.value;
     next_token(p);
     return value;
@@ -17,9 +17,9 @@ void parse_file(parser *p)
 {
     next_token(p);
     uint64_t number = take_integer(p);
-    ptx_module *m = p->module;
+    pvm_module *m = p->module;
     if (p->tok.kind != TOKEN_STRING)
-        parse_fail(p, PTX_ERROR_SYNTAX, ".file needs a name in quotes");
+        parse_fail(p, PVM_ERROR_SYNTAX, ".file needs a name in quotes");
     token name = p->tok;
     next_token(p);
     if (p->tok.kind == TOKEN_STRING) {
@@ -46,7 +46,7 @@ static void parse_function_name(parser *p)
 {
     next_token(p);
     if (p->tok.kind != TOKEN_NAME && p->tok.kind != TOKEN_WORD)
-        parse_fail(p, PTX_ERROR_SYNTAX, "function_name needs a label");
+        parse_fail(p, PVM_ERROR_SYNTAX, "function_name needs a label");
     next_token(p);
     if (accept_punct(p, '+'))
         take_integer(p);
@@ -67,7 +67,7 @@ void parse_loc(parser *p)
             for (int i = 0; i < 3; i++)
                 take_integer(p);
         } else
-            parse_fail(p, PTX_ERROR_SYNTAX, ".loc knows function_name and inlined_at only");
+            parse_fail(p, PVM_ERROR_SYNTAX, ".loc knows function_name and inlined_at only");
     }
 }
 
@@ -78,7 +78,7 @@ static void parse_datum(parser *p)
         if (p->tok.kind == TOKEN_NAME || p->tok.kind == TOKEN_WORD || p->tok.kind == TOKEN_INT)
             next_token(p);
         else if (!at_punct(p, '-'))
-            parse_fail(p, PTX_ERROR_SYNTAX, "a number or a label is needed in a section");
+            parse_fail(p, PVM_ERROR_SYNTAX, "a number or a label is needed in a section");
     } while (accept_punct(p, '+') || accept_punct(p, '-'));
 }
 
@@ -90,7 +90,7 @@ static void parse_section_line(parser *p)
         return;
     }
     if (!at_word(p, "b8") && !at_word(p, "b16") && !at_word(p, "b32") && !at_word(p, "b64"))
-        parse_fail(p, PTX_ERROR_SYNTAX, "a section holds labels and .b8 .b16 .b32 .b64 data");
+        parse_fail(p, PVM_ERROR_SYNTAX, "a section holds labels and .b8 .b16 .b32 .b64 data");
     next_token(p);
     do
         parse_datum(p);
@@ -101,12 +101,12 @@ void parse_section(parser *p)
 {
     next_token(p);
     if (p->tok.kind != TOKEN_WORD && p->tok.kind != TOKEN_NAME)
-        parse_fail(p, PTX_ERROR_SYNTAX, ".section needs a name");
+        parse_fail(p, PVM_ERROR_SYNTAX, ".section needs a name");
     next_token(p);
     expect_punct(p, '{');
     while (!accept_punct(p, '}')) {
         if (p->tok.kind == TOKEN_END)
-            parse_fail(p, PTX_ERROR_SYNTAX, "'}' is missing at the end of the text");
+            parse_fail(p, PVM_ERROR_SYNTAX, "'}' is missing at the end of the text");
         parse_section_line(p);
     }
 }
@@ -116,17 +116,17 @@ void parse_pragma(parser *p)
     next_token(p);
     do {
         if (p->tok.kind != TOKEN_STRING)
-            parse_fail(p, PTX_ERROR_SYNTAX, ".pragma needs a string");
+            parse_fail(p, PVM_ERROR_SYNTAX, ".pragma needs a string");
         next_token(p);
     } while (accept_punct(p, ','));
     expect_punct(p, ';');
 }
 
-static ptx_function *take_function(parser *p)
+static pvm_function *take_function(parser *p)
 {
     symbol *s = p->tok.kind == TOKEN_NAME ? find_symbol(p, intern(p, p->tok.text, p->tok.length)) : NULL;
     if (!s || s->kind != SYMBOL_FUNCTION || s->function->is_entry)
-        parse_fail(p, PTX_ERROR_SYNTAX, ".alias needs the names of two functions");
+        parse_fail(p, PVM_ERROR_SYNTAX, ".alias needs the names of two functions");
     next_token(p);
     return s->function;
 }
@@ -135,15 +135,15 @@ static ptx_function *take_function(parser *p)
 void parse_alias(parser *p)
 {
     next_token(p);
-    ptx_function *alias = take_function(p);
+    pvm_function *alias = take_function(p);
     expect_punct(p, ',');
     token where = p->tok;
-    ptx_function *of = take_function(p);
+    pvm_function *of = take_function(p);
     expect_punct(p, ';');
     if (!of->has_body || alias->has_body)
-        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX,
+        parse_fail_at(p, where.line, where.column, PVM_ERROR_SYNTAX,
                       ".alias needs a function without a body and one with");
-    ptx_function kept = *alias;
+    pvm_function kept = *alias;
     *alias = *of;
     alias->name = kept.name;
     alias->index = kept.index;

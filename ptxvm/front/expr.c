@@ -57,7 +57,7 @@ static constant integer(uint64_t value, bool is_unsigned)
 static uint64_t divide(parser *p, int punct, constant a, constant b, bool is_unsigned)
 {
     if (b.value == 0)
-        parse_fail(p, PTX_ERROR_SYNTAX, "division by zero in a constant expression");
+        parse_fail(p, PVM_ERROR_SYNTAX, "division by zero in a constant expression");
     if (is_unsigned)
         return punct == '/' ? a.value / b.value : a.value % b.value;
     if (b.value == UINT64_MAX) /* -1: the one quotient that can overflow */
@@ -89,7 +89,7 @@ static double as_double(constant c)
 static constant apply_float(parser *p, int punct, constant a, constant b)
 {
     if (a.kind == CONSTANT_INT || b.kind == CONSTANT_INT)
-        parse_fail(p, PTX_ERROR_SYNTAX,
+        parse_fail(p, PVM_ERROR_SYNTAX,
                    "integers and floating-point numbers cannot be mixed in an expression");
     double x = as_double(a), y = as_double(b);
     constant c = {.kind = CONSTANT_F64};
@@ -105,11 +105,11 @@ static constant apply_float(parser *p, int punct, constant a, constant b)
         return c;
     case '/':
         if (y == 0)
-            parse_fail(p, PTX_ERROR_SYNTAX, "division by zero in a constant expression");
+            parse_fail(p, PVM_ERROR_SYNTAX, "division by zero in a constant expression");
         c.value = bits_from_f64(x / y);
         return c;
     default:
-        parse_fail(p, PTX_ERROR_SYNTAX, "this operator needs integers");
+        parse_fail(p, PVM_ERROR_SYNTAX, "this operator needs integers");
     }
 }
 
@@ -168,7 +168,7 @@ static constant parse_literal(parser *p)
     else if (at_name(p, "WARP_SZ"))
         c = integer(32, false);
     else if (t.kind != TOKEN_INT)
-        parse_fail(p, PTX_ERROR_SYNTAX,
+        parse_fail(p, PVM_ERROR_SYNTAX,
                    t.kind == TOKEN_END ? "a number is missing at the end of the text"
                                        : "a number is needed here");
     next_token(p);
@@ -182,7 +182,7 @@ static constant parse_parentheses(parser *p)
     if (p->tok.kind == TOKEN_WORD) {
         bool is_unsigned = at_word(p, "u64");
         if (!is_unsigned && !at_word(p, "s64"))
-            parse_fail(p, PTX_ERROR_SYNTAX, "a constant can be cast to .s64 or .u64 only");
+            parse_fail(p, PVM_ERROR_SYNTAX, "a constant can be cast to .s64 or .u64 only");
         next_token(p);
         expect_punct(p, ')');
         constant c = parse_unary(p);
@@ -212,14 +212,14 @@ static constant parse_unary_operator(parser *p, int punct)
     if (punct == '+')
         return c;
     if (c.kind != CONSTANT_INT)
-        parse_fail(p, PTX_ERROR_SYNTAX, "'%c' needs an integer", punct);
+        parse_fail(p, PVM_ERROR_SYNTAX, "'%c' needs an integer", punct);
     return punct == '!' ? integer(!c.value, false) : integer(~c.value, c.is_unsigned);
 }
 
 static constant parse_unary(parser *p)
 {
     if (++p->nesting > MAX_DEPTH)
-        parse_fail(p, PTX_ERROR_SYNTAX, "this expression is nested more than %d deep", MAX_DEPTH);
+        parse_fail(p, PVM_ERROR_SYNTAX, "this expression is nested more than %d deep", MAX_DEPTH);
     constant c;
     if (at_punct(p, '-') || at_punct(p, '+') || at_punct(p, '!') || at_punct(p, '~'))
         c = parse_unary_operator(p, p->tok.punct);
@@ -245,7 +245,7 @@ static constant parse_binary(parser *p, int level)
 constant parse_constant(parser *p)
 {
     if (++p->nesting > MAX_DEPTH)
-        parse_fail(p, PTX_ERROR_SYNTAX, "this expression is nested more than %d deep", MAX_DEPTH);
+        parse_fail(p, PVM_ERROR_SYNTAX, "this expression is nested more than %d deep", MAX_DEPTH);
     constant c = parse_binary(p, 1);
     if (accept_punct(p, '?')) {
         constant yes = parse_constant(p);
@@ -262,6 +262,6 @@ uint64_t parse_integer(parser *p)
     int line = p->tok.line, column = p->tok.column;
     constant c = parse_constant(p);
     if (c.kind != CONSTANT_INT)
-        parse_fail_at(p, line, column, PTX_ERROR_SYNTAX, "an integer is needed here");
+        parse_fail_at(p, line, column, PVM_ERROR_SYNTAX, "an integer is needed here");
     return c.value;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 typedef struct form_row {
-    ptx_opcode op;
+    pvm_opcode op;
     const char *mods, *operands, *needs;
 } form_row;
 
@@ -22,7 +22,7 @@ static const form_row rows[] = {
 /* Named lists of choices, with the slot that they go to. */
 static const struct {
     const char *name;
-    ptx_slot slot;
+    pvm_slot slot;
     const char *choices;
 } groups[] = {
 #undef GROUP
@@ -35,7 +35,7 @@ static const struct {
 
 /* Where a modifier goes that stands alone in a row. */
 static const struct {
-    ptx_slot slot;
+    pvm_slot slot;
     const char *words;
 } homes[] = {
     {S_RND, "rn rz rm rp rni rzi rmi rpi rna rs"},
@@ -109,7 +109,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void complain(const form *f, const char *what, const char *where)
 {
     if (!problem[0])
-        snprintf(problem, sizeof problem, "isa.def: %s%s: %s '%.40s'", ptx_opcode_name(f->op), f->mods, what,
+        snprintf(problem, sizeof problem, "isa.def: %s%s: %s '%.40s'", pvm_opcode_name(f->op), f->mods, what,
                  where);
 }
 
@@ -275,7 +275,7 @@ static uint8_t operand_type(form *f, const char *text, int length)
     for (size_t i = 0; i < sizeof derived / sizeof derived[0]; i++)
         if (same_word(text, length, derived[i].word))
             return derived[i].type;
-    ptx_type type = type_find(text, length);
+    pvm_type type = type_find(text, length);
     if (type == T_NONE)
         complain(f, "unknown type", text);
     return (uint8_t)type;

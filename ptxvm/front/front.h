@@ -11,7 +11,7 @@
  * values function.c   functions, bodies, labels                call.c     calls and jump tables debug.c
  * .file, .loc, .section
  *
- * The first error ends the parse: parse_fail fills the ptx_error and jumps back to ptx_module_parse.
+ * The first error ends the parse: parse_fail fills the pvm_error and jumps back to pvm_module_parse.
  * Everything allocated is in the arena by then, so nothing leaks. */
 #ifndef PTXVM_FRONT_H
 #define PTXVM_FRONT_H
@@ -23,19 +23,19 @@
 /* ---- memory ---- */
 
 /* Where the arena's chunks come from; a test can make the k-th fail. Null members: malloc and free. */
-typedef struct ptx_allocator {
+typedef struct pvm_allocator {
     void *(*alloc)(void *user, size_t bytes);
     void (*release)(void *user, void *memory);
     void *user;
-} ptx_allocator;
+} pvm_allocator;
 
-typedef struct ptx_arena ptx_arena;
-ptx_arena *arena_create(const ptx_allocator *allocator);
-void arena_destroy(ptx_arena *arena);
-void *arena_alloc(ptx_arena *arena, size_t bytes); /* zeroed, 16-byte aligned; null when there is no memory */
+typedef struct pvm_arena pvm_arena;
+pvm_arena *arena_create(const pvm_allocator *allocator);
+void arena_destroy(pvm_arena *arena);
+void *arena_alloc(pvm_arena *arena, size_t bytes); /* zeroed, 16-byte aligned; null when there is no memory */
 
-ptx_module *ptx_module_parse_with(const char *text, size_t length, const ptx_allocator *allocator,
-                                  ptx_error *error);
+pvm_module *pvm_module_parse_with(const char *text, size_t length, const pvm_allocator *allocator,
+                                  pvm_error *error);
 
 /* ---- tokens ---- */
 
@@ -89,13 +89,13 @@ typedef struct symbol {
     struct symbol *next;  /* others of the same scope */
     int line;
     int index;      /* REG: register; LABEL: instruction; RANGE: its number in the function */
-    ptx_type type;  /* RANGE */
+    pvm_type type;  /* RANGE */
     int vec;        /* REG: elements of a vector register, which are consecutive registers; else 1 */
     uint32_t count; /* RANGE */
-    ptx_var *var;
-    ptx_function *function;   /* FUNCTION, PROTOTYPE */
+    pvm_var *var;
+    pvm_function *function;   /* FUNCTION, PROTOTYPE */
     name_list targets;        /* BRANCH_TARGETS */
-    ptx_function **functions; /* CALL_TARGETS */
+    pvm_function **functions; /* CALL_TARGETS */
     int n_functions;
 } symbol;
 
@@ -183,9 +183,9 @@ typedef struct argument_list {
 /* ---- the parser ---- */
 
 typedef struct parser {
-    ptx_module *module;
-    ptx_arena *arena;
-    ptx_error *error;
+    pvm_module *module;
+    pvm_arena *arena;
+    pvm_error *error;
     jmp_buf failed;
 
     const char *text, *end, *at; /* at: behind the current token */
@@ -200,7 +200,7 @@ typedef struct parser {
     uint32_t epoch; /* counts declarations, see name.cached_reg */
     int nesting;    /* of expressions, initialisers */
 
-    ptx_function *function; /* whose body is read */
+    pvm_function *function; /* whose body is read */
     int inst_capacity, reg_capacity, local_capacity;
     int n_ranges;
     range_use *uses;
@@ -212,7 +212,7 @@ typedef struct parser {
 
     /* The instruction being read. */
     token opcode;
-    ptx_opcode op;
+    pvm_opcode op;
     token words[MAX_WORDS]; /* its modifiers */
     uint16_t word_values[MAX_WORDS];
     int n_words;
@@ -245,13 +245,13 @@ void *parse_grow(parser *p, void *items, int count, int *capacity, size_t item_b
 char *parse_text(parser *p, const char *text, int length);
 
 /* words.c */
-ptx_opcode opcode_find(const char *text, int length); /* OP_NONE where unknown */
+pvm_opcode opcode_find(const char *text, int length); /* OP_NONE where unknown */
 unsigned word_find(const char *text, int length);     /* M_x or M_TYPE(T_x), 0 where unknown */
-ptx_type type_find(const char *text, int length);
+pvm_type type_find(const char *text, int length);
 typedef struct sreg_info {
     const char *name;
-    ptx_sreg sreg;
-    ptx_type type;
+    pvm_sreg sreg;
+    pvm_type type;
     int components; /* 0, or how many of .x .y .z .w it has */
     int number;     /* of %pm3, %envreg7 */
     int version, sm;
@@ -267,7 +267,7 @@ void scope_open(parser *p);
 void scope_close(parser *p);
 symbol *declare(parser *p, symbol_kind kind, name *n, const token *where);
 symbol *find_symbol(parser *p, name *n);
-int add_register(parser *p, const char *text, ptx_type type, int line);
+int add_register(parser *p, const char *text, pvm_type type, int line);
 /* The register that a name of a range stands for: -1 where the name belongs to no range. */
 int range_register(parser *p, name *n, int *vec);
 void add_fixup(parser *p, name *label, uint64_t *bits, int *index, int line, int column);
@@ -325,10 +325,10 @@ enum {
 
 typedef struct form_operand {
     uint32_t flags;
-    uint8_t type; /* ptx_type or TYPE_x */
+    uint8_t type; /* pvm_type or TYPE_x */
     int8_t count;
     uint8_t space_slot; /* ADDRESS: S_SPACE or S_SPACE2 */
-    uint8_t space;      /* ADDRESS: a fixed ptx_space, else 0 */
+    uint8_t space;      /* ADDRESS: a fixed pvm_space, else 0 */
     int16_t lo, hi;
 } form_operand;
 
@@ -340,7 +340,7 @@ typedef struct form_mod {
 } form_mod;
 
 typedef struct form {
-    ptx_opcode op;
+    pvm_opcode op;
     const char *mods, *operands, *needs; /* as in isa.def */
     uint16_t first_mod, n_mods;
     uint16_t first_operand, n_operands;
@@ -360,18 +360,18 @@ typedef struct form_table {
 const form_table *form_table_get(void);                  /* made once, the same for all threads */
 const char *form_table_problem(void);                    /* what is wrong with isa.def itself, or null */
 int target_family(int sm);                               /* the SM whose f target an SM belongs to */
-bool target_meets(ptx_target target, const char *needs); /* "80", "100f 120f", "90a" */
+bool target_meets(pvm_target target, const char *needs); /* "80", "100f 120f", "90a" */
 
 /* match.c, typecheck.c */
-void match_instruction(parser *p, ptx_inst *inst);
-bool type_fits(ptx_type reg, ptx_type wanted, uint32_t flags);
+void match_instruction(parser *p, pvm_inst *inst);
+bool type_fits(pvm_type reg, pvm_type wanted, uint32_t flags);
 /* Why an operand does not fit: static text or one made in `why`. Null: it fits. */
-const char *operand_misfit(parser *p, const raw_operand *raw, const form_operand *want, const ptx_inst *inst,
-                           ptx_type type, char *why, size_t why_size);
-void operand_make(parser *p, const raw_operand *raw, const form_operand *want, const ptx_inst *inst,
-                  ptx_type type, ptx_operand *out);
-void check_rules(parser *p, const ptx_inst *inst); /* rules.c */
-ptx_type form_operand_type(const form_operand *want, const ptx_inst *inst);
+const char *operand_misfit(parser *p, const raw_operand *raw, const form_operand *want, const pvm_inst *inst,
+                           pvm_type type, char *why, size_t why_size);
+void operand_make(parser *p, const raw_operand *raw, const form_operand *want, const pvm_inst *inst,
+                  pvm_type type, pvm_operand *out);
+void check_rules(parser *p, const pvm_inst *inst); /* rules.c */
+pvm_type form_operand_type(const form_operand *want, const pvm_inst *inst);
 
 /* variable.c */
 #define MAX_DIMENSIONS 16
@@ -387,20 +387,20 @@ typedef struct linkage {
     bool is_extern, is_visible, is_weak, is_common;
     uint32_t align; /* ".align 8 .global ..." */
 } linkage;
-void parse_variables(parser *p, ptx_space space, linkage link);
-ptx_var *parse_parameter(parser *p, bool of_entry, int *reg, name **as);
-void parse_initialiser(parser *p, ptx_var *var, shape *s); /* initialiser.c */
+void parse_variables(parser *p, pvm_space space, linkage link);
+pvm_var *parse_parameter(parser *p, bool of_entry, int *reg, name **as);
+void parse_initialiser(parser *p, pvm_var *var, shape *s); /* initialiser.c */
 uint32_t parse_align(parser *p);
-void add_local(parser *p, ptx_var *var);
-bool space_find(const token *tok, ptx_space *space);
+void add_local(parser *p, pvm_var *var);
+bool space_find(const token *tok, pvm_space *space);
 
 /* function.c */
 void parse_function(parser *p, linkage link);
 void parse_body(parser *p);
-void parse_parameters(parser *p, ptx_function *f, bool returns, name ***names);
+void parse_parameters(parser *p, pvm_function *f, bool returns, name ***names);
 
 /* call.c */
-void parse_call(parser *p, ptx_inst *inst);
+void parse_call(parser *p, pvm_inst *inst);
 void parse_branch_targets(parser *p, name *label, const token *where);
 void parse_call_targets(parser *p, name *label, const token *where);
 void parse_call_prototype(parser *p, name *label, const token *where);

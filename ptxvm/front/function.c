@@ -6,19 +6,19 @@
 /* ---- headers ---- */
 
 /* "(.param .b32 a, .reg .u32 b)": parameters at their natural alignment, one behind the other. */
-void parse_parameters(parser *p, ptx_function *f, bool returns, name ***names)
+void parse_parameters(parser *p, pvm_function *f, bool returns, name ***names)
 {
     int capacity = 0, reg_capacity = 0, name_capacity = 0, n = 0, reg;
-    ptx_var **vars = NULL;
+    pvm_var **vars = NULL;
     int *regs = NULL;
     name **list = NULL;
     uint64_t extent = 0;
     expect_punct(p, '(');
     while (!at_punct(p, ')')) {
-        vars = parse_grow(p, vars, n, &capacity, sizeof(ptx_var *));
+        vars = parse_grow(p, vars, n, &capacity, sizeof(pvm_var *));
         regs = parse_grow(p, regs, n, &reg_capacity, sizeof(int));
         list = parse_grow(p, list, n, &name_capacity, sizeof(name *));
-        ptx_var *v = vars[n] = parse_parameter(p, f->is_entry, &reg, &list[n]);
+        pvm_var *v = vars[n] = parse_parameter(p, f->is_entry, &reg, &list[n]);
         regs[n++] = reg;
         v->offset = (extent + v->align - 1) / v->align * v->align;
         extent = v->offset + v->size;
@@ -28,7 +28,7 @@ void parse_parameters(parser *p, ptx_function *f, bool returns, name ***names)
     next_token(p);
     for (int i = 0; i < n && returns && n > 1; i++)
         if (vars[i]->space == SPACE_PARAM)
-            parse_fail(p, PTX_ERROR_SYNTAX, "several results must be in .reg");
+            parse_fail(p, PVM_ERROR_SYNTAX, "several results must be in .reg");
     if (returns) {
         f->returns = vars;
         f->n_returns = n;
@@ -51,7 +51,7 @@ static void parse_three(parser *p, int *values)
         token where = p->tok;
         uint64_t v = parse_integer(p);
         if (v == 0 || v > 0x7fffffff || (product *= v) > 0x7fffffff)
-            parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "this size is out of range");
+            parse_fail_at(p, where.line, where.column, PVM_ERROR_SYNTAX, "this size is out of range");
         values[i] = (int)v;
         if (!accept_punct(p, ','))
             return;
@@ -63,12 +63,12 @@ static void parse_count(parser *p, int *value)
     token where = p->tok;
     uint64_t v = parse_integer(p);
     if (v > 0x7fffffff)
-        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "this number is out of range");
+        parse_fail_at(p, where.line, where.column, PVM_ERROR_SYNTAX, "this number is out of range");
     *value = (int)v;
 }
 
 /* Performance and launch directives between a function's header and its body. */
-static bool parse_tuning(parser *p, ptx_function *f)
+static bool parse_tuning(parser *p, pvm_function *f)
 {
     int ignored;
     if (accept_word(p, "maxntid"))
@@ -97,15 +97,15 @@ static bool parse_tuning(parser *p, ptx_function *f)
     return true;
 }
 
-static void add_function(parser *p, ptx_function *f)
+static void add_function(parser *p, pvm_function *f)
 {
-    ptx_module *m = p->module;
-    m->functions = parse_grow(p, m->functions, m->n_functions, &p->function_capacity, sizeof(ptx_function *));
+    pvm_module *m = p->module;
+    m->functions = parse_grow(p, m->functions, m->n_functions, &p->function_capacity, sizeof(pvm_function *));
     f->index = m->n_functions;
     m->functions[m->n_functions++] = f;
 }
 
-static bool same_lists(ptx_var **a, int n_a, ptx_var **b, int n_b)
+static bool same_lists(pvm_var **a, int n_a, pvm_var **b, int n_b)
 {
     if (n_a != n_b)
         return false;
@@ -116,7 +116,7 @@ static bool same_lists(ptx_var **a, int n_a, ptx_var **b, int n_b)
 }
 
 /* A name may be declared several times, with one body: all are the same function. */
-static ptx_function *enter_function(parser *p, ptx_function *f, name *n, const token *where)
+static pvm_function *enter_function(parser *p, pvm_function *f, name *n, const token *where)
 {
     symbol *s = n->symbol;
     if (!s) {
@@ -124,19 +124,19 @@ static ptx_function *enter_function(parser *p, ptx_function *f, name *n, const t
         add_function(p, f);
         return f;
     }
-    ptx_function *known = s->kind == SYMBOL_FUNCTION ? s->function : NULL;
+    pvm_function *known = s->kind == SYMBOL_FUNCTION ? s->function : NULL;
     if (!known || known->is_entry != f->is_entry)
-        parse_fail_at(p, where->line, where->column, PTX_ERROR_SYNTAX, "'%s' is already defined in line %d",
+        parse_fail_at(p, where->line, where->column, PVM_ERROR_SYNTAX, "'%s' is already defined in line %d",
                       n->text, s->line);
     if (!same_lists(known->params, known->n_params, f->params, f->n_params) ||
         !same_lists(known->returns, known->n_returns, f->returns, f->n_returns))
-        parse_fail_at(p, where->line, where->column, PTX_ERROR_SYNTAX,
+        parse_fail_at(p, where->line, where->column, PVM_ERROR_SYNTAX,
                       "'%s' has other parameters than where it is declared in line %d", n->text, s->line);
     return known;
 }
 
 /* Parameters become names of the function's own scope; those in .reg become registers. */
-static void declare_parameters(parser *p, ptx_var **vars, int *regs, name **names, int n)
+static void declare_parameters(parser *p, pvm_var **vars, int *regs, name **names, int n)
 {
     for (int i = 0; i < n; i++) {
         token where = {.line = vars[i]->line, .column = 1};
@@ -151,7 +151,7 @@ static void declare_parameters(parser *p, ptx_var **vars, int *regs, name **name
     }
 }
 
-static void begin_body(parser *p, ptx_function *f)
+static void begin_body(parser *p, pvm_function *f)
 {
     p->function = f;
     p->inst_capacity = p->reg_capacity = p->local_capacity = 0;
@@ -166,7 +166,7 @@ static void begin_body(parser *p, ptx_function *f)
 /* A function's header: everything before its body or ';'. The names of parameters and results are for the
  * body's scope. */
 typedef struct header {
-    ptx_function *function;
+    pvm_function *function;
     token where;
     name **params, **returns;
 } header;
@@ -174,7 +174,7 @@ typedef struct header {
 /* .entry name (params) ..., .func (returns) name (params) ... */
 static header parse_header(parser *p, linkage link)
 {
-    ptx_function *f = parse_alloc(p, sizeof *f);
+    pvm_function *f = parse_alloc(p, sizeof *f);
     header h = {.function = f};
     f->is_entry = at_word(p, "entry");
     f->is_visible = link.is_visible;
@@ -184,7 +184,7 @@ static header parse_header(parser *p, linkage link)
     if (!f->is_entry && at_punct(p, '('))
         parse_parameters(p, f, true, &h.returns);
     if (p->tok.kind != TOKEN_NAME || at_name(p, "_"))
-        parse_fail(p, PTX_ERROR_SYNTAX, "the name of a function is needed here");
+        parse_fail(p, PVM_ERROR_SYNTAX, "the name of a function is needed here");
     h.where = p->tok;
     f->name = intern(p, h.where.text, h.where.length)->text;
     f->line = h.where.line;
@@ -199,11 +199,11 @@ static header parse_header(parser *p, linkage link)
 void parse_function(parser *p, linkage link)
 {
     header h = parse_header(p, link);
-    ptx_function *f = enter_function(p, h.function, intern(p, h.where.text, h.where.length), &h.where);
+    pvm_function *f = enter_function(p, h.function, intern(p, h.where.text, h.where.length), &h.where);
     if (accept_punct(p, ';'))
         return;
     if (f->has_body)
-        parse_fail_at(p, h.where.line, h.where.column, PTX_ERROR_SYNTAX, "'%s' already has a body", f->name);
+        parse_fail_at(p, h.where.line, h.where.column, PVM_ERROR_SYNTAX, "'%s' already has a body", f->name);
     h.function->index = f->index;
     *f = *h.function; /* what was declared before becomes what is defined */
     begin_body(p, f);
@@ -223,7 +223,7 @@ void parse_function(parser *p, linkage link)
 
 /* What PTX has and ptxvm does not yet: said by name, whatever follows. */
 static const struct {
-    ptx_opcode op;
+    pvm_opcode op;
     const char *word; /* null: the whole opcode */
     const char *what;
 } refused[] = {
@@ -252,7 +252,7 @@ static void check_refused(parser *p, const token *word)
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
         if (p->op == refused[i].op &&
             (word ? refused[i].word && token_is(word, refused[i].word) : !refused[i].word))
-            parse_fail_at(p, p->opcode.line, p->opcode.column, PTX_ERROR_UNSUPPORTED,
+            parse_fail_at(p, p->opcode.line, p->opcode.column, PVM_ERROR_UNSUPPORTED,
                           "%s is not supported by ptxvm yet", refused[i].what);
 }
 
@@ -267,39 +267,39 @@ static void find_opcode(parser *p)
     int shown = t->length > 60 ? 60 : t->length;
     const char *near = opcode_suggestion(t->text, t->length);
     if (near)
-        parse_fail_at(p, t->line, t->column, PTX_ERROR_SYNTAX,
+        parse_fail_at(p, t->line, t->column, PVM_ERROR_SYNTAX,
                       "unknown instruction '%.*s': did you mean '%s'?", shown, t->text, near);
-    parse_fail_at(p, t->line, t->column, PTX_ERROR_SYNTAX, "unknown instruction '%.*s'", shown, t->text);
+    parse_fail_at(p, t->line, t->column, PVM_ERROR_SYNTAX, "unknown instruction '%.*s'", shown, t->text);
 }
 
 static void parse_words(parser *p)
 {
     for (p->n_words = 0; p->tok.kind == TOKEN_WORD; next_token(p)) {
         if (p->n_words == MAX_WORDS)
-            parse_fail(p, PTX_ERROR_SYNTAX, "too many modifiers");
+            parse_fail(p, PVM_ERROR_SYNTAX, "too many modifiers");
         check_refused(p, &p->tok);
         p->words[p->n_words] = p->tok;
         p->word_values[p->n_words++] = (uint16_t)word_find(p->tok.text, p->tok.length);
     }
 }
 
-static void parse_guard(parser *p, ptx_inst *inst)
+static void parse_guard(parser *p, pvm_inst *inst)
 {
     inst->guard_negated = accept_punct(p, '!');
     if (p->tok.kind != TOKEN_NAME)
-        parse_fail(p, PTX_ERROR_SYNTAX, "a guard needs a predicate register");
+        parse_fail(p, PVM_ERROR_SYNTAX, "a guard needs a predicate register");
     token where = p->tok;
     raw_operand r = parse_operand(p);
     if (r.kind != RAW_REG || p->function->regs[r.reg].type != T_PRED)
-        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "'%.*s' is not a predicate register",
+        parse_fail_at(p, where.line, where.column, PVM_ERROR_SYNTAX, "'%.*s' is not a predicate register",
                       where.length > 60 ? 60 : where.length, where.text);
     inst->guard = r.reg;
 }
 
 /* The rest of an instruction whose opcode is in p->opcode. */
-static void parse_instruction(parser *p, ptx_inst inst)
+static void parse_instruction(parser *p, pvm_inst inst)
 {
-    ptx_function *f = p->function;
+    pvm_function *f = p->function;
     find_opcode(p);
     inst.line = p->opcode.line;
     inst.column = p->opcode.column;
@@ -336,7 +336,7 @@ static void parse_label(parser *p, const token *where)
 
 static void parse_body_directive(parser *p)
 {
-    ptx_space space;
+    pvm_space space;
     if (at_word(p, "loc"))
         parse_loc(p);
     else if (at_word(p, "pragma"))
@@ -345,13 +345,13 @@ static void parse_body_directive(parser *p)
         next_token(p);
         parse_variables(p, space, (linkage){0});
     } else
-        parse_fail(p, PTX_ERROR_SYNTAX, "unknown directive '.%.*s'", p->tok.length > 40 ? 40 : p->tok.length,
+        parse_fail(p, PVM_ERROR_SYNTAX, "unknown directive '.%.*s'", p->tok.length > 40 ? 40 : p->tok.length,
                    p->tok.text);
 }
 
 static void parse_body_statement(parser *p)
 {
-    ptx_inst inst = {.guard = -1};
+    pvm_inst inst = {.guard = -1};
     if (p->tok.kind == TOKEN_WORD) {
         parse_body_directive(p);
         return;
@@ -360,7 +360,7 @@ static void parse_body_statement(parser *p)
     if (guarded)
         parse_guard(p, &inst);
     if (p->tok.kind != TOKEN_NAME)
-        parse_fail(p, PTX_ERROR_SYNTAX,
+        parse_fail(p, PVM_ERROR_SYNTAX,
                    p->tok.kind == TOKEN_END ? "'}' is missing at the end of the text"
                                             : "an instruction is needed here");
     p->opcode = p->tok;

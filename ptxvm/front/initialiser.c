@@ -6,7 +6,7 @@
 #define MAX_INITIALISED_BYTES (UINT64_C(1) << 28)
 
 typedef struct filler {
-    ptx_var *var;
+    pvm_var *var;
     const shape *shape;
     uint64_t at;       /* where the next value goes */
     uint64_t capacity; /* bytes in var->init */
@@ -19,11 +19,11 @@ static uint8_t *room(parser *p, filler *f)
 {
     uint64_t end = f->at + (uint64_t)f->element;
     if (!f->shape->is_unsized && end > f->shape->strides[0])
-        parse_fail(p, PTX_ERROR_SYNTAX, "too many initial values for '%s'", f->var->name);
+        parse_fail(p, PVM_ERROR_SYNTAX, "too many initial values for '%s'", f->var->name);
     if (end > f->capacity) {
         uint64_t larger = f->shape->is_unsized ? end * 2 + 64 : f->shape->strides[0];
         if (larger > MAX_INITIALISED_BYTES)
-            parse_fail(p, PTX_ERROR_SYNTAX, "'%s' is too large to be initialised", f->var->name);
+            parse_fail(p, PVM_ERROR_SYNTAX, "'%s' is too large to be initialised", f->var->name);
         uint8_t *init = parse_alloc(p, larger);
         if (f->capacity)
             memcpy(init, f->var->init, f->capacity);
@@ -35,7 +35,7 @@ static uint8_t *room(parser *p, filler *f)
 
 static void write_constant(parser *p, filler *f, constant c, const token *where)
 {
-    ptx_type type = f->var->type;
+    pvm_type type = f->var->type;
     uint64_t value = c.value;
     bool is_float = type == T_F32 || type == T_F64;
     if (c.kind == CONSTANT_F64 && type == T_F32)
@@ -43,11 +43,11 @@ static void write_constant(parser *p, filler *f, constant c, const token *where)
     else if (c.kind == CONSTANT_F32 && type == T_F64)
         value = bits_from_f64((double)f32_from_bits((uint32_t)value));
     else if (c.kind == CONSTANT_INT && is_float)
-        parse_fail_at(p, where->line, where->column, PTX_ERROR_SYNTAX, "%s needs a floating-point number",
-                      ptx_type_name(type));
-    else if (c.kind != CONSTANT_INT && !is_float && ptx_type_bits(type) != (c.kind == CONSTANT_F32 ? 32 : 64))
-        parse_fail_at(p, where->line, where->column, PTX_ERROR_SYNTAX,
-                      "a floating-point number cannot initialise %s", ptx_type_name(type));
+        parse_fail_at(p, where->line, where->column, PVM_ERROR_SYNTAX, "%s needs a floating-point number",
+                      pvm_type_name(type));
+    else if (c.kind != CONSTANT_INT && !is_float && pvm_type_bits(type) != (c.kind == CONSTANT_F32 ? 32 : 64))
+        parse_fail_at(p, where->line, where->column, PVM_ERROR_SYNTAX,
+                      "a floating-point number cannot initialise %s", pvm_type_name(type));
     uint8_t *to = room(p, f);
     for (int i = 0; i < f->element && i < 8; i++)
         to[i] = (uint8_t)(value >> 8 * i);
@@ -55,11 +55,11 @@ static void write_constant(parser *p, filler *f, constant c, const token *where)
 }
 
 /* name, generic(name), each with "+ n". */
-static ptx_reloc parse_symbol_address(parser *p)
+static pvm_reloc parse_symbol_address(parser *p)
 {
-    ptx_reloc r = {0};
+    pvm_reloc r = {0};
     if (++p->nesting > MAX_DEPTH)
-        parse_fail(p, PTX_ERROR_SYNTAX, "this address is nested more than %d deep", MAX_DEPTH);
+        parse_fail(p, PVM_ERROR_SYNTAX, "this address is nested more than %d deep", MAX_DEPTH);
     if (at_name(p, "generic")) {
         next_token(p);
         expect_punct(p, '(');
@@ -70,7 +70,7 @@ static ptx_reloc parse_symbol_address(parser *p)
         name *n = p->tok.kind == TOKEN_NAME ? intern(p, p->tok.text, p->tok.length) : NULL;
         symbol *s = n ? find_symbol(p, n) : NULL;
         if (!s || (s->kind != SYMBOL_VAR && s->kind != SYMBOL_FUNCTION))
-            parse_fail(p, PTX_ERROR_SYNTAX,
+            parse_fail(p, PVM_ERROR_SYNTAX,
                        "an initial value is a number or the address of a variable or function");
         r.var = s->var;
         r.function = s->function;
@@ -82,9 +82,9 @@ static ptx_reloc parse_symbol_address(parser *p)
     return r;
 }
 
-static void write_address(parser *p, filler *f, ptx_reloc r)
+static void write_address(parser *p, filler *f, pvm_reloc r)
 {
-    ptx_var *v = f->var;
+    pvm_var *v = f->var;
     room(p, f);
     r.offset = f->at;
     r.size = f->element;
@@ -100,10 +100,10 @@ static void write_masked(parser *p, filler *f, uint64_t mask, const token *where
     while (shift < 64 && mask != UINT64_C(0xFF) << shift)
         shift += 8;
     if (shift == 64 || f->element != 1)
-        parse_fail_at(p, where->line, where->column, PTX_ERROR_SYNTAX,
+        parse_fail_at(p, where->line, where->column, PVM_ERROR_SYNTAX,
                       "a mask picks one byte (0xFF, 0xFF00 ...) of an address for a byte array");
     expect_punct(p, '(');
-    ptx_reloc r = parse_symbol_address(p);
+    pvm_reloc r = parse_symbol_address(p);
     expect_punct(p, ')');
     r.shift = shift;
     write_address(p, f, r);
@@ -113,9 +113,9 @@ static void parse_value(parser *p, filler *f)
 {
     token where = p->tok;
     if (p->tok.kind == TOKEN_NAME && !at_name(p, "WARP_SZ")) {
-        ptx_reloc r = parse_symbol_address(p);
+        pvm_reloc r = parse_symbol_address(p);
         if ((f->element != 8 && f->element != 4) || f->var->type == T_F32 || f->var->type == T_F64)
-            parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX,
+            parse_fail_at(p, where.line, where.column, PVM_ERROR_SYNTAX,
                           "an address needs integers of 4 or 8 bytes");
         write_address(p, f, r);
         return;
@@ -133,7 +133,7 @@ static void parse_values(parser *p, filler *f, int level)
     bool braces = level < f->shape->n + (f->var->vec > 1);
     token where = p->tok;
     if (at_punct(p, '{') != braces)
-        parse_fail(p, PTX_ERROR_SYNTAX,
+        parse_fail(p, PVM_ERROR_SYNTAX,
                    braces ? "'{' is needed here: '%s' has more than one value" : "too many braces for '%s'",
                    f->var->name);
     if (!braces) {
@@ -149,17 +149,17 @@ static void parse_values(parser *p, filler *f, int level)
     }
     bool open = level == 0 && f->shape->is_unsized;
     if (!open && f->at > start + size)
-        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX,
+        parse_fail_at(p, where.line, where.column, PVM_ERROR_SYNTAX,
                       "too many initial values in these braces");
     if (!open)
         f->at = start + size;
 }
 
-void parse_initialiser(parser *p, ptx_var *v, shape *s)
+void parse_initialiser(parser *p, pvm_var *v, shape *s)
 {
-    filler f = {.var = v, .shape = s, .element = ptx_type_bits(v->type) / 8};
+    filler f = {.var = v, .shape = s, .element = pvm_type_bits(v->type) / 8};
     if (v->space != SPACE_GLOBAL && v->space != SPACE_CONST)
-        parse_fail(p, PTX_ERROR_SYNTAX, "only .global and .const variables can be initialised");
+        parse_fail(p, PVM_ERROR_SYNTAX, "only .global and .const variables can be initialised");
     parse_values(p, &f, 0);
     if (s->is_unsized) {
         uint64_t below = s->strides[1];

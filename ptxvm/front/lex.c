@@ -65,7 +65,7 @@ static void show_line(const parser *p, int line, int column, char *message, size
 
 static _Noreturn void fail_va(parser *p, int line, int column, int kind, const char *format, va_list args)
 {
-    ptx_error *e = p->error;
+    pvm_error *e = p->error;
     e->kind = kind;
     e->line = line;
     e->column = column;
@@ -93,7 +93,7 @@ void *parse_alloc(parser *p, size_t bytes)
 {
     void *memory = arena_alloc(p->arena, bytes);
     if (!memory)
-        parse_fail(p, PTX_ERROR_MEMORY, "out of memory");
+        parse_fail(p, PVM_ERROR_MEMORY, "out of memory");
     return memory;
 }
 
@@ -132,7 +132,7 @@ static void skip_comment(parser *p)
         if (*p->at++ == '\n')
             new_line(p);
     if (p->at >= p->end)
-        parse_fail_at(p, line, column, PTX_ERROR_SYNTAX, "this comment does not end");
+        parse_fail_at(p, line, column, PVM_ERROR_SYNTAX, "this comment does not end");
     p->at += 2;
 }
 
@@ -171,7 +171,7 @@ static void read_digits(parser *p, int base)
     for (int d; (d = digit_value(peek(p, 0))) < base; p->at++, n++)
         value = value * (uint64_t)base + (uint64_t)d;
     if (n == 0)
-        parse_fail(p, PTX_ERROR_SYNTAX, "a number needs digits here");
+        parse_fail(p, PVM_ERROR_SYNTAX, "a number needs digits here");
     p->tok.kind = TOKEN_INT;
     p->tok.value = value;
     if (peek(p, 0) == 'U') {
@@ -190,7 +190,7 @@ static void read_float_bits(parser *p, int digits, token_kind kind)
     for (int d; (d = digit_value(peek(p, 0))) < 16 && n <= digits; p->at++, n++)
         value = value << 4 | (uint64_t)d;
     if (n != digits)
-        parse_fail(p, PTX_ERROR_SYNTAX, "a %s literal has exactly %d hexadecimal digits",
+        parse_fail(p, PVM_ERROR_SYNTAX, "a %s literal has exactly %d hexadecimal digits",
                    kind == TOKEN_F32 ? "0f" : "0d", digits);
     p->tok.kind = kind;
     p->tok.value = value;
@@ -222,7 +222,7 @@ static void read_decimal_float(parser *p, int length)
 {
     char buffer[128];
     if (length >= (int)sizeof buffer)
-        parse_fail(p, PTX_ERROR_SYNTAX, "this number is too long");
+        parse_fail(p, PVM_ERROR_SYNTAX, "this number is too long");
     memcpy(buffer, p->at, (size_t)length);
     buffer[length] = 0;
     p->tok.kind = TOKEN_F64;
@@ -252,7 +252,7 @@ static void read_number(parser *p)
         read_digits(p, zero && is_digit(second) ? 8 : 10);
     }
     if (is_name_char(peek(p, 0)))
-        parse_fail(p, PTX_ERROR_SYNTAX, "'%c' cannot follow a number", *p->at);
+        parse_fail(p, PVM_ERROR_SYNTAX, "'%c' cannot follow a number", *p->at);
 }
 
 static void read_word(parser *p)
@@ -272,7 +272,7 @@ static void read_string(parser *p)
     while (p->at < p->end && *p->at != '"' && *p->at != '\n')
         p->at += *p->at == '\\' && p->end - p->at > 1 && p->at[1] != '\n' ? 2 : 1;
     if (p->at >= p->end || *p->at != '"')
-        parse_fail(p, PTX_ERROR_SYNTAX, "this string does not end on its line");
+        parse_fail(p, PVM_ERROR_SYNTAX, "this string does not end on its line");
     p->tok.length = (int)(p->at - p->tok.text);
     p->at++;
 }
@@ -293,7 +293,7 @@ static void read_punct(parser *p)
         }
     unsigned char c = (unsigned char)*p->at;
     if (!strchr("{}()[]<>,;:=+-*/%&|^~!?@", c) || c == 0)
-        parse_fail(p, PTX_ERROR_SYNTAX,
+        parse_fail(p, PVM_ERROR_SYNTAX,
                    c > ' ' && c < 127 ? "PTX has no '%c'" : "PTX has no character 0x%02x", c);
     p->tok.punct = c;
     p->at++;
@@ -367,7 +367,7 @@ void expect_punct(parser *p, int punct)
     if (accept_punct(p, punct))
         return;
     if (p->tok.kind == TOKEN_END)
-        parse_fail(p, PTX_ERROR_SYNTAX, "'%c' is missing at the end of the text", punct);
-    parse_fail(p, PTX_ERROR_SYNTAX, "'%c' expected before '%.*s'", punct,
+        parse_fail(p, PVM_ERROR_SYNTAX, "'%c' is missing at the end of the text", punct);
+    parse_fail(p, PVM_ERROR_SYNTAX, "'%c' expected before '%.*s'", punct,
                p->tok.length > 40 ? 40 : p->tok.length, p->tok.text);
 }

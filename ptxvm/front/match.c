@@ -103,7 +103,7 @@ static int missing_mod(const form_table *t, const form *f, uint32_t matched)
     return -1;
 }
 
-static bool match_words(parser *p, const form_table *t, const form *f, ptx_inst *inst, attempt *a)
+static bool match_words(parser *p, const form_table *t, const form *f, pvm_inst *inst, attempt *a)
 {
     uint32_t used = 0, matched = 0;
     memset(inst->mod, 0, sizeof inst->mod);
@@ -141,7 +141,7 @@ static bool fail_operand(attempt *a, stage s, int index, const raw_operand *raw,
 }
 
 /* Pairs operands as written with those of the row: link[i] is the row's operand of the i-th as written. */
-static bool match_operands(parser *p, const form_table *t, const form *f, const ptx_inst *inst, attempt *a,
+static bool match_operands(parser *p, const form_table *t, const form *f, const pvm_inst *inst, attempt *a,
                            int *link)
 {
     int r = 0;
@@ -158,7 +158,7 @@ static bool match_operands(parser *p, const form_table *t, const form *f, const 
             return fail_operand(a, STAGE_COUNT, r, &p->raw[r],
                                 paired ? "two results joined by '|' are needed"
                                        : "has only one result: '|' cannot stand here");
-        ptx_type type = form_operand_type(want, inst);
+        pvm_type type = form_operand_type(want, inst);
         const char *misfit = operand_misfit(p, &p->raw[r], want, inst, type, a->why, sizeof a->why);
         if (misfit)
             return fail_operand(a, STAGE_OPERAND, r, &p->raw[r], misfit);
@@ -170,7 +170,7 @@ static bool match_operands(parser *p, const form_table *t, const form *f, const 
 /* .b0 .h1 of scalar video operands; lanes of SIMD ones. */
 static unsigned selector_value(parser *p, const raw_operand *raw, bool is_result)
 {
-    const char *name = ptx_opcode_name(p->op), *s = raw->selector;
+    const char *name = pvm_opcode_name(p->op), *s = raw->selector;
     char last = name[strlen(name) - 1];
     int lanes = last == '2' ? 2 : last == '4' ? 4 : 0, n = raw->selector_length - 1;
     char letter = lanes == 2 ? 'h' : 'b';
@@ -182,23 +182,23 @@ static unsigned selector_value(parser *p, const raw_operand *raw, bool is_result
         value = is_result && lanes ? value | 1u << (digit & 7) : value << 3 | (unsigned)(digit & 7);
     }
     if (!ok || (lanes && !is_result && n != lanes))
-        parse_fail_at(p, raw->line, raw->column, PTX_ERROR_SYNTAX, "%s has no selector .%.*s here", name,
+        parse_fail_at(p, raw->line, raw->column, PVM_ERROR_SYNTAX, "%s has no selector .%.*s here", name,
                       raw->selector_length, s);
     return lanes ? M_LANES + value : (s[0] == 'b' ? M_b0 : M_h0) + value;
 }
 
-static void take_selectors(parser *p, const form_table *t, const form *f, const int *link, ptx_inst *inst)
+static void take_selectors(parser *p, const form_table *t, const form *f, const int *link, pvm_inst *inst)
 {
     int sources = 0;
     for (int r = 0; r < p->n_raw; r++) {
         bool is_result = t->operands[f->first_operand + link[r]].flags & IS_RESULT;
-        ptx_slot slot = is_result ? S_DSEL : (ptx_slot)(S_ASEL + sources++);
+        pvm_slot slot = is_result ? S_DSEL : (pvm_slot)(S_ASEL + sources++);
         if (p->raw[r].selector)
             inst->mod[slot] = (uint16_t)selector_value(p, &p->raw[r], is_result);
     }
 }
 
-static void make_targets(parser *p, const raw_operand *raw, ptx_inst *inst)
+static void make_targets(parser *p, const raw_operand *raw, pvm_inst *inst)
 {
     const name_list *list = &raw->symbol->targets;
     inst->n_targets = list->count;
@@ -207,7 +207,7 @@ static void make_targets(parser *p, const raw_operand *raw, ptx_inst *inst)
         add_fixup(p, list->items[i], NULL, &inst->targets[i], raw->line, raw->column);
 }
 
-static void make_operands(parser *p, const form_table *t, const form *f, const int *link, ptx_inst *inst)
+static void make_operands(parser *p, const form_table *t, const form *f, const int *link, pvm_inst *inst)
 {
     inst->operand = p->n_raw ? parse_alloc(p, (size_t)p->n_raw * sizeof *inst->operand) : NULL;
     for (int r = 0; r < p->n_raw; r++) {
@@ -224,7 +224,7 @@ static void make_operands(parser *p, const form_table *t, const form *f, const i
 
 /* ---- targets ---- */
 
-bool target_meets(ptx_target target, const char *needs)
+bool target_meets(pvm_target target, const char *needs)
 {
     if (!*needs)
         return true;
@@ -244,13 +244,13 @@ bool target_meets(ptx_target target, const char *needs)
     return false;
 }
 
-static bool word_allowed(const ptx_module *m, unsigned word, char *why, size_t size)
+static bool word_allowed(const pvm_module *m, unsigned word, char *why, size_t size)
 {
     for (size_t i = 0; i < sizeof mod_needs / sizeof mod_needs[0]; i++)
         if (word == mod_needs[i].mod &&
             (m->version < mod_needs[i].version || m->target.sm < mod_needs[i].sm)) {
             snprintf(why, size, "with %s needs .version %d.%d and sm_%d or later",
-                     ptx_mod_text((ptx_mod)word), mod_needs[i].version / 10, mod_needs[i].version % 10,
+                     pvm_mod_text((pvm_mod)word), mod_needs[i].version / 10, mod_needs[i].version % 10,
                      mod_needs[i].sm);
             return false;
         }
@@ -259,7 +259,7 @@ static bool word_allowed(const ptx_module *m, unsigned word, char *why, size_t s
 
 static bool match_target(const parser *p, const form *f, attempt *a)
 {
-    const ptx_module *m = p->module;
+    const pvm_module *m = p->module;
     const char *needs = f->needs;
     a->stage = STAGE_TARGET;
     a->progress = 0;
@@ -291,7 +291,7 @@ static void list_choices(const form_table *t, const form_mod *m, char *text, siz
     text[0] = 0;
     for (int i = 0; i < m->count && i < 6 && used < size; i++)
         used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " " : "",
-                                 ptx_mod_text((ptx_mod)t->choices[m->first + i]));
+                                 pvm_mod_text((pvm_mod)t->choices[m->first + i]));
     if (m->count > 6 && used < size)
         snprintf(text + used, size - used, " ...");
 }
@@ -299,19 +299,19 @@ static void list_choices(const form_table *t, const form_mod *m, char *text, siz
 static _Noreturn void fail_word(parser *p, const attempt *a)
 {
     const token *w = &p->words[a->at];
-    const char *name = ptx_opcode_name(p->op);
+    const char *name = pvm_opcode_name(p->op);
     if (p->word_values[a->at])
-        parse_fail_at(p, w->line, w->column, PTX_ERROR_SYNTAX, "%s cannot have .%.*s here", name, w->length,
+        parse_fail_at(p, w->line, w->column, PVM_ERROR_SYNTAX, "%s cannot have .%.*s here", name, w->length,
                       w->text);
     const char *near = word_suggestion(w->text, w->length);
-    parse_fail_at(p, w->line, w->column, PTX_ERROR_SYNTAX,
+    parse_fail_at(p, w->line, w->column, PVM_ERROR_SYNTAX,
                   near ? "unknown modifier .%.*s: did you mean .%s?" : "unknown modifier .%.*s",
                   w->length > 60 ? 60 : w->length, w->text, near);
 }
 
 static _Noreturn void explain(parser *p, const form_table *t, const attempt *a)
 {
-    const char *name = ptx_opcode_name(p->op);
+    const char *name = pvm_opcode_name(p->op);
     char text[120];
     int line = a->line ? a->line : p->opcode.line, column = a->line ? a->column : p->opcode.column;
     switch (a->stage) {
@@ -319,14 +319,14 @@ static _Noreturn void explain(parser *p, const form_table *t, const attempt *a)
         fail_word(p, a);
     case STAGE_MISSING:
         list_choices(t, &t->mods[a->form->first_mod + a->at], text, sizeof text);
-        parse_fail_at(p, line, column, PTX_ERROR_SYNTAX, "%s lacks a modifier: %s", name, text);
+        parse_fail_at(p, line, column, PVM_ERROR_SYNTAX, "%s lacks a modifier: %s", name, text);
     case STAGE_COUNT:
-        parse_fail_at(p, line, column, PTX_ERROR_SYNTAX, "%s: %s; it is %s%s  %s", name, a->why, name,
+        parse_fail_at(p, line, column, PVM_ERROR_SYNTAX, "%s: %s; it is %s%s  %s", name, a->why, name,
                       a->form->mods, a->form->operands);
     case STAGE_OPERAND:
-        parse_fail_at(p, line, column, PTX_ERROR_SYNTAX, "%s: operand %d %s", name, a->at + 1, a->why);
+        parse_fail_at(p, line, column, PVM_ERROR_SYNTAX, "%s: operand %d %s", name, a->at + 1, a->why);
     default:
-        parse_fail_at(p, line, column, PTX_ERROR_TARGET, "%s: this form %s", name, a->why);
+        parse_fail_at(p, line, column, PVM_ERROR_TARGET, "%s: this form %s", name, a->why);
     }
 }
 
@@ -356,7 +356,7 @@ static void open_single_braces(parser *p)
     }
 }
 
-void match_instruction(parser *p, ptx_inst *inst)
+void match_instruction(parser *p, pvm_inst *inst)
 {
     open_single_braces(p);
     const form_table *t = form_table_get();
@@ -375,7 +375,7 @@ void match_instruction(parser *p, ptx_inst *inst)
         keep_better(&best, &a);
     }
     if (!best.form)
-        parse_fail_at(p, p->opcode.line, p->opcode.column, PTX_ERROR_UNSUPPORTED,
-                      "%s is not supported by ptxvm yet", ptx_opcode_name(p->op));
+        parse_fail_at(p, p->opcode.line, p->opcode.column, PVM_ERROR_UNSUPPORTED,
+                      "%s is not supported by ptxvm yet", pvm_opcode_name(p->op));
     explain(p, t, &best);
 }

@@ -18,7 +18,7 @@ static const struct {
                      {90, 78, 80, 0},   {100, 86, 86, 88}, {101, 86, 86, 88}, {103, 88, 88, 88},
                      {110, 90, 90, 90}, {120, 87, 87, 88}, {121, 88, 88, 88}};
 
-static int target_version(ptx_target t)
+static int target_version(pvm_target t)
 {
     for (size_t i = 0; i < sizeof known_targets / sizeof known_targets[0]; i++)
         if (known_targets[i].sm == t.sm)
@@ -28,7 +28,7 @@ static int target_version(ptx_target t)
     return 0;
 }
 
-static bool target_from_text(const char *text, int length, ptx_target *target)
+static bool target_from_text(const char *text, int length, pvm_target *target)
 {
     int i = 0, sm = 0;
     if (length > 3 && memcmp(text, "sm_", 3) == 0)
@@ -40,11 +40,11 @@ static bool target_from_text(const char *text, int length, ptx_target *target)
     char suffix = i < length ? text[i++] : 0;
     if (sm == 0 || i != length || (suffix && suffix != 'a' && suffix != 'f'))
         return false;
-    *target = (ptx_target){sm, suffix};
+    *target = (pvm_target){sm, suffix};
     return target_version(*target) != 0;
 }
 
-bool ptx_target_from_name(const char *name, ptx_target *target)
+bool pvm_target_from_name(const char *name, pvm_target *target)
 {
     return target_from_text(name, (int)strlen(name), target);
 }
@@ -54,7 +54,7 @@ int target_family(int sm)
     return sm == 103 ? 100 : sm == 121 ? 120 : sm == 101 ? 110 : sm; /* sm_101 became sm_110 */
 }
 
-bool ptx_target_runs_on(ptx_target target, ptx_target device)
+bool pvm_target_runs_on(pvm_target target, pvm_target device)
 {
     if (target.suffix == 'a')
         return target.sm == device.sm;
@@ -79,11 +79,11 @@ static void parse_version(parser *p)
         minor = 10 * minor + (t.text[i] - '0');
     }
     if (!ok)
-        parse_fail(p, PTX_ERROR_SYNTAX, ".version needs a number like 7.8");
+        parse_fail(p, PVM_ERROR_SYNTAX, ".version needs a number like 7.8");
     if (p->has_version)
-        parse_fail(p, PTX_ERROR_SYNTAX, ".version stands twice");
+        parse_fail(p, PVM_ERROR_SYNTAX, ".version stands twice");
     if (major > ptxvm_newest_isa / 10 || (major == ptxvm_newest_isa / 10 && minor > ptxvm_newest_isa % 10))
-        parse_fail(p, PTX_ERROR_UNSUPPORTED_VERSION,
+        parse_fail(p, PVM_ERROR_UNSUPPORTED_VERSION,
                    ".version %d.%d is later than %d.%d, the newest that ptxvm knows", major, minor,
                    ptxvm_newest_isa / 10, ptxvm_newest_isa % 10);
     p->module->version = 10 * major + (minor > 9 ? 9 : minor);
@@ -93,13 +93,13 @@ static void parse_version(parser *p)
 
 static void parse_sm(parser *p, const token *t)
 {
-    ptx_module *m = p->module;
-    ptx_target target;
+    pvm_module *m = p->module;
+    pvm_target target;
     if (!target_from_text(t->text, t->length, &target))
-        parse_fail(p, PTX_ERROR_TARGET, "unknown target %.*s", t->length > 60 ? 60 : t->length, t->text);
+        parse_fail(p, PVM_ERROR_TARGET, "unknown target %.*s", t->length > 60 ? 60 : t->length, t->text);
     int version = target_version(target);
     if (m->version < version)
-        parse_fail(p, PTX_ERROR_TARGET, "%.*s needs .version %d.%d or later", t->length, t->text,
+        parse_fail(p, PVM_ERROR_TARGET, "%.*s needs .version %d.%d or later", t->length, t->text,
                    version / 10, version % 10);
     m->target = target;
 }
@@ -109,7 +109,7 @@ static void parse_target(parser *p)
 {
     static const char *const options[] = {"texmode_unified", "texmode_independent"};
     if (!p->has_version || p->has_target)
-        parse_fail(p, PTX_ERROR_SYNTAX,
+        parse_fail(p, PVM_ERROR_SYNTAX,
                    p->has_target ? ".target stands twice" : "a module starts with .version");
     do {
         next_token(p);
@@ -118,7 +118,7 @@ static void parse_target(parser *p)
         for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
             option |= at_name(p, options[i]);
         if (t.kind != TOKEN_NAME)
-            parse_fail(p, PTX_ERROR_SYNTAX, ".target needs a name like sm_90");
+            parse_fail(p, PVM_ERROR_SYNTAX, ".target needs a name like sm_90");
         if (at_name(p, "debug"))
             p->module->has_debug = true;
         else if (!option)
@@ -126,7 +126,7 @@ static void parse_target(parser *p)
         next_token(p);
     } while (at_punct(p, ','));
     if (p->module->target.sm == 0)
-        parse_fail(p, PTX_ERROR_TARGET, ".target names no SM");
+        parse_fail(p, PVM_ERROR_TARGET, ".target names no SM");
     p->has_target = true;
 }
 
@@ -135,11 +135,11 @@ static void parse_address_size(parser *p)
     next_token(p);
     uint64_t bits = p->tok.kind == TOKEN_INT ? p->tok.value : 0;
     if (bits == 32)
-        parse_fail(p, PTX_ERROR_UNSUPPORTED, "32-bit addresses are not supported");
+        parse_fail(p, PVM_ERROR_UNSUPPORTED, "32-bit addresses are not supported");
     if (bits != 64)
-        parse_fail(p, PTX_ERROR_SYNTAX, ".address_size is 32 or 64");
+        parse_fail(p, PVM_ERROR_SYNTAX, ".address_size is 32 or 64");
     if (p->has_address_size)
-        parse_fail(p, PTX_ERROR_SYNTAX, ".address_size stands twice");
+        parse_fail(p, PVM_ERROR_SYNTAX, ".address_size stands twice");
     p->has_address_size = true;
     next_token(p);
 }
@@ -166,7 +166,7 @@ static bool parse_directive(parser *p)
     for (size_t i = 0; i < sizeof directives / sizeof directives[0]; i++)
         if (at_word(p, directives[i].word)) {
             if (!directives[i].early && !p->has_target)
-                parse_fail(p, PTX_ERROR_SYNTAX, "a module starts with .version and .target");
+                parse_fail(p, PVM_ERROR_SYNTAX, "a module starts with .version and .target");
             directives[i].parse(p);
             return true;
         }
@@ -195,22 +195,22 @@ static void parse_statement(parser *p)
     if (p->tok.kind == TOKEN_WORD && parse_directive(p))
         return;
     if (!p->has_target)
-        parse_fail(p, PTX_ERROR_SYNTAX, "a module starts with .version and .target");
+        parse_fail(p, PVM_ERROR_SYNTAX, "a module starts with .version and .target");
     if (p->tok.kind != TOKEN_WORD)
-        parse_fail(p, PTX_ERROR_SYNTAX, "'%.*s' cannot stand outside a function",
+        parse_fail(p, PVM_ERROR_SYNTAX, "'%.*s' cannot stand outside a function",
                    p->tok.length > 40 ? 40 : p->tok.length, p->tok.text);
     linkage link = parse_linkage(p);
-    ptx_space space;
+    pvm_space space;
     if (at_word(p, "entry") || at_word(p, "func"))
         parse_function(p, link);
     else if (at_word(p, "tex"))
-        parse_fail(p, PTX_ERROR_UNSUPPORTED, "textures are not supported by ptxvm yet");
+        parse_fail(p, PVM_ERROR_UNSUPPORTED, "textures are not supported by ptxvm yet");
     else if (p->tok.kind == TOKEN_WORD && space_find(&p->tok, &space) && space != SPACE_PARAM &&
              space != SPACE_REG && space != SPACE_LOCAL) {
         next_token(p);
         parse_variables(p, space, link);
     } else
-        parse_fail(p, PTX_ERROR_SYNTAX, "unknown directive '.%.*s'", p->tok.length > 40 ? 40 : p->tok.length,
+        parse_fail(p, PVM_ERROR_SYNTAX, "unknown directive '.%.*s'", p->tok.length > 40 ? 40 : p->tok.length,
                    p->tok.text);
 }
 
@@ -223,30 +223,30 @@ __attribute__((noinline)) static void parse_module(parser *p)
     while (p->tok.kind != TOKEN_END)
         parse_statement(p);
     if (!p->has_target)
-        parse_fail(p, PTX_ERROR_SYNTAX, "a module starts with .version and .target");
+        parse_fail(p, PVM_ERROR_SYNTAX, "a module starts with .version and .target");
     p->depth = 1;
     scope_close(p);
 }
 
-static ptx_module *out_of_memory(ptx_error *error, ptx_arena *arena)
+static pvm_module *out_of_memory(pvm_error *error, pvm_arena *arena)
 {
     arena_destroy(arena);
-    *error = (ptx_error){.kind = PTX_ERROR_MEMORY, .message = "out of memory"};
+    *error = (pvm_error){.kind = PVM_ERROR_MEMORY, .message = "out of memory"};
     return NULL;
 }
 
-ptx_module *ptx_module_parse_with(const char *text, size_t length, const ptx_allocator *allocator,
-                                  ptx_error *error)
+pvm_module *pvm_module_parse_with(const char *text, size_t length, const pvm_allocator *allocator,
+                                  pvm_error *error)
 {
-    ptx_arena *arena = arena_create(allocator);
+    pvm_arena *arena = arena_create(allocator);
     parser *p = arena ? arena_alloc(arena, sizeof *p) : NULL;
     char *copy = p && length < INT32_MAX ? arena_alloc(arena, length + 1) : NULL;
-    ptx_module *module = copy ? arena_alloc(arena, sizeof *module) : NULL;
+    pvm_module *module = copy ? arena_alloc(arena, sizeof *module) : NULL;
     if (!module)
         return out_of_memory(error, arena);
     memcpy(copy, text, length);
-    *error = (ptx_error){.kind = PTX_OK};
-    *module = (ptx_module){.text = copy, .text_length = length, .arena = arena, .address_bits = 64};
+    *error = (pvm_error){.kind = PVM_OK};
+    *module = (pvm_module){.text = copy, .text_length = length, .arena = arena, .address_bits = 64};
     p->module = module;
     p->arena = arena;
     p->error = error;
@@ -262,12 +262,12 @@ ptx_module *ptx_module_parse_with(const char *text, size_t length, const ptx_all
     return module;
 }
 
-ptx_module *ptx_module_parse(const char *text, size_t length, ptx_error *error)
+pvm_module *pvm_module_parse(const char *text, size_t length, pvm_error *error)
 {
-    return ptx_module_parse_with(text, length, NULL, error);
+    return pvm_module_parse_with(text, length, NULL, error);
 }
 
-void ptx_module_free(ptx_module *module)
+void pvm_module_free(pvm_module *module)
 {
     if (module)
         arena_destroy(module->arena);

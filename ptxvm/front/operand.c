@@ -35,12 +35,12 @@ static void take_sreg(parser *p, raw_operand *r, const sreg_info *info)
     r->vec = info->components ? info->components : 1;
     r->symbol = NULL;
     if (p->module->version < info->version || p->module->target.sm < info->sm)
-        parse_fail_at(p, r->line, r->column, PTX_ERROR_TARGET, "%%%s needs .version %d.%d and sm_%d or later",
+        parse_fail_at(p, r->line, r->column, PVM_ERROR_TARGET, "%%%s needs .version %d.%d and sm_%d or later",
                       info->name, info->version / 10, info->version % 10, info->sm);
     if (info->components && p->tok.kind == TOKEN_WORD) {
         r->component = component_of(&p->tok);
         if (r->component < 0 || r->component >= info->components)
-            parse_fail(p, PTX_ERROR_SYNTAX, "%%%s has no component .%.*s", info->name, p->tok.length,
+            parse_fail(p, PVM_ERROR_SYNTAX, "%%%s has no component .%.*s", info->name, p->tok.length,
                        p->tok.text);
         r->value = (uint64_t)r->component;
         r->vec = 1;
@@ -53,7 +53,7 @@ static void spread_vector(parser *p, raw_operand *r)
 {
     raw_operand element = *r;
     if (p->n_elements + r->vec > MAX_ELEMENTS)
-        parse_fail(p, PTX_ERROR_SYNTAX, "this instruction has too many vector elements");
+        parse_fail(p, PVM_ERROR_SYNTAX, "this instruction has too many vector elements");
     r->kind = RAW_VECTOR;
     r->first = p->n_elements;
     r->count = r->vec;
@@ -71,7 +71,7 @@ static void take_suffix(parser *p, raw_operand *r)
     int component = component_of(&p->tok);
     if (component >= 0 && r->vec > 1) {
         if (component >= r->vec)
-            parse_fail(p, PTX_ERROR_SYNTAX, "this vector has only %d elements", r->vec);
+            parse_fail(p, PVM_ERROR_SYNTAX, "this vector has only %d elements", r->vec);
         r->reg += component;
         r->vec = 1;
     } else {
@@ -138,7 +138,7 @@ static raw_operand address_operand(parser *p)
         base.kind = RAW_ADDRESS;
         r = base;
         if (r.base == RAW_VECTOR || r.base == RAW_SREG || r.base == RAW_SINK)
-            parse_fail_at(p, r.line, r.column, PTX_ERROR_SYNTAX,
+            parse_fail_at(p, r.line, r.column, PVM_ERROR_SYNTAX,
                           "an address needs a register, a variable or a number");
         take_offset(p, &r, r.base == RAW_SYMBOL);
     } else {
@@ -154,23 +154,23 @@ static raw_operand vector_operand(parser *p)
     raw_operand r = new_operand(p, RAW_VECTOR), items[MAX_ELEMENTS / 2];
     int n = 0;
     if (++p->nesting > MAX_DEPTH)
-        parse_fail(p, PTX_ERROR_SYNTAX, "vectors are nested too deep");
+        parse_fail(p, PVM_ERROR_SYNTAX, "vectors are nested too deep");
     expect_punct(p, '{');
     do {
         if (n == MAX_ELEMENTS / 2)
-            parse_fail(p, PTX_ERROR_SYNTAX, "a vector has too many elements");
+            parse_fail(p, PVM_ERROR_SYNTAX, "a vector has too many elements");
         if (at_punct(p, '{') || at_punct(p, '['))
-            parse_fail(p, PTX_ERROR_SYNTAX, "a vector's element is a register or a number");
+            parse_fail(p, PVM_ERROR_SYNTAX, "a vector's element is a register or a number");
         items[n] = parse_operand(p);
         if (items[n].kind == RAW_VECTOR)
-            parse_fail_at(p, items[n].line, items[n].column, PTX_ERROR_SYNTAX,
+            parse_fail_at(p, items[n].line, items[n].column, PVM_ERROR_SYNTAX,
                           "a vector cannot be an element of a vector");
         n++;
     } while (accept_punct(p, ','));
     expect_punct(p, '}');
     p->nesting--;
     if (p->n_elements + n > MAX_ELEMENTS)
-        parse_fail(p, PTX_ERROR_SYNTAX, "this instruction has too many vector elements");
+        parse_fail(p, PVM_ERROR_SYNTAX, "this instruction has too many vector elements");
     r.first = p->n_elements;
     r.count = n;
     memcpy(p->elements + p->n_elements, items, (size_t)n * sizeof items[0]);
@@ -232,7 +232,7 @@ void parse_operands(parser *p)
     bool more;
     do {
         if (p->n_raw == MAX_RAW)
-            parse_fail(p, PTX_ERROR_SYNTAX, "this instruction has too many operands");
+            parse_fail(p, PVM_ERROR_SYNTAX, "this instruction has too many operands");
         raw_operand *r = &p->raw[p->n_raw++];
         *r = parse_operand(p);
         r->paired = at_punct(p, '|');

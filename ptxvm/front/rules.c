@@ -3,24 +3,24 @@
 
 #include <string.h>
 
-static bool is_global(const ptx_inst *inst)
+static bool is_global(const pvm_inst *inst)
 {
     return inst->mod[S_SPACE] == M_NONE || inst->mod[S_SPACE] == M_global;
 }
 
-static bool is_shared_cluster(const ptx_inst *inst)
+static bool is_shared_cluster(const pvm_inst *inst)
 {
     return inst->mod[S_SPACE] == M_shared__cluster;
 }
 
-static int vector_bits(const ptx_inst *inst)
+static int vector_bits(const pvm_inst *inst)
 {
     int n = inst->mod[S_VEC] == M_v2 ? 2 : inst->mod[S_VEC] == M_v4 ? 4 : inst->mod[S_VEC] == M_v8 ? 8 : 1;
-    return n * ptx_type_bits(ptx_slot_type(inst, S_TYPE));
+    return n * pvm_type_bits(pvm_slot_type(inst, S_TYPE));
 }
 
 /* Loads and stores: 256 bits at once, caches, spaces. */
-static const char *check_access(const parser *p, const ptx_inst *inst)
+static const char *check_access(const parser *p, const pvm_inst *inst)
 {
     int bits = vector_bits(inst);
     bool wide = bits == 256 && is_global(inst);
@@ -40,9 +40,9 @@ static const char *check_access(const parser *p, const ptx_inst *inst)
 }
 
 /* '_' in the vector of a 256-bit store leaves that element of memory as it was. */
-static const char *check_sinks(const ptx_inst *inst)
+static const char *check_sinks(const pvm_inst *inst)
 {
-    const ptx_operand *values = &inst->operand[1];
+    const pvm_operand *values = &inst->operand[1];
     int sinks = 0;
     for (int i = 0; values->kind == OPERAND_VECTOR && i < values->n_elements; i++)
         sinks += values->elements[i].kind == OPERAND_SINK;
@@ -51,17 +51,17 @@ static const char *check_sinks(const ptx_inst *inst)
     return sinks && sinks == values->n_elements ? "nothing is stored: every element is '_'" : NULL;
 }
 
-static const char *check_bulk_store(const ptx_inst *inst)
+static const char *check_bulk_store(const pvm_inst *inst)
 {
-    const ptx_operand *size = &inst->operand[1];
+    const pvm_operand *size = &inst->operand[1];
     return size->kind == OPERAND_IMM && (size->bits % 8 || size->bits > 16 << 20)
                ? "st.bulk writes a multiple of 8 bytes, at most 16777216"
                : NULL;
 }
 
-static const char *check_store(const parser *p, const ptx_inst *inst)
+static const char *check_store(const parser *p, const pvm_inst *inst)
 {
-    const ptx_var *var = inst->operand[0].var;
+    const pvm_var *var = inst->operand[0].var;
     if (var && var->is_const_param)
         return "a kernel cannot write its parameters";
     if (inst->mod[S_SUB] == M_bulk)
@@ -70,7 +70,7 @@ static const char *check_store(const parser *p, const ptx_inst *inst)
     return broken ? broken : check_access(p, inst);
 }
 
-static const char *check_atomic(const parser *p, const ptx_inst *inst)
+static const char *check_atomic(const parser *p, const pvm_inst *inst)
 {
     (void)p;
     if (!is_global(inst) && inst->mod[S_HINT])
@@ -78,7 +78,7 @@ static const char *check_atomic(const parser *p, const ptx_inst *inst)
     return vector_bits(inst) > 128 ? "this vector is wider than 128 bits" : NULL;
 }
 
-static const char *check_copy(const parser *p, const ptx_inst *inst)
+static const char *check_copy(const parser *p, const pvm_inst *inst)
 {
     (void)p;
     if (inst->mod[S_MODE] != M_NONE)
@@ -89,20 +89,20 @@ static const char *check_copy(const parser *p, const ptx_inst *inst)
     return bytes == 4 || bytes == 8 || bytes == 16 ? NULL : "cp.async.ca copies 4, 8 or 16 bytes";
 }
 
-static const char *check_barrier(const parser *p, const ptx_inst *inst)
+static const char *check_barrier(const parser *p, const pvm_inst *inst)
 {
     int count = inst->n_results + 1;
     if (inst->mod[S_SUB] == M_cta && p->module->version < 78)
         return ".cta needs .version 7.8, on every sm_";
     if (inst->mod[S_SUB] == M_warp || inst->mod[S_SUB] == M_cluster || count >= inst->n_operands)
         return NULL;
-    const ptx_operand *threads = &inst->operand[count];
+    const pvm_operand *threads = &inst->operand[count];
     return threads->kind == OPERAND_IMM && threads->type == T_U32 && threads->bits % 32
                ? "the number of threads is a multiple of the warp's 32"
                : NULL;
 }
 
-static const char *check_mbarrier(const parser *p, const ptx_inst *inst)
+static const char *check_mbarrier(const parser *p, const pvm_inst *inst)
 {
     (void)p;
     bool sink = inst->n_results && inst->operand[0].kind == OPERAND_SINK;
@@ -111,35 +111,35 @@ static const char *check_mbarrier(const parser *p, const ptx_inst *inst)
                : NULL;
 }
 
-static const char *check_setmaxnreg(const parser *p, const ptx_inst *inst)
+static const char *check_setmaxnreg(const parser *p, const pvm_inst *inst)
 {
     (void)p;
     return inst->operand[0].bits % 8 ? "the number of registers is a multiple of 8" : NULL;
 }
 
-static bool is_signed(ptx_type type)
+static bool is_signed(pvm_type type)
 {
     return type == T_S8 || type == T_S16 || type == T_S32 || type == T_S64;
 }
 
-static bool is_integer(ptx_type type)
+static bool is_integer(pvm_type type)
 {
     return is_signed(type) || type == T_U8 || type == T_U16 || type == T_U32 || type == T_U64;
 }
 
 /* .sat between integers must have something to do. */
-static const char *check_cvt(const parser *p, const ptx_inst *inst)
+static const char *check_cvt(const parser *p, const pvm_inst *inst)
 {
     (void)p;
-    ptx_type to = ptx_slot_type(inst, S_TYPE), from = ptx_slot_type(inst, S_TYPE2);
+    pvm_type to = pvm_slot_type(inst, S_TYPE), from = pvm_slot_type(inst, S_TYPE2);
     if (inst->mod[S_SUB] || !inst->mod[S_SAT] || !is_integer(to) || !is_integer(from))
         return NULL;
-    int wider = ptx_type_bits(to) - ptx_type_bits(from);
+    int wider = pvm_type_bits(to) - pvm_type_bits(from);
     bool holds_all = is_signed(to) == is_signed(from) ? wider >= 0 : is_signed(to) && wider > 0;
     return holds_all ? ".sat has no meaning here: the result can hold every value" : NULL;
 }
 
-static const char *check_alloca(const parser *p, const ptx_inst *inst)
+static const char *check_alloca(const parser *p, const pvm_inst *inst)
 {
     (void)p;
     uint64_t align = inst->n_operands > 2 ? inst->operand[2].bits : 8;
@@ -147,8 +147,8 @@ static const char *check_alloca(const parser *p, const ptx_inst *inst)
 }
 
 static const struct {
-    ptx_opcode op;
-    const char *(*check)(const parser *p, const ptx_inst *inst);
+    pvm_opcode op;
+    const char *(*check)(const parser *p, const pvm_inst *inst);
 } rules[] = {
     {OP_ld, check_access},         {OP_ldu, check_access},
     {OP_st, check_store},          {OP_atom, check_atomic},
@@ -158,13 +158,13 @@ static const struct {
     {OP_alloca, check_alloca},     {OP_cvt, check_cvt},
 };
 
-void check_rules(parser *p, const ptx_inst *inst)
+void check_rules(parser *p, const pvm_inst *inst)
 {
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         const char *broken = rules[i].op == inst->op ? rules[i].check(p, inst) : NULL;
         if (broken)
             parse_fail_at(p, inst->line, inst->column,
-                          strstr(broken, "sm_") ? PTX_ERROR_TARGET : PTX_ERROR_SYNTAX, "%s: %s",
-                          ptx_opcode_name(inst->op), broken);
+                          strstr(broken, "sm_") ? PVM_ERROR_TARGET : PVM_ERROR_SYNTAX, "%s: %s",
+                          pvm_opcode_name(inst->op), broken);
     }
 }

@@ -58,7 +58,7 @@ name *intern(parser *p, const char *text, int length)
 void scope_open(parser *p)
 {
     if (p->depth >= MAX_DEPTH)
-        parse_fail(p, PTX_ERROR_SYNTAX, "blocks are nested more than %d deep", MAX_DEPTH);
+        parse_fail(p, PVM_ERROR_SYNTAX, "blocks are nested more than %d deep", MAX_DEPTH);
     scope *s = parse_alloc(p, sizeof *s);
     s->outer = p->scope;
     s->serial = ++p->n_scopes;
@@ -78,7 +78,7 @@ static void resolve_fixups(parser *p, scope *s)
             else
                 *f->index = label->index;
         } else if (p->depth <= 1 || !s->outer) {
-            parse_fail_at(p, f->line, f->column, PTX_ERROR_SYNTAX, "label '%s' is not defined",
+            parse_fail_at(p, f->line, f->column, PVM_ERROR_SYNTAX, "label '%s' is not defined",
                           f->label->text);
         } else {
             f->next = s->outer->fixups;
@@ -198,11 +198,11 @@ int range_register(parser *p, name *n, int *vec)
     return n->cached_reg;
 }
 
-int add_register(parser *p, const char *text, ptx_type type, int line)
+int add_register(parser *p, const char *text, pvm_type type, int line)
 {
-    ptx_function *f = p->function;
+    pvm_function *f = p->function;
     f->regs = parse_grow(p, f->regs, f->n_regs, &p->reg_capacity, sizeof *f->regs);
-    f->regs[f->n_regs] = (ptx_reg){text, type, line};
+    f->regs[f->n_regs] = (pvm_reg){text, type, line};
     return f->n_regs++;
 }
 
@@ -210,7 +210,7 @@ int add_register(parser *p, const char *text, ptx_type type, int line)
 
 static _Noreturn void fail_twice(parser *p, const token *where, const char *text, int line)
 {
-    parse_fail_at(p, where->line, where->column, PTX_ERROR_SYNTAX, "'%s' is already defined in line %d", text,
+    parse_fail_at(p, where->line, where->column, PVM_ERROR_SYNTAX, "'%s' is already defined in line %d", text,
                   line);
 }
 

@@ -11,7 +11,7 @@ typedef enum {
     CLASS_OTHER /* floats and packed types: only the same type or bits of the size */
 } type_class;
 
-static type_class class_of(ptx_type type)
+static type_class class_of(pvm_type type)
 {
     switch (type) {
     case T_B8:
@@ -34,56 +34,56 @@ static type_class class_of(ptx_type type)
     }
 }
 
-bool type_fits(ptx_type reg, ptx_type wanted, uint32_t flags)
+bool type_fits(pvm_type reg, pvm_type wanted, uint32_t flags)
 {
     if (reg == wanted)
         return true;
     if (reg == T_PRED || wanted == T_PRED)
         return false;
-    int have = ptx_type_bits(reg), need = ptx_type_bits(wanted);
+    int have = pvm_type_bits(reg), need = pvm_type_bits(wanted);
     if (have < need || (have > need && !(flags & TAKES_WIDER)))
         return false;
     type_class r = class_of(reg), w = class_of(wanted);
     return r == CLASS_BITS || w == CLASS_BITS || (r == CLASS_INT && w == CLASS_INT);
 }
 
-ptx_type form_operand_type(const form_operand *want, const ptx_inst *inst)
+pvm_type form_operand_type(const form_operand *want, const pvm_inst *inst)
 {
-    static const ptx_type wide[T_COUNT] = {
+    static const pvm_type wide[T_COUNT] = {
         [T_U16] = T_U32, [T_S16] = T_S32, [T_U32] = T_U64, [T_S32] = T_S64};
-    ptx_type type = ptx_slot_type(inst, S_TYPE);
+    pvm_type type = pvm_slot_type(inst, S_TYPE);
     if (want->type >= TYPE_SLOT)
-        return ptx_slot_type(inst, (ptx_slot)(want->type - TYPE_SLOT));
+        return pvm_slot_type(inst, (pvm_slot)(want->type - TYPE_SLOT));
     if (want->type == TYPE_WIDE)
         return wide[type];
     if (want->type == TYPE_DOT)
-        return type == T_U32 && ptx_slot_type(inst, S_TYPE2) == T_U32 ? T_U32 : T_S32;
-    return (ptx_type)want->type;
+        return type == T_U32 && pvm_slot_type(inst, S_TYPE2) == T_U32 ? T_U32 : T_S32;
+    return (pvm_type)want->type;
 }
 
-static ptx_space wanted_space(const form_operand *want, const ptx_inst *inst)
+static pvm_space wanted_space(const form_operand *want, const pvm_inst *inst)
 {
-    return want->space ? (ptx_space)want->space : ptx_mod_space(inst->mod[want->space_slot]);
+    return want->space ? (pvm_space)want->space : pvm_mod_space(inst->mod[want->space_slot]);
 }
 
-static const char *space_name(ptx_space space)
+static const char *space_name(pvm_space space)
 {
     static const char *const names[] = {"generic", ".reg",   ".sreg",  ".const",
                                         ".global", ".local", ".param", ".shared"};
     return names[space];
 }
 
-static ptx_type register_type(const parser *p, int reg)
+static pvm_type register_type(const parser *p, int reg)
 {
     return p->function->regs[reg].type;
 }
 
 /* ---- does it fit? ---- */
 
-static const char *misfit_register(const parser *p, const raw_operand *raw, uint32_t flags, ptx_type type,
+static const char *misfit_register(const parser *p, const raw_operand *raw, uint32_t flags, pvm_type type,
                                    char *why, size_t size)
 {
-    ptx_type have = register_type(p, raw->reg);
+    pvm_type have = register_type(p, raw->reg);
     if (!(flags & TAKES_REG))
         return "must be a number";
     if (raw->negated && !(flags & TAKES_NOT))
@@ -94,11 +94,11 @@ static const char *misfit_register(const parser *p, const raw_operand *raw, uint
         return "has no such component";
     if (type_fits(have, type, flags))
         return NULL;
-    snprintf(why, size, "has type %s, but %s is needed", ptx_type_name(have), ptx_type_name(type));
+    snprintf(why, size, "has type %s, but %s is needed", pvm_type_name(have), pvm_type_name(type));
     return why;
 }
 
-static const char *misfit_number(const raw_operand *raw, const form_operand *want, ptx_type type)
+static const char *misfit_number(const raw_operand *raw, const form_operand *want, pvm_type type)
 {
     if (!(want->flags & TAKES_IMM))
         return "must be a register";
@@ -117,14 +117,14 @@ static const char *misfit_number(const raw_operand *raw, const form_operand *wan
 }
 
 static const char *misfit_sreg(const parser *p, const raw_operand *raw, const form_operand *want,
-                               ptx_type type)
+                               pvm_type type)
 {
     (void)p;
     if (!(want->flags & TAKES_SREG))
         return "cannot be a special register: mov it to a register first";
     if (raw->vec > 1)
         return "needs one of the components .x .y .z .w";
-    int bits = ptx_type_bits(type);
+    int bits = pvm_type_bits(type);
     if (class_of(type) == CLASS_OTHER && type != T_PRED)
         return "cannot be a special register with this type";
     if ((type == T_PRED) != (raw->sreg == SREG_is_explicit_cluster))
@@ -137,7 +137,7 @@ static const char *misfit_sreg(const parser *p, const raw_operand *raw, const fo
     return NULL;
 }
 
-static const char *misfit_symbol(const raw_operand *raw, const form_operand *want, ptx_type type, char *why,
+static const char *misfit_symbol(const raw_operand *raw, const form_operand *want, pvm_type type, char *why,
                                  size_t size)
 {
     const symbol *s = raw->symbol;
@@ -149,24 +149,24 @@ static const char *misfit_symbol(const raw_operand *raw, const form_operand *wan
         return want->flags & TAKES_REG ? "must be a register" : "must be a number";
     if (s->kind != SYMBOL_VAR && s->kind != SYMBOL_FUNCTION)
         return "must be a register, a variable or a number";
-    int bits = ptx_type_bits(type);
+    int bits = pvm_type_bits(type);
     if (class_of(type) == CLASS_OTHER || (bits != 32 && bits != 64))
         return "is an address: it needs a 32-bit or 64-bit integer type";
     return NULL;
 }
 
 static const char *misfit_address(const parser *p, const raw_operand *raw, const form_operand *want,
-                                  const ptx_inst *inst, char *why, size_t size)
+                                  const pvm_inst *inst, char *why, size_t size)
 {
     if (raw->kind != RAW_ADDRESS && !(raw->kind == RAW_SYMBOL && raw->has_offset))
         return "must be an address in brackets";
     raw_kind base = raw->kind == RAW_SYMBOL ? RAW_SYMBOL : raw->base;
-    ptx_space space = wanted_space(want, inst);
+    pvm_space space = wanted_space(want, inst);
     if (base == RAW_REG) {
-        ptx_type type = register_type(p, raw->reg);
+        pvm_type type = register_type(p, raw->reg);
         bool whole =
-            class_of(type) != CLASS_OTHER && (ptx_type_bits(type) == 32 || ptx_type_bits(type) == 64);
-        snprintf(why, size, "has type %s: an address needs a 32-bit or 64-bit integer", ptx_type_name(type));
+            class_of(type) != CLASS_OTHER && (pvm_type_bits(type) == 32 || pvm_type_bits(type) == 64);
+        snprintf(why, size, "has type %s: an address needs a 32-bit or 64-bit integer", pvm_type_name(type));
         return whole ? NULL : why;
     }
     if (base == RAW_INT)
@@ -177,7 +177,7 @@ static const char *misfit_address(const parser *p, const raw_operand *raw, const
                  raw->name->text);
         return why;
     }
-    ptx_space have = raw->symbol->var->space;
+    pvm_space have = raw->symbol->var->space;
     if (space == have || (space == SPACE_NONE && have != SPACE_PARAM && have != SPACE_REG))
         return NULL;
     snprintf(why, size, "'%.60s' is in %s, but the instruction accesses %s", raw->name->text,
@@ -186,7 +186,7 @@ static const char *misfit_address(const parser *p, const raw_operand *raw, const
 }
 
 static const char *misfit_vector(parser *p, const raw_operand *raw, const form_operand *want, int count,
-                                 const ptx_inst *inst, ptx_type type, char *why, size_t size)
+                                 const pvm_inst *inst, pvm_type type, char *why, size_t size)
 {
     if (raw->kind == RAW_SREG && raw->vec > 1)
         return want->flags & TAKES_SREG && raw->vec == count ? NULL : "cannot be this special register";
@@ -209,7 +209,7 @@ static const char *misfit_vector(parser *p, const raw_operand *raw, const form_o
     return NULL;
 }
 
-static int wanted_count(const form_operand *want, const ptx_inst *inst)
+static int wanted_count(const form_operand *want, const pvm_inst *inst)
 {
     if (want->count != COUNT_VEC)
         return want->count;
@@ -225,8 +225,8 @@ static int wanted_count(const form_operand *want, const ptx_inst *inst)
     }
 }
 
-const char *operand_misfit(parser *p, const raw_operand *raw, const form_operand *want, const ptx_inst *inst,
-                           ptx_type type, char *why, size_t why_size)
+const char *operand_misfit(parser *p, const raw_operand *raw, const form_operand *want, const pvm_inst *inst,
+                           pvm_type type, char *why, size_t why_size)
 {
     int count = wanted_count(want, inst);
     if (want->flags & IS_ADDRESS)
@@ -266,7 +266,7 @@ static uint64_t mask_to(uint64_t value, int bits)
     return bits >= 64 ? value : value & ((UINT64_C(1) << bits) - 1);
 }
 
-static void make_number(const raw_operand *raw, ptx_type type, ptx_operand *out)
+static void make_number(const raw_operand *raw, pvm_type type, pvm_operand *out)
 {
     uint64_t value = raw->value;
     if (raw->kind == RAW_F64 && type == T_F32)
@@ -276,19 +276,19 @@ static void make_number(const raw_operand *raw, ptx_type type, ptx_operand *out)
     if (type == T_PRED)
         value = value != 0;
     out->kind = OPERAND_IMM;
-    out->bits = mask_to(value, ptx_type_bits(type));
-    out->bits_hi = ptx_type_bits(type) == 128 && raw->kind == RAW_INT && value >> 63 ? UINT64_MAX : 0;
+    out->bits = mask_to(value, pvm_type_bits(type));
+    out->bits_hi = pvm_type_bits(type) == 128 && raw->kind == RAW_INT && value >> 63 ? UINT64_MAX : 0;
 }
 
-static void make_symbol(const raw_operand *raw, ptx_operand *out)
+static void make_symbol(const raw_operand *raw, pvm_operand *out)
 {
     out->var = raw->symbol->var;
     out->function = raw->symbol->function;
     out->bits = raw->value;
 }
 
-static void make_address(const raw_operand *raw, const form_operand *want, const ptx_inst *inst,
-                         ptx_operand *out)
+static void make_address(const raw_operand *raw, const form_operand *want, const pvm_inst *inst,
+                         pvm_operand *out)
 {
     out->kind = OPERAND_ADDRESS;
     out->space = wanted_space(want, inst);
@@ -302,7 +302,7 @@ static void make_address(const raw_operand *raw, const form_operand *want, const
 }
 
 static void make_vector(parser *p, const raw_operand *raw, const form_operand *want, int count,
-                        const ptx_inst *inst, ptx_type type, ptx_operand *out)
+                        const pvm_inst *inst, pvm_type type, pvm_operand *out)
 {
     form_operand element = *want;
     element.count = COUNT_SCALAR;
@@ -318,11 +318,11 @@ static void make_vector(parser *p, const raw_operand *raw, const form_operand *w
     }
 }
 
-void operand_make(parser *p, const raw_operand *raw, const form_operand *want, const ptx_inst *inst,
-                  ptx_type type, ptx_operand *out)
+void operand_make(parser *p, const raw_operand *raw, const form_operand *want, const pvm_inst *inst,
+                  pvm_type type, pvm_operand *out)
 {
     int count = wanted_count(want, inst);
-    *out = (ptx_operand){.type = type, .reg = -1, .negated = raw->negated || raw->minus};
+    *out = (pvm_operand){.type = type, .reg = -1, .negated = raw->negated || raw->minus};
     if (want->flags & IS_ADDRESS)
         make_address(raw, want, inst, out);
     else if (want->flags & IS_LABEL) {

@@ -7,19 +7,19 @@
 
 /* What stands before the names of a declaration. */
 typedef struct declaration {
-    ptx_space space;
+    pvm_space space;
     linkage link;
-    ptx_type type;
+    pvm_type type;
     int vec;
     uint32_t align;
     bool is_managed, is_pointer;
 } declaration;
 
-bool space_find(const token *tok, ptx_space *space)
+bool space_find(const token *tok, pvm_space *space)
 {
     static const struct {
         const char *word;
-        ptx_space space;
+        pvm_space space;
     } spaces[] = {{"reg", SPACE_REG},     {"const", SPACE_CONST}, {"global", SPACE_GLOBAL},
                   {"local", SPACE_LOCAL}, {"param", SPACE_PARAM}, {"shared", SPACE_SHARED}};
     for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
@@ -38,7 +38,7 @@ uint32_t parse_align(parser *p)
     token where = p->tok;
     uint64_t align = parse_integer(p);
     if (align == 0 || align > 1u << 20 || (align & (align - 1)))
-        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "an alignment is a power of two");
+        parse_fail_at(p, where.line, where.column, PVM_ERROR_SYNTAX, "an alignment is a power of two");
     return (uint32_t)align;
 }
 
@@ -57,7 +57,7 @@ static void parse_attributes(parser *p, declaration *d)
             parse_integer(p);
             expect_punct(p, ')');
         } else
-            parse_fail(p, PTX_ERROR_SYNTAX, "unknown attribute");
+            parse_fail(p, PVM_ERROR_SYNTAX, "unknown attribute");
     } while (accept_punct(p, ','));
     expect_punct(p, ')');
 }
@@ -65,7 +65,7 @@ static void parse_attributes(parser *p, declaration *d)
 /* .ptr [.space] [.align n] of a kernel's parameter. */
 static void parse_pointer(parser *p, declaration *d)
 {
-    ptx_space space;
+    pvm_space space;
     next_token(p);
     d->is_pointer = true;
     if (p->tok.kind == TOKEN_WORD && space_find(&p->tok, &space))
@@ -76,28 +76,28 @@ static void parse_pointer(parser *p, declaration *d)
 
 static void check_type(parser *p, const declaration *d, const token *where)
 {
-    ptx_type t = d->type;
+    pvm_type t = d->type;
     bool for_memory = t >= T_B8 && t <= T_B128 && t != T_BF16 && t != T_BF16X2 && t != T_TF32 &&
                       t != T_U16X2 && t != T_S16X2 && t != T_F32X2 &&
                       !(t == T_F16X2 && d->space == SPACE_PARAM);
     if (t == T_B128 && p->module->version < 83)
-        parse_fail_at(p, where->line, where->column, PTX_ERROR_TARGET, ".b128 needs .version 8.3 or later");
+        parse_fail_at(p, where->line, where->column, PVM_ERROR_TARGET, ".b128 needs .version 8.3 or later");
     if (!for_memory && !(t == T_PRED && d->space == SPACE_REG))
-        parse_fail_at(p, where->line, where->column, PTX_ERROR_SYNTAX, "%s is no type for a %s",
-                      ptx_type_name(t), d->space == SPACE_REG ? "register" : "variable");
+        parse_fail_at(p, where->line, where->column, PVM_ERROR_SYNTAX, "%s is no type for a %s",
+                      pvm_type_name(t), d->space == SPACE_REG ? "register" : "variable");
 }
 
 static void parse_type(parser *p, declaration *d)
 {
     token t = p->tok;
     if (at_word(p, "texref") || at_word(p, "samplerref") || at_word(p, "surfref"))
-        parse_fail(p, PTX_ERROR_UNSUPPORTED, ".%.*s: textures and surfaces are not supported by ptxvm yet",
+        parse_fail(p, PVM_ERROR_UNSUPPORTED, ".%.*s: textures and surfaces are not supported by ptxvm yet",
                    t.length, t.text);
     if (d->type != T_NONE)
-        parse_fail(p, PTX_ERROR_SYNTAX, "this declaration has two types");
+        parse_fail(p, PVM_ERROR_SYNTAX, "this declaration has two types");
     d->type = type_find(t.text, t.length);
     if (d->type == T_NONE)
-        parse_fail(p, PTX_ERROR_SYNTAX, "unknown word .%.*s in a declaration", t.length > 60 ? 60 : t.length,
+        parse_fail(p, PVM_ERROR_SYNTAX, "unknown word .%.*s in a declaration", t.length > 60 ? 60 : t.length,
                    t.text);
     check_type(p, d, &t);
     next_token(p);
@@ -120,14 +120,14 @@ static void parse_specifiers(parser *p, declaration *d)
             parse_type(p, d);
     }
     if (d->type == T_NONE)
-        parse_fail(p, PTX_ERROR_SYNTAX, "this declaration has no type");
+        parse_fail(p, PVM_ERROR_SYNTAX, "this declaration has no type");
 }
 
 /* ---- arrays ---- */
 
 static uint64_t element_bytes(const declaration *d)
 {
-    int bits = ptx_type_bits(d->type);
+    int bits = pvm_type_bits(d->type);
     return (uint64_t)(bits < 8 ? 1 : bits / 8) * (uint64_t)d->vec;
 }
 
@@ -135,17 +135,17 @@ static void parse_dimensions(parser *p, shape *s)
 {
     while (accept_punct(p, '[')) {
         if (s->n == MAX_DIMENSIONS)
-            parse_fail(p, PTX_ERROR_SYNTAX, "this array has too many dimensions");
+            parse_fail(p, PVM_ERROR_SYNTAX, "this array has too many dimensions");
         if (at_punct(p, ']')) {
             if (s->n > 0)
-                parse_fail(p, PTX_ERROR_SYNTAX, "only the first dimension may be left open");
+                parse_fail(p, PVM_ERROR_SYNTAX, "only the first dimension may be left open");
             s->is_unsized = true;
             s->lengths[s->n++] = 0;
         } else {
             token where = p->tok;
             uint64_t length = parse_integer(p);
             if (length > MAX_VARIABLE_BYTES)
-                parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "this array is too large");
+                parse_fail_at(p, where.line, where.column, PVM_ERROR_SYNTAX, "this array is too large");
             s->lengths[s->n++] = length;
         }
         expect_punct(p, ']');
@@ -158,7 +158,7 @@ static void compute_strides(parser *p, shape *s, uint64_t element)
     for (int i = s->n - 1; i >= 0; i--) {
         uint64_t below = s->strides[i + 1], length = s->lengths[i];
         if (length && below > MAX_VARIABLE_BYTES / length)
-            parse_fail(p, PTX_ERROR_SYNTAX, "this array is too large");
+            parse_fail(p, PVM_ERROR_SYNTAX, "this array is too large");
         s->strides[i] = below * length;
     }
 }
@@ -170,39 +170,39 @@ static uint64_t align_up(uint64_t offset, uint64_t align)
     return (offset + align - 1) / align * align;
 }
 
-static uint64_t place(uint64_t *extent, const ptx_var *v)
+static uint64_t place(uint64_t *extent, const pvm_var *v)
 {
     uint64_t offset = align_up(*extent, v->align);
     *extent = offset + v->size;
     return offset;
 }
 
-void add_local(parser *p, ptx_var *v)
+void add_local(parser *p, pvm_var *v)
 {
-    ptx_function *f = p->function;
+    pvm_function *f = p->function;
     uint64_t *extent = v->space == SPACE_LOCAL    ? &f->local_bytes
                        : v->space == SPACE_SHARED ? &f->shared_bytes
                                                   : &f->call_param_bytes;
     v->offset = v->is_extern ? 0 : place(extent, v);
     if (*extent > MAX_VARIABLE_BYTES)
-        parse_fail(p, PTX_ERROR_SYNTAX, "the variables of this function are too large");
-    f->locals = parse_grow(p, f->locals, f->n_locals, &p->local_capacity, sizeof(ptx_var *));
+        parse_fail(p, PVM_ERROR_SYNTAX, "the variables of this function are too large");
+    f->locals = parse_grow(p, f->locals, f->n_locals, &p->local_capacity, sizeof(pvm_var *));
     f->locals[f->n_locals++] = v;
 }
 
-static void add_global(parser *p, ptx_var *v)
+static void add_global(parser *p, pvm_var *v)
 {
-    ptx_module *m = p->module;
-    m->vars = parse_grow(p, m->vars, m->n_vars, &p->var_capacity, sizeof(ptx_var *));
+    pvm_module *m = p->module;
+    m->vars = parse_grow(p, m->vars, m->n_vars, &p->var_capacity, sizeof(pvm_var *));
     v->index = m->n_vars;
     m->vars[m->n_vars++] = v;
 }
 
-static ptx_var *make_variable(parser *p, const declaration *d, const shape *s, name *n, const token *where)
+static pvm_var *make_variable(parser *p, const declaration *d, const shape *s, name *n, const token *where)
 {
-    ptx_var *v = parse_alloc(p, sizeof *v);
+    pvm_var *v = parse_alloc(p, sizeof *v);
     uint64_t element = element_bytes(d);
-    *v = (ptx_var){
+    *v = (pvm_var){
         .name = n ? n->text : "_", .space = d->space, .type = d->type, .vec = d->vec, .line = where->line};
     v->size = s->n ? s->strides[0] : element;
     v->align = d->align ? d->align : (uint32_t)element;
@@ -219,7 +219,7 @@ static ptx_var *make_variable(parser *p, const declaration *d, const shape *s, n
 }
 
 /* A variable that was declared .extern before is the same one: it takes over the definition. */
-static ptx_var *merge_declaration(parser *p, name *n, ptx_var *v)
+static pvm_var *merge_declaration(parser *p, name *n, pvm_var *v)
 {
     symbol *s = n->symbol;
     if (!s || s->depth != p->depth || s->kind != SYMBOL_VAR || !(s->var->is_extern || v->is_extern) ||
@@ -238,13 +238,13 @@ static void parse_one_variable(parser *p, const declaration *d)
     token where = p->tok;
     shape s = {0};
     if (where.kind != TOKEN_NAME)
-        parse_fail(p, PTX_ERROR_SYNTAX, "the name of a variable is needed here");
+        parse_fail(p, PVM_ERROR_SYNTAX, "the name of a variable is needed here");
     name *n = intern(p, where.text, where.length);
     next_token(p);
     parse_dimensions(p, &s);
     compute_strides(p, &s, element_bytes(d));
-    ptx_var *v = make_variable(p, d, &s, n, &where);
-    ptx_var *merged = merge_declaration(p, n, v);
+    pvm_var *v = make_variable(p, d, &s, n, &where);
+    pvm_var *merged = merge_declaration(p, n, v);
     if (merged)
         v = merged;
     else
@@ -254,10 +254,10 @@ static void parse_one_variable(parser *p, const declaration *d)
     if (merged)
         return;
     if (v->is_unsized && !v->is_extern && d->space != SPACE_PARAM)
-        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "'%s' needs a length, or .extern",
+        parse_fail_at(p, where.line, where.column, PVM_ERROR_SYNTAX, "'%s' needs a length, or .extern",
                       v->name);
     if (s.n && v->size == 0 && !v->is_extern && !s.is_unsized)
-        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "'%s' has no elements", v->name);
+        parse_fail_at(p, where.line, where.column, PVM_ERROR_SYNTAX, "'%s' has no elements", v->name);
     if (p->function && d->space != SPACE_GLOBAL && d->space != SPACE_CONST)
         add_local(p, v);
     else
@@ -273,7 +273,7 @@ static uint32_t parse_range_count(parser *p)
     token where = p->tok;
     uint64_t count = p->tok.kind == TOKEN_INT ? p->tok.value : 0;
     if (p->tok.kind != TOKEN_INT || count > 100000000)
-        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX,
+        parse_fail_at(p, where.line, where.column, PVM_ERROR_SYNTAX,
                       "the number of registers is needed here");
     next_token(p);
     expect_punct(p, '>');
@@ -292,7 +292,7 @@ static void declare_register(parser *p, const declaration *d, name *n, const tok
 static void check_range(parser *p, const name *n, uint32_t count, const token *where)
 {
     if (n->numbered_scope == p->scope->serial && n->numbered_least < count)
-        parse_fail_at(p, where->line, where->column, PTX_ERROR_SYNTAX, "'%s%u' is already defined", n->text,
+        parse_fail_at(p, where->line, where->column, PVM_ERROR_SYNTAX, "'%s%u' is already defined", n->text,
                       n->numbered_least);
 }
 
@@ -300,7 +300,7 @@ static void parse_one_register(parser *p, const declaration *d)
 {
     token where = p->tok;
     if (where.kind != TOKEN_NAME || at_name(p, "_"))
-        parse_fail(p, PTX_ERROR_SYNTAX, "the name of a register is needed here");
+        parse_fail(p, PVM_ERROR_SYNTAX, "the name of a register is needed here");
     name *n = intern(p, where.text, where.length);
     next_token(p);
     if (!at_punct(p, '<')) {
@@ -317,7 +317,7 @@ static void parse_one_register(parser *p, const declaration *d)
 }
 
 /* Everything behind the state space up to the ';'. */
-void parse_variables(parser *p, ptx_space space, linkage link)
+void parse_variables(parser *p, pvm_space space, linkage link)
 {
     declaration d = {.space = space, .link = link, .align = link.align};
     parse_specifiers(p, &d);
@@ -331,30 +331,30 @@ void parse_variables(parser *p, ptx_space space, linkage link)
 }
 
 /* One parameter of a function: .param or .reg. `as` gets its name, null for "_"; *reg its register or -1. */
-ptx_var *parse_parameter(parser *p, bool of_entry, int *reg, name **as)
+pvm_var *parse_parameter(parser *p, bool of_entry, int *reg, name **as)
 {
     declaration d = {.space = SPACE_PARAM};
     shape s = {0};
     if (at_word(p, "reg") && !of_entry)
         d.space = SPACE_REG;
     else if (!at_word(p, "param"))
-        parse_fail(p, PTX_ERROR_SYNTAX,
+        parse_fail(p, PVM_ERROR_SYNTAX,
                    of_entry ? "a kernel's parameter starts with .param"
                             : "a parameter starts with .param or .reg");
     next_token(p);
     parse_specifiers(p, &d);
     token where = p->tok;
     if (where.kind != TOKEN_NAME)
-        parse_fail(p, PTX_ERROR_SYNTAX, "the name of a parameter is needed here");
+        parse_fail(p, PVM_ERROR_SYNTAX, "the name of a parameter is needed here");
     *as = at_name(p, "_") ? NULL : intern(p, where.text, where.length);
     next_token(p);
     parse_dimensions(p, &s);
     compute_strides(p, &s, element_bytes(&d));
     if (d.space == SPACE_PARAM && d.vec > 1)
-        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "a parameter cannot be a vector");
+        parse_fail_at(p, where.line, where.column, PVM_ERROR_SYNTAX, "a parameter cannot be a vector");
     if (of_entry && s.is_unsized)
-        parse_fail_at(p, where.line, where.column, PTX_ERROR_SYNTAX, "a kernel's parameter needs a length");
-    ptx_var *v = make_variable(p, &d, &s, *as, &where);
+        parse_fail_at(p, where.line, where.column, PVM_ERROR_SYNTAX, "a kernel's parameter needs a length");
+    pvm_var *v = make_variable(p, &d, &s, *as, &where);
     v->is_const_param = of_entry;
     *reg = -1;
     return v;

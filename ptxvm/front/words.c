@@ -24,13 +24,13 @@ static const char *const mod_texts[M_COUNT] = {
 
 static const char *const type_texts[T_COUNT] = {"",
 #define X(text, name, bits) "." #text,
-                                                PTX_TYPES(X)
+                                                PVM_TYPES(X)
 #undef X
 };
 
 static const uint8_t type_sizes[T_COUNT] = {0,
 #define X(text, name, bits) bits,
-                                            PTX_TYPES(X)
+                                            PVM_TYPES(X)
 #undef X
 };
 
@@ -122,10 +122,10 @@ static void make_tables(void)
         add_word(&sreg_words, sregs[i].name, (unsigned)i + 1);
 }
 
-ptx_opcode opcode_find(const char *text, int length)
+pvm_opcode opcode_find(const char *text, int length)
 {
     pthread_once(&once, make_tables);
-    return (ptx_opcode)lookup(&opcodes, text, length);
+    return (pvm_opcode)lookup(&opcodes, text, length);
 }
 
 unsigned word_find(const char *text, int length)
@@ -134,7 +134,7 @@ unsigned word_find(const char *text, int length)
     return lookup(&words, text, length);
 }
 
-ptx_type type_find(const char *text, int length)
+pvm_type type_find(const char *text, int length)
 {
     return MOD_TYPE(word_find(text, length));
 }
@@ -146,26 +146,26 @@ const sreg_info *sreg_find(const char *text, int length)
     return i ? &sregs[i - 1] : NULL;
 }
 
-const char *ptx_opcode_name(ptx_opcode op)
+const char *pvm_opcode_name(pvm_opcode op)
 {
     return op > OP_NONE && op < OP_COUNT ? opcode_names[op] : "?";
 }
 
-const char *ptx_type_name(ptx_type type)
+const char *pvm_type_name(pvm_type type)
 {
     return type > T_NONE && type < T_COUNT ? type_texts[type] : "?";
 }
 
-int ptx_type_bits(ptx_type type)
+int pvm_type_bits(pvm_type type)
 {
     return type > T_NONE && type < T_COUNT ? type_sizes[type] : 0;
 }
 
-const char *ptx_mod_text(ptx_mod mod)
+const char *pvm_mod_text(pvm_mod mod)
 {
     unsigned m = (unsigned)mod;
     if (MOD_IS_TYPE(m))
-        return ptx_type_name(MOD_TYPE(m));
+        return pvm_type_name(MOD_TYPE(m));
     return m > M_NONE && m < M_COUNT ? mod_texts[m] : "?";
 }
 
@@ -221,12 +221,12 @@ const char *word_suggestion(const char *text, int length)
     return nearest(&words, text, length);
 }
 
-ptx_space ptx_mod_space(unsigned mod)
+pvm_space pvm_mod_space(unsigned mod)
 {
     static const uint8_t spaces[M_COUNT] = {
         [M_global] = SPACE_GLOBAL, [M_const] = SPACE_CONST,        [M_local] = SPACE_LOCAL,
         [M_param] = SPACE_PARAM,   [M_param__entry] = SPACE_PARAM, [M_param__func] = SPACE_PARAM,
         [M_shared] = SPACE_SHARED, [M_shared__cta] = SPACE_SHARED, [M_shared__cluster] = SPACE_SHARED,
     };
-    return mod < M_COUNT ? (ptx_space)spaces[mod] : SPACE_NONE;
+    return mod < M_COUNT ? (pvm_space)spaces[mod] : SPACE_NONE;
 }

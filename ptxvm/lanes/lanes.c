@@ -76,7 +76,7 @@ static void find_ranges(void)
         }
 }
 
-static uint32_t flags_of(const ptx_inst *inst)
+static uint32_t flags_of(const pvm_inst *inst)
 {
     uint32_t flags = 0;
     for (int slot = 0; slot < S_COUNT; slot++)
@@ -86,9 +86,9 @@ static uint32_t flags_of(const ptx_inst *inst)
     return of_three ? flags | V_THREE : flags;
 }
 
-static lane_fn *find_in(int t, const ptx_inst *inst, uint32_t flags, lanes_level level)
+static lane_fn *find_in(int t, const pvm_inst *inst, uint32_t flags, lanes_level level)
 {
-    const ptx_type type = ptx_slot_type(inst, S_TYPE), type2 = ptx_slot_type(inst, S_TYPE2);
+    const pvm_type type = pvm_slot_type(inst, S_TYPE), type2 = pvm_slot_type(inst, S_TYPE2);
     const unsigned pick = picking_slot[inst->op] ? inst->mod[picking_slot[inst->op]] : 0;
     for (int r = range[t][inst->op].first; r < range[t][inst->op].last; r++) {
         const lane_row *row = &tables[t][level]->rows[r];
@@ -99,7 +99,7 @@ static lane_fn *find_in(int t, const ptx_inst *inst, uint32_t flags, lanes_level
     return NULL;
 }
 
-lane_op lanes_find(const ptx_inst *inst, lanes_level level)
+lane_op lanes_find(const pvm_inst *inst, lanes_level level)
 {
     lane_op op = {NULL, LANES_NEAREST, false};
     pthread_once(&ranges_once, find_ranges);
@@ -107,13 +107,13 @@ lane_op lanes_find(const ptx_inst *inst, lanes_level level)
     for (int t = 0; t < N_TABLES && !op.run; t++)
         op.run = find_in(t, inst, flags, level);
     if (op.run) {
-        const ptx_type type = ptx_slot_type(inst, S_TYPE);
+        const pvm_type type = pvm_slot_type(inst, S_TYPE);
         /* Results narrower than f32 are rounded in integers. */
         if (type == T_F32 || type == T_F64 || type == T_F32X2)
             op.rounding = rounding_of_mod[inst->mod[S_RND]];
         op.inexact = inst->mod[S_APPROX] != M_NONE || is_approximate[inst->op] ||
                      (rounds_or_approximates[inst->op] && inst->mod[S_RND] == M_NONE &&
-                      ptx_slot_type(inst, S_TYPE) == T_F32);
+                      pvm_slot_type(inst, S_TYPE) == T_F32);
     }
     return op;
 }
@@ -134,7 +134,7 @@ lanes_level lanes_best_level(void)
 #ifdef __SSE2__
 /* Only SSE's control word: the x87's takes ten times as long to write. It matters to nothing here but to the
  * C library's fma where the processor has none. */
-static bool switch_sse(const lane_op *op, void *const *d, const void *const *s, const ptx_inst *inst)
+static bool switch_sse(const lane_op *op, void *const *d, const void *const *s, const pvm_inst *inst)
 {
     static const unsigned mode[] = {
         [LANES_NEAREST] = _MM_ROUND_NEAREST,
@@ -151,14 +151,14 @@ static bool switch_sse(const lane_op *op, void *const *d, const void *const *s, 
     return true;
 }
 #else
-static bool switch_sse(const lane_op *op, void *const *d, const void *const *s, const ptx_inst *inst)
+static bool switch_sse(const lane_op *op, void *const *d, const void *const *s, const pvm_inst *inst)
 {
     (void)op, (void)d, (void)s, (void)inst;
     return false;
 }
 #endif
 
-void lanes_run(const lane_op *op, void *const *d, const void *const *s, const ptx_inst *inst)
+void lanes_run(const lane_op *op, void *const *d, const void *const *s, const pvm_inst *inst)
 {
     static const int mode[] = {
         [LANES_NEAREST] = FE_TONEAREST,

@@ -49,7 +49,7 @@ enum {
 };
 
 typedef struct lane_row {
-    uint8_t op;          /* ptx_opcode */
+    uint8_t op;          /* pvm_opcode */
     uint8_t type, type2; /* S_TYPE and S_TYPE2; T_NONE: the slot is empty */
     uint16_t
         pick; /* of the opcode's picking slot (setp's comparison ...), see lanes.c; 0 where it has none */

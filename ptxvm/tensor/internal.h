@@ -10,7 +10,7 @@
 
 /* A floating-point input format: where it sits in its container and what its bits mean. */
 typedef struct tensor_format {
-    ptx_type type;
+    pvm_type type;
     int container, shift; /* bits an element takes in a register, and the bits below it there */
     int mantissa, exponent, bias;
     int32_t special; /* magnitudes from here up are Inf or NaN; above every magnitude where there are none */
@@ -87,7 +87,7 @@ typedef struct tensor_scales {
 } tensor_scales;
 
 /* number.c */
-const tensor_format *tensor_format_of(ptx_type type, bool packed4);
+const tensor_format *tensor_format_of(pvm_type type, bool packed4);
 uint32_t tensor_dot_one(const tensor_dot *dot, int k, const uint32_t *a, const uint32_t *b, int b_stride,
                         uint32_t c, int scale_exp);
 float tensor_f16_to_f32(uint32_t bits);
@@ -141,7 +141,7 @@ void tensor_gather_quad(const tensor_op *op, int quad, tensor_matrices *x, const
 void tensor_scatter_quad(const tensor_op *op, int quad, const tensor_matrices *x, void *const *d);
 void tensor_gather_scales(const tensor_op *op, tensor_scales *scales, const void *const *scale);
 /* How many bits of a register one element of a or b takes. */
-int tensor_container_bits(const tensor_op *op, ptx_type type);
+int tensor_container_bits(const tensor_op *op, pvm_type type);
 
 /* run_float.c: the row's arithmetic, and the build of the loops that the op chose */
 tensor_dot tensor_dot_of(const tensor_op *op, bool f16);

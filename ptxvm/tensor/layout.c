@@ -11,7 +11,7 @@
 
 static const uint8_t type_bits[T_COUNT] = {
 #define X(text, name, bits) [T_##name] = bits,
-    PTX_TYPES(X)
+    PVM_TYPES(X)
 #undef X
 };
 
@@ -59,7 +59,7 @@ static bool is_quads(const tensor_op *op)
 }
 
 /* mxf4 and mxf4nvf4 pack e2m1 in 4 bits, f8f6f4 in the middle of 8. */
-int tensor_container_bits(const tensor_op *op, ptx_type type)
+int tensor_container_bits(const tensor_op *op, pvm_type type)
 {
     if (type == T_F64)
         return 64;
@@ -84,14 +84,14 @@ tensor_element tensor_mma_element(const tensor_op *op, char fragment, int lane, 
     return element_c(s, (fragment == 'c' ? op->ctype : op->dtype) == T_F16 ? 2 : 1, lane, reg, part);
 }
 
-bool tensor_wmma_element(const ptx_inst *inst, int lane, int reg, int part, tensor_element *element)
+bool tensor_wmma_element(const pvm_inst *inst, int lane, int reg, int part, tensor_element *element)
 {
     shape s;
-    const ptx_type type = ptx_slot_type(inst, S_TYPE);
+    const pvm_type type = pvm_slot_type(inst, S_TYPE);
     if (!tensor_shape_of(inst->mod[S_SHAPE], &s.m, &s.n, &s.k))
         return false;
     const int bits = type_bits[type], per = per_register(bits);
-    const bool is_a = ptx_has(inst, S_FRAG, M_a), is_b = ptx_has(inst, S_FRAG, M_b);
+    const bool is_a = pvm_has(inst, S_FRAG, M_a), is_b = pvm_has(inst, S_FRAG, M_b);
     const int elements = is_a ? s.m * s.k : is_b ? s.k * s.n : s.m * s.n;
     const int registers = (is_a || is_b) && type == T_F16 ? 8 : elements / (WARP_LANES * per);
     if (reg < 0 || reg >= registers || part < 0 || part >= per)
@@ -107,7 +107,7 @@ typedef struct pieces {
     uint32_t mask;
 } pieces;
 
-static pieces pieces_of(const tensor_op *op, ptx_type type)
+static pieces pieces_of(const tensor_op *op, pvm_type type)
 {
     const tensor_format *f = tensor_format_of(type, op->model->method == METHOD_SCALED_FP4);
     const int bits = f ? f->mantissa + f->exponent + 1 : type == T_B1 ? 32 : type_bits[type];

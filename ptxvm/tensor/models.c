@@ -129,7 +129,7 @@ bool tensor_shape_of(unsigned mod, int *m, int *n, int *k)
 static bool input_of(const tensor_op *op, bool is_wmma, unsigned kind, tensor_input *input)
 {
     static const struct {
-        ptx_type type;
+        pvm_type type;
         tensor_input input;
     } by_type[] = {
         {T_F16, INPUT_F16},    {T_BF16, INPUT_BF16},   {T_TF32, INPUT_TF32},   {T_E4M3, INPUT_FP8},
@@ -158,16 +158,16 @@ static bool input_of(const tensor_op *op, bool is_wmma, unsigned kind, tensor_in
 }
 
 /* wmma.mma of f16 names only d's and c's type. */
-static void read_types(const ptx_inst *inst, tensor_op *op)
+static void read_types(const pvm_inst *inst, tensor_op *op)
 {
-    const bool two = ptx_slot_type(inst, S_TYPE3) == T_NONE;
-    op->dtype = ptx_slot_type(inst, S_TYPE);
-    op->atype = two ? T_F16 : ptx_slot_type(inst, S_TYPE2);
-    op->btype = two ? T_F16 : ptx_slot_type(inst, S_TYPE3);
-    op->ctype = ptx_slot_type(inst, two ? S_TYPE2 : S_TYPE4);
+    const bool two = pvm_slot_type(inst, S_TYPE3) == T_NONE;
+    op->dtype = pvm_slot_type(inst, S_TYPE);
+    op->atype = two ? T_F16 : pvm_slot_type(inst, S_TYPE2);
+    op->btype = two ? T_F16 : pvm_slot_type(inst, S_TYPE3);
+    op->ctype = pvm_slot_type(inst, two ? S_TYPE2 : S_TYPE4);
 }
 
-static int scales_of(const ptx_inst *inst)
+static int scales_of(const pvm_inst *inst)
 {
     if (inst->mod[S_SCALE] == M_NONE)
         return 0;
@@ -179,7 +179,7 @@ static int scales_of(const ptx_inst *inst)
     case M_scale_vec__4X:
         return 4;
     default: /* not written: 1X for mxf8f6f4, 2X for mxf4 */
-        return ptx_has(inst, S_KIND, M_kind__mxf8f6f4) ? 1 : 2;
+        return pvm_has(inst, S_KIND, M_kind__mxf8f6f4) ? 1 : 2;
     }
 }
 
@@ -192,9 +192,9 @@ static const tensor_model *find_model(int sm, tensor_input input, int k)
     return NULL;
 }
 
-bool tensor_find(const ptx_inst *inst, ptx_target device, tensor_op *op)
+bool tensor_find(const pvm_inst *inst, pvm_target device, tensor_op *op)
 {
-    const bool is_wmma = inst->op == OP_wmma && ptx_has(inst, S_SUB, M_mma);
+    const bool is_wmma = inst->op == OP_wmma && pvm_has(inst, S_SUB, M_mma);
     tensor_input input;
     memset(op, 0, sizeof *op);
     if ((inst->op != OP_mma && !is_wmma) || !tensor_shape_of(inst->mod[S_SHAPE], &op->m, &op->n, &op->k))
@@ -208,14 +208,14 @@ bool tensor_find(const ptx_inst *inst, ptx_target device, tensor_op *op)
     op->run = runs[op->model->method];
     op->standing = op->model->standing;
     op->row = op->model->row;
-    op->a_col = ptx_has(inst, S_ALAYOUT, M_col);
-    op->b_row = ptx_has(inst, S_BLAYOUT, M_row);
-    op->satfinite = ptx_has(inst, S_SAT, M_satfinite);
+    op->a_col = pvm_has(inst, S_ALAYOUT, M_col);
+    op->b_row = pvm_has(inst, S_BLAYOUT, M_row);
+    op->satfinite = pvm_has(inst, S_SAT, M_satfinite);
     if (op->satfinite && op->model->method == METHOD_FDPA)
         op->standing = TENSOR_ASSUMED;
-    op->is_and = ptx_has(inst, S_OP, M_and);
+    op->is_and = pvm_has(inst, S_OP, M_and);
     op->scales = scales_of(inst);
-    op->scale_ue4m3 = ptx_slot_type(inst, S_STYPE) == T_UE4M3;
+    op->scale_ue4m3 = pvm_slot_type(inst, S_STYPE) == T_UE4M3;
     op->wide = tensor_dots_best() == tensor_dots_v3;
     op->inst = inst;
     return true;
@@ -233,7 +233,7 @@ static const struct {
 };
 /* clang-format on */
 
-uint32_t tensor_wgmma_dot(tensor_wgmma_row row, ptx_type type, ptx_type acc, const uint32_t *a,
+uint32_t tensor_wgmma_dot(tensor_wgmma_row row, pvm_type type, pvm_type acc, const uint32_t *a,
                           const uint32_t *b, int k, uint32_t c)
 {
     const tensor_format *format = tensor_format_of(type, false);

@@ -24,7 +24,7 @@ static const tensor_format formats[] = {
 static const tensor_format packed_e2m1 = {T_E2M1, 4, 0, 1, 2, 1, NONE, NONE};
 /* clang-format on */
 
-const tensor_format *tensor_format_of(ptx_type type, bool packed4)
+const tensor_format *tensor_format_of(pvm_type type, bool packed4)
 {
     if (packed4 && type == T_E2M1)
         return &packed_e2m1;

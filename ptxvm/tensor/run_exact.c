@@ -6,7 +6,7 @@
 #include "internal.h"
 
 /* s8, u8, s4, u4 elements, as they are in the low bits, to their values. */
-static void sign_extend(ptx_type type, uint32_t *x, int n)
+static void sign_extend(pvm_type type, uint32_t *x, int n)
 {
     const uint32_t sign = type == T_S8 ? 0x80 : type == T_S4 ? 8 : 0;
     for (int i = 0; sign && i < n; i++)

@@ -67,7 +67,7 @@ void tensor_run_fdpa(const tensor_op *op, void *const *d, const void *const *a, 
 }
 
 /* fp8 to f16, exactly. e5m2 is the upper half of an f16. */
-static uint32_t fp8_to_f16(ptx_type type, uint32_t bits)
+static uint32_t fp8_to_f16(pvm_type type, uint32_t bits)
 {
     static const uint16_t subnormal[8] = {0, 0x1800, 0x1C00, 0x1E00, 0x2000, 0x2100, 0x2200, 0x2300};
     if (type == T_E5M2)

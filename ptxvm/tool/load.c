@@ -17,16 +17,16 @@ static int invalid(const vm_file *file, const char *message)
 /* The file's own target is the least device that runs it. */
 static int find_sm(vm_file *file, const char *sm)
 {
-    ptx_target target;
+    pvm_target target;
     if (sm)
-        ptx_target_from_name(sm, &target);
+        pvm_target_from_name(sm, &target);
     else {
-        ptx_error error = {.kind = PTX_OK};
-        ptx_module *parsed = ptx_module_parse(file->text.data, file->text.size, &error);
+        pvm_error error = {.kind = PVM_OK};
+        pvm_module *parsed = pvm_module_parse(file->text.data, file->text.size, &error);
         if (!parsed)
             return invalid(file, error.message);
         target = parsed->target;
-        ptx_module_free(parsed);
+        pvm_module_free(parsed);
     }
     snprintf(file->sm, sizeof file->sm, "sm_%d%.1s", target.sm, &target.suffix);
     return TOOL_OK;

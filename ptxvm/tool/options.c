@@ -207,19 +207,19 @@ static void list_sms(sm_names *sms)
     sms->n = 0;
     for (int sm = 50; sm < 200; sm++)
         for (int i = 0; i < 3 && sms->n < SMS_MAX; i++) {
-            ptx_target target;
+            pvm_target target;
             snprintf(sms->names[sms->n], sizeof sms->names[0], "sm_%d%s", sm, suffixes[i]);
-            sms->n += ptx_target_from_name(sms->names[sms->n], &target);
+            sms->n += pvm_target_from_name(sms->names[sms->n], &target);
         }
 }
 
 static int parse_sm(void *options, const char *value)
 {
-    ptx_target target;
+    pvm_target target;
     sm_names sms;
     char full[64];
     ((vm_options *)options)->sm = value;
-    if (ptx_target_from_name(value, &target))
+    if (pvm_target_from_name(value, &target))
         return TOOL_OK;
     list_sms(&sms);
     snprintf(full, sizeof full, "%s%.40s", isdigit((unsigned char)*value) ? "sm_" : "", value);

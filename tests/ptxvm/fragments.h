@@ -32,10 +32,10 @@ void fragment_read(const fragment *f, int m, int n, int k, int bits, char matrix
 /* One instruction of PTX as the parser reads it, for a target ("sm_120a") of ISA 9.0. Registers are written
  * "@f4" for
  * {%f0, %f0, %f0, %f0}, with r for 32 bits, d for f64, h for 16 bits. The operands are not kept. */
-bool mma_parse(const char *text, const char *target, ptx_inst *inst);
+bool mma_parse(const char *text, const char *target, pvm_inst *inst);
 
 /* mma.sync with these types; further slots are for the caller to set. */
-ptx_inst mma_instruction(ptx_mod shape, ptx_type d, ptx_type a, ptx_type b, ptx_type c);
+pvm_inst mma_instruction(pvm_mod shape, pvm_type d, pvm_type a, pvm_type b, pvm_type c);
 
 /* Runs op on whole matrices: a m x k, b k x n (row-major), c and d m x n, as raw bits. a_bits: of an
  * element's container. */

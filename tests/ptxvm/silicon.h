@@ -15,7 +15,7 @@
 typedef struct silicon_set {
     const char *gpu, *type_name;
     int sm;
-    ptx_type type;
+    pvm_type type;
     int k;
     bool has_f16;  /* results with f16 accumulation too */
     bool is_wgmma; /* the f32 results come from wgmma, with c taken as 0 */

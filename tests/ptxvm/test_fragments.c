@@ -140,9 +140,9 @@ void fragment_read(const fragment *f, int m, int n, int k, int bits, char matrix
             values[row * cols + col] = fragment_get(f, bits, lane, i);
 }
 
-ptx_inst mma_instruction(ptx_mod shape, ptx_type d, ptx_type a, ptx_type b, ptx_type c)
+pvm_inst mma_instruction(pvm_mod shape, pvm_type d, pvm_type a, pvm_type b, pvm_type c)
 {
-    ptx_inst inst = {.op = OP_mma, .guard = -1};
+    pvm_inst inst = {.op = OP_mma, .guard = -1};
     inst.mod[S_SYNC] = M_sync;
     inst.mod[S_ALIGNED] = M_aligned;
     inst.mod[S_SHAPE] = shape;
@@ -155,7 +155,7 @@ ptx_inst mma_instruction(ptx_mod shape, ptx_type d, ptx_type a, ptx_type b, ptx_
     return inst;
 }
 
-static int accumulator_bits(ptx_type type)
+static int accumulator_bits(pvm_type type)
 {
     return type == T_F16 ? 16 : type == T_F64 ? 64 : 32;
 }
@@ -192,17 +192,17 @@ static void write_registers(const char *text, char *out, size_t size)
     out[at] = 0;
 }
 
-bool mma_parse(const char *text, const char *target, ptx_inst *inst)
+bool mma_parse(const char *text, const char *target, pvm_inst *inst)
 {
     char line[1024], module_text[2048];
-    ptx_error error;
+    pvm_error error;
     write_registers(text, line, sizeof line);
     snprintf(module_text, sizeof module_text,
              ".version 9.0\n.target %s\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %%r<1>; .reg "
              ".f32 %%f<1>; "
              ".reg .f64 %%d<1>; .reg .b16 %%h<1>; .reg .b64 %%p<1>;\n%s\nret;\n}\n",
              target, line);
-    ptx_module *module = ptx_module_parse(module_text, strlen(module_text), &error);
+    pvm_module *module = pvm_module_parse(module_text, strlen(module_text), &error);
     if (!module) {
         FAIL("%s: %s", line, error.message);
         return false;
@@ -210,6 +210,6 @@ bool mma_parse(const char *text, const char *target, ptx_inst *inst)
     *inst = module->functions[0]->insts[0];
     inst->operand = NULL;
     inst->n_operands = 0;
-    ptx_module_free(module);
+    pvm_module_free(module);
     return true;
 }

@@ -21,10 +21,10 @@ typedef struct broken {
     "%rd<9>;\n"
 
 enum {
-    SYNTAX = PTX_ERROR_SYNTAX,
-    VERSION = PTX_ERROR_UNSUPPORTED_VERSION,
-    UNSUPPORTED = PTX_ERROR_UNSUPPORTED,
-    TARGET = PTX_ERROR_TARGET
+    SYNTAX = PVM_ERROR_SYNTAX,
+    VERSION = PVM_ERROR_UNSUPPORTED_VERSION,
+    UNSUPPORTED = PVM_ERROR_UNSUPPORTED,
+    TARGET = PVM_ERROR_TARGET
 };
 
 /* clang-format off */
@@ -146,8 +146,8 @@ TEST_EACH(FrontErrors, Broken, count_cases, name_case)
     char ptx[2048];
     bool whole = !*c->ptx || strncmp(c->ptx, ".version", 8) == 0 || strncmp(c->ptx, ".target", 7) == 0;
     snprintf(ptx, sizeof ptx, "%s%s%s", whole ? "" : HEADER KERNEL_START, c->ptx, whole ? "" : "\nret; }\n");
-    ptx_error error;
-    ptx_module *m = ptx_module_parse(ptx, strlen(ptx), &error);
+    pvm_error error;
+    pvm_module *m = pvm_module_parse(ptx, strlen(ptx), &error);
     REQUIRE(m == NULL);
     CHECK_EQ_I64(error.kind, c->kind);
     CHECK_EQ_I64(error.line, c->line);
@@ -162,8 +162,8 @@ TEST_EACH(FrontErrors, Broken, count_cases, name_case)
 TEST_CASE(FrontErrors, ShowsTheLineWithACaret)
 {
     const char *ptx = HEADER ".global .u32 a;\n\t.global\t.f33 b;\n";
-    ptx_error error;
-    CHECK(ptx_module_parse(ptx, strlen(ptx), &error) == NULL);
+    pvm_error error;
+    CHECK(pvm_module_parse(ptx, strlen(ptx), &error) == NULL);
     CHECK_EQ_STR(error.message,
                  "5:10: unknown word .f33 in a declaration\n  \t.global\t.f33 b;\n  \t       \t^");
 }
@@ -174,8 +174,8 @@ TEST_CASE(FrontErrors, LongLinesAreShownAroundTheirPlace)
     int n = snprintf(ptx, sizeof ptx, HEADER);
     memset(ptx + n, ' ', 2000);
     snprintf(ptx + n + 2000, sizeof ptx - (size_t)n - 2000, ".nonsense x;\n");
-    ptx_error error;
-    CHECK(ptx_module_parse(ptx, strlen(ptx), &error) == NULL);
+    pvm_error error;
+    CHECK(pvm_module_parse(ptx, strlen(ptx), &error) == NULL);
     CHECK_EQ_I64(error.column, 2001);
     CHECK_HAS(error.message, ".nonsense x;");
     CHECK_HAS(error.message, "^");

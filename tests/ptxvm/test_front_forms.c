@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool parses(const char *ptx, ptx_error *error)
+static bool parses(const char *ptx, pvm_error *error)
 {
-    ptx_module *m = ptx_module_parse(ptx, strlen(ptx), error);
-    ptx_module_free(m);
+    pvm_module *m = pvm_module_parse(ptx, strlen(ptx), error);
+    pvm_module_free(m);
     return m != NULL;
 }
 
@@ -29,14 +29,14 @@ TEST_CASE(FrontForms, EveryOpcodeIsReadOrRefusedByName)
     const form_table *table = form_table_get();
     for (int op = OP_NONE + 1; op < OP_COUNT; op++) {
         char ptx[256];
-        ptx_error error;
+        pvm_error error;
         if (table->first_of[op] != table->first_of[op + 1])
             continue;
         snprintf(ptx, sizeof ptx, ".version 9.0\n.target sm_100a\n.entry k() { %s.x; }\n",
-                 ptx_opcode_name((ptx_opcode)op));
+                 pvm_opcode_name((pvm_opcode)op));
         CHECK(!parses(ptx, &error));
-        CHECK_EQ_I64(error.kind, PTX_ERROR_UNSUPPORTED);
-        CHECK_HAS(error.message, ptx_opcode_name((ptx_opcode)op));
+        CHECK_EQ_I64(error.kind, PVM_ERROR_UNSUPPORTED);
+        CHECK_HAS(error.message, pvm_opcode_name((pvm_opcode)op));
     }
 }
 
@@ -46,7 +46,7 @@ TEST_CASE(FrontForms, EveryRowReadsItsOwnExample)
     for (int i = 0; i < table->n_forms; i++) {
         const form *f = &table->forms[i];
         char body[1024], ptx[4096];
-        ptx_error error;
+        pvm_error error;
         if (f->op == OP_call)
             continue;
         form_text b = {body, body + sizeof body}, t = {ptx, ptx + sizeof ptx};
@@ -67,8 +67,8 @@ TEST_CASE(FrontForms, ExamplesKeepTheirOpcodeAndSlots)
     for (int i = 0; i < table->n_forms; i++) {
         const form *f = &table->forms[i];
         char body[1024], ptx[4096], ignored[1024];
-        ptx_error error;
-        ptx_inst expected = {0};
+        pvm_error error;
+        pvm_inst expected = {0};
         if (f->op == OP_call)
             continue;
         form_text b = {body, body + sizeof body}, t = {ptx, ptx + sizeof ptx},
@@ -77,15 +77,15 @@ TEST_CASE(FrontForms, ExamplesKeepTheirOpcodeAndSlots)
         form_put_mods(&scratch, table, f, form_plan_plain, &expected);
         form_put_header(&t, f->needs);
         form_put_kernel(&t, 0, body);
-        ptx_module *m = ptx_module_parse(ptx, strlen(ptx), &error);
+        pvm_module *m = pvm_module_parse(ptx, strlen(ptx), &error);
         REQUIRE(m != NULL);
-        const ptx_inst *inst = &m->functions[0]->insts[0];
+        const pvm_inst *inst = &m->functions[0]->insts[0];
         test_push_note("%s", body);
         CHECK_EQ_I64(inst->op, f->op);
         for (int s = 0; s < S_COUNT; s++)
             CHECK_EQ_I64(inst->mod[s], expected.mod[s]);
         test_pop_note();
-        ptx_module_free(m);
+        pvm_module_free(m);
     }
 }
 
@@ -129,7 +129,7 @@ static int put_accepted(form_text *t, const char *needs)
         int n = form_plans(table, f, plans, 256);
         for (int k = 0; k < n; k++) {
             char body[1024], ptx[4096];
-            ptx_error error;
+            pvm_error error;
             form_text b = {body, body + sizeof body}, one = {ptx, ptx + sizeof ptx};
             form_put_example(&b, table, f, plans[k]);
             form_put_header(&one, needs);

@@ -35,16 +35,16 @@ static const char sample[] =
     "%r2.b0, %r3;\n"
     "bar.sync 0; $done: ret;\n}\n.section .debug_str { L: .b8 1, 2\n.b32 L }\n";
 
-static bool parses(const char *text, size_t length, ptx_error *error)
+static bool parses(const char *text, size_t length, pvm_error *error)
 {
-    ptx_module *m = ptx_module_parse(text, length, error);
-    ptx_module_free(m);
+    pvm_module *m = pvm_module_parse(text, length, error);
+    pvm_module_free(m);
     return m != NULL;
 }
 
 TEST_CASE(FrontRobust, SampleIsGood)
 {
-    ptx_error error;
+    pvm_error error;
     if (!CHECK(parses(sample, strlen(sample), &error)))
         FAIL("%s", error.message);
 }
@@ -55,11 +55,11 @@ TEST_CASE(FrontRobust, CutOffEverywhere)
     int errors = 0;
     for (size_t n = 0; n < sizeof sample - 1; n++) {
         char *copy = malloc(n ? n : 1); /* of the exact size, so that a sanitizer sees every step too far */
-        ptx_error error;
+        pvm_error error;
         memcpy(copy, sample, n);
         if (!parses(copy, n, &error)) {
             errors++;
-            CHECK(error.kind != PTX_OK && error.line >= 1 && error.column >= 1 && error.message[0]);
+            CHECK(error.kind != PVM_OK && error.line >= 1 && error.column >= 1 && error.message[0]);
         }
         free(copy);
     }
@@ -80,7 +80,7 @@ TEST_CASE(FrontRobust, ChangedBytes)
     uint32_t random = 12345;
     for (int round = 0; round < 20000; round++) {
         char text[sizeof sample];
-        ptx_error error;
+        pvm_error error;
         memcpy(text, sample, sizeof sample);
         for (uint32_t k = 1 + next_random(&random) % 4; k > 0; k--)
             text[next_random(&random) % (sizeof sample - 1)] = bytes[next_random(&random) % sizeof bytes];
@@ -94,7 +94,7 @@ TEST_CASE(FrontRobust, MovedTokens)
     uint32_t random = 99;
     for (int round = 0; round < 20000; round++) {
         char text[2 * sizeof sample];
-        ptx_error error;
+        pvm_error error;
         size_t from = next_random(&random) % (sizeof sample - 20), length = next_random(&random) % 16;
         size_t to = next_random(&random) % (sizeof sample - 20), dropped = next_random(&random) % 16;
         memcpy(text, sample, to);
@@ -138,13 +138,13 @@ TEST_CASE(FrontRobust, EveryAllocationMayFail)
     int k = 0;
     for (; !done && k < 1000; k++) {
         failing f = {.left = k};
-        ptx_allocator allocator = {failing_alloc, failing_release, &f};
-        ptx_error error;
-        ptx_module *m = ptx_module_parse_with(text, length, &allocator, &error);
+        pvm_allocator allocator = {failing_alloc, failing_release, &f};
+        pvm_error error;
+        pvm_module *m = pvm_module_parse_with(text, length, &allocator, &error);
         done = m != NULL;
         if (!m)
-            CHECK_EQ_I64(error.kind, PTX_ERROR_MEMORY);
-        ptx_module_free(m);
+            CHECK_EQ_I64(error.kind, PVM_ERROR_MEMORY);
+        pvm_module_free(m);
         CHECK_EQ_I64(f.live, 0);
     }
     CHECK(done && k > 10);
@@ -161,7 +161,7 @@ static void check_nested(const char *before, const char *part, int count, const 
     size_t n = (size_t)snprintf(text, size, ".version 8.0\n.target sm_80\n.address_size 64\n%s", before);
     for (int i = 0; i < count; i++)
         n += (size_t)snprintf(text + n, size - n, "%s", part);
-    ptx_error error;
+    pvm_error error;
     CHECK(!parses(text, n, &error));
     CHECK_HAS(error.message, message);
     free(text);
@@ -187,12 +187,12 @@ TEST_CASE(FrontRobust, LargeNumbersCostNothing)
     static const char text[] =
         ".version 8.0\n.target sm_80\n.address_size 64\n.global .b8 big[100000000000000];\n"
         ".entry k() { .reg .b32 %r<99999999>; mov.u32 %r99999998, 1; ret; }\n";
-    ptx_error error;
-    ptx_module *m = ptx_module_parse(text, sizeof text - 1, &error);
+    pvm_error error;
+    pvm_module *m = pvm_module_parse(text, sizeof text - 1, &error);
     REQUIRE(m != NULL);
     CHECK_EQ_I64(m->functions[0]->n_regs, 1);
     CHECK_EQ_U64(m->vars[0]->size, 100000000000000u);
-    ptx_module_free(m);
+    pvm_module_free(m);
     static const char initialised[] =
         ".version 8.0\n.target sm_80\n.address_size 64\n.global .b8 big[10000000000] = {1};\n";
     CHECK(!parses(initialised, sizeof initialised - 1, &error));

@@ -11,8 +11,8 @@ enum { LANES_MAX_SOURCES = 6, LANES_MAX_RESULTS = 3 };
  * one lane of 1, 2, 4, 8 bytes: "w:ww" is add.s32, "wp:wwp" addc.cc.s32 (with the flag as predicate). An
  * upper case letter is an immediate. */
 typedef struct lanes_inst {
-    ptx_inst inst;
-    ptx_operand operand[LANES_MAX_RESULTS + LANES_MAX_SOURCES];
+    pvm_inst inst;
+    pvm_operand operand[LANES_MAX_RESULTS + LANES_MAX_SOURCES];
     char result[LANES_MAX_RESULTS + 1], source[LANES_MAX_SOURCES + 1];
     int n_results, n_sources;
     _Alignas(64) uint8_t d[LANES_MAX_RESULTS][WARP * 8];

@@ -25,7 +25,7 @@ static const struct {
 },
   types[] = {
 #define X(text, name, bits) {#text, T_##name},
-      PTX_TYPES(X)
+      PVM_TYPES(X)
 #undef X
 };
 
@@ -45,7 +45,7 @@ static int lookup(const void *table, size_t n, const char *word, size_t length)
 }
 
 /* Where each modifier goes, as the parser puts it. */
-static ptx_slot slot_of(ptx_opcode op, int mod)
+static pvm_slot slot_of(pvm_opcode op, int mod)
 {
     static const struct {
         uint16_t first, last;
@@ -82,7 +82,7 @@ static ptx_slot slot_of(ptx_opcode op, int mod)
 }
 
 /* The last letter of an opcode. */
-static const char *opcode_end(ptx_opcode op)
+static const char *opcode_end(pvm_opcode op)
 {
     for (size_t i = 0; i < sizeof opcodes / sizeof *opcodes; i++)
         if (opcodes[i].value == (int)op)
@@ -91,10 +91,10 @@ static const char *opcode_end(ptx_opcode op)
 }
 
 /* "A:h1": the selector of a video operand, A B or D; "N:b": source b negated. */
-static bool add_selector(ptx_inst *inst, const char *word, size_t length)
+static bool add_selector(pvm_inst *inst, const char *word, size_t length)
 {
     const char *name = opcode_end(inst->op);
-    const ptx_slot slot = word[0] == 'A' ? S_ASEL : word[0] == 'B' ? S_BSEL : S_DSEL;
+    const pvm_slot slot = word[0] == 'A' ? S_ASEL : word[0] == 'B' ? S_BSEL : S_DSEL;
     if (word[0] == 'N') {
         inst->operand[inst->n_results + word[2] - 'a'].negated = true;
         return true;
@@ -110,11 +110,11 @@ static bool add_selector(ptx_inst *inst, const char *word, size_t length)
     return true;
 }
 
-static bool add_word(ptx_inst *inst, const char *word, size_t length)
+static bool add_word(pvm_inst *inst, const char *word, size_t length)
 {
     if (length > 2 && word[1] == ':')
         return add_selector(inst, word, length);
-    static const ptx_slot type_slots[] = {S_TYPE, S_TYPE2, S_TYPE3, S_TYPE4};
+    static const pvm_slot type_slots[] = {S_TYPE, S_TYPE2, S_TYPE3, S_TYPE4};
     int type = LOOKUP(types, word, length), mod = LOOKUP(mods, word, length);
     if (type) {
         int k = 0;
@@ -123,7 +123,7 @@ static bool add_word(ptx_inst *inst, const char *word, size_t length)
         inst->mod[type_slots[k]] = (uint16_t)M_TYPE(type);
         return true;
     }
-    ptx_slot slot = mod ? slot_of(inst->op, mod) : S_COUNT;
+    pvm_slot slot = mod ? slot_of(inst->op, mod) : S_COUNT;
     if (slot == S_COUNT)
         return false;
     inst->mod[slot] = (uint16_t)mod;
@@ -147,7 +147,7 @@ bool lanes_make(lanes_inst *li, const char *mnemonic, const char *shape)
     li->inst.n_operands = li->inst.n_results + li->n_sources - reads;
     li->inst.operand = li->operand;
     size_t length = strcspn(mnemonic, ".");
-    li->inst.op = (ptx_opcode)LOOKUP(opcodes, mnemonic, length);
+    li->inst.op = (pvm_opcode)LOOKUP(opcodes, mnemonic, length);
     bool ok = li->inst.op != OP_NONE;
     for (const char *at = mnemonic + length; ok && *at; at += length) {
         at++;

@@ -49,12 +49,12 @@ static const struct {
 };
 
 /* An instruction that leads to the row, with some of the modifiers that the function reads by itself. */
-static void make_inst(ptx_inst *inst, ptx_operand *operands, const lane_row *row, uint64_t random, int mode)
+static void make_inst(pvm_inst *inst, pvm_operand *operands, const lane_row *row, uint64_t random, int mode)
 {
     static const uint16_t rounding[] = {M_rn, M_rz, M_rm, M_rp}, integral[] = {M_rni, M_rzi, M_rmi, M_rpi};
     memset(inst, 0, sizeof *inst);
     memset(operands, 0, 8 * sizeof *operands);
-    inst->op = (ptx_opcode)row->op;
+    inst->op = (pvm_opcode)row->op;
     inst->operand = operands;
     inst->n_results = 1;
     inst->n_operands = row->any & V_THREE && random & 1 ? 4 : row->any & V_THREE ? 3 : 4;
@@ -86,8 +86,8 @@ static void check_row(const lane_row *row, const lane_row *other, int mode, uint
 {
     static const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
     static _Alignas(64) uint8_t source[6][WARP * 8], result[2][3][WARP * 8];
-    ptx_inst inst;
-    ptx_operand operands[8];
+    pvm_inst inst;
+    pvm_operand operands[8];
     const uint64_t random = lanes_random(seed);
     make_inst(&inst, operands, row, random, mode);
     fill_sources(source, seed, random);

@@ -163,13 +163,13 @@ TEST_EACH(LanesParsed, FindsTheSameFunction, line_count, line_name)
 {
     char text[1024], mnemonic[64];
     write_module(lines[index], text, sizeof text);
-    ptx_error error;
-    ptx_module *module = ptx_module_parse(text, strlen(text), &error);
+    pvm_error error;
+    pvm_module *module = pvm_module_parse(text, strlen(text), &error);
     if (!module) {
         FAIL("%s", error.message);
         return;
     }
-    const ptx_inst *parsed = &module->functions[0]->insts[0];
+    const pvm_inst *parsed = &module->functions[0]->insts[0];
     snprintf(mnemonic, sizeof mnemonic, "%.*s", (int)strcspn(lines[index], " "), lines[index]);
     lanes_inst made;
     if (lanes_make(&made, mnemonic, "w:www")) {
@@ -182,5 +182,5 @@ TEST_EACH(LanesParsed, FindsTheSameFunction, line_count, line_name)
         CHECK(a.run != NULL);
         CHECK(a.run == b.run && a.rounding == b.rounding && a.inexact == b.inexact);
     }
-    ptx_module_free(module);
+    pvm_module_free(module);
 }

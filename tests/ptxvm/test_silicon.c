@@ -43,7 +43,7 @@ static uint32_t pack_f32(uint32_t f32, int mantissa, int exponent, int bias)
     return sign | (((uint32_t)(top - lowest) << mantissa) + (uint32_t)units);
 }
 
-static uint32_t pack(ptx_type type, uint32_t f32)
+static uint32_t pack(pvm_type type, uint32_t f32)
 {
     switch (type) {
     case T_F16:
@@ -80,7 +80,7 @@ static uint32_t *read_numbers(const silicon_set *set, char kind, const char *suf
     return NULL;
 }
 
-static void pack_all(ptx_type type, uint32_t *numbers, int count)
+static void pack_all(pvm_type type, uint32_t *numbers, int count)
 {
     for (int i = 0; numbers && i < count; i++)
         numbers[i] = pack(type, numbers[i]);

@@ -15,8 +15,8 @@ static uint64_t next_random(uint64_t *state)
 }
 
 typedef struct integer_case {
-    ptx_mod shape;
-    ptx_type a, b;
+    pvm_mod shape;
+    pvm_type a, b;
     int bits;
 } integer_case;
 
@@ -27,7 +27,7 @@ static const integer_case integer_cases[] = {
     {M_m16n8k64, T_S4, T_S4, 4},
 };
 
-static int64_t integer_value(ptx_type type, int bits, uint64_t raw)
+static int64_t integer_value(pvm_type type, int bits, uint64_t raw)
 {
     const bool is_signed = type == T_S8 || type == T_S4;
     return is_signed && raw >> (bits - 1) & 1 ? (int64_t)raw - (1 << bits) : (int64_t)raw;
@@ -49,11 +49,11 @@ TEST_EACH(TensorExact, Integers, n_integer_cases, integer_case_name)
 {
     const integer_case *t = &integer_cases[index / 2];
     const bool satfinite = index % 2;
-    ptx_inst inst = mma_instruction(t->shape, T_S32, t->a, t->b, T_S32);
+    pvm_inst inst = mma_instruction(t->shape, T_S32, t->a, t->b, T_S32);
     inst.mod[S_SAT] = satfinite ? M_satfinite : M_NONE;
     tensor_op op;
     uint64_t a[16 * 64], b[64 * 8], c[16 * 8], d[16 * 8], state = 7 + (uint64_t)index;
-    REQUIRE(tensor_find(&inst, (ptx_target){index % 3 ? 90 : 80, 0}, &op));
+    REQUIRE(tensor_find(&inst, (pvm_target){index % 3 ? 90 : 80, 0}, &op));
     CHECK_EQ_I64(op.standing, TENSOR_EXACT);
     for (int round = 0; round < 20; round++) {
         int wrong = 0;
@@ -79,15 +79,15 @@ TEST_EACH(TensorExact, Integers, n_integer_cases, integer_case_name)
 
 TEST_CASE(TensorExact, SingleBits)
 {
-    static const ptx_mod shapes[] = {M_m8n8k128, M_m16n8k128, M_m16n8k256};
+    static const pvm_mod shapes[] = {M_m8n8k128, M_m16n8k128, M_m16n8k256};
     static uint64_t a[16 * 256], b[256 * 8];
     uint64_t c[16 * 8], d[16 * 8], state = 99;
     for (int n = 0; n < 6; n++) {
-        ptx_inst inst = mma_instruction(shapes[n / 2], T_S32, T_B1, T_B1, T_S32);
+        pvm_inst inst = mma_instruction(shapes[n / 2], T_S32, T_B1, T_B1, T_S32);
         inst.mod[S_OP] = n % 2 ? M_and : M_xor;
         tensor_op op;
         int wrong = 0;
-        REQUIRE(tensor_find(&inst, (ptx_target){80, 0}, &op));
+        REQUIRE(tensor_find(&inst, (pvm_target){80, 0}, &op));
         for (int i = 0; i < op.m * op.k; i++)
             a[i] = next_random(&state) & 1;
         for (int i = 0; i < op.k * op.n; i++)
@@ -123,16 +123,16 @@ static double f64_from(uint64_t bits)
 
 TEST_CASE(TensorExact, F64IsAChainOfFma)
 {
-    static const ptx_mod shapes[] = {M_m8n8k4, M_m16n8k4, M_m16n8k8, M_m16n8k16};
-    static const ptx_mod modes[] = {M_NONE, M_rz, M_rm, M_rp};
+    static const pvm_mod shapes[] = {M_m8n8k4, M_m16n8k4, M_m16n8k8, M_m16n8k16};
+    static const pvm_mod modes[] = {M_NONE, M_rz, M_rm, M_rp};
     static const int host[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
     uint64_t a[16 * 16], b[16 * 8], c[16 * 8], d[16 * 8], state = 5;
     for (int n = 0; n < 16; n++) {
-        ptx_inst inst = mma_instruction(shapes[n / 4], T_F64, T_F64, T_F64, T_F64);
+        pvm_inst inst = mma_instruction(shapes[n / 4], T_F64, T_F64, T_F64, T_F64);
         inst.mod[S_RND] = modes[n % 4];
         tensor_op op;
         int wrong = 0;
-        REQUIRE(tensor_find(&inst, (ptx_target){90, 0}, &op));
+        REQUIRE(tensor_find(&inst, (pvm_target){90, 0}, &op));
         for (int i = 0; i < op.m * op.k; i++)
             a[i] = f64_bits((double)(int64_t)next_random(&state) / 3e15 - 10);
         for (int i = 0; i < op.k * op.n; i++)
@@ -163,11 +163,11 @@ typedef struct corner {
 
 enum { ONE = 0x3C00, MINUS_ONE = 0xBC00, INF = 0x7C00, MINUS_INF = 0xFC00, NAN16 = 0x7E01, LARGEST = 0x7BFF };
 
-static void check_corners(int sm, ptx_type result, const corner *corners, int n)
+static void check_corners(int sm, pvm_type result, const corner *corners, int n)
 {
-    const ptx_inst inst = mma_instruction(M_m16n8k8, result, T_F16, T_F16, result);
+    const pvm_inst inst = mma_instruction(M_m16n8k8, result, T_F16, T_F16, result);
     tensor_op op;
-    REQUIRE(tensor_find(&inst, (ptx_target){sm, 0}, &op));
+    REQUIRE(tensor_find(&inst, (pvm_target){sm, 0}, &op));
     for (int i = 0; i < n; i++) {
         uint64_t a[16 * 8] = {0}, b[8 * 8] = {0}, c[16 * 8] = {0}, d[16 * 8];
         /* all products of the last row and column are -0 but for the first two */
@@ -232,13 +232,13 @@ TEST_CASE(TensorExact, SpecialValuesF16)
 /* Too large under rounding toward zero is Inf all the same: bf16 2^127 + 2^127. */
 TEST_CASE(TensorExact, OverflowIsInf)
 {
-    const ptx_inst inst = mma_instruction(M_m16n8k16, T_F32, T_BF16, T_BF16, T_F32);
+    const pvm_inst inst = mma_instruction(M_m16n8k16, T_F32, T_BF16, T_BF16, T_F32);
     tensor_op op;
     uint64_t a[16 * 16] = {0}, b[16 * 8] = {0}, c[16 * 8] = {0}, d[16 * 8];
     a[0] = a[1] = 0x7F00;
     b[0] = b[8] = 0x3F80;
     b[1] = b[8 + 1] = 0xBF80;
-    REQUIRE(tensor_find(&inst, (ptx_target){90, 0}, &op));
+    REQUIRE(tensor_find(&inst, (pvm_target){90, 0}, &op));
     mma_run(&op, 16, a, b, c, d, NULL);
     CHECK_EQ_U32((uint32_t)d[0], 0x7F800000);
     CHECK_EQ_U32((uint32_t)d[1], 0xFF800000);
@@ -248,17 +248,17 @@ TEST_CASE(TensorExact, OverflowIsInf)
 TEST_CASE(TensorExact, WhatASmLacksIsNotFound)
 {
     tensor_op op;
-    ptx_inst inst = mma_instruction(M_m16n8k8, T_F32, T_TF32, T_TF32, T_F32);
-    CHECK(!tensor_find(&inst, (ptx_target){75, 0}, &op));
-    CHECK(tensor_find(&inst, (ptx_target){80, 0}, &op));
+    pvm_inst inst = mma_instruction(M_m16n8k8, T_F32, T_TF32, T_TF32, T_F32);
+    CHECK(!tensor_find(&inst, (pvm_target){75, 0}, &op));
+    CHECK(tensor_find(&inst, (pvm_target){80, 0}, &op));
     CHECK_EQ_STR(op.row, "sm_80/86/87 tf32 k8");
-    CHECK(!tensor_find(&inst, (ptx_target){70, 0}, &op));
+    CHECK(!tensor_find(&inst, (pvm_target){70, 0}, &op));
     inst = mma_instruction(M_m16n8k32, T_F32, T_E4M3, T_E4M3, T_F32);
-    CHECK(!tensor_find(&inst, (ptx_target){86, 0}, &op));
-    CHECK(tensor_find(&inst, (ptx_target){89, 0}, &op));
+    CHECK(!tensor_find(&inst, (pvm_target){86, 0}, &op));
+    CHECK(tensor_find(&inst, (pvm_target){89, 0}, &op));
     inst = mma_instruction(M_m16n8k32, T_F32, T_E2M1, T_E4M3, T_F32);
-    CHECK(!tensor_find(&inst, (ptx_target){100, 'a'}, &op));
-    CHECK(tensor_find(&inst, (ptx_target){120, 'a'}, &op));
+    CHECK(!tensor_find(&inst, (pvm_target){100, 'a'}, &op));
+    CHECK(tensor_find(&inst, (pvm_target){120, 'a'}, &op));
     inst.op = OP_add;
-    CHECK(!tensor_find(&inst, (ptx_target){120, 'a'}, &op));
+    CHECK(!tensor_find(&inst, (pvm_target){120, 'a'}, &op));
 }

@@ -17,11 +17,11 @@ enum {
 /* How many registers each fragment has, and the instruction's name without "mma.sync.aligned.". */
 typedef struct plan {
     const silicon_set *set;
-    ptx_type result;
+    pvm_type result;
     int a_bits, a_regs, b_regs, c_regs;
 } plan;
 
-static plan plan_of(const silicon_set *set, ptx_type result)
+static plan plan_of(const silicon_set *set, pvm_type result)
 {
     const int bits = set->type == T_TF32 ? 32 : set->type == T_F16 || set->type == T_BF16 ? 16 : 8;
     return (plan){set, result, bits, set->k * bits / 64, set->k * bits / 128, result == T_F16 ? 2 : 4};
@@ -46,7 +46,7 @@ static void write_vector(text *t, char name, int n)
 /* Fragments lie in memory as [block][register][lane]: a, then b, c and d, each from its own parameter. */
 static void write_kernel(text *t, const plan *p)
 {
-    const char *type = ptx_type_name(p->set->type), *d = ptx_type_name(p->result);
+    const char *type = pvm_type_name(p->set->type), *d = pvm_type_name(p->result);
     const int regs[4] = {p->a_regs, p->b_regs, p->c_regs, p->c_regs};
     WRITE(t, ".version 8.7\n.target sm_%d\n.address_size 64\n", p->set->sm);
     WRITE(t, ".visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d)\n{\n");
@@ -149,7 +149,7 @@ static bool run_kernel(const char *sm, const text *t, uint32_t blocks, void *con
     return ok;
 }
 
-static void run_set(const silicon_set *set, const silicon_data *data, ptx_type result)
+static void run_set(const silicon_set *set, const silicon_data *data, pvm_type result)
 {
     const plan p = plan_of(set, result);
     const int words[4] = {32 * p.a_regs, 32 * p.b_regs, 32 * p.c_regs, 32 * p.c_regs};

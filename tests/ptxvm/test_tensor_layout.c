@@ -7,8 +7,8 @@
 #include "test.h"
 
 typedef struct shape_case {
-    ptx_mod shape;
-    ptx_type result, type;
+    pvm_mod shape;
+    pvm_type result, type;
     int bits; /* of an element's container */
     unsigned kind;
 } shape_case;
@@ -72,10 +72,10 @@ static void compare_fragment(const tensor_op *op, char matrix, int bits)
 TEST_EACH(TensorLayout, MmaFollowsTheIsa, n_shape_cases, shape_case_name)
 {
     const shape_case *s = &shape_cases[index];
-    ptx_inst inst = mma_instruction(s->shape, s->result, s->type, s->type, s->result);
+    pvm_inst inst = mma_instruction(s->shape, s->result, s->type, s->type, s->result);
     inst.mod[S_KIND] = (uint16_t)s->kind;
     tensor_op op;
-    REQUIRE(tensor_find(&inst, (ptx_target){120, 'a'}, &op));
+    REQUIRE(tensor_find(&inst, (pvm_target){120, 'a'}, &op));
     const int result_bits = s->result == T_F16 ? 16 : s->result == T_F64 ? 64 : 32;
     compare_fragment(&op, 'a', s->bits);
     compare_fragment(&op, 'b', s->bits);
@@ -171,15 +171,15 @@ static int wrong_in_quads(const tensor_op *op, const fragment *d)
 
 TEST_CASE(TensorLayout, QuadsInEveryLayout)
 {
-    static const ptx_type types[][2] = {{T_F32, T_F32}, {T_F32, T_F16}, {T_F16, T_F16}};
+    static const pvm_type types[][2] = {{T_F32, T_F32}, {T_F32, T_F16}, {T_F16, T_F16}};
     for (int n = 0; n < 3 * 4 * 2; n++) {
         fragment a = {0}, b = {0}, c = {0}, d = {0};
         const int layout = n / 3 % 4, sm = n < 12 ? 75 : 90;
-        ptx_inst inst = mma_instruction(M_m8n8k4, types[n % 3][0], T_F16, T_F16, types[n % 3][1]);
+        pvm_inst inst = mma_instruction(M_m8n8k4, types[n % 3][0], T_F16, T_F16, types[n % 3][1]);
         inst.mod[S_ALAYOUT] = layout & 1 ? M_col : M_row;
         inst.mod[S_BLAYOUT] = layout & 2 ? M_row : M_col;
         tensor_op op;
-        REQUIRE(tensor_find(&inst, (ptx_target){sm, 0}, &op));
+        REQUIRE(tensor_find(&inst, (pvm_target){sm, 0}, &op));
         CHECK_EQ_I64(op.standing, sm == 75 ? TENSOR_ASSUMED : TENSOR_PUBLISHED);
         fill_quads(&op, &a, &b, &c);
         fragment_pointers pa = fragment_all(&a), pb = fragment_all(&b), pc = fragment_all(&c),
@@ -193,8 +193,8 @@ TEST_CASE(TensorLayout, QuadsInEveryLayout)
 /* ---- wmma ---- */
 
 typedef struct wmma_case {
-    ptx_mod shape;
-    ptx_type d, a, c;
+    pvm_mod shape;
+    pvm_type d, a, c;
     int bits, a_regs, b_regs, c_regs; /* c_regs by the ISA, for c's type */
 } wmma_case;
 
@@ -210,7 +210,7 @@ static const wmma_case wmma_cases[] = {
 };
 
 /* A small whole number in the given type. */
-static uint64_t encode(ptx_type type, int value)
+static uint64_t encode(pvm_type type, int value)
 {
     const double wide = value;
     uint64_t bits;
@@ -232,7 +232,7 @@ static uint64_t encode(ptx_type type, int value)
     }
 }
 
-static int decode(ptx_type type, uint64_t bits)
+static int decode(pvm_type type, uint64_t bits)
 {
     double wide;
     memcpy(&wide, &bits, sizeof wide);
@@ -242,9 +242,9 @@ static int decode(ptx_type type, uint64_t bits)
                            : (int)bits;
 }
 
-static ptx_inst wmma_move(ptx_mod shape, ptx_mod direction, ptx_mod matrix, ptx_type type)
+static pvm_inst wmma_move(pvm_mod shape, pvm_mod direction, pvm_mod matrix, pvm_type type)
 {
-    ptx_inst inst = {.op = OP_wmma, .guard = -1};
+    pvm_inst inst = {.op = OP_wmma, .guard = -1};
     inst.mod[S_SUB] = direction;
     inst.mod[S_FRAG] = matrix;
     inst.mod[S_SHAPE] = shape;
@@ -252,7 +252,7 @@ static ptx_inst wmma_move(ptx_mod shape, ptx_mod direction, ptx_mod matrix, ptx_
     return inst;
 }
 
-static int type_bits(ptx_type type)
+static int type_bits(pvm_type type)
 {
     return type == T_F16 || type == T_BF16 ? 16
            : type == T_F64                 ? 64
@@ -263,10 +263,10 @@ static int type_bits(ptx_type type)
 }
 
 /* As wmma.load does it: every piece of every register. Returns the number of registers. */
-static int load(fragment *f, const ptx_inst *inst, int (*value)(int quad, int row, int col), bool *covered,
+static int load(fragment *f, const pvm_inst *inst, int (*value)(int quad, int row, int col), bool *covered,
                 int cols)
 {
-    const ptx_type type = ptx_slot_type(inst, S_TYPE);
+    const pvm_type type = pvm_slot_type(inst, S_TYPE);
     const int bits = type_bits(type), per = bits < 32 ? 32 / bits : 1;
     int regs = 0;
     for (int lane = 0; lane < 32; lane++) {
@@ -288,9 +288,9 @@ static int count(const bool *covered, int n)
     return sum;
 }
 
-static ptx_inst wmma_instruction(const wmma_case *w)
+static pvm_inst wmma_instruction(const wmma_case *w)
 {
-    ptx_inst inst = mma_instruction(w->shape, w->d, w->a, w->a, w->c);
+    pvm_inst inst = mma_instruction(w->shape, w->d, w->a, w->a, w->c);
     inst.op = OP_wmma;
     inst.mod[S_SUB] = M_mma;
     if (w->a == T_F16) { /* only d's and c's types are written */
@@ -325,14 +325,14 @@ static void wmma_case_name(int index, char *text, size_t size)
 TEST_EACH(TensorLayout, WmmaLoadsMultipliesAndStores, n_wmma_cases, wmma_case_name)
 {
     const wmma_case *w = &wmma_cases[index];
-    const ptx_inst inst = wmma_instruction(w), load_a = wmma_move(w->shape, M_load, M_a, w->a);
-    const ptx_inst load_b = wmma_move(w->shape, M_load, M_b, w->a),
+    const pvm_inst inst = wmma_instruction(w), load_a = wmma_move(w->shape, M_load, M_a, w->a);
+    const pvm_inst load_b = wmma_move(w->shape, M_load, M_b, w->a),
                    load_c = wmma_move(w->shape, M_load, M_c, w->c);
-    const ptx_inst store = wmma_move(w->shape, M_store, M_d, w->d);
+    const pvm_inst store = wmma_move(w->shape, M_store, M_d, w->d);
     fragment a = {0}, b = {0}, c = {0}, d = {0};
     bool seen[3][32 * 128] = {{false}};
     tensor_op op;
-    REQUIRE(tensor_find(&inst, (ptx_target){80, 0}, &op));
+    REQUIRE(tensor_find(&inst, (pvm_target){80, 0}, &op));
     CHECK_EQ_I64(load(&a, &load_a, a_of, seen[0], op.k), w->a_regs);
     CHECK_EQ_I64(load(&b, &load_b, b_of, seen[1], op.n), w->b_regs);
     CHECK_EQ_I64(load(&c, &load_c, c_of, seen[2], op.n), w->c_regs);
@@ -356,7 +356,7 @@ TEST_EACH(TensorLayout, WmmaLoadsMultipliesAndStores, n_wmma_cases, wmma_case_na
 
 TEST_CASE(TensorLayout, WmmaHasNoOtherRegisters)
 {
-    const ptx_inst a = wmma_move(M_m16n16k16, M_load, M_a, T_BF16),
+    const pvm_inst a = wmma_move(M_m16n16k16, M_load, M_a, T_BF16),
                    f16 = wmma_move(M_m16n16k16, M_load, M_a, T_F16);
     tensor_element at;
     CHECK(tensor_wmma_element(&a, 0, 3, 1, &at));

@@ -9,7 +9,7 @@
 typedef struct form {
     const char *text, *target, *row;
     int m, n, k;
-    ptx_type d, a, b, c;
+    pvm_type d, a, b, c;
 } form;
 
 /* clang-format off */
@@ -67,11 +67,11 @@ TEST_CASE(TensorParse, EveryFormFindsItsRow)
 {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         const form *f = &forms[i];
-        ptx_inst inst;
-        ptx_target device;
+        pvm_inst inst;
+        pvm_target device;
         tensor_op op;
         test_push_note("%s for %s", f->text, f->target);
-        if (CHECK(ptx_target_from_name(f->target, &device)) && mma_parse(f->text, f->target, &inst) &&
+        if (CHECK(pvm_target_from_name(f->target, &device)) && mma_parse(f->text, f->target, &inst) &&
             CHECK(tensor_find(&inst, device, &op))) {
             CHECK_EQ_STR(op.row, f->row);
             CHECK(op.m == f->m && op.n == f->n && op.k == f->k);
@@ -93,7 +93,7 @@ TEST_CASE(TensorParse, EveryFormFindsItsRow)
 /* Instructions that tests elsewhere build by hand have the slots that the parser fills. */
 TEST_CASE(TensorParse, HandMadeInstructionsAreTheParsers)
 {
-    ptx_inst parsed, made = mma_instruction(M_m16n8k16, T_F32, T_F16, T_F16, T_F32);
+    pvm_inst parsed, made = mma_instruction(M_m16n8k16, T_F32, T_F16, T_F16, T_F32);
     REQUIRE(mma_parse(MMA "m16n8k16.row.col.f32.f16.f16.f32 @f4, @r4, @r2, @f4;", "sm_80", &parsed));
     CHECK_EQ_MEM(made.mod, parsed.mod, sizeof parsed.mod);
     made = mma_instruction(M_m16n8k64, T_F32, T_E2M1, T_E2M1, T_F32);

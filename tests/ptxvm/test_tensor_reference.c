@@ -16,7 +16,7 @@ static uint64_t next_random(uint64_t *state)
 }
 
 typedef struct plain_format {
-    ptx_type type;
+    pvm_type type;
     int bits, container, mantissa, bias;
     enum { IEEE, ONE_NAN, FINITE } specials;
 } plain_format;
@@ -27,7 +27,7 @@ static const plain_format plain_formats[] = {
     {T_E2M3, 6, 8, 3, 1, FINITE},  {T_E2M1, 4, 8, 1, 1, FINITE},
 };
 
-static const plain_format *plain_format_of(ptx_type type)
+static const plain_format *plain_format_of(pvm_type type)
 {
     for (size_t i = 0; i < sizeof plain_formats / sizeof *plain_formats; i++)
         if (plain_formats[i].type == type)
@@ -152,8 +152,8 @@ static const plain_rule plain_rules[] = {
 
 typedef struct plain_case {
     int sm;
-    ptx_mod shape;
-    ptx_type result, a, b;
+    pvm_mod shape;
+    pvm_type result, a, b;
     tensor_standing standing;
     int rule;
     bool by_f16; /* the expansion of fp8 by f16 instructions */
@@ -202,11 +202,11 @@ static int n_plain_cases(void)
     return sizeof plain_cases / sizeof *plain_cases;
 }
 
-static const char *type_name(ptx_type type)
+static const char *type_name(pvm_type type)
 {
     static const char *const names[] = {
 #define X(text, name, bits) [T_##name] = #text,
-        PTX_TYPES(X)
+        PVM_TYPES(X)
 #undef X
     };
     return names[type];
@@ -314,10 +314,10 @@ static int compare_once(const plain_case *p, const tensor_op *op, int mode, uint
 TEST_EACH(TensorReference, FastAndPlainAgree, n_plain_cases, plain_case_name)
 {
     const plain_case *p = &plain_cases[index];
-    const ptx_inst inst = mma_instruction(p->shape, p->result, p->a, p->b, p->result);
+    const pvm_inst inst = mma_instruction(p->shape, p->result, p->a, p->b, p->result);
     tensor_op op;
     uint64_t state = 2026 + (uint64_t)index;
-    REQUIRE(tensor_find(&inst, (ptx_target){p->sm, 0}, &op));
+    REQUIRE(tensor_find(&inst, (pvm_target){p->sm, 0}, &op));
     CHECK_EQ_I64(op.standing, p->standing);
     const bool wide = op.wide;
     for (int round = 0; round < 50; round++) {
@@ -330,7 +330,7 @@ TEST_EACH(TensorReference, FastAndPlainAgree, n_plain_cases, plain_case_name)
 /* mxf8f6f4: the scales' exponents come in addition; subnormal and too large results among them. */
 TEST_CASE(TensorReference, ScaledMxf8f6f4)
 {
-    static const ptx_type types[][2] = {
+    static const pvm_type types[][2] = {
         {T_E4M3, T_E4M3}, {T_E5M2, T_E2M1}, {T_E3M2, T_E5M2}, {T_E2M3, T_E3M2}};
     const plain_rule *rule = &plain_rules[H25_32];
     uint64_t state = 31;
@@ -340,14 +340,14 @@ TEST_CASE(TensorReference, ScaledMxf8f6f4)
         uint32_t a_scale[32], b_scale[32];
         const uint16_t zero[32] = {0};
         const void *const scale[6] = {a_scale, zero, zero, b_scale, zero, zero};
-        ptx_inst inst = mma_instruction(M_m16n8k32, T_F32, fa->type, fb->type, T_F32);
+        pvm_inst inst = mma_instruction(M_m16n8k32, T_F32, fa->type, fb->type, T_F32);
         inst.mod[S_KIND] = M_kind__mxf8f6f4;
         inst.mod[S_SCALE] = M_block_scale;
         inst.mod[S_SCALEVEC] = M_scale_vec__1X;
         inst.mod[S_STYPE] = M_TYPE(T_UE8M0);
         tensor_op op;
         int wrong = 0;
-        REQUIRE(tensor_find(&inst, (ptx_target){120, 'a'}, &op));
+        REQUIRE(tensor_find(&inst, (pvm_target){120, 'a'}, &op));
         op.wide &= n % 3 != 0;
         for (int i = 0; i < 16 * 32; i++)
             a_held[i] = in_container(fa, (uint32_t)(a[i] = random_number(fa, n % 5, &state)));
@@ -384,7 +384,7 @@ static int quad_of(const tensor_op *op, int lane)
 /* Copies a matrix into a fragment's registers, or back out of them. */
 static void move_whole(const tensor_op *op, char matrix, uint64_t *values, fragment *f, bool out)
 {
-    const ptx_type type = matrix == 'c' ? op->ctype : matrix == 'd' ? op->dtype : op->atype;
+    const pvm_type type = matrix == 'c' ? op->ctype : matrix == 'd' ? op->dtype : op->atype;
     const int bits = type == T_F16 || type == T_BF16 ? 16 : 32, per = 32 / bits;
     const int rows = matrix == 'b' ? op->k : op->m, cols = matrix == 'a' ? op->k : op->n;
     const int products = op->k == 4 && op->atype == T_F16 ? 4 : 1;
@@ -427,14 +427,14 @@ TEST_CASE(TensorReference, WmmaTf32IsAChainOfFours)
 {
     static const plain_rule fours = {4, 25, -133, -21, false};
     const plain_format *f = plain_format_of(T_TF32);
-    ptx_inst inst = mma_instruction(M_m16n16k8, T_F32, T_TF32, T_TF32, T_F32);
+    pvm_inst inst = mma_instruction(M_m16n16k8, T_F32, T_TF32, T_TF32, T_F32);
     uint64_t state = 8;
     int wrong = 0, as_eight = 0;
     tensor_op op;
     whole w;
     inst.op = OP_wmma;
     inst.mod[S_SUB] = M_mma;
-    REQUIRE(tensor_find(&inst, (ptx_target){90, 0}, &op));
+    REQUIRE(tensor_find(&inst, (pvm_target){90, 0}, &op));
     CHECK_EQ_I64(op.standing, TENSOR_PUBLISHED);
     fill_whole(&op, &w, 0, &state);
     run_whole(&op, &w);
@@ -461,19 +461,19 @@ static uint32_t to_f16(uint32_t f32)
 /* wmma of f16 whose c and d differ: f32 all through, d rounded once more at the end. */
 TEST_CASE(TensorReference, WmmaWithMixedAccumulators)
 {
-    static const ptx_mod shapes[] = {M_m16n16k16, M_m32n8k16, M_m8n32k16};
+    static const pvm_mod shapes[] = {M_m16n16k16, M_m32n8k16, M_m8n32k16};
     const plain_format *f = plain_format_of(T_F16);
     uint64_t state = 12;
     for (int n = 0; n < 30; n++) {
         const bool d16 = n % 2, hopper = n / 2 % 2;
-        ptx_inst inst =
+        pvm_inst inst =
             mma_instruction(shapes[n % 3], d16 ? T_F16 : T_F32, T_F16, T_F16, d16 ? T_F32 : T_F16);
         tensor_op op;
         whole w;
         int wrong = 0;
         inst.op = OP_wmma;
         inst.mod[S_SUB] = M_mma;
-        REQUIRE(tensor_find(&inst, (ptx_target){hopper ? 90 : 75, 0}, &op));
+        REQUIRE(tensor_find(&inst, (pvm_target){hopper ? 90 : 75, 0}, &op));
         fill_whole(&op, &w, n % 5, &state);
         run_whole(&op, &w);
         for (int i = 0; i < op.m * op.n; i++) {
@@ -511,15 +511,15 @@ static uint32_t plain_quad(const tensor_op *op, bool turing, const uint64_t *a, 
 
 TEST_CASE(TensorReference, Quads)
 {
-    static const ptx_type types[][2] = {{T_F32, T_F32}, {T_F32, T_F16}, {T_F16, T_F16}};
+    static const pvm_type types[][2] = {{T_F32, T_F32}, {T_F32, T_F16}, {T_F16, T_F16}};
     uint64_t state = 16;
     for (int n = 0; n < 60; n++) {
         const bool turing = n / 3 % 2;
-        const ptx_inst inst = mma_instruction(M_m8n8k4, types[n % 3][0], T_F16, T_F16, types[n % 3][1]);
+        const pvm_inst inst = mma_instruction(M_m8n8k4, types[n % 3][0], T_F16, T_F16, types[n % 3][1]);
         tensor_op op;
         whole w;
         int wrong = 0;
-        REQUIRE(tensor_find(&inst, (ptx_target){turing ? 75 : 86, 0}, &op));
+        REQUIRE(tensor_find(&inst, (pvm_target){turing ? 75 : 86, 0}, &op));
         fill_whole(&op, &w, n / 6 % 5, &state);
         run_whole(&op, &w);
         for (int i = 0; i < 4 * 64; i++) {

@@ -43,9 +43,9 @@ static void place_scales(const scaling *s, scale_operands *o)
     }
 }
 
-static ptx_inst scaled_instruction(ptx_mod kind, ptx_mod vector, ptx_type a, ptx_type b, ptx_type scale)
+static pvm_inst scaled_instruction(pvm_mod kind, pvm_mod vector, pvm_type a, pvm_type b, pvm_type scale)
 {
-    ptx_inst inst = mma_instruction(kind == M_kind__mxf8f6f4 ? M_m16n8k32 : M_m16n8k64, T_F32, a, b, T_F32);
+    pvm_inst inst = mma_instruction(kind == M_kind__mxf8f6f4 ? M_m16n8k32 : M_m16n8k64, T_F32, a, b, T_F32);
     inst.mod[S_KIND] = kind;
     inst.mod[S_SCALE] = M_block_scale;
     inst.mod[S_SCALEVEC] = vector;
@@ -85,11 +85,11 @@ static void fill(uint64_t *values, int n, uint64_t value)
 
 TEST_CASE(TensorScaled, SelectorsOfMxf8f6f4)
 {
-    const ptx_inst inst = scaled_instruction(M_kind__mxf8f6f4, M_NONE, T_E4M3, T_E5M2, T_UE8M0);
+    const pvm_inst inst = scaled_instruction(M_kind__mxf8f6f4, M_NONE, T_E4M3, T_E5M2, T_UE8M0);
     tensor_op op;
     uint64_t a[16 * 32], b[32 * 8], c[16 * 8], d[16 * 8];
     scaling s = {.blocks = 1};
-    REQUIRE(tensor_find(&inst, (ptx_target){120, 'a'}, &op));
+    REQUIRE(tensor_find(&inst, (pvm_target){120, 'a'}, &op));
     CHECK_EQ_I64(op.scales, 1);
     CHECK_EQ_I64(op.standing, TENSOR_PUBLISHED);
     fill(a, 16 * 32, 0x38); /* 1 */
@@ -112,11 +112,11 @@ TEST_CASE(TensorScaled, SelectorsOfMxf8f6f4)
 
 TEST_CASE(TensorScaled, BlocksOfMxf4)
 {
-    const ptx_inst inst = scaled_instruction(M_kind__mxf4, M_NONE, T_E2M1, T_E2M1, T_UE8M0);
+    const pvm_inst inst = scaled_instruction(M_kind__mxf4, M_NONE, T_E2M1, T_E2M1, T_UE8M0);
     tensor_op op;
     uint64_t a[16 * 64], b[64 * 8], c[16 * 8], d[16 * 8];
     scaling s = {.blocks = 2};
-    REQUIRE(tensor_find(&inst, (ptx_target){121, 'f'}, &op));
+    REQUIRE(tensor_find(&inst, (pvm_target){121, 'f'}, &op));
     CHECK_EQ_I64(op.scales, 2);
     for (int i = 0; i < 16 * 64; i++)
         a[i] = i % 64 < 32 ? 2 : 5; /* 1, then 3 */
@@ -146,11 +146,11 @@ TEST_CASE(TensorScaled, BlocksOfMxf4)
 
 TEST_CASE(TensorScaled, Nvf4ScalesOfSixteen)
 {
-    const ptx_inst inst = scaled_instruction(M_kind__mxf4nvf4, M_scale_vec__4X, T_E2M1, T_E2M1, T_UE4M3);
+    const pvm_inst inst = scaled_instruction(M_kind__mxf4nvf4, M_scale_vec__4X, T_E2M1, T_E2M1, T_UE4M3);
     tensor_op op;
     uint64_t a[16 * 64], b[64 * 8], c[16 * 8], d[16 * 8];
     scaling s = {.blocks = 4, .thread_a = 1, .thread_b = 2};
-    REQUIRE(tensor_find(&inst, (ptx_target){120, 'a'}, &op));
+    REQUIRE(tensor_find(&inst, (pvm_target){120, 'a'}, &op));
     fill(a, 16 * 64, 7); /* 6 */
     fill(b, 64 * 8, 1);  /* 0.5 */
     fill(c, 16 * 8, f32_bits(-1));
@@ -172,11 +172,11 @@ TEST_CASE(TensorScaled, Nvf4ScalesOfSixteen)
 /* A group whose products cancel keeps its exponent: what lies 36 bits below is cut. One of zeros does not. */
 TEST_CASE(TensorScaled, CancelledGroupsStillAlign)
 {
-    const ptx_inst inst = scaled_instruction(M_kind__mxf4, M_scale_vec__2X, T_E2M1, T_E2M1, T_UE8M0);
+    const pvm_inst inst = scaled_instruction(M_kind__mxf4, M_scale_vec__2X, T_E2M1, T_E2M1, T_UE8M0);
     tensor_op op;
     uint64_t a[16 * 64], b[64 * 8], c[16 * 8], d[16 * 8];
     scaling s = {.blocks = 2};
-    REQUIRE(tensor_find(&inst, (ptx_target){120, 'a'}, &op));
+    REQUIRE(tensor_find(&inst, (pvm_target){120, 'a'}, &op));
     for (int i = 0; i < 16 * 64; i++) {
         const int row = i / 64, k = i % 64;
         const uint64_t first = row < 8 ? (k % 2 ? 2 : 10) : 0; /* 1, -1 in turn, or zeros */
@@ -254,8 +254,8 @@ static uint32_t plain_fp4(bool ue4m3, const scaling *s, int row, int col, const 
 TEST_CASE(TensorScaled, RandomFp4)
 {
     static const struct {
-        ptx_mod kind, vector;
-        ptx_type scale;
+        pvm_mod kind, vector;
+        pvm_type scale;
         int blocks;
     } kinds[] = {
         {M_kind__mxf4, M_scale_vec__2X, T_UE8M0, 2},
@@ -265,12 +265,12 @@ TEST_CASE(TensorScaled, RandomFp4)
     uint64_t a[16 * 64], b[64 * 8], c[16 * 8], d[16 * 8], state = 44;
     for (int n = 0; n < 60; n++) {
         const bool ue4m3 = kinds[n % 3].scale == T_UE4M3;
-        const ptx_inst inst =
+        const pvm_inst inst =
             scaled_instruction(kinds[n % 3].kind, kinds[n % 3].vector, T_E2M1, T_E2M1, kinds[n % 3].scale);
         scaling s = {.blocks = kinds[n % 3].blocks, .thread_a = n / 3 % 2, .thread_b = n / 3 % 4};
         tensor_op op;
         int wrong = 0;
-        REQUIRE(tensor_find(&inst, (ptx_target){120, 'a'}, &op));
+        REQUIRE(tensor_find(&inst, (pvm_target){120, 'a'}, &op));
         for (int i = 0; i < 16 * 64; i++)
             a[i] = next_random(&state) % (n % 2 ? 16 : 3);
         for (int i = 0; i < 64 * 8; i++)

@@ -8,10 +8,10 @@
 #include "test.h"
 
 /* The instruction of a set, as PTX. */
-static bool instruction_of(const silicon_set *set, ptx_type result, int k, ptx_inst *inst)
+static bool instruction_of(const silicon_set *set, pvm_type result, int k, pvm_inst *inst)
 {
     const int bits = set->type == T_TF32 ? 32 : set->type == T_F16 || set->type == T_BF16 ? 16 : 8;
-    const char *type = ptx_type_name(set->type), *d = ptx_type_name(result),
+    const char *type = pvm_type_name(set->type), *d = pvm_type_name(result),
                *regs = result == T_F16 ? "@r2" : "@f4";
     char text[256], target[16];
     snprintf(text, sizeof text, "mma.sync.aligned.m16n8k%d.row.col%s%s%s%s %s, @r%d, @r%d, %s;", k, d, type,
@@ -20,7 +20,7 @@ static bool instruction_of(const silicon_set *set, ptx_type result, int k, ptx_i
     return mma_parse(text, target, inst);
 }
 
-static int bits_of(ptx_type type)
+static int bits_of(pvm_type type)
 {
     return type == T_TF32 ? 32 : type == T_F16 || type == T_BF16 ? 16 : 8;
 }
@@ -57,12 +57,12 @@ static int wrong_of_sixteen(const tensor_op *op, const silicon_set *set, const s
     return wrong;
 }
 
-static int wrong_in_set(const silicon_set *set, const silicon_data *data, ptx_type result, int k, int k_at)
+static int wrong_in_set(const silicon_set *set, const silicon_data *data, pvm_type result, int k, int k_at)
 {
-    ptx_inst inst;
+    pvm_inst inst;
     tensor_op op;
     int wrong = 0;
-    if (!instruction_of(set, result, k, &inst) || !CHECK(tensor_find(&inst, (ptx_target){set->sm, 0}, &op)))
+    if (!instruction_of(set, result, k, &inst) || !CHECK(tensor_find(&inst, (pvm_target){set->sm, 0}, &op)))
         return -1;
     CHECK(op.standing == TENSOR_MEASURED || k != set->k);
     for (int build = 0; build < 2; build++) {

@@ -28,7 +28,7 @@ int form_plans(const form_table *table, const form *f, form_plan *plans, int mos
     return n;
 }
 
-void form_put_mods(form_text *t, const form_table *table, const form *f, form_plan how, ptx_inst *inst)
+void form_put_mods(form_text *t, const form_table *table, const form *f, form_plan how, pvm_inst *inst)
 {
     for (int i = 0; i < f->n_mods; i++) {
         const form_mod *m = &table->mods[f->first_mod + i];
@@ -37,14 +37,14 @@ void form_put_mods(form_text *t, const form_table *table, const form *f, form_pl
         uint16_t value = table->choices[m->first + (i == how.varied ? how.choice : 0)];
         inst->mod[m->slot] = value;
         if (!m->implied)
-            form_put(t, "%s", ptx_mod_text((ptx_mod)value));
+            form_put(t, "%s", pvm_mod_text((pvm_mod)value));
     }
 }
 
 /* The register file that holds a type: bits of the same size fit everywhere. */
-static const char *register_prefix(ptx_type type)
+static const char *register_prefix(pvm_type type)
 {
-    switch (ptx_type_bits(type)) {
+    switch (pvm_type_bits(type)) {
     case 1:
         return "p";
     case 8:
@@ -60,10 +60,10 @@ static const char *register_prefix(ptx_type type)
     }
 }
 
-static void put_register(form_text *t, const form_operand *o, ptx_type type, form_style style, int *next)
+static void put_register(form_text *t, const form_operand *o, pvm_type type, form_style style, int *next)
 {
-    int last = type == T_PRED || ptx_type_bits(type) == 128 ? 8 : 98;
-    bool wider = style == FORM_WIDER && o->flags & TAKES_WIDER && ptx_type_bits(type) < 64;
+    int last = type == T_PRED || pvm_type_bits(type) == 128 ? 8 : 98;
+    bool wider = style == FORM_WIDER && o->flags & TAKES_WIDER && pvm_type_bits(type) < 64;
     if (style == FORM_NUMBERS && o->flags & TAKES_IMM && !(o->flags & IS_RESULT))
         form_put(t, "%s", type == T_F32 ? "0f40490FDB" : type == T_F64 ? "0d400921FB54442D18" : "1");
     else if (style == FORM_SINKS && o->flags & TAKES_SINK)
@@ -73,17 +73,17 @@ static void put_register(form_text *t, const form_operand *o, ptx_type type, for
                  wider ? "rd" : register_prefix(type), ++*next % last);
 }
 
-static int vector_count(const form_operand *o, const ptx_inst *inst)
+static int vector_count(const form_operand *o, const pvm_inst *inst)
 {
     if (o->count != COUNT_VEC)
         return o->count;
     return inst->mod[S_VEC] == M_v2 ? 2 : inst->mod[S_VEC] == M_v4 ? 4 : inst->mod[S_VEC] == M_v8 ? 8 : 0;
 }
 
-static void put_value(form_text *t, const form *f, const form_operand *o, const ptx_inst *inst,
+static void put_value(form_text *t, const form *f, const form_operand *o, const pvm_inst *inst,
                       form_style style, int *next)
 {
-    ptx_type type = form_operand_type(o, inst);
+    pvm_type type = form_operand_type(o, inst);
     int count = vector_count(o, inst);
     if (o->flags & IS_ADDRESS)
         form_put(t, "[rd98]");
@@ -105,9 +105,9 @@ static void put_value(form_text *t, const form *f, const form_operand *o, const 
 
 void form_put_example(form_text *t, const form_table *table, const form *f, form_plan how)
 {
-    ptx_inst inst = {0};
+    pvm_inst inst = {0};
     int next = 0, written = 0;
-    form_put(t, "%s", ptx_opcode_name(f->op));
+    form_put(t, "%s", pvm_opcode_name(f->op));
     form_put_mods(t, table, f, how, &inst);
     for (int i = 0; i < f->n_operands; i++) {
         const form_operand *o = &table->operands[f->first_operand + i];

@@ -37,7 +37,7 @@ extern const form_plan form_plan_plain; /* the first choices, nothing optional *
 int form_plans(const form_table *table, const form *f, form_plan *plans, int most);
 
 /* The modifiers alone, which also go to inst's slots; a whole instruction with its ';'. */
-void form_put_mods(form_text *t, const form_table *table, const form *f, form_plan how, ptx_inst *inst);
+void form_put_mods(form_text *t, const form_table *table, const form *f, form_plan how, pvm_inst *inst);
 void form_put_example(form_text *t, const form_table *table, const form *f, form_plan how);
 
 /* The start of a module for the first target that a form names, and a kernel around instructions. */

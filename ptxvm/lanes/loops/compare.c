@@ -2,7 +2,7 @@
  * combines masks with a predicate, or turns them into numbers, is common to all of them. */
 #include "real.h"
 
-static uint32_t combine(const ptx_inst *inst, uint32_t mask, const void *const *src)
+static uint32_t combine(const pvm_inst *inst, uint32_t mask, const void *const *src)
 {
     const unsigned mod = inst->mod[S_BOOL];
     return mod == M_and   ? mask & LANE_MASK(2)
@@ -13,7 +13,7 @@ static uint32_t combine(const ptx_inst *inst, uint32_t mask, const void *const *
 
 /* setp p|q: q is the comparison turned round, then combined likewise; of a pair of halves it is the upper
  * one's. */
-static void store_predicates(void *const *dst, const void *const *src, const ptx_inst *inst, uint32_t p,
+static void store_predicates(void *const *dst, const void *const *src, const pvm_inst *inst, uint32_t p,
                              uint32_t q)
 {
     q = combine(inst, q, src);
@@ -35,10 +35,10 @@ static void store_halves(uint16_t *d, uint16_t truth, uint32_t mask)
 }
 
 /* set: true is 1.0 in a float, all ones in an integer. */
-static void store_truth(void *const *dst, const void *const *src, const ptx_inst *inst, uint32_t mask)
+static void store_truth(void *const *dst, const void *const *src, const pvm_inst *inst, uint32_t mask)
 {
     mask = combine(inst, mask, src);
-    switch (ptx_slot_type(inst, S_TYPE)) {
+    switch (pvm_slot_type(inst, S_TYPE)) {
     case T_F16:
         store_halves(dst[0], 0x3C00, mask);
         break;
@@ -57,10 +57,10 @@ static void store_truth(void *const *dst, const void *const *src, const ptx_inst
     }
 }
 
-static void store_truth_pair(void *const *dst, const void *const *src, const ptx_inst *inst, uint32_t low,
+static void store_truth_pair(void *const *dst, const void *const *src, const pvm_inst *inst, uint32_t low,
                              uint32_t high)
 {
-    const ptx_type type = ptx_slot_type(inst, S_TYPE);
+    const pvm_type type = pvm_slot_type(inst, S_TYPE);
     const uint32_t truth = type == T_F16X2 ? 0x3C00 : type == T_BF16X2 ? 0x3F80 : 0xFFFF;
     uint32_t *d = dst[0];
     low = combine(inst, low, src);

@@ -5,17 +5,17 @@
 
 #include "real.h"
 
-static inline bool has_ftz(const ptx_inst *inst)
+static inline bool has_ftz(const pvm_inst *inst)
 {
     return inst->mod[S_FTZ] == M_ftz;
 }
 
-static inline bool has_sat(const ptx_inst *inst)
+static inline bool has_sat(const pvm_inst *inst)
 {
     return inst->mod[S_SAT] == M_sat;
 }
 
-static inline bool is_integral(const ptx_inst *inst)
+static inline bool is_integral(const pvm_inst *inst)
 {
     const unsigned mod = inst->mod[S_RND];
     return mod == M_rni || mod == M_rzi || mod == M_rmi || mod == M_rpi;
@@ -26,7 +26,7 @@ typedef struct direction {
     bool zero, down, up;
 } direction;
 
-static inline direction direction_of(const ptx_inst *inst)
+static inline direction direction_of(const pvm_inst *inst)
 {
     const unsigned mod = inst->mod[S_RND];
     return (direction){mod == M_rzi, mod == M_rmi, mod == M_rpi};

@@ -295,7 +295,7 @@ static inline uint32_t clamp_to(int32_t x, int32_t low, int32_t high)
              (uint64_t)c << 2 * (bits) | clamp_to(a, low, high) << (bits) | clamp_to(b, low, high))          \
     static void lane_pack_##T##_any(LANE_ARGS)                                                               \
     {                                                                                                        \
-        (ptx_slot_type(inst, S_TYPE3) ? lane_pack_##T##_c : lane_pack_##T)(dst, src, inst);                  \
+        (pvm_slot_type(inst, S_TYPE3) ? lane_pack_##T##_c : lane_pack_##T)(dst, src, inst);                  \
     }
 #define PACKS(X)                                                                                             \
     X(U2, 2, 0, 3)                                                                                           \

@@ -44,7 +44,7 @@ typedef struct rounding {
     bool satfinite, relu;
 } rounding;
 
-static inline rounding rounding_of(const ptx_inst *inst)
+static inline rounding rounding_of(const pvm_inst *inst)
 {
     const unsigned mod = inst->mod[S_RND];
     round_rule same = mod == M_rz    ? ROUND_TRUNCATE

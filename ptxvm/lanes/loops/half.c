@@ -17,7 +17,7 @@ typedef struct half_mods {
     bool ftz, sat, relu, oob;
 } half_mods;
 
-static inline half_mods mods_of(const ptx_inst *inst)
+static inline half_mods mods_of(const pvm_inst *inst)
 {
     return (half_mods){has_ftz(inst), has_sat(inst), inst->mod[S_RELU] == M_relu, inst->mod[S_OOB] == M_oob};
 }

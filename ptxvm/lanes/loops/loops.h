@@ -66,7 +66,7 @@ enum {
 #endif
 #define LANE_FOR(n) LANE_VECTORISE for (int i = 0; i < (n); i++)
 
-#define LANE_ARGS      void *const *dst, const void *const *src, __attribute__((unused)) const ptx_inst *inst
+#define LANE_ARGS      void *const *dst, const void *const *src, __attribute__((unused)) const pvm_inst *inst
 #define LANE_OUT(T, k) ((T *)__builtin_assume_aligned(dst[k], 64))
 #define LANE_IN(T, k)  ((const T *)__builtin_assume_aligned(src[k], 64))
 #define LANE_MASK(k)   (*(const uint32_t *)src[k])

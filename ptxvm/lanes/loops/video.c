@@ -73,7 +73,7 @@ static bool compare(unsigned cmp, wide a, wide b)
                          : a >= b;
 }
 
-static wide operate(const ptx_inst *inst, wide a, wide b)
+static wide operate(const pvm_inst *inst, wide a, wide b)
 {
     return inst->mod[S_CMP] ? compare(inst->mod[S_CMP], a, b) : functions[inst->op](a, b);
 }
@@ -84,10 +84,10 @@ typedef struct part {
     bool is_signed;
 } part;
 
-static part part_of(const ptx_inst *inst, ptx_slot selector, ptx_slot type)
+static part part_of(const pvm_inst *inst, pvm_slot selector, pvm_slot type)
 {
     const unsigned mod = inst->mod[selector];
-    const bool is_signed = ptx_slot_type(inst, type) == T_S32;
+    const bool is_signed = pvm_slot_type(inst, type) == T_S32;
     if (mod >= M_b0 && mod <= M_b3)
         return (part){8 * (int)(mod - M_b0), 8, is_signed};
     if (mod >= M_h0 && mod <= M_h1)
@@ -115,7 +115,7 @@ static wide clamp_to(int bits, bool is_signed, wide x)
     return x < low ? low : x > high ? high : x;
 }
 
-static wide shift_amount(const ptx_inst *inst, wide b)
+static wide shift_amount(const pvm_inst *inst, wide b)
 {
     return inst->mod[S_MODE] == M_wrap ? b & 31 : b < 32 ? b : 32;
 }
@@ -154,7 +154,7 @@ static void lane_vmad(LANE_ARGS)
 {
     uint32_t *d = LANE_OUT(uint32_t, 0);
     const uint32_t *pa = LANE_IN(uint32_t, 0), *pb = LANE_IN(uint32_t, 1), *pc = LANE_IN(uint32_t, 2);
-    const ptx_operand *source = inst->operand + inst->n_results;
+    const pvm_operand *source = inst->operand + inst->n_results;
     const part a = part_of(inst, S_ASEL, S_TYPE2), b = part_of(inst, S_BSEL, S_TYPE3);
     const bool minus_product = source[0].negated != source[1].negated, minus_c = source[2].negated;
     const bool is_signed = a.is_signed || b.is_signed || minus_product || minus_c;
@@ -175,15 +175,15 @@ static void lane_simd(LANE_ARGS)
                         inst->op == OP_vabsdiff2 || inst->op == OP_vmin2 || inst->op == OP_vmax2 ||
                         inst->op == OP_vset2;
     const int n = halves ? 2 : 4, bits = halves ? 16 : 8;
-    const bool result_signed = ptx_slot_type(inst, S_TYPE) == T_S32, sat = inst->mod[S_SAT] == M_sat;
+    const bool result_signed = pvm_slot_type(inst, S_TYPE) == T_S32, sat = inst->mod[S_SAT] == M_sat;
     const bool accumulate = inst->mod[S_OP] == M_add;
     const int asel = MOD_IS_LANES(inst->mod[S_ASEL]) ? inst->mod[S_ASEL] - M_LANES : halves ? 010 : 03210;
     const int bsel = MOD_IS_LANES(inst->mod[S_BSEL]) ? inst->mod[S_BSEL] - M_LANES : halves ? 032 : 07654;
     const int mask = MOD_IS_LANES(inst->mod[S_DSEL]) ? inst->mod[S_DSEL] - M_LANES : (1 << n) - 1;
     part a[4], b[4];
     for (int k = 0; k < n; k++) {
-        a[k] = (part){bits * (asel >> 3 * k & 7), bits, ptx_slot_type(inst, S_TYPE2) == T_S32};
-        b[k] = (part){bits * (bsel >> 3 * k & 7), bits, ptx_slot_type(inst, S_TYPE3) == T_S32};
+        a[k] = (part){bits * (asel >> 3 * k & 7), bits, pvm_slot_type(inst, S_TYPE2) == T_S32};
+        b[k] = (part){bits * (bsel >> 3 * k & 7), bits, pvm_slot_type(inst, S_TYPE3) == T_S32};
     }
     uint32_t *d = LANE_OUT(uint32_t, 0);
     const uint32_t *pa = LANE_IN(uint32_t, 0), *pb = LANE_IN(uint32_t, 1), *pc = LANE_IN(uint32_t, 2);
