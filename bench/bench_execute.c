@@ -6,7 +6,7 @@
 
 #include "bench/bench.h"
 #include "bench/idle_driver.h"
-#include "driver/handle.h"
+#include "driver/api/handle.h"
 
 /* ---- The calls ---- */
 

@@ -3,7 +3,7 @@
 #ifndef QDNN_BENCH_IDLE_DRIVER_H
 #define QDNN_BENCH_IDLE_DRIVER_H
 
-#include "driver/open.h"
+#include "driver/cuda/open.h"
 
 /* What a plan is made, executed and destroyed with; the rest is null. */
 extern const cuda_api idle_driver;

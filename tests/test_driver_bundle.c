@@ -2,9 +2,9 @@
  * a warning that says why. */
 #include "test_driver_bundle.h"
 
-#include "driver/alloc.h"
-#include "driver/bundle_check.h"
-#include "ptxgen/toolkit.h"
+#include "driver/base/alloc.h"
+#include "driver/bundle/bundle_check.h"
+#include "tools/toolkit.h"
 #include "support/process.h"
 #include "support/scarce.h"
 #include "test.h"

@@ -2,7 +2,7 @@
 #ifndef QDNN_TEST_DRIVER_BUNDLE_H
 #define QDNN_TEST_DRIVER_BUNDLE_H
 
-#include "driver/bundle.h"
+#include "driver/bundle/bundle.h"
 
 #include <stddef.h>
 

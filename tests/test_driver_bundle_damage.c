@@ -1,7 +1,7 @@
 /* Bundles with every kind of damage: refused, with a warning or a status that says why. */
 #include "test_driver_bundle.h"
 
-#include "driver/alloc.h"
+#include "driver/base/alloc.h"
 #include "support/process.h"
 #include "test.h"
 

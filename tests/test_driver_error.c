@@ -1,5 +1,5 @@
 /* Codes of the CUDA driver as statuses and sentences. */
-#include "driver/cuda_error.h"
+#include "driver/cuda/cuda_error.h"
 
 #include <qdnn/qdnn.h>
 

@@ -6,7 +6,7 @@
 #include <qdnn/qdnn.h>
 
 #include "doubles/cublas.h"
-#include "driver/nvrtc.h"
+#include "driver/cuda/nvrtc.h"
 #include "support/environment.h"
 #include "support/process.h"
 #include "test.h"

@@ -1,13 +1,13 @@
 /* The log: levels, destinations, the callback; lines of several threads stay whole. */
-#include "driver/log.h"
+#include "driver/base/log.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/error.h"
-#include "ptxgen/toolkit.h"
+#include "driver/base/error.h"
+#include "tools/toolkit.h"
 #include "support/environment.h"
 #include "support/process.h"
 #include "test.h"

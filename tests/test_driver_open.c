@@ -7,8 +7,8 @@
 
 #include <qdnn/qdnn.h>
 
-#include "driver/log.h"
-#include "driver/open.h"
+#include "driver/base/log.h"
+#include "driver/cuda/open.h"
 #include "support/environment.h"
 #include "test.h"
 
@@ -144,7 +144,7 @@ static void check_finds_all(const char *library, int version)
     CHECK_EQ_I64(d.minor, 0);
     CHECK(d.context == NULL);
 #define FUNCTION(name, suffix, since, params) CHECK(d.api->name != NULL);
-#include "driver/cuda.def"
+#include "driver/cuda/cuda.def"
 #undef FUNCTION
     end();
 }

@@ -1,5 +1,5 @@
 /* What PTX a device and its driver take. */
-#include "driver/target.h"
+#include "driver/cuda/target.h"
 
 #include <qdnn/qdnn.h>
 

@@ -1,7 +1,7 @@
 /* The reader of JSON: what is read, and what is refused without harm. */
 #include "test_json.h"
 
-#include "driver/alloc.h"
+#include "driver/base/alloc.h"
 #include "support/scarce.h"
 #include "test.h"
 

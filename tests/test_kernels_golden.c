@@ -2,7 +2,7 @@
  * is written shows here, and can be read as a difference between two files. QDNN_UPDATE_GOLDEN=1 rewrites the
  * files of tests/golden. */
 #include "kernels/kernels.h"
-#include "ptxgen/toolkit.h"
+#include "tools/toolkit.h"
 #include "test.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * ptxas is the judge; where there is none the cases are skipped. All pairs of settings are tried for three
  * targets of different generations, all single values for the others. */
 #include "kernels/kernels.h"
-#include "ptxgen/toolkit.h"
+#include "tools/toolkit.h"
 #include "support/process.h"
 #include "test.h"
 #include "test_kernel_grid.h"

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "doubles/cublas.h"
-#include "driver/alloc.h"
-#include "driver/open.h"
+#include "driver/base/alloc.h"
+#include "driver/cuda/open.h"
 #include "host_ref/host_ref.h"
 #include "support/environment.h"
 #include "support/kernel_data.h"

@@ -1,6 +1,6 @@
 /* The ptxgen tool, run as its users run it: every option, every form, every error path, exit codes. */
 #include "kernels/kernels.h"
-#include "ptxgen/toolkit.h"
+#include "tools/toolkit.h"
 #include "support/process.h"
 #include "test.h"
 #include "test_json.h"

@@ -1,7 +1,7 @@
 /* ptxgen's manifests: what they say of a kernel is what its PTX says, and what they say of files is what lies
  * there. */
 #include "kernels/kernels.h"
-#include "ptxgen/toolkit.h"
+#include "tools/toolkit.h"
 #include "support/process.h"
 #include "test.h"
 #include "test_json.h"

@@ -1,7 +1,7 @@
 /* From a kernel's settings to the macros of its twin. */
 #include "bench/twins/twin.h"
 
-#include "ptxgen/toolkit.h"
+#include "tools/toolkit.h"
 
 #include <stdio.h>
 #include <stdlib.h>

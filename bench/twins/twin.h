@@ -3,7 +3,7 @@
 #ifndef QDNN_BENCH_TWIN_H
 #define QDNN_BENCH_TWIN_H
 
-#include "driver/nvrtc.h"
+#include "driver/cuda/nvrtc.h"
 #include "kernels/kernels.h"
 
 /* The text of a kernel's twin and of the header that it includes. */

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "driver/alloc.h"
+#include "driver/base/alloc.h"
 
 static struct {
     int live, asked, failed, fails;

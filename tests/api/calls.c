@@ -1,10 +1,10 @@
 /* A table of the driver's functions in which each counts and then calls the real one. A new row of
- * driver/cuda.def needs one line here: the names of its parameters. */
+ * driver/cuda/cuda.def needs one line here: the names of its parameters. */
 #include "calls.h"
 
 #include <string.h>
 
-#include "driver/open.h"
+#include "driver/cuda/open.h"
 
 #define ARGS_cuInit                            (flags)
 #define ARGS_cuDriverGetVersion                (version)
@@ -45,18 +45,18 @@ static int counts[CALL_COUNT];
         counts[CALL_##name]++;                                                                               \
         return real.name ARGS_##name;                                                                        \
     }
-#include "driver/cuda.def"
+#include "driver/cuda/cuda.def"
 #undef FUNCTION
 
 static const cuda_api counting = {
 #define FUNCTION(name, suffix, since, params) .name = count_##name,
-#include "driver/cuda.def"
+#include "driver/cuda/cuda.def"
 #undef FUNCTION
 };
 
 const char *const call_names[CALL_COUNT] = {
 #define FUNCTION(name, suffix, since, params) #name #suffix,
-#include "driver/cuda.def"
+#include "driver/cuda/cuda.def"
 #undef FUNCTION
 };
 

@@ -6,7 +6,7 @@
 
 enum {
 #define FUNCTION(name, suffix, since, params) CALL_##name,
-#include "driver/cuda.def"
+#include "driver/cuda/cuda.def"
 #undef FUNCTION
     CALL_COUNT
 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "host_ref/host_ref.h"
-#include "driver/open.h"
+#include "driver/cuda/open.h"
 #include "support/environment.h"
 #include "support/kernel_data.h"
 

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "bench/idle_driver.h"
-#include "driver/handle.h"
-#include "driver/modules.h"
-#include "ptxgen/toolkit.h"
+#include "driver/api/handle.h"
+#include "driver/cuda/modules.h"
+#include "tools/toolkit.h"
 #include "scene.h"
 #include "support/process.h"
 

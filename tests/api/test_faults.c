@@ -7,8 +7,8 @@
 
 #include "blocks.h"
 #include "calls.h"
-#include "driver/cuda_error.h"
-#include "driver/open.h"
+#include "driver/cuda/cuda_error.h"
+#include "driver/cuda/open.h"
 #include "scene.h"
 #include "support/process.h"
 

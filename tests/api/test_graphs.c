@@ -8,7 +8,7 @@
 #include "cuda/driver.h"
 #include "scene.h"
 
-void cuda_close_all(void); /* driver/open.h, which declares the driver's types anew */
+void cuda_close_all(void); /* driver/cuda/open.h, which declares the driver's types anew */
 
 #define SETTINGS                                                                                             \
     "QDNN_DEVICE=cuda QDNN_LIBCUDA=" QDNN_BINARY_DIR                                                         \

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "blocks.h"
-#include "driver/modules.h"
+#include "driver/cuda/modules.h"
 #include "qdnn/emit.h"
 #include "scene.h"
 #include "support/process.h"

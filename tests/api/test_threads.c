@@ -2,8 +2,8 @@
 #include <pthread.h>
 
 #include "blocks.h"
-#include "driver/handle.h"
-#include "driver/modules.h"
+#include "driver/api/handle.h"
+#include "driver/cuda/modules.h"
 #include "scene.h"
 
 enum { THREADS = 16 };

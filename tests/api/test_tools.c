@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/log.h"
+#include "driver/base/log.h"
 #include "kernels/kernels.h"
 #include "qdnn/emit.h"
 #include "scene.h"

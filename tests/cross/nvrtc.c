@@ -1,8 +1,8 @@
 /* Compiling the CUDA C programs of the cross tests (see nvrtc.h). */
 #include "nvrtc.h"
 
-#include "driver/nvrtc.h"
-#include "ptxgen/toolkit.h"
+#include "driver/cuda/nvrtc.h"
+#include "tools/toolkit.h"
 #include "test.h"
 
 #include <stdio.h>

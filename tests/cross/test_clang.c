@@ -5,7 +5,7 @@
 #include "support/process.h"
 #include "test.h"
 
-#include "ptxgen/toolkit.h"
+#include "tools/toolkit.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 
 #include "abi.h"
 #include "driver.h"
-#include "ptxgen/toolkit.h"
+#include "tools/toolkit.h"
 
 TEST_CASE(CudaAbi, EqualsCudaH)
 {

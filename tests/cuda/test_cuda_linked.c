@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "driver.h"
-#include "ptxgen/toolkit.h"
+#include "tools/toolkit.h"
 #include "ptxvm/cuda/ptxvm_cuda.h"
 #include "support/process.h"
 

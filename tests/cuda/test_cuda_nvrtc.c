@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "driver.h"
-#include "driver/nvrtc.h"
+#include "driver/cuda/nvrtc.h"
 
 static const char source[] =
     "#include <mma.h>\n"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "device/device_buffer.h"
-#include "driver/request.h"
+#include "driver/api/request.h"
 #include "host_ref/host_ref.h"
 #include "test.h"
 

@@ -13,7 +13,7 @@ static cublasStatus_t failing_code;
 EXPORTED double_record_fn double_record;
 EXPORTED double_fail_fn double_fail;
 #define FUNCTION(name, symbol, params) EXPORTED cublasStatus_t symbol params;
-#include "driver/cublas.def"
+#include "driver/cuda/cublas.def"
 #undef FUNCTION
 
 struct cublasContext {

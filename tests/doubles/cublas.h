@@ -3,7 +3,7 @@
 #ifndef TEST_DOUBLES_CUBLAS_H
 #define TEST_DOUBLES_CUBLAS_H
 
-#include "driver/cublas.h"
+#include "driver/cuda/cublas.h"
 
 typedef struct cublas_record {
     int calls; /* of all functions */

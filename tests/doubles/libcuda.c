@@ -76,7 +76,7 @@ static CUresult find(const char *name, void **function, int version, unsigned lo
         uintptr_t function;
     } rows[] = {
 #define FUNCTION(name, suffix, since, params) {#name, since, (uintptr_t)name##suffix},
-#include "driver/cuda.def"
+#include "driver/cuda/cuda.def"
 #undef FUNCTION
     };
     *function = NULL;

@@ -5,7 +5,7 @@
 #ifndef TEST_DOUBLES_LIBCUDA_H
 #define TEST_DOUBLES_LIBCUDA_H
 
-#include "driver/cuda.h"
+#include "driver/cuda/cuda.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 /* A driver that tells its functions by cuGetProcAddress exports none, so that the test sees that way alone.
@@ -17,7 +17,7 @@
 #endif
 
 #define FUNCTION(name, suffix, since, params) FOUND CUresult name##suffix params;
-#include "driver/cuda.def"
+#include "driver/cuda/cuda.def"
 #undef FUNCTION
 
 #endif

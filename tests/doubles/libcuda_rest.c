@@ -8,5 +8,5 @@
     {                                                                                                        \
         return 0;                                                                                            \
     }
-#include "driver/cuda.def"
+#include "driver/cuda/cuda.def"
 #undef FUNCTION

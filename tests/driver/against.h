@@ -1,17 +1,17 @@
-/* Every row of driver/cuda.def and driver/cuda_errors.def against another's declarations, when this is
+/* Every row of driver/cuda/cuda.def and driver/cuda/cuda_errors.def against another's declarations, when this is
  * compiled: the includer has declared them under the type names of cuda.h, and THEIRS(name) is a function's
  * name there. */
 #define FUNCTION(name, suffix, since, params)                                                                \
     _Static_assert(__builtin_types_compatible_p(CUresult params, __typeof__(THEIRS(name##suffix))),          \
                    #name #suffix " is declared otherwise");
 #define NUMBER(name, value) _Static_assert(name == value, #name " is another number");
-#include "driver/cuda.def"
+#include "driver/cuda/cuda.def"
 #undef FUNCTION
 #undef NUMBER
 
 #define ERROR(code, name, status, advice)                                                                    \
     _Static_assert(CUDA_ERROR_##name == code, #name " is another number");
-#include "driver/cuda_errors.def"
+#include "driver/cuda/cuda_errors.def"
 #undef ERROR
 
 /* What we declare as int and unsigned long long. */

@@ -8,7 +8,7 @@ typedef cudaStream_t CUstream;
                    #symbol " is declared otherwise");
 #define NUMBER(name, value)       _Static_assert(name == value, #name " is another number");
 #define ERROR(code, name, status) _Static_assert(CUBLAS_STATUS_##name == code, #name " is another number");
-#include "driver/cublas.def"
+#include "driver/cuda/cublas.def"
 
 _Static_assert(sizeof(cublasStatus_t) == sizeof(int) && sizeof(cublasOperation_t) == sizeof(int) &&
                    sizeof(cublasMath_t) == sizeof(int) && sizeof(cublasComputeType_t) == sizeof(int) &&

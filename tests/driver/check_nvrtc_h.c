@@ -5,7 +5,7 @@
 #define FUNCTION(field, symbol, params)                                                                      \
     _Static_assert(__builtin_types_compatible_p(nvrtcResult params, __typeof__(symbol)),                     \
                    #symbol " is declared otherwise");
-#include "driver/nvrtc.def"
+#include "driver/cuda/nvrtc.def"
 _Static_assert(sizeof(nvrtcResult) == sizeof(int), "an enumeration is as wide as an int");
 #endif
 typedef int not_empty;

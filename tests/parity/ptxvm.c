@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "device/device_buffer.h"
-#include "driver/open.h"
+#include "driver/cuda/open.h"
 #include "support/environment.h"
 
 qdnnHandle_t ptxvm_begin(const char *sm, int seed, const char *checks, const char *log)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/open.h"
+#include "driver/cuda/open.h"
 #include "parity/trial.h"
 #include "support/process.h"
 #include "test.h"

@@ -2,7 +2,7 @@
  * which have to. */
 #include <string.h>
 
-#include "driver/request.h"
+#include "driver/api/request.h"
 #include "parity/trial.h"
 #include "test.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/nvrtc.h"
-#include "ptxgen/toolkit.h"
+#include "driver/cuda/nvrtc.h"
+#include "tools/toolkit.h"
 #include "ptxvm/ptxvm.h"
 
 #define IN_WORDS  1024

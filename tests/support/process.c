@@ -2,7 +2,7 @@
 #define _XOPEN_SOURCE 700 /* nftw */
 #include "support/process.h"
 
-#include "ptxgen/toolkit.h"
+#include "tools/toolkit.h"
 
 #include <ftw.h>
 #include <stdarg.h>

@@ -1,0 +1,200 @@
+/* Handles: creation, streams, and the way in and out of a call. */
+#include "driver/api/handle.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/base/alloc.h"
+#include "driver/cuda/cuda_error.h"
+#include "driver/base/log.h"
+
+qdnnStatus_t handle_failed(qdnnHandle_t handle, CUresult result, const char *call, const char *what, ...)
+{
+    const cuda_device *device = &handle->context->device;
+    char purpose[256], sentence[384];
+    va_list args;
+    va_start(args, what);
+    vsnprintf(purpose, sizeof purpose, what, args);
+    va_end(args);
+    if (cuda_is_sticky(result))
+        handle->lost = result;
+    cuda_describe(device->api, result, call, sentence, sizeof sentence);
+    return qdnn_error(cuda_status(result), "%s: %s%s", purpose, sentence,
+                      handle->lost && device->is_vm ? " (PTXVM_LOG=stderr tells where it failed)" : "");
+}
+
+qdnnStatus_t handle_check(qdnnHandle_t handle)
+{
+    if (!handle->lost)
+        return QDNN_STATUS_SUCCESS;
+    char text[256];
+    cuda_describe(handle->context->device.api, handle->lost, "an earlier call", text, sizeof text);
+    return qdnn_error(QDNN_STATUS_EXECUTION_FAILED_STICKY, "the handle is dead, destroy it: %s", text);
+}
+
+qdnnStatus_t handle_enter(qdnnHandle_t handle, bool *pushed)
+{
+    if (handle->lost)
+        return handle_check(handle);
+    CUresult result = context_enter(handle->context, pushed);
+    return result
+               ? handle_failed(handle, result, "cuCtxGetCurrent or cuCtxPushCurrent", "the handle's context")
+               : QDNN_STATUS_SUCCESS;
+}
+
+void handle_leave(qdnnHandle_t handle, bool pushed)
+{
+    context_leave(handle->context, pushed);
+}
+
+qdnnStatus_t handle_create(const cuda_device *device, qdnnHandle_t *handle)
+{
+    qdnnHandle_t made = alloc_new(sizeof *made);
+    if (!made)
+        return OUT_OF_MEMORY();
+    qdnnStatus_t status = context_acquire(device, &made->context);
+    if (status != QDNN_STATUS_SUCCESS) {
+        alloc_free(made);
+        return status;
+    }
+    *handle = made;
+    return QDNN_STATUS_SUCCESS;
+}
+
+/* A bundle of the environment is a wish: without it, kernels are emitted. */
+static void open_bundle(qdnnHandle_t handle)
+{
+    const char *directory = getenv("QDNN_BUNDLE_DIR");
+    if (directory && *directory && bundle_open(directory, &handle->bundle) != QDNN_STATUS_SUCCESS)
+        log_write(QDNN_SEVERITY_WARNING, "QDNN_BUNDLE_DIR=%s is not used", directory);
+}
+
+static qdnnStatus_t create(qdnnHandle_t *handle, const char *device)
+{
+    cuda_device found;
+    qdnnHandle_t made = NULL;
+    CHECK_STATUS(cuda_device_choose(device, &found));
+    CHECK_STATUS(handle_create(&found, &made));
+    open_bundle(made);
+    *handle = made;
+    if (log_on(QDNN_SEVERITY_INFO))
+        log_write(QDNN_SEVERITY_INFO, "handle %p on %s (%s), kernels for %s", (void *)made, found.name,
+                  found.is_vm ? "ptxvm" : "GPU", made->context->target->name);
+    return QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t qdnnCreate(qdnnHandle_t *handle)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(handle);
+    return create(handle, NULL);
+}
+
+qdnnStatus_t qdnnCreateOn(qdnnHandle_t *handle, const char *device)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(handle);
+    return create(handle, device);
+}
+
+/* Waits for all of the context's work: the handle may have used several streams, and some may be gone. */
+static void finish(qdnnHandle_t handle)
+{
+    bool pushed;
+    if (handle_enter(handle, &pushed) != QDNN_STATUS_SUCCESS)
+        return;
+    CUresult result = handle->context->device.api->cuCtxSynchronize();
+    handle_leave(handle, pushed);
+    if (result)
+        handle_failed(handle, result, "cuCtxSynchronize", "work of the handle");
+}
+
+qdnnStatus_t qdnnDestroy(qdnnHandle_t handle)
+{
+    CALL_BEGIN();
+    if (!handle)
+        return QDNN_STATUS_SUCCESS;
+    if (handle->plans > 0)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM, "the handle still has plans (%d); destroy them before it",
+                          handle->plans);
+    bool was_alive = !handle->lost;
+    if (was_alive)
+        finish(handle);
+    handle_forget(handle);
+    handle_close_cublas(handle);
+    qdnnStatus_t status = was_alive ? handle_check(handle) : QDNN_STATUS_SUCCESS;
+    context_release(handle->context);
+    bundle_close(handle->bundle);
+    alloc_free(handle);
+    return status;
+}
+
+qdnnStatus_t qdnnSetStream(qdnnHandle_t handle, qdnnStream_t stream)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(handle);
+    CHECK_STATUS(handle_check(handle));
+    handle->stream = stream;
+    return QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t qdnnGetStream(qdnnHandle_t handle, qdnnStream_t *stream)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(handle);
+    CHECK_NOT_NULL(stream);
+    *stream = handle->stream;
+    return QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t qdnnSynchronize(qdnnHandle_t handle)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(handle);
+    bool pushed;
+    CHECK_STATUS(handle_enter(handle, &pushed));
+    CUresult result = handle->context->device.api->cuStreamSynchronize(handle->stream);
+    handle_leave(handle, pushed);
+    return result ? handle_failed(handle, result, "cuStreamSynchronize", "work that was put on the stream")
+                  : QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t qdnnGetDeviceInfo(qdnnHandle_t handle, qdnnDeviceInfo_t *info)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(handle);
+    CHECK_NOT_NULL(info);
+    CHECK_STATUS(handle_check(handle));
+    const cuda_device *device = &handle->context->device;
+    int multiprocessors = 0;
+    size_t bytes = 0;
+    CUresult result = device->api->cuDeviceGetAttribute(
+        &multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device->device);
+    if (!result)
+        result = device->api->cuDeviceTotalMem(&bytes, device->device);
+    if (result)
+        return handle_failed(handle, result, "cuDeviceGetAttribute or cuDeviceTotalMem", "the device");
+    *info = (qdnnDeviceInfo_t){.kind = device->is_vm ? QDNN_DEVICE_PTXVM : QDNN_DEVICE_GPU,
+                               .ordinal = device->ordinal,
+                               .smMajor = device->major,
+                               .smMinor = device->minor,
+                               .driverVersion = device->driver_version,
+                               .multiprocessors = multiprocessors,
+                               .memoryBytes = bytes};
+    snprintf(info->target, sizeof info->target, "%s", handle->context->target->name);
+    snprintf(info->name, sizeof info->name, "%s", device->name);
+    return QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t qdnnSetBundle(qdnnHandle_t handle, const char *directory)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(handle);
+    bundle *opened = NULL, *before = handle->bundle;
+    qdnnStatus_t status = directory ? bundle_open(directory, &opened) : QDNN_STATUS_SUCCESS;
+    handle->bundle = opened;
+    bundle_close(before);
+    return status;
+}

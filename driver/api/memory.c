@@ -1,0 +1,117 @@
+/* Device memory for users of the handle alone. */
+#include "driver/api/handle.h"
+
+#define API(handle) ((handle)->context->device.api)
+
+static CUdeviceptr address(const void *pointer)
+{
+    return (CUdeviceptr)(uintptr_t)pointer;
+}
+
+qdnnStatus_t qdnnMalloc(qdnnHandle_t handle, void **pointer, size_t bytes)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(handle);
+    CHECK_NOT_NULL(pointer);
+    bool pushed;
+    CUdeviceptr made = 0;
+    CHECK_STATUS(handle_enter(handle, &pushed));
+    CUresult result = bytes > 0 ? API(handle)->cuMemAlloc(&made, bytes) : 0;
+    handle_leave(handle, pushed);
+    if (result)
+        return handle_failed(handle, result, "cuMemAlloc", "%zu bytes of device memory", bytes);
+    *pointer = (void *)(uintptr_t)made;
+    return QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t qdnnFree(qdnnHandle_t handle, void *pointer)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(handle);
+    bool pushed;
+    CHECK_STATUS(handle_enter(handle, &pushed));
+    CUresult result = pointer ? API(handle)->cuMemFree(address(pointer)) : 0;
+    handle_leave(handle, pushed);
+    return result ? handle_failed(handle, result, "cuMemFree", "pointer %p", pointer) : QDNN_STATUS_SUCCESS;
+}
+
+/* The ways to move bytes, each put on the handle's stream. */
+static CUresult to_device(qdnnHandle_t handle, void *to, const void *from, size_t bytes)
+{
+    return API(handle)->cuMemcpyHtoDAsync(address(to), from, bytes, handle->stream);
+}
+
+static CUresult to_host(qdnnHandle_t handle, void *to, const void *from, size_t bytes)
+{
+    return API(handle)->cuMemcpyDtoHAsync(to, address(from), bytes, handle->stream);
+}
+
+static CUresult on_device(qdnnHandle_t handle, void *to, const void *from, size_t bytes)
+{
+    return API(handle)->cuMemcpyDtoDAsync(address(to), address(from), bytes, handle->stream);
+}
+
+typedef struct way {
+    CUresult (*copy)(qdnnHandle_t handle, void *to, const void *from, size_t bytes);
+    const char *call, *what;
+    bool waits; /* for the host's side of it */
+} way;
+
+static qdnnStatus_t copy(qdnnHandle_t handle, const way *by, void *to, const void *from, size_t bytes)
+{
+    bool pushed;
+    const char *call = by->call;
+    CHECK_STATUS(handle_enter(handle, &pushed));
+    CUresult result = bytes > 0 ? by->copy(handle, to, from, bytes) : 0;
+    if (!result && by->waits && bytes > 0) {
+        call = "cuStreamSynchronize";
+        result = API(handle)->cuStreamSynchronize(handle->stream);
+    }
+    handle_leave(handle, pushed);
+    return result ? handle_failed(handle, result, call, "%zu bytes %s", bytes, by->what)
+                  : QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t qdnnCopyToDevice(qdnnHandle_t handle, void *device, const void *host, size_t bytes)
+{
+    CALL_BEGIN();
+    static const way by = {to_device, "cuMemcpyHtoDAsync", "to the device", true};
+    CHECK_NOT_NULL(handle);
+    CHECK_BUFFER(device, bytes);
+    CHECK_BUFFER(host, bytes);
+    return copy(handle, &by, device, host, bytes);
+}
+
+qdnnStatus_t qdnnCopyToHost(qdnnHandle_t handle, void *host, const void *device, size_t bytes)
+{
+    CALL_BEGIN();
+    static const way by = {to_host, "cuMemcpyDtoHAsync", "to the host", true};
+    CHECK_NOT_NULL(handle);
+    CHECK_BUFFER(host, bytes);
+    CHECK_BUFFER(device, bytes);
+    return copy(handle, &by, host, device, bytes);
+}
+
+qdnnStatus_t qdnnCopyOnDevice(qdnnHandle_t handle, void *to, const void *from, size_t bytes)
+{
+    CALL_BEGIN();
+    static const way by = {on_device, "cuMemcpyDtoDAsync", "on the device", false};
+    CHECK_NOT_NULL(handle);
+    CHECK_BUFFER(to, bytes);
+    CHECK_BUFFER(from, bytes);
+    return copy(handle, &by, to, from, bytes);
+}
+
+qdnnStatus_t qdnnFill(qdnnHandle_t handle, void *device, unsigned char byte, size_t bytes)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(handle);
+    CHECK_BUFFER(device, bytes);
+    bool pushed;
+    CHECK_STATUS(handle_enter(handle, &pushed));
+    CUresult result =
+        bytes > 0 ? API(handle)->cuMemsetD8Async(address(device), byte, bytes, handle->stream) : 0;
+    handle_leave(handle, pushed);
+    return result ? handle_failed(handle, result, "cuMemsetD8Async", "%zu bytes", bytes)
+                  : QDNN_STATUS_SUCCESS;
+}

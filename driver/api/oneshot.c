@@ -1,0 +1,194 @@
+/* One-shot calls: a plan that the handle keeps, and an execute. */
+#include <string.h>
+
+#include "driver/base/alloc.h"
+#include "driver/api/plan.h"
+
+enum { KEPT_MAX = 64 };
+
+/* A plan is determined by these. */
+struct kept {
+    kernel_operation operation;
+    struct qdnnTensorDescriptor tensor;
+    struct qdnnQuantDescriptor quant;
+    qdnnPlan_t plan;
+    struct kept *next;
+};
+
+static bool is_for(const struct kept *k, kernel_operation operation,
+                   const struct qdnnTensorDescriptor *tensor, const struct qdnnQuantDescriptor *quant)
+{
+    return k->operation == operation && k->tensor.type == tensor->type && k->tensor.rank == tensor->rank &&
+           memcmp(k->tensor.dims, tensor->dims, sizeof tensor->dims) == 0 &&
+           memcmp(k->tensor.strides, tensor->strides, sizeof tensor->strides) == 0 &&
+           memcmp(k->quant.values, quant->values, sizeof quant->values) == 0 &&
+           memcmp(&k->quant.floor, &quant->floor, sizeof quant->floor) == 0;
+}
+
+/* Where the pointer to a kept plan is: that of the last one if it is not there. */
+static struct kept **find(qdnnHandle_t handle, kernel_operation operation,
+                          const struct qdnnTensorDescriptor *tensor, const struct qdnnQuantDescriptor *quant,
+                          bool *found)
+{
+    struct kept **at = &handle->kept;
+    *found = false;
+    for (; *at; at = &(*at)->next) {
+        *found = is_for(*at, operation, tensor, quant);
+        if (*found || !(*at)->next)
+            break;
+    }
+    return at;
+}
+
+static void move_to_front(qdnnHandle_t handle, struct kept **at)
+{
+    struct kept *k = *at;
+    *at = k->next;
+    k->next = handle->kept;
+    handle->kept = k;
+}
+
+static void drop(qdnnHandle_t handle, struct kept **at)
+{
+    struct kept *k = *at;
+    *at = k->next;
+    plan_free(k->plan);
+    alloc_free(k);
+    handle->n_kept--;
+}
+
+static qdnnStatus_t keep(qdnnHandle_t handle, kernel_operation operation, qdnnTensorDescriptor_t tensor,
+                         qdnnQuantDescriptor_t quant)
+{
+    request r;
+    bool pushed;
+    CHECK_STATUS(request_make(operation, tensor, quant, &r));
+    struct kept *k = alloc_new(sizeof *k);
+    if (!k)
+        return OUT_OF_MEMORY();
+    *k = (struct kept){.operation = operation, .tensor = *tensor, .quant = *quant, .next = handle->kept};
+    qdnnStatus_t status = handle_enter(handle, &pushed);
+    if (status == QDNN_STATUS_SUCCESS) {
+        status = plan_make(handle, &r, &k->plan);
+        handle_leave(handle, pushed);
+    }
+    if (status != QDNN_STATUS_SUCCESS) {
+        alloc_free(k);
+        return status;
+    }
+    handle->kept = k;
+    handle->n_kept++;
+    return QDNN_STATUS_SUCCESS;
+}
+
+/* The plan ends up first in the handle's list; of too many the one that was used longest ago goes. */
+static qdnnStatus_t plan_for(qdnnHandle_t handle, kernel_operation operation, qdnnTensorDescriptor_t tensor,
+                             qdnnQuantDescriptor_t quant)
+{
+    bool found;
+    struct kept **at = find(handle, operation, tensor, quant, &found);
+    if (found) {
+        move_to_front(handle, at);
+        return QDNN_STATUS_SUCCESS;
+    }
+    if (handle->n_kept == KEPT_MAX)
+        drop(handle, at);
+    return keep(handle, operation, tensor, quant);
+}
+
+/* ---- The workspace ---- */
+
+static CUresult free_workspace(qdnnHandle_t handle)
+{
+    CUresult result = handle->workspace ? handle->context->device.api->cuMemFree(handle->workspace) : 0;
+    if (result)
+        return result; /* it is still there, for the next call to try */
+    handle->workspace = 0;
+    handle->workspace_bytes = 0;
+    return 0;
+}
+
+/* Enough workspace for the stream. Work of another stream may still be using the old one: cuMemFree waits for
+ * it. */
+static qdnnStatus_t need_workspace(qdnnHandle_t handle, size_t bytes)
+{
+    if (bytes == 0 || (bytes <= handle->workspace_bytes && handle->workspace_stream == handle->stream))
+        return QDNN_STATUS_SUCCESS;
+    bool pushed;
+    const char *call = "cuMemFree";
+    CHECK_STATUS(handle_enter(handle, &pushed));
+    CUdeviceptr made = 0;
+    CUresult result = free_workspace(handle);
+    if (!result) {
+        call = "cuMemAlloc";
+        result = handle->context->device.api->cuMemAlloc(&made, bytes);
+    }
+    handle_leave(handle, pushed);
+    if (result)
+        return handle_failed(handle, result, call, "a workspace of %zu bytes", bytes);
+    handle->workspace = made;
+    handle->workspace_bytes = bytes;
+    handle->workspace_stream = handle->stream;
+    return QDNN_STATUS_SUCCESS;
+}
+
+void handle_forget(qdnnHandle_t handle)
+{
+    bool pushed;
+    while (handle->kept)
+        drop(handle, &handle->kept);
+    if (handle->workspace && !context_enter(handle->context, &pushed)) {
+        if (free_workspace(handle))
+            free_workspace(handle); /* a driver may have told an older error instead of doing it */
+        context_leave(handle->context, pushed);
+    }
+}
+
+/* ---- The calls ---- */
+
+static qdnnStatus_t run(qdnnHandle_t handle, kernel_operation operation, const char *name,
+                        qdnnTensorDescriptor_t tensor, qdnnQuantDescriptor_t quant,
+                        const qdnnBinding_t *bindings, int count)
+{
+    CHECK_NOT_NULL(handle);
+    CHECK_NOT_NULL_AS(name, tensor);
+    CHECK_NOT_NULL(quant);
+    CHECK_STATUS(plan_for(handle, operation, tensor, quant));
+    qdnnPlan_t plan = handle->kept->plan;
+    /* zeros come last; where neither the caller nor the plan has them, they are none of the call's */
+    if (!bindings[count - 1].pointer && !(plan->operands >> QDNN_OPERAND_ZERO & 1))
+        count--;
+    CHECK_STATUS(need_workspace(handle, plan->workspace_bytes));
+    return plan_execute(plan, bindings, count, (void *)(uintptr_t)handle->workspace, handle->workspace_bytes);
+}
+
+qdnnStatus_t qdnnComputeScales(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, const void *x,
+                               qdnnQuantDescriptor_t quant, void *scale, void *zero)
+{
+    CALL_BEGIN();
+    const qdnnBinding_t bindings[] = {
+        {QDNN_OPERAND_X, x}, {QDNN_OPERAND_SCALE, scale}, {QDNN_OPERAND_ZERO, zero}};
+    return run(handle, KERNEL_SCALE, "xDesc", xDesc, quant, bindings, 3);
+}
+
+qdnnStatus_t qdnnQuantize(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, const void *x,
+                          qdnnQuantDescriptor_t quant, const void *scale, const void *zero, void *codes)
+{
+    CALL_BEGIN();
+    const qdnnBinding_t bindings[] = {{QDNN_OPERAND_X, x},
+                                      {QDNN_OPERAND_SCALE, scale},
+                                      {QDNN_OPERAND_CODES, codes},
+                                      {QDNN_OPERAND_ZERO, zero}};
+    return run(handle, KERNEL_QUANTIZE, "xDesc", xDesc, quant, bindings, 4);
+}
+
+qdnnStatus_t qdnnDequantize(qdnnHandle_t handle, qdnnQuantDescriptor_t quant, const void *codes,
+                            const void *scale, const void *zero, qdnnTensorDescriptor_t yDesc, void *y)
+{
+    CALL_BEGIN();
+    const qdnnBinding_t bindings[] = {{QDNN_OPERAND_CODES, codes},
+                                      {QDNN_OPERAND_SCALE, scale},
+                                      {QDNN_OPERAND_Y, y},
+                                      {QDNN_OPERAND_ZERO, zero}};
+    return run(handle, KERNEL_DEQUANTIZE, "yDesc", yDesc, quant, bindings, 4);
+}

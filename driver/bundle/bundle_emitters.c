@@ -1,0 +1,52 @@
+/* A hash that tells builds of qdnn apart whose emitters write different text. */
+#include "driver/bundle/bundle.h"
+
+#include <string.h>
+
+#include "driver/base/alloc.h"
+#include "driver/bundle/bundle_check.h"
+
+/* Settings that take the other side of the choices that the defaults make. */
+static kernel_spec other_settings(void)
+{
+    kernel_spec spec = kernel_spec_default();
+    spec.data = QDNN_DATA_BF16;
+    spec.scale = QDNN_DATA_F16;
+    spec.zero = QDNN_DATA_F32;
+    spec.group_size = 100;
+    spec.nibble_order = QDNN_NIBBLE_HIGH_FIRST;
+    spec.rounding = QDNN_ROUND_TIES_AWAY;
+    spec.division = QDNN_DIVIDE_RECIPROCAL;
+    spec.floor = 0.5f;
+    return spec;
+}
+
+/* Adds the kernel's text for the first target that takes it, from one end of the table of SMs. False: no
+ * memory.
+ */
+static bool add_kernel(uint64_t *hash, const kernel_row *row, const kernel_spec *spec, bool newest)
+{
+    kernel_text text = {0};
+    ptx_error error = {0};
+    int n = ptx_sm_count();
+    for (int i = 0; i < n && !text.ptx && !error.no_memory; i++)
+        kernel_emit(row, spec, ptx_sm_get(newest ? n - 1 - i : i), &alloc_for_ptx, &text, &error);
+    if (text.ptx)
+        *hash = bundle_hash(*hash, text.ptx, strlen(text.ptx));
+    ptx_free_text(&alloc_for_ptx, text.ptx);
+    return !error.no_memory;
+}
+
+bool bundle_emitters(uint64_t *hash)
+{
+    kernel_spec usual = kernel_spec_default(), other = other_settings(), channels = usual;
+    channels.group_size = 1;
+    channels.channels = 5;
+    *hash = BUNDLE_HASH_START;
+    for (int i = 0; i < kernel_row_count; i++)
+        if (!add_kernel(hash, &kernel_rows[i], &usual, false) ||
+            !add_kernel(hash, &kernel_rows[i], &other, true) ||
+            !add_kernel(hash, &kernel_rows[i], &channels, true))
+            return false;
+    return true;
+}

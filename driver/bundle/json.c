@@ -1,0 +1,374 @@
+/* Reads a copy of the text in place: strings lose their escapes and get a zero where their closing quote was,
+ * numbers where their delimiter was once it has been read. */
+#include "driver/bundle/json.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/base/alloc.h"
+
+enum { VALUES_A_BLOCK = 512 };
+
+/* Values stay where they are: memory grows by blocks. */
+typedef struct block {
+    struct block *before;
+    json_value values[VALUES_A_BLOCK];
+} block;
+
+struct json {
+    char *text;
+    block *last;
+    size_t used; /* of the last block */
+    const json_value *root;
+};
+
+typedef struct reader {
+    json *doc;
+    char *at;  /* the text ends with a zero */
+    char *cut; /* the end of a number, to become zero when what follows it has been read */
+    int depth;
+    json_error *error;
+} reader;
+
+static bool fail(reader *r, const char *reason)
+{
+    r->error->reason = reason;
+    return false;
+}
+
+static json_value *new_value(reader *r)
+{
+    json *doc = r->doc;
+    if (!doc->last || doc->used == VALUES_A_BLOCK) {
+        block *b = alloc_new(sizeof *b);
+        if (!b) {
+            r->error->no_memory = true;
+            fail(r, "the host is out of memory");
+            return NULL;
+        }
+        b->before = doc->last;
+        doc->last = b;
+        doc->used = 0;
+    }
+    return &doc->last->values[doc->used++];
+}
+
+static void skip_space(reader *r)
+{
+    while (*r->at == ' ' || *r->at == '\n' || *r->at == '\t' || *r->at == '\r')
+        r->at++;
+}
+
+/* The next character that is no space, which is taken. */
+static char take(reader *r)
+{
+    skip_space(r);
+    char c = *r->at;
+    r->at += c != 0;
+    if (r->cut)
+        *r->cut = 0;
+    r->cut = NULL;
+    return c;
+}
+
+/* ---- strings ---- */
+
+static bool read_hex(reader *r, unsigned *code)
+{
+    *code = 0;
+    for (int i = 0; i < 4; i++, r->at++) {
+        static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+        const char *digit = *r->at ? strchr(digits, *r->at) : NULL;
+        if (!digit)
+            return fail(r, "\\u needs four hexadecimal digits");
+        *code = *code << 4 | ((unsigned)(digit - digits) & 15);
+    }
+    return true;
+}
+
+static char *put_utf8(char *out, unsigned code)
+{
+    if (code < 0x80) {
+        *out++ = (char)code;
+        return out;
+    }
+    int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    *out++ = (char)((0xFF00u >> (more + 1) & 0xFF) | code >> 6 * more);
+    while (more-- > 0)
+        *out++ = (char)(0x80 | (code >> 6 * more & 63));
+    return out;
+}
+
+/* What is behind \u: one code, or two that are the halves of one. */
+static bool read_code(reader *r, char **out)
+{
+    unsigned code, low;
+    if (!read_hex(r, &code))
+        return false;
+    if (code >= 0xD800 && code < 0xDC00) {
+        if (strncmp(r->at, "\\u", 2) != 0)
+            return fail(r, "half of a surrogate pair");
+        r->at += 2;
+        if (!read_hex(r, &low))
+            return false;
+        if (low < 0xDC00 || low > 0xDFFF)
+            return fail(r, "half of a surrogate pair");
+        code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+    } else if (code >= 0xDC00 && code < 0xE000) {
+        return fail(r, "half of a surrogate pair");
+    }
+    if (code == 0)
+        return fail(r, "a NUL in a string");
+    *out = put_utf8(*out, code);
+    return true;
+}
+
+static bool read_escape(reader *r, char **out)
+{
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    char c = *r->at;
+    const char *which = c ? strchr(from, c) : NULL;
+    r->at += c != 0;
+    if (c == 'u')
+        return read_code(r, out);
+    if (!which)
+        return fail(r, "an escape that JSON does not have");
+    *(*out)++ = to[which - from];
+    return true;
+}
+
+/* Behind the opening quote. */
+static bool read_string(reader *r, const char **text)
+{
+    char *out = r->at;
+    *text = out;
+    while (*r->at != '"') {
+        unsigned char c = (unsigned char)*r->at;
+        if (c < ' ')
+            return fail(r, c ? "a control character in a string" : "a string without an end");
+        r->at++;
+        if (c != '\\')
+            *out++ = (char)c;
+        else if (!read_escape(r, &out))
+            return false;
+    }
+    r->at++;
+    *out = 0;
+    return true;
+}
+
+/* ---- numbers and words ---- */
+
+static bool skip_digits(reader *r)
+{
+    const char *from = r->at;
+    while (*r->at >= '0' && *r->at <= '9')
+        r->at++;
+    return r->at > from;
+}
+
+/* -0.25e+10: no zero before other digits, digits on both sides of the point. */
+static bool read_number(reader *r, json_value *v)
+{
+    v->kind = JSON_NUMBER;
+    v->text = r->at;
+    r->at += *r->at == '-';
+    const char *digits = r->at;
+    bool ok = skip_digits(r) && (*digits != '0' || r->at == digits + 1);
+    if (ok && *r->at == '.') {
+        r->at++;
+        ok = skip_digits(r);
+    }
+    if (ok && (*r->at == 'e' || *r->at == 'E')) {
+        r->at++;
+        r->at += *r->at == '+' || *r->at == '-';
+        ok = skip_digits(r);
+    }
+    r->cut = r->at;
+    return ok || fail(r, "a number that JSON does not have");
+}
+
+static bool read_word(reader *r, json_value *v)
+{
+    static const struct {
+        const char *text;
+        json_kind kind;
+    } words[] = {{"true", JSON_BOOL}, {"false", JSON_BOOL}, {"null", JSON_NULL}};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        size_t n = strlen(words[i].text);
+        if (strncmp(r->at, words[i].text, n) == 0) {
+            v->kind = words[i].kind;
+            v->text = words[i].text;
+            r->at += n;
+            return true;
+        }
+    }
+    return fail(r, *r->at ? "no value where one is due" : "the text ends too early");
+}
+
+/* ---- values ---- */
+
+static json_value *read_value(reader *r, const char *name);
+
+static json_value *read_member(reader *r)
+{
+    const char *name;
+    if (take(r) != '"') {
+        fail(r, "no name where a member's is due");
+        return NULL;
+    }
+    if (!read_string(r, &name))
+        return NULL;
+    if (take(r) != ':') {
+        fail(r, "no ':' behind a member's name");
+        return NULL;
+    }
+    return read_value(r, name);
+}
+
+/* Behind the opening bracket. */
+static bool read_list(reader *r, json_value *v, char close)
+{
+    const json_value **place = &v->first;
+    if (r->depth == JSON_DEPTH_MAX)
+        return fail(r, "nested too deeply");
+    skip_space(r);
+    if (*r->at == close) {
+        r->at++;
+        return true;
+    }
+    r->depth++;
+    for (;;) {
+        json_value *child = close == '}' ? read_member(r) : read_value(r, NULL);
+        if (!child)
+            return false;
+        *place = child;
+        place = &child->next;
+        v->count++;
+        char c = take(r);
+        if (c == close)
+            break;
+        if (c != ',')
+            return fail(r,
+                        c ? "neither ',' nor the closing bracket behind a value" : "the text ends too early");
+    }
+    r->depth--;
+    return true;
+}
+
+static bool read_into(reader *r, json_value *v)
+{
+    skip_space(r);
+    char c = *r->at;
+    if (c == '-' || (c >= '0' && c <= '9'))
+        return read_number(r, v);
+    if (c != '"' && c != '[' && c != '{')
+        return read_word(r, v);
+    r->at++;
+    v->kind = c == '"' ? JSON_STRING : c == '[' ? JSON_ARRAY : JSON_OBJECT;
+    return c == '"' ? read_string(r, &v->text) : read_list(r, v, c == '[' ? ']' : '}');
+}
+
+static json_value *read_value(reader *r, const char *name)
+{
+    json_value *v = new_value(r);
+    if (!v)
+        return NULL;
+    v->name = name;
+    v->text = "";
+    return read_into(r, v) ? v : NULL;
+}
+
+static bool read_document(reader *r, size_t bytes)
+{
+    json *doc = r->doc;
+    doc->root = read_value(r, NULL);
+    if (!doc->root)
+        return false;
+    if (take(r) || r->at != doc->text + bytes)
+        return fail(r, "more behind the value");
+    return true;
+}
+
+json *json_parse(const char *text, size_t bytes, json_error *error)
+{
+    *error = (json_error){.no_memory = true, .line = 1, .reason = "the host is out of memory"};
+    json *doc = alloc_new(sizeof *doc);
+    char *copy = doc ? alloc_new(bytes + 1) : NULL;
+    if (!copy) {
+        alloc_free(doc);
+        return NULL;
+    }
+    memcpy(copy, text, bytes);
+    doc->text = copy;
+    error->no_memory = false;
+    reader r = {.doc = doc, .at = copy, .error = error};
+    if (read_document(&r, bytes))
+        return doc;
+    for (const char *p = text; p < text + (r.at - copy); p++)
+        error->line += *p == '\n';
+    json_free(doc);
+    return NULL;
+}
+
+void json_free(json *doc)
+{
+    if (!doc)
+        return;
+    for (block *b = doc->last, *before; b; b = before) {
+        before = b->before;
+        alloc_free(b);
+    }
+    alloc_free(doc->text);
+    alloc_free(doc);
+}
+
+const json_value *json_root(const json *doc)
+{
+    return doc ? doc->root : NULL;
+}
+
+/* ---- looking up ---- */
+
+/* The member of that name, the first where there are several, or the element of that number. */
+static const json_value *child(const json_value *v, const char *step, size_t length)
+{
+    const json_value *c = v->first;
+    if (v->kind == JSON_OBJECT) {
+        while (c && (strncmp(c->name, step, length) != 0 || c->name[length]))
+            c = c->next;
+        return c;
+    }
+    if (length == 0 || length > 9 || strspn(step, "0123456789") < length)
+        return NULL;
+    for (unsigned long index = strtoul(step, NULL, 10); c && index > 0; index--)
+        c = c->next;
+    return c;
+}
+
+const json_value *json_at(const json_value *value, const char *path)
+{
+    while (value && *path) {
+        size_t length = strcspn(path, ".");
+        value = child(value, path, length);
+        path += length + (path[length] == '.');
+    }
+    return value;
+}
+
+const char *json_string(const json_value *value, const char *path)
+{
+    const json_value *v = json_at(value, path);
+    return v && v->kind == JSON_STRING ? v->text : NULL;
+}
+
+bool json_u64(const json_value *value, const char *path, uint64_t *number)
+{
+    const json_value *v = json_at(value, path);
+    if (!v || v->kind != JSON_NUMBER || v->text[strspn(v->text, "0123456789")])
+        return false;
+    errno = 0;
+    *number = strtoull(v->text, NULL, 10);
+    return errno == 0;
+}

@@ -1,0 +1,33 @@
+/* The CUDA driver API as far as qdnn uses it, declared anew (no toolkit is needed to build), and the table
+ * through which all of qdnn calls it. The table is filled from libcuda.so.1 or from ptxvm (driver/cuda/open.h);
+ * tests and benches may fill one of their own. */
+#ifndef QDNN_DRIVER_CUDA_H
+#define QDNN_DRIVER_CUDA_H
+
+#include <stddef.h>
+
+typedef int CUdevice;
+typedef unsigned long long CUdeviceptr;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUstream_st *CUstream;
+
+/* Enumerations of cuda.h, which are as wide as an int. A CUresult of 0 is success; driver/cuda/cuda_errors.def has
+ * the others. */
+typedef int CUresult;
+typedef int CUdevice_attribute, CUjit_option, CUstreamCaptureStatus, CUstreamCaptureMode;
+enum {
+#define NUMBER(name, value) name = value,
+#include "driver/cuda/cuda.def"
+#undef NUMBER
+};
+
+/* Names as cuda.h's macros give them: api->cuMemAlloc is the symbol cuMemAlloc_v2. */
+typedef struct cuda_api {
+#define FUNCTION(name, suffix, since, params) CUresult(*name) params;
+#include "driver/cuda/cuda.def"
+#undef FUNCTION
+} cuda_api;
+
+#endif

@@ -1,0 +1,38 @@
+/* The two drivers of a process: libcuda.so.1, opened at run time, and the linked ptxvm. For driver/cuda/open.c,
+ * which holds a lock around every call. */
+#ifndef QDNN_DRIVER_DRIVERS_H
+#define QDNN_DRIVER_DRIVERS_H
+
+#include <stdbool.h>
+
+#include <qdnn/types.h>
+
+#include "driver/cuda/cuda.h"
+
+/* A driver that is initialised. */
+typedef struct driver {
+    cuda_api api;
+    bool is_vm;
+    int version; /* 12040 is CUDA 12.4 */
+} driver;
+
+/* Why something could not be had. Not the thread's last error yet: "auto" may do without. */
+typedef struct driver_problem {
+    qdnnStatus_t status;
+    char text[480];
+} driver_problem;
+qdnnStatus_t driver_problem_set(driver_problem *problem, qdnnStatus_t status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The driver, opened and initialised where it was not. */
+qdnnStatus_t driver_open_cuda(const driver **out, driver_problem *problem);
+qdnnStatus_t driver_open_vm(const char *sm, const driver **out, driver_problem *problem); /* sm null: any */
+
+/* The name or path of the library that is open, or of the one that would be opened. */
+const char *driver_cuda_name(void);
+
+/* Whether a library of that name was opened, started or not. */
+bool driver_cuda_found(void);
+void drivers_close(void);
+
+#endif

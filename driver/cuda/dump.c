@@ -1,0 +1,41 @@
+/* Writing emitted PTX to QDNN_DUMP_DIR. */
+#include "driver/cuda/dump.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "driver/base/log.h"
+
+/* The file appears whole: other threads and processes may write the same one at the same time. */
+static bool write_whole(const char *path, const char *text)
+{
+    char part[4200];
+    int n = snprintf(part, sizeof part, "%s.%ld.%lx", path, (long)getpid(), (unsigned long)pthread_self());
+    FILE *file = n > 0 && (size_t)n < sizeof part ? fopen(part, "wb") : NULL;
+    if (!file)
+        return false;
+    bool ok = fwrite(text, 1, strlen(text), file) == strlen(text);
+    ok = fclose(file) == 0 && ok;
+    if (ok && rename(part, path) == 0)
+        return true;
+    remove(part);
+    return false;
+}
+
+void dump_ptx(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, const char *ptx)
+{
+    const char *directory = getenv("QDNN_DUMP_DIR");
+    if (!directory || !*directory)
+        return;
+    char label[256], path[4096];
+    kernel_spec_label(row, spec, label, sizeof label);
+    int n = snprintf(path, sizeof path, "%s/%s_%s_%s.ptx", directory, row->name, sm->name, label);
+    mkdir(directory, 0777); /* it may be there */
+    if (n < 0 || (size_t)n >= sizeof path || !write_whole(path, ptx))
+        log_write(QDNN_SEVERITY_WARNING, "QDNN_DUMP_DIR: %s could not be written: %s", path, strerror(errno));
+}

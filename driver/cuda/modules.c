@@ -1,0 +1,302 @@
+/* The module cache, and the way from a specification to a loaded kernel.
+ *
+ * Kernels are built outside the lock; where two threads build the same one, the second to finish takes the
+ * first's. Modules that someone uses are never unloaded; of the others, the one that was not asked for
+ * longest goes first. */
+#include "driver/cuda/modules.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "driver/base/alloc.h"
+#include "driver/cuda/cuda_error.h"
+#include "driver/cuda/dump.h"
+#include "driver/base/log.h"
+#include "driver/cuda/target.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static module *modules[MODULES_MAX];
+static uint64_t clock_ticks;
+
+/* ---- The cache; all of it under the lock ---- */
+
+static module *find(const context *c, const char *key)
+{
+    for (int i = 0; i < MODULES_MAX; i++)
+        if (modules[i] && modules[i]->context == c && strcmp(modules[i]->key, key) == 0)
+            return modules[i];
+    return NULL;
+}
+
+/* An empty place, or that of the module which has been idle longest; null where all are in use. */
+static module **find_place(void)
+{
+    module **oldest = NULL;
+    for (int i = 0; i < MODULES_MAX; i++) {
+        if (!modules[i])
+            return &modules[i];
+        if (modules[i]->users == 0 && (!oldest || modules[i]->stamp < (*oldest)->stamp))
+            oldest = &modules[i];
+    }
+    return oldest;
+}
+
+static module *use(module *m)
+{
+    m->users++;
+    m->stamp = ++clock_ticks;
+    return m;
+}
+
+static module *find_and_use(const context *c, const char *key)
+{
+    pthread_mutex_lock(&lock);
+    module *m = find(c, key);
+    if (m)
+        use(m);
+    pthread_mutex_unlock(&lock);
+    return m;
+}
+
+/* ---- Loading ---- */
+
+/* Loading and unloading happen in the relaxed mode of captures: otherwise a driver takes them for mistakes that
+ * spoil the capture of any other stream, also on another thread. A driver that does not relax does without. */
+typedef struct relaxed {
+    const cuda_api *api;
+    CUstreamCaptureMode before;
+    bool is_set;
+} relaxed;
+
+static relaxed relax(const cuda_api *api)
+{
+    relaxed r = {.api = api, .before = CU_STREAM_CAPTURE_MODE_RELAXED};
+    r.is_set = !api->cuThreadExchangeStreamCaptureMode(&r.before);
+    return r;
+}
+
+/* Tried twice, as a driver may tell an older error instead of doing it: the mode is the caller's. */
+static void relax_end(relaxed r)
+{
+    CUstreamCaptureMode mode = r.before;
+    if (r.is_set && r.api->cuThreadExchangeStreamCaptureMode(&mode)) {
+        mode = r.before;
+        r.api->cuThreadExchangeStreamCaptureMode(&mode);
+    }
+}
+
+static void unload(module *m)
+{
+    bool pushed;
+    if (m->cuda && !context_enter(m->context, &pushed)) {
+        relaxed r = relax(m->context->device.api);
+        r.api->cuModuleUnload(m->cuda);
+        relax_end(r);
+        context_leave(m->context, pushed);
+    }
+    alloc_free(m);
+}
+
+/* Nobody uses the module any more, but what was launched from it may still be under way. */
+static void evict(module *m)
+{
+    bool pushed;
+    if (!context_enter(m->context, &pushed)) {
+        m->context->device.api->cuCtxSynchronize();
+        context_leave(m->context, pushed);
+    }
+    unload(m);
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static qdnnStatus_t emit(const context *c, const kernel_row *row, const kernel_spec *spec, bundle_image *out)
+{
+    kernel_text text;
+    ptx_error problem;
+    if (!kernel_emit(row, spec, c->target, &alloc_for_ptx, &text, &problem))
+        return qdnn_error(problem.no_memory ? QDNN_STATUS_INTERNAL_ERROR_ALLOCATION_FAILED
+                                            : QDNN_STATUS_NOT_SUPPORTED_SM,
+                          "%s", problem.text);
+    *out = (bundle_image){.data = text.ptx, .version = text.info.version};
+    dump_ptx(row, spec, c->target, text.ptx);
+    return QDNN_STATUS_SUCCESS;
+}
+
+/* A cubin runs on the compute capability that it was made for, and on GPUs alone. */
+static bool takes_cubins(const context *c)
+{
+    return !c->device.is_vm && c->target->number == 10 * c->device.major + c->device.minor;
+}
+
+/* The driver's own words are kept, as far as they fit into a sentence. */
+static qdnnStatus_t load_module(qdnnHandle_t handle, const kernel_row *row, const bundle_image *text,
+                                module *m)
+{
+    char log[200] = "", entry[64];
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)sizeof log};
+    const cuda_api *api = handle->context->device.api;
+    CUresult result = api->cuModuleLoadDataEx(&m->cuda, text->data, 2, options, values);
+    log[sizeof log - 1] = 0;
+    if (result) {
+        m->cuda = NULL;
+        return handle_failed(handle, result, "cuModuleLoadDataEx", "kernel %s%s%s", row->name,
+                             *log ? ": " : "", log);
+    }
+    kernel_entry_name(row, entry, sizeof entry);
+    result = api->cuModuleGetFunction(&m->function, m->cuda, entry);
+    if (result) {
+        api->cuModuleUnload(m->cuda);
+        m->cuda = NULL;
+        return handle_failed(handle, result, "cuModuleGetFunction", "kernel %s", entry);
+    }
+    return QDNN_STATUS_SUCCESS;
+}
+
+static qdnnStatus_t load(qdnnHandle_t handle, const kernel_row *row, const bundle_image *text, module *m)
+{
+    double start = seconds();
+    relaxed r = relax(handle->context->device.api);
+    qdnnStatus_t status = load_module(handle, row, text, m);
+    relax_end(r);
+    m->load_seconds = seconds() - start;
+    return status;
+}
+
+/* Loads an image that came in so many seconds, and frees it. */
+static qdnnStatus_t use_image(qdnnHandle_t handle, const kernel_row *row, bundle_image *text, double spent,
+                              module *m)
+{
+    qdnnStatus_t status = QDNN_STATUS_SUCCESS;
+    m->version = text->version;
+    m->emit_seconds = spent;
+    if (!text->is_cubin)
+        status = target_check_version(text->version, handle->context->device.driver_version);
+    if (status == QDNN_STATUS_SUCCESS)
+        status = load(handle, row, text, m);
+    alloc_free(text->data);
+    return status;
+}
+
+/* What a bundle has, and the driver takes; false: the kernel has to be emitted, or the handle is dead. */
+static bool build_from_bundle(qdnnHandle_t handle, const kernel_row *row, const kernel_spec *spec, module *m)
+{
+    bundle_image text = {0};
+    double start = seconds();
+    if (!handle->bundle || !bundle_find(handle->bundle, row, spec, handle->context->target,
+                                        takes_cubins(handle->context), &text))
+        return false;
+    m->from_bundle = use_image(handle, row, &text, seconds() - start, m) == QDNN_STATUS_SUCCESS;
+    if (!m->from_bundle)
+        log_write(QDNN_SEVERITY_WARNING, "%s: the bundle's kernel is not used", m->key);
+    return m->from_bundle;
+}
+
+static qdnnStatus_t build(qdnnHandle_t handle, const kernel_row *row, const kernel_spec *spec, module *m)
+{
+    if (!build_from_bundle(handle, row, spec, m)) {
+        bundle_image text = {0};
+        double start = seconds();
+        CHECK_STATUS(handle_check(handle));
+        CHECK_STATUS(emit(handle->context, row, spec, &text));
+        CHECK_STATUS(use_image(handle, row, &text, seconds() - start, m));
+    }
+    if (log_on(QDNN_SEVERITY_INFO))
+        log_write(QDNN_SEVERITY_INFO, "%s: %s in %.0f us, loaded in %.0f us", m->key,
+                  m->from_bundle ? "read" : "emitted", m->emit_seconds * 1e6, m->load_seconds * 1e6);
+    return QDNN_STATUS_SUCCESS;
+}
+
+/* Puts a module into the cache where there is room, unless another thread was faster: then that one is the
+ * answer. */
+static module *publish(module *m)
+{
+    pthread_mutex_lock(&lock);
+    module *theirs = find(m->context, m->key);
+    module **place = theirs ? NULL : find_place();
+    if (place && *place)
+        evict(*place); /* under the lock: its context may be about to go, and waits for the lock in
+                           modules_drop */
+    if (place) {
+        *place = m;
+        m->cached = true;
+    }
+    module *answer = use(theirs ? theirs : m);
+    pthread_mutex_unlock(&lock);
+    if (theirs)
+        unload(m);
+    return answer;
+}
+
+qdnnStatus_t module_acquire(qdnnHandle_t handle, const kernel_row *row, const kernel_spec *spec, module **out,
+                            bool *was_loaded)
+{
+    char settings[256], key[MODULE_KEY_MAX];
+    kernel_spec_text(row, spec, settings, sizeof settings);
+    snprintf(key, sizeof key, "%s %s %s", row->name, handle->context->target->name, settings);
+    module *m = find_and_use(handle->context, key);
+    *was_loaded = m != NULL;
+    if (!m) {
+        m = alloc_new(sizeof *m);
+        if (!m)
+            return OUT_OF_MEMORY();
+        m->context = handle->context;
+        memcpy(m->key, key, sizeof key);
+        qdnnStatus_t status = build(handle, row, spec, m);
+        if (status != QDNN_STATUS_SUCCESS) {
+            unload(m);
+            return status;
+        }
+        m = publish(m);
+    }
+    *out = m;
+    return QDNN_STATUS_SUCCESS;
+}
+
+void module_release(module *m)
+{
+    pthread_mutex_lock(&lock);
+    bool gone = --m->users == 0 && !m->cached;
+    pthread_mutex_unlock(&lock);
+    if (gone)
+        evict(m);
+}
+
+/* Takes one of the context's modules out of the cache; null where there is none left. */
+static module *take_out(const context *c)
+{
+    module *taken = NULL;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < MODULES_MAX && !taken; i++)
+        if (modules[i] && modules[i]->context == c) {
+            taken = modules[i];
+            modules[i] = NULL;
+        }
+    pthread_mutex_unlock(&lock);
+    return taken;
+}
+
+void modules_drop(const context *c)
+{
+    for (module *m; (m = take_out(c));)
+        unload(m);
+}
+
+int modules_count(void)
+{
+    int count = 0;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < MODULES_MAX; i++)
+        count += modules[i] != NULL;
+    pthread_mutex_unlock(&lock);
+    return count;
+}

@@ -1,0 +1,208 @@
+/* Choosing a device: what is asked for, the driver that has it, and what the device says of itself. */
+#include "driver/cuda/open.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/cuda/cuda_error.h"
+#include "driver/cuda/drivers.h"
+#include "driver/base/error.h"
+#include "driver/base/log.h"
+#include "ptxgen/sm.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool told,
+    told_lacking; /* the choice, and that there is no GPU; behind the lock, as the drivers are */
+
+/* ---- What is asked for ---- */
+
+typedef enum device_kind { KIND_AUTO, KIND_CUDA, KIND_VM } device_kind;
+
+typedef struct device_wish {
+    device_kind kind;
+    int ordinal;      /* -1: any */
+    const char *sm;   /* null: any */
+    bool require_gpu; /* QDNN_REQUIRE_GPU */
+} device_wish;
+
+static bool parse_ordinal(const char *text, int *ordinal)
+{
+    size_t digits = strspn(text, "0123456789");
+    if (digits == 0 || digits > 4 || text[digits])
+        return false;
+    *ordinal = atoi(text);
+    return true;
+}
+
+static qdnnStatus_t parse_wish(const char *text, device_wish *wish)
+{
+    const char *gpu = getenv("QDNN_REQUIRE_GPU");
+    *wish = (device_wish){.ordinal = -1, .require_gpu = gpu && *gpu && strcmp(gpu, "0") != 0};
+    if (!strcmp(text, "auto"))
+        return QDNN_STATUS_SUCCESS;
+    if (!strncmp(text, "cuda", 4)) {
+        wish->kind = KIND_CUDA;
+        if (!text[4] || (text[4] == ':' && parse_ordinal(text + 5, &wish->ordinal)))
+            return QDNN_STATUS_SUCCESS;
+    }
+    if (!strncmp(text, "vm", 2) && (!text[2] || text[2] == ':')) {
+        wish->kind = KIND_VM;
+        const ptx_sm *sm = text[2] ? ptx_sm_find(text + 3) : NULL;
+        wish->sm = sm ? sm->name : NULL;
+        if (!text[2] || sm)
+            return QDNN_STATUS_SUCCESS;
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
+                          "the device is '%s': ptxvm knows no SM '%s'; vm:sm_90 is one", text, text + 3);
+    }
+    return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
+                      "the device is '%s'; it must be auto, cuda, cuda:N, vm or vm:sm_XX (QDNN_DEVICE)",
+                      text);
+}
+
+/* ---- The device ---- */
+
+/* One call of the driver, with the problem described where it fails. */
+#define TRY(call, ...)                                                                                       \
+    do {                                                                                                     \
+        CUresult code_ = api->call(__VA_ARGS__);                                                             \
+        if (code_ != 0) {                                                                                    \
+            cuda_describe(api, code_, #call, problem->text, sizeof problem->text);                           \
+            return problem->status = cuda_status(code_);                                                     \
+        }                                                                                                    \
+    } while (0)
+
+/* The device of the context that is current in this thread, or ordinal 0; a wished ordinal comes first. */
+static qdnnStatus_t pick_device(const cuda_api *api, int wished, cuda_device *d, driver_problem *problem)
+{
+    CUcontext current = NULL;
+    CUdevice of_current = 0;
+    int count = 0;
+    TRY(cuDeviceGetCount, &count);
+    if (count <= 0)
+        return driver_problem_set(problem, QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE,
+                                  "the driver finds no GPU (CUDA_VISIBLE_DEVICES may hide it)");
+    if (wished >= count)
+        return driver_problem_set(problem, QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE,
+                                  "there is no device %d: the driver has %d, counted from 0", wished, count);
+    TRY(cuCtxGetCurrent, &current);
+    if (current)
+        TRY(cuCtxGetDevice, &of_current);
+    TRY(cuDeviceGet, &d->device, wished < 0 ? 0 : wished);
+    d->ordinal = wished < 0 ? 0 : wished;
+    if (current && (wished < 0 || of_current == d->device)) {
+        d->context = current;
+        d->device = of_current;
+        d->ordinal = of_current; /* the driver numbers devices so */
+    }
+    return QDNN_STATUS_SUCCESS;
+}
+
+static qdnnStatus_t describe_device(const driver *from, int wished, cuda_device *out, driver_problem *problem)
+{
+    const cuda_api *api = &from->api;
+    cuda_device d = {.api = api, .is_vm = from->is_vm, .driver_version = from->version};
+    qdnnStatus_t status = pick_device(api, wished, &d, problem);
+    if (status != QDNN_STATUS_SUCCESS)
+        return status;
+    TRY(cuDeviceGetName, d.name, (int)sizeof d.name, d.device);
+    TRY(cuDeviceGetAttribute, &d.major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, d.device);
+    TRY(cuDeviceGetAttribute, &d.minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, d.device);
+    *out = d;
+    return QDNN_STATUS_SUCCESS;
+}
+#undef TRY
+
+static qdnnStatus_t try_cuda(const device_wish *wish, cuda_device *out, driver_problem *problem)
+{
+    const driver *from = NULL;
+    qdnnStatus_t status = driver_open_cuda(&from, problem);
+    if (status == QDNN_STATUS_SUCCESS && from->is_vm && wish->require_gpu)
+        return driver_problem_set(problem, QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE,
+                                  "QDNN_REQUIRE_GPU is set, and %s is ptxvm, not a GPU's driver",
+                                  driver_cuda_name());
+    return status != QDNN_STATUS_SUCCESS ? status : describe_device(from, wish->ordinal, out, problem);
+}
+
+static qdnnStatus_t try_vm(const device_wish *wish, cuda_device *out, driver_problem *problem)
+{
+    const driver *from = NULL;
+    if (wish->require_gpu)
+        return driver_problem_set(problem, QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE,
+                                  "QDNN_REQUIRE_GPU is set, and the device asked for is ptxvm, not a GPU");
+    qdnnStatus_t status = driver_open_vm(wish->sm, &from, problem);
+    return status != QDNN_STATUS_SUCCESS ? status : describe_device(from, -1, out, problem);
+}
+
+/* ---- The choice ---- */
+
+/* There is no GPU or no driver for it. Anything else is a failure of one that is there, for which ptxvm, with
+ * other memory, is no replacement. */
+static bool is_lacking(qdnnStatus_t status)
+{
+    return status == QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER || status == QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE ||
+           status == QDNN_STATUS_NOT_SUPPORTED_DRIVER_TOO_OLD;
+}
+
+/* Tries what the wish allows. problem says why it failed, or, where it did not, why there is no GPU; the log
+ * is told by the caller, outside the lock. */
+static qdnnStatus_t choose(const device_wish *wish, cuda_device *out, driver_problem *problem)
+{
+    if (wish->kind == KIND_VM)
+        return try_vm(wish, out, problem);
+    qdnnStatus_t status = try_cuda(wish, out, problem);
+    if (status == QDNN_STATUS_SUCCESS || wish->kind == KIND_CUDA || !is_lacking(status))
+        return status;
+    driver_problem gpu = *problem, vm;
+    if (wish->require_gpu)
+        return driver_problem_set(problem, status, "%.400s; QDNN_REQUIRE_GPU is set, so ptxvm is not used",
+                                  gpu.text);
+    if (try_vm(wish, out, &vm) == QDNN_STATUS_SUCCESS)
+        return QDNN_STATUS_SUCCESS;
+    status = vm.status == QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER ? gpu.status : vm.status;
+    return driver_problem_set(problem, status, "no GPU: %.220s; and no ptxvm: %.220s", gpu.text, vm.text);
+}
+
+/* A driver that is there and cannot be used is worth a warning: there may be a GPU that is not used. */
+static void tell(const cuda_device *d, const driver_problem *gpu, bool gpu_driver)
+{
+    bool lost = gpu_driver && *gpu->text && gpu->status != QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE;
+    log_write(lost ? QDNN_SEVERITY_WARNING : QDNN_SEVERITY_INFO,
+              "the device is %s, compute capability %d.%d, CUDA %d.%d%s%s", d->name, d->major, d->minor,
+              d->driver_version / 1000, d->driver_version % 1000 / 10,
+              *gpu->text ? ", because there is no GPU: " : "", gpu->text);
+}
+
+qdnnStatus_t cuda_device_choose(const char *text, cuda_device *out)
+{
+    const char *variable = getenv("QDNN_DEVICE");
+    if (!text || !*text)
+        text = variable && *variable ? variable : "auto";
+    device_wish wish;
+    driver_problem problem = {0};
+    qdnnStatus_t status = parse_wish(text, &wish);
+    if (status != QDNN_STATUS_SUCCESS)
+        return status;
+    pthread_mutex_lock(&lock);
+    status = choose(&wish, out, &problem);
+    bool lacking = *problem.text != 0;
+    bool first = status == QDNN_STATUS_SUCCESS && (!told || (lacking && !told_lacking));
+    told |= first;
+    told_lacking |= first && lacking;
+    bool gpu_driver = driver_cuda_found();
+    pthread_mutex_unlock(&lock);
+    if (status != QDNN_STATUS_SUCCESS)
+        return qdnn_error(status, "%s", problem.text);
+    if (first)
+        tell(out, &problem, gpu_driver);
+    return status;
+}
+
+void cuda_close_all(void)
+{
+    pthread_mutex_lock(&lock);
+    drivers_close();
+    told = told_lacking = false;
+    pthread_mutex_unlock(&lock);
+}

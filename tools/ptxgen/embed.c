@@ -1,0 +1,109 @@
+/* --emit c: a header and a source that carry the PTX inside a C program, and how to launch it. */
+#include "tools/ptxgen/tool.h"
+
+#include <string.h>
+
+/* The stem as a C name, in capitals for macros: ASCII, whatever the locale. */
+static void c_name(const tool_item *item, bool capitals, char *name, size_t size)
+{
+    size_t n = (size_t)snprintf(name, size, capitals ? "QDNN_%s" : "qdnn_%s", item->stem);
+    for (size_t i = 0; i < n && name[i]; i++) {
+        char c = name[i];
+        bool lower = c >= 'a' && c <= 'z', upper = c >= 'A' && c <= 'Z', digit = c >= '0' && c <= '9';
+        if (!lower && !upper && !digit)
+            name[i] = '_';
+        else if (capitals && lower)
+            name[i] = (char)(c - 'a' + 'A');
+    }
+}
+
+static void capital(const char *name, char *out, size_t size)
+{
+    size_t i = 0;
+    for (; name[i] && i + 1 < size; i++)
+        out[i] = name[i] >= 'a' && name[i] <= 'z' ? (char)(name[i] - 'a' + 'A') : name[i];
+    out[i] = 0;
+}
+
+static void title(tool_text *out, const tool_item *item)
+{
+    char settings[512];
+    kernel_spec_text(item->row, &item->spec, settings, sizeof settings);
+    tool_printf(out, "/* qdnn's %s for %s: %s.\n * %s.\n * Written by ptxgen, not by hand. */\n",
+                item->row->name, item->sm->name, settings, item->row->summary);
+}
+
+static void parameters(tool_text *out, const ptx_info *info, const char *macro)
+{
+    uint32_t end = 0;
+    tool_printf(out,
+                "\n/* The parameters, in order: where each lies in the parameter block, and its size. */\n");
+    for (int i = 0; i < info->n_params; i++) {
+        const ptx_param_info *p = &info->params[i];
+        char name[PTX_INFO_NAME];
+        capital(p->name, name, sizeof name);
+        tool_printf(out, "#define %s_PARAM_%s_OFFSET %u /* %s%s */\n", macro, name, (unsigned)p->offset,
+                    ptx_type_text(p->type), p->pointer ? ", a pointer to device memory" : "");
+        tool_printf(out, "#define %s_PARAM_%s_SIZE %u\n", macro, name, (unsigned)p->size);
+        end = p->offset + p->size;
+    }
+    tool_printf(out, "#define %s_PARAMS %d\n#define %s_PARAM_BYTES %u\n", macro, info->n_params, macro,
+                (unsigned)end);
+}
+
+static void header(tool_text *out, const tool_item *item, const char *name, const char *macro)
+{
+    const kernel_geometry *g = &item->text.geometry;
+    title(out, item);
+    tool_printf(out, "#ifndef %s_H\n#define %s_H\n\n#include <stddef.h>\n\n", macro, macro);
+    tool_printf(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
+    tool_printf(out, "/* The PTX text, zero-terminated, and its length without the zero. */\n");
+    tool_printf(out, "extern const char %s_ptx[];\nextern const size_t %s_ptx_bytes;\n\n", name, name);
+    tool_printf(out, "#define %s_ENTRY \"%s\"\n#define %s_SM \"%s\"\n\n", macro, item->entry, macro,
+                item->sm->name);
+    tool_printf(out, "/* Launch ceil(n / ELEMENTS_PER_BLOCK) blocks of BLOCK threads; none for n = 0. */\n");
+    tool_printf(out, "#define %s_BLOCK %u\n", macro, (unsigned)g->block);
+    tool_printf(out, "#define %s_ELEMENTS_PER_BLOCK %lluULL\n", macro,
+                (unsigned long long)g->elements_per_block);
+    if (g->blocks)
+        tool_printf(out,
+                    "/* This many do best, whatever n is; any number gives the same bytes. */\n#define "
+                    "%s_BLOCKS %lluULL\n",
+                    macro, (unsigned long long)g->blocks);
+    tool_printf(out, "#define %s_SHARED_STATIC %u\n", macro, (unsigned)item->text.info.shared);
+    tool_printf(out, "#define %s_SHARED_DYNAMIC %u\n", macro, (unsigned)g->shared_dynamic);
+    parameters(out, &item->text.info, macro);
+    tool_printf(out, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
+}
+
+/* A line of PTX is a piece of the literal. The whole is longer than the 4,095 characters that every C
+ * compiler must take; all that matter take it, and -pedantic is asked not to mind. */
+static void source(tool_text *out, const tool_item *item, const char *name)
+{
+    title(out, item);
+    tool_printf(out, "#include \"%s.h\"\n\n", item->base);
+    tool_printf(out, "#ifdef __GNUC__\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n#endif\n\n");
+    tool_printf(out, "const char %s_ptx[] =", name);
+    for (const char *line = item->text.ptx; *line;) {
+        char piece[2000];
+        size_t length = strcspn(line, "\n");
+        length += line[length] == '\n';
+        length = length < sizeof piece ? length : sizeof piece - 1;
+        memcpy(piece, line, length);
+        piece[length] = 0;
+        tool_printf(out, "\n    ");
+        tool_quote(out, piece);
+        line += length;
+    }
+    tool_printf(out, ";\n\nconst size_t %s_ptx_bytes = sizeof %s_ptx - 1;\n", name, name);
+}
+
+int tool_render_c(const tool_item *item, tool_file *files)
+{
+    char name[300], macro[300];
+    c_name(item, false, name, sizeof name);
+    c_name(item, true, macro, sizeof macro);
+    header(&files[0].text, item, name, macro);
+    source(&files[1].text, item, name);
+    return TOOL_OK;
+}

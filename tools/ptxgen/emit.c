@@ -1,0 +1,143 @@
+/* --kernel: one kernel in one of the forms of --emit. */
+#include "tools/ptxgen/tool.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int render_ptx(const tool_item *item, tool_file *files)
+{
+    tool_append(&files[0].text, item->text.ptx, strlen(item->text.ptx));
+    return TOOL_OK;
+}
+
+static const tool_form forms[] = {
+    {"ptx", {".ptx"}, false, render_ptx},
+    {"c", {".h", ".c"}, false, tool_render_c},
+    {"cubin", {".cubin"}, true, tool_render_cubin},
+    {"json", {".json"}, false, tool_render_json},
+};
+enum { FORM_COUNT = sizeof forms / sizeof forms[0] };
+
+const char *tool_form_name(const void *list, int index)
+{
+    (void)list;
+    return index < FORM_COUNT ? forms[index].name : NULL;
+}
+
+const tool_form *tool_form_find(const char *name)
+{
+    for (int i = 0; i < FORM_COUNT; i++)
+        if (strcmp(forms[i].name, name) == 0)
+            return &forms[i];
+    return NULL;
+}
+
+static const tool_form *form_of(const tool_options *options)
+{
+    return options->form ? options->form : &forms[0];
+}
+
+int tool_item_make(tool_item *item, const tool_options *options, const kernel_row *row,
+                   const kernel_spec *spec, const ptx_sm *sm)
+{
+    *item = (tool_item){.row = row, .spec = *spec, .sm = sm};
+    char label[160];
+    kernel_spec_label(row, spec, label, sizeof label);
+    snprintf(item->stem, sizeof item->stem, "%.48s_%s_%s", row->name, label, sm->name);
+    kernel_entry_name(row, item->entry, sizeof item->entry);
+    item->base = item->stem;
+    ptx_options how = {.comments = options->comments};
+    ptx_error error;
+    if (kernel_emit(row, spec, sm, &how, &item->text, &error))
+        return TOOL_OK;
+    return tool_fail("%s for %s: %s", row->name, sm->name, error.text);
+}
+
+/* Renders and writes every file of the form: PREFIX + suffix, or `whole` as it is for a form of one file. */
+static int write_files(const tool_form *form, const tool_item *item, const char *prefix, const char *whole,
+                       tool_file *files)
+{
+    for (int i = 0; form->suffixes[i]; i++)
+        files[i].suffix = form->suffixes[i];
+    int status = form->render(item, files);
+    for (int i = 0; form->suffixes[i] && status == TOOL_OK; i++) {
+        char path[4096];
+        if (snprintf(path, sizeof path, "%s%s", prefix, form->suffixes[i]) >= (int)sizeof path)
+            return tool_fail("the path %.60s... is too long", prefix);
+        status = tool_write(form->suffixes[1] ? path : whole ? whole : path, &files[i].text);
+    }
+    return status;
+}
+
+static void free_files(tool_file *files)
+{
+    for (int i = 0; i < TOOL_FILES_MAX; i++)
+        tool_text_free(&files[i].text);
+}
+
+int tool_write_item(const tool_options *options, tool_item *item, tool_file *files)
+{
+    char prefix[4096];
+    tool_file own[TOOL_FILES_MAX] = {0};
+    snprintf(prefix, sizeof prefix, "%.3800s/%s", options->outdir, item->stem);
+    int status = write_files(form_of(options), item, prefix, NULL, files ? files : own);
+    free_files(own);
+    return status;
+}
+
+/* To the file of -o, or standard output. The form that is two files takes its name without the suffix. */
+static int write_output(const tool_options *options, tool_item *item)
+{
+    const tool_form *form = form_of(options);
+    const char *path = options->output ? options->output : "-";
+    bool pair = form->suffixes[1] != NULL, to_stdout = strcmp(path, "-") == 0;
+    if (pair && to_stdout)
+        return tool_usage_error("--emit %s writes two files: give -o NAME or --outdir DIR", form->name);
+    if (form->binary && to_stdout && isatty(STDOUT_FILENO))
+        return tool_usage_error("a %s is no text for a terminal: give -o FILE", form->name);
+    char prefix[4096];
+    snprintf(prefix, sizeof prefix, "%.4000s", path);
+    size_t length = strlen(prefix);
+    if (pair && length > 2 &&
+        (strcmp(prefix + length - 2, ".c") == 0 || strcmp(prefix + length - 2, ".h") == 0))
+        prefix[length - 2] = 0;
+    const char *slash = strrchr(prefix, '/');
+    item->base = slash ? slash + 1 : prefix;
+    tool_file files[TOOL_FILES_MAX] = {0};
+    int status = write_files(form, item, prefix, path, files);
+    free_files(files);
+    return status;
+}
+
+static int apply_settings(const tool_options *options, kernel_spec *spec)
+{
+    for (int i = 0; i < options->n_settings; i++) {
+        const tool_setting *s = &options->settings[i];
+        const char *near =
+            kernel_takes(options->row, s->key) ? NULL : tool_nearest(s->key, tool_key_name, NULL);
+        if (near && kernel_takes(options->row, near))
+            return tool_usage_error("%s has no setting '%s'; did you mean '%s'?", options->row->name, s->key,
+                                    near);
+        char error[512];
+        if (!kernel_spec_set(options->row, spec, s->key, s->value, error, sizeof error))
+            return tool_usage_error("%s", error);
+    }
+    return TOOL_OK;
+}
+
+int tool_kernel(const tool_options *options)
+{
+    kernel_spec spec = kernel_spec_default();
+    int status = apply_settings(options, &spec);
+    if (status == TOOL_OK && options->outdir)
+        status = tool_make_directory(options->outdir);
+    for (int i = 0; i < options->n_sms && status == TOOL_OK; i++) {
+        tool_item item;
+        status = tool_item_make(&item, options, options->row, &spec, options->sms[i]);
+        if (status == TOOL_OK)
+            status = options->outdir ? tool_write_item(options, &item, NULL) : write_output(options, &item);
+        free(item.text.ptx);
+    }
+    return status;
+}
