@@ -45,15 +45,23 @@ static const struct {
     {"shared", IN_ENTRY("\"dynamic\": 0", "\"dynamic\": 16"),
      "manifest.json: shared.dynamic is 16; it must be 0"},
     {"offset", IN_ENTRY("\"offset\": 8", "\"offset\": 12"),
-     "manifest.json: parameter scale cannot lie at 12 with 8 bytes"},
+     "manifest.json: parameters.1.offset is 12; it must be 8"},
     {"size_zero", IN_ENTRY("\"size\": 8", "\"size\": 0"),
-     "manifest.json: parameter x cannot lie at 0 with 0 bytes"},
+     "manifest.json: parameters.0.size is 0; it must be 8"},
     {"parameter_name", IN_ENTRY("\"name\": \"n\"", "\"name\": \"m\""),
-     "its PTX does not declare qdnn_scale_nf4 with the manifest's parameters"},
+     "manifest.json: parameters.2.name is m; it must be n"},
     {"parameter_type", IN_ENTRY("\"name\": \"n\", \"type\": \"u64\"", "\"name\": \"n\", \"type\": \"s64\""),
-     "its PTX does not declare qdnn_scale_nf4 with the manifest's parameters"},
+     "manifest.json: parameters.2.type is s64; it must be u64"},
     {"parameter_no_type", IN_ENTRY("\"type\"", "\"tipe\""),
-     "a parameter lacks its name, type, offset or size"},
+     "manifest.json: parameters.0.type is not given; it must be u64"},
+    {"parameter_no_size", IN_ENTRY("\"size\"", "\"seize\""),
+     "manifest.json: parameters.0.size is not given; it must be 8"},
+    {"parameter_align", IN_ENTRY("\"align\": 2", "\"align\": 4"),
+     "manifest.json: parameters.0.align is 4; it must be 2"},
+    {"parameter_pointer", IN_ENTRY("\"name\": \"n\", ", "\"name\": \"n\", \"align\": 8, "),
+     "manifest.json: parameters.2.align is given; only a pointer has it"},
+    {"parameter_missing", IN_ENTRY("{\"name\": \"n\".*}", "") " && " IN_ENTRY("\"align\": 4},", "\"align\": 4}"),
+     "manifest.json: it has 2 parameters; it must have 3"},
     {"no_parameters", IN_ENTRY("\"parameters\"", "\"params\""), "it gives no list of parameters"},
     {"name_up", IN_ENTRY(FILE_NAME, "../" FILE_NAME), "its name is not that of a file in the folder"},
     {"name_absolute", IN_ENTRY(FILE_NAME, "/etc/x.ptx"), "its name is not that of a file in the folder"},
@@ -69,6 +77,82 @@ TEST_ROWS(DriverBundle, DamageIsRefusedWithAWarning, damages)
         return;
     folder_run(folder.dir, damages[index].command);
     check_warning(folder.dir, "sm_90", damages[index].warning);
+    temp_dir_remove(folder.parent);
+}
+
+/* Kernels whose manifest, size and hash are made to fit. */
+#define MORE(i, offset) ", {\"name\": \"m" i "\", \"type\": \"u64\", \"offset\": " offset ", \"size\": 8}"
+#define DECLARATION     "/^.visible .entry/,/^)/"
+static const struct {
+    const char *name, *command, *warning;
+} forgeries[] = {
+    /* clang-format off */
+    {"eight_parameters",
+     IN_ENTRY("{\"name\": \"n\".*}", "&" MORE("3", "24") MORE("4", "32") MORE("5", "40") MORE("6", "48") MORE("7", "56"))
+     " && sed -i '" DECLARATION "s/ n$/ n,\\n\\t.param .u64 m3,\\n\\t.param .u64 m4,\\n\\t.param .u64 m5,"
+     "\\n\\t.param .u64 m6,\\n\\t.param .u64 m7/' " FILE_NAME,
+     "manifest.json: it has 8 parameters; it must have 3"},
+    {"eight_in_ptx",
+     "sed -i '" DECLARATION "s/ n$/ n,\\n\\t.param .u64 m3,\\n\\t.param .u64 m4,\\n\\t.param .u64 m5,"
+     "\\n\\t.param .u64 m6,\\n\\t.param .u64 m7/' " FILE_NAME,
+     FILE_NAME ": its PTX does not declare qdnn_scale_nf4 with its parameters"},
+    {"in_a_comment",
+     "{ cat " FILE_NAME "; echo '/*'; sed -n '" DECLARATION "p' " FILE_NAME "; echo '*/'; } > x && "
+     "sed -i '0,/ n$/s// n, .param .u64 m3/' x && mv x " FILE_NAME,
+     FILE_NAME ": its PTX does not declare qdnn_scale_nf4 with its parameters"},
+    {"in_an_open_comment",
+     "{ cat " FILE_NAME "; echo '/*'; sed -n '" DECLARATION "p' " FILE_NAME "; } > x && "
+     "sed -i '0,/ n$/s// n, .param .u64 m3/' x && mv x " FILE_NAME,
+     FILE_NAME ": its PTX does not declare qdnn_scale_nf4 with its parameters"},
+    {"in_a_string",
+     "{ cat " FILE_NAME "; echo '.file 1 \"'; sed -n '" DECLARATION "p' " FILE_NAME "; echo '\"'; } > x && "
+     "sed -i '0,/ n$/s// n, .param .u64 m3/' x && mv x " FILE_NAME,
+     FILE_NAME ": its PTX does not declare qdnn_scale_nf4 with its parameters"},
+    {"behind_if",
+     "{ cat " FILE_NAME "; echo '#if 0'; sed -n '" DECLARATION "p' " FILE_NAME "; echo '#endif'; } > x && "
+     "sed -i '0,/ n$/s// n, .param .u64 m3/' x && mv x " FILE_NAME,
+     FILE_NAME ": its PTX does not declare qdnn_scale_nf4 with its parameters"},
+    /* clang-format on */
+};
+
+TEST_ROWS(DriverBundle, ForgedParametersAreRefused, forgeries)
+{
+    bundle_folder folder;
+    if (!make_folder(&folder, ONE))
+        return;
+    folder_run(folder.dir, forgeries[index].command);
+    bless(folder.dir, FILE_NAME);
+    check_warning(folder.dir, "sm_90", forgeries[index].warning);
+    temp_dir_remove(folder.parent);
+}
+
+/* Comments do no harm where the declaration stands outside of them. */
+TEST_CASE(DriverBundle, PtxWithCommentsIsTaken)
+{
+    bundle_folder folder;
+    bundle *b = NULL;
+    bundle_image image;
+    if (!make_folder(&folder, ONE))
+        return;
+    folder_run(folder.dir, "sed -i 's|^.visible|/* \" // */ // \" /*\\n&|' " FILE_NAME);
+    bless(folder.dir, FILE_NAME);
+    CHECK_EQ_I64(bundle_open(folder.dir, &b), QDNN_STATUS_SUCCESS);
+    if (CHECK(find_one(b, "sm_90", false, &image)))
+        CHECK_HAS(image.data, "/* \" // */ // \" /*\n.visible .entry qdnn_scale_nf4(");
+    alloc_free(image.data);
+    bundle_close(b);
+    temp_dir_remove(folder.parent);
+}
+
+/* A name with a newline and an escape sequence in it stays one line of the log. */
+TEST_CASE(DriverBundle, NamesWithControlCharactersStayOnTheirLine)
+{
+    bundle_folder folder;
+    if (!make_folder(&folder, ONE))
+        return;
+    folder_run(folder.dir, IN_ENTRY(FILE_NAME, "a\\\\nqdnn error: \\\\u001b[2Jb.ptx"));
+    check_warning(folder.dir, "sm_90",
+                  "/a\\x0aqdnn error: \\x1b[2Jb.ptx: there is no such file; not used for");
     temp_dir_remove(folder.parent);
 }
 

@@ -81,6 +81,37 @@ TEST_CASE(DriverLog, ErrorsAreWrittenByThemselves)
     free(text);
 }
 
+static int calls;
+static unsigned long long thread_seen;
+
+static void listen(qdnnSeverity_t severity, void *user, const qdnnDebug_t *debug, const char *message)
+{
+    calls++;
+    thread_seen = debug->threadId;
+    CHECK_EQ_I64(debug->version, QDNN_VERSION);
+    CHECK(debug->timeMicroseconds > 1000000000ull * 1000000);
+    snprintf(user, 64, "%d %s: %s", (int)severity, debug->function, message);
+    qdnn_error(QDNN_STATUS_BAD_PARAM, "from inside"); /* does not come back here */
+}
+
+TEST_CASE(DriverLog, ControlCharactersAreEscaped)
+{
+    char heard[64] = "", control[1200];
+    memset(control, 7, sizeof control - 1);
+    control[sizeof control - 1] = 0;
+    begin("3");
+    qdnnSetCallback(QDNN_SEVERITY_INFO_BIT, heard, listen);
+    tell("f", QDNN_SEVERITY_INFO, "%s", "a\nb\r\t\x1b[2J\x7f \xc3\xa9");
+    CHECK_EQ_STR(heard, "3 f: a\\x0ab\\x0d\\x09\\x1b[2J\\x7f \xc3\xa9");
+    qdnnSetCallback(0, NULL, NULL);
+    tell("f", QDNN_SEVERITY_WARNING, "%s", control); /* four times its length does not fit */
+    char *text = end();
+    CHECK_EQ_I64(lines_in(text), 3); /* and what the callback tells */
+    CHECK_HAS(text, "f: a\\x0ab\\x0d\\x09\\x1b[2J\\x7f \xc3\xa9\n");
+    CHECK_HAS(text, "\\x07\\x07\n");
+    free(text);
+}
+
 /* Our own program in another process, where a standard stream can be read: what it writes there. */
 static void check_stream(const char *settings, const char *redirections, const char *expected)
 {
@@ -111,19 +142,6 @@ TEST_CASE(DriverLog, Destinations)
                  "qdnn: QDNN_LOGDEST is '/no/such/folder/log', which cannot be written\n");
     check_stream("QDNN_LOGLEVEL=loud", only_err, "qdnn: QDNN_LOGLEVEL is 'loud'; it must be 0, 1, 2 or 3\n");
     check_stream("QDNN_LOGLEVEL=4", only_err, "qdnn: QDNN_LOGLEVEL is '4'; it must be 0, 1, 2 or 3\n");
-}
-
-static int calls;
-static unsigned long long thread_seen;
-
-static void listen(qdnnSeverity_t severity, void *user, const qdnnDebug_t *debug, const char *message)
-{
-    calls++;
-    thread_seen = debug->threadId;
-    CHECK_EQ_I64(debug->version, QDNN_VERSION);
-    CHECK(debug->timeMicroseconds > 1000000000ull * 1000000);
-    snprintf(user, 64, "%d %s: %s", (int)severity, debug->function, message);
-    qdnn_error(QDNN_STATUS_BAD_PARAM, "from inside"); /* does not come back here */
 }
 
 TEST_CASE(DriverLog, TheCallbackGetsWhatItAskedFor)

@@ -136,15 +136,31 @@ static void write_line(FILE *to, qdnnSeverity_t severity, const qdnnDebug_t *deb
     fflush(to);
 }
 
+/* A message stays on its line and moves no cursor, whatever a file's name or a driver's words hold: a
+ * control character becomes \xHH. It ends early where that does not fit. */
+static void escape(char *to, size_t size, const char *from)
+{
+    size_t used = 0;
+    for (; *from && used + 5 <= size; from++) {
+        unsigned char c = (unsigned char)*from;
+        if (c < 0x20 || c == 0x7f)
+            used += (size_t)snprintf(to + used, 5, "\\x%02x", c);
+        else
+            to[used++] = *from;
+    }
+    to[used] = 0;
+}
+
 void log_write(qdnnSeverity_t severity, const char *format, ...)
 {
     if (!log_on(severity))
         return;
-    char message[2048];
+    char raw[2048], message[2048];
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
+    escape(message, sizeof message, raw);
     const char *function = log_call;
     qdnnDebug_t debug = debug_now(function);
     pthread_mutex_lock(&lock);

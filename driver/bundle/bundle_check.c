@@ -136,102 +136,80 @@ static bool check_numbers(const json_value *entry, const bundle_request *request
     return true;
 }
 
-/* Parameters lie one behind the other, each at the next multiple of its size. (PTX ISA, "Kernel Function
- * Parameters".) */
-static bool check_parameters(const json_value *entry, bundle_reason *reason)
+/* Text of the manifest that differs from what it must be. */
+static bool check_text(int i, const char *what, const char *said, const char *must, bundle_reason *reason)
+{
+    if (said && strcmp(said, must) == 0)
+        return true;
+    return bundle_refuse(reason, "parameters.%d.%s is %.40s; it must be %s", i, what,
+                         said ? said : "not given", must);
+}
+
+static bool check_u64(const json_value *p, int i, const char *what, uint64_t must, bundle_reason *reason)
+{
+    uint64_t said;
+    if (!json_u64(p, what, &said))
+        return bundle_refuse(reason, "parameters.%d.%s is not given; it must be %llu", i, what,
+                             (unsigned long long)must);
+    if (said != must)
+        return bundle_refuse(reason, "parameters.%d.%s is %llu; it must be %llu", i, what,
+                             (unsigned long long)said, (unsigned long long)must);
+    return true;
+}
+
+static bool check_parameter(const json_value *p, int i, const ptx_param_info *must, bundle_reason *reason)
+{
+    if (!check_text(i, "name", json_string(p, "name"), must->name, reason) ||
+        !check_text(i, "type", json_string(p, "type"), ptx_type_text(must->type), reason) ||
+        !check_u64(p, i, "offset", must->offset, reason) || !check_u64(p, i, "size", must->size, reason))
+        return false;
+    if (must->pointer)
+        return check_u64(p, i, "align", must->align, reason);
+    return !json_at(p, "align") ||
+           bundle_refuse(reason, "parameters.%d.align is given; only a pointer has it", i);
+}
+
+/* A launch passes the parameters that the registry's kernel has. A kernel with more of them would read past
+ * the end of the list, so each has to be the same. */
+static bool check_parameters(const json_value *entry, const ptx_info *info, bundle_reason *reason)
 {
     const json_value *list = json_at(entry, "parameters");
-    if (!list || list->kind != JSON_ARRAY || list->count > PTX_INFO_PARAMS)
+    if (!list || list->kind != JSON_ARRAY)
         return bundle_refuse(reason, "it gives no list of parameters");
-    uint64_t end = 0;
-    for (const json_value *p = list->first; p; p = p->next) {
-        const char *name = json_string(p, "name"), *type = json_string(p, "type");
-        uint64_t offset, size;
-        if (!name || !type || !json_u64(p, "offset", &offset) || !json_u64(p, "size", &size))
-            return bundle_refuse(reason, "a parameter lacks its name, type, offset or size");
-        if ((size != 1 && size != 2 && size != 4 && size != 8) || offset != (end + size - 1) / size * size)
-            return bundle_refuse(reason, "parameter %.40s cannot lie at %llu with %llu bytes", name,
-                                 (unsigned long long)offset, (unsigned long long)size);
-        end = offset + size;
+    if (list->count != (uint32_t)info->n_params)
+        return bundle_refuse(reason, "it has %llu parameters; it must have %d",
+                             (unsigned long long)list->count, info->n_params);
+    int i = 0;
+    for (const json_value *p = list->first; p; p = p->next, i++)
+        if (!check_parameter(p, i, &info->params[i], reason))
+            return false;
+    return true;
+}
+
+/* The emitters are what knows a kernel's parameters. Writing the text again takes tens of microseconds. */
+static bool describe(const bundle_request *request, ptx_info *info, bundle_reason *reason)
+{
+    kernel_text text;
+    ptx_error error;
+    if (!kernel_emit(request->row, request->spec, request->sm, &alloc_for_ptx, &text, &error)) {
+        reason->no_memory = error.no_memory;
+        return bundle_refuse(reason, "%.200s", error.text);
     }
+    *info = text.info;
+    ptx_free_text(&alloc_for_ptx, text.ptx);
     return true;
 }
 
 bool bundle_check_entry(const json_value *entry, const bundle_request *request, bundle_reason *reason)
 {
     char name[64];
+    ptx_info info;
     const char *said = json_string(entry, "entry");
     kernel_entry_name(request->row, name, sizeof name);
     if (!said || strcmp(said, name) != 0)
         return bundle_refuse(reason, "entry is %.60s; it must be %s", said ? said : "not given", name);
-    return check_numbers(entry, request, reason) && check_parameters(entry, reason);
-}
-
-/* ---- PTX ---- */
-
-enum { DECLARATION_MAX = 8192 };
-
-/* Adds to a text that is cut at its size; what is cut matches nothing. */
-static void add(char *text, size_t size, size_t *used, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-static void add(char *text, size_t size, size_t *used, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    if (*used < size)
-        *used += (size_t)vsnprintf(text + *used, size - *used, format, args);
-    va_end(args);
-}
-
-/* The declaration of the entry as ptxgen writes it, from what the manifest says. */
-static void declare(const json_value *entry, char *text, size_t size)
-{
-    size_t used = 0;
-    add(text, size, &used, "\n.visible .entry %s(", json_string(entry, "entry"));
-    const json_value *p = json_at(entry, "parameters.0");
-    bool any = p != NULL;
-    for (; p; p = p->next) {
-        uint64_t align;
-        add(text, size, &used, "\n\t.param .%s", json_string(p, "type"));
-        if (json_u64(p, "align", &align))
-            add(text, size, &used, " .ptr .global .align %llu", (unsigned long long)align);
-        add(text, size, &used, " %s%s", json_string(p, "name"), p->next ? "," : "");
-    }
-    add(text, size, &used, any ? "\n)\n" : ")\n");
-}
-
-/* "7.8" is 78. */
-static bool parse_version(const char *text, int *version)
-{
-    size_t major = text ? strspn(text, "0123456789") : 0;
-    if (major < 1 || major > 2 || text[major] != '.' || text[major + 1] < '0' || text[major + 1] > '9' ||
-        text[major + 2])
-        return false;
-    *version = 0;
-    for (; *text; text++)
-        if (*text != '.')
-            *version = *version * 10 + (*text - '0');
-    return true;
-}
-
-bool bundle_check_ptx(const json_value *entry, const bundle_request *request, const char *data, size_t bytes,
-                      int *version, bundle_reason *reason)
-{
-    const char *said = json_string(entry, "ptx_version");
-    if (!parse_version(said, version))
-        return bundle_refuse(reason, "the manifest does not give its ptx_version");
-    if (strlen(data) != bytes)
-        return bundle_refuse(reason, "its PTX has a NUL in it");
-    char head[64], declaration[DECLARATION_MAX];
-    snprintf(head, sizeof head, ".version %s\n.target %s\n", said, request->sm->name);
-    if (strncmp(data, head, strlen(head)) != 0)
-        return bundle_refuse(reason, "its PTX does not begin with .version %s and .target %s", said,
-                             request->sm->name);
-    declare(entry, declaration, sizeof declaration);
-    if (!strstr(data, declaration))
-        return bundle_refuse(reason, "its PTX does not declare %s with the manifest's parameters",
-                             json_string(entry, "entry"));
-    return true;
+    return check_numbers(entry, request, reason) && describe(request, &info, reason) &&
+           check_parameters(entry, &info, reason);
 }
 
 /* ---- cubins ---- */

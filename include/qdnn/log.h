@@ -32,7 +32,8 @@ typedef struct {
     const char *function;                /* of this interface, in which it happened */
 } qdnnDebug_t;
 
-/* Receives one message, without a newline at its end. It runs in the thread that has something to tell, maybe
+/* Receives one message, a single line without a newline at its end; control characters in it are written as
+ * \xHH. It runs in the thread that has something to tell, maybe
  * in several threads at once. What qdnn tells because of calls inside the callback does not reach it. */
 typedef void (*qdnnCallback_t)(qdnnSeverity_t severity, void *userData, const qdnnDebug_t *debug,
                                const char *message);
