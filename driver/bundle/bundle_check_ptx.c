@@ -1,5 +1,5 @@
 /* Is a bundle's PTX the text of the entry that its manifest describes? */
-#include "driver/bundle_check.h"
+#include "driver/bundle/bundle_check.h"
 
 #include <stdarg.h>
 #include <stdio.h>
