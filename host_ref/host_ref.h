@@ -18,34 +18,79 @@ extern "C" {
 #define REF_NAN_F32 UINT32_C(0x7FFFFFFF)
 #define REF_NAN_F16 UINT16_C(0x7FFF) /* bf16 too */
 
+/* How a tensor is quantized; the public attributes of the same names, resolved. The tensor is a matrix of rows
+ * by columns; its plain values lie row by row. A member that is 0 is at its default, `data`, `storage` and
+ * `group_size` apart. */
 typedef struct {
-    qdnnFormat_t format;
-    qdnnDataType_t data;  /* F32, F16, BF16 */
-    qdnnDataType_t scale; /* F32, F16, BF16 */
-    qdnnDataType_t zero;  /* U8, F32, F16, BF16; read for formats with a zero point only */
-    int64_t group_size;   /* at least 1, may exceed n */
-    int64_t channels;     /* element i is in group (i / group_size) mod channels; 0: in i / group_size */
-    qdnnNibbleOrder_t nibble_order;
+    qdnnDataType_t data; /* of plain values: F32, F16, BF16, F64 */
+
+    qdnnBlockFormat_t block; /* not NONE: all that follows is decided by it */
+    qdnnDataType_t storage;  /* I4, I8, U8, NF4, FP4, F8E4M3, F8E5M2; F32, F16, BF16: plain, without scales */
+    int bits;                /* of integer codes; 0: as many as the storage has */
+    qdnnCodeKind_t code;
+    qdnnLayout_t layout;
+    qdnnNibbleOrder_t nibble_order; /* of 4-bit codes in bytes */
+
+    qdnnGroups_t groups;
+    int64_t group_size; /* along the groups' direction; at least 1, may exceed the tensor */
+    int64_t group_rows; /* groups along rows: a scale for blocks of so many rows; 0: one row */
+    int64_t channels;   /* flat groups: element i is in group (i / group_size) mod channels; 0: in i / group_size */
+    qdnnScaleOrder_t scale_order;
+    qdnnScaleSwizzle_t scale_swizzle;
+    bool no_scale;    /* every scale is 1 */
+    bool group_index; /* g_idx[k] is the group of row k, of groups down columns */
+
+    qdnnScaleType_t scale;
+    bool nested;      /* scales are bytes: map[byte] * nested_scale[group / 256] + nested_offset */
+    int global_scale; /* 1: one f32 over all scales; 2: it is stored as its reciprocal */
+    qdnnZeroKind_t zero_kind;
+    qdnnDataType_t zero; /* U8, I8, U32, I32, F32, F16, BF16 */
+    bool zero_packed;    /* as wide as codes, in u32 words along the columns */
+    bool zero_minus_one; /* stored zeros are 1 less */
+    bool zero_wraps;     /* of those, the largest code stands for 0, not for 2^bits */
+
     qdnnRounding_t rounding; /* of codes; zero points always round ties to even */
     qdnnDivision_t division; /* of codes; scales and zero points always divide */
-    float floor;             /* finite, not negative */
+    qdnnRange_t range;
+    qdnnMxRounding_t mx_rounding;
+    float floor; /* finite, not negative */
 } ref_quant_spec;
 
-/* Sizes of n elements: `channels` groups (0: ceil(n / group_size)), ceil(n / 2) bytes; none for n = 0. */
-int64_t ref_group_count(const ref_quant_spec *spec, int64_t n);
-int64_t ref_packed_bytes(int64_t n);
+/* The arrays of a quantized tensor. Those that the spec does not ask for are not looked at. */
+typedef struct {
+    void *codes;              /* or blocks */
+    void *scale;              /* of type spec.scale; bytes where scales are nested */
+    void *zero;               /* zeros or minima */
+    float *global_scale;      /* one */
+    const int32_t *group_index; /* [rows] */
+    const float *nested_map;  /* [256] */
+    float *nested_scale;      /* one for every 256 scales */
+    const float *nested_offset; /* one */
+} ref_arrays;
 
-/* Writes one scale for each group, and one zero point where the format has them (otherwise zero may be null).
- */
-void ref_scale(const ref_quant_spec *spec, const void *x, int64_t n, void *scale, void *zero);
+/* How many bytes each array of a rows x columns tensor takes; 0 where there is none. */
+typedef struct {
+    int64_t codes, scale, zero, global_scale, group_index, nested_map, nested_scale, nested_offset;
+} ref_sizes;
+ref_sizes ref_sizes_of(const ref_quant_spec *spec, int64_t rows, int64_t columns);
 
-/* Writes ref_packed_bytes(n) bytes of codes. Scale and zero are taken as stored, whoever made them. */
-void ref_quantize(const ref_quant_spec *spec, const void *x, int64_t n, const void *scale, const void *zero,
-                  uint8_t *codes);
+/* How many scales there are, without padding. */
+int64_t ref_group_count(const ref_quant_spec *spec, int64_t rows, int64_t columns);
 
-/* Writes n elements of type spec->data. */
-void ref_dequantize(const ref_quant_spec *spec, const uint8_t *codes, int64_t n, const void *scale,
-                    const void *zero, void *y);
+/* The value of one element, in f32, each step rounded once as docs/numerics.md writes it. */
+float ref_decode(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *in, int64_t row,
+                 int64_t column);
+
+/* Writes rows x columns elements of type spec->data. */
+void ref_dequantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *in, void *y);
+
+/* Writes the scales of x, and the zeros and the global scale where there are such; padding of scales as 0.
+ * Nested scales are encoded with the map and offset that `out` brings. Not for blocks. */
+void ref_scale(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *x, const ref_arrays *out);
+
+/* Writes the codes; scales, zeros and global scale are taken as stored, whoever made them. Blocks are written
+ * whole. */
+void ref_quantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *x, const ref_arrays *io);
 
 /* Conversions: widening is exact, narrowing rounds to nearest even and overflows to infinity; NaNs come out
  * canonical. */
@@ -59,6 +104,7 @@ uint16_t ref_f32_to_bf16(float x);
 /* Elements of an array of F32, F16, BF16 or U8, at any alignment. Storing rounds as above; U8 takes 0..255.
  */
 size_t ref_scalar_size(qdnnDataType_t type);
+qdnnDataType_t ref_scale_data_type(qdnnScaleType_t type); /* of F32, F16 and BF16 scales */
 float ref_scalar_load(qdnnDataType_t type, const void *array, int64_t index);
 void ref_scalar_store(qdnnDataType_t type, void *array, int64_t index, float value);
 

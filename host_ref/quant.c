@@ -17,7 +17,8 @@ typedef struct {
 } group_range;
 
 typedef struct {
-    qdnnFormat_t format;
+    qdnnDataType_t storage;
+    qdnnZeroKind_t zero_kind;
     /* The scale before it is rounded to its type. */
     float (*scale)(group_range range, float floor);
     /* The zero point that goes with the stored scale. Null: the format has none. */
@@ -141,9 +142,9 @@ static unsigned nf4_encode(float quotient, float zero, qdnnRounding_t rounding)
 }
 
 static const format_rules formats[] = {
-    {QDNN_FORMAT_INT4, int4_scale, NULL, int4_encode, int4_decode},
-    {QDNN_FORMAT_INT4_ZP, int4_zp_scale, int4_zp_zero, int4_zp_encode, int4_zp_decode},
-    {QDNN_FORMAT_NF4, nf4_scale, NULL, nf4_encode, nf4_decode},
+    {QDNN_DATA_I4, QDNN_ZERO_NONE, int4_scale, NULL, int4_encode, int4_decode},
+    {QDNN_DATA_I4, QDNN_ZERO_POINT, int4_zp_scale, int4_zp_zero, int4_zp_encode, int4_zp_decode},
+    {QDNN_DATA_NF4, QDNN_ZERO_NONE, nf4_scale, NULL, nf4_encode, nf4_decode},
 };
 
 static void require(bool ok, const char *rule)
@@ -164,9 +165,9 @@ static const format_rules *rules_of(const ref_quant_spec *spec, int64_t n)
             "group_size * channels must fit");
     require(spec->floor >= 0.0f && spec->floor <= FLT_MAX, "floor must be finite and not negative");
     require(spec->data != QDNN_DATA_U8, "data must be F32, F16 or BF16");
-    require(spec->scale != QDNN_DATA_U8, "scale must be F32, F16 or BF16");
+    require(ref_scale_data_type(spec->scale) != 0, "scale must be F32, F16 or BF16");
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
-        if (formats[i].format == spec->format)
+        if (formats[i].storage == spec->storage && formats[i].zero_kind == spec->zero_kind)
             return &formats[i];
     require(false, "the format has no row in the table");
     return NULL;
@@ -268,7 +269,7 @@ void ref_scale(const ref_quant_spec *spec, const void *x, int64_t n, void *scale
     const format_rules *rules = rules_of(spec, n);
     for (int64_t group = 0; group < ref_group_count(spec, n); group++) {
         group_range range = range_of(spec, x, n, group);
-        float stored = store_scale(spec->scale, scale, group, rules->scale(range, spec->floor));
+        float stored = store_scale(ref_scale_data_type(spec->scale), scale, group, rules->scale(range, spec->floor));
         if (rules->zero)
             ref_scalar_store(spec->zero, zero, group, rules->zero(range, stored));
     }
@@ -288,7 +289,7 @@ void ref_quantize(const ref_quant_spec *spec, const void *x, int64_t n, const vo
     const format_rules *rules = rules_of(spec, n);
     for (int64_t i = 0; i < n; i++) {
         int64_t group = group_of(spec, i);
-        float s = ref_scalar_load(spec->scale, scale, group);
+        float s = ref_scalar_load(ref_scale_data_type(spec->scale), scale, group);
         float z = load_zero(spec, rules, zero, group);
         float quotient = divide(load_finite(spec, x, i), s, spec->division);
         if (isnan(quotient))
@@ -303,7 +304,7 @@ void ref_dequantize(const ref_quant_spec *spec, const uint8_t *codes, int64_t n,
     const format_rules *rules = rules_of(spec, n);
     for (int64_t i = 0; i < n; i++) {
         int64_t group = group_of(spec, i);
-        float s = ref_scalar_load(spec->scale, scale, group);
+        float s = ref_scalar_load(ref_scale_data_type(spec->scale), scale, group);
         float z = load_zero(spec, rules, zero, group);
         float units = rules->decode(get_code(codes, i, spec->nibble_order), z);
         ref_scalar_store(spec->data, y, i, units * s);

@@ -194,3 +194,17 @@ float ref_scalar_largest(qdnnDataType_t type)
 {
     return find_scalar_type(type)->largest;
 }
+
+qdnnDataType_t ref_scale_data_type(qdnnScaleType_t type)
+{
+    switch (type) {
+    case QDNN_SCALE_F32:
+        return QDNN_DATA_F32;
+    case QDNN_SCALE_F16:
+        return QDNN_DATA_F16;
+    case QDNN_SCALE_BF16:
+        return QDNN_DATA_BF16;
+    default:
+        return (qdnnDataType_t)0;
+    }
+}

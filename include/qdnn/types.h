@@ -83,20 +83,75 @@ typedef enum {
     QDNN_DATA_OPAQUE = 0x80
 } qdnnDataType_t;
 
-/* How a stored code becomes a value. One row of the format table each; a quantization descriptor leads to one
- * by its storage and its kind of zero. */
-typedef enum {
-    QDNN_FORMAT_INT4 = 0,    /* symmetric, offset code: (code - 8) * scale */
-    QDNN_FORMAT_INT4_ZP = 1, /* zero point: (code - zero) * scale */
-    QDNN_FORMAT_NF4 = 2      /* table[code] * scale, the scale being the absmax of the group */
-} qdnnFormat_t;
-
 /* Which elements share a scale (and a zero). */
 typedef enum {
     QDNN_GRANULARITY_TENSOR = 0,  /* all of them */
     QDNN_GRANULARITY_CHANNEL = 1, /* those with the same index along an axis */
-    QDNN_GRANULARITY_GROUP = 2    /* groupSize neighbours; in the layout of bytes flat over the tensor */
+    QDNN_GRANULARITY_GROUP = 2,   /* groupSize neighbours; qdnnGroups_t says in which direction */
+    QDNN_GRANULARITY_NONE = 3     /* there are no scales: every scale is 1 */
 } qdnnGranularity_t;
+
+/* Which way groups run. A tensor is a matrix here: its last dimension is the columns, all others together are
+ * the rows. */
+typedef enum {
+    QDNN_GROUPS_DEFAULT = 0, /* as the layout has it: BYTES flat, WORDS_ROWS along rows, the others down columns */
+    QDNN_GROUPS_FLAT = 1,    /* over the whole tensor, from row to row */
+    QDNN_GROUPS_ROWS = 2,    /* along a row, anew in each: weights [N, K] */
+    QDNN_GROUPS_COLUMNS = 3  /* down a column: weights [K, N] */
+} qdnnGroups_t;
+
+/* The order of the scales of groups along rows or down columns. */
+typedef enum {
+    QDNN_SCALE_ORDER_DEFAULT = 0, /* ROWS: [rows, groups]; COLUMNS: [groups, columns] */
+    QDNN_SCALE_ORDER_TRANSPOSED = 1
+} qdnnScaleOrder_t;
+
+/* How the bits of a code become a number. */
+typedef enum {
+    QDNN_CODE_DEFAULT = 0, /* as the storage has it: docs/formats.md has the table */
+    QDNN_CODE_OFFSET = 1,  /* an integer plus 2^(bits - 1) */
+    QDNN_CODE_UNSIGNED = 2,
+    QDNN_CODE_TWOS_COMPLEMENT = 3,
+    QDNN_CODE_FP4_BNB = 4, /* storage FP4: the table of bitsandbytes instead of E2M1 */
+    QDNN_CODE_E2M3 = 5,    /* storage U8 with 6 bits */
+    QDNN_CODE_E3M2 = 6     /* storage U8 with 6 bits */
+} qdnnCodeKind_t;
+
+/* Blocks that hold codes and scales together, as GGUF files have them. */
+typedef enum {
+    QDNN_BLOCK_NONE = 0, /* codes, scales and zeros are arrays of their own */
+    QDNN_BLOCK_Q4_0 = 1,
+    QDNN_BLOCK_Q4_1 = 2,
+    QDNN_BLOCK_Q5_0 = 3,
+    QDNN_BLOCK_Q5_1 = 4,
+    QDNN_BLOCK_Q8_0 = 5,
+    QDNN_BLOCK_Q8_1 = 6,
+    QDNN_BLOCK_Q2_K = 7,
+    QDNN_BLOCK_Q3_K = 8,
+    QDNN_BLOCK_Q4_K = 9,
+    QDNN_BLOCK_Q5_K = 10,
+    QDNN_BLOCK_Q6_K = 11,
+    QDNN_BLOCK_Q8_K = 12,
+    QDNN_BLOCK_IQ4_NL = 13,
+    QDNN_BLOCK_IQ4_XS = 14,
+    QDNN_BLOCK_TQ1_0 = 15,
+    QDNN_BLOCK_TQ2_0 = 16,
+    QDNN_BLOCK_MXFP4 = 17,
+    QDNN_BLOCK_NVFP4 = 18
+} qdnnBlockFormat_t;
+
+/* What zero points are computed from. */
+typedef enum {
+    QDNN_RANGE_WITH_ZERO = 0, /* 0 lies in the range, and the zero is an integer */
+    QDNN_RANGE_TIGHT = 1      /* least to largest value; zeros of float type alone */
+} qdnnRange_t;
+
+/* How the exponent of an E8M0 scale is made from the largest magnitude of its block. */
+typedef enum {
+    QDNN_MX_FLOOR = 0, /* floor(log2 absmax) - emax, as OCP writes */
+    QDNN_MX_CEIL = 1,  /* the least power of two that is not below absmax / (largest value of the codes) */
+    QDNN_MX_EVEN = 2   /* absmax rounded to the codes' mantissa first, ties to even; then floor */
+} qdnnMxRounding_t;
 
 /* How scales are stored. */
 typedef enum {
@@ -116,10 +171,12 @@ typedef enum {
 
 /* How codes lie in memory. */
 typedef enum {
-    QDNN_LAYOUT_BYTES = 0,             /* flat over the tensor, two 4-bit codes to a byte */
-    QDNN_LAYOUT_WORDS_INTERLEAVED = 1, /* u32 words of 8 codes along K, word [(k / 8) * N + n] */
-    QDNN_LAYOUT_WORDS_ROWS = 2,        /* rows of ceil(K / 8) u32 words */
-    QDNN_LAYOUT_BLOCK = 3              /* row-major [K, N], scales [ceil(K / groupSize), N] */
+    QDNN_LAYOUT_BYTES = 0,             /* densely over the flat tensor, low bits first */
+    QDNN_LAYOUT_WORDS_INTERLEAVED = 1, /* tensor [K, N]: a column is a stream of u32 words, word w of column n
+                                          at [w * N + n]; 8 codes of 4 bits along K to a word (GPTQ too) */
+    QDNN_LAYOUT_WORDS_ROWS = 2,        /* each row a stream of u32 words, the last one padded with 0 */
+    QDNN_LAYOUT_BLOCK = 3, /* tensor [K, N]: as BYTES, with groups down columns */
+    QDNN_LAYOUT_AWQ = 4    /* tensor [K, N]: word c of row k has columns 8c + 0 2 4 6 1 3 5 7 */
 } qdnnLayout_t;
 
 /* Where scales lie. */
