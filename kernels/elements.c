@@ -1,8 +1,11 @@
-/* Elements of f32, f16 and bf16 (and u8 zero points): loaded into f32, rounded back to nearest even.
+/* Elements of f32, f16, bf16 and f64 (and integer zero points): loaded into f32, rounded back to nearest even.
  *
  * bf16 is the upper half of an f32, so widening is a shift on every SM. Narrowing to bf16 and to pairs has
  * instructions from sm_80 on; sm_75 gets the same bits from integer arithmetic. */
 #include "kernels/emit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 
 static bool has_pair_cvt(const ptx_builder *b)
 {
@@ -10,24 +13,56 @@ static bool has_pair_cvt(const ptx_builder *b)
     return sm && sm->number >= 80;
 }
 
+_Noreturn void missing_row(const char *table, int value)
+{
+    fprintf(stderr, "qdnn: the table of %s has no row for %d\n", table, value);
+    abort();
+}
+
+/* One row a type that memory holds. */
+static const struct element {
+    qdnnDataType_t type;
+    unsigned bytes;
+    ptx_type memory;
+    float smallest, largest; /* of floats */
+} elements[] = {
+    {QDNN_DATA_F32, 4, PTX_F32, 0x1p-149f, 0x1.fffffep127f}, {QDNN_DATA_F16, 2, PTX_F16, 0x1p-24f, 65504.0f},
+    {QDNN_DATA_BF16, 2, PTX_U16, 0x1p-133f, 0x1.fep127f},    {QDNN_DATA_F64, 8, PTX_F64, 0, 0},
+    {QDNN_DATA_U8, 1, PTX_U8, 0, 0},                         {QDNN_DATA_I8, 1, PTX_S8, 0, 0},
+    {QDNN_DATA_U32, 4, PTX_U32, 0, 0},                       {QDNN_DATA_I32, 4, PTX_S32, 0, 0},
+};
+
+static const struct element *element_of(qdnnDataType_t type)
+{
+    for (size_t i = 0; i < sizeof elements / sizeof elements[0]; i++)
+        if (elements[i].type == type)
+            return &elements[i];
+    missing_row("elements", (int)type);
+}
+
 unsigned element_bytes(qdnnDataType_t type)
 {
-    return type == QDNN_DATA_F32 ? 4 : type == QDNN_DATA_U8 ? 1 : 2;
+    return element_of(type)->bytes;
 }
 
 unsigned chunk_elements(qdnnDataType_t type)
 {
-    return CHUNK_BYTES / element_bytes(type);
+    return element_bytes(type) == 2 ? 8 : 4;
+}
+
+unsigned chunk_bytes(qdnnDataType_t type)
+{
+    return chunk_elements(type) * element_bytes(type);
 }
 
 float element_smallest(qdnnDataType_t type)
 {
-    return type == QDNN_DATA_F32 ? 0x1p-149f : type == QDNN_DATA_F16 ? 0x1p-24f : 0x1p-133f;
+    return element_of(type)->smallest;
 }
 
 float element_largest(qdnnDataType_t type)
 {
-    return type == QDNN_DATA_F32 ? 0x1.fffffep127f : type == QDNN_DATA_F16 ? 65504.0f : 0x1.fep127f;
+    return element_of(type)->largest;
 }
 
 /* A pair of 16-bit elements in one u32: the low one first. */
@@ -55,16 +90,12 @@ static void widen_pair(ptx_builder *b, qdnnDataType_t type, ptx_val pair, ptx_va
 
 ptx_val emit_load(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset)
 {
-    switch (type) {
-    case QDNN_DATA_F32:
-        return ptx_ld_global_nc(b, PTX_F32, address, offset);
-    case QDNN_DATA_F16:
-        return ptx_cvt(b, PTX_F32, ptx_ld_global_nc(b, PTX_F16, address, offset));
-    case QDNN_DATA_BF16:
-        return widen_low(b, type, ptx_cvt(b, PTX_U32, ptx_ld_global_nc(b, PTX_U16, address, offset)));
-    default:
-        return ptx_cvt(b, PTX_F32, ptx_ld_global_nc(b, PTX_U8, address, offset));
-    }
+    ptx_val x = ptx_ld_global_nc(b, element_of(type)->memory, address, offset);
+    if (type == QDNN_DATA_F32)
+        return x;
+    if (type == QDNN_DATA_BF16)
+        return widen_low(b, type, ptx_cvt(b, PTX_U32, x));
+    return ptx_cvt(b, PTX_F32, x);
 }
 
 /* Round to nearest even by adding just under half of the last kept place (one more when that place is odd); a
@@ -97,19 +128,46 @@ static ptx_val narrow_pair(ptx_builder *b, qdnnDataType_t type, ptx_val lo, ptx_
 
 ptx_val emit_round(ptx_builder *b, qdnnDataType_t type, ptx_val x)
 {
-    if (type == QDNN_DATA_F32)
+    if (type != QDNN_DATA_F16 && type != QDNN_DATA_BF16)
         return x;
     return widen_low(b, type, narrow(b, type, x));
 }
 
 void emit_store(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val x)
 {
-    if (type == QDNN_DATA_F32)
+    switch (type) {
+    case QDNN_DATA_F32:
         ptx_st_global(b, address, offset, x);
-    else if (type == QDNN_DATA_U8)
-        ptx_st_global_u8(b, address, offset, ptx_cvt_rni(b, PTX_U32, x));
-    else
+        return;
+    case QDNN_DATA_F64:
+        ptx_st_global(b, address, offset, ptx_cvt(b, PTX_F64, x));
+        return;
+    case QDNN_DATA_F16:
+    case QDNN_DATA_BF16:
         ptx_st_as(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, PTX_U16, address, offset, narrow(b, type, x));
+        return;
+    case QDNN_DATA_U8:
+    case QDNN_DATA_I8:
+        ptx_st_global_u8(b, address, offset, ptx_as(b, PTX_U32, ptx_cvt_rni(b, PTX_S32, x)));
+        return;
+    case QDNN_DATA_U32:
+    case QDNN_DATA_I32:
+        ptx_st_global(b, address, offset, ptx_cvt_rni(b, PTX_S32, x));
+        return;
+    default:
+        missing_row("elements", (int)type);
+    }
+}
+
+/* f64, two to a load. */
+static void load_doubles(ptx_builder *b, ptx_val address, int offset, ptx_val *x)
+{
+    for (int i = 0; i < 4; i += 2) {
+        ptx_val pair[2];
+        ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_F64, address, offset + 8 * i, pair, 2);
+        x[i] = ptx_cvt(b, PTX_F32, pair[0]);
+        x[i + 1] = ptx_cvt(b, PTX_F32, pair[1]);
+    }
 }
 
 void emit_load_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x)
@@ -118,16 +176,32 @@ void emit_load_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int o
         ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_F32, address, offset, x, 4);
         return;
     }
+    if (type == QDNN_DATA_F64) {
+        load_doubles(b, address, offset, x);
+        return;
+    }
     ptx_val pairs[4];
     ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, address, offset, pairs, 4);
     for (int i = 0; i < 4; i++)
         widen_pair(b, type, pairs[i], &x[2 * i]);
 }
 
+static void store_doubles(ptx_builder *b, ptx_val address, int offset, const ptx_val *x)
+{
+    for (int i = 0; i < 4; i += 2) {
+        const ptx_val pair[2] = {ptx_cvt(b, PTX_F64, x[i]), ptx_cvt(b, PTX_F64, x[i + 1])};
+        ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, address, offset + 8 * i, pair, 2);
+    }
+}
+
 void emit_store_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, const ptx_val *x)
 {
     if (type == QDNN_DATA_F32) {
         ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, address, offset, x, 4);
+        return;
+    }
+    if (type == QDNN_DATA_F64) {
+        store_doubles(b, address, offset, x);
         return;
     }
     ptx_val pairs[4];

@@ -1,7 +1,7 @@
-/* The kernel registry: every kernel that qdnn can emit, one row each, and what each may be specialised to.
+/* The kernels that qdnn can emit: a list of formats, a list of operations, and the registry, their product.
  *
- * Tests, the ptxgen tool, the benchmarks and the driver all iterate over kernel_rows. Adding a kernel is
- * adding a row to registry.def and writing its emitter. */
+ * Tests, the ptxgen tool, the benchmarks and the driver all iterate over kernel_rows. Adding a format is adding
+ * a row to formats/formats.def; adding an operation is adding a row to operations.c. */
 #ifndef QDNN_KERNELS_H
 #define QDNN_KERNELS_H
 
@@ -11,69 +11,69 @@
 
 #include "ptxgen/ptx.h"
 
-/* Everything that a kernel's text is specialised to. A kernel reads the fields that its row names; the others
- * stay at their defaults. */
+/* ---- Specifications: everything that a kernel's text is specialised to (spec.c) ---- */
+
+/* A kernel reads the fields that kernel_keys names for it; the others stay at their defaults. Enumerations
+ * without a C type of their own here are 0 for no and 1 for yes. */
 typedef struct kernel_spec {
-    qdnnDataType_t data;  /* of the plain tensor: F32, F16, BF16 */
-    qdnnDataType_t scale; /* F32, F16, BF16 */
-    qdnnDataType_t zero;  /* U8, F32, F16, BF16 */
-    uint64_t group_size;  /* consecutive elements that share a scale; at least 1 */
-    uint64_t channels;    /* element i is in group (i / group_size) mod channels; 0: in i / group_size */
+    qdnnDataType_t data; /* of the plain tensor: F32, F16, BF16, F64 */
+
+    qdnnCodeKind_t code;  /* of integers: OFFSET, UNSIGNED, TWOS_COMPLEMENT */
+    qdnnLayout_t layout;  /* BYTES, WORDS_INTERLEAVED, WORDS_ROWS, AWQ */
     qdnnNibbleOrder_t nibble_order;
+
+    qdnnGroups_t groups;  /* DEFAULT: there are no scales; FLAT, ROWS, COLUMNS */
+    uint64_t group_size;  /* neighbours that share a scale, along the groups' direction; at least 1 */
+    uint64_t group_rows;  /* ROWS, COLUMNS: how far a group reaches across its direction */
+    uint64_t channels;    /* FLAT: element i is in group (i / group_size) mod channels; 0: in i / group_size */
+    qdnnScaleOrder_t scale_order;
+    qdnnScaleSwizzle_t scale_swizzle;
+    int group_index; /* COLUMNS: the group of a row is looked up */
+
+    qdnnScaleType_t scale;
+    int nested;
+    int global_scale; /* 0, 1, 2: stored as its reciprocal */
+    qdnnDataType_t zero; /* U8, I8, U32, I32, F32, F16, BF16 */
+    int zero_packed, zero_minus_one, zero_wraps;
+
     qdnnRounding_t rounding;
     qdnnDivision_t division;
+    qdnnRange_t range;
+    qdnnMxRounding_t mx_rounding;
     float floor; /* the least that a range counts for when its scale is computed */
 } kernel_spec;
 
-/* The fields of kernel_spec by name, as bits of kernel_row.keys. spec.c has the table of them. */
+/* The fields of kernel_spec, as bits of kernel_keys. settings.def names them. */
 typedef enum {
     KERNEL_KEY_DATA = 1 << 0,
-    KERNEL_KEY_SCALE = 1 << 1,
-    KERNEL_KEY_ZERO = 1 << 2,
-    KERNEL_KEY_GROUP_SIZE = 1 << 3,
-    KERNEL_KEY_NIBBLE_ORDER = 1 << 4,
-    KERNEL_KEY_ROUNDING = 1 << 5,
-    KERNEL_KEY_DIVISION = 1 << 6,
-    KERNEL_KEY_FLOOR = 1 << 7,
-    KERNEL_KEY_CHANNELS = 1 << 8
+    KERNEL_KEY_CODE = 1 << 1,
+    KERNEL_KEY_LAYOUT = 1 << 2,
+    KERNEL_KEY_NIBBLE_ORDER = 1 << 3,
+    KERNEL_KEY_GROUPS = 1 << 4,
+    KERNEL_KEY_GROUP_SIZE = 1 << 5,
+    KERNEL_KEY_GROUP_ROWS = 1 << 6,
+    KERNEL_KEY_CHANNELS = 1 << 7,
+    KERNEL_KEY_SCALE_ORDER = 1 << 8,
+    KERNEL_KEY_SCALE_SWIZZLE = 1 << 9,
+    KERNEL_KEY_GROUP_INDEX = 1 << 10,
+    KERNEL_KEY_SCALE = 1 << 11,
+    KERNEL_KEY_NESTED = 1 << 12,
+    KERNEL_KEY_GLOBAL_SCALE = 1 << 13,
+    KERNEL_KEY_ZERO = 1 << 14,
+    KERNEL_KEY_ZERO_PACKED = 1 << 15,
+    KERNEL_KEY_ZERO_MINUS_ONE = 1 << 16,
+    KERNEL_KEY_ZERO_WRAPS = 1 << 17,
+    KERNEL_KEY_ROUNDING = 1 << 18,
+    KERNEL_KEY_DIVISION = 1 << 19,
+    KERNEL_KEY_RANGE = 1 << 20,
+    KERNEL_KEY_MX_ROUNDING = 1 << 21,
+    KERNEL_KEY_FLOOR = 1 << 22
 } kernel_key;
 
-/* How a kernel is launched: block threads, and as many blocks as it takes to cover n elements. */
-typedef struct kernel_geometry {
-    uint32_t block;
-    uint64_t elements_per_block; /* the grid is ceil(n / elements_per_block) blocks; none for n = 0 */
-    uint64_t
-        blocks; /* not 0: the kernel loops over its work, any grid gives the same bytes, this one is best */
-    uint32_t
-        shared_dynamic; /* bytes of shared memory that the launch has to give, on top of the kernel's own */
-} kernel_geometry;
-
-/* What a kernel does. */
-typedef enum { KERNEL_SCALE, KERNEL_QUANTIZE, KERNEL_DEQUANTIZE, KERNEL_RANGE } kernel_operation;
-
 typedef struct kernel_row kernel_row;
-struct kernel_row {
-    const char *name;           /* "quantize_nf4" */
-    const char *operation_name; /* stable, users look it up: "quant.nf4.quantize"; null: part of another */
-    const char *summary;        /* one line for people */
-    kernel_operation operation;
-    qdnnFormat_t format;
-    unsigned keys; /* which settings it takes: kernel_key bits */
-    kernel_geometry (*geometry)(const kernel_row *row, const kernel_spec *spec);
-    void (*emit)(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-};
 
-extern const kernel_row kernel_rows[];
-extern const int kernel_row_count;
-
-/* The row of that name, its own or that of its operation; or null. */
-const kernel_row *kernel_find(const char *name);
-
-/* The row that does this for a format, or null. */
-const kernel_row *kernel_find_operation(kernel_operation operation, qdnnFormat_t format);
-
-/* The defaults: f32 data, f32 scales, u8 zeros, groups of 128, no channels, low nibble first, ties to even,
- * division, floor 1e-12. */
+/* The defaults of settings.def: f32 data, flat groups of 128 with f32 scales ... The code kind is DEFAULT, which
+ * normalising makes the format's own. */
 kernel_spec kernel_spec_default(void);
 
 /* Sets one field from text ("data", "f16"). False, with what would be right in `error`, when the row does not
@@ -84,27 +84,101 @@ bool kernel_spec_set(const kernel_row *row, kernel_spec *spec, const char *key, 
 /* Whether the row takes a setting of that name. */
 bool kernel_takes(const kernel_row *row, const char *key);
 
-/* Whether every field that the row reads has a value it can take; else the reason in `error`. */
+/* Whether every field that the row reads has a value it can take, and all of them together have a kernel; else
+ * the reason in `error`. */
 bool kernel_spec_check(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 
-/* The specification with every field that the row does not read at its default, and with groups of 1 where
- * one channel is the whole tensor: specifications of the same kernel become equal. */
+/* The specification with every field that the row does not read at its default, and everything that can be said
+ * in two ways said in one: specifications of the same kernel become equal. It is the kernel's identity. */
 kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec);
 
-/* "data=f16 scale=f32 group_size=64 ...": the settings that the row takes, in the order of the table of keys.
- * Two specifications of one row with the same text are the same kernel. */
+/* Whether two specifications are field by field the same. */
+bool kernel_spec_equal(const kernel_spec *a, const kernel_spec *b);
+
+/* "data=f16 scale=f32 group_size=64 ...": the settings that the row takes, in the order of settings.def. */
+enum { KERNEL_SPEC_TEXT = 768 }; /* room enough for all of them */
 void kernel_spec_text(const kernel_row *row, const kernel_spec *spec, char *text, size_t size);
 
-/* A file-name-safe short form: "f16_f32_g64", with what differs from the defaults behind it. */
+/* A file-name-safe short form: "f16_f32_g64", with what differs from the defaults behind it. Where that is long,
+ * a hash of the whole takes the place of its end. */
+enum { KERNEL_SPEC_LABEL = 128 };
 void kernel_spec_label(const kernel_row *row, const kernel_spec *spec, char *text, size_t size);
 
-/* The table of keys, for tools that list them: name, the values allowed in words, the default as text. Null
+/* The name of a kernel's files, without suffix: "quantize_nf4_f16_f32_g64_sm_90"; unique by kernel, settings and SM,
+ * and a C name. */
+enum { KERNEL_FILE_NAME = 224 };
+void kernel_file_name(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, char *text, size_t size);
+
+/* The table of settings, for tools that list them: name, the values allowed in words, the default as text. Null
  * past the end. */
 typedef struct kernel_key_info {
     kernel_key key;
     const char *name, *values, *preset;
 } kernel_key_info;
 const kernel_key_info *kernel_key_at(int index);
+
+/* ---- The registry (registry.c) ---- */
+
+typedef struct operation_row operation_row;
+typedef struct format_row format_row;
+
+struct kernel_row {
+    const char *name;           /* "quantize_nf4" */
+    const char *operation_name; /* stable, users look it up: "quant.nf4.quantize"; null: part of another */
+    const char *summary;        /* one line for people */
+    const operation_row *operation;
+    const format_row *format;
+};
+
+extern const kernel_row kernel_rows[];
+extern const int kernel_row_count;
+
+/* The row of that name, its own or that of its operation; or null. */
+const kernel_row *kernel_find(const char *name);
+
+/* The row that does this for a format, or null. */
+typedef enum { KERNEL_SCALE, KERNEL_QUANTIZE, KERNEL_DEQUANTIZE, KERNEL_RANGE, KERNEL_OPERATIONS } kernel_operation;
+const kernel_row *kernel_find_operation(kernel_operation operation, const format_row *format);
+
+/* Which operation the row is of. */
+kernel_operation kernel_operation_of(const kernel_row *row);
+
+/* Which settings the row takes: those that both its operation and its format know. */
+unsigned kernel_keys(const kernel_row *row);
+
+/* The name of its .entry: "qdnn_quantize_nf4". */
+void kernel_entry_name(const kernel_row *row, char *text, size_t size);
+
+/* ---- Formats, as a descriptor names them (formats/formats.c) ---- */
+
+typedef struct format_facts {
+    const char *name;
+    qdnnDataType_t storage;
+    unsigned bits; /* of a code */
+    qdnnZeroKind_t zero_kind;
+    qdnnBlockFormat_t block;
+} format_facts;
+const format_facts *kernel_format(const kernel_row *row);
+
+/* The format of codes of that kind, or null. bits 0: as many as the storage has. A code kind that makes a format
+ * of its own (bitsandbytes' FP4, 6-bit floats) is told by `code`. */
+const format_row *kernel_find_format(qdnnDataType_t storage, unsigned bits, qdnnZeroKind_t zero_kind,
+                                     qdnnCodeKind_t code, qdnnBlockFormat_t block);
+const format_facts *kernel_format_at(int index); /* null past the end */
+const format_facts *format_facts_of(const format_row *format);
+
+/* ---- Emitting ---- */
+
+/* How a kernel is launched. */
+typedef struct kernel_geometry {
+    uint32_t block;
+    uint64_t elements_per_block; /* the grid is ceil(n / elements_per_block) blocks; none for n = 0 */
+    uint64_t blocks; /* not 0: the kernel loops over its work, any grid gives the same bytes, this one is best */
+    uint32_t shared_dynamic; /* bytes of shared memory that the launch has to give, on top of the kernel's own */
+} kernel_geometry;
+
+/* Of a normal specification. */
+kernel_geometry kernel_geometry_of(const kernel_row *row, const kernel_spec *spec);
 
 /* An emitted kernel. */
 typedef struct kernel_text {
@@ -118,34 +192,58 @@ typedef struct kernel_text {
 bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, const ptx_options *options,
                  kernel_text *out, ptx_error *error);
 
-/* The name of its .entry: "qdnn_quantize_nf4". */
-void kernel_entry_name(const kernel_row *row, char *text, size_t size);
+/* ---- Launching (steps.c) ---- */
 
-/* ---- Launching (passes.c) ---- */
+/* What an operation is about: a matrix, flat tensors being one row. */
+typedef struct kernel_problem {
+    uint64_t rows, columns;
+} kernel_problem;
 
-/* How many scales n elements have; none for n = 0. */
-uint64_t kernel_groups(const kernel_spec *spec, uint64_t n);
+/* One parameter of a launch. */
+typedef enum { KERNEL_OPERAND, KERNEL_WORKSPACE, KERNEL_NUMBER } kernel_param_kind;
+typedef struct kernel_param {
+    uint8_t kind;    /* kernel_param_kind */
+    uint8_t operand; /* qdnnOperand_t */
+    uint8_t bytes;   /* of a number: 4 or 8 */
+    uint64_t value;  /* the number's bits; or how many bytes into the workspace */
+} kernel_param;
 
-/* Blocks along x for n elements; 0: there is nothing to launch. A GPU takes fewer than 2^31. */
-uint64_t kernel_grid(const kernel_row *row, const kernel_spec *spec, uint64_t n);
+enum { KERNEL_PARAMS_MAX = 12, KERNEL_STEPS_MAX = 4 };
 
-/* One launch of several that make up an operation: kernel_grid(row, &spec, n) blocks, n the last parameter.
- */
-typedef struct kernel_pass {
+typedef struct kernel_step {
     const kernel_row *row;
-    kernel_spec spec;
-    uint64_t n;
-} kernel_pass;
+    kernel_spec spec; /* normal */
+    uint64_t grid[3]; /* a GPU takes fewer than 2^31, 2^16, 2^16 blocks */
+    uint32_t block, shared;
+    int n_params;
+    kernel_param params[KERNEL_PARAMS_MAX];
+} kernel_step;
 
-/* How the scales of n elements are computed: one or two passes (none for n = 0), the return value. One pass
- * takes x, scale, zero (where the format has it) and n. Of two, the first is a range kernel: it takes x, the
- * workspace and n; the second is a scale kernel that takes the workspace in the place of x. *workspace is how
- * many f32 that holds (4-byte aligned, 16 is faster), 0 for one pass. */
-int kernel_scale_passes(const kernel_row *row, const kernel_spec *spec, uint64_t n, kernel_pass passes[2],
-                        uint64_t *workspace);
+/* The launches, one after another, that make up an operation on a problem. */
+typedef struct kernel_steps {
+    int count; /* none where there is nothing to do */
+    kernel_step at[KERNEL_STEPS_MAX];
+    uint64_t workspace; /* bytes that they share */
+} kernel_steps;
 
-/* How many f32 a range kernel writes. They are ranges of parts of the groups; f32 number k belongs to group
- * (k / list) mod channels (channels 0: to k / list), list being kernel_range_list. */
+void kernel_steps_of(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                     kernel_steps *steps);
+
+/* What each operand of the operation is: whether it is read or written, the alignment that its pointer needs, its
+ * bytes. An operand that the operation does not have is all 0. */
+typedef struct kernel_operand {
+    bool reads, writes;
+    unsigned align;
+    uint64_t bytes;
+} kernel_operand;
+void kernel_operands_of(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                        kernel_operand operands[QDNN_OPERAND_COUNT]);
+
+/* How many scales a matrix has; none for an empty one. */
+uint64_t kernel_groups(const kernel_spec *spec, const kernel_problem *problem);
+
+/* How many f32 a range kernel writes for n elements, and how they belong to groups: f32 number k to group (k /
+ * list) mod channels (channels 0: to k / list). */
 uint64_t kernel_range_count(const kernel_row *row, const kernel_spec *spec, uint64_t n);
 uint64_t kernel_range_list(const kernel_row *row, const kernel_spec *spec);
 

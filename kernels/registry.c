@@ -1,21 +1,37 @@
-/* The registry's rows, and the way from a row to PTX text. */
-#include "kernels/emit.h"
+/* The registry: every format with every operation that it has, and the way from a row to PTX text. */
+#include "kernels/operations.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define quantize_geometry    chunk_geometry
-#define dequantize_geometry  chunk_geometry
-#define OPERATION_scale      KERNEL_SCALE
-#define OPERATION_quantize   KERNEL_QUANTIZE
-#define OPERATION_dequantize KERNEL_DEQUANTIZE
-#define OPERATION_range      KERNEL_RANGE
+#include "kernels/formats/format.h"
+
+extern const format_row format_rows[];
+
+/* The formats' places in their table. */
+enum {
+#define FORMAT(name, ...) PLACE_##name,
+#include "kernels/formats/formats.def"
+#undef FORMAT
+};
+
+#define ROW_0(...)
+#define ROW_1(operation, constant, format, words)                                                            \
+    {#operation "_" #format, "quant." #format "." #operation, words, &operation_rows[KERNEL_##constant],     \
+     &format_rows[PLACE_##format]},
 const kernel_row kernel_rows[] = {
-#define ROW(name, operation_name, format, operation, keys, summary)                                          \
-    {#name, operation_name,       summary,         OPERATION_##operation, QDNN_FORMAT_##format,              \
-     keys,  operation##_geometry, emit_##operation},
-#include "kernels/registry.def"
-#undef ROW
+#define FORMAT(name, storage, bits, zero, block, codec, largest, exponent, scales, quantizes, dequantizes,    \
+               words)                                                                                        \
+    ROW_##scales(scale, SCALE, name, "the scales (and zeros) of " words)                                     \
+        ROW_##quantizes(quantize, QUANTIZE, name, "to " words)                                               \
+            ROW_##dequantizes(dequantize, DEQUANTIZE, name, "from " words)
+#include "kernels/formats/formats.def"
+#undef FORMAT
+    /* The first of two passes to scales; the format stands for all whose scale is made from such a range. */
+    {"range_absmax", NULL, "absmax of parts of groups, in f32: scale_... of these is that of the whole",
+     &operation_rows[KERNEL_RANGE], &format_rows[PLACE_int4]},
+    {"range_lo_hi", NULL, "least and largest value of parts of groups, in f32: scale_..._zp of these is that of the whole",
+     &operation_rows[KERNEL_RANGE], &format_rows[PLACE_int4_zp]},
 };
 const int kernel_row_count = sizeof kernel_rows / sizeof kernel_rows[0];
 
@@ -28,12 +44,22 @@ const kernel_row *kernel_find(const char *name)
     return NULL;
 }
 
-const kernel_row *kernel_find_operation(kernel_operation operation, qdnnFormat_t format)
+const kernel_row *kernel_find_operation(kernel_operation operation, const format_row *format)
 {
     for (int i = 0; i < kernel_row_count; i++)
-        if (kernel_rows[i].operation == operation && kernel_rows[i].format == format)
+        if (kernel_operation_of(&kernel_rows[i]) == operation && kernel_rows[i].format == format)
             return &kernel_rows[i];
     return NULL;
+}
+
+kernel_operation kernel_operation_of(const kernel_row *row)
+{
+    return (kernel_operation)(row->operation - operation_rows);
+}
+
+unsigned kernel_keys(const kernel_row *row)
+{
+    return row->operation->keys & format_keys(row->format);
 }
 
 void kernel_entry_name(const kernel_row *row, char *text, size_t size)
@@ -53,10 +79,10 @@ bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *s
     kernel_entry_name(row, entry, sizeof entry);
     ptx_builder *b = ptx_open(sm, options);
     ptx_kernel(b, entry);
-    row->emit(b, row, &normal);
+    row->operation->emit(b, row, &normal);
     ptx_describe(b, &out->info);
     if (!ptx_close(b, &out->ptx, error))
         return false;
-    out->geometry = row->geometry(row, &normal);
+    out->geometry = kernel_geometry_of(row, &normal);
     return true;
 }

@@ -1,5 +1,5 @@
 /* What a kernel may be specialised to: the table of settings, from text and back. */
-#include "kernels/kernels.h"
+#include "kernels/formats/format.h"
 
 #include <errno.h>
 #include <math.h>
@@ -14,19 +14,41 @@ typedef struct choice {
     int value;
 } choice;
 
-static const choice data_choices[] = {
-    {"f32", QDNN_DATA_F32}, {"f16", QDNN_DATA_F16}, {"bf16", QDNN_DATA_BF16}, {0}};
-static const choice zero_choices[] = {
-    {"u8", QDNN_DATA_U8}, {"f32", QDNN_DATA_F32}, {"f16", QDNN_DATA_F16}, {"bf16", QDNN_DATA_BF16}, {0}};
-static const choice nibble_choices[] = {
-    {"low", QDNN_NIBBLE_LOW_FIRST}, {"high", QDNN_NIBBLE_HIGH_FIRST}, {0}};
-static const choice rounding_choices[] = {
-    {"even", QDNN_ROUND_TIES_TO_EVEN}, {"away", QDNN_ROUND_TIES_AWAY}, {0}};
-static const choice division_choices[] = {
-    {"exact", QDNN_DIVIDE_EXACT}, {"reciprocal", QDNN_DIVIDE_RECIPROCAL}, {0}};
+static const choice data_types[] = {
+    {"f32", QDNN_DATA_F32}, {"f16", QDNN_DATA_F16}, {"bf16", QDNN_DATA_BF16}, {"f64", QDNN_DATA_F64}, {0}};
+static const choice scale_types[] = {{"f32", QDNN_SCALE_F32},   {"f16", QDNN_SCALE_F16},   {"bf16", QDNN_SCALE_BF16},
+                                     {"e4m3", QDNN_SCALE_E4M3}, {"e8m0", QDNN_SCALE_E8M0}, {0}};
+static const choice zero_types[] = {{"u8", QDNN_DATA_U8},   {"i8", QDNN_DATA_I8},   {"u32", QDNN_DATA_U32},   {"i32", QDNN_DATA_I32},
+                                    {"f32", QDNN_DATA_F32}, {"f16", QDNN_DATA_F16}, {"bf16", QDNN_DATA_BF16}, {0}};
+static const choice group_ways[] = {{"none", QDNN_GROUPS_DEFAULT},
+                                    {"flat", QDNN_GROUPS_FLAT},
+                                    {"rows", QDNN_GROUPS_ROWS},
+                                    {"columns", QDNN_GROUPS_COLUMNS},
+                                    {0}};
+static const choice layouts[] = {{"bytes", QDNN_LAYOUT_BYTES},
+                                 {"interleaved", QDNN_LAYOUT_WORDS_INTERLEAVED},
+                                 {"words", QDNN_LAYOUT_WORDS_ROWS},
+                                 {"awq", QDNN_LAYOUT_AWQ},
+                                 {0}};
+static const choice code_kinds[] = {{"default", QDNN_CODE_DEFAULT},
+                                    {"offset", QDNN_CODE_OFFSET},
+                                    {"unsigned", QDNN_CODE_UNSIGNED},
+                                    {"twos", QDNN_CODE_TWOS_COMPLEMENT},
+                                    {0}};
+static const choice nibbles[] = {{"low", QDNN_NIBBLE_LOW_FIRST}, {"high", QDNN_NIBBLE_HIGH_FIRST}, {0}};
+static const choice roundings[] = {{"even", QDNN_ROUND_TIES_TO_EVEN}, {"away", QDNN_ROUND_TIES_AWAY}, {0}};
+static const choice divisions[] = {{"exact", QDNN_DIVIDE_EXACT}, {"reciprocal", QDNN_DIVIDE_RECIPROCAL}, {0}};
+static const choice ranges[] = {{"with_zero", QDNN_RANGE_WITH_ZERO}, {"tight", QDNN_RANGE_TIGHT}, {0}};
+static const choice mx_roundings[] = {
+    {"floor", QDNN_MX_FLOOR}, {"ceil", QDNN_MX_CEIL}, {"even", QDNN_MX_EVEN}, {0}};
+static const choice orders[] = {
+    {"usual", QDNN_SCALE_ORDER_DEFAULT}, {"transposed", QDNN_SCALE_ORDER_TRANSPOSED}, {0}};
+static const choice swizzles[] = {{"linear", QDNN_SWIZZLE_NONE}, {"128x4", QDNN_SWIZZLE_128X4}, {0}};
+static const choice globals[] = {{"no", 0}, {"yes", 1}, {"reciprocal", 2}, {0}};
+static const choice yes_or_no[] = {{"no", 0}, {"yes", 1}, {0}};
 
-/* One row a setting. Enumerated settings have choices and lie at `offset` as an int; of the numbers, the
- * floor is an f32 and the others are u64. */
+/* One row a setting. Those with choices are an int at `offset`; of the numbers, one of 4 bytes is an f32 and one of
+ * 8 bytes a u64. */
 typedef struct setting {
     kernel_key_info info;
     const char *prefix; /* before the value in a label */
@@ -36,17 +58,17 @@ typedef struct setting {
 
 _Static_assert(sizeof(qdnnDataType_t) == sizeof(int), "enumerated settings are accessed as int");
 
-#define FIELD(name) offsetof(kernel_spec, name), sizeof((kernel_spec){0}.name)
+#define NUMBER NULL
+#define REAL   NULL
 static const setting settings[] = {
-    {{KERNEL_KEY_DATA, "data", "f32, f16, bf16", "f32"}, "", data_choices, FIELD(data)},
-    {{KERNEL_KEY_SCALE, "scale", "f32, f16, bf16", "f32"}, "", data_choices, FIELD(scale)},
-    {{KERNEL_KEY_ZERO, "zero", "u8, f32, f16, bf16", "u8"}, "", zero_choices, FIELD(zero)},
-    {{KERNEL_KEY_GROUP_SIZE, "group_size", "1 to 2^40", "128"}, "g", NULL, FIELD(group_size)},
-    {{KERNEL_KEY_CHANNELS, "channels", "0 to 2^40", "0"}, "c", NULL, FIELD(channels)},
-    {{KERNEL_KEY_NIBBLE_ORDER, "nibble_order", "low, high", "low"}, "", nibble_choices, FIELD(nibble_order)},
-    {{KERNEL_KEY_ROUNDING, "rounding", "even, away", "even"}, "", rounding_choices, FIELD(rounding)},
-    {{KERNEL_KEY_DIVISION, "division", "exact, reciprocal", "exact"}, "", division_choices, FIELD(division)},
-    {{KERNEL_KEY_FLOOR, "floor", "a finite number, not negative", "1e-12"}, "floor", NULL, FIELD(floor)},
+#define SETTING(key, field, prefix, choices, values, preset)                                                 \
+    {{KERNEL_KEY_##key, #field, values, preset},                                                             \
+     prefix,                                                                                                 \
+     choices,                                                                                                \
+     offsetof(kernel_spec, field),                                                                           \
+     sizeof((kernel_spec){0}.field)},
+#include "kernels/settings.def"
+#undef SETTING
 };
 enum { SETTING_COUNT = sizeof settings / sizeof settings[0] };
 
@@ -81,19 +103,6 @@ static const choice *choice_of(const setting *s, const kernel_spec *spec)
         if (c->value == value)
             return c;
     return NULL;
-}
-
-kernel_spec kernel_spec_default(void)
-{
-    return (kernel_spec){.data = QDNN_DATA_F32,
-                         .scale = QDNN_DATA_F32,
-                         .zero = QDNN_DATA_U8,
-                         .group_size = 128,
-                         .channels = 0,
-                         .nibble_order = QDNN_NIBBLE_LOW_FIRST,
-                         .rounding = QDNN_ROUND_TIES_TO_EVEN,
-                         .division = QDNN_DIVIDE_EXACT,
-                         .floor = 1e-12f};
 }
 
 const kernel_key_info *kernel_key_at(int index)
@@ -172,13 +181,26 @@ static bool set_choice(const setting *s, kernel_spec *spec, const char *value)
     return false;
 }
 
+static bool is_real(const setting *s)
+{
+    return s->size == sizeof(float);
+}
+
 static bool set_field(const setting *s, kernel_spec *spec, const char *value)
 {
     if (s->choices)
         return set_choice(s, spec, value);
-    if (s->info.key == KERNEL_KEY_FLOOR)
-        return parse_f32(value, &spec->floor);
+    if (is_real(s))
+        return parse_f32(value, (float *)((char *)spec + s->offset));
     return parse_u64(value, number_field(s, spec));
+}
+
+kernel_spec kernel_spec_default(void)
+{
+    kernel_spec spec = {0};
+    for (int i = 0; i < SETTING_COUNT; i++)
+        set_field(&settings[i], &spec, settings[i].info.preset);
+    return spec;
 }
 
 static void list_keys(const kernel_row *row, char *text, size_t size)
@@ -186,7 +208,7 @@ static void list_keys(const kernel_row *row, char *text, size_t size)
     size_t used = 0;
     text[0] = 0;
     for (int i = 0; i < SETTING_COUNT; i++)
-        if ((row->keys & settings[i].info.key) && used < size)
+        if ((kernel_keys(row) & settings[i].info.key) && used < size)
             used +=
                 (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", settings[i].info.name);
 }
@@ -194,7 +216,7 @@ static void list_keys(const kernel_row *row, char *text, size_t size)
 static const setting *find_setting(const kernel_row *row, const char *key)
 {
     for (int i = 0; i < SETTING_COUNT; i++)
-        if (strcmp(settings[i].info.name, key) == 0 && (row->keys & settings[i].info.key))
+        if (strcmp(settings[i].info.name, key) == 0 && (kernel_keys(row) & settings[i].info.key))
             return &settings[i];
     return NULL;
 }
@@ -204,31 +226,14 @@ bool kernel_takes(const kernel_row *row, const char *key)
     return find_setting(row, key) != NULL;
 }
 
-bool kernel_spec_set(const kernel_row *row, kernel_spec *spec, const char *key, const char *value,
-                     char *error, size_t error_size)
+static bool check_numbers(const kernel_spec *spec, char *error, size_t error_size)
 {
-    const setting *s = find_setting(row, key);
-    if (!s) {
-        char keys[256];
-        list_keys(row, keys, sizeof keys);
-        return refuse(error, error_size, "%s has no setting '%s'; it takes %s", row->name, key, keys);
-    }
-    if (!set_field(s, spec, value))
-        return refuse(error, error_size, "%s=%s: it must be %s", key, value, s->info.values);
-    return kernel_spec_check(row, spec, error, error_size);
-}
-
-bool kernel_spec_check(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
-{
-    for (int i = 0; i < SETTING_COUNT; i++) {
-        const setting *s = &settings[i];
-        if ((row->keys & s->info.key) && s->choices && !choice_of(s, spec))
-            return refuse(error, error_size, "%s is %d; it must be %s", s->info.name,
-                          *enum_field(s, (kernel_spec *)spec), s->info.values);
-    }
     if (spec->group_size < 1 || spec->group_size > largest_group)
         return refuse(error, error_size, "group_size is %llu; it must be at least 1 and at most 2^40",
                       (unsigned long long)spec->group_size);
+    if (spec->group_rows < 1 || spec->group_rows > largest_group)
+        return refuse(error, error_size, "group_rows is %llu; it must be at least 1 and at most 2^40",
+                      (unsigned long long)spec->group_rows);
     if (spec->channels > largest_group)
         return refuse(error, error_size, "channels is %llu; it must be at most 2^40",
                       (unsigned long long)spec->channels);
@@ -240,17 +245,69 @@ bool kernel_spec_check(const kernel_row *row, const kernel_spec *spec, char *err
     return true;
 }
 
+bool kernel_spec_set(const kernel_row *row, kernel_spec *spec, const char *key, const char *value,
+                     char *error, size_t error_size)
+{
+    const setting *s = find_setting(row, key);
+    if (!s) {
+        char keys[512];
+        list_keys(row, keys, sizeof keys);
+        return refuse(error, error_size, "%s has no setting '%s'; it takes %s", row->name, key, keys);
+    }
+    if (!set_field(s, spec, value))
+        return refuse(error, error_size, "%s=%s: it must be %s", key, value, s->info.values);
+    return check_numbers(spec, error, error_size);
+}
+
+static bool check_choices(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
+{
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        const setting *s = &settings[i];
+        if ((kernel_keys(row) & s->info.key) && s->choices && !choice_of(s, spec))
+            return refuse(error, error_size, "%s is %d; it must be %s", s->info.name,
+                          *enum_field(s, (kernel_spec *)spec), s->info.values);
+    }
+    return true;
+}
+
+bool kernel_spec_check(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
+{
+    if (!check_choices(row, spec, error, error_size) || !check_numbers(spec, error, error_size))
+        return false;
+    kernel_spec normal = kernel_spec_normal(row, spec);
+    return format_serves(row, &normal, error, error_size);
+}
+
 kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec)
 {
     kernel_spec normal = kernel_spec_default();
+    unsigned keys = kernel_keys(row);
     for (int i = 0; i < SETTING_COUNT; i++) {
         const setting *s = &settings[i];
-        if (row->keys & s->info.key)
+        if (keys & s->info.key)
             memcpy((char *)&normal + s->offset, (const char *)spec + s->offset, s->size);
     }
-    if (normal.channels == 1)
+    if (format_facts_of(row->format)->zero_kind == QDNN_ZERO_MINIMUM && normal.zero == QDNN_DATA_U8)
+        normal.zero = QDNN_DATA_F32; /* the default of minima */
+    if (keys & KERNEL_KEY_CODE)
+        normal.code = format_code_kind(row->format, normal.code);
+    if (normal.groups != QDNN_GROUPS_FLAT)
+        normal.channels = 0;
+    if (normal.groups == QDNN_GROUPS_FLAT || normal.groups == QDNN_GROUPS_DEFAULT)
+        normal.group_rows = 1;
+    if (normal.groups == QDNN_GROUPS_DEFAULT || normal.channels == 1)
         normal.group_size = 1;
     return normal;
+}
+
+bool kernel_spec_equal(const kernel_spec *a, const kernel_spec *b)
+{
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        const setting *s = &settings[i];
+        if (memcmp((const char *)a + s->offset, (const char *)b + s->offset, s->size) != 0)
+            return false;
+    }
+    return true;
 }
 
 /* The floor as its bits: exact, and the same in every locale. */
@@ -260,10 +317,10 @@ static int print_value(const setting *s, const kernel_spec *spec, char *text, si
         const choice *c = choice_of(s, spec);
         return snprintf(text, size, "%s", c ? c->name : "?");
     }
-    if (s->info.key != KERNEL_KEY_FLOOR)
+    if (!is_real(s))
         return snprintf(text, size, "%llu", (unsigned long long)*number_field(s, (kernel_spec *)spec));
     uint32_t bits;
-    memcpy(&bits, &spec->floor, sizeof bits);
+    memcpy(&bits, (const char *)spec + s->offset, sizeof bits);
     return snprintf(text, size, "0f%08X", (unsigned)bits);
 }
 
@@ -273,7 +330,7 @@ void kernel_spec_text(const kernel_row *row, const kernel_spec *spec, char *text
     size_t used = 0;
     text[0] = 0;
     for (int i = 0; i < SETTING_COUNT; i++) {
-        if (!(row->keys & settings[i].info.key))
+        if (!(kernel_keys(row) & settings[i].info.key))
             continue;
         char value[64];
         print_value(&settings[i], &normal, value, sizeof value);
@@ -283,9 +340,10 @@ void kernel_spec_text(const kernel_row *row, const kernel_spec *spec, char *text
     }
 }
 
-void kernel_spec_label(const kernel_row *row, const kernel_spec *spec, char *text, size_t size)
+static void full_label(const kernel_row *row, const kernel_spec *spec, char *text, size_t size)
 {
-    kernel_spec preset = kernel_spec_default(), normal = kernel_spec_normal(row, spec);
+    kernel_spec usual_spec = kernel_spec_default(), preset = kernel_spec_normal(row, &usual_spec),
+                normal = kernel_spec_normal(row, spec);
     const unsigned always = KERNEL_KEY_DATA | KERNEL_KEY_SCALE | KERNEL_KEY_ZERO | KERNEL_KEY_GROUP_SIZE;
     size_t used = 0;
     text[0] = 0;
@@ -295,8 +353,29 @@ void kernel_spec_label(const kernel_row *row, const kernel_spec *spec, char *tex
         print_value(s, &normal, value, sizeof value);
         print_value(s, &preset, usual, sizeof usual);
         bool named = (s->info.key & always) || strcmp(value, usual) != 0;
-        if (!(row->keys & s->info.key) || !named || used >= size)
+        if (!(kernel_keys(row) & s->info.key) || !named || used >= size)
             continue;
         used += (size_t)snprintf(text + used, size - used, "%s%s%s", used ? "_" : "", s->prefix, value);
     }
+}
+
+void kernel_spec_label(const kernel_row *row, const kernel_spec *spec, char *text, size_t size)
+{
+    enum { HASHED = 64 }; /* characters that stay before a hash */
+    char whole[KERNEL_SPEC_TEXT];
+    full_label(row, spec, whole, sizeof whole);
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (const char *p = whole; *p; p++)
+        hash = (hash ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
+    if (strlen(whole) <= HASHED + 17)
+        snprintf(text, size, "%s", whole);
+    else
+        snprintf(text, size, "%.*s_%016llx", HASHED, whole, (unsigned long long)hash);
+}
+
+void kernel_file_name(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, char *text, size_t size)
+{
+    char label[KERNEL_SPEC_LABEL];
+    kernel_spec_label(row, spec, label, sizeof label);
+    snprintf(text, size, "%s_%s_%s", row->name, label, sm->name);
 }

@@ -30,4 +30,7 @@ bool tensor_is_packed(const struct qdnnTensorDescriptor *tensor);
 /* The name of an attribute, for sentences. */
 const char *quant_attribute_name(qdnnQuantAttribute_t attribute);
 
+/* The name of a value of QDNN_QUANT_ZERO_KIND or QDNN_QUANT_CODE_KIND, for sentences. */
+const char *quant_value_name(qdnnQuantAttribute_t attribute, int64_t value);
+
 #endif

@@ -3,7 +3,8 @@
 #include "driver/base/log.h"
 #include "driver/api/plan.h"
 
-static const char *const operand_names[] = {"X", "Y", "CODES", "SCALE", "ZERO"};
+static const char *const operand_names[] = {"X",          "Y",           "CODES",        "SCALE",        "ZERO",
+                                            "GLOBAL_SCALE", "GROUP_INDEX", "NESTED_MAP", "NESTED_SCALE", "NESTED_OFFSET"};
 _Static_assert(sizeof operand_names / sizeof operand_names[0] == QDNN_OPERAND_COUNT,
                "a name for each operand");
 
@@ -25,7 +26,7 @@ static qdnnStatus_t bind(const struct qdnnPlan *plan, const qdnnBinding_t *bindi
         at[operand] = (CUdeviceptr)(uintptr_t)bindings[i].pointer;
         bound |= 1u << operand;
     }
-    unsigned missing = plan->n_launches > 0 ? plan->operands & ~bound : 0;
+    unsigned missing = plan->n_steps > 0 ? plan->operands & ~bound : 0;
     if (missing)
         return qdnn_error(QDNN_STATUS_BAD_PARAM, "QDNN_OPERAND_%s is missing; %s needs it",
                           operand_names[__builtin_ctz(missing)], plan->info.operation);
@@ -60,30 +61,36 @@ static qdnnStatus_t check_workspace(const struct qdnnPlan *plan, const void *wor
     return QDNN_STATUS_SUCCESS;
 }
 
-static CUresult launch(const struct qdnnPlan *plan, const plan_launch *l, CUdeviceptr *at)
+static qdnnStatus_t launch(qdnnPlan_t plan, const plan_launch *l, const CUdeviceptr *at)
 {
-    void *params[PLAN_PARAMS_MAX];
-    uint64_t n = l->n;
-    for (int i = 0; i < l->n_places; i++)
-        params[i] = &at[l->places[i]];
-    params[l->n_places] = &n;
-    return plan->handle->context->device.api->cuLaunchKernel(l->module->function, l->blocks, 1, 1, l->threads,
-                                                             1, 1, l->shared, plan->handle->stream, params,
-                                                             NULL);
+    uint64_t values[KERNEL_PARAMS_MAX];
+    void *params[KERNEL_PARAMS_MAX];
+    for (int i = 0; i < l->n_params; i++) {
+        const kernel_param *p = &l->params[i];
+        values[i] = p->kind == KERNEL_OPERAND     ? at[p->operand]
+                    : p->kind == KERNEL_WORKSPACE ? at[PLAN_WORKSPACE] + p->value
+                                                  : p->value;
+        params[i] = &values[i]; /* a number of 4 bytes is the low half: the host is little-endian, as its GPU */
+    }
+    CUresult result = plan->handle->context->device.api->cuLaunchKernel(
+        l->module->function, l->grid[0], l->grid[1], l->grid[2], l->block, 1, 1, l->shared, plan->handle->stream,
+        params, NULL);
+    return result ? handle_failed(plan->handle, result, "cuLaunchKernel", "%s", plan->info.operation)
+                  : QDNN_STATUS_SUCCESS;
 }
 
-static qdnnStatus_t launch_all(qdnnPlan_t plan, CUdeviceptr *at)
+static qdnnStatus_t run_step(qdnnPlan_t plan, const plan_step *step, const CUdeviceptr *at)
+{
+    return step->kind == PLAN_GEMM ? plan_run_gemm(plan, &step->gemm, at) : launch(plan, &step->launch, at);
+}
+
+static qdnnStatus_t run_steps(qdnnPlan_t plan, const CUdeviceptr *at)
 {
     bool pushed;
     CHECK_STATUS(handle_enter(plan->handle, &pushed));
-    CUresult result = 0;
-    for (int i = 0; i < plan->n_launches && !result; i++)
-        result = launch(plan, &plan->launches[i], at);
     qdnnStatus_t status = QDNN_STATUS_SUCCESS;
-    if (result)
-        status = handle_failed(plan->handle, result, "cuLaunchKernel", "%s", plan->info.operation);
-    else if (plan->gemm.api)
-        status = plan_run_gemm(plan, at);
+    for (int i = 0; i < plan->n_steps && status == QDNN_STATUS_SUCCESS; i++)
+        status = run_step(plan, &plan->steps[i], at);
     handle_leave(plan->handle, pushed);
     if (status == QDNN_STATUS_SUCCESS && log_on(QDNN_SEVERITY_INFO))
         log_write(QDNN_SEVERITY_INFO, "%s: %llu blocks of %u threads", plan->info.operation,
@@ -96,12 +103,12 @@ qdnnStatus_t plan_execute(qdnnPlan_t plan, const qdnnBinding_t *bindings, int co
 {
     CUdeviceptr at[PLAN_PLACES] = {0};
     CHECK_STATUS(bind(plan, bindings, count, at));
-    if (plan->n_launches == 0)
+    if (plan->n_steps == 0)
         return handle_check(plan->handle);
     CHECK_STATUS(check_pointers(plan, at));
     CHECK_STATUS(check_workspace(plan, workspace, workspace_bytes));
     at[PLAN_WORKSPACE] = (CUdeviceptr)(uintptr_t)workspace;
-    return launch_all(plan, at);
+    return run_steps(plan, at);
 }
 
 qdnnStatus_t qdnnExecute(qdnnHandle_t handle, qdnnPlan_t plan, const qdnnBinding_t *bindings, int count,

@@ -164,10 +164,9 @@ static void *scratch_of(const plan_gemm *g, CUdeviceptr workspace)
                                SCRATCH_ALIGN);
 }
 
-qdnnStatus_t plan_run_gemm(qdnnPlan_t plan, const CUdeviceptr *at)
+qdnnStatus_t plan_run_gemm(qdnnPlan_t plan, const plan_gemm *g, const CUdeviceptr *at)
 {
     static const float one = 1, none = 0;
-    const plan_gemm *g = &plan->gemm;
     cublasHandle_t cublas = plan->handle->cublas;
     const void *weights = (const void *)(uintptr_t)at[PLAN_WORKSPACE];
     const void *x = (const void *)(uintptr_t)at[QDNN_OPERAND_X];
@@ -196,7 +195,7 @@ static size_t scratch_bytes(const context *c)
 static void set_gemm(qdnnPlan_t plan, const cublas_api *api, const shape *s, bool transposed,
                      qdnnDataType_t type, qdnnDataType_t y_type, size_t weights_bytes)
 {
-    plan->gemm = (plan_gemm){.api = api,
+    plan_gemm gemm = {.api = api,
                              .op_w = transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
                              .m = (int)s->n,
                              .n = (int)s->m,
@@ -206,7 +205,16 @@ static void set_gemm(qdnnPlan_t plan, const cublas_api *api, const shape *s, boo
                              .y_type = cublas_type(y_type),
                              .scratch_from = weights_bytes,
                              .scratch_bytes = scratch_bytes(plan->handle->context)};
-    plan->workspace_bytes = weights_bytes + SCRATCH_ALIGN - 1 + plan->gemm.scratch_bytes;
+    plan->steps[plan->n_steps++] = (plan_step){.kind = PLAN_GEMM, .gemm = gemm};
+    plan->workspace_bytes = weights_bytes + SCRATCH_ALIGN - 1 + gemm.scratch_bytes;
+}
+
+/* What cuBLAS does not take is refused before anything is loaded. */
+static qdnnStatus_t check_cublas_type(qdnnDataType_t type)
+{
+    if (type != QDNN_DATA_F64)
+        return QDNN_STATUS_SUCCESS;
+    return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "x and w are f64; a product takes f32, f16 or bf16");
 }
 
 /* The weights are dequantized into the workspace, where the product finds them. */
@@ -214,16 +222,17 @@ static qdnnStatus_t fill_plan(qdnnPlan_t plan, const struct qdnnMatmulDescriptor
                               const request *weights, const shape *s, qdnnDataType_t y_type)
 {
     const cublas_api *api;
+    CHECK_STATUS(check_cublas_type(weights->spec.data));
     CHECK_STATUS(open_cublas(plan->handle, &api));
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
-        plan_needs(plan, (qdnnOperand_t)i, weights->align[i]);
-    plan_needs(plan, QDNN_OPERAND_X, weights->align[QDNN_OPERAND_Y]);
+        plan_needs(plan, (qdnnOperand_t)i, weights->operands[i].align);
+    plan_needs(plan, QDNN_OPERAND_X, weights->operands[QDNN_OPERAND_Y].align);
     plan_needs(plan, QDNN_OPERAND_Y, (unsigned)data_type_bits(y_type) / 8);
     if (s->m == 0 || s->n == 0)
         return QDNN_STATUS_SUCCESS;
     CHECK_STATUS(plan_add(plan, weights, QDNN_OPERAND_Y));
     set_gemm(plan, api, s, matmul->values[QDNN_MATMUL_TRANSPOSE_W], weights->spec.data, y_type,
-             weights->bytes[QDNN_OPERAND_Y]);
+             weights->operands[QDNN_OPERAND_Y].bytes);
     return QDNN_STATUS_SUCCESS;
 }
 

@@ -6,48 +6,38 @@
 #include "driver/base/alloc.h"
 #include "driver/base/log.h"
 
-/* The parameters of each operation's kernel, in their order; one that the kernel does not have is left out.
- */
-static const uint8_t parameters[][PLAN_PARAMS_MAX] = {
-    [KERNEL_SCALE] = {QDNN_OPERAND_X, QDNN_OPERAND_SCALE, QDNN_OPERAND_ZERO, PLAN_PLACES},
-    [KERNEL_QUANTIZE] = {QDNN_OPERAND_X, QDNN_OPERAND_SCALE, QDNN_OPERAND_ZERO, QDNN_OPERAND_CODES,
-                         PLAN_PLACES},
-    [KERNEL_DEQUANTIZE] = {QDNN_OPERAND_CODES, QDNN_OPERAND_SCALE, QDNN_OPERAND_ZERO, QDNN_OPERAND_Y,
-                           PLAN_PLACES},
-    [KERNEL_RANGE] = {QDNN_OPERAND_X, PLAN_WORKSPACE, PLAN_PLACES},
-};
-
-static void set_places(plan_launch *l, const request *r, kernel_operation operation, int in_workspace)
+static qdnnStatus_t set_grid(plan_launch *l, const kernel_step *step)
 {
-    for (const uint8_t *p = parameters[operation]; *p != PLAN_PLACES; p++)
-        if (*p == PLAN_WORKSPACE || r->align[*p])
-            l->places[l->n_places++] = *p == in_workspace ? PLAN_WORKSPACE : *p;
-}
-
-static qdnnStatus_t set_grid(plan_launch *l, const kernel_pass *pass)
-{
-    uint64_t blocks = kernel_grid(pass->row, &pass->spec, pass->n);
-    kernel_geometry geometry = pass->row->geometry(pass->row, &pass->spec);
-    if (blocks > INT32_MAX)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                          "the tensor has %llu elements, too many for one launch; split it",
-                          (unsigned long long)pass->n);
-    l->n = pass->n;
-    l->blocks = (unsigned)blocks;
-    l->threads = geometry.block;
-    l->shared = geometry.shared_dynamic;
+    static const uint64_t most[3] = {INT32_MAX, UINT16_MAX, UINT16_MAX};
+    for (int i = 0; i < 3; i++) {
+        if (step->grid[i] > most[i])
+            return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                              "the tensor is too large for one launch (%llu blocks along %c); split it",
+                              (unsigned long long)step->grid[i], "xyz"[i]);
+        l->grid[i] = (unsigned)step->grid[i];
+    }
     return QDNN_STATUS_SUCCESS;
 }
 
-static qdnnStatus_t add_launch(qdnnPlan_t plan, const request *r, const kernel_pass *pass, int in_workspace)
+static void set_params(plan_launch *l, const kernel_step *step, int in_workspace)
 {
-    plan_launch l = {0};
+    l->n_params = step->n_params;
+    for (int i = 0; i < step->n_params; i++) {
+        l->params[i] = step->params[i];
+        if (step->params[i].kind == KERNEL_OPERAND && step->params[i].operand == in_workspace)
+            l->params[i] = (kernel_param){.kind = KERNEL_WORKSPACE};
+    }
+}
+
+static qdnnStatus_t add_launch(qdnnPlan_t plan, const kernel_step *step, int in_workspace)
+{
+    plan_launch l = {.block = step->block, .shared = step->shared};
     bool was_loaded;
-    set_places(&l, r, pass->row->operation, in_workspace);
-    CHECK_STATUS(set_grid(&l, pass));
-    CHECK_STATUS(module_acquire(plan->handle, pass->row, &pass->spec, &l.module, &was_loaded));
-    plan->launches[plan->n_launches++] = l;
-    plan->info.blocks += l.blocks;
+    CHECK_STATUS(set_grid(&l, step));
+    set_params(&l, step, in_workspace);
+    CHECK_STATUS(module_acquire(plan->handle, step->row, &step->spec, &l.module, &was_loaded));
+    plan->steps[plan->n_steps++] = (plan_step){.kind = PLAN_LAUNCH, .launch = l};
+    plan->info.blocks += (uint64_t)l.grid[0] * l.grid[1] * l.grid[2];
     plan->info.fromCache &= was_loaded;
     plan->info.fromBundle |= l.module->from_bundle;
     if (!was_loaded) {
@@ -59,20 +49,15 @@ static qdnnStatus_t add_launch(qdnnPlan_t plan, const request *r, const kernel_p
 
 qdnnStatus_t plan_add(qdnnPlan_t plan, const request *r, int in_workspace)
 {
-    kernel_pass passes[PLAN_LAUNCHES_MAX] = {{r->row, r->spec, r->n}};
-    uint64_t partials = 0;
-    int count = 1;
+    kernel_steps steps;
+    kernel_steps_of(r->row, &r->spec, &r->problem, &steps);
     kernel_spec_text(r->row, &r->spec, plan->info.settings, sizeof plan->info.settings);
-    if (r->row->operation == KERNEL_SCALE) {
-        count = kernel_scale_passes(r->row, &r->spec, r->n, passes, &partials);
-        plan->workspace_bytes = partials * sizeof(float);
-    }
-    /* a second pass finds in the workspace what it otherwise finds in X */
-    for (int i = 0; i < count; i++)
-        CHECK_STATUS(add_launch(plan, r, &passes[i], i == 0 ? in_workspace : QDNN_OPERAND_X));
-    plan->info.kernels = plan->n_launches;
-    plan->info.blockThreads = plan->launches[0].threads;
-    plan->info.ptxVersion = plan->launches[0].module->version;
+    plan->workspace_bytes = steps.workspace;
+    for (int i = 0; i < steps.count; i++)
+        CHECK_STATUS(add_launch(plan, &steps.at[i], in_workspace));
+    plan->info.kernels = plan->n_steps;
+    plan->info.blockThreads = steps.count ? plan->steps[0].launch.block : 0;
+    plan->info.ptxVersion = steps.count ? plan->steps[0].launch.module->version : 0;
     return QDNN_STATUS_SUCCESS;
 }
 
@@ -115,8 +100,8 @@ qdnnStatus_t plan_make(qdnnHandle_t handle, const request *r, qdnnPlan_t *out)
     qdnnPlan_t plan = NULL;
     CHECK_STATUS(plan_new(handle, r->row->operation_name, &plan));
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
-        plan_needs(plan, (qdnnOperand_t)i, r->align[i]);
-    qdnnStatus_t status = r->n > 0 ? plan_add(plan, r, PLAN_PLACES) : QDNN_STATUS_SUCCESS;
+        plan_needs(plan, (qdnnOperand_t)i, r->operands[i].align);
+    qdnnStatus_t status = plan_add(plan, r, PLAN_PLACES);
     if (status == QDNN_STATUS_SUCCESS)
         *out = plan;
     else
@@ -126,8 +111,9 @@ qdnnStatus_t plan_make(qdnnHandle_t handle, const request *r, qdnnPlan_t *out)
 
 void plan_free(qdnnPlan_t plan)
 {
-    for (int i = 0; i < plan->n_launches; i++)
-        module_release(plan->launches[i].module);
+    for (int i = 0; i < plan->n_steps; i++)
+        if (plan->steps[i].kind == PLAN_LAUNCH)
+            module_release(plan->steps[i].launch.module);
     alloc_free(plan);
 }
 

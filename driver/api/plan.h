@@ -8,38 +8,45 @@
 #include "driver/api/request.h"
 
 enum {
-    PLAN_LAUNCHES_MAX = 2,
+    PLAN_STEPS_MAX = KERNEL_STEPS_MAX + 1,
     PLAN_WORKSPACE = QDNN_OPERAND_COUNT, /* the workspace's place behind the operands */
     PLAN_PLACES = QDNN_OPERAND_COUNT + 1,
-    PLAN_PARAMS_MAX = 6,
     PLAN_WORKSPACE_ALIGN = 16
 };
 
+/* A kernel, loaded; its parameters wait for pointers. */
 typedef struct plan_launch {
     module *module;
-    unsigned blocks, threads, shared;
-    uint8_t places[PLAN_PARAMS_MAX - 1]; /* which pointer each parameter is; n comes behind them */
-    uint8_t n_places;
-    uint64_t n;
+    unsigned grid[3], block, shared;
+    int n_params;
+    kernel_param params[KERNEL_PARAMS_MAX];
 } plan_launch;
 
-/* A product by cuBLAS, behind the launches: column-major, as cuBLAS has it, so y^T = w x^T. */
+/* A product by cuBLAS on weights at the start of the workspace: column-major, as cuBLAS has it, so y^T = w x^T. */
 typedef struct plan_gemm {
-    const cublas_api *api; /* null: none */
+    const cublas_api *api;
     cublasOperation_t op_w;
     int m, n, k, ldw; /* of y^T: N, M, K */
     cudaDataType type, y_type;
     size_t scratch_from, scratch_bytes; /* cuBLAS's own part of the workspace, aligned up at execute */
 } plan_gemm;
 
+typedef enum { PLAN_LAUNCH, PLAN_GEMM } plan_step_kind;
+typedef struct plan_step {
+    plan_step_kind kind;
+    union {
+        plan_launch launch;
+        plan_gemm gemm;
+    };
+} plan_step;
+
 struct qdnnPlan {
     qdnnHandle_t handle;
     unsigned operands;                 /* bits of those that must be bound */
     uint8_t align[QDNN_OPERAND_COUNT]; /* of each pointer, in bytes: a power of two */
     size_t workspace_bytes;
-    int n_launches; /* none where there is nothing to do */
-    plan_launch launches[PLAN_LAUNCHES_MAX];
-    plan_gemm gemm;
+    int n_steps; /* none where there is nothing to do */
+    plan_step steps[PLAN_STEPS_MAX];
     qdnnPlanInfo_t info;
 };
 
@@ -47,8 +54,8 @@ struct qdnnPlan {
 qdnnStatus_t plan_make(qdnnHandle_t handle, const request *r, qdnnPlan_t *plan);
 void plan_free(qdnnPlan_t plan);
 
-/* Its parts: an empty plan, an operand that must be bound, the launches of a request. What the request would
- * find in the operand `in_workspace` lies at the start of the workspace (PLAN_PLACES: nothing does). */
+/* Its parts: an empty plan, an operand that must be bound, the launches of a request. The operand that is `in_workspace`
+ * (PLAN_PLACES: none is) lies at the start of the workspace. */
 qdnnStatus_t plan_new(qdnnHandle_t handle, const char *operation, qdnnPlan_t *plan);
 void plan_needs(qdnnPlan_t plan, qdnnOperand_t operand, unsigned align);
 qdnnStatus_t plan_add(qdnnPlan_t plan, const request *r, int in_workspace);
@@ -57,7 +64,7 @@ qdnnStatus_t plan_add(qdnnPlan_t plan, const request *r, int in_workspace);
 qdnnStatus_t plan_execute(qdnnPlan_t plan, const qdnnBinding_t *bindings, int count, void *workspace,
                           size_t workspace_bytes);
 
-/* matmul.c: the product of a plan that has one, on the handle's stream. */
-qdnnStatus_t plan_run_gemm(qdnnPlan_t plan, const CUdeviceptr *at);
+/* matmul.c: a step that is a product, on the handle's stream. */
+qdnnStatus_t plan_run_gemm(qdnnPlan_t plan, const plan_gemm *gemm, const CUdeviceptr *at);
 
 #endif

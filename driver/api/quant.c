@@ -24,6 +24,15 @@ const char *quant_attribute_name(qdnnQuantAttribute_t which)
     return rows[which].name;
 }
 
+const char *quant_value_name(qdnnQuantAttribute_t which, int64_t value)
+{
+    static const char *const zero_kinds[] = {"QDNN_ZERO_NONE", "QDNN_ZERO_POINT", "QDNN_ZERO_MINIMUM"};
+    static const char *const code_kinds[] = {
+        "QDNN_CODE_DEFAULT", "QDNN_CODE_OFFSET", "QDNN_CODE_UNSIGNED", "QDNN_CODE_TWOS_COMPLEMENT",
+        "QDNN_CODE_FP4_BNB", "QDNN_CODE_E2M3",   "QDNN_CODE_E3M2"};
+    return which == QDNN_QUANT_ZERO_KIND ? zero_kinds[value] : code_kinds[value];
+}
+
 static struct qdnnQuantDescriptor presets(void)
 {
     struct qdnnQuantDescriptor quant = {.floor = 1e-12f};

@@ -1,76 +1,56 @@
 /* From descriptors to a kernel of the registry; everything that has no kernel is refused here. */
 #include "driver/api/request.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "driver/base/check.h"
 #include "driver/base/data_type.h"
 
-/* Which format the storage and the kind of zero make. */
-static const struct {
-    qdnnDataType_t storage;
-    qdnnZeroKind_t zero;
-    qdnnFormat_t format;
-} formats[] = {
-    {QDNN_DATA_I4, QDNN_ZERO_NONE, QDNN_FORMAT_INT4},
-    {QDNN_DATA_I4, QDNN_ZERO_POINT, QDNN_FORMAT_INT4_ZP},
-    {QDNN_DATA_NF4, QDNN_ZERO_NONE, QDNN_FORMAT_NF4},
-};
+/* ---- The format ---- */
 
-/* What has one possible value so far. */
-static const struct {
-    qdnnQuantAttribute_t attribute;
-    int64_t value;
-    const char *words;
-} fixed[] = {
-    {QDNN_QUANT_LAYOUT, QDNN_LAYOUT_BYTES, "QDNN_LAYOUT_BYTES"},
-    {QDNN_QUANT_BLOCK_ROWS, 1, "1"},
-    {QDNN_QUANT_GLOBAL_SCALE, 0, "0"},
-    {QDNN_QUANT_SCALE_SWIZZLE, QDNN_SWIZZLE_NONE, "QDNN_SWIZZLE_NONE"},
-};
-
-/* The data type of a scale that kernels know; 0 for the others. */
-static const qdnnDataType_t scale_types[] = {
-    [QDNN_SCALE_F32] = QDNN_DATA_F32,
-    [QDNN_SCALE_F16] = QDNN_DATA_F16,
-    [QDNN_SCALE_BF16] = QDNN_DATA_BF16,
-    [QDNN_SCALE_E8M0] = 0,
-};
-
-static qdnnStatus_t check_fixed(const struct qdnnQuantDescriptor *quant)
+/* "int4, int4_zp, ...": the formats that there are, for sentences. */
+static void list_formats(char *text, size_t size)
 {
-    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
-        if (quant->values[fixed[i].attribute] != fixed[i].value)
-            return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
-                              "%s is %lld; no kernel of this version takes other than %s",
-                              quant_attribute_name(fixed[i].attribute),
-                              (long long)quant->values[fixed[i].attribute], fixed[i].words);
-    if (!scale_types[quant->values[QDNN_QUANT_SCALE_TYPE]])
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
-                          "QDNN_QUANT_SCALE_TYPE is %lld; 4-bit codes take QDNN_SCALE_F32, F16 or BF16",
-                          (long long)quant->values[QDNN_QUANT_SCALE_TYPE]);
-    return QDNN_STATUS_SUCCESS;
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; kernel_format_at(i) && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", kernel_format_at(i)->name);
 }
 
 static qdnnStatus_t find_kernel(kernel_operation operation, const struct qdnnQuantDescriptor *quant,
                                 const kernel_row **row)
 {
-    int64_t storage = quant->values[QDNN_QUANT_STORAGE], zero = quant->values[QDNN_QUANT_ZERO_KIND];
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
-        if (formats[i].storage == storage && formats[i].zero == zero) {
-            *row = kernel_find_operation(operation, formats[i].format);
-            if (*row)
-                return QDNN_STATUS_SUCCESS;
-        }
+    const int64_t *value = quant->values;
+    const format_row *format = kernel_find_format(
+        (qdnnDataType_t)value[QDNN_QUANT_STORAGE], (unsigned)value[QDNN_QUANT_CODE_BITS],
+        (qdnnZeroKind_t)value[QDNN_QUANT_ZERO_KIND], (qdnnCodeKind_t)value[QDNN_QUANT_CODE_KIND],
+        (qdnnBlockFormat_t)value[QDNN_QUANT_BLOCK_FORMAT]);
+    *row = format ? kernel_find_operation(operation, format) : NULL;
+    if (*row)
+        return QDNN_STATUS_SUCCESS;
+    char names[512];
+    list_formats(names, sizeof names);
     return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
-                      "storage %s with zeros of kind %lld has no kernel; there are i4 with QDNN_ZERO_NONE or "
-                      "QDNN_ZERO_POINT, and nf4 with QDNN_ZERO_NONE",
-                      qdnnGetDataTypeName((qdnnDataType_t)storage), (long long)zero);
+                      "storage %s with %lld bits, %s and %s has no kernel; the formats are %s",
+                      qdnnGetDataTypeName((qdnnDataType_t)value[QDNN_QUANT_STORAGE]),
+                      (long long)value[QDNN_QUANT_CODE_BITS],
+                      quant_value_name(QDNN_QUANT_ZERO_KIND, value[QDNN_QUANT_ZERO_KIND]),
+                      quant_value_name(QDNN_QUANT_CODE_KIND, value[QDNN_QUANT_CODE_KIND]), names);
 }
 
 static qdnnStatus_t check_tensor(const struct qdnnTensorDescriptor *tensor)
 {
-    if (tensor->type != QDNN_DATA_F32 && tensor->type != QDNN_DATA_F16 && tensor->type != QDNN_DATA_BF16)
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "the tensor is of type %s; it must be f32, f16 or bf16",
+    switch (tensor->type) {
+    case QDNN_DATA_F32:
+    case QDNN_DATA_F16:
+    case QDNN_DATA_BF16:
+    case QDNN_DATA_F64:
+        break;
+    default:
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "the tensor is of type %s; it must be f32, f16, bf16 or f64",
                           qdnnGetDataTypeName(tensor->type));
+    }
     if (!tensor_is_packed(tensor))
         return qdnn_error(
             QDNN_STATUS_NOT_SUPPORTED,
@@ -78,24 +58,32 @@ static qdnnStatus_t check_tensor(const struct qdnnTensorDescriptor *tensor)
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Which elements share a scale, in the kernels' terms: element i is in group (i / group_size) mod channels.
- */
-static qdnnStatus_t set_groups(const struct qdnnTensorDescriptor *tensor,
-                               const struct qdnnQuantDescriptor *quant, kernel_spec *spec)
+/* The tensor as a matrix: the last dimension is the columns. */
+static kernel_problem problem_of(const struct qdnnTensorDescriptor *tensor)
 {
-    int64_t axis = quant->values[QDNN_QUANT_AXIS];
-    switch ((qdnnGranularity_t)quant->values[QDNN_QUANT_GRANULARITY]) {
-    case QDNN_GRANULARITY_GROUP:
-        spec->group_size = (uint64_t)quant->values[QDNN_QUANT_GROUP_SIZE];
-        spec->channels = 0;
-        return QDNN_STATUS_SUCCESS;
-    case QDNN_GRANULARITY_TENSOR:
-        spec->group_size = 1;
-        spec->channels = 1;
-        return QDNN_STATUS_SUCCESS;
-    case QDNN_GRANULARITY_CHANNEL:
-        break;
+    uint64_t columns = (uint64_t)tensor->dims[tensor->rank - 1], n = tensor_elements(tensor);
+    return (kernel_problem){.rows = columns ? n / columns : 0, .columns = columns};
+}
+
+/* ---- Groups ---- */
+
+/* The way that groups run in a layout, unless the descriptor says another. */
+static qdnnGroups_t groups_of(const int64_t *value)
+{
+    if (value[QDNN_QUANT_GROUPS] != QDNN_GROUPS_DEFAULT)
+        return (qdnnGroups_t)value[QDNN_QUANT_GROUPS];
+    switch ((qdnnLayout_t)value[QDNN_QUANT_LAYOUT]) {
+    case QDNN_LAYOUT_BYTES:
+        return QDNN_GROUPS_FLAT;
+    case QDNN_LAYOUT_WORDS_ROWS:
+        return QDNN_GROUPS_ROWS;
+    default:
+        return QDNN_GROUPS_COLUMNS;
     }
+}
+
+static qdnnStatus_t set_channels(const struct qdnnTensorDescriptor *tensor, int64_t axis, kernel_spec *spec)
+{
     if (axis >= tensor->rank)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
                           "QDNN_QUANT_AXIS is %lld, and the tensor has %d dimensions; it must be below that",
@@ -113,45 +101,97 @@ static qdnnStatus_t set_groups(const struct qdnnTensorDescriptor *tensor,
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Which operands the kernel has, in their sizes. */
-static void set_operands(request *r)
+/* Which elements share a scale, in the kernels' terms. Groups along rows that divide them are flat groups. */
+static qdnnStatus_t set_groups(const struct qdnnTensorDescriptor *tensor, const int64_t *value, kernel_problem *problem,
+                               kernel_spec *spec)
 {
-    const qdnnOperand_t plain = r->row->operation == KERNEL_DEQUANTIZE ? QDNN_OPERAND_Y : QDNN_OPERAND_X;
-    uint64_t groups = kernel_groups(&r->spec, r->n);
-    r->align[plain] = (uint8_t)(data_type_bits(r->spec.data) / 8);
-    r->align[QDNN_OPERAND_SCALE] = (uint8_t)(data_type_bits(r->spec.scale) / 8);
-    r->bytes[plain] = r->n * r->align[plain];
-    r->bytes[QDNN_OPERAND_SCALE] = groups * r->align[QDNN_OPERAND_SCALE];
-    if (r->row->keys & KERNEL_KEY_ZERO) {
-        r->align[QDNN_OPERAND_ZERO] = (uint8_t)(data_type_bits(r->spec.zero) / 8);
-        r->bytes[QDNN_OPERAND_ZERO] = groups * r->align[QDNN_OPERAND_ZERO];
+    spec->groups = QDNN_GROUPS_FLAT;
+    switch ((qdnnGranularity_t)value[QDNN_QUANT_GRANULARITY]) {
+    case QDNN_GRANULARITY_NONE:
+        spec->groups = QDNN_GROUPS_DEFAULT;
+        return QDNN_STATUS_SUCCESS;
+    case QDNN_GRANULARITY_TENSOR:
+        spec->group_size = spec->channels = 1;
+        return QDNN_STATUS_SUCCESS;
+    case QDNN_GRANULARITY_CHANNEL:
+        return set_channels(tensor, value[QDNN_QUANT_AXIS], spec);
+    case QDNN_GRANULARITY_GROUP:
+        break;
     }
-    if (r->row->operation != KERNEL_SCALE)
-        r->align[QDNN_OPERAND_CODES] = 1;
-    r->bytes[QDNN_OPERAND_CODES] = (r->n + 1) / 2;
+    spec->groups = groups_of(value);
+    spec->group_size = (uint64_t)value[QDNN_QUANT_GROUP_SIZE];
+    spec->group_rows = (uint64_t)value[QDNN_QUANT_BLOCK_ROWS];
+    bool plain = spec->group_rows == 1 && spec->scale_order == QDNN_SCALE_ORDER_DEFAULT &&
+                 spec->scale_swizzle == QDNN_SWIZZLE_NONE;
+    if (spec->groups == QDNN_GROUPS_ROWS && plain && problem->columns % spec->group_size == 0)
+        spec->groups = QDNN_GROUPS_FLAT;
+    return QDNN_STATUS_SUCCESS;
+}
+
+/* Zeros that are grouped otherwise than scales can be told, and have no kernel. */
+static qdnnStatus_t check_zero_groups(const int64_t *value)
+{
+    int64_t zeros = value[QDNN_QUANT_ZERO_GRANULARITY], scales = value[QDNN_QUANT_GRANULARITY];
+    int64_t zero_size = value[QDNN_QUANT_ZERO_GROUP_SIZE], scale_size = value[QDNN_QUANT_GROUP_SIZE];
+    if (value[QDNN_QUANT_ZERO_KIND] == QDNN_ZERO_NONE)
+        return QDNN_STATUS_SUCCESS;
+    if (zeros >= 0 && zeros != scales)
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                          "QDNN_QUANT_ZERO_GRANULARITY is %lld with scales of granularity %lld; fix: use equal "
+                          "granularities",
+                          (long long)zeros, (long long)scales);
+    if (scales == QDNN_GRANULARITY_GROUP && zero_size && zero_size != scale_size)
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                          "scale groups of %lld with zero groups of %lld; fix: use equal group sizes",
+                          (long long)scale_size, (long long)zero_size);
+    return QDNN_STATUS_SUCCESS;
+}
+
+/* ---- Everything ---- */
+
+static void set_choices(const struct qdnnQuantDescriptor *quant, kernel_spec *spec)
+{
+    const int64_t *value = quant->values;
+    qdnnCodeKind_t code = (qdnnCodeKind_t)value[QDNN_QUANT_CODE_KIND];
+    bool is_u8 = value[QDNN_QUANT_STORAGE] == QDNN_DATA_U8, has_zero = value[QDNN_QUANT_ZERO_KIND] != QDNN_ZERO_NONE;
+    if (code == QDNN_CODE_DEFAULT && is_u8)
+        code = has_zero ? QDNN_CODE_UNSIGNED : QDNN_CODE_OFFSET;
+    spec->code = code <= QDNN_CODE_TWOS_COMPLEMENT ? code : QDNN_CODE_DEFAULT;
+    spec->layout = value[QDNN_QUANT_LAYOUT] == QDNN_LAYOUT_BLOCK ? QDNN_LAYOUT_BYTES
+                                                                 : (qdnnLayout_t)value[QDNN_QUANT_LAYOUT];
+    spec->nibble_order = (qdnnNibbleOrder_t)value[QDNN_QUANT_NIBBLE_ORDER];
+    spec->scale_order = (qdnnScaleOrder_t)value[QDNN_QUANT_SCALE_ORDER];
+    spec->scale_swizzle = (qdnnScaleSwizzle_t)value[QDNN_QUANT_SCALE_SWIZZLE];
+    spec->group_index = (int)value[QDNN_QUANT_GROUP_INDEX];
+    spec->scale = (qdnnScaleType_t)value[QDNN_QUANT_SCALE_TYPE];
+    spec->nested = (int)value[QDNN_QUANT_NESTED];
+    spec->global_scale = (int)value[QDNN_QUANT_GLOBAL_SCALE];
+    spec->zero = (qdnnDataType_t)value[QDNN_QUANT_ZERO_TYPE];
+    spec->zero_packed = (int)value[QDNN_QUANT_ZERO_PACKED];
+    spec->zero_minus_one = (int)value[QDNN_QUANT_ZERO_MINUS_ONE];
+    spec->zero_wraps = (int)value[QDNN_QUANT_ZERO_WRAPS];
+    spec->rounding = (qdnnRounding_t)value[QDNN_QUANT_ROUNDING];
+    spec->division = (qdnnDivision_t)value[QDNN_QUANT_DIVISION];
+    spec->range = (qdnnRange_t)value[QDNN_QUANT_RANGE];
+    spec->mx_rounding = (qdnnMxRounding_t)value[QDNN_QUANT_MX_ROUNDING];
+    spec->floor = quant->floor;
 }
 
 qdnnStatus_t request_make(kernel_operation operation, const struct qdnnTensorDescriptor *tensor,
                           const struct qdnnQuantDescriptor *quant, request *out)
 {
-    const int64_t *value = quant->values;
-    *out = (request){.spec = kernel_spec_default(), .n = tensor_elements(tensor)};
-    CHECK_STATUS(check_fixed(quant));
+    *out = (request){.spec = kernel_spec_default(), .problem = problem_of(tensor)};
     CHECK_STATUS(find_kernel(operation, quant, &out->row));
     CHECK_STATUS(check_tensor(tensor));
-    CHECK_STATUS(set_groups(tensor, quant, &out->spec));
+    CHECK_STATUS(check_zero_groups(quant->values));
+    set_choices(quant, &out->spec);
+    CHECK_STATUS(set_groups(tensor, quant->values, &out->problem, &out->spec));
     out->spec.data = tensor->type;
-    out->spec.scale = scale_types[value[QDNN_QUANT_SCALE_TYPE]];
-    out->spec.zero = (qdnnDataType_t)value[QDNN_QUANT_ZERO_TYPE];
-    out->spec.nibble_order = (qdnnNibbleOrder_t)value[QDNN_QUANT_NIBBLE_ORDER];
-    out->spec.rounding = (qdnnRounding_t)value[QDNN_QUANT_ROUNDING];
-    out->spec.division = (qdnnDivision_t)value[QDNN_QUANT_DIVISION];
-    out->spec.floor = quant->floor;
     char reason[256];
     if (!kernel_spec_check(out->row, &out->spec, reason, sizeof reason))
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "%s", reason);
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
     out->spec = kernel_spec_normal(out->row, &out->spec);
-    set_operands(out);
+    kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
     return QDNN_STATUS_SUCCESS;
 }
 
@@ -164,10 +204,10 @@ qdnnStatus_t qdnnGetQuantizedSizes(qdnnQuantDescriptor_t quant, qdnnTensorDescri
     request r;
     CHECK_STATUS(request_make(KERNEL_QUANTIZE, tensor, quant, &r));
     if (codesBytes)
-        *codesBytes = r.bytes[QDNN_OPERAND_CODES];
+        *codesBytes = r.operands[QDNN_OPERAND_CODES].bytes;
     if (scaleBytes)
-        *scaleBytes = r.bytes[QDNN_OPERAND_SCALE];
+        *scaleBytes = r.operands[QDNN_OPERAND_SCALE].bytes;
     if (zeroBytes)
-        *zeroBytes = r.bytes[QDNN_OPERAND_ZERO];
+        *zeroBytes = r.operands[QDNN_OPERAND_ZERO].bytes;
     return QDNN_STATUS_SUCCESS;
 }

@@ -1,5 +1,5 @@
-/* What a call asks for, from its descriptors: a kernel of the registry, its specification, and how many
- * elements. */
+/* What a call asks for, from its descriptors: a kernel of the registry, its normal specification, and the shape of
+ * the problem. */
 #ifndef QDNN_DRIVER_REQUEST_H
 #define QDNN_DRIVER_REQUEST_H
 
@@ -10,11 +10,9 @@
 
 typedef struct request {
     const kernel_row *row;
-    kernel_spec spec;
-    uint64_t n;
-    uint8_t align[QDNN_OPERAND_COUNT]; /* bytes of an element of each operand; 0: the operation has no such
-                                          operand */
-    size_t bytes[QDNN_OPERAND_COUNT];  /* the whole */
+    kernel_spec spec; /* normal */
+    kernel_problem problem;
+    kernel_operand operands[QDNN_OPERAND_COUNT];
 } request;
 
 /* Validates and resolves. */

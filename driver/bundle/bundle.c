@@ -16,7 +16,7 @@
 static const char manifest_name[] = "manifest.json";
 static const char write_it_again[] = "write it again with ptxgen --all";
 
-enum { KEY_MAX = 1024 };
+enum { KEY_MAX = KERNEL_SPEC_TEXT + 128 };
 
 typedef struct index_entry {
     uint64_t hash; /* of the key */

@@ -115,7 +115,7 @@ bool bundle_check_bytes(const json_value *file, const char *data, size_t bytes, 
 static bool check_numbers(const json_value *entry, const bundle_request *request, bundle_reason *reason)
 {
     kernel_spec normal = kernel_spec_normal(request->row, request->spec);
-    kernel_geometry geometry = request->row->geometry(request->row, &normal);
+    kernel_geometry geometry = kernel_geometry_of(request->row, &normal);
     const struct {
         const char *path;
         uint64_t value;

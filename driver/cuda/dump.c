@@ -32,9 +32,9 @@ void dump_ptx(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, 
     const char *directory = getenv("QDNN_DUMP_DIR");
     if (!directory || !*directory)
         return;
-    char label[256], path[4096];
-    kernel_spec_label(row, spec, label, sizeof label);
-    int n = snprintf(path, sizeof path, "%s/%s_%s_%s.ptx", directory, row->name, sm->name, label);
+    char name[KERNEL_FILE_NAME], path[4096];
+    kernel_file_name(row, spec, sm, name, sizeof name);
+    int n = snprintf(path, sizeof path, "%s/%s.ptx", directory, name);
     mkdir(directory, 0777); /* it may be there */
     if (n < 0 || (size_t)n >= sizeof path || !write_whole(path, ptx))
         log_write(QDNN_SEVERITY_WARNING, "QDNN_DUMP_DIR: %s could not be written: %s", path, strerror(errno));

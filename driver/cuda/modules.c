@@ -23,10 +23,11 @@ static uint64_t clock_ticks;
 
 /* ---- The cache; all of it under the lock ---- */
 
-static module *find(const context *c, const char *key)
+static module *find(const context *c, const kernel_row *row, const kernel_spec *spec)
 {
     for (int i = 0; i < MODULES_MAX; i++)
-        if (modules[i] && modules[i]->context == c && strcmp(modules[i]->key, key) == 0)
+        if (modules[i] && modules[i]->context == c && modules[i]->row == row &&
+            kernel_spec_equal(&modules[i]->spec, spec))
             return modules[i];
     return NULL;
 }
@@ -51,10 +52,10 @@ static module *use(module *m)
     return m;
 }
 
-static module *find_and_use(const context *c, const char *key)
+static module *find_and_use(const context *c, const kernel_row *row, const kernel_spec *spec)
 {
     pthread_mutex_lock(&lock);
-    module *m = find(c, key);
+    module *m = find(c, row, spec);
     if (m)
         use(m);
     pthread_mutex_unlock(&lock);
@@ -187,6 +188,14 @@ static qdnnStatus_t use_image(qdnnHandle_t handle, const kernel_row *row, bundle
     return status;
 }
 
+/* A line of the log about a module: "quantize_nf4 sm_90 data=f16 ...: ". */
+static void log_module(qdnnSeverity_t severity, const module *m, const char *what)
+{
+    char settings[KERNEL_SPEC_TEXT];
+    kernel_spec_text(m->row, &m->spec, settings, sizeof settings);
+    log_write(severity, "%s %s %s: %s", m->row->name, m->context->target->name, settings, what);
+}
+
 /* What a bundle has, and the driver takes; false: the kernel has to be emitted, or the handle is dead. */
 static bool build_from_bundle(qdnnHandle_t handle, const kernel_row *row, const kernel_spec *spec, module *m)
 {
@@ -197,7 +206,7 @@ static bool build_from_bundle(qdnnHandle_t handle, const kernel_row *row, const 
         return false;
     m->from_bundle = use_image(handle, row, &text, seconds() - start, m) == QDNN_STATUS_SUCCESS;
     if (!m->from_bundle)
-        log_write(QDNN_SEVERITY_WARNING, "%s: the bundle's kernel is not used", m->key);
+        log_module(QDNN_SEVERITY_WARNING, m, "the bundle's kernel is not used");
     return m->from_bundle;
 }
 
@@ -210,9 +219,12 @@ static qdnnStatus_t build(qdnnHandle_t handle, const kernel_row *row, const kern
         CHECK_STATUS(emit(handle->context, row, spec, &text));
         CHECK_STATUS(use_image(handle, row, &text, seconds() - start, m));
     }
-    if (log_on(QDNN_SEVERITY_INFO))
-        log_write(QDNN_SEVERITY_INFO, "%s: %s in %.0f us, loaded in %.0f us", m->key,
-                  m->from_bundle ? "read" : "emitted", m->emit_seconds * 1e6, m->load_seconds * 1e6);
+    if (log_on(QDNN_SEVERITY_INFO)) {
+        char what[96];
+        snprintf(what, sizeof what, "%s in %.0f us, loaded in %.0f us", m->from_bundle ? "read" : "emitted",
+                 m->emit_seconds * 1e6, m->load_seconds * 1e6);
+        log_module(QDNN_SEVERITY_INFO, m, what);
+    }
     return QDNN_STATUS_SUCCESS;
 }
 
@@ -221,7 +233,7 @@ static qdnnStatus_t build(qdnnHandle_t handle, const kernel_row *row, const kern
 static module *publish(module *m)
 {
     pthread_mutex_lock(&lock);
-    module *theirs = find(m->context, m->key);
+    module *theirs = find(m->context, m->row, &m->spec);
     module **place = theirs ? NULL : find_place();
     if (place && *place)
         evict(*place); /* under the lock: its context may be about to go, and waits for the lock in
@@ -240,17 +252,15 @@ static module *publish(module *m)
 qdnnStatus_t module_acquire(qdnnHandle_t handle, const kernel_row *row, const kernel_spec *spec, module **out,
                             bool *was_loaded)
 {
-    char settings[256], key[MODULE_KEY_MAX];
-    kernel_spec_text(row, spec, settings, sizeof settings);
-    snprintf(key, sizeof key, "%s %s %s", row->name, handle->context->target->name, settings);
-    module *m = find_and_use(handle->context, key);
+    module *m = find_and_use(handle->context, row, spec);
     *was_loaded = m != NULL;
     if (!m) {
         m = alloc_new(sizeof *m);
         if (!m)
             return OUT_OF_MEMORY();
         m->context = handle->context;
-        memcpy(m->key, key, sizeof key);
+        m->row = row;
+        m->spec = *spec;
         qdnnStatus_t status = build(handle, row, spec, m);
         if (status != QDNN_STATUS_SUCCESS) {
             unload(m);

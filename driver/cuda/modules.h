@@ -5,10 +5,11 @@
 #include "driver/api/handle.h"
 #include "kernels/kernels.h"
 
-enum { MODULE_KEY_MAX = 352, MODULES_MAX = 256 };
+enum { MODULES_MAX = 256 };
 
 typedef struct module {
-    char key[MODULE_KEY_MAX]; /* kernel, SM and settings as text: the whole specification */
+    const kernel_row *row; /* row, specification and context (with its SM) are its identity */
+    kernel_spec spec;
     const context *context;
     CUmodule cuda;
     CUfunction function;
@@ -20,7 +21,7 @@ typedef struct module {
     uint64_t stamp; /* when it was last asked for */
 } module;
 
-/* The kernel, loaded: from the cache, from the handle's bundle, or emitted now. The handle's context is
+/* The kernel of a normal specification, loaded: from the cache, from the handle's bundle, or emitted now. The handle's context is
  * current. *was_loaded says whether it was in the cache. */
 qdnnStatus_t module_acquire(qdnnHandle_t handle, const kernel_row *row, const kernel_spec *spec, module **out,
                             bool *was_loaded);

@@ -20,16 +20,6 @@ extern "C" {
 
 typedef struct qdnnPlan *qdnnPlan_t;
 
-/* The buffers of operations. Numbers are frozen. */
-typedef enum {
-    QDNN_OPERAND_X = 0,     /* plain input tensor */
-    QDNN_OPERAND_Y = 1,     /* plain output tensor */
-    QDNN_OPERAND_CODES = 2, /* packed codes */
-    QDNN_OPERAND_SCALE = 3,
-    QDNN_OPERAND_ZERO = 4,
-    QDNN_OPERAND_COUNT = 5
-} qdnnOperand_t;
-
 /* Which buffer is where: device pointers, aligned to an element. Results are written through them too. */
 typedef struct {
     qdnnOperand_t operand;
@@ -101,7 +91,7 @@ typedef struct {
     bool fromBundle;       /* some kernel came from the bundle */
     double emitSeconds;    /* spent writing PTX, or reading the bundle */
     double loadSeconds;    /* spent by the driver on loading it */
-    char settings[256];    /* of its kernels: "data=f16 scale=f32 group_size=64 ..." */
+    char settings[768];    /* of its kernels: "data=f16 scale=f32 group_size=64 ..." */
 } qdnnPlanInfo_t;
 
 /* Describes a plan.

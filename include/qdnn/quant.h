@@ -16,21 +16,35 @@ typedef struct qdnnQuantDescriptor *qdnnQuantDescriptor_t;
 
 /* What a descriptor says, each with its default. Numbers are frozen. */
 typedef enum {
-    QDNN_QUANT_STORAGE = 0, /* qdnnDataType_t of the codes: I4, NF4, I8, FP4, F8E4M3, F8E5M2; default I4 */
+    QDNN_QUANT_STORAGE = 0, /* qdnnDataType_t of the codes: I4, NF4, I8, U8, FP4, F8E4M3, F8E5M2; default I4 */
     QDNN_QUANT_GRANULARITY = 1,   /* qdnnGranularity_t; default GROUP */
     QDNN_QUANT_AXIS = 2,          /* of CHANNEL: 0 to QDNN_DIMS_MAX - 1; default 0 */
     QDNN_QUANT_GROUP_SIZE = 3,    /* of GROUP: 1 to 2^40; default 128 */
     QDNN_QUANT_SCALE_TYPE = 4,    /* qdnnScaleType_t; default F32 */
     QDNN_QUANT_ZERO_KIND = 5,     /* qdnnZeroKind_t; default NONE */
-    QDNN_QUANT_ZERO_TYPE = 6,     /* qdnnDataType_t of zeros: U8, F32, F16, BF16; default U8 */
+    QDNN_QUANT_ZERO_TYPE = 6,     /* qdnnDataType_t of zeros: U8, I8, U32, I32, F32, F16, BF16; default U8 */
     QDNN_QUANT_ROUNDING = 7,      /* qdnnRounding_t of codes; default TIES_TO_EVEN */
     QDNN_QUANT_DIVISION = 8,      /* qdnnDivision_t; default EXACT */
     QDNN_QUANT_NIBBLE_ORDER = 9,  /* qdnnNibbleOrder_t; default LOW_FIRST */
     QDNN_QUANT_LAYOUT = 10,       /* qdnnLayout_t; default BYTES */
     QDNN_QUANT_BLOCK_ROWS = 11,   /* of GROUP: a scale for 2-D blocks of so many rows; 1 to 2^20; default 1 */
-    QDNN_QUANT_GLOBAL_SCALE = 12, /* 1: one f32 scale over all others; default 0 */
+    QDNN_QUANT_GLOBAL_SCALE = 12, /* 1: one f32 scale over all others; 2: stored as its reciprocal; default 0 */
     QDNN_QUANT_SCALE_SWIZZLE = 13, /* qdnnScaleSwizzle_t; default NONE */
-    QDNN_QUANT_ATTRIBUTE_COUNT = 14
+    QDNN_QUANT_CODE_BITS = 14,     /* of integer codes in I8 or U8 storage: 2 to 8; default 0: as the storage has */
+    QDNN_QUANT_CODE_KIND = 15,     /* qdnnCodeKind_t; default DEFAULT */
+    QDNN_QUANT_BLOCK_FORMAT = 16,  /* qdnnBlockFormat_t: decides everything else of the format; default NONE */
+    QDNN_QUANT_GROUPS = 17,        /* of GROUP: qdnnGroups_t; default DEFAULT */
+    QDNN_QUANT_SCALE_ORDER = 18,   /* qdnnScaleOrder_t; default DEFAULT */
+    QDNN_QUANT_GROUP_INDEX = 19,   /* 1: the operand GROUP_INDEX names the group of each k; default 0 */
+    QDNN_QUANT_NESTED = 20,        /* 1: scales are bytes with a table and scales of their own; default 0 */
+    QDNN_QUANT_ZERO_PACKED = 21,   /* 1: zeros are as wide as codes, packed into u32 words along N; default 0 */
+    QDNN_QUANT_ZERO_MINUS_ONE = 22, /* 1: stored zeros are 1 less (GPTQ's first version); default 0 */
+    QDNN_QUANT_ZERO_WRAPS = 23, /* of ZERO_MINUS_ONE: 1: the largest stored zero means 0, not 2^bits; default 0 */
+    QDNN_QUANT_RANGE = 24,      /* qdnnRange_t; default WITH_ZERO */
+    QDNN_QUANT_MX_ROUNDING = 25, /* qdnnMxRounding_t; default FLOOR */
+    QDNN_QUANT_ZERO_GRANULARITY = 26, /* qdnnGranularity_t of zeros, or -1: that of scales; default -1 */
+    QDNN_QUANT_ZERO_GROUP_SIZE = 27,  /* of zeros, or 0: that of scales; default 0 */
+    QDNN_QUANT_ATTRIBUTE_COUNT = 28
 } qdnnQuantAttribute_t;
 
 /* Creates a descriptor with every value at its default: symmetric INT4 in groups of 128 with f32 scales.

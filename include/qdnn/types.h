@@ -203,6 +203,21 @@ typedef enum {
     QDNN_DIVIDE_RECIPROCAL = 1
 } qdnnDivision_t;
 
+/* The buffers of operations. */
+typedef enum {
+    QDNN_OPERAND_X = 0,     /* plain input tensor */
+    QDNN_OPERAND_Y = 1,     /* plain output tensor */
+    QDNN_OPERAND_CODES = 2, /* packed codes, or blocks */
+    QDNN_OPERAND_SCALE = 3,
+    QDNN_OPERAND_ZERO = 4,         /* zero points or minima */
+    QDNN_OPERAND_GLOBAL_SCALE = 5, /* one f32 */
+    QDNN_OPERAND_GROUP_INDEX = 6,  /* i32 [K]: the group of each k */
+    QDNN_OPERAND_NESTED_MAP = 7,   /* f32 [256]: what the bytes of nested scales stand for */
+    QDNN_OPERAND_NESTED_SCALE = 8, /* f32, one for every 256 scales */
+    QDNN_OPERAND_NESTED_OFFSET = 9, /* one f32 */
+    QDNN_OPERAND_COUNT = 10
+} qdnnOperand_t;
+
 #ifdef __cplusplus
 }
 #endif

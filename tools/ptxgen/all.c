@@ -9,7 +9,7 @@
 
 #include "driver/bundle/bundle.h"
 
-enum { VALUES_MAX = 8, AXES_MAX = 16 };
+enum { VALUES_MAX = 8, AXES_MAX = 32 };
 
 /* The values of a setting that --all goes through; "=data" is whatever data is. A setting without a row keeps
  * its default. */
@@ -56,7 +56,7 @@ static int axes_of(const tool_options *options, const kernel_row *row, axis *axe
     int n = 0;
     for (int i = 0; kernel_key_at(i); i++) {
         const kernel_key_info *info = kernel_key_at(i);
-        if (!(row->keys & info->key))
+        if (!(kernel_keys(row) & info->key))
             continue;
         axes[n] = (axis){info->key, {info->preset}};
         for (size_t k = 0; k < sizeof common / sizeof common[0]; k++)
@@ -133,8 +133,11 @@ static bool repeated(const axis *a, int i, const kernel_spec *spec)
 /* Every combination of n axes; the data comes before what refers to it. */
 static int walk(work *b, const kernel_row *row, kernel_spec spec, const ptx_sm *sm, const axis *axes, int n)
 {
+    char reason[256];
     if (n == 0)
-        return is_common(b->options, row, &spec) ? write_one(b, row, &spec, sm) : TOOL_OK;
+        return is_common(b->options, row, &spec) && kernel_spec_check(row, &spec, reason, sizeof reason)
+                   ? write_one(b, row, &spec, sm)
+                   : TOOL_OK;
     int status = TOOL_OK;
     for (int i = 0; i < VALUES_MAX && axes->values[i] && status == TOOL_OK; i++) {
         char error[512];

@@ -42,9 +42,7 @@ int tool_item_make(tool_item *item, const tool_options *options, const kernel_ro
                    const kernel_spec *spec, const ptx_sm *sm)
 {
     *item = (tool_item){.row = row, .spec = *spec, .sm = sm};
-    char label[160];
-    kernel_spec_label(row, spec, label, sizeof label);
-    snprintf(item->stem, sizeof item->stem, "%.48s_%s_%s", row->name, label, sm->name);
+    kernel_file_name(row, spec, sm, item->stem, sizeof item->stem);
     kernel_entry_name(row, item->entry, sizeof item->entry);
     item->base = item->stem;
     ptx_options how = {.comments = options->comments};

@@ -29,7 +29,7 @@ static void list_kernel(tool_text *out, const kernel_row *row)
     tool_printf(out, "  %-20s %s\n  %-20s from %s; takes", row->name, row->summary, "", lowest_name(row));
     const char *separator = " ";
     for (int i = 0; kernel_key_at(i); i++) {
-        if (!(row->keys & kernel_key_at(i)->key))
+        if (!(kernel_keys(row) & kernel_key_at(i)->key))
             continue;
         tool_printf(out, "%s%s", separator, kernel_key_at(i)->name);
         separator = ", ";
@@ -58,7 +58,7 @@ static void json_settings(tool_text *out, const kernel_row *row)
     const char *separator = "";
     for (int i = 0; kernel_key_at(i); i++) {
         const kernel_key_info *info = kernel_key_at(i);
-        if (!(row->keys & info->key))
+        if (!(kernel_keys(row) & info->key))
             continue;
         tool_printf(out, "%s\n        {\"name\": \"%s\", \"values\": \"%s\", \"default\": \"%s\"}", separator,
                     info->name, info->values, info->preset);

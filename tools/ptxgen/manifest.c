@@ -6,7 +6,7 @@
 /* kernel_spec_text is "data=f16 scale=f32 ...". */
 static void settings(tool_text *out, const tool_item *item)
 {
-    char text[512];
+    char text[KERNEL_SPEC_TEXT];
     kernel_spec_text(item->row, &item->spec, text, sizeof text);
     const char *separator = "";
     for (char *at = text; *at;) {

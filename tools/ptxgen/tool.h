@@ -44,7 +44,7 @@ typedef struct tool_item {
     const kernel_row *row;
     kernel_spec spec;
     const ptx_sm *sm;
-    char stem[256];   /* "quantize_nf4_f16_f32_g64_sm_90": unique by kernel, settings and SM, and a C name */
+    char stem[KERNEL_FILE_NAME];
     const char *base; /* its files' name, without folder and suffix: the stem, or what -o says */
     char entry[64];
     kernel_text text;

@@ -1,5 +1,5 @@
 /* Reducing elements to ranges: by lanes, by warps, by blocks. */
-#include "kernels/ranges.h"
+#include "kernels/quant/ranges.h"
 
 enum { UNROLL_MAX = 8 /* chunks a lane reads in a straight line; more become a loop */ };
 
@@ -29,13 +29,21 @@ ptx_val team_number(ptx_builder *b, const team *t, ptx_val tid, ptx_val block_fi
     return ptx_add(b, block_first, ptx_cvt(b, PTX_U64, ptx_shr(b, tid, log)));
 }
 
-range range_begin(ptx_builder *b, bool is_signed)
+range_kind range_kind_of(const coding *c)
 {
-    ptx_val zero = ptx_f32(b, 0);
-    range r = {.is_signed = is_signed, .lo = zero};
-    if (is_signed)
-        r.lo = ptx_var(b, zero);
-    r.hi = ptx_var(b, zero);
+    if (!format_has_zero(c->format))
+        return RANGE_ABSMAX;
+    bool tight = c->spec->range == QDNN_RANGE_TIGHT || c->format->facts.zero_kind == QDNN_ZERO_MINIMUM;
+    return tight ? RANGE_TIGHT : RANGE_WITH_ZERO;
+}
+
+range range_begin(ptx_builder *b, range_kind kind)
+{
+    ptx_val start = kind == RANGE_TIGHT ? ptx_bits(b, PTX_F32, 0x7FFFFFFF) : ptx_f32(b, 0);
+    range r = {.is_signed = kind != RANGE_ABSMAX, .lo = start};
+    if (r.is_signed)
+        r.lo = ptx_var(b, start);
+    r.hi = ptx_var(b, start);
     return r;
 }
 
@@ -56,11 +64,12 @@ static void add_chunks(ptx_builder *b, qdnnDataType_t data, const team *t, const
 {
     uint64_t chunks = t->elements / t->step;
     uint64_t rounds = chunks / t->lanes;
-    ptx_val first = ptx_at(b, base, lane, CHUNK_BYTES);
+    const unsigned bytes = chunk_bytes(data);
+    ptx_val first = ptx_at(b, base, lane, bytes);
     ptx_val x[CHUNK_MAX];
     if (rounds <= UNROLL_MAX && chunks % t->lanes == 0) {
         for (uint64_t i = 0; i < rounds; i++) {
-            emit_load_chunk(b, data, first, (int)(i * t->lanes * CHUNK_BYTES), x);
+            emit_load_chunk(b, data, first, (int)(i * t->lanes * bytes), x);
             for (unsigned k = 0; k < t->step; k++)
                 range_add(b, r, x[k]);
         }
@@ -71,7 +80,7 @@ static void add_chunks(ptx_builder *b, qdnnDataType_t data, const team *t, const
     emit_load_chunk(b, data, at, 0, x);
     for (unsigned k = 0; k < t->step; k++)
         range_add(b, r, x[k]);
-    ptx_assign(b, at, ptx_add(b, at, (long long)(t->lanes * CHUNK_BYTES)));
+    ptx_assign(b, at, ptx_add(b, at, (long long)(t->lanes * bytes)));
     ptx_end_for(b);
 }
 
@@ -93,7 +102,7 @@ void range_add_part(ptx_builder *b, qdnnDataType_t data, const team *t, const ra
 {
     ptx_val elements = ptx_u64(b, t->elements);
     if (t->step > 1) {
-        ptx_if(b, ptx_setp_and(b, PTX_GE, left, elements, emit_aligned(b, x, CHUNK_BYTES)));
+        ptx_if(b, ptx_setp_and(b, PTX_GE, left, elements, emit_aligned(b, x, LOAD_BYTES)));
         add_chunks(b, data, t, r, base, lane);
         ptx_else(b);
     }

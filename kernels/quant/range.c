@@ -5,7 +5,9 @@
  * lanes takes one segment of one channel in every so many turns (those of a band). So the ranges are a list
  * [band][channel][segment], of absmax alone or of the pair hi, lo. What comes out does not depend on the
  * grid: blocks loop over the teams' work. */
-#include "kernels/ranges.h"
+#include "kernels/operations.h"
+#include "kernels/quant/quant.h"
+#include "kernels/quant/ranges.h"
 
 enum {
     SEGMENTS_MAX = 256, /* of a run */
@@ -65,7 +67,7 @@ static parts parts_of(const kernel_spec *spec, bool is_signed)
 
 kernel_geometry range_geometry(const kernel_row *row, const kernel_spec *spec)
 {
-    parts p = parts_of(spec, format_of(row)->signed_range);
+    parts p = parts_of(spec, format_has_zero(row->format));
     uint64_t block_parts = RANGE_BLOCK / p.team.lanes;
     return (kernel_geometry){.block = RANGE_BLOCK,
                              .elements_per_block = block_parts * p.segment,
@@ -75,14 +77,14 @@ kernel_geometry range_geometry(const kernel_row *row, const kernel_spec *spec)
 uint64_t kernel_range_list(const kernel_row *row, const kernel_spec *spec)
 {
     kernel_spec normal = kernel_spec_normal(row, spec);
-    bool is_signed = format_of(row)->signed_range;
+    bool is_signed = format_has_zero(row->format);
     return parts_of(&normal, is_signed).segments * (1 + is_signed);
 }
 
 uint64_t kernel_range_count(const kernel_row *row, const kernel_spec *spec, uint64_t n)
 {
     kernel_spec normal = kernel_spec_normal(row, spec);
-    bool is_signed = format_of(row)->signed_range;
+    bool is_signed = format_has_zero(row->format);
     parts p = parts_of(&normal, is_signed);
     uint64_t count = n / p.run * p.segments + ceil_div(n % p.run, p.segment);
     if (p.channels) {
@@ -153,13 +155,12 @@ static void store_range(ptx_builder *b, const range *r, ptx_val ranges, ptx_val 
 
 void emit_range(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    bool is_signed = format_of(row)->signed_range;
-    parts p = parts_of(spec, is_signed);
+    const coding c = {row->format, spec};
+    parts p = parts_of(spec, format_has_zero(row->format));
     ptx_reqntid(b, RANGE_BLOCK, 1, 1);
     ptx_minnctapersm(b, 4); /* up to 64 registers: left alone, ptxas aims for 32 and spills */
-    ptx_val x = ptx_param_ptr(b, "x", element_bytes(spec->data));
-    ptx_val ranges = ptx_param_ptr(b, "range", 4);
-    ptx_val n = ptx_param(b, PTX_U64, "n");
+    kernel_args args = kernel_declare(b, row, spec);
+    ptx_val x = args.operand[QDNN_OPERAND_X], ranges = args.workspace, n = args.number[NUMBER_N];
 
     ptx_val block_parts = ptx_u32(b, RANGE_BLOCK / p.team.lanes);
     ptx_val tid = ptx_tid_x(b), lane = team_lane(b, &p.team, tid);
@@ -169,7 +170,7 @@ void emit_range(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
     ptx_val part = team_number(b, &p.team, tid, block_first), exists = ptx_setp(b, PTX_LT, part, all.count);
     place from = place_of(b, &p, part);
     from.first = ptx_selp(b, from.first, n, exists);
-    range r = range_begin(b, is_signed);
+    range r = range_begin(b, range_kind_of(&c));
     add_turns(b, spec, &p, &r, x, n, lane, from, all.stride);
     range_reduce_team(b, &p.team, &r);
     ptx_if(b, ptx_setp_and(b, PTX_EQ, lane, 0, exists));

@@ -3,7 +3,10 @@
  * Groups that are runs of elements get a team of lanes each. Groups that take turns (channels) get a block,
  * or a column of one, that goes from run to run; that is meant for short channels, or for the ranges of parts
  * that a range kernel made of long ones. */
-#include "kernels/ranges.h"
+#include "kernels/formats/format.h"
+#include "kernels/operations.h"
+#include "kernels/quant/quant.h"
+#include "kernels/quant/ranges.h"
 
 /* How a block reduces channels: `width` of them side by side, neighbouring threads on neighbouring channels;
  * the other threads of a column on further elements of its channel. 8 elements of f32 fill a sector. */
@@ -40,26 +43,11 @@ kernel_geometry scale_geometry(const kernel_row *row, const kernel_spec *spec)
 
 /* The parameters. */
 typedef struct scale_kernel {
-    const format_row *format;
+    coding coding;
     const kernel_spec *spec;
-    ptx_val x, scales, zeros, n;
+    sidecars out;
+    ptx_val x, n;
 } scale_kernel;
-
-static void store_group(ptx_builder *b, const scale_kernel *k, const range *r, ptx_val group)
-{
-    const kernel_spec *spec = k->spec;
-    ptx_val largest = ptx_f32(b, element_largest(QDNN_DATA_F32)); /* an infinity counts as this */
-    ptx_val hi = ptx_min(b, r->hi, largest);
-    ptx_val lo = r->is_signed ? ptx_max(b, r->lo, ptx_neg(b, largest)) : r->lo;
-    ptx_val rounded = emit_round(b, spec->scale, k->format->scale(b, spec, lo, hi));
-    ptx_val scale = ptx_clamp(b, rounded, ptx_f32(b, element_smallest(spec->scale)),
-                              ptx_f32(b, element_largest(spec->scale)));
-    emit_store(b, spec->scale, ptx_at(b, k->scales, group, element_bytes(spec->scale)), 0, scale);
-    if (!k->format->has_zero)
-        return;
-    ptx_val zero = k->format->zero(b, lo, scale); /* before the address, with every compiler */
-    emit_store(b, spec->zero, ptx_at(b, k->zeros, group, element_bytes(spec->zero)), 0, zero);
-}
 
 static void scale_groups(ptx_builder *b, const scale_kernel *k)
 {
@@ -72,11 +60,11 @@ static void scale_groups(ptx_builder *b, const scale_kernel *k)
     ptx_val exists = ptx_setp(b, PTX_LT, first, k->n);
     ptx_val left = ptx_selp(b, ptx_sub(b, k->n, first), ptx_u64(b, 0), exists);
     ptx_val base = ptx_at(b, k->x, first, element_bytes(spec->data));
-    range r = range_begin(b, k->format->signed_range);
+    range r = range_begin(b, range_kind_of(&k->coding));
     range_add_part(b, spec->data, &t, &r, k->x, base, lane, left);
     range_reduce_team(b, &t, &r);
     ptx_if(b, ptx_setp_and(b, PTX_EQ, lane, 0, exists));
-    store_group(b, k, &r, group);
+    group_store(b, &k->coding, &k->out, r.lo, r.hi, group);
     ptx_end_if(b);
 }
 
@@ -109,11 +97,11 @@ static void scale_channels(ptx_builder *b, const scale_kernel *k)
     ptx_val next = ptx_mul_wide(b, ptx_nctaid_x(b), ptx_u32(b, width));
     ptx_val first = ptx_for(b, ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, width)), bound, next);
     ptx_val channel = ptx_add(b, first, column), exists = ptx_setp(b, PTX_LT, channel, bound);
-    range r = range_begin(b, k->format->signed_range);
+    range r = range_begin(b, range_kind_of(&k->coding));
     add_channel(b, k, &r, channel, exists, start, RANGE_BLOCK / width);
     range_reduce_columns(b, &r, width);
     ptx_if(b, ptx_setp_and(b, PTX_LT, tid, width, exists));
-    store_group(b, k, &r, channel);
+    group_store(b, &k->coding, &k->out, r.lo, r.hi, channel);
     ptx_end_if(b);
     ptx_syncthreads(b); /* before the next channels' ranges come into the same shared memory */
     ptx_end_for(b);
@@ -122,13 +110,13 @@ _Static_assert(COLUMNS == 1 << 3, "a thread's number is shifted by it");
 
 void emit_scale(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    scale_kernel k = {.format = format_of(row), .spec = spec};
     ptx_reqntid(b, RANGE_BLOCK, 1, 1);
-    k.x = ptx_param_ptr(b, "x", element_bytes(spec->data));
-    k.scales = ptx_param_ptr(b, "scale", element_bytes(spec->scale));
-    if (k.format->has_zero)
-        k.zeros = ptx_param_ptr(b, "zero", element_bytes(spec->zero));
-    k.n = ptx_param(b, PTX_U64, "n");
+    kernel_args args = kernel_declare(b, row, spec);
+    scale_kernel k = {.coding = {row->format, spec},
+                      .spec = spec,
+                      .out = {.scale = args.operand[QDNN_OPERAND_SCALE], .zero = args.operand[QDNN_OPERAND_ZERO]},
+                      .x = args.operand[QDNN_OPERAND_X],
+                      .n = args.number[NUMBER_N]};
     if (spec->channels)
         scale_channels(b, &k);
     else

@@ -2,7 +2,7 @@
 #ifndef QDNN_KERNELS_RANGES_H
 #define QDNN_KERNELS_RANGES_H
 
-#include "kernels/emit.h"
+#include "kernels/formats/format.h"
 
 enum { RANGE_BLOCK = 256, WARP_LANES = 32 };
 
@@ -23,13 +23,17 @@ team team_of(qdnnDataType_t data, uint64_t elements, uint64_t apart);
 ptx_val team_lane(ptx_builder *b, const team *t, ptx_val tid);
 ptx_val team_number(ptx_builder *b, const team *t, ptx_val tid, ptx_val block_first);
 
-/* The running range of a part. Comparisons with NaN leave it out; both start at 0. */
+/* What is kept of a part: its absmax, or its least and largest value, 0 counting as one of them or not. */
+typedef enum { RANGE_ABSMAX, RANGE_WITH_ZERO, RANGE_TIGHT } range_kind;
+range_kind range_kind_of(const coding *c);
+
+/* The running range of a part. Comparisons with NaN leave it out; a tight range starts as NaN, the others as 0. */
 typedef struct range {
     bool is_signed;
     ptx_val lo, hi; /* variables; without a sign, hi is the absmax and lo unused */
 } range;
 
-range range_begin(ptx_builder *b, bool is_signed);
+range range_begin(ptx_builder *b, range_kind kind);
 void range_add(ptx_builder *b, const range *r, ptx_val x);
 
 /* Adds the part of tensor x that lies at address `base`, cut to `left` elements (u64, may be 0), by the lanes

@@ -1,0 +1,152 @@
+/* Codes in dense bits: chunks of them in global memory, or by way of shared memory where a chunk's codes are no
+ * power of two of bytes. */
+#include "kernels/formats/quantized.h"
+
+static unsigned width_of(const coding *c)
+{
+    return c->format->facts.bits;
+}
+
+unsigned quad_position(const coding *c, unsigned element)
+{
+    bool swapped = c->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST;
+    return width_of(c) * (swapped ? element ^ 1 : element);
+}
+
+bool codes_are_direct(const coding *c)
+{
+    return (width_of(c) & (width_of(c) - 1)) == 0;
+}
+
+/* ---- Straight from and to global memory ---- */
+
+/* A word of several quads, cut up. */
+static void split(ptx_builder *b, const coding *c, ptx_val word, unsigned count, ptx_val *quads)
+{
+    for (unsigned i = 0; i < count; i++)
+        quads[i] = i == 0 ? word : ptx_shr(b, word, i * QUAD * width_of(c));
+}
+
+void codes_load(ptx_builder *b, const quantized *q, ptx_val address, int offset, unsigned elements, ptx_val *quads)
+{
+    const unsigned bytes = elements * width_of(&q->coding) / 8;
+    ptx_val word;
+    switch (bytes) {
+    case 8:
+        ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, address, offset, quads, 2);
+        return;
+    case 4:
+        word = ptx_ld_global_nc(b, PTX_U32, address, offset);
+        break;
+    case 2:
+        word = ptx_cvt(b, PTX_U32, ptx_ld_global_nc(b, PTX_U16, address, offset));
+        break;
+    default:
+        word = ptx_ld_global_nc(b, PTX_U8, address, offset);
+        break;
+    }
+    split(b, &q->coding, word, elements / QUAD, quads);
+}
+
+void codes_store(ptx_builder *b, const quantized *q, ptx_val address, int offset, unsigned elements,
+                 const ptx_val *quads)
+{
+    const unsigned width = width_of(&q->coding), bytes = elements * width / 8;
+    if (bytes == 8) {
+        ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, address, offset, quads, 2);
+        return;
+    }
+    ptx_val word = quads[0];
+    if (elements > QUAD)
+        word = ptx_or(b, word, ptx_shl(b, quads[1], QUAD * width));
+    ptx_st_as(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, bytes == 4 ? PTX_U32 : bytes == 2 ? PTX_U16 : PTX_U8, address, offset,
+              word);
+}
+
+/* ---- By way of shared memory ---- */
+
+/* One word more: the last quads are read as part of two words. */
+stage stage_begin(ptx_builder *b, const coding *c, unsigned tile, unsigned threads)
+{
+    stage s = {.bytes = tile / 8 * width_of(c), .threads = threads};
+    s.shared = ptx_shared(b, "codes_stage", PTX_U32, s.bytes / 4 + 4, LOAD_BYTES);
+    return s;
+}
+
+/* The vectors of 16 bytes that the threads copy between global and shared memory, one after another. */
+static ptx_val each_vector(ptx_builder *b, const stage *s)
+{
+    return ptx_for(b, ptx_mul(b, ptx_tid_x(b), LOAD_BYTES), ptx_u32(b, s->bytes), s->threads * LOAD_BYTES);
+}
+
+void stage_load(ptx_builder *b, const stage *s, ptx_val first)
+{
+    ptx_val words[4];
+    ptx_if(b, ptx_setp(b, PTX_EQ, ptx_tid_x(b), 0));
+    ptx_st_shared(b, s->shared, (int)s->bytes, ptx_u32(b, 0));
+    ptx_end_if(b);
+    ptx_val at = each_vector(b, s);
+    ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, ptx_add(b, first, ptx_cvt(b, PTX_U64, at)), 0, words, 4);
+    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, ptx_add(b, s->shared, at), 0, words, 4);
+    ptx_end_for(b);
+    ptx_syncthreads(b);
+}
+
+void stage_quads(ptx_builder *b, const coding *c, const stage *s, ptx_val element, unsigned elements, ptx_val *quads)
+{
+    for (unsigned i = 0; i < elements / QUAD; i++) {
+        ptx_val bit = ptx_mul(b, ptx_add(b, element, i * QUAD), width_of(c));
+        ptx_val at = ptx_at(b, s->shared, ptx_shr(b, bit, 5), 4);
+        ptx_val low = ptx_ld_shared(b, PTX_U32, at, 0), high = ptx_ld_shared(b, PTX_U32, at, 4);
+        quads[i] = ptx_shf_r(b, low, high, ptx_and(b, bit, 31));
+    }
+}
+
+/* Eight codes are as many bytes as a code has bits. Where a chunk has four, two neighbouring lanes put theirs
+ * together, and the even one stores them. */
+void stage_put(ptx_builder *b, const coding *c, const stage *s, ptx_val element, unsigned elements,
+               const ptx_val *quads)
+{
+    const unsigned width = width_of(c), quad_bits = QUAD * width;
+    ptx_val low = quads[0], high = elements > QUAD ? quads[1] : ptx_shfl_down(b, quads[0], 1);
+    ptx_val first = ptx_or(b, low, ptx_shl(b, high, quad_bits)); /* bytes 0 to 3 of the eight codes */
+    ptx_val rest = ptx_shr(b, high, 32 - quad_bits);             /* and what is left of them */
+    ptx_val at = ptx_add(b, s->shared, ptx_shr(b, ptx_mul(b, element, width), 3));
+    if (elements == QUAD)
+        ptx_if(b, ptx_setp(b, PTX_EQ, ptx_and(b, element, QUAD), 0));
+    for (unsigned i = 0; i < width; i++) {
+        ptx_val word = i < 4 ? first : rest;
+        ptx_st_as(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_U8, at, (int)i, i % 4 ? ptx_shr(b, word, 8 * (i % 4)) : word);
+    }
+    if (elements == QUAD)
+        ptx_end_if(b);
+}
+
+void stage_store(ptx_builder *b, const stage *s, ptx_val first)
+{
+    ptx_val words[4];
+    ptx_syncthreads(b);
+    ptx_val at = each_vector(b, s);
+    ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_U32, ptx_add(b, s->shared, at), 0, words, 4);
+    ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, ptx_add(b, first, ptx_cvt(b, PTX_U64, at)), 0, words, 4);
+    ptx_end_for(b);
+}
+
+/* ---- One code ---- */
+
+/* A code that does not reach into the next byte leaves that alone: it may not exist. */
+ptx_val code_at(ptx_builder *b, const quantized *q, ptx_val index)
+{
+    const unsigned width = width_of(&q->coding), swap = quad_position(&q->coding, 0) ? 1 : 0;
+    ptx_val place = swap ? ptx_xor(b, index, ptx_u64(b, 1)) : index;
+    ptx_val bit = ptx_mul(b, place, ptx_u64(b, width));
+    ptx_val address = ptx_add(b, q->codes, ptx_shr(b, bit, 3));
+    ptx_val shift = ptx_cvt(b, PTX_U32, ptx_and(b, bit, ptx_u64(b, 7)));
+    ptx_val low = ptx_ld_global_nc(b, PTX_U8, address, 0);
+    if (!codes_are_direct(&q->coding)) {
+        ptx_val reaches = ptx_setp(b, PTX_GT, ptx_add(b, shift, width), 8);
+        ptx_val high = ptx_ld_if(b, reaches, PTX_GLOBAL, PTX_NC, PTX_U8, address, 1, ptx_u32(b, 0));
+        low = ptx_or(b, low, ptx_shl(b, high, 8));
+    }
+    return ptx_and(b, ptx_shr(b, low, shift), (1 << width) - 1);
+}

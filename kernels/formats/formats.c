@@ -1,0 +1,145 @@
+/* The format table, what a format may be combined with, and the way from a descriptor's words to a row. */
+#include "kernels/formats/format.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+const format_row format_rows[] = {
+#define FORMAT(name, storage, bits, zero, block, codec, largest, exponent, scales, quantizes, dequantizes,    \
+               words)                                                                                        \
+    {{#name, QDNN_DATA_##storage, bits, QDNN_ZERO_##zero, QDNN_BLOCK_##block},                               \
+     &codec_##codec,                                                                                         \
+     largest,                                                                                                \
+     exponent},
+#include "kernels/formats/formats.def"
+#undef FORMAT
+};
+enum { FORMAT_COUNT = sizeof format_rows / sizeof format_rows[0] };
+
+const format_facts *kernel_format_at(int index)
+{
+    return index >= 0 && index < FORMAT_COUNT ? &format_rows[index].facts : NULL;
+}
+
+const format_facts *format_facts_of(const format_row *format)
+{
+    return &format->facts;
+}
+
+const format_facts *kernel_format(const kernel_row *row)
+{
+    return &row->format->facts;
+}
+
+bool format_has_zero(const format_row *format)
+{
+    return format->facts.zero_kind != QDNN_ZERO_NONE;
+}
+
+static bool is_integer(const format_row *format)
+{
+    return format->codec == &codec_integer;
+}
+
+/* Bytes are signed where the storage is I8, and the same kernels serve U8 with another kind of code. */
+static bool storage_fits(const format_facts *f, qdnnDataType_t storage)
+{
+    return f->storage == storage || (f->storage == QDNN_DATA_I8 && storage == QDNN_DATA_U8);
+}
+
+static unsigned storage_bits(qdnnDataType_t storage)
+{
+    return storage == QDNN_DATA_I4 || storage == QDNN_DATA_NF4 || storage == QDNN_DATA_FP4 ? 4 : 8;
+}
+
+/* Which code kinds make a format of their own. */
+static const codec *codec_of_kind(qdnnCodeKind_t code)
+{
+    switch (code) {
+    case QDNN_CODE_FP4_BNB:
+        return &codec_fp4_bnb;
+    case QDNN_CODE_E2M3:
+        return &codec_e2m3;
+    case QDNN_CODE_E3M2:
+        return &codec_e3m2;
+    default:
+        return NULL;
+    }
+}
+
+const format_row *kernel_find_format(qdnnDataType_t storage, unsigned bits, qdnnZeroKind_t zero_kind,
+                                     qdnnCodeKind_t code, qdnnBlockFormat_t block)
+{
+    const codec *wanted = codec_of_kind(code);
+    for (int i = 0; i < FORMAT_COUNT; i++) {
+        const format_row *f = &format_rows[i];
+        bool special = f->codec == &codec_fp4_bnb || f->codec == &codec_e2m3 || f->codec == &codec_e3m2;
+        if (f->facts.block != block)
+            continue;
+        if (block != QDNN_BLOCK_NONE)
+            return f;
+        if (storage_fits(&f->facts, storage) && f->facts.bits == (bits ? bits : storage_bits(storage)) &&
+            f->facts.zero_kind == zero_kind && (wanted ? f->codec == wanted : !special))
+            return f;
+    }
+    return NULL;
+}
+
+unsigned format_keys(const format_row *format)
+{
+    unsigned keys = ~0u;
+    if (!is_integer(format))
+        keys &= ~(unsigned)(KERNEL_KEY_CODE | KERNEL_KEY_ROUNDING);
+    if (!format_has_zero(format))
+        keys &= ~(unsigned)(KERNEL_KEY_ZERO | KERNEL_KEY_ZERO_PACKED | KERNEL_KEY_ZERO_MINUS_ONE |
+                            KERNEL_KEY_ZERO_WRAPS);
+    if (format->facts.zero_kind != QDNN_ZERO_POINT)
+        keys &= ~(unsigned)KERNEL_KEY_RANGE;
+    if (format->facts.bits != 4)
+        keys &= ~(unsigned)KERNEL_KEY_NIBBLE_ORDER;
+    if (!format->largest_exponent)
+        keys &= ~(unsigned)KERNEL_KEY_MX_ROUNDING;
+    if (format->codec == &codec_nf4 || format->codec == &codec_fp4_bnb)
+        keys &= ~(unsigned)KERNEL_KEY_FLOOR;
+    return keys;
+}
+
+/* Narrow codes are offset by half their range unless they have zeros; whole bytes are the signed integers that
+ * they look like. */
+qdnnCodeKind_t format_code_kind(const format_row *format, qdnnCodeKind_t kind)
+{
+    if (kind != QDNN_CODE_DEFAULT)
+        return kind;
+    if (format->facts.bits == 8)
+        return QDNN_CODE_TWOS_COMPLEMENT;
+    return format_has_zero(format) ? QDNN_CODE_UNSIGNED : QDNN_CODE_OFFSET;
+}
+
+static bool refuse(char *error, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static bool refuse(char *error, size_t size, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error, size, format, args);
+    va_end(args);
+    return false;
+}
+
+static bool is_float(qdnnDataType_t type)
+{
+    return type == QDNN_DATA_F32 || type == QDNN_DATA_F16 || type == QDNN_DATA_BF16;
+}
+
+bool format_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
+{
+    const format_facts *f = &row->format->facts;
+    if (f->zero_kind == QDNN_ZERO_MINIMUM && (kernel_keys(row) & KERNEL_KEY_ZERO) && !is_float(spec->zero))
+        return refuse(error, error_size, "zero is an integer type; minima are f32, f16 or bf16");
+    if (f->zero_kind == QDNN_ZERO_MINIMUM && (kernel_keys(row) & KERNEL_KEY_CODE) && spec->code != QDNN_CODE_UNSIGNED)
+        return refuse(error, error_size, "code must be unsigned where there are minima");
+    if (spec->range == QDNN_RANGE_TIGHT && (kernel_keys(row) & KERNEL_KEY_ZERO) && !is_float(spec->zero))
+        return refuse(error, error_size, "range is tight, which needs zeros of float type: f32, f16 or bf16");
+    if (spec->scale == QDNN_SCALE_E8M0 && !row->format->largest_exponent && (kernel_keys(row) & KERNEL_KEY_SCALE))
+        return refuse(error, error_size, "scale is e8m0, which belongs to codes that are floats");
+    return true;
+}

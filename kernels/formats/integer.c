@@ -1,0 +1,166 @@
+/* Integers of 2 to 8 bits: symmetric, with zero points, or with minima. */
+#include "kernels/formats/format.h"
+
+ptx_val nan_to_zero(ptx_builder *b, ptx_val x)
+{
+    return ptx_selp(b, ptx_f32(b, 0), x, ptx_setp(b, PTX_NAN, x, x));
+}
+
+/* Truncation and the difference are exact, so a tie is seen as exactly one half. (Infinity minus itself is a
+ * NaN, which is no tie.) */
+ptx_val round_ties_away(ptx_builder *b, ptx_val x)
+{
+    ptx_val whole = ptx_cvt_rzi(b, PTX_F32, x);
+    ptx_val rest = ptx_abs(b, ptx_sub(b, x, whole));
+    ptx_val away = ptx_copysign(b, x, ptx_f32(b, 1));
+    ptx_val step = ptx_selp(b, away, ptx_f32(b, 0), ptx_setp(b, PTX_GE, rest, 0.5f));
+    return ptx_add(b, whole, step);
+}
+
+ptx_val round_integral(ptx_builder *b, const kernel_spec *spec, ptx_val x)
+{
+    return spec->rounding == QDNN_ROUND_TIES_AWAY ? round_ties_away(b, x) : ptx_cvt_rni(b, PTX_F32, x);
+}
+
+/* ---- The integers that codes stand for ---- */
+
+static unsigned bits_of(const coding *c)
+{
+    return c->format->facts.bits;
+}
+
+static int half_range(const coding *c)
+{
+    return 1 << (bits_of(c) - 1);
+}
+
+static int least(const coding *c)
+{
+    return c->spec->code == QDNN_CODE_UNSIGNED ? 0 : -half_range(c);
+}
+
+static int most(const coding *c)
+{
+    return least(c) + 2 * half_range(c) - 1;
+}
+
+/* The code of an integer in that range. */
+static ptx_val code_of(ptx_builder *b, const coding *c, ptx_val integer)
+{
+    switch (c->spec->code) {
+    case QDNN_CODE_OFFSET:
+        return ptx_as(b, PTX_U32, ptx_add(b, integer, half_range(c)));
+    case QDNN_CODE_TWOS_COMPLEMENT:
+        return ptx_and(b, ptx_as(b, PTX_U32, integer), 2 * half_range(c) - 1);
+    default:
+        return ptx_as(b, PTX_U32, integer);
+    }
+}
+
+/* ---- Scales and zeros ---- */
+
+static ptx_val symmetric_scale(ptx_builder *b, const coding *c, ptx_val absmax)
+{
+    ptx_val magnitude = ptx_max(b, absmax, ptx_f32(b, c->spec->floor));
+    return ptx_div(b, magnitude, ptx_f32(b, (float)most(c)));
+}
+
+/* Where hi - lo overflows, the quotients are subtracted instead. */
+static ptx_val range_scale(ptx_builder *b, const coding *c, ptx_val lo, ptx_val hi)
+{
+    const float steps = (float)(2 * half_range(c) - 1);
+    ptx_val width = ptx_sub(b, hi, lo);
+    ptx_val usual = ptx_div(b, ptx_max(b, width, ptx_f32(b, c->spec->floor)), ptx_f32(b, steps));
+    ptx_val halves = ptx_sub(b, ptx_div(b, hi, ptx_f32(b, steps)), ptx_div(b, lo, ptx_f32(b, steps)));
+    return ptx_selp(b, usual, halves, ptx_testp_finite(b, width));
+}
+
+static ptx_val integer_scale(ptx_builder *b, const coding *c, ptx_val lo, ptx_val hi)
+{
+    return format_has_zero(c->format) ? range_scale(b, c, lo, hi) : symmetric_scale(b, c, hi);
+}
+
+static ptx_val integer_zero(ptx_builder *b, const coding *c, ptx_val lo, ptx_val scale)
+{
+    if (c->format->facts.zero_kind == QDNN_ZERO_MINIMUM)
+        return lo;
+    ptx_val zero = ptx_div(b, ptx_neg(b, lo), scale);
+    if (c->spec->range == QDNN_RANGE_TIGHT)
+        return zero;
+    zero = ptx_cvt_rni(b, PTX_F32, zero);
+    if (least(c) != 0)
+        zero = ptx_add(b, zero, ptx_f32(b, (float)least(c)));
+    return ptx_clamp(b, zero, ptx_f32(b, (float)least(c)), ptx_f32(b, (float)most(c)));
+}
+
+/* ---- Codes ---- */
+
+static bool zero_is_float(const kernel_spec *spec)
+{
+    return spec->zero == QDNN_DATA_F32 || spec->zero == QDNN_DATA_F16 || spec->zero == QDNN_DATA_BF16;
+}
+
+/* The conversion to s32 turns NaN into 0 and saturates, so the clamp may follow it. */
+static ptx_val encode_rounded(ptx_builder *b, const coding *c, ptx_val quotient)
+{
+    ptx_val q = c->spec->rounding == QDNN_ROUND_TIES_AWAY
+                    ? ptx_cvt_rzi(b, PTX_S32, round_ties_away(b, quotient))
+                    : ptx_cvt_rni(b, PTX_S32, quotient);
+    return code_of(b, c, ptx_clamp_s32(b, q, least(c), most(c)));
+}
+
+/* An integer zero is added to the rounded quotient; one of float type, which may be fractional, before it is
+ * rounded. */
+static ptx_val encode_with_zero(ptx_builder *b, const coding *c, const group_values *group, ptx_val quotient)
+{
+    ptx_val q = nan_to_zero(b, quotient);
+    q = zero_is_float(c->spec) ? round_integral(b, c->spec, ptx_add(b, q, group->zero))
+                               : ptx_add(b, round_integral(b, c->spec, q), group->zero);
+    q = ptx_clamp(b, q, ptx_f32(b, (float)least(c)), ptx_f32(b, (float)most(c)));
+    return code_of(b, c, ptx_cvt_rni(b, PTX_S32, q));
+}
+
+static ptx_val integer_encode(ptx_builder *b, const coding *c, const group_values *group, ptx_val quotient)
+{
+    return c->format->facts.zero_kind == QDNN_ZERO_POINT ? encode_with_zero(b, c, group, quotient)
+                                                         : encode_rounded(b, c, quotient);
+}
+
+/* The code's bits are put into the fraction of 2^(23-position), whose unit in the last place then is that of the
+ * code; the sign bit of two's complement is flipped, which is an offset. What is too much is subtracted, exactly. */
+static ptx_val integer_unit(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word,
+                            unsigned position)
+{
+    (void)state;
+    const unsigned bits = bits_of(c);
+    bool signed_code = c->spec->code == QDNN_CODE_TWOS_COMPLEMENT;
+    if (position + bits > 23) {
+        word = ptx_shr(b, word, position);
+        position = 0;
+    }
+    uint32_t mask = ((1u << bits) - 1) << position, exponent = (150u - position) << 23;
+    uint32_t flip = signed_code ? (uint32_t)half_range(c) << position : 0;
+    ptx_val placed = ptx_lop3(b, word, ptx_u32(b, mask), ptx_u32(b, exponent | flip), (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C);
+    float extra = (float)((1u << (23 - position)) - (uint32_t)least(c));
+    return ptx_sub(b, ptx_as(b, PTX_F32, placed), ptx_f32(b, extra));
+}
+
+/* A byte is put under the exponent of 2^23 by one permutation. */
+static void integer_units_of_bytes(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word,
+                                   ptx_val out[4])
+{
+    (void)state;
+    ptx_val biased =
+        c->spec->code == QDNN_CODE_TWOS_COMPLEMENT ? ptx_xor(b, word, ptx_u32(b, 0x80808080)) : word;
+    float extra = (float)((1u << 23) - (uint32_t)least(c));
+    for (unsigned i = 0; i < 4; i++) {
+        ptx_val placed = ptx_prmt(b, biased, ptx_u32(b, 0x4B000000), ptx_u32(b, 0x7440 | i));
+        out[i] = ptx_sub(b, ptx_as(b, PTX_F32, placed), ptx_f32(b, extra));
+    }
+}
+
+const codec codec_integer = {.scale = integer_scale,
+                             .zero = integer_zero,
+                             .encode = integer_encode,
+                             .unit = integer_unit,
+                             .units_of_bytes = integer_units_of_bytes};

@@ -1,0 +1,165 @@
+/* Floats of 4, 6 and 8 bits: to nearest even with saturation, and back, by integer arithmetic on every SM; FP8 by
+ * its own instructions where the SM has them, to the same bits. */
+#include "kernels/formats/format.h"
+
+const minifloat float_e2m1 = {2, 1, 1, 6, false};
+const minifloat float_e2m3 = {2, 3, 1, 7.5f, false};
+const minifloat float_e3m2 = {3, 2, 3, 28, false};
+const minifloat float_e4m3 = {4, 3, 7, 448, true};
+const minifloat float_e5m2 = {5, 2, 15, 57344, true};
+
+static unsigned code_bits(const minifloat *f)
+{
+    return 1 + f->exponent_bits + f->fraction_bits;
+}
+
+/* 2^e as an f32's bits; e is that of a normal number. */
+static uint32_t power_of_two(int e)
+{
+    return (uint32_t)(e + 127) << 23;
+}
+
+static bool has_fp8_cvt(const ptx_builder *b, const minifloat *f)
+{
+    const ptx_sm *sm = ptx_target(b);
+    return (f == &float_e4m3 || f == &float_e5m2) && sm && sm->number >= 89;
+}
+
+/* ---- Encoding ---- */
+
+/* Below the smallest normal number the codes are multiples of one step: adding 2^23 steps rounds to a multiple, in
+ * the low bits of the sum. */
+static ptx_val encode_subnormal(ptx_builder *b, const minifloat *f, ptx_val magnitude)
+{
+    int step = 1 - f->bias - (int)f->fraction_bits;
+    uint32_t base = power_of_two(23 + step);
+    ptx_val sum = ptx_add(b, magnitude, ptx_as(b, PTX_F32, ptx_u32(b, base)));
+    return ptx_sub(b, ptx_as(b, PTX_U32, sum), ptx_u32(b, base));
+}
+
+/* Half of the last place that is kept, or just under it where that place is even, is added to the bits; then the
+ * exponent's bias is changed. A carry into the exponent is right. */
+static ptx_val encode_normal(ptx_builder *b, const minifloat *f, ptx_val bits)
+{
+    unsigned drop = 23 - f->fraction_bits;
+    uint32_t rebias = (uint32_t)(127 - f->bias) << f->fraction_bits;
+    ptx_val odd = ptx_bfe(b, bits, drop, 1);
+    ptx_val rounded = ptx_add(b, ptx_add(b, bits, ptx_u32(b, (1u << (drop - 1)) - 1)), odd);
+    return ptx_sub(b, ptx_shr(b, rounded, drop), ptx_u32(b, rebias));
+}
+
+static ptx_val encode_by_integers(ptx_builder *b, const minifloat *f, ptx_val x)
+{
+    ptx_val bits = ptx_as(b, PTX_U32, x);
+    ptx_val magnitude = ptx_min(b, ptx_abs(b, x), ptx_f32(b, f->largest));
+    ptx_val is_normal =
+        ptx_setp(b, PTX_GE, magnitude, ptx_as(b, PTX_F32, ptx_u32(b, power_of_two(1 - f->bias))));
+    ptx_val code = ptx_selp(b, encode_normal(b, f, ptx_as(b, PTX_U32, magnitude)),
+                            encode_subnormal(b, f, magnitude), is_normal);
+    ptx_val sign = ptx_shl(b, ptx_shr(b, bits, 31), code_bits(f) - 1);
+    uint32_t nan = f->has_nan ? 0x7F : 0;
+    return ptx_selp(b, ptx_u32(b, nan), ptx_or(b, code, sign), ptx_testp_nan(b, x));
+}
+
+ptx_val minifloat_encode(ptx_builder *b, const minifloat *f, ptx_val x)
+{
+    if (!has_fp8_cvt(b, f))
+        return encode_by_integers(b, f, x);
+    ptx_type pair = f == &float_e4m3 ? PTX_E4M3X2 : PTX_E5M2X2;
+    ptx_val codes = ptx_cvt_pair(b, pair, x, ptx_f32(b, 0));
+    return ptx_and(b, ptx_cvt(b, PTX_U32, ptx_as(b, PTX_U16, codes)), 0xFF);
+}
+
+/* ---- Decoding ---- */
+
+/* The code's exponent and fraction go where those of an f32 are; the bias is put right by an exact product, which
+ * makes subnormals normal too. */
+static ptx_val decode_by_product(ptx_builder *b, const minifloat *f, ptx_val word, unsigned position)
+{
+    unsigned top = position + code_bits(f) - 1, narrow = 8 - f->exponent_bits;
+    uint32_t kept = ((1u << (code_bits(f) - 1)) - 1) << (23 - f->fraction_bits);
+    ptx_val high = top == 31 ? word : ptx_shl(b, word, 31 - top); /* the sign in bit 31 */
+    ptx_val rest = ptx_and(b, ptx_shr(b, high, narrow), ptx_u32(b, kept));
+    ptx_val bits = ptx_lop3(b, high, ptx_u32(b, 0x80000000), rest, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
+    return ptx_mul(b, ptx_as(b, PTX_F32, bits), ptx_as(b, PTX_F32, ptx_u32(b, power_of_two(127 - f->bias))));
+}
+
+/* E5M2 is the upper half of an f16. */
+static ptx_val decode_e5m2(ptx_builder *b, ptx_val word, unsigned position)
+{
+    ptx_val low = position == 0 ? word : ptx_shr(b, word, position);
+    ptx_val half = ptx_cvt(b, PTX_U16, ptx_shl(b, low, 8));
+    return ptx_cvt(b, PTX_F32, ptx_as(b, PTX_F16, half));
+}
+
+ptx_val minifloat_decode(ptx_builder *b, const minifloat *f, ptx_val word, unsigned position)
+{
+    if (f == &float_e5m2)
+        return decode_e5m2(b, word, position);
+    ptx_val value = decode_by_product(b, f, word, position);
+    if (!f->has_nan)
+        return value;
+    ptx_val magnitude = ptx_bfe(b, word, position, code_bits(f) - 1);
+    ptx_val is_nan = ptx_setp(b, PTX_EQ, magnitude, (1 << (code_bits(f) - 1)) - 1);
+    return ptx_selp(b, ptx_bits(b, PTX_F32, 0x7FFFFFFF), value, is_nan);
+}
+
+/* ---- The codecs ---- */
+
+static ptx_val float_scale(ptx_builder *b, const coding *c, ptx_val lo, ptx_val absmax)
+{
+    (void)lo;
+    return ptx_div(b, ptx_max(b, absmax, ptx_f32(b, c->spec->floor)), ptx_f32(b, c->format->largest));
+}
+
+/* FP8 by pairs: four codes of a word by two conversions to f16x2, exact. */
+static void units_of_fp8(ptx_builder *b, const minifloat *f, ptx_val word, ptx_val out[4])
+{
+    if (!has_fp8_cvt(b, f)) {
+        for (unsigned i = 0; i < 4; i++)
+            out[i] = minifloat_decode(b, f, word, 8 * i);
+        return;
+    }
+    ptx_type pair = f == &float_e4m3 ? PTX_E4M3X2 : PTX_E5M2X2;
+    ptx_val halves[2];
+    ptx_unpack(b, PTX_U16, word, halves, 2);
+    for (int i = 0; i < 2; i++) {
+        ptx_val wide[2];
+        ptx_unpack(b, PTX_F16, ptx_cvt(b, PTX_F16X2, ptx_as(b, pair, halves[i])), wide, 2);
+        out[2 * i] = ptx_cvt(b, PTX_F32, wide[0]);
+        out[2 * i + 1] = ptx_cvt(b, PTX_F32, wide[1]);
+    }
+}
+
+#define FLOAT_CODEC(name, bytes)                                                                             \
+    static ptx_val name##_encode(ptx_builder *b, const coding *c, const group_values *group, ptx_val quotient) \
+    {                                                                                                        \
+        (void)c, (void)group;                                                                                \
+        return minifloat_encode(b, &float_##name, quotient);                                                 \
+    }                                                                                                        \
+    static ptx_val name##_unit(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word,      \
+                               unsigned position)                                                            \
+    {                                                                                                        \
+        (void)c, (void)state;                                                                                \
+        return minifloat_decode(b, &float_##name, word, position);                                           \
+    }                                                                                                        \
+    const codec codec_##name = {                                                                             \
+        .scale = float_scale, .encode = name##_encode, .unit = name##_unit, .units_of_bytes = bytes};
+
+static void e4m3_units(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word, ptx_val out[4])
+{
+    (void)c, (void)state;
+    units_of_fp8(b, &float_e4m3, word, out);
+}
+
+static void e5m2_units(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word, ptx_val out[4])
+{
+    (void)c, (void)state;
+    units_of_fp8(b, &float_e5m2, word, out);
+}
+
+FLOAT_CODEC(e2m1, NULL)
+FLOAT_CODEC(e2m3, NULL)
+FLOAT_CODEC(e3m2, NULL)
+FLOAT_CODEC(e4m3, e4m3_units)
+FLOAT_CODEC(e5m2, e5m2_units)

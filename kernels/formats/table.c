@@ -1,0 +1,118 @@
+/* Codes of 4 bits that are places in a table: NF4, and the FP4 of bitsandbytes. */
+#include "kernels/formats/format.h"
+
+/* clang-format off */
+static const uint64_t nf4_bits[16] = {
+    0xBF800000, 0xBF3239B1, 0xBF066B30, 0xBECA32A0, 0xBE91A24D, 0xBE3D353F, 0xBDBA7871, 0x00000000,
+    0x3DA2FAFF, 0x3E24CAE3, 0x3E7C04DD, 0x3EAD033A, 0x3EE1A4B8, 0x3F1007AB, 0x3F3913B3, 0x3F800000,
+};
+static const uint64_t fp4_bits[16] = {
+    0x00000000, 0x3BAAAAAB, 0x3F2AAAAB, 0x3F800000, 0x3EAAAAAB, 0x3F000000, 0x3E2AAAAB, 0x3E800000,
+    0x80000000, 0xBBAAAAAB, 0xBF2AAAAB, 0xBF800000, 0xBEAAAAAB, 0xBF000000, 0xBE2AAAAB, 0xBE800000,
+};
+/* A magnitude strictly above threshold i is past the i-th code of the order 0 1 6 7 4 5 2 3. */
+static const uint32_t fp4_thresholds[7] = {
+    0x3B2AAAB9, 0x3DB00000, 0x3E555555, 0x3E955555, 0x3ED55556, 0x3F155550, 0x3F555555,
+};
+enum { FP4_ORDER = 0x32547610 };
+/* clang-format on */
+
+static float from_bits(uint32_t bits)
+{
+    union {
+        uint32_t bits;
+        float value;
+    } x = {bits};
+    return x.value;
+}
+
+static ptx_val absmax_scale(ptx_builder *b, const coding *c, ptx_val lo, ptx_val absmax)
+{
+    (void)b, (void)c, (void)lo;
+    return absmax;
+}
+
+/* ---- Encoding: bisection, each bit one comparison with a threshold ---- */
+
+/* The threshold to compare with when the place is known to lie in [first, first + count): chosen by the
+ * predicates of the bits found so far, the highest first. Threshold i separates places i and i + 1. */
+static ptx_val choose_threshold(ptx_builder *b, const float *thresholds, const ptx_val *bits, int known,
+                                int first, int count)
+{
+    if (known == 0)
+        return ptx_f32(b, thresholds[first + count / 2 - 1]);
+    ptx_val low = choose_threshold(b, thresholds, bits + 1, known - 1, first, count / 2);
+    ptx_val high = choose_threshold(b, thresholds, bits + 1, known - 1, first + count / 2, count / 2);
+    return ptx_selp(b, high, low, bits[0]);
+}
+
+/* How many of 2^count - 1 ascending thresholds lie strictly below x. */
+static ptx_val place_of(ptx_builder *b, const float *thresholds, int count, ptx_val x)
+{
+    ptx_val bits[4], place = ptx_u32(b, 0);
+    for (int i = 0; i < count; i++) {
+        bits[i] = ptx_setp(b, PTX_GT, x, choose_threshold(b, thresholds, bits, i, 0, 1 << count));
+        ptx_val bit = ptx_selp(b, ptx_u32(b, (1u << (count - 1)) >> i), ptx_u32(b, 0), bits[i]);
+        place = i == 0 ? bit : ptx_or(b, place, bit);
+    }
+    return place;
+}
+
+/* On a midpoint the lower entry wins. */
+static ptx_val nf4_encode(ptx_builder *b, const coding *c, const group_values *group, ptx_val quotient)
+{
+    (void)c, (void)group;
+    float midpoints[15];
+    for (int i = 0; i < 15; i++)
+        midpoints[i] = (from_bits((uint32_t)nf4_bits[i]) + from_bits((uint32_t)nf4_bits[i + 1])) * 0.5f;
+    return place_of(b, midpoints, 4, nan_to_zero(b, quotient));
+}
+
+static ptx_val fp4_encode(ptx_builder *b, const coding *c, const group_values *group, ptx_val quotient)
+{
+    (void)c, (void)group;
+    float thresholds[7];
+    for (int i = 0; i < 7; i++)
+        thresholds[i] = from_bits(fp4_thresholds[i]);
+    ptx_val x = nan_to_zero(b, quotient);
+    ptx_val place = place_of(b, thresholds, 3, ptx_abs(b, x));
+    ptx_val code = ptx_bfe(b, ptx_u32(b, FP4_ORDER), ptx_shl(b, place, 2), 4);
+    ptx_val sign = ptx_selp(b, ptx_u32(b, 8), ptx_u32(b, 0), ptx_setp(b, PTX_LT, x, 0.0f));
+    return ptx_or(b, code, sign);
+}
+
+/* ---- Decoding: 16 words in 16 banks, so whatever the codes of a warp, a look-up has no bank conflict ---- */
+
+static codec_state open_table(ptx_builder *b, const uint64_t bits[16])
+{
+    ptx_val constants = ptx_table(b, PTX_CONST, "code_values", PTX_F32, bits, 16);
+    ptx_val table = ptx_shared(b, "code_table", PTX_F32, 16, 16);
+    ptx_val tid = ptx_tid_x(b);
+    ptx_if(b, ptx_setp(b, PTX_LT, tid, 16));
+    ptx_st_shared(b, ptx_at(b, table, tid, 4), 0, ptx_ld_const(b, PTX_F32, ptx_at(b, constants, tid, 4), 0));
+    ptx_end_if(b);
+    ptx_syncthreads(b);
+    return (codec_state){.table = table};
+}
+
+static codec_state nf4_open(ptx_builder *b, const coding *c)
+{
+    (void)c;
+    return open_table(b, nf4_bits);
+}
+
+static codec_state fp4_open(ptx_builder *b, const coding *c)
+{
+    (void)c;
+    return open_table(b, fp4_bits);
+}
+
+static ptx_val table_unit(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word,
+                          unsigned position)
+{
+    (void)c;
+    return ptx_ld_shared(b, PTX_F32, ptx_at(b, state->table, ptx_bfe(b, word, position, 4), 4), 0);
+}
+
+const codec codec_nf4 = {.scale = absmax_scale, .encode = nf4_encode, .open = nf4_open, .unit = table_unit};
+const codec codec_fp4_bnb = {.scale = absmax_scale, .encode = fp4_encode, .open = fp4_open, .unit = table_unit};

@@ -1,0 +1,50 @@
+/* The table of operations. */
+#include "kernels/operations.h"
+
+#include "kernels/quant/quant.h"
+
+#define OPERAND(name) (1u << QDNN_OPERAND_##name)
+
+enum {
+    GROUPING = KERNEL_KEY_GROUPS | KERNEL_KEY_GROUP_SIZE | KERNEL_KEY_GROUP_ROWS | KERNEL_KEY_CHANNELS |
+               KERNEL_KEY_SCALE_ORDER | KERNEL_KEY_SCALE_SWIZZLE,
+    SIDECARS = GROUPING | KERNEL_KEY_SCALE | KERNEL_KEY_GLOBAL_SCALE | KERNEL_KEY_ZERO,
+    STORED = SIDECARS | KERNEL_KEY_NESTED | KERNEL_KEY_GROUP_INDEX | KERNEL_KEY_ZERO_PACKED |
+             KERNEL_KEY_ZERO_MINUS_ONE | KERNEL_KEY_ZERO_WRAPS,
+    CODES = KERNEL_KEY_CODE | KERNEL_KEY_LAYOUT | KERNEL_KEY_NIBBLE_ORDER,
+};
+
+const operation_row operation_rows[KERNEL_OPERATIONS] = {
+    [KERNEL_SCALE] = {.name = "scale",
+                      .keys = KERNEL_KEY_DATA | SIDECARS | KERNEL_KEY_CODE | KERNEL_KEY_FLOOR | KERNEL_KEY_RANGE |
+                              KERNEL_KEY_MX_ROUNDING,
+                      .reads = OPERAND(X),
+                      .writes = OPERAND(SCALE) | OPERAND(ZERO),
+                      .geometry = scale_geometry,
+                      .emit = emit_scale,
+                      .steps = scale_steps},
+    [KERNEL_QUANTIZE] = {.name = "quantize",
+                         .keys = KERNEL_KEY_DATA | STORED | CODES | KERNEL_KEY_ROUNDING | KERNEL_KEY_DIVISION,
+                         .reads = OPERAND(X) | OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) |
+                                  OPERAND(NESTED_MAP) | OPERAND(NESTED_SCALE) | OPERAND(NESTED_OFFSET) |
+                                  OPERAND(GROUP_INDEX),
+                         .writes = OPERAND(CODES),
+                         .geometry = tile_geometry,
+                         .emit = emit_quantize,
+                         .steps = tile_steps},
+    [KERNEL_DEQUANTIZE] = {.name = "dequantize",
+                           .keys = KERNEL_KEY_DATA | STORED | CODES,
+                           .reads = OPERAND(CODES) | OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) |
+                                    OPERAND(NESTED_MAP) | OPERAND(NESTED_SCALE) | OPERAND(NESTED_OFFSET) |
+                                    OPERAND(GROUP_INDEX),
+                           .writes = OPERAND(Y),
+                           .geometry = tile_geometry,
+                           .emit = emit_dequantize,
+                           .steps = tile_steps},
+    [KERNEL_RANGE] = {.name = "range",
+                      .keys = KERNEL_KEY_DATA | KERNEL_KEY_GROUP_SIZE | KERNEL_KEY_CHANNELS | KERNEL_KEY_RANGE,
+                      .reads = OPERAND(X),
+                      .geometry = range_geometry,
+                      .emit = emit_range,
+                      .steps = tile_steps},
+};

@@ -1,0 +1,46 @@
+/* The operations: what each reads and writes, which settings it knows, and who emits and plans it. */
+#ifndef QDNN_KERNELS_OPERATIONS_H
+#define QDNN_KERNELS_OPERATIONS_H
+
+#include "kernels/kernels.h"
+
+/* A parameter of a kernel: the same list declares it in the text and fills it in a launch. */
+typedef enum { NUMBER_N, NUMBER_ROWS, NUMBER_COLUMNS, NUMBERS } kernel_number;
+typedef struct param_decl {
+    const char *name;
+    uint8_t kind; /* kernel_param_kind */
+    uint8_t which; /* the operand, or the number */
+    uint8_t size; /* alignment of a pointer; bytes of a number */
+} param_decl;
+
+struct operation_row {
+    const char *name;
+    unsigned keys;
+    unsigned reads, writes; /* bits of qdnnOperand_t, as far as the format has them */
+    kernel_geometry (*geometry)(const kernel_row *row, const kernel_spec *spec);
+    void (*emit)(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+    void (*steps)(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                  kernel_steps *steps);
+};
+extern const operation_row operation_rows[KERNEL_OPERATIONS];
+
+/* The parameters of a kernel, in order; how many. */
+int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl list[KERNEL_PARAMS_MAX]);
+
+/* The values of the parameters, declared in the kernel that is being emitted. Those that it does not have stay
+ * empty. */
+typedef struct kernel_args {
+    ptx_val operand[QDNN_OPERAND_COUNT];
+    ptx_val workspace;
+    ptx_val number[NUMBERS];
+} kernel_args;
+kernel_args kernel_declare(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+
+/* Appends the launch of one kernel: geometry and parameters from the row, numbers from the problem. */
+kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_spec *spec,
+                       const kernel_problem *problem);
+
+/* Lets a step take an operand from the workspace instead. */
+void step_from_workspace(kernel_step *step, qdnnOperand_t operand, uint64_t offset);
+
+#endif

@@ -1,0 +1,62 @@
+/* The dequantize kernel of flat tensors: codes become elements. */
+#include "kernels/quant/quant.h"
+#include "kernels/quant/tile.h"
+
+static void load_codes(ptx_builder *b, const tile *t, ptx_val index, ptx_val in, int offset, unsigned skip,
+                       ptx_val *quads)
+{
+    unsigned chunk = chunk_elements(t->q.coding.spec->data);
+    if (codes_are_direct(&t->q.coding)) {
+        codes_load(b, &t->q, in, offset, chunk, quads);
+        return;
+    }
+    ptx_val element = ptx_add(b, ptx_cvt(b, PTX_U32, ptx_sub(b, index, t->first)), skip);
+    stage_quads(b, &t->q.coding, &t->stage, element, chunk, quads);
+}
+
+/* `count` chunks that lie a block's width apart, from element `index` on. All loads first: they wait for
+ * memory together. */
+static void dequantize_chunks(ptx_builder *b, const tile *t, ptx_val index, unsigned count)
+{
+    const kernel_spec *spec = t->q.coding.spec;
+    unsigned chunk = chunk_elements(spec->data), stride = TILE_BLOCK * chunk;
+    ptx_val in = tile_codes_at(b, t, index), out = ptx_at(b, t->data, index, element_bytes(spec->data));
+    ptx_val quads[THREAD_ELEMENTS / QUAD], y[CHUNK_MAX];
+    chunk_groups groups[THREAD_CHUNKS_MAX];
+    for (unsigned i = 0; i < count; i++) {
+        chunk_groups_load(b, &t->q, ptx_add(b, index, i * stride), &groups[i]);
+        load_codes(b, t, index, in, (int)(i * stride * t->q.coding.format->facts.bits / 8), i * stride,
+                   &quads[i * chunk / QUAD]);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        chunk_decode(b, &t->q, &groups[i], &quads[i * chunk / QUAD], chunk, y);
+        emit_store_chunk(b, spec->data, out, (int)(i * TILE_BLOCK * chunk_bytes(spec->data)), y);
+    }
+}
+
+static void dequantize_elements(ptx_builder *b, const tile *t)
+{
+    qdnnDataType_t data = t->q.coding.spec->data;
+    ptx_val first = ptx_add(b, t->first, ptx_cvt(b, PTX_U64, ptx_tid_x(b)));
+    ptx_val at = ptx_for(b, first, t->end, TILE_BLOCK);
+    ptx_val code = code_at(b, &t->q, at);
+    group_values group = flat_group(b, &t->q, at);
+    ptx_val y = element_decode(b, &t->q, &group, code);
+    emit_store(b, data, ptx_at(b, t->data, at, element_bytes(data)), 0, y);
+    ptx_end_for(b);
+}
+
+void emit_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    ptx_reqntid(b, TILE_BLOCK, 1, 1);
+    tile t = tile_begin(b, row, spec);
+    quantized_open(b, &t.q);
+    ptx_uniform(b);
+    ptx_if(b, t.whole);
+    if (!codes_are_direct(&t.q.coding))
+        stage_load(b, &t.stage, tile_codes_at(b, &t, t.first));
+    tile_chunks(b, &t, dequantize_chunks);
+    ptx_else(b);
+    dequantize_elements(b, &t);
+    ptx_end_if(b);
+}

@@ -1,0 +1,60 @@
+/* Tiles and chunks: what quantize and dequantize share. */
+#include "kernels/quant/tile.h"
+
+#include "kernels/quant/quant.h"
+
+kernel_geometry tile_geometry(const kernel_row *row, const kernel_spec *spec)
+{
+    (void)row, (void)spec;
+    return (kernel_geometry){.block = TILE_BLOCK, .elements_per_block = TILE_ELEMENTS};
+}
+
+void tile_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                kernel_steps *steps)
+{
+    steps_add(steps, row, spec, problem);
+}
+
+ptx_val tile_codes_at(ptx_builder *b, const tile *t, ptx_val index)
+{
+    unsigned width = t->q.coding.format->facts.bits;
+    return ptx_add(b, t->q.codes, ptx_shr(b, ptx_mul(b, index, ptx_u64(b, width)), 3));
+}
+
+static unsigned code_align(const coding *c)
+{
+    return codes_are_direct(c) ? chunk_elements(c->spec->data) * c->format->facts.bits / 8 : LOAD_BYTES;
+}
+
+tile tile_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    kernel_args args = kernel_declare(b, row, spec);
+    bool to_codes = kernel_operation_of(row) == KERNEL_QUANTIZE;
+    tile t = {.data = args.operand[to_codes ? QDNN_OPERAND_X : QDNN_OPERAND_Y], .n = args.number[NUMBER_N]};
+    t.first = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, TILE_ELEMENTS));
+    ptx_ret_unless(b, ptx_setp(b, PTX_LT, t.first, t.n)); /* without elements there need be no scale */
+    t.q = quantized_begin(b, row, spec, &args);
+    ptx_val full_end = ptx_add(b, t.first, TILE_ELEMENTS);
+    t.end = ptx_min(b, full_end, t.n);
+    ptx_val aligned = ptx_and(b, emit_aligned(b, t.data, LOAD_BYTES), emit_aligned(b, t.q.codes, code_align(&t.q.coding)));
+    aligned = chunk_groups_aligned(b, &t.q, aligned);
+    t.whole = ptx_setp_and(b, PTX_LE, full_end, t.n, aligned);
+    flat_group_only(b, &t.q);
+    if (!codes_are_direct(&t.q.coding))
+        t.stage = stage_begin(b, &t.q.coding, TILE_ELEMENTS, TILE_BLOCK);
+    return t;
+}
+
+void tile_chunks(ptx_builder *b, const tile *t,
+                 void (*some)(ptx_builder *b, const tile *t, ptx_val index, unsigned count))
+{
+    unsigned chunk = chunk_elements(t->q.coding.spec->data);
+    ptx_val first = ptx_add(b, t->first, ptx_cvt(b, PTX_U64, ptx_mul(b, ptx_tid_x(b), chunk)));
+    if (chunk_has_one_group(t->q.coding.spec)) {
+        some(b, t, first, THREAD_ELEMENTS / chunk);
+        return;
+    }
+    ptx_val index = ptx_for(b, first, t->end, TILE_BLOCK * chunk);
+    some(b, t, index, 1);
+    ptx_end_for(b);
+}

@@ -1,0 +1,44 @@
+/* Scales as they are stored: f32, f16, bf16, or one byte, E4M3 or E8M0. */
+#include "kernels/formats/format.h"
+
+static const struct stored_scale {
+    unsigned bytes;
+    qdnnDataType_t data; /* 0: a byte */
+} stored[] = {
+    [QDNN_SCALE_F32] = {4, QDNN_DATA_F32}, [QDNN_SCALE_F16] = {2, QDNN_DATA_F16}, [QDNN_SCALE_BF16] = {2, QDNN_DATA_BF16},
+    [QDNN_SCALE_E4M3] = {1, 0},            [QDNN_SCALE_E8M0] = {1, 0},
+};
+
+static const struct stored_scale *stored_of(qdnnScaleType_t type)
+{
+    if ((size_t)type >= sizeof stored / sizeof stored[0] || !stored[type].bytes)
+        missing_row("stored scales", (int)type);
+    return &stored[type];
+}
+
+unsigned scale_bytes(qdnnScaleType_t type)
+{
+    return stored_of(type)->bytes;
+}
+
+qdnnDataType_t scale_data_type(qdnnScaleType_t type)
+{
+    return stored_of(type)->data;
+}
+
+/* 2^(e - 127), of which the least is a subnormal; 255 is NaN. */
+static ptx_val widen_e8m0(ptx_builder *b, ptx_val byte)
+{
+    ptx_val bits = ptx_shl(b, byte, 23);
+    ptx_val power = ptx_selp(b, ptx_u32(b, 0x00400000), bits, ptx_setp(b, PTX_EQ, byte, 0));
+    ptx_val is_nan = ptx_setp(b, PTX_EQ, byte, 255);
+    return ptx_as(b, PTX_F32, ptx_selp(b, ptx_u32(b, 0x7FFFFFFF), power, is_nan));
+}
+
+ptx_val emit_load_scale(ptx_builder *b, qdnnScaleType_t type, ptx_val address, int offset)
+{
+    if (stored_of(type)->data)
+        return emit_load(b, stored_of(type)->data, address, offset);
+    ptx_val byte = ptx_ld_global_nc(b, PTX_U8, address, offset);
+    return type == QDNN_SCALE_E8M0 ? widen_e8m0(b, byte) : minifloat_decode(b, &float_e4m3, byte, 0);
+}

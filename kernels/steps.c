@@ -1,0 +1,221 @@
+/* Parameters of kernels, declared and filled from one list; launches. */
+#include "kernels/operations.h"
+
+#include <string.h>
+
+#include "kernels/formats/format.h"
+
+/* ---- Parameters ---- */
+
+/* The operands that a format has, besides the plain tensors. */
+static bool has_operand(const kernel_row *row, const kernel_spec *spec, int operand)
+{
+    bool scales = spec->groups != QDNN_GROUPS_DEFAULT && row->format->facts.block == QDNN_BLOCK_NONE;
+    switch ((qdnnOperand_t)operand) {
+    case QDNN_OPERAND_SCALE:
+        return scales;
+    case QDNN_OPERAND_ZERO:
+        return scales && format_has_zero(row->format);
+    case QDNN_OPERAND_GLOBAL_SCALE:
+        return scales && spec->global_scale;
+    case QDNN_OPERAND_GROUP_INDEX:
+        return scales && spec->group_index;
+    case QDNN_OPERAND_NESTED_MAP:
+    case QDNN_OPERAND_NESTED_SCALE:
+    case QDNN_OPERAND_NESTED_OFFSET:
+        return scales && spec->nested;
+    default:
+        return true;
+    }
+}
+
+static unsigned operand_align(const kernel_spec *spec, int operand)
+{
+    switch ((qdnnOperand_t)operand) {
+    case QDNN_OPERAND_X:
+    case QDNN_OPERAND_Y:
+        return element_bytes(spec->data);
+    case QDNN_OPERAND_CODES:
+        return spec->layout == QDNN_LAYOUT_BYTES ? 1 : 4;
+    case QDNN_OPERAND_SCALE:
+        return spec->nested ? 1 : scale_bytes(spec->scale);
+    case QDNN_OPERAND_ZERO:
+        return spec->zero_packed ? 4 : element_bytes(spec->zero);
+    default:
+        return 4;
+    }
+}
+
+static const char *const operand_names[QDNN_OPERAND_COUNT] = {
+    [QDNN_OPERAND_X] = "x",
+    [QDNN_OPERAND_Y] = "y",
+    [QDNN_OPERAND_CODES] = "codes",
+    [QDNN_OPERAND_SCALE] = "scale",
+    [QDNN_OPERAND_ZERO] = "zero",
+    [QDNN_OPERAND_GLOBAL_SCALE] = "global_scale",
+    [QDNN_OPERAND_GROUP_INDEX] = "group_index",
+    [QDNN_OPERAND_NESTED_MAP] = "nested_map",
+    [QDNN_OPERAND_NESTED_SCALE] = "nested_scale",
+    [QDNN_OPERAND_NESTED_OFFSET] = "nested_offset",
+};
+
+static int add_operands(const kernel_row *row, const kernel_spec *spec, unsigned which, param_decl *list)
+{
+    int n = 0;
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        if (which >> i & 1 && has_operand(row, spec, i))
+            list[n++] = (param_decl){operand_names[i], KERNEL_OPERAND, (uint8_t)i,
+                                     (uint8_t)operand_align(spec, i)};
+    return n;
+}
+
+/* What is read, then what is written, then the numbers. */
+int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl list[KERNEL_PARAMS_MAX])
+{
+    int n = add_operands(row, spec, row->operation->reads, list);
+    n += add_operands(row, spec, row->operation->writes, list + n);
+    if (kernel_operation_of(row) == KERNEL_RANGE)
+        list[n++] = (param_decl){"range", KERNEL_WORKSPACE, 0, 4};
+    list[n++] = (param_decl){"n", KERNEL_NUMBER, NUMBER_N, 8};
+    return n;
+}
+
+kernel_args kernel_declare(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    kernel_args args = {0};
+    param_decl list[KERNEL_PARAMS_MAX];
+    int n = kernel_params(row, spec, list);
+    for (int i = 0; i < n; i++) {
+        const param_decl *p = &list[i];
+        if (p->kind == KERNEL_NUMBER)
+            args.number[p->which] = ptx_param(b, p->size == 8 ? PTX_U64 : PTX_U32, p->name);
+        else if (p->kind == KERNEL_WORKSPACE)
+            args.workspace = ptx_param_ptr(b, p->name, p->size);
+        else
+            args.operand[p->which] = ptx_param_ptr(b, p->name, p->size);
+    }
+    return args;
+}
+
+/* ---- Launches ---- */
+
+kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_spec *spec,
+                       const kernel_problem *problem)
+{
+    kernel_step *step = &steps->at[steps->count++];
+    *step = (kernel_step){.row = row, .spec = kernel_spec_normal(row, spec), .grid = {0, 1, 1}};
+    const uint64_t numbers[NUMBERS] = {problem->rows * problem->columns, problem->rows, problem->columns};
+    kernel_geometry g = kernel_geometry_of(row, &step->spec);
+    step->block = g.block;
+    step->shared = g.shared_dynamic;
+    step->grid[0] = g.blocks ? g.blocks : (numbers[NUMBER_N] - 1) / g.elements_per_block + 1;
+    if (g.blocks > INT32_MAX)
+        step->grid[0] = INT32_MAX; /* such kernels loop */
+    param_decl list[KERNEL_PARAMS_MAX];
+    step->n_params = kernel_params(row, &step->spec, list);
+    for (int i = 0; i < step->n_params; i++)
+        step->params[i] = (kernel_param){.kind = list[i].kind,
+                                         .operand = list[i].which,
+                                         .bytes = list[i].size,
+                                         .value = list[i].kind == KERNEL_NUMBER ? numbers[list[i].which] : 0};
+    return step;
+}
+
+void step_from_workspace(kernel_step *step, qdnnOperand_t operand, uint64_t offset)
+{
+    for (int i = 0; i < step->n_params; i++)
+        if (step->params[i].kind == KERNEL_OPERAND && step->params[i].operand == operand)
+            step->params[i] = (kernel_param){.kind = KERNEL_WORKSPACE, .value = offset};
+}
+
+void kernel_steps_of(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                     kernel_steps *steps)
+{
+    kernel_spec normal = kernel_spec_normal(row, spec);
+    memset(steps, 0, sizeof *steps);
+    if (problem->rows > 0 && problem->columns > 0)
+        row->operation->steps(row, &normal, problem, steps);
+}
+
+kernel_geometry kernel_geometry_of(const kernel_row *row, const kernel_spec *spec)
+{
+    return row->operation->geometry(row, spec);
+}
+
+/* ---- Sizes ---- */
+
+static uint64_t ceil_div(uint64_t a, uint64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+uint64_t kernel_groups(const kernel_spec *spec, const kernel_problem *problem)
+{
+    uint64_t rows = problem->rows, columns = problem->columns;
+    if (rows == 0 || columns == 0)
+        return 0;
+    switch (spec->groups) {
+    case QDNN_GROUPS_FLAT:
+        return spec->channels ? spec->channels : ceil_div(rows * columns, spec->group_size);
+    case QDNN_GROUPS_ROWS:
+        return ceil_div(rows, spec->group_rows) * ceil_div(columns, spec->group_size);
+    case QDNN_GROUPS_COLUMNS:
+        return ceil_div(rows, spec->group_size) * ceil_div(columns, spec->group_rows);
+    default:
+        return 0;
+    }
+}
+
+static uint64_t code_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p)
+{
+    const uint64_t bits = row->format->facts.bits;
+    switch (spec->layout) {
+    case QDNN_LAYOUT_WORDS_INTERLEAVED:
+        return ceil_div(p->rows * bits, 32) * p->columns * 4;
+    case QDNN_LAYOUT_WORDS_ROWS:
+        return ceil_div(p->columns * bits, 32) * p->rows * 4;
+    case QDNN_LAYOUT_AWQ:
+        return p->rows * ceil_div(p->columns, 8) * 4;
+    default:
+        return ceil_div(p->rows * p->columns * bits, 8);
+    }
+}
+
+static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p, int operand)
+{
+    uint64_t n = p->rows * p->columns, groups = kernel_groups(spec, p), align = operand_align(spec, operand);
+    switch ((qdnnOperand_t)operand) {
+    case QDNN_OPERAND_X:
+    case QDNN_OPERAND_Y:
+        return n * align;
+    case QDNN_OPERAND_CODES:
+        return code_bytes(row, spec, p);
+    case QDNN_OPERAND_SCALE:
+    case QDNN_OPERAND_ZERO:
+        return groups * align;
+    case QDNN_OPERAND_GROUP_INDEX:
+        return p->rows * 4;
+    case QDNN_OPERAND_NESTED_MAP:
+        return 256 * 4;
+    case QDNN_OPERAND_NESTED_SCALE:
+        return ceil_div(groups, 256) * 4;
+    default:
+        return 4;
+    }
+}
+
+void kernel_operands_of(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                        kernel_operand operands[QDNN_OPERAND_COUNT])
+{
+    kernel_spec normal = kernel_spec_normal(row, spec);
+    unsigned reads = row->operation->reads, writes = row->operation->writes;
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
+        operands[i] = (kernel_operand){0};
+        if (!((reads | writes) >> i & 1) || !has_operand(row, &normal, i))
+            continue;
+        operands[i] = (kernel_operand){.reads = reads >> i & 1,
+                                       .writes = writes >> i & 1,
+                                       .align = operand_align(&normal, i),
+                                       .bytes = operand_bytes(row, &normal, problem, i)};
+    }
+}
