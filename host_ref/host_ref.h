@@ -34,7 +34,8 @@ typedef struct {
     qdnnGroups_t groups;
     int64_t group_size; /* along the groups' direction; at least 1, may exceed the tensor */
     int64_t group_rows; /* groups along rows: a scale for blocks of so many rows; 0: one row */
-    int64_t channels;   /* flat groups: element i is in group (i / group_size) mod channels; 0: in i / group_size */
+    int64_t
+        channels; /* flat groups: element i is in group (i / group_size) mod channels; 0: in i / group_size */
     qdnnScaleOrder_t scale_order;
     qdnnScaleSwizzle_t scale_swizzle;
     bool no_scale;    /* every scale is 1 */
@@ -58,13 +59,13 @@ typedef struct {
 
 /* The arrays of a quantized tensor. Those that the spec does not ask for are not looked at. */
 typedef struct {
-    void *codes;              /* or blocks */
-    void *scale;              /* of type spec.scale; bytes where scales are nested */
-    void *zero;               /* zeros or minima */
-    float *global_scale;      /* one */
+    void *codes;                /* or blocks */
+    void *scale;                /* of type spec.scale; bytes where scales are nested */
+    void *zero;                 /* zeros or minima */
+    float *global_scale;        /* one */
     const int32_t *group_index; /* [rows] */
-    const float *nested_map;  /* [256] */
-    float *nested_scale;      /* one for every 256 scales */
+    const float *nested_map;    /* [256] */
+    float *nested_scale;        /* one for every 256 scales */
     const float *nested_offset; /* one */
 } ref_arrays;
 
@@ -86,11 +87,13 @@ void ref_dequantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, c
 
 /* Writes the scales of x, and the zeros and the global scale where there are such; padding of scales as 0.
  * Nested scales are encoded with the map and offset that `out` brings. Not for blocks. */
-void ref_scale(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *x, const ref_arrays *out);
+void ref_scale(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *x,
+               const ref_arrays *out);
 
 /* Writes the codes; scales, zeros and global scale are taken as stored, whoever made them. Blocks are written
  * whole. */
-void ref_quantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *x, const ref_arrays *io);
+void ref_quantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *x,
+                  const ref_arrays *io);
 
 /* Conversions: widening is exact, narrowing rounds to nearest even and overflows to infinity; NaNs come out
  * canonical. */
@@ -100,6 +103,14 @@ float ref_f16_to_f32(uint16_t bits);
 uint16_t ref_f32_to_f16(float x);
 float ref_bf16_to_f32(uint16_t bits);
 uint16_t ref_f32_to_bf16(float x);
+
+/* The floats of 4, 6 and 8 bits. Narrowing rounds to nearest even and saturates at the largest finite number; a
+ * NaN becomes 7F, or 0 where the type has none. */
+typedef enum { REF_E4M3, REF_E5M2, REF_E2M3, REF_E3M2, REF_E2M1 } ref_minifloat;
+float ref_minifloat_to_f32(ref_minifloat type, unsigned code);
+unsigned ref_f32_to_minifloat(ref_minifloat type, float x);
+float ref_minifloat_largest(ref_minifloat type);
+float ref_e8m0_to_f32(uint8_t code); /* 2^(code - 127); 255 is NaN */
 
 /* Elements of an array of F32, F16, BF16 or U8, at any alignment. Storing rounds as above; U8 takes 0..255.
  */
