@@ -54,6 +54,7 @@ typedef struct {
     int64_t lines, groups; /* groups.c */
 } tensor;
 
+void check_data(const ref_quant_spec *spec);
 tensor tensor_of(const ref_quant_spec *spec, int64_t rows, int64_t columns);
 
 /* ---- layout.c: where codes lie ---- */

@@ -8,7 +8,7 @@ static bool is_plain(qdnnDataType_t storage)
     return storage == QDNN_DATA_F32 || storage == QDNN_DATA_F16 || storage == QDNN_DATA_BF16;
 }
 
-static void check_data(const ref_quant_spec *spec)
+void check_data(const ref_quant_spec *spec)
 {
     require(is_plain(spec->data) || spec->data == QDNN_DATA_F64, "data must be F32, F16, BF16 or F64");
 }
