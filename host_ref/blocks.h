@@ -17,51 +17,51 @@ typedef struct {
 
 /* ---- blocks.c: what the formats share ---- */
 
-float block_f16(const uint8_t *at);
+float hr_block_f16(const uint8_t *at);
 /* Rounded; beyond the largest f16 that. */
-void block_put_f16(uint8_t *at, float value);
+void hr_block_put_f16(uint8_t *at, float value);
 /* Element i of a block of 32 whose first half has the low nibbles of 16 bytes, the second half the high ones. */
-unsigned block_nibble(const uint8_t *codes, int i);
-void block_put_nibble(uint8_t *codes, int i, unsigned code);
-float block_absmax(const float *x, int count);
+unsigned hr_block_nibble(const uint8_t *codes, int i);
+void hr_block_put_nibble(uint8_t *codes, int i, unsigned code);
+float hr_block_absmax(const float *x, int count);
 /* 1 / d; 0 where that is not finite. */
-float block_reciprocal(float d);
+float hr_block_reciprocal(float d);
 
 /* The formats, by file. */
 
 /* blocks_32.c */
-float q4_0_decode(const uint8_t *block, int i);
-float q4_1_decode(const uint8_t *block, int i);
-float q5_0_decode(const uint8_t *block, int i);
-float q5_1_decode(const uint8_t *block, int i);
-float q8_0_decode(const uint8_t *block, int i);
-float q8_1_decode(const uint8_t *block, int i);
-void q4_0_encode(const float *x, uint8_t *block);
-void q4_1_encode(const float *x, uint8_t *block);
-void q5_0_encode(const float *x, uint8_t *block);
-void q5_1_encode(const float *x, uint8_t *block);
-void q8_0_encode(const float *x, uint8_t *block);
-void q8_1_encode(const float *x, uint8_t *block);
+float hr_q4_0_decode(const uint8_t *block, int i);
+float hr_q4_1_decode(const uint8_t *block, int i);
+float hr_q5_0_decode(const uint8_t *block, int i);
+float hr_q5_1_decode(const uint8_t *block, int i);
+float hr_q8_0_decode(const uint8_t *block, int i);
+float hr_q8_1_decode(const uint8_t *block, int i);
+void hr_q4_0_encode(const float *x, uint8_t *block);
+void hr_q4_1_encode(const float *x, uint8_t *block);
+void hr_q5_0_encode(const float *x, uint8_t *block);
+void hr_q5_1_encode(const float *x, uint8_t *block);
+void hr_q8_0_encode(const float *x, uint8_t *block);
+void hr_q8_1_encode(const float *x, uint8_t *block);
 
 /* blocks_k.c */
-float q2_k_decode(const uint8_t *block, int i);
-float q3_k_decode(const uint8_t *block, int i);
-float q4_k_decode(const uint8_t *block, int i);
-float q5_k_decode(const uint8_t *block, int i);
-float q6_k_decode(const uint8_t *block, int i);
-float q8_k_decode(const uint8_t *block, int i);
+float hr_q2_k_decode(const uint8_t *block, int i);
+float hr_q3_k_decode(const uint8_t *block, int i);
+float hr_q4_k_decode(const uint8_t *block, int i);
+float hr_q5_k_decode(const uint8_t *block, int i);
+float hr_q6_k_decode(const uint8_t *block, int i);
+float hr_q8_k_decode(const uint8_t *block, int i);
 
 /* blocks_table.c: IQ4 and ternary */
-float iq4_nl_decode(const uint8_t *block, int i);
-float iq4_xs_decode(const uint8_t *block, int i);
-float tq1_0_decode(const uint8_t *block, int i);
-float tq2_0_decode(const uint8_t *block, int i);
-void tq1_0_encode(const float *x, uint8_t *block);
-void tq2_0_encode(const float *x, uint8_t *block);
+float hr_iq4_nl_decode(const uint8_t *block, int i);
+float hr_iq4_xs_decode(const uint8_t *block, int i);
+float hr_tq1_0_decode(const uint8_t *block, int i);
+float hr_tq2_0_decode(const uint8_t *block, int i);
+void hr_tq1_0_encode(const float *x, uint8_t *block);
+void hr_tq2_0_encode(const float *x, uint8_t *block);
 
 /* blocks_fp4.c */
-float mxfp4_decode(const uint8_t *block, int i);
-float nvfp4_decode(const uint8_t *block, int i);
-void mxfp4_encode(const float *x, uint8_t *block);
+float hr_mxfp4_decode(const uint8_t *block, int i);
+float hr_nvfp4_decode(const uint8_t *block, int i);
+void hr_mxfp4_encode(const float *x, uint8_t *block);
 
 #endif

@@ -3,8 +3,6 @@
  * Their codes are made with the scale before it is rounded to f16, as ggml does. */
 #include "host_ref/blocks.h"
 
-#include <math.h>
-
 enum { COUNT = 32 };
 
 /* The fifth bits of Q5: bit i of 32. */
@@ -17,43 +15,43 @@ static unsigned fifth_bit(const uint8_t *bits, int i)
 static void put_five(uint8_t *bits, uint8_t *nibbles, int i, unsigned code)
 {
     bits[i / 8] = (uint8_t)(bits[i / 8] | code >> 4 << i % 8);
-    block_put_nibble(nibbles, i, code & 15);
+    hr_block_put_nibble(nibbles, i, code & 15);
 }
 
 /* ---- Decode ---- */
 
-float q4_0_decode(const uint8_t *block, int i)
+float hr_q4_0_decode(const uint8_t *block, int i)
 {
-    return (float)((int)block_nibble(block + 2, i) - 8) * block_f16(block);
+    return (float)((int)hr_block_nibble(block + 2, i) - 8) * hr_block_f16(block);
 }
 
-float q4_1_decode(const uint8_t *block, int i)
+float hr_q4_1_decode(const uint8_t *block, int i)
 {
-    float product = (float)block_nibble(block + 4, i) * block_f16(block);
-    return product + block_f16(block + 2);
+    float product = (float)hr_block_nibble(block + 4, i) * hr_block_f16(block);
+    return product + hr_block_f16(block + 2);
 }
 
-float q5_0_decode(const uint8_t *block, int i)
+float hr_q5_0_decode(const uint8_t *block, int i)
 {
-    unsigned code = block_nibble(block + 6, i) | fifth_bit(block + 2, i) << 4;
-    return (float)((int)code - 16) * block_f16(block);
+    unsigned code = hr_block_nibble(block + 6, i) | fifth_bit(block + 2, i) << 4;
+    return (float)((int)code - 16) * hr_block_f16(block);
 }
 
-float q5_1_decode(const uint8_t *block, int i)
+float hr_q5_1_decode(const uint8_t *block, int i)
 {
-    unsigned code = block_nibble(block + 8, i) | fifth_bit(block + 4, i) << 4;
-    float product = (float)code * block_f16(block);
-    return product + block_f16(block + 2);
+    unsigned code = hr_block_nibble(block + 8, i) | fifth_bit(block + 4, i) << 4;
+    float product = (float)code * hr_block_f16(block);
+    return product + hr_block_f16(block + 2);
 }
 
-float q8_0_decode(const uint8_t *block, int i)
+float hr_q8_0_decode(const uint8_t *block, int i)
 {
-    return (float)(int8_t)block[2 + i] * block_f16(block);
+    return (float)(int8_t)block[2 + i] * hr_block_f16(block);
 }
 
-float q8_1_decode(const uint8_t *block, int i)
+float hr_q8_1_decode(const uint8_t *block, int i)
 {
-    return (float)(int8_t)block[4 + i] * block_f16(block);
+    return (float)(int8_t)block[4 + i] * hr_block_f16(block);
 }
 
 /* ---- Encode: Q4_0 and Q5_0, where the value of largest magnitude becomes the lowest code ---- */
@@ -73,18 +71,18 @@ static unsigned symmetric_code(float x, float reciprocal, float half)
     return (unsigned)clamp(truncf(shifted), 0.0f, 2.0f * half - 1.0f);
 }
 
-void q4_0_encode(const float *x, uint8_t *block)
+void hr_q4_0_encode(const float *x, uint8_t *block)
 {
-    float d = first_of_largest_magnitude(x) / -8.0f, reciprocal = block_reciprocal(d);
-    block_put_f16(block, d);
+    float d = first_of_largest_magnitude(x) / -8.0f, reciprocal = hr_block_reciprocal(d);
+    hr_block_put_f16(block, d);
     for (int i = 0; i < COUNT; i++)
-        block_put_nibble(block + 2, i, symmetric_code(x[i], reciprocal, 8.0f));
+        hr_block_put_nibble(block + 2, i, symmetric_code(x[i], reciprocal, 8.0f));
 }
 
-void q5_0_encode(const float *x, uint8_t *block)
+void hr_q5_0_encode(const float *x, uint8_t *block)
 {
-    float d = first_of_largest_magnitude(x) / -16.0f, reciprocal = block_reciprocal(d);
-    block_put_f16(block, d);
+    float d = first_of_largest_magnitude(x) / -16.0f, reciprocal = hr_block_reciprocal(d);
+    hr_block_put_f16(block, d);
     for (int i = 0; i < COUNT; i++)
         put_five(block + 2, block + 6, i, symmetric_code(x[i], reciprocal, 16.0f));
 }
@@ -104,9 +102,9 @@ static span put_span(const float *x, float levels, uint8_t *block)
         largest = x[i] > largest ? x[i] : largest;
     }
     float d = (largest - least) / levels;
-    block_put_f16(block, d);
-    block_put_f16(block + 2, least);
-    return (span){least, d, block_reciprocal(d)};
+    hr_block_put_f16(block, d);
+    hr_block_put_f16(block + 2, least);
+    return (span){least, d, hr_block_reciprocal(d)};
 }
 
 static unsigned span_code(span s, float x, float levels)
@@ -115,14 +113,14 @@ static unsigned span_code(span s, float x, float levels)
     return (unsigned)clamp(truncf(scaled + 0.5f), 0.0f, levels);
 }
 
-void q4_1_encode(const float *x, uint8_t *block)
+void hr_q4_1_encode(const float *x, uint8_t *block)
 {
     span s = put_span(x, 15.0f, block);
     for (int i = 0; i < COUNT; i++)
-        block_put_nibble(block + 4, i, span_code(s, x[i], 15.0f));
+        hr_block_put_nibble(block + 4, i, span_code(s, x[i], 15.0f));
 }
 
-void q5_1_encode(const float *x, uint8_t *block)
+void hr_q5_1_encode(const float *x, uint8_t *block)
 {
     span s = put_span(x, 31.0f, block);
     for (int i = 0; i < COUNT; i++)
@@ -134,7 +132,7 @@ void q5_1_encode(const float *x, uint8_t *block)
 /* Returns the sum of the codes. */
 static int put_bytes(const float *x, float d, uint8_t *codes)
 {
-    float reciprocal = block_reciprocal(d);
+    float reciprocal = hr_block_reciprocal(d);
     int sum = 0;
     for (int i = 0; i < COUNT; i++) {
         int q = (int)clamp(round_ties_away(x[i] * reciprocal), -128.0f, 127.0f);
@@ -144,17 +142,17 @@ static int put_bytes(const float *x, float d, uint8_t *codes)
     return sum;
 }
 
-void q8_0_encode(const float *x, uint8_t *block)
+void hr_q8_0_encode(const float *x, uint8_t *block)
 {
-    float d = block_absmax(x, COUNT) / 127.0f;
-    block_put_f16(block, d);
+    float d = hr_block_absmax(x, COUNT) / 127.0f;
+    hr_block_put_f16(block, d);
     put_bytes(x, d, block + 2);
 }
 
-void q8_1_encode(const float *x, uint8_t *block)
+void hr_q8_1_encode(const float *x, uint8_t *block)
 {
-    float d = block_absmax(x, COUNT) / 127.0f;
-    block_put_f16(block, d);
+    float d = hr_block_absmax(x, COUNT) / 127.0f;
+    hr_block_put_f16(block, d);
     int sum = put_bytes(x, d, block + 4);
-    block_put_f16(block + 2, (float)sum * d);
+    hr_block_put_f16(block + 2, (float)sum * d);
 }

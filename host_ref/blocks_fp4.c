@@ -2,8 +2,6 @@
  * so that the scales beside it are halved. */
 #include "host_ref/blocks.h"
 
-#include <math.h>
-
 static const int8_t doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 /* ---- MXFP4: e8m0, qs[16] ---- */
@@ -14,9 +12,9 @@ static float half_scale(unsigned e)
     return ldexpf(1.0f, (int)e - 128);
 }
 
-float mxfp4_decode(const uint8_t *block, int i)
+float hr_mxfp4_decode(const uint8_t *block, int i)
 {
-    return (float)doubled[block_nibble(block + 1, i)] * half_scale(block[0]);
+    return (float)doubled[hr_block_nibble(block + 1, i)] * half_scale(block[0]);
 }
 
 /* The nearest, and of two equally near the smaller magnitude. Differences are exact where they decide. */
@@ -32,13 +30,13 @@ static unsigned nearest_doubled(float x, float half)
 }
 
 /* ggml takes floor(log2f(absmax)), which is one too much just below a power of two; this is exact. */
-void mxfp4_encode(const float *x, uint8_t *block)
+void hr_mxfp4_encode(const float *x, uint8_t *block)
 {
-    float absmax = block_absmax(x, 32);
+    float absmax = hr_block_absmax(x, 32);
     int e = absmax > 0.0f ? ilogbf(absmax) - 2 + 127 : 0;
     block[0] = (uint8_t)(e < 0 ? 0 : e);
     for (int i = 0; i < 32; i++)
-        block_put_nibble(block + 1, i, nearest_doubled(x[i], half_scale(block[0])));
+        hr_block_put_nibble(block + 1, i, nearest_doubled(x[i], half_scale(block[0])));
 }
 
 /* ---- NVFP4: four scales, qs[32]; eight bytes and a scale for each 16 elements ---- */
@@ -52,7 +50,7 @@ static float unsigned_e4m3(unsigned code)
     return field == 0 ? ldexpf((float)mantissa, -9) : ldexpf((float)(8 + mantissa), field - 10);
 }
 
-float nvfp4_decode(const uint8_t *block, int i)
+float hr_nvfp4_decode(const uint8_t *block, int i)
 {
     int part = i / 16, at = i % 16;
     unsigned byte = block[4 + 8 * part + at % 8];

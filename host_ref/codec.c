@@ -2,8 +2,6 @@
  * kind of code; scale and zero are not known here. */
 #include "host_ref/internal.h"
 
-#include <math.h>
-
 /* Integers: the three kinds differ in what is added to the number to make the bits of its code. */
 
 static unsigned mask_of(const codec *c)
@@ -46,7 +44,7 @@ static unsigned twos_encode(const codec *c, float v)
 
 /* Tables. */
 
-unsigned nearest_entry(const float *entries, unsigned count, float v)
+unsigned hr_nearest_entry(const float *entries, unsigned count, float v)
 {
     unsigned place = 0;
     for (unsigned i = 0; i + 1 < count; i++) {
@@ -88,7 +86,7 @@ static unsigned nf4_encode(const codec *c, float v)
     float entries[16];
     for (unsigned i = 0; i < 16; i++)
         entries[i] = nf4_decode(c, i);
-    return nearest_entry(entries, 16, v);
+    return hr_nearest_entry(entries, 16, v);
 }
 
 static float bnb_decode(const codec *c, unsigned code)
@@ -189,7 +187,7 @@ static bool row_fits(const codec *row, qdnnDataType_t storage, qdnnCodeKind_t ki
     return row->storage == storage && row->kind == kind;
 }
 
-codec codec_of(qdnnDataType_t storage, qdnnCodeKind_t kind, int bits, qdnnZeroKind_t zero_kind)
+codec hr_codec_of(qdnnDataType_t storage, qdnnCodeKind_t kind, int bits, qdnnZeroKind_t zero_kind)
 {
     if (bits == 0 && is_integer_storage(storage))
         bits = storage == QDNN_DATA_I4 ? 4 : kind == QDNN_CODE_E2M3 || kind == QDNN_CODE_E3M2 ? 6 : 8;
@@ -199,15 +197,16 @@ codec codec_of(qdnnDataType_t storage, qdnnCodeKind_t kind, int bits, qdnnZeroKi
         if (!row_fits(&codecs[i], storage, kind))
             continue;
         if (codecs[i].family == CODEC_INTEGER) {
-            require(bits >= 2 && bits <= 8, "bits is %d; integer codes have 2 to 8", bits);
-            require(storage != QDNN_DATA_I4 || bits == 4, "bits is %d; storage I4 has 4", bits);
+            hr_require(bits >= 2 && bits <= 8, "bits is %d; integer codes have 2 to 8", bits);
+            hr_require(storage != QDNN_DATA_I4 || bits == 4, "bits is %d; storage I4 has 4", bits);
             return integer_codec(codecs[i], storage, bits);
         }
-        require(bits == 0 || bits == codecs[i].bits, "bits is %d; this storage has %d", bits, codecs[i].bits);
-        require(zero_kind == QDNN_ZERO_NONE, "only integer codes have zeros or minima");
+        hr_require(bits == 0 || bits == codecs[i].bits, "bits is %d; this storage has %d", bits,
+                   codecs[i].bits);
+        hr_require(zero_kind == QDNN_ZERO_NONE, "only integer codes have zeros or minima");
         return codecs[i];
     }
-    require(false, "storage 0x%02X with code kind %d has no row in the table of codecs", (unsigned)storage,
-            (int)kind);
+    hr_require(false, "storage 0x%02X with code kind %d has no row in the table of codecs", (unsigned)storage,
+               (int)kind);
     return codecs[0];
 }

@@ -50,7 +50,7 @@ static int64_t rows_bytes(const tensor *t)
 
 /* AWQ: a stream for each row, eight columns to a word: first the even ones, then the odd ones. */
 
-int64_t awq_bit(int64_t column)
+int64_t hr_awq_bit(int64_t column)
 {
     int64_t in_word = column % 8;
     int64_t slot = in_word / 2 + (in_word % 2 ? 4 : 0);
@@ -59,7 +59,7 @@ int64_t awq_bit(int64_t column)
 
 static code_place awq_place(const tensor *t, int64_t row, int64_t column)
 {
-    return (code_place){row * (t->columns / 8), 1, awq_bit(column)};
+    return (code_place){row * (t->columns / 8), 1, hr_awq_bit(column)};
 }
 
 static const struct {
@@ -74,18 +74,18 @@ static const struct {
     [QDNN_LAYOUT_AWQ] = {QDNN_GROUPS_COLUMNS, awq_place, rows_bytes},
 };
 
-qdnnGroups_t default_groups(qdnnLayout_t layout)
+qdnnGroups_t hr_default_groups(qdnnLayout_t layout)
 {
-    require(layout >= 0 && layout < sizeof layouts / sizeof layouts[0], "unknown layout %d", (int)layout);
+    hr_require(layout >= 0 && layout < sizeof layouts / sizeof layouts[0], "unknown layout %d", (int)layout);
     return layouts[layout].groups;
 }
 
-code_place place_of_code(const tensor *t, int64_t row, int64_t column)
+code_place hr_place_of_code(const tensor *t, int64_t row, int64_t column)
 {
     return layouts[t->spec.layout].place(t, row, column);
 }
 
-int64_t code_bytes(const tensor *t)
+int64_t hr_code_bytes(const tensor *t)
 {
     if (t->plain)
         return t->rows * t->columns * (int64_t)ref_scalar_size(t->spec.storage);
@@ -99,27 +99,32 @@ static int64_t bit_in_array(code_place place, int64_t bit)
 }
 
 /* Codes of 2, 4 and 8 bits lie within a byte; of the other widths, each bit is looked up by itself. */
-unsigned get_code(const void *array, code_place place, int bits)
+static bool lies_in_a_byte(int bits)
+{
+    return 8 % bits == 0;
+}
+
+static void put_bits(uint8_t *bytes, int64_t at, int bits, unsigned value)
+{
+    unsigned mask = ((1u << bits) - 1) << at % 8;
+    bytes[at / 8] = (uint8_t)((bytes[at / 8] & ~mask) | value << at % 8);
+}
+
+unsigned hr_get_code(const void *array, code_place place, int bits)
 {
     const uint8_t *bytes = array;
-    if (8 % bits == 0) {
-        int64_t at = bit_in_array(place, place.bit);
-        return bytes[at / 8] >> at % 8 & ((1u << bits) - 1);
-    }
+    int step = lies_in_a_byte(bits) ? bits : 1;
     unsigned code = 0;
-    for (int i = 0; i < bits; i++) {
+    for (int i = 0; i < bits; i += step) {
         int64_t at = bit_in_array(place, place.bit + i);
-        code |= (bytes[at / 8] >> at % 8 & 1u) << i;
+        code |= (bytes[at / 8] >> at % 8 & ((1u << step) - 1)) << i;
     }
     return code;
 }
 
-void put_code(void *array, code_place place, int bits, unsigned code)
+void hr_put_code(void *array, code_place place, int bits, unsigned code)
 {
-    uint8_t *bytes = array;
-    for (int i = 0; i < bits; i++) {
-        int64_t at = bit_in_array(place, place.bit + i);
-        unsigned others = bytes[at / 8] & ~(1u << at % 8);
-        bytes[at / 8] = (uint8_t)(others | (code >> i & 1u) << at % 8);
-    }
+    int step = lies_in_a_byte(bits) ? bits : 1;
+    for (int i = 0; i < bits; i += step)
+        put_bits(array, bit_in_array(place, place.bit + i), step, code >> i & ((1u << step) - 1));
 }

@@ -1,8 +1,6 @@
 /* The floats of 8, 6 and 4 bits: E4M3, E5M2, E2M3, E3M2, E2M1, and E8M0, which is a power of two. */
 #include "host_ref/internal.h"
 
-#include <math.h>
-
 typedef struct {
     int exponent_bits, mantissa_bits, bias;
     unsigned largest;  /* the code of the largest finite number */

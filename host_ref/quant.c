@@ -1,7 +1,6 @@
 /* Scale, quantize + pack, unpack + dequantize: written once over codecs, layouts and groups. */
 #include "host_ref/internal.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,15 +18,15 @@ static void range_add(group_range *range, float value)
 /* By the number of the group. The caller frees it. */
 static group_range *ranges_of(const tensor *t, const void *x, const ref_arrays *in)
 {
-    int64_t total = group_total(t);
+    int64_t total = hr_group_total(t);
     group_range *ranges = malloc((size_t)total * sizeof *ranges);
-    require(ranges != NULL, "out of memory for %lld groups", (long long)total);
+    hr_require(ranges != NULL, "out of memory for %lld groups", (long long)total);
     for (int64_t i = 0; i < total; i++)
         ranges[i] = (group_range){INFINITY, -INFINITY};
     for (int64_t row = 0; row < t->rows; row++)
         for (int64_t column = 0; column < t->columns; column++) {
-            float value = finite(ref_scalar_load(t->spec.data, x, row * t->columns + column));
-            range_add(&ranges[group_number(t, group_of(t, in, row, column))], value);
+            float value = saturated(ref_scalar_load(t->spec.data, x, row * t->columns + column));
+            range_add(&ranges[hr_group_number(t, hr_group_of(t, in, row, column))], value);
         }
     return ranges;
 }
@@ -35,38 +34,38 @@ static group_range *ranges_of(const tensor *t, const void *x, const ref_arrays *
 static void make_global(const tensor *t, const group_range *ranges, const ref_arrays *out)
 {
     float absmax = 0.0f;
-    for (int64_t i = 0; i < group_total(t); i++)
-        absmax = larger(absmax_of(ranges[i]), absmax);
-    *out->global_scale = global_from(t, absmax);
+    for (int64_t i = 0; i < hr_group_total(t); i++)
+        absmax = larger(hr_absmax_of(ranges[i]), absmax);
+    *out->global_scale = hr_global_from(t, absmax);
 }
 
 static void make_scales(const tensor *t, const group_range *ranges, const ref_arrays *out)
 {
-    int64_t total = group_total(t);
+    int64_t total = hr_group_total(t);
     float *scales = malloc((size_t)total * sizeof *scales);
-    require(scales != NULL, "out of memory for %lld scales", (long long)total);
-    float global = load_global(t, out);
+    hr_require(scales != NULL, "out of memory for %lld scales", (long long)total);
+    float global = hr_load_global(t, out);
     for (int64_t i = 0; i < total; i++)
-        scales[i] = scale_from(t, ranges[i], global);
-    store_scales(t, out, scales);
+        scales[i] = hr_scale_from(t, ranges[i], global);
+    hr_store_scales(t, out, scales);
     free(scales);
 }
 
 /* From the scales as they are stored. */
 static void make_zeros(const tensor *t, const group_range *ranges, const ref_arrays *out)
 {
-    memset(out->zero, 0, (size_t)zero_bytes(t));
-    for (int64_t i = 0; i < group_total(t); i++) {
-        group_place place = group_numbered(t, i);
-        store_zero(t, out, place, zero_from(t, ranges[i], load_scale(t, out, place)));
+    memset(out->zero, 0, (size_t)hr_zero_bytes(t));
+    for (int64_t i = 0; i < hr_group_total(t); i++) {
+        group_place place = hr_group_numbered(t, i);
+        hr_store_zero(t, out, place, hr_zero_from(t, ranges[i], hr_load_scale(t, out, place)));
     }
 }
 
 void ref_scale(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *x,
                const ref_arrays *out)
 {
-    tensor t = tensor_of(spec, rows, columns);
-    if (t.plain || group_total(&t) == 0)
+    tensor t = hr_tensor_of(spec, rows, columns);
+    if (t.plain || hr_group_total(&t) == 0)
         return;
     group_range *ranges = ranges_of(&t, x, out);
     if (spec->global_scale)
@@ -80,7 +79,7 @@ void ref_scale(const ref_quant_spec *spec, int64_t rows, int64_t columns, const 
 
 /* ---- Quantize ---- */
 
-float quotient(const tensor *t, float x, float scale)
+float hr_quotient(const tensor *t, float x, float scale)
 {
     if (t->spec.division == QDNN_DIVIDE_EXACT)
         return x / scale;
@@ -94,7 +93,7 @@ static unsigned encode_integer(const tensor *t, float v, float zero)
     float q;
     if (t->spec.zero_kind != QDNN_ZERO_POINT)
         q = round_integral(v, t->spec.rounding);
-    else if (zero_is_float(&t->spec))
+    else if (hr_zero_is_float(&t->spec))
         q = round_integral(v + zero, t->spec.rounding);
     else
         q = round_integral(v, t->spec.rounding) + zero;
@@ -104,13 +103,13 @@ static unsigned encode_integer(const tensor *t, float v, float zero)
 /* The scale of all: that of the group times the global one. */
 static float whole_scale(const tensor *t, const ref_arrays *in, group_place place)
 {
-    float scale = load_scale(t, in, place);
-    return t->spec.global_scale ? scale * load_global(t, in) : scale;
+    float scale = hr_load_scale(t, in, place);
+    return t->spec.global_scale ? scale * hr_load_global(t, in) : scale;
 }
 
 static unsigned encode(const tensor *t, const ref_arrays *in, group_place place, float x)
 {
-    float scale = whole_scale(t, in, place), zero = load_zero(t, in, place), v;
+    float scale = whole_scale(t, in, place), zero = hr_load_zero(t, in, place), v;
     if (isnan(x) && !t->codec.has_nan)
         x = 0.0f;
     if (t->spec.zero_kind == QDNN_ZERO_MINIMUM)
@@ -118,7 +117,7 @@ static unsigned encode(const tensor *t, const ref_arrays *in, group_place place,
     if (t->spec.scale == QDNN_SCALE_E4M3 && !t->spec.no_scale && scale == 0.0f)
         v = 0.0f;
     else
-        v = quotient(t, x, scale);
+        v = hr_quotient(t, x, scale);
     if (isnan(v) && !t->codec.has_nan)
         v = 0.0f;
     if (t->codec.family == CODEC_INTEGER)
@@ -136,22 +135,22 @@ void ref_quantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, con
                   const ref_arrays *io)
 {
     if (spec->block != QDNN_BLOCK_NONE) {
-        block_quantize_all(spec, rows, columns, x, io->codes);
+        hr_block_quantize_all(spec, rows, columns, x, io->codes);
         return;
     }
-    tensor t = tensor_of(spec, rows, columns);
+    tensor t = hr_tensor_of(spec, rows, columns);
     if (rows == 0 || columns == 0)
         return;
     if (t.plain) {
         quantize_plain(&t, x, io);
         return;
     }
-    memset(io->codes, 0, (size_t)code_bytes(&t));
+    memset(io->codes, 0, (size_t)hr_code_bytes(&t));
     for (int64_t row = 0; row < rows; row++)
         for (int64_t column = 0; column < columns; column++) {
-            float value = finite(ref_scalar_load(spec->data, x, row * columns + column));
-            unsigned code = encode(&t, io, group_of(&t, io, row, column), value);
-            put_code(io->codes, place_of_code(&t, row, column), t.codec.bits, code);
+            float value = saturated(ref_scalar_load(spec->data, x, row * columns + column));
+            unsigned code = encode(&t, io, hr_group_of(&t, io, row, column), value);
+            hr_put_code(io->codes, hr_place_of_code(&t, row, column), t.codec.bits, code);
         }
 }
 
@@ -161,36 +160,36 @@ static float decode(const tensor *t, const ref_arrays *in, int64_t row, int64_t 
 {
     if (t->plain)
         return ref_scalar_load(t->spec.storage, in->codes, row * t->columns + column);
-    group_place place = group_of(t, in, row, column);
-    unsigned code = get_code(in->codes, place_of_code(t, row, column), t->codec.bits);
+    group_place place = hr_group_of(t, in, row, column);
+    unsigned code = hr_get_code(in->codes, hr_place_of_code(t, row, column), t->codec.bits);
     float number = t->codec.decode(&t->codec, code);
-    float zero = load_zero(t, in, place);
+    float zero = hr_load_zero(t, in, place);
     if (t->spec.zero_kind == QDNN_ZERO_POINT)
         number = number - zero;
-    float value = number * load_scale(t, in, place);
+    float value = number * hr_load_scale(t, in, place);
     if (t->spec.zero_kind == QDNN_ZERO_MINIMUM)
         value = value + zero;
     if (t->spec.global_scale)
-        value = value * load_global(t, in);
-    return canonical(value);
+        value = value * hr_load_global(t, in);
+    return hr_canonical(value);
 }
 
 float ref_decode(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *in, int64_t row,
                  int64_t column)
 {
     if (spec->block != QDNN_BLOCK_NONE)
-        return block_decode_one(spec, rows, columns, in->codes, row, column);
-    tensor t = tensor_of(spec, rows, columns);
+        return hr_block_decode_one(spec, rows, columns, in->codes, row, column);
+    tensor t = hr_tensor_of(spec, rows, columns);
     return decode(&t, in, row, column);
 }
 
 void ref_dequantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *in, void *y)
 {
     if (spec->block != QDNN_BLOCK_NONE) {
-        block_dequantize_all(spec, rows, columns, in->codes, y);
+        hr_block_dequantize_all(spec, rows, columns, in->codes, y);
         return;
     }
-    tensor t = tensor_of(spec, rows, columns);
+    tensor t = hr_tensor_of(spec, rows, columns);
     for (int64_t row = 0; row < rows; row++)
         for (int64_t column = 0; column < columns; column++)
             ref_scalar_store(spec->data, y, row * columns + column, decode(&t, in, row, column));

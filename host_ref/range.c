@@ -1,8 +1,6 @@
 /* How the scale, the zero and the global scale are made from the least and the largest value of a group. */
 #include "host_ref/internal.h"
 
-#include <math.h>
-
 /* NaN left out, 0 always within: lo is never above 0 here, nor hi below. */
 static group_range with_zero(group_range range)
 {
@@ -16,7 +14,7 @@ static group_range range_for_zero(const tensor *t, group_range range)
     return t->spec.range == QDNN_RANGE_TIGHT && !empty ? range : with_zero(range);
 }
 
-float absmax_of(group_range range)
+float hr_absmax_of(group_range range)
 {
     range = with_zero(range);
     return larger(-range.lo, range.hi);
@@ -66,16 +64,16 @@ static float width_scale(const tensor *t, group_range range)
 }
 
 /* Stored as its reciprocal, it is made by one division too. */
-float global_from(const tensor *t, float absmax)
+float hr_global_from(const tensor *t, float absmax)
 {
     float bounded = larger(absmax, t->spec.floor), largest = t->codec.top * 448.0f;
     return t->spec.global_scale == 2 ? largest / bounded : bounded / largest;
 }
 
 /* Before it is rounded to its type. */
-float scale_from(const tensor *t, group_range range, float global)
+float hr_scale_from(const tensor *t, group_range range, float global)
 {
-    float absmax = absmax_of(range);
+    float absmax = hr_absmax_of(range);
     if (t->spec.scale == QDNN_SCALE_E8M0)
         return mx_scale(t, absmax);
     if (t->spec.global_scale)
@@ -93,7 +91,7 @@ static float least_zero(const tensor *t)
     return t->spec.zero_minus_one && !t->spec.zero_wraps ? 1.0f : 0.0f;
 }
 
-float zero_from(const tensor *t, group_range range, float scale)
+float hr_zero_from(const tensor *t, group_range range, float scale)
 {
     range = range_for_zero(t, range);
     if (t->spec.zero_kind == QDNN_ZERO_MINIMUM)

@@ -1,8 +1,6 @@
 /* The scalar types: the numbers of plain arrays in memory, and the conversions between them and f32. */
 #include "host_ref/internal.h"
 
-#include <float.h>
-#include <math.h>
 #include <string.h>
 
 /* One rounding per operation is the contract: no wider intermediates, no value-changing optimisation. */
@@ -25,7 +23,7 @@ uint32_t ref_f32_to_bits(float x)
     return bits;
 }
 
-float canonical(float x)
+float hr_canonical(float x)
 {
     return isnan(x) ? ref_f32_from_bits(REF_NAN_F32) : x;
 }
@@ -84,7 +82,7 @@ uint16_t ref_f32_to_f16(float x)
 
 float ref_bf16_to_f32(uint16_t bits)
 {
-    return canonical(ref_f32_from_bits((uint32_t)bits << 16));
+    return hr_canonical(ref_f32_from_bits((uint32_t)bits << 16));
 }
 
 uint16_t ref_f32_to_bf16(float x)
@@ -107,7 +105,7 @@ static float load_f32(const void *at)
 
 static void store_f32(void *at, float x)
 {
-    x = canonical(x);
+    x = hr_canonical(x);
     memcpy(at, &x, sizeof x);
 }
 
@@ -120,7 +118,7 @@ static float load_f64(const void *at)
 
 static void store_f64(void *at, float x)
 {
-    double wide = (double)canonical(x);
+    double wide = (double)hr_canonical(x);
     memcpy(at, &wide, sizeof wide);
 }
 
@@ -220,7 +218,7 @@ static const scalar_type *find_scalar_type(qdnnDataType_t type)
     for (size_t i = 0; i < sizeof scalar_types / sizeof scalar_types[0]; i++)
         if (scalar_types[i].type == type)
             return &scalar_types[i];
-    require(false, "data type 0x%02X is none of F32, F16, BF16, F64, U8, I8, U32, I32", (unsigned)type);
+    hr_require(false, "data type 0x%02X is none of F32, F16, BF16, F64, U8, I8, U32, I32", (unsigned)type);
     return NULL;
 }
 

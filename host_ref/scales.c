@@ -1,8 +1,6 @@
 /* Scales, zeros and the global scale as they are stored: their types, nested scales, packed zeros. */
 #include "host_ref/internal.h"
 
-#include <float.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,7 +71,7 @@ static const struct {
     [QDNN_SCALE_E8M0] = {1, load_e8m0, store_e8m0, 0x1p-127f, 0x1p127f},
 };
 
-int64_t scale_size(const tensor *t)
+int64_t hr_scale_size(const tensor *t)
 {
     return t->spec.nested ? 1 : scale_types[t->spec.scale].size;
 }
@@ -88,7 +86,7 @@ static float least_scale(const tensor *t)
 
 /* ---- Scales ---- */
 
-float load_global(const tensor *t, const ref_arrays *in)
+float hr_load_global(const tensor *t, const ref_arrays *in)
 {
     if (!t->spec.global_scale)
         return 1.0f;
@@ -102,14 +100,14 @@ static float load_nested(const ref_arrays *in, int64_t number)
     return product + *in->nested_offset;
 }
 
-float load_scale(const tensor *t, const ref_arrays *in, group_place place)
+float hr_load_scale(const tensor *t, const ref_arrays *in, group_place place)
 {
-    int64_t number = group_number(t, place);
+    int64_t number = hr_group_number(t, place);
     if (t->spec.no_scale)
         return 1.0f;
     if (t->spec.nested)
         return load_nested(in, number);
-    return scale_types[t->spec.scale].load(in->scale, scale_slot(t, number));
+    return scale_types[t->spec.scale].load(in->scale, hr_scale_slot(t, number));
 }
 
 /* Rounds first and clamps then, so the result is a number of the type. */
@@ -130,29 +128,29 @@ static void store_nested(const tensor *t, const ref_arrays *out, const float *sc
         absmax = larger(fabsf(scales[i] - *out->nested_offset), absmax);
     out->nested_scale[begin / 256] = absmax;
     for (int64_t i = begin; i < end; i++) {
-        float v = quotient(t, scales[i] - *out->nested_offset, absmax);
+        float v = hr_quotient(t, scales[i] - *out->nested_offset, absmax);
         if (isnan(v))
             v = 0.0f;
-        ((uint8_t *)out->scale)[i] = (uint8_t)nearest_entry(out->nested_map, 256, v);
+        ((uint8_t *)out->scale)[i] = (uint8_t)hr_nearest_entry(out->nested_map, 256, v);
     }
 }
 
-void store_scales(const tensor *t, const ref_arrays *out, const float *scales)
+void hr_store_scales(const tensor *t, const ref_arrays *out, const float *scales)
 {
-    int64_t total = group_total(t);
+    int64_t total = hr_group_total(t);
     if (t->spec.nested) {
         for (int64_t begin = 0; begin < total; begin += 256)
             store_nested(t, out, scales, begin, begin + 256 < total ? begin + 256 : total);
         return;
     }
-    memset(out->scale, 0, (size_t)(scale_slots(t) * scale_size(t)));
+    memset(out->scale, 0, (size_t)(hr_scale_slots(t) * hr_scale_size(t)));
     for (int64_t i = 0; i < total; i++)
-        store_scale(t, out->scale, scale_slot(t, i), scales[i]);
+        store_scale(t, out->scale, hr_scale_slot(t, i), scales[i]);
 }
 
 /* ---- Zeros ---- */
 
-bool zero_is_float(const ref_quant_spec *spec)
+bool hr_zero_is_float(const ref_quant_spec *spec)
 {
     return !spec->zero_packed &&
            (spec->zero == QDNN_DATA_F32 || spec->zero == QDNN_DATA_F16 || spec->zero == QDNN_DATA_BF16);
@@ -173,30 +171,30 @@ static code_place place_of_zero(const tensor *t, group_place place)
     if (t->spec.groups == QDNN_GROUPS_ROWS)
         return (code_place){place.group, t->groups, bit};
     if (t->spec.layout == QDNN_LAYOUT_AWQ)
-        bit = awq_bit(place.line);
+        bit = hr_awq_bit(place.line);
     return (code_place){place.group * zero_words(t), 1, bit};
 }
 
-int64_t zero_bytes(const tensor *t)
+int64_t hr_zero_bytes(const tensor *t)
 {
     if (t->spec.zero_kind == QDNN_ZERO_NONE || t->plain)
         return 0;
     if (t->spec.zero_packed)
-        return group_total(t) == 0                  ? 0
+        return hr_group_total(t) == 0               ? 0
                : t->spec.groups == QDNN_GROUPS_FLAT ? zero_words(t) * 4
                                                     : zero_words(t) * t->groups * 4;
-    return group_total(t) * (int64_t)ref_scalar_size(t->spec.zero);
+    return hr_group_total(t) * (int64_t)ref_scalar_size(t->spec.zero);
 }
 
-float load_zero(const tensor *t, const ref_arrays *in, group_place place)
+float hr_load_zero(const tensor *t, const ref_arrays *in, group_place place)
 {
     float stored;
     if (t->spec.zero_kind == QDNN_ZERO_NONE)
         return 0.0f;
     if (t->spec.zero_packed)
-        stored = t->codec.decode(&t->codec, get_code(in->zero, place_of_zero(t, place), t->codec.bits));
+        stored = t->codec.decode(&t->codec, hr_get_code(in->zero, place_of_zero(t, place), t->codec.bits));
     else
-        stored = ref_scalar_load(t->spec.zero, in->zero, group_number(t, place));
+        stored = ref_scalar_load(t->spec.zero, in->zero, hr_group_number(t, place));
     if (!t->spec.zero_minus_one)
         return stored;
     return t->spec.zero_wraps && stored == t->codec.high ? 0.0f : stored + 1.0f;
@@ -206,19 +204,20 @@ float load_zero(const tensor *t, const ref_arrays *in, group_place place)
 static void store_float_zero(const tensor *t, const ref_arrays *out, group_place place, float zero)
 {
     float largest = ref_scalar_largest(t->spec.zero);
-    ref_scalar_store(t->spec.zero, out->zero, group_number(t, place), clamp(zero + 0.0f, -largest, largest));
+    ref_scalar_store(t->spec.zero, out->zero, hr_group_number(t, place),
+                     clamp(zero + 0.0f, -largest, largest));
 }
 
-void store_zero(const tensor *t, const ref_arrays *out, group_place place, float zero)
+void hr_store_zero(const tensor *t, const ref_arrays *out, group_place place, float zero)
 {
-    if (zero_is_float(&t->spec)) {
+    if (hr_zero_is_float(&t->spec)) {
         store_float_zero(t, out, place, zero);
         return;
     }
     if (t->spec.zero_minus_one)
         zero = zero == 0.0f ? t->codec.high : zero - 1.0f;
     if (t->spec.zero_packed)
-        put_code(out->zero, place_of_zero(t, place), t->codec.bits, t->codec.encode(&t->codec, zero));
+        hr_put_code(out->zero, place_of_zero(t, place), t->codec.bits, t->codec.encode(&t->codec, zero));
     else
-        ref_scalar_store(t->spec.zero, out->zero, group_number(t, place), zero);
+        ref_scalar_store(t->spec.zero, out->zero, hr_group_number(t, place), zero);
 }
