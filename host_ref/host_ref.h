@@ -35,11 +35,10 @@ typedef struct {
     /* Groups: which elements share a scale. */
     qdnnGroups_t groups;
     int64_t group_size; /* along the groups' direction; at least 1, may exceed the tensor */
-    int64_t
-        group_rows; /* across it, for 2-D blocks: rows of groups along rows, columns of groups down columns;
-                           0: 1 */
-    int64_t
-        channels; /* flat groups: element i is in group (i / group_size) mod channels; 0: i / group_size */
+    /* Across it, for 2-D blocks: rows of groups along rows, columns of groups down columns. 0: 1. */
+    int64_t group_rows;
+    /* Flat groups: element i is in group (i / group_size) mod channels. 0: in group i / group_size. */
+    int64_t channels;
     bool group_index; /* groups down columns: g_idx[k] is the group of row k */
 
     /* Scales. */
@@ -55,9 +54,9 @@ typedef struct {
     /* Zeros and minima: one for each scale. */
     qdnnZeroKind_t zero_kind;
     qdnnDataType_t zero; /* U8, I8, U32, I32, F32, F16, BF16; minima F32, F16, BF16 */
-    bool
-        zero_packed; /* zeros are coded as codes are, in u32 words along the columns (groups along rows: along
-                            the rows; flat groups: along the groups) */
+    /* Zeros are coded as codes are, in u32 words along the columns (groups along rows: along the rows; flat
+     * groups: along the groups). */
+    bool zero_packed;
     bool zero_minus_one; /* stored integer zeros are 1 less */
     bool zero_wraps;     /* of those, the largest code stands for 0, not for 2^bits */
     qdnnRange_t range;
@@ -95,13 +94,13 @@ float ref_decode(const ref_quant_spec *spec, int64_t rows, int64_t columns, cons
 void ref_dequantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *in, void *y);
 
 /* Writes the scales of x, and the zeros and the global scale where there are such; padding of scales as 0.
- * Nested scales are encoded with the map and offset that `out` brings. Not for blocks, which are quantized in one
- * step. */
+ * Nested scales are encoded with the map and offset that `out` brings. Not for blocks, which are quantized in
+ * one step. */
 void ref_scale(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *x,
                const ref_arrays *out);
 
-/* Writes the codes; scales, zeros and global scale are taken as stored, whoever made them. (bitsandbytes makes codes
- * from scales that are not yet nested: quantize without `nested` for its bytes.) Blocks are written whole. */
+/* Writes the codes; scales, zeros and global scale are taken as stored, whoever made them. (bitsandbytes makes
+ * codes from scales that are not yet nested: quantize without `nested` for its bytes.) Blocks are written whole. */
 void ref_quantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *x,
                   const ref_arrays *io);
 

@@ -48,9 +48,9 @@ float ref_minifloat_to_f32(ref_minifloat type, unsigned code)
  * those of the one below, so a carry out of the mantissa moves into the exponent by itself. */
 static unsigned round_magnitude(const minifloat *m, float magnitude)
 {
-    int exponent = magnitude > 0.0f ? ilogbf(magnitude) : 0, lowest = 1 - m->bias;
-    if (exponent < lowest)
-        exponent = lowest;
+    int lowest = 1 - m->bias, exponent = lowest;
+    if (magnitude > 0.0f && ilogbf(magnitude) > lowest)
+        exponent = ilogbf(magnitude);
     double units = rint(ldexp((double)magnitude, m->mantissa_bits - exponent));
     return ((unsigned)(exponent - lowest) << m->mantissa_bits) + (unsigned)units;
 }
