@@ -51,13 +51,14 @@ static void compare_band(const quantized *q, int64_t band, expected *e, comparis
 {
     int64_t start = band * BAND, n = q->n - start < BAND ? q->n - start : BAND;
     int64_t first_group = start / q->spec.group_size;
-    int64_t groups = ref_group_count(&q->spec, n);
-    ref_scale(&q->spec, q->x + start, n, e->scale, NULL);
-    ref_quantize(&q->spec, q->x + start, n, e->scale, NULL, e->codes);
-    ref_dequantize(&q->spec, e->codes, n, e->scale, NULL, e->y);
+    int64_t groups = ref_group_count(&q->spec, 1, n);
+    ref_arrays arrays = {.codes = e->codes, .scale = e->scale};
+    ref_scale(&q->spec, 1, n, q->x + start, &arrays);
+    ref_quantize(&q->spec, 1, n, q->x + start, &arrays);
+    ref_dequantize(&q->spec, 1, n, &arrays, e->y);
     *out = (comparison){0};
     out->scales = count_differing(q->scale + first_group, e->scale, (size_t)groups * sizeof(float));
-    out->codes = count_differing(q->codes + start / 2, e->codes, (size_t)ref_packed_bytes(n));
+    out->codes = count_differing(q->codes + start / 2, e->codes, (size_t)ref_sizes_of(&q->spec, 1, n).codes);
     out->values = count_differing(q->y + start, e->y, (size_t)n * sizeof(float));
     measure(q->x + start, q->y + start, n, out);
 }

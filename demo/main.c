@@ -15,14 +15,13 @@ enum { SIDE = 4096, SIDE_MAX = 32768 };
 /* clang-format off */
 static const struct format {
     const char *name;
-    qdnnFormat_t format;
     qdnnDataType_t storage;
     int64_t group_size;
     const char *steps[3], *comparing;
 } formats[] = {
-    {"INT4 in groups of 128", QDNN_FORMAT_INT4, QDNN_DATA_I4, 128,
+    {"INT4 in groups of 128", QDNN_DATA_I4, 128,
      {"INT4: scales", "INT4: quantize", "INT4: dequantize"}, "INT4: comparing with host_ref"},
-    {"NF4 in groups of 64", QDNN_FORMAT_NF4, QDNN_DATA_NF4, 64,
+    {"NF4 in groups of 64", QDNN_DATA_NF4, 64,
      {"NF4: scales", "NF4: quantize", "NF4: dequantize"}, "NF4: comparing with host_ref"},
 };
 /* clang-format on */
@@ -143,10 +142,8 @@ static bool fetch_and_compare(demo *d, const struct format *f, size_t scale_byte
         !ok(qdnnCopyToHost(d->handle, d->y, d->device_y, (size_t)d->n * sizeof(float))))
         return false;
     progress_step(f->comparing);
-    quantized q = {.spec = {.format = f->format,
-                            .data = QDNN_DATA_F32,
-                            .scale = QDNN_DATA_F32,
-                            .zero = QDNN_DATA_U8,
+    quantized q = {.spec = {.data = QDNN_DATA_F32,
+                            .storage = f->storage,
                             .group_size = f->group_size,
                             .floor = REF_DEFAULT_FLOOR},
                    .n = d->n,

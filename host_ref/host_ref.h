@@ -19,52 +19,61 @@ extern "C" {
 #define REF_NAN_F16 UINT16_C(0x7FFF) /* bf16 too */
 
 /* How a tensor is quantized; the public attributes of the same names, resolved. The tensor is a matrix of rows
- * by columns; its plain values lie row by row. A member that is 0 is at its default, `data`, `storage` and
- * `group_size` apart. */
+ * by columns; its plain values lie row by row. A flat tensor is one row. A member that is 0 is at its default;
+ * `data`, `storage`, `group_size` and `floor` have none. docs/formats.md shows what each choice means in bytes. */
 typedef struct {
     qdnnDataType_t data; /* of plain values: F32, F16, BF16, F64 */
 
+    /* Codes. */
     qdnnBlockFormat_t block; /* not NONE: all that follows is decided by it */
     qdnnDataType_t storage;  /* I4, I8, U8, NF4, FP4, F8E4M3, F8E5M2; F32, F16, BF16: plain, without scales */
-    int bits;                /* of integer codes; 0: as many as the storage has */
+    int bits;                /* of integer codes, 2 to 8; 0: as many as the storage has */
     qdnnCodeKind_t code;
     qdnnLayout_t layout;
     qdnnNibbleOrder_t nibble_order; /* of 4-bit codes in bytes */
 
+    /* Groups: which elements share a scale. */
     qdnnGroups_t groups;
     int64_t group_size; /* along the groups' direction; at least 1, may exceed the tensor */
-    int64_t group_rows; /* groups along rows: a scale for blocks of so many rows; 0: one row */
-    int64_t channels;   /* flat groups: element i is in group (i / group_size) mod channels; 0: in i / group_size */
-    qdnnScaleOrder_t scale_order;
-    qdnnScaleSwizzle_t scale_swizzle;
-    bool no_scale;    /* every scale is 1 */
-    bool group_index; /* g_idx[k] is the group of row k, of groups down columns */
+    /* Across it, for 2-D blocks: rows of groups along rows, columns of groups down columns. 0: 1. */
+    int64_t group_rows;
+    /* Flat groups: element i is in group (i / group_size) mod channels. 0: in group i / group_size. */
+    int64_t channels;
+    bool group_index; /* groups down columns: g_idx[k] is the group of row k */
 
+    /* Scales. */
+    qdnnScaleOrder_t scale_order;
+    qdnnScaleSwizzle_t scale_swizzle; /* of the array in its order: [rows, groups], or what it is */
+    bool no_scale;                    /* every scale is 1, and there is no array of them */
     qdnnScaleType_t scale;
     bool nested;      /* scales are bytes: map[byte] * nested_scale[group / 256] + nested_offset */
-    int global_scale; /* 1: one f32 over all scales; 2: it is stored as its reciprocal */
-    qdnnZeroKind_t zero_kind;
-    qdnnDataType_t zero; /* U8, I8, U32, I32, F32, F16, BF16 */
-    bool zero_packed;    /* as wide as codes, in u32 words along the columns */
-    bool zero_minus_one; /* stored zeros are 1 less */
-    bool zero_wraps;     /* of those, the largest code stands for 0, not for 2^bits */
+    int global_scale; /* E4M3 scales; 1: one f32 over all of them; 2: it is stored as its reciprocal */
+    qdnnMxRounding_t mx_rounding; /* of E8M0 scales */
+    float floor;                  /* finite, not negative; NF4 and FP4 of bitsandbytes: 0 lets a scale be 0 */
 
-    qdnnRounding_t rounding; /* of codes; zero points always round ties to even */
-    qdnnDivision_t division; /* of codes; scales and zero points always divide */
+    /* Zeros and minima: one for each scale. */
+    qdnnZeroKind_t zero_kind;
+    qdnnDataType_t zero; /* U8, I8, U32, I32, F32, F16, BF16; minima F32, F16, BF16 */
+    /* Zeros are coded as codes are, in u32 words along the columns (groups along rows: along the rows; flat
+     * groups: along the groups). */
+    bool zero_packed;
+    bool zero_minus_one; /* stored integer zeros are 1 less */
+    bool zero_wraps;     /* of those, the largest code stands for 0, not for 2^bits */
     qdnnRange_t range;
-    qdnnMxRounding_t mx_rounding;
-    float floor; /* finite, not negative */
+
+    qdnnRounding_t rounding; /* of integer codes; zero points always round ties to even */
+    qdnnDivision_t division; /* of codes; scales and zero points always divide */
 } ref_quant_spec;
 
 /* The arrays of a quantized tensor. Those that the spec does not ask for are not looked at. */
 typedef struct {
-    void *codes;              /* or blocks */
-    void *scale;              /* of type spec.scale; bytes where scales are nested */
-    void *zero;               /* zeros or minima */
-    float *global_scale;      /* one */
+    void *codes;                /* or blocks */
+    void *scale;                /* of type spec.scale; bytes where scales are nested */
+    void *zero;                 /* zeros or minima */
+    float *global_scale;        /* one */
     const int32_t *group_index; /* [rows] */
-    const float *nested_map;  /* [256] */
-    float *nested_scale;      /* one for every 256 scales */
+    const float *nested_map;    /* [256] */
+    float *nested_scale;        /* one for every 256 scales */
     const float *nested_offset; /* one */
 } ref_arrays;
 
@@ -85,12 +94,15 @@ float ref_decode(const ref_quant_spec *spec, int64_t rows, int64_t columns, cons
 void ref_dequantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *in, void *y);
 
 /* Writes the scales of x, and the zeros and the global scale where there are such; padding of scales as 0.
- * Nested scales are encoded with the map and offset that `out` brings. Not for blocks. */
-void ref_scale(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *x, const ref_arrays *out);
+ * Nested scales are encoded with the map and offset that `out` brings. Not for blocks, which are quantized in
+ * one step. */
+void ref_scale(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *x,
+               const ref_arrays *out);
 
-/* Writes the codes; scales, zeros and global scale are taken as stored, whoever made them. Blocks are written
- * whole. */
-void ref_quantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *x, const ref_arrays *io);
+/* Writes the codes; scales, zeros and global scale are taken as stored, whoever made them. (bitsandbytes makes
+ * codes from scales that are not yet nested: quantize without `nested` for its bytes.) Blocks are written whole. */
+void ref_quantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *x,
+                  const ref_arrays *io);
 
 /* Conversions: widening is exact, narrowing rounds to nearest even and overflows to infinity; NaNs come out
  * canonical. */
@@ -101,8 +113,16 @@ uint16_t ref_f32_to_f16(float x);
 float ref_bf16_to_f32(uint16_t bits);
 uint16_t ref_f32_to_bf16(float x);
 
-/* Elements of an array of F32, F16, BF16 or U8, at any alignment. Storing rounds as above; U8 takes 0..255.
- */
+/* The floats of 4, 6 and 8 bits. Narrowing rounds to nearest even and saturates at the largest finite number; a
+ * NaN becomes 7F, or 0 where the type has none. */
+typedef enum { REF_E4M3, REF_E5M2, REF_E2M3, REF_E3M2, REF_E2M1 } ref_minifloat;
+float ref_minifloat_to_f32(ref_minifloat type, unsigned code);
+unsigned ref_f32_to_minifloat(ref_minifloat type, float x);
+float ref_minifloat_largest(ref_minifloat type);
+float ref_e8m0_to_f32(uint8_t code); /* 2^(code - 127); 255 is NaN */
+
+/* Elements of an array of F32, F16, BF16, F64, U8, I8, U32 or I32, at any alignment. Loading F64 and wide integers
+ * rounds to nearest even; storing rounds as above; integer types take integers of their range. */
 size_t ref_scalar_size(qdnnDataType_t type);
 qdnnDataType_t ref_scale_data_type(qdnnScaleType_t type); /* of F32, F16 and BF16 scales */
 float ref_scalar_load(qdnnDataType_t type, const void *array, int64_t index);

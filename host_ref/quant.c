@@ -1,232 +1,10 @@
-/* Scale, quantize + pack and unpack + dequantize of the 4-bit formats, with a scale a group, a channel or a
- * tensor.
- *
- * What differs from format to format is one row of the table `formats`; the three operations at the end of
- * the file are written once over it. */
-#include "host_ref/host_ref.h"
+/* Scale, quantize + pack, unpack + dequantize: written once over codecs, layouts and groups. */
+#include "host_ref/internal.h"
 
-#include <float.h>
-#include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* What the scale of a group is made from. NaN left out, and 0 always within. */
-typedef struct {
-    float lo, hi, absmax;
-} group_range;
-
-typedef struct {
-    qdnnDataType_t storage;
-    qdnnZeroKind_t zero_kind;
-    /* The scale before it is rounded to its type. */
-    float (*scale)(group_range range, float floor);
-    /* The zero point that goes with the stored scale. Null: the format has none. */
-    float (*zero)(group_range range, float scale);
-    /* The code of a quotient x / scale that is not NaN. */
-    unsigned (*encode)(float quotient, float zero, qdnnRounding_t rounding);
-    /* The value of a code, in units of the scale. */
-    float (*decode)(unsigned code, float zero);
-} format_rules;
-
-/* Steps that formats share. */
-
-static float larger(float a, float b)
-{
-    return a > b ? a : b;
-}
-
-/* A NaN gives low. */
-static float clamp(float x, float low, float high)
-{
-    if (!(x > low))
-        return low;
-    return x < high ? x : high;
-}
-
-/* Truncation and the difference are exact, so a tie is seen as exactly one half. */
-static float round_ties_away(float x)
-{
-    float whole = truncf(x);
-    if (x - whole >= 0.5f)
-        return whole + 1.0f;
-    if (x - whole <= -0.5f)
-        return whole - 1.0f;
-    return whole;
-}
-
-static float round_integral(float x, qdnnRounding_t rounding)
-{
-    return rounding == QDNN_ROUND_TIES_AWAY ? round_ties_away(x) : rintf(x);
-}
-
-/* INT4: symmetric, the code is the integer -8..7 plus 8. */
-
-static float int4_scale(group_range range, float floor)
-{
-    return larger(range.absmax, floor) / 7.0f;
-}
-
-static unsigned int4_encode(float quotient, float zero, qdnnRounding_t rounding)
-{
-    (void)zero;
-    int q = (int)clamp(round_integral(quotient, rounding), -8.0f, 7.0f);
-    return (unsigned)(q + 8);
-}
-
-static float int4_decode(unsigned code, float zero)
-{
-    (void)zero;
-    return (float)((int)code - 8);
-}
-
-/* INT4_ZP: codes 0..15, of which `zero` stands for the value 0. */
-
-static float int4_zp_scale(group_range range, float floor)
-{
-    float width = range.hi - range.lo;
-    if (isinf(width))
-        return range.hi / 15.0f - range.lo / 15.0f;
-    return larger(width, floor) / 15.0f;
-}
-
-static float int4_zp_zero(group_range range, float scale)
-{
-    return clamp(rintf(-range.lo / scale), 0.0f, 15.0f);
-}
-
-/* A caller's zero may be fractional: the sum is rounded once more, ties to even. */
-static unsigned int4_zp_encode(float quotient, float zero, qdnnRounding_t rounding)
-{
-    float q = round_integral(quotient, rounding) + zero;
-    return (unsigned)rintf(clamp(q, 0.0f, 15.0f));
-}
-
-static float int4_zp_decode(unsigned code, float zero)
-{
-    return (float)code - zero;
-}
-
-/* NF4: the code is the place in a table of 16 values in [-1, 1]. */
-
-/* clang-format off */
-static const uint32_t nf4_bits[16] = {
-    0xBF800000, 0xBF3239B1, 0xBF066B30, 0xBECA32A0, 0xBE91A24D, 0xBE3D353F, 0xBDBA7871, 0x00000000,
-    0x3DA2FAFF, 0x3E24CAE3, 0x3E7C04DD, 0x3EAD033A, 0x3EE1A4B8, 0x3F1007AB, 0x3F3913B3, 0x3F800000,
-};
-/* clang-format on */
-
-static float nf4_scale(group_range range, float floor)
-{
-    (void)floor;
-    return range.absmax;
-}
-
-static float nf4_decode(unsigned code, float zero)
-{
-    (void)zero;
-    return ref_f32_from_bits(nf4_bits[code]);
-}
-
-/* Counts the midpoints below the quotient: the nearest entry, and the lower one on a midpoint. */
-static unsigned nf4_encode(float quotient, float zero, qdnnRounding_t rounding)
-{
-    (void)rounding;
-    unsigned code = 0;
-    for (unsigned i = 0; i < 15; i++) {
-        float midpoint = (nf4_decode(i, zero) + nf4_decode(i + 1, zero)) * 0.5f;
-        if (midpoint < quotient)
-            code++;
-    }
-    return code;
-}
-
-static const format_rules formats[] = {
-    {QDNN_DATA_I4, QDNN_ZERO_NONE, int4_scale, NULL, int4_encode, int4_decode},
-    {QDNN_DATA_I4, QDNN_ZERO_POINT, int4_zp_scale, int4_zp_zero, int4_zp_encode, int4_zp_decode},
-    {QDNN_DATA_NF4, QDNN_ZERO_NONE, nf4_scale, NULL, nf4_encode, nf4_decode},
-};
-
-static void require(bool ok, const char *rule)
-{
-    if (ok)
-        return;
-    fprintf(stderr, "host_ref: %s\n", rule);
-    abort();
-}
-
-/* The rules of the format, once the rest of the spec is known to be sound. */
-static const format_rules *rules_of(const ref_quant_spec *spec, int64_t n)
-{
-    require(n >= 0, "n must not be negative");
-    require(spec->group_size >= 1, "group_size must be at least 1");
-    require(spec->channels >= 0, "channels must not be negative");
-    require(spec->channels == 0 || spec->group_size <= INT64_MAX / 2 / spec->channels,
-            "group_size * channels must fit");
-    require(spec->floor >= 0.0f && spec->floor <= FLT_MAX, "floor must be finite and not negative");
-    require(spec->data != QDNN_DATA_U8, "data must be F32, F16 or BF16");
-    require(ref_scale_data_type(spec->scale) != 0, "scale must be F32, F16 or BF16");
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
-        if (formats[i].storage == spec->storage && formats[i].zero_kind == spec->zero_kind)
-            return &formats[i];
-    require(false, "the format has no row in the table");
-    return NULL;
-}
-
-/* Sizes and places. */
-
-int64_t ref_group_count(const ref_quant_spec *spec, int64_t n)
-{
-    if (n > 0 && spec->channels > 0)
-        return spec->channels;
-    return n / spec->group_size + (n % spec->group_size != 0);
-}
-
-static int64_t group_of(const ref_quant_spec *spec, int64_t index)
-{
-    int64_t run = index / spec->group_size;
-    return spec->channels > 0 ? run % spec->channels : run;
-}
-
-int64_t ref_packed_bytes(int64_t n)
-{
-    return n / 2 + n % 2;
-}
-
-static int nibble_shift(int64_t index, qdnnNibbleOrder_t order)
-{
-    bool even = index % 2 == 0;
-    bool low = order == QDNN_NIBBLE_LOW_FIRST ? even : !even;
-    return low ? 0 : 4;
-}
-
-/* Codes are put in order, so the even element opens its byte and leaves the other nibble 0. */
-static void put_code(uint8_t *codes, int64_t index, qdnnNibbleOrder_t order, unsigned code)
-{
-    unsigned before = index % 2 == 0 ? 0 : codes[index / 2];
-    codes[index / 2] = (uint8_t)(before | code << nibble_shift(index, order));
-}
-
-static unsigned get_code(const uint8_t *codes, int64_t index, qdnnNibbleOrder_t order)
-{
-    return codes[index / 2] >> nibble_shift(index, order) & 15u;
-}
-
-/* An element as scale and quantize see it: infinities are the largest finite numbers, a NaN stays. */
-static float load_finite(const ref_quant_spec *spec, const void *x, int64_t index)
-{
-    float value = ref_scalar_load(spec->data, x, index);
-    if (isinf(value))
-        return value > 0.0f ? FLT_MAX : -FLT_MAX;
-    return value;
-}
-
-static float load_zero(const ref_quant_spec *spec, const format_rules *rules, const void *zero, int64_t group)
-{
-    return rules->zero ? ref_scalar_load(spec->zero, zero, group) : 0.0f;
-}
-
-/* The operations. */
+/* ---- Scale ---- */
 
 /* Comparisons with NaN are false, which leaves it out. */
 static void range_add(group_range *range, float value)
@@ -237,76 +15,182 @@ static void range_add(group_range *range, float value)
         range->hi = value;
 }
 
-/* A group is one run of elements; with channels, every channels-th run from the group's first on. */
-static group_range range_of(const ref_quant_spec *spec, const void *x, int64_t n, int64_t group)
+/* By the number of the group. The caller frees it. */
+static group_range *ranges_of(const tensor *t, const void *x, const ref_arrays *in)
 {
-    group_range range = {0.0f, 0.0f, 0.0f};
-    int64_t begin = group * spec->group_size;
-    while (begin < n) {
-        int64_t count = n - begin < spec->group_size ? n - begin : spec->group_size;
-        for (int64_t i = begin; i < begin + count; i++)
-            range_add(&range, load_finite(spec, x, i));
-        if (spec->channels == 0)
-            break;
-        begin += spec->group_size * spec->channels;
+    int64_t total = hr_group_total(t);
+    group_range *ranges = malloc((size_t)total * sizeof *ranges);
+    hr_require(ranges != NULL, "out of memory for %lld groups", (long long)total);
+    for (int64_t i = 0; i < total; i++)
+        ranges[i] = (group_range){INFINITY, -INFINITY};
+    for (int64_t row = 0; row < t->rows; row++)
+        for (int64_t column = 0; column < t->columns; column++) {
+            float value = saturated(ref_scalar_load(t->spec.data, x, row * t->columns + column));
+            range_add(&ranges[hr_group_number(t, hr_group_of(t, in, row, column))], value);
+        }
+    return ranges;
+}
+
+static void make_global(const tensor *t, const group_range *ranges, const ref_arrays *out)
+{
+    float absmax = 0.0f;
+    for (int64_t i = 0; i < hr_group_total(t); i++)
+        absmax = larger(hr_absmax_of(ranges[i]), absmax);
+    *out->global_scale = hr_global_from(t, absmax);
+}
+
+static void make_scales(const tensor *t, const group_range *ranges, const ref_arrays *out)
+{
+    int64_t total = hr_group_total(t);
+    float *scales = malloc((size_t)total * sizeof *scales);
+    hr_require(scales != NULL, "out of memory for %lld scales", (long long)total);
+    float global = hr_load_global(t, out);
+    for (int64_t i = 0; i < total; i++)
+        scales[i] = hr_scale_from(t, ranges[i], global);
+    hr_store_scales(t, out, scales);
+    free(scales);
+}
+
+/* From the scales as they are stored. */
+static void make_zeros(const tensor *t, const group_range *ranges, const ref_arrays *out)
+{
+    memset(out->zero, 0, (size_t)hr_zero_bytes(t));
+    for (int64_t i = 0; i < hr_group_total(t); i++) {
+        group_place place = hr_group_numbered(t, i);
+        hr_store_zero(t, out, place, hr_zero_from(t, ranges[i], hr_load_scale(t, out, place)));
     }
-    range.absmax = larger(-range.lo, range.hi);
-    return range;
 }
 
-/* Rounds the scale to its type, keeps it positive and finite, and returns what was stored. */
-static float store_scale(qdnnDataType_t type, void *scale, int64_t group, float value)
+void ref_scale(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *x,
+               const ref_arrays *out)
 {
-    ref_scalar_store(type, scale, group, value);
-    float rounded = ref_scalar_load(type, scale, group);
-    float stored = clamp(rounded, ref_scalar_smallest(type), ref_scalar_largest(type));
-    ref_scalar_store(type, scale, group, stored);
-    return stored;
+    tensor t = hr_tensor_of(spec, rows, columns);
+    if (t.plain || hr_group_total(&t) == 0)
+        return;
+    group_range *ranges = ranges_of(&t, x, out);
+    if (spec->global_scale)
+        make_global(&t, ranges, out);
+    if (!spec->no_scale)
+        make_scales(&t, ranges, out);
+    if (spec->zero_kind != QDNN_ZERO_NONE)
+        make_zeros(&t, ranges, out);
+    free(ranges);
 }
 
-void ref_scale(const ref_quant_spec *spec, const void *x, int64_t n, void *scale, void *zero)
-{
-    const format_rules *rules = rules_of(spec, n);
-    for (int64_t group = 0; group < ref_group_count(spec, n); group++) {
-        group_range range = range_of(spec, x, n, group);
-        float stored = store_scale(ref_scale_data_type(spec->scale), scale, group, rules->scale(range, spec->floor));
-        if (rules->zero)
-            ref_scalar_store(spec->zero, zero, group, rules->zero(range, stored));
-    }
-}
+/* ---- Quantize ---- */
 
-static float divide(float x, float scale, qdnnDivision_t division)
+float hr_quotient(const tensor *t, float x, float scale)
 {
-    if (division == QDNN_DIVIDE_EXACT)
+    if (t->spec.division == QDNN_DIVIDE_EXACT)
         return x / scale;
     float reciprocal = 1.0f / scale;
     return x * reciprocal;
 }
 
-void ref_quantize(const ref_quant_spec *spec, const void *x, int64_t n, const void *scale, const void *zero,
-                  uint8_t *codes)
+/* A zero of integer type is added after rounding, one of float type before. */
+static unsigned encode_integer(const tensor *t, float v, float zero)
 {
-    const format_rules *rules = rules_of(spec, n);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t group = group_of(spec, i);
-        float s = ref_scalar_load(ref_scale_data_type(spec->scale), scale, group);
-        float z = load_zero(spec, rules, zero, group);
-        float quotient = divide(load_finite(spec, x, i), s, spec->division);
-        if (isnan(quotient))
-            quotient = 0.0f;
-        put_code(codes, i, spec->nibble_order, rules->encode(quotient, z, spec->rounding));
-    }
+    float q;
+    if (t->spec.zero_kind != QDNN_ZERO_POINT)
+        q = round_integral(v, t->spec.rounding);
+    else if (hr_zero_is_float(&t->spec))
+        q = round_integral(v + zero, t->spec.rounding);
+    else
+        q = round_integral(v, t->spec.rounding) + zero;
+    return t->codec.encode(&t->codec, clamp(q, t->codec.low, t->codec.high));
 }
 
-void ref_dequantize(const ref_quant_spec *spec, const uint8_t *codes, int64_t n, const void *scale,
-                    const void *zero, void *y)
+/* The scale of all: that of the group times the global one. */
+static float whole_scale(const tensor *t, const ref_arrays *in, group_place place)
 {
-    const format_rules *rules = rules_of(spec, n);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t group = group_of(spec, i);
-        float s = ref_scalar_load(ref_scale_data_type(spec->scale), scale, group);
-        float z = load_zero(spec, rules, zero, group);
-        float units = rules->decode(get_code(codes, i, spec->nibble_order), z);
-        ref_scalar_store(spec->data, y, i, units * s);
+    float scale = hr_load_scale(t, in, place);
+    return t->spec.global_scale ? scale * hr_load_global(t, in) : scale;
+}
+
+static unsigned encode(const tensor *t, const ref_arrays *in, group_place place, float x)
+{
+    float scale = whole_scale(t, in, place), zero = hr_load_zero(t, in, place), v;
+    if (isnan(x) && !t->codec.has_nan)
+        x = 0.0f;
+    if (t->spec.zero_kind == QDNN_ZERO_MINIMUM)
+        x = x - zero;
+    if (t->spec.scale == QDNN_SCALE_E4M3 && !t->spec.no_scale && scale == 0.0f)
+        v = 0.0f;
+    else
+        v = hr_quotient(t, x, scale);
+    if (isnan(v) && !t->codec.has_nan)
+        v = 0.0f;
+    if (t->codec.family == CODEC_INTEGER)
+        return encode_integer(t, v, zero);
+    return t->codec.encode(&t->codec, v);
+}
+
+static void quantize_plain(const tensor *t, const void *x, const ref_arrays *io)
+{
+    for (int64_t i = 0; i < t->rows * t->columns; i++)
+        ref_scalar_store(t->spec.storage, io->codes, i, ref_scalar_load(t->spec.data, x, i));
+}
+
+void ref_quantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *x,
+                  const ref_arrays *io)
+{
+    if (spec->block != QDNN_BLOCK_NONE) {
+        hr_block_quantize_all(spec, rows, columns, x, io->codes);
+        return;
     }
+    tensor t = hr_tensor_of(spec, rows, columns);
+    if (rows == 0 || columns == 0)
+        return;
+    if (t.plain) {
+        quantize_plain(&t, x, io);
+        return;
+    }
+    memset(io->codes, 0, (size_t)hr_code_bytes(&t));
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t column = 0; column < columns; column++) {
+            float value = saturated(ref_scalar_load(spec->data, x, row * columns + column));
+            unsigned code = encode(&t, io, hr_group_of(&t, io, row, column), value);
+            hr_put_code(io->codes, hr_place_of_code(&t, row, column), t.codec.bits, code);
+        }
+}
+
+/* ---- Dequantize ---- */
+
+static float decode(const tensor *t, const ref_arrays *in, int64_t row, int64_t column)
+{
+    if (t->plain)
+        return ref_scalar_load(t->spec.storage, in->codes, row * t->columns + column);
+    group_place place = hr_group_of(t, in, row, column);
+    unsigned code = hr_get_code(in->codes, hr_place_of_code(t, row, column), t->codec.bits);
+    float number = t->codec.decode(&t->codec, code);
+    float zero = hr_load_zero(t, in, place);
+    if (t->spec.zero_kind == QDNN_ZERO_POINT)
+        number = number - zero;
+    float value = number * hr_load_scale(t, in, place);
+    if (t->spec.zero_kind == QDNN_ZERO_MINIMUM)
+        value = value + zero;
+    if (t->spec.global_scale)
+        value = value * hr_load_global(t, in);
+    return hr_canonical(value);
+}
+
+float ref_decode(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *in, int64_t row,
+                 int64_t column)
+{
+    if (spec->block != QDNN_BLOCK_NONE)
+        return hr_block_decode_one(spec, rows, columns, in->codes, row, column);
+    tensor t = hr_tensor_of(spec, rows, columns);
+    return decode(&t, in, row, column);
+}
+
+void ref_dequantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *in, void *y)
+{
+    if (spec->block != QDNN_BLOCK_NONE) {
+        hr_block_dequantize_all(spec, rows, columns, in->codes, y);
+        return;
+    }
+    tensor t = hr_tensor_of(spec, rows, columns);
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t column = 0; column < columns; column++)
+            ref_scalar_store(spec->data, y, row * columns + column, decode(&t, in, row, column));
 }

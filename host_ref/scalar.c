@@ -1,10 +1,6 @@
-/* The scalar types: f32, f16, bf16 and u8 in memory, and the conversions between them and f32. */
-#include "host_ref/host_ref.h"
+/* The scalar types: the numbers of plain arrays in memory, and the conversions between them and f32. */
+#include "host_ref/internal.h"
 
-#include <float.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* One rounding per operation is the contract: no wider intermediates, no value-changing optimisation. */
@@ -25,6 +21,11 @@ uint32_t ref_f32_to_bits(float x)
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
+}
+
+float hr_canonical(float x)
+{
+    return isnan(x) ? ref_f32_from_bits(REF_NAN_F32) : x;
 }
 
 /* value / 2^shift to the nearest integer, ties to even; shift is 1..31. */
@@ -81,8 +82,7 @@ uint16_t ref_f32_to_f16(float x)
 
 float ref_bf16_to_f32(uint16_t bits)
 {
-    float x = ref_f32_from_bits((uint32_t)bits << 16);
-    return isnan(x) ? ref_f32_from_bits(REF_NAN_F32) : x;
+    return hr_canonical(ref_f32_from_bits((uint32_t)bits << 16));
 }
 
 uint16_t ref_f32_to_bf16(float x)
@@ -94,6 +94,8 @@ uint16_t ref_f32_to_bf16(float x)
     return (uint16_t)(sign | shift_right_to_even(bits & 0x7FFFFFFF, 16));
 }
 
+/* Loading and storing each type. memcpy, because arrays may lie at any address. */
+
 static float load_f32(const void *at)
 {
     float x;
@@ -103,9 +105,21 @@ static float load_f32(const void *at)
 
 static void store_f32(void *at, float x)
 {
-    if (isnan(x))
-        x = ref_f32_from_bits(REF_NAN_F32);
+    x = hr_canonical(x);
     memcpy(at, &x, sizeof x);
+}
+
+static float load_f64(const void *at)
+{
+    double x;
+    memcpy(&x, at, sizeof x);
+    return (float)x;
+}
+
+static void store_f64(void *at, float x)
+{
+    double wide = (double)hr_canonical(x);
+    memcpy(at, &wide, sizeof wide);
 }
 
 static float load_f16(const void *at)
@@ -144,6 +158,42 @@ static void store_u8(void *at, float x)
     *(uint8_t *)at = (uint8_t)x;
 }
 
+static float load_i8(const void *at)
+{
+    return *(const int8_t *)at;
+}
+
+static void store_i8(void *at, float x)
+{
+    *(int8_t *)at = (int8_t)x;
+}
+
+static float load_u32(const void *at)
+{
+    uint32_t x;
+    memcpy(&x, at, sizeof x);
+    return (float)x;
+}
+
+static void store_u32(void *at, float x)
+{
+    uint32_t whole = (uint32_t)x;
+    memcpy(at, &whole, sizeof whole);
+}
+
+static float load_i32(const void *at)
+{
+    int32_t x;
+    memcpy(&x, at, sizeof x);
+    return (float)x;
+}
+
+static void store_i32(void *at, float x)
+{
+    int32_t whole = (int32_t)x;
+    memcpy(at, &whole, sizeof whole);
+}
+
 typedef struct {
     qdnnDataType_t type;
     size_t size;
@@ -156,7 +206,11 @@ static const scalar_type scalar_types[] = {
     {QDNN_DATA_F32, 4, load_f32, store_f32, 0x1p-149f, FLT_MAX},
     {QDNN_DATA_F16, 2, load_f16, store_f16, 0x1p-24f, 65504.0f},
     {QDNN_DATA_BF16, 2, load_bf16, store_bf16, 0x1p-133f, 0x1.FEp127f},
+    {QDNN_DATA_F64, 8, load_f64, store_f64, 0x1p-149f, FLT_MAX},
     {QDNN_DATA_U8, 1, load_u8, store_u8, 1.0f, 255.0f},
+    {QDNN_DATA_I8, 1, load_i8, store_i8, 1.0f, 127.0f},
+    {QDNN_DATA_U32, 4, load_u32, store_u32, 1.0f, 0x1.FFFFFEp31f},
+    {QDNN_DATA_I32, 4, load_i32, store_i32, 1.0f, 0x1.FFFFFEp30f},
 };
 
 static const scalar_type *find_scalar_type(qdnnDataType_t type)
@@ -164,8 +218,8 @@ static const scalar_type *find_scalar_type(qdnnDataType_t type)
     for (size_t i = 0; i < sizeof scalar_types / sizeof scalar_types[0]; i++)
         if (scalar_types[i].type == type)
             return &scalar_types[i];
-    fprintf(stderr, "host_ref: data type 0x%02X is none of F32, F16, BF16, U8\n", (unsigned)type);
-    abort();
+    hr_require(false, "data type 0x%02X is none of F32, F16, BF16, F64, U8, I8, U32, I32", (unsigned)type);
+    return NULL;
 }
 
 size_t ref_scalar_size(qdnnDataType_t type)

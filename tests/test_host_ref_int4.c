@@ -7,7 +7,7 @@
 
 static ref_quant_spec int4(void)
 {
-    return plain_spec(QDNN_FORMAT_INT4);
+    return plain_spec(QDNN_DATA_I4, QDNN_ZERO_NONE);
 }
 
 TEST_CASE(HostRefQuant, Sizes)
@@ -28,22 +28,26 @@ TEST_CASE(HostRefQuant, Sizes)
         ref_quant_spec spec = int4();
         spec.group_size = cases[i].group_size;
         spec.channels = cases[i].channels;
-        CHECK_EQ_I64(ref_group_count(&spec, cases[i].n), cases[i].groups);
+        CHECK_EQ_I64(ref_group_count(&spec, 1, cases[i].n), cases[i].groups);
     }
-    CHECK_EQ_I64(ref_packed_bytes(128), 64);
-    CHECK_EQ_I64(ref_packed_bytes(129), 65);
-    CHECK_EQ_I64(ref_packed_bytes(1), 1);
-    CHECK_EQ_I64(ref_packed_bytes(0), 0);
-    CHECK_EQ_I64(ref_packed_bytes(INT64_MAX), INT64_C(0x4000000000000000));
+    static const int64_t bytes[][2] = {
+        {128, 64}, {129, 65}, {1, 1}, {0, 0}, {INT64_MAX, INT64_C(0x4000000000000000)}};
+    for (size_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++) {
+        ref_quant_spec spec = int4();
+        spec.group_size = INT64_MAX;
+        CHECK_EQ_I64(ref_sizes_of(&spec, 1, bytes[i][0]).codes, bytes[i][1]);
+        CHECK_EQ_I64(ref_sizes_of(&spec, 1, bytes[i][0]).scale, bytes[i][0] ? 4 : 0);
+    }
 }
 
 TEST_CASE(HostRefQuant, NothingIsWrittenForNoElements)
 {
-    for (int format = QDNN_FORMAT_INT4; format <= QDNN_FORMAT_NF4; format++) {
-        ref_quant_spec spec = plain_spec((qdnnFormat_t)format);
-        ref_scale(&spec, NULL, 0, NULL, NULL);
-        ref_quantize(&spec, NULL, 0, NULL, NULL, NULL);
-        ref_dequantize(&spec, NULL, 0, NULL, NULL, NULL);
+    static const qdnnDataType_t storages[] = {QDNN_DATA_I4, QDNN_DATA_NF4, QDNN_DATA_F8E4M3, QDNN_DATA_F16};
+    for (size_t i = 0; i < sizeof storages / sizeof storages[0]; i++) {
+        ref_quant_spec spec = plain_spec(storages[i], QDNN_ZERO_NONE);
+        flat_scale(&spec, NULL, 0, NULL, NULL);
+        flat_quantize(&spec, NULL, 0, NULL, NULL, NULL);
+        flat_dequantize(&spec, NULL, 0, NULL, NULL, NULL);
     }
 }
 
@@ -54,9 +58,9 @@ TEST_CASE(HostRefQuant, GroupsRunFlatAndTheLastIsShorter)
     const float x[5] = {7, -1, 14, 0, -21};
     float scale[4] = {99, 99, 99, 99}, y[6] = {99, 99, 99, 99, 99, 99};
     uint8_t codes[4] = {0xAA, 0xAA, 0xAA, 0xAA};
-    ref_scale(&spec, x, 5, scale, NULL);
-    ref_quantize(&spec, x, 5, scale, NULL, codes);
-    ref_dequantize(&spec, codes, 5, scale, NULL, y);
+    flat_scale(&spec, x, 5, scale, NULL);
+    flat_quantize(&spec, x, 5, scale, NULL, codes);
+    flat_dequantize(&spec, codes, 5, scale, NULL, y);
     const float expected_scale[4] = {1, 2, 3, 99}, expected_y[6] = {7, -1, 14, 0, -21, 99};
     const uint8_t expected_codes[4] = {0x7F, 0x8F, 0x01, 0xAA};
     CHECK_EQ_MEM(scale, expected_scale, sizeof scale);
@@ -71,8 +75,8 @@ TEST_CASE(HostRefQuant, AGroupMayExceedTheTensor)
     const float x[3] = {-7, 3, 14};
     float scale[2] = {99, 99};
     uint8_t codes[2];
-    ref_scale(&spec, x, 3, scale, NULL);
-    ref_quantize(&spec, x, 3, scale, NULL, codes);
+    flat_scale(&spec, x, 3, scale, NULL);
+    flat_quantize(&spec, x, 3, scale, NULL, codes);
     CHECK_EQ_F32(scale[0], 2);
     CHECK_EQ_F32(scale[1], 99);
     const uint8_t expected[2] = {0xA4, 0x0F}; /* -3.5 -> -4 (even), 1.5 -> 2, 7 */
@@ -86,9 +90,9 @@ TEST_CASE(HostRefQuant, GroupsOfOne)
     const float x[3] = {7, -14, 0.875f};
     float scale[3], y[3];
     uint8_t codes[2];
-    ref_scale(&spec, x, 3, scale, NULL);
-    ref_quantize(&spec, x, 3, scale, NULL, codes);
-    ref_dequantize(&spec, codes, 3, scale, NULL, y);
+    flat_scale(&spec, x, 3, scale, NULL);
+    flat_quantize(&spec, x, 3, scale, NULL, codes);
+    flat_dequantize(&spec, codes, 3, scale, NULL, y);
     const float expected[3] = {1, 2, 0.125f};
     const uint8_t expected_codes[2] = {0x1F, 0x0F};
     CHECK_EQ_MEM(scale, expected, sizeof scale);
@@ -103,55 +107,63 @@ TEST_CASE(HostRefQuant, NibbleOrdersAndTheUnusedNibble)
     float y[5];
     uint8_t codes[3];
     memset(codes, 0xAA, sizeof codes);
-    ref_quantize(&spec, x, 5, &scale, NULL, codes);
+    flat_quantize(&spec, x, 5, &scale, NULL, codes);
     const uint8_t low_first[3] = {0xF0, 0x98, 0x0B};
     CHECK_EQ_MEM(codes, low_first, 3);
-    ref_dequantize(&spec, codes, 5, &scale, NULL, y);
+    flat_dequantize(&spec, codes, 5, &scale, NULL, y);
     CHECK_EQ_MEM(y, x, sizeof x);
 
     spec.nibble_order = QDNN_NIBBLE_HIGH_FIRST;
     memset(codes, 0xAA, sizeof codes);
-    ref_quantize(&spec, x, 5, &scale, NULL, codes);
+    flat_quantize(&spec, x, 5, &scale, NULL, codes);
     const uint8_t high_first[3] = {0x0F, 0x89, 0xB0};
     CHECK_EQ_MEM(codes, high_first, 3);
-    ref_dequantize(&spec, codes, 5, &scale, NULL, y);
+    flat_dequantize(&spec, codes, 5, &scale, NULL, y);
     CHECK_EQ_MEM(y, x, sizeof x);
 }
 
 /* Every pair of data type and scale type: values that all of them hold exactly give the same codes. */
 static const struct {
     qdnnDataType_t type;
+    qdnnScaleType_t scale;
     const char *name;
-} float_types[3] = {{QDNN_DATA_F32, "f32"}, {QDNN_DATA_F16, "f16"}, {QDNN_DATA_BF16, "bf16"}};
+} float_types[4] = {{QDNN_DATA_F32, QDNN_SCALE_F32, "f32"},
+                    {QDNN_DATA_F16, QDNN_SCALE_F16, "f16"},
+                    {QDNN_DATA_BF16, QDNN_SCALE_BF16, "bf16"},
+                    {QDNN_DATA_F64, QDNN_SCALE_E4M3, "f64"}};
 
 static int type_pair_count(void)
 {
-    return 9;
+    return 16;
 }
 
 static void type_pair_name(int index, char *text, size_t size)
 {
-    snprintf(text, size, "%s_scale_%s", float_types[index / 3].name, float_types[index % 3].name);
+    snprintf(text, size, "%s_scale_%s", float_types[index / 4].name,
+             index % 4 == 3 ? "e4m3" : float_types[index % 4].name);
 }
 
 TEST_EACH(HostRefQuant, DataAndScaleTypes, type_pair_count, type_pair_name)
 {
     ref_quant_spec spec = int4();
-    spec.data = float_types[index / 3].type;
-    spec.scale = float_types[index % 3].type;
+    spec.data = float_types[index / 4].type;
+    spec.scale = float_types[index % 4].scale;
     spec.group_size = 4;
     const float values[8] = {-7, 1.5f, NAN, 6.5f, 0.25f, -3.5f, 1.25f, 0.75f};
-    float x[8], scale[2], y[8]; /* large enough for any of the types */
+    double x[8], y[8]; /* large enough for any of the types */
+    float scale[2];
     for (int i = 0; i < 8; i++)
         ref_scalar_store(spec.data, x, i, values[i]);
     uint8_t codes[4];
-    ref_scale(&spec, x, 8, scale, NULL);
-    CHECK_EQ_F32(ref_scalar_load(spec.scale, scale, 0), 1.0f);
-    CHECK_EQ_F32(ref_scalar_load(spec.scale, scale, 1), 0.5f);
-    ref_quantize(&spec, x, 8, scale, NULL, codes);
+    flat_scale(&spec, x, 8, scale, NULL);
+    static const uint32_t expected_scales[][2] = {
+        {0x3F800000, 0x3F000000}, {0x3C00, 0x3800}, {0x3F80, 0x3F00}, {0x38, 0x30}};
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ_U32(stored_bits(scale, spec.scale, i), expected_scales[index % 4][i]);
+    flat_quantize(&spec, x, 8, scale, NULL, codes);
     const uint8_t expected[4] = {0xA1, 0xE8, 0x18, 0xAA}; /* -7 2 0 6; 0 (0.5) -7 2 (2.5) 2 (1.5) */
     CHECK_EQ_MEM(codes, expected, 4);
-    ref_dequantize(&spec, codes, 8, scale, NULL, y);
+    flat_dequantize(&spec, codes, 8, scale, NULL, y);
     const float decoded[8] = {-7, 2, 0, 6, 0, -3.5f, 1, 1};
     for (int i = 0; i < 8; i++)
         CHECK_EQ_F32(ref_scalar_load(spec.data, y, i), decoded[i]);
@@ -187,13 +199,13 @@ TEST_CASE(HostRefInt4, InfinityCountsAsTheLargestNumber)
     CHECK_EQ_U32(scale_bits(spec, x + 3, 1), 0x7E124924);
     float scale = ref_f32_from_bits(0x7E124924);
     uint8_t codes[2];
-    ref_quantize(&spec, x, 4, &scale, NULL, codes);
+    flat_quantize(&spec, x, 4, &scale, NULL, codes);
     const uint8_t expected[2] = {0x8F, 0x18};
     CHECK_EQ_MEM(codes, expected, 2);
     /* From f16 too: FLT_MAX, not 65504. */
     const uint16_t half[2] = {0x7C00, 0xFC00};
     spec.data = QDNN_DATA_F16;
-    ref_scale(&spec, half, 2, &scale, NULL);
+    flat_scale(&spec, half, 2, &scale, NULL);
     CHECK_EQ_U32(ref_f32_to_bits(scale), 0x7E124924);
 }
 
@@ -216,13 +228,13 @@ TEST_CASE(HostRefInt4, ScalesStoredAsHalves)
     ref_quant_spec spec = int4();
     const float zero = 0, one = 1, huge = 1e30f, most = FLT_MAX;
     const float tie_down = 7 * (1 + 0x1p-11f), tie_up = 7 * (1 + 0x3p-11f);
-    spec.scale = QDNN_DATA_F16;
+    spec.scale = QDNN_SCALE_F16;
     CHECK_EQ_U32(scale_bits(spec, &zero, 1), 0x0001);
     CHECK_EQ_U32(scale_bits(spec, &huge, 1), 0x7BFF);
     CHECK_EQ_U32(scale_bits(spec, &one, 1), 0x3092); /* 2^-3 * (1 + 146.3/1024) */
     CHECK_EQ_U32(scale_bits(spec, &tie_down, 1), 0x3C00);
     CHECK_EQ_U32(scale_bits(spec, &tie_up, 1), 0x3C02);
-    spec.scale = QDNN_DATA_BF16;
+    spec.scale = QDNN_SCALE_BF16;
     CHECK_EQ_U32(scale_bits(spec, &one, 1), 0x3E12);
     CHECK_EQ_U32(scale_bits(spec, &most, 1), 0x7E12);
     CHECK_EQ_U32(scale_bits(spec, &zero, 1), 0x2A21); /* 2A20D7C5 */
@@ -234,13 +246,13 @@ TEST_CASE(HostRefInt4, ScalesStoredAsHalves)
 TEST_CASE(HostRefInt4, CodesUseTheStoredScale)
 {
     ref_quant_spec spec = int4();
-    spec.scale = QDNN_DATA_F16;
+    spec.scale = QDNN_SCALE_F16;
     const float x[3] = {0x1p-23f, -0x1p-23f, 0x1p-24f};
     uint16_t scale = 0;
     uint8_t codes[2];
-    ref_scale(&spec, x, 3, &scale, NULL);
+    flat_scale(&spec, x, 3, &scale, NULL);
     CHECK_EQ_U32(scale, 0x0001);
-    ref_quantize(&spec, x, 3, &scale, NULL, codes);
+    flat_quantize(&spec, x, 3, &scale, NULL, codes);
     const uint8_t expected[2] = {0x6A, 0x09};
     CHECK_EQ_MEM(codes, expected, 2);
 }

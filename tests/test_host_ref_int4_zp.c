@@ -3,7 +3,7 @@
 
 static ref_quant_spec int4_zp(void)
 {
-    return plain_spec(QDNN_FORMAT_INT4_ZP);
+    return plain_spec(QDNN_DATA_I4, QDNN_ZERO_POINT);
 }
 
 /* Checks scale (bits) and zero of n values. */
@@ -12,7 +12,7 @@ static void check_scale(ref_quant_spec spec, const float *x, int n, uint32_t exp
 {
     uint32_t scale = 0;
     float zero = -1;
-    ref_scale(&spec, x, n, &scale, &zero);
+    flat_scale(&spec, x, n, &scale, &zero);
     CHECK_EQ_U32(scale, expected_scale);
     CHECK_EQ_F32(zero, expected_zero);
 }
@@ -49,10 +49,10 @@ TEST_CASE(HostRefInt4Zp, OptionsOfTheCodesDoNotTouchTheZero)
     spec.rounding = QDNN_ROUND_TIES_AWAY;
     check_scale(spec, tie, 2, 0x40000000, 2);
     spec.rounding = QDNN_ROUND_TIES_TO_EVEN;
-    CHECK_EQ_U32(code_of(spec, 37.5f, 15, 2), 4);
+    CHECK_EQ_U32(code_of(spec, 37.5f, 15, 0), 2);
     spec.division = QDNN_DIVIDE_RECIPROCAL;
     check_scale(spec, fifteen, 2, 0x41700000, 2); /* 37.5 / 15 = 2.5, but 37.5 * (1/15) is above it */
-    CHECK_EQ_U32(code_of(spec, 37.5f, 15, 2), 5);
+    CHECK_EQ_U32(code_of(spec, 37.5f, 15, 0), 3);
 }
 
 TEST_CASE(HostRefInt4Zp, RangesThatOverflow)
@@ -63,7 +63,7 @@ TEST_CASE(HostRefInt4Zp, RangesThatOverflow)
     check_scale(spec, infinite, 3, 0x7E088888, 8);
     float scale = ref_f32_from_bits(0x7E088888), zero = 8;
     uint8_t codes[2];
-    ref_quantize(&spec, full, 3, &scale, &zero, codes);
+    flat_quantize(&spec, full, 3, &scale, &zero, codes);
     const uint8_t expected[2] = {0x0F, 0x08}; /* 8 + 8 is clamped to 15 */
     CHECK_EQ_MEM(codes, expected, 2);
     /* 7D888888 + 7D088889: 888888.0 + 444444.8 (hex) is a tie. */
@@ -77,19 +77,19 @@ TEST_CASE(HostRefInt4Zp, RangesThatOverflow)
 TEST_CASE(HostRefInt4Zp, ZeroComesFromTheStoredScale)
 {
     ref_quant_spec spec = int4_zp();
-    spec.scale = QDNN_DATA_F16;
+    spec.scale = QDNN_SCALE_F16;
     spec.zero = QDNN_DATA_U8;
     const float tiny[2] = {-0x3p-24f, -0x1p-24f}, huge[2] = {-1e30f, 1e30f};
     uint16_t scale = 0;
     uint8_t zero = 99;
-    ref_scale(&spec, tiny, 2, &scale, &zero);
+    flat_scale(&spec, tiny, 2, &scale, &zero);
     CHECK_EQ_U32(scale, 0x0001); /* wanted a fifth of that, and then zero would be 15 */
     CHECK_EQ_U32(zero, 3);
-    ref_scale(&spec, huge, 2, &scale, &zero);
+    flat_scale(&spec, huge, 2, &scale, &zero);
     CHECK_EQ_U32(scale, 0x7BFF);
     CHECK_EQ_U32(zero, 15);
     uint8_t codes;
-    ref_quantize(&spec, huge, 2, &scale, &zero, &codes);
+    flat_quantize(&spec, huge, 2, &scale, &zero, &codes);
     CHECK_EQ_U32(codes, 0xF0);
 }
 
@@ -109,15 +109,15 @@ TEST_CASE(HostRefInt4Zp, ZeroTypes)
         float scale, y[2];
         uint32_t zero = 0;
         uint8_t codes;
-        ref_scale(&spec, positive, 2, &scale, &zero);
+        flat_scale(&spec, positive, 2, &scale, &zero);
         CHECK_EQ_U32(zero, cases[i].none);
-        ref_scale(&spec, negative, 2, &scale, &zero);
+        flat_scale(&spec, negative, 2, &scale, &zero);
         CHECK_EQ_U32(zero, cases[i].fifteen);
-        ref_scale(&spec, both, 2, &scale, &zero);
+        flat_scale(&spec, both, 2, &scale, &zero);
         CHECK_EQ_U32(zero, cases[i].five);
-        ref_quantize(&spec, both, 2, &scale, &zero, &codes);
+        flat_quantize(&spec, both, 2, &scale, &zero, &codes);
         CHECK_EQ_U32(codes, 0xF0);
-        ref_dequantize(&spec, &codes, 2, &scale, &zero, y);
+        flat_dequantize(&spec, &codes, 2, &scale, &zero, y);
         CHECK_EQ_MEM(y, both, sizeof y);
     }
 }
@@ -131,9 +131,9 @@ TEST_CASE(HostRefInt4Zp, EachGroupHasItsZero)
     const float x[5] = {-5, 10, 30, 2, -7.5f};
     float scale[3], y[5];
     uint8_t zero[4] = {99, 99, 99, 99}, codes[3];
-    ref_scale(&spec, x, 5, scale, zero);
-    ref_quantize(&spec, x, 5, scale, zero, codes);
-    ref_dequantize(&spec, codes, 5, scale, zero, y);
+    flat_scale(&spec, x, 5, scale, zero);
+    flat_quantize(&spec, x, 5, scale, zero, codes);
+    flat_dequantize(&spec, codes, 5, scale, zero, y);
     const float expected_scale[3] = {1, 2, 0.5f};
     const uint8_t expected_zero[4] = {5, 0, 15, 99}, expected_codes[3] = {0x0F, 0xF1, 0x00};
     CHECK_EQ_MEM(scale, expected_scale, sizeof scale);
@@ -151,28 +151,39 @@ TEST_CASE(HostRefInt4Zp, TiesBothWays)
                  {-5, 0, 0},    {10, 15, 15},   {10.5f, 15, 15},    {-99, 0, 0},
                  {99, 15, 15},  {NAN, 5, 5},    {INFINITY, 15, 15}, {-INFINITY, 0, 0}};
     ref_quant_spec even = int4_zp(), away = int4_zp();
+    even.zero = away.zero = QDNN_DATA_U8;
     away.rounding = QDNN_ROUND_TIES_AWAY;
+    const uint8_t zero = 5;
+    const float scale = 1;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint8_t code[2];
         test_push_note("x = %g", (double)cases[i].x);
-        CHECK_EQ_U32(code_of(even, cases[i].x, 1, 5), cases[i].even);
-        CHECK_EQ_U32(code_of(away, cases[i].x, 1, 5), cases[i].away);
+        flat_quantize(&even, &cases[i].x, 1, &scale, &zero, &code[0]);
+        flat_quantize(&away, &cases[i].x, 1, &scale, &zero, &code[1]);
+        CHECK_EQ_U32(code[0], cases[i].even);
+        CHECK_EQ_U32(code[1], cases[i].away);
         test_pop_note();
     }
 }
 
 TEST_CASE(HostRefInt4Zp, FractionalZeros)
 {
+    /* The sum x / s + zero is rounded once, ties as the spec says. */
+    static const struct {
+        float x;
+        unsigned even, away;
+    } cases[] = {{0, 2, 3},  {1, 4, 4},    {2, 4, 5},    {NAN, 2, 3},
+                 {-9, 0, 0}, {12, 14, 15}, {13, 15, 15}, {0.4f, 3, 3}};
     ref_quant_spec spec = int4_zp();
-    for (int rounding = QDNN_ROUND_TIES_TO_EVEN; rounding <= QDNN_ROUND_TIES_AWAY; rounding++) {
-        spec.rounding = (qdnnRounding_t)rounding; /* of x / s; the sum always goes to even */
-        CHECK_EQ_U32(code_of(spec, 0, 1, 2.5f), 2);
-        CHECK_EQ_U32(code_of(spec, 1, 1, 2.5f), 4);
-        CHECK_EQ_U32(code_of(spec, 2, 1, 2.5f), 4);
-        CHECK_EQ_U32(code_of(spec, NAN, 1, 2.5f), 2);
-        CHECK_EQ_U32(code_of(spec, -9, 1, 2.5f), 0);
-        CHECK_EQ_U32(code_of(spec, 12, 1, 2.5f), 14);
-        CHECK_EQ_U32(code_of(spec, 13, 1, 2.5f), 15);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        test_push_note("x = %g", (double)cases[i].x);
+        spec.rounding = QDNN_ROUND_TIES_AWAY;
+        CHECK_EQ_U32(code_of(spec, cases[i].x, 1, 2.5f), cases[i].away);
+        spec.rounding = QDNN_ROUND_TIES_TO_EVEN;
+        CHECK_EQ_U32(code_of(spec, cases[i].x, 1, 2.5f), cases[i].even);
+        test_pop_note();
     }
+    CHECK_EQ_U32(code_of(spec, 0.4f, 1, 2.4f), 3); /* 2.8; the zero after rounding would give 2 */
     CHECK_EQ_F32(ref_f32_from_bits(decoded_bits(spec, 4, 1, 2.5f)), 1.5f);
     CHECK_EQ_F32(ref_f32_from_bits(decoded_bits(spec, 0, 0.5f, 2.5f)), -1.25f);
     CHECK_EQ_F32(ref_f32_from_bits(decoded_bits(spec, 15, 2, 0x1p-30f)), 30.0f); /* 15 - 2^-30 rounds to 15 */
@@ -198,7 +209,7 @@ TEST_CASE(HostRefInt4Zp, ZerosOutOfRange)
     const uint8_t code = 15, zero = 200;
     const float scale = 1;
     float y;
-    ref_dequantize(&spec, &code, 1, &scale, &zero, &y);
+    flat_dequantize(&spec, &code, 1, &scale, &zero, &y);
     CHECK_EQ_F32(y, -185);
 }
 

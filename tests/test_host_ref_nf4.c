@@ -25,7 +25,7 @@ static const uint32_t midpoints[15] = {0xBF591CD8, 0xBF1C5270, 0xBEEB8480, 0xBEA
 
 static ref_quant_spec nf4(void)
 {
-    return plain_spec(QDNN_FORMAT_NF4);
+    return plain_spec(QDNN_DATA_NF4, QDNN_ZERO_NONE);
 }
 
 TEST_CASE(HostRefNf4, Table)
@@ -65,11 +65,11 @@ TEST_CASE(HostRefNf4, ScaleIsTheAbsmax)
 TEST_CASE(HostRefNf4, StoredScalesStayPositiveAndFinite)
 {
     static const struct {
-        qdnnDataType_t type;
+        qdnnScaleType_t type;
         uint32_t smallest, largest;
-    } cases[] = {{QDNN_DATA_F32, 0x00000001, 0x7F7FFFFF},
-                 {QDNN_DATA_F16, 0x0001, 0x7BFF},
-                 {QDNN_DATA_BF16, 0x0001, 0x7F7F}};
+    } cases[] = {{QDNN_SCALE_F32, 0x00000001, 0x7F7FFFFF},
+                 {QDNN_SCALE_F16, 0x0001, 0x7BFF},
+                 {QDNN_SCALE_BF16, 0x0001, 0x7F7F}};
     const float zeros[2] = {0, -0.0f}, least = -0x1p-149f, most = -FLT_MAX, infinite = INFINITY;
     for (int i = 0; i < 3; i++) {
         ref_quant_spec spec = nf4();
@@ -84,13 +84,13 @@ TEST_CASE(HostRefNf4, StoredScalesStayPositiveAndFinite)
 TEST_CASE(HostRefNf4, CodesUseTheStoredScale)
 {
     ref_quant_spec spec = nf4();
-    spec.scale = QDNN_DATA_F16;
+    spec.scale = QDNN_SCALE_F16;
     const float x[3] = {131008, -32752, 16376}; /* 2, -1/2 and 1/4 of 65504 */
     uint16_t scale = 0;
     uint8_t codes[2];
-    ref_scale(&spec, x, 3, &scale, NULL);
+    flat_scale(&spec, x, 3, &scale, NULL);
     CHECK_EQ_U32(scale, 0x7BFF);
-    ref_quantize(&spec, x, 3, &scale, NULL, codes);
+    flat_quantize(&spec, x, 3, &scale, NULL, codes);
     const uint8_t expected[2] = {0x2F, 0x0A};
     CHECK_EQ_MEM(codes, expected, 2);
 }
@@ -101,14 +101,14 @@ TEST_CASE(HostRefNf4, BothNibbleOrders)
     const float x[3] = {-2, 0, 2};
     float scale = 0, y[3];
     uint8_t codes[2] = {0xAA, 0xAA};
-    ref_scale(&spec, x, 3, &scale, NULL);
-    ref_quantize(&spec, x, 3, &scale, NULL, codes);
+    flat_scale(&spec, x, 3, &scale, NULL);
+    flat_quantize(&spec, x, 3, &scale, NULL, codes);
     const uint8_t low_first[2] = {0x70, 0x0F}, high_first[2] = {0x07, 0xF0};
     CHECK_EQ_MEM(codes, low_first, 2);
     spec.nibble_order = QDNN_NIBBLE_HIGH_FIRST;
-    ref_quantize(&spec, x, 3, &scale, NULL, codes);
+    flat_quantize(&spec, x, 3, &scale, NULL, codes);
     CHECK_EQ_MEM(codes, high_first, 2);
-    ref_dequantize(&spec, codes, 3, &scale, NULL, y);
+    flat_dequantize(&spec, codes, 3, &scale, NULL, y);
     CHECK_EQ_MEM(y, x, sizeof y);
 }
 

@@ -99,11 +99,7 @@ static struct {
 
 static quantized make_data(void)
 {
-    quantized q = {.spec = {.format = QDNN_FORMAT_NF4,
-                            .data = QDNN_DATA_F32,
-                            .scale = QDNN_DATA_F32,
-                            .zero = QDNN_DATA_U8,
-                            .group_size = GROUP},
+    quantized q = {.spec = {.data = QDNN_DATA_F32, .storage = QDNN_DATA_NF4, .group_size = GROUP},
                    .n = N,
                    .x = data.x,
                    .y = data.y,
@@ -111,9 +107,10 @@ static quantized make_data(void)
                    .codes = data.codes};
     for (int i = 0; i < N; i++)
         data.x[i] = (float)(i % 101 - 50) / 50;
-    ref_scale(&q.spec, data.x, N, data.scale, NULL);
-    ref_quantize(&q.spec, data.x, N, data.scale, NULL, data.codes);
-    ref_dequantize(&q.spec, data.codes, N, data.scale, NULL, data.y);
+    ref_arrays arrays = {.codes = data.codes, .scale = data.scale};
+    ref_scale(&q.spec, 1, N, data.x, &arrays);
+    ref_quantize(&q.spec, 1, N, data.x, &arrays);
+    ref_dequantize(&q.spec, 1, N, &arrays, data.y);
     return q;
 }
 

@@ -1,0 +1,125 @@
+/* What the files of host_ref share. Names begin with hr_, because users link host_ref into their own programs. Each section is implemented by the file that it names. */
+#ifndef QDNN_HOST_REF_INTERNAL_H
+#define QDNN_HOST_REF_INTERNAL_H
+
+#include "host_ref/arith.h"
+#include "host_ref/host_ref.h"
+
+/* ---- scalar.c ---- */
+
+float hr_canonical(float x); /* every NaN becomes REF_NAN_F32 */
+
+/* ---- codec.c: what a code means ---- */
+
+typedef enum { CODEC_INTEGER, CODEC_TABLE, CODEC_FLOAT } codec_family;
+
+typedef struct codec {
+    qdnnDataType_t storage;
+    qdnnCodeKind_t kind;
+    codec_family family;
+    int bits;
+    float low, high; /* integers: the least and the largest number */
+    float top;       /* the number that a group's absmax becomes, where there is no zero */
+    /* For E8M0 scales: top lies in [2^emax, 2^(emax + 1)); numbers have so many bits after the leading one. */
+    int emax, mantissa_bits;
+    bool has_nan;
+    float (*decode)(const struct codec *codec, unsigned code);
+    /* The code of the nearest number. Integers: v is integral and within [low, high]. */
+    unsigned (*encode)(const struct codec *codec, float v);
+} codec;
+
+/* Aborts where no row of the table fits. */
+codec hr_codec_of(qdnnDataType_t storage, qdnnCodeKind_t kind, int bits, qdnnZeroKind_t zero_kind);
+
+/* The place of the nearest of `count` ascending entries; on a midpoint, the lower one. */
+unsigned hr_nearest_entry(const float *entries, unsigned count, float v);
+
+/* ---- spec.c: a spec that was found sound, with its defaults filled in ---- */
+
+/* A rule of the spec that does not hold is printed, and the program aborts. */
+void hr_require(bool ok, const char *rule, ...) __attribute__((format(printf, 2, 3)));
+
+typedef struct {
+    ref_quant_spec spec; /* bits, code, groups and group_rows are never 0 or DEFAULT */
+    codec codec;
+    bool plain; /* values lie as they are */
+    int64_t rows, columns;
+    int64_t lines, groups; /* groups.c */
+} tensor;
+
+void hr_check_data(const ref_quant_spec *spec);
+tensor hr_tensor_of(const ref_quant_spec *spec, int64_t rows, int64_t columns);
+
+/* ---- layout.c: where codes lie ---- */
+
+/* A stream of u32 words (their bytes little-endian): word w is at index `first + w * stride` of an array.
+ * A code has `bits` bits of the stream from bit `bit` on, lowest first. */
+typedef struct {
+    int64_t first, stride, bit;
+} code_place;
+
+code_place hr_place_of_code(const tensor *t, int64_t row, int64_t column);
+int64_t hr_code_bytes(const tensor *t);
+unsigned hr_get_code(const void *array, code_place place, int bits);
+void hr_put_code(void *array, code_place place, int bits, unsigned code);
+/* Where the nibble of a column lies in AWQ's row of words. */
+int64_t hr_awq_bit(int64_t column);
+qdnnGroups_t hr_default_groups(qdnnLayout_t layout);
+
+/* ---- groups.c: which elements share a scale, and where it lies ---- */
+
+/* The groups of a line cover one row (of groups along rows), one column (of groups down columns) or, with
+ * group_rows, a band of several; flat groups have one line. */
+typedef struct {
+    int64_t line, group;
+} group_place;
+
+int64_t hr_flat_or_lined_groups(const ref_quant_spec *spec, int64_t rows, int64_t columns, int64_t *lines);
+group_place hr_group_of(const tensor *t, const ref_arrays *in, int64_t row, int64_t column);
+int64_t hr_group_total(const tensor *t);
+int64_t hr_group_number(const tensor *t,
+                        group_place place); /* its place in [lines, groups] or the transpose */
+group_place hr_group_numbered(const tensor *t, int64_t number);
+int64_t hr_scale_slot(const tensor *t, int64_t number); /* its place in memory: as numbered, or swizzled */
+int64_t hr_scale_slots(const tensor *t);                /* with padding */
+
+/* ---- scales.c: scales, zeros and the global scale as they are stored ---- */
+
+int64_t hr_scale_size(const tensor *t);
+float hr_load_global(const tensor *t, const ref_arrays *in);
+float hr_load_scale(const tensor *t, const ref_arrays *in, group_place place);
+float hr_load_zero(const tensor *t, const ref_arrays *in, group_place place);
+/* Both round to the stored type. scales[number] are those of every group. */
+void hr_store_scales(const tensor *t, const ref_arrays *out, const float *scales);
+void hr_store_zero(const tensor *t, const ref_arrays *out, group_place place, float zero);
+int64_t hr_zero_bytes(const tensor *t);
+bool hr_zero_is_float(const ref_quant_spec *spec);
+
+/* ---- range.c: how scales and zeros are made ---- */
+
+/* Least and largest value of a group, NaN left out; lo > hi where there is none. */
+typedef struct {
+    float lo, hi;
+} group_range;
+
+float hr_global_from(const tensor *t, float absmax); /* as it is stored */
+float hr_scale_from(const tensor *t, group_range range, float global);
+float hr_zero_from(const tensor *t, group_range range, float scale);
+float hr_absmax_of(group_range range);
+
+/* ---- quant.c ---- */
+
+/* x / scale, by the spec's kind of division. */
+float hr_quotient(const tensor *t, float x, float scale);
+
+/* ---- blocks.c ---- */
+
+int64_t hr_block_array_bytes(const ref_quant_spec *spec, int64_t rows, int64_t columns);
+float hr_block_decode_one(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *blocks,
+                          int64_t row, int64_t column);
+void hr_block_quantize_all(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *x,
+                           void *blocks);
+void hr_block_dequantize_all(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *blocks,
+                             void *y);
+
+#endif
