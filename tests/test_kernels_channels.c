@@ -49,7 +49,7 @@ TEST_EACH(Channels, HostRef, case_count, case_name)
         kernel_spec spec = kernel_spec_default();
         parity_trial trials[DATA_KINDS];
         spec.data = types[index / LENGTH(channel_counts) % 3];
-        spec.scale = types[(index + i) % 3];
+        spec.scale = (qdnnScaleType_t)((index + i) % 3);
         spec.group_size = runs[i];
         spec.channels = channel_counts[index % LENGTH(channel_counts)];
         parity_take_turns(&spec, round);

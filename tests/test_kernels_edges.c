@@ -35,7 +35,7 @@ static kernel_spec spec_of(int index, const uint64_t *groups)
 {
     kernel_spec spec = kernel_spec_default();
     spec.data = float_types[index / 3 % 3];
-    spec.scale = float_types[index % 3];
+    spec.scale = (qdnnScaleType_t)(index % 3);
     spec.zero = zero_types[index % 4];
     spec.group_size = groups[0];
     spec.channels = groups[1];
@@ -83,7 +83,7 @@ static void emit_and_run(int index, const uint64_t *groups, const parity_trial *
 static int coding_case(int index)
 {
     int at = 0;
-    while (at < case_count() && (!(row_of(at)->keys & KERNEL_KEY_NIBBLE_ORDER) || index-- > 0))
+    while (at < case_count() && (!(kernel_keys(row_of(at)) & KERNEL_KEY_LAYOUT) || index-- > 0))
         at++;
     return at;
 }
@@ -170,7 +170,7 @@ static void run_far(int index, const uint64_t *groups)
 {
     const kernel_row *row = row_of(index);
     kernel_spec spec = spec_of(index, groups);
-    int64_t all = (int64_t)row->geometry(row, &spec).elements_per_block;
+    int64_t all = (int64_t)kernel_geometry_of(row, &spec).elements_per_block;
     uint64_t block = 8589934592u / (uint64_t)all / 300 * 300 + 300;
     const parity_trial trials[] = {{.n = all, .kind = DATA_NORMAL, .seed = 1, .block = block},
                                    {.n = all - 1, .kind = DATA_SPECIAL, .seed = 2, .block = block},

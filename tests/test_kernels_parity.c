@@ -8,9 +8,9 @@
 
 #include "test.h"
 
-#include "host_ref/host_ref.h"
-#include "kernels/kernels.h"
+#include "kernels/operations.h"
 #include "ptxvm/ptxvm.h"
+#include "formats/ref_spec.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +80,8 @@ typedef struct trial {
     ref_quant_spec ref;
     const parity_trial *how;
     int64_t n;
-    buffer data, scale, zero, codes, ranges;
+    kernel_operand operands[QDNN_OPERAND_COUNT];
+    buffer at[QDNN_OPERAND_COUNT], ranges;
 } trial;
 
 bool parity_is(const kernel_row *row, const char *operation)
@@ -88,38 +89,29 @@ bool parity_is(const kernel_row *row, const char *operation)
     return strncmp(row->name, operation, strlen(operation)) == 0;
 }
 
-static ref_quant_spec reference_of(const kernel_row *row, const kernel_spec *spec)
-{
-    return (ref_quant_spec){.format = row->format,
-                            .data = spec->data,
-                            .scale = spec->scale,
-                            .zero = spec->zero,
-                            .group_size = (int64_t)spec->group_size,
-                            .channels = (int64_t)spec->channels,
-                            .nibble_order = spec->nibble_order,
-                            .rounding = spec->rounding,
-                            .division = spec->division,
-                            .floor = spec->floor};
-}
-
 /* Fills host buffers with the inputs and the expected outputs. Inputs of quantize and dequantize are the
  * reference's own outputs, unless they are a caller's. */
 static void make_expected(trial *t)
 {
-    fill_data(t->how->kind, t->row->format, t->spec.data, t->how->seed, t->data.host, t->n);
-    ref_scale(&t->ref, t->data.host, t->n, t->scale.host, t->zero.host);
+    uint8_t *host[QDNN_OPERAND_COUNT];
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        host[i] = t->at[i].host;
+    ref_arrays arrays = ref_arrays_of(host);
+    buffer *codes = &t->at[QDNN_OPERAND_CODES];
+    int64_t groups = ref_group_count(&t->ref, 1, t->n);
+    fill_data(t->how->kind, kernel_format(t->row), t->spec.data, t->how->seed, host[QDNN_OPERAND_X], t->n);
+    ref_scale(&t->ref, 1, t->n, host[QDNN_OPERAND_X], &arrays);
     if (t->how->callers) {
-        int64_t groups = ref_group_count(&t->ref, t->n);
-        fill_callers_scales(t->spec.scale, t->scale.host, groups);
-        if (t->zero.bytes > 0)
-            fill_callers_zeros(t->spec.zero, t->zero.host, groups);
+        fill_callers_scales(t->spec.scale, arrays.scale, groups);
+        if (t->at[QDNN_OPERAND_ZERO].bytes > 0)
+            fill_callers_zeros(t->ref.zero, arrays.zero, groups);
     }
-    ref_quantize(&t->ref, t->data.host, t->n, t->scale.host, t->zero.host, t->codes.host);
+    ref_quantize(&t->ref, 1, t->n, host[QDNN_OPERAND_X], &arrays);
     if (!parity_is(t->row, "dequantize"))
         return;
     if (t->how->callers)
-        fill_bytes(t->how->seed, t->codes.host, (int64_t)t->codes.bytes);
-    ref_dequantize(&t->ref, t->codes.host, t->n, t->scale.host, t->zero.host, t->data.host);
+        fill_bytes(t->how->seed, codes->host, (int64_t)codes->bytes);
+    ref_dequantize(&t->ref, 1, t->n, &arrays, host[QDNN_OPERAND_Y]);
 }
 
 static void upload(const trial *t, const buffer *buf)
@@ -129,37 +121,53 @@ static void upload(const trial *t, const buffer *buf)
 
 /* A far block finds its part of the tensor at the start of the buffer, so the pointer lies that far before
  * it. With channels it begins with the first one. */
-static ptxvm_address pointer_to(const trial *t, const kernel_geometry *geometry, const buffer *buf)
+static ptxvm_address pointer_to(const trial *t, const kernel_geometry *geometry, int operand)
 {
     uint64_t first = t->how->block * geometry->elements_per_block, run = first / t->spec.group_size;
-    uint64_t group = t->spec.channels ? run % t->spec.channels : run;
-    uint64_t before = buf == &t->data     ? first * ref_scalar_size(t->spec.data)
-                      : buf == &t->scale  ? group * ref_scalar_size(t->spec.scale)
-                      : buf == &t->zero   ? group * ref_scalar_size(t->spec.zero)
-                      : buf == &t->ranges ? kernel_range_count(t->row, &t->spec, first) * sizeof(float)
-                                          : first / 2;
-    return buffer_address(buf) - before;
+    uint64_t group = t->spec.channels ? run % t->spec.channels : run, before;
+    switch (operand) {
+    case QDNN_OPERAND_CODES:
+        before = first * kernel_format(t->row)->bits / 8;
+        break;
+    case QDNN_OPERAND_SCALE:
+    case QDNN_OPERAND_ZERO:
+        before = group * ref_element_bytes(&t->ref, operand);
+        break;
+    default:
+        before = first * ref_scalar_size(t->spec.data);
+    }
+    return buffer_address(&t->at[operand]) - before;
+}
+
+static ptxvm_address ranges_pointer(const trial *t, const kernel_geometry *geometry)
+{
+    uint64_t first = t->how->block * geometry->elements_per_block;
+    return buffer_address(&t->ranges) - kernel_range_count(t->row, &t->spec, first) * sizeof(float);
 }
 
 /* At least one: a kernel that is launched all the same for n = 0 writes nothing. Where any grid gives the
  * same bytes, small ones take turns with the best. */
 static uint32_t blocks_for(const trial *t, const kernel_geometry *geometry)
 {
-    uint64_t blocks = kernel_grid(t->row, &t->spec, (uint64_t)t->n);
+    uint64_t blocks =
+        geometry->blocks ? geometry->blocks : ((uint64_t)t->n + geometry->elements_per_block - 1) / geometry->elements_per_block;
     if (geometry->blocks && t->how->seed % 4)
         blocks = blocks / 40 + 1;
     return blocks > 0 ? (uint32_t)blocks : 1;
 }
 
-static void launch(const trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry,
-                   const buffer *const *buffers, int count)
+static void launch(const trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry)
 {
-    uint64_t params[6];
-    for (int i = 0; i < count; i++)
-        params[i] = pointer_to(t, geometry, buffers[i]);
-    params[count] = t->how->block * geometry->elements_per_block + (uint64_t)t->n;
+    uint64_t params[KERNEL_PARAMS_MAX];
+    kernel_problem any = {1, 1};
+    kernel_steps steps = {0};
+    const kernel_step *step = steps_add(&steps, t->row, &t->spec, &any);
+    for (int i = 0; i < step->n_params; i++)
+        params[i] = step->params[i].kind == KERNEL_OPERAND     ? pointer_to(t, geometry, step->params[i].operand)
+                    : step->params[i].kind == KERNEL_WORKSPACE ? ranges_pointer(t, geometry)
+                                                               : t->how->block * geometry->elements_per_block + (uint64_t)t->n;
     ptxvm_launch_config config = {.grid = {blocks_for(t, geometry), 1, 1}, .block = {geometry->block, 1, 1}};
-    ptxvm_status status = ptxvm_launch(t->vm, kernel, &config, params, (uint64_t)(count + 1) * 8);
+    ptxvm_status status = ptxvm_launch(t->vm, kernel, &config, params, (uint64_t)step->n_params * 8);
     if (status != PTXVM_OK)
         FAIL("launch: %s: %s", ptxvm_status_name(status), ptxvm_last_error(t->vm));
     const ptxvm_report *report = ptxvm_last_report(t->vm);
@@ -171,22 +179,23 @@ static void launch(const trial *t, ptxvm_kernel *kernel, const kernel_geometry *
  * what is left as it was (a huge number) would show in a scale. */
 static void run_range(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry)
 {
-    const buffer *buffers[2] = {&t->data, &t->ranges};
     ref_quant_spec list = t->ref;
     list.data = QDNN_DATA_F32;
     list.group_size = (int64_t)kernel_range_list(t->row, &t->spec);
-    upload(t, &t->data);
+    upload(t, &t->at[QDNN_OPERAND_X]);
     memset(t->ranges.host, 0x7F, t->ranges.bytes);
     upload(t, &t->ranges);
-    launch(t, kernel, geometry, buffers, 2);
+    launch(t, kernel, geometry);
     CHECK_EQ_I64(ptxvm_read(t->vm, t->ranges.host, buffer_address(&t->ranges), t->ranges.bytes), PTXVM_OK);
     buffer_check(t->vm, &t->ranges, "range");
 
-    uint8_t *scale = calloc(t->scale.bytes + 1, 1), *zero = calloc(t->zero.bytes + 1, 1);
+    const buffer *scales = &t->at[QDNN_OPERAND_SCALE], *zeros = &t->at[QDNN_OPERAND_ZERO];
+    uint8_t *scale = calloc(scales->bytes + 1, 1), *zero = calloc(zeros->bytes + 1, 1);
     if (CHECK(scale && zero)) {
-        ref_scale(&list, t->ranges.host, (int64_t)(t->ranges.bytes / sizeof(float)), scale, zero);
-        CHECK_EQ_MEM(scale, t->scale.host, t->scale.bytes);
-        CHECK_EQ_MEM(zero, t->zero.host, t->zero.bytes);
+        ref_arrays out = {.scale = scale, .zero = zero};
+        ref_scale(&list, 1, (int64_t)(t->ranges.bytes / sizeof(float)), t->ranges.host, &out);
+        CHECK_EQ_MEM(scale, scales->host, scales->bytes);
+        CHECK_EQ_MEM(zero, zeros->host, zeros->bytes);
     }
     free(scale);
     free(zero);
@@ -195,39 +204,30 @@ static void run_range(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geo
 /* Outputs are compared; the inputs among the buffers too, which nobody may write to. */
 static void run_operation(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry)
 {
-    bool has_zero = t->row->keys & KERNEL_KEY_ZERO, is_scale = parity_is(t->row, "scale");
-    bool to_codes = parity_is(t->row, "quantize");
-    const buffer *in = is_scale || to_codes ? &t->data : &t->codes, *out = to_codes ? &t->codes : &t->data;
-    const buffer *buffers[4] = {in, &t->scale};
-    int count = 2;
-    if (has_zero)
-        buffers[count++] = &t->zero;
-    if (!is_scale)
-        buffers[count++] = out;
-
-    upload(t, in);
-    if (!is_scale)
-        upload(t, &t->scale), upload(t, &t->zero);
-    launch(t, kernel, geometry, buffers, count);
-    buffer_check(t->vm, &t->scale, "scale");
-    if (has_zero)
-        buffer_check(t->vm, &t->zero, "zero");
-    if (!is_scale)
-        buffer_check(t->vm, out, to_codes ? "codes" : "y");
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        if (t->operands[i].reads)
+            upload(t, &t->at[i]);
+    launch(t, kernel, geometry);
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        if (t->operands[i].reads || t->operands[i].writes)
+            buffer_check(t->vm, &t->at[i], "of operand");
 }
 
 static bool make_buffers(trial *t)
 {
     const parity_trial *how = t->how;
-    size_t element = ref_scalar_size(t->spec.data), scale = ref_scalar_size(t->spec.scale),
-           zero = ref_scalar_size(t->spec.zero);
-    size_t groups = (size_t)ref_group_count(&t->ref, t->n);
-    bool has_zero = t->row->format == QDNN_FORMAT_INT4_ZP, is_range = parity_is(t->row, "range");
-    uint64_t ranges = is_range ? kernel_range_count(t->row, &t->spec, (uint64_t)t->n) : 0;
-    bool ok = buffer_make(t->vm, &t->data, element * (size_t)t->n, how->data_shift * element);
-    ok = buffer_make(t->vm, &t->scale, scale * groups, how->scale_shift * scale) && ok;
-    ok = buffer_make(t->vm, &t->zero, has_zero ? zero * groups : 0, how->zero_shift * zero) && ok;
-    ok = buffer_make(t->vm, &t->codes, (size_t)ref_packed_bytes(t->n), how->codes_shift) && ok;
+    const size_t shifts[QDNN_OPERAND_COUNT] = {[QDNN_OPERAND_X] = how->data_shift,
+                                               [QDNN_OPERAND_Y] = how->data_shift,
+                                               [QDNN_OPERAND_CODES] = how->codes_shift,
+                                               [QDNN_OPERAND_SCALE] = how->scale_shift,
+                                               [QDNN_OPERAND_ZERO] = how->zero_shift};
+    bool ok = true;
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        ok = buffer_make(t->vm, &t->at[i], (size_t)ref_operand_bytes(&t->ref, 1, t->n, i),
+                         shifts[i] * ref_element_bytes(&t->ref, i)) &&
+             ok;
+    uint64_t ranges = parity_is(t->row, "range") ? kernel_range_count(t->row, &t->spec, (uint64_t)t->n) : 0;
+    kernel_operands_of(t->row, &t->spec, &(kernel_problem){1, (uint64_t)t->n}, t->operands);
     return buffer_make(t->vm, &t->ranges, ranges * sizeof(float), how->scale_shift * sizeof(float)) && ok;
 }
 
@@ -237,9 +237,9 @@ static void run_trial(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geo
         make_expected(t);
         (parity_is(t->row, "range") ? run_range : run_operation)(t, kernel, geometry);
     }
-    buffer *const buffers[] = {&t->data, &t->scale, &t->zero, &t->codes, &t->ranges};
-    for (int i = 0; i < LENGTH(buffers); i++)
-        buffer_free(t->vm, buffers[i]);
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        buffer_free(t->vm, &t->at[i]);
+    buffer_free(t->vm, &t->ranges);
 }
 
 void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, const char *ptx,
@@ -248,7 +248,7 @@ void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, co
     ptxvm_module *module = NULL;
     ptxvm_kernel *kernel = NULL;
     kernel_spec normal = kernel_spec_normal(row, spec);
-    kernel_geometry geometry = row->geometry(row, &normal);
+    kernel_geometry geometry = kernel_geometry_of(row, &normal);
     char entry[64];
     kernel_entry_name(row, entry, sizeof entry);
     if (ptxvm_module_load(vm, ptx, strlen(ptx), &module) != PTXVM_OK)
@@ -258,7 +258,7 @@ void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, co
     for (int i = 0; kernel && i < count; i++) {
         const parity_trial *how = &trials[i];
         trial t = {
-            .vm = vm, .row = row, .spec = normal, .ref = reference_of(row, &normal), .how = how, .n = how->n};
+            .vm = vm, .row = row, .spec = normal, .ref = ref_spec_of(row, &normal), .how = how, .n = how->n};
         test_push_note("data kind %d, n = %d, seed %u, shifts %zu %zu %zu %zu", (int)how->kind, (int)how->n,
                        (unsigned)how->seed, how->data_shift, how->scale_shift, how->zero_shift,
                        how->codes_shift);
@@ -298,7 +298,7 @@ void parity_emit_and_run(ptxvm *vm, const char *sm, const kernel_row *row, const
 {
     kernel_text text;
     ptx_error error;
-    char settings[256];
+    char settings[KERNEL_SPEC_TEXT];
     kernel_spec_text(row, spec, settings, sizeof settings);
     test_push_note("%s", settings);
     if (!kernel_emit(row, spec, ptx_sm_find(sm), NULL, &text, &error))

@@ -4,7 +4,7 @@
 
 #include "kernels/kernels.h"
 #include "ptxvm/ptxvm.h"
-#include "support/kernel_data.h"
+#include "formats/kernel_data.h"
 
 /* One launch. */
 typedef struct parity_trial {

@@ -1,11 +1,11 @@
-/* Scales by as many passes as kernel_scale_passes says: how many there are, what they need, and that they
+/* Scales by as many passes as kernel_steps_of says: how many there are, what they need, and that they
  * give the bytes of host_ref. */
 #include "test.h"
 
-#include "host_ref/host_ref.h"
-#include "kernels/kernels.h"
+#include "kernels/operations.h"
 #include "ptxvm/ptxvm.h"
-#include "support/kernel_data.h"
+#include "formats/kernel_data.h"
+#include "formats/ref_spec.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,22 +59,41 @@ static kernel_spec spec_of(int index)
     return spec;
 }
 
+static kernel_steps steps_for(const kernel_row *row, const kernel_spec *spec, uint64_t n)
+{
+    kernel_steps steps;
+    kernel_steps_of(row, spec, &(kernel_problem){1, n}, &steps);
+    return steps;
+}
+
+/* The last parameter is the number of elements. */
+static uint64_t elements_of(const kernel_step *step)
+{
+    return step->params[step->n_params - 1].value;
+}
+
 TEST_EACH(Passes, AreAsManyAsTheyShouldBe, count, name)
 {
     const kernel_row *row = kernel_find(names[index % 3]);
-    uint64_t pair = row->format == QDNN_FORMAT_INT4_ZP ? 2 : 1, workspace = 99;
+    uint64_t pair = kernel_format(row)->zero_kind == QDNN_ZERO_POINT ? 2 : 1;
     kernel_spec spec = spec_of(index);
-    kernel_pass passes[2];
-    CHECK_EQ_I64(kernel_scale_passes(row, &spec, cases[index / 3].n, passes, &workspace),
-                 cases[index / 3].passes);
-    CHECK_EQ_U64(workspace, pair * cases[index / 3].workspace);
+    kernel_steps steps = steps_for(row, &spec, cases[index / 3].n);
+    CHECK_EQ_I64(steps.count, cases[index / 3].passes);
+    CHECK_EQ_U64(steps.workspace, pair * cases[index / 3].workspace * sizeof(float));
     if (cases[index / 3].passes < 2)
         return;
-    CHECK_EQ_STR(passes[0].row->name, pair == 2 ? "range_lo_hi" : "range_absmax");
-    CHECK_EQ_U64(passes[0].n, cases[index / 3].n);
-    CHECK(passes[1].row == row);
-    CHECK_EQ_U64(passes[1].n, workspace);
-    CHECK_EQ_I64(passes[1].spec.data, QDNN_DATA_F32);
+    CHECK_EQ_STR(steps.at[0].row->name, pair == 2 ? "range_lo_hi" : "range_absmax");
+    CHECK_EQ_U64(elements_of(&steps.at[0]), cases[index / 3].n);
+    CHECK(steps.at[1].row == row);
+    CHECK_EQ_U64(elements_of(&steps.at[1]), steps.workspace / sizeof(float));
+    CHECK_EQ_I64(steps.at[1].spec.data, QDNN_DATA_F32);
+}
+
+/* Blocks of a kernel by itself: operations that take several passes have other launches. */
+static uint64_t blocks_of(const kernel_row *row, const kernel_spec *spec, uint64_t n)
+{
+    kernel_steps steps = {0};
+    return n ? steps_add(&steps, row, spec, &(kernel_problem){1, n})->grid[0] : 0;
 }
 
 TEST_CASE(Passes, Grids)
@@ -83,20 +102,19 @@ TEST_CASE(Passes, Grids)
         const char *kernel;
         uint64_t group_size, channels, n, blocks;
     } grids[] = {
-        {"quantize_nf4", 128, 0, 0, 0},      {"quantize_nf4", 128, 0, 4096, 1},
-        {"quantize_nf4", 1, 7, 4097, 2},     {"scale_nf4", 128, 0, 1024, 1},
-        {"scale_nf4", 128, 0, 1025, 2},      {"scale_nf4", 1, 1, 5, 1},
-        {"scale_nf4", 1, 7, 100, 7},         {"scale_nf4", 1, 4096, 100, 512},
-        {"scale_nf4", 100, 4096, 100, 4096}, {"scale_nf4", 1, 1, 0, 0},
+        {"quantize_nf4", 128, 0, 4096, 1},   {"quantize_nf4", 1, 7, 4097, 2},
+        {"scale_nf4", 128, 0, 1024, 1},      {"scale_nf4", 128, 0, 1025, 2},
+        {"scale_nf4", 1, 1, 5, 1},           {"scale_nf4", 1, 7, 100, 7},
+        {"scale_nf4", 1, 4096, 100, 512},    {"scale_nf4", 100, 4096, 100, 4096},
         {"range_absmax", 1, 1, 5, 1024},     {"range_absmax", 1, 4096, 5, 1024},
-        {"range_absmax", 1, 4096, 0, 0},     {"scale_nf4", 1, UINT64_C(1) << 40, 1, INT32_MAX},
+        {"scale_nf4", 1, UINT64_C(1) << 40, 1, INT32_MAX},
     };
     for (int i = 0; i < LENGTH(grids); i++) {
         kernel_spec spec = kernel_spec_default();
         spec.group_size = grids[i].group_size;
         spec.channels = grids[i].channels;
         test_push_note("%s, row %d", grids[i].kernel, i);
-        CHECK_EQ_U64(kernel_grid(kernel_find(grids[i].kernel), &spec, grids[i].n), grids[i].blocks);
+        CHECK_EQ_U64(blocks_of(kernel_find(grids[i].kernel), &spec, grids[i].n), grids[i].blocks);
         test_pop_note();
     }
 }
@@ -105,24 +123,30 @@ TEST_CASE(Passes, Grids)
 
 typedef struct work {
     ptxvm *vm;
-    ptxvm_address x, workspace, scale, zero;
+    ptxvm_address operands[QDNN_OPERAND_COUNT], workspace;
 } work;
 
-static bool run_pass(work *w, const kernel_pass *pass, const uint64_t *params, int n_params)
+static bool run_step(work *w, const kernel_step *step)
 {
     kernel_text text;
     ptx_error error;
     ptxvm_module *module = NULL;
     ptxvm_kernel *kernel;
     char entry[64];
-    if (!kernel_emit(pass->row, &pass->spec, ptx_sm_find("sm_80"), NULL, &text, &error))
+    uint64_t params[KERNEL_PARAMS_MAX];
+    if (!kernel_emit(step->row, &step->spec, ptx_sm_find("sm_80"), NULL, &text, &error))
         return FAIL("%s", error.text), false;
-    kernel_entry_name(pass->row, entry, sizeof entry);
-    ptxvm_launch_config config = {.grid = {(uint32_t)kernel_grid(pass->row, &pass->spec, pass->n), 1, 1},
-                                  .block = {text.geometry.block, 1, 1}};
+    kernel_entry_name(step->row, entry, sizeof entry);
+    for (int i = 0; i < step->n_params; i++) {
+        const kernel_param *p = &step->params[i];
+        params[i] = p->kind == KERNEL_OPERAND     ? w->operands[p->operand]
+                    : p->kind == KERNEL_WORKSPACE ? w->workspace + p->value
+                                                  : p->value;
+    }
+    ptxvm_launch_config config = {.grid = {(uint32_t)step->grid[0], 1, 1}, .block = {step->block, 1, 1}};
     bool ok = ptxvm_module_load(w->vm, text.ptx, strlen(text.ptx), &module) == PTXVM_OK &&
               ptxvm_module_kernel(module, entry, &kernel) == PTXVM_OK &&
-              ptxvm_launch(w->vm, kernel, &config, params, (uint64_t)n_params * 8) == PTXVM_OK;
+              ptxvm_launch(w->vm, kernel, &config, params, (uint64_t)step->n_params * 8) == PTXVM_OK;
     if (!ok)
         FAIL("%s: %s", entry, ptxvm_last_error(w->vm));
     free(text.ptx);
@@ -131,48 +155,36 @@ static bool run_pass(work *w, const kernel_pass *pass, const uint64_t *params, i
     return ok;
 }
 
-static bool run_passes(work *w, const kernel_pass *passes, int n, bool has_zero)
+static bool run_steps(work *w, const kernel_steps *steps)
 {
-    uint64_t source = w->x;
-    if (n == 2) {
-        if (!run_pass(w, &passes[0], (uint64_t[]){w->x, w->workspace, passes[0].n}, 3))
-            return false;
-        source = w->workspace;
-    }
-    uint64_t count = passes[n - 1].n;
-    return has_zero ? run_pass(w, &passes[n - 1], (uint64_t[]){source, w->scale, w->zero, count}, 4)
-                    : run_pass(w, &passes[n - 1], (uint64_t[]){source, w->scale, count}, 3);
+    bool ok = true;
+    for (int i = 0; i < steps->count && ok; i++)
+        ok = run_step(w, &steps->at[i]);
+    return ok;
 }
 
 static void check_passes(work *w, const kernel_row *row, const kernel_spec *spec, data_kind kind, uint64_t n)
 {
-    ref_quant_spec ref = {.format = row->format,
-                          .data = spec->data,
-                          .group_size = (int64_t)spec->group_size,
-                          .channels = (int64_t)spec->channels,
-                          .scale = spec->scale,
-                          .zero = spec->zero,
-                          .floor = spec->floor};
-    bool has_zero = row->keys & KERNEL_KEY_ZERO;
+    ref_quant_spec ref = ref_spec_of(row, spec);
+    bool has_zero = kernel_keys(row) & KERNEL_KEY_ZERO;
     size_t bytes = (size_t)n * ref_scalar_size(spec->data),
-           groups = (size_t)ref_group_count(&ref, (int64_t)n);
+           groups = (size_t)ref_group_count(&ref, 1, (int64_t)n);
     uint8_t *x = malloc(bytes), *zero = malloc(groups), *actual_zero = malloc(groups);
     float *scale = malloc(groups * 4), *actual = malloc(groups * 4);
-    kernel_pass passes[2];
-    uint64_t workspace;
-    int count_passes = kernel_scale_passes(row, spec, n, passes, &workspace);
+    kernel_steps steps = steps_for(row, spec, n);
+    ptxvm_address *at = w->operands;
     if (CHECK(x && zero && actual_zero && scale && actual) &&
-        CHECK(ptxvm_alloc(w->vm, bytes, &w->x) == PTXVM_OK &&
-              ptxvm_alloc(w->vm, workspace * 4 + 4, &w->workspace) == PTXVM_OK &&
-              ptxvm_alloc(w->vm, groups * 4, &w->scale) == PTXVM_OK &&
-              ptxvm_alloc(w->vm, groups, &w->zero) == PTXVM_OK)) {
-        fill_data(kind, row->format, spec->data, (uint32_t)n, x, (int64_t)n);
-        ref_scale(&ref, x, (int64_t)n, scale, zero);
-        CHECK(ptxvm_write(w->vm, w->x, x, bytes) == PTXVM_OK);
-        if (run_passes(w, passes, count_passes, has_zero)) {
-            CHECK(ptxvm_read(w->vm, actual, w->scale, groups * 4) == PTXVM_OK);
+        CHECK(ptxvm_alloc(w->vm, bytes, &at[QDNN_OPERAND_X]) == PTXVM_OK &&
+              ptxvm_alloc(w->vm, steps.workspace + 4, &w->workspace) == PTXVM_OK &&
+              ptxvm_alloc(w->vm, groups * 4, &at[QDNN_OPERAND_SCALE]) == PTXVM_OK &&
+              ptxvm_alloc(w->vm, groups, &at[QDNN_OPERAND_ZERO]) == PTXVM_OK)) {
+        fill_data(kind, kernel_format(row), spec->data, (uint32_t)n, x, (int64_t)n);
+        ref_scale(&ref, 1, (int64_t)n, x, &(ref_arrays){.scale = scale, .zero = zero});
+        CHECK(ptxvm_write(w->vm, at[QDNN_OPERAND_X], x, bytes) == PTXVM_OK);
+        if (run_steps(w, &steps)) {
+            CHECK(ptxvm_read(w->vm, actual, at[QDNN_OPERAND_SCALE], groups * 4) == PTXVM_OK);
             CHECK_EQ_MEM(actual, scale, groups * 4);
-            CHECK(!has_zero || ptxvm_read(w->vm, actual_zero, w->zero, groups) == PTXVM_OK);
+            CHECK(!has_zero || ptxvm_read(w->vm, actual_zero, at[QDNN_OPERAND_ZERO], groups) == PTXVM_OK);
             CHECK_EQ_MEM(actual_zero, zero, has_zero ? groups : 0);
         }
     }

@@ -11,7 +11,7 @@
 #include "driver/cuda/open.h"
 #include "host_ref/host_ref.h"
 #include "support/environment.h"
-#include "support/kernel_data.h"
+#include "formats/kernel_data.h"
 #include "support/scarce.h"
 #include "test.h"
 
@@ -137,9 +137,9 @@ static void buffers_free(scene *s, buffers *b)
 /* Random codes and scales on the device, and the weights that they mean. */
 static void fill_weights(scene *s, const buffers *b, qdnnDataType_t type, void *weights)
 {
-    const ref_quant_spec spec = {.format = QDNN_FORMAT_NF4,
+    const ref_quant_spec spec = {.storage = QDNN_DATA_NF4,
                                  .data = type,
-                                 .scale = QDNN_DATA_F32,
+                                 .scale = QDNN_SCALE_F32,
                                  .zero = QDNN_DATA_U8,
                                  .group_size = GROUP,
                                  .floor = REF_DEFAULT_FLOOR};
@@ -148,7 +148,7 @@ static void fill_weights(scene *s, const buffers *b, qdnnDataType_t type, void *
     fill_bytes(7, codes, sizeof codes);
     for (int i = 0; i < GROUPS; i++)
         scale[i] = 0.25f + (float)i * 0.375f;
-    ref_dequantize(&spec, codes, N * K, scale, NULL, weights);
+    ref_dequantize(&spec, 1, N * K, &(ref_arrays){.codes = codes, .scale = scale}, weights);
     CHECK_EQ_I64(qdnnCopyToDevice(s->handle, b->codes, codes, sizeof codes), 0);
     CHECK_EQ_I64(qdnnCopyToDevice(s->handle, b->scale, scale, sizeof scale), 0);
 }

@@ -85,7 +85,7 @@ static void check_shared(const json *doc, const char *ptx)
 TEST_EACH(ToolManifest, SaysWhatThePtxSays, count, name)
 {
     const kernel_row *row = &kernel_rows[index];
-    const char *settings = row->keys & KERNEL_KEY_GROUP_SIZE ? "--set data=bf16,group_size=100000" : "";
+    const char *settings = kernel_keys(row) & KERNEL_KEY_GROUP_SIZE ? "--set data=bf16,group_size=100000" : "";
     process_result r = process_run("%s --kernel %s --sm 89 %s --emit json", PTXGEN, row->name, settings);
     process_result ptx = process_run("%s --kernel %s --sm 89 %s", PTXGEN, row->name, settings);
     char entry[64], text[128], hash[32];
@@ -116,7 +116,7 @@ TEST_EACH(ToolManifest, GivesTheLaunch, count, name)
 {
     const kernel_row *row = &kernel_rows[index];
     kernel_spec spec = kernel_spec_default();
-    kernel_geometry geometry = row->geometry(row, &spec);
+    kernel_geometry geometry = kernel_geometry_of(row, &spec);
     process_result r = process_run("%s --kernel %s --sm 90 --emit json", PTXGEN, row->name);
     json *doc = read_json(r.output);
     char rule[128];

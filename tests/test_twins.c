@@ -5,15 +5,15 @@
 #include "test_kernel_grid.h"
 #include "test_kernels_parity.h"
 
-#include <qdnn/plan.h>
-
 #include <stdio.h>
 
-/* The kernels of whole operations: what is a part of one has no twin. */
+/* The kernels that have a twin. */
 static const kernel_row *row_at(int index)
 {
-    const char *operation = qdnnGetOperationName(index);
-    return operation ? kernel_find(operation) : NULL;
+    for (int i = 0; i < kernel_row_count; i++)
+        if (twin_exists(&kernel_rows[i]) && index-- == 0)
+            return &kernel_rows[i];
+    return NULL;
 }
 
 static int count(void)
@@ -32,7 +32,7 @@ static void name(int index, char *text, size_t size)
 static void check_twin(ptxvm *vm, const twin *t, const kernel_row *row, const kernel_spec *spec,
                        const ptx_sm *sm, int round)
 {
-    char settings[512];
+    char settings[KERNEL_SPEC_TEXT];
     kernel_spec_text(row, spec, settings, sizeof settings);
     test_push_note("%s", settings);
     nvrtc_result result;

@@ -18,8 +18,28 @@ typedef struct option_list {
 
 #define ADD(list, ...) snprintf((list)->text[(list)->n++], sizeof(list)->text[0], __VA_ARGS__)
 
-static const char *const formats[] = {
-    [QDNN_FORMAT_INT4] = "INT4", [QDNN_FORMAT_INT4_ZP] = "INT4_ZP", [QDNN_FORMAT_NF4] = "NF4"};
+/* The formats that have a twin, and their macro. */
+static const struct {
+    const char *name, *macro;
+} formats[] = {{"int4", "INT4"}, {"int4_zp", "INT4_ZP"}, {"nf4", "NF4"}};
+
+static const char *macro_of(const kernel_row *row)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        if (strcmp(formats[i].name, kernel_format(row)->name) == 0)
+            return formats[i].macro;
+    return NULL;
+}
+
+bool twin_exists(const kernel_row *row)
+{
+    return row->operation_name && macro_of(row);
+}
+
+static const char *scale_name(qdnnScaleType_t type)
+{
+    return type == QDNN_SCALE_F16 ? "F16" : type == QDNN_SCALE_BF16 ? "BF16" : "F32";
+}
 
 static const char *type_name(qdnnDataType_t type)
 {
@@ -44,7 +64,7 @@ bool twin_open(twin *t, const kernel_row *row)
              row->name);
     t->source = toolkit_read_file(path, NULL);
     t->header = toolkit_read_file(QDNN_SOURCE_DIR "/bench/twins/twin.cuh", NULL);
-    if (t->source && t->header && (size_t)row->format < sizeof formats / sizeof formats[0])
+    if (t->source && t->header && macro_of(row))
         return true;
     twin_close(t);
     return false;
@@ -62,7 +82,7 @@ static unsigned long long lanes(const kernel_row *row, const kernel_spec *spec)
 {
     if (spec->channels)
         return 256; /* a whole block */
-    kernel_geometry g = row->geometry(row, spec);
+    kernel_geometry g = kernel_geometry_of(row, spec);
     unsigned long long groups = g.elements_per_block / spec->group_size;
     return groups && groups <= g.block ? g.block / groups : 1;
 }
@@ -77,9 +97,9 @@ static void add_options(option_list *list, const kernel_row *row, const kernel_s
     ADD(list, "--std=c++17");
     ADD(list, "--fmad=false"); /* a product and a sum are two roundings */
     ADD(list, "-DENTRY=%s", entry);
-    ADD(list, "-DFORMAT_%s", formats[row->format]);
+    ADD(list, "-DFORMAT_%s", macro_of(row));
     ADD(list, "-DDATA=%s", type_name(spec->data));
-    ADD(list, "-DSCALE=%s", type_name(spec->scale));
+    ADD(list, "-DSCALE=%s", scale_name(spec->scale));
     ADD(list, "-DZERO=%s", type_name(spec->zero));
     ADD(list, "-DGROUP_SIZE=%lluull", (unsigned long long)spec->group_size);
     ADD(list, "-DCHANNELS=%lluull", (unsigned long long)spec->channels);

@@ -11,6 +11,9 @@ typedef struct twin {
     char *source, *header;
 } twin;
 
+/* Whether the kernel has one. */
+bool twin_exists(const kernel_row *row);
+
 /* Reads the twin's files from the source tree. False when the kernel has none. */
 bool twin_open(twin *t, const kernel_row *row);
 void twin_close(twin *t);

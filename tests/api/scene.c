@@ -4,16 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_ref/host_ref.h"
+#include "formats/ref_spec.h"
 #include "driver/cuda/open.h"
 #include "support/environment.h"
-#include "support/kernel_data.h"
+#include "formats/kernel_data.h"
 
 const scene_kind scene_kinds[] = {
-    {"int4", QDNN_FORMAT_INT4, QDNN_DATA_F32, QDNN_SCALE_F32, QDNN_GRANULARITY_GROUP, 32, 200},
-    {"nf4", QDNN_FORMAT_NF4, QDNN_DATA_F16, QDNN_SCALE_BF16, QDNN_GRANULARITY_GROUP, 64, 130},
-    {"int4_zp", QDNN_FORMAT_INT4_ZP, QDNN_DATA_BF16, QDNN_SCALE_F16, QDNN_GRANULARITY_GROUP, 16, 100},
-    {"tensor", QDNN_FORMAT_INT4, QDNN_DATA_F32, QDNN_SCALE_F32, QDNN_GRANULARITY_TENSOR, 0, 8200},
+    {"int4", QDNN_DATA_I4, QDNN_ZERO_NONE, QDNN_DATA_F32, QDNN_SCALE_F32, QDNN_GRANULARITY_GROUP, 32, 200},
+    {"nf4", QDNN_DATA_NF4, QDNN_ZERO_NONE, QDNN_DATA_F16, QDNN_SCALE_BF16, QDNN_GRANULARITY_GROUP, 64, 130},
+    {"int4_zp", QDNN_DATA_I4, QDNN_ZERO_POINT, QDNN_DATA_BF16, QDNN_SCALE_F16, QDNN_GRANULARITY_GROUP, 16, 100},
+    {"tensor", QDNN_DATA_I4, QDNN_ZERO_NONE, QDNN_DATA_F32, QDNN_SCALE_F32, QDNN_GRANULARITY_TENSOR, 0, 8200},
 };
 
 int scene_kind_count(void)
@@ -66,10 +66,10 @@ void basics_destroy(qdnnHandle_t handle, qdnnTensorDescriptor_t tensor, qdnnQuan
 
 static ref_quant_spec spec_of(const scene_kind *kind)
 {
-    static const qdnnDataType_t scales[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
-    return (ref_quant_spec){.format = kind->format,
+    return (ref_quant_spec){.storage = kind->storage,
+                            .zero_kind = kind->zero_kind,
                             .data = kind->data,
-                            .scale = scales[kind->scale],
+                            .scale = kind->scale,
                             .zero = QDNN_DATA_U8,
                             .group_size = kind->extent > 0 ? kind->extent : kind->n,
                             .floor = REF_DEFAULT_FLOOR};
@@ -77,11 +77,8 @@ static ref_quant_spec spec_of(const scene_kind *kind)
 
 static void set_sizes(scene *s, const ref_quant_spec *spec)
 {
-    int64_t n = s->kind->n, groups = (n + spec->group_size - 1) / spec->group_size;
-    s->bytes[QDNN_OPERAND_X] = s->bytes[QDNN_OPERAND_Y] = (size_t)n * ref_scalar_size(spec->data);
-    s->bytes[QDNN_OPERAND_CODES] = (size_t)ref_packed_bytes(n);
-    s->bytes[QDNN_OPERAND_SCALE] = (size_t)groups * ref_scalar_size(spec->scale);
-    s->bytes[QDNN_OPERAND_ZERO] = spec->format == QDNN_FORMAT_INT4_ZP ? (size_t)groups : 0;
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        s->bytes[i] = (size_t)ref_operand_bytes(spec, 1, s->kind->n, i);
 }
 
 void scene_begin(scene *s, const scene_kind *kind, const char *device, uint32_t seed)
@@ -95,12 +92,13 @@ void scene_begin(scene *s, const scene_kind *kind, const char *device, uint32_t 
             s->got[round][i] = calloc(1, s->bytes[i] + 1);
     }
     uint8_t **e = s->expected;
-    fill_data(DATA_NORMAL, kind->format, kind->data, seed, e[QDNN_OPERAND_X], kind->n);
-    ref_scale(&spec, e[QDNN_OPERAND_X], kind->n, e[QDNN_OPERAND_SCALE], e[QDNN_OPERAND_ZERO]);
-    ref_quantize(&spec, e[QDNN_OPERAND_X], kind->n, e[QDNN_OPERAND_SCALE], e[QDNN_OPERAND_ZERO],
-                 e[QDNN_OPERAND_CODES]);
-    ref_dequantize(&spec, e[QDNN_OPERAND_CODES], kind->n, e[QDNN_OPERAND_SCALE], e[QDNN_OPERAND_ZERO],
-                   e[QDNN_OPERAND_Y]);
+    const format_row *format =
+        kernel_find_format(kind->storage, 0, kind->zero_kind, QDNN_CODE_DEFAULT, QDNN_BLOCK_NONE);
+    ref_arrays arrays = ref_arrays_of(e);
+    fill_data(DATA_NORMAL, format_facts_of(format), kind->data, seed, e[QDNN_OPERAND_X], kind->n);
+    ref_scale(&spec, 1, kind->n, e[QDNN_OPERAND_X], &arrays);
+    ref_quantize(&spec, 1, kind->n, e[QDNN_OPERAND_X], &arrays);
+    ref_dequantize(&spec, 1, kind->n, &arrays, e[QDNN_OPERAND_Y]);
 }
 
 void scene_end(scene *s)
@@ -149,9 +147,9 @@ static qdnnStatus_t create_quant(scene *s, int which)
 static qdnnStatus_t set_quant(scene *s, int which)
 {
     (void)which;
-    qdnnDataType_t storage = s->kind->format == QDNN_FORMAT_NF4 ? QDNN_DATA_NF4 : QDNN_DATA_I4;
-    qdnnZeroKind_t zero = s->kind->format == QDNN_FORMAT_INT4_ZP ? QDNN_ZERO_POINT : QDNN_ZERO_NONE;
-    qdnnStatus_t status = qdnnSetQuantDescriptor(s->quant, storage, s->kind->granularity, s->kind->extent);
+    qdnnZeroKind_t zero = s->kind->zero_kind;
+    qdnnStatus_t status =
+        qdnnSetQuantDescriptor(s->quant, s->kind->storage, s->kind->granularity, s->kind->extent);
     if (status == QDNN_STATUS_SUCCESS)
         status = qdnnSetQuantAttribute(s->quant, QDNN_QUANT_ZERO_KIND, zero);
     return status == QDNN_STATUS_SUCCESS

@@ -26,7 +26,8 @@ void basics_destroy(qdnnHandle_t handle, qdnnTensorDescriptor_t tensor, qdnnQuan
 /* What is quantized, and how. */
 typedef struct scene_kind {
     const char *name;
-    qdnnFormat_t format;
+    qdnnDataType_t storage;
+    qdnnZeroKind_t zero_kind;
     qdnnDataType_t data;
     qdnnScaleType_t scale;
     qdnnGranularity_t granularity;

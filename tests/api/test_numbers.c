@@ -84,9 +84,6 @@ static const struct {
     const char *name;
     int64_t value, number;
 } numbers[] = {
-    NUMBER(QDNN_FORMAT_INT4, 0),
-    NUMBER(QDNN_FORMAT_INT4_ZP, 1),
-    NUMBER(QDNN_FORMAT_NF4, 2),
     NUMBER(QDNN_GRANULARITY_TENSOR, 0),
     NUMBER(QDNN_GRANULARITY_CHANNEL, 1),
     NUMBER(QDNN_GRANULARITY_GROUP, 2),

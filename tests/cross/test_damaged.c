@@ -21,7 +21,7 @@ static kernel_spec setting(int which)
     kernel_spec spec = kernel_spec_default();
     if (which == 1) {
         spec.data = QDNN_DATA_BF16;
-        spec.scale = QDNN_DATA_F16;
+        spec.scale = QDNN_SCALE_F16;
         spec.zero = QDNN_DATA_F32;
         spec.group_size = 100;
         spec.nibble_order = QDNN_NIBBLE_HIGH_FIRST;

@@ -6,7 +6,7 @@
 
 #include "device/device_buffer.h"
 #include "driver/api/request.h"
-#include "host_ref/host_ref.h"
+#include "formats/ref_spec.h"
 #include "test.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
@@ -35,7 +35,7 @@ void quant_case_text(const quant_case *c, char *text, size_t size)
 {
     static const char *const kinds[] = {"normal", "constant", "zeros", "subnormal",
                                         "huge",   "special",  "ties"};
-    char settings[256], dims[128] = "";
+    char settings[KERNEL_SPEC_TEXT], dims[128] = "";
     int64_t group_size, channels;
     set_groups(c, &group_size, &channels);
     kernel_spec spec = c->spec;
@@ -50,22 +50,27 @@ void quant_case_text(const quant_case *c, char *text, size_t size)
 
 /* ---- Descriptors ---- */
 
-static qdnnScaleType_t scale_type(qdnnDataType_t type)
-{
-    return type == QDNN_DATA_F32 ? QDNN_SCALE_F32 : type == QDNN_DATA_F16 ? QDNN_SCALE_F16 : QDNN_SCALE_BF16;
-}
-
 static bool set_options(const quant_case *c, qdnnQuantDescriptor_t quant)
 {
+    const format_facts *f = kernel_format(c->row);
+    const ref_quant_spec ref = ref_spec_of(c->row, &c->spec);
     const struct {
         qdnnQuantAttribute_t attribute;
         int64_t value;
     } options[] = {
-        {QDNN_QUANT_SCALE_TYPE, scale_type(c->spec.scale)},
+        {QDNN_QUANT_CODE_BITS, f->bits},
+        {QDNN_QUANT_CODE_KIND, ref.code},
+        {QDNN_QUANT_BLOCK_FORMAT, f->block},
+        {QDNN_QUANT_ZERO_KIND, f->zero_kind},
+        {QDNN_QUANT_SCALE_TYPE, c->spec.scale},
         {QDNN_QUANT_ZERO_TYPE, c->spec.zero},
         {QDNN_QUANT_ROUNDING, c->spec.rounding},
         {QDNN_QUANT_DIVISION, c->spec.division},
         {QDNN_QUANT_NIBBLE_ORDER, c->spec.nibble_order},
+        {QDNN_QUANT_RANGE, c->spec.range},
+        {QDNN_QUANT_MX_ROUNDING, c->spec.mx_rounding},
+        {QDNN_QUANT_GLOBAL_SCALE, c->spec.global_scale},
+        {QDNN_QUANT_NESTED, c->spec.nested},
     };
     bool ok = CHECK_QDNN(qdnnSetQuantFloor(quant, c->spec.floor));
     for (int i = 0; i < LENGTH(options); i++)
@@ -73,23 +78,17 @@ static bool set_options(const quant_case *c, qdnnQuantDescriptor_t quant)
     return ok;
 }
 
-/* Tries every storage with every kind of zero until one leads to the case's kernel. */
-static bool find_format(const quant_case *c, quant_descriptors *d)
+/* The descriptor leads to the case's kernel. */
+static bool set_format(const quant_case *c, quant_descriptors *d)
 {
-    static const qdnnDataType_t storages[] = {QDNN_DATA_I4,  QDNN_DATA_NF4,    QDNN_DATA_I8,
-                                              QDNN_DATA_FP4, QDNN_DATA_F8E4M3, QDNN_DATA_F8E5M2};
-    for (int s = 0; s < LENGTH(storages); s++)
-        for (int zero = QDNN_ZERO_NONE; zero <= QDNN_ZERO_MINIMUM; zero++) {
-            request r;
-            CHECK_QDNN(qdnnSetQuantDescriptor(d->quant, storages[s], c->granularity, c->extent));
-            CHECK_QDNN(qdnnSetQuantAttribute(d->quant, QDNN_QUANT_ZERO_KIND, zero));
-            if (set_options(c, d->quant) &&
-                request_make(c->row->operation, d->tensor, d->quant, &r) == QDNN_STATUS_SUCCESS &&
-                r.row == c->row)
-                return true;
-        }
-    FAIL("no storage and kind of zero lead to %s", c->row->name);
-    return false;
+    request r;
+    bool ok =
+        CHECK_QDNN(qdnnSetQuantDescriptor(d->quant, kernel_format(c->row)->storage, c->granularity, c->extent)) &&
+        set_options(c, d->quant) &&
+        CHECK_QDNN(request_make(kernel_operation_of(c->row), d->tensor, d->quant, &r));
+    if (ok && r.row != c->row)
+        FAIL("the descriptor of %s leads to %s", c->row->name, r.row->name);
+    return ok && r.row == c->row;
 }
 
 bool quant_descriptors_make(const quant_case *c, quant_descriptors *out)
@@ -97,7 +96,7 @@ bool quant_descriptors_make(const quant_case *c, quant_descriptors *out)
     *out = (quant_descriptors){0};
     return CHECK_QDNN(qdnnCreateTensorDescriptor(&out->tensor)) &&
            CHECK_QDNN(qdnnSetTensorDescriptor(out->tensor, c->spec.data, c->rank, c->dims, NULL)) &&
-           CHECK_QDNN(qdnnCreateQuantDescriptor(&out->quant)) && find_format(c, out);
+           CHECK_QDNN(qdnnCreateQuantDescriptor(&out->quant)) && set_format(c, out);
 }
 
 void quant_descriptors_free(quant_descriptors *d)
@@ -111,79 +110,72 @@ void quant_descriptors_free(quant_descriptors *d)
 
 const char *quant_operand_name(int operand)
 {
-    static const char *const names[QDNN_OPERAND_COUNT] = {"x", "y", "codes", "scale", "zero"};
+    static const char *const names[QDNN_OPERAND_COUNT] = {"x",          "y",           "codes",        "scale",
+                                                          "zero",       "global_scale", "group_index", "nested_map",
+                                                          "nested_scale", "nested_offset"};
     return names[operand];
 }
 
 static ref_quant_spec reference_of(const quant_case *c)
 {
-    ref_quant_spec ref = {.format = c->row->format,
-                          .data = c->spec.data,
-                          .scale = c->spec.scale,
-                          .zero = c->spec.zero,
-                          .nibble_order = c->spec.nibble_order,
-                          .rounding = c->spec.rounding,
-                          .division = c->spec.division,
-                          .floor = c->spec.floor};
-    set_groups(c, &ref.group_size, &ref.channels);
-    return ref;
+    kernel_spec spec = c->spec;
+    int64_t group_size, channels;
+    set_groups(c, &group_size, &channels);
+    spec.group_size = (uint64_t)group_size;
+    spec.channels = (uint64_t)channels;
+    return ref_spec_of(c->row, &spec);
 }
 
 static int plain_operand(const quant_case *c)
 {
-    return c->row->operation == KERNEL_DEQUANTIZE ? QDNN_OPERAND_Y : QDNN_OPERAND_X;
-}
-
-static void set_roles(const quant_case *c, unsigned *reads, unsigned *writes)
-{
-    unsigned plain = 1u << plain_operand(c), codes = 1u << QDNN_OPERAND_CODES,
-             scale = 1u << QDNN_OPERAND_SCALE;
-    unsigned sidecars = scale | (c->row->keys & KERNEL_KEY_ZERO ? 1u << QDNN_OPERAND_ZERO : 0);
-    switch (c->row->operation) {
-    case KERNEL_QUANTIZE:
-        *reads = plain | sidecars, *writes = codes;
-        break;
-    case KERNEL_DEQUANTIZE:
-        *reads = codes | sidecars, *writes = plain;
-        break;
-    default:
-        *reads = plain, *writes = sidecars;
-    }
+    return kernel_operation_of(c->row) == KERNEL_DEQUANTIZE ? QDNN_OPERAND_Y : QDNN_OPERAND_X;
 }
 
 static void set_sizes(const quant_case *c, const ref_quant_spec *ref, quant_operands *o)
 {
-    int64_t n = quant_case_elements(c), groups = ref_group_count(ref, n);
-    bool has_zero = c->row->keys & KERNEL_KEY_ZERO;
-    const int64_t counts[QDNN_OPERAND_COUNT] = {n, n, ref_packed_bytes(n), groups, has_zero ? groups : 0};
-    const qdnnDataType_t types[QDNN_OPERAND_COUNT] = {c->spec.data, c->spec.data, QDNN_DATA_U8, c->spec.scale,
-                                                      c->spec.zero};
+    int64_t n = quant_case_elements(c);
+    kernel_operand operands[QDNN_OPERAND_COUNT];
+    kernel_operands_of(c->row, &c->spec, &(kernel_problem){1, (uint64_t)n}, operands);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
-        o->element[i] = ref_scalar_size(types[i]);
-        o->bytes[i] = (size_t)counts[i] * o->element[i];
+        o->element[i] = ref_element_bytes(ref, i);
+        o->bytes[i] = (size_t)ref_operand_bytes(ref, 1, n, i);
+        o->reads |= (unsigned)operands[i].reads << i;
+        o->writes |= (unsigned)operands[i].writes << i;
     }
-    set_roles(c, &o->reads, &o->writes);
+}
+
+/* What nothing computes: the tables of nested scales, and a global scale where only codes are made. */
+static void fill_tables(quant_operands *o)
+{
+    float *map = (float *)(void *)o->host[QDNN_OPERAND_NESTED_MAP], *outer = (float *)(void *)o->host[QDNN_OPERAND_NESTED_SCALE];
+    for (size_t i = 0; i < o->bytes[QDNN_OPERAND_NESTED_MAP] / 4; i++)
+        map[i] = ((float)i - 100.0f) / 155.0f;
+    for (size_t i = 0; i < o->bytes[QDNN_OPERAND_NESTED_SCALE] / 4; i++)
+        outer[i] = 0.5f + 0.125f * (float)(i % 8);
+    if (o->bytes[QDNN_OPERAND_NESTED_OFFSET])
+        *(float *)(void *)o->host[QDNN_OPERAND_NESTED_OFFSET] = 0.75f;
 }
 
 /* Inputs of quantize and dequantize are host_ref's own outputs, unless they are a caller's. */
 static void fill(const quant_case *c, const ref_quant_spec *ref, quant_operands *o)
 {
-    int64_t n = quant_case_elements(c), groups = ref_group_count(ref, n);
-    uint8_t *plain = o->host[plain_operand(c)], *codes = o->host[QDNN_OPERAND_CODES],
-            *scale = o->host[QDNN_OPERAND_SCALE], *zero = o->host[QDNN_OPERAND_ZERO];
-    fill_data(c->kind, c->row->format, c->spec.data, c->seed, plain, n);
-    ref_scale(ref, plain, n, scale, zero);
+    int64_t n = quant_case_elements(c), groups = ref_group_count(ref, 1, n);
+    uint8_t *plain = o->host[plain_operand(c)], *codes = o->host[QDNN_OPERAND_CODES];
+    ref_arrays arrays = ref_arrays_of(o->host);
+    fill_tables(o);
+    fill_data(c->kind, kernel_format(c->row), c->spec.data, c->seed, plain, n);
+    ref_scale(ref, 1, n, plain, &arrays);
     if (c->callers) {
-        fill_callers_scales(c->spec.scale, scale, groups);
+        fill_callers_scales(c->spec.scale, arrays.scale, groups);
         if (o->bytes[QDNN_OPERAND_ZERO] > 0)
-            fill_callers_zeros(c->spec.zero, zero, groups);
+            fill_callers_zeros(ref->zero, arrays.zero, groups);
     }
-    ref_quantize(ref, plain, n, scale, zero, codes);
-    if (c->row->operation != KERNEL_DEQUANTIZE)
+    ref_quantize(ref, 1, n, plain, &arrays);
+    if (kernel_operation_of(c->row) != KERNEL_DEQUANTIZE)
         return;
     if (c->callers)
         fill_bytes(c->seed, codes, (int64_t)o->bytes[QDNN_OPERAND_CODES]);
-    ref_dequantize(ref, codes, n, scale, zero, plain);
+    ref_dequantize(ref, 1, n, &arrays, plain);
 }
 
 bool quant_operands_make(const quant_case *c, quant_operands *out)
@@ -240,16 +232,16 @@ qdnnStatus_t quant_call_plan(qdnnHandle_t handle, const quant_case *c, const qua
     qdnnPlan_t plan;
     qdnnPlanInfo_t info;
     qdnnBinding_t bindings[QDNN_OPERAND_COUNT];
-    unsigned reads, writes;
+    kernel_operand operands[QDNN_OPERAND_COUNT];
     int count = 0;
-    set_roles(c, &reads, &writes);
-    qdnnStatus_t status = create_plan[c->row->operation](handle, d->tensor, d->quant, &plan);
+    kernel_operands_of(c->row, &c->spec, &(kernel_problem){1, 1}, operands);
+    qdnnStatus_t status = create_plan[kernel_operation_of(c->row)](handle, d->tensor, d->quant, &plan);
     if (status != QDNN_STATUS_SUCCESS)
         return status;
     if (CHECK_QDNN(qdnnGetPlanInfo(plan, &info)))
         CHECK_EQ_STR(info.operation, c->row->operation_name);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
-        if ((reads | writes) >> i & 1)
+        if (operands[i].reads || operands[i].writes)
             bindings[count++] = (qdnnBinding_t){(qdnnOperand_t)i, pointers[i]};
     status = execute(handle, plan, bindings, count);
     qdnnDestroyPlan(plan);
@@ -261,7 +253,7 @@ static qdnnStatus_t call_once(qdnnHandle_t handle, const quant_case *c, const qu
 {
     void *x = pointers[QDNN_OPERAND_X], *y = pointers[QDNN_OPERAND_Y], *codes = pointers[QDNN_OPERAND_CODES],
          *scale = pointers[QDNN_OPERAND_SCALE], *zero = pointers[QDNN_OPERAND_ZERO];
-    switch (c->row->operation) {
+    switch (kernel_operation_of(c->row)) {
     case KERNEL_QUANTIZE:
         return qdnnQuantize(handle, d->tensor, x, d->quant, scale, zero, codes);
     case KERNEL_DEQUANTIZE:

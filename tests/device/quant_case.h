@@ -7,7 +7,7 @@
 #include <qdnn/qdnn.h>
 
 #include "kernels/kernels.h"
-#include "support/kernel_data.h"
+#include "formats/kernel_data.h"
 
 typedef struct quant_case {
     const kernel_row *row;
@@ -27,8 +27,7 @@ int64_t quant_case_elements(const quant_case *c);
 /* "quantize_nf4: data=f16 scale=f32 group_size=64 ..., dims 3 5 67, ties data, seed 7": for failures. */
 void quant_case_text(const quant_case *c, char *text, size_t size);
 
-/* The descriptors of a case. The storage and kind of zero that lead to its format are looked for among all
- * there are, so a new format needs no line here. False, with a failure reported, where there are none. */
+/* The descriptors of a case. False, with a failure reported, where they do not lead to its kernel. */
 typedef struct quant_descriptors {
     qdnnTensorDescriptor_t tensor;
     qdnnQuantDescriptor_t quant;

@@ -22,7 +22,7 @@ static void make_variations(const kernel_row *row, data_kind kind, quant_case ou
     quant_case *v = out + 1;
     v++->spec.data = QDNN_DATA_F16;
     v++->spec.data = QDNN_DATA_BF16;
-    v++->spec.scale = QDNN_DATA_BF16;
+    v++->spec.scale = QDNN_SCALE_BF16;
     v++->spec.zero = QDNN_DATA_F16;
     v++->spec.nibble_order = QDNN_NIBBLE_HIGH_FIRST;
     v++->spec.rounding = QDNN_ROUND_TIES_AWAY;

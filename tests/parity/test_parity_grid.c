@@ -44,7 +44,7 @@ static void properties_of(const parity_trial *t, int index, int out[PROPERTIES])
 {
     const kernel_spec *spec = &t->c.spec;
     out[DATA] = float_index(spec->data);
-    out[SCALE] = float_index(spec->scale);
+    out[SCALE] = (int)spec->scale;
     out[ZERO] = spec->zero == QDNN_DATA_U8 ? 3 : float_index(spec->zero);
     out[NIBBLES] = spec->nibble_order;
     out[ROUNDING] = spec->rounding;
@@ -72,7 +72,7 @@ static void check_pairs(const kernel_row *row)
                 for (int b = 0; b < PROPERTIES; b++)
                     seen[a][b][has[a]][has[b]] = true;
         }
-    int kinds = row->operation == KERNEL_SCALE ? DATA_KINDS : DATA_KINDS + 1;
+    int kinds = kernel_operation_of(row) == KERNEL_SCALE ? DATA_KINDS : DATA_KINDS + 1;
     for (int a = 0; a < PROPERTIES; a++)
         for (int b = 0; b < a; b++)
             for (int i = 0; i < (a == KIND ? kinds : values_of[a]); i++)
@@ -113,10 +113,10 @@ TEST_CASE(ParityGrid, TensorsEndAroundTheTile)
 {
     for (int i = 0; i < parity_row_count(); i++) {
         const kernel_row *row = parity_row_at(i);
-        if (row->operation == KERNEL_SCALE)
+        if (kernel_operation_of(row) == KERNEL_SCALE)
             continue;
         kernel_spec spec = kernel_spec_default();
-        int64_t tile = (int64_t)row->geometry(row, &spec).elements_per_block;
+        int64_t tile = (int64_t)kernel_geometry_of(row, &spec).elements_per_block;
         unsigned seen = 0;
         for (int k = 0; k < parity_trial_count(row); k++) {
             parity_trial t = parity_trial_at(row, 0, k);
@@ -142,14 +142,12 @@ static int passes_of(const parity_trial *t)
 {
     quant_descriptors d;
     request r;
-    kernel_pass passes[2];
-    uint64_t workspace;
-    int count = quant_descriptors_make(&t->c, &d) &&
-                        CHECK_QDNN(request_make(t->c.row->operation, d.tensor, d.quant, &r))
-                    ? kernel_scale_passes(r.row, &r.spec, r.n, passes, &workspace)
-                    : 0;
+    kernel_steps steps = {0};
+    if (quant_descriptors_make(&t->c, &d) &&
+        CHECK_QDNN(request_make(kernel_operation_of(t->c.row), d.tensor, d.quant, &r)))
+        kernel_steps_of(r.row, &r.spec, &r.problem, &steps);
     quant_descriptors_free(&d);
-    return count;
+    return steps.count;
 }
 
 /* Scales of large groups take two launches and a workspace: by plans, whose workspace is the caller's, and by
@@ -159,7 +157,7 @@ TEST_CASE(ParityGrid, ScalesTakeOnePassAndTwo)
     for (int i = 0; i < parity_row_count(); i++) {
         const kernel_row *row = parity_row_at(i);
         int seen[2][3] = {{0}};
-        if (row->operation != KERNEL_SCALE)
+        if (kernel_operation_of(row) != KERNEL_SCALE)
             continue;
         for (int k = 0; k < parity_large_count(); k++) {
             parity_trial t = parity_large_at(row, k);

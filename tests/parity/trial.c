@@ -83,7 +83,7 @@ static kernel_spec spec_at(int granularity, int turn)
     int types = granularity + turn, round = turn * LENGTH(granularities) + granularity;
     kernel_spec spec = kernel_spec_default();
     spec.data = float_types[types / 3 % 3];
-    spec.scale = float_types[types % 3];
+    spec.scale = (qdnnScaleType_t)(types % 3);
     spec.zero = zero_types[(granularity + turn / 3) % 4];
     spec.nibble_order = round / 2 % 2 ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST;
     spec.rounding = round / 3 % 2 ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN;
@@ -99,7 +99,7 @@ static int64_t tile_of(const quant_case *c)
     kernel_spec spec = c->spec;
     if (c->granularity == QDNN_GRANULARITY_GROUP)
         spec.group_size = (uint64_t)c->extent;
-    uint64_t elements = c->row->geometry(c->row, &spec).elements_per_block;
+    uint64_t elements = kernel_geometry_of(c->row, &spec).elements_per_block;
     return elements > 0 && elements <= MOST ? (int64_t)elements : USUAL;
 }
 
@@ -123,7 +123,7 @@ static quant_case case_at(const kernel_row *row, int granularity, int turn)
 /* Every kind of data; and, where scales are an input, a caller's strange ones. */
 static int kind_count(const kernel_row *row)
 {
-    return row->operation == KERNEL_SCALE ? DATA_KINDS : DATA_KINDS + 1;
+    return kernel_operation_of(row) == KERNEL_SCALE ? DATA_KINDS : DATA_KINDS + 1;
 }
 
 int parity_trial_count(const kernel_row *row)

@@ -2,7 +2,7 @@
 #ifndef QDNN_TEST_KERNEL_DATA_H
 #define QDNN_TEST_KERNEL_DATA_H
 
-#include <qdnn/types.h>
+#include "kernels/kernels.h"
 
 typedef enum {
     DATA_NORMAL,
@@ -15,13 +15,13 @@ typedef enum {
     DATA_KINDS
 } data_kind;
 
-/* Fills n elements of an f32, f16 or bf16 tensor that is meant for the format. */
-void fill_data(data_kind kind, qdnnFormat_t format, qdnnDataType_t type, uint32_t seed, void *x, int64_t n);
+/* Fills n elements of an f32, f16, bf16 or f64 tensor that is meant for the format. */
+void fill_data(data_kind kind, const format_facts *format, qdnnDataType_t type, uint32_t seed, void *x, int64_t n);
 
 /* Scales and zero points that the scale operation never makes but a caller may bring: zeros, negative
  * numbers, infinities, NaNs, subnormals, fractions. Where there are enough groups, every scale meets every
  * zero point. */
-void fill_callers_scales(qdnnDataType_t type, void *scale, int64_t n);
+void fill_callers_scales(qdnnScaleType_t type, void *scale, int64_t n);
 void fill_callers_zeros(qdnnDataType_t type, void *zero, int64_t n);
 void fill_bytes(uint32_t seed, void *bytes, int64_t n);
 

@@ -1,7 +1,8 @@
 /* Inputs for kernels. Elements are made as f32 bits and narrowed by dropping or rebuilding bits here, so that
  * no conversion under test is used to make its own input. */
-#include "support/kernel_data.h"
+#include "formats/kernel_data.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -28,9 +29,10 @@ typedef struct layout {
     int bits, fraction_bits;
 } layout;
 
+/* f64 elements are f32 ones, widened. */
 static layout layout_of(qdnnDataType_t type)
 {
-    return type == QDNN_DATA_F32   ? (layout){32, 23}
+    return type == QDNN_DATA_F32 || type == QDNN_DATA_F64 ? (layout){32, 23}
            : type == QDNN_DATA_F16 ? (layout){16, 10}
                                    : (layout){16, 7};
 }
@@ -68,31 +70,79 @@ static uint32_t special(layout l, uint32_t random)
     }
 }
 
-/* Half way between two neighbours of the format's values or, one time in four, its least or largest value: a
- * group that has the extremes gets a scale of exactly 1, so its quotients are ties too. Around NF4's
- * midpoints lie both neighbours in f32 (a narrower type drops the bits that tell them apart). */
-static float tie(qdnnFormat_t format, uint32_t random)
+/* Around NF4's midpoints lie both neighbours in f32 (a narrower type drops the bits that tell them apart). */
+static float nf4_tie(uint32_t random)
 {
     /* clang-format off */
-    static const uint32_t nf4_midpoints[15] = {
+    static const uint32_t midpoints[15] = {
         0xBF591CD8, 0xBF1C5270, 0xBEEB8480, 0xBEADEA76, 0xBE703CEC, 0xBE0D38BC, 0xBD3A7871, 0x3D22FAFF,
         0x3DF64862, 0x3E5067E0, 0x3E9582D4, 0x3EC753F9, 0x3F006D04, 0x3F248DAF, 0x3F5C89DA,
     };
     /* clang-format on */
-    bool is_zp = format == QDNN_FORMAT_INT4_ZP, is_nf4 = format == QDNN_FORMAT_NF4;
-    float least = is_nf4 ? -1.0f : -7.0f, largest = is_nf4 ? 1.0f : is_zp ? 8.0f : 7.0f;
-    if (random % 4 == 0)
-        return random & 4 ? least : largest;
-    random >>= 3;
-    if (!is_nf4)
-        return least + 0.5f * (float)(random % (is_zp ? 31 : 29));
-    uint32_t bits = nf4_midpoints[random % 15] + random / 15 % 3 - 1;
+    uint32_t bits = midpoints[random % 15] + random / 15 % 3 - 1;
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-static uint32_t element(data_kind kind, qdnnFormat_t format, layout l, uint32_t *state, uint32_t seed)
+/* The same around the thresholds of bitsandbytes' FP4. */
+static float fp4_tie(uint32_t random)
+{
+    static const uint32_t thresholds[7] = {0x3B2AAAB9, 0x3DB00000, 0x3E555555, 0x3E955555,
+                                           0x3ED55556, 0x3F155550, 0x3F555555};
+    uint32_t bits = thresholds[random % 7] + random / 7 % 3 - 1;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return random & 0x10000 ? -value : value;
+}
+
+/* The floats among the codes: how many fraction bits, the least exponent of a normal number, the largest number. */
+typedef struct float_facts {
+    const char *name;
+    int fraction_bits, least;
+    float largest;
+} float_facts;
+static const float_facts float_formats[] = {
+    {"e2m1", 1, 0, 6}, {"e2m3", 3, 0, 7.5f}, {"e3m2", 2, -2, 28}, {"e4m3", 3, -6, 448}, {"e5m2", 2, -14, 57344}};
+
+static const float_facts *float_format(const format_facts *format)
+{
+    for (size_t i = 0; i < sizeof float_formats / sizeof float_formats[0]; i++)
+        if (strcmp(float_formats[i].name, format->name) == 0)
+            return &float_formats[i];
+    return NULL;
+}
+
+/* Half way between two neighbours, just below the smallest normal number, or near the largest. */
+static float float_tie(const float_facts *f, uint32_t random)
+{
+    int steps = 1 << (f->fraction_bits + 1), exponent = f->least + (int)(random / 64 % 4);
+    float fraction = (float)(random % (uint32_t)steps | 1) / (float)steps;
+    float value = ldexpf(random & 0x8000 ? 1.0f + fraction : fraction, exponent);
+    return random & 0x10000 ? -value : value;
+}
+
+/* Half way between two neighbours of the format's values or, one time in four, its least or largest value: a
+ * group that has the extremes gets a scale of exactly 1, so its quotients are ties too. */
+static float tie(const format_facts *format, uint32_t random)
+{
+    const float_facts *f = float_format(format);
+    bool ranged = format->zero_kind != QDNN_ZERO_NONE, bells = strcmp(format->name, "fp4_bnb") == 0;
+    bool unit = format->storage == QDNN_DATA_NF4 || bells;
+    int half = 1 << (format->bits - 1);
+    float least = f ? -f->largest : unit ? -1.0f : (float)(1 - half);
+    float largest = ranged ? (float)half : -least;
+    if (random % 4 == 0)
+        return random & 4 ? least : largest;
+    random >>= 3;
+    if (f)
+        return float_tie(f, random);
+    if (unit)
+        return bells ? fp4_tie(random) : nf4_tie(random);
+    return least + 0.5f * (float)(random % (uint32_t)(ranged ? 4 * half - 1 : 4 * half - 3));
+}
+
+static uint32_t element(data_kind kind, const format_facts *format, layout l, uint32_t *state, uint32_t seed)
 {
     uint32_t random = next_random(state);
     uint32_t sign = random & 0x80 ? UINT32_C(1) << (l.bits - 1) : 0;
@@ -127,18 +177,36 @@ static void put_bits(layout l, void *array, int64_t index, uint32_t bits)
     }
 }
 
+/* An f32 with a few more bits at its low end, so that reading it has to round. */
+static void put_double(void *array, int64_t index, uint32_t bits, uint32_t random)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    double wide = value;
+    uint64_t wide_bits;
+    memcpy(&wide_bits, &wide, sizeof wide_bits);
+    if (isfinite(value) && value != 0.0f && random % 3 == 0)
+        wide_bits |= random & 0x1FFFFFFF;
+    memcpy((char *)array + 8 * index, &wide_bits, 8);
+}
+
 static uint32_t seeded(uint32_t seed)
 {
     uint32_t state = seed * 2654435761u + 12345u;
     return state ? state : 1;
 }
 
-void fill_data(data_kind kind, qdnnFormat_t format, qdnnDataType_t type, uint32_t seed, void *x, int64_t n)
+void fill_data(data_kind kind, const format_facts *format, qdnnDataType_t type, uint32_t seed, void *x, int64_t n)
 {
     layout l = layout_of(type);
     uint32_t state = seeded(seed);
-    for (int64_t i = 0; i < n; i++)
-        put_bits(l, x, i, element(kind, format, l, &state, seed));
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits = element(kind, format, l, &state, seed);
+        if (type == QDNN_DATA_F64)
+            put_double(x, i, bits, next_random(&state));
+        else
+            put_bits(l, x, i, bits);
+    }
 }
 
 /* ---- What a caller may bring ---- */
@@ -168,19 +236,33 @@ static uint32_t column(qdnnDataType_t type, const uint32_t *row)
     return type == QDNN_DATA_F32 ? row[0] : type == QDNN_DATA_F16 ? row[1] : row[0] >> 16;
 }
 
-void fill_callers_scales(qdnnDataType_t type, void *scale, int64_t n)
+/* Scales of one byte: all that there are. */
+void fill_callers_scales(qdnnScaleType_t type, void *scale, int64_t n)
 {
+    static const qdnnDataType_t types[] = {
+        [QDNN_SCALE_F32] = QDNN_DATA_F32, [QDNN_SCALE_F16] = QDNN_DATA_F16, [QDNN_SCALE_BF16] = QDNN_DATA_BF16};
     for (int64_t i = 0; i < n; i++)
-        put_bits(layout_of(type), scale, i, column(type, callers_scales[i % SCALES]));
+        if (type == QDNN_SCALE_E4M3 || type == QDNN_SCALE_E8M0)
+            ((uint8_t *)scale)[i] = (uint8_t)(i * 37 + 255);
+        else
+            put_bits(layout_of(types[type]), scale, i, column(types[type], callers_scales[i % SCALES]));
 }
 
 void fill_callers_zeros(qdnnDataType_t type, void *zero, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        if (type == QDNN_DATA_U8)
+        switch (type) {
+        case QDNN_DATA_U8:
+        case QDNN_DATA_I8:
             ((uint8_t *)zero)[i] = (uint8_t)(i % ZEROS * 17);
-        else
+            break;
+        case QDNN_DATA_U32:
+        case QDNN_DATA_I32:
+            put_bits(layout_of(QDNN_DATA_F32), zero, i, (uint32_t)(i % ZEROS * 17));
+            break;
+        default:
             put_bits(layout_of(type), zero, i, column(type, callers_zeros[i % ZEROS]));
+        }
 }
 
 void fill_bytes(uint32_t seed, void *bytes, int64_t n)

@@ -1,0 +1,109 @@
+/* A kernel's specification in host_ref's terms. */
+#include "formats/ref_spec.h"
+
+#include <string.h>
+
+/* The code kinds that are formats of their own. */
+static qdnnCodeKind_t code_kind_of(const kernel_row *row, const kernel_spec *spec)
+{
+    static const struct {
+        const char *name;
+        qdnnCodeKind_t code;
+    } kinds[] = {{"fp4_bnb", QDNN_CODE_FP4_BNB}, {"e2m3", QDNN_CODE_E2M3}, {"e3m2", QDNN_CODE_E3M2}};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kernel_format(row)->name, kinds[i].name) == 0)
+            return kinds[i].code;
+    return spec->code;
+}
+
+ref_quant_spec ref_spec_of(const kernel_row *row, const kernel_spec *spec)
+{
+    const format_facts *f = kernel_format(row);
+    kernel_spec s = kernel_spec_normal(row, spec);
+    return (ref_quant_spec){.data = s.data,
+                            .block = f->block,
+                            .storage = f->storage,
+                            .bits = (int)f->bits,
+                            .code = code_kind_of(row, &s),
+                            .layout = s.layout,
+                            .nibble_order = s.nibble_order,
+                            .groups = s.groups,
+                            .group_size = (int64_t)s.group_size,
+                            .group_rows = (int64_t)s.group_rows,
+                            .channels = (int64_t)s.channels,
+                            .group_index = s.group_index,
+                            .scale_order = s.scale_order,
+                            .scale_swizzle = s.scale_swizzle,
+                            .no_scale = s.groups == QDNN_GROUPS_DEFAULT,
+                            .scale = s.scale,
+                            .nested = s.nested,
+                            .global_scale = s.global_scale,
+                            .mx_rounding = s.mx_rounding,
+                            .floor = s.floor,
+                            .zero_kind = f->zero_kind,
+                            .zero = s.zero,
+                            .zero_packed = s.zero_packed,
+                            .zero_minus_one = s.zero_minus_one,
+                            .zero_wraps = s.zero_wraps,
+                            .range = s.range,
+                            .rounding = s.rounding,
+                            .division = s.division};
+}
+
+int64_t ref_operand_bytes(const ref_quant_spec *spec, int64_t rows, int64_t columns, int operand)
+{
+    ref_sizes sizes = ref_sizes_of(spec, rows, columns);
+    switch ((qdnnOperand_t)operand) {
+    case QDNN_OPERAND_X:
+    case QDNN_OPERAND_Y:
+        return rows * columns * (int64_t)ref_scalar_size(spec->data);
+    case QDNN_OPERAND_CODES:
+        return sizes.codes;
+    case QDNN_OPERAND_SCALE:
+        return sizes.scale;
+    case QDNN_OPERAND_ZERO:
+        return sizes.zero;
+    case QDNN_OPERAND_GLOBAL_SCALE:
+        return sizes.global_scale;
+    case QDNN_OPERAND_GROUP_INDEX:
+        return sizes.group_index;
+    case QDNN_OPERAND_NESTED_MAP:
+        return sizes.nested_map;
+    case QDNN_OPERAND_NESTED_SCALE:
+        return sizes.nested_scale;
+    case QDNN_OPERAND_NESTED_OFFSET:
+        return sizes.nested_offset;
+    default:
+        return 0;
+    }
+}
+
+size_t ref_element_bytes(const ref_quant_spec *spec, int operand)
+{
+    qdnnDataType_t scale = ref_scale_data_type(spec->scale);
+    switch ((qdnnOperand_t)operand) {
+    case QDNN_OPERAND_X:
+    case QDNN_OPERAND_Y:
+        return ref_scalar_size(spec->data);
+    case QDNN_OPERAND_CODES:
+        return spec->layout == QDNN_LAYOUT_BYTES || spec->layout == QDNN_LAYOUT_BLOCK ? 1 : 4;
+    case QDNN_OPERAND_SCALE:
+        return scale && !spec->nested ? ref_scalar_size(scale) : 1;
+    case QDNN_OPERAND_ZERO:
+        return spec->zero_packed ? 4 : ref_scalar_size(spec->zero);
+    default:
+        return 4;
+    }
+}
+
+ref_arrays ref_arrays_of(uint8_t *const operands[QDNN_OPERAND_COUNT])
+{
+    return (ref_arrays){.codes = operands[QDNN_OPERAND_CODES],
+                        .scale = operands[QDNN_OPERAND_SCALE],
+                        .zero = operands[QDNN_OPERAND_ZERO],
+                        .global_scale = (float *)(void *)operands[QDNN_OPERAND_GLOBAL_SCALE],
+                        .group_index = (const int32_t *)(const void *)operands[QDNN_OPERAND_GROUP_INDEX],
+                        .nested_map = (const float *)(const void *)operands[QDNN_OPERAND_NESTED_MAP],
+                        .nested_scale = (float *)(void *)operands[QDNN_OPERAND_NESTED_SCALE],
+                        .nested_offset = (const float *)(const void *)operands[QDNN_OPERAND_NESTED_OFFSET]};
+}

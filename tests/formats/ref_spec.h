@@ -1,0 +1,17 @@
+/* A kernel's specification in host_ref's terms. */
+#ifndef QDNN_TEST_REF_SPEC_H
+#define QDNN_TEST_REF_SPEC_H
+
+#include "host_ref/host_ref.h"
+#include "kernels/kernels.h"
+
+ref_quant_spec ref_spec_of(const kernel_row *row, const kernel_spec *spec);
+
+/* The bytes of an operand, and of one element of it, by host_ref. */
+int64_t ref_operand_bytes(const ref_quant_spec *spec, int64_t rows, int64_t columns, int operand);
+size_t ref_element_bytes(const ref_quant_spec *spec, int operand);
+
+/* The arrays of a quantized tensor among its operands. */
+ref_arrays ref_arrays_of(uint8_t *const operands[QDNN_OPERAND_COUNT]);
+
+#endif
