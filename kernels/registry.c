@@ -20,8 +20,7 @@ enum {
     {#operation "_" #format, "quant." #format "." #operation, words, &operation_rows[KERNEL_##constant],     \
      &format_rows[PLACE_##format]},
 const kernel_row kernel_rows[] = {
-#define FORMAT(name, storage, bits, zero, block, codec, largest, exponent, scales, quantizes, dequantizes,    \
-               words)                                                                                        \
+#define FORMAT(name, storage, bits, zero, block, codec, number, scales, quantizes, dequantizes, words)         \
     ROW_##scales(scale, SCALE, name, "the scales (and zeros) of " words)                                     \
         ROW_##quantizes(quantize, QUANTIZE, name, "to " words)                                               \
             ROW_##dequantizes(dequantize, DEQUANTIZE, name, "from " words)

@@ -287,10 +287,10 @@ kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec)
         if (keys & s->info.key)
             memcpy((char *)&normal + s->offset, (const char *)spec + s->offset, s->size);
     }
-    if (format_facts_of(row->format)->zero_kind == QDNN_ZERO_MINIMUM && normal.zero == QDNN_DATA_U8)
-        normal.zero = QDNN_DATA_F32; /* the default of minima */
     if (keys & KERNEL_KEY_CODE)
         normal.code = format_code_kind(row->format, normal.code);
+    if (keys & KERNEL_KEY_ZERO)
+        normal.zero = format_zero_type(row->format, &normal);
     if (normal.groups != QDNN_GROUPS_FLAT)
         normal.channels = 0;
     if (normal.groups == QDNN_GROUPS_FLAT || normal.groups == QDNN_GROUPS_DEFAULT)

@@ -25,6 +25,7 @@ typedef struct codec_state {
 } codec_state;
 
 typedef struct codec {
+    bool has_nan; /* there is a code for NaN; else a NaN is coded as 0 is */
     /* The scale before it is stored, from the reduced range (lo and hi, or hi = absmax). */
     ptx_val (*scale)(ptx_builder *b, const coding *c, ptx_val lo, ptx_val hi);
     /* The zero point or minimum that goes with the stored scale. Null where the codec has none. */
@@ -43,11 +44,19 @@ typedef struct codec {
 extern const codec codec_integer, codec_nf4, codec_fp4_bnb, codec_e2m1, codec_e2m3, codec_e3m2, codec_e4m3,
     codec_e5m2;
 
+typedef struct minifloat {
+    unsigned exponent_bits, fraction_bits;
+    int bias;
+    float largest;
+    unsigned largest_exponent; /* emax of the MX rule: that of the largest number */
+    bool has_nan; /* all other bits set, where there is no infinity; E5M2 is IEEE-like and has both */
+} minifloat;
+extern const minifloat float_e2m1, float_e2m3, float_e3m2, float_e4m3, float_e5m2;
+
 struct format_row {
     format_facts facts;
     const codec *codec;
-    float largest;      /* the scale is absmax / largest; 0: the codec has a rule of its own */
-    unsigned largest_exponent; /* emax of the MX rule: that of the largest number of the codes */
+    const minifloat *number; /* what the codes are; null where they are no floats */
 };
 
 /* ---- formats.c ---- */
@@ -57,6 +66,9 @@ unsigned format_keys(const format_row *format); /* the settings that it knows */
 
 /* The code kind that DEFAULT stands for. */
 qdnnCodeKind_t format_code_kind(const format_row *format, qdnnCodeKind_t kind);
+
+/* The type of zeros, for which U8 is the default: minima are f32 then, and zeros of signed codes i8. */
+qdnnDataType_t format_zero_type(const format_row *format, const kernel_spec *spec);
 
 /* Whether there is a kernel for a normal specification; else the reason. */
 bool format_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
@@ -93,14 +105,6 @@ ptx_val round_integral(ptx_builder *b, const kernel_spec *spec, ptx_val x);
 ptx_val nan_to_zero(ptx_builder *b, ptx_val x);
 
 /* ---- Small floats (minifloat.c): for codes and for E4M3 scales ---- */
-
-typedef struct minifloat {
-    unsigned exponent_bits, fraction_bits;
-    int bias;
-    float largest;
-    bool has_nan; /* all other bits set, where there is no infinity; E5M2 is IEEE-like and has both */
-} minifloat;
-extern const minifloat float_e2m1, float_e2m3, float_e3m2, float_e4m3, float_e5m2;
 
 /* Nearest even, saturating; NaN becomes the NaN code, or 0 where there is none. u32. */
 ptx_val minifloat_encode(ptx_builder *b, const minifloat *f, ptx_val x);

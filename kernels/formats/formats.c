@@ -5,12 +5,10 @@
 #include <stdio.h>
 
 const format_row format_rows[] = {
-#define FORMAT(name, storage, bits, zero, block, codec, largest, exponent, scales, quantizes, dequantizes,    \
-               words)                                                                                        \
+#define FORMAT(name, storage, bits, zero, block, codec, number, scales, quantizes, dequantizes, words)         \
     {{#name, QDNN_DATA_##storage, bits, QDNN_ZERO_##zero, QDNN_BLOCK_##block},                               \
      &codec_##codec,                                                                                         \
-     largest,                                                                                                \
-     exponent},
+     number},
 #include "kernels/formats/formats.def"
 #undef FORMAT
 };
@@ -93,14 +91,12 @@ unsigned format_keys(const format_row *format)
     if (!format_has_zero(format))
         keys &= ~(unsigned)(KERNEL_KEY_ZERO | KERNEL_KEY_ZERO_PACKED | KERNEL_KEY_ZERO_MINUS_ONE |
                             KERNEL_KEY_ZERO_WRAPS);
-    if (format->facts.zero_kind != QDNN_ZERO_POINT)
+    if (!format_has_zero(format))
         keys &= ~(unsigned)KERNEL_KEY_RANGE;
     if (format->facts.bits != 4)
         keys &= ~(unsigned)KERNEL_KEY_NIBBLE_ORDER;
-    if (!format->largest_exponent)
+    if (!format->number)
         keys &= ~(unsigned)KERNEL_KEY_MX_ROUNDING;
-    if (format->codec == &codec_nf4 || format->codec == &codec_fp4_bnb)
-        keys &= ~(unsigned)KERNEL_KEY_FLOOR;
     return keys;
 }
 
@@ -130,16 +126,45 @@ static bool is_float(qdnnDataType_t type)
     return type == QDNN_DATA_F32 || type == QDNN_DATA_F16 || type == QDNN_DATA_BF16;
 }
 
+static bool zeros_serve(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
+{
+    bool is_signed = spec->code != QDNN_CODE_UNSIGNED;
+    if (row->format->facts.zero_kind == QDNN_ZERO_MINIMUM && !is_float(spec->zero))
+        return refuse(error, error_size, "zero is an integer type; minima are f32, f16 or bf16");
+    if (spec->range == QDNN_RANGE_TIGHT && !is_float(spec->zero))
+        return refuse(error, error_size, "range is tight, which needs zeros of float type: f32, f16 or bf16");
+    if (is_signed && spec->zero == QDNN_DATA_U32)
+        return refuse(error, error_size, "zero is u32 and codes are signed; zeros are i8, i32, f32, f16 or bf16 there");
+    return true;
+}
+
+static bool scales_serve(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
+{
+    bool has_zero = format_has_zero(row->format);
+    if (spec->scale == QDNN_SCALE_E8M0 && !row->format->number)
+        return refuse(error, error_size, "scale is e8m0, which belongs to codes that are floats");
+    if (spec->global_scale && (spec->scale != QDNN_SCALE_E4M3 || has_zero))
+        return refuse(error, error_size, "a global scale goes with scales of type e4m3, without zeros");
+    if (spec->nested && (spec->scale != QDNN_SCALE_F32 || spec->scale_swizzle))
+        return refuse(error, error_size, "nested scales stand for f32 and are not swizzled");
+    return true;
+}
+
+qdnnDataType_t format_zero_type(const format_row *format, const kernel_spec *spec)
+{
+    if (spec->zero != QDNN_DATA_U8 || !format_has_zero(format))
+        return spec->zero;
+    if (format->facts.zero_kind == QDNN_ZERO_MINIMUM)
+        return QDNN_DATA_F32;
+    return spec->code == QDNN_CODE_UNSIGNED ? QDNN_DATA_U8 : QDNN_DATA_I8;
+}
+
 bool format_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
-    const format_facts *f = &row->format->facts;
-    if (f->zero_kind == QDNN_ZERO_MINIMUM && (kernel_keys(row) & KERNEL_KEY_ZERO) && !is_float(spec->zero))
-        return refuse(error, error_size, "zero is an integer type; minima are f32, f16 or bf16");
-    if (f->zero_kind == QDNN_ZERO_MINIMUM && (kernel_keys(row) & KERNEL_KEY_CODE) && spec->code != QDNN_CODE_UNSIGNED)
-        return refuse(error, error_size, "code must be unsigned where there are minima");
-    if (spec->range == QDNN_RANGE_TIGHT && (kernel_keys(row) & KERNEL_KEY_ZERO) && !is_float(spec->zero))
-        return refuse(error, error_size, "range is tight, which needs zeros of float type: f32, f16 or bf16");
-    if (spec->scale == QDNN_SCALE_E8M0 && !row->format->largest_exponent && (kernel_keys(row) & KERNEL_KEY_SCALE))
-        return refuse(error, error_size, "scale is e8m0, which belongs to codes that are floats");
+    unsigned keys = kernel_keys(row);
+    if ((keys & KERNEL_KEY_ZERO) && !zeros_serve(row, spec, error, error_size))
+        return false;
+    if ((keys & KERNEL_KEY_SCALE) && !scales_serve(row, spec, error, error_size))
+        return false;
     return true;
 }

@@ -82,15 +82,13 @@ static ptx_val integer_scale(ptx_builder *b, const coding *c, ptx_val lo, ptx_va
 
 static ptx_val integer_zero(ptx_builder *b, const coding *c, ptx_val lo, ptx_val scale)
 {
+    ptx_val low = ptx_f32(b, (float)least(c));
     if (c->format->facts.zero_kind == QDNN_ZERO_MINIMUM)
-        return lo;
+        return least(c) ? ptx_sub(b, lo, ptx_mul(b, low, scale)) : lo;
     ptx_val zero = ptx_div(b, ptx_neg(b, lo), scale);
-    if (c->spec->range == QDNN_RANGE_TIGHT)
-        return zero;
-    zero = ptx_cvt_rni(b, PTX_F32, zero);
-    if (least(c) != 0)
-        zero = ptx_add(b, zero, ptx_f32(b, (float)least(c)));
-    return ptx_clamp(b, zero, ptx_f32(b, (float)least(c)), ptx_f32(b, (float)most(c)));
+    if (c->spec->range == QDNN_RANGE_WITH_ZERO)
+        zero = ptx_clamp(b, ptx_cvt_rni(b, PTX_F32, zero), ptx_f32(b, 0), ptx_f32(b, (float)(most(c) - least(c))));
+    return least(c) ? ptx_add(b, zero, low) : zero;
 }
 
 /* ---- Codes ---- */

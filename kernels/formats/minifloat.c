@@ -2,11 +2,11 @@
  * its own instructions where the SM has them, to the same bits. */
 #include "kernels/formats/format.h"
 
-const minifloat float_e2m1 = {2, 1, 1, 6, false};
-const minifloat float_e2m3 = {2, 3, 1, 7.5f, false};
-const minifloat float_e3m2 = {3, 2, 3, 28, false};
-const minifloat float_e4m3 = {4, 3, 7, 448, true};
-const minifloat float_e5m2 = {5, 2, 15, 57344, true};
+const minifloat float_e2m1 = {2, 1, 1, 6, 2, false};
+const minifloat float_e2m3 = {2, 3, 1, 7.5f, 2, false};
+const minifloat float_e3m2 = {3, 2, 3, 28, 4, false};
+const minifloat float_e4m3 = {4, 3, 7, 448, 8, true};
+const minifloat float_e5m2 = {5, 2, 15, 57344, 15, true};
 
 static unsigned code_bits(const minifloat *f)
 {
@@ -109,7 +109,7 @@ ptx_val minifloat_decode(ptx_builder *b, const minifloat *f, ptx_val word, unsig
 static ptx_val float_scale(ptx_builder *b, const coding *c, ptx_val lo, ptx_val absmax)
 {
     (void)lo;
-    return ptx_div(b, ptx_max(b, absmax, ptx_f32(b, c->spec->floor)), ptx_f32(b, c->format->largest));
+    return ptx_div(b, ptx_max(b, absmax, ptx_f32(b, c->spec->floor)), ptx_f32(b, c->format->number->largest));
 }
 
 /* FP8 by pairs: four codes of a word by two conversions to f16x2, exact. */
@@ -131,7 +131,7 @@ static void units_of_fp8(ptx_builder *b, const minifloat *f, ptx_val word, ptx_v
     }
 }
 
-#define FLOAT_CODEC(name, bytes)                                                                             \
+#define FLOAT_CODEC(name, nan, bytes)                                                                             \
     static ptx_val name##_encode(ptx_builder *b, const coding *c, const group_values *group, ptx_val quotient) \
     {                                                                                                        \
         (void)c, (void)group;                                                                                \
@@ -143,7 +143,7 @@ static void units_of_fp8(ptx_builder *b, const minifloat *f, ptx_val word, ptx_v
         (void)c, (void)state;                                                                                \
         return minifloat_decode(b, &float_##name, word, position);                                           \
     }                                                                                                        \
-    const codec codec_##name = {                                                                             \
+    const codec codec_##name = {.has_nan = nan,                                                              \
         .scale = float_scale, .encode = name##_encode, .unit = name##_unit, .units_of_bytes = bytes};
 
 static void e4m3_units(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word, ptx_val out[4])
@@ -158,8 +158,8 @@ static void e5m2_units(ptx_builder *b, const coding *c, const codec_state *state
     units_of_fp8(b, &float_e5m2, word, out);
 }
 
-FLOAT_CODEC(e2m1, NULL)
-FLOAT_CODEC(e2m3, NULL)
-FLOAT_CODEC(e3m2, NULL)
-FLOAT_CODEC(e4m3, e4m3_units)
-FLOAT_CODEC(e5m2, e5m2_units)
+FLOAT_CODEC(e2m1, false, NULL)
+FLOAT_CODEC(e2m3, false, NULL)
+FLOAT_CODEC(e3m2, false, NULL)
+FLOAT_CODEC(e4m3, true, e4m3_units)
+FLOAT_CODEC(e5m2, true, e5m2_units)

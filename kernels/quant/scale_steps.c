@@ -39,8 +39,6 @@ void scale_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pr
     }
     const kernel_row *range = kernel_find(format_has_zero(row->format) ? "range_lo_hi" : "range_absmax");
     kernel_spec parts = whole, lists = whole;
-    if (row->format->facts.zero_kind == QDNN_ZERO_MINIMUM)
-        parts.range = QDNN_RANGE_TIGHT;
     lists.data = QDNN_DATA_F32;
     lists.group_size = kernel_range_list(range, &parts);
     uint64_t count = kernel_range_count(range, &parts, n);
