@@ -95,7 +95,8 @@ kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec);
 /* Whether two specifications are field by field the same. */
 bool kernel_spec_equal(const kernel_spec *a, const kernel_spec *b);
 
-/* "data=f16 scale=f32 group_size=64 ...": the settings that the row takes, in the order of settings.def. */
+/* "data=f16 scale=f32 group_size=64 ...": the settings that the row takes, in the order of settings.def; the rarer ones
+ * where they are not at their defaults. Two kernels of a row never have the same text. */
 enum { KERNEL_SPEC_TEXT = 768 }; /* room enough for all of them */
 void kernel_spec_text(const kernel_row *row, const kernel_spec *spec, char *text, size_t size);
 

@@ -324,27 +324,13 @@ static int print_value(const setting *s, const kernel_spec *spec, char *text, si
     return snprintf(text, size, "0f%08X", (unsigned)bits);
 }
 
-void kernel_spec_text(const kernel_row *row, const kernel_spec *spec, char *text, size_t size)
-{
-    kernel_spec normal = kernel_spec_normal(row, spec);
-    size_t used = 0;
-    text[0] = 0;
-    for (int i = 0; i < SETTING_COUNT; i++) {
-        if (!(kernel_keys(row) & settings[i].info.key))
-            continue;
-        char value[64];
-        print_value(&settings[i], &normal, value, sizeof value);
-        if (used < size)
-            used += (size_t)snprintf(text + used, size - used, "%s%s=%s", used ? " " : "",
-                                     settings[i].info.name, value);
-    }
-}
-
-static void full_label(const kernel_row *row, const kernel_spec *spec, char *text, size_t size)
+/* Calls `print` for the settings that the row takes and that are in `always` or not at the row's default. */
+typedef void print_setting(const setting *s, const char *value, char *text, size_t size, size_t *used);
+static void print_settings(const kernel_row *row, const kernel_spec *spec, unsigned always, print_setting *print,
+                           char *text, size_t size)
 {
     kernel_spec usual_spec = kernel_spec_default(), preset = kernel_spec_normal(row, &usual_spec),
                 normal = kernel_spec_normal(row, spec);
-    const unsigned always = KERNEL_KEY_DATA | KERNEL_KEY_SCALE | KERNEL_KEY_ZERO | KERNEL_KEY_GROUP_SIZE;
     size_t used = 0;
     text[0] = 0;
     for (int i = 0; i < SETTING_COUNT; i++) {
@@ -353,17 +339,37 @@ static void full_label(const kernel_row *row, const kernel_spec *spec, char *tex
         print_value(s, &normal, value, sizeof value);
         print_value(s, &preset, usual, sizeof usual);
         bool named = (s->info.key & always) || strcmp(value, usual) != 0;
-        if (!(kernel_keys(row) & s->info.key) || !named || used >= size)
-            continue;
-        used += (size_t)snprintf(text + used, size - used, "%s%s%s", used ? "_" : "", s->prefix, value);
+        if ((kernel_keys(row) & s->info.key) && named && used < size)
+            print(s, value, text, size, &used);
     }
+}
+
+static void print_named(const setting *s, const char *value, char *text, size_t size, size_t *used)
+{
+    *used += (size_t)snprintf(text + *used, size - *used, "%s%s=%s", *used ? " " : "", s->info.name, value);
+}
+
+static void print_short(const setting *s, const char *value, char *text, size_t size, size_t *used)
+{
+    *used += (size_t)snprintf(text + *used, size - *used, "%s%s%s", *used ? "_" : "", s->prefix, value);
+}
+
+enum {
+    IN_LABELS = KERNEL_KEY_DATA | KERNEL_KEY_SCALE | KERNEL_KEY_ZERO | KERNEL_KEY_GROUP_SIZE,
+    IN_TEXTS = IN_LABELS | KERNEL_KEY_CHANNELS | KERNEL_KEY_NIBBLE_ORDER | KERNEL_KEY_ROUNDING | KERNEL_KEY_DIVISION |
+               KERNEL_KEY_FLOOR
+};
+
+void kernel_spec_text(const kernel_row *row, const kernel_spec *spec, char *text, size_t size)
+{
+    print_settings(row, spec, IN_TEXTS, print_named, text, size);
 }
 
 void kernel_spec_label(const kernel_row *row, const kernel_spec *spec, char *text, size_t size)
 {
     enum { HASHED = 64 }; /* characters that stay before a hash */
     char whole[KERNEL_SPEC_TEXT];
-    full_label(row, spec, whole, sizeof whole);
+    print_settings(row, spec, IN_LABELS, print_short, whole, sizeof whole);
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (const char *p = whole; *p; p++)
         hash = (hash ^ (unsigned char)*p) * UINT64_C(0x100000001b3);

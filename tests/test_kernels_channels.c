@@ -3,6 +3,7 @@
  * counts, types, orders, roundings and misalignments take turns. */
 #include "test_kernels_parity.h"
 
+#include "formats/sample.h"
 #include "test.h"
 
 #include <stdio.h>
@@ -17,12 +18,12 @@ _Static_assert(LENGTH(runs) + 1 == DATA_KINDS, "two kinds a run are all kinds");
 
 static int case_count(void)
 {
-    return kernel_row_count * 3 * LENGTH(channel_counts);
+    return sample_row_count() * 3 * LENGTH(channel_counts);
 }
 
 static void case_name(int index, char *text, size_t size)
 {
-    snprintf(text, size, "%s_%s_c%d", kernel_rows[index / 3 / LENGTH(channel_counts)].name,
+    snprintf(text, size, "%s_%s_c%d", sample_row_at(index / 3 / LENGTH(channel_counts))->name,
              type_names[index / LENGTH(channel_counts) % 3],
              (int)channel_counts[index % LENGTH(channel_counts)]);
 }
@@ -39,7 +40,7 @@ static int64_t count_at(uint64_t run, uint64_t channels, int turn)
 
 TEST_EACH(Channels, HostRef, case_count, case_name)
 {
-    const kernel_row *row = &kernel_rows[index / 3 / LENGTH(channel_counts)];
+    const kernel_row *row = sample_row_at(index / 3 / LENGTH(channel_counts));
     const char *sm = sms[index % LENGTH(sms)];
     ptxvm_config config = {.sm = sm, .threads = 1, .seed = (uint64_t)(index % 2), .checks = PTXVM_CHECK_ALL};
     ptxvm *vm;

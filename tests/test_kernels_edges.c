@@ -2,6 +2,7 @@
  * groups larger than the tensor, every alignment, elements beyond 2^32. On ptxvm, against host_ref. */
 #include "test_kernels_parity.h"
 
+#include "formats/sample.h"
 #include "kernels/emit.h"
 #include "test.h"
 
@@ -17,12 +18,12 @@ static const qdnnDataType_t zero_types[] = {QDNN_DATA_U8, QDNN_DATA_F32, QDNN_DA
 /* A case is a kernel and its types of data and scales. */
 static int case_count(void)
 {
-    return kernel_row_count * 9;
+    return sample_row_count() * 9;
 }
 
 static const kernel_row *row_of(int index)
 {
-    return &kernel_rows[index / 9];
+    return sample_row_at(index / 9);
 }
 
 static void case_name(int index, char *text, size_t size)

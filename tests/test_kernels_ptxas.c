@@ -1,8 +1,6 @@
-/* Every kernel of the registry assembles for every target, over its settings, without spills and without a
- * stack.
- *
- * ptxas is the judge; where there is none the cases are skipped. All pairs of settings are tried for three
- * targets of different generations, all single values for the others. */
+/* Every kernel of the registry assembles for one target of each generation (in the full build for every target), over
+ * its settings, without spills and without a stack. ptxas is the judge; where there is none the cases are skipped. */
+#include "formats/sample.h"
 #include "kernels/kernels.h"
 #include "tools/toolkit.h"
 #include "support/process.h"
@@ -15,22 +13,24 @@
 
 static int count(void)
 {
-    return kernel_row_count * ptx_sm_count();
+    return kernel_row_count * sample_sm_count();
 }
 
 static void name(int index, char *text, size_t size)
 {
-    snprintf(text, size, "%s_%s", kernel_rows[index / ptx_sm_count()].name,
-             ptx_sm_get(index % ptx_sm_count())->name);
+    snprintf(text, size, "%s_%s", kernel_rows[index / sample_sm_count()].name,
+             sample_sm_at(index % sample_sm_count())->name);
 }
 
-static grid_strength strength_for(const ptx_sm *sm)
+/* In the full build all pairs of settings for three generations and all values for the others; by default all values
+ * for two, and the first few for the others. */
+static int settings_for(const kernel_row *row, const ptx_sm *sm, kernel_spec *specs)
 {
-    static const char *const thorough[] = {"sm_75", "sm_90", "sm_120"};
-    for (int i = 0; i < 3; i++)
-        if (strcmp(sm->name, thorough[i]) == 0)
-            return GRID_PAIRS;
-    return GRID_VALUES;
+    enum { FEW = 3 };
+    bool is_thorough = strcmp(sm->name, "sm_75") == 0 || strcmp(sm->name, "sm_90") == 0 ||
+                       (sample_is_full() && strcmp(sm->name, "sm_120") == 0);
+    int n = settings_grid(row, sample_is_full() && is_thorough ? GRID_PAIRS : GRID_VALUES, specs);
+    return is_thorough || sample_is_full() || n < FEW ? n : FEW;
 }
 
 /* Every function of `ptxas -v`'s report has a line of this form. */
@@ -75,13 +75,13 @@ static bool assemble(const char *ptxas, const char *path, const kernel_row *row,
 
 TEST_EACH(Kernels, Assembles, count, name)
 {
-    const kernel_row *row = &kernel_rows[index / ptx_sm_count()];
-    const ptx_sm *sm = ptx_sm_get(index % ptx_sm_count());
+    const kernel_row *row = &kernel_rows[index / sample_sm_count()];
+    const ptx_sm *sm = sample_sm_at(index % sample_sm_count());
     char ptxas[1024], dir[256], path[300];
     if (!toolkit_find_ptxas(ptxas, sizeof ptxas))
         SKIP("there is no ptxas");
     kernel_spec specs[GRID_MAX];
-    int n = settings_grid(row, strength_for(sm), specs);
+    int n = settings_for(row, sm, specs);
     temp_dir_make(dir, sizeof dir);
     snprintf(path, sizeof path, "%s/kernel.ptx", dir);
     bool known = true;

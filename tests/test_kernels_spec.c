@@ -8,7 +8,7 @@
 
 static bool set(const char *kernel, kernel_spec *spec, const char *key, const char *value, char *error)
 {
-    return kernel_spec_set(kernel_find(kernel), spec, key, value, error, 256);
+    return kernel_spec_set(kernel_find(kernel), spec, key, value, error, 512);
 }
 
 TEST_CASE(KernelSpec, EveryRowIsFoundByItsName)
@@ -35,7 +35,7 @@ TEST_CASE(KernelSpec, DefaultsAsText)
 
 TEST_CASE(KernelSpec, EverySettingIsRead)
 {
-    char text[256], error[256];
+    char text[256], error[512];
     kernel_spec spec = kernel_spec_default();
     CHECK(set("quantize_int4_zp", &spec, "data", "bf16", error));
     CHECK(set("quantize_int4_zp", &spec, "scale", "f16", error));
@@ -64,7 +64,7 @@ TEST_CASE(KernelSpec, OneChannelHasNoGroupSize)
         spec.group_size = i ? 100000 : 3;
         spec.channels = 1;
         kernel_spec_text(row, &spec, text, sizeof text);
-        CHECK_EQ_STR(text, "data=f32 scale=f32 group_size=1 channels=1");
+        CHECK_EQ_STR(text, "data=f32 scale=f32 group_size=1 channels=1 floor=0f2B8CBCCC");
         kernel_spec_label(row, &spec, text, sizeof text);
         CHECK_EQ_STR(text, "f32_f32_g1_c1");
         CHECK(kernel_emit(row, &spec, ptx_sm_find("sm_90"), NULL, &texts[i], &error));
@@ -81,7 +81,7 @@ TEST_CASE(KernelSpec, FloorIsReadInAnyForm)
         float value;
     } cases[] = {{"0", 0.0f},      {"1e-12", 1e-12f}, {"0.5", 0.5f},        {".25", 0.25f},
                  {"2.5E+3", 2500}, {"3", 3.0f},       {"0f3F000000", 0.5f}, {"0.0009765625", 0x1p-10f}};
-    char error[256];
+    char error[512];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         kernel_spec spec = kernel_spec_default();
         CHECK(set("scale_int4", &spec, "floor", cases[i].text, error));
@@ -94,8 +94,8 @@ TEST_CASE(KernelSpec, WhatIsRefusedAndWhy)
     static const struct {
         const char *kernel, *key, *value, *why;
     } cases[] = {
-        {"scale_int4", "data", "f64", "data=f64: it must be f32, f16, bf16"},
-        {"scale_int4", "data", "", "data=: it must be f32, f16, bf16"},
+        {"scale_int4", "data", "u8", "data=u8: it must be f32, f16, bf16, f64"},
+        {"scale_int4", "data", "", "data=: it must be f32, f16, bf16, f64"},
         {"scale_int4", "group_size", "0", "group_size is 0; it must be at least 1 and at most 2^40"},
         {"scale_int4", "group_size", "1099511627777",
          "group_size is 1099511627777; it must be at least 1 and at most 2^40"},
@@ -120,14 +120,14 @@ TEST_CASE(KernelSpec, WhatIsRefusedAndWhy)
          "floor=1e99999999999999999999: it must be a finite number, not negative"},
         {"scale_int4", "floor", ".", "floor=.: it must be a finite number, not negative"},
         {"scale_int4", "zero", "u8",
-         "scale_int4 has no setting 'zero'; it takes data, scale, group_size, channels, floor"},
-        {"scale_nf4", "floor", "1",
-         "scale_nf4 has no setting 'floor'; it takes data, scale, group_size, channels"},
+         "scale_int4 has no setting 'zero'; it takes data, scale, group_size, channels, groups, group_rows, code, floor, "
+         "scale_order, scale_swizzle, global_scale"},
         {"dequantize_nf4", "colour", "red",
-         "dequantize_nf4 has no setting 'colour'; it takes data, scale, group_size, channels, nibble_order"},
+         "dequantize_nf4 has no setting 'colour'; it takes data, scale, group_size, channels, groups, group_rows, layout, "
+         "nibble_order, scale_order, scale_swizzle, global_scale, nested, group_index"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char error[256] = "";
+        char error[512] = "";
         kernel_spec spec = kernel_spec_default();
         spec.group_size = 1024;
         test_push_note("%s %s=%s", cases[i].kernel, cases[i].key, cases[i].value);
@@ -181,10 +181,10 @@ TEST_CASE(KernelSpec, NoMemoryWhileAKernelIsEmitted)
 TEST_CASE(KernelSpec, EnumeratorsOutOfRangeAreRefusedAtEmission)
 {
     kernel_spec spec = kernel_spec_default();
-    spec.data = QDNN_DATA_F64;
+    spec.data = QDNN_DATA_U16;
     kernel_text text;
     ptx_error error;
     CHECK(!kernel_emit(kernel_find("scale_nf4"), &spec, ptx_sm_find("sm_90"), NULL, &text, &error));
-    CHECK_EQ_STR(error.text, "data is 12; it must be f32, f16, bf16");
+    CHECK_EQ_STR(error.text, "data is 15; it must be f32, f16, bf16, f64");
     CHECK(text.ptx == NULL);
 }

@@ -37,6 +37,13 @@ __device__ inline float scale_of(float lo, float hi)
 #endif
 }
 
+/* NF4 without a floor may have a scale of 0. */
+#if defined(FORMAT_NF4)
+#define LEAST_SCALE_BITS (FLOOR_BITS == 0 ? 0 : element<SCALE>::smallest)
+#else
+#define LEAST_SCALE_BITS element<SCALE>::smallest
+#endif
+
 __device__ inline range reduce_block(range r)
 {
     __shared__ range warps[BLOCK / 32];
@@ -85,7 +92,7 @@ __device__ inline void store_group(const range &r, scale_t *scale, zero_t *zero,
     float lo = fmaxf(r.lo, -LARGEST_FINITE), hi = fminf(r.hi, LARGEST_FINITE);
     float rounded = widen<SCALE>(narrow<SCALE>(scale_of(lo, hi)));
     float stored =
-        clamp(rounded, __int_as_float(element<SCALE>::smallest), __int_as_float(element<SCALE>::largest));
+        clamp(rounded, __int_as_float(LEAST_SCALE_BITS), __int_as_float(element<SCALE>::largest));
     scale[group] = narrow<SCALE>(stored);
 #ifdef FORMAT_INT4_ZP
     zero[group] = narrow<ZERO>(clamp(round_even(-lo / stored), 0.0f, 15.0f));

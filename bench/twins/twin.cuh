@@ -165,7 +165,8 @@ __device__ inline u32 encode(float v, const group_values &g)
 #if defined(FORMAT_INT4)
     return (u32)(int)(clamp(round_code(v), -8.0f, 7.0f) + 8.0f);
 #elif defined(FORMAT_INT4_ZP)
-    return (u32)(int)round_even(clamp(round_code(v) + g.zero, 0.0f, 15.0f));
+    float q = ZERO == U8 ? round_code(v) + g.zero : round_code(v + g.zero); /* a float zero may be fractional */
+    return (u32)(int)round_even(clamp(q, 0.0f, 15.0f));
 #else
     u32 code = 0;
     const u32 midpoints[15] = {0xBF591CD8, 0xBF1C5270, 0xBEEB8480, 0xBEADEA76, 0xBE703CEC,

@@ -32,7 +32,30 @@ typedef struct work {
     tool_text manifest;
     int done;
     bool talks; /* stderr is a terminal */
+    kernel_spec *written; /* normal specifications of the kernel and SM at hand */
+    int n_written, room;
 } work;
+
+/* Whether the kernel is new; several settings may come to the same. *status is an exit code. */
+static bool remember(work *b, const kernel_row *row, const kernel_spec *spec, int *status)
+{
+    kernel_spec normal = kernel_spec_normal(row, spec);
+    for (int i = 0; i < b->n_written; i++)
+        if (kernel_spec_equal(&b->written[i], &normal))
+            return false;
+    if (b->n_written == b->room) {
+        int room = b->room ? 2 * b->room : 64;
+        kernel_spec *more = realloc(b->written, (size_t)room * sizeof *more);
+        if (!more) {
+            *status = tool_fail("out of memory");
+            return false;
+        }
+        b->written = more;
+        b->room = room;
+    }
+    b->written[b->n_written++] = normal;
+    return true;
+}
 
 static const char *key_name(kernel_key key)
 {
@@ -134,11 +157,12 @@ static bool repeated(const axis *a, int i, const kernel_spec *spec)
 static int walk(work *b, const kernel_row *row, kernel_spec spec, const ptx_sm *sm, const axis *axes, int n)
 {
     char reason[256];
-    if (n == 0)
-        return is_common(b->options, row, &spec) && kernel_spec_check(row, &spec, reason, sizeof reason)
-                   ? write_one(b, row, &spec, sm)
-                   : TOOL_OK;
     int status = TOOL_OK;
+    if (n == 0)
+        return is_common(b->options, row, &spec) && kernel_spec_check(row, &spec, reason, sizeof reason) &&
+                       remember(b, row, &spec, &status)
+                   ? write_one(b, row, &spec, sm)
+                   : status;
     for (int i = 0; i < VALUES_MAX && axes->values[i] && status == TOOL_OK; i++) {
         char error[512];
         kernel_spec next = spec;
@@ -161,6 +185,7 @@ static int write_kernels(work *b, const ptx_sm *sm)
         int n = axes_of(b->options, row, axes);
         if (!lowest || lowest->number > sm->number)
             continue; /* not for this SM */
+        b->n_written = 0;
         int status = walk(b, row, kernel_spec_default(), sm, axes, n);
         if (status != TOOL_OK)
             return status;
@@ -224,5 +249,6 @@ int tool_all(const tool_options *options)
     if (status == TOOL_OK && b.talks)
         fprintf(stderr, "%d kernels in %s\n", b.done, options->outdir);
     tool_text_free(&b.manifest);
+    free(b.written);
     return status;
 }

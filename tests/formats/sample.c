@@ -1,0 +1,57 @@
+/* The sample, and the full build that has no need of it. */
+#include "formats/sample.h"
+
+#include <string.h>
+
+#ifdef QDNN_TEST_FULL
+static const bool full = true;
+#else
+static const bool full = false;
+#endif
+
+/* Every width of codes that is treated in a way of its own, every codec, zeros, minima and neither. */
+static const char *const formats[] = {"int2", "int3_zp", "int4", "int4_zp", "int5_min", "int8_zp", "nf4", "e2m1", "e3m2", "e4m3"};
+static const char *const sms[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120a"};
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+bool sample_is_full(void)
+{
+    return full;
+}
+
+/* What is part of an operation belongs to no format. */
+static bool is_sampled(const kernel_row *row)
+{
+    if (full || !row->operation_name)
+        return true;
+    for (int i = 0; i < LENGTH(formats); i++)
+        if (strcmp(kernel_format(row)->name, formats[i]) == 0)
+            return true;
+    return false;
+}
+
+const kernel_row *sample_row_at(int index)
+{
+    for (int i = 0; i < kernel_row_count; i++)
+        if (is_sampled(&kernel_rows[i]) && index-- == 0)
+            return &kernel_rows[i];
+    return NULL;
+}
+
+int sample_row_count(void)
+{
+    int count = 0;
+    while (sample_row_at(count))
+        count++;
+    return count;
+}
+
+int sample_sm_count(void)
+{
+    return full ? ptx_sm_count() : LENGTH(sms);
+}
+
+const ptx_sm *sample_sm_at(int index)
+{
+    return full ? ptx_sm_get(index) : ptx_sm_find(sms[index]);
+}

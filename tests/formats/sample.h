@@ -1,0 +1,16 @@
+/* Which kernels and targets the slow tests go through: all of them in the full build (./run test --full), by default
+ * formats that between them take every path of the emitters, and one target of each generation. */
+#ifndef QDNN_TEST_SAMPLE_H
+#define QDNN_TEST_SAMPLE_H
+
+#include "kernels/kernels.h"
+
+int sample_row_count(void);
+const kernel_row *sample_row_at(int index);
+
+int sample_sm_count(void);
+const ptx_sm *sample_sm_at(int index);
+
+bool sample_is_full(void);
+
+#endif
