@@ -1,4 +1,5 @@
-/* What the files of host_ref share. Names begin with hr_, because users link host_ref into their own programs. Each section is implemented by the file that it names. */
+/* What the files of host_ref share. Each section is implemented by the file that it names. Names begin with hr_,
+ * because users link host_ref into their own programs. */
 #ifndef QDNN_HOST_REF_INTERNAL_H
 #define QDNN_HOST_REF_INTERNAL_H
 

@@ -58,9 +58,18 @@ static void check_scales(const tensor *t)
                "zeros and minima go with neither a global scale nor E8M0 scales");
 }
 
-static bool is_signed_type(qdnnDataType_t type)
+/* Whether every integer zero that these codes can have fits its type. */
+static bool zeros_fit(qdnnDataType_t type, const codec *c)
 {
-    return type != QDNN_DATA_U8 && type != QDNN_DATA_U32;
+    switch (type) {
+    case QDNN_DATA_U8:
+    case QDNN_DATA_U32:
+        return c->low == 0.0f;
+    case QDNN_DATA_I8:
+        return c->high <= 127.0f;
+    default:
+        return true;
+    }
 }
 
 static void check_zeros(const tensor *t)
@@ -74,13 +83,10 @@ static void check_zeros(const tensor *t)
     hr_require(integer || hr_zero_is_float(s), "zero must be U8, I8, U32, I32, F32, F16 or BF16, or packed");
     hr_require(!integer || s->zero_kind == QDNN_ZERO_POINT, "minima must be F32, F16 or BF16");
     hr_require(!integer || s->range == QDNN_RANGE_WITH_ZERO, "a tight range needs zeros of float type");
-    hr_require(s->zero_packed || is_signed_type(s->zero) || t->codec.low == 0.0f,
-               "zeros of signed codes need a signed type");
+    hr_require(s->zero_packed || zeros_fit(s->zero, &t->codec),
+               "zeros of codes from %d to %d do not fit their type", (int)t->codec.low, (int)t->codec.high);
     hr_require(!s->zero_minus_one || (integer && s->code == QDNN_CODE_UNSIGNED),
                "zero_minus_one is for integer zeros of unsigned codes");
-    /* 255 - 1 codes, and the largest of them once more: all fit. */
-    hr_require(!s->zero_minus_one || s->zero_packed || s->zero != QDNN_DATA_I8 || t->codec.bits < 8,
-               "zeros of 8 bits do not fit into I8");
 }
 
 static void check_layout(const tensor *t)
@@ -95,7 +101,6 @@ static void check_layout(const tensor *t)
         hr_require(t->lines % 8 == 0, "AWQ packs zeros of a multiple of 8 columns");
 }
 
-/* One kind of spec is not looked at: plain values have neither codes nor scales. */
 static void resolve_codes(tensor *t)
 {
     ref_quant_spec *s = &t->spec;
@@ -120,7 +125,7 @@ tensor hr_tensor_of(const ref_quant_spec *spec, int64_t rows, int64_t columns)
     hr_require(rows == 0 || columns <= INT64_MAX / rows, "rows * columns must fit");
     hr_require(spec->block == QDNN_BLOCK_NONE, "blocks have no arrays of scales");
     hr_check_data(spec);
-    if (!t.plain)
+    if (!t.plain) /* plain values have neither codes nor scales */
         resolve_codes(&t);
     return t;
 }

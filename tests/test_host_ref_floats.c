@@ -151,6 +151,21 @@ TEST_CASE(HostRefFloats, Nvfp4WithTheReciprocalStored)
     CHECK_EQ_MEM(y, x, sizeof x);
 }
 
+/* Where one division instead of two would round to another scale (28), or another reciprocal (445FFFFF). */
+TEST_CASE(HostRefFloats, Nvfp4ScalesDivideInTheOrderWritten)
+{
+    ref_quant_spec spec = nvfp4();
+    const float x[5] = {735125, 0, 0, 0, ref_f32_from_bits(0x4739E238)}, three = 3;
+    float global;
+    uint8_t scale[2];
+    ref_arrays arrays = {.scale = scale, .global_scale = &global};
+    ref_scale(&spec, 1, 5, x, &arrays);
+    CHECK_EQ_U32(scale[1], 0x5F); /* 30 */
+    spec.global_scale = 2;
+    ref_scale(&spec, 1, 1, &three, &arrays);
+    CHECK_EQ_F32(global, 896);
+}
+
 TEST_CASE(HostRefFloats, Nvfp4OfZeros)
 {
     const float x[3] = {0, -0.0f, NAN};

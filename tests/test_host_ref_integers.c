@@ -274,6 +274,9 @@ TEST_CASE(HostRefIntegers, Minima)
     flat_scale(&spec, close, 2, &scale, &minimum);
     CHECK_EQ_F32(scale, 1);
     CHECK_EQ_F32(minimum, 10);
+    const float signs[2] = {-0.0f, 15};
+    flat_scale(&spec, signs, 2, &scale, &minimum);
+    CHECK_EQ_U32(ref_f32_to_bits(minimum), 0); /* never -0 */
 }
 
 /* 3 * (1 + 2^-23) is a tie and rounds up; an fma would leave 3 * 2^-23. */

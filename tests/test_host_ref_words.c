@@ -299,3 +299,45 @@ TEST_CASE(HostRefWords, PackedZerosAreCodedAsCodesAre)
         CHECK_EQ_MEM(y, x, sizeof x);
     }
 }
+
+/* ---- Every layout holds codes of every width, and nothing else ---- */
+
+static void check_every_code(ref_quant_spec spec, int64_t rows, int64_t columns)
+{
+    static float x[40 * 40], y[40 * 40];
+    static uint8_t codes[40 * 40 * 4];
+    int64_t n = rows * columns, bytes = ref_sizes_of(&spec, rows, columns).codes, ones = 0, expected = 0;
+    uint32_t state = (uint32_t)(rows * 64 + columns);
+    for (int64_t i = 0; i < n; i++) {
+        state = state * 1664525u + 1013904223u;
+        unsigned code = state >> 16 & ((1u << spec.bits) - 1);
+        x[i] = (float)code;
+        expected += __builtin_popcount(code);
+    }
+    memset(codes, 0xFF, sizeof codes);
+    ref_arrays arrays = {.codes = codes};
+    ref_quantize(&spec, rows, columns, x, &arrays);
+    for (int64_t i = 0; i < bytes; i++)
+        ones += __builtin_popcount(codes[i]);
+    CHECK_EQ_I64(ones, expected); /* so padding is 0 */
+    CHECK_EQ_U32(codes[bytes], 0xFF);
+    ref_dequantize(&spec, rows, columns, &arrays, y);
+    CHECK_EQ_MEM(y, x, (size_t)n * sizeof(float));
+}
+
+TEST_CASE(HostRefWords, EveryLayoutHoldsEveryWidth)
+{
+    static const int64_t shapes[][2] = {{1, 1}, {1, 40}, {40, 1}, {3, 5}, {33, 16}, {9, 37}, {40, 40}};
+    for (int layout = QDNN_LAYOUT_BYTES; layout <= QDNN_LAYOUT_BLOCK; layout++)
+        for (int bits = 2; bits <= 8; bits++)
+            for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+                test_push_note("layout %d, %d bits, shape %zu", layout, bits, i);
+                ref_quant_spec spec = plain_spec(QDNN_DATA_U8, QDNN_ZERO_NONE);
+                spec.bits = bits;
+                spec.code = QDNN_CODE_UNSIGNED;
+                spec.layout = (qdnnLayout_t)layout;
+                spec.no_scale = true;
+                check_every_code(spec, shapes[i][0], shapes[i][1]);
+                test_pop_note();
+            }
+}
