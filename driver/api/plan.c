@@ -12,7 +12,7 @@ static qdnnStatus_t set_grid(plan_launch *l, const kernel_step *step)
     for (int i = 0; i < 3; i++) {
         if (step->grid[i] > most[i])
             return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                              "the tensor is too large for one launch (%llu blocks along %c); split it",
+                              "the tensor needs %llu blocks along %c, too many for one launch; split it",
                               (unsigned long long)step->grid[i], "xyz"[i]);
         l->grid[i] = (unsigned)step->grid[i];
     }

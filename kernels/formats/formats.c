@@ -162,6 +162,9 @@ qdnnDataType_t format_zero_type(const format_row *format, const kernel_spec *spe
 bool format_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     unsigned keys = kernel_keys(row);
+    if (spec->layout != QDNN_LAYOUT_BYTES || spec->groups == QDNN_GROUPS_ROWS || spec->groups == QDNN_GROUPS_COLUMNS ||
+        spec->scale_order || spec->scale_swizzle || spec->group_index || spec->zero_packed || spec->zero_minus_one)
+        return refuse(error, error_size, "only dense bytes with flat groups have kernels in this version: layout bytes, groups flat");
     if ((keys & KERNEL_KEY_ZERO) && !zeros_serve(row, spec, error, error_size))
         return false;
     if ((keys & KERNEL_KEY_SCALE) && !scales_serve(row, spec, error, error_size))

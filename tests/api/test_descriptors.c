@@ -229,7 +229,7 @@ TEST_CASE(ApiDescriptors, AttributesThatThereAreNot)
     for (int i = 0; i < 4; i++) {
         int64_t value = -77;
         CHECK_STATUS_IS(qdnnSetQuantAttribute(q, (qdnnQuantAttribute_t)none[i], 0), OUT_OF_BOUND);
-        CHECK_HAS(last_sentence(), "it must be 0 to 13");
+        CHECK_HAS(last_sentence(), "it must be 0 to 27");
         CHECK_STATUS_IS(qdnnGetQuantAttribute(q, (qdnnQuantAttribute_t)none[i], &value), OUT_OF_BOUND);
         CHECK_STATUS_IS(qdnnSetMatmulAttribute(m, (qdnnMatmulAttribute_t)none[i], 0), OUT_OF_BOUND);
         CHECK_STATUS_IS(qdnnGetMatmulAttribute(m, (qdnnMatmulAttribute_t)none[i], &value), OUT_OF_BOUND);
@@ -274,7 +274,7 @@ static const struct {
     {QDNN_DATA_I8, QDNN_GRANULARITY_TENSOR, 0, NULL},
     {QDNN_DATA_F32, QDNN_GRANULARITY_GROUP, 64, "QDNN_QUANT_STORAGE is 11"},
     {(qdnnDataType_t)-1, QDNN_GRANULARITY_GROUP, 64, "QDNN_QUANT_STORAGE is -1"},
-    {QDNN_DATA_I4, 3, 0, "QDNN_QUANT_GRANULARITY is 3"},
+    {QDNN_DATA_I4, 4, 0, "QDNN_QUANT_GRANULARITY is 4"},
     {QDNN_DATA_I4, -1, 0, "QDNN_QUANT_GRANULARITY is -1"},
     {QDNN_DATA_I4, QDNN_GRANULARITY_GROUP, 0, "QDNN_QUANT_GROUP_SIZE is 0"},
     {QDNN_DATA_I4, QDNN_GRANULARITY_GROUP, P(40) + 1, "it must be 1 to 2^40"},

@@ -153,15 +153,15 @@ static void check_dump(const char *directory, const scene *s, int which)
 {
     qdnnPlanInfo_t info = {0};
     qdnnPtx_t text = {0};
-    const char *kernel = NULL, *settings[16] = {NULL};
-    char path[512], label[256], words[256], reason[256];
+    const char *kernel = NULL, *settings[32] = {NULL};
+    char path[512], name[KERNEL_FILE_NAME], words[KERNEL_SPEC_TEXT], reason[256];
     kernel_spec spec = kernel_spec_default();
     OK(qdnnGetPlanInfo(s->plans[which], &info));
     OK(qdnnFindOperation(info.operation, &kernel));
     const kernel_row *row = kernel_find(kernel);
     snprintf(words, sizeof words, "%s", info.settings);
     int count = 0;
-    for (char *word = strtok(words, " "); word && count < 15; word = strtok(NULL, " "))
+    for (char *word = strtok(words, " "); word && count < 31; word = strtok(NULL, " "))
         settings[count++] = word;
     OK(qdnnEmitPtx(kernel, s->info.target, settings, &text));
     for (int i = 0; i < count; i++) {
@@ -169,8 +169,8 @@ static void check_dump(const char *directory, const scene *s, int which)
         snprintf(key, sizeof key, "%.*s", (int)strcspn(settings[i], "="), settings[i]);
         CHECK(kernel_spec_set(row, &spec, key, strchr(settings[i], '=') + 1, reason, sizeof reason));
     }
-    kernel_spec_label(row, &spec, label, sizeof label);
-    snprintf(path, sizeof path, "%s/%s_%s_%s.ptx", directory, kernel, s->info.target, label);
+    kernel_file_name(row, &spec, ptx_sm_find(s->info.target), name, sizeof name);
+    snprintf(path, sizeof path, "%s/%s.ptx", directory, name);
     char *dumped = read_whole(path);
     CHECK_EQ_STR(dumped, text.ptx);
     free(dumped);

@@ -55,20 +55,10 @@ static const struct {
     int64_t value;
     const char *part; /* what would do */
 } unsupported[] = {
-    {QDNN_QUANT_LAYOUT, QDNN_LAYOUT_WORDS_INTERLEAVED, "QDNN_LAYOUT_BYTES"},
-    {QDNN_QUANT_LAYOUT, QDNN_LAYOUT_WORDS_ROWS, "QDNN_LAYOUT_BYTES"},
-    {QDNN_QUANT_LAYOUT, QDNN_LAYOUT_BLOCK, "QDNN_LAYOUT_BYTES"},
-    {QDNN_QUANT_BLOCK_ROWS, 2, "QDNN_QUANT_BLOCK_ROWS is 2"},
-    {QDNN_QUANT_BLOCK_ROWS, P(20), "other than 1"},
-    {QDNN_QUANT_GLOBAL_SCALE, 1, "QDNN_QUANT_GLOBAL_SCALE is 1"},
-    {QDNN_QUANT_SCALE_SWIZZLE, QDNN_SWIZZLE_128X4, "QDNN_SWIZZLE_NONE"},
-    {QDNN_QUANT_SCALE_TYPE, QDNN_SCALE_E4M3, "QDNN_SCALE_F32, F16 or BF16"},
-    {QDNN_QUANT_SCALE_TYPE, QDNN_SCALE_E8M0, "QDNN_SCALE_F32, F16 or BF16"},
-    {QDNN_QUANT_ZERO_KIND, QDNN_ZERO_MINIMUM, "QDNN_ZERO_NONE or QDNN_ZERO_POINT"},
-    {QDNN_QUANT_STORAGE, QDNN_DATA_I8, "storage i8"},
-    {QDNN_QUANT_STORAGE, QDNN_DATA_FP4, "storage fp4"},
-    {QDNN_QUANT_STORAGE, QDNN_DATA_F8E4M3, "storage f8e4m3"},
-    {QDNN_QUANT_STORAGE, QDNN_DATA_F8E5M2, "storage f8e5m2"},
+    {QDNN_QUANT_GLOBAL_SCALE, 1, "a global scale goes with scales of type e4m3"},
+    {QDNN_QUANT_SCALE_TYPE, QDNN_SCALE_E8M0, "scale is e8m0, which belongs to codes that are floats"},
+    {QDNN_QUANT_CODE_BITS, 7, "storage i4 with 7 bits"},
+    {QDNN_QUANT_CODE_KIND, QDNN_CODE_FP4_BNB, "QDNN_CODE_FP4_BNB has no kernel; the formats are int2, "},
 };
 
 TEST_CASE(ApiUnsupported, AttributesWithoutAKernel)
@@ -84,7 +74,7 @@ TEST_CASE(ApiUnsupported, AttributesWithoutAKernel)
     }
     OK(qdnnSetQuantDescriptor(quant, QDNN_DATA_NF4, QDNN_GRANULARITY_GROUP, 64));
     OK(qdnnSetQuantAttribute(quant, QDNN_QUANT_ZERO_KIND, QDNN_ZERO_POINT));
-    check_refused(QDNN_STATUS_NOT_SUPPORTED, "nf4 with QDNN_ZERO_NONE");
+    check_refused(QDNN_STATUS_NOT_SUPPORTED, "storage nf4 with 0 bits, QDNN_ZERO_POINT and QDNN_CODE_DEFAULT has no kernel");
     end();
 }
 
@@ -94,7 +84,7 @@ static const struct {
     int64_t dims[3], strides[3];
     const char *part;
 } strange[] = {
-    {QDNN_DATA_F64, 1, {4}, {1}, "of type f64; it must be f32, f16 or bf16"},
+    {QDNN_DATA_U16, 1, {4}, {1}, "of type u16; it must be f32, f16, bf16 or f64"},
     {QDNN_DATA_I4, 1, {4}, {1}, "of type i4"},
     {QDNN_DATA_I8, 1, {4}, {1}, "of type i8"},
     {QDNN_DATA_VEC4_U32, 1, {4}, {1}, "of type vec4u32"},
