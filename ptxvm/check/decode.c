@@ -45,6 +45,9 @@ static check_action action_of(const vm_op *op)
                        is_integer(pvm_slot_type(inst, S_TYPE2)) && !inst->mod[S_SAT]
                    ? CHECK_CONVERT
                    : CHECK_COMPUTE;
+    case OP_setp:
+    case OP_testp:
+        return CHECK_COMPARE;
     case OP_shfl:
         return CHECK_SHUFFLE;
     default:
