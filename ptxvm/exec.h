@@ -1,7 +1,7 @@
 /* Execution: decoded instructions, warps, blocks and launches.
  *
  * Who does what:
- *   decode.c    pvm_function -> vm_code: operands become slots, branches get their reconvergence points (cfg.c)
+ *   decode.c    pvm_function -> vm_code: operands become slots, branches get reconvergence points (cfg.c)
  *   warp.c      runs a warp: divergence, reconvergence, member masks; the only caller of vm_op.exec
  *   calls.c     calls, returns and their frames; local memory
  *   barrier.c   bar and barrier: the one place that every barrier passes through

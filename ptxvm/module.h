@@ -5,7 +5,7 @@
 
 #include "isa.h"
 
-/* Special registers, by name without the '%'. Those with components have .x .y .z .w in its bits. */
+/* Special registers, by name without the '%'. A component, .x .y .z .w, is 0..3 in the operand's bits. */
 /* clang-format off */
 #define PVM_SREGS(X) \
     X(tid) X(ntid) X(laneid) X(warpid) X(nwarpid) X(ctaid) X(nctaid) X(smid) X(nsmid) X(gridid) X(clusterid) \
