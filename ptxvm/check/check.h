@@ -206,8 +206,12 @@ void check_shuffle(vm_warp *warp, const vm_op *op, const check_op *info, uint32_
 void check_shuffle_sources(vm_warp *warp, const vm_op *op, uint32_t mask, uint32_t source[WARP]);
 /* The bytes of a lane of a register that nobody wrote, and to say so. */
 uint32_t check_lane_bytes(const vm_frame *frame, int32_t id, int lane);
-/* Where an instruction has moved bytes of memory that nobody wrote: those of result i, by lane. */
+/* Where an instruction has moved bytes that nobody wrote: those of result i, by lane. */
 void vm_check_moved(vm_warp *warp, const vm_op *op, int i, uint32_t mask, const uint32_t bytes[WARP]);
+/* The same for what it moves to memory: those of operand i (0 where nothing is watched), and to say that a byte at
+ * the address of `lane` has got one. */
+uint32_t vm_check_moving(const vm_warp *warp, const vm_op *op, int i, int lane);
+void vm_check_moved_to(vm_warp *warp, const vm_access *access, int lane, uint64_t byte);
 void check_set_lane_bytes(const vm_frame *frame, int32_t id, int lane, uint32_t bytes);
 /* A parameter passed: registers have id >= 0, memory the bytes of its shadow. */
 void vm_check_pass(const vm_frame *to, vm_slot to_slot, uint8_t *to_memory, const vm_frame *from,

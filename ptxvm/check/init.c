@@ -43,13 +43,25 @@ void check_set_lane_bytes(const vm_frame *frame, int32_t id, int lane, uint32_t 
     frame->check->bytes[id][lane] = (uint16_t)bytes;
 }
 
-void vm_check_moved(vm_warp *warp, const vm_op *op, int i, uint32_t mask, const uint32_t bytes[WARP])
+/* Not of lanes at different places: their operands are in different registers. */
+static bool is_of_one_place(const vm_warp *warp, const vm_op *op)
 {
     const vm_code *code = warp->frame->code;
-    if (op < code->ops || op >= code->ops + code->n_ops)
-        return; /* lanes at different places: their results are in different registers */
-    VM_EACH_LANE(lane, mask)
+    return op >= code->ops && op < code->ops + code->n_ops;
+}
+
+void vm_check_moved(vm_warp *warp, const vm_op *op, int i, uint32_t mask, const uint32_t bytes[WARP])
+{
+    VM_EACH_LANE(lane, is_of_one_place(warp, op) ? mask : 0)
     check_set_lane_bytes(warp->frame, check_op_of(warp, op)->id[i], (int)lane, bytes[lane]);
+}
+
+uint32_t vm_check_moving(const vm_warp *warp, const vm_op *op, int i, int lane)
+{
+    const vm_watch *watch = warp->block->watch;
+    if (!watch || !watch->init || !is_of_one_place(warp, op))
+        return 0;
+    return check_lane_bytes(warp->frame, check_op_of(warp, op)->id[i], lane);
 }
 
 /* ---- Uses ---- */

@@ -137,6 +137,15 @@ static void set_shadow(const spot *s, uint8_t *shadow, uint64_t bytes, uint64_t 
     }
 }
 
+void vm_check_moved_to(vm_warp *warp, const vm_access *access, int lane, uint64_t byte)
+{
+    uint64_t address = access->address[lane] + byte;
+    const spot s = spot_of(warp, access->space, address);
+    uint8_t *shadow = shadow_at(warp, &s, lane, address);
+    if (shadow)
+        set_shadow(&s, shadow, 1, 1);
+}
+
 /* ---- Loads and stores ---- */
 
 static bool is_signed(pvm_type type)

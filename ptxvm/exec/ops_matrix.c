@@ -111,6 +111,11 @@ static void take_register(const matrix_form *form, uint8_t rows[][16], int r, ui
     }
 }
 
+static uint32_t bits_of_bytes(uint32_t bytes)
+{
+    return (bytes & 1) | (bytes >> 7 & 2) | (bytes >> 14 & 4) | (bytes >> 21 & 8);
+}
+
 /* Which bytes of the rows nobody wrote, moved as the bytes themselves are. */
 static void pass_undefined(vm_warp *warp, const vm_op *op, uint32_t mask, const uint16_t *undefined)
 {
@@ -125,9 +130,8 @@ static void pass_undefined(vm_warp *warp, const vm_op *op, uint32_t mask, const 
     for (int k = 0; k < count * form->registers; k++) {
         uint32_t value[WARP];
         take_register(form, rows + k / form->registers * form->rows, k % form->registers, value);
-        for (int lane = 0; lane < WARP; lane++) /* a byte that is 0 or 1 becomes a bit */
-            value[lane] = (value[lane] & 1) | (value[lane] >> 7 & 2) | (value[lane] >> 14 & 4) |
-                          (value[lane] >> 21 & 8);
+        for (int lane = 0; lane < WARP; lane++)
+            value[lane] = bits_of_bytes(value[lane]);
         vm_check_moved(warp, op, k, mask, value);
     }
 }
@@ -171,20 +175,38 @@ static vm_result exec_stmatrix(vm_warp *warp, const vm_op *op, uint32_t mask)
         VM_EACH_LANE(lane, mask)
         {
             uint64_t value = ops_operand(warp, &op->operand[1 + k], (int)lane);
+            uint32_t undefined = vm_check_moving(warp, op, 1 + k, (int)lane);
             for (int b = 0; b < 4; b++) {
                 matrix_byte at = form->at((int)lane, 0, b);
-                vm_host(&access, (uint32_t)(k * form->rows + at.row))[at.byte] = (uint8_t)(value >> 8 * b);
+                int row = k * form->rows + at.row;
+                vm_host(&access, (uint32_t)row)[at.byte] = (uint8_t)(value >> 8 * b);
+                if (undefined >> b & 1)
+                    vm_check_moved_to(warp, &access, row, (uint64_t)at.byte);
             }
         }
     return VM_NEXT;
 }
 
+/* Bits for bytes become bytes of 0 and 1, which move as others do, and bits again. */
+static uint32_t bytes_of_bits(uint32_t bits)
+{
+    return (bits & 1) | (bits & 2) << 7 | (bits & 4) << 14 | (bits & 8) << 21;
+}
+
 static vm_result exec_movmatrix(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
-    uint32_t d[WARP];
+    uint32_t d[WARP], undefined[WARP], any = 0;
     tensor_movmatrix(d, vm_value(warp, &op->operand[1]));
     VM_EACH_LANE(lane, mask)
     ops_result(warp, &op->operand[0], (int)lane, d[lane]);
+    for (int lane = 0; warp->block->watch && lane < WARP; lane++)
+        any |= undefined[lane] = bytes_of_bits(vm_check_moving(warp, op, 1, lane));
+    if (!any)
+        return VM_NEXT;
+    tensor_movmatrix(d, undefined);
+    for (int lane = 0; lane < WARP; lane++)
+        d[lane] = bits_of_bytes(d[lane]);
+    vm_check_moved(warp, op, 0, mask, d);
     return VM_NEXT;
 }
 
@@ -328,6 +350,19 @@ static void store_piece(const wmma_move *move, int part, uint32_t mask, const ui
     }
 }
 
+/* Bytes that nobody wrote go to memory with the others. */
+static void pass_stored(vm_warp *warp, const vm_op *op, const wmma_move *move, int operand, int part,
+                        uint32_t mask)
+{
+    VM_EACH_LANE(lane, warp->block->watch ? mask : 0)
+    {
+        uint32_t undefined = vm_check_moving(warp, op, operand, (int)lane) >> part * move->bits / 8;
+        for (uint32_t b = 0; b < move->access.bytes; b++)
+            if (undefined >> b & 1)
+                vm_check_moved_to(warp, &move->access, (int)lane, b);
+    }
+}
+
 static bool move_register(vm_warp *warp, const vm_op *op, const vm_operand *reg, wmma_move *move,
                           const wmma_map *map, int r, int parts, uint32_t mask)
 {
@@ -344,8 +379,10 @@ static bool move_register(vm_warp *warp, const vm_op *op, const vm_operand *reg,
             const uint16_t *bytes = vm_check_moved_undefined(warp, mask);
             VM_EACH_LANE(lane, bytes ? mask : 0)
             undefined[lane] |= (uint32_t)bytes[lane] << part * move->bits / 8;
-        } else
+        } else {
             store_piece(move, part, mask, value);
+            pass_stored(warp, op, move, 1 + r, part, mask);
+        }
     }
     VM_EACH_LANE(lane, load ? mask : 0)
     ops_result(warp, reg, (int)lane, value[lane]);
