@@ -58,8 +58,8 @@ enum {
     PTXVM_CHECK_SAME = 1 << 5 /* with race: also threads that store the same value; not part of all */
 };
 
-/* "none", "all", or some of memory, init, race, sync, leak and same (race, and PTXVM_CHECK_SAME), separated by
- * commas. False, and *checks as it was: another word. */
+/* "none", "all", or some of memory, init, race, sync, leak and same (race, and PTXVM_CHECK_SAME), separated
+ * by commas. False, and *checks as it was: another word. */
 bool ptxvm_checks_parse(const char *text, unsigned *checks);
 
 typedef enum {

@@ -153,7 +153,7 @@ static inline vm_watch *vm_watch_of(const vm_warp *warp)
     return warp->block->watch;
 }
 
-/* The lanes' bytes that nobody wrote, of the access that ldmatrix or wmma.load has just made; null: none are. */
+/* The lanes' bytes that nobody wrote, of the access that ldmatrix or wmma.load has just made; null: none. */
 static inline const uint16_t *vm_check_moved_undefined(const vm_warp *warp, uint32_t mask)
 {
     const vm_watch *watch = warp->block->watch;
@@ -208,8 +208,8 @@ void check_shuffle_sources(vm_warp *warp, const vm_op *op, uint32_t mask, uint32
 uint32_t check_lane_bytes(const vm_frame *frame, int32_t id, int lane);
 /* Where an instruction has moved bytes that nobody wrote: those of result i, by lane. */
 void vm_check_moved(vm_warp *warp, const vm_op *op, int i, uint32_t mask, const uint32_t bytes[WARP]);
-/* The same for what it moves to memory: those of operand i (0 where nothing is watched), and to say that a byte at
- * the address of `lane` has got one. */
+/* The same for what it moves to memory: those of operand i (0 where nothing is watched), and to say that a
+ * byte at the address of `lane` has got one. */
 uint32_t vm_check_moving(const vm_warp *warp, const vm_op *op, int i, int lane);
 void vm_check_moved_to(vm_warp *warp, const vm_access *access, int lane, uint64_t byte);
 void check_set_lane_bytes(const vm_frame *frame, int32_t id, int lane, uint32_t bytes);

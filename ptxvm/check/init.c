@@ -164,8 +164,8 @@ void check_registers(vm_warp *warp, const vm_op *op, const check_op *info, uint3
 
 /* ---- shfl: the instruction itself, run on other values ---- */
 
-/* What the lanes of `mask` get where source a holds `values`. Lane instructions' scratch is free here; the other
- * part of it may hold the operands. */
+/* What the lanes of `mask` get where source a holds `values`. Lane instructions' scratch is free here; the
+ * other part of it may hold the operands. */
 static void run_shuffle(vm_warp *warp, const vm_op *op, uint32_t mask, uint32_t values[WARP])
 {
     uint8_t(*scratch)[VM_LANE_BYTES] = warp->block->worker->scratch;
