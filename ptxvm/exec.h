@@ -1,15 +1,15 @@
 /* Execution: decoded instructions, warps, blocks and launches.
  *
  * Who does what:
- *   decode.c    pvm_function -> vm_code: operands become slots, control flow gets its reconvergence points
- * (cfg.c) warp.c      runs a warp: divergence, reconvergence, member masks; the only caller of vm_op.exec
+ *   decode.c    pvm_function -> vm_code: operands become slots, branches get reconvergence points (cfg.c)
+ *   warp.c      runs a warp: divergence, reconvergence, member masks; the only caller of vm_op.exec
  *   calls.c     calls, returns and their frames; local memory
  *   barrier.c   bar and barrier: the one place that every barrier passes through
  *   launch.c    runs blocks on host threads, in the seed's order; step limit; faults
  *   vm.c        the interface of ptxvm.h; report.c what a launch reports
  *   memory.c    the one place that every guest memory access passes through
  *   ops_*.c     the instructions that are more than a lane loop: memory, atomics, warp-level, async copies,
- * special registers */
+ *               special registers */
 #ifndef PTXVM_EXEC_H
 #define PTXVM_EXEC_H
 
@@ -37,8 +37,7 @@ typedef enum {
     VM_NEXT,     /* done, go on */
     VM_BLOCK,    /* nothing done: try again when block->progress has moved (barrier or mbarrier phase) */
     VM_YIELD,    /* done, and a good moment to let others run (nanosleep, failed try_wait) */
-    VM_BRANCHED, /* the core has moved the lanes itself (branches, calls, exits): for warp.c and calls.c alone
-                  */
+    VM_BRANCHED, /* the core has moved the lanes itself (branches, calls, exits): for warp.c and calls.c */
     VM_FAULT     /* vm_fault said what; the launch ends */
 } vm_result;
 
@@ -59,9 +58,8 @@ typedef struct vm_operand {
     int16_t op_width;  /* bytes a lane that the instruction means; 0 for a predicate */
     pvm_type type;     /* what the instruction takes */
     pvm_type reg_type; /* as declared */
-    uint8_t
-        space; /* of an address: pvm_space; SPACE_NONE is generic. PARAM is a kernel's parameter; the
-                  parameters of a function and those of its calls are in local memory, and are LOCAL here */
+    uint8_t space;     /* of an address: pvm_space; SPACE_NONE is generic. PARAM is a kernel's parameter; the
+                          parameters of a function and of its calls are in local memory, and are LOCAL here */
     bool is_address;
     bool negated; /* !p */
     bool is_immediate;
@@ -104,11 +102,10 @@ struct vm_op {
     int8_t members;                /* index of the member mask operand */
     uint8_t n_results, n_operands; /* vectors are spread out: {a,b,c,d} is four operands */
     uint8_t n_d;                   /* lane instruction: results and carry out */
-    vm_operand *
-        operand; /* in the order written; of a call: return values, then arguments (addresses or registers) */
-    int32_t target; /* branch: index of the op */
-    int32_t join;   /* branch: where the paths meet again (immediate post-dominator), or -1: at exit */
-    int32_t site;   /* number within the kernel: bit of the report */
+    vm_operand *operand; /* as written; of a call: return values, then arguments (addresses, registers) */
+    int32_t target;      /* branch: index of the op */
+    int32_t join;        /* branch: where the paths meet again (immediate post-dominator), or -1: at exit */
+    int32_t site;        /* number within the kernel: bit of the report */
     const pvm_inst *inst;
     const pvm_function *function;
     void *extra; /* of the exec function's own: tensor_op, call site, branch table ... (vm_code_alloc) */
@@ -184,8 +181,7 @@ struct vm_block {
     struct vm_barriers *barriers; /* barrier.c's own */
     struct vm_watch *watch;       /* check/check.h: the host thread's; null: nothing is watched */
     struct block_check *check;    /* and the block's own */
-    struct vm_worker
-        *worker; /* launch.c's own: the host thread that runs the block, with its arenas and report */
+    struct vm_worker *worker;     /* launch.c's own: the host thread that runs the block, with its arenas */
 };
 
 /* A kernel decoded for a vm, with all functions that it can call. */

@@ -112,45 +112,55 @@ typedef enum {
     M_COUNT
 } pvm_mod;
 
+/* clang-format off */
 /* Where the modifiers of an instruction end up, whatever its opcode. An instruction uses the few that it has.
  * What is not plain from the lists below, by opcode:
  *   mad24 mul24     S_HILO lo hi; dp2a too
  *   set, setp       S_CMP, S_BOOL; set has S_TYPE (result) and S_TYPE2 (sources)
  *   slct            S_TYPE, and S_TYPE2 of the selector c (s32, f32)
  *   dp4a dp2a       S_TYPE of a, S_TYPE2 of b; the result is u32 where both are unsigned, else s32
- * (operand[0].type) lop3            S_BOOL (or and) where it has d|p and the predicate q cvt S_TYPE result,
- * S_TYPE2 source; cvt.pack: S_SUB pack, S_TYPE result, S_TYPE2 of a and b, S_TYPE3 of c; S_SCALE
- * scaled::n2::ue8m0. A packed cvt of two sources has them as two operands (a is the upper half) vset, vset2/4
- * have no result type: S_TYPE is filled in as u32, S_TYPE2 and S_TYPE3 are those of a and b video S_OP the
- * second operation (add min max), S_SAT, S_MODE clamp wrap of vshl and vshr; vmad: S_FLAG po, S_SCALE shr7
- * shr15, -a is operand.negated; SIMD: d.mask is S_DSEL (written after d, as asel after a) bar, barrier S_MODE
- * sync arrive red (wait); S_SUB warp (bar.warp.sync), cta (bar.cta) or cluster; S_OP of .red vote match S_OP
- * any all uni ballot; redux S_OP with S_ABS and S_NAN; S_SYNC where written membar, fence   S_SCOPE; S_SEM sc
- * acq_rel acquire release; S_MODE proxy (then S_KIND alias async async::generic tensormap::generic and
- * S_SPACE), mbarrier_init; S_FLAG sync_restrict::* ld, st          as below; ".mmio.relaxed" is S_SEM relaxed
- * with S_FLAG mmio; st.bulk: S_SUB bulk; st.async and red.async: S_SUB async, S_FLAG
- *                   mbarrier::complete_tx::bytes, but mmio or nothing where they go to global memory
+ *                   (operand[0].type)
+ *   lop3            S_BOOL (or and) where it has d|p and the predicate q
+ *   cvt             S_TYPE result, S_TYPE2 source; cvt.pack: S_SUB pack, S_TYPE result, S_TYPE2 of a and b,
+ *                   S_TYPE3 of c; S_SCALE scaled::n2::ue8m0. A packed cvt of two sources has them as two
+ *                   operands (a is the upper half)
+ *   vset, vset2/4   have no result type: S_TYPE is filled in as u32, S_TYPE2 and S_TYPE3 are those of a and b
+ *   video           S_OP the second operation (add min max), S_SAT, S_MODE clamp wrap of vshl and vshr; vmad:
+ *                   S_FLAG po, S_SCALE shr7 shr15, -a is operand.negated; SIMD: d.mask is S_DSEL (written
+ *                   after d, as asel after a)
+ *   bar, barrier    S_MODE sync arrive red (wait); S_SUB warp (bar.warp.sync), cta (bar.cta) or cluster; S_OP
+ *                   of .red
+ *   vote match      S_OP any all uni ballot; redux S_OP with S_ABS and S_NAN; S_SYNC where written
+ *   membar, fence   S_SCOPE; S_SEM sc acq_rel acquire release; S_MODE proxy (then S_KIND alias async
+ *                   async::generic tensormap::generic and S_SPACE), mbarrier_init; S_FLAG sync_restrict::*
+ *   ld, st          as below; ".mmio.relaxed" is S_SEM relaxed with S_FLAG mmio; st.bulk: S_SUB bulk;
+ *                   st.async and red.async: S_SUB async, S_FLAG mbarrier::complete_tx::bytes, but mmio or
+ *                   nothing where they go to global memory
  *   atom red        S_OP and S_VEC; S_FLAG noftz
  *   prefetch(u)     S_MODE L1 L2; S_EVICT2; discard S_MODE L2; applypriority S_EVICT2
  *   createpolicy    S_SUB fractional range cvt; S_EVICT2 primary, S_EVICT secondary priority (as L2::evict_*)
  *   cp.async        S_SUB async; S_MODE absent (the copy: S_CACHE, S_SPACE, S_SPACE2), commit_group,
- * wait_group, wait_all, mbarrier (cp.async.mbarrier.arrive; S_FLAG noinc) or bulk cp.async.bulk   S_SUB
- * async, S_MODE bulk, S_FLAG mbarrier::complete_tx::bytes or bulk_group; S_FLAG2 commit_group, wait_group
- * (S_FLAG read), prefetch; S_FLAG3 multicast::cluster or cp_mask cp.reduce.async S_SUB reduce, S_MODE bulk,
- * else as above with S_OP; S_FLAG2 noftz mbarrier        S_SUB init inval expect_tx complete_tx arrive
- * arrive_drop test_wait try_wait pending_count; S_FLAG parity or noComplete; S_FLAG2 expect_tx
- * (arrive.expect_tx) griddepcontrol  S_SUB launch_dependents wait; setmaxnreg S_SUB inc dec; brx S_SUB idx
+ *                   wait_group, wait_all, mbarrier (cp.async.mbarrier.arrive; S_FLAG noinc) or bulk
+ *   cp.async.bulk   S_SUB async, S_MODE bulk, S_FLAG mbarrier::complete_tx::bytes or bulk_group; S_FLAG2
+ *                   commit_group, wait_group (S_FLAG read), prefetch; S_FLAG3 multicast::cluster or cp_mask
+ *   cp.reduce.async S_SUB reduce, S_MODE bulk, else as above with S_OP; S_FLAG2 noftz
+ *   mbarrier        S_SUB init inval expect_tx complete_tx arrive arrive_drop test_wait try_wait
+ *                   pending_count; S_FLAG parity or noComplete; S_FLAG2 expect_tx (arrive.expect_tx)
+ *   griddepcontrol  S_SUB launch_dependents wait; setmaxnreg S_SUB inc dec; brx S_SUB idx
  *   ldmatrix        S_TYPE b16 or b8; with two formats S_TYPE b8x16 and S_TYPE2 b6x16_p32, b4x16_p64;
- * stmatrix S_TYPE wmma            S_SUB load store mma; S_FRAG, S_ALAYOUT, S_BLAYOUT; wmma.mma always has the
- * types d a b c in S_TYPE..S_TYPE4 (f16 a and b, which are not written, are filled in) mma S_TYPE..S_TYPE4 d
- * a b c; S_OP xor and of .b1 (the .popc behind it is in S_FLAG); operands d, a, b, c as vectors (one register
- * is a vector of one where it is written so, else a register), then block scales: scale-a, {byte-id-a,
- * thread-id-a}, scale-b, {byte-id-b, thread-id-b} */
+ *                   stmatrix S_TYPE
+ *   wmma            S_SUB load store mma; S_FRAG, S_ALAYOUT, S_BLAYOUT; wmma.mma always has the types d a b c
+ *                   in S_TYPE..S_TYPE4 (f16 a and b, which are not written, are filled in)
+ *   mma             S_TYPE..S_TYPE4 d a b c; S_OP xor and of .b1 (the .popc behind it is in S_FLAG); operands
+ *                   d, a, b, c as vectors (one register is a vector of one where it is written so, else a
+ *                   register), then block scales: scale-a, {byte-id-a, thread-id-a}, scale-b, {byte-id-b,
+ *                   thread-id-b} */
+/* clang-format on */
 typedef enum {
     S_TYPE, /* the type; with several: the first written (the result's: cvt.TYPE.TYPE2, set.cmp.TYPE.TYPE2) */
     S_TYPE2,   /* the second written (cvt's source, dp4a's and vadd's second ...) */
-    S_TYPE3,   /* the third and fourth (mma.TYPE.TYPE2.TYPE3.TYPE4 are d, a, b, c; video: d, a, b) */
-    S_TYPE4,   /*                                                                                    */
+    S_TYPE3,   /* the third (mma.TYPE.TYPE2.TYPE3.TYPE4 are d, a, b, c; video: d, a, b) */
+    S_TYPE4,   /* the fourth */
     S_STYPE,   /* the scale type of a block-scaled mma */
     S_RND,     /* rn rz rm rp, rni rzi rmi rpi, rna, rs */
     S_FTZ,     /* ftz */
@@ -179,7 +189,7 @@ typedef enum {
     S_OP,       /* the operation of atom red redux vote match bar.red and of SIMD video's second half; mma's
                    popc/and/xor */
     S_MODE,    /* shfl's up down bfly idx; prmt's f4e b4e rc8 ecl ecr rc16; shf's, szext's, bmsk's clamp wrap;
-                  testp's kind;    bfind's shiftamt; barrier's sync arrive red; tanh etc. have none */
+                  testp's kind; bfind's shiftamt; barrier's sync arrive red; tanh etc. have none */
     S_DIR,     /* l r of shf; to of cvta */
     S_SYNC,    /* sync */
     S_ALIGNED, /* aligned */

@@ -5,21 +5,17 @@
 
 #include "isa.h"
 
-/* Special registers, by name without the '%'. Those with components have .x .y .z .w in the operand's bits.
- */
-#define PVM_SREGS(X)                                                                                         \
-    X(tid)                                                                                                   \
-    X(ntid)                                                                                                  \
-    X(laneid)                                                                                                \
-    X(warpid) X(nwarpid) X(ctaid) X(nctaid) X(smid) X(nsmid) X(gridid) X(clusterid) X(nclusterid)            \
-        X(cluster_ctaid) X(cluster_nctaid) X(cluster_ctarank) X(cluster_nctarank) X(is_explicit_cluster)     \
-            X(lanemask_eq) X(lanemask_le) X(lanemask_lt) X(lanemask_ge) X(lanemask_gt) X(clock) X(clock_hi)  \
-                X(clock64) X(globaltimer) X(globaltimer_lo) X(globaltimer_hi) X(pm) X(pm64) X(envreg)        \
-                    X(reserved_smem_offset_begin) X(reserved_smem_offset_end) X(reserved_smem_offset_cap)    \
-                        X(reserved_smem_offset) X(total_smem_size) X(aggr_smem_size) X(dynamic_smem_size)    \
-                            X(current_graph_exec)
-/* pm0..7, pm0_64..pm7_64, envreg0..31 and reserved_smem_offset_0/1 keep their number in the operand's bits.
- */
+/* Special registers, by name without the '%'. A component, .x .y .z .w, is 0..3 in the operand's bits. */
+/* clang-format off */
+#define PVM_SREGS(X) \
+    X(tid) X(ntid) X(laneid) X(warpid) X(nwarpid) X(ctaid) X(nctaid) X(smid) X(nsmid) X(gridid) X(clusterid) \
+    X(nclusterid) X(cluster_ctaid) X(cluster_nctaid) X(cluster_ctarank) X(cluster_nctarank) \
+    X(is_explicit_cluster) X(lanemask_eq) X(lanemask_le) X(lanemask_lt) X(lanemask_ge) X(lanemask_gt) \
+    X(clock) X(clock_hi) X(clock64) X(globaltimer) X(globaltimer_lo) X(globaltimer_hi) X(pm) X(pm64) \
+    X(envreg) X(reserved_smem_offset_begin) X(reserved_smem_offset_end) X(reserved_smem_offset_cap) \
+    X(reserved_smem_offset) X(total_smem_size) X(aggr_smem_size) X(dynamic_smem_size) X(current_graph_exec)
+/* clang-format on */
+/* pm0..7, pm0_64..pm7_64, envreg0..31 and reserved_smem_offset_0/1 keep their number there, too. */
 
 typedef enum {
 #define X(name) SREG_##name,

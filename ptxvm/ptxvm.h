@@ -54,11 +54,12 @@ enum {
     PTXVM_CHECK_SYNC =
         1 << 3, /* barriers and warp-level instructions that not all reach; cp.async read too early */
     PTXVM_CHECK_LEAK = 1 << 4, /* ptxvm_leaks: for those above this library to ask when they end a device */
-    PTXVM_CHECK_ALL = (1 << 5) - 1
+    PTXVM_CHECK_ALL = (1 << 5) - 1,
+    PTXVM_CHECK_SAME = 1 << 5 /* with race: also threads that store the same value; not part of all */
 };
 
-/* "none", "all", or some of memory, init, race, sync, leak, separated by commas. False, and *checks as it
- * was: another word. */
+/* "none", "all", or some of memory, init, race, sync, leak and same (race, and PTXVM_CHECK_SAME), separated
+ * by commas. False, and *checks as it was: another word. */
 bool ptxvm_checks_parse(const char *text, unsigned *checks);
 
 typedef enum {
@@ -124,6 +125,8 @@ bool ptxvm_kernel_get_param(const ptxvm_kernel *kernel, int index, ptxvm_param_i
 
 ptxvm_status ptxvm_alloc(ptxvm *vm, uint64_t bytes, ptxvm_address *address);
 ptxvm_status ptxvm_free(ptxvm *vm, ptxvm_address address);
+/* Frees what kernels have got from malloc and not freed themselves. */
+void ptxvm_heap_clear(ptxvm *vm);
 ptxvm_status ptxvm_write(ptxvm *vm, ptxvm_address to, const void *from, uint64_t bytes);
 ptxvm_status ptxvm_read(ptxvm *vm, void *to, ptxvm_address from, uint64_t bytes);
 ptxvm_status ptxvm_fill(ptxvm *vm, ptxvm_address to, uint8_t value, uint64_t bytes);

@@ -86,24 +86,39 @@ static bool refuse(toolkit_result *result, const char *format, ...)
 
 /* ---- ptxas ---- */
 
-static bool runnable(const char *folder, int length, const char *suffix, char *path, size_t size)
+static bool runnable(const char *folder, int length, const char *name, char *path, size_t size)
 {
-    int n = snprintf(path, size, "%.*s%s/ptxas", length, folder, suffix);
+    int n = snprintf(path, size, "%.*s/%s", length, folder, name);
     return length > 0 && n > 0 && (size_t)n < size && access(path, X_OK) == 0;
+}
+
+/* name: "ptxas"; in_home: "bin/ptxas". */
+static bool find_program(const char *name, const char *in_home, char *path, size_t size)
+{
+    const char *home = getenv("CUDA_HOME"), *search = getenv("PATH");
+    if (home && runnable(home, (int)strlen(home), in_home, path, size))
+        return true;
+    while (search && *search) {
+        int length = (int)strcspn(search, ":");
+        if (runnable(search, length, name, path, size))
+            return true;
+        search += length + (search[length] == ':');
+    }
+    return !home && runnable("/usr/local/cuda", 15, in_home, path, size);
 }
 
 bool toolkit_find_ptxas(char *path, size_t size)
 {
-    const char *home = getenv("CUDA_HOME"), *search = getenv("PATH");
-    if (home && runnable(home, (int)strlen(home), "/bin", path, size))
-        return true;
-    while (search && *search) {
-        int length = (int)strcspn(search, ":");
-        if (runnable(search, length, "", path, size))
-            return true;
-        search += length + (search[length] == ':');
-    }
-    return !home && runnable("/usr/local/cuda", 15, "/bin", path, size);
+    return find_program("ptxas", "bin/ptxas", path, size);
+}
+
+bool toolkit_find_nvdisasm(char *path, size_t size)
+{
+    const char *named = getenv("QDNN_NVDISASM");
+    if (!named || !*named)
+        return find_program("nvdisasm", "bin/nvdisasm", path, size);
+    int n = snprintf(path, size, "%s", named);
+    return n > 0 && (size_t)n < size && access(path, X_OK) == 0;
 }
 
 /* Runs a program to its end; what it prints goes to the file. Its exit code, or -1. */
@@ -136,7 +151,9 @@ static bool run_ptxas(const char *const *argv, const char *cubin, toolkit_result
     return result->data != NULL;
 }
 
-bool toolkit_ptxas(const char *ptxas, const char *arch, const char *ptx_path, toolkit_result *result)
+/* option: one more for ptxas, or null. */
+static bool assemble(const char *ptxas, const char *arch, const char *ptx_path, const char *option,
+                     toolkit_result *result)
 {
     *result = (toolkit_result){0};
     char folder[1024], target[64], cubin[1100];
@@ -144,10 +161,33 @@ bool toolkit_ptxas(const char *ptxas, const char *arch, const char *ptx_path, to
         return refuse(result, "cannot make a temporary directory (TMPDIR, else /tmp)");
     snprintf(target, sizeof target, "--gpu-name=%s", arch);
     snprintf(cubin, sizeof cubin, "%s/kernel.cubin", folder);
-    bool ok =
-        run_ptxas((const char *const[]){ptxas, "-v", target, ptx_path, "-o", cubin, NULL}, cubin, result);
+    bool ok = run_ptxas((const char *const[]){ptxas, "-v", target, ptx_path, "-o", cubin, option, NULL},
+                        cubin, result);
     toolkit_remove_directory(folder);
     return ok;
+}
+
+bool toolkit_ptxas(const char *ptxas, const char *arch, const char *ptx_path, toolkit_result *result)
+{
+    return assemble(ptxas, arch, ptx_path, NULL, result);
+}
+
+bool toolkit_ptxas_lines(const char *ptxas, const char *arch, const char *ptx_path, toolkit_result *result)
+{
+    return assemble(ptxas, arch, ptx_path, "-lineinfo", result);
+}
+
+bool toolkit_nvdisasm(const char *nvdisasm, const char *cubin_path, toolkit_result *result)
+{
+    *result = (toolkit_result){0};
+    FILE *out = tmpfile();
+    if (!out)
+        return refuse(result, "cannot make a temporary file: %s", strerror(errno));
+    int status = run_program((const char *const[]){nvdisasm, "-c", "-gp", cubin_path, NULL}, out);
+    char *text = read_all(out, &result->bytes);
+    fclose(out);
+    *(status == 0 ? &result->data : &result->log) = text;
+    return result->data != NULL;
 }
 
 /* ---- nvJitLink ---- */

@@ -26,6 +26,15 @@ void toolkit_free(toolkit_result *result);
  * way. */
 bool toolkit_ptxas(const char *ptxas, const char *arch, const char *ptx_path, toolkit_result *result);
 
+/* The same with line information: nvdisasm then names the line of the PTX that each instruction came from. */
+bool toolkit_ptxas_lines(const char *ptxas, const char *arch, const char *ptx_path, toolkit_result *result);
+
+/* The path of nvdisasm: $QDNN_NVDISASM, then where ptxas is looked for. False when there is none. */
+bool toolkit_find_nvdisasm(char *path, size_t size);
+
+/* The code of a cubin as text, with the lines of the PTX. */
+bool toolkit_nvdisasm(const char *nvdisasm, const char *cubin_path, toolkit_result *result);
+
 /* PTX to cubin in this process. toolkit_has_jitlink says whether the library is there. */
 bool toolkit_has_jitlink(void);
 bool toolkit_jitlink(const char *ptx, const char *arch, toolkit_result *result);

@@ -55,10 +55,11 @@ void vm_check_place(const vm_warp *warp, const vm_op *op, int lane, ptxvm_findin
 
 typedef struct vm_watch {
     bool init, race, sync;
+    bool same;                      /* race: stores of the same value are told, too */
     ptxvm_counts *counts;           /* by site; null: not counted */
     uint32_t *released;             /* race: when each block last released something to other blocks */
     uint32_t start;                 /* race: on the clock, of the launch */
-    uint16_t async_undefined[WARP]; /* of the source of a cp.async: bit i is byte i */
+    uint16_t moved_undefined[WARP]; /* of what cp.async, ldmatrix or wmma.load takes: bit i is byte i */
 } vm_watch;
 
 /* How an op passes on bytes that nobody wrote; all but the first may copy them. */
@@ -74,6 +75,7 @@ typedef enum {
     CHECK_EXTRACT,
     CHECK_INSERT,
     CHECK_CONVERT,
+    CHECK_COMPARE,
     CHECK_SHUFFLE
 } check_action;
 
@@ -101,11 +103,14 @@ typedef struct check_frame {
     uint16_t (*bytes)[WARP]; /* by register: which bytes, of the lanes that are set there */
 } check_frame;
 
+/* How far an access is strong: atomic, volatile, relaxed ... */
+typedef enum { REACH_NONE, REACH_BLOCK, REACH_GRID } race_reach;
+
 /* The last accesses to a word or a byte. */
 typedef struct race_touch {
     uint32_t time, site, block;
     uint16_t thread; /* RACE_ASYNC: a copy that runs beside the threads */
-    bool strong;     /* atomic, volatile, relaxed ...: does not race with its like */
+    uint8_t reach;   /* race_reach: strong accesses that reach each other do not race */
     uint8_t state;   /* 0: none; RACE_SPLIT: see the cells of the bytes */
 } race_touch;
 
@@ -133,6 +138,7 @@ typedef struct block_check {
     uint32_t global_acquired;
     uint32_t warp_acquired[1024], warp_released[1024]; /* by thread: within its warp */
     uint32_t acquired[WARP], released[WARP];           /* by warp: towards other warps */
+    uint32_t awaited[1024]; /* by thread: lanes that it waits for at a warp-level instruction */
     struct {
         const vm_op *op;
         uint64_t address;
@@ -145,6 +151,16 @@ typedef struct block_check {
 static inline vm_watch *vm_watch_of(const vm_warp *warp)
 {
     return warp->block->watch;
+}
+
+/* The lanes' bytes that nobody wrote, of the access that ldmatrix or wmma.load has just made; null: none. */
+static inline const uint16_t *vm_check_moved_undefined(const vm_warp *warp, uint32_t mask)
+{
+    const vm_watch *watch = warp->block->watch;
+    uint32_t any = 0;
+    for (int lane = 0; watch && watch->init && lane < WARP; lane++)
+        any |= mask >> lane & 1 ? watch->moved_undefined[lane] : 0;
+    return any ? watch->moved_undefined : NULL;
 }
 
 static inline const check_op *check_op_of(const vm_warp *warp, const vm_op *op)
@@ -173,6 +189,10 @@ void vm_check_before(vm_warp *warp, const vm_op *op, uint32_t active, uint32_t m
 void vm_check_after(vm_warp *warp, const vm_op *op, uint32_t mask);
 /* A warp-level instruction with all its lanes; not `alike`: they are at different places. */
 void vm_check_members(vm_warp *warp, const vm_op *op, uint32_t mask, bool alike);
+/* Lanes of the running group that cannot run one yet: they wait for `missing`. */
+void vm_check_await(vm_warp *warp, const vm_op *op, uint32_t lanes, uint32_t missing);
+/* A shfl with the operands of all its lanes: none may read a lane that does not execute it. */
+void vm_check_shuffle_lanes(vm_warp *warp, const vm_op *op, uint32_t mask);
 
 /* ---- decode.c ---- */
 bool vm_check_decode(vm_code *code);
@@ -182,8 +202,16 @@ bool vm_check_frame_new(vm_warp *warp, vm_frame *frame);
 void vm_check_frame_begin(vm_frame *frame);
 void check_registers(vm_warp *warp, const vm_op *op, const check_op *info, uint32_t active, uint32_t mask);
 void check_shuffle(vm_warp *warp, const vm_op *op, const check_op *info, uint32_t mask);
+/* The lane that each lane of a shfl reads. */
+void check_shuffle_sources(vm_warp *warp, const vm_op *op, uint32_t mask, uint32_t source[WARP]);
 /* The bytes of a lane of a register that nobody wrote, and to say so. */
 uint32_t check_lane_bytes(const vm_frame *frame, int32_t id, int lane);
+/* Where an instruction has moved bytes that nobody wrote: those of result i, by lane. */
+void vm_check_moved(vm_warp *warp, const vm_op *op, int i, uint32_t mask, const uint32_t bytes[WARP]);
+/* The same for what it moves to memory: those of operand i (0 where nothing is watched), and to say that a
+ * byte at the address of `lane` has got one. */
+uint32_t vm_check_moving(const vm_warp *warp, const vm_op *op, int i, int lane);
+void vm_check_moved_to(vm_warp *warp, const vm_access *access, int lane, uint64_t byte);
 void check_set_lane_bytes(const vm_frame *frame, int32_t id, int lane, uint32_t bytes);
 /* A parameter passed: registers have id >= 0, memory the bytes of its shadow. */
 void vm_check_pass(const vm_frame *to, vm_slot to_slot, uint8_t *to_memory, const vm_frame *from,
@@ -208,9 +236,10 @@ typedef struct race_access {
     vm_warp *warp;
     const vm_op *op;
     const vm_access *access; /* null: of one lane */
-    uint32_t mask;
+    uint32_t mask, all;      /* lanes that are looked at; of the whole instruction */
     pvm_space space;
-    bool reads, writes, strong, async;
+    race_reach reach;
+    bool reads, writes, async;
 } race_access;
 void check_race(const race_access *a, check_region *region, int lane, uint64_t address, uint64_t offset,
                 uint64_t bytes);
@@ -222,8 +251,10 @@ void check_free_cells(check_region *region);
 
 /* ---- sync.c ---- */
 void check_events_before(vm_warp *warp, const vm_op *op, uint32_t mask);
+void check_members_came(vm_warp *warp, const vm_op *op, uint32_t mask);
 void check_events_after(vm_warp *warp, const vm_op *op, uint32_t mask);
-bool check_is_strong(const pvm_inst *inst, bool *acquires, bool *releases);
+/* How far the access of an instruction is strong, and whether it orders others. */
+race_reach check_reach(const pvm_inst *inst, bool *acquires, bool *releases);
 /* Lanes arrive at a barrier where lanes `before` of their warp are already; wait there in vain; are let go.
  */
 void vm_check_arrive(vm_warp *warp, const vm_op *op, uint32_t lanes, uint32_t before);

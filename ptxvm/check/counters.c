@@ -251,7 +251,7 @@ static const char *mma_name(vm_pool *pool, const pvm_inst *inst)
     static const pvm_slot slots[] = {S_TYPE, S_TYPE2, S_TYPE3, S_TYPE4};
     for (size_t i = 0; i < 4; i++)
         if (inst->mod[slots[i]])
-            snprintf(types + strlen(types), sizeof types - strlen(types), ".%s",
+            snprintf(types + strlen(types), sizeof types - strlen(types), "%s",
                      pvm_type_name(pvm_slot_type(inst, slots[i])));
     const char *shape = inst->mod[S_SHAPE] ? pvm_mod_text(inst->mod[S_SHAPE]) : ".";
     return vm_pool_format(pool, "%s%s", shape + 1, types);

@@ -45,6 +45,9 @@ static check_action action_of(const vm_op *op)
                        is_integer(pvm_slot_type(inst, S_TYPE2)) && !inst->mod[S_SAT]
                    ? CHECK_CONVERT
                    : CHECK_COMPUTE;
+    case OP_setp:
+    case OP_testp:
+        return CHECK_COMPARE;
     case OP_shfl:
         return CHECK_SHUFFLE;
     default:
@@ -52,14 +55,24 @@ static check_action action_of(const vm_op *op)
     }
 }
 
-/* Operands that are only moved: memory.c and calls.c pass them on. */
+static int stored_registers(const pvm_inst *inst)
+{
+    return inst->operand[1].kind == OPERAND_VECTOR ? inst->operand[1].n_elements : 1;
+}
+
+/* Operands that are only moved: memory.c, calls.c and ops_matrix.c pass them on. */
 static bool is_data(const vm_op *op, int i)
 {
     switch (op->inst->op) {
     case OP_st:
         return op->inst->mod[S_SUB] != M_async && i > 0;
     case OP_shfl:
+    case OP_movmatrix:
         return i == op->n_results;
+    case OP_stmatrix:
+        return i > 0;
+    case OP_wmma: /* the registers of a store, not its stride */
+        return op->inst->mod[S_SUB] == M_store && i > 0 && i <= stored_registers(op->inst);
     case OP_call:
         return i < op->n_operands - (op->inst->call->target.kind != OPERAND_FUNCTION);
     case OP_ret:

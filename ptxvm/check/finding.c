@@ -13,9 +13,10 @@
 static const struct {
     const char *name;
     unsigned bit;
-} check_names[] = {{"memory", PTXVM_CHECK_MEMORY}, {"init", PTXVM_CHECK_INIT}, {"race", PTXVM_CHECK_RACE},
-                   {"sync", PTXVM_CHECK_SYNC},     {"leak", PTXVM_CHECK_LEAK}, {"none", 0},
-                   {"all", PTXVM_CHECK_ALL}};
+} check_names[] = {{"memory", PTXVM_CHECK_MEMORY}, {"init", PTXVM_CHECK_INIT},
+                   {"race", PTXVM_CHECK_RACE},     {"sync", PTXVM_CHECK_SYNC},
+                   {"leak", PTXVM_CHECK_LEAK},     {"none", 0},
+                   {"all", PTXVM_CHECK_ALL},       {"same", PTXVM_CHECK_RACE | PTXVM_CHECK_SAME}};
 
 bool ptxvm_checks_parse(const char *text, unsigned *checks)
 {

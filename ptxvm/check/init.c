@@ -43,6 +43,27 @@ void check_set_lane_bytes(const vm_frame *frame, int32_t id, int lane, uint32_t 
     frame->check->bytes[id][lane] = (uint16_t)bytes;
 }
 
+/* Not of lanes at different places: their operands are in different registers. */
+static bool is_of_one_place(const vm_warp *warp, const vm_op *op)
+{
+    const vm_code *code = warp->frame->code;
+    return op >= code->ops && op < code->ops + code->n_ops;
+}
+
+void vm_check_moved(vm_warp *warp, const vm_op *op, int i, uint32_t mask, const uint32_t bytes[WARP])
+{
+    VM_EACH_LANE(lane, is_of_one_place(warp, op) ? mask : 0)
+    check_set_lane_bytes(warp->frame, check_op_of(warp, op)->id[i], (int)lane, bytes[lane]);
+}
+
+uint32_t vm_check_moving(const vm_warp *warp, const vm_op *op, int i, int lane)
+{
+    const vm_watch *watch = warp->block->watch;
+    if (!watch || !watch->init || !is_of_one_place(warp, op))
+        return 0;
+    return check_lane_bytes(warp->frame, check_op_of(warp, op)->id[i], lane);
+}
+
 /* ---- Uses ---- */
 
 static const char *use_of(const vm_op *op, const check_op *info, int32_t id)
@@ -51,12 +72,12 @@ static const char *use_of(const vm_op *op, const check_op *info, int32_t id)
         if (info->id[i] == id && op->operand[i].is_address)
             return "addresses memory with";
     switch (op->inst->op) {
-    case OP_setp:
     case OP_set:
+    case OP_selp:
+    case OP_slct:
     case OP_bra:
     case OP_brx:
     case OP_vote:
-    case OP_testp:
         return "decides by";
     default:
         return "computes with";
@@ -74,6 +95,14 @@ static const char *register_name(const vm_op *op, const check_op *info, int32_t 
     return "a register";
 }
 
+static bool is_predicate(const vm_op *op, const check_op *info, int32_t id)
+{
+    for (int i = 0; i < op->n_operands; i++)
+        if (info->id[i] == id)
+            return op->operand[i].width == 0;
+    return false;
+}
+
 static void report_use(vm_warp *warp, const vm_op *op, const check_op *info, int lane)
 {
     ptxvm_finding finding = {.kind = PTXVM_FINDING_UNINITIALISED};
@@ -81,8 +110,9 @@ static void report_use(vm_warp *warp, const vm_op *op, const check_op *info, int
     for (int i = 0; i < info->n_uses && id < 0; i++)
         if (warp->frame->check->undefined[info->uses[i]] >> lane & 1)
             id = info->uses[i];
-    vm_check_report(warp, op, lane, &finding, -1, "%s %s %s, which holds bytes that nobody has written",
-                    pvm_opcode_name(op->inst->op), use_of(op, info, id), register_name(op, info, id));
+    vm_check_report(warp, op, lane, &finding, -1, "%s %s %s, which %s bytes that nobody has written",
+                    pvm_opcode_name(op->inst->op), use_of(op, info, id), register_name(op, info, id),
+                    is_predicate(op, info, id) ? "depends on" : "holds");
 }
 
 /* Lanes with an undefined source: they pass it on, or it is a finding. Once told, the value counts as
@@ -104,7 +134,8 @@ static void report_guard(vm_warp *warp, const vm_op *op, const check_op *info, u
 {
     ptxvm_finding finding = {.kind = PTXVM_FINDING_UNINITIALISED};
     vm_check_report(warp, op, __builtin_ctz(lanes), &finding, -1,
-                    "the guard of %s is a predicate that nobody has written", pvm_opcode_name(op->inst->op));
+                    "the guard of %s is a predicate that depends on bytes that nobody has written",
+                    pvm_opcode_name(op->inst->op));
     warp->frame->check->undefined[info->guard] &= ~lanes;
 }
 
@@ -131,7 +162,39 @@ void check_registers(vm_warp *warp, const vm_op *op, const check_op *info, uint3
         undefined[*id++] &= ~mask;
 }
 
-/* ---- shfl: the instruction itself, run on the bytes ---- */
+/* ---- shfl: the instruction itself, run on other values ---- */
+
+/* What the lanes of `mask` get where source a holds `values`. Lane instructions' scratch is free here; the
+ * other part of it may hold the operands. */
+static void run_shuffle(vm_warp *warp, const vm_op *op, uint32_t mask, uint32_t values[WARP])
+{
+    uint8_t(*scratch)[VM_LANE_BYTES] = warp->block->worker->scratch;
+    vm_operand operands[8];
+    vm_frame *frame = warp->frame, shadow = *frame;
+    vm_op shuffle = *op;
+    shadow.registers = scratch[0];
+    shuffle.operand = operands;
+    for (int i = 0; i < op->n_operands && i < 8; i++) {
+        operands[i] = op->operand[i];
+        operands[i].is_sink = false;
+        operands[i].slot = (vm_slot)(i * VM_LANE_BYTES);
+        if (op->operand[i].slot != VM_NO_SLOT)
+            memcpy(scratch[i], vm_slot_ptr(frame, op->operand[i].slot), operands[i].width ? WARP * 4 : 4);
+    }
+    operands[0].width = 4;
+    memcpy(scratch[op->n_results], values, WARP * sizeof *values);
+    warp->frame = &shadow;
+    op->exec(warp, &shuffle, mask);
+    warp->frame = frame;
+    memcpy(values, scratch[0], WARP * sizeof *values);
+}
+
+void check_shuffle_sources(vm_warp *warp, const vm_op *op, uint32_t mask, uint32_t source[WARP])
+{
+    for (uint32_t lane = 0; lane < WARP; lane++)
+        source[lane] = lane;
+    run_shuffle(warp, op, mask, source);
+}
 
 void check_shuffle(vm_warp *warp, const vm_op *op, const check_op *info, uint32_t mask)
 {
@@ -144,26 +207,12 @@ void check_shuffle(vm_warp *warp, const vm_op *op, const check_op *info, uint32_
             frame->check->undefined[info->id[i]] &= ~mask;
     if (all_defined || to < 0)
         return;
-    uint8_t(*values)[VM_LANE_BYTES] = warp->block->worker->scratch + VM_SCRATCH_VALUES;
-    vm_operand operands[8];
-    vm_frame shadow = *frame;
-    vm_op shuffle = *op;
-    shadow.registers = values[0];
-    shuffle.operand = operands;
-    for (int i = 0; i < op->n_operands && i < 8; i++) {
-        operands[i] = op->operand[i];
-        if (operands[i].slot == VM_NO_SLOT)
-            continue;
-        memcpy(values[i], vm_slot_ptr(frame, operands[i].slot), operands[i].width ? WARP * 4 : 4);
-        operands[i].slot = (vm_slot)(i * VM_LANE_BYTES);
-    }
+    uint32_t bytes[WARP];
     for (int lane = 0; lane < WARP; lane++)
-        ((vm_u32 *)(void *)values[in])[lane] = check_lane_bytes(frame, from, lane);
-    warp->frame = &shadow;
-    op->exec(warp, &shuffle, mask);
-    warp->frame = frame;
+        bytes[lane] = check_lane_bytes(frame, from, lane);
+    run_shuffle(warp, op, mask, bytes);
     VM_EACH_LANE(lane, mask)
-    check_set_lane_bytes(frame, to, (int)lane, ((vm_u32 *)(void *)values[0])[lane]);
+    check_set_lane_bytes(frame, to, (int)lane, bytes[lane]);
 }
 
 /* ---- Parameters ---- */

@@ -84,12 +84,37 @@ static uint32_t decided(const bytes_of *b, int k, uint8_t neutral)
     return mask;
 }
 
+/* Whether predicate k is written and decides alone: a false one of and, a true one of or. */
+static bool settles(const bytes_of *b, int k, unsigned operation)
+{
+    bool is_true = vm_predicate(b->warp, &b->op->operand[b->op->n_results + k]) >> b->lane & 1;
+    return !predicate(b, k) && ((operation == M_and && !is_true) || (operation == M_or && is_true));
+}
+
+static bool pass_predicates(const bytes_of *b)
+{
+    pvm_opcode op = b->op->inst->op;
+    unsigned operation = op == OP_and ? M_and : op == OP_or ? M_or : M_NONE;
+    bool two = op != OP_not;
+    bool settled = settles(b, 0, operation) || (two && settles(b, 1, operation));
+    result(b, 0, settled ? 0 : predicate(b, 0) | (two ? predicate(b, 1) : 0));
+    return true;
+}
+
+/* setp, testp: what a comparison of unwritten bytes gives does no harm until it decides something. */
+static bool pass_compare(const bytes_of *b)
+{
+    bool combined = b->op->inst->mod[S_BOOL] != M_NONE;
+    bool settled = combined && settles(b, 2, b->op->inst->mod[S_BOOL]);
+    for (int i = 0; i < b->op->n_results; i++)
+        result(b, i, !settled);
+    return true;
+}
+
 static bool pass_bits(const bytes_of *b)
 {
-    if (!width_of(b, 0)) { /* predicates: and, or, xor, not */
-        result(b, 0, predicate(b, 0) | (b->op->n_operands > 2 ? predicate(b, 1) : 0));
-        return true;
-    }
+    if (!width_of(b, 0))
+        return pass_predicates(b);
     uint32_t bytes = 0;
     pvm_opcode op = b->op->inst->op;
     int n = b->op->n_operands - b->op->n_results;
@@ -224,7 +249,8 @@ bool check_propagate(const vm_warp *warp, const vm_op *op, const check_op *info,
         [CHECK_COMPUTE] = pass_nothing, [CHECK_COPY] = pass_copy,       [CHECK_PACK] = pass_pack,
         [CHECK_SELECT] = pass_select,   [CHECK_BITS] = pass_bits,       [CHECK_SHIFT] = pass_shift,
         [CHECK_FUNNEL] = pass_funnel,   [CHECK_PERMUTE] = pass_permute, [CHECK_EXTRACT] = pass_extract,
-        [CHECK_INSERT] = pass_insert,   [CHECK_CONVERT] = pass_convert, [CHECK_SHUFFLE] = pass_nothing,
+        [CHECK_INSERT] = pass_insert,   [CHECK_CONVERT] = pass_convert, [CHECK_COMPARE] = pass_compare,
+        [CHECK_SHUFFLE] = pass_nothing,
     };
     const bytes_of b = {warp, op, info, lane};
     return pass[info->action](&b);

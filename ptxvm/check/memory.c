@@ -137,6 +137,15 @@ static void set_shadow(const spot *s, uint8_t *shadow, uint64_t bytes, uint64_t 
     }
 }
 
+void vm_check_moved_to(vm_warp *warp, const vm_access *access, int lane, uint64_t byte)
+{
+    uint64_t address = access->address[lane] + byte;
+    const spot s = spot_of(warp, access->space, address);
+    uint8_t *shadow = shadow_at(warp, &s, lane, address);
+    if (shadow)
+        set_shadow(&s, shadow, 1, 1);
+}
+
 /* ---- Loads and stores ---- */
 
 static bool is_signed(pvm_type type)
@@ -185,11 +194,18 @@ static void report_read(vm_warp *warp, const vm_op *op, int lane, const spot *s,
                     (unsigned long long)address);
 }
 
-/* Of what is neither ld nor st: who only overwrites, and who only moves. */
+/* Of what is neither ld nor st: who only overwrites. */
 static bool may_read_undefined(const vm_op *op)
 {
-    return op->inst->op == OP_mbarrier || op->inst->op == OP_cp ||
-           (op->inst->op == OP_atom && op->inst->mod[S_OP] == M_exch);
+    return op->inst->op == OP_mbarrier || (op->inst->op == OP_atom && op->inst->mod[S_OP] == M_exch);
+}
+
+/* And who only moves: watch->moved_undefined has the bytes that nobody wrote, for the instruction itself to
+ * pass on. */
+static bool moves_bytes(const pvm_inst *inst)
+{
+    return inst->op == OP_cp || inst->op == OP_ldmatrix ||
+           (inst->op == OP_wmma && inst->mod[S_SUB] == M_load);
 }
 
 static void init_lane(vm_warp *warp, const vm_op *op, const check_op *info, const spot *s, int lane,
@@ -199,12 +215,12 @@ static void init_lane(vm_warp *warp, const vm_op *op, const check_op *info, cons
     bool load = op->inst->op == OP_ld || op->inst->op == OP_ldu;
     if (!shadow)
         return;
-    if (load || op->inst->op == OP_cp) {
+    if (load || moves_bytes(op->inst)) {
         uint64_t mask = bytes <= 64 ? undefined_mask(shadow, bytes) : 0;
         if (load && mask)
             load_lane(warp, op, info, lane, mask, (uint32_t)bytes);
         if (!load && kind == VM_LOAD)
-            vm_watch_of(warp)->async_undefined[lane] = (uint16_t)mask;
+            vm_watch_of(warp)->moved_undefined[lane] = (uint16_t)mask;
         return;
     }
     if (op->inst->op == OP_st && op->inst->mod[S_SUB] != M_async) {
@@ -237,7 +253,7 @@ static bool init_is_plain(const vm_warp *warp, const vm_op *op, const check_op *
 
 /* ---- All of it, for lanes in one stretch of memory ---- */
 
-static void check_lanes(vm_warp *warp, const vm_op *op, const vm_access *access, uint32_t mask)
+static void check_lanes(vm_warp *warp, const vm_op *op, const vm_access *access, uint32_t mask, uint32_t all)
 {
     const vm_watch *watch = vm_watch_of(warp);
     uint64_t first = access->address[vm_first(mask)];
@@ -245,9 +261,9 @@ static void check_lanes(vm_warp *warp, const vm_op *op, const vm_access *access,
     bool issue = op->inst->op == OP_cp && access->kind == VM_STORE; /* lands later */
     if (s.space == SPACE_PARAM)
         return;
-    if (watch->init && op->inst->op == OP_cp)
+    if (watch->init && moves_bytes(op->inst))
         VM_EACH_LANE(lane, mask)
-    vm_watch_of(warp)->async_undefined[lane] = 0;
+    vm_watch_of(warp)->moved_undefined[lane] = 0;
     if (watch->init && !issue) {
         const check_op *info = check_op_at(warp, op);
         if (!init_is_plain(warp, op, info, &s, access, mask))
@@ -263,10 +279,11 @@ static void check_lanes(vm_warp *warp, const vm_op *op, const vm_access *access,
                          .op = op,
                          .access = access,
                          .mask = mask,
+                         .all = all,
                          .space = s.space,
                          .reads = access->kind & VM_LOAD,
                          .writes = access->kind & VM_STORE,
-                         .strong = check_is_strong(op->inst, NULL, NULL),
+                         .reach = check_reach(op->inst, NULL, NULL),
                          .async = op->inst->mod[S_SUB] == M_async && op->inst->op != OP_cp};
         check_race_lanes(&a, s.region, s.base);
     }
@@ -280,10 +297,10 @@ void vm_check_access(vm_warp *warp, const vm_op *op, const vm_access *access, ui
     if (!watch->init && !watch->race && !watch->sync)
         return;
     if (access->flat)
-        check_lanes(warp, op, access, mask);
+        check_lanes(warp, op, access, mask, mask);
     else
         VM_EACH_LANE(lane, mask)
-    check_lanes(warp, op, access, 1u << lane);
+    check_lanes(warp, op, access, 1u << lane, mask);
 }
 
 void vm_check_range(vm_warp *warp, const vm_op *op, int lane, pvm_space space, uint64_t address,
@@ -298,7 +315,7 @@ void vm_check_range(vm_warp *warp, const vm_op *op, int lane, pvm_space space, u
     if (watch->init && s.space != SPACE_PARAM) {
         uint8_t *shadow = shadow_at(warp, &s, lane, address);
         if (inst->op == OP_cp && !bulk)
-            vm_watch_of(warp)->async_undefined[lane] = (uint16_t)(shadow ? undefined_mask(shadow, bytes) : 0);
+            vm_watch_of(warp)->moved_undefined[lane] = (uint16_t)(shadow ? undefined_mask(shadow, bytes) : 0);
         else if (shadow && (kind & VM_LOAD) && !(inst->op == OP_mbarrier) && memchr(shadow, 1, bytes))
             report_read(warp, op, lane, &s, address, bytes);
         for (uint64_t i = 0; shadow && (kind & VM_STORE) && i < bytes; i++)
@@ -313,7 +330,7 @@ void vm_check_range(vm_warp *warp, const vm_op *op, int lane, pvm_space space, u
                          .space = s.space,
                          .reads = kind & VM_LOAD,
                          .writes = kind & VM_STORE,
-                         .strong = kind == VM_ATOMIC};
+                         .reach = kind == VM_ATOMIC ? REACH_GRID : REACH_NONE};
         check_race(&a, s.region, lane, address, address - s.base, bytes);
     }
 }

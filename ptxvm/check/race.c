@@ -7,7 +7,8 @@
  * warp; barriers and fences of any scope within the block, where the lanes of a warp count as one (a lane may
  * release for others that it has met before); fences and the like of a wider scope between blocks, where all
  * threads of a block count as one. That may take for ordered what is not (the two may have
- * met others), and never the other way round: no false alarm.
+ * met others), and never the other way round: no false alarm. Atomic and other strong accesses do not race
+ * with each other where their scopes reach both, nor do stores that write what is there already.
  *
  * Cells are for words of four bytes, until someone touches a part of one: then for its bytes. */
 #include <stdlib.h>
@@ -69,11 +70,24 @@ typedef struct touch {
     int lane;
     uint32_t thread, block, since; /* since: what was before does not count */
     uint64_t address, bytes;
+    uint64_t cell, cell_bytes; /* the part of them that is looked at: a word, or a byte of it */
 } touch;
 
 static bool is_mine(const touch *t, const race_touch *past)
 {
     return past->block == t->block && past->thread == t->thread;
+}
+
+/* A strong access reaches other blocks by a scope wider than .cta alone. */
+static race_reach needed_reach(const touch *t, const race_touch *past)
+{
+    return past->block == t->block ? REACH_BLOCK : REACH_GRID;
+}
+
+static bool are_strong(const touch *t, const race_touch *past)
+{
+    race_reach needed = needed_reach(t, past);
+    return past->reach >= needed && t->a->reach >= needed;
 }
 
 static bool is_ordered(const touch *t, const race_touch *past)
@@ -96,7 +110,7 @@ static bool is_ordered(const touch *t, const race_touch *past)
         released = check->released[past->thread / WARP];
         acquired = check->acquired[t->thread / WARP];
     }
-    if (past->strong) /* whoever saw it has seen what it did */
+    if (past->reach >= needed_reach(t, past)) /* whoever saw it has seen what it did */
         released = UINT32_MAX;
     return acquired > past->time && released > past->time;
 }
@@ -111,20 +125,47 @@ static bool is_cas_loop(const touch *t, const race_touch *past, bool was_write)
 
 /* ---- Findings ---- */
 
-/* Lanes of one store that write the same value to the same place do no harm. */
-static bool writes_the_same(const touch *t, const race_touch *past)
+static bool is_plain_store(const pvm_inst *inst)
+{
+    return inst->op == OP_st && inst->mod[S_SUB] == M_NONE;
+}
+
+/* The byte that a lane of this store writes to an address. */
+static uint8_t stored_byte(const race_access *a, int lane, uint64_t address)
+{
+    int n = a->op->n_operands - 1 - (a->op->inst->mod[S_HINT] != M_NONE);
+    uint64_t size = a->access->bytes / (uint64_t)n, at = address - a->access->address[lane];
+    const vm_operand *operand = &a->op->operand[1 + at / size];
+    const uint8_t *value = vm_value(a->warp, operand);
+    return value[(uint64_t)(operand->width * lane) + at % size];
+}
+
+/* Whether this very instruction has stamped the cell, for a lane before this one: its value is not in memory
+ * yet. */
+static bool is_same_store(const touch *t, const race_touch *past, uint64_t address)
 {
     const race_access *a = t->a;
     int other = past->thread % WARP;
-    if (past->block != t->block || past->thread / WARP != t->thread / WARP || !a->access ||
-        past->site != (uint32_t)a->op->site || a->op->inst->op != OP_st || !(a->mask >> other & 1) ||
-        a->access->address[other] != a->access->address[t->lane])
+    return past->block == t->block && past->thread / WARP == t->thread / WARP &&
+           past->site == (uint32_t)a->op->site && other < t->lane && a->all >> other & 1 &&
+           address - a->access->address[other] < a->access->bytes;
+}
+
+/* Two threads that store the same value do no harm: the one that memory holds by now, or that a lane of the
+ * same store writes. */
+static bool writes_the_same(const touch *t, const race_touch *past)
+{
+    const race_access *a = t->a;
+    const vm_op *other = a->warp->block->launch->kernel->sites[past->site];
+    if (vm_watch_of(a->warp)->same || !a->access || !is_plain_store(a->op->inst) ||
+        !is_plain_store(other->inst))
         return false;
-    for (int i = 1; i < a->op->n_operands; i++) {
-        const vm_operand *operand = &a->op->operand[i];
-        const uint8_t *value = vm_value(a->warp, operand);
-        if (memcmp(value + operand->width * other, value + operand->width * t->lane,
-                   (size_t)operand->width) != 0)
+    const uint8_t *memory = vm_host(a->access, (uint32_t)t->lane);
+    for (uint64_t i = 0; i < t->cell_bytes; i++) {
+        uint64_t address = t->cell + i;
+        uint8_t before = is_same_store(t, past, address) ? stored_byte(a, past->thread % WARP, address)
+                                                         : memory[address - t->address];
+        if (stored_byte(a, t->lane, address) != before)
             return false;
     }
     return true;
@@ -162,15 +203,16 @@ static void report(const touch *t, const race_touch *past, bool was_write)
     vm_check_report(
         a->warp, a->op, t->lane, &f, (int)past->site,
         "race: %s %llu bytes at %s address 0x%llx that %sblock (%u,%u,%u), thread (%u,%u,%u) %s at "
-        "line %d, with nothing between to order them",
+        "line %d, with nothing between to order them%s",
         a->writes ? "writes" : "reads", (unsigned long long)t->bytes, check_space_name(a->space),
         (unsigned long long)t->address, copy, f.other_block[0], f.other_block[1], f.other_block[2],
-        f.other_thread[0], f.other_thread[1], f.other_thread[2], was_write ? "wrote" : "read", f.other_line);
+        f.other_thread[0], f.other_thread[1], f.other_thread[2], was_write ? "wrote" : "read", f.other_line,
+        past->reach && a->reach ? ": a scope of .cta does not reach another block" : "");
 }
 
 static bool meet(const touch *t, const race_touch *past, bool was_write)
 {
-    if (is_ordered(t, past) || (past->strong && t->a->strong) || is_cas_loop(t, past, was_write))
+    if (is_ordered(t, past) || are_strong(t, past) || is_cas_loop(t, past, was_write))
         return true;
     if (was_write && t->a->writes && writes_the_same(t, past))
         return true;
@@ -186,7 +228,7 @@ static void stamp(const touch *t, race_touch *touched)
                             .site = (uint32_t)t->a->op->site,
                             .block = t->block,
                             .thread = t->a->async ? RACE_ASYNC : (uint16_t)t->thread,
-                            .strong = t->a->strong,
+                            .reach = (uint8_t)t->a->reach,
                             .state = RACE_SET};
 }
 
@@ -225,8 +267,9 @@ static race_cell *split_word(check_region *region, uint64_t word, race_cell *cel
     return bytes;
 }
 
-static void touch_word(const touch *t, check_region *region, uint64_t word, uint32_t bytes, bool *told)
+static void touch_word(touch *t, check_region *region, uint64_t word, uint32_t bytes, bool *told)
 {
+    uint64_t base = t->cell; /* the first address of the part of the word that is touched */
     race_cell *page = page_of(region->words, word / PAGE_WORDS, PAGE_WORDS);
     if (!page)
         return; /* no memory for it: the word is not watched */
@@ -239,9 +282,12 @@ static void touch_word(const touch *t, check_region *region, uint64_t word, uint
         return;
     }
     race_cell *parts = split_word(region, word, cell, t->since);
+    t->cell_bytes = 1;
     for (int i = 0; parts && i < 4; i++)
-        if (bytes >> i & 1 && !*told)
+        if (bytes >> i & 1 && !*told) {
+            t->cell = base + (uint64_t)(i - __builtin_ctz(bytes));
             *told = touch_cell(t, &parts[i]);
+        }
     if (parts)
         cell->write = (race_touch){.state = RACE_SPLIT, .time = t->a->warp->block->launch->vm->checks->clock};
 }
@@ -328,6 +374,8 @@ void check_race(const race_access *a, check_region *region, int lane, uint64_t a
     for (uint64_t at = offset; at < offset + bytes && !told;) {
         uint64_t end = (at | 3) + 1 < offset + bytes ? (at | 3) + 1 : offset + bytes;
         uint32_t mask = ((1u << (end - at)) - 1) << at % 4;
+        t.cell = address + (at - offset);
+        t.cell_bytes = end - at;
         touch_word(&t, region, at / 4, mask, &told);
         at = end;
     }

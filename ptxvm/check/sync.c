@@ -7,7 +7,12 @@
 
 /* ---- Fences, and accesses with an order of their own ---- */
 
-bool check_is_strong(const pvm_inst *inst, bool *acquires, bool *releases)
+static bool is_wide(const pvm_inst *inst)
+{
+    return inst->mod[S_SCOPE] != M_cta && inst->mod[S_SCOPE] != M_cluster; /* a cluster is one block here */
+}
+
+race_reach check_reach(const pvm_inst *inst, bool *acquires, bool *releases)
 {
     unsigned sem = inst->mod[S_SEM];
     bool atomic = inst->op == OP_atom || inst->op == OP_red;
@@ -15,12 +20,8 @@ bool check_is_strong(const pvm_inst *inst, bool *acquires, bool *releases)
         *acquires = sem == M_acquire || sem == M_acq_rel || sem == M_sc || sem == M_volatile;
     if (releases)
         *releases = sem == M_release || sem == M_acq_rel || sem == M_sc || sem == M_volatile;
-    return atomic || inst->op == OP_mbarrier || (sem != M_NONE && sem != M_weak);
-}
-
-static bool is_wide(const pvm_inst *inst)
-{
-    return inst->mod[S_SCOPE] != M_cta;
+    bool strong = atomic || inst->op == OP_mbarrier || (sem != M_NONE && sem != M_weak);
+    return !strong ? REACH_NONE : is_wide(inst) ? REACH_GRID : REACH_BLOCK;
 }
 
 static bool is_mbarrier_wait(const pvm_inst *inst)
@@ -41,6 +42,81 @@ static void check_own_bit(vm_warp *warp, const vm_op *op, uint32_t mask)
     }
 }
 
+/* ---- Members that do not come ---- */
+
+/* Lanes at a join outside of which nothing but the end is left have in effect exited: that is allowed. */
+static bool is_at_end(const vm_join *join)
+{
+    const vm_op *op = &join->frame->code->ops[join->pc];
+    return op->inst->op == OP_ret || op->inst->op == OP_exit;
+}
+
+static uint32_t lanes_at_end(const vm_warp *warp)
+{
+    const vm_scheduler *s = warp->scheduler;
+    uint32_t lanes = 0;
+    for (int i = -1; i < s->n_groups; i++)
+        for (const vm_join *join = i < 0 ? s->join : s->groups[i].join; join; join = join->parent)
+            lanes |= is_at_end(join) ? join->arrived : 0;
+    return lanes;
+}
+
+void vm_check_await(vm_warp *warp, const vm_op *op, uint32_t lanes, uint32_t missing)
+{
+    if (!vm_watch_of(warp)->sync || !(op->flags & OPF_MEMBERS))
+        return;
+    missing &= ~lanes_at_end(warp);
+    VM_EACH_LANE(lane, lanes)
+    warp->block->check->awaited[WARP * warp->index + (int)lane] |= missing;
+}
+
+static void report_members(vm_warp *warp, const vm_op *op, uint32_t mask, uint32_t others, const char *how)
+{
+    ptxvm_finding finding = {.kind = PTXVM_FINDING_MEMBER_MASK};
+    const vm_u32 *members = vm_value(warp, &op->operand[op->members]);
+    vm_check_report(warp, op, vm_first(mask), &finding, -1,
+                    "lanes 0x%08x execute %s, whose member mask 0x%08x names lanes 0x%08x as well, which %s",
+                    mask, pvm_opcode_name(op->inst->op), members[vm_first(mask)], others, how);
+}
+
+/* Lanes that others waited for and that went by or exited. Those that had exited before are allowed (PTX ISA:
+ * the instruction waits for all non-exited threads of the mask), but to shuffle with them is no use. */
+void check_members_came(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    const vm_u32 *members = vm_value(warp, &op->operand[op->members]);
+    uint32_t *awaited = warp->block->check->awaited + WARP * warp->index, missing = 0;
+    VM_EACH_LANE(lane, mask)
+    {
+        missing |= awaited[lane] & ~mask;
+        awaited[lane] = 0;
+    }
+    uint32_t exited = members[vm_first(mask)] & warp->existing & ~mask & ~missing;
+    if (missing)
+        report_members(warp, op, mask, missing, "never came");
+    else if (exited && op->inst->op == OP_shfl)
+        report_members(warp, op, mask, exited, "have exited");
+}
+
+void vm_check_shuffle_lanes(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    uint32_t source[WARP];
+    if (!vm_watch_of(warp)->sync || op->inst->op != OP_shfl || !(op->flags & OPF_MEMBERS))
+        return;
+    check_shuffle_sources(warp, op, mask, source);
+    const vm_u32 *members = vm_value(warp, &op->operand[op->members]);
+    VM_EACH_LANE(lane, mask)
+    {
+        uint32_t from = source[lane];
+        if (mask >> from & 1)
+            continue;
+        ptxvm_finding finding = {.kind = PTXVM_FINDING_MEMBER_MASK};
+        vm_check_report(warp, op, (int)lane, &finding, -1, "shfl reads lane %u, which %s 0x%08x", from,
+                        members[lane] >> from & 1 ? "is not there to execute it, with the member mask"
+                                                  : "is not in the member mask",
+                        members[lane]);
+    }
+}
+
 void check_events_before(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     const vm_watch *watch = vm_watch_of(warp);
@@ -50,7 +126,7 @@ void check_events_before(vm_warp *warp, const vm_op *op, uint32_t mask)
         check_own_bit(warp, op, mask);
     if (!watch->race || op->flags & OPF_MEMBERS)
         return;
-    check_is_strong(inst, NULL, &releases);
+    check_reach(inst, NULL, &releases);
     if (inst->op == OP_fence || inst->op == OP_membar) {
         check_release(warp, mask, true, is_wide(inst));
         check_acquire(warp, mask, true, is_wide(inst));
@@ -64,7 +140,7 @@ void check_events_after(vm_warp *warp, const vm_op *op, uint32_t mask)
     bool acquires;
     if (!vm_watch_of(warp)->race || op->flags & OPF_MEMBERS)
         return;
-    check_is_strong(inst, &acquires, NULL);
+    check_reach(inst, &acquires, NULL);
     if (is_mbarrier_wait(inst) || (acquires && (inst->op == OP_ld || inst->op == OP_atom)))
         check_acquire(warp, mask, true, is_wide(inst));
     else if ((inst->op == OP_ld || inst->op == OP_atom) &&
@@ -99,13 +175,6 @@ void vm_check_arrive(vm_warp *warp, const vm_op *op, uint32_t lanes, uint32_t be
 static bool is_barrier(const vm_op *op)
 {
     return (op->inst->op == OP_bar || op->inst->op == OP_barrier) && is_aligned(op->inst);
-}
-
-/* Lanes at a join outside of which nothing but the end is left have in effect exited: that is allowed. */
-static bool is_at_end(const vm_join *join)
-{
-    const vm_op *op = &join->frame->code->ops[join->pc];
-    return op->inst->op == OP_ret || op->inst->op == OP_exit;
 }
 
 void vm_check_stuck(vm_warp *warp)

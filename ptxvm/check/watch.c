@@ -22,6 +22,7 @@ vm_watch *vm_watch_new(vm_launch *launch, bool *ok)
         watch->init = vm->config.checks & PTXVM_CHECK_INIT;
         watch->race = vm->config.checks & PTXVM_CHECK_RACE;
         watch->sync = vm->config.checks & PTXVM_CHECK_SYNC;
+        watch->same = vm->config.checks & PTXVM_CHECK_SAME;
         watch->start = ++vm->checks->clock;
         if (watch->race && launch->n_blocks <= UINT32_MAX)
             watch->released = calloc(launch->n_blocks, sizeof *watch->released);
@@ -65,7 +66,7 @@ void vm_check_block_begin(vm_block *block)
     if (!check)
         return;
     check->start = ++block->launch->vm->checks->clock;
-    check->global_acquired = check->start;
+    check->global_acquired = block->watch->start; /* to begin late is not to have seen what others did */
     for (int i = 0; i < WARP * block->n_warps; i++)
         check->warp_acquired[i] = check->warp_released[i] = check->start;
     for (int w = 0; w < block->n_warps; w++)
@@ -74,6 +75,7 @@ void vm_check_block_begin(vm_block *block)
         memset(check->shared->undefined, 1, block->shared_bytes);
         check->shared->n_undefined = block->shared_bytes;
     }
+    memset(check->awaited, 0, sizeof check->awaited);
     if (check->async && check->n_async)
         memset(check->async, 0, block->shared_bytes / 4 + 8);
     check->n_async = 0;
@@ -120,6 +122,11 @@ void vm_check_members(vm_warp *warp, const vm_op *op, uint32_t mask, bool alike)
         check_release(warp, mask, false, false);
         check_acquire(warp, mask, false, false);
     }
-    if (watch->init && info->action == CHECK_SHUFFLE && alike)
+    if (watch->sync && op->flags & OPF_MEMBERS)
+        check_members_came(warp, op, mask);
+    if (info->action != CHECK_SHUFFLE || !alike)
+        return;
+    if (watch->init)
         check_shuffle(warp, op, info, mask);
+    vm_check_shuffle_lanes(warp, op, mask);
 }

@@ -13,6 +13,14 @@ static const sm_traits traits[] = {
 
 /* ---- Beginning and end ---- */
 
+static ptxvm_counters_level counters_level(const ptxvm_cuda_settings *s)
+{
+    if (!s->counters)
+        return PTXVM_COUNTERS_OFF;
+    return s->counters_by && strcmp(s->counters_by, "line") == 0 ? PTXVM_COUNTERS_LINES
+                                                                 : PTXVM_COUNTERS_KERNEL;
+}
+
 static bool create_device(cuda_device *d, const ptxvm_cuda_settings *s)
 {
     ptxvm_config config = {.sm = cuda.sm,
@@ -20,7 +28,7 @@ static bool create_device(cuda_device *d, const ptxvm_cuda_settings *s)
                            .seed = s->seed,
                            .step_limit = s->steps,
                            .checks = cuda.checks,
-                           .counters = s->counters ? PTXVM_COUNTERS_KERNEL : PTXVM_COUNTERS_OFF,
+                           .counters = counters_level(s),
                            .memory_bytes = s->memory_bytes,
                            .address_base = CUDA_DEVICE_BASE + (uint64_t)d->ordinal * CUDA_DEVICE_STRIDE};
     if (ptxvm_create(&config, &d->vm))
@@ -41,9 +49,12 @@ CUresult devices_create(const ptxvm_cuda_settings *s)
     cuda.checks = PTXVM_CHECK_MEMORY;
     if (s->check && !ptxvm_checks_parse(s->check, &cuda.checks))
         return cuda_log(CUDA_ERROR_INVALID_VALUE,
-                        "PTXVM_CHECK=%s: none, all, or some of memory, init, race, sync, leak", s->check);
+                        "PTXVM_CHECK=%s: none, all, or some of memory, init, race, sync, leak, same",
+                        s->check);
     if (!counters_open(s->counters))
         return cuda_log(CUDA_ERROR_INVALID_VALUE, "PTXVM_COUNTERS=%s cannot be written", s->counters);
+    if (s->counters_by && strcmp(s->counters_by, "line") != 0 && strcmp(s->counters_by, "kernel") != 0)
+        return cuda_log(CUDA_ERROR_INVALID_VALUE, "PTXVM_COUNTERS_BY=%s: kernel or line", s->counters_by);
     cuda.n_devices = s->devices ? s->devices : 1;
     for (int i = 0; i < cuda.n_devices; i++) {
         cuda.devices[i] = (cuda_device){.ordinal = i};

@@ -298,9 +298,51 @@ static void log_leaks(CUcontext context)
                      table[i].bytes, table[i].address);
 }
 
+/* ---- What kernels got from malloc: it is the device's, and ends with its last context ---- */
+
+typedef struct same_device {
+    CUcontext context;
+    int others;
+} same_device;
+
+static void count_other(void *object, void *user)
+{
+    same_device *s = user;
+    CUcontext other = object;
+    s->others += other != s->context && other->device == s->context->device;
+}
+
+#define SHOWN_LEAKS 10
+
+static void log_heap(ptxvm *vm)
+{
+    ptxvm_leak *leaks = NULL;
+    int heap = 0, n = cuda.checks & PTXVM_CHECK_LEAK ? ptxvm_leaks(vm, NULL, 0) : 0;
+    if (n && (leaks = calloc((size_t)n, sizeof *leaks)))
+        ptxvm_leaks(vm, leaks, n);
+    for (int i = 0; leaks && i < n; i++)
+        if (leaks[i].heap && ++heap <= SHOWN_LEAKS)
+            cuda_log(CUDA_SUCCESS, "leak: %llu bytes of a kernel's malloc at 0x%llx were not freed",
+                     (unsigned long long)leaks[i].bytes, (unsigned long long)leaks[i].address);
+    if (heap > SHOWN_LEAKS)
+        cuda_log(CUDA_SUCCESS, "leak: and %d more of kernels' malloc", heap - SHOWN_LEAKS);
+    free(leaks);
+}
+
+static void end_heap(CUcontext context)
+{
+    same_device s = {.context = context};
+    object_each(OBJECT_CONTEXT, count_other, &s);
+    if (s.others)
+        return;
+    log_heap(context->device->vm);
+    ptxvm_heap_clear(context->device->vm);
+}
+
 void memory_free_context(CUcontext context)
 {
     log_leaks(context);
+    end_heap(context);
     for (size_t i = n_memories; i-- > 0;)
         if (table[i].context == context && table[i].kind != MEMORY_POOL)
             memory_free(table[i].address);

@@ -6,17 +6,18 @@
 #include <string.h>
 
 static ptxvm_cuda_settings configured;
-static char *texts[5]; /* copies of its texts: sm, check, counters, log, fault */
+#define TEXTS 6
+static char *texts[TEXTS]; /* copies of its texts, in the order of text_field */
 
 static const char **text_field(ptxvm_cuda_settings *s, int i)
 {
-    const char **fields[] = {&s->sm, &s->check, &s->counters, &s->log, &s->fault};
+    const char **fields[] = {&s->sm, &s->check, &s->counters, &s->counters_by, &s->log, &s->fault};
     return fields[i];
 }
 
 void settings_clear(void)
 {
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < TEXTS; i++) {
         free(texts[i]);
         texts[i] = NULL;
     }
@@ -30,7 +31,7 @@ bool ptxvm_cuda_configure(const ptxvm_cuda_settings *settings)
     if (ok) {
         settings_clear();
         configured = settings ? *settings : (ptxvm_cuda_settings){0};
-        for (int i = 0; i < 5; i++) {
+        for (int i = 0; i < TEXTS; i++) {
             const char **field = text_field(&configured, i);
             texts[i] = *field ? strdup(*field) : NULL;
             ok &= !*field || texts[i];
@@ -90,10 +91,10 @@ const char *settings_fault(void)
 
 bool settings_read(ptxvm_cuda_settings *s)
 {
-    static const char *const variables[] = {"PTXVM_SM", "PTXVM_CHECK", "PTXVM_COUNTERS", "PTXVM_LOG",
-                                            "PTXVM_FAULT"};
+    static const char *const variables[] = {"PTXVM_SM",          "PTXVM_CHECK", "PTXVM_COUNTERS",
+                                            "PTXVM_COUNTERS_BY", "PTXVM_LOG",   "PTXVM_FAULT"};
     *s = configured;
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < TEXTS; i++) {
         const char **field = text_field(s, i), *text = getenv(variables[i]);
         if (!*field && text && *text)
             *field = text;

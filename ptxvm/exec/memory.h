@@ -3,9 +3,10 @@
  * A device address is a 64-bit number that is the same in every run. Generic addresses:
  *
  *   0x0_1000_0000  code: a function's address is VM_CODE_BASE + VM_CODE_STEP * index, for indirect calls
- *   0x0_2000_0000  .const variables: plain allocations, read only, below 4 GiB so that 32-bit addresses reach
- * them 0x1_0000_0000  the block's shared memory; in the .shared space the same byte is address -
- * VM_SHARED_BASE 0x1_8000_0000  the lane's local memory; in the .local space address - VM_LOCAL_BASE
+ *   0x0_2000_0000  .const variables: plain allocations, read only, below 4 GiB so that 32-bit addresses
+ *                  reach them
+ *   0x1_0000_0000  the block's shared memory; in the .shared space the same byte is address - VM_SHARED_BASE
+ *   0x1_8000_0000  the lane's local memory; in the .local space address - VM_LOCAL_BASE
  *   0x1_C000_0000  the kernel's parameters; in the .param space address - VM_PARAM_BASE
  *   0x2_0000_0000  global memory: allocations and .global variables
  *

@@ -89,15 +89,16 @@ static void fault_misaligned(vm_warp *warp, const vm_op *op, int lane, pvm_space
                     (unsigned long long)address, align);
 }
 
-/* The allocation that an address outside all of them is nearest to, and how far from it. */
-static void find_nearest(const vm_memory *memory, uint64_t address, uint64_t bytes, ptxvm_finding *detail)
+/* The allocation that an address outside all of them is nearest to, and how far from it the first byte outside
+ * is. */
+static void find_nearest(const vm_memory *memory, uint64_t address, ptxvm_finding *detail)
 {
     const vm_alloc *near = vm_memory_nearest(memory, address);
     int above = near ? (int)(near - memory->allocs) + 1 : 0;
     const vm_alloc *next = above < memory->n_allocs ? &memory->allocs[above] : NULL;
     uint64_t past = near ? address - near->address - near->bytes : UINT64_MAX;
     if (near && address - near->address < near->bytes) /* its last bytes are outside */
-        past = address + bytes - near->address - near->bytes;
+        past = 0;
     uint64_t before = next ? next->address - address : UINT64_MAX;
     if (!near && !next)
         return;
@@ -124,7 +125,7 @@ static void fault_window(vm_warp *warp, const vm_op *op, int lane, pvm_space pla
         return;
     }
     detail->size = size;
-    detail->distance = (int64_t)(at >= size ? at - size : at + bytes - size);
+    detail->distance = (int64_t)(at >= size ? at - size : 0);
     vm_fault_access(
         warp, op, lane, PTXVM_ERROR_ADDRESS, detail,
         "%s of %llu bytes at %s address 0x%llx, which is outside: %lld bytes past the end of the %llu "
@@ -150,7 +151,7 @@ static void fault_address(vm_warp *warp, const vm_op *op, int lane, pvm_space sp
     }
     const vm_alloc *inside = vm_memory_find(memory, address, bytes);
     const vm_freed *freed = vm_memory_freed(memory, address);
-    find_nearest(memory, address, bytes, &detail);
+    find_nearest(memory, address, &detail);
     if (inside) {
         detail.kind = PTXVM_FINDING_READ_ONLY;
         detail.distance = 0;

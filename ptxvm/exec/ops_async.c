@@ -215,7 +215,7 @@ static vm_result exec_copy(vm_warp *warp, const vm_op *op, uint32_t mask)
     bool ok = limit ? read_limited(warp, op, limit, item, mask) : read_whole(warp, op, item, mask);
     VM_EACH_LANE(lane, ok && warp->block->check ? mask : 0)
     {
-        item->undefined[lane] = warp->block->watch->async_undefined[lane];
+        item->undefined[lane] = warp->block->watch->moved_undefined[lane];
         vm_check_async_begin(warp, (int)lane, item->to[lane], bytes);
     }
     return ok ? VM_NEXT : VM_FAULT;

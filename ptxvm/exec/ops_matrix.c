@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "ops_common.h"
+#include "ptxvm/check/check.h"
 
 /* One matrix of ldmatrix or stmatrix is 8 or 16 rows of 16 bytes, each at an address that a lane gives;
  * `registers` a lane. at() says which byte of which row the byte `b` of a lane's register r is. */
@@ -57,6 +58,12 @@ static int matrices(const pvm_inst *inst)
     return inst->mod[S_NUM] == M_x4 ? 4 : inst->mod[S_NUM] == M_x2 ? 2 : 1;
 }
 
+/* The lanes that give the addresses of so many rows. */
+static uint32_t row_lanes(int rows)
+{
+    return rows == WARP ? UINT32_MAX : (1u << rows) - 1;
+}
+
 /* The hosts of all rows: lane i gives row i, matrix after matrix. Rows of lanes beyond them are not looked
  * at. */
 static bool translate_rows(vm_warp *warp, const vm_op *op, const vm_operand *address, int rows,
@@ -65,7 +72,7 @@ static bool translate_rows(vm_warp *warp, const vm_op *op, const vm_operand *add
     access->bytes = access->align = 16;
     access->space = address->space;
     access->kind = (uint8_t)kind;
-    return vm_access_operand(warp, op, address, access, rows == WARP ? UINT32_MAX : (1u << rows) - 1);
+    return vm_access_operand(warp, op, address, access, row_lanes(rows));
 }
 
 /* 16 packed elements of 4 or 6 bits become 16 bytes. */
@@ -78,6 +85,13 @@ static void unpack_row(uint8_t row[16], int bits)
         unsigned pair = packed[at / 8] | (unsigned)packed[at / 8 + 1] << 8;
         row[i] = (uint8_t)(pair >> at % 8 & ((1u << bits) - 1));
     }
+}
+
+/* Bits of an element in memory, where it becomes a byte. */
+static int packed_bits(const pvm_inst *inst)
+{
+    pvm_type packed = pvm_slot_type(inst, S_TYPE2);
+    return packed == T_NONE ? 8 : packed == T_B4X16_P64 ? 4 : 6;
 }
 
 /* What one register of all lanes takes from the rows of its matrix. */
@@ -97,19 +111,43 @@ static void take_register(const matrix_form *form, uint8_t rows[][16], int r, ui
     }
 }
 
+static uint32_t bits_of_bytes(uint32_t bytes)
+{
+    return (bytes & 1) | (bytes >> 7 & 2) | (bytes >> 14 & 4) | (bytes >> 21 & 8);
+}
+
+/* Which bytes of the rows nobody wrote, moved as the bytes themselves are. */
+static void pass_undefined(vm_warp *warp, const vm_op *op, uint32_t mask, const uint16_t *undefined)
+{
+    const matrix_form *form = op->extra;
+    int count = matrices(op->inst), bits = packed_bits(op->inst);
+    uint8_t rows[WARP][16] = {{0}};
+    for (int i = 0; i < form->rows * count; i++)
+        for (int b = 0; b < 16; b++) {
+            int first = b * bits / 8, last = (b * bits + bits - 1) / 8;
+            rows[i][b] = (undefined[i] >> first | undefined[i] >> last) & 1;
+        }
+    for (int k = 0; k < count * form->registers; k++) {
+        uint32_t value[WARP];
+        take_register(form, rows + k / form->registers * form->rows, k % form->registers, value);
+        for (int lane = 0; lane < WARP; lane++)
+            value[lane] = bits_of_bytes(value[lane]);
+        vm_check_moved(warp, op, k, mask, value);
+    }
+}
+
 static vm_result exec_ldmatrix(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     const matrix_form *form = op->extra;
-    int count = matrices(op->inst), rows = form->rows * count;
-    pvm_type packed = pvm_slot_type(op->inst, S_TYPE2);
+    int count = matrices(op->inst), rows = form->rows * count, bits = packed_bits(op->inst);
     uint8_t data[WARP][16];
     vm_access access;
     if (!translate_rows(warp, op, &op->operand[op->n_results], rows, VM_LOAD, &access))
         return VM_FAULT;
     for (int i = 0; i < rows; i++) {
         memcpy(data[i], vm_host(&access, (uint32_t)i), 16);
-        if (packed != T_NONE)
-            unpack_row(data[i], packed == T_B4X16_P64 ? 4 : 6);
+        if (bits < 8)
+            unpack_row(data[i], bits);
     }
     for (int k = 0; k < count * form->registers; k++) {
         uint32_t value[WARP];
@@ -120,6 +158,9 @@ static vm_result exec_ldmatrix(vm_warp *warp, const vm_op *op, uint32_t mask)
             VM_EACH_LANE(lane, mask)
         ops_result(warp, &op->operand[k], (int)lane, value[lane]);
     }
+    const uint16_t *undefined = vm_check_moved_undefined(warp, row_lanes(rows));
+    if (undefined)
+        pass_undefined(warp, op, mask, undefined);
     return VM_NEXT;
 }
 
@@ -134,20 +175,38 @@ static vm_result exec_stmatrix(vm_warp *warp, const vm_op *op, uint32_t mask)
         VM_EACH_LANE(lane, mask)
         {
             uint64_t value = ops_operand(warp, &op->operand[1 + k], (int)lane);
+            uint32_t undefined = vm_check_moving(warp, op, 1 + k, (int)lane);
             for (int b = 0; b < 4; b++) {
                 matrix_byte at = form->at((int)lane, 0, b);
-                vm_host(&access, (uint32_t)(k * form->rows + at.row))[at.byte] = (uint8_t)(value >> 8 * b);
+                int row = k * form->rows + at.row;
+                vm_host(&access, (uint32_t)row)[at.byte] = (uint8_t)(value >> 8 * b);
+                if (undefined >> b & 1)
+                    vm_check_moved_to(warp, &access, row, (uint64_t)at.byte);
             }
         }
     return VM_NEXT;
 }
 
+/* Bits for bytes become bytes of 0 and 1, which move as others do, and bits again. */
+static uint32_t bytes_of_bits(uint32_t bits)
+{
+    return (bits & 1) | (bits & 2) << 7 | (bits & 4) << 14 | (bits & 8) << 21;
+}
+
 static vm_result exec_movmatrix(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
-    uint32_t d[WARP];
+    uint32_t d[WARP], undefined[WARP], any = 0;
     tensor_movmatrix(d, vm_value(warp, &op->operand[1]));
     VM_EACH_LANE(lane, mask)
     ops_result(warp, &op->operand[0], (int)lane, d[lane]);
+    for (int lane = 0; warp->block->watch && lane < WARP; lane++)
+        any |= undefined[lane] = bytes_of_bits(vm_check_moving(warp, op, 1, lane));
+    if (!any)
+        return VM_NEXT;
+    tensor_movmatrix(d, undefined);
+    for (int lane = 0; lane < WARP; lane++)
+        d[lane] = bits_of_bytes(d[lane]);
+    vm_check_moved(warp, op, 0, mask, d);
     return VM_NEXT;
 }
 
@@ -291,23 +350,44 @@ static void store_piece(const wmma_move *move, int part, uint32_t mask, const ui
     }
 }
 
+/* Bytes that nobody wrote go to memory with the others. */
+static void pass_stored(vm_warp *warp, const vm_op *op, const wmma_move *move, int operand, int part,
+                        uint32_t mask)
+{
+    VM_EACH_LANE(lane, warp->block->watch ? mask : 0)
+    {
+        uint32_t undefined = vm_check_moving(warp, op, operand, (int)lane) >> part * move->bits / 8;
+        for (uint32_t b = 0; b < move->access.bytes; b++)
+            if (undefined >> b & 1)
+                vm_check_moved_to(warp, &move->access, (int)lane, b);
+    }
+}
+
 static bool move_register(vm_warp *warp, const vm_op *op, const vm_operand *reg, wmma_move *move,
                           const wmma_map *map, int r, int parts, uint32_t mask)
 {
     bool load = op->inst->mod[S_SUB] == M_load;
     uint64_t value[WARP] = {0};
+    uint32_t undefined[WARP] = {0};
     VM_EACH_LANE(lane, load ? 0 : mask)
     value[lane] = ops_operand(warp, reg, (int)lane);
     for (int part = 0; part < parts; part++) {
         if (!find_piece(warp, op, move, map, r * parts + part, mask))
             return false;
-        if (load)
+        if (load) {
             load_piece(move, part, mask, value);
-        else
+            const uint16_t *bytes = vm_check_moved_undefined(warp, mask);
+            VM_EACH_LANE(lane, bytes ? mask : 0)
+            undefined[lane] |= (uint32_t)bytes[lane] << part * move->bits / 8;
+        } else {
             store_piece(move, part, mask, value);
+            pass_stored(warp, op, move, 1 + r, part, mask);
+        }
     }
     VM_EACH_LANE(lane, load ? mask : 0)
     ops_result(warp, reg, (int)lane, value[lane]);
+    if (load && warp->block->watch && warp->block->watch->init)
+        vm_check_moved(warp, op, r, mask, undefined);
     return true;
 }
 

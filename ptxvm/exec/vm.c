@@ -136,6 +136,13 @@ ptxvm_status ptxvm_free(ptxvm *vm, ptxvm_address address)
     return vm_memory_free(vm->memory, address);
 }
 
+void ptxvm_heap_clear(ptxvm *vm)
+{
+    for (int i = vm ? vm->memory->n_allocs : 0; i-- > 0;)
+        if (vm->memory->allocs[i].flags & VM_ALLOC_HEAP)
+            vm_memory_free(vm->memory, vm->memory->allocs[i].address);
+}
+
 static ptxvm_status check_copy(ptxvm *vm, ptxvm_status status, uint64_t address, uint64_t bytes)
 {
     if (status)

@@ -120,6 +120,8 @@ static vm_result run_gathered(vm_warp *warp, const vm_op *op, uint32_t mask, con
     warp->block->clock += ahead; /* so that vm_clock is right for `joint`, too */
     warp->segment = &joint;
     warp->frame = &together;
+    if (warp->block->watch)
+        vm_check_shuffle_lanes(warp, &joint, all);
     vm_result result = op->exec(warp, &joint, all);
     warp->frame = frame;
     warp->segment = segment;
@@ -180,7 +182,10 @@ vm_result vm_run_members(vm_warp *warp, const vm_op *op, uint32_t *mask, uint32_
         vm_check_members(warp, op, *mask, true);
     if (!missing)
         return op->exec(warp, op, *mask);
-    if (missing & ~gathered(warp, op, *members))
+    if (missing & ~gathered(warp, op, *members)) {
+        if (warp->block->watch)
+            vm_check_await(warp, op, *mask, missing);
         return VM_BLOCK;
+    }
     return run_with_waiting(warp, op, *mask, *members);
 }

@@ -2,14 +2,21 @@
  * them together.
  *
  * Who does what:
- *   arena.c      memory of a module, given back as a whole
- *   lex.c        text -> tokens, line and column          words.c    the fixed words of PTX: opcodes,
- * modifiers, registers symbols.c    names, scopes, registers                 expr.c     constant expressions
- *   forms.c      isa.def made ready for matching          match.c    an instruction against its forms;
- * messages operand.c    operands as written                      typecheck.c an operand against what a form
- * takes module.c     the module and its directives            variable.c variables, initialiser.c their
- * values function.c   functions, bodies, labels                call.c     calls and jump tables debug.c
- * .file, .loc, .section
+ *   arena.c        memory of a module, given back as a whole
+ *   lex.c          text -> tokens, line and column
+ *   words.c        the fixed words of PTX: opcodes, modifiers, registers
+ *   symbols.c      names, scopes, registers
+ *   expr.c         constant expressions
+ *   forms.c        isa.def made ready for matching
+ *   match.c        an instruction against its forms; messages
+ *   operand.c      operands as written
+ *   typecheck.c    an operand against what a form takes
+ *   rules.c        what a form cannot say
+ *   module.c       the module and its directives
+ *   variable.c     variables, initialiser.c their values
+ *   function.c     functions, bodies, labels
+ *   call.c         calls and jump tables
+ *   debug.c        .file, .loc, .section
  *
  * The first error ends the parse: parse_fail fills the pvm_error and jumps back to pvm_module_parse.
  * Everything allocated is in the arena by then, so nothing leaks. */

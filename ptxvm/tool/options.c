@@ -27,7 +27,8 @@ static const char help[] =
     "  --block X,Y,Z      threads of a block; otherwise what .reqntid says\n"
     "  --shared BYTES     dynamic shared memory of a block\n"
     "  --cooperative      a cooperative launch: blocks may wait for each other\n"
-    "  --check LIST       none, all, or some of memory,init,race,sync,leak;\n"
+    "  --check LIST       none, all, or some of memory,init,race,sync,leak,same;\n"
+    "                     same is race, and stores of the same value by two threads as well;\n"
     "                     memory,init,race,sync where not given\n"
     "  --counters         a table of what the run cost: instructions, sectors, bank conflicts ...\n"
     "  --listing          the kernel's PTX with what each line cost, the hot lines marked\n"
@@ -169,7 +170,8 @@ static int parse_steps(void *options, const char *value)
 
 static const char *check_name(const void *list, int index)
 {
-    static const char *const names[] = {"none", "all", "memory", "init", "race", "sync", "leak", NULL};
+    static const char *const names[] = {"none", "all",  "memory", "init", "race",
+                                        "sync", "leak", "same",   NULL};
     (void)list;
     return names[index];
 }
@@ -181,7 +183,7 @@ static int parse_check(void *options, const char *value)
     for (const char *list = value; tool_next_part(&list, part, sizeof part);)
         if (!ptxvm_checks_parse(part, &one))
             return tool_unknown("check", part, check_name, NULL,
-                                "there are memory, init, race, sync and leak");
+                                "there are memory, init, race, sync, leak and same");
     ptxvm_checks_parse(value, &((vm_options *)options)->checks);
     return TOOL_OK;
 }

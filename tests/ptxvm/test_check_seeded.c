@@ -16,6 +16,10 @@
 #define MEMBER PTXVM_FINDING_MEMBER_MASK, PTXVM_ERROR_CHECK
 #define ASYNC  PTXVM_FINDING_ASYNC_READ, PTXVM_ERROR_CHECK
 
+#define PASSED_BY(condition, inst) "setp.ge.u32 p0, r0, " condition ";\n@p0 bra NEXT;\n" inst "\nNEXT:\nst.global.u32 [d4], r0;"
+#define LDMATRIX(form, rows) "setp.lt.u32 p0, r0, " rows ";\n@p0 st.shared.u32 [r3], r0;\nbar.sync 0;\nmov.u32 r6, tile;\nand.b32 r7, r0, 7;\nshl.b32 r7, r7, 4;\nadd.u32 r6, r6, r7;\n" \
+    "ldmatrix.sync.aligned.m8n8.x1" form ".shared.b16 {r4}, [r6];\n"
+
 static const seeded bugs[] = {
     /* memory */
     {"global_past_the_end", CHECKED("st.global.u32 [d4+3072], r0;"), 2, 256, OOB, 0, 1, 0},
@@ -31,7 +35,19 @@ static const seeded bugs[] = {
     {"register_never_written", CHECKED("add.u32 r5, r4, 1;\nst.global.u32 [d1], r5;"), 1, 32, INIT, 0, 0, 0},
     {"register_of_some_lanes", CHECKED("setp.lt.u32 p0, r0, 7;\n@p0 mov.u32 r4, 3;\nmul.lo.u32 r5, r4, 3;"), 1, 32, INIT, 2, 0, 7},
     {"guard_never_written", CHECKED("@p3 st.global.u32 [d1], r0;"), 1, 32, INIT, 0, 0, 0},
-    {"decides_by_shared", CHECKED("ld.shared.u32 r4, [r3];\nmov.u32 r5, r4;\nsetp.eq.u32 p0, r5, 0;"), 1, 32, INIT, 2, 0, 0},
+    {"decides_by_shared", CHECKED("ld.shared.u32 r4, [r3];\nmov.u32 r5, r4;\nsetp.eq.u32 p0, r5, 0;\nnot.pred p1, p0;\n@p1 st.global.u32 [d1], r0;"), 1, 32, INIT, 4, 0, 0},
+    {"selects_by_shared", CHECKED("ld.shared.u32 r4, [r3];\nsetp.eq.u32 p0, r4, 0;\nselp.u32 r5, 1, 2, p0;"), 1, 32, INIT, 2, 0, 0},
+    {"votes_by_shared", CHECKED("ld.shared.u32 r4, [r3];\nsetp.eq.u32 p0, r4, 0;\nvote.sync.ballot.b32 r5, p0, -1;"), 1, 32, INIT, 2, 0, 0},
+    {"and_that_masks_nothing", CHECKED("ld.shared.u32 r4, [r3];\nsetp.eq.u32 p0, r4, 0;\nsetp.gt.u32 p1, r0, 4;\nand.pred p2, p0, p1;\n@p2 st.global.u32 [d1], r0;"), 1, 32, INIT, 4, 0, 5},
+    {"or_that_masks_nothing", CHECKED("ld.shared.u32 r4, [r3];\nsetp.gt.u32 p1, r0, 4;\nsetp.eq.or.u32 p0, r4, 0, !p1;\n@p0 st.global.u32 [d1], r0;"), 1, 32, INIT, 3, 0, 5},
+    {"mma_of_a_loaded_matrix", CHECKED("mov.f32 f0, 0f00000000;\nldmatrix.sync.aligned.m8n8.x1.shared.b16 {r4}, [tile];\nmma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {f4,f5,f6,f7}, {r0,r4}, {r0}, {f0,f0,f0,f0};"), 1, 32, INIT, 2, 0, 0},
+    {"rows_of_a_loaded_matrix", CHECKED(LDMATRIX("", "16") "add.u32 r5, r4, 1;"), 1, 32, INIT, 8, 0, 16},
+    {"rows_of_a_transposed_matrix", CHECKED(LDMATRIX(".trans", "16") "add.u32 r5, r4, 1;"), 1, 32, INIT, 8, 0, 2},
+    {"half_of_a_transposed_pair", CHECKED(LDMATRIX(".trans", "4") "setp.eq.u32 p1, r0, 0;\n@p1 prmt.b32 r5, r4, 0, 0x4410;\n@p1 add.u32 r5, r5, 1;\n@p1 add.u32 r5, r4, 1;"), 1, 32, INIT, 11, 0, 0},
+    {"stored_matrix", CHECKED("and.b32 r6, r0, 7;\nshl.b32 r6, r6, 4;\nmov.u32 r7, tile;\nadd.u32 r6, r6, r7;\nsetp.lt.u32 p0, r0, 16;\n@p0 mov.u32 r4, 1;\nstmatrix.sync.aligned.m8n8.x1.shared.b16 [r6], {r4};\nbar.sync 0;\nld.shared.u32 r5, [r3];\nadd.u32 r5, r5, 1;"), 1, 32, INIT, 9, 0, 16},
+    {"transposed_in_registers", CHECKED("setp.lt.u32 p0, r0, 16;\n@p0 mov.u32 r4, 1;\nmovmatrix.sync.aligned.m8n8.trans.b16 r5, r4;\nadd.u32 r5, r5, 1;"), 1, 32, INIT, 3, 0, 2},
+    {"stored_by_wmma", CHECKED("setp.lt.u32 p0, r0, 4;\nmov.f32 f0, 0f00000000;\n@p0 mov.f32 f1, f0;\nwmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [tile], {f0,f1,f0,f0,f0,f0,f0,f0}, 16;\nbar.sync 0;\nsetp.eq.u32 p1, r0, 0;\n@p1 ld.shared.f32 f2, [tile+4];\n@p1 add.f32 f2, f2, f2;\n@p1 ld.shared.f32 f2, [tile+68];\n@p1 add.f32 f2, f2, f2;"), 1, 32, INIT, 9, 0, 0},
+    {"wmma_of_shared", CHECKED("wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {r4,r5,r6,r7,r8,r9,r10,r11}, [tile], 16;\nmov.u32 r12, r4;\nadd.u32 r12, r12, 1;"), 1, 32, INIT, 2, 0, 0},
     {"address_from_local", CHECKED(".local .b32 l[2];\nld.local.u32 r5, [l];\nld.shared.u32 r4, [r5];"), 1, 1, INIT, 2, 0, 0},
     {"one_byte_of_a_word", CHECKED("st.shared.u16 [r3], 1;\nst.shared.u8 [r3+2], 2;\nld.shared.u32 r4, [r3];\nprmt.b32 r5, r4, 0, 0x4210;\nadd.u32 r6, r5, 1;\nprmt.b32 r5, r4, 0, 0x4443;\nadd.u32 r6, r5, 1;"), 1, 32, INIT, 6, 0, 0},
     {"shuffled_from_a_lane", CHECKED("setp.ne.u32 p0, r0, 5;\n@p0 mov.u32 r4, 1;\nshfl.sync.bfly.b32 r5, r4, 1, 31, -1;\nadd.u32 r6, r5, 1;"), 1, 32, INIT, 3, 0, 4},
@@ -41,6 +57,13 @@ static const seeded bugs[] = {
     {"no_warp_sync_between", CHECKED("st.shared.u32 [r3], r0;\nxor.b32 r4, r3, 4;\nld.shared.u32 r5, [r4];\nst.global.u32 [d1], r5;"), 1, 32, RACE, 2, 0, 0},
     {"write_after_read", CHECKED("st.shared.u32 [r3], r0;\nbar.sync 0;\nxor.b32 r4, r3, 128;\nld.shared.u32 r5, [r4];\nst.shared.u32 [r3], r5;"), 1, 64, RACE, 4, 0, 0},
     {"lanes_write_different_values", CHECKED("st.shared.u32 [tile], r0;"), 1, 2, RACE, 0, 0, 1},
+    {"warps_write_different_values", CHECKED("shr.u32 r4, r0, 5;\nst.global.u32 [d0], r4;"), 1, 64, RACE, 1, 0, 32},
+    {"a_byte_differs", CHECKED("setp.lt.u32 p0, r0, 32;\n@p0 st.shared.u32 [tile], 0x07070707;\n@!p0 st.shared.u8 [tile+1], 7;\n@!p0 st.shared.u8 [tile+2], 8;"), 1, 64, RACE, 3, 0, 32},
+    {"a_lane_differs_from_memory", CHECKED("setp.eq.u32 p0, r0, 3;\nselp.u32 r4, 0, 1, p0;\nst.shared.u32 [tile], r4;"), 1, 4, RACE, 2, 0, 3},
+    {"store_against_an_atomic", CHECKED("setp.lt.u32 p0, r0, 32;\n@p0 atom.global.exch.b32 r4, [d0], 5;\n@!p0 st.global.u32 [d0], 5;"), 1, 64, RACE, 2, 0, 32},
+    {"blocks_and_cta_scope", CHECKED("red.relaxed.cta.global.add.u32 [d0], 1;"), 2, 32, RACE, 0, 1, 0},
+    {"blocks_and_one_cta_scope", CHECKED("setp.eq.u32 p0, r1, 0;\n@p0 atom.relaxed.gpu.global.add.u32 r4, [d0], 1;\n@!p0 atom.relaxed.cta.global.add.u32 r4, [d0], 1;"), 2, 1, RACE, 2, 1, 0},
+    {"late_block_reads_an_atomic", CHECKED("setp.eq.u32 p0, r1, 0;\n@p0 red.relaxed.gpu.global.add.u32 [d0], 1;\n@!p0 ld.global.u32 r4, [d0];"), 2, 1, RACE, 2, 1, 0},
     {"blocks_write_one_word", CHECKED("st.global.u32 [d1], r1;"), 2, 1, RACE, 0, 1, 0},
     {"block_reads_what_another_writes", CHECKED("setp.eq.u32 p0, r1, 0;\n@p0 st.global.u32 [d1], 7;\n@!p0 ld.global.u32 r4, [d1];"), 2, 1, RACE, 2, 1, 0},
     {"plain_read_of_atomics", CHECKED("st.shared.u32 [r3], 0;\nbar.sync 0;\nsetp.eq.u32 p0, r0, 32;\n@!p0 atom.shared.add.u32 r4, [tile], 1;\n@p0 ld.shared.u32 r5, [tile];"), 1, 33, RACE, 3, 0, 0},
@@ -53,6 +76,14 @@ static const seeded bugs[] = {
     {"different_barriers", CHECKED("setp.ge.u32 p0, r0, 32;\n@p0 bra TWO;\nbar.sync 1, 64;\nbra END;\nTWO:\nbar.sync 2, 64;\nEND:"), 1, 64, MISSED, 2, 0, 0},
     {"mask_without_the_caller", CHECKED("shfl.sync.bfly.b32 r4, r0, 1, 31, 0x7fffffff;"), 1, 32, MEMBER, 0, 0, 31},
     {"vote_without_the_caller", CHECKED("setp.eq.u32 p0, r0, 9;\nvote.sync.ballot.b32 r4, p0, 0xfffffffe;"), 1, 32, MEMBER, 1, 0, 0},
+    {"shuffle_after_half_exited", CHECKED("setp.ge.u32 p0, r0, 16;\n@p0 exit;\nshfl.sync.idx.b32 r4, r0, 0, 31, -1;"), 1, 32, MEMBER, 2, 0, 0},
+    {"shuffle_that_half_passes_by", CHECKED(PASSED_BY("16", "shfl.sync.idx.b32 r4, r0, 0, 31, -1;")), 1, 32, MEMBER, 2, 0, 0},
+    {"shuffle_that_half_ends_before", CHECKED("setp.ge.u32 p0, r0, 16;\n@p0 bra END;\nshfl.sync.bfly.b32 r4, r0, 1, 31, -1;\nEND:"), 1, 32, MEMBER, 2, 0, 0},
+    {"vote_that_half_passes_by", CHECKED(PASSED_BY("16", "vote.sync.any.pred p1, p0, -1;")), 1, 32, MEMBER, 2, 0, 0},
+    {"warp_sync_that_some_pass_by", CHECKED(PASSED_BY("31", "bar.warp.sync -1;")), 2, 32, MEMBER, 2, 0, 0},
+    {"shuffle_from_outside_the_mask", CHECKED(PASSED_BY("16", "shfl.sync.down.b32 r4, r0, 8, 31, 0xffff;")), 1, 32, MEMBER, 2, 0, 8},
+    {"shuffle_from_no_lane", CHECKED("shfl.sync.bfly.b32 r4, r0, 16, 31, -1;"), 1, 24, MEMBER, 0, 0, 8},
+    {"shuffles_from_outside_in_both_branches", CHECKED("setp.ge.u32 p0, r0, 16;\n@p0 bra NEXT;\nsetp.lt.u32 p1, r0, 8;\n@p1 bra LOW;\nshfl.sync.idx.b32 r4, r0, r0, 31, 0xffff;\nbra NEXT;\nLOW:\nshfl.sync.idx.b32 r4, r0, 20, 31, 0xffff;\nNEXT:\nst.global.u32 [d4], r0;"), 1, 32, MEMBER, 7, 0, 0},
     {"cp_async_without_wait", CHECKED("cp.async.ca.shared.global [r3], [d1], 4;\ncp.async.commit_group;\nld.shared.u32 r4, [r3];\ncp.async.wait_all;"), 1, 32, ASYNC, 2, 0, 0},
     {"cp_async_one_group_short", CHECKED("cp.async.ca.shared.global [r3], [d1], 4;\ncp.async.commit_group;\ncp.async.ca.shared.global [r3+512], [d1], 4;\ncp.async.commit_group;\ncp.async.wait_group 1;\nld.shared.u32 r4, [r3];\nst.shared.u32 [r3+512], r4;\ncp.async.wait_all;"), 1, 32, ASYNC, 6, 0, 0},
 };
@@ -209,12 +240,92 @@ TEST_CASE(CheckNames, TheListIsLimited)
     ptxvm_destroy(r.vm);
 }
 
+/* Stores of the same value are told where the option asks for it. */
+TEST_CASE(CheckRace, SameValueIsAnOption)
+{
+    const char *const lanes = CHECK_KERNEL("st.global.u32 [d0], 7;"), *const blocks = CHECK_KERNEL(
+                                                                          "st.global.u32 [d1], 7;");
+    for (int i = 0; i < 2; i++) {
+        const char *text = i ? blocks : lanes;
+        uint32_t n_blocks = i ? 2 : 1, n_threads = i ? 1 : 2;
+        check_result r = check_run(text, n_blocks, n_threads, PTXVM_CHECK_ALL, 1);
+        CHECK_EQ_I64(r.status, PTXVM_OK);
+        ptxvm_destroy(r.vm);
+        r = check_run(text, n_blocks, n_threads, PTXVM_CHECK_ALL | PTXVM_CHECK_SAME, 1);
+        CHECK_EQ_I64(r.status, PTXVM_ERROR_CHECK);
+        if (CHECK(r.n == 1))
+            CHECK_EQ_I64(r.findings[0].kind, PTXVM_FINDING_RACE);
+        ptxvm_destroy(r.vm);
+    }
+}
+
+static void expect_message(const char *text, uint32_t blocks, uint32_t threads, const char *message)
+{
+    check_result r = check_run(text, blocks, threads, PTXVM_CHECK_ALL, 1);
+    if (CHECK(r.n >= 1))
+        CHECK_HAS(r.findings[0].message, message);
+    ptxvm_destroy(r.vm);
+}
+
+TEST_CASE(CheckNames, WhatMembersAndScopesLack)
+{
+    expect_message(
+        CHECK_KERNEL("setp.ge.u32 p0, r0, 16;\n@p0 exit;\nshfl.sync.idx.b32 r4, r0, 0, 31, -1;"), 1, 32,
+        "lanes 0x0000ffff execute shfl, whose member mask 0xffffffff names lanes 0xffff0000 as well, "
+        "which have exited");
+    expect_message(
+        CHECK_KERNEL(PASSED_BY("16", "vote.sync.any.pred p1, p0, -1;")), 1, 32,
+        "lanes 0x0000ffff execute vote, whose member mask 0xffffffff names lanes 0xffff0000 as well, "
+        "which never came");
+    expect_message(CHECK_KERNEL(PASSED_BY("16", "shfl.sync.down.b32 r4, r0, 8, 31, 0xffff;")), 1, 32,
+                   "shfl reads lane 16, which is not in the member mask 0x0000ffff");
+    expect_message(CHECK_KERNEL("red.relaxed.cta.global.add.u32 [d0], 1;"), 2, 1,
+                   "a scope of .cta does not reach another block");
+    expect_message(CHECK_KERNEL("@p3 st.global.u32 [d1], r0;"), 1, 32,
+                   "the guard of st is a predicate that depends on bytes that nobody has written");
+    expect_message(CHECK_KERNEL("setp.eq.u32 p0, r4, 0;\nselp.u32 r5, 1, 2, p0;"), 1, 32,
+                   "selp decides by p0, which depends on bytes that nobody has written");
+}
+
+/* "N bytes past the end" counts from the end to the first byte outside, wherever the access begins. */
+TEST_CASE(CheckMemory, DistanceOfTheFirstByteOutside)
+{
+    static const struct {
+        const char *text, *message;
+        int64_t distance;
+    } rows[] = {
+        {CHECK_KERNEL("st.global.u32 [d0+1000], r0;"), ": 0 bytes past the end of the 1000 bytes", 0},
+        {CHECK_KERNEL("st.global.u32 [d0+1004], r0;"), ": 4 bytes past the end of the 1000 bytes", 4},
+        {CHECK_KERNEL("st.global.v4.u32 [d0+992], {r0, r0, r0, r0};"),
+         ": 0 bytes past the end of the 1000 bytes", 0},
+        {CHECK_KERNEL(".shared .align 16 .b8 odd[1000];\nst.shared.v4.u32 [odd+992], {r0, r0, r0, r0};"),
+         ": 0 bytes past the end of the 5096 bytes", 0},
+    };
+    ptxvm_config config = {.checks = PTXVM_CHECK_MEMORY};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        exec_run run = exec_open(&config, rows[i].text);
+        ptxvm_address buffer = 0;
+        CHECK_EQ_I64(ptxvm_alloc(run.vm, 1000, &buffer), PTXVM_OK);
+        ptxvm_launch_config grid = exec_grid(1, 1);
+        CHECK_EQ_I64(ptxvm_launch(run.vm, run.kernel, &grid, &buffer, sizeof buffer), PTXVM_ERROR_ADDRESS);
+        int n;
+        const ptxvm_finding *f = ptxvm_findings(run.vm, &n, NULL);
+        if (CHECK(n == 1)) {
+            CHECK_EQ_I64(f->distance, rows[i].distance);
+            CHECK_HAS(f->message, rows[i].message);
+        }
+        exec_close(&run);
+    }
+}
+
 TEST_CASE(CheckNames, Parse)
 {
     unsigned checks = 99;
     CHECK(ptxvm_checks_parse("none", &checks) && checks == 0);
     CHECK(ptxvm_checks_parse("all", &checks) && checks == PTXVM_CHECK_ALL);
     CHECK(ptxvm_checks_parse("race,memory", &checks) && checks == (PTXVM_CHECK_RACE | PTXVM_CHECK_MEMORY));
+    CHECK(ptxvm_checks_parse("all,same", &checks) && checks == (PTXVM_CHECK_ALL | PTXVM_CHECK_SAME));
+    CHECK(ptxvm_checks_parse("same", &checks) && checks == (PTXVM_CHECK_RACE | PTXVM_CHECK_SAME));
     CHECK(!ptxvm_checks_parse("races", &checks) && !ptxvm_checks_parse("race,", &checks));
 }
 
@@ -239,6 +350,30 @@ TEST_CASE(CheckClean, Kernels)
         CHECK_KERNEL("cp.async.ca.shared.global [r3], [d1], 4;\ncp.async.wait_all;\nbar.sync 0;\nxor.b32 r4, "
                      "r3, 128;\n"
                      "ld.shared.u32 r5, [r4];\nadd.u32 r5, r5, 1;"),
+        /* Two threads, warps and blocks that store the same. */
+        CHECK_KERNEL("st.global.u32 [d0], 7;\nst.global.v2.u16 [d0], {7, 0};"),
+        CHECK_KERNEL("setp.lt.u32 p0, r0, 32;\n@p0 st.shared.v4.u32 [tile], {1, 2, 3, 4};\n"
+                     "@!p0 st.shared.u8 [tile+8], 3;\n@!p0 st.shared.u32 [tile+12], 4;"),
+        /* Unwritten bytes that decide nothing. */
+        CHECK_KERNEL("ld.shared.u32 r4, [r3];\nsetp.eq.u32 p0, r4, 0;\nsetp.gt.u32 p1, r0, 4000;\n"
+                     "and.pred p2, p0, p1;\n@p2 st.global.u32 [d4], r0;\nsetp.ne.and.u32 p3|p4, r4, 0, p1;\n"
+                     "@p3 st.global.u32 [d4], r0;\n@p4 st.global.u32 [d4], r0;\nnot.pred p5, p1;\n"
+                     "or.pred p6, p5, p0;\n@p6 st.global.u32 [d4], r0;"),
+        CHECK_KERNEL("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {r4,r5,r6,r7}, [tile];\nmov.u32 r8, r6;\n"
+                     "st.global.u32 [d4], r8;"),
+        CHECK_KERNEL(
+            "wmma.load.c.sync.aligned.row.m16n16k16.shared.f32 {f0,f1,f2,f3,f4,f5,f6,f7}, [tile], 16;\n"
+            "st.global.f32 [d4], f3;"),
+        /* Scopes that reach, members that are there. */
+        CHECK_KERNEL("red.relaxed.gpu.global.add.u32 [d0], 1;\nadd.u64 d5, d0, d3;\n"
+                     "red.relaxed.cta.global.add.u32 [d5+512], 1;"),
+        CHECK_KERNEL("setp.ge.u32 p0, r0, 40;\n@p0 bra END;\nbar.warp.sync -1;\n"
+                     "vote.sync.any.pred p1, p0, -1;\nEND:"),
+        CHECK_KERNEL("and.b32 r4, r0, 31;\nsetp.ge.u32 p0, r4, 16;\n@p0 bra HIGH;\n"
+                     "shfl.sync.down.b32 r4, r0, 8, 0x101f, 0xffff;\nbra NEXT;\nHIGH:\n"
+                     "shfl.sync.bfly.b32 r4, r0, 8, 31, 0xffff0000;\nNEXT:\n@p0 bra TOO;\n"
+                     "shfl.sync.bfly.b32 r5, r4, 16, 31, -1;\nbra LAST;\nTOO:\n"
+                     "shfl.sync.bfly.b32 r5, r4, 16, 31, -1;\nLAST:\nst.global.u32 [d4], r5;"),
     };
     for (size_t i = 0; i < sizeof clean / sizeof *clean; i++) {
         check_result r = check_run(clean[i], 2, 64, PTXVM_CHECK_ALL, 2);

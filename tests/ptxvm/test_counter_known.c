@@ -102,6 +102,24 @@ TEST_CASE(CounterKnown, MixedOnAnyNumberOfThreads)
     }
 }
 
+TEST_CASE(CounterKnown, NamesOfMma)
+{
+    exec_run run = count_run(
+        CHECK_KERNEL(
+            "mov.f32 f0, 0f00000000;\n"
+            "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {f4,f5,f6,f7}, {r0,r0}, {r0}, {f0,f0,f0,f0};\n"
+            "mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32 {r4,r5}, {r0}, {r0}, {r0,r0};\n"
+            "mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32 {r4,r5}, {r0}, {r0}, {r4,r5};"),
+        1, 32, 1);
+    const ptxvm_counters *c = ptxvm_last_counters(run.vm);
+    REQUIRE(c && c->n_mma == 2);
+    CHECK_EQ_STR(c->mma[0].name, "m16n8k8.f32.f16.f16.f32");
+    CHECK_EQ_U64(c->mma[0].count, 1);
+    CHECK_EQ_STR(c->mma[1].name, "m8n8k16.s32.u8.s8.s32");
+    CHECK_EQ_U64(c->mma[1].count, 2);
+    exec_close(&run);
+}
+
 TEST_CASE(CounterPrint, JsonAndListing)
 {
     char text[20000];
