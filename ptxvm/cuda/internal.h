@@ -257,7 +257,15 @@ char *read_file(const char *path, size_t *bytes);
 
 /* ---- Work (work.c): what a stream's queue and a graph's nodes are made of ---- */
 
-enum { WORK_CALLBACK = 100 }; /* cuStreamAddCallback's; the others are CUgraphNodeType */
+enum {                      /* the others are CUgraphNodeType */
+       WORK_CALLBACK = 100, /* cuStreamAddCallback's */
+       WORK_HOLD            /* a graph's launch ends here: user objects live until then */
+};
+
+typedef struct graph_user_object {
+    CUuserObject object;
+    unsigned count;
+} graph_user_object;
 
 typedef struct cuda_work {
     int type;
@@ -295,6 +303,10 @@ typedef struct cuda_work {
             CUstreamBatchMemOpParams *ops;
         } batch;
         CUgraph child;
+        struct {
+            graph_user_object *users;
+            size_t n;
+        } hold;
     };
 } cuda_work;
 
@@ -326,8 +338,9 @@ struct CUstream_st {
     bool legacy, destroyed;
     bool busy; /* its first op is a host function that runs now */
     cuda_op *first, *last;
-    cuda_capture *capture; /* null: none */
-    CUgraphNode *tips;     /* of the capture: what the next node depends on */
+    cuda_capture *capture;  /* null: none */
+    CUgraphNode *tips;      /* of the capture: what the next node depends on */
+    CUgraphEdgeData *edges; /* parallel to tips, all zero: plain dependencies */
     size_t n_tips, tip_capacity;
     CUlaunchAttributeValue attributes[17];
     CUstream next, next_active;
@@ -381,6 +394,8 @@ struct cuda_capture {
     CUstreamCaptureMode mode;
     CUstream origin;
     bool invalid;
+    CUgraphNode *loose; /* tips of forked streams that were destroyed: they must be joined as well */
+    size_t n_loose;
     cuda_capture *next;
 };
 /* Code 900 where a capture forbids calls that wait or allocate; it is void then. */
@@ -393,6 +408,7 @@ CUresult capture_record(CUstream stream, CUevent event);
 CUresult capture_wait(CUstream stream, CUevent event);
 CUresult capture_check_event(CUevent event); /* code 907 */
 CUresult capture_refuse(CUstream stream);    /* 900 where the stream is capturing */
+/* The stream is destroyed: a capture that began in it ends, one that it was forked into goes on. */
 void capture_forget_stream(CUstream stream);
 bool capture_alive(const cuda_capture *capture, uint64_t id);
 void captures_clear(void);
@@ -409,10 +425,6 @@ struct CUgraphNode_st {
     uint64_t original_id;
     size_t index;
 };
-typedef struct graph_user_object {
-    CUuserObject object;
-    unsigned count;
-} graph_user_object;
 struct CUgraph_st {
     CUgraphNode *nodes; /* in the order they were added */
     size_t n_nodes, capacity;
@@ -439,6 +451,9 @@ bool node_depends(CUgraphNode node, CUgraphNode on);
 /* The nodes in an order in which each comes after what it needs; null where there is a circle. */
 CUgraphNode *graph_order(CUgraph graph);
 void user_object_release(CUuserObject object, unsigned count);
+/* Lists of user objects: each holds as many references as it says. */
+CUresult user_objects_copy(const graph_user_object *from, size_t n, graph_user_object **to);
+void user_objects_release(graph_user_object *users, size_t n); /* and frees the list */
 
 /* ---- Pools (pool.c) ---- */
 

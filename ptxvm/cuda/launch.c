@@ -74,7 +74,7 @@ static CUresult check_size(const struct CUfunc_st *f, const unsigned grid[3], co
         return cuda_log(CUDA_ERROR_INVALID_VALUE, "%s: a block of %llu threads, 1024 is the most",
                         f->info.name, (unsigned long long)threads);
     if (threads > (uint64_t)f->info.max_threads)
-        return cuda_log(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "%s: a block of %llu threads, it takes up to %d",
+        return cuda_log(CUDA_ERROR_INVALID_VALUE, "%s: a block of %llu threads, it takes up to %d",
                         f->info.name, (unsigned long long)threads, f->info.max_threads);
     for (int i = 0; i < 3 && f->info.reqntid[0]; i++)
         if (block[i] != (unsigned)(f->info.reqntid[i] ? f->info.reqntid[i] : 1))

@@ -33,6 +33,7 @@ void stream_delete(CUstream stream)
         context->legacy = NULL;
     object_forget(stream);
     free(stream->tips);
+    free(stream->edges);
     free(stream);
 }
 

@@ -45,9 +45,15 @@ TEST_CASE(CudaModule, FunctionsAndGlobals)
     CHECK_EQ_I64(value, 256);
     CU(cu.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f));
     CHECK_EQ_I64(value, 256);
+    CU(cu.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, f, 1, 256)); /* 48 KB without an opt-in */
+    CHECK_EQ_U64(bytes, 49152 - 256);
     CU_IS(cu.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 232448),
           CUDA_ERROR_INVALID_VALUE);
     CU(cu.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000));
+    CU(cu.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, f, 1, 256));
+    CHECK_EQ_U64(bytes, 100000);
+    CU(cu.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, f, 4, 256));
+    CHECK_EQ_U64(bytes, 233472 / 4 - 1024 - 256);
     CU(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, f, 256, 100000));
     CHECK_EQ_I64(value, 2);
     CU(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, f, 256, 0));
