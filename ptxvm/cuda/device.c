@@ -19,6 +19,7 @@ static bool create_device(cuda_device *d, const ptxvm_cuda_settings *s)
                            .threads = s->threads,
                            .seed = s->seed,
                            .step_limit = s->steps,
+                           .wait_seconds = cuda.wait_seconds,
                            .checks = cuda.checks,
                            .counters = s->counters ? PTXVM_COUNTERS_KERNEL : PTXVM_COUNTERS_OFF,
                            .memory_bytes = s->memory_bytes,

@@ -112,8 +112,10 @@ static CUresult submit_graph(CUgraph graph, CUgraphNode *order, CUstream stream)
 {
     CUresult result = CUDA_SUCCESS;
     for (size_t i = 0; i < graph->n_nodes && !result; i++)
-        if (!order[i]->disabled)
+        if (!order[i]->disabled) {
             result = submit_node(order[i], stream);
+            result = result ? result : context_take_missed(stream->context);
+        }
     return result || !graph->n_users ? result : submit_hold(graph, stream);
 }
 

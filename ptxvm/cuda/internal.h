@@ -64,6 +64,7 @@ typedef struct cuda_device {
 
 typedef struct cuda_driver {
     bool initialised;
+    bool told_table; /* that private tables are not here */
     int driver_version;
     uint64_t wait_seconds;
     unsigned checks; /* PTXVM_CHECK_* */
@@ -84,9 +85,12 @@ int device_attribute(const cuda_device *d, CUdevice_attribute attribute);
 
 /* The settings in force: those configured, then the environment's. The texts live until the next call. */
 bool settings_read(ptxvm_cuda_settings *settings);
+/* At the first call of any function: the log is open from then on. */
+void settings_begin(void);
 void settings_clear(void);
 void cuda_log_open(const char *where);
 void cuda_log_close(void);
+void cuda_log_line(const char *text);
 /* The file that counters of launches go to, a JSON object a line; null: none. */
 bool counters_open(const char *path);
 void counters_close(void);
@@ -143,7 +147,8 @@ struct CUctx_st {
     unsigned flags, api_version;
     int refs; /* of cuCtxAttach */
     bool primary;
-    CUresult error; /* sticky */
+    CUresult error;  /* sticky */
+    CUresult missed; /* of a launch that had no memory: the next launch or wait tells it, once */
     size_t limits[CU_LIMIT_MAX];
     CUfunc_cache cache;
     CUsharedconfig shared_config;
@@ -156,6 +161,8 @@ CUcontext context_new(cuda_device *device, unsigned flags, bool primary);
 void context_destroy(CUcontext context);
 CUcontext context_current(void); /* null: none, or destroyed */
 bool context_is(CUcontext context);
+/* What context->missed is, which is 0 then. */
+CUresult context_take_missed(CUcontext context);
 /* The context gets an error that stays; what is still queued on it is given up. */
 void context_fail(CUcontext context, CUresult error);
 
