@@ -213,6 +213,27 @@ CUresult memset_run(CUcontext context, const CUDA_MEMSET_NODE_PARAMS *set);
 /* All of it is memory that a device can reach. */
 bool copy_reaches(CUcontext context, CUdeviceptr address, size_t bytes);
 
+/* ---- Images (image.c, expand.c) ---- */
+
+#define IMAGE_IN_MEMORY SIZE_MAX /* of a length that the image alone tells */
+
+typedef struct cuda_image {
+    const char *text; /* PTX; ends with a zero */
+    size_t length;
+    char *owned;   /* the text, where it is not the caller's */
+    char why[400]; /* it was refused */
+} cuda_image;
+/* The PTX of an image: text, or the newest of a fat binary that the SM can run. Code 209 where it holds machine
+ * code alone or PTX for other SMs, 200 for what is no image. The data end with a zero, or tell their length.
+ * Successful or not, image_close frees it. */
+CUresult image_open(const void *data, size_t bytes, cuda_image *image);
+void image_close(cuda_image *image);
+
+/* One block of LZ4, which fills the size exactly. */
+bool expand_lz4(const uint8_t *from, size_t bytes, uint8_t *to, size_t size);
+typedef enum { EXPAND_OK, EXPAND_DAMAGED, EXPAND_NO_LIBRARY } expand_result;
+expand_result expand_zstd(const uint8_t *from, size_t bytes, uint8_t *to, size_t size);
+
 /* ---- Modules and functions (module.c, library.c, function.c) ---- */
 
 struct CUmod_st {
@@ -247,10 +268,7 @@ typedef struct jit_log {
 CUresult jit_options(unsigned n, const CUjit_option *options, void **values, jit_log *log);
 void jit_finish(jit_log *log, const char *info, const char *error);
 
-/* The image's PTX: text, or a blob of cuLinkComplete. Code 209 for cubins and fat binaries, 200 for anything
- * else. */
-CUresult image_text(const void *image, const char **text, size_t *length, const char **why);
-CUresult module_load(CUcontext context, const void *image, jit_log *log, CUmodule *module);
+CUresult module_load(CUcontext context, const void *image, size_t bytes, jit_log *log, CUmodule *module);
 void module_unload(CUmodule module);
 CUresult module_function(CUmodule module, const char *name, CUfunction *function);
 CUfunction module_function_at(CUmodule module, int index);
