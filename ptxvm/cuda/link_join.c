@@ -205,7 +205,8 @@ static void put_changed(text *t, link_span span, const changes *c)
         put_text(t, changed);
         copied = at;
     }
-    put(t, copied, (size_t)(end - copied));
+    if (copied < end)
+        put(t, copied, (size_t)(end - copied));
 }
 
 static void put_symbol(text *t, const link_symbol *s, const changes *all)
@@ -220,7 +221,7 @@ static void put_symbol(text *t, const link_symbol *s, const changes *all)
     put_text(t, words[s->kept ? LINKAGE_EXTERN : s->linkage]);
     put_changed(t, shown->prefix, c);
     put_changed(t, shown->head, c);
-    if (!s->kept)
+    if (!s->kept && s->rest.length)
         put_changed(t, s->rest, c);
     put_text(t, s->is_function && s->is_defined && !s->kept ? "\n" : ";\n");
 }
