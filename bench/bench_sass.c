@@ -55,7 +55,9 @@ static bool make_params(run *r, uint64_t params[PARAMS], uint64_t *bytes)
 
 static bool launch(run *r)
 {
-    uint64_t params[PARAMS], bytes, blocks = kernel_grid(r->row, &r->spec, ELEMENTS);
+    kernel_steps steps;
+    kernel_steps_of(r->row, &r->spec, &(kernel_problem){1, ELEMENTS}, &steps);
+    uint64_t params[PARAMS], bytes, blocks = steps.at[0].grid[0];
     char entry[64];
     kernel_entry_name(r->row, entry, sizeof entry);
     ptxvm_launch_config config = {.grid = {(uint32_t)blocks, 1, 1},

@@ -27,7 +27,7 @@ typedef enum {
     PTXVM_ERROR_TRAP,
     PTXVM_ERROR_ASSERT,
     PTXVM_ERROR_STEP_LIMIT,
-    PTXVM_ERROR_DEADLOCK,  /* no lane of a block can go on */
+    PTXVM_ERROR_DEADLOCK,  /* no lane of a block can go on, or has gone on for wait_seconds */
     PTXVM_ERROR_EXECUTION, /* anything else that ends a launch: stack overflow, bad indirect call ... */
     PTXVM_ERROR_CHECK      /* a launch that ran to its end, with findings that a GPU would not notice */
 } ptxvm_status;
@@ -73,6 +73,8 @@ typedef struct ptxvm_config {
     int threads;           /* host threads for blocks; 0: one a core */
     uint64_t seed;         /* 0: blocks and warps in order; else they are shuffled by it */
     uint64_t step_limit;   /* warp instructions a block may take; 0: none */
+    uint64_t wait_seconds; /* a launch whose threads only look at memory that nobody writes ends after so
+                              long (DEADLOCK); 0: never */
     uint64_t memory_bytes; /* size of device memory; 0: 16 GiB (address space, not host memory) */
     uint64_t address_base; /* where global memory begins, a multiple of 2^32 from 2^33 on; 0: 2^33 */
     uint64_t stack_bytes;  /* local memory a thread may use (calls, alloca); 0: 512 KiB */

@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "trace.h"
+
 cuda_driver cuda;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -63,6 +65,7 @@ CUresult cuda_enter(int function, int needs, bool per_thread)
     if (thread->in_callback)
         return needs ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
     cuda_lock();
+    settings_begin();
     thread->per_thread = per_thread;
     CUresult result = faults_next(function);
     if (!result && (needs & NEED_INIT) && !cuda.initialised)
@@ -81,26 +84,26 @@ CUresult cuda_leave(CUresult result)
     return result;
 }
 
-#define F(base, v, since, needs, params, args)                                                               \
-    CUresult ptxvm_##base##v params                                                                          \
+static CUresult not_supported(int function)
+{
+    return cuda_log(CUDA_ERROR_NOT_SUPPORTED, "%s is not supported by ptxvm", cuda_function_names[function]);
+}
+
+#define BODY(name, number, needs, per_thread, call, args)                                                    \
     {                                                                                                        \
-        CUresult result = cuda_enter(FN_##base##v, needs, false);                                            \
-        return cuda_leave(result ? result : do_##base##v args);                                              \
+        CUresult result = cuda_enter(number, needs, per_thread);                                             \
+        result = result ? result : call;                                                                     \
+        TRACE_CALL(name, result, args);                                                                      \
+        return cuda_leave(result);                                                                           \
     }
+#define F(base, v, since, needs, params, args)                                                               \
+    CUresult ptxvm_##base##v params BODY(#base #v, FN_##base##v, needs, false, do_##base##v args, args)
 #define S(base, v, pt, since, needs, params, args)                                                           \
     F(base, v, since, needs, params, args)                                                                   \
-    CUresult ptxvm_##base##v##_##pt params                                                                   \
-    {                                                                                                        \
-        CUresult result = cuda_enter(FN_##base##v, needs, true);                                             \
-        return cuda_leave(result ? result : do_##base##v args);                                              \
-    }
+    CUresult ptxvm_##base##v##_##pt params BODY(#base #v "_" #pt, FN_##base##v, needs, true,                 \
+                                                do_##base##v args, args)
 #define U(base, v, since)                                                                                    \
-    CUresult ptxvm_##base##v(void)                                                                           \
-    {                                                                                                        \
-        CUresult result = cuda_enter(FN_##base##v, INIT, false);                                             \
-        return cuda_leave(                                                                                   \
-            result ? result : cuda_log(CUDA_ERROR_NOT_SUPPORTED, "%s is not supported by ptxvm", #base #v)); \
-    }
+    CUresult ptxvm_##base##v(void) BODY(#base #v, FN_##base##v, INIT, false, not_supported(FN_##base##v), ())
 #define UP(base, v, pt, since)                                                                               \
     U(base, v, since)                                                                                        \
     CUresult ptxvm_##base##v##_##pt(void)                                                                    \
@@ -108,6 +111,7 @@ CUresult cuda_leave(CUresult result)
         return ptxvm_##base##v();                                                                            \
     }
 #include "functions.def"
+#undef BODY
 #undef F
 #undef S
 #undef U

@@ -10,15 +10,28 @@ static uint64_t last_id;
 
 /* ---- The tips: what the next node of a stream depends on ---- */
 
+static bool grow_tips(CUstream s, size_t n)
+{
+    if (n <= s->tip_capacity)
+        return true;
+    size_t capacity = 2 * s->tip_capacity + 4 > n ? 2 * s->tip_capacity + 4 : n;
+    CUgraphEdgeData *edges = calloc(capacity, sizeof *edges);
+    CUgraphNode *tips = edges ? realloc(s->tips, capacity * sizeof *tips) : NULL;
+    if (!tips) {
+        free(edges);
+        return false;
+    }
+    free(s->edges);
+    s->edges = edges;
+    s->tips = tips;
+    s->tip_capacity = capacity;
+    return true;
+}
+
 static CUresult set_tips(CUstream s, const CUgraphNode *tips, size_t n)
 {
-    if (n > s->tip_capacity) {
-        CUgraphNode *more = realloc(s->tips, n * sizeof *more);
-        if (!more)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        s->tips = more;
-        s->tip_capacity = n;
-    }
+    if (!grow_tips(s, n))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     if (n)
         memmove(s->tips, tips, n * sizeof *tips);
     s->n_tips = n;
@@ -30,14 +43,8 @@ static CUresult add_tip(CUstream s, CUgraphNode tip)
     for (size_t i = 0; i < s->n_tips; i++)
         if (s->tips[i] == tip)
             return CUDA_SUCCESS;
-    if (s->n_tips == s->tip_capacity) {
-        size_t capacity = 2 * s->tip_capacity + 4;
-        CUgraphNode *more = realloc(s->tips, capacity * sizeof *more);
-        if (!more)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        s->tips = more;
-        s->tip_capacity = capacity;
-    }
+    if (!grow_tips(s, s->n_tips + 1))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     s->tips[s->n_tips++] = tip;
     return CUDA_SUCCESS;
 }
@@ -69,7 +76,21 @@ static void capture_delete(cuda_capture *capture)
             *p = capture->next;
             break;
         }
+    free(capture->loose);
     free(capture);
+}
+
+/* What the stream was given still has to be joined, by an event that was recorded before. */
+static void keep_loose(cuda_capture *c, CUstream stream)
+{
+    CUgraphNode *more = realloc(c->loose, (c->n_loose + stream->n_tips + 1) * sizeof *more);
+    if (!more) {
+        c->invalid = true;
+        return;
+    }
+    c->loose = more;
+    for (size_t i = 0; i < stream->n_tips; i++)
+        more[c->n_loose++] = stream->tips[i];
 }
 
 void capture_forget_stream(CUstream stream)
@@ -77,8 +98,8 @@ void capture_forget_stream(CUstream stream)
     cuda_capture *c = stream->capture;
     if (!c)
         return;
-    c->invalid = true;
     if (c->origin != stream) {
+        keep_loose(c, stream);
         stream->capture = NULL;
         return;
     }
@@ -321,6 +342,8 @@ CUresult do_cuStreamEndCapture(CUstream handle, CUgraph *graph)
     join_query q = {c, false};
     if (!c->invalid)
         object_each(OBJECT_STREAM, ask_joined, &q);
+    for (size_t i = 0; i < c->n_loose && !c->invalid; i++)
+        q.unjoined |= !is_joined(s, c->loose[i]);
     result = c->invalid   ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
              : q.unjoined ? CUDA_ERROR_STREAM_CAPTURE_UNJOINED
                           : CUDA_SUCCESS;
@@ -371,7 +394,7 @@ CUresult do_cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *st
     if (needs)
         *needs = s->tips;
     if (edges)
-        *edges = NULL;
+        *edges = s->edges;
     if (n)
         *n = s->n_tips;
     return CUDA_SUCCESS;

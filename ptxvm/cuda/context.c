@@ -87,6 +87,13 @@ void context_destroy(CUcontext c)
     free(c);
 }
 
+CUresult context_take_missed(CUcontext c)
+{
+    CUresult missed = c->missed;
+    c->missed = CUDA_SUCCESS;
+    return missed;
+}
+
 void context_fail(CUcontext c, CUresult error)
 {
     if (c->error)
@@ -372,7 +379,7 @@ CUresult do_cuCtxGetExecAffinity(CUexecAffinityParam *affinity, CUexecAffinityTy
 
 CUresult do_cuCtxSynchronize(void)
 {
-    return context_wait(context_current());
+    return do_cuCtxSynchronize_v2(context_current());
 }
 
 CUresult do_cuCtxSynchronize_v2(CUcontext context)
@@ -380,7 +387,8 @@ CUresult do_cuCtxSynchronize_v2(CUcontext context)
     CUcontext c = or_current(context);
     if (!c)
         return CUDA_ERROR_INVALID_CONTEXT;
-    return c->error ? c->error : context_wait(c);
+    CUresult result = c->error ? c->error : context_wait(c);
+    return result ? result : context_take_missed(c);
 }
 
 CUresult do_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)

@@ -27,6 +27,7 @@ static bool create_device(cuda_device *d, const ptxvm_cuda_settings *s)
                            .threads = s->threads,
                            .seed = s->seed,
                            .step_limit = s->steps,
+                           .wait_seconds = cuda.wait_seconds,
                            .checks = cuda.checks,
                            .counters = counters_level(s),
                            .memory_bytes = s->memory_bytes,

@@ -251,7 +251,8 @@ CUresult do_cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction ha
     int share = d->traits->shared / blocks / 128 * 128 -
                 device_attribute(d, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK) -
                 (int)f->info.static_shared_bytes;
-    share = share < shared_most(f) ? share : shared_most(f);
+    /* 48 KB with the static part, unless cuFuncSetAttribute allowed more. */
+    share = share < f->max_dynamic_shared ? share : f->max_dynamic_shared;
     *bytes = share > 0 && occupancy_blocks(f, block, 0) >= blocks ? (size_t)share : 0;
     return CUDA_SUCCESS;
 }

@@ -25,10 +25,8 @@ void graph_delete(CUgraph graph)
 {
     for (size_t i = 0; i < graph->n_nodes; i++)
         node_delete(graph->nodes[i]);
-    for (size_t i = 0; i < graph->n_users; i++)
-        user_object_release(graph->users[i].object, graph->users[i].count);
+    user_objects_release(graph->users, graph->n_users);
     object_forget(graph);
-    free(graph->users);
     free(graph->nodes);
     free(graph);
 }
@@ -110,7 +108,10 @@ CUresult graph_add(CUgraph graph, const CUgraphNode *needs, size_t n, cuda_work 
 CUgraph graph_clone(CUgraph graph)
 {
     CUgraph clone = graph_new();
-    CUresult result = clone ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result =
+        clone ? user_objects_copy(graph->users, graph->n_users, &clone->users) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!result)
+        clone->n_users = graph->n_users;
     for (size_t i = 0; i < graph->n_nodes && !result; i++) {
         CUgraphNode from = graph->nodes[i], node;
         cuda_work work;

@@ -100,13 +100,23 @@ static CUresult submit_node(CUgraphNode node, CUstream stream)
     return stream_submit(stream, &work);
 }
 
+/* The graph may be destroyed before its launch has ended. */
+static CUresult submit_hold(CUgraph graph, CUstream stream)
+{
+    cuda_work work = {.type = WORK_HOLD, .context = stream->context, .hold = {.n = graph->n_users}};
+    CUresult result = user_objects_copy(graph->users, graph->n_users, &work.hold.users);
+    return result ? result : stream_submit(stream, &work);
+}
+
 static CUresult submit_graph(CUgraph graph, CUgraphNode *order, CUstream stream)
 {
     CUresult result = CUDA_SUCCESS;
     for (size_t i = 0; i < graph->n_nodes && !result; i++)
-        if (!order[i]->disabled)
+        if (!order[i]->disabled) {
             result = submit_node(order[i], stream);
-    return result;
+            result = result ? result : context_take_missed(stream->context);
+        }
+    return result || !graph->n_users ? result : submit_hold(graph, stream);
 }
 
 CUresult do_cuGraphLaunch(CUgraphExec exec, CUstream handle)

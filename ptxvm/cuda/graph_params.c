@@ -141,6 +141,27 @@ void user_object_release(CUuserObject object, unsigned count)
     free(object);
 }
 
+CUresult user_objects_copy(const graph_user_object *from, size_t n, graph_user_object **to)
+{
+    graph_user_object *users = malloc((n + 1) * sizeof *users);
+    if (!users)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    for (size_t i = 0; i < n; i++) {
+        users[i] = from[i];
+        if (object_is(users[i].object, OBJECT_USER)) /* it may have been released too often */
+            users[i].object->refs += users[i].count;
+    }
+    *to = users;
+    return CUDA_SUCCESS;
+}
+
+void user_objects_release(graph_user_object *users, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        user_object_release(users[i].object, users[i].count);
+    free(users);
+}
+
 CUresult do_cuUserObjectCreate(CUuserObject *object, void *pointer, CUhostFn destroy, unsigned refs,
                                unsigned flags)
 {

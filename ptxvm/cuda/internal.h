@@ -64,6 +64,7 @@ typedef struct cuda_device {
 
 typedef struct cuda_driver {
     bool initialised;
+    bool told_table; /* that private tables are not here */
     int driver_version;
     uint64_t wait_seconds;
     unsigned checks; /* PTXVM_CHECK_* */
@@ -84,9 +85,12 @@ int device_attribute(const cuda_device *d, CUdevice_attribute attribute);
 
 /* The settings in force: those configured, then the environment's. The texts live until the next call. */
 bool settings_read(ptxvm_cuda_settings *settings);
+/* At the first call of any function: the log is open from then on. */
+void settings_begin(void);
 void settings_clear(void);
 void cuda_log_open(const char *where);
 void cuda_log_close(void);
+void cuda_log_line(const char *text);
 /* The file that counters of launches go to, a JSON object a line; null: none. */
 bool counters_open(const char *path);
 void counters_close(void);
@@ -143,7 +147,8 @@ struct CUctx_st {
     unsigned flags, api_version;
     int refs; /* of cuCtxAttach */
     bool primary;
-    CUresult error; /* sticky */
+    CUresult error;  /* sticky */
+    CUresult missed; /* of a launch that had no memory: the next launch or wait tells it, once */
     size_t limits[CU_LIMIT_MAX];
     CUfunc_cache cache;
     CUsharedconfig shared_config;
@@ -156,6 +161,8 @@ CUcontext context_new(cuda_device *device, unsigned flags, bool primary);
 void context_destroy(CUcontext context);
 CUcontext context_current(void); /* null: none, or destroyed */
 bool context_is(CUcontext context);
+/* What context->missed is, which is 0 then. */
+CUresult context_take_missed(CUcontext context);
 /* The context gets an error that stays; what is still queued on it is given up. */
 void context_fail(CUcontext context, CUresult error);
 
@@ -206,6 +213,27 @@ CUresult memset_run(CUcontext context, const CUDA_MEMSET_NODE_PARAMS *set);
 /* All of it is memory that a device can reach. */
 bool copy_reaches(CUcontext context, CUdeviceptr address, size_t bytes);
 
+/* ---- Images (image.c, expand.c) ---- */
+
+#define IMAGE_IN_MEMORY SIZE_MAX /* of a length that the image alone tells */
+
+typedef struct cuda_image {
+    const char *text; /* PTX; ends with a zero */
+    size_t length;
+    char *owned;   /* the text, where it is not the caller's */
+    char why[400]; /* it was refused */
+} cuda_image;
+/* The PTX of an image: text, or the newest of a fat binary that the SM can run. Code 209 where it holds machine
+ * code alone or PTX for other SMs, 200 for what is no image. The data end with a zero, or tell their length.
+ * Successful or not, image_close frees it. */
+CUresult image_open(const void *data, size_t bytes, cuda_image *image);
+void image_close(cuda_image *image);
+
+/* One block of LZ4, which fills the size exactly. */
+bool expand_lz4(const uint8_t *from, size_t bytes, uint8_t *to, size_t size);
+typedef enum { EXPAND_OK, EXPAND_DAMAGED, EXPAND_NO_LIBRARY } expand_result;
+expand_result expand_zstd(const uint8_t *from, size_t bytes, uint8_t *to, size_t size);
+
 /* ---- Modules and functions (module.c, library.c, function.c) ---- */
 
 struct CUmod_st {
@@ -240,10 +268,7 @@ typedef struct jit_log {
 CUresult jit_options(unsigned n, const CUjit_option *options, void **values, jit_log *log);
 void jit_finish(jit_log *log, const char *info, const char *error);
 
-/* The image's PTX: text, or a blob of cuLinkComplete. Code 209 for cubins and fat binaries, 200 for anything
- * else. */
-CUresult image_text(const void *image, const char **text, size_t *length, const char **why);
-CUresult module_load(CUcontext context, const void *image, jit_log *log, CUmodule *module);
+CUresult module_load(CUcontext context, const void *image, size_t bytes, jit_log *log, CUmodule *module);
 void module_unload(CUmodule module);
 CUresult module_function(CUmodule module, const char *name, CUfunction *function);
 CUfunction module_function_at(CUmodule module, int index);
@@ -257,7 +282,15 @@ char *read_file(const char *path, size_t *bytes);
 
 /* ---- Work (work.c): what a stream's queue and a graph's nodes are made of ---- */
 
-enum { WORK_CALLBACK = 100 }; /* cuStreamAddCallback's; the others are CUgraphNodeType */
+enum {                      /* the others are CUgraphNodeType */
+       WORK_CALLBACK = 100, /* cuStreamAddCallback's */
+       WORK_HOLD            /* a graph's launch ends here: user objects live until then */
+};
+
+typedef struct graph_user_object {
+    CUuserObject object;
+    unsigned count;
+} graph_user_object;
 
 typedef struct cuda_work {
     int type;
@@ -295,6 +328,10 @@ typedef struct cuda_work {
             CUstreamBatchMemOpParams *ops;
         } batch;
         CUgraph child;
+        struct {
+            graph_user_object *users;
+            size_t n;
+        } hold;
     };
 } cuda_work;
 
@@ -326,8 +363,9 @@ struct CUstream_st {
     bool legacy, destroyed;
     bool busy; /* its first op is a host function that runs now */
     cuda_op *first, *last;
-    cuda_capture *capture; /* null: none */
-    CUgraphNode *tips;     /* of the capture: what the next node depends on */
+    cuda_capture *capture;  /* null: none */
+    CUgraphNode *tips;      /* of the capture: what the next node depends on */
+    CUgraphEdgeData *edges; /* parallel to tips, all zero: plain dependencies */
     size_t n_tips, tip_capacity;
     CUlaunchAttributeValue attributes[17];
     CUstream next, next_active;
@@ -381,6 +419,8 @@ struct cuda_capture {
     CUstreamCaptureMode mode;
     CUstream origin;
     bool invalid;
+    CUgraphNode *loose; /* tips of forked streams that were destroyed: they must be joined as well */
+    size_t n_loose;
     cuda_capture *next;
 };
 /* Code 900 where a capture forbids calls that wait or allocate; it is void then. */
@@ -393,6 +433,7 @@ CUresult capture_record(CUstream stream, CUevent event);
 CUresult capture_wait(CUstream stream, CUevent event);
 CUresult capture_check_event(CUevent event); /* code 907 */
 CUresult capture_refuse(CUstream stream);    /* 900 where the stream is capturing */
+/* The stream is destroyed: a capture that began in it ends, one that it was forked into goes on. */
 void capture_forget_stream(CUstream stream);
 bool capture_alive(const cuda_capture *capture, uint64_t id);
 void captures_clear(void);
@@ -409,10 +450,6 @@ struct CUgraphNode_st {
     uint64_t original_id;
     size_t index;
 };
-typedef struct graph_user_object {
-    CUuserObject object;
-    unsigned count;
-} graph_user_object;
 struct CUgraph_st {
     CUgraphNode *nodes; /* in the order they were added */
     size_t n_nodes, capacity;
@@ -439,6 +476,9 @@ bool node_depends(CUgraphNode node, CUgraphNode on);
 /* The nodes in an order in which each comes after what it needs; null where there is a circle. */
 CUgraphNode *graph_order(CUgraph graph);
 void user_object_release(CUuserObject object, unsigned count);
+/* Lists of user objects: each holds as many references as it says. */
+CUresult user_objects_copy(const graph_user_object *from, size_t n, graph_user_object **to);
+void user_objects_release(graph_user_object *users, size_t n); /* and frees the list */
 
 /* ---- Pools (pool.c) ---- */
 

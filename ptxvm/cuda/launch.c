@@ -74,7 +74,7 @@ static CUresult check_size(const struct CUfunc_st *f, const unsigned grid[3], co
         return cuda_log(CUDA_ERROR_INVALID_VALUE, "%s: a block of %llu threads, 1024 is the most",
                         f->info.name, (unsigned long long)threads);
     if (threads > (uint64_t)f->info.max_threads)
-        return cuda_log(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "%s: a block of %llu threads, it takes up to %d",
+        return cuda_log(CUDA_ERROR_INVALID_VALUE, "%s: a block of %llu threads, it takes up to %d",
                         f->info.name, (unsigned long long)threads, f->info.max_threads);
     for (int i = 0; i < 3 && f->info.reqntid[0]; i++)
         if (block[i] != (unsigned)(f->info.reqntid[i] ? f->info.reqntid[i] : 1))
@@ -165,8 +165,7 @@ CUresult launch_run(cuda_work *work)
     if (!status)
         return CUDA_SUCCESS;
     CUresult code = status_code(status);
-    if (code == CUDA_ERROR_INVALID_VALUE || code == CUDA_ERROR_OUT_OF_MEMORY ||
-        code == CUDA_ERROR_NOT_SUPPORTED)
+    if (code == CUDA_ERROR_INVALID_VALUE || code == CUDA_ERROR_NOT_SUPPORTED)
         code = CUDA_ERROR_LAUNCH_FAILED;
     log_findings(vm, code);
     return code;
@@ -182,7 +181,11 @@ static CUresult launch(CUfunction function, const unsigned grid[3], const unsign
     CUresult result = stream_get(handle, &s);
     if (!result)
         result = launch_fill(s->context, function, grid, block, shared, params, extra, &work);
-    return result ? result : stream_submit(s, &work);
+    if (result)
+        return result;
+    CUcontext context = s->context;
+    result = stream_submit(s, &work);
+    return result ? result : context_take_missed(context);
 }
 
 CUresult do_cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,

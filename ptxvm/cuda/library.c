@@ -37,7 +37,7 @@ static CUresult library_module_in(CUlibrary library, CUcontext context, CUmodule
     if (!more)
         return CUDA_ERROR_OUT_OF_MEMORY;
     library->modules = more;
-    CUresult result = module_load(context, library->text, NULL, module);
+    CUresult result = module_load(context, library->text, IMAGE_IN_MEMORY, NULL, module);
     if (result)
         return result;
     (*module)->library = library;
@@ -123,21 +123,13 @@ static void library_delete(CUlibrary library)
     free(library);
 }
 
-static CUresult library_load(CUlibrary *library, const void *image, jit_log *log)
+static CUresult library_new(CUlibrary *library, const char *text)
 {
-    const char *text, *why;
-    size_t length;
-    CUresult result = image_text(image, &text, &length, &why);
-    if (result) {
-        jit_finish(log, "", why);
-        return cuda_log(result, "a library: %s", why);
-    }
     CUlibrary l = object_new(OBJECT_LIBRARY, sizeof *l);
     if (!l)
         return CUDA_ERROR_OUT_OF_MEMORY;
     l->text = strdup(text);
-    result = l->text ? list_kernels(l) : CUDA_ERROR_OUT_OF_MEMORY;
-    jit_finish(log, "", "");
+    CUresult result = l->text ? list_kernels(l) : CUDA_ERROR_OUT_OF_MEMORY;
     if (result)
         library_delete(l);
     else
@@ -145,26 +137,44 @@ static CUresult library_load(CUlibrary *library, const void *image, jit_log *log
     return result;
 }
 
+static CUresult library_load(CUlibrary *library, const void *data, size_t bytes, unsigned n_jit,
+                             const CUjit_option *jit, void **jit_values)
+{
+    jit_log log;
+    cuda_image image;
+    CUresult result = jit_options(n_jit, jit, jit_values, &log);
+    if (result)
+        return result;
+    result = image_open(data, bytes, &image);
+    if (result) {
+        cuda_log(result, "a library: %s", image.why);
+        jit_finish(&log, "", image.why);
+    } else {
+        result = library_new(library, image.text);
+        jit_finish(&log, "", "");
+    }
+    image_close(&image);
+    return result;
+}
+
 CUresult do_cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *jit, void **jit_values,
                               unsigned n_jit, CUlibraryOption *options, void **values, unsigned n)
 {
-    jit_log log;
     if (!library || !image || (n && (!options || !values)))
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = jit_options(n_jit, jit, jit_values, &log);
-    return result ? result : library_load(library, image, &log);
+    return library_load(library, image, IMAGE_IN_MEMORY, n_jit, jit, jit_values);
 }
 
 CUresult do_cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit, void **jit_values,
                                   unsigned n_jit, CUlibraryOption *options, void **values, unsigned n)
 {
-    if (!library || !path)
+    if (!library || !path || (n && (!options || !values)))
         return CUDA_ERROR_INVALID_VALUE;
     size_t bytes;
     char *image = read_file(path, &bytes);
     if (!image)
         return CUDA_ERROR_FILE_NOT_FOUND;
-    CUresult result = do_cuLibraryLoadData(library, image, jit, jit_values, n_jit, options, values, n);
+    CUresult result = library_load(library, image, bytes, n_jit, jit, jit_values);
     free(image);
     return result;
 }

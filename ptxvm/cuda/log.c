@@ -1,10 +1,12 @@
-/* What went wrong, in sentences, where PTXVM_LOG says ("stderr", "stdout" or a file); counters of launches.
- */
+/* What went wrong, in sentences, where PTXVM_LOG says: "stderr", "stdout" or a file; "trace", or "trace:" and
+ * one of these, for a line about each call as well. Counters of launches. */
 #include "internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "trace.h"
 
 static FILE *out;
 
@@ -13,15 +15,35 @@ void cuda_log_close(void)
     if (out && out != stderr && out != stdout)
         fclose(out);
     out = NULL;
+    cuda_tracing = false;
+}
+
+/* Behind "trace" or "trace:"; else null. */
+static const char *after_trace(const char *where)
+{
+    if (strncmp(where, "trace", 5) != 0 || (where[5] && where[5] != ':'))
+        return NULL;
+    return where[5] && where[6] ? where + 6 : "stderr";
 }
 
 void cuda_log_open(const char *where)
 {
     cuda_log_close();
+    const char *traced = where ? after_trace(where) : NULL;
+    where = traced ? traced : where;
     if (where)
         out = strcmp(where, "stderr") == 0   ? stderr
               : strcmp(where, "stdout") == 0 ? stdout
                                              : fopen(where, "a");
+    cuda_tracing = traced && out;
+}
+
+void cuda_log_line(const char *text)
+{
+    if (!out)
+        return;
+    fprintf(out, "ptxvm: %s\n", text);
+    fflush(out);
 }
 
 CUresult cuda_log(CUresult code, const char *format, ...)

@@ -1,44 +1,9 @@
-/* Modules from PTX text. */
+/* Modules from PTX. */
 #include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- What an image is ---- */
-
-static bool starts_with(const void *image, const char *magic, size_t n)
-{
-    return memcmp(image, magic, n) == 0;
-}
-
-CUresult image_text(const void *image, const char **text, size_t *length, const char **why)
-{
-    static const char binary[] = "ptxvm runs PTX text, and this image is machine code for a GPU (a cubin or "
-                                 "a fat binary): compile it to PTX "
-                                 "(nvcc -ptx, NVRTC without a real architecture, -gencode "
-                                 "arch=compute_XX,code=compute_XX) and load that";
-    const char *p = image;
-    *why = NULL;
-    /* Magic numbers of ELF and of the two fat binary formats; at least four bytes are there, as PTX has more.
-     */
-    if (p[0] && p[1] && p[2] &&
-        (starts_with(p,
-                     "\x7f"
-                     "ELF",
-                     4) ||
-         starts_with(p, "\x50\xed\x55\xba", 4) || starts_with(p, "\xb1\x43\x62\x46", 4))) {
-        *why = binary;
-        return CUDA_ERROR_NO_BINARY_FOR_GPU;
-    }
-    *text = p;
-    *length = strlen(p);
-    if (!strstr(p, ".version")) {
-        *why = "the image is neither PTX text (it has no .version) nor any binary that is known";
-        return CUDA_ERROR_INVALID_IMAGE;
-    }
-    return CUDA_SUCCESS;
-}
 
 /* ---- Logs ---- */
 
@@ -102,23 +67,28 @@ void jit_finish(jit_log *log, const char *info, const char *error)
 
 /* ---- Loading ---- */
 
-CUresult module_load(CUcontext context, const void *image, jit_log *log, CUmodule *module)
+static CUresult load_text(ptxvm *vm, const cuda_image *image, ptxvm_module **module)
 {
-    const char *text, *why;
-    size_t length;
+    ptxvm_status status = ptxvm_module_load(vm, image->text, image->length, module);
+    return status == PTXVM_ERROR_UNSUPPORTED ? CUDA_ERROR_INVALID_PTX : status_code(status);
+}
+
+CUresult module_load(CUcontext context, const void *data, size_t bytes, jit_log *log, CUmodule *module)
+{
     jit_log none = {0};
-    log = log ? log : &none;
-    CUresult result = image_text(image, &text, &length, &why);
+    cuda_image image;
     ptxvm *vm = context->device->vm;
     ptxvm_module *m = NULL;
+    const char *why = image.why;
+    CUresult result = image_open(data, bytes, &image);
     if (!result) {
-        ptxvm_status status = ptxvm_module_load(vm, text, length, &m);
-        result = status == PTXVM_ERROR_UNSUPPORTED ? CUDA_ERROR_INVALID_PTX : status_code(status);
-        why = result ? ptxvm_last_error(vm) : "";
+        result = load_text(vm, &image, &m);
+        why = ptxvm_last_error(vm);
     }
+    image_close(&image);
     char message[1200];
     snprintf(message, sizeof message, "ptxvm %s: %s\n", cuda.sm, result ? why : "the PTX is accepted");
-    jit_finish(log, result ? "" : message, result ? message : "");
+    jit_finish(log ? log : &none, result ? "" : message, result ? message : "");
     if (result)
         return cuda_log(result, "a module: %s", why);
     CUmodule made = object_new(OBJECT_MODULE, sizeof *made);
@@ -167,14 +137,15 @@ CUresult do_cuModuleLoad(CUmodule *module, const char *path)
     char *image = read_file(path, &bytes);
     if (!image)
         return CUDA_ERROR_FILE_NOT_FOUND;
-    CUresult result = module_load(context_current(), image, NULL, module);
+    CUresult result = module_load(context_current(), image, bytes, NULL, module);
     free(image);
     return result;
 }
 
 CUresult do_cuModuleLoadData(CUmodule *module, const void *image)
 {
-    return module && image ? module_load(context_current(), image, NULL, module) : CUDA_ERROR_INVALID_VALUE;
+    return module && image ? module_load(context_current(), image, IMAGE_IN_MEMORY, NULL, module)
+                           : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult do_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n, CUjit_option *options,
@@ -184,7 +155,7 @@ CUresult do_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n, 
     if (!module || !image)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = jit_options(n, options, values, &log);
-    return result ? result : module_load(context_current(), image, &log, module);
+    return result ? result : module_load(context_current(), image, IMAGE_IN_MEMORY, &log, module);
 }
 
 CUresult do_cuModuleLoadFatBinary(CUmodule *module, const void *image)

@@ -186,6 +186,10 @@ CUresult do_cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 static CUresult alloc_async(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream s)
 {
     cuda_work work = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC, .context = s->context};
+    if (!bytes) { /* nothing to allocate, and cuMemFreeAsync takes a null address */
+        *address = 0;
+        return CUDA_SUCCESS;
+    }
     CUresult result = pool_alloc(pool, s->context, bytes, &work.memory.address);
     if (result)
         return result;
@@ -208,7 +212,7 @@ static CUresult alloc_async(CUdeviceptr *address, size_t bytes, CUmemoryPool poo
 CUresult do_cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream handle)
 {
     CUstream s;
-    if (!address || !bytes || !is_pool(pool))
+    if (!address || !is_pool(pool))
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = stream_get(handle, &s);
     return result ? result : alloc_async(address, bytes, pool, s);
@@ -217,7 +221,7 @@ CUresult do_cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemory
 CUresult do_cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream handle)
 {
     CUstream s;
-    if (!address || !bytes)
+    if (!address)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = stream_get(handle, &s);
     return result ? result : alloc_async(address, bytes, s->context->device->pool, s);

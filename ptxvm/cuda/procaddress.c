@@ -1,6 +1,7 @@
 /* Functions by name: cuGetProcAddress, and ptxvm_cuda_symbol for our own library. */
 #include "internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct row {
@@ -95,10 +96,29 @@ CUresult do_cuGetProcAddress_v2(const char *name, void **function, int version, 
     return find(name, function, version, flags, status);
 }
 
-/* NVRTC asks whenever it finds a driver, and goes on well without. */
+/* The runtime asks for several tables, and NVRTC for one: logged once. */
+static void log_table(const CUuuid *id)
+{
+    char text[40], *at = text;
+    if (cuda.told_table)
+        return;
+    cuda.told_table = true;
+    for (int i = 0; i < 16; i++)
+        at += snprintf(at, 4, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                       (unsigned char)id->bytes[i]);
+    cuda_log(CUDA_ERROR_NOT_FOUND,
+             "cuGetExportTable: the private table %s of NVIDIA's driver is not here; programs on the CUDA "
+             "runtime (cudart, also linked statically) need it and are not supported, programs on the CUDA "
+             "driver API are, and NVRTC works without it",
+             text);
+}
+
 CUresult do_cuGetExportTable(const void **table, const CUuuid *id)
 {
     if (table)
         *table = NULL;
-    return table && id ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
+    if (!table || !id)
+        return CUDA_ERROR_INVALID_VALUE;
+    log_table(id);
+    return CUDA_ERROR_NOT_FOUND;
 }

@@ -17,11 +17,12 @@ typedef struct ptxvm_cuda_settings {
     uint64_t steps;        /* PTXVM_STEPS */
     const char *check;     /* PTXVM_CHECK: "none", "all" or a list of memory, init, race, sync, leak, same */
     const char *counters;  /* PTXVM_COUNTERS: a file */
-    const char
-        *counters_by;  /* PTXVM_COUNTERS_BY: "kernel" (where null), or "line": by line of the PTX as well */
-    const char *log;   /* PTXVM_LOG: "stderr", "stdout" or a file; what went wrong, in sentences */
+    const char *counters_by; /* PTXVM_COUNTERS_BY: "kernel" (where null), or "line": by line of the PTX as well */
+    const char *log;   /* PTXVM_LOG: "stderr", "stdout" or a file; what went wrong, in sentences. "trace", or
+                              "trace:" and one of these: each call with its arguments and its result too */
     const char *fault; /* PTXVM_FAULT: "cuMemAlloc_v2:3=2,...": the third call fails with code 2 */
-    int wait_seconds;  /* PTXVM_WAIT: a wait with no progress for so long fails (702); 0: 60 */
+    int wait_seconds;  /* PTXVM_WAIT: a wait with no progress for so long, of a stream or of a
+                              kernel, fails (702); 0: 60 */
 } ptxvm_cuda_settings;
 
 /* Before cuInit; what is null or 0 is taken from the environment. The texts are copied. False after cuInit,

@@ -157,7 +157,9 @@ void queue_pump(void)
         CUcontext context = s->context;
         CUresult result = work_run(&s->first->work);
         finish_first(s);
-        if (result)
+        if (result == CUDA_ERROR_OUT_OF_MEMORY) /* the context is as good as before */
+            context->missed = result;
+        else if (result)
             context_fail(context, result);
     }
     cuda_signal();

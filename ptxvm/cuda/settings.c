@@ -6,6 +6,7 @@
 #include <string.h>
 
 static ptxvm_cuda_settings configured;
+static bool begun; /* the environment has been read */
 #define TEXTS 6
 static char *texts[TEXTS]; /* copies of its texts, in the order of text_field */
 
@@ -22,6 +23,14 @@ void settings_clear(void)
         texts[i] = NULL;
     }
     configured = (ptxvm_cuda_settings){0};
+    begun = false;
+}
+
+void settings_begin(void)
+{
+    ptxvm_cuda_settings unused;
+    if (!begun)
+        settings_read(&unused);
 }
 
 bool ptxvm_cuda_configure(const ptxvm_cuda_settings *settings)
@@ -94,6 +103,7 @@ bool settings_read(ptxvm_cuda_settings *s)
     static const char *const variables[] = {"PTXVM_SM",          "PTXVM_CHECK", "PTXVM_COUNTERS",
                                             "PTXVM_COUNTERS_BY", "PTXVM_LOG",   "PTXVM_FAULT"};
     *s = configured;
+    begun = true;
     for (int i = 0; i < TEXTS; i++) {
         const char **field = text_field(s, i), *text = getenv(variables[i]);
         if (!*field && text && *text)

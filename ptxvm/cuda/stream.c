@@ -33,6 +33,7 @@ void stream_delete(CUstream stream)
         context->legacy = NULL;
     object_forget(stream);
     free(stream->tips);
+    free(stream->edges);
     free(stream);
 }
 
@@ -188,7 +189,11 @@ CUresult do_cuStreamSynchronize(CUstream handle)
         result = capture_check_legacy(s->context);
     if (!result)
         result = capture_refuse(s);
-    return result ? result : stream_wait(s);
+    if (result)
+        return result;
+    CUcontext context = s->context;
+    result = stream_wait(s);
+    return result ? result : context_take_missed(context);
 }
 
 CUresult do_cuStreamQuery(CUstream handle)

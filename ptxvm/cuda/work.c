@@ -68,6 +68,8 @@ void work_clear(cuda_work *work)
         event_release(work->event.event);
     else if (work->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
         memory_graph_ref(work->memory.address, work->memory.id, -1);
+    else if (work->type == WORK_HOLD)
+        user_objects_release(work->hold.users, work->hold.n);
     memset(work, 0, sizeof *work);
     work->type = CU_GRAPH_NODE_TYPE_EMPTY;
 }

@@ -254,6 +254,7 @@ typedef struct residents {
     vm_block **blocks;
     uint64_t n, capacity, next;
     int patience; /* rounds that busy blocks have before others begin beside them */
+    vm_wait wait; /* runs while all blocks of the grid have begun and only spin */
 } residents;
 
 #define PATIENCE 16
@@ -295,6 +296,10 @@ static bool run_residents(vm_worker *worker, residents *r)
             ok &= finish_block(block, state);
     }
     r->patience = kept < r->n ? PATIENCE : waiting == r->n ? 0 : r->patience - 1;
+    if (waiting < r->n || r->next < worker->run->launch->n_blocks)
+        r->wait.since = 0;
+    else
+        ok = ok && !vm_block_waited(r->blocks[0], &r->wait);
     r->n = kept;
     return ok;
 }

@@ -59,6 +59,14 @@ void vm_block_free(vm_block *block);
 /* The fault of a block of which no lane can go on. */
 void vm_block_deadlock(vm_block *block);
 
+/* A clock that runs while nothing but looking at memory happens; all zero: stopped. */
+typedef struct vm_wait {
+    double since; /* 0: stopped */
+} vm_wait;
+/* The block only spins, and has done so since the clock was started. True: for wait_seconds, and that is its
+ * fault now. */
+bool vm_block_waited(vm_block *block, vm_wait *wait);
+
 /* ---- launch_order.c: seeded permutations ---- */
 /* The block that comes at `order`: a permutation of 0..n-1, the identity for seed 0. */
 uint64_t vm_order_block(uint64_t seed, uint64_t n, uint64_t order);

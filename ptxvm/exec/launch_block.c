@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "barrier.h"
 #include "ptxvm/check/check.h"
@@ -195,20 +196,62 @@ static bool release_waiting(vm_block *block)
     return any;
 }
 
+static double now_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void fail_waiting(vm_block *block, uint64_t seconds)
+{
+    for (int w = 0; w < block->n_warps; w++) {
+        uint32_t mask = 0;
+        const vm_op *op = vm_warp_place(&block->warps[w], &mask);
+        if (!op)
+            continue;
+        vm_fault(&block->warps[w], op, __builtin_ctz(mask), PTXVM_ERROR_DEADLOCK,
+                 "the kernel has waited for %llu seconds, in a loop here, for memory that nobody writes; a "
+                 "launch runs in the thread that makes it, so what that thread would write afterwards never "
+                 "comes (PTXVM_WAIT sets the time)",
+                 (unsigned long long)seconds);
+        return;
+    }
+}
+
+bool vm_block_waited(vm_block *block, vm_wait *wait)
+{
+    uint64_t seconds = block->launch->vm->config.wait_seconds;
+    if (!seconds)
+        return false;
+    double now = now_seconds();
+    if (!wait->since)
+        wait->since = now;
+    if (now - wait->since < (double)seconds)
+        return false;
+    fail_waiting(block, seconds);
+    return true;
+}
+
 vm_block_state vm_block_run(vm_block *block, bool shared)
 {
+    vm_wait wait = {0};
     for (int turns = 0; !shared || turns < SHARED_TURNS; turns++) {
         round_result round = run_round(block);
         if (round.fault)
             return BLOCK_FAULT;
         if (!round.alive)
             return BLOCK_DONE;
-        if (round.advanced || release_waiting(block))
+        if (round.advanced || release_waiting(block)) {
+            wait.since = 0;
             continue;
+        }
         if (!round.spinning)
             return BLOCK_STUCK;
         if (shared)
             return BLOCK_WAITING;
+        if (vm_block_waited(block, &wait))
+            return BLOCK_FAULT;
     }
     return BLOCK_BUSY;
 }

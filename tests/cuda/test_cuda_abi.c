@@ -24,6 +24,39 @@ TEST_CASE(CudaAbi, EqualsCudaH)
     CHECK(i > 400);
 }
 
+/* Graphics interoperation is not in the stub library, but programs look its names up before they start. */
+TEST_CASE(CudaAbi, GraphicsNamesAreStubs)
+{
+    static const char *const names[] = {"cuGLInit",
+                                        "cuGLGetDevices_v2",
+                                        "cuGLCtxCreate_v2",
+                                        "cuGLMapBufferObject_v2_ptds",
+                                        "cuGLMapBufferObjectAsync_v2_ptsz",
+                                        "cuGLUnmapBufferObjectAsync",
+                                        "cuGraphicsGLRegisterBuffer",
+                                        "cuGraphicsGLRegisterImage",
+                                        "cuGraphicsEGLRegisterImage",
+                                        "cuEGLStreamConsumerConnect",
+                                        "cuEGLStreamProducerPresentFrame",
+                                        "cuEventCreateFromEGLSync",
+                                        "cuGraphicsResourceGetMappedEglFrame",
+                                        "cuVDPAUGetDevice",
+                                        "cuVDPAUCtxCreate_v2",
+                                        "cuGraphicsVDPAURegisterVideoSurface"};
+    REQUIRE(driver_open(NULL));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        void *symbol = driver_symbol(names[i]);
+        test_push_note("%s", names[i]);
+        if (CHECK(symbol != NULL)) {
+            CUresult (*call)(void);
+            memcpy(&call, &symbol, sizeof call);
+            CU_IS(call(), CUDA_ERROR_NOT_SUPPORTED);
+        }
+        test_pop_note();
+    }
+    driver_close();
+}
+
 static const Elf64_Shdr *find_section(const char *image, uint32_t type)
 {
     const Elf64_Ehdr *head = (const Elf64_Ehdr *)image;

@@ -1,7 +1,9 @@
 /* Init, devices, names of codes, the lookup of functions. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "driver.h"
+#include "log_file.h"
 
 TEST_CASE(CudaDevice, SaysWhatItIs)
 {
@@ -140,4 +142,57 @@ TEST_CASE(CudaFaults, TheNthCallFails)
     CU_IS(cu.cuMemFree_v2(p), CUDA_ERROR_ILLEGAL_ADDRESS);
     CU(cu.cuMemFree_v2(p));
     driver_close();
+}
+
+/* The runtime asks for a private table; one line says what that means. */
+TEST_CASE(CudaLog, SaysOnceThatTheRuntimeIsNotSupported)
+{
+    static const CUuuid id = {{0x6b, (char)0xd5, (char)0xfb, 0x6c}};
+    const void *table = &id;
+    REQUIRE(driver_open_logged("", ""));
+    CU_IS(cu.cuGetExportTable(&table, &id), CUDA_ERROR_NOT_FOUND);
+    CU_IS(cu.cuGetExportTable(&table, &id), CUDA_ERROR_NOT_FOUND);
+    CHECK(table == NULL);
+    char *log = driver_close_logged();
+    CHECK_EQ_I64(text_count(log, "\n"), 1);
+    CHECK_HAS(log, "6bd5fb6c-0000-0000-0000-000000000000");
+    CHECK_HAS(log, "programs on the CUDA runtime");
+    CHECK_HAS(log, "are not supported");
+    CHECK_HAS(log, "driver API are");
+    free(log);
+}
+
+TEST_CASE(CudaLog, TracesEveryCall)
+{
+    CUmodule m = NULL;
+    CUdevice device = -1;
+    CUdeviceptr p = 0;
+    char expected[200];
+    REQUIRE(driver_open_logged("trace:", ""));
+    CU(cu.cuDeviceGet(&device, 0));
+    CU(cu.cuMemAlloc_v2(&p, 64));
+    CU(cu.cuMemsetD8_v2_ptds(p, 3, 64));
+    CU(cu.cuCtxSynchronize());
+    CU_IS(cu.cuModuleLoad(&m, "no such\nfile"), CUDA_ERROR_FILE_NOT_FOUND);
+    CU_IS(cu.cuMemFree_v2(16), CUDA_ERROR_INVALID_VALUE);
+    char *log = driver_close_logged();
+    CHECK_HAS(log, "ptxvm: cuInit(0) = 0 CUDA_SUCCESS\n");
+    CHECK_HAS(log, ", 0) = 0 CUDA_SUCCESS, gives 0\n"); /* cuDeviceGet(&device, 0) */
+    snprintf(expected, sizeof expected, ", 64) = 0 CUDA_SUCCESS, gives 0x%llx\n", p);
+    CHECK_HAS(log, expected);
+    snprintf(expected, sizeof expected, "ptxvm: cuMemsetD8_v2_ptds(0x%llx, 3, 64) = 0 CUDA_SUCCESS\n", p);
+    CHECK_HAS(log, expected);
+    CHECK_HAS(log, "ptxvm: cuCtxSynchronize() = 0 CUDA_SUCCESS\n");
+    CHECK_HAS(log, ", \"no such?file\") = 301 CUDA_ERROR_FILE_NOT_FOUND\n");
+    CHECK_HAS(log, "ptxvm: cuMemFree_v2(16) = 1 CUDA_ERROR_INVALID_VALUE\n");
+    free(log);
+}
+
+TEST_CASE(CudaLog, WithoutTraceNoLineForACall)
+{
+    REQUIRE(driver_open_logged("", ""));
+    CU(cu.cuCtxSynchronize());
+    char *log = driver_close_logged();
+    CHECK_EQ_STR(log, "");
+    free(log);
 }

@@ -49,6 +49,67 @@ static uint32_t run(scene *s)
     return read_u32(s->out);
 }
 
+/* Work 1 in a, work 2 in the forked b, whose end is recorded. */
+static void fork_and_record(scene *s, CUevent end)
+{
+    CUevent fork;
+    CU(cu.cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING));
+    CU(cu.cuStreamBeginCapture_v2(s->a, CU_STREAM_CAPTURE_MODE_RELAXED));
+    CU(bump(s, s->a, 1));
+    CU(cu.cuEventRecord(fork, s->a));
+    CU(cu.cuStreamWaitEvent(s->b, fork, 0));
+    CU(bump(s, s->b, 2));
+    CU(cu.cuEventRecord(end, s->b));
+}
+
+TEST_CASE(CudaCapture, AForkedStreamMayBeDestroyed)
+{
+    for (int order = 0; order < 3; order++) { /* after its join, before it, and without one */
+        scene s;
+        CUevent end;
+        REQUIRE(begin(&s));
+        CU(cu.cuEventCreate(&end, CU_EVENT_DISABLE_TIMING));
+        fork_and_record(&s, end);
+        if (order == 0)
+            CU(cu.cuStreamWaitEvent(s.a, end, 0));
+        CU(cu.cuStreamDestroy_v2(s.b));
+        if (order == 1)
+            CU(cu.cuStreamWaitEvent(s.a, end, 0));
+        CU(bump(&s, s.a, 3));
+        CU_IS(cu.cuStreamEndCapture(s.a, &s.graph), order == 2 ? CUDA_ERROR_STREAM_CAPTURE_UNJOINED : 0);
+        if (order < 2) {
+            CU(cu.cuGraphInstantiateWithFlags(&s.exec, s.graph, 0));
+            CHECK_EQ_U32(run(&s), 123);
+        }
+        driver_close();
+    }
+}
+
+TEST_CASE(CudaCapture, DependenciesHaveEdgeData)
+{
+    static const CUgraphEdgeData plain;
+    scene s;
+    CUevent end;
+    CUstreamCaptureStatus status;
+    cuuint64_t id;
+    CUgraph graph;
+    const CUgraphNode *needs;
+    const CUgraphEdgeData *edges = NULL;
+    size_t n = 0;
+    REQUIRE(begin(&s));
+    CU(cu.cuEventCreate(&end, CU_EVENT_DISABLE_TIMING));
+    fork_and_record(&s, end);
+    CU(bump(&s, s.a, 3));
+    CU(cu.cuStreamWaitEvent(s.a, end, 0));
+    CU(cu.cuStreamGetCaptureInfo_v3(s.a, &status, &id, &graph, &needs, &edges, &n));
+    CHECK_EQ_U64(n, 2);
+    REQUIRE(edges != NULL);
+    for (size_t i = 0; i < n; i++)
+        CHECK_EQ_MEM(&edges[i], &plain, sizeof plain);
+    CU(cu.cuStreamEndCapture(s.a, &s.graph));
+    driver_close();
+}
+
 TEST_CASE(CudaCapture, ForksAndJoins)
 {
     scene s;
@@ -279,6 +340,68 @@ TEST_CASE(CudaGraph, UserObjectsEndWithTheGraph)
     CU(cu.cuGraphRetainUserObject(s.graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
     CHECK_EQ_I64(calls, 0);
     CU(cu.cuGraphDestroy(s.graph));
+    CHECK_EQ_I64(calls, 1);
+    driver_close();
+}
+
+/* A graph of one node that holds a user object alone. */
+static CUgraph graph_with_object(int *calls)
+{
+    CUgraph graph = NULL;
+    CUgraphNode node;
+    CUuserObject object;
+    *calls = 0;
+    CU(cu.cuGraphCreate(&graph, 0));
+    CU(cu.cuUserObjectCreate(&object, calls, add_one, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+    CU(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+    CU(cu.cuGraphAddEmptyNode(&node, graph, NULL, 0));
+    return graph;
+}
+
+TEST_CASE(CudaGraph, UserObjectsLiveAsLongAsAnyHolder)
+{
+    scene s;
+    CUgraph graph, other;
+    CUgraphNode node;
+    int calls;
+    REQUIRE(begin(&s));
+    graph = graph_with_object(&calls); /* a clone */
+    CU(cu.cuGraphClone(&other, graph));
+    CU(cu.cuGraphDestroy(graph));
+    CHECK_EQ_I64(calls, 0);
+    CU(cu.cuGraphDestroy(other));
+    CHECK_EQ_I64(calls, 1);
+    graph = graph_with_object(&calls); /* an executable graph */
+    CU(cu.cuGraphInstantiateWithFlags(&s.exec, graph, 0));
+    CU(cu.cuGraphDestroy(graph));
+    CHECK_EQ_I64(calls, 0);
+    CU(cu.cuGraphExecDestroy(s.exec));
+    CHECK_EQ_I64(calls, 1);
+    graph = graph_with_object(&calls); /* a child node */
+    CU(cu.cuGraphCreate(&other, 0));
+    CU(cu.cuGraphAddChildGraphNode(&node, other, NULL, 0, graph));
+    CU(cu.cuGraphDestroy(graph));
+    CHECK_EQ_I64(calls, 0);
+    CU(cu.cuGraphDestroy(other));
+    CHECK_EQ_I64(calls, 1);
+    driver_close();
+}
+
+/* A launch that waits for a value holds the objects, though nothing else does. */
+TEST_CASE(CudaGraph, UserObjectsLiveUntilTheLaunchEnds)
+{
+    scene s;
+    int calls;
+    REQUIRE(begin(&s));
+    CUgraph graph = graph_with_object(&calls);
+    CU(cu.cuGraphInstantiateWithFlags(&s.exec, graph, 0));
+    CU(cu.cuStreamWaitValue32_v2(s.a, s.out, 1, CU_STREAM_WAIT_VALUE_EQ));
+    CU(cu.cuGraphLaunch(s.exec, s.a));
+    CU(cu.cuGraphExecDestroy(s.exec));
+    CU(cu.cuGraphDestroy(graph));
+    CHECK_EQ_I64(calls, 0);
+    CU(cu.cuStreamWriteValue32_v2(s.b, s.out, 1, 0));
+    CU(cu.cuStreamSynchronize(s.a));
     CHECK_EQ_I64(calls, 1);
     driver_close();
 }

@@ -55,8 +55,7 @@ TEST_CASE(CudaLaunch, LimitsAndAttributes)
     CU(cu.cuFuncSetAttribute(share, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 60000));
     CU(cu.cuLaunchKernel(share, 1, 1, 1, 32, 1, 1, 60000, NULL, params, NULL));
     CHECK_EQ_U32(read_u32(out), 60003);
-    CU_IS(cu.cuLaunchKernel(share, 1, 1, 1, 512, 1, 1, 0, NULL, params, NULL),
-          CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    CU_IS(cu.cuLaunchKernel(share, 1, 1, 1, 512, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
     CU_IS(cu.cuLaunchKernel(share, 0, 1, 1, 32, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
     CU_IS(cu.cuLaunchKernel(share, 1, 65536, 1, 32, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
     CU_IS(cu.cuLaunchKernel(share, 1, 1, 1, 1024, 2, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);

@@ -274,6 +274,10 @@ TEST_CASE(CudaMemory, Pools)
     CU(cu.cuDeviceSetMemPool(0, pool));
     CU(cu.cuDeviceGetMemPool(&now, 0));
     CHECK(now == pool);
+    p = 1;
+    CU(cu.cuMemAllocAsync(&p, 0, s)); /* nothing, and to be given back all the same */
+    CHECK_EQ_U64(p, 0);
+    CU(cu.cuMemFreeAsync(p, s));
     CU(cu.cuMemAllocAsync(&p, 64, s));
     CU(cu.cuMemPoolDestroy(pool));
     CU(cu.cuDeviceGetMemPool(&now, 0));

@@ -45,9 +45,15 @@ TEST_CASE(CudaModule, FunctionsAndGlobals)
     CHECK_EQ_I64(value, 256);
     CU(cu.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f));
     CHECK_EQ_I64(value, 256);
+    CU(cu.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, f, 1, 256)); /* 48 KB without an opt-in */
+    CHECK_EQ_U64(bytes, 49152 - 256);
     CU_IS(cu.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 232448),
           CUDA_ERROR_INVALID_VALUE);
     CU(cu.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000));
+    CU(cu.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, f, 1, 256));
+    CHECK_EQ_U64(bytes, 100000);
+    CU(cu.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, f, 4, 256));
+    CHECK_EQ_U64(bytes, 233472 / 4 - 1024 - 256);
     CU(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, f, 256, 100000));
     CHECK_EQ_I64(value, 2);
     CU(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, f, 256, 0));
@@ -93,13 +99,14 @@ TEST_CASE(CudaModule, ErrorsHaveCodesAndALog)
                log, sizeof log, &used),
           CUDA_ERROR_NO_BINARY_FOR_GPU);
     CHECK_HAS(log, "compile it to PTX");
-    CU_IS(load("\x50\xed\x55\xba\1", log, sizeof log, &used), CUDA_ERROR_NO_BINARY_FOR_GPU);
+    static const char no_entries[16] = "\x50\xed\x55\xba\1\0\x10";
+    CU_IS(load(no_entries, log, sizeof log, &used), CUDA_ERROR_NO_BINARY_FOR_GPU);
     CU_IS(load("hello", log, sizeof log, &used), CUDA_ERROR_INVALID_IMAGE);
     CU_IS(load("", log, sizeof log, &used), CUDA_ERROR_INVALID_IMAGE);
     CUmodule m;
     CU_IS(cu.cuModuleLoad(&m, "/no/such/file.ptx"), CUDA_ERROR_FILE_NOT_FOUND);
     CU_IS(cu.cuModuleLoadData(&m, NULL), CUDA_ERROR_INVALID_VALUE);
-    CU_IS(cu.cuModuleLoadFatBinary(&m, "\x50\xed\x55\xba\1"), CUDA_ERROR_NO_BINARY_FOR_GPU);
+    CU_IS(cu.cuModuleLoadFatBinary(&m, no_entries), CUDA_ERROR_NO_BINARY_FOR_GPU);
     driver_close();
 }
 
