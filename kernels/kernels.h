@@ -88,6 +88,9 @@ bool kernel_takes(const kernel_row *row, const char *key);
  * the reason in `error`. */
 bool kernel_spec_check(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 
+/* The same, and whether it is one kernel that can be emitted: an operation may take several where one does not do. */
+bool kernel_is_emitted(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
+
 /* The specification with every field that the row does not read at its default, and everything that can be said
  * in two ways said in one: specifications of the same kernel become equal. It is the kernel's identity. */
 kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec);
@@ -138,7 +141,16 @@ extern const int kernel_row_count;
 const kernel_row *kernel_find(const char *name);
 
 /* The row that does this for a format, or null. */
-typedef enum { KERNEL_SCALE, KERNEL_QUANTIZE, KERNEL_DEQUANTIZE, KERNEL_RANGE, KERNEL_OPERATIONS } kernel_operation;
+typedef enum {
+    KERNEL_SCALE,
+    KERNEL_QUANTIZE,
+    KERNEL_DEQUANTIZE,
+    KERNEL_DYNAMIC, /* scales and codes at once */
+    KERNEL_RANGE,   /* parts of the others from here on */
+    KERNEL_GLOBAL,
+    KERNEL_NEST,
+    KERNEL_OPERATIONS
+} kernel_operation;
 const kernel_row *kernel_find_operation(kernel_operation operation, const format_row *format);
 
 /* Which operation the row is of. */
@@ -209,7 +221,7 @@ typedef struct kernel_param {
     uint64_t value;  /* the number's bits; or how many bytes into the workspace */
 } kernel_param;
 
-enum { KERNEL_PARAMS_MAX = 12, KERNEL_STEPS_MAX = 4 };
+enum { KERNEL_PARAMS_MAX = 12, KERNEL_STEPS_MAX = 6 };
 
 typedef struct kernel_step {
     const kernel_row *row;

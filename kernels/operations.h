@@ -5,7 +5,7 @@
 #include "kernels/kernels.h"
 
 /* A parameter of a kernel: the same list declares it in the text and fills it in a launch. */
-typedef enum { NUMBER_N, NUMBER_ROWS, NUMBER_COLUMNS, NUMBERS } kernel_number;
+typedef enum { NUMBER_N, NUMBER_ROWS, NUMBER_COLUMNS, NUMBER_LARGEST /* an f32 */, NUMBERS } kernel_number;
 typedef struct param_decl {
     const char *name;
     uint8_t kind; /* kernel_param_kind */
@@ -17,6 +17,8 @@ struct operation_row {
     const char *name;
     unsigned keys;
     unsigned reads, writes; /* bits of qdnnOperand_t, as far as the format has them */
+    /* Whether one kernel does it for a normal specification; null: it always does. */
+    bool (*is_a_kernel)(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
     kernel_geometry (*geometry)(const kernel_row *row, const kernel_spec *spec);
     void (*emit)(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
     void (*steps)(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
@@ -39,6 +41,12 @@ kernel_args kernel_declare(ptx_builder *b, const kernel_row *row, const kernel_s
 /* Appends the launch of one kernel: geometry and parameters from the row, numbers from the problem. */
 kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_spec *spec,
                        const kernel_problem *problem);
+
+/* Sets a number that is not the problem's. */
+void step_set_number(kernel_step *step, kernel_number number, uint64_t bits);
+
+/* Where in the workspace a step finds its own part. */
+void step_in_workspace(kernel_step *step, uint64_t offset);
 
 /* Lets a step take an operand from the workspace instead. */
 void step_from_workspace(kernel_step *step, qdnnOperand_t operand, uint64_t offset);

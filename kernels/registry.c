@@ -23,12 +23,17 @@ const kernel_row kernel_rows[] = {
 #define FORMAT(name, storage, bits, zero, block, codec, number, scales, quantizes, dequantizes, words)         \
     ROW_##scales(scale, SCALE, name, "the scales (and zeros) of " words)                                     \
         ROW_##quantizes(quantize, QUANTIZE, name, "to " words)                                               \
-            ROW_##dequantizes(dequantize, DEQUANTIZE, name, "from " words)
+            ROW_##dequantizes(dequantize, DEQUANTIZE, name, "from " words)                                   \
+                ROW_##scales(quantize_dynamic, DYNAMIC, name, "scales of, and codes to, " words)
 #include "kernels/formats/formats.def"
 #undef FORMAT
     /* The first of two passes to scales; the format stands for all whose scale is made from such a range. */
     {"range_absmax", NULL, "absmax of parts of groups, in f32: scale_... of these is that of the whole",
      &operation_rows[KERNEL_RANGE], &format_rows[PLACE_int4]},
+    {"global_scale", NULL, "the scale over all scales, from the absmax of the tensor", &operation_rows[KERNEL_GLOBAL],
+     &format_rows[PLACE_e2m1]},
+    {"nest_scales", NULL, "scales to bytes, with a scale for every 256 of them", &operation_rows[KERNEL_NEST],
+     &format_rows[PLACE_nf4]},
     {"range_lo_hi", NULL, "least and largest value of parts of groups, in f32: scale_..._zp of these is that of the whole",
      &operation_rows[KERNEL_RANGE], &format_rows[PLACE_int4_zp]},
 };
@@ -71,7 +76,7 @@ bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *s
 {
     *out = (kernel_text){0};
     error->no_memory = false;
-    if (!kernel_spec_check(row, spec, error->text, sizeof error->text))
+    if (!kernel_is_emitted(row, spec, error->text, sizeof error->text))
         return false;
     kernel_spec normal = kernel_spec_normal(row, spec);
     char entry[64];

@@ -26,19 +26,10 @@ qdnnDataType_t scale_data_type(qdnnScaleType_t type)
     return stored_of(type)->data;
 }
 
-/* 2^(e - 127), of which the least is a subnormal; 255 is NaN. */
-static ptx_val widen_e8m0(ptx_builder *b, ptx_val byte)
-{
-    ptx_val bits = ptx_shl(b, byte, 23);
-    ptx_val power = ptx_selp(b, ptx_u32(b, 0x00400000), bits, ptx_setp(b, PTX_EQ, byte, 0));
-    ptx_val is_nan = ptx_setp(b, PTX_EQ, byte, 255);
-    return ptx_as(b, PTX_F32, ptx_selp(b, ptx_u32(b, 0x7FFFFFFF), power, is_nan));
-}
-
 ptx_val emit_load_scale(ptx_builder *b, qdnnScaleType_t type, ptx_val address, int offset)
 {
     if (stored_of(type)->data)
         return emit_load(b, stored_of(type)->data, address, offset);
     ptx_val byte = ptx_ld_global_nc(b, PTX_U8, address, offset);
-    return type == QDNN_SCALE_E8M0 ? widen_e8m0(b, byte) : minifloat_decode(b, &float_e4m3, byte, 0);
+    return type == QDNN_SCALE_E8M0 ? e8m0_decode(b, byte) : minifloat_decode(b, &float_e4m3, byte, 0);
 }

@@ -1,5 +1,6 @@
 /* What a kernel may be specialised to: the table of settings, from text and back. */
 #include "kernels/formats/format.h"
+#include "kernels/operations.h"
 
 #include <errno.h>
 #include <math.h>
@@ -276,6 +277,14 @@ bool kernel_spec_check(const kernel_row *row, const kernel_spec *spec, char *err
         return false;
     kernel_spec normal = kernel_spec_normal(row, spec);
     return format_serves(row, &normal, error, error_size);
+}
+
+bool kernel_is_emitted(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
+{
+    if (!kernel_spec_check(row, spec, error, error_size))
+        return false;
+    kernel_spec normal = kernel_spec_normal(row, spec);
+    return !row->operation->is_a_kernel || row->operation->is_a_kernel(row, &normal, error, error_size);
 }
 
 kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec)

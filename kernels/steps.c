@@ -77,7 +77,14 @@ int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl lis
     if (kernel_operation_of(row) == KERNEL_RANGE)
         list[n++] = (param_decl){"range", KERNEL_WORKSPACE, 0, 4};
     list[n++] = (param_decl){"n", KERNEL_NUMBER, NUMBER_N, 8};
+    if (kernel_operation_of(row) == KERNEL_GLOBAL)
+        list[n++] = (param_decl){"largest", KERNEL_NUMBER, NUMBER_LARGEST, 4};
     return n;
+}
+
+static ptx_type number_type(const param_decl *p)
+{
+    return p->which == NUMBER_LARGEST ? PTX_F32 : p->size == 8 ? PTX_U64 : PTX_U32;
 }
 
 kernel_args kernel_declare(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
@@ -88,7 +95,7 @@ kernel_args kernel_declare(ptx_builder *b, const kernel_row *row, const kernel_s
     for (int i = 0; i < n; i++) {
         const param_decl *p = &list[i];
         if (p->kind == KERNEL_NUMBER)
-            args.number[p->which] = ptx_param(b, p->size == 8 ? PTX_U64 : PTX_U32, p->name);
+            args.number[p->which] = ptx_param(b, number_type(p), p->name);
         else if (p->kind == KERNEL_WORKSPACE)
             args.workspace = ptx_param_ptr(b, p->name, p->size);
         else
@@ -104,7 +111,8 @@ kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_
 {
     kernel_step *step = &steps->at[steps->count++];
     *step = (kernel_step){.row = row, .spec = kernel_spec_normal(row, spec), .grid = {0, 1, 1}};
-    const uint64_t numbers[NUMBERS] = {problem->rows * problem->columns, problem->rows, problem->columns};
+    const uint64_t numbers[NUMBERS] = {
+        [NUMBER_N] = problem->rows * problem->columns, [NUMBER_ROWS] = problem->rows, [NUMBER_COLUMNS] = problem->columns};
     kernel_geometry g = kernel_geometry_of(row, &step->spec);
     step->block = g.block;
     step->shared = g.shared_dynamic;
@@ -119,6 +127,20 @@ kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_
                                          .bytes = list[i].size,
                                          .value = list[i].kind == KERNEL_NUMBER ? numbers[list[i].which] : 0};
     return step;
+}
+
+void step_set_number(kernel_step *step, kernel_number number, uint64_t bits)
+{
+    for (int i = 0; i < step->n_params; i++)
+        if (step->params[i].kind == KERNEL_NUMBER && step->params[i].operand == number)
+            step->params[i].value = bits;
+}
+
+void step_in_workspace(kernel_step *step, uint64_t offset)
+{
+    for (int i = 0; i < step->n_params; i++)
+        if (step->params[i].kind == KERNEL_WORKSPACE)
+            step->params[i].value = offset;
 }
 
 void step_from_workspace(kernel_step *step, qdnnOperand_t operand, uint64_t offset)

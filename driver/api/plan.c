@@ -150,6 +150,13 @@ qdnnStatus_t qdnnCreateQuantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t 
     return create(handle, KERNEL_QUANTIZE, "x", x, quant, plan);
 }
 
+qdnnStatus_t qdnnCreateDynamicQuantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
+                                           qdnnQuantDescriptor_t quant, qdnnPlan_t *plan)
+{
+    CALL_BEGIN();
+    return create(handle, KERNEL_DYNAMIC, "x", x, quant, plan);
+}
+
 qdnnStatus_t qdnnCreateDequantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t y,
                                       qdnnQuantDescriptor_t quant, qdnnPlan_t *plan)
 {

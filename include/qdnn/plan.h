@@ -46,6 +46,13 @@ QDNN_API qdnnStatus_t qdnnCreateScalePlan(qdnnHandle_t handle, qdnnTensorDescrip
 QDNN_API qdnnStatus_t qdnnCreateQuantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
                                              qdnnQuantDescriptor_t quant, qdnnPlan_t *plan);
 
+/* Plans scales and codes at once, as for activations whose scales are not known before: for flat groups of a multiple of 8
+ * elements (a token's, a block's, a head's) in one kernel that reads x once, for others in two steps. Operands: X (and
+ * GLOBAL_SCALE, which is an input here), then CODES and SCALE (and ZERO) are written.
+ * Arguments and statuses as qdnnCreateScalePlan. */
+QDNN_API qdnnStatus_t qdnnCreateDynamicQuantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
+                                                    qdnnQuantDescriptor_t quant, qdnnPlan_t *plan);
+
 /* Plans unpack and dequantize. Operands: CODES, SCALE (and ZERO), then Y is written.
  *   y        the tensor that is written: f32, f16 or bf16, packed
  * Other arguments and statuses as qdnnCreateScalePlan. */

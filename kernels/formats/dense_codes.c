@@ -104,22 +104,82 @@ void stage_quads(ptx_builder *b, const coding *c, const stage *s, ptx_val elemen
 
 /* Eight codes are as many bytes as a code has bits. Where a chunk has four, two neighbouring lanes put theirs
  * together, and the even one stores them. */
-void stage_put(ptx_builder *b, const coding *c, const stage *s, ptx_val element, unsigned elements,
-               const ptx_val *quads)
+static void put_bytes(ptx_builder *b, const coding *c, ptx_space space, ptx_val at, ptx_val is_even, unsigned elements,
+                      const ptx_val *quads)
 {
     const unsigned width = width_of(c), quad_bits = QUAD * width;
     ptx_val low = quads[0], high = elements > QUAD ? quads[1] : ptx_shfl_down(b, quads[0], 1);
     ptx_val first = ptx_or(b, low, ptx_shl(b, high, quad_bits)); /* bytes 0 to 3 of the eight codes */
     ptx_val rest = ptx_shr(b, high, 32 - quad_bits);             /* and what is left of them */
-    ptx_val at = ptx_add(b, s->shared, ptx_shr(b, ptx_mul(b, element, width), 3));
-    if (elements == QUAD)
-        ptx_if(b, ptx_setp(b, PTX_EQ, ptx_and(b, element, QUAD), 0));
+    ptx_if(b, is_even);
     for (unsigned i = 0; i < width; i++) {
         ptx_val word = i < 4 ? first : rest;
-        ptx_st_as(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_U8, at, (int)i, i % 4 ? ptx_shr(b, word, 8 * (i % 4)) : word);
+        ptx_st_as(b, space, PTX_CACHE_DEFAULT, PTX_U8, at, (int)i, i % 4 ? ptx_shr(b, word, 8 * (i % 4)) : word);
     }
-    if (elements == QUAD)
+    ptx_end_if(b);
+}
+
+void stage_put(ptx_builder *b, const coding *c, const stage *s, ptx_val element, unsigned elements,
+               const ptx_val *quads)
+{
+    ptx_val at = ptx_add(b, s->shared, ptx_shr(b, ptx_mul(b, element, width_of(c)), 3));
+    ptx_val is_even = elements > QUAD ? ptx_setp(b, PTX_EQ, element, element)
+                                      : ptx_setp(b, PTX_EQ, ptx_and(b, element, QUAD), 0);
+    put_bytes(b, c, PTX_SHARED, at, is_even, elements, quads);
+}
+
+void codes_put(ptx_builder *b, const quantized *q, ptx_val chunk, ptx_val exists, unsigned elements, const ptx_val *quads)
+{
+    const coding *c = &q->coding;
+    ptx_val bit = ptx_mul(b, chunk, ptx_u64(b, (uint64_t)elements * width_of(c)));
+    ptx_val at = ptx_add(b, q->codes, ptx_shr(b, bit, 3));
+    if (codes_are_direct(c)) {
+        ptx_if(b, exists);
+        codes_store(b, q, at, 0, elements, quads);
         ptx_end_if(b);
+        return;
+    }
+    ptx_val odd = ptx_and(b, ptx_cvt(b, PTX_U32, chunk), 1);
+    put_bytes(b, c, PTX_GLOBAL, at, elements > QUAD ? exists : ptx_setp_and(b, PTX_EQ, odd, 0, exists), elements, quads);
+}
+
+/* ---- A few elements at a time ---- */
+
+/* Elements that fill whole bytes: as few as do. */
+static unsigned elements_of_bytes(unsigned width)
+{
+    return width == 8 ? 1 : width == 4 ? 2 : width == 2 || width == 6 ? 4 : 8;
+}
+
+void encode_few(ptx_builder *b, const quantized *q, ptx_val data, ptx_val first, ptx_val end, ptx_val lane, unsigned lanes,
+                const group_values *only)
+{
+    const unsigned width = width_of(&q->coding), few = elements_of_bytes(width), bytes = few * width / 8;
+    const qdnnDataType_t type = q->coding.spec->data;
+    ptx_val start = ptx_add(b, first, ptx_cvt(b, PTX_U64, ptx_mul(b, lane, few)));
+    ptx_val total = ptx_shr(b, ptx_add(b, ptx_mul(b, end, ptx_u64(b, width)), ptx_u64(b, 7)), 3);
+    ptx_val at = ptx_for(b, start, end, ptx_u64(b, (uint64_t)lanes * few));
+    ptx_val word = ptx_var(b, bytes > 4 ? ptx_u64(b, 0) : ptx_u32(b, 0));
+    for (unsigned i = 0; i < few; i++) {
+        ptx_val index = ptx_add(b, at, i);
+        unsigned position = few == 1 ? 0 : quad_position(&q->coding, i);
+        ptx_if(b, ptx_setp(b, PTX_LT, index, end));
+        group_values group = only ? *only : flat_group(b, q, index);
+        ptx_val x = emit_load(b, type, ptx_at(b, data, index, element_bytes(type)), 0);
+        ptx_val code = element_encode(b, q, &group, x);
+        if (bytes > 4)
+            code = ptx_cvt(b, PTX_U64, code);
+        ptx_assign(b, word, ptx_or(b, word, position ? ptx_shl(b, code, position) : code));
+        ptx_end_if(b);
+    }
+    ptx_val byte = ptx_shr(b, ptx_mul(b, at, ptx_u64(b, width)), 3);
+    for (unsigned i = 0; i < bytes; i++) {
+        ptx_val part = i ? ptx_shr(b, word, 8 * i) : word;
+        ptx_if(b, ptx_setp(b, PTX_LT, ptx_add(b, byte, i), total));
+        ptx_st_global_u8(b, ptx_add(b, q->codes, byte), (int)i, bytes > 4 ? ptx_cvt(b, PTX_U32, part) : part);
+        ptx_end_if(b);
+    }
+    ptx_end_for(b);
 }
 
 void stage_store(ptx_builder *b, const stage *s, ptx_val first)

@@ -95,8 +95,15 @@ ptx_val group_decode(ptx_builder *b, const coding *c, const sidecars *s, const g
 /* x in units of the scale; a NaN stays, an infinity counts as the largest finite number. */
 ptx_val group_quotient(ptx_builder *b, const coding *c, const group_values *group, ptx_val x);
 
-/* Stores the scale (and zero) of a reduced range at that index, rounded as their types ask for. */
-void group_store(ptx_builder *b, const coding *c, const sidecars *s, ptx_val lo, ptx_val hi, ptx_val index);
+/* The scale (and zero) of a reduced range, rounded as their types ask for: as a reader will see them and, where a scale
+ * is a byte, its code. */
+typedef struct group_made {
+    ptx_val scale, zero; /* f32 */
+    ptx_val code;        /* u32 */
+} group_made;
+group_made group_make(ptx_builder *b, const coding *c, const sidecars *s, ptx_val lo, ptx_val hi);
+/* Stores them at that index. */
+void group_store(ptx_builder *b, const coding *c, const sidecars *s, const group_made *g, ptx_val index);
 
 /* ---- Rounding, for codecs ---- */
 
@@ -105,6 +112,9 @@ ptx_val round_integral(ptx_builder *b, const kernel_spec *spec, ptx_val x);
 ptx_val nan_to_zero(ptx_builder *b, ptx_val x);
 
 /* ---- Small floats (minifloat.c): for codes and for E4M3 scales ---- */
+
+/* 2^(e - 127), of which the least is a subnormal; 255 is NaN. */
+ptx_val e8m0_decode(ptx_builder *b, ptx_val byte);
 
 /* Nearest even, saturating; NaN becomes the NaN code, or 0 where there is none. u32. */
 ptx_val minifloat_encode(ptx_builder *b, const minifloat *f, ptx_val x);

@@ -139,29 +139,25 @@ static ptx_val scale_under_global(ptx_builder *b, const coding *c, const sidecar
     return ptx_selp(b, ptx_f32(b, 0), scale, ptx_setp(b, PTX_EQ, s->global_scale, 0.0f));
 }
 
-/* Stores the scale and returns what a reader will see. */
-static ptx_val store_scale(ptx_builder *b, const coding *c, const sidecars *s, ptx_val lo, ptx_val hi, ptx_val index)
+/* The scale in the form that memory gets, and what a reader of it will see. */
+static void make_scale(ptx_builder *b, const coding *c, const sidecars *s, ptx_val lo, ptx_val hi, group_made *g)
 {
     qdnnScaleType_t type = c->spec->scale;
-    ptx_val address = ptx_at(b, s->scale, index, scale_bytes(type));
     if (type == QDNN_SCALE_E8M0) {
-        ptx_st_global_u8(b, address, 0, mx_exponent(b, c, hi));
-        return hi; /* formats with such scales have no zeros that would depend on them */
+        g->code = mx_exponent(b, c, hi);
+        g->scale = e8m0_decode(b, g->code);
+        return;
     }
-    ptx_val scale = c->format->codec->scale(b, c, lo, hi);
+    ptx_val scale = s->global_scale.kind != PTX_NOTHING ? scale_under_global(b, c, s, hi)
+                                                        : c->format->codec->scale(b, c, lo, hi);
     if (type == QDNN_SCALE_E4M3) {
-        if (s->global_scale.kind != PTX_NOTHING)
-            scale = scale_under_global(b, c, s, hi);
-        ptx_val code = minifloat_encode(b, &float_e4m3, scale);
-        ptx_st_global_u8(b, address, 0, code);
-        return minifloat_decode(b, &float_e4m3, code, 0);
+        g->code = minifloat_encode(b, &float_e4m3, scale);
+        g->scale = minifloat_decode(b, &float_e4m3, g->code, 0);
+        return;
     }
     qdnnDataType_t data = scale_data_type(type);
     ptx_val rounded = emit_round(b, data, scale);
-    ptx_val stored =
-        ptx_clamp(b, rounded, ptx_f32(b, least_scale(c, data)), ptx_f32(b, element_largest(data)));
-    emit_store(b, data, address, 0, stored);
-    return stored;
+    g->scale = ptx_clamp(b, rounded, ptx_f32(b, least_scale(c, data)), ptx_f32(b, element_largest(data)));
 }
 
 /* A range without a number counts as 0; an infinity as the largest finite number. */
@@ -172,22 +168,38 @@ static ptx_val range_end(ptx_builder *b, const coding *c, ptx_val x)
     return ptx_clamp(b, may_be_nan ? nan_to_zero(b, x) : x, ptx_neg(b, largest), largest);
 }
 
-/* Zeros of float type: never -0, and not beyond the largest number. */
-static void store_zero(ptx_builder *b, const coding *c, const sidecars *s, ptx_val zero, ptx_val index)
+/* Zeros of float type: never -0, not beyond the largest number, and rounded. */
+static ptx_val make_zero(ptx_builder *b, const coding *c, ptx_val lo, ptx_val scale)
 {
     qdnnDataType_t type = c->spec->zero;
     float largest = element_largest(type);
-    if (largest > 0)
-        zero = ptx_clamp(b, ptx_add(b, zero, ptx_f32(b, 0)), ptx_f32(b, -largest), ptx_f32(b, largest));
-    emit_store(b, type, ptx_at(b, s->zero, index, element_bytes(type)), 0, zero);
+    ptx_val zero = c->format->codec->zero(b, c, lo, scale);
+    if (largest == 0)
+        return zero;
+    zero = ptx_clamp(b, ptx_add(b, zero, ptx_f32(b, 0)), ptx_f32(b, -largest), ptx_f32(b, largest));
+    return emit_round(b, type, zero);
 }
 
-void group_store(ptx_builder *b, const coding *c, const sidecars *s, ptx_val lo, ptx_val hi, ptx_val index)
+group_made group_make(ptx_builder *b, const coding *c, const sidecars *s, ptx_val lo, ptx_val hi)
 {
     bool is_signed = format_has_zero(c->format);
     ptx_val high = is_signed ? range_end(b, c, hi) : ptx_min(b, hi, ptx_f32(b, element_largest(QDNN_DATA_F32)));
     ptx_val low = is_signed ? range_end(b, c, lo) : lo;
-    ptx_val scale = store_scale(b, c, s, low, high, index);
+    group_made g = {0};
+    make_scale(b, c, s, low, high, &g);
     if (is_signed)
-        store_zero(b, c, s, c->format->codec->zero(b, c, low, scale), index);
+        g.zero = make_zero(b, c, low, g.scale);
+    return g;
+}
+
+void group_store(ptx_builder *b, const coding *c, const sidecars *s, const group_made *g, ptx_val index)
+{
+    const kernel_spec *spec = c->spec;
+    ptx_val address = ptx_at(b, s->scale, index, scale_bytes(spec->scale));
+    if (g->code.kind != PTX_NOTHING)
+        ptx_st_global_u8(b, address, 0, g->code);
+    else
+        emit_store(b, scale_data_type(spec->scale), address, 0, g->scale);
+    if (g->zero.kind != PTX_NOTHING)
+        emit_store(b, spec->zero, ptx_at(b, s->zero, index, element_bytes(spec->zero)), 0, g->zero);
 }

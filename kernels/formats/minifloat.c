@@ -104,6 +104,14 @@ ptx_val minifloat_decode(ptx_builder *b, const minifloat *f, ptx_val word, unsig
     return ptx_selp(b, ptx_bits(b, PTX_F32, 0x7FFFFFFF), value, is_nan);
 }
 
+ptx_val e8m0_decode(ptx_builder *b, ptx_val byte)
+{
+    ptx_val bits = ptx_shl(b, byte, 23);
+    ptx_val power = ptx_selp(b, ptx_u32(b, 0x00400000), bits, ptx_setp(b, PTX_EQ, byte, 0));
+    ptx_val is_nan = ptx_setp(b, PTX_EQ, byte, 255);
+    return ptx_as(b, PTX_F32, ptx_selp(b, ptx_u32(b, 0x7FFFFFFF), power, is_nan));
+}
+
 /* ---- The codecs ---- */
 
 static ptx_val float_scale(ptx_builder *b, const coding *c, ptx_val lo, ptx_val absmax)

@@ -69,6 +69,17 @@ void stage_put(ptx_builder *b, const coding *c, const stage *s, ptx_val element,
                const ptx_val *quads);
 void stage_store(ptx_builder *b, const stage *s, ptx_val first);
 
+/* The quads of the chunk with that number (u64, among chunks of `elements` over the flat tensor), where it exists, to
+ * aligned global memory; codes that are not direct are stored byte by byte, by neighbouring lanes together: all lanes of a
+ * warp take part. */
+void codes_put(ptx_builder *b, const quantized *q, ptx_val chunk, ptx_val exists, unsigned elements, const ptx_val *quads);
+
+/* Codes of the elements [first, end) of data (a pointer to element 0) by some lanes together, as few elements at a time as
+ * fill whole bytes; `first` begins a byte. What is missing of the last byte is 0. `only`: the group of all; null: each
+ * element's own. */
+void encode_few(ptx_builder *b, const quantized *q, ptx_val data, ptx_val first, ptx_val end, ptx_val lane, unsigned lanes,
+                const group_values *only);
+
 /* One code (u32) of a tensor, wherever it lies; index is u64. */
 ptx_val code_at(ptx_builder *b, const quantized *q, ptx_val index);
 

@@ -11,6 +11,23 @@ void emit_scale(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void scale_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                  kernel_steps *steps);
 
+/* The part of them that makes scales under a global scale that is there, and not yet nested. */
+void scale_level_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                       kernel_steps *steps);
+
+/* dynamic.c: scales and codes in one kernel that reads the elements once */
+bool dynamic_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
+kernel_geometry dynamic_geometry(const kernel_row *row, const kernel_spec *spec);
+void emit_dynamic(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+void dynamic_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                   kernel_steps *steps);
+
+/* second_level.c: what stands over scales: the global scale, and the scales of nested scales */
+kernel_geometry global_geometry(const kernel_row *row, const kernel_spec *spec);
+void emit_global(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+kernel_geometry nest_geometry(const kernel_row *row, const kernel_spec *spec);
+void emit_nest(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+
 /* range.c: the first of two passes to scales */
 kernel_geometry range_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_range(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);

@@ -34,47 +34,6 @@ static void quantize_chunks(ptx_builder *b, const tile *t, ptx_val index, unsign
     }
 }
 
-static ptx_val encode_at(ptx_builder *b, const tile *t, ptx_val index)
-{
-    group_values group = flat_group(b, &t->q, index);
-    qdnnDataType_t data = t->q.coding.spec->data;
-    return element_encode(b, &t->q, &group, emit_load(b, data, ptx_at(b, t->data, index, element_bytes(data)), 0));
-}
-
-/* Elements that fill whole bytes: as few as do. */
-static unsigned elements_of_bytes(unsigned width)
-{
-    return width == 8 ? 1 : width == 4 ? 2 : width == 2 || width == 6 ? 4 : 8;
-}
-
-/* As few elements per thread and step as fill whole bytes; what is missing at the end counts as code 0. */
-static void quantize_few(ptx_builder *b, const tile *t)
-{
-    const unsigned width = t->q.coding.format->facts.bits, few = elements_of_bytes(width), bytes = few * width / 8;
-    ptx_val first = ptx_add(b, t->first, ptx_cvt(b, PTX_U64, ptx_mul(b, ptx_tid_x(b), few)));
-    ptx_val total = ptx_shr(b, ptx_add(b, ptx_mul(b, t->end, ptx_u64(b, width)), ptx_u64(b, 7)), 3);
-    ptx_val at = ptx_for(b, first, t->end, TILE_BLOCK * few);
-    ptx_val word = ptx_var(b, bytes > 4 ? ptx_u64(b, 0) : ptx_u32(b, 0));
-    for (unsigned i = 0; i < few; i++) {
-        ptx_val index = ptx_add(b, at, i);
-        ptx_if(b, ptx_setp(b, PTX_LT, index, t->end));
-        ptx_val code = encode_at(b, t, index);
-        unsigned position = few == 1 ? 0 : quad_position(&t->q.coding, i);
-        if (bytes > 4)
-            code = ptx_cvt(b, PTX_U64, code);
-        ptx_assign(b, word, ptx_or(b, word, position ? ptx_shl(b, code, position) : code));
-        ptx_end_if(b);
-    }
-    ptx_val byte = ptx_shr(b, ptx_mul(b, at, ptx_u64(b, width)), 3);
-    for (unsigned i = 0; i < bytes; i++) {
-        ptx_val part = i ? ptx_shr(b, word, 8 * i) : word;
-        ptx_if(b, ptx_setp(b, PTX_LT, ptx_add(b, byte, i), total));
-        ptx_st_global_u8(b, ptx_add(b, t->q.codes, byte), (int)i, bytes > 4 ? ptx_cvt(b, PTX_U32, part) : part);
-        ptx_end_if(b);
-    }
-    ptx_end_for(b);
-}
-
 void emit_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, TILE_BLOCK, 1, 1);
@@ -86,6 +45,6 @@ void emit_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spe
     if (!codes_are_direct(&t.q.coding))
         stage_store(b, &t.stage, tile_codes_at(b, &t, t.first));
     ptx_else(b);
-    quantize_few(b, &t);
+    encode_few(b, &t.q, t.data, t.first, t.end, ptx_tid_x(b), TILE_BLOCK, NULL);
     ptx_end_if(b);
 }

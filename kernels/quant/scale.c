@@ -3,7 +3,7 @@
  * Groups that are runs of elements get a team of lanes each. Groups that take turns (channels) get a block,
  * or a column of one, that goes from run to run; that is meant for short channels, or for the ranges of parts
  * that a range kernel made of long ones. */
-#include "kernels/formats/format.h"
+#include "kernels/formats/quantized.h"
 #include "kernels/operations.h"
 #include "kernels/quant/quant.h"
 #include "kernels/quant/ranges.h"
@@ -49,6 +49,12 @@ typedef struct scale_kernel {
     ptx_val x, n;
 } scale_kernel;
 
+static void store(ptx_builder *b, const scale_kernel *k, const range *r, ptx_val group)
+{
+    group_made made = group_make(b, &k->coding, &k->out, r->lo, r->hi);
+    group_store(b, &k->coding, &k->out, &made, group);
+}
+
 static void scale_groups(ptx_builder *b, const scale_kernel *k)
 {
     const kernel_spec *spec = k->spec;
@@ -64,7 +70,7 @@ static void scale_groups(ptx_builder *b, const scale_kernel *k)
     range_add_part(b, spec->data, &t, &r, k->x, base, lane, left);
     range_reduce_team(b, &t, &r);
     ptx_if(b, ptx_setp_and(b, PTX_EQ, lane, 0, exists));
-    group_store(b, &k->coding, &k->out, r.lo, r.hi, group);
+    store(b, k, &r, group);
     ptx_end_if(b);
 }
 
@@ -101,7 +107,7 @@ static void scale_channels(ptx_builder *b, const scale_kernel *k)
     add_channel(b, k, &r, channel, exists, start, RANGE_BLOCK / width);
     range_reduce_columns(b, &r, width);
     ptx_if(b, ptx_setp_and(b, PTX_LT, tid, width, exists));
-    group_store(b, &k->coding, &k->out, r.lo, r.hi, channel);
+    store(b, k, &r, channel);
     ptx_end_if(b);
     ptx_syncthreads(b); /* before the next channels' ranges come into the same shared memory */
     ptx_end_for(b);
@@ -112,9 +118,12 @@ void emit_scale(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, RANGE_BLOCK, 1, 1);
     kernel_args args = kernel_declare(b, row, spec);
-    scale_kernel k = {.coding = {row->format, spec},
+    if (spec->nested)
+        ptx_fail(b, "nested scales are made in two steps: scale without nested, then nest");
+    quantized q = quantized_begin(b, row, spec, &args);
+    scale_kernel k = {.coding = q.coding,
                       .spec = spec,
-                      .out = {.scale = args.operand[QDNN_OPERAND_SCALE], .zero = args.operand[QDNN_OPERAND_ZERO]},
+                      .out = q.side,
                       .x = args.operand[QDNN_OPERAND_X],
                       .n = args.number[NUMBER_N]};
     if (spec->channels)

@@ -28,8 +28,8 @@ static kernel_spec simplest(const kernel_spec *spec, uint64_t n)
     return whole;
 }
 
-void scale_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                 kernel_steps *steps)
+void scale_level_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                       kernel_steps *steps)
 {
     uint64_t n = problem->rows * problem->columns;
     kernel_spec whole = simplest(spec, n);
@@ -41,9 +41,57 @@ void scale_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pr
     kernel_spec parts = whole, lists = whole;
     lists.data = QDNN_DATA_F32;
     lists.group_size = kernel_range_list(range, &parts);
-    uint64_t count = kernel_range_count(range, &parts, n);
-    steps->workspace = count * sizeof(float);
-    steps_add(steps, range, &parts, problem);
+    uint64_t count = kernel_range_count(range, &parts, n), offset = steps->workspace;
+    steps->workspace += count * sizeof(float);
+    step_in_workspace(steps_add(steps, range, &parts, problem), offset);
     kernel_step *last = steps_add(steps, row, &lists, &(kernel_problem){1, count});
-    step_from_workspace(last, QDNN_OPERAND_X, 0);
+    step_from_workspace(last, QDNN_OPERAND_X, offset);
+}
+
+/* The absmax of the tensor, in parts, and the global scale from those. */
+static void global_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                         kernel_steps *steps)
+{
+    const kernel_row *range = kernel_find("range_absmax");
+    kernel_spec parts = *spec;
+    parts.group_size = parts.channels = 1;
+    uint64_t n = problem->rows * problem->columns, count = kernel_range_count(range, &parts, n), offset = steps->workspace;
+    steps->workspace += count * sizeof(float);
+    step_in_workspace(steps_add(steps, range, &parts, problem), offset);
+    kernel_spec list = *spec;
+    list.data = QDNN_DATA_F32;
+    kernel_step *global = steps_add(steps, kernel_find("global_scale"), &list, &(kernel_problem){1, count});
+    union {
+        float value;
+        uint32_t bits;
+    } largest = {row->format->number->largest * float_e4m3.largest};
+    step_set_number(global, NUMBER_LARGEST, largest.bits);
+    step_from_workspace(global, QDNN_OPERAND_X, offset);
+}
+
+/* Scales as f32 in the workspace, and bytes from those. */
+static void nested_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                         kernel_steps *steps)
+{
+    kernel_spec plain = *spec;
+    uint64_t groups = kernel_groups(spec, problem), offset = steps->workspace;
+    plain.nested = 0;
+    steps->workspace += groups * sizeof(float);
+    scale_level_steps(row, &plain, problem, steps);
+    step_from_workspace(&steps->at[steps->count - 1], QDNN_OPERAND_SCALE, offset);
+    kernel_spec list = *spec;
+    list.data = QDNN_DATA_F32;
+    kernel_step *nest = steps_add(steps, kernel_find("nest_scales"), &list, &(kernel_problem){1, groups});
+    step_from_workspace(nest, QDNN_OPERAND_X, offset);
+}
+
+void scale_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                 kernel_steps *steps)
+{
+    if (spec->global_scale)
+        global_steps(row, spec, problem, steps);
+    if (spec->nested)
+        nested_steps(row, spec, problem, steps);
+    else
+        scale_level_steps(row, spec, problem, steps);
 }

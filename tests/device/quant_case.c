@@ -209,6 +209,7 @@ static create_plan_fn *const create_plan[] = {
     [KERNEL_SCALE] = qdnnCreateScalePlan,
     [KERNEL_QUANTIZE] = qdnnCreateQuantizePlan,
     [KERNEL_DEQUANTIZE] = qdnnCreateDequantizePlan,
+    [KERNEL_DYNAMIC] = qdnnCreateDynamicQuantizePlan,
 };
 
 /* Executes a plan with a workspace of exactly the size that it asks for. */
@@ -266,6 +267,8 @@ static qdnnStatus_t call_once(qdnnHandle_t handle, const quant_case *c, const qu
 qdnnStatus_t quant_call_once(qdnnHandle_t handle, const quant_case *c, const quant_descriptors *d,
                              void *const pointers[QDNN_OPERAND_COUNT])
 {
+    if (kernel_operation_of(c->row) == KERNEL_DYNAMIC) /* there is no one-shot call */
+        return quant_call_plan(handle, c, d, pointers);
     qdnnStatus_t status = call_once(handle, c, d, pointers);
     return status == QDNN_STATUS_SUCCESS ? qdnnSynchronize(handle) : status;
 }

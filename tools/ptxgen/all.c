@@ -159,7 +159,7 @@ static int walk(work *b, const kernel_row *row, kernel_spec spec, const ptx_sm *
     char reason[256];
     int status = TOOL_OK;
     if (n == 0)
-        return is_common(b->options, row, &spec) && kernel_spec_check(row, &spec, reason, sizeof reason) &&
+        return is_common(b->options, row, &spec) && kernel_is_emitted(row, &spec, reason, sizeof reason) &&
                        remember(b, row, &spec, &status)
                    ? write_one(b, row, &spec, sm)
                    : status;

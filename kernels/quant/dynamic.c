@@ -1,0 +1,178 @@
+/* Scales and codes in one kernel that reads the elements once, as activations want it: a group per token or per block.
+ * A team of lanes keeps its group in registers between the reduction and the coding. Groups for which that is too much, and
+ * those that do not begin on whole bytes, take the kernels scale and quantize instead. */
+#include "kernels/formats/quantized.h"
+#include "kernels/quant/quant.h"
+#include "kernels/quant/ranges.h"
+
+#include <stdio.h>
+
+enum { CHUNKS_MAX = 8 /* that a lane keeps */ };
+
+/* The teams of a kernel, and how many chunks each lane has. */
+typedef struct dynamic_plan {
+    team team;
+    unsigned chunks;
+} dynamic_plan;
+
+static dynamic_plan plan_of(const kernel_spec *spec)
+{
+    dynamic_plan p = {.team = team_of(spec->data, spec->group_size, spec->group_size)};
+    uint64_t chunks = spec->group_size / chunk_elements(spec->data);
+    if (chunks > WARP_LANES) /* more than a chunk for each lane of a warp: a whole block where that is too few */
+        p.team.lanes = chunks > WARP_LANES * CHUNKS_MAX ? RANGE_BLOCK : WARP_LANES;
+    p.chunks = (unsigned)((chunks + p.team.lanes - 1) / p.team.lanes);
+    return p;
+}
+
+/* Whether a team can keep the group in registers. */
+static bool fits(const kernel_row *row, const kernel_spec *spec)
+{
+    (void)row;
+    return spec->groups == QDNN_GROUPS_FLAT && spec->layout == QDNN_LAYOUT_BYTES && spec->channels == 0 &&
+           spec->group_size % 8 == 0 &&
+           spec->group_size / chunk_elements(spec->data) <= (uint64_t)RANGE_BLOCK * CHUNKS_MAX;
+}
+
+bool dynamic_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
+{
+    if (fits(row, spec))
+        return true;
+    snprintf(error, error_size, "one kernel takes flat groups of a multiple of 8 elements, up to %u; scale and quantize take others",
+             RANGE_BLOCK * CHUNKS_MAX * chunk_elements(spec->data));
+    return false;
+}
+
+kernel_geometry dynamic_geometry(const kernel_row *row, const kernel_spec *spec)
+{
+    (void)row;
+    return (kernel_geometry){.block = RANGE_BLOCK,
+                             .elements_per_block = RANGE_BLOCK / plan_of(spec).team.lanes * spec->group_size};
+}
+
+typedef struct dynamic_kernel {
+    quantized q;
+    dynamic_plan plan;
+    ptx_val x, lane;            /* pointer; u32 */
+    ptx_val group, first; /* u64: its number, its first element */
+} dynamic_kernel;
+
+/* The chunk with that number among a lane's, where the group has it. */
+static ptx_val chunk_exists(ptx_builder *b, const dynamic_kernel *k, unsigned i, ptx_val exists)
+{
+    const kernel_spec *spec = k->q.coding.spec;
+    uint64_t chunks = spec->group_size / chunk_elements(spec->data);
+    if ((uint64_t)(i + 1) * k->plan.team.lanes <= chunks)
+        return exists;
+    return ptx_setp_and(b, PTX_LT, ptx_add(b, k->lane, i * k->plan.team.lanes), ptx_u32(b, (uint32_t)chunks), exists);
+}
+
+/* A whole, aligned group: loads, reduction, codes. Threads of missing groups take part in the reduction. */
+static void code_whole_groups(ptx_builder *b, const dynamic_kernel *k, ptx_val exists)
+{
+    const kernel_spec *spec = k->q.coding.spec;
+    const unsigned chunk = chunk_elements(spec->data), lanes = k->plan.team.lanes, bytes = chunk_bytes(spec->data);
+    ptx_val x[CHUNKS_MAX * CHUNK_MAX];
+    ptx_val start = ptx_add(b, k->first, ptx_cvt(b, PTX_U64, ptx_mul(b, k->lane, chunk)));
+    ptx_val in = ptx_at(b, k->x, start, element_bytes(spec->data));
+    ptx_val number = emit_divide(b, start, chunk);
+    for (unsigned i = 0; i < k->plan.chunks; i++) {
+        ptx_val here[CHUNK_MAX];
+        for (unsigned e = 0; e < chunk; e++)
+            x[i * chunk + e] = ptx_var(b, ptx_f32(b, 0));
+        ptx_if(b, chunk_exists(b, k, i, exists));
+        emit_load_chunk(b, spec->data, in, (int)(i * lanes * bytes), here);
+        for (unsigned e = 0; e < chunk; e++)
+            ptx_assign(b, x[i * chunk + e], here[e]);
+        ptx_end_if(b);
+    }
+    range r = range_begin(b, range_kind_of(&k->q.coding));
+    for (unsigned i = 0; i < k->plan.chunks; i++)
+        for (unsigned e = 0; e < chunk; e++)
+            range_add(b, &r, x[i * chunk + e]);
+    range_reduce_team(b, &k->plan.team, &r);
+    group_made made = group_make(b, &k->q.coding, &k->q.side, r.lo, r.hi);
+    ptx_if(b, ptx_setp_and(b, PTX_EQ, k->lane, 0, exists));
+    group_store(b, &k->q.coding, &k->q.side, &made, k->group);
+    ptx_end_if(b);
+    chunk_groups groups = {.first = group_of_numbers(b, &k->q.coding, &k->q.side, made.scale, made.zero)};
+    for (unsigned i = 0; i < k->plan.chunks; i++) {
+        ptx_val quads[CHUNK_MAX / QUAD];
+        chunk_encode(b, &k->q, &groups, &x[i * chunk], chunk, quads);
+        codes_put(b, &k->q, ptx_add(b, number, i * lanes), chunk_exists(b, k, i, exists), chunk, quads);
+    }
+}
+
+/* A group that is cut short, or whose pointers are not aligned: its elements are read a second time. Groups begin on
+ * bytes, as they are multiples of eight. */
+static void code_elements(ptx_builder *b, const dynamic_kernel *k, ptx_val end)
+{
+    const qdnnDataType_t data = k->q.coding.spec->data;
+    const unsigned lanes = k->plan.team.lanes;
+    ptx_val start = ptx_add(b, k->first, ptx_cvt(b, PTX_U64, k->lane));
+    range r = range_begin(b, range_kind_of(&k->q.coding));
+    ptx_val i = ptx_for(b, start, end, ptx_u64(b, lanes));
+    range_add(b, &r, emit_load(b, data, ptx_at(b, k->x, i, element_bytes(data)), 0));
+    ptx_end_for(b);
+    range_reduce_team(b, &k->plan.team, &r);
+    group_made made = group_make(b, &k->q.coding, &k->q.side, r.lo, r.hi);
+    group_values group = group_of_numbers(b, &k->q.coding, &k->q.side, made.scale, made.zero);
+    ptx_if(b, ptx_setp_and(b, PTX_EQ, k->lane, 0, ptx_setp(b, PTX_LT, k->first, end)));
+    group_store(b, &k->q.coding, &k->q.side, &made, k->group);
+    ptx_end_if(b);
+    encode_few(b, &k->q, k->x, k->first, end, k->lane, lanes, &group);
+}
+
+/* Whether a block's groups are all whole, so that its threads go one way together. */
+static ptx_val block_is_whole(ptx_builder *b, const dynamic_kernel *k, ptx_val n)
+{
+    const coding *c = &k->q.coding;
+    const unsigned groups = RANGE_BLOCK / k->plan.team.lanes;
+    unsigned align = codes_are_direct(c) ? chunk_elements(c->spec->data) * c->format->facts.bits / 8 : 1;
+    ptx_val first = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, groups));
+    ptx_val end = ptx_mul(b, ptx_add(b, first, groups), ptx_u64(b, c->spec->group_size));
+    ptx_val cut = emit_remainder(b, n, emit_divide(b, n, c->spec->group_size), c->spec->group_size);
+    ptx_val whole = ptx_setp_or(b, PTX_LE, end, n, ptx_setp(b, PTX_EQ, cut, ptx_u64(b, 0)));
+    return ptx_and(b, whole, ptx_and(b, emit_aligned(b, k->x, LOAD_BYTES), emit_aligned(b, k->q.codes, align)));
+}
+
+void emit_dynamic(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    ptx_reqntid(b, RANGE_BLOCK, 1, 1);
+    ptx_minnctapersm(b, 2);
+    kernel_args args = kernel_declare(b, row, spec);
+    dynamic_kernel k = {.q = quantized_begin(b, row, spec, &args), .plan = plan_of(spec), .x = args.operand[QDNN_OPERAND_X]};
+    ptx_val tid = ptx_tid_x(b), n = args.number[NUMBER_N];
+    ptx_val block_first = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, RANGE_BLOCK / k.plan.team.lanes));
+    k.lane = team_lane(b, &k.plan.team, tid);
+    k.group = team_number(b, &k.plan.team, tid, block_first);
+    k.first = ptx_mul(b, k.group, ptx_u64(b, spec->group_size));
+    ptx_val exists = ptx_setp(b, PTX_LT, k.first, n);
+    ptx_val whole = block_is_whole(b, &k, n);
+    ptx_uniform(b);
+    ptx_if(b, whole);
+    code_whole_groups(b, &k, exists);
+    ptx_else(b);
+    code_elements(b, &k, ptx_min(b, n, ptx_add(b, k.first, ptx_u64(b, spec->group_size))));
+    ptx_end_if(b);
+}
+
+/* The steps of the other two operations, where one kernel does not do. */
+static void two_operations(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                           kernel_steps *steps)
+{
+    const kernel_row *scale = kernel_find_operation(KERNEL_SCALE, row->format);
+    const kernel_row *quantize = kernel_find_operation(KERNEL_QUANTIZE, row->format);
+    kernel_spec normal = kernel_spec_normal(scale, spec);
+    scale_level_steps(scale, &normal, problem, steps);
+    steps_add(steps, quantize, spec, problem);
+}
+
+void dynamic_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                   kernel_steps *steps)
+{
+    if (fits(row, spec))
+        steps_add(steps, row, spec, problem);
+    else
+        two_operations(row, spec, problem, steps);
+}
