@@ -21,7 +21,7 @@ static ptx_val horner(ptx_builder *b, const uint32_t *coefficients, int count, p
 
 static ptx_val unless_nan(ptx_builder *b, ptx_val x, ptx_val result)
 {
-    return ptx_selp(b, number(b, 0x7FFFFFFF), result, ptx_testp_nan(b, x));
+    return ptx_selp(b, number(b, 0x7FFFFFFF), result, ptx_setp(b, PTX_NAN, x, x));
 }
 
 static ptx_val magnitude(ptx_builder *b, ptx_val x, float largest)
