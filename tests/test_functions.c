@@ -85,6 +85,23 @@ TEST_ROWS(HostRefFunctions, StaysWithinItsUlps, function_rows)
     free(in.x);
 }
 
+/* Where the error is largest of all 2^32 inputs, as docs/numerics.md has it (`./run bench functions`). */
+static const struct {
+    uint32_t x;
+    double error;
+} largest[FUNCTION_COUNT] = {
+    {0xC26FD323, 0.9289}, {0x405DC6FD, 1.4991}, {0x3E66AE25, 1.8401}, {0xB9B4E004, 1.9991},
+    {0xC0BE0B6A, 3.3442}, {0xBFEB4085, 3.1975}, {0xBFB6A370, 3.8263},
+};
+
+TEST_ROWS(HostRefFunctions, LargestErrors, function_rows)
+{
+    float x = ref_f32_from_bits(largest[index].x);
+    double error = function_error(&function_rows[index], x, function_rows[index].reference(x));
+    CHECK(fabs(error - largest[index].error) < 0.00005);
+    CHECK(error <= function_rows[index].limit);
+}
+
 /* Values of the exact functions, computed with 50 digits: the oracle of the test above. */
 typedef struct known_exact {
     const char *name;
