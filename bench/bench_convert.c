@@ -2,20 +2,19 @@
  * they can be used from C (fp8), and against a table of exact thresholds where they cannot. 0 mismatches are
  * expected. */
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench.h"
+#include "bench/sweep.h"
 #include "ptxvm/ptxvm.h"
 
 #ifdef QDNN_CUDA_HEADERS
 #include <cuda_fp8.h>
 #endif
 
-enum { CHUNK = 1 << 22, ROUNDS = 16, THREADS = 256, WORKERS = 2 };
+enum { CHUNK = 1 << 22, ROUNDS = 16, THREADS = 256 };
 
 /* A thread converts ROUNDS pairs of neighbours; the results lie in memory in the order of the inputs. */
 #define KERNEL(convert, store, bytes)                                                                        \
@@ -168,85 +167,98 @@ static uint64_t wrong_by_header(const format *f, const uint8_t *results, uint32_
 
 /* ---- all of them ---- */
 
-typedef struct sweep {
+typedef struct job {
     const format *format;
     steps steps;
-    atomic_uint next; /* chunk */
-    atomic_ullong wrong;
-    atomic_int failed;
-} sweep;
+    uint64_t wrong;
+} job;
 
 typedef struct worker {
-    sweep *sweep;
+    const job *job;
     ptxvm *vm;
     ptxvm_kernel *kernel;
     ptxvm_address out;
     uint8_t *results;
+    uint64_t wrong;
 } worker;
 
-static bool open_worker(worker *w, sweep *s)
+static void free_worker(worker *w)
+{
+    ptxvm_destroy(w->vm);
+    free(w->results);
+    free(w);
+}
+
+static bool open_device(worker *w, const format *f)
 {
     ptxvm_config config = {.sm = "sm_90", .threads = 1};
     ptxvm_module *module;
-    const uint64_t bytes = (uint64_t)CHUNK * (uint64_t)s->format->bytes;
-    *w = (worker){.sweep = s, .results = malloc(bytes)};
-    return w->results && ptxvm_create(&config, &w->vm) == PTXVM_OK &&
-           ptxvm_module_load(w->vm, s->format->text, strlen(s->format->text), &module) == PTXVM_OK &&
+    return ptxvm_create(&config, &w->vm) == PTXVM_OK &&
+           ptxvm_module_load(w->vm, f->text, strlen(f->text), &module) == PTXVM_OK &&
            ptxvm_module_kernel(module, "k", &w->kernel) == PTXVM_OK &&
-           ptxvm_alloc(w->vm, bytes, &w->out) == PTXVM_OK;
+           ptxvm_alloc(w->vm, (uint64_t)CHUNK * (uint64_t)f->bytes, &w->out) == PTXVM_OK;
 }
 
-static bool run_chunk(worker *w, uint32_t first)
+static void *open_worker(void *argument)
 {
-    const format *f = w->sweep->format;
+    const job *j = argument;
+    worker *w = calloc(1, sizeof *w);
+    if (!w)
+        return NULL;
+    w->job = j;
+    w->results = malloc((size_t)CHUNK * (size_t)j->format->bytes);
+    if (w->results && open_device(w, j->format))
+        return w;
+    free_worker(w);
+    return NULL;
+}
+
+static bool run_chunk(void *argument, uint32_t chunk)
+{
+    worker *w = argument;
+    const format *f = w->job->format;
+    const uint32_t first = chunk * CHUNK;
     struct {
         ptxvm_address out;
         uint32_t first;
     } params = {w->out, first};
     ptxvm_launch_config config = {.grid = {CHUNK / 2 / ROUNDS / THREADS, 1, 1}, .block = {THREADS, 1, 1}};
     if (ptxvm_launch(w->vm, w->kernel, &config, &params, 12) != PTXVM_OK ||
-        ptxvm_read(w->vm, w->results, w->out, (uint64_t)CHUNK * (uint64_t)f->bytes) != PTXVM_OK)
+        ptxvm_read(w->vm, w->results, w->out, (uint64_t)CHUNK * (uint64_t)f->bytes) != PTXVM_OK) {
+        fprintf(stderr, "convert.%s: %s\n", f->name, ptxvm_last_error(w->vm));
         return false;
-    atomic_fetch_add(&w->sweep->wrong, f->header ? wrong_by_header(f, w->results, first)
-                                                 : wrong_by_steps(f, &w->sweep->steps, w->results, first));
+    }
+    w->wrong += f->header ? wrong_by_header(f, w->results, first)
+                          : wrong_by_steps(f, &w->job->steps, w->results, first);
     return true;
 }
 
-static void *work(void *argument)
+static void close_worker(void *argument, void *done)
 {
-    sweep *s = argument;
-    worker w;
-    bool ok = open_worker(&w, s);
-    for (uint32_t chunk; ok && (chunk = atomic_fetch_add(&s->next, 1)) < UINT32_MAX / CHUNK + 1;) {
-        bench_progress("convert.%s: %u of %u million", s->format->name, chunk * (CHUNK >> 20), 4096);
-        ok = run_chunk(&w, chunk * CHUNK);
-    }
-    if (!ok) {
-        fprintf(stderr, "convert.%s: %s\n", s->format->name, w.vm ? ptxvm_last_error(w.vm) : "no memory");
-        atomic_store(&s->failed, 1);
-    }
-    ptxvm_destroy(w.vm);
-    free(w.results);
-    return NULL;
+    job *j = argument;
+    worker *w = done;
+    j->wrong += w->wrong;
+    free_worker(w);
 }
 
 static void sweep_format(const format *f)
 {
-    sweep s = {.format = f, .steps = make_steps(f)};
-    pthread_t threads[WORKERS];
+    job j = {.format = f, .steps = make_steps(f)};
+    const sweep s = {.name = f->name,
+                     .chunks = UINT32_MAX / CHUNK + 1,
+                     .open = open_worker,
+                     .step = run_chunk,
+                     .close = close_worker,
+                     .job = &j};
     char name[64];
     double start = bench_seconds();
-    int started = 0;
-    while (s.steps.starts && started < WORKERS && pthread_create(&threads[started], NULL, work, &s) == 0)
-        started++;
-    for (int i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
+    bool done = j.steps.starts && sweep_run(&s);
     double seconds = bench_seconds() - start;
-    free(s.steps.starts);
-    if (started == 0 || s.failed)
+    free(j.steps.starts);
+    if (!done)
         return;
     snprintf(name, sizeof name, "convert.%s.mismatches", f->name);
-    bench_report(name, (double)s.wrong, "of 2^32",
+    bench_report(name, (double)j.wrong, "of 2^32",
                  f->header ? "against CUDA's header" : "against exact thresholds");
     snprintf(name, sizeof name, "convert.%s.minputs_per_s", f->name);
     bench_report(name, 4294.967296 / seconds, "M/s", "cvt on ptxvm and its comparison, on two threads");

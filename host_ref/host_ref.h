@@ -133,6 +133,16 @@ void ref_scalar_store(qdnnDataType_t type, void *array, int64_t index, float val
 float ref_scalar_smallest(qdnnDataType_t type);
 float ref_scalar_largest(qdnnDataType_t type);
 
+/* Elementary functions: written sequences of f32 operations (docs/numerics.md), so that they have one answer
+ * everywhere. A NaN gives REF_NAN_F32. */
+float ref_exp(float x);
+float ref_tanh(float x);
+float ref_erf(float x);
+float ref_sigmoid(float x);
+float ref_silu(float x);
+float ref_gelu_tanh(float x);
+float ref_gelu_erf(float x);
+
 #ifdef __cplusplus
 }
 #endif

@@ -72,7 +72,7 @@ static void check_pairs(const kernel_row *row)
                 for (int b = 0; b < PROPERTIES; b++)
                     seen[a][b][has[a]][has[b]] = true;
         }
-    int kinds = kernel_operation_of(row) == KERNEL_SCALE ? DATA_KINDS : DATA_KINDS + 1;
+    int kinds = parity_makes_scales(row) ? DATA_KINDS : DATA_KINDS + 1;
     for (int a = 0; a < PROPERTIES; a++)
         for (int b = 0; b < a; b++)
             for (int i = 0; i < (a == KIND ? kinds : values_of[a]); i++)
@@ -113,7 +113,7 @@ TEST_CASE(ParityGrid, TensorsEndAroundTheTile)
 {
     for (int i = 0; i < parity_row_count(); i++) {
         const kernel_row *row = parity_row_at(i);
-        if (kernel_operation_of(row) == KERNEL_SCALE)
+        if (parity_makes_scales(row))
             continue;
         kernel_spec spec = kernel_spec_default();
         int64_t tile = (int64_t)kernel_geometry_of(row, &spec).elements_per_block;

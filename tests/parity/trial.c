@@ -120,10 +120,15 @@ static quant_case case_at(const kernel_row *row, int granularity, int turn)
                         .extent = granularities[granularity].extent};
 }
 
+bool parity_makes_scales(const kernel_row *row)
+{
+    return kernel_operation_of(row) == KERNEL_SCALE || kernel_operation_of(row) == KERNEL_DYNAMIC;
+}
+
 /* Every kind of data; and, where scales are an input, a caller's strange ones. */
 static int kind_count(const kernel_row *row)
 {
-    return kernel_operation_of(row) == KERNEL_SCALE ? DATA_KINDS : DATA_KINDS + 1;
+    return parity_makes_scales(row) ? DATA_KINDS : DATA_KINDS + 1;
 }
 
 int parity_trial_count(const kernel_row *row)

@@ -24,6 +24,9 @@ int parity_row_count(void);
 const kernel_row *parity_row_at(int index);
 void parity_row_name(int index, char *text, size_t size);
 
+/* Whether the operation makes the scales itself: then they are never a caller's. */
+bool parity_makes_scales(const kernel_row *row);
+
 /* The trials of a kernel in a turn. */
 int parity_trial_count(const kernel_row *row);
 parity_trial parity_trial_at(const kernel_row *row, int turn, int index);
