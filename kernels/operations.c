@@ -14,6 +14,19 @@ enum {
     CODES = KERNEL_KEY_CODE | KERNEL_KEY_LAYOUT | KERNEL_KEY_NIBBLE_ORDER,
 };
 
+/* A global scale stands over E4M3 scales; nested scales come as a list of f32. */
+static void fix_global(kernel_spec *spec)
+{
+    spec->scale = QDNN_SCALE_E4M3;
+    if (!spec->global_scale)
+        spec->global_scale = 1;
+}
+
+static void fix_nest(kernel_spec *spec)
+{
+    spec->nested = 1;
+}
+
 const operation_row operation_rows[KERNEL_OPERATIONS] = {
     [KERNEL_SCALE] = {.name = "scale",
                       .keys = KERNEL_KEY_DATA | SIDECARS | KERNEL_KEY_CODE | KERNEL_KEY_FLOOR | KERNEL_KEY_RANGE |
@@ -51,14 +64,16 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                         .emit = emit_dynamic,
                         .steps = dynamic_steps},
     [KERNEL_GLOBAL] = {.name = "global",
-                       .keys = KERNEL_KEY_DATA | KERNEL_KEY_FLOOR | KERNEL_KEY_GLOBAL_SCALE | KERNEL_KEY_SCALE,
+                       .keys = KERNEL_KEY_DATA | KERNEL_KEY_FLOOR | KERNEL_KEY_GLOBAL_SCALE,
+                       .fixes = fix_global,
                        .reads = OPERAND(X),
                        .writes = OPERAND(GLOBAL_SCALE),
                        .geometry = global_geometry,
                        .emit = emit_global,
                        .steps = tile_steps},
     [KERNEL_NEST] = {.name = "nest",
-                     .keys = KERNEL_KEY_DATA | KERNEL_KEY_NESTED | KERNEL_KEY_DIVISION,
+                     .keys = KERNEL_KEY_DIVISION,
+                     .fixes = fix_nest,
                      .reads = OPERAND(X) | OPERAND(NESTED_MAP) | OPERAND(NESTED_OFFSET),
                      .writes = OPERAND(SCALE) | OPERAND(NESTED_SCALE),
                      .geometry = nest_geometry,

@@ -17,6 +17,8 @@ struct operation_row {
     const char *name;
     unsigned keys;
     unsigned reads, writes; /* bits of qdnnOperand_t, as far as the format has them */
+    /* Sets what is no choice in a normal specification; null: nothing. */
+    void (*fixes)(kernel_spec *spec);
     /* Whether one kernel does it for a normal specification; null: it always does. */
     bool (*is_a_kernel)(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
     kernel_geometry (*geometry)(const kernel_row *row, const kernel_spec *spec);

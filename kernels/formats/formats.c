@@ -145,8 +145,8 @@ static bool scales_serve(const kernel_row *row, const kernel_spec *spec, char *e
         return refuse(error, error_size, "scale is e8m0, which belongs to codes that are floats");
     if (spec->global_scale && (spec->scale != QDNN_SCALE_E4M3 || has_zero || !row->format->number))
         return refuse(error, error_size, "a global scale goes with codes that are floats and scales of type e4m3");
-    if (spec->nested && (spec->scale != QDNN_SCALE_F32 || spec->scale_swizzle))
-        return refuse(error, error_size, "nested scales stand for f32 and are not swizzled");
+    if (spec->nested && (spec->scale != QDNN_SCALE_F32 || spec->scale_swizzle || has_zero))
+        return refuse(error, error_size, "nested scales stand for f32, are not swizzled, and have no zeros beside them");
     return true;
 }
 

@@ -67,60 +67,62 @@ static ptx_val chunk_exists(ptx_builder *b, const dynamic_kernel *k, unsigned i,
     return ptx_setp_and(b, PTX_LT, ptx_add(b, k->lane, i * k->plan.team.lanes), ptx_u32(b, (uint32_t)chunks), exists);
 }
 
-/* A whole, aligned group: loads, reduction, codes. Threads of missing groups take part in the reduction. */
-static void code_whole_groups(ptx_builder *b, const dynamic_kernel *k, ptx_val exists)
+/* Where a lane's chunks begin (u64), as elements. */
+static ptx_val lane_start(ptx_builder *b, const dynamic_kernel *k)
 {
-    const kernel_spec *spec = k->q.coding.spec;
-    const unsigned chunk = chunk_elements(spec->data), lanes = k->plan.team.lanes, bytes = chunk_bytes(spec->data);
-    ptx_val x[CHUNKS_MAX * CHUNK_MAX];
-    ptx_val start = ptx_add(b, k->first, ptx_cvt(b, PTX_U64, ptx_mul(b, k->lane, chunk)));
-    ptx_val in = ptx_at(b, k->x, start, element_bytes(spec->data));
-    ptx_val number = emit_divide(b, start, chunk);
+    unsigned chunk = chunk_elements(k->q.coding.spec->data);
+    return ptx_add(b, k->first, ptx_cvt(b, PTX_U64, ptx_mul(b, k->lane, chunk)));
+}
+
+/* The chunks of a whole, aligned group, into variables that stay 0 where there is none. */
+static void load_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val exists, const ptx_val *x)
+{
+    const qdnnDataType_t data = k->q.coding.spec->data;
+    const unsigned chunk = chunk_elements(data);
+    ptx_val in = ptx_at(b, k->x, lane_start(b, k), element_bytes(data));
     for (unsigned i = 0; i < k->plan.chunks; i++) {
         ptx_val here[CHUNK_MAX];
-        for (unsigned e = 0; e < chunk; e++)
-            x[i * chunk + e] = ptx_var(b, ptx_f32(b, 0));
         ptx_if(b, chunk_exists(b, k, i, exists));
-        emit_load_chunk(b, spec->data, in, (int)(i * lanes * bytes), here);
+        emit_load_chunk(b, data, in, (int)(i * k->plan.team.lanes * chunk_bytes(data)), here);
         for (unsigned e = 0; e < chunk; e++)
             ptx_assign(b, x[i * chunk + e], here[e]);
         ptx_end_if(b);
     }
-    range r = range_begin(b, range_kind_of(&k->q.coding));
-    for (unsigned i = 0; i < k->plan.chunks; i++)
-        for (unsigned e = 0; e < chunk; e++)
-            range_add(b, &r, x[i * chunk + e]);
-    range_reduce_team(b, &k->plan.team, &r);
-    group_made made = group_make(b, &k->q.coding, &k->q.side, r.lo, r.hi);
-    ptx_if(b, ptx_setp_and(b, PTX_EQ, k->lane, 0, exists));
-    group_store(b, &k->q.coding, &k->q.side, &made, k->group);
-    ptx_end_if(b);
-    chunk_groups groups = {.first = group_of_numbers(b, &k->q.coding, &k->q.side, made.scale, made.zero)};
+}
+
+/* A tight range must not see the 0 of chunks that are not there. */
+static void add_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val exists, const range *r, const ptx_val *x)
+{
+    const unsigned chunk = chunk_elements(k->q.coding.spec->data);
     for (unsigned i = 0; i < k->plan.chunks; i++) {
-        ptx_val quads[CHUNK_MAX / QUAD];
-        chunk_encode(b, &k->q, &groups, &x[i * chunk], chunk, quads);
-        codes_put(b, &k->q, ptx_add(b, number, i * lanes), chunk_exists(b, k, i, exists), chunk, quads);
+        ptx_if(b, chunk_exists(b, k, i, exists));
+        for (unsigned e = 0; e < chunk; e++)
+            range_add(b, r, x[i * chunk + e]);
+        ptx_end_if(b);
     }
 }
 
-/* A group that is cut short, or whose pointers are not aligned: its elements are read a second time. Groups begin on
- * bytes, as they are multiples of eight. */
-static void code_elements(ptx_builder *b, const dynamic_kernel *k, ptx_val end)
+static void store_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val exists, const group_values *group,
+                         const ptx_val *x)
+{
+    const unsigned chunk = chunk_elements(k->q.coding.spec->data);
+    const chunk_groups groups = {.first = *group};
+    ptx_val number = emit_divide(b, lane_start(b, k), chunk);
+    for (unsigned i = 0; i < k->plan.chunks; i++) {
+        ptx_val quads[CHUNK_MAX / QUAD];
+        chunk_encode(b, &k->q, &groups, &x[i * chunk], chunk, quads);
+        codes_put(b, &k->q, ptx_add(b, number, i * k->plan.team.lanes), chunk_exists(b, k, i, exists), chunk, quads);
+    }
+}
+
+/* The elements of a group that is cut short, or whose pointers are not aligned. */
+static void add_elements(ptx_builder *b, const dynamic_kernel *k, const range *r, ptx_val end)
 {
     const qdnnDataType_t data = k->q.coding.spec->data;
-    const unsigned lanes = k->plan.team.lanes;
     ptx_val start = ptx_add(b, k->first, ptx_cvt(b, PTX_U64, k->lane));
-    range r = range_begin(b, range_kind_of(&k->q.coding));
-    ptx_val i = ptx_for(b, start, end, ptx_u64(b, lanes));
-    range_add(b, &r, emit_load(b, data, ptx_at(b, k->x, i, element_bytes(data)), 0));
+    ptx_val i = ptx_for(b, start, end, ptx_u64(b, k->plan.team.lanes));
+    range_add(b, r, emit_load(b, data, ptx_at(b, k->x, i, element_bytes(data)), 0));
     ptx_end_for(b);
-    range_reduce_team(b, &k->plan.team, &r);
-    group_made made = group_make(b, &k->q.coding, &k->q.side, r.lo, r.hi);
-    group_values group = group_of_numbers(b, &k->q.coding, &k->q.side, made.scale, made.zero);
-    ptx_if(b, ptx_setp_and(b, PTX_EQ, k->lane, 0, ptx_setp(b, PTX_LT, k->first, end)));
-    group_store(b, &k->q.coding, &k->q.side, &made, k->group);
-    ptx_end_if(b);
-    encode_few(b, &k->q, k->x, k->first, end, k->lane, lanes, &group);
 }
 
 /* Whether a block's groups are all whole, so that its threads go one way together. */
@@ -147,13 +149,33 @@ void emit_dynamic(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     k.lane = team_lane(b, &k.plan.team, tid);
     k.group = team_number(b, &k.plan.team, tid, block_first);
     k.first = ptx_mul(b, k.group, ptx_u64(b, spec->group_size));
-    ptx_val exists = ptx_setp(b, PTX_LT, k.first, n);
+    ptx_val exists = ptx_setp(b, PTX_LT, k.first, n), end = ptx_min(b, n, ptx_add(b, k.first, ptx_u64(b, spec->group_size)));
     ptx_val whole = block_is_whole(b, &k, n);
+    range r = range_begin(b, range_kind_of(&k.q.coding));
+    ptx_val x[CHUNKS_MAX * CHUNK_MAX];
+    for (unsigned i = 0; i < k.plan.chunks * chunk_elements(spec->data); i++)
+        x[i] = ptx_var(b, ptx_f32(b, 0));
+
     ptx_uniform(b);
     ptx_if(b, whole);
-    code_whole_groups(b, &k, exists);
+    load_chunks(b, &k, exists, x);
+    add_chunks(b, &k, exists, &r, x);
     ptx_else(b);
-    code_elements(b, &k, ptx_min(b, n, ptx_add(b, k.first, ptx_u64(b, spec->group_size))));
+    add_elements(b, &k, &r, end);
+    ptx_end_if(b);
+
+    range_reduce_team(b, &k.plan.team, &r);
+    group_made made = group_make(b, &k.q.coding, &k.q.side, r.lo, r.hi);
+    group_values group = group_of_numbers(b, &k.q.coding, &k.q.side, made.scale, made.zero);
+    ptx_if(b, ptx_setp_and(b, PTX_EQ, k.lane, 0, exists));
+    group_store(b, &k.q.coding, &k.q.side, &made, k.group);
+    ptx_end_if(b);
+
+    ptx_uniform(b);
+    ptx_if(b, whole);
+    store_chunks(b, &k, exists, &group, x);
+    ptx_else(b);
+    encode_few(b, &k.q, k.x, k.first, end, k.lane, k.plan.team.lanes, &group); /* reads its elements again */
     ptx_end_if(b);
 }
 

@@ -166,7 +166,10 @@ static void fill(const quant_case *c, const ref_quant_spec *ref, quant_operands 
     fill_data(c->kind, kernel_format(c->row), c->spec.data, c->seed, plain, n);
     ref_scale(ref, 1, n, plain, &arrays);
     if (c->callers) {
-        fill_callers_scales(c->spec.scale, arrays.scale, groups);
+        if (ref->nested)
+            fill_bytes(c->seed, arrays.scale, groups);
+        else
+            fill_callers_scales(c->spec.scale, arrays.scale, groups);
         if (o->bytes[QDNN_OPERAND_ZERO] > 0)
             fill_callers_zeros(ref->zero, arrays.zero, groups);
     }
