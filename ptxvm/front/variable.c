@@ -208,6 +208,7 @@ static pvm_var *make_variable(parser *p, const declaration *d, const shape *s, n
     v->align = d->align ? d->align : (uint32_t)element;
     if (v->align & (v->align - 1))
         v->align = 16;
+    v->is_array = s->n > 0;
     v->is_unsized = s->is_unsized;
     v->is_extern = d->link.is_extern;
     v->is_visible = d->link.is_visible;
@@ -330,8 +331,8 @@ void parse_variables(parser *p, pvm_space space, linkage link)
     expect_punct(p, ';');
 }
 
-/* One parameter of a function: .param or .reg. `as` gets its name, null for "_"; *reg its register or -1. */
-pvm_var *parse_parameter(parser *p, bool of_entry, int *reg, name **as)
+/* One parameter of a function: .param or .reg. `as` gets its name, null for "_". */
+pvm_var *parse_parameter(parser *p, bool of_entry, name **as)
 {
     declaration d = {.space = SPACE_PARAM};
     shape s = {0};
@@ -356,6 +357,5 @@ pvm_var *parse_parameter(parser *p, bool of_entry, int *reg, name **as)
         parse_fail_at(p, where.line, where.column, PVM_ERROR_SYNTAX, "a kernel's parameter needs a length");
     pvm_var *v = make_variable(p, &d, &s, *as, &where);
     v->is_const_param = of_entry;
-    *reg = -1;
     return v;
 }
