@@ -5,8 +5,7 @@
 #include "decode.h"
 #include "ptxvm/check/check.h"
 
-#define MAX_THREADS       1024
-#define STATIC_SHARED_MAX (UINT64_C(48) << 10)
+#define MAX_THREADS 1024
 
 /* Shared memory that a block may have, static and dynamic together, where it asks for more than 48 KiB. */
 static const struct {
@@ -22,7 +21,7 @@ static uint64_t shared_limit(int sm)
     for (size_t i = 0; i < sizeof shared_limits / sizeof *shared_limits; i++)
         if (shared_limits[i].sm == sm)
             return shared_limits[i].bytes;
-    return STATIC_SHARED_MAX;
+    return VM_STATIC_SHARED;
 }
 
 /* ---- What a kernel needs ---- */
@@ -127,10 +126,6 @@ static ptxvm_status check_block(ptxvm *vm, const pvm_function *f, const ptxvm_la
 static ptxvm_status check_shared(ptxvm *vm, const vm_kernel *kernel, const ptxvm_launch_config *c)
 {
     uint64_t limit = shared_limit(vm->device.sm);
-    if (kernel->static_shared > STATIC_SHARED_MAX)
-        return vm_error(vm, PTXVM_ERROR_LAUNCH_SIZE,
-                        "%s has %llu bytes of static shared memory: the most is %llu", kernel->function->name,
-                        (unsigned long long)kernel->static_shared, (unsigned long long)STATIC_SHARED_MAX);
     if (c->shared_bytes > limit || kernel->dynamic_shared_offset + c->shared_bytes > limit)
         return vm_error(vm, PTXVM_ERROR_LAUNCH_SIZE,
                         "%llu bytes of shared memory, %llu of them dynamic: sm_%d has %llu for a block",

@@ -222,6 +222,7 @@ typedef struct parser {
     int loc_file, loc_line;
 
     int var_capacity, function_capacity;
+    uint64_t const_extent;
     bool has_version, has_target, has_address_size;
 
     /* The instruction being read. */

@@ -71,6 +71,16 @@ void parse_parameters(parser *p, pvm_function *f, bool returns, name ***names)
     *names = list.names;
 }
 
+/* As ptxas has it: PTX ISA 8.1 raised the limit for sm_70 and later. */
+static void check_parameter_bytes(parser *p, const pvm_function *f, const token *where)
+{
+    uint64_t most = p->module->version >= 81 && p->module->target.sm >= 70 ? 32764 : 4352;
+    if (f->is_entry && f->param_bytes > most)
+        parse_fail_at(p, where->line, where->column, PVM_ERROR_SYNTAX,
+                      "'%.60s' has %llu bytes of parameters: with this .version and .target the most is %llu",
+                      f->name, (unsigned long long)f->param_bytes, (unsigned long long)most);
+}
+
 static void parse_three(parser *p, int *values)
 {
     uint64_t product = 1;
@@ -221,6 +231,7 @@ static header parse_header(parser *p, linkage link)
     next_token(p);
     if (at_punct(p, '('))
         parse_parameters(p, f, false, &h.params);
+    check_parameter_bytes(p, f, &h.where);
     while (p->tok.kind == TOKEN_WORD && parse_tuning(p, f))
         ;
     return h;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define MAX_VARIABLE_BYTES (UINT64_C(1) << 47)
+#define MAX_CONST_BYTES    65536 /* of a module, as ptxas has it */
 
 /* What stands before the names of a declaration. */
 typedef struct declaration {
@@ -190,9 +191,16 @@ void add_local(parser *p, pvm_var *v)
     f->locals[f->n_locals++] = v;
 }
 
-static void add_global(parser *p, pvm_var *v)
+static void add_global(parser *p, pvm_var *v, const token *where)
 {
     pvm_module *m = p->module;
+    if (v->space == SPACE_CONST) {
+        place(&p->const_extent, v);
+        if (p->const_extent > MAX_CONST_BYTES)
+            parse_fail_at(p, where->line, where->column, PVM_ERROR_SYNTAX,
+                          "with '%.60s' the module has %llu bytes of .const: the most is %d", v->name,
+                          (unsigned long long)p->const_extent, MAX_CONST_BYTES);
+    }
     m->vars = parse_grow(p, m->vars, m->n_vars, &p->var_capacity, sizeof(pvm_var *));
     v->index = m->n_vars;
     m->vars[m->n_vars++] = v;
@@ -262,7 +270,7 @@ static void parse_one_variable(parser *p, const declaration *d)
     if (p->function && d->space != SPACE_GLOBAL && d->space != SPACE_CONST)
         add_local(p, v);
     else
-        add_global(p, v);
+        add_global(p, v, &where);
 }
 
 /* ---- registers ---- */
