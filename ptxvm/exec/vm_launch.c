@@ -160,6 +160,13 @@ static ptxvm_status find_workspace(ptxvm *vm, vm_launch *launch)
     return status ? vm_error(vm, status, "no room for the workspace of a cooperative launch") : status;
 }
 
+/* Shared memory is given out in pieces of 128 bytes, on sm_75 of 256. */
+static uint64_t shared_reach(const ptxvm *vm, uint64_t bytes)
+{
+    uint64_t grain = vm->device.sm >= 80 ? 128 : 256;
+    return vm->config.checks & PTXVM_CHECK_MEMORY ? bytes : (bytes + grain - 1) / grain * grain;
+}
+
 static void fill_launch(vm_launch *launch, const vm_kernel *kernel, const ptxvm_launch_config *c)
 {
     launch->kernel = kernel;
@@ -175,6 +182,7 @@ static void fill_launch(vm_launch *launch, const vm_kernel *kernel, const ptxvm_
     launch->dynamic_shared = c->shared_bytes;
     launch->shared_bytes =
         c->shared_bytes ? kernel->dynamic_shared_offset + c->shared_bytes : kernel->static_shared;
+    launch->shared_reach = shared_reach(launch->vm, launch->shared_bytes);
     launch->cooperative = c->cooperative;
     launch->serial = kernel->serial || c->cooperative;
 }
