@@ -110,6 +110,7 @@ typedef struct ptxvm_kernel_info {
     int n_params;
     uint64_t param_bytes; /* of the whole parameter block */
     uint64_t static_shared_bytes, local_bytes, const_bytes;
+    int registers;   /* ptxvm assigns none: a number that lets a block of the greatest size fit */
     int max_threads; /* a block, by .maxntid or the SM */
     int reqntid[3];  /* 0 where not required */
 } ptxvm_kernel_info;

@@ -43,6 +43,7 @@ void ptxvm_kernel_get_info(const ptxvm_kernel *kernel, ptxvm_kernel_info *info)
     *info = (ptxvm_kernel_info){.name = f->name,
                                 .n_params = f->n_params,
                                 .param_bytes = f->param_bytes,
+                                .registers = max_threads(f) > 512 ? 32 : 64,
                                 .max_threads = max_threads(f),
                                 .reqntid = {f->reqntid[0], f->reqntid[1], f->reqntid[2]}};
     if (vm_kernel_ready((ptxvm_kernel *)kernel) == PTXVM_OK) {

@@ -238,6 +238,8 @@ static pvm_module *out_of_memory(pvm_error *error, pvm_arena *arena)
 pvm_module *pvm_module_parse_with(const char *text, size_t length, const pvm_allocator *allocator,
                                   pvm_error *error)
 {
+    while (length && !text[length - 1]) /* the end of a string, as ptxvm-ptxas writes it */
+        length--;
     pvm_arena *arena = arena_create(allocator);
     parser *p = arena ? arena_alloc(arena, sizeof *p) : NULL;
     char *copy = p && length < INT32_MAX ? arena_alloc(arena, length + 1) : NULL;
