@@ -39,6 +39,9 @@ int ptxvm_status_cuda(ptxvm_status status);
 
 /* .version of the PTX that is read, as 10 * major + minor. */
 extern const int ptxvm_oldest_isa, ptxvm_newest_isa;
+/* The newest that is taken: a later one where the environment says so (PTXVM_NEWEST_ISA=9.6), for PTX that has a
+ * later number and nothing that came with it. -1: the variable is no such number. */
+int ptxvm_accepted_isa(void);
 
 typedef struct ptxvm ptxvm;               /* a device: its memory and its settings */
 typedef struct ptxvm_module ptxvm_module; /* PTX loaded onto it */

@@ -16,7 +16,8 @@ const char tool_program[] = "ptxvm-ptxas";
 /* PTX ISA 9.x came with CUDA 13.x, and so on: callers choose the .version that they write by the release. */
 static int print_version(void)
 {
-    int major = ptxvm_newest_isa / 10 + 4, minor = ptxvm_newest_isa % 10;
+    int isa = ptxvm_accepted_isa() < 0 ? ptxvm_newest_isa : ptxvm_accepted_isa();
+    int major = isa / 10 + 4, minor = isa % 10;
     printf("ptxvm-ptxas: PTX for ptxvm, in the place of ptxas\n"
            "ptxvm " QDNN_VERSION ", which reads PTX as of\n"
            "Cuda compilation tools, release %d.%d, V%d.%d.0\n",
@@ -26,7 +27,7 @@ static int print_version(void)
 
 static int print_versions(void)
 {
-    for (int isa = ptxvm_oldest_isa; isa <= ptxvm_newest_isa; isa++)
+    for (int isa = ptxvm_oldest_isa; isa <= ptxvm_accepted_isa(); isa++)
         if (isa < 66 || (isa >= 70 && isa < 79) || (isa >= 80 && isa < 89) || isa >= 90)
             printf("%d.%d\n", isa / 10, isa % 10);
     return PTXAS_OK;
