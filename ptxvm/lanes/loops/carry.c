@@ -4,27 +4,29 @@
  * is the same within a chain of subtractions; chains that mix both kinds see the difference. */
 #include "loops.h"
 
-/* d = x + y + in, or x + ~y + in of a subtraction, where x and y are expressions in a, b, c. `in_at` is the
- * flag's place among the sources, or -1 where the instruction begins a chain. */
+/* d = x + y + carry or x - (y + borrow), where x and y are expressions in a, b, c; the borrow is the flag
+ * inverted. `in_at` is the flag's place among the sources, or -1. */
 #define CARRY_FN(name, T, n_src, in_at, writes, x_of, y_of, minus)                                           \
     static void name(LANE_ARGS)                                                                              \
     {                                                                                                        \
         T *d = LANE_OUT(T, 0);                                                                               \
         const T *pa = LANE_IN(T, 0), *pb = LANE_IN(T, 1), *pc = (n_src) > 2 ? LANE_IN(T, 2) : pb;            \
-        const uint32_t begin = (minus) ? UINT32_MAX : 0;                                                     \
-        const uint32_t in = (in_at) < 0 ? begin : LANE_MASK((in_at) < 0 ? 0 : (in_at));                      \
+        const uint32_t inverted = (minus) ? UINT32_MAX : 0;                                                  \
+        const uint32_t in = (in_at) < 0 ? 0 : LANE_MASK((in_at) < 0 ? 0 : (in_at)) ^ inverted;               \
         uint32_t out = 0;                                                                                    \
         LANE_FOR(WARP)                                                                                       \
         {                                                                                                    \
             const T a = pa[i], b = pb[i], c = pc[i];                                                         \
             (void)a, (void)b, (void)c;                                                                       \
-            const T x = (T)(x_of), y = (minus) ? ~(T)(y_of) : (T)(y_of), one = (in & lane_bit[i]) != 0;      \
-            const T part = x + y, all = part + one;                                                          \
+            const T x = (T)(x_of), y = (T)(y_of), one = (in & lane_bit[i]) != 0;                             \
+            const T part = (minus) ? x - y : x + y, all = (minus) ? part - one : part + one;                 \
+            const bool first = (minus) ? x < y : part < x;                                                   \
+            const bool second = (minus) ? part < one : all < part;                                           \
             d[i] = all;                                                                                      \
-            out |= ((part < x) | (all < part)) ? lane_bit[i] : 0;                                            \
+            out |= (first | second) ? lane_bit[i] : 0;                                                       \
         }                                                                                                    \
         if (writes)                                                                                          \
-            *(uint32_t *)dst[1] = out;                                                                       \
+            *(uint32_t *)dst[1] = out ^ inverted;                                                            \
     }
 
 #define HI_U32(a, b) ((uint64_t)(a) * (b) >> 32)

@@ -43,11 +43,11 @@ enum { V_FTZ_NAN = V_FTZ | V_NAN };
 #undef R2
 #undef R3
 
-/* div.approx multiplies by the reciprocal of b, which is 0 where |b| is above 2^126 (PTX ISA, div): the
- * quotient is 0, or NaN where a is infinite. */
+/* div.approx multiplies by the reciprocal of b, which is 0 where |b| is above 2^126 (PTX ISA, div), as if b were
+ * infinite: the quotient is 0, or NaN where a is infinite. */
 #define DEFINE_QUOTIENT(flags, ftz)                                                                          \
     REAL_FN(lane_div_approx_F32_##flags, float, WARP, 2, ftz, 0,                                             \
-            fabsf(b) > 0x1p126f ? a * copysignf(0, b) : a / b)
+            a / (fabsf(b) > 0x1p126f ? copysignf(INFINITY, b) : b))
 #define QUOTIENTS(X) X(NONE, 0) X(FTZ, 1)
 QUOTIENTS(DEFINE_QUOTIENT)
 
