@@ -122,6 +122,10 @@ static void parse_specifiers(parser *p, declaration *d)
     }
     if (d->type == T_NONE)
         parse_fail(p, PVM_ERROR_SYNTAX, "this declaration has no type");
+    if (d->space == SPACE_REG && d->vec > 1 && d->type == T_PRED)
+        parse_fail(p, PVM_ERROR_SYNTAX, "a predicate register cannot be a vector");
+    if (d->space == SPACE_REG && d->vec * pvm_type_bits(d->type) > 128)
+        parse_fail(p, PVM_ERROR_SYNTAX, "a vector register has 128 bits at most");
 }
 
 /* ---- arrays ---- */

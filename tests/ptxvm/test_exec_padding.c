@@ -86,6 +86,25 @@ TEST_CASE(PtxvmPadding, WhatIsBehindTheEndIsUnwritten)
     }
 }
 
+/* Vector loads of 32 bytes, which sm_100 has, are aligned to 32. */
+TEST_CASE(PtxvmPadding, LoadsOf32Bytes)
+{
+    static const char format[] = ".version 8.8\n.target sm_100\n.address_size 64\n.visible .entry k(.param "
+                                 ".u64 out)\n{\n.reg .b32 r<9>; "
+                                 ".reg .b64 d0;\nld.param.u64 d0, [out]; ld.global.v8.b32 {r0, r1, r2, r3, "
+                                 "r4, r5, r6, r7}, [d0+%d];\nret;\n}\n";
+    for (int at = 0; at <= 64; at += 32) {
+        char text[512];
+        snprintf(text, sizeof text, format, at);
+        ptxvm_config config = {.sm = "sm_100", .checks = PTXVM_CHECK_MEMORY};
+        exec_run r = exec_open(&config, text);
+        uint32_t data[BYTES / 4] = {0};
+        CHECK_EQ_I64(exec_launch(&r, exec_grid(1, 1), data, BYTES / 4),
+                     at < BYTES ? PTXVM_OK : PTXVM_ERROR_ADDRESS);
+        exec_close(&r);
+    }
+}
+
 /* Programs take the upper bits of a large allocation for their own. */
 TEST_CASE(PtxvmPadding, LargeAllocationsAreAlignedTo2MiB)
 {
