@@ -37,7 +37,7 @@ target_link_libraries(qdnn PRIVATE ${QDNN_VM})
 qdnn_library(qdnn_static STATIC ${PROJECT_BINARY_DIR}/qdnn.o)
 
 install(TARGETS qdnn qdnn_static EXPORT qdnn-targets)
-install(TARGETS ptxvm)
+install(TARGETS ptxvm ptxvm_ptxas)
 install(DIRECTORY include/qdnn DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT qdnn-targets NAMESPACE qdnn:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/qdnn)
 

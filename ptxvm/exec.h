@@ -171,6 +171,7 @@ struct vm_block {
     uint64_t order;        /* place in the seed's order */
     uint8_t *shared;
     uint64_t shared_bytes; /* static and dynamic */
+    uint64_t shared_reach; /* what accesses may touch: with the memory check that, else what an SM allocates */
     vm_warp *warps;
     int n_warps;
     uint64_t clock;    /* the deterministic counter behind %clock: instructions issued by this block; read it
@@ -221,7 +222,7 @@ struct vm_launch {
     uint32_t grid[3], dim[3]; /* %nctaid, %ntid */
     uint64_t n_blocks;
     int n_threads, n_warps; /* of a block */
-    uint64_t static_shared, dynamic_shared, shared_bytes;
+    uint64_t static_shared, dynamic_shared, shared_bytes, shared_reach;
     uint64_t step_limit, stack_limit;
     uint64_t grid_id;
     uint64_t workspace; /* of a cooperative launch: device address, %envreg2 and %envreg1 are its halves */

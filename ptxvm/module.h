@@ -46,12 +46,14 @@ typedef struct pvm_var {
     const char *name;
     pvm_space space; /* CONST, GLOBAL, LOCAL, PARAM, SHARED */
     pvm_type type;
-    int vec;       /* 1, 2, 4 (8) */
+    int vec;       /* 1, 2, 4 (8); a vector in .reg that is a parameter is so many parameters, one for each
+                      element, and the first of them has the name and this number */
     uint64_t size; /* bytes; 0 for an array of unknown length (extern shared) */
     uint32_t align;
     uint64_t offset; /* PARAM: within its parameter list; LOCAL and in-function SHARED: within the function's
                         block of that space */
     bool is_extern, is_visible, is_weak, is_common, is_managed;
+    bool is_array;
     bool is_unsized;     /* [] : dynamic shared memory or an extern array */
     bool is_const_param; /* a kernel's parameter, read only */
     bool is_pointer;     /* a kernel's parameter with .ptr */

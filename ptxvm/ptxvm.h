@@ -39,16 +39,19 @@ int ptxvm_status_cuda(ptxvm_status status);
 
 /* .version of the PTX that is read, as 10 * major + minor. */
 extern const int ptxvm_oldest_isa, ptxvm_newest_isa;
+/* The newest that is taken: a later one where the environment says so (PTXVM_NEWEST_ISA=9.6), for PTX that has a
+ * later number and nothing that came with it. -1: the variable is no such number. */
+int ptxvm_accepted_isa(void);
 
 typedef struct ptxvm ptxvm;               /* a device: its memory and its settings */
 typedef struct ptxvm_module ptxvm_module; /* PTX loaded onto it */
 typedef struct ptxvm_kernel ptxvm_kernel; /* an .entry of a module */
 typedef uint64_t ptxvm_address;           /* a device address; the same in every run */
 
-/* What is looked for while kernels run (docs/checks.md). Accesses outside every allocation end a launch in
- * any case. */
+/* What is looked for while kernels run (docs/checks.md). Accesses outside every allocation and its padding end a
+ * launch in any case. */
 enum {
-    PTXVM_CHECK_MEMORY = 1 << 0, /* freed memory is remembered, and not given out again at once */
+    PTXVM_CHECK_MEMORY = 1 << 0, /* bounds to the byte; freed memory is remembered, and not given out again at once */
     PTXVM_CHECK_INIT = 1 << 1,   /* computing, deciding or addressing with bytes that nobody wrote */
     PTXVM_CHECK_RACE = 1 << 2,   /* shared and global memory that threads touch with nothing between them */
     PTXVM_CHECK_SYNC =
@@ -110,6 +113,7 @@ typedef struct ptxvm_kernel_info {
     int n_params;
     uint64_t param_bytes; /* of the whole parameter block */
     uint64_t static_shared_bytes, local_bytes, const_bytes;
+    int registers;   /* ptxvm assigns none: a number that lets a block of the greatest size fit */
     int max_threads; /* a block, by .maxntid or the SM */
     int reqntid[3];  /* 0 where not required */
 } ptxvm_kernel_info;
@@ -125,6 +129,10 @@ typedef struct ptxvm_param_info {
 /* False: there is no such parameter. */
 bool ptxvm_kernel_get_param(const ptxvm_kernel *kernel, int index, ptxvm_param_info *info);
 
+/* Allocations are padded to a multiple of this many bytes, as a GPU's are: aligned vector loads that begin inside
+ * may end in the padding, and without PTXVM_CHECK_MEMORY every access may. Those of 2 MiB and more are aligned to
+ * 2 MiB. */
+#define PTXVM_PADDING 512
 ptxvm_status ptxvm_alloc(ptxvm *vm, uint64_t bytes, ptxvm_address *address);
 ptxvm_status ptxvm_free(ptxvm *vm, ptxvm_address address);
 /* Frees what kernels have got from malloc and not freed themselves. */
@@ -134,8 +142,9 @@ ptxvm_status ptxvm_read(ptxvm *vm, void *to, ptxvm_address from, uint64_t bytes)
 ptxvm_status ptxvm_fill(ptxvm *vm, ptxvm_address to, uint8_t value, uint64_t bytes);
 /* Between two devices, or within one; the ranges may overlap. */
 ptxvm_status ptxvm_copy(ptxvm *to_vm, ptxvm_address to, ptxvm *from_vm, ptxvm_address from, uint64_t bytes);
-/* Memory of the host, or of another device, that kernels reach at that address; it stays the caller's. */
-ptxvm_status ptxvm_map(ptxvm *vm, ptxvm_address address, void *host, uint64_t bytes);
+/* Memory of the host, or of another device, that kernels reach at that address; it stays the caller's. `extent` is
+ * bytes and the padding behind them, which is the caller's as well; as many as bytes where there is none. */
+ptxvm_status ptxvm_map(ptxvm *vm, ptxvm_address address, void *host, uint64_t bytes, uint64_t extent);
 ptxvm_status ptxvm_unmap(ptxvm *vm, ptxvm_address address);
 /* Whether one allocation holds all the bytes. */
 bool ptxvm_holds(const ptxvm *vm, ptxvm_address address, uint64_t bytes);

@@ -78,8 +78,10 @@ TEST_CASE(Install, ServesAUsersProject)
     snprintf(command, sizeof command, "%s --install %s --prefix %s/first && mv %s/first %s/root", QDNN_CMAKE,
              QDNN_BINARY_DIR, dir, dir, dir);
     if (run_ok(command)) {
-        snprintf(command, sizeof command, "%s/root/bin/ptxgen --version && %s/root/bin/ptxvm --version", dir,
-                 dir);
+        snprintf(command, sizeof command,
+                 "%s/root/bin/ptxgen --version && %s/root/bin/ptxvm --version && %s/root/bin/ptxvm-ptxas "
+                 "--version",
+                 dir, dir, dir);
         run_ok(command);
         by_find_package(dir);
         by_pkg_config(dir);

@@ -1,8 +1,8 @@
 /* The same calls give the same bytes: again, from many threads at once, and in every locale. */
 #include "test.h"
+#include "support/locale.h"
 #include "test_ptx_forms.h"
 
-#include <locale.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,27 +54,15 @@ TEST_CASE(PtxSame, FromManyThreads)
     free(expected);
 }
 
-/* A locale that writes 1.5 as 1,5. */
-static bool set_comma_locale(void)
-{
-    static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "de_DE",
-                                        "fr_FR.UTF-8", "fr_FR.utf8", "pl_PL.UTF-8"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (setlocale(LC_ALL, names[i]) && !strcmp(localeconv()->decimal_point, ","))
-            return true;
-    setlocale(LC_ALL, "C");
-    return false;
-}
-
 TEST_CASE(PtxSame, InAnotherLocale)
 {
     char *expected = write_all();
-    if (!set_comma_locale()) {
+    if (!comma_locale_begin()) {
         free(expected);
-        SKIP("there is no locale here with a decimal comma");
+        SKIP("no locale with a decimal comma can be had here");
     }
     char *text = write_all();
-    setlocale(LC_ALL, "C");
+    comma_locale_end();
     CHECK_EQ_STR(text, expected);
     free(text);
     free(expected);

@@ -220,7 +220,7 @@ void vm_check_pass(const vm_frame *to, vm_slot to_slot, uint8_t *to_memory, cons
 bool check_propagate(const vm_warp *warp, const vm_op *op, const check_op *info, int lane);
 
 /* ---- memory.c ---- */
-check_region *vm_check_region_new(uint64_t address, uint64_t bytes, unsigned checks, bool counters,
+check_region *vm_check_region_new(uint64_t address, uint64_t bytes, uint64_t extent, unsigned checks, bool counters,
                                   bool undefined);
 void vm_check_region_free(check_region *region);
 void vm_check_region_define(check_region *region, uint64_t offset, uint64_t bytes);

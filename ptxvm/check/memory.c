@@ -10,26 +10,30 @@
 
 /* ---- Regions ---- */
 
-check_region *vm_check_region_new(uint64_t address, uint64_t bytes, unsigned checks, bool counters,
-                                  bool undefined)
+check_region *vm_check_region_new(uint64_t address, uint64_t bytes, uint64_t extent, unsigned checks,
+                                  bool counters, bool undefined)
 {
     check_region *region = calloc(1, sizeof *region);
     if (!region)
         return NULL;
     bool ok = true;
-    region->bytes = bytes;
+    region->bytes = extent;
     region->first_sector = address / 32;
-    region->n_sectors = (address + bytes + 31) / 32 - region->first_sector;
+    region->n_sectors = (address + extent + 31) / 32 - region->first_sector;
     if (checks & PTXVM_CHECK_INIT) {
-        ok &= (region->undefined = calloc(bytes + 16, 1)) != NULL;
+        ok &= (region->undefined = calloc(extent + 16, 1)) != NULL;
+        /* Nobody can write the padding, and n_undefined does not count it; without the memory check, which lets
+         * only widened loads get there, it passes for written. */
+        if (ok && checks & PTXVM_CHECK_MEMORY)
+            memset(region->undefined + bytes, 1, extent - bytes);
         if (ok && undefined) {
             memset(region->undefined, 1, bytes);
             region->n_undefined = bytes;
         }
     }
     if (checks & PTXVM_CHECK_RACE) {
-        ok &= (region->words = calloc(bytes / 1024 + 1, sizeof *region->words)) != NULL;
-        ok &= (region->split = calloc(bytes / 1024 + 1, sizeof *region->split)) != NULL;
+        ok &= (region->words = calloc(extent / 1024 + 1, sizeof *region->words)) != NULL;
+        ok &= (region->split = calloc(extent / 1024 + 1, sizeof *region->split)) != NULL;
     }
     if (counters)
         ok &= (region->sectors = calloc(region->n_sectors / 64 + 1, sizeof *region->sectors)) != NULL;
@@ -90,7 +94,7 @@ typedef struct spot {
     pvm_space space;
     check_region *region; /* of global and shared memory */
     uint64_t base;        /* that an offset in the region counts from, as the access writes addresses */
-    uint64_t start;       /* the allocation's first address */
+    uint64_t start, size; /* of the allocation */
 } spot;
 
 static spot spot_of(const vm_warp *warp, pvm_space space, uint64_t address)
@@ -103,6 +107,7 @@ static spot spot_of(const vm_warp *warp, pvm_space space, uint64_t address)
         const vm_alloc *alloc = vm_memory_nearest(warp->block->launch->vm->memory, address);
         s.region = alloc ? alloc->check : NULL;
         s.base = s.start = alloc ? alloc->address : 0;
+        s.size = alloc ? alloc->bytes : 0;
         if (alloc && alloc->flags & VM_ALLOC_CONST)
             s.space = SPACE_CONST;
     }
@@ -187,7 +192,7 @@ static void report_read(vm_warp *warp, const vm_op *op, int lane, const spot *s,
                              .address = address,
                              .access_bytes = bytes,
                              .base = s->start,
-                             .size = s->start ? s->region->bytes : 0};
+                             .size = s->size};
     vm_check_report(warp, op, lane, &finding, -1,
                     "%s takes %llu bytes at %s address 0x%llx, some of which nobody has written",
                     pvm_opcode_name(op->inst->op), (unsigned long long)bytes, check_space_name(s->space),
@@ -241,7 +246,7 @@ static bool init_is_plain(const vm_warp *warp, const vm_op *op, const check_op *
     uint32_t undefined = 0;
     if (s->space == SPACE_LOCAL)
         return false;
-    if (s->region && s->region->n_undefined &&
+    if (s->region && (s->region->n_undefined || !access->flat) &&
         !(access->contiguous &&
           !memchr(s->region->undefined + (access->address[0] - s->base), 1, (size_t)WARP * access->bytes)))
         return false;

@@ -54,9 +54,10 @@ bool vm_check_block_new(vm_block *block)
     block->check = calloc(1, sizeof *block->check);
     if (!block->check)
         return false;
-    block->check->shared = vm_check_region_new(0, block->shared_bytes, checks, false, true);
+    block->check->shared =
+        vm_check_region_new(0, block->shared_bytes, block->shared_reach, checks, false, true);
     if (watch->sync)
-        block->check->async = calloc(block->shared_bytes / 4 + 8, 1);
+        block->check->async = calloc(block->shared_reach / 4 + 8, 1);
     return block->check->shared && (!watch->sync || block->check->async);
 }
 
@@ -77,7 +78,7 @@ void vm_check_block_begin(vm_block *block)
     }
     memset(check->awaited, 0, sizeof check->awaited);
     if (check->async && check->n_async)
-        memset(check->async, 0, block->shared_bytes / 4 + 8);
+        memset(check->async, 0, block->shared_reach / 4 + 8);
     check->n_async = 0;
 }
 

@@ -67,10 +67,9 @@ CUresult do_cuFuncLoad(CUfunction function)
 
 /* ---- Attributes ---- */
 
-/* ptxvm assigns no machine registers: a number that lets a block of the greatest size fit. */
 int function_registers(const struct CUfunc_st *f)
 {
-    return f->info.max_threads > 512 ? 32 : 64;
+    return f->info.registers;
 }
 
 static int shared_most(const struct CUfunc_st *f)

@@ -92,11 +92,18 @@ static void unmap_from(int device, const cuda_memory *m)
     ptxvm_unmap(cuda.devices[device].vm, m->address);
 }
 
+/* All but registered memory, which is the program's own, is padded. */
+static uint64_t extent_of(const cuda_memory *m)
+{
+    return m->kind == MEMORY_REGISTERED ? m->bytes
+                                        : (m->bytes + PTXVM_PADDING - 1) / PTXVM_PADDING * PTXVM_PADDING;
+}
+
 static ptxvm_status map_into(int device, const cuda_memory *m)
 {
     void *host = lives_in_vm(m) ? ptxvm_host(cuda.devices[m->device].vm, m->address, m->bytes)
                                 : (void *)(uintptr_t)m->address;
-    return ptxvm_map(cuda.devices[device].vm, m->address, host, m->bytes);
+    return ptxvm_map(cuda.devices[device].vm, m->address, host, m->bytes, extent_of(m));
 }
 
 static ptxvm_status map_all(const cuda_memory *m)

@@ -65,6 +65,15 @@ static uint64_t align_up(uint64_t value, uint64_t align)
     return align > 1 ? (value + align - 1) / align * align : value;
 }
 
+static uint64_t shared_align(const pvm_function *function)
+{
+    uint64_t align = 1;
+    for (int i = 0; i < function->n_locals; i++)
+        if (function->locals[i]->space == SPACE_SHARED && function->locals[i]->align > align)
+            align = function->locals[i]->align;
+    return align;
+}
+
 /* Module variables with a size, then the blocks of the functions, then where dynamic memory begins. */
 static bool layout_shared(vm_kernel *kernel, const bool *reached, const bool *used)
 {
@@ -89,7 +98,7 @@ static bool layout_shared(vm_kernel *kernel, const bool *reached, const bool *us
     for (int i = 0; i < ptx->n_functions; i++) {
         if (!reached[i] || !ptx->functions[i]->shared_bytes)
             continue;
-        kernel->function_shared[i] = at = align_up(at, 128);
+        kernel->function_shared[i] = at = align_up(at, shared_align(ptx->functions[i]));
         at += ptx->functions[i]->shared_bytes;
     }
     kernel->static_shared = at;

@@ -55,8 +55,9 @@ vm_block *vm_block_new(vm_worker *worker)
     *block = (vm_block){.launch = worker->run->launch,
                         .worker = worker,
                         .watch = worker->watch,
-                        .shared_bytes = launch->shared_bytes};
-    block->shared = aligned_alloc(256, (launch->shared_bytes + 256) / 256 * 256);
+                        .shared_bytes = launch->shared_bytes,
+                        .shared_reach = launch->shared_reach};
+    block->shared = aligned_alloc(256, (launch->shared_reach + 256) / 256 * 256);
     block->barriers = vm_barriers_new();
     if (block->shared && block->barriers && new_warps(block) && vm_check_block_new(block))
         return block;
@@ -105,8 +106,8 @@ bool vm_block_begin(vm_block *block, uint64_t order)
     block->ctaid[1] = (uint32_t)(index / launch->grid[0] % launch->grid[1]);
     block->ctaid[2] = (uint32_t)(index / launch->grid[0] / launch->grid[1]);
     block->clock = block->progress = 0;
-    if (block->shared_bytes)
-        memset(block->shared, 0, block->shared_bytes);
+    if (block->shared_reach)
+        memset(block->shared, 0, block->shared_reach);
     vm_barriers_reset(block);
     vm_check_block_begin(block);
     shuffle_warps(block);

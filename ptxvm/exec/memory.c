@@ -6,7 +6,8 @@
 
 #include "ptxvm/check/check.h"
 
-#define GRAIN UINT64_C(256)
+#define GRAIN      ((uint64_t)PTXVM_PADDING)
+#define HOST_ALIGN UINT64_C(4096) /* no access of the guest needs more */
 
 static uint64_t round_up(uint64_t value, uint64_t align)
 {
@@ -88,8 +89,8 @@ static uint64_t past_freed(const vm_memory *memory, uint64_t place, uint64_t byt
     return place;
 }
 
-/* The lowest free place at or above base, and where in the table it belongs. The byte behind an allocation is
- * never another's, so that an access just past the end always faults. */
+/* The lowest free place at or above base, and where in the table it belongs. The byte behind an allocation's
+ * padding is never another's, so that an access just past it always faults. */
 static uint64_t find_gap(const vm_memory *memory, uint64_t base, uint64_t bytes, uint64_t align, int *index)
 {
     uint64_t place = round_up(base, align);
@@ -99,7 +100,7 @@ static uint64_t find_gap(const vm_memory *memory, uint64_t base, uint64_t bytes,
         const vm_alloc *next = &memory->allocs[i];
         if (next->address > place && next->address - place >= bytes + GRAIN)
             break;
-        uint64_t behind = round_up(round_up(next->address + next->bytes, GRAIN) + GRAIN, align);
+        uint64_t behind = round_up(round_up(next->address + next->extent, GRAIN) + GRAIN, align);
         place = behind > place ? past_freed(memory, behind, bytes, align) : place;
     }
     *index = i;
@@ -129,19 +130,26 @@ static bool watch_alloc(vm_memory *memory, vm_alloc *alloc)
     bool defined = alloc->flags & (VM_ALLOC_MODULE | VM_ALLOC_CONST | VM_ALLOC_MAPPED);
     if (!(memory->checks & (PTXVM_CHECK_INIT | PTXVM_CHECK_RACE)) && !memory->counters)
         return true;
-    alloc->check =
-        vm_check_region_new(alloc->address, alloc->bytes, memory->checks, memory->counters, !defined);
+    alloc->check = vm_check_region_new(alloc->address, alloc->bytes, alloc->extent, memory->checks,
+                                       memory->counters, !defined);
     return alloc->check;
 }
 
 static bool make_storage(vm_alloc *alloc, uint64_t align)
 {
+    align = align < HOST_ALIGN ? align : HOST_ALIGN;
     /* calloc: the host gives large blocks zeroed page by page, when they are first touched. */
-    alloc->storage = calloc(1, alloc->bytes + align);
+    alloc->storage = calloc(1, alloc->extent + align);
     if (!alloc->storage)
         return false;
     alloc->host = (uint8_t *)alloc->storage + (-(uintptr_t)alloc->storage & (align - 1));
     return true;
+}
+
+/* Without the memory check the bounds are those of a GPU, which knows of no others than the padded. */
+static uint64_t reach_of(const vm_memory *memory, uint64_t bytes, uint64_t extent)
+{
+    return memory->checks & PTXVM_CHECK_MEMORY ? bytes : extent;
 }
 
 ptxvm_status vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint64_t align, uint32_t flags,
@@ -154,9 +162,10 @@ ptxvm_status vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint64_t align, 
     bool is_const = flags & VM_ALLOC_CONST;
     int index;
     uint64_t base = is_const ? VM_CONST_BASE : memory->base;
-    vm_alloc alloc = {.bytes = bytes, .flags = flags};
-    alloc.address = find_gap(memory, base, round_up(bytes, GRAIN), align, &index);
-    if (is_const && alloc.address + bytes > VM_CONST_END)
+    vm_alloc alloc = {.bytes = bytes, .extent = round_up(bytes, GRAIN), .flags = flags};
+    alloc.reach = reach_of(memory, bytes, alloc.extent);
+    alloc.address = find_gap(memory, base, alloc.extent, align, &index);
+    if (is_const && alloc.address + alloc.extent > VM_CONST_END)
         return PTXVM_ERROR_MEMORY;
     if (!make_storage(&alloc, align))
         return PTXVM_ERROR_MEMORY;
@@ -165,22 +174,24 @@ ptxvm_status vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint64_t align, 
         free(alloc.storage);
         return PTXVM_ERROR_MEMORY;
     }
-    memory->used += round_up(bytes, GRAIN);
+    memory->used += alloc.extent;
     memory->generation++;
     *address = alloc.address;
     return PTXVM_OK;
 }
 
-ptxvm_status vm_memory_map(vm_memory *memory, uint64_t address, void *host, uint64_t bytes)
+ptxvm_status vm_memory_map(vm_memory *memory, uint64_t address, void *host, uint64_t bytes, uint64_t extent)
 {
     int index = find_below(memory, address);
     const vm_alloc *below = index >= 0 ? &memory->allocs[index] : NULL;
     const vm_alloc *above = index + 1 < memory->n_allocs ? &memory->allocs[index + 1] : NULL;
-    if (!bytes || address + bytes < address || (below && below->address + below->bytes > address) ||
-        (above && address + bytes > above->address) ||
-        (address < VM_GLOBAL_BASE && address + bytes > VM_CODE_BASE))
+    if (!bytes || extent < bytes || address + extent < address ||
+        (below && below->address + below->extent > address) || (above && address + extent > above->address) ||
+        (address < VM_GLOBAL_BASE && address + extent > VM_CODE_BASE))
         return PTXVM_ERROR_ARGUMENT;
-    vm_alloc alloc = {.address = address, .bytes = bytes, .host = host, .flags = VM_ALLOC_MAPPED};
+    vm_alloc alloc = {
+        .address = address, .bytes = bytes, .extent = extent, .host = host, .flags = VM_ALLOC_MAPPED};
+    alloc.reach = reach_of(memory, bytes, extent);
     if (!watch_alloc(memory, &alloc) || !insert(memory, index + 1, alloc)) {
         vm_check_region_free(alloc.check);
         return PTXVM_ERROR_MEMORY;
@@ -196,7 +207,7 @@ ptxvm_status vm_memory_free(vm_memory *memory, uint64_t address)
         return PTXVM_ERROR_ADDRESS;
     int index = (int)(alloc - memory->allocs);
     if (!(alloc->flags & VM_ALLOC_MAPPED))
-        memory->used -= round_up(alloc->bytes, GRAIN);
+        memory->used -= alloc->extent;
     memory->generation++;
     remember_freed(memory, alloc);
     vm_check_region_free(alloc->check);
@@ -223,6 +234,14 @@ const vm_alloc *vm_memory_find(const vm_memory *memory, uint64_t address, uint64
 {
     const vm_alloc *alloc = vm_memory_nearest(memory, address);
     if (!alloc || bytes > alloc->bytes || address - alloc->address > alloc->bytes - bytes)
+        return NULL;
+    return alloc;
+}
+
+const vm_alloc *vm_memory_reach(const vm_memory *memory, uint64_t address, uint64_t bytes)
+{
+    const vm_alloc *alloc = vm_memory_nearest(memory, address);
+    if (!alloc || bytes > alloc->reach || address - alloc->address > alloc->reach - bytes)
         return NULL;
     return alloc;
 }

@@ -44,7 +44,9 @@ enum {
 };
 
 typedef struct vm_alloc {
-    uint64_t address, bytes;    /* exact: the first byte past them faults */
+    uint64_t address, bytes;    /* as asked for */
+    uint64_t extent;            /* what there is: bytes and their padding */
+    uint64_t reach;             /* what the guest may touch: the extent, or with the memory check the bytes */
     uint8_t *host;              /* as aligned as the address is */
     void *storage;              /* what to free */
     struct check_region *check; /* null: not watched */
@@ -55,7 +57,7 @@ typedef struct vm_memory {
     vm_alloc *allocs; /* by address */
     int n_allocs, capacity;
     uint64_t base;        /* where global memory begins */
-    uint64_t limit, used; /* bytes, each allocation rounded up to 256 */
+    uint64_t limit, used; /* bytes, with the padding */
     uint64_t generation;  /* changes with the table: caches of older generations are void */
     unsigned checks;      /* PTXVM_CHECK_* */
     bool counters;
@@ -74,20 +76,21 @@ const vm_freed *vm_memory_freed(const vm_memory *memory, uint64_t address);
 vm_memory *vm_memory_create(uint64_t limit); /* null: the host has no memory left */
 void vm_memory_destroy(vm_memory *memory);
 
-/* Zeroed memory at a multiple of align (a power of two; at least 256 is taken), the lowest place where it
- * fits. PTXVM_ERROR_MEMORY where the limit or the host's memory is exceeded. bytes 0 counts as 1. */
+/* Zeroed memory at a multiple of align (a power of two; at least PTXVM_PADDING is taken), the lowest place where
+ * it fits. PTXVM_ERROR_MEMORY where the limit or the host's memory is exceeded. bytes 0 counts as 1. */
 ptxvm_status vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint64_t align, uint32_t flags,
                              uint64_t *address);
-/* Memory of someone else at a given address. PTXVM_ERROR_ARGUMENT where something is there already, or a
+/* Memory of someone else at a given address, with its extent. PTXVM_ERROR_ARGUMENT where something is there already, or a
  * window. */
-ptxvm_status vm_memory_map(vm_memory *memory, uint64_t address, void *host, uint64_t bytes);
+ptxvm_status vm_memory_map(vm_memory *memory, uint64_t address, void *host, uint64_t bytes, uint64_t extent);
 /* PTXVM_ERROR_ADDRESS where no allocation starts there. */
 ptxvm_status vm_memory_free(vm_memory *memory, uint64_t address);
 
-/* The allocation that starts at address; that holds [address, address + bytes); the last that starts at or
- * below it. Null: none. */
+/* The allocation that starts at address; that holds [address, address + bytes); within whose reach that is; the
+ * last that starts at or below it. Null: none. */
 const vm_alloc *vm_memory_at(const vm_memory *memory, uint64_t address);
 const vm_alloc *vm_memory_find(const vm_memory *memory, uint64_t address, uint64_t bytes);
+const vm_alloc *vm_memory_reach(const vm_memory *memory, uint64_t address, uint64_t bytes);
 const vm_alloc *vm_memory_nearest(const vm_memory *memory, uint64_t address);
 
 /* Bytes that the host has written by itself, or may write. */

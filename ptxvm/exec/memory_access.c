@@ -19,9 +19,9 @@ static const vm_alloc *find_cached(vm_warp *warp, const vm_op *op, uint64_t addr
     if (cache->generation != memory->generation)
         *cache = (vm_cache){.generation = memory->generation};
     vm_alloc *entry = &cache->entry[(uintptr_t)op / sizeof *op % VM_CACHE_ENTRIES];
-    if (address - entry->address < entry->bytes && bytes <= entry->bytes - (address - entry->address))
+    if (address - entry->address < entry->reach && bytes <= entry->reach - (address - entry->address))
         return entry;
-    const vm_alloc *found = vm_memory_find(memory, address, bytes);
+    const vm_alloc *found = vm_memory_reach(memory, address, bytes);
     if (!found)
         return NULL;
     *entry = *found;
@@ -35,7 +35,7 @@ static region region_of(vm_warp *warp, const vm_op *op, pvm_space space, uint64_
     pvm_space place = space == SPACE_NONE ? vm_space_of(address) : space;
     uint64_t base = space == SPACE_NONE ? vm_window_base(place) : 0;
     if (place == SPACE_SHARED)
-        return (region){base, warp->block->shared_bytes, warp->block->shared, 0, false, false};
+        return (region){base, warp->block->shared_reach, warp->block->shared, 0, false, false};
     if (place == SPACE_LOCAL)
         return (region){base, warp->local_stride, warp->local, warp->local_stride, false, false};
     if (place == SPACE_PARAM)
@@ -43,7 +43,22 @@ static region region_of(vm_warp *warp, const vm_op *op, pvm_space space, uint64_
     const vm_alloc *alloc = find_cached(warp, op, address, bytes);
     if (!alloc)
         return (region){0};
-    return (region){alloc->address, alloc->bytes, alloc->host, 0, true, alloc->flags & VM_ALLOC_CONST};
+    return (region){alloc->address, alloc->reach, alloc->host, 0, true, alloc->flags & VM_ALLOC_CONST};
+}
+
+/* Compilers widen loads: of 11 floats the last three are loaded by ld.v4.f32. The load is aligned, so what is
+ * beyond the end lies in the padding, and the memory check has nothing against it. */
+static region region_of_widened(const vm_warp *warp, const vm_op *op, const vm_access *access,
+                                uint64_t address)
+{
+    pvm_space place = access->space == SPACE_NONE ? vm_space_of(address) : access->space;
+    bool widened = (op->inst->op == OP_ld || op->inst->op == OP_ldu) && op->inst->mod[S_VEC] != M_NONE;
+    const vm_alloc *alloc = widened && (place == SPACE_GLOBAL || place == SPACE_CONST)
+                                ? vm_memory_nearest(warp->block->launch->vm->memory, address)
+                                : NULL;
+    if (!alloc || address - alloc->address >= alloc->bytes)
+        return (region){0};
+    return (region){alloc->address, alloc->extent, alloc->host, 0, true, true};
 }
 
 static bool region_holds(const region *r, uint64_t address, uint64_t bytes)
@@ -149,7 +164,7 @@ static void fault_address(vm_warp *warp, const vm_op *op, int lane, pvm_space sp
         fault_window(warp, op, lane, place, address, bytes, kind, &detail);
         return;
     }
-    const vm_alloc *inside = vm_memory_find(memory, address, bytes);
+    const vm_alloc *inside = vm_memory_reach(memory, address, bytes);
     const vm_freed *freed = vm_memory_freed(memory, address);
     find_nearest(memory, address, &detail);
     if (inside) {
@@ -196,6 +211,8 @@ static bool translate_each(vm_warp *warp, const vm_op *op, vm_access *access, ui
             return false;
         }
         region r = region_of(warp, op, access->space, address, access->bytes);
+        if (!r.host)
+            r = region_of_widened(warp, op, access, address);
         if (!lane_holds(warp, &r, (int)lane, address, access->bytes) ||
             (r.read_only && access->kind != VM_LOAD)) {
             fault_address(warp, op, (int)lane, access->space, address, access->bytes, access->kind);

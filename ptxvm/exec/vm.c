@@ -10,6 +10,7 @@
 #include "decode.h"
 #include "ptxvm/check/check.h"
 
+#define BIG            (UINT64_C(2) << 20) /* a GPU's page: allocations of its size and more are aligned to it */
 #define DEFAULT_SM     "sm_90a"
 #define DEFAULT_MEMORY (UINT64_C(16) << 30)
 #define DEFAULT_STACK  (UINT64_C(512) << 10)
@@ -115,7 +116,7 @@ ptxvm_status ptxvm_alloc(ptxvm *vm, uint64_t bytes, ptxvm_address *address)
 {
     if (!vm || !address)
         return PTXVM_ERROR_ARGUMENT;
-    ptxvm_status status = vm_memory_alloc(vm->memory, bytes, 256, 0, address);
+    ptxvm_status status = vm_memory_alloc(vm->memory, bytes, bytes < BIG ? PTXVM_PADDING : BIG, 0, address);
     if (status)
         vm_error(vm, status, "no room for %llu bytes in a device memory of %llu", (unsigned long long)bytes,
                  (unsigned long long)vm->config.memory_bytes);
@@ -201,11 +202,11 @@ ptxvm_status ptxvm_copy(ptxvm *to_vm, ptxvm_address to, ptxvm *from_vm, ptxvm_ad
     return PTXVM_OK;
 }
 
-ptxvm_status ptxvm_map(ptxvm *vm, ptxvm_address address, void *host, uint64_t bytes)
+ptxvm_status ptxvm_map(ptxvm *vm, ptxvm_address address, void *host, uint64_t bytes, uint64_t extent)
 {
     if (!vm || !host)
         return PTXVM_ERROR_ARGUMENT;
-    ptxvm_status status = vm_memory_map(vm->memory, address, host, bytes);
+    ptxvm_status status = vm_memory_map(vm->memory, address, host, bytes, extent);
     if (status)
         vm_error(vm, status, "%llu bytes cannot be mapped at 0x%llx", (unsigned long long)bytes,
                  (unsigned long long)address);

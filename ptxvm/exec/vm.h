@@ -5,6 +5,8 @@
 #include "ptxvm/exec.h"
 #include "ptxvm/exec/memory.h"
 
+#define VM_STATIC_SHARED (UINT64_C(48) << 10) /* that a kernel may declare; more has to be dynamic */
+
 struct ptxvm_kernel {
     ptxvm_module *module;
     const pvm_function *function;

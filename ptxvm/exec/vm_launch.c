@@ -5,8 +5,7 @@
 #include "decode.h"
 #include "ptxvm/check/check.h"
 
-#define MAX_THREADS       1024
-#define STATIC_SHARED_MAX (UINT64_C(48) << 10)
+#define MAX_THREADS 1024
 
 /* Shared memory that a block may have, static and dynamic together, where it asks for more than 48 KiB. */
 static const struct {
@@ -22,7 +21,7 @@ static uint64_t shared_limit(int sm)
     for (size_t i = 0; i < sizeof shared_limits / sizeof *shared_limits; i++)
         if (shared_limits[i].sm == sm)
             return shared_limits[i].bytes;
-    return STATIC_SHARED_MAX;
+    return VM_STATIC_SHARED;
 }
 
 /* ---- What a kernel needs ---- */
@@ -44,6 +43,7 @@ void ptxvm_kernel_get_info(const ptxvm_kernel *kernel, ptxvm_kernel_info *info)
     *info = (ptxvm_kernel_info){.name = f->name,
                                 .n_params = f->n_params,
                                 .param_bytes = f->param_bytes,
+                                .registers = max_threads(f) > 512 ? 32 : 64,
                                 .max_threads = max_threads(f),
                                 .reqntid = {f->reqntid[0], f->reqntid[1], f->reqntid[2]}};
     if (vm_kernel_ready((ptxvm_kernel *)kernel) == PTXVM_OK) {
@@ -127,10 +127,6 @@ static ptxvm_status check_block(ptxvm *vm, const pvm_function *f, const ptxvm_la
 static ptxvm_status check_shared(ptxvm *vm, const vm_kernel *kernel, const ptxvm_launch_config *c)
 {
     uint64_t limit = shared_limit(vm->device.sm);
-    if (kernel->static_shared > STATIC_SHARED_MAX)
-        return vm_error(vm, PTXVM_ERROR_LAUNCH_SIZE,
-                        "%s has %llu bytes of static shared memory: the most is %llu", kernel->function->name,
-                        (unsigned long long)kernel->static_shared, (unsigned long long)STATIC_SHARED_MAX);
     if (c->shared_bytes > limit || kernel->dynamic_shared_offset + c->shared_bytes > limit)
         return vm_error(vm, PTXVM_ERROR_LAUNCH_SIZE,
                         "%llu bytes of shared memory, %llu of them dynamic: sm_%d has %llu for a block",
@@ -165,6 +161,13 @@ static ptxvm_status find_workspace(ptxvm *vm, vm_launch *launch)
     return status ? vm_error(vm, status, "no room for the workspace of a cooperative launch") : status;
 }
 
+/* Shared memory is given out in pieces of 128 bytes, on sm_75 of 256. */
+static uint64_t shared_reach(const ptxvm *vm, uint64_t bytes)
+{
+    uint64_t grain = vm->device.sm >= 80 ? 128 : 256;
+    return vm->config.checks & PTXVM_CHECK_MEMORY ? bytes : (bytes + grain - 1) / grain * grain;
+}
+
 static void fill_launch(vm_launch *launch, const vm_kernel *kernel, const ptxvm_launch_config *c)
 {
     launch->kernel = kernel;
@@ -180,6 +183,7 @@ static void fill_launch(vm_launch *launch, const vm_kernel *kernel, const ptxvm_
     launch->dynamic_shared = c->shared_bytes;
     launch->shared_bytes =
         c->shared_bytes ? kernel->dynamic_shared_offset + c->shared_bytes : kernel->static_shared;
+    launch->shared_reach = shared_reach(launch->vm, launch->shared_bytes);
     launch->cooperative = c->cooperative;
     launch->serial = kernel->serial || c->cooperative;
 }

@@ -109,6 +109,34 @@ static ptxvm_status check_target(ptxvm *vm, const pvm_module *ptx)
     return PTXVM_OK;
 }
 
+/* Sizes of all of them, used or not. */
+static uint64_t declared_shared(const pvm_module *ptx)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < ptx->n_vars; i++)
+        bytes += ptx->vars[i]->space == SPACE_SHARED ? ptx->vars[i]->size + ptx->vars[i]->align : 0;
+    for (int i = 0; i < ptx->n_functions; i++)
+        bytes += ptx->functions[i]->shared_bytes;
+    return bytes;
+}
+
+/* ptxas refuses a module of which one kernel has too much static shared memory. What each kernel uses is known
+ * when it is decoded, which is not needed where all together are within the limit. */
+static ptxvm_status check_shared(ptxvm_module *module)
+{
+    if (declared_shared(module->ptx) <= VM_STATIC_SHARED)
+        return PTXVM_OK;
+    for (int i = 0; i < module->n_kernels; i++) {
+        ptxvm_kernel *kernel = &module->kernels[i];
+        if (vm_kernel_ready(kernel) == PTXVM_OK && kernel->decoded->static_shared > VM_STATIC_SHARED)
+            return vm_error(module->vm, PTXVM_ERROR_PTX,
+                            "%s has %llu bytes of static shared memory: the most is %llu",
+                            kernel->function->name, (unsigned long long)kernel->decoded->static_shared,
+                            (unsigned long long)VM_STATIC_SHARED);
+    }
+    return PTXVM_OK;
+}
+
 ptxvm_status ptxvm_module_load(ptxvm *vm, const char *text, size_t length, ptxvm_module **module)
 {
     if (!vm || !text || !module)
@@ -130,6 +158,8 @@ ptxvm_status ptxvm_module_load(ptxvm *vm, const char *text, size_t length, ptxvm
     vm->n_functions += (uint64_t)ptx->n_functions;
     status = list_kernels(m) ? initialise_variables(m)
                              : vm_error(vm, PTXVM_ERROR_MEMORY, "the host has no memory left");
+    if (!status)
+        status = check_shared(m);
     if (status) {
         ptxvm_module_unload(m);
         return status;

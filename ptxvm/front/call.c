@@ -72,23 +72,45 @@ void parse_call_prototype(parser *p, name *label, const token *where)
 
 /* ---- call ---- */
 
+static _Noreturn void fail_argument(parser *p, const raw_operand *raw, const char *why)
+{
+    parse_fail_at(p, raw->line, raw->column, PVM_ERROR_SYNTAX, "call: this argument %s", why);
+}
+
+static void add_argument(parser *p, argument_list *list, const raw_operand *raw)
+{
+    if (list->n == MAX_ARGUMENTS)
+        parse_fail(p, PVM_ERROR_SYNTAX, "this call has too many arguments");
+    list->items[list->n++] = *raw;
+}
+
+/* A vector register is passed as a whole: its elements are arguments, as those of a parameter are parameters. */
+static void parse_argument(parser *p, argument_list *list)
+{
+    if (at_punct(p, '{') || at_punct(p, '['))
+        parse_fail(p, PVM_ERROR_SYNTAX, "call: an argument cannot be in brackets or braces");
+    raw_operand raw = parse_operand(p);
+    if (raw.kind == RAW_REG && raw.component >= 0)
+        fail_argument(p, &raw, "is an element of a vector: move it to a register first");
+    if (raw.is_indexed)
+        fail_argument(p, &raw, "is an element of an array: move its address to a register first");
+    if (raw.kind != RAW_VECTOR)
+        add_argument(p, list, &raw);
+    for (int i = 0; i < raw.count; i++)
+        add_argument(p, list, &p->elements[raw.first + i]);
+    p->n_elements = 0;
+}
+
 static void parse_arguments(parser *p, argument_list *list)
 {
     list->n = 0;
     expect_punct(p, '(');
     while (!at_punct(p, ')')) {
-        if (list->n == MAX_ARGUMENTS)
-            parse_fail(p, PVM_ERROR_SYNTAX, "this call has too many arguments");
-        list->items[list->n++] = parse_operand(p);
+        parse_argument(p, list);
         if (!at_punct(p, ')'))
             expect_punct(p, ',');
     }
     next_token(p);
-}
-
-static _Noreturn void fail_argument(parser *p, const raw_operand *raw, const char *why)
-{
-    parse_fail_at(p, raw->line, raw->column, PVM_ERROR_SYNTAX, "call: this argument %s", why);
 }
 
 /* An argument or result against the parameter that it is passed for (null where only its own type is known).

@@ -1,3 +1,4 @@
+/* clang-format off */
 /* The front end's own header: memory, tokens, names and scopes, instruction forms, and the parser that ties
  * them together.
  *
@@ -11,6 +12,7 @@
  *   match.c        an instruction against its forms; messages
  *   operand.c      operands as written
  *   typecheck.c    an operand against what a form takes
+ *   expand.c       operands that stand for a computation
  *   rules.c        what a form cannot say
  *   module.c       the module and its directives
  *   variable.c     variables, initialiser.c their values
@@ -20,6 +22,7 @@
  *
  * The first error ends the parse: parse_fail fills the pvm_error and jumps back to pvm_module_parse.
  * Everything allocated is in the arena by then, so nothing leaks. */
+/* clang-format on */
 #ifndef PTXVM_FRONT_H
 #define PTXVM_FRONT_H
 
@@ -73,7 +76,7 @@ typedef struct token {
 
 typedef enum {
     SYMBOL_REG,
-    SYMBOL_RANGE, /* .reg .b32 %r<100>: the name is the prefix */
+    SYMBOL_RANGE, /* .reg .b32 %r<100>: the name is the prefix, which may be the name of something else too */
     SYMBOL_VAR,
     SYMBOL_FUNCTION,
     SYMBOL_LABEL,
@@ -112,6 +115,7 @@ struct name {
     uint32_t hash;
     name *next;
     symbol *symbol;          /* what it means now, innermost */
+    symbol *range;           /* and as the prefix of numbered registers */
     int numbered_scope;      /* this name is the prefix of registers declared one by one in that scope ... */
     uint32_t numbered_least; /* ... and the least of their numbers */
     int cached_reg; /* of a name that belongs to a range: its register, right while nothing is declared */
@@ -160,11 +164,14 @@ typedef enum {
 typedef struct raw_operand {
     raw_kind kind;
     raw_kind base;   /* ADDRESS: RAW_REG, RAW_SYMBOL or RAW_INT */
-    bool has_offset; /* SYMBOL: written with "+ n" */
-    bool negated;    /* !p */
-    bool minus;      /* -a */
-    bool paired;     /* the next operand was joined to this one by "|" */
+    bool has_offset; /* SYMBOL, REG: written with "+ n" */
+    bool
+        is_indexed; /* SYMBOL: an array's element, tab[n] or tab[r + n]; value is n, index the register or -1 */
+    bool negated;   /* !p */
+    bool minus;     /* -a */
+    bool paired;    /* the next operand was joined to this one by "|" */
     int reg;
+    int index;
     int vec;        /* elements of a vector register named as a whole */
     symbol *symbol; /* SYMBOL; null for an unknown name, which may be a label */
     name *name;
@@ -215,6 +222,7 @@ typedef struct parser {
     int loc_file, loc_line;
 
     int var_capacity, function_capacity;
+    uint64_t const_extent;
     bool has_version, has_target, has_address_size;
 
     /* The instruction being read. */
@@ -369,6 +377,12 @@ const char *form_table_problem(void);                    /* what is wrong with i
 int target_family(int sm);                               /* the SM whose f target an SM belongs to */
 bool target_meets(pvm_target target, const char *needs); /* "80", "100f 120f", "90a" */
 
+/* expand.c: operands that stand for a short computation become registers, and the computation instructions in
+ * front of the one that has the operand. */
+int expand_sum(parser *p, const raw_operand *raw, const pvm_inst *inst);     /* r + n */
+int expand_element(parser *p, const raw_operand *raw, const pvm_inst *inst); /* the address of tab[r + n] */
+uint64_t element_offset(const raw_operand *raw);                             /* of tab[n], in bytes */
+
 /* match.c, typecheck.c */
 void match_instruction(parser *p, pvm_inst *inst);
 bool type_fits(pvm_type reg, pvm_type wanted, uint32_t flags);
@@ -395,13 +409,14 @@ typedef struct linkage {
     uint32_t align; /* ".align 8 .global ..." */
 } linkage;
 void parse_variables(parser *p, pvm_space space, linkage link);
-pvm_var *parse_parameter(parser *p, bool of_entry, int *reg, name **as);
+pvm_var *parse_parameter(parser *p, bool of_entry, name **as);
 void parse_initialiser(parser *p, pvm_var *var, shape *s); /* initialiser.c */
 uint32_t parse_align(parser *p);
 void add_local(parser *p, pvm_var *var);
 bool space_find(const token *tok, pvm_space *space);
 
 /* function.c */
+void add_instruction(parser *p, const pvm_inst *inst);
 void parse_function(parser *p, linkage link);
 void parse_body(parser *p);
 void parse_parameters(parser *p, pvm_function *f, bool returns, name ***names);

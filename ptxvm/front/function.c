@@ -5,41 +5,80 @@
 
 /* ---- headers ---- */
 
-/* "(.param .b32 a, .reg .u32 b)": parameters at their natural alignment, one behind the other. */
+typedef struct parameter_list {
+    pvm_var **vars;
+    int *regs;
+    name **names;
+    int n, capacity, reg_capacity, name_capacity;
+    uint64_t extent;
+} parameter_list;
+
+/* At its natural alignment, behind the one before. */
+static void add_parameter(parser *p, parameter_list *list, pvm_var *v, name *as)
+{
+    int n = list->n++;
+    list->vars = parse_grow(p, list->vars, n, &list->capacity, sizeof *list->vars);
+    list->regs = parse_grow(p, list->regs, n, &list->reg_capacity, sizeof *list->regs);
+    list->names = parse_grow(p, list->names, n, &list->name_capacity, sizeof *list->names);
+    list->vars[n] = v;
+    list->regs[n] = -1; /* until the body begins */
+    list->names[n] = as;
+    v->offset = (list->extent + v->align - 1) / v->align * v->align;
+    list->extent = v->offset + v->size;
+}
+
+/* A vector in .reg is a parameter for each element. */
+static void add_elements(parser *p, parameter_list *list, pvm_var *v, name *as)
+{
+    v->size /= (uint64_t)v->vec;
+    add_parameter(p, list, v, as);
+    for (int i = 1; i < v->vec; i++) {
+        pvm_var *element = parse_alloc(p, sizeof *element);
+        *element = *v;
+        element->vec = 1;
+        add_parameter(p, list, element, NULL);
+    }
+}
+
+/* "(.param .b32 a, .reg .u32 b)" */
 void parse_parameters(parser *p, pvm_function *f, bool returns, name ***names)
 {
-    int capacity = 0, reg_capacity = 0, name_capacity = 0, n = 0, reg;
-    pvm_var **vars = NULL;
-    int *regs = NULL;
-    name **list = NULL;
-    uint64_t extent = 0;
+    parameter_list list = {0};
     expect_punct(p, '(');
     while (!at_punct(p, ')')) {
-        vars = parse_grow(p, vars, n, &capacity, sizeof(pvm_var *));
-        regs = parse_grow(p, regs, n, &reg_capacity, sizeof(int));
-        list = parse_grow(p, list, n, &name_capacity, sizeof(name *));
-        pvm_var *v = vars[n] = parse_parameter(p, f->is_entry, &reg, &list[n]);
-        regs[n++] = reg;
-        v->offset = (extent + v->align - 1) / v->align * v->align;
-        extent = v->offset + v->size;
+        name *as;
+        pvm_var *v = parse_parameter(p, f->is_entry, &as);
+        add_elements(p, &list, v, as);
         if (!at_punct(p, ')'))
             expect_punct(p, ',');
     }
     next_token(p);
+    pvm_var **vars = list.vars;
+    int n = list.n;
     for (int i = 0; i < n && returns && n > 1; i++)
         if (vars[i]->space == SPACE_PARAM)
             parse_fail(p, PVM_ERROR_SYNTAX, "several results must be in .reg");
     if (returns) {
         f->returns = vars;
         f->n_returns = n;
-        f->reg_of_return = regs;
+        f->reg_of_return = list.regs;
     } else {
         f->params = vars;
         f->n_params = n;
-        f->reg_of_param = regs;
-        f->param_bytes = extent;
+        f->reg_of_param = list.regs;
+        f->param_bytes = list.extent;
     }
-    *names = list;
+    *names = list.names;
+}
+
+/* As ptxas has it: PTX ISA 8.1 raised the limit for sm_70 and later. */
+static void check_parameter_bytes(parser *p, const pvm_function *f, const token *where)
+{
+    uint64_t most = p->module->version >= 81 && p->module->target.sm >= 70 ? 32764 : 4352;
+    if (f->is_entry && f->param_bytes > most)
+        parse_fail_at(p, where->line, where->column, PVM_ERROR_SYNTAX,
+                      "'%.60s' has %llu bytes of parameters: with this .version and .target the most is %llu",
+                      f->name, (unsigned long long)f->param_bytes, (unsigned long long)most);
 }
 
 static void parse_three(parser *p, int *values)
@@ -147,6 +186,7 @@ static void declare_parameters(parser *p, pvm_var **vars, int *regs, name **name
             continue;
         symbol *s = declare(p, in_register ? SYMBOL_REG : SYMBOL_VAR, names[i], &where);
         s->index = regs[i];
+        s->vec = in_register ? vars[i]->vec : 1;
         s->var = in_register ? NULL : vars[i];
     }
 }
@@ -191,6 +231,7 @@ static header parse_header(parser *p, linkage link)
     next_token(p);
     if (at_punct(p, '('))
         parse_parameters(p, f, false, &h.params);
+    check_parameter_bytes(p, f, &h.where);
     while (p->tok.kind == TOKEN_WORD && parse_tuning(p, f))
         ;
     return h;
@@ -296,10 +337,16 @@ static void parse_guard(parser *p, pvm_inst *inst)
     inst->guard = r.reg;
 }
 
+void add_instruction(parser *p, const pvm_inst *inst)
+{
+    pvm_function *f = p->function;
+    f->insts = parse_grow(p, f->insts, f->n_insts, &p->inst_capacity, sizeof *f->insts);
+    f->insts[f->n_insts++] = *inst;
+}
+
 /* The rest of an instruction whose opcode is in p->opcode. */
 static void parse_instruction(parser *p, pvm_inst inst)
 {
-    pvm_function *f = p->function;
     find_opcode(p);
     inst.line = p->opcode.line;
     inst.column = p->opcode.column;
@@ -316,8 +363,7 @@ static void parse_instruction(parser *p, pvm_inst inst)
         match_instruction(p, &inst);
     }
     expect_punct(p, ';');
-    f->insts = parse_grow(p, f->insts, f->n_insts, &p->inst_capacity, sizeof *f->insts);
-    f->insts[f->n_insts++] = inst;
+    add_instruction(p, &inst);
 }
 
 /* "name:" and what may stand behind it; labels of jump tables and prototypes are names of those. */

@@ -1,6 +1,7 @@
 /* Text to tokens, with the line and column of each; and the messages that show a place in the text. */
 #include "front.h"
 
+#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,15 +219,22 @@ static int float_length(const parser *p)
     return digits && (point || exponent) ? n : 0;
 }
 
+/* The host program may have set a locale with a decimal comma: the thread reads this number in the C locale. */
 static void read_decimal_float(parser *p, int length)
 {
     char buffer[128];
     if (length >= (int)sizeof buffer)
         parse_fail(p, PVM_ERROR_SYNTAX, "this number is too long");
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!c)
+        parse_fail(p, PVM_ERROR_MEMORY, "out of memory");
     memcpy(buffer, p->at, (size_t)length);
     buffer[length] = 0;
     p->tok.kind = TOKEN_F64;
+    locale_t before = uselocale(c);
     p->tok.value = bits_from_f64(strtod(buffer, NULL));
+    uselocale(before);
+    freelocale(c);
     p->at += length;
 }
 

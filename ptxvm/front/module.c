@@ -82,10 +82,14 @@ static void parse_version(parser *p)
         parse_fail(p, PVM_ERROR_SYNTAX, ".version needs a number like 7.8");
     if (p->has_version)
         parse_fail(p, PVM_ERROR_SYNTAX, ".version stands twice");
-    if (major > ptxvm_newest_isa / 10 || (major == ptxvm_newest_isa / 10 && minor > ptxvm_newest_isa % 10))
+    int newest = ptxvm_accepted_isa();
+    if (newest < 0)
+        parse_fail(p, PVM_ERROR_UNSUPPORTED_VERSION, "PTXVM_NEWEST_ISA is no version like 9.6");
+    if (major > newest / 10 || (major == newest / 10 && minor > newest % 10))
         parse_fail(p, PVM_ERROR_UNSUPPORTED_VERSION,
-                   ".version %d.%d is later than %d.%d, the newest that ptxvm knows", major, minor,
-                   ptxvm_newest_isa / 10, ptxvm_newest_isa % 10);
+                   ".version %d.%d is later than %d.%d, the newest that ptxvm knows (PTXVM_NEWEST_ISA=%d.%d "
+                   "takes it all the same)",
+                   major, minor, newest / 10, newest % 10, major, minor);
     p->module->version = 10 * major + (minor > 9 ? 9 : minor);
     p->has_version = true;
     next_token(p);
@@ -238,6 +242,8 @@ static pvm_module *out_of_memory(pvm_error *error, pvm_arena *arena)
 pvm_module *pvm_module_parse_with(const char *text, size_t length, const pvm_allocator *allocator,
                                   pvm_error *error)
 {
+    while (length && !text[length - 1]) /* the end of a string, as ptxvm-ptxas writes it */
+        length--;
     pvm_arena *arena = arena_create(allocator);
     parser *p = arena ? arena_alloc(arena, sizeof *p) : NULL;
     char *copy = p && length < INT32_MAX ? arena_alloc(arena, length + 1) : NULL;

@@ -6,8 +6,13 @@
 
 static raw_operand new_operand(const parser *p, raw_kind kind)
 {
-    return (raw_operand){
-        .kind = kind, .reg = -1, .vec = 1, .component = -1, .line = p->tok.line, .column = p->tok.column};
+    return (raw_operand){.kind = kind,
+                         .reg = -1,
+                         .index = -1,
+                         .vec = 1,
+                         .component = -1,
+                         .line = p->tok.line,
+                         .column = p->tok.column};
 }
 
 static raw_operand constant_operand(parser *p)
@@ -74,6 +79,7 @@ static void take_suffix(parser *p, raw_operand *r)
             parse_fail(p, PVM_ERROR_SYNTAX, "this vector has only %d elements", r->vec);
         r->reg += component;
         r->vec = 1;
+        r->component = component;
     } else {
         r->selector = p->tok.text;
         r->selector_length = p->tok.length;
@@ -115,7 +121,7 @@ static raw_operand named_operand(parser *p)
     return r;
 }
 
-/* What may follow a symbol's name: "+ n", "- n", or "[n]", which means the same as "+ n" does. */
+/* What may follow a symbol's name: "+ n", "- n". */
 static void take_offset(parser *p, raw_operand *r, bool allow_minus)
 {
     if (at_punct(p, '+') || (allow_minus && at_punct(p, '-'))) {
@@ -200,6 +206,23 @@ static raw_operand signed_operand(parser *p)
     return constant_operand(p);
 }
 
+/* An array's element: tab[n], tab[r], tab[r + n]. */
+static void take_index(parser *p, raw_operand *r)
+{
+    r->is_indexed = true;
+    if (p->tok.kind == TOKEN_NAME && !at_name(p, "WARP_SZ")) {
+        raw_operand index = named_operand(p);
+        if (index.kind != RAW_REG || index.selector)
+            parse_fail_at(p, index.line, index.column, PVM_ERROR_SYNTAX,
+                          "an index is a number, or a register and a number");
+        r->index = index.reg;
+        take_offset(p, r, false);
+        r->has_offset = false;
+    } else
+        r->value = parse_integer(p);
+    expect_punct(p, ']');
+}
+
 raw_operand parse_operand(parser *p)
 {
     if (at_punct(p, '['))
@@ -213,11 +236,9 @@ raw_operand parse_operand(parser *p)
     raw_operand r = named_operand(p);
     if (r.kind != RAW_SYMBOL)
         return r;
-    if (accept_punct(p, '[')) { /* sym[n]: the address behind sym */
-        r.value = parse_integer(p);
-        r.has_offset = true;
-        expect_punct(p, ']');
-    } else
+    if (accept_punct(p, '['))
+        take_index(p, &r);
+    else
         take_offset(p, &r, true);
     return r;
 }
@@ -235,6 +256,8 @@ void parse_operands(parser *p)
             parse_fail(p, PVM_ERROR_SYNTAX, "this instruction has too many operands");
         raw_operand *r = &p->raw[p->n_raw++];
         *r = parse_operand(p);
+        if (r->kind == RAW_REG && r->component < 0)
+            take_offset(p, r, false);
         r->paired = at_punct(p, '|');
         more = accept_punct(p, '|') || accept_punct(p, ',');
     } while (more);

@@ -55,6 +55,12 @@ name *intern(parser *p, const char *text, int length)
 
 /* ---- scopes ---- */
 
+/* ".reg .b16 a<2>" defines a0 and a1, not a: a prefix is no name of its own. */
+static symbol **meaning_of(name *n, symbol_kind kind)
+{
+    return kind == SYMBOL_RANGE ? &n->range : &n->symbol;
+}
+
 void scope_open(parser *p)
 {
     if (p->depth >= MAX_DEPTH)
@@ -92,7 +98,7 @@ void scope_close(parser *p)
     scope *s = p->scope;
     resolve_fixups(p, s);
     for (symbol *sym = s->symbols; sym; sym = sym->next)
-        sym->name->symbol = sym->outer;
+        *meaning_of(sym->name, sym->kind) = sym->outer;
     if (s->symbols)
         p->epoch++;
     p->scope = s->outer;
@@ -141,8 +147,8 @@ static symbol *find_range(const parser *p, const name *n, uint32_t *number)
         if (!split_number(n, prefix, &value))
             continue;
         name *base = lookup_name(p, n->text, prefix, hash_name(n->text, prefix));
-        for (symbol *s = base ? base->symbol : NULL; s; s = s->outer)
-            if (s->kind == SYMBOL_RANGE && value < s->count && (!best || s->depth > best->depth)) {
+        for (symbol *s = base ? base->range : NULL; s; s = s->outer)
+            if (value < s->count && (!best || s->depth > best->depth)) {
                 best = s;
                 *number = value;
                 break;
@@ -222,8 +228,8 @@ static void check_numbered(parser *p, symbol_kind kind, name *n, const token *wh
         if (!split_number(n, prefix, &number))
             continue;
         name *base = intern(p, n->text, prefix);
-        symbol *s = base->symbol;
-        if (s && s->kind == SYMBOL_RANGE && s->depth == p->depth && number < s->count)
+        symbol *s = base->range;
+        if (s && s->depth == p->depth && number < s->count)
             fail_twice(p, where, n->text, s->line);
         if (base->numbered_scope != p->scope->serial || number < base->numbered_least)
             base->numbered_least = number;
@@ -233,15 +239,16 @@ static void check_numbered(parser *p, symbol_kind kind, name *n, const token *wh
 
 symbol *declare(parser *p, symbol_kind kind, name *n, const token *where)
 {
-    if (n->symbol && n->symbol->depth == p->depth)
-        fail_twice(p, where, n->text, n->symbol->line);
+    symbol **meaning = meaning_of(n, kind);
+    if (*meaning && (*meaning)->depth == p->depth)
+        fail_twice(p, where, n->text, (*meaning)->line);
     check_numbered(p, kind, n, where);
     symbol *s = parse_alloc(p, sizeof *s);
     *s = (symbol){
-        .kind = kind, .name = n, .depth = p->depth, .outer = n->symbol, .line = where->line, .vec = 1};
+        .kind = kind, .name = n, .depth = p->depth, .outer = *meaning, .line = where->line, .vec = 1};
     s->next = p->scope->symbols;
     p->scope->symbols = s;
-    n->symbol = s;
+    *meaning = s;
     p->epoch++;
     return s;
 }
@@ -249,5 +256,5 @@ symbol *declare(parser *p, symbol_kind kind, name *n, const token *where)
 symbol *find_symbol(parser *p, name *n)
 {
     (void)p;
-    return n->symbol && n->symbol->kind != SYMBOL_RANGE ? n->symbol : NULL;
+    return n->symbol;
 }

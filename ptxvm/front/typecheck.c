@@ -92,6 +92,11 @@ static const char *misfit_register(const parser *p, const raw_operand *raw, uint
         return "cannot be negated with '-'";
     if (raw->selector && !(flags & TAKES_SELECTOR))
         return "has no such component";
+    if (raw->has_offset && (flags & IS_RESULT))
+        return "is a result: a sum cannot stand here";
+    if (raw->has_offset &&
+        (class_of(have) == CLASS_OTHER || pvm_type_bits(have) < 16 || pvm_type_bits(have) > 64))
+        return "is no integer of 16, 32 or 64 bits: a number cannot be added to it";
     if (type_fits(have, type, flags))
         return NULL;
     snprintf(why, size, "has type %s, but %s is needed", pvm_type_name(have), pvm_type_name(type));
@@ -137,8 +142,18 @@ static const char *misfit_sreg(const parser *p, const raw_operand *raw, const fo
     return NULL;
 }
 
-static const char *misfit_symbol(const raw_operand *raw, const form_operand *want, pvm_type type, char *why,
-                                 size_t size)
+static const char *misfit_index(const parser *p, const raw_operand *raw)
+{
+    if (raw->symbol->kind != SYMBOL_VAR || !raw->symbol->var->is_array)
+        return "has an index, but is not an array";
+    if (raw->index >= 0 && (class_of(register_type(p, raw->index)) == CLASS_OTHER ||
+                            pvm_type_bits(register_type(p, raw->index)) > 64))
+        return "has an index that is not an integer";
+    return NULL;
+}
+
+static const char *misfit_symbol(const parser *p, const raw_operand *raw, const form_operand *want,
+                                 pvm_type type, char *why, size_t size)
 {
     const symbol *s = raw->symbol;
     if (!s) {
@@ -149,6 +164,8 @@ static const char *misfit_symbol(const raw_operand *raw, const form_operand *wan
         return want->flags & TAKES_REG ? "must be a register" : "must be a number";
     if (s->kind != SYMBOL_VAR && s->kind != SYMBOL_FUNCTION)
         return "must be a register, a variable or a number";
+    if (raw->is_indexed && misfit_index(p, raw))
+        return misfit_index(p, raw);
     int bits = pvm_type_bits(type);
     if (class_of(type) == CLASS_OTHER || (bits != 32 && bits != 64))
         return "is an address: it needs a 32-bit or 64-bit integer type";
@@ -158,7 +175,8 @@ static const char *misfit_symbol(const raw_operand *raw, const form_operand *wan
 static const char *misfit_address(const parser *p, const raw_operand *raw, const form_operand *want,
                                   const pvm_inst *inst, char *why, size_t size)
 {
-    if (raw->kind != RAW_ADDRESS && !(raw->kind == RAW_SYMBOL && raw->has_offset))
+    bool takes_element = inst->op == OP_ld || inst->op == OP_ldu || inst->op == OP_st;
+    if (raw->kind != RAW_ADDRESS && !(raw->kind == RAW_SYMBOL && raw->is_indexed && takes_element))
         return "must be an address in brackets";
     raw_kind base = raw->kind == RAW_SYMBOL ? RAW_SYMBOL : raw->base;
     pvm_space space = wanted_space(want, inst);
@@ -177,6 +195,8 @@ static const char *misfit_address(const parser *p, const raw_operand *raw, const
                  raw->name->text);
         return why;
     }
+    if (raw->is_indexed && misfit_index(p, raw))
+        return misfit_index(p, raw);
     pvm_space have = raw->symbol->var->space;
     if (space == have || (space == SPACE_NONE && have != SPACE_PARAM && have != SPACE_REG))
         return NULL;
@@ -249,7 +269,7 @@ const char *operand_misfit(parser *p, const raw_operand *raw, const form_operand
     case RAW_SREG:
         return misfit_sreg(p, raw, want, type);
     case RAW_SYMBOL:
-        return misfit_symbol(raw, want, type, why, why_size);
+        return misfit_symbol(p, raw, want, type, why, why_size);
     case RAW_SINK:
         return want->flags & TAKES_SINK ? NULL : "cannot be discarded with '_'";
     case RAW_ADDRESS:
@@ -284,21 +304,35 @@ static void make_symbol(const raw_operand *raw, pvm_operand *out)
 {
     out->var = raw->symbol->var;
     out->function = raw->symbol->function;
-    out->bits = raw->value;
+    out->bits = raw->is_indexed ? element_offset(raw) : raw->value;
 }
 
-static void make_address(const raw_operand *raw, const form_operand *want, const pvm_inst *inst,
+/* In a function that is no kernel, parameters are in its local memory, and so are addresses made of them. */
+static pvm_space space_of_register(const parser *p, pvm_space space, const form_operand *want,
+                                   const pvm_inst *inst)
+{
+    bool of_entry = p->function->is_entry || inst->mod[want->space_slot] == M_param__entry;
+    return space == SPACE_PARAM && !of_entry ? SPACE_LOCAL : space;
+}
+
+static void make_address(parser *p, const raw_operand *raw, const form_operand *want, const pvm_inst *inst,
                          pvm_operand *out)
 {
     out->kind = OPERAND_ADDRESS;
     out->space = wanted_space(want, inst);
     out->bits = raw->value;
-    if (raw->kind == RAW_SYMBOL || raw->base == RAW_SYMBOL) {
+    if (raw->kind == RAW_SYMBOL && raw->index >= 0) {
+        out->reg = expand_element(p, raw, inst);
+        out->bits = 0;
+        out->space = space_of_register(p, raw->symbol->var->space, want, inst);
+    } else if (raw->kind == RAW_SYMBOL || raw->base == RAW_SYMBOL) {
         make_symbol(raw, out);
         if (out->space == SPACE_NONE)
             out->space = out->var->space;
-    } else if (raw->base == RAW_REG)
+    } else if (raw->base == RAW_REG) {
         out->reg = raw->reg;
+        out->space = space_of_register(p, out->space, want, inst);
+    }
 }
 
 static void make_vector(parser *p, const raw_operand *raw, const form_operand *want, int count,
@@ -324,7 +358,7 @@ void operand_make(parser *p, const raw_operand *raw, const form_operand *want, c
     int count = wanted_count(want, inst);
     *out = (pvm_operand){.type = type, .reg = -1, .negated = raw->negated || raw->minus};
     if (want->flags & IS_ADDRESS)
-        make_address(raw, want, inst, out);
+        make_address(p, raw, want, inst, out);
     else if (want->flags & IS_LABEL) {
         out->kind = OPERAND_LABEL;
         add_fixup(p, raw->name, &out->bits, NULL, raw->line, raw->column);
@@ -332,7 +366,10 @@ void operand_make(parser *p, const raw_operand *raw, const form_operand *want, c
         make_vector(p, raw, want, count, inst, type, out);
     else if (raw->kind == RAW_REG) {
         out->kind = OPERAND_REG;
-        out->reg = raw->reg;
+        out->reg = raw->has_offset ? expand_sum(p, raw, inst) : raw->reg;
+    } else if (raw->kind == RAW_SYMBOL && raw->index >= 0) {
+        out->kind = OPERAND_REG;
+        out->reg = expand_element(p, raw, inst);
     } else if (raw->kind == RAW_SREG) {
         out->kind = OPERAND_SREG;
         out->sreg = raw->sreg;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define MAX_VARIABLE_BYTES (UINT64_C(1) << 47)
+#define MAX_CONST_BYTES    65536 /* of a module, as ptxas has it */
 
 /* What stands before the names of a declaration. */
 typedef struct declaration {
@@ -121,6 +122,10 @@ static void parse_specifiers(parser *p, declaration *d)
     }
     if (d->type == T_NONE)
         parse_fail(p, PVM_ERROR_SYNTAX, "this declaration has no type");
+    if (d->space == SPACE_REG && d->vec > 1 && d->type == T_PRED)
+        parse_fail(p, PVM_ERROR_SYNTAX, "a predicate register cannot be a vector");
+    if (d->space == SPACE_REG && d->vec * pvm_type_bits(d->type) > 128)
+        parse_fail(p, PVM_ERROR_SYNTAX, "a vector register has 128 bits at most");
 }
 
 /* ---- arrays ---- */
@@ -190,9 +195,16 @@ void add_local(parser *p, pvm_var *v)
     f->locals[f->n_locals++] = v;
 }
 
-static void add_global(parser *p, pvm_var *v)
+static void add_global(parser *p, pvm_var *v, const token *where)
 {
     pvm_module *m = p->module;
+    if (v->space == SPACE_CONST) {
+        place(&p->const_extent, v);
+        if (p->const_extent > MAX_CONST_BYTES)
+            parse_fail_at(p, where->line, where->column, PVM_ERROR_SYNTAX,
+                          "with '%.60s' the module has %llu bytes of .const: the most is %d", v->name,
+                          (unsigned long long)p->const_extent, MAX_CONST_BYTES);
+    }
     m->vars = parse_grow(p, m->vars, m->n_vars, &p->var_capacity, sizeof(pvm_var *));
     v->index = m->n_vars;
     m->vars[m->n_vars++] = v;
@@ -208,6 +220,7 @@ static pvm_var *make_variable(parser *p, const declaration *d, const shape *s, n
     v->align = d->align ? d->align : (uint32_t)element;
     if (v->align & (v->align - 1))
         v->align = 16;
+    v->is_array = s->n > 0;
     v->is_unsized = s->is_unsized;
     v->is_extern = d->link.is_extern;
     v->is_visible = d->link.is_visible;
@@ -261,7 +274,7 @@ static void parse_one_variable(parser *p, const declaration *d)
     if (p->function && d->space != SPACE_GLOBAL && d->space != SPACE_CONST)
         add_local(p, v);
     else
-        add_global(p, v);
+        add_global(p, v, &where);
 }
 
 /* ---- registers ---- */
@@ -330,8 +343,8 @@ void parse_variables(parser *p, pvm_space space, linkage link)
     expect_punct(p, ';');
 }
 
-/* One parameter of a function: .param or .reg. `as` gets its name, null for "_"; *reg its register or -1. */
-pvm_var *parse_parameter(parser *p, bool of_entry, int *reg, name **as)
+/* One parameter of a function: .param or .reg. `as` gets its name, null for "_". */
+pvm_var *parse_parameter(parser *p, bool of_entry, name **as)
 {
     declaration d = {.space = SPACE_PARAM};
     shape s = {0};
@@ -356,6 +369,5 @@ pvm_var *parse_parameter(parser *p, bool of_entry, int *reg, name **as)
         parse_fail_at(p, where.line, where.column, PVM_ERROR_SYNTAX, "a kernel's parameter needs a length");
     pvm_var *v = make_variable(p, &d, &s, *as, &where);
     v->is_const_param = of_entry;
-    *reg = -1;
     return v;
 }

@@ -33,6 +33,7 @@ static const uint8_t picking_slot[OP_COUNT] = {
     [OP_set] = S_CMP,
     [OP_testp] = S_MODE,
     [OP_prmt] = S_MODE,
+    [OP_div] = S_APPROX,
 };
 
 /* rni rzi rmi rpi are not here: rounding to an integral value is done in the nearest mode. */

@@ -15,12 +15,12 @@ static uint64_t allocate(vm_memory *memory, uint64_t bytes)
 TEST_CASE(OpsMemory, PlacesAreTheSameInEveryRun)
 {
     vm_memory *memory = vm_memory_create(1 << 20);
-    uint64_t a = allocate(memory, 100), b = allocate(memory, 256), c = allocate(memory, 1);
+    uint64_t a = allocate(memory, 100), b = allocate(memory, 512), c = allocate(memory, 1);
     CHECK_EQ_U64(a, UINT64_C(0x200000000));
-    CHECK_EQ_U64(b, UINT64_C(0x200000200)); /* 256 bytes, and 256 that belong to nobody */
-    CHECK_EQ_U64(c, UINT64_C(0x200000400));
+    CHECK_EQ_U64(b, UINT64_C(0x200000400)); /* padded to 512 bytes, and 512 that belong to nobody */
+    CHECK_EQ_U64(c, UINT64_C(0x200000800));
     CHECK_EQ_I64(vm_memory_free(memory, b), PTXVM_OK);
-    CHECK_EQ_U64(allocate(memory, 257), UINT64_C(0x200000600)); /* does not fit into the hole */
+    CHECK_EQ_U64(allocate(memory, 513), UINT64_C(0x200000C00)); /* does not fit into the hole */
     CHECK_EQ_U64(allocate(memory, 200), b);
     vm_memory_destroy(memory);
 }
@@ -33,7 +33,7 @@ TEST_CASE(OpsMemory, AlignsAddressAndHost)
     CHECK_EQ_I64(vm_memory_alloc(memory, 10, 4096, 0, &address), PTXVM_OK);
     CHECK_EQ_U64(address, UINT64_C(0x200001000));
     CHECK_EQ_U64((uintptr_t)vm_memory_at(memory, address)->host % 4096, 0);
-    CHECK_EQ_U64(allocate(memory, 8), UINT64_C(0x200000200)); /* the room before it is not lost */
+    CHECK_EQ_U64(allocate(memory, 8), UINT64_C(0x200000400)); /* the room before it is not lost */
     vm_memory_destroy(memory);
 }
 
@@ -45,7 +45,7 @@ TEST_CASE(OpsMemory, ConstantsAreBelow4GiB)
     CHECK_EQ_I64(vm_memory_alloc(memory, 16, 4, VM_ALLOC_CONST, &address), PTXVM_OK);
     CHECK_EQ_U64(address, UINT64_C(0x20000000));
     CHECK_EQ_I64(vm_memory_alloc(memory, 16, 4, VM_ALLOC_CONST, &address), PTXVM_OK);
-    CHECK_EQ_U64(address, UINT64_C(0x20000200));
+    CHECK_EQ_U64(address, UINT64_C(0x20000400));
     vm_memory_destroy(memory);
 }
 
@@ -61,6 +61,37 @@ TEST_CASE(OpsMemory, FindsExactlyWhatIsInside)
     CHECK(vm_memory_find(memory, 0, 1) == NULL);
     CHECK(vm_memory_find(memory, a, UINT64_MAX) == NULL);
     CHECK(vm_memory_at(memory, a + 4) == NULL);
+    vm_memory_destroy(memory);
+}
+
+TEST_CASE(OpsMemory, ReachIsThePaddingUnlessChecked)
+{
+    vm_memory *memory = vm_memory_create(1 << 20);
+    uint64_t a = allocate(memory, 100), b = allocate(memory, 1024);
+    CHECK(vm_memory_reach(memory, a + 508, 4) != NULL);
+    CHECK(vm_memory_reach(memory, a + 509, 4) == NULL);
+    CHECK(vm_memory_reach(memory, b + 1024, 1) == NULL);
+    memory->checks = PTXVM_CHECK_MEMORY;
+    uint64_t c = allocate(memory, 100);
+    CHECK(vm_memory_reach(memory, c + 96, 4) != NULL);
+    CHECK(vm_memory_reach(memory, c + 97, 4) == NULL);
+    vm_memory_destroy(memory);
+}
+
+/* The owner of mapped memory says what of the padding is its own: here none, then 8 bytes. */
+TEST_CASE(OpsMemory, MappedMemoryHasThePaddingOfItsOwner)
+{
+    static uint64_t words[4];
+    vm_memory *memory = vm_memory_create(1 << 20);
+    uint64_t at = UINT64_C(0x700000000000);
+    CHECK_EQ_I64(vm_memory_map(memory, at, words, 24, 24), PTXVM_OK);
+    CHECK(vm_memory_reach(memory, at + 24, 1) == NULL);
+    CHECK_EQ_I64(vm_memory_free(memory, at), PTXVM_OK);
+    CHECK_EQ_I64(vm_memory_map(memory, at, words, 24, 32), PTXVM_OK);
+    CHECK(vm_memory_reach(memory, at + 24, 8) != NULL);
+    CHECK(vm_memory_find(memory, at + 24, 8) == NULL);
+    CHECK_EQ_I64(vm_memory_map(memory, at + 24, words, 8, 8), PTXVM_ERROR_ARGUMENT);
+    CHECK_EQ_I64(vm_memory_map(memory, at + 64, words, 8, 4), PTXVM_ERROR_ARGUMENT);
     vm_memory_destroy(memory);
 }
 

@@ -84,7 +84,12 @@ void ops_run(const ops_test *test)
 {
     printed text = {{0}, 0};
     const char *sm = test->sm ? test->sm : "sm_100a";
-    ptxvm_config config = {.sm = sm, .threads = 2, .step_limit = 1000000, .print = keep, .print_user = &text};
+    ptxvm_config config = {.sm = sm,
+                           .threads = 2,
+                           .step_limit = 1000000,
+                           .print = keep,
+                           .print_user = &text,
+                           .checks = PTXVM_CHECK_MEMORY};
     ptxvm *vm;
     REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
     char *source = module_text(test, sm);

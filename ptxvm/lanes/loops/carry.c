@@ -1,15 +1,18 @@
 /* Carry chains: add.cc addc sub.cc subc mad.cc madc. The flag is a predicate: read as the last source,
- * written as the last result. For subtraction it is the borrow: subc gives a - (b + CC.CF). */
+ * written as the last result. A GPU subtracts by adding the complement, a - b = a + ~b + 1, so after a
+ * subtraction the flag means "no borrow", and subc gives a + ~b + CC.CF. The PTX ISA calls it the borrow, which
+ * is the same within a chain of subtractions; chains that mix both kinds see the difference. */
 #include "loops.h"
 
-/* d = x + y + in or x - (y + in), where x and y are expressions in a, b, c. `in_at` is the flag's place among
- * the sources, or -1. */
+/* d = x + y + carry or x - (y + borrow), where x and y are expressions in a, b, c; the borrow is the flag
+ * inverted. `in_at` is the flag's place among the sources, or -1. */
 #define CARRY_FN(name, T, n_src, in_at, writes, x_of, y_of, minus)                                           \
     static void name(LANE_ARGS)                                                                              \
     {                                                                                                        \
         T *d = LANE_OUT(T, 0);                                                                               \
         const T *pa = LANE_IN(T, 0), *pb = LANE_IN(T, 1), *pc = (n_src) > 2 ? LANE_IN(T, 2) : pb;            \
-        const uint32_t in = (in_at) < 0 ? 0 : LANE_MASK((in_at) < 0 ? 0 : (in_at));                          \
+        const uint32_t inverted = (minus) ? UINT32_MAX : 0;                                                  \
+        const uint32_t in = (in_at) < 0 ? 0 : LANE_MASK((in_at) < 0 ? 0 : (in_at)) ^ inverted;               \
         uint32_t out = 0;                                                                                    \
         LANE_FOR(WARP)                                                                                       \
         {                                                                                                    \
@@ -23,7 +26,7 @@
             out |= (first | second) ? lane_bit[i] : 0;                                                       \
         }                                                                                                    \
         if (writes)                                                                                          \
-            *(uint32_t *)dst[1] = out;                                                                       \
+            *(uint32_t *)dst[1] = out ^ inverted;                                                            \
     }
 
 #define HI_U32(a, b) ((uint64_t)(a) * (b) >> 32)

@@ -43,6 +43,14 @@ enum { V_FTZ_NAN = V_FTZ | V_NAN };
 #undef R2
 #undef R3
 
+/* div.approx multiplies by the reciprocal of b, which is 0 where |b| is above 2^126 (PTX ISA, div), as if b were
+ * infinite: the quotient is 0, or NaN where a is infinite. */
+#define DEFINE_QUOTIENT(flags, ftz)                                                                          \
+    REAL_FN(lane_div_approx_F32_##flags, float, WARP, 2, ftz, 0,                                             \
+            a / (fabsf(b) > 0x1p126f ? copysignf(INFINITY, b) : b))
+#define QUOTIENTS(X) X(NONE, 0) X(FTZ, 1)
+QUOTIENTS(DEFINE_QUOTIENT)
+
 /* The signs, as bits. abs and neg are sums with zero on a GPU, so a NaN of f32 becomes canonical; copysign is
  * logic there, and keeps it. */
 #define SIGN_OF(x) _Generic((x), uint32_t : 0x80000000u, uint64_t : 0x8000000000000000u)
@@ -147,11 +155,14 @@ TESTS_F64(DEFINE_TEST)
 #define MIXED_ROWS(op, T)                                                                                    \
     {OP_##op, T_F32, T_##T, 0, 0, 0, lane_##op##_F32_##T##_NONE},                                            \
         {OP_##op, T_F32, T_##T, 0, V_SAT, 0, lane_##op##_F32_##T##_SAT},
+#define QUOTIENT_ROW(flags, ftz)                                                                             \
+    {OP_div, T_F32, 0, M_full, V_##flags, 0, lane_div_F32_##flags},                                          \
+        {OP_div, T_F32, 0, M_approx, V_##flags, 0, lane_div_approx_F32_##flags},
 #define EXTREME_ANY (V_FTZ | V_NAN | V_XORSIGN | V_ABS | V_THREE)
 
 static const lane_row rows[] = {
 #include "real.def"
-    EXTREMES(EXTREME_ROW) TESTS_F32(TEST_ROW) TESTS_F64(TEST_ROW) /**/
+    QUOTIENTS(QUOTIENT_ROW) EXTREMES(EXTREME_ROW) TESTS_F32(TEST_ROW) TESTS_F64(TEST_ROW) /**/
     {OP_min, T_F32, 0, 0, 0, EXTREME_ANY, lane_extreme_F32},
     {OP_max, T_F32, 0, 0, 0, EXTREME_ANY, lane_extreme_F32},
     {OP_min, T_F64, 0, 0, 0, 0, lane_min_F64},
