@@ -209,3 +209,25 @@ void emit_store_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int 
         pairs[i] = narrow_pair(b, type, x[2 * i], x[2 * i + 1]);
     ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, address, offset, pairs, 4);
 }
+
+void emit_load_four(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x)
+{
+    if (element_bytes(type) > 2) {
+        emit_load_chunk(b, type, address, offset, x);
+        return;
+    }
+    ptx_val pairs[2];
+    ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, address, offset, pairs, 2);
+    for (int i = 0; i < 2; i++)
+        widen_pair(b, type, pairs[i], &x[2 * i]);
+}
+
+void emit_store_four(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, const ptx_val *x)
+{
+    if (element_bytes(type) > 2) {
+        emit_store_chunk(b, type, address, offset, x);
+        return;
+    }
+    const ptx_val pairs[2] = {narrow_pair(b, type, x[0], x[1]), narrow_pair(b, type, x[2], x[3])};
+    ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, address, offset, pairs, 2);
+}

@@ -29,6 +29,10 @@ void emit_store(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset
 /* A whole chunk by 16-byte accesses; address + offset is 16-byte aligned. */
 void emit_load_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x);
 void emit_store_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, const ptx_val *x);
+/* Four elements that lie one behind the other, by as wide accesses as they fill; aligned to them, at most 16. */
+enum { FOUR = 4 };
+void emit_load_four(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x);
+void emit_store_four(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, const ptx_val *x);
 /* The smallest positive and the largest finite value of the type. */
 float element_smallest(qdnnDataType_t type);
 float element_largest(qdnnDataType_t type);

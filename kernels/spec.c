@@ -296,6 +296,8 @@ kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec)
         if (keys & s->info.key)
             memcpy((char *)&normal + s->offset, (const char *)spec + s->offset, s->size);
     }
+    if (format_is_plain(row->format))
+        normal.groups = QDNN_GROUPS_DEFAULT;
     if (row->operation->fixes)
         row->operation->fixes(&normal);
     if (keys & KERNEL_KEY_CODE)

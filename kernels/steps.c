@@ -29,13 +29,15 @@ static bool has_operand(const kernel_row *row, const kernel_spec *spec, int oper
     }
 }
 
-static unsigned operand_align(const kernel_spec *spec, int operand)
+static unsigned operand_align(const kernel_row *row, const kernel_spec *spec, int operand)
 {
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:
     case QDNN_OPERAND_Y:
         return element_bytes(spec->data);
     case QDNN_OPERAND_CODES:
+        if (format_is_plain(row->format))
+            return row->format->facts.bits / 8;
         return spec->layout == QDNN_LAYOUT_BYTES ? 1 : 4;
     case QDNN_OPERAND_SCALE:
         return spec->nested ? 1 : scale_bytes(spec->scale);
@@ -65,7 +67,7 @@ static int add_operands(const kernel_row *row, const kernel_spec *spec, unsigned
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         if (which >> i & 1 && has_operand(row, spec, i))
             list[n++] = (param_decl){operand_names[i], KERNEL_OPERAND, (uint8_t)i,
-                                     (uint8_t)operand_align(spec, i)};
+                                     (uint8_t)operand_align(row, spec, i)};
     return n;
 }
 
@@ -205,7 +207,7 @@ static uint64_t code_bytes(const kernel_row *row, const kernel_spec *spec, const
 
 static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p, int operand)
 {
-    uint64_t n = p->rows * p->columns, groups = kernel_groups(spec, p), align = operand_align(spec, operand);
+    uint64_t n = p->rows * p->columns, groups = kernel_groups(spec, p), align = operand_align(row, spec, operand);
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:
     case QDNN_OPERAND_Y:
@@ -237,7 +239,7 @@ void kernel_operands_of(const kernel_row *row, const kernel_spec *spec, const ke
             continue;
         operands[i] = (kernel_operand){.reads = reads >> i & 1,
                                        .writes = writes >> i & 1,
-                                       .align = operand_align(&normal, i),
+                                       .align = operand_align(row, &normal, i),
                                        .bytes = operand_bytes(row, &normal, problem, i)};
     }
 }

@@ -41,6 +41,7 @@ typedef struct codec {
                            ptx_val out[4]);
 } codec;
 
+extern const codec codec_plain; /* no codes: the values themselves, which have kernels of their own */
 extern const codec codec_integer, codec_nf4, codec_fp4_bnb, codec_e2m1, codec_e2m3, codec_e3m2, codec_e4m3,
     codec_e5m2;
 
@@ -62,6 +63,7 @@ struct format_row {
 /* ---- formats.c ---- */
 
 bool format_has_zero(const format_row *format); /* zero points or minima */
+bool format_is_plain(const format_row *format);
 unsigned format_keys(const format_row *format); /* the settings that it knows */
 
 /* The code kind that DEFAULT stands for. */

@@ -34,6 +34,13 @@ bool format_has_zero(const format_row *format)
     return format->facts.zero_kind != QDNN_ZERO_NONE;
 }
 
+const codec codec_plain = {.has_nan = true};
+
+bool format_is_plain(const format_row *format)
+{
+    return format->codec == &codec_plain;
+}
+
 static bool is_integer(const format_row *format)
 {
     return format->codec == &codec_integer;
@@ -47,6 +54,10 @@ static bool storage_fits(const format_facts *f, qdnnDataType_t storage)
 
 static unsigned storage_bits(qdnnDataType_t storage)
 {
+    if (storage == QDNN_DATA_F32)
+        return 32;
+    if (storage == QDNN_DATA_F16 || storage == QDNN_DATA_BF16)
+        return 16;
     return storage == QDNN_DATA_I4 || storage == QDNN_DATA_NF4 || storage == QDNN_DATA_FP4 ? 4 : 8;
 }
 
@@ -76,7 +87,7 @@ const format_row *kernel_find_format(qdnnDataType_t storage, unsigned bits, qdnn
             continue;
         if (block != QDNN_BLOCK_NONE)
             return f;
-        if (storage_fits(&f->facts, storage) && f->facts.bits == (bits ? bits : storage_bits(storage)) &&
+        if (storage_fits(&f->facts, storage) && f->facts.bits == (bits && bits <= 8 ? bits : storage_bits(storage)) &&
             f->facts.zero_kind == zero_kind && (wanted ? f->codec == wanted : !special))
             return f;
     }
@@ -86,6 +97,8 @@ const format_row *kernel_find_format(qdnnDataType_t storage, unsigned bits, qdnn
 unsigned format_keys(const format_row *format)
 {
     unsigned keys = ~0u;
+    if (format_is_plain(format))
+        return KERNEL_KEY_DATA;
     if (!is_integer(format))
         keys &= ~(unsigned)(KERNEL_KEY_CODE | KERNEL_KEY_ROUNDING);
     if (!format_has_zero(format))

@@ -36,6 +36,8 @@ void emit_range(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 kernel_geometry tile_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+/* convert.c: both of plain formats, from one type to another */
+void emit_convert(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 /* One launch over all elements. */
 void tile_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                 kernel_steps *steps);

@@ -58,7 +58,7 @@ static bool set_options(const quant_case *c, qdnnQuantDescriptor_t quant)
         qdnnQuantAttribute_t attribute;
         int64_t value;
     } options[] = {
-        {QDNN_QUANT_CODE_BITS, f->bits},
+        {QDNN_QUANT_CODE_BITS, f->bits <= 8 ? f->bits : 0},
         {QDNN_QUANT_CODE_KIND, ref.code},
         {QDNN_QUANT_BLOCK_FORMAT, f->block},
         {QDNN_QUANT_ZERO_KIND, f->zero_kind},
