@@ -29,6 +29,12 @@ void emit_store(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset
 /* A whole chunk by 16-byte accesses; address + offset is 16-byte aligned. */
 void emit_load_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x);
 void emit_store_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, const ptx_val *x);
+/* A vector is what one 16-byte access holds: 4 f32, 8 of 16 bits, 2 f64. */
+unsigned vector_elements(qdnnDataType_t type);
+void emit_load_vector(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x);
+/* `count` elements that fill 8 or 16 bytes, at an address that is aligned to that. */
+void emit_store_vector(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, const ptx_val *x,
+                       unsigned count);
 /* The smallest positive and the largest finite value of the type. */
 float element_smallest(qdnnDataType_t type);
 float element_largest(qdnnDataType_t type);

@@ -48,6 +48,10 @@ static void dequantize_elements(ptx_builder *b, const tile *t)
 
 void emit_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
+    if (format_is_blocks(row->format)) {
+        emit_block_dequantize(b, row, spec);
+        return;
+    }
     ptx_reqntid(b, TILE_BLOCK, 1, 1);
     tile t = tile_begin(b, row, spec);
     quantized_open(b, &t.q);

@@ -36,6 +36,10 @@ static void quantize_chunks(ptx_builder *b, const tile *t, ptx_val index, unsign
 
 void emit_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
+    if (format_is_blocks(row->format)) {
+        emit_block_quantize(b, row, spec);
+        return;
+    }
     ptx_reqntid(b, TILE_BLOCK, 1, 1);
     ptx_minnctapersm(b, 3); /* up to 80 registers: left alone, ptxas aims for 64 and spills around its division */
     tile t = tile_begin(b, row, spec);
