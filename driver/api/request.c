@@ -65,6 +65,18 @@ static kernel_problem problem_of(const struct qdnnTensorDescriptor *tensor)
     return (kernel_problem){.rows = columns ? n / columns : 0, .columns = columns};
 }
 
+/* Rows are whole blocks. */
+static qdnnStatus_t check_blocks(const request *r)
+{
+    uint64_t multiple = kernel_columns_multiple(r->row);
+    if (r->problem.columns % multiple == 0)
+        return QDNN_STATUS_SUCCESS;
+    return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                      "the last dimension is %llu; %s has blocks of %llu elements along it: it must be a multiple of %llu",
+                      (unsigned long long)r->problem.columns, kernel_format(r->row)->name,
+                      (unsigned long long)multiple, (unsigned long long)multiple);
+}
+
 /* ---- Groups ---- */
 
 /* The way that groups run in a layout, unless the descriptor says another. */
@@ -183,6 +195,7 @@ qdnnStatus_t request_make(kernel_operation operation, const struct qdnnTensorDes
     *out = (request){.spec = kernel_spec_default(), .problem = problem_of(tensor)};
     CHECK_STATUS(find_kernel(operation, quant, &out->row));
     CHECK_STATUS(check_tensor(tensor));
+    CHECK_STATUS(check_blocks(out));
     CHECK_STATUS(check_zero_groups(quant->values));
     set_choices(quant, &out->spec);
     CHECK_STATUS(set_groups(tensor, quant->values, &out->problem, &out->spec));
@@ -202,7 +215,7 @@ qdnnStatus_t qdnnGetQuantizedSizes(qdnnQuantDescriptor_t quant, qdnnTensorDescri
     CHECK_NOT_NULL(quant);
     CHECK_NOT_NULL(tensor);
     request r;
-    CHECK_STATUS(request_make(KERNEL_QUANTIZE, tensor, quant, &r));
+    CHECK_STATUS(request_make(KERNEL_DEQUANTIZE, tensor, quant, &r)); /* which every format has */
     if (codesBytes)
         *codesBytes = r.operands[QDNN_OPERAND_CODES].bytes;
     if (scaleBytes)

@@ -25,12 +25,13 @@ block_tile block_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_
     bool to_codes = kernel_operation_of(row) == KERNEL_QUANTIZE;
     block_tile t = {.layout = block_layout_of(row->format), .data = spec->data, .threads = threads};
     const unsigned bytes = BLOCK_TILE / t.layout->elements * t.layout->bytes;
-    ptx_val n = args.number[NUMBER_N], first = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, BLOCK_TILE));
+    ptx_val n = args.number[NUMBER_N], index = ptx_ctaid_x(b);
+    ptx_val first = ptx_mul_wide(b, index, ptx_u32(b, BLOCK_TILE));
     ptx_ret_unless(b, ptx_setp(b, PTX_LT, first, n));
     t.elements = ptx_cvt(b, PTX_U32, ptx_min(b, ptx_sub(b, n, first), ptx_u64(b, BLOCK_TILE)));
     t.count = ptx_shr(b, t.elements, log2_of(t.layout->elements));
     t.plain = ptx_at(b, args.operand[to_codes ? QDNN_OPERAND_X : QDNN_OPERAND_Y], first, element_bytes(t.data));
-    t.blocks = ptx_at(b, args.operand[QDNN_OPERAND_CODES], ptx_ctaid_x(b), bytes);
+    t.blocks = ptx_at(b, args.operand[QDNN_OPERAND_CODES], index, bytes);
     t.is_aligned = emit_aligned(b, t.plain, LOAD_BYTES);
     t.whole = ptx_setp_and(b, PTX_EQ, t.elements, BLOCK_TILE, emit_aligned(b, t.blocks, LOAD_BYTES));
     t.stage = stage_of_bytes(b, "blocks", bytes, threads);
