@@ -179,6 +179,8 @@ static void launch(const trial *t, ptxvm_kernel *kernel, const kernel_geometry *
     const ptxvm_report *report = ptxvm_last_report(t->vm);
     CHECK(!report->inexact);
     CHECK_EQ_I64(report->n_contractable, 0);
+    if (t->how->counters && CHECK(ptxvm_last_counters(t->vm) != NULL))
+        *t->how->counters = *ptxvm_last_counters(t->vm);
 }
 
 /* The scales of the list of ranges are those of the data. Nothing but the list is written, and all of it:
@@ -313,6 +315,19 @@ void parity_emit_and_run(ptxvm *vm, const char *sm, const kernel_row *row, const
         parity_trials(vm, row, spec, text.ptx, trials, count);
     free(text.ptx);
     test_pop_note();
+}
+
+char *parity_pinned_to_block(const char *ptx, uint64_t number)
+{
+    static const char name[] = "%ctaid.x";
+    const char *at = strstr(ptx, name);
+    char *text = at ? malloc(strlen(ptx) + 32) : NULL;
+    if (!text)
+        return NULL;
+    int used = sprintf(text, "%.*s%llu", (int)(at - ptx), ptx, (unsigned long long)number);
+    strcpy(text + used, at + strlen(name));
+    CHECK(strstr(text, name) == NULL);
+    return text;
 }
 
 /* ---- Parts of operations ---- */

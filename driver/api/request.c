@@ -9,13 +9,26 @@
 
 /* ---- The format ---- */
 
-/* "int4, int4_zp, ...": the formats that there are, for sentences. */
+/* "int4, int4_zp, ...": the formats that there are, for sentences. Those in blocks have an attribute of their own. */
 static void list_formats(char *text, size_t size)
 {
     size_t used = 0;
     text[0] = 0;
     for (int i = 0; kernel_format_at(i) && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", kernel_format_at(i)->name);
+        if (kernel_format_at(i)->block == QDNN_BLOCK_NONE)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", kernel_format_at(i)->name);
+}
+
+/* The same of the kernels that a format has. */
+static void list_kernels(const format_row *format, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; i < KERNEL_OPERATIONS && used < size; i++) {
+        const kernel_row *row = kernel_find_operation((kernel_operation)i, format);
+        if (row && row->operation_name)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", row->operation_name);
+    }
 }
 
 static qdnnStatus_t find_kernel(kernel_operation operation, const struct qdnnQuantDescriptor *quant,
@@ -30,6 +43,11 @@ static qdnnStatus_t find_kernel(kernel_operation operation, const struct qdnnQua
     if (*row)
         return QDNN_STATUS_SUCCESS;
     char names[512];
+    if (format) {
+        list_kernels(format, names, sizeof names);
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s has no such operation; it has %s",
+                          format_facts_of(format)->name, names);
+    }
     list_formats(names, sizeof names);
     return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
                       "storage %s with %lld bits, %s and %s has no kernel; the formats are %s",
