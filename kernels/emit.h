@@ -48,6 +48,7 @@ ptx_val emit_load_scale(ptx_builder *b, qdnnScaleType_t type, ptx_val address, i
 
 /* ---- Indices (indices.c): elements are numbered in u64 ---- */
 
+unsigned ceil_log2(uint64_t x);
 /* i / divisor and the rest, for i below 2^63. */
 ptx_val emit_divide(ptx_builder *b, ptx_val i, uint64_t divisor);
 ptx_val emit_remainder(ptx_builder *b, ptx_val i, ptx_val quotient, uint64_t divisor);

@@ -132,8 +132,9 @@ TEST_EACH(KernelBlocks, FarBlock, case_count, case_name)
     }
     char *far = parity_pinned_to_block(text.ptx, number);
     ptxvm *vm = open_vm(index);
-    const parity_trial trials[] = {{.n = tile_elements(index), .kind = DATA_NORMAL, .seed = 1, .block = number},
-                                   {.n = block_elements(index), .kind = DATA_SPECIAL, .seed = 2, .block = number}};
+    const parity_trial trials[] = {
+        {.n = tile_elements(index), .kind = DATA_NORMAL, .seed = 1, .block = number},
+        {.n = block_elements(index), .kind = DATA_SPECIAL, .seed = 2, .block = number}};
     if (CHECK(far && vm))
         parity_trials(vm, row, &spec, far, trials, LENGTH(trials));
     ptxvm_destroy(vm);
@@ -154,7 +155,8 @@ TEST_EACH(KernelBlocks, TouchEachSectorOnce, case_count, case_name)
     ptxvm_counters c = {0};
     const parity_trial trial = {.n = n, .kind = DATA_NORMAL, .seed = 1, .counters = &c};
     const uint64_t blocks = (uint64_t)ref_operand_bytes(&ref, 1, n, QDNN_OPERAND_CODES),
-                   data = (uint64_t)ref_operand_bytes(&ref, 1, n, QDNN_OPERAND_X), least = (blocks + data) / 32;
+                   data = (uint64_t)ref_operand_bytes(&ref, 1, n, QDNN_OPERAND_X),
+                   least = (blocks + data) / 32;
     bool to_blocks = kernel_operation_of(row) == KERNEL_QUANTIZE;
     ptxvm *vm = open_vm(index);
     if (vm)
@@ -165,5 +167,6 @@ TEST_EACH(KernelBlocks, TouchEachSectorOnce, case_count, case_name)
     CHECK_EQ_U64(c.total.store.bytes, to_blocks ? blocks : data);
     CHECK_EQ_U64(c.unique_sectors, least);
     if (asked * 100 > least * 105)
-        FAIL("%llu sectors are asked for, %llu is the least", (unsigned long long)asked, (unsigned long long)least);
+        FAIL("%llu sectors are asked for, %llu is the least", (unsigned long long)asked,
+             (unsigned long long)least);
 }

@@ -16,7 +16,8 @@ static void list_formats(char *text, size_t size)
     text[0] = 0;
     for (int i = 0; kernel_format_at(i) && used < size; i++)
         if (kernel_format_at(i)->block == QDNN_BLOCK_NONE)
-            used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", kernel_format_at(i)->name);
+            used +=
+                (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", kernel_format_at(i)->name);
 }
 
 /* The same of the kernels that a format has. */
@@ -89,10 +90,11 @@ static qdnnStatus_t check_blocks(const request *r)
     uint64_t multiple = kernel_columns_multiple(r->row);
     if (r->problem.columns % multiple == 0)
         return QDNN_STATUS_SUCCESS;
-    return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
-                      "the last dimension is %llu; %s has blocks of %llu elements along it: it must be a multiple of %llu",
-                      (unsigned long long)r->problem.columns, kernel_format(r->row)->name,
-                      (unsigned long long)multiple, (unsigned long long)multiple);
+    return qdnn_error(
+        QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+        "the last dimension is %llu; %s has blocks of %llu elements along it: it must be a multiple of %llu",
+        (unsigned long long)r->problem.columns, kernel_format(r->row)->name, (unsigned long long)multiple,
+        (unsigned long long)multiple);
 }
 
 /* ---- Groups ---- */

@@ -19,7 +19,8 @@ static void fetch_codes(ptx_builder *b, const block_layout *layout, block_run *r
     block_load(b, &at, run->place.bytes, run->codes);
 }
 
-static void store_codes(ptx_builder *b, const block_layout *layout, const block_place *place, const ptx_val *words)
+static void store_codes(ptx_builder *b, const block_layout *layout, const block_place *place,
+                        const ptx_val *words)
 {
     block_address at = codes_of(b, layout, place);
     block_store(b, &at, place->bytes, words);

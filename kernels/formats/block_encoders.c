@@ -92,12 +92,14 @@ static block_numbers begin_symmetric(ptx_builder *b, const block_layout *layout,
     for (unsigned i = 0; i < count; i++)
         found = first_larger_magnitude(b, found, x[i]);
     found = over_lanes(b, lanes, first_larger_magnitude, found);
-    ptx_val d = ptx_mul(b, found, ptx_f32(b, -1 / layout->encoder->parameter)); /* a power of two: as a division */
+    ptx_val d =
+        ptx_mul(b, found, ptx_f32(b, -1 / layout->encoder->parameter)); /* a power of two: as a division */
     put_f16(b, lanes, layout->at.scale, d);
     return (block_numbers){.d = d, .factor = reciprocal(b, d)};
 }
 
-static ptx_val code_symmetric(ptx_builder *b, const block_layout *layout, const block_numbers *numbers, ptx_val x)
+static ptx_val code_symmetric(ptx_builder *b, const block_layout *layout, const block_numbers *numbers,
+                              ptx_val x)
 {
     const float half = layout->encoder->parameter;
     ptx_val shifted = ptx_add(b, ptx_mul(b, x, numbers->factor), ptx_f32(b, half + 0.5f));

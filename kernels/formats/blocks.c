@@ -2,11 +2,12 @@
 #include "kernels/formats/blocks.h"
 
 /* What the codes of IQ4 stand for; and twice the values of E2M1 (their scales are halved), where code 8 is +0. */
-static const int8_t iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+static const int8_t iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                      1,    13,   25,  38,  53,  69,  89,  113};
 static const int8_t e2m1_doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
+/* Elements, bytes, fields, sections (count, span, strands), codes, scales, bias, table, encoder. */
 /* clang-format off */
-/* Fields in the order of block_fields: codes, high, scale, second, scales. Then the sections: count, span, strands. */
 static const block_layout layouts[] = {
     {QDNN_BLOCK_Q4_0,    32,  18, {.codes = 2,  .scale = 0},                             {{1, 16, 2}},   &codes_nibbles,       &scales_f16,     8,   NULL,         &encoder_q4_0},
     {QDNN_BLOCK_Q4_1,    32,  20, {.codes = 4,  .scale = 0, .second = 2},                {{1, 16, 2}},   &codes_nibbles,       &scales_f16_min, 0,   NULL,         &encoder_q4_1},
@@ -76,21 +77,14 @@ unsigned section_first_element(const block_layout *layout, unsigned kind)
     return first;
 }
 
-static unsigned log2_of(unsigned power)
-{
-    unsigned log = 0;
-    while (1u << log < power)
-        log++;
-    return log;
-}
-
-block_place block_place_of_run(ptx_builder *b, const block_layout *layout, unsigned kind, ptx_val run, unsigned bytes)
+block_place block_place_of_run(ptx_builder *b, const block_layout *layout, unsigned kind, ptx_val run,
+                               unsigned bytes)
 {
     const block_section *section = &layout->sections[kind];
-    ptx_val position = ptx_shl(b, run, log2_of(bytes));
+    ptx_val position = ptx_shl(b, run, ceil_log2(bytes));
     block_place place = {.kind = kind, .bytes = bytes, .position = position, .byte = position};
     if (section->count > 1) {
-        place.section = ptx_shr(b, position, log2_of(section->span));
+        place.section = ptx_shr(b, position, ceil_log2(section->span));
         place.byte = ptx_and(b, position, (int)section->span - 1);
     }
     return place;
@@ -110,10 +104,12 @@ ptx_val block_place_element(ptx_builder *b, const block_layout *layout, const bl
 
 block_address block_field(const block_place *place, unsigned offset)
 {
-    return (block_address){place->space, place->block, (int)offset, least_of(place->align, power_of_two_in(offset))};
+    return (block_address){place->space, place->block, (int)offset,
+                           least_of(place->align, power_of_two_in(offset))};
 }
 
-block_address block_field_at(ptx_builder *b, const block_place *place, unsigned offset, ptx_val more, unsigned step)
+block_address block_field_at(ptx_builder *b, const block_place *place, unsigned offset, ptx_val more,
+                             unsigned step)
 {
     block_address at = block_field(place, offset);
     at.base = ptx_at(b, at.base, more, 1);
@@ -166,7 +162,8 @@ void block_load(ptx_builder *b, const block_address *at, unsigned bytes, ptx_val
 }
 
 /* The upper bytes of a word are shifted down to where a narrow store takes them from. */
-static void store_part(ptx_builder *b, const block_address *at, ptx_type type, int offset, ptx_val word, unsigned byte)
+static void store_part(ptx_builder *b, const block_address *at, ptx_type type, int offset, ptx_val word,
+                       unsigned byte)
 {
     ptx_val part = byte ? ptx_shr(b, word, 8 * byte) : word;
     ptx_st_as(b, at->space, PTX_CACHE_DEFAULT, type, at->base, at->offset + offset, part);
@@ -194,7 +191,8 @@ void block_open_run(ptx_builder *b, const block_layout *layout, block_run *run)
     layout->scales->open(b, run);
 }
 
-block_strand block_strand_of(ptx_builder *b, const block_layout *layout, const block_run *run, unsigned strand)
+block_strand block_strand_of(ptx_builder *b, const block_layout *layout, const block_run *run,
+                             unsigned strand)
 {
     block_strand out = {0};
     layout->codes->split(b, run, strand, out.codes);
@@ -244,8 +242,8 @@ static ptx_val number_of_byte(ptx_builder *b, ptx_val word, unsigned byte, unsig
 
 /* Products that have an addend are exact (11 bits of d, 6 of a scale, 5 of a code), so that fma rounds as product
  * and sum do. */
-ptx_val block_decode(ptx_builder *b, const block_layout *layout, const codec_state *state, const block_strand *strand,
-                     unsigned element)
+ptx_val block_decode(ptx_builder *b, const block_layout *layout, const codec_state *state,
+                     const block_strand *strand, unsigned element)
 {
     ptx_val word = strand->codes[element / 4];
     ptx_val number = layout->table ? table_number(b, state, word, 8 * (element % 4))

@@ -13,12 +13,7 @@
 
 #include "kernels/formats/format.h"
 
-enum {
-    RUN_BYTES_MAX = 16,
-    RUN_WORDS_MAX = RUN_BYTES_MAX / 4,
-    SECTION_KINDS_MAX = 3,
-    STRANDS_MAX = 5
-};
+enum { RUN_BYTES_MAX = 16, RUN_WORDS_MAX = RUN_BYTES_MAX / 4, SECTION_KINDS_MAX = 3, STRANDS_MAX = 5 };
 
 typedef struct block_section {
     unsigned count; /* sections of this kind that follow each other; 0: the list has ended */
@@ -45,8 +40,8 @@ typedef struct block_layout {
     block_section sections[SECTION_KINDS_MAX];
     const block_codes *codes;
     const block_scales *scales;
-    unsigned bias;       /* what is subtracted from a code */
-    const int8_t *table; /* or the 16 numbers that codes stand for */
+    unsigned bias;                /* what is subtracted from a code */
+    const int8_t *table;          /* or the 16 numbers that codes stand for */
     const block_encoder *encoder; /* null: the format is only read */
 } block_layout;
 
@@ -66,9 +61,9 @@ unsigned section_first_element(const block_layout *layout, unsigned kind);
 /* A run of 2, 4, 8 or 16 bytes. */
 typedef struct block_place {
     ptx_space space;
-    ptx_val block;   /* address of its first byte */
-    unsigned align;  /* what that is a multiple of */
-    unsigned kind;   /* of section */
+    ptx_val block;  /* address of its first byte */
+    unsigned align; /* what that is a multiple of */
+    unsigned kind;  /* of section */
     unsigned bytes;
     ptx_val position; /* u32: first byte among all of that kind, a multiple of `bytes` */
     ptx_val section;  /* u32: which of that kind */
@@ -77,7 +72,8 @@ typedef struct block_place {
 
 /* The run with that number (u32) among the runs of `bytes` bytes that a block has in sections of a kind; where the
  * block lies is left to the caller. */
-block_place block_place_of_run(ptx_builder *b, const block_layout *layout, unsigned kind, ptx_val run, unsigned bytes);
+block_place block_place_of_run(ptx_builder *b, const block_layout *layout, unsigned kind, ptx_val run,
+                               unsigned bytes);
 /* Its first element in strand 0, counted from the block's first (u32). */
 ptx_val block_place_element(ptx_builder *b, const block_layout *layout, const block_place *place);
 
@@ -99,7 +95,8 @@ typedef struct block_strand {
     ptx_val scale;
     ptx_val addend; /* empty where there is none */
 } block_strand;
-block_strand block_strand_of(ptx_builder *b, const block_layout *layout, const block_run *run, unsigned strand);
+block_strand block_strand_of(ptx_builder *b, const block_layout *layout, const block_run *run,
+                             unsigned strand);
 /* `if_true` where the predicate holds, else `if_false`. */
 block_strand block_strand_select(ptx_builder *b, const block_strand *if_true, const block_strand *if_false,
                                  unsigned bytes, ptx_val pred);
@@ -107,8 +104,8 @@ block_strand block_strand_select(ptx_builder *b, const block_strand *if_true, co
 /* Tables for decoding; by all threads of the block, once a kernel. */
 codec_state block_open(ptx_builder *b, const block_layout *layout);
 /* The f32 value of an element of the strand. */
-ptx_val block_decode(ptx_builder *b, const block_layout *layout, const codec_state *state, const block_strand *strand,
-                     unsigned element);
+ptx_val block_decode(ptx_builder *b, const block_layout *layout, const codec_state *state,
+                     const block_strand *strand, unsigned element);
 
 /* ---- Writing, in shared memory ---- */
 
@@ -132,13 +129,13 @@ struct block_encoder {
     float parameter; /* half the range of codes, or the most of them, as `begin` and `code` use it */
     /* The block's numbers from the elements of each lane, in increasing order, which have no NaN and no infinity;
      * stores what the block keeps of them. */
-    block_numbers (*begin)(ptx_builder *b, const block_layout *layout, const block_lanes *lanes, const ptx_val *x,
-                           unsigned count);
+    block_numbers (*begin)(ptx_builder *b, const block_layout *layout, const block_lanes *lanes,
+                           const ptx_val *x, unsigned count);
     /* The code (u32 in 0 to 255) of an element. */
     ptx_val (*code)(ptx_builder *b, const block_layout *layout, const block_numbers *numbers, ptx_val x);
     /* Stores what depends on the codes of each lane; null where nothing does. */
-    void (*end)(ptx_builder *b, const block_layout *layout, const block_lanes *lanes, const block_numbers *numbers,
-                const ptx_val *codes, unsigned count);
+    void (*end)(ptx_builder *b, const block_layout *layout, const block_lanes *lanes,
+                const block_numbers *numbers, const ptx_val *codes, unsigned count);
 };
 extern const block_encoder encoder_q4_0, encoder_q5_0, encoder_q4_1, encoder_q5_1, encoder_q8_0, encoder_q8_1,
     encoder_ternary, encoder_mxfp4;
@@ -183,7 +180,8 @@ typedef struct block_address {
 
 /* A field at a fixed offset; and one that the dynamic `more` (u32, a multiple of `step`) moves. */
 block_address block_field(const block_place *place, unsigned offset);
-block_address block_field_at(ptx_builder *b, const block_place *place, unsigned offset, ptx_val more, unsigned step);
+block_address block_field_at(ptx_builder *b, const block_place *place, unsigned offset, ptx_val more,
+                             unsigned step);
 
 /* `bytes` bytes as words, the first byte lowest; where they are fewer than 4, in the low end of one. */
 void block_load(ptx_builder *b, const block_address *at, unsigned bytes, ptx_val *words);

@@ -5,8 +5,8 @@
 
 enum { SECTOR_BYTES = 32 };
 
-static void store_strand(ptx_builder *b, const block_tile *t, const codec_state *state, const block_strand *strand,
-                         ptx_val element, unsigned count)
+static void store_strand(ptx_builder *b, const block_tile *t, const codec_state *state,
+                         const block_strand *strand, ptx_val element, unsigned count)
 {
     ptx_val y[RUN_BYTES_MAX], out = ptx_at(b, t->plain, element, element_bytes(t->data));
     for (unsigned i = 0; i < count; i++)

@@ -80,8 +80,8 @@ static void put_codes(ptx_builder *b, ptx_val address, int offset, const ptx_val
 }
 
 /* The block that lies at `skip` vectors of the lane, of which x has all elements. */
-static void encode_block(ptx_builder *b, const block_tile *t, deal d, ptx_val first, unsigned skip, const ptx_val *x,
-                         ptx_val *codes)
+static void encode_block(ptx_builder *b, const block_tile *t, deal d, ptx_val first, unsigned skip,
+                         const ptx_val *x, ptx_val *codes)
 {
     const block_layout *layout = t->layout;
     const unsigned count = d.vector * d.vectors;

@@ -10,14 +10,6 @@ kernel_geometry block_geometry(const kernel_row *row)
                              .elements_per_block = BLOCK_TILE};
 }
 
-static unsigned log2_of(unsigned power)
-{
-    unsigned log = 0;
-    while (1u << log < power)
-        log++;
-    return log;
-}
-
 block_tile block_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, unsigned threads)
 {
     ptx_reqntid(b, threads, 1, 1);
@@ -29,8 +21,9 @@ block_tile block_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_
     ptx_val first = ptx_mul_wide(b, index, ptx_u32(b, BLOCK_TILE));
     ptx_ret_unless(b, ptx_setp(b, PTX_LT, first, n));
     t.elements = ptx_cvt(b, PTX_U32, ptx_min(b, ptx_sub(b, n, first), ptx_u64(b, BLOCK_TILE)));
-    t.count = ptx_shr(b, t.elements, log2_of(t.layout->elements));
-    t.plain = ptx_at(b, args.operand[to_codes ? QDNN_OPERAND_X : QDNN_OPERAND_Y], first, element_bytes(t.data));
+    t.count = ptx_shr(b, t.elements, ceil_log2(t.layout->elements));
+    t.plain =
+        ptx_at(b, args.operand[to_codes ? QDNN_OPERAND_X : QDNN_OPERAND_Y], first, element_bytes(t.data));
     t.blocks = ptx_at(b, args.operand[QDNN_OPERAND_CODES], index, bytes);
     t.is_aligned = emit_aligned(b, t.plain, LOAD_BYTES);
     t.whole = ptx_setp_and(b, PTX_EQ, t.elements, BLOCK_TILE, emit_aligned(b, t.blocks, LOAD_BYTES));
@@ -113,13 +106,13 @@ block_step block_tile_runs(ptx_builder *b, const block_tile *t, unsigned kind, u
     const block_layout *layout = t->layout;
     const block_section *section = &layout->sections[kind];
     const unsigned of_block = section->count * section->span / bytes * share;
-    ptx_val end = ptx_shl(b, t->count, log2_of(of_block));
+    ptx_val end = ptx_shl(b, t->count, ceil_log2(of_block));
     ptx_val at = ptx_for(b, ptx_tid_x(b), end, (int)t->threads);
-    ptx_val block = ptx_shr(b, at, log2_of(of_block)), run = ptx_and(b, at, (int)of_block - 1);
+    ptx_val block = ptx_shr(b, at, ceil_log2(of_block)), run = ptx_and(b, at, (int)of_block - 1);
     block_step step = {0};
     if (share > 1) {
         step.part = ptx_and(b, run, (int)share - 1);
-        run = ptx_shr(b, run, log2_of(share));
+        run = ptx_shr(b, run, ceil_log2(share));
     }
     step.place = block_place_of_run(b, layout, kind, run, bytes);
     step.place.space = PTX_SHARED;

@@ -7,7 +7,7 @@
 #include "kernels/formats/quantized.h"
 
 enum {
-    BLOCK_TILE = 4096,             /* elements: at least 16 blocks, so the bytes are a multiple of 16 */
+    BLOCK_TILE = 4096,              /* elements: at least 16 blocks, so the bytes are a multiple of 16 */
     BLOCK_DEQUANTIZE_THREADS = 128, /* with 32 elements each: as many as a run of codes may hold */
     BLOCK_QUANTIZE_THREADS = 256,
     BLOCK_QUANTIZE_ELEMENTS = BLOCK_TILE / BLOCK_QUANTIZE_THREADS /* of each thread */
@@ -17,13 +17,13 @@ typedef struct block_tile {
     const block_layout *layout;
     qdnnDataType_t data;
     unsigned threads;
-    ptx_val plain;       /* pointer to the tile's first element */
-    ptx_val blocks;      /* pointer to its first block */
-    ptx_val elements;    /* u32: how many it has */
-    ptx_val count;       /* u32: how many blocks */
-    ptx_val whole;       /* predicate: it is complete, and its blocks are aligned */
-    ptx_val is_aligned;  /* predicate: its elements are */
-    stage stage;         /* the blocks in shared memory */
+    ptx_val plain;      /* pointer to the tile's first element */
+    ptx_val blocks;     /* pointer to its first block */
+    ptx_val elements;   /* u32: how many it has */
+    ptx_val count;      /* u32: how many blocks */
+    ptx_val whole;      /* predicate: it is complete, and its blocks are aligned */
+    ptx_val is_aligned; /* predicate: its elements are */
+    stage stage;        /* the blocks in shared memory */
 } block_tile;
 
 /* Declares what both kernels compute with. The whole thread block leaves where there is nothing to do. */
@@ -40,6 +40,7 @@ typedef struct block_step {
     ptx_val element; /* u32: its first in strand 0, counted from the tile's first */
     ptx_val part;    /* u32: which of the threads that share the run; empty where it is one */
 } block_step;
-block_step block_tile_runs(ptx_builder *b, const block_tile *t, unsigned kind, unsigned bytes, unsigned share);
+block_step block_tile_runs(ptx_builder *b, const block_tile *t, unsigned kind, unsigned bytes,
+                           unsigned share);
 
 #endif

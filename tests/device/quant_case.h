@@ -18,7 +18,7 @@ typedef struct quant_case {
     int64_t dims[QDNN_DIMS_MAX];
     data_kind kind;
     uint32_t seed;
-    bool callers; /* scales, zeros, codes and blocks are a caller's strange ones, not those of operations before */
+    bool callers; /* scales, zeros, codes and blocks are a caller's strange ones, not made by operations */
 } quant_case;
 
 int64_t quant_case_elements(const quant_case *c);

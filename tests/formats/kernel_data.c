@@ -128,9 +128,9 @@ static const struct block_range {
     qdnnBlockFormat_t block;
     float least, largest, step;
 } block_ranges[] = {
-    {QDNN_BLOCK_Q4_0, -8, 8, 0.5f},      {QDNN_BLOCK_Q4_1, 0, 15, 0.5f},      {QDNN_BLOCK_Q5_0, -16, 16, 0.5f},
-    {QDNN_BLOCK_Q5_1, 0, 31, 0.5f},      {QDNN_BLOCK_Q8_0, -127, 127, 0.5f},  {QDNN_BLOCK_Q8_1, -127, 127, 0.5f},
-    {QDNN_BLOCK_TQ1_0, -1, 1, 0.5f},     {QDNN_BLOCK_TQ2_0, -1, 1, 0.5f},     {QDNN_BLOCK_MXFP4, -6, 6, 0.25f},
+    {QDNN_BLOCK_Q4_0, -8, 8, 0.5f},  {QDNN_BLOCK_Q4_1, 0, 15, 0.5f},     {QDNN_BLOCK_Q5_0, -16, 16, 0.5f},
+    {QDNN_BLOCK_Q5_1, 0, 31, 0.5f},  {QDNN_BLOCK_Q8_0, -127, 127, 0.5f}, {QDNN_BLOCK_Q8_1, -127, 127, 0.5f},
+    {QDNN_BLOCK_TQ1_0, -1, 1, 0.5f}, {QDNN_BLOCK_TQ2_0, -1, 1, 0.5f},    {QDNN_BLOCK_MXFP4, -6, 6, 0.25f},
     {QDNN_BLOCK_NONE, -1, 1, 0.5f}, /* the others are only read */
 };
 

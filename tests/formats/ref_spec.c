@@ -110,8 +110,8 @@ ref_arrays ref_arrays_of(uint8_t *const operands[QDNN_OPERAND_COUNT])
                         .nested_offset = (const float *)(const void *)operands[QDNN_OPERAND_NESTED_OFFSET]};
 }
 
-void ref_fill_blocks(const kernel_row *row, const ref_quant_spec *spec, int64_t n, uint32_t seed, bool callers,
-                     void *data, uint8_t *blocks)
+void ref_fill_blocks(const kernel_row *row, const ref_quant_spec *spec, int64_t n, uint32_t seed,
+                     bool callers, void *data, uint8_t *blocks)
 {
     ref_arrays arrays = {.codes = blocks};
     bool can_quantize = kernel_find_operation(KERNEL_QUANTIZE, row->format) != NULL;

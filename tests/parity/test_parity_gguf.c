@@ -32,7 +32,8 @@ typedef struct known_rows {
 
 static void check_known(qdnnHandle_t handle, const known_rows *k)
 {
-    const size_t bytes = (size_t)k->rows * k->block_bytes, size = (size_t)k->rows * k->block_values * sizeof(float);
+    const size_t bytes = (size_t)k->rows * k->block_bytes,
+                 size = (size_t)k->rows * k->block_values * sizeof(float);
     qdnnTensorDescriptor_t tensor = NULL;
     qdnnQuantDescriptor_t quant = NULL;
     device_buffer blocks = {0}, values = {0};
@@ -40,9 +41,10 @@ static void check_known(qdnnHandle_t handle, const known_rows *k)
     describe(k->block, QDNN_DATA_F32, k->rows, (int64_t)k->block_values, &tensor, &quant);
     CHECK_QDNN(qdnnGetQuantizedSizes(quant, tensor, &codes_bytes, NULL, NULL));
     CHECK_EQ_U64(codes_bytes, bytes);
-    bool ok = device_buffer_make(handle, BUFFER_BANDS, bytes, 0, &blocks) &&
-              device_buffer_make(handle, BUFFER_BANDS, size, 0, &values) &&
-              (k->quantize ? device_buffer_write(&values, k->values) : device_buffer_write(&blocks, k->blocks));
+    bool ok =
+        device_buffer_make(handle, BUFFER_BANDS, bytes, 0, &blocks) &&
+        device_buffer_make(handle, BUFFER_BANDS, size, 0, &values) &&
+        (k->quantize ? device_buffer_write(&values, k->values) : device_buffer_write(&blocks, k->blocks));
     void *at = device_buffer_at(&blocks), *data = device_buffer_at(&values);
     if (ok && CHECK_QDNN(k->quantize ? qdnnQuantize(handle, tensor, data, quant, NULL, NULL, at)
                                      : qdnnDequantize(handle, quant, at, NULL, NULL, tensor, data))) {
@@ -75,8 +77,8 @@ TEST_ROWS(ParityGguf, NoByteDiffers, gguf_files)
     if (!gguf_vectors_read(file, &v))
         SKIP("no vectors: QDNN_VECTORS_DIR names no folder with gguf/%s.txt", file->name);
     if (CHECK(v.lines >= 24))
-        check_on_every_sm(&(known_rows){file->block, file->quantize, v.lines, v.block_bytes, v.block_values, v.blocks,
-                                        v.values});
+        check_on_every_sm(&(known_rows){file->block, file->quantize, v.lines, v.block_bytes, v.block_values,
+                                        v.blocks, v.values});
     gguf_vectors_free(&v);
 }
 
@@ -86,7 +88,8 @@ TEST_ROWS(ParityGguf, Encodes, gguf_encoded_blocks)
     const gguf_encoded *known = &gguf_encoded_blocks[index];
     uint8_t block[GGUF_BYTES_MAX];
     float values[GGUF_VALUES_MAX];
-    size_t bytes = (size_t)gguf_read_bytes(known->bytes, block), count = (size_t)gguf_read_values(known->values, values);
+    size_t bytes = (size_t)gguf_read_bytes(known->bytes, block),
+           count = (size_t)gguf_read_values(known->values, values);
     check_on_every_sm(&(known_rows){known->block, true, 1, bytes, count, block, values});
 }
 
@@ -102,8 +105,8 @@ static void check_decoded(qdnnHandle_t handle, const gguf_decoded *known)
     describe(known->block, QDNN_DATA_F32, 1, (int64_t)count, &tensor, &quant);
     if (device_buffer_make(handle, BUFFER_EXACT, bytes, 0, &in) && device_buffer_write(&in, block) &&
         device_buffer_make(handle, BUFFER_EXACT, 4 * count, 0, &out) &&
-        CHECK_QDNN(
-            qdnnDequantize(handle, quant, device_buffer_at(&in), NULL, NULL, tensor, device_buffer_at(&out))) &&
+        CHECK_QDNN(qdnnDequantize(handle, quant, device_buffer_at(&in), NULL, NULL, tensor,
+                                  device_buffer_at(&out))) &&
         CHECK_QDNN(qdnnCopyToHost(handle, values, device_buffer_at(&out), 4 * count)))
         for (int i = 0; i < 8; i++)
             CHECK_EQ_U32(values[known->values[i].index], known->values[i].bits);
@@ -142,8 +145,9 @@ static void check_refused(qdnnBlockFormat_t block, int64_t columns, qdnnStatus_t
 TEST_CASE(ParityGguf, RowsThatAreNotWholeBlocksAreRefused)
 {
     const qdnnStatus_t shape = QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH;
-    check_refused(QDNN_BLOCK_Q4_0, 33, shape, "the last dimension is 33; gguf_q4_0 has blocks of 32 elements along it: "
-                                              "it must be a multiple of 32");
+    check_refused(QDNN_BLOCK_Q4_0, 33, shape,
+                  "the last dimension is 33; gguf_q4_0 has blocks of 32 elements along it: "
+                  "it must be a multiple of 32");
     check_refused(QDNN_BLOCK_Q4_K, 128, shape, "it must be a multiple of 256");
     check_refused(QDNN_BLOCK_NVFP4, 96, shape, "it must be a multiple of 64");
 }

@@ -199,7 +199,8 @@ int parity_large_count(void)
 
 parity_trial parity_large_at(const kernel_row *row, int index)
 {
-    parity_trial t = {.c = is_blocks(row) ? block_case(row, index) : case_at(row, large_granularities[index], index),
+    parity_trial t = {.c = is_blocks(row) ? block_case(row, index)
+                                          : case_at(row, large_granularities[index], index),
                       .by_plan = index % 2};
     const shape *flat = is_blocks(row) ? &large_blocks : &large_flat;
     set_shape(&t.c, t.c.granularity == QDNN_GRANULARITY_CHANNEL ? &large_channels : flat);
