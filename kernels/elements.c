@@ -159,55 +159,55 @@ void emit_store(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset
     }
 }
 
-/* f64, two to a load. */
-static void load_doubles(ptx_builder *b, ptx_val address, int offset, ptx_val *x)
+unsigned vector_elements(qdnnDataType_t type)
 {
-    for (int i = 0; i < 4; i += 2) {
-        ptx_val pair[2];
-        ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_F64, address, offset + 8 * i, pair, 2);
-        x[i] = ptx_cvt(b, PTX_F32, pair[0]);
-        x[i + 1] = ptx_cvt(b, PTX_F32, pair[1]);
-    }
+    return LOAD_BYTES / element_bytes(type);
 }
 
-void emit_load_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x)
+void emit_load_vector(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x)
 {
+    ptx_val parts[4];
     if (type == QDNN_DATA_F32) {
         ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_F32, address, offset, x, 4);
         return;
     }
     if (type == QDNN_DATA_F64) {
-        load_doubles(b, address, offset, x);
+        ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_F64, address, offset, parts, 2);
+        for (int i = 0; i < 2; i++)
+            x[i] = ptx_cvt(b, PTX_F32, parts[i]);
         return;
     }
-    ptx_val pairs[4];
-    ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, address, offset, pairs, 4);
+    ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, address, offset, parts, 4);
     for (int i = 0; i < 4; i++)
-        widen_pair(b, type, pairs[i], &x[2 * i]);
+        widen_pair(b, type, parts[i], &x[2 * i]);
 }
 
-static void store_doubles(ptx_builder *b, ptx_val address, int offset, const ptx_val *x)
+void emit_load_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x)
 {
-    for (int i = 0; i < 4; i += 2) {
-        const ptx_val pair[2] = {ptx_cvt(b, PTX_F64, x[i]), ptx_cvt(b, PTX_F64, x[i + 1])};
-        ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, address, offset + 8 * i, pair, 2);
+    for (unsigned i = 0; i < chunk_elements(type); i += vector_elements(type))
+        emit_load_vector(b, type, address, offset + (int)(i * element_bytes(type)), &x[i]);
+}
+
+void emit_store_vector(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, const ptx_val *x,
+                       unsigned count)
+{
+    ptx_val parts[4];
+    if (type == QDNN_DATA_F32) {
+        ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, address, offset, x, (int)count);
+        return;
     }
+    const unsigned per_part = type == QDNN_DATA_F64 ? 1 : 2;
+    for (unsigned i = 0; i < count; i += per_part)
+        parts[i / per_part] =
+            per_part == 1 ? ptx_cvt(b, PTX_F64, x[i]) : narrow_pair(b, type, x[i], x[i + 1]);
+    ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, address, offset, parts, (int)(count / per_part));
 }
 
 void emit_store_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, const ptx_val *x)
 {
-    if (type == QDNN_DATA_F32) {
-        ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, address, offset, x, 4);
-        return;
-    }
-    if (type == QDNN_DATA_F64) {
-        store_doubles(b, address, offset, x);
-        return;
-    }
-    ptx_val pairs[4];
-    for (int i = 0; i < 4; i++)
-        pairs[i] = narrow_pair(b, type, x[2 * i], x[2 * i + 1]);
-    ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, address, offset, pairs, 4);
+    const unsigned count = vector_elements(type);
+    for (unsigned i = 0; i < chunk_elements(type); i += count)
+        emit_store_vector(b, type, address, offset + (int)(i * element_bytes(type)), &x[i], count);
 }
 
 void emit_load_four(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x)

@@ -33,6 +33,12 @@ void emit_store_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int 
 enum { FOUR = 4 };
 void emit_load_four(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x);
 void emit_store_four(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, const ptx_val *x);
+/* A vector is what one 16-byte access holds: 4 f32, 8 of 16 bits, 2 f64. */
+unsigned vector_elements(qdnnDataType_t type);
+void emit_load_vector(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x);
+/* `count` elements that fill 8 or 16 bytes, at an address that is aligned to that. */
+void emit_store_vector(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, const ptx_val *x,
+                       unsigned count);
 /* The smallest positive and the largest finite value of the type. */
 float element_smallest(qdnnDataType_t type);
 float element_largest(qdnnDataType_t type);
@@ -46,6 +52,7 @@ ptx_val emit_load_scale(ptx_builder *b, qdnnScaleType_t type, ptx_val address, i
 
 /* ---- Indices (indices.c): elements are numbered in u64 ---- */
 
+unsigned ceil_log2(uint64_t x);
 /* i / divisor and the rest, for i below 2^63. */
 ptx_val emit_divide(ptx_builder *b, ptx_val i, uint64_t divisor);
 ptx_val emit_remainder(ptx_builder *b, ptx_val i, ptx_val quotient, uint64_t divisor);

@@ -1,7 +1,7 @@
 /* Index arithmetic on u64 element numbers, without the slow 64-bit division of the GPU. */
 #include "kernels/emit.h"
 
-static unsigned ceil_log2(uint64_t x)
+unsigned ceil_log2(uint64_t x)
 {
     unsigned log = 0;
     while (log < 64 && (UINT64_C(1) << log) < x)

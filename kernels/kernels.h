@@ -252,6 +252,9 @@ typedef struct kernel_operand {
 void kernel_operands_of(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                         kernel_operand operands[QDNN_OPERAND_COUNT]);
 
+/* What the columns of a matrix must be a multiple of: the elements of a block, 1 where the format has none. */
+uint64_t kernel_columns_multiple(const kernel_row *row);
+
 /* How many scales a matrix has; none for an empty one. */
 uint64_t kernel_groups(const kernel_spec *spec, const kernel_problem *problem);
 

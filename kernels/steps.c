@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "kernels/formats/format.h"
+#include "kernels/formats/blocks.h"
 
 /* ---- Parameters ---- */
 
@@ -168,6 +168,12 @@ kernel_geometry kernel_geometry_of(const kernel_row *row, const kernel_spec *spe
 
 /* ---- Sizes ---- */
 
+uint64_t kernel_columns_multiple(const kernel_row *row)
+{
+    const block_layout *blocks = block_layout_of(row->format);
+    return blocks ? blocks->elements : 1;
+}
+
 static uint64_t ceil_div(uint64_t a, uint64_t b)
 {
     return a / b + (a % b != 0);
@@ -193,6 +199,9 @@ uint64_t kernel_groups(const kernel_spec *spec, const kernel_problem *problem)
 static uint64_t code_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p)
 {
     const uint64_t bits = row->format->facts.bits;
+    const block_layout *blocks = block_layout_of(row->format);
+    if (blocks)
+        return p->rows * (p->columns / blocks->elements) * blocks->bytes;
     switch (spec->layout) {
     case QDNN_LAYOUT_WORDS_INTERLEAVED:
         return ceil_div(p->rows * bits, 32) * p->columns * 4;

@@ -152,21 +152,6 @@ TEST_EACH(KernelEdges, Alignments, case_count, case_name)
 
 /* ---- Far out ---- */
 
-/* The text with the number of the block written in: a launch of one block is then block `number` of a huge
- * grid. */
-static char *pinned_to_block(const char *ptx, uint64_t number)
-{
-    static const char name[] = "%ctaid.x";
-    const char *at = strstr(ptx, name);
-    char *text = at ? malloc(strlen(ptx) + 32) : NULL;
-    if (!text)
-        return NULL;
-    int used = sprintf(text, "%.*s%llu", (int)(at - ptx), ptx, (unsigned long long)number);
-    strcpy(text + used, at + strlen(name));
-    CHECK(strstr(text, name) == NULL);
-    return text;
-}
-
 static void run_far(int index, const uint64_t *groups)
 {
     const kernel_row *row = row_of(index);
@@ -176,7 +161,7 @@ static void run_far(int index, const uint64_t *groups)
     const parity_trial trials[] = {{.n = all, .kind = DATA_NORMAL, .seed = 1, .block = block},
                                    {.n = all - 1, .kind = DATA_SPECIAL, .seed = 2, .block = block},
                                    {.n = 1, .kind = DATA_HUGE, .seed = 3, .block = block}};
-    char *ptx = emit_text(index, &spec), *far = ptx ? pinned_to_block(ptx, block) : NULL;
+    char *ptx = emit_text(index, &spec), *far = ptx ? parity_pinned_to_block(ptx, block) : NULL;
     ptxvm *vm = open_vm(index);
     if (CHECK(far && vm))
         parity_trials(vm, row, &spec, far, trials, LENGTH(trials));

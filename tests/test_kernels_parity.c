@@ -98,6 +98,12 @@ static void make_expected(trial *t)
         host[i] = t->at[i].host;
     ref_arrays arrays = ref_arrays_of(host);
     buffer *codes = &t->at[QDNN_OPERAND_CODES];
+    if (t->ref.block) {
+        uint8_t *data = host[parity_is(t->row, "dequantize") ? QDNN_OPERAND_Y : QDNN_OPERAND_X];
+        fill_data(t->how->kind, kernel_format(t->row), t->spec.data, t->how->seed, data, t->n);
+        ref_fill_blocks(t->row, &t->ref, t->n, t->how->seed, t->how->callers, data, codes->host);
+        return;
+    }
     int64_t groups = ref_group_count(&t->ref, 1, t->n);
     fill_data(t->how->kind, kernel_format(t->row), t->spec.data, t->how->seed, host[QDNN_OPERAND_X], t->n);
     ref_scale(&t->ref, 1, t->n, host[QDNN_OPERAND_X], &arrays);
@@ -127,7 +133,7 @@ static ptxvm_address pointer_to(const trial *t, const kernel_geometry *geometry,
     uint64_t group = t->spec.channels ? run % t->spec.channels : run, before;
     switch (operand) {
     case QDNN_OPERAND_CODES:
-        before = first * kernel_format(t->row)->bits / 8;
+        before = (uint64_t)ref_operand_bytes(&t->ref, 1, (int64_t)first, operand);
         break;
     case QDNN_OPERAND_SCALE:
     case QDNN_OPERAND_ZERO:
@@ -173,6 +179,8 @@ static void launch(const trial *t, ptxvm_kernel *kernel, const kernel_geometry *
     const ptxvm_report *report = ptxvm_last_report(t->vm);
     CHECK(!report->inexact);
     CHECK_EQ_I64(report->n_contractable, 0);
+    if (t->how->counters && CHECK(ptxvm_last_counters(t->vm) != NULL))
+        *t->how->counters = *ptxvm_last_counters(t->vm);
 }
 
 /* The scales of the list of ranges are those of the data. Nothing but the list is written, and all of it:
@@ -307,6 +315,19 @@ void parity_emit_and_run(ptxvm *vm, const char *sm, const kernel_row *row, const
         parity_trials(vm, row, spec, text.ptx, trials, count);
     free(text.ptx);
     test_pop_note();
+}
+
+char *parity_pinned_to_block(const char *ptx, uint64_t number)
+{
+    static const char name[] = "%ctaid.x";
+    const char *at = strstr(ptx, name);
+    char *text = at ? malloc(strlen(ptx) + 32) : NULL;
+    if (!text)
+        return NULL;
+    int used = sprintf(text, "%.*s%llu", (int)(at - ptx), ptx, (unsigned long long)number);
+    strcpy(text + used, at + strlen(name));
+    CHECK(strstr(text, name) == NULL);
+    return text;
 }
 
 /* ---- Parts of operations ---- */

@@ -17,6 +17,7 @@ typedef struct parity_trial {
     /* What the one block of the launch takes its number to be (the text says so). Buffers then hold the
      * elements from there on. */
     uint64_t block;
+    ptxvm_counters *counters; /* null, or receives the sums of the launch, where this ptxvm counts */
 } parity_trial;
 
 /* Runs each trial with the text, and compares every output byte. */
@@ -26,6 +27,10 @@ void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, co
 /* The same with the text that the emitter gives. */
 void parity_emit_and_run(ptxvm *vm, const char *sm, const kernel_row *row, const kernel_spec *spec,
                          const parity_trial *trials, int count);
+
+/* The text with the number of the block written in: a launch of one block is then block `number` of a huge grid. To be
+ * freed; null where it names no block. */
+char *parity_pinned_to_block(const char *ptx, uint64_t number);
 
 /* A trial for every kind of data: a kernel is specialised to its settings, not to n. `round` turns through
  * counts and alignments. */

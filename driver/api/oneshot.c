@@ -146,6 +146,20 @@ void handle_forget(qdnnHandle_t handle)
 
 /* ---- The calls ---- */
 
+enum { BINDINGS_MAX = 4 };
+
+/* Null scales and zeros that the plan has not either are none of the call's. Returns how many are left. */
+static int bindings_of(const struct qdnnPlan *plan, const qdnnBinding_t *bindings, int count,
+                       qdnnBinding_t kept[BINDINGS_MAX])
+{
+    const unsigned optional = 1u << QDNN_OPERAND_SCALE | 1u << QDNN_OPERAND_ZERO;
+    int n = 0;
+    for (int i = 0; i < count; i++)
+        if (bindings[i].pointer || !((optional & ~plan->operands) >> bindings[i].operand & 1))
+            kept[n++] = bindings[i];
+    return n;
+}
+
 static qdnnStatus_t run(qdnnHandle_t handle, kernel_operation operation, const char *name,
                         qdnnTensorDescriptor_t tensor, qdnnQuantDescriptor_t quant,
                         const qdnnBinding_t *bindings, int count)
@@ -155,11 +169,10 @@ static qdnnStatus_t run(qdnnHandle_t handle, kernel_operation operation, const c
     CHECK_NOT_NULL(quant);
     CHECK_STATUS(plan_for(handle, operation, tensor, quant));
     qdnnPlan_t plan = handle->kept->plan;
-    /* zeros come last; where neither the caller nor the plan has them, they are none of the call's */
-    if (!bindings[count - 1].pointer && !(plan->operands >> QDNN_OPERAND_ZERO & 1))
-        count--;
+    qdnnBinding_t kept[BINDINGS_MAX];
+    int n = bindings_of(plan, bindings, count, kept);
     CHECK_STATUS(need_workspace(handle, plan->workspace_bytes));
-    return plan_execute(plan, bindings, count, (void *)(uintptr_t)handle->workspace, handle->workspace_bytes);
+    return plan_execute(plan, kept, n, (void *)(uintptr_t)handle->workspace, handle->workspace_bytes);
 }
 
 qdnnStatus_t qdnnComputeScales(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, const void *x,

@@ -9,13 +9,27 @@
 
 /* ---- The format ---- */
 
-/* "int4, int4_zp, ...": the formats that there are, for sentences. */
+/* "int4, int4_zp, ...": the formats that there are, for sentences. Those in blocks have an attribute of their own. */
 static void list_formats(char *text, size_t size)
 {
     size_t used = 0;
     text[0] = 0;
     for (int i = 0; kernel_format_at(i) && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", kernel_format_at(i)->name);
+        if (kernel_format_at(i)->block == QDNN_BLOCK_NONE)
+            used +=
+                (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", kernel_format_at(i)->name);
+}
+
+/* The same of the kernels that a format has. */
+static void list_kernels(const format_row *format, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; i < KERNEL_OPERATIONS && used < size; i++) {
+        const kernel_row *row = kernel_find_operation((kernel_operation)i, format);
+        if (row && row->operation_name)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", row->operation_name);
+    }
 }
 
 static qdnnStatus_t find_kernel(kernel_operation operation, const struct qdnnQuantDescriptor *quant,
@@ -30,6 +44,11 @@ static qdnnStatus_t find_kernel(kernel_operation operation, const struct qdnnQua
     if (*row)
         return QDNN_STATUS_SUCCESS;
     char names[512];
+    if (format) {
+        list_kernels(format, names, sizeof names);
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s has no such operation; it has %s",
+                          format_facts_of(format)->name, names);
+    }
     list_formats(names, sizeof names);
     return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
                       "storage %s with %lld bits, %s and %s has no kernel; the formats are %s",
@@ -63,6 +82,19 @@ static kernel_problem problem_of(const struct qdnnTensorDescriptor *tensor)
 {
     uint64_t columns = (uint64_t)tensor->dims[tensor->rank - 1], n = tensor_elements(tensor);
     return (kernel_problem){.rows = columns ? n / columns : 0, .columns = columns};
+}
+
+/* Rows are whole blocks. */
+static qdnnStatus_t check_blocks(const request *r)
+{
+    uint64_t multiple = kernel_columns_multiple(r->row);
+    if (r->problem.columns % multiple == 0)
+        return QDNN_STATUS_SUCCESS;
+    return qdnn_error(
+        QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+        "the last dimension is %llu; %s has blocks of %llu elements along it: it must be a multiple of %llu",
+        (unsigned long long)r->problem.columns, kernel_format(r->row)->name, (unsigned long long)multiple,
+        (unsigned long long)multiple);
 }
 
 /* ---- Groups ---- */
@@ -183,6 +215,7 @@ qdnnStatus_t request_make(kernel_operation operation, const struct qdnnTensorDes
     *out = (request){.spec = kernel_spec_default(), .problem = problem_of(tensor)};
     CHECK_STATUS(find_kernel(operation, quant, &out->row));
     CHECK_STATUS(check_tensor(tensor));
+    CHECK_STATUS(check_blocks(out));
     CHECK_STATUS(check_zero_groups(quant->values));
     set_choices(quant, &out->spec);
     CHECK_STATUS(set_groups(tensor, quant->values, &out->problem, &out->spec));
@@ -202,7 +235,7 @@ qdnnStatus_t qdnnGetQuantizedSizes(qdnnQuantDescriptor_t quant, qdnnTensorDescri
     CHECK_NOT_NULL(quant);
     CHECK_NOT_NULL(tensor);
     request r;
-    CHECK_STATUS(request_make(KERNEL_QUANTIZE, tensor, quant, &r));
+    CHECK_STATUS(request_make(KERNEL_DEQUANTIZE, tensor, quant, &r)); /* which every format has */
     if (codesBytes)
         *codesBytes = r.operands[QDNN_OPERAND_CODES].bytes;
     if (scaleBytes)

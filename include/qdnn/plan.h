@@ -122,7 +122,7 @@ QDNN_API qdnnStatus_t qdnnComputeScales(qdnnHandle_t handle, qdnnTensorDescripto
  *   handle
  *   xDesc, x     the tensor, and where it is on the device
  *   quant
- *   scale, zero  as they are to be used; zero is null where the descriptor has none
+ *   scale, zero  as they are to be used; null where the descriptor has none (blocks hold their scales)
  *   codes        where the codes go
  * Returns what qdnnCreateQuantizePlan and qdnnExecute do. */
 QDNN_API qdnnStatus_t qdnnQuantize(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, const void *x,
@@ -132,7 +132,7 @@ QDNN_API qdnnStatus_t qdnnQuantize(qdnnHandle_t handle, qdnnTensorDescriptor_t x
 /* Unpacks and dequantizes.
  *   handle
  *   quant
- *   codes, scale, zero  the quantized tensor on the device; zero is null where the descriptor has none
+ *   codes, scale, zero  the quantized tensor on the device; scale and zero are null where the descriptor has none
  *   yDesc, y            the tensor that is written, and where it goes
  * Returns what qdnnCreateDequantizePlan and qdnnExecute do. */
 QDNN_API qdnnStatus_t qdnnDequantize(qdnnHandle_t handle, qdnnQuantDescriptor_t quant, const void *codes,

@@ -66,11 +66,16 @@ void codes_store(ptx_builder *b, const quantized *q, ptx_val address, int offset
 /* ---- By way of shared memory ---- */
 
 /* One word more: the last quads are read as part of two words. */
+stage stage_of_bytes(ptx_builder *b, const char *name, unsigned bytes, unsigned threads)
+{
+    stage s = {.bytes = bytes, .threads = threads};
+    s.shared = ptx_shared(b, name, PTX_U32, bytes / 4 + 4, LOAD_BYTES);
+    return s;
+}
+
 stage stage_begin(ptx_builder *b, const coding *c, unsigned tile, unsigned threads)
 {
-    stage s = {.bytes = tile / 8 * width_of(c), .threads = threads};
-    s.shared = ptx_shared(b, "codes_stage", PTX_U32, s.bytes / 4 + 4, LOAD_BYTES);
-    return s;
+    return stage_of_bytes(b, "codes_stage", tile / 8 * width_of(c), threads);
 }
 
 /* The vectors of 16 bytes that the threads copy between global and shared memory, one after another. */

@@ -43,7 +43,7 @@ typedef struct codec {
 
 extern const codec codec_plain; /* no codes: the values themselves, which have kernels of their own */
 extern const codec codec_integer, codec_nf4, codec_fp4_bnb, codec_e2m1, codec_e2m3, codec_e3m2, codec_e4m3,
-    codec_e5m2;
+    codec_e5m2, codec_block;
 
 typedef struct minifloat {
     unsigned exponent_bits, fraction_bits;
@@ -64,6 +64,7 @@ struct format_row {
 
 bool format_has_zero(const format_row *format); /* zero points or minima */
 bool format_is_plain(const format_row *format);
+bool format_is_blocks(const format_row *format); /* codes and scales lie together (blocks.h) */
 unsigned format_keys(const format_row *format); /* the settings that it knows */
 
 /* The code kind that DEFAULT stands for. */
@@ -112,6 +113,15 @@ void group_store(ptx_builder *b, const coding *c, const sidecars *s, const group
 ptx_val round_ties_away(ptx_builder *b, ptx_val x);
 ptx_val round_integral(ptx_builder *b, const kernel_spec *spec, ptx_val x);
 ptx_val nan_to_zero(ptx_builder *b, ptx_val x);
+
+/* ---- Tables (table.c) ---- */
+
+/* Sixteen f32, given as bits, in shared memory; by all threads of the block. */
+codec_state table_open(ptx_builder *b, const uint64_t bits[16]);
+/* The entry that the four bits at `position` of a word name. */
+ptx_val table_number(ptx_builder *b, const codec_state *state, ptx_val word, unsigned position);
+/* How many of 2^count - 1 ascending thresholds lie strictly below x. */
+ptx_val table_place(ptx_builder *b, const ptx_val *thresholds, int count, ptx_val x);
 
 /* ---- Small floats (minifloat.c): for codes and for E4M3 scales ---- */
 

@@ -41,6 +41,11 @@ bool format_is_plain(const format_row *format)
     return format->codec == &codec_plain;
 }
 
+bool format_is_blocks(const format_row *format)
+{
+    return format->facts.block != QDNN_BLOCK_NONE;
+}
+
 static bool is_integer(const format_row *format)
 {
     return format->codec == &codec_integer;
@@ -97,8 +102,8 @@ const format_row *kernel_find_format(qdnnDataType_t storage, unsigned bits, qdnn
 unsigned format_keys(const format_row *format)
 {
     unsigned keys = ~0u;
-    if (format_is_plain(format))
-        return KERNEL_KEY_DATA;
+    if (format_is_plain(format) || format_is_blocks(format))
+        return KERNEL_KEY_DATA; /* the format decides the rest */
     if (!is_integer(format))
         keys &= ~(unsigned)(KERNEL_KEY_CODE | KERNEL_KEY_ROUNDING);
     if (!format_has_zero(format))

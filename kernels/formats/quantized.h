@@ -63,6 +63,8 @@ typedef struct stage {
     unsigned bytes, threads;
 } stage;
 stage stage_begin(ptx_builder *b, const coding *c, unsigned tile, unsigned threads);
+/* Of so many bytes, a multiple of 16. */
+stage stage_of_bytes(ptx_builder *b, const char *name, unsigned bytes, unsigned threads);
 void stage_load(ptx_builder *b, const stage *s, ptx_val first);
 void stage_quads(ptx_builder *b, const coding *c, const stage *s, ptx_val element, unsigned elements, ptx_val *quads);
 void stage_put(ptx_builder *b, const coding *c, const stage *s, ptx_val element, unsigned elements,

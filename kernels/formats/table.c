@@ -36,18 +36,17 @@ static ptx_val absmax_scale(ptx_builder *b, const coding *c, ptx_val lo, ptx_val
 
 /* The threshold to compare with when the place is known to lie in [first, first + count): chosen by the
  * predicates of the bits found so far, the highest first. Threshold i separates places i and i + 1. */
-static ptx_val choose_threshold(ptx_builder *b, const float *thresholds, const ptx_val *bits, int known,
+static ptx_val choose_threshold(ptx_builder *b, const ptx_val *thresholds, const ptx_val *bits, int known,
                                 int first, int count)
 {
     if (known == 0)
-        return ptx_f32(b, thresholds[first + count / 2 - 1]);
+        return thresholds[first + count / 2 - 1];
     ptx_val low = choose_threshold(b, thresholds, bits + 1, known - 1, first, count / 2);
     ptx_val high = choose_threshold(b, thresholds, bits + 1, known - 1, first + count / 2, count / 2);
     return ptx_selp(b, high, low, bits[0]);
 }
 
-/* How many of 2^count - 1 ascending thresholds lie strictly below x. */
-static ptx_val place_of(ptx_builder *b, const float *thresholds, int count, ptx_val x)
+ptx_val table_place(ptx_builder *b, const ptx_val *thresholds, int count, ptx_val x)
 {
     ptx_val bits[4], place = ptx_u32(b, 0);
     for (int i = 0; i < count; i++) {
@@ -62,20 +61,21 @@ static ptx_val place_of(ptx_builder *b, const float *thresholds, int count, ptx_
 static ptx_val nf4_encode(ptx_builder *b, const coding *c, const group_values *group, ptx_val quotient)
 {
     (void)c, (void)group;
-    float midpoints[15];
+    ptx_val midpoints[15];
     for (int i = 0; i < 15; i++)
-        midpoints[i] = (from_bits((uint32_t)nf4_bits[i]) + from_bits((uint32_t)nf4_bits[i + 1])) * 0.5f;
-    return place_of(b, midpoints, 4, nan_to_zero(b, quotient));
+        midpoints[i] =
+            ptx_f32(b, (from_bits((uint32_t)nf4_bits[i]) + from_bits((uint32_t)nf4_bits[i + 1])) * 0.5f);
+    return table_place(b, midpoints, 4, nan_to_zero(b, quotient));
 }
 
 static ptx_val fp4_encode(ptx_builder *b, const coding *c, const group_values *group, ptx_val quotient)
 {
     (void)c, (void)group;
-    float thresholds[7];
+    ptx_val thresholds[7];
     for (int i = 0; i < 7; i++)
-        thresholds[i] = from_bits(fp4_thresholds[i]);
+        thresholds[i] = ptx_f32(b, from_bits(fp4_thresholds[i]));
     ptx_val x = nan_to_zero(b, quotient);
-    ptx_val place = place_of(b, thresholds, 3, ptx_abs(b, x));
+    ptx_val place = table_place(b, thresholds, 3, ptx_abs(b, x));
     ptx_val code = ptx_bfe(b, ptx_u32(b, FP4_ORDER), ptx_shl(b, place, 2), 4);
     ptx_val sign = ptx_selp(b, ptx_u32(b, 8), ptx_u32(b, 0), ptx_setp(b, PTX_LT, x, 0.0f));
     return ptx_or(b, code, sign);
@@ -83,7 +83,7 @@ static ptx_val fp4_encode(ptx_builder *b, const coding *c, const group_values *g
 
 /* ---- Decoding: 16 words in 16 banks, so whatever the codes of a warp, a look-up has no bank conflict ---- */
 
-static codec_state open_table(ptx_builder *b, const uint64_t bits[16])
+codec_state table_open(ptx_builder *b, const uint64_t bits[16])
 {
     ptx_val constants = ptx_table(b, PTX_CONST, "code_values", PTX_F32, bits, 16);
     ptx_val table = ptx_shared(b, "code_table", PTX_F32, 16, 16);
@@ -98,20 +98,25 @@ static codec_state open_table(ptx_builder *b, const uint64_t bits[16])
 static codec_state nf4_open(ptx_builder *b, const coding *c)
 {
     (void)c;
-    return open_table(b, nf4_bits);
+    return table_open(b, nf4_bits);
 }
 
 static codec_state fp4_open(ptx_builder *b, const coding *c)
 {
     (void)c;
-    return open_table(b, fp4_bits);
+    return table_open(b, fp4_bits);
+}
+
+ptx_val table_number(ptx_builder *b, const codec_state *state, ptx_val word, unsigned position)
+{
+    return ptx_ld_shared(b, PTX_F32, ptx_at(b, state->table, ptx_bfe(b, word, position, 4), 4), 0);
 }
 
 static ptx_val table_unit(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word,
                           unsigned position)
 {
     (void)c;
-    return ptx_ld_shared(b, PTX_F32, ptx_at(b, state->table, ptx_bfe(b, word, position, 4), 4), 0);
+    return table_number(b, state, word, position);
 }
 
 const codec codec_nf4 = {.scale = absmax_scale, .encode = nf4_encode, .open = nf4_open, .unit = table_unit};

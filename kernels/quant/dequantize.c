@@ -52,6 +52,10 @@ void emit_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *s
         emit_convert(b, row, spec);
         return;
     }
+    if (format_is_blocks(row->format)) {
+        emit_block_dequantize(b, row, spec);
+        return;
+    }
     ptx_reqntid(b, TILE_BLOCK, 1, 1);
     tile t = tile_begin(b, row, spec);
     quantized_open(b, &t.q);

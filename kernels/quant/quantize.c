@@ -40,6 +40,10 @@ void emit_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spe
         emit_convert(b, row, spec);
         return;
     }
+    if (format_is_blocks(row->format)) {
+        emit_block_quantize(b, row, spec);
+        return;
+    }
     ptx_reqntid(b, TILE_BLOCK, 1, 1);
     ptx_minnctapersm(b, 3); /* up to 80 registers: left alone, ptxas aims for 64 and spills around its division */
     tile t = tile_begin(b, row, spec);

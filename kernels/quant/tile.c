@@ -5,7 +5,9 @@
 
 kernel_geometry tile_geometry(const kernel_row *row, const kernel_spec *spec)
 {
-    (void)row, (void)spec;
+    (void)spec;
+    if (format_is_blocks(row->format))
+        return block_geometry(row);
     return (kernel_geometry){.block = TILE_BLOCK, .elements_per_block = TILE_ELEMENTS};
 }
 

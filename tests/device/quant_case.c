@@ -19,6 +19,12 @@ int64_t quant_case_elements(const quant_case *c)
     return n;
 }
 
+int64_t quant_case_columns(const kernel_row *row, int64_t least)
+{
+    int64_t multiple = (int64_t)kernel_columns_multiple(row);
+    return (least + multiple - 1) / multiple * multiple;
+}
+
 /* Element i is in group (i / group_size) mod channels; without channels in i / group_size. */
 static void set_groups(const quant_case *c, int64_t *group_size, int64_t *channels)
 {
@@ -159,11 +165,16 @@ static void fill_tables(quant_operands *o)
 /* Inputs of quantize and dequantize are host_ref's own outputs, unless they are a caller's. */
 static void fill(const quant_case *c, const ref_quant_spec *ref, quant_operands *o)
 {
-    int64_t n = quant_case_elements(c), groups = ref_group_count(ref, 1, n);
+    int64_t n = quant_case_elements(c);
     uint8_t *plain = o->host[plain_operand(c)], *codes = o->host[QDNN_OPERAND_CODES];
     ref_arrays arrays = ref_arrays_of(o->host);
     fill_tables(o);
     fill_data(c->kind, kernel_format(c->row), c->spec.data, c->seed, plain, n);
+    if (ref->block) {
+        ref_fill_blocks(c->row, ref, n, c->seed, c->callers, plain, codes);
+        return;
+    }
+    int64_t groups = ref_group_count(ref, 1, n);
     ref_scale(ref, 1, n, plain, &arrays);
     if (c->callers) {
         if (ref->nested)

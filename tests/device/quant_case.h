@@ -18,11 +18,12 @@ typedef struct quant_case {
     int64_t dims[QDNN_DIMS_MAX];
     data_kind kind;
     uint32_t seed;
-    bool
-        callers; /* scales, zeros and codes are a caller's strange ones, not those of the operations before */
+    bool callers; /* scales, zeros, codes and blocks are a caller's strange ones, not made by operations */
 } quant_case;
 
 int64_t quant_case_elements(const quant_case *c);
+/* The least last dimension that a kernel takes from `least` on: rows are whole blocks. */
+int64_t quant_case_columns(const kernel_row *row, int64_t least);
 
 /* "quantize_nf4: data=f16 scale=f32 group_size=64 ..., dims 3 5 67, ties data, seed 7": for failures. */
 void quant_case_text(const quant_case *c, char *text, size_t size);

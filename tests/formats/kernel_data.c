@@ -122,10 +122,34 @@ static float float_tie(const float_facts *f, uint32_t random)
     return random & 0x10000 ? -value : value;
 }
 
+/* Blocks that can be quantized: the ends of a range that makes d (or the scale) 1, and steps half as wide as those
+ * between codes, or less. */
+static const struct block_range {
+    qdnnBlockFormat_t block;
+    float least, largest, step;
+} block_ranges[] = {
+    {QDNN_BLOCK_Q4_0, -8, 8, 0.5f},  {QDNN_BLOCK_Q4_1, 0, 15, 0.5f},     {QDNN_BLOCK_Q5_0, -16, 16, 0.5f},
+    {QDNN_BLOCK_Q5_1, 0, 31, 0.5f},  {QDNN_BLOCK_Q8_0, -127, 127, 0.5f}, {QDNN_BLOCK_Q8_1, -127, 127, 0.5f},
+    {QDNN_BLOCK_TQ1_0, -1, 1, 0.5f}, {QDNN_BLOCK_TQ2_0, -1, 1, 0.5f},    {QDNN_BLOCK_MXFP4, -6, 6, 0.25f},
+    {QDNN_BLOCK_NONE, -1, 1, 0.5f}, /* the others are only read */
+};
+
+static float block_tie(const format_facts *format, uint32_t random)
+{
+    const struct block_range *r = block_ranges;
+    while (r->block != format->block && r->block != QDNN_BLOCK_NONE)
+        r++;
+    if (random % 4 == 0)
+        return random & 4 ? r->least : r->largest;
+    return r->least + r->step * (float)((random >> 3) % (uint32_t)((r->largest - r->least) / r->step + 1));
+}
+
 /* Half way between two neighbours of the format's values or, one time in four, its least or largest value: a
  * group that has the extremes gets a scale of exactly 1, so its quotients are ties too. */
 static float tie(const format_facts *format, uint32_t random)
 {
+    if (format->block != QDNN_BLOCK_NONE)
+        return block_tie(format, random);
     const float_facts *f = float_format(format);
     bool ranged = format->zero_kind != QDNN_ZERO_NONE, bells = strcmp(format->name, "fp4_bnb") == 0;
     bool unit = format->storage == QDNN_DATA_NF4 || bells;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "formats/kernel_data.h"
+
 /* The code kinds that are formats of their own. */
 static qdnnCodeKind_t code_kind_of(const kernel_row *row, const kernel_spec *spec)
 {
@@ -106,4 +108,18 @@ ref_arrays ref_arrays_of(uint8_t *const operands[QDNN_OPERAND_COUNT])
                         .nested_map = (const float *)(const void *)operands[QDNN_OPERAND_NESTED_MAP],
                         .nested_scale = (float *)(void *)operands[QDNN_OPERAND_NESTED_SCALE],
                         .nested_offset = (const float *)(const void *)operands[QDNN_OPERAND_NESTED_OFFSET]};
+}
+
+void ref_fill_blocks(const kernel_row *row, const ref_quant_spec *spec, int64_t n, uint32_t seed,
+                     bool callers, void *data, uint8_t *blocks)
+{
+    ref_arrays arrays = {.codes = blocks};
+    bool can_quantize = kernel_find_operation(KERNEL_QUANTIZE, row->format) != NULL;
+    if (can_quantize)
+        ref_quantize(spec, 1, n, data, &arrays);
+    if (kernel_operation_of(row) != KERNEL_DEQUANTIZE)
+        return;
+    if (callers || !can_quantize)
+        fill_bytes(seed, blocks, ref_sizes_of(spec, 1, n).codes);
+    ref_dequantize(spec, 1, n, &arrays, data);
 }

@@ -19,9 +19,11 @@ bool sample_is_full(void)
     return full;
 }
 
-/* What is part of an operation belongs to no format. */
+/* What is part of an operation belongs to no format. Blocks have tests of their own. */
 static bool is_sampled(const kernel_row *row)
 {
+    if (kernel_format(row)->block != QDNN_BLOCK_NONE)
+        return false;
     if (full || !row->operation_name)
         return true;
     for (int i = 0; i < LENGTH(formats); i++)

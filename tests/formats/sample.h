@@ -1,4 +1,4 @@
-/* Which kernels and targets the slow tests go through: all of them in the full build (./run test --full), by default
+/* Which kernels (of those for flat groups) and targets the slow tests go through: all of them in the full build (./run test --full), by default
  * formats that between them take every path of the emitters, and one target of each generation. */
 #ifndef QDNN_TEST_SAMPLE_H
 #define QDNN_TEST_SAMPLE_H

@@ -10,13 +10,14 @@ enum { VARIATIONS = 15 };
  */
 static void make_variations(const kernel_row *row, data_kind kind, quant_case out[VARIATIONS])
 {
+    const int64_t fewer = quant_case_columns(row, 24), more = quant_case_columns(row, 25);
     for (int i = 0; i < VARIATIONS; i++)
         out[i] = (quant_case){.row = row,
                               .spec = kernel_spec_default(),
                               .granularity = QDNN_GRANULARITY_GROUP,
                               .extent = 24,
                               .rank = 2,
-                              .dims = {24, 25},
+                              .dims = {24, more},
                               .kind = kind,
                               .seed = 1};
     quant_case *v = out + 1;
@@ -32,7 +33,7 @@ static void make_variations(const kernel_row *row, data_kind kind, quant_case ou
     v->granularity = QDNN_GRANULARITY_TENSOR, v++->extent = 0;
     v->granularity = QDNN_GRANULARITY_CHANNEL, v++->extent = 0;
     v->granularity = QDNN_GRANULARITY_CHANNEL, v++->extent = 1;
-    v->granularity = QDNN_GRANULARITY_CHANNEL, v->extent = 1, v->dims[0] = 25, v++->dims[1] = 24;
+    v->granularity = QDNN_GRANULARITY_CHANNEL, v->extent = 1, v->dims[0] = 25, v++->dims[1] = fewer;
     v++->dims[0] = 12;
     CHECK_EQ_I64(v - out, VARIATIONS);
 }

@@ -17,7 +17,7 @@ static quant_case small_case(const kernel_row *row)
                         .granularity = QDNN_GRANULARITY_GROUP,
                         .extent = 32,
                         .rank = 1,
-                        .dims = {1001},
+                        .dims = {quant_case_columns(row, 1001)},
                         .seed = 1};
 }
 

@@ -26,18 +26,26 @@ enum {
     PROPERTIES
 };
 
-static const int values_of[PROPERTIES] = {3, 3, 4, 2, 2, 2, 2, 2, 2, DATA_KINDS + 1, 4, 3, 13};
+/* How many values of each a kernel meets. Blocks have no settings but the type of data. */
+static int values_of(const kernel_row *row, int property)
+{
+    static const int of_groups[PROPERTIES] = {3, 3, 4, 2, 2, 2, 2, 2, 2, DATA_KINDS + 1, 4, 3, 13};
+    static const int of_blocks[PROPERTIES] = {4, 1, 1, 1, 1, 1, 1, 2, 2, DATA_KINDS + 1, 4, 3, 1};
+    if (property == KIND && parity_makes_scales(row))
+        return DATA_KINDS;
+    return (kernel_format(row)->block ? of_blocks : of_groups)[property];
+}
 
 static int float_index(qdnnDataType_t type)
 {
-    return type == QDNN_DATA_F32 ? 0 : type == QDNN_DATA_F16 ? 1 : 2;
+    return type == QDNN_DATA_F32 ? 0 : type == QDNN_DATA_F16 ? 1 : type == QDNN_DATA_BF16 ? 2 : 3;
 }
 
-/* None, one, less than a block of most kernels, more. */
+/* None, one (a block, where there are blocks), less than most kernels take at once, more. */
 static int size_index(const quant_case *c)
 {
-    int64_t n = quant_case_elements(c);
-    return n < 2 ? (int)n : n < 4096 ? 2 : 3;
+    int64_t n = quant_case_elements(c), units = n / (int64_t)kernel_columns_multiple(c->row);
+    return units < 2 ? (int)units : n < 4096 ? 2 : 3;
 }
 
 static void properties_of(const parity_trial *t, int index, int out[PROPERTIES])
@@ -55,7 +63,10 @@ static void properties_of(const parity_trial *t, int index, int out[PROPERTIES])
     out[KIND] = t->c.callers ? DATA_KINDS : (int)t->c.kind;
     out[SIZE] = size_index(&t->c);
     out[SHIFT] = t->shift[QDNN_OPERAND_CODES] ? 2 : (int)t->shift[QDNN_OPERAND_X];
-    out[GRANULARITY] = index * values_of[GRANULARITY] / parity_trial_count(t->c.row);
+    out[GRANULARITY] = index * values_of(t->c.row, GRANULARITY) / parity_trial_count(t->c.row);
+    for (int i = 0; i < PROPERTIES; i++)
+        if (values_of(t->c.row, i) == 1)
+            out[i] = 0;
 }
 
 /* Every pair of values of any two properties occurs in some turn of each kernel. */
@@ -72,11 +83,10 @@ static void check_pairs(const kernel_row *row)
                 for (int b = 0; b < PROPERTIES; b++)
                     seen[a][b][has[a]][has[b]] = true;
         }
-    int kinds = parity_makes_scales(row) ? DATA_KINDS : DATA_KINDS + 1;
     for (int a = 0; a < PROPERTIES; a++)
         for (int b = 0; b < a; b++)
-            for (int i = 0; i < (a == KIND ? kinds : values_of[a]); i++)
-                for (int j = 0; j < (b == KIND ? kinds : values_of[b]); j++)
+            for (int i = 0; i < values_of(row, a); i++)
+                for (int j = 0; j < values_of(row, b); j++)
                     if (!seen[a][b][i][j])
                         FAIL("%s: value %d of property %d never meets value %d of property %d", row->name, i,
                              a, j, b);
@@ -102,8 +112,8 @@ TEST_CASE(ParityGrid, EveryTurnHasAllTypesAndAllKinds)
                 types |= 1u << (has[DATA] * 3 + has[SCALE]);
                 kinds[has[GRANULARITY]] |= 1u << has[KIND];
             }
-            CHECK_EQ_U32(types, 0x1FF);
-            for (int g = 0; g < LENGTH(kinds); g++)
+            CHECK_EQ_U32(types, kernel_format(row)->block ? 0x249 : 0x1FF);
+            for (int g = 0; g < values_of(row, GRANULARITY); g++)
                 CHECK_EQ_U32(kinds[g] & 0x7F, 0x7F);
         }
 }
@@ -120,7 +130,7 @@ TEST_CASE(ParityGrid, TensorsEndAroundTheTile)
         unsigned seen = 0;
         for (int k = 0; k < parity_trial_count(row); k++) {
             parity_trial t = parity_trial_at(row, 0, k);
-            int64_t past = quant_case_elements(&t.c) - tile;
+            int64_t past = (quant_case_elements(&t.c) - tile) / (int64_t)kernel_columns_multiple(row);
             if (past >= -1 && past <= 1)
                 seen |= 1u << (past + 1);
         }

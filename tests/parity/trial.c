@@ -72,9 +72,17 @@ static const shape channel_shapes[SHAPES] = {
     {0, 8, {3, 2, 2, 2, 2, 2, 2, 5}},
     {0, 4, {2, 33, 8, 16}},
 };
+/* Of formats in blocks, the last dimension counted in blocks. */
+static const shape block_shapes[SHAPES] = {
+    {0, 1, {0}},       {0, 1, {1}}, {1, 1, {-1}},      {1, 1, {0}}, {1, 1, {1}},
+    {0, 3, {3, 5, 1}}, {2, 1, {3}}, {0, 3, {2, 0, 3}}, {0, 1, {7}}, {0, 8, {1, 2, 1, 2, 1, 1, 2, 1}},
+    {0, 2, {5, 3}},
+};
+static const shape large_blocks = {74, 1, {5}};
 static const shape large_flat = {0, 1, {300001}}, large_channels = {0, 3, {3, 101, 1009}};
 
 static const qdnnDataType_t float_types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
+static const qdnnDataType_t block_types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16, QDNN_DATA_F64};
 static const qdnnDataType_t zero_types[] = {QDNN_DATA_U8, QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
 
 /* Options that change from one to the next specification, each at a pace of its own. */
@@ -107,7 +115,8 @@ static void set_shape(quant_case *c, const shape *s)
 {
     c->rank = s->rank;
     memcpy(c->dims, s->dims, sizeof c->dims);
-    c->dims[c->rank - 1] += s->tiles * tile_of(c);
+    int64_t *last = &c->dims[c->rank - 1];
+    *last = *last * (int64_t)kernel_columns_multiple(c->row) + s->tiles * tile_of(c);
     if (c->granularity == QDNN_GRANULARITY_CHANNEL)
         c->extent = c->extent == FIRST ? 0 : c->extent == MIDDLE ? c->rank / 2 : c->rank - 1;
 }
@@ -131,18 +140,43 @@ static int kind_count(const kernel_row *row)
     return parity_makes_scales(row) ? DATA_KINDS : DATA_KINDS + 1;
 }
 
+static bool is_blocks(const kernel_row *row)
+{
+    return kernel_format(row)->block != QDNN_BLOCK_NONE;
+}
+
+/* Blocks know no settings but the type of data, and take turns with that. */
+static int spec_count(const kernel_row *row)
+{
+    return is_blocks(row) ? LENGTH(block_types) : LENGTH(granularities);
+}
+
+static quant_case block_case(const kernel_row *row, int type)
+{
+    quant_case c = {.row = row, .spec = kernel_spec_default()};
+    c.spec.data = block_types[type % LENGTH(block_types)];
+    c.granularity = QDNN_GRANULARITY_TENSOR;
+    return c;
+}
+
+static const shape *shapes_of(const quant_case *c)
+{
+    if (is_blocks(c->row))
+        return block_shapes;
+    return c->granularity == QDNN_GRANULARITY_CHANNEL ? channel_shapes : flat_shapes;
+}
+
 int parity_trial_count(const kernel_row *row)
 {
-    return LENGTH(granularities) * kind_count(row);
+    return spec_count(row) * kind_count(row);
 }
 
 parity_trial parity_trial_at(const kernel_row *row, int turn, int index)
 {
-    int kind = index % kind_count(row), granularity = index / kind_count(row);
-    int round = turn * LENGTH(granularities) + granularity, step = round * (DATA_KINDS + 1) + kind;
-    parity_trial t = {.c = case_at(row, granularity, turn)};
-    bool by_channel = t.c.granularity == QDNN_GRANULARITY_CHANNEL;
-    set_shape(&t.c, &(by_channel ? channel_shapes : flat_shapes)[step % SHAPES]);
+    int kind = index % kind_count(row), spec = index / kind_count(row);
+    int round = turn * spec_count(row) + spec, step = round * (DATA_KINDS + 1) + kind;
+    parity_trial t = {.c = is_blocks(row) ? block_case(row, spec) : case_at(row, spec, turn)};
+    set_shape(&t.c, &shapes_of(&t.c)[step % SHAPES]);
     t.c.callers = kind == DATA_KINDS;
     t.c.kind = t.c.callers ? DATA_NORMAL : (data_kind)kind;
     t.c.seed = (uint32_t)step + 1;
@@ -165,9 +199,11 @@ int parity_large_count(void)
 
 parity_trial parity_large_at(const kernel_row *row, int index)
 {
-    int granularity = large_granularities[index];
-    parity_trial t = {.c = case_at(row, granularity, index), .by_plan = index % 2};
-    set_shape(&t.c, t.c.granularity == QDNN_GRANULARITY_CHANNEL ? &large_channels : &large_flat);
+    parity_trial t = {.c = is_blocks(row) ? block_case(row, index)
+                                          : case_at(row, large_granularities[index], index),
+                      .by_plan = index % 2};
+    const shape *flat = is_blocks(row) ? &large_blocks : &large_flat;
+    set_shape(&t.c, t.c.granularity == QDNN_GRANULARITY_CHANNEL ? &large_channels : flat);
     t.c.kind = DATA_SPECIAL;
     t.c.seed = (uint32_t)index + 1;
     return t;

@@ -1,0 +1,252 @@
+/* How the codes of blocks lie in bits: words with one code in each byte are made of a run, and the reverse. */
+#include "kernels/formats/blocks.h"
+
+static unsigned word_count(const block_place *place)
+{
+    return (place->bytes + 3) / 4;
+}
+
+/* Where the run's bytes begin among the codes. */
+static block_address codes_of(ptx_builder *b, const block_layout *layout, const block_place *place)
+{
+    unsigned first = layout->at.codes + section_first_byte(layout, place->kind);
+    return block_field_at(b, place, first, place->position, place->bytes);
+}
+
+static void fetch_codes(ptx_builder *b, const block_layout *layout, block_run *run)
+{
+    block_address at = codes_of(b, layout, &run->place);
+    block_load(b, &at, run->place.bytes, run->codes);
+}
+
+static void store_codes(ptx_builder *b, const block_layout *layout, const block_place *place,
+                        const ptx_val *words)
+{
+    block_address at = codes_of(b, layout, place);
+    block_store(b, &at, place->bytes, words);
+}
+
+/* Bits that the section's bytes have in common with all sections: byte j of the run's section, whichever that is. */
+static void fetch_high(ptx_builder *b, const block_layout *layout, block_run *run)
+{
+    block_address at = block_field_at(b, &run->place, layout->at.high, run->place.byte, run->place.bytes);
+    block_load(b, &at, run->place.bytes, run->high);
+}
+
+/* The bits under a mask of each byte, from `position` on. */
+static ptx_val bits_of_bytes(ptx_builder *b, ptx_val word, unsigned position, uint32_t mask)
+{
+    return ptx_and(b, position ? ptx_shr(b, word, position) : word, ptx_u32(b, mask));
+}
+
+/* ---- Nibbles: strand 0 has the low ones ---- */
+
+static void split_nibbles(ptx_builder *b, const block_run *run, unsigned strand, ptx_val *words)
+{
+    for (unsigned i = 0; i < word_count(&run->place); i++)
+        words[i] = bits_of_bytes(b, run->codes[i], 4 * strand, 0x0F0F0F0F);
+}
+
+static void pack_nibbles(ptx_builder *b, const block_layout *layout, const block_place *place,
+                         ptx_val strands[STRANDS_MAX][RUN_WORDS_MAX])
+{
+    ptx_val words[RUN_WORDS_MAX];
+    for (unsigned i = 0; i < word_count(place); i++) {
+        ptx_val low = ptx_and(b, strands[0][i], ptx_u32(b, 0x0F0F0F0F));
+        words[i] = ptx_lop3(b, low, ptx_shl(b, strands[1][i], 4), ptx_u32(b, 0xF0F0F0F0),
+                            PTX_LOP_A | (PTX_LOP_B & PTX_LOP_C));
+    }
+    store_codes(b, layout, place, words);
+}
+
+const block_codes codes_nibbles = {fetch_codes, split_nibbles, pack_nibbles};
+
+/* ---- Q5_0 and Q5_1: bit i of 32 is bit 4 of element i ---- */
+
+static void fetch_nibbles_bits(ptx_builder *b, const block_layout *layout, block_run *run)
+{
+    block_address at = block_field(&run->place, layout->at.high);
+    fetch_codes(b, layout, run);
+    block_load(b, &at, 4, run->high);
+}
+
+/* A product that brings bit k of four to bit 8k + 4; no two of its terms meet. */
+static void split_nibbles_bits(ptx_builder *b, const block_run *run, unsigned strand, ptx_val *words)
+{
+    split_nibbles(b, run, strand, words);
+    ptx_val high = ptx_shr(b, run->high[0], run->place.byte);
+    for (unsigned i = 0; i < word_count(&run->place); i++) {
+        ptx_val four = ptx_bfe(b, high, 16 * strand + 4 * i, 4);
+        ptx_val spread = ptx_mul(b, four, ptx_u32(b, 0x02040810));
+        words[i] = ptx_lop3(b, spread, ptx_u32(b, 0x10101010), words[i], (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
+    }
+}
+
+/* Bit 4 of each byte, gathered in the low four bits by the product that brings byte k's to bit 28 + k. */
+static ptx_val gather_fifth_bits(ptx_builder *b, ptx_val word)
+{
+    ptx_val bits = bits_of_bytes(b, word, 4, 0x01010101);
+    return ptx_shr(b, ptx_mul(b, bits, ptx_u32(b, 0x10204080)), 28);
+}
+
+/* Runs of 8 bytes: then the upper bits of a strand fill a byte. */
+static void pack_nibbles_bits(ptx_builder *b, const block_layout *layout, const block_place *place,
+                              ptx_val strands[STRANDS_MAX][RUN_WORDS_MAX])
+{
+    pack_nibbles(b, layout, place, strands);
+    ptx_val byte = ptx_shr(b, place->byte, 3);
+    for (unsigned s = 0; s < 2; s++) {
+        ptx_val low = gather_fifth_bits(b, strands[s][0]), high = gather_fifth_bits(b, strands[s][1]);
+        ptx_val bits = ptx_or(b, low, ptx_shl(b, high, 4));
+        block_address at = block_field_at(b, place, layout->at.high + 2 * s, byte, 1);
+        block_store(b, &at, 1, &bits);
+    }
+}
+
+const block_codes codes_nibbles_bits = {fetch_nibbles_bits, split_nibbles_bits, pack_nibbles_bits};
+
+/* ---- Q5_K: bit 4 lies in a byte that all sections share, a bit for each 32 elements ---- */
+
+static void fetch_with_high(ptx_builder *b, const block_layout *layout, block_run *run)
+{
+    fetch_codes(b, layout, run);
+    fetch_high(b, layout, run);
+}
+
+static void split_nibbles_bytes(ptx_builder *b, const block_run *run, unsigned strand, ptx_val *words)
+{
+    split_nibbles(b, run, strand, words);
+    ptx_val place = ptx_shl(b, run->place.section, 1);
+    for (unsigned i = 0; i < word_count(&run->place); i++) {
+        ptx_val bits = bits_of_bytes(b, ptx_shr(b, run->high[i], place), strand, 0x01010101);
+        words[i] = ptx_or(b, words[i], ptx_shl(b, bits, 4));
+    }
+}
+
+const block_codes codes_nibbles_bytes = {fetch_with_high, split_nibbles_bytes, NULL};
+
+/* ---- Bytes: two's complement becomes an offset of 128 ---- */
+
+static void split_bytes(ptx_builder *b, const block_run *run, unsigned strand, ptx_val *words)
+{
+    (void)strand;
+    for (unsigned i = 0; i < word_count(&run->place); i++)
+        words[i] = ptx_xor(b, run->codes[i], ptx_u32(b, 0x80808080));
+}
+
+static void pack_bytes(ptx_builder *b, const block_layout *layout, const block_place *place,
+                       ptx_val strands[STRANDS_MAX][RUN_WORDS_MAX])
+{
+    store_codes(b, layout, place, strands[0]);
+}
+
+const block_codes codes_bytes = {fetch_codes, split_bytes, pack_bytes};
+
+/* ---- Pairs of bits ---- */
+
+static void split_pairs(ptx_builder *b, const block_run *run, unsigned strand, ptx_val *words)
+{
+    for (unsigned i = 0; i < word_count(&run->place); i++)
+        words[i] = bits_of_bytes(b, run->codes[i], 2 * strand, 0x03030303);
+}
+
+static void pack_pairs(ptx_builder *b, const block_layout *layout, const block_place *place,
+                       ptx_val strands[STRANDS_MAX][RUN_WORDS_MAX])
+{
+    ptx_val words[RUN_WORDS_MAX];
+    for (unsigned i = 0; i < word_count(place); i++) {
+        words[i] = strands[0][i];
+        for (unsigned s = 1; s < 4; s++)
+            words[i] = ptx_or(b, words[i], ptx_shl(b, strands[s][i], 2 * s));
+    }
+    store_codes(b, layout, place, words);
+}
+
+const block_codes codes_pairs = {fetch_codes, split_pairs, pack_pairs};
+
+/* Q3_K: and a third bit in a byte that both sections share. */
+static void split_pairs_mask(ptx_builder *b, const block_run *run, unsigned strand, ptx_val *words)
+{
+    split_pairs(b, run, strand, words);
+    ptx_val place = ptx_shl(b, run->place.section, 2);
+    for (unsigned i = 0; i < word_count(&run->place); i++) {
+        ptx_val bits = bits_of_bytes(b, ptx_shr(b, run->high[i], place), strand, 0x01010101);
+        words[i] = ptx_or(b, words[i], ptx_shl(b, bits, 2));
+    }
+}
+
+const block_codes codes_pairs_mask = {fetch_with_high, split_pairs_mask, NULL};
+
+/* ---- Q6_K: a byte of upper pairs goes with two bytes of nibbles, 32 apart: strands 0 and 1 have their low ones ---- */
+
+static void fetch_six(ptx_builder *b, const block_layout *layout, block_run *run)
+{
+    const block_place *place = &run->place;
+    const unsigned span = layout->sections[0].span;
+    ptx_val more = ptx_mad(b, place->section, (int)span, place->position);
+    for (unsigned half = 0; half < 2; half++) {
+        block_address low = block_field_at(b, place, layout->at.codes + half * span, more, place->bytes);
+        block_load(b, &low, place->bytes, &run->codes[half * RUN_WORDS_MAX]);
+    }
+    block_address high = block_field_at(b, place, layout->at.high, place->position, place->bytes);
+    block_load(b, &high, place->bytes, run->high);
+}
+
+static void split_six(ptx_builder *b, const block_run *run, unsigned strand, ptx_val *words)
+{
+    const ptx_val *nibbles = &run->codes[strand % 2 * RUN_WORDS_MAX];
+    for (unsigned i = 0; i < word_count(&run->place); i++) {
+        ptx_val low = bits_of_bytes(b, nibbles[i], strand / 2 * 4, 0x0F0F0F0F);
+        ptx_val high = bits_of_bytes(b, run->high[i], 2 * strand, 0x03030303);
+        words[i] = ptx_or(b, low, ptx_shl(b, high, 4));
+    }
+}
+
+const block_codes codes_six = {fetch_six, split_six, NULL};
+
+/* ---- Digits of base 3 ---- */
+
+static const unsigned powers_of_three[STRANDS_MAX] = {1, 3, 9, 27, 81};
+
+/* A byte is a fraction in units of 1/256: times 3^s, digit s is what the next factor 3 lifts above the point. Two bytes
+ * at a time, in halves of a word. */
+static ptx_val digits_of_halves(ptx_builder *b, ptx_val halves, unsigned strand)
+{
+    ptx_val fraction = halves;
+    if (strand > 0)
+        fraction = ptx_and(b, ptx_mul(b, halves, (int)powers_of_three[strand]), ptx_u32(b, 0x00FF00FF));
+    return bits_of_bytes(b, ptx_mul(b, fraction, 3), 8, 0x00030003);
+}
+
+static void split_ternary(ptx_builder *b, const block_run *run, unsigned strand, ptx_val *words)
+{
+    for (unsigned i = 0; i < word_count(&run->place); i++) {
+        ptx_val even = digits_of_halves(b, bits_of_bytes(b, run->codes[i], 0, 0x00FF00FF), strand);
+        ptx_val odd = digits_of_halves(b, bits_of_bytes(b, run->codes[i], 8, 0x00FF00FF), strand);
+        words[i] = ptx_or(b, even, ptx_shl(b, odd, 8));
+    }
+}
+
+/* Rounded up, so that the digits come out whole. */
+static ptx_val ternary_byte(ptx_builder *b, ptx_val value)
+{
+    return ptx_div(b, ptx_mad(b, value, 256, 242), 243);
+}
+
+/* The value of five digits fits a byte, so four bytes are summed together; of four digits, the fifth counts as 0. */
+static void pack_ternary(ptx_builder *b, const block_layout *layout, const block_place *place,
+                         ptx_val strands[STRANDS_MAX][RUN_WORDS_MAX])
+{
+    ptx_val words[RUN_WORDS_MAX];
+    for (unsigned i = 0; i < word_count(place); i++) {
+        ptx_val values = ptx_mul(b, strands[0][i], 81);
+        for (unsigned s = 1; s < layout->sections[place->kind].strands; s++)
+            values = ptx_mad(b, strands[s][i], (int)powers_of_three[4 - s], values);
+        words[i] = ternary_byte(b, ptx_and(b, values, 0xFF));
+        for (unsigned k = 1; k < 4; k++)
+            words[i] = ptx_bfi(b, ternary_byte(b, ptx_bfe(b, values, 8 * k, 8)), words[i], 8 * k, 8);
+    }
+    store_codes(b, layout, place, words);
+}
+
+const block_codes codes_ternary = {fetch_codes, split_ternary, pack_ternary};

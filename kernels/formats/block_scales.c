@@ -1,0 +1,231 @@
+/* How the scales of blocks are stored, from the bytes of a run's block to the scale and addend of a strand. */
+#include "kernels/formats/blocks.h"
+
+/* ---- One scale for the block ---- */
+
+static void fetch_f16(ptx_builder *b, const block_layout *layout, block_run *run)
+{
+    block_address at = block_field(&run->place, layout->at.scale);
+    run->d = block_load_as(b, &at, PTX_F16, 0);
+}
+
+static void open_d(ptx_builder *b, block_run *run)
+{
+    run->d = ptx_cvt(b, PTX_F32, run->d);
+}
+
+static void strand_of_d(ptx_builder *b, const block_run *run, unsigned strand, block_strand *out)
+{
+    (void)b, (void)strand;
+    out->scale = run->d;
+}
+
+const block_scales scales_f16 = {fetch_f16, open_d, strand_of_d};
+
+static void fetch_second(ptx_builder *b, const block_layout *layout, block_run *run)
+{
+    block_address at = block_field(&run->place, layout->at.second);
+    fetch_f16(b, layout, run);
+    run->second = block_load_as(b, &at, PTX_F16, 0);
+}
+
+static void open_both(ptx_builder *b, block_run *run)
+{
+    open_d(b, run);
+    run->second = ptx_cvt(b, PTX_F32, run->second);
+}
+
+static void strand_with_minimum(ptx_builder *b, const block_run *run, unsigned strand, block_strand *out)
+{
+    (void)b, (void)strand;
+    out->scale = run->d;
+    out->addend = run->second;
+}
+
+const block_scales scales_f16_min = {fetch_second, open_both, strand_with_minimum};
+
+static void fetch_f32(ptx_builder *b, const block_layout *layout, block_run *run)
+{
+    block_address at = block_field(&run->place, layout->at.scale);
+    run->d = block_load_as(b, &at, PTX_F32, 0);
+}
+
+static void open_nothing(ptx_builder *b, block_run *run)
+{
+    (void)b, (void)run;
+}
+
+const block_scales scales_f32 = {fetch_f32, open_nothing, strand_of_d};
+
+/* ---- Scales of a byte, halved: the codes beside them stand for twice their values ---- */
+
+static void fetch_byte(ptx_builder *b, const block_layout *layout, block_run *run)
+{
+    block_address at = block_field(&run->place, layout->at.scale);
+    run->d = block_load_as(b, &at, PTX_U8, 0);
+}
+
+/* A subnormal for 0 and 1, and 255 is no NaN. */
+ptx_val block_half_of_e8m0(ptx_builder *b, ptx_val e)
+{
+    ptx_val normal = ptx_shl(b, ptx_sub(b, e, 1), 23);
+    ptx_val subnormal = ptx_shl(b, ptx_u32(b, 0x00200000), e);
+    return ptx_as(b, PTX_F32, ptx_selp(b, subnormal, normal, ptx_setp(b, PTX_LT, e, 2)));
+}
+
+static void open_e8m0(ptx_builder *b, block_run *run)
+{
+    run->d = block_half_of_e8m0(b, run->d);
+}
+
+const block_scales scales_e8m0 = {fetch_byte, open_e8m0, strand_of_d};
+
+/* One for each section. */
+static void fetch_ue4m3(ptx_builder *b, const block_layout *layout, block_run *run)
+{
+    block_address at = block_field_at(b, &run->place, layout->at.scales, run->place.section, 1);
+    run->d = block_load_as(b, &at, PTX_U8, 0);
+}
+
+/* Without a sign: bit 7 is not looked at, but 7F alone is 0. The bits go where those of an f32 are; the product puts
+ * the bias right, and is exact. */
+static void open_ue4m3(ptx_builder *b, block_run *run)
+{
+    ptx_val placed = ptx_shl(b, ptx_and(b, run->d, 0x7F), 20);
+    ptx_val value = ptx_mul(b, ptx_as(b, PTX_F32, placed), ptx_f32(b, 0x1p119f));
+    run->d = ptx_selp(b, ptx_f32(b, 0), value, ptx_setp(b, PTX_EQ, run->d, 0x7F));
+}
+
+const block_scales scales_ue4m3 = {fetch_ue4m3, open_ue4m3, strand_of_d};
+
+/* ---- K-quants: small integers for each 16 or 32 elements, in units of d and dmin ---- */
+
+static ptx_val times_integer(ptx_builder *b, ptx_val d, ptx_val integer)
+{
+    return ptx_mul(b, d, ptx_cvt(b, PTX_F32, integer));
+}
+
+static void set_scale_and_minimum(ptx_builder *b, const block_run *run, ptx_val scale, ptx_val minimum,
+                                  block_strand *out)
+{
+    out->scale = times_integer(b, run->d, scale);
+    out->addend = ptx_neg(b, times_integer(b, run->second, minimum));
+}
+
+/* A scale for each 16 elements: the bytes of the section's strands lie two apart, from the run's half on. `stride`:
+ * bytes that a section has. */
+static block_address scales_of_section(ptx_builder *b, const block_layout *layout, const block_place *place,
+                                       unsigned stride)
+{
+    ptx_val half = ptx_shr(b, place->byte, 4);
+    ptx_val more = stride ? ptx_mad(b, place->section, (int)stride, half) : half;
+    return block_field_at(b, place, layout->at.scales, more, 1);
+}
+
+/* Q2_K: scale in the low nibble, minimum in the high one. */
+static void fetch_q2_k(ptx_builder *b, const block_layout *layout, block_run *run)
+{
+    fetch_second(b, layout, run);
+    block_address at = scales_of_section(b, layout, &run->place, 8);
+    for (unsigned s = 0; s < 4; s++)
+        run->scales[s] = block_load_as(b, &at, PTX_U8, (int)(2 * s));
+}
+
+static void strand_q2_k(ptx_builder *b, const block_run *run, unsigned strand, block_strand *out)
+{
+    ptx_val both = run->scales[strand], scale = ptx_and(b, both, 15), minimum = ptx_shr(b, both, 4);
+    set_scale_and_minimum(b, run, scale, minimum, out);
+}
+
+const block_scales scales_q2_k = {fetch_q2_k, open_both, strand_q2_k};
+
+/* Q3_K: six bits; the lower four in the first eight bytes, a nibble for each section; the upper two of the strands
+ * s and s + 2 in one of the other four. */
+static void fetch_q3_k(ptx_builder *b, const block_layout *layout, block_run *run)
+{
+    fetch_f16(b, layout, run);
+    block_address at = scales_of_section(b, layout, &run->place, 0);
+    for (unsigned s = 0; s < 6; s++)
+        run->scales[s] = block_load_as(b, &at, PTX_U8, (int)(2 * s));
+}
+
+static void strand_q3_k(ptx_builder *b, const block_run *run, unsigned strand, block_strand *out)
+{
+    ptx_val place = ptx_shl(b, run->place.section, 2);
+    ptx_val low = ptx_and(b, ptx_shr(b, run->scales[strand], place), 15);
+    ptx_val high = ptx_bfe(b, ptx_shr(b, run->scales[4 + strand % 2], place), strand / 2 * 2, 2);
+    ptx_val scale = ptx_as(b, PTX_S32, ptx_or(b, low, ptx_shl(b, high, 4)));
+    out->scale = times_integer(b, run->d, ptx_sub(b, scale, 32));
+}
+
+const block_scales scales_q3_k = {fetch_q3_k, open_d, strand_q3_k};
+
+/* Q4_K and Q5_K: six bits each for the eight strands of four sections, in three times four bytes. Those of the first
+ * two sections fill the low bits of the first eight bytes; those of the others have their lower four bits in the
+ * last four bytes, the upper two above the first eight. */
+static void fetch_q4_k(ptx_builder *b, const block_layout *layout, block_run *run)
+{
+    fetch_second(b, layout, run);
+    ptx_val more = ptx_shl(b, ptx_and(b, run->place.section, 1), 1);
+    block_address at = block_field_at(b, &run->place, layout->at.scales, more, 2);
+    for (unsigned i = 0; i < 3; i++)
+        run->scales[i] = ptx_cvt(b, PTX_U32, block_load_as(b, &at, PTX_U16, (int)(4 * i)));
+}
+
+static ptx_val upper_six(ptx_builder *b, ptx_val upper, ptx_val lower)
+{
+    return ptx_or(b, lower, ptx_shl(b, upper, 4));
+}
+
+static void strand_q4_k(ptx_builder *b, const block_run *run, unsigned strand, block_strand *out)
+{
+    const ptx_val *bytes = run->scales;
+    const unsigned first = 8 * strand;
+    ptx_val early = ptx_setp(b, PTX_LT, run->place.section, 2);
+    ptx_val scale = upper_six(b, ptx_bfe(b, bytes[0], first + 6, 2), ptx_bfe(b, bytes[2], first, 4));
+    ptx_val minimum = upper_six(b, ptx_bfe(b, bytes[1], first + 6, 2), ptx_bfe(b, bytes[2], first + 4, 4));
+    scale = ptx_selp(b, ptx_bfe(b, bytes[0], first, 6), scale, early);
+    minimum = ptx_selp(b, ptx_bfe(b, bytes[1], first, 6), minimum, early);
+    set_scale_and_minimum(b, run, scale, minimum, out);
+}
+
+const block_scales scales_q4_k = {fetch_q4_k, open_both, strand_q4_k};
+
+/* Q6_K: signed bytes. */
+static void fetch_q6_k(ptx_builder *b, const block_layout *layout, block_run *run)
+{
+    fetch_f16(b, layout, run);
+    block_address at = scales_of_section(b, layout, &run->place, 8);
+    for (unsigned s = 0; s < 4; s++)
+        run->scales[s] = block_load_as(b, &at, PTX_S8, (int)(2 * s));
+}
+
+static void strand_q6_k(ptx_builder *b, const block_run *run, unsigned strand, block_strand *out)
+{
+    out->scale = times_integer(b, run->d, run->scales[strand]);
+}
+
+const block_scales scales_q6_k = {fetch_q6_k, open_d, strand_q6_k};
+
+/* IQ4_XS: six bits for each section, of which the upper two lie in a u16 of their own. */
+static void fetch_iq4_xs(ptx_builder *b, const block_layout *layout, block_run *run)
+{
+    block_address high = block_field(&run->place, layout->at.second);
+    ptx_val pair = ptx_shr(b, run->place.section, 1);
+    block_address low = block_field_at(b, &run->place, layout->at.scales, pair, 1);
+    fetch_f16(b, layout, run);
+    run->second = ptx_cvt(b, PTX_U32, block_load_as(b, &high, PTX_U16, 0));
+    run->scales[0] = block_load_as(b, &low, PTX_U8, 0);
+}
+
+static void open_iq4_xs(ptx_builder *b, block_run *run)
+{
+    ptx_val section = run->place.section, nibble = ptx_shl(b, ptx_and(b, section, 1), 2);
+    ptx_val low = ptx_and(b, ptx_shr(b, run->scales[0], nibble), 15);
+    ptx_val high = ptx_and(b, ptx_shr(b, run->second, ptx_shl(b, section, 1)), 3);
+    ptx_val scale = ptx_as(b, PTX_S32, ptx_or(b, low, ptx_shl(b, high, 4)));
+    open_d(b, run);
+    run->d = times_integer(b, run->d, ptx_sub(b, scale, 32));
+}
+
+const block_scales scales_iq4_xs = {fetch_iq4_xs, open_iq4_xs, strand_of_d};

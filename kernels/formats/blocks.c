@@ -1,0 +1,260 @@
+/* The table of block formats, places in a block, and its bytes. */
+#include "kernels/formats/blocks.h"
+
+/* What the codes of IQ4 stand for; and twice the values of E2M1 (their scales are halved), where code 8 is +0. */
+static const int8_t iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                      1,    13,   25,  38,  53,  69,  89,  113};
+static const int8_t e2m1_doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+/* Elements, bytes, fields, sections (count, span, strands), codes, scales, bias, table, encoder. */
+/* clang-format off */
+static const block_layout layouts[] = {
+    {QDNN_BLOCK_Q4_0,    32,  18, {.codes = 2,  .scale = 0},                             {{1, 16, 2}},   &codes_nibbles,       &scales_f16,     8,   NULL,         &encoder_q4_0},
+    {QDNN_BLOCK_Q4_1,    32,  20, {.codes = 4,  .scale = 0, .second = 2},                {{1, 16, 2}},   &codes_nibbles,       &scales_f16_min, 0,   NULL,         &encoder_q4_1},
+    {QDNN_BLOCK_Q5_0,    32,  22, {.codes = 6,  .high = 2, .scale = 0},                  {{1, 16, 2}},   &codes_nibbles_bits,  &scales_f16,     16,  NULL,         &encoder_q5_0},
+    {QDNN_BLOCK_Q5_1,    32,  24, {.codes = 8,  .high = 4, .scale = 0, .second = 2},     {{1, 16, 2}},   &codes_nibbles_bits,  &scales_f16_min, 0,   NULL,         &encoder_q5_1},
+    {QDNN_BLOCK_Q8_0,    32,  34, {.codes = 2,  .scale = 0},                             {{1, 32, 1}},   &codes_bytes,         &scales_f16,     128, NULL,         &encoder_q8_0},
+    {QDNN_BLOCK_Q8_1,    32,  36, {.codes = 4,  .scale = 0, .second = 2},                {{1, 32, 1}},   &codes_bytes,         &scales_f16,     128, NULL,         &encoder_q8_1},
+    {QDNN_BLOCK_Q2_K,   256,  84, {.codes = 16, .scale = 80, .second = 82, .scales = 0}, {{2, 32, 4}},   &codes_pairs,         &scales_q2_k,    0,   NULL,         NULL},
+    {QDNN_BLOCK_Q3_K,   256, 110, {.codes = 32, .high = 0, .scale = 108, .scales = 96},  {{2, 32, 4}},   &codes_pairs_mask,    &scales_q3_k,    4,   NULL,         NULL},
+    {QDNN_BLOCK_Q4_K,   256, 144, {.codes = 16, .scale = 0, .second = 2, .scales = 4},   {{4, 32, 2}},   &codes_nibbles,       &scales_q4_k,    0,   NULL,         NULL},
+    {QDNN_BLOCK_Q5_K,   256, 176, {.codes = 48, .high = 16, .scale = 0, .second = 2, .scales = 4}, {{4, 32, 2}}, &codes_nibbles_bytes, &scales_q4_k, 0, NULL,    NULL},
+    {QDNN_BLOCK_Q6_K,   256, 210, {.codes = 0,  .high = 128, .scale = 208, .scales = 192}, {{2, 32, 4}}, &codes_six,           &scales_q6_k,    32,  NULL,         NULL},
+    {QDNN_BLOCK_Q8_K,   256, 292, {.codes = 4,  .scale = 0},                             {{1, 256, 1}},  &codes_bytes,         &scales_f32,     128, NULL,         NULL},
+    {QDNN_BLOCK_IQ4_NL,  32,  18, {.codes = 2,  .scale = 0},                             {{1, 16, 2}},   &codes_nibbles,       &scales_f16,     0,   iq4_values,   NULL},
+    {QDNN_BLOCK_IQ4_XS, 256, 136, {.codes = 8,  .scale = 0, .second = 2, .scales = 4},   {{8, 16, 2}},   &codes_nibbles,       &scales_iq4_xs,  0,   iq4_values,   NULL},
+    {QDNN_BLOCK_TQ1_0,  256,  54, {.codes = 0,  .scale = 52},   {{1, 32, 5}, {1, 16, 5}, {1, 4, 4}},    &codes_ternary,       &scales_f16,     1,   NULL,         &encoder_ternary},
+    {QDNN_BLOCK_TQ2_0,  256,  66, {.codes = 0,  .scale = 64},                            {{2, 32, 4}},   &codes_pairs,         &scales_f16,     1,   NULL,         &encoder_ternary},
+    {QDNN_BLOCK_MXFP4,   32,  17, {.codes = 1,  .scale = 0},                             {{1, 16, 2}},   &codes_nibbles,       &scales_e8m0,    0,   e2m1_doubled, &encoder_mxfp4},
+    {QDNN_BLOCK_NVFP4,   64,  36, {.codes = 4,  .scales = 0},                            {{4, 8, 2}},    &codes_nibbles,       &scales_ue4m3,   0,   e2m1_doubled, NULL},
+};
+/* clang-format on */
+_Static_assert(sizeof layouts / sizeof layouts[0] == QDNN_BLOCK_NVFP4, "a row for each block format");
+
+const block_layout *block_layout_of(const format_row *format)
+{
+    if (format->facts.block == QDNN_BLOCK_NONE)
+        return NULL;
+    for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++)
+        if (layouts[i].block == format->facts.block)
+            return &layouts[i];
+    missing_row("block formats", (int)format->facts.block);
+}
+
+const codec codec_block = {0}; /* blocks are coded by the functions of their own rows */
+
+/* ---- Places ---- */
+
+static unsigned power_of_two_in(unsigned x)
+{
+    unsigned power = x & -x;
+    return power == 0 || power > LOAD_BYTES ? LOAD_BYTES : power;
+}
+
+static unsigned least_of(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+unsigned block_align(const block_layout *layout)
+{
+    return power_of_two_in(layout->bytes);
+}
+
+unsigned section_first_byte(const block_layout *layout, unsigned kind)
+{
+    unsigned first = 0;
+    for (unsigned i = 0; i < kind; i++)
+        first += layout->sections[i].count * layout->sections[i].span;
+    return first;
+}
+
+unsigned section_first_element(const block_layout *layout, unsigned kind)
+{
+    unsigned first = 0;
+    for (unsigned i = 0; i < kind; i++)
+        first += layout->sections[i].count * layout->sections[i].span * layout->sections[i].strands;
+    return first;
+}
+
+block_place block_place_of_run(ptx_builder *b, const block_layout *layout, unsigned kind, ptx_val run,
+                               unsigned bytes)
+{
+    const block_section *section = &layout->sections[kind];
+    ptx_val position = ptx_shl(b, run, ceil_log2(bytes));
+    block_place place = {.kind = kind, .bytes = bytes, .position = position, .byte = position};
+    if (section->count > 1) {
+        place.section = ptx_shr(b, position, ceil_log2(section->span));
+        place.byte = ptx_and(b, position, (int)section->span - 1);
+    }
+    return place;
+}
+
+ptx_val block_place_element(ptx_builder *b, const block_layout *layout, const block_place *place)
+{
+    const block_section *section = &layout->sections[place->kind];
+    ptx_val element = place->byte;
+    if (section->count > 1)
+        element = ptx_mad(b, place->section, (int)(section->span * section->strands), element);
+    unsigned first = section_first_element(layout, place->kind);
+    return first ? ptx_add(b, element, (int)first) : element;
+}
+
+/* ---- Bytes ---- */
+
+block_address block_field(const block_place *place, unsigned offset)
+{
+    return (block_address){place->space, place->block, (int)offset,
+                           least_of(place->align, power_of_two_in(offset))};
+}
+
+block_address block_field_at(ptx_builder *b, const block_place *place, unsigned offset, ptx_val more,
+                             unsigned step)
+{
+    block_address at = block_field(place, offset);
+    at.base = ptx_at(b, at.base, more, 1);
+    at.align = least_of(at.align, power_of_two_in(step));
+    return at;
+}
+
+ptx_val block_load_as(ptx_builder *b, const block_address *at, ptx_type type, int offset)
+{
+    unsigned cache = at->space == PTX_GLOBAL ? PTX_NC : PTX_CACHE_DEFAULT;
+    return ptx_ld(b, at->space, cache, type, at->base, at->offset + offset);
+}
+
+/* Two bytes, in the low half of a u32. */
+static ptx_val load_half(ptx_builder *b, const block_address *at, int offset)
+{
+    if (at->align >= 2)
+        return ptx_cvt(b, PTX_U32, block_load_as(b, at, PTX_U16, offset));
+    ptx_val low = block_load_as(b, at, PTX_U8, offset), high = block_load_as(b, at, PTX_U8, offset + 1);
+    return ptx_prmt(b, low, high, 0x5540);
+}
+
+static ptx_val load_word(ptx_builder *b, const block_address *at, int offset)
+{
+    if (at->align >= 4)
+        return block_load_as(b, at, PTX_U32, offset);
+    ptx_val low = load_half(b, at, offset), high = load_half(b, at, offset + 2);
+    return ptx_prmt(b, low, high, 0x5410);
+}
+
+/* How many words one access takes. */
+static unsigned words_at_once(const block_address *at, unsigned bytes)
+{
+    unsigned widest = least_of(at->align, bytes);
+    return widest >= 16 ? 4 : widest >= 8 ? 2 : 1;
+}
+
+void block_load(ptx_builder *b, const block_address *at, unsigned bytes, ptx_val *words)
+{
+    unsigned cache = at->space == PTX_GLOBAL ? PTX_NC : PTX_CACHE_DEFAULT, n = words_at_once(at, bytes);
+    if (bytes == 2) {
+        words[0] = load_half(b, at, 0);
+        return;
+    }
+    for (unsigned i = 0; i < bytes / 4; i += n)
+        if (n == 1)
+            words[i] = load_word(b, at, (int)(4 * i));
+        else
+            ptx_ld_vec(b, at->space, cache, PTX_U32, at->base, at->offset + (int)(4 * i), &words[i], (int)n);
+}
+
+/* The upper bytes of a word are shifted down to where a narrow store takes them from. */
+static void store_part(ptx_builder *b, const block_address *at, ptx_type type, int offset, ptx_val word,
+                       unsigned byte)
+{
+    ptx_val part = byte ? ptx_shr(b, word, 8 * byte) : word;
+    ptx_st_as(b, at->space, PTX_CACHE_DEFAULT, type, at->base, at->offset + offset, part);
+}
+
+void block_store(ptx_builder *b, const block_address *at, unsigned bytes, const ptx_val *words)
+{
+    unsigned step = least_of(at->align, least_of(bytes, 4));
+    ptx_type type = step == 4 ? PTX_U32 : step == 2 ? PTX_U16 : PTX_U8;
+    for (unsigned i = 0; i < bytes; i += step)
+        store_part(b, at, type, (int)i, words[i / 4], i % 4);
+}
+
+/* ---- Runs ---- */
+
+void block_fetch(ptx_builder *b, const block_layout *layout, const block_place *place, block_run *run)
+{
+    *run = (block_run){.place = *place};
+    layout->codes->fetch(b, layout, run);
+    layout->scales->fetch(b, layout, run);
+}
+
+void block_open_run(ptx_builder *b, const block_layout *layout, block_run *run)
+{
+    layout->scales->open(b, run);
+}
+
+block_strand block_strand_of(ptx_builder *b, const block_layout *layout, const block_run *run,
+                             unsigned strand)
+{
+    block_strand out = {0};
+    layout->codes->split(b, run, strand, out.codes);
+    layout->scales->strand(b, run, strand, &out);
+    return out;
+}
+
+/* Scales that are the same value need no instruction. */
+static ptx_val select(ptx_builder *b, ptx_val if_true, ptx_val if_false, ptx_val pred)
+{
+    bool same = if_true.kind == if_false.kind && if_true.reg == if_false.reg && if_true.bits == if_false.bits;
+    return same ? if_true : ptx_selp(b, if_true, if_false, pred);
+}
+
+block_strand block_strand_select(ptx_builder *b, const block_strand *if_true, const block_strand *if_false,
+                                 unsigned bytes, ptx_val pred)
+{
+    block_strand out = {.scale = select(b, if_true->scale, if_false->scale, pred)};
+    if (if_true->addend.kind != PTX_NOTHING)
+        out.addend = select(b, if_true->addend, if_false->addend, pred);
+    for (unsigned i = 0; 4 * i < bytes; i++)
+        out.codes[i] = select(b, if_true->codes[i], if_false->codes[i], pred);
+    return out;
+}
+
+codec_state block_open(ptx_builder *b, const block_layout *layout)
+{
+    uint64_t bits[16];
+    if (!layout->table)
+        return (codec_state){0};
+    for (int i = 0; i < 16; i++) {
+        union {
+            float value;
+            uint32_t bits;
+        } number = {layout->table[i]};
+        bits[i] = number.bits;
+    }
+    return table_open(b, bits);
+}
+
+/* A byte is put under the exponent of 2^23 by one permutation; what is too much is subtracted, exactly. */
+static ptx_val number_of_byte(ptx_builder *b, ptx_val word, unsigned byte, unsigned bias)
+{
+    ptx_val placed = ptx_prmt(b, word, ptx_u32(b, 0x4B000000), ptx_u32(b, 0x7440 | byte));
+    return ptx_sub(b, ptx_as(b, PTX_F32, placed), ptx_f32(b, (float)((1u << 23) + bias)));
+}
+
+/* Products that have an addend are exact (11 bits of d, 6 of a scale, 5 of a code), so that fma rounds as product
+ * and sum do. */
+ptx_val block_decode(ptx_builder *b, const block_layout *layout, const codec_state *state,
+                     const block_strand *strand, unsigned element)
+{
+    ptx_val word = strand->codes[element / 4];
+    ptx_val number = layout->table ? table_number(b, state, word, 8 * (element % 4))
+                                   : number_of_byte(b, word, element % 4, layout->bias);
+    if (strand->addend.kind == PTX_NOTHING)
+        return ptx_mul(b, number, strand->scale);
+    return ptx_fma(b, number, strand->scale, strand->addend);
+}
+
+void block_pack(ptx_builder *b, const block_layout *layout, const block_place *place,
+                ptx_val strands[STRANDS_MAX][RUN_WORDS_MAX])
+{
+    layout->codes->pack(b, layout, place, strands);
+}

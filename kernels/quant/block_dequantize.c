@@ -1,0 +1,71 @@
+/* The dequantize kernel of blocks: a tile of them lies in shared memory, and each thread decodes runs of codes to
+ * vectors of elements. */
+#include "kernels/quant/block_tile.h"
+#include "kernels/quant/quant.h"
+
+enum { SECTOR_BYTES = 32 };
+
+static void store_strand(ptx_builder *b, const block_tile *t, const codec_state *state,
+                         const block_strand *strand, ptx_val element, unsigned count)
+{
+    ptx_val y[RUN_BYTES_MAX], out = ptx_at(b, t->plain, element, element_bytes(t->data));
+    for (unsigned i = 0; i < count; i++)
+        y[i] = block_decode(b, t->layout, state, strand, i);
+    ptx_uniform(b);
+    ptx_if(b, t->is_aligned);
+    emit_store_vector(b, t->data, out, 0, y, count);
+    ptx_else(b);
+    for (unsigned i = 0; i < count; i++)
+        emit_store(b, t->data, out, (int)(i * element_bytes(t->data)), y[i]);
+    ptx_end_if(b);
+}
+
+/* A thread takes all strands of its run. */
+static void all_strands(ptx_builder *b, const block_tile *t, const codec_state *state, const block_run *run,
+                        const block_step *step)
+{
+    const block_section *section = &t->layout->sections[run->place.kind];
+    for (unsigned s = 0; s < section->strands; s++) {
+        block_strand strand = block_strand_of(b, t->layout, run, s);
+        ptx_val element = s ? ptx_add(b, step->element, (int)(s * section->span)) : step->element;
+        store_strand(b, t, state, &strand, element, run->place.bytes);
+    }
+}
+
+/* Where the strands of a section are shorter than a sector of memory, neighbouring threads take one each, so that they
+ * fill whole sectors together. */
+static void one_strand(ptx_builder *b, const block_tile *t, const codec_state *state, const block_run *run,
+                       const block_step *step)
+{
+    const block_section *section = &t->layout->sections[run->place.kind];
+    block_strand chosen = block_strand_of(b, t->layout, run, 0);
+    for (unsigned s = 1; s < section->strands; s++) {
+        block_strand strand = block_strand_of(b, t->layout, run, s);
+        ptx_val is_this = ptx_setp(b, PTX_EQ, step->part, (int)s);
+        chosen = block_strand_select(b, &strand, &chosen, run->place.bytes, is_this);
+    }
+    ptx_val element = ptx_mad(b, step->part, (int)section->span, step->element);
+    store_strand(b, t, state, &chosen, element, run->place.bytes);
+}
+
+static void dequantize_sections(ptx_builder *b, const block_tile *t, const codec_state *state, unsigned kind)
+{
+    const block_section *section = &t->layout->sections[kind];
+    const unsigned vector = vector_elements(t->data), bytes = vector < section->span ? vector : section->span;
+    bool is_narrow = section->span * element_bytes(t->data) < SECTOR_BYTES;
+    block_step step = block_tile_runs(b, t, kind, bytes, is_narrow ? section->strands : 1);
+    block_run run;
+    block_fetch(b, t->layout, &step.place, &run);
+    block_open_run(b, t->layout, &run);
+    (is_narrow ? one_strand : all_strands)(b, t, state, &run, &step);
+    ptx_end_for(b);
+}
+
+void emit_block_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    block_tile t = block_tile_begin(b, row, spec, BLOCK_DEQUANTIZE_THREADS);
+    codec_state state = block_open(b, t.layout);
+    block_tile_load(b, &t);
+    for (unsigned kind = 0; kind < SECTION_KINDS_MAX && t.layout->sections[kind].count; kind++)
+        dequantize_sections(b, &t, &state, kind);
+}

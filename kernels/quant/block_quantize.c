@@ -1,0 +1,144 @@
+/* The quantize kernel of blocks. The lanes of a warp hold the elements of whole blocks, find each block's numbers
+ * together and make its codes, which go to shared memory as bytes. Then runs of them are put together to the bytes of
+ * the blocks, there too, and the tile is stored. */
+#include "kernels/quant/block_tile.h"
+#include "kernels/quant/quant.h"
+
+enum { WARP = 32, PACK_BYTES = 8, MOST = BLOCK_QUANTIZE_ELEMENTS };
+
+/* How the elements of a tile are dealt to the lanes of a warp: vector v of a lane is element (v * WARP + lane) *
+ * vector of those that the warp has. */
+typedef struct deal {
+    unsigned vector;  /* elements that a lane loads at once */
+    unsigned lanes;   /* that share a block */
+    unsigned vectors; /* that a lane has of the block */
+} deal;
+
+static deal deal_of(const block_tile *t)
+{
+    const unsigned vector = vector_elements(t->data), all = t->layout->elements / vector;
+    const unsigned lanes = all < WARP ? all : WARP;
+    return (deal){.vector = vector, .lanes = lanes, .vectors = all / lanes};
+}
+
+/* The lane's first element in the tile. */
+static ptx_val first_element(ptx_builder *b, deal d)
+{
+    ptx_val warp = ptx_shr(b, ptx_tid_x(b), 5), lane = ptx_and(b, ptx_tid_x(b), WARP - 1);
+    return ptx_mad(b, warp, WARP * BLOCK_QUANTIZE_ELEMENTS, ptx_mul(b, lane, (int)d.vector));
+}
+
+/* Loads that lie behind the end of the tensor are moved to its last elements: what is made of them is not stored. */
+static void load_elements(ptx_builder *b, const block_tile *t, deal d, ptx_val first, ptx_val *x)
+{
+    ptx_val last = ptx_sub(b, t->elements, (int)d.vector), places[MOST], loaded[MOST];
+    const unsigned bytes = element_bytes(t->data);
+    for (unsigned i = 0; i < MOST; i++)
+        x[i] = ptx_var(b, ptx_f32(b, 0));
+    for (unsigned i = 0; i < MOST; i += d.vector) {
+        ptx_val element = i ? ptx_add(b, first, (int)(i * WARP)) : first;
+        places[i] = ptx_at(b, t->plain, ptx_min(b, element, last), bytes);
+    }
+    ptx_uniform(b);
+    ptx_if(b, t->is_aligned);
+    for (unsigned i = 0; i < MOST; i += d.vector)
+        emit_load_vector(b, t->data, places[i], 0, &loaded[i]);
+    for (unsigned i = 0; i < MOST; i++)
+        ptx_assign(b, x[i], loaded[i]);
+    ptx_else(b);
+    for (unsigned i = 0; i < MOST; i++)
+        ptx_assign(b, x[i], emit_load(b, t->data, places[i - i % d.vector], (int)(i % d.vector * bytes)));
+    ptx_end_if(b);
+}
+
+/* A NaN counts as 0, infinities as the largest numbers. */
+static ptx_val finite(ptx_builder *b, ptx_val x)
+{
+    const float largest = element_largest(QDNN_DATA_F32);
+    return ptx_clamp(b, nan_to_zero(b, x), ptx_f32(b, -largest), ptx_f32(b, largest));
+}
+
+static ptx_val bytes_to_word(ptx_builder *b, const ptx_val *codes, unsigned count)
+{
+    ptx_val low = ptx_prmt(b, codes[0], codes[1], 0x5540);
+    if (count == 2)
+        return low;
+    return ptx_prmt(b, low, ptx_prmt(b, codes[2], codes[3], 0x5540), 0x5410);
+}
+
+/* The codes of a vector, a byte each. */
+static void put_codes(ptx_builder *b, ptx_val address, int offset, const ptx_val *codes, unsigned count)
+{
+    ptx_val words[2] = {bytes_to_word(b, codes, count)};
+    if (count == 2) {
+        ptx_st_as(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_U16, address, offset, words[0]);
+        return;
+    }
+    if (count == 8)
+        words[1] = bytes_to_word(b, codes + 4, 4);
+    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, address, offset, words, (int)(count / 4));
+}
+
+/* The block that lies at `skip` vectors of the lane, of which x has all elements. */
+static void encode_block(ptx_builder *b, const block_tile *t, deal d, ptx_val first, unsigned skip,
+                         const ptx_val *x, ptx_val *codes)
+{
+    const block_layout *layout = t->layout;
+    const unsigned count = d.vector * d.vectors;
+    ptx_val lane = ptx_and(b, ptx_tid_x(b), WARP - 1);
+    ptx_val element = ptx_add(b, first, (int)(skip * WARP * d.vector));
+    ptx_val block = ptx_div(b, element, (int)layout->elements);
+    block_lanes lanes = {.count = d.lanes, .first = ptx_and(b, lane, ptx_u32(b, -d.lanes))};
+    lanes.is_first = ptx_setp(b, PTX_EQ, lane, lanes.first);
+    lanes.block = ptx_mad(b, block, (int)layout->bytes, t->stage.shared);
+    block_numbers numbers = layout->encoder->begin(b, layout, &lanes, x, count);
+    for (unsigned i = 0; i < count; i++)
+        codes[i] = layout->encoder->code(b, layout, &numbers, x[i]);
+    if (layout->encoder->end)
+        layout->encoder->end(b, layout, &lanes, &numbers, codes, count);
+}
+
+static void encode_tile(ptx_builder *b, const block_tile *t, ptx_val code_bytes)
+{
+    const deal d = deal_of(t);
+    ptx_val x[MOST], codes[MOST], first = first_element(b, d);
+    load_elements(b, t, d, first, x);
+    for (unsigned i = 0; i < MOST; i++)
+        x[i] = finite(b, x[i]);
+    for (unsigned i = 0; i < MOST; i += d.vector * d.vectors)
+        encode_block(b, t, d, first, i / d.vector, &x[i], &codes[i]);
+    ptx_val out = ptx_add(b, code_bytes, first);
+    for (unsigned i = 0; i < MOST; i += d.vector)
+        put_codes(b, out, (int)(i * WARP), &codes[i], d.vector);
+}
+
+static void load_words(ptx_builder *b, ptx_val address, int offset, unsigned bytes, ptx_val *words)
+{
+    if (bytes == 4)
+        words[0] = ptx_ld_shared(b, PTX_U32, address, offset);
+    else
+        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_U32, address, offset, words, 2);
+}
+
+static void pack_sections(ptx_builder *b, const block_tile *t, ptx_val code_bytes, unsigned kind)
+{
+    const block_section *section = &t->layout->sections[kind];
+    const unsigned bytes = PACK_BYTES < section->span ? PACK_BYTES : section->span;
+    block_step step = block_tile_runs(b, t, kind, bytes, 1);
+    ptx_val in = ptx_add(b, code_bytes, step.element), strands[STRANDS_MAX][RUN_WORDS_MAX];
+    for (unsigned s = 0; s < section->strands; s++)
+        load_words(b, in, (int)(s * section->span), bytes, strands[s]);
+    block_pack(b, t->layout, &step.place, strands);
+    ptx_end_for(b);
+}
+
+void emit_block_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    block_tile t = block_tile_begin(b, row, spec, BLOCK_QUANTIZE_THREADS);
+    ptx_val code_bytes = ptx_shared(b, "code_bytes", PTX_U32, BLOCK_TILE / 4, LOAD_BYTES);
+    encode_tile(b, &t, code_bytes);
+    ptx_syncthreads(b);
+    for (unsigned kind = 0; kind < SECTION_KINDS_MAX && t.layout->sections[kind].count; kind++)
+        pack_sections(b, &t, code_bytes, kind);
+    block_tile_store(b, &t);
+}

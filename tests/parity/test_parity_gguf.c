@@ -1,0 +1,172 @@
+/* GGUF blocks through the public API, on ptxvm, against known answers that another implementation computed: excerpts of
+ * them, and all where they are; and what the API says to rows that are not whole blocks. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device_buffer.h"
+#include "formats/gguf_vectors.h"
+#include "parity/ptxvm.h"
+#include "test.h"
+
+static const char *const sms[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"};
+enum { SMS = sizeof sms / sizeof sms[0] };
+
+static void describe(qdnnBlockFormat_t block, qdnnDataType_t data, int64_t rows, int64_t columns,
+                     qdnnTensorDescriptor_t *tensor, qdnnQuantDescriptor_t *quant)
+{
+    CHECK_QDNN(qdnnCreateTensorDescriptor(tensor));
+    CHECK_QDNN(qdnnCreateQuantDescriptor(quant));
+    CHECK_QDNN(qdnnSetTensorDescriptor(*tensor, data, 2, (const int64_t[]){rows, columns}, NULL));
+    CHECK_QDNN(qdnnSetQuantAttribute(*quant, QDNN_QUANT_BLOCK_FORMAT, block));
+}
+
+/* Rows of one block each; the other form of them is compared with what is known. */
+typedef struct known_rows {
+    qdnnBlockFormat_t block;
+    bool quantize;
+    int64_t rows;
+    size_t block_bytes, block_values;
+    const uint8_t *blocks;
+    const float *values;
+} known_rows;
+
+static void check_known(qdnnHandle_t handle, const known_rows *k)
+{
+    const size_t bytes = (size_t)k->rows * k->block_bytes,
+                 size = (size_t)k->rows * k->block_values * sizeof(float);
+    qdnnTensorDescriptor_t tensor = NULL;
+    qdnnQuantDescriptor_t quant = NULL;
+    device_buffer blocks = {0}, values = {0};
+    size_t codes_bytes = 0;
+    describe(k->block, QDNN_DATA_F32, k->rows, (int64_t)k->block_values, &tensor, &quant);
+    CHECK_QDNN(qdnnGetQuantizedSizes(quant, tensor, &codes_bytes, NULL, NULL));
+    CHECK_EQ_U64(codes_bytes, bytes);
+    bool ok =
+        device_buffer_make(handle, BUFFER_BANDS, bytes, 0, &blocks) &&
+        device_buffer_make(handle, BUFFER_BANDS, size, 0, &values) &&
+        (k->quantize ? device_buffer_write(&values, k->values) : device_buffer_write(&blocks, k->blocks));
+    void *at = device_buffer_at(&blocks), *data = device_buffer_at(&values);
+    if (ok && CHECK_QDNN(k->quantize ? qdnnQuantize(handle, tensor, data, quant, NULL, NULL, at)
+                                     : qdnnDequantize(handle, quant, at, NULL, NULL, tensor, data))) {
+        device_buffer_check(&blocks, k->blocks, "blocks");
+        device_buffer_check(&values, k->values, "values");
+    }
+    device_buffer_free(&blocks);
+    device_buffer_free(&values);
+    qdnnDestroyTensorDescriptor(tensor);
+    qdnnDestroyQuantDescriptor(quant);
+}
+
+static void check_on_every_sm(const known_rows *k)
+{
+    for (int i = 0; i < SMS; i++) {
+        qdnnHandle_t handle = ptxvm_begin(sms[i], i, "all", "stderr");
+        test_push_note("%s", sms[i]);
+        if (handle)
+            check_known(handle, k);
+        test_pop_note();
+        ptxvm_end(handle);
+    }
+}
+
+TEST_ROWS(ParityGguf, NoByteDiffers, gguf_files)
+{
+    NEED_PTXVM;
+    const gguf_file *file = &gguf_files[index];
+    gguf_vectors v;
+    if (!gguf_vectors_read(file, &v))
+        SKIP("no vectors: QDNN_VECTORS_DIR names no folder with gguf/%s.txt", file->name);
+    if (CHECK(v.lines >= 24))
+        check_on_every_sm(&(known_rows){file->block, file->quantize, v.lines, v.block_bytes, v.block_values,
+                                        v.blocks, v.values});
+    gguf_vectors_free(&v);
+}
+
+TEST_ROWS(ParityGguf, Encodes, gguf_encoded_blocks)
+{
+    NEED_PTXVM;
+    const gguf_encoded *known = &gguf_encoded_blocks[index];
+    uint8_t block[GGUF_BYTES_MAX];
+    float values[GGUF_VALUES_MAX];
+    size_t bytes = (size_t)gguf_read_bytes(known->bytes, block),
+           count = (size_t)gguf_read_values(known->values, values);
+    check_on_every_sm(&(known_rows){known->block, true, 1, bytes, count, block, values});
+}
+
+/* Some of the values are known. */
+static void check_decoded(qdnnHandle_t handle, const gguf_decoded *known)
+{
+    uint8_t block[GGUF_BYTES_MAX];
+    uint32_t values[GGUF_VALUES_MAX];
+    size_t bytes = (size_t)gguf_read_bytes(known->bytes, block), count = (size_t)known->values[7].index + 1;
+    qdnnTensorDescriptor_t tensor = NULL;
+    qdnnQuantDescriptor_t quant = NULL;
+    device_buffer in = {0}, out = {0};
+    describe(known->block, QDNN_DATA_F32, 1, (int64_t)count, &tensor, &quant);
+    if (device_buffer_make(handle, BUFFER_EXACT, bytes, 0, &in) && device_buffer_write(&in, block) &&
+        device_buffer_make(handle, BUFFER_EXACT, 4 * count, 0, &out) &&
+        CHECK_QDNN(qdnnDequantize(handle, quant, device_buffer_at(&in), NULL, NULL, tensor,
+                                  device_buffer_at(&out))) &&
+        CHECK_QDNN(qdnnCopyToHost(handle, values, device_buffer_at(&out), 4 * count)))
+        for (int i = 0; i < 8; i++)
+            CHECK_EQ_U32(values[known->values[i].index], known->values[i].bits);
+    device_buffer_free(&in);
+    device_buffer_free(&out);
+    qdnnDestroyTensorDescriptor(tensor);
+    qdnnDestroyQuantDescriptor(quant);
+}
+
+TEST_ROWS(ParityGguf, Decodes, gguf_decoded_blocks)
+{
+    NEED_PTXVM;
+    qdnnHandle_t handle = ptxvm_begin(sms[index % SMS], index, "all", "stderr");
+    if (handle)
+        check_decoded(handle, &gguf_decoded_blocks[index]);
+    ptxvm_end(handle);
+}
+
+/* ---- What is refused ---- */
+
+static void check_refused(qdnnBlockFormat_t block, int64_t columns, qdnnStatus_t expected, const char *words)
+{
+    qdnnTensorDescriptor_t tensor = NULL;
+    qdnnQuantDescriptor_t quant = NULL;
+    size_t bytes = 77;
+    char text[1024];
+    describe(block, QDNN_DATA_F16, 3, columns, &tensor, &quant);
+    CHECK_EQ_I64(qdnnGetQuantizedSizes(quant, tensor, &bytes, NULL, NULL), expected);
+    qdnnGetLastErrorString(text, sizeof text);
+    CHECK_HAS(text, words);
+    CHECK_EQ_U64(bytes, 77);
+    qdnnDestroyTensorDescriptor(tensor);
+    qdnnDestroyQuantDescriptor(quant);
+}
+
+TEST_CASE(ParityGguf, RowsThatAreNotWholeBlocksAreRefused)
+{
+    const qdnnStatus_t shape = QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH;
+    check_refused(QDNN_BLOCK_Q4_0, 33, shape,
+                  "the last dimension is 33; gguf_q4_0 has blocks of 32 elements along it: "
+                  "it must be a multiple of 32");
+    check_refused(QDNN_BLOCK_Q4_K, 128, shape, "it must be a multiple of 256");
+    check_refused(QDNN_BLOCK_NVFP4, 96, shape, "it must be a multiple of 64");
+}
+
+/* Formats that are only read have no quantize, and none has scales of their own to compute. */
+TEST_CASE(ParityGguf, OperationsThatThereAreNot)
+{
+    NEED_PTXVM;
+    qdnnTensorDescriptor_t tensor = NULL;
+    qdnnQuantDescriptor_t quant = NULL;
+    qdnnPlan_t plan = NULL;
+    qdnnHandle_t handle = ptxvm_begin("sm_90", 0, "all", "stderr");
+    describe(QDNN_BLOCK_Q4_K, QDNN_DATA_F32, 2, 256, &tensor, &quant);
+    CHECK_EQ_I64(qdnnCreateQuantizePlan(handle, tensor, quant, &plan), QDNN_STATUS_NOT_SUPPORTED);
+    CHECK_EQ_I64(qdnnCreateScalePlan(handle, tensor, quant, &plan), QDNN_STATUS_NOT_SUPPORTED);
+    char text[1024];
+    qdnnGetLastErrorString(text, sizeof text);
+    CHECK_HAS(text, "gguf_q4_k has no such operation; it has quant.gguf_q4_k.dequantize");
+    qdnnDestroyTensorDescriptor(tensor);
+    qdnnDestroyQuantDescriptor(quant);
+    ptxvm_end(handle);
+}

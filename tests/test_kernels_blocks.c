@@ -1,0 +1,172 @@
+/* The kernels of blocks where they are easily wrong, and what they ask of memory: no elements, every alignment, blocks
+ * beyond element 2^33, sectors and bytes of aligned tensors. On ptxvm, against host_ref. */
+#include "test_kernels_parity.h"
+
+#include "formats/ref_spec.h"
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+static const qdnnDataType_t data_types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16, QDNN_DATA_F64};
+static const char *const type_names[] = {"f32", "f16", "bf16", "f64"};
+enum { TYPES = LENGTH(data_types) };
+
+static const kernel_row *block_row(int index)
+{
+    for (int i = 0; i < kernel_row_count; i++)
+        if (kernel_format(&kernel_rows[i])->block != QDNN_BLOCK_NONE && index-- == 0)
+            return &kernel_rows[i];
+    return NULL;
+}
+
+/* A case is a kernel and its type of data. */
+static int case_count(void)
+{
+    int rows = 0;
+    while (block_row(rows))
+        rows++;
+    return rows * TYPES;
+}
+
+static void case_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s_%s", block_row(index / TYPES)->name, type_names[index % TYPES]);
+}
+
+static kernel_spec spec_of(int index)
+{
+    kernel_spec spec = kernel_spec_default();
+    spec.data = data_types[index % TYPES];
+    return spec;
+}
+
+/* bf16 is computed with integers on sm_75 and with instructions later. */
+static const char *sm_of(int index)
+{
+    return index % 3 ? "sm_75" : "sm_100";
+}
+
+static ptxvm *open_vm(int index)
+{
+    ptxvm *vm = NULL;
+    ptxvm_config config = {
+        .sm = sm_of(index), .threads = 1, .checks = PTXVM_CHECK_ALL, .counters = PTXVM_COUNTERS_KERNEL};
+    CHECK(ptxvm_create(&config, &vm) == PTXVM_OK);
+    return vm;
+}
+
+static void run(int index, ptxvm *vm, const parity_trial *trials, int count)
+{
+    kernel_spec spec = spec_of(index);
+    parity_emit_and_run(vm, sm_of(index), block_row(index / TYPES), &spec, trials, count);
+}
+
+static int64_t block_elements(int index)
+{
+    return (int64_t)kernel_columns_multiple(block_row(index / TYPES));
+}
+
+static int64_t tile_elements(int index)
+{
+    kernel_spec spec = spec_of(index);
+    return (int64_t)kernel_geometry_of(block_row(index / TYPES), &spec).elements_per_block;
+}
+
+TEST_CASE(KernelBlocks, EveryBlockFormatIsRead)
+{
+    unsigned read = 0, written = 0;
+    for (int i = 0; block_row(i); i++)
+        *(kernel_operation_of(block_row(i)) == KERNEL_DEQUANTIZE ? &read : &written) |=
+            1u << kernel_format(block_row(i))->block;
+    CHECK_EQ_U32(read, 0x7FFFE);
+    CHECK_EQ_U32(written, 0x3807E); /* Q4_0 to Q8_1; TQ1_0, TQ2_0, MXFP4 */
+}
+
+/* None (though a thread block is launched), and few. */
+TEST_EACH(KernelBlocks, FewElements, case_count, case_name)
+{
+    parity_trial trials[6];
+    for (int i = 0; i < LENGTH(trials); i++)
+        trials[i] = (parity_trial){.n = i * block_elements(index),
+                                   .kind = i % 2 ? DATA_SPECIAL : DATA_TIES,
+                                   .seed = (uint32_t)i + 1,
+                                   .callers = i > 3};
+    ptxvm *vm = open_vm(index);
+    if (vm)
+        run(index, vm, trials, LENGTH(trials));
+    ptxvm_destroy(vm);
+}
+
+/* Blocks may begin at any byte, elements at any multiple of their size. A tile and what follows it. */
+TEST_EACH(KernelBlocks, Alignments, case_count, case_name)
+{
+    parity_trial trials[20];
+    for (int i = 0; i < LENGTH(trials); i++)
+        trials[i] = (parity_trial){.n = tile_elements(index) + (1 + i % 3) * block_elements(index),
+                                   .kind = DATA_NORMAL,
+                                   .seed = (uint32_t)i + 1,
+                                   .data_shift = i < 17 ? (size_t)i % 5 % 4 : 0,
+                                   .codes_shift = i < 17 ? (size_t)i : 0};
+    ptxvm *vm = open_vm(index);
+    if (vm)
+        run(index, vm, trials, LENGTH(trials));
+    ptxvm_destroy(vm);
+}
+
+/* ---- Far out ---- */
+
+/* One thread block that takes itself for a far one of a huge grid: the text has its number written in. */
+TEST_EACH(KernelBlocks, FarBlock, case_count, case_name)
+{
+    const kernel_row *row = block_row(index / TYPES);
+    kernel_spec spec = spec_of(index);
+    kernel_text text;
+    ptx_error error;
+    const uint64_t number = (UINT64_C(1) << 33) / (uint64_t)tile_elements(index) + 7;
+    if (!kernel_emit(row, &spec, ptx_sm_find(sm_of(index)), NULL, &text, &error)) {
+        FAIL("%s", error.text);
+        return;
+    }
+    char *far = parity_pinned_to_block(text.ptx, number);
+    ptxvm *vm = open_vm(index);
+    const parity_trial trials[] = {
+        {.n = tile_elements(index), .kind = DATA_NORMAL, .seed = 1, .block = number},
+        {.n = block_elements(index), .kind = DATA_SPECIAL, .seed = 2, .block = number}};
+    if (CHECK(far && vm))
+        parity_trials(vm, row, &spec, far, trials, LENGTH(trials));
+    ptxvm_destroy(vm);
+    free(text.ptx);
+    free(far);
+}
+
+/* ---- Memory ---- */
+
+/* Three whole tiles, aligned: every byte is read once or written once, and requests touch at most 5% more sectors than
+ * there are. */
+TEST_EACH(KernelBlocks, TouchEachSectorOnce, case_count, case_name)
+{
+    const kernel_row *row = block_row(index / TYPES);
+    kernel_spec spec = spec_of(index);
+    ref_quant_spec ref = ref_spec_of(row, &spec);
+    const int64_t n = 3 * tile_elements(index);
+    ptxvm_counters c = {0};
+    const parity_trial trial = {.n = n, .kind = DATA_NORMAL, .seed = 1, .counters = &c};
+    const uint64_t blocks = (uint64_t)ref_operand_bytes(&ref, 1, n, QDNN_OPERAND_CODES),
+                   data = (uint64_t)ref_operand_bytes(&ref, 1, n, QDNN_OPERAND_X),
+                   least = (blocks + data) / 32;
+    bool to_blocks = kernel_operation_of(row) == KERNEL_QUANTIZE;
+    ptxvm *vm = open_vm(index);
+    if (vm)
+        run(index, vm, &trial, 1);
+    ptxvm_destroy(vm);
+    uint64_t asked = c.total.load.sectors + c.total.store.sectors;
+    CHECK_EQ_U64(c.total.load.bytes, to_blocks ? data : blocks);
+    CHECK_EQ_U64(c.total.store.bytes, to_blocks ? blocks : data);
+    CHECK_EQ_U64(c.unique_sectors, least);
+    if (asked * 100 > least * 105)
+        FAIL("%llu sectors are asked for, %llu is the least", (unsigned long long)asked,
+             (unsigned long long)least);
+}
