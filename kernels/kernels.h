@@ -170,6 +170,7 @@ typedef struct format_facts {
     unsigned bits; /* of a code */
     qdnnZeroKind_t zero_kind;
     qdnnBlockFormat_t block;
+    qdnnCodeKind_t code; /* where it makes the format one of its own; else DEFAULT */
 } format_facts;
 const format_facts *kernel_format(const kernel_row *row);
 

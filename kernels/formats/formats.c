@@ -4,9 +4,23 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+/* Which codecs are told apart by the kind of code. */
+enum {
+    CODE_integer = QDNN_CODE_DEFAULT,
+    CODE_nf4 = QDNN_CODE_DEFAULT,
+    CODE_fp4_bnb = QDNN_CODE_FP4_BNB,
+    CODE_e2m1 = QDNN_CODE_DEFAULT,
+    CODE_e2m3 = QDNN_CODE_E2M3,
+    CODE_e3m2 = QDNN_CODE_E3M2,
+    CODE_e4m3 = QDNN_CODE_DEFAULT,
+    CODE_e5m2 = QDNN_CODE_DEFAULT,
+    CODE_plain = QDNN_CODE_DEFAULT,
+    CODE_block = QDNN_CODE_DEFAULT
+};
+
 const format_row format_rows[] = {
 #define FORMAT(name, storage, bits, zero, block, codec, number, scales, quantizes, dequantizes, words)         \
-    {{#name, QDNN_DATA_##storage, bits, QDNN_ZERO_##zero, QDNN_BLOCK_##block},                               \
+    {{#name, QDNN_DATA_##storage, bits, QDNN_ZERO_##zero, QDNN_BLOCK_##block, (qdnnCodeKind_t)CODE_##codec},                               \
      &codec_##codec,                                                                                         \
      number},
 #include "kernels/formats/formats.def"
@@ -66,34 +80,18 @@ static unsigned storage_bits(qdnnDataType_t storage)
     return storage == QDNN_DATA_I4 || storage == QDNN_DATA_NF4 || storage == QDNN_DATA_FP4 ? 4 : 8;
 }
 
-/* Which code kinds make a format of their own. */
-static const codec *codec_of_kind(qdnnCodeKind_t code)
-{
-    switch (code) {
-    case QDNN_CODE_FP4_BNB:
-        return &codec_fp4_bnb;
-    case QDNN_CODE_E2M3:
-        return &codec_e2m3;
-    case QDNN_CODE_E3M2:
-        return &codec_e3m2;
-    default:
-        return NULL;
-    }
-}
-
 const format_row *kernel_find_format(qdnnDataType_t storage, unsigned bits, qdnnZeroKind_t zero_kind,
                                      qdnnCodeKind_t code, qdnnBlockFormat_t block)
 {
-    const codec *wanted = codec_of_kind(code);
+    qdnnCodeKind_t wanted = code > QDNN_CODE_TWOS_COMPLEMENT ? code : QDNN_CODE_DEFAULT;
     for (int i = 0; i < FORMAT_COUNT; i++) {
         const format_row *f = &format_rows[i];
-        bool special = f->codec == &codec_fp4_bnb || f->codec == &codec_e2m3 || f->codec == &codec_e3m2;
         if (f->facts.block != block)
             continue;
         if (block != QDNN_BLOCK_NONE)
             return f;
         if (storage_fits(&f->facts, storage) && f->facts.bits == (bits && bits <= 8 ? bits : storage_bits(storage)) &&
-            f->facts.zero_kind == zero_kind && (wanted ? f->codec == wanted : !special))
+            f->facts.zero_kind == zero_kind && f->facts.code == wanted)
             return f;
     }
     return NULL;

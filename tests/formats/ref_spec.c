@@ -5,19 +5,6 @@
 
 #include "formats/kernel_data.h"
 
-/* The code kinds that are formats of their own. */
-static qdnnCodeKind_t code_kind_of(const kernel_row *row, const kernel_spec *spec)
-{
-    static const struct {
-        const char *name;
-        qdnnCodeKind_t code;
-    } kinds[] = {{"fp4_bnb", QDNN_CODE_FP4_BNB}, {"e2m3", QDNN_CODE_E2M3}, {"e3m2", QDNN_CODE_E3M2}};
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (strcmp(kernel_format(row)->name, kinds[i].name) == 0)
-            return kinds[i].code;
-    return spec->code;
-}
-
 ref_quant_spec ref_spec_of(const kernel_row *row, const kernel_spec *spec)
 {
     const format_facts *f = kernel_format(row);
@@ -26,7 +13,7 @@ ref_quant_spec ref_spec_of(const kernel_row *row, const kernel_spec *spec)
                             .block = f->block,
                             .storage = f->storage,
                             .bits = (int)f->bits,
-                            .code = code_kind_of(row, &s),
+                            .code = f->code ? f->code : s.code,
                             .layout = s.layout,
                             .nibble_order = s.nibble_order,
                             .groups = s.groups,
