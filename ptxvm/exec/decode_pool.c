@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK_BYTES ((size_t)64 * 1024)
+#define FIRST_CHUNK ((size_t)2 * 1024) /* a module may have many kernels that are nearly empty */
+#define MOST_CHUNK  ((size_t)64 * 1024)
 #define ALIGNMENT   ((size_t)64)
 
 typedef struct chunk {
@@ -16,11 +17,15 @@ typedef struct chunk {
 
 struct vm_pool {
     chunk *chunks;
+    size_t chunk_bytes; /* of the next one */
 };
 
 vm_pool *vm_pool_create(void)
 {
-    return calloc(1, sizeof(vm_pool));
+    vm_pool *pool = calloc(1, sizeof *pool);
+    if (pool)
+        pool->chunk_bytes = FIRST_CHUNK;
+    return pool;
 }
 
 static size_t round_up(size_t bytes)
@@ -30,12 +35,13 @@ static size_t round_up(size_t bytes)
 
 static chunk *new_chunk(vm_pool *pool, size_t bytes)
 {
-    size_t total = round_up(sizeof(chunk)) + (bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES);
+    size_t total = round_up(sizeof(chunk)) + (bytes > pool->chunk_bytes ? bytes : pool->chunk_bytes);
     chunk *c = aligned_alloc(ALIGNMENT, total);
     if (!c)
         return NULL;
     *c = (chunk){pool->chunks, round_up(sizeof(chunk)), total};
     pool->chunks = c;
+    pool->chunk_bytes = pool->chunk_bytes < MOST_CHUNK ? 2 * pool->chunk_bytes : MOST_CHUNK;
     return c;
 }
 

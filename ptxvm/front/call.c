@@ -7,17 +7,22 @@
 /* ts: .branchtargets L1, L2; */
 void parse_branch_targets(parser *p, name *label, const token *where)
 {
-    name_list list = {0};
+    pvm_targets *list = parse_alloc(p, sizeof *list);
+    name **labels = NULL;
     int capacity = 0;
     do {
         next_token(p);
         if (p->tok.kind != TOKEN_NAME)
             parse_fail(p, PVM_ERROR_SYNTAX, ".branchtargets needs labels");
-        list.items = parse_grow(p, list.items, list.count, &capacity, sizeof(name *));
-        list.items[list.count++] = intern(p, p->tok.text, p->tok.length);
+        labels = parse_grow(p, labels, list->count, &capacity, sizeof(name *));
+        labels[list->count++] = intern(p, p->tok.text, p->tok.length);
         next_token(p);
     } while (at_punct(p, ','));
     expect_punct(p, ';');
+    list->number = p->function->n_target_lists++;
+    list->items = parse_alloc(p, (size_t)list->count * sizeof *list->items);
+    for (int i = 0; i < list->count; i++)
+        add_fixup(p, labels[i], NULL, &list->items[i], where->line, where->column);
     declare(p, SYMBOL_BRANCH_TARGETS, label, where)->targets = list;
 }
 
@@ -52,6 +57,7 @@ void parse_call_prototype(parser *p, name *label, const token *where)
 {
     pvm_function *f = parse_alloc(p, sizeof *f);
     name **names;
+    check_limit(p, PTXVM_LIMIT_FUNCTIONS, ++p->n_declared);
     next_token(p);
     f->name = label->text;
     f->line = where->line;
@@ -126,8 +132,10 @@ static void make_argument(parser *p, const raw_operand *raw, const pvm_var *para
         out->kind = OPERAND_SINK;
     } else if (raw->kind == RAW_REG) {
         pvm_type have = p->function->regs[raw->reg].type;
-        if (param && (param->is_unsized || param->size * 8 != (uint64_t)pvm_type_bits(have)) &&
-            have != T_PRED)
+        bool same = !param || (have == T_PRED && param->type == T_PRED) ||
+                    (have != T_PRED && param->type != T_PRED && !param->is_unsized &&
+                     param->size * 8 == (uint64_t)pvm_type_bits(have));
+        if (!same)
             fail_argument(p, raw, "has not the size of the parameter");
         out->kind = OPERAND_REG;
         out->type = have;
@@ -180,6 +188,10 @@ static const pvm_function *take_signature(parser *p, pvm_call *c)
         c->n_candidates = s->n_functions;
     } else
         parse_fail(p, PVM_ERROR_SYNTAX, "a .callprototype or .calltargets label is needed here");
+    for (int i = 1; i < c->n_candidates; i++)
+        if (!pvm_same_signature(c->candidates[i], c->candidates[0]))
+            parse_fail(p, PVM_ERROR_SYNTAX, "'%s' and '%s' have different parameters or results",
+                       c->candidates[0]->name, c->candidates[i]->name);
     next_token(p);
     return c->prototype ? c->prototype : c->candidates[0];
 }
