@@ -79,12 +79,12 @@ typedef enum {
     X(TEXT,         256 << 20,          INT32_MAX - 1,    "bytes of PTX text in a module")                   \
     X(INSTRUCTIONS, 4 << 20,            INT32_MAX / 64,   "instructions in a module")                        \
     X(FUNCTIONS,    1 << 20,            INT32_MAX / 64,   "functions and prototypes in a module")            \
-    X(VARIABLES,    64 << 10,           INT32_MAX / 64,   "variables at module scope")                       \
+    X(VARIABLES,    32 << 10,           INT32_MAX / 64,   "variables at module scope")                       \
     X(PARAMETERS,   64 << 10,           INT32_MAX / 64,   "bytes of parameters of a function")               \
     X(DATA,         256 << 20,          UINT64_C(1) << 40, "bytes of initialised variables in a module")     \
     X(REGISTERS,    64 << 20,           1 << 30,                                                             \
       "bytes of registers and constants of a function, for 32 threads")                                     \
-    X(BLOCKS,       UINT64_C(4) << 30,  UINT64_C(1) << 50,                                                   \
+    X(BLOCKS,       UINT64_C(2) << 30,  UINT64_C(1) << 50,                                                   \
       "bytes of registers, local and shared memory of the blocks that a host thread runs at a time")        \
     X(ASYNC,        16 << 10,           INT32_MAX / 2048, "asynchronous copies of a warp in flight")         \
     X(PRINTF,       64 << 20,           1 << 30,          "bytes that a launch prints")

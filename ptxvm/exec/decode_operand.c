@@ -264,7 +264,7 @@ vm_op *vm_decode_new_op(vm_decoder *decoder, const pvm_inst *inst)
 {
     vm_code *code = decoder->code;
     if (code->n_ops == decoder->op_capacity) {
-        int capacity = decoder->op_capacity ? 2 * decoder->op_capacity : 64;
+        int capacity = decoder->op_capacity ? 2 * decoder->op_capacity : decoder->function->n_insts + 2;
         vm_op *ops = realloc(code->ops, (size_t)capacity * sizeof *ops);
         if (!ops) {
             decoder->failed = true;
@@ -486,8 +486,13 @@ vm_op *vm_decode_call_operands(vm_decoder *decoder, const pvm_inst *inst)
     const pvm_call *call = inst->call;
     int n = call->n_ret + call->n_args;
     bool indirect = call->target.kind != OPERAND_FUNCTION;
+    if (n + indirect > UINT8_MAX) {
+        vm_decode_fail(decoder, PTXVM_ERROR_UNSUPPORTED,
+                       "line %d: a call with more than %d arguments and results", inst->line, UINT8_MAX - 1);
+        return NULL;
+    }
     vm_operand *operands = vm_pool_alloc(decoder->kernel->pool, (size_t)(n + 1) * sizeof *operands);
-    if (!operands || n + indirect > UINT8_MAX) {
+    if (!operands) {
         decoder->failed = true;
         return NULL;
     }

@@ -112,7 +112,7 @@ void *parse_grow(parser *p, void *items, int count, int *capacity, size_t item_b
         return items;
     if (*capacity > INT32_MAX / 2)
         parse_fail(p, PVM_ERROR_MEMORY, "out of memory");
-    int larger = *capacity ? *capacity * 2 : 16;
+    int larger = *capacity ? *capacity * 2 : 4;
     void *memory = parse_alloc(p, (size_t)larger * item_bytes);
     if (count)
         memcpy(memory, items, (size_t)count * item_bytes);

@@ -26,7 +26,8 @@ static const char module_text[] =
     ".reg .b64 %d<4>; .reg .f32 %f<4>;\n.loc 1 2 3\nld.param.u64 %d1, [p]; ld.param.f32 %f1, [x];\n"
     "ld.global.f32 %f2, [%d1]; ex2.approx.f32 %f2, %f2; mul.f32 %f2, %f2, %f1; add.f32 %f2, %f2, %f1;\n"
     "st.global.f32 [%d1], %f2; ret;\n}\n"
-    ".visible .entry m(.param .b8 b, .param .u16 h, .param .s64 l, .param .f64 d, .param .align 8 .b8 s[24],\n"
+    ".visible .entry m(.param .b8 b, .param .u16 h, .param .s64 l, .param .f64 d, .param .align 8 .b8 "
+    "s[24],\n"
     ".param .f16 g, .param .s8 c, .param .u32 v[3])\n{\n ret;\n}\n"
     ".visible .entry r() .reqntid 8\n{\n bar.sync 0; ret;\n}\n";
 

@@ -24,13 +24,45 @@ static int write_seeds(const char *folder)
 /* Directives, registers and names that mean something; opcodes and modifiers from their tables. */
 static int write_dictionary(const char *path)
 {
-    static const char *const others[] = {
-        ".reg ",    ".param ",         ".local ",        ".shared ",      ".global ",  ".const ",  ".func ",
-        ".entry k", ".extern ",        ".visible ",      ".weak ",        ".align 16", ".b8 ",     ".v4 ",
-        ".pred ",   "vprintf",         "malloc",         "free",          "%tid.x",    "%laneid",  "%ctaid.x",
-        "_",        ".branchtargets ", ".calltargets ",  ".callprototype ", ".alias ", ".file 1 ", ".loc 1 1 1",
-        "generic(", "0f3F800000",      "0xffffffffffff", "-1",            "@%p1 ",     "ret;",     "bra ",
-        "{",        "}",               "+ 4]",           "<100>"};
+    static const char *const others[] = {".reg ",
+                                         ".param ",
+                                         ".local ",
+                                         ".shared ",
+                                         ".global ",
+                                         ".const ",
+                                         ".func ",
+                                         ".entry k",
+                                         ".extern ",
+                                         ".visible ",
+                                         ".weak ",
+                                         ".align 16",
+                                         ".b8 ",
+                                         ".v4 ",
+                                         ".pred ",
+                                         "vprintf",
+                                         "malloc",
+                                         "free",
+                                         "%tid.x",
+                                         "%laneid",
+                                         "%ctaid.x",
+                                         "_",
+                                         ".branchtargets ",
+                                         ".calltargets ",
+                                         ".callprototype ",
+                                         ".alias ",
+                                         ".file 1 ",
+                                         ".loc 1 1 1",
+                                         "generic(",
+                                         "0f3F800000",
+                                         "0xffffffffffff",
+                                         "-1",
+                                         "@%p1 ",
+                                         "ret;",
+                                         "bra ",
+                                         "{",
+                                         "}",
+                                         "+ 4]",
+                                         "<100>"};
     FILE *file = fopen(path, "w");
     if (!file)
         return 1;
