@@ -297,6 +297,7 @@ typedef struct pvm_call {
     struct pvm_function *
         *candidates; /* of an indirect call: .calltargets, null where only a prototype is known */
     int n_candidates;
+    int list; /* the number of that .calltargets in the module */
 } pvm_call;
 
 const char *pvm_opcode_name(pvm_opcode op);

@@ -107,6 +107,7 @@ typedef struct pvm_module {
     int n_vars;
     pvm_function **functions; /* entries, functions and extern functions */
     int n_functions;
+    int n_call_lists;   /* .calltargets */
     const char **files; /* of .file, by number; null where there is none */
     int n_files;
     const char *text; /* the source, kept for messages and listings */

@@ -78,6 +78,8 @@ typedef enum {
 #define PTXVM_LIMIT_TABLE(X)                                                                                \
     X(TEXT,         256 << 20,          INT32_MAX - 1,    "bytes of PTX text in a module")                   \
     X(INSTRUCTIONS, 4 << 20,            INT32_MAX / 64,   "instructions in a module")                        \
+    X(DECODED,      8 << 20,            INT32_MAX / 64,                                                      \
+      "instructions of a module's kernels, each with all functions that it can call")                       \
     X(FUNCTIONS,    1 << 20,            INT32_MAX / 64,   "functions and prototypes in a module")            \
     X(VARIABLES,    32 << 10,           INT32_MAX / 64,   "variables at module scope")                       \
     X(PARAMETERS,   64 << 10,           INT32_MAX / 64,   "bytes of parameters of a function")               \

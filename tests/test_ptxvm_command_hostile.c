@@ -13,6 +13,17 @@ static void put_entries(FILE *file)
         fprintf(file, ".entry e%d(){.shared .b8 s[16]; st.shared.u8 [s], 1; ret;}\n", i);
 }
 
+/* Each entry can call the function, and has it decoded for itself. */
+static void put_entries_that_share(FILE *file)
+{
+    fprintf(file, ".func f{.reg .b32 r; mov.u32 r, 0;\n");
+    for (int i = 0; i < 20000; i++)
+        fprintf(file, "add.u32 r,r,1;\n");
+    fprintf(file, "ret;}\n");
+    for (int i = 0; i < 4000; i++)
+        fprintf(file, ".entry e%d(){call f; ret;}\n", i);
+}
+
 static void put_jump_table(FILE *file)
 {
     fprintf(file, ".entry k(){.reg .b32 r; mov.u32 r,0;\nT: .branchtargets L0");
@@ -82,6 +93,9 @@ static const struct {
     const char *output; /* a part of it */
 } cases[] = {
     {"ManyEntries", put_entries, "", 0, "e19999: 0 parameters, 0 bytes; shared 16,"},
+    {"EntriesThatShare", put_entries_that_share, "--run e10 --block 32 --check none", 0,
+     "20004 warp instructions"},
+    {"ListOfEntriesThatShare", put_entries_that_share, "", 0, "e3999: 0 parameters"},
     {"JumpTable", put_jump_table, "--run k --block 32", 0, "20003 warp instructions"},
     {"EndlessLoops", put_endless_loops, "--run k --block 32 --steps 100", 1,
      "the limit is 100; it is in a loop"},

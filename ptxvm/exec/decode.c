@@ -361,9 +361,26 @@ static bool list_sites(vm_kernel *kernel)
     return kernel->sites != NULL;
 }
 
+/* Functions are decoded once for each kernel that can call them: many kernels times many functions. */
+static bool may_decode(vm_kernel *kernel)
+{
+    ptxvm_module *module = kernel->module;
+    uint64_t n = 0, limit = module->vm->config.limits[PTXVM_LIMIT_DECODED];
+    for (int i = 0; i < kernel->n_codes; i++)
+        n += (uint64_t)kernel->codes[i]->function->n_insts + 1;
+    if (n <= limit - module->n_decoded) {
+        module->n_decoded += n;
+        return true;
+    }
+    kernel->status = vm_error(module->vm, PTXVM_ERROR_UNSUPPORTED, "%s: more than %llu %s: the limit is %s",
+                              kernel->function->name, (unsigned long long)limit,
+                              ptxvm_limit_what(PTXVM_LIMIT_DECODED), ptxvm_limit_name(PTXVM_LIMIT_DECODED));
+    return false;
+}
+
 static bool decode_all(vm_kernel *kernel)
 {
-    if (!vm_reach(kernel))
+    if (!vm_reach(kernel) || !may_decode(kernel))
         return false;
     for (int i = 0; i < kernel->n_codes; i++)
         if (!decode_function(kernel, kernel->codes[i]))
@@ -387,6 +404,18 @@ vm_kernel *vm_kernel_decode(ptxvm_module *module, const pvm_function *function, 
     if (!*status)
         *status = vm_error(module->vm, PTXVM_ERROR_MEMORY, "no memory left to decode %s", function->name);
     return NULL;
+}
+
+void vm_kernel_measure(ptxvm_module *module, const pvm_function *function, uint64_t *shared_bytes,
+                       uint64_t *local_bytes)
+{
+    vm_pool *pool = vm_pool_create();
+    vm_kernel *kernel = pool ? vm_pool_alloc(pool, sizeof *kernel) : NULL;
+    if (kernel)
+        *kernel = (vm_kernel){.module = module, .function = function, .pool = pool};
+    *shared_bytes = kernel && vm_reach(kernel) ? kernel->static_shared : 0;
+    *local_bytes = vm_local_bytes(function);
+    vm_pool_destroy(pool);
 }
 
 void vm_kernel_free(vm_kernel *kernel)

@@ -16,6 +16,9 @@ void vm_pool_destroy(vm_pool *pool);
 /* Decodes an entry and all that it can call. Null, with vm->error and *status set, where that fails. */
 vm_kernel *vm_kernel_decode(ptxvm_module *module, const pvm_function *function, ptxvm_status *status);
 void vm_kernel_free(vm_kernel *kernel);
+/* What an entry needs of memory, without decoding it; 0 where that cannot be known. */
+void vm_kernel_measure(ptxvm_module *module, const pvm_function *function, uint64_t *shared_bytes,
+                       uint64_t *local_bytes);
 
 /* ---- decode_reach.c: what a kernel needs ---- */
 /* Lists the functions that an entry can call, itself included, and lays out its shared memory. */
@@ -51,6 +54,8 @@ typedef struct vm_decoder {
 bool vm_decode_fail(vm_decoder *decoder, ptxvm_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int vm_type_width(pvm_type type); /* bytes a lane; 0 for a predicate */
+uint64_t
+vm_local_bytes(const pvm_function *function); /* local memory of an activation; 0: more than there is */
 bool vm_decode_begin(vm_decoder *decoder);
 void vm_decode_end(vm_decoder *decoder);
 vm_op *vm_decode_new_op(vm_decoder *decoder, const pvm_inst *inst);

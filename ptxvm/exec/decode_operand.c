@@ -94,6 +94,13 @@ static bool layout_local(vm_decoder *decoder)
     return bytes < VM_LOCAL_SIZE;
 }
 
+uint64_t vm_local_bytes(const pvm_function *function)
+{
+    vm_code code = {.function = function};
+    vm_decoder decoder = {.function = function, .code = &code};
+    return layout_local(&decoder) ? code.local_bytes : 0;
+}
+
 /* Predicates lie together; wider registers each at a multiple of 64. */
 bool vm_decode_begin(vm_decoder *decoder)
 {

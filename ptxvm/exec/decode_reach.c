@@ -51,15 +51,20 @@ static void note_function(reached *r, const pvm_function *function)
 /* An indirect call may reach its .calltargets, or where only a prototype is known any function. */
 static void note_call(reached *r, const pvm_call *call)
 {
-    const pvm_module *ptx = r->kernel->module->ptx;
+    ptxvm_module *module = r->kernel->module;
+    const pvm_module *ptx = module->ptx;
     if (call->target.kind == OPERAND_FUNCTION) {
         note_function(r, call->target.function);
         return;
     }
+    if (call->candidates ? module->list_stamp[call->list] == module->stamp : r->any_function)
+        return;
     for (int i = 0; i < call->n_candidates; i++)
         note_function(r, call->candidates[i]);
-    if (call->candidates || r->any_function)
+    if (call->candidates) {
+        module->list_stamp[call->list] = module->stamp;
         return;
+    }
     r->any_function = true;
     for (int i = 0; i < ptx->n_functions; i++)
         if (!ptx->functions[i]->is_entry)

@@ -91,7 +91,9 @@ static bool list_kernels(ptxvm_module *module)
     module->address = calloc((size_t)ptx->n_vars + 1, sizeof *module->address);
     module->function_stamp = calloc((size_t)ptx->n_functions + 1, sizeof *module->function_stamp);
     module->var_stamp = calloc((size_t)ptx->n_vars + 1, sizeof *module->var_stamp);
-    if (!module->kernels || !module->address || !module->function_stamp || !module->var_stamp)
+    module->list_stamp = calloc((size_t)ptx->n_call_lists + 1, sizeof *module->list_stamp);
+    if (!module->kernels || !module->address || !module->function_stamp || !module->var_stamp ||
+        !module->list_stamp)
         return false;
     for (int i = 0; i < ptx->n_functions; i++)
         if (ptx->functions[i]->is_entry && ptx->functions[i]->has_body)
@@ -205,6 +207,7 @@ void ptxvm_module_unload(ptxvm_module *module)
     free(module->address);
     free(module->function_stamp);
     free(module->var_stamp);
+    free(module->list_stamp);
     pvm_module_free(module->ptx);
     free(module);
 }

@@ -47,9 +47,15 @@ void parse_call_targets(parser *p, name *label, const token *where)
         functions[n++] = find_function(p);
     } while (at_punct(p, ','));
     expect_punct(p, ';');
+    for (int i = 1; i < n; i++)
+        if (!pvm_same_signature(functions[i], functions[0]))
+            parse_fail_at(p, where->line, where->column, PVM_ERROR_SYNTAX,
+                          "'%s' and '%s' have different parameters or results", functions[0]->name,
+                          functions[i]->name);
     symbol *s = declare(p, SYMBOL_CALL_TARGETS, label, where);
     s->functions = functions;
     s->n_functions = n;
+    s->index = p->module->n_call_lists++;
 }
 
 /* proto: .callprototype (.param .b32 _) _ (.param .b64 _); */
@@ -186,12 +192,9 @@ static const pvm_function *take_signature(parser *p, pvm_call *c)
     else if (s && s->kind == SYMBOL_CALL_TARGETS) {
         c->candidates = s->functions;
         c->n_candidates = s->n_functions;
+        c->list = s->index;
     } else
         parse_fail(p, PVM_ERROR_SYNTAX, "a .callprototype or .calltargets label is needed here");
-    for (int i = 1; i < c->n_candidates; i++)
-        if (!pvm_same_signature(c->candidates[i], c->candidates[0]))
-            parse_fail(p, PVM_ERROR_SYNTAX, "'%s' and '%s' have different parameters or results",
-                       c->candidates[0]->name, c->candidates[i]->name);
     next_token(p);
     return c->prototype ? c->prototype : c->candidates[0];
 }

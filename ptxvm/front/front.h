@@ -98,7 +98,8 @@ typedef struct symbol {
     struct symbol *outer; /* what the name meant outside */
     struct symbol *next;  /* others of the same scope */
     int line;
-    int index;      /* REG: register; LABEL: instruction; RANGE: its number in the function */
+    int index;      /* REG: register; LABEL: instruction; RANGE: its number in the function; CALL_TARGETS: in
+                       the module */
     pvm_type type;  /* RANGE */
     int vec;        /* REG: elements of a vector register, which are consecutive registers; else 1 */
     uint32_t count; /* RANGE */

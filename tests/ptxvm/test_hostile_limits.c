@@ -12,6 +12,8 @@ static const struct {
     {"Text", ".entry k(.param .u64 p) { ret; }", PTXVM_LIMIT_TEXT, 70, 200, PTXVM_ERROR_UNSUPPORTED},
     {"Instructions", ".entry k(.param .u64 p) { .reg .b32 r; mov.u32 r, 0; mov.u32 r, 1; ret; }",
      PTXVM_LIMIT_INSTRUCTIONS, 2, 3, PTXVM_ERROR_UNSUPPORTED},
+    {"Decoded", ".func f { ret; }\n.entry k(.param .u64 p) { call f; call f; ret; }", PTXVM_LIMIT_DECODED, 5,
+     6, PTXVM_ERROR_UNSUPPORTED},
     {"Functions", ".func f; .func f; .func h; .entry k(.param .u64 p) { ret; }", PTXVM_LIMIT_FUNCTIONS, 3, 4,
      PTXVM_ERROR_UNSUPPORTED},
     {"Prototypes", ".entry k(.param .u64 p) { P: .callprototype _; ret; }", PTXVM_LIMIT_FUNCTIONS, 1, 2,
