@@ -165,29 +165,37 @@ static vm_output *output_of(vm_worker *worker, uint64_t order)
     return output;
 }
 
+static bool append_output(vm_output *output, const char *text, size_t length)
+{
+    if (output->capacity - output->length < length) {
+        size_t capacity = 2 * output->capacity + length;
+        char *grown = realloc(output->text, capacity);
+        if (!grown)
+            return false;
+        output->text = grown;
+        output->capacity = capacity;
+    }
+    if (length)
+        memcpy(output->text + output->length, text, length);
+    output->length += length;
+    return true;
+}
+
 /* Each host thread stops at the limit by itself; print_outputs then finds the block, in order, that passed it. */
 bool vm_print(vm_block *block, const char *text, size_t length)
 {
     vm_worker *worker = block->worker;
-    if (length > limit_of(block->launch, PTXVM_LIMIT_PRINTF) - worker->printed) {
-        fault_printed(worker->run, block->order);
-        return false;
-    }
+    uint64_t left = limit_of(block->launch, PTXVM_LIMIT_PRINTF) - worker->printed;
+    size_t taken = length < left ? length : (size_t)left;
     vm_output *output = output_of(worker, block->launch->serial ? 0 : block->order);
-    if (output && output->capacity - output->length < length) {
-        size_t capacity = 2 * output->capacity + length;
-        char *grown = realloc(output->text, capacity);
-        output->text = grown ? grown : output->text;
-        output->capacity = grown ? capacity : output->capacity;
-    }
-    if (!output || output->capacity - output->length < length) {
+    if (!output || !append_output(output, text, taken)) {
         fault_memory(worker, block->order);
         return false;
     }
-    memcpy(output->text + output->length, text, length);
-    output->length += length;
-    worker->printed += length;
-    return true;
+    worker->printed += taken;
+    if (taken < length)
+        fault_printed(worker->run, block->order);
+    return taken == length;
 }
 
 static int compare_outputs(const void *a, const void *b)
@@ -225,8 +233,9 @@ static void print_outputs(vm_run *run, const vm_worker *workers, int n_workers)
     for (size_t i = 0; i < n && (run->launch->serial || all[i]->order <= run->fault.order); i++) {
         if (all[i]->length > left)
             fault_printed(run, all[i]->order);
-        print_text(run->launch->vm, all[i]->text, all[i]->length < left ? all[i]->length : left);
-        left -= all[i]->length < left ? all[i]->length : left;
+        size_t length = all[i]->length < left ? all[i]->length : (size_t)left;
+        print_text(run->launch->vm, all[i]->text, length);
+        left -= length;
     }
     free(all);
 }
