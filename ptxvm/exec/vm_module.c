@@ -113,30 +113,28 @@ static ptxvm_status check_target(ptxvm *vm, const pvm_module *ptx)
     return PTXVM_OK;
 }
 
-/* Sizes of all of them, used or not. */
-static uint64_t declared_shared(const pvm_module *ptx)
+/* Whether all of it, used or not, is within the limit. */
+static bool shared_is_small(const pvm_module *ptx)
 {
     uint64_t bytes = 0;
-    for (int i = 0; i < ptx->n_vars; i++)
+    for (int i = 0; i < ptx->n_vars && bytes <= VM_STATIC_SHARED; i++)
         bytes += ptx->vars[i]->space == SPACE_SHARED ? ptx->vars[i]->size + ptx->vars[i]->align : 0;
-    for (int i = 0; i < ptx->n_functions; i++)
+    for (int i = 0; i < ptx->n_functions && bytes <= VM_STATIC_SHARED; i++)
         bytes += ptx->functions[i]->shared_bytes;
-    return bytes;
+    return bytes <= VM_STATIC_SHARED;
 }
 
-/* ptxas refuses a module of which one kernel has too much static shared memory. What each kernel uses is known
- * when it is decoded, which is not needed where all together are within the limit. */
+/* ptxas refuses a module of which one kernel has too much static shared memory. */
 static ptxvm_status check_shared(ptxvm_module *module)
 {
-    if (declared_shared(module->ptx) <= VM_STATIC_SHARED)
-        return PTXVM_OK;
-    for (int i = 0; i < module->n_kernels; i++) {
-        ptxvm_kernel *kernel = &module->kernels[i];
-        if (vm_kernel_ready(kernel) == PTXVM_OK && kernel->decoded->static_shared > VM_STATIC_SHARED)
+    uint64_t shared, local;
+    for (int i = 0; i < module->n_kernels && !shared_is_small(module->ptx); i++) {
+        const pvm_function *f = module->kernels[i].function;
+        vm_kernel_measure(module, f, &shared, &local);
+        if (shared > VM_STATIC_SHARED)
             return vm_error(module->vm, PTXVM_ERROR_PTX,
-                            "%s has %llu bytes of static shared memory: the most is %llu",
-                            kernel->function->name, (unsigned long long)kernel->decoded->static_shared,
-                            (unsigned long long)VM_STATIC_SHARED);
+                            "%s has %llu bytes of static shared memory: the most is %llu", f->name,
+                            (unsigned long long)shared, (unsigned long long)VM_STATIC_SHARED);
     }
     return PTXVM_OK;
 }
