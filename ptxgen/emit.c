@@ -251,7 +251,8 @@ static void check_operands(ptx_builder *b, const isa_row *row, const ptx_instruc
     const uint8_t *counts = i->counts;
     const char *s = row->shape;
     for (; *s != '='; s++)
-        counts += is_vector(*s);
+        if (is_vector(*s)) /* counts is null where there are none */
+            counts++;
     for (s++; *s && ptx_ok(b); s++) {
         if (*s == '[' || *s == '(') {
             check_address(b, i->shared || *s == '(', in[0]);

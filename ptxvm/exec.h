@@ -126,6 +126,8 @@ struct vm_code {
     vm_slot local_base; /* hidden register: where the activation's local memory begins, u64 lanes */
     vm_slot *reg_slot;  /* of the function's registers */
     uint64_t inputs_at, returns_at; /* parameters and return values in local memory, from local_base */
+    uint64_t shared_at;             /* of the function's own shared variables */
+    struct vm_branch_table *tables; /* of brx.idx */
     struct vm_pool *pool;
     const struct check_code *check; /* null: nothing is watched */
 };
@@ -185,21 +187,27 @@ struct vm_block {
     struct vm_worker *worker;     /* launch.c's own: the host thread that runs the block, with its arenas */
 };
 
+/* A shared variable at module scope, and where a kernel has it. */
+typedef struct vm_shared_var {
+    const pvm_var *var;
+    uint64_t offset;
+} vm_shared_var;
+
 /* A kernel decoded for a vm, with all functions that it can call. */
 struct vm_kernel {
     ptxvm_module *module;
     const pvm_function *function;
     vm_code *entry;
-    vm_code **codes; /* by function index; null where this kernel cannot call it */
+    vm_code **codes; /* of the functions that this kernel can call, in the order of the text */
     int n_codes;
     uint64_t static_shared;
     uint64_t dynamic_shared_offset; /* of .extern .shared variables: static_shared, aligned */
-    uint64_t *shared_offset;        /* of module variables, by index */
-    uint64_t *function_shared;      /* of the shared variables of each function */
-    bool serial;                    /* its blocks run on one thread */
-    const pvm_inst *first_red;      /* of global memory */
-    ptxvm_status status;            /* why decoding failed */
-    int n_sites;                    /* ops of all codes together */
+    vm_shared_var *shared_vars;     /* that it uses, in the order of the text */
+    int n_shared_vars;
+    bool serial;               /* its blocks run on one thread */
+    const pvm_inst *first_red; /* of global memory */
+    ptxvm_status status;       /* why decoding failed */
+    int n_sites;               /* ops of all codes together */
     const vm_op **sites;
     ptxvm_site *contractable; /* bare mul and add pairs */
     int n_contractable;
@@ -245,6 +253,9 @@ struct ptxvm {
     char error[1024];
 };
 
+/* The code of a function as part of the kernel; null where the kernel cannot call it. */
+vm_code *vm_code_of(const vm_kernel *kernel, const pvm_function *function);
+
 /* ---- For the instructions ---- */
 
 static inline void *vm_slot_ptr(const vm_frame *frame, vm_slot slot)
@@ -289,8 +300,9 @@ static inline void vm_wake(vm_block *block)
     block->progress++;
 }
 
-/* The guest's printf: text appears in the order of the blocks, whatever the number of host threads. */
-void vm_print(vm_block *block, const char *text, size_t length);
+/* The guest's printf: text appears in the order of the blocks, whatever the number of host threads. False, with
+ * the fault recorded: no memory left, or the limit reached. */
+bool vm_print(vm_block *block, const char *text, size_t length);
 
 /* alloca: `bytes` of the lane's local memory; false where the stack limit is reached. stackrestore sets
  * local_top itself. */

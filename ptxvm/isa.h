@@ -275,9 +275,16 @@ typedef struct pvm_inst {
     /* Control flow that is more than operands: call's argument lists and brx.idx's targets (instruction
      * indices). */
     struct pvm_call *call;
-    int *targets;
-    int n_targets;
+    const struct pvm_targets *targets;
+    const char *text; /* of its opcode, in the module's text; null where ptxvm made it */
 } pvm_inst;
+
+/* A .branchtargets list: one for all instructions that name it. */
+typedef struct pvm_targets {
+    int number; /* among the lists of the function */
+    int count;
+    int *items; /* instruction indices */
+} pvm_targets;
 
 /* call (ret...), target, (args...), prototype-or-targets. Variables are .param or .reg objects of the
  * caller's scope. */
@@ -290,6 +297,7 @@ typedef struct pvm_call {
     struct pvm_function *
         *candidates; /* of an indirect call: .calltargets, null where only a prototype is known */
     int n_candidates;
+    int list; /* the number of that .calltargets in the module */
 } pvm_call;
 
 const char *pvm_opcode_name(pvm_opcode op);

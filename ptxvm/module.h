@@ -61,7 +61,7 @@ typedef struct pvm_var {
     pvm_reloc *relocs;
     int n_relocs;
     int line;
-    int index; /* of a module variable: in module->vars */
+    int index; /* of a module variable: in module->vars; of a parameter: in its list */
 } pvm_var;
 
 typedef struct pvm_function {
@@ -83,6 +83,7 @@ typedef struct pvm_function {
     uint64_t local_bytes, shared_bytes, call_param_bytes; /* extents of the offsets above */
     pvm_inst *insts;
     int n_insts;
+    int n_target_lists;         /* .branchtargets */
     int reqntid[3], maxntid[3]; /* 0 where absent */
     int maxnreg, minnctapersm, maxnctapersm;
     int reqnctapercluster[3];
@@ -106,6 +107,7 @@ typedef struct pvm_module {
     int n_vars;
     pvm_function **functions; /* entries, functions and extern functions */
     int n_functions;
+    int n_call_lists;   /* .calltargets */
     const char **files; /* of .file, by number; null where there is none */
     int n_files;
     const char *text; /* the source, kept for messages and listings */
@@ -127,14 +129,26 @@ typedef struct pvm_error {
                           ^" */
 } pvm_error;
 
-/* Parses and checks text as ptxas would for its own .target. Null, and *error filled, when it is not valid.
- */
+/* Parses and checks text as ptxas would for its own .target, within the limits that the environment sets
+ * (ptxvm_limits_read). Null, and *error filled, when it is not valid. */
 pvm_module *pvm_module_parse(const char *text, size_t length, pvm_error *error);
 void pvm_module_free(pvm_module *module);
+
+/* Whether a call made for one of the functions may reach the other: sizes, spaces and types of all parameters
+ * and results. */
+bool pvm_same_signature(const pvm_function *a, const pvm_function *b);
 
 /* Whether PTX for `target` may run on `device` (an SM with its suffix: 90a has all of 90 and the a features).
  */
 bool pvm_target_runs_on(pvm_target target, pvm_target device);
 bool pvm_target_from_name(const char *name, pvm_target *target); /* "sm_90a", "90a" */
+
+/* ---- escape.c: text of the guest for terminals, logs and JSON ---- */
+/* Bytes of the printable UTF-8 character at the start of `text`; 0: it starts with something else. */
+int pvm_printable(const char *text, size_t length);
+/* A copy whose other bytes are written \xHH, cut where `size` ends; returns its length. */
+size_t pvm_escape(char *to, size_t size, const char *text, size_t length);
+/* In place: other bytes than line ends and tabs become '?'. */
+void pvm_make_printable(char *text);
 
 #endif

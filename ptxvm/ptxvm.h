@@ -71,6 +71,41 @@ typedef enum {
     PTXVM_COUNTERS_LINES   /* and of each line of the PTX */
 } ptxvm_counters_level;
 
+/* What a PTX file, which is untrusted, may make the host spend. Each row is a setting: the environment variable
+ * PTXVM_LIMIT_name, ptxvm_config.limits[PTXVM_LIMIT_name], the default; what exceeds it is an error that names
+ * the variable. X(name, default, most that can be set, what is limited) */
+/* clang-format off */
+#define PTXVM_LIMIT_TABLE(X)                                                                                \
+    X(TEXT,         256 << 20,          INT32_MAX - 1,    "bytes of PTX text in a module")                   \
+    X(INSTRUCTIONS, 4 << 20,            INT32_MAX / 64,   "instructions in a module")                        \
+    X(DECODED,      8 << 20,            INT32_MAX / 64,                                                      \
+      "instructions of a module's kernels, each with all functions that it can call")                       \
+    X(FUNCTIONS,    1 << 20,            INT32_MAX / 64,   "functions and prototypes in a module")            \
+    X(VARIABLES,    32 << 10,           INT32_MAX / 64,   "variables at module scope")                       \
+    X(PARAMETERS,   64 << 10,           INT32_MAX / 64,   "bytes of parameters of a function")               \
+    X(DATA,         256 << 20,          UINT64_C(1) << 40, "bytes of initialised variables in a module")     \
+    X(REGISTERS,    64 << 20,           1 << 30,                                                             \
+      "bytes of registers and constants of a function, for 32 threads")                                     \
+    X(BLOCKS,       UINT64_C(2) << 30,  UINT64_C(1) << 50,                                                   \
+      "bytes of registers, local and shared memory of the blocks that a host thread runs at a time")        \
+    X(ASYNC,        16 << 10,           INT32_MAX / 2048, "asynchronous copies of a warp in flight")         \
+    X(PRINTF,       64 << 20,           1 << 30,          "bytes that a launch prints")
+/* clang-format on */
+
+typedef enum {
+#define X(name, ...) PTXVM_LIMIT_##name,
+    PTXVM_LIMIT_TABLE(X)
+#undef X
+        PTXVM_LIMITS
+} ptxvm_limit;
+
+const char *ptxvm_limit_name(ptxvm_limit limit); /* "PTXVM_LIMIT_TEXT" */
+const char *ptxvm_limit_what(ptxvm_limit limit); /* "bytes of PTX text in a module" */
+uint64_t ptxvm_limit_default(ptxvm_limit limit);
+/* Limits that are 0 get the environment's, or the default. False, with a sentence in `why`: a value out of range, or
+ * a variable that is not a number. */
+bool ptxvm_limits_read(uint64_t limits[PTXVM_LIMITS], char *why, size_t size);
+
 typedef struct ptxvm_config {
     const char *sm;        /* "sm_90a"; null: sm_90a */
     int threads;           /* host threads for blocks; 0: one a core */
@@ -86,6 +121,7 @@ typedef struct ptxvm_config {
     void *print_user;
     unsigned checks; /* PTXVM_CHECK_*; with init, race or sync blocks run on one host thread */
     ptxvm_counters_level counters;
+    uint64_t limits[PTXVM_LIMITS]; /* 0: the environment's, or the default */
 } ptxvm_config;
 
 /* One thread at a time may use a ptxvm. config may be null: all defaults. */

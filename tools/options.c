@@ -62,6 +62,18 @@ int tool_parse_options(const tool_command_line *line, void *options, int argc, c
     return status;
 }
 
+char *tool_cut_part(char **list)
+{
+    char *part = *list;
+    if (!part)
+        return NULL;
+    char *comma = strchr(part, ',');
+    if (comma)
+        *comma = 0;
+    *list = comma ? comma + 1 : NULL;
+    return part;
+}
+
 bool tool_next_part(const char **list, char *part, size_t size)
 {
     if (!*list)

@@ -39,15 +39,18 @@ void tool_append(tool_text *text, const void *bytes, size_t count)
 
 void tool_printf(tool_text *text, const char *format, ...)
 {
-    char line[2048];
-    va_list args;
+    va_list args, again;
     va_start(args, format);
-    int n = vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    if (n < 0 || (size_t)n >= sizeof line)
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    if (n < 0)
         text->failed = true;
-    else
-        tool_append(text, line, (size_t)n);
+    else if (reserve(text, (size_t)n + 1)) {
+        vsnprintf(text->data + text->size, (size_t)n + 1, format, again);
+        text->size += (size_t)n;
+    }
+    va_end(again);
+    va_end(args);
 }
 
 void tool_quote(tool_text *text, const char *string)

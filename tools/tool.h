@@ -78,5 +78,7 @@ int tool_parse_options(const tool_command_line *line, void *options, int argc, c
 /* The next part of a list with commas; false at its end. Parts too long for the buffer are cut, and so match
  * nothing. */
 bool tool_next_part(const char **list, char *part, size_t size);
+/* The same of a list that may be changed: the part, however long, ends where its comma was. Null at the end. */
+char *tool_cut_part(char **list);
 
 #endif

@@ -172,7 +172,8 @@ static inline const check_op *check_op_of(const vm_warp *warp, const vm_op *op)
 /* The same for an op that may be a copy of the code's own. */
 static inline const check_op *check_op_at(const vm_warp *warp, const vm_op *op)
 {
-    const vm_code *code = warp->block->launch->kernel->codes[op->function->index];
+    const vm_kernel *kernel = warp->block->launch->kernel;
+    const vm_code *code = vm_code_of(kernel, op->function);
     return &code->check->ops[op->site - code->ops[0].site];
 }
 

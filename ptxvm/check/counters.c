@@ -285,7 +285,7 @@ static int last_line(const vm_kernel *kernel)
 static bool add_site(check_sums *sums, const vm_kernel *kernel, int site, const ptxvm_counts *counts)
 {
     const vm_op *op = kernel->sites[site];
-    const vm_code *code = kernel->codes[op->function->index];
+    const vm_code *code = vm_code_of(kernel, op->function);
     ptxvm_counters *c = &sums->counters;
     add_counts(&c->total, counts);
     add_counts(&c->by_class[code->check->ops[op - code->ops].class_of], counts);

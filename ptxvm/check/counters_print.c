@@ -96,16 +96,30 @@ static void write_note(FILE *file, const ptxvm_counts *c)
         fprintf(file, "  // diverged %" PRIu64 " times", c->divergent_branches);
 }
 
+/* A line of the guest's, without what a terminal would act on. */
+static void write_text(FILE *file, const char *text, int length)
+{
+    for (int i = 0; i < length;) {
+        int n = pvm_printable(text + i, (size_t)(length - i));
+        if (n || text[i] == '\t')
+            fwrite(text + i, 1, n ? (size_t)n : 1, file);
+        else if (text[i] != '\r')
+            fputc('?', file);
+        i += n ? n : 1;
+    }
+}
+
 static void write_line(FILE *file, const ptxvm_counters *c, int line, const char *text, int length)
 {
     const ptxvm_counts *counts = line < c->n_lines ? &c->lines[line] : NULL;
-    if (!counts || !counts->instructions)
-        fprintf(file, "  %12s %7s %5d  %.*s", "", "", line, length, text);
-    else {
+    if (!counts || !counts->instructions) {
+        fprintf(file, "  %12s %7s %5d  ", "", "", line);
+        write_text(file, text, length);
+    } else {
         double lanes = (double)counts->lanes / (double)counts->instructions;
         bool hot = counts->instructions * HOT >= c->total.instructions;
-        fprintf(file, "%c %12" PRIu64 " %7.2f %5d  %.*s", hot ? '*' : ' ', counts->instructions, lanes, line,
-                length, text);
+        fprintf(file, "%c %12" PRIu64 " %7.2f %5d  ", hot ? '*' : ' ', counts->instructions, lanes, line);
+        write_text(file, text, length);
         write_note(file, counts);
     }
     fputc('\n', file);

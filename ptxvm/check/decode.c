@@ -246,7 +246,7 @@ bool vm_check_decode(vm_code *code)
         const vm_op *op = &code->ops[i];
         ops[i].action = (uint8_t)action_of(op);
         ops[i].class_of = (uint8_t)class_of(op->inst);
-        ops[i].counted = op->inst >= f->insts && op->inst < f->insts + f->n_insts;
+        ops[i].counted = f->n_insts && op->inst >= f->insts && op->inst < f->insts + f->n_insts;
         ops[i].late = op->kind == VM_KIND_WAIT || op->inst->op == OP_bar || op->inst->op == OP_barrier;
         ops[i].event = is_event(op);
         ok = describe_op(&all, code, op, &ops[i]);

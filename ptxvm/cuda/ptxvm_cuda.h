@@ -24,6 +24,7 @@ typedef struct ptxvm_cuda_settings {
     int wait_seconds;  /* PTXVM_WAIT: a wait with no progress for so long, of a stream or of a
                               kernel, fails (702); 0: 60 */
 } ptxvm_cuda_settings;
+/* PTXVM_LIMIT_*, what a PTX file may cost, come from the environment alone: ptxvm.h lists them. */
 
 /* Before cuInit; what is null or 0 is taken from the environment. The texts are copied. False after cuInit,
  * or where a text cannot be read. */

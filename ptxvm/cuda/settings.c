@@ -117,6 +117,12 @@ bool settings_read(ptxvm_cuda_settings *s)
     ok &= number_from("PTXVM_MEMORY", UINT64_C(1) << 39, &s->memory_bytes);
     ok &= number_from("PTXVM_SEED", UINT64_MAX, &s->seed);
     ok &= number_from("PTXVM_STEPS", UINT64_MAX, &s->steps);
+    uint64_t limits[PTXVM_LIMITS] = {0};
+    char why[256];
+    if (!ptxvm_limits_read(limits, why, sizeof why)) { /* each device reads them for itself */
+        cuda_log(CUDA_ERROR_INVALID_VALUE, "%s", why);
+        ok = false;
+    }
     if (s->devices > CUDA_MAX_DEVICES) {
         cuda_log(CUDA_ERROR_INVALID_VALUE, "%d devices: there may be %d", s->devices, CUDA_MAX_DEVICES);
         ok = false;

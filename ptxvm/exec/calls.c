@@ -26,6 +26,9 @@ vm_frame *vm_frame_new(vm_warp *warp, const vm_code *code)
     if (frame)
         worker->free_frames[code->index] = frame->next_free;
     else {
+        bool watched = warp->block->watch && warp->block->watch->init;
+        if (!vm_worker_hold(worker, (watched ? 2 : 1) * (uint64_t)code->frame_bytes))
+            return NULL;
         frame = vm_pool_alloc(worker->pool, sizeof *frame);
         uint8_t *registers = frame ? vm_pool_alloc(worker->pool, code->frame_bytes) : NULL;
         if (!registers)
@@ -33,7 +36,7 @@ vm_frame *vm_frame_new(vm_warp *warp, const vm_code *code)
         *frame = (vm_frame){.registers = registers, .code = code};
         if (code->constant_bytes)
             memcpy(registers, code->constants, code->constant_bytes);
-        if (warp->block->watch && warp->block->watch->init && !vm_check_frame_new(warp, frame))
+        if (watched && !vm_check_frame_new(warp, frame))
             return NULL;
     }
     if (frame->check)
@@ -61,12 +64,15 @@ bool vm_local_grow(vm_warp *warp, uint64_t bytes)
         return true;
     uint64_t stride = (2 * warp->local_stride > bytes ? 2 * warp->local_stride : bytes) + 2 * LOCAL_PADDING;
     stride = stride / LOCAL_PADDING * LOCAL_PADDING;
+    bool watched = warp->block->watch && warp->block->watch->init;
+    if (!vm_worker_hold(warp->block->worker, (watched ? 2 : 1) * WARP * (stride - warp->local_stride)))
+        return false;
     uint8_t *local = aligned_alloc(LOCAL_PADDING, WARP * stride);
     if (!local)
         return false;
     for (uint64_t lane = 0; lane < WARP && warp->local; lane++)
         memcpy(local + lane * stride, warp->local + lane * warp->local_stride, warp->local_stride);
-    if (warp->block->watch && warp->block->watch->init) {
+    if (watched) {
         uint8_t *undefined = calloc(WARP, stride);
         for (uint64_t lane = 0; undefined && lane < WARP && warp->local_undefined; lane++)
             memcpy(undefined + lane * stride, warp->local_undefined + lane * warp->local_stride,
@@ -167,11 +173,11 @@ static void pass_undefined(vm_warp *warp, const place *to, const place *from, ui
 
 static void pass(vm_warp *warp, place to, place from, uint32_t mask)
 {
-    if (to.slot == VM_NO_SLOT || from.slot == VM_NO_SLOT)
+    if (to.slot == VM_NO_SLOT || from.slot == VM_NO_SLOT || (to.bytes == 0) != (from.bytes == 0))
         return;
     if (warp->block->watch && warp->block->watch->init)
         pass_undefined(warp, &to, &from, mask);
-    if (!to.is_local && !from.is_local) {
+    if (!to.is_local && !from.is_local && to.bytes == from.bytes) {
         vm_blend(vm_slot_ptr(to.frame, to.slot), vm_slot_ptr(from.frame, from.slot), (int)to.bytes, mask);
         return;
     }
@@ -217,7 +223,9 @@ static void pass_results(vm_warp *warp, const vm_op *op, const vm_frame *caller,
 
 static vm_result no_memory(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
-    return vm_fault(warp, op, __builtin_ctz(mask), PTXVM_ERROR_MEMORY, "the host has no memory left");
+    char text[256];
+    ptxvm_status status = vm_worker_shortage(warp->block->worker, text, sizeof text);
+    return vm_fault(warp, op, __builtin_ctz(mask), status, "%s", text);
 }
 
 /* Lanes of `mask` whose value is that of the first. */
@@ -250,13 +258,16 @@ static const vm_code *find_target(vm_warp *warp, const vm_op *op, uint32_t *mask
         return NULL;
     }
     *mask = same;
-    uint64_t first = vm_function_address(kernel->module, kernel->module->ptx->functions[0]);
+    const pvm_module *ptx = kernel->module->ptx;
+    const pvm_call *call = op->inst->call;
+    uint64_t first = vm_function_address(kernel->module, ptx->functions[0]);
     uint64_t index = (value - first) / VM_CODE_STEP;
     const vm_code *code =
-        value >= first && (value - first) % VM_CODE_STEP == 0 && index < (uint64_t)kernel->n_codes
-            ? kernel->codes[index]
+        value >= first && (value - first) % VM_CODE_STEP == 0 && index < (uint64_t)ptx->n_functions
+            ? vm_code_of(kernel, ptx->functions[index])
             : NULL;
-    if (!code || code->function->is_entry || code->function->n_params != op->inst->call->n_args) {
+    if (!code || code->function->is_entry ||
+        !pvm_same_signature(code->function, call->prototype ? call->prototype : call->candidates[0])) {
         *result = vm_fault(warp, op, __builtin_ctz(same), PTXVM_ERROR_EXECUTION,
                            "indirect call of 0x%llx, which is no function of this kernel with that prototype",
                            (unsigned long long)value);
@@ -289,9 +300,10 @@ vm_result vm_exec_call(vm_warp *warp, const vm_op *op, uint32_t mask)
     callee->call_site = op;
     callee->lanes = mask;
     if (!enter_local(warp, callee, mask))
-        return vm_fault(warp, op, __builtin_ctz(mask), PTXVM_ERROR_EXECUTION,
-                        "stack overflow: the limit is %llu bytes a thread",
-                        (unsigned long long)warp->block->launch->stack_limit);
+        return warp->block->worker->limited ? no_memory(warp, op, mask)
+                                            : vm_fault(warp, op, __builtin_ctz(mask), PTXVM_ERROR_EXECUTION,
+                                                       "stack overflow: the limit is %llu bytes a thread",
+                                                       (unsigned long long)warp->block->launch->stack_limit);
     pass_arguments(warp, op, caller, callee, mask);
     warp->frame = callee;
     s->join = join;

@@ -3,8 +3,9 @@
  * An edge that only leaves the function (a guarded ret or exit, a branch to a bare ret, a path to a trap)
  * does not count while the block has another way on: lanes that leave are taken off the list of those waited
  * for, so the rest can meet where they would without them. Loops that then have no way out get such edges
- * back, and endless loops one edge to the exit, so that every block has a post-dominator. The dominator
- * algorithm is Cooper, Harvey and Kennedy's, on the reversed graph. */
+ * back, and endless loops one edge to the exit, so that every block has a post-dominator. Dominators are found as
+ * Lengauer and Tarjan do, on the reversed graph: in n log n steps whatever the shape, for the guest chooses the
+ * shape. A table of brx.idx is a node of its own between those that jump by it and its targets. */
 #include "decode.h"
 
 #include <stdlib.h>
@@ -19,14 +20,14 @@ typedef struct graph {
     int *block_of; /* of each op */
     int *first;    /* op of each block; [n_blocks] is n_ops */
     int n_blocks;  /* block n_blocks is the virtual exit */
+    int n_nodes;   /* blocks, the exit, tables */
     edge *edges;
     int n_edges, capacity;
-    int *in_head, *in_next; /* edges by `to`, as lists: walked from the exit */
-    int *out_head, *out_next;
-    int *order; /* of each block in the reverse postorder of the reversed graph; -1: cannot reach the exit yet
-                 */
-    int *by_order, n_ordered;
-    int *ipdom;
+    int *memory;                   /* of all arrays below */
+    int *in_head, *in_next;        /* edges by `to`, as lists: walked from the exit */
+    int *out_head, *out_next;      /* and by `from` */
+    int *number, *node, n_visited; /* number of each node in the walk, -1: not visited; and back */
+    int *ipdom;                    /* immediate post-dominator of each node */
 } graph;
 
 static bool ends_block(const vm_op *op)
@@ -51,12 +52,10 @@ static void mark_leaders(const vm_code *code, int *leader)
             leader[i + 1] = 1;
         if (op->kind == VM_KIND_BRANCH)
             leader[op->target] = 1;
-        if (op->inst->op == OP_brx) {
-            const vm_branch_table *table = op->extra;
-            for (int t = 0; t < table->n; t++)
-                leader[table->target[t]] = 1;
-        }
     }
+    for (const vm_branch_table *table = code->tables; table; table = table->next)
+        for (int t = 0; t < table->n; t++)
+            leader[table->target[t]] = 1;
 }
 
 static bool find_blocks(graph *g)
@@ -73,6 +72,9 @@ static bool find_blocks(graph *g)
         g->block_of[i] = g->n_blocks - 1;
     }
     g->first[g->n_blocks] = n;
+    g->n_nodes = g->n_blocks + 1;
+    for (vm_branch_table *table = g->code->tables; table; table = table->next)
+        table->node = g->n_nodes++;
     return true;
 }
 
@@ -119,70 +121,105 @@ static bool add_edges_of(graph *g, int block)
         ok = add_edge(g, block, g->n_blocks, guarded);
     else if (op->kind == VM_KIND_BRANCH)
         ok = add_jump(g, block, op->target, guarded);
-    else if (op->inst->op == OP_brx) {
-        const vm_branch_table *table = op->extra;
-        for (int t = 0; t < table->n && ok; t++)
-            ok = add_jump(g, block, table->target[t], table->n > 1);
-    }
+    else if (op->inst->op == OP_brx)
+        ok = add_edge(g, block, ((const vm_branch_table *)op->extra)->node, false);
     if (falls && ok)
         ok = block + 1 < g->n_blocks ? add_jump(g, block, g->first[block + 1], ends_block(op))
                                      : add_edge(g, block, g->n_blocks, false);
     return ok;
 }
 
+static bool add_edges(graph *g)
+{
+    bool ok = true;
+    for (int block = 0; block < g->n_blocks && ok; block++)
+        ok = add_edges_of(g, block);
+    for (const vm_branch_table *table = g->code->tables; table; table = table->next)
+        for (int t = 0; t < table->n && ok; t++)
+            ok = add_jump(g, table->node, table->target[t], table->n > 1);
+    return ok;
+}
+
+static void link_edge(graph *g, int e)
+{
+    g->in_next[e] = g->in_head[g->edges[e].to];
+    g->in_head[g->edges[e].to] = e;
+    g->out_next[e] = g->out_head[g->edges[e].from];
+    g->out_head[g->edges[e].from] = e;
+}
+
+/* Room for an edge more of each block: open_endless_loop adds them. */
 static bool link_edges(graph *g)
 {
-    size_t nodes = (size_t)g->n_blocks + 1, edges = (size_t)g->n_edges + (size_t)g->n_blocks;
-    g->in_head = malloc(nodes * sizeof(int));
-    g->out_head = malloc(nodes * sizeof(int));
-    g->in_next = malloc(edges * sizeof(int));
-    g->out_next = malloc(edges * sizeof(int));
-    g->order = malloc(nodes * sizeof(int));
-    g->by_order = malloc(nodes * sizeof(int));
-    g->ipdom = malloc(nodes * sizeof(int));
-    if (!g->in_head || !g->out_head || !g->in_next || !g->out_next || !g->order || !g->by_order || !g->ipdom)
+    size_t nodes = (size_t)g->n_nodes, edges = (size_t)g->n_edges + (size_t)g->n_blocks;
+    int *at = g->memory = malloc((5 * nodes + 2 * edges) * sizeof *at);
+    if (!at)
         return false;
+    int **const by_node[] = {&g->in_head, &g->out_head, &g->number, &g->node, &g->ipdom};
+    for (size_t i = 0; i < sizeof by_node / sizeof *by_node; i++, at += nodes)
+        *by_node[i] = at;
+    g->in_next = at;
+    g->out_next = at + edges;
     for (size_t i = 0; i < nodes; i++)
         g->in_head[i] = g->out_head[i] = -1;
-    for (int e = 0; e < g->n_edges; e++) {
-        g->in_next[e] = g->in_head[g->edges[e].to];
-        g->in_head[g->edges[e].to] = e;
-        g->out_next[e] = g->out_head[g->edges[e].from];
-        g->out_head[g->edges[e].from] = e;
-    }
+    for (int e = 0; e < g->n_edges; e++)
+        link_edge(g, e);
     return true;
 }
 
-/* Depth first from the exit against the edges; by_order gets the postorder. `stack` holds blocks, `at` the
- * edge each is at. */
-static void walk_from(graph *g, int root, int *stack, int *at)
+/* ---- The walk from the exit, against the edges ---- */
+
+/* What the walk and the search for dominators keep of each node; by its number in the walk from `parent` on. */
+typedef struct tree {
+    int *stack, *at; /* of the walk: nodes, and the edge that each is at */
+    int *parent;     /* in the walk's tree */
+    int *semi, *label, *ancestor, *bucket, *bucket_next, *idom;
+} tree;
+
+static bool tree_new(tree *t, size_t nodes)
+{
+    int *memory = malloc(9 * nodes * sizeof *memory);
+    int **const arrays[] = {&t->stack,    &t->at,     &t->parent,      &t->semi, &t->label,
+                            &t->ancestor, &t->bucket, &t->bucket_next, &t->idom};
+    for (size_t i = 0; memory && i < sizeof arrays / sizeof *arrays; i++)
+        *arrays[i] = memory + i * nodes;
+    return memory;
+}
+
+static void visit(graph *g, tree *t, int node, int parent)
+{
+    g->number[node] = g->n_visited;
+    g->node[g->n_visited] = node;
+    t->parent[g->n_visited++] = parent;
+    t->at[node] = g->in_head[node];
+}
+
+/* Depth first from a node whose parent has been visited. */
+static void walk_from(graph *g, tree *t, int root, int parent)
 {
     int depth = 0;
-    stack[0] = root;
-    at[root] = g->in_head[root];
-    g->order[root] = 0;
+    t->stack[0] = root;
+    visit(g, t, root, parent);
     while (depth >= 0) {
-        int block = stack[depth], e = at[block];
-        while (e >= 0 && (g->edges[e].leaves || g->order[g->edges[e].from] >= 0))
+        int node = t->stack[depth], e = t->at[node];
+        while (e >= 0 && (g->edges[e].leaves || g->number[g->edges[e].from] >= 0))
             e = g->in_next[e];
         if (e < 0) {
-            g->by_order[g->n_ordered++] = block;
             depth--;
             continue;
         }
-        at[block] = g->in_next[e];
-        stack[++depth] = g->edges[e].from;
-        at[g->edges[e].from] = g->in_head[g->edges[e].from];
-        g->order[g->edges[e].from] = 0;
+        t->at[node] = g->in_next[e];
+        t->stack[++depth] = g->edges[e].from;
+        visit(g, t, g->edges[e].from, g->number[node]);
     }
 }
 
-static void walk(graph *g, int *stack, int *at)
+static void walk(graph *g, tree *t)
 {
-    g->n_ordered = 0;
-    for (int i = 0; i <= g->n_blocks; i++)
-        g->order[i] = -1;
-    walk_from(g, g->n_blocks, stack, at);
+    g->n_visited = 0;
+    for (int i = 0; i < g->n_nodes; i++)
+        g->number[i] = -1;
+    walk_from(g, t, g->n_blocks, -1);
 }
 
 /* Lets blocks that cannot reach the exit leave by the edges that did not count. True where there were some.
@@ -191,90 +228,97 @@ static bool restore_leaving_edges(graph *g)
 {
     bool any = false;
     for (int e = 0; e < g->n_edges; e++)
-        if (g->edges[e].leaves && g->order[g->edges[e].from] < 0) {
+        if (g->edges[e].leaves && g->number[g->edges[e].from] < 0) {
             g->edges[e].leaves = false;
             any = true;
         }
     return any;
 }
 
-/* An edge to the exit for one block of an endless loop: the last in the text that is left. link_edges has
- * room for it. */
-static bool open_endless_loop(graph *g)
+/* An edge to the exit for one block of each endless loop: the last in the text that is left. The walk goes on from
+ * there: nothing that it has visited changes. */
+static bool open_endless_loops(graph *g, tree *t)
 {
-    for (int block = g->n_blocks - 1; block >= 0; block--)
-        if (g->order[block] < 0) {
-            if (!add_edge(g, block, g->n_blocks, false))
-                return false;
-            int e = g->n_edges - 1;
-            g->in_next[e] = g->in_head[g->n_blocks];
-            g->in_head[g->n_blocks] = e;
-            g->out_next[e] = g->out_head[block];
-            g->out_head[block] = e;
-            return true;
-        }
-    return false;
-}
-
-/* A walk visits all it can, so each repetition reaches at least one block more; endless loops are rare. */
-static bool order_blocks(graph *g)
-{
-    int *stack = malloc(2 * ((size_t)g->n_blocks + 1) * sizeof(int));
-    if (!stack)
-        return false;
-    bool ok = true;
-    for (;;) {
-        walk(g, stack, stack + g->n_blocks + 1);
-        if (g->n_ordered == g->n_blocks + 1)
-            break;
-        if (!restore_leaving_edges(g) && !open_endless_loop(g)) {
-            ok = false;
-            break;
-        }
-    }
-    free(stack);
-    for (int i = 0; i < g->n_ordered && ok; i++)
-        g->order[g->by_order[i]] = i;
-    return ok;
-}
-
-/* Orders here are postorder numbers: the exit's is the highest. */
-static int meet(const graph *g, int a, int b)
-{
-    while (a != b) {
-        while (g->order[a] < g->order[b])
-            a = g->ipdom[a];
-        while (g->order[b] < g->order[a])
-            b = g->ipdom[b];
-    }
-    return a;
-}
-
-static int post_dominator(const graph *g, int block)
-{
-    int result = -1;
-    for (int e = g->out_head[block]; e >= 0; e = g->out_next[e]) {
-        if (g->edges[e].leaves || g->ipdom[g->edges[e].to] < 0)
+    for (int block = g->n_blocks - 1; block >= 0; block--) {
+        if (g->number[block] >= 0)
             continue;
-        result = result < 0 ? g->edges[e].to : meet(g, result, g->edges[e].to);
+        if (!add_edge(g, block, g->n_blocks, false))
+            return false;
+        link_edge(g, g->n_edges - 1);
+        walk_from(g, t, block, 0);
     }
-    return result;
+    return true;
 }
 
-static void find_post_dominators(graph *g)
+/* Every node gets a number: the exit 0, each other a higher one than its parent. */
+static bool number_nodes(graph *g, tree *t)
 {
-    for (int i = 0; i <= g->n_blocks; i++)
-        g->ipdom[i] = -1;
-    g->ipdom[g->n_blocks] = g->n_blocks;
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (int i = g->n_ordered - 2; i >= 0; i--) {
-            int block = g->by_order[i], found = post_dominator(g, block);
-            changed |= found != g->ipdom[block];
-            g->ipdom[block] = found;
-        }
-    }
+    walk(g, t);
+    if (g->n_visited < g->n_nodes && restore_leaving_edges(g))
+        walk(g, t);
+    return open_endless_loops(g, t) && g->n_visited == g->n_nodes;
 }
+
+/* ---- Dominators ---- */
+
+/* Of the nodes from v up to, and without, the root of its tree in the forest: the one with the least semidominator.
+ * Shortens the way for the next time. */
+static int evaluate(tree *t, int v)
+{
+    if (t->ancestor[v] < 0)
+        return v;
+    int depth = 0;
+    for (int u = v; t->ancestor[t->ancestor[u]] >= 0; u = t->ancestor[u])
+        t->stack[depth++] = u;
+    while (depth-- > 0) {
+        int u = t->stack[depth], above = t->ancestor[u];
+        if (t->semi[t->label[above]] < t->semi[t->label[u]])
+            t->label[u] = t->label[above];
+        t->ancestor[u] = t->ancestor[above];
+    }
+    return t->label[v];
+}
+
+static int semidominator(const graph *g, tree *t, int v)
+{
+    int semi = t->parent[v];
+    for (int e = g->out_head[g->node[v]]; e >= 0; e = g->out_next[e]) {
+        if (g->edges[e].leaves)
+            continue;
+        int u = evaluate(t, g->number[g->edges[e].to]);
+        semi = t->semi[u] < semi ? t->semi[u] : semi;
+    }
+    return semi;
+}
+
+static void find_post_dominators(graph *g, tree *t)
+{
+    int n = g->n_nodes;
+    for (int v = 0; v < n; v++) {
+        t->semi[v] = t->label[v] = v;
+        t->ancestor[v] = t->bucket[v] = -1;
+    }
+    for (int v = n - 1; v > 0; v--) {
+        int parent = t->parent[v];
+        t->semi[v] = semidominator(g, t, v);
+        t->bucket_next[v] = t->bucket[t->semi[v]];
+        t->bucket[t->semi[v]] = v;
+        t->ancestor[v] = parent;
+        for (int w = t->bucket[parent]; w >= 0; w = t->bucket_next[w]) {
+            int u = evaluate(t, w);
+            t->idom[w] = t->semi[u] < t->semi[w] ? u : parent;
+        }
+        t->bucket[parent] = -1;
+    }
+    t->idom[0] = 0;
+    for (int v = 1; v < n; v++)
+        if (t->idom[v] != t->semi[v])
+            t->idom[v] = t->idom[t->idom[v]];
+    for (int v = 0; v < n; v++)
+        g->ipdom[g->node[v]] = g->node[t->idom[v]];
+}
+
+/* ---- What the ops get ---- */
 
 bool vm_ld_watches(const pvm_inst *inst)
 {
@@ -320,12 +364,11 @@ static bool fill_branches(const graph *g, vm_code *code)
         if (op->kind != VM_KIND_BRANCH && op->inst->op != OP_brx)
             continue;
         int join = g->ipdom[g->block_of[i]];
-        op->join = join >= 0 && join < g->n_blocks ? g->first[join] : -1;
-        if (op->kind == VM_KIND_BRANCH)
-            mark_back_edge(op, i, op->target, watched);
-        else
-            for (int t = 0; t < ((vm_branch_table *)op->extra)->n; t++)
-                mark_back_edge(op, i, ((vm_branch_table *)op->extra)->target[t], watched);
+        while (join > g->n_blocks) /* a table */
+            join = g->ipdom[join];
+        op->join = join < g->n_blocks ? g->first[join] : -1;
+        bool is_table = op->kind != VM_KIND_BRANCH;
+        mark_back_edge(op, i, is_table ? ((vm_branch_table *)op->extra)->lowest : op->target, watched);
     }
     free(watched);
     return true;
@@ -334,23 +377,17 @@ static bool fill_branches(const graph *g, vm_code *code)
 bool vm_cfg(vm_code *code)
 {
     graph g = {.code = code};
-    bool ok = find_blocks(&g);
-    for (int block = 0; block < g.n_blocks && ok; block++)
-        ok = add_edges_of(&g, block);
-    ok = ok && link_edges(&g) && order_blocks(&g);
+    tree t = {.stack = NULL};
+    bool ok = find_blocks(&g) && add_edges(&g) && link_edges(&g) && tree_new(&t, (size_t)g.n_nodes) &&
+              number_nodes(&g, &t);
     if (ok) {
-        find_post_dominators(&g);
+        find_post_dominators(&g, &t);
         ok = fill_branches(&g, code);
     }
     free(g.block_of);
     free(g.first);
     free(g.edges);
-    free(g.in_head);
-    free(g.in_next);
-    free(g.out_head);
-    free(g.out_next);
-    free(g.order);
-    free(g.by_order);
-    free(g.ipdom);
+    free(g.memory);
+    free(t.stack);
     return ok;
 }

@@ -152,16 +152,27 @@ static bool decode_branch(vm_op *op)
     return true;
 }
 
+static vm_branch_table *branch_table(vm_decoder *decoder, const pvm_targets *list)
+{
+    vm_branch_table **table = &decoder->tables[list->number];
+    if (*table)
+        return *table;
+    *table = vm_pool_alloc(decoder->kernel->pool, sizeof **table + (size_t)list->count * sizeof(int32_t));
+    if (!*table)
+        return NULL;
+    (*table)->next = decoder->code->tables;
+    decoder->code->tables = *table;
+    (*table)->n = list->count;
+    for (int i = 0; i < list->count; i++)
+        (*table)->target[i] = list->items[i];
+    return *table;
+}
+
 static bool decode_brx(vm_decoder *decoder, vm_op *op)
 {
-    vm_branch_table *table =
-        vm_pool_alloc(decoder->kernel->pool, sizeof *table + (size_t)op->inst->n_targets * sizeof(int32_t));
-    if (!table)
+    op->extra = branch_table(decoder, op->inst->targets);
+    if (!op->extra)
         return false;
-    table->n = op->inst->n_targets;
-    for (int i = 0; i < table->n; i++)
-        table->target[i] = op->inst->targets[i];
-    op->extra = table;
     op->kind = VM_KIND_CONTROL;
     op->exec = vm_exec_brx;
     return true;
@@ -179,9 +190,9 @@ static bool decode_call(vm_decoder *decoder, vm_op *op)
     op->extra = site;
     if (call->target.kind != OPERAND_FUNCTION)
         return true;
-    body = vm_find_body(decoder->module->ptx, call->target.function);
+    body = vm_find_body(call->target.function);
     if (body) {
-        site->callee = decoder->kernel->codes[body->index];
+        site->callee = vm_code_of(decoder->kernel, body);
         return true;
     }
     op->kind = VM_KIND_EXEC;
@@ -287,9 +298,13 @@ static void resolve_targets(vm_code *code, const int *op_of)
         vm_op *op = &code->ops[i];
         if (op->kind == VM_KIND_BRANCH)
             op->target = op_of[op->target];
-        vm_branch_table *table = op->inst->op == OP_brx ? op->extra : NULL;
-        for (int t = 0; table && t < table->n; t++)
+    }
+    for (vm_branch_table *table = code->tables; table; table = table->next) {
+        table->lowest = INT32_MAX;
+        for (int t = 0; t < table->n; t++) {
             table->target[t] = op_of[table->target[t]];
+            table->lowest = table->target[t] < table->lowest ? table->target[t] : table->lowest;
+        }
     }
 }
 
@@ -337,40 +352,38 @@ static bool decode_function(vm_kernel *kernel, vm_code *code)
     return ok;
 }
 
-static bool create_codes(vm_kernel *kernel, const bool *reached)
-{
-    const pvm_module *ptx = kernel->module->ptx;
-    for (int i = 0; i < ptx->n_functions; i++) {
-        if (!reached[i])
-            continue;
-        vm_code *code = kernel->codes[i] = vm_pool_alloc(kernel->pool, sizeof *code);
-        if (!code)
-            return false;
-        *code = (vm_code){.function = ptx->functions[i], .kernel = kernel, .index = i, .pool = kernel->pool};
-    }
-    kernel->entry = kernel->codes[kernel->function->index];
-    return kernel->entry != NULL;
-}
-
 static bool list_sites(vm_kernel *kernel)
 {
     kernel->sites = vm_pool_alloc(kernel->pool, (size_t)(kernel->n_sites + 1) * sizeof *kernel->sites);
     for (int i = 0; i < kernel->n_codes && kernel->sites; i++)
-        for (int k = 0; kernel->codes[i] && k < kernel->codes[i]->n_ops; k++)
+        for (int k = 0; k < kernel->codes[i]->n_ops; k++)
             kernel->sites[kernel->codes[i]->ops[k].site] = &kernel->codes[i]->ops[k];
     return kernel->sites != NULL;
 }
 
+/* Functions are decoded once for each kernel that can call them: many kernels times many functions. */
+static bool may_decode(vm_kernel *kernel)
+{
+    ptxvm_module *module = kernel->module;
+    uint64_t n = 0, limit = module->vm->config.limits[PTXVM_LIMIT_DECODED];
+    for (int i = 0; i < kernel->n_codes; i++)
+        n += (uint64_t)kernel->codes[i]->function->n_insts + 1;
+    if (n <= limit - module->n_decoded) {
+        module->n_decoded += n;
+        return true;
+    }
+    kernel->status = vm_error(module->vm, PTXVM_ERROR_UNSUPPORTED, "%s: more than %llu %s: the limit is %s",
+                              kernel->function->name, (unsigned long long)limit,
+                              ptxvm_limit_what(PTXVM_LIMIT_DECODED), ptxvm_limit_name(PTXVM_LIMIT_DECODED));
+    return false;
+}
+
 static bool decode_all(vm_kernel *kernel)
 {
-    int n = kernel->module->ptx->n_functions;
-    kernel->n_codes = n;
-    kernel->codes = vm_pool_alloc(kernel->pool, (size_t)n * sizeof *kernel->codes);
-    bool *reached = vm_pool_alloc(kernel->pool, (size_t)n);
-    if (!kernel->codes || !reached || !vm_reach(kernel, reached) || !create_codes(kernel, reached))
+    if (!vm_reach(kernel) || !may_decode(kernel))
         return false;
-    for (int i = 0; i < n; i++)
-        if (kernel->codes[i] && !decode_function(kernel, kernel->codes[i]))
+    for (int i = 0; i < kernel->n_codes; i++)
+        if (!decode_function(kernel, kernel->codes[i]))
             return false;
     return list_sites(kernel) && vm_report_contractable(kernel);
 }
@@ -393,14 +406,25 @@ vm_kernel *vm_kernel_decode(ptxvm_module *module, const pvm_function *function, 
     return NULL;
 }
 
+void vm_kernel_measure(ptxvm_module *module, const pvm_function *function, uint64_t *shared_bytes,
+                       uint64_t *local_bytes)
+{
+    vm_pool *pool = vm_pool_create();
+    vm_kernel *kernel = pool ? vm_pool_alloc(pool, sizeof *kernel) : NULL;
+    if (kernel)
+        *kernel = (vm_kernel){.module = module, .function = function, .pool = pool};
+    *shared_bytes = kernel && vm_reach(kernel) ? kernel->static_shared : 0;
+    *local_bytes = vm_local_bytes(function);
+    vm_pool_destroy(pool);
+}
+
 void vm_kernel_free(vm_kernel *kernel)
 {
     if (!kernel)
         return;
-    for (int i = 0; i < kernel->n_codes && kernel->codes; i++)
-        if (kernel->codes[i]) {
-            free(kernel->codes[i]->ops);
-            free(kernel->codes[i]->constants);
-        }
+    for (int i = 0; i < kernel->n_codes; i++) {
+        free(kernel->codes[i]->ops);
+        free(kernel->codes[i]->constants);
+    }
     vm_pool_destroy(kernel->pool);
 }

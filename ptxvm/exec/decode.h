@@ -16,13 +16,17 @@ void vm_pool_destroy(vm_pool *pool);
 /* Decodes an entry and all that it can call. Null, with vm->error and *status set, where that fails. */
 vm_kernel *vm_kernel_decode(ptxvm_module *module, const pvm_function *function, ptxvm_status *status);
 void vm_kernel_free(vm_kernel *kernel);
-
-/* The function with a body that a call of `function` means: a declaration may stand beside it. Null: none. */
-const pvm_function *vm_find_body(const pvm_module *module, const pvm_function *function);
+/* What an entry needs of memory, without decoding it; 0 where that cannot be known. */
+void vm_kernel_measure(ptxvm_module *module, const pvm_function *function, uint64_t *shared_bytes,
+                       uint64_t *local_bytes);
 
 /* ---- decode_reach.c: what a kernel needs ---- */
-/* Marks the functions that an entry can call, itself included, and lays out its shared memory. */
-bool vm_reach(vm_kernel *kernel, bool *reached);
+/* Lists the functions that an entry can call, itself included, and lays out its shared memory. */
+bool vm_reach(vm_kernel *kernel);
+/* The function that a call of `function` runs; null: it has no body. */
+const pvm_function *vm_find_body(const pvm_function *function);
+/* Where a shared variable of the module lies in the kernel's shared memory. */
+uint64_t vm_shared_offset(const vm_kernel *kernel, const pvm_var *var);
 
 /* ---- decode_operand.c ---- */
 
@@ -34,13 +38,14 @@ typedef struct vm_decoder {
     vm_code *code;
     const pvm_function *function;
     vm_slot *reg_slot;
-    uint32_t register_bytes;
+    uint64_t register_bytes;
     vm_slot local_base, trash, carry;         /* hidden registers: u64 lanes; anything; predicate */
     uint64_t inputs_at, returns_at, calls_at; /* in local memory, from local_base */
     int32_t *constant_table;                  /* hash of constants: offset + 1 */
     uint8_t *constant_width;
-    uint32_t constant_capacity, table_size;
-    uint32_t n_constants;
+    uint64_t constant_capacity;
+    uint32_t table_size, n_constants;
+    struct vm_branch_table **tables; /* of the function's .branchtargets lists, by number */
     int op_capacity;
     bool failed; /* no memory left, or vm_decode_fail said why */
 } vm_decoder;
@@ -49,6 +54,8 @@ typedef struct vm_decoder {
 bool vm_decode_fail(vm_decoder *decoder, ptxvm_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int vm_type_width(pvm_type type); /* bytes a lane; 0 for a predicate */
+uint64_t
+vm_local_bytes(const pvm_function *function); /* local memory of an activation; 0: more than there is */
 bool vm_decode_begin(vm_decoder *decoder);
 void vm_decode_end(vm_decoder *decoder);
 vm_op *vm_decode_new_op(vm_decoder *decoder, const pvm_inst *inst);
@@ -75,9 +82,12 @@ bool vm_cfg(vm_code *code);
 /* A load that looks for what others wrote: volatile, relaxed, acquire, or .cv. */
 bool vm_ld_watches(const pvm_inst *inst);
 
-/* Branch targets of brx.idx, in op->extra. */
+/* Branch targets of brx.idx, in op->extra: one table for all that name the same list. */
 typedef struct vm_branch_table {
+    struct vm_branch_table *next; /* of the function */
     int n;
+    int32_t lowest; /* of the targets */
+    int node;       /* cfg.c's own */
     int32_t target[];
 } vm_branch_table;
 

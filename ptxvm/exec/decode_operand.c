@@ -40,13 +40,24 @@ static uint64_t align_up(uint64_t value, uint64_t align)
     return (value + align - 1) / align * align;
 }
 
+/* Whether the frame may have `bytes` more. The limit keeps all offsets in a frame far below 2^31. */
+static bool may_grow(vm_decoder *decoder, uint64_t bytes)
+{
+    uint64_t limit = decoder->module->vm->config.limits[PTXVM_LIMIT_REGISTERS];
+    if (decoder->register_bytes + decoder->code->constant_bytes + bytes <= limit)
+        return true;
+    return vm_decode_fail(decoder, PTXVM_ERROR_UNSUPPORTED, "%s has more than %llu %s: the limit is %s",
+                          decoder->function->name, (unsigned long long)limit,
+                          ptxvm_limit_what(PTXVM_LIMIT_REGISTERS), ptxvm_limit_name(PTXVM_LIMIT_REGISTERS));
+}
+
 vm_slot vm_decode_temporary(vm_decoder *decoder, int width)
 {
-    if (width)
-        decoder->register_bytes = (uint32_t)align_up(decoder->register_bytes, 64);
-    vm_slot slot = (vm_slot)decoder->register_bytes;
-    decoder->register_bytes += register_bytes(width);
-    return slot;
+    uint64_t at = width ? align_up(decoder->register_bytes, 64) : decoder->register_bytes;
+    if (decoder->failed || !may_grow(decoder, at - decoder->register_bytes + register_bytes(width)))
+        return 0;
+    decoder->register_bytes = at + register_bytes(width);
+    return (vm_slot)at;
 }
 
 static uint64_t extent(pvm_var *const *vars, int n)
@@ -83,12 +94,20 @@ static bool layout_local(vm_decoder *decoder)
     return bytes < VM_LOCAL_SIZE;
 }
 
+uint64_t vm_local_bytes(const pvm_function *function)
+{
+    vm_code code = {.function = function};
+    vm_decoder decoder = {.function = function, .code = &code};
+    return layout_local(&decoder) ? code.local_bytes : 0;
+}
+
 /* Predicates lie together; wider registers each at a multiple of 64. */
 bool vm_decode_begin(vm_decoder *decoder)
 {
     const pvm_function *f = decoder->function;
     decoder->reg_slot = calloc((size_t)f->n_regs + 1, sizeof(vm_slot));
-    if (!decoder->reg_slot)
+    decoder->tables = calloc((size_t)f->n_target_lists + 1, sizeof *decoder->tables);
+    if (!decoder->reg_slot || !decoder->tables)
         return false;
     decoder->local_base = vm_decode_temporary(decoder, 8);
     decoder->trash = vm_decode_temporary(decoder, 16);
@@ -100,16 +119,16 @@ bool vm_decode_begin(vm_decoder *decoder)
         if (f->regs[i].type != T_PRED)
             decoder->reg_slot[i] = vm_decode_temporary(decoder, vm_type_width(f->regs[i].type));
     decoder->code->local_base = decoder->local_base;
-    if (layout_local(decoder))
-        return true;
-    vm_error(decoder->module->vm, PTXVM_ERROR_UNSUPPORTED,
-             "%s needs more local memory than a thread can have", f->name);
-    return false;
+    if (decoder->failed || layout_local(decoder))
+        return !decoder->failed;
+    return vm_decode_fail(decoder, PTXVM_ERROR_UNSUPPORTED,
+                          "%s needs more local memory than a thread can have", f->name);
 }
 
 void vm_decode_end(vm_decoder *decoder)
 {
     free(decoder->reg_slot);
+    free(decoder->tables);
     free(decoder->constant_table);
     free(decoder->constant_width);
 }
@@ -157,8 +176,10 @@ static bool append_constant(vm_decoder *decoder, const uint64_t value[2], int wi
 {
     vm_code *code = decoder->code;
     uint32_t bytes = (uint32_t)align_up(register_bytes(width), 64);
+    if (!may_grow(decoder, bytes))
+        return false;
     if (code->constant_bytes + bytes > decoder->constant_capacity) {
-        uint32_t capacity = 2 * decoder->constant_capacity + 4096;
+        uint64_t capacity = 2 * decoder->constant_capacity + 4096;
         uint8_t *constants = realloc(code->constants, capacity);
         if (!constants)
             return false;
@@ -208,10 +229,7 @@ vm_slot vm_decode_constant(vm_decoder *decoder, uint64_t bits, uint64_t bits_hi,
 
 static bool is_among(const pvm_var *var, pvm_var *const *vars, int n)
 {
-    for (int i = 0; i < n; i++)
-        if (vars[i] == var)
-            return true;
-    return false;
+    return var->index >= 0 && var->index < n && vars[var->index] == var;
 }
 
 bool vm_local_offset(const vm_decoder *decoder, const pvm_var *var, uint64_t *offset)
@@ -238,8 +256,8 @@ static uint64_t var_address(vm_decoder *decoder, const pvm_var *var)
     if (var->space == SPACE_PARAM)
         return var->offset;
     if (var->space == SPACE_SHARED)
-        return is_module_var ? decoder->kernel->shared_offset[var->index]
-                             : decoder->kernel->function_shared[decoder->function->index] + var->offset;
+        return is_module_var ? vm_shared_offset(decoder->kernel, var)
+                             : decoder->code->shared_at + var->offset;
     if (is_module_var && decoder->module->address[var->index])
         return decoder->module->address[var->index];
     vm_decode_fail(decoder, PTXVM_ERROR_PTX, "%s, which %s uses, is not defined", var->name,
@@ -253,7 +271,7 @@ vm_op *vm_decode_new_op(vm_decoder *decoder, const pvm_inst *inst)
 {
     vm_code *code = decoder->code;
     if (code->n_ops == decoder->op_capacity) {
-        int capacity = decoder->op_capacity ? 2 * decoder->op_capacity : 64;
+        int capacity = decoder->op_capacity ? 2 * decoder->op_capacity : decoder->function->n_insts + 2;
         vm_op *ops = realloc(code->ops, (size_t)capacity * sizeof *ops);
         if (!ops) {
             decoder->failed = true;
@@ -318,10 +336,8 @@ static void decode_symbol(vm_decoder *decoder, const pvm_inst *inst, const pvm_o
     }
     if (source->var)
         value += var_address(decoder, source->var);
-    else if (source->function) {
-        const pvm_function *body = vm_find_body(decoder->module->ptx, source->function);
-        value += vm_function_address(decoder->module, body ? body : source->function);
-    }
+    else if (source->function)
+        value += vm_function_address(decoder->module, source->function);
     operand->bits = value;
     operand->is_immediate = true;
     operand->slot = vm_decode_constant(decoder, value, 0, operand->width);
@@ -477,8 +493,13 @@ vm_op *vm_decode_call_operands(vm_decoder *decoder, const pvm_inst *inst)
     const pvm_call *call = inst->call;
     int n = call->n_ret + call->n_args;
     bool indirect = call->target.kind != OPERAND_FUNCTION;
+    if (n + indirect > UINT8_MAX) {
+        vm_decode_fail(decoder, PTXVM_ERROR_UNSUPPORTED,
+                       "line %d: a call with more than %d arguments and results", inst->line, UINT8_MAX - 1);
+        return NULL;
+    }
     vm_operand *operands = vm_pool_alloc(decoder->kernel->pool, (size_t)(n + 1) * sizeof *operands);
-    if (!operands || n + indirect > UINT8_MAX) {
+    if (!operands) {
         decoder->failed = true;
         return NULL;
     }

@@ -1,12 +1,14 @@
 /* Memory that is given back all at once: decoded code, the texts of a report. */
 #include "decode.h"
+#include "ptxvm/poison.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK_BYTES ((size_t)64 * 1024)
+#define FIRST_CHUNK ((size_t)2 * 1024) /* a module may have many kernels that are nearly empty */
+#define MOST_CHUNK  ((size_t)64 * 1024)
 #define ALIGNMENT   ((size_t)64)
 
 typedef struct chunk {
@@ -16,11 +18,15 @@ typedef struct chunk {
 
 struct vm_pool {
     chunk *chunks;
+    size_t chunk_bytes; /* of the next one */
 };
 
 vm_pool *vm_pool_create(void)
 {
-    return calloc(1, sizeof(vm_pool));
+    vm_pool *pool = calloc(1, sizeof *pool);
+    if (pool)
+        pool->chunk_bytes = FIRST_CHUNK;
+    return pool;
 }
 
 static size_t round_up(size_t bytes)
@@ -30,12 +36,14 @@ static size_t round_up(size_t bytes)
 
 static chunk *new_chunk(vm_pool *pool, size_t bytes)
 {
-    size_t total = round_up(sizeof(chunk)) + (bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES);
+    size_t total =
+        round_up(sizeof(chunk)) + PVM_GAP + (bytes > pool->chunk_bytes ? bytes : pool->chunk_bytes);
     chunk *c = aligned_alloc(ALIGNMENT, total);
     if (!c)
         return NULL;
     *c = (chunk){pool->chunks, round_up(sizeof(chunk)), total};
     pool->chunks = c;
+    pool->chunk_bytes = pool->chunk_bytes < MOST_CHUNK ? 2 * pool->chunk_bytes : MOST_CHUNK;
     return c;
 }
 
@@ -43,15 +51,17 @@ void *vm_pool_alloc(vm_pool *pool, size_t bytes)
 {
     if (bytes > SIZE_MAX / 4)
         return NULL;
-    bytes = round_up(bytes ? bytes : 1);
+    size_t taken = round_up(bytes ? bytes : 1) + PVM_GAP;
     chunk *c = pool->chunks;
-    if (!c || c->bytes - c->used < bytes)
-        c = new_chunk(pool, bytes);
+    if (!c || c->bytes - c->used < taken)
+        c = new_chunk(pool, taken);
     if (!c)
         return NULL;
-    void *p = (uint8_t *)c + c->used;
-    c->used += bytes;
-    return memset(p, 0, bytes);
+    uint8_t *p = (uint8_t *)c + c->used;
+    c->used += taken;
+    memset(p, 0, taken);
+    PVM_CLOSE(p + bytes, taken - bytes);
+    return p;
 }
 
 char *vm_pool_format(vm_pool *pool, const char *format, ...)
@@ -74,6 +84,7 @@ void vm_pool_destroy(vm_pool *pool)
         return;
     for (chunk *c = pool->chunks, *next; c; c = next) {
         next = c->next;
+        PVM_OPEN(c, c->bytes);
         free(c);
     }
     free(pool);

@@ -91,10 +91,41 @@ vm_result vm_fault_access(vm_warp *warp, const vm_op *op, int lane, ptxvm_status
 
 static void fault_memory(vm_worker *worker, uint64_t order)
 {
+    char text[256];
     ptxvm_finding finding = {.kind = PTXVM_FINDING_OTHER,
-                             .status = PTXVM_ERROR_MEMORY,
+                             .status = vm_worker_shortage(worker, text, sizeof text),
                              .kernel = worker->run->launch->kernel->function->name};
-    record_fault(worker->run, order, &finding, "the host has no memory left for the launch");
+    record_fault(worker->run, order, &finding, text);
+}
+
+/* ---- Limits ---- */
+
+static uint64_t limit_of(const vm_launch *launch, ptxvm_limit limit)
+{
+    return launch->vm->config.limits[limit];
+}
+
+bool vm_worker_hold(vm_worker *worker, uint64_t bytes)
+{
+    uint64_t limit = limit_of(worker->run->launch, PTXVM_LIMIT_BLOCKS);
+    if (worker->held > limit || bytes > limit - worker->held) {
+        worker->limited = true;
+        return false;
+    }
+    worker->held += bytes;
+    return true;
+}
+
+ptxvm_status vm_worker_shortage(const vm_worker *worker, char *text, size_t size)
+{
+    if (!worker->limited) {
+        snprintf(text, size, "the host has no memory left for the launch");
+        return PTXVM_ERROR_MEMORY;
+    }
+    snprintf(text, size, "more than %llu %s: the limit is %s",
+             (unsigned long long)limit_of(worker->run->launch, PTXVM_LIMIT_BLOCKS),
+             ptxvm_limit_what(PTXVM_LIMIT_BLOCKS), ptxvm_limit_name(PTXVM_LIMIT_BLOCKS));
+    return PTXVM_ERROR_EXECUTION;
 }
 
 /* ---- What the guest prints ---- */
@@ -106,33 +137,65 @@ typedef struct vm_output {
     size_t length, capacity;
 } vm_output;
 
-void vm_print(vm_block *block, const char *text, size_t length)
+/* Without a place: that would depend on which host thread ran which blocks. */
+static void fault_printed(vm_run *run, uint64_t order)
 {
-    vm_worker *worker = block->worker;
-    uint64_t order = block->launch->serial ? 0 : block->order;
+    char text[256];
+    const vm_launch *launch = run->launch;
+    ptxvm_finding finding = {.kind = PTXVM_FINDING_OTHER,
+                             .status = PTXVM_ERROR_EXECUTION,
+                             .kernel = launch->kernel->function->name};
+    snprintf(text, sizeof text, "kernel %.100s: more than %llu %s: the limit is %s", finding.kernel,
+             (unsigned long long)limit_of(launch, PTXVM_LIMIT_PRINTF), ptxvm_limit_what(PTXVM_LIMIT_PRINTF),
+             ptxvm_limit_name(PTXVM_LIMIT_PRINTF));
+    record_fault(run, order, &finding, text);
+}
+
+static vm_output *output_of(vm_worker *worker, uint64_t order)
+{
     vm_output *output = worker->outputs;
-    if (!output || output->order != order) {
-        output = calloc(1, sizeof *output);
-        if (!output) {
-            fault_memory(worker, block->order);
-            return;
-        }
+    if (output && output->order == order)
+        return output;
+    output = calloc(1, sizeof *output);
+    if (output) {
         output->order = order;
         output->next = worker->outputs;
         worker->outputs = output;
     }
+    return output;
+}
+
+static bool append_output(vm_output *output, const char *text, size_t length)
+{
     if (output->capacity - output->length < length) {
         size_t capacity = 2 * output->capacity + length;
         char *grown = realloc(output->text, capacity);
-        if (!grown) {
-            fault_memory(worker, block->order);
-            return;
-        }
+        if (!grown)
+            return false;
         output->text = grown;
         output->capacity = capacity;
     }
-    memcpy(output->text + output->length, text, length);
+    if (length)
+        memcpy(output->text + output->length, text, length);
     output->length += length;
+    return true;
+}
+
+/* Each host thread stops at the limit by itself; print_outputs then finds the block, in order, that passed it. */
+bool vm_print(vm_block *block, const char *text, size_t length)
+{
+    vm_worker *worker = block->worker;
+    uint64_t left = limit_of(block->launch, PTXVM_LIMIT_PRINTF) - worker->printed;
+    size_t taken = length < left ? length : (size_t)left;
+    vm_output *output = output_of(worker, block->launch->serial ? 0 : block->order);
+    if (!output || !append_output(output, text, taken)) {
+        fault_memory(worker, block->order);
+        return false;
+    }
+    worker->printed += taken;
+    if (taken < length)
+        fault_printed(worker->run, block->order);
+    return taken == length;
 }
 
 static int compare_outputs(const void *a, const void *b)
@@ -152,8 +215,9 @@ static void print_text(const ptxvm *vm, const char *text, size_t length)
 }
 
 /* In the order of the blocks, up to the one that ended in a fault. */
-static void print_outputs(const vm_run *run, const vm_worker *workers, int n_workers)
+static void print_outputs(vm_run *run, const vm_worker *workers, int n_workers)
 {
+    uint64_t left = limit_of(run->launch, PTXVM_LIMIT_PRINTF);
     size_t n = 0;
     for (int i = 0; i < n_workers; i++)
         for (vm_output *o = workers[i].outputs; o; o = o->next)
@@ -166,8 +230,13 @@ static void print_outputs(const vm_run *run, const vm_worker *workers, int n_wor
         for (vm_output *o = workers[i].outputs; o; o = o->next)
             all[n++] = o;
     qsort(all, n, sizeof *all, compare_outputs);
-    for (size_t i = 0; i < n && (run->launch->serial || all[i]->order <= run->fault.order); i++)
-        print_text(run->launch->vm, all[i]->text, all[i]->length);
+    for (size_t i = 0; i < n && (run->launch->serial || all[i]->order <= run->fault.order); i++) {
+        if (all[i]->length > left)
+            fault_printed(run, all[i]->order);
+        size_t length = all[i]->length < left ? all[i]->length : (size_t)left;
+        print_text(run->launch->vm, all[i]->text, length);
+        left -= length;
+    }
     free(all);
 }
 

@@ -27,6 +27,9 @@ typedef struct vm_worker {
     vm_block *free_blocks;
     struct vm_watch *watch;    /* check/check.h; null: nothing is watched */
     struct vm_output *outputs; /* what blocks printed */
+    uint64_t printed;          /* bytes of it */
+    uint64_t held;             /* bytes of registers, local and shared memory */
+    bool limited;              /* more of these was refused */
     pthread_t thread;
 } vm_worker;
 
@@ -39,6 +42,11 @@ typedef struct vm_run {
     vm_fault_info fault;
     uint64_t shuffle[4]; /* keys of the permutation of blocks; see launch_order.c */
 } vm_run;
+
+/* Counts `bytes` more of registers, local or shared memory. False: that is beyond PTXVM_LIMIT_BLOCKS. */
+bool vm_worker_hold(vm_worker *worker, uint64_t bytes);
+/* Why there is no memory: a status, and the sentence. */
+ptxvm_status vm_worker_shortage(const vm_worker *worker, char *text, size_t size);
 
 /* ---- launch_block.c: a block's memory and the turns of its warps ---- */
 typedef enum {

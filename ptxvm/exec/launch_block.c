@@ -49,7 +49,7 @@ vm_block *vm_block_new(vm_worker *worker)
         worker->free_blocks = block->next_free;
         return block;
     }
-    block = calloc(1, sizeof *block);
+    block = vm_worker_hold(worker, launch->shared_bytes) ? calloc(1, sizeof *block) : NULL;
     if (!block)
         return NULL;
     *block = (vm_block){.launch = worker->run->launch,

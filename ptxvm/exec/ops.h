@@ -16,6 +16,9 @@ bool vm_ops_find(vm_op *op);
 /* Functions that a module may call without defining them: vprintf, malloc, free, __assertfail. Null where the
  * name is none of them. */
 vm_exec_fn *vm_builtin_find(const char *name);
+/* How the function of that name is declared, where that is not how `function` is; null: it is, or the name is
+ * none of them. */
+const char *vm_builtin_mismatch(const pvm_function *function);
 /* Of these: it allocates or frees, so that the kernel's blocks must run on one host thread. */
 bool vm_builtin_is_serial(const char *name);
 

@@ -12,6 +12,13 @@
 /* Room for one more item of an array; null, with the fault recorded, where there is none. */
 static void *grow(vm_warp *warp, const vm_op *op, void *items, int count, int *capacity, size_t size)
 {
+    uint64_t limit = warp->block->launch->vm->config.limits[PTXVM_LIMIT_ASYNC];
+    if ((uint64_t)count >= limit) {
+        vm_fault(warp, op, vm_first(warp->active), PTXVM_ERROR_EXECUTION,
+                 "more than %llu %s: the limit is %s", (unsigned long long)limit,
+                 ptxvm_limit_what(PTXVM_LIMIT_ASYNC), ptxvm_limit_name(PTXVM_LIMIT_ASYNC));
+        return NULL;
+    }
     if (count < *capacity)
         return items;
     int wanted = *capacity ? 2 * *capacity : 8;
@@ -37,6 +44,7 @@ static pending *push(vm_warp *warp, const vm_op *op, pending_kind kind, uint32_t
     item->lanes = lanes;
     item->marked = 0;
     item->kind = (uint8_t)kind;
+    item->count = 1;
     return item;
 }
 
@@ -85,7 +93,7 @@ static void mark_groups(struct vm_ops_warp *state, uint32_t mask, int64_t newer)
         pending *item = &state->copies[i];
         if (item->kind == PENDING_COMMIT && reached != mask)
             VM_EACH_LANE(lane, item->lanes & mask)
-        reached |= (uint32_t)(++commits[lane] > newer) << lane;
+        reached |= (uint32_t)((commits[lane] += item->count) > newer) << lane;
         item->marked = item->lanes & reached;
     }
 }
@@ -223,6 +231,12 @@ static vm_result exec_copy(vm_warp *warp, const vm_op *op, uint32_t mask)
 
 static vm_result exec_commit(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
+    const struct vm_ops_warp *state = warp->ops;
+    pending *last = state->n_copies ? &state->copies[state->n_copies - 1] : NULL;
+    if (last && last->kind == PENDING_COMMIT && last->lanes == mask && last->count < INT32_MAX) {
+        last->count++; /* an empty group: loops commit them without end */
+        return VM_NEXT;
+    }
     return push(warp, op, PENDING_COMMIT, mask) ? VM_NEXT : VM_FAULT;
 }
 

@@ -87,9 +87,9 @@ static bool append_guest_string(vm_warp *warp, const vm_op *op, int lane, uint64
 /* One conversion of a format, with width and precision resolved. */
 typedef struct conversion {
     char flags[8];
-    int width, precision; /* -1: none */
-    bool is_long;         /* 64 bits: l ll j z t */
-    int shorten;          /* 1: h, 2: hh */
+    int64_t width, precision; /* -1: none; never more than a launch may print */
+    bool is_long;             /* 64 bits: l ll j z t */
+    int shorten;              /* 1: h, 2: hh */
     char type;
 } conversion;
 
@@ -102,6 +102,7 @@ typedef struct packed_arguments {
     uint64_t base, offset;
     int count;
     bool fault;
+    int64_t limit; /* of widths and precisions */
 } packed_arguments;
 
 static uint64_t next_argument(packed_arguments *args, uint64_t bytes)
@@ -118,16 +119,18 @@ static uint64_t next_argument(packed_arguments *args, uint64_t bytes)
     return value;
 }
 
-static int read_number(const char **format, packed_arguments *args)
+/* A width or precision: digits, or '*' for an argument. One beyond the limit of a launch's output becomes a byte more
+ * than the limit, and so ends the launch where it is printed. */
+static int64_t read_number(const char **format, packed_arguments *args)
 {
+    int64_t number = 0, most = args->limit + 1;
     if (**format == '*') {
         ++*format;
-        return (int)(uint32_t)next_argument(args, 4);
-    }
-    int number = 0;
-    for (; **format >= '0' && **format <= '9'; ++*format)
-        number = number < 100000 ? 10 * number + (**format - '0') : number;
-    return number;
+        number = (int32_t)(uint32_t)next_argument(args, 4);
+    } else
+        for (; **format >= '0' && **format <= '9'; ++*format)
+            number = number < most ? 10 * number + (**format - '0') : number;
+    return number > most ? most : number < -most ? -most : number;
 }
 
 static void read_length(const char **format, conversion *c)
@@ -146,9 +149,10 @@ static conversion read_conversion(const char **format, packed_arguments *args)
     for (; **format && strchr("-+ #0", **format); ++*format)
         if (flags < sizeof c.flags - 1 && !strchr(c.flags, **format))
             c.flags[flags++] = **format;
-    if (**format == '*' || (**format >= '1' && **format <= '9'))
+    bool has_width = **format == '*' || (**format >= '1' && **format <= '9');
+    if (has_width)
         c.width = read_number(format, args);
-    if (c.width < -1) { /* a negative width is a flag and a width */
+    if (c.width < 0 && has_width) { /* a negative width is a flag and a width */
         c.flags[flags++] = '-';
         c.width = -c.width;
     }
@@ -167,9 +171,9 @@ static void spell(const conversion *c, const char *length, char out[64])
 {
     char width[16] = "", precision[16] = "";
     if (c->width >= 0)
-        snprintf(width, sizeof width, "%d", c->width);
+        snprintf(width, sizeof width, "%d", (int)c->width);
     if (c->precision >= 0)
-        snprintf(precision, sizeof precision, ".%d", c->precision);
+        snprintf(precision, sizeof precision, ".%d", (int)c->precision);
     snprintf(out, 64, "%%%s%s%s%s%c", c->flags, width, precision, length, c->type);
 }
 
@@ -227,7 +231,7 @@ static void append_string(text *t, const conversion *c, packed_arguments *args)
     char format[64];
     text string = {0};
     uint64_t address = next_argument(args, 8),
-             limit = c->precision >= 0 ? (uint64_t)c->precision : UINT64_MAX;
+             limit = (uint64_t)(c->precision >= 0 ? c->precision : args->limit + 1);
     if (address == 0)
         append(&string, "(null)", 6);
     else
@@ -272,10 +276,11 @@ static bool print_lane(vm_warp *warp, const vm_op *op, int lane)
     if (!argument(warp, op, lane, 0, 8, &format_address) || !argument(warp, op, lane, 1, 8, &arguments))
         return false;
     text format = {0}, out = {0};
-    packed_arguments args = {warp, op, lane, arguments, 0, 0, false};
-    bool ok = append_guest_string(warp, op, lane, format_address, UINT64_MAX, &format);
+    uint64_t limit = warp->block->launch->vm->config.limits[PTXVM_LIMIT_PRINTF];
+    packed_arguments args = {warp, op, lane, arguments, 0, 0, false, (int64_t)limit};
+    bool ok = append_guest_string(warp, op, lane, format_address, limit + 1, &format);
     const char *at = ok && format.bytes ? format.bytes : "";
-    while (*at) {
+    while (*at && out.length <= limit) {
         size_t plain = strcspn(at, "%");
         append(&out, at, plain);
         at += plain;
@@ -286,7 +291,7 @@ static bool print_lane(vm_warp *warp, const vm_op *op, int lane)
         }
     }
     if (out.length)
-        vm_print(warp->block, out.bytes, out.length);
+        ok &= vm_print(warp->block, out.bytes, out.length);
     if (out.failed || format.failed)
         ok = vm_fault(warp, op, lane, PTXVM_ERROR_MEMORY, "no memory left to print") != VM_FAULT;
     free(format.bytes);
@@ -353,6 +358,18 @@ static vm_result exec_free(vm_warp *warp, const vm_op *op, uint32_t mask)
 
 /* ---- __assertfail(message, file, line, function, size of a character) ---- */
 
+enum { ASSERT_TEXT = 256 }; /* bytes of each text that the message has room for */
+
+/* The guest's text as terminals and logs can have it. */
+static void escape(text *t)
+{
+    char escaped[4 * ASSERT_TEXT + 1];
+    size_t length = t->bytes ? pvm_escape(escaped, sizeof escaped, t->bytes, t->length) : 0;
+    t->length = 0;
+    if (length)
+        append(t, escaped, length);
+}
+
 static vm_result exec_assertfail(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     int lane = vm_first(mask);
@@ -363,7 +380,9 @@ static vm_result exec_assertfail(vm_warp *warp, const vm_op *op, uint32_t mask)
         ok = argument(warp, op, lane, i, i == 2 ? 4 : 8, &pointers[i]);
     for (int i = 0; i < 4 && ok; i++)
         if (i != 2 && pointers[i])
-            ok = append_guest_string(warp, op, lane, pointers[i], UINT64_MAX, &texts[i]);
+            ok = append_guest_string(warp, op, lane, pointers[i], ASSERT_TEXT, &texts[i]);
+    for (int i = 0; i < 4; i++)
+        escape(&texts[i]);
     if (ok)
         vm_fault(warp, op, lane, PTXVM_ERROR_ASSERT, "%s:%u: %s: Assertion `%s` failed.",
                  texts[1].bytes ? texts[1].bytes : "", (unsigned)pointers[2],
@@ -375,27 +394,58 @@ static vm_result exec_assertfail(vm_warp *warp, const vm_op *op, uint32_t mask)
 
 /* ---- by name ---- */
 
-static const struct {
+/* Sizes of results and parameters in bytes; 0 ends a list. */
+typedef struct builtin {
     const char *name;
     vm_exec_fn *exec;
     bool serial;
-} builtins[] = {{"vprintf", exec_vprintf, false},
-                {"malloc", exec_malloc, true},
-                {"free", exec_free, true},
-                {"__assertfail", exec_assertfail, false}};
+    uint8_t returns[2], params[6];
+    const char *declared;
+} builtin;
 
-vm_exec_fn *vm_builtin_find(const char *name)
+static const builtin builtins[] = {
+    {"vprintf", exec_vprintf, false, {4}, {8, 8}, "(.param .b32) vprintf (.param .b64, .param .b64)"},
+    {"malloc", exec_malloc, true, {8}, {8}, "(.param .b64) malloc (.param .b64)"},
+    {"free", exec_free, true, {0}, {8}, "free (.param .b64)"},
+    {"__assertfail",
+     exec_assertfail,
+     false,
+     {0},
+     {8, 8, 4, 8, 8},
+     "__assertfail (.param .b64, .param .b64, .param .b32, .param .b64, .param .b64)"}};
+
+static const builtin *find(const char *name)
 {
     for (size_t i = 0; i < sizeof builtins / sizeof *builtins; i++)
         if (strcmp(builtins[i].name, name) == 0)
-            return builtins[i].exec;
+            return &builtins[i];
     return NULL;
+}
+
+static bool has_sizes(pvm_var *const *vars, int n, const uint8_t *sizes)
+{
+    for (int i = 0; i < n; i++)
+        if (!sizes[i] || vars[i]->size != sizes[i] || vars[i]->vec != 1 || vars[i]->type == T_PRED)
+            return false;
+    return !sizes[n];
+}
+
+const char *vm_builtin_mismatch(const pvm_function *function)
+{
+    const builtin *b = find(function->name);
+    bool same = !b || (has_sizes(function->returns, function->n_returns, b->returns) &&
+                       has_sizes(function->params, function->n_params, b->params));
+    return same ? NULL : b->declared;
+}
+
+vm_exec_fn *vm_builtin_find(const char *name)
+{
+    const builtin *b = find(name);
+    return b ? b->exec : NULL;
 }
 
 bool vm_builtin_is_serial(const char *name)
 {
-    for (size_t i = 0; i < sizeof builtins / sizeof *builtins; i++)
-        if (strcmp(builtins[i].name, name) == 0)
-            return builtins[i].serial;
-    return false;
+    const builtin *b = find(name);
+    return b && b->serial;
 }

@@ -18,6 +18,7 @@ typedef struct pending {
     uint32_t lanes;  /* that have not landed */
     uint32_t marked; /* of these: to land now */
     uint8_t kind, bytes;
+    int32_t count;            /* of a mark: so many commits one behind the other */
     uint16_t undefined[WARP]; /* of the source, where that is checked: bit i is byte i */
     uint32_t to[WARP];        /* .shared address of the target or of the mbarrier */
     uint8_t data[WARP][16];

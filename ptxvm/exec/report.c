@@ -14,22 +14,12 @@ static bool is_word(char c)
 }
 
 /* The opcode as written in the PTX, where the instruction begins: "ex2.approx.ftz.f32". */
-static int opcode_text(const pvm_module *ptx, const pvm_inst *inst, const char **start)
+static int opcode_length(const pvm_module *ptx, const pvm_inst *inst)
 {
-    const char *p = ptx->text, *end = ptx->text + ptx->text_length;
-    for (int i = 1; i < inst->line && p < end; i++) {
-        const char *newline = memchr(p, '\n', (size_t)(end - p));
-        p = newline ? newline + 1 : end;
-    }
-    const char *name = pvm_opcode_name(inst->op);
-    size_t length = strlen(name);
-    while (p < end && *p != '\n' &&
-           ((size_t)(end - p) <= length || memcmp(p, name, length) != 0 || p[length] != '.'))
-        p++;
+    const char *p = inst->text, *end = ptx->text + ptx->text_length;
     int n = 0;
-    while (p + n < end && is_word(p[n]))
+    while (p && p + n < end && is_word(p[n]))
         n++;
-    *start = p;
     return n;
 }
 
@@ -122,12 +112,10 @@ bool vm_report_contractable(vm_kernel *kernel)
 {
     int most = 0;
     for (int i = 0; i < kernel->n_codes; i++)
-        most += kernel->codes[i] ? count_adds(kernel->codes[i]) : 0;
+        most += count_adds(kernel->codes[i]);
     kernel->contractable = vm_pool_alloc(kernel->pool, (size_t)(most + 1) * sizeof *kernel->contractable);
     bool ok = kernel->contractable != NULL;
     for (int i = 0; i < kernel->n_codes && ok && most; i++) {
-        if (!kernel->codes[i])
-            continue;
         const vm_op **mul_of = calloc((size_t)kernel->codes[i]->function->n_regs + 1, sizeof *mul_of);
         ok = mul_of && find_pairs(kernel, kernel->codes[i], mul_of);
         free(mul_of);
@@ -151,9 +139,8 @@ static const char *describe(vm_reports *r, const vm_kernel *kernel, const vm_op 
         const vm_tensor_site *tensor = op->extra;
         return vm_pool_format(r->texts, "%s: %s", tensor->op.row, standing_name(tensor->op.standing));
     }
-    const char *start;
-    int n = opcode_text(kernel->module->ptx, op->inst, &start);
-    return vm_pool_format(r->texts, ".approx: %.*s", n, start);
+    return vm_pool_format(r->texts, ".approx: %.*s", opcode_length(kernel->module->ptx, op->inst),
+                          op->inst->text ? op->inst->text : "");
 }
 
 /* The executed sites of one kind, behind those already listed. */

@@ -72,6 +72,11 @@ ptxvm_status ptxvm_create(const ptxvm_config *config, ptxvm **vm)
         free(v);
         return PTXVM_ERROR_TARGET;
     }
+    char why[256];
+    if (!ptxvm_limits_read(v->config.limits, why, sizeof why)) {
+        free(v);
+        return PTXVM_ERROR_ARGUMENT;
+    }
     v->config.sm = NULL; /* the caller's text may go */
     v->config.memory_bytes = v->config.memory_bytes ? v->config.memory_bytes : DEFAULT_MEMORY;
     v->config.stack_bytes = v->config.stack_bytes ? v->config.stack_bytes : DEFAULT_STACK;

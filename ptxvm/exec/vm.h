@@ -16,7 +16,10 @@ struct ptxvm_kernel {
 struct ptxvm_module {
     ptxvm *vm;
     pvm_module *ptx;
-    uint64_t *address;       /* of .global and .const variables, by index; 0 for the others */
+    uint64_t *address; /* of .global and .const variables, by index; 0 for the others */
+    uint32_t stamp, *function_stamp, *var_stamp,
+        *list_stamp;         /* what decode_reach.c has seen for the kernel at hand */
+    uint64_t n_decoded;      /* instructions of the kernels that are decoded */
     uint64_t first_function; /* number of its function 0 among all functions of the vm */
     ptxvm_kernel *kernels;
     int n_kernels;

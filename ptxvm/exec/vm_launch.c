@@ -46,10 +46,7 @@ void ptxvm_kernel_get_info(const ptxvm_kernel *kernel, ptxvm_kernel_info *info)
                                 .registers = max_threads(f) > 512 ? 32 : 64,
                                 .max_threads = max_threads(f),
                                 .reqntid = {f->reqntid[0], f->reqntid[1], f->reqntid[2]}};
-    if (vm_kernel_ready((ptxvm_kernel *)kernel) == PTXVM_OK) {
-        info->static_shared_bytes = kernel->decoded->static_shared;
-        info->local_bytes = kernel->decoded->entry->local_bytes;
-    }
+    vm_kernel_measure(kernel->module, f, &info->static_shared_bytes, &info->local_bytes);
     for (int i = 0; i < ptx->n_vars; i++)
         if (ptx->vars[i]->space == SPACE_CONST)
             info->const_bytes += ptx->vars[i]->size;

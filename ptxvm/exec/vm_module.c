@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "decode.h"
+#include "ops.h"
 #include "ptxvm/check/check.h"
+#include "ptxvm/front/front.h"
 
 /* ---- Variables ---- */
 
@@ -33,10 +35,8 @@ static uint64_t reloc_value(const ptxvm_module *module, const pvm_reloc *reloc)
     uint64_t value = (uint64_t)reloc->addend;
     if (reloc->var)
         value += module->address[reloc->var->index];
-    else if (reloc->function) {
-        const pvm_function *body = vm_find_body(module->ptx, reloc->function);
-        value += vm_function_address(module, body ? body : reloc->function);
-    }
+    else if (reloc->function)
+        value += vm_function_address(module, reloc->function);
     return value >> reloc->shift;
 }
 
@@ -89,7 +89,11 @@ static bool list_kernels(ptxvm_module *module)
     const pvm_module *ptx = module->ptx;
     module->kernels = calloc((size_t)ptx->n_functions + 1, sizeof *module->kernels);
     module->address = calloc((size_t)ptx->n_vars + 1, sizeof *module->address);
-    if (!module->kernels || !module->address)
+    module->function_stamp = calloc((size_t)ptx->n_functions + 1, sizeof *module->function_stamp);
+    module->var_stamp = calloc((size_t)ptx->n_vars + 1, sizeof *module->var_stamp);
+    module->list_stamp = calloc((size_t)ptx->n_call_lists + 1, sizeof *module->list_stamp);
+    if (!module->kernels || !module->address || !module->function_stamp || !module->var_stamp ||
+        !module->list_stamp)
         return false;
     for (int i = 0; i < ptx->n_functions; i++)
         if (ptx->functions[i]->is_entry && ptx->functions[i]->has_body)
@@ -109,30 +113,42 @@ static ptxvm_status check_target(ptxvm *vm, const pvm_module *ptx)
     return PTXVM_OK;
 }
 
-/* Sizes of all of them, used or not. */
-static uint64_t declared_shared(const pvm_module *ptx)
+/* Whether all of it, used or not, is within the limit. */
+static bool shared_is_small(const pvm_module *ptx)
 {
     uint64_t bytes = 0;
-    for (int i = 0; i < ptx->n_vars; i++)
+    for (int i = 0; i < ptx->n_vars && bytes <= VM_STATIC_SHARED; i++)
         bytes += ptx->vars[i]->space == SPACE_SHARED ? ptx->vars[i]->size + ptx->vars[i]->align : 0;
-    for (int i = 0; i < ptx->n_functions; i++)
+    for (int i = 0; i < ptx->n_functions && bytes <= VM_STATIC_SHARED; i++)
         bytes += ptx->functions[i]->shared_bytes;
-    return bytes;
+    return bytes <= VM_STATIC_SHARED;
 }
 
-/* ptxas refuses a module of which one kernel has too much static shared memory. What each kernel uses is known
- * when it is decoded, which is not needed where all together are within the limit. */
+/* ptxas refuses a module of which one kernel has too much static shared memory. */
 static ptxvm_status check_shared(ptxvm_module *module)
 {
-    if (declared_shared(module->ptx) <= VM_STATIC_SHARED)
-        return PTXVM_OK;
-    for (int i = 0; i < module->n_kernels; i++) {
-        ptxvm_kernel *kernel = &module->kernels[i];
-        if (vm_kernel_ready(kernel) == PTXVM_OK && kernel->decoded->static_shared > VM_STATIC_SHARED)
+    uint64_t shared, local;
+    for (int i = 0; i < module->n_kernels && !shared_is_small(module->ptx); i++) {
+        const pvm_function *f = module->kernels[i].function;
+        vm_kernel_measure(module, f, &shared, &local);
+        if (shared > VM_STATIC_SHARED)
             return vm_error(module->vm, PTXVM_ERROR_PTX,
-                            "%s has %llu bytes of static shared memory: the most is %llu",
-                            kernel->function->name, (unsigned long long)kernel->decoded->static_shared,
-                            (unsigned long long)VM_STATIC_SHARED);
+                            "%s has %llu bytes of static shared memory: the most is %llu", f->name,
+                            (unsigned long long)shared, (unsigned long long)VM_STATIC_SHARED);
+    }
+    return PTXVM_OK;
+}
+
+/* What the system's functions read and write is fixed: a declaration that says otherwise must not reach them. */
+static ptxvm_status check_builtins(const ptxvm_module *module)
+{
+    for (int i = 0; i < module->ptx->n_functions; i++) {
+        const pvm_function *f = module->ptx->functions[i];
+        const char *expected = f->has_body || f->is_entry ? NULL : vm_builtin_mismatch(f);
+        if (expected)
+            return vm_error(module->vm, PTXVM_ERROR_PTX,
+                            "%d:1: %s has other parameters or results than the system's: it is %s", f->line,
+                            f->name, expected);
     }
     return PTXVM_OK;
 }
@@ -143,7 +159,7 @@ ptxvm_status ptxvm_module_load(ptxvm *vm, const char *text, size_t length, ptxvm
         return PTXVM_ERROR_ARGUMENT;
     *module = NULL;
     pvm_error error = {.kind = PVM_OK};
-    pvm_module *ptx = pvm_module_parse(text, length, &error);
+    pvm_module *ptx = pvm_module_parse_with(text, length, NULL, vm->config.limits, &error);
     if (!ptx)
         return vm_error(vm, parse_status(&error), "%s", error.message);
     ptxvm_module *m = calloc(1, sizeof *m);
@@ -156,10 +172,10 @@ ptxvm_status ptxvm_module_load(ptxvm *vm, const char *text, size_t length, ptxvm
     *m = (ptxvm_module){.vm = vm, .ptx = ptx, .first_function = vm->n_functions, .next = vm->modules};
     vm->modules = m;
     vm->n_functions += (uint64_t)ptx->n_functions;
-    status = list_kernels(m) ? initialise_variables(m)
-                             : vm_error(vm, PTXVM_ERROR_MEMORY, "the host has no memory left");
-    if (!status)
-        status = check_shared(m);
+    status =
+        list_kernels(m) ? check_builtins(m) : vm_error(vm, PTXVM_ERROR_MEMORY, "the host has no memory left");
+    status = status ? status : initialise_variables(m);
+    status = status ? status : check_shared(m);
     if (status) {
         ptxvm_module_unload(m);
         return status;
@@ -187,6 +203,9 @@ void ptxvm_module_unload(ptxvm_module *module)
         vm_kernel_free(module->kernels[i].decoded);
     free(module->kernels);
     free(module->address);
+    free(module->function_stamp);
+    free(module->var_stamp);
+    free(module->list_stamp);
     pvm_module_free(module->ptx);
     free(module);
 }

@@ -1,5 +1,6 @@
 /* Memory of one module: chunks that only grow, given back together. */
 #include "front.h"
+#include "../poison.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@ enum { CHUNK_BYTES = 64 * 1024, ALIGNMENT = 16 };
 
 typedef struct chunk {
     struct chunk *next;
+    size_t bytes;
 } chunk;
 
 struct pvm_arena {
@@ -46,6 +48,7 @@ void arena_destroy(pvm_arena *arena)
     pvm_allocator a = arena->allocator;
     for (chunk *c = arena->chunks, *next; c; c = next) {
         next = c->next;
+        PVM_OPEN(c, c->bytes);
         a.release(a.user, c);
     }
     a.release(a.user, arena);
@@ -57,7 +60,7 @@ static bool add_chunk(pvm_arena *arena, size_t bytes)
     chunk *c = arena->allocator.alloc(arena->allocator.user, size);
     if (!c)
         return false;
-    c->next = arena->chunks;
+    *c = (chunk){arena->chunks, size};
     arena->chunks = c;
     arena->at = (char *)c + ALIGNMENT;
     arena->end = (char *)c + size;
@@ -68,11 +71,13 @@ void *arena_alloc(pvm_arena *arena, size_t bytes)
 {
     if (bytes > SIZE_MAX / 2)
         return NULL;
-    bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    if (!arena->at || (size_t)(arena->end - arena->at) < bytes)
-        if (!add_chunk(arena, bytes))
+    size_t taken = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + PVM_GAP;
+    if (!arena->at || (size_t)(arena->end - arena->at) < taken)
+        if (!add_chunk(arena, taken))
             return NULL;
-    void *memory = arena->at;
-    arena->at += bytes;
-    return memset(memory, 0, bytes);
+    char *memory = arena->at;
+    arena->at += taken;
+    memset(memory, 0, taken);
+    PVM_CLOSE(memory + bytes, taken - bytes);
+    return memory;
 }

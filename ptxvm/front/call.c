@@ -7,17 +7,22 @@
 /* ts: .branchtargets L1, L2; */
 void parse_branch_targets(parser *p, name *label, const token *where)
 {
-    name_list list = {0};
+    pvm_targets *list = parse_alloc(p, sizeof *list);
+    name **labels = NULL;
     int capacity = 0;
     do {
         next_token(p);
         if (p->tok.kind != TOKEN_NAME)
             parse_fail(p, PVM_ERROR_SYNTAX, ".branchtargets needs labels");
-        list.items = parse_grow(p, list.items, list.count, &capacity, sizeof(name *));
-        list.items[list.count++] = intern(p, p->tok.text, p->tok.length);
+        labels = parse_grow(p, labels, list->count, &capacity, sizeof(name *));
+        labels[list->count++] = intern(p, p->tok.text, p->tok.length);
         next_token(p);
     } while (at_punct(p, ','));
     expect_punct(p, ';');
+    list->number = p->function->n_target_lists++;
+    list->items = parse_alloc(p, (size_t)list->count * sizeof *list->items);
+    for (int i = 0; i < list->count; i++)
+        add_fixup(p, labels[i], NULL, &list->items[i], where->line, where->column);
     declare(p, SYMBOL_BRANCH_TARGETS, label, where)->targets = list;
 }
 
@@ -42,9 +47,15 @@ void parse_call_targets(parser *p, name *label, const token *where)
         functions[n++] = find_function(p);
     } while (at_punct(p, ','));
     expect_punct(p, ';');
+    for (int i = 1; i < n; i++)
+        if (!pvm_same_signature(functions[i], functions[0]))
+            parse_fail_at(p, where->line, where->column, PVM_ERROR_SYNTAX,
+                          "'%s' and '%s' have different parameters or results", functions[0]->name,
+                          functions[i]->name);
     symbol *s = declare(p, SYMBOL_CALL_TARGETS, label, where);
     s->functions = functions;
     s->n_functions = n;
+    s->index = p->module->n_call_lists++;
 }
 
 /* proto: .callprototype (.param .b32 _) _ (.param .b64 _); */
@@ -52,6 +63,7 @@ void parse_call_prototype(parser *p, name *label, const token *where)
 {
     pvm_function *f = parse_alloc(p, sizeof *f);
     name **names;
+    check_limit(p, PTXVM_LIMIT_FUNCTIONS, ++p->n_declared);
     next_token(p);
     f->name = label->text;
     f->line = where->line;
@@ -126,8 +138,10 @@ static void make_argument(parser *p, const raw_operand *raw, const pvm_var *para
         out->kind = OPERAND_SINK;
     } else if (raw->kind == RAW_REG) {
         pvm_type have = p->function->regs[raw->reg].type;
-        if (param && (param->is_unsized || param->size * 8 != (uint64_t)pvm_type_bits(have)) &&
-            have != T_PRED)
+        bool same = !param || (have == T_PRED && param->type == T_PRED) ||
+                    (have != T_PRED && param->type != T_PRED && !param->is_unsized &&
+                     param->size * 8 == (uint64_t)pvm_type_bits(have));
+        if (!same)
             fail_argument(p, raw, "has not the size of the parameter");
         out->kind = OPERAND_REG;
         out->type = have;
@@ -178,6 +192,7 @@ static const pvm_function *take_signature(parser *p, pvm_call *c)
     else if (s && s->kind == SYMBOL_CALL_TARGETS) {
         c->candidates = s->functions;
         c->n_candidates = s->n_functions;
+        c->list = s->index;
     } else
         parse_fail(p, PVM_ERROR_SYNTAX, "a .callprototype or .calltargets label is needed here");
     next_token(p);

@@ -12,6 +12,15 @@ static uint64_t take_integer(parser *p)
     return value;
 }
 
+/* A file's name is printed in messages and reports: without bytes that a terminal would act on. */
+static const char *printable_text(parser *p, const token *t)
+{
+    size_t size = 4 * (size_t)t->length + 1;
+    char *text = parse_alloc(p, size);
+    pvm_escape(text, size, t->text, (size_t)t->length);
+    return text;
+}
+
 /* .file 1 "name" [, timestamp, size]; clang writes "folder" "name". */
 void parse_file(parser *p)
 {
@@ -35,7 +44,7 @@ void parse_file(parser *p)
             m->files = files;
             m->n_files = capacity;
         }
-        m->files[number] = parse_text(p, name.text, name.length);
+        m->files[number] = printable_text(p, &name);
     }
     while (accept_punct(p, ','))
         take_integer(p);
@@ -143,6 +152,9 @@ void parse_alias(parser *p)
     if (!of->has_body || alias->has_body)
         parse_fail_at(p, where.line, where.column, PVM_ERROR_SYNTAX,
                       ".alias needs a function without a body and one with");
+    if (!pvm_same_signature(alias, of))
+        parse_fail_at(p, where.line, where.column, PVM_ERROR_SYNTAX,
+                      "'%s' has other parameters or results than '%s'", of->name, alias->name);
     pvm_function kept = *alias;
     *alias = *of;
     alias->name = kept.name;

@@ -19,6 +19,8 @@
  *   function.c     functions, bodies, labels
  *   call.c         calls and jump tables
  *   debug.c        .file, .loc, .section
+ *   limits.c       what a module may cost
+ *   escape.c       text of the guest, made printable
  *
  * The first error ends the parse: parse_fail fills the pvm_error and jumps back to pvm_module_parse.
  * Everything allocated is in the arena by then, so nothing leaks. */
@@ -27,6 +29,7 @@
 #define PTXVM_FRONT_H
 
 #include "../module.h"
+#include "../ptxvm.h"
 
 #include <setjmp.h>
 
@@ -44,8 +47,9 @@ pvm_arena *arena_create(const pvm_allocator *allocator);
 void arena_destroy(pvm_arena *arena);
 void *arena_alloc(pvm_arena *arena, size_t bytes); /* zeroed, 16-byte aligned; null when there is no memory */
 
+/* limits: as ptxvm_limits_read fills them. */
 pvm_module *pvm_module_parse_with(const char *text, size_t length, const pvm_allocator *allocator,
-                                  pvm_error *error);
+                                  const uint64_t *limits, pvm_error *error);
 
 /* ---- tokens ---- */
 
@@ -86,10 +90,6 @@ typedef enum {
 } symbol_kind;
 
 typedef struct name name;
-typedef struct name_list {
-    name **items;
-    int count;
-} name_list;
 
 typedef struct symbol {
     symbol_kind kind;
@@ -98,13 +98,14 @@ typedef struct symbol {
     struct symbol *outer; /* what the name meant outside */
     struct symbol *next;  /* others of the same scope */
     int line;
-    int index;      /* REG: register; LABEL: instruction; RANGE: its number in the function */
+    int index;      /* REG: register; LABEL: instruction; RANGE: its number in the function; CALL_TARGETS: in
+                       the module */
     pvm_type type;  /* RANGE */
     int vec;        /* REG: elements of a vector register, which are consecutive registers; else 1 */
     uint32_t count; /* RANGE */
     pvm_var *var;
     pvm_function *function;   /* FUNCTION, PROTOTYPE */
-    name_list targets;        /* BRANCH_TARGETS */
+    pvm_targets *targets;     /* BRANCH_TARGETS */
     pvm_function **functions; /* CALL_TARGETS */
     int n_functions;
 } symbol;
@@ -201,6 +202,8 @@ typedef struct parser {
     pvm_arena *arena;
     pvm_error *error;
     jmp_buf failed;
+    uint64_t limits[PTXVM_LIMITS];
+    uint64_t n_instructions, n_declared, data_bytes; /* of the whole module, for the limits */
 
     const char *text, *end, *at; /* at: behind the current token */
     const char *line_start;
@@ -252,6 +255,9 @@ bool token_is(const token *tok, const char *text);
 _Noreturn void parse_fail(parser *p, int kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 _Noreturn void parse_fail_at(parser *p, int line, int column, int kind, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+
+/* Ends the parse where `value` is beyond the limit. */
+void check_limit(parser *p, ptxvm_limit limit, uint64_t value);
 
 /* Arena memory that ends the parse where there is none; grow doubles an array of *capacity items when it is
  * full. */

@@ -21,10 +21,12 @@ static void add_parameter(parser *p, parameter_list *list, pvm_var *v, name *as)
     list->regs = parse_grow(p, list->regs, n, &list->reg_capacity, sizeof *list->regs);
     list->names = parse_grow(p, list->names, n, &list->name_capacity, sizeof *list->names);
     list->vars[n] = v;
+    v->index = n;
     list->regs[n] = -1; /* until the body begins */
     list->names[n] = as;
     v->offset = (list->extent + v->align - 1) / v->align * v->align;
     list->extent = v->offset + v->size;
+    check_limit(p, PTXVM_LIMIT_PARAMETERS, list->extent);
 }
 
 /* A vector in .reg is a parameter for each element. */
@@ -144,14 +146,28 @@ static void add_function(parser *p, pvm_function *f)
     m->functions[m->n_functions++] = f;
 }
 
-static bool same_lists(pvm_var **a, int n_a, pvm_var **b, int n_b)
+/* Whether two parameters take the same values: their sizes and spaces, and types that ptxas lets pass for each
+ * other. */
+static bool same_parameter(const pvm_var *a, const pvm_var *b)
+{
+    return a->size == b->size && a->space == b->space && a->vec == b->vec && a->is_unsized == b->is_unsized &&
+           type_fits(a->type, b->type, 0);
+}
+
+static bool same_lists(pvm_var *const *a, int n_a, pvm_var *const *b, int n_b)
 {
     if (n_a != n_b)
         return false;
     for (int i = 0; i < n_a; i++)
-        if (a[i]->size != b[i]->size || a[i]->space != b[i]->space)
+        if (!same_parameter(a[i], b[i]))
             return false;
     return true;
+}
+
+bool pvm_same_signature(const pvm_function *a, const pvm_function *b)
+{
+    return same_lists(a->params, a->n_params, b->params, b->n_params) &&
+           same_lists(a->returns, a->n_returns, b->returns, b->n_returns);
 }
 
 /* A name may be declared several times, with one body: all are the same function. */
@@ -167,8 +183,7 @@ static pvm_function *enter_function(parser *p, pvm_function *f, name *n, const t
     if (!known || known->is_entry != f->is_entry)
         parse_fail_at(p, where->line, where->column, PVM_ERROR_SYNTAX, "'%s' is already defined in line %d",
                       n->text, s->line);
-    if (!same_lists(known->params, known->n_params, f->params, f->n_params) ||
-        !same_lists(known->returns, known->n_returns, f->returns, f->n_returns))
+    if (!pvm_same_signature(known, f))
         parse_fail_at(p, where->line, where->column, PVM_ERROR_SYNTAX,
                       "'%s' has other parameters than where it is declared in line %d", n->text, s->line);
     return known;
@@ -216,6 +231,7 @@ static header parse_header(parser *p, linkage link)
 {
     pvm_function *f = parse_alloc(p, sizeof *f);
     header h = {.function = f};
+    check_limit(p, PTXVM_LIMIT_FUNCTIONS, ++p->n_declared);
     f->is_entry = at_word(p, "entry");
     f->is_visible = link.is_visible;
     f->is_extern = link.is_extern;
@@ -340,6 +356,7 @@ static void parse_guard(parser *p, pvm_inst *inst)
 void add_instruction(parser *p, const pvm_inst *inst)
 {
     pvm_function *f = p->function;
+    check_limit(p, PTXVM_LIMIT_INSTRUCTIONS, ++p->n_instructions);
     f->insts = parse_grow(p, f->insts, f->n_insts, &p->inst_capacity, sizeof *f->insts);
     f->insts[f->n_insts++] = *inst;
 }
@@ -348,6 +365,7 @@ void add_instruction(parser *p, const pvm_inst *inst)
 static void parse_instruction(parser *p, pvm_inst inst)
 {
     find_opcode(p);
+    inst.text = p->opcode.text;
     inst.line = p->opcode.line;
     inst.column = p->opcode.column;
     inst.loc_file = p->loc_file;

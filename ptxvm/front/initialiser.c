@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#define MAX_INITIALISED_BYTES (UINT64_C(1) << 28)
-
 typedef struct filler {
     pvm_var *var;
     const shape *shape;
@@ -22,8 +20,7 @@ static uint8_t *room(parser *p, filler *f)
         parse_fail(p, PVM_ERROR_SYNTAX, "too many initial values for '%s'", f->var->name);
     if (end > f->capacity) {
         uint64_t larger = f->shape->is_unsized ? end * 2 + 64 : f->shape->strides[0];
-        if (larger > MAX_INITIALISED_BYTES)
-            parse_fail(p, PVM_ERROR_SYNTAX, "'%s' is too large to be initialised", f->var->name);
+        check_limit(p, PTXVM_LIMIT_DATA, p->data_bytes += larger - f->capacity);
         uint8_t *init = parse_alloc(p, larger);
         if (f->capacity)
             memcpy(init, f->var->init, f->capacity);
@@ -90,6 +87,7 @@ static void write_address(parser *p, filler *f, pvm_reloc r)
     r.size = f->element;
     v->relocs = parse_grow(p, v->relocs, v->n_relocs, &f->reloc_capacity, sizeof *v->relocs);
     v->relocs[v->n_relocs++] = r;
+    check_limit(p, PTXVM_LIMIT_DATA, p->data_bytes += sizeof r);
     f->at += (uint64_t)f->element;
 }
 

@@ -52,7 +52,7 @@ static void show_line(const parser *p, int line, int column, char *message, size
     size_t used = strlen(message);
     used += (size_t)snprintf(message + used, size - used, "\n  ");
     for (int i = first - 1; i < length && i < first + 118 && used + 1 < size; i++)
-        message[used++] = s[i] == '\t' || ((unsigned char)s[i] >= ' ' && s[i] != 127) ? s[i] : '?';
+        message[used++] = s[i];
     message[used] = 0;
     if (used + 8 + (size_t)(column - first) >= size)
         return;
@@ -73,6 +73,7 @@ static _Noreturn void fail_va(parser *p, int line, int column, int kind, const c
     int n = snprintf(e->message, sizeof e->message, "%d:%d: ", line, column);
     vsnprintf(e->message + n, 240, format, args);
     show_line(p, line, column, e->message, sizeof e->message);
+    pvm_make_printable(e->message); /* it has names, strings and a line of the guest */
     longjmp(p->failed, 1);
 }
 
@@ -90,6 +91,13 @@ void parse_fail(parser *p, int kind, const char *format, ...)
     fail_va(p, p->tok.line, p->tok.column, kind, format, args);
 }
 
+void check_limit(parser *p, ptxvm_limit limit, uint64_t value)
+{
+    if (value > p->limits[limit])
+        parse_fail(p, PVM_ERROR_UNSUPPORTED, "more than %llu %s: the limit is %s",
+                   (unsigned long long)p->limits[limit], ptxvm_limit_what(limit), ptxvm_limit_name(limit));
+}
+
 void *parse_alloc(parser *p, size_t bytes)
 {
     void *memory = arena_alloc(p->arena, bytes);
@@ -102,7 +110,9 @@ void *parse_grow(parser *p, void *items, int count, int *capacity, size_t item_b
 {
     if (count < *capacity)
         return items;
-    int larger = *capacity ? *capacity * 2 : 16;
+    if (*capacity > INT32_MAX / 2)
+        parse_fail(p, PVM_ERROR_MEMORY, "out of memory");
+    int larger = *capacity ? *capacity * 2 : 4;
     void *memory = parse_alloc(p, (size_t)larger * item_bytes);
     if (count)
         memcpy(memory, items, (size_t)count * item_bytes);

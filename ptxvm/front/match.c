@@ -198,22 +198,13 @@ static void take_selectors(parser *p, const form_table *t, const form *f, const 
     }
 }
 
-static void make_targets(parser *p, const raw_operand *raw, pvm_inst *inst)
-{
-    const name_list *list = &raw->symbol->targets;
-    inst->n_targets = list->count;
-    inst->targets = parse_alloc(p, (size_t)list->count * sizeof *inst->targets);
-    for (int i = 0; i < list->count; i++)
-        add_fixup(p, list->items[i], NULL, &inst->targets[i], raw->line, raw->column);
-}
-
 static void make_operands(parser *p, const form_table *t, const form *f, const int *link, pvm_inst *inst)
 {
     inst->operand = p->n_raw ? parse_alloc(p, (size_t)p->n_raw * sizeof *inst->operand) : NULL;
     for (int r = 0; r < p->n_raw; r++) {
         const form_operand *want = &t->operands[f->first_operand + link[r]];
         if (want->flags & IS_TARGETS) {
-            make_targets(p, &p->raw[r], inst);
+            inst->targets = p->raw[r].symbol->targets;
             continue;
         }
         operand_make(p, &p->raw[r], want, inst, form_operand_type(want, inst),

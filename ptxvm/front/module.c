@@ -1,7 +1,7 @@
 /* A module: its header, its directives, and the way in. */
 #include "front.h"
-#include "../ptxvm.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- targets ---- */
@@ -239,18 +239,31 @@ static pvm_module *out_of_memory(pvm_error *error, pvm_arena *arena)
     return NULL;
 }
 
+static pvm_module *text_too_long(pvm_error *error, const uint64_t *limits)
+{
+    *error = (pvm_error){.kind = PVM_ERROR_UNSUPPORTED, .line = 1, .column = 1};
+    snprintf(error->message, sizeof error->message, "more than %llu %s: the limit is %s",
+             (unsigned long long)limits[PTXVM_LIMIT_TEXT], ptxvm_limit_what(PTXVM_LIMIT_TEXT),
+             ptxvm_limit_name(PTXVM_LIMIT_TEXT));
+    return NULL;
+}
+
 pvm_module *pvm_module_parse_with(const char *text, size_t length, const pvm_allocator *allocator,
-                                  pvm_error *error)
+                                  const uint64_t *limits, pvm_error *error)
 {
     while (length && !text[length - 1]) /* the end of a string, as ptxvm-ptxas writes it */
         length--;
+    if (length > limits[PTXVM_LIMIT_TEXT])
+        return text_too_long(error, limits);
     pvm_arena *arena = arena_create(allocator);
     parser *p = arena ? arena_alloc(arena, sizeof *p) : NULL;
-    char *copy = p && length < INT32_MAX ? arena_alloc(arena, length + 1) : NULL;
+    char *copy = p ? arena_alloc(arena, length + 1) : NULL;
     pvm_module *module = copy ? arena_alloc(arena, sizeof *module) : NULL;
     if (!module)
         return out_of_memory(error, arena);
-    memcpy(copy, text, length);
+    if (length)
+        memcpy(copy, text, length);
+    memcpy(p->limits, limits, sizeof p->limits);
     *error = (pvm_error){.kind = PVM_OK};
     *module = (pvm_module){.text = copy, .text_length = length, .arena = arena, .address_bits = 64};
     p->module = module;
@@ -270,7 +283,11 @@ pvm_module *pvm_module_parse_with(const char *text, size_t length, const pvm_all
 
 pvm_module *pvm_module_parse(const char *text, size_t length, pvm_error *error)
 {
-    return pvm_module_parse_with(text, length, NULL, error);
+    uint64_t limits[PTXVM_LIMITS] = {0};
+    *error = (pvm_error){.kind = PVM_ERROR_UNSUPPORTED, .line = 1, .column = 1};
+    if (!ptxvm_limits_read(limits, error->message, sizeof error->message))
+        return NULL;
+    return pvm_module_parse_with(text, length, NULL, limits, error);
 }
 
 void pvm_module_free(pvm_module *module)

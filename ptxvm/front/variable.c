@@ -205,6 +205,7 @@ static void add_global(parser *p, pvm_var *v, const token *where)
                           "with '%.60s' the module has %llu bytes of .const: the most is %d", v->name,
                           (unsigned long long)p->const_extent, MAX_CONST_BYTES);
     }
+    check_limit(p, PTXVM_LIMIT_VARIABLES, (uint64_t)m->n_vars + 1);
     m->vars = parse_grow(p, m->vars, m->n_vars, &p->var_capacity, sizeof(pvm_var *));
     v->index = m->n_vars;
     m->vars[m->n_vars++] = v;

@@ -59,21 +59,23 @@ static uint64_t align_up(uint64_t value, uint64_t align)
     return (value + align - 1) / align * align;
 }
 
-/* "1,2,3" at *at, which moves on; what does not fit is counted and not stored. */
-static int store_values(const vm_argument *a, const value_type *type, const char *list, uint8_t *to,
-                        uint64_t *at)
+/* "1,2,3", `length` characters, at *at, which moves on; what does not fit is counted and not stored. */
+static int store_values(const vm_argument *a, const value_type *type, const char *list, size_t length,
+                        uint8_t *to, uint64_t *at)
 {
-    char part[128], why[256];
+    char why[256], *copy = strndup(list, length), *rest = copy;
     uint64_t bits = 0, size = (uint64_t)type->bytes;
+    int status = copy ? TOOL_OK : tool_fail("out of memory");
     *at = align_up(*at, size);
-    for (; tool_next_part(&list, part, sizeof part); *at += size) {
+    for (char *part; status == TOOL_OK && (part = tool_cut_part(&rest)); *at += size) {
         const char *wrong = value_parse(type, part, &bits, why, sizeof why);
         if (wrong)
-            return tool_argument_error(a, "%s", wrong);
-        if (*at + size <= a->param.bytes)
+            status = tool_argument_error(a, "%s", wrong);
+        else if (*at + size <= a->param.bytes)
             value_store(type, bits, to + *at);
     }
-    return TOOL_OK;
+    free(copy);
+    return status;
 }
 
 /* Structs and arrays may end in padding, which is zero. */
@@ -110,7 +112,6 @@ static int typed_values(const vm_argument *a, const char *text, uint8_t *to)
 {
     uint64_t end = 0;
     for (const char *piece = text, *next; piece; piece = next) {
-        char values[4096];
         size_t name = strcspn(piece, ":/"), length = strcspn(piece, "/");
         const value_type *type = value_type_find(piece, name);
         next = piece[length] ? piece + length + 1 : NULL;
@@ -119,10 +120,7 @@ static int typed_values(const vm_argument *a, const char *text, uint8_t *to)
                                        (int)(name < 40 ? name : 40), piece);
         if (!type)
             return unknown_form(a, piece, name);
-        if (length - name > sizeof values)
-            return tool_argument_error(a, "too many values: write them to a file, and @FILE");
-        snprintf(values, sizeof values, "%.*s", (int)(length - name - 1), piece + name + 1);
-        int status = store_values(a, type, values, to, &end);
+        int status = store_values(a, type, piece + name + 1, length - name - 1, to, &end);
         if (status != TOOL_OK)
             return status;
     }
@@ -136,7 +134,7 @@ static int bare_value(const vm_argument *a, uint8_t *to)
     if (!type || a->param.elements > 1)
         return tool_argument_error(a, "it has %" PRIu64 " bytes: write f32:1,2/u32:3 or bytes:HEX or @FILE",
                                    a->param.bytes);
-    int status = store_values(a, type, a->text, to, &end);
+    int status = store_values(a, type, a->text, strlen(a->text), to, &end);
     return status == TOOL_OK ? check_extent(a, end) : status;
 }
 

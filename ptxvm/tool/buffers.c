@@ -33,11 +33,11 @@ static int parse_extent(vm_argument *a, char *text, const value_type **type)
 /* ---- contents ---- */
 
 /* Values with commas; they are repeated to the end. */
-static int fill_with_values(const vm_argument *a, const value_type *type, const char *list, uint8_t *to)
+static int fill_with_values(const vm_argument *a, const value_type *type, char *list, uint8_t *to)
 {
-    char part[128], why[256];
+    char why[256];
     uint64_t at = 0, bits = 0, size = (uint64_t)type->bytes;
-    for (; tool_next_part(&list, part, sizeof part); at += size) {
+    for (char *part; (part = tool_cut_part(&list)); at += size) {
         const char *wrong = value_parse(type, part, &bits, why, sizeof why);
         if (wrong)
             return tool_argument_error(a, "%s (or iota, or random:SEED)", wrong);
@@ -53,7 +53,7 @@ static int fill_with_values(const vm_argument *a, const value_type *type, const 
 }
 
 /* "iota", "random:SEED" or values. */
-static int fill(const vm_argument *a, const value_type *type, const char *text, uint8_t *to)
+static int fill(const vm_argument *a, const value_type *type, char *text, uint8_t *to)
 {
     uint64_t state = 0, size = (uint64_t)type->bytes;
     bool iota = strcmp(text, "iota") == 0, random = strncmp(text, "random:", 7) == 0;

@@ -3,6 +3,7 @@
 
 #include "ptxvm/module.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* "12:5: what is wrong", with the line and a caret below it: the file's name makes it what editors jump to.
@@ -52,9 +53,25 @@ static ptxvm_config config_of(const vm_file *file, const vm_options *o)
                                                                : PTXVM_COUNTERS_OFF};
 }
 
+/* A name may have any bytes, and is printed and written as JSON. */
+static char *printable(const char *name)
+{
+    size_t size = 4 * strlen(name) + 1;
+    char *text = malloc(size);
+    if (text)
+        pvm_escape(text, size, name, strlen(name));
+    return text;
+}
+
 int tool_open(vm_file *file, const vm_options *options, const char *path)
 {
-    *file = (vm_file){.name = strcmp(path, "-") == 0 ? "<stdin>" : path};
+    uint64_t limits[PTXVM_LIMITS] = {0};
+    char why[256];
+    *file = (vm_file){.name = printable(strcmp(path, "-") == 0 ? "<stdin>" : path)};
+    if (!file->name)
+        return tool_fail("out of memory");
+    if (!ptxvm_limits_read(limits, why, sizeof why))
+        return tool_usage_error("%s", why);
     int status = tool_read(path, &file->text);
     if (status == TOOL_OK && file->text.size == 0)
         return invalid(file, "the file is empty");
@@ -75,4 +92,5 @@ void tool_close(vm_file *file)
 {
     ptxvm_destroy(file->vm);
     tool_text_free(&file->text);
+    free(file->name);
 }

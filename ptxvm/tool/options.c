@@ -36,6 +36,10 @@ static const char help[] =
     "  --seed N           shuffle the order of blocks and warps; 0, in order, where not given\n"
     "  --steps N          end the run when a block has taken N warp instructions\n"
     "\n"
+    "What a file may cost is limited: memory, instructions, output. An error names the limit as "
+    "PTXVM_LIMIT_X, an\n"
+    "environment variable that sets another (docs/ptxvm.md lists them).\n"
+    "\n"
     "ARG, one for each parameter of the kernel, in order:\n"
     "  42  -1  0x2a  1.5  a number, of the type that the parameter has; 0f3FC00000 is the f32 of these bits\n"
     "  f32:1.5            a number of another type of the same size: "
@@ -101,18 +105,21 @@ static int parse_number(const char *option, const char *text, uint64_t most, uin
 /* "4", "4,2" or "4,2,1"; what is not there is 1. */
 static int parse_dimensions(const char *option, const char *text, uint32_t *dimensions)
 {
-    char part[32];
-    const char *list = text;
+    char *copy = strdup(text), *rest = copy;
     int n = 0;
+    bool ok = copy;
     for (int i = 0; i < 3; i++)
         dimensions[i] = 1;
-    while (tool_next_part(&list, part, sizeof part)) {
-        uint64_t value;
-        if (n == 3 || !tool_parse_size(part, &value) || value == 0 || value > INT32_MAX)
-            return tool_usage_error("%s takes one to three numbers from 1 up, as in 4,2,1, and not '%s'",
-                                    option, text);
-        dimensions[n++] = (uint32_t)value;
+    for (char *part; ok && (part = tool_cut_part(&rest));) {
+        uint64_t value = 0;
+        ok = n < 3 && tool_parse_size(part, &value) && value && value <= INT32_MAX;
+        if (ok)
+            dimensions[n++] = (uint32_t)value;
     }
+    free(copy);
+    if (!ok)
+        return tool_usage_error("%s takes one to three numbers from 1 up, as in 4,2,1, and not '%s'", option,
+                                text);
     return TOOL_OK;
 }
 

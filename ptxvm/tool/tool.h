@@ -35,8 +35,8 @@ bool tool_parse_size(const char *text, uint64_t *value);
 /* ---- load.c: a file onto a device ---- */
 
 typedef struct vm_file {
-    const char *name; /* as messages have it */
-    char sm[16];      /* what the device acts as */
+    char *name;  /* as messages have it */
+    char sm[16]; /* what the device acts as */
     tool_text text;
     ptxvm *vm;
     ptxvm_module *module;

@@ -122,6 +122,19 @@ TEST_CASE(CudaLaunch, ErrorsOfKernelsStay)
     driver_close();
 }
 
+/* What a module may cost is a setting of the environment, here as for the ptxvm command. */
+TEST_CASE(CudaLaunch, LimitsAreSettings)
+{
+    static const char text[] = ".version 7.0\n.target sm_75\n.address_size 64\n.entry k() { ret; }\n";
+    CUmodule m = NULL;
+    REQUIRE(driver_open_context("PTXVM_LIMIT_TEXT=10"));
+    CU_IS(cu.cuModuleLoadData(&m, text), CUDA_ERROR_INVALID_PTX);
+    driver_close();
+    REQUIRE(driver_open_context("PTXVM_LIMIT_TEXT=1K"));
+    CU(cu.cuModuleLoadData(&m, text));
+    driver_close();
+}
+
 /* Every block takes a ticket: the order in which they ran. */
 static const char ticket_ptx[] =
     ".version 7.0\n"

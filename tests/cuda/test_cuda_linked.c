@@ -6,6 +6,7 @@
 #include "driver.h"
 #include "tools/toolkit.h"
 #include "ptxvm/cuda/ptxvm_cuda.h"
+#include "support/environment.h"
 #include "support/process.h"
 
 #define FIND(type, variable, name)                                                                           \
@@ -40,6 +41,10 @@ TEST_CASE(CudaLinked, SettingsByACall)
     ptxvm_cuda_shutdown();
     settings.fault = "cuNoSuchFunction:1=1";
     CHECK(!ptxvm_cuda_configure(&settings));
+    settings = (ptxvm_cuda_settings){.devices = 1};
+    environment_set("PTXVM_LIMIT_TEXT=few");
+    CHECK(!ptxvm_cuda_configure(&settings));
+    environment_restore();
     settings = (ptxvm_cuda_settings){.devices = 17};
     CHECK(!ptxvm_cuda_configure(&settings));
     settings = (ptxvm_cuda_settings){.sm = "sm_12345"};

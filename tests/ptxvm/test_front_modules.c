@@ -248,8 +248,9 @@ TEST_CASE(FrontModules, LabelsAndTables)
     static const int targets[] = {5, 2, 1, 3};
     for (int i = 0; i < 4; i++)
         CHECK_EQ_I64((int64_t)k->insts[i].operand[0].bits, targets[i]);
-    REQUIRE(k->insts[4].n_targets == 3);
-    CHECK(k->insts[4].targets[0] == 1 && k->insts[4].targets[1] == 5 && k->insts[4].targets[2] == 1);
+    REQUIRE(k->insts[4].targets->count == 3);
+    CHECK(k->insts[4].targets->items[0] == 1 && k->insts[4].targets->items[1] == 5 &&
+          k->insts[4].targets->items[2] == 1);
     CHECK(k->insts[4].n_operands == 1 && k->insts[4].mod[S_SUB] == M_idx);
     pvm_module_free(m);
 }

@@ -140,7 +140,10 @@ TEST_CASE(FrontRobust, EveryAllocationMayFail)
         failing f = {.left = k};
         pvm_allocator allocator = {failing_alloc, failing_release, &f};
         pvm_error error;
-        pvm_module *m = pvm_module_parse_with(text, length, &allocator, &error);
+        uint64_t limits[PTXVM_LIMITS] = {0};
+        char why[256];
+        CHECK(ptxvm_limits_read(limits, why, sizeof why));
+        pvm_module *m = pvm_module_parse_with(text, length, &allocator, limits, &error);
         done = m != NULL;
         if (!m)
             CHECK_EQ_I64(error.kind, PVM_ERROR_MEMORY);
@@ -196,5 +199,5 @@ TEST_CASE(FrontRobust, LargeNumbersCostNothing)
     static const char initialised[] =
         ".version 8.0\n.target sm_80\n.address_size 64\n.global .b8 big[10000000000] = {1};\n";
     CHECK(!parses(initialised, sizeof initialised - 1, &error));
-    CHECK_HAS(error.message, "too large to be initialised");
+    CHECK_HAS(error.message, "PTXVM_LIMIT_DATA");
 }

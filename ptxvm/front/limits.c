@@ -1,0 +1,63 @@
+/* The limits of ptxvm.h's table: names, defaults, and what the environment sets. */
+#include "ptxvm/ptxvm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *what;
+    uint64_t value, most;
+} table[] = {
+#define X(name, value, most, what) {"PTXVM_LIMIT_" #name, what, value, most},
+    PTXVM_LIMIT_TABLE(X)
+#undef X
+};
+
+const char *ptxvm_limit_name(ptxvm_limit limit)
+{
+    return (unsigned)limit < PTXVM_LIMITS ? table[limit].name : "";
+}
+
+const char *ptxvm_limit_what(ptxvm_limit limit)
+{
+    return (unsigned)limit < PTXVM_LIMITS ? table[limit].what : "";
+}
+
+uint64_t ptxvm_limit_default(ptxvm_limit limit)
+{
+    return (unsigned)limit < PTXVM_LIMITS ? table[limit].value : 0;
+}
+
+/* "4096", "0x1000", "64K", "1M", "2G", "1T". */
+static bool parse_number(const char *text, uint64_t *value)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    errno = 0;
+    unsigned long long n = strtoull(text, &end, 0);
+    if (end == text || errno || *text < '0' || *text > '9')
+        return false;
+    const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
+    int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+    if ((*end && (!unit || end[1])) || n > UINT64_MAX >> shift)
+        return false;
+    *value = (uint64_t)n << shift;
+    return true;
+}
+
+bool ptxvm_limits_read(uint64_t limits[PTXVM_LIMITS], char *why, size_t size)
+{
+    for (int i = 0; i < PTXVM_LIMITS; i++) {
+        const char *text = limits[i] ? NULL : getenv(table[i].name);
+        uint64_t value = limits[i] ? limits[i] : table[i].value;
+        bool is_number = !text || !*text || parse_number(text, &value);
+        if (!is_number || value == 0 || value > table[i].most) {
+            snprintf(why, size, "%s=%.40s is out of range: it is a number from 1 to %llu (%s)", table[i].name,
+                     text ? text : "(configured)", (unsigned long long)table[i].most, table[i].what);
+            return false;
+        }
+        limits[i] = value;
+    }
+    return true;
+}
