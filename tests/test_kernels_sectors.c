@@ -1,0 +1,81 @@
+/* Memory traffic of the kernels of flat tensors, by ptxvm's counters, for aligned data in groups of 128: every byte of codes
+ * and data moves once, the sectors of a launch are those of its operands, and requests ask for at most 5% more of them. A warp
+ * asks for the sector of its scale with every chunk, and for that of its zero: with codes of 2 bits or with zeros these are
+ * up to 11%. Dynamic quantization to codes of odd widths stores them byte by byte, and is left out. */
+#include "test_kernels_parity.h"
+
+#include "formats/ref_spec.h"
+#include "test.h"
+
+#include <stdio.h>
+
+enum { TYPES = 3, TILE = 4096, TILES = 8 };
+static const qdnnDataType_t data_types[TYPES] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
+static const char *const type_names[TYPES] = {"f32", "f16", "bf16"};
+
+static bool moves_elements(const kernel_row *row)
+{
+    kernel_operation o = kernel_operation_of(row);
+    unsigned bits = kernel_format(row)->bits;
+    bool is_direct = (bits & (bits - 1)) == 0;
+    return row->operation_name &&
+           (o == KERNEL_QUANTIZE || o == KERNEL_DEQUANTIZE || (o == KERNEL_DYNAMIC && is_direct)) &&
+           kernel_format(row)->block == QDNN_BLOCK_NONE;
+}
+
+static const kernel_row *row_at(int index)
+{
+    for (int i = 0; i < kernel_row_count; i++)
+        if (moves_elements(&kernel_rows[i]) && index-- == 0)
+            return &kernel_rows[i];
+    return NULL;
+}
+
+static int count(void)
+{
+    int rows = 0;
+    while (row_at(rows))
+        rows++;
+    return rows * TYPES;
+}
+
+static void name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s_%s", row_at(index / TYPES)->name, type_names[index % TYPES]);
+}
+
+/* The sectors that all operands take, each aligned. */
+static uint64_t least_sectors(const kernel_row *row, const kernel_spec *spec, int64_t n)
+{
+    kernel_operand operands[QDNN_OPERAND_COUNT];
+    uint64_t sectors = 0;
+    kernel_operands_of(row, spec, &(kernel_problem){1, (uint64_t)n}, operands);
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        sectors += (operands[i].bytes + 31) / 32;
+    return sectors;
+}
+
+static unsigned allowed_percent(const kernel_row *row)
+{
+    const format_facts *f = kernel_format(row);
+    return f->zero_kind != QDNN_ZERO_NONE || f->bits == 2 ? 111 : 105;
+}
+
+TEST_EACH(KernelSectors, AreThoseOfTheOperands, count, name)
+{
+    const kernel_row *row = row_at(index / TYPES);
+    const int64_t n = TILES * TILE;
+    kernel_spec spec = kernel_spec_default();
+    ptxvm *vm = NULL;
+    ptxvm_counters c = {0};
+    spec.data = data_types[index % TYPES];
+    const parity_trial trial = {.n = n, .kind = DATA_NORMAL, .seed = 1, .counters = &c};
+    ptxvm_config config = {.sm = "sm_80", .threads = 1, .counters = PTXVM_COUNTERS_KERNEL};
+    REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
+    parity_emit_and_run(vm, "sm_80", row, &spec, &trial, 1);
+    ptxvm_destroy(vm);
+    uint64_t asked = c.total.load.sectors + c.total.store.sectors, least = least_sectors(row, &spec, n);
+    CHECK_EQ_U64(c.unique_sectors, least);
+    if (asked * 100 > least * allowed_percent(row))
+        FAIL("%llu sectors are asked for, %llu is the least", (unsigned long long)asked, (unsigned long long)least);
+}
