@@ -22,7 +22,7 @@ static quant_case small_case(const kernel_row *row)
 }
 
 /* Calls with a mistake in one operand's buffer; returns what the call does. Buffers are exact, so ptxvm sees
- * the byte behind them. */
+ * the byte behind them; and not aligned, as it lets aligned vector loads reach over the end. */
 static qdnnStatus_t call_with(qdnnHandle_t handle, const quant_case *c, const quant_operands *o, mistake what,
                               int where)
 {
@@ -33,7 +33,8 @@ static qdnnStatus_t call_with(qdnnHandle_t handle, const quant_case *c, const qu
     for (int i = 0; i < QDNN_OPERAND_COUNT && ok; i++) {
         mistake here = i == where ? what : NOTHING;
         if ((o->reads | o->writes) >> i & 1)
-            ok = device_buffer_make(handle, BUFFER_EXACT, o->bytes[i] - (here == TOO_SHORT), 0, &buffers[i]);
+            ok = device_buffer_make(handle, BUFFER_EXACT, o->bytes[i] - (here == TOO_SHORT), o->element[i],
+                                    &buffers[i]);
         if (ok && o->reads >> i & 1 && here != NOT_WRITTEN)
             ok = device_buffer_write(&buffers[i], o->host[i]);
         pointers[i] = device_buffer_at(&buffers[i]);

@@ -71,7 +71,7 @@ static void run_variation(qdnnHandle_t handle, const kernel_row *row, const kern
                                 .granularity = none ? QDNN_GRANULARITY_NONE : groupings[i].granularity,
                                 .extent = none ? 0 : groupings[i].extent,
                                 .rank = 1,
-                                .dims = {groupings[i].elements},
+                                .dims = {quant_case_columns(row, groupings[i].elements)},
                                 .kind = (data_kind)((round + i) % DATA_KINDS),
                                 .seed = (uint32_t)(round * 7 + i + 1),
                                 .callers = !parity_makes_scales(row) && (round + i) % 4 == 3},
