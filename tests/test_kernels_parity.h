@@ -12,16 +12,21 @@ typedef struct parity_trial {
     data_kind kind;
     uint32_t seed;
     bool callers; /* scales and zero points are a caller's strange ones, not those of the scale operation */
+    int64_t callers_first; /* where in their lists the first group stands */
     /* How far each buffer lies behind an aligned address: in elements, codes in bytes. */
     size_t data_shift, scale_shift, zero_shift, codes_shift;
-    /* What the one block of the launch takes its number to be (the text says so). Buffers then hold the
-     * elements from there on. */
+    /* Not 0: what the one block of the launch takes its number to be. Buffers then hold the elements from there
+     * on. */
     uint64_t block;
 } parity_trial;
 
 /* Runs each trial with the text, and compares every output byte. */
 void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, const char *ptx,
                    const parity_trial *trials, int count);
+
+/* The number of a block as far out as a grid allows (fewer than 2^31) whose first element starts a group, and the first
+ * channel; 0 where the kernel has no such blocks. */
+uint64_t parity_far_block(const kernel_row *row, const kernel_spec *spec);
 
 /* The same with the text that the emitter gives. */
 void parity_emit_and_run(ptxvm *vm, const char *sm, const kernel_row *row, const kernel_spec *spec,

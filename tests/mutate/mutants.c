@@ -17,7 +17,8 @@ const char *const mutant_class_names[MUTANT_CLASSES] = {
     [MUTANT_ARITHMETIC] = "arithmetic", [MUTANT_EXTREME] = "extreme",   [MUTANT_LOGIC] = "logic",
     [MUTANT_PREDICATE] = "predicate",   [MUTANT_DELETION] = "deletion"};
 
-/* Words of an opcode and what takes their place. */
+/* Words of an opcode and what takes their place. Nothing tells u64 and s64 apart: addresses, numbers of elements and
+ * their products are below 2^63. */
 static const struct {
     mutant_class kind;
     const char *from, *to;
@@ -35,12 +36,11 @@ static const struct {
     {MUTANT_ROUNDING, "rmi", "rpi"},   {MUTANT_ROUNDING, "rpi", "rmi"},   {MUTANT_ROUNDING, "rna", "rn"},
     {MUTANT_TYPE, "u8", "s8"},         {MUTANT_TYPE, "s8", "u8"},         {MUTANT_TYPE, "u16", "s16"},
     {MUTANT_TYPE, "s16", "u16"},       {MUTANT_TYPE, "u32", "s32"},       {MUTANT_TYPE, "s32", "u32"},
-    {MUTANT_TYPE, "u64", "s64"},       {MUTANT_TYPE, "s64", "u64"},       {MUTANT_TYPE, "f16", "bf16"},
-    {MUTANT_TYPE, "bf16", "f16"},      {MUTANT_TYPE, "f16x2", "bf16x2"},  {MUTANT_TYPE, "bf16x2", "f16x2"},
-    {MUTANT_TYPE, "e4m3x2", "e5m2x2"}, {MUTANT_TYPE, "e5m2x2", "e4m3x2"}, {MUTANT_SHIFT, "shl", "shr"},
-    {MUTANT_SHIFT, "shr", "shl"},      {MUTANT_ARITHMETIC, "add", "sub"}, {MUTANT_ARITHMETIC, "sub", "add"},
-    {MUTANT_EXTREME, "min", "max"},    {MUTANT_EXTREME, "max", "min"},    {MUTANT_LOGIC, "and", "or"},
-    {MUTANT_LOGIC, "or", "and"},       {MUTANT_LOGIC, "xor", "or"},
+    {MUTANT_TYPE, "f16", "bf16"},      {MUTANT_TYPE, "bf16", "f16"},      {MUTANT_TYPE, "f16x2", "bf16x2"},
+    {MUTANT_TYPE, "bf16x2", "f16x2"},  {MUTANT_TYPE, "e4m3x2", "e5m2x2"}, {MUTANT_TYPE, "e5m2x2", "e4m3x2"},
+    {MUTANT_SHIFT, "shl", "shr"},      {MUTANT_SHIFT, "shr", "shl"},      {MUTANT_ARITHMETIC, "add", "sub"},
+    {MUTANT_ARITHMETIC, "sub", "add"}, {MUTANT_EXTREME, "min", "max"},    {MUTANT_EXTREME, "max", "min"},
+    {MUTANT_LOGIC, "and", "or"},       {MUTANT_LOGIC, "or", "and"},       {MUTANT_LOGIC, "xor", "or"},
 };
 
 /* Registers are remembered by their prefix: %r7 is number 7 of "r". */
@@ -90,12 +90,24 @@ static bool is_word(const char *at, size_t length, const char *word)
 
 /* ---- Opcodes ---- */
 
+/* A load or a store that moves as many bits as the register has is the same for both types. */
+static bool extends(const char *opcode, const char *word, size_t length, const char *operands)
+{
+    if (strncmp(opcode, "st.", 3) == 0)
+        return false;
+    if (strncmp(opcode, "ld.", 3) != 0)
+        return true;
+    return is_word(word, length, "u8") || is_word(word, length, "s8") ||
+           (word[1] == '1' && strstr(operands, "%h") != operands);
+}
+
 static void mutate_opcode(finder *f, const char *opcode, const char *end)
 {
     for (const char *word = opcode; word < end;) {
         size_t length = strcspn(word, ". \t;");
         for (int i = 0; i < LENGTH(swaps); i++)
-            if (is_word(word, length, swaps[i].from))
+            if (is_word(word, length, swaps[i].from) &&
+                (swaps[i].kind != MUTANT_TYPE || extends(opcode, word, length, end + 1)))
                 add(f, swaps[i].kind, word, length, swaps[i].to);
         word += length + 1;
     }
@@ -155,17 +167,43 @@ static void mutate_register(finder *f, const char *at, size_t length, size_t let
 
 /* ---- Constants ---- */
 
-static void mutate_number(finder *f, mutant_class kind, const char *at, size_t length, const char *format,
-                          uint64_t value, int bits)
+static void add_number(finder *f, mutant_class kind, const char *at, size_t length, const char *format,
+                       uint64_t value)
 {
-    const uint64_t mask = bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
-    const uint64_t others[] = {value + 1, value - 1,
-                               value ^ UINT64_C(1) << mutant_random(&f->random) % (uint64_t)bits};
-    for (int i = 0; i < (kind == MUTANT_SHIFT ? 2 : 3); i++) {
-        char with[32];
-        snprintf(with, sizeof with, format, (unsigned long long)(others[i] & mask));
-        add(f, kind, at, length, with);
+    char with[32];
+    snprintf(with, sizeof with, format, (unsigned long long)value);
+    add(f, kind, at, length, with);
+}
+
+static void mutate_integer(finder *f, mutant_class kind, const char *at, size_t length, const char *format,
+                           uint64_t value, int bits)
+{
+    add_number(f, kind, at, length, format, value + 1);
+    if (value > 0)
+        add_number(f, kind, at, length, format, value - 1);
+    if (kind != MUTANT_SHIFT)
+        add_number(f, kind, at, length, format,
+                   value ^ UINT64_C(1) << mutant_random(&f->random) % (uint64_t)bits);
+}
+
+/* The mistakes of a float are in the digits that it has: one more or less in its last digit that is not 0, or one bit
+ * from there up. Less than that would be rounded away behind most constants (15 is a clamp before a conversion to an
+ * integer). 0 becomes 1. */
+static void mutate_float(finder *f, mutant_class kind, const char *at, size_t length, const char *format,
+                         int bits)
+{
+    uint64_t value = strtoull(at + 2, NULL, 16), one = bits == 32 ? 0x3F800000 : UINT64_C(0x3FF0000000000000);
+    int last = 0;
+    if (value << (65 - bits) == 0) {
+        add_number(f, kind, at, length, format, one);
+        return;
     }
+    while (!(value >> last & 1))
+        last++;
+    add_number(f, kind, at, length, format, value + (UINT64_C(1) << last));
+    add_number(f, kind, at, length, format, value - (UINT64_C(1) << last));
+    last += (int)(mutant_random(&f->random) % (uint64_t)(bits - last));
+    add_number(f, kind, at, length, format, value ^ UINT64_C(1) << last);
 }
 
 /* The bits that an integer of this size is likely to mean: the next one above its highest is included. */
@@ -183,17 +221,16 @@ static size_t mutate_constant(finder *f, mutant_class kind, const char *at)
     bool hex = at[0] == '0' && (at[1] == 'x' || at[1] == 'X'), is_float = at[0] == '0' && at[1] == 'f',
          is_double = at[0] == '0' && at[1] == 'd';
     if (is_float)
-        mutate_number(f, kind, at, length, "0f%08llX", strtoull(at + 2, NULL, 16), 32);
+        mutate_float(f, kind, at, length, "0f%08llX", 32);
     else if (is_double)
-        mutate_number(f, kind, at, length, "0d%016llX", strtoull(at + 2, NULL, 16), 64);
+        mutate_float(f, kind, at, length, "0d%016llX", 64);
     else if (hex)
-        mutate_number(f, kind, at, length, "0x%llX", strtoull(at, NULL, 16), bits_of(strtoull(at, NULL, 16)));
-    else if (*at != '-' && strtoull(at, NULL, 10) > 0)
-        mutate_number(f, kind, at, length, "%llu", strtoull(at, NULL, 10), bits_of(strtoull(at, NULL, 10)));
-    else if (*at == '-')
-        mutate_number(f, kind, at, length, "%lld", (uint64_t)strtoll(at, NULL, 10), 64);
+        mutate_integer(f, kind, at, length, "0x%llX", strtoull(at, NULL, 16),
+                       bits_of(strtoull(at, NULL, 16)));
+    else if (*at != '-')
+        mutate_integer(f, kind, at, length, "%llu", strtoull(at, NULL, 10), bits_of(strtoull(at, NULL, 10)));
     else
-        add(f, kind, at, length, "1");
+        mutate_integer(f, kind, at, length, "%lld", (uint64_t)strtoll(at, NULL, 10), 4);
     return length;
 }
 
