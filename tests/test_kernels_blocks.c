@@ -118,28 +118,19 @@ TEST_EACH(KernelBlocks, Alignments, case_count, case_name)
 
 /* ---- Far out ---- */
 
-/* One thread block that takes itself for a far one of a huge grid: the text has its number written in. */
+/* One thread block that takes itself for a far one of a huge grid. */
 TEST_EACH(KernelBlocks, FarBlock, case_count, case_name)
 {
     const kernel_row *row = block_row(index / TYPES);
     kernel_spec spec = spec_of(index);
-    kernel_text text;
-    ptx_error error;
     const uint64_t number = (UINT64_C(1) << 33) / (uint64_t)tile_elements(index) + 7;
-    if (!kernel_emit(row, &spec, ptx_sm_find(sm_of(index)), NULL, &text, &error)) {
-        FAIL("%s", error.text);
-        return;
-    }
-    char *far = parity_pinned_to_block(text.ptx, number);
     ptxvm *vm = open_vm(index);
     const parity_trial trials[] = {
         {.n = tile_elements(index), .kind = DATA_NORMAL, .seed = 1, .block = number},
         {.n = block_elements(index), .kind = DATA_SPECIAL, .seed = 2, .block = number}};
-    if (CHECK(far && vm))
-        parity_trials(vm, row, &spec, far, trials, LENGTH(trials));
+    if (vm)
+        parity_emit_and_run(vm, sm_of(index), row, &spec, trials, LENGTH(trials));
     ptxvm_destroy(vm);
-    free(text.ptx);
-    free(far);
 }
 
 /* ---- Memory ---- */

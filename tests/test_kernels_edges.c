@@ -49,15 +49,6 @@ static const char *sm_of(int index)
     return index % 2 ? "sm_75" : "sm_90";
 }
 
-static char *emit_text(int index, const kernel_spec *spec)
-{
-    kernel_text text;
-    ptx_error error;
-    if (!kernel_emit(row_of(index), spec, ptx_sm_find(sm_of(index)), NULL, &text, &error))
-        FAIL("%s", error.text);
-    return text.ptx;
-}
-
 static ptxvm *open_vm(int index)
 {
     ptxvm *vm = NULL;
@@ -161,14 +152,7 @@ static void run_far(int index, const uint64_t *groups)
     const parity_trial trials[] = {{.n = all, .kind = DATA_NORMAL, .seed = 1, .block = block},
                                    {.n = all - 1, .kind = DATA_SPECIAL, .seed = 2, .block = block},
                                    {.n = 1, .kind = DATA_HUGE, .seed = 3, .block = block}};
-    char *ptx = emit_text(index, &spec), *far = ptx ? parity_pinned_to_block(ptx, block) : NULL;
-    ptxvm *vm = open_vm(index);
-    if (CHECK(far && vm))
-        parity_trials(vm, row, &spec, far, trials, LENGTH(trials));
-    if (vm)
-        ptxvm_destroy(vm);
-    free(ptx);
-    free(far);
+    run_spec(index, &spec, trials, LENGTH(trials));
 }
 
 /* Element 2^33 and beyond; the block's first element starts a group. */

@@ -105,12 +105,16 @@ static void make_expected(trial *t)
         return;
     }
     int64_t groups = ref_group_count(&t->ref, 1, t->n);
-    fill_data(t->how->kind, kernel_format(t->row), t->spec.data, t->how->seed, host[QDNN_OPERAND_X], t->n);
+    uint64_t group_size = kernel_keys(t->row) & KERNEL_KEY_GROUP_SIZE ? t->spec.group_size : (uint64_t)t->n + 1;
+    if (t->how->kind == DATA_ONE_HOT)
+        fill_one_hot(t->spec.data, group_size, t->spec.channels, t->how->seed, host[QDNN_OPERAND_X], t->n);
+    else
+        fill_data(t->how->kind, kernel_format(t->row), t->spec.data, t->how->seed, host[QDNN_OPERAND_X], t->n);
     ref_scale(&t->ref, 1, t->n, host[QDNN_OPERAND_X], &arrays);
     if (t->how->callers) {
-        fill_callers_scales(t->spec.scale, arrays.scale, groups);
+        fill_callers_scales(t->spec.scale, t->how->callers_first, arrays.scale, groups);
         if (t->at[QDNN_OPERAND_ZERO].bytes > 0)
-            fill_callers_zeros(t->ref.zero, arrays.zero, groups);
+            fill_callers_zeros(t->ref.zero, t->how->callers_first, arrays.zero, groups);
     }
     ref_quantize(&t->ref, 1, t->n, host[QDNN_OPERAND_X], &arrays);
     if (!parity_is(t->row, "dequantize"))
@@ -152,13 +156,14 @@ static ptxvm_address ranges_pointer(const trial *t, const kernel_geometry *geome
 }
 
 /* At least one: a kernel that is launched all the same for n = 0 writes nothing. Where any grid gives the
- * same bytes, small ones take turns with the best. */
+ * same bytes, small ones take turns with the best: blocks that come round several times. */
 static uint32_t blocks_for(const trial *t, const kernel_geometry *geometry)
 {
     uint64_t blocks =
         geometry->blocks ? geometry->blocks : ((uint64_t)t->n + geometry->elements_per_block - 1) / geometry->elements_per_block;
-    if (geometry->blocks && t->how->seed % 4)
-        blocks = blocks / 40 + 1;
+    const uint64_t fewer[] = {blocks, 1, blocks / 40 + 1, blocks > 1 ? 2 : 1};
+    if (geometry->blocks)
+        blocks = fewer[t->how->seed % 4];
     return blocks > 0 ? (uint32_t)blocks : 1;
 }
 
@@ -250,27 +255,77 @@ static void run_trial(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geo
     buffer_free(t->vm, &t->ranges);
 }
 
+/* The text with the number of the block written in: a launch of one block is then that block of a huge grid. */
+static char *pinned_to_block(const char *ptx, uint64_t number)
+{
+    static const char name[] = "%ctaid.x";
+    char *text = malloc(2 * strlen(ptx) + 32), *end = text;
+    if (!text)
+        return NULL;
+    for (const char *at; (at = strstr(ptx, name)); ptx = at + strlen(name))
+        end += sprintf(end, "%.*s%llu", (int)(at - ptx), ptx, (unsigned long long)number);
+    strcpy(end, ptx);
+    return text;
+}
+
+uint64_t parity_far_block(const kernel_row *row, const kernel_spec *spec)
+{
+    kernel_spec s = kernel_spec_normal(row, spec);
+    kernel_geometry geometry = kernel_geometry_of(row, &s);
+    uint64_t turn = s.group_size * (s.channels ? s.channels : 1), a = geometry.elements_per_block, b = turn;
+    if (geometry.blocks)
+        return 0;
+    while (b > 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return INT32_MAX / (turn / a) * (turn / a); /* a is their greatest common divisor */
+}
+
+/* Null, and a failure, where the text does not load. */
+static ptxvm_kernel *load(ptxvm *vm, const kernel_row *row, const char *ptx, ptxvm_module **module)
+{
+    ptxvm_kernel *kernel = NULL;
+    char entry[64];
+    kernel_entry_name(row, entry, sizeof entry);
+    if (ptxvm_module_load(vm, ptx, strlen(ptx), module) != PTXVM_OK)
+        FAIL("%s", ptxvm_last_error(vm));
+    else if (ptxvm_module_kernel(*module, entry, &kernel) != PTXVM_OK)
+        FAIL("kernel %s: %s", entry, ptxvm_last_error(vm));
+    return kernel;
+}
+
+static void run_far(trial *t, const char *ptx, const kernel_geometry *geometry)
+{
+    char *text = pinned_to_block(ptx, t->how->block);
+    ptxvm_module *module = NULL;
+    ptxvm_kernel *kernel = CHECK(text != NULL) ? load(t->vm, t->row, text, &module) : NULL;
+    if (kernel)
+        run_trial(t, kernel, geometry);
+    if (module)
+        ptxvm_module_unload(module);
+    free(text);
+}
+
 void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, const char *ptx,
                    const parity_trial *trials, int count)
 {
     ptxvm_module *module = NULL;
-    ptxvm_kernel *kernel = NULL;
+    ptxvm_kernel *kernel = load(vm, row, ptx, &module);
     kernel_spec normal = kernel_spec_normal(row, spec);
     kernel_geometry geometry = kernel_geometry_of(row, &normal);
-    char entry[64];
-    kernel_entry_name(row, entry, sizeof entry);
-    if (ptxvm_module_load(vm, ptx, strlen(ptx), &module) != PTXVM_OK)
-        FAIL("%s", ptxvm_last_error(vm));
-    else if (ptxvm_module_kernel(module, entry, &kernel) != PTXVM_OK)
-        FAIL("kernel %s: %s", entry, ptxvm_last_error(vm));
     for (int i = 0; kernel && i < count; i++) {
         const parity_trial *how = &trials[i];
         trial t = {
             .vm = vm, .row = row, .spec = normal, .ref = ref_spec_of(row, &normal), .how = how, .n = how->n};
-        test_push_note("data kind %d, n = %d, seed %u, shifts %zu %zu %zu %zu", (int)how->kind, (int)how->n,
-                       (unsigned)how->seed, how->data_shift, how->scale_shift, how->zero_shift,
-                       how->codes_shift);
-        run_trial(&t, kernel, &geometry);
+        test_push_note("data kind %d, n = %d, seed %u, block %llu, shifts %zu %zu %zu %zu", (int)how->kind, (int)how->n,
+                       (unsigned)how->seed, (unsigned long long)how->block, how->data_shift, how->scale_shift,
+                       how->zero_shift, how->codes_shift);
+        if (how->block)
+            run_far(&t, ptx, &geometry);
+        else
+            run_trial(&t, kernel, &geometry);
         test_pop_note();
     }
     if (module)
@@ -315,19 +370,6 @@ void parity_emit_and_run(ptxvm *vm, const char *sm, const kernel_row *row, const
         parity_trials(vm, row, spec, text.ptx, trials, count);
     free(text.ptx);
     test_pop_note();
-}
-
-char *parity_pinned_to_block(const char *ptx, uint64_t number)
-{
-    static const char name[] = "%ctaid.x";
-    const char *at = strstr(ptx, name);
-    char *text = at ? malloc(strlen(ptx) + 32) : NULL;
-    if (!text)
-        return NULL;
-    int used = sprintf(text, "%.*s%llu", (int)(at - ptx), ptx, (unsigned long long)number);
-    strcpy(text + used, at + strlen(name));
-    CHECK(strstr(text, name) == NULL);
-    return text;
 }
 
 /* ---- Parts of operations ---- */

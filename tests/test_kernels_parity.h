@@ -12,10 +12,11 @@ typedef struct parity_trial {
     data_kind kind;
     uint32_t seed;
     bool callers; /* scales and zero points are a caller's strange ones, not those of the scale operation */
+    int64_t callers_first; /* where in their lists the first group stands */
     /* How far each buffer lies behind an aligned address: in elements, codes in bytes. */
     size_t data_shift, scale_shift, zero_shift, codes_shift;
-    /* What the one block of the launch takes its number to be (the text says so). Buffers then hold the
-     * elements from there on. */
+    /* Not 0: what the one block of the launch takes its number to be. Buffers then hold the elements from there
+     * on. */
     uint64_t block;
     ptxvm_counters *counters; /* null, or receives the sums of the launch, where this ptxvm counts */
 } parity_trial;
@@ -24,13 +25,13 @@ typedef struct parity_trial {
 void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, const char *ptx,
                    const parity_trial *trials, int count);
 
+/* The number of a block as far out as a grid allows (fewer than 2^31) whose first element starts a group, and the first
+ * channel; 0 where the kernel has no such blocks. */
+uint64_t parity_far_block(const kernel_row *row, const kernel_spec *spec);
+
 /* The same with the text that the emitter gives. */
 void parity_emit_and_run(ptxvm *vm, const char *sm, const kernel_row *row, const kernel_spec *spec,
                          const parity_trial *trials, int count);
-
-/* The text with the number of the block written in: a launch of one block is then block `number` of a huge grid. To be
- * freed; null where it names no block. */
-char *parity_pinned_to_block(const char *ptx, uint64_t number);
 
 /* A trial for every kind of data: a kernel is specialised to its settings, not to n. `round` turns through
  * counts and alignments. */

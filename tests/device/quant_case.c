@@ -180,9 +180,9 @@ static void fill(const quant_case *c, const ref_quant_spec *ref, quant_operands 
         if (ref->nested)
             fill_bytes(c->seed, arrays.scale, groups);
         else
-            fill_callers_scales(c->spec.scale, arrays.scale, groups);
+            fill_callers_scales(c->spec.scale, 0, arrays.scale, groups);
         if (o->bytes[QDNN_OPERAND_ZERO] > 0)
-            fill_callers_zeros(ref->zero, arrays.zero, groups);
+            fill_callers_zeros(ref->zero, 0, arrays.zero, groups);
     }
     ref_quantize(ref, 1, n, plain, &arrays);
     if (kernel_operation_of(c->row) != KERNEL_DEQUANTIZE)

@@ -166,6 +166,22 @@ static float tie(const format_facts *format, uint32_t random)
     return least + 0.5f * (float)(random % (uint32_t)(ranged ? 4 * half - 1 : 4 * half - 3));
 }
 
+/* An end of the codes' range (of both signs, without and with a zero point in the middle of it), or a little less or
+ * more than it, or far beyond. */
+static float around_clamp(const format_facts *format, uint32_t random)
+{
+    const float_facts *f = float_format(format);
+    bool unit = format->storage == QDNN_DATA_NF4 || strcmp(format->name, "fp4_bnb") == 0;
+    float half = (float)(1 << (format->bits - 1));
+    float ends[] = {half - 1.0f, half, 2.0f * half - 1.0f, 2.0f * half, 0.0f};
+    float end = f ? f->largest : unit ? 1.0f : ends[random % 5];
+    float step = f ? f->largest / 64.0f : unit ? 0.03125f : 0.125f;
+    float value = end + step * (float)((int)(random / 8 % 32) - 16);
+    if (random / 256 % 16 == 0)
+        value = 3.0f * end;
+    return random & 0x10000 ? -value : value;
+}
+
 static uint32_t element(data_kind kind, const format_facts *format, layout l, uint32_t *state, uint32_t seed)
 {
     uint32_t random = next_random(state);
@@ -186,6 +202,8 @@ static uint32_t element(data_kind kind, const format_facts *format, layout l, ui
         return random % 5 == 0 ? special(l, random >> 8) : encode(l, bell(state));
     case DATA_TIES:
         return encode(l, tie(format, random));
+    case DATA_CLAMP:
+        return encode(l, around_clamp(format, random));
     default:
         return encode(l, bell(state));
     }
@@ -233,6 +251,45 @@ void fill_data(data_kind kind, const format_facts *format, qdnnDataType_t type, 
     }
 }
 
+/* Where an element stands: its group, its place in it, and how many places it has. */
+typedef struct place {
+    uint64_t group, rank, length;
+} place;
+
+static place place_of(uint64_t i, uint64_t n, uint64_t size, uint64_t channels)
+{
+    if (channels == 0) {
+        uint64_t group = i / size, rest = n - group * size;
+        return (place){group, i % size, rest < size ? rest : size};
+    }
+    uint64_t turn = size * channels, group = i / size % channels, rest = n % turn;
+    uint64_t before = group * size, last = rest <= before ? 0 : rest - before < size ? rest - before : size;
+    return (place){group, i / turn * size + i % size, n / turn * size + last};
+}
+
+/* The bits of the step are those at which elements are usually divided among lanes, warps and chunks. */
+static uint64_t hot_rank(const place *p, uint32_t turn)
+{
+    const uint64_t step = 1 << 0 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 12;
+    return turn == 0 ? 0 : turn == 1 ? p->length - 1 : (turn * step + p->group * 37) % p->length;
+}
+
+void fill_one_hot(qdnnDataType_t type, uint64_t group_size, uint64_t channels, uint32_t turn, void *x, int64_t n)
+{
+    layout l = layout_of(type);
+    uint32_t state = seeded(turn);
+    for (int64_t i = 0; i < n; i++) {
+        place p = place_of((uint64_t)i, (uint64_t)n, group_size, channels);
+        uint64_t hot = hot_rank(&p, turn), other = (hot + (turn == 1 ? p.length - 1 : 1 + turn * 7)) % p.length;
+        float sign = turn % 2 ? -1.0f : 1.0f, value = 0.25f * bell(&state);
+        uint32_t bits = encode(l, p.rank == hot ? 9.5f * sign : p.rank == other ? -7.25f * sign : value);
+        if (type == QDNN_DATA_F64)
+            put_double(x, i, bits, 0);
+        else
+            put_bits(l, x, i, bits);
+    }
+}
+
 /* ---- What a caller may bring ---- */
 
 enum {
@@ -261,31 +318,31 @@ static uint32_t column(qdnnDataType_t type, const uint32_t *row)
 }
 
 /* Scales of one byte: all that there are. */
-void fill_callers_scales(qdnnScaleType_t type, void *scale, int64_t n)
+void fill_callers_scales(qdnnScaleType_t type, int64_t first, void *scale, int64_t n)
 {
     static const qdnnDataType_t types[] = {
         [QDNN_SCALE_F32] = QDNN_DATA_F32, [QDNN_SCALE_F16] = QDNN_DATA_F16, [QDNN_SCALE_BF16] = QDNN_DATA_BF16};
     for (int64_t i = 0; i < n; i++)
         if (type == QDNN_SCALE_E4M3 || type == QDNN_SCALE_E8M0)
-            ((uint8_t *)scale)[i] = (uint8_t)(i * 37 + 255);
+            ((uint8_t *)scale)[i] = (uint8_t)((i + first) * 37 + 255);
         else
-            put_bits(layout_of(types[type]), scale, i, column(types[type], callers_scales[i % SCALES]));
+            put_bits(layout_of(types[type]), scale, i, column(types[type], callers_scales[(i + first) % SCALES]));
 }
 
-void fill_callers_zeros(qdnnDataType_t type, void *zero, int64_t n)
+void fill_callers_zeros(qdnnDataType_t type, int64_t first, void *zero, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         switch (type) {
         case QDNN_DATA_U8:
         case QDNN_DATA_I8:
-            ((uint8_t *)zero)[i] = (uint8_t)(i % ZEROS * 17);
+            ((uint8_t *)zero)[i] = (uint8_t)((i + first) % ZEROS * 17);
             break;
         case QDNN_DATA_U32:
         case QDNN_DATA_I32:
-            put_bits(layout_of(QDNN_DATA_F32), zero, i, (uint32_t)(i % ZEROS * 17));
+            put_bits(layout_of(QDNN_DATA_F32), zero, i, (uint32_t)((i + first) % ZEROS * 17));
             break;
         default:
-            put_bits(layout_of(type), zero, i, column(type, callers_zeros[i % ZEROS]));
+            put_bits(layout_of(type), zero, i, column(type, callers_zeros[(i + first) % ZEROS]));
         }
 }
 

@@ -12,17 +12,24 @@ typedef enum {
     DATA_HUGE,    /* up to the largest finite value of both signs: ranges overflow */
     DATA_SPECIAL, /* normal, with NaN of several kinds and infinities among it */
     DATA_TIES,    /* half way between two codes of the format, and its extremes: groups with a scale of 1 */
-    DATA_KINDS
+    DATA_KINDS,   /* so many meet every kernel in turn; those that follow are asked for by name */
+    DATA_CLAMP = DATA_KINDS, /* at, around and beyond the least and the largest code: for a caller's scales */
+    DATA_ONE_HOT             /* fill_one_hot */
 } data_kind;
 
 /* Fills n elements of an f32, f16, bf16 or f64 tensor that is meant for the format. */
 void fill_data(data_kind kind, const format_facts *format, qdnnDataType_t type, uint32_t seed, void *x, int64_t n);
 
+/* Small numbers but for the two extremes of each group, one positive and one negative. Groups are as kernel_spec has
+ * them. `turn` moves the extremes: in 0 they are the first and the second element of a group, in 1 the last and the
+ * one before it, then elsewhere: within 34 turns on every lane and every warp, however elements are dealt to them. */
+void fill_one_hot(qdnnDataType_t type, uint64_t group_size, uint64_t channels, uint32_t turn, void *x, int64_t n);
+
 /* Scales and zero points that the scale operation never makes but a caller may bring: zeros, negative
  * numbers, infinities, NaNs, subnormals, fractions. Where there are enough groups, every scale meets every
- * zero point. */
-void fill_callers_scales(qdnnScaleType_t type, void *scale, int64_t n);
-void fill_callers_zeros(qdnnDataType_t type, void *zero, int64_t n);
+ * zero point. `first` is the place in the lists that the first group takes. */
+void fill_callers_scales(qdnnScaleType_t type, int64_t first, void *scale, int64_t n);
+void fill_callers_zeros(qdnnDataType_t type, int64_t first, void *zero, int64_t n);
 void fill_bytes(uint32_t seed, void *bytes, int64_t n);
 
 #endif

@@ -1,0 +1,191 @@
+/* Few settings of every kernel, each with data that no mutant of its text should survive (tests/mutate). */
+#include "test_kernels_trials.h"
+
+#include "formats/sample.h"
+#include "test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+/* ---- Settings ---- */
+
+/* A kernel takes those that it knows. Every path of the emitters is in one of them: types, short, ragged and long
+ * groups, channels, the whole tensor, orders, roundings, SMs with and without bf16 instructions. */
+static const struct {
+    const char *sm;
+    const char *values[7][2];
+} variants[] = {
+    {"sm_90", {{"data", "f32"}}},
+    {"sm_75",
+     {{"data", "f16"}, {"scale", "f16"}, {"group_size", "100"}, {"rounding", "away"}, {"zero", "f32"}}},
+    {"sm_80",
+     {{"data", "bf16"},
+      {"scale", "bf16"},
+      {"group_size", "5000"},
+      {"division", "reciprocal"},
+      {"zero", "f16"},
+      {"nibble_order", "high"}}},
+    {"sm_89", {{"data", "f32"}, {"group_size", "1"}, {"channels", "1"}, {"zero", "bf16"}, {"floor", "0.5"}}},
+    {"sm_100",
+     {{"data", "f16"},
+      {"group_size", "3"},
+      {"channels", "5"},
+      {"division", "reciprocal"},
+      {"rounding", "away"}}},
+    {"sm_75", {{"data", "bf16"}, {"scale", "bf16"}, {"group_size", "32"}}},
+    {"sm_120", {{"data", "f32"}, {"scale", "e8m0"}, {"group_size", "32"}, {"mx_rounding", "even"}}},
+};
+
+static bool is_new(const trial_setting *settings, int count, const trial_setting *one)
+{
+    for (int i = 0; i < count; i++)
+        if (kernel_spec_equal(&settings[i].spec, &one->spec) && strcmp(settings[i].sm, one->sm) == 0)
+            return false;
+    return true;
+}
+
+int trial_settings(const kernel_row *row, trial_setting settings[TRIAL_SETTINGS_MAX])
+{
+    int count = 0;
+    if (kernel_format(row)->block != QDNN_BLOCK_NONE)
+        return 0;
+    for (int v = 0; v < LENGTH(variants); v++) {
+        trial_setting one = {.spec = kernel_spec_default(), .sm = variants[v].sm};
+        char error[256];
+        bool ok = true;
+        for (int i = 0; i < LENGTH(variants[v].values) && variants[v].values[i][0]; i++)
+            if (kernel_takes(row, variants[v].values[i][0]))
+                ok = kernel_spec_set(row, &one.spec, variants[v].values[i][0], variants[v].values[i][1],
+                                     error, sizeof error) &&
+                     ok;
+        one.spec = kernel_spec_normal(row, &one.spec);
+        if (ok && kernel_is_emitted(row, &one.spec, error, sizeof error) && is_new(settings, count, &one))
+            settings[count++] = one;
+    }
+    return count;
+}
+
+/* ---- Data ---- */
+
+typedef struct trial_list {
+    const kernel_row *row;
+    const kernel_spec *spec;
+    parity_trial *at;
+    int count;
+    int64_t tile; /* elements that a block takes, or of a few blocks where it takes any number */
+} trial_list;
+
+static void append(trial_list *list, parity_trial one)
+{
+    if (CHECK(list->count < TRIALS_MAX))
+        list->at[list->count++] = one;
+}
+
+/* Kernels have a way of their own for whole, aligned tiles: every kind of data goes through it, and one element more
+ * through the other way. */
+static void add_kinds(trial_list *list)
+{
+    for (int kind = 0; kind < DATA_KINDS; kind++)
+        append(list,
+               (parity_trial){.n = 2 * list->tile + 1, .kind = (data_kind)kind, .seed = (uint32_t)kind + 1});
+    append(list, (parity_trial){.n = 2 * list->tile, .kind = DATA_TIES, .seed = 12});
+    append(list, (parity_trial){.n = list->tile + 9, .kind = DATA_NORMAL, .seed = 13});
+}
+
+/* Short tensors, and pointers with the alignment of an element only. */
+static void add_ragged(trial_list *list)
+{
+    static const int64_t counts[] = {1, 33, 1000};
+    for (int i = 0; i < LENGTH(counts); i++)
+        append(list, (parity_trial){.n = counts[i], .kind = DATA_TIES, .seed = (uint32_t)i + 20});
+    append(list, (parity_trial){.n = list->tile, .kind = DATA_TIES, .seed = 23, .data_shift = 1});
+    append(list,
+           (parity_trial){
+               .n = list->tile - 1, .kind = DATA_SPECIAL, .seed = 24, .scale_shift = 1, .zero_shift = 1});
+    append(list, (parity_trial){.n = 2 * list->tile, .kind = DATA_NORMAL, .seed = 25, .codes_shift = 1});
+}
+
+/* A caller's scales and zero points, and values beyond what they can express. The places in the lists are those where a
+ * scale of 1, -1/2 and 1/3 meets different zero points. */
+static void add_callers(trial_list *list)
+{
+    static const data_kind kinds[] = {DATA_SPECIAL, DATA_TIES, DATA_HUGE, DATA_SUBNORMAL, DATA_ZEROS};
+    static const int64_t firsts[] = {12, 28, 60, 30, 13};
+    for (int i = 0; i < LENGTH(kinds); i++)
+        append(list, (parity_trial){
+                         .n = list->tile + 5, .kind = kinds[i], .seed = (uint32_t)i + 30, .callers = true});
+    for (int i = 0; i < LENGTH(firsts); i++)
+        append(list, (parity_trial){.n = list->tile + 3,
+                                    .kind = DATA_CLAMP,
+                                    .seed = (uint32_t)i + 40,
+                                    .callers = true,
+                                    .callers_first = firsts[i]});
+}
+
+/* The extremes of a group everywhere in it. Where there are many groups, few turns show all places. */
+static void add_one_hot(trial_list *list)
+{
+    enum { FEW = 3, MANY = 34, SHORT = 128 };
+    bool is_short = list->spec->channels == 0 && list->spec->group_size <= SHORT;
+    for (uint32_t turn = 0; turn < (is_short ? FEW : MANY); turn++)
+        append(list,
+               (parity_trial){.n = list->tile + (turn % 2 ? 0 : 13), .kind = DATA_ONE_HOT, .seed = turn});
+}
+
+static bool makes_ranges(const kernel_row *row)
+{
+    kernel_operation operation = kernel_operation_of(row);
+    return operation != KERNEL_QUANTIZE && operation != KERNEL_DEQUANTIZE;
+}
+
+int trials_for(const kernel_row *row, const kernel_spec *spec, parity_trial trials[TRIALS_MAX])
+{
+    enum { TILE_MAX = 5000, TILE_USUAL = 4096 };
+    kernel_geometry geometry = kernel_geometry_of(row, spec);
+    uint64_t tile =
+        geometry.blocks || geometry.elements_per_block > TILE_MAX ? TILE_USUAL : geometry.elements_per_block;
+    trial_list list = {row, spec, trials, 0, (int64_t)tile};
+    uint64_t far = parity_far_block(row, spec);
+    add_kinds(&list);
+    add_ragged(&list);
+    if (makes_ranges(row))
+        add_one_hot(&list);
+    else
+        add_callers(&list);
+    if (far)
+        append(&list, (parity_trial){.n = (int64_t)geometry.elements_per_block - 1,
+                                     .kind = DATA_TIES,
+                                     .seed = 50,
+                                     .block = far});
+    return list.count;
+}
+
+static int case_count(void)
+{
+    return sample_row_count();
+}
+
+static void case_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", sample_row_at(index)->name);
+}
+
+TEST_EACH(KernelTrials, HostRef, case_count, case_name)
+{
+    const kernel_row *row = sample_row_at(index);
+    trial_setting settings[TRIAL_SETTINGS_MAX];
+    parity_trial trials[TRIALS_MAX];
+    int count = trial_settings(row, settings);
+    if (count == 0)
+        SKIP("not a flat tensor with scales of its own");
+    for (int i = 0; i < count; i++) {
+        ptxvm_config config = {.sm = settings[i].sm, .threads = 1, .checks = PTXVM_CHECK_ALL};
+        ptxvm *vm;
+        REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
+        parity_emit_and_run(vm, settings[i].sm, row, &settings[i].spec, trials,
+                            trials_for(row, &settings[i].spec, trials));
+        ptxvm_destroy(vm);
+    }
+}
