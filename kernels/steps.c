@@ -57,6 +57,10 @@ static const char *const operand_names[QDNN_OPERAND_COUNT] = {
     [QDNN_OPERAND_NESTED_MAP] = "nested_map",
     [QDNN_OPERAND_NESTED_SCALE] = "nested_scale",
     [QDNN_OPERAND_NESTED_OFFSET] = "nested_offset",
+    [QDNN_OPERAND_DY] = "dy",
+    [QDNN_OPERAND_DX] = "dx",
+    [QDNN_OPERAND_STATE] = "state",
+    [QDNN_OPERAND_DSCALE] = "dscale",
 };
 
 static int add_operands(const kernel_row *row, const kernel_spec *spec, unsigned which, param_decl *list)
