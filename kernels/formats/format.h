@@ -61,6 +61,9 @@ struct format_row {
 
 /* ---- formats.c ---- */
 
+/* What operations have that know no codes. It is not in the list of formats. */
+extern const format_row format_none;
+
 bool format_has_zero(const format_row *format); /* zero points or minima */
 unsigned format_keys(const format_row *format); /* the settings that it knows */
 
