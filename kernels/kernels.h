@@ -159,13 +159,13 @@ typedef enum {
     KERNEL_QUANTIZE,
     KERNEL_DEQUANTIZE,
     KERNEL_DYNAMIC, /* scales and codes at once */
-    KERNEL_RANGE,   /* parts of the others from here on */
-    KERNEL_GLOBAL,
-    KERNEL_NEST,
     KERNEL_FAKE_QUANTIZE,
     KERNEL_FAKE_QUANTIZE_BACKWARD,
     KERNEL_LSQ,
     KERNEL_LSQ_BACKWARD,
+    KERNEL_RANGE, /* parts of the others from here on */
+    KERNEL_GLOBAL,
+    KERNEL_NEST,
     KERNEL_TRAIN_SCALE,
     KERNEL_LONG_SUM,
     KERNEL_OPERATIONS

@@ -31,6 +31,29 @@ bool backward_takes(const kernel_spec *spec, int operand)
            (operand != QDNN_OPERAND_X && operand != QDNN_OPERAND_STATE);
 }
 
+/* ---- Normal specifications ---- */
+
+void fix_decay(kernel_spec *spec)
+{
+    if (spec->scale_mode != QDNN_SCALE_MODE_EMA)
+        spec->decay = kernel_spec_default().decay;
+}
+
+void fix_identity(kernel_spec *spec)
+{
+    if (spec->backward != QDNN_BACKWARD_IDENTITY)
+        return;
+    *spec = kernel_spec_default();
+    spec->backward = QDNN_BACKWARD_IDENTITY;
+    spec->group_size = spec->channels = 1;
+}
+
+void fix_sum(kernel_spec *spec)
+{
+    if (!spec->gradient_factor)
+        *spec = kernel_spec_default();
+}
+
 /* ---- Scales from x ---- */
 
 /* NF4's scale is the absmax of a group, without a floor where that is 0: the kernels that compute it serve here. */
@@ -68,7 +91,7 @@ static void add_sweep(const kernel_row *row, const kernel_spec *spec, const kern
                       uint64_t scales, kernel_steps *steps)
 {
     kernel_spec sweep = *spec;
-    sweep.decay = kernel_spec_default().decay; /* it plays no part here */
+    sweep.decay = kernel_spec_default().decay; /* the state has it already */
     kernel_step *step = steps_add(steps, row, &sweep, problem);
     if (spec->scale_mode == QDNN_SCALE_MODE_BATCH)
         step_from_workspace(step, QDNN_OPERAND_STATE, scales);
@@ -111,12 +134,13 @@ static void add_sums(const kernel_spec *spec, uint64_t n, uint64_t groups, uint6
 {
     const kernel_row *row = kernel_find("long_sum");
     uint64_t from = 0, to = aligned(groups * entries * sizeof(float));
-    kernel_spec between = kernel_spec_default();
+    kernel_spec between = *spec;
+    between.gradient_factor = 0;
     steps->workspace = to;
     while (entries > 1 && steps->count < KERNEL_STEPS_MAX) {
         uint64_t next = (entries - 1) / SUM_SEGMENT + 1;
-        kernel_step *step = steps_add(steps, row, next > 1 || !spec->gradient_factor ? &between : spec,
-                                      &(kernel_problem){1, groups * next});
+        const kernel_problem results = {1, groups * next};
+        kernel_step *step = steps_add(steps, row, next > 1 ? &between : spec, &results);
         step_from_workspace(step, QDNN_OPERAND_X, from);
         step_set_number(step, NUMBER_N, n);
         step_set_number(step, NUMBER_ROWS, groups);

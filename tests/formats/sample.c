@@ -19,9 +19,11 @@ bool sample_is_full(void)
     return full;
 }
 
-/* What is part of an operation belongs to no format. */
+/* What is part of an operation belongs to no format. Operations without codes have tests of their own. */
 static bool is_sampled(const kernel_row *row)
 {
+    if (!kernel_format(row))
+        return false;
     if (full || !row->operation_name)
         return true;
     for (int i = 0; i < LENGTH(formats); i++)
