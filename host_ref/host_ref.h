@@ -143,6 +143,32 @@ float ref_silu(float x);
 float ref_gelu_tanh(float x);
 float ref_gelu_erf(float x);
 
+/* Training-time operations. Element i is in group (i / group_size) mod channels; channels 0: in i / group_size. */
+typedef struct {
+    int bits; /* 8, 4, 2 */
+    int64_t group_size, channels;
+    qdnnRounding_t rounding; /* public descriptors say TIES_AWAY unless told otherwise */
+    qdnnScaleMode_t mode;    /* of fake quantization */
+    float decay;             /* of EMA */
+    qdnnBackward_t backward;
+    bool gradient_factor; /* LSQ: dscale is multiplied by 1 / sqrt(count * qmax) */
+} ref_train_spec;
+
+/* How many scales (or states) n elements have. */
+int64_t ref_train_groups(const ref_train_spec *spec, int64_t n);
+
+/* EMA updates the state; FIXED reads it; BATCH does not look at it. */
+void ref_fake_quantize(const ref_train_spec *spec, int64_t n, const float *x, float *state, float *y);
+/* The state is that after the forward. IDENTITY looks at neither x nor state. */
+void ref_fake_quantize_backward(const ref_train_spec *spec, int64_t n, const float *x, const float *state,
+                                const float *dy, float *dx);
+void ref_lsq(const ref_train_spec *spec, int64_t n, const float *x, const float *scale, float *y);
+void ref_lsq_backward(const ref_train_spec *spec, int64_t n, const float *x, const float *scale,
+                      const float *dy, float *dx, float *dscale);
+
+/* The sum of a[i] * b[i], or of a[i] where b is null, in the written order. */
+float ref_long_sum(const float *a, const float *b, int64_t n);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,4 +1,5 @@
-/* The kernels that qdnn can emit: a list of formats, a list of operations, and the registry, their product.
+/* The kernels that qdnn can emit: a list of formats, a list of operations, and the registry, their product. Operations
+ * on plain tensors alone, such as those of training, belong to no format and have one row each.
  *
  * Tests, the ptxgen tool, the benchmarks and the driver all iterate over kernel_rows. Adding a format is adding
  * a row to formats/formats.def; adding an operation is adding a row to operations.c. */
@@ -41,6 +42,13 @@ typedef struct kernel_spec {
     qdnnRange_t range;
     qdnnMxRounding_t mx_rounding;
     float floor; /* the least that a range counts for when its scale is computed */
+
+    /* Training. */
+    int bits; /* 8, 4, 2 */
+    qdnnScaleMode_t scale_mode;
+    float decay; /* of scale mode EMA */
+    qdnnBackward_t backward;
+    int gradient_factor;
 } kernel_spec;
 
 /* The fields of kernel_spec, as bits of kernel_keys. settings.def names them. */
@@ -67,7 +75,12 @@ typedef enum {
     KERNEL_KEY_DIVISION = 1 << 19,
     KERNEL_KEY_RANGE = 1 << 20,
     KERNEL_KEY_MX_ROUNDING = 1 << 21,
-    KERNEL_KEY_FLOOR = 1 << 22
+    KERNEL_KEY_FLOOR = 1 << 22,
+    KERNEL_KEY_BITS = 1 << 23,
+    KERNEL_KEY_SCALE_MODE = 1 << 24,
+    KERNEL_KEY_DECAY = 1 << 25,
+    KERNEL_KEY_BACKWARD = 1 << 26,
+    KERNEL_KEY_GRADIENT_FACTOR = 1 << 27
 } kernel_key;
 
 typedef struct kernel_row kernel_row;
@@ -131,7 +144,7 @@ struct kernel_row {
     const char *operation_name; /* stable, users look it up: "quant.nf4.quantize"; null: part of another */
     const char *summary;        /* one line for people */
     const operation_row *operation;
-    const format_row *format;
+    const format_row *format; /* format_none where the operation has no codes */
 };
 
 extern const kernel_row kernel_rows[];
@@ -146,9 +159,15 @@ typedef enum {
     KERNEL_QUANTIZE,
     KERNEL_DEQUANTIZE,
     KERNEL_DYNAMIC, /* scales and codes at once */
-    KERNEL_RANGE,   /* parts of the others from here on */
+    KERNEL_FAKE_QUANTIZE,
+    KERNEL_FAKE_QUANTIZE_BACKWARD,
+    KERNEL_LSQ,
+    KERNEL_LSQ_BACKWARD,
+    KERNEL_RANGE, /* parts of the others from here on */
     KERNEL_GLOBAL,
     KERNEL_NEST,
+    KERNEL_TRAIN_SCALE,
+    KERNEL_LONG_SUM,
     KERNEL_OPERATIONS
 } kernel_operation;
 const kernel_row *kernel_find_operation(kernel_operation operation, const format_row *format);
@@ -172,7 +191,7 @@ typedef struct format_facts {
     qdnnBlockFormat_t block;
     qdnnCodeKind_t code; /* where it makes the format one of its own; else DEFAULT */
 } format_facts;
-const format_facts *kernel_format(const kernel_row *row);
+const format_facts *kernel_format(const kernel_row *row); /* null: the row belongs to no format */
 
 /* The format of codes of that kind, or null. bits 0: as many as the storage has. A code kind that makes a format
  * of its own (bitsandbytes' FP4, 6-bit floats) is told by `code`. */

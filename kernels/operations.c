@@ -2,6 +2,7 @@
 #include "kernels/operations.h"
 
 #include "kernels/quant/quant.h"
+#include "kernels/train/train.h"
 
 #define OPERAND(name) (1u << QDNN_OPERAND_##name)
 
@@ -12,6 +13,7 @@ enum {
     STORED = SIDECARS | KERNEL_KEY_NESTED | KERNEL_KEY_GROUP_INDEX | KERNEL_KEY_ZERO_PACKED |
              KERNEL_KEY_ZERO_MINUS_ONE | KERNEL_KEY_ZERO_WRAPS,
     CODES = KERNEL_KEY_CODE | KERNEL_KEY_LAYOUT | KERNEL_KEY_NIBBLE_ORDER,
+    TRAINING = KERNEL_KEY_BITS | KERNEL_KEY_GROUP_SIZE | KERNEL_KEY_CHANNELS,
 };
 
 /* A global scale stands over E4M3 scales; nested scales come as a list of f32. */
@@ -85,4 +87,55 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                       .geometry = range_geometry,
                       .emit = emit_range,
                       .steps = tile_steps},
+    [KERNEL_FAKE_QUANTIZE] = {.name = "fake_quantize",
+                              .keys = TRAINING | KERNEL_KEY_ROUNDING | KERNEL_KEY_SCALE_MODE | KERNEL_KEY_DECAY,
+                              .fixes = fix_decay,
+                              .reads = OPERAND(X) | OPERAND(STATE),
+                              .writes = OPERAND(Y),
+                              .geometry = sweep_geometry,
+                              .emit = emit_sweep,
+                              .steps = fake_quantize_steps,
+                              .bound = fake_quantize_bound},
+    [KERNEL_FAKE_QUANTIZE_BACKWARD] = {.name = "fake_quantize_backward",
+                                       .keys = TRAINING | KERNEL_KEY_ROUNDING | KERNEL_KEY_SCALE_MODE |
+                                               KERNEL_KEY_BACKWARD,
+                                       .fixes = fix_identity,
+                                       .reads = OPERAND(X) | OPERAND(STATE) | OPERAND(DY),
+                                       .writes = OPERAND(DX),
+                                       .geometry = sweep_geometry,
+                                       .emit = emit_sweep,
+                                       .steps = fake_quantize_backward_steps,
+                                       .takes = backward_takes,
+                                       .bound = backward_bound},
+    [KERNEL_LSQ] = {.name = "lsq",
+                    .keys = TRAINING | KERNEL_KEY_ROUNDING,
+                    .reads = OPERAND(X) | OPERAND(SCALE),
+                    .writes = OPERAND(Y),
+                    .geometry = sweep_geometry,
+                    .emit = emit_sweep,
+                    .steps = tile_steps},
+    [KERNEL_LSQ_BACKWARD] = {.name = "lsq_backward",
+                             .keys = TRAINING | KERNEL_KEY_ROUNDING | KERNEL_KEY_GRADIENT_FACTOR,
+                             .reads = OPERAND(X) | OPERAND(SCALE) | OPERAND(DY),
+                             .writes = OPERAND(DX) | OPERAND(DSCALE),
+                             .geometry = lsq_backward_geometry,
+                             .emit = emit_lsq_backward,
+                             .steps = lsq_backward_steps},
+    [KERNEL_TRAIN_SCALE] = {.name = "train_scale",
+                            .keys = KERNEL_KEY_BITS | KERNEL_KEY_SCALE_MODE | KERNEL_KEY_DECAY,
+                            .fixes = fix_decay,
+                            .reads = OPERAND(X),
+                            .writes = OPERAND(STATE),
+                            .geometry = train_scale_geometry,
+                            .emit = emit_train_scale,
+                            .steps = tile_steps},
+    [KERNEL_LONG_SUM] = {.name = "long_sum",
+                         .keys = TRAINING | KERNEL_KEY_GRADIENT_FACTOR,
+                         .fixes = fix_sum,
+                         .reads = OPERAND(X),
+                         .writes = OPERAND(DSCALE),
+                         .numbers = 1 << NUMBER_N | 1 << NUMBER_ROWS | 1 << NUMBER_COLUMNS,
+                         .geometry = long_sum_geometry,
+                         .emit = emit_long_sum,
+                         .steps = tile_steps},
 };

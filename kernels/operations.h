@@ -17,6 +17,7 @@ struct operation_row {
     const char *name;
     unsigned keys;
     unsigned reads, writes; /* bits of qdnnOperand_t, as far as the format has them */
+    unsigned numbers;       /* bits of kernel_number that the kernel takes; 0: n alone */
     /* Sets what is no choice in a normal specification; null: nothing. */
     void (*fixes)(kernel_spec *spec);
     /* Whether one kernel does it for a normal specification; null: it always does. */
@@ -25,6 +26,10 @@ struct operation_row {
     void (*emit)(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
     void (*steps)(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps);
+    /* Whether the kernel has an operand of `reads` or `writes`; null: it has those that its format has. */
+    bool (*takes)(const kernel_spec *spec, int operand);
+    /* Corrects the list of operands where the caller binds others than the kernel has; null: they are the same. */
+    void (*bound)(const kernel_spec *spec, kernel_operand operands[QDNN_OPERAND_COUNT]);
 };
 extern const operation_row operation_rows[KERNEL_OPERATIONS];
 

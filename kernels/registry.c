@@ -19,6 +19,8 @@ enum {
 #define ROW_1(operation, constant, format, words)                                                            \
     {#operation "_" #format, "quant." #format "." #operation, words, &operation_rows[KERNEL_##constant],     \
      &format_rows[PLACE_##format]},
+#define PLAIN_ROW(kernel, constant, operation, words)                                                         \
+    {#kernel, operation, words, &operation_rows[KERNEL_##constant], &format_none},
 const kernel_row kernel_rows[] = {
 #define FORMAT(name, storage, bits, zero, block, codec, number, scales, quantizes, dequantizes, words)         \
     ROW_##scales(scale, SCALE, name, "the scales (and zeros) of " words)                                     \
@@ -36,6 +38,13 @@ const kernel_row kernel_rows[] = {
      &format_rows[PLACE_nf4]},
     {"range_lo_hi", NULL, "least and largest value of parts of groups, in f32: scale_..._zp of these is that of the whole",
      &operation_rows[KERNEL_RANGE], &format_rows[PLACE_int4_zp]},
+    PLAIN_ROW(fake_quantize, FAKE_QUANTIZE, "train.fake_quantize", "f32 rounded to a few levels and back")
+    PLAIN_ROW(fake_quantize_backward, FAKE_QUANTIZE_BACKWARD, "train.fake_quantize.backward",
+              "the gradient of fake_quantize")
+    PLAIN_ROW(lsq, LSQ, "train.lsq", "fake quantization with a learned step size")
+    PLAIN_ROW(lsq_backward, LSQ_BACKWARD, "train.lsq.backward", "the gradients of lsq, to x and to the scales")
+    PLAIN_ROW(train_scale, TRAIN_SCALE, NULL, "the scales of fake_quantize from absmax, or their moving average")
+    PLAIN_ROW(long_sum, LONG_SUM, NULL, "sums of lists in the order of the long sum, 4096 terms each")
 };
 const int kernel_row_count = sizeof kernel_rows / sizeof kernel_rows[0];
 

@@ -47,6 +47,14 @@ static const choice orders[] = {
 static const choice swizzles[] = {{"linear", QDNN_SWIZZLE_NONE}, {"128x4", QDNN_SWIZZLE_128X4}, {0}};
 static const choice globals[] = {{"no", 0}, {"yes", 1}, {"reciprocal", 2}, {0}};
 static const choice yes_or_no[] = {{"no", 0}, {"yes", 1}, {0}};
+static const choice bit_counts[] = {{"8", 8}, {"4", 4}, {"2", 2}, {0}};
+static const choice scale_modes[] = {
+    {"batch", QDNN_SCALE_MODE_BATCH}, {"ema", QDNN_SCALE_MODE_EMA}, {"fixed", QDNN_SCALE_MODE_FIXED}, {0}};
+static const choice backwards[] = {{"clipped", QDNN_BACKWARD_CLIPPED},
+                                   {"identity", QDNN_BACKWARD_IDENTITY},
+                                   {"tanh", QDNN_BACKWARD_TANH},
+                                   {"hard_tanh", QDNN_BACKWARD_HARD_TANH},
+                                   {0}};
 
 /* One row a setting. Those with choices are an int at `offset`; of the numbers, one of 4 bytes is an f32 and one of
  * 8 bytes a u64. */
@@ -243,6 +251,8 @@ static bool check_numbers(const kernel_spec *spec, char *error, size_t error_siz
                       (unsigned long long)spec->group_size, (unsigned long long)spec->channels);
     if (!(spec->floor >= 0 && spec->floor <= 3.40282347e38f))
         return refuse(error, error_size, "floor must be a finite number, not negative");
+    if (!(spec->decay >= 0 && spec->decay <= 1))
+        return refuse(error, error_size, "decay must be 0 to 1");
     return true;
 }
 

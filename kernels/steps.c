@@ -10,6 +10,8 @@
 /* The operands that a format has, besides the plain tensors. */
 static bool has_operand(const kernel_row *row, const kernel_spec *spec, int operand)
 {
+    if (row->operation->takes)
+        return row->operation->takes(spec, operand);
     bool scales = spec->groups != QDNN_GROUPS_DEFAULT && row->format->facts.block == QDNN_BLOCK_NONE;
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_SCALE:
@@ -59,6 +61,10 @@ static const char *const operand_names[QDNN_OPERAND_COUNT] = {
     [QDNN_OPERAND_NESTED_MAP] = "nested_map",
     [QDNN_OPERAND_NESTED_SCALE] = "nested_scale",
     [QDNN_OPERAND_NESTED_OFFSET] = "nested_offset",
+    [QDNN_OPERAND_DY] = "dy",
+    [QDNN_OPERAND_DX] = "dx",
+    [QDNN_OPERAND_STATE] = "state",
+    [QDNN_OPERAND_DSCALE] = "dscale",
 };
 
 static int add_operands(const kernel_row *row, const kernel_spec *spec, unsigned which, param_decl *list)
@@ -71,6 +77,9 @@ static int add_operands(const kernel_row *row, const kernel_spec *spec, unsigned
     return n;
 }
 
+static const char *const number_names[NUMBER_LARGEST] = {
+    [NUMBER_N] = "n", [NUMBER_ROWS] = "rows", [NUMBER_COLUMNS] = "columns"};
+
 /* What is read, then what is written, then the numbers. */
 int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl list[KERNEL_PARAMS_MAX])
 {
@@ -78,7 +87,10 @@ int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl lis
     n += add_operands(row, spec, row->operation->writes, list + n);
     if (kernel_operation_of(row) == KERNEL_RANGE)
         list[n++] = (param_decl){"range", KERNEL_WORKSPACE, 0, 4};
-    list[n++] = (param_decl){"n", KERNEL_NUMBER, NUMBER_N, 8};
+    unsigned numbers = row->operation->numbers ? row->operation->numbers : 1u << NUMBER_N;
+    for (int i = 0; i < NUMBER_LARGEST; i++)
+        if (numbers >> i & 1)
+            list[n++] = (param_decl){number_names[i], KERNEL_NUMBER, (uint8_t)i, 8};
     if (kernel_operation_of(row) == KERNEL_GLOBAL)
         list[n++] = (param_decl){"largest", KERNEL_NUMBER, NUMBER_LARGEST, 4};
     return n;
@@ -220,11 +232,15 @@ static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, co
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:
     case QDNN_OPERAND_Y:
+    case QDNN_OPERAND_DY:
+    case QDNN_OPERAND_DX:
         return n * align;
     case QDNN_OPERAND_CODES:
         return code_bytes(row, spec, p);
     case QDNN_OPERAND_SCALE:
     case QDNN_OPERAND_ZERO:
+    case QDNN_OPERAND_STATE:
+    case QDNN_OPERAND_DSCALE:
         return groups * align;
     case QDNN_OPERAND_GROUP_INDEX:
         return p->rows * 4;
@@ -251,4 +267,6 @@ void kernel_operands_of(const kernel_row *row, const kernel_spec *spec, const ke
                                        .align = operand_align(row, &normal, i),
                                        .bytes = operand_bytes(row, &normal, problem, i)};
     }
+    if (row->operation->bound)
+        row->operation->bound(&normal, operands);
 }

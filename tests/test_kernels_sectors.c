@@ -16,9 +16,9 @@ static const char *const type_names[TYPES] = {"f32", "f16", "bf16"};
 static bool moves_elements(const kernel_row *row)
 {
     kernel_operation o = kernel_operation_of(row);
-    unsigned bits = kernel_format(row)->bits;
+    unsigned bits = kernel_format(row) ? kernel_format(row)->bits : 0;
     bool is_direct = (bits & (bits - 1)) == 0;
-    return row->operation_name &&
+    return row->operation_name && kernel_format(row) &&
            (o == KERNEL_QUANTIZE || o == KERNEL_DEQUANTIZE || (o == KERNEL_DYNAMIC && is_direct)) &&
            kernel_format(row)->block == QDNN_BLOCK_NONE;
 }

@@ -33,7 +33,7 @@ static const char *macro_of(const kernel_row *row)
 
 bool twin_exists(const kernel_row *row)
 {
-    return row->operation_name && macro_of(row);
+    return row->operation_name && kernel_format(row) && macro_of(row);
 }
 
 static const char *scale_name(qdnnScaleType_t type)

@@ -5,6 +5,7 @@
 #include <qdnn/matmul.h>
 #include <qdnn/quant.h>
 #include <qdnn/tensor.h>
+#include <qdnn/train.h>
 
 struct qdnnTensorDescriptor {
     qdnnDataType_t type;
@@ -19,6 +20,11 @@ struct qdnnQuantDescriptor {
 
 struct qdnnMatmulDescriptor {
     int64_t values[QDNN_MATMUL_ATTRIBUTE_COUNT];
+};
+
+struct qdnnTrainDescriptor {
+    int64_t values[QDNN_TRAIN_ATTRIBUTE_COUNT];
+    float decay;
 };
 
 /* How many elements there are: below 2^60. */

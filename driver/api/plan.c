@@ -117,7 +117,18 @@ void plan_free(qdnnPlan_t plan)
     alloc_free(plan);
 }
 
-/* A plan of the user's; the tensor's name is that of the argument. */
+qdnnStatus_t plan_create(qdnnHandle_t handle, const request *r, qdnnPlan_t *plan)
+{
+    bool pushed;
+    CHECK_STATUS(handle_enter(handle, &pushed));
+    qdnnStatus_t status = plan_make(handle, r, plan);
+    handle_leave(handle, pushed);
+    if (status == QDNN_STATUS_SUCCESS)
+        handle->plans++;
+    return status;
+}
+
+/* The tensor's name is that of the argument. */
 static qdnnStatus_t create(qdnnHandle_t handle, kernel_operation operation, const char *name,
                            qdnnTensorDescriptor_t tensor, qdnnQuantDescriptor_t quant, qdnnPlan_t *plan)
 {
@@ -126,14 +137,8 @@ static qdnnStatus_t create(qdnnHandle_t handle, kernel_operation operation, cons
     CHECK_NOT_NULL(quant);
     CHECK_NOT_NULL(plan);
     request r;
-    bool pushed;
     CHECK_STATUS(request_make(operation, tensor, quant, &r));
-    CHECK_STATUS(handle_enter(handle, &pushed));
-    qdnnStatus_t status = plan_make(handle, &r, plan);
-    handle_leave(handle, pushed);
-    if (status == QDNN_STATUS_SUCCESS)
-        handle->plans++;
-    return status;
+    return plan_create(handle, &r, plan);
 }
 
 qdnnStatus_t qdnnCreateScalePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x, qdnnQuantDescriptor_t quant,

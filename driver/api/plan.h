@@ -53,6 +53,8 @@ struct qdnnPlan {
 /* A plan that the user does not know of; plan_free frees it. */
 qdnnStatus_t plan_make(qdnnHandle_t handle, const request *r, qdnnPlan_t *plan);
 void plan_free(qdnnPlan_t plan);
+/* A plan of the user's. */
+qdnnStatus_t plan_create(qdnnHandle_t handle, const request *r, qdnnPlan_t *plan);
 
 /* Its parts: an empty plan, an operand that must be bound, the launches of a request. The operand that is `in_workspace`
  * (PLAN_PLACES: none is) lies at the start of the workspace. */

@@ -58,6 +58,15 @@ static qdnnStatus_t find_kernel(kernel_operation operation, const struct qdnnQua
                       quant_value_name(QDNN_QUANT_CODE_KIND, value[QDNN_QUANT_CODE_KIND]), names);
 }
 
+qdnnStatus_t request_check_packed(const struct qdnnTensorDescriptor *tensor)
+{
+    if (!tensor_is_packed(tensor))
+        return qdnn_error(
+            QDNN_STATUS_NOT_SUPPORTED,
+            "the tensor has gaps or another order of dimensions; its strides must be packed, row-major");
+    return QDNN_STATUS_SUCCESS;
+}
+
 static qdnnStatus_t check_tensor(const struct qdnnTensorDescriptor *tensor)
 {
     switch (tensor->type) {
@@ -70,11 +79,7 @@ static qdnnStatus_t check_tensor(const struct qdnnTensorDescriptor *tensor)
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "the tensor is of type %s; it must be f32, f16, bf16 or f64",
                           qdnnGetDataTypeName(tensor->type));
     }
-    if (!tensor_is_packed(tensor))
-        return qdnn_error(
-            QDNN_STATUS_NOT_SUPPORTED,
-            "the tensor has gaps or another order of dimensions; its strides must be packed, row-major");
-    return QDNN_STATUS_SUCCESS;
+    return request_check_packed(tensor);
 }
 
 /* The tensor as a matrix: the last dimension is the columns. */
@@ -114,11 +119,12 @@ static qdnnGroups_t groups_of(const int64_t *value)
     }
 }
 
-static qdnnStatus_t set_channels(const struct qdnnTensorDescriptor *tensor, int64_t axis, kernel_spec *spec)
+qdnnStatus_t request_set_channels(const struct qdnnTensorDescriptor *tensor, const char *attribute, int64_t axis,
+                                  kernel_spec *spec)
 {
     if (axis >= tensor->rank)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
-                          "QDNN_QUANT_AXIS is %lld, and the tensor has %d dimensions; it must be below that",
+                          "%s is %lld, and the tensor has %d dimensions; it must be below that", attribute,
                           (long long)axis, tensor->rank);
     spec->group_size = spec->channels = 1;
     if (tensor_elements(tensor) == 0) /* nothing is launched, so nothing is too large */
@@ -146,7 +152,7 @@ static qdnnStatus_t set_groups(const struct qdnnTensorDescriptor *tensor, const 
         spec->group_size = spec->channels = 1;
         return QDNN_STATUS_SUCCESS;
     case QDNN_GRANULARITY_CHANNEL:
-        return set_channels(tensor, value[QDNN_QUANT_AXIS], spec);
+        return request_set_channels(tensor, quant_attribute_name(QDNN_QUANT_AXIS), value[QDNN_QUANT_AXIS], spec);
     case QDNN_GRANULARITY_GROUP:
         break;
     }

@@ -19,4 +19,11 @@ typedef struct request {
 qdnnStatus_t request_make(kernel_operation operation, const struct qdnnTensorDescriptor *tensor,
                           const struct qdnnQuantDescriptor *quant, request *out);
 
+/* Groups that are the channels of an axis; `attribute` is what the descriptor calls it. */
+qdnnStatus_t request_set_channels(const struct qdnnTensorDescriptor *tensor, const char *attribute, int64_t axis,
+                                  kernel_spec *spec);
+
+/* Refuses tensors with gaps or another order of dimensions. */
+qdnnStatus_t request_check_packed(const struct qdnnTensorDescriptor *tensor);
+
 #endif

@@ -6,6 +6,7 @@
  *   quant.h     descriptors of quantizations
  *   plan.h      operations: plans that are made once and executed often, and one-shot calls
  *   matmul.h    products with quantized weights
+ *   train.h     operations for training: fake quantization, LSQ
  *   log.h       what the library says of its work
  *   emit.h      kernels as text (not included here: few need it)
  *
@@ -24,6 +25,7 @@
 #include <qdnn/plan.h>
 #include <qdnn/quant.h>
 #include <qdnn/tensor.h>
+#include <qdnn/train.h>
 
 #define QDNN_MAJOR   0
 #define QDNN_MINOR   1

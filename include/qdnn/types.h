@@ -203,6 +203,21 @@ typedef enum {
     QDNN_DIVIDE_RECIPROCAL = 1
 } qdnnDivision_t;
 
+/* Training: where the scale of fake quantization comes from. */
+typedef enum {
+    QDNN_SCALE_MODE_BATCH = 0, /* computed from x each time */
+    QDNN_SCALE_MODE_EMA = 1,   /* an exponential moving average of those, kept in a state */
+    QDNN_SCALE_MODE_FIXED = 2  /* the state, as it is */
+} qdnnScaleMode_t;
+
+/* Training: what the gradient of fake quantization is taken to be. */
+typedef enum {
+    QDNN_BACKWARD_CLIPPED = 0,  /* dy, and 0 where the forward clamped */
+    QDNN_BACKWARD_IDENTITY = 1, /* dy */
+    QDNN_BACKWARD_TANH = 2,     /* dy (1 - tanh(x / scale)^2) */
+    QDNN_BACKWARD_HARD_TANH = 3 /* dy times 1 at 0, falling to 0 at the ends of the range */
+} qdnnBackward_t;
+
 /* The buffers of operations. */
 typedef enum {
     QDNN_OPERAND_X = 0,     /* plain input tensor */
@@ -215,7 +230,11 @@ typedef enum {
     QDNN_OPERAND_NESTED_MAP = 7,   /* f32 [256]: what the bytes of nested scales stand for */
     QDNN_OPERAND_NESTED_SCALE = 8, /* f32, one for every 256 scales */
     QDNN_OPERAND_NESTED_OFFSET = 9, /* one f32 */
-    QDNN_OPERAND_COUNT = 10
+    QDNN_OPERAND_DY = 10,           /* training: the gradient of y */
+    QDNN_OPERAND_DX = 11,           /* that of x */
+    QDNN_OPERAND_STATE = 12,        /* training: f32, scales that are kept from one call to the next */
+    QDNN_OPERAND_DSCALE = 13,       /* f32, the gradients of scales */
+    QDNN_OPERAND_COUNT = 14
 } qdnnOperand_t;
 
 #ifdef __cplusplus

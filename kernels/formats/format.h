@@ -62,6 +62,9 @@ struct format_row {
 
 /* ---- formats.c ---- */
 
+/* What operations have that know no codes. It is not in the list of formats. */
+extern const format_row format_none;
+
 bool format_has_zero(const format_row *format); /* zero points or minima */
 bool format_is_plain(const format_row *format);
 bool format_is_blocks(const format_row *format); /* codes and scales lie together (blocks.h) */

@@ -28,6 +28,8 @@ const format_row format_rows[] = {
 };
 enum { FORMAT_COUNT = sizeof format_rows / sizeof format_rows[0] };
 
+const format_row format_none = {.facts = {.name = "none"}};
+
 const format_facts *kernel_format_at(int index)
 {
     return index >= 0 && index < FORMAT_COUNT ? &format_rows[index].facts : NULL;
@@ -40,7 +42,7 @@ const format_facts *format_facts_of(const format_row *format)
 
 const format_facts *kernel_format(const kernel_row *row)
 {
-    return &row->format->facts;
+    return row->format == &format_none ? NULL : &row->format->facts;
 }
 
 bool format_has_zero(const format_row *format)
@@ -100,6 +102,8 @@ const format_row *kernel_find_format(qdnnDataType_t storage, unsigned bits, qdnn
 unsigned format_keys(const format_row *format)
 {
     unsigned keys = ~0u;
+    if (format == &format_none)
+        return keys;
     if (format_is_plain(format) || format_is_blocks(format))
         return KERNEL_KEY_DATA; /* the format decides the rest */
     if (!is_integer(format))

@@ -118,7 +118,8 @@ const char *quant_operand_name(int operand)
 {
     static const char *const names[QDNN_OPERAND_COUNT] = {"x",          "y",           "codes",        "scale",
                                                           "zero",       "global_scale", "group_index", "nested_map",
-                                                          "nested_scale", "nested_offset"};
+                                                          "nested_scale", "nested_offset", "dy",          "dx",
+                                                          "state",      "dscale"};
     return names[operand];
 }
 

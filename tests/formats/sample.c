@@ -19,10 +19,10 @@ bool sample_is_full(void)
     return full;
 }
 
-/* What is part of an operation belongs to no format. Blocks have tests of their own. */
+/* What is part of an operation belongs to no format. Blocks, and operations without codes, have tests of their own. */
 static bool is_sampled(const kernel_row *row)
 {
-    if (kernel_format(row)->block != QDNN_BLOCK_NONE)
+    if (!kernel_format(row) || kernel_format(row)->block != QDNN_BLOCK_NONE)
         return false;
     if (full || !row->operation_name)
         return true;

@@ -8,20 +8,21 @@
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
-int parity_row_count(void)
-{
-    int count = 0;
-    for (int i = 0; i < kernel_row_count; i++)
-        count += kernel_rows[i].operation_name != NULL;
-    return count;
-}
-
+/* Operations without codes have trials of their own. */
 const kernel_row *parity_row_at(int index)
 {
     for (int i = 0; i < kernel_row_count; i++)
-        if (kernel_rows[i].operation_name && index-- == 0)
+        if (kernel_rows[i].operation_name && kernel_format(&kernel_rows[i]) && index-- == 0)
             return &kernel_rows[i];
     return NULL;
+}
+
+int parity_row_count(void)
+{
+    int count = 0;
+    while (parity_row_at(count))
+        count++;
+    return count;
 }
 
 void parity_row_name(int index, char *text, size_t size)

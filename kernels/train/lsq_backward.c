@@ -1,0 +1,316 @@
+/* LSQ's backward: x and dy are read once, dx is written, and the terms of the scales' gradients are summed on the way, in
+ * the order of the long sum. A group of one segment is finished here; of longer ones the sums of their segments are
+ * written as lists, [group][segment], for long_sum.
+ *
+ * Where the elements of a group lie in runs, a team of threads takes a segment, a thread being one lane of the sum.
+ * Where neighbours belong to different channels, a warp has 32 channels side by side instead, a thread being four lanes
+ * of one channel's sum. Either way blocks go on to further segments where the grid is smaller than it might be. */
+#include "kernels/emit.h"
+#include "kernels/operations.h"
+#include "kernels/train/train.h"
+
+enum {
+    COLUMNS = 32,                         /* channels side by side */
+    COLUMN_WARPS = SUM_BLOCK / COLUMNS,   /* that share the lanes of their sums */
+    OWN_LANES = SUM_LANES / COLUMN_WARPS, /* lanes of a thread */
+    SHORT_RUN = SUM_CHUNK,
+    MANY_CHANNELS = COLUMNS / 2
+};
+
+static bool by_columns(const kernel_spec *spec)
+{
+    return spec->group_size < SHORT_RUN && spec->channels >= MANY_CHANNELS;
+}
+
+/* The threads that take a segment: fewer than a sum has lanes where a group does not reach the others. */
+static unsigned team_lanes(const kernel_spec *spec)
+{
+    unsigned lanes = 1;
+    if (spec->channels > 0)
+        return SUM_LANES;
+    while (lanes < SUM_LANES && lanes * SUM_CHUNK < spec->group_size)
+        lanes *= 2;
+    return lanes;
+}
+
+/* ---- How much there is ---- */
+
+static uint64_t ceil_div(uint64_t a, uint64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+/* The first group has the most elements. */
+uint64_t lsq_backward_segments(const kernel_spec *spec, uint64_t n)
+{
+    uint64_t turn = spec->group_size * spec->channels;
+    if (turn == 0)
+        return ceil_div(spec->group_size, SUM_SEGMENT);
+    uint64_t rest = n % turn;
+    return ceil_div(n / turn * spec->group_size + (rest < spec->group_size ? rest : spec->group_size),
+                    SUM_SEGMENT);
+}
+
+/* What a block takes at a time: so many groups, one segment of each. */
+static uint64_t block_groups(const kernel_spec *spec)
+{
+    return by_columns(spec) ? COLUMNS : SUM_BLOCK / team_lanes(spec);
+}
+
+uint64_t lsq_backward_blocks(const kernel_spec *spec, uint64_t n)
+{
+    uint64_t segments = lsq_backward_segments(spec, n);
+    if (by_columns(spec))
+        return ceil_div(spec->channels, COLUMNS) * segments;
+    uint64_t groups = spec->channels ? spec->channels : ceil_div(n, spec->group_size);
+    return ceil_div(groups * segments, block_groups(spec));
+}
+
+kernel_geometry lsq_backward_geometry(const kernel_row *row, const kernel_spec *spec)
+{
+    (void)row;
+    uint64_t segment = spec->channels == 0 && spec->group_size < SUM_SEGMENT ? spec->group_size : SUM_SEGMENT;
+    return (kernel_geometry){.block = SUM_BLOCK, .elements_per_block = block_groups(spec) * segment};
+}
+
+/* ---- One segment of one group ---- */
+
+typedef struct lsq_kernel {
+    const kernel_spec *spec;
+    ptx_val x, scales, dy, dx, sums, n; /* parameters */
+    ptx_val segments;                   /* u64: of every group */
+} lsq_kernel;
+
+typedef struct segment {
+    ptx_val group, number; /* u64 */
+    ptx_val exists;        /* predicate */
+    ptx_val scale;
+    ptx_val count; /* u64: elements of the group */
+    ptx_val first; /* u64: the segment's first term, counted through the group */
+    ptx_val left;  /* u32: its terms, none where it does not exist */
+} segment;
+
+static lsq_kernel kernel_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    kernel_args args = kernel_declare(b, row, spec);
+    const ptx_val *at = args.operand;
+    lsq_kernel k = {.spec = spec,
+                    .x = at[QDNN_OPERAND_X],
+                    .scales = at[QDNN_OPERAND_SCALE],
+                    .dy = at[QDNN_OPERAND_DY],
+                    .dx = at[QDNN_OPERAND_DX],
+                    .sums = at[QDNN_OPERAND_DSCALE],
+                    .n = args.number[NUMBER_N]};
+    if (spec->channels == 0) {
+        k.segments = ptx_u64(b, ceil_div(spec->group_size, SUM_SEGMENT));
+        return k;
+    }
+    ptx_val most = sum_count(b, spec, k.n, ptx_u64(b, 0));
+    k.segments = emit_divide(b, ptx_add(b, most, SUM_SEGMENT - 1), SUM_SEGMENT);
+    return k;
+}
+
+/* The last group may be shorter than others: its last segments have no terms then, and the sum 0. */
+static segment segment_of(ptx_builder *b, const lsq_kernel *k, ptx_val group, ptx_val number, ptx_val exists)
+{
+    segment s = {.group = group, .number = number, .exists = exists};
+    ptx_val address = ptx_at(b, k->scales, group, sizeof(float));
+    s.scale = ptx_ld_if(b, exists, PTX_GLOBAL, PTX_NC, PTX_F32, address, 0, ptx_f32(b, 1));
+    s.scale = train_least_scale(b, s.scale);
+    s.count = sum_count(b, k->spec, k->n, group);
+    s.first = ptx_mul(b, number, SUM_SEGMENT);
+    ptx_val before = ptx_min(b, s.count, s.first);
+    ptx_val left = ptx_min(b, ptx_sub(b, s.count, before), SUM_SEGMENT);
+    s.left = ptx_cvt(b, PTX_U32, ptx_selp(b, left, ptx_u64(b, 0), exists));
+    return s;
+}
+
+/* The element (u64) that is a term (u32) of the segment. */
+static ptx_val element_of(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx_val term)
+{
+    const uint64_t run = k->spec->group_size, channels = k->spec->channels;
+    ptx_val number = ptx_add(b, s->first, ptx_cvt(b, PTX_U64, term));
+    if (channels == 1)
+        return number;
+    if (channels == 0)
+        return ptx_mad(b, s->group, ptx_u64(b, run), number);
+    ptx_val turn = emit_divide(b, number, run), rank = emit_remainder(b, number, turn, run);
+    ptx_val runs = ptx_mad(b, turn, ptx_u64(b, channels), s->group);
+    return ptx_mad(b, runs, ptx_u64(b, run), rank);
+}
+
+static void store_sum(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx_val sum)
+{
+    ptx_val index = ptx_mad(b, s->group, k->segments, s->number);
+    sum_store(b, k->spec, ptx_at(b, k->sums, index, sizeof(float)), sum, s->count);
+}
+
+/* One term: dx is returned, the lane's sum (a variable) goes on. */
+static ptx_val add_term(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx_val x, ptx_val dy,
+                        ptx_val sum)
+{
+    lsq_element e = train_lsq_backward(b, k->spec, x, s->scale, dy);
+    ptx_assign(b, sum, ptx_fma(b, e.slope, dy, sum));
+    return e.dx;
+}
+
+static void add_term_at(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx_val term, ptx_val sum)
+{
+    ptx_val offset = ptx_mul(b, element_of(b, k, s, term), sizeof(float));
+    ptx_val x = emit_load(b, QDNN_DATA_F32, ptx_add(b, k->x, offset), 0);
+    ptx_val dy = emit_load(b, QDNN_DATA_F32, ptx_add(b, k->dy, offset), 0);
+    ptx_val dx = add_term(b, k, s, x, dy, sum);
+    ptx_st_global(b, ptx_add(b, k->dx, offset), 0, dx);
+}
+
+/* ---- A thread for each lane ---- */
+
+/* Whether eight terms of a lane always lie side by side, at multiples of 16 bytes where the pointers do. */
+static bool chunks_are_whole(const kernel_spec *spec)
+{
+    return spec->channels == 1 || spec->group_size % (spec->channels ? SUM_CHUNK : 4) == 0;
+}
+
+/* Eight terms by 16-byte accesses. */
+static void add_chunk(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx_val term, ptx_val sum)
+{
+    ptx_val offset = ptx_mul(b, element_of(b, k, s, term), sizeof(float));
+    ptx_val from_x = ptx_add(b, k->x, offset), from_dy = ptx_add(b, k->dy, offset),
+            to = ptx_add(b, k->dx, offset);
+    ptx_val x[SUM_CHUNK], dy[SUM_CHUNK], dx[SUM_CHUNK];
+    for (int i = 0; i < SUM_CHUNK; i += 4)
+        emit_load_chunk(b, QDNN_DATA_F32, from_x, 4 * i, &x[i]);
+    for (int i = 0; i < SUM_CHUNK; i += 4)
+        emit_load_chunk(b, QDNN_DATA_F32, from_dy, 4 * i, &dy[i]);
+    for (int i = 0; i < SUM_CHUNK; i++)
+        dx[i] = add_term(b, k, s, x[i], dy[i], sum);
+    for (int i = 0; i < SUM_CHUNK; i += 4)
+        emit_store_chunk(b, QDNN_DATA_F32, to, 4 * i, &dx[i]);
+}
+
+/* The lane's terms of a segment. */
+static ptx_val add_lane(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx_val lane, unsigned lanes,
+                        ptx_val aligned)
+{
+    ptx_val sum = ptx_var(b, ptx_f32(b, 0));
+    ptx_val first = ptx_for(b, ptx_mul(b, lane, SUM_CHUNK), s->left, lanes * SUM_CHUNK);
+    ptx_val end = ptx_add(b, first, SUM_CHUNK);
+    if (chunks_are_whole(k->spec)) {
+        ptx_if(b, ptx_setp_and(b, PTX_LE, end, s->left, aligned));
+        add_chunk(b, k, s, first, sum);
+        ptx_else(b);
+    }
+    ptx_val term = ptx_for(b, first, ptx_min(b, end, s->left), 1);
+    add_term_at(b, k, s, term, sum);
+    ptx_end_for(b);
+    if (chunks_are_whole(k->spec))
+        ptx_end_if(b);
+    ptx_end_for(b);
+    return sum;
+}
+
+/* Segments are numbered through: channel after channel, then their next segments; of groups that are single runs,
+ * group after group. */
+static segment numbered_segment(ptx_builder *b, const lsq_kernel *k, ptx_val item, ptx_val exists)
+{
+    const uint64_t channels = k->spec->channels, segments = ceil_div(k->spec->group_size, SUM_SEGMENT);
+    uint64_t inner = channels ? channels : segments;
+    ptx_val outer = emit_divide(b, item, inner), rest = emit_remainder(b, item, outer, inner);
+    return channels ? segment_of(b, k, rest, outer, exists) : segment_of(b, k, outer, rest, exists);
+}
+
+static ptx_val all_aligned(ptx_builder *b, const lsq_kernel *k)
+{
+    ptx_val in = ptx_and(b, emit_aligned(b, k->x, LOAD_BYTES), emit_aligned(b, k->dy, LOAD_BYTES));
+    return ptx_and(b, in, emit_aligned(b, k->dx, LOAD_BYTES));
+}
+
+static void backward_of_runs(ptx_builder *b, const lsq_kernel *k)
+{
+    const unsigned lanes = team_lanes(k->spec), teams = SUM_BLOCK / lanes;
+    ptx_val tid = ptx_tid_x(b), lane = ptx_and(b, tid, lanes - 1), aligned = all_aligned(b, k);
+    ptx_val team = ptx_cvt(b, PTX_U64, ptx_shr(b, tid, (unsigned)__builtin_ctz(lanes)));
+    ptx_val groups = ptx_u64(b, k->spec->channels);
+    if (k->spec->channels == 0)
+        groups = emit_divide(b, ptx_add(b, k->n, ptx_u64(b, k->spec->group_size - 1)), k->spec->group_size);
+    ptx_val total = ptx_mul(b, groups, k->segments);
+    ptx_val next = ptx_mul_wide(b, ptx_nctaid_x(b), ptx_u32(b, teams));
+    ptx_val block_first = ptx_for(b, ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, teams)), total, next);
+    ptx_val item = ptx_add(b, block_first, team);
+    segment s = numbered_segment(b, k, item, ptx_setp(b, PTX_LT, item, total));
+    ptx_val lane_sum = add_lane(b, k, &s, lane, lanes, aligned);
+    ptx_val sum = sum_tree(b, lane_sum, lanes);
+    ptx_if(b, ptx_setp_and(b, PTX_EQ, lane, 0, s.exists));
+    store_sum(b, k, &s, sum);
+    ptx_end_if(b);
+    ptx_end_for(b);
+}
+
+/* ---- 32 channels side by side ---- */
+
+/* Lanes w, w + 8, w + 16 and w + 24 of a channel's sum, in warp w: the terms of each in their order. The first two steps
+ * of the tree are among them. */
+static ptx_val add_own_lanes(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx_val warp)
+{
+    ptx_val sums[OWN_LANES];
+    for (int i = 0; i < OWN_LANES; i++)
+        sums[i] = ptx_var(b, ptx_f32(b, 0));
+    ptx_val round = ptx_for(b, ptx_mul(b, warp, SUM_CHUNK), s->left, SUM_LANES * SUM_CHUNK);
+    ptx_val first = ptx_for(b, round, ptx_add(b, round, SUM_CHUNK), 1);
+    for (int i = 0; i < OWN_LANES; i++) {
+        ptx_val term = ptx_add(b, first, i * COLUMN_WARPS * SUM_CHUNK);
+        ptx_if(b, ptx_setp(b, PTX_LT, term, s->left));
+        add_term_at(b, k, s, term, sums[i]);
+        ptx_end_if(b);
+    }
+    ptx_end_for(b);
+    ptx_end_for(b);
+    ptx_val even = ptx_add(b, sums[0], sums[2]), odd = ptx_add(b, sums[1], sums[3]);
+    return ptx_add(b, even, odd);
+}
+_Static_assert(OWN_LANES == 4 && COLUMN_WARPS == 8, "the tree is written for these");
+
+/* The last three steps of the tree, by one warp. */
+static ptx_val add_warps(ptx_builder *b, ptx_val shared, ptx_val column)
+{
+    ptx_val sums[COLUMN_WARPS], at = ptx_at(b, shared, column, sizeof(float));
+    for (int i = 0; i < COLUMN_WARPS; i++)
+        sums[i] = ptx_ld_shared(b, PTX_F32, at, 4 * COLUMNS * i);
+    for (int half = COLUMN_WARPS / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++)
+            sums[i] = ptx_add(b, sums[i], sums[i + half]);
+    return sums[0];
+}
+
+static void backward_of_columns(ptx_builder *b, const lsq_kernel *k)
+{
+    const uint64_t channels = k->spec->channels, strips = ceil_div(channels, COLUMNS);
+    ptx_val shared = ptx_shared(b, "sums", PTX_F32, SUM_BLOCK, 16);
+    ptx_val tid = ptx_tid_x(b), column = ptx_and(b, tid, COLUMNS - 1), warp = ptx_shr(b, tid, 5);
+    ptx_val total = ptx_mul(b, k->segments, ptx_u64(b, strips));
+    ptx_val from = ptx_cvt(b, PTX_U64, ptx_ctaid_x(b)), step = ptx_cvt(b, PTX_U64, ptx_nctaid_x(b));
+    ptx_val item = ptx_for(b, from, total, step);
+    ptx_val number = emit_divide(b, item, strips), strip = emit_remainder(b, item, number, strips);
+    ptx_val channel = ptx_mad(b, strip, ptx_u64(b, COLUMNS), ptx_cvt(b, PTX_U64, column));
+    segment s = segment_of(b, k, channel, number, ptx_setp(b, PTX_LT, channel, ptx_u64(b, channels)));
+    ptx_val own = add_own_lanes(b, k, &s, warp);
+    ptx_st_shared(b, ptx_at(b, shared, tid, sizeof(float)), 0, own);
+    ptx_syncthreads(b);
+    ptx_if(b, ptx_setp_and(b, PTX_LT, tid, COLUMNS, s.exists));
+    store_sum(b, k, &s, add_warps(b, shared, column));
+    ptx_end_if(b);
+    ptx_syncthreads(b); /* before the next sums come into the same shared memory */
+    ptx_end_for(b);
+}
+_Static_assert(COLUMNS == 1 << 5, "a thread's number is shifted by it");
+
+void emit_lsq_backward(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    ptx_reqntid(b, SUM_BLOCK, 1, 1);
+    ptx_minnctapersm(b, 3); /* up to 80 registers: room for the divisions */
+    lsq_kernel k = kernel_begin(b, row, spec);
+    if (by_columns(spec))
+        backward_of_columns(b, &k);
+    else
+        backward_of_runs(b, &k);
+}

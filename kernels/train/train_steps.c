@@ -1,0 +1,172 @@
+/* The launches of training-time operations, and which operands the caller binds. */
+#include "kernels/operations.h"
+#include "kernels/train/train.h"
+
+enum { ALIGN = 16 }; /* of the workspace's parts */
+
+static uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* ---- Operands ---- */
+
+void fake_quantize_bound(const kernel_spec *spec, kernel_operand operands[QDNN_OPERAND_COUNT])
+{
+    if (spec->scale_mode == QDNN_SCALE_MODE_BATCH)
+        operands[QDNN_OPERAND_STATE] = (kernel_operand){0};
+    else if (spec->scale_mode == QDNN_SCALE_MODE_EMA)
+        operands[QDNN_OPERAND_STATE].writes = true;
+}
+
+void backward_bound(const kernel_spec *spec, kernel_operand operands[QDNN_OPERAND_COUNT])
+{
+    if (spec->scale_mode == QDNN_SCALE_MODE_BATCH)
+        operands[QDNN_OPERAND_STATE] = (kernel_operand){0};
+}
+
+bool backward_takes(const kernel_spec *spec, int operand)
+{
+    return spec->backward != QDNN_BACKWARD_IDENTITY ||
+           (operand != QDNN_OPERAND_X && operand != QDNN_OPERAND_STATE);
+}
+
+/* ---- Normal specifications ---- */
+
+void fix_decay(kernel_spec *spec)
+{
+    if (spec->scale_mode != QDNN_SCALE_MODE_EMA)
+        spec->decay = kernel_spec_default().decay;
+}
+
+void fix_identity(kernel_spec *spec)
+{
+    if (spec->backward != QDNN_BACKWARD_IDENTITY)
+        return;
+    *spec = kernel_spec_default();
+    spec->backward = QDNN_BACKWARD_IDENTITY;
+    spec->group_size = spec->channels = 1;
+}
+
+void fix_sum(kernel_spec *spec)
+{
+    if (!spec->gradient_factor)
+        *spec = kernel_spec_default();
+}
+
+/* ---- Scales from x ---- */
+
+/* NF4's scale is the absmax of a group, without a floor where that is 0: the kernels that compute it serve here. */
+static void add_absmax(const kernel_spec *spec, const kernel_problem *problem, uint64_t groups,
+                       kernel_steps *steps, uint64_t *at)
+{
+    const kernel_row *row = kernel_find("scale_nf4");
+    kernel_spec absmax = kernel_spec_default();
+    absmax.group_size = spec->group_size;
+    absmax.channels = spec->channels;
+    absmax.floor = 0;
+    row->operation->steps(row, &absmax, problem, steps);
+    *at = aligned(steps->workspace);
+    steps->workspace = *at + aligned(groups * sizeof(float));
+    step_from_workspace(&steps->at[steps->count - 1], QDNN_OPERAND_SCALE, *at);
+}
+
+/* Scale mode BATCH: the scales go to the workspace; returns where. EMA: they are the caller's state. */
+static uint64_t add_scales(const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
+{
+    uint64_t groups = kernel_groups(spec, problem), absmax;
+    add_absmax(spec, problem, groups, steps, &absmax);
+    uint64_t scales = steps->workspace;
+    kernel_step *step = steps_add(steps, kernel_find("train_scale"), spec, &(kernel_problem){1, groups});
+    step_from_workspace(step, QDNN_OPERAND_X, absmax);
+    if (spec->scale_mode == QDNN_SCALE_MODE_BATCH) {
+        steps->workspace += aligned(groups * sizeof(float));
+        step_from_workspace(step, QDNN_OPERAND_STATE, scales);
+    }
+    return scales;
+}
+
+/* The pass over all elements. */
+static void add_sweep(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                      uint64_t scales, kernel_steps *steps)
+{
+    kernel_spec sweep = *spec;
+    sweep.decay = kernel_spec_default().decay; /* the state has it already */
+    kernel_step *step = steps_add(steps, row, &sweep, problem);
+    if (spec->scale_mode == QDNN_SCALE_MODE_BATCH)
+        step_from_workspace(step, QDNN_OPERAND_STATE, scales);
+}
+
+void fake_quantize_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                         kernel_steps *steps)
+{
+    uint64_t scales = 0;
+    if (spec->scale_mode != QDNN_SCALE_MODE_FIXED)
+        scales = add_scales(spec, problem, steps);
+    add_sweep(row, spec, problem, scales, steps);
+}
+
+void fake_quantize_backward_steps(const kernel_row *row, const kernel_spec *spec,
+                                  const kernel_problem *problem, kernel_steps *steps)
+{
+    uint64_t scales = 0;
+    if (spec->scale_mode == QDNN_SCALE_MODE_BATCH && spec->backward != QDNN_BACKWARD_IDENTITY)
+        scales = add_scales(spec, problem, steps);
+    add_sweep(row, spec, problem, scales, steps);
+}
+
+/* ---- LSQ's backward ---- */
+
+/* The grouping of so many elements in the form that the kernel is written for: a group is no larger than the
+ * tensor. */
+static kernel_spec simplest(const kernel_spec *spec, uint64_t n)
+{
+    kernel_spec whole = *spec;
+    if (whole.channels == 0 && whole.group_size >= n)
+        whole.group_size = whole.channels = 1;
+    return whole;
+}
+
+/* Lists become shorter by a factor of 4,096 with each step; each lies in the workspace behind the one that it is made
+ * from. */
+static void add_sums(const kernel_spec *spec, uint64_t n, uint64_t groups, uint64_t entries,
+                     kernel_steps *steps)
+{
+    const kernel_row *row = kernel_find("long_sum");
+    uint64_t from = 0, to = aligned(groups * entries * sizeof(float));
+    kernel_spec between = *spec;
+    between.gradient_factor = 0;
+    steps->workspace = to;
+    while (entries > 1 && steps->count < KERNEL_STEPS_MAX) {
+        uint64_t next = (entries - 1) / SUM_SEGMENT + 1;
+        const kernel_problem results = {1, groups * next};
+        kernel_step *step = steps_add(steps, row, next > 1 ? &between : spec, &results);
+        step_from_workspace(step, QDNN_OPERAND_X, from);
+        step_set_number(step, NUMBER_N, n);
+        step_set_number(step, NUMBER_ROWS, groups);
+        step_set_number(step, NUMBER_COLUMNS, entries);
+        if (next > 1) {
+            step_from_workspace(step, QDNN_OPERAND_DSCALE, to);
+            steps->workspace = to + aligned(groups * next * sizeof(float));
+        }
+        from = to;
+        to = steps->workspace;
+        entries = next;
+    }
+}
+
+void lsq_backward_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                        kernel_steps *steps)
+{
+    uint64_t n = problem->rows * problem->columns, groups = kernel_groups(spec, problem);
+    kernel_spec whole = simplest(spec, n), first = whole;
+    uint64_t segments = lsq_backward_segments(&whole, n);
+    if (segments > 1)
+        first.gradient_factor = 0; /* it belongs to the last step */
+    kernel_step *step = steps_add(steps, row, &first, problem);
+    step->grid[0] = lsq_backward_blocks(&first, n);
+    if (segments == 1)
+        return;
+    step_from_workspace(step, QDNN_OPERAND_DSCALE, 0);
+    add_sums(&whole, n, groups, segments, steps);
+}

@@ -1,0 +1,425 @@
+/* The training-time operations through the public API against host_ref, on ptxvm: as six SMs, with every check on. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device_buffer.h"
+#include "formats/kernel_data.h"
+#include "host_ref/host_ref.h"
+#include "parity/ptxvm.h"
+#include "test.h"
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+static const char *const sms[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"};
+
+typedef enum { FAKE_QUANTIZE, FAKE_QUANTIZE_BACKWARD, LSQ, LSQ_BACKWARD } operation;
+
+static const struct {
+    const char *name;
+    qdnnStatus_t (*plan)(qdnnHandle_t, qdnnTensorDescriptor_t, qdnnTrainDescriptor_t, qdnnPlan_t *);
+    const char *operation;
+} operations[] = {
+    [FAKE_QUANTIZE] = {"fake_quantize", qdnnCreateFakeQuantizePlan, "train.fake_quantize"},
+    [FAKE_QUANTIZE_BACKWARD] = {"fake_quantize_backward", qdnnCreateFakeQuantizeBackwardPlan,
+                                "train.fake_quantize.backward"},
+    [LSQ] = {"lsq", qdnnCreateLsqPlan, "train.lsq"},
+    [LSQ_BACKWARD] = {"lsq_backward", qdnnCreateLsqBackwardPlan, "train.lsq.backward"},
+};
+
+/* ---- Cases ---- */
+
+typedef struct train_case {
+    operation op;
+    int rank;
+    int64_t dims[QDNN_DIMS_MAX];
+    qdnnGranularity_t granularity;
+    int64_t extent;      /* GROUP: the size; CHANNEL: the axis */
+    ref_train_spec spec; /* group_size and channels are filled in from those */
+    data_kind kind;
+    uint32_t seed;
+    size_t shift; /* elements that every buffer lies behind an aligned address */
+} train_case;
+
+static int64_t elements_of(const train_case *c)
+{
+    int64_t n = 1;
+    for (int i = 0; i < c->rank; i++)
+        n *= c->dims[i];
+    return n;
+}
+
+/* As docs/numerics.md says it, not as the library does. */
+static ref_train_spec reference_of(const train_case *c)
+{
+    ref_train_spec spec = c->spec;
+    spec.group_size = spec.channels = 1;
+    if (c->granularity == QDNN_GRANULARITY_GROUP) {
+        spec.group_size = c->extent;
+        spec.channels = 0;
+    } else if (c->granularity == QDNN_GRANULARITY_CHANNEL) {
+        for (int i = (int)c->extent + 1; i < c->rank; i++)
+            spec.group_size *= c->dims[i];
+        spec.channels = c->dims[c->extent];
+    }
+    return spec;
+}
+
+static int64_t groups_of(const train_case *c)
+{
+    ref_train_spec spec = reference_of(c);
+    return elements_of(c) ? ref_train_groups(&spec, elements_of(c)) : 0;
+}
+
+static void case_text(const train_case *c, char *text, size_t size)
+{
+    int used = snprintf(text, size,
+                        "%s %d bits, granularity %d of %lld, mode %d, backward %d, rounding %d, factor %d, "
+                        "data %d, seed %u, shift %zu, dims",
+                        operations[c->op].name, c->spec.bits, (int)c->granularity, (long long)c->extent,
+                        (int)c->spec.mode, (int)c->spec.backward, (int)c->spec.rounding,
+                        (int)c->spec.gradient_factor, (int)c->kind, (unsigned)c->seed, c->shift);
+    for (int i = 0; i < c->rank; i++)
+        used += snprintf(text + used, size - (size_t)used, " %lld", (long long)c->dims[i]);
+}
+
+/* ---- Data ---- */
+
+/* The buffers on the host: inputs as they are, outputs as host_ref has them. */
+typedef struct train_data {
+    int64_t counts[QDNN_OPERAND_COUNT]; /* f32 of each */
+    float *before[QDNN_OPERAND_COUNT], *after[QDNN_OPERAND_COUNT];
+} train_data;
+
+static unsigned operands_of(const train_case *c)
+{
+    const unsigned x = 1u << QDNN_OPERAND_X, y = 1u << QDNN_OPERAND_Y, dy = 1u << QDNN_OPERAND_DY,
+                   dx = 1u << QDNN_OPERAND_DX, scale = 1u << QDNN_OPERAND_SCALE,
+                   dscale = 1u << QDNN_OPERAND_DSCALE;
+    unsigned state = c->spec.mode == QDNN_SCALE_MODE_BATCH ? 0 : 1u << QDNN_OPERAND_STATE;
+    switch (c->op) {
+    case FAKE_QUANTIZE:
+        return x | y | state;
+    case FAKE_QUANTIZE_BACKWARD:
+        return c->spec.backward == QDNN_BACKWARD_IDENTITY ? dy | dx : x | dy | dx | state;
+    case LSQ:
+        return x | scale | y;
+    case LSQ_BACKWARD:
+        return x | scale | dy | dx | dscale;
+    }
+    return 0;
+}
+
+static bool is_output(const train_case *c, int operand)
+{
+    return operand == QDNN_OPERAND_Y || operand == QDNN_OPERAND_DX || operand == QDNN_OPERAND_DSCALE ||
+           (operand == QDNN_OPERAND_STATE && c->op == FAKE_QUANTIZE && c->spec.mode == QDNN_SCALE_MODE_EMA);
+}
+
+/* Scales as they should be for the data, with a caller's strange ones among them. */
+static void fill_scales(const train_case *c, float *scales, int64_t n)
+{
+    static const float strange[] = {0.0f, -1.0f, 1e-20f, 3e38f, 0x1p-149f};
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t turn = (uint32_t)i * 2654435761u + c->seed * 40503u;
+        scales[i] = 0.01f + (float)(turn >> 16 & 1023) / 256.0f;
+        if (c->kind == DATA_SPECIAL && turn >> 28 == 3)
+            scales[i] = turn & 64 ? ref_f32_from_bits(0xFFC00001) : strange[(turn >> 8) % LENGTH(strange)];
+    }
+}
+
+static void fill_inputs(const train_case *c, train_data *d)
+{
+    static const format_facts like = {.name = "none", .storage = QDNN_DATA_I4, .bits = 4};
+    int64_t n = elements_of(c), groups = groups_of(c);
+    fill_data(c->kind, &like, QDNN_DATA_F32, c->seed, d->before[QDNN_OPERAND_X], n);
+    fill_data(c->kind == DATA_SPECIAL && c->seed % 2 ? DATA_SPECIAL : DATA_NORMAL, &like, QDNN_DATA_F32,
+              c->seed + 77, d->before[QDNN_OPERAND_DY], n);
+    fill_scales(c, d->before[QDNN_OPERAND_SCALE], groups);
+    fill_scales(c, d->before[QDNN_OPERAND_STATE], groups);
+}
+
+static void compute(const train_case *c, train_data *d)
+{
+    ref_train_spec spec = reference_of(c);
+    int64_t n = elements_of(c);
+    float **at = d->after;
+    switch (c->op) {
+    case FAKE_QUANTIZE:
+        ref_fake_quantize(&spec, n, at[QDNN_OPERAND_X], at[QDNN_OPERAND_STATE], at[QDNN_OPERAND_Y]);
+        break;
+    case FAKE_QUANTIZE_BACKWARD:
+        ref_fake_quantize_backward(&spec, n, at[QDNN_OPERAND_X], at[QDNN_OPERAND_STATE], at[QDNN_OPERAND_DY],
+                                   at[QDNN_OPERAND_DX]);
+        break;
+    case LSQ:
+        ref_lsq(&spec, n, at[QDNN_OPERAND_X], at[QDNN_OPERAND_SCALE], at[QDNN_OPERAND_Y]);
+        break;
+    case LSQ_BACKWARD:
+        ref_lsq_backward(&spec, n, at[QDNN_OPERAND_X], at[QDNN_OPERAND_SCALE], at[QDNN_OPERAND_DY],
+                         at[QDNN_OPERAND_DX], at[QDNN_OPERAND_DSCALE]);
+        break;
+    }
+}
+
+static void data_free(train_data *d)
+{
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
+        free(d->before[i]);
+        free(d->after[i]);
+    }
+}
+
+static bool data_make(const train_case *c, train_data *d)
+{
+    *d = (train_data){0};
+    int64_t n = elements_of(c), groups = groups_of(c);
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
+        bool small = i == QDNN_OPERAND_SCALE || i == QDNN_OPERAND_STATE || i == QDNN_OPERAND_DSCALE;
+        d->counts[i] = small ? groups : n;
+        d->before[i] = calloc((size_t)d->counts[i] + 1, sizeof(float));
+        d->after[i] = calloc((size_t)d->counts[i] + 1, sizeof(float));
+        if (!CHECK(d->before[i] && d->after[i]))
+            return false;
+    }
+    fill_inputs(c, d);
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        memcpy(d->after[i], d->before[i], (size_t)d->counts[i] * sizeof(float));
+    if (n > 0)
+        compute(c, d);
+    return true;
+}
+
+/* ---- A call ---- */
+
+typedef struct train_descriptors {
+    qdnnTensorDescriptor_t tensor;
+    qdnnTrainDescriptor_t train;
+} train_descriptors;
+
+static bool set_attributes(const train_case *c, qdnnTrainDescriptor_t train)
+{
+    const int64_t values[QDNN_TRAIN_ATTRIBUTE_COUNT] = {
+        [QDNN_TRAIN_BITS] = c->spec.bits,
+        [QDNN_TRAIN_GRANULARITY] = c->granularity,
+        [QDNN_TRAIN_AXIS] = c->granularity == QDNN_GRANULARITY_CHANNEL ? c->extent : 0,
+        [QDNN_TRAIN_GROUP_SIZE] = c->granularity == QDNN_GRANULARITY_GROUP ? c->extent : 128,
+        [QDNN_TRAIN_SCALE_MODE] = c->spec.mode,
+        [QDNN_TRAIN_BACKWARD] = c->spec.backward,
+        [QDNN_TRAIN_ROUNDING] = c->spec.rounding,
+        [QDNN_TRAIN_GRADIENT_FACTOR] = c->spec.gradient_factor};
+    for (int i = 0; i < QDNN_TRAIN_ATTRIBUTE_COUNT; i++)
+        if (!CHECK_QDNN(qdnnSetTrainAttribute(train, (qdnnTrainAttribute_t)i, values[i])))
+            return false;
+    return CHECK_QDNN(qdnnSetTrainDecay(train, c->spec.decay));
+}
+
+static bool descriptors_make(const train_case *c, train_descriptors *d)
+{
+    *d = (train_descriptors){0};
+    size_t scales = 99;
+    bool ok = CHECK_QDNN(qdnnCreateTensorDescriptor(&d->tensor)) &&
+              CHECK_QDNN(qdnnCreateTrainDescriptor(&d->train)) &&
+              CHECK_QDNN(qdnnSetTensorDescriptor(d->tensor, QDNN_DATA_F32, c->rank, c->dims, NULL)) &&
+              set_attributes(c, d->train) && CHECK_QDNN(qdnnGetTrainScaleCount(d->train, d->tensor, &scales));
+    if (ok)
+        CHECK_EQ_I64((int64_t)scales, groups_of(c));
+    return ok;
+}
+
+static void descriptors_free(train_descriptors *d)
+{
+    qdnnDestroyTensorDescriptor(d->tensor);
+    qdnnDestroyTrainDescriptor(d->train);
+}
+
+static bool execute(qdnnHandle_t handle, qdnnPlan_t plan, unsigned operands, const device_buffer *buffers)
+{
+    qdnnBinding_t bindings[QDNN_OPERAND_COUNT];
+    device_buffer workspace = {0};
+    size_t bytes;
+    int count = 0;
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        if (operands >> i & 1)
+            bindings[count++] =
+                (qdnnBinding_t){.operand = (qdnnOperand_t)i, .pointer = device_buffer_at(&buffers[i])};
+    bool ok = CHECK_QDNN(qdnnGetPlanWorkspaceSize(plan, &bytes)) &&
+              device_buffer_make(handle, BUFFER_EXACT, bytes, 0, &workspace) &&
+              CHECK_QDNN(qdnnExecute(handle, plan, bindings, count, device_buffer_at(&workspace), bytes)) &&
+              CHECK_QDNN(qdnnSynchronize(handle));
+    device_buffer_free(&workspace);
+    return ok;
+}
+
+static bool make_buffers(qdnnHandle_t handle, const train_case *c, const train_data *d,
+                         device_buffer *buffers)
+{
+    bool ok = true;
+    for (int i = 0; i < QDNN_OPERAND_COUNT && ok; i++)
+        if (operands_of(c) >> i & 1)
+            ok = device_buffer_make(handle, c->seed % 2 ? BUFFER_EXACT : BUFFER_BANDS,
+                                    (size_t)d->counts[i] * sizeof(float), c->shift * sizeof(float),
+                                    &buffers[i]) &&
+                 ((is_output(c, i) && i != QDNN_OPERAND_STATE) ||
+                  device_buffer_write(&buffers[i], d->before[i]));
+    return ok;
+}
+
+/* Outputs are host_ref's, and inputs what they were. */
+static bool run_case(qdnnHandle_t handle, const train_case *c, int kernels)
+{
+    char text[512];
+    train_data d;
+    train_descriptors descriptors;
+    device_buffer buffers[QDNN_OPERAND_COUNT] = {0};
+    qdnnPlan_t plan = NULL;
+    qdnnPlanInfo_t info;
+    case_text(c, text, sizeof text);
+    test_push_note("%s", text);
+    bool ok = data_make(c, &d) && descriptors_make(c, &descriptors) && make_buffers(handle, c, &d, buffers) &&
+              CHECK_QDNN(operations[c->op].plan(handle, descriptors.tensor, descriptors.train, &plan)) &&
+              CHECK_QDNN(qdnnGetPlanInfo(plan, &info)) && execute(handle, plan, operands_of(c), buffers);
+    if (ok)
+        CHECK_EQ_STR(info.operation, operations[c->op].operation);
+    if (ok && kernels)
+        CHECK_EQ_I64(info.kernels, kernels);
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
+        if (ok && operands_of(c) >> i & 1)
+            device_buffer_check(&buffers[i], is_output(c, i) ? d.after[i] : d.before[i], "operand");
+        device_buffer_free(&buffers[i]);
+    }
+    qdnnDestroyPlan(plan);
+    descriptors_free(&descriptors);
+    data_free(&d);
+    test_pop_note();
+    return ok;
+}
+
+/* ---- Many of them ---- */
+
+static const struct {
+    qdnnGranularity_t granularity;
+    int64_t extent;
+    int rank;
+    int64_t dims[4];
+} shapes[] = {
+    {QDNN_GRANULARITY_TENSOR, 0, 1, {0}},           {QDNN_GRANULARITY_TENSOR, 0, 1, {1}},
+    {QDNN_GRANULARITY_TENSOR, 0, 2, {3, 1365}},     {QDNN_GRANULARITY_TENSOR, 0, 1, {4096}},
+    {QDNN_GRANULARITY_TENSOR, 0, 1, {4097}},        {QDNN_GRANULARITY_TENSOR, 0, 1, {20011}},
+    {QDNN_GRANULARITY_GROUP, 1, 1, {517}},          {QDNN_GRANULARITY_GROUP, 3, 1, {1000}},
+    {QDNN_GRANULARITY_GROUP, 8, 2, {7, 1171}},      {QDNN_GRANULARITY_GROUP, 32, 1, {8192}},
+    {QDNN_GRANULARITY_GROUP, 100, 1, {4501}},       {QDNN_GRANULARITY_GROUP, 128, 1, {4500}},
+    {QDNN_GRANULARITY_GROUP, 1000, 1, {9001}},      {QDNN_GRANULARITY_GROUP, 4098, 1, {12300}},
+    {QDNN_GRANULARITY_GROUP, 5000, 1, {9001}},      {QDNN_GRANULARITY_GROUP, 8192, 1, {20000}},
+    {QDNN_GRANULARITY_GROUP, 10000, 1, {33}},       {QDNN_GRANULARITY_CHANNEL, 0, 2, {5, 4100}},
+    {QDNN_GRANULARITY_CHANNEL, 0, 3, {40, 3, 7}},   {QDNN_GRANULARITY_CHANNEL, 1, 3, {2, 33, 7}},
+    {QDNN_GRANULARITY_CHANNEL, 1, 3, {70, 5, 64}},  {QDNN_GRANULARITY_CHANNEL, 1, 4, {3, 3, 16, 8}},
+    {QDNN_GRANULARITY_CHANNEL, 1, 3, {50, 3, 100}}, {QDNN_GRANULARITY_CHANNEL, 1, 2, {4100, 3}},
+    {QDNN_GRANULARITY_CHANNEL, 1, 2, {300, 70}},    {QDNN_GRANULARITY_CHANNEL, 1, 2, {4200, 17}},
+    {QDNN_GRANULARITY_CHANNEL, 2, 3, {3, 5, 64}},   {QDNN_GRANULARITY_CHANNEL, 1, 3, {2, 0, 4}},
+    {QDNN_GRANULARITY_CHANNEL, 1, 3, {2, 1, 4}},
+};
+
+/* Options and data change from one shape to the next, each at a pace of its own. */
+static train_case case_at(operation op, int shape, int turn)
+{
+    static const int bits[] = {8, 4, 2};
+    static const float decays[] = {0.9f, 0.5f, 0.0f, 1.0f, 0.99f};
+    static const data_kind kinds[] = {DATA_NORMAL, DATA_SPECIAL, DATA_TIES,    DATA_SUBNORMAL,
+                                      DATA_HUGE,   DATA_ZEROS,   DATA_CONSTANT};
+    int step = shape + turn * LENGTH(shapes);
+    train_case c = {.op = op,
+                    .rank = shapes[shape].rank,
+                    .granularity = shapes[shape].granularity,
+                    .extent = shapes[shape].extent,
+                    .kind = kinds[step % LENGTH(kinds)],
+                    .seed = (uint32_t)step + 1,
+                    .shift = step % 4 == 3};
+    memcpy(c.dims, shapes[shape].dims, sizeof shapes[shape].dims);
+    c.spec = (ref_train_spec){.bits = bits[(shape + turn) % 3],
+                              .rounding = step / 2 % 3 ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN,
+                              .mode = (qdnnScaleMode_t)((shape + turn / 2) % 3),
+                              .decay = decays[step % LENGTH(decays)],
+                              .backward = (qdnnBackward_t)((shape / 3 + turn) % 4),
+                              .gradient_factor = (shape / 2 + turn) % 2};
+    return c;
+}
+
+static int turn_count(void)
+{
+    return LENGTH(operations) * LENGTH(sms) * 2;
+}
+
+static void turn_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s_%s_seed_%d", operations[index / 2 / LENGTH(sms)].name,
+             sms[index / 2 % LENGTH(sms)], 1 + index % 2);
+}
+
+TEST_EACH(ParityTrain, OnPtxvm, turn_count, turn_name)
+{
+    NEED_PTXVM;
+    qdnnHandle_t handle = ptxvm_begin(sms[index / 2 % LENGTH(sms)], 1 + index % 2, "all", "stderr");
+    bool alive = handle != NULL;
+    for (int i = 0; i < LENGTH(shapes) && alive; i++) {
+        train_case c = case_at((operation)(index / 2 / LENGTH(sms)), i, index % (2 * LENGTH(sms)));
+        alive = run_case(handle, &c, elements_of(&c) ? 0 : 0);
+    }
+    ptxvm_end(handle);
+}
+
+/* ---- Long sums ---- */
+
+static const struct {
+    const char *name;
+    qdnnGranularity_t granularity;
+    int64_t extent;
+    int rank;
+    int64_t dims[2];
+    int kernels;
+} longs[] = {
+    {"one_segment", QDNN_GRANULARITY_TENSOR, 0, 1, {4096}, 1},
+    {"two_segments", QDNN_GRANULARITY_TENSOR, 0, 1, {4097}, 2},
+    {"many_segments", QDNN_GRANULARITY_TENSOR, 0, 1, {300007}, 2},
+    {"long_rows", QDNN_GRANULARITY_CHANNEL, 0, 2, {3, 70001}, 2},
+    {"long_columns", QDNN_GRANULARITY_CHANNEL, 1, 2, {9001, 37}, 2},
+    {"long_groups", QDNN_GRANULARITY_GROUP, 100000, 1, {250000}, 2},
+    {"three_levels", QDNN_GRANULARITY_TENSOR, 0, 1, {4096 * 4096 + 5}, 3},
+};
+
+TEST_ROWS(ParityTrain, LongSums, longs)
+{
+    NEED_PTXVM;
+    bool is_huge = longs[index].dims[0] > 1000000;
+    train_case c = {.op = LSQ_BACKWARD,
+                    .rank = longs[index].rank,
+                    .granularity = longs[index].granularity,
+                    .extent = longs[index].extent,
+                    .kind = DATA_NORMAL,
+                    .seed = 5};
+    memcpy(c.dims, longs[index].dims, sizeof longs[index].dims);
+    c.spec = (ref_train_spec){.bits = 4, .rounding = QDNN_ROUND_TIES_AWAY, .gradient_factor = index % 2};
+    qdnnHandle_t handle = ptxvm_begin("sm_90", 4, is_huge ? "none" : "all", "stderr");
+    if (handle)
+        run_case(handle, &c, longs[index].kernels);
+    ptxvm_end(handle);
+}
+
+/* Long channels of the scales that are computed: two passes and the kernel between. */
+TEST_CASE(ParityTrain, LongChannels)
+{
+    NEED_PTXVM;
+    qdnnHandle_t handle = ptxvm_begin("sm_80", 4, "all", "stderr");
+    for (int i = 0; i < 4 && handle; i++) {
+        train_case c = {
+            .op = i < 2 ? FAKE_QUANTIZE : FAKE_QUANTIZE_BACKWARD, .kind = DATA_SPECIAL, .seed = 9};
+        c.granularity = i % 2 ? QDNN_GRANULARITY_CHANNEL : QDNN_GRANULARITY_TENSOR;
+        c.rank = 2;
+        c.dims[0] = 3;
+        c.dims[1] = 70001;
+        c.spec = (ref_train_spec){.bits = 8, .rounding = QDNN_ROUND_TIES_AWAY, .decay = 0.75f};
+        c.spec.mode = i == 1 ? QDNN_SCALE_MODE_EMA : QDNN_SCALE_MODE_BATCH;
+        run_case(handle, &c, 4);
+    }
+    ptxvm_end(handle);
+}
