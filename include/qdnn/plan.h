@@ -24,6 +24,7 @@ typedef struct qdnnPlan *qdnnPlan_t;
 typedef struct {
     qdnnOperand_t operand;
     const void *pointer;
+    size_t bytes; /* of the buffer: too few for the operation are refused; 0: unknown */
 } qdnnBinding_t;
 
 /* Plans the computation of scales, and zeros where the descriptor has them. Operands: X, then SCALE (and
@@ -81,8 +82,12 @@ QDNN_API qdnnStatus_t qdnnGetPlanWorkspaceSize(qdnnPlan_t plan, size_t *bytes);
  *   workspaceBytes  at least what qdnnGetPlanWorkspaceSize says
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM for a plan of another handle, an operand that is
  * missing, given twice or not the plan's; _BAD_PARAM_OUT_OF_BOUND for an operand that there is not;
- * _BAD_PARAM_MISALIGNED_POINTER; _BAD_PARAM_SIZE_INSUFFICIENT for the workspace; _EXECUTION_FAILED;
- * _EXECUTION_FAILED_STICKY. Legal while the stream is captured. */
+ * _BAD_PARAM_MISALIGNED_POINTER; _BAD_PARAM_SIZE_INSUFFICIENT for a binding's bytes or the workspace;
+ * _EXECUTION_FAILED; _EXECUTION_FAILED_STICKY. Legal while the stream is captured.
+ *
+ * With QDNN_CHECK_BUFFERS=1 in the environment of qdnnCreate every pointer is looked up at the driver before the
+ * first launch: host memory, addresses that the driver does not know and buffers that overlap are _BAD_PARAM,
+ * allocations that end too early _BAD_PARAM_SIZE_INSUFFICIENT. */
 QDNN_API qdnnStatus_t qdnnExecute(qdnnHandle_t handle, qdnnPlan_t plan, const qdnnBinding_t *bindings,
                                   int count, void *workspace, size_t workspaceBytes);
 
@@ -107,6 +112,9 @@ typedef struct {
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER. */
 QDNN_API qdnnStatus_t qdnnGetPlanInfo(qdnnPlan_t plan, qdnnPlanInfo_t *info);
 
+/* The one-shot calls: their errors name the argument. Formats with more operands than a call has arguments (a
+ * global scale, a group index, nested scales) need a plan. */
+
 /* Computes scales, and zeros where the descriptor has them.
  *   handle
  *   xDesc, x   the tensor, and where it is on the device
@@ -122,7 +130,7 @@ QDNN_API qdnnStatus_t qdnnComputeScales(qdnnHandle_t handle, qdnnTensorDescripto
  *   handle
  *   xDesc, x     the tensor, and where it is on the device
  *   quant
- *   scale, zero  as they are to be used; zero is null where the descriptor has none
+ *   scale, zero  as they are to be used; null where the descriptor has none
  *   codes        where the codes go
  * Returns what qdnnCreateQuantizePlan and qdnnExecute do. */
 QDNN_API qdnnStatus_t qdnnQuantize(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, const void *x,
@@ -132,7 +140,7 @@ QDNN_API qdnnStatus_t qdnnQuantize(qdnnHandle_t handle, qdnnTensorDescriptor_t x
 /* Unpacks and dequantizes.
  *   handle
  *   quant
- *   codes, scale, zero  the quantized tensor on the device; zero is null where the descriptor has none
+ *   codes, scale, zero  the quantized tensor on the device; scale and zero are null where the descriptor has none
  *   yDesc, y            the tensor that is written, and where it goes
  * Returns what qdnnCreateDequantizePlan and qdnnExecute do. */
 QDNN_API qdnnStatus_t qdnnDequantize(qdnnHandle_t handle, qdnnQuantDescriptor_t quant, const void *codes,
