@@ -43,7 +43,7 @@ static void execute(void *argument)
 {
     scene *s = argument;
     const qdnnBinding_t bindings[] = {
-        {QDNN_OPERAND_X, x}, {QDNN_OPERAND_SCALE, scale}, {QDNN_OPERAND_CODES, codes}};
+        {QDNN_OPERAND_X, x, 0}, {QDNN_OPERAND_SCALE, scale, 0}, {QDNN_OPERAND_CODES, codes, 0}};
     for (int i = 0; i < CALLS; i++)
         keep(s, qdnnExecute(s->handle, s->plan, bindings, 3, NULL, 0));
 }

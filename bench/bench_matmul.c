@@ -72,10 +72,10 @@ static void end(scene *s)
 static void run(void *argument)
 {
     scene *s = argument;
-    const qdnnBinding_t bindings[] = {{QDNN_OPERAND_X, s->device_x},
-                                      {QDNN_OPERAND_CODES, s->codes},
-                                      {QDNN_OPERAND_SCALE, s->scale},
-                                      {QDNN_OPERAND_Y, s->device_y}};
+    const qdnnBinding_t bindings[] = {{QDNN_OPERAND_X, s->device_x, 0},
+                                      {QDNN_OPERAND_CODES, s->codes, 0},
+                                      {QDNN_OPERAND_SCALE, s->scale, 0},
+                                      {QDNN_OPERAND_Y, s->device_y, 0}};
     for (int i = 0; i < REPEATS; i++)
         TRY(s, qdnnExecute(s->handle, s->plan, bindings, 4, s->workspace, s->workspace_bytes));
     TRY(s, qdnnSynchronize(s->handle));

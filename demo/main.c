@@ -110,9 +110,9 @@ static bool run_operation(demo *d, const char *step, make_plan *make, const qdnn
 
 static bool run_operations(demo *d, const struct format *f)
 {
-    const qdnnBinding_t x = {QDNN_OPERAND_X, d->device_x}, y = {QDNN_OPERAND_Y, d->device_y},
-                        codes = {QDNN_OPERAND_CODES, d->device_codes},
-                        scale = {QDNN_OPERAND_SCALE, d->device_scale};
+    const qdnnBinding_t x = {QDNN_OPERAND_X, d->device_x, 0}, y = {QDNN_OPERAND_Y, d->device_y, 0},
+                        codes = {QDNN_OPERAND_CODES, d->device_codes, 0},
+                        scale = {QDNN_OPERAND_SCALE, d->device_scale, 0};
     return run_operation(d, f->steps[0], qdnnCreateScalePlan, (qdnnBinding_t[]){x, scale}, 2) &&
            run_operation(d, f->steps[1], qdnnCreateQuantizePlan, (qdnnBinding_t[]){x, scale, codes}, 3) &&
            run_operation(d, f->steps[2], qdnnCreateDequantizePlan, (qdnnBinding_t[]){codes, scale, y}, 3);

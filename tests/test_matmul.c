@@ -155,11 +155,28 @@ static void fill_weights(scene *s, const buffers *b, qdnnDataType_t type, void *
 
 static qdnnStatus_t execute(scene *s, qdnnPlan_t plan, const buffers *b)
 {
-    const qdnnBinding_t bindings[] = {{QDNN_OPERAND_X, b->x},
-                                      {QDNN_OPERAND_CODES, b->codes},
-                                      {QDNN_OPERAND_SCALE, b->scale},
-                                      {QDNN_OPERAND_Y, b->y}};
+    const qdnnBinding_t bindings[] = {{QDNN_OPERAND_X, b->x, 0},
+                                      {QDNN_OPERAND_CODES, b->codes, 0},
+                                      {QDNN_OPERAND_SCALE, b->scale, 0},
+                                      {QDNN_OPERAND_Y, b->y, 0}};
     return qdnnExecute(s->handle, plan, bindings, 4, b->workspace, b->workspace_bytes);
+}
+
+/* One byte too few for an operand; size: of a number of x and y. */
+static void check_sizes(scene *s, qdnnPlan_t plan, const buffers *b, size_t x_size, size_t y_size)
+{
+    const size_t needed[] = {M * K * x_size, N * K / 2, GROUPS * 4, M * N * y_size};
+    for (int i = 0; i < 4; i++) {
+        qdnnBinding_t bindings[] = {{QDNN_OPERAND_X, b->x, needed[0]},
+                                    {QDNN_OPERAND_CODES, b->codes, needed[1]},
+                                    {QDNN_OPERAND_SCALE, b->scale, needed[2]},
+                                    {QDNN_OPERAND_Y, b->y, needed[3]}};
+        bindings[i].bytes--;
+        CHECK_EQ_I64(qdnnExecute(s->handle, plan, bindings, 4, b->workspace, b->workspace_bytes),
+                     QDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT);
+        bindings[i].bytes++;
+        CHECK_EQ_I64(qdnnExecute(s->handle, plan, bindings, 4, b->workspace, b->workspace_bytes), 0);
+    }
 }
 
 /* y^T [N, M] = op(w) [N, K] x^T [K, M], all column-major, is what makes the row-major product. */
@@ -220,6 +237,7 @@ TEST_CASE(Matmul, CublasFindsTheWeightsAndTheShape)
                        products[i].transposed);
             CHECK_EQ_I64(qdnnCopyToHost(s.handle, weights, b.workspace, bytes), 0);
             CHECK_EQ_MEM(weights, expected, bytes);
+            check_sizes(&s, plan, &b, ref_scalar_size(products[i].type), ref_scalar_size(products[i].y_type));
             buffers_free(&s, &b);
         }
         CHECK_EQ_I64(qdnnDestroyPlan(plan), 0);

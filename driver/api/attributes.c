@@ -1,6 +1,8 @@
 /* Setting and getting by the tables of attributes. */
 #include "driver/api/attributes.h"
 
+#include <stdio.h>
+
 #include "driver/base/check.h"
 
 void attributes_preset(const attribute_table *table, int64_t *values)
@@ -9,14 +11,29 @@ void attributes_preset(const attribute_table *table, int64_t *values)
         values[i] = table->rows[i].preset;
 }
 
+const char *attribute_value_name(const attribute *a, int64_t value)
+{
+    for (const attribute_choice *c = a->choices; c && c->name; c++)
+        if (c->value == value)
+            return c->name;
+    return NULL;
+}
+
 static bool takes(const attribute *a, int64_t value)
 {
-    if (!a->one_of[0])
-        return value >= a->least && value <= a->largest;
-    for (int i = 0; i < ATTRIBUTE_VALUES_MAX && a->one_of[i]; i++)
-        if (a->one_of[i] == value)
-            return true;
-    return false;
+    return a->choices ? attribute_value_name(a, value) != NULL : value >= a->least && value <= a->largest;
+}
+
+/* "QDNN_ZERO_NONE, QDNN_ZERO_POINT or QDNN_ZERO_MINIMUM" */
+static void list_values(const attribute *a, char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, "%s", a->choices ? "" : a->range);
+    for (const attribute_choice *c = a->choices; c && c->name && used < size; c++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s",
+                                 c == a->choices ? ""
+                                 : c[1].name     ? ", "
+                                                 : " or ",
+                                 c->name);
 }
 
 static qdnnStatus_t check_number(const attribute_table *table, int which)
@@ -31,11 +48,14 @@ qdnnStatus_t attribute_set(const attribute_table *table, int64_t *values, int wh
 {
     CHECK_STATUS(check_number(table, which));
     const attribute *a = &table->rows[which];
-    if (!takes(a, value))
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "%s is %lld; it must be %s", a->name,
-                          (long long)value, a->words);
-    values[which] = value;
-    return QDNN_STATUS_SUCCESS;
+    if (takes(a, value)) {
+        values[which] = value;
+        return QDNN_STATUS_SUCCESS;
+    }
+    char allowed[420];
+    list_values(a, allowed, sizeof allowed);
+    return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "%s is %lld; it must be %s", a->name,
+                      (long long)value, allowed);
 }
 
 qdnnStatus_t attribute_get(const attribute_table *table, const int64_t *values, int which, int64_t *value)

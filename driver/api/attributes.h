@@ -5,15 +5,34 @@
 
 #include <qdnn/types.h>
 
-enum { ATTRIBUTE_VALUES_MAX = 8 };
+/* A value with a name of its own. */
+typedef struct attribute_choice {
+    int64_t value;
+    const char *name; /* the constant of the header; null ends a list */
+} attribute_choice;
 
 typedef struct attribute {
-    const char *name;  /* the constant of the header */
-    const char *words; /* what it takes, for sentences */
+    const char *name; /* the constant of the header */
     int64_t preset;
+    const attribute_choice *choices; /* or null: */
     int64_t least, largest;
-    int64_t one_of[ATTRIBUTE_VALUES_MAX]; /* instead of the range, where the first is not 0; 0 ends it */
+    const char *range; /* in words */
 } attribute;
+
+/* For the rows of a table: a range, in words, or a list of constants; C(X) is QDNN_X. */
+#define FROM_TO(from, to, in_words) .least = (from), .largest = (to), .range = (in_words)
+#define C(constant)                                                                                          \
+    {                                                                                                        \
+        QDNN_##constant, "QDNN_" #constant                                                                   \
+    }
+#define ONE_OF(...)                                                                                          \
+    .choices = (const attribute_choice[])                                                                    \
+    {                                                                                                        \
+        __VA_ARGS__,                                                                                         \
+        {                                                                                                    \
+            0, NULL                                                                                          \
+        }                                                                                                    \
+    }
 
 typedef struct attribute_table {
     const attribute *rows;
@@ -26,5 +45,8 @@ void attributes_preset(const attribute_table *table, int64_t *values);
  * wrong. */
 qdnnStatus_t attribute_set(const attribute_table *table, int64_t *values, int which, int64_t value);
 qdnnStatus_t attribute_get(const attribute_table *table, const int64_t *values, int which, int64_t *value);
+
+/* The name of a value that is one of a list; null: it is none of them. */
+const char *attribute_value_name(const attribute *a, int64_t value);
 
 #endif

@@ -33,10 +33,12 @@ uint64_t tensor_elements(const struct qdnnTensorDescriptor *tensor);
 /* Whether the elements lie one behind the other, the last dimension fastest. */
 bool tensor_is_packed(const struct qdnnTensorDescriptor *tensor);
 
-/* The name of an attribute, for sentences. */
-const char *quant_attribute_name(qdnnQuantAttribute_t attribute);
+/* A descriptor at its defaults, and setting one value with all checks. */
+struct qdnnQuantDescriptor quant_presets(void);
+qdnnStatus_t quant_set(struct qdnnQuantDescriptor *quant, qdnnQuantAttribute_t attribute, int64_t value);
 
-/* The name of a value of QDNN_QUANT_ZERO_KIND or QDNN_QUANT_CODE_KIND, for sentences. */
+/* The name of an attribute, and of a value of one whose values have names. */
+const char *quant_attribute_name(qdnnQuantAttribute_t attribute);
 const char *quant_value_name(qdnnQuantAttribute_t attribute, int64_t value);
 
 #endif

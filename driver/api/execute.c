@@ -3,15 +3,57 @@
 #include "driver/base/log.h"
 #include "driver/api/plan.h"
 
-static const char *const operand_names[] = {"X",          "Y",           "CODES",        "SCALE",        "ZERO",
-                                            "GLOBAL_SCALE", "GROUP_INDEX", "NESTED_MAP", "NESTED_SCALE", "NESTED_OFFSET",
-                                            "DY",         "DX",          "STATE",      "DSCALE"};
-_Static_assert(sizeof operand_names / sizeof operand_names[0] == QDNN_OPERAND_COUNT,
-               "a name for each operand");
+/* By operand; a one-shot call has arguments for the first few. */
+static const char *const place_names[PLAN_PLACES][2] = {
+    [QDNN_OPERAND_X] = {"QDNN_OPERAND_X", "x"},
+    [QDNN_OPERAND_Y] = {"QDNN_OPERAND_Y", "y"},
+    [QDNN_OPERAND_CODES] = {"QDNN_OPERAND_CODES", "codes"},
+    [QDNN_OPERAND_SCALE] = {"QDNN_OPERAND_SCALE", "scale"},
+    [QDNN_OPERAND_ZERO] = {"QDNN_OPERAND_ZERO", "zero"},
+    [QDNN_OPERAND_GLOBAL_SCALE] = {"QDNN_OPERAND_GLOBAL_SCALE", NULL},
+    [QDNN_OPERAND_GROUP_INDEX] = {"QDNN_OPERAND_GROUP_INDEX", NULL},
+    [QDNN_OPERAND_NESTED_MAP] = {"QDNN_OPERAND_NESTED_MAP", NULL},
+    [QDNN_OPERAND_NESTED_SCALE] = {"QDNN_OPERAND_NESTED_SCALE", NULL},
+    [QDNN_OPERAND_NESTED_OFFSET] = {"QDNN_OPERAND_NESTED_OFFSET", NULL},
+    [QDNN_OPERAND_DY] = {"QDNN_OPERAND_DY", NULL},
+    [QDNN_OPERAND_DX] = {"QDNN_OPERAND_DX", NULL},
+    [QDNN_OPERAND_STATE] = {"QDNN_OPERAND_STATE", NULL},
+    [QDNN_OPERAND_DSCALE] = {"QDNN_OPERAND_DSCALE", NULL},
+    [PLAN_WORKSPACE] = {"workspace", "the handle's workspace"},
+};
+_Static_assert(QDNN_OPERAND_COUNT == 14, "a name for each operand");
+
+const char *plan_place_name(plan_caller by, int place)
+{
+    const char *name = place_names[place][by == BY_ARGUMENTS];
+    return name ? name : place_names[place][0];
+}
+
+static qdnnStatus_t refuse_operand(const struct qdnnPlan *plan, int binding, int operand, bool twice,
+                                   plan_caller by)
+{
+    if (by == BY_ARGUMENTS)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s is given, and %s takes none; it must be null",
+                          plan_place_name(by, operand), plan->info.operation);
+    return qdnn_error(QDNN_STATUS_BAD_PARAM, "bindings[%d] is %s, which %s %s", binding,
+                      plan_place_name(by, operand), plan->info.operation,
+                      twice ? "is given already" : "does not take");
+}
+
+static qdnnStatus_t refuse_missing(const struct qdnnPlan *plan, int operand, plan_caller by)
+{
+    if (by == BY_ARGUMENTS)
+        return qdnn_error(
+            QDNN_STATUS_BAD_PARAM,
+            "%s needs %s, for which this call has no argument; create a plan and bind it with qdnnExecute",
+            plan->info.operation, plan_place_name(by, operand));
+    return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s is missing; %s needs it", plan_place_name(by, operand),
+                      plan->info.operation);
+}
 
 /* Puts the bound pointers into their places. */
 static qdnnStatus_t bind(const struct qdnnPlan *plan, const qdnnBinding_t *bindings, int count,
-                         CUdeviceptr *at)
+                         plan_caller by, CUdeviceptr *at)
 {
     unsigned bound = 0;
     for (int i = 0; i < count; i++) {
@@ -21,31 +63,30 @@ static qdnnStatus_t bind(const struct qdnnPlan *plan, const qdnnBinding_t *bindi
                               "bindings[%d].operand is %d; it must be 0 to %d", i, (int)operand,
                               QDNN_OPERAND_COUNT - 1);
         if (!(plan->operands >> operand & 1) || bound >> operand & 1)
-            return qdnn_error(QDNN_STATUS_BAD_PARAM, "bindings[%d] is QDNN_OPERAND_%s, which %s %s", i,
-                              operand_names[operand], plan->info.operation,
-                              bound >> operand & 1 ? "is given already" : "does not take");
+            return refuse_operand(plan, i, (int)operand, bound >> operand & 1, by);
+        if (bindings[i].bytes && bindings[i].bytes < plan->bytes[operand])
+            return qdnn_error(QDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
+                              "bindings[%d].bytes is %zu; %s of %s has %llu bytes", i, bindings[i].bytes,
+                              plan_place_name(by, (int)operand), plan->info.operation,
+                              (unsigned long long)plan->bytes[operand]);
         at[operand] = (CUdeviceptr)(uintptr_t)bindings[i].pointer;
         bound |= 1u << operand;
     }
     unsigned missing = plan->n_steps > 0 ? plan->operands & ~bound : 0;
-    if (missing)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM, "QDNN_OPERAND_%s is missing; %s needs it",
-                          operand_names[__builtin_ctz(missing)], plan->info.operation);
-    return QDNN_STATUS_SUCCESS;
+    return missing ? refuse_missing(plan, __builtin_ctz(missing), by) : QDNN_STATUS_SUCCESS;
 }
 
-static qdnnStatus_t check_pointers(const struct qdnnPlan *plan, const CUdeviceptr *at)
+static qdnnStatus_t check_pointers(const struct qdnnPlan *plan, const CUdeviceptr *at, plan_caller by)
 {
     for (unsigned left = plan->operands; left; left &= left - 1) {
         int i = __builtin_ctz(left);
         if (!at[i])
-            return qdnn_error(QDNN_STATUS_BAD_PARAM_NULL_POINTER,
-                              "the pointer of QDNN_OPERAND_%s is null; it must not be", operand_names[i]);
+            return qdnn_error(QDNN_STATUS_BAD_PARAM_NULL_POINTER, "%s is null; it must not be",
+                              plan_place_name(by, i));
         if (at[i] & (plan->align[i] - 1u))
-            return qdnn_error(
-                QDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
-                "the pointer of QDNN_OPERAND_%s is 0x%llx; it must be a multiple of its element's %d bytes",
-                operand_names[i], at[i], plan->align[i]);
+            return qdnn_error(QDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
+                              "%s is 0x%llx; it must be a multiple of its element's %d bytes",
+                              plan_place_name(by, i), at[i], plan->align[i]);
     }
     return QDNN_STATUS_SUCCESS;
 }
@@ -71,11 +112,12 @@ static qdnnStatus_t launch(qdnnPlan_t plan, const plan_launch *l, const CUdevice
         values[i] = p->kind == KERNEL_OPERAND     ? at[p->operand]
                     : p->kind == KERNEL_WORKSPACE ? at[PLAN_WORKSPACE] + p->value
                                                   : p->value;
-        params[i] = &values[i]; /* a number of 4 bytes is the low half: the host is little-endian, as its GPU */
+        params[i] =
+            &values[i]; /* a number of 4 bytes is the low half: the host is little-endian, as its GPU */
     }
     CUresult result = plan->handle->context->device.api->cuLaunchKernel(
-        l->module->function, l->grid[0], l->grid[1], l->grid[2], l->block, 1, 1, l->shared, plan->handle->stream,
-        params, NULL);
+        l->module->function, l->grid[0], l->grid[1], l->grid[2], l->block, 1, 1, l->shared,
+        plan->handle->stream, params, NULL);
     return result ? handle_failed(plan->handle, result, "cuLaunchKernel", "%s", plan->info.operation)
                   : QDNN_STATUS_SUCCESS;
 }
@@ -85,11 +127,12 @@ static qdnnStatus_t run_step(qdnnPlan_t plan, const plan_step *step, const CUdev
     return step->kind == PLAN_GEMM ? plan_run_gemm(plan, &step->gemm, at) : launch(plan, &step->launch, at);
 }
 
-static qdnnStatus_t run_steps(qdnnPlan_t plan, const CUdeviceptr *at)
+static qdnnStatus_t run_steps(qdnnPlan_t plan, const CUdeviceptr *at, plan_caller by)
 {
     bool pushed;
     CHECK_STATUS(handle_enter(plan->handle, &pushed));
-    qdnnStatus_t status = QDNN_STATUS_SUCCESS;
+    qdnnStatus_t status =
+        plan->handle->check_buffers ? plan_check_buffers(plan, at, by) : QDNN_STATUS_SUCCESS;
     for (int i = 0; i < plan->n_steps && status == QDNN_STATUS_SUCCESS; i++)
         status = run_step(plan, &plan->steps[i], at);
     handle_leave(plan->handle, pushed);
@@ -100,16 +143,16 @@ static qdnnStatus_t run_steps(qdnnPlan_t plan, const CUdeviceptr *at)
 }
 
 qdnnStatus_t plan_execute(qdnnPlan_t plan, const qdnnBinding_t *bindings, int count, void *workspace,
-                          size_t workspace_bytes)
+                          size_t workspace_bytes, plan_caller by)
 {
     CUdeviceptr at[PLAN_PLACES] = {0};
-    CHECK_STATUS(bind(plan, bindings, count, at));
+    CHECK_STATUS(bind(plan, bindings, count, by, at));
     if (plan->n_steps == 0)
         return handle_check(plan->handle);
-    CHECK_STATUS(check_pointers(plan, at));
+    CHECK_STATUS(check_pointers(plan, at, by));
     CHECK_STATUS(check_workspace(plan, workspace, workspace_bytes));
     at[PLAN_WORKSPACE] = (CUdeviceptr)(uintptr_t)workspace;
-    return run_steps(plan, at);
+    return run_steps(plan, at, by);
 }
 
 qdnnStatus_t qdnnExecute(qdnnHandle_t handle, qdnnPlan_t plan, const qdnnBinding_t *bindings, int count,
@@ -124,5 +167,5 @@ qdnnStatus_t qdnnExecute(qdnnHandle_t handle, qdnnPlan_t plan, const qdnnBinding
     if (count < 0)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "count is %d; it must not be negative", count);
     CHECK_BUFFER(bindings, count);
-    return plan_execute(plan, bindings, count, workspace, workspaceBytes);
+    return plan_execute(plan, bindings, count, workspace, workspaceBytes, BY_BINDINGS);
 }

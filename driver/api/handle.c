@@ -78,6 +78,8 @@ static qdnnStatus_t create(qdnnHandle_t *handle, const char *device)
     CHECK_STATUS(cuda_device_choose(device, &found));
     CHECK_STATUS(handle_create(&found, &made));
     open_bundle(made);
+    const char *check = getenv("QDNN_CHECK_BUFFERS");
+    made->check_buffers = check && *check && strcmp(check, "0") != 0;
     *handle = made;
     if (log_on(QDNN_SEVERITY_INFO))
         log_write(QDNN_SEVERITY_INFO, "handle %p on %s (%s), kernels for %s", (void *)made, found.name,

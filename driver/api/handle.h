@@ -12,10 +12,11 @@
 struct qdnnHandle {
     context *context;
     CUstream stream;
-    CUresult lost;     /* the sticky error that ended it; 0 while it lives */
-    int plans;         /* that the user has of it */
-    bundle *bundle;    /* or null */
-    struct kept *kept; /* plans of one-shot calls, the last used first */
+    CUresult lost;      /* the sticky error that ended it; 0 while it lives */
+    bool check_buffers; /* QDNN_CHECK_BUFFERS */
+    int plans;          /* that the user has of it */
+    bundle *bundle;     /* or null */
+    struct kept *kept;  /* plans of one-shot calls, the last used first */
     int n_kept;
     struct cublasContext *cublas; /* once a plan needs it */
     CUdeviceptr workspace;        /* of one-shot calls */

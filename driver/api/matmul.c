@@ -9,10 +9,14 @@
 
 /* ---- Descriptors ---- */
 
+static const attribute_choice algorithms[] = {
+    {QDNN_MATMUL_EXACT, "QDNN_MATMUL_EXACT"}, {QDNN_MATMUL_CUBLAS, "QDNN_MATMUL_CUBLAS"}, {0, NULL}};
 static const attribute rows[QDNN_MATMUL_ATTRIBUTE_COUNT] = {
-    [QDNN_MATMUL_ALGORITHM] =
-        {"QDNN_MATMUL_ALGORITHM", "QDNN_MATMUL_EXACT or CUBLAS", QDNN_MATMUL_EXACT, 0, 1, {0}},
-    [QDNN_MATMUL_TRANSPOSE_W] = {"QDNN_MATMUL_TRANSPOSE_W", "0 or 1", 1, 0, 1, {0}},
+    [QDNN_MATMUL_ALGORITHM] = {.name = "QDNN_MATMUL_ALGORITHM",
+                               .preset = QDNN_MATMUL_EXACT,
+                               .choices = algorithms},
+    [QDNN_MATMUL_TRANSPOSE_W] =
+        {.name = "QDNN_MATMUL_TRANSPOSE_W", .preset = 1, .least = 0, .largest = 1, .range = "0 or 1"},
 };
 static const attribute_table attributes = {rows, QDNN_MATMUL_ATTRIBUTE_COUNT};
 
@@ -196,15 +200,15 @@ static void set_gemm(qdnnPlan_t plan, const cublas_api *api, const shape *s, boo
                      qdnnDataType_t type, qdnnDataType_t y_type, size_t weights_bytes)
 {
     plan_gemm gemm = {.api = api,
-                             .op_w = transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
-                             .m = (int)s->n,
-                             .n = (int)s->m,
-                             .k = (int)s->k,
-                             .ldw = (int)(transposed ? s->k : s->n),
-                             .type = cublas_type(type),
-                             .y_type = cublas_type(y_type),
-                             .scratch_from = weights_bytes,
-                             .scratch_bytes = scratch_bytes(plan->handle->context)};
+                      .op_w = transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                      .m = (int)s->n,
+                      .n = (int)s->m,
+                      .k = (int)s->k,
+                      .ldw = (int)(transposed ? s->k : s->n),
+                      .type = cublas_type(type),
+                      .y_type = cublas_type(y_type),
+                      .scratch_from = weights_bytes,
+                      .scratch_bytes = scratch_bytes(plan->handle->context)};
     plan->steps[plan->n_steps++] = (plan_step){.kind = PLAN_GEMM, .gemm = gemm};
     plan->workspace_bytes = weights_bytes + SCRATCH_ALIGN - 1 + gemm.scratch_bytes;
 }
@@ -217,6 +221,13 @@ static qdnnStatus_t check_cublas_type(qdnnDataType_t type)
     return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "x and w are f64; a product takes f32, f16 or bf16");
 }
 
+static void need_matrix(qdnnPlan_t plan, qdnnOperand_t operand, qdnnDataType_t type, int64_t rows,
+                        int64_t columns)
+{
+    unsigned bytes = (unsigned)data_type_bits(type) / 8;
+    plan_needs(plan, operand, bytes, (uint64_t)rows * (uint64_t)columns * bytes);
+}
+
 /* The weights are dequantized into the workspace, where the product finds them. */
 static qdnnStatus_t fill_plan(qdnnPlan_t plan, const struct qdnnMatmulDescriptor *matmul,
                               const request *weights, const shape *s, qdnnDataType_t y_type)
@@ -225,9 +236,9 @@ static qdnnStatus_t fill_plan(qdnnPlan_t plan, const struct qdnnMatmulDescriptor
     CHECK_STATUS(check_cublas_type(weights->spec.data));
     CHECK_STATUS(open_cublas(plan->handle, &api));
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
-        plan_needs(plan, (qdnnOperand_t)i, weights->operands[i].align);
-    plan_needs(plan, QDNN_OPERAND_X, weights->operands[QDNN_OPERAND_Y].align);
-    plan_needs(plan, QDNN_OPERAND_Y, (unsigned)data_type_bits(y_type) / 8);
+        plan_needs(plan, (qdnnOperand_t)i, weights->operands[i].align, weights->operands[i].bytes);
+    need_matrix(plan, QDNN_OPERAND_X, weights->spec.data, s->m, s->k);
+    need_matrix(plan, QDNN_OPERAND_Y, y_type, s->m, s->n);
     if (s->m == 0 || s->n == 0)
         return QDNN_STATUS_SUCCESS;
     CHECK_STATUS(plan_add(plan, weights, QDNN_OPERAND_Y));

@@ -146,19 +146,7 @@ void handle_forget(qdnnHandle_t handle)
 
 /* ---- The calls ---- */
 
-enum { BINDINGS_MAX = 4 };
-
-/* Null scales and zeros that the plan has not either are none of the call's. Returns how many are left. */
-static int bindings_of(const struct qdnnPlan *plan, const qdnnBinding_t *bindings, int count,
-                       qdnnBinding_t kept[BINDINGS_MAX])
-{
-    const unsigned optional = 1u << QDNN_OPERAND_SCALE | 1u << QDNN_OPERAND_ZERO;
-    int n = 0;
-    for (int i = 0; i < count; i++)
-        if (bindings[i].pointer || !((optional & ~plan->operands) >> bindings[i].operand & 1))
-            kept[n++] = bindings[i];
-    return n;
-}
+enum { ARGUMENTS_MAX = 4 };
 
 static qdnnStatus_t run(qdnnHandle_t handle, kernel_operation operation, const char *name,
                         qdnnTensorDescriptor_t tensor, qdnnQuantDescriptor_t quant,
@@ -169,10 +157,14 @@ static qdnnStatus_t run(qdnnHandle_t handle, kernel_operation operation, const c
     CHECK_NOT_NULL(quant);
     CHECK_STATUS(plan_for(handle, operation, tensor, quant));
     qdnnPlan_t plan = handle->kept->plan;
-    qdnnBinding_t kept[BINDINGS_MAX];
-    int n = bindings_of(plan, bindings, count, kept);
+    qdnnBinding_t bound[ARGUMENTS_MAX];
+    int n = 0;
+    for (int i = 0; i < count; i++) /* what neither the caller nor the plan has is none of the call's */
+        if (bindings[i].pointer || plan->operands >> bindings[i].operand & 1)
+            bound[n++] = bindings[i];
     CHECK_STATUS(need_workspace(handle, plan->workspace_bytes));
-    return plan_execute(plan, kept, n, (void *)(uintptr_t)handle->workspace, handle->workspace_bytes);
+    return plan_execute(plan, bound, n, (void *)(uintptr_t)handle->workspace, handle->workspace_bytes,
+                        BY_ARGUMENTS);
 }
 
 qdnnStatus_t qdnnComputeScales(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, const void *x,
@@ -180,7 +172,7 @@ qdnnStatus_t qdnnComputeScales(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc
 {
     CALL_BEGIN();
     const qdnnBinding_t bindings[] = {
-        {QDNN_OPERAND_X, x}, {QDNN_OPERAND_SCALE, scale}, {QDNN_OPERAND_ZERO, zero}};
+        {QDNN_OPERAND_X, x, 0}, {QDNN_OPERAND_SCALE, scale, 0}, {QDNN_OPERAND_ZERO, zero, 0}};
     return run(handle, KERNEL_SCALE, "xDesc", xDesc, quant, bindings, 3);
 }
 
@@ -188,10 +180,10 @@ qdnnStatus_t qdnnQuantize(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, con
                           qdnnQuantDescriptor_t quant, const void *scale, const void *zero, void *codes)
 {
     CALL_BEGIN();
-    const qdnnBinding_t bindings[] = {{QDNN_OPERAND_X, x},
-                                      {QDNN_OPERAND_SCALE, scale},
-                                      {QDNN_OPERAND_CODES, codes},
-                                      {QDNN_OPERAND_ZERO, zero}};
+    const qdnnBinding_t bindings[] = {{QDNN_OPERAND_X, x, 0},
+                                      {QDNN_OPERAND_SCALE, scale, 0},
+                                      {QDNN_OPERAND_CODES, codes, 0},
+                                      {QDNN_OPERAND_ZERO, zero, 0}};
     return run(handle, KERNEL_QUANTIZE, "xDesc", xDesc, quant, bindings, 4);
 }
 
@@ -199,9 +191,9 @@ qdnnStatus_t qdnnDequantize(qdnnHandle_t handle, qdnnQuantDescriptor_t quant, co
                             const void *scale, const void *zero, qdnnTensorDescriptor_t yDesc, void *y)
 {
     CALL_BEGIN();
-    const qdnnBinding_t bindings[] = {{QDNN_OPERAND_CODES, codes},
-                                      {QDNN_OPERAND_SCALE, scale},
-                                      {QDNN_OPERAND_Y, y},
-                                      {QDNN_OPERAND_ZERO, zero}};
+    const qdnnBinding_t bindings[] = {{QDNN_OPERAND_CODES, codes, 0},
+                                      {QDNN_OPERAND_SCALE, scale, 0},
+                                      {QDNN_OPERAND_Y, y, 0},
+                                      {QDNN_OPERAND_ZERO, zero, 0}};
     return run(handle, KERNEL_DEQUANTIZE, "yDesc", yDesc, quant, bindings, 4);
 }

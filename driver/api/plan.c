@@ -89,8 +89,9 @@ qdnnStatus_t plan_new(qdnnHandle_t handle, const char *operation, qdnnPlan_t *ou
     return QDNN_STATUS_SUCCESS;
 }
 
-void plan_needs(qdnnPlan_t plan, qdnnOperand_t operand, unsigned align)
+void plan_needs(qdnnPlan_t plan, qdnnOperand_t operand, unsigned align, uint64_t bytes)
 {
+    plan->bytes[operand] = bytes;
     plan->align[operand] = (uint8_t)align;
     plan->operands |= (unsigned)(align > 0) << operand;
 }
@@ -100,7 +101,7 @@ qdnnStatus_t plan_make(qdnnHandle_t handle, const request *r, qdnnPlan_t *out)
     qdnnPlan_t plan = NULL;
     CHECK_STATUS(plan_new(handle, r->row->operation_name, &plan));
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
-        plan_needs(plan, (qdnnOperand_t)i, r->operands[i].align);
+        plan_needs(plan, (qdnnOperand_t)i, r->operands[i].align, r->operands[i].bytes);
     qdnnStatus_t status = plan_add(plan, r, PLAN_PLACES);
     if (status == QDNN_STATUS_SUCCESS)
         *out = plan;

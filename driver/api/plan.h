@@ -42,8 +42,9 @@ typedef struct plan_step {
 
 struct qdnnPlan {
     qdnnHandle_t handle;
-    unsigned operands;                 /* bits of those that must be bound */
-    uint8_t align[QDNN_OPERAND_COUNT]; /* of each pointer, in bytes: a power of two */
+    unsigned operands;                  /* bits of those that must be bound */
+    uint8_t align[QDNN_OPERAND_COUNT];  /* of each pointer, in bytes: a power of two */
+    uint64_t bytes[QDNN_OPERAND_COUNT]; /* of each operand */
     size_t workspace_bytes;
     int n_steps; /* none where there is nothing to do */
     plan_step steps[PLAN_STEPS_MAX];
@@ -56,15 +57,22 @@ void plan_free(qdnnPlan_t plan);
 /* A plan of the user's. */
 qdnnStatus_t plan_create(qdnnHandle_t handle, const request *r, qdnnPlan_t *plan);
 
-/* Its parts: an empty plan, an operand that must be bound, the launches of a request. The operand that is `in_workspace`
+/* Its parts: an empty plan, an operand that must be bound (align 0: it is not the plan's), the launches of a request. The operand that is `in_workspace`
  * (PLAN_PLACES: none is) lies at the start of the workspace. */
 qdnnStatus_t plan_new(qdnnHandle_t handle, const char *operation, qdnnPlan_t *plan);
-void plan_needs(qdnnPlan_t plan, qdnnOperand_t operand, unsigned align);
+void plan_needs(qdnnPlan_t plan, qdnnOperand_t operand, unsigned align, uint64_t bytes);
 qdnnStatus_t plan_add(qdnnPlan_t plan, const request *r, int in_workspace);
+
+/* Who binds the operands: errors speak of QDNN_OPERAND_X, or of the argument x. */
+typedef enum { BY_BINDINGS, BY_ARGUMENTS } plan_caller;
+const char *plan_place_name(plan_caller by, int place);
 
 /* execute.c: checks the bindings and launches. */
 qdnnStatus_t plan_execute(qdnnPlan_t plan, const qdnnBinding_t *bindings, int count, void *workspace,
-                          size_t workspace_bytes);
+                          size_t workspace_bytes, plan_caller by);
+
+/* buffers.c: QDNN_CHECK_BUFFERS; the handle's context is current. */
+qdnnStatus_t plan_check_buffers(qdnnPlan_t plan, const CUdeviceptr at[PLAN_PLACES], plan_caller by);
 
 /* matmul.c: a step that is a product, on the handle's stream. */
 qdnnStatus_t plan_run_gemm(qdnnPlan_t plan, const plan_gemm *gemm, const CUdeviceptr *at);

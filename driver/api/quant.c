@@ -7,15 +7,10 @@
 #include <float.h>
 
 static const attribute rows[QDNN_QUANT_ATTRIBUTE_COUNT] = {
-#define FROM_TO(from, to) .least = (from), .largest = (to)
-#define ONE_OF(...)       .one_of = {__VA_ARGS__}
-#define ATTRIBUTE(constant, default_, in_words, ...)                                                         \
-    [QDNN_QUANT_##constant] = {                                                                              \
-        .name = "QDNN_QUANT_" #constant, .words = (in_words), .preset = (default_), __VA_ARGS__},
+#define ATTRIBUTE(constant, default_, ...)                                                                   \
+    [QDNN_QUANT_##constant] = {.name = "QDNN_QUANT_" #constant, .preset = (default_), __VA_ARGS__},
 #include "driver/api/quant_attributes.def"
 #undef ATTRIBUTE
-#undef FROM_TO
-#undef ONE_OF
 };
 static const attribute_table attributes = {rows, QDNN_QUANT_ATTRIBUTE_COUNT};
 
@@ -26,14 +21,10 @@ const char *quant_attribute_name(qdnnQuantAttribute_t which)
 
 const char *quant_value_name(qdnnQuantAttribute_t which, int64_t value)
 {
-    static const char *const zero_kinds[] = {"QDNN_ZERO_NONE", "QDNN_ZERO_POINT", "QDNN_ZERO_MINIMUM"};
-    static const char *const code_kinds[] = {
-        "QDNN_CODE_DEFAULT", "QDNN_CODE_OFFSET", "QDNN_CODE_UNSIGNED", "QDNN_CODE_TWOS_COMPLEMENT",
-        "QDNN_CODE_FP4_BNB", "QDNN_CODE_E2M3",   "QDNN_CODE_E3M2"};
-    return which == QDNN_QUANT_ZERO_KIND ? zero_kinds[value] : code_kinds[value];
+    return attribute_value_name(&rows[which], value);
 }
 
-static struct qdnnQuantDescriptor presets(void)
+struct qdnnQuantDescriptor quant_presets(void)
 {
     struct qdnnQuantDescriptor quant = {.floor = 1e-12f};
     attributes_preset(&attributes, quant.values);
@@ -47,12 +38,12 @@ qdnnStatus_t qdnnCreateQuantDescriptor(qdnnQuantDescriptor_t *quant)
     qdnnQuantDescriptor_t made = alloc_new(sizeof *made);
     if (!made)
         return OUT_OF_MEMORY();
-    *made = presets();
+    *made = quant_presets();
     *quant = made;
     return QDNN_STATUS_SUCCESS;
 }
 
-static qdnnStatus_t set(struct qdnnQuantDescriptor *quant, qdnnQuantAttribute_t which, int64_t value)
+qdnnStatus_t quant_set(struct qdnnQuantDescriptor *quant, qdnnQuantAttribute_t which, int64_t value)
 {
     return attribute_set(&attributes, quant->values, (int)which, value);
 }
@@ -62,16 +53,16 @@ qdnnStatus_t qdnnSetQuantDescriptor(qdnnQuantDescriptor_t quant, qdnnDataType_t 
 {
     CALL_BEGIN();
     CHECK_NOT_NULL(quant);
-    struct qdnnQuantDescriptor made = presets();
-    CHECK_STATUS(set(&made, QDNN_QUANT_STORAGE, (int)storage));
-    CHECK_STATUS(set(&made, QDNN_QUANT_GRANULARITY, (int)granularity));
+    struct qdnnQuantDescriptor made = quant_presets();
+    CHECK_STATUS(quant_set(&made, QDNN_QUANT_STORAGE, (int)storage));
+    CHECK_STATUS(quant_set(&made, QDNN_QUANT_GRANULARITY, (int)granularity));
     if (granularity == QDNN_GRANULARITY_GROUP)
-        CHECK_STATUS(set(&made, QDNN_QUANT_GROUP_SIZE, extent));
+        CHECK_STATUS(quant_set(&made, QDNN_QUANT_GROUP_SIZE, extent));
     else if (granularity == QDNN_GRANULARITY_CHANNEL)
-        CHECK_STATUS(set(&made, QDNN_QUANT_AXIS, extent));
+        CHECK_STATUS(quant_set(&made, QDNN_QUANT_AXIS, extent));
     else if (extent != 0)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                          "extent is %lld; with one scale for the whole tensor it must be 0",
+                          "extent is %lld; with one scale for the whole tensor, or none, it must be 0",
                           (long long)extent);
     *quant = made;
     return QDNN_STATUS_SUCCESS;
@@ -81,7 +72,7 @@ qdnnStatus_t qdnnSetQuantAttribute(qdnnQuantDescriptor_t quant, qdnnQuantAttribu
 {
     CALL_BEGIN();
     CHECK_NOT_NULL(quant);
-    return set(quant, attribute, value);
+    return quant_set(quant, attribute, value);
 }
 
 qdnnStatus_t qdnnGetQuantAttribute(qdnnQuantDescriptor_t quant, qdnnQuantAttribute_t attribute,

@@ -9,27 +9,74 @@
 
 /* ---- The format ---- */
 
-/* "int4, int4_zp, ...": the formats that there are, for sentences. Those in blocks have an attribute of their own. */
-static void list_formats(char *text, size_t size)
+/* Whether the storage names that format, with some kind of code. */
+static bool is_of_storage(const format_facts *f, qdnnDataType_t storage)
 {
-    size_t used = 0;
-    text[0] = 0;
-    for (int i = 0; kernel_format_at(i) && used < size; i++)
-        if (kernel_format_at(i)->block == QDNN_BLOCK_NONE)
-            used +=
-                (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", kernel_format_at(i)->name);
+    for (int code = QDNN_CODE_DEFAULT; code <= QDNN_CODE_E3M2; code++) {
+        const format_row *found =
+            kernel_find_format(storage, f->bits, f->zero_kind, (qdnnCodeKind_t)code, QDNN_BLOCK_NONE);
+        if (found && format_facts_of(found) == f)
+            return true;
+    }
+    return false;
 }
 
-/* The same of the kernels that a format has. */
-static void list_kernels(const format_row *format, char *text, size_t size)
+/* "int4, int4_zp, ...": the formats of a storage. */
+static void list_formats(qdnnDataType_t storage, char *text, size_t size)
 {
     size_t used = 0;
-    text[0] = 0;
-    for (int i = 0; i < KERNEL_OPERATIONS && used < size; i++) {
-        const kernel_row *row = kernel_find_operation((kernel_operation)i, format);
-        if (row && row->operation_name)
-            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", row->operation_name);
+    snprintf(text, size, "none");
+    for (int i = 0; kernel_format_at(i) && used < size; i++)
+        if (is_of_storage(kernel_format_at(i), storage))
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
+                                     kernel_format_at(i)->name);
+}
+
+/* "QDNN_QUANT_STORAGE is QDNN_DATA_I4, QDNN_QUANT_CODE_BITS is 7": what makes a format, where it is not the default. */
+static void list_choices(const struct qdnnQuantDescriptor *quant, char *text, size_t size)
+{
+    static const qdnnQuantAttribute_t decisive[] = {QDNN_QUANT_STORAGE, QDNN_QUANT_CODE_BITS,
+                                                    QDNN_QUANT_ZERO_KIND, QDNN_QUANT_CODE_KIND,
+                                                    QDNN_QUANT_BLOCK_FORMAT};
+    struct qdnnQuantDescriptor usual = quant_presets();
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof decisive / sizeof decisive[0] && used < size; i++) {
+        int64_t value = quant->values[decisive[i]];
+        const char *name = quant_value_name(decisive[i], value);
+        if (i == 0 || value != usual.values[decisive[i]])
+            used += (size_t)snprintf(text + used, size - used, "%s%s is ", used ? ", " : "",
+                                     quant_attribute_name(decisive[i]));
+        else
+            continue;
+        if (used < size)
+            used += (size_t)(name ? snprintf(text + used, size - used, "%s", name)
+                                  : snprintf(text + used, size - used, "%lld", (long long)value));
     }
+}
+
+static qdnnStatus_t refuse_format(const struct qdnnQuantDescriptor *quant)
+{
+    char choices[256], names[256];
+    list_choices(quant, choices, sizeof choices);
+    list_formats((qdnnDataType_t)quant->values[QDNN_QUANT_STORAGE], names, sizeof names);
+    return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s: no kernel; the formats of that storage are: %s",
+                      choices, names);
+}
+
+static qdnnStatus_t refuse_operation(kernel_operation operation, const format_row *format)
+{
+    static const char *const verbs[] = {
+        [KERNEL_SCALE] = "scale",
+        [KERNEL_QUANTIZE] = "quantize",
+        [KERNEL_DEQUANTIZE] = "dequantize",
+        [KERNEL_DYNAMIC] = "dynamic quantize"};
+    char others[80] = "";
+    size_t used = 0;
+    for (int i = KERNEL_SCALE; i <= KERNEL_DYNAMIC; i++)
+        if (kernel_find_operation((kernel_operation)i, format))
+            used += (size_t)snprintf(others + used, sizeof others - used, "%s%s", used ? ", " : "", verbs[i]);
+    return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s has no kernel for %s; it has: %s",
+                      format_facts_of(format)->name, verbs[operation], others);
 }
 
 static qdnnStatus_t find_kernel(kernel_operation operation, const struct qdnnQuantDescriptor *quant,
@@ -40,22 +87,10 @@ static qdnnStatus_t find_kernel(kernel_operation operation, const struct qdnnQua
         (qdnnDataType_t)value[QDNN_QUANT_STORAGE], (unsigned)value[QDNN_QUANT_CODE_BITS],
         (qdnnZeroKind_t)value[QDNN_QUANT_ZERO_KIND], (qdnnCodeKind_t)value[QDNN_QUANT_CODE_KIND],
         (qdnnBlockFormat_t)value[QDNN_QUANT_BLOCK_FORMAT]);
-    *row = format ? kernel_find_operation(operation, format) : NULL;
-    if (*row)
-        return QDNN_STATUS_SUCCESS;
-    char names[512];
-    if (format) {
-        list_kernels(format, names, sizeof names);
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s has no such operation; it has %s",
-                          format_facts_of(format)->name, names);
-    }
-    list_formats(names, sizeof names);
-    return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
-                      "storage %s with %lld bits, %s and %s has no kernel; the formats are %s",
-                      qdnnGetDataTypeName((qdnnDataType_t)value[QDNN_QUANT_STORAGE]),
-                      (long long)value[QDNN_QUANT_CODE_BITS],
-                      quant_value_name(QDNN_QUANT_ZERO_KIND, value[QDNN_QUANT_ZERO_KIND]),
-                      quant_value_name(QDNN_QUANT_CODE_KIND, value[QDNN_QUANT_CODE_KIND]), names);
+    if (!format)
+        return refuse_format(quant);
+    *row = kernel_find_operation(operation, format);
+    return *row ? QDNN_STATUS_SUCCESS : refuse_operation(operation, format);
 }
 
 qdnnStatus_t request_check_packed(const struct qdnnTensorDescriptor *tensor)
@@ -174,14 +209,17 @@ static qdnnStatus_t check_zero_groups(const int64_t *value)
     if (value[QDNN_QUANT_ZERO_KIND] == QDNN_ZERO_NONE)
         return QDNN_STATUS_SUCCESS;
     if (zeros >= 0 && zeros != scales)
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
-                          "QDNN_QUANT_ZERO_GRANULARITY is %lld with scales of granularity %lld; fix: use equal "
-                          "granularities",
-                          (long long)zeros, (long long)scales);
+        return qdnn_error(
+            QDNN_STATUS_NOT_SUPPORTED,
+            "QDNN_QUANT_ZERO_GRANULARITY is %s, with scales of %s; fix: use equal granularities",
+            quant_value_name(QDNN_QUANT_ZERO_GRANULARITY, zeros),
+            quant_value_name(QDNN_QUANT_GRANULARITY, scales));
     if (scales == QDNN_GRANULARITY_GROUP && zero_size && zero_size != scale_size)
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
-                          "scale groups of %lld with zero groups of %lld; fix: use equal group sizes",
-                          (long long)scale_size, (long long)zero_size);
+        return qdnn_error(
+            QDNN_STATUS_NOT_SUPPORTED,
+            "QDNN_QUANT_ZERO_GROUP_SIZE is %lld, scale groups of %lld with zero groups of %lld; fix: use "
+            "equal group sizes",
+            (long long)zero_size, (long long)scale_size, (long long)zero_size);
     return QDNN_STATUS_SUCCESS;
 }
 
@@ -231,22 +269,5 @@ qdnnStatus_t request_make(kernel_operation operation, const struct qdnnTensorDes
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
     out->spec = kernel_spec_normal(out->row, &out->spec);
     kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
-    return QDNN_STATUS_SUCCESS;
-}
-
-qdnnStatus_t qdnnGetQuantizedSizes(qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t tensor,
-                                   size_t *codesBytes, size_t *scaleBytes, size_t *zeroBytes)
-{
-    CALL_BEGIN();
-    CHECK_NOT_NULL(quant);
-    CHECK_NOT_NULL(tensor);
-    request r;
-    CHECK_STATUS(request_make(KERNEL_DEQUANTIZE, tensor, quant, &r)); /* which every format has */
-    if (codesBytes)
-        *codesBytes = r.operands[QDNN_OPERAND_CODES].bytes;
-    if (scaleBytes)
-        *scaleBytes = r.operands[QDNN_OPERAND_SCALE].bytes;
-    if (zeroBytes)
-        *zeroBytes = r.operands[QDNN_OPERAND_ZERO].bytes;
     return QDNN_STATUS_SUCCESS;
 }

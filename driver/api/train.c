@@ -9,15 +9,10 @@
 /* ---- Descriptors ---- */
 
 static const attribute rows[QDNN_TRAIN_ATTRIBUTE_COUNT] = {
-#define FROM_TO(from, to) .least = (from), .largest = (to)
-#define ONE_OF(...)       .one_of = {__VA_ARGS__}
-#define ATTRIBUTE(constant, default_, in_words, ...)                                                         \
-    [QDNN_TRAIN_##constant] = {                                                                              \
-        .name = "QDNN_TRAIN_" #constant, .words = (in_words), .preset = (default_), __VA_ARGS__},
+#define ATTRIBUTE(constant, default_, ...)                                                                   \
+    [QDNN_TRAIN_##constant] = {.name = "QDNN_TRAIN_" #constant, .preset = (default_), __VA_ARGS__},
 #include "driver/api/train_attributes.def"
 #undef ATTRIBUTE
-#undef FROM_TO
-#undef ONE_OF
 };
 static const attribute_table attributes = {rows, QDNN_TRAIN_ATTRIBUTE_COUNT};
 

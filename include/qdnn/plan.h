@@ -24,6 +24,7 @@ typedef struct qdnnPlan *qdnnPlan_t;
 typedef struct {
     qdnnOperand_t operand;
     const void *pointer;
+    size_t bytes; /* of the buffer: too few for the operation are refused; 0: unknown */
 } qdnnBinding_t;
 
 /* Plans the computation of scales, and zeros where the descriptor has them. Operands: X, then SCALE (and
@@ -81,8 +82,12 @@ QDNN_API qdnnStatus_t qdnnGetPlanWorkspaceSize(qdnnPlan_t plan, size_t *bytes);
  *   workspaceBytes  at least what qdnnGetPlanWorkspaceSize says
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM for a plan of another handle, an operand that is
  * missing, given twice or not the plan's; _BAD_PARAM_OUT_OF_BOUND for an operand that there is not;
- * _BAD_PARAM_MISALIGNED_POINTER; _BAD_PARAM_SIZE_INSUFFICIENT for the workspace; _EXECUTION_FAILED;
- * _EXECUTION_FAILED_STICKY. Legal while the stream is captured. */
+ * _BAD_PARAM_MISALIGNED_POINTER; _BAD_PARAM_SIZE_INSUFFICIENT for a binding's bytes or the workspace;
+ * _EXECUTION_FAILED; _EXECUTION_FAILED_STICKY. Legal while the stream is captured.
+ *
+ * With QDNN_CHECK_BUFFERS=1 in the environment of qdnnCreate every pointer is looked up at the driver before the
+ * first launch: host memory, addresses that the driver does not know and buffers that overlap are _BAD_PARAM,
+ * allocations that end too early _BAD_PARAM_SIZE_INSUFFICIENT. */
 QDNN_API qdnnStatus_t qdnnExecute(qdnnHandle_t handle, qdnnPlan_t plan, const qdnnBinding_t *bindings,
                                   int count, void *workspace, size_t workspaceBytes);
 
@@ -106,6 +111,9 @@ typedef struct {
  *   info    receives it
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER. */
 QDNN_API qdnnStatus_t qdnnGetPlanInfo(qdnnPlan_t plan, qdnnPlanInfo_t *info);
+
+/* The one-shot calls: their errors name the argument. Formats with more operands than a call has arguments (a
+ * global scale, a group index, nested scales) need a plan. */
 
 /* Computes scales, and zeros where the descriptor has them.
  *   handle

@@ -4,6 +4,7 @@
  *   memory.h    device memory, for programs that use nothing else of CUDA
  *   tensor.h    descriptors of tensors, data types
  *   quant.h     descriptors of quantizations
+ *   weights.h   descriptors by the name of a public format: GPTQ, AWQ, GGUF, ...
  *   plan.h      operations: plans that are made once and executed often, and one-shot calls
  *   matmul.h    products with quantized weights
  *   train.h     operations for training: fake quantization, LSQ
@@ -26,6 +27,7 @@
 #include <qdnn/quant.h>
 #include <qdnn/tensor.h>
 #include <qdnn/train.h>
+#include <qdnn/weights.h>
 
 #define QDNN_MAJOR   0
 #define QDNN_MINOR   1

@@ -16,7 +16,8 @@ typedef struct qdnnQuantDescriptor *qdnnQuantDescriptor_t;
 
 /* What a descriptor says, each with its default. Numbers are frozen. */
 typedef enum {
-    QDNN_QUANT_STORAGE = 0, /* qdnnDataType_t of the codes: I4, NF4, I8, U8, FP4, F8E4M3, F8E5M2; default I4 */
+    /* qdnnDataType_t of the codes: I4, NF4, I8, U8, FP4, F8E4M3, F8E5M2; plain numbers: F32, F16, BF16; default I4 */
+    QDNN_QUANT_STORAGE = 0,
     QDNN_QUANT_GRANULARITY = 1,   /* qdnnGranularity_t; default GROUP */
     QDNN_QUANT_AXIS = 2,          /* of CHANNEL: 0 to QDNN_DIMS_MAX - 1; default 0 */
     QDNN_QUANT_GROUP_SIZE = 3,    /* of GROUP: 1 to 2^40; default 128 */
@@ -28,20 +29,20 @@ typedef enum {
     QDNN_QUANT_NIBBLE_ORDER = 9,  /* qdnnNibbleOrder_t; default LOW_FIRST */
     QDNN_QUANT_LAYOUT = 10,       /* qdnnLayout_t; default BYTES */
     QDNN_QUANT_BLOCK_ROWS = 11,   /* of GROUP: a scale for 2-D blocks of so many rows; 1 to 2^20; default 1 */
-    QDNN_QUANT_GLOBAL_SCALE = 12, /* 1: one f32 scale over all others; 2: stored as its reciprocal; default 0 */
+    QDNN_QUANT_GLOBAL_SCALE = 12, /* 1: one f32 over all scales; 2: its reciprocal is stored; default 0 */
     QDNN_QUANT_SCALE_SWIZZLE = 13, /* qdnnScaleSwizzle_t; default NONE */
-    QDNN_QUANT_CODE_BITS = 14,     /* of integer codes in I8 or U8 storage: 2 to 8; default 0: as the storage has */
+    QDNN_QUANT_CODE_BITS = 14,     /* of codes in I8 or U8 storage: 2 to 8; default 0: as the storage has */
     QDNN_QUANT_CODE_KIND = 15,     /* qdnnCodeKind_t; default DEFAULT */
-    QDNN_QUANT_BLOCK_FORMAT = 16,  /* qdnnBlockFormat_t: decides everything else of the format; default NONE */
-    QDNN_QUANT_GROUPS = 17,        /* of GROUP: qdnnGroups_t; default DEFAULT */
-    QDNN_QUANT_SCALE_ORDER = 18,   /* qdnnScaleOrder_t; default DEFAULT */
-    QDNN_QUANT_GROUP_INDEX = 19,   /* 1: the operand GROUP_INDEX names the group of each k; default 0 */
-    QDNN_QUANT_NESTED = 20,        /* 1: scales are bytes with a table and scales of their own; default 0 */
-    QDNN_QUANT_ZERO_PACKED = 21,   /* 1: zeros are as wide as codes, packed into u32 words along N; default 0 */
+    QDNN_QUANT_BLOCK_FORMAT = 16, /* qdnnBlockFormat_t: decides everything else of the format; default NONE */
+    QDNN_QUANT_GROUPS = 17,       /* of GROUP: qdnnGroups_t; default DEFAULT */
+    QDNN_QUANT_SCALE_ORDER = 18,  /* qdnnScaleOrder_t; default DEFAULT */
+    QDNN_QUANT_GROUP_INDEX = 19,  /* 1: the operand GROUP_INDEX names the group of each k; default 0 */
+    QDNN_QUANT_NESTED = 20,       /* 1: scales are bytes with a table and scales of their own; default 0 */
+    QDNN_QUANT_ZERO_PACKED = 21, /* 1: zeros are as wide as codes, packed into u32 words along N; default 0 */
     QDNN_QUANT_ZERO_MINUS_ONE = 22, /* 1: stored zeros are 1 less (GPTQ's first version); default 0 */
-    QDNN_QUANT_ZERO_WRAPS = 23, /* of ZERO_MINUS_ONE: 1: the largest stored zero means 0, not 2^bits; default 0 */
+    QDNN_QUANT_ZERO_WRAPS = 23, /* of ZERO_MINUS_ONE: 1: the largest stored one is 0, not 2^bits; default 0 */
     QDNN_QUANT_RANGE = 24,      /* qdnnRange_t; default WITH_ZERO */
-    QDNN_QUANT_MX_ROUNDING = 25, /* qdnnMxRounding_t; default FLOOR */
+    QDNN_QUANT_MX_ROUNDING = 25,      /* qdnnMxRounding_t; default FLOOR */
     QDNN_QUANT_ZERO_GRANULARITY = 26, /* qdnnGranularity_t of zeros, or -1: that of scales; default -1 */
     QDNN_QUANT_ZERO_GROUP_SIZE = 27,  /* of zeros, or 0: that of scales; default 0 */
     QDNN_QUANT_ATTRIBUTE_COUNT = 28
@@ -56,7 +57,7 @@ QDNN_API qdnnStatus_t qdnnCreateQuantDescriptor(qdnnQuantDescriptor_t *quant);
  *   quant
  *   storage       as QDNN_QUANT_STORAGE
  *   granularity
- *   extent        GROUP: the group size; CHANNEL: the axis; TENSOR: 0
+ *   extent        GROUP: the group size; CHANNEL: the axis; TENSOR, NONE: 0
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for a value that is none of its kind;
  * the descriptor then stays as it was. */
 QDNN_API qdnnStatus_t qdnnSetQuantDescriptor(qdnnQuantDescriptor_t quant, qdnnDataType_t storage,
@@ -91,14 +92,24 @@ QDNN_API qdnnStatus_t qdnnSetQuantFloor(qdnnQuantDescriptor_t quant, float floor
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER. */
 QDNN_API qdnnStatus_t qdnnGetQuantFloor(qdnnQuantDescriptor_t quant, float *floor);
 
-/* How much memory the quantized form of a tensor takes. Each result may be null where it is not wanted.
+/* How much memory one part of the quantized form of a tensor takes.
+ *   quant
+ *   tensor    the plain tensor
+ *   operand   which: X and Y are the plain tensor itself
+ *   bytes     receives the size; 0 where the format has no such operand
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an operand that there is not;
+ * _BAD_PARAM_SHAPE_MISMATCH for a shape that the format does not take, such as an axis that the tensor does not have;
+ * _NOT_SUPPORTED for what has no kernel. */
+QDNN_API qdnnStatus_t qdnnGetOperandSize(qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t tensor,
+                                         qdnnOperand_t operand, size_t *bytes);
+
+/* The three sizes that most formats have. Each result may be null where it is not wanted.
  *   quant
  *   tensor       the plain tensor
  *   codesBytes   receives the size of the codes
  *   scaleBytes   of the scales
  *   zeroBytes    of the zeros; 0 where the descriptor has none
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER for a null descriptor; _BAD_PARAM_SHAPE_MISMATCH for an axis that
- * the tensor does not have; _NOT_SUPPORTED for what has no kernel. */
+ * Returns what qdnnGetOperandSize does. */
 QDNN_API qdnnStatus_t qdnnGetQuantizedSizes(qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t tensor,
                                             size_t *codesBytes, size_t *scaleBytes, size_t *zeroBytes);
 

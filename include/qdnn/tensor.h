@@ -8,18 +8,49 @@
 extern "C" {
 #endif
 
-/* The printed name of a data type: "bf16"; "unknown" for a number that is none. Any thread. */
+enum { QDNN_DIMS_MAX = 8 };
+
+/* The printed name of a data type: "bf16", "vec2<u32>"; "unknown" for a number that is none. Of types
+ * with parameters the name alone: "sparse_csr". Any thread. */
 QDNN_API const char *qdnnGetDataTypeName(qdnnDataType_t type);
 
 /* The size of an element.
  *   type
- *   bits   receives it: 16 for bf16, 4 for nf4; 0 for types without a size of their own (tensor, bytes,
- *          opaque...)
+ *   bits   receives it: 16 for bf16, 4 for nf4, 32 for bool; 0 for types whose size depends on parameters
+ *          (array, tensor, opaque...)
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for a number that is no type. Any
  * thread. */
 QDNN_API qdnnStatus_t qdnnGetDataTypeBits(qdnnDataType_t type, int *bits);
 
-enum { QDNN_DIMS_MAX = 8 };
+/* What is frozen of a data type. */
+typedef struct {
+    const char *name;      /* as qdnnGetDataTypeName gives it */
+    int bits;              /* as qdnnGetDataTypeBits gives them */
+    bool isFloat;          /* of the float family; false for types with an element: the element decides */
+    uint64_t leastBytes;   /* that a value takes; codes of 4 bits count as a byte */
+    uint64_t largestBytes; /* that a value takes; UINT64_MAX: without a limit */
+} qdnnDataTypeInfo_t;
+
+/* Describes a data type.
+ *   type
+ *   info   receives it
+ * Returns what qdnnGetDataTypeBits does. Any thread. */
+QDNN_API qdnnStatus_t qdnnGetDataTypeInfo(qdnnDataType_t type, qdnnDataTypeInfo_t *info);
+
+/* Prints a data type with its parameters.
+ *   type      one without parameters is printed as its name
+ *   element   the type of its elements; 0 for types that have none
+ *   count     of the numbers
+ *   numbers   TENSOR_SHAPED, tensor<f32;2x3>: its sizes, 1 to QDNN_DIMS_MAX; VEC, vec<u16;3>: how many;
+ *             SPARSE_BSR, sparse_bsr<f16;2x4>: the sizes of a block; SPARSE_CSR and COO, sparse_csr<f32>: none;
+ *             DEVICE_MESH, device_mesh<2x4>: its sizes; ARRAY, array<7B>: the bytes of an element; HANDLE and
+ *             OPAQUE, handle<0x0000abcd>: the number of the kind
+ *   text      receives the name and a zero; nothing where it does not fit
+ *   size      of text in bytes; 256 are room enough for any
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for a number that is no type, and for
+ * parameters that the type does not take; _BAD_PARAM_SIZE_INSUFFICIENT. Any thread. */
+QDNN_API qdnnStatus_t qdnnPrintDataType(qdnnDataType_t type, qdnnDataType_t element, int count,
+                                        const uint64_t *numbers, char *text, size_t size);
 
 typedef struct qdnnTensorDescriptor *qdnnTensorDescriptor_t;
 

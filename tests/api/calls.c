@@ -29,12 +29,14 @@
 #define ARGS_cuModuleGetFunction               (function, module, name)
 #define ARGS_cuLaunchKernel                                                                                  \
     (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, params, extra)
-#define ARGS_cuMemAlloc        (pointer, bytes)
-#define ARGS_cuMemFree         (pointer)
-#define ARGS_cuMemcpyHtoDAsync (to, from, bytes, stream)
-#define ARGS_cuMemcpyDtoHAsync (to, from, bytes, stream)
-#define ARGS_cuMemcpyDtoDAsync (to, from, bytes, stream)
-#define ARGS_cuMemsetD8Async   (to, value, bytes, stream)
+#define ARGS_cuMemAlloc            (pointer, bytes)
+#define ARGS_cuMemFree             (pointer)
+#define ARGS_cuMemGetAddressRange  (base, bytes, pointer)
+#define ARGS_cuPointerGetAttribute (value, attribute, pointer)
+#define ARGS_cuMemcpyHtoDAsync     (to, from, bytes, stream)
+#define ARGS_cuMemcpyDtoHAsync     (to, from, bytes, stream)
+#define ARGS_cuMemcpyDtoDAsync     (to, from, bytes, stream)
+#define ARGS_cuMemsetD8Async       (to, value, bytes, stream)
 
 static cuda_api real;
 static int counts[CALL_COUNT];

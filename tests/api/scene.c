@@ -12,7 +12,8 @@
 const scene_kind scene_kinds[] = {
     {"int4", QDNN_DATA_I4, QDNN_ZERO_NONE, QDNN_DATA_F32, QDNN_SCALE_F32, QDNN_GRANULARITY_GROUP, 32, 200},
     {"nf4", QDNN_DATA_NF4, QDNN_ZERO_NONE, QDNN_DATA_F16, QDNN_SCALE_BF16, QDNN_GRANULARITY_GROUP, 64, 130},
-    {"int4_zp", QDNN_DATA_I4, QDNN_ZERO_POINT, QDNN_DATA_BF16, QDNN_SCALE_F16, QDNN_GRANULARITY_GROUP, 16, 100},
+    {"int4_zp", QDNN_DATA_I4, QDNN_ZERO_POINT, QDNN_DATA_BF16, QDNN_SCALE_F16, QDNN_GRANULARITY_GROUP, 16,
+     100},
     {"tensor", QDNN_DATA_I4, QDNN_ZERO_NONE, QDNN_DATA_F32, QDNN_SCALE_F32, QDNN_GRANULARITY_TENSOR, 0, 8200},
 };
 
@@ -39,6 +40,7 @@ void vm_begin(const char *settings)
     environment_restore();
     environment_set(
         "QDNN_DEVICE=vm QDNN_LIBCUDA= QDNN_REQUIRE_GPU= QDNN_LOGLEVEL= QDNN_BUNDLE_DIR= QDNN_DUMP_DIR= "
+        "QDNN_CHECK_BUFFERS= "
         "PTXVM_SM= PTXVM_FAULT= PTXVM_CHECK= PTXVM_LOG= PTXVM_DEVICES=");
     environment_set(settings);
 }
@@ -157,6 +159,26 @@ static qdnnStatus_t set_quant(scene *s, int which)
                : status;
 }
 
+/* The sizes that the library tells are those of host_ref. */
+static qdnnStatus_t check_sizes(scene *s, int which)
+{
+    (void)which;
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
+        size_t bytes = 0;
+        qdnnStatus_t status = qdnnGetOperandSize(s->quant, s->tensor, (qdnnOperand_t)i, &bytes);
+        if (status != QDNN_STATUS_SUCCESS)
+            return status;
+        if (bytes != s->bytes[i])
+            return QDNN_STATUS_INTERNAL_ERROR; /* threads run this too, where nothing is reported */
+    }
+    return QDNN_STATUS_SUCCESS;
+}
+
+static qdnnStatus_t set_weights(scene *s, int which)
+{
+    return qdnnSetQuantWeights(s->quant, (qdnnWeights_t)which, 0);
+}
+
 static qdnnStatus_t device_info(scene *s, int which)
 {
     (void)which;
@@ -219,9 +241,11 @@ static qdnnStatus_t execute(scene *s, int which)
     int count = 0;
     for (int i = 0; i < 3; i++)
         if (operands[which][i] < QDNN_OPERAND_COUNT)
-            bindings[count++] = (qdnnBinding_t){operands[which][i], s->buffers[operands[which][i]]};
+            bindings[count++] = (qdnnBinding_t){operands[which][i], s->buffers[operands[which][i]],
+                                                s->bytes[operands[which][i]]};
     if (s->bytes[QDNN_OPERAND_ZERO] > 0)
-        bindings[count++] = (qdnnBinding_t){QDNN_OPERAND_ZERO, s->buffers[QDNN_OPERAND_ZERO]};
+        bindings[count++] =
+            (qdnnBinding_t){QDNN_OPERAND_ZERO, s->buffers[QDNN_OPERAND_ZERO], s->bytes[QDNN_OPERAND_ZERO]};
     return qdnnExecute(s->handle, s->plans[which], bindings, count, s->buffers[SCENE_WORKSPACE],
                        s->bytes[SCENE_WORKSPACE]);
 }
@@ -282,7 +306,9 @@ const scene_step scene_steps[] = {
     {"qdnnCreateTensorDescriptor", create_tensor, 0, ON_HOST},
     {"qdnnSetTensorDescriptor", set_tensor, 0, ON_HOST},
     {"qdnnCreateQuantDescriptor", create_quant, 0, ON_HOST},
+    {"qdnnSetQuantWeights", set_weights, QDNN_WEIGHTS_AWQ, ON_HOST},
     {"qdnnSetQuantDescriptor", set_quant, 0, ON_HOST},
+    {"qdnnGetOperandSize", check_sizes, 0, ON_HOST},
     {"qdnnCreate", create, 0, ON_CREATE},
     {"qdnnGetDeviceInfo", device_info, 0, ON_DEVICE},
     {"qdnnSetStream", set_stream, 0, ON_DEVICE},

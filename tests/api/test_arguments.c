@@ -89,7 +89,7 @@ static void bind(const scene *s, size_t row, qdnnBinding_t *to)
         int operand = bindings[row].bindings[i].operand;
         uintptr_t shift = bindings[row].bindings[i].pointer;
         char *right = operand >= 0 && operand < QDNN_OPERAND_COUNT ? s->buffers[operand] : NULL;
-        to[i] = (qdnnBinding_t){(qdnnOperand_t)operand, shift == 1 ? NULL : right ? right + shift : NULL};
+        to[i] = (qdnnBinding_t){(qdnnOperand_t)operand, shift == 1 ? NULL : right ? right + shift : NULL, 0};
     }
 }
 
@@ -138,7 +138,7 @@ TEST_CASE(ApiArguments, ZerosThatNobodyAskedFor)
     CHECK_STATUS_IS(qdnnComputeScales(s.handle, s.tensor, b[QDNN_OPERAND_X], s.quant, b[QDNN_OPERAND_SCALE],
                                       b[QDNN_OPERAND_CODES]),
                     BAD_PARAM);
-    CHECK_HAS(last_sentence(), "QDNN_OPERAND_ZERO, which quant.int4.scale does not take");
+    CHECK_HAS(last_sentence(), "zero is given, and quant.int4.scale takes none; it must be null");
     scene_close(&s);
     vm_end();
 }
@@ -171,8 +171,8 @@ TEST_CASE(ApiArguments, WorkspacesThatAreWrong)
     REQUIRE(scene_open(&s, &scene_kinds[SCENE_TENSOR], NULL));
     size_t bytes = s.bytes[SCENE_WORKSPACE];
     char *workspace = s.buffers[SCENE_WORKSPACE];
-    const qdnnBinding_t bound[] = {{QDNN_OPERAND_X, s.buffers[QDNN_OPERAND_X]},
-                                   {QDNN_OPERAND_SCALE, s.buffers[QDNN_OPERAND_SCALE]}};
+    const qdnnBinding_t bound[] = {{QDNN_OPERAND_X, s.buffers[QDNN_OPERAND_X], 0},
+                                   {QDNN_OPERAND_SCALE, s.buffers[QDNN_OPERAND_SCALE], 0}};
     if (CHECK(bytes > 0)) {
         CHECK_STATUS_IS(qdnnExecute(s.handle, s.plans[0], bound, 2, workspace, bytes - 1),
                         QDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT);
@@ -227,8 +227,8 @@ TEST_CASE(ApiArguments, KernelsThatFailKillTheHandle)
     vm_begin(NULL);
     REQUIRE(scene_open(&s, &scene_kinds[SCENE_INT4], NULL));
     void *nowhere = (void *)(uintptr_t)GOOD;
-    const qdnnBinding_t bound[] = {{QDNN_OPERAND_X, nowhere},
-                                   {QDNN_OPERAND_SCALE, s.buffers[QDNN_OPERAND_SCALE]}};
+    const qdnnBinding_t bound[] = {{QDNN_OPERAND_X, nowhere, 0},
+                                   {QDNN_OPERAND_SCALE, s.buffers[QDNN_OPERAND_SCALE], 0}};
     qdnnStatus_t status = qdnnExecute(s.handle, s.plans[0], bound, 2, NULL, 0);
     if (status == QDNN_STATUS_SUCCESS)
         status = qdnnSynchronize(s.handle);

@@ -118,7 +118,7 @@ TEST_CASE(ApiDescriptors, TensorsAreTakenOrRefused)
 
 /* ---- Quantizations ---- */
 
-enum { VALUES = 8 };
+enum { VALUES = 10 };
 
 static const struct {
     const char *name;
@@ -130,10 +130,10 @@ static const struct {
     {"QDNN_QUANT_STORAGE",
      QDNN_QUANT_STORAGE,
      0x1B,
+     10,
      7,
-     6,
-     {0x1B, 0x1D, 0x10, 0x0E, 0x1C, 0x19, 0x1A},
-     {0, 0x0B, 0x0F, 0x11, 0x18, 0x1E}},
+     {0x1B, 0x1D, 0x10, 0x0E, 0x1C, 0x19, 0x1A, 0x0B, 0x09, 0x0A},
+     {0, 0x08, 0x0C, 0x0F, 0x11, 0x18, 0x1E}},
     {"QDNN_QUANT_GRANULARITY", QDNN_QUANT_GRANULARITY, 2, 4, 2, {0, 1, 2, 3}, {-1, 4}},
     {"QDNN_QUANT_AXIS", QDNN_QUANT_AXIS, 0, 2, 2, {0, 7}, {-1, 8}},
     {"QDNN_QUANT_GROUP_SIZE",
@@ -272,7 +272,10 @@ static const struct {
     {QDNN_DATA_I4, QDNN_GRANULARITY_GROUP, P(40), NULL},
     {QDNN_DATA_I4, QDNN_GRANULARITY_CHANNEL, 7, NULL},
     {QDNN_DATA_I8, QDNN_GRANULARITY_TENSOR, 0, NULL},
-    {QDNN_DATA_F32, QDNN_GRANULARITY_GROUP, 64, "QDNN_QUANT_STORAGE is 11"},
+    {QDNN_DATA_F64, QDNN_GRANULARITY_GROUP, 64,
+     "QDNN_QUANT_STORAGE is 12; it must be QDNN_DATA_I4, QDNN_DATA_NF4, QDNN_DATA_I8, QDNN_DATA_U8, "
+     "QDNN_DATA_FP4, "
+     "QDNN_DATA_F8E4M3, QDNN_DATA_F8E5M2, QDNN_DATA_F32, QDNN_DATA_F16 or QDNN_DATA_BF16"},
     {(qdnnDataType_t)-1, QDNN_GRANULARITY_GROUP, 64, "QDNN_QUANT_STORAGE is -1"},
     {QDNN_DATA_I4, 4, 0, "QDNN_QUANT_GRANULARITY is 4"},
     {QDNN_DATA_I4, -1, 0, "QDNN_QUANT_GRANULARITY is -1"},

@@ -26,10 +26,11 @@ static CUcontext outer_context;
 
 /* ---- A run ---- */
 
-static void open_vm(const char *fault)
+static void open_vm(const char *fault, bool checks_buffers)
 {
     char settings[800];
-    snprintf(settings, sizeof settings, "PTXVM_CHECK=leak PTXVM_LOG=%s PTXVM_FAULT=%s", log_path, fault);
+    snprintf(settings, sizeof settings, "QDNN_CHECK_BUFFERS=%d PTXVM_CHECK=leak PTXVM_LOG=%s PTXVM_FAULT=%s",
+             checks_buffers, log_path, fault);
     vm_begin(settings);
 }
 
@@ -194,13 +195,14 @@ typedef struct stage {
     const char *name;
     int kind;     /* of the scene */
     bool borrows; /* the handle works in a context of the caller's */
+    bool checks;  /* QDNN_CHECK_BUFFERS */
     call_counts counts;
 } stage;
 
 static stage stages[] = {
-    {"small", SCENE_INT4, false, {0}},
-    {"with a workspace", SCENE_TENSOR, false, {0}},
-    {"in a context of the caller's", SCENE_ZERO_POINT, true, {0}},
+    {"small", SCENE_INT4, false, false, {0}},
+    {"with a workspace", SCENE_TENSOR, false, false, {0}},
+    {"in a context of the caller's, with checks", SCENE_ZERO_POINT, true, true, {0}},
 };
 enum { STAGES = sizeof stages / sizeof stages[0] };
 
@@ -211,7 +213,7 @@ static void run_with_fault(const stage *on, const char *function, int nth, CUres
     run r = {.function = function, .code = code};
     snprintf(fault, sizeof fault, "%s:%d=%d", function, nth, code);
     test_push_note("PTXVM_FAULT=%s, %s", fault, on->name);
-    open_vm(fault);
+    open_vm(fault, on->checks);
     blocks_begin();
     if (!on->borrows || borrow_begin()) {
         run_scene(&r, &scene_kinds[on->kind]);
@@ -261,7 +263,7 @@ static const call_counts *count_calls(stage *on)
 {
     if (on->counts.known)
         return &on->counts;
-    open_vm("");
+    open_vm("", on->checks);
     if (CHECK(calls_watch("vm")) && (!on->borrows || borrow_begin())) {
         count(&on->counts, &scene_kinds[on->kind], on->borrows);
         if (on->borrows)
@@ -331,7 +333,7 @@ TEST_CASE(ApiFaults, AWorkspaceThatCannotBeFreed)
     qdnnQuantDescriptor_t q = NULL;
     void *x = NULL, *scale = NULL;
     begin();
-    open_vm("cuMemFree_v2:1=2");
+    open_vm("cuMemFree_v2:1=2", false);
     REQUIRE(basics_create(&handle, &t, &q));
     OK(qdnnSetQuantDescriptor(q, QDNN_DATA_I4, QDNN_GRANULARITY_TENSOR, 0));
     OK(qdnnMalloc(handle, &x, (size_t)sizes[1] * sizeof(float)));

@@ -7,6 +7,7 @@
 #include "calls.h"
 #include "cuda/driver.h"
 #include "scene.h"
+#include "support/environment.h"
 
 void cuda_close_all(void); /* driver/cuda/open.h, which declares the driver's types anew */
 
@@ -296,5 +297,34 @@ TEST_CASE(ApiGraphs, ThePrimaryContextStaysForWhoAskedForIt)
     OK(qdnnDestroy(owner));
     CU(cu.cuDevicePrimaryCtxGetState(0, &flags, &active));
     CHECK_EQ_I64(active, 0);
+    end();
+}
+
+/* QDNN_CHECK_BUFFERS: memory of the host is refused even where kernels could reach it; managed memory is the device's. */
+TEST_CASE(ApiGraphs, CheckedBuffersMayBeManagedNotPinned)
+{
+    NEED_PTXVM;
+    scene s;
+    void *pinned = NULL;
+    CUdeviceptr managed = 0;
+    REQUIRE(begin());
+    environment_set("QDNN_CHECK_BUFFERS=1");
+    REQUIRE(scene_open(&s, &scene_kinds[SCENE_INT4], NULL));
+    size_t bytes = s.bytes[QDNN_OPERAND_X];
+    CU(cu.cuMemAllocHost_v2(&pinned, bytes));
+    CU(cu.cuMemAllocManaged(&managed, bytes, CU_MEM_ATTACH_GLOBAL));
+    memcpy(pinned, s.expected[QDNN_OPERAND_X], bytes);
+    CU(cu.cuMemcpyHtoD_v2(managed, pinned, bytes));
+    CHECK_STATUS_IS(
+        qdnnComputeScales(s.handle, s.tensor, pinned, s.quant, s.buffers[QDNN_OPERAND_SCALE], NULL),
+        QDNN_STATUS_BAD_PARAM);
+    CHECK_HAS(last_sentence(), "x is 0x");
+    CHECK_HAS(last_sentence(), "which is memory of the host; copy it to device memory");
+    OK(qdnnComputeScales(s.handle, s.tensor, (void *)(uintptr_t)managed, s.quant,
+                         s.buffers[QDNN_OPERAND_SCALE], NULL));
+    OK(qdnnSynchronize(s.handle));
+    CU(cu.cuMemFreeHost(pinned));
+    CU(cu.cuMemFree_v2(managed));
+    scene_close(&s);
     end();
 }

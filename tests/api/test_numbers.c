@@ -9,52 +9,129 @@ static const struct {
     int tag;
     const char *name;
     int bits;
+    bool is_float;
+    uint64_t least, largest;
 } types[] = {
-    {QDNN_DATA_U32, 0x01, "u32", 32},
-    {QDNN_DATA_I32, 0x02, "i32", 32},
-    {QDNN_DATA_U64, 0x03, "u64", 64},
-    {QDNN_DATA_VEC2_U32, 0x04, "vec2u32", 64},
-    {QDNN_DATA_VEC4_U32, 0x05, "vec4u32", 128},
-    {QDNN_DATA_BOOL, 0x06, "bool", 8},
-    {QDNN_DATA_BYTES, 0x07, "bytes", 0},
-    {QDNN_DATA_ARRAY, 0x08, "array", 0},
-    {QDNN_DATA_F16, 0x09, "f16", 16},
-    {QDNN_DATA_BF16, 0x0A, "bf16", 16},
-    {QDNN_DATA_F32, 0x0B, "f32", 32},
-    {QDNN_DATA_F64, 0x0C, "f64", 64},
-    {QDNN_DATA_TENSOR, 0x0D, "tensor", 0},
-    {QDNN_DATA_U8, 0x0E, "u8", 8},
-    {QDNN_DATA_U16, 0x0F, "u16", 16},
-    {QDNN_DATA_I8, 0x10, "i8", 8},
-    {QDNN_DATA_I16, 0x11, "i16", 16},
-    {QDNN_DATA_I64, 0x12, "i64", 64},
-    {QDNN_DATA_HANDLE, 0x13, "handle", 0},
-    {QDNN_DATA_VEC, 0x14, "vec", 0},
-    {QDNN_DATA_TENSOR_SHAPED, 0x15, "tensor_shaped", 0},
-    {QDNN_DATA_SPARSE_CSR, 0x16, "sparse_csr", 0},
-    {QDNN_DATA_SPARSE_COO, 0x17, "sparse_coo", 0},
-    {QDNN_DATA_SPARSE_BSR, 0x18, "sparse_bsr", 0},
-    {QDNN_DATA_F8E4M3, 0x19, "f8e4m3", 8},
-    {QDNN_DATA_F8E5M2, 0x1A, "f8e5m2", 8},
-    {QDNN_DATA_I4, 0x1B, "i4", 4},
-    {QDNN_DATA_FP4, 0x1C, "fp4", 4},
-    {QDNN_DATA_NF4, 0x1D, "nf4", 4},
-    {QDNN_DATA_DEVICE_MESH, 0x1E, "device_mesh", 0},
-    {QDNN_DATA_OPAQUE, 0x80, "opaque", 0},
+    {QDNN_DATA_U32, 0x01, "u32", 32, false, 4, 4},
+    {QDNN_DATA_I32, 0x02, "i32", 32, false, 4, 4},
+    {QDNN_DATA_U64, 0x03, "u64", 64, false, 8, 8},
+    {QDNN_DATA_VEC2_U32, 0x04, "vec2<u32>", 64, false, 8, 8},
+    {QDNN_DATA_VEC4_U32, 0x05, "vec4<u32>", 128, false, 16, 16},
+    {QDNN_DATA_BOOL, 0x06, "bool", 32, false, 4, 4},
+    {QDNN_DATA_BYTES, 0x07, "bytes", 8, false, 0, 67108864},
+    {QDNN_DATA_ARRAY, 0x08, "array", 0, false, 0, 268435456},
+    {QDNN_DATA_F16, 0x09, "f16", 16, true, 2, 2},
+    {QDNN_DATA_BF16, 0x0A, "bf16", 16, true, 2, 2},
+    {QDNN_DATA_F32, 0x0B, "f32", 32, true, 4, 4},
+    {QDNN_DATA_F64, 0x0C, "f64", 64, true, 8, 8},
+    {QDNN_DATA_TENSOR, 0x0D, "tensor", 0, false, 0, 268435456},
+    {QDNN_DATA_U8, 0x0E, "u8", 8, false, 1, 1},
+    {QDNN_DATA_U16, 0x0F, "u16", 16, false, 2, 2},
+    {QDNN_DATA_I8, 0x10, "i8", 8, false, 1, 1},
+    {QDNN_DATA_I16, 0x11, "i16", 16, false, 2, 2},
+    {QDNN_DATA_I64, 0x12, "i64", 64, false, 8, 8},
+    {QDNN_DATA_HANDLE, 0x13, "handle", 32, false, 4, 4},
+    {QDNN_DATA_VEC, 0x14, "vec", 0, false, 0, UINT64_MAX},
+    {QDNN_DATA_TENSOR_SHAPED, 0x15, "tensor_shaped", 0, false, 0, UINT64_MAX},
+    {QDNN_DATA_SPARSE_CSR, 0x16, "sparse_csr", 0, false, 0, UINT64_MAX},
+    {QDNN_DATA_SPARSE_COO, 0x17, "sparse_coo", 0, false, 0, UINT64_MAX},
+    {QDNN_DATA_SPARSE_BSR, 0x18, "sparse_bsr", 0, false, 0, UINT64_MAX},
+    {QDNN_DATA_F8E4M3, 0x19, "f8e4m3", 8, true, 1, 1},
+    {QDNN_DATA_F8E5M2, 0x1A, "f8e5m2", 8, true, 1, 1},
+    {QDNN_DATA_I4, 0x1B, "i4", 4, false, 1, 1},
+    {QDNN_DATA_FP4, 0x1C, "fp4", 4, true, 1, 1},
+    {QDNN_DATA_NF4, 0x1D, "nf4", 4, true, 1, 1},
+    {QDNN_DATA_DEVICE_MESH, 0x1E, "device_mesh", 32, false, 0, 4},
+    {QDNN_DATA_OPAQUE, 0x80, "opaque", 0, false, 0, UINT64_MAX},
 };
 enum { TYPES = sizeof types / sizeof types[0] };
 
 TEST_CASE(ApiNumbers, DataTypesAreFrozen)
 {
     for (int i = 0; i < TYPES; i++) {
+        qdnnDataType_t type = (qdnnDataType_t)types[i].tag;
+        qdnnDataTypeInfo_t info = {0};
         int bits = -1;
         test_push_note("%s", types[i].name);
         CHECK_EQ_I64(types[i].type, types[i].tag);
-        CHECK_EQ_STR(qdnnGetDataTypeName((qdnnDataType_t)types[i].tag), types[i].name);
-        OK(qdnnGetDataTypeBits((qdnnDataType_t)types[i].tag, &bits));
+        CHECK_EQ_STR(qdnnGetDataTypeName(type), types[i].name);
+        OK(qdnnGetDataTypeBits(type, &bits));
         CHECK_EQ_I64(bits, types[i].bits);
+        OK(qdnnGetDataTypeInfo(type, &info));
+        CHECK_EQ_STR(info.name, types[i].name);
+        CHECK_EQ_I64(info.bits, types[i].bits);
+        CHECK_EQ_I64(info.isFloat, types[i].is_float);
+        CHECK_EQ_U64(info.leastBytes, types[i].least);
+        CHECK_EQ_U64(info.largestBytes, types[i].largest);
         test_pop_note();
     }
+}
+
+static const struct {
+    qdnnDataType_t type, element;
+    int count;
+    uint64_t numbers[9];
+    const char *text, *part; /* printed, or a part of the error */
+} printed[] = {
+    {QDNN_DATA_TENSOR_SHAPED, QDNN_DATA_F32, 2, {2, 3}, "tensor<f32;2x3>", NULL},
+    {QDNN_DATA_TENSOR_SHAPED, QDNN_DATA_VEC2_U32, 1, {7}, "tensor<vec2<u32>;7>", NULL},
+    {QDNN_DATA_TENSOR_SHAPED,
+     QDNN_DATA_BF16,
+     8,
+     {1, 2, 3, 4, 5, 6, 7, UINT64_MAX},
+     "tensor<bf16;1x2x3x4x5x6x7x18446744073709551615>",
+     NULL},
+    {QDNN_DATA_VEC, QDNN_DATA_U16, 1, {3}, "vec<u16;3>", NULL},
+    {QDNN_DATA_SPARSE_CSR, QDNN_DATA_F32, 0, {0}, "sparse_csr<f32>", NULL},
+    {QDNN_DATA_SPARSE_COO, QDNN_DATA_I32, 0, {0}, "sparse_coo<i32>", NULL},
+    {QDNN_DATA_SPARSE_BSR, QDNN_DATA_F16, 2, {2, 4}, "sparse_bsr<f16;2x4>", NULL},
+    {QDNN_DATA_DEVICE_MESH, 0, 3, {2, 4, 8}, "device_mesh<2x4x8>", NULL},
+    {QDNN_DATA_ARRAY, 0, 1, {7}, "array<7B>", NULL},
+    {QDNN_DATA_HANDLE, 0, 1, {0xabcd}, "handle<0x0000abcd>", NULL},
+    {QDNN_DATA_OPAQUE, 0, 1, {0x80000001}, "opaque<0x80000001>", NULL},
+    {QDNN_DATA_F32, 0, 0, {0}, "f32", NULL},
+    {QDNN_DATA_VEC4_U32, 0, 0, {0}, "vec4<u32>", NULL},
+    {QDNN_DATA_TENSOR, 0, 0, {0}, "tensor", NULL},
+    {(qdnnDataType_t)0x1F, 0, 0, {0}, NULL, "type is 31, which is no data type"},
+    {QDNN_DATA_VEC, 0, 1, {3}, NULL, "element is 0, which is no data type"},
+    {QDNN_DATA_HANDLE,
+     QDNN_DATA_F32,
+     1,
+     {3},
+     NULL,
+     "element is 11, and type 19 (handle) has no element type"},
+    {QDNN_DATA_TENSOR_SHAPED,
+     QDNN_DATA_F32,
+     0,
+     {0},
+     NULL,
+     "count is 0; type 21 (tensor_shaped) takes 1 to 8"},
+    {QDNN_DATA_TENSOR_SHAPED, QDNN_DATA_F32, 9, {0}, NULL, "count is 9"},
+    {QDNN_DATA_SPARSE_BSR, QDNN_DATA_F32, 1, {2}, NULL, "takes 2 to 2 numbers"},
+    {QDNN_DATA_F32, 0, 1, {2}, NULL, "takes 0 to 0 numbers"},
+};
+
+TEST_CASE(ApiNumbers, DataTypesWithParameters)
+{
+    for (size_t i = 0; i < sizeof printed / sizeof printed[0]; i++) {
+        char text[64] = "untouched";
+        test_push_note("row %zu", i);
+        qdnnStatus_t status = qdnnPrintDataType(printed[i].type, printed[i].element, printed[i].count,
+                                                printed[i].numbers, text, sizeof text);
+        CHECK_STATUS_IS(status, printed[i].text ? QDNN_STATUS_SUCCESS : QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND);
+        CHECK_EQ_STR(text, printed[i].text ? printed[i].text : "untouched");
+        if (printed[i].part)
+            CHECK_HAS(last_sentence(), printed[i].part);
+        test_pop_note();
+    }
+    char text[16] = "untouched";
+    const uint64_t shape[] = {2, 3};
+    CHECK_STATUS_IS(qdnnPrintDataType(QDNN_DATA_TENSOR_SHAPED, QDNN_DATA_F32, 2, shape, text, 15),
+                    QDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT);
+    CHECK_HAS(last_sentence(), "size is 15; the name and its final zero need 16");
+    CHECK_EQ_STR(text, "untouched");
+    OK(qdnnPrintDataType(QDNN_DATA_TENSOR_SHAPED, QDNN_DATA_F32, 2, shape, text, 16));
+    CHECK_EQ_STR(text, "tensor<f32;2x3>");
 }
 
 /* Every other number is no type. */
@@ -71,6 +148,8 @@ TEST_CASE(ApiNumbers, OtherTagsAreNoTypes)
             continue;
         CHECK_EQ_STR(qdnnGetDataTypeName((qdnnDataType_t)tag), "unknown");
         CHECK_STATUS_IS(qdnnGetDataTypeBits((qdnnDataType_t)tag, &bits), QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND);
+        qdnnDataTypeInfo_t info;
+        CHECK_STATUS_IS(qdnnGetDataTypeInfo((qdnnDataType_t)tag, &info), QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND);
         CHECK_EQ_I64(bits, -7);
     }
     CHECK_EQ_I64(known, 31);
@@ -227,6 +306,7 @@ TEST_CASE(ApiNumbers, TypesAreAsWideAsEver)
     CHECK_EQ_I64(sizeof(qdnnStatus_t), 4);
     CHECK_EQ_I64(sizeof(qdnnDataType_t), 4);
     CHECK_EQ_I64(sizeof(qdnnOperand_t), 4);
-    CHECK_EQ_I64(sizeof(qdnnBinding_t), 16);
+    CHECK_EQ_I64(sizeof(qdnnBinding_t), 24);
     CHECK_EQ_I64(offsetof(qdnnBinding_t, pointer), 8);
+    CHECK_EQ_I64(offsetof(qdnnBinding_t, bytes), 16);
 }

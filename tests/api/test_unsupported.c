@@ -57,8 +57,11 @@ static const struct {
 } unsupported[] = {
     {QDNN_QUANT_GLOBAL_SCALE, 1, "a global scale goes with scales of type e4m3"},
     {QDNN_QUANT_SCALE_TYPE, QDNN_SCALE_E8M0, "scale is e8m0, which belongs to codes that are floats"},
-    {QDNN_QUANT_CODE_BITS, 7, "storage i4 with 7 bits"},
-    {QDNN_QUANT_CODE_KIND, QDNN_CODE_FP4_BNB, "QDNN_CODE_FP4_BNB has no kernel; the formats are int2, "},
+    {QDNN_QUANT_CODE_BITS, 7,
+     "QDNN_QUANT_STORAGE is QDNN_DATA_I4, QDNN_QUANT_CODE_BITS is 7: no kernel; the formats of that storage "
+     "are: int4, "
+     "int4_zp, int4_min"},
+    {QDNN_QUANT_CODE_KIND, QDNN_CODE_FP4_BNB, "QDNN_QUANT_CODE_KIND is QDNN_CODE_FP4_BNB: no kernel"},
 };
 
 TEST_CASE(ApiUnsupported, AttributesWithoutAKernel)
@@ -74,7 +77,9 @@ TEST_CASE(ApiUnsupported, AttributesWithoutAKernel)
     }
     OK(qdnnSetQuantDescriptor(quant, QDNN_DATA_NF4, QDNN_GRANULARITY_GROUP, 64));
     OK(qdnnSetQuantAttribute(quant, QDNN_QUANT_ZERO_KIND, QDNN_ZERO_POINT));
-    check_refused(QDNN_STATUS_NOT_SUPPORTED, "storage nf4 with 0 bits, QDNN_ZERO_POINT and QDNN_CODE_DEFAULT has no kernel");
+    check_refused(QDNN_STATUS_NOT_SUPPORTED, "QDNN_QUANT_STORAGE is QDNN_DATA_NF4, QDNN_QUANT_ZERO_KIND is "
+                                             "QDNN_ZERO_POINT: no kernel; the formats of "
+                                             "that storage are: nf4");
     end();
 }
 
@@ -87,7 +92,7 @@ static const struct {
     {QDNN_DATA_U16, 1, {4}, {1}, "of type u16; it must be f32, f16, bf16 or f64"},
     {QDNN_DATA_I4, 1, {4}, {1}, "of type i4"},
     {QDNN_DATA_I8, 1, {4}, {1}, "of type i8"},
-    {QDNN_DATA_VEC4_U32, 1, {4}, {1}, "of type vec4u32"},
+    {QDNN_DATA_VEC4_U32, 1, {4}, {1}, "of type vec4<u32>"},
     {QDNN_DATA_F32, 2, {4, 8}, {9, 1}, "must be packed"},
     {QDNN_DATA_F32, 2, {4, 8}, {1, 4}, "must be packed"},
     {QDNN_DATA_F32, 2, {4, 8}, {0, 1}, "must be packed"},
@@ -118,6 +123,30 @@ TEST_CASE(ApiUnsupported, AnAxisThatTheTensorDoesNotHave)
         OK(qdnnSetQuantDescriptor(quant, QDNN_DATA_I4, QDNN_GRANULARITY_CHANNEL, axis));
         check_refused(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "the tensor has 2 dimensions");
     }
+    end();
+}
+
+/* Zeros in groups of their own can be told, so that they can be refused. */
+TEST_CASE(ApiUnsupported, ZerosGroupedOtherwise)
+{
+    NEED_PTXVM;
+    REQUIRE(begin());
+    OK(qdnnSetTensorDescriptor(tensor, QDNN_DATA_F32, 2, (int64_t[]){4, 32}, NULL));
+    OK(qdnnSetQuantDescriptor(quant, QDNN_DATA_I4, QDNN_GRANULARITY_GROUP, 8));
+    OK(qdnnSetQuantAttribute(quant, QDNN_QUANT_ZERO_GROUP_SIZE, 16));
+    OK(qdnnSetQuantAttribute(quant, QDNN_QUANT_ZERO_GRANULARITY, QDNN_GRANULARITY_TENSOR));
+    size_t bytes = 0;
+    OK(qdnnGetOperandSize(quant, tensor, QDNN_OPERAND_CODES, &bytes)); /* without zeros nobody asks */
+    OK(qdnnSetQuantAttribute(quant, QDNN_QUANT_ZERO_KIND, QDNN_ZERO_POINT));
+    check_refused(QDNN_STATUS_NOT_SUPPORTED, "QDNN_QUANT_ZERO_GRANULARITY is QDNN_GRANULARITY_TENSOR, with "
+                                             "scales of QDNN_GRANULARITY_GROUP; fix: use "
+                                             "equal granularities");
+    OK(qdnnSetQuantAttribute(quant, QDNN_QUANT_ZERO_GRANULARITY, QDNN_GRANULARITY_GROUP));
+    check_refused(QDNN_STATUS_NOT_SUPPORTED,
+                  ", scale groups of 8 with zero groups of 16; fix: use equal group sizes");
+    OK(qdnnSetQuantAttribute(quant, QDNN_QUANT_ZERO_GROUP_SIZE, 8));
+    OK(qdnnGetOperandSize(quant, tensor, QDNN_OPERAND_ZERO, &bytes));
+    CHECK_EQ_U64(bytes, 16);
     end();
 }
 
@@ -280,7 +309,7 @@ static void check_empty(void)
         qdnnPlan_t plan = NULL;
         qdnnPlanInfo_t info;
         size_t bytes = 1;
-        const qdnnBinding_t null = {QDNN_OPERAND_SCALE, NULL};
+        const qdnnBinding_t null = {QDNN_OPERAND_SCALE, NULL, 0};
         if (!OK(creators[i](handle, tensor, quant, &plan)))
             continue;
         OK(qdnnGetPlanInfo(plan, &info));

@@ -258,7 +258,7 @@ qdnnStatus_t quant_call_plan(qdnnHandle_t handle, const quant_case *c, const qua
         CHECK_EQ_STR(info.operation, c->row->operation_name);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         if (operands[i].reads || operands[i].writes)
-            bindings[count++] = (qdnnBinding_t){(qdnnOperand_t)i, pointers[i]};
+            bindings[count++] = (qdnnBinding_t){(qdnnOperand_t)i, pointers[i], 0};
     status = execute(handle, plan, bindings, count);
     qdnnDestroyPlan(plan);
     return status;

@@ -16,8 +16,8 @@
 
 /* What we declare as int and unsigned long long. */
 _Static_assert(sizeof(CUresult) == sizeof(int) && sizeof(CUdevice_attribute) == sizeof(int) &&
-                   sizeof(CUjit_option) == sizeof(int) && sizeof(CUstreamCaptureStatus) == sizeof(int) &&
-                   sizeof(CUstreamCaptureMode) == sizeof(int),
+                   sizeof(CUjit_option) == sizeof(int) && sizeof(CUpointer_attribute) == sizeof(int) &&
+                   sizeof(CUstreamCaptureStatus) == sizeof(int) && sizeof(CUstreamCaptureMode) == sizeof(int),
                "an enumeration is as wide as an int");
 _Static_assert(__builtin_types_compatible_p(CUdeviceptr, unsigned long long) &&
                    __builtin_types_compatible_p(CUdevice, int) &&
