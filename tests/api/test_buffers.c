@@ -64,7 +64,7 @@ TEST_CASE(ApiBuffers, OperandsThatThereAreNot)
         size_t bytes = 77;
         CHECK_STATUS_IS(qdnnGetOperandSize(q, t, (qdnnOperand_t)none[i], &bytes),
                         QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND);
-        CHECK_HAS(last_sentence(), "it must be 0 to 9");
+        CHECK_HAS(last_sentence(), "it must be 0 to 13");
         CHECK_EQ_U64(bytes, 77);
     }
     OK(qdnnDestroyTensorDescriptor(t));
