@@ -43,14 +43,11 @@ static void list_choices(const struct qdnnQuantDescriptor *quant, char *text, si
     for (size_t i = 0; i < sizeof decisive / sizeof decisive[0] && used < size; i++) {
         int64_t value = quant->values[decisive[i]];
         const char *name = quant_value_name(decisive[i], value);
+        char number[24];
+        snprintf(number, sizeof number, "%lld", (long long)value);
         if (i == 0 || value != usual.values[decisive[i]])
-            used += (size_t)snprintf(text + used, size - used, "%s%s is ", used ? ", " : "",
-                                     quant_attribute_name(decisive[i]));
-        else
-            continue;
-        if (used < size)
-            used += (size_t)(name ? snprintf(text + used, size - used, "%s", name)
-                                  : snprintf(text + used, size - used, "%lld", (long long)value));
+            used += (size_t)snprintf(text + used, size - used, "%s%s is %s", used ? ", " : "",
+                                     quant_attribute_name(decisive[i]), name ? name : number);
     }
 }
 
@@ -63,20 +60,16 @@ static qdnnStatus_t refuse_format(const struct qdnnQuantDescriptor *quant)
                       choices, names);
 }
 
-static qdnnStatus_t refuse_operation(kernel_operation operation, const format_row *format)
+static qdnnStatus_t refuse_operation(const format_row *format)
 {
-    static const char *const verbs[] = {
-        [KERNEL_SCALE] = "scale",
-        [KERNEL_QUANTIZE] = "quantize",
-        [KERNEL_DEQUANTIZE] = "dequantize",
-        [KERNEL_DYNAMIC] = "dynamic quantize"};
-    char others[80] = "";
+    char names[256] = "";
     size_t used = 0;
-    for (int i = KERNEL_SCALE; i <= KERNEL_DYNAMIC; i++)
-        if (kernel_find_operation((kernel_operation)i, format))
-            used += (size_t)snprintf(others + used, sizeof others - used, "%s%s", used ? ", " : "", verbs[i]);
-    return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s has no kernel for %s; it has: %s",
-                      format_facts_of(format)->name, verbs[operation], others);
+    for (int i = 0; i < kernel_row_count && used < sizeof names; i++)
+        if (kernel_rows[i].format == format && kernel_rows[i].operation_name)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                                     kernel_rows[i].operation_name);
+    return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s does not have this operation; it has: %s",
+                      format_facts_of(format)->name, names);
 }
 
 static qdnnStatus_t find_kernel(kernel_operation operation, const struct qdnnQuantDescriptor *quant,
@@ -90,7 +83,7 @@ static qdnnStatus_t find_kernel(kernel_operation operation, const struct qdnnQua
     if (!format)
         return refuse_format(quant);
     *row = kernel_find_operation(operation, format);
-    return *row ? QDNN_STATUS_SUCCESS : refuse_operation(operation, format);
+    return *row ? QDNN_STATUS_SUCCESS : refuse_operation(format);
 }
 
 qdnnStatus_t request_check_packed(const struct qdnnTensorDescriptor *tensor)

@@ -2,6 +2,7 @@
  * large: each has its status and a sentence that says what would do. */
 #include <string.h>
 
+#include "kernels/kernels.h"
 #include "scene.h"
 
 #define P(n) (INT64_C(1) << (n))
@@ -123,6 +124,22 @@ TEST_CASE(ApiUnsupported, AnAxisThatTheTensorDoesNotHave)
         OK(qdnnSetQuantDescriptor(quant, QDNN_DATA_I4, QDNN_GRANULARITY_CHANNEL, axis));
         check_refused(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "the tensor has 2 dimensions");
     }
+    end();
+}
+
+/* A format that can be read and not made: the error lists what it has. */
+TEST_CASE(ApiUnsupported, OperationsThatAFormatDoesNotHave)
+{
+    NEED_PTXVM;
+    qdnnPlan_t plan = NULL;
+    REQUIRE(begin());
+    OK(qdnnSetTensorDescriptor(tensor, QDNN_DATA_F32, 2, (int64_t[]){4, 256}, NULL));
+    OK(qdnnSetQuantWeights(quant, QDNN_WEIGHTS_GGUF_Q4_K, 0));
+    bool can_be_read =
+        kernel_find_format(QDNN_DATA_U8, 0, QDNN_ZERO_NONE, QDNN_CODE_DEFAULT, QDNN_BLOCK_Q4_K);
+    CHECK_STATUS_IS(qdnnCreateQuantizePlan(handle, tensor, quant, &plan), QDNN_STATUS_NOT_SUPPORTED);
+    CHECK_HAS(last_sentence(), can_be_read ? " does not have this operation; it has: quant."
+                                           : "QDNN_QUANT_BLOCK_FORMAT is QDNN_BLOCK_Q4_K: no kernel");
     end();
 }
 
