@@ -46,10 +46,17 @@ static bool is_new(const trial_setting *settings, int count, const trial_setting
     return true;
 }
 
+/* The scales over scales have operands of their own, and are compared as parts of operations (tests/parity). */
+static bool is_flat(const kernel_row *row)
+{
+    kernel_operation operation = kernel_operation_of(row);
+    return kernel_format(row)->block == QDNN_BLOCK_NONE && operation != KERNEL_GLOBAL && operation != KERNEL_NEST;
+}
+
 int trial_settings(const kernel_row *row, trial_setting settings[TRIAL_SETTINGS_MAX])
 {
     int count = 0;
-    if (kernel_format(row)->block != QDNN_BLOCK_NONE)
+    if (!is_flat(row))
         return 0;
     for (int v = 0; v < LENGTH(variants); v++) {
         trial_setting one = {.spec = kernel_spec_default(), .sm = variants[v].sm};
