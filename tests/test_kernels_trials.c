@@ -34,7 +34,7 @@ static const struct {
       {"channels", "5"},
       {"division", "reciprocal"},
       {"rounding", "away"}}},
-    {"sm_75", {{"data", "bf16"}, {"scale", "bf16"}, {"group_size", "32"}}},
+    {"sm_75", {{"data", "bf16"}, {"scale", "bf16"}, {"group_size", "32"}, {"floor", "0"}}},
     {"sm_120", {{"data", "f32"}, {"scale", "e8m0"}, {"group_size", "32"}, {"mx_rounding", "even"}}},
 };
 
@@ -50,7 +50,8 @@ static bool is_new(const trial_setting *settings, int count, const trial_setting
 static bool is_flat(const kernel_row *row)
 {
     kernel_operation operation = kernel_operation_of(row);
-    return kernel_format(row)->block == QDNN_BLOCK_NONE && operation != KERNEL_GLOBAL && operation != KERNEL_NEST;
+    return kernel_format(row)->block == QDNN_BLOCK_NONE && operation != KERNEL_GLOBAL &&
+           operation != KERNEL_NEST;
 }
 
 int trial_settings(const kernel_row *row, trial_setting settings[TRIAL_SETTINGS_MAX])
@@ -119,7 +120,7 @@ static void add_ragged(trial_list *list)
 static void add_callers(trial_list *list)
 {
     static const data_kind kinds[] = {DATA_SPECIAL, DATA_TIES, DATA_HUGE, DATA_SUBNORMAL, DATA_ZEROS};
-    static const int64_t firsts[] = {12, 28, 60, 30, 13};
+    static const int64_t firsts[] = {12, 28, 108, 172, 60, 30, 13};
     for (int i = 0; i < LENGTH(kinds); i++)
         append(list, (parity_trial){
                          .n = list->tile + 5, .kind = kinds[i], .seed = (uint32_t)i + 30, .callers = true});
@@ -137,8 +138,10 @@ static void add_one_hot(trial_list *list)
     enum { FEW = 3, MANY = 34, SHORT = 128 };
     bool is_short = list->spec->channels == 0 && list->spec->group_size <= SHORT;
     for (uint32_t turn = 0; turn < (is_short ? FEW : MANY); turn++)
-        append(list,
-               (parity_trial){.n = list->tile + (turn % 2 ? 0 : 13), .kind = DATA_ONE_HOT, .seed = turn});
+        append(list, (parity_trial){.n = list->tile + (turn % 2 ? 0 : 13),
+                                    .kind = DATA_ONE_HOT,
+                                    .seed = turn,
+                                    .data_shift = turn % 4 == 3});
 }
 
 static bool makes_ranges(const kernel_row *row)
