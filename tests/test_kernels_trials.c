@@ -46,12 +46,16 @@ static bool is_new(const trial_setting *settings, int count, const trial_setting
     return true;
 }
 
-/* The scales over scales have operands of their own, and are compared as parts of operations (tests/parity). */
+/* Others, such as scales over scales and what serves training, have operands of their own; tests/parity compares
+ * them. */
 static bool is_flat(const kernel_row *row)
 {
-    kernel_operation operation = kernel_operation_of(row);
-    return kernel_format(row)->block == QDNN_BLOCK_NONE && operation != KERNEL_GLOBAL &&
-           operation != KERNEL_NEST;
+    static const kernel_operation flat[] = {KERNEL_SCALE, KERNEL_QUANTIZE, KERNEL_DEQUANTIZE, KERNEL_DYNAMIC,
+                                            KERNEL_RANGE};
+    for (int i = 0; i < LENGTH(flat); i++)
+        if (kernel_operation_of(row) == flat[i])
+            return kernel_format(row)->block == QDNN_BLOCK_NONE;
+    return false;
 }
 
 int trial_settings(const kernel_row *row, trial_setting settings[TRIAL_SETTINGS_MAX])
