@@ -17,7 +17,7 @@ enum { TYPES = LENGTH(data_types) };
 static const kernel_row *block_row(int index)
 {
     for (int i = 0; i < kernel_row_count; i++)
-        if (kernel_format(&kernel_rows[i])->block != QDNN_BLOCK_NONE && index-- == 0)
+        if (kernel_format(&kernel_rows[i]) && kernel_format(&kernel_rows[i])->block != QDNN_BLOCK_NONE && index-- == 0)
             return &kernel_rows[i];
     return NULL;
 }
