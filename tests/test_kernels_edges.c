@@ -74,17 +74,17 @@ static void emit_and_run(int index, const uint64_t *groups, const parity_trial *
 /* The scale and range kernels take no scales: the index-th case of the others. */
 static int coding_case(int index)
 {
-    int at = 0;
-    while (at < case_count() && (!(kernel_keys(row_of(at)) & KERNEL_KEY_LAYOUT) || index-- > 0))
+    int at = 0, all = case_count();
+    while (at < all && (!(kernel_keys(row_of(at)) & KERNEL_KEY_LAYOUT) || index-- > 0))
         at++;
     return at;
 }
 
 static int coding_count(void)
 {
-    int count = 0;
-    while (coding_case(count) < case_count())
-        count++;
+    int count = 0, all = case_count();
+    for (int i = 0; i < all; i++)
+        count += (kernel_keys(row_of(i)) & KERNEL_KEY_LAYOUT) != 0;
     return count;
 }
 

@@ -34,7 +34,7 @@ static const struct {
       {"channels", "5"},
       {"division", "reciprocal"},
       {"rounding", "away"}}},
-    {"sm_75", {{"data", "bf16"}, {"scale", "bf16"}, {"group_size", "32"}}},
+    {"sm_75", {{"data", "bf16"}, {"scale", "bf16"}, {"group_size", "32"}, {"floor", "0"}}},
     {"sm_120", {{"data", "f32"}, {"scale", "e8m0"}, {"group_size", "32"}, {"mx_rounding", "even"}}},
 };
 
@@ -46,10 +46,22 @@ static bool is_new(const trial_setting *settings, int count, const trial_setting
     return true;
 }
 
+/* Others, such as scales over scales and what serves training, have operands of their own; tests/parity compares
+ * them. */
+static bool is_flat(const kernel_row *row)
+{
+    static const kernel_operation flat[] = {KERNEL_SCALE, KERNEL_QUANTIZE, KERNEL_DEQUANTIZE, KERNEL_DYNAMIC,
+                                            KERNEL_RANGE};
+    for (int i = 0; i < LENGTH(flat); i++)
+        if (kernel_operation_of(row) == flat[i])
+            return kernel_format(row)->block == QDNN_BLOCK_NONE;
+    return false;
+}
+
 int trial_settings(const kernel_row *row, trial_setting settings[TRIAL_SETTINGS_MAX])
 {
     int count = 0;
-    if (kernel_format(row)->block != QDNN_BLOCK_NONE)
+    if (!is_flat(row))
         return 0;
     for (int v = 0; v < LENGTH(variants); v++) {
         trial_setting one = {.spec = kernel_spec_default(), .sm = variants[v].sm};
@@ -112,7 +124,7 @@ static void add_ragged(trial_list *list)
 static void add_callers(trial_list *list)
 {
     static const data_kind kinds[] = {DATA_SPECIAL, DATA_TIES, DATA_HUGE, DATA_SUBNORMAL, DATA_ZEROS};
-    static const int64_t firsts[] = {12, 28, 60, 30, 13};
+    static const int64_t firsts[] = {12, 28, 108, 172, 60, 30, 13};
     for (int i = 0; i < LENGTH(kinds); i++)
         append(list, (parity_trial){
                          .n = list->tile + 5, .kind = kinds[i], .seed = (uint32_t)i + 30, .callers = true});
@@ -130,8 +142,10 @@ static void add_one_hot(trial_list *list)
     enum { FEW = 3, MANY = 34, SHORT = 128 };
     bool is_short = list->spec->channels == 0 && list->spec->group_size <= SHORT;
     for (uint32_t turn = 0; turn < (is_short ? FEW : MANY); turn++)
-        append(list,
-               (parity_trial){.n = list->tile + (turn % 2 ? 0 : 13), .kind = DATA_ONE_HOT, .seed = turn});
+        append(list, (parity_trial){.n = list->tile + (turn % 2 ? 0 : 13),
+                                    .kind = DATA_ONE_HOT,
+                                    .seed = turn,
+                                    .data_shift = turn % 4 == 3});
 }
 
 static bool makes_ranges(const kernel_row *row)

@@ -203,7 +203,7 @@ static uint32_t element(data_kind kind, const format_facts *format, layout l, ui
     case DATA_TIES:
         return encode(l, tie(format, random));
     case DATA_CLAMP:
-        return encode(l, around_clamp(format, random));
+        return encode(l, around_clamp(format, random)) ^ (random >> 20 & 1); /* or the neighbour: sums round */
     default:
         return encode(l, bell(state));
     }
@@ -317,6 +317,13 @@ static uint32_t column(qdnnDataType_t type, const uint32_t *row)
     return type == QDNN_DATA_F32 ? row[0] : type == QDNN_DATA_F16 ? row[1] : row[0] >> 16;
 }
 
+/* Integers: small ones, that codes can express, and far beyond in turn. */
+static uint32_t integer_zero(int64_t place)
+{
+    uint32_t number = (uint32_t)(place % ZEROS);
+    return number % 2 ? number : 17 * number;
+}
+
 /* Scales of one byte: all that there are. */
 void fill_callers_scales(qdnnScaleType_t type, int64_t first, void *scale, int64_t n)
 {
@@ -335,11 +342,11 @@ void fill_callers_zeros(qdnnDataType_t type, int64_t first, void *zero, int64_t 
         switch (type) {
         case QDNN_DATA_U8:
         case QDNN_DATA_I8:
-            ((uint8_t *)zero)[i] = (uint8_t)((i + first) % ZEROS * 17);
+            ((uint8_t *)zero)[i] = (uint8_t)integer_zero(i + first);
             break;
         case QDNN_DATA_U32:
         case QDNN_DATA_I32:
-            put_bits(layout_of(QDNN_DATA_F32), zero, i, (uint32_t)((i + first) % ZEROS * 17));
+            put_bits(layout_of(QDNN_DATA_F32), zero, i, integer_zero(i + first));
             break;
         default:
             put_bits(layout_of(type), zero, i, column(type, callers_zeros[(i + first) % ZEROS]));
