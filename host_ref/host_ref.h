@@ -71,7 +71,7 @@ typedef struct {
     void *scale;                /* of type spec.scale; bytes where scales are nested */
     void *zero;                 /* zeros or minima */
     float *global_scale;        /* one */
-    const int32_t *group_index; /* [rows] */
+    const int32_t *group_index; /* [rows]; out of range: the row has a NaN scale */
     const float *nested_map;    /* [256] */
     float *nested_scale;        /* one for every 256 scales */
     const float *nested_offset; /* one */

@@ -26,7 +26,9 @@ static group_range *ranges_of(const tensor *t, const void *x, const ref_arrays *
     for (int64_t row = 0; row < t->rows; row++)
         for (int64_t column = 0; column < t->columns; column++) {
             float value = saturated(ref_scalar_load(t->spec.data, x, row * t->columns + column));
-            range_add(&ranges[hr_group_number(t, hr_group_of(t, in, row, column))], value);
+            group_place place = hr_group_of(t, in, row, column);
+            if (place.group != NO_GROUP)
+                range_add(&ranges[hr_group_number(t, place)], value);
         }
     return ranges;
 }

@@ -39,6 +39,12 @@ void emit_load_vector(ptx_builder *b, qdnnDataType_t type, ptx_val address, int 
 /* `count` elements that fill 8 or 16 bytes, at an address that is aligned to that. */
 void emit_store_vector(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, const ptx_val *x,
                        unsigned count);
+/* `count` neighbours, 4 or 8, by the widest accesses that they fill; address is aligned to their bytes, or to 16. */
+void emit_load_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, unsigned count, ptx_val *x);
+void emit_store_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, unsigned count, const ptx_val *x);
+/* So many u32 words, by 16 bytes at most. */
+void emit_load_words(ptx_builder *b, ptx_val address, int offset, unsigned count, ptx_val *words);
+void emit_store_words(ptx_builder *b, ptx_val address, int offset, unsigned count, const ptx_val *words);
 /* The smallest positive and the largest finite value of the type. */
 float element_smallest(qdnnDataType_t type);
 float element_largest(qdnnDataType_t type);
@@ -49,6 +55,8 @@ unsigned scale_bytes(qdnnScaleType_t type);
 /* The data type that a scale of 16 or 32 bits has; 0 for bytes. */
 qdnnDataType_t scale_data_type(qdnnScaleType_t type);
 ptx_val emit_load_scale(ptx_builder *b, qdnnScaleType_t type, ptx_val address, int offset);
+/* As emit_load_run. */
+void emit_load_scale_run(ptx_builder *b, qdnnScaleType_t type, ptx_val address, unsigned count, ptx_val *x);
 
 /* ---- Indices (indices.c): elements are numbered in u64 ---- */
 
@@ -56,6 +64,8 @@ unsigned ceil_log2(uint64_t x);
 /* i / divisor and the rest, for i below 2^63. */
 ptx_val emit_divide(ptx_builder *b, ptx_val i, uint64_t divisor);
 ptx_val emit_remainder(ptx_builder *b, ptx_val i, ptx_val quotient, uint64_t divisor);
+/* i / divisor rounded up. */
+ptx_val emit_divide_up(ptx_builder *b, ptx_val i, uint64_t divisor);
 /* Whether a pointer is a multiple of `align`, a power of two. */
 ptx_val emit_aligned(ptx_builder *b, ptx_val pointer, unsigned align);
 

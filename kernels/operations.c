@@ -9,8 +9,8 @@ enum {
     GROUPING = KERNEL_KEY_GROUPS | KERNEL_KEY_GROUP_SIZE | KERNEL_KEY_GROUP_ROWS | KERNEL_KEY_CHANNELS |
                KERNEL_KEY_SCALE_ORDER | KERNEL_KEY_SCALE_SWIZZLE,
     SIDECARS = GROUPING | KERNEL_KEY_SCALE | KERNEL_KEY_GLOBAL_SCALE | KERNEL_KEY_ZERO,
-    STORED = SIDECARS | KERNEL_KEY_NESTED | KERNEL_KEY_GROUP_INDEX | KERNEL_KEY_ZERO_PACKED |
-             KERNEL_KEY_ZERO_MINUS_ONE | KERNEL_KEY_ZERO_WRAPS,
+    ZEROS = KERNEL_KEY_ZERO_PACKED | KERNEL_KEY_ZERO_MINUS_ONE | KERNEL_KEY_ZERO_WRAPS,
+    STORED = SIDECARS | ZEROS | KERNEL_KEY_NESTED | KERNEL_KEY_GROUP_INDEX,
     CODES = KERNEL_KEY_CODE | KERNEL_KEY_LAYOUT | KERNEL_KEY_NIBBLE_ORDER,
 };
 
@@ -29,8 +29,9 @@ static void fix_nest(kernel_spec *spec)
 
 const operation_row operation_rows[KERNEL_OPERATIONS] = {
     [KERNEL_SCALE] = {.name = "scale",
-                      .keys = KERNEL_KEY_DATA | SIDECARS | KERNEL_KEY_CODE | KERNEL_KEY_FLOOR | KERNEL_KEY_RANGE |
-                              KERNEL_KEY_MX_ROUNDING | KERNEL_KEY_NESTED | KERNEL_KEY_DIVISION,
+                      .keys = KERNEL_KEY_DATA | SIDECARS | ZEROS | KERNEL_KEY_LAYOUT | KERNEL_KEY_GROUP_INDEX |
+                              KERNEL_KEY_CODE | KERNEL_KEY_FLOOR | KERNEL_KEY_RANGE | KERNEL_KEY_MX_ROUNDING |
+                              KERNEL_KEY_NESTED | KERNEL_KEY_DIVISION,
                       .reads = OPERAND(X) | OPERAND(NESTED_MAP) | OPERAND(NESTED_OFFSET),
                       .writes = OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) | OPERAND(NESTED_SCALE),
                       .geometry = scale_geometry,
@@ -55,8 +56,8 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                            .emit = emit_dequantize,
                            .steps = tile_steps},
     [KERNEL_DYNAMIC] = {.name = "quantize_dynamic",
-                        .keys = KERNEL_KEY_DATA | SIDECARS | CODES | KERNEL_KEY_ROUNDING | KERNEL_KEY_DIVISION |
-                                KERNEL_KEY_FLOOR | KERNEL_KEY_RANGE | KERNEL_KEY_MX_ROUNDING,
+                        .keys = KERNEL_KEY_DATA | SIDECARS | ZEROS | KERNEL_KEY_GROUP_INDEX | CODES |
+                                KERNEL_KEY_ROUNDING | KERNEL_KEY_DIVISION | KERNEL_KEY_FLOOR | KERNEL_KEY_RANGE | KERNEL_KEY_MX_ROUNDING,
                         .reads = OPERAND(X) | OPERAND(GLOBAL_SCALE),
                         .writes = OPERAND(CODES) | OPERAND(SCALE) | OPERAND(ZERO),
                         .is_a_kernel = dynamic_is_a_kernel,
@@ -80,7 +81,8 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                      .emit = emit_nest,
                      .steps = tile_steps},
     [KERNEL_RANGE] = {.name = "range",
-                      .keys = KERNEL_KEY_DATA | KERNEL_KEY_GROUP_SIZE | KERNEL_KEY_CHANNELS | KERNEL_KEY_RANGE,
+                      .keys =
+                          KERNEL_KEY_DATA | KERNEL_KEY_GROUP_SIZE | KERNEL_KEY_CHANNELS | KERNEL_KEY_RANGE,
                       .reads = OPERAND(X),
                       .geometry = range_geometry,
                       .emit = emit_range,

@@ -71,6 +71,23 @@ static int add_operands(const kernel_row *row, const kernel_spec *spec, unsigned
     return n;
 }
 
+/* Scales do not depend on where codes lie. */
+bool kernel_is_matrix(const kernel_row *row, const kernel_spec *spec)
+{
+    bool is_lined = spec->groups == QDNN_GROUPS_ROWS || spec->groups == QDNN_GROUPS_COLUMNS;
+    if (format_is_blocks(row->format) || format_is_plain(row->format))
+        return false;
+    switch (kernel_operation_of(row)) {
+    case KERNEL_SCALE:
+        return is_lined;
+    case KERNEL_QUANTIZE:
+    case KERNEL_DEQUANTIZE:
+        return is_lined || spec->layout != QDNN_LAYOUT_BYTES || spec->zero_packed || spec->zero_minus_one;
+    default:
+        return false;
+    }
+}
+
 /* What is read, then what is written, then the numbers. */
 int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl list[KERNEL_PARAMS_MAX])
 {
@@ -78,7 +95,12 @@ int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl lis
     n += add_operands(row, spec, row->operation->writes, list + n);
     if (kernel_operation_of(row) == KERNEL_RANGE)
         list[n++] = (param_decl){"range", KERNEL_WORKSPACE, 0, 4};
-    list[n++] = (param_decl){"n", KERNEL_NUMBER, NUMBER_N, 8};
+    if (kernel_is_matrix(row, spec)) {
+        list[n++] = (param_decl){"rows", KERNEL_NUMBER, NUMBER_ROWS, 8};
+        list[n++] = (param_decl){"columns", KERNEL_NUMBER, NUMBER_COLUMNS, 8};
+    } else {
+        list[n++] = (param_decl){"n", KERNEL_NUMBER, NUMBER_N, 8};
+    }
     if (kernel_operation_of(row) == KERNEL_GLOBAL)
         list[n++] = (param_decl){"largest", KERNEL_NUMBER, NUMBER_LARGEST, 4};
     return n;
@@ -152,6 +174,13 @@ void step_from_workspace(kernel_step *step, qdnnOperand_t operand, uint64_t offs
             step->params[i] = (kernel_param){.kind = KERNEL_WORKSPACE, .value = offset};
 }
 
+void step_with_operand(kernel_step *step, qdnnOperand_t operand, qdnnOperand_t other)
+{
+    for (int i = 0; i < step->n_params; i++)
+        if (step->params[i].kind == KERNEL_OPERAND && step->params[i].operand == operand)
+            step->params[i].operand = (uint8_t)other;
+}
+
 void kernel_steps_of(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                      kernel_steps *steps)
 {
@@ -214,7 +243,31 @@ static uint64_t code_bytes(const kernel_row *row, const kernel_spec *spec, const
     }
 }
 
-static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p, int operand)
+/* Scales in memory: tiles of 128 x 4 are filled up. */
+static uint64_t scale_slots(const kernel_spec *spec, const kernel_problem *p)
+{
+    bool down = spec->groups == QDNN_GROUPS_COLUMNS;
+    uint64_t height = ceil_div(p->rows, down ? spec->group_size : spec->group_rows);
+    uint64_t width = ceil_div(p->columns, down ? spec->group_rows : spec->group_size);
+    if (spec->scale_swizzle == QDNN_SWIZZLE_NONE)
+        return kernel_groups(spec, p);
+    return spec->scale_order == QDNN_SCALE_ORDER_TRANSPOSED
+               ? ceil_div(width, 128) * ceil_div(height, 4) * 512
+               : ceil_div(height, 128) * ceil_div(width, 4) * 512;
+}
+
+/* Packed zeros: words of a stream, times streams. */
+static uint64_t packed_zero_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p)
+{
+    const uint64_t bits = row->format->facts.bits, groups = kernel_groups(spec, p);
+    uint64_t lines = spec->groups == QDNN_GROUPS_ROWS      ? ceil_div(p->rows, spec->group_rows)
+                     : spec->groups == QDNN_GROUPS_COLUMNS ? ceil_div(p->columns, spec->group_rows)
+                                                           : groups;
+    return lines ? ceil_div(lines * bits, 32) * (groups / lines) * 4 : 0;
+}
+
+static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p,
+                              int operand)
 {
     uint64_t n = p->rows * p->columns, groups = kernel_groups(spec, p), align = operand_align(row, spec, operand);
     switch ((qdnnOperand_t)operand) {
@@ -224,8 +277,9 @@ static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, co
     case QDNN_OPERAND_CODES:
         return code_bytes(row, spec, p);
     case QDNN_OPERAND_SCALE:
+        return scale_slots(spec, p) * align;
     case QDNN_OPERAND_ZERO:
-        return groups * align;
+        return spec->zero_packed ? packed_zero_bytes(row, spec, p) : groups * align;
     case QDNN_OPERAND_GROUP_INDEX:
         return p->rows * 4;
     case QDNN_OPERAND_NESTED_MAP:

@@ -67,7 +67,8 @@ static qdnnStatus_t check_tensor(const struct qdnnTensorDescriptor *tensor)
     case QDNN_DATA_F64:
         break;
     default:
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "the tensor is of type %s; it must be f32, f16, bf16 or f64",
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                          "the tensor is of type %s; it must be f32, f16, bf16 or f64",
                           qdnnGetDataTypeName(tensor->type));
     }
     if (!tensor_is_packed(tensor))
@@ -134,8 +135,8 @@ static qdnnStatus_t set_channels(const struct qdnnTensorDescriptor *tensor, int6
 }
 
 /* Which elements share a scale, in the kernels' terms. Groups along rows that divide them are flat groups. */
-static qdnnStatus_t set_groups(const struct qdnnTensorDescriptor *tensor, const int64_t *value, kernel_problem *problem,
-                               kernel_spec *spec)
+static qdnnStatus_t set_groups(const struct qdnnTensorDescriptor *tensor, const int64_t *value,
+                               kernel_problem *problem, kernel_spec *spec)
 {
     spec->groups = QDNN_GROUPS_FLAT;
     switch ((qdnnGranularity_t)value[QDNN_QUANT_GRANULARITY]) {
@@ -154,7 +155,7 @@ static qdnnStatus_t set_groups(const struct qdnnTensorDescriptor *tensor, const 
     spec->group_size = (uint64_t)value[QDNN_QUANT_GROUP_SIZE];
     spec->group_rows = (uint64_t)value[QDNN_QUANT_BLOCK_ROWS];
     bool plain = spec->group_rows == 1 && spec->scale_order == QDNN_SCALE_ORDER_DEFAULT &&
-                 spec->scale_swizzle == QDNN_SWIZZLE_NONE;
+                 spec->scale_swizzle == QDNN_SWIZZLE_NONE && !spec->zero_packed;
     if (spec->groups == QDNN_GROUPS_ROWS && plain && problem->columns % spec->group_size == 0)
         spec->groups = QDNN_GROUPS_FLAT;
     return QDNN_STATUS_SUCCESS;
@@ -168,10 +169,11 @@ static qdnnStatus_t check_zero_groups(const int64_t *value)
     if (value[QDNN_QUANT_ZERO_KIND] == QDNN_ZERO_NONE)
         return QDNN_STATUS_SUCCESS;
     if (zeros >= 0 && zeros != scales)
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
-                          "QDNN_QUANT_ZERO_GRANULARITY is %lld with scales of granularity %lld; fix: use equal "
-                          "granularities",
-                          (long long)zeros, (long long)scales);
+        return qdnn_error(
+            QDNN_STATUS_NOT_SUPPORTED,
+            "QDNN_QUANT_ZERO_GRANULARITY is %lld with scales of granularity %lld; fix: use equal "
+            "granularities",
+            (long long)zeros, (long long)scales);
     if (scales == QDNN_GRANULARITY_GROUP && zero_size && zero_size != scale_size)
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
                           "scale groups of %lld with zero groups of %lld; fix: use equal group sizes",
@@ -185,7 +187,8 @@ static void set_choices(const struct qdnnQuantDescriptor *quant, kernel_spec *sp
 {
     const int64_t *value = quant->values;
     qdnnCodeKind_t code = (qdnnCodeKind_t)value[QDNN_QUANT_CODE_KIND];
-    bool is_u8 = value[QDNN_QUANT_STORAGE] == QDNN_DATA_U8, has_zero = value[QDNN_QUANT_ZERO_KIND] != QDNN_ZERO_NONE;
+    bool is_u8 = value[QDNN_QUANT_STORAGE] == QDNN_DATA_U8,
+         has_zero = value[QDNN_QUANT_ZERO_KIND] != QDNN_ZERO_NONE;
     if (code == QDNN_CODE_DEFAULT && is_u8)
         code = has_zero ? QDNN_CODE_UNSIGNED : QDNN_CODE_OFFSET;
     spec->code = code <= QDNN_CODE_TWOS_COMPLEMENT ? code : QDNN_CODE_DEFAULT;
@@ -223,6 +226,8 @@ qdnnStatus_t request_make(kernel_operation operation, const struct qdnnTensorDes
     char reason[256];
     if (!kernel_spec_check(out->row, &out->spec, reason, sizeof reason))
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
+    if (!kernel_problem_check(&out->spec, &out->problem, reason, sizeof reason))
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "%s", reason);
     out->spec = kernel_spec_normal(out->row, &out->spec);
     kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
     return QDNN_STATUS_SUCCESS;
