@@ -27,9 +27,19 @@ static bool is_shared_out(const coding *c)
     return !in_columns(c) && !codes_are_direct(c);
 }
 
+/* Whether each column has numbers of its own that take 4 bytes: a lane then has no more of them than a load takes, and
+ * neighbouring lanes load neighbouring memory. */
+static bool has_wide_groups(const coding *c)
+{
+    const kernel_spec *spec = c->spec;
+    bool wide_zero = format_has_zero(c->format) && !spec->zero_packed && element_bytes(spec->zero) == 4;
+    return spec->groups == QDNN_GROUPS_COLUMNS && spec->group_rows == 1 &&
+           (spec->scale == QDNN_SCALE_F32 || wide_zero);
+}
+
 unsigned patch_width(const coding *c)
 {
-    return in_columns(c) ? 4 : chunk_elements(c->spec->data);
+    return in_columns(c) || has_wide_groups(c) ? 4 : chunk_elements(c->spec->data);
 }
 
 unsigned patch_rows(const coding *c)
