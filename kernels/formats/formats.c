@@ -154,11 +154,10 @@ static bool zeros_serve(const kernel_row *row, const kernel_spec *spec, char *er
                       "zero_packed is for zero points that are integers; range must be with_zero");
     if (spec->zero_minus_one && (is_signed || is_float(spec->zero)))
         return refuse(error, error_size, "zero_minus_one is for integer zeros of unsigned codes");
-    if (spec->zero_minus_one && bits == 8 && spec->zero == QDNN_DATA_I8 && !spec->zero_packed)
-        return refuse(error, error_size,
-                      "zeros of 8 bits do not fit into i8; use u8, u32, i32 or packed ones");
     if (spec->zero_packed)
         return true;
+    if (!is_signed && bits == 8 && spec->zero == QDNN_DATA_I8)
+        return refuse(error, error_size, "zeros of 0 to 255 do not fit into i8; use u8, u32, i32 or packed ones");
     if (is_minimum && !is_float(spec->zero))
         return refuse(error, error_size, "zero is an integer type; minima are f32, f16 or bf16");
     if (spec->range == QDNN_RANGE_TIGHT && !is_float(spec->zero))
@@ -197,6 +196,8 @@ static bool groups_serve(const kernel_row *row, const kernel_spec *spec, char *e
     bool makes_scales = kernel_operation_of(row) == KERNEL_SCALE || kernel_operation_of(row) == KERNEL_DYNAMIC;
     if (spec->groups == QDNN_GROUPS_DEFAULT && makes_scales)
         return refuse(error, error_size, "groups is none: there are no scales to compute");
+    if (spec->groups == QDNN_GROUPS_DEFAULT && (spec->global_scale || spec->nested))
+        return refuse(error, error_size, "groups is none: without scales there is none over them, and none is nested");
     if (!is_lined && (spec->scale_order || spec->scale_swizzle))
         return refuse(error, error_size,
                       "scale_order and scale_swizzle are for groups along rows or down columns");

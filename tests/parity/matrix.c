@@ -72,6 +72,8 @@ static void pick_options(uint64_t *state, kernel_spec *spec)
     spec->code = PICK(state, codes);
     spec->data = PICK(state, data_types);
     spec->scale = PICK(state, scale_types);
+    spec->nested = pick(state, 5) == 0;
+    spec->global_scale = in_three(state) ? 1 + pick(state, 2) : 0;
     spec->zero = PICK(state, zero_types);
     spec->zero_packed = in_three(state);
     spec->zero_minus_one = in_three(state);
@@ -95,7 +97,9 @@ static quant_case pick_case(uint64_t *state, const kernel_row *row)
         c.spec.layout = kernel_spec_normal(row, &c.spec).layout;
         c.spec.nibble_order = QDNN_NIBBLE_LOW_FIRST;
     }
-    bool has_callers = kernel_operation_of(row) != KERNEL_SCALE;
+    c.spec.nested &= kernel_takes(row, "nested");
+    bool has_callers =
+        kernel_operation_of(row) == KERNEL_QUANTIZE || kernel_operation_of(row) == KERNEL_DEQUANTIZE;
     int kind = pick(state, DATA_KINDS + 2 * has_callers);
     c.callers = kind >= DATA_KINDS;
     c.kind = c.callers ? DATA_NORMAL : (data_kind)kind;
@@ -125,7 +129,9 @@ parity_trial matrix_trial_at(const kernel_row *row, int turn, int index)
         t.c = pick_case(&state, row);
     t.buffers = pick(&state, 2) ? BUFFER_EXACT : BUFFER_BANDS;
     /* one-shot calls have scales, and zeros, and nothing else */
-    t.by_plan = t.c.spec.group_index || t.c.granularity == QDNN_GRANULARITY_NONE || pick(&state, 2);
+    const kernel_spec *spec = &t.c.spec;
+    t.by_plan = spec->group_index || spec->nested || spec->global_scale ||
+                t.c.granularity == QDNN_GRANULARITY_NONE || pick(&state, 2);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         t.shift[i] = pick(&state, 8) == 0;
     return t;
