@@ -214,28 +214,6 @@ void emit_store_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int 
         emit_store_vector(b, type, address, offset + (int)(i * element_bytes(type)), &x[i], count);
 }
 
-void emit_load_four(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x)
-{
-    if (element_bytes(type) > 2) {
-        emit_load_chunk(b, type, address, offset, x);
-        return;
-    }
-    ptx_val pairs[2];
-    ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, address, offset, pairs, 2);
-    for (int i = 0; i < 2; i++)
-        widen_pair(b, type, pairs[i], &x[2 * i]);
-}
-
-void emit_store_four(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, const ptx_val *x)
-{
-    if (element_bytes(type) > 2) {
-        emit_store_chunk(b, type, address, offset, x);
-        return;
-    }
-    const ptx_val pairs[2] = {narrow_pair(b, type, x[0], x[1]), narrow_pair(b, type, x[2], x[3])};
-    ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, address, offset, pairs, 2);
-}
-
 /* ---- Runs ---- */
 
 static unsigned words_per_access(unsigned count)
@@ -287,31 +265,23 @@ static void widen_word(ptx_builder *b, qdnnDataType_t type, ptx_val word, ptx_va
     }
 }
 
-void emit_load_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, unsigned count, ptx_val *x)
+void emit_load_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, unsigned count, ptx_val *x)
 {
-    const unsigned bytes = element_bytes(type);
-    ptx_val words[CHUNK_MAX];
+    const unsigned bytes = element_bytes(type), words = count * bytes / 4;
+    ptx_val word[CHUNK_MAX];
     if (type == QDNN_DATA_F64) {
-        for (unsigned i = 0; i < count; i += 4)
-            load_doubles(b, address, (int)(8 * i), &x[i]);
+        for (unsigned i = 0; i < count; i += 2)
+            emit_load_vector(b, type, address, offset + (int)(i * bytes), &x[i]);
         return;
     }
-    emit_load_words(b, address, 0, count * bytes / 4, words);
-    for (unsigned i = 0; i < count * bytes / 4; i++)
-        widen_word(b, type, words[i], &x[i * 4 / bytes]);
+    emit_load_words(b, address, offset, words, word);
+    for (unsigned i = 0; i < words; i++)
+        widen_word(b, type, word[i], &x[i * 4 / bytes]);
 }
 
-void emit_store_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, unsigned count, const ptx_val *x)
+void emit_store_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, unsigned count, const ptx_val *x)
 {
-    ptx_val words[CHUNK_MAX];
-    if (type == QDNN_DATA_F64) {
-        for (unsigned i = 0; i < count; i += 4)
-            store_doubles(b, address, (int)(8 * i), &x[i]);
-        return;
-    }
-    const unsigned count_of_words = count * element_bytes(type) / 4;
-    for (unsigned i = 0; i < count_of_words; i++)
-        words[i] =
-            type == QDNN_DATA_F32 ? ptx_as(b, PTX_U32, x[i]) : narrow_pair(b, type, x[2 * i], x[2 * i + 1]);
-    emit_store_words(b, address, 0, count_of_words, words);
+    const unsigned step = count < vector_elements(type) ? count : vector_elements(type);
+    for (unsigned i = 0; i < count; i += step)
+        emit_store_vector(b, type, address, offset + (int)(i * element_bytes(type)), &x[i], step);
 }

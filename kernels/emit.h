@@ -29,19 +29,17 @@ void emit_store(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset
 /* A whole chunk by 16-byte accesses; address + offset is 16-byte aligned. */
 void emit_load_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x);
 void emit_store_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, const ptx_val *x);
-/* Four elements that lie one behind the other, by as wide accesses as they fill; aligned to them, at most 16. */
-enum { FOUR = 4 };
-void emit_load_four(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x);
-void emit_store_four(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, const ptx_val *x);
 /* A vector is what one 16-byte access holds: 4 f32, 8 of 16 bits, 2 f64. */
 unsigned vector_elements(qdnnDataType_t type);
 void emit_load_vector(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x);
 /* `count` elements that fill 8 or 16 bytes, at an address that is aligned to that. */
 void emit_store_vector(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, const ptx_val *x,
                        unsigned count);
-/* `count` neighbours, 4 or 8, by the widest accesses that they fill; address is aligned to their bytes, or to 16. */
-void emit_load_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, unsigned count, ptx_val *x);
-void emit_store_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, unsigned count, const ptx_val *x);
+/* `count` neighbours, 4 or 8, by the widest accesses that they fill; the address is aligned to their bytes, or to 16.
+ * Loaded may be integers too. */
+void emit_load_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, unsigned count, ptx_val *x);
+void emit_store_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, unsigned count,
+                    const ptx_val *x);
 /* So many u32 words, by 16 bytes at most. */
 void emit_load_words(ptx_builder *b, ptx_val address, int offset, unsigned count, ptx_val *words);
 void emit_store_words(ptx_builder *b, ptx_val address, int offset, unsigned count, const ptx_val *words);

@@ -46,7 +46,7 @@ void emit_load_scale_run(ptx_builder *b, qdnnScaleType_t type, ptx_val address, 
 {
     ptx_val words[2];
     if (stored_of(type)->data) {
-        emit_load_run(b, stored_of(type)->data, address, count, x);
+        emit_load_run(b, stored_of(type)->data, address, 0, count, x);
         return;
     }
     emit_load_words(b, address, 0, count / 4, words);

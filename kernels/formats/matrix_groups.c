@@ -241,7 +241,7 @@ static void load_run(ptx_builder *b, const matrix *m, const group_place *place, 
     if (spec->zero_packed && format_has_zero(c->format)) {
         packed_zeros(b, m, place, width, zeros);
     } else if (format_has_zero(c->format)) {
-        emit_load_run(b, spec->zero, ptx_at(b, m->q.side.zero, number, element_bytes(spec->zero)), width,
+        emit_load_run(b, spec->zero, ptx_at(b, m->q.side.zero, number, element_bytes(spec->zero)), 0, width,
                       zeros);
         for (unsigned k = 0; k < width; k++)
             zeros[k] = group_zero_from(b, c, zeros[k]);

@@ -29,7 +29,7 @@ static void dequantize_patch(ptx_builder *b, void *user, patch *p)
         for (unsigned k = 0; k < p->width; k++)
             y[k] = group_decode(b, &q->coding, &q->side, &d->groups.each[k], y[k]);
         ptx_if(b, p->active);
-        emit_store_run(b, data, patch_data(b, data, d->y, d->m.columns, p, i), p->width, y);
+        emit_store_run(b, data, patch_data(b, data, d->y, d->m.columns, p, i), 0, p->width, y);
         ptx_end_if(b);
     }
 }

@@ -143,7 +143,7 @@ static void add_columns(ptx_builder *b, const scale_matrix *s, const range *r, c
         ptx_val at = u ? ptx_min(b, ptx_add(b, row, u * SCALE_WARPS), last) : row;
         ptx_val address = ptx_at(b, s->x, ptx_mad(b, at, s->m.columns, column), element_bytes(data));
         if (step > 1)
-            emit_load_run(b, data, address, step, &x[u * step]);
+            emit_load_run(b, data, address, 0, step, &x[u * step]);
         else
             x[u] = emit_load(b, data, address, 0);
     }

@@ -7,6 +7,22 @@
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
+const kernel_row *matrix_row_at(int index)
+{
+    for (int i = 0; i < parity_row_count(); i++)
+        if (kernel_takes(parity_row_at(i), "groups") && index-- == 0)
+            return parity_row_at(i);
+    return NULL;
+}
+
+int matrix_row_count(void)
+{
+    int count = 0;
+    while (matrix_row_at(count))
+        count++;
+    return count;
+}
+
 /* A number below `count`, from a state that goes on. */
 static int pick(uint64_t *state, int count)
 {

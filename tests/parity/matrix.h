@@ -7,6 +7,10 @@
 
 enum { MATRIX_TURNS = 6, MATRIX_TRIALS = 24 };
 
+/* Operations on formats whose codes and groups lie in several ways. */
+int matrix_row_count(void);
+const kernel_row *matrix_row_at(int index);
+
 parity_trial matrix_trial_at(const kernel_row *row, int turn, int index);
 
 #endif

@@ -38,12 +38,12 @@ _Static_assert((int)MATRIX_TURNS == (int)SMS, "matrices have a turn for each SM"
 
 static int matrix_count(void)
 {
-    return parity_row_count() * MATRIX_TURNS;
+    return matrix_row_count() * MATRIX_TURNS;
 }
 
 static void matrix_name(int index, char *text, size_t size)
 {
-    snprintf(text, size, "%s_%s", parity_row_at(index / MATRIX_TURNS)->name, sms[index % MATRIX_TURNS]);
+    snprintf(text, size, "%s_%s", matrix_row_at(index / MATRIX_TURNS)->name, sms[index % MATRIX_TURNS]);
 }
 
 TEST_EACH(Parity, MatricesOnPtxvm, matrix_count, matrix_name)
@@ -53,7 +53,7 @@ TEST_EACH(Parity, MatricesOnPtxvm, matrix_count, matrix_name)
     qdnnHandle_t handle = ptxvm_begin(sms[turn], 1 + turn % 2, "all", "stderr");
     bool alive = handle != NULL;
     for (int i = 0; i < MATRIX_TRIALS && alive; i++) {
-        parity_trial trial = matrix_trial_at(parity_row_at(index / MATRIX_TURNS), turn, i);
+        parity_trial trial = matrix_trial_at(matrix_row_at(index / MATRIX_TURNS), turn, i);
         alive = parity_run(handle, &trial);
     }
     ptxvm_end(handle);
