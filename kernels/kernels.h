@@ -36,6 +36,11 @@ typedef struct kernel_spec {
     qdnnDataType_t zero; /* U8, I8, U32, I32, F32, F16, BF16 */
     int zero_packed, zero_minus_one, zero_wraps;
 
+    int row_index; /* dequantize: the rows that a list names, alone */
+    qdnnLayout_t to_layout; /* repack: how codes lie then */
+    qdnnNibbleOrder_t to_nibble_order;
+    qdnnCodeKind_t to_code;
+
     qdnnRounding_t rounding;
     qdnnDivision_t division;
     qdnnRange_t range;
@@ -67,7 +72,11 @@ typedef enum {
     KERNEL_KEY_DIVISION = 1 << 19,
     KERNEL_KEY_RANGE = 1 << 20,
     KERNEL_KEY_MX_ROUNDING = 1 << 21,
-    KERNEL_KEY_FLOOR = 1 << 22
+    KERNEL_KEY_FLOOR = 1 << 22,
+    KERNEL_KEY_ROW_INDEX = 1 << 23,
+    KERNEL_KEY_TO_LAYOUT = 1 << 24,
+    KERNEL_KEY_TO_NIBBLE_ORDER = 1 << 25,
+    KERNEL_KEY_TO_CODE = 1 << 26
 } kernel_key;
 
 typedef struct kernel_row kernel_row;
@@ -151,12 +160,17 @@ typedef enum {
     KERNEL_QUANTIZE,
     KERNEL_DEQUANTIZE,
     KERNEL_DYNAMIC, /* scales and codes at once */
+    KERNEL_REPACK,  /* codes in another layout */
     KERNEL_RANGE,   /* parts of the others from here on */
     KERNEL_GLOBAL,
     KERNEL_NEST,
     KERNEL_OPERATIONS
 } kernel_operation;
 const kernel_row *kernel_find_operation(kernel_operation operation, const format_row *format);
+
+/* The row that brings codes of one format into the layout of another, or null where they are not the same kind of
+ * codes. */
+const kernel_row *kernel_find_repack(const format_row *from, const format_row *to);
 
 /* Which operation the row is of. */
 kernel_operation kernel_operation_of(const kernel_row *row);
@@ -218,6 +232,7 @@ bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *s
 /* What an operation is about: a matrix, flat tensors being one row. */
 typedef struct kernel_problem {
     uint64_t rows, columns;
+    uint64_t table_rows; /* of row_index: how many rows the quantized tensor has; `rows` are those of the result */
 } kernel_problem;
 
 /* One parameter of a launch. */

@@ -5,7 +5,7 @@
 #include "kernels/kernels.h"
 
 /* A parameter of a kernel: the same list declares it in the text and fills it in a launch. */
-typedef enum { NUMBER_N, NUMBER_ROWS, NUMBER_COLUMNS, NUMBER_LARGEST /* an f32 */, NUMBERS } kernel_number;
+typedef enum { NUMBER_N, NUMBER_ROWS, NUMBER_COLUMNS, NUMBER_LARGEST /* an f32 */, NUMBER_TABLE_ROWS, NUMBERS } kernel_number;
 typedef struct param_decl {
     const char *name;
     uint8_t kind;  /* kernel_param_kind */

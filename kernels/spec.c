@@ -292,7 +292,7 @@ bool kernel_is_emitted(const kernel_row *row, const kernel_spec *spec, char *err
 bool kernel_problem_check(const kernel_spec *spec, const kernel_problem *problem, char *error,
                           size_t error_size)
 {
-    if (spec->layout == QDNN_LAYOUT_AWQ && problem->columns % 8 != 0)
+    if ((spec->layout == QDNN_LAYOUT_AWQ || spec->to_layout == QDNN_LAYOUT_AWQ) && problem->columns % 8 != 0)
         return refuse(error, error_size, "the tensor has %llu columns; layout awq needs a multiple of 8",
                       (unsigned long long)problem->columns);
     return true;
@@ -313,6 +313,8 @@ kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec)
         row->operation->fixes(&normal);
     if (keys & KERNEL_KEY_CODE)
         normal.code = format_code_kind(row->format, normal.code);
+    if (keys & KERNEL_KEY_TO_CODE)
+        normal.to_code = format_code_kind(row->format, normal.to_code);
     if (keys & KERNEL_KEY_ZERO)
         normal.zero = format_zero_type(row->format, &normal);
     if (normal.groups != QDNN_GROUPS_FLAT)

@@ -20,6 +20,8 @@ static bool has_operand(const kernel_row *row, const kernel_spec *spec, int oper
         return scales && spec->global_scale;
     case QDNN_OPERAND_GROUP_INDEX:
         return scales && spec->group_index;
+    case QDNN_OPERAND_ROW_INDEX:
+        return spec->row_index;
     case QDNN_OPERAND_NESTED_MAP:
     case QDNN_OPERAND_NESTED_SCALE:
     case QDNN_OPERAND_NESTED_OFFSET:
@@ -39,6 +41,8 @@ static unsigned operand_align(const kernel_row *row, const kernel_spec *spec, in
         if (format_is_plain(row->format))
             return row->format->facts.bits / 8;
         return spec->layout == QDNN_LAYOUT_BYTES ? 1 : 4;
+    case QDNN_OPERAND_REPACKED:
+        return spec->to_layout == QDNN_LAYOUT_BYTES ? 1 : 4;
     case QDNN_OPERAND_SCALE:
         return spec->nested ? 1 : scale_bytes(spec->scale);
     case QDNN_OPERAND_ZERO:
@@ -59,6 +63,8 @@ static const char *const operand_names[QDNN_OPERAND_COUNT] = {
     [QDNN_OPERAND_NESTED_MAP] = "nested_map",
     [QDNN_OPERAND_NESTED_SCALE] = "nested_scale",
     [QDNN_OPERAND_NESTED_OFFSET] = "nested_offset",
+    [QDNN_OPERAND_REPACKED] = "repacked",
+    [QDNN_OPERAND_ROW_INDEX] = "row_index",
 };
 
 static int add_operands(const kernel_row *row, const kernel_spec *spec, unsigned which, param_decl *list)
@@ -80,9 +86,11 @@ bool kernel_is_matrix(const kernel_row *row, const kernel_spec *spec)
     switch (kernel_operation_of(row)) {
     case KERNEL_SCALE:
         return is_lined;
+    case KERNEL_REPACK:
+        return true;
     case KERNEL_QUANTIZE:
     case KERNEL_DEQUANTIZE:
-        return is_lined || spec->layout != QDNN_LAYOUT_BYTES || spec->zero_packed || spec->zero_minus_one;
+        return spec->row_index || is_lined || spec->layout != QDNN_LAYOUT_BYTES || spec->zero_packed || spec->zero_minus_one;
     default:
         return false;
     }
@@ -98,6 +106,8 @@ int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl lis
     if (kernel_is_matrix(row, spec)) {
         list[n++] = (param_decl){"rows", KERNEL_NUMBER, NUMBER_ROWS, 8};
         list[n++] = (param_decl){"columns", KERNEL_NUMBER, NUMBER_COLUMNS, 8};
+        if (spec->row_index)
+            list[n++] = (param_decl){"table_rows", KERNEL_NUMBER, NUMBER_TABLE_ROWS, 8};
     } else {
         list[n++] = (param_decl){"n", KERNEL_NUMBER, NUMBER_N, 8};
     }
@@ -136,7 +146,10 @@ kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_
     kernel_step *step = &steps->at[steps->count++];
     *step = (kernel_step){.row = row, .spec = kernel_spec_normal(row, spec), .grid = {0, 1, 1}};
     const uint64_t numbers[NUMBERS] = {
-        [NUMBER_N] = problem->rows * problem->columns, [NUMBER_ROWS] = problem->rows, [NUMBER_COLUMNS] = problem->columns};
+        [NUMBER_N] = problem->rows * problem->columns,
+        [NUMBER_ROWS] = problem->rows,
+        [NUMBER_COLUMNS] = problem->columns,
+        [NUMBER_TABLE_ROWS] = problem->table_rows};
     kernel_geometry g = kernel_geometry_of(row, &step->spec);
     step->block = g.block;
     step->shared = g.shared_dynamic;
@@ -225,13 +238,13 @@ uint64_t kernel_groups(const kernel_spec *spec, const kernel_problem *problem)
     }
 }
 
-static uint64_t code_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p)
+static uint64_t code_bytes(const kernel_row *row, qdnnLayout_t layout, const kernel_problem *p)
 {
     const uint64_t bits = row->format->facts.bits;
     const block_layout *blocks = block_layout_of(row->format);
     if (blocks)
         return p->rows * (p->columns / blocks->elements) * blocks->bytes;
-    switch (spec->layout) {
+    switch (layout) {
     case QDNN_LAYOUT_WORDS_INTERLEAVED:
         return ceil_div(p->rows * bits, 32) * p->columns * 4;
     case QDNN_LAYOUT_WORDS_ROWS:
@@ -266,16 +279,23 @@ static uint64_t packed_zero_bytes(const kernel_row *row, const kernel_spec *spec
     return lines ? ceil_div(lines * bits, 32) * (groups / lines) * 4 : 0;
 }
 
-static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p,
+static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                               int operand)
 {
-    uint64_t n = p->rows * p->columns, groups = kernel_groups(spec, p), align = operand_align(row, spec, operand);
+    const kernel_problem table = {.rows = spec->row_index ? problem->table_rows : problem->rows,
+                                  .columns = problem->columns},
+                         *p = &table;
+    uint64_t groups = kernel_groups(spec, p), align = operand_align(row, spec, operand);
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:
     case QDNN_OPERAND_Y:
-        return n * align;
+        return problem->rows * problem->columns * align;
+    case QDNN_OPERAND_ROW_INDEX:
+        return problem->rows * 4;
     case QDNN_OPERAND_CODES:
-        return code_bytes(row, spec, p);
+        return code_bytes(row, spec->layout, p);
+    case QDNN_OPERAND_REPACKED:
+        return code_bytes(row, spec->to_layout, p);
     case QDNN_OPERAND_SCALE:
         return scale_slots(spec, p) * align;
     case QDNN_OPERAND_ZERO:

@@ -126,7 +126,7 @@ TEST_ROWS(KernelsMatrix, AskForFewSectors, cases)
 {
     const kernel_row *row = kernel_find(cases[index].kernel);
     kernel_spec spec = spec_of(row, cases[index].settings);
-    kernel_problem problem = {ROWS, COLUMNS};
+    kernel_problem problem = {.rows = ROWS, .columns = COLUMNS};
     kernel_operand operands[QDNN_OPERAND_COUNT];
     kernel_steps steps;
     kernel_text text;

@@ -4,7 +4,7 @@
 #include "driver/api/plan.h"
 
 static const char *const operand_names[] = {"X",          "Y",           "CODES",        "SCALE",        "ZERO",
-                                            "GLOBAL_SCALE", "GROUP_INDEX", "NESTED_MAP", "NESTED_SCALE", "NESTED_OFFSET"};
+                                            "GLOBAL_SCALE", "GROUP_INDEX", "NESTED_MAP", "NESTED_SCALE", "NESTED_OFFSET", "REPACKED", "ROW_INDEX"};
 _Static_assert(sizeof operand_names / sizeof operand_names[0] == QDNN_OPERAND_COUNT,
                "a name for each operand");
 

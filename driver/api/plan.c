@@ -117,7 +117,19 @@ void plan_free(qdnnPlan_t plan)
     alloc_free(plan);
 }
 
-/* A plan of the user's; the tensor's name is that of the argument. */
+/* A plan of the user's. */
+static qdnnStatus_t create_from(qdnnHandle_t handle, const request *r, qdnnPlan_t *plan)
+{
+    bool pushed;
+    CHECK_STATUS(handle_enter(handle, &pushed));
+    qdnnStatus_t status = plan_make(handle, r, plan);
+    handle_leave(handle, pushed);
+    if (status == QDNN_STATUS_SUCCESS)
+        handle->plans++;
+    return status;
+}
+
+/* The tensor's name is that of the argument. */
 static qdnnStatus_t create(qdnnHandle_t handle, kernel_operation operation, const char *name,
                            qdnnTensorDescriptor_t tensor, qdnnQuantDescriptor_t quant, qdnnPlan_t *plan)
 {
@@ -126,14 +138,8 @@ static qdnnStatus_t create(qdnnHandle_t handle, kernel_operation operation, cons
     CHECK_NOT_NULL(quant);
     CHECK_NOT_NULL(plan);
     request r;
-    bool pushed;
     CHECK_STATUS(request_make(operation, tensor, quant, &r));
-    CHECK_STATUS(handle_enter(handle, &pushed));
-    qdnnStatus_t status = plan_make(handle, &r, plan);
-    handle_leave(handle, pushed);
-    if (status == QDNN_STATUS_SUCCESS)
-        handle->plans++;
-    return status;
+    return create_from(handle, &r, plan);
 }
 
 qdnnStatus_t qdnnCreateScalePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x, qdnnQuantDescriptor_t quant,
@@ -162,6 +168,34 @@ qdnnStatus_t qdnnCreateDequantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_
 {
     CALL_BEGIN();
     return create(handle, KERNEL_DEQUANTIZE, "y", y, quant, plan);
+}
+
+qdnnStatus_t qdnnCreateDequantizeRowsPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t table,
+                                          qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t y, qdnnPlan_t *plan)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(handle);
+    CHECK_NOT_NULL(table);
+    CHECK_NOT_NULL(quant);
+    CHECK_NOT_NULL(y);
+    CHECK_NOT_NULL(plan);
+    request r;
+    CHECK_STATUS(request_make_rows(table, quant, y, &r));
+    return create_from(handle, &r, plan);
+}
+
+qdnnStatus_t qdnnCreateRepackPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t tensor, qdnnQuantDescriptor_t quantFrom,
+                                  qdnnQuantDescriptor_t quantTo, qdnnPlan_t *plan)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(handle);
+    CHECK_NOT_NULL(tensor);
+    CHECK_NOT_NULL(quantFrom);
+    CHECK_NOT_NULL(quantTo);
+    CHECK_NOT_NULL(plan);
+    request r;
+    CHECK_STATUS(request_make_repack(tensor, quantFrom, quantTo, &r));
+    return create_from(handle, &r, plan);
 }
 
 qdnnStatus_t qdnnDestroyPlan(qdnnPlan_t plan)

@@ -19,4 +19,12 @@ typedef struct request {
 qdnnStatus_t request_make(kernel_operation operation, const struct qdnnTensorDescriptor *tensor,
                           const struct qdnnQuantDescriptor *quant, request *out);
 
+/* Dequantizing rows of a table by their numbers: y has a row for each. */
+qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table, const struct qdnnQuantDescriptor *quant,
+                               const struct qdnnTensorDescriptor *y, request *out);
+
+/* Bringing the codes of a tensor from one layout into another. */
+qdnnStatus_t request_make_repack(const struct qdnnTensorDescriptor *tensor, const struct qdnnQuantDescriptor *from,
+                                 const struct qdnnQuantDescriptor *to, request *out);
+
 #endif

@@ -215,7 +215,9 @@ typedef enum {
     QDNN_OPERAND_NESTED_MAP = 7,   /* f32 [256]: what the bytes of nested scales stand for */
     QDNN_OPERAND_NESTED_SCALE = 8, /* f32, one for every 256 scales */
     QDNN_OPERAND_NESTED_OFFSET = 9, /* one f32 */
-    QDNN_OPERAND_COUNT = 10
+    QDNN_OPERAND_REPACKED = 10,     /* codes, as repacking writes them */
+    QDNN_OPERAND_ROW_INDEX = 11,    /* i32: which rows are dequantized, one for each row of the result */
+    QDNN_OPERAND_COUNT = 12
 } qdnnOperand_t;
 
 #ifdef __cplusplus

@@ -103,14 +103,14 @@ unsigned format_keys(const format_row *format)
     if (format_is_plain(format) || format_is_blocks(format))
         return KERNEL_KEY_DATA; /* the format decides the rest */
     if (!is_integer(format))
-        keys &= ~(unsigned)(KERNEL_KEY_CODE | KERNEL_KEY_ROUNDING);
+        keys &= ~(unsigned)(KERNEL_KEY_CODE | KERNEL_KEY_ROUNDING | KERNEL_KEY_TO_CODE);
     if (!format_has_zero(format))
         keys &= ~(unsigned)(KERNEL_KEY_ZERO | KERNEL_KEY_ZERO_PACKED | KERNEL_KEY_ZERO_MINUS_ONE |
                             KERNEL_KEY_ZERO_WRAPS);
     if (!format_has_zero(format))
         keys &= ~(unsigned)KERNEL_KEY_RANGE;
     if (format->facts.bits != 4)
-        keys &= ~(unsigned)KERNEL_KEY_NIBBLE_ORDER;
+        keys &= ~(unsigned)(KERNEL_KEY_NIBBLE_ORDER | KERNEL_KEY_TO_NIBBLE_ORDER);
     if (!format->number)
         keys &= ~(unsigned)KERNEL_KEY_MX_ROUNDING;
     return keys;
@@ -212,12 +212,13 @@ static bool groups_serve(const kernel_row *row, const kernel_spec *spec, char *e
 static bool layout_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     const unsigned bits = row->format->facts.bits;
-    if (spec->layout == QDNN_LAYOUT_AWQ && bits != 4)
+    if ((spec->layout == QDNN_LAYOUT_AWQ || spec->to_layout == QDNN_LAYOUT_AWQ) && bits != 4)
         return refuse(error, error_size, "layout is awq, which has codes of 4 bits; these have %u", bits);
     if (spec->layout == QDNN_LAYOUT_AWQ && spec->zero_packed && spec->groups == QDNN_GROUPS_COLUMNS &&
         spec->group_rows != 1)
         return refuse(error, error_size, "awq packs the zeros of eight columns: group_rows must be 1");
-    if (spec->layout != QDNN_LAYOUT_BYTES && spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST)
+    if ((spec->layout != QDNN_LAYOUT_BYTES && spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST) ||
+        (spec->to_layout != QDNN_LAYOUT_BYTES && spec->to_nibble_order == QDNN_NIBBLE_HIGH_FIRST))
         return refuse(error, error_size, "nibble_order is high, which is for layout bytes");
     return true;
 }

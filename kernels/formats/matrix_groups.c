@@ -161,7 +161,7 @@ matrix matrix_begin(ptx_builder *b, const quantized *q, const kernel_args *args)
     const kernel_spec *spec = q->coding.spec;
     const uint64_t bits = q->coding.format->facts.bits;
     matrix m = {.q = *q,
-                .rows = args->number[NUMBER_ROWS],
+                .rows = args->number[spec->row_index ? NUMBER_TABLE_ROWS : NUMBER_ROWS],
                 .columns = args->number[NUMBER_COLUMNS],
                 .group_index = args->operand[QDNN_OPERAND_GROUP_INDEX]};
     if (spec->layout == QDNN_LAYOUT_WORDS_ROWS || spec->layout == QDNN_LAYOUT_AWQ)

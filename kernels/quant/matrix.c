@@ -76,10 +76,12 @@ void matrix_walk_run(ptx_builder *b, const matrix_walk *w)
     ptx_val span = ptx_for(b, ptx_mul_wide(b, ptx_ctaid_y(b), wide), w->columns,
                            ptx_mul_wide(b, ptx_sreg(b, "nctaid.y"), wide));
     ptx_val done = ptx_var(b, row);
-    ptx_uniform(b);
-    ptx_if(b, in_patches);
-    run_band(b, w, span, row, row_end, done);
-    ptx_end_if(b);
+    if (w->patch) {
+        ptx_uniform(b);
+        ptx_if(b, in_patches);
+        run_band(b, w, span, row, row_end, done);
+        ptx_end_if(b);
+    }
     matrix_part rest = {done, row_end, span, ptx_min(b, ptx_add(b, span, WARP * w->width), w->columns)};
     w->elements(b, w->user, &rest);
     ptx_end_for(b);
@@ -90,6 +92,9 @@ void matrix_walk_run(ptx_builder *b, const matrix_walk *w)
 matrix_groups matrix_groups_of(const matrix *m)
 {
     const coding *c = &m->q.coding;
+    bool only = c->spec->groups == QDNN_GROUPS_DEFAULT || c->spec->channels == 1;
+    if (c->spec->row_index) /* neighbours of the result are none in the table */
+        return (matrix_groups){.for_band = only};
     return (matrix_groups){.for_band = matrix_rows_share_groups(c->spec, BAND),
                            .for_patch = matrix_rows_share_groups(c->spec, patch_rows(c))};
 }

@@ -17,7 +17,7 @@ typedef struct matrix_walk {
     void *user;
     /* Before the patches of a band: p->row is its first. May be null. */
     void (*begin)(ptx_builder *b, void *user, const patch *p);
-    void (*patch)(ptx_builder *b, void *user, patch *p);
+    void (*patch)(ptx_builder *b, void *user, patch *p); /* null: everything is done element by element */
     void (*elements)(ptx_builder *b, void *user, const matrix_part *part);
 } matrix_walk;
 

@@ -25,6 +25,9 @@ void emit_dynamic(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
 void dynamic_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                    kernel_steps *steps);
 
+/* repack.c: codes in one layout to codes in another */
+void emit_repack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+
 /* second_level.c: what stands over scales: the global scale, and the scales of nested scales */
 kernel_geometry global_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_global(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);

@@ -45,7 +45,7 @@ static void flat_steps(const kernel_row *row, const kernel_spec *spec, const ker
     uint64_t count = kernel_range_count(range, &parts, n), offset = steps->workspace;
     steps->workspace += count * sizeof(float);
     step_in_workspace(steps_add(steps, range, &parts, problem), offset);
-    kernel_step *last = steps_add(steps, row, &lists, &(kernel_problem){1, count});
+    kernel_step *last = steps_add(steps, row, &lists, &(kernel_problem){.rows = 1, .columns = count});
     step_from_workspace(last, QDNN_OPERAND_X, offset);
 }
 
@@ -70,7 +70,7 @@ static void global_steps(const kernel_row *row, const kernel_spec *spec, const k
     step_in_workspace(steps_add(steps, range, &parts, problem), offset);
     kernel_spec list = *spec;
     list.data = QDNN_DATA_F32;
-    kernel_step *global = steps_add(steps, kernel_find("global_scale"), &list, &(kernel_problem){1, count});
+    kernel_step *global = steps_add(steps, kernel_find("global_scale"), &list, &(kernel_problem){.rows = 1, .columns = count});
     union {
         float value;
         uint32_t bits;
@@ -91,7 +91,7 @@ static void nested_steps(const kernel_row *row, const kernel_spec *spec, const k
     step_from_workspace(&steps->at[steps->count - 1], QDNN_OPERAND_SCALE, offset);
     kernel_spec list = *spec;
     list.data = QDNN_DATA_F32;
-    kernel_step *nest = steps_add(steps, kernel_find("nest_scales"), &list, &(kernel_problem){1, groups});
+    kernel_step *nest = steps_add(steps, kernel_find("nest_scales"), &list, &(kernel_problem){.rows = 1, .columns = groups});
     step_from_workspace(nest, QDNN_OPERAND_X, offset);
 }
 
@@ -104,7 +104,7 @@ void zero_packing_steps(const kernel_row *row, const kernel_spec *spec, const ke
     const format_row *plain =
         kernel_find_format(f->storage, f->bits, QDNN_ZERO_NONE, QDNN_CODE_DEFAULT, QDNN_BLOCK_NONE);
     uint64_t groups = kernel_groups(spec, problem), from = (steps->workspace + 15) / 16 * 16;
-    kernel_problem zeros = {1, groups};
+    kernel_problem zeros = {.rows = 1, .columns = groups};
     kernel_spec codes = kernel_spec_default();
     codes.groups = QDNN_GROUPS_DEFAULT;
     codes.code = spec->code;

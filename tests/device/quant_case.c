@@ -141,11 +141,11 @@ const char *quant_operand_name(int operand)
 {
     static const char *const names[QDNN_OPERAND_COUNT] = {
         "x",           "y",          "codes",        "scale",        "zero", "global_scale",
-        "group_index", "nested_map", "nested_scale", "nested_offset"};
+        "group_index", "nested_map", "nested_scale", "nested_offset", "repacked", "row_index"};
     return names[operand];
 }
 
-static ref_quant_spec reference_of(const quant_case *c)
+ref_quant_spec quant_case_reference(const quant_case *c)
 {
     kernel_spec spec = grouped_spec(c);
     return ref_spec_of(c->row, &spec);
@@ -161,7 +161,7 @@ static void set_sizes(const quant_case *c, const ref_quant_spec *ref, quant_oper
     int64_t rows = quant_case_rows(c), columns = quant_case_row_elements(c);
     kernel_operand operands[QDNN_OPERAND_COUNT];
     kernel_spec spec = grouped_spec(c);
-    kernel_operands_of(c->row, &spec, &(kernel_problem){(uint64_t)rows, (uint64_t)columns}, operands);
+    kernel_operands_of(c->row, &spec, &(kernel_problem){.rows = (uint64_t)rows, .columns = (uint64_t)columns}, operands);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
         o->element[i] = ref_element_bytes(ref, i);
         o->bytes[i] = (size_t)ref_operand_bytes(ref, rows, columns, i);
@@ -237,7 +237,7 @@ static void fill(const quant_case *c, const ref_quant_spec *ref, quant_operands 
 
 bool quant_operands_make(const quant_case *c, quant_operands *out)
 {
-    ref_quant_spec ref = reference_of(c);
+    ref_quant_spec ref = quant_case_reference(c);
     bool ok = true;
     *out = (quant_operands){0};
     set_sizes(c, &ref, out);
@@ -293,7 +293,7 @@ qdnnStatus_t quant_call_plan(qdnnHandle_t handle, const quant_case *c, const qua
     kernel_operand operands[QDNN_OPERAND_COUNT];
     int count = 0;
     kernel_spec spec = grouped_spec(c);
-    kernel_operands_of(c->row, &spec, &(kernel_problem){1, 1}, operands);
+    kernel_operands_of(c->row, &spec, &(kernel_problem){.rows = 1, .columns = 1}, operands);
     qdnnStatus_t status = create_plan[kernel_operation_of(c->row)](handle, d->tensor, d->quant, &plan);
     if (status != QDNN_STATUS_SUCCESS)
         return status;

@@ -8,6 +8,7 @@
 
 #include "kernels/kernels.h"
 #include "formats/kernel_data.h"
+#include "host_ref/host_ref.h"
 
 typedef struct quant_case {
     const kernel_row *row;
@@ -31,6 +32,9 @@ int64_t quant_case_row_elements(const quant_case *c);
 
 /* "quantize_nf4: data=f16 scale=f32 group_size=64 ..., dims 3 5 67, ties data, seed 7": for failures. */
 void quant_case_text(const quant_case *c, char *text, size_t size);
+
+/* The case in host_ref's terms. */
+ref_quant_spec quant_case_reference(const quant_case *c);
 
 /* The descriptors of a case. False, with a failure reported, where they do not lead to its kernel. */
 typedef struct quant_descriptors {

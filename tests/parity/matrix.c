@@ -128,7 +128,7 @@ static bool is_served(const quant_case *c)
 {
     char error[256];
     kernel_spec spec = c->spec;
-    kernel_problem problem = {(uint64_t)quant_case_rows(c), (uint64_t)quant_case_row_elements(c)};
+    kernel_problem problem = {.rows = (uint64_t)quant_case_rows(c), .columns = (uint64_t)quant_case_row_elements(c)};
     if (c->granularity == QDNN_GRANULARITY_NONE)
         spec.groups = QDNN_GROUPS_DEFAULT;
     return kernel_spec_check(c->row, &spec, error, sizeof error) &&

@@ -8,18 +8,24 @@
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
+/* Repacking has no elements: test_parity_repack.c. */
+static bool is_in_it(const kernel_row *row)
+{
+    return row->operation_name && kernel_operation_of(row) != KERNEL_REPACK;
+}
+
 int parity_row_count(void)
 {
     int count = 0;
     for (int i = 0; i < kernel_row_count; i++)
-        count += kernel_rows[i].operation_name != NULL;
+        count += is_in_it(&kernel_rows[i]);
     return count;
 }
 
 const kernel_row *parity_row_at(int index)
 {
     for (int i = 0; i < kernel_row_count; i++)
-        if (kernel_rows[i].operation_name && index-- == 0)
+        if (is_in_it(&kernel_rows[i]) && index-- == 0)
             return &kernel_rows[i];
     return NULL;
 }
