@@ -32,9 +32,8 @@ group_place hr_group_of(const tensor *t, const ref_arrays *in, int64_t row, int6
         return (group_place){row / t->spec.group_rows, column / t->spec.group_size};
     case QDNN_GROUPS_COLUMNS: {
         int64_t group = t->spec.group_index ? in->group_index[row] : row / t->spec.group_size;
-        hr_require(group >= 0 && group < t->groups, "group_index[%lld] is %lld; there are %lld groups",
-                   (long long)row, (long long)group, (long long)t->groups);
-        return (group_place){column / t->spec.group_rows, group};
+        bool known = group >= 0 && group < t->groups;
+        return (group_place){column / t->spec.group_rows, known ? group : NO_GROUP};
     }
     default:
         return flat_group(t, row * t->columns + column);

@@ -71,7 +71,7 @@ typedef struct {
     void *scale;                /* of type spec.scale; bytes where scales are nested */
     void *zero;                 /* zeros or minima */
     float *global_scale;        /* one */
-    const int32_t *group_index; /* [rows] */
+    const int32_t *group_index; /* [rows]; out of range: the row has a NaN scale */
     const float *nested_map;    /* [256] */
     float *nested_scale;        /* one for every 256 scales */
     const float *nested_offset; /* one */
@@ -92,6 +92,15 @@ float ref_decode(const ref_quant_spec *spec, int64_t rows, int64_t columns, cons
 
 /* Writes rows x columns elements of type spec->data. */
 void ref_dequantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *in, void *y);
+
+/* The same for the rows that a list names, in its order: y has `count` rows. A number that is no row gives NaN. */
+void ref_dequantize_rows(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *in,
+                         const int32_t *index, int64_t count, void *y);
+
+/* Codes in one layout, nibble order and kind become codes in another; `to` has the same storage and bits. Between two's
+ * complement and the other kinds the highest bit changes. */
+void ref_repack(const ref_quant_spec *from, const ref_quant_spec *to, int64_t rows, int64_t columns, const void *codes,
+                void *repacked);
 
 /* Writes the scales of x, and the zeros and the global scale where there are such; padding of scales as 0.
  * Nested scales are encoded with the map and offset that `out` brings. Not for blocks, which are quantized in

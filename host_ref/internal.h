@@ -75,6 +75,9 @@ typedef struct {
     int64_t line, group;
 } group_place;
 
+/* The group of a row whose group_index is out of range: its scale is NaN, its zero 0. */
+enum { NO_GROUP = -1 };
+
 int64_t hr_flat_or_lined_groups(const ref_quant_spec *spec, int64_t rows, int64_t columns, int64_t *lines);
 group_place hr_group_of(const tensor *t, const ref_arrays *in, int64_t row, int64_t column);
 int64_t hr_group_total(const tensor *t);

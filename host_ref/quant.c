@@ -26,7 +26,9 @@ static group_range *ranges_of(const tensor *t, const void *x, const ref_arrays *
     for (int64_t row = 0; row < t->rows; row++)
         for (int64_t column = 0; column < t->columns; column++) {
             float value = saturated(ref_scalar_load(t->spec.data, x, row * t->columns + column));
-            range_add(&ranges[hr_group_number(t, hr_group_of(t, in, row, column))], value);
+            group_place place = hr_group_of(t, in, row, column);
+            if (place.group != NO_GROUP)
+                range_add(&ranges[hr_group_number(t, place)], value);
         }
     return ranges;
 }
@@ -193,4 +195,35 @@ void ref_dequantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, c
     for (int64_t row = 0; row < rows; row++)
         for (int64_t column = 0; column < columns; column++)
             ref_scalar_store(spec->data, y, row * columns + column, decode(&t, in, row, column));
+}
+
+void ref_dequantize_rows(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *in,
+                         const int32_t *index, int64_t count, void *y)
+{
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t column = 0; column < columns; column++) {
+            bool known = index[i] >= 0 && index[i] < rows;
+            float value = known ? ref_decode(spec, rows, columns, in, index[i], column) : ref_f32_from_bits(REF_NAN_F32);
+            ref_scalar_store(spec->data, y, i * columns + column, value);
+        }
+}
+
+/* ---- Repack ---- */
+
+void ref_repack(const ref_quant_spec *from, const ref_quant_spec *to, int64_t rows, int64_t columns, const void *codes,
+                void *repacked)
+{
+    tensor before = hr_tensor_of(from, rows, columns), after = hr_tensor_of(to, rows, columns);
+    bool integers = before.codec.family == CODEC_INTEGER && after.codec.family == CODEC_INTEGER;
+    hr_require(!before.plain && !after.plain && before.codec.bits == after.codec.bits &&
+                   (integers || (from->storage == to->storage && before.codec.kind == after.codec.kind)),
+               "codes are repacked into codes of the same kind and width");
+    bool flips = (before.codec.kind == QDNN_CODE_TWOS_COMPLEMENT) != (after.codec.kind == QDNN_CODE_TWOS_COMPLEMENT);
+    unsigned highest = flips ? 1u << (before.codec.bits - 1) : 0;
+    memset(repacked, 0, (size_t)hr_code_bytes(&after));
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t column = 0; column < columns; column++) {
+            unsigned code = hr_get_code(codes, hr_place_of_code(&before, row, column), before.codec.bits);
+            hr_put_code(repacked, hr_place_of_code(&after, row, column), after.codec.bits, code ^ highest);
+        }
 }

@@ -105,6 +105,8 @@ float hr_load_scale(const tensor *t, const ref_arrays *in, group_place place)
     int64_t number = hr_group_number(t, place);
     if (t->spec.no_scale)
         return 1.0f;
+    if (place.group == NO_GROUP)
+        return ref_f32_from_bits(REF_NAN_F32);
     if (t->spec.nested)
         return load_nested(in, number);
     return scale_types[t->spec.scale].load(in->scale, hr_scale_slot(t, number));
@@ -189,7 +191,7 @@ int64_t hr_zero_bytes(const tensor *t)
 float hr_load_zero(const tensor *t, const ref_arrays *in, group_place place)
 {
     float stored;
-    if (t->spec.zero_kind == QDNN_ZERO_NONE)
+    if (t->spec.zero_kind == QDNN_ZERO_NONE || place.group == NO_GROUP)
         return 0.0f;
     if (t->spec.zero_packed)
         stored = t->codec.decode(&t->codec, hr_get_code(in->zero, place_of_zero(t, place), t->codec.bits));

@@ -97,7 +97,7 @@ static void check_layout(const tensor *t)
     hr_require(s->nibble_order == QDNN_NIBBLE_LOW_FIRST ||
                    (t->codec.bits == 4 && (s->layout == QDNN_LAYOUT_BYTES || s->layout == QDNN_LAYOUT_BLOCK)),
                "high first is for 4-bit codes in bytes");
-    if (s->zero_packed && s->layout == QDNN_LAYOUT_AWQ)
+    if (s->zero_packed && s->layout == QDNN_LAYOUT_AWQ && s->groups == QDNN_GROUPS_COLUMNS && t->groups > 0)
         hr_require(t->lines % 8 == 0, "AWQ packs zeros of a multiple of 8 columns");
 }
 

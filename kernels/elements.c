@@ -26,10 +26,14 @@ static const struct element {
     ptx_type memory;
     float smallest, largest; /* of floats */
 } elements[] = {
-    {QDNN_DATA_F32, 4, PTX_F32, 0x1p-149f, 0x1.fffffep127f}, {QDNN_DATA_F16, 2, PTX_F16, 0x1p-24f, 65504.0f},
-    {QDNN_DATA_BF16, 2, PTX_U16, 0x1p-133f, 0x1.fep127f},    {QDNN_DATA_F64, 8, PTX_F64, 0, 0},
-    {QDNN_DATA_U8, 1, PTX_U8, 0, 0},                         {QDNN_DATA_I8, 1, PTX_S8, 0, 0},
-    {QDNN_DATA_U32, 4, PTX_U32, 0, 0},                       {QDNN_DATA_I32, 4, PTX_S32, 0, 0},
+    {QDNN_DATA_F32, 4, PTX_F32, 0x1p-149f, 0x1.fffffep127f},
+    {QDNN_DATA_F16, 2, PTX_F16, 0x1p-24f, 65504.0f},
+    {QDNN_DATA_BF16, 2, PTX_U16, 0x1p-133f, 0x1.fep127f},
+    {QDNN_DATA_F64, 8, PTX_F64, 0, 0},
+    {QDNN_DATA_U8, 1, PTX_U8, 0, 0},
+    {QDNN_DATA_I8, 1, PTX_S8, 0, 0},
+    {QDNN_DATA_U32, 4, PTX_U32, 0, 0},
+    {QDNN_DATA_I32, 4, PTX_S32, 0, 0},
 };
 
 static const struct element *element_of(qdnnDataType_t type)
@@ -210,24 +214,74 @@ void emit_store_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int 
         emit_store_vector(b, type, address, offset + (int)(i * element_bytes(type)), &x[i], count);
 }
 
-void emit_load_four(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x)
+/* ---- Runs ---- */
+
+static unsigned words_per_access(unsigned count)
 {
-    if (element_bytes(type) > 2) {
-        emit_load_chunk(b, type, address, offset, x);
-        return;
-    }
-    ptx_val pairs[2];
-    ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, address, offset, pairs, 2);
-    for (int i = 0; i < 2; i++)
-        widen_pair(b, type, pairs[i], &x[2 * i]);
+    return count < 4 ? count : 4;
 }
 
-void emit_store_four(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, const ptx_val *x)
+void emit_load_words(ptx_builder *b, ptx_val address, int offset, unsigned count, ptx_val *words)
 {
-    if (element_bytes(type) > 2) {
-        emit_store_chunk(b, type, address, offset, x);
+    unsigned n = words_per_access(count);
+    for (unsigned i = 0; i < count; i += n)
+        if (n == 1)
+            words[i] = ptx_ld_global_nc(b, PTX_U32, address, offset + 4 * (int)i);
+        else
+            ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, address, offset + 4 * (int)i, &words[i], (int)n);
+}
+
+void emit_store_words(ptx_builder *b, ptx_val address, int offset, unsigned count, const ptx_val *words)
+{
+    unsigned n = words_per_access(count);
+    for (unsigned i = 0; i < count; i += n)
+        if (n == 1)
+            ptx_st_global(b, address, offset + 4 * (int)i, words[i]);
+        else
+            ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, address, offset + 4 * (int)i, &words[i], (int)n);
+}
+
+/* The elements of a word: one of 32 bits, two of 16 or four of 8. */
+static void widen_word(ptx_builder *b, qdnnDataType_t type, ptx_val word, ptx_val *x)
+{
+    switch (type) {
+    case QDNN_DATA_F32:
+        x[0] = ptx_as(b, PTX_F32, word);
+        return;
+    case QDNN_DATA_U32:
+        x[0] = ptx_cvt(b, PTX_F32, word);
+        return;
+    case QDNN_DATA_I32:
+        x[0] = ptx_cvt(b, PTX_F32, ptx_as(b, PTX_S32, word));
+        return;
+    case QDNN_DATA_U8:
+    case QDNN_DATA_I8:
+        for (unsigned i = 0; i < 4; i++)
+            x[i] = ptx_cvt_low(b, PTX_F32, element_of(type)->memory, i ? ptx_shr(b, word, 8 * i) : word);
+        return;
+    default:
+        widen_pair(b, type, word, x);
         return;
     }
-    const ptx_val pairs[2] = {narrow_pair(b, type, x[0], x[1]), narrow_pair(b, type, x[2], x[3])};
-    ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, address, offset, pairs, 2);
+}
+
+void emit_load_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, unsigned count, ptx_val *x)
+{
+    const unsigned bytes = element_bytes(type), words = count * bytes / 4;
+    ptx_val word[CHUNK_MAX];
+    if (type == QDNN_DATA_F64) {
+        for (unsigned i = 0; i < count; i += 2)
+            emit_load_vector(b, type, address, offset + (int)(i * bytes), &x[i]);
+        return;
+    }
+    emit_load_words(b, address, offset, words, word);
+    for (unsigned i = 0; i < words; i++)
+        widen_word(b, type, word[i], &x[i * 4 / bytes]);
+}
+
+void emit_store_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, unsigned count, const ptx_val *x)
+{
+    const unsigned step = count < vector_elements(type) ? count : vector_elements(type);
+    for (unsigned i = 0; i < count; i += step)
+        emit_store_vector(b, type, address, offset + (int)(i * element_bytes(type)), &x[i], step);
 }

@@ -29,16 +29,20 @@ void emit_store(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset
 /* A whole chunk by 16-byte accesses; address + offset is 16-byte aligned. */
 void emit_load_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x);
 void emit_store_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, const ptx_val *x);
-/* Four elements that lie one behind the other, by as wide accesses as they fill; aligned to them, at most 16. */
-enum { FOUR = 4 };
-void emit_load_four(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x);
-void emit_store_four(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, const ptx_val *x);
 /* A vector is what one 16-byte access holds: 4 f32, 8 of 16 bits, 2 f64. */
 unsigned vector_elements(qdnnDataType_t type);
 void emit_load_vector(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val *x);
 /* `count` elements that fill 8 or 16 bytes, at an address that is aligned to that. */
 void emit_store_vector(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, const ptx_val *x,
                        unsigned count);
+/* `count` neighbours, 4 or 8, by the widest accesses that they fill; the address is aligned to their bytes, or to 16.
+ * Loaded may be integers too. */
+void emit_load_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, unsigned count, ptx_val *x);
+void emit_store_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, unsigned count,
+                    const ptx_val *x);
+/* So many u32 words, by 16 bytes at most. */
+void emit_load_words(ptx_builder *b, ptx_val address, int offset, unsigned count, ptx_val *words);
+void emit_store_words(ptx_builder *b, ptx_val address, int offset, unsigned count, const ptx_val *words);
 /* The smallest positive and the largest finite value of the type. */
 float element_smallest(qdnnDataType_t type);
 float element_largest(qdnnDataType_t type);
@@ -49,6 +53,8 @@ unsigned scale_bytes(qdnnScaleType_t type);
 /* The data type that a scale of 16 or 32 bits has; 0 for bytes. */
 qdnnDataType_t scale_data_type(qdnnScaleType_t type);
 ptx_val emit_load_scale(ptx_builder *b, qdnnScaleType_t type, ptx_val address, int offset);
+/* As emit_load_run. */
+void emit_load_scale_run(ptx_builder *b, qdnnScaleType_t type, ptx_val address, unsigned count, ptx_val *x);
 
 /* ---- Indices (indices.c): elements are numbered in u64 ---- */
 
@@ -56,6 +62,8 @@ unsigned ceil_log2(uint64_t x);
 /* i / divisor and the rest, for i below 2^63. */
 ptx_val emit_divide(ptx_builder *b, ptx_val i, uint64_t divisor);
 ptx_val emit_remainder(ptx_builder *b, ptx_val i, ptx_val quotient, uint64_t divisor);
+/* i / divisor rounded up. */
+ptx_val emit_divide_up(ptx_builder *b, ptx_val i, uint64_t divisor);
 /* Whether a pointer is a multiple of `align`, a power of two. */
 ptx_val emit_aligned(ptx_builder *b, ptx_val pointer, unsigned align);
 

@@ -19,23 +19,28 @@
 typedef struct kernel_spec {
     qdnnDataType_t data; /* of the plain tensor: F32, F16, BF16, F64 */
 
-    qdnnCodeKind_t code;  /* of integers: OFFSET, UNSIGNED, TWOS_COMPLEMENT */
-    qdnnLayout_t layout;  /* BYTES, WORDS_INTERLEAVED, WORDS_ROWS, AWQ */
+    qdnnCodeKind_t code; /* of integers: OFFSET, UNSIGNED, TWOS_COMPLEMENT */
+    qdnnLayout_t layout; /* BYTES, WORDS_INTERLEAVED, WORDS_ROWS, AWQ */
     qdnnNibbleOrder_t nibble_order;
 
-    qdnnGroups_t groups;  /* DEFAULT: there are no scales; FLAT, ROWS, COLUMNS */
-    uint64_t group_size;  /* neighbours that share a scale, along the groups' direction; at least 1 */
-    uint64_t group_rows;  /* ROWS, COLUMNS: how far a group reaches across its direction */
-    uint64_t channels;    /* FLAT: element i is in group (i / group_size) mod channels; 0: in i / group_size */
+    qdnnGroups_t groups; /* DEFAULT: there are no scales; FLAT, ROWS, COLUMNS */
+    uint64_t group_size; /* neighbours that share a scale, along the groups' direction; at least 1 */
+    uint64_t group_rows; /* ROWS, COLUMNS: how far a group reaches across its direction */
+    uint64_t channels;   /* FLAT: element i is in group (i / group_size) mod channels; 0: in i / group_size */
     qdnnScaleOrder_t scale_order;
     qdnnScaleSwizzle_t scale_swizzle;
     int group_index; /* COLUMNS: the group of a row is looked up */
 
     qdnnScaleType_t scale;
     int nested;
-    int global_scale; /* 0, 1, 2: stored as its reciprocal */
+    int global_scale;    /* 0, 1, 2: stored as its reciprocal */
     qdnnDataType_t zero; /* U8, I8, U32, I32, F32, F16, BF16 */
     int zero_packed, zero_minus_one, zero_wraps;
+
+    int row_index; /* dequantize: the rows that a list names, alone */
+    qdnnLayout_t to_layout; /* repack: how codes lie then */
+    qdnnNibbleOrder_t to_nibble_order;
+    qdnnCodeKind_t to_code;
 
     qdnnRounding_t rounding;
     qdnnDivision_t division;
@@ -80,7 +85,11 @@ typedef enum {
     KERNEL_KEY_SCALE_MODE = 1 << 24,
     KERNEL_KEY_DECAY = 1 << 25,
     KERNEL_KEY_BACKWARD = 1 << 26,
-    KERNEL_KEY_GRADIENT_FACTOR = 1 << 27
+    KERNEL_KEY_GRADIENT_FACTOR = 1 << 27,
+    KERNEL_KEY_ROW_INDEX = 1 << 28,
+    KERNEL_KEY_TO_LAYOUT = 1 << 29,
+    KERNEL_KEY_TO_NIBBLE_ORDER = 1 << 30,
+    KERNEL_KEY_TO_CODE = INT32_MIN /* bit 31 */
 } kernel_key;
 
 typedef struct kernel_row kernel_row;
@@ -103,6 +112,10 @@ bool kernel_spec_check(const kernel_row *row, const kernel_spec *spec, char *err
 
 /* The same, and whether it is one kernel that can be emitted: an operation may take several where one does not do. */
 bool kernel_is_emitted(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
+/* Whether a checked specification serves a problem of that size; else the reason. */
+struct kernel_problem;
+bool kernel_problem_check(const kernel_spec *spec, const struct kernel_problem *problem, char *error,
+                          size_t error_size);
 
 /* The specification with every field that the row does not read at its default, and everything that can be said
  * in two ways said in one: specifications of the same kernel become equal. It is the kernel's identity. */
@@ -124,7 +137,8 @@ void kernel_spec_label(const kernel_row *row, const kernel_spec *spec, char *tex
 /* The name of a kernel's files, without suffix: "quantize_nf4_f16_f32_g64_sm_90"; unique by kernel, settings and SM,
  * and a C name. */
 enum { KERNEL_FILE_NAME = 224 };
-void kernel_file_name(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, char *text, size_t size);
+void kernel_file_name(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, char *text,
+                      size_t size);
 
 /* The table of settings, for tools that list them: name, the values allowed in words, the default as text. Null
  * past the end. */
@@ -159,6 +173,7 @@ typedef enum {
     KERNEL_QUANTIZE,
     KERNEL_DEQUANTIZE,
     KERNEL_DYNAMIC, /* scales and codes at once */
+    KERNEL_REPACK,  /* codes in another layout */
     KERNEL_FAKE_QUANTIZE,
     KERNEL_FAKE_QUANTIZE_BACKWARD,
     KERNEL_LSQ,
@@ -171,6 +186,10 @@ typedef enum {
     KERNEL_OPERATIONS
 } kernel_operation;
 const kernel_row *kernel_find_operation(kernel_operation operation, const format_row *format);
+
+/* The row that brings codes of one format into the layout of another, or null where they are not the same kind of
+ * codes. */
+const kernel_row *kernel_find_repack(const format_row *from, const format_row *to);
 
 /* Which operation the row is of. */
 kernel_operation kernel_operation_of(const kernel_row *row);
@@ -206,8 +225,10 @@ const format_facts *format_facts_of(const format_row *format);
 typedef struct kernel_geometry {
     uint32_t block;
     uint64_t elements_per_block; /* the grid is ceil(n / elements_per_block) blocks; none for n = 0 */
-    uint64_t blocks; /* not 0: the kernel loops over its work, any grid gives the same bytes, this one is best */
-    uint32_t shared_dynamic; /* bytes of shared memory that the launch has to give, on top of the kernel's own */
+    uint64_t
+        blocks; /* not 0: the kernel loops over its work, any grid gives the same bytes, this one is best */
+    uint32_t
+        shared_dynamic; /* bytes of shared memory that the launch has to give, on top of the kernel's own */
 } kernel_geometry;
 
 /* Of a normal specification. */
@@ -230,6 +251,7 @@ bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *s
 /* What an operation is about: a matrix, flat tensors being one row. */
 typedef struct kernel_problem {
     uint64_t rows, columns;
+    uint64_t table_rows; /* of row_index: how many rows the quantized tensor has; `rows` are those of the result */
 } kernel_problem;
 
 /* One parameter of a launch. */

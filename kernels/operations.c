@@ -10,8 +10,8 @@ enum {
     GROUPING = KERNEL_KEY_GROUPS | KERNEL_KEY_GROUP_SIZE | KERNEL_KEY_GROUP_ROWS | KERNEL_KEY_CHANNELS |
                KERNEL_KEY_SCALE_ORDER | KERNEL_KEY_SCALE_SWIZZLE,
     SIDECARS = GROUPING | KERNEL_KEY_SCALE | KERNEL_KEY_GLOBAL_SCALE | KERNEL_KEY_ZERO,
-    STORED = SIDECARS | KERNEL_KEY_NESTED | KERNEL_KEY_GROUP_INDEX | KERNEL_KEY_ZERO_PACKED |
-             KERNEL_KEY_ZERO_MINUS_ONE | KERNEL_KEY_ZERO_WRAPS,
+    ZEROS = KERNEL_KEY_ZERO_PACKED | KERNEL_KEY_ZERO_MINUS_ONE | KERNEL_KEY_ZERO_WRAPS,
+    STORED = SIDECARS | ZEROS | KERNEL_KEY_NESTED | KERNEL_KEY_GROUP_INDEX,
     CODES = KERNEL_KEY_CODE | KERNEL_KEY_LAYOUT | KERNEL_KEY_NIBBLE_ORDER,
     TRAINING = KERNEL_KEY_BITS | KERNEL_KEY_GROUP_SIZE | KERNEL_KEY_CHANNELS,
 };
@@ -31,8 +31,9 @@ static void fix_nest(kernel_spec *spec)
 
 const operation_row operation_rows[KERNEL_OPERATIONS] = {
     [KERNEL_SCALE] = {.name = "scale",
-                      .keys = KERNEL_KEY_DATA | SIDECARS | KERNEL_KEY_CODE | KERNEL_KEY_FLOOR | KERNEL_KEY_RANGE |
-                              KERNEL_KEY_MX_ROUNDING | KERNEL_KEY_NESTED | KERNEL_KEY_DIVISION,
+                      .keys = KERNEL_KEY_DATA | SIDECARS | ZEROS | KERNEL_KEY_LAYOUT | KERNEL_KEY_GROUP_INDEX |
+                              KERNEL_KEY_CODE | KERNEL_KEY_FLOOR | KERNEL_KEY_RANGE | KERNEL_KEY_MX_ROUNDING |
+                              KERNEL_KEY_NESTED | KERNEL_KEY_DIVISION,
                       .reads = OPERAND(X) | OPERAND(NESTED_MAP) | OPERAND(NESTED_OFFSET),
                       .writes = OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) | OPERAND(NESTED_SCALE),
                       .geometry = scale_geometry,
@@ -48,23 +49,30 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                          .emit = emit_quantize,
                          .steps = tile_steps},
     [KERNEL_DEQUANTIZE] = {.name = "dequantize",
-                           .keys = KERNEL_KEY_DATA | STORED | CODES,
+                           .keys = KERNEL_KEY_DATA | STORED | CODES | KERNEL_KEY_ROW_INDEX,
                            .reads = OPERAND(CODES) | OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) |
                                     OPERAND(NESTED_MAP) | OPERAND(NESTED_SCALE) | OPERAND(NESTED_OFFSET) |
-                                    OPERAND(GROUP_INDEX),
+                                    OPERAND(GROUP_INDEX) | OPERAND(ROW_INDEX),
                            .writes = OPERAND(Y),
                            .geometry = tile_geometry,
                            .emit = emit_dequantize,
                            .steps = tile_steps},
     [KERNEL_DYNAMIC] = {.name = "quantize_dynamic",
-                        .keys = KERNEL_KEY_DATA | SIDECARS | CODES | KERNEL_KEY_ROUNDING | KERNEL_KEY_DIVISION |
-                                KERNEL_KEY_FLOOR | KERNEL_KEY_RANGE | KERNEL_KEY_MX_ROUNDING,
+                        .keys = KERNEL_KEY_DATA | SIDECARS | ZEROS | KERNEL_KEY_GROUP_INDEX | CODES |
+                                KERNEL_KEY_ROUNDING | KERNEL_KEY_DIVISION | KERNEL_KEY_FLOOR | KERNEL_KEY_RANGE | KERNEL_KEY_MX_ROUNDING,
                         .reads = OPERAND(X) | OPERAND(GLOBAL_SCALE),
                         .writes = OPERAND(CODES) | OPERAND(SCALE) | OPERAND(ZERO),
                         .is_a_kernel = dynamic_is_a_kernel,
                         .geometry = dynamic_geometry,
                         .emit = emit_dynamic,
                         .steps = dynamic_steps},
+    [KERNEL_REPACK] = {.name = "repack",
+                       .keys = CODES | KERNEL_KEY_TO_LAYOUT | KERNEL_KEY_TO_NIBBLE_ORDER | KERNEL_KEY_TO_CODE,
+                       .reads = OPERAND(CODES),
+                       .writes = OPERAND(REPACKED),
+                       .geometry = tile_geometry,
+                       .emit = emit_repack,
+                       .steps = tile_steps},
     [KERNEL_GLOBAL] = {.name = "global",
                        .keys = KERNEL_KEY_DATA | KERNEL_KEY_FLOOR | KERNEL_KEY_GLOBAL_SCALE,
                        .fixes = fix_global,
@@ -82,7 +90,8 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                      .emit = emit_nest,
                      .steps = tile_steps},
     [KERNEL_RANGE] = {.name = "range",
-                      .keys = KERNEL_KEY_DATA | KERNEL_KEY_GROUP_SIZE | KERNEL_KEY_CHANNELS | KERNEL_KEY_RANGE,
+                      .keys =
+                          KERNEL_KEY_DATA | KERNEL_KEY_GROUP_SIZE | KERNEL_KEY_CHANNELS | KERNEL_KEY_RANGE,
                       .reads = OPERAND(X),
                       .geometry = range_geometry,
                       .emit = emit_range,

@@ -5,12 +5,12 @@
 #include "kernels/kernels.h"
 
 /* A parameter of a kernel: the same list declares it in the text and fills it in a launch. */
-typedef enum { NUMBER_N, NUMBER_ROWS, NUMBER_COLUMNS, NUMBER_LARGEST /* an f32 */, NUMBERS } kernel_number;
+typedef enum { NUMBER_N, NUMBER_ROWS, NUMBER_COLUMNS, NUMBER_LARGEST /* an f32 */, NUMBER_TABLE_ROWS, NUMBERS } kernel_number;
 typedef struct param_decl {
     const char *name;
-    uint8_t kind; /* kernel_param_kind */
+    uint8_t kind;  /* kernel_param_kind */
     uint8_t which; /* the operand, or the number */
-    uint8_t size; /* alignment of a pointer; bytes of a number */
+    uint8_t size;  /* alignment of a pointer; bytes of a number */
 } param_decl;
 
 struct operation_row {
@@ -32,6 +32,9 @@ struct operation_row {
     void (*bound)(const kernel_spec *spec, kernel_operand operands[QDNN_OPERAND_COUNT]);
 };
 extern const operation_row operation_rows[KERNEL_OPERATIONS];
+
+/* Whether the kernel of a normal specification is about rows and columns; else it is about a flat tensor. */
+bool kernel_is_matrix(const kernel_row *row, const kernel_spec *spec);
 
 /* The parameters of a kernel, in order; how many. */
 int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl list[KERNEL_PARAMS_MAX]);
@@ -57,5 +60,8 @@ void step_in_workspace(kernel_step *step, uint64_t offset);
 
 /* Lets a step take an operand from the workspace instead. */
 void step_from_workspace(kernel_step *step, qdnnOperand_t operand, uint64_t offset);
+
+/* Lets a step take another operand of the plan in the place of one. */
+void step_with_operand(kernel_step *step, qdnnOperand_t operand, qdnnOperand_t other);
 
 #endif

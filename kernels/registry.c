@@ -29,6 +29,13 @@ const kernel_row kernel_rows[] = {
                 ROW_##scales(quantize_dynamic, DYNAMIC, name, "scales of, and codes to, " words)
 #include "kernels/formats/formats.def"
 #undef FORMAT
+    /* Codes are the same bits whatever they stand for: a row for each width. */
+    ROW_1(repack, REPACK, int2, "codes of 2 bits in another layout")
+    ROW_1(repack, REPACK, int3, "codes of 3 bits in another layout")
+    ROW_1(repack, REPACK, int4, "codes of 4 bits in another layout")
+    ROW_1(repack, REPACK, int5, "codes of 5 bits in another layout")
+    ROW_1(repack, REPACK, int6, "codes of 6 bits in another layout")
+    ROW_1(repack, REPACK, int8, "codes of 8 bits in another layout")
     /* The first of two passes to scales; the format stands for all whose scale is made from such a range. */
     {"range_absmax", NULL, "absmax of parts of groups, in f32: scale_... of these is that of the whole",
      &operation_rows[KERNEL_RANGE], &format_rows[PLACE_int4]},
@@ -61,6 +68,17 @@ const kernel_row *kernel_find_operation(kernel_operation operation, const format
 {
     for (int i = 0; i < kernel_row_count; i++)
         if (kernel_operation_of(&kernel_rows[i]) == operation && kernel_rows[i].format == format)
+            return &kernel_rows[i];
+    return NULL;
+}
+
+const kernel_row *kernel_find_repack(const format_row *from, const format_row *to)
+{
+    if (from->codec != to->codec || from->facts.bits != to->facts.bits || format_is_blocks(from) || format_is_plain(from))
+        return NULL;
+    for (int i = 0; i < kernel_row_count; i++)
+        if (kernel_operation_of(&kernel_rows[i]) == KERNEL_REPACK &&
+            kernel_rows[i].format->facts.bits == from->facts.bits)
             return &kernel_rows[i];
     return NULL;
 }

@@ -5,8 +5,11 @@ static const struct stored_scale {
     unsigned bytes;
     qdnnDataType_t data; /* 0: a byte */
 } stored[] = {
-    [QDNN_SCALE_F32] = {4, QDNN_DATA_F32}, [QDNN_SCALE_F16] = {2, QDNN_DATA_F16}, [QDNN_SCALE_BF16] = {2, QDNN_DATA_BF16},
-    [QDNN_SCALE_E4M3] = {1, 0},            [QDNN_SCALE_E8M0] = {1, 0},
+    [QDNN_SCALE_F32] = {4, QDNN_DATA_F32},
+    [QDNN_SCALE_F16] = {2, QDNN_DATA_F16},
+    [QDNN_SCALE_BF16] = {2, QDNN_DATA_BF16},
+    [QDNN_SCALE_E4M3] = {1, 0},
+    [QDNN_SCALE_E8M0] = {1, 0},
 };
 
 static const struct stored_scale *stored_of(qdnnScaleType_t type)
@@ -26,10 +29,27 @@ qdnnDataType_t scale_data_type(qdnnScaleType_t type)
     return stored_of(type)->data;
 }
 
+/* A byte in the low bits of a u32. */
+static ptx_val widen_byte(ptx_builder *b, qdnnScaleType_t type, ptx_val byte)
+{
+    return type == QDNN_SCALE_E8M0 ? e8m0_decode(b, byte) : minifloat_decode(b, &float_e4m3, byte, 0);
+}
+
 ptx_val emit_load_scale(ptx_builder *b, qdnnScaleType_t type, ptx_val address, int offset)
 {
     if (stored_of(type)->data)
         return emit_load(b, stored_of(type)->data, address, offset);
-    ptx_val byte = ptx_ld_global_nc(b, PTX_U8, address, offset);
-    return type == QDNN_SCALE_E8M0 ? e8m0_decode(b, byte) : minifloat_decode(b, &float_e4m3, byte, 0);
+    return widen_byte(b, type, ptx_ld_global_nc(b, PTX_U8, address, offset));
+}
+
+void emit_load_scale_run(ptx_builder *b, qdnnScaleType_t type, ptx_val address, unsigned count, ptx_val *x)
+{
+    ptx_val words[2];
+    if (stored_of(type)->data) {
+        emit_load_run(b, stored_of(type)->data, address, 0, count, x);
+        return;
+    }
+    emit_load_words(b, address, 0, count / 4, words);
+    for (unsigned i = 0; i < count; i++)
+        x[i] = widen_byte(b, type, ptx_bfe(b, words[i / 4], 8 * (i % 4), 8));
 }

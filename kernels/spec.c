@@ -17,10 +17,12 @@ typedef struct choice {
 
 static const choice data_types[] = {
     {"f32", QDNN_DATA_F32}, {"f16", QDNN_DATA_F16}, {"bf16", QDNN_DATA_BF16}, {"f64", QDNN_DATA_F64}, {0}};
-static const choice scale_types[] = {{"f32", QDNN_SCALE_F32},   {"f16", QDNN_SCALE_F16},   {"bf16", QDNN_SCALE_BF16},
-                                     {"e4m3", QDNN_SCALE_E4M3}, {"e8m0", QDNN_SCALE_E8M0}, {0}};
-static const choice zero_types[] = {{"u8", QDNN_DATA_U8},   {"i8", QDNN_DATA_I8},   {"u32", QDNN_DATA_U32},   {"i32", QDNN_DATA_I32},
-                                    {"f32", QDNN_DATA_F32}, {"f16", QDNN_DATA_F16}, {"bf16", QDNN_DATA_BF16}, {0}};
+static const choice scale_types[] = {{"f32", QDNN_SCALE_F32},   {"f16", QDNN_SCALE_F16},
+                                     {"bf16", QDNN_SCALE_BF16}, {"e4m3", QDNN_SCALE_E4M3},
+                                     {"e8m0", QDNN_SCALE_E8M0}, {0}};
+static const choice zero_types[] = {
+    {"u8", QDNN_DATA_U8},   {"i8", QDNN_DATA_I8},   {"u32", QDNN_DATA_U32},   {"i32", QDNN_DATA_I32},
+    {"f32", QDNN_DATA_F32}, {"f16", QDNN_DATA_F16}, {"bf16", QDNN_DATA_BF16}, {0}};
 static const choice group_ways[] = {{"none", QDNN_GROUPS_DEFAULT},
                                     {"flat", QDNN_GROUPS_FLAT},
                                     {"rows", QDNN_GROUPS_ROWS},
@@ -297,6 +299,15 @@ bool kernel_is_emitted(const kernel_row *row, const kernel_spec *spec, char *err
     return !row->operation->is_a_kernel || row->operation->is_a_kernel(row, &normal, error, error_size);
 }
 
+bool kernel_problem_check(const kernel_spec *spec, const kernel_problem *problem, char *error,
+                          size_t error_size)
+{
+    if ((spec->layout == QDNN_LAYOUT_AWQ || spec->to_layout == QDNN_LAYOUT_AWQ) && problem->columns % 8 != 0)
+        return refuse(error, error_size, "the tensor has %llu columns; layout awq needs a multiple of 8",
+                      (unsigned long long)problem->columns);
+    return true;
+}
+
 kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec)
 {
     kernel_spec normal = kernel_spec_default();
@@ -312,6 +323,8 @@ kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec)
         row->operation->fixes(&normal);
     if (keys & KERNEL_KEY_CODE)
         normal.code = format_code_kind(row->format, normal.code);
+    if (keys & KERNEL_KEY_TO_CODE)
+        normal.to_code = format_code_kind(row->format, normal.to_code);
     if (keys & KERNEL_KEY_ZERO)
         normal.zero = format_zero_type(row->format, &normal);
     if (normal.groups != QDNN_GROUPS_FLAT)
@@ -320,6 +333,12 @@ kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec)
         normal.group_rows = 1;
     if (normal.groups == QDNN_GROUPS_DEFAULT || normal.channels == 1)
         normal.group_size = 1;
+    if (!normal.zero_minus_one)
+        normal.zero_wraps = 0;
+    /* scales do not depend on where codes lie, but for AWQ's order of packed zeros */
+    if (kernel_operation_of(row) == KERNEL_SCALE &&
+        !(normal.zero_packed && normal.groups == QDNN_GROUPS_COLUMNS && normal.layout == QDNN_LAYOUT_AWQ))
+        normal.layout = QDNN_LAYOUT_BYTES;
     return normal;
 }
 
@@ -402,7 +421,8 @@ void kernel_spec_label(const kernel_row *row, const kernel_spec *spec, char *tex
         snprintf(text, size, "%.*s_%016llx", HASHED, whole, (unsigned long long)hash);
 }
 
-void kernel_file_name(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, char *text, size_t size)
+void kernel_file_name(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, char *text,
+                      size_t size)
 {
     char label[KERNEL_SPEC_LABEL];
     kernel_spec_label(row, spec, label, sizeof label);

@@ -22,6 +22,8 @@ static bool has_operand(const kernel_row *row, const kernel_spec *spec, int oper
         return scales && spec->global_scale;
     case QDNN_OPERAND_GROUP_INDEX:
         return scales && spec->group_index;
+    case QDNN_OPERAND_ROW_INDEX:
+        return spec->row_index;
     case QDNN_OPERAND_NESTED_MAP:
     case QDNN_OPERAND_NESTED_SCALE:
     case QDNN_OPERAND_NESTED_OFFSET:
@@ -41,6 +43,8 @@ static unsigned operand_align(const kernel_row *row, const kernel_spec *spec, in
         if (format_is_plain(row->format))
             return row->format->facts.bits / 8;
         return spec->layout == QDNN_LAYOUT_BYTES ? 1 : 4;
+    case QDNN_OPERAND_REPACKED:
+        return spec->to_layout == QDNN_LAYOUT_BYTES ? 1 : 4;
     case QDNN_OPERAND_SCALE:
         return spec->nested ? 1 : scale_bytes(spec->scale);
     case QDNN_OPERAND_ZERO:
@@ -65,6 +69,8 @@ static const char *const operand_names[QDNN_OPERAND_COUNT] = {
     [QDNN_OPERAND_DX] = "dx",
     [QDNN_OPERAND_STATE] = "state",
     [QDNN_OPERAND_DSCALE] = "dscale",
+    [QDNN_OPERAND_REPACKED] = "repacked",
+    [QDNN_OPERAND_ROW_INDEX] = "row_index",
 };
 
 static int add_operands(const kernel_row *row, const kernel_spec *spec, unsigned which, param_decl *list)
@@ -80,6 +86,25 @@ static int add_operands(const kernel_row *row, const kernel_spec *spec, unsigned
 static const char *const number_names[NUMBER_LARGEST] = {
     [NUMBER_N] = "n", [NUMBER_ROWS] = "rows", [NUMBER_COLUMNS] = "columns"};
 
+/* Scales do not depend on where codes lie. */
+bool kernel_is_matrix(const kernel_row *row, const kernel_spec *spec)
+{
+    bool is_lined = spec->groups == QDNN_GROUPS_ROWS || spec->groups == QDNN_GROUPS_COLUMNS;
+    if (format_is_blocks(row->format) || format_is_plain(row->format))
+        return false;
+    switch (kernel_operation_of(row)) {
+    case KERNEL_SCALE:
+        return is_lined;
+    case KERNEL_REPACK:
+        return true;
+    case KERNEL_QUANTIZE:
+    case KERNEL_DEQUANTIZE:
+        return spec->row_index || is_lined || spec->layout != QDNN_LAYOUT_BYTES || spec->zero_packed || spec->zero_minus_one;
+    default:
+        return false;
+    }
+}
+
 /* What is read, then what is written, then the numbers. */
 int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl list[KERNEL_PARAMS_MAX])
 {
@@ -87,6 +112,13 @@ int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl lis
     n += add_operands(row, spec, row->operation->writes, list + n);
     if (kernel_operation_of(row) == KERNEL_RANGE)
         list[n++] = (param_decl){"range", KERNEL_WORKSPACE, 0, 4};
+    if (kernel_is_matrix(row, spec)) {
+        list[n++] = (param_decl){"rows", KERNEL_NUMBER, NUMBER_ROWS, 8};
+        list[n++] = (param_decl){"columns", KERNEL_NUMBER, NUMBER_COLUMNS, 8};
+        if (spec->row_index)
+            list[n++] = (param_decl){"table_rows", KERNEL_NUMBER, NUMBER_TABLE_ROWS, 8};
+        return n;
+    }
     unsigned numbers = row->operation->numbers ? row->operation->numbers : 1u << NUMBER_N;
     for (int i = 0; i < NUMBER_LARGEST; i++)
         if (numbers >> i & 1)
@@ -126,7 +158,10 @@ kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_
     kernel_step *step = &steps->at[steps->count++];
     *step = (kernel_step){.row = row, .spec = kernel_spec_normal(row, spec), .grid = {0, 1, 1}};
     const uint64_t numbers[NUMBERS] = {
-        [NUMBER_N] = problem->rows * problem->columns, [NUMBER_ROWS] = problem->rows, [NUMBER_COLUMNS] = problem->columns};
+        [NUMBER_N] = problem->rows * problem->columns,
+        [NUMBER_ROWS] = problem->rows,
+        [NUMBER_COLUMNS] = problem->columns,
+        [NUMBER_TABLE_ROWS] = problem->table_rows};
     kernel_geometry g = kernel_geometry_of(row, &step->spec);
     step->block = g.block;
     step->shared = g.shared_dynamic;
@@ -162,6 +197,13 @@ void step_from_workspace(kernel_step *step, qdnnOperand_t operand, uint64_t offs
     for (int i = 0; i < step->n_params; i++)
         if (step->params[i].kind == KERNEL_OPERAND && step->params[i].operand == operand)
             step->params[i] = (kernel_param){.kind = KERNEL_WORKSPACE, .value = offset};
+}
+
+void step_with_operand(kernel_step *step, qdnnOperand_t operand, qdnnOperand_t other)
+{
+    for (int i = 0; i < step->n_params; i++)
+        if (step->params[i].kind == KERNEL_OPERAND && step->params[i].operand == operand)
+            step->params[i].operand = (uint8_t)other;
 }
 
 void kernel_steps_of(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
@@ -208,13 +250,13 @@ uint64_t kernel_groups(const kernel_spec *spec, const kernel_problem *problem)
     }
 }
 
-static uint64_t code_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p)
+static uint64_t code_bytes(const kernel_row *row, qdnnLayout_t layout, const kernel_problem *p)
 {
     const uint64_t bits = row->format->facts.bits;
     const block_layout *blocks = block_layout_of(row->format);
     if (blocks)
         return p->rows * (p->columns / blocks->elements) * blocks->bytes;
-    switch (spec->layout) {
+    switch (layout) {
     case QDNN_LAYOUT_WORDS_INTERLEAVED:
         return ceil_div(p->rows * bits, 32) * p->columns * 4;
     case QDNN_LAYOUT_WORDS_ROWS:
@@ -226,19 +268,52 @@ static uint64_t code_bytes(const kernel_row *row, const kernel_spec *spec, const
     }
 }
 
-static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p, int operand)
+/* Scales in memory: tiles of 128 x 4 are filled up. */
+static uint64_t scale_slots(const kernel_spec *spec, const kernel_problem *p)
 {
-    uint64_t n = p->rows * p->columns, groups = kernel_groups(spec, p), align = operand_align(row, spec, operand);
+    bool down = spec->groups == QDNN_GROUPS_COLUMNS;
+    uint64_t height = ceil_div(p->rows, down ? spec->group_size : spec->group_rows);
+    uint64_t width = ceil_div(p->columns, down ? spec->group_rows : spec->group_size);
+    if (spec->scale_swizzle == QDNN_SWIZZLE_NONE)
+        return kernel_groups(spec, p);
+    return spec->scale_order == QDNN_SCALE_ORDER_TRANSPOSED
+               ? ceil_div(width, 128) * ceil_div(height, 4) * 512
+               : ceil_div(height, 128) * ceil_div(width, 4) * 512;
+}
+
+/* Packed zeros: words of a stream, times streams. */
+static uint64_t packed_zero_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p)
+{
+    const uint64_t bits = row->format->facts.bits, groups = kernel_groups(spec, p);
+    uint64_t lines = spec->groups == QDNN_GROUPS_ROWS      ? ceil_div(p->rows, spec->group_rows)
+                     : spec->groups == QDNN_GROUPS_COLUMNS ? ceil_div(p->columns, spec->group_rows)
+                                                           : groups;
+    return lines ? ceil_div(lines * bits, 32) * (groups / lines) * 4 : 0;
+}
+
+static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                              int operand)
+{
+    const kernel_problem table = {.rows = spec->row_index ? problem->table_rows : problem->rows,
+                                  .columns = problem->columns},
+                         *p = &table;
+    uint64_t groups = kernel_groups(spec, p), align = operand_align(row, spec, operand);
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:
     case QDNN_OPERAND_Y:
     case QDNN_OPERAND_DY:
     case QDNN_OPERAND_DX:
-        return n * align;
+        return problem->rows * problem->columns * align;
+    case QDNN_OPERAND_ROW_INDEX:
+        return problem->rows * 4;
     case QDNN_OPERAND_CODES:
-        return code_bytes(row, spec, p);
+        return code_bytes(row, spec->layout, p);
+    case QDNN_OPERAND_REPACKED:
+        return code_bytes(row, spec->to_layout, p);
     case QDNN_OPERAND_SCALE:
+        return scale_slots(spec, p) * align;
     case QDNN_OPERAND_ZERO:
+        return spec->zero_packed ? packed_zero_bytes(row, spec, p) : groups * align;
     case QDNN_OPERAND_STATE:
     case QDNN_OPERAND_DSCALE:
         return groups * align;

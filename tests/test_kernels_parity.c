@@ -170,7 +170,7 @@ static uint32_t blocks_for(const trial *t, const kernel_geometry *geometry)
 static void launch(const trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry)
 {
     uint64_t params[KERNEL_PARAMS_MAX];
-    kernel_problem any = {1, 1};
+    kernel_problem any = {.rows = 1, .columns = 1};
     kernel_steps steps = {0};
     const kernel_step *step = steps_add(&steps, t->row, &t->spec, &any);
     for (int i = 0; i < step->n_params; i++)
@@ -240,7 +240,7 @@ static bool make_buffers(trial *t)
                          shifts[i] * ref_element_bytes(&t->ref, i)) &&
              ok;
     uint64_t ranges = parity_is(t->row, "range") ? kernel_range_count(t->row, &t->spec, (uint64_t)t->n) : 0;
-    kernel_operands_of(t->row, &t->spec, &(kernel_problem){1, (uint64_t)t->n}, t->operands);
+    kernel_operands_of(t->row, &t->spec, &(kernel_problem){.rows = 1, .columns = (uint64_t)t->n}, t->operands);
     return buffer_make(t->vm, &t->ranges, ranges * sizeof(float), how->scale_shift * sizeof(float)) && ok;
 }
 

@@ -62,7 +62,7 @@ static kernel_spec spec_of(int index)
 static kernel_steps steps_for(const kernel_row *row, const kernel_spec *spec, uint64_t n)
 {
     kernel_steps steps;
-    kernel_steps_of(row, spec, &(kernel_problem){1, n}, &steps);
+    kernel_steps_of(row, spec, &(kernel_problem){.rows = 1, .columns = n}, &steps);
     return steps;
 }
 
@@ -93,7 +93,7 @@ TEST_EACH(Passes, AreAsManyAsTheyShouldBe, count, name)
 static uint64_t blocks_of(const kernel_row *row, const kernel_spec *spec, uint64_t n)
 {
     kernel_steps steps = {0};
-    return n ? steps_add(&steps, row, spec, &(kernel_problem){1, n})->grid[0] : 0;
+    return n ? steps_add(&steps, row, spec, &(kernel_problem){.rows = 1, .columns = n})->grid[0] : 0;
 }
 
 TEST_CASE(Passes, Grids)

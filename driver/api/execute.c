@@ -19,9 +19,11 @@ static const char *const place_names[PLAN_PLACES][2] = {
     [QDNN_OPERAND_DX] = {"QDNN_OPERAND_DX", NULL},
     [QDNN_OPERAND_STATE] = {"QDNN_OPERAND_STATE", NULL},
     [QDNN_OPERAND_DSCALE] = {"QDNN_OPERAND_DSCALE", NULL},
+    [QDNN_OPERAND_REPACKED] = {"QDNN_OPERAND_REPACKED", NULL},
+    [QDNN_OPERAND_ROW_INDEX] = {"QDNN_OPERAND_ROW_INDEX", NULL},
     [PLAN_WORKSPACE] = {"workspace", "the handle's workspace"},
 };
-_Static_assert(QDNN_OPERAND_COUNT == 14, "a name for each operand");
+_Static_assert(QDNN_OPERAND_COUNT == 16, "a name for each operand");
 
 const char *plan_place_name(plan_caller by, int place)
 {

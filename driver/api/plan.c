@@ -170,6 +170,34 @@ qdnnStatus_t qdnnCreateDequantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_
     return create(handle, KERNEL_DEQUANTIZE, "y", y, quant, plan);
 }
 
+qdnnStatus_t qdnnCreateDequantizeRowsPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t table,
+                                          qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t y, qdnnPlan_t *plan)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(handle);
+    CHECK_NOT_NULL(table);
+    CHECK_NOT_NULL(quant);
+    CHECK_NOT_NULL(y);
+    CHECK_NOT_NULL(plan);
+    request r;
+    CHECK_STATUS(request_make_rows(table, quant, y, &r));
+    return plan_create(handle, &r, plan);
+}
+
+qdnnStatus_t qdnnCreateRepackPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t tensor, qdnnQuantDescriptor_t quantFrom,
+                                  qdnnQuantDescriptor_t quantTo, qdnnPlan_t *plan)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(handle);
+    CHECK_NOT_NULL(tensor);
+    CHECK_NOT_NULL(quantFrom);
+    CHECK_NOT_NULL(quantTo);
+    CHECK_NOT_NULL(plan);
+    request r;
+    CHECK_STATUS(request_make_repack(tensor, quantFrom, quantTo, &r));
+    return plan_create(handle, &r, plan);
+}
+
 qdnnStatus_t qdnnDestroyPlan(qdnnPlan_t plan)
 {
     CALL_BEGIN();

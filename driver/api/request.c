@@ -104,7 +104,8 @@ static qdnnStatus_t check_tensor(const struct qdnnTensorDescriptor *tensor)
     case QDNN_DATA_F64:
         break;
     default:
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "the tensor is of type %s; it must be f32, f16, bf16 or f64",
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                          "the tensor is of type %s; it must be f32, f16, bf16 or f64",
                           qdnnGetDataTypeName(tensor->type));
     }
     return request_check_packed(tensor);
@@ -168,8 +169,8 @@ qdnnStatus_t request_set_channels(const struct qdnnTensorDescriptor *tensor, con
 }
 
 /* Which elements share a scale, in the kernels' terms. Groups along rows that divide them are flat groups. */
-static qdnnStatus_t set_groups(const struct qdnnTensorDescriptor *tensor, const int64_t *value, kernel_problem *problem,
-                               kernel_spec *spec)
+static qdnnStatus_t set_groups(const struct qdnnTensorDescriptor *tensor, const int64_t *value,
+                               kernel_problem *problem, kernel_spec *spec)
 {
     spec->groups = QDNN_GROUPS_FLAT;
     switch ((qdnnGranularity_t)value[QDNN_QUANT_GRANULARITY]) {
@@ -188,7 +189,7 @@ static qdnnStatus_t set_groups(const struct qdnnTensorDescriptor *tensor, const 
     spec->group_size = (uint64_t)value[QDNN_QUANT_GROUP_SIZE];
     spec->group_rows = (uint64_t)value[QDNN_QUANT_BLOCK_ROWS];
     bool plain = spec->group_rows == 1 && spec->scale_order == QDNN_SCALE_ORDER_DEFAULT &&
-                 spec->scale_swizzle == QDNN_SWIZZLE_NONE;
+                 spec->scale_swizzle == QDNN_SWIZZLE_NONE && !spec->zero_packed;
     if (spec->groups == QDNN_GROUPS_ROWS && plain && problem->columns % spec->group_size == 0)
         spec->groups = QDNN_GROUPS_FLAT;
     return QDNN_STATUS_SUCCESS;
@@ -222,7 +223,8 @@ static void set_choices(const struct qdnnQuantDescriptor *quant, kernel_spec *sp
 {
     const int64_t *value = quant->values;
     qdnnCodeKind_t code = (qdnnCodeKind_t)value[QDNN_QUANT_CODE_KIND];
-    bool is_u8 = value[QDNN_QUANT_STORAGE] == QDNN_DATA_U8, has_zero = value[QDNN_QUANT_ZERO_KIND] != QDNN_ZERO_NONE;
+    bool is_u8 = value[QDNN_QUANT_STORAGE] == QDNN_DATA_U8,
+         has_zero = value[QDNN_QUANT_ZERO_KIND] != QDNN_ZERO_NONE;
     if (code == QDNN_CODE_DEFAULT && is_u8)
         code = has_zero ? QDNN_CODE_UNSIGNED : QDNN_CODE_OFFSET;
     spec->code = code <= QDNN_CODE_TWOS_COMPLEMENT ? code : QDNN_CODE_DEFAULT;
@@ -260,6 +262,74 @@ qdnnStatus_t request_make(kernel_operation operation, const struct qdnnTensorDes
     char reason[256];
     if (!kernel_spec_check(out->row, &out->spec, reason, sizeof reason))
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
+    if (!kernel_problem_check(&out->spec, &out->problem, reason, sizeof reason))
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "%s", reason);
+    out->spec = kernel_spec_normal(out->row, &out->spec);
+    kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
+    return QDNN_STATUS_SUCCESS;
+}
+
+/* ---- Rows by their numbers ---- */
+
+qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table, const struct qdnnQuantDescriptor *quant,
+                               const struct qdnnTensorDescriptor *y, request *out)
+{
+    CHECK_STATUS(request_make(KERNEL_DEQUANTIZE, table, quant, out));
+    CHECK_STATUS(check_tensor(y));
+    kernel_problem result = problem_of(y);
+    if (!kernel_takes(out->row, "row_index"))
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s dequantizes all rows of a tensor; single rows have no kernel",
+                          out->row->name);
+    if (y->type != table->type || result.columns != out->problem.columns)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                          "y has rows of %llu %s, and table rows of %llu %s; they must be the same",
+                          (unsigned long long)result.columns, qdnnGetDataTypeName(y->type),
+                          (unsigned long long)out->problem.columns, qdnnGetDataTypeName(table->type));
+    if (out->problem.rows == 0 && result.rows > 0)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "table has no rows; it must have at least one");
+    result.table_rows = out->problem.rows;
+    out->problem = result;
+    out->spec.row_index = 1;
+    kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
+    return QDNN_STATUS_SUCCESS;
+}
+
+/* ---- Repacking ---- */
+
+/* The format of a descriptor's codes, and how they lie. */
+static qdnnStatus_t codes_of(const struct qdnnQuantDescriptor *quant, const kernel_row **row, kernel_spec *spec)
+{
+    CHECK_STATUS(find_kernel(KERNEL_DEQUANTIZE, quant, row));
+    *spec = kernel_spec_default();
+    set_choices(quant, spec);
+    *spec = kernel_spec_normal(*row, spec);
+    return QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t request_make_repack(const struct qdnnTensorDescriptor *tensor, const struct qdnnQuantDescriptor *from,
+                                 const struct qdnnQuantDescriptor *to, request *out)
+{
+    const kernel_row *from_row, *to_row;
+    kernel_spec before, after;
+    char reason[256];
+    *out = (request){.spec = kernel_spec_default(), .problem = problem_of(tensor)};
+    CHECK_STATUS(codes_of(from, &from_row, &before));
+    CHECK_STATUS(codes_of(to, &to_row, &after));
+    out->row = kernel_find_repack(from_row->format, to_row->format);
+    if (!out->row)
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                          "codes of %s do not become codes of %s by repacking; both must be the same kind of codes, as wide",
+                          kernel_format(from_row)->name, kernel_format(to_row)->name);
+    out->spec.layout = before.layout;
+    out->spec.nibble_order = before.nibble_order;
+    out->spec.code = before.code;
+    out->spec.to_layout = after.layout;
+    out->spec.to_nibble_order = after.nibble_order;
+    out->spec.to_code = after.code;
+    if (!kernel_spec_check(out->row, &out->spec, reason, sizeof reason))
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
+    if (!kernel_problem_check(&out->spec, &out->problem, reason, sizeof reason))
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "%s", reason);
     out->spec = kernel_spec_normal(out->row, &out->spec);
     kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
     return QDNN_STATUS_SUCCESS;

@@ -26,4 +26,12 @@ qdnnStatus_t request_set_channels(const struct qdnnTensorDescriptor *tensor, con
 /* Refuses tensors with gaps or another order of dimensions. */
 qdnnStatus_t request_check_packed(const struct qdnnTensorDescriptor *tensor);
 
+/* Dequantizing rows of a table by their numbers: y has a row for each. */
+qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table, const struct qdnnQuantDescriptor *quant,
+                               const struct qdnnTensorDescriptor *y, request *out);
+
+/* Bringing the codes of a tensor from one layout into another. */
+qdnnStatus_t request_make_repack(const struct qdnnTensorDescriptor *tensor, const struct qdnnQuantDescriptor *from,
+                                 const struct qdnnQuantDescriptor *to, request *out);
+
 #endif

@@ -60,6 +60,27 @@ QDNN_API qdnnStatus_t qdnnCreateDynamicQuantizePlan(qdnnHandle_t handle, qdnnTen
 QDNN_API qdnnStatus_t qdnnCreateDequantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t y,
                                                qdnnQuantDescriptor_t quant, qdnnPlan_t *plan);
 
+/* Plans the dequantization of single rows, as an embedding lookup needs it. Operands: CODES, SCALE (and what else the
+ * descriptor has), ROW_INDEX (i32, the number of a row of the table for each row of y), then Y is written. A number that
+ * is no row of the table gives a row of NaN.
+ *   table    the whole tensor, as it was before it was quantized: its rows are all but the last dimension
+ *   quant
+ *   y        the tensor that is written: of the table's type and with its columns; a row for each number
+ * Other arguments and statuses as qdnnCreateScalePlan; _BAD_PARAM_SHAPE_MISMATCH also for a y that does not fit. */
+QDNN_API qdnnStatus_t qdnnCreateDequantizeRowsPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t table,
+                                                   qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t y,
+                                                   qdnnPlan_t *plan);
+
+/* Plans bringing codes from one layout, nibble order and code kind into another; scales and zeros are not touched. Codes
+ * keep their numbers, but between unsigned codes and signed ones, where numbers and zeros are 2^(bits - 1) apart.
+ * Operands: CODES, then REPACKED is written.
+ *   tensor             the plain tensor, of any type: only its dimensions count
+ *   quantFrom, quantTo how codes lie before and after: the same storage, as wide
+ * Other arguments and statuses as qdnnCreateScalePlan; _NOT_SUPPORTED also for descriptors of different codes. */
+QDNN_API qdnnStatus_t qdnnCreateRepackPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t tensor,
+                                           qdnnQuantDescriptor_t quantFrom, qdnnQuantDescriptor_t quantTo,
+                                           qdnnPlan_t *plan);
+
 /* Frees a plan, whose kernels may still be running. The handle must still be there. A graph that was captured
  * from the plan must not be launched any more: its kernels may be unloaded from now on.
  *   plan   null is fine

@@ -234,7 +234,9 @@ typedef enum {
     QDNN_OPERAND_DX = 11,           /* that of x */
     QDNN_OPERAND_STATE = 12,        /* training: f32, scales that are kept from one call to the next */
     QDNN_OPERAND_DSCALE = 13,       /* f32, the gradients of scales */
-    QDNN_OPERAND_COUNT = 14
+    QDNN_OPERAND_REPACKED = 14,     /* codes, as repacking writes them */
+    QDNN_OPERAND_ROW_INDEX = 15,    /* i32: which rows are dequantized, one for each row of the result */
+    QDNN_OPERAND_COUNT = 16
 } qdnnOperand_t;
 
 #ifdef __cplusplus

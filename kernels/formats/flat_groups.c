@@ -44,7 +44,8 @@ ptx_val chunk_groups_aligned(ptx_builder *b, const quantized *q, ptx_val all)
 }
 
 /* Numbers that follow each other in memory, of floats by the widest loads that they fill. */
-static void load_zeros(ptx_builder *b, const kernel_spec *spec, qdnnDataType_t type, ptx_val address, ptx_val *x)
+static void load_zeros(ptx_builder *b, const kernel_spec *spec, qdnnDataType_t type, ptx_val address,
+                       ptx_val *x)
 {
     unsigned count = chunk_elements(spec->data), step = fills_loads(spec, type) ? chunk_elements(type) : 1;
     for (unsigned k = 0; k < count; k += step)
@@ -70,7 +71,7 @@ static ptx_val group_of_run(ptx_builder *b, const kernel_spec *spec, ptx_val run
     return spec->channels ? emit_remainder(b, run, emit_divide(b, run, spec->channels), spec->channels) : run;
 }
 
-static ptx_val group_of(ptx_builder *b, const kernel_spec *spec, ptx_val index)
+ptx_val flat_group_number(ptx_builder *b, const kernel_spec *spec, ptx_val index)
 {
     return group_of_run(b, spec, emit_divide(b, index, spec->group_size));
 }
@@ -80,7 +81,7 @@ group_values flat_group(ptx_builder *b, const quantized *q, ptx_val index)
     const kernel_spec *spec = q->coding.spec;
     if (spec->groups == QDNN_GROUPS_DEFAULT || spec->channels == 1)
         return q->only;
-    return group_load(b, &q->coding, &q->side, group_of(b, spec, index));
+    return group_load(b, &q->coding, &q->side, flat_group_number(b, spec, index));
 }
 
 void flat_group_only(ptx_builder *b, quantized *q)
@@ -110,7 +111,7 @@ static void load_two_groups(ptx_builder *b, const quantized *q, ptx_val index, c
 static void load_run_of_groups(ptx_builder *b, const quantized *q, ptx_val index, chunk_groups *groups)
 {
     const kernel_spec *spec = q->coding.spec;
-    ptx_val first = group_of(b, spec, index), scales[CHUNK_MAX], zeros[CHUNK_MAX] = {{0}};
+    ptx_val first = flat_group_number(b, spec, index), scales[CHUNK_MAX], zeros[CHUNK_MAX] = {{0}};
     load_scales(b, spec, ptx_at(b, q->side.scale, first, scale_bytes(spec->scale)), scales);
     if (format_has_zero(q->coding.format))
         load_zeros(b, spec, spec->zero, ptx_at(b, q->side.zero, first, element_bytes(spec->zero)), zeros);
@@ -131,8 +132,8 @@ static void load_each_group(ptx_builder *b, const quantized *q, ptx_val index, c
     bool takes_turns = spec->channels && spec->group_size == 1;
     ptx_val group = {0};
     for (unsigned k = 0; k < chunk_elements(spec->data); k++) {
-        group =
-            takes_turns && k > 0 ? channel_after(b, spec, group) : group_of(b, spec, ptx_add(b, index, k));
+        group = takes_turns && k > 0 ? channel_after(b, spec, group)
+                                     : flat_group_number(b, spec, ptx_add(b, index, k));
         groups->each[k] = group_load(b, &q->coding, &q->side, group);
     }
 }

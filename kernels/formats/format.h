@@ -35,7 +35,8 @@ typedef struct codec {
     /* Called once, before the first decode, by all threads of the block. Null where nothing is needed. */
     codec_state (*open)(ptx_builder *b, const coding *c);
     /* The number of the code at that bit of a u32 word, in units of the scale, the zero not yet subtracted. */
-    ptx_val (*unit)(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word, unsigned position);
+    ptx_val (*unit)(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word,
+                    unsigned position);
     /* The same for the four codes of a word of bytes, where that is cheaper; else null. */
     void (*units_of_bytes)(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word,
                            ptx_val out[4]);
@@ -68,12 +69,14 @@ extern const format_row format_none;
 bool format_has_zero(const format_row *format); /* zero points or minima */
 bool format_is_plain(const format_row *format);
 bool format_is_blocks(const format_row *format); /* codes and scales lie together (blocks.h) */
+int format_largest_integer(const coding *c);    /* of integer codes */
 unsigned format_keys(const format_row *format); /* the settings that it knows */
 
 /* The code kind that DEFAULT stands for. */
 qdnnCodeKind_t format_code_kind(const format_row *format, qdnnCodeKind_t kind);
 
-/* The type of zeros, for which U8 is the default: minima are f32 then, and zeros of signed codes i8. */
+/* The type of zeros, for which U8 is the default: minima are f32 then, and zeros of signed codes i8. Packed zeros
+ * have no type of their own: the default. */
 qdnnDataType_t format_zero_type(const format_row *format, const kernel_spec *spec);
 
 /* Whether there is a kernel for a normal specification; else the reason. */
@@ -83,21 +86,26 @@ bool format_serves(const kernel_row *row, const kernel_spec *spec, char *error, 
 
 /* The arrays beside the codes. */
 typedef struct sidecars {
-    ptx_val scale, zero;        /* pointers */
-    ptx_val global_scale;       /* f32, loaded; empty where there is none */
+    ptx_val scale, zero;              /* pointers */
+    ptx_val global_scale;             /* f32, loaded; empty where there is none */
     ptx_val nested_map, nested_scale; /* pointers */
-    ptx_val nested_offset;      /* f32, loaded */
+    ptx_val nested_offset;            /* f32, loaded */
 } sidecars;
 
 /* The values of the group whose scale has that index (u64). */
 group_values group_load(ptx_builder *b, const coding *c, const sidecars *s, ptx_val index);
+/* Its parts: the scale at an index, and what a stored zero that was read as f32 stands for. */
+ptx_val group_load_scale(ptx_builder *b, const coding *c, const sidecars *s, ptx_val index);
+ptx_val group_zero_from(ptx_builder *b, const coding *c, ptx_val stored);
 /* The same from numbers that were loaded by other means. */
-group_values group_of_numbers(ptx_builder *b, const coding *c, const sidecars *s, ptx_val scale, ptx_val zero);
+group_values group_of_numbers(ptx_builder *b, const coding *c, const sidecars *s, ptx_val scale,
+                              ptx_val zero);
 /* Groups without scales. */
 group_values group_without_scale(ptx_builder *b);
 
 /* The value of a number in units of the scale. */
-ptx_val group_decode(ptx_builder *b, const coding *c, const sidecars *s, const group_values *group, ptx_val unit);
+ptx_val group_decode(ptx_builder *b, const coding *c, const sidecars *s, const group_values *group,
+                     ptx_val unit);
 /* x in units of the scale; a NaN stays, an infinity counts as the largest finite number. */
 ptx_val group_quotient(ptx_builder *b, const coding *c, const group_values *group, ptx_val x);
 
@@ -108,8 +116,11 @@ typedef struct group_made {
     ptx_val code;        /* u32 */
 } group_made;
 group_made group_make(ptx_builder *b, const coding *c, const sidecars *s, ptx_val lo, ptx_val hi);
-/* Stores them at that index. */
+/* Stores them at that index; or each at an index of its own. Zeros that are to be packed are stored as f32, as another
+ * kernel takes them. */
 void group_store(ptx_builder *b, const coding *c, const sidecars *s, const group_made *g, ptx_val index);
+void group_store_at(ptx_builder *b, const coding *c, const sidecars *s, const group_made *g, ptx_val scale_index,
+                    ptx_val zero_index);
 
 /* ---- Rounding, for codecs ---- */
 

@@ -107,14 +107,14 @@ unsigned format_keys(const format_row *format)
     if (format_is_plain(format) || format_is_blocks(format))
         return KERNEL_KEY_DATA; /* the format decides the rest */
     if (!is_integer(format))
-        keys &= ~(unsigned)(KERNEL_KEY_CODE | KERNEL_KEY_ROUNDING);
+        keys &= ~(unsigned)(KERNEL_KEY_CODE | KERNEL_KEY_ROUNDING | KERNEL_KEY_TO_CODE);
     if (!format_has_zero(format))
         keys &= ~(unsigned)(KERNEL_KEY_ZERO | KERNEL_KEY_ZERO_PACKED | KERNEL_KEY_ZERO_MINUS_ONE |
                             KERNEL_KEY_ZERO_WRAPS);
     if (!format_has_zero(format))
         keys &= ~(unsigned)KERNEL_KEY_RANGE;
     if (format->facts.bits != 4)
-        keys &= ~(unsigned)KERNEL_KEY_NIBBLE_ORDER;
+        keys &= ~(unsigned)(KERNEL_KEY_NIBBLE_ORDER | KERNEL_KEY_TO_NIBBLE_ORDER);
     if (!format->number)
         keys &= ~(unsigned)KERNEL_KEY_MX_ROUNDING;
     return keys;
@@ -148,13 +148,27 @@ static bool is_float(qdnnDataType_t type)
 
 static bool zeros_serve(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
-    bool is_signed = spec->code != QDNN_CODE_UNSIGNED;
-    if (row->format->facts.zero_kind == QDNN_ZERO_MINIMUM && !is_float(spec->zero))
+    const unsigned bits = row->format->facts.bits;
+    bool is_signed = spec->code != QDNN_CODE_UNSIGNED,
+         is_minimum = row->format->facts.zero_kind == QDNN_ZERO_MINIMUM;
+    if (spec->groups == QDNN_GROUPS_DEFAULT)
+        return refuse(error, error_size, "groups is none: without scales there are no zeros either");
+    if (spec->zero_packed && (is_minimum || spec->range == QDNN_RANGE_TIGHT))
+        return refuse(error, error_size,
+                      "zero_packed is for zero points that are integers; range must be with_zero");
+    if (spec->zero_minus_one && (is_signed || is_float(spec->zero)))
+        return refuse(error, error_size, "zero_minus_one is for integer zeros of unsigned codes");
+    if (spec->zero_packed)
+        return true;
+    if (!is_signed && bits == 8 && spec->zero == QDNN_DATA_I8)
+        return refuse(error, error_size, "zeros of 0 to 255 do not fit into i8; use u8, u32, i32 or packed ones");
+    if (is_minimum && !is_float(spec->zero))
         return refuse(error, error_size, "zero is an integer type; minima are f32, f16 or bf16");
     if (spec->range == QDNN_RANGE_TIGHT && !is_float(spec->zero))
         return refuse(error, error_size, "range is tight, which needs zeros of float type: f32, f16 or bf16");
     if (is_signed && spec->zero == QDNN_DATA_U32)
-        return refuse(error, error_size, "zero is u32 and codes are signed; zeros are i8, i32, f32, f16 or bf16 there");
+        return refuse(error, error_size,
+                      "zero is u32 and codes are signed; zeros are i8, i32, f32, f16 or bf16 there");
     return true;
 }
 
@@ -172,19 +186,54 @@ static bool scales_serve(const kernel_row *row, const kernel_spec *spec, char *e
 
 qdnnDataType_t format_zero_type(const format_row *format, const kernel_spec *spec)
 {
-    if (spec->zero != QDNN_DATA_U8 || !format_has_zero(format))
+    if ((spec->zero != QDNN_DATA_U8 && !spec->zero_packed) || !format_has_zero(format))
         return spec->zero;
     if (format->facts.zero_kind == QDNN_ZERO_MINIMUM)
         return QDNN_DATA_F32;
     return spec->code == QDNN_CODE_UNSIGNED ? QDNN_DATA_U8 : QDNN_DATA_I8;
 }
 
+/* What belongs to groups along rows or down columns alone. */
+static bool groups_serve(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
+{
+    bool is_lined = spec->groups == QDNN_GROUPS_ROWS || spec->groups == QDNN_GROUPS_COLUMNS;
+    bool makes_scales = kernel_operation_of(row) == KERNEL_SCALE || kernel_operation_of(row) == KERNEL_DYNAMIC;
+    if (spec->groups == QDNN_GROUPS_DEFAULT && makes_scales)
+        return refuse(error, error_size, "groups is none: there are no scales to compute");
+    if (spec->groups == QDNN_GROUPS_DEFAULT && (spec->global_scale || spec->nested))
+        return refuse(error, error_size, "groups is none: without scales there is none over them, and none is nested");
+    if (!is_lined && (spec->scale_order || spec->scale_swizzle))
+        return refuse(error, error_size,
+                      "scale_order and scale_swizzle are for groups along rows or down columns");
+    if (spec->group_index && spec->groups != QDNN_GROUPS_COLUMNS)
+        return refuse(error, error_size, "group_index is for groups down columns");
+    if (spec->group_index && makes_scales)
+        return refuse(error, error_size,
+                      "scales are computed of groups of neighbours: group_index must be no");
+    return true;
+}
+
+static bool layout_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
+{
+    const unsigned bits = row->format->facts.bits;
+    if ((spec->layout == QDNN_LAYOUT_AWQ || spec->to_layout == QDNN_LAYOUT_AWQ) && bits != 4)
+        return refuse(error, error_size, "layout is awq, which has codes of 4 bits; these have %u", bits);
+    if (spec->layout == QDNN_LAYOUT_AWQ && spec->zero_packed && spec->groups == QDNN_GROUPS_COLUMNS &&
+        spec->group_rows != 1)
+        return refuse(error, error_size, "awq packs the zeros of eight columns: group_rows must be 1");
+    if ((spec->layout != QDNN_LAYOUT_BYTES && spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST) ||
+        (spec->to_layout != QDNN_LAYOUT_BYTES && spec->to_nibble_order == QDNN_NIBBLE_HIGH_FIRST))
+        return refuse(error, error_size, "nibble_order is high, which is for layout bytes");
+    return true;
+}
+
 bool format_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     unsigned keys = kernel_keys(row);
-    if (spec->layout != QDNN_LAYOUT_BYTES || spec->groups == QDNN_GROUPS_ROWS || spec->groups == QDNN_GROUPS_COLUMNS ||
-        spec->scale_order || spec->scale_swizzle || spec->group_index || spec->zero_packed || spec->zero_minus_one)
-        return refuse(error, error_size, "only dense bytes with flat groups have kernels in this version: layout bytes, groups flat");
+    if ((keys & KERNEL_KEY_GROUPS) && !groups_serve(row, spec, error, error_size))
+        return false;
+    if ((keys & KERNEL_KEY_LAYOUT) && !layout_serves(row, spec, error, error_size))
+        return false;
     if ((keys & KERNEL_KEY_ZERO) && !zeros_serve(row, spec, error, error_size))
         return false;
     if ((keys & KERNEL_KEY_SCALE) && !scales_serve(row, spec, error, error_size))

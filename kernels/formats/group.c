@@ -31,16 +31,33 @@ group_values group_of_numbers(ptx_builder *b, const coding *c, const sidecars *s
     return (group_values){.scale = scale, .divisor = divisor_of(b, c, s, scale), .zero = zero};
 }
 
+ptx_val group_load_scale(ptx_builder *b, const coding *c, const sidecars *s, ptx_val index)
+{
+    qdnnScaleType_t type = c->spec->scale;
+    return c->spec->nested ? load_nested(b, s, index)
+                           : emit_load_scale(b, type, ptx_at(b, s->scale, index, scale_bytes(type)), 0);
+}
+
+/* GPTQ's first version stores one less; its largest code then stands for 2^bits, or for 0. */
+ptx_val group_zero_from(ptx_builder *b, const coding *c, ptx_val stored)
+{
+    if (!c->spec->zero_minus_one)
+        return stored;
+    ptx_val zero = ptx_add(b, stored, ptx_f32(b, 1));
+    if (!c->spec->zero_wraps)
+        return zero;
+    return ptx_selp(b, ptx_f32(b, 0), zero,
+                    ptx_setp(b, PTX_EQ, stored, ptx_f32(b, (float)format_largest_integer(c))));
+}
+
 group_values group_load(ptx_builder *b, const coding *c, const sidecars *s, ptx_val index)
 {
     const kernel_spec *spec = c->spec;
     ptx_val zero = {0};
-    ptx_val scale = spec->nested
-                        ? load_nested(b, s, index)
-                        : emit_load_scale(b, spec->scale, ptx_at(b, s->scale, index, scale_bytes(spec->scale)), 0);
     if (format_has_zero(c->format))
-        zero = emit_load(b, spec->zero, ptx_at(b, s->zero, index, element_bytes(spec->zero)), 0);
-    return group_of_numbers(b, c, s, scale, zero);
+        zero = group_zero_from(
+            b, c, emit_load(b, spec->zero, ptx_at(b, s->zero, index, element_bytes(spec->zero)), 0));
+    return group_of_numbers(b, c, s, group_load_scale(b, c, s, index), zero);
 }
 
 group_values group_without_scale(ptx_builder *b)
@@ -50,7 +67,8 @@ group_values group_without_scale(ptx_builder *b)
 
 /* ---- Values ---- */
 
-ptx_val group_decode(ptx_builder *b, const coding *c, const sidecars *s, const group_values *group, ptx_val unit)
+ptx_val group_decode(ptx_builder *b, const coding *c, const sidecars *s, const group_values *group,
+                     ptx_val unit)
 {
     qdnnZeroKind_t kind = c->format->facts.zero_kind;
     if (c->spec->groups == QDNN_GROUPS_DEFAULT)
@@ -122,7 +140,8 @@ static ptx_val mx_exponent(ptx_builder *b, const coding *c, ptx_val absmax)
     if (addend)
         bits = ptx_add(b, bits, ptx_u32(b, addend));
     ptx_val exponent = ptx_as(b, PTX_S32, ptx_shr(b, bits, 23));
-    return ptx_as(b, PTX_U32, ptx_clamp_s32(b, ptx_sub(b, exponent, (int)c->format->number->largest_exponent), 0, 254));
+    return ptx_as(b, PTX_U32,
+                  ptx_clamp_s32(b, ptx_sub(b, exponent, (int)c->format->number->largest_exponent), 0, 254));
 }
 
 /* Tables have no floor: where the descriptor's is 0, the scale of zeros is 0. */
@@ -171,7 +190,7 @@ static ptx_val range_end(ptx_builder *b, const coding *c, ptx_val x)
 /* Zeros of float type: never -0, not beyond the largest number, and rounded. */
 static ptx_val make_zero(ptx_builder *b, const coding *c, ptx_val lo, ptx_val scale)
 {
-    qdnnDataType_t type = c->spec->zero;
+    qdnnDataType_t type = c->spec->zero_packed ? QDNN_DATA_F32 : c->spec->zero;
     float largest = element_largest(type);
     ptx_val zero = c->format->codec->zero(b, c, lo, scale);
     if (largest == 0)
@@ -183,7 +202,8 @@ static ptx_val make_zero(ptx_builder *b, const coding *c, ptx_val lo, ptx_val sc
 group_made group_make(ptx_builder *b, const coding *c, const sidecars *s, ptx_val lo, ptx_val hi)
 {
     bool is_signed = format_has_zero(c->format);
-    ptx_val high = is_signed ? range_end(b, c, hi) : ptx_min(b, hi, ptx_f32(b, element_largest(QDNN_DATA_F32)));
+    ptx_val high =
+        is_signed ? range_end(b, c, hi) : ptx_min(b, hi, ptx_f32(b, element_largest(QDNN_DATA_F32)));
     ptx_val low = is_signed ? range_end(b, c, lo) : lo;
     group_made g = {0};
     make_scale(b, c, s, low, high, &g);
@@ -192,14 +212,30 @@ group_made group_make(ptx_builder *b, const coding *c, const sidecars *s, ptx_va
     return g;
 }
 
-void group_store(ptx_builder *b, const coding *c, const sidecars *s, const group_made *g, ptx_val index)
+/* The zero that is stored one less; where the largest code stands for 0, that. */
+static ptx_val minus_one(ptx_builder *b, const coding *c, ptx_val zero)
+{
+    ptx_val less = ptx_sub(b, zero, ptx_f32(b, 1));
+    return ptx_selp(b, ptx_f32(b, (float)format_largest_integer(c)), less, ptx_setp(b, PTX_EQ, zero, 0.0f));
+}
+
+void group_store_at(ptx_builder *b, const coding *c, const sidecars *s, const group_made *g, ptx_val scale_index,
+                    ptx_val zero_index)
 {
     const kernel_spec *spec = c->spec;
-    ptx_val address = ptx_at(b, s->scale, index, scale_bytes(spec->scale));
+    qdnnDataType_t zero_type = spec->zero_packed ? QDNN_DATA_F32 : spec->zero;
+    ptx_val address = ptx_at(b, s->scale, scale_index, scale_bytes(spec->scale));
     if (g->code.kind != PTX_NOTHING)
         ptx_st_global_u8(b, address, 0, g->code);
     else
         emit_store(b, scale_data_type(spec->scale), address, 0, g->scale);
-    if (g->zero.kind != PTX_NOTHING)
-        emit_store(b, spec->zero, ptx_at(b, s->zero, index, element_bytes(spec->zero)), 0, g->zero);
+    if (g->zero.kind == PTX_NOTHING)
+        return;
+    ptx_val zero = spec->zero_minus_one ? minus_one(b, c, g->zero) : g->zero;
+    emit_store(b, zero_type, ptx_at(b, s->zero, zero_index, element_bytes(zero_type)), 0, zero);
+}
+
+void group_store(ptx_builder *b, const coding *c, const sidecars *s, const group_made *g, ptx_val index)
+{
+    group_store_at(b, c, s, g, index, index);
 }

@@ -44,6 +44,11 @@ static int most(const coding *c)
     return least(c) + 2 * half_range(c) - 1;
 }
 
+int format_largest_integer(const coding *c)
+{
+    return most(c);
+}
+
 /* The code of an integer in that range. */
 static ptx_val code_of(ptx_builder *b, const coding *c, ptx_val integer)
 {
@@ -86,8 +91,10 @@ static ptx_val integer_zero(ptx_builder *b, const coding *c, ptx_val lo, ptx_val
     if (c->format->facts.zero_kind == QDNN_ZERO_MINIMUM)
         return least(c) ? ptx_sub(b, lo, ptx_mul(b, low, scale)) : lo;
     ptx_val zero = ptx_div(b, ptx_neg(b, lo), scale);
+    bool no_zero = c->spec->zero_minus_one && !c->spec->zero_wraps; /* one less than 0 cannot be stored */
     if (c->spec->range == QDNN_RANGE_WITH_ZERO)
-        zero = ptx_clamp(b, ptx_cvt_rni(b, PTX_F32, zero), ptx_f32(b, 0), ptx_f32(b, (float)(most(c) - least(c))));
+        zero = ptx_clamp(b, ptx_cvt_rni(b, PTX_F32, zero), ptx_f32(b, no_zero ? 1 : 0),
+                         ptx_f32(b, (float)(most(c) - least(c))));
     return least(c) ? ptx_add(b, zero, low) : zero;
 }
 
@@ -138,7 +145,8 @@ static ptx_val integer_unit(ptx_builder *b, const coding *c, const codec_state *
     }
     uint32_t mask = ((1u << bits) - 1) << position, exponent = (150u - position) << 23;
     uint32_t flip = signed_code ? (uint32_t)half_range(c) << position : 0;
-    ptx_val placed = ptx_lop3(b, word, ptx_u32(b, mask), ptx_u32(b, exponent | flip), (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C);
+    ptx_val placed =
+        ptx_lop3(b, word, ptx_u32(b, mask), ptx_u32(b, exponent | flip), (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C);
     float extra = (float)((1u << (23 - position)) - (uint32_t)least(c));
     return ptx_sub(b, ptx_as(b, PTX_F32, placed), ptx_f32(b, extra));
 }

@@ -4,6 +4,7 @@
 #define QDNN_KERNELS_QUANTIZED_H
 
 #include "kernels/formats/format.h"
+#include "kernels/formats/stream.h"
 #include "kernels/operations.h"
 
 typedef struct quantized {
@@ -15,7 +16,8 @@ typedef struct quantized {
 } quantized;
 
 /* From the parameters. What there is one of is loaded here. */
-quantized quantized_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, const kernel_args *args);
+quantized quantized_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec,
+                          const kernel_args *args);
 /* Tables for decoding; by all threads of the block. */
 void quantized_open(ptx_builder *b, quantized *q);
 
@@ -24,6 +26,7 @@ void quantized_open(ptx_builder *b, quantized *q);
 /* The values of the group of an element (u64). Where one group is the whole tensor, flat_group_only has loaded
  * them before. */
 group_values flat_group(ptx_builder *b, const quantized *q, ptx_val index);
+ptx_val flat_group_number(ptx_builder *b, const kernel_spec *spec, ptx_val index);
 void flat_group_only(ptx_builder *b, quantized *q);
 
 /* The groups of one chunk. Within a chunk there is one group, or two that meet in it, or a group for every few
@@ -44,14 +47,14 @@ ptx_val chunk_groups_aligned(ptx_builder *b, const quantized *q, ptx_val all);
 /* ---- Codes in dense bits (dense_codes.c): code i of a tensor at bit i * width, low bits first ---- */
 
 /* Codes are coded four at a time: a quad is their bits in the low end of a u32, an element's at quad_position. */
-enum { QUAD = 4 };
 unsigned quad_position(const coding *c, unsigned element);
 
 /* Whether the codes of a chunk are 1, 2, 4 or 8 bytes; else they pass through shared memory. */
 bool codes_are_direct(const coding *c);
 
 /* The quads of a chunk of `elements` from aligned global memory, and back. */
-void codes_load(ptx_builder *b, const quantized *q, ptx_val address, int offset, unsigned elements, ptx_val *quads);
+void codes_load(ptx_builder *b, const quantized *q, ptx_val address, int offset, unsigned elements,
+                ptx_val *quads);
 void codes_store(ptx_builder *b, const quantized *q, ptx_val address, int offset, unsigned elements,
                  const ptx_val *quads);
 
@@ -66,7 +69,8 @@ stage stage_begin(ptx_builder *b, const coding *c, unsigned tile, unsigned threa
 /* Of so many bytes, a multiple of 16. */
 stage stage_of_bytes(ptx_builder *b, const char *name, unsigned bytes, unsigned threads);
 void stage_load(ptx_builder *b, const stage *s, ptx_val first);
-void stage_quads(ptx_builder *b, const coding *c, const stage *s, ptx_val element, unsigned elements, ptx_val *quads);
+void stage_quads(ptx_builder *b, const coding *c, const stage *s, ptx_val element, unsigned elements,
+                 ptx_val *quads);
 void stage_put(ptx_builder *b, const coding *c, const stage *s, ptx_val element, unsigned elements,
                const ptx_val *quads);
 void stage_store(ptx_builder *b, const stage *s, ptx_val first);

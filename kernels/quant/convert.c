@@ -3,6 +3,8 @@
 #include "kernels/quant/quant.h"
 #include "kernels/quant/tile.h"
 
+enum { FOUR = 4 /* elements of a thread that lie one behind the other */ };
+
 typedef struct conversion {
     qdnnDataType_t from_type, to_type;
     ptx_val from, to;
@@ -27,10 +29,10 @@ static void convert_tile(ptx_builder *b, const conversion *c)
     ptx_val index = ptx_add(b, c->first, ptx_cvt(b, PTX_U64, ptx_mul(b, ptx_tid_x(b), FOUR)));
     ptx_val in = ptx_at(b, c->from, index, from_bytes), out = ptx_at(b, c->to, index, to_bytes);
     for (unsigned i = 0; i < ROUNDS; i++)
-        emit_load_four(b, c->from_type, in, (int)(i * TILE_BLOCK * FOUR * from_bytes), &x[i * FOUR]);
+        emit_load_run(b, c->from_type, in, (int)(i * TILE_BLOCK * FOUR * from_bytes), FOUR, &x[i * FOUR]);
     canonical_nans(b, c, x, THREAD_ELEMENTS);
     for (unsigned i = 0; i < ROUNDS; i++)
-        emit_store_four(b, c->to_type, out, (int)(i * TILE_BLOCK * FOUR * to_bytes), &x[i * FOUR]);
+        emit_store_run(b, c->to_type, out, (int)(i * TILE_BLOCK * FOUR * to_bytes), FOUR, &x[i * FOUR]);
 }
 
 static void convert_elements(ptx_builder *b, const conversion *c)

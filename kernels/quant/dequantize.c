@@ -1,4 +1,5 @@
 /* The dequantize kernel of flat tensors: codes become elements. */
+#include "kernels/quant/matrix.h"
 #include "kernels/quant/quant.h"
 #include "kernels/quant/tile.h"
 
@@ -46,7 +47,7 @@ static void dequantize_elements(ptx_builder *b, const tile *t)
     ptx_end_for(b);
 }
 
-void emit_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+static void emit_flat(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     if (format_is_plain(row->format)) {
         emit_convert(b, row, spec);
@@ -67,4 +68,9 @@ void emit_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *s
     ptx_else(b);
     dequantize_elements(b, &t);
     ptx_end_if(b);
+}
+
+void emit_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    (kernel_is_matrix(row, spec) ? emit_matrix_dequantize : emit_flat)(b, row, spec);
 }

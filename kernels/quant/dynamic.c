@@ -30,7 +30,7 @@ static bool fits(const kernel_row *row, const kernel_spec *spec)
 {
     (void)row;
     return spec->groups == QDNN_GROUPS_FLAT && spec->layout == QDNN_LAYOUT_BYTES && spec->channels == 0 &&
-           spec->group_size % 8 == 0 &&
+           spec->group_size % 8 == 0 && !spec->zero_packed && !spec->zero_minus_one &&
            spec->group_size / chunk_elements(spec->data) <= (uint64_t)RANGE_BLOCK * CHUNKS_MAX;
 }
 
@@ -185,9 +185,11 @@ static void two_operations(const kernel_row *row, const kernel_spec *spec, const
 {
     const kernel_row *scale = kernel_find_operation(KERNEL_SCALE, row->format);
     const kernel_row *quantize = kernel_find_operation(KERNEL_QUANTIZE, row->format);
-    kernel_spec normal = kernel_spec_normal(scale, spec);
-    scale_level_steps(scale, &normal, problem, steps);
-    steps_add(steps, quantize, spec, problem);
+    kernel_spec scales = kernel_spec_normal(scale, spec), codes = kernel_spec_normal(quantize, spec);
+    scale_level_steps(scale, &scales, problem, steps);
+    if (spec->zero_packed)
+        zero_packing_steps(scale, &scales, problem, steps);
+    quantize->operation->steps(quantize, &codes, problem, steps);
 }
 
 void dynamic_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,

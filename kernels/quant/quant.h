@@ -14,6 +14,9 @@ void scale_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pr
 /* The part of them that makes scales under a global scale that is there, and not yet nested. */
 void scale_level_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                        kernel_steps *steps);
+/* Packs the zeros that the scale kernel before left as f32. */
+void zero_packing_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                        kernel_steps *steps);
 
 /* dynamic.c: scales and codes in one kernel that reads the elements once */
 bool dynamic_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
@@ -21,6 +24,9 @@ kernel_geometry dynamic_geometry(const kernel_row *row, const kernel_spec *spec)
 void emit_dynamic(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void dynamic_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                    kernel_steps *steps);
+
+/* repack.c: codes in one layout to codes in another */
+void emit_repack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 
 /* second_level.c: what stands over scales: the global scale, and the scales of nested scales */
 kernel_geometry global_geometry(const kernel_row *row, const kernel_spec *spec);

@@ -1,4 +1,5 @@
 /* The quantize kernel of flat tensors: elements become codes. */
+#include "kernels/quant/matrix.h"
 #include "kernels/quant/quant.h"
 #include "kernels/quant/tile.h"
 
@@ -30,11 +31,12 @@ static void quantize_chunks(ptx_builder *b, const tile *t, ptx_val index, unsign
         emit_load_chunk(b, spec->data, in, (int)(i * TILE_BLOCK * chunk_bytes(spec->data)), &x[i * chunk]);
     for (unsigned i = 0; i < count; i++) {
         chunk_encode(b, &t->q, &groups[i], &x[i * chunk], chunk, quads);
-        store_codes(b, t, index, out, (int)(i * stride * t->q.coding.format->facts.bits / 8), i * stride, quads);
+        store_codes(b, t, index, out, (int)(i * stride * t->q.coding.format->facts.bits / 8), i * stride,
+                    quads);
     }
 }
 
-void emit_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+static void emit_flat(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     if (format_is_plain(row->format)) {
         emit_convert(b, row, spec);
@@ -45,7 +47,8 @@ void emit_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spe
         return;
     }
     ptx_reqntid(b, TILE_BLOCK, 1, 1);
-    ptx_minnctapersm(b, 3); /* up to 80 registers: left alone, ptxas aims for 64 and spills around its division */
+    ptx_minnctapersm(
+        b, 3); /* up to 80 registers: left alone, ptxas aims for 64 and spills around its division */
     tile t = tile_begin(b, row, spec);
     ptx_uniform(b);
     ptx_if(b, t.whole);
@@ -55,4 +58,9 @@ void emit_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spe
     ptx_else(b);
     encode_few(b, &t.q, t.data, t.first, t.end, ptx_tid_x(b), TILE_BLOCK, NULL);
     ptx_end_if(b);
+}
+
+void emit_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    (kernel_is_matrix(row, spec) ? emit_matrix_quantize : emit_flat)(b, row, spec);
 }

@@ -100,20 +100,15 @@ typedef struct extent {
     ptx_val count, stride;
 } extent;
 
-static ptx_val divide_up(ptx_builder *b, ptx_val i, uint64_t divisor)
-{
-    return emit_divide(b, ptx_add(b, i, ptx_u64(b, divisor - 1)), divisor);
-}
-
 static extent extent_of(ptx_builder *b, const parts *p, ptx_val n)
 {
     if (p->channels) {
-        ptx_val bands = ptx_min(b, divide_up(b, n, p->band_elements), ptx_u64(b, p->bands));
+        ptx_val bands = ptx_min(b, emit_divide_up(b, n, p->band_elements), ptx_u64(b, p->bands));
         return (extent){.count = ptx_mul(b, bands, ptx_u64(b, p->turn_parts)),
                         .stride = ptx_mul(b, bands, ptx_u64(b, p->turn))};
     }
     ptx_val runs = emit_divide(b, n, p->run), rest = emit_remainder(b, n, runs, p->run);
-    ptx_val cut = divide_up(b, rest, p->segment);
+    ptx_val cut = emit_divide_up(b, rest, p->segment);
     return (extent){.count = ptx_mad(b, runs, ptx_u64(b, p->segments), cut), .stride = n};
 }
 

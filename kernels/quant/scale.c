@@ -5,6 +5,7 @@
  * that a range kernel made of long ones. */
 #include "kernels/formats/quantized.h"
 #include "kernels/operations.h"
+#include "kernels/quant/matrix.h"
 #include "kernels/quant/quant.h"
 #include "kernels/quant/ranges.h"
 
@@ -34,7 +35,8 @@ static kernel_geometry channel_geometry(const kernel_spec *spec)
 
 kernel_geometry scale_geometry(const kernel_row *row, const kernel_spec *spec)
 {
-    (void)row;
+    if (kernel_is_matrix(row, spec))
+        return matrix_scale_geometry(spec);
     if (spec->channels)
         return channel_geometry(spec);
     return (kernel_geometry){.block = RANGE_BLOCK,
@@ -114,7 +116,7 @@ static void scale_channels(ptx_builder *b, const scale_kernel *k)
 }
 _Static_assert(COLUMNS == 1 << 3, "a thread's number is shifted by it");
 
-void emit_scale(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+static void emit_flat(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, RANGE_BLOCK, 1, 1);
     kernel_args args = kernel_declare(b, row, spec);
@@ -130,4 +132,9 @@ void emit_scale(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
         scale_channels(b, &k);
     else
         scale_groups(b, &k);
+}
+
+void emit_scale(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    (kernel_is_matrix(row, spec) ? emit_matrix_scale : emit_flat)(b, row, spec);
 }

@@ -2,6 +2,7 @@
 #include "kernels/operations.h"
 
 #include "kernels/formats/format.h"
+#include "kernels/quant/matrix.h"
 #include "kernels/quant/quant.h"
 
 enum {
@@ -28,7 +29,7 @@ static kernel_spec simplest(const kernel_spec *spec, uint64_t n)
     return whole;
 }
 
-void scale_level_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+static void flat_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                        kernel_steps *steps)
 {
     uint64_t n = problem->rows * problem->columns;
@@ -44,8 +45,17 @@ void scale_level_steps(const kernel_row *row, const kernel_spec *spec, const ker
     uint64_t count = kernel_range_count(range, &parts, n), offset = steps->workspace;
     steps->workspace += count * sizeof(float);
     step_in_workspace(steps_add(steps, range, &parts, problem), offset);
-    kernel_step *last = steps_add(steps, row, &lists, &(kernel_problem){1, count});
+    kernel_step *last = steps_add(steps, row, &lists, &(kernel_problem){.rows = 1, .columns = count});
     step_from_workspace(last, QDNN_OPERAND_X, offset);
+}
+
+void scale_level_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                       kernel_steps *steps)
+{
+    if (kernel_is_matrix(row, spec))
+        matrix_scale_grid(spec, problem, steps_add(steps, row, spec, problem)->grid);
+    else
+        flat_steps(row, spec, problem, steps);
 }
 
 /* The absmax of the tensor, in parts, and the global scale from those. */
@@ -60,7 +70,7 @@ static void global_steps(const kernel_row *row, const kernel_spec *spec, const k
     step_in_workspace(steps_add(steps, range, &parts, problem), offset);
     kernel_spec list = *spec;
     list.data = QDNN_DATA_F32;
-    kernel_step *global = steps_add(steps, kernel_find("global_scale"), &list, &(kernel_problem){1, count});
+    kernel_step *global = steps_add(steps, kernel_find("global_scale"), &list, &(kernel_problem){.rows = 1, .columns = count});
     union {
         float value;
         uint32_t bits;
@@ -81,8 +91,40 @@ static void nested_steps(const kernel_row *row, const kernel_spec *spec, const k
     step_from_workspace(&steps->at[steps->count - 1], QDNN_OPERAND_SCALE, offset);
     kernel_spec list = *spec;
     list.data = QDNN_DATA_F32;
-    kernel_step *nest = steps_add(steps, kernel_find("nest_scales"), &list, &(kernel_problem){1, groups});
+    kernel_step *nest = steps_add(steps, kernel_find("nest_scales"), &list, &(kernel_problem){.rows = 1, .columns = groups});
     step_from_workspace(nest, QDNN_OPERAND_X, offset);
+}
+
+/* Zeros are packed as codes without scales are: those of a group down columns are a row of words, those of a group
+ * along rows a column of words. */
+void zero_packing_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                        kernel_steps *steps)
+{
+    const format_facts *f = &row->format->facts;
+    const format_row *plain =
+        kernel_find_format(f->storage, f->bits, QDNN_ZERO_NONE, QDNN_CODE_DEFAULT, QDNN_BLOCK_NONE);
+    uint64_t groups = kernel_groups(spec, problem), from = (steps->workspace + 15) / 16 * 16;
+    kernel_problem zeros = {.rows = 1, .columns = groups};
+    kernel_spec codes = kernel_spec_default();
+    codes.groups = QDNN_GROUPS_DEFAULT;
+    codes.code = spec->code;
+    codes.layout = QDNN_LAYOUT_WORDS_ROWS;
+    if (spec->groups == QDNN_GROUPS_ROWS) {
+        zeros.rows = (problem->rows - 1) / spec->group_rows + 1;
+        codes.layout = QDNN_LAYOUT_WORDS_INTERLEAVED;
+    } else if (spec->groups == QDNN_GROUPS_COLUMNS) {
+        zeros.rows = (problem->rows - 1) / spec->group_size + 1;
+        codes.layout = spec->layout == QDNN_LAYOUT_AWQ ? QDNN_LAYOUT_AWQ : QDNN_LAYOUT_WORDS_ROWS;
+    }
+    zeros.columns = groups / zeros.rows;
+    steps->workspace = from + groups * sizeof(float);
+    for (int i = 0; i < steps->count; i++)
+        step_from_workspace(&steps->at[i], QDNN_OPERAND_ZERO, from);
+    const kernel_row *quantize = kernel_find_operation(KERNEL_QUANTIZE, plain);
+    quantize->operation->steps(quantize, &codes, &zeros, steps);
+    kernel_step *last = &steps->at[steps->count - 1];
+    step_from_workspace(last, QDNN_OPERAND_X, from);
+    step_with_operand(last, QDNN_OPERAND_CODES, QDNN_OPERAND_ZERO);
 }
 
 void scale_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
@@ -94,4 +136,6 @@ void scale_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pr
         nested_steps(row, spec, problem, steps);
     else
         scale_level_steps(row, spec, problem, steps);
+    if (spec->zero_packed)
+        zero_packing_steps(row, spec, problem, steps);
 }

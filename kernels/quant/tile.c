@@ -1,20 +1,25 @@
 /* Tiles and chunks: what quantize and dequantize share. */
 #include "kernels/quant/tile.h"
 
+#include "kernels/quant/matrix.h"
 #include "kernels/quant/quant.h"
 
 kernel_geometry tile_geometry(const kernel_row *row, const kernel_spec *spec)
 {
-    (void)spec;
     if (format_is_blocks(row->format))
         return block_geometry(row);
+    if (kernel_is_matrix(row, spec))
+        return matrix_geometry(&(coding){row->format, spec});
     return (kernel_geometry){.block = TILE_BLOCK, .elements_per_block = TILE_ELEMENTS};
 }
 
 void tile_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                 kernel_steps *steps)
 {
-    steps_add(steps, row, spec, problem);
+    if (kernel_is_matrix(row, spec))
+        matrix_steps(row, spec, problem, steps);
+    else
+        steps_add(steps, row, spec, problem);
 }
 
 ptx_val tile_codes_at(ptx_builder *b, const tile *t, ptx_val index)
@@ -38,7 +43,8 @@ tile tile_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
     t.q = quantized_begin(b, row, spec, &args);
     ptx_val full_end = ptx_add(b, t.first, TILE_ELEMENTS);
     t.end = ptx_min(b, full_end, t.n);
-    ptx_val aligned = ptx_and(b, emit_aligned(b, t.data, LOAD_BYTES), emit_aligned(b, t.q.codes, code_align(&t.q.coding)));
+    ptx_val aligned =
+        ptx_and(b, emit_aligned(b, t.data, LOAD_BYTES), emit_aligned(b, t.q.codes, code_align(&t.q.coding)));
     aligned = chunk_groups_aligned(b, &t.q, aligned);
     t.whole = ptx_setp_and(b, PTX_LE, full_end, t.n, aligned);
     flat_group_only(b, &t.q);

@@ -77,7 +77,7 @@ static uint64_t add_scales(const kernel_spec *spec, const kernel_problem *proble
     uint64_t groups = kernel_groups(spec, problem), absmax;
     add_absmax(spec, problem, groups, steps, &absmax);
     uint64_t scales = steps->workspace;
-    kernel_step *step = steps_add(steps, kernel_find("train_scale"), spec, &(kernel_problem){1, groups});
+    kernel_step *step = steps_add(steps, kernel_find("train_scale"), spec, &(kernel_problem){.rows = 1, .columns = groups});
     step_from_workspace(step, QDNN_OPERAND_X, absmax);
     if (spec->scale_mode == QDNN_SCALE_MODE_BATCH) {
         steps->workspace += aligned(groups * sizeof(float));
@@ -139,7 +139,7 @@ static void add_sums(const kernel_spec *spec, uint64_t n, uint64_t groups, uint6
     steps->workspace = to;
     while (entries > 1 && steps->count < KERNEL_STEPS_MAX) {
         uint64_t next = (entries - 1) / SUM_SEGMENT + 1;
-        const kernel_problem results = {1, groups * next};
+        const kernel_problem results = {.rows = 1, .columns = groups * next};
         kernel_step *step = steps_add(steps, row, next > 1 ? &between : spec, &results);
         step_from_workspace(step, QDNN_OPERAND_X, from);
         step_set_number(step, NUMBER_N, n);

@@ -25,16 +25,34 @@ int64_t quant_case_columns(const kernel_row *row, int64_t least)
     return (least + multiple - 1) / multiple * multiple;
 }
 
-/* Element i is in group (i / group_size) mod channels; without channels in i / group_size. */
-static void set_groups(const quant_case *c, int64_t *group_size, int64_t *channels)
+int64_t quant_case_row_elements(const quant_case *c)
 {
-    *group_size = c->granularity == QDNN_GRANULARITY_GROUP ? c->extent : 1;
-    *channels = c->granularity == QDNN_GRANULARITY_TENSOR ? 1 : 0;
+    return c->dims[c->rank - 1];
+}
+
+int64_t quant_case_rows(const quant_case *c)
+{
+    int64_t n = 1;
+    for (int i = 0; i + 1 < c->rank; i++)
+        n *= c->dims[i];
+    return n;
+}
+
+/* The specification with the groups that the granularity makes: element i is in group (i / group_size) mod channels;
+ * without channels in i / group_size. */
+static kernel_spec grouped_spec(const quant_case *c)
+{
+    kernel_spec spec = c->spec;
+    if (c->granularity == QDNN_GRANULARITY_NONE)
+        spec.groups = QDNN_GROUPS_DEFAULT;
+    spec.group_size = c->granularity == QDNN_GRANULARITY_GROUP ? (uint64_t)c->extent : 1;
+    spec.channels = c->granularity == QDNN_GRANULARITY_TENSOR ? 1 : 0;
     if (c->granularity != QDNN_GRANULARITY_CHANNEL || quant_case_elements(c) == 0)
-        return;
-    *channels = c->dims[c->extent];
+        return spec;
+    spec.channels = (uint64_t)c->dims[c->extent];
     for (int i = (int)c->extent + 1; i < c->rank; i++)
-        *group_size *= c->dims[i];
+        spec.group_size *= (uint64_t)c->dims[i];
+    return spec;
 }
 
 void quant_case_text(const quant_case *c, char *text, size_t size)
@@ -42,11 +60,7 @@ void quant_case_text(const quant_case *c, char *text, size_t size)
     static const char *const kinds[] = {"normal", "constant", "zeros", "subnormal",
                                         "huge",   "special",  "ties"};
     char settings[KERNEL_SPEC_TEXT], dims[128] = "";
-    int64_t group_size, channels;
-    set_groups(c, &group_size, &channels);
-    kernel_spec spec = c->spec;
-    spec.group_size = (uint64_t)group_size;
-    spec.channels = (uint64_t)channels;
+    kernel_spec spec = grouped_spec(c);
     kernel_spec_text(c->row, &spec, settings, sizeof settings);
     for (int i = 0, used = 0; i < c->rank; i++)
         used += snprintf(dims + used, sizeof dims - (size_t)used, " %lld", (long long)c->dims[i]);
@@ -77,6 +91,15 @@ static bool set_options(const quant_case *c, qdnnQuantDescriptor_t quant)
         {QDNN_QUANT_MX_ROUNDING, c->spec.mx_rounding},
         {QDNN_QUANT_GLOBAL_SCALE, c->spec.global_scale},
         {QDNN_QUANT_NESTED, c->spec.nested},
+        {QDNN_QUANT_LAYOUT, c->spec.layout},
+        {QDNN_QUANT_GROUPS, c->spec.groups},
+        {QDNN_QUANT_BLOCK_ROWS, (int64_t)c->spec.group_rows},
+        {QDNN_QUANT_SCALE_ORDER, c->spec.scale_order},
+        {QDNN_QUANT_SCALE_SWIZZLE, c->spec.scale_swizzle},
+        {QDNN_QUANT_GROUP_INDEX, c->spec.group_index},
+        {QDNN_QUANT_ZERO_PACKED, c->spec.zero_packed},
+        {QDNN_QUANT_ZERO_MINUS_ONE, c->spec.zero_minus_one},
+        {QDNN_QUANT_ZERO_WRAPS, c->spec.zero_wraps},
     };
     bool ok = CHECK_QDNN(qdnnSetQuantFloor(quant, c->spec.floor));
     for (int i = 0; i < LENGTH(options); i++)
@@ -88,10 +111,10 @@ static bool set_options(const quant_case *c, qdnnQuantDescriptor_t quant)
 static bool set_format(const quant_case *c, quant_descriptors *d)
 {
     request r;
-    bool ok =
-        CHECK_QDNN(qdnnSetQuantDescriptor(d->quant, kernel_format(c->row)->storage, c->granularity, c->extent)) &&
-        set_options(c, d->quant) &&
-        CHECK_QDNN(request_make(kernel_operation_of(c->row), d->tensor, d->quant, &r));
+    bool ok = CHECK_QDNN(qdnnSetQuantDescriptor(d->quant, kernel_format(c->row)->storage, c->granularity,
+                                                c->extent)) &&
+              set_options(c, d->quant) &&
+              CHECK_QDNN(request_make(kernel_operation_of(c->row), d->tensor, d->quant, &r));
     if (ok && r.row != c->row)
         FAIL("the descriptor of %s leads to %s", c->row->name, r.row->name);
     return ok && r.row == c->row;
@@ -119,17 +142,13 @@ const char *quant_operand_name(int operand)
     static const char *const names[QDNN_OPERAND_COUNT] = {"x",          "y",           "codes",        "scale",
                                                           "zero",       "global_scale", "group_index", "nested_map",
                                                           "nested_scale", "nested_offset", "dy",          "dx",
-                                                          "state",      "dscale"};
+                                                          "state",      "dscale",       "repacked",      "row_index"};
     return names[operand];
 }
 
-static ref_quant_spec reference_of(const quant_case *c)
+ref_quant_spec quant_case_reference(const quant_case *c)
 {
-    kernel_spec spec = c->spec;
-    int64_t group_size, channels;
-    set_groups(c, &group_size, &channels);
-    spec.group_size = (uint64_t)group_size;
-    spec.channels = (uint64_t)channels;
+    kernel_spec spec = grouped_spec(c);
     return ref_spec_of(c->row, &spec);
 }
 
@@ -140,12 +159,13 @@ static int plain_operand(const quant_case *c)
 
 static void set_sizes(const quant_case *c, const ref_quant_spec *ref, quant_operands *o)
 {
-    int64_t n = quant_case_elements(c);
+    int64_t rows = quant_case_rows(c), columns = quant_case_row_elements(c);
     kernel_operand operands[QDNN_OPERAND_COUNT];
-    kernel_operands_of(c->row, &c->spec, &(kernel_problem){1, (uint64_t)n}, operands);
+    kernel_spec spec = grouped_spec(c);
+    kernel_operands_of(c->row, &spec, &(kernel_problem){.rows = (uint64_t)rows, .columns = (uint64_t)columns}, operands);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
         o->element[i] = ref_element_bytes(ref, i);
-        o->bytes[i] = (size_t)ref_operand_bytes(ref, 1, n, i);
+        o->bytes[i] = (size_t)ref_operand_bytes(ref, rows, columns, i);
         o->reads |= (unsigned)operands[i].reads << i;
         o->writes |= (unsigned)operands[i].writes << i;
     }
@@ -154,7 +174,8 @@ static void set_sizes(const quant_case *c, const ref_quant_spec *ref, quant_oper
 /* What nothing computes: the tables of nested scales, and a global scale where only codes are made. */
 static void fill_tables(quant_operands *o)
 {
-    float *map = (float *)(void *)o->host[QDNN_OPERAND_NESTED_MAP], *outer = (float *)(void *)o->host[QDNN_OPERAND_NESTED_SCALE];
+    float *map = (float *)(void *)o->host[QDNN_OPERAND_NESTED_MAP],
+          *outer = (float *)(void *)o->host[QDNN_OPERAND_NESTED_SCALE];
     for (size_t i = 0; i < o->bytes[QDNN_OPERAND_NESTED_MAP] / 4; i++)
         map[i] = ((float)i - 100.0f) / 155.0f;
     for (size_t i = 0; i < o->bytes[QDNN_OPERAND_NESTED_SCALE] / 4; i++)
@@ -163,39 +184,61 @@ static void fill_tables(quant_operands *o)
         *(float *)(void *)o->host[QDNN_OPERAND_NESTED_OFFSET] = 0.75f;
 }
 
+/* The groups of rows in no order; a caller's may be out of range. */
+static void fill_group_index(const quant_case *c, quant_operands *o)
+{
+    static const int32_t strange[] = {-1, INT32_MAX, INT32_MIN};
+    int32_t *index = (int32_t *)(void *)o->host[QDNN_OPERAND_GROUP_INDEX];
+    int64_t rows = (int64_t)o->bytes[QDNN_OPERAND_GROUP_INDEX] / 4,
+            groups = rows ? (rows - 1) / c->extent + 1 : 0;
+    for (int64_t i = 0; i < rows; i++)
+        index[i] = c->callers && i % 5 == 4 ? strange[i / 5 % 3] : (int32_t)((i * 7 + c->seed) % groups);
+    if (c->callers && rows > 0)
+        index[0] = (int32_t)groups; /* the first that is out of range */
+}
+
+/* Scales and zeros that nobody computed. Packed zeros have every bit pattern. */
+static void fill_callers(const quant_case *c, const ref_quant_spec *ref, quant_operands *o)
+{
+    int64_t scales = (int64_t)(o->bytes[QDNN_OPERAND_SCALE] / o->element[QDNN_OPERAND_SCALE]);
+    int64_t zeros = (int64_t)(o->bytes[QDNN_OPERAND_ZERO] / o->element[QDNN_OPERAND_ZERO]);
+    if (ref->nested)
+        fill_bytes(c->seed, o->host[QDNN_OPERAND_SCALE], scales);
+    else
+        fill_callers_scales(c->spec.scale, 0, o->host[QDNN_OPERAND_SCALE], scales);
+    if (ref->zero_packed)
+        fill_bytes(c->seed, o->host[QDNN_OPERAND_ZERO], (int64_t)o->bytes[QDNN_OPERAND_ZERO]);
+    else if (zeros > 0)
+        fill_callers_zeros(ref->zero, 0, o->host[QDNN_OPERAND_ZERO], zeros);
+}
+
 /* Inputs of quantize and dequantize are host_ref's own outputs, unless they are a caller's. */
 static void fill(const quant_case *c, const ref_quant_spec *ref, quant_operands *o)
 {
-    int64_t n = quant_case_elements(c);
+    int64_t rows = quant_case_rows(c), columns = quant_case_row_elements(c);
     uint8_t *plain = o->host[plain_operand(c)], *codes = o->host[QDNN_OPERAND_CODES];
     ref_arrays arrays = ref_arrays_of(o->host);
     fill_tables(o);
-    fill_data(c->kind, kernel_format(c->row), c->spec.data, c->seed, plain, n);
+    fill_data(c->kind, kernel_format(c->row), c->spec.data, c->seed, plain, rows * columns);
     if (ref->block) {
-        ref_fill_blocks(c->row, ref, n, c->seed, c->callers, plain, codes);
+        ref_fill_blocks(c->row, ref, rows * columns, c->seed, c->callers, plain, codes);
         return;
     }
-    int64_t groups = ref_group_count(ref, 1, n);
-    ref_scale(ref, 1, n, plain, &arrays);
-    if (c->callers) {
-        if (ref->nested)
-            fill_bytes(c->seed, arrays.scale, groups);
-        else
-            fill_callers_scales(c->spec.scale, 0, arrays.scale, groups);
-        if (o->bytes[QDNN_OPERAND_ZERO] > 0)
-            fill_callers_zeros(ref->zero, 0, arrays.zero, groups);
-    }
-    ref_quantize(ref, 1, n, plain, &arrays);
+    fill_group_index(c, o);
+    ref_scale(ref, rows, columns, plain, &arrays);
+    if (c->callers)
+        fill_callers(c, ref, o);
+    ref_quantize(ref, rows, columns, plain, &arrays);
     if (kernel_operation_of(c->row) != KERNEL_DEQUANTIZE)
         return;
     if (c->callers)
         fill_bytes(c->seed, codes, (int64_t)o->bytes[QDNN_OPERAND_CODES]);
-    ref_dequantize(ref, 1, n, &arrays, plain);
+    ref_dequantize(ref, rows, columns, &arrays, plain);
 }
 
 bool quant_operands_make(const quant_case *c, quant_operands *out)
 {
-    ref_quant_spec ref = reference_of(c);
+    ref_quant_spec ref = quant_case_reference(c);
     bool ok = true;
     *out = (quant_operands){0};
     set_sizes(c, &ref, out);
@@ -250,7 +293,8 @@ qdnnStatus_t quant_call_plan(qdnnHandle_t handle, const quant_case *c, const qua
     qdnnBinding_t bindings[QDNN_OPERAND_COUNT];
     kernel_operand operands[QDNN_OPERAND_COUNT];
     int count = 0;
-    kernel_operands_of(c->row, &c->spec, &(kernel_problem){1, 1}, operands);
+    kernel_spec spec = grouped_spec(c);
+    kernel_operands_of(c->row, &spec, &(kernel_problem){.rows = 1, .columns = 1}, operands);
     qdnnStatus_t status = create_plan[kernel_operation_of(c->row)](handle, d->tensor, d->quant, &plan);
     if (status != QDNN_STATUS_SUCCESS)
         return status;

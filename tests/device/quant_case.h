@@ -8,12 +8,14 @@
 
 #include "kernels/kernels.h"
 #include "formats/kernel_data.h"
+#include "host_ref/host_ref.h"
 
 typedef struct quant_case {
     const kernel_row *row;
-    kernel_spec spec; /* types and options; which elements share a scale is said below */
+    kernel_spec
+        spec; /* types and options; of GROUP, also the direction of groups and how far they reach across */
     qdnnGranularity_t granularity;
-    int64_t extent; /* GROUP: the group size; CHANNEL: the axis; TENSOR: 0 */
+    int64_t extent; /* GROUP: the group size; CHANNEL: the axis; TENSOR, NONE: 0 */
     int rank;
     int64_t dims[QDNN_DIMS_MAX];
     data_kind kind;
@@ -24,9 +26,15 @@ typedef struct quant_case {
 int64_t quant_case_elements(const quant_case *c);
 /* The least last dimension that a kernel takes from `least` on: rows are whole blocks. */
 int64_t quant_case_columns(const kernel_row *row, int64_t least);
+/* The tensor as a matrix: the last dimension is a row. */
+int64_t quant_case_rows(const quant_case *c);
+int64_t quant_case_row_elements(const quant_case *c);
 
 /* "quantize_nf4: data=f16 scale=f32 group_size=64 ..., dims 3 5 67, ties data, seed 7": for failures. */
 void quant_case_text(const quant_case *c, char *text, size_t size);
+
+/* The case in host_ref's terms. */
+ref_quant_spec quant_case_reference(const quant_case *c);
 
 /* The descriptors of a case. False, with a failure reported, where they do not lead to its kernel. */
 typedef struct quant_descriptors {

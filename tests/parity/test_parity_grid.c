@@ -141,10 +141,9 @@ TEST_CASE(ParityGrid, TensorsEndAroundTheTile)
 TEST_CASE(ParityGrid, EveryOperationIsInIt)
 {
     int count = 0;
-    while (qdnnGetOperationName(count)) {
-        CHECK_EQ_STR(parity_row_at(count)->operation_name, qdnnGetOperationName(count));
-        count++;
-    }
+    for (int i = 0; qdnnGetOperationName(i); i++)
+        if (!strstr(qdnnGetOperationName(i), ".repack"))
+            CHECK_EQ_STR(parity_row_at(count++)->operation_name, qdnnGetOperationName(i));
     CHECK_EQ_I64(parity_row_count(), count);
 }
 

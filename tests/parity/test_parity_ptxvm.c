@@ -2,6 +2,7 @@
  * finding fails the call that it was found in. */
 #include <stdio.h>
 
+#include "parity/matrix.h"
 #include "parity/ptxvm.h"
 #include "parity/trial.h"
 #include "test.h"
@@ -30,6 +31,31 @@ TEST_EACH(Parity, OnPtxvm, turn_count, turn_name)
     qdnnHandle_t handle = ptxvm_begin(sms[turn % SMS], 1 + turn / SMS, "all", "stderr");
     if (handle)
         parity_run_turn(handle, parity_row_at(index / PARITY_TURNS), turn);
+    ptxvm_end(handle);
+}
+
+_Static_assert((int)MATRIX_TURNS == (int)SMS, "matrices have a turn for each SM");
+
+static int matrix_count(void)
+{
+    return matrix_row_count() * MATRIX_TURNS;
+}
+
+static void matrix_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s_%s", matrix_row_at(index / MATRIX_TURNS)->name, sms[index % MATRIX_TURNS]);
+}
+
+TEST_EACH(Parity, MatricesOnPtxvm, matrix_count, matrix_name)
+{
+    NEED_PTXVM;
+    int turn = index % MATRIX_TURNS;
+    qdnnHandle_t handle = ptxvm_begin(sms[turn], 1 + turn % 2, "all", "stderr");
+    bool alive = handle != NULL;
+    for (int i = 0; i < MATRIX_TRIALS && alive; i++) {
+        parity_trial trial = matrix_trial_at(matrix_row_at(index / MATRIX_TURNS), turn, i);
+        alive = parity_run(handle, &trial);
+    }
     ptxvm_end(handle);
 }
 

@@ -1,0 +1,32 @@
+/* Streams of u32 words, of which codes and packed zeros are made: code number i has `bits` bits from bit i * bits on,
+ * low bits first. AWQ's streams have an order of their own within each word: even codes first. */
+#ifndef QDNN_KERNELS_STREAM_H
+#define QDNN_KERNELS_STREAM_H
+
+#include "kernels/emit.h"
+
+typedef struct word_stream {
+    unsigned bits;
+    bool is_awq;
+    ptx_val first;  /* address of word 0 */
+    ptx_val stride; /* u64: bytes from a word to the next; empty: 4 */
+} word_stream;
+
+/* Codes are cut up four at a time: a quad is a u32 that holds four of them. */
+enum { QUAD = 4 };
+unsigned stream_position(unsigned bits, bool is_awq, unsigned element); /* the bit of a code in its quad */
+
+/* A code (u64 number), in the low bits of a u32 that may have others above. */
+ptx_val stream_code(ptx_builder *b, const word_stream *s, ptx_val number);
+
+/* The quads of `count` codes, 4 or 8, from a multiple of count on, of a stream without gaps. */
+void stream_quads(ptx_builder *b, const word_stream *s, ptx_val number, unsigned count, ptx_val *quads);
+
+/* The quads of `count` codes that begin at bit `shift` (u32) of the words low and high. */
+void split_quads(ptx_builder *b, unsigned bits, ptx_val low, ptx_val high, ptx_val shift, unsigned count,
+                 ptx_val *quads);
+
+/* As few codes as fill whole units of `unit` bits, 8 or 32. */
+unsigned codes_of_units(unsigned bits, unsigned unit);
+
+#endif

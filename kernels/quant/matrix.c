@@ -1,0 +1,126 @@
+/* The way over a matrix: bands and spans, patches and elements. */
+#include "kernels/quant/matrix.h"
+
+static uint64_t ceil_div(uint64_t a, uint64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+kernel_geometry matrix_geometry(const coding *c)
+{
+    return (kernel_geometry){.block = MATRIX_BLOCK,
+                             .elements_per_block = (uint64_t)MATRIX_WARPS * BAND * WARP * patch_width(c)};
+}
+
+/* Blocks go on to further spans where there are more than a grid is wide. */
+void matrix_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                  kernel_steps *steps)
+{
+    const coding c = {row->format, spec};
+    kernel_step *step = steps_add(steps, row, spec, problem);
+    uint64_t spans = ceil_div(problem->columns, WARP * patch_width(&c));
+    step->grid[0] = ceil_div(problem->rows, MATRIX_WARPS * BAND);
+    step->grid[1] = spans < UINT16_MAX ? spans : UINT16_MAX;
+}
+
+matrix_walk matrix_walk_of(const matrix *m, ptx_val aligned)
+{
+    const coding *c = &m->q.coding;
+    return (matrix_walk){.rows = m->rows,
+                         .columns = m->columns,
+                         .aligned = aligned,
+                         .width = patch_width(c),
+                         .patch_rows = patch_rows(c),
+                         .columns_multiple = matrix_columns_multiple(c),
+                         .rows_are_free = patch_rows_are_free(c)};
+}
+
+static void run_patches(ptx_builder *b, const matrix_walk *w, patch *p, ptx_val from, ptx_val to,
+                        unsigned rows)
+{
+    p->row = ptx_for(b, from, to, ptx_u64(b, rows));
+    p->rows = rows;
+    for (int i = 0; i < PATCH_WORDS_MAX; i++)
+        p->words[i] = (ptx_val){0};
+    w->patch(b, w->user, p);
+    ptx_end_for(b);
+}
+
+/* Returns where it stopped: the elements from there on are not done. */
+static void run_band(ptx_builder *b, const matrix_walk *w, ptx_val span, ptx_val row, ptx_val row_end,
+                     ptx_val done)
+{
+    ptx_val column = ptx_add(b, span, ptx_cvt(b, PTX_U64, ptx_mul(b, ptx_laneid(b), w->width)));
+    ptx_val active = ptx_setp(b, PTX_LT, column, w->columns);
+    patch p = {.width = w->width, .row = row, .span = span, .active = active, .stage = w->stage};
+    p.column = ptx_selp(b, column, ptx_sub(b, w->columns, w->width), active);
+    ptx_val rows = ptx_and(b, ptx_sub(b, row_end, row), ptx_u64(b, ~(uint64_t)(w->patch_rows - 1)));
+    ptx_val whole_end = ptx_add(b, row, rows);
+    if (w->begin)
+        w->begin(b, w->user, &p);
+    run_patches(b, w, &p, row, whole_end, w->patch_rows);
+    if (w->rows_are_free)
+        run_patches(b, w, &p, whole_end, row_end, 1);
+    ptx_assign(b, done, w->rows_are_free ? row_end : whole_end);
+}
+
+void matrix_walk_run(ptx_builder *b, const matrix_walk *w)
+{
+    ptx_val multiple = ptx_and(b, w->columns, ptx_u64(b, w->columns_multiple - 1));
+    ptx_val in_patches = ptx_setp_and(b, PTX_EQ, multiple, ptx_u64(b, 0), w->aligned);
+    ptx_val warp = ptx_mad(b, ptx_ctaid_x(b), MATRIX_WARPS, ptx_shr(b, ptx_tid_x(b), 5));
+    ptx_val row = ptx_mul_wide(b, warp, ptx_u32(b, BAND));
+    ptx_ret_unless(b, ptx_setp(b, PTX_LT, row, w->rows));
+    ptx_val row_end = ptx_min(b, ptx_add(b, row, BAND), w->rows);
+    ptx_val wide = ptx_u32(b, WARP * w->width);
+    ptx_val span = ptx_for(b, ptx_mul_wide(b, ptx_ctaid_y(b), wide), w->columns,
+                           ptx_mul_wide(b, ptx_sreg(b, "nctaid.y"), wide));
+    ptx_val done = ptx_var(b, row);
+    if (w->patch) {
+        ptx_uniform(b);
+        ptx_if(b, in_patches);
+        run_band(b, w, span, row, row_end, done);
+        ptx_end_if(b);
+    }
+    matrix_part rest = {done, row_end, span, ptx_min(b, ptx_add(b, span, WARP * w->width), w->columns)};
+    w->elements(b, w->user, &rest);
+    ptx_end_for(b);
+}
+
+/* ---- Groups on the way ---- */
+
+matrix_groups matrix_groups_of(const matrix *m)
+{
+    const coding *c = &m->q.coding;
+    bool only = c->spec->groups == QDNN_GROUPS_DEFAULT || c->spec->channels == 1;
+    if (c->spec->row_index) /* neighbours of the result are none in the table */
+        return (matrix_groups){.for_band = only};
+    return (matrix_groups){.for_band = matrix_rows_share_groups(c->spec, BAND),
+                           .for_patch = matrix_rows_share_groups(c->spec, patch_rows(c))};
+}
+
+void groups_for_band(ptx_builder *b, const matrix *m, matrix_groups *g, const patch *p)
+{
+    if (g->for_band)
+        matrix_row_groups(b, m, p->row, p->column, p->width, g->each);
+}
+
+/* A patch of one row may begin anywhere; its groups are those of the row. */
+void groups_for_patch(ptx_builder *b, const matrix *m, matrix_groups *g, const patch *p)
+{
+    if (!g->for_band && g->for_patch)
+        matrix_row_groups(b, m, p->row, p->column, p->width, g->each);
+}
+
+void groups_for_row(ptx_builder *b, const matrix *m, matrix_groups *g, const patch *p, unsigned i)
+{
+    if (!g->for_band && !g->for_patch)
+        matrix_row_groups(b, m, i ? ptx_add(b, p->row, i) : p->row, p->column, p->width, g->each);
+}
+
+ptx_val patch_data(ptx_builder *b, qdnnDataType_t type, ptx_val data, ptx_val columns, const patch *p,
+                   unsigned i)
+{
+    ptx_val row = i ? ptx_add(b, p->row, i) : p->row;
+    return ptx_at(b, data, ptx_mad(b, row, columns, p->column), element_bytes(type));
+}

@@ -1,0 +1,55 @@
+/* How kernels cover a matrix: a warp takes a band of rows and, by its place in the grid, a span of columns; 32 lanes
+ * stand side by side. Where columns and pointers allow it, the band is done in patches; what is left of it, or all of
+ * it, element by element. */
+#ifndef QDNN_KERNELS_QUANT_MATRIX_H
+#define QDNN_KERNELS_QUANT_MATRIX_H
+
+#include "kernels/formats/matrix.h"
+
+enum { MATRIX_WARPS = 4, MATRIX_BLOCK = MATRIX_WARPS * WARP, BAND = 32 };
+
+typedef struct matrix_walk {
+    ptx_val rows, columns; /* u64 */
+    ptx_val aligned;       /* predicate: pointers allow patches */
+    unsigned width, patch_rows, columns_multiple;
+    bool rows_are_free; /* patches may have a single row */
+    ptx_val stage;
+    void *user;
+    /* Before the patches of a band: p->row is its first. May be null. */
+    void (*begin)(ptx_builder *b, void *user, const patch *p);
+    void (*patch)(ptx_builder *b, void *user, patch *p); /* null: everything is done element by element */
+    void (*elements)(ptx_builder *b, void *user, const matrix_part *part);
+} matrix_walk;
+
+/* The walk over a matrix that is read or written in the patches of its own layout. */
+matrix_walk matrix_walk_of(const matrix *m, ptx_val aligned);
+void matrix_walk_run(ptx_builder *b, const matrix_walk *w);
+
+/* One launch over the matrix. */
+kernel_geometry matrix_geometry(const coding *c);
+void matrix_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                  kernel_steps *steps);
+
+/* How long the numbers of groups stay the same: for a band, a patch or a row. */
+typedef struct matrix_groups {
+    bool for_band, for_patch;
+    group_values each[CHUNK_MAX];
+} matrix_groups;
+matrix_groups matrix_groups_of(const matrix *m);
+void groups_for_band(ptx_builder *b, const matrix *m, matrix_groups *g, const patch *p);
+void groups_for_patch(ptx_builder *b, const matrix *m, matrix_groups *g, const patch *p);
+void groups_for_row(ptx_builder *b, const matrix *m, matrix_groups *g, const patch *p, unsigned i);
+
+/* The plain tensor: the address of the patch's elements in row i. */
+ptx_val patch_data(ptx_builder *b, qdnnDataType_t type, ptx_val data, ptx_val columns, const patch *p,
+                   unsigned i);
+
+/* matrix_scale.c: scales and zeros of groups along rows and down columns */
+kernel_geometry matrix_scale_geometry(const kernel_spec *spec);
+void matrix_scale_grid(const kernel_spec *spec, const kernel_problem *problem, uint64_t grid[3]);
+void emit_matrix_scale(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+
+void emit_matrix_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+void emit_matrix_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+
+#endif

@@ -1,0 +1,108 @@
+/* The dequantize kernel of matrices: codes in any layout become rows of elements. All rows, or those that a list names,
+ * in its order; a number that is no row gives a row of NaN. */
+#include "kernels/quant/matrix.h"
+
+typedef struct dequantizer {
+    matrix m;
+    ptx_val y, row_index; /* pointers; without a list the second is empty */
+    matrix_groups groups;
+} dequantizer;
+
+/* The row of the table that a row of the result comes from. */
+typedef struct source {
+    ptx_val row;   /* u64 */
+    ptx_val known; /* predicate: there is such a row; empty: always */
+} source;
+
+static source source_of(ptx_builder *b, const dequantizer *d, ptx_val row)
+{
+    if (d->row_index.kind == PTX_NOTHING)
+        return (source){.row = row};
+    ptx_val index = ptx_cvt(b, PTX_U64, ptx_ld_global_nc(b, PTX_U32, ptx_at(b, d->row_index, row, 4), 0));
+    ptx_val known = ptx_setp(b, PTX_LT, index, d->m.rows);
+    return (source){.row = ptx_selp(b, index, ptx_u64(b, 0), known), .known = known};
+}
+
+static ptx_val value_or_nan(ptx_builder *b, const source *s, ptx_val y)
+{
+    return s->known.kind == PTX_NOTHING ? y : ptx_selp(b, y, ptx_bits(b, PTX_F32, 0x7FFFFFFF), s->known);
+}
+
+static void begin_band(ptx_builder *b, void *user, const patch *p)
+{
+    dequantizer *d = user;
+    groups_for_band(b, &d->m, &d->groups, p);
+}
+
+/* All loads first: they wait for memory together. */
+static void dequantize_patch(ptx_builder *b, void *user, patch *p)
+{
+    dequantizer *d = user;
+    const quantized *q = &d->m.q;
+    qdnnDataType_t data = q->coding.spec->data;
+    source s = source_of(b, d, p->row); /* with a list, a patch is one row */
+    patch in = *p;
+    in.row = s.row;
+    ptx_val y[CHUNK_MAX];
+    patch_load(b, &d->m, &in);
+    groups_for_patch(b, &d->m, &d->groups, &in);
+    patch_arrive(b, &d->m, &in);
+    for (unsigned i = 0; i < p->rows; i++) {
+        groups_for_row(b, &d->m, &d->groups, &in, i);
+        patch_units(b, &d->m, &in, i, y);
+        for (unsigned k = 0; k < p->width; k++)
+            y[k] = value_or_nan(b, &s, group_decode(b, &q->coding, &q->side, &d->groups.each[k], y[k]));
+        ptx_if(b, p->active);
+        emit_store_run(b, data, patch_data(b, data, d->y, d->m.columns, p, i), 0, p->width, y);
+        ptx_end_if(b);
+    }
+}
+
+static void dequantize_elements(ptx_builder *b, void *user, const matrix_part *part)
+{
+    const dequantizer *d = user;
+    qdnnDataType_t data = d->m.q.coding.spec->data;
+    ptx_val lane = ptx_cvt(b, PTX_U64, ptx_laneid(b));
+    ptx_val row = ptx_for(b, part->row, part->row_end, ptx_u64(b, 1));
+    source s = source_of(b, d, row);
+    ptx_val column = ptx_for(b, ptx_add(b, part->column, lane), part->column_end, ptx_u64(b, WARP));
+    group_values group = matrix_group(b, &d->m, s.row, column);
+    ptx_val y = element_decode(b, &d->m.q, &group, matrix_code(b, &d->m, s.row, column));
+    emit_store(b, data, ptx_at(b, d->y, ptx_mad(b, row, d->m.columns, column), element_bytes(data)), 0,
+               value_or_nan(b, &s, y));
+    ptx_end_for(b);
+    ptx_end_for(b);
+}
+
+/* Rows of a list are patches of their own; layouts whose patches are several rows are done element by element. */
+static void walk_by_index(matrix_walk *w, ptx_val rows)
+{
+    w->rows = rows;
+    w->patch_rows = 1;
+    if (!w->rows_are_free)
+        w->patch = NULL;
+    w->rows_are_free = false;
+}
+
+void emit_matrix_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    ptx_reqntid(b, MATRIX_BLOCK, 1, 1);
+    ptx_minnctapersm(b, 4); /* up to 128 registers */
+    kernel_args args = kernel_declare(b, row, spec);
+    quantized q = quantized_begin(b, row, spec, &args);
+    quantized_open(b, &q);
+    dequantizer d = {.m = matrix_begin(b, &q, &args),
+                     .y = args.operand[QDNN_OPERAND_Y],
+                     .row_index = args.operand[QDNN_OPERAND_ROW_INDEX]};
+    d.groups = matrix_groups_of(&d.m);
+    ptx_val aligned =
+        ptx_and(b, emit_aligned(b, d.y, LOAD_BYTES), emit_aligned(b, q.codes, patch_codes_align(&q.coding)));
+    matrix_walk w = matrix_walk_of(&d.m, matrix_groups_aligned(b, &d.m, patch_width(&q.coding), aligned));
+    w.user = &d;
+    w.begin = begin_band;
+    w.patch = dequantize_patch;
+    w.elements = dequantize_elements;
+    if (spec->row_index)
+        walk_by_index(&w, args.number[NUMBER_ROWS]);
+    matrix_walk_run(b, &w);
+}

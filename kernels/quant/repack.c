@@ -1,0 +1,89 @@
+/* The repack kernel: codes in one layout become the same codes in another, with another kind of code if asked for. One
+ * kernel over the reader of one layout and the writer of the other. */
+#include "kernels/quant/matrix.h"
+#include "kernels/quant/quant.h"
+
+typedef struct repacker {
+    kernel_spec to_spec;
+    matrix from, to;
+} repacker;
+
+/* The specification of what is written. */
+static kernel_spec target_of(const kernel_spec *spec)
+{
+    kernel_spec to = *spec;
+    to.layout = spec->to_layout;
+    to.nibble_order = spec->to_nibble_order;
+    to.code = spec->to_code;
+    return to;
+}
+
+/* Two's complement and the other kinds differ in the highest bit. */
+static ptx_val change_kind(ptx_builder *b, const repacker *r, ptx_val code)
+{
+    const coding *from = &r->from.q.coding, *to = &r->to.q.coding;
+    bool flips = (from->spec->code == QDNN_CODE_TWOS_COMPLEMENT) != (to->spec->code == QDNN_CODE_TWOS_COMPLEMENT);
+    return flips ? ptx_xor(b, code, ptx_u32(b, 1u << (from->format->facts.bits - 1))) : code;
+}
+
+static void repack_patch(ptx_builder *b, void *user, patch *p)
+{
+    const repacker *r = user;
+    const unsigned bits = r->from.q.coding.format->facts.bits;
+    patch out = *p;
+    patch_load(b, &r->from, p);
+    patch_arrive(b, &r->from, p);
+    for (unsigned i = 0; i < p->rows; i++) {
+        for (unsigned k = 0; k < p->width; k++) {
+            unsigned position;
+            ptx_val word = patch_word(b, &r->from, p, i, k, &position);
+            patch_put(b, &r->to, &out, i, k, change_kind(b, r, ptx_bfe(b, word, position, bits)));
+        }
+        patch_row_done(b, &r->to, &out, i);
+    }
+    patch_store(b, &r->to, &out);
+}
+
+static ptx_val code_of(ptx_builder *b, const void *user, ptx_val row, ptx_val column)
+{
+    const repacker *r = user;
+    return change_kind(b, r, matrix_code(b, &r->from, row, column));
+}
+
+static void repack_elements(ptx_builder *b, void *user, const matrix_part *part)
+{
+    const repacker *r = user;
+    matrix_write(b, &r->to, part, code_of, r);
+}
+
+/* A walk in patches that suit both. */
+static matrix_walk both_walks(const matrix *from, const matrix *to, ptx_val aligned)
+{
+    matrix_walk w = matrix_walk_of(from, aligned), other = matrix_walk_of(to, aligned);
+    if (other.patch_rows > w.patch_rows)
+        w.patch_rows = other.patch_rows;
+    if (other.columns_multiple > w.columns_multiple)
+        w.columns_multiple = other.columns_multiple;
+    w.rows_are_free = w.rows_are_free && other.rows_are_free;
+    return w;
+}
+
+void emit_repack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    ptx_reqntid(b, MATRIX_BLOCK, 1, 1);
+    ptx_minnctapersm(b, 4); /* up to 128 registers */
+    kernel_args args = kernel_declare(b, row, spec);
+    repacker r = {.to_spec = target_of(spec)};
+    quantized from = {.coding = {row->format, spec}, .codes = args.operand[QDNN_OPERAND_CODES]};
+    quantized to = {.coding = {row->format, &r.to_spec}, .codes = args.operand[QDNN_OPERAND_REPACKED]};
+    r.from = matrix_begin(b, &from, &args);
+    r.to = matrix_begin(b, &to, &args);
+    matrix_walk w = both_walks(&r.from, &r.to,
+                               ptx_and(b, emit_aligned(b, from.codes, patch_codes_align(&from.coding)),
+                                       emit_aligned(b, to.codes, patch_codes_align(&to.coding))));
+    w.stage = patch_stage(b, &to.coding, MATRIX_WARPS);
+    w.user = &r;
+    w.patch = repack_patch;
+    w.elements = repack_elements;
+    matrix_walk_run(b, &w);
+}

@@ -1,0 +1,154 @@
+/* Trials on matrices. */
+#include "parity/matrix.h"
+
+#include <string.h>
+
+#include "test.h"
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+const kernel_row *matrix_row_at(int index)
+{
+    for (int i = 0; i < parity_row_count(); i++)
+        if (kernel_takes(parity_row_at(i), "groups") && index-- == 0)
+            return parity_row_at(i);
+    return NULL;
+}
+
+int matrix_row_count(void)
+{
+    int count = 0;
+    while (matrix_row_at(count))
+        count++;
+    return count;
+}
+
+/* A number below `count`, from a state that goes on. */
+static int pick(uint64_t *state, int count)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (int)((*state >> 33) % (uint64_t)count);
+}
+#define PICK(state, list) ((list)[pick(state, LENGTH(list))])
+
+/* Patches and their edges: rows around 8, 16, 32 and a block's 128, columns that are multiples of 4, 8 and 32 or of
+ * nothing, several spans, nothing at all, and more than two dimensions. */
+static const struct {
+    int rank;
+    int64_t dims[4];
+} shapes[] = {
+    {2, {32, 128}},     {2, {40, 64}},  {2, {33, 160}},   {2, {64, 32}},  {2, {130, 8}}, {2, {70, 36}},
+    {2, {8, 288}},      {2, {31, 520}}, {2, {1, 352}},    {2, {5, 37}},   {2, {67, 3}},  {2, {1, 1}},
+    {2, {9, 1}},        {1, {75}},      {3, {2, 24, 40}}, {2, {16, 264}}, {2, {0, 8}},   {2, {3, 0}},
+    {4, {2, 3, 5, 16}}, {2, {257, 24}}, {2, {36, 96}},
+};
+
+static const qdnnDataType_t data_types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16, QDNN_DATA_F64};
+static const qdnnDataType_t zero_types[] = {QDNN_DATA_U8,  QDNN_DATA_I8,  QDNN_DATA_U32, QDNN_DATA_I32,
+                                            QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
+static const qdnnScaleType_t scale_types[] = {QDNN_SCALE_F32, QDNN_SCALE_F16, QDNN_SCALE_BF16,
+                                              QDNN_SCALE_E4M3, QDNN_SCALE_E8M0};
+static const qdnnGranularity_t granularities[] = {
+    QDNN_GRANULARITY_GROUP, QDNN_GRANULARITY_GROUP,  QDNN_GRANULARITY_GROUP,   QDNN_GRANULARITY_GROUP,
+    QDNN_GRANULARITY_GROUP, QDNN_GRANULARITY_TENSOR, QDNN_GRANULARITY_CHANNEL, QDNN_GRANULARITY_NONE};
+static const qdnnGroups_t directions[] = {QDNN_GROUPS_ROWS, QDNN_GROUPS_COLUMNS, QDNN_GROUPS_COLUMNS,
+                                          QDNN_GROUPS_FLAT};
+static const int64_t group_sizes[] = {1, 3, 4, 8, 16, 32, 40, 64, 100, 128, 500};
+static const uint64_t group_rows[] = {1, 1, 1, 2, 4, 8, 32, 128};
+static const qdnnLayout_t layouts[] = {QDNN_LAYOUT_BYTES, QDNN_LAYOUT_WORDS_INTERLEAVED,
+                                       QDNN_LAYOUT_WORDS_ROWS, QDNN_LAYOUT_AWQ};
+static const qdnnCodeKind_t codes[] = {QDNN_CODE_DEFAULT, QDNN_CODE_OFFSET, QDNN_CODE_UNSIGNED,
+                                       QDNN_CODE_TWOS_COMPLEMENT};
+
+static bool in_three(uint64_t *state)
+{
+    return pick(state, 3) == 0;
+}
+
+static void pick_groups(uint64_t *state, quant_case *c)
+{
+    c->granularity = PICK(state, granularities);
+    c->spec.groups = QDNN_GROUPS_FLAT;
+    c->extent = c->granularity == QDNN_GRANULARITY_CHANNEL ? pick(state, c->rank) : 0;
+    if (c->granularity != QDNN_GRANULARITY_GROUP)
+        return;
+    c->spec.groups = PICK(state, directions);
+    c->extent = PICK(state, group_sizes);
+    if (c->spec.groups == QDNN_GROUPS_FLAT)
+        return;
+    c->spec.group_rows = PICK(state, group_rows);
+    c->spec.scale_order = in_three(state) ? QDNN_SCALE_ORDER_TRANSPOSED : QDNN_SCALE_ORDER_DEFAULT;
+    c->spec.scale_swizzle = in_three(state) ? QDNN_SWIZZLE_128X4 : QDNN_SWIZZLE_NONE;
+    c->spec.group_index = c->spec.groups == QDNN_GROUPS_COLUMNS && in_three(state);
+}
+
+static void pick_options(uint64_t *state, kernel_spec *spec)
+{
+    spec->layout = PICK(state, layouts);
+    spec->code = PICK(state, codes);
+    spec->data = PICK(state, data_types);
+    spec->scale = PICK(state, scale_types);
+    spec->nested = pick(state, 5) == 0;
+    spec->global_scale = in_three(state) ? 1 + pick(state, 2) : 0;
+    spec->zero = PICK(state, zero_types);
+    spec->zero_packed = in_three(state);
+    spec->zero_minus_one = in_three(state);
+    spec->zero_wraps = pick(state, 2);
+    spec->nibble_order = pick(state, 2) ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST;
+    spec->rounding = pick(state, 2) ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN;
+    spec->division = pick(state, 2) ? QDNN_DIVIDE_RECIPROCAL : QDNN_DIVIDE_EXACT;
+    spec->range = in_three(state) ? QDNN_RANGE_TIGHT : QDNN_RANGE_WITH_ZERO;
+    spec->floor = in_three(state) ? 0.5f : 1e-12f;
+}
+
+static quant_case pick_case(uint64_t *state, const kernel_row *row)
+{
+    quant_case c = {.row = row, .spec = kernel_spec_default()};
+    int shape = pick(state, LENGTH(shapes));
+    c.rank = shapes[shape].rank;
+    memcpy(c.dims, shapes[shape].dims, sizeof shapes[shape].dims);
+    pick_groups(state, &c);
+    pick_options(state, &c.spec);
+    if (kernel_operation_of(row) == KERNEL_SCALE) { /* the layout where it plays a part at all */
+        c.spec.layout = kernel_spec_normal(row, &c.spec).layout;
+        c.spec.nibble_order = QDNN_NIBBLE_LOW_FIRST;
+    }
+    c.spec.nested &= kernel_takes(row, "nested");
+    bool has_callers =
+        kernel_operation_of(row) == KERNEL_QUANTIZE || kernel_operation_of(row) == KERNEL_DEQUANTIZE;
+    int kind = pick(state, DATA_KINDS + 2 * has_callers);
+    c.callers = kind >= DATA_KINDS;
+    c.kind = c.callers ? DATA_NORMAL : (data_kind)kind;
+    c.seed = (uint32_t)pick(state, 1000) + 1;
+    return c;
+}
+
+/* Whether there is such a kernel, for such a tensor. */
+static bool is_served(const quant_case *c)
+{
+    char error[256];
+    kernel_spec spec = c->spec;
+    kernel_problem problem = {.rows = (uint64_t)quant_case_rows(c), .columns = (uint64_t)quant_case_row_elements(c)};
+    if (c->granularity == QDNN_GRANULARITY_NONE)
+        spec.groups = QDNN_GROUPS_DEFAULT;
+    return kernel_spec_check(c->row, &spec, error, sizeof error) &&
+           kernel_problem_check(&spec, &problem, error, sizeof error);
+}
+
+parity_trial matrix_trial_at(const kernel_row *row, int turn, int index)
+{
+    uint64_t state = (uint64_t)(turn * MATRIX_TRIALS + index + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    for (const char *p = row->name; *p; p++)
+        state = (state ^ (uint64_t)*p) * UINT64_C(0x100000001B3);
+    parity_trial t = {.c = pick_case(&state, row)};
+    while (!is_served(&t.c))
+        t.c = pick_case(&state, row);
+    t.buffers = pick(&state, 2) ? BUFFER_EXACT : BUFFER_BANDS;
+    /* one-shot calls have scales, and zeros, and nothing else */
+    const kernel_spec *spec = &t.c.spec;
+    t.by_plan = spec->group_index || spec->nested || spec->global_scale ||
+                t.c.granularity == QDNN_GRANULARITY_NONE || pick(&state, 2);
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        t.shift[i] = pick(&state, 8) == 0;
+    return t;
+}

@@ -1,0 +1,16 @@
+/* Trials on matrices: layouts, directions of groups, orders and swizzles of scales, packed zeros. What they have is
+ * chosen by a generator that always gives the same; test_parity_grid.c counts that everything occurs. */
+#ifndef QDNN_TEST_PARITY_MATRIX_H
+#define QDNN_TEST_PARITY_MATRIX_H
+
+#include "parity/trial.h"
+
+enum { MATRIX_TURNS = 6, MATRIX_TRIALS = 24 };
+
+/* Operations on formats whose codes and groups lie in several ways. */
+int matrix_row_count(void);
+const kernel_row *matrix_row_at(int index);
+
+parity_trial matrix_trial_at(const kernel_row *row, int turn, int index);
+
+#endif

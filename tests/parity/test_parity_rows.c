@@ -1,0 +1,125 @@
+/* Rows by their numbers (an embedding lookup) through the public API against host_ref: numbers twice, in no order, and
+ * some that are no row. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "device/device_buffer.h"
+#include "device/quant_case.h"
+#include "formats/ref_spec.h"
+#include "parity/matrix.h"
+#include "parity/ptxvm.h"
+#include "test.h"
+
+enum { ROWS_TRIALS = 10 };
+
+/* Dequantize kernels of formats that have layouts. */
+static const kernel_row *row_at(int index)
+{
+    for (int i = 0; matrix_row_at(i); i++)
+        if (kernel_operation_of(matrix_row_at(i)) == KERNEL_DEQUANTIZE && index-- == 0)
+            return matrix_row_at(i);
+    return NULL;
+}
+
+static int row_count(void)
+{
+    int count = 0;
+    while (row_at(count))
+        count++;
+    return count;
+}
+
+static void row_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", row_at(index)->name);
+}
+
+/* The result: what host_ref makes of the rows of the list. */
+typedef struct lookup {
+    int64_t count, table_rows, columns;
+    int32_t *index;
+    uint8_t *y;
+    size_t y_bytes;
+} lookup;
+
+static bool lookup_make(const quant_case *c, const quant_operands *o, lookup *l)
+{
+    static const int32_t strange[] = {-1, INT32_MIN, INT32_MAX};
+    *l = (lookup){.count = c->seed % 3 ? 41 : 5, .table_rows = quant_case_rows(c), .columns = quant_case_row_elements(c)};
+    ref_quant_spec ref = quant_case_reference(c);
+    ref_arrays arrays = ref_arrays_of(o->host);
+    l->y_bytes = (size_t)(l->count * l->columns) * ref_scalar_size(c->spec.data);
+    l->index = malloc((size_t)l->count * sizeof *l->index);
+    l->y = calloc(l->y_bytes + 1, 1);
+    if (!CHECK(l->index && l->y))
+        return false;
+    for (int64_t i = 0; i < l->count; i++)
+        l->index[i] = i % 7 == 3   ? strange[i / 7 % 3]
+                      : i % 7 == 5 ? (int32_t)l->table_rows
+                                   : (int32_t)((i * 11 + c->seed) % l->table_rows);
+    ref_dequantize_rows(&ref, l->table_rows, l->columns, &arrays, l->index, l->count, l->y);
+    return true;
+}
+
+static bool run(qdnnHandle_t handle, const parity_trial *t, const quant_descriptors *d, const quant_operands *o,
+                const lookup *l)
+{
+    device_buffer at[QDNN_OPERAND_COUNT] = {0};
+    qdnnBinding_t bindings[QDNN_OPERAND_COUNT];
+    qdnnTensorDescriptor_t y = NULL;
+    qdnnPlan_t plan = NULL;
+    int n = 0;
+    bool ok = true;
+    for (int i = 0; i < QDNN_OPERAND_COUNT && ok; i++) {
+        bool is_y = i == QDNN_OPERAND_Y, is_index = i == QDNN_OPERAND_ROW_INDEX;
+        if (!is_y && !is_index && !(o->reads >> i & 1))
+            continue;
+        size_t bytes = is_y ? l->y_bytes : is_index ? (size_t)l->count * 4 : o->bytes[i];
+        ok = device_buffer_make(handle, t->buffers, bytes, t->shift[i] * (is_index ? 4 : o->element[i]), &at[i]) &&
+             (is_y || device_buffer_write(&at[i], is_index ? (const void *)l->index : o->host[i]));
+        bindings[n++] = (qdnnBinding_t){.operand = (qdnnOperand_t)i, .pointer = device_buffer_at(&at[i])};
+    }
+    ok = ok && CHECK_QDNN(qdnnCreateTensorDescriptor(&y)) &&
+         CHECK_QDNN(qdnnSetTensorDescriptor(y, t->c.spec.data, 2, (const int64_t[]){l->count, l->columns}, NULL)) &&
+         CHECK_QDNN(qdnnCreateDequantizeRowsPlan(handle, d->tensor, d->quant, y, &plan)) &&
+         CHECK_QDNN(qdnnExecute(handle, plan, bindings, n, NULL, 0)) && CHECK_QDNN(qdnnSynchronize(handle));
+    if (ok)
+        device_buffer_check(&at[QDNN_OPERAND_Y], l->y, "y");
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        device_buffer_free(&at[i]);
+    qdnnDestroyPlan(plan);
+    qdnnDestroyTensorDescriptor(y);
+    return ok;
+}
+
+static bool run_trial(qdnnHandle_t handle, const parity_trial *t)
+{
+    char text[512];
+    quant_descriptors d = {0};
+    quant_operands o = {0};
+    lookup l = {0};
+    quant_case_text(&t->c, text, sizeof text);
+    test_push_note("%s", text);
+    bool ok = quant_descriptors_make(&t->c, &d) && quant_operands_make(&t->c, &o) && lookup_make(&t->c, &o, &l) &&
+              run(handle, t, &d, &o, &l);
+    free(l.index);
+    free(l.y);
+    quant_operands_free(&o);
+    quant_descriptors_free(&d);
+    test_pop_note();
+    return ok;
+}
+
+TEST_EACH(ParityRows, OnPtxvm, row_count, row_name)
+{
+    static const char *const sms[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"};
+    NEED_PTXVM;
+    qdnnHandle_t handle = ptxvm_begin(sms[index % 6], 1, "all", "stderr");
+    bool alive = handle != NULL;
+    for (int i = 0; i < ROWS_TRIALS && alive; i++) {
+        parity_trial t = matrix_trial_at(row_at(index), MATRIX_TURNS, i); /* a turn that the other tests do not have */
+        if (quant_case_elements(&t.c) > 0)
+            alive = run_trial(handle, &t);
+    }
+    ptxvm_end(handle);
+}
