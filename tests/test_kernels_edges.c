@@ -56,8 +56,12 @@ static ptxvm *open_vm(int index)
     return vm;
 }
 
+/* Some settings of the dynamic kernels are several kernels; there is no text for them. */
 static void run_spec(int index, const kernel_spec *spec, const parity_trial *trials, int count)
 {
+    char reason[256];
+    if (!kernel_is_emitted(row_of(index), spec, reason, sizeof reason))
+        return;
     ptxvm *vm = open_vm(index);
     if (!vm)
         return;
@@ -71,11 +75,18 @@ static void emit_and_run(int index, const uint64_t *groups, const parity_trial *
     run_spec(index, &spec, trials, count);
 }
 
-/* The scale and range kernels take no scales: the index-th case of the others. */
+/* The scale and range kernels take no scales, and the dynamic ones make theirs. */
+static bool takes_scales(int index)
+{
+    return kernel_operation_of(row_of(index)) == KERNEL_QUANTIZE ||
+           kernel_operation_of(row_of(index)) == KERNEL_DEQUANTIZE;
+}
+
+/* The index-th case of those that take scales. */
 static int coding_case(int index)
 {
     int at = 0, all = case_count();
-    while (at < all && (!(kernel_keys(row_of(at)) & KERNEL_KEY_LAYOUT) || index-- > 0))
+    while (at < all && (!takes_scales(at) || index-- > 0))
         at++;
     return at;
 }
@@ -84,7 +95,7 @@ static int coding_count(void)
 {
     int count = 0, all = case_count();
     for (int i = 0; i < all; i++)
-        count += (kernel_keys(row_of(i)) & KERNEL_KEY_LAYOUT) != 0;
+        count += takes_scales(i);
     return count;
 }
 

@@ -374,11 +374,11 @@ void parity_emit_and_run(ptxvm *vm, const char *sm, const kernel_row *row, const
 
 /* ---- Parts of operations ---- */
 
-/* The index-th row of those that no user calls by itself; the parts of operations without codes are tested by these. */
+/* The index-th row of those that no user calls by itself and whose operands are those of a flat tensor. */
 static const kernel_row *part_at(int index)
 {
     for (int i = 0; i < kernel_row_count; i++)
-        if (!kernel_rows[i].operation_name && kernel_format(&kernel_rows[i]) && index-- == 0)
+        if (kernel_operation_of(&kernel_rows[i]) == KERNEL_RANGE && index-- == 0)
             return &kernel_rows[i];
     return NULL;
 }

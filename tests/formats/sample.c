@@ -24,6 +24,8 @@ static bool is_sampled(const kernel_row *row)
 {
     if (!kernel_format(row) || kernel_format(row)->block != QDNN_BLOCK_NONE)
         return false;
+    if (kernel_operation_of(row) == KERNEL_GLOBAL || kernel_operation_of(row) == KERNEL_NEST)
+        return false; /* scales over scales: not a flat tensor with scales of its own */
     if (full || !row->operation_name)
         return true;
     for (int i = 0; i < LENGTH(formats); i++)
