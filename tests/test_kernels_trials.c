@@ -110,13 +110,14 @@ static void add_kinds(trial_list *list)
 static void add_ragged(trial_list *list)
 {
     static const int64_t counts[] = {1, 33, 1000};
+    const size_t code = kernel_format(list->row)->bits > 8 ? kernel_format(list->row)->bits / 8 : 1; /* bytes */
     for (int i = 0; i < LENGTH(counts); i++)
         append(list, (parity_trial){.n = counts[i], .kind = DATA_TIES, .seed = (uint32_t)i + 20});
     append(list, (parity_trial){.n = list->tile, .kind = DATA_TIES, .seed = 23, .data_shift = 1});
     append(list,
            (parity_trial){
                .n = list->tile - 1, .kind = DATA_SPECIAL, .seed = 24, .scale_shift = 1, .zero_shift = 1});
-    append(list, (parity_trial){.n = 2 * list->tile, .kind = DATA_NORMAL, .seed = 25, .codes_shift = 1});
+    append(list, (parity_trial){.n = 2 * list->tile, .kind = DATA_NORMAL, .seed = 25, .codes_shift = code});
 }
 
 /* A caller's scales and zero points, and values beyond what they can express. The places in the lists are those where a
