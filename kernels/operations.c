@@ -24,6 +24,13 @@ static void fix_global(kernel_spec *spec)
         spec->global_scale = 1;
 }
 
+/* Only the bytes of nested scales are quotients. */
+static void fix_scale(kernel_spec *spec)
+{
+    if (!spec->nested)
+        spec->division = QDNN_DIVIDE_EXACT;
+}
+
 static void fix_nest(kernel_spec *spec)
 {
     spec->nested = 1;
@@ -34,6 +41,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                       .keys = KERNEL_KEY_DATA | SIDECARS | ZEROS | KERNEL_KEY_LAYOUT | KERNEL_KEY_GROUP_INDEX |
                               KERNEL_KEY_CODE | KERNEL_KEY_FLOOR | KERNEL_KEY_RANGE | KERNEL_KEY_MX_ROUNDING |
                               KERNEL_KEY_NESTED | KERNEL_KEY_DIVISION,
+                      .fixes = fix_scale,
                       .reads = OPERAND(X) | OPERAND(NESTED_MAP) | OPERAND(NESTED_OFFSET),
                       .writes = OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) | OPERAND(NESTED_SCALE),
                       .geometry = scale_geometry,

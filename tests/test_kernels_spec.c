@@ -28,7 +28,7 @@ TEST_CASE(KernelSpec, DefaultsAsText)
         text,
         "data=f32 scale=f32 zero=u8 group_size=128 channels=0 nibble_order=low rounding=even division=exact");
     kernel_spec_text(kernel_find("scale_int4"), &spec, text, sizeof text);
-    CHECK_EQ_STR(text, "data=f32 scale=f32 group_size=128 channels=0 floor=0f2B8CBCCC");
+    CHECK_EQ_STR(text, "data=f32 scale=f32 group_size=128 channels=0 division=exact floor=0f2B8CBCCC");
     kernel_spec_label(kernel_find("quantize_int4_zp"), &spec, text, sizeof text);
     CHECK_EQ_STR(text, "f32_f32_u8_g128");
 }
@@ -64,7 +64,7 @@ TEST_CASE(KernelSpec, OneChannelHasNoGroupSize)
         spec.group_size = i ? 100000 : 3;
         spec.channels = 1;
         kernel_spec_text(row, &spec, text, sizeof text);
-        CHECK_EQ_STR(text, "data=f32 scale=f32 group_size=1 channels=1 floor=0f2B8CBCCC");
+        CHECK_EQ_STR(text, "data=f32 scale=f32 group_size=1 channels=1 division=exact floor=0f2B8CBCCC");
         kernel_spec_label(row, &spec, text, sizeof text);
         CHECK_EQ_STR(text, "f32_f32_g1_c1");
         CHECK(kernel_emit(row, &spec, ptx_sm_find("sm_90"), NULL, &texts[i], &error));
@@ -120,11 +120,11 @@ TEST_CASE(KernelSpec, WhatIsRefusedAndWhy)
          "floor=1e99999999999999999999: it must be a finite number, not negative"},
         {"scale_int4", "floor", ".", "floor=.: it must be a finite number, not negative"},
         {"scale_int4", "zero", "u8",
-         "scale_int4 has no setting 'zero'; it takes data, scale, group_size, channels, groups, group_rows, code, floor, "
-         "scale_order, scale_swizzle, global_scale"},
+         "scale_int4 has no setting 'zero'; it takes data, scale, group_size, channels, groups, group_rows, layout, "
+         "code, division, floor, scale_order, scale_swizzle, global_scale, nested, group_index"},
         {"dequantize_nf4", "colour", "red",
          "dequantize_nf4 has no setting 'colour'; it takes data, scale, group_size, channels, groups, group_rows, layout, "
-         "nibble_order, scale_order, scale_swizzle, global_scale, nested, group_index"},
+         "nibble_order, scale_order, scale_swizzle, global_scale, nested, group_index, row_index"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char error[512] = "";
