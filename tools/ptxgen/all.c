@@ -20,8 +20,8 @@ typedef struct axis {
 
 static const axis common[] = {
     {KERNEL_KEY_DATA, {"f32", "f16", "bf16"}}, {KERNEL_KEY_SCALE, {"f32", "=data"}},
-    {KERNEL_KEY_ZERO, {"u8", "=data"}},        {KERNEL_KEY_GROUP_SIZE, {"32", "64", "128"}},
-    {KERNEL_KEY_CHANNELS, {"0", "1"}},         {KERNEL_KEY_NIBBLE_ORDER, {"low", "high"}},
+    {KERNEL_KEY_GROUP_SIZE, {"32", "64", "128"}}, {KERNEL_KEY_CHANNELS, {"0", "1"}},
+    {KERNEL_KEY_NIBBLE_ORDER, {"low", "high"}},
 };
 
 static const char *const common_sms[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
