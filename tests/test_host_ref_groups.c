@@ -182,3 +182,38 @@ TEST_CASE(HostRefGroups, RowsThatNameTheirGroup)
     ref_dequantize(&spec, 4, 2, &arrays, y);
     CHECK_EQ_MEM(y, ((const float[8]){130, 0, 0, 255, 1270, 0, 0, -381}), sizeof y);
 }
+
+/* A number that is no group's: a NaN scale, whatever the sign. Quantized, such a row is what 0 is. */
+TEST_CASE(HostRefGroups, RowsThatNameNoGroup)
+{
+    const float x[4] = {127, 1, 2, 3};
+    const int32_t group[4] = {0, -1, 2, INT32_MIN};
+    ref_quant_spec spec = int8_groups(QDNN_GROUPS_COLUMNS, 2, 0);
+    spec.group_index = true;
+    float scale[2], y[4];
+    int8_t codes[4];
+    ref_arrays arrays = {.codes = codes, .scale = scale, .group_index = group};
+    ref_scale(&spec, 4, 1, x, &arrays);
+    CHECK_EQ_MEM(scale, ((const float[2]){1, 1e-12f / 127}), sizeof scale);
+    ref_quantize(&spec, 4, 1, x, &arrays);
+    CHECK_EQ_MEM(codes, ((const int8_t[4]){127, 0, 0, 0}), sizeof codes);
+    ref_dequantize(&spec, 4, 1, &arrays, y);
+    CHECK_EQ_F32(y[0], 127);
+    for (int i = 1; i < 4; i++)
+        CHECK_EQ_U32(ref_f32_to_bits(y[i]), REF_NAN_F32);
+}
+
+/* Rows in the order of a list, one of them twice; two numbers are no rows. */
+TEST_CASE(HostRefGroups, RowsByTheirNumbers)
+{
+    const int8_t codes[3 * 2] = {1, 2, 3, 4, 5, 6};
+    const float scale[3] = {1, 10, 100};
+    const int32_t numbers[5] = {2, 0, 2, 3, -1};
+    ref_quant_spec spec = int8_groups(QDNN_GROUPS_ROWS, 2, 0);
+    ref_arrays arrays = {.codes = (void *)(uintptr_t)codes, .scale = (void *)(uintptr_t)scale};
+    float y[10];
+    ref_dequantize_rows(&spec, 3, 2, &arrays, numbers, 5, y);
+    CHECK_EQ_MEM(y, ((const float[6]){500, 600, 1, 2, 500, 600}), 24);
+    for (int i = 6; i < 10; i++)
+        CHECK_EQ_U32(ref_f32_to_bits(y[i]), REF_NAN_F32);
+}

@@ -91,17 +91,6 @@ static void write_k_quants(const void *argument)
     ref_quantize(&spec, 1, 256, x, arrays);
 }
 
-static void follow_index(const void *argument)
-{
-    const ref_arrays *arrays = argument;
-    ref_quant_spec spec = {.data = QDNN_DATA_F32,
-                           .storage = QDNN_DATA_I8,
-                           .groups = QDNN_GROUPS_COLUMNS,
-                           .group_size = 2,
-                           .group_index = true};
-    ref_decode(&spec, 2, 1, arrays, 1, 0);
-}
-
 TEST_CASE(HostRefSpec, ArraysThatCannotBe)
 {
     char text[512];
@@ -109,9 +98,4 @@ TEST_CASE(HostRefSpec, ArraysThatCannotBe)
     ref_arrays arrays = {.codes = blocks};
     CHECK_EQ_I64(signal_of(write_k_quants, &arrays, text, sizeof text), SIGABRT);
     CHECK_HAS(text, "block format 9 is only read");
-    const int32_t group[2] = {0, 1};
-    float scale[1] = {1};
-    ref_arrays indexed = {.codes = blocks, .scale = scale, .group_index = group};
-    CHECK_EQ_I64(signal_of(follow_index, &indexed, text, sizeof text), SIGABRT);
-    CHECK_HAS(text, "group_index[1] is 1; there are 1 groups");
 }

@@ -341,3 +341,23 @@ TEST_CASE(HostRefWords, EveryLayoutHoldsEveryWidth)
                 test_pop_note();
             }
 }
+
+/* ---- From one layout into another ---- */
+
+TEST_CASE(HostRefWords, RepackedCodesKeepTheirNumbers)
+{
+    ref_quant_spec rows = plain_spec(QDNN_DATA_I4, QDNN_ZERO_NONE), bytes = rows, columns = rows;
+    rows.layout = QDNN_LAYOUT_WORDS_ROWS;
+    rows.code = QDNN_CODE_TWOS_COMPLEMENT;
+    bytes.nibble_order = QDNN_NIBBLE_HIGH_FIRST;
+    columns.layout = QDNN_LAYOUT_WORDS_INTERLEAVED;
+    const uint32_t words[2] = {0x321, 0xFED}; /* 1 2 3 and -3 -2 -1 */
+    uint8_t packed[3];
+    uint32_t down[3], back[2];
+    ref_repack(&rows, &bytes, 2, 3, words, packed); /* 9 A B 5 6 7, an offset of 8 */
+    CHECK_EQ_MEM(packed, ((const uint8_t[3]){0x9A, 0xB5, 0x67}), 3);
+    ref_repack(&bytes, &columns, 2, 3, packed, down);
+    CHECK_EQ_MEM(down, ((const uint32_t[3]){0x59, 0x6A, 0x7B}), sizeof down);
+    ref_repack(&columns, &rows, 2, 3, down, back);
+    CHECK_EQ_MEM(back, words, sizeof back);
+}

@@ -149,6 +149,16 @@ static void check_plans(const scene *s)
     IS_NULL("y", qdnnCreateDequantizePlan(h, NULL, q, &out.plan));
     IS_NULL("quant", qdnnCreateDequantizePlan(h, t, NULL, &out.plan));
     IS_NULL("plan", qdnnCreateDequantizePlan(h, t, q, NULL));
+    IS_NULL("handle", qdnnCreateDequantizeRowsPlan(NULL, t, q, t, &out.plan));
+    IS_NULL("table", qdnnCreateDequantizeRowsPlan(h, NULL, q, t, &out.plan));
+    IS_NULL("quant", qdnnCreateDequantizeRowsPlan(h, t, NULL, t, &out.plan));
+    IS_NULL("y", qdnnCreateDequantizeRowsPlan(h, t, q, NULL, &out.plan));
+    IS_NULL("plan", qdnnCreateDequantizeRowsPlan(h, t, q, t, NULL));
+    IS_NULL("handle", qdnnCreateRepackPlan(NULL, t, q, q, &out.plan));
+    IS_NULL("tensor", qdnnCreateRepackPlan(h, NULL, q, q, &out.plan));
+    IS_NULL("quantFrom", qdnnCreateRepackPlan(h, t, NULL, q, &out.plan));
+    IS_NULL("quantTo", qdnnCreateRepackPlan(h, t, q, NULL, &out.plan));
+    IS_NULL("plan", qdnnCreateRepackPlan(h, t, q, q, NULL));
     OK(qdnnCreateMatmulDescriptor(&m));
     IS_NULL("handle", qdnnCreateMatmulPlan(NULL, m, t, t, q, t, &out.plan));
     IS_NULL("matmul", qdnnCreateMatmulPlan(h, NULL, t, t, q, t, &out.plan));

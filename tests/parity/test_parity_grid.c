@@ -141,9 +141,11 @@ TEST_CASE(ParityGrid, TensorsEndAroundTheTile)
 TEST_CASE(ParityGrid, EveryOperationIsInIt)
 {
     int count = 0;
-    for (int i = 0; qdnnGetOperationName(i); i++)
-        if (!strstr(qdnnGetOperationName(i), ".repack"))
+    for (int i = 0; qdnnGetOperationName(i); i++) {
+        const kernel_row *row = kernel_find(qdnnGetOperationName(i));
+        if (kernel_format(row) && kernel_operation_of(row) != KERNEL_REPACK) /* these have tests of their own */
             CHECK_EQ_STR(parity_row_at(count++)->operation_name, qdnnGetOperationName(i));
+    }
     CHECK_EQ_I64(parity_row_count(), count);
 }
 

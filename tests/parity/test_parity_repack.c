@@ -20,19 +20,25 @@ static const struct code_case {
     qdnnCodeKind_t special; /* DEFAULT: kinds of integers take turns */
     bool is_integer;
 } codes[] = {
-    {"int2", QDNN_DATA_I8, 2, QDNN_CODE_DEFAULT, true}, {"int3", QDNN_DATA_I8, 3, QDNN_CODE_DEFAULT, true},
-    {"int4", QDNN_DATA_I4, 4, QDNN_CODE_DEFAULT, true}, {"int5", QDNN_DATA_I8, 5, QDNN_CODE_DEFAULT, true},
-    {"int6", QDNN_DATA_I8, 6, QDNN_CODE_DEFAULT, true}, {"int8", QDNN_DATA_I8, 8, QDNN_CODE_DEFAULT, true},
-    {"nf4", QDNN_DATA_NF4, 4, QDNN_CODE_DEFAULT, false}, {"e3m2", QDNN_DATA_U8, 6, QDNN_CODE_E3M2, false},
+    {"int2", QDNN_DATA_I8, 2, QDNN_CODE_DEFAULT, true},
+    {"int3", QDNN_DATA_I8, 3, QDNN_CODE_DEFAULT, true},
+    {"int4", QDNN_DATA_I4, 4, QDNN_CODE_DEFAULT, true},
+    {"int5", QDNN_DATA_I8, 5, QDNN_CODE_DEFAULT, true},
+    {"int6", QDNN_DATA_I8, 6, QDNN_CODE_DEFAULT, true},
+    {"int8", QDNN_DATA_I8, 8, QDNN_CODE_DEFAULT, true},
+    {"nf4", QDNN_DATA_NF4, 4, QDNN_CODE_DEFAULT, false},
+    {"e3m2", QDNN_DATA_U8, 6, QDNN_CODE_E3M2, false},
     {"e4m3", QDNN_DATA_F8E4M3, 8, QDNN_CODE_DEFAULT, false},
 };
 enum { CODES = sizeof codes / sizeof codes[0] };
 
 /* Bytes high nibble first is a layout of its own here. */
 enum { BYTES, HIGH_FIRST, INTERLEAVED, WORDS, AWQ, WAYS };
-static const qdnnLayout_t layouts[WAYS] = {QDNN_LAYOUT_BYTES, QDNN_LAYOUT_BYTES, QDNN_LAYOUT_WORDS_INTERLEAVED,
-                                           QDNN_LAYOUT_WORDS_ROWS, QDNN_LAYOUT_AWQ};
-static const int64_t shapes[][2] = {{32, 128}, {40, 64}, {70, 36}, {33, 8}, {1, 352}, {5, 37}, {9, 1}, {0, 8}};
+static const qdnnLayout_t layouts[WAYS] = {QDNN_LAYOUT_BYTES, QDNN_LAYOUT_BYTES,
+                                           QDNN_LAYOUT_WORDS_INTERLEAVED, QDNN_LAYOUT_WORDS_ROWS,
+                                           QDNN_LAYOUT_AWQ};
+static const int64_t shapes[][2] = {{32, 128}, {40, 64}, {70, 36}, {33, 8},
+                                    {1, 352},  {5, 37},  {9, 1},   {0, 8}};
 static const qdnnCodeKind_t kinds[] = {QDNN_CODE_OFFSET, QDNN_CODE_TWOS_COMPLEMENT, QDNN_CODE_UNSIGNED};
 
 static int case_count(void)
@@ -57,7 +63,8 @@ static ref_quant_spec spec_of(const struct code_case *c, int way, int kind)
                             .bits = c->bits,
                             .code = c->is_integer ? kinds[kind] : c->special,
                             .layout = layouts[way],
-                            .nibble_order = way == HIGH_FIRST ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST,
+                            .nibble_order =
+                                way == HIGH_FIRST ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST,
                             .group_size = 32,
                             .floor = REF_DEFAULT_FLOOR};
 }
@@ -73,19 +80,21 @@ static bool make_descriptor(const ref_quant_spec *spec, qdnnQuantDescriptor_t *q
 }
 
 /* One plan, from one buffer to the other. */
-static bool call(qdnnHandle_t handle, const ref_quant_spec *from, const ref_quant_spec *to, const int64_t dims[2],
-                 const device_buffer *codes_at, const device_buffer *repacked)
+static bool call(qdnnHandle_t handle, const ref_quant_spec *from, const ref_quant_spec *to,
+                 const int64_t dims[2], const device_buffer *codes_at, const device_buffer *repacked)
 {
     qdnnTensorDescriptor_t tensor = NULL;
     qdnnQuantDescriptor_t before = NULL, after = NULL;
     qdnnPlan_t plan = NULL;
-    const qdnnBinding_t bindings[] = {{.operand = QDNN_OPERAND_CODES, .pointer = device_buffer_at(codes_at)},
-                                      {.operand = QDNN_OPERAND_REPACKED, .pointer = device_buffer_at(repacked)}};
+    const qdnnBinding_t bindings[] = {
+        {.operand = QDNN_OPERAND_CODES, .pointer = device_buffer_at(codes_at)},
+        {.operand = QDNN_OPERAND_REPACKED, .pointer = device_buffer_at(repacked)}};
     bool ok = CHECK_QDNN(qdnnCreateTensorDescriptor(&tensor)) &&
               CHECK_QDNN(qdnnSetTensorDescriptor(tensor, QDNN_DATA_F32, 2, dims, NULL)) &&
               make_descriptor(from, &before) && make_descriptor(to, &after) &&
               CHECK_QDNN(qdnnCreateRepackPlan(handle, tensor, before, after, &plan)) &&
-              CHECK_QDNN(qdnnExecute(handle, plan, bindings, 2, NULL, 0)) && CHECK_QDNN(qdnnSynchronize(handle));
+              CHECK_QDNN(qdnnExecute(handle, plan, bindings, 2, NULL, 0)) &&
+              CHECK_QDNN(qdnnSynchronize(handle));
     qdnnDestroyPlan(plan);
     qdnnDestroyQuantDescriptor(before);
     qdnnDestroyQuantDescriptor(after);
@@ -94,12 +103,13 @@ static bool call(qdnnHandle_t handle, const ref_quant_spec *from, const ref_quan
 }
 
 /* There and back: padding is 0 on both ways. */
-static bool run(qdnnHandle_t handle, const ref_quant_spec *from, const ref_quant_spec *to, const int64_t dims[2],
-                uint32_t seed)
+static bool run(qdnnHandle_t handle, const ref_quant_spec *from, const ref_quant_spec *to,
+                const int64_t dims[2], uint32_t seed)
 {
     size_t from_bytes = (size_t)ref_sizes_of(from, dims[0], dims[1]).codes,
            to_bytes = (size_t)ref_sizes_of(to, dims[0], dims[1]).codes;
-    uint8_t *raw = calloc(from_bytes + 1, 1), *codes_host = calloc(from_bytes + 1, 1), *repacked = calloc(to_bytes + 1, 1);
+    uint8_t *raw = calloc(from_bytes + 1, 1), *codes_host = calloc(from_bytes + 1, 1),
+            *repacked = calloc(to_bytes + 1, 1);
     buffer_kind kind = seed % 2 ? BUFFER_EXACT : BUFFER_BANDS;
     device_buffer in = {0}, out = {0}, back = {0};
     bool ok = CHECK(raw && codes_host && repacked);

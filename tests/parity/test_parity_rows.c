@@ -45,7 +45,9 @@ typedef struct lookup {
 static bool lookup_make(const quant_case *c, const quant_operands *o, lookup *l)
 {
     static const int32_t strange[] = {-1, INT32_MIN, INT32_MAX};
-    *l = (lookup){.count = c->seed % 3 ? 41 : 5, .table_rows = quant_case_rows(c), .columns = quant_case_row_elements(c)};
+    *l = (lookup){.count = c->seed % 3 ? 41 : 5,
+                  .table_rows = quant_case_rows(c),
+                  .columns = quant_case_row_elements(c)};
     ref_quant_spec ref = quant_case_reference(c);
     ref_arrays arrays = ref_arrays_of(o->host);
     l->y_bytes = (size_t)(l->count * l->columns) * ref_scalar_size(c->spec.data);
@@ -61,8 +63,8 @@ static bool lookup_make(const quant_case *c, const quant_operands *o, lookup *l)
     return true;
 }
 
-static bool run(qdnnHandle_t handle, const parity_trial *t, const quant_descriptors *d, const quant_operands *o,
-                const lookup *l)
+static bool run(qdnnHandle_t handle, const parity_trial *t, const quant_descriptors *d,
+                const quant_operands *o, const lookup *l)
 {
     device_buffer at[QDNN_OPERAND_COUNT] = {0};
     qdnnBinding_t bindings[QDNN_OPERAND_COUNT];
@@ -75,12 +77,14 @@ static bool run(qdnnHandle_t handle, const parity_trial *t, const quant_descript
         if (!is_y && !is_index && !(o->reads >> i & 1))
             continue;
         size_t bytes = is_y ? l->y_bytes : is_index ? (size_t)l->count * 4 : o->bytes[i];
-        ok = device_buffer_make(handle, t->buffers, bytes, t->shift[i] * (is_index ? 4 : o->element[i]), &at[i]) &&
+        ok = device_buffer_make(handle, t->buffers, bytes, t->shift[i] * (is_index ? 4 : o->element[i]),
+                                &at[i]) &&
              (is_y || device_buffer_write(&at[i], is_index ? (const void *)l->index : o->host[i]));
         bindings[n++] = (qdnnBinding_t){.operand = (qdnnOperand_t)i, .pointer = device_buffer_at(&at[i])};
     }
     ok = ok && CHECK_QDNN(qdnnCreateTensorDescriptor(&y)) &&
-         CHECK_QDNN(qdnnSetTensorDescriptor(y, t->c.spec.data, 2, (const int64_t[]){l->count, l->columns}, NULL)) &&
+         CHECK_QDNN(
+             qdnnSetTensorDescriptor(y, t->c.spec.data, 2, (const int64_t[]){l->count, l->columns}, NULL)) &&
          CHECK_QDNN(qdnnCreateDequantizeRowsPlan(handle, d->tensor, d->quant, y, &plan)) &&
          CHECK_QDNN(qdnnExecute(handle, plan, bindings, n, NULL, 0)) && CHECK_QDNN(qdnnSynchronize(handle));
     if (ok)
@@ -100,8 +104,8 @@ static bool run_trial(qdnnHandle_t handle, const parity_trial *t)
     lookup l = {0};
     quant_case_text(&t->c, text, sizeof text);
     test_push_note("%s", text);
-    bool ok = quant_descriptors_make(&t->c, &d) && quant_operands_make(&t->c, &o) && lookup_make(&t->c, &o, &l) &&
-              run(handle, t, &d, &o, &l);
+    bool ok = quant_descriptors_make(&t->c, &d) && quant_operands_make(&t->c, &o) &&
+              lookup_make(&t->c, &o, &l) && run(handle, t, &d, &o, &l);
     free(l.index);
     free(l.y);
     quant_operands_free(&o);
@@ -117,7 +121,8 @@ TEST_EACH(ParityRows, OnPtxvm, row_count, row_name)
     qdnnHandle_t handle = ptxvm_begin(sms[index % 6], 1, "all", "stderr");
     bool alive = handle != NULL;
     for (int i = 0; i < ROWS_TRIALS && alive; i++) {
-        parity_trial t = matrix_trial_at(row_at(index), MATRIX_TURNS, i); /* a turn that the other tests do not have */
+        parity_trial t =
+            matrix_trial_at(row_at(index), MATRIX_TURNS, i); /* a turn that the other tests do not have */
         if (quant_case_elements(&t.c) > 0)
             alive = run_trial(handle, &t);
     }
