@@ -149,6 +149,127 @@ TEST_ROWS(ApiWeights, TakeTheirExtents, rows)
     OK(qdnnDestroyQuantDescriptor(q));
 }
 
+/* Bytes of a tensor of 256 rows and 512 columns, at the usual group size, worked out from the formats' layouts. */
+static const struct {
+    size_t codes, scale, zero, global_scale, map, nested_scale, offset;
+} sizes[] = {
+    /* clang-format off */
+    [QDNN_WEIGHTS_F32] = {524288, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_F16] = {262144, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_BF16] = {262144, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_INT4_BYTES] = {65536, 4096, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_INT4_BYTES_ZP] = {65536, 4096, 1024, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_INT4_LINEAR] = {65536, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_INT4_AFFINE] = {65536, 4096, 4096, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_INT4_ROWS] = {65536, 1024, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_INT4_BLOCK] = {65536, 4096, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_INT4_BLOCK_ZP] = {65536, 4096, 4096, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_INT8_BLOCK] = {131072, 4096, 4096, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_NF4_BYTES] = {65536, 8192, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_FP8_E4M3] = {131072, 4, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_FP8_E5M2] = {131072, 4, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_FP8_E4M3_COLUMNS] = {131072, 2048, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_FP8_E5M2_COLUMNS] = {131072, 2048, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_FP8_E4M3_128X128] = {131072, 32, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_FP8_E5M2_128X128] = {131072, 32, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_NVFP4] = {65536, 8192, 0, 4, 0, 0, 0},
+    [QDNN_WEIGHTS_GPTQ_2BIT] = {32768, 2048, 256, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GPTQ_3BIT] = {49152, 2048, 384, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GPTQ_4BIT] = {65536, 2048, 512, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GPTQ_8BIT] = {131072, 2048, 1024, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GPTQ_V2_2BIT] = {32768, 2048, 256, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GPTQ_V2_3BIT] = {49152, 2048, 384, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GPTQ_V2_4BIT] = {65536, 2048, 512, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GPTQ_V2_8BIT] = {131072, 2048, 1024, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_AWQ] = {65536, 2048, 512, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_BNB_NF4] = {65536, 8192, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_BNB_FP4] = {65536, 8192, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_BNB_NF4_NESTED] = {65536, 2048, 0, 0, 1024, 32, 4},
+    [QDNN_WEIGHTS_BNB_FP4_NESTED] = {65536, 2048, 0, 0, 1024, 32, 4},
+    [QDNN_WEIGHTS_MODELOPT_NVFP4] = {65536, 8192, 0, 4, 0, 0, 0},
+    [QDNN_WEIGHTS_COMPRESSED_TENSORS_4BIT] = {65536, 2048, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_COMPRESSED_TENSORS_4BIT_ZP] = {65536, 2048, 512, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_COMPRESSED_TENSORS_8BIT] = {131072, 2048, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_COMPRESSED_TENSORS_8BIT_ZP] = {131072, 2048, 1024, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_COMPRESSED_TENSORS_NVFP4] = {65536, 8192, 0, 4, 0, 0, 0},
+    [QDNN_WEIGHTS_GPT_OSS_MXFP4] = {65536, 4096, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_MXFP4] = {65536, 4096, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_MXFP6_E2M3] = {98304, 4096, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_MXFP6_E3M2] = {98304, 4096, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_MXFP8_E4M3] = {131072, 4096, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_MXFP8_E5M2] = {131072, 4096, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_Q4_0] = {73728, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_Q4_1] = {81920, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_Q5_0] = {90112, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_Q5_1] = {98304, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_Q8_0] = {139264, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_Q8_1] = {147456, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_Q2_K] = {43008, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_Q3_K] = {56320, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_Q4_K] = {73728, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_Q5_K] = {90112, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_Q6_K] = {107520, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_Q8_K] = {149504, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_IQ4_NL] = {73728, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_IQ4_XS] = {69632, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_TQ1_0] = {27648, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_TQ2_0] = {33792, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_MXFP4] = {69632, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_NVFP4] = {73728, 0, 0, 0, 0, 0, 0},
+    /* clang-format on */
+};
+
+TEST_ROWS(ApiWeights, HaveTheirSizes, rows)
+{
+    const size_t expected[QDNN_OPERAND_COUNT] = {[QDNN_OPERAND_X] = 256 * 512 * 4,
+                                                 [QDNN_OPERAND_Y] = 256 * 512 * 4,
+                                                 [QDNN_OPERAND_CODES] = sizes[index].codes,
+                                                 [QDNN_OPERAND_SCALE] = sizes[index].scale,
+                                                 [QDNN_OPERAND_ZERO] = sizes[index].zero,
+                                                 [QDNN_OPERAND_GLOBAL_SCALE] = sizes[index].global_scale,
+                                                 [QDNN_OPERAND_NESTED_MAP] = sizes[index].map,
+                                                 [QDNN_OPERAND_NESTED_SCALE] = sizes[index].nested_scale,
+                                                 [QDNN_OPERAND_NESTED_OFFSET] = sizes[index].offset};
+    qdnnTensorDescriptor_t t = NULL;
+    qdnnQuantDescriptor_t q = NULL;
+    OK(qdnnCreateTensorDescriptor(&t));
+    OK(qdnnCreateQuantDescriptor(&q));
+    OK(qdnnSetTensorDescriptor(t, QDNN_DATA_F32, 2, (int64_t[]){256, 512}, NULL));
+    OK(qdnnSetQuantWeights(q, (qdnnWeights_t)rows[index].number, 0));
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
+        size_t bytes = 77;
+        test_push_note("operand %d", i);
+        if (!OK(qdnnGetOperandSize(q, t, (qdnnOperand_t)i, &bytes)))
+            FAIL("%s", last_sentence());
+        CHECK_EQ_U64(bytes, expected[i]);
+        test_pop_note();
+    }
+    OK(qdnnDestroyTensorDescriptor(t));
+    OK(qdnnDestroyQuantDescriptor(q));
+}
+
+/* The plan that reads them, whatever the format, is made and has the kernel of the format. */
+TEST_ROWS(ApiWeights, CanBeDequantized, rows)
+{
+    NEED_PTXVM;
+    qdnnHandle_t handle = NULL;
+    qdnnTensorDescriptor_t t = NULL;
+    qdnnQuantDescriptor_t q = NULL;
+    qdnnPlan_t plan = NULL;
+    qdnnPlanInfo_t info = {0};
+    vm_begin(NULL);
+    REQUIRE(basics_create(&handle, &t, &q));
+    OK(qdnnSetTensorDescriptor(t, QDNN_DATA_F16, 2, (int64_t[]){256, 512}, NULL));
+    OK(qdnnSetQuantWeights(q, (qdnnWeights_t)rows[index].number, 0));
+    if (!OK(qdnnCreateDequantizePlan(handle, t, q, &plan)))
+        FAIL("%s", last_sentence());
+    else if (OK(qdnnGetPlanInfo(plan, &info)))
+        CHECK(info.kernels >= 1 && strstr(info.operation, ".dequantize"));
+    OK(qdnnDestroyPlan(plan));
+    basics_destroy(handle, t, q);
+    vm_end();
+}
+
 /* docs/formats.md names them all, without their common beginning and in capitals. */
 TEST_CASE(ApiWeights, AreDocumented)
 {
