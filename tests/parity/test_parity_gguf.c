@@ -165,7 +165,7 @@ TEST_CASE(ParityGguf, OperationsThatThereAreNot)
     CHECK_EQ_I64(qdnnCreateScalePlan(handle, tensor, quant, &plan), QDNN_STATUS_NOT_SUPPORTED);
     char text[1024];
     qdnnGetLastErrorString(text, sizeof text);
-    CHECK_HAS(text, "gguf_q4_k has no such operation; it has quant.gguf_q4_k.dequantize");
+    CHECK_HAS(text, "gguf_q4_k does not have this operation; it has: quant.gguf_q4_k.dequantize");
     qdnnDestroyTensorDescriptor(tensor);
     qdnnDestroyQuantDescriptor(quant);
     ptxvm_end(handle);
