@@ -33,7 +33,9 @@ static const char *macro_of(const kernel_row *row)
 
 bool twin_exists(const kernel_row *row)
 {
-    return row->operation_name && kernel_format(row) && macro_of(row);
+    kernel_operation o = kernel_operation_of(row);
+    bool has_source = o == KERNEL_SCALE || o == KERNEL_QUANTIZE || o == KERNEL_DEQUANTIZE;
+    return has_source && kernel_format(row) && macro_of(row);
 }
 
 static const char *scale_name(qdnnScaleType_t type)

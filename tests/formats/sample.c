@@ -34,19 +34,31 @@ static bool is_sampled(const kernel_row *row)
     return false;
 }
 
+/* Found once: the tests of a program are listed by these whenever it starts. */
+static const kernel_row **rows(int *count)
+{
+    static const kernel_row *found[1024];
+    static int n;
+    static bool ready;
+    for (int i = 0; !ready && i < kernel_row_count; i++)
+        if (is_sampled(&kernel_rows[i]) && n < LENGTH(found))
+            found[n++] = &kernel_rows[i];
+    ready = true;
+    *count = n;
+    return found;
+}
+
 const kernel_row *sample_row_at(int index)
 {
-    for (int i = 0; i < kernel_row_count; i++)
-        if (is_sampled(&kernel_rows[i]) && index-- == 0)
-            return &kernel_rows[i];
-    return NULL;
+    int count;
+    const kernel_row **all = rows(&count);
+    return index < count ? all[index] : NULL;
 }
 
 int sample_row_count(void)
 {
-    int count = 0;
-    while (sample_row_at(count))
-        count++;
+    int count;
+    rows(&count);
     return count;
 }
 
