@@ -232,6 +232,29 @@ static qdnnStatus_t create_plan(scene *s, int which)
     return makers[which](s->handle, s->tensor, s->quant, &s->plans[which]);
 }
 
+static qdnnStatus_t create_train(scene *s, int which)
+{
+    (void)which;
+    return qdnnCreateTrainDescriptor(&s->train);
+}
+
+static qdnnStatus_t destroy_train(scene *s, int which)
+{
+    (void)which;
+    return qdnnDestroyTrainDescriptor(s->train);
+}
+
+/* Of an f32 tensor, whatever the scene's own has. */
+static qdnnStatus_t create_train_plan(scene *s, int which)
+{
+    qdnnTensorDescriptor_t x = NULL;
+    qdnnStatus_t status = qdnnCreateTensorDescriptor(&x);
+    if (status == QDNN_STATUS_SUCCESS)
+        status = qdnnCreateLsqPlan(s->handle, x, s->train, &s->plans[which]);
+    qdnnDestroyTensorDescriptor(x);
+    return status;
+}
+
 static qdnnStatus_t execute(scene *s, int which)
 {
     static const qdnnOperand_t operands[3][3] = {{QDNN_OPERAND_X, QDNN_OPERAND_SCALE, QDNN_OPERAND_COUNT},
@@ -309,6 +332,7 @@ const scene_step scene_steps[] = {
     {"qdnnSetQuantWeights", set_weights, QDNN_WEIGHTS_AWQ, ON_HOST},
     {"qdnnSetQuantDescriptor", set_quant, 0, ON_HOST},
     {"qdnnGetOperandSize", check_sizes, 0, ON_HOST},
+    {"qdnnCreateTrainDescriptor", create_train, 0, ON_HOST},
     {"qdnnCreate", create, 0, ON_CREATE},
     {"qdnnGetDeviceInfo", device_info, 0, ON_DEVICE},
     {"qdnnSetStream", set_stream, 0, ON_DEVICE},
@@ -324,6 +348,7 @@ const scene_step scene_steps[] = {
     {"qdnnCreateScalePlan", create_plan, 0, ON_DEVICE},
     {"qdnnCreateQuantizePlan", create_plan, 1, ON_DEVICE},
     {"qdnnCreateDequantizePlan", create_plan, 2, ON_DEVICE},
+    {"qdnnCreateLsqPlan", create_train_plan, 3, ON_DEVICE},
     {"qdnnMalloc of the workspace", allocate, SCENE_WORKSPACE, ON_DEVICE},
     {"qdnnExecute of scales", execute, 0, ON_DEVICE},
     {"qdnnExecute of quantize", execute, 1, ON_DEVICE},
@@ -348,6 +373,7 @@ const scene_step scene_steps[] = {
     {"qdnnDestroyPlan of scales", destroy_plan, 0, ON_HOST},
     {"qdnnDestroyPlan of quantize", destroy_plan, 1, ON_HOST},
     {"qdnnDestroyPlan of dequantize", destroy_plan, 2, ON_HOST},
+    {"qdnnDestroyPlan of LSQ", destroy_plan, 3, ON_HOST},
     {"qdnnFree of x", release, QDNN_OPERAND_X, ON_DEVICE},
     {"qdnnFree of y", release, QDNN_OPERAND_Y, ON_DEVICE},
     {"qdnnFree of codes", release, QDNN_OPERAND_CODES, ON_DEVICE},
@@ -357,6 +383,7 @@ const scene_step scene_steps[] = {
     {"qdnnDestroy", destroy, 0, ON_DESTROY},
     {"qdnnDestroyTensorDescriptor", destroy_tensor, 0, ON_HOST},
     {"qdnnDestroyQuantDescriptor", destroy_quant, 0, ON_HOST},
+    {"qdnnDestroyTrainDescriptor", destroy_train, 0, ON_HOST},
 };
 /* clang-format on */
 const int scene_step_count = sizeof scene_steps / sizeof scene_steps[0];

@@ -52,7 +52,8 @@ typedef struct scene {
     qdnnHandle_t handle;
     qdnnTensorDescriptor_t tensor;
     qdnnQuantDescriptor_t quant;
-    qdnnPlan_t plans[3]; /* scale, quantize, dequantize */
+    qdnnTrainDescriptor_t train;
+    qdnnPlan_t plans[4]; /* scale, quantize, dequantize; LSQ, which is made and not executed */
     qdnnDeviceInfo_t info;
     size_t bytes[SCENE_BUFFERS];
     void *buffers[SCENE_BUFFERS];          /* of the device, by their operand */

@@ -4,6 +4,7 @@
 
 #include "blocks.h"
 #include "driver/cuda/modules.h"
+#include "kernels/kernels.h"
 #include "qdnn/emit.h"
 #include "scene.h"
 #include "support/process.h"
@@ -105,9 +106,16 @@ TEST_CASE(ApiMemory, OneShotCallsFail)
     end();
 }
 
+/* With settings that are not the defaults, as far as the kernel takes them. */
 static qdnnStatus_t emit(void *object, const void *argument)
 {
-    static const char *const settings[] = {"data=f16", "group_size=64", NULL};
+    const kernel_row *row = kernel_find(argument);
+    const char *settings[3] = {NULL};
+    int count = 0;
+    if (kernel_takes(row, "data"))
+        settings[count++] = "data=f16";
+    if (kernel_takes(row, "group_size"))
+        settings[count++] = "group_size=64";
     return qdnnEmitPtx(argument, "sm_90", settings, object);
 }
 

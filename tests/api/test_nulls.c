@@ -11,6 +11,7 @@ static union {
     qdnnTensorDescriptor_t tensor;
     qdnnQuantDescriptor_t quant;
     qdnnMatmulDescriptor_t matmul;
+    qdnnTrainDescriptor_t train;
     qdnnPlan_t plan;
     qdnnPlanInfo_t plan_info;
     qdnnDeviceInfo_t device_info;
@@ -89,6 +90,42 @@ TEST_CASE(ApiNulls, WithoutAHandle)
     OK(qdnnDestroyTensorDescriptor(t));
     OK(qdnnDestroyQuantDescriptor(q));
     OK(qdnnDestroyMatmulDescriptor(m));
+}
+
+TEST_CASE(ApiNulls, OfTraining)
+{
+    qdnnTensorDescriptor_t t = NULL;
+    qdnnTrainDescriptor_t r = NULL;
+    memset(&out, 0x5a, sizeof out);
+    OK(qdnnCreateTensorDescriptor(&t));
+    OK(qdnnCreateTrainDescriptor(&r));
+    IS_NULL("train", qdnnCreateTrainDescriptor(NULL));
+    IS_NULL("train", qdnnSetTrainAttribute(NULL, QDNN_TRAIN_BITS, 4));
+    IS_NULL("train", qdnnGetTrainAttribute(NULL, QDNN_TRAIN_BITS, &out.number));
+    IS_NULL("value", qdnnGetTrainAttribute(r, QDNN_TRAIN_BITS, NULL));
+    IS_NULL("train", qdnnSetTrainDecay(NULL, 0.5f));
+    IS_NULL("train", qdnnGetTrainDecay(NULL, &out.real));
+    IS_NULL("decay", qdnnGetTrainDecay(r, NULL));
+    IS_NULL("train", qdnnGetTrainScaleCount(NULL, t, &out.size));
+    IS_NULL("tensor", qdnnGetTrainScaleCount(r, NULL, &out.size));
+    IS_NULL("count", qdnnGetTrainScaleCount(r, t, NULL));
+    OK(qdnnDestroyTensorDescriptor(t));
+    OK(qdnnDestroyTrainDescriptor(r));
+}
+
+static void check_train_plans(qdnnHandle_t h, qdnnTensorDescriptor_t t)
+{
+    static qdnnStatus_t (*const makers[])(qdnnHandle_t, qdnnTensorDescriptor_t, qdnnTrainDescriptor_t, qdnnPlan_t *) = {
+        qdnnCreateFakeQuantizePlan, qdnnCreateFakeQuantizeBackwardPlan, qdnnCreateLsqPlan, qdnnCreateLsqBackwardPlan};
+    qdnnTrainDescriptor_t r = NULL;
+    OK(qdnnCreateTrainDescriptor(&r));
+    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
+        IS_NULL("handle", makers[i](NULL, t, r, &out.plan));
+        IS_NULL("x", makers[i](h, NULL, r, &out.plan));
+        IS_NULL("train", makers[i](h, t, NULL, &out.plan));
+        IS_NULL("plan", makers[i](h, t, r, NULL));
+    }
+    OK(qdnnDestroyTrainDescriptor(r));
 }
 
 static void check_handle_calls(void)
@@ -218,6 +255,7 @@ TEST_CASE(ApiNulls, WithAHandle)
         check_handle_calls();
         check_memory(&s);
         check_plans(&s);
+        check_train_plans(s.handle, s.tensor);
         check_one_shots(&s);
         scene_close(&s);
     }
@@ -233,6 +271,7 @@ TEST_CASE(ApiNulls, ThatAreFine)
     OK(qdnnDestroyTensorDescriptor(NULL));
     OK(qdnnDestroyQuantDescriptor(NULL));
     OK(qdnnDestroyMatmulDescriptor(NULL));
+    OK(qdnnDestroyTrainDescriptor(NULL));
     OK(qdnnSetCallback(0, NULL, NULL));
     qdnnFreePtx(NULL);
     qdnnGetLastErrorString(NULL, 8);

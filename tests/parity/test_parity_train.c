@@ -265,7 +265,8 @@ static bool make_buffers(qdnnHandle_t handle, const train_case *c, const train_d
     return ok;
 }
 
-/* Outputs are host_ref's, and inputs what they were. */
+/* Outputs are host_ref's, and inputs what they were; the plan has so many kernels. */
+enum { ANY_NUMBER = -1 };
 static bool run_case(qdnnHandle_t handle, const train_case *c, int kernels)
 {
     char text[512];
@@ -281,7 +282,7 @@ static bool run_case(qdnnHandle_t handle, const train_case *c, int kernels)
               CHECK_QDNN(qdnnGetPlanInfo(plan, &info)) && execute(handle, plan, operands_of(c), buffers);
     if (ok)
         CHECK_EQ_STR(info.operation, operations[c->op].operation);
-    if (ok && kernels)
+    if (ok && kernels != ANY_NUMBER)
         CHECK_EQ_I64(info.kernels, kernels);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
         if (ok && operands_of(c) >> i & 1)
@@ -363,7 +364,7 @@ TEST_EACH(ParityTrain, OnPtxvm, turn_count, turn_name)
     bool alive = handle != NULL;
     for (int i = 0; i < LENGTH(shapes) && alive; i++) {
         train_case c = case_at((operation)(index / 2 / LENGTH(sms)), i, index % (2 * LENGTH(sms)));
-        alive = run_case(handle, &c, elements_of(&c) ? 0 : 0);
+        alive = run_case(handle, &c, ANY_NUMBER);
     }
     ptxvm_end(handle);
 }
