@@ -213,5 +213,5 @@ ptx_val code_at(ptx_builder *b, const quantized *q, ptx_val index)
         ptx_val high = ptx_ld_if(b, reaches, PTX_GLOBAL, PTX_NC, PTX_U8, address, 1, ptx_u32(b, 0));
         low = ptx_or(b, low, ptx_shl(b, high, 8));
     }
-    return ptx_and(b, ptx_shr(b, low, shift), (1 << width) - 1);
+    return ptx_bfe(b, low, shift, width);
 }

@@ -75,6 +75,8 @@ size_t ref_element_bytes(const ref_quant_spec *spec, int operand)
     case QDNN_OPERAND_Y:
         return ref_scalar_size(spec->data);
     case QDNN_OPERAND_CODES:
+        if (spec->storage == QDNN_DATA_F32 || spec->storage == QDNN_DATA_F16 || spec->storage == QDNN_DATA_BF16)
+            return ref_scalar_size(spec->storage);
         return spec->layout == QDNN_LAYOUT_BYTES || spec->layout == QDNN_LAYOUT_BLOCK ? 1 : 4;
     case QDNN_OPERAND_SCALE:
         return scale && !spec->nested ? ref_scalar_size(scale) : 1;
