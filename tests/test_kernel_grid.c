@@ -130,6 +130,50 @@ int settings_grid(const kernel_row *row, grid_strength strength, kernel_spec *sp
     return GRID_MAX;
 }
 
+/* ---- Matrices ---- */
+
+/* clang-format off */
+static const char *const matrices[MATRIX_SETTINGS][7] = {
+    {"layout=interleaved", "groups=columns", "group_size=128", "zero_packed=yes", "scale=f16", "data=f16"},
+    {"layout=interleaved", "groups=columns", "group_size=32", "group_index=yes", "zero=f32", "data=bf16"},
+    {"layout=interleaved", "groups=rows", "group_size=1", "scale_order=transposed", "data=f64"},
+    {"layout=awq", "groups=columns", "zero_packed=yes", "data=f32"},
+    {"layout=words", "groups=rows", "group_size=100", "zero_packed=yes", "scale=bf16", "data=f16"},
+    {"layout=words", "groups=rows", "group_size=3", "group_rows=2", "data=f32"},
+    {"layout=words", "groups=flat", "group_size=3", "channels=5", "data=f16"},
+    {"groups=rows", "group_size=128", "group_rows=128", "data=bf16"},
+    {"groups=columns", "group_size=16", "scale=e4m3", "scale_swizzle=128x4", "data=f16"},
+    {"groups=columns", "group_size=5", "group_rows=3", "scale_order=transposed", "data=f16"},
+    {"row_index=yes", "groups=rows", "group_size=32", "data=f16"},
+    {"layout=words", "to_layout=interleaved", "to_code=twos"},
+    {"layout=interleaved", "to_layout=bytes"},
+};
+/* clang-format on */
+
+/* Keys that the row does not know are left out. */
+static kernel_spec matrix_spec(const kernel_row *row, const char *const *list)
+{
+    kernel_spec spec = kernel_spec_default();
+    for (; *list; list++) {
+        char key[32], error[256];
+        const char *value = strchr(*list, '=') + 1;
+        snprintf(key, sizeof key, "%.*s", (int)(value - 1 - *list), *list);
+        if (kernel_takes(row, key) && !kernel_spec_set(row, &spec, key, value, error, sizeof error))
+            FAIL("%s: %s", row->name, error);
+    }
+    return spec;
+}
+
+int matrix_settings(const kernel_row *row, kernel_spec *specs)
+{
+    int count = 0;
+    if (!kernel_takes(row, "layout"))
+        return 0;
+    for (int i = 0; i < MATRIX_SETTINGS; i++)
+        specs[count++] = matrix_spec(row, matrices[i]);
+    return keep_emitted(row, specs, count);
+}
+
 /* ---- the grid itself ---- */
 
 static int count(void)

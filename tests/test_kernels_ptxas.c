@@ -33,6 +33,16 @@ static int settings_for(const kernel_row *row, const ptx_sm *sm, kernel_spec *sp
     return is_thorough || sample_is_full() || n < FEW ? n : FEW;
 }
 
+/* Of matrices in the full build all; by default one or two, which are others for each target and kernel. */
+static int add_matrices(const kernel_row *row, int turn, int wanted, kernel_spec *specs, int count)
+{
+    kernel_spec all[MATRIX_SETTINGS];
+    int n = matrix_settings(row, all);
+    for (int i = 0; i < n && i < wanted && count < GRID_MAX; i++)
+        specs[count++] = all[(turn + i) % n];
+    return count;
+}
+
 /* Every function of `ptxas -v`'s report has a line of this form. */
 static void check_frugal(const char *log)
 {
@@ -82,6 +92,7 @@ TEST_EACH(Kernels, Assembles, count, name)
         SKIP("there is no ptxas");
     kernel_spec specs[GRID_MAX];
     int n = settings_for(row, sm, specs);
+    n = add_matrices(row, index * 5, sample_is_full() ? MATRIX_SETTINGS : 1 + index % 2, specs, n);
     temp_dir_make(dir, sizeof dir);
     snprintf(path, sizeof path, "%s/kernel.ptx", dir);
     bool known = true;

@@ -34,6 +34,9 @@ void matrix_row_groups(ptx_builder *b, const matrix *m, ptx_val row, ptx_val col
 /* Whether so many rows, from a multiple of their number on, have the same groups. */
 bool matrix_rows_share_groups(const kernel_spec *spec, unsigned rows);
 
+/* Whether neighbours in a row may each have another group, loaded one by one: that takes registers. */
+bool matrix_groups_are_many(const kernel_spec *spec, unsigned width);
+
 /* Whether scales and zeros are aligned as matrix_row_groups needs it; and'ed with `all`. */
 ptx_val matrix_groups_aligned(ptx_builder *b, const matrix *m, unsigned width, ptx_val all);
 

@@ -219,6 +219,11 @@ bool matrix_rows_share_groups(const kernel_spec *spec, unsigned rows)
     return spec->groups == QDNN_GROUPS_COLUMNS && !spec->group_index && spec->group_size % rows == 0;
 }
 
+bool matrix_groups_are_many(const kernel_spec *spec, unsigned width)
+{
+    return row_grouping_of(spec, width) == EACH_COLUMN;
+}
+
 ptx_val matrix_groups_aligned(ptx_builder *b, const matrix *m, unsigned width, ptx_val all)
 {
     const coding *c = &m->q.coding;

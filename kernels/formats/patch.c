@@ -37,9 +37,12 @@ static bool has_wide_groups(const coding *c)
            (spec->scale == QDNN_SCALE_F32 || wide_zero);
 }
 
+/* Four columns also where eight would be in several groups and four are not. */
 unsigned patch_width(const coding *c)
 {
-    return in_columns(c) || has_wide_groups(c) ? 4 : chunk_elements(c->spec->data);
+    unsigned chunk = chunk_elements(c->spec->data);
+    bool suits_four = matrix_groups_are_many(c->spec, chunk) && !matrix_groups_are_many(c->spec, 4);
+    return in_columns(c) || has_wide_groups(c) || suits_four ? 4 : chunk;
 }
 
 unsigned patch_rows(const coding *c)

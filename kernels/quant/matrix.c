@@ -23,6 +23,20 @@ void matrix_steps(const kernel_row *row, const kernel_spec *spec, const kernel_p
     step->grid[1] = spans < UINT16_MAX ? spans : UINT16_MAX;
 }
 
+void matrix_directives(ptx_builder *b)
+{
+    ptx_reqntid(b, MATRIX_BLOCK, 1, 1);
+    ptx_minnctapersm(b, 4); /* up to 128 registers */
+}
+
+void matrix_walk_by_rows(matrix_walk *w)
+{
+    w->patch_rows = 1;
+    if (!w->rows_are_free)
+        w->patch = NULL;
+    w->rows_are_free = false;
+}
+
 matrix_walk matrix_walk_of(const matrix *m, ptx_val aligned)
 {
     const coding *c = &m->q.coding;

@@ -30,6 +30,13 @@ kernel_geometry matrix_geometry(const coding *c);
 void matrix_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps);
 
+/* The directives of kernels that walk: the block, and how many registers they may have. */
+void matrix_directives(ptx_builder *b);
+
+/* Makes each row a patch of its own; layouts whose patches are several rows are done element by element. For rows whose
+ * groups have nothing in common, whose numbers would take the registers of several rows. */
+void matrix_walk_by_rows(matrix_walk *w);
+
 /* How long the numbers of groups stay the same: for a band, a patch or a row. */
 typedef struct matrix_groups {
     bool for_band, for_patch;

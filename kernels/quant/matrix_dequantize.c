@@ -74,20 +74,9 @@ static void dequantize_elements(ptx_builder *b, void *user, const matrix_part *p
     ptx_end_for(b);
 }
 
-/* Rows of a list are patches of their own; layouts whose patches are several rows are done element by element. */
-static void walk_by_index(matrix_walk *w, ptx_val rows)
-{
-    w->rows = rows;
-    w->patch_rows = 1;
-    if (!w->rows_are_free)
-        w->patch = NULL;
-    w->rows_are_free = false;
-}
-
 void emit_matrix_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, MATRIX_BLOCK, 1, 1);
-    ptx_minnctapersm(b, 4); /* up to 128 registers */
+    matrix_directives(b);
     kernel_args args = kernel_declare(b, row, spec);
     quantized q = quantized_begin(b, row, spec, &args);
     quantized_open(b, &q);
@@ -102,7 +91,8 @@ void emit_matrix_dequantize(ptx_builder *b, const kernel_row *row, const kernel_
     w.begin = begin_band;
     w.patch = dequantize_patch;
     w.elements = dequantize_elements;
-    if (spec->row_index)
-        walk_by_index(&w, args.number[NUMBER_ROWS]);
+    w.rows = args.number[NUMBER_ROWS];
+    if (spec->row_index || matrix_groups_are_many(spec, w.width))
+        matrix_walk_by_rows(&w);
     matrix_walk_run(b, &w);
 }

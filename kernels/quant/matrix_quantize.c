@@ -58,8 +58,7 @@ static void quantize_elements(ptx_builder *b, void *user, const matrix_part *par
 
 void emit_matrix_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, MATRIX_BLOCK, 1, 1);
-    ptx_minnctapersm(b, 4); /* up to 128 registers */
+    matrix_directives(b);
     kernel_args args = kernel_declare(b, row, spec);
     quantized q = quantized_begin(b, row, spec, &args);
     quantizer z = {.m = matrix_begin(b, &q, &args), .x = args.operand[QDNN_OPERAND_X]};
@@ -72,5 +71,7 @@ void emit_matrix_quantize(ptx_builder *b, const kernel_row *row, const kernel_sp
     w.begin = begin_band;
     w.patch = quantize_patch;
     w.elements = quantize_elements;
+    if (matrix_groups_are_many(spec, w.width))
+        matrix_walk_by_rows(&w);
     matrix_walk_run(b, &w);
 }

@@ -70,8 +70,7 @@ static matrix_walk both_walks(const matrix *from, const matrix *to, ptx_val alig
 
 void emit_repack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, MATRIX_BLOCK, 1, 1);
-    ptx_minnctapersm(b, 4); /* up to 128 registers */
+    matrix_directives(b);
     kernel_args args = kernel_declare(b, row, spec);
     repacker r = {.to_spec = target_of(spec)};
     quantized from = {.coding = {row->format, spec}, .codes = args.operand[QDNN_OPERAND_CODES]};

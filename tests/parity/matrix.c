@@ -9,9 +9,11 @@
 
 const kernel_row *matrix_row_at(int index)
 {
-    for (int i = 0; i < parity_row_count(); i++)
-        if (kernel_takes(parity_row_at(i), "groups") && index-- == 0)
-            return parity_row_at(i);
+    for (int i = 0; i < kernel_row_count; i++) {
+        const kernel_row *row = &kernel_rows[i];
+        if (row->operation_name && kernel_format(row) && kernel_takes(row, "groups") && index-- == 0)
+            return row;
+    }
     return NULL;
 }
 
@@ -101,6 +103,29 @@ static void pick_options(uint64_t *state, kernel_spec *spec)
     spec->floor = in_three(state) ? 0.5f : 1e-12f;
 }
 
+/* What excludes one another gives way, so that few cases have to be picked again. */
+static void settle(quant_case *c)
+{
+    kernel_spec *spec = &c->spec;
+    qdnnZeroKind_t zero = kernel_format(c->row)->zero_kind;
+    bool has_scales = c->granularity != QDNN_GRANULARITY_NONE;
+    if (spec->layout == QDNN_LAYOUT_AWQ && kernel_format(c->row)->bits != 4)
+        spec->layout = QDNN_LAYOUT_WORDS_INTERLEAVED;
+    if (spec->layout != QDNN_LAYOUT_BYTES)
+        spec->nibble_order = QDNN_NIBBLE_LOW_FIRST;
+    spec->nested = spec->nested && has_scales && zero == QDNN_ZERO_NONE && kernel_takes(c->row, "nested");
+    spec->global_scale = has_scales && zero == QDNN_ZERO_NONE && !spec->nested ? spec->global_scale : 0;
+    if (spec->global_scale)
+        spec->scale = QDNN_SCALE_E4M3;
+    if (spec->nested) {
+        spec->scale = QDNN_SCALE_F32;
+        spec->scale_swizzle = QDNN_SWIZZLE_NONE;
+    }
+    spec->zero_packed = spec->zero_packed && zero == QDNN_ZERO_POINT;
+    if (spec->zero_packed)
+        spec->range = QDNN_RANGE_WITH_ZERO;
+}
+
 static quant_case pick_case(uint64_t *state, const kernel_row *row)
 {
     quant_case c = {.row = row, .spec = kernel_spec_default()};
@@ -109,11 +134,11 @@ static quant_case pick_case(uint64_t *state, const kernel_row *row)
     memcpy(c.dims, shapes[shape].dims, sizeof shapes[shape].dims);
     pick_groups(state, &c);
     pick_options(state, &c.spec);
+    settle(&c);
     if (kernel_operation_of(row) == KERNEL_SCALE) { /* the layout where it plays a part at all */
         c.spec.layout = kernel_spec_normal(row, &c.spec).layout;
         c.spec.nibble_order = QDNN_NIBBLE_LOW_FIRST;
     }
-    c.spec.nested &= kernel_takes(row, "nested");
     bool has_callers =
         kernel_operation_of(row) == KERNEL_QUANTIZE || kernel_operation_of(row) == KERNEL_DEQUANTIZE;
     int kind = pick(state, DATA_KINDS + 2 * has_callers);
@@ -128,7 +153,8 @@ static bool is_served(const quant_case *c)
 {
     char error[256];
     kernel_spec spec = c->spec;
-    kernel_problem problem = {.rows = (uint64_t)quant_case_rows(c), .columns = (uint64_t)quant_case_row_elements(c)};
+    kernel_problem problem = {.rows = (uint64_t)quant_case_rows(c),
+                              .columns = (uint64_t)quant_case_row_elements(c)};
     if (c->granularity == QDNN_GRANULARITY_NONE)
         spec.groups = QDNN_GROUPS_DEFAULT;
     return kernel_spec_check(c->row, &spec, error, sizeof error) &&

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "driver/api/request.h"
+#include "parity/matrix.h"
 #include "parity/trial.h"
 #include "test.h"
 
@@ -138,12 +139,74 @@ TEST_CASE(ParityGrid, TensorsEndAroundTheTile)
     }
 }
 
+/* ---- Matrices ---- */
+
+/* What the generator of matrices must have met for each kernel: every value of these settings, as texts. */
+static const struct {
+    const char *setting, *values[6];
+} matrix_values[] = {
+    {"data", {"f32", "f16", "bf16", "f64"}},  {"layout", {"bytes", "interleaved", "words"}},
+    {"groups", {"flat", "rows", "columns"}},  {"scale", {"f32", "f16", "bf16", "e4m3"}},
+    {"scale_order", {"usual", "transposed"}}, {"scale_swizzle", {"linear", "128x4"}},
+    {"zero_packed", {"no", "yes"}},
+};
+
+static bool trial_has(const parity_trial *t, const char *setting, const char *value)
+{
+    kernel_spec other = t->c.spec;
+    char error[256];
+    return kernel_spec_set(t->c.row, &other, setting, value, error, sizeof error) &&
+           kernel_spec_equal(&t->c.spec, &other);
+}
+
+enum { MATRIX_VALUES = sizeof matrix_values / sizeof matrix_values[0] };
+
+/* As bits of seen[setting]. */
+static void see_values(const kernel_row *row, unsigned seen[MATRIX_VALUES])
+{
+    memset(seen, 0, MATRIX_VALUES * sizeof *seen);
+    for (int turn = 0; turn < MATRIX_TURNS; turn++)
+        for (int i = 0; i < MATRIX_TRIALS; i++) {
+            parity_trial t = matrix_trial_at(row, turn, i);
+            for (int k = 0; k < MATRIX_VALUES; k++)
+                for (int v = 0; matrix_values[k].values[v]; v++)
+                    seen[k] |= (unsigned)trial_has(&t, matrix_values[k].setting, matrix_values[k].values[v])
+                               << v;
+        }
+}
+
+/* Scales have layouts for packed zeros alone, and only zero points are packed. */
+static bool can_have(const kernel_row *row, const char *setting, const char *value)
+{
+    if (strcmp(setting, "layout") == 0)
+        return kernel_operation_of(row) != KERNEL_SCALE;
+    if (strcmp(setting, "zero_packed") == 0 && strcmp(value, "yes") == 0)
+        return kernel_format(row)->zero_kind == QDNN_ZERO_POINT;
+    return kernel_takes(row, setting);
+}
+
+TEST_CASE(ParityGrid, MatricesMeetEveryValue)
+{
+    for (int r = 0; r < matrix_row_count(); r++) {
+        const kernel_row *row = matrix_row_at(r);
+        unsigned seen[MATRIX_VALUES];
+        see_values(row, seen);
+        for (int k = 0; k < MATRIX_VALUES; k++)
+            for (int v = 0; matrix_values[k].values[v]; v++)
+                if (can_have(row, matrix_values[k].setting, matrix_values[k].values[v]) &&
+                    !(seen[k] >> v & 1))
+                    FAIL("%s never has %s=%s", row->name, matrix_values[k].setting,
+                         matrix_values[k].values[v]);
+    }
+}
+
 TEST_CASE(ParityGrid, EveryOperationIsInIt)
 {
     int count = 0;
     for (int i = 0; qdnnGetOperationName(i); i++) {
         const kernel_row *row = kernel_find(qdnnGetOperationName(i));
-        if (kernel_format(row) && kernel_operation_of(row) != KERNEL_REPACK) /* these have tests of their own */
+        if (kernel_format(row) &&
+            kernel_operation_of(row) != KERNEL_REPACK) /* these have tests of their own */
             CHECK_EQ_STR(parity_row_at(count++)->operation_name, qdnnGetOperationName(i));
     }
     CHECK_EQ_I64(parity_row_count(), count);

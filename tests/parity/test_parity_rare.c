@@ -20,19 +20,29 @@ static const variation variations[] = {
     {"twos", KERNEL_KEY_CODE, {{"code", "twos"}}},
     {"twos_i32", KERNEL_KEY_CODE | KERNEL_KEY_ZERO, {{"code", "twos"}, {"zero", "i32"}}},
     {"unsigned_u32", KERNEL_KEY_CODE | KERNEL_KEY_ZERO, {{"code", "unsigned"}, {"zero", "u32"}}},
-    {"unsigned_f16", KERNEL_KEY_CODE | KERNEL_KEY_ZERO, {{"code", "unsigned"}, {"zero", "f16"}, {"rounding", "away"}}},
+    {"unsigned_f16",
+     KERNEL_KEY_CODE | KERNEL_KEY_ZERO,
+     {{"code", "unsigned"}, {"zero", "f16"}, {"rounding", "away"}}},
     {"tight", KERNEL_KEY_RANGE, {{"range", "tight"}, {"zero", "f32"}}},
-    {"tight_twos_bf16", KERNEL_KEY_RANGE | KERNEL_KEY_CODE, {{"range", "tight"}, {"zero", "bf16"}, {"code", "twos"}}},
+    {"tight_twos_bf16",
+     KERNEL_KEY_RANGE | KERNEL_KEY_CODE,
+     {{"range", "tight"}, {"zero", "bf16"}, {"code", "twos"}}},
     {"floor_0", KERNEL_KEY_FLOOR, {{"floor", "0"}}},
     {"e4m3", KERNEL_KEY_SCALE, {{"scale", "e4m3"}}},
     {"e4m3_global", KERNEL_KEY_SCALE | KERNEL_KEY_GLOBAL_SCALE, {{"scale", "e4m3"}, {"global_scale", "yes"}}},
-    {"e4m3_reciprocal_global", KERNEL_KEY_SCALE | KERNEL_KEY_GLOBAL_SCALE, {{"scale", "e4m3"}, {"global_scale", "reciprocal"}}},
-    {"e4m3_reciprocal", KERNEL_KEY_SCALE | KERNEL_KEY_DIVISION, {{"scale", "e4m3"}, {"global_scale", "yes"}, {"division", "reciprocal"}}},
+    {"e4m3_reciprocal_global",
+     KERNEL_KEY_SCALE | KERNEL_KEY_GLOBAL_SCALE,
+     {{"scale", "e4m3"}, {"global_scale", "reciprocal"}}},
+    {"e4m3_reciprocal",
+     KERNEL_KEY_SCALE | KERNEL_KEY_DIVISION,
+     {{"scale", "e4m3"}, {"global_scale", "yes"}, {"division", "reciprocal"}}},
     {"e8m0", KERNEL_KEY_SCALE, {{"scale", "e8m0"}}},
     {"e8m0_ceil", KERNEL_KEY_MX_ROUNDING, {{"scale", "e8m0"}, {"mx_rounding", "ceil"}}},
     {"e8m0_even", KERNEL_KEY_MX_ROUNDING, {{"scale", "e8m0"}, {"mx_rounding", "even"}}},
     {"nested", KERNEL_KEY_NESTED, {{"nested", "yes"}}},
-    {"nested_reciprocal", KERNEL_KEY_NESTED | KERNEL_KEY_DIVISION, {{"nested", "yes"}, {"division", "reciprocal"}}},
+    {"nested_reciprocal",
+     KERNEL_KEY_NESTED | KERNEL_KEY_DIVISION,
+     {{"nested", "yes"}, {"division", "reciprocal"}}},
     {"f64", KERNEL_KEY_DATA, {{"data", "f64"}}},
     {"none", KERNEL_KEY_GROUPS, {{"groups", "none"}}},
 };
@@ -57,8 +67,9 @@ static const struct {
     int64_t extent;
     int64_t elements;
 } groupings[] = {
-    {QDNN_GRANULARITY_GROUP, 16, 4096 + 37}, {QDNN_GRANULARITY_GROUP, 32, 8192}, {QDNN_GRANULARITY_GROUP, 5, 999},
-    {QDNN_GRANULARITY_TENSOR, 0, 20001},     {QDNN_GRANULARITY_GROUP, 64, 300},  {QDNN_GRANULARITY_GROUP, 4096, 9000},
+    {QDNN_GRANULARITY_GROUP, 16, 4096 + 37}, {QDNN_GRANULARITY_GROUP, 32, 8192},
+    {QDNN_GRANULARITY_GROUP, 5, 999},        {QDNN_GRANULARITY_TENSOR, 0, 20001},
+    {QDNN_GRANULARITY_GROUP, 64, 300},       {QDNN_GRANULARITY_GROUP, 4096, 9000},
 };
 
 static void run_variation(qdnnHandle_t handle, const kernel_row *row, const kernel_spec *spec, int round)
