@@ -6,19 +6,20 @@
 #include "driver/cuda/modules.h"
 #include "kernels/kernels.h"
 #include "qdnn/emit.h"
+#include "formats/sample.h"
 #include "scene.h"
 #include "support/process.h"
 
 /* A call on an object of so many bytes, which stays as it is where the call fails. */
 typedef qdnnStatus_t call_fn(void *object, const void *argument);
 
-/* Lets the call's first allocation fail, then its second, and so on until it gets through. How many there
- * were. */
+/* Lets the call's first allocation fail, then its second, and so on until it gets through. How many there were. Of
+ * calls with very many, all of the first and ever fewer of the later ones fail, unless the build is the full one. */
 static int fail_each(call_fn *call, void *object, size_t bytes, const void *argument)
 {
-    enum { MANY = 10000 };
+    enum { MANY = 10000, EACH = 32 };
     char before[sizeof(scene)];
-    for (int nth = 1; nth < MANY; nth++) {
+    for (int nth = 1; nth < MANY; nth += sample_is_full() ? 1 : 1 + nth / EACH) {
         int live =
             blocks_live() - modules_count(); /* a kernel that is loaded stays, whatever comes after it */
         memcpy(before, object, bytes);
@@ -126,8 +127,10 @@ TEST_CASE(ApiMemory, EmittingFails)
         qdnnPtx_t text;
         memset(&text, 0x5a, sizeof text);
         test_push_note("%s", qdnnGetOperationName(i));
-        CHECK(fail_each(emit, &text, sizeof text, qdnnGetOperationName(i)) > 2);
+        bool emitted = CHECK(fail_each(emit, &text, sizeof text, qdnnGetOperationName(i)) > 2);
         test_pop_note();
+        if (!emitted)
+            continue;
         qdnnFreePtx(&text);
         CHECK(!text.ptx);
         qdnnFreePtx(&text);
@@ -198,8 +201,9 @@ TEST_CASE(ApiMemory, BundlesFail)
     qdnnQuantDescriptor_t q = NULL;
     begin();
     temp_dir_make(call.directory, sizeof call.directory);
-    process_result made =
-        process_run("%s/ptxgen/ptxgen --all --sm 90 --outdir %s", QDNN_BINARY_DIR, call.directory);
+    process_result made = process_run(
+        "%s/ptxgen/ptxgen --all --sm 90 --set data=f32 --set scale=f32 --set group_size=128 --outdir %s",
+        QDNN_BINARY_DIR, call.directory);
     CHECK_EQ_I64(made.status, 0);
     process_free(&made);
     OK(qdnnCreateOn(&call.handle, "vm:sm_90"));
