@@ -43,7 +43,8 @@ enum { SCENE_INT4, SCENE_NF4, SCENE_ZERO_POINT, SCENE_TENSOR /* its scales need 
 enum {
     SCENE_WORKSPACE = QDNN_OPERAND_COUNT,
     SCENE_BUFFERS,
-    SCENE_ROUNDS = 2 /* by plans, by one-shot calls */
+    SCENE_ROUNDS = 2, /* by plans, by one-shot calls */
+    SCENE_PLANS = 4
 };
 
 typedef struct scene {
@@ -53,7 +54,7 @@ typedef struct scene {
     qdnnTensorDescriptor_t tensor;
     qdnnQuantDescriptor_t quant;
     qdnnTrainDescriptor_t train;
-    qdnnPlan_t plans[4]; /* scale, quantize, dequantize; LSQ, which is made and not executed */
+    qdnnPlan_t plans[SCENE_PLANS]; /* scale, quantize, dequantize; LSQ, which is made and not executed */
     qdnnDeviceInfo_t info;
     size_t bytes[SCENE_BUFFERS];
     void *buffers[SCENE_BUFFERS];          /* of the device, by their operand */

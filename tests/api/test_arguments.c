@@ -237,11 +237,12 @@ TEST_CASE(ApiArguments, KernelsThatFailKillTheHandle)
     CHECK_HAS(last_sentence(), "PTXVM_LOG=stderr tells where");
     CHECK_STATUS_IS(qdnnSynchronize(s.handle), QDNN_STATUS_EXECUTION_FAILED_STICKY);
     CHECK_STATUS_IS(qdnnFree(s.handle, s.buffers[0]), QDNN_STATUS_EXECUTION_FAILED_STICKY);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < SCENE_PLANS; i++)
         OK(qdnnDestroyPlan(s.plans[i]));
     OK(qdnnDestroy(s.handle));
     OK(qdnnDestroyTensorDescriptor(s.tensor));
     OK(qdnnDestroyQuantDescriptor(s.quant));
+    OK(qdnnDestroyTrainDescriptor(s.train));
     scene_end(&s);
     vm_end();
 }
