@@ -53,10 +53,12 @@ static bool key_of_entry(const json_value *kernel, char *key)
     return used < KEY_MAX && known == settings->count;
 }
 
+/* A kernel whose settings are all at their defaults may have none to name. */
 static void key_of_request(const bundle_request *request, char *key)
 {
-    int used = snprintf(key, KEY_MAX, "%s %s ", request->row->name, request->sm->name);
-    kernel_spec_text(request->row, request->spec, key + used, KEY_MAX - (size_t)used);
+    char settings[KERNEL_SPEC_TEXT];
+    kernel_spec_text(request->row, request->spec, settings, sizeof settings);
+    snprintf(key, KEY_MAX, "%s %s%s%s", request->row->name, request->sm->name, *settings ? " " : "", settings);
 }
 
 static uint64_t hash_key(const char *key)
