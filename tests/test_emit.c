@@ -43,7 +43,7 @@ TEST_CASE(EmitPtx, RefusesWithASentence)
     check_refused(NULL, "90", NULL, QDNN_STATUS_BAD_PARAM_NULL_POINTER, "kernel is null; it must not be");
     check_refused("scale_nf4", NULL, NULL, QDNN_STATUS_BAD_PARAM_NULL_POINTER, "sm is null; it must not be");
     check_refused("scale_nf5", "90", NULL, QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
-                  "kernel is 'scale_nf5', which there is not; ptxgen --list names them");
+                  "unknown kernel 'scale_nf5'; ptxgen --list names them");
     check_refused("scale_nf4", "sm_91", NULL, QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
                   "sm is 'sm_91', which is no known target; sm_90 is one");
     check_refused("scale_nf4", "90", "data", QDNN_STATUS_BAD_PARAM,

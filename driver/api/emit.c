@@ -48,7 +48,7 @@ qdnnStatus_t qdnnEmitPtx(const char *kernel, const char *sm, const char *const *
     const kernel_row *row = kernel_find(kernel);
     if (!row)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
-                          "kernel is '%s', which there is not; ptxgen --list names them", kernel);
+                          "unknown kernel '%s'; ptxgen --list names them", kernel);
     const ptx_sm *target = ptx_sm_find(sm);
     if (!target)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,

@@ -102,7 +102,7 @@ QDNN_API qdnnStatus_t qdnnGetPlanWorkspaceSize(qdnnPlan_t plan, size_t *bytes);
  *   workspace       device memory, aligned to 16; null where none is needed
  *   workspaceBytes  at least what qdnnGetPlanWorkspaceSize says
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM for a plan of another handle, an operand that is
- * missing, given twice or not the plan's; _BAD_PARAM_OUT_OF_BOUND for an operand that there is not;
+ * missing, given twice or not the plan's; _BAD_PARAM_OUT_OF_BOUND for an unknown operand;
  * _BAD_PARAM_MISALIGNED_POINTER; _BAD_PARAM_SIZE_INSUFFICIENT for a binding's bytes or the workspace;
  * _EXECUTION_FAILED; _EXECUTION_FAILED_STICKY. Legal while the stream is captured.
  *

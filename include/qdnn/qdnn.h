@@ -8,7 +8,7 @@
  *   plan.h      operations: plans that are made once and executed often, and one-shot calls
  *   matmul.h    products with quantized weights
  *   train.h     operations for training: fake quantization, LSQ
- *   log.h       what the library says of its work
+ *   log.h       the log
  *   emit.h      kernels as text (not included here: few need it)
  *
  * Every function returns a status; what was wrong is in qdnnGetLastErrorString. Where a call fails for one of

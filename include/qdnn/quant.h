@@ -2,7 +2,7 @@
  * arithmetic.
  *
  * A descriptor can say more than this version can do. Setting checks each value for itself; whether the whole
- * has a kernel is checked where a plan is made from it (QDNN_STATUS_NOT_SUPPORTED, with what would do). */
+ * has a kernel is checked where a plan is made from it (QDNN_STATUS_NOT_SUPPORTED, naming what is supported). */
 #ifndef QDNN_QUANT_H
 #define QDNN_QUANT_H
 
@@ -76,7 +76,7 @@ QDNN_API qdnnStatus_t qdnnSetQuantAttribute(qdnnQuantDescriptor_t quant, qdnnQua
  *   quant
  *   attribute   which
  *   value       receives it
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an attribute that there is not. */
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an unknown attribute. */
 QDNN_API qdnnStatus_t qdnnGetQuantAttribute(qdnnQuantDescriptor_t quant, qdnnQuantAttribute_t attribute,
                                             int64_t *value);
 
@@ -97,7 +97,7 @@ QDNN_API qdnnStatus_t qdnnGetQuantFloor(qdnnQuantDescriptor_t quant, float *floo
  *   tensor    the plain tensor
  *   operand   which: X and Y are the plain tensor itself
  *   bytes     receives the size; 0 where the format has no such operand
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an operand that there is not;
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an unknown operand;
  * _BAD_PARAM_SHAPE_MISMATCH for a shape that the format does not take, such as an axis that the tensor does not have;
  * _NOT_SUPPORTED for what has no kernel. */
 QDNN_API qdnnStatus_t qdnnGetOperandSize(qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t tensor,

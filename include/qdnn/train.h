@@ -51,7 +51,7 @@ QDNN_API qdnnStatus_t qdnnSetTrainAttribute(qdnnTrainDescriptor_t train, qdnnTra
  *   train
  *   attribute   which
  *   value       receives it
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an attribute that there is not. */
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an unknown attribute. */
 QDNN_API qdnnStatus_t qdnnGetTrainAttribute(qdnnTrainDescriptor_t train, qdnnTrainAttribute_t attribute,
                                             int64_t *value);
 

@@ -81,12 +81,16 @@ static const bundle_request *request(void)
 /* The whole way of a user, through a folder. */
 static void open_folder(const char *entry)
 {
-    static char folder[] = "/tmp/fuzz_bundle_XXXXXX";
+    static char folder[256];
     static bool made;
-    char path[64];
+    char path[300];
+    const char *parent = getenv("TMPDIR");
     bundle *b = NULL;
     bundle_image image;
-    made = made || mkdtemp(folder);
+    if (!made) {
+        snprintf(folder, sizeof folder, "%s/fuzz_bundle_XXXXXX", parent && *parent ? parent : ".");
+        made = mkdtemp(folder) != NULL;
+    }
     snprintf(path, sizeof path, "%s/manifest.json", folder);
     FILE *file = made ? fopen(path, "w") : NULL;
     if (!file)
