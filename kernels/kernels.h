@@ -56,41 +56,16 @@ typedef struct kernel_spec {
     int gradient_factor;
 } kernel_spec;
 
-/* The fields of kernel_spec, as bits of kernel_keys. settings.def names them. */
-typedef enum {
-    KERNEL_KEY_DATA = 1 << 0,
-    KERNEL_KEY_CODE = 1 << 1,
-    KERNEL_KEY_LAYOUT = 1 << 2,
-    KERNEL_KEY_NIBBLE_ORDER = 1 << 3,
-    KERNEL_KEY_GROUPS = 1 << 4,
-    KERNEL_KEY_GROUP_SIZE = 1 << 5,
-    KERNEL_KEY_GROUP_ROWS = 1 << 6,
-    KERNEL_KEY_CHANNELS = 1 << 7,
-    KERNEL_KEY_SCALE_ORDER = 1 << 8,
-    KERNEL_KEY_SCALE_SWIZZLE = 1 << 9,
-    KERNEL_KEY_GROUP_INDEX = 1 << 10,
-    KERNEL_KEY_SCALE = 1 << 11,
-    KERNEL_KEY_NESTED = 1 << 12,
-    KERNEL_KEY_GLOBAL_SCALE = 1 << 13,
-    KERNEL_KEY_ZERO = 1 << 14,
-    KERNEL_KEY_ZERO_PACKED = 1 << 15,
-    KERNEL_KEY_ZERO_MINUS_ONE = 1 << 16,
-    KERNEL_KEY_ZERO_WRAPS = 1 << 17,
-    KERNEL_KEY_ROUNDING = 1 << 18,
-    KERNEL_KEY_DIVISION = 1 << 19,
-    KERNEL_KEY_RANGE = 1 << 20,
-    KERNEL_KEY_MX_ROUNDING = 1 << 21,
-    KERNEL_KEY_FLOOR = 1 << 22,
-    KERNEL_KEY_BITS = 1 << 23,
-    KERNEL_KEY_SCALE_MODE = 1 << 24,
-    KERNEL_KEY_DECAY = 1 << 25,
-    KERNEL_KEY_BACKWARD = 1 << 26,
-    KERNEL_KEY_GRADIENT_FACTOR = 1 << 27,
-    KERNEL_KEY_ROW_INDEX = 1 << 28,
-    KERNEL_KEY_TO_LAYOUT = 1 << 29,
-    KERNEL_KEY_TO_NIBBLE_ORDER = 1 << 30,
-    KERNEL_KEY_TO_CODE = INT32_MIN /* bit 31 */
-} kernel_key;
+/* The fields of kernel_spec by number, and sets of them: KERNEL_KEY(DATA) | KERNEL_KEY(SCALE). */
+enum {
+#define SETTING(key, ...) KERNEL_KEY_NUMBER_##key,
+#include "kernels/settings.def"
+#undef SETTING
+    KERNEL_KEY_COUNT
+};
+typedef uint64_t kernel_key_set;
+#define KERNEL_KEY(key) (UINT64_C(1) << KERNEL_KEY_NUMBER_##key)
+_Static_assert(KERNEL_KEY_COUNT <= 64, "a set of settings has 64 bits");
 
 typedef struct kernel_row kernel_row;
 
@@ -143,7 +118,7 @@ void kernel_file_name(const kernel_row *row, const kernel_spec *spec, const ptx_
 /* The table of settings, for tools that list them: name, the values allowed in words, the default as text. Null
  * past the end. */
 typedef struct kernel_key_info {
-    kernel_key key;
+    kernel_key_set key;
     const char *name, *values, *preset;
 } kernel_key_info;
 const kernel_key_info *kernel_key_at(int index);
@@ -195,7 +170,7 @@ const kernel_row *kernel_find_repack(const format_row *from, const format_row *t
 kernel_operation kernel_operation_of(const kernel_row *row);
 
 /* Which settings the row takes: those that both its operation and its format know. */
-unsigned kernel_keys(const kernel_row *row);
+kernel_key_set kernel_keys(const kernel_row *row);
 
 /* The name of its .entry: "qdnn_quantize_nf4". */
 void kernel_entry_name(const kernel_row *row, char *text, size_t size);

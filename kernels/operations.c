@@ -6,15 +6,15 @@
 
 #define OPERAND(name) (1u << QDNN_OPERAND_##name)
 
-enum {
-    GROUPING = KERNEL_KEY_GROUPS | KERNEL_KEY_GROUP_SIZE | KERNEL_KEY_GROUP_ROWS | KERNEL_KEY_CHANNELS |
-               KERNEL_KEY_SCALE_ORDER | KERNEL_KEY_SCALE_SWIZZLE,
-    SIDECARS = GROUPING | KERNEL_KEY_SCALE | KERNEL_KEY_GLOBAL_SCALE | KERNEL_KEY_ZERO,
-    ZEROS = KERNEL_KEY_ZERO_PACKED | KERNEL_KEY_ZERO_MINUS_ONE | KERNEL_KEY_ZERO_WRAPS,
-    STORED = SIDECARS | ZEROS | KERNEL_KEY_NESTED | KERNEL_KEY_GROUP_INDEX,
-    CODES = KERNEL_KEY_CODE | KERNEL_KEY_LAYOUT | KERNEL_KEY_NIBBLE_ORDER,
-    TRAINING = KERNEL_KEY_BITS | KERNEL_KEY_GROUP_SIZE | KERNEL_KEY_CHANNELS,
-};
+/* Sets of settings that belong together. */
+#define GROUPING                                                                                             \
+    (KERNEL_KEY(GROUPS) | KERNEL_KEY(GROUP_SIZE) | KERNEL_KEY(GROUP_ROWS) | KERNEL_KEY(CHANNELS) |           \
+     KERNEL_KEY(SCALE_ORDER) | KERNEL_KEY(SCALE_SWIZZLE))
+#define SIDECARS (GROUPING | KERNEL_KEY(SCALE) | KERNEL_KEY(GLOBAL_SCALE) | KERNEL_KEY(ZERO))
+#define ZEROS    (KERNEL_KEY(ZERO_PACKED) | KERNEL_KEY(ZERO_MINUS_ONE) | KERNEL_KEY(ZERO_WRAPS))
+#define STORED   (SIDECARS | ZEROS | KERNEL_KEY(NESTED) | KERNEL_KEY(GROUP_INDEX))
+#define CODES    (KERNEL_KEY(CODE) | KERNEL_KEY(LAYOUT) | KERNEL_KEY(NIBBLE_ORDER))
+#define TRAINING (KERNEL_KEY(BITS) | KERNEL_KEY(GROUP_SIZE) | KERNEL_KEY(CHANNELS))
 
 /* A global scale stands over E4M3 scales; nested scales come as a list of f32. */
 static void fix_global(kernel_spec *spec)
@@ -38,17 +38,20 @@ static void fix_nest(kernel_spec *spec)
 
 const operation_row operation_rows[KERNEL_OPERATIONS] = {
     [KERNEL_SCALE] = {.name = "scale",
-                      .keys = KERNEL_KEY_DATA | SIDECARS | ZEROS | KERNEL_KEY_LAYOUT | KERNEL_KEY_GROUP_INDEX |
-                              KERNEL_KEY_CODE | KERNEL_KEY_FLOOR | KERNEL_KEY_RANGE | KERNEL_KEY_MX_ROUNDING |
-                              KERNEL_KEY_NESTED | KERNEL_KEY_DIVISION,
+                      .keys = KERNEL_KEY(DATA) | SIDECARS | ZEROS | KERNEL_KEY(LAYOUT) |
+                              KERNEL_KEY(GROUP_INDEX) | KERNEL_KEY(CODE) | KERNEL_KEY(FLOOR) |
+                              KERNEL_KEY(RANGE) | KERNEL_KEY(MX_ROUNDING) | KERNEL_KEY(NESTED) |
+                              KERNEL_KEY(DIVISION),
                       .fixes = fix_scale,
                       .reads = OPERAND(X) | OPERAND(NESTED_MAP) | OPERAND(NESTED_OFFSET),
-                      .writes = OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) | OPERAND(NESTED_SCALE),
+                      .writes =
+                          OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) | OPERAND(NESTED_SCALE),
                       .geometry = scale_geometry,
                       .emit = emit_scale,
                       .steps = scale_steps},
     [KERNEL_QUANTIZE] = {.name = "quantize",
-                         .keys = KERNEL_KEY_DATA | STORED | CODES | KERNEL_KEY_ROUNDING | KERNEL_KEY_DIVISION,
+                         .keys =
+                             KERNEL_KEY(DATA) | STORED | CODES | KERNEL_KEY(ROUNDING) | KERNEL_KEY(DIVISION),
                          .reads = OPERAND(X) | OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) |
                                   OPERAND(NESTED_MAP) | OPERAND(NESTED_SCALE) | OPERAND(NESTED_OFFSET) |
                                   OPERAND(GROUP_INDEX),
@@ -57,7 +60,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                          .emit = emit_quantize,
                          .steps = tile_steps},
     [KERNEL_DEQUANTIZE] = {.name = "dequantize",
-                           .keys = KERNEL_KEY_DATA | STORED | CODES | KERNEL_KEY_ROW_INDEX,
+                           .keys = KERNEL_KEY(DATA) | STORED | CODES | KERNEL_KEY(ROW_INDEX),
                            .reads = OPERAND(CODES) | OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) |
                                     OPERAND(NESTED_MAP) | OPERAND(NESTED_SCALE) | OPERAND(NESTED_OFFSET) |
                                     OPERAND(GROUP_INDEX) | OPERAND(ROW_INDEX),
@@ -66,8 +69,9 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                            .emit = emit_dequantize,
                            .steps = tile_steps},
     [KERNEL_DYNAMIC] = {.name = "quantize_dynamic",
-                        .keys = KERNEL_KEY_DATA | SIDECARS | ZEROS | KERNEL_KEY_GROUP_INDEX | CODES |
-                                KERNEL_KEY_ROUNDING | KERNEL_KEY_DIVISION | KERNEL_KEY_FLOOR | KERNEL_KEY_RANGE | KERNEL_KEY_MX_ROUNDING,
+                        .keys = KERNEL_KEY(DATA) | SIDECARS | ZEROS | KERNEL_KEY(GROUP_INDEX) | CODES |
+                                KERNEL_KEY(ROUNDING) | KERNEL_KEY(DIVISION) | KERNEL_KEY(FLOOR) |
+                                KERNEL_KEY(RANGE) | KERNEL_KEY(MX_ROUNDING),
                         .reads = OPERAND(X) | OPERAND(GLOBAL_SCALE),
                         .writes = OPERAND(CODES) | OPERAND(SCALE) | OPERAND(ZERO),
                         .is_a_kernel = dynamic_is_a_kernel,
@@ -75,14 +79,15 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                         .emit = emit_dynamic,
                         .steps = dynamic_steps},
     [KERNEL_REPACK] = {.name = "repack",
-                       .keys = CODES | KERNEL_KEY_TO_LAYOUT | KERNEL_KEY_TO_NIBBLE_ORDER | KERNEL_KEY_TO_CODE,
+                       .keys =
+                           CODES | KERNEL_KEY(TO_LAYOUT) | KERNEL_KEY(TO_NIBBLE_ORDER) | KERNEL_KEY(TO_CODE),
                        .reads = OPERAND(CODES),
                        .writes = OPERAND(REPACKED),
                        .geometry = tile_geometry,
                        .emit = emit_repack,
                        .steps = tile_steps},
     [KERNEL_GLOBAL] = {.name = "global",
-                       .keys = KERNEL_KEY_DATA | KERNEL_KEY_FLOOR | KERNEL_KEY_GLOBAL_SCALE,
+                       .keys = KERNEL_KEY(DATA) | KERNEL_KEY(FLOOR) | KERNEL_KEY(GLOBAL_SCALE),
                        .fixes = fix_global,
                        .reads = OPERAND(X),
                        .writes = OPERAND(GLOBAL_SCALE),
@@ -90,7 +95,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                        .emit = emit_global,
                        .steps = tile_steps},
     [KERNEL_NEST] = {.name = "nest",
-                     .keys = KERNEL_KEY_DIVISION,
+                     .keys = KERNEL_KEY(DIVISION),
                      .fixes = fix_nest,
                      .reads = OPERAND(X) | OPERAND(NESTED_MAP) | OPERAND(NESTED_OFFSET),
                      .writes = OPERAND(SCALE) | OPERAND(NESTED_SCALE),
@@ -98,14 +103,15 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                      .emit = emit_nest,
                      .steps = tile_steps},
     [KERNEL_RANGE] = {.name = "range",
-                      .keys =
-                          KERNEL_KEY_DATA | KERNEL_KEY_GROUP_SIZE | KERNEL_KEY_CHANNELS | KERNEL_KEY_RANGE,
+                      .keys = KERNEL_KEY(DATA) | KERNEL_KEY(GROUP_SIZE) | KERNEL_KEY(CHANNELS) |
+                              KERNEL_KEY(RANGE),
                       .reads = OPERAND(X),
                       .geometry = range_geometry,
                       .emit = emit_range,
                       .steps = tile_steps},
     [KERNEL_FAKE_QUANTIZE] = {.name = "fake_quantize",
-                              .keys = TRAINING | KERNEL_KEY_ROUNDING | KERNEL_KEY_SCALE_MODE | KERNEL_KEY_DECAY,
+                              .keys = TRAINING | KERNEL_KEY(ROUNDING) | KERNEL_KEY(SCALE_MODE) |
+                                      KERNEL_KEY(DECAY),
                               .fixes = fix_decay,
                               .reads = OPERAND(X) | OPERAND(STATE),
                               .writes = OPERAND(Y),
@@ -114,8 +120,8 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                               .steps = fake_quantize_steps,
                               .bound = fake_quantize_bound},
     [KERNEL_FAKE_QUANTIZE_BACKWARD] = {.name = "fake_quantize_backward",
-                                       .keys = TRAINING | KERNEL_KEY_ROUNDING | KERNEL_KEY_SCALE_MODE |
-                                               KERNEL_KEY_BACKWARD,
+                                       .keys = TRAINING | KERNEL_KEY(ROUNDING) | KERNEL_KEY(SCALE_MODE) |
+                                               KERNEL_KEY(BACKWARD),
                                        .fixes = fix_identity,
                                        .reads = OPERAND(X) | OPERAND(STATE) | OPERAND(DY),
                                        .writes = OPERAND(DX),
@@ -125,21 +131,21 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                                        .takes = backward_takes,
                                        .bound = backward_bound},
     [KERNEL_LSQ] = {.name = "lsq",
-                    .keys = TRAINING | KERNEL_KEY_ROUNDING,
+                    .keys = TRAINING | KERNEL_KEY(ROUNDING),
                     .reads = OPERAND(X) | OPERAND(SCALE),
                     .writes = OPERAND(Y),
                     .geometry = sweep_geometry,
                     .emit = emit_sweep,
                     .steps = tile_steps},
     [KERNEL_LSQ_BACKWARD] = {.name = "lsq_backward",
-                             .keys = TRAINING | KERNEL_KEY_ROUNDING | KERNEL_KEY_GRADIENT_FACTOR,
+                             .keys = TRAINING | KERNEL_KEY(ROUNDING) | KERNEL_KEY(GRADIENT_FACTOR),
                              .reads = OPERAND(X) | OPERAND(SCALE) | OPERAND(DY),
                              .writes = OPERAND(DX) | OPERAND(DSCALE),
                              .geometry = lsq_backward_geometry,
                              .emit = emit_lsq_backward,
                              .steps = lsq_backward_steps},
     [KERNEL_TRAIN_SCALE] = {.name = "train_scale",
-                            .keys = KERNEL_KEY_BITS | KERNEL_KEY_SCALE_MODE | KERNEL_KEY_DECAY,
+                            .keys = KERNEL_KEY(BITS) | KERNEL_KEY(SCALE_MODE) | KERNEL_KEY(DECAY),
                             .fixes = fix_decay,
                             .reads = OPERAND(X),
                             .writes = OPERAND(STATE),
@@ -147,7 +153,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                             .emit = emit_train_scale,
                             .steps = tile_steps},
     [KERNEL_LONG_SUM] = {.name = "long_sum",
-                         .keys = TRAINING | KERNEL_KEY_GRADIENT_FACTOR,
+                         .keys = TRAINING | KERNEL_KEY(GRADIENT_FACTOR),
                          .fixes = fix_sum,
                          .reads = OPERAND(X),
                          .writes = OPERAND(DSCALE),

@@ -15,7 +15,7 @@ typedef struct param_decl {
 
 struct operation_row {
     const char *name;
-    unsigned keys;
+    kernel_key_set keys;
     unsigned reads, writes; /* bits of qdnnOperand_t, as far as the format has them */
     unsigned numbers;       /* bits of kernel_number that the kernel takes; 0: n alone */
     /* Sets what is no choice in a normal specification; null: nothing. */

@@ -88,7 +88,7 @@ kernel_operation kernel_operation_of(const kernel_row *row)
     return (kernel_operation)(row->operation - operation_rows);
 }
 
-unsigned kernel_keys(const kernel_row *row)
+kernel_key_set kernel_keys(const kernel_row *row)
 {
     return row->operation->keys & format_keys(row->format);
 }

@@ -73,7 +73,7 @@ _Static_assert(sizeof(qdnnDataType_t) == sizeof(int), "enumerated settings are a
 #define REAL   NULL
 static const setting settings[] = {
 #define SETTING(key, field, prefix, choices, values, preset)                                                 \
-    {{KERNEL_KEY_##key, #field, values, preset},                                                             \
+    {{UINT64_C(1) << KERNEL_KEY_NUMBER_##key, #field, values, preset},                                       \
      prefix,                                                                                                 \
      choices,                                                                                                \
      offsetof(kernel_spec, field),                                                                           \
@@ -311,7 +311,7 @@ bool kernel_problem_check(const kernel_spec *spec, const kernel_problem *problem
 kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec)
 {
     kernel_spec normal = kernel_spec_default();
-    unsigned keys = kernel_keys(row);
+    kernel_key_set keys = kernel_keys(row);
     for (int i = 0; i < SETTING_COUNT; i++) {
         const setting *s = &settings[i];
         if (keys & s->info.key)
@@ -321,11 +321,11 @@ kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec)
         normal.groups = QDNN_GROUPS_DEFAULT;
     if (row->operation->fixes)
         row->operation->fixes(&normal);
-    if (keys & KERNEL_KEY_CODE)
+    if (keys & KERNEL_KEY(CODE))
         normal.code = format_code_kind(row->format, normal.code);
-    if (keys & KERNEL_KEY_TO_CODE)
+    if (keys & KERNEL_KEY(TO_CODE))
         normal.to_code = format_code_kind(row->format, normal.to_code);
-    if (keys & KERNEL_KEY_ZERO)
+    if (keys & KERNEL_KEY(ZERO))
         normal.zero = format_zero_type(row->format, &normal);
     if (normal.groups != QDNN_GROUPS_FLAT)
         normal.channels = 0;
@@ -368,8 +368,8 @@ static int print_value(const setting *s, const kernel_spec *spec, char *text, si
 
 /* Calls `print` for the settings that the row takes and that are in `always` or not at the row's default. */
 typedef void print_setting(const setting *s, const char *value, char *text, size_t size, size_t *used);
-static void print_settings(const kernel_row *row, const kernel_spec *spec, unsigned always, print_setting *print,
-                           char *text, size_t size)
+static void print_settings(const kernel_row *row, const kernel_spec *spec, unsigned always,
+                           print_setting *print, char *text, size_t size)
 {
     kernel_spec usual_spec = kernel_spec_default(), preset = kernel_spec_normal(row, &usual_spec),
                 normal = kernel_spec_normal(row, spec);
@@ -396,11 +396,10 @@ static void print_short(const setting *s, const char *value, char *text, size_t 
     *used += (size_t)snprintf(text + *used, size - *used, "%s%s%s", *used ? "_" : "", s->prefix, value);
 }
 
-enum {
-    IN_LABELS = KERNEL_KEY_DATA | KERNEL_KEY_SCALE | KERNEL_KEY_ZERO | KERNEL_KEY_GROUP_SIZE,
-    IN_TEXTS = IN_LABELS | KERNEL_KEY_CHANNELS | KERNEL_KEY_NIBBLE_ORDER | KERNEL_KEY_ROUNDING | KERNEL_KEY_DIVISION |
-               KERNEL_KEY_FLOOR
-};
+#define IN_LABELS (KERNEL_KEY(DATA) | KERNEL_KEY(SCALE) | KERNEL_KEY(ZERO) | KERNEL_KEY(GROUP_SIZE))
+#define IN_TEXTS                                                                                             \
+    (IN_LABELS | KERNEL_KEY(CHANNELS) | KERNEL_KEY(NIBBLE_ORDER) | KERNEL_KEY(ROUNDING) |                    \
+     KERNEL_KEY(DIVISION) | KERNEL_KEY(FLOOR))
 
 void kernel_spec_text(const kernel_row *row, const kernel_spec *spec, char *text, size_t size)
 {

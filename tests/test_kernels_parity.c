@@ -105,7 +105,7 @@ static void make_expected(trial *t)
         return;
     }
     int64_t groups = ref_group_count(&t->ref, 1, t->n);
-    uint64_t group_size = kernel_keys(t->row) & KERNEL_KEY_GROUP_SIZE ? t->spec.group_size : (uint64_t)t->n + 1;
+    uint64_t group_size = kernel_keys(t->row) & KERNEL_KEY(GROUP_SIZE) ? t->spec.group_size : (uint64_t)t->n + 1;
     if (t->how->kind == DATA_ONE_HOT)
         fill_one_hot(t->spec.data, group_size, t->spec.channels, t->how->seed, host[QDNN_OPERAND_X], t->n);
     else

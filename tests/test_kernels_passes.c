@@ -166,7 +166,7 @@ static bool run_steps(work *w, const kernel_steps *steps)
 static void check_passes(work *w, const kernel_row *row, const kernel_spec *spec, data_kind kind, uint64_t n)
 {
     ref_quant_spec ref = ref_spec_of(row, spec);
-    bool has_zero = kernel_keys(row) & KERNEL_KEY_ZERO;
+    bool has_zero = kernel_keys(row) & KERNEL_KEY(ZERO);
     size_t bytes = (size_t)n * ref_scalar_size(spec->data),
            groups = (size_t)ref_group_count(&ref, 1, (int64_t)n);
     uint8_t *x = malloc(bytes), *zero = malloc(groups), *actual_zero = malloc(groups);

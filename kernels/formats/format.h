@@ -70,7 +70,7 @@ bool format_has_zero(const format_row *format); /* zero points or minima */
 bool format_is_plain(const format_row *format);
 bool format_is_blocks(const format_row *format); /* codes and scales lie together (blocks.h) */
 int format_largest_integer(const coding *c);    /* of integer codes */
-unsigned format_keys(const format_row *format); /* the settings that it knows */
+kernel_key_set format_keys(const format_row *format); /* the settings that it knows */
 
 /* The code kind that DEFAULT stands for. */
 qdnnCodeKind_t format_code_kind(const format_row *format, qdnnCodeKind_t kind);

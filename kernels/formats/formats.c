@@ -99,24 +99,24 @@ const format_row *kernel_find_format(qdnnDataType_t storage, unsigned bits, qdnn
     return NULL;
 }
 
-unsigned format_keys(const format_row *format)
+kernel_key_set format_keys(const format_row *format)
 {
-    unsigned keys = ~0u;
+    kernel_key_set keys = ~UINT64_C(0);
     if (format == &format_none)
         return keys;
     if (format_is_plain(format) || format_is_blocks(format))
-        return KERNEL_KEY_DATA; /* the format decides the rest */
+        return KERNEL_KEY(DATA); /* the format decides the rest */
     if (!is_integer(format))
-        keys &= ~(unsigned)(KERNEL_KEY_CODE | KERNEL_KEY_ROUNDING | KERNEL_KEY_TO_CODE);
+        keys &= ~(KERNEL_KEY(CODE) | KERNEL_KEY(ROUNDING) | KERNEL_KEY(TO_CODE));
     if (!format_has_zero(format))
-        keys &= ~(unsigned)(KERNEL_KEY_ZERO | KERNEL_KEY_ZERO_PACKED | KERNEL_KEY_ZERO_MINUS_ONE |
-                            KERNEL_KEY_ZERO_WRAPS);
+        keys &= ~(KERNEL_KEY(ZERO) | KERNEL_KEY(ZERO_PACKED) | KERNEL_KEY(ZERO_MINUS_ONE) |
+                  KERNEL_KEY(ZERO_WRAPS));
     if (!format_has_zero(format))
-        keys &= ~(unsigned)KERNEL_KEY_RANGE;
+        keys &= ~KERNEL_KEY(RANGE);
     if (format->facts.bits != 4)
-        keys &= ~(unsigned)(KERNEL_KEY_NIBBLE_ORDER | KERNEL_KEY_TO_NIBBLE_ORDER);
+        keys &= ~(KERNEL_KEY(NIBBLE_ORDER) | KERNEL_KEY(TO_NIBBLE_ORDER));
     if (!format->number)
-        keys &= ~(unsigned)KERNEL_KEY_MX_ROUNDING;
+        keys &= ~KERNEL_KEY(MX_ROUNDING);
     return keys;
 }
 
@@ -229,14 +229,14 @@ static bool layout_serves(const kernel_row *row, const kernel_spec *spec, char *
 
 bool format_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
-    unsigned keys = kernel_keys(row);
-    if ((keys & KERNEL_KEY_GROUPS) && !groups_serve(row, spec, error, error_size))
+    kernel_key_set keys = kernel_keys(row);
+    if ((keys & KERNEL_KEY(GROUPS)) && !groups_serve(row, spec, error, error_size))
         return false;
-    if ((keys & KERNEL_KEY_LAYOUT) && !layout_serves(row, spec, error, error_size))
+    if ((keys & KERNEL_KEY(LAYOUT)) && !layout_serves(row, spec, error, error_size))
         return false;
-    if ((keys & KERNEL_KEY_ZERO) && !zeros_serve(row, spec, error, error_size))
+    if ((keys & KERNEL_KEY(ZERO)) && !zeros_serve(row, spec, error, error_size))
         return false;
-    if ((keys & KERNEL_KEY_SCALE) && !scales_serve(row, spec, error, error_size))
+    if ((keys & KERNEL_KEY(SCALE)) && !scales_serve(row, spec, error, error_size))
         return false;
     return true;
 }

@@ -10,41 +10,41 @@
 
 typedef struct variation {
     const char *name;
-    unsigned needs; /* settings that the kernel must take */
+    kernel_key_set needs; /* settings that the kernel must take */
     const char *settings[4][2];
 } variation;
 
 static const variation variations[] = {
-    {"offset", KERNEL_KEY_CODE, {{"code", "offset"}}},
-    {"unsigned", KERNEL_KEY_CODE, {{"code", "unsigned"}}},
-    {"twos", KERNEL_KEY_CODE, {{"code", "twos"}}},
-    {"twos_i32", KERNEL_KEY_CODE | KERNEL_KEY_ZERO, {{"code", "twos"}, {"zero", "i32"}}},
-    {"unsigned_u32", KERNEL_KEY_CODE | KERNEL_KEY_ZERO, {{"code", "unsigned"}, {"zero", "u32"}}},
+    {"offset", KERNEL_KEY(CODE), {{"code", "offset"}}},
+    {"unsigned", KERNEL_KEY(CODE), {{"code", "unsigned"}}},
+    {"twos", KERNEL_KEY(CODE), {{"code", "twos"}}},
+    {"twos_i32", KERNEL_KEY(CODE) | KERNEL_KEY(ZERO), {{"code", "twos"}, {"zero", "i32"}}},
+    {"unsigned_u32", KERNEL_KEY(CODE) | KERNEL_KEY(ZERO), {{"code", "unsigned"}, {"zero", "u32"}}},
     {"unsigned_f16",
-     KERNEL_KEY_CODE | KERNEL_KEY_ZERO,
+     KERNEL_KEY(CODE) | KERNEL_KEY(ZERO),
      {{"code", "unsigned"}, {"zero", "f16"}, {"rounding", "away"}}},
-    {"tight", KERNEL_KEY_RANGE, {{"range", "tight"}, {"zero", "f32"}}},
+    {"tight", KERNEL_KEY(RANGE), {{"range", "tight"}, {"zero", "f32"}}},
     {"tight_twos_bf16",
-     KERNEL_KEY_RANGE | KERNEL_KEY_CODE,
+     KERNEL_KEY(RANGE) | KERNEL_KEY(CODE),
      {{"range", "tight"}, {"zero", "bf16"}, {"code", "twos"}}},
-    {"floor_0", KERNEL_KEY_FLOOR, {{"floor", "0"}}},
-    {"e4m3", KERNEL_KEY_SCALE, {{"scale", "e4m3"}}},
-    {"e4m3_global", KERNEL_KEY_SCALE | KERNEL_KEY_GLOBAL_SCALE, {{"scale", "e4m3"}, {"global_scale", "yes"}}},
+    {"floor_0", KERNEL_KEY(FLOOR), {{"floor", "0"}}},
+    {"e4m3", KERNEL_KEY(SCALE), {{"scale", "e4m3"}}},
+    {"e4m3_global", KERNEL_KEY(SCALE) | KERNEL_KEY(GLOBAL_SCALE), {{"scale", "e4m3"}, {"global_scale", "yes"}}},
     {"e4m3_reciprocal_global",
-     KERNEL_KEY_SCALE | KERNEL_KEY_GLOBAL_SCALE,
+     KERNEL_KEY(SCALE) | KERNEL_KEY(GLOBAL_SCALE),
      {{"scale", "e4m3"}, {"global_scale", "reciprocal"}}},
     {"e4m3_reciprocal",
-     KERNEL_KEY_SCALE | KERNEL_KEY_DIVISION,
+     KERNEL_KEY(SCALE) | KERNEL_KEY(DIVISION),
      {{"scale", "e4m3"}, {"global_scale", "yes"}, {"division", "reciprocal"}}},
-    {"e8m0", KERNEL_KEY_SCALE, {{"scale", "e8m0"}}},
-    {"e8m0_ceil", KERNEL_KEY_MX_ROUNDING, {{"scale", "e8m0"}, {"mx_rounding", "ceil"}}},
-    {"e8m0_even", KERNEL_KEY_MX_ROUNDING, {{"scale", "e8m0"}, {"mx_rounding", "even"}}},
-    {"nested", KERNEL_KEY_NESTED, {{"nested", "yes"}}},
+    {"e8m0", KERNEL_KEY(SCALE), {{"scale", "e8m0"}}},
+    {"e8m0_ceil", KERNEL_KEY(MX_ROUNDING), {{"scale", "e8m0"}, {"mx_rounding", "ceil"}}},
+    {"e8m0_even", KERNEL_KEY(MX_ROUNDING), {{"scale", "e8m0"}, {"mx_rounding", "even"}}},
+    {"nested", KERNEL_KEY(NESTED), {{"nested", "yes"}}},
     {"nested_reciprocal",
-     KERNEL_KEY_NESTED | KERNEL_KEY_DIVISION,
+     KERNEL_KEY(NESTED) | KERNEL_KEY(DIVISION),
      {{"nested", "yes"}, {"division", "reciprocal"}}},
-    {"f64", KERNEL_KEY_DATA, {{"data", "f64"}}},
-    {"none", KERNEL_KEY_GROUPS, {{"groups", "none"}}},
+    {"f64", KERNEL_KEY(DATA), {{"data", "f64"}}},
+    {"none", KERNEL_KEY(GROUPS), {{"groups", "none"}}},
 };
 
 /* Sets what the kernel takes; false where that is nothing it has a kernel for. */

@@ -14,14 +14,14 @@ enum { VALUES_MAX = 8, AXES_MAX = 32 };
 /* The values of a setting that --all goes through; "=data" is whatever data is. A setting without a row keeps
  * its default. */
 typedef struct axis {
-    kernel_key key;
+    kernel_key_set key;
     const char *values[VALUES_MAX];
 } axis;
 
 static const axis common[] = {
-    {KERNEL_KEY_DATA, {"f32", "f16", "bf16"}}, {KERNEL_KEY_SCALE, {"f32", "=data"}},
-    {KERNEL_KEY_GROUP_SIZE, {"32", "64", "128"}}, {KERNEL_KEY_CHANNELS, {"0", "1"}},
-    {KERNEL_KEY_NIBBLE_ORDER, {"low", "high"}},
+    {KERNEL_KEY(DATA), {"f32", "f16", "bf16"}}, {KERNEL_KEY(SCALE), {"f32", "=data"}},
+    {KERNEL_KEY(GROUP_SIZE), {"32", "64", "128"}}, {KERNEL_KEY(CHANNELS), {"0", "1"}},
+    {KERNEL_KEY(NIBBLE_ORDER), {"low", "high"}},
 };
 
 static const char *const common_sms[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
@@ -57,7 +57,7 @@ static bool remember(work *b, const kernel_row *row, const kernel_spec *spec, in
     return true;
 }
 
-static const char *key_name(kernel_key key)
+static const char *key_name(kernel_key_set key)
 {
     for (int i = 0; kernel_key_at(i); i++)
         if (kernel_key_at(i)->key == key)
@@ -94,7 +94,7 @@ static int axes_of(const tool_options *options, const kernel_row *row, axis *axe
 }
 
 /* The first value of a setting that --all goes through. */
-static const char *first_value(const tool_options *options, kernel_key key)
+static const char *first_value(const tool_options *options, kernel_key_set key)
 {
     const tool_setting *fixed = given(options, key_name(key));
     for (size_t i = 0; !fixed && i < sizeof common / sizeof common[0]; i++)
@@ -108,7 +108,7 @@ static const char *first_value(const tool_options *options, kernel_key key)
 static bool is_common(const tool_options *options, const kernel_row *row, const kernel_spec *spec)
 {
     if (spec->channels == 1)
-        return spec->group_size == strtoull(first_value(options, KERNEL_KEY_GROUP_SIZE), NULL, 10);
+        return spec->group_size == strtoull(first_value(options, KERNEL_KEY(GROUP_SIZE)), NULL, 10);
     return row->operation_name || given(options, "channels");
 }
 
