@@ -152,6 +152,41 @@ float ref_silu(float x);
 float ref_gelu_tanh(float x);
 float ref_gelu_erf(float x);
 
+/* Products, y = out(act(alpha (x W) + bias) + residual). */
+typedef struct {
+    int64_t m, k;
+    int64_t outputs; /* of the weights: N; of gated pairs 2N, a first, then b, and y = act(a) * b */
+    bool k_rows;     /* the weights are [K, outputs]; else [outputs, K] */
+    ref_quant_spec weights;
+    qdnnDataType_t x, y;        /* F32, F16, BF16 */
+    int64_t x_stride, y_stride; /* elements from a row to the next */
+    qdnnAlpha_t alpha;
+    float alpha_number;
+    qdnnDataType_t bias; /* where there is one */
+    qdnnActivation_t activation;
+    bool gated;
+    int64_t experts; /* not 0: the weights are a stack, of which each row of x names one */
+} ref_product;
+
+/* Members that may be null are left out of the formula then. */
+typedef struct {
+    const void *x;
+    ref_arrays weights;
+    const float *alpha;          /* one, or one for each output of each expert */
+    const float *addend;         /* [m, outputs], added before the bias; or null */
+    const void *bias;            /* one for each output of each expert; or null */
+    const void *residual;        /* as y; or null */
+    const int32_t *expert_index; /* [m]; out of range: a row of NaN */
+    const float *row_weight;     /* [m]; or null */
+    void *y;
+} ref_product_arrays;
+
+/* In mode exact. */
+void ref_product_exact(const ref_product *p, const ref_product_arrays *a);
+
+/* The sum of x[k] * w[k], or of x[k] where w is null: 32 lanes of chunks of 8, and a tree. Never -0. */
+float ref_exact_sum(const float *x, const float *w, int64_t n);
+
 /* Training-time operations. Element i is in group (i / group_size) mod channels; channels 0: in i / group_size. */
 typedef struct {
     int bits; /* 8, 4, 2 */

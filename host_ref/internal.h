@@ -116,6 +116,16 @@ float hr_absmax_of(group_range range);
 /* x / scale, by the spec's kind of division. */
 float hr_quotient(const tensor *t, float x, float scale);
 
+/* ---- product.c ---- */
+
+/* The sum of x[k] * w[k], n of them, in the order of a mode. */
+typedef float hr_sum(const void *user, const float *x, const float *w, int64_t n);
+/* A product whose sums are made so; the weights are decoded to f32. */
+void hr_product(const ref_product *p, const ref_product_arrays *a, hr_sum *sum, const void *user);
+/* From the sums of y[m, n] (of a gated pair, those of a and b) to the element: the law of every product. */
+void hr_product_finish(const ref_product *p, const ref_product_arrays *a, int64_t expert, int64_t m, int64_t n,
+                       const float sums[2]);
+
 /* ---- blocks.c ---- */
 
 int64_t hr_block_array_bytes(const ref_quant_spec *spec, int64_t rows, int64_t columns);

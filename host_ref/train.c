@@ -149,30 +149,17 @@ void ref_fake_quantize_backward(const ref_train_spec *spec, int64_t n, const flo
 
 /* ---- The long sum ---- */
 
-enum { LANES = 32, CHUNK = 8, SEGMENT = 4096 };
-
-static float exact_sum(const float *a, const float *b, int64_t n)
-{
-    float sums[LANES] = {0};
-    for (int64_t i = 0; i < n; i++) {
-        float *sum = &sums[i / CHUNK % LANES];
-        *sum = b ? fmaf(a[i], b[i], *sum) : *sum + a[i];
-    }
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++)
-            sums[i] = sums[i] + sums[i + half];
-    return hr_canonical(sums[0] + 0.0f);
-}
+enum { SEGMENT = 4096 };
 
 float ref_long_sum(const float *a, const float *b, int64_t n)
 {
     if (n <= SEGMENT)
-        return exact_sum(a, b, n);
+        return ref_exact_sum(a, b, n);
     int64_t count = ceil_div(n, SEGMENT);
     float *sums = new_array(count);
     for (int64_t i = 0; i < count; i++) {
         int64_t first = i * SEGMENT, left = n - first;
-        sums[i] = exact_sum(a + first, b ? b + first : NULL, left < SEGMENT ? left : SEGMENT);
+        sums[i] = ref_exact_sum(a + first, b ? b + first : NULL, left < SEGMENT ? left : SEGMENT);
     }
     float sum = ref_long_sum(sums, NULL, count);
     free(sums);

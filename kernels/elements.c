@@ -92,14 +92,24 @@ static void widen_pair(ptx_builder *b, qdnnDataType_t type, ptx_val pair, ptx_va
     x[1] = ptx_cvt(b, PTX_F32, halves[1]);
 }
 
-ptx_val emit_load(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset)
+static ptx_val load_as_f32(ptx_builder *b, qdnnDataType_t type, unsigned cache, ptx_val address, int offset)
 {
-    ptx_val x = ptx_ld_global_nc(b, element_of(type)->memory, address, offset);
+    ptx_val x = ptx_ld(b, PTX_GLOBAL, cache, element_of(type)->memory, address, offset);
     if (type == QDNN_DATA_F32)
         return x;
     if (type == QDNN_DATA_BF16)
         return widen_low(b, type, ptx_cvt(b, PTX_U32, x));
     return ptx_cvt(b, PTX_F32, x);
+}
+
+ptx_val emit_load(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset)
+{
+    return load_as_f32(b, type, PTX_NC, address, offset);
+}
+
+ptx_val emit_load_mutable(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset)
+{
+    return load_as_f32(b, type, PTX_CACHE_DEFAULT, address, offset);
 }
 
 /* Round to nearest even by adding just under half of the last kept place (one more when that place is odd); a

@@ -21,6 +21,8 @@ unsigned chunk_bytes(qdnnDataType_t type);    /* 16; f64: 32 */
 
 /* One element at address + offset bytes; exact. */
 ptx_val emit_load(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset);
+/* The same from memory that the kernel writes, too. */
+ptx_val emit_load_mutable(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset);
 /* Rounds x to the type, nearest even, and gives it back as f32: what a reader of the stored element will see.
  */
 ptx_val emit_round(ptx_builder *b, qdnnDataType_t type, ptx_val x);

@@ -14,6 +14,14 @@
 
 /* ---- Specifications: everything that a kernel's text is specialised to (spec.c) ---- */
 
+/* Along what the sum of a product runs in the matrix of weights: [N, K] or [K, N]. */
+typedef enum { KERNEL_K_COLUMNS, KERNEL_K_ROWS } kernel_reduction;
+
+/* The kernels that compute a product by the exact contract; all give the same bits. */
+typedef enum {
+    KERNEL_PRODUCT_STAGED /* weights pass through shared memory as f32: any format, any shape */
+} kernel_product;
+
 /* A kernel reads the fields that kernel_keys names for it; the others stay at their defaults. Enumerations
  * without a C type of their own here are 0 for no and 1 for yes. */
 typedef struct kernel_spec {
@@ -54,6 +62,20 @@ typedef struct kernel_spec {
     float decay; /* of scale mode EMA */
     qdnnBackward_t backward;
     int gradient_factor;
+
+    /* Products: data is the type of x. */
+    qdnnDataType_t output; /* of y: F32, F16, BF16 */
+    kernel_reduction reduction;
+    qdnnAlpha_t alpha;
+    int bias; /* qdnnDataType_t; 0: none */
+    qdnnActivation_t activation;
+    int gated;      /* the weights have 2N outputs, a and b: act(a) * b */
+    int residual;
+    int addend;     /* an f32 matrix in the workspace is added before the bias */
+    int grouped;    /* a stack of weights, one of which each row of x names */
+    int row_weight; /* each row of the result is multiplied by a number of its own */
+    kernel_product product;
+    uint64_t tile_rows; /* rows of x that a thread block takes */
 } kernel_spec;
 
 /* The fields of kernel_spec by number, and sets of them: KERNEL_KEY(DATA) | KERNEL_KEY(SCALE). */
@@ -101,7 +123,7 @@ bool kernel_spec_equal(const kernel_spec *a, const kernel_spec *b);
 
 /* "data=f16 scale=f32 group_size=64 ...": the settings that the row takes, in the order of settings.def; the rarer ones
  * where they are not at their defaults. Two kernels of a row never have the same text. */
-enum { KERNEL_SPEC_TEXT = 768 }; /* room enough for all of them */
+enum { KERNEL_SPEC_TEXT = 1024 }; /* room enough for all of them */
 void kernel_spec_text(const kernel_row *row, const kernel_spec *spec, char *text, size_t size);
 
 /* A file-name-safe short form: "f16_f32_g64", with what differs from the defaults behind it. Where that is long,
@@ -149,6 +171,7 @@ typedef enum {
     KERNEL_DEQUANTIZE,
     KERNEL_DYNAMIC, /* scales and codes at once */
     KERNEL_REPACK,  /* codes in another layout */
+    KERNEL_MATMUL,  /* a product with weights that are decoded on the way */
     KERNEL_FAKE_QUANTIZE,
     KERNEL_FAKE_QUANTIZE_BACKWARD,
     KERNEL_LSQ,
@@ -227,6 +250,11 @@ bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *s
 typedef struct kernel_problem {
     uint64_t rows, columns;
     uint64_t table_rows; /* of row_index: how many rows the quantized tensor has; `rows` are those of the result */
+    /* Products: rows and columns are those of the weights, of one expert where there are several. */
+    uint64_t m;                  /* rows of x and y */
+    uint64_t x_stride, y_stride; /* elements from a row to the next */
+    uint64_t experts;            /* 0: the product is not grouped */
+    float alpha;                 /* where it is a number */
 } kernel_problem;
 
 /* One parameter of a launch. */
@@ -235,16 +263,18 @@ typedef struct kernel_param {
     uint8_t kind;    /* kernel_param_kind */
     uint8_t operand; /* qdnnOperand_t */
     uint8_t bytes;   /* of a number: 4 or 8 */
+    bool is_rows;    /* the number is m, which an execute may lower */
     uint64_t value;  /* the number's bits; or how many bytes into the workspace */
 } kernel_param;
 
-enum { KERNEL_PARAMS_MAX = 12, KERNEL_STEPS_MAX = 6 };
+enum { KERNEL_PARAMS_MAX = 24, KERNEL_STEPS_MAX = 6 };
 
 typedef struct kernel_step {
     const kernel_row *row;
     kernel_spec spec; /* normal */
     uint64_t grid[3]; /* a GPU takes fewer than 2^31, 2^16, 2^16 blocks */
     uint32_t block, shared;
+    uint32_t rows_per_block; /* of x, along the grid's y; 0: the grid does not depend on them */
     int n_params;
     kernel_param params[KERNEL_PARAMS_MAX];
 } kernel_step;

@@ -1,6 +1,7 @@
 /* The table of operations. */
 #include "kernels/operations.h"
 
+#include "kernels/gemm/gemm.h"
 #include "kernels/quant/quant.h"
 #include "kernels/train/train.h"
 
@@ -86,6 +87,20 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                        .geometry = tile_geometry,
                        .emit = emit_repack,
                        .steps = tile_steps},
+    [KERNEL_MATMUL] = {.name = "matmul",
+                       .keys = PRODUCT_KEYS | STORED | CODES,
+                       .reads = OPERAND(X) | OPERAND(CODES) | OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) |
+                                OPERAND(NESTED_MAP) | OPERAND(NESTED_SCALE) | OPERAND(NESTED_OFFSET) |
+                                OPERAND(GROUP_INDEX) | OPERAND(ALPHA) | OPERAND(BIAS) | OPERAND(RESIDUAL) |
+                                OPERAND(EXPERT_INDEX) | OPERAND(ROW_WEIGHT),
+                       .writes = OPERAND(Y),
+                       .numbers = 1 << NUMBER_ROWS | 1 << NUMBER_COLUMNS | 1 << NUMBER_M | 1 << NUMBER_X_STRIDE |
+                                  1 << NUMBER_Y_STRIDE,
+                       .is_a_kernel = gemm_is_a_kernel,
+                       .is_empty = gemm_is_empty,
+                       .geometry = gemm_geometry,
+                       .emit = emit_gemm,
+                       .steps = gemm_steps},
     [KERNEL_GLOBAL] = {.name = "global",
                        .keys = KERNEL_KEY(DATA) | KERNEL_KEY(FLOOR) | KERNEL_KEY(GLOBAL_SCALE),
                        .fixes = fix_global,

@@ -5,7 +5,19 @@
 #include "kernels/kernels.h"
 
 /* A parameter of a kernel: the same list declares it in the text and fills it in a launch. */
-typedef enum { NUMBER_N, NUMBER_ROWS, NUMBER_COLUMNS, NUMBER_LARGEST /* an f32 */, NUMBER_TABLE_ROWS, NUMBERS } kernel_number;
+typedef enum {
+    NUMBER_N,
+    NUMBER_ROWS,
+    NUMBER_COLUMNS,
+    NUMBER_LARGEST, /* an f32 */
+    NUMBER_TABLE_ROWS,
+    NUMBER_M,
+    NUMBER_X_STRIDE,
+    NUMBER_Y_STRIDE,
+    NUMBER_EXPERTS,
+    NUMBER_ALPHA, /* an f32 */
+    NUMBERS
+} kernel_number;
 typedef struct param_decl {
     const char *name;
     uint8_t kind;  /* kernel_param_kind */
@@ -28,10 +40,18 @@ struct operation_row {
                   kernel_steps *steps);
     /* Whether the kernel has an operand of `reads` or `writes`; null: it has those that its format has. */
     bool (*takes)(const kernel_spec *spec, int operand);
+    /* Whether there is nothing to do; null: where the matrix has no elements. */
+    bool (*is_empty)(const kernel_problem *problem);
     /* Corrects the list of operands where the caller binds others than the kernel has; null: they are the same. */
     void (*bound)(const kernel_spec *spec, kernel_operand operands[QDNN_OPERAND_COUNT]);
 };
 extern const operation_row operation_rows[KERNEL_OPERATIONS];
+
+/* The settings of products, which every format knows. */
+#define PRODUCT_KEYS                                                                                         \
+    (KERNEL_KEY(DATA) | KERNEL_KEY(OUTPUT) | KERNEL_KEY(REDUCTION) | KERNEL_KEY(ALPHA) | KERNEL_KEY(BIAS) |  \
+     KERNEL_KEY(ACTIVATION) | KERNEL_KEY(GATED) | KERNEL_KEY(RESIDUAL) | KERNEL_KEY(ADDEND) |                \
+     KERNEL_KEY(GROUPED) | KERNEL_KEY(ROW_WEIGHT) | KERNEL_KEY(PRODUCT) | KERNEL_KEY(TILE_ROWS))
 
 /* Whether the kernel of a normal specification is about rows and columns; else it is about a flat tensor. */
 bool kernel_is_matrix(const kernel_row *row, const kernel_spec *spec);

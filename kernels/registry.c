@@ -26,7 +26,8 @@ const kernel_row kernel_rows[] = {
     ROW_##scales(scale, SCALE, name, "the scales (and zeros) of " words)                                     \
         ROW_##quantizes(quantize, QUANTIZE, name, "to " words)                                               \
             ROW_##dequantizes(dequantize, DEQUANTIZE, name, "from " words)                                   \
-                ROW_##scales(quantize_dynamic, DYNAMIC, name, "scales of, and codes to, " words)
+                ROW_##scales(quantize_dynamic, DYNAMIC, name, "scales of, and codes to, " words)                 \
+                    ROW_##dequantizes(matmul, MATMUL, name, "a product with weights in " words)
 #include "kernels/formats/formats.def"
 #undef FORMAT
     /* Codes are the same bits whatever they stand for: a row for each width. */

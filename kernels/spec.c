@@ -58,6 +58,24 @@ static const choice backwards[] = {{"clipped", QDNN_BACKWARD_CLIPPED},
                                    {"hard_tanh", QDNN_BACKWARD_HARD_TANH},
                                    {0}};
 
+static const choice outputs[] = {
+    {"f32", QDNN_DATA_F32}, {"f16", QDNN_DATA_F16}, {"bf16", QDNN_DATA_BF16}, {0}};
+static const choice reductions[] = {{"columns", KERNEL_K_COLUMNS}, {"rows", KERNEL_K_ROWS}, {0}};
+static const choice alphas[] = {{"none", QDNN_ALPHA_NONE},
+                                {"number", QDNN_ALPHA_NUMBER},
+                                {"one", QDNN_ALPHA_ONE},
+                                {"column", QDNN_ALPHA_COLUMN},
+                                {0}};
+static const choice biases[] = {
+    {"none", 0}, {"f32", QDNN_DATA_F32}, {"f16", QDNN_DATA_F16}, {"bf16", QDNN_DATA_BF16}, {0}};
+static const choice activations[] = {{"none", QDNN_ACTIVATION_NONE},
+                                     {"relu", QDNN_ACTIVATION_RELU},
+                                     {"gelu_tanh", QDNN_ACTIVATION_GELU_TANH},
+                                     {"gelu_erf", QDNN_ACTIVATION_GELU_ERF},
+                                     {"silu", QDNN_ACTIVATION_SILU},
+                                     {0}};
+static const choice products[] = {{"staged", KERNEL_PRODUCT_STAGED}, {0}};
+
 /* One row a setting. Those with choices are an int at `offset`; of the numbers, one of 4 bytes is an f32 and one of
  * 8 bytes a u64. */
 typedef struct setting {
@@ -255,6 +273,9 @@ static bool check_numbers(const kernel_spec *spec, char *error, size_t error_siz
         return refuse(error, error_size, "floor must be a finite number, not negative");
     if (!(spec->decay >= 0 && spec->decay <= 1))
         return refuse(error, error_size, "decay must be 0 to 1");
+    if (spec->tile_rows < 1 || spec->tile_rows > 128)
+        return refuse(error, error_size, "tile_rows is %llu; it must be 1 to 128",
+                      (unsigned long long)spec->tile_rows);
     return true;
 }
 
@@ -368,7 +389,7 @@ static int print_value(const setting *s, const kernel_spec *spec, char *text, si
 
 /* Calls `print` for the settings that the row takes and that are in `always` or not at the row's default. */
 typedef void print_setting(const setting *s, const char *value, char *text, size_t size, size_t *used);
-static void print_settings(const kernel_row *row, const kernel_spec *spec, unsigned always,
+static void print_settings(const kernel_row *row, const kernel_spec *spec, kernel_key_set always,
                            print_setting *print, char *text, size_t size)
 {
     kernel_spec usual_spec = kernel_spec_default(), preset = kernel_spec_normal(row, &usual_spec),

@@ -5,7 +5,17 @@
 
 #include "kernels/formats/blocks.h"
 
+static uint64_t ceil_div(uint64_t a, uint64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
 /* ---- Parameters ---- */
+
+static bool is_product(const kernel_row *row)
+{
+    return kernel_operation_of(row) == KERNEL_MATMUL;
+}
 
 /* The operands that a format has, besides the plain tensors. */
 static bool has_operand(const kernel_row *row, const kernel_spec *spec, int operand)
@@ -28,6 +38,16 @@ static bool has_operand(const kernel_row *row, const kernel_spec *spec, int oper
     case QDNN_OPERAND_NESTED_SCALE:
     case QDNN_OPERAND_NESTED_OFFSET:
         return scales && spec->nested;
+    case QDNN_OPERAND_ALPHA:
+        return spec->alpha == QDNN_ALPHA_ONE || spec->alpha == QDNN_ALPHA_COLUMN;
+    case QDNN_OPERAND_BIAS:
+        return spec->bias;
+    case QDNN_OPERAND_RESIDUAL:
+        return spec->residual;
+    case QDNN_OPERAND_EXPERT_INDEX:
+        return spec->grouped;
+    case QDNN_OPERAND_ROW_WEIGHT:
+        return spec->row_weight;
     default:
         return true;
     }
@@ -37,11 +57,17 @@ static unsigned operand_align(const kernel_row *row, const kernel_spec *spec, in
 {
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:
-    case QDNN_OPERAND_Y:
         return element_bytes(spec->data);
+    case QDNN_OPERAND_Y:
+    case QDNN_OPERAND_RESIDUAL:
+        return element_bytes(is_product(row) ? spec->output : spec->data);
+    case QDNN_OPERAND_BIAS:
+        return element_bytes((qdnnDataType_t)spec->bias);
     case QDNN_OPERAND_CODES:
         if (format_is_plain(row->format))
             return row->format->facts.bits / 8;
+        if (is_product(row) && format_is_blocks(row->format))
+            return block_align(block_layout_of(row->format));
         return spec->layout == QDNN_LAYOUT_BYTES ? 1 : 4;
     case QDNN_OPERAND_REPACKED:
         return spec->to_layout == QDNN_LAYOUT_BYTES ? 1 : 4;
@@ -71,6 +97,11 @@ static const char *const operand_names[QDNN_OPERAND_COUNT] = {
     [QDNN_OPERAND_DSCALE] = "dscale",
     [QDNN_OPERAND_REPACKED] = "repacked",
     [QDNN_OPERAND_ROW_INDEX] = "row_index",
+    [QDNN_OPERAND_ALPHA] = "alpha",
+    [QDNN_OPERAND_BIAS] = "bias",
+    [QDNN_OPERAND_RESIDUAL] = "residual",
+    [QDNN_OPERAND_EXPERT_INDEX] = "expert_index",
+    [QDNN_OPERAND_ROW_WEIGHT] = "row_weight",
 };
 
 static int add_operands(const kernel_row *row, const kernel_spec *spec, unsigned which, param_decl *list)
@@ -83,8 +114,19 @@ static int add_operands(const kernel_row *row, const kernel_spec *spec, unsigned
     return n;
 }
 
-static const char *const number_names[NUMBER_LARGEST] = {
-    [NUMBER_N] = "n", [NUMBER_ROWS] = "rows", [NUMBER_COLUMNS] = "columns"};
+/* Numbers of 4 bytes are f32. */
+static const param_decl number_params[NUMBERS] = {
+    [NUMBER_N] = {"n", KERNEL_NUMBER, NUMBER_N, 8},
+    [NUMBER_ROWS] = {"rows", KERNEL_NUMBER, NUMBER_ROWS, 8},
+    [NUMBER_COLUMNS] = {"columns", KERNEL_NUMBER, NUMBER_COLUMNS, 8},
+    [NUMBER_LARGEST] = {"largest", KERNEL_NUMBER, NUMBER_LARGEST, 4},
+    [NUMBER_TABLE_ROWS] = {"table_rows", KERNEL_NUMBER, NUMBER_TABLE_ROWS, 8},
+    [NUMBER_M] = {"m", KERNEL_NUMBER, NUMBER_M, 8},
+    [NUMBER_X_STRIDE] = {"x_stride", KERNEL_NUMBER, NUMBER_X_STRIDE, 8},
+    [NUMBER_Y_STRIDE] = {"y_stride", KERNEL_NUMBER, NUMBER_Y_STRIDE, 8},
+    [NUMBER_EXPERTS] = {"experts", KERNEL_NUMBER, NUMBER_EXPERTS, 8},
+    [NUMBER_ALPHA] = {"alpha_number", KERNEL_NUMBER, NUMBER_ALPHA, 4},
+};
 
 /* Scales do not depend on where codes lie. */
 bool kernel_is_matrix(const kernel_row *row, const kernel_spec *spec)
@@ -105,32 +147,39 @@ bool kernel_is_matrix(const kernel_row *row, const kernel_spec *spec)
     }
 }
 
-/* What is read, then what is written, then the numbers. */
+/* Bits of kernel_number. */
+static unsigned numbers_of(const kernel_row *row, const kernel_spec *spec)
+{
+    unsigned numbers = row->operation->numbers ? row->operation->numbers : 1u << NUMBER_N;
+    if (is_product(row))
+        return numbers | (unsigned)spec->grouped << NUMBER_EXPERTS |
+               (unsigned)(spec->alpha == QDNN_ALPHA_NUMBER) << NUMBER_ALPHA;
+    if (kernel_is_matrix(row, spec))
+        return 1u << NUMBER_ROWS | 1u << NUMBER_COLUMNS | (unsigned)spec->row_index << NUMBER_TABLE_ROWS;
+    if (kernel_operation_of(row) == KERNEL_GLOBAL)
+        numbers |= 1u << NUMBER_LARGEST;
+    return numbers;
+}
+
+/* What is read, then what is written, then the workspace, then the numbers. */
 int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl list[KERNEL_PARAMS_MAX])
 {
     int n = add_operands(row, spec, row->operation->reads, list);
     n += add_operands(row, spec, row->operation->writes, list + n);
     if (kernel_operation_of(row) == KERNEL_RANGE)
         list[n++] = (param_decl){"range", KERNEL_WORKSPACE, 0, 4};
-    if (kernel_is_matrix(row, spec)) {
-        list[n++] = (param_decl){"rows", KERNEL_NUMBER, NUMBER_ROWS, 8};
-        list[n++] = (param_decl){"columns", KERNEL_NUMBER, NUMBER_COLUMNS, 8};
-        if (spec->row_index)
-            list[n++] = (param_decl){"table_rows", KERNEL_NUMBER, NUMBER_TABLE_ROWS, 8};
-        return n;
-    }
-    unsigned numbers = row->operation->numbers ? row->operation->numbers : 1u << NUMBER_N;
-    for (int i = 0; i < NUMBER_LARGEST; i++)
+    if (spec->addend)
+        list[n++] = (param_decl){"addend", KERNEL_WORKSPACE, 0, 4};
+    unsigned numbers = numbers_of(row, spec);
+    for (int i = 0; i < NUMBERS; i++)
         if (numbers >> i & 1)
-            list[n++] = (param_decl){number_names[i], KERNEL_NUMBER, (uint8_t)i, 8};
-    if (kernel_operation_of(row) == KERNEL_GLOBAL)
-        list[n++] = (param_decl){"largest", KERNEL_NUMBER, NUMBER_LARGEST, 4};
+            list[n++] = number_params[i];
     return n;
 }
 
 static ptx_type number_type(const param_decl *p)
 {
-    return p->which == NUMBER_LARGEST ? PTX_F32 : p->size == 8 ? PTX_U64 : PTX_U32;
+    return p->size == 8 ? PTX_U64 : PTX_F32;
 }
 
 kernel_args kernel_declare(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
@@ -152,6 +201,13 @@ kernel_args kernel_declare(ptx_builder *b, const kernel_row *row, const kernel_s
 
 /* ---- Launches ---- */
 
+static uint64_t f32_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
 kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_spec *spec,
                        const kernel_problem *problem)
 {
@@ -161,11 +217,16 @@ kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_
         [NUMBER_N] = problem->rows * problem->columns,
         [NUMBER_ROWS] = problem->rows,
         [NUMBER_COLUMNS] = problem->columns,
-        [NUMBER_TABLE_ROWS] = problem->table_rows};
+        [NUMBER_TABLE_ROWS] = problem->table_rows,
+        [NUMBER_M] = problem->m,
+        [NUMBER_X_STRIDE] = problem->x_stride,
+        [NUMBER_Y_STRIDE] = problem->y_stride,
+        [NUMBER_EXPERTS] = problem->experts,
+        [NUMBER_ALPHA] = f32_bits(problem->alpha)};
     kernel_geometry g = kernel_geometry_of(row, &step->spec);
     step->block = g.block;
     step->shared = g.shared_dynamic;
-    step->grid[0] = g.blocks ? g.blocks : (numbers[NUMBER_N] - 1) / g.elements_per_block + 1;
+    step->grid[0] = g.blocks ? g.blocks : ceil_div(numbers[NUMBER_N], g.elements_per_block);
     if (g.blocks > INT32_MAX)
         step->grid[0] = INT32_MAX; /* such kernels loop */
     param_decl list[KERNEL_PARAMS_MAX];
@@ -174,6 +235,7 @@ kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_
         step->params[i] = (kernel_param){.kind = list[i].kind,
                                          .operand = list[i].which,
                                          .bytes = list[i].size,
+                                         .is_rows = list[i].kind == KERNEL_NUMBER && list[i].which == NUMBER_M,
                                          .value = list[i].kind == KERNEL_NUMBER ? numbers[list[i].which] : 0};
     return step;
 }
@@ -211,7 +273,7 @@ void kernel_steps_of(const kernel_row *row, const kernel_spec *spec, const kerne
 {
     kernel_spec normal = kernel_spec_normal(row, spec);
     memset(steps, 0, sizeof *steps);
-    if (problem->rows > 0 && problem->columns > 0)
+    if (row->operation->is_empty ? !row->operation->is_empty(problem) : problem->rows > 0 && problem->columns > 0)
         row->operation->steps(row, &normal, problem, steps);
 }
 
@@ -226,11 +288,6 @@ uint64_t kernel_columns_multiple(const kernel_row *row)
 {
     const block_layout *blocks = block_layout_of(row->format);
     return blocks ? blocks->elements : 1;
-}
-
-static uint64_t ceil_div(uint64_t a, uint64_t b)
-{
-    return a / b + (a % b != 0);
 }
 
 uint64_t kernel_groups(const kernel_spec *spec, const kernel_problem *problem)
@@ -291,13 +348,51 @@ static uint64_t packed_zero_bytes(const kernel_row *row, const kernel_spec *spec
     return lines ? ceil_div(lines * bits, 32) * (groups / lines) * 4 : 0;
 }
 
+/* A matrix of rows that may lie apart. */
+static uint64_t strided_bytes(uint64_t rows, uint64_t stride, uint64_t columns, uint64_t element)
+{
+    return rows && columns ? ((rows - 1) * stride + columns) * element : 0;
+}
+
+/* The operands that products alone have, or have in another size. */
+static bool product_bytes(const kernel_spec *spec, const kernel_problem *p, int operand, uint64_t align, uint64_t *bytes)
+{
+    const bool by_columns = spec->reduction == KERNEL_K_COLUMNS;
+    const uint64_t k = by_columns ? p->columns : p->rows, outputs = by_columns ? p->rows : p->columns;
+    const uint64_t n = spec->gated ? outputs / 2 : outputs, experts = spec->grouped ? p->experts : 1;
+    switch ((qdnnOperand_t)operand) {
+    case QDNN_OPERAND_X:
+        *bytes = strided_bytes(p->m, p->x_stride, k, align);
+        return true;
+    case QDNN_OPERAND_Y:
+    case QDNN_OPERAND_RESIDUAL:
+        *bytes = strided_bytes(p->m, p->y_stride, n, align);
+        return true;
+    case QDNN_OPERAND_ALPHA:
+        *bytes = 4 * (spec->alpha == QDNN_ALPHA_COLUMN ? outputs * experts : 1);
+        return true;
+    case QDNN_OPERAND_BIAS:
+        *bytes = outputs * experts * align;
+        return true;
+    case QDNN_OPERAND_EXPERT_INDEX:
+    case QDNN_OPERAND_ROW_WEIGHT:
+        *bytes = p->m * 4;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Of one expert, where a product has several. */
 static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                               int operand)
 {
     const kernel_problem table = {.rows = spec->row_index ? problem->table_rows : problem->rows,
                                   .columns = problem->columns},
                          *p = &table;
-    uint64_t groups = kernel_groups(spec, p), align = operand_align(row, spec, operand);
+    uint64_t groups = kernel_groups(spec, p), align = operand_align(row, spec, operand), bytes;
+    if (is_product(row) && product_bytes(spec, problem, operand, align, &bytes))
+        return bytes;
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:
     case QDNN_OPERAND_Y:
@@ -328,6 +423,22 @@ static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, co
     }
 }
 
+/* The arrays that a stack of experts has one after another. */
+static bool is_of_weights(int operand)
+{
+    switch ((qdnnOperand_t)operand) {
+    case QDNN_OPERAND_CODES:
+    case QDNN_OPERAND_SCALE:
+    case QDNN_OPERAND_ZERO:
+    case QDNN_OPERAND_GLOBAL_SCALE:
+    case QDNN_OPERAND_GROUP_INDEX:
+    case QDNN_OPERAND_NESTED_SCALE:
+        return true;
+    default:
+        return false;
+    }
+}
+
 void kernel_operands_of(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                         kernel_operand operands[QDNN_OPERAND_COUNT])
 {
@@ -341,6 +452,8 @@ void kernel_operands_of(const kernel_row *row, const kernel_spec *spec, const ke
                                        .writes = writes >> i & 1,
                                        .align = operand_align(row, &normal, i),
                                        .bytes = operand_bytes(row, &normal, problem, i)};
+        if (normal.grouped && is_of_weights(i))
+            operands[i].bytes *= problem->experts;
     }
     if (row->operation->bound)
         row->operation->bound(&normal, operands);

@@ -348,9 +348,9 @@ TEST_CASE(Matmul, WhatCannotBeIsSaid)
     scene s;
     if (scene_begin(&s)) {
         set_all(&s, QDNN_DATA_F16, QDNN_DATA_F16, true);
-        CHECK_EQ_I64(qdnnSetMatmulAttribute(s.matmul, QDNN_MATMUL_ALGORITHM, QDNN_MATMUL_EXACT), 0);
-        check_refused(&s, QDNN_STATUS_NOT_SUPPORTED, "QDNN_MATMUL_EXACT");
-        CHECK_EQ_I64(qdnnSetMatmulAttribute(s.matmul, QDNN_MATMUL_ALGORITHM, QDNN_MATMUL_CUBLAS), 0);
+        CHECK_EQ_I64(qdnnSetMatmulAttribute(s.matmul, QDNN_MATMUL_RESIDUAL, 1), 0);
+        check_refused(&s, QDNN_STATUS_NOT_SUPPORTED, "QDNN_MATMUL_CUBLAS computes x W alone");
+        CHECK_EQ_I64(qdnnSetMatmulAttribute(s.matmul, QDNN_MATMUL_RESIDUAL, 0), 0);
         environment_set("QDNN_CUBLAS=");
         check_refused(&s, QDNN_STATUS_NOT_SUPPORTED, "needs a GPU, and the handle is on ptxvm");
         environment_set("QDNN_CUBLAS=no_such_cublas.so");

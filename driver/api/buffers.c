@@ -4,6 +4,7 @@
 
 /* A buffer as the kernels see it. */
 typedef struct span {
+    int place;
     const char *name;
     CUdeviceptr at;
     uint64_t bytes;
@@ -16,7 +17,7 @@ static int list_spans(const struct qdnnPlan *plan, const CUdeviceptr at[PLAN_PLA
     for (int i = 0; i < PLAN_PLACES; i++) {
         uint64_t bytes = i == PLAN_WORKSPACE ? plan->workspace_bytes : plan->bytes[i];
         if (at[i] && bytes)
-            spans[n++] = (span){plan_place_name(by, i), at[i], bytes};
+            spans[n++] = (span){i, plan_place_name(by, i), at[i], bytes};
     }
     return n;
 }
@@ -65,9 +66,15 @@ static qdnnStatus_t check_allocation(qdnnPlan_t plan, const span *s)
     return QDNN_STATUS_SUCCESS;
 }
 
+/* A residual may be y itself: each element is read by the thread that writes it. */
+static bool may_coincide(const span *a, const span *b)
+{
+    return a->place == QDNN_OPERAND_Y && b->place == QDNN_OPERAND_RESIDUAL && a->at == b->at;
+}
+
 static qdnnStatus_t check_apart(const span *a, const span *b)
 {
-    if (a->at + a->bytes <= b->at || b->at + b->bytes <= a->at)
+    if (a->at + a->bytes <= b->at || b->at + b->bytes <= a->at || may_coincide(a, b))
         return QDNN_STATUS_SUCCESS;
     return qdnn_error(
         QDNN_STATUS_BAD_PARAM,

@@ -20,6 +20,7 @@ struct qdnnQuantDescriptor {
 
 struct qdnnMatmulDescriptor {
     int64_t values[QDNN_MATMUL_ATTRIBUTE_COUNT];
+    float alpha;
 };
 
 struct qdnnTrainDescriptor {

@@ -21,9 +21,16 @@ static const char *const place_names[PLAN_PLACES][2] = {
     [QDNN_OPERAND_DSCALE] = {"QDNN_OPERAND_DSCALE", NULL},
     [QDNN_OPERAND_REPACKED] = {"QDNN_OPERAND_REPACKED", NULL},
     [QDNN_OPERAND_ROW_INDEX] = {"QDNN_OPERAND_ROW_INDEX", NULL},
+    [QDNN_OPERAND_ALPHA] = {"QDNN_OPERAND_ALPHA", NULL},
+    [QDNN_OPERAND_BIAS] = {"QDNN_OPERAND_BIAS", NULL},
+    [QDNN_OPERAND_RESIDUAL] = {"QDNN_OPERAND_RESIDUAL", NULL},
+    [QDNN_OPERAND_EXPERT_INDEX] = {"QDNN_OPERAND_EXPERT_INDEX", NULL},
+    [QDNN_OPERAND_ROW_WEIGHT] = {"QDNN_OPERAND_ROW_WEIGHT", NULL},
+    [QDNN_OPERAND_LORA_A] = {"QDNN_OPERAND_LORA_A", NULL},
+    [QDNN_OPERAND_LORA_B] = {"QDNN_OPERAND_LORA_B", NULL},
     [PLAN_WORKSPACE] = {"workspace", "the handle's workspace"},
 };
-_Static_assert(QDNN_OPERAND_COUNT == 16, "a name for each operand");
+_Static_assert(QDNN_OPERAND_COUNT == 23, "a name for each operand");
 
 const char *plan_place_name(plan_caller by, int place)
 {
@@ -53,6 +60,15 @@ static qdnnStatus_t refuse_missing(const struct qdnnPlan *plan, int operand, pla
                       plan->info.operation);
 }
 
+/* Bits of the operands without a byte, which need not be there. */
+static unsigned empty_operands(const struct qdnnPlan *plan)
+{
+    unsigned empty = 0;
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        empty |= (unsigned)(plan->bytes[i] == 0) << i;
+    return empty;
+}
+
 /* Puts the bound pointers into their places. */
 static qdnnStatus_t bind(const struct qdnnPlan *plan, const qdnnBinding_t *bindings, int count,
                          plan_caller by, CUdeviceptr *at)
@@ -74,13 +90,13 @@ static qdnnStatus_t bind(const struct qdnnPlan *plan, const qdnnBinding_t *bindi
         at[operand] = (CUdeviceptr)(uintptr_t)bindings[i].pointer;
         bound |= 1u << operand;
     }
-    unsigned missing = plan->n_steps > 0 ? plan->operands & ~bound : 0;
+    unsigned missing = plan->n_steps > 0 ? plan->operands & ~bound & ~empty_operands(plan) : 0;
     return missing ? refuse_missing(plan, __builtin_ctz(missing), by) : QDNN_STATUS_SUCCESS;
 }
 
 static qdnnStatus_t check_pointers(const struct qdnnPlan *plan, const CUdeviceptr *at, plan_caller by)
 {
-    for (unsigned left = plan->operands; left; left &= left - 1) {
+    for (unsigned left = plan->operands & ~empty_operands(plan); left; left &= left - 1) {
         int i = __builtin_ctz(left);
         if (!at[i])
             return qdnn_error(QDNN_STATUS_BAD_PARAM_NULL_POINTER, "%s is null; it must not be",
@@ -105,7 +121,14 @@ static qdnnStatus_t check_workspace(const struct qdnnPlan *plan, const void *wor
     return QDNN_STATUS_SUCCESS;
 }
 
-static qdnnStatus_t launch(qdnnPlan_t plan, const plan_launch *l, const CUdeviceptr *at)
+/* The blocks along y where they follow from the rows. */
+static unsigned blocks_of_rows(const plan_launch *l, uint64_t rows)
+{
+    uint64_t blocks = l->rows_per_block ? (rows - 1) / l->rows_per_block + 1 : l->grid[1];
+    return blocks < l->grid[1] ? (unsigned)blocks : l->grid[1];
+}
+
+static qdnnStatus_t launch(qdnnPlan_t plan, const plan_launch *l, const CUdeviceptr *at, uint64_t rows)
 {
     uint64_t values[KERNEL_PARAMS_MAX];
     void *params[KERNEL_PARAMS_MAX];
@@ -113,30 +136,32 @@ static qdnnStatus_t launch(qdnnPlan_t plan, const plan_launch *l, const CUdevice
         const kernel_param *p = &l->params[i];
         values[i] = p->kind == KERNEL_OPERAND     ? at[p->operand]
                     : p->kind == KERNEL_WORKSPACE ? at[PLAN_WORKSPACE] + p->value
+                    : p->is_rows                  ? rows
                                                   : p->value;
         params[i] =
             &values[i]; /* a number of 4 bytes is the low half: the host is little-endian, as its GPU */
     }
     CUresult result = plan->handle->context->device.api->cuLaunchKernel(
-        l->module->function, l->grid[0], l->grid[1], l->grid[2], l->block, 1, 1, l->shared,
+        l->module->function, l->grid[0], blocks_of_rows(l, rows), l->grid[2], l->block, 1, 1, l->shared,
         plan->handle->stream, params, NULL);
     return result ? handle_failed(plan->handle, result, "cuLaunchKernel", "%s", plan->info.operation)
                   : QDNN_STATUS_SUCCESS;
 }
 
-static qdnnStatus_t run_step(qdnnPlan_t plan, const plan_step *step, const CUdeviceptr *at)
+static qdnnStatus_t run_step(qdnnPlan_t plan, const plan_step *step, const CUdeviceptr *at, uint64_t rows)
 {
-    return step->kind == PLAN_GEMM ? plan_run_gemm(plan, &step->gemm, at) : launch(plan, &step->launch, at);
+    return step->kind == PLAN_GEMM ? plan_run_gemm(plan, &step->gemm, at, rows)
+                                   : launch(plan, &step->launch, at, rows);
 }
 
-static qdnnStatus_t run_steps(qdnnPlan_t plan, const CUdeviceptr *at, plan_caller by)
+static qdnnStatus_t run_steps(qdnnPlan_t plan, const CUdeviceptr *at, uint64_t rows, plan_caller by)
 {
     bool pushed;
     CHECK_STATUS(handle_enter(plan->handle, &pushed));
     qdnnStatus_t status =
         plan->handle->check_buffers ? plan_check_buffers(plan, at, by) : QDNN_STATUS_SUCCESS;
     for (int i = 0; i < plan->n_steps && status == QDNN_STATUS_SUCCESS; i++)
-        status = run_step(plan, &plan->steps[i], at);
+        status = run_step(plan, &plan->steps[i], at, rows);
     handle_leave(plan->handle, pushed);
     if (status == QDNN_STATUS_SUCCESS && log_on(QDNN_SEVERITY_INFO))
         log_write(QDNN_SEVERITY_INFO, "%s: %llu blocks of %u threads", plan->info.operation,
@@ -144,17 +169,29 @@ static qdnnStatus_t run_steps(qdnnPlan_t plan, const CUdeviceptr *at, plan_calle
     return status;
 }
 
-qdnnStatus_t plan_execute(qdnnPlan_t plan, const qdnnBinding_t *bindings, int count, void *workspace,
-                          size_t workspace_bytes, plan_caller by)
+qdnnStatus_t plan_execute(qdnnPlan_t plan, uint64_t rows, const qdnnBinding_t *bindings, int count,
+                          void *workspace, size_t workspace_bytes, plan_caller by)
 {
     CUdeviceptr at[PLAN_PLACES] = {0};
     CHECK_STATUS(bind(plan, bindings, count, by, at));
-    if (plan->n_steps == 0)
+    if (plan->n_steps == 0 || rows == 0)
         return handle_check(plan->handle);
     CHECK_STATUS(check_pointers(plan, at, by));
     CHECK_STATUS(check_workspace(plan, workspace, workspace_bytes));
     at[PLAN_WORKSPACE] = (CUdeviceptr)(uintptr_t)workspace;
-    return run_steps(plan, at, by);
+    return run_steps(plan, at, rows, by);
+}
+
+static qdnnStatus_t execute(qdnnHandle_t handle, qdnnPlan_t plan, uint64_t rows,
+                            const qdnnBinding_t *bindings, int count, void *workspace, size_t workspace_bytes)
+{
+    if (plan->handle != handle)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM,
+                          "the plan belongs to another handle; execute it with its own");
+    if (count < 0)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "count is %d; it must not be negative", count);
+    CHECK_BUFFER(bindings, count);
+    return plan_execute(plan, rows, bindings, count, workspace, workspace_bytes, BY_BINDINGS);
 }
 
 qdnnStatus_t qdnnExecute(qdnnHandle_t handle, qdnnPlan_t plan, const qdnnBinding_t *bindings, int count,
@@ -163,11 +200,20 @@ qdnnStatus_t qdnnExecute(qdnnHandle_t handle, qdnnPlan_t plan, const qdnnBinding
     CALL_BEGIN();
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(plan);
-    if (plan->handle != handle)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM,
-                          "the plan belongs to another handle; execute it with its own");
-    if (count < 0)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "count is %d; it must not be negative", count);
-    CHECK_BUFFER(bindings, count);
-    return plan_execute(plan, bindings, count, workspace, workspaceBytes, BY_BINDINGS);
+    return execute(handle, plan, plan->rows, bindings, count, workspace, workspaceBytes);
+}
+
+qdnnStatus_t qdnnExecuteRows(qdnnHandle_t handle, qdnnPlan_t plan, int64_t rows,
+                             const qdnnBinding_t *bindings, int count, void *workspace, size_t workspaceBytes)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(handle);
+    CHECK_NOT_NULL(plan);
+    if (!plan->is_product)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s has no rows to choose; products have: use qdnnExecute",
+                          plan->info.operation);
+    if (rows < 0 || (uint64_t)rows > plan->rows)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "rows is %lld; the plan was made for 0 to %llu",
+                          (long long)rows, (unsigned long long)plan->rows);
+    return execute(handle, plan, (uint64_t)rows, bindings, count, workspace, workspaceBytes);
 }

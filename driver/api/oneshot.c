@@ -163,7 +163,7 @@ static qdnnStatus_t run(qdnnHandle_t handle, kernel_operation operation, const c
         if (bindings[i].pointer || plan->operands >> bindings[i].operand & 1)
             bound[n++] = bindings[i];
     CHECK_STATUS(need_workspace(handle, plan->workspace_bytes));
-    return plan_execute(plan, bound, n, (void *)(uintptr_t)handle->workspace, handle->workspace_bytes,
+    return plan_execute(plan, 1, bound, n, (void *)(uintptr_t)handle->workspace, handle->workspace_bytes,
                         BY_ARGUMENTS);
 }
 

@@ -31,7 +31,7 @@ static void set_params(plan_launch *l, const kernel_step *step, int in_workspace
 
 static qdnnStatus_t add_launch(qdnnPlan_t plan, const kernel_step *step, int in_workspace)
 {
-    plan_launch l = {.block = step->block, .shared = step->shared};
+    plan_launch l = {.block = step->block, .shared = step->shared, .rows_per_block = step->rows_per_block};
     bool was_loaded;
     CHECK_STATUS(set_grid(&l, step));
     set_params(&l, step, in_workspace);
@@ -83,6 +83,8 @@ qdnnStatus_t plan_new(qdnnHandle_t handle, const char *operation, qdnnPlan_t *ou
     if (!plan)
         return OUT_OF_MEMORY();
     plan->handle = handle;
+    plan->rows = 1;
+    plan->info.choice = "";
     plan->info.operation = operation;
     plan->info.fromCache = true;
     *out = plan;

@@ -18,6 +18,7 @@ enum {
 typedef struct plan_launch {
     module *module;
     unsigned grid[3], block, shared;
+    unsigned rows_per_block; /* of a product, along the grid's y; 0: the grid is as it is */
     int n_params;
     kernel_param params[KERNEL_PARAMS_MAX];
 } plan_launch;
@@ -26,7 +27,7 @@ typedef struct plan_launch {
 typedef struct plan_gemm {
     const cublas_api *api;
     cublasOperation_t op_w;
-    int m, n, k, ldw; /* of y^T: N, M, K */
+    int m, k, ldw; /* of y^T: N, K; its columns are the rows of an execute */
     cudaDataType type, y_type;
     size_t scratch_from, scratch_bytes; /* cuBLAS's own part of the workspace, aligned up at execute */
 } plan_gemm;
@@ -46,6 +47,8 @@ struct qdnnPlan {
     uint8_t align[QDNN_OPERAND_COUNT];  /* of each pointer, in bytes: a power of two */
     uint64_t bytes[QDNN_OPERAND_COUNT]; /* of each operand */
     size_t workspace_bytes;
+    bool is_product;
+    uint64_t rows; /* of a product: what it was made for; else 1 */
     int n_steps; /* none where there is nothing to do */
     plan_step steps[PLAN_STEPS_MAX];
     qdnnPlanInfo_t info;
@@ -68,13 +71,13 @@ typedef enum { BY_BINDINGS, BY_ARGUMENTS } plan_caller;
 const char *plan_place_name(plan_caller by, int place);
 
 /* execute.c: checks the bindings and launches. */
-qdnnStatus_t plan_execute(qdnnPlan_t plan, const qdnnBinding_t *bindings, int count, void *workspace,
+qdnnStatus_t plan_execute(qdnnPlan_t plan, uint64_t rows, const qdnnBinding_t *bindings, int count, void *workspace,
                           size_t workspace_bytes, plan_caller by);
 
 /* buffers.c: QDNN_CHECK_BUFFERS; the handle's context is current. */
 qdnnStatus_t plan_check_buffers(qdnnPlan_t plan, const CUdeviceptr at[PLAN_PLACES], plan_caller by);
 
-/* matmul.c: a step that is a product, on the handle's stream. */
-qdnnStatus_t plan_run_gemm(qdnnPlan_t plan, const plan_gemm *gemm, const CUdeviceptr *at);
+/* matmul_cublas.c: a step that is a product of so many rows, on the handle's stream. */
+qdnnStatus_t plan_run_gemm(qdnnPlan_t plan, const plan_gemm *gemm, const CUdeviceptr *at, uint64_t rows);
 
 #endif

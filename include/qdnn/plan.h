@@ -112,10 +112,18 @@ QDNN_API qdnnStatus_t qdnnGetPlanWorkspaceSize(qdnnPlan_t plan, size_t *bytes);
 QDNN_API qdnnStatus_t qdnnExecute(qdnnHandle_t handle, qdnnPlan_t plan, const qdnnBinding_t *bindings,
                                   int count, void *workspace, size_t workspaceBytes);
 
+/* Launches the plan of a product for fewer rows of x and y than it was made for, from the first on. The bits of a row are
+ * the same as in any other batch.
+ *   rows   0 to the M of the plan
+ * Other arguments and statuses as qdnnExecute; _BAD_PARAM for a plan that is no product, _BAD_PARAM_OUT_OF_BOUND for
+ * more rows. Bindings have the sizes of the whole plan where they say one. */
+QDNN_API qdnnStatus_t qdnnExecuteRows(qdnnHandle_t handle, qdnnPlan_t plan, int64_t rows, const qdnnBinding_t *bindings,
+                                      int count, void *workspace, size_t workspaceBytes);
+
 /* What a plan does, for people and tools. */
 typedef struct {
     const char
-        *operation;  /* "quant.nf4.quantize"; of a product, which no kernel does alone, "quant.matmul" */
+        *operation;  /* "quant.nf4.quantize"; of a product by cuBLAS, which no kernel does alone, "quant.matmul" */
     int kernels;     /* launches of an execute; 0 for an empty tensor */
     uint64_t blocks; /* of all launches together */
     uint32_t blockThreads; /* of the first */
@@ -124,7 +132,8 @@ typedef struct {
     bool fromBundle;       /* some kernel came from the bundle */
     double emitSeconds;    /* spent writing PTX, or reading the bundle */
     double loadSeconds;    /* spent by the driver on loading it */
-    char settings[768];    /* of its kernels: "data=f16 scale=f32 group_size=64 ..." */
+    char settings[1024];   /* of its kernels: "data=f16 scale=f32 group_size=64 ..." */
+    const char *choice;    /* of a product: which algorithm, and why, in words; else "" */
 } qdnnPlanInfo_t;
 
 /* Describes a plan.

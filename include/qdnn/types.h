@@ -218,6 +218,23 @@ typedef enum {
     QDNN_BACKWARD_HARD_TANH = 3 /* dy times 1 at 0, falling to 0 at the ends of the range */
 } qdnnBackward_t;
 
+/* Products: what is done to a sum once alpha and bias are in. Each is a written sequence of f32 operations. */
+typedef enum {
+    QDNN_ACTIVATION_NONE = 0,
+    QDNN_ACTIVATION_RELU = 1,
+    QDNN_ACTIVATION_GELU_TANH = 2,
+    QDNN_ACTIVATION_GELU_ERF = 3,
+    QDNN_ACTIVATION_SILU = 4
+} qdnnActivation_t;
+
+/* Products: what a sum is multiplied by. */
+typedef enum {
+    QDNN_ALPHA_NONE = 0,
+    QDNN_ALPHA_NUMBER = 1, /* a number of the descriptor */
+    QDNN_ALPHA_ONE = 2,    /* one f32 on the device */
+    QDNN_ALPHA_COLUMN = 3  /* an f32 for each column, on the device */
+} qdnnAlpha_t;
+
 /* The buffers of operations. */
 typedef enum {
     QDNN_OPERAND_X = 0,     /* plain input tensor */
@@ -236,7 +253,14 @@ typedef enum {
     QDNN_OPERAND_DSCALE = 13,       /* f32, the gradients of scales */
     QDNN_OPERAND_REPACKED = 14,     /* codes, as repacking writes them */
     QDNN_OPERAND_ROW_INDEX = 15,    /* i32: which rows are dequantized, one for each row of the result */
-    QDNN_OPERAND_COUNT = 16
+    QDNN_OPERAND_ALPHA = 16,        /* products: f32, one number or one for each column */
+    QDNN_OPERAND_BIAS = 17,         /* products: [N] */
+    QDNN_OPERAND_RESIDUAL = 18,     /* products: as y */
+    QDNN_OPERAND_EXPERT_INDEX = 19, /* grouped products: i32 [M], the expert of each row of x */
+    QDNN_OPERAND_ROW_WEIGHT = 20,   /* grouped products: f32 [M], what each row of the result is multiplied by */
+    QDNN_OPERAND_LORA_A = 21,       /* products: [K, rank], plain */
+    QDNN_OPERAND_LORA_B = 22,       /* products: [rank, N], plain */
+    QDNN_OPERAND_COUNT = 23
 } qdnnOperand_t;
 
 #ifdef __cplusplus

@@ -1,5 +1,6 @@
 /* The format table, what a format may be combined with, and the way from a descriptor's words to a row. */
 #include "kernels/formats/format.h"
+#include "kernels/operations.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -105,7 +106,7 @@ kernel_key_set format_keys(const format_row *format)
     if (format == &format_none)
         return keys;
     if (format_is_plain(format) || format_is_blocks(format))
-        return KERNEL_KEY(DATA); /* the format decides the rest */
+        return PRODUCT_KEYS; /* the format decides the rest */
     if (!is_integer(format))
         keys &= ~(KERNEL_KEY(CODE) | KERNEL_KEY(ROUNDING) | KERNEL_KEY(TO_CODE));
     if (!format_has_zero(format))

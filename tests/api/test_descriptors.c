@@ -241,24 +241,39 @@ TEST_CASE(ApiDescriptors, AttributesThatThereAreNot)
 
 TEST_CASE(ApiDescriptors, MatmulAttributesHaveTheirRanges)
 {
-    static const int64_t bad[] = {-1, 2, INT64_MIN, INT64_MAX, P(32)};
-    static const int64_t presets[] = {QDNN_MATMUL_EXACT, 1};
+    static const int64_t bad[] = {-1, 77, INT64_MIN, INT64_MAX, P(32)};
+    static const struct {
+        int64_t preset, good[6];
+        int count;
+    } ranges[QDNN_MATMUL_ATTRIBUTE_COUNT] = {
+        [QDNN_MATMUL_ALGORITHM] = {QDNN_MATMUL_AUTO, {QDNN_MATMUL_EXACT, QDNN_MATMUL_CUBLAS, QDNN_MATMUL_AUTO}, 3},
+        [QDNN_MATMUL_TRANSPOSE_W] = {1, {0, 1}, 2},
+        [QDNN_MATMUL_ALPHA] = {0, {0, 1, 2, 3}, 4},
+        [QDNN_MATMUL_BIAS_TYPE] = {0, {0, QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16}, 4},
+        [QDNN_MATMUL_ACTIVATION] = {0, {0, 1, 2, 3, 4}, 5},
+        [QDNN_MATMUL_GATED] = {0, {0, 1}, 2},
+        [QDNN_MATMUL_RESIDUAL] = {0, {0, 1}, 2},
+    };
     qdnnMatmulDescriptor_t m = NULL;
     OK(qdnnCreateMatmulDescriptor(&m));
     for (int which = 0; which < QDNN_MATMUL_ATTRIBUTE_COUNT; which++) {
         int64_t value = -77;
         OK(qdnnGetMatmulAttribute(m, (qdnnMatmulAttribute_t)which, &value));
-        CHECK_EQ_I64(value, presets[which]);
-        for (int64_t good = 0; good < 2; good++) {
-            OK(qdnnSetMatmulAttribute(m, (qdnnMatmulAttribute_t)which, good));
+        CHECK_EQ_I64(value, ranges[which].preset);
+        for (int i = 0; i < ranges[which].count; i++) {
+            OK(qdnnSetMatmulAttribute(m, (qdnnMatmulAttribute_t)which, ranges[which].good[i]));
             OK(qdnnGetMatmulAttribute(m, (qdnnMatmulAttribute_t)which, &value));
-            CHECK_EQ_I64(value, good);
+            CHECK_EQ_I64(value, ranges[which].good[i]);
         }
         for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
             CHECK_STATUS_IS(qdnnSetMatmulAttribute(m, (qdnnMatmulAttribute_t)which, bad[i]), OUT_OF_BOUND);
         OK(qdnnGetMatmulAttribute(m, (qdnnMatmulAttribute_t)which, &value));
-        CHECK_EQ_I64(value, 1);
+        CHECK_EQ_I64(value, ranges[which].good[ranges[which].count - 1]);
     }
+    OK(qdnnSetMatmulAlpha(m, 2.5f));
+    int64_t alpha = -1;
+    OK(qdnnGetMatmulAttribute(m, QDNN_MATMUL_ALPHA, &alpha));
+    CHECK_EQ_I64(alpha, QDNN_ALPHA_NUMBER);
     OK(qdnnDestroyMatmulDescriptor(m));
 }
 

@@ -80,6 +80,7 @@ TEST_CASE(ApiNulls, WithoutAHandle)
     IS_NULL("matmul", qdnnCreateMatmulDescriptor(NULL));
     IS_NULL("matmul", qdnnSetMatmulAttribute(NULL, QDNN_MATMUL_TRANSPOSE_W, 0));
     IS_NULL("matmul", qdnnGetMatmulAttribute(NULL, QDNN_MATMUL_TRANSPOSE_W, &out.number));
+    IS_NULL("matmul", qdnnSetMatmulAlpha(NULL, 1));
     IS_NULL("value", qdnnGetMatmulAttribute(m, QDNN_MATMUL_TRANSPOSE_W, NULL));
     IS_NULL("kernel", qdnnEmitPtx(NULL, "sm_90", NULL, &out.ptx));
     IS_NULL("sm", qdnnEmitPtx("quantize_nf4", NULL, NULL, &out.ptx));
@@ -212,6 +213,8 @@ static void check_plans(const scene *s)
     IS_NULL("handle", qdnnExecute(NULL, s->plans[0], NULL, 0, NULL, 0));
     IS_NULL("plan", qdnnExecute(h, NULL, NULL, 0, NULL, 0));
     IS_NULL("bindings", qdnnExecute(h, s->plans[0], NULL, 2, NULL, 0));
+    IS_NULL("handle", qdnnExecuteRows(NULL, s->plans[0], 0, NULL, 0, NULL, 0));
+    IS_NULL("plan", qdnnExecuteRows(h, NULL, 0, NULL, 0, NULL, 0));
 }
 
 /* The tensors' own pointers, too, are named as the arguments are. */

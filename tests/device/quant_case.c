@@ -142,7 +142,9 @@ const char *quant_operand_name(int operand)
     static const char *const names[QDNN_OPERAND_COUNT] = {"x",          "y",           "codes",        "scale",
                                                           "zero",       "global_scale", "group_index", "nested_map",
                                                           "nested_scale", "nested_offset", "dy",          "dx",
-                                                          "state",      "dscale",       "repacked",      "row_index"};
+                                                          "state",      "dscale",       "repacked",      "row_index",
+                                                          "alpha",      "bias",         "residual",      "expert_index",
+                                                          "row_weight", "lora_a",       "lora_b"};
     return names[operand];
 }
 

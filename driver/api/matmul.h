@@ -1,0 +1,29 @@
+/* Products: what a call asks for, and the ways to compute it, each a file. */
+#ifndef QDNN_DRIVER_MATMUL_H
+#define QDNN_DRIVER_MATMUL_H
+
+#include "driver/api/plan.h"
+
+typedef struct matmul_shape {
+    int64_t m, n, k;            /* n is that of y */
+    int64_t outputs;            /* of the weights: n, or 2n of gated pairs */
+    int64_t x_stride, y_stride; /* elements from a row to the next */
+} matmul_shape;
+
+/* The arguments of a call, checked for themselves and against each other. */
+typedef struct matmul_call {
+    const struct qdnnMatmulDescriptor *matmul;
+    const struct qdnnTensorDescriptor *x, *w, *y;
+    const struct qdnnQuantDescriptor *quant;
+    matmul_shape shape;
+} matmul_call;
+
+/* Checks what the way cannot do and makes its requests, which needs no device; then fills a plan. */
+typedef struct matmul_way {
+    const char *choice; /* for the plan's info */
+    qdnnStatus_t (*prepare)(const matmul_call *call, request *out);
+    qdnnStatus_t (*fill)(qdnnPlan_t plan, const matmul_call *call, const request *r);
+} matmul_way;
+extern const matmul_way matmul_cublas, matmul_exact;
+
+#endif

@@ -1,0 +1,165 @@
+/* Products with quantized weights: the sum of a mode, and the law that every product ends with. */
+#include "host_ref/internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The exact sum: 32 lanes of chunks of 8, and a tree ---- */
+
+enum { LANES = 32, CHUNK = 8 };
+
+float ref_exact_sum(const float *x, const float *w, int64_t n)
+{
+    float lane[LANES] = {0};
+    for (int64_t k = 0; k < n; k++) {
+        float *sum = &lane[k / CHUNK % LANES];
+        *sum = w ? fmaf(x[k], w[k], *sum) : *sum + x[k];
+    }
+    for (int distance = LANES / 2; distance > 0; distance /= 2)
+        for (int i = 0; i < distance; i++)
+            lane[i] = lane[i] + lane[i + distance];
+    return hr_canonical(lane[0] + 0.0f);
+}
+
+/* ---- What follows the sum ---- */
+
+static float relu(float x)
+{
+    return x <= 0.0f ? 0.0f : x;
+}
+
+static float activate(qdnnActivation_t activation, float x)
+{
+    switch (activation) {
+    case QDNN_ACTIVATION_NONE:
+        return x;
+    case QDNN_ACTIVATION_RELU:
+        return relu(x);
+    case QDNN_ACTIVATION_GELU_TANH:
+        return ref_gelu_tanh(x);
+    case QDNN_ACTIVATION_GELU_ERF:
+        return ref_gelu_erf(x);
+    case QDNN_ACTIVATION_SILU:
+        return ref_silu(x);
+    }
+    hr_require(false, "activation %d is none of the list", (int)activation);
+    return 0;
+}
+
+/* alpha * S + addend + bias of one output of the weights. */
+static float affine(const ref_product *p, const ref_product_arrays *a, int64_t expert, int64_t m,
+                    int64_t output, float sum)
+{
+    int64_t index = expert * p->outputs + output;
+    float v = sum;
+    if (p->alpha != QDNN_ALPHA_NONE)
+        v = (p->alpha == QDNN_ALPHA_NUMBER ? p->alpha_number
+                                           : a->alpha[p->alpha == QDNN_ALPHA_COLUMN ? index : 0]) *
+            v;
+    if (a->addend)
+        v = v + a->addend[m * p->outputs + output];
+    if (a->bias)
+        v = v + ref_scalar_load(p->bias, a->bias, index);
+    return v;
+}
+
+void hr_product_finish(const ref_product *p, const ref_product_arrays *a, int64_t expert, int64_t m,
+                       int64_t n, const float sums[2])
+{
+    int64_t columns = p->gated ? p->outputs / 2 : p->outputs, at = m * p->y_stride + n;
+    float v = activate(p->activation, affine(p, a, expert, m, n, sums[0]));
+    if (p->gated)
+        v = v * affine(p, a, expert, m, columns + n, sums[1]);
+    if (a->residual)
+        v = v + ref_scalar_load(p->y, a->residual, at);
+    if (a->row_weight)
+        v = a->row_weight[m] * v;
+    ref_scalar_store(p->y, a->y, at, hr_canonical(v));
+}
+
+/* ---- The product ---- */
+
+/* Column `output` of the weights in f32. */
+static void decode_output(const ref_product *p, const ref_arrays *in, int64_t output, float *w)
+{
+    for (int64_t k = 0; k < p->k; k++)
+        w[k] = p->k_rows ? ref_decode(&p->weights, p->k, p->outputs, in, k, output)
+                         : ref_decode(&p->weights, p->outputs, p->k, in, output, k);
+}
+
+/* The arrays of one expert of a stack. */
+static ref_arrays expert_of(const ref_product *p, const ref_arrays *in, int64_t expert)
+{
+    ref_sizes size =
+        p->k_rows ? ref_sizes_of(&p->weights, p->k, p->outputs) : ref_sizes_of(&p->weights, p->outputs, p->k);
+    ref_arrays a = *in;
+    a.codes = (char *)in->codes + expert * size.codes;
+    if (in->scale)
+        a.scale = (char *)in->scale + expert * size.scale;
+    if (in->zero)
+        a.zero = (char *)in->zero + expert * size.zero;
+    if (in->global_scale)
+        a.global_scale = in->global_scale + expert;
+    if (in->group_index)
+        a.group_index = in->group_index + expert * p->k;
+    if (in->nested_scale)
+        a.nested_scale = in->nested_scale + expert * (size.nested_scale / (int64_t)sizeof(float));
+    return a;
+}
+
+static void row_of_nan(const ref_product *p, const ref_product_arrays *a, int64_t m)
+{
+    for (int64_t n = 0; n < (p->gated ? p->outputs / 2 : p->outputs); n++)
+        ref_scalar_store(p->y, a->y, m * p->y_stride + n, ref_f32_from_bits(REF_NAN_F32));
+}
+
+typedef struct {
+    float *x, *w[2];
+} buffers;
+
+/* The rows of one expert; without experts, all of them. */
+static void product_of_expert(const ref_product *p, const ref_product_arrays *a, int64_t expert,
+                              const buffers *f, hr_sum *sum, const void *user)
+{
+    int64_t columns = p->gated ? p->outputs / 2 : p->outputs;
+    ref_arrays in = expert_of(p, &a->weights, expert);
+    for (int64_t n = 0; n < columns; n++) {
+        for (int i = 0; i <= (p->gated ? 1 : 0); i++)
+            decode_output(p, &in, n + i * columns, f->w[i]);
+        for (int64_t m = 0; m < p->m; m++) {
+            if (p->experts && a->expert_index[m] != expert)
+                continue;
+            for (int64_t k = 0; k < p->k; k++)
+                f->x[k] = ref_scalar_load(p->x, a->x, m * p->x_stride + k);
+            float sums[2] = {sum(user, f->x, f->w[0], p->k), p->gated ? sum(user, f->x, f->w[1], p->k) : 0};
+            hr_product_finish(p, a, expert, m, n, sums);
+        }
+    }
+}
+
+void hr_product(const ref_product *p, const ref_product_arrays *a, hr_sum *sum, const void *user)
+{
+    size_t bytes = (size_t)(p->k > 0 ? p->k : 1) * sizeof(float);
+    buffers f = {malloc(bytes), {malloc(bytes), malloc(bytes)}};
+    hr_require(f.x && f.w[0] && f.w[1], "out of memory for rows of %lld", (long long)p->k);
+    for (int64_t e = 0; e < (p->experts ? p->experts : 1); e++)
+        product_of_expert(p, a, e, &f, sum, user);
+    for (int64_t m = 0; m < p->m && p->experts; m++)
+        if (a->expert_index[m] < 0 || a->expert_index[m] >= p->experts)
+            row_of_nan(p, a, m);
+    free(f.x);
+    free(f.w[0]);
+    free(f.w[1]);
+}
+
+static float exact(const void *user, const float *x, const float *w, int64_t n)
+{
+    (void)user;
+    return ref_exact_sum(x, w, n);
+}
+
+void ref_product_exact(const ref_product *p, const ref_product_arrays *a)
+{
+    hr_product(p, a, exact, NULL);
+}

@@ -1,0 +1,46 @@
+/* Products with quantized weights, y = out(act(alpha (x W) + bias) + residual), by the exact contract of
+ * docs/numerics.md: 32 lanes of chunks of 8, a fixed tree. Several kernels compute them, and all give the same bits:
+ *
+ *   staged.c     any format, any shape: a tile of weights is decoded into shared memory as f32, once for all rows
+ *
+ * They share the weights (weights.h), the tree (lanes.h) and what follows the sum (epilogue.h). */
+#ifndef QDNN_KERNELS_GEMM_H
+#define QDNN_KERNELS_GEMM_H
+
+#include "kernels/operations.h"
+
+/* The shape of a product in terms of its weights. */
+typedef struct gemm_shape {
+    uint64_t k, outputs; /* of the weights */
+    uint64_t n;          /* of y: half the outputs where they are gated pairs */
+} gemm_shape;
+gemm_shape gemm_shape_of(const kernel_spec *spec, const kernel_problem *problem);
+
+bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
+bool gemm_is_empty(const kernel_problem *problem);
+kernel_geometry gemm_geometry(const kernel_row *row, const kernel_spec *spec);
+void emit_gemm(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                kernel_steps *steps);
+
+/* One way to compute a product. */
+typedef struct gemm_kernel {
+    unsigned block;
+    unsigned (*outputs)(
+        const kernel_spec *spec); /* of y, that a thread block computes for each of its rows */
+    void (*emit)(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+    /* Whether it serves; else the reason. Null: always. */
+    bool (*serves)(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
+} gemm_kernel;
+extern const gemm_kernel gemm_staged;
+
+/* The parameters of a product in its kernel. */
+typedef struct gemm_args {
+    kernel_args all;
+    ptx_val m, n, k;            /* u64: n is that of y */
+    ptx_val outputs;            /* u64: of the weights */
+    ptx_val x_stride, y_stride; /* u64: elements */
+} gemm_args;
+gemm_args gemm_declare(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+
+#endif

@@ -1,0 +1,141 @@
+/* The product that serves every format and shape. A block computes OUTPUTS columns of a few rows: in rounds of 256 k it
+ * decodes the weights of its columns, and its rows of x, into shared memory as f32; then thread i of each warp adds chunk i
+ * of the round to lane i of the warp's columns. */
+#include "kernels/gemm/epilogue.h"
+#include "kernels/gemm/lanes.h"
+#include "kernels/gemm/weights.h"
+
+#include <stdio.h>
+
+enum {
+    WARPS = 8,
+    THREADS = WARPS * WARP,
+    OF_WARP = 2, /* outputs of the weights that a warp sums; of a gated pair, both */
+    OUTPUTS = WARPS * OF_WARP,
+    ROWS_MAX = 8
+};
+
+typedef struct staged {
+    const kernel_spec *spec;
+    gemm_args args;
+    weights w;
+    weight_tile tile;
+    unsigned rows;             /* of x, at a time */
+    ptx_val first_row, column; /* u64: of the block */
+    ptx_val x_shared;
+    ptx_val sums[ROWS_MAX][OF_WARP]; /* variables: one lane of each */
+} staged;
+
+static unsigned columns_of(const kernel_spec *spec)
+{
+    return spec->gated ? OUTPUTS / 2 : OUTPUTS;
+}
+
+static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
+{
+    (void)row;
+    if (spec->tile_rows <= ROWS_MAX)
+        return true;
+    snprintf(error, error_size, "tile_rows is %llu; product staged takes 1 to %d",
+             (unsigned long long)spec->tile_rows, ROWS_MAX);
+    return false;
+}
+
+/* A round of x: a thread for each k, row by row; what does not exist is 0. */
+static void stage_x(ptx_builder *b, const staged *s, ptx_val k)
+{
+    const qdnnDataType_t type = s->spec->data;
+    ptx_val tid = ptx_tid_x(b), at = ptx_add(b, k, ptx_cvt(b, PTX_U64, tid));
+    ptx_val inside = ptx_setp(b, PTX_LT, at, s->args.k);
+    ptx_val to = ptx_add(b, s->x_shared, round_offset(b, tid));
+    for (unsigned i = 0; i < s->rows; i++) {
+        ptx_val row = ptx_add(b, s->first_row, i), value = ptx_var(b, ptx_f32(b, 0));
+        ptx_if(b, ptx_setp_and(b, PTX_LT, row, s->args.m, inside));
+        ptx_val from = ptx_at(b, s->args.all.operand[QDNN_OPERAND_X], ptx_mad(b, row, s->args.x_stride, at),
+                              element_bytes(type));
+        ptx_assign(b, value, emit_load(b, type, from, 0));
+        ptx_end_if(b);
+        ptx_st_shared(b, to, (int)(i * ROUND_BYTES), value);
+    }
+}
+
+static void load_chunk(ptx_builder *b, ptx_val address, int offset, ptx_val *out)
+{
+    ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, address, offset, out, 4);
+    ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, address, offset + ROUND_BYTES / 2, out + 4, 4);
+}
+
+/* Warp w has outputs w and w + WARPS of the tile: of gated pairs, a and b. */
+static void add_round(ptx_builder *b, const staged *s)
+{
+    ptx_val lane = ptx_shl(b, ptx_laneid(b), 4), warp = ptx_shr(b, ptx_tid_x(b), 5);
+    ptx_val w_at = ptx_add(b, ptx_mad(b, warp, ROUND_BYTES, s->tile.shared), lane);
+    ptx_val x_at = ptx_add(b, s->x_shared, lane), w[OF_WARP][CHUNK], x[CHUNK];
+    for (unsigned j = 0; j < OF_WARP; j++)
+        load_chunk(b, w_at, (int)(j * WARPS * ROUND_BYTES), w[j]);
+    for (unsigned i = 0; i < s->rows; i++) {
+        load_chunk(b, x_at, (int)(i * ROUND_BYTES), x);
+        for (unsigned j = 0; j < OF_WARP; j++)
+            for (unsigned k = 0; k < CHUNK; k++)
+                ptx_assign(b, s->sums[i][j], ptx_fma(b, x[k], w[j][k], s->sums[i][j]));
+    }
+}
+
+/* Thread i of the warp completes row i. */
+static void finish(ptx_builder *b, const staged *s)
+{
+    epilogue e = epilogue_begin(b, s->spec, &s->args);
+    ptx_val lane = ptx_laneid(b), mine[OF_WARP];
+    for (unsigned j = 0; j < OF_WARP; j++)
+        for (unsigned i = 0; i < s->rows; i++) {
+            ptx_val sum = lanes_join_warp(b, s->sums[i][j]);
+            mine[j] = i ? ptx_selp(b, sum, mine[j], ptx_setp(b, PTX_EQ, lane, (int)i)) : sum;
+        }
+    ptx_val row = ptx_add(b, s->first_row, ptx_cvt(b, PTX_U64, lane));
+    ptx_val has_row = ptx_setp_and(b, PTX_LT, lane, (int)s->rows, ptx_setp(b, PTX_LT, row, s->args.m));
+    ptx_val column = ptx_add(b, s->column, ptx_cvt(b, PTX_U64, ptx_shr(b, ptx_tid_x(b), 5)));
+    for (unsigned j = 0; j < (s->spec->gated ? 1 : OF_WARP); j++) {
+        ptx_val n = j ? ptx_add(b, column, j * WARPS) : column;
+        ptx_if(b, ptx_setp_and(b, PTX_LT, n, s->args.n, has_row));
+        epilogue_store(b, &e, row, n, &mine[j], (ptx_val){0});
+        ptx_end_if(b);
+    }
+}
+
+/* The rows of one tile. */
+static void multiply(ptx_builder *b, staged *s)
+{
+    for (unsigned i = 0; i < s->rows; i++)
+        for (unsigned j = 0; j < OF_WARP; j++)
+            s->sums[i][j] = ptx_var(b, ptx_f32(b, 0));
+    ptx_val second = s->spec->gated ? ptx_add(b, s->column, s->args.n) : (ptx_val){0};
+    ptx_val k = ptx_for(b, ptx_u64(b, 0), s->args.k, ptx_u64(b, ROUND));
+    weights_stage(b, &s->w, &s->tile, s->column, second, k);
+    stage_x(b, s, k);
+    ptx_syncthreads(b);
+    add_round(b, s);
+    ptx_syncthreads(b);
+    ptx_end_for(b);
+    finish(b, s);
+}
+
+static void emit_staged(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    ptx_reqntid(b, THREADS, 1, 1);
+    ptx_minnctapersm(b, 2); /* any number of registers up to 128 */
+    staged s = {.spec = spec, .rows = (unsigned)spec->tile_rows, .args = gemm_declare(b, row, spec)};
+    s.w = weights_begin(b, row, spec, &s.args);
+    s.tile = (weight_tile){.shared = ptx_shared(b, "weights", PTX_F32, OUTPUTS * ROUND, LOAD_BYTES),
+                           .outputs = OUTPUTS,
+                           .threads = THREADS};
+    s.x_shared = ptx_shared(b, "x_round", PTX_F32, s.rows * ROUND, LOAD_BYTES);
+    s.column = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, columns_of(spec)));
+    ptx_val of_block = ptx_u32(b, s.rows);
+    s.first_row = ptx_for(b, ptx_mul_wide(b, ptx_ctaid_y(b), of_block), s.args.m,
+                          ptx_mul_wide(b, ptx_sreg(b, "nctaid.y"), of_block));
+    multiply(b, &s);
+    ptx_end_for(b);
+}
+
+const gemm_kernel gemm_staged = {
+    .block = THREADS, .outputs = columns_of, .emit = emit_staged, .serves = serves};

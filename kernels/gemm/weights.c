@@ -1,0 +1,153 @@
+/* Tiles of weights in shared memory: element by element for formats in groups, run by run for blocks. */
+#include "kernels/gemm/weights.h"
+
+weights weights_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, const gemm_args *args)
+{
+    weights w = {.coding = {row->format, spec},
+                 .layout = block_layout_of(row->format),
+                 .codes = args->all.operand[QDNN_OPERAND_CODES],
+                 .k = args->k,
+                 .outputs = args->outputs};
+    if (w.layout) {
+        w.state = block_open(b, w.layout);
+        return w;
+    }
+    quantized q = quantized_begin(b, row, spec, &args->all);
+    if (!format_is_plain(row->format))
+        quantized_open(b, &q);
+    w.matrix = matrix_begin(b, &q, &args->all);
+    return w;
+}
+
+ptx_val round_offset(ptx_builder *b, ptx_val k)
+{
+    ptx_val chunk = ptx_shl(b, ptx_shr(b, k, 3), 4), half = ptx_shl(b, ptx_and(b, k, 4), 7);
+    return ptx_add(b, ptx_add(b, chunk, half), ptx_shl(b, ptx_and(b, k, 3), 2));
+}
+
+/* ---- Which output is which ---- */
+
+typedef struct staging {
+    const weights *w;
+    const weight_tile *tile;
+    ptx_val first, second, k; /* u64 */
+} staging;
+
+static ptx_val output_of(ptx_builder *b, const staging *s, ptx_val number)
+{
+    ptx_val wide = ptx_cvt(b, PTX_U64, number), output = ptx_add(b, s->first, wide);
+    if (s->second.kind == PTX_NOTHING)
+        return output;
+    const unsigned half = s->tile->outputs / 2;
+    ptx_val other = ptx_add(b, s->second, ptx_sub(b, wide, ptx_u64(b, half)));
+    return ptx_selp(b, output, other, ptx_setp(b, PTX_LT, number, half));
+}
+
+static ptx_val tile_address(ptx_builder *b, const staging *s, ptx_val number, ptx_val k)
+{
+    return ptx_add(b, ptx_mad(b, number, ROUND_BYTES, s->tile->shared), round_offset(b, k));
+}
+
+/* ---- Formats in groups, and plain ones: element by element ---- */
+
+static ptx_val element_at(ptx_builder *b, const weights *w, ptx_val row, ptx_val column)
+{
+    const qdnnDataType_t storage = w->coding.format->facts.storage;
+    const matrix *m = &w->matrix;
+    if (format_is_plain(w->coding.format))
+        return emit_load(b, storage,
+                         ptx_at(b, w->codes, ptx_mad(b, row, m->columns, column), element_bytes(storage)), 0);
+    group_values group = matrix_group(b, m, row, column);
+    return element_decode(b, &m->q, &group, matrix_code(b, m, row, column));
+}
+
+/* Neighbouring threads take neighbouring columns of the matrix: k of one output, or outputs of one k. */
+static void stage_elements(ptx_builder *b, const staging *s)
+{
+    const weights *w = s->w;
+    const bool by_columns = w->coding.spec->reduction == KERNEL_K_COLUMNS;
+    const unsigned outputs = s->tile->outputs;
+    ptx_val i = ptx_for(b, ptx_tid_x(b), (int)(outputs * ROUND), (int)s->tile->threads);
+    ptx_val number = by_columns ? ptx_shr(b, i, ceil_log2(ROUND)) : ptx_and(b, i, (int)outputs - 1);
+    ptx_val k = by_columns ? ptx_and(b, i, ROUND - 1) : ptx_shr(b, i, ceil_log2(outputs));
+    ptx_val output = output_of(b, s, number), at = ptx_add(b, s->k, ptx_cvt(b, PTX_U64, k));
+    ptx_val value = ptx_var(b, ptx_f32(b, 0));
+    ptx_if(b, ptx_setp_and(b, PTX_LT, at, w->k, ptx_setp(b, PTX_LT, output, w->outputs)));
+    ptx_assign(b, value, by_columns ? element_at(b, w, output, at) : element_at(b, w, at, output));
+    ptx_end_if(b);
+    ptx_st_shared(b, tile_address(b, s, number, k), 0, value);
+    ptx_end_for(b);
+}
+
+/* ---- Blocks: run by run ---- */
+
+enum { RUN_MAX = CHUNK };
+
+/* `count` neighbours from element k of the round on, 4 or 8 that begin at a multiple of their number. */
+static void put_run(ptx_builder *b, ptx_val address, const ptx_val *values, unsigned count)
+{
+    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, address, 0, values, 4);
+    if (count == CHUNK)
+        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, address, ROUND_BYTES / 2, values + 4, 4);
+}
+
+/* All strands of a run, or zeros where there is no block. */
+static void stage_run(ptx_builder *b, const staging *s, const block_place *place, ptx_val number,
+                      ptx_val element, ptx_val exists)
+{
+    const block_layout *layout = s->w->layout;
+    const block_section *section = &layout->sections[place->kind];
+    ptx_val values[STRANDS_MAX][RUN_MAX];
+    for (unsigned i = 0; i < section->strands; i++)
+        for (unsigned j = 0; j < place->bytes; j++)
+            values[i][j] = ptx_var(b, ptx_f32(b, 0));
+    ptx_if(b, exists);
+    block_run run;
+    block_fetch(b, layout, place, &run);
+    block_open_run(b, layout, &run);
+    for (unsigned i = 0; i < section->strands; i++) {
+        block_strand strand = block_strand_of(b, layout, &run, i);
+        for (unsigned j = 0; j < place->bytes; j++)
+            ptx_assign(b, values[i][j], block_decode(b, layout, &s->w->state, &strand, j));
+    }
+    ptx_end_if(b);
+    for (unsigned i = 0; i < section->strands; i++) {
+        ptx_val k = i ? ptx_add(b, element, (int)(i * section->span)) : element;
+        put_run(b, tile_address(b, s, number, k), values[i], place->bytes);
+    }
+}
+
+static void stage_section(ptx_builder *b, const staging *s, unsigned kind)
+{
+    const block_layout *layout = s->w->layout;
+    const block_section *section = &layout->sections[kind];
+    const unsigned bytes = section->span < RUN_MAX ? section->span : RUN_MAX;
+    const unsigned runs = section->count * section->span / bytes, blocks = ROUND / layout->elements;
+    ptx_val i = ptx_for(b, ptx_tid_x(b), (int)(s->tile->outputs * blocks * runs), (int)s->tile->threads);
+    ptx_val run = ptx_and(b, i, (int)runs - 1), rest = ptx_shr(b, i, ceil_log2(runs));
+    ptx_val block = ptx_and(b, rest, (int)blocks - 1), number = ptx_shr(b, rest, ceil_log2(blocks));
+    ptx_val output = output_of(b, s, number), first = ptx_mul(b, block, (int)layout->elements);
+    ptx_val at = ptx_add(b, s->k, ptx_cvt(b, PTX_U64, first));
+    ptx_val exists = ptx_setp_and(b, PTX_LT, at, s->w->k, ptx_setp(b, PTX_LT, output, s->w->outputs));
+    block_place place = block_place_of_run(b, layout, kind, run, bytes);
+    const unsigned shift = ceil_log2(layout->elements);
+    ptx_val of_row = ptx_shr(b, s->w->k, shift);
+    place.space = PTX_GLOBAL;
+    place.align = block_align(layout);
+    place.block = ptx_at(b, s->w->codes, ptx_mad(b, output, of_row, ptx_shr(b, at, shift)), layout->bytes);
+    ptx_val element = ptx_add(b, first, block_place_element(b, layout, &place));
+    stage_run(b, s, &place, number, element, exists);
+    ptx_end_for(b);
+}
+
+void weights_stage(ptx_builder *b, const weights *w, const weight_tile *tile, ptx_val first, ptx_val second,
+                   ptx_val k)
+{
+    staging s = {w, tile, first, second, k};
+    if (!w->layout) {
+        stage_elements(b, &s);
+        return;
+    }
+    for (unsigned kind = 0; kind < SECTION_KINDS_MAX && w->layout->sections[kind].count; kind++)
+        stage_section(b, &s, kind);
+}

@@ -1,0 +1,42 @@
+/* A product with quantized weights as data: its weights are a quant_case (of a dequantize row, two dimensions), the rest is
+ * what the matmul descriptor says. From it come the operands on the host, what host_ref makes of them, and the call. */
+#ifndef QDNN_TEST_PRODUCT_CASE_H
+#define QDNN_TEST_PRODUCT_CASE_H
+
+#include "device/device_buffer.h"
+#include "device/quant_case.h"
+
+typedef struct product_case {
+    quant_case weights;
+    bool k_rows; /* they are [K, N] */
+    int64_t m;
+    int64_t rows; /* executed, m at most; -1: all, by qdnnExecute */
+    qdnnDataType_t x, y;
+    int64_t x_gap, y_gap; /* elements between rows */
+    qdnnAlpha_t alpha;
+    int bias; /* qdnnDataType_t; 0: none */
+    qdnnActivation_t activation;
+    bool gated, residual, in_place; /* in place: y is the residual */
+    data_kind kind;                 /* of x */
+    uint32_t seed;
+    qdnnMatmulAlgorithm_t algorithm;
+} product_case;
+
+void product_case_text(const product_case *c, char *text, size_t size);
+
+/* The operands on the host; y as it is before the call, and as host_ref leaves it. */
+typedef struct product_operands {
+    quant_operands weights;
+    size_t bytes[QDNN_OPERAND_COUNT];
+    uint8_t *host[QDNN_OPERAND_COUNT]; /* null: the product does not have it; of weights: not to be freed */
+    uint8_t *expected;                 /* y */
+    ref_product product;
+} product_operands;
+bool product_operands_make(const product_case *c, product_operands *out);
+void product_operands_free(product_operands *o);
+ref_product_arrays product_arrays(const product_operands *o, void *y);
+
+/* Plans, executes and compares every byte of y and of all inputs. False where the device did not come to the end. */
+bool product_run(qdnnHandle_t handle, const product_case *c, buffer_kind buffers);
+
+#endif

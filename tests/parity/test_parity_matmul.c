@@ -1,0 +1,110 @@
+/* Products by the exact contract, through the public API, against host_ref: every format, layouts and groups that take
+ * turns, shapes that are multiples of nothing, everything that follows the sum. */
+#include <stdio.h>
+#include <string.h>
+
+#include "device/product_case.h"
+#include "parity/matrix.h"
+#include "parity/ptxvm.h"
+#include "test.h"
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+enum { TRIALS = 12 };
+
+static const char *const sms[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"};
+
+/* The dequantize row of every format. */
+static const kernel_row *row_at(int index)
+{
+    for (int i = 0; i < kernel_row_count; i++)
+        if (kernel_operation_of(&kernel_rows[i]) == KERNEL_DEQUANTIZE && index-- == 0)
+            return &kernel_rows[i];
+    return NULL;
+}
+
+static int row_count(void)
+{
+    int count = 0;
+    while (row_at(count))
+        count++;
+    return count;
+}
+
+static void row_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", kernel_format(row_at(index))->name);
+}
+
+static uint32_t next(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+#define PICK(state, list) ((list)[next(state) % LENGTH(list)])
+
+/* Around lanes, chunks and rounds; blocks take the next multiple of theirs. */
+static const int64_t ks[] = {1, 7, 8, 9, 31, 64, 96, 255, 256, 257, 300, 520, 777};
+static const int64_t ns[] = {1, 2, 3, 8, 15, 16, 17, 33, 40};
+static const int64_t ms[] = {1, 1, 1, 2, 3, 5, 8, 9, 17};
+static const qdnnDataType_t types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
+
+/* The weights: where a format has layouts and groups, those of a trial on matrices. */
+static void pick_weights(uint32_t *state, const kernel_row *row, int trial, product_case *c)
+{
+    c->weights =
+        (quant_case){.row = row, .spec = kernel_spec_default(), .granularity = QDNN_GRANULARITY_TENSOR};
+    bool is_blocks = kernel_columns_multiple(row) > 1, has_groups = kernel_takes(row, "groups");
+    int64_t k = PICK(state, ks), n = PICK(state, ns);
+    if (has_groups)
+        for (int i = 0; i == 0 || c->weights.spec.layout == QDNN_LAYOUT_AWQ || c->weights.rank != 2; i++)
+            c->weights = matrix_trial_at(row, trial % MATRIX_TURNS, (trial + i) % MATRIX_TRIALS).c;
+    c->k_rows = !is_blocks && next(state) % 2;
+    if (is_blocks)
+        k = quant_case_columns(row, k);
+    if (c->gated)
+        n = n * 2;
+    c->weights.rank = 2;
+    c->weights.dims[c->k_rows] = n;
+    c->weights.dims[!c->k_rows] = k;
+    c->weights.kind = DATA_NORMAL;
+    c->weights.seed = next(state) % 1000 + 1;
+    if (c->weights.spec.data == QDNN_DATA_F64)
+        c->weights.spec.data = QDNN_DATA_F32;
+}
+
+static product_case case_at(const kernel_row *row, int trial)
+{
+    uint32_t state = (uint32_t)trial * 2654435761u + 17;
+    for (const char *p = row->name; *p; p++)
+        state = (state ^ (uint32_t)*p) * 16777619u;
+    product_case c = {.rows = -1, .m = PICK(&state, ms), .x = PICK(&state, types), .y = PICK(&state, types)};
+    c.gated = trial % 4 == 3;
+    pick_weights(&state, row, trial, &c);
+    c.x_gap = trial % 3 == 1 ? 5 : 0;
+    c.y_gap = trial % 3 == 2 ? 3 : 0;
+    c.alpha = (qdnnAlpha_t)(next(&state) % 4);
+    c.bias = next(&state) % 2 ? (int)PICK(&state, types) : 0;
+    c.activation = (qdnnActivation_t)(next(&state) % 5);
+    c.residual = next(&state) % 2;
+    c.in_place = c.residual && next(&state) % 2;
+    c.kind = trial % 6 == 5 ? DATA_SPECIAL : trial % 6 == 4 ? DATA_SUBNORMAL : DATA_NORMAL;
+    c.seed = next(&state) % 1000 + 1;
+    c.algorithm = trial % 2 ? QDNN_MATMUL_EXACT : QDNN_MATMUL_AUTO;
+    if (trial % 5 == 2)
+        c.rows = next(&state) % (uint32_t)(c.m + 1);
+    return c;
+}
+
+TEST_EACH(ParityMatmul, OnPtxvm, row_count, row_name)
+{
+    NEED_PTXVM;
+    const kernel_row *row = row_at(index);
+    qdnnHandle_t handle = ptxvm_begin(sms[index % LENGTH(sms)], 0, "all", "error");
+    bool alive = handle != NULL;
+    for (int i = 0; i < TRIALS && alive; i++) {
+        product_case c = case_at(row, i);
+        alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
+    }
+    ptxvm_end(handle);
+}
