@@ -51,12 +51,12 @@ void handle_leave(qdnnHandle_t handle, bool pushed)
 
 qdnnStatus_t handle_create(const cuda_device *device, qdnnHandle_t *handle)
 {
-    qdnnHandle_t made = alloc_new(sizeof *made);
+    qdnnHandle_t made = object_create(OBJECT_HANDLE, sizeof *made);
     if (!made)
         return OUT_OF_MEMORY();
     qdnnStatus_t status = context_acquire(device, &made->context);
     if (status != QDNN_STATUS_SUCCESS) {
-        alloc_free(made);
+        object_destroy(made);
         return status;
     }
     *handle = made;
@@ -118,6 +118,7 @@ qdnnStatus_t qdnnDestroy(qdnnHandle_t handle)
     CALL_BEGIN();
     if (!handle)
         return QDNN_STATUS_SUCCESS;
+    CHECK_NOT_NULL(handle);
     if (handle->plans > 0)
         return qdnn_error(QDNN_STATUS_BAD_PARAM, "the handle still has plans (%d); destroy them before it",
                           handle->plans);
@@ -129,7 +130,7 @@ qdnnStatus_t qdnnDestroy(qdnnHandle_t handle)
     qdnnStatus_t status = was_alive ? handle_check(handle) : QDNN_STATUS_SUCCESS;
     context_release(handle->context);
     bundle_close(handle->bundle);
-    alloc_free(handle);
+    object_destroy(handle);
     return status;
 }
 

@@ -27,7 +27,7 @@ qdnnStatus_t qdnnCreateMatmulDescriptor(qdnnMatmulDescriptor_t *matmul)
 {
     CALL_BEGIN();
     CHECK_NOT_NULL(matmul);
-    qdnnMatmulDescriptor_t made = alloc_new(sizeof *made);
+    qdnnMatmulDescriptor_t made = object_create(OBJECT_MATMUL, sizeof *made);
     if (!made)
         return OUT_OF_MEMORY();
     attributes_preset(&attributes, made->values);
@@ -64,7 +64,9 @@ qdnnStatus_t qdnnSetMatmulAlpha(qdnnMatmulDescriptor_t matmul, float alpha)
 qdnnStatus_t qdnnDestroyMatmulDescriptor(qdnnMatmulDescriptor_t matmul)
 {
     CALL_BEGIN();
-    alloc_free(matmul);
+    if (matmul)
+        CHECK_NOT_NULL(matmul);
+    object_destroy(matmul);
     return QDNN_STATUS_SUCCESS;
 }
 

@@ -79,7 +79,7 @@ static qdnnStatus_t check_capture(qdnnHandle_t handle)
 qdnnStatus_t plan_new(qdnnHandle_t handle, const char *operation, qdnnPlan_t *out)
 {
     CHECK_STATUS(check_capture(handle));
-    qdnnPlan_t plan = alloc_new(sizeof *plan);
+    qdnnPlan_t plan = object_create(OBJECT_PLAN, sizeof *plan);
     if (!plan)
         return OUT_OF_MEMORY();
     plan->handle = handle;
@@ -117,7 +117,7 @@ void plan_free(qdnnPlan_t plan)
     for (int i = 0; i < plan->n_steps; i++)
         if (plan->steps[i].kind == PLAN_LAUNCH)
             module_release(plan->steps[i].launch.module);
-    alloc_free(plan);
+    object_destroy(plan);
 }
 
 qdnnStatus_t plan_create(qdnnHandle_t handle, const request *r, qdnnPlan_t *plan)
@@ -205,6 +205,7 @@ qdnnStatus_t qdnnDestroyPlan(qdnnPlan_t plan)
     CALL_BEGIN();
     if (!plan)
         return QDNN_STATUS_SUCCESS;
+    CHECK_NOT_NULL(plan);
     plan->handle->plans--;
     plan_free(plan);
     return QDNN_STATUS_SUCCESS;

@@ -35,7 +35,7 @@ qdnnStatus_t qdnnCreateQuantDescriptor(qdnnQuantDescriptor_t *quant)
 {
     CALL_BEGIN();
     CHECK_NOT_NULL(quant);
-    qdnnQuantDescriptor_t made = alloc_new(sizeof *made);
+    qdnnQuantDescriptor_t made = object_create(OBJECT_QUANT, sizeof *made);
     if (!made)
         return OUT_OF_MEMORY();
     *made = quant_presets();
@@ -107,6 +107,8 @@ qdnnStatus_t qdnnGetQuantFloor(qdnnQuantDescriptor_t quant, float *floor)
 qdnnStatus_t qdnnDestroyQuantDescriptor(qdnnQuantDescriptor_t quant)
 {
     CALL_BEGIN();
-    alloc_free(quant);
+    if (quant)
+        CHECK_NOT_NULL(quant);
+    object_destroy(quant);
     return QDNN_STATUS_SUCCESS;
 }

@@ -40,7 +40,7 @@ qdnnStatus_t qdnnCreateTensorDescriptor(qdnnTensorDescriptor_t *tensor)
 {
     CALL_BEGIN();
     CHECK_NOT_NULL(tensor);
-    qdnnTensorDescriptor_t made = alloc_new(sizeof *made);
+    qdnnTensorDescriptor_t made = object_create(OBJECT_TENSOR, sizeof *made);
     if (!made)
         return OUT_OF_MEMORY();
     *made = (struct qdnnTensorDescriptor){.type = QDNN_DATA_F32, .rank = 1, .dims = {1}, .strides = {1}};
@@ -124,6 +124,8 @@ qdnnStatus_t qdnnGetTensorDescriptor(qdnnTensorDescriptor_t tensor, qdnnDataType
 qdnnStatus_t qdnnDestroyTensorDescriptor(qdnnTensorDescriptor_t tensor)
 {
     CALL_BEGIN();
-    alloc_free(tensor);
+    if (tensor)
+        CHECK_NOT_NULL(tensor);
+    object_destroy(tensor);
     return QDNN_STATUS_SUCCESS;
 }

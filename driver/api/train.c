@@ -20,7 +20,7 @@ qdnnStatus_t qdnnCreateTrainDescriptor(qdnnTrainDescriptor_t *train)
 {
     CALL_BEGIN();
     CHECK_NOT_NULL(train);
-    qdnnTrainDescriptor_t made = alloc_new(sizeof *made);
+    qdnnTrainDescriptor_t made = object_create(OBJECT_TRAIN, sizeof *made);
     if (!made)
         return OUT_OF_MEMORY();
     attributes_preset(&attributes, made->values);
@@ -68,7 +68,9 @@ qdnnStatus_t qdnnGetTrainDecay(qdnnTrainDescriptor_t train, float *decay)
 qdnnStatus_t qdnnDestroyTrainDescriptor(qdnnTrainDescriptor_t train)
 {
     CALL_BEGIN();
-    alloc_free(train);
+    if (train)
+        CHECK_NOT_NULL(train);
+    object_destroy(train);
     return QDNN_STATUS_SUCCESS;
 }
 

@@ -1,6 +1,8 @@
 /* Host memory, and the hook that tests set. */
 #include "driver/base/alloc.h"
 
+#include "driver/base/object.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +11,7 @@ static void *the_user;
 
 void alloc_set_hook(alloc_hook hook, void *user)
 {
+    objects_purge(); /* the memory goes back to where it came from */
     the_hook = hook;
     the_user = user;
 }

@@ -4,20 +4,20 @@
 
 #include "driver/base/error.h"
 #include "driver/base/log.h"
+#include "driver/base/object.h"
 
-/* Leaves the function where the argument is null; the sentence names it. */
-#define CHECK_NOT_NULL(argument)                                                                             \
-    do {                                                                                                     \
-        if (!(argument))                                                                                     \
-            return qdnn_error(QDNN_STATUS_BAD_PARAM_NULL_POINTER, #argument " is null; it must not be");     \
-    } while (0)
-
-/* The same under the name that the argument has in the public function. */
+/* Leaves the function where the argument is null, or an object that was destroyed or is of another kind; the sentence names
+ * it by the name that it has in the public function. */
 #define CHECK_NOT_NULL_AS(name, argument)                                                                    \
     do {                                                                                                     \
         if (!(argument))                                                                                     \
             return qdnn_error(QDNN_STATUS_BAD_PARAM_NULL_POINTER, "%s is null; it must not be", (name));     \
+        if (!object_is((argument), OBJECT_KIND_OF(argument)))                                                \
+            return object_refuse((name), (argument), OBJECT_KIND_OF(argument));                              \
     } while (0)
+
+/* The same under its own name. */
+#define CHECK_NOT_NULL(argument) CHECK_NOT_NULL_AS(#argument, argument)
 
 /* The same for a buffer of so many bytes: one of 0 may be anywhere. */
 #define CHECK_BUFFER(argument, bytes)                                                                        \

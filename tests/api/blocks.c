@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "driver/base/alloc.h"
+#include "driver/base/object.h"
 
 static struct {
     int live, asked, failed, fails;
@@ -45,6 +46,7 @@ void blocks_fail(int nth)
 
 int blocks_live(void)
 {
+    objects_purge(); /* destroyed objects wait for their kind */
     return state.live;
 }
 

@@ -1,0 +1,97 @@
+/* Marks of objects, and the lists of those that were destroyed. */
+#include "driver/base/object.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "driver/base/alloc.h"
+#include "driver/base/error.h"
+
+static const struct {
+    const char *name, *creator;
+} kinds[OBJECT_KINDS] = {
+    [OBJECT_HANDLE] = {"handle", "qdnnCreate"},
+    [OBJECT_PLAN] = {"plan", "one of the qdnnCreate...Plan functions"},
+    [OBJECT_TENSOR] = {"tensor descriptor", "qdnnCreateTensorDescriptor"},
+    [OBJECT_QUANT] = {"quantization descriptor", "qdnnCreateQuantDescriptor"},
+    [OBJECT_MATMUL] = {"matmul descriptor", "qdnnCreateMatmulDescriptor"},
+    [OBJECT_TRAIN] = {"training descriptor", "qdnnCreateTrainDescriptor"},
+};
+
+/* Unlikely as data: odd, and in no address of user space. */
+#define MARK(kind) (UINT64_C(0x9DB1C0DE51E7A001) + 2 * (kind))
+const uint64_t object_marks[OBJECT_KINDS] = {
+    [OBJECT_HANDLE] = MARK(OBJECT_HANDLE), [OBJECT_PLAN] = MARK(OBJECT_PLAN),
+    [OBJECT_TENSOR] = MARK(OBJECT_TENSOR), [OBJECT_QUANT] = MARK(OBJECT_QUANT),
+    [OBJECT_MATMUL] = MARK(OBJECT_MATMUL), [OBJECT_TRAIN] = MARK(OBJECT_TRAIN),
+};
+/* What the mark of a destroyed object becomes: it still tells what it was. */
+#define DESTROYED(mark) (~(mark))
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static object_header *destroyed[OBJECT_KINDS];
+
+static object_header *take(object_kind kind)
+{
+    pthread_mutex_lock(&lock);
+    object_header *header = destroyed[kind];
+    if (header)
+        destroyed[kind] = header->next;
+    pthread_mutex_unlock(&lock);
+    return header;
+}
+
+void *object_create(object_kind kind, size_t bytes)
+{
+    object_header *header = take(kind);
+    if (header)
+        memset(header + 1, 0, bytes);
+    else
+        header = alloc_new(sizeof *header + bytes);
+    if (!header)
+        return NULL;
+    header->mark = object_marks[kind];
+    return header + 1;
+}
+
+static object_kind kind_of_mark(uint64_t mark)
+{
+    for (int kind = OBJECT_NONE + 1; kind < OBJECT_KINDS; kind++)
+        if (object_marks[kind] == mark)
+            return (object_kind)kind;
+    return OBJECT_NONE;
+}
+
+void object_destroy(void *object)
+{
+    if (!object)
+        return;
+    object_header *header = (object_header *)object - 1;
+    object_kind kind = kind_of_mark(header->mark);
+    header->mark = DESTROYED(header->mark);
+    pthread_mutex_lock(&lock);
+    header->next = destroyed[kind];
+    destroyed[kind] = header;
+    pthread_mutex_unlock(&lock);
+}
+
+qdnnStatus_t object_refuse(const char *name, const void *object, object_kind kind)
+{
+    const uint64_t mark = ((const object_header *)object)[-1].mark;
+    if (DESTROYED(mark) == object_marks[kind])
+        return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s is a %s that was destroyed; create another with %s", name,
+                          kinds[kind].name, kinds[kind].creator);
+    object_kind other = kind_of_mark(mark);
+    if (other != OBJECT_NONE)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s is a %s; it must be a %s, as %s gives it", name,
+                          kinds[other].name, kinds[kind].name, kinds[kind].creator);
+    return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s is %p, which is no %s; it must come from %s", name, object,
+                      kinds[kind].name, kinds[kind].creator);
+}
+
+void objects_purge(void)
+{
+    for (int kind = 0; kind < OBJECT_KINDS; kind++)
+        for (object_header *header; (header = take((object_kind)kind));)
+            alloc_free(header);
+}
