@@ -78,7 +78,7 @@ static bool execute(demo *d, qdnnPlan_t plan, const qdnnBinding_t *bindings, int
 {
     void *workspace = NULL;
     size_t bytes = 0;
-    qdnnPlanInfo_t info;
+    qdnnPlanInfo_t info = {.size = sizeof info};
     if (!ok(qdnnGetPlanInfo(plan, &info)) || !ok(qdnnGetPlanWorkspaceSize(plan, &bytes)) ||
         !ok(qdnnMalloc(d->handle, &workspace, bytes)))
         return false;
@@ -218,7 +218,7 @@ static void fill(float *x, int64_t n)
 
 static bool print_device(const demo *d)
 {
-    qdnnDeviceInfo_t info;
+    qdnnDeviceInfo_t info = {.size = sizeof info};
     if (!ok(qdnnGetDeviceInfo(d->handle, &info)))
         return false;
     progress_clear();

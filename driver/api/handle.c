@@ -179,15 +179,16 @@ qdnnStatus_t qdnnGetDeviceInfo(qdnnHandle_t handle, qdnnDeviceInfo_t *info)
         result = device->api->cuDeviceTotalMem(&bytes, device->device);
     if (result)
         return handle_failed(handle, result, "cuDeviceGetAttribute or cuDeviceTotalMem", "the device");
-    *info = (qdnnDeviceInfo_t){.kind = device->is_vm ? QDNN_DEVICE_PTXVM : QDNN_DEVICE_GPU,
-                               .ordinal = device->ordinal,
-                               .smMajor = device->major,
-                               .smMinor = device->minor,
-                               .driverVersion = device->driver_version,
-                               .multiprocessors = multiprocessors,
-                               .memoryBytes = bytes};
-    snprintf(info->target, sizeof info->target, "%s", handle->context->target->name);
-    snprintf(info->name, sizeof info->name, "%s", device->name);
+    qdnnDeviceInfo_t found = {.kind = device->is_vm ? QDNN_DEVICE_PTXVM : QDNN_DEVICE_GPU,
+                              .ordinal = device->ordinal,
+                              .smMajor = device->major,
+                              .smMinor = device->minor,
+                              .driverVersion = device->driver_version,
+                              .multiprocessors = multiprocessors,
+                              .memoryBytes = bytes};
+    snprintf(found.target, sizeof found.target, "%s", handle->context->target->name);
+    snprintf(found.name, sizeof found.name, "%s", device->name);
+    GIVE_INFO(info, &found);
     return QDNN_STATUS_SUCCESS;
 }
 

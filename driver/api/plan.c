@@ -225,6 +225,6 @@ qdnnStatus_t qdnnGetPlanInfo(qdnnPlan_t plan, qdnnPlanInfo_t *info)
     CALL_BEGIN();
     CHECK_NOT_NULL(plan);
     CHECK_NOT_NULL(info);
-    *info = plan->info;
+    GIVE_INFO(info, &plan->info);
     return QDNN_STATUS_SUCCESS;
 }

@@ -2,6 +2,8 @@
 #ifndef QDNN_DRIVER_CHECK_H
 #define QDNN_DRIVER_CHECK_H
 
+#include <string.h>
+
 #include "driver/base/error.h"
 #include "driver/base/log.h"
 #include "driver/base/object.h"
@@ -24,6 +26,19 @@
     do {                                                                                                     \
         if ((bytes) > 0)                                                                                     \
             CHECK_NOT_NULL(argument);                                                                        \
+    } while (0)
+
+/* Gives an info to the caller, whose own begins with its size: as much as that holds, and what it has beyond this version
+ * becomes 0. Leaves the function where the size is not set. */
+#define GIVE_INFO(to, from)                                                                                  \
+    do {                                                                                                     \
+        const size_t size_ = (to)->size, known_ = sizeof *(to);                                              \
+        if (size_ <= sizeof(size_t))                                                                         \
+            return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,                                            \
+                              #to "->size is %zu; set it to sizeof *" #to " before the call", size_);        \
+        memset((to), 0, size_);                                                                              \
+        memcpy((to), (from), size_ < known_ ? size_ : known_);                                               \
+        (to)->size = size_;                                                                                  \
     } while (0)
 
 /* Leaves the function with the status of a call that failed. */

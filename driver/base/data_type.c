@@ -43,7 +43,7 @@ typedef struct data_type {
 #define NO_LIMIT UINT64_MAX
 static const data_type types[] = {
 #define TYPE(constant, tag, name, bits, is_float, least, largest, params)                                    \
-    [tag] = {{name, bits, is_float, least, largest}, QDNN_DATA_##constant, PARAMS_##params},
+    [tag] = {{0, name, bits, is_float, least, largest}, QDNN_DATA_##constant, PARAMS_##params},
 #include "driver/base/data_types.def"
 #undef TYPE
 };
@@ -97,7 +97,7 @@ qdnnStatus_t qdnnGetDataTypeInfo(qdnnDataType_t type, qdnnDataTypeInfo_t *info)
     CHECK_NOT_NULL(info);
     const data_type *found;
     CHECK_STATUS(look_up("type", type, &found));
-    *info = found->info;
+    GIVE_INFO(info, &found->info);
     return QDNN_STATUS_SUCCESS;
 }
 

@@ -73,6 +73,7 @@ typedef enum {
 } qdnnDeviceKind_t;
 
 typedef struct {
+    size_t size; /* sizeof(qdnnDeviceInfo_t): set it before the call */
     qdnnDeviceKind_t kind;
     int ordinal;          /* its number among the devices of its driver */
     int smMajor, smMinor; /* compute capability: 9, 0 */
@@ -85,8 +86,8 @@ typedef struct {
 
 /* What the handle works on.
  *   handle
- *   info     receives it
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _EXECUTION_FAILED or _EXECUTION_FAILED_STICKY where the driver
+ *   info     receives it; its size is set by the caller
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for a size that is not set; _EXECUTION_FAILED or _EXECUTION_FAILED_STICKY where the driver
  * fails. */
 QDNN_API qdnnStatus_t qdnnGetDeviceInfo(qdnnHandle_t handle, qdnnDeviceInfo_t *info);
 

@@ -122,6 +122,7 @@ QDNN_API qdnnStatus_t qdnnExecuteRows(qdnnHandle_t handle, qdnnPlan_t plan, int6
 
 /* What a plan does, for people and tools. */
 typedef struct {
+    size_t size; /* sizeof(qdnnPlanInfo_t): set it before the call */
     const char
         *operation;  /* "quant.nf4.quantize"; of a product by cuBLAS, which no kernel does alone, "quant.matmul" */
     int kernels;     /* launches of an execute; 0 for an empty tensor */
@@ -138,8 +139,8 @@ typedef struct {
 
 /* Describes a plan.
  *   plan
- *   info    receives it
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER. */
+ *   info    receives it; its size is set by the caller
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for a size that is not set. */
 QDNN_API qdnnStatus_t qdnnGetPlanInfo(qdnnPlan_t plan, qdnnPlanInfo_t *info);
 
 /* The one-shot calls: their errors name the argument. Formats with more operands than a call has arguments (a

@@ -24,6 +24,7 @@ QDNN_API qdnnStatus_t qdnnGetDataTypeBits(qdnnDataType_t type, int *bits);
 
 /* What is frozen of a data type. */
 typedef struct {
+    size_t size;           /* sizeof(qdnnDataTypeInfo_t): set it before the call, as in every info (docs/compatibility.md) */
     const char *name;      /* as qdnnGetDataTypeName gives it */
     int bits;              /* as qdnnGetDataTypeBits gives them */
     bool isFloat;          /* of the float family; false for types with an element: the element decides */
@@ -33,8 +34,8 @@ typedef struct {
 
 /* Describes a data type.
  *   type
- *   info   receives it
- * Returns what qdnnGetDataTypeBits does. Any thread. */
+ *   info   receives it; its size is set by the caller
+ * Returns what qdnnGetDataTypeBits does; _BAD_PARAM_OUT_OF_BOUND also for a size that is not set. Any thread. */
 QDNN_API qdnnStatus_t qdnnGetDataTypeInfo(qdnnDataType_t type, qdnnDataTypeInfo_t *info);
 
 /* Prints a data type with its parameters.

@@ -182,6 +182,7 @@ static qdnnStatus_t set_weights(scene *s, int which)
 static qdnnStatus_t device_info(scene *s, int which)
 {
     (void)which;
+    s->info.size = sizeof s->info;
     return qdnnGetDeviceInfo(s->handle, &s->info);
 }
 

@@ -36,7 +36,7 @@ static void check_plan(const char *settings, const char *directory, bool from_bu
     qdnnTensorDescriptor_t t = NULL;
     qdnnQuantDescriptor_t q = NULL;
     qdnnPlan_t plan = NULL;
-    qdnnPlanInfo_t info = {0};
+    qdnnPlanInfo_t info = {.size = sizeof info};
     vm_begin(settings);
     if (basics_create(&handle, &t, &q)) {
         OK(qdnnSetBundle(handle, directory));
@@ -112,7 +112,7 @@ TEST_ROWS(ApiBundles, CubinsAreForTheirDevice, devices)
     qdnnTensorDescriptor_t t = NULL;
     qdnnQuantDescriptor_t q = NULL;
     qdnnPlan_t plan = NULL;
-    qdnnPlanInfo_t info = {0};
+    qdnnPlanInfo_t info = {.size = sizeof info};
     cuda_api remembering = idle_driver;
     remembering.cuModuleLoadDataEx = load;
     cuda_device device = idle_device(&remembering);

@@ -82,7 +82,7 @@ static void check_dead(scene *s)
 {
     qdnnHandle_t h = s->handle;
     qdnnPlan_t plan = NULL;
-    qdnnDeviceInfo_t info;
+    qdnnDeviceInfo_t info = {.size = sizeof info};
     char host[8] = "abcdefg";
     void *p = NULL, *device = (void *)(uintptr_t)4096, *zero = s->bytes[QDNN_OPERAND_ZERO] ? device : NULL;
     const qdnnStatus_t statuses[] = {

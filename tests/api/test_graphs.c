@@ -119,7 +119,7 @@ TEST_CASE(ApiGraphs, PlansOfOtherHandlesDoNotSpoilACapture)
     CUgraph graph = NULL;
     qdnnHandle_t handle = NULL;
     qdnnPlan_t plan = NULL;
-    qdnnPlanInfo_t info = {0};
+    qdnnPlanInfo_t info = {.size = sizeof info};
     REQUIRE(begin());
     CU(cu.cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING));
     CU(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
@@ -191,7 +191,7 @@ static void check_step(scene *s, const char *step, int launches, bool pushes)
 static void check_executes(scene *s, bool pushes)
 {
     for (int i = 0; i < 3; i++) {
-        qdnnPlanInfo_t info = {0};
+        qdnnPlanInfo_t info = {.size = sizeof info};
         OK(qdnnGetPlanInfo(s->plans[i], &info));
         check_step(s, executes[i], info.kernels, pushes);
     }

@@ -170,7 +170,7 @@ static qdnnStatus_t set_bundle(void *object, const void *argument)
 /* A bundle is a wish: a file of it for which there is no memory is emitted instead. */
 static void fail_plans(qdnnHandle_t handle, qdnnTensorDescriptor_t t, qdnnQuantDescriptor_t q)
 {
-    qdnnPlanInfo_t info = {0};
+    qdnnPlanInfo_t info = {.size = sizeof info};
     int failed = 1, emitted = 0;
     for (int nth = 1; failed && nth < 1000; nth++) {
         qdnnPlan_t plan = NULL;

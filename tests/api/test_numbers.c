@@ -50,7 +50,7 @@ TEST_CASE(ApiNumbers, DataTypesAreFrozen)
 {
     for (int i = 0; i < TYPES; i++) {
         qdnnDataType_t type = (qdnnDataType_t)types[i].tag;
-        qdnnDataTypeInfo_t info = {0};
+        qdnnDataTypeInfo_t info = {.size = sizeof info};
         int bits = -1;
         test_push_note("%s", types[i].name);
         CHECK_EQ_I64(types[i].type, types[i].tag);
@@ -148,7 +148,7 @@ TEST_CASE(ApiNumbers, OtherTagsAreNoTypes)
             continue;
         CHECK_EQ_STR(qdnnGetDataTypeName((qdnnDataType_t)tag), "unknown");
         CHECK_STATUS_IS(qdnnGetDataTypeBits((qdnnDataType_t)tag, &bits), QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND);
-        qdnnDataTypeInfo_t info;
+        qdnnDataTypeInfo_t info = {.size = sizeof info};
         CHECK_STATUS_IS(qdnnGetDataTypeInfo((qdnnDataType_t)tag, &info), QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND);
         CHECK_EQ_I64(bits, -7);
     }

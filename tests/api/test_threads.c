@@ -126,7 +126,7 @@ static void end(void)
 static qdnnPlan_t plan_of(qdnnHandle_t h, int number, bool *cached)
 {
     qdnnPlan_t plan = NULL;
-    qdnnPlanInfo_t info = {0};
+    qdnnPlanInfo_t info = {.size = sizeof info};
     OK(qdnnSetQuantAttribute(quant, QDNN_QUANT_GROUP_SIZE, 1000 + number));
     if (!OK(qdnnCreateDequantizePlan(h, tensor, quant, &plan)))
         return NULL;
@@ -201,7 +201,7 @@ TEST_CASE(ApiModules, RowsShareAKernelWhateverTheirNumber)
     for (int i = 0; i < 3; i++) {
         OK(qdnnSetTensorDescriptor(tensor, QDNN_DATA_F32, 3, shapes[i], NULL));
         qdnnPlan_t plan = NULL;
-        qdnnPlanInfo_t info = {0};
+        qdnnPlanInfo_t info = {.size = sizeof info};
         OK(qdnnCreateQuantizePlan(handle, tensor, quant, &plan));
         OK(qdnnGetPlanInfo(plan, &info));
         CHECK(info.fromCache == (i > 0));

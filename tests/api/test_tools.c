@@ -32,7 +32,7 @@ static const struct {
 
 static void check_info(qdnnHandle_t handle, int sm, const char *target)
 {
-    qdnnDeviceInfo_t info = {0};
+    qdnnDeviceInfo_t info = {.size = sizeof info};
     OK(qdnnGetDeviceInfo(handle, &info));
     CHECK_EQ_I64(info.kind, QDNN_DEVICE_PTXVM);
     CHECK_EQ_I64(info.ordinal, 0);
@@ -151,7 +151,7 @@ static char *read_whole(const char *path)
 /* The file that a plan's kernel was written to is what qdnnEmitPtx gives for the plan's settings. */
 static void check_dump(const char *directory, const scene *s, int which)
 {
-    qdnnPlanInfo_t info = {0};
+    qdnnPlanInfo_t info = {.size = sizeof info};
     qdnnPtx_t text = {0};
     const char *kernel = NULL, *settings[32] = {NULL};
     char path[512], name[KERNEL_FILE_NAME], words[KERNEL_SPEC_TEXT], reason[256];

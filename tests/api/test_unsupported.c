@@ -314,7 +314,7 @@ static void check_empty(void)
     CHECK_EQ_I64((int64_t)(codes + scales + zeros), 0);
     for (int i = 0; i < 3; i++) {
         qdnnPlan_t plan = NULL;
-        qdnnPlanInfo_t info;
+        qdnnPlanInfo_t info = {.size = sizeof info};
         size_t bytes = 1;
         const qdnnBinding_t null = {QDNN_OPERAND_SCALE, NULL, 0};
         if (!OK(creators[i](handle, tensor, quant, &plan)))

@@ -256,7 +256,7 @@ TEST_ROWS(ApiWeights, CanBeDequantized, rows)
     qdnnTensorDescriptor_t t = NULL;
     qdnnQuantDescriptor_t q = NULL;
     qdnnPlan_t plan = NULL;
-    qdnnPlanInfo_t info = {0};
+    qdnnPlanInfo_t info = {.size = sizeof info};
     vm_begin(NULL);
     REQUIRE(basics_create(&handle, &t, &q));
     OK(qdnnSetTensorDescriptor(t, QDNN_DATA_F16, 2, (int64_t[]){256, 512}, NULL));

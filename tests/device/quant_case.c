@@ -291,7 +291,7 @@ qdnnStatus_t quant_call_plan(qdnnHandle_t handle, const quant_case *c, const qua
                              void *const pointers[QDNN_OPERAND_COUNT])
 {
     qdnnPlan_t plan;
-    qdnnPlanInfo_t info;
+    qdnnPlanInfo_t info = {.size = sizeof info};
     qdnnBinding_t bindings[QDNN_OPERAND_COUNT];
     kernel_operand operands[QDNN_OPERAND_COUNT];
     int count = 0;

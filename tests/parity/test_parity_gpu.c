@@ -37,7 +37,7 @@ static qdnnHandle_t open_gpu(char *reason, size_t size)
 /* Which driver it was is part of the result: a libcuda.so.1 may be ptxvm. */
 static void say_device(qdnnHandle_t handle)
 {
-    qdnnDeviceInfo_t info;
+    qdnnDeviceInfo_t info = {.size = sizeof info};
     if (CHECK_QDNN(qdnnGetDeviceInfo(handle, &info)))
         printf("device %d: %s, %s, CUDA %d\n", info.ordinal, info.name, info.target, info.driverVersion);
 }

@@ -274,7 +274,7 @@ static bool run_case(qdnnHandle_t handle, const train_case *c, int kernels)
     train_descriptors descriptors;
     device_buffer buffers[QDNN_OPERAND_COUNT] = {0};
     qdnnPlan_t plan = NULL;
-    qdnnPlanInfo_t info;
+    qdnnPlanInfo_t info = {.size = sizeof info};
     case_text(c, text, sizeof text);
     test_push_note("%s", text);
     bool ok = data_make(c, &d) && descriptors_make(c, &descriptors) && make_buffers(handle, c, &d, buffers) &&
