@@ -26,7 +26,7 @@ add_custom_command(
 function(qdnn_library target type)
   add_library(${target} ${type} ${ARGN})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME qdnn LINKER_LANGUAGE C VERSION ${PROJECT_VERSION}
-                                             SOVERSION ${PROJECT_VERSION_MAJOR})
+                                             SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
@@ -34,16 +34,35 @@ function(qdnn_library target type)
 endfunction()
 qdnn_library(qdnn SHARED ${QDNN_OBJECTS})
 target_link_libraries(qdnn PRIVATE ${QDNN_VM})
+# Names are hidden when they are compiled; the script keeps what a static archive brings along out, too.
+target_link_options(qdnn PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/qdnn.map)
+set_target_properties(qdnn PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/qdnn.map)
 qdnn_library(qdnn_static STATIC ${PROJECT_BINARY_DIR}/qdnn.o)
 
-install(TARGETS qdnn qdnn_static EXPORT qdnn-targets)
+# ptxvm as a library of its own, for ptxvm.h: one object that shows the names of that header alone.
+add_custom_command(
+  OUTPUT ptxvm.o
+  COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -o ptxvm.o -Wl,--whole-archive $<TARGET_FILE:ptxvm_core> -Wl,--no-whole-archive
+  COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=ptxvm_* ptxvm.o
+  DEPENDS ptxvm_core VERBATIM)
+add_library(qdnn_ptxvm STATIC ${PROJECT_BINARY_DIR}/ptxvm.o)
+set_target_properties(qdnn_ptxvm PROPERTIES OUTPUT_NAME ptxvm EXPORT_NAME ptxvm LINKER_LANGUAGE C)
+target_include_directories(qdnn_ptxvm PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/ptxvm>
+                                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/qdnn>)
+target_link_libraries(qdnn_ptxvm PUBLIC Threads::Threads m)
+
+install(TARGETS qdnn qdnn_static qdnn_host_ref qdnn_ptxvm EXPORT qdnn-targets)
 install(TARGETS ptxvm ptxvm_ptxas)
+# In a folder of its own: a libcuda.so.1 must never be found by accident.
+install(TARGETS ptxvm_libcuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/qdnn/ptxvm NAMELINK_SKIP)
+install(FILES host_ref/host_ref.h ptxvm/ptxvm.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qdnn)
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY include/qdnn DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT qdnn-targets NAMESPACE qdnn:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/qdnn)
 
 configure_package_config_file(cmake/qdnn-config.cmake.in qdnn-config.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/qdnn)
-write_basic_package_version_file(qdnn-config-version.cmake COMPATIBILITY SameMajorVersion)
+write_basic_package_version_file(qdnn-config-version.cmake COMPATIBILITY SameMinorVersion)
 file(RELATIVE_PATH QDNN_PC_TO_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/qdnn.pc.in qdnn.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/qdnn-config.cmake ${PROJECT_BINARY_DIR}/qdnn-config-version.cmake

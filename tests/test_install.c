@@ -41,6 +41,28 @@ static void by_find_package(const char *dir)
     check_program(command);
     snprintf(command, sizeof command, "%s/consumer/consumer_static", dir);
     check_program(command);
+    process_result witnesses = process_run("%s/consumer/witnesses", dir);
+    CHECK_EQ_STR(witnesses.output, "32, 716\n");
+    process_free(&witnesses);
+}
+
+/* Beside the libraries: ptxvm's libcuda where nobody finds it by accident, man pages, the licence. */
+static void check_files(const char *root)
+{
+    static const char *const files[] = {"lib*/qdnn/ptxvm/libcuda.so.1", "lib*/*/qdnn/ptxvm/libcuda.so.1",
+                                        "share/man/man1/ptxgen.1",      "share/man/man1/ptxvm.1",
+                                        "share/man/man1/ptxvm-ptxas.1", "share/doc/qdnn/LICENSE",
+                                        "include/qdnn/qdnn.h",          "include/qdnn/host_ref.h"};
+    int libcuda = 0;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        process_result found = process_run("ls %s/%s", root, files[i]);
+        if (i < 2)
+            libcuda += found.status == 0;
+        else if (found.status != 0)
+            FAIL("%s is not installed", files[i]);
+        process_free(&found);
+    }
+    CHECK_EQ_I64(libcuda, 1);
 }
 
 static void by_pkg_config(const char *dir)
@@ -83,8 +105,28 @@ TEST_CASE(Install, ServesAUsersProject)
                  "--version",
                  dir, dir, dir);
         run_ok(command);
+        snprintf(command, sizeof command, "%s/root", dir);
+        check_files(command);
         by_find_package(dir);
         by_pkg_config(dir);
+    }
+    temp_dir_remove(dir);
+}
+
+/* The archive unpacks to one folder with the same tree. */
+TEST_CASE(Install, PackagesHoldTheTree)
+{
+    if (strlen(QDNN_SANITIZE) > 0)
+        SKIP("nobody packs a sanitized library");
+    char dir[512], command[2400];
+    temp_dir_make(dir, sizeof dir);
+    snprintf(command, sizeof command,
+             "cd %s && cpack --config %s/CPackConfig.cmake -G TGZ && mkdir root && tar xzf qdnn-*.tar.gz -C root "
+             "--strip-components=1",
+             dir, QDNN_BINARY_DIR);
+    if (run_ok(command)) {
+        snprintf(command, sizeof command, "%s/root", dir);
+        check_files(command);
     }
     temp_dir_remove(dir);
 }
