@@ -1,0 +1,125 @@
+"""Memory of a device: arrays of our own, and those of others (torch, CuPy ...), used in place through DLPack."""
+
+import ctypes
+import math
+
+import numpy as np
+
+from ._library import call, constants
+
+# name: (qdnn's data type, numpy's, DLPack's code and bits); bf16 is seen as u16 on the host
+_TYPES = {
+    "f32": ("DATA_F32", np.float32, (2, 32)),
+    "f16": ("DATA_F16", np.float16, (2, 16)),
+    "bf16": ("DATA_BF16", np.uint16, (4, 16)),
+    "f64": ("DATA_F64", np.float64, (2, 64)),
+    "i32": ("DATA_I32", np.int32, (0, 32)),
+    "u32": ("DATA_U32", np.uint32, (1, 32)),
+    "i8": ("DATA_I8", np.int8, (0, 8)),
+    "u8": ("DATA_U8", np.uint8, (1, 8)),
+}
+_OF_NUMPY = {np.dtype(t[1]): name for name, t in _TYPES.items() if name != "bf16"}
+_OF_DLPACK = {t[2]: name for name, t in _TYPES.items()}
+
+
+def data_type(name):
+    return constants[_TYPES[name][0]]
+
+
+def item_bytes(name):
+    return np.dtype(_TYPES[name][1]).itemsize
+
+
+class Array:
+    """A packed array on a device. `owner` keeps memory of others alive."""
+
+    def __init__(self, device, shape, type, pointer=None, owner=None):
+        self.device, self.shape, self.type = device, tuple(shape), type
+        self.bytes = math.prod(self.shape) * item_bytes(type)
+        self._owner = owner
+        self._own = pointer is None
+        self.pointer = ctypes.c_void_p(pointer)
+        if self._own and self.bytes:
+            call("Malloc", device.pointer, ctypes.byref(self.pointer), ctypes.c_size_t(self.bytes))
+
+    def __del__(self):
+        if getattr(self, "_own", False) and self.pointer and self.device.pointer:
+            call("Free", self.device.pointer, self.pointer)
+
+    def numpy(self):
+        """A copy on the host; bf16 as u16."""
+        host = np.empty(self.shape, _TYPES[self.type][1])
+        if self.bytes:
+            call("CopyToHost", self.device.pointer, host.ctypes.data_as(ctypes.c_void_p), self.pointer, ctypes.c_size_t(self.bytes))
+        return host
+
+    @property
+    def __cuda_array_interface__(self):
+        """How CuPy, torch and numba take the array without a copy, on a GPU."""
+        if self.device.is_ptxvm:
+            raise AttributeError("the array is in the memory of ptxvm, which no other library can reach")
+        kind = np.dtype(_TYPES[self.type][1]).str
+        return {"shape": self.shape, "typestr": kind, "data": (self.pointer.value or 0, False), "version": 3}
+
+
+# ---- Arrays of others ----
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+_ON_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
+_get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_get_pointer.restype = ctypes.c_void_p
+_get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+def _is_packed(tensor):
+    step = 1
+    for i in reversed(range(tensor.ndim)):
+        if tensor.strides and tensor.shape[i] > 1 and tensor.strides[i] != step:
+            return False
+        step *= tensor.shape[i]
+    return True
+
+
+def _from_dlpack(device, other):
+    """The array of a library that speaks DLPack, in place. The capsule stays whole: it frees the tensor when it goes."""
+    capsule = other.__dlpack__()
+    tensor = _DLTensor.from_address(_get_pointer(capsule, b"dltensor"))
+    name = _OF_DLPACK.get((tensor.code, tensor.bits))
+    if name is None or tensor.lanes != 1:
+        raise TypeError(f"elements of DLPack's type {tensor.code} with {tensor.bits} bits are not supported")
+    if not _is_packed(tensor):
+        raise ValueError("the array has gaps or another order of dimensions; make it contiguous")
+    shape = [tensor.shape[i] for i in range(tensor.ndim)]
+    return Array(device, shape, name, (tensor.data or 0) + tensor.byte_offset, capsule)
+
+
+def as_array(device, value, type=None):
+    """Any array on the device: our own and those of a GPU as they are, the host's copied. A u16 array of the host may be
+    given the type bf16."""
+    if isinstance(value, Array):
+        return value
+    if hasattr(value, "__dlpack_device__") and value.__dlpack_device__()[0] in _ON_CUDA:
+        return _from_dlpack(device, value)
+    host = np.ascontiguousarray(value)
+    name = type or _OF_NUMPY.get(host.dtype)
+    if name is None or np.dtype(_TYPES[name][1]) != host.dtype:
+        raise TypeError(f"an array of {host.dtype} cannot be {type or 'used'}; known are {', '.join(_TYPES)}")
+    array = Array(device, np.shape(value), name)
+    if array.bytes:
+        call("CopyToDevice", device.pointer, array.pointer, host.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(array.bytes))
+    return array

@@ -1,0 +1,81 @@
+"""The library by ctypes: where it is found, its constants, and calls whose status is checked."""
+
+import ctypes
+import os
+import re
+from pathlib import Path
+
+_HERE = Path(__file__).resolve().parent
+_SOURCE = _HERE.parent.parent.parent  # in a checkout
+
+
+class QdnnError(RuntimeError):
+    """A call that failed: the library's own sentence, and the status by name and number."""
+
+    def __init__(self, status, name, sentence):
+        super().__init__(f"{sentence} ({name})")
+        self.status, self.name, self.sentence = status, name, sentence
+
+
+def _find_library():
+    named = os.environ.get("QDNN_LIBRARY")
+    if named:
+        return named
+    for path in (_HERE / "libqdnn.so", _SOURCE / "build" / "libqdnn.so"):
+        if path.exists():
+            return str(path)
+    return "libqdnn.so.0.1"
+
+
+def _read_constants():
+    """Every `QDNN_NAME = number` of the headers: the numbers are frozen, and stated there alone."""
+    folder = _HERE / "include"
+    if not folder.exists():
+        folder = _SOURCE / "include" / "qdnn"
+    found = {}
+    for path in sorted(folder.glob("*.h")):
+        for name, number in re.findall(r"\bQDNN_(\w+) = (-?(?:0x[0-9A-Fa-f]+|\d+))\b", path.read_text()):
+            found[name] = int(number, 0)
+    return found
+
+
+constants = _read_constants()
+_library = ctypes.CDLL(_find_library())
+_library.qdnnGetErrorString.restype = ctypes.c_char_p
+_library.qdnnGetWeightsName.restype = ctypes.c_char_p
+
+
+def last_sentence():
+    text = ctypes.create_string_buffer(1024)
+    _library.qdnnGetLastErrorString(text, ctypes.c_size_t(len(text)))
+    return text.value.decode()
+
+
+def call(function, *arguments):
+    """Calls qdnn<function>; raises QdnnError where its status says so."""
+    status = getattr(_library, "qdnn" + function)(*arguments)
+    if status:
+        raise QdnnError(status, _library.qdnnGetErrorString(status).decode(), last_sentence())
+
+
+def number(prefix, name):
+    """The constant QDNN_<prefix>_<name>, whatever the case of the name."""
+    key = f"{prefix}_{name.upper()}"
+    if key not in constants:
+        known = ", ".join(sorted(k[len(prefix) + 1 :].lower() for k in constants if k.startswith(prefix + "_")))
+        raise ValueError(f"'{name}' is none of: {known}")
+    return constants[key]
+
+
+class Object:
+    """A handle, plan or descriptor: destroyed with its Python object."""
+
+    def __init__(self, create, destroy, *arguments):
+        self.pointer = ctypes.c_void_p()
+        self._destroy = destroy
+        call(create, *arguments, ctypes.byref(self.pointer))
+
+    def __del__(self):
+        if getattr(self, "pointer", None):
+            getattr(_library, "qdnn" + self._destroy)(self.pointer)
+            self.pointer = None

@@ -1,0 +1,100 @@
+"""The package on ptxvm: real values, from formulas or from the library's known answers."""
+
+import ctypes
+import unittest
+
+import numpy as np
+
+import qdnn
+from qdnn import _arrays
+
+
+class OnPtxvm(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.device = qdnn.Device("vm:sm_80")
+
+    def test_int4_goes_to_codes_and_back(self):
+        x = (np.arange(1024, dtype=np.float32) % 15 - 7).reshape(8, 128)
+        q = self.device.quantize(x, qdnn.weights("int4_bytes", 128))
+        self.assertEqual(q.bytes, 1024 // 2 + 8 * 4)
+        scales = q.parts["SCALE"].numpy().view(np.float32)
+        np.testing.assert_array_equal(scales, np.ones(8, np.float32))
+        codes = q.parts["CODES"].numpy()
+        np.testing.assert_array_equal(codes & 15, x.reshape(-1)[0::2] + 8)
+        np.testing.assert_array_equal(codes >> 4, x.reshape(-1)[1::2] + 8)
+        np.testing.assert_array_equal(self.device.dequantize(q).numpy(), x)
+        np.testing.assert_array_equal(self.device.dequantize(q, "f16").numpy(), x.astype(np.float16))
+
+    def test_gguf_blocks_quantize_and_load(self):
+        x = np.linspace(-1, 1, 4 * 64, dtype=np.float32).reshape(4, 64)
+        q = self.device.quantize(x, qdnn.weights("gguf_q8_0"))
+        blocks = q.parts["CODES"].numpy()
+        self.assertEqual(blocks.size, 4 * 2 * 34)
+        loaded = self.device.load((4, 64), qdnn.weights("gguf_q8_0"), codes=blocks)
+        y = self.device.dequantize(loaded).numpy()
+        np.testing.assert_array_equal(y, self.device.dequantize(q).numpy())
+        np.testing.assert_allclose(y, x, atol=1 / 127)
+
+    def test_linear_4bit_has_its_known_answer(self):
+        words = np.array([[0x87654321, 0]], np.uint32)  # column 0: 1..8, column 1: 0
+        w = self.device.load((8, 2), qdnn.weights("int4_linear"), codes=words)
+        y = self.device.matmul(np.arange(1, 9, dtype=np.float32).reshape(1, 8), w, transpose_w=False)
+        np.testing.assert_array_equal(y.numpy(), [[204, 0]])
+
+    def test_products_have_all_that_follows_the_sum(self):
+        w = self.device.load((4, 3), qdnn.weights("f32"), codes=np.arange(12, dtype=np.float32).reshape(4, 3))
+        x = np.array([[1, 0, 0], [0, 1, 0]], np.float32)
+        y = self.device.matmul(x, w, alpha=2.0, bias=np.array([1, 1, 1, -18], np.float32), activation="relu")
+        np.testing.assert_array_equal(y.numpy(), [[1, 7, 13, 0], [3, 9, 15, 2]])
+        gated = self.device.matmul(x, w, gated=True, residual=np.full((2, 2), 0.5, np.float32))
+        np.testing.assert_array_equal(gated.numpy(), [[0.5, 27.5], [7.5, 40.5]])
+
+    def test_bf16_is_seen_as_its_bits(self):
+        x = self.device.array(np.full((2, 32), 0x3F80, np.uint16), "bf16")  # 1.0
+        w = self.device.load((1, 32), qdnn.weights("f16"), codes=np.full((1, 32), 0.5, np.float16))
+        np.testing.assert_array_equal(self.device.matmul(x, w).numpy(), np.full((2, 1), 0x4180, np.uint16))  # 16.0
+
+    def test_mistakes_are_told_in_sentences(self):
+        with self.assertRaisesRegex(qdnn.QdnnError, "multiple of 256"):
+            self.device.dequantize(qdnn.Quantized((1, 100), qdnn.weights("gguf_q4_k"), {}))
+        with self.assertRaisesRegex(ValueError, "gguf_q4_k"):
+            qdnn.weights("gguf_q4_z")
+        with self.assertRaisesRegex(TypeError, "complex64"):
+            self.device.array(np.zeros(3, np.complex64))
+
+    def test_arrays_of_others_are_used_in_place(self):
+        """What torch and CuPy give for a tensor on the device: a capsule. Here one is made by hand over ptxvm's memory."""
+        mine = self.device.array(np.arange(6, dtype=np.float32).reshape(2, 3))
+
+        class Foreign:
+            shape = (ctypes.c_int64 * 2)(2, 3)
+            tensor = _arrays._DLTensor(mine.pointer.value, 2, 0, 2, 2, 32, 1, shape, None, 0)
+
+            def __dlpack_device__(self):
+                return (2, 0)
+
+            def __dlpack__(self):
+                new = ctypes.pythonapi.PyCapsule_New
+                new.restype = ctypes.py_object
+                new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+                return new(ctypes.addressof(self.tensor), b"dltensor", None)
+
+        foreign = self.device.array(Foreign())
+        self.assertEqual(foreign.pointer.value, mine.pointer.value)
+        self.assertEqual((foreign.shape, foreign.type), ((2, 3), "f32"))
+        w = self.device.load((1, 3), qdnn.weights("f32"), codes=np.ones((1, 3), np.float32))
+        np.testing.assert_array_equal(self.device.matmul(foreign, w).numpy(), [[3], [12]])
+
+    def test_every_format_by_name(self):
+        x = np.random.default_rng(7).standard_normal((64, 256), dtype=np.float32)
+        for name, extent in [("int4_bytes_zp", 64), ("nf4_bytes", 64), ("bnb_nf4", 64), ("fp8_e4m3", 0), ("nvfp4", 0), ("mxfp4", 0), ("gguf_q4_0", 0)]:
+            with self.subTest(name=name):
+                q = self.device.quantize(x, qdnn.weights(name, extent))
+                error = np.abs(self.device.dequantize(q).numpy() - x).max()
+                self.assertLess(error, 1.0)
+                self.assertLess(q.bytes, x.nbytes / 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
