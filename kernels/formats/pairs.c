@@ -187,10 +187,35 @@ ptx_val pair_decode(ptx_builder *b, const quantized *q, qdnnDataType_t type, con
     return ptx_as(b, PTX_U32, units);
 }
 
-ptx_val block_decode_pair(ptx_builder *b, const block_layout *layout, const codec_state *state,
-                          qdnnDataType_t type, const block_strand *strand, unsigned element)
+/* ---- Blocks ---- */
+
+bool block_pair_is_short(const block_layout *layout, qdnnDataType_t type)
 {
-    ptx_val low = block_decode(b, layout, state, strand, element);
-    ptx_val high = block_decode(b, layout, state, strand, element + 1);
-    return emit_narrow_pair(b, type, low, high);
+    return type == QDNN_DATA_F16 && layout->scales == &scales_f16 && !layout->table;
+}
+
+ptx_val block_pair_scale(ptx_builder *b, const block_layout *layout, qdnnDataType_t type,
+                         const block_strand *strand)
+{
+    if (!block_pair_is_short(layout, type))
+        return (ptx_val){0};
+    return ptx_as(b, pair_type(type), emit_narrow_pair(b, type, strand->scale, strand->scale));
+}
+
+/* Short: the codes, a byte each, are put under the exponent of 2^10 by one permutation. */
+ptx_val block_decode_pair(ptx_builder *b, const block_layout *layout, const codec_state *state,
+                          qdnnDataType_t type, const block_strand *strand, ptx_val scale, unsigned element)
+{
+    if (!block_pair_is_short(layout, type)) {
+        ptx_val low = block_decode(b, layout, state, strand, element);
+        ptx_val high = block_decode(b, layout, state, strand, element + 1);
+        return emit_narrow_pair(b, type, low, high);
+    }
+    const unsigned byte = element % WORD_BYTES;
+    const float extra = -(float)(1024 + layout->bias);
+    ptx_val placed = ptx_prmt(b, strand->codes[element / WORD_BYTES], ptx_u32(b, 0x64646464),
+                              ptx_u32(b, 0x4040 | byte | (byte + 1) << 8));
+    ptx_val units =
+        pair_add(b, type, ptx_as(b, pair_type(type), placed), pair_constant(b, type, extra, extra));
+    return ptx_as(b, PTX_U32, pair_mul(b, type, units, scale));
 }

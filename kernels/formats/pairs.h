@@ -32,9 +32,13 @@ pair_group pair_group_of(ptx_builder *b, const quantized *q, qdnnDataType_t type
 ptx_val pair_decode(ptx_builder *b, const quantized *q, qdnnDataType_t type, const pair_group *group,
                     code_place first, code_place second);
 
-/* Elements `element` (even) and the next of a strand of a block. */
+/* The same for a strand of a block: short for one scale of the result's own type and integers that are not looked up. */
+bool block_pair_is_short(const block_layout *layout, qdnnDataType_t type);
+/* Elements `element` (even) and the next. `scale` is block_pair_scale of the strand, once for all of its pairs. */
+ptx_val block_pair_scale(ptx_builder *b, const block_layout *layout, qdnnDataType_t type,
+                         const block_strand *strand);
 ptx_val block_decode_pair(ptx_builder *b, const block_layout *layout, const codec_state *state,
-                          qdnnDataType_t type, const block_strand *strand, unsigned element);
+                          qdnnDataType_t type, const block_strand *strand, ptx_val scale, unsigned element);
 
 /* ---- For codecs ---- */
 

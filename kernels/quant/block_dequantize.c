@@ -1,22 +1,38 @@
 /* The dequantize kernel of blocks: a tile of them lies in shared memory, and each thread decodes runs of codes to
  * vectors of elements. */
+#include "kernels/formats/pairs.h"
 #include "kernels/quant/block_tile.h"
 #include "kernels/quant/quant.h"
 
 enum { SECTOR_BYTES = 32 };
 
+/* The aligned way of f16, where pairs take fewer instructions. */
+static void store_pairs(ptx_builder *b, const block_tile *t, const codec_state *state,
+                        const block_strand *strand, ptx_val out, unsigned count)
+{
+    ptx_val words[RUN_BYTES_MAX / 2], scale = block_pair_scale(b, t->layout, t->data, strand);
+    for (unsigned i = 0; i < count; i += 2)
+        words[i / 2] = block_decode_pair(b, t->layout, state, t->data, strand, scale, i);
+    emit_store_words(b, out, 0, count / 2, words);
+}
+
 static void store_strand(ptx_builder *b, const block_tile *t, const codec_state *state,
                          const block_strand *strand, ptx_val element, unsigned count)
 {
     ptx_val y[RUN_BYTES_MAX], out = ptx_at(b, t->plain, element, element_bytes(t->data));
-    for (unsigned i = 0; i < count; i++)
+    const bool in_pairs = block_pair_is_short(t->layout, t->data);
+    for (unsigned i = 0; !in_pairs && i < count; i++)
         y[i] = block_decode(b, t->layout, state, strand, i);
     ptx_uniform(b);
     ptx_if(b, t->is_aligned);
-    emit_store_vector(b, t->data, out, 0, y, count);
+    if (in_pairs)
+        store_pairs(b, t, state, strand, out, count);
+    else
+        emit_store_vector(b, t->data, out, 0, y, count);
     ptx_else(b);
     for (unsigned i = 0; i < count; i++)
-        emit_store(b, t->data, out, (int)(i * element_bytes(t->data)), y[i]);
+        emit_store(b, t->data, out, (int)(i * element_bytes(t->data)),
+                   in_pairs ? block_decode(b, t->layout, state, strand, i) : y[i]);
     ptx_end_if(b);
 }
 
