@@ -12,7 +12,9 @@ typedef struct request {
     const kernel_row *row;
     kernel_spec spec; /* normal */
     kernel_problem problem;
-    kernel_operand operands[QDNN_OPERAND_COUNT];
+    kernel_operand operands[QDNN_OPERAND_COUNT]; /* of all repeats together */
+    /* The launches are repeated so often, each time so many bytes further in each operand: a stack of matrices. */
+    uint64_t repeats, strides[QDNN_OPERAND_COUNT];
 } request;
 
 /* Validates and resolves. */
@@ -22,6 +24,10 @@ qdnnStatus_t request_make(kernel_operation operation, const struct qdnnTensorDes
 /* Groups that are the channels of an axis; `attribute` is what the descriptor calls it. */
 qdnnStatus_t request_set_channels(const struct qdnnTensorDescriptor *tensor, const char *attribute, int64_t axis,
                                   kernel_spec *spec);
+
+/* stack.c: makes a request for a stack of matrices (rank 3 and more) one for each of them, where that is not the same as
+ * for one matrix of all their rows. */
+qdnnStatus_t request_stack(const struct qdnnTensorDescriptor *tensor, request *r);
 
 /* Refuses tensors with gaps or another order of dimensions. */
 qdnnStatus_t request_check_packed(const struct qdnnTensorDescriptor *tensor);
