@@ -112,7 +112,7 @@ int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl lis
     n += add_operands(row, spec, row->operation->writes, list + n);
     if (kernel_operation_of(row) == KERNEL_RANGE)
         list[n++] = (param_decl){"range", KERNEL_WORKSPACE, 0, 4};
-    if (kernel_is_matrix(row, spec)) {
+    if (kernel_is_matrix(row, spec) || spec->row_index) {
         list[n++] = (param_decl){"rows", KERNEL_NUMBER, NUMBER_ROWS, 8};
         list[n++] = (param_decl){"columns", KERNEL_NUMBER, NUMBER_COLUMNS, 8};
         if (spec->row_index)

@@ -104,8 +104,10 @@ unsigned format_keys(const format_row *format)
     unsigned keys = ~0u;
     if (format == &format_none)
         return keys;
-    if (format_is_plain(format) || format_is_blocks(format))
-        return KERNEL_KEY_DATA; /* the format decides the rest */
+    if (format_is_blocks(format))
+        return KERNEL_KEY_DATA | KERNEL_KEY_ROW_INDEX; /* the format decides the rest */
+    if (format_is_plain(format))
+        return KERNEL_KEY_DATA;
     if (!is_integer(format))
         keys &= ~(unsigned)(KERNEL_KEY_CODE | KERNEL_KEY_ROUNDING | KERNEL_KEY_TO_CODE);
     if (!format_has_zero(format))
