@@ -38,12 +38,13 @@ static void fix_nest(kernel_spec *spec)
 
 const operation_row operation_rows[KERNEL_OPERATIONS] = {
     [KERNEL_SCALE] = {.name = "scale",
-                      .keys = KERNEL_KEY_DATA | SIDECARS | ZEROS | KERNEL_KEY_LAYOUT | KERNEL_KEY_GROUP_INDEX |
-                              KERNEL_KEY_CODE | KERNEL_KEY_FLOOR | KERNEL_KEY_RANGE | KERNEL_KEY_MX_ROUNDING |
-                              KERNEL_KEY_NESTED | KERNEL_KEY_DIVISION,
+                      .keys = KERNEL_KEY_DATA | SIDECARS | ZEROS | KERNEL_KEY_LAYOUT |
+                              KERNEL_KEY_GROUP_INDEX | KERNEL_KEY_CODE | KERNEL_KEY_FLOOR | KERNEL_KEY_RANGE |
+                              KERNEL_KEY_MX_ROUNDING | KERNEL_KEY_NESTED | KERNEL_KEY_DIVISION,
                       .fixes = fix_scale,
                       .reads = OPERAND(X) | OPERAND(NESTED_MAP) | OPERAND(NESTED_OFFSET),
-                      .writes = OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) | OPERAND(NESTED_SCALE),
+                      .writes =
+                          OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) | OPERAND(NESTED_SCALE),
                       .geometry = scale_geometry,
                       .emit = emit_scale,
                       .steps = scale_steps},
@@ -67,8 +68,9 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                            .steps = tile_steps},
     [KERNEL_DYNAMIC] = {.name = "quantize_dynamic",
                         .keys = KERNEL_KEY_DATA | SIDECARS | ZEROS | KERNEL_KEY_GROUP_INDEX | CODES |
-                                KERNEL_KEY_ROUNDING | KERNEL_KEY_DIVISION | KERNEL_KEY_FLOOR | KERNEL_KEY_RANGE | KERNEL_KEY_MX_ROUNDING,
-                        .reads = OPERAND(X) | OPERAND(GLOBAL_SCALE),
+                                KERNEL_KEY_ROUNDING | KERNEL_KEY_DIVISION | KERNEL_KEY_FLOOR |
+                                KERNEL_KEY_RANGE | KERNEL_KEY_MX_ROUNDING | KERNEL_KEY_ROW_INDEX,
+                        .reads = OPERAND(X) | OPERAND(GLOBAL_SCALE) | OPERAND(ROW_INDEX),
                         .writes = OPERAND(CODES) | OPERAND(SCALE) | OPERAND(ZERO),
                         .is_a_kernel = dynamic_is_a_kernel,
                         .geometry = dynamic_geometry,
@@ -105,7 +107,8 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                       .emit = emit_range,
                       .steps = tile_steps},
     [KERNEL_FAKE_QUANTIZE] = {.name = "fake_quantize",
-                              .keys = TRAINING | KERNEL_KEY_ROUNDING | KERNEL_KEY_SCALE_MODE | KERNEL_KEY_DECAY,
+                              .keys =
+                                  TRAINING | KERNEL_KEY_ROUNDING | KERNEL_KEY_SCALE_MODE | KERNEL_KEY_DECAY,
                               .fixes = fix_decay,
                               .reads = OPERAND(X) | OPERAND(STATE),
                               .writes = OPERAND(Y),

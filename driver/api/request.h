@@ -36,6 +36,11 @@ qdnnStatus_t request_check_packed(const struct qdnnTensorDescriptor *tensor);
 qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table, const struct qdnnQuantDescriptor *quant,
                                const struct qdnnTensorDescriptor *y, request *out);
 
+/* Quantizing keys or values of new tokens, a scale for each head and token; `cache` may be null: then into a tensor of x's own
+ * shape, else to the places that a list names. */
+qdnnStatus_t request_make_kv(const struct qdnnTensorDescriptor *x, const struct qdnnQuantDescriptor *quant,
+                             const struct qdnnTensorDescriptor *cache, request *out);
+
 /* Bringing the codes of a tensor from one layout into another. */
 qdnnStatus_t request_make_repack(const struct qdnnTensorDescriptor *tensor, const struct qdnnQuantDescriptor *from,
                                  const struct qdnnQuantDescriptor *to, request *out);
