@@ -133,7 +133,7 @@ static ptx_val narrow(ptx_builder *b, qdnnDataType_t type, ptx_val x)
     return bf16_by_integers(b, x);
 }
 
-static ptx_val narrow_pair(ptx_builder *b, qdnnDataType_t type, ptx_val lo, ptx_val hi)
+ptx_val emit_narrow_pair(ptx_builder *b, qdnnDataType_t type, ptx_val lo, ptx_val hi)
 {
     if (has_pair_cvt(b))
         return ptx_as(b, PTX_U32, ptx_cvt_pair(b, type == QDNN_DATA_F16 ? PTX_F16X2 : PTX_BF16X2, lo, hi));
@@ -213,7 +213,7 @@ void emit_store_vector(ptx_builder *b, qdnnDataType_t type, ptx_val address, int
     const unsigned per_part = type == QDNN_DATA_F64 ? 1 : 2;
     for (unsigned i = 0; i < count; i += per_part)
         parts[i / per_part] =
-            per_part == 1 ? ptx_cvt(b, PTX_F64, x[i]) : narrow_pair(b, type, x[i], x[i + 1]);
+            per_part == 1 ? ptx_cvt(b, PTX_F64, x[i]) : emit_narrow_pair(b, type, x[i], x[i + 1]);
     ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, address, offset, parts, (int)(count / per_part));
 }
 

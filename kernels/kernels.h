@@ -45,7 +45,7 @@ typedef struct kernel_spec {
     qdnnDataType_t zero; /* U8, I8, U32, I32, F32, F16, BF16 */
     int zero_packed, zero_minus_one, zero_wraps;
 
-    int row_index; /* dequantize: the rows that a list names, alone */
+    int row_index; /* dequantize: the rows that a list names, alone; quantize_dynamic: to the rows that a list names */
     qdnnLayout_t to_layout; /* repack: how codes lie then */
     qdnnNibbleOrder_t to_nibble_order;
     qdnnCodeKind_t to_code;
@@ -249,7 +249,7 @@ bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *s
 /* What an operation is about: a matrix, flat tensors being one row. */
 typedef struct kernel_problem {
     uint64_t rows, columns;
-    uint64_t table_rows; /* of row_index: how many rows the quantized tensor has; `rows` are those of the result */
+    uint64_t table_rows; /* of row_index: how many rows the quantized tensor has; `rows` are those of the plain one */
     /* Products: rows and columns are those of the weights, of one expert where there are several. */
     uint64_t m;                  /* rows of x and y */
     uint64_t x_stride, y_stride; /* elements from a row to the next */

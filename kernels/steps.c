@@ -154,7 +154,7 @@ static unsigned numbers_of(const kernel_row *row, const kernel_spec *spec)
     if (is_product(row))
         return numbers | (unsigned)spec->grouped << NUMBER_EXPERTS |
                (unsigned)(spec->alpha == QDNN_ALPHA_NUMBER) << NUMBER_ALPHA;
-    if (kernel_is_matrix(row, spec))
+    if (kernel_is_matrix(row, spec) || spec->row_index)
         return 1u << NUMBER_ROWS | 1u << NUMBER_COLUMNS | (unsigned)spec->row_index << NUMBER_TABLE_ROWS;
     if (kernel_operation_of(row) == KERNEL_GLOBAL)
         numbers |= 1u << NUMBER_LARGEST;

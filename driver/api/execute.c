@@ -1,5 +1,7 @@
 /* qdnnExecute: pointers are checked, parameters put in place, kernels launched; nothing is allocated, locked
  * or looked up. */
+#include <string.h>
+
 #include "driver/base/log.h"
 #include "driver/api/plan.h"
 
@@ -154,14 +156,33 @@ static qdnnStatus_t run_step(qdnnPlan_t plan, const plan_step *step, const CUdev
                                    : launch(plan, &step->launch, at, rows);
 }
 
+static qdnnStatus_t run_once(qdnnPlan_t plan, const CUdeviceptr *at, uint64_t rows)
+{
+    for (int i = 0; i < plan->n_steps; i++)
+        CHECK_STATUS(run_step(plan, &plan->steps[i], at, rows));
+    return QDNN_STATUS_SUCCESS;
+}
+
+static qdnnStatus_t run_repeats(qdnnPlan_t plan, const CUdeviceptr *at, uint64_t rows)
+{
+    CUdeviceptr here[PLAN_PLACES];
+    memcpy(here, at, sizeof here);
+    for (uint64_t i = 1; i < plan->repeats; i++) {
+        CHECK_STATUS(run_once(plan, here, rows));
+        for (int k = 0; k < QDNN_OPERAND_COUNT; k++)
+            here[k] += plan->strides[k];
+    }
+    return run_once(plan, here, rows);
+}
+
 static qdnnStatus_t run_steps(qdnnPlan_t plan, const CUdeviceptr *at, uint64_t rows, plan_caller by)
 {
     bool pushed;
     CHECK_STATUS(handle_enter(plan->handle, &pushed));
     qdnnStatus_t status =
         plan->handle->check_buffers ? plan_check_buffers(plan, at, by) : QDNN_STATUS_SUCCESS;
-    for (int i = 0; i < plan->n_steps && status == QDNN_STATUS_SUCCESS; i++)
-        status = run_step(plan, &plan->steps[i], at, rows);
+    if (status == QDNN_STATUS_SUCCESS)
+        status = run_repeats(plan, at, rows);
     handle_leave(plan->handle, pushed);
     if (status == QDNN_STATUS_SUCCESS && log_on(QDNN_SEVERITY_INFO))
         log_write(QDNN_SEVERITY_INFO, "%s: %llu blocks of %u threads", plan->info.operation,

@@ -23,7 +23,7 @@ qdnnStatus_t qdnnFindOperation(const char *operation, const char **kernel)
     const kernel_row *row = kernel_find(operation);
     if (!row || strcmp(row->name, operation) == 0)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
-                          "operation is '%s', which there is not; qdnnGetOperationName names them",
+                          "unknown operation '%s'; qdnnGetOperationName lists the known ones",
                           operation);
     *kernel = row->name;
     return QDNN_STATUS_SUCCESS;

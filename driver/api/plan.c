@@ -2,6 +2,7 @@
 #include "driver/api/plan.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "driver/base/alloc.h"
 #include "driver/base/log.h"
@@ -104,7 +105,10 @@ qdnnStatus_t plan_make(qdnnHandle_t handle, const request *r, qdnnPlan_t *out)
     CHECK_STATUS(plan_new(handle, r->row->operation_name, &plan));
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         plan_needs(plan, (qdnnOperand_t)i, r->operands[i].align, r->operands[i].bytes);
+    plan->repeats = r->repeats;
+    memcpy(plan->strides, r->strides, sizeof plan->strides);
     qdnnStatus_t status = plan_add(plan, r, PLAN_PLACES);
+    plan->info.blocks *= r->repeats > 1 ? r->repeats : 1;
     if (status == QDNN_STATUS_SUCCESS)
         *out = plan;
     else

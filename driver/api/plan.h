@@ -46,6 +46,8 @@ struct qdnnPlan {
     unsigned operands;                  /* bits of those that must be bound */
     uint8_t align[QDNN_OPERAND_COUNT];  /* of each pointer, in bytes: a power of two */
     uint64_t bytes[QDNN_OPERAND_COUNT]; /* of each operand */
+    /* The steps run so often (0 and 1: once), each time so many bytes further in each operand. */
+    uint64_t repeats, strides[QDNN_OPERAND_COUNT];
     size_t workspace_bytes;
     bool is_product;
     uint64_t rows; /* of a product: what it was made for; else 1 */

@@ -266,7 +266,7 @@ qdnnStatus_t request_make(kernel_operation operation, const struct qdnnTensorDes
         return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "%s", reason);
     out->spec = kernel_spec_normal(out->row, &out->spec);
     kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
-    return QDNN_STATUS_SUCCESS;
+    return request_stack(tensor, out);
 }
 
 /* ---- Rows by their numbers ---- */
@@ -285,6 +285,11 @@ qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table, const s
                           "y has rows of %llu %s, and table rows of %llu %s; they must be the same",
                           (unsigned long long)result.columns, qdnnGetDataTypeName(y->type),
                           (unsigned long long)out->problem.columns, qdnnGetDataTypeName(table->type));
+    if (out->repeats > 1)
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                          "table is a stack of %llu matrices that have groups and words of their own; fix: one call for "
+                          "each matrix",
+                          (unsigned long long)out->repeats);
     if (out->problem.rows == 0 && result.rows > 0)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "table has no rows; it must have at least one");
     result.table_rows = out->problem.rows;
@@ -332,5 +337,5 @@ qdnnStatus_t request_make_repack(const struct qdnnTensorDescriptor *tensor, cons
         return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "%s", reason);
     out->spec = kernel_spec_normal(out->row, &out->spec);
     kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
-    return QDNN_STATUS_SUCCESS;
+    return request_stack(tensor, out);
 }

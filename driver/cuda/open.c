@@ -1,4 +1,4 @@
-/* Choosing a device: what is asked for, the driver that has it, and what the device says of itself. */
+/* Choosing a device: parsing the request, finding a driver that has the device, and querying its properties. */
 #include "driver/cuda/open.h"
 
 #include <pthread.h>

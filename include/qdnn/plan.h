@@ -54,6 +54,20 @@ QDNN_API qdnnStatus_t qdnnCreateQuantizePlan(qdnnHandle_t handle, qdnnTensorDesc
 QDNN_API qdnnStatus_t qdnnCreateDynamicQuantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
                                                     qdnnQuantDescriptor_t quant, qdnnPlan_t *plan);
 
+/* Plans the quantization of keys or values of new tokens for a cache: a scale for each head of each token, which is dynamic
+ * quantization in groups of the head size, in one kernel. Operands: X, then CODES and SCALE (and ZERO) are written; with a cache
+ * also ROW_INDEX (i32, the slot of each token, all different; a number that is no slot leaves the token out). A paged cache
+ * is one of pages * tokens of a page slots. Slots that no token goes to keep their codes and scales. The way back is
+ * qdnnCreateDequantizePlan with the cache's shape, or qdnnCreateDequantizeRowsPlan with [slots, heads * head size].
+ *   x       [..., heads, head size]: f32, f16, bf16 or f64; the head size is a multiple of 8
+ *   quant   INT8, INT4, FP8 or any other format in bytes, QDNN_GRANULARITY_GROUP with the head size
+ *   cache   [slots ..., heads, head size], of any type: only its dimensions count. Null: codes and scales lie as x does
+ * Other arguments and statuses as qdnnCreateScalePlan; _BAD_PARAM_SHAPE_MISMATCH also for groups of another size, and for a
+ * cache that does not fit. */
+QDNN_API qdnnStatus_t qdnnCreateQuantizeKvCachePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
+                                                    qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t cache,
+                                                    qdnnPlan_t *plan);
+
 /* Plans unpack and dequantize. Operands: CODES, SCALE (and ZERO), then Y is written.
  *   y        the tensor that is written: f32, f16 or bf16, packed
  * Other arguments and statuses as qdnnCreateScalePlan. */

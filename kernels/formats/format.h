@@ -24,6 +24,12 @@ typedef struct codec_state {
     ptx_val table; /* its address */
 } codec_state;
 
+/* Where a code lies: at that bit of a u32. */
+typedef struct code_place {
+    ptx_val word;
+    unsigned position;
+} code_place;
+
 typedef struct codec {
     bool has_nan; /* there is a code for NaN; else a NaN is coded as 0 is */
     /* The scale before it is stored, from the reduced range (lo and hi, or hi = absmax). */
@@ -40,6 +46,12 @@ typedef struct codec {
     /* The same for the four codes of a word of bytes, where that is cheaper; else null. */
     void (*units_of_bytes)(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word,
                            ptx_val out[4]);
+    /* The numbers of two codes as an f16x2 or bf16x2 (`type` is F16 or BF16), the first in the low half, plus `minus_zero`
+     * (a pair of the same type; empty: nothing is added). All of it is exact. Null where such a type does not hold the
+     * format's numbers. has_pair: whether the target has the instructions; null: it has what every pair needs. */
+    ptx_val (*pair)(ptx_builder *b, const coding *c, qdnnDataType_t type, ptx_val minus_zero, code_place first,
+                    code_place second);
+    bool (*has_pair)(const ptx_builder *b);
 } codec;
 
 extern const codec codec_plain; /* no codes: the values themselves, which have kernels of their own */

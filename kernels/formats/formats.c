@@ -105,8 +105,10 @@ kernel_key_set format_keys(const format_row *format)
     kernel_key_set keys = ~UINT64_C(0);
     if (format == &format_none)
         return keys;
-    if (format_is_plain(format) || format_is_blocks(format))
-        return PRODUCT_KEYS; /* the format decides the rest */
+    if (format_is_blocks(format))
+        return PRODUCT_KEYS | KERNEL_KEY(ROW_INDEX); /* the format decides the rest */
+    if (format_is_plain(format))
+        return PRODUCT_KEYS;
     if (!is_integer(format))
         keys &= ~(KERNEL_KEY(CODE) | KERNEL_KEY(ROUNDING) | KERNEL_KEY(TO_CODE));
     if (!format_has_zero(format))

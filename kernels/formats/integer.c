@@ -1,5 +1,5 @@
 /* Integers of 2 to 8 bits: symmetric, with zero points, or with minima. */
-#include "kernels/formats/format.h"
+#include "kernels/formats/pairs.h"
 
 ptx_val nan_to_zero(ptx_builder *b, ptx_val x)
 {
@@ -165,7 +165,53 @@ static void integer_units_of_bytes(ptx_builder *b, const coding *c, const codec_
     }
 }
 
-const codec codec_integer = {.scale = integer_scale,
+/* Where in its half a code goes: it stays at its bit of a byte where the fraction has room for that, else to bit 0. */
+static unsigned place_in_half(const coding *c, qdnnDataType_t type, unsigned position)
+{
+    return position % 8 + bits_of(c) <= pair_fraction_bits(type) ? position % 8 : 0;
+}
+
+/* As integer_unit: the code in the fraction of 2^(fraction bits - at), less what is too much. -(2^... - least + zero) is
+ * one constant where the type holds it: f16 holds all integers to 2048; in bf16, packed zeros do not pass the power of two. */
+static ptx_val short_pair(ptx_builder *b, const coding *c, qdnnDataType_t type, ptx_val minus_zero,
+                          code_place first, code_place second)
+{
+    const unsigned at[2] = {place_in_half(c, type, first.position), place_in_half(c, type, second.position)};
+    const unsigned fraction = pair_fraction_bits(type), bias = type == QDNN_DATA_F16 ? 15 : 127;
+    const bool is_signed = c->spec->code == QDNN_CODE_TWOS_COMPLEMENT;
+    uint32_t mask = 0, under = 0;
+    float extra[2];
+    for (int i = 0; i < 2; i++) {
+        uint32_t flip = is_signed ? (uint32_t)half_range(c) << at[i] : 0;
+        mask |= ((1u << bits_of(c)) - 1) << at[i] << 16 * i;
+        under |= ((bias + fraction - at[i]) << fraction | flip) << 16 * i;
+        extra[i] = (float)(least(c) - (1 << (fraction - at[i])));
+    }
+    ptx_val placed = pair_place(b, bits_of(c), first, at[0], second, at[1]);
+    placed = ptx_lop3(b, placed, ptx_u32(b, mask), ptx_u32(b, under), (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C);
+    placed = ptx_as(b, pair_type(type), placed);
+    ptx_val less = pair_constant(b, type, extra[0], extra[1]);
+    if (minus_zero.kind == PTX_NOTHING)
+        return pair_add(b, type, placed, less);
+    if (type == QDNN_DATA_F16 || c->spec->zero_packed)
+        return pair_add(b, type, placed, pair_add(b, type, minus_zero, less));
+    return pair_add(b, type, pair_add(b, type, placed, less), minus_zero);
+}
+
+/* The fraction of bf16 has 7 bits: 8-bit codes become f32 first. */
+static ptx_val integer_pair(ptx_builder *b, const coding *c, qdnnDataType_t type, ptx_val minus_zero,
+                            code_place first, code_place second)
+{
+    if (bits_of(c) <= pair_fraction_bits(type))
+        return short_pair(b, c, type, minus_zero, first, second);
+    ptx_val low = integer_unit(b, c, NULL, first.word, first.position);
+    ptx_val high = integer_unit(b, c, NULL, second.word, second.position);
+    ptx_val pair = ptx_as(b, pair_type(type), emit_narrow_pair(b, type, low, high));
+    return minus_zero.kind == PTX_NOTHING ? pair : pair_add(b, type, pair, minus_zero);
+}
+
+const codec codec_integer = {.pair = integer_pair,
+                             .scale = integer_scale,
                              .zero = integer_zero,
                              .encode = integer_encode,
                              .unit = integer_unit,

@@ -1,6 +1,6 @@
 /* Floats of 4, 6 and 8 bits: to nearest even with saturation, and back, by integer arithmetic on every SM; FP8 by
  * its own instructions where the SM has them, to the same bits. */
-#include "kernels/formats/format.h"
+#include "kernels/formats/pairs.h"
 
 const minifloat float_e2m1 = {2, 1, 1, 6, 2, false};
 const minifloat float_e2m3 = {2, 3, 1, 7.5f, 2, false};
@@ -112,6 +112,45 @@ ptx_val e8m0_decode(ptx_builder *b, ptx_val byte)
     return ptx_as(b, PTX_F32, ptx_selp(b, ptx_u32(b, 0x7FFFFFFF), power, is_nan));
 }
 
+/* ---- Pairs ---- */
+
+/* The codes go to the tops of the halves; then as decode_by_product does it, in 16 bits. */
+static ptx_val pair_by_product(ptx_builder *b, const minifloat *f, qdnnDataType_t type, code_place first,
+                               code_place second)
+{
+    const unsigned bits = code_bits(f), top = 16 - bits, fraction = pair_fraction_bits(type);
+    const unsigned narrow = 15 - fraction - f->exponent_bits;
+    const int bias = type == QDNN_DATA_F16 ? 15 : 127;
+    uint32_t kept = ((1u << (bits - 1)) - 1) << (fraction - f->fraction_bits);
+    union {
+        uint32_t bits;
+        float value;
+    } factor = {power_of_two(bias - f->bias)};
+    ptx_val high = pair_place(b, bits, first, top, second, top);
+    ptx_val rest = ptx_and(b, ptx_shr(b, high, narrow), ptx_u32(b, kept << 16 | kept));
+    ptx_val placed = ptx_lop3(b, high, ptx_u32(b, 0x80008000), rest, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
+    return pair_mul(b, type, ptx_as(b, pair_type(type), placed), pair_constant(b, type, factor.value, factor.value));
+}
+
+/* FP8 has an instruction for pairs, to f16x2; bf16 holds the same numbers, by way of f32. */
+static bool has_fp8_pair(const ptx_builder *b)
+{
+    return has_fp8_cvt(b, &float_e4m3);
+}
+
+static ptx_val pair_of_fp8(ptx_builder *b, const minifloat *f, qdnnDataType_t type, code_place first, code_place second)
+{
+    ptx_val halves[2], wide[2];
+    ptx_val codes = ptx_prmt(b, first.word, second.word, ptx_u32(b, first.position / 8 | (4 + second.position / 8) << 4));
+    ptx_unpack(b, PTX_U16, codes, halves, 2);
+    ptx_val pair = ptx_cvt(b, PTX_F16X2, ptx_as(b, f == &float_e4m3 ? PTX_E4M3X2 : PTX_E5M2X2, halves[0]));
+    if (type == QDNN_DATA_F16)
+        return pair;
+    ptx_unpack(b, PTX_F16, pair, wide, 2);
+    ptx_val low = ptx_cvt(b, PTX_F32, wide[0]), high = ptx_cvt(b, PTX_F32, wide[1]);
+    return ptx_as(b, pair_type(type), emit_narrow_pair(b, type, low, high));
+}
+
 /* ---- The codecs ---- */
 
 static ptx_val float_scale(ptx_builder *b, const coding *c, ptx_val lo, ptx_val absmax)
@@ -139,7 +178,7 @@ static void units_of_fp8(ptx_builder *b, const minifloat *f, ptx_val word, ptx_v
     }
 }
 
-#define FLOAT_CODEC(name, nan, bytes)                                                                             \
+#define FLOAT_CODEC(name, nan, bytes, to_pair, needs)                                                                         \
     static ptx_val name##_encode(ptx_builder *b, const coding *c, const group_values *group, ptx_val quotient) \
     {                                                                                                        \
         (void)c, (void)group;                                                                                \
@@ -151,8 +190,15 @@ static void units_of_fp8(ptx_builder *b, const minifloat *f, ptx_val word, ptx_v
         (void)c, (void)state;                                                                                \
         return minifloat_decode(b, &float_##name, word, position);                                           \
     }                                                                                                        \
-    const codec codec_##name = {.has_nan = nan,                                                              \
-        .scale = float_scale, .encode = name##_encode, .unit = name##_unit, .units_of_bytes = bytes};
+    static ptx_val name##_pair(ptx_builder *b, const coding *c, qdnnDataType_t type, ptx_val minus_zero,      \
+                               code_place first, code_place second)                                          \
+    {                                                                                                        \
+        (void)c, (void)minus_zero;                                                                           \
+        return to_pair(b, &float_##name, type, first, second);                                               \
+    }                                                                                                        \
+    const codec codec_##name = {.has_nan = nan, .scale = float_scale, .encode = name##_encode,               \
+                                .unit = name##_unit, .units_of_bytes = bytes, .pair = name##_pair,           \
+                                .has_pair = needs};
 
 static void e4m3_units(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word, ptx_val out[4])
 {
@@ -166,8 +212,8 @@ static void e5m2_units(ptx_builder *b, const coding *c, const codec_state *state
     units_of_fp8(b, &float_e5m2, word, out);
 }
 
-FLOAT_CODEC(e2m1, false, NULL)
-FLOAT_CODEC(e2m3, false, NULL)
-FLOAT_CODEC(e3m2, false, NULL)
-FLOAT_CODEC(e4m3, true, e4m3_units)
-FLOAT_CODEC(e5m2, true, e5m2_units)
+FLOAT_CODEC(e2m1, false, NULL, pair_by_product, NULL)
+FLOAT_CODEC(e2m3, false, NULL, pair_by_product, NULL)
+FLOAT_CODEC(e3m2, false, NULL, pair_by_product, NULL)
+FLOAT_CODEC(e4m3, true, e4m3_units, pair_of_fp8, has_fp8_pair)
+FLOAT_CODEC(e5m2, true, e5m2_units, pair_of_fp8, has_fp8_pair)

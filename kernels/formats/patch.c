@@ -187,9 +187,10 @@ static void share_out(ptx_builder *b, const matrix *m, patch *p)
     ptx_val number = ptx_shr(b, bit, 5), shift = ptx_and(b, bit, 31);
     for (unsigned i = 0; i < p->rows; i++) {
         ptx_val *words = &p->words[i * ROW_WORDS];
-        ptx_val low = word_of_warp(b, c, p, words, number);
-        ptx_val high = word_of_warp(b, c, p, words, ptx_add(b, number, 1));
-        split_quads(b, bits_of(c), low, high, shift, p->width, words);
+        ptx_val mine[QUADS_WORDS] = {{0}};
+        for (unsigned w = 0; w < quads_words(bits_of(c), p->width); w++)
+            mine[w] = word_of_warp(b, c, p, words, w ? ptx_add(b, number, w) : number);
+        split_quads(b, bits_of(c), mine, shift, p->width, words);
     }
 }
 

@@ -1,5 +1,5 @@
 /* Quantized tensors in kernels: their parameters, and elements by way of codec and group. */
-#include "kernels/formats/quantized.h"
+#include "kernels/formats/pairs.h"
 
 static ptx_val load_number(ptx_builder *b, ptx_val pointer)
 {
@@ -60,6 +60,18 @@ void chunk_decode(ptx_builder *b, const quantized *q, const chunk_groups *groups
             group_values group = chunk_group_at(b, q, groups, k + i);
             y[k + i] = group_decode(b, &q->coding, &q->side, &group, units[i]);
         }
+    }
+}
+
+void chunk_decode_pairs(ptx_builder *b, const quantized *q, const chunk_groups *groups, const ptx_val *quads,
+                        unsigned elements, ptx_val *words)
+{
+    const qdnnDataType_t type = q->coding.spec->data;
+    pair_group group = pair_group_of(b, q, type, &groups->first, &groups->first);
+    for (unsigned k = 0; k < elements; k += 2) {
+        code_place first = {quads[k / QUAD], quad_position(&q->coding, k % QUAD)};
+        code_place second = {quads[k / QUAD], quad_position(&q->coding, k % QUAD + 1)};
+        words[k / 2] = pair_decode(b, q, type, &group, first, second);
     }
 }
 

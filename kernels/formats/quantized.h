@@ -94,6 +94,9 @@ ptx_val code_at(ptx_builder *b, const quantized *q, ptx_val index);
 /* The f32 values of a chunk. */
 void chunk_decode(ptx_builder *b, const quantized *q, const chunk_groups *groups, const ptx_val *quads,
                   unsigned elements, ptx_val *y);
+/* The same in pairs of F16 or BF16 (pairs.h), for a chunk that has one group. */
+void chunk_decode_pairs(ptx_builder *b, const quantized *q, const chunk_groups *groups, const ptx_val *quads,
+                        unsigned elements, ptx_val *words);
 /* The quads of a chunk. */
 void chunk_encode(ptx_builder *b, const quantized *q, const chunk_groups *groups, const ptx_val *x,
                   unsigned elements, ptx_val *quads);

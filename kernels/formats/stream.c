@@ -50,27 +50,47 @@ ptx_val stream_code(ptx_builder *b, const word_stream *s, ptx_val number)
     return ptx_shf_r(b, low, high, shift);
 }
 
-/* Never more than 64 bits: 8 codes begin at a byte, 4 codes of an odd width at a half byte. */
-void split_quads(ptx_builder *b, unsigned bits, ptx_val low, ptx_val high, ptx_val shift, unsigned count,
-                 ptx_val *quads)
+/* Runs of `count` codes begin at multiples of their common divisor with a word: seven bits times eight may begin at bit
+ * 24 and end in a third word. */
+unsigned quads_words(unsigned bits, unsigned count)
 {
-    quads[0] = ptx_shf_r(b, low, high, shift);
-    if (count > QUAD)
-        quads[1] = bits == 8 ? high : ptx_shf_r(b, quads[0], ptx_shr(b, high, shift), QUAD * bits);
+    unsigned run = bits * count, step = 32;
+    while (run % step)
+        step /= 2;
+    return (32 - step + run + 31) / 32;
+}
+
+void split_quads(ptx_builder *b, unsigned bits, const ptx_val words[QUADS_WORDS], ptx_val shift,
+                 unsigned count, ptx_val *quads)
+{
+    const bool is_aligned = bits * count % 32 == 0;
+    quads[0] = is_aligned ? words[0] : ptx_shf_r(b, words[0], words[1], shift);
+    if (count == QUAD)
+        return;
+    if (bits == 8) {
+        quads[1] = words[1];
+        return;
+    }
+    ptx_val next =
+        quads_words(bits, count) > 2 ? ptx_shf_r(b, words[1], words[2], shift) : ptx_shr(b, words[1], shift);
+    quads[1] = ptx_shf_r(b, quads[0], next, QUAD * bits);
 }
 
 void stream_quads(ptx_builder *b, const word_stream *s, ptx_val number, unsigned count, ptx_val *quads)
 {
     const unsigned bits = s->bits;
-    ptx_val shift, address = word_of(b, s, number, &shift), high = ptx_u32(b, 0);
-    ptx_val low = ptx_ld_global_nc(b, PTX_U32, address, 0);
+    ptx_val shift, address = word_of(b, s, number, &shift), words[QUADS_WORDS];
+    words[0] = ptx_ld_global_nc(b, PTX_U32, address, 0);
     if (s->is_awq) { /* the second four of eight lie 8 bits above the first */
-        quads[0] = count > QUAD ? low : ptx_shr(b, low, ptx_shl(b, low_bits(b, number, 4), 1));
-        quads[1] = ptx_shr(b, low, 8);
+        quads[0] = count > QUAD ? words[0] : ptx_shr(b, words[0], ptx_shl(b, low_bits(b, number, 4), 1));
+        quads[1] = ptx_shr(b, words[0], 8);
         return;
     }
-    if (count * bits > 32 || 32 % bits)
-        high = ptx_ld_if(b, ptx_setp(b, PTX_GT, ptx_add(b, shift, count * bits), 32), PTX_GLOBAL, PTX_NC,
-                         PTX_U32, address, 4, high);
-    split_quads(b, bits, low, high, shift, count, quads);
+    for (unsigned w = 1; w < QUADS_WORDS; w++) { /* a word that the codes do not reach may not exist */
+        words[w] = ptx_u32(b, 0);
+        if (w < quads_words(bits, count))
+            words[w] = ptx_ld_if(b, ptx_setp(b, PTX_GT, ptx_add(b, shift, count * bits), 32 * w), PTX_GLOBAL,
+                                 PTX_NC, PTX_U32, address, 4 * (int)w, words[w]);
+    }
+    split_quads(b, bits, words, shift, count, quads);
 }

@@ -22,9 +22,12 @@ ptx_val stream_code(ptx_builder *b, const word_stream *s, ptx_val number);
 /* The quads of `count` codes, 4 or 8, from a multiple of count on, of a stream without gaps. */
 void stream_quads(ptx_builder *b, const word_stream *s, ptx_val number, unsigned count, ptx_val *quads);
 
-/* The quads of `count` codes that begin at bit `shift` (u32) of the words low and high. */
-void split_quads(ptx_builder *b, unsigned bits, ptx_val low, ptx_val high, ptx_val shift, unsigned count,
-                 ptx_val *quads);
+/* The quads of `count` codes, 4 or 8, that begin at bit `shift` (u32) of words[0] and reach into quads_words words; the
+ * others are not looked at. */
+enum { QUADS_WORDS = 3 };
+unsigned quads_words(unsigned bits, unsigned count);
+void split_quads(ptx_builder *b, unsigned bits, const ptx_val words[QUADS_WORDS], ptx_val shift,
+                 unsigned count, ptx_val *quads);
 
 /* As few codes as fill whole units of `unit` bits, 8 or 32. */
 unsigned codes_of_units(unsigned bits, unsigned unit);

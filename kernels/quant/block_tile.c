@@ -18,6 +18,8 @@ block_tile block_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_
     block_tile t = {.layout = block_layout_of(row->format), .data = spec->data, .threads = threads};
     const unsigned bytes = BLOCK_TILE / t.layout->elements * t.layout->bytes;
     ptx_val n = args.number[NUMBER_N], index = ptx_ctaid_x(b);
+    if (spec->row_index)
+        n = ptx_mul(b, args.number[NUMBER_ROWS], args.number[NUMBER_COLUMNS]);
     ptx_val first = ptx_mul_wide(b, index, ptx_u32(b, BLOCK_TILE));
     ptx_ret_unless(b, ptx_setp(b, PTX_LT, first, n));
     t.elements = ptx_cvt(b, PTX_U32, ptx_min(b, ptx_sub(b, n, first), ptx_u64(b, BLOCK_TILE)));
@@ -28,6 +30,12 @@ block_tile block_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_
     t.is_aligned = emit_aligned(b, t.plain, LOAD_BYTES);
     t.whole = ptx_setp_and(b, PTX_EQ, t.elements, BLOCK_TILE, emit_aligned(b, t.blocks, LOAD_BYTES));
     t.stage = stage_of_bytes(b, "blocks", bytes, threads);
+    if (spec->row_index)
+        t.rows = (block_rows){.index = args.operand[QDNN_OPERAND_ROW_INDEX],
+                              .table = args.operand[QDNN_OPERAND_CODES],
+                              .table_rows = args.number[NUMBER_TABLE_ROWS],
+                              .columns = args.number[NUMBER_COLUMNS],
+                              .first = first};
     return t;
 }
 
@@ -77,8 +85,95 @@ static void copy_part(ptx_builder *b, const block_tile *t, copy_fn *copy)
     }
 }
 
+/* ---- Rows that a list names ---- */
+
+/* Rows of `size` units each, from unit `first` on, which lies in row `row`: a tile is short, so that what is left of that row,
+ * and the size of the others, may be cut to 32 bits. */
+typedef struct row_walk {
+    ptx_val row, offset; /* u64: of the first unit */
+    ptx_val left, size;  /* u32 */
+} row_walk;
+
+enum { WALK_MAX = 1 << 20 }; /* more than the units of a tile */
+
+static row_walk row_walk_of(ptx_builder *b, ptx_val first, ptx_val size)
+{
+    ptx_val row = ptx_div(b, first, size), offset = ptx_sub(b, first, ptx_mul(b, row, size));
+    ptx_val most = ptx_u64(b, WALK_MAX), left = ptx_min(b, ptx_sub(b, size, offset), most);
+    return (row_walk){.row = row,
+                      .offset = offset,
+                      .left = ptx_cvt(b, PTX_U32, left),
+                      .size = ptx_cvt(b, PTX_U32, ptx_min(b, size, most))};
+}
+
+/* The row of a unit of the tile, and how far in the row it is (u64 both). */
+static ptx_val row_of_unit(ptx_builder *b, const row_walk *w, ptx_val unit, ptx_val *offset)
+{
+    ptx_val in_first = ptx_setp(b, PTX_LT, unit, w->left);
+    ptx_val rest = ptx_sub(b, unit, w->left), more = ptx_div(b, rest, w->size);
+    ptx_val after = ptx_add(b, ptx_add(b, w->row, ptx_cvt(b, PTX_U64, more)), 1);
+    ptx_val over = ptx_sub(b, rest, ptx_mul(b, more, w->size)), wide = ptx_cvt(b, PTX_U64, unit);
+    *offset = ptx_selp(b, ptx_add(b, w->offset, wide), ptx_cvt(b, PTX_U64, over), in_first);
+    return ptx_selp(b, w->row, after, in_first);
+}
+
+/* The row of the table; the first one where there is no such row. */
+static ptx_val table_row(ptx_builder *b, const block_rows *r, ptx_val row, ptx_val *known)
+{
+    ptx_val number = ptx_cvt(b, PTX_U64, ptx_ld_global_nc(b, PTX_U32, ptx_at(b, r->index, row, 4), 0));
+    *known = ptx_setp(b, PTX_LT, number, r->table_rows);
+    return ptx_selp(b, number, ptx_u64(b, 0), *known);
+}
+
+ptx_val block_tile_knows(ptx_builder *b, const block_tile *t, ptx_val element)
+{
+    ptx_val known = {0}, offset;
+    if (t->rows.index.kind == PTX_NOTHING)
+        return known;
+    row_walk w = row_walk_of(b, t->rows.first, t->rows.columns);
+    table_row(b, &t->rows, row_of_unit(b, &w, element, &offset), &known);
+    return known;
+}
+
+/* By units that divide the rows and that the table is aligned to. */
+static void gather_units(ptx_builder *b, const block_tile *t, const row_walk *w, ptx_val row_bytes,
+                         unsigned width)
+{
+    ptx_val total = ptx_mul(b, t->count, (int)t->layout->bytes), known, offset;
+    ptx_val at = ptx_for(b, ptx_mul(b, ptx_tid_x(b), (int)width), total, (int)(t->threads * width));
+    ptx_val row = table_row(b, &t->rows, row_of_unit(b, w, at, &offset), &known);
+    ptx_val from = ptx_add(b, ptx_mad(b, row, row_bytes, t->rows.table), offset);
+    copy_in(b, from, ptx_add(b, t->stage.shared, at), width);
+    ptx_end_for(b);
+}
+
+static void gather(ptx_builder *b, const block_tile *t)
+{
+    const unsigned log = ceil_log2(t->layout->elements);
+    ptx_val size = ptx_u64(b, t->layout->bytes);
+    ptx_val row_bytes = ptx_mul(b, ptx_shr(b, t->rows.columns, log), size);
+    row_walk w = row_walk_of(b, ptx_mul(b, ptx_shr(b, t->rows.first, log), size), row_bytes);
+    ptx_val both = ptx_or(b, t->rows.table, row_bytes);
+    ptx_uniform(b);
+    ptx_if(b, emit_aligned(b, both, LOAD_BYTES));
+    gather_units(b, t, &w, row_bytes, LOAD_BYTES);
+    ptx_else(b);
+    ptx_uniform(b);
+    ptx_if(b, emit_aligned(b, both, 4));
+    gather_units(b, t, &w, row_bytes, 4);
+    ptx_else(b);
+    gather_units(b, t, &w, row_bytes, 1);
+    ptx_end_if(b);
+    ptx_end_if(b);
+    ptx_syncthreads(b);
+}
+
 void block_tile_load(ptx_builder *b, const block_tile *t)
 {
+    if (t->rows.index.kind != PTX_NOTHING) {
+        gather(b, t);
+        return;
+    }
     ptx_uniform(b);
     ptx_if(b, t->whole);
     stage_load(b, &t->stage, t->blocks);

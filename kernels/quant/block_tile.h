@@ -13,6 +13,15 @@ enum {
     BLOCK_QUANTIZE_ELEMENTS = BLOCK_TILE / BLOCK_QUANTIZE_THREADS /* of each thread */
 };
 
+/* Rows of a table in the order of a list. A tile begins within a row of the result and may reach into others. */
+typedef struct block_rows {
+    ptx_val index;      /* pointer: the numbers of rows; empty where all rows are taken as they are */
+    ptx_val table;      /* pointer to the first row's blocks */
+    ptx_val table_rows; /* u64 */
+    ptx_val columns;    /* u64 */
+    ptx_val first;      /* u64: the tile's first element in the result */
+} block_rows;
+
 typedef struct block_tile {
     const block_layout *layout;
     qdnnDataType_t data;
@@ -24,10 +33,14 @@ typedef struct block_tile {
     ptx_val whole;      /* predicate: it is complete, and its blocks are aligned */
     ptx_val is_aligned; /* predicate: its elements are */
     stage stage;        /* the blocks in shared memory */
+    block_rows rows;    /* dequantizing the rows that a list names */
 } block_tile;
 
 /* Declares what both kernels compute with. The whole thread block leaves where there is nothing to do. */
 block_tile block_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, unsigned threads);
+
+/* Whether the row of an element of the tile (u32) is one of the table: a predicate; empty without a list. */
+ptx_val block_tile_knows(ptx_builder *b, const block_tile *t, ptx_val element);
 
 /* The blocks to shared memory, and back; every thread sees them all. */
 void block_tile_load(ptx_builder *b, const block_tile *t);

@@ -1,4 +1,5 @@
 /* The dequantize kernel of flat tensors: codes become elements. */
+#include "kernels/formats/pairs.h"
 #include "kernels/quant/matrix.h"
 #include "kernels/quant/quant.h"
 #include "kernels/quant/tile.h"
@@ -15,6 +16,23 @@ static void load_codes(ptx_builder *b, const tile *t, ptx_val index, ptx_val in,
     stage_quads(b, &t->q.coding, &t->stage, element, chunk, quads);
 }
 
+/* In pairs where that takes fewer instructions. */
+static void decode_and_store(ptx_builder *b, const tile *t, const chunk_groups *groups, const ptx_val *quads,
+                             ptx_val out, int offset)
+{
+    const kernel_spec *spec = t->q.coding.spec;
+    const unsigned chunk = chunk_elements(spec->data);
+    ptx_val y[CHUNK_MAX];
+    if (element_bytes(spec->data) == 2 && chunk_has_one_group(spec) &&
+        pair_is_short(b, &t->q.coding, spec->data)) {
+        chunk_decode_pairs(b, &t->q, groups, quads, chunk, y);
+        emit_store_words(b, out, offset, chunk / 2, y);
+        return;
+    }
+    chunk_decode(b, &t->q, groups, quads, chunk, y);
+    emit_store_chunk(b, spec->data, out, offset, y);
+}
+
 /* `count` chunks that lie a block's width apart, from element `index` on. All loads first: they wait for
  * memory together. */
 static void dequantize_chunks(ptx_builder *b, const tile *t, ptx_val index, unsigned count)
@@ -22,17 +40,16 @@ static void dequantize_chunks(ptx_builder *b, const tile *t, ptx_val index, unsi
     const kernel_spec *spec = t->q.coding.spec;
     unsigned chunk = chunk_elements(spec->data), stride = TILE_BLOCK * chunk;
     ptx_val in = tile_codes_at(b, t, index), out = ptx_at(b, t->data, index, element_bytes(spec->data));
-    ptx_val quads[THREAD_ELEMENTS / QUAD], y[CHUNK_MAX];
+    ptx_val quads[THREAD_ELEMENTS / QUAD];
     chunk_groups groups[THREAD_CHUNKS_MAX];
     for (unsigned i = 0; i < count; i++) {
         chunk_groups_load(b, &t->q, ptx_add(b, index, i * stride), &groups[i]);
         load_codes(b, t, index, in, (int)(i * stride * t->q.coding.format->facts.bits / 8), i * stride,
                    &quads[i * chunk / QUAD]);
     }
-    for (unsigned i = 0; i < count; i++) {
-        chunk_decode(b, &t->q, &groups[i], &quads[i * chunk / QUAD], chunk, y);
-        emit_store_chunk(b, spec->data, out, (int)(i * TILE_BLOCK * chunk_bytes(spec->data)), y);
-    }
+    for (unsigned i = 0; i < count; i++)
+        decode_and_store(b, t, &groups[i], &quads[i * chunk / QUAD], out,
+                         (int)(i * TILE_BLOCK * chunk_bytes(spec->data)));
 }
 
 static void dequantize_elements(ptx_builder *b, const tile *t)

@@ -19,7 +19,8 @@ static dynamic_plan plan_of(const kernel_spec *spec)
 {
     dynamic_plan p = {.team = team_of(spec->data, spec->group_size, spec->group_size)};
     uint64_t chunks = spec->group_size / chunk_elements(spec->data);
-    if (chunks > WARP_LANES) /* more than a chunk for each lane of a warp: a whole block where that is too few */
+    if (chunks >
+        WARP_LANES) /* more than a chunk for each lane of a warp: a whole block where that is too few */
         p.team.lanes = chunks > WARP_LANES * CHUNKS_MAX ? RANGE_BLOCK : WARP_LANES;
     p.chunks = (unsigned)((chunks + p.team.lanes - 1) / p.team.lanes);
     return p;
@@ -38,8 +39,10 @@ bool dynamic_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *e
 {
     if (fits(row, spec))
         return true;
-    snprintf(error, error_size, "one kernel takes flat groups of a multiple of 8 elements, up to %u; scale and quantize take others",
-             RANGE_BLOCK * CHUNKS_MAX * chunk_elements(spec->data));
+    snprintf(
+        error, error_size,
+        "one kernel takes flat groups of a multiple of 8 elements, up to %u; scale and quantize take others",
+        RANGE_BLOCK * CHUNKS_MAX * chunk_elements(spec->data));
     return false;
 }
 
@@ -54,7 +57,8 @@ typedef struct dynamic_kernel {
     quantized q;
     dynamic_plan plan;
     ptx_val x, lane;            /* pointer; u32 */
-    ptx_val group, first; /* u64: its number, its first element */
+    ptx_val group, first;       /* u64: its number, its first element */
+    ptx_val to_group, to_first; /* the same among the codes: another place where rows go to those of a list */
 } dynamic_kernel;
 
 /* The chunk with that number among a lane's, where the group has it. */
@@ -64,14 +68,15 @@ static ptx_val chunk_exists(ptx_builder *b, const dynamic_kernel *k, unsigned i,
     uint64_t chunks = spec->group_size / chunk_elements(spec->data);
     if ((uint64_t)(i + 1) * k->plan.team.lanes <= chunks)
         return exists;
-    return ptx_setp_and(b, PTX_LT, ptx_add(b, k->lane, i * k->plan.team.lanes), ptx_u32(b, (uint32_t)chunks), exists);
+    return ptx_setp_and(b, PTX_LT, ptx_add(b, k->lane, i * k->plan.team.lanes), ptx_u32(b, (uint32_t)chunks),
+                        exists);
 }
 
 /* Where a lane's chunks begin (u64), as elements. */
-static ptx_val lane_start(ptx_builder *b, const dynamic_kernel *k)
+static ptx_val lane_start(ptx_builder *b, const dynamic_kernel *k, ptx_val first)
 {
     unsigned chunk = chunk_elements(k->q.coding.spec->data);
-    return ptx_add(b, k->first, ptx_cvt(b, PTX_U64, ptx_mul(b, k->lane, chunk)));
+    return ptx_add(b, first, ptx_cvt(b, PTX_U64, ptx_mul(b, k->lane, chunk)));
 }
 
 /* The chunks of a whole, aligned group, into variables that stay 0 where there is none. */
@@ -79,7 +84,7 @@ static void load_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val exists,
 {
     const qdnnDataType_t data = k->q.coding.spec->data;
     const unsigned chunk = chunk_elements(data);
-    ptx_val in = ptx_at(b, k->x, lane_start(b, k), element_bytes(data));
+    ptx_val in = ptx_at(b, k->x, lane_start(b, k, k->first), element_bytes(data));
     for (unsigned i = 0; i < k->plan.chunks; i++) {
         ptx_val here[CHUNK_MAX];
         ptx_if(b, chunk_exists(b, k, i, exists));
@@ -91,7 +96,8 @@ static void load_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val exists,
 }
 
 /* A tight range must not see the 0 of chunks that are not there. */
-static void add_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val exists, const range *r, const ptx_val *x)
+static void add_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val exists, const range *r,
+                       const ptx_val *x)
 {
     const unsigned chunk = chunk_elements(k->q.coding.spec->data);
     for (unsigned i = 0; i < k->plan.chunks; i++) {
@@ -107,11 +113,12 @@ static void store_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val exists
 {
     const unsigned chunk = chunk_elements(k->q.coding.spec->data);
     const chunk_groups groups = {.first = *group};
-    ptx_val number = emit_divide(b, lane_start(b, k), chunk);
+    ptx_val number = emit_divide(b, lane_start(b, k, k->to_first), chunk);
     for (unsigned i = 0; i < k->plan.chunks; i++) {
         ptx_val quads[CHUNK_MAX / QUAD];
         chunk_encode(b, &k->q, &groups, &x[i * chunk], chunk, quads);
-        codes_put(b, &k->q, ptx_add(b, number, i * k->plan.team.lanes), chunk_exists(b, k, i, exists), chunk, quads);
+        codes_put(b, &k->q, ptx_add(b, number, i * k->plan.team.lanes), chunk_exists(b, k, i, exists), chunk,
+                  quads);
     }
 }
 
@@ -135,7 +142,38 @@ static ptx_val block_is_whole(ptx_builder *b, const dynamic_kernel *k, ptx_val n
     ptx_val end = ptx_mul(b, ptx_add(b, first, groups), ptx_u64(b, c->spec->group_size));
     ptx_val cut = emit_remainder(b, n, emit_divide(b, n, c->spec->group_size), c->spec->group_size);
     ptx_val whole = ptx_setp_or(b, PTX_LE, end, n, ptx_setp(b, PTX_EQ, cut, ptx_u64(b, 0)));
-    return ptx_and(b, whole, ptx_and(b, emit_aligned(b, k->x, LOAD_BYTES), emit_aligned(b, k->q.codes, align)));
+    return ptx_and(b, whole,
+                   ptx_and(b, emit_aligned(b, k->x, LOAD_BYTES), emit_aligned(b, k->q.codes, align)));
+}
+
+/* The row of the result that the group goes to, by the list; a number that is no row leaves it out. Rows are whole groups.
+ * Returns whether the group is stored. */
+static ptx_val find_place(ptx_builder *b, dynamic_kernel *k, const kernel_args *args, ptx_val exists)
+{
+    const kernel_spec *spec = k->q.coding.spec;
+    k->to_group = k->group;
+    k->to_first = k->first;
+    if (!spec->row_index)
+        return exists;
+    ptx_val columns = args->number[NUMBER_COLUMNS], row = ptx_div(b, k->first, columns);
+    ptx_val at = ptx_at(b, args->operand[QDNN_OPERAND_ROW_INDEX], row, 4);
+    ptx_val number = ptx_ld_if(b, exists, PTX_GLOBAL, PTX_NC, PTX_U32, at, 0, ptx_u32(b, 0));
+    ptx_val to = ptx_cvt(b, PTX_U64, number), in_row = ptx_sub(b, k->first, ptx_mul(b, row, columns));
+    k->to_first = ptx_mad(b, to, columns, in_row);
+    k->to_group = emit_divide(b, k->to_first, spec->group_size);
+    return ptx_setp_and(b, PTX_LT, to, args->number[NUMBER_TABLE_ROWS], exists);
+}
+
+/* A group that is cut short or not aligned. Elements are counted as codes are: x is moved so that both have the same
+ * numbers. */
+static void encode_elements(ptx_builder *b, const dynamic_kernel *k, ptx_val end, ptx_val stores,
+                            const group_values *group)
+{
+    ptx_val count = ptx_selp(b, ptx_sub(b, end, k->first), ptx_u64(b, 0), stores);
+    ptx_val moved =
+        ptx_mul(b, ptx_sub(b, k->first, k->to_first), ptx_u64(b, element_bytes(k->q.coding.spec->data)));
+    encode_few(b, &k->q, ptx_add(b, k->x, moved), k->to_first, ptx_add(b, k->to_first, count), k->lane,
+               k->plan.team.lanes, group);
 }
 
 void emit_dynamic(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
@@ -143,14 +181,18 @@ void emit_dynamic(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     ptx_reqntid(b, RANGE_BLOCK, 1, 1);
     ptx_minnctapersm(b, 2);
     kernel_args args = kernel_declare(b, row, spec);
-    dynamic_kernel k = {.q = quantized_begin(b, row, spec, &args), .plan = plan_of(spec), .x = args.operand[QDNN_OPERAND_X]};
-    ptx_val tid = ptx_tid_x(b), n = args.number[NUMBER_N];
+    dynamic_kernel k = {
+        .q = quantized_begin(b, row, spec, &args), .plan = plan_of(spec), .x = args.operand[QDNN_OPERAND_X]};
+    ptx_val tid = ptx_tid_x(b);
+    ptx_val n = spec->row_index ? ptx_mul(b, args.number[NUMBER_ROWS], args.number[NUMBER_COLUMNS])
+                                : args.number[NUMBER_N];
     ptx_val block_first = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, RANGE_BLOCK / k.plan.team.lanes));
     k.lane = team_lane(b, &k.plan.team, tid);
     k.group = team_number(b, &k.plan.team, tid, block_first);
     k.first = ptx_mul(b, k.group, ptx_u64(b, spec->group_size));
-    ptx_val exists = ptx_setp(b, PTX_LT, k.first, n), end = ptx_min(b, n, ptx_add(b, k.first, ptx_u64(b, spec->group_size)));
-    ptx_val whole = block_is_whole(b, &k, n);
+    ptx_val exists = ptx_setp(b, PTX_LT, k.first, n),
+            end = ptx_min(b, n, ptx_add(b, k.first, ptx_u64(b, spec->group_size)));
+    ptx_val whole = block_is_whole(b, &k, n), stores = find_place(b, &k, &args, exists);
     range r = range_begin(b, range_kind_of(&k.q.coding));
     ptx_val x[CHUNKS_MAX * CHUNK_MAX];
     for (unsigned i = 0; i < k.plan.chunks * chunk_elements(spec->data); i++)
@@ -167,15 +209,19 @@ void emit_dynamic(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     range_reduce_team(b, &k.plan.team, &r);
     group_made made = group_make(b, &k.q.coding, &k.q.side, r.lo, r.hi);
     group_values group = group_of_numbers(b, &k.q.coding, &k.q.side, made.scale, made.zero);
-    ptx_if(b, ptx_setp_and(b, PTX_EQ, k.lane, 0, exists));
-    group_store(b, &k.q.coding, &k.q.side, &made, k.group);
+    ptx_if(b, ptx_setp_and(b, PTX_EQ, k.lane, 0, stores));
+    group_store(b, &k.q.coding, &k.q.side, &made, k.to_group);
     ptx_end_if(b);
 
     ptx_uniform(b);
     ptx_if(b, whole);
-    store_chunks(b, &k, exists, &group, x);
+    store_chunks(b, &k, stores, &group, x);
     ptx_else(b);
-    encode_few(b, &k.q, k.x, k.first, end, k.lane, k.plan.team.lanes, &group); /* reads its elements again */
+    if (spec->row_index)
+        encode_elements(b, &k, end, stores, &group);
+    else
+        encode_few(b, &k.q, k.x, k.first, end, k.lane, k.plan.team.lanes,
+                   &group); /* reads its elements again */
     ptx_end_if(b);
 }
 

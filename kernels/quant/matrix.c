@@ -113,23 +113,38 @@ matrix_groups matrix_groups_of(const matrix *m)
                            .for_patch = matrix_rows_share_groups(c->spec, patch_rows(c))};
 }
 
+static bool is_same_group(const group_values *x, const group_values *y)
+{
+    return x->scale.kind == y->scale.kind && x->scale.reg == y->scale.reg && x->scale.bits == y->scale.bits;
+}
+
+static void load_groups(ptx_builder *b, const matrix *m, matrix_groups *g, ptx_val row, const patch *p)
+{
+    matrix_row_groups(b, m, row, p->column, p->width, g->each);
+    for (unsigned k = 0; g->in_pairs && k < p->width; k += 2)
+        g->pairs[k / 2] =
+            k && is_same_group(&g->each[0], &g->each[k]) && is_same_group(&g->each[0], &g->each[k + 1])
+                ? g->pairs[0]
+                : pair_group_of(b, &m->q, m->q.coding.spec->data, &g->each[k], &g->each[k + 1]);
+}
+
 void groups_for_band(ptx_builder *b, const matrix *m, matrix_groups *g, const patch *p)
 {
     if (g->for_band)
-        matrix_row_groups(b, m, p->row, p->column, p->width, g->each);
+        load_groups(b, m, g, p->row, p);
 }
 
 /* A patch of one row may begin anywhere; its groups are those of the row. */
 void groups_for_patch(ptx_builder *b, const matrix *m, matrix_groups *g, const patch *p)
 {
     if (!g->for_band && g->for_patch)
-        matrix_row_groups(b, m, p->row, p->column, p->width, g->each);
+        load_groups(b, m, g, p->row, p);
 }
 
 void groups_for_row(ptx_builder *b, const matrix *m, matrix_groups *g, const patch *p, unsigned i)
 {
     if (!g->for_band && !g->for_patch)
-        matrix_row_groups(b, m, i ? ptx_add(b, p->row, i) : p->row, p->column, p->width, g->each);
+        load_groups(b, m, g, i ? ptx_add(b, p->row, i) : p->row, p);
 }
 
 ptx_val patch_data(ptx_builder *b, qdnnDataType_t type, ptx_val data, ptx_val columns, const patch *p,

@@ -5,6 +5,7 @@
 #define QDNN_KERNELS_QUANT_MATRIX_H
 
 #include "kernels/formats/matrix.h"
+#include "kernels/formats/pairs.h"
 
 enum { MATRIX_WARPS = 4, MATRIX_BLOCK = MATRIX_WARPS * WARP, BAND = 32 };
 
@@ -40,7 +41,9 @@ void matrix_walk_by_rows(matrix_walk *w);
 /* How long the numbers of groups stay the same: for a band, a patch or a row. */
 typedef struct matrix_groups {
     bool for_band, for_patch;
+    bool in_pairs; /* set by those that decode pairs: then `pairs` are made as well */
     group_values each[CHUNK_MAX];
+    pair_group pairs[CHUNK_MAX / 2];
 } matrix_groups;
 matrix_groups matrix_groups_of(const matrix *m);
 void groups_for_band(ptx_builder *b, const matrix *m, matrix_groups *g, const patch *p);

@@ -34,27 +34,56 @@ static void begin_band(ptx_builder *b, void *user, const patch *p)
     groups_for_band(b, &d->m, &d->groups, p);
 }
 
+/* Row i of a patch: the elements as the words of a store, or as f32. */
+static void store_pairs(ptx_builder *b, const dequantizer *d, const source *s, const patch *in, unsigned i,
+                        ptx_val address)
+{
+    const quantized *q = &d->m.q;
+    ptx_val words[CHUNK_MAX / 2];
+    for (unsigned k = 0; k < in->width; k += 2) {
+        code_place at[2];
+        for (unsigned e = 0; e < 2; e++)
+            at[e].word = patch_word(b, &d->m, in, i, k + e, &at[e].position);
+        words[k / 2] = pair_decode(b, q, q->coding.spec->data, &d->groups.pairs[k / 2], at[0], at[1]);
+        if (s->known.kind != PTX_NOTHING)
+            words[k / 2] = ptx_selp(b, words[k / 2], ptx_u32(b, 0x7FFF7FFF), s->known);
+    }
+    ptx_if(b, in->active);
+    emit_store_words(b, address, 0, in->width / 2, words);
+    ptx_end_if(b);
+}
+
+static void store_elements(ptx_builder *b, const dequantizer *d, const source *s, patch *in, unsigned i,
+                           ptx_val address)
+{
+    const quantized *q = &d->m.q;
+    ptx_val y[CHUNK_MAX];
+    patch_units(b, &d->m, in, i, y);
+    for (unsigned k = 0; k < in->width; k++)
+        y[k] = value_or_nan(b, s, group_decode(b, &q->coding, &q->side, &d->groups.each[k], y[k]));
+    ptx_if(b, in->active);
+    emit_store_run(b, q->coding.spec->data, address, 0, in->width, y);
+    ptx_end_if(b);
+}
+
 /* All loads first: they wait for memory together. */
 static void dequantize_patch(ptx_builder *b, void *user, patch *p)
 {
     dequantizer *d = user;
-    const quantized *q = &d->m.q;
-    qdnnDataType_t data = q->coding.spec->data;
+    qdnnDataType_t data = d->m.q.coding.spec->data;
     source s = source_of(b, d, p->row); /* with a list, a patch is one row */
     patch in = *p;
     in.row = s.row;
-    ptx_val y[CHUNK_MAX];
     patch_load(b, &d->m, &in);
     groups_for_patch(b, &d->m, &d->groups, &in);
     patch_arrive(b, &d->m, &in);
     for (unsigned i = 0; i < p->rows; i++) {
         groups_for_row(b, &d->m, &d->groups, &in, i);
-        patch_units(b, &d->m, &in, i, y);
-        for (unsigned k = 0; k < p->width; k++)
-            y[k] = value_or_nan(b, &s, group_decode(b, &q->coding, &q->side, &d->groups.each[k], y[k]));
-        ptx_if(b, p->active);
-        emit_store_run(b, data, patch_data(b, data, d->y, d->m.columns, p, i), 0, p->width, y);
-        ptx_end_if(b);
+        ptx_val address = patch_data(b, data, d->y, d->m.columns, p, i);
+        if (d->groups.in_pairs)
+            store_pairs(b, d, &s, &in, i, address);
+        else
+            store_elements(b, d, &s, &in, i, address);
     }
 }
 
@@ -84,6 +113,7 @@ void emit_matrix_dequantize(ptx_builder *b, const kernel_row *row, const kernel_
                      .y = args.operand[QDNN_OPERAND_Y],
                      .row_index = args.operand[QDNN_OPERAND_ROW_INDEX]};
     d.groups = matrix_groups_of(&d.m);
+    d.groups.in_pairs = element_bytes(spec->data) == 2 && pair_is_short(b, &q.coding, spec->data);
     ptx_val aligned =
         ptx_and(b, emit_aligned(b, d.y, LOAD_BYTES), emit_aligned(b, q.codes, patch_codes_align(&q.coding)));
     matrix_walk w = matrix_walk_of(&d.m, matrix_groups_aligned(b, &d.m, patch_width(&q.coding), aligned));

@@ -110,7 +110,7 @@ cuda_device *device_at(CUdevice ordinal)
     return ordinal >= 0 && ordinal < cuda.n_devices ? &cuda.devices[ordinal] : NULL;
 }
 
-/* ---- What a device says of itself ---- */
+/* ---- Device properties ---- */
 
 CUresult do_cuDeviceGet(CUdevice *device, int ordinal)
 {

@@ -187,6 +187,10 @@ static void check_plans(const scene *s)
     IS_NULL("y", qdnnCreateDequantizePlan(h, NULL, q, &out.plan));
     IS_NULL("quant", qdnnCreateDequantizePlan(h, t, NULL, &out.plan));
     IS_NULL("plan", qdnnCreateDequantizePlan(h, t, q, NULL));
+    IS_NULL("handle", qdnnCreateQuantizeKvCachePlan(NULL, t, q, t, &out.plan));
+    IS_NULL("x", qdnnCreateQuantizeKvCachePlan(h, NULL, q, t, &out.plan));
+    IS_NULL("quant", qdnnCreateQuantizeKvCachePlan(h, t, NULL, t, &out.plan));
+    IS_NULL("plan", qdnnCreateQuantizeKvCachePlan(h, t, q, t, NULL));
     IS_NULL("handle", qdnnCreateDequantizeRowsPlan(NULL, t, q, t, &out.plan));
     IS_NULL("table", qdnnCreateDequantizeRowsPlan(h, NULL, q, t, &out.plan));
     IS_NULL("quant", qdnnCreateDequantizeRowsPlan(h, t, NULL, t, &out.plan));

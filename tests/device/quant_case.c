@@ -107,13 +107,18 @@ static bool set_options(const quant_case *c, qdnnQuantDescriptor_t quant)
     return ok;
 }
 
+bool quant_case_describe(const quant_case *c, qdnnQuantDescriptor_t quant)
+{
+    return CHECK_QDNN(
+               qdnnSetQuantDescriptor(quant, kernel_format(c->row)->storage, c->granularity, c->extent)) &&
+           set_options(c, quant);
+}
+
 /* The descriptor leads to the case's kernel. */
 static bool set_format(const quant_case *c, quant_descriptors *d)
 {
     request r;
-    bool ok = CHECK_QDNN(qdnnSetQuantDescriptor(d->quant, kernel_format(c->row)->storage, c->granularity,
-                                                c->extent)) &&
-              set_options(c, d->quant) &&
+    bool ok = quant_case_describe(c, d->quant) &&
               CHECK_QDNN(request_make(kernel_operation_of(c->row), d->tensor, d->quant, &r));
     if (ok && r.row != c->row)
         FAIL("the descriptor of %s leads to %s", c->row->name, r.row->name);
@@ -159,15 +164,74 @@ static int plain_operand(const quant_case *c)
     return kernel_operation_of(c->row) == KERNEL_DEQUANTIZE ? QDNN_OPERAND_Y : QDNN_OPERAND_X;
 }
 
+/* How host_ref sees the tensor: matrices one behind the other, or one of all rows. */
+typedef struct matrices {
+    ref_quant_spec spec; /* of each */
+    int64_t count, rows, columns;
+    size_t stride[QDNN_OPERAND_COUNT]; /* bytes from one to the next; 0: they share the operand */
+} matrices;
+
+static bool is_lined(const ref_quant_spec *ref)
+{
+    return ref->groups == QDNN_GROUPS_ROWS || ref->groups == QDNN_GROUPS_COLUMNS;
+}
+
+/* Groups along rows and down columns, and words down columns, begin anew in each matrix of a stack. Codes in bytes and flat
+ * groups run through it, and so do a global scale that is computed and runs of 256 nested scales. */
+static bool is_stack(const quant_case *c, const ref_quant_spec *ref, int64_t rows, int64_t columns)
+{
+    kernel_operation operation = kernel_operation_of(c->row);
+    bool makes_scales = operation == KERNEL_SCALE || operation == KERNEL_DYNAMIC;
+    bool in_columns = ref->layout == QDNN_LAYOUT_WORDS_INTERLEAVED && operation != KERNEL_SCALE;
+    if (c->rank < 3 || ref->block || (makes_scales && ref->global_scale) ||
+        (ref->nested && ref_group_count(ref, rows, columns) % 256 != 0))
+        return false;
+    if (ref->layout == QDNN_LAYOUT_BYTES && rows * columns * kernel_format(c->row)->bits % 8 != 0)
+        return false;
+    return is_lined(ref) || (in_columns && rows * kernel_format(c->row)->bits % 32 != 0);
+}
+
+static matrices matrices_of(const quant_case *c, const ref_quant_spec *ref)
+{
+    matrices m = {*ref, 1, quant_case_rows(c), quant_case_row_elements(c), {0}};
+    int64_t rows = c->rank > 1 ? c->dims[c->rank - 2] : 1;
+    if (!is_stack(c, ref, rows, m.columns) || m.rows == 0)
+        return m;
+    if (ref->channels * ref->group_size ==
+        quant_case_elements(c)) /* channels are runs, one behind the other */
+        m.spec.channels = 0;
+    m.count = m.rows / rows;
+    m.rows = rows;
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
+        bool is_shared = i == QDNN_OPERAND_GLOBAL_SCALE || i == QDNN_OPERAND_NESTED_MAP ||
+                         i == QDNN_OPERAND_NESTED_OFFSET ||
+                         ((i == QDNN_OPERAND_SCALE || i == QDNN_OPERAND_ZERO) && m.spec.channels > 0);
+        m.stride[i] = is_shared ? 0 : (size_t)ref_operand_bytes(&m.spec, m.rows, m.columns, i);
+    }
+    return m;
+}
+
+/* The operands from one matrix on. */
+static ref_arrays arrays_at(const quant_operands *o, const matrices *m, int64_t index,
+                            uint8_t *host[QDNN_OPERAND_COUNT])
+{
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        host[i] = o->host[i] + (size_t)index * m->stride[i];
+    return ref_arrays_of(host);
+}
+
 static void set_sizes(const quant_case *c, const ref_quant_spec *ref, quant_operands *o)
 {
     int64_t rows = quant_case_rows(c), columns = quant_case_row_elements(c);
+    matrices m = matrices_of(c, ref);
     kernel_operand operands[QDNN_OPERAND_COUNT];
     kernel_spec spec = grouped_spec(c);
-    kernel_operands_of(c->row, &spec, &(kernel_problem){.rows = (uint64_t)rows, .columns = (uint64_t)columns}, operands);
+    kernel_operands_of(c->row, &spec, &(kernel_problem){.rows = (uint64_t)rows, .columns = (uint64_t)columns},
+                       operands);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
         o->element[i] = ref_element_bytes(ref, i);
-        o->bytes[i] = (size_t)ref_operand_bytes(ref, rows, columns, i);
+        o->bytes[i] =
+            (size_t)ref_operand_bytes(&m.spec, m.rows, m.columns, i) + (size_t)(m.count - 1) * m.stride[i];
         o->reads |= (unsigned)operands[i].reads << i;
         o->writes |= (unsigned)operands[i].writes << i;
     }
@@ -187,12 +251,12 @@ static void fill_tables(quant_operands *o)
 }
 
 /* The groups of rows in no order; a caller's may be out of range. */
-static void fill_group_index(const quant_case *c, quant_operands *o)
+static void fill_group_index(const quant_case *c, const matrices *m, quant_operands *o)
 {
     static const int32_t strange[] = {-1, INT32_MAX, INT32_MIN};
     int32_t *index = (int32_t *)(void *)o->host[QDNN_OPERAND_GROUP_INDEX];
     int64_t rows = (int64_t)o->bytes[QDNN_OPERAND_GROUP_INDEX] / 4,
-            groups = rows ? (rows - 1) / c->extent + 1 : 0;
+            groups = rows ? (m->rows - 1) / c->extent + 1 : 0;
     for (int64_t i = 0; i < rows; i++)
         index[i] = c->callers && i % 5 == 4 ? strange[i / 5 % 3] : (int32_t)((i * 7 + c->seed) % groups);
     if (c->callers && rows > 0)
@@ -214,28 +278,57 @@ static void fill_callers(const quant_case *c, const ref_quant_spec *ref, quant_o
         fill_callers_zeros(ref->zero, 0, o->host[QDNN_OPERAND_ZERO], zeros);
 }
 
+static void fill_codes(const quant_case *c, const matrices *m, quant_operands *o)
+{
+    uint8_t *host[QDNN_OPERAND_COUNT];
+    for (int64_t i = 0; i < m->count; i++) {
+        ref_arrays arrays = arrays_at(o, m, i, host);
+        ref_quantize(&m->spec, m->rows, m->columns, host[plain_operand(c)], &arrays);
+    }
+}
+
+static void fill_values(const quant_case *c, const matrices *m, quant_operands *o)
+{
+    uint8_t *host[QDNN_OPERAND_COUNT];
+    for (int64_t i = 0; i < m->count; i++) {
+        ref_arrays arrays = arrays_at(o, m, i, host);
+        ref_dequantize(&m->spec, m->rows, m->columns, &arrays, host[plain_operand(c)]);
+    }
+}
+
+/* Flat groups run through all matrices. */
+static void fill_scales(const quant_case *c, const ref_quant_spec *ref, const matrices *m, quant_operands *o)
+{
+    uint8_t *host[QDNN_OPERAND_COUNT];
+    const int64_t count = is_lined(ref) ? m->count : 1, rows = m->rows * m->count / count;
+    for (int64_t i = 0; i < count; i++) {
+        ref_arrays arrays = arrays_at(o, m, i, host);
+        ref_scale(ref, rows, m->columns, host[plain_operand(c)], &arrays);
+    }
+}
+
 /* Inputs of quantize and dequantize are host_ref's own outputs, unless they are a caller's. */
 static void fill(const quant_case *c, const ref_quant_spec *ref, quant_operands *o)
 {
     int64_t rows = quant_case_rows(c), columns = quant_case_row_elements(c);
     uint8_t *plain = o->host[plain_operand(c)], *codes = o->host[QDNN_OPERAND_CODES];
-    ref_arrays arrays = ref_arrays_of(o->host);
+    const matrices m = matrices_of(c, ref);
     fill_tables(o);
     fill_data(c->kind, kernel_format(c->row), c->spec.data, c->seed, plain, rows * columns);
     if (ref->block) {
         ref_fill_blocks(c->row, ref, rows * columns, c->seed, c->callers, plain, codes);
         return;
     }
-    fill_group_index(c, o);
-    ref_scale(ref, rows, columns, plain, &arrays);
+    fill_group_index(c, &m, o);
+    fill_scales(c, ref, &m, o);
     if (c->callers)
         fill_callers(c, ref, o);
-    ref_quantize(ref, rows, columns, plain, &arrays);
+    fill_codes(c, &m, o);
     if (kernel_operation_of(c->row) != KERNEL_DEQUANTIZE)
         return;
     if (c->callers)
         fill_bytes(c->seed, codes, (int64_t)o->bytes[QDNN_OPERAND_CODES]);
-    ref_dequantize(ref, rows, columns, &arrays, plain);
+    fill_values(c, &m, o);
 }
 
 bool quant_operands_make(const quant_case *c, quant_operands *out)

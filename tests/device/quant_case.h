@@ -36,6 +36,9 @@ void quant_case_text(const quant_case *c, char *text, size_t size);
 /* The case in host_ref's terms. */
 ref_quant_spec quant_case_reference(const quant_case *c);
 
+/* Sets what a case says of codes and scales. */
+bool quant_case_describe(const quant_case *c, qdnnQuantDescriptor_t quant);
+
 /* The descriptors of a case. False, with a failure reported, where they do not lead to its kernel. */
 typedef struct quant_descriptors {
     qdnnTensorDescriptor_t tensor;

@@ -12,13 +12,42 @@
 
 enum { ROWS_TRIALS = 10 };
 
-/* Dequantize kernels of formats that have layouts. */
+/* Dequantize kernels of formats that have layouts, and of blocks. */
 static const kernel_row *row_at(int index)
 {
-    for (int i = 0; matrix_row_at(i); i++)
-        if (kernel_operation_of(matrix_row_at(i)) == KERNEL_DEQUANTIZE && index-- == 0)
-            return matrix_row_at(i);
+    for (int i = 0; i < kernel_row_count; i++)
+        if (kernel_operation_of(&kernel_rows[i]) == KERNEL_DEQUANTIZE && kernel_takes(&kernel_rows[i], "row_index") &&
+            index-- == 0)
+            return &kernel_rows[i];
     return NULL;
+}
+
+/* Rows of blocks: shorter and longer than a tile, of bytes that 16, 4 or nothing divides. */
+static parity_trial blocks_trial(const kernel_row *row, int index)
+{
+    static const qdnnDataType_t types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16, QDNN_DATA_F64};
+    static const int64_t blocks[] = {1, 2, 3, 8, 16, 17, 130, 5};
+    parity_trial t = {.c = {.row = row,
+                            .spec = kernel_spec_default(),
+                            .granularity = QDNN_GRANULARITY_GROUP,
+                            .extent = 128,
+                            .rank = 2,
+                            .dims = {9, blocks[index % 8] * (int64_t)kernel_columns_multiple(row)},
+                            .seed = (uint32_t)index + 1,
+                            .callers = index % 3 == 2},
+                      .buffers = index % 2 ? BUFFER_EXACT : BUFFER_BANDS,
+                      .by_plan = true};
+    t.c.spec.data = types[index % 4];
+    t.shift[QDNN_OPERAND_CODES] = index % 4 == 3;
+    t.shift[QDNN_OPERAND_Y] = index % 5 == 4;
+    return t;
+}
+
+static parity_trial trial_at(const kernel_row *row, int index)
+{
+    return kernel_format(row)->block
+               ? blocks_trial(row, index)
+               : matrix_trial_at(row, MATRIX_TURNS, index); /* a turn that the other tests do not have */
 }
 
 static int row_count(void)
@@ -121,9 +150,8 @@ TEST_EACH(ParityRows, OnPtxvm, row_count, row_name)
     qdnnHandle_t handle = ptxvm_begin(sms[index % 6], 1, "all", "stderr");
     bool alive = handle != NULL;
     for (int i = 0; i < ROWS_TRIALS && alive; i++) {
-        parity_trial t =
-            matrix_trial_at(row_at(index), MATRIX_TURNS, i); /* a turn that the other tests do not have */
-        if (quant_case_elements(&t.c) > 0)
+        parity_trial t = trial_at(row_at(index), i);
+        if (quant_case_elements(&t.c) > 0 && t.c.rank <= 2)
             alive = run_trial(handle, &t);
     }
     ptxvm_end(handle);

@@ -1,0 +1,87 @@
+/* Caches of keys and values: dynamic quantization with a scale for each head of each token, into the tokens' own order or into the
+ * slots of a cache. */
+#include "driver/api/request.h"
+
+#include "driver/api/plan.h"
+#include "driver/base/check.h"
+
+/* A token is the last two dimensions. */
+static qdnnStatus_t token_of(const char *name, const struct qdnnTensorDescriptor *tensor, uint64_t *elements,
+                             uint64_t *count)
+{
+    if (tensor->rank < 2)
+        return qdnn_error(
+            QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+            "%s has %d dimension; it must have at least two, the last being heads and the head size", name,
+            tensor->rank);
+    *elements = (uint64_t)tensor->dims[tensor->rank - 1] * (uint64_t)tensor->dims[tensor->rank - 2];
+    *count = 1;
+    for (int i = 0; i < tensor->rank - 2; i++)
+        *count *= (uint64_t)tensor->dims[i];
+    return QDNN_STATUS_SUCCESS;
+}
+
+/* A scale for each head and token is a group of the head size. */
+static qdnnStatus_t check_groups(const struct qdnnTensorDescriptor *x,
+                                 const struct qdnnQuantDescriptor *quant)
+{
+    const int64_t *value = quant->values, head = x->dims[x->rank - 1];
+    if (value[QDNN_QUANT_GRANULARITY] != QDNN_GRANULARITY_GROUP || value[QDNN_QUANT_GROUP_SIZE] != head)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                          "QDNN_QUANT_GROUP_SIZE is %lld, and a head has %lld elements; a scale for each "
+                          "head and token needs "
+                          "QDNN_GRANULARITY_GROUP with the head size",
+                          (long long)value[QDNN_QUANT_GROUP_SIZE], (long long)head);
+    return QDNN_STATUS_SUCCESS;
+}
+
+static qdnnStatus_t check_cache(const struct qdnnTensorDescriptor *x,
+                                const struct qdnnTensorDescriptor *cache)
+{
+    for (int i = 1; i <= 2; i++)
+        if (cache->dims[cache->rank - i] != x->dims[x->rank - i])
+            return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                              "cache has %lld %s, and x has %lld; they must be the same",
+                              (long long)cache->dims[cache->rank - i],
+                              i == 1 ? "elements in a head" : "heads", (long long)x->dims[x->rank - i]);
+    return request_check_packed(cache);
+}
+
+qdnnStatus_t request_make_kv(const struct qdnnTensorDescriptor *x, const struct qdnnQuantDescriptor *quant,
+                             const struct qdnnTensorDescriptor *cache, request *out)
+{
+    uint64_t elements = 0, tokens = 0, slot = 0, slots = 0;
+    char reason[256];
+    CHECK_STATUS(token_of("x", x, &elements, &tokens));
+    CHECK_STATUS(check_groups(x, quant));
+    CHECK_STATUS(request_make(KERNEL_DYNAMIC, x, quant, out));
+    if (!kernel_is_emitted(out->row, &out->spec, reason, sizeof reason))
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "the head size is %lld: %s",
+                          (long long)x->dims[x->rank - 1], reason);
+    if (!cache)
+        return QDNN_STATUS_SUCCESS;
+    CHECK_STATUS(token_of("cache", cache, &slot, &slots));
+    CHECK_STATUS(check_cache(x, cache));
+    if (slots > INT32_MAX)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                          "cache has %llu slots; numbers of slots are i32: at most %d",
+                          (unsigned long long)slots, INT32_MAX);
+    out->problem = (kernel_problem){.rows = tokens, .columns = elements, .table_rows = slots};
+    out->spec.row_index = 1;
+    kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
+    return QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t qdnnCreateQuantizeKvCachePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
+                                           qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t cache,
+                                           qdnnPlan_t *plan)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(handle);
+    CHECK_NOT_NULL(x);
+    CHECK_NOT_NULL(quant);
+    CHECK_NOT_NULL(plan);
+    request r;
+    CHECK_STATUS(request_make_kv(x, quant, cache, &r));
+    return plan_create(handle, &r, plan);
+}

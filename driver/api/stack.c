@@ -1,0 +1,112 @@
+/* Stacks of matrices, as experts are: [E, K, N] is E matrices of K rows, whose codes, scales and zeros lie one behind the
+ * other. Where nothing reaches from one matrix into the next, the stack is one matrix of E * K rows and takes one launch;
+ * elsewhere each matrix is a problem of its own, and the plan repeats its launches. */
+#include "driver/api/request.h"
+
+#include "driver/base/check.h"
+
+/* The matrices above the last two dimensions, and the rows of each. */
+static uint64_t matrices_of(const struct qdnnTensorDescriptor *tensor, uint64_t *rows)
+{
+    uint64_t count = 1;
+    for (int i = 0; i < tensor->rank - 2; i++)
+        count *= (uint64_t)tensor->dims[i];
+    *rows = tensor->rank > 1 ? (uint64_t)tensor->dims[tensor->rank - 2] : 1;
+    return count;
+}
+
+/* Whether an array of groups is laid out otherwise for the stack as one matrix. */
+static bool groups_differ(const request *r, uint64_t rows)
+{
+    const kernel_spec *spec = &r->spec;
+    const uint64_t across = spec->groups == QDNN_GROUPS_COLUMNS ? spec->group_size : spec->group_rows;
+    if (spec->groups != QDNN_GROUPS_COLUMNS && spec->groups != QDNN_GROUPS_ROWS)
+        return false;
+    return rows % across != 0 || spec->group_index || spec->scale_order == QDNN_SCALE_ORDER_TRANSPOSED ||
+           spec->scale_swizzle != QDNN_SWIZZLE_NONE ||
+           (spec->zero_packed && spec->groups == QDNN_GROUPS_ROWS &&
+            rows / across * kernel_format(r->row)->bits % 32 != 0);
+}
+
+/* Whether codes in words down the columns are. */
+static bool codes_differ(const request *r, uint64_t rows)
+{
+    bool in_columns =
+        r->spec.layout == QDNN_LAYOUT_WORDS_INTERLEAVED || r->spec.to_layout == QDNN_LAYOUT_WORDS_INTERLEAVED;
+    return in_columns && kernel_operation_of(r->row) != KERNEL_SCALE &&
+           rows * kernel_format(r->row)->bits % 32 != 0;
+}
+
+#define FIX "fix: one call for each matrix"
+
+/* What matrices one by one cannot be given. */
+static qdnnStatus_t check_stack(const request *r, const kernel_problem *one)
+{
+    const kernel_spec *spec = &r->spec;
+    const uint64_t elements = one->rows * one->columns,
+                   run = spec->group_size * (spec->channels ? spec->channels : 1);
+    const kernel_operation operation = kernel_operation_of(r->row);
+    const bool makes_scales = operation == KERNEL_SCALE || operation == KERNEL_DYNAMIC;
+    if (elements * kernel_format(r->row)->bits % 8 != 0 && operation != KERNEL_SCALE &&
+        (spec->layout == QDNN_LAYOUT_BYTES ||
+         (operation == KERNEL_REPACK && spec->to_layout == QDNN_LAYOUT_BYTES)))
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                          "the codes of each %llu x %llu matrix of the stack end within a byte; " FIX,
+                          (unsigned long long)one->rows, (unsigned long long)one->columns);
+    if (spec->groups == QDNN_GROUPS_FLAT && elements % run != 0)
+        return qdnn_error(
+            QDNN_STATUS_NOT_SUPPORTED,
+            "groups of %llu elements reach from one %llu x %llu matrix of the stack into the next, and its "
+            "codes do not; fix: groups down columns, or a group size that divides %llu",
+            (unsigned long long)run, (unsigned long long)one->rows, (unsigned long long)one->columns,
+            (unsigned long long)elements);
+    if (spec->zero_packed && spec->groups == QDNN_GROUPS_FLAT && !spec->channels &&
+        elements / run * kernel_format(r->row)->bits % 32 != 0)
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                          "the packed zeros of each %llu x %llu matrix of the stack end within a word; " FIX,
+                          (unsigned long long)one->rows, (unsigned long long)one->columns);
+    if (makes_scales && (spec->global_scale || (spec->groups == QDNN_GROUPS_FLAT && spec->channels)))
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                          "the matrices of the stack are quantized one by one, and share a scale; " FIX);
+    if (spec->nested && kernel_groups(spec, one) % 256 != 0)
+        return qdnn_error(
+            QDNN_STATUS_NOT_SUPPORTED,
+            "each matrix of the stack has %llu nested scales, which is no multiple of 256; " FIX,
+            (unsigned long long)kernel_groups(spec, one));
+    return QDNN_STATUS_SUCCESS;
+}
+
+/* Whether all matrices have the same array. */
+static bool is_shared(const kernel_spec *spec, int operand)
+{
+    switch (operand) {
+    case QDNN_OPERAND_GLOBAL_SCALE:
+    case QDNN_OPERAND_NESTED_MAP:
+    case QDNN_OPERAND_NESTED_OFFSET:
+        return true;
+    case QDNN_OPERAND_SCALE:
+    case QDNN_OPERAND_ZERO:
+        return spec->groups == QDNN_GROUPS_FLAT && spec->channels;
+    default:
+        return false;
+    }
+}
+
+qdnnStatus_t request_stack(const struct qdnnTensorDescriptor *tensor, request *r)
+{
+    uint64_t rows, matrices = matrices_of(tensor, &rows);
+    r->repeats = 1;
+    if (matrices <= 1 || rows == 0 || r->problem.columns == 0 ||
+        !(groups_differ(r, rows) || codes_differ(r, rows)))
+        return QDNN_STATUS_SUCCESS;
+    const kernel_problem one = {.rows = rows, .columns = r->problem.columns};
+    CHECK_STATUS(check_stack(r, &one));
+    r->problem = one;
+    r->repeats = matrices;
+    kernel_operands_of(r->row, &r->spec, &one, r->operands);
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
+        r->strides[i] = is_shared(&r->spec, i) ? 0 : r->operands[i].bytes;
+        r->operands[i].bytes += (matrices - 1) * r->strides[i];
+    }
+    return QDNN_STATUS_SUCCESS;
+}

@@ -1,0 +1,244 @@
+/* Keys and values into a cache through the public API against host_ref: slots in no order, slots that no token goes to, numbers
+ * that are no slot, and tokens without a cache. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device_buffer.h"
+#include "formats/kernel_data.h"
+#include "host_ref/host_ref.h"
+#include "parity/ptxvm.h"
+#include "test.h"
+
+enum { TOKENS = 11, SLOTS = 19, HEADS = 3 };
+
+/* What the cache holds, and how long a head is: more than one kind of team of lanes. */
+static const struct kv_case {
+    const char *name;
+    qdnnDataType_t storage, data;
+    int bits;
+    int64_t head;
+    qdnnZeroKind_t zero;
+    qdnnScaleType_t scale;
+    const char *sm;
+    size_t shift; /* of the codes, in bytes: not aligned */
+    bool is_listed;
+} cases[] = {
+    {"int8_f16_head_128", QDNN_DATA_I8, QDNN_DATA_F16, 8, 128, QDNN_ZERO_NONE, QDNN_SCALE_F32, "sm_80", 0,
+     true},
+    {"int8_bf16_head_64", QDNN_DATA_I8, QDNN_DATA_BF16, 8, 64, QDNN_ZERO_NONE, QDNN_SCALE_BF16, "sm_90", 0,
+     true},
+    {"int8_zp_f32_head_80", QDNN_DATA_I8, QDNN_DATA_F32, 8, 80, QDNN_ZERO_POINT, QDNN_SCALE_F32, "sm_75", 0,
+     true},
+    {"int4_f16_head_128", QDNN_DATA_I4, QDNN_DATA_F16, 4, 128, QDNN_ZERO_NONE, QDNN_SCALE_F16, "sm_89", 0,
+     true},
+    {"int4_zp_bf16_head_96", QDNN_DATA_I4, QDNN_DATA_BF16, 4, 96, QDNN_ZERO_POINT, QDNN_SCALE_F16, "sm_120",
+     0, true},
+    {"int3_f16_head_256", QDNN_DATA_I8, QDNN_DATA_F16, 3, 256, QDNN_ZERO_NONE, QDNN_SCALE_F32, "sm_80", 0,
+     true},
+    {"e4m3_f16_head_128", QDNN_DATA_F8E4M3, QDNN_DATA_F16, 8, 128, QDNN_ZERO_NONE, QDNN_SCALE_F32, "sm_89", 0,
+     true},
+    {"e4m3_f16_head_8", QDNN_DATA_F8E4M3, QDNN_DATA_F16, 8, 8, QDNN_ZERO_NONE, QDNN_SCALE_F32, "sm_80", 0,
+     true},
+    {"e5m2_f32_head_576", QDNN_DATA_F8E5M2, QDNN_DATA_F32, 8, 576, QDNN_ZERO_NONE, QDNN_SCALE_F32, "sm_100",
+     0, true},
+    {"int8_f16_not_aligned", QDNN_DATA_I8, QDNN_DATA_F16, 8, 128, QDNN_ZERO_NONE, QDNN_SCALE_F32, "sm_80", 1,
+     true},
+    {"int4_f32_not_aligned", QDNN_DATA_I4, QDNN_DATA_F32, 4, 64, QDNN_ZERO_NONE, QDNN_SCALE_F32, "sm_80", 1,
+     true},
+    {"int8_f16_without_cache", QDNN_DATA_I8, QDNN_DATA_F16, 8, 128, QDNN_ZERO_NONE, QDNN_SCALE_F32, "sm_80",
+     0, false},
+};
+typedef struct kv_case kv_case;
+
+static ref_quant_spec spec_of(const kv_case *c)
+{
+    return (ref_quant_spec){.data = c->data,
+                            .storage = c->storage,
+                            .bits = c->bits,
+                            .zero_kind = c->zero,
+                            .zero = QDNN_DATA_F32,
+                            .scale = c->scale,
+                            .groups = QDNN_GROUPS_FLAT,
+                            .group_size = c->head,
+                            .floor = REF_DEFAULT_FLOOR};
+}
+
+/* Slots of each token; the last two tokens have none. */
+static void fill_slots(int32_t slots[TOKENS])
+{
+    for (int i = 0; i < TOKENS; i++)
+        slots[i] = (i * 7 + 3) % SLOTS;
+    slots[TOKENS - 2] = -1;
+    slots[TOKENS - 1] = SLOTS;
+}
+
+enum { X, CODES, SCALE, ZERO, INDEX, PARTS };
+static const qdnnOperand_t operands[PARTS] = {QDNN_OPERAND_X, QDNN_OPERAND_CODES, QDNN_OPERAND_SCALE,
+                                              QDNN_OPERAND_ZERO, QDNN_OPERAND_ROW_INDEX};
+
+/* On the host: x, the list, and the cache before and after. */
+typedef struct kv_data {
+    size_t bytes[PARTS], slot_bytes[PARTS];
+    uint8_t *before[PARTS], *after[PARTS];
+} kv_data;
+
+static bool data_make(const kv_case *c, kv_data *d)
+{
+    const ref_quant_spec spec = spec_of(c);
+    const int64_t token = HEADS * c->head, slots = c->is_listed ? SLOTS : TOKENS;
+    const ref_sizes of_slot = ref_sizes_of(&spec, 1, token);
+    const size_t sizes[PARTS] = {(size_t)token * ref_scalar_size(c->data), (size_t)of_slot.codes,
+                                 (size_t)of_slot.scale, (size_t)of_slot.zero, 4};
+    int32_t list[TOKENS];
+    bool ok = true;
+    *d = (kv_data){0};
+    fill_slots(list);
+    for (int i = 0; i < PARTS; i++) {
+        d->slot_bytes[i] = sizes[i];
+        d->bytes[i] = sizes[i] * (size_t)(i == X || i == INDEX ? TOKENS : slots);
+        d->before[i] = calloc(d->bytes[i] + 1, 1);
+        d->after[i] = calloc(d->bytes[i] + 1, 1);
+        ok = ok && CHECK(d->before[i] && d->after[i]);
+    }
+    for (int i = CODES; ok && i <= ZERO; i++)
+        fill_bytes(7, d->before[i], (int64_t)d->bytes[i]);
+    if (!ok)
+        return false;
+    fill_data(DATA_SPECIAL, &(format_facts){.bits = (unsigned)c->bits, .storage = c->storage}, c->data, 3,
+              d->before[X], TOKENS * token);
+    memcpy(d->before[INDEX], list, sizeof list);
+    for (int i = 0; i < PARTS; i++)
+        memcpy(d->after[i], d->before[i], d->bytes[i]);
+    for (int t = 0; t < TOKENS; t++) {
+        int64_t slot = c->is_listed ? list[t] : t;
+        if (slot < 0 || slot >= slots)
+            continue;
+        const uint8_t *x = d->before[X] + (size_t)t * sizes[X];
+        const ref_arrays arrays = {.codes = d->after[CODES] + (size_t)slot * sizes[CODES],
+                                   .scale = d->after[SCALE] + (size_t)slot * sizes[SCALE],
+                                   .zero = d->after[ZERO] + (size_t)slot * sizes[ZERO]};
+        ref_scale(&spec, 1, token, x, &arrays);
+        ref_quantize(&spec, 1, token, x, &arrays);
+    }
+    return true;
+}
+
+static void data_free(kv_data *d)
+{
+    for (int i = 0; i < PARTS; i++) {
+        free(d->before[i]);
+        free(d->after[i]);
+    }
+}
+
+static bool describe(const kv_case *c, qdnnTensorDescriptor_t *x, qdnnTensorDescriptor_t *cache,
+                     qdnnQuantDescriptor_t *quant)
+{
+    return CHECK_QDNN(qdnnCreateTensorDescriptor(x)) && CHECK_QDNN(qdnnCreateTensorDescriptor(cache)) &&
+           CHECK_QDNN(qdnnCreateQuantDescriptor(quant)) &&
+           CHECK_QDNN(
+               qdnnSetTensorDescriptor(*x, c->data, 3, (const int64_t[]){TOKENS, HEADS, c->head}, NULL)) &&
+           CHECK_QDNN(qdnnSetTensorDescriptor(*cache, QDNN_DATA_F32, 3,
+                                              (const int64_t[]){SLOTS, HEADS, c->head}, NULL)) &&
+           CHECK_QDNN(qdnnSetQuantDescriptor(*quant, c->storage, QDNN_GRANULARITY_GROUP, c->head)) &&
+           CHECK_QDNN(qdnnSetQuantAttribute(*quant, QDNN_QUANT_CODE_BITS, c->bits)) &&
+           CHECK_QDNN(qdnnSetQuantAttribute(*quant, QDNN_QUANT_SCALE_TYPE, c->scale)) &&
+           CHECK_QDNN(qdnnSetQuantAttribute(*quant, QDNN_QUANT_ZERO_KIND, c->zero)) &&
+           CHECK_QDNN(qdnnSetQuantAttribute(*quant, QDNN_QUANT_ZERO_TYPE, QDNN_DATA_F32));
+}
+
+static void run(qdnnHandle_t handle, const kv_case *c, const kv_data *d)
+{
+    qdnnTensorDescriptor_t x = NULL, cache = NULL;
+    qdnnQuantDescriptor_t quant = NULL;
+    qdnnPlan_t plan = NULL;
+    qdnnPlanInfo_t info;
+    device_buffer at[PARTS] = {0};
+    qdnnBinding_t bindings[PARTS];
+    int count = 0;
+    bool ok =
+        describe(c, &x, &cache, &quant) &&
+        CHECK_QDNN(qdnnCreateQuantizeKvCachePlan(handle, x, quant, c->is_listed ? cache : NULL, &plan)) &&
+        CHECK_QDNN(qdnnGetPlanInfo(plan, &info)) && CHECK_EQ_I64(info.kernels, 1);
+    for (int i = 0; i < PARTS && ok; i++) {
+        if ((i == ZERO && c->zero == QDNN_ZERO_NONE) || (i == INDEX && !c->is_listed))
+            continue;
+        ok = device_buffer_make(handle, BUFFER_BANDS, d->bytes[i], i == CODES ? c->shift : 0, &at[i]) &&
+             device_buffer_write(&at[i], d->before[i]);
+        bindings[count++] = (qdnnBinding_t){
+            .operand = operands[i], .pointer = device_buffer_at(&at[i]), .bytes = d->bytes[i]};
+    }
+    if (ok && CHECK_QDNN(qdnnExecute(handle, plan, bindings, count, NULL, 0)) &&
+        CHECK_QDNN(qdnnSynchronize(handle)))
+        for (int i = 0; i < PARTS; i++)
+            if (at[i].handle)
+                device_buffer_check(&at[i], d->after[i],
+                                    i == CODES   ? "codes"
+                                    : i == SCALE ? "scale"
+                                                 : "zero");
+    for (int i = 0; i < PARTS; i++)
+        device_buffer_free(&at[i]);
+    qdnnDestroyPlan(plan);
+    qdnnDestroyTensorDescriptor(x);
+    qdnnDestroyTensorDescriptor(cache);
+    qdnnDestroyQuantDescriptor(quant);
+}
+
+TEST_ROWS(ParityKvCache, OnPtxvm, cases)
+{
+    NEED_PTXVM;
+    kv_data d;
+    qdnnHandle_t handle = ptxvm_begin(cases[index].sm, 1, "all", "stderr");
+    if (handle && data_make(&cases[index], &d)) {
+        run(handle, &cases[index], &d);
+        data_free(&d);
+    }
+    ptxvm_end(handle);
+}
+
+/* ---- What is refused ---- */
+
+static const struct refusal {
+    const char *name;
+    int64_t group, head, cache_heads, cache_head;
+    int rank;
+    qdnnStatus_t status;
+    const char *error;
+} refusals[] = {
+    {"group_size", 32, 64, 3, 64, 3, QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+     "QDNN_QUANT_GROUP_SIZE is 32, and a head has 64 elements"},
+    {"odd_head", 63, 63, 3, 63, 3, QDNN_STATUS_NOT_SUPPORTED,
+     "the head size is 63: one kernel takes flat groups of a multiple of 8"},
+    {"heads", 64, 64, 4, 64, 3, QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "cache has 4 heads, and x has 3"},
+    {"head_of_cache", 64, 64, 3, 128, 3, QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+     "cache has 128 elements in a head, and x has 64"},
+    {"rank", 64, 64, 3, 64, 1, QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+     "x has 1 dimension; it must have at least two"},
+};
+
+TEST_ROWS(ParityKvCache, IsRefused, refusals)
+{
+    NEED_PTXVM;
+    const struct refusal *r = &refusals[index];
+    qdnnTensorDescriptor_t x = NULL, cache = NULL;
+    qdnnQuantDescriptor_t quant = NULL;
+    qdnnPlan_t plan = NULL;
+    char error[512] = "";
+    const int64_t dims[] = {TOKENS, HEADS, r->head};
+    qdnnHandle_t handle = ptxvm_begin("sm_80", 1, "all", "stderr");
+    if (handle && CHECK_QDNN(qdnnCreateTensorDescriptor(&x)) &&
+        CHECK_QDNN(qdnnCreateTensorDescriptor(&cache)) && CHECK_QDNN(qdnnCreateQuantDescriptor(&quant)) &&
+        CHECK_QDNN(qdnnSetTensorDescriptor(x, QDNN_DATA_F16, r->rank, dims + 3 - r->rank, NULL)) &&
+        CHECK_QDNN(qdnnSetTensorDescriptor(cache, QDNN_DATA_F16, 3,
+                                           (const int64_t[]){SLOTS, r->cache_heads, r->cache_head}, NULL)) &&
+        CHECK_QDNN(qdnnSetQuantDescriptor(quant, QDNN_DATA_I8, QDNN_GRANULARITY_GROUP, r->group))) {
+        CHECK_EQ_I64(qdnnCreateQuantizeKvCachePlan(handle, x, quant, cache, &plan), r->status);
+        qdnnGetLastErrorString(error, sizeof error);
+        CHECK_HAS(error, r->error);
+    }
+    qdnnDestroyTensorDescriptor(x);
+    qdnnDestroyTensorDescriptor(cache);
+    qdnnDestroyQuantDescriptor(quant);
+    ptxvm_end(handle);
+}
