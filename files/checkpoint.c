@@ -49,7 +49,8 @@ static qdnnStatus_t read_shard(struct qdnnFile *f, const char *path, const json_
     char shard_path[PATH_MAX_BYTES];
     int number;
     if (entry->kind != JSON_STRING)
-        return files_error(QDNN_STATUS_BAD_PARAM, "%s: weight_map has no file name for '%.200s'", path, entry->name);
+        return files_error(QDNN_STATUS_BAD_PARAM, "%s: weight_map has no file name for '%.200s'", path,
+                           entry->name);
     if (find_shard(f, entry->text) >= 0)
         return QDNN_STATUS_SUCCESS;
     FILES_TRY(check_shard_name(path, entry->text, shard_path));
@@ -63,8 +64,9 @@ static qdnnStatus_t check_map(const struct qdnnFile *f, const char *path, const 
     for (const json_value *entry = map->first; entry; entry = entry->next) {
         int found = file_find(f, entry->name);
         if (found < 0 || strcmp(f->shards[f->tensors[found].shard].name, entry->text) != 0)
-            return files_error(QDNN_STATUS_BAD_PARAM, "%s: the tensor '%.200s' of the index is not in '%.200s'", path,
-                               entry->name, entry->text);
+            return files_error(QDNN_STATUS_BAD_PARAM,
+                               "%s: the tensor '%.200s' of the index is not in '%.200s'", path, entry->name,
+                               entry->text);
     }
     return QDNN_STATUS_SUCCESS;
 }
@@ -181,9 +183,10 @@ static qdnnStatus_t own_config(struct qdnnFile *f)
             continue;
         json *doc = json_parse(f->metadata[i].text, strlen(f->metadata[i].text), &error);
         if (!doc)
-            return error.no_memory ? files_no_memory()
-                                   : files_damaged(&f->shards[0], 8, "__metadata__.quantization_config is not JSON: %s",
-                                                   error.reason);
+            return error.no_memory
+                       ? files_no_memory()
+                       : files_damaged(&f->shards[0], 8, "__metadata__.quantization_config is not JSON: %s",
+                                       error.reason);
         qdnnStatus_t status = try_config(f, NULL, json_root(doc));
         json_free(doc);
         return status;

@@ -8,9 +8,10 @@
 enum { ERROR_TEXT = 1024 };
 static _Thread_local char last_error[ERROR_TEXT];
 
-const char *qdnnGetFilesErrorString(void)
+void qdnnGetLastFileErrorString(char *message, size_t size)
 {
-    return last_error;
+    if (message && size)
+        snprintf(message, size, "%s", last_error);
 }
 
 void files_clear_error(void)
@@ -43,7 +44,8 @@ qdnnStatus_t files_damaged(const shard *s, uint64_t offset, const char *format, 
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    return files_error(QDNN_STATUS_BAD_PARAM, "%s: offset %llu: %.900s", s->path, (unsigned long long)offset, what);
+    return files_error(QDNN_STATUS_BAD_PARAM, "%s: offset %llu: %.900s", s->path, (unsigned long long)offset,
+                       what);
 }
 
 qdnnStatus_t files_no_memory(void)

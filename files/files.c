@@ -22,9 +22,10 @@ static qdnnStatus_t find_in_folder(const char *folder, char *path, size_t size)
     for (int i = 0; i < 2; i++)
         if (snprintf(path, size, "%s/%s", folder, names[i]) < (int)size && files_exists(path))
             return QDNN_STATUS_SUCCESS;
-    return files_error(QDNN_STATUS_BAD_PARAM,
-                       "%s: the folder has neither model.safetensors.index.json nor model.safetensors; name the file itself",
-                       folder);
+    return files_error(
+        QDNN_STATUS_BAD_PARAM,
+        "%s: the folder has neither model.safetensors.index.json nor model.safetensors; name the file itself",
+        folder);
 }
 
 static qdnnStatus_t read_one(struct qdnnFile *f, const char *path)
@@ -40,7 +41,8 @@ static qdnnStatus_t read_one(struct qdnnFile *f, const char *path)
         FILES_TRY(safetensors_read(f, number));
     } else {
         return files_error(QDNN_STATUS_NOT_SUPPORTED,
-                           "%s: is neither GGUF nor safetensors (nor an index whose name ends in .json)", path);
+                           "%s: is neither GGUF nor safetensors (nor an index whose name ends in .json)",
+                           path);
     }
     return file_check_tensors(f);
 }
@@ -91,13 +93,15 @@ qdnnStatus_t qdnnCloseFile(qdnnFile_t f)
 /* ---- looking ---- */
 
 /* `what` is the argument that receives the result, `list` what the index counts. */
-static qdnnStatus_t check_index(qdnnFile_t f, const char *what, const char *list, int index, int count, const void *out)
+static qdnnStatus_t check_index(qdnnFile_t f, const char *what, const char *list, int index, int count,
+                                const void *out)
 {
     files_clear_error();
     if (!f || !out)
         return files_error(QDNN_STATUS_BAD_PARAM_NULL_POINTER, "%s is null", f ? what : "file");
     if (index < 0 || index >= count)
-        return files_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "index is %d; the file has %d %s", index, count, list);
+        return files_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "index is %d; the file has %d %s", index,
+                           count, list);
     return QDNN_STATUS_SUCCESS;
 }
 

@@ -9,7 +9,13 @@
 
 #include "base/utf8.h"
 
-enum { ALIGNMENT_DEFAULT = 32, ALIGNMENT_MAX = 1 << 20, ARRAY_DEPTH_MAX = 4, ENTRIES_MAX = 1 << 16, TEXT_MAX = 200 };
+enum {
+    ALIGNMENT_DEFAULT = 32,
+    ALIGNMENT_MAX = 1 << 20,
+    ARRAY_DEPTH_MAX = 4,
+    ENTRIES_MAX = 1 << 16,
+    TEXT_MAX = 200
+};
 
 /* ---- reading ---- */
 
@@ -53,8 +59,8 @@ static qdnnStatus_t read_string(cursor *c, const char *what, const char **text, 
     *text = "";
     FILES_TRY(read_number(c, 8, what, bytes));
     if (*bytes > left(c))
-        return files_damaged(c->s, begin, "%s of %llu bytes; the file has %llu more", what, (unsigned long long)*bytes,
-                             (unsigned long long)left(c));
+        return files_damaged(c->s, begin, "%s of %llu bytes; the file has %llu more", what,
+                             (unsigned long long)*bytes, (unsigned long long)left(c));
     *text = (const char *)c->s->data + c->at;
     c->at += *bytes;
     return QDNN_STATUS_SUCCESS;
@@ -67,8 +73,8 @@ static qdnnStatus_t read_name(cursor *c, const char *what, const char **name)
     uint64_t bytes, begin = c->at;
     FILES_TRY(read_string(c, what, &text, &bytes));
     if (bytes > FILES_NAME_MAX)
-        return files_damaged(c->s, begin, "%s of %llu bytes; at most %d make sense", what, (unsigned long long)bytes,
-                             FILES_NAME_MAX);
+        return files_damaged(c->s, begin, "%s of %llu bytes; at most %d make sense", what,
+                             (unsigned long long)bytes, FILES_NAME_MAX);
     size_t good = utf8_check(text, (size_t)bytes);
     if (good < bytes || memchr(text, 0, (size_t)bytes))
         return files_damaged(c->s, begin + 8 + (good < bytes ? good : 0), "%s that is not UTF-8 text", what);
@@ -78,7 +84,15 @@ static qdnnStatus_t read_name(cursor *c, const char *what, const char **name)
 
 /* ---- metadata ---- */
 
-typedef enum { VALUE_UNSIGNED, VALUE_SIGNED, VALUE_F32, VALUE_F64, VALUE_BOOL, VALUE_STRING, VALUE_ARRAY } value_kind;
+typedef enum {
+    VALUE_UNSIGNED,
+    VALUE_SIGNED,
+    VALUE_F32,
+    VALUE_F64,
+    VALUE_BOOL,
+    VALUE_STRING,
+    VALUE_ARRAY
+} value_kind;
 
 /* By their numbers in files. */
 static const struct {
@@ -86,10 +100,10 @@ static const struct {
     value_kind kind;
     int bytes; /* of a number */
 } value_types[] = {
-    {"u8", VALUE_UNSIGNED, 1},    {"i8", VALUE_SIGNED, 1},    {"u16", VALUE_UNSIGNED, 2},
-    {"i16", VALUE_SIGNED, 2},     {"u32", VALUE_UNSIGNED, 4}, {"i32", VALUE_SIGNED, 4},
-    {"f32", VALUE_F32, 4},        {"bool", VALUE_BOOL, 1},    {"strings", VALUE_STRING, 0},
-    {"arrays", VALUE_ARRAY, 0},   {"u64", VALUE_UNSIGNED, 8}, {"i64", VALUE_SIGNED, 8},
+    {"u8", VALUE_UNSIGNED, 1},  {"i8", VALUE_SIGNED, 1},    {"u16", VALUE_UNSIGNED, 2},
+    {"i16", VALUE_SIGNED, 2},   {"u32", VALUE_UNSIGNED, 4}, {"i32", VALUE_SIGNED, 4},
+    {"f32", VALUE_F32, 4},      {"bool", VALUE_BOOL, 1},    {"strings", VALUE_STRING, 0},
+    {"arrays", VALUE_ARRAY, 0}, {"u64", VALUE_UNSIGNED, 8}, {"i64", VALUE_SIGNED, 8},
     {"f64", VALUE_F64, 8},
 };
 enum { VALUE_TYPES = sizeof value_types / sizeof value_types[0] };
@@ -99,8 +113,8 @@ static qdnnStatus_t read_value_type(cursor *c, uint64_t *type)
     uint64_t begin = c->at;
     FILES_TRY(read_number(c, 4, "the type of a metadata value", type));
     if (*type >= VALUE_TYPES)
-        return files_damaged(c->s, begin, "metadata value type %llu; there are 0 to %d", (unsigned long long)*type,
-                             VALUE_TYPES - 1);
+        return files_damaged(c->s, begin, "metadata value type %llu; there are 0 to %d",
+                             (unsigned long long)*type, VALUE_TYPES - 1);
     return QDNN_STATUS_SUCCESS;
 }
 
@@ -151,9 +165,12 @@ static qdnnStatus_t skip_array(cursor *c, int depth, uint64_t *type, uint64_t *c
     FILES_TRY(read_value_type(c, type));
     FILES_TRY(read_number(c, 8, "the length of a metadata array", count));
     bool numbers = value_types[*type].bytes > 0;
-    uint64_t least = numbers ? (uint64_t)value_types[*type].bytes : value_types[*type].kind == VALUE_STRING ? 8 : 12;
+    uint64_t least = numbers                                   ? (uint64_t)value_types[*type].bytes
+                     : value_types[*type].kind == VALUE_STRING ? 8
+                                                               : 12;
     if (*count > left(c) / least)
-        return files_damaged(c->s, begin + 4, "a metadata array of %llu elements; the file has %llu more bytes",
+        return files_damaged(c->s, begin + 4,
+                             "a metadata array of %llu elements; the file has %llu more bytes",
                              (unsigned long long)*count, (unsigned long long)left(c));
     if (!numbers)
         return skip_elements(c, depth, *type, *count);
@@ -228,10 +245,11 @@ static qdnnStatus_t read_metadata(cursor *c, uint64_t count)
     enum { LEAST = 8 + 4 + 1 };
     int first = c->f->n_metadata;
     if (count > left(c) / LEAST)
-        return files_damaged(c->s, 16, "%llu metadata entries; the file has %llu more bytes", (unsigned long long)count,
-                             (unsigned long long)left(c));
+        return files_damaged(c->s, 16, "%llu metadata entries; the file has %llu more bytes",
+                             (unsigned long long)count, (unsigned long long)left(c));
     if (count > ENTRIES_MAX)
-        return files_damaged(c->s, 16, "%llu metadata entries; at most %d make sense", (unsigned long long)count, ENTRIES_MAX);
+        return files_damaged(c->s, 16, "%llu metadata entries; at most %d make sense",
+                             (unsigned long long)count, ENTRIES_MAX);
     for (uint64_t i = 0; i < count; i++) {
         uint64_t begin = c->at;
         FILES_TRY(read_entry(c));
@@ -272,13 +290,14 @@ static qdnnStatus_t read_shape(cursor *c, qdnnFileTensor_t *t)
     uint64_t begin = c->at, rank, size, elements;
     FILES_TRY(read_number(c, 4, "the rank of a tensor", &rank));
     if (rank == 0 || rank > QDNN_DIMS_MAX)
-        return files_damaged(c->s, begin, "the tensor '%.200s' has %llu dimensions; 1 to %d make sense", t->name,
-                             (unsigned long long)rank, QDNN_DIMS_MAX);
+        return files_damaged(c->s, begin, "the tensor '%.200s' has %llu dimensions; 1 to %d make sense",
+                             t->name, (unsigned long long)rank, QDNN_DIMS_MAX);
     t->rank = (int)rank;
     for (int i = t->rank; i-- > 0;) {
         FILES_TRY(read_number(c, 8, "the dimensions of a tensor", &size));
         if (size >> 60)
-            return files_damaged(c->s, c->at - 8, "a dimension of '%.200s' is %llu", t->name, (unsigned long long)size);
+            return files_damaged(c->s, c->at - 8, "a dimension of '%.200s' is %llu", t->name,
+                                 (unsigned long long)size);
         t->dims[i] = (int64_t)size;
     }
     if (!files_elements(t->rank, t->dims, &elements))
@@ -292,10 +311,12 @@ static qdnnStatus_t read_type(cursor *c, qdnnFileTensor_t *t)
     FILES_TRY(read_number(c, 4, "the type of a tensor", &number));
     const gguf_type *type = find_type(number);
     if (!type)
-        return files_error(QDNN_STATUS_NOT_SUPPORTED, "%s: offset %llu: the tensor '%.200s' is of type %llu, which is not known",
+        return files_error(QDNN_STATUS_NOT_SUPPORTED,
+                           "%s: offset %llu: the tensor '%.200s' is of type %llu, which is not known",
                            c->s->path, (unsigned long long)begin, t->name, (unsigned long long)number);
     if (t->dims[t->rank - 1] % type->elements)
-        return files_damaged(c->s, begin, "the tensor '%.200s' has rows of %lld elements; %s has blocks of %u", t->name,
+        return files_damaged(c->s, begin,
+                             "the tensor '%.200s' has rows of %lld elements; %s has blocks of %u", t->name,
                              (long long)t->dims[t->rank - 1], type->name, (unsigned)type->elements);
     files_elements(t->rank, t->dims, &elements);
     t->typeName = type->name;
@@ -314,7 +335,8 @@ static qdnnStatus_t read_tensor(cursor *c, int number)
     FILES_TRY(read_type(c, &t));
     FILES_TRY(read_number(c, 8, "the place of a tensor", &t.offset));
     if (t.offset % c->f->alignment)
-        return files_damaged(c->s, c->at - 8, "the tensor '%.200s' begins at %llu of the data, which is no multiple of %llu",
+        return files_damaged(c->s, c->at - 8,
+                             "the tensor '%.200s' begins at %llu of the data, which is no multiple of %llu",
                              t.name, (unsigned long long)t.offset, (unsigned long long)c->f->alignment);
     qdnnFileTensor_t *place = file_add_tensor(c->f);
     if (!place)
@@ -331,10 +353,12 @@ static qdnnStatus_t place_tensors(cursor *c, int first)
     for (int i = first; i < c->f->n_tensors; i++) {
         qdnnFileTensor_t *t = &c->f->tensors[i];
         if (t->bytes && (t->offset > room || t->bytes > room - t->offset))
-            return files_damaged(c->s, begin, "the tensor '%.200s' takes bytes %llu to %llu of the data, which has %llu; the "
-                                 "file is cut off or damaged",
-                                 t->name, (unsigned long long)t->offset, (unsigned long long)(t->offset + t->bytes),
-                                 (unsigned long long)room);
+            return files_damaged(
+                c->s, begin,
+                "the tensor '%.200s' takes bytes %llu to %llu of the data, which has %llu; the "
+                "file is cut off or damaged",
+                t->name, (unsigned long long)t->offset, (unsigned long long)(t->offset + t->bytes),
+                (unsigned long long)room);
         if (!t->bytes) /* it may be said to lie anywhere */
             t->offset = 0;
         t->offset += begin < c->s->bytes ? begin : c->s->bytes;
@@ -348,8 +372,9 @@ static qdnnStatus_t check_version(cursor *c, uint64_t version)
     if (version == 2 || version == 3)
         return QDNN_STATUS_SUCCESS;
     bool swapped = version && (version & 0xFFFF) == 0;
-    return files_error(QDNN_STATUS_NOT_SUPPORTED, "%s: offset 4: GGUF version %llu%s; versions 2 and 3 are read",
-                       c->s->path, (unsigned long long)version, swapped ? " (a big-endian file)" : "");
+    return files_error(QDNN_STATUS_NOT_SUPPORTED,
+                       "%s: offset 4: GGUF version %llu%s; versions 2 and 3 are read", c->s->path,
+                       (unsigned long long)version, swapped ? " (a big-endian file)" : "");
 }
 
 qdnnStatus_t gguf_read(struct qdnnFile *f, int number)
@@ -368,8 +393,8 @@ qdnnStatus_t gguf_read(struct qdnnFile *f, int number)
     FILES_TRY(read_number(&c, 8, "the header", &entries));
     FILES_TRY(read_metadata(&c, entries));
     if (tensors > left(&c) / LEAST)
-        return files_damaged(c.s, 8, "%llu tensors; the file has %llu more bytes", (unsigned long long)tensors,
-                             (unsigned long long)left(&c));
+        return files_damaged(c.s, 8, "%llu tensors; the file has %llu more bytes",
+                             (unsigned long long)tensors, (unsigned long long)left(&c));
     for (uint64_t i = 0; i < tensors; i++)
         FILES_TRY(read_tensor(&c, number));
     return place_tensors(&c, first);
@@ -397,11 +422,12 @@ static qdnnStatus_t read_split(struct qdnnFile *f, const char *path, uint64_t nu
     int shard;
     FILES_TRY(file_map(f, path, &shard));
     if (f->shards[shard].bytes < 4 || memcmp(f->shards[shard].data, "GGUF", 4) != 0)
-        return files_damaged(&f->shards[shard], 0, "part %llu of %llu is no GGUF file", (unsigned long long)number + 1,
-                             (unsigned long long)count);
+        return files_damaged(&f->shards[shard], 0, "part %llu of %llu is no GGUF file",
+                             (unsigned long long)number + 1, (unsigned long long)count);
     FILES_TRY(gguf_read(f, shard));
     if (f->split_number != number || f->split_count != count)
-        return files_damaged(&f->shards[shard], 0, "says that it is part %llu of %llu; by its name it is %llu of %llu",
+        return files_damaged(&f->shards[shard], 0,
+                             "says that it is part %llu of %llu; by its name it is %llu of %llu",
                              (unsigned long long)f->split_number + 1, (unsigned long long)f->split_count,
                              (unsigned long long)number + 1, (unsigned long long)count);
     return QDNN_STATUS_SUCCESS;
@@ -413,9 +439,10 @@ qdnnStatus_t gguf_read_splits(struct qdnnFile *f, const char *path)
     uint64_t count = f->split_count, tensors = f->split_tensors;
     char part[4096];
     if (count > SPLITS_MAX || !split_path(path, 0, count, part, sizeof part))
-        return files_error(QDNN_STATUS_BAD_PARAM,
-                           "%s: is one of %llu parts; parts are named ...-00001-of-%05llu.gguf, and it is not", path,
-                           (unsigned long long)count, (unsigned long long)count);
+        return files_error(
+            QDNN_STATUS_BAD_PARAM,
+            "%s: is one of %llu parts; parts are named ...-00001-of-%05llu.gguf, and it is not", path,
+            (unsigned long long)count, (unsigned long long)count);
     file_unmap_all(f);
     f->shards = NULL;
     f->n_shards = f->shards_room = f->n_tensors = f->n_metadata = 0;
@@ -428,7 +455,8 @@ qdnnStatus_t gguf_read_splits(struct qdnnFile *f, const char *path)
             f->n_metadata = metadata;
     }
     if (tensors && tensors != (uint64_t)f->n_tensors)
-        return files_error(QDNN_STATUS_BAD_PARAM, "%s: split.tensors.count is %llu, and the %llu parts have %d tensors", path,
+        return files_error(QDNN_STATUS_BAD_PARAM,
+                           "%s: split.tensors.count is %llu, and the %llu parts have %d tensors", path,
                            (unsigned long long)tensors, (unsigned long long)count, f->n_tensors);
     return QDNN_STATUS_SUCCESS;
 }

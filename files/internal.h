@@ -59,14 +59,14 @@ struct qdnnFile {
     int n_weights, weights_room;
     qdnnFileMetadata_t *metadata;
     int n_metadata, metadata_room;
-    uint64_t alignment; /* of GGUF */
+    uint64_t alignment;                                /* of GGUF */
     uint64_t split_number, split_count, split_tensors; /* of GGUF files in several parts */
     quant_config config;
 };
 
 /* ---- error.c ---- */
 
-/* Keeps the sentence for qdnnGetFilesErrorString; returns the status. */
+/* Keeps the sentence for qdnnGetLastFileErrorString; returns the status. */
 qdnnStatus_t files_error(qdnnStatus_t status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void files_clear_error(void);
 /* "model.gguf: offset 24: ...": a damaged file. */

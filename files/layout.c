@@ -61,8 +61,9 @@ static qdnnStatus_t check_names(struct qdnnFile *f)
     for (int i = 1; i < f->n_tensors; i++) {
         const qdnnFileTensor_t *a = &f->tensors[f->by_name[i - 1]], *b = &f->tensors[f->by_name[i]];
         if (strcmp(a->name, b->name) == 0)
-            return files_damaged(&f->shards[b->shard], b->offset, "a second tensor '%.200s'; the first is in %s at offset %llu",
-                                 b->name, f->shards[a->shard].name, (unsigned long long)a->offset);
+            return files_damaged(&f->shards[b->shard], b->offset,
+                                 "a second tensor '%.200s'; the first is in %s at offset %llu", b->name,
+                                 f->shards[a->shard].name, (unsigned long long)a->offset);
     }
     return QDNN_STATUS_SUCCESS;
 }
@@ -89,7 +90,8 @@ static qdnnStatus_t check_overlaps(struct qdnnFile *f)
     int n = 0;
     for (int i = 0; list && i < f->n_tensors; i++)
         if (f->tensors[i].bytes)
-            list[n++] = (range){f->tensors[i].shard, i, f->tensors[i].offset, f->tensors[i].offset + f->tensors[i].bytes};
+            list[n++] = (range){f->tensors[i].shard, i, f->tensors[i].offset,
+                                f->tensors[i].offset + f->tensors[i].bytes};
     if (n > 1)
         qsort(list, (size_t)n, sizeof *list, compare_ranges);
     for (int i = 1; i < n && !status; i++)

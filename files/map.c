@@ -24,7 +24,9 @@ static qdnnStatus_t open_file(const char *path, int *file, uint64_t *bytes)
     *file = open(path, O_RDONLY | O_CLOEXEC);
     if (*file < 0)
         return cannot_read(path, strerror(errno));
-    const char *why = fstat(*file, &info) != 0 ? strerror(errno) : !S_ISREG(info.st_mode) ? "not a regular file" : NULL;
+    const char *why = fstat(*file, &info) != 0 ? strerror(errno)
+                      : !S_ISREG(info.st_mode) ? "not a regular file"
+                                               : NULL;
     if (why) {
         close(*file);
         return cannot_read(path, why);
@@ -58,7 +60,8 @@ qdnnStatus_t file_map(struct qdnnFile *f, const char *path, int *number)
     int file;
     uint64_t bytes;
     FILES_TRY(open_file(path, &file, &bytes));
-    void *data = bytes && bytes <= SIZE_MAX ? mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, file, 0) : NULL;
+    void *data =
+        bytes && bytes <= SIZE_MAX ? mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, file, 0) : NULL;
     int problem = errno;
     close(file);
     if (bytes == 0)
@@ -112,8 +115,8 @@ static qdnnStatus_t parse(const char *path, const char *text, uint64_t bytes, js
         return QDNN_STATUS_SUCCESS;
     if (error.no_memory)
         return files_no_memory();
-    return files_error(QDNN_STATUS_BAD_PARAM, "%s: offset %zu (line %zu): not JSON: %s", path, error.offset, error.line,
-                       error.reason);
+    return files_error(QDNN_STATUS_BAD_PARAM, "%s: offset %zu (line %zu): not JSON: %s", path, error.offset,
+                       error.line, error.reason);
 }
 
 qdnnStatus_t files_read_json(const char *path, json **doc)
@@ -127,8 +130,8 @@ qdnnStatus_t files_read_json(const char *path, json **doc)
     qdnnStatus_t status = QDNN_STATUS_SUCCESS;
     char *text = bytes <= JSON_BYTES_MAX ? alloc_new((size_t)bytes + 1) : NULL;
     if (bytes > JSON_BYTES_MAX)
-        status = files_error(QDNN_STATUS_BAD_PARAM, "%s: has %llu bytes; JSON of more than %d is not read", path,
-                             (unsigned long long)bytes, JSON_BYTES_MAX);
+        status = files_error(QDNN_STATUS_BAD_PARAM, "%s: has %llu bytes; JSON of more than %d is not read",
+                             path, (unsigned long long)bytes, JSON_BYTES_MAX);
     else if (!text)
         status = files_no_memory();
     if (!status)

@@ -9,7 +9,9 @@
 
 #include "base/alloc.h"
 
-enum { PIECE_HEAD = (sizeof(piece) + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t) };
+enum {
+    PIECE_HEAD = (sizeof(piece) + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t)
+};
 
 void *file_alloc(struct qdnnFile *f, size_t bytes)
 {

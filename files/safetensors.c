@@ -13,13 +13,13 @@ static const struct {
     int bits;
     qdnnDataType_t type;
 } types[] = {
-    {"F32", 32, QDNN_DATA_F32},         {"F16", 16, QDNN_DATA_F16},         {"BF16", 16, QDNN_DATA_BF16},
-    {"F64", 64, QDNN_DATA_F64},         {"I8", 8, QDNN_DATA_I8},            {"U8", 8, QDNN_DATA_U8},
-    {"I16", 16, QDNN_DATA_I16},         {"U16", 16, QDNN_DATA_U16},         {"I32", 32, QDNN_DATA_I32},
-    {"U32", 32, QDNN_DATA_U32},         {"I64", 64, QDNN_DATA_I64},         {"U64", 64, QDNN_DATA_U64},
-    {"F8_E4M3", 8, QDNN_DATA_F8E4M3},   {"F8_E5M2", 8, QDNN_DATA_F8E5M2},   {"BOOL", 8, QDNN_DATA_OPAQUE},
-    {"F8_E8M0", 8, QDNN_DATA_OPAQUE},   {"F4", 4, QDNN_DATA_OPAQUE},        {"F6_E2M3", 6, QDNN_DATA_OPAQUE},
-    {"F6_E3M2", 6, QDNN_DATA_OPAQUE},   {"C64", 64, QDNN_DATA_OPAQUE},
+    {"F32", 32, QDNN_DATA_F32},       {"F16", 16, QDNN_DATA_F16},       {"BF16", 16, QDNN_DATA_BF16},
+    {"F64", 64, QDNN_DATA_F64},       {"I8", 8, QDNN_DATA_I8},          {"U8", 8, QDNN_DATA_U8},
+    {"I16", 16, QDNN_DATA_I16},       {"U16", 16, QDNN_DATA_U16},       {"I32", 32, QDNN_DATA_I32},
+    {"U32", 32, QDNN_DATA_U32},       {"I64", 64, QDNN_DATA_I64},       {"U64", 64, QDNN_DATA_U64},
+    {"F8_E4M3", 8, QDNN_DATA_F8E4M3}, {"F8_E5M2", 8, QDNN_DATA_F8E5M2}, {"BOOL", 8, QDNN_DATA_OPAQUE},
+    {"F8_E8M0", 8, QDNN_DATA_OPAQUE}, {"F4", 4, QDNN_DATA_OPAQUE},      {"F6_E2M3", 6, QDNN_DATA_OPAQUE},
+    {"F6_E3M2", 6, QDNN_DATA_OPAQUE}, {"C64", 64, QDNN_DATA_OPAQUE},
 };
 
 static uint64_t header_bytes(const shard *s)
@@ -55,8 +55,9 @@ static qdnnStatus_t read_type(const shard *s, const json_value *v, qdnnFileTenso
         *bits = types[i].bits;
         return QDNN_STATUS_SUCCESS;
     }
-    return files_error(QDNN_STATUS_NOT_SUPPORTED, "%s: offset 8: the tensor '%.200s' is of type '%.40s', which is not known",
-                       s->path, v->name, name);
+    return files_error(QDNN_STATUS_NOT_SUPPORTED,
+                       "%s: offset 8: the tensor '%.200s' is of type '%.40s', which is not known", s->path,
+                       v->name, name);
 }
 
 static qdnnStatus_t read_shape(const shard *s, const json_value *v, qdnnFileTensor_t *t, uint64_t *elements)
@@ -65,7 +66,8 @@ static qdnnStatus_t read_shape(const shard *s, const json_value *v, qdnnFileTens
     if (!shape || shape->kind != JSON_ARRAY)
         return wrong(s, v, "has no shape");
     if (shape->count > QDNN_DIMS_MAX)
-        return files_error(QDNN_STATUS_NOT_SUPPORTED, "%s: offset 8: the tensor '%.200s' has %u dimensions; at most %d are read",
+        return files_error(QDNN_STATUS_NOT_SUPPORTED,
+                           "%s: offset 8: the tensor '%.200s' has %u dimensions; at most %d are read",
                            s->path, v->name, (unsigned)shape->count, QDNN_DIMS_MAX);
     for (const json_value *size = shape->first; size; size = size->next) {
         uint64_t n;
@@ -73,7 +75,8 @@ static qdnnStatus_t read_shape(const shard *s, const json_value *v, qdnnFileTens
             return wrong(s, v, "has a dimension that is no size");
         t->dims[t->rank++] = (int64_t)n;
     }
-    return files_elements(t->rank, t->dims, elements) ? QDNN_STATUS_SUCCESS : wrong(s, v, "has 2^60 elements or more");
+    return files_elements(t->rank, t->dims, elements) ? QDNN_STATUS_SUCCESS
+                                                      : wrong(s, v, "has 2^60 elements or more");
 }
 
 /* The place must be as large as type and shape say, and inside the data. */
@@ -85,11 +88,14 @@ static qdnnStatus_t read_place(const shard *s, const json_value *v, uint64_t exp
         !json_u64(place, "1", &to) || to < from)
         return wrong(s, v, "has no data_offsets of two increasing numbers");
     if (to > room)
-        return files_damaged(s, begin, "the tensor '%.200s' takes bytes %llu to %llu of the data, which has %llu; the file is cut "
-                             "off or damaged",
-                             t->name, (unsigned long long)from, (unsigned long long)to, (unsigned long long)room);
+        return files_damaged(
+            s, begin,
+            "the tensor '%.200s' takes bytes %llu to %llu of the data, which has %llu; the file is cut "
+            "off or damaged",
+            t->name, (unsigned long long)from, (unsigned long long)to, (unsigned long long)room);
     if (to - from != expected)
-        return files_damaged(s, begin + from, "the tensor '%.200s' has %llu bytes; its type and shape need %llu", t->name,
+        return files_damaged(s, begin + from,
+                             "the tensor '%.200s' has %llu bytes; its type and shape need %llu", t->name,
                              (unsigned long long)(to - from), (unsigned long long)expected);
     t->offset = begin + from;
     t->bytes = expected;
@@ -106,7 +112,8 @@ static qdnnStatus_t read_tensor(struct qdnnFile *f, int number, const json_value
     if (v->kind != JSON_OBJECT)
         return wrong(s, v, "is no object");
     if (strlen(v->name) > FILES_NAME_MAX)
-        return files_damaged(s, 8, "a tensor's name has %zu bytes; at most %d make sense", strlen(v->name), FILES_NAME_MAX);
+        return files_damaged(s, 8, "a tensor's name has %zu bytes; at most %d make sense", strlen(v->name),
+                             FILES_NAME_MAX);
     FILES_TRY(read_type(s, v, &t, &bits));
     FILES_TRY(read_shape(s, v, &t, &elements));
     t.name = file_copy(f, v->name, strlen(v->name));
@@ -148,7 +155,8 @@ static qdnnStatus_t check_sum(const struct qdnnFile *f, int number, int first)
     for (int i = first; i < f->n_tensors; i++)
         sum += f->tensors[i].bytes;
     if (sum < s->bytes - begin)
-        return files_damaged(s, begin, "the data have %llu bytes, and the tensors %llu; the rest belongs to none",
+        return files_damaged(s, begin,
+                             "the data have %llu bytes, and the tensors %llu; the rest belongs to none",
                              (unsigned long long)(s->bytes - begin), (unsigned long long)sum);
     return QDNN_STATUS_SUCCESS;
 }
@@ -170,17 +178,20 @@ qdnnStatus_t safetensors_read(struct qdnnFile *f, int number)
     json_error error;
     f->kind = QDNN_FILE_SAFETENSORS;
     if (s->bytes < 8)
-        return files_damaged(s, 0, "%llu bytes are no safetensors file; it is cut off", (unsigned long long)s->bytes);
+        return files_damaged(s, 0, "%llu bytes are no safetensors file; it is cut off",
+                             (unsigned long long)s->bytes);
     uint64_t bytes = header_bytes(s);
     if (bytes > HEADER_MAX)
-        return files_damaged(s, 0, "a header of %llu bytes; safetensors has at most %d", (unsigned long long)bytes, HEADER_MAX);
+        return files_damaged(s, 0, "a header of %llu bytes; safetensors has at most %d",
+                             (unsigned long long)bytes, HEADER_MAX);
     if (bytes > s->bytes - 8)
-        return files_damaged(s, 0, "a header of %llu bytes; the file has %llu more, it is cut off", (unsigned long long)bytes,
-                             (unsigned long long)(s->bytes - 8));
+        return files_damaged(s, 0, "a header of %llu bytes; the file has %llu more, it is cut off",
+                             (unsigned long long)bytes, (unsigned long long)(s->bytes - 8));
     json *doc = json_parse((const char *)s->data + 8, (size_t)bytes, &error);
     if (!doc)
-        return error.no_memory ? files_no_memory()
-                               : files_damaged(s, 8 + error.offset, "the header is not JSON: %s", error.reason);
+        return error.no_memory
+                   ? files_no_memory()
+                   : files_damaged(s, 8 + error.offset, "the header is not JSON: %s", error.reason);
     qdnnStatus_t status = read_members(f, number, json_root(doc));
     json_free(doc);
     return status;

@@ -25,7 +25,8 @@ const qdnnFileTensor_t *required(builder *b, size_t cut, const char *suffix)
 {
     const qdnnFileTensor_t *t = beside(b, cut, suffix);
     if (!t)
-        problem(b, "the tensor '%.*s%s' is missing", (int)(strlen(b->codes->name) - cut), b->codes->name, suffix);
+        problem(b, "the tensor '%.*s%s' is missing", (int)(strlen(b->codes->name) - cut), b->codes->name,
+                suffix);
     return t;
 }
 
@@ -116,7 +117,8 @@ void set_scale_type(builder *b, const qdnnFileTensor_t *scales)
         set(b, QDNN_QUANT_SCALE_TYPE, known[i].type);
         return;
     }
-    problem(b, "'%s' is of type %s; scales are F32, F16, BF16, F8_E4M3 or F8_E8M0", scales->name, scales->typeName);
+    problem(b, "'%s' is of type %s; scales are F32, F16, BF16, F8_E4M3 or F8_E8M0", scales->name,
+            scales->typeName);
 }
 
 void take_silently(builder *b, const qdnnFileTensor_t *t)
@@ -149,8 +151,8 @@ int64_t group_size_of(builder *b, int64_t k, int64_t groups)
         return said;
     if (said <= 0 && groups > 0 && k % groups == 0)
         return k / groups;
-    problem(b, "%lld groups along %lld elements do not fit a group size of %lld", (long long)groups, (long long)k,
-            (long long)said);
+    problem(b, "%lld groups along %lld elements do not fit a group size of %lld", (long long)groups,
+            (long long)k, (long long)said);
     return 0;
 }
 
@@ -164,8 +166,8 @@ bool index_is_plain(builder *b, const qdnnFileTensor_t *index, int64_t group_siz
         int32_t group;
         memcpy(&group, (const char *)index->data + 4 * i, sizeof group);
         if (group < 0 || group >= groups)
-            return problem(b, "element %lld of '%s' is %d; there are %lld groups", (long long)i, index->name, (int)group,
-                           (long long)groups);
+            return problem(b, "element %lld of '%s' is %d; there are %lld groups", (long long)i, index->name,
+                           (int)group, (long long)groups);
         plain = plain && group == i / group_size;
     }
     return plain;
@@ -233,8 +235,8 @@ static bool match_single(builder *b)
 
 /* ---- all of them ---- */
 
-static const weight_matcher matchers[] = {match_qweight, match_packed,  match_bnb,    match_modelopt_fp4,
-                                          match_fp8,     match_int8, match_gpt_oss};
+static const weight_matcher matchers[] = {match_qweight, match_packed, match_bnb,    match_modelopt_fp4,
+                                          match_fp8,     match_int8,   match_gpt_oss};
 
 /* What has a problem has no descriptor that half fits. */
 static qdnnStatus_t add_weight(builder *b)

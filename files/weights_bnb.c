@@ -7,10 +7,22 @@
 enum { CODES = 16, NESTED_BLOCK = 256 };
 
 /* The numbers that codes stand for. A file has them too, and the library's are these. */
-static const float nf4_map[CODES] = {
-    -1.0f,          -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f, -0.28444138169288635f, -0.18477343022823334f,
-    -0.09105003625154495f, 0.0f, 0.07958029955625534f, 0.16093020141124725f, 0.24611230194568634f, 0.33791524171829224f,
-    0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, 1.0f};
+static const float nf4_map[CODES] = {-1.0f,
+                                     -0.6961928009986877f,
+                                     -0.5250730514526367f,
+                                     -0.39491748809814453f,
+                                     -0.28444138169288635f,
+                                     -0.18477343022823334f,
+                                     -0.09105003625154495f,
+                                     0.0f,
+                                     0.07958029955625534f,
+                                     0.16093020141124725f,
+                                     0.24611230194568634f,
+                                     0.33791524171829224f,
+                                     0.44070982933044434f,
+                                     0.5626170039176941f,
+                                     0.7229568362236023f,
+                                     1.0f};
 static const float fp4_map[CODES] = {
     0.0f,  0x1.555556p-8f,  0x1.555556p-1f,  1.0f,  0x1.555556p-2f,  0.5f,  0x1.555556p-3f,  0.25f,
     -0.0f, -0x1.555556p-8f, -0x1.555556p-1f, -1.0f, -0x1.555556p-2f, -0.5f, -0x1.555556p-3f, -0.25f};
@@ -28,8 +40,8 @@ static void check_map(builder *b, const qdnnFileTensor_t *map, bool nf4)
         float value;
         memcpy(&value, (const char *)map->data + 4 * i, sizeof value);
         if (value != (nf4 ? nf4_map : fp4_map)[i])
-            problem(b, "element %d of '%s' is %.9g; %s has %.9g there", i, map->name, (double)value, nf4 ? "NF4" : "FP4",
-                    (double)(nf4 ? nf4_map : fp4_map)[i]);
+            problem(b, "element %d of '%s' is %.9g; %s has %.9g there", i, map->name, (double)value,
+                    nf4 ? "NF4" : "FP4", (double)(nf4 ? nf4_map : fp4_map)[i]);
     }
 }
 
@@ -52,13 +64,15 @@ static void add_offset(builder *b, const json_value *state)
 
 static void take_nested(builder *b, const json_value *state, int64_t blocks)
 {
-    const qdnnFileTensor_t *absmax = required(b, 0, ".nested_absmax"), *map = required(b, 0, ".nested_quant_map");
+    const qdnnFileTensor_t *absmax = required(b, 0, ".nested_absmax"),
+                           *map = required(b, 0, ".nested_quant_map");
     uint64_t block = 0;
     take(b, QDNN_OPERAND_NESTED_SCALE, absmax);
     take(b, QDNN_OPERAND_NESTED_MAP, map);
     if (!json_u64(state, "nested_blocksize", &block) || block != NESTED_BLOCK)
         problem(b, "nested_blocksize is %llu; %d is known", (unsigned long long)block, NESTED_BLOCK);
-    if (absmax && (absmax->type != QDNN_DATA_F32 || element_count(absmax) != (uint64_t)divide_up(blocks, NESTED_BLOCK)))
+    if (absmax &&
+        (absmax->type != QDNN_DATA_F32 || element_count(absmax) != (uint64_t)divide_up(blocks, NESTED_BLOCK)))
         problem(b, "'%s' is not an F32 for each %d blocks", absmax->name, NESTED_BLOCK);
     if (map && (map->type != QDNN_DATA_F32 || element_count(map) != 256))
         problem(b, "'%s' must be 256 F32", map->name);
@@ -78,7 +92,8 @@ static bool read_shape(builder *b, const json_value *state, uint64_t *elements)
             return !problem(b, "the quant_state's shape has '%.40s'", size->text);
         b->w.dims[b->w.rank++] = (int64_t)n;
     }
-    return files_elements(b->w.rank, b->w.dims, elements) || !problem(b, "the quant_state's shape is too large");
+    return files_elements(b->w.rank, b->w.dims, elements) ||
+           !problem(b, "the quant_state's shape is too large");
 }
 
 static void read_state(builder *b, const json_value *state, bool nf4, const qdnnFileTensor_t *absmax)
@@ -102,7 +117,8 @@ static void read_state(builder *b, const json_value *state, bool nf4, const qdnn
                 : nf4  ? QDNN_WEIGHTS_BNB_NF4
                        : QDNN_WEIGHTS_BNB_FP4,
                 (int64_t)block);
-    set_format(b, "bitsandbytes %s g%llu%s", nf4 ? "nf4" : "fp4", (unsigned long long)block, nested ? " nested" : "");
+    set_format(b, "bitsandbytes %s g%llu%s", nf4 ? "nf4" : "fp4", (unsigned long long)block,
+               nested ? " nested" : "");
     if (nested)
         take_nested(b, state, blocks);
 }

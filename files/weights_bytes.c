@@ -36,8 +36,8 @@ bool match_modelopt_fp4(builder *b)
     if (!scales)
         return true;
     int64_t k = 2 * b->codes->dims[b->codes->rank - 1];
-    if (scales->type != QDNN_DATA_F8E4M3 || scales->rank != b->codes->rank || rows_of(scales) != rows_of(b->codes) ||
-        scales->dims[scales->rank - 1] != divide_up(k, 16))
+    if (scales->type != QDNN_DATA_F8E4M3 || scales->rank != b->codes->rank ||
+        rows_of(scales) != rows_of(b->codes) || scales->dims[scales->rank - 1] != divide_up(k, 16))
         return problem(b, "'%s' is not an F8_E4M3 scale for each 16 elements of a row", scales->name);
     if (global->type != QDNN_DATA_F32 || element_count(global) != 1)
         return problem(b, "'%s' must be one F32 for the tensor", global->name);
@@ -99,7 +99,8 @@ static bool set_scales(builder *b, const qdnnFileTensor_t *scales, const char *n
     case SCALES_WRONG:
         break;
     }
-    return !problem(b, "'%s' has a scale neither for the tensor, nor for rows, groups or blocks of 128 x 128", scales->name);
+    return !problem(b, "'%s' has a scale neither for the tensor, nor for rows, groups or blocks of 128 x 128",
+                    scales->name);
 }
 
 bool match_fp8(builder *b)
@@ -123,7 +124,8 @@ bool match_fp8(builder *b)
 
 bool match_int8(builder *b)
 {
-    const qdnnFileTensor_t *scales, *zeros = beside(b, cut, "weight_zero_point"), *scb = beside(b, cut, "SCB");
+    const qdnnFileTensor_t *scales, *zeros = beside(b, cut, "weight_zero_point"),
+                                    *scb = beside(b, cut, "SCB");
     if (!codes_end(b, ".weight") || b->codes->type != QDNN_DATA_I8 || b->codes->rank < 2)
         return false;
     set_format(b, "int8");
@@ -131,7 +133,8 @@ bool match_int8(builder *b)
     take(b, QDNN_OPERAND_SCALE, scales);
     if (scb) {
         take_silently(b, beside(b, 0, "_format"));
-        return problem(b, "LLM.int8() of bitsandbytes: its scales are SCB / 127, which no descriptor says; store weight_scale");
+        return problem(b, "LLM.int8() of bitsandbytes: its scales are SCB / 127, which no descriptor says; "
+                          "store weight_scale");
     }
     if (!scales)
         return true;
@@ -161,7 +164,8 @@ bool match_gpt_oss(builder *b)
     set_name(b, end, "");
     set_format(b, "gpt-oss mxfp4");
     take(b, QDNN_OPERAND_SCALE, scales);
-    if (scales->rank != t->rank - 1 || memcmp(scales->dims, t->dims, (size_t)scales->rank * sizeof t->dims[0]) != 0)
+    if (scales->rank != t->rank - 1 ||
+        memcmp(scales->dims, t->dims, (size_t)scales->rank * sizeof t->dims[0]) != 0)
         return problem(b, "'%s' is not a scale for each 32 elements", scales->name);
     set_weights(b, QDNN_WEIGHTS_GPT_OSS_MXFP4, 0);
     b->w.rank = t->rank - 1;

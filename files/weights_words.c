@@ -48,7 +48,8 @@ static bool is_v2(const builder *b, const qdnnFileTensor_t *zeros, int bits)
     return b->f->config.is_v2;
 }
 
-static bool gptq(builder *b, const qdnnFileTensor_t *scales, const qdnnFileTensor_t *zeros, const qdnnFileTensor_t *index)
+static bool gptq(builder *b, const qdnnFileTensor_t *scales, const qdnnFileTensor_t *zeros,
+                 const qdnnFileTensor_t *index)
 {
     int64_t n = scales->dims[1], groups = scales->dims[0], rows = b->codes->dims[0];
     int bits = b->f->config.bits;
@@ -58,10 +59,11 @@ static bool gptq(builder *b, const qdnnFileTensor_t *scales, const qdnnFileTenso
         return problem(b, "GPTQ of %d bits; 2, 3, 4 and 8 are known", bits);
     int64_t k = index ? (index->rank == 1 ? index->dims[0] : 0) : rows / bits * 32 + rows % bits * 32 / bits;
     if (k > INT64_MAX / 8 || divide_up(k * bits, 32) != rows)
-        return problem(b, "%lld rows of words do not hold %lld codes of %d bits", (long long)rows, (long long)k, bits);
+        return problem(b, "%lld rows of words do not hold %lld codes of %d bits", (long long)rows,
+                       (long long)k, bits);
     if (!is_matrix(zeros, groups, divide_up(n * bits, 32)))
-        return problem(b, "'%s' has another shape than %lld groups of %lld packed zeros", zeros->name, (long long)groups,
-                       (long long)n);
+        return problem(b, "'%s' has another shape than %lld groups of %lld packed zeros", zeros->name,
+                       (long long)groups, (long long)n);
     int64_t size = group_size_of(b, k, groups);
     if (size == 0)
         return true;
@@ -84,10 +86,11 @@ static bool awq(builder *b, const qdnnFileTensor_t *scales, const qdnnFileTensor
     if (b->f->config.bits && b->f->config.bits != 4)
         return problem(b, "AWQ of %d bits; 4 are known", b->f->config.bits);
     if (b->f->config.is_gemv)
-        return problem(b, "AWQ in the layout of its GEMV kernels; convert the checkpoint to version \"gemm\"");
+        return problem(b,
+                       "AWQ in the layout of its GEMV kernels; convert the checkpoint to version \"gemm\"");
     if (!is_matrix(zeros, groups, n / 8))
-        return problem(b, "'%s' has another shape than %lld groups of %lld packed zeros", zeros->name, (long long)groups,
-                       (long long)n);
+        return problem(b, "'%s' has another shape than %lld groups of %lld packed zeros", zeros->name,
+                       (long long)groups, (long long)n);
     int64_t size = group_size_of(b, k, groups);
     set_weights(b, QDNN_WEIGHTS_AWQ, size);
     set_matrix(b, k, n);
@@ -115,7 +118,8 @@ bool match_qweight(builder *b)
     b->w.transposed = true;
     if (b->codes->dims[1] == scales->dims[1] && b->f->config.method != METHOD_AWQ)
         return gptq(b, scales, zeros, index);
-    if (b->codes->dims[1] == scales->dims[1] / 8 && scales->dims[1] % 8 == 0 && b->f->config.method != METHOD_GPTQ)
+    if (b->codes->dims[1] == scales->dims[1] / 8 && scales->dims[1] % 8 == 0 &&
+        b->f->config.method != METHOD_GPTQ)
         return awq(b, scales, zeros);
     return problem(b, "qweight [%lld, %lld] and scales [%lld, %lld] are neither GPTQ's nor AWQ's",
                    (long long)b->codes->dims[0], (long long)b->codes->dims[1], (long long)scales->dims[0],
@@ -133,7 +137,8 @@ static bool read_shape(builder *b, const qdnnFileTensor_t *shape, int64_t *n, in
         return !problem(b, "'%s' must be two integers", shape->name);
     for (int i = 0; i < 2; i++) {
         int32_t narrow;
-        memcpy(wide ? (void *)&sizes[i] : (void *)&narrow, (const char *)shape->data + (wide ? 8 : 4) * i, wide ? 8 : 4);
+        memcpy(wide ? (void *)&sizes[i] : (void *)&narrow, (const char *)shape->data + (wide ? 8 : 4) * i,
+               wide ? 8 : 4);
         sizes[i] = wide ? sizes[i] : narrow;
         if (sizes[i] < 1 || sizes[i] > INT64_C(1) << 40)
             return !problem(b, "'%s' has a size of %lld", shape->name, (long long)sizes[i]);
@@ -158,7 +163,8 @@ static void take_zeros(builder *b, const qdnnFileTensor_t *zeros, int bits, int6
 
 static bool pack_quantized(builder *b, const qdnnFileTensor_t *scales, size_t cut)
 {
-    const qdnnFileTensor_t *shape = beside(b, cut, "weight_shape"), *zeros = beside(b, cut, "weight_zero_point"),
+    const qdnnFileTensor_t *shape = beside(b, cut, "weight_shape"),
+                           *zeros = beside(b, cut, "weight_zero_point"),
                            *index = beside(b, cut, "weight_g_idx");
     int64_t n = b->codes->dims[0], k = b->codes->dims[1] * (b->f->config.bits == 8 ? 4 : 8);
     take_silently(b, shape);
@@ -167,8 +173,10 @@ static bool pack_quantized(builder *b, const qdnnFileTensor_t *scales, size_t cu
         return true;
     int bits = bits_of(b->codes->dims[1], k);
     if (bits == 0 || b->codes->dims[0] != n || scales->rank != 2 || scales->dims[0] != n)
-        return problem(b, "words [%lld, %lld] and scales of rank %d do not fit a weight of %lld x %lld in 4 or 8 bits",
-                       (long long)b->codes->dims[0], (long long)b->codes->dims[1], scales->rank, (long long)n, (long long)k);
+        return problem(
+            b, "words [%lld, %lld] and scales of rank %d do not fit a weight of %lld x %lld in 4 or 8 bits",
+            (long long)b->codes->dims[0], (long long)b->codes->dims[1], scales->rank, (long long)n,
+            (long long)k);
     int64_t groups = scales->dims[1], size = group_size_of(b, k, groups);
     if (size == 0)
         return true;
@@ -176,9 +184,10 @@ static bool pack_quantized(builder *b, const qdnnFileTensor_t *scales, size_t cu
         problem(b, "'%s' reorders the groups along K; of such weights only GPTQ's can be read", index->name);
     set_scale_type(b, scales);
     set_weights(b,
-                bits == 4 ? zeros ? QDNN_WEIGHTS_COMPRESSED_TENSORS_4BIT_ZP : QDNN_WEIGHTS_COMPRESSED_TENSORS_4BIT
-                : zeros   ? QDNN_WEIGHTS_COMPRESSED_TENSORS_8BIT_ZP
-                          : QDNN_WEIGHTS_COMPRESSED_TENSORS_8BIT,
+                bits == 4
+                    ? zeros ? QDNN_WEIGHTS_COMPRESSED_TENSORS_4BIT_ZP : QDNN_WEIGHTS_COMPRESSED_TENSORS_4BIT
+                : zeros ? QDNN_WEIGHTS_COMPRESSED_TENSORS_8BIT_ZP
+                        : QDNN_WEIGHTS_COMPRESSED_TENSORS_8BIT,
                 size);
     set_matrix(b, n, k);
     set_format(b, "pack-quantized %d-bit g%lld%s", bits, (long long)size, zeros ? " zp" : "");
@@ -194,14 +203,16 @@ static bool packed_fp4(builder *b, const qdnnFileTensor_t *scales, size_t cut)
     int64_t n = b->codes->dims[0], k = 2 * b->codes->dims[1], size = global ? 16 : 32;
     take(b, QDNN_OPERAND_GLOBAL_SCALE, global);
     if (!is_matrix(scales, n, divide_up(k, size)) || scales->type == QDNN_DATA_F32)
-        return problem(b, "'%s' is not a scale for each %lld elements of a row", scales->name, (long long)size);
+        return problem(b, "'%s' is not a scale for each %lld elements of a row", scales->name,
+                       (long long)size);
     if (global && (global->type != QDNN_DATA_F32 || element_count(global) != 1))
         return problem(b, "'%s' must be one F32", global->name);
     set_weights(b, global ? QDNN_WEIGHTS_COMPRESSED_TENSORS_NVFP4 : QDNN_WEIGHTS_MXFP4, 0);
     set_matrix(b, n, k);
     set_format(b, global ? "nvfp4-pack-quantized" : "mxfp4-pack-quantized");
     if (scales->bytes != (uint64_t)(n * divide_up(k, size)))
-        problem(b, "'%s' is of type %s; it must have one byte for each scale", scales->name, scales->typeName);
+        problem(b, "'%s' is of type %s; it must have one byte for each scale", scales->name,
+                scales->typeName);
     return true;
 }
 

@@ -21,10 +21,7 @@ extern "C" {
 typedef struct qdnnFile *qdnnFile_t;
 
 /* What a file is. Numbers are frozen. */
-typedef enum {
-    QDNN_FILE_GGUF = 0,
-    QDNN_FILE_SAFETENSORS = 1
-} qdnnFileKind_t;
+typedef enum { QDNN_FILE_GGUF = 0, QDNN_FILE_SAFETENSORS = 1 } qdnnFileKind_t;
 
 typedef struct {
     qdnnFileKind_t kind;
@@ -40,8 +37,9 @@ typedef struct {
 /* A tensor as it is stored. */
 typedef struct {
     const char *name;
-    const char *typeName;    /* as the format writes it: "BF16", "Q4_K" */
-    qdnnDataType_t type;     /* of an element; QDNN_DATA_OPAQUE for blocks and types that the library does not know */
+    const char *typeName; /* as the format writes it: "BF16", "Q4_K" */
+    qdnnDataType_t
+        type; /* of an element; QDNN_DATA_OPAQUE for blocks and types that the library does not know */
     qdnnBlockFormat_t block; /* of GGUF blocks that the library knows */
     int rank;
     int64_t dims[QDNN_DIMS_MAX]; /* slowest first, also of GGUF, which writes them the other way round */
@@ -91,8 +89,10 @@ typedef struct {
 /* An entry of the metadata of GGUF, or of safetensors' __metadata__. */
 typedef struct {
     const char *key;
-    const char *text;     /* the value as text, cut off after some 200 characters; of an array how many of what it has */
-    const void *data;     /* GGUF: the whole entry (key, type, value) as it is in the file; null for safetensors */
+    const char
+        *text; /* the value as text, cut off after some 200 characters; of an array how many of what it has */
+    const void
+        *data; /* GGUF: the whole entry (key, type, value) as it is in the file; null for safetensors */
     uint64_t bytes;
 } qdnnFileMetadata_t;
 
@@ -103,7 +103,7 @@ typedef struct {
  *   file   receives it; qdnnCloseFile closes it
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM for a file that cannot be read or is damaged;
  * _NOT_SUPPORTED for a file that is in order, but not of a kind, version or type known here;
- * _INTERNAL_ERROR_ALLOCATION_FAILED. qdnnGetFilesErrorString names the file, the place and what is wrong. Any thread. */
+ * _INTERNAL_ERROR_ALLOCATION_FAILED. qdnnGetLastFileErrorString names the file, the place and what is wrong. Any thread. */
 QDNN_API qdnnStatus_t qdnnOpenFile(const char *path, qdnnFile_t *file);
 
 /* Closes a file and unmaps it.
@@ -111,9 +111,10 @@ QDNN_API qdnnStatus_t qdnnOpenFile(const char *path, qdnnFile_t *file);
  * Returns _SUCCESS. */
 QDNN_API qdnnStatus_t qdnnCloseFile(qdnnFile_t file);
 
-/* What the last call of this thread that failed says, "" before that: "model.gguf: offset 24: ...". Of the functions of
- * this header alone. */
-QDNN_API const char *qdnnGetFilesErrorString(void);
+/* Why the last failed call of this header in this thread failed: "model.gguf: offset 24: ..."; "" where none has.
+ *   message   receives the sentence, cut off at size - 1 characters; null is fine
+ *   size      of message in bytes */
+QDNN_API void qdnnGetLastFileErrorString(char *message, size_t size);
 
 /* What a file holds.
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER. */

@@ -80,9 +80,10 @@ static qdnnStatus_t execute(call *c, qdnnPlan_t plan, const qdnnOperand_t *opera
 static qdnnStatus_t dequantize(call *c, float *y)
 {
     static const qdnnOperand_t operands[] = {
-        QDNN_OPERAND_CODES,        QDNN_OPERAND_SCALE,        QDNN_OPERAND_ZERO,          QDNN_OPERAND_GLOBAL_SCALE,
-        QDNN_OPERAND_GROUP_INDEX,  QDNN_OPERAND_NESTED_MAP,   QDNN_OPERAND_NESTED_SCALE, QDNN_OPERAND_NESTED_OFFSET,
-        QDNN_OPERAND_Y,            QDNN_OPERAND_COUNT};
+        QDNN_OPERAND_CODES,        QDNN_OPERAND_SCALE,         QDNN_OPERAND_ZERO,
+        QDNN_OPERAND_GLOBAL_SCALE, QDNN_OPERAND_GROUP_INDEX,   QDNN_OPERAND_NESTED_MAP,
+        QDNN_OPERAND_NESTED_SCALE, QDNN_OPERAND_NESTED_OFFSET, QDNN_OPERAND_Y,
+        QDNN_OPERAND_COUNT};
     qdnnPlan_t plan;
     qdnnStatus_t status = call_begin(c);
     for (int i = QDNN_OPERAND_CODES; i <= QDNN_OPERAND_NESTED_OFFSET && !status; i++)
@@ -121,8 +122,9 @@ static qdnnStatus_t make_scales(call *c)
 
 static qdnnStatus_t make_codes(call *c)
 {
-    static const qdnnOperand_t operands[] = {QDNN_OPERAND_X,    QDNN_OPERAND_SCALE,        QDNN_OPERAND_ZERO,
-                                             QDNN_OPERAND_CODES, QDNN_OPERAND_GLOBAL_SCALE, QDNN_OPERAND_COUNT};
+    static const qdnnOperand_t operands[] = {
+        QDNN_OPERAND_X,     QDNN_OPERAND_SCALE,        QDNN_OPERAND_ZERO,
+        QDNN_OPERAND_CODES, QDNN_OPERAND_GLOBAL_SCALE, QDNN_OPERAND_COUNT};
     qdnnPlan_t plan;
     qdnnStatus_t status = qdnnCreateQuantizePlan(c->handle, c->t->plain, c->t->quant, &plan);
     return status ? status : execute(c, plan, operands);

@@ -39,11 +39,13 @@ void progress_step(progress *p, uint64_t bytes, const char *what)
     if (!p->shown || (time - p->last < 0.1 && p->done < p->total))
         return;
     p->last = time;
-    double share = p->total ? (double)p->done / (double)p->total : 1, rate = spent > 0 ? (double)p->done / spent : 0;
+    double share = p->total ? (double)p->done / (double)p->total : 1,
+           rate = spent > 0 ? (double)p->done / spent : 0;
     long left = rate > 0 ? (long)((double)(p->total - p->done) / rate) : 0;
     int filled = (int)(share * WIDTH);
-    fprintf(stderr, "\r\033[K[%.*s%*s] %3.0f%%  %s/s  %ld:%02ld left  %.60s", filled, "########################",
-            WIDTH - filled, "", share * 100, size_text((uint64_t)rate, rate_text), left / 60, left % 60, what);
+    fprintf(stderr, "\r\033[K[%.*s%*s] %3.0f%%  %s/s  %ld:%02ld left  %.60s", filled,
+            "########################", WIDTH - filled, "", share * 100, size_text((uint64_t)rate, rate_text),
+            left / 60, left % 60, what);
     fflush(stderr);
 }
 

@@ -14,8 +14,18 @@ void *tool_alloc(size_t bytes)
 
 int fail_status(const char *what, qdnnStatus_t status)
 {
-    const char *why = qdnnGetLastErrorString();
+    char why[1024] = "";
+    qdnnGetLastErrorString(why, sizeof why);
     return tool_fail("%s: %s", what, *why ? why : qdnnGetErrorString(status));
+}
+
+int open_file(const char *path, qdnnFile_t *file)
+{
+    char why[1024] = "";
+    if (!qdnnOpenFile(path, file))
+        return TOOL_OK;
+    qdnnGetLastFileErrorString(why, sizeof why);
+    return tool_fail("%s", why);
 }
 
 /* Descriptors, and the sizes of operands. */
@@ -35,7 +45,7 @@ static qdnnStatus_t describe(tensor *t)
     return status;
 }
 
-static int begin(tensor *t, const char *name, const qdnnFileWeight_t *how)
+int tensor_describe(tensor *t, const char *name, const qdnnFileWeight_t *how)
 {
     *t = (tensor){.name = name, .how = *how};
     if (how->problem)
@@ -48,8 +58,11 @@ const char *tensor_refused(const qdnnFileWeight_t *how)
 {
     tensor t = {.how = *how};
     qdnnStatus_t status = describe(&t);
+    static char why[1024];
+    if (status)
+        qdnnGetLastErrorString(why, sizeof why);
     tensor_close(&t);
-    return status ? qdnnGetLastErrorString() : NULL;
+    return status ? why : NULL;
 }
 
 /* host_ref takes arrays of numbers at their alignment; safetensors promises none. */
@@ -57,8 +70,8 @@ static int bind(tensor *t, const qdnnFileOperand_t *o)
 {
     size_t needed = t->bytes[o->operand];
     if (o->bytes < needed)
-        return tool_fail("%s: an operand has %llu bytes; its descriptor needs %zu", t->name, (unsigned long long)o->bytes,
-                         needed);
+        return tool_fail("%s: an operand has %llu bytes; its descriptor needs %zu", t->name,
+                         (unsigned long long)o->bytes, needed);
     bool aligned = (uintptr_t)o->data % sizeof(uint32_t) == 0;
     t->host[o->operand] = aligned ? (void *)(uintptr_t)o->data : tool_alloc(needed);
     t->owned[o->operand] = !aligned;
@@ -69,7 +82,7 @@ static int bind(tensor *t, const qdnnFileOperand_t *o)
 
 int tensor_open(tensor *t, const qdnnFileWeight_t *weight)
 {
-    int status = begin(t, weight->name, weight);
+    int status = tensor_describe(t, weight->name, weight);
     for (int i = 0; i < weight->operands && status == TOOL_OK; i++)
         status = bind(t, &weight->operand[i]);
     for (int i = QDNN_OPERAND_CODES; i <= QDNN_OPERAND_NESTED_OFFSET && status == TOOL_OK; i++)
@@ -82,7 +95,7 @@ int tensor_open(tensor *t, const qdnnFileWeight_t *weight)
 
 int tensor_make(tensor *t, const char *name, const qdnnFileWeight_t *how)
 {
-    int status = begin(t, name, how);
+    int status = tensor_describe(t, name, how);
     for (int i = QDNN_OPERAND_CODES; i <= QDNN_OPERAND_NESTED_OFFSET && status == TOOL_OK; i++) {
         if (!t->bytes[i])
             continue;

@@ -1,6 +1,6 @@
 /* The qdnn command: weights in files.
  *
- *   main.c       the commands and their help        command.c   their options
+ *   main.c       the commands                       command.c   their options and help
  *   info.c       what a file holds                  verify.c    device against host_ref
  *   quantize.c   numbers become codes               convert.c   codes become other codes of the same values
  *   rewrite.c    what both do with a file           types.c     the types that can be written
@@ -63,7 +63,9 @@ typedef struct tensor {
 
 /* A weight of a file. Operands that are shorter than its descriptor needs are reported. */
 int tensor_open(tensor *t, const qdnnFileWeight_t *weight);
-/* Room for the operands of a descriptor. */
+/* The descriptors and sizes alone. */
+int tensor_describe(tensor *t, const char *name, const qdnnFileWeight_t *how);
+/* The same with room for the operands. */
 int tensor_make(tensor *t, const char *name, const qdnnFileWeight_t *how);
 void tensor_close(tensor *t);
 /* Why a descriptor does not take tensors of that shape; null where it does. The text is the library's, until the next
@@ -73,6 +75,8 @@ const char *tensor_refused(const qdnnFileWeight_t *how);
 /* Memory that is reported where there is none; null for 0 bytes too. */
 void *tool_alloc(size_t bytes);
 int fail_status(const char *what, qdnnStatus_t status);
+/* Opens a file, or reports why not. */
+int open_file(const char *path, qdnnFile_t *file);
 
 /* ---- reference.c ---- */
 
