@@ -124,9 +124,10 @@ int file_find(const struct qdnnFile *f, const char *name)
 int file_find_beside(const struct qdnnFile *f, const char *name, size_t cut, const char *suffix)
 {
     char text[FILES_NAME_MAX + 64];
-    size_t kept = strlen(name) - cut, n = strlen(suffix);
-    if (kept + n >= sizeof text)
+    size_t length = strlen(name), n = strlen(suffix);
+    if (length < cut || length - cut + n >= sizeof text)
         return -1;
+    size_t kept = length - cut;
     memcpy(text, name, kept);
     memcpy(text + kept, suffix, n + 1);
     return file_find(f, text);
