@@ -108,7 +108,8 @@ void gguf_entry_u16(gguf_maker *g, const char *key, uint16_t value)
     gguf_entry(g, key, 2, &value, sizeof value);
 }
 
-void gguf_tensor(gguf_maker *g, const char *name, uint32_t type, int rank, const int64_t *dims, const void *data, size_t n)
+void gguf_tensor(gguf_maker *g, const char *name, uint32_t type, int rank, const int64_t *dims,
+                 const void *data, size_t n)
 {
     pad(&g->data, g->alignment ? g->alignment : 32);
     gguf_string(&g->tensors, name);
@@ -152,7 +153,8 @@ void st_metadata(st_maker *s, const char *json)
     bytes_put(&s->header, json, strlen(json));
 }
 
-void st_tensor(st_maker *s, const char *name, const char *type, int rank, const int64_t *dims, const void *data, size_t n)
+void st_tensor(st_maker *s, const char *name, const char *type, int rank, const int64_t *dims,
+               const void *data, size_t n)
 {
     begin(s);
     bytes_text(&s->header, "\"%s\":{\"dtype\":\"%s\",\"shape\":[", name, type);
@@ -162,7 +164,8 @@ void st_tensor(st_maker *s, const char *name, const char *type, int rank, const 
     bytes_put(&s->data, data, n);
 }
 
-void st_add(st_maker *s, const char *name, const char *type, int64_t rows, int64_t columns, const void *data, size_t n)
+void st_add(st_maker *s, const char *name, const char *type, int64_t rows, int64_t columns, const void *data,
+            size_t n)
 {
     const int64_t dims[2] = {rows, columns};
     st_tensor(s, name, type, columns ? 2 : 1, dims, data, n);

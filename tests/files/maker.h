@@ -33,7 +33,8 @@ void gguf_entry_string(gguf_maker *g, const char *key, const char *text);
 void gguf_entry_u32(gguf_maker *g, const char *key, uint32_t value);
 void gguf_entry_u16(gguf_maker *g, const char *key, uint16_t value);
 /* Dimensions slowest first; `type` is the number in files. */
-void gguf_tensor(gguf_maker *g, const char *name, uint32_t type, int rank, const int64_t *dims, const void *data, size_t n);
+void gguf_tensor(gguf_maker *g, const char *name, uint32_t type, int rank, const int64_t *dims,
+                 const void *data, size_t n);
 /* The file; frees the maker. */
 bytes gguf_make(gguf_maker *g);
 
@@ -44,9 +45,11 @@ typedef struct st_maker {
     bool begun;
 } st_maker;
 void st_metadata(st_maker *s, const char *json);
-void st_tensor(st_maker *s, const char *name, const char *type, int rank, const int64_t *dims, const void *data, size_t n);
+void st_tensor(st_maker *s, const char *name, const char *type, int rank, const int64_t *dims,
+               const void *data, size_t n);
 /* One or two dimensions; columns of 0: one dimension. */
-void st_add(st_maker *s, const char *name, const char *type, int64_t rows, int64_t columns, const void *data, size_t n);
+void st_add(st_maker *s, const char *name, const char *type, int64_t rows, int64_t columns, const void *data,
+            size_t n);
 bytes st_make(st_maker *s);
 /* A file of this header and data, whatever they are. */
 bytes st_raw(const char *header, const void *data, size_t n);

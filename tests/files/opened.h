@@ -24,7 +24,10 @@ void check_refused(const char *dir, const char *name, qdnnStatus_t status, const
 /* A weight by its name; false, with a failure reported, where there is none or it has a problem. */
 bool find_weight(const opened *o, const char *name, qdnnFileWeight_t *w);
 
-/* The weight on ptxvm by its descriptor as it is, compared with the values that it stands for, bit for bit. */
+/* The weight on ptxvm by its descriptor as it is; false, with a failure reported, where that fails. */
+bool read_values(const qdnnFileWeight_t *w, float *y, int64_t n);
+
+/* The same, compared with the values that it stands for, bit for bit. */
 void check_values(const qdnnFileWeight_t *w, const float *expected, int64_t n);
 
 #endif

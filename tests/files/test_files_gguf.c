@@ -63,9 +63,14 @@ static void check_tensors(const opened *o)
 
 static void check_metadata(const opened *o)
 {
-    static const char *const texts[][2] = {{"general.architecture", "test"}, {"a.float", "0.5"},  {"a.double", "0.25"},
-                                           {"a.signed", "-3"},              {"a.long", "-4"},    {"a.byte", "200"},
-                                           {"a.bool", "true"},              {"a.strings", "[2 strings]"},
+    static const char *const texts[][2] = {{"general.architecture", "test"},
+                                           {"a.float", "0.5"},
+                                           {"a.double", "0.25"},
+                                           {"a.signed", "-3"},
+                                           {"a.long", "-4"},
+                                           {"a.byte", "200"},
+                                           {"a.bool", "true"},
+                                           {"a.strings", "[2 strings]"},
                                            {"a.numbers", "[3 u32]"}};
     for (int i = 0; i < 9; i++) {
         qdnnFileMetadata_t m;
@@ -117,10 +122,11 @@ TEST_ROWS(FilesGguf, ReadsTensorsAndMetadata, kinds)
 static const struct {
     qdnnBlockFormat_t block;
     uint32_t number;
-} numbers[] = {{QDNN_BLOCK_Q4_0, 2},   {QDNN_BLOCK_Q4_1, 3},   {QDNN_BLOCK_Q5_0, 6},  {QDNN_BLOCK_Q5_1, 7},
-               {QDNN_BLOCK_Q8_0, 8},   {QDNN_BLOCK_Q2_K, 10},  {QDNN_BLOCK_Q3_K, 11}, {QDNN_BLOCK_Q4_K, 12},
-               {QDNN_BLOCK_Q5_K, 13},  {QDNN_BLOCK_Q6_K, 14},  {QDNN_BLOCK_IQ4_NL, 20}, {QDNN_BLOCK_IQ4_XS, 23},
-               {QDNN_BLOCK_TQ1_0, 34}, {QDNN_BLOCK_TQ2_0, 35}, {QDNN_BLOCK_MXFP4, 39}, {QDNN_BLOCK_NVFP4, 40}};
+} numbers[] = {
+    {QDNN_BLOCK_Q4_0, 2},   {QDNN_BLOCK_Q4_1, 3},   {QDNN_BLOCK_Q5_0, 6},    {QDNN_BLOCK_Q5_1, 7},
+    {QDNN_BLOCK_Q8_0, 8},   {QDNN_BLOCK_Q2_K, 10},  {QDNN_BLOCK_Q3_K, 11},   {QDNN_BLOCK_Q4_K, 12},
+    {QDNN_BLOCK_Q5_K, 13},  {QDNN_BLOCK_Q6_K, 14},  {QDNN_BLOCK_IQ4_NL, 20}, {QDNN_BLOCK_IQ4_XS, 23},
+    {QDNN_BLOCK_TQ1_0, 34}, {QDNN_BLOCK_TQ2_0, 35}, {QDNN_BLOCK_MXFP4, 39},  {QDNN_BLOCK_NVFP4, 40}};
 
 static uint32_t number_of(qdnnBlockFormat_t block)
 {
@@ -162,7 +168,8 @@ TEST_EACH(FilesGguf, KnownBlocksThroughAFile, vector_count, vector_name)
     if (!gguf_vectors_read(vector_at(index), &v))
         SKIP("the vectors are not here");
     const int64_t dims[2] = {v.lines, (int64_t)v.block_values};
-    gguf_tensor(&g, "w", number_of(vector_at(index)->block), 2, dims, v.blocks, (size_t)v.lines * v.block_bytes);
+    gguf_tensor(&g, "w", number_of(vector_at(index)->block), 2, dims, v.blocks,
+                (size_t)v.lines * v.block_bytes);
     opened_make(&o, gguf_make(&g), "m.gguf");
     if (opened_open(&o, "m.gguf") && find_weight(&o, "w", &w))
         check_values(&w, v.values, v.lines * (int64_t)v.block_values);
@@ -183,7 +190,8 @@ TEST_CASE(FilesGguf, UndecodableBlocksAreListed)
     if (opened_open(&o, "m.gguf")) {
         REQUIRE(!qdnnGetFileWeight(o.file, 0, &w));
         CHECK_EQ_STR(w.format, "IQ2_XXS");
-        CHECK_EQ_STR(w.problem, "blocks of type IQ2_XXS cannot be decoded; requantize the model to another type");
+        CHECK_EQ_STR(w.problem,
+                     "blocks of type IQ2_XXS cannot be decoded; requantize the model to another type");
         CHECK_EQ_I64(w.bytes, 66);
         REQUIRE(!qdnnGetFileWeight(o.file, 1, &w));
         CHECK_HAS(w.problem, "F64");
@@ -247,7 +255,8 @@ TEST_CASE(FilesGguf, PartsThatAreMissingOrWrong)
     make_parts(&o);
     snprintf(path, sizeof path, "%s/m-00003-of-00003.gguf", o.dir);
     remove(path);
-    check_refused(o.dir, "m-00001-of-00003.gguf", QDNN_STATUS_BAD_PARAM, "m-00003-of-00003.gguf: cannot be read: No such file");
+    check_refused(o.dir, "m-00001-of-00003.gguf", QDNN_STATUS_BAD_PARAM,
+                  "m-00003-of-00003.gguf: cannot be read: No such file");
     write_part(&o, 1, 3, "c", "m-00003-of-00003.gguf"); /* leads back to the second */
     check_refused(o.dir, "m-00001-of-00003.gguf", QDNN_STATUS_BAD_PARAM,
                   "says that it is part 2 of 3; by its name it is 3 of 3");
@@ -256,7 +265,8 @@ TEST_CASE(FilesGguf, PartsThatAreMissingOrWrong)
     text_write("nothing of it", o.dir, "m-00003-of-00003.gguf");
     check_refused(o.dir, "m-00001-of-00003.gguf", QDNN_STATUS_BAD_PARAM, "part 3 of 3 is no GGUF file");
     write_part(&o, 0, 2, "a", "renamed.gguf");
-    check_refused(o.dir, "renamed.gguf", QDNN_STATUS_BAD_PARAM, "is one of 2 parts; parts are named ...-00001-of-00002.gguf");
+    check_refused(o.dir, "renamed.gguf", QDNN_STATUS_BAD_PARAM,
+                  "is one of 2 parts; parts are named ...-00001-of-00002.gguf");
     write_part(&o, 0, 2, "a", "n-00001-of-00002.gguf");
     write_part(&o, 1, 2, "b", "n-00002-of-00002.gguf");
     check_refused(o.dir, "n-00001-of-00002.gguf", QDNN_STATUS_BAD_PARAM, "split.tensors.count is 3");

@@ -28,7 +28,8 @@ static bytes a_checkpoint(void)
     st_add(&s, "b.weight", "U8", 8, 1, zeros, 8);
     st_add(&s, "b.weight.absmax", "U8", 1, 0, zeros, 1);
     st_add(&s, "b.weight.nested_absmax", "F32", 1, 0, zeros, 4);
-    st_add(&s, "b.weight.quant_state.bitsandbytes__nf4", "U8", (int64_t)strlen(state), 0, state, strlen(state));
+    st_add(&s, "b.weight.quant_state.bitsandbytes__nf4", "U8", (int64_t)strlen(state), 0, state,
+           strlen(state));
     return st_make(&s);
 }
 

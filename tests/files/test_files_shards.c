@@ -16,7 +16,8 @@ static void write_shard(const char *dir, const char *file, const char *tensor, f
 }
 
 #define INDEX "model.safetensors.index.json"
-static const char two_shards[] = "{\"metadata\":{\"total_size\":8},\"weight_map\":{\"a\":\"1.safetensors\",\"b\":\"2.safetensors\"}}";
+static const char two_shards[] =
+    "{\"metadata\":{\"total_size\":8},\"weight_map\":{\"a\":\"1.safetensors\",\"b\":\"2.safetensors\"}}";
 
 TEST_CASE(FilesShards, AnIndexJoinsItsShards)
 {
@@ -52,15 +53,23 @@ static const struct {
     {"NoMap", "{\"metadata\":{}}", "is no index of shards: it has no weight_map"},
     {"EmptyMap", "{\"weight_map\":{}}", "it has no weight_map"},
     {"NumberInMap", "{\"weight_map\":{\"a\":1}}", "weight_map has no file name for 'a'"},
-    {"MissingShard", "{\"weight_map\":{\"a\":\"3.safetensors\"}}", "the shard '3.safetensors' of the index is missing; download it"},
-    {"ItselfAsShard", "{\"weight_map\":{\"a\":\"model.safetensors.index.json\"}}", "is itself an index; shards are safetensors files"},
-    {"OtherFolder", "{\"weight_map\":{\"a\":\"../1.safetensors\"}}", "is not the name of a file in the same folder"},
-    {"AbsolutePath", "{\"weight_map\":{\"a\":\"/etc/passwd\"}}", "is not the name of a file in the same folder"},
+    {"MissingShard", "{\"weight_map\":{\"a\":\"3.safetensors\"}}",
+     "the shard '3.safetensors' of the index is missing; download it"},
+    {"ItselfAsShard", "{\"weight_map\":{\"a\":\"model.safetensors.index.json\"}}",
+     "is itself an index; shards are safetensors files"},
+    {"OtherFolder", "{\"weight_map\":{\"a\":\"../1.safetensors\"}}",
+     "is not the name of a file in the same folder"},
+    {"AbsolutePath", "{\"weight_map\":{\"a\":\"/etc/passwd\"}}",
+     "is not the name of a file in the same folder"},
     {"EmptyName", "{\"weight_map\":{\"a\":\"\"}}", "is not the name of a file in the same folder"},
-    {"NotInItsShard", "{\"weight_map\":{\"a\":\"2.safetensors\"}}", "the tensor 'a' of the index is not in '2.safetensors'"},
-    {"InAnotherShard", "{\"weight_map\":{\"a\":\"2.safetensors\",\"b\":\"1.safetensors\"}}", "the tensor 'a' of the index is not in"},
-    {"InTwoShards", "{\"weight_map\":{\"a\":\"1.safetensors\",\"x\":\"twin.safetensors\"}}", "a second tensor 'a'; the first is in 1.safetensors"},
-    {"DamagedShard", "{\"weight_map\":{\"a\":\"cut.safetensors\"}}", "cut.safetensors: offset 0: 3 bytes are no safetensors file"},
+    {"NotInItsShard", "{\"weight_map\":{\"a\":\"2.safetensors\"}}",
+     "the tensor 'a' of the index is not in '2.safetensors'"},
+    {"InAnotherShard", "{\"weight_map\":{\"a\":\"2.safetensors\",\"b\":\"1.safetensors\"}}",
+     "the tensor 'a' of the index is not in"},
+    {"InTwoShards", "{\"weight_map\":{\"a\":\"1.safetensors\",\"x\":\"twin.safetensors\"}}",
+     "a second tensor 'a'; the first is in 1.safetensors"},
+    {"DamagedShard", "{\"weight_map\":{\"a\":\"cut.safetensors\"}}",
+     "cut.safetensors: offset 0: 3 bytes are no safetensors file"},
 };
 
 TEST_ROWS(FilesShards, Mistakes, mistakes)
@@ -80,7 +89,8 @@ TEST_CASE(FilesShards, FoldersWithoutACheckpoint)
 {
     char dir[512];
     temp_dir_make(dir, sizeof dir);
-    check_refused(dir, "", QDNN_STATUS_BAD_PARAM, "the folder has neither model.safetensors.index.json nor model.safetensors");
+    check_refused(dir, "", QDNN_STATUS_BAD_PARAM,
+                  "the folder has neither model.safetensors.index.json nor model.safetensors");
     check_refused(dir, INDEX, QDNN_STATUS_BAD_PARAM, "cannot be read: no such file");
     write_shard(dir, "model.safetensors", "a", 1);
     text_write("{\"quantization_config\": {\"quant_method\": }}", dir, "config.json");
@@ -94,8 +104,10 @@ static const struct {
     const char *name, *file, *text, *method;
 } configs[] = {
     {"Config", "config.json", "{\"quantization_config\":{\"quant_method\":\"gptq\"}}", "gptq"},
-    {"TextConfig", "config.json", "{\"text_config\":{\"quantization_config\":{\"quant_method\":\"awq\"}}}", "awq"},
-    {"Compression", "config.json", "{\"compression_config\":{\"format\":\"pack-quantized\"}}", "compressed-tensors"},
+    {"TextConfig", "config.json", "{\"text_config\":{\"quantization_config\":{\"quant_method\":\"awq\"}}}",
+     "awq"},
+    {"Compression", "config.json", "{\"compression_config\":{\"format\":\"pack-quantized\"}}",
+     "compressed-tensors"},
     {"ModelOpt", "hf_quant_config.json", "{\"quantization\":{\"quant_algo\":\"NVFP4\"}}", "modelopt"},
     {"OldGptq", "quantize_config.json", "{\"bits\":4,\"group_size\":-1}", "gptq"},
     {"OldAwq", "quant_config.json", "{\"w_bit\":4,\"q_group_size\":128}", "awq"},

@@ -53,8 +53,10 @@ typedef struct gptq_case {
 
 static const gptq_case gptq_cases[] = {
     {"FourBits", 4, "\"bits\":4,\"group_size\":32", false, false, QDNN_WEIGHTS_GPTQ_4BIT, "gptq 4-bit g32"},
-    {"V2", 4, "\"bits\":4,\"group_size\":32,\"checkpoint_format\":\"gptq_v2\"", true, false, QDNN_WEIGHTS_GPTQ_V2_4BIT, "gptq 4-bit g32 v2"},
-    {"ActOrder", 4, "\"bits\":4,\"group_size\":32,\"desc_act\":true", false, true, QDNN_WEIGHTS_GPTQ_4BIT, "gptq 4-bit g32 act-order"},
+    {"V2", 4, "\"bits\":4,\"group_size\":32,\"checkpoint_format\":\"gptq_v2\"", true, false,
+     QDNN_WEIGHTS_GPTQ_V2_4BIT, "gptq 4-bit g32 v2"},
+    {"ActOrder", 4, "\"bits\":4,\"group_size\":32,\"desc_act\":true", false, true, QDNN_WEIGHTS_GPTQ_4BIT,
+     "gptq 4-bit g32 act-order"},
     {"TwoBits", 2, "\"bits\":2,\"group_size\":32", false, false, QDNN_WEIGHTS_GPTQ_2BIT, "gptq 2-bit g32"},
     {"EightBits", 8, "\"bits\":8,\"group_size\":32", false, false, QDNN_WEIGHTS_GPTQ_8BIT, "gptq 8-bit g32"},
     {"BitsByShape", 4, "\"sym\":false", false, false, QDNN_WEIGHTS_GPTQ_4BIT, "gptq 4-bit g32"},
@@ -85,7 +87,8 @@ static bytes gptq_file(const gptq_case *c, const gptq *q)
     snprintf(config, sizeof config, "{\"quantization_config\":\"{\\\"quant_method\\\":\\\"gptq\\\"}\"}");
     st_add(&s, "l.g_idx", "I32", K, 0, q->index, sizeof q->index);
     st_add(&s, "l.qweight", "I32", K * c->bits / 32, N, q->words, (size_t)(K * c->bits / 32 * N) * 4);
-    st_add(&s, "l.qzeros", "I32", GROUPS, N * c->bits / 32, q->zeros, (size_t)(GROUPS * N * c->bits / 32) * 4);
+    st_add(&s, "l.qzeros", "I32", GROUPS, N * c->bits / 32, q->zeros,
+           (size_t)(GROUPS * N * c->bits / 32) * 4);
     st_add(&s, "l.scales", "F16", GROUPS, N, q->scales, sizeof q->scales);
     return st_make(&s);
 }
@@ -93,8 +96,8 @@ static bytes gptq_file(const gptq_case *c, const gptq *q)
 static void write_config(const opened *o, const char *method, const char *members)
 {
     char config[512];
-    snprintf(config, sizeof config, "{\"quantization_config\":{\"quant_method\":\"%s\"%s%s}}", method, *members ? "," : "",
-             members);
+    snprintf(config, sizeof config, "{\"quantization_config\":{\"quant_method\":\"%s\"%s%s}}", method,
+             *members ? "," : "", members);
     text_write(config, o->dir, "config.json");
 }
 
@@ -179,7 +182,8 @@ TEST_CASE(FilesWeights, Awq)
         for (int c = 0; c < N / 8; c++)
             for (int i = 0; i < 8; i++) {
                 int n = 8 * c + order[i], group = k / G;
-                float q = (float)(words[k * N / 8 + c] >> 4 * i & 15) - (float)(zeros[group * N / 8 + c] >> 4 * i & 15);
+                float q = (float)(words[k * N / 8 + c] >> 4 * i & 15) -
+                          (float)(zeros[group * N / 8 + c] >> 4 * i & 15);
                 expected[k * N + n] = q * ref_f16_to_f32(scales[group * N + n]);
             }
     st_add(&s, "l.qweight", "I32", K, N / 8, words, sizeof words);
@@ -213,7 +217,8 @@ static const struct {
 
 TEST_ROWS(FilesWeights, PackQuantized, packed_cases)
 {
-    int bits = packed_cases[index].bits, groups = packed_cases[index].channel ? 1 : GROUPS, words_in_row = K * bits / 32;
+    int bits = packed_cases[index].bits, groups = packed_cases[index].channel ? 1 : GROUPS,
+        words_in_row = K * bits / 32;
     bool has_zeros = packed_cases[index].zeros;
     uint32_t words[N * K * 8 / 32], zeros[N * 8 / 32 * GROUPS];
     uint16_t scales[N * GROUPS];
@@ -230,13 +235,15 @@ TEST_ROWS(FilesWeights, PackQuantized, packed_cases)
             int group = k / (K / groups), place = n * bits;
             unsigned zero = zeros[place / 32 * groups + group] >> place % 32 & ((1u << bits) - 1);
             float code = (float)bits_at(words + n * words_in_row, k, bits);
-            expected[n * K + k] = (code - (has_zeros ? (float)zero : middle)) * ref_bf16_to_f32(scales[n * groups + group]);
+            expected[n * K + k] =
+                (code - (has_zeros ? (float)zero : middle)) * ref_bf16_to_f32(scales[n * groups + group]);
         }
     st_add(&s, "l.weight_packed", "I32", N, words_in_row, words, (size_t)(N * words_in_row) * 4);
     st_add(&s, "l.weight_scale", "BF16", N, groups, scales, (size_t)(N * groups) * 2);
     st_add(&s, "l.weight_shape", "I64", 2, 0, shape, sizeof shape);
     if (has_zeros)
-        st_add(&s, "l.weight_zero_point", "I32", N * bits / 32, groups, zeros, (size_t)(N * bits / 32 * groups) * 4);
+        st_add(&s, "l.weight_zero_point", "I32", N * bits / 32, groups, zeros,
+               (size_t)(N * bits / 32 * groups) * 4);
     opened_make(&o, st_make(&s), "model.safetensors");
     write_config(&o, "compressed-tensors", "\"format\":\"pack-quantized\"");
     if (opened_open(&o, "") && find_weight(&o, "l.weight", &w)) {
@@ -263,8 +270,10 @@ static const struct {
     int group;
     const char *format;
 } fp4_cases[] = {
-    {"ModelOpt", "l.weight", "l.weight_scale", "F8_E4M3", "l.weight_scale_2", 0.3f, false, 16, "modelopt nvfp4"},
-    {"CompressedTensors", "l.weight_packed", "l.weight_scale", "F8_E4M3", "l.weight_global_scale", 8.0f, true, 16, "nvfp4-pack-quantized"},
+    {"ModelOpt", "l.weight", "l.weight_scale", "F8_E4M3", "l.weight_scale_2", 0.3f, false, 16,
+     "modelopt nvfp4"},
+    {"CompressedTensors", "l.weight_packed", "l.weight_scale", "F8_E4M3", "l.weight_global_scale", 8.0f, true,
+     16, "nvfp4-pack-quantized"},
     {"Mxfp4", "l.weight_packed", "l.weight_scale", "U8", NULL, 1, false, 32, "mxfp4-pack-quantized"},
 };
 
@@ -310,7 +319,8 @@ TEST_CASE(FilesWeights, GptOss)
         scales[i] = (uint8_t)(118 + i % 13);
     for (int i = 0; i < E * N * K; i++)
         expected[i] = e2m1(blocks[i / 2] >> 4 * (i % 2) & 15) * ref_e8m0_to_f32(scales[i / 32]);
-    st_tensor(&s, "experts.up_proj_blocks", "U8", 4, (const int64_t[]){E, N, K / 32, 16}, blocks, sizeof blocks);
+    st_tensor(&s, "experts.up_proj_blocks", "U8", 4, (const int64_t[]){E, N, K / 32, 16}, blocks,
+              sizeof blocks);
     st_tensor(&s, "experts.up_proj_scales", "U8", 3, (const int64_t[]){E, N, K / 32}, scales, sizeof scales);
     opened_make(&o, st_make(&s), "model.safetensors");
     if (opened_open(&o, "") && find_weight(&o, "experts.up_proj", &w)) {
@@ -341,9 +351,14 @@ static const struct {
 
 TEST_ROWS(FilesWeights, Bytes, byte_cases)
 {
-    bool block = byte_cases[index].columns == 2 && byte_cases[index].rows == 2, fp8 = byte_cases[index].type[0] == 'F';
-    int n = block ? 144 : N, k = block ? 160 : K, rows = byte_cases[index].rows, columns = byte_cases[index].columns;
-    int across = rows == 0 ? n : block ? 128 : 1, along = columns == 2 ? block ? 128 : k / 2 : k, per_row = columns ? columns : 1;
+    bool block = byte_cases[index].columns == 2 && byte_cases[index].rows == 2,
+         fp8 = byte_cases[index].type[0] == 'F';
+    int n = block ? 144 : N, k = block ? 160 : K, rows = byte_cases[index].rows,
+        columns = byte_cases[index].columns;
+    int across = rows == 0 ? n
+                 : block   ? 128
+                           : 1,
+        along = columns == 2 ? block ? 128 : k / 2 : k, per_row = columns ? columns : 1;
     int count = (rows ? rows : 1) * per_row;
     uint8_t *codes = malloc((size_t)(n * k));
     float *expected = malloc((size_t)(n * k) * sizeof *expected), scales[N * 2];
@@ -365,8 +380,11 @@ TEST_ROWS(FilesWeights, Bytes, byte_cases)
             expected[i] = ref_f32_from_bits(REF_NAN_F32);
     }
     st_add(&s, "l.weight", byte_cases[index].type, n, k, codes, (size_t)(n * k));
-    st_tensor(&s, byte_cases[index].scale_name, "F32", rows == 0 ? 0 : columns == 0 ? 1 : 2, (const int64_t[]){rows, columns},
-              scales, (size_t)count * 4);
+    st_tensor(&s, byte_cases[index].scale_name, "F32",
+              rows == 0      ? 0
+              : columns == 0 ? 1
+                             : 2,
+              (const int64_t[]){rows, columns}, scales, (size_t)count * 4);
     if (byte_cases[index].zeros)
         st_add(&s, "l.weight_zero_point", "I8", N, 1, zeros, N);
     opened_make(&o, st_make(&s), "model.safetensors");
@@ -399,10 +417,12 @@ TEST_CASE(FilesWeights, Fp8WithoutScales)
 
 /* ---- bitsandbytes ---- */
 
-static const uint32_t nf4_bits[16] = {0xBF800000, 0xBF3239B1, 0xBF066B30, 0xBECA32A0, 0xBE91A24D, 0xBE3D353F, 0xBDBA7871, 0x00000000,
-                                      0x3DA2FAFF, 0x3E24CAE3, 0x3E7C04DD, 0x3EAD033A, 0x3EE1A4B8, 0x3F1007AB, 0x3F3913B3, 0x3F800000};
-static const uint32_t fp4_bits[16] = {0x00000000, 0x3BAAAAAB, 0x3F2AAAAB, 0x3F800000, 0x3EAAAAAB, 0x3F000000, 0x3E2AAAAB, 0x3E800000,
-                                      0x80000000, 0xBBAAAAAB, 0xBF2AAAAB, 0xBF800000, 0xBEAAAAAB, 0xBF000000, 0xBE2AAAAB, 0xBE800000};
+static const uint32_t nf4_bits[16] = {0xBF800000, 0xBF3239B1, 0xBF066B30, 0xBECA32A0, 0xBE91A24D, 0xBE3D353F,
+                                      0xBDBA7871, 0x00000000, 0x3DA2FAFF, 0x3E24CAE3, 0x3E7C04DD, 0x3EAD033A,
+                                      0x3EE1A4B8, 0x3F1007AB, 0x3F3913B3, 0x3F800000};
+static const uint32_t fp4_bits[16] = {0x00000000, 0x3BAAAAAB, 0x3F2AAAAB, 0x3F800000, 0x3EAAAAAB, 0x3F000000,
+                                      0x3E2AAAAB, 0x3E800000, 0x80000000, 0xBBAAAAAB, 0xBF2AAAAB, 0xBF800000,
+                                      0xBEAAAAAB, 0xBF000000, 0xBE2AAAAB, 0xBE800000};
 
 static const struct {
     const char *name;
@@ -433,11 +453,14 @@ TEST_ROWS(FilesWeights, Bitsandbytes, bnb_cases)
         absmax[i] = nested ? nested_map[absmax8[i]] * nested_absmax + 0.0625f : 0.5f + 0.1f * (float)i;
     for (int i = 0; i < ELEMENTS; i++)
         expected[i] = map[i % 2 ? codes[i / 2] & 15 : codes[i / 2] >> 4] * absmax[i / 64];
-    snprintf(state, sizeof state, "{\"quant_type\": \"%s\", \"blocksize\": 64, \"dtype\": \"bfloat16\", \"shape\": [%d, %d]%s}",
-             nf4 ? "nf4" : "fp4", ROWS, COLUMNS, nested ? ", \"nested_blocksize\": 256, \"nested_offset\": 0.0625" : "");
+    snprintf(state, sizeof state,
+             "{\"quant_type\": \"%s\", \"blocksize\": 64, \"dtype\": \"bfloat16\", \"shape\": [%d, %d]%s}",
+             nf4 ? "nf4" : "fp4", ROWS, COLUMNS,
+             nested ? ", \"nested_blocksize\": 256, \"nested_offset\": 0.0625" : "");
     snprintf(name, sizeof name, "l.weight.quant_state.bitsandbytes__%s", nf4 ? "nf4" : "fp4");
     st_add(&s, "l.weight", "U8", ELEMENTS / 2, 1, codes, sizeof codes);
-    st_add(&s, "l.weight.absmax", nested ? "U8" : "F32", BLOCKS, 0, nested ? (void *)absmax8 : absmax, nested ? BLOCKS : BLOCKS * 4);
+    st_add(&s, "l.weight.absmax", nested ? "U8" : "F32", BLOCKS, 0, nested ? (void *)absmax8 : absmax,
+           nested ? BLOCKS : BLOCKS * 4);
     st_add(&s, "l.weight.quant_map", "F32", 16, 0, map, sizeof map);
     st_add(&s, name, "U8", (int64_t)strlen(state), 0, state, strlen(state));
     if (nested) {
