@@ -43,12 +43,12 @@ static void fail_each(bytes b, const char *name)
     for (;; failed++) {
         scarce memory = {.fails = failed};
         qdnnFile_t file = NULL;
-        alloc_set_hook(scarce_resize, &memory);
+        alloc_use(scarce_resize, &memory);
         qdnnStatus_t status = qdnnOpenFile(path, &file);
         bool ran_out = memory.asked > memory.fails;
         CHECK_EQ_I64(status, ran_out ? QDNN_STATUS_INTERNAL_ERROR_ALLOCATION_FAILED : QDNN_STATUS_SUCCESS);
         qdnnCloseFile(file);
-        alloc_set_hook(NULL, NULL);
+        alloc_use(NULL, NULL);
         CHECK_EQ_I64(memory.living, 0);
         if (!ran_out || status == QDNN_STATUS_SUCCESS)
             break;
