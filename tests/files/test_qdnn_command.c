@@ -76,7 +76,7 @@ static const struct {
     const char *says;
 } usages[] = {
     {"Nothing", "", 2,
-     "no command; there are info, verify, quantize and convert (qdnn --help shows examples)"},
+     "no command; there are info, verify, quantize, convert and bench (qdnn --help shows examples)"},
     {"Unknown", "inform m.safetensors", 2, "unknown command 'inform'; did you mean 'info'?"},
     {"NoFile", "info", 2, "info needs a file"},
     {"NoOut", "quantize m.safetensors --type q4_0", 2, "quantize needs a second file, to write to"},
@@ -147,7 +147,7 @@ TEST_CASE(QdnnCommand, TheExamplesOfTheHelpRun)
         process_free(&r);
         line = end + 1;
     }
-    CHECK_EQ_I64(n, 5);
+    CHECK_EQ_I64(n, 6);
     process_free(&help);
     opened_close(&o);
 }
@@ -472,6 +472,35 @@ TEST_CASE(QdnnCommand, GptqBecomesGguf)
         CHECK_EQ_I64(w.dims[1], K);
         check_values(&w, expected, N * K);
     }
+    opened_close(&o);
+}
+
+/* ---- bench ---- */
+
+TEST_CASE(QdnnCommand, BenchCountsOnPtxvm)
+{
+    opened o;
+    make_model(&o);
+    check_run(o.dir, "quantize m.safetensors a.gguf --type q4_0", 0, "became");
+    check_run(o.dir, "bench a.gguf --rows 0", 2, "--rows takes up to 16 numbers from 1 to");
+    check_run(o.dir, "bench a.gguf --only nothing", 1, "a.gguf has no matrices whose name matches --only");
+    process_result r = run(o.dir, "bench a.gguf --rows 1,5 --json -");
+    json_error error;
+    json *doc = json_parse(r.output, r.length, &error);
+    uint64_t one = 0, five = 0, sectors = 0, least = 0;
+    CHECK_EQ_I64(r.status, 0);
+    if (CHECK(doc != NULL)) {
+        CHECK_EQ_STR(json_string(json_root(doc), "products.0.format"), "Q4_0");
+        CHECK(json_u64(json_root(doc), "products.0.instructions", &one) && one > ELEMENTS / 32);
+        CHECK(json_u64(json_root(doc), "products.1.rows", &five) && five == 5);
+        CHECK(json_u64(json_root(doc), "products.1.instructions", &five) && five > one);
+        CHECK(json_u64(json_root(doc), "products.0.sectors", &sectors) &&
+              sectors >= ROWS * COLUMNS / 32 * 18 / 32);
+        CHECK(json_u64(json_root(doc), "products.0.least_sectors", &least) && least > 0 && least <= sectors);
+        CHECK_EQ_STR(json_string(json_root(doc), "products.2.format"), "F32"); /* the small matrix */
+    }
+    json_free(doc);
+    process_free(&r);
     opened_close(&o);
 }
 

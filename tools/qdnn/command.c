@@ -14,6 +14,7 @@ static const char help[] =
     "       qdnn quantize IN OUT --type TYPE [--tensor REGEX=TYPE ...] [--dry-run] [--requantize] [--json "
     "OUT]\n"
     "       qdnn convert IN OUT [--type TYPE] [--tensor REGEX=TYPE ...] [--dry-run] [--json OUT]\n"
+    "       qdnn bench FILE [--rows LIST] [--only REGEX] [--device DEVICE] [--json OUT]\n"
     "\n"
     "FILE and IN are a GGUF file, a safetensors file, model.safetensors.index.json, or the folder of a "
     "checkpoint.\n"
@@ -26,6 +27,8 @@ static const char help[] =
     "  convert            quantized weights become another format that holds the same values, compared bit "
     "for bit\n"
     "                     (zeros of either sign are the same); without --type the smallest that does\n"
+    "  bench              products of f16 rows with each kind of matrix in the file: times on a GPU, "
+    "counters on ptxvm\n"
     "\n"
     "  --type TYPE        for matrices that no --tensor names\n"
     "  --tensor REGEX=TYPE\n"
@@ -34,6 +37,7 @@ static const char help[] =
     "  --dry-run          only say what would become what, and the sizes\n"
     "  --requantize       quantize weights that are quantized already too\n"
     "  --only REGEX       only weights whose name matches\n"
+    "  --rows LIST        how many rows the products have, with commas; 1,16 unless it is given\n"
     "  --tensors          the tensors as they are stored, with their places in the file\n"
     "  --device DEVICE    cuda, cuda:1, vm, vm:sm_90: as QDNN_DEVICE has it\n"
     "  --json OUT         the figures as JSON; '-' is standard output\n"
@@ -50,6 +54,7 @@ static const char examples[] =
     "  qdnn quantize model.safetensors small.gguf --type q4_0 --tensor 'embed|lm_head=q8_0'\n"
     "  qdnn quantize model.safetensors small.safetensors --type int4-g128 --dry-run\n"
     "  qdnn convert model-gptq/ model.gguf\n"
+    "  qdnn bench model.gguf --rows 1,32\n"
     "\n"
     "exit code: 0 done; 1 it could not be done, or verify found a difference; 2 what was asked for is not "
     "right\n";
@@ -94,6 +99,13 @@ static int parse_device(void *options_, const char *value)
 {
     options *o = options_;
     o->device = value;
+    return TOOL_OK;
+}
+
+static int parse_rows(void *options_, const char *value)
+{
+    options *o = options_;
+    o->rows = value;
     return TOOL_OK;
 }
 
@@ -155,6 +167,7 @@ static int parse_operand(void *options_, const char *argument)
 static const tool_option table[] = {
     {"--type", true, parse_type, 0},     {"--tensor", true, parse_rule, 0},
     {"--only", true, parse_only, 0},     {"--device", true, parse_device, 0},
+    {"--rows", true, parse_rows, 0},
     {"--json", true, parse_json, 0},     {"--dry-run", false, NULL, offsetof(options, dry_run)},
     {"--requantize", false, NULL, offsetof(options, requantize)},
     {"--tensors", false, NULL, offsetof(options, tensors)},
@@ -166,12 +179,13 @@ static const tool_option table[] = {
 static const struct {
     const char *name;
     bool writes; /* it has an OUT */
-    bool type, rules, only, device, json, dry_run, requantize, tensors;
+    bool type, rules, only, device, json, dry_run, requantize, tensors, rows;
 } takes[] = {
-    {"info",     false, false, false, true,  false, true,  false, false, true},
-    {"verify",   false, false, false, true,  true,  false, false, false, false},
-    {"quantize", true,  true,  true,  false, true,  true,  true,  true,  false},
-    {"convert",  true,  true,  true,  false, false, true,  true,  false, false},
+    {"info",     false, false, false, true,  false, true,  false, false, true,  false},
+    {"verify",   false, false, false, true,  true,  false, false, false, false, false},
+    {"quantize", true,  true,  true,  false, true,  true,  true,  true,  false, false},
+    {"convert",  true,  true,  true,  false, false, true,  true,  false, false, false},
+    {"bench",    false, false, false, true,  true,  true,  false, false, false, true},
 };
 /* clang-format on */
 
@@ -193,7 +207,8 @@ static int check_options(const options *o, int row)
                   {"--json", o->json, takes[row].json},
                   {"--dry-run", o->dry_run, takes[row].dry_run},
                   {"--requantize", o->requantize, takes[row].requantize},
-                  {"--tensors", o->tensors, takes[row].tensors}};
+                  {"--tensors", o->tensors, takes[row].tensors},
+                  {"--rows", o->rows, takes[row].rows}};
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++)
         if (checks[i].given && !checks[i].taken)
             return tool_usage_error("%s is not for %s", checks[i].name, o->command);
@@ -223,10 +238,10 @@ int options_read(int argc, char **argv, options *o)
         return TOOL_OK;
     }
     if (!o->command)
-        return tool_usage_error("no command; there are info, verify, quantize and convert");
+        return tool_usage_error("no command; there are info, verify, quantize, convert and bench");
     for (int i = 0; command_name(NULL, i); i++)
         if (strcmp(command_name(NULL, i), o->command) == 0)
             return check_options(o, i);
     return tool_unknown("command", o->command, command_name, NULL,
-                        "there are info, verify, quantize and convert");
+                        "there are info, verify, quantize, convert and bench");
 }

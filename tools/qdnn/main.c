@@ -11,7 +11,8 @@ static const struct {
 } commands[] = {{"info", command_info},
                 {"verify", command_verify},
                 {"quantize", command_quantize},
-                {"convert", command_convert}};
+                {"convert", command_convert},
+                {"bench", command_bench}};
 
 int main(int argc, char **argv)
 {

@@ -6,7 +6,7 @@
 
 enum { WIDTH = 24 };
 
-static double now(void)
+double seconds_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -28,13 +28,13 @@ const char *size_text(uint64_t bytes, char text[24])
 
 progress progress_begin(uint64_t total)
 {
-    return (progress){.shown = isatty(STDERR_FILENO), .total = total, .begin = now()};
+    return (progress){.shown = isatty(STDERR_FILENO), .total = total, .begin = seconds_now()};
 }
 
 void progress_step(progress *p, uint64_t bytes, const char *what)
 {
     char rate_text[24];
-    double time = now(), spent = time - p->begin;
+    double time = seconds_now(), spent = time - p->begin;
     p->done += bytes;
     if (!p->shown || (time - p->last < 0.1 && p->done < p->total))
         return;

@@ -4,6 +4,7 @@
  *   info.c       what a file holds                  verify.c    device against host_ref
  *   quantize.c   numbers become codes               convert.c   codes become other codes of the same values
  *   rewrite.c    what both do with a file           types.c     the types that can be written
+ *   bench.c      products with the file's layers    repack.c    the same values in another format
  *   tensor.c     a weight in memory                 device.c    what runs on the device
  *   reference.c  what host_ref says of it           output.c    a file that appears whole
  *   write_*.c    its header, by kind                progress.c  the line that shows how far it is */
@@ -34,6 +35,7 @@ typedef struct options {
     const char *only;   /* a regular expression */
     const char *device; /* as QDNN_DEVICE */
     const char *json;   /* where to write the figures */
+    const char *rows;   /* of products: "1,16" */
     bool dry_run, requantize, tensors, help, version;
 } options;
 
@@ -47,6 +49,7 @@ int command_info(const options *o);
 int command_verify(const options *o);
 int command_quantize(const options *o);
 int command_convert(const options *o);
+int command_bench(const options *o);
 
 /* ---- tensor.c: a weight in memory ---- */
 
@@ -106,6 +109,8 @@ typedef struct progress {
 progress progress_begin(uint64_t total);
 void progress_step(progress *p, uint64_t bytes, const char *what);
 void progress_end(progress *p);
+
+double seconds_now(void);
 
 /* "1.5 GB" */
 const char *size_text(uint64_t bytes, char text[24]);
