@@ -359,6 +359,40 @@ TEST_CASE(QdnnCommand, RulesDryRunAndWhatIsKept)
     opened_close(&o);
 }
 
+/* What loaders read of the quantization is in the file, and our reader takes it from there. */
+static const struct {
+    const char *name, *type, *method, *says;
+} descriptions[] = {
+    {"Int4", "int4-g64", "compressed-tensors",
+     "\"format\": \"pack-quantized\", \"config_groups\": {\"group_0\": {\"targets\": [\"Linear\"], "
+     "\"weights\": {\"num_bits\": 4, "
+     "\"type\": \"int\", \"symmetric\": true, \"strategy\": \"group\", \"group_size\": 64}}}, \"ignore\": "
+     "[\"layers.0.odd\"]}"},
+    {"Fp8", "fp8", "compressed-tensors", "\"format\": \"float-quantized\""},
+    {"Nvfp4", "nvfp4", "modelopt", "\"quant_algo\": \"NVFP4\""},
+    {"Nf4", "nf4", "bitsandbytes", "\"bnb_4bit_quant_type\": \"nf4\""},
+};
+
+TEST_ROWS(QdnnCommand, SaysHowItIsQuantized, descriptions)
+{
+    opened o;
+    char command[128];
+    qdnnFileInfo_t info;
+    qdnnFileMetadata_t m;
+    make_model(&o);
+    snprintf(command, sizeof command, "quantize m.safetensors o.safetensors --type %s",
+             descriptions[index].type);
+    check_run(o.dir, command, 0, "became");
+    if (opened_open(&o, "o.safetensors") && CHECK(!qdnnGetFileInfo(o.file, &info))) {
+        CHECK_EQ_STR(info.quantMethod, descriptions[index].method);
+        CHECK_EQ_I64(info.metadata, 2);
+        CHECK(!qdnnGetFileMetadata(o.file, 1, &m));
+        CHECK_EQ_STR(m.key, "quantization_config");
+        CHECK_HAS(m.text, descriptions[index].says);
+    }
+    opened_close(&o);
+}
+
 TEST_CASE(QdnnCommand, QuantizedWeightsStayUnlessTheyAreAskedFor)
 {
     opened o;

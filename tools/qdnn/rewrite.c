@@ -302,6 +302,8 @@ int rewrite_run(rewrite *r)
 {
     int *copies = tool_alloc((size_t)r->info.tensors * sizeof *copies);
     int status = copies ? list_tensors(r, copies) : TOOL_FAILED;
+    if (status == TOOL_OK)
+        status = rewrite_describe(r);
     if (status == TOOL_OK && !r->o->dry_run)
         status = write_file(r, copies);
     free(copies);

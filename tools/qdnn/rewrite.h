@@ -37,6 +37,8 @@ int rewrite_open(rewrite *r, const options *o);
 void rewrite_close(rewrite *r);
 /* The first rule that matches; where none does, *choice stays. */
 int rewrite_rule(const rewrite *r, const char *name, type_choice *choice, bool *named);
+/* quant_config.c: what loaders want to know of the quantization, where all weights have one. */
+int rewrite_describe(rewrite *r);
 /* Once every job has its type: prints what would be done, or does it. Then the figures. */
 int rewrite_run(rewrite *r);
 
