@@ -1,7 +1,7 @@
 # libqdnn, shared and static, and what an installed tree needs to be found again.
 include(CMakePackageConfigHelpers)
 
-set(QDNN_OBJECTS $<TARGET_OBJECTS:qdnn_ptxgen> $<TARGET_OBJECTS:qdnn_kernels> $<TARGET_OBJECTS:qdnn_driver>)
+set(QDNN_OBJECTS $<TARGET_OBJECTS:qdnn_base> $<TARGET_OBJECTS:qdnn_ptxgen> $<TARGET_OBJECTS:qdnn_kernels> $<TARGET_OBJECTS:qdnn_driver>)
 
 # The linked ptxvm, as archives: whoever links our libraries and ptxvm's own has each object once.
 set(QDNN_VM "")
@@ -15,6 +15,11 @@ add_library(qdnn_inside STATIC ${QDNN_OBJECTS})
 target_include_directories(qdnn_inside PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 target_link_libraries(qdnn_inside PUBLIC ${QDNN_VM} Threads::Threads ${CMAKE_DL_LIBS})
 
+# The reader of files for our own tools and tests. What it shares with the library comes from there.
+add_library(qdnn_files_inside STATIC $<TARGET_OBJECTS:qdnn_files_objects>)
+target_include_directories(qdnn_files_inside PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+target_link_libraries(qdnn_files_inside PUBLIC qdnn_inside)
+
 # The static library is one object in which hidden names have become local, so that a user's program may have an emit() too.
 add_custom_command(
   OUTPUT qdnn.o
@@ -23,22 +28,20 @@ add_custom_command(
   DEPENDS qdnn_inside ${QDNN_VM} # qdnn_inside is made of the same objects
   COMMAND_EXPAND_LISTS VERBATIM)
 
-function(qdnn_library target type)
+function(qdnn_library target type name)
   add_library(${target} ${type} ${ARGN})
-  set_target_properties(${target} PROPERTIES OUTPUT_NAME qdnn LINKER_LANGUAGE C VERSION ${PROJECT_VERSION}
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} LINKER_LANGUAGE C VERSION ${PROJECT_VERSION}
                                              SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
   add_library(qdnn::${target} ALIAS ${target})
 endfunction()
-qdnn_library(qdnn SHARED ${QDNN_OBJECTS})
+qdnn_library(qdnn SHARED qdnn ${QDNN_OBJECTS})
 target_link_libraries(qdnn PRIVATE ${QDNN_VM})
 # Names are hidden when they are compiled; the script keeps what a static archive brings along out, too.
 target_link_options(qdnn PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/qdnn.map)
 set_target_properties(qdnn PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/qdnn.map)
-qdnn_library(qdnn_static STATIC ${PROJECT_BINARY_DIR}/qdnn.o)
-
 # ptxvm as a library of its own, for ptxvm.h: one object that shows the names of that header alone.
 add_custom_command(
   OUTPUT ptxvm.o
@@ -51,7 +54,18 @@ target_include_directories(qdnn_ptxvm PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_
                                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/qdnn>)
 target_link_libraries(qdnn_ptxvm PUBLIC Threads::Threads m)
 
-install(TARGETS qdnn qdnn_static qdnn_host_ref qdnn_ptxvm EXPORT qdnn-targets)
+qdnn_library(qdnn_static STATIC qdnn ${PROJECT_BINARY_DIR}/qdnn.o)
+
+# The reader of files, in the same way.
+add_custom_command(
+  OUTPUT qdnn_files.o
+  COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -o qdnn_files.o $<TARGET_OBJECTS:qdnn_files_objects> $<TARGET_OBJECTS:qdnn_base>
+  COMMAND ${CMAKE_OBJCOPY} --localize-hidden qdnn_files.o
+  DEPENDS qdnn_files_inside qdnn_inside
+  COMMAND_EXPAND_LISTS VERBATIM)
+qdnn_library(qdnn_files STATIC qdnn_files ${PROJECT_BINARY_DIR}/qdnn_files.o)
+
+install(TARGETS qdnn qdnn_static qdnn_files qdnn_host_ref qdnn_ptxvm EXPORT qdnn-targets)
 install(TARGETS ptxvm ptxvm_ptxas)
 # In a folder of its own: a libcuda.so.1 must never be found by accident.
 install(TARGETS ptxvm_libcuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/qdnn/ptxvm NAMELINK_SKIP)

@@ -3,6 +3,7 @@
 #define QDNN_DEMO_H
 
 #include "host_ref/host_ref.h"
+#include "tools/counters.h"
 
 /* ---- One kernel, two SMs (two_sms.c) ---- */
 
@@ -13,20 +14,6 @@ bool show_two_sms(void);
 void progress_begin(int steps);
 void progress_step(const char *what); /* the next one begins */
 void progress_clear(void);
-
-/* ---- What ptxvm counts (counters.c) ---- */
-
-typedef struct counts {
-    unsigned long long instructions; /* of warps */
-    unsigned long long sectors;      /* of 32 bytes, asked of global memory */
-    unsigned long long least;        /* that would do for the same bytes */
-} counts;
-
-/* Before the first handle: ptxvm then writes its counters to a file. */
-void counters_open(void);
-/* Adds up the launches since the last call; false where nothing was counted: on a GPU. */
-bool counters_read(counts *out);
-void counters_close(void);
 
 /* ---- Against host_ref and the original (compare.c) ---- */
 

@@ -67,7 +67,7 @@ static bool ok(qdnnStatus_t status)
 static void print_counts(void)
 {
     counts c;
-    if (counters_read(&c))
+    if (vm_counters_read(&c))
         printf(" %11.2f M %9.2f M %5.1f%%\n", (double)c.instructions * 1e-6, (double)c.sectors * 1e-6,
                100.0 * (double)c.least / (double)c.sectors);
     else
@@ -301,8 +301,8 @@ int main(int argc, char **argv)
     }
     if (!show_two_sms())
         return 1;
-    counters_open();
+    vm_counters_open();
     bool done = run_and_clean_up(side);
-    counters_close();
+    vm_counters_close();
     return done ? 0 : 1;
 }

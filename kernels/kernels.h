@@ -189,6 +189,9 @@ const kernel_row *kernel_find_operation(kernel_operation operation, const format
  * codes. */
 const kernel_row *kernel_find_repack(const format_row *from, const format_row *to);
 
+/* Whether the row is a product: it is about three matrices, not about one. */
+bool kernel_is_product(const kernel_row *row);
+
 /* Which operation the row is of. */
 kernel_operation kernel_operation_of(const kernel_row *row);
 

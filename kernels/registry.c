@@ -89,6 +89,11 @@ kernel_operation kernel_operation_of(const kernel_row *row)
     return (kernel_operation)(row->operation - operation_rows);
 }
 
+bool kernel_is_product(const kernel_row *row)
+{
+    return kernel_operation_of(row) == KERNEL_MATMUL;
+}
+
 kernel_key_set kernel_keys(const kernel_row *row)
 {
     return row->operation->keys & format_keys(row->format);

@@ -12,11 +12,6 @@ static uint64_t ceil_div(uint64_t a, uint64_t b)
 
 /* ---- Parameters ---- */
 
-static bool is_product(const kernel_row *row)
-{
-    return kernel_operation_of(row) == KERNEL_MATMUL;
-}
-
 /* The operands that a format has, besides the plain tensors. */
 static bool has_operand(const kernel_row *row, const kernel_spec *spec, int operand)
 {
@@ -60,13 +55,13 @@ static unsigned operand_align(const kernel_row *row, const kernel_spec *spec, in
         return element_bytes(spec->data);
     case QDNN_OPERAND_Y:
     case QDNN_OPERAND_RESIDUAL:
-        return element_bytes(is_product(row) ? spec->output : spec->data);
+        return element_bytes(kernel_is_product(row) ? spec->output : spec->data);
     case QDNN_OPERAND_BIAS:
         return element_bytes((qdnnDataType_t)spec->bias);
     case QDNN_OPERAND_CODES:
         if (format_is_plain(row->format))
             return row->format->facts.bits / 8;
-        if (is_product(row) && format_is_blocks(row->format))
+        if (kernel_is_product(row) && format_is_blocks(row->format))
             return block_align(block_layout_of(row->format));
         return spec->layout == QDNN_LAYOUT_BYTES ? 1 : 4;
     case QDNN_OPERAND_REPACKED:
@@ -151,7 +146,7 @@ bool kernel_is_matrix(const kernel_row *row, const kernel_spec *spec)
 static unsigned numbers_of(const kernel_row *row, const kernel_spec *spec)
 {
     unsigned numbers = row->operation->numbers ? row->operation->numbers : 1u << NUMBER_N;
-    if (is_product(row))
+    if (kernel_is_product(row))
         return numbers | (unsigned)spec->grouped << NUMBER_EXPERTS |
                (unsigned)(spec->alpha == QDNN_ALPHA_NUMBER) << NUMBER_ALPHA;
     if (kernel_is_matrix(row, spec) || spec->row_index)
@@ -391,7 +386,7 @@ static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, co
                                   .columns = problem->columns},
                          *p = &table;
     uint64_t groups = kernel_groups(spec, p), align = operand_align(row, spec, operand), bytes;
-    if (is_product(row) && product_bytes(spec, problem, operand, align, &bytes))
+    if (kernel_is_product(row) && product_bytes(spec, problem, operand, align, &bytes))
         return bytes;
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:

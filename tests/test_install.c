@@ -102,8 +102,8 @@ TEST_CASE(Install, ServesAUsersProject)
     if (run_ok(command)) {
         snprintf(command, sizeof command,
                  "%s/root/bin/ptxgen --version && %s/root/bin/ptxvm --version && %s/root/bin/ptxvm-ptxas "
-                 "--version",
-                 dir, dir, dir);
+                 "--version && %s/root/bin/qdnn --version",
+                 dir, dir, dir, dir);
         run_ok(command);
         snprintf(command, sizeof command, "%s/root", dir);
         check_files(command);
@@ -137,14 +137,17 @@ TEST_CASE(Install, LibrariesShowPublicNamesAlone)
 {
     if (strlen(QDNN_SANITIZE) > 0)
         SKIP("sanitizers add names of their own");
-    static const char *const listings[] = {"nm -D --defined-only %s/libqdnn.so",
-                                           "nm -g --defined-only %s/libqdnn.a"};
-    for (int i = 0; i < 2; i++) {
+    static const struct {
+        const char *listing, *shows;
+    } libraries[] = {{"nm -D --defined-only %s/libqdnn.so", " T qdnnEmitPtx\n"},
+                     {"nm -g --defined-only %s/libqdnn.a", " T qdnnEmitPtx\n"},
+                     {"nm -g --defined-only %s/libqdnn_files.a", " T qdnnOpenFile\n"}};
+    for (int i = 0; i < 3; i++) {
         char command[1200];
-        snprintf(command, sizeof command, listings[i], QDNN_BINARY_DIR);
+        snprintf(command, sizeof command, libraries[i].listing, QDNN_BINARY_DIR);
         process_result names = process_run("%s", command);
         process_result foreign = process_run("%s | awk 'NF == 3 && $3 !~ /^qdnn[A-Z]/'", command);
-        CHECK_HAS(names.output, " T qdnnEmitPtx\n");
+        CHECK_HAS(names.output, libraries[i].shows);
         CHECK_EQ_STR(foreign.output, "");
         process_free(&names);
         process_free(&foreign);

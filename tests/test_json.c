@@ -2,6 +2,7 @@
 #include "test_json.h"
 
 #include "driver/base/alloc.h"
+#include "support/locale.h"
 #include "support/scarce.h"
 #include "test.h"
 
@@ -110,6 +111,33 @@ TEST_CASE(Json, NumbersThatFit)
     json_free(doc);
 }
 
+TEST_CASE(Json, RealNumbersAndWords)
+{
+    json *doc = read_json("[0.0625, -2.5e-3, 7, \"7\", true, false, null]");
+    double value = 0;
+    bool answer = false;
+    CHECK(json_f64(json_root(doc), "0", &value) && value == 0.0625);
+    CHECK(json_f64(json_root(doc), "1", &value) && value == -2.5e-3);
+    CHECK(json_f64(json_root(doc), "2", &value) && value == 7);
+    CHECK(!json_f64(json_root(doc), "3", &value) && !json_f64(json_root(doc), "4", &value));
+    CHECK(json_bool(json_root(doc), "4", &answer) && answer);
+    CHECK(json_bool(json_root(doc), "5", &answer) && !answer);
+    CHECK(!json_bool(json_root(doc), "6", &answer) && !json_bool(json_root(doc), "2", &answer));
+    json_free(doc);
+}
+
+TEST_CASE(Json, RealNumbersInALocaleWithACommaForThePoint)
+{
+    double value = 0;
+    if (!comma_locale_begin())
+        SKIP("there is no such locale, and none can be made");
+    json *doc = read_json("[0.0625, 1e2]");
+    CHECK(json_f64(json_root(doc), "0", &value) && value == 0.0625);
+    CHECK(json_f64(json_root(doc), "1", &value) && value == 100);
+    json_free(doc);
+    comma_locale_end();
+}
+
 /* ---- what is refused ---- */
 
 static const struct {
@@ -148,6 +176,12 @@ static const struct {
     {"high_half", "\"\\ud800x\"", 1, "half of a surrogate pair"},
     {"high_half_twice", "\"\\ud800\\ud800\"", 1, "half of a surrogate pair"},
     {"low_half", "\"\\udc00\"", 1, "half of a surrogate pair"},
+    {"utf8_lone_tail", "\"a\x80\"", 1, "a string that is not UTF-8"},
+    {"utf8_cut", "\"\xE2\x82\"", 1, "a string that is not UTF-8"},
+    {"utf8_too_long", "\"\xC0\xAF\"", 1, "a string that is not UTF-8"},
+    {"utf8_surrogate", "\"\xED\xA0\x80\"", 1, "a string that is not UTF-8"},
+    {"utf8_past_the_last", "\"\xF4\x90\x80\x80\"", 1, "a string that is not UTF-8"},
+    {"utf8_cut_by_the_end", "\"\xF0\x9F", 1, "a string that is not UTF-8"},
 };
 
 /* From memory of just that size, so that reading past its end is seen. */

@@ -2,7 +2,7 @@
 #ifndef QDNN_TEST_JSON_H
 #define QDNN_TEST_JSON_H
 
-#include "driver/bundle/json.h"
+#include "base/json.h"
 
 /* The text, which has to be JSON: a failure otherwise, and null, in which there is nothing. json_free frees
  * it. */

@@ -4,7 +4,7 @@
 #define QDNN_DRIVER_BUNDLE_CHECK_H
 
 #include "driver/bundle/bundle.h"
-#include "driver/bundle/json.h"
+#include "base/json.h"
 
 /* FNV-1a, 64 bits, as the manifest has it of files. */
 #define BUNDLE_HASH_START UINT64_C(0xcbf29ce484222325)

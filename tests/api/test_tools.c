@@ -118,7 +118,7 @@ TEST_CASE(ApiTools, OperationsOfTheFirstHour)
     for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
         kernel = "before";
         CHECK_STATUS_IS(qdnnFindOperation(unknown[i], &kernel), QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME);
-        CHECK_HAS(last_sentence(), "qdnnGetOperationName names them");
+        CHECK_HAS(last_sentence(), "qdnnGetOperationName lists the known ones");
         CHECK_EQ_STR(kernel, "before");
     }
 }

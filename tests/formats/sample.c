@@ -22,7 +22,7 @@ bool sample_is_full(void)
 /* What is part of an operation belongs to no format. Blocks, and operations without codes, have tests of their own. */
 static bool is_sampled(const kernel_row *row)
 {
-    if (kernel_operation_of(row) == KERNEL_REPACK || !kernel_format(row) || kernel_format(row)->block != QDNN_BLOCK_NONE)
+    if (kernel_is_product(row) || kernel_operation_of(row) == KERNEL_REPACK || !kernel_format(row) || kernel_format(row)->block != QDNN_BLOCK_NONE)
         return false;
     if (kernel_operation_of(row) == KERNEL_GLOBAL || kernel_operation_of(row) == KERNEL_NEST)
         return false; /* scales over scales: not a flat tensor with scales of its own */

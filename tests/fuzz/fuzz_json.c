@@ -1,5 +1,5 @@
 /* libFuzzer target: any bytes are JSON or an error with a line of the text; what is JSON can be walked through. */
-#include "driver/bundle/json.h"
+#include "base/json.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -116,10 +116,11 @@ static bool compile(const char *dir, const guide_file *f, const char *compiler)
 {
     const char *cuda = uses_cuda(f) ? "-isystem " QDNN_CUDA_INCLUDE " -l:libcuda.so.1" : "";
     const char *sanitize = QDNN_SANITIZE[0] ? "-g -fsanitize=" QDNN_SANITIZE : "";
+    const char *files = block_has(f->source, "<qdnn/files.h>") ? "-lqdnn_files" : "";
     process_result result = process_run(
-        "cd %s && %s -Wall -Wextra -Werror %s -I%s/include -L%s -L%s/ptxvm -o %.*s %s -lqdnn -pthread %s",
+        "cd %s && %s -Wall -Wextra -Werror %s -I%s/include -L%s -L%s/ptxvm -o %.*s %s %s -lqdnn -pthread %s",
         dir, compiler, sanitize, QDNN_SOURCE_DIR, QDNN_BINARY_DIR, QDNN_BINARY_DIR, stem(f), f->name, f->name,
-        cuda);
+        files, cuda);
     if (result.status != 0)
         FAIL("%s does not compile:\n%s", f->name, result.output);
     process_free(&result);

@@ -13,7 +13,8 @@ const kernel_row *matrix_row_at(int index)
 {
     for (int i = 0; i < kernel_row_count; i++) {
         const kernel_row *row = &kernel_rows[i];
-        if (row->operation_name && kernel_format(row) && kernel_takes(row, "groups") && index-- == 0)
+        if (row->operation_name && kernel_format(row) && kernel_takes(row, "groups") && !kernel_is_product(row) &&
+            index-- == 0)
             return row;
     }
     return NULL;

@@ -1,12 +1,14 @@
 /* Reads a copy of the text in place: strings lose their escapes and get a zero where their closing quote was,
  * numbers where their delimiter was once it has been read. */
-#include "driver/bundle/json.h"
+#include "base/json.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/base/alloc.h"
+#include "base/alloc.h"
+#include "base/utf8.h"
 
 enum { VALUES_A_BLOCK = 512 };
 
@@ -26,6 +28,7 @@ struct json {
 typedef struct reader {
     json *doc;
     char *at;  /* the text ends with a zero */
+    char *end; /* where that is */
     char *cut; /* the end of a number, to become zero when what follows it has been read */
     int depth;
     json_error *error;
@@ -147,10 +150,15 @@ static bool read_string(reader *r, const char **text)
         unsigned char c = (unsigned char)*r->at;
         if (c < ' ')
             return fail(r, c ? "a control character in a string" : "a string without an end");
-        r->at++;
-        if (c != '\\')
-            *out++ = (char)c;
-        else if (!read_escape(r, &out))
+        size_t n = utf8_length(r->at, (size_t)(r->end - r->at));
+        if (n == 0)
+            return fail(r, "a string that is not UTF-8");
+        if (c != '\\') {
+            memmove(out, r->at, n);
+            out += n;
+        }
+        r->at += n;
+        if (c == '\\' && !read_escape(r, &out))
             return false;
     }
     r->at++;
@@ -303,9 +311,10 @@ json *json_parse(const char *text, size_t bytes, json_error *error)
     memcpy(copy, text, bytes);
     doc->text = copy;
     error->no_memory = false;
-    reader r = {.doc = doc, .at = copy, .error = error};
+    reader r = {.doc = doc, .at = copy, .end = copy + bytes, .error = error};
     if (read_document(&r, bytes))
         return doc;
+    error->offset = (size_t)(r.at - copy);
     for (const char *p = text; p < text + (r.at - copy); p++)
         error->line += *p == '\n';
     json_free(doc);
@@ -371,4 +380,31 @@ bool json_u64(const json_value *value, const char *path, uint64_t *number)
     errno = 0;
     *number = strtoull(v->text, NULL, 10);
     return errno == 0;
+}
+
+/* strtod reads the point of the locale. */
+bool json_f64(const json_value *value, const char *path, double *number)
+{
+    enum { DIGITS_MAX = 400 };
+    const json_value *v = json_at(value, path);
+    const char *point = localeconv()->decimal_point;
+    char text[DIGITS_MAX + 16];
+    if (!v || v->kind != JSON_NUMBER || strlen(v->text) > DIGITS_MAX || strlen(point) > 8)
+        return false;
+    size_t whole = strcspn(v->text, ".");
+    memcpy(text, v->text, whole);
+    text[whole] = 0;
+    if (v->text[whole])
+        strcat(strcat(text, point), v->text + whole + 1);
+    *number = strtod(text, NULL);
+    return true;
+}
+
+bool json_bool(const json_value *value, const char *path, bool *answer)
+{
+    const json_value *v = json_at(value, path);
+    if (!v || v->kind != JSON_BOOL)
+        return false;
+    *answer = v->text[0] == 't';
+    return true;
 }

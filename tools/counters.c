@@ -1,5 +1,5 @@
-/* The counters of ptxvm, read from the file that PTXVM_COUNTERS names: an object of JSON for each launch. */
-#include "demo/demo.h"
+/* The counters of ptxvm. */
+#include "tools/counters.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,12 +9,12 @@
 static char own[512]; /* our temporary file; empty where the user named one */
 static FILE *file;    /* opened at the first look: by then ptxvm has made it */
 
-void counters_open(void)
+void vm_counters_open(void)
 {
     const char *named = getenv("PTXVM_COUNTERS"), *folder = getenv("TMPDIR");
     if (named && *named)
         return;
-    snprintf(own, sizeof own, "%s/qdnn-demo-XXXXXX", folder && *folder ? folder : "/tmp");
+    snprintf(own, sizeof own, "%s/qdnn-counters-XXXXXX", folder && *folder ? folder : "/tmp");
     int made = mkstemp(own);
     if (made >= 0 && setenv("PTXVM_COUNTERS", own, 1) == 0)
         close(made);
@@ -38,7 +38,7 @@ static void add_traffic(const char **at, counts *out)
     out->least += number(at, "\"least_sectors\": ");
 }
 
-bool counters_read(counts *out)
+bool vm_counters_read(counts *out)
 {
     static char text[16384]; /* a launch takes about 2000 */
     *out = (counts){0};
@@ -58,7 +58,7 @@ bool counters_read(counts *out)
     return launches > 0;
 }
 
-void counters_close(void)
+void vm_counters_close(void)
 {
     if (file)
         fclose(file);

@@ -1,9 +1,9 @@
 /* A reader of JSON (RFC 8259) for text that nobody vouches for: read once into values that point at each
  * other.
  *
- * Depth is bounded by JSON_DEPTH_MAX. A string with a NUL in it is refused, so every text is a C string. */
-#ifndef QDNN_DRIVER_JSON_H
-#define QDNN_DRIVER_JSON_H
+ * Depth is bounded by JSON_DEPTH_MAX. Strings are UTF-8 without a NUL, so every text is a C string. */
+#ifndef QDNN_BASE_JSON_H
+#define QDNN_BASE_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,7 +25,8 @@ struct json_value {
 
 typedef struct json_error {
     bool no_memory;
-    size_t line; /* of the text, from 1 */
+    size_t line;   /* of the text, from 1 */
+    size_t offset; /* in bytes */
     const char *reason;
 } json_error;
 
@@ -43,5 +44,9 @@ const json_value *json_at(const json_value *value, const char *path);
 const char *json_string(const json_value *value, const char *path);
 /* Whether there is a number of digits alone that fits. */
 bool json_u64(const json_value *value, const char *path, uint64_t *number);
+/* Whether there is a number; the nearest double, whatever the locale. */
+bool json_f64(const json_value *value, const char *path, double *number);
+/* Whether there is true or false. */
+bool json_bool(const json_value *value, const char *path, bool *answer);
 
 #endif

@@ -1,0 +1,131 @@
+/* An open file, as its readers fill it.
+ *
+ * A reader returns a status; what is wrong is said by file_error, once, with the file and the place. Everything that
+ * belongs to a file is allocated by file_alloc and freed with it. */
+#ifndef QDNN_FILES_INTERNAL_H
+#define QDNN_FILES_INTERNAL_H
+
+#include <qdnn/files.h>
+
+#include "base/json.h"
+
+enum { FILES_NAME_MAX = 4096 }; /* bytes of a tensor's name */
+
+typedef struct shard {
+    const char *path; /* as it was opened */
+    const char *name; /* its last part, for messages */
+    const uint8_t *data;
+    uint64_t bytes;
+} shard;
+
+/* Pieces of memory that go when the file goes. */
+typedef struct piece {
+    struct piece *before;
+} piece;
+
+typedef enum quant_method {
+    METHOD_NONE, /* no configuration: the tensors must say it all */
+    METHOD_GPTQ,
+    METHOD_AWQ,
+    METHOD_COMPRESSED_TENSORS,
+    METHOD_MODELOPT,
+    METHOD_BITSANDBYTES,
+    METHOD_FP8,
+    METHOD_MXFP4,
+    METHOD_OTHER
+} quant_method;
+
+/* What a checkpoint's configuration says of its quantization; a number that it does not say is 0. */
+typedef struct quant_config {
+    quant_method method;
+    const char *name; /* of the method, as it is written */
+    int bits;
+    int64_t group_size; /* -1: all of K */
+    bool is_v2;         /* GPTQ: zeros are stored as they are */
+    bool is_symmetric;
+    bool is_gemv; /* AWQ in another layout than GEMM's */
+} quant_config;
+
+struct qdnnFile {
+    qdnnFileKind_t kind;
+    int version;
+    piece *pieces;
+    shard *shards;
+    int n_shards, shards_room;
+    qdnnFileTensor_t *tensors;
+    int n_tensors, tensors_room;
+    int *by_name; /* the tensors, sorted */
+    qdnnFileWeight_t *weights;
+    int n_weights, weights_room;
+    qdnnFileMetadata_t *metadata;
+    int n_metadata, metadata_room;
+    uint64_t alignment;                                /* of GGUF */
+    uint64_t split_number, split_count, split_tensors; /* of GGUF files in several parts */
+    quant_config config;
+};
+
+/* ---- error.c ---- */
+
+/* Keeps the sentence for qdnnGetLastFileErrorString; returns the status. */
+qdnnStatus_t files_error(qdnnStatus_t status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void files_clear_error(void);
+/* "model.gguf: offset 24: ...": a damaged file. */
+qdnnStatus_t files_damaged(const shard *s, uint64_t offset, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+qdnnStatus_t files_no_memory(void);
+
+#define FILES_TRY(call)                                                                                      \
+    do {                                                                                                     \
+        qdnnStatus_t status_ = (call);                                                                       \
+        if (status_ != QDNN_STATUS_SUCCESS)                                                                  \
+            return status_;                                                                                  \
+    } while (0)
+
+/* ---- memory.c ---- */
+
+/* Zeroed, or null. */
+void *file_alloc(struct qdnnFile *f, size_t bytes);
+/* A zero-terminated copy, or null. */
+char *file_copy(struct qdnnFile *f, const char *text, size_t bytes);
+char *file_print(struct qdnnFile *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void file_free_pieces(struct qdnnFile *f);
+/* The next place of a list that grows, zeroed; null without memory. */
+qdnnFileTensor_t *file_add_tensor(struct qdnnFile *f);
+qdnnFileWeight_t *file_add_weight(struct qdnnFile *f);
+qdnnFileMetadata_t *file_add_metadata(struct qdnnFile *f);
+
+/* ---- map.c ---- */
+
+/* Maps a whole file and adds it to the shards. */
+qdnnStatus_t file_map(struct qdnnFile *f, const char *path, int *number);
+void file_unmap_all(struct qdnnFile *f);
+/* A small text file, as JSON; *doc is null where there is no such file. */
+qdnnStatus_t files_read_json(const char *path, json **doc);
+bool files_exists(const char *path);
+
+/* ---- layout.c ---- */
+
+/* Multiplies sizes; false where the product has 2^60 elements or more. */
+bool files_elements(int rank, const int64_t *dims, uint64_t *elements);
+/* Sorts the names, and refuses two tensors of one name and two that share bytes. */
+qdnnStatus_t file_check_tensors(struct qdnnFile *f);
+int file_find(const struct qdnnFile *f, const char *name); /* -1: there is none */
+/* The tensor that is called as `name`, with `suffix` in place of its last `cut` characters; -1: there is none. */
+int file_find_beside(const struct qdnnFile *f, const char *name, size_t cut, const char *suffix);
+bool files_ends_with(const char *text, const char *end);
+
+/* ---- gguf.c, safetensors.c, checkpoint.c: the readers ---- */
+
+qdnnStatus_t gguf_read(struct qdnnFile *f, int shard);
+qdnnStatus_t gguf_read_splits(struct qdnnFile *f, const char *path);
+qdnnStatus_t safetensors_read(struct qdnnFile *f, int shard);
+bool safetensors_begins(const shard *s);
+qdnnStatus_t checkpoint_read_index(struct qdnnFile *f, const char *path);
+/* The configuration in the folder of the file, or in its own metadata. */
+qdnnStatus_t checkpoint_read_config(struct qdnnFile *f, const char *path);
+
+/* ---- weights.c: tensors become weights ---- */
+
+qdnnStatus_t file_find_weights(struct qdnnFile *f);
+
+#endif

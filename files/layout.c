@@ -1,0 +1,134 @@
+/* What is true of the tensors of every file: names are unique, bytes belong to one tensor. */
+#include "files/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+bool files_elements(int rank, const int64_t *dims, uint64_t *elements)
+{
+    uint64_t n = 1;
+    bool empty = false, fits = true;
+    for (int i = 0; i < rank; i++) {
+        uint64_t size = (uint64_t)dims[i];
+        empty = empty || size == 0;
+        fits = fits && size < UINT64_C(1) << 60 && (size == 0 || n < (UINT64_C(1) << 60) / size);
+        n = fits && size ? n * size : n;
+    }
+    *elements = empty ? 0 : n;
+    return fits;
+}
+
+bool files_ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+/* qsort has no place for the file, so what is sorted brings the name along. */
+typedef struct named {
+    const char *name;
+    int index;
+} named;
+
+static int compare_names(const void *a, const void *b)
+{
+    const named *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+static int *sort_names(named *list, int n, struct qdnnFile *f)
+{
+    int *order = file_alloc(f, ((size_t)n + 1) * sizeof *order);
+    if (n > 0)
+        qsort(list, (size_t)n, sizeof *list, compare_names);
+    for (int i = 0; order && i < n; i++)
+        order[i] = list[i].index;
+    return order;
+}
+
+static qdnnStatus_t check_names(struct qdnnFile *f)
+{
+    named *list = alloc_new(((size_t)f->n_tensors + 1) * sizeof *list);
+    for (int i = 0; list && i < f->n_tensors; i++)
+        list[i] = (named){f->tensors[i].name, i};
+    f->by_name = list ? sort_names(list, f->n_tensors, f) : NULL;
+    alloc_free(list);
+    if (!f->by_name)
+        return files_no_memory();
+    for (int i = 1; i < f->n_tensors; i++) {
+        const qdnnFileTensor_t *a = &f->tensors[f->by_name[i - 1]], *b = &f->tensors[f->by_name[i]];
+        if (strcmp(a->name, b->name) == 0)
+            return files_damaged(&f->shards[b->shard], b->offset,
+                                 "a second tensor '%.200s'; the first is in %s at offset %llu", b->name,
+                                 f->shards[a->shard].name, (unsigned long long)a->offset);
+    }
+    return QDNN_STATUS_SUCCESS;
+}
+
+typedef struct range {
+    int shard, index;
+    uint64_t from, to;
+} range;
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const range *x = a, *y = b;
+    if (x->shard != y->shard)
+        return x->shard < y->shard ? -1 : 1;
+    if (x->from != y->from)
+        return x->from < y->from ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static qdnnStatus_t check_overlaps(struct qdnnFile *f)
+{
+    range *list = alloc_new(((size_t)f->n_tensors + 1) * sizeof *list);
+    qdnnStatus_t status = list ? QDNN_STATUS_SUCCESS : files_no_memory();
+    int n = 0;
+    for (int i = 0; list && i < f->n_tensors; i++)
+        if (f->tensors[i].bytes)
+            list[n++] = (range){f->tensors[i].shard, i, f->tensors[i].offset,
+                                f->tensors[i].offset + f->tensors[i].bytes};
+    if (n > 1)
+        qsort(list, (size_t)n, sizeof *list, compare_ranges);
+    for (int i = 1; i < n && !status; i++)
+        if (list[i].shard == list[i - 1].shard && list[i].from < list[i - 1].to)
+            status = files_damaged(&f->shards[list[i].shard], list[i].from,
+                                   "the tensor '%.200s' begins inside '%.200s', which ends at offset %llu",
+                                   f->tensors[list[i].index].name, f->tensors[list[i - 1].index].name,
+                                   (unsigned long long)list[i - 1].to);
+    alloc_free(list);
+    return status;
+}
+
+qdnnStatus_t file_check_tensors(struct qdnnFile *f)
+{
+    FILES_TRY(check_names(f));
+    return check_overlaps(f);
+}
+
+int file_find(const struct qdnnFile *f, const char *name)
+{
+    for (int from = 0, to = f->n_tensors; from < to;) {
+        int middle = from + (to - from) / 2, order = strcmp(name, f->tensors[f->by_name[middle]].name);
+        if (order == 0)
+            return f->by_name[middle];
+        *(order < 0 ? &to : &from) = order < 0 ? middle : middle + 1;
+    }
+    return -1;
+}
+
+int file_find_beside(const struct qdnnFile *f, const char *name, size_t cut, const char *suffix)
+{
+    char text[FILES_NAME_MAX + 64];
+    size_t length = strlen(name), n = strlen(suffix);
+    if (length < cut || length - cut + n >= sizeof text)
+        return -1;
+    size_t kept = length - cut;
+    memcpy(text, name, kept);
+    memcpy(text + kept, suffix, n + 1);
+    return file_find(f, text);
+}

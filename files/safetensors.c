@@ -1,0 +1,198 @@
+/* safetensors: a u64 length, so many bytes of JSON, then the data.
+ *
+ * The JSON has a member for each tensor with its type, shape and place in the data, and perhaps __metadata__. The data
+ * belong to tensors to the last byte. */
+#include "files/internal.h"
+
+#include <string.h>
+
+enum { HEADER_MAX = 100000000, TEXT_MAX = 200 };
+
+static const struct {
+    const char *name;
+    int bits;
+    qdnnDataType_t type;
+} types[] = {
+    {"F32", 32, QDNN_DATA_F32},       {"F16", 16, QDNN_DATA_F16},       {"BF16", 16, QDNN_DATA_BF16},
+    {"F64", 64, QDNN_DATA_F64},       {"I8", 8, QDNN_DATA_I8},          {"U8", 8, QDNN_DATA_U8},
+    {"I16", 16, QDNN_DATA_I16},       {"U16", 16, QDNN_DATA_U16},       {"I32", 32, QDNN_DATA_I32},
+    {"U32", 32, QDNN_DATA_U32},       {"I64", 64, QDNN_DATA_I64},       {"U64", 64, QDNN_DATA_U64},
+    {"F8_E4M3", 8, QDNN_DATA_F8E4M3}, {"F8_E5M2", 8, QDNN_DATA_F8E5M2}, {"BOOL", 8, QDNN_DATA_OPAQUE},
+    {"F8_E8M0", 8, QDNN_DATA_OPAQUE}, {"F4", 4, QDNN_DATA_OPAQUE},      {"F6_E2M3", 6, QDNN_DATA_OPAQUE},
+    {"F6_E3M2", 6, QDNN_DATA_OPAQUE}, {"C64", 64, QDNN_DATA_OPAQUE},
+};
+
+static uint64_t header_bytes(const shard *s)
+{
+    uint64_t n = 0;
+    for (int i = 8; i-- > 0;)
+        n = n << 8 | s->data[i];
+    return n;
+}
+
+bool safetensors_begins(const shard *s)
+{
+    return s->bytes > 8 && header_bytes(s) <= HEADER_MAX && s->data[8] == '{';
+}
+
+/* ---- one tensor ---- */
+
+static qdnnStatus_t wrong(const shard *s, const json_value *v, const char *what)
+{
+    return files_damaged(s, 8, "the header's entry '%.200s' %s", v->name, what);
+}
+
+static qdnnStatus_t read_type(const shard *s, const json_value *v, qdnnFileTensor_t *t, int *bits)
+{
+    const char *name = json_string(v, "dtype");
+    if (!name)
+        return wrong(s, v, "has no dtype");
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (strcmp(types[i].name, name) != 0)
+            continue;
+        t->typeName = types[i].name;
+        t->type = types[i].type;
+        *bits = types[i].bits;
+        return QDNN_STATUS_SUCCESS;
+    }
+    return files_error(QDNN_STATUS_NOT_SUPPORTED,
+                       "%s: offset 8: the tensor '%.200s' is of type '%.40s', which is not known", s->path,
+                       v->name, name);
+}
+
+static qdnnStatus_t read_shape(const shard *s, const json_value *v, qdnnFileTensor_t *t, uint64_t *elements)
+{
+    const json_value *shape = json_at(v, "shape");
+    if (!shape || shape->kind != JSON_ARRAY)
+        return wrong(s, v, "has no shape");
+    if (shape->count > QDNN_DIMS_MAX)
+        return files_error(QDNN_STATUS_NOT_SUPPORTED,
+                           "%s: offset 8: the tensor '%.200s' has %u dimensions; at most %d are read",
+                           s->path, v->name, (unsigned)shape->count, QDNN_DIMS_MAX);
+    for (const json_value *size = shape->first; size; size = size->next) {
+        uint64_t n;
+        if (!json_u64(size, "", &n) || n >> 60)
+            return wrong(s, v, "has a dimension that is no size");
+        t->dims[t->rank++] = (int64_t)n;
+    }
+    return files_elements(t->rank, t->dims, elements) ? QDNN_STATUS_SUCCESS
+                                                      : wrong(s, v, "has 2^60 elements or more");
+}
+
+/* The place must be as large as type and shape say, and inside the data. */
+static qdnnStatus_t read_place(const shard *s, const json_value *v, uint64_t expected, qdnnFileTensor_t *t)
+{
+    uint64_t from, to, begin = 8 + header_bytes(s), room = s->bytes - begin;
+    const json_value *place = json_at(v, "data_offsets");
+    if (!place || place->kind != JSON_ARRAY || place->count != 2 || !json_u64(place, "0", &from) ||
+        !json_u64(place, "1", &to) || to < from)
+        return wrong(s, v, "has no data_offsets of two increasing numbers");
+    if (to > room)
+        return files_damaged(
+            s, begin,
+            "the tensor '%.200s' takes bytes %llu to %llu of the data, which has %llu; the file is cut "
+            "off or damaged",
+            t->name, (unsigned long long)from, (unsigned long long)to, (unsigned long long)room);
+    if (to - from != expected)
+        return files_damaged(s, begin + from,
+                             "the tensor '%.200s' has %llu bytes; its type and shape need %llu", t->name,
+                             (unsigned long long)(to - from), (unsigned long long)expected);
+    t->offset = begin + from;
+    t->bytes = expected;
+    t->data = s->data + t->offset;
+    return QDNN_STATUS_SUCCESS;
+}
+
+static qdnnStatus_t read_tensor(struct qdnnFile *f, int number, const json_value *v)
+{
+    const shard *s = &f->shards[number];
+    qdnnFileTensor_t t = {.shard = number};
+    int bits = 0;
+    uint64_t elements;
+    if (v->kind != JSON_OBJECT)
+        return wrong(s, v, "is no object");
+    if (strlen(v->name) > FILES_NAME_MAX)
+        return files_damaged(s, 8, "a tensor's name has %zu bytes; at most %d make sense", strlen(v->name),
+                             FILES_NAME_MAX);
+    FILES_TRY(read_type(s, v, &t, &bits));
+    FILES_TRY(read_shape(s, v, &t, &elements));
+    t.name = file_copy(f, v->name, strlen(v->name));
+    if (!t.name)
+        return files_no_memory();
+    if (elements * (uint64_t)(bits % 8) % 8)
+        return wrong(s, v, "has elements that do not fill its last byte");
+    FILES_TRY(read_place(s, v, elements / 8 * (uint64_t)bits + elements % 8 * (uint64_t)bits / 8, &t));
+    qdnnFileTensor_t *place = file_add_tensor(f);
+    if (!place)
+        return files_no_memory();
+    *place = t;
+    return QDNN_STATUS_SUCCESS;
+}
+
+/* ---- the file ---- */
+
+static qdnnStatus_t read_metadata(struct qdnnFile *f, const shard *s, const json_value *v)
+{
+    for (const json_value *entry = v->first; entry; entry = entry->next) {
+        if (v->kind != JSON_OBJECT || entry->kind != JSON_STRING)
+            return files_damaged(s, 8, "__metadata__ is no object of strings");
+        qdnnFileMetadata_t *m = file_add_metadata(f);
+        size_t n = strlen(entry->text);
+        /* the quantization's configuration is read again, whole */
+        bool whole = strcmp(entry->name, "quantization_config") == 0;
+        if (!m || !(m->key = file_copy(f, entry->name, strlen(entry->name))) ||
+            !(m->text = file_copy(f, entry->text, n < TEXT_MAX || whole ? n : TEXT_MAX)))
+            return files_no_memory();
+    }
+    return QDNN_STATUS_SUCCESS;
+}
+
+/* Tensors do not overlap (checked later), so their sum says whether bytes are left over. */
+static qdnnStatus_t check_sum(const struct qdnnFile *f, int number, int first)
+{
+    const shard *s = &f->shards[number];
+    uint64_t begin = 8 + header_bytes(s), sum = 0;
+    for (int i = first; i < f->n_tensors; i++)
+        sum += f->tensors[i].bytes;
+    if (sum < s->bytes - begin)
+        return files_damaged(s, begin,
+                             "the data have %llu bytes, and the tensors %llu; the rest belongs to none",
+                             (unsigned long long)(s->bytes - begin), (unsigned long long)sum);
+    return QDNN_STATUS_SUCCESS;
+}
+
+static qdnnStatus_t read_members(struct qdnnFile *f, int number, const json_value *root)
+{
+    int first = f->n_tensors;
+    if (root->kind != JSON_OBJECT)
+        return files_damaged(&f->shards[number], 8, "the header is no JSON object");
+    for (const json_value *v = root->first; v; v = v->next)
+        FILES_TRY(strcmp(v->name, "__metadata__") == 0 ? read_metadata(f, &f->shards[number], v)
+                                                       : read_tensor(f, number, v));
+    return check_sum(f, number, first);
+}
+
+qdnnStatus_t safetensors_read(struct qdnnFile *f, int number)
+{
+    const shard *s = &f->shards[number];
+    json_error error;
+    f->kind = QDNN_FILE_SAFETENSORS;
+    if (s->bytes < 8)
+        return files_damaged(s, 0, "%llu bytes are no safetensors file; it is cut off",
+                             (unsigned long long)s->bytes);
+    uint64_t bytes = header_bytes(s);
+    if (bytes > HEADER_MAX)
+        return files_damaged(s, 0, "a header of %llu bytes; safetensors has at most %d",
+                             (unsigned long long)bytes, HEADER_MAX);
+    if (bytes > s->bytes - 8)
+        return files_damaged(s, 0, "a header of %llu bytes; the file has %llu more, it is cut off",
+                             (unsigned long long)bytes, (unsigned long long)(s->bytes - 8));
+    json *doc = json_parse((const char *)s->data + 8, (size_t)bytes, &error);
+    if (!doc)
+        return error.no_memory
+                   ? files_no_memory()
+                   : files_damaged(s, 8 + error.offset, "the header is not JSON: %s", error.reason);
+    qdnnStatus_t status = read_members(f, number, json_root(doc));
+    json_free(doc);
+    return status;
+}

@@ -1,0 +1,111 @@
+/* Plain numbers become codes, on the device; what is lost is measured. */
+#include "tools/qdnn/rewrite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- which type ---- */
+
+/* Why a weight stays as it is; null where it does not. Norms and biases are few and matter: a rule that matches them by
+ * the way does not quantize them. */
+static const char *stays(const rewrite *r, const job *j, int rank)
+{
+    bool plain = j->choice.type->either_kind;
+    if (rank < 2 && !(plain && j->named))
+        return "no matrix";
+    if (j->from.problem && !j->named)
+        return j->from.problem;
+    return j->from.quantized && !j->named && !r->o->requantize ? "quantized already (--requantize)" : NULL;
+}
+
+static bool can_quantize(const type_choice *choice)
+{
+    return choice->type->weights != QDNN_WEIGHTS_GGUF_NVFP4;
+}
+
+/* A rule must be possible; the type for all others is left out where it is not. */
+static int choose(rewrite *r, job *j, const type_choice *usual)
+{
+    int rank;
+    int64_t dims[QDNN_DIMS_MAX];
+    const char *refused = NULL;
+    j->choice = *usual;
+    int status = rewrite_rule(r, j->from.name, &j->choice, &j->named);
+    if (status != TOOL_OK || !j->choice.type)
+        return status;
+    weight_shape(&j->from, &rank, dims);
+    if (!can_quantize(&j->choice))
+        return tool_usage_error("there is no quantization to %s in GGUF; it can be converted to",
+                                j->choice.type->name);
+    const char *kept = stays(r, j, rank);
+    if (!kept && j->from.problem)
+        return tool_fail("%s cannot become %s: %s", j->from.name, j->choice.type->name, j->from.problem);
+    if (!kept) {
+        j->to = type_describe(j->choice, rank, dims, -1);
+        refused = type_refused(j->choice, j->from.name, &j->to);
+    }
+    if (refused && j->named)
+        return tool_fail("%s cannot become %s: %s", j->from.name, j->choice.type->name, refused);
+    if (kept || refused) {
+        j->choice = (type_choice){0};
+        j->reason = strdup(kept ? kept : refused);
+    }
+    return TOOL_OK;
+}
+
+static int choose_all(rewrite *r)
+{
+    type_choice usual = {0};
+    int status = r->o->type ? type_parse(r->o->type, r->out.kind, &usual) : TOOL_OK;
+    for (int i = 0; i < r->info.weights && status == TOOL_OK; i++)
+        status = choose(r, &r->jobs[i], &usual);
+    return status;
+}
+
+/* ---- making it ---- */
+
+static int make_codes(rewrite *r, job *j, const float *x, tensor *made)
+{
+    int status = tensor_make(made, j->from.name, &j->to);
+    if (status != TOOL_OK)
+        return status;
+    if (is_plain(made))
+        round_plain(made, x);
+    else
+        status = device_quantize(&r->device, made, x);
+    float *y = status == TOOL_OK ? tool_alloc((size_t)(made->rows * made->columns) * sizeof *y) : NULL;
+    if (status == TOOL_OK)
+        status = y ? device_dequantize(&r->device, made, y) : TOOL_FAILED;
+    if (status == TOOL_OK)
+        j->lost = measure(x, y, made->rows * made->columns);
+    free(y);
+    return status;
+}
+
+static int make(rewrite *r, job *j, tensor *made)
+{
+    tensor from;
+    int status = tensor_open(&from, &j->from);
+    if (status != TOOL_OK)
+        return status;
+    float *x = weight_values(&from);
+    status = x ? make_codes(r, j, x, made) : TOOL_FAILED;
+    free(x);
+    tensor_close(&from);
+    return status;
+}
+
+int command_quantize(const options *o)
+{
+    rewrite r;
+    int status = rewrite_open(&r, o);
+    r.make = make;
+    if (status == TOOL_OK)
+        status = choose_all(&r);
+    if (status == TOOL_OK && !o->dry_run)
+        status = device_open(&r.device, o->device);
+    if (status == TOOL_OK)
+        status = rewrite_run(&r);
+    rewrite_close(&r);
+    return status;
+}

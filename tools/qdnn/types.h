@@ -1,0 +1,48 @@
+/* The types that the command writes: how their codes are made, and which tensors hold them. */
+#ifndef TOOLS_QDNN_TYPES_H
+#define TOOLS_QDNN_TYPES_H
+
+#include "tools/qdnn/output.h"
+
+/* Which tensors a weight becomes. */
+typedef enum {
+    STORED_ALONE, /* one tensor: numbers, blocks */
+    STORED_PACKED, /* compressed-tensors: weight_packed in words, weight_scale, weight_shape, weight_zero_point */
+    STORED_MXFP4,    /* the same in bytes */
+    STORED_BESIDE,   /* weight, weight_scale */
+    STORED_MODELOPT, /* weight, weight_scale, weight_scale_2 */
+    STORED_BNB       /* weight, weight.absmax, weight.quant_map, weight.quant_state... */
+} stored_as;
+
+typedef struct out_type {
+    const char *name;
+    qdnnFileKind_t kind;
+    bool either_kind;
+    stored_as stored;
+    const char *codes; /* the type of the tensor with the codes */
+    qdnnWeights_t weights;
+    int64_t group; /* the usual one; 0: it has none that a user chooses; -1: the row */
+    const char *summary;
+} out_type;
+
+/* A type with its group size: "int4-g64". */
+typedef struct type_choice {
+    const out_type *type; /* null: as it is */
+    bool drop;
+    int64_t group;
+} type_choice;
+
+/* "keep" and "drop" too. An exit code. */
+int type_parse(const char *text, qdnnFileKind_t kind, type_choice *choice);
+const out_type *type_at(int index); /* null past the last */
+
+/* The descriptor of a tensor of that type; scales of type `scale`, or the type's own where it is negative. */
+qdnnFileWeight_t type_describe(type_choice choice, int rank, const int64_t *dims, int scale);
+/* Why a weight cannot become that type: its name or its shape; null where it can. */
+const char *type_refused(type_choice choice, const char *name, const qdnnFileWeight_t *how);
+/* Adds the tensors to the output; *first is the number of the first. */
+int type_add(output *out, type_choice choice, const tensor *t, int *first);
+/* Writes them. */
+int type_put(output *out, type_choice choice, const tensor *t, int first);
+
+#endif
