@@ -26,6 +26,8 @@ ptx_val emit_load_mutable(ptx_builder *b, qdnnDataType_t type, ptx_val address, 
 /* Rounds x to the type, nearest even, and gives it back as f32: what a reader of the stored element will see.
  */
 ptx_val emit_round(ptx_builder *b, qdnnDataType_t type, ptx_val x);
+/* Rounds two to a 16-bit type, into one u32, the first in its low half. */
+ptx_val emit_narrow_pair(ptx_builder *b, qdnnDataType_t type, ptx_val lo, ptx_val hi);
 /* Rounds and stores one element; integer types take an integral f32 in their range. */
 void emit_store(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val x);
 /* Two f32 rounded to F16 or BF16, nearest even: a u32 with the first in the low half. */
@@ -47,6 +49,8 @@ void emit_store_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, int of
 /* So many u32 words, by 16 bytes at most. */
 void emit_load_words(ptx_builder *b, ptx_val address, int offset, unsigned count, ptx_val *words);
 void emit_store_words(ptx_builder *b, ptx_val address, int offset, unsigned count, const ptx_val *words);
+/* The elements of a u32, the lowest first: one of 32 bits, two of 16 or four of 8. */
+void emit_widen_word(ptx_builder *b, qdnnDataType_t type, ptx_val word, ptx_val *x);
 /* The smallest positive and the largest finite value of the type. */
 float element_smallest(qdnnDataType_t type);
 float element_largest(qdnnDataType_t type);
