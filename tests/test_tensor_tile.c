@@ -263,7 +263,7 @@ static char *emit(const trial *t, const ptx_sm *sm, const tile_shape *shape)
     k.n = ptx_param(b, PTX_U32, "n");
     k.k = ptx_param(b, PTX_U32, "k");
     k.x_stride = ptx_cvt(b, PTX_U64, k.k);
-    k.w = weights_begin(b, t->row, &t->spec, &args, t->data, t->how->k_in_columns, k.n, k.k);
+    k.w = w_tile_begin(b, t->row, &t->spec, &args, t->data, t->how->k_in_columns, k.n, k.k);
     tile_compute(b, &k);
     store_sums(b, &k, args.operand[QDNN_OPERAND_Y]);
     if (!ptx_close(b, &text, &error))

@@ -10,7 +10,7 @@ static unsigned least_of(unsigned a, unsigned b)
 
 tile_shape tile_shape_of(const kernel_row *row, uint64_t rows)
 {
-    tile_shape s = {.k = weights_tile_k(row)};
+    tile_shape s = {.k = w_tile_k(row)};
     const unsigned most = TILE_WEIGHTS / s.k;
     s.n = TILE_WEIGHTS / s.k;
     s.m = least_of(rows <= 16 ? 16 : rows <= 32 ? 32 : rows <= 64 ? 64 : 128, most);
@@ -192,18 +192,18 @@ static void run_fetched(ptx_builder *b, tile *t, const lane_places *p)
 {
     fetched f;
     x_tile x = x_tile_begin(b, t);
-    weights_fetch(b, &t->w, t->n0, ptx_u32(b, 0), &f);
+    w_tile_fetch(b, &t->w, t->n0, ptx_u32(b, 0), &f);
     fetched_keep(b, &f);
     ptx_val k0 = ptx_for(b, ptx_u32(b, 0), t->k, (int)t->shape.k);
     ptx_val w_tile = other_buffer(b, k0, t);
     if (t->w.blocks && !blocks_are_fetched(t->w.blocks))
         blocks_put_any(b, &t->w, t->n0, k0, w_tile, block_align(t->w.blocks));
     else
-        weights_put(b, &t->w, &f, w_tile);
+        w_tile_put(b, &t->w, &f, w_tile);
     ptx_val here = x_tile_arrive(b, t, &x);
     ptx_syncthreads(b);
     fetched next;
-    weights_fetch(b, &t->w, t->n0, ptx_add(b, k0, (int)t->shape.k), &next);
+    w_tile_fetch(b, &t->w, t->n0, ptx_add(b, k0, (int)t->shape.k), &next);
     fetched_renew(b, &f, &next);
     x_tile_next(b, t, &x);
     compute(b, t, p, k0, here, w_tile);
@@ -213,7 +213,7 @@ static void run_fetched(ptx_builder *b, tile *t, const lane_places *p)
 static void run_slowly(ptx_builder *b, tile *t, const lane_places *p)
 {
     ptx_val k0 = ptx_for(b, ptx_u32(b, 0), t->k, (int)t->shape.k);
-    weights_put_slowly(b, &t->w, t->n0, k0, t->w_shared);
+    w_tile_put_slowly(b, &t->w, t->n0, k0, t->w_shared);
     x_tile_slowly(b, t, k0);
     ptx_syncthreads(b);
     compute(b, t, p, k0, t->x_shared, t->w_shared);
@@ -236,7 +236,7 @@ void tile_compute(ptx_builder *b, tile *t)
     t->part = sums_zero(b, s);
     t->sums = sums_zero(b, s);
     lane_places p = places_begin(b, t);
-    ptx_val aligned = x_tile_aligned(b, t, weights_aligned(b, &t->w));
+    ptx_val aligned = x_tile_aligned(b, t, w_tile_aligned(b, &t->w));
     ptx_uniform(b);
     ptx_if(b, aligned);
     run_fetched(b, t, &p);

@@ -13,7 +13,7 @@
 #ifndef QDNN_KERNELS_TENSOR_TILE_H
 #define QDNN_KERNELS_TENSOR_TILE_H
 
-#include "kernels/tensor/weights.h"
+#include "kernels/tensor/w_tile.h"
 
 enum { TILE_WARPS = TILE_THREADS / WARP, STRIP = 512, FRAGMENTS_MAX = 4 };
 
@@ -37,7 +37,7 @@ typedef struct tile_sums {
 typedef struct tile {
     tile_shape shape;
     qdnnDataType_t data;
-    weights w;
+    w_tile w;
     ptx_val x;              /* pointer */
     ptx_val m, n, k;        /* u32 */
     ptx_val x_stride;       /* u64: elements from a row of x to the next */

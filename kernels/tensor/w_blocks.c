@@ -1,5 +1,5 @@
 /* Weights in blocks: runs of their bytes are fetched, and each strand of a run is a few pieces of a line of k. */
-#include "kernels/tensor/weights.h"
+#include "kernels/tensor/w_tile.h"
 
 /* A format whose blocks have sections of several kinds is decoded at once, a whole block to a line. */
 bool blocks_are_fetched(const block_layout *layout)
@@ -35,7 +35,7 @@ static ptx_val run_element(ptx_builder *b, const block_layout *layout, unsigned 
 }
 
 /* Run number `run` (u32) of a line of the tile at (n0, k0). */
-static block_place place_of(ptx_builder *b, const weights *w, unsigned kind, ptx_val n, ptx_val run,
+static block_place place_of(ptx_builder *b, const w_tile *w, unsigned kind, ptx_val n, ptx_val run,
                             unsigned align)
 {
     const block_layout *layout = w->blocks;
@@ -52,7 +52,7 @@ static block_place place_of(ptx_builder *b, const weights *w, unsigned kind, ptx
     return place;
 }
 
-static void put_strand(ptx_builder *b, const weights *w, const codec_state *state, const block_strand *strand,
+static void put_strand(ptx_builder *b, const w_tile *w, const codec_state *state, const block_strand *strand,
                        unsigned first, unsigned count, ptx_val address)
 {
     ptx_val values[PIECE], words[PIECE / 2];
@@ -70,12 +70,12 @@ static unsigned thread_runs(const block_layout *layout)
     return THREAD_WEIGHTS / run_codes(layout, 0);
 }
 
-static unsigned line_runs(const weights *w)
+static unsigned line_runs(const w_tile *w)
 {
     return w->tile_k / run_codes(w->blocks, 0);
 }
 
-void blocks_begin(ptx_builder *b, weights *w)
+void blocks_begin(ptx_builder *b, w_tile *w)
 {
     const block_layout *layout = w->blocks;
     w->state = block_open(b, layout);
@@ -98,7 +98,7 @@ void blocks_begin(ptx_builder *b, weights *w)
     }
 }
 
-void blocks_fetch(ptx_builder *b, const weights *w, ptx_val n0, ptx_val k0, fetched *f)
+void blocks_fetch(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, fetched *f)
 {
     const unsigned codes = run_codes(w->blocks, 0);
     if (!blocks_are_fetched(w->blocks)) {
@@ -116,7 +116,7 @@ void blocks_fetch(ptx_builder *b, const weights *w, ptx_val n0, ptx_val k0, fetc
     }
 }
 
-void blocks_put(ptx_builder *b, const weights *w, const fetched *f, ptx_val tile)
+void blocks_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile)
 {
     const block_layout *layout = w->blocks;
     const unsigned codes = run_codes(layout, 0), pieces = run_bytes(layout, 0) / PIECE;
@@ -140,13 +140,13 @@ void blocks_put(ptx_builder *b, const weights *w, const fetched *f, ptx_val tile
 /* ---- At once ---- */
 
 /* Strands shorter than a piece fill a part of one. */
-static ptx_val element_address(ptx_builder *b, const weights *w, ptx_val tile, ptx_val line, ptx_val element)
+static ptx_val element_address(ptx_builder *b, const w_tile *w, ptx_val tile, ptx_val line, ptx_val element)
 {
     ptx_val address = piece_address(b, w, tile, line, ptx_shr(b, element, 3));
     return ptx_at(b, address, ptx_and(b, element, 7), 2);
 }
 
-static void put_run(ptx_builder *b, const weights *w, unsigned kind, ptx_val tile, ptx_val line, ptx_val n,
+static void put_run(ptx_builder *b, const w_tile *w, unsigned kind, ptx_val tile, ptx_val line, ptx_val n,
                     ptx_val run, ptx_val element, unsigned align)
 {
     const block_layout *layout = w->blocks;
@@ -165,7 +165,7 @@ static void put_run(ptx_builder *b, const weights *w, unsigned kind, ptx_val til
     }
 }
 
-static void zero_line_part(ptx_builder *b, const weights *w, unsigned kind, ptx_val tile, ptx_val line,
+static void zero_line_part(ptx_builder *b, const w_tile *w, unsigned kind, ptx_val tile, ptx_val line,
                            ptx_val element)
 {
     const block_section *section = &w->blocks->sections[kind];
@@ -179,7 +179,7 @@ static void zero_line_part(ptx_builder *b, const weights *w, unsigned kind, ptx_
         }
 }
 
-void blocks_put_any(ptx_builder *b, const weights *w, ptx_val n0, ptx_val k0, ptx_val tile, unsigned align)
+void blocks_put_any(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, ptx_val tile, unsigned align)
 {
     const block_layout *layout = w->blocks;
     for (unsigned kind = 0; kind < SECTION_KINDS_MAX && layout->sections[kind].count; kind++) {

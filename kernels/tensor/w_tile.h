@@ -5,8 +5,8 @@
  * direction in which codes lie in memory. Where that is k, shared memory has a line of tile_k for each n, else a line of
  * tile_n for each k. Piece p of line l lies at place p ^ (l & 7) of its line, so that the eight lines that ldmatrix reads
  * at a time are in different banks. */
-#ifndef QDNN_KERNELS_TENSOR_WEIGHTS_H
-#define QDNN_KERNELS_TENSOR_WEIGHTS_H
+#ifndef QDNN_KERNELS_TENSOR_W_TILE_H
+#define QDNN_KERNELS_TENSOR_W_TILE_H
 
 #include "kernels/formats/blocks.h"
 #include "kernels/formats/matrix.h"
@@ -24,7 +24,7 @@ enum {
  * words that lie side by side, in one line of neighbouring threads'); or at one place of several lines. */
 typedef enum { PIECES_IN_LINE, PIECES_IN_STREAM, PIECES_IN_LINES } piece_order;
 
-typedef struct weights {
+typedef struct w_tile {
     coding coding;
     qdnnDataType_t data;        /* f16 or bf16 */
     const block_layout *blocks; /* null: not in blocks */
@@ -39,17 +39,17 @@ typedef struct weights {
     ptx_val rows, columns; /* u64 */
     ptx_val line, run;     /* u32: the line of this thread's first piece, its first element in the line */
     ptx_val places[THREAD_PIECES]; /* u32: of the pieces, in bytes from the tile's start */
-} weights;
+} w_tile;
 
 /* How far a tile reaches in k, and so in n: a format may need more than the usual 64. */
-unsigned weights_tile_k(const kernel_row *row);
+unsigned w_tile_k(const kernel_row *row);
 
 /* From the parameters. By all threads of the block. */
-weights weights_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, const kernel_args *args,
+w_tile w_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, const kernel_args *args,
                       qdnnDataType_t data, bool k_in_columns, ptx_val n, ptx_val k);
 
 /* Whether sizes and pointers are such that tiles can be fetched. Else they are decoded element by element. */
-ptx_val weights_aligned(ptx_builder *b, const weights *w);
+ptx_val w_tile_aligned(ptx_builder *b, const w_tile *w);
 
 /* What a thread has loaded of a tile. */
 enum { FETCHED_WORDS = 32, FETCHED_RUNS = 2 };
@@ -64,36 +64,36 @@ typedef struct fetched {
 
 /* The loads of the tile whose first weight is (n0, k0), u32; and the decoding of them into the tile at a shared address.
  * fetched_keep makes variables of what was loaded, so that it outlives a loop's turn; fetched_renew sets them. */
-void weights_fetch(ptx_builder *b, const weights *w, ptx_val n0, ptx_val k0, fetched *f);
-void weights_put(ptx_builder *b, const weights *w, const fetched *f, ptx_val tile);
+void w_tile_fetch(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, fetched *f);
+void w_tile_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile);
 void fetched_keep(ptx_builder *b, fetched *f);
 void fetched_renew(ptx_builder *b, const fetched *kept, const fetched *f);
 
 /* The same at once, whatever the alignment. */
-void weights_put_slowly(ptx_builder *b, const weights *w, ptx_val n0, ptx_val k0, ptx_val tile);
+void w_tile_put_slowly(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, ptx_val tile);
 
 /* ---- What the files share ---- */
 
 /* The bytes of a line of a tile. */
-unsigned tile_line_bytes(const weights *w);
+unsigned tile_line_bytes(const w_tile *w);
 /* Eight f32 to their place in the tile (u32 address). */
-void store_piece(ptx_builder *b, const weights *w, ptx_val address, const ptx_val *values);
+void store_piece(ptx_builder *b, const w_tile *w, ptx_val address, const ptx_val *values);
 void store_zeros(ptx_builder *b, ptx_val address);
 /* The address of a piece of a line, both u32. */
-ptx_val piece_address(ptx_builder *b, const weights *w, ptx_val tile, ptx_val line, ptx_val piece);
+ptx_val piece_address(ptx_builder *b, const w_tile *w, ptx_val tile, ptx_val line, ptx_val piece);
 
-/* weights_blocks.c */
-void blocks_begin(ptx_builder *b, weights *w);
-void blocks_fetch(ptx_builder *b, const weights *w, ptx_val n0, ptx_val k0, fetched *f);
-void blocks_put(ptx_builder *b, const weights *w, const fetched *f, ptx_val tile);
-void blocks_put_any(ptx_builder *b, const weights *w, ptx_val n0, ptx_val k0, ptx_val tile, unsigned align);
+/* w_blocks.c */
+void blocks_begin(ptx_builder *b, w_tile *w);
+void blocks_fetch(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, fetched *f);
+void blocks_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile);
+void blocks_put_any(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, ptx_val tile, unsigned align);
 bool blocks_are_fetched(const block_layout *layout);
 
-/* weights_dense.c */
-void dense_begin(ptx_builder *b, weights *w);
-ptx_val dense_aligned(ptx_builder *b, const weights *w);
-void dense_fetch(ptx_builder *b, const weights *w, ptx_val n0, ptx_val k0, fetched *f);
-void dense_put(ptx_builder *b, const weights *w, const fetched *f, ptx_val tile);
-void dense_put_slowly(ptx_builder *b, const weights *w, ptx_val n0, ptx_val k0, ptx_val tile);
+/* w_dense.c */
+void dense_begin(ptx_builder *b, w_tile *w);
+ptx_val dense_aligned(ptx_builder *b, const w_tile *w);
+void dense_fetch(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, fetched *f);
+void dense_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile);
+void dense_put_slowly(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, ptx_val tile);
 
 #endif

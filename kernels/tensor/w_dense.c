@@ -1,12 +1,12 @@
 /* Codes in dense bits, with scales beside them, and plain values: fetched by pieces, decoded into a tile. */
-#include "kernels/tensor/weights.h"
+#include "kernels/tensor/w_tile.h"
 
-static unsigned bits_of(const weights *w)
+static unsigned bits_of(const w_tile *w)
 {
     return w->coding.format->facts.bits;
 }
 
-static bool is_plain(const weights *w)
+static bool is_plain(const w_tile *w)
 {
     return format_is_plain(w->coding.format);
 }
@@ -15,7 +15,7 @@ static bool is_plain(const weights *w)
 
 /* Scales that differ along a line are loaded by piece, and serve the same piece of several lines. AWQ has eight codes to a
  * word. Lines of plain values are read side by side. */
-static piece_order order_of(const weights *w)
+static piece_order order_of(const w_tile *w)
 {
     const kernel_spec *spec = w->coding.spec;
     if (spec->layout == QDNN_LAYOUT_WORDS_INTERLEAVED)
@@ -25,7 +25,7 @@ static piece_order order_of(const weights *w)
     return PIECES_IN_LINE;
 }
 
-void dense_begin(ptx_builder *b, weights *w)
+void dense_begin(ptx_builder *b, w_tile *w)
 {
     const unsigned lines = w->along_k ? w->tile_n : w->tile_k, pieces = TILE_WEIGHTS / PIECE / lines;
     ptx_val tid = ptx_tid_x(b), piece;
@@ -54,7 +54,7 @@ void dense_begin(ptx_builder *b, weights *w)
 }
 
 /* Lines begin at words, and the last of them has a piece for every thread. */
-ptx_val dense_aligned(ptx_builder *b, const weights *w)
+ptx_val dense_aligned(ptx_builder *b, const w_tile *w)
 {
     const kernel_spec *spec = w->coding.spec;
     const bool in_stream = w->order == PIECES_IN_STREAM;
@@ -73,7 +73,7 @@ typedef struct element {
     ptx_val row, column; /* u64 */
 } element;
 
-static element element_at(ptx_builder *b, const weights *w, ptx_val n, ptx_val k)
+static element element_at(ptx_builder *b, const w_tile *w, ptx_val n, ptx_val k)
 {
     ptx_val wide_n = ptx_cvt(b, PTX_U64, n), wide_k = ptx_cvt(b, PTX_U64, k);
     return w->k_in_columns ? (element){wide_n, wide_k} : (element){wide_k, wide_n};
@@ -81,7 +81,7 @@ static element element_at(ptx_builder *b, const weights *w, ptx_val n, ptx_val k
 
 /* The element that piece i begins with. What lies behind the last k is taken from the first, and never used; what lies
  * behind the last n from the last, and never stored. */
-static element piece_begin(ptx_builder *b, const weights *w, ptx_val n0, ptx_val k0, unsigned i, ptx_val *k)
+static element piece_begin(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, unsigned i, ptx_val *k)
 {
     const bool down = w->order == PIECES_IN_LINES;
     const unsigned step = down ? 1 : PIECE, least = w->along_k ? 1 : down ? PIECE : THREAD_WEIGHTS;
@@ -97,7 +97,7 @@ static element piece_begin(ptx_builder *b, const weights *w, ptx_val n0, ptx_val
     return element_at(b, w, n, known);
 }
 
-static ptx_val code_address(ptx_builder *b, const weights *w, const element *at)
+static ptx_val code_address(ptx_builder *b, const w_tile *w, const element *at)
 {
     const uint64_t bits = bits_of(w);
     if (w->order == PIECES_IN_STREAM) {
@@ -109,7 +109,7 @@ static ptx_val code_address(ptx_builder *b, const weights *w, const element *at)
 }
 
 /* 32 codes are as many words as a code has bits. */
-static void fetch_line(ptx_builder *b, const weights *w, const element *at, fetched *f)
+static void fetch_line(ptx_builder *b, const w_tile *w, const element *at, fetched *f)
 {
     const unsigned bits = bits_of(w), n = bits % 4 == 0 ? 4 : bits % 2 == 0 ? 2 : 1;
     ptx_val address = code_address(b, w, at);
@@ -127,7 +127,7 @@ static void fetch_line(ptx_builder *b, const weights *w, const element *at, fetc
 }
 
 /* Two quads of a line; or the values of plain ones. */
-static void fetch_piece(ptx_builder *b, const weights *w, const element *at, fetched *f)
+static void fetch_piece(ptx_builder *b, const w_tile *w, const element *at, fetched *f)
 {
     const unsigned bits = bits_of(w), words = is_plain(w) ? PIECE * bits / 32 : 2;
     ptx_val *out = &f->word[f->words];
@@ -143,13 +143,13 @@ static void fetch_piece(ptx_builder *b, const weights *w, const element *at, fet
     stream_quads(b, &s, at->column, PIECE, out);
 }
 
-static bool is_one_group(const weights *w)
+static bool is_one_group(const w_tile *w)
 {
     return w->coding.spec->groups == QDNN_GROUPS_DEFAULT || w->coding.spec->channels == 1 || is_plain(w);
 }
 
 /* Whether so many neighbours in a line, from a multiple of their number on, are in one group. */
-static bool neighbours_share(const weights *w, unsigned count)
+static bool neighbours_share(const w_tile *w, unsigned count)
 {
     const kernel_spec *spec = w->coding.spec;
     if (w->order == PIECES_IN_STREAM)
@@ -163,7 +163,7 @@ static ptx_val beyond(ptx_builder *b, ptx_val x, unsigned more)
 }
 
 /* One group for all, for each piece or for each code of a line. */
-static void fetch_line_groups(ptx_builder *b, const weights *w, const element *at, fetched *f)
+static void fetch_line_groups(ptx_builder *b, const w_tile *w, const element *at, fetched *f)
 {
     const bool down = w->order == PIECES_IN_STREAM;
     const unsigned step = neighbours_share(w, THREAD_WEIGHTS) ? THREAD_WEIGHTS
@@ -177,12 +177,12 @@ static void fetch_line_groups(ptx_builder *b, const weights *w, const element *a
 }
 
 /* One for each column, of all the thread's lines or of each. */
-static bool lines_share(const weights *w)
+static bool lines_share(const w_tile *w)
 {
     return matrix_rows_share_groups(w->coding.spec, THREAD_PIECES);
 }
 
-static void fetch_piece_groups(ptx_builder *b, const weights *w, const element *at, fetched *f)
+static void fetch_piece_groups(ptx_builder *b, const w_tile *w, const element *at, fetched *f)
 {
     if (f->groups && lines_share(w))
         return;
@@ -190,7 +190,7 @@ static void fetch_piece_groups(ptx_builder *b, const weights *w, const element *
     f->groups += PIECE;
 }
 
-void dense_fetch(ptx_builder *b, const weights *w, ptx_val n0, ptx_val k0, fetched *f)
+void dense_fetch(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, fetched *f)
 {
     const bool down = w->order == PIECES_IN_LINES;
     for (unsigned i = 0; i < (down ? THREAD_PIECES : 1); i++) {
@@ -206,7 +206,7 @@ void dense_fetch(ptx_builder *b, const weights *w, ptx_val n0, ptx_val k0, fetch
 
 /* ---- Decoding ---- */
 
-static const group_values *group_of(const weights *w, const fetched *f, unsigned piece, unsigned i)
+static const group_values *group_of(const w_tile *w, const fetched *f, unsigned piece, unsigned i)
 {
     if (is_one_group(w))
         return &w->m.q.only;
@@ -216,7 +216,7 @@ static const group_values *group_of(const weights *w, const fetched *f, unsigned
 }
 
 /* The number of code i of a piece, in units of its scale. */
-static ptx_val unit_of(ptx_builder *b, const weights *w, const fetched *f, unsigned piece, unsigned i)
+static ptx_val unit_of(ptx_builder *b, const w_tile *w, const fetched *f, unsigned piece, unsigned i)
 {
     const coding *c = &w->coding;
     const unsigned bits = bits_of(w);
@@ -234,7 +234,7 @@ static ptx_val unit_of(ptx_builder *b, const weights *w, const fetched *f, unsig
                                   0);
 }
 
-static void piece_units(ptx_builder *b, const weights *w, const fetched *f, unsigned piece,
+static void piece_units(ptx_builder *b, const w_tile *w, const fetched *f, unsigned piece,
                         ptx_val units[PIECE])
 {
     const codec *codec = w->coding.format->codec;
@@ -247,7 +247,7 @@ static void piece_units(ptx_builder *b, const weights *w, const fetched *f, unsi
         units[i] = unit_of(b, w, f, piece, i);
 }
 
-static void put_codes(ptx_builder *b, const weights *w, const fetched *f, unsigned piece, ptx_val address)
+static void put_codes(ptx_builder *b, const w_tile *w, const fetched *f, unsigned piece, ptx_val address)
 {
     ptx_val values[PIECE];
     piece_units(b, w, f, piece, values);
@@ -256,7 +256,7 @@ static void put_codes(ptx_builder *b, const weights *w, const fetched *f, unsign
     store_piece(b, w, address, values);
 }
 
-static void put_plain(ptx_builder *b, const weights *w, const fetched *f, unsigned piece, ptx_val address)
+static void put_plain(ptx_builder *b, const w_tile *w, const fetched *f, unsigned piece, ptx_val address)
 {
     const qdnnDataType_t stored = w->coding.format->facts.storage;
     const ptx_val *words = &f->word[piece * (f->words / THREAD_PIECES)];
@@ -270,7 +270,7 @@ static void put_plain(ptx_builder *b, const weights *w, const fetched *f, unsign
     store_piece(b, w, address, values);
 }
 
-void dense_put(ptx_builder *b, const weights *w, const fetched *f, ptx_val tile)
+void dense_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile)
 {
     const bool k_down = w->order == PIECES_IN_LINES && !w->along_k; /* each piece has a k of its own */
     for (unsigned i = 0; i < THREAD_PIECES; i++) {
@@ -289,7 +289,7 @@ void dense_put(ptx_builder *b, const weights *w, const fetched *f, ptx_val tile)
 
 /* ---- Element by element ---- */
 
-static ptx_val element_value(ptx_builder *b, const weights *w, ptx_val n, ptx_val k)
+static ptx_val element_value(ptx_builder *b, const w_tile *w, ptx_val n, ptx_val k)
 {
     const qdnnDataType_t stored = w->coding.format->facts.storage;
     element at = element_at(b, w, n, k);
@@ -301,7 +301,7 @@ static ptx_val element_value(ptx_builder *b, const weights *w, ptx_val n, ptx_va
     return element_decode(b, &w->m.q, &group, matrix_code(b, &w->m, at.row, at.column));
 }
 
-void dense_put_slowly(ptx_builder *b, const weights *w, ptx_val n0, ptx_val k0, ptx_val tile)
+void dense_put_slowly(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, ptx_val tile)
 {
     const unsigned extent = w->along_k ? w->tile_k : w->tile_n;
     ptx_val at = ptx_for(b, ptx_tid_x(b), ptx_u32(b, TILE_WEIGHTS), TILE_THREADS);

@@ -1,18 +1,18 @@
 /* Weights on their way to tensor cores: what all formats share. */
-#include "kernels/tensor/weights.h"
+#include "kernels/tensor/w_tile.h"
 
-unsigned tile_line_bytes(const weights *w)
+unsigned tile_line_bytes(const w_tile *w)
 {
     return 2 * (w->along_k ? w->tile_k : w->tile_n);
 }
 
-ptx_val piece_address(ptx_builder *b, const weights *w, ptx_val tile, ptx_val line, ptx_val piece)
+ptx_val piece_address(ptx_builder *b, const w_tile *w, ptx_val tile, ptx_val line, ptx_val piece)
 {
     ptx_val place = ptx_shl(b, ptx_xor(b, piece, ptx_and(b, line, 7)), 4);
     return ptx_add(b, ptx_mad(b, line, (int)tile_line_bytes(w), tile), place);
 }
 
-void store_piece(ptx_builder *b, const weights *w, ptx_val address, const ptx_val *values)
+void store_piece(ptx_builder *b, const w_tile *w, ptx_val address, const ptx_val *values)
 {
     ptx_val words[PIECE / 2];
     for (unsigned i = 0; i < PIECE / 2; i++)
@@ -87,7 +87,7 @@ void fetched_renew(ptx_builder *b, const fetched *kept, const fetched *f)
 
 /* ---- Either kind ---- */
 
-unsigned weights_tile_k(const kernel_row *row)
+unsigned w_tile_k(const kernel_row *row)
 {
     const block_layout *blocks = block_layout_of(row->format);
     if (!blocks)
@@ -99,15 +99,15 @@ unsigned weights_tile_k(const kernel_row *row)
                                                                          : 64;
 }
 
-weights weights_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, const kernel_args *args,
+w_tile w_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, const kernel_args *args,
                       qdnnDataType_t data, bool k_in_columns, ptx_val n, ptx_val k)
 {
-    weights w = {.coding = {row->format, spec},
+    w_tile w = {.coding = {row->format, spec},
                  .data = data,
                  .blocks = block_layout_of(row->format),
                  .k_in_columns = k_in_columns,
                  .along_k = k_in_columns == (spec->layout != QDNN_LAYOUT_WORDS_INTERLEAVED),
-                 .tile_k = weights_tile_k(row),
+                 .tile_k = w_tile_k(row),
                  .codes = args->operand[QDNN_OPERAND_CODES],
                  .n = n,
                  .k = k};
@@ -129,23 +129,23 @@ weights weights_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *
     return w;
 }
 
-ptx_val weights_aligned(ptx_builder *b, const weights *w)
+ptx_val w_tile_aligned(ptx_builder *b, const w_tile *w)
 {
     return w->blocks ? emit_aligned(b, w->codes, block_align(w->blocks)) : dense_aligned(b, w);
 }
 
-void weights_fetch(ptx_builder *b, const weights *w, ptx_val n0, ptx_val k0, fetched *f)
+void w_tile_fetch(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, fetched *f)
 {
     *f = (fetched){0};
     (w->blocks ? blocks_fetch : dense_fetch)(b, w, n0, k0, f);
 }
 
-void weights_put(ptx_builder *b, const weights *w, const fetched *f, ptx_val tile)
+void w_tile_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile)
 {
     (w->blocks ? blocks_put : dense_put)(b, w, f, tile);
 }
 
-void weights_put_slowly(ptx_builder *b, const weights *w, ptx_val n0, ptx_val k0, ptx_val tile)
+void w_tile_put_slowly(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, ptx_val tile)
 {
     if (w->blocks)
         blocks_put_any(b, w, n0, k0, tile, 1);
