@@ -26,8 +26,6 @@ ptx_val emit_load_mutable(ptx_builder *b, qdnnDataType_t type, ptx_val address, 
 /* Rounds x to the type, nearest even, and gives it back as f32: what a reader of the stored element will see.
  */
 ptx_val emit_round(ptx_builder *b, qdnnDataType_t type, ptx_val x);
-/* Rounds two to a 16-bit type, into one u32, the first in its low half. */
-ptx_val emit_narrow_pair(ptx_builder *b, qdnnDataType_t type, ptx_val lo, ptx_val hi);
 /* Rounds and stores one element; integer types take an integral f32 in their range. */
 void emit_store(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val x);
 /* Two f32 rounded to F16 or BF16, nearest even: a u32 with the first in the low half. */

@@ -1,4 +1,5 @@
 /* Weights in blocks: runs of their bytes are fetched, and each strand of a run is a few pieces of a line of k. */
+#include "kernels/formats/pairs.h"
 #include "kernels/tensor/w_tile.h"
 
 /* A format whose blocks have sections of several kinds is decoded at once, a whole block to a line. */
@@ -52,14 +53,12 @@ static block_place place_of(ptx_builder *b, const w_tile *w, unsigned kind, ptx_
     return place;
 }
 
-static void put_strand(ptx_builder *b, const w_tile *w, const codec_state *state, const block_strand *strand,
+static void put_strand(ptx_builder *b, const w_tile *w, const block_strand *strand, ptx_val scale,
                        unsigned first, unsigned count, ptx_val address)
 {
-    ptx_val values[PIECE], words[PIECE / 2];
-    for (unsigned i = 0; i < count; i++)
-        values[i] = block_decode(b, w->blocks, state, strand, first + i);
-    for (unsigned i = 0; i < count / 2; i++)
-        words[i] = emit_narrow_pair(b, w->data, values[2 * i], values[2 * i + 1]);
+    ptx_val words[PIECE / 2];
+    for (unsigned i = 0; i < count; i += 2)
+        words[i / 2] = block_decode_pair(b, w->blocks, &w->state, w->data, strand, scale, first + i);
     ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, address, 0, words, (int)count / 2);
 }
 
@@ -127,8 +126,9 @@ void blocks_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile)
         block_open_run(b, layout, &run);
         for (unsigned s = 0; s < layout->sections[0].strands; s++) {
             block_strand strand = block_strand_of(b, layout, &run, s);
+            ptx_val scale = block_pair_scale(b, layout, w->data, &strand);
             for (unsigned p = 0; p < pieces; p++)
-                put_strand(b, w, &w->state, &strand, p * PIECE, PIECE, ptx_add(b, tile, w->places[at++]));
+                put_strand(b, w, &strand, scale, p * PIECE, PIECE, ptx_add(b, tile, w->places[at++]));
         }
         ptx_else(b);
         for (unsigned z = first; z < at; z++)
@@ -158,9 +158,10 @@ static void put_run(ptx_builder *b, const w_tile *w, unsigned kind, ptx_val tile
     block_open_run(b, layout, &fetched_run);
     for (unsigned s = 0; s < section->strands; s++) {
         block_strand strand = block_strand_of(b, layout, &fetched_run, s);
+        ptx_val scale = block_pair_scale(b, layout, w->data, &strand);
         for (unsigned i = 0; i < bytes; i += step) {
             ptx_val at = ptx_add(b, element, (int)(s * section->span + i));
-            put_strand(b, w, &w->state, &strand, i, step, element_address(b, w, tile, line, at));
+            put_strand(b, w, &strand, scale, i, step, element_address(b, w, tile, line, at));
         }
     }
 }

@@ -1,4 +1,5 @@
 /* Codes in dense bits, with scales beside them, and plain values: fetched by pieces, decoded into a tile. */
+#include "kernels/formats/pairs.h"
 #include "kernels/tensor/w_tile.h"
 
 static unsigned bits_of(const w_tile *w)
@@ -215,45 +216,42 @@ static const group_values *group_of(const w_tile *w, const fetched *f, unsigned 
     return &f->group[(piece * PIECE + i) * f->groups / THREAD_WEIGHTS];
 }
 
-/* The number of code i of a piece, in units of its scale. */
-static ptx_val unit_of(ptx_builder *b, const w_tile *w, const fetched *f, unsigned piece, unsigned i)
+/* Where code i of a piece lies. One that goes on in another word is moved to the low end of one. */
+static code_place place_of_code(ptx_builder *b, const w_tile *w, const fetched *f, unsigned piece, unsigned i)
 {
     const coding *c = &w->coding;
     const unsigned bits = bits_of(w);
     if (w->order == PIECES_IN_LINES) {
         bool is_awq = c->spec->layout == QDNN_LAYOUT_AWQ;
         unsigned position = is_awq ? stream_position(bits, true, i % QUAD) : quad_position(c, i % QUAD);
-        return c->format->codec->unit(b, c, &w->m.q.state, f->word[2 * piece + i / QUAD], position);
+        return (code_place){f->word[2 * piece + i / QUAD], position};
     }
     const bool swapped = c->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST;
     const unsigned element = piece * PIECE + i, bit = (swapped ? element ^ 1 : element) * bits;
     ptx_val word = f->word[bit / 32];
     if (bit % 32 + bits <= 32)
-        return c->format->codec->unit(b, c, &w->m.q.state, word, bit % 32);
-    return c->format->codec->unit(b, c, &w->m.q.state, ptx_shf_r(b, word, f->word[bit / 32 + 1], bit % 32),
-                                  0);
+        return (code_place){word, bit % 32};
+    return (code_place){ptx_shf_r(b, word, f->word[bit / 32 + 1], bit % 32), 0};
 }
 
-static void piece_units(ptx_builder *b, const w_tile *w, const fetched *f, unsigned piece,
-                        ptx_val units[PIECE])
+/* The groups of the last pair: neighbours often have the same. */
+typedef struct pair_cache {
+    const group_values *first, *second;
+    pair_group group;
+} pair_cache;
+
+static void put_codes(ptx_builder *b, const w_tile *w, const fetched *f, unsigned piece, ptx_val address,
+                      pair_cache *cache)
 {
-    const codec *codec = w->coding.format->codec;
-    if (bits_of(w) == 8 && codec->units_of_bytes) { /* two words a piece, however it was fetched */
-        for (unsigned i = 0; i < 2; i++)
-            codec->units_of_bytes(b, &w->coding, &w->m.q.state, f->word[2 * piece + i], &units[4 * i]);
-        return;
+    ptx_val words[PIECE / 2];
+    for (unsigned i = 0; i < PIECE; i += 2) {
+        const group_values *first = group_of(w, f, piece, i), *second = group_of(w, f, piece, i + 1);
+        if (first != cache->first || second != cache->second)
+            *cache = (pair_cache){first, second, pair_group_of(b, &w->m.q, w->data, first, second)};
+        code_place low = place_of_code(b, w, f, piece, i), high = place_of_code(b, w, f, piece, i + 1);
+        words[i / 2] = pair_decode(b, &w->m.q, w->data, &cache->group, low, high);
     }
-    for (unsigned i = 0; i < PIECE; i++)
-        units[i] = unit_of(b, w, f, piece, i);
-}
-
-static void put_codes(ptx_builder *b, const w_tile *w, const fetched *f, unsigned piece, ptx_val address)
-{
-    ptx_val values[PIECE];
-    piece_units(b, w, f, piece, values);
-    for (unsigned i = 0; i < PIECE; i++)
-        values[i] = group_decode(b, &w->coding, &w->m.q.side, group_of(w, f, piece, i), values[i]);
-    store_piece(b, w, address, values);
+    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, address, 0, words, PIECE / 2);
 }
 
 static void put_plain(ptx_builder *b, const w_tile *w, const fetched *f, unsigned piece, ptx_val address)
@@ -273,11 +271,17 @@ static void put_plain(ptx_builder *b, const w_tile *w, const fetched *f, unsigne
 void dense_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile)
 {
     const bool k_down = w->order == PIECES_IN_LINES && !w->along_k; /* each piece has a k of its own */
+    pair_cache cache = {0};
     for (unsigned i = 0; i < THREAD_PIECES; i++) {
         ptx_val address = ptx_add(b, tile, w->places[i]);
         if (i == 0 || k_down)
             ptx_if(b, ptx_setp(b, PTX_LT, beyond(b, f->k, k_down ? i : 0), w->k));
-        (is_plain(w) ? put_plain : put_codes)(b, w, f, i, address);
+        if (k_down)
+            cache = (pair_cache){0};
+        if (is_plain(w))
+            put_plain(b, w, f, i, address);
+        else
+            put_codes(b, w, f, i, address, &cache);
         if (k_down || i + 1 == THREAD_PIECES) {
             ptx_else(b);
             for (unsigned z = k_down ? i : 0; z <= i; z++)

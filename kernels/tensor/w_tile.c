@@ -100,17 +100,17 @@ unsigned w_tile_k(const kernel_row *row)
 }
 
 w_tile w_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, const kernel_args *args,
-                      qdnnDataType_t data, bool k_in_columns, ptx_val n, ptx_val k)
+                    qdnnDataType_t data, bool k_in_columns, ptx_val n, ptx_val k)
 {
     w_tile w = {.coding = {row->format, spec},
-                 .data = data,
-                 .blocks = block_layout_of(row->format),
-                 .k_in_columns = k_in_columns,
-                 .along_k = k_in_columns == (spec->layout != QDNN_LAYOUT_WORDS_INTERLEAVED),
-                 .tile_k = w_tile_k(row),
-                 .codes = args->operand[QDNN_OPERAND_CODES],
-                 .n = n,
-                 .k = k};
+                .data = data,
+                .blocks = block_layout_of(row->format),
+                .k_in_columns = k_in_columns,
+                .along_k = k_in_columns == (spec->layout != QDNN_LAYOUT_WORDS_INTERLEAVED),
+                .tile_k = w_tile_k(row),
+                .codes = args->operand[QDNN_OPERAND_CODES],
+                .n = n,
+                .k = k};
     ptx_val wide_n = ptx_cvt(b, PTX_U64, n), wide_k = ptx_cvt(b, PTX_U64, k);
     w.tile_n = TILE_WEIGHTS / w.tile_k;
     w.rows = k_in_columns ? wide_n : wide_k;

@@ -46,7 +46,7 @@ unsigned w_tile_k(const kernel_row *row);
 
 /* From the parameters. By all threads of the block. */
 w_tile w_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, const kernel_args *args,
-                      qdnnDataType_t data, bool k_in_columns, ptx_val n, ptx_val k);
+                    qdnnDataType_t data, bool k_in_columns, ptx_val n, ptx_val k);
 
 /* Whether sizes and pointers are such that tiles can be fetched. Else they are decoded element by element. */
 ptx_val w_tile_aligned(ptx_builder *b, const w_tile *w);
