@@ -241,6 +241,9 @@ float ref_tensor_mma(ref_tensor_family family, qdnnDataType_t a_type, const void
 float ref_tensor_sum(ref_tensor_family family, qdnnDataType_t a_type, const void *a, qdnnDataType_t b_type,
                      const void *b, int64_t k);
 
+/* A product in mode tensor: x is F16 or BF16, and the weights are rounded to its type. */
+void ref_product_tensor(const ref_product *p, const ref_product_arrays *a, ref_tensor_family family);
+
 /* The sum of a[i] * b[i], or of a[i] where b is null, in the written order. */
 float ref_long_sum(const float *a, const float *b, int64_t n);
 

@@ -258,3 +258,31 @@ float ref_tensor_sum(ref_tensor_family family, qdnnDataType_t a_type, const void
     }
     return hr_canonical(sum + 0.0f);
 }
+
+/* ---- Products ---- */
+
+typedef struct {
+    ref_tensor_family family;
+    qdnnDataType_t type;
+} tensor_mode;
+
+static float tensor_sum(const void *user, const float *x, const float *w, int64_t n)
+{
+    const tensor_mode *mode = user;
+    uint16_t *a = malloc((size_t)(n > 0 ? n : 1) * 2 * sizeof *a);
+    hr_require(a, "out of memory for rows of %lld", (long long)n);
+    uint16_t *b = a + (n > 0 ? n : 1);
+    for (int64_t k = 0; k < n; k++) {
+        ref_scalar_store(mode->type, a, k, x[k]);
+        ref_scalar_store(mode->type, b, k, w[k]);
+    }
+    float sum = ref_tensor_sum(mode->family, mode->type, a, mode->type, b, n);
+    free(a);
+    return sum;
+}
+
+void ref_product_tensor(const ref_product *p, const ref_product_arrays *a, ref_tensor_family family)
+{
+    tensor_mode mode = {family, p->x};
+    hr_product(p, a, tensor_sum, &mode);
+}

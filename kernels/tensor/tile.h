@@ -13,6 +13,7 @@
 #ifndef QDNN_KERNELS_TENSOR_TILE_H
 #define QDNN_KERNELS_TENSOR_TILE_H
 
+#include "kernels/gemm/epilogue.h"
 #include "kernels/tensor/w_tile.h"
 
 enum { TILE_WARPS = TILE_THREADS / WARP, STRIP = 512, FRAGMENTS_MAX = 4 };
@@ -22,11 +23,8 @@ typedef struct tile_shape {
     unsigned warps_m, warps_n; /* that compute; others only load and decode */
 } tile_shape;
 
-/* The tile for a product of up to so many rows; k and n as the format of the weights has them. */
-tile_shape tile_shape_of(const kernel_row *row, uint64_t rows);
-
-/* Dynamic shared memory of a block. */
-unsigned tile_shared_bytes(const tile_shape *shape, const ptx_sm *sm);
+/* The tile of a specification: k and n are as the format has them, m is its tile_rows. */
+tile_shape tile_shape_of(const kernel_row *row, const kernel_spec *spec);
 
 /* The sums of a warp: element c of the fragment at (i, j), which covers 16 rows by 8 columns. */
 typedef struct tile_sums {
@@ -35,13 +33,13 @@ typedef struct tile_sums {
 } tile_sums;
 
 typedef struct tile {
+    const kernel_spec *spec;
     tile_shape shape;
-    qdnnDataType_t data;
+    gemm_args args;
     w_tile w;
     ptx_val x;              /* pointer */
-    ptx_val m, n, k;        /* u32 */
-    ptx_val x_stride;       /* u64: elements from a row of x to the next */
-    ptx_val m0, n0;         /* u32: where the tile begins */
+    ptx_val m, n, k;        /* u32: n is that of y */
+    ptx_val m0, n0;         /* u32: where the tile of y begins */
     ptx_val warp_m, warp_n; /* u32: where the warp's part of it begins */
     ptx_val lane;           /* u32 */
     ptx_val x_shared, w_shared;
@@ -49,12 +47,6 @@ typedef struct tile {
     tile_sums part, sums; /* variables: of the strip, and of those before it */
 } tile;
 
-/* Emits all of it but the end: t->sums are then S of the warp's elements, of which some lie outside y. The caller sets
- * shape, data, w, x, m, n, k, x_stride. Threads of warps that do not compute have returned. */
-void tile_compute(ptx_builder *b, tile *t);
-
-/* The row (u32) of element c of fragment i, and the column of element c of fragment j. */
-ptx_val tile_row(ptx_builder *b, const tile *t, unsigned i, unsigned c);
-ptx_val tile_column(ptx_builder *b, const tile *t, unsigned j, unsigned c);
+extern const gemm_kernel gemm_tile;
 
 #endif

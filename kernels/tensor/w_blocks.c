@@ -3,7 +3,7 @@
 #include "kernels/tensor/w_tile.h"
 
 /* A format whose blocks have sections of several kinds is decoded at once, a whole block to a line. */
-bool blocks_are_fetched(const block_layout *layout)
+bool w_blocks_are_fetched(const block_layout *layout)
 {
     return layout->sections[1].count == 0;
 }
@@ -17,7 +17,7 @@ static unsigned least_of(unsigned a, unsigned b)
 static unsigned run_bytes(const block_layout *layout, unsigned kind)
 {
     const block_section *section = &layout->sections[kind];
-    unsigned most = blocks_are_fetched(layout) ? THREAD_WEIGHTS / section->strands : PIECE;
+    unsigned most = w_blocks_are_fetched(layout) ? THREAD_WEIGHTS / section->strands : PIECE;
     return least_of(section->span, least_of(most, RUN_BYTES_MAX));
 }
 
@@ -74,11 +74,11 @@ static unsigned line_runs(const w_tile *w)
     return w->tile_k / run_codes(w->blocks, 0);
 }
 
-void blocks_begin(ptx_builder *b, w_tile *w)
+void w_blocks_begin(ptx_builder *b, w_tile *w)
 {
     const block_layout *layout = w->blocks;
     w->state = block_open(b, layout);
-    if (!blocks_are_fetched(layout))
+    if (!w_blocks_are_fetched(layout))
         return;
     const block_section *section = &layout->sections[0];
     const unsigned runs = thread_runs(layout), pieces = run_bytes(layout, 0) / PIECE;
@@ -91,20 +91,20 @@ void blocks_begin(ptx_builder *b, w_tile *w)
         for (unsigned s = 0; s < section->strands; s++)
             for (unsigned p = 0; p < pieces; p++) {
                 unsigned more = s * section->span / PIECE + p;
-                w->places[at++] =
-                    piece_address(b, w, ptx_u32(b, 0), w->line, more ? ptx_add(b, piece, (int)more) : piece);
+                w->places[at++] = w_piece_address(b, w, ptx_u32(b, 0), w->line,
+                                                  more ? ptx_add(b, piece, (int)more) : piece);
             }
     }
 }
 
-void blocks_fetch(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, fetched *f)
+void w_blocks_fetch(ptx_builder *b, const w_tile *w, ptx_val k0, fetched *f)
 {
     const unsigned codes = run_codes(w->blocks, 0);
-    if (!blocks_are_fetched(w->blocks)) {
+    if (!w_blocks_are_fetched(w->blocks)) {
         f->k = ptx_mov(b, k0);
         return;
     }
-    ptx_val n = ptx_min(b, ptx_add(b, n0, w->line), ptx_sub(b, w->n, 1));
+    ptx_val n = w_output(b, w, w->line, 1);
     f->k = ptx_mad(b, w->run, (int)codes, k0);
     f->runs = thread_runs(w->blocks);
     for (unsigned r = 0; r < f->runs; r++) {
@@ -115,7 +115,7 @@ void blocks_fetch(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, fetch
     }
 }
 
-void blocks_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile)
+void w_blocks_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile)
 {
     const block_layout *layout = w->blocks;
     const unsigned codes = run_codes(layout, 0), pieces = run_bytes(layout, 0) / PIECE;
@@ -132,7 +132,7 @@ void blocks_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile)
         }
         ptx_else(b);
         for (unsigned z = first; z < at; z++)
-            store_zeros(b, ptx_add(b, tile, w->places[z]));
+            w_store_zeros(b, ptx_add(b, tile, w->places[z]));
         ptx_end_if(b);
     }
 }
@@ -142,7 +142,7 @@ void blocks_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile)
 /* Strands shorter than a piece fill a part of one. */
 static ptx_val element_address(ptx_builder *b, const w_tile *w, ptx_val tile, ptx_val line, ptx_val element)
 {
-    ptx_val address = piece_address(b, w, tile, line, ptx_shr(b, element, 3));
+    ptx_val address = w_piece_address(b, w, tile, line, ptx_shr(b, element, 3));
     return ptx_at(b, address, ptx_and(b, element, 7), 2);
 }
 
@@ -180,23 +180,23 @@ static void zero_line_part(ptx_builder *b, const w_tile *w, unsigned kind, ptx_v
         }
 }
 
-void blocks_put_any(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, ptx_val tile, unsigned align)
+void w_blocks_put_any(ptx_builder *b, const w_tile *w, ptx_val k0, ptx_val tile, unsigned align)
 {
     const block_layout *layout = w->blocks;
     for (unsigned kind = 0; kind < SECTION_KINDS_MAX && layout->sections[kind].count; kind++) {
         const block_section *section = &layout->sections[kind];
         const unsigned bytes = run_bytes(layout, kind);
-        const unsigned of_line = blocks_are_fetched(layout) ? w->tile_k / run_codes(layout, kind)
-                                                            : section->count * section->span / bytes;
+        const unsigned of_line = w_blocks_are_fetched(layout) ? w->tile_k / run_codes(layout, kind)
+                                                              : section->count * section->span / bytes;
         const unsigned first = section_first_element(layout, kind);
         ptx_val at = ptx_for(b, ptx_tid_x(b), ptx_u32(b, of_line * w->tile_n), TILE_THREADS);
         ptx_val line = ptx_shr(b, at, ceil_log2(of_line)), run = ptx_and(b, at, (int)of_line - 1);
         ptx_val element = run_element(b, layout, kind, run);
         if (first)
             element = ptx_add(b, element, (int)first);
-        ptx_val n = ptx_min(b, ptx_add(b, n0, line), ptx_sub(b, w->n, 1));
+        ptx_val n = w_output(b, w, line, 1);
         /* tiles begin with blocks, or within one of a single kind of section */
-        ptx_val before = blocks_are_fetched(layout)
+        ptx_val before = w_blocks_are_fetched(layout)
                              ? ptx_shr(b, k0, ceil_log2(run_codes(layout, kind)))
                              : ptx_mul(b, ptx_shr(b, k0, ceil_log2(layout->elements)), (int)of_line);
         ptx_if(b, ptx_setp(b, PTX_LT, ptx_add(b, k0, element), w->k));

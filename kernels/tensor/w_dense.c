@@ -26,7 +26,7 @@ static piece_order order_of(const w_tile *w)
     return PIECES_IN_LINE;
 }
 
-void dense_begin(ptx_builder *b, w_tile *w)
+void w_dense_begin(ptx_builder *b, w_tile *w)
 {
     const unsigned lines = w->along_k ? w->tile_n : w->tile_k, pieces = TILE_WEIGHTS / PIECE / lines;
     ptx_val tid = ptx_tid_x(b), piece;
@@ -50,12 +50,12 @@ void dense_begin(ptx_builder *b, w_tile *w)
         bool down = w->order == PIECES_IN_LINES;
         ptx_val line = down && i ? ptx_add(b, w->line, (int)i) : w->line,
                 place = !down && i ? ptx_add(b, piece, (int)i) : piece;
-        w->places[i] = piece_address(b, w, ptx_u32(b, 0), line, place);
+        w->places[i] = w_piece_address(b, w, ptx_u32(b, 0), line, place);
     }
 }
 
 /* Lines begin at words, and the last of them has a piece for every thread. */
-ptx_val dense_aligned(ptx_builder *b, const w_tile *w)
+ptx_val w_dense_aligned(ptx_builder *b, const w_tile *w)
 {
     const kernel_spec *spec = w->coding.spec;
     const bool in_stream = w->order == PIECES_IN_STREAM;
@@ -63,6 +63,8 @@ ptx_val dense_aligned(ptx_builder *b, const w_tile *w)
     ptx_val run_extent = in_stream ? w->rows : w->columns;
     ptx_val rest = ptx_and(b, run_extent, ptx_u64(b, multiple - 1));
     ptx_val all = ptx_setp(b, PTX_EQ, rest, ptx_u64(b, 0));
+    if (w->gated && !w->along_k) /* b begins as a does */
+        all = ptx_setp_and(b, PTX_EQ, ptx_and(b, w->n, (int)multiple - 1), 0, all);
     all = ptx_and(b, all, emit_aligned(b, w->codes, LOAD_BYTES));
     return is_plain(w) || in_stream ? all : matrix_groups_aligned(b, &w->m, PIECE, all);
 }
@@ -80,20 +82,18 @@ static element element_at(ptx_builder *b, const w_tile *w, ptx_val n, ptx_val k)
     return w->k_in_columns ? (element){wide_n, wide_k} : (element){wide_k, wide_n};
 }
 
-/* The element that piece i begins with. What lies behind the last k is taken from the first, and never used; what lies
- * behind the last n from the last, and never stored. */
-static element piece_begin(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, unsigned i, ptx_val *k)
+/* The element that piece i begins with. What lies behind the last k is taken from the first, and never used. */
+static element piece_begin(ptx_builder *b, const w_tile *w, ptx_val k0, unsigned i, ptx_val *k)
 {
     const bool down = w->order == PIECES_IN_LINES;
-    const unsigned step = down ? 1 : PIECE, least = w->along_k ? 1 : down ? PIECE : THREAD_WEIGHTS;
+    const unsigned step = down ? 1 : PIECE, margin = w->along_k ? 1 : down ? PIECE : THREAD_WEIGHTS;
     ptx_val in_n = w->along_k ? w->line : w->run, in_k = w->along_k ? w->run : w->line;
-    ptx_val n = ptx_add(b, n0, in_n);
     *k = ptx_add(b, k0, in_k);
     if (i && (down != w->along_k))
         *k = ptx_add(b, *k, (int)(i * step));
     else if (i)
-        n = ptx_add(b, n, (int)(i * step));
-    n = ptx_min(b, n, ptx_sub(b, w->n, (int)least));
+        in_n = ptx_add(b, in_n, (int)(i * step));
+    ptx_val n = w_output(b, w, in_n, margin);
     ptx_val known = ptx_selp(b, *k, ptx_u32(b, 0), ptx_setp(b, PTX_LT, *k, w->k));
     return element_at(b, w, n, known);
 }
@@ -191,12 +191,12 @@ static void fetch_piece_groups(ptx_builder *b, const w_tile *w, const element *a
     f->groups += PIECE;
 }
 
-void dense_fetch(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, fetched *f)
+void w_dense_fetch(ptx_builder *b, const w_tile *w, ptx_val k0, fetched *f)
 {
     const bool down = w->order == PIECES_IN_LINES;
     for (unsigned i = 0; i < (down ? THREAD_PIECES : 1); i++) {
         ptx_val k;
-        element at = piece_begin(b, w, n0, k0, i, &k);
+        element at = piece_begin(b, w, k0, i, &k);
         if (i == 0)
             f->k = k;
         (down ? fetch_piece : fetch_line)(b, w, &at, f);
@@ -265,10 +265,10 @@ static void put_plain(ptx_builder *b, const w_tile *w, const fetched *f, unsigne
     }
     for (unsigned i = 0; i < f->words / THREAD_PIECES; i++)
         emit_widen_word(b, stored, words[i], &values[i * 4 / element_bytes(stored)]);
-    store_piece(b, w, address, values);
+    w_store_piece(b, w, address, values);
 }
 
-void dense_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile)
+void w_dense_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile)
 {
     const bool k_down = w->order == PIECES_IN_LINES && !w->along_k; /* each piece has a k of its own */
     pair_cache cache = {0};
@@ -285,7 +285,7 @@ void dense_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile)
         if (k_down || i + 1 == THREAD_PIECES) {
             ptx_else(b);
             for (unsigned z = k_down ? i : 0; z <= i; z++)
-                store_zeros(b, ptx_add(b, tile, w->places[z]));
+                w_store_zeros(b, ptx_add(b, tile, w->places[z]));
             ptx_end_if(b);
         }
     }
@@ -305,19 +305,18 @@ static ptx_val element_value(ptx_builder *b, const w_tile *w, ptx_val n, ptx_val
     return element_decode(b, &w->m.q, &group, matrix_code(b, &w->m, at.row, at.column));
 }
 
-void dense_put_slowly(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, ptx_val tile)
+void w_dense_put_slowly(ptx_builder *b, const w_tile *w, ptx_val k0, ptx_val tile)
 {
     const unsigned extent = w->along_k ? w->tile_k : w->tile_n;
     ptx_val at = ptx_for(b, ptx_tid_x(b), ptx_u32(b, TILE_WEIGHTS), TILE_THREADS);
     ptx_val line = ptx_shr(b, at, ceil_log2(extent)), run = ptx_and(b, at, (int)extent - 1);
-    ptx_val n = ptx_add(b, n0, w->along_k ? line : run), k = ptx_add(b, k0, w->along_k ? run : line);
-    ptx_val exists = ptx_setp_and(b, PTX_LT, n, w->n, ptx_setp(b, PTX_LT, k, w->k));
+    ptx_val n = w_output(b, w, w->along_k ? line : run, 1), k = ptx_add(b, k0, w->along_k ? run : line);
     ptx_val value = ptx_var(b, ptx_u32(b, 0));
-    ptx_if(b, exists);
+    ptx_if(b, ptx_setp(b, PTX_LT, k, w->k));
     ptx_val x = element_value(b, w, n, k);
     ptx_assign(b, value, emit_narrow_pair(b, w->data, x, x));
     ptx_end_if(b);
-    ptx_val address = piece_address(b, w, tile, line, ptx_shr(b, run, 3));
+    ptx_val address = w_piece_address(b, w, tile, line, ptx_shr(b, run, 3));
     ptx_st_as(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_U16, ptx_at(b, address, ptx_and(b, run, 7), 2), 0, value);
     ptx_end_for(b);
 }

@@ -34,8 +34,10 @@ typedef struct w_tile {
     bool along_k;               /* the direction of pieces */
     piece_order order;
     unsigned tile_n, tile_k;
+    bool gated;            /* the first half of the tile has columns of a, the second those of b */
     ptx_val codes;         /* pointer */
-    ptx_val n, k;          /* u32 */
+    ptx_val n0;            /* u32: the first column of y */
+    ptx_val n, k;          /* u32: n is that of y */
     ptx_val rows, columns; /* u64 */
     ptx_val line, run;     /* u32: the line of this thread's first piece, its first element in the line */
     ptx_val places[THREAD_PIECES]; /* u32: of the pieces, in bytes from the tile's start */
@@ -45,8 +47,19 @@ typedef struct w_tile {
 unsigned w_tile_k(const kernel_row *row);
 
 /* From the parameters. By all threads of the block. */
+typedef struct w_shape {
+    qdnnDataType_t data;
+    bool k_in_columns;
+    bool gated; /* half of the tile's columns are of a, the others of b, which lie behind all those of a */
+    ptx_val n0, n,
+        k; /* u32: the first column of y that the tile has; the columns of y; the rows of the sum */
+} w_shape;
 w_tile w_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, const kernel_args *args,
-                    qdnnDataType_t data, bool k_in_columns, ptx_val n, ptx_val k);
+                    const w_shape *shape);
+
+/* The column of the weights that is number `local` (u32) of the tile, or the last that exists with `margin` columns from it
+ * on. */
+ptx_val w_output(ptx_builder *b, const w_tile *w, ptx_val local, unsigned margin);
 
 /* Whether sizes and pointers are such that tiles can be fetched. Else they are decoded element by element. */
 ptx_val w_tile_aligned(ptx_builder *b, const w_tile *w);
@@ -62,38 +75,38 @@ typedef struct fetched {
     block_run run[FETCHED_RUNS];
 } fetched;
 
-/* The loads of the tile whose first weight is (n0, k0), u32; and the decoding of them into the tile at a shared address.
+/* The loads of the tile from k0 (u32) on; and the decoding of them into the tile at a shared address.
  * fetched_keep makes variables of what was loaded, so that it outlives a loop's turn; fetched_renew sets them. */
-void w_tile_fetch(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, fetched *f);
+void w_tile_fetch(ptx_builder *b, const w_tile *w, ptx_val k0, fetched *f);
 void w_tile_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile);
 void fetched_keep(ptx_builder *b, fetched *f);
 void fetched_renew(ptx_builder *b, const fetched *kept, const fetched *f);
 
 /* The same at once, whatever the alignment. */
-void w_tile_put_slowly(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, ptx_val tile);
+void w_tile_put_slowly(ptx_builder *b, const w_tile *w, ptx_val k0, ptx_val tile);
 
 /* ---- What the files share ---- */
 
 /* The bytes of a line of a tile. */
-unsigned tile_line_bytes(const w_tile *w);
+unsigned w_line_bytes(const w_tile *w);
 /* Eight f32 to their place in the tile (u32 address). */
-void store_piece(ptx_builder *b, const w_tile *w, ptx_val address, const ptx_val *values);
-void store_zeros(ptx_builder *b, ptx_val address);
+void w_store_piece(ptx_builder *b, const w_tile *w, ptx_val address, const ptx_val *values);
+void w_store_zeros(ptx_builder *b, ptx_val address);
 /* The address of a piece of a line, both u32. */
-ptx_val piece_address(ptx_builder *b, const w_tile *w, ptx_val tile, ptx_val line, ptx_val piece);
+ptx_val w_piece_address(ptx_builder *b, const w_tile *w, ptx_val tile, ptx_val line, ptx_val piece);
 
 /* w_blocks.c */
-void blocks_begin(ptx_builder *b, w_tile *w);
-void blocks_fetch(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, fetched *f);
-void blocks_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile);
-void blocks_put_any(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, ptx_val tile, unsigned align);
-bool blocks_are_fetched(const block_layout *layout);
+void w_blocks_begin(ptx_builder *b, w_tile *w);
+void w_blocks_fetch(ptx_builder *b, const w_tile *w, ptx_val k0, fetched *f);
+void w_blocks_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile);
+void w_blocks_put_any(ptx_builder *b, const w_tile *w, ptx_val k0, ptx_val tile, unsigned align);
+bool w_blocks_are_fetched(const block_layout *layout);
 
 /* w_dense.c */
-void dense_begin(ptx_builder *b, w_tile *w);
-ptx_val dense_aligned(ptx_builder *b, const w_tile *w);
-void dense_fetch(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, fetched *f);
-void dense_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile);
-void dense_put_slowly(ptx_builder *b, const w_tile *w, ptx_val n0, ptx_val k0, ptx_val tile);
+void w_dense_begin(ptx_builder *b, w_tile *w);
+ptx_val w_dense_aligned(ptx_builder *b, const w_tile *w);
+void w_dense_fetch(ptx_builder *b, const w_tile *w, ptx_val k0, fetched *f);
+void w_dense_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile);
+void w_dense_put_slowly(ptx_builder *b, const w_tile *w, ptx_val k0, ptx_val tile);
 
 #endif

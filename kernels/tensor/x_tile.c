@@ -14,7 +14,7 @@ static bool is_async(const ptx_builder *b)
 
 ptx_val x_tile_aligned(ptx_builder *b, const tile *t, ptx_val all)
 {
-    ptx_val rest = ptx_and(b, ptx_or(b, t->x_stride, ptx_cvt(b, PTX_U64, t->k)), ptx_u64(b, PIECE - 1));
+    ptx_val rest = ptx_and(b, ptx_or(b, t->args.x_stride, ptx_cvt(b, PTX_U64, t->k)), ptx_u64(b, PIECE - 1));
     all = ptx_setp_and(b, PTX_EQ, rest, ptx_u64(b, 0), all);
     return ptx_and(b, all, emit_aligned(b, t->x, LOAD_BYTES));
 }
@@ -101,7 +101,8 @@ static x_tile pieces_begin(ptx_builder *b, const tile *t)
     for (unsigned i = 0; i < x.pieces; i++) {
         ptx_val m = ptx_add(b, ptx_add(b, t->m0, row), (int)(i * row_step(t)));
         ptx_val last = ptx_cvt(b, PTX_U64, ptx_min(b, m, ptx_sub(b, t->m, 1)));
-        x.from[i] = ptx_var(b, ptx_at(b, t->x, ptx_mad(b, last, t->x_stride, ptx_cvt(b, PTX_U64, k)), 2));
+        x.from[i] =
+            ptx_var(b, ptx_at(b, t->x, ptx_mad(b, last, t->args.x_stride, ptx_cvt(b, PTX_U64, k)), 2));
     }
     return x;
 }
@@ -155,13 +156,19 @@ void x_tile_next(ptx_builder *b, const tile *t, x_tile *x)
     ptx_assign(b, x->stage, later_stage(b, t, x->stage, 1));
 }
 
+void x_tile_end(ptx_builder *b)
+{
+    if (is_async(b))
+        ptx_cp_async_wait_all(b);
+}
+
 void x_tile_slowly(ptx_builder *b, const tile *t, ptx_val k0)
 {
     ptx_val at = ptx_for(b, ptx_tid_x(b), ptx_u32(b, t->shape.m * t->shape.k), TILE_THREADS);
     ptx_val row = ptx_shr(b, at, ceil_log2(t->shape.k)), in_row = ptx_and(b, at, (int)t->shape.k - 1);
     ptx_val m = ptx_add(b, t->m0, row), k = ptx_add(b, k0, in_row), value = ptx_var(b, ptx_u16(b, 0));
     ptx_if(b, ptx_setp_and(b, PTX_LT, m, t->m, ptx_setp(b, PTX_LT, k, t->k)));
-    ptx_val index = ptx_mad(b, ptx_cvt(b, PTX_U64, m), t->x_stride, ptx_cvt(b, PTX_U64, k));
+    ptx_val index = ptx_mad(b, ptx_cvt(b, PTX_U64, m), t->args.x_stride, ptx_cvt(b, PTX_U64, k));
     ptx_assign(b, value, ptx_ld_global_nc(b, PTX_U16, ptx_at(b, t->x, index, 2), 0));
     ptx_end_if(b);
     ptx_val place = ptx_add(b, t->x_shared, piece_place(b, t, row, ptx_shr(b, in_row, 3)));

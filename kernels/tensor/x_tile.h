@@ -25,6 +25,8 @@ x_tile x_tile_begin(ptx_builder *b, const tile *t);
 ptx_val x_tile_arrive(ptx_builder *b, const tile *t, x_tile *x);
 /* After that barrier: starts loading one more. */
 void x_tile_next(ptx_builder *b, const tile *t, x_tile *x);
+/* After the last one: what was started ahead of it has come to its end. */
+void x_tile_end(ptx_builder *b);
 
 /* A tile at once, whatever the alignment, into the first stage. */
 void x_tile_slowly(ptx_builder *b, const tile *t, ptx_val k0);

@@ -1,9 +1,9 @@
-/* The tile kernel of mode tensor, without an epilogue, on ptxvm as every family of SMs against host_ref: S as f32, bit for
- * bit, for every format, orientation and kind of groups, with shapes that are multiples of nothing. */
+/* The kernels of mode tensor on ptxvm as every family of SMs against host_ref: S as f32, bit for bit, for every format,
+ * orientation and kind of groups, with shapes that are multiples of nothing. */
 #include "formats/kernel_data.h"
 #include "formats/ref_spec.h"
 #include "kernels/operations.h"
-#include "kernels/tensor/tile.h"
+#include "kernels/formats/blocks.h"
 #include "ptxvm/ptxvm.h"
 #include "test.h"
 
@@ -110,7 +110,7 @@ static const struct {
 
 typedef struct trial {
     const tensor_case *how;
-    const kernel_row *row; /* that dequantizes */
+    const kernel_row *row;
     kernel_spec spec;
     ref_quant_spec ref;
     qdnnDataType_t data;
@@ -122,10 +122,11 @@ typedef struct trial {
     float *y;
 } trial;
 
-static bool spec_of(const tensor_case *c, qdnnDataType_t data, kernel_spec *spec, const kernel_row **row)
+static bool spec_of(const tensor_case *c, qdnnDataType_t data, uint64_t tile_rows, kernel_spec *spec,
+                    const kernel_row **row)
 {
     char name[64], key[32], error[256];
-    snprintf(name, sizeof name, "dequantize_%s", c->format);
+    snprintf(name, sizeof name, "matmul_%s", c->format);
     *row = kernel_find(name);
     *spec = kernel_spec_default();
     if (!CHECK(*row != NULL))
@@ -139,6 +140,9 @@ static bool spec_of(const tensor_case *c, qdnnDataType_t data, kernel_spec *spec
         }
     }
     spec->data = data;
+    spec->product = KERNEL_PRODUCT_TILE;
+    spec->tile_rows = tile_rows;
+    spec->reduction = c->k_in_columns ? KERNEL_K_COLUMNS : KERNEL_K_ROWS;
     if (!kernel_spec_check(*row, spec, error, sizeof error)) {
         FAIL("%s", error);
         return false;
@@ -226,86 +230,83 @@ static void free_trial(trial *t)
     free(t->w16);
 }
 
-/* ---- The kernel, and its launch ---- */
+/* ---- The launch ---- */
 
-static const int operands[] = {QDNN_OPERAND_X,          QDNN_OPERAND_CODES,        QDNN_OPERAND_SCALE,
-                               QDNN_OPERAND_ZERO,       QDNN_OPERAND_GLOBAL_SCALE, QDNN_OPERAND_GROUP_INDEX,
-                               QDNN_OPERAND_NESTED_MAP, QDNN_OPERAND_NESTED_SCALE, QDNN_OPERAND_NESTED_OFFSET,
-                               QDNN_OPERAND_Y};
-
-static void store_sums(ptx_builder *b, const tile *t, ptx_val y)
+static void set_params(const trial *t, const kernel_step *step, const ptxvm_address *at, uint8_t *params,
+                       size_t *bytes)
 {
-    for (unsigned i = 0; i < t->sums.fragments_m; i++)
-        for (unsigned j = 0; j < t->sums.fragments_n; j++)
-            for (unsigned c = 0; c < 4; c++) {
-                ptx_val m = tile_row(b, t, i, c), n = tile_column(b, t, j, c);
-                ptx_if(b, ptx_setp_and(b, PTX_LT, m, t->m, ptx_setp(b, PTX_LT, n, t->n)));
-                ptx_st_global(b, ptx_at(b, y, ptx_mad(b, m, t->n, n), 4), 0, t->sums.at[i][j][c]);
-                ptx_end_if(b);
-            }
-}
-
-static char *emit(const trial *t, const ptx_sm *sm, const tile_shape *shape)
-{
-    ptx_builder *b = ptx_open(sm, NULL);
-    kernel_args args = {0};
-    char name[16], *text = NULL;
-    ptx_error error;
-    ptx_kernel(b, "tile");
-    ptx_reqntid(b, TILE_THREADS, 1, 1);
-    for (int i = 0; i < LENGTH(operands); i++) {
-        snprintf(name, sizeof name, "p%d", operands[i]);
-        if (t->bytes[operands[i]])
-            args.operand[operands[i]] = ptx_param_ptr(b, name, 1);
+    (void)t;
+    *bytes = 0;
+    for (int i = 0; i < step->n_params; i++) {
+        const kernel_param *p = &step->params[i];
+        const uint64_t value = p->kind == KERNEL_NUMBER ? p->value : at[p->operand];
+        const size_t size = p->kind == KERNEL_NUMBER ? p->bytes : 8;
+        *bytes = (*bytes + size - 1) / size * size;
+        memcpy(params + *bytes, &value, size);
+        *bytes += size;
     }
-    tile k = {.shape = *shape, .data = t->data, .x = args.operand[QDNN_OPERAND_X]};
-    k.m = ptx_param(b, PTX_U32, "m");
-    k.n = ptx_param(b, PTX_U32, "n");
-    k.k = ptx_param(b, PTX_U32, "k");
-    k.x_stride = ptx_cvt(b, PTX_U64, k.k);
-    k.w = w_tile_begin(b, t->row, &t->spec, &args, t->data, t->how->k_in_columns, k.n, k.k);
-    tile_compute(b, &k);
-    store_sums(b, &k, args.operand[QDNN_OPERAND_Y]);
-    if (!ptx_close(b, &text, &error))
-        FAIL("%s", error.text);
-    return text;
 }
 
-static void launch(trial *t, ptxvm *vm, ptxvm_kernel *kernel, const tile_shape *shape, const ptx_sm *sm)
+static void launch(trial *t, ptxvm *vm, ptxvm_kernel *kernel, const kernel_step *step)
 {
-    struct {
-        uint64_t pointers[LENGTH(operands)];
-        uint32_t numbers[3];
-    } params = {0};
-    ptxvm_address base[LENGTH(operands)] = {0}, y = 0;
-    int n = 0;
-    for (int i = 0; i < LENGTH(operands); i++) {
-        const int o = operands[i];
+    ptxvm_address base[QDNN_OPERAND_COUNT] = {0}, at[QDNN_OPERAND_COUNT] = {0};
+    uint8_t params[8 * KERNEL_PARAMS_MAX];
+    size_t bytes;
+    for (int o = 0; o < QDNN_OPERAND_COUNT; o++) {
         const size_t shift = t->shift * (o == QDNN_OPERAND_Y ? 4 : ref_element_bytes(&t->ref, o));
         if (!t->bytes[o])
             continue;
-        CHECK(ptxvm_alloc(vm, (uint64_t)t->bytes[o] + shift, &base[i]) == PTXVM_OK);
-        params.pointers[n++] = base[i] + shift;
-        y = base[i] + shift;
+        CHECK(ptxvm_alloc(vm, (uint64_t)t->bytes[o] + shift, &base[o]) == PTXVM_OK);
+        at[o] = base[o] + shift;
         if (o != QDNN_OPERAND_Y)
-            CHECK(ptxvm_write(vm, base[i] + shift, t->host[o], (uint64_t)t->bytes[o]) == PTXVM_OK);
+            CHECK(ptxvm_write(vm, at[o], t->host[o], (uint64_t)t->bytes[o]) == PTXVM_OK);
     }
-    uint32_t numbers[3] = {(uint32_t)t->m, (uint32_t)t->n, (uint32_t)t->k};
-    memcpy((uint8_t *)&params + 8 * n, numbers, sizeof numbers);
-    ptxvm_launch_config config = {.grid = {(uint32_t)((t->m + shape->m - 1) / shape->m),
-                                           (uint32_t)((t->n + shape->n - 1) / shape->n), 1},
-                                  .block = {TILE_THREADS, 1, 1},
-                                  .shared_bytes = tile_shared_bytes(shape, sm)};
-    ptxvm_status status = ptxvm_launch(vm, kernel, &config, &params, (uint64_t)(8 * n + 12));
+    set_params(t, step, at, params, &bytes);
+    ptxvm_launch_config config = {
+        .grid = {(uint32_t)step->grid[0], (uint32_t)step->grid[1], (uint32_t)step->grid[2]},
+        .block = {step->block, 1, 1},
+        .shared_bytes = step->shared};
+    ptxvm_status status = ptxvm_launch(vm, kernel, &config, params, bytes);
     if (status != PTXVM_OK)
         FAIL("launch: %s: %s", ptxvm_status_name(status), ptxvm_last_error(vm));
     float *actual = malloc((size_t)t->bytes[QDNN_OPERAND_Y] + 1);
-    CHECK(ptxvm_read(vm, actual, y, (uint64_t)t->bytes[QDNN_OPERAND_Y]) == PTXVM_OK);
+    CHECK(ptxvm_read(vm, actual, at[QDNN_OPERAND_Y], (uint64_t)t->bytes[QDNN_OPERAND_Y]) == PTXVM_OK);
     CHECK_EQ_MEM(actual, t->y, (size_t)t->bytes[QDNN_OPERAND_Y]);
     free(actual);
-    for (int i = 0; i < LENGTH(operands); i++)
-        if (base[i])
-            ptxvm_free(vm, base[i]);
+    for (int o = 0; o < QDNN_OPERAND_COUNT; o++)
+        if (base[o])
+            ptxvm_free(vm, base[o]);
+}
+
+static void emit_and_launch(trial *t, ptxvm *vm, const ptx_sm *sm)
+{
+    kernel_text text;
+    ptx_error error;
+    kernel_steps steps;
+    char entry[64];
+    ptxvm_module *module = NULL;
+    ptxvm_kernel *kernel = NULL;
+    const bool columns = t->how->k_in_columns;
+    kernel_problem problem = {.rows = (uint64_t)(columns ? t->n : t->k),
+                              .columns = (uint64_t)(columns ? t->k : t->n),
+                              .m = (uint64_t)t->m,
+                              .x_stride = (uint64_t)t->k,
+                              .y_stride = (uint64_t)t->n};
+    kernel_steps_of(t->row, &t->spec, &problem, &steps);
+    kernel_entry_name(t->row, entry, sizeof entry);
+    if (!kernel_emit(t->row, &t->spec, sm, NULL, &text, &error)) {
+        FAIL("%s", error.text);
+        return;
+    }
+    if (!CHECK_EQ_I64(steps.count, 1) ||
+        ptxvm_module_load(vm, text.ptx, strlen(text.ptx), &module) != PTXVM_OK ||
+        ptxvm_module_kernel(module, entry, &kernel) != PTXVM_OK)
+        FAIL("%s", ptxvm_last_error(vm));
+    else
+        launch(t, vm, kernel, &steps.at[0]);
+    if (module)
+        ptxvm_module_unload(module);
+    free(text.ptx);
 }
 
 /* ---- Tests ---- */
@@ -321,28 +322,17 @@ static void case_name(int index, char *text, size_t size)
              families[index % LENGTH(families)].name);
 }
 
-static void run_shape(ptxvm *vm, const tensor_case *c, int family, int64_t m, int64_t n, int64_t k,
-                      size_t shift, uint32_t seed)
+static void run_shape(ptxvm *vm, const tensor_case *c, int family, uint64_t tile_rows, int64_t m, int64_t n,
+                      int64_t k, size_t shift, uint32_t seed)
 {
-    const ptx_sm *sm = ptx_sm_find(families[family].name);
     trial t = {.how = c, .data = families[family].data, .m = m, .n = n, .k = k, .shift = shift};
-    if (!spec_of(c, t.data, &t.spec, &t.row))
+    if (!spec_of(c, t.data, tile_rows, &t.spec, &t.row))
         return;
     t.ref = ref_spec_of(t.row, &t.spec);
-    test_push_note("M %d, N %d, K %d, shift %d", (int)m, (int)n, (int)k, (int)shift);
+    test_push_note("M %d, N %d, K %d, shift %d, tiles of %d rows", (int)m, (int)n, (int)k, (int)shift,
+                   (int)tile_rows);
     fill_trial(&t, ref_tensor_family_of(families[family].sm), seed);
-    tile_shape shape = tile_shape_of(t.row, (uint64_t)m);
-    char *ptx = emit(&t, sm, &shape);
-    ptxvm_module *module = NULL;
-    ptxvm_kernel *kernel = NULL;
-    if (!ptx || ptxvm_module_load(vm, ptx, strlen(ptx), &module) != PTXVM_OK ||
-        ptxvm_module_kernel(module, "tile", &kernel) != PTXVM_OK)
-        FAIL("%s", ptxvm_last_error(vm));
-    else
-        launch(&t, vm, kernel, &shape, sm);
-    if (module)
-        ptxvm_module_unload(module);
-    free(ptx);
+    emit_and_launch(&t, vm, ptx_sm_find(families[family].name));
     free_trial(&t);
     test_pop_note();
 }
@@ -356,14 +346,16 @@ TEST_EACH(TensorTile, HostRef, case_count, case_name)
     ptxvm *vm;
     ptxvm_config config = {
         .sm = families[family].name, .threads = 1, .seed = (uint64_t)(index % 2), .checks = PTXVM_CHECK_ALL};
-    REQUIRE(spec_of(c, families[family].data, &spec, &row));
+    REQUIRE(spec_of(c, families[family].data, 16, &spec, &row));
     REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
     const int64_t multiple = (int64_t)kernel_columns_multiple(row);
     const bool is_awq = spec.layout == QDNN_LAYOUT_AWQ;
-    run_shape(vm, c, family, 5, 40,
+    const uint64_t largest = kernel_tile_rows(row, 1000);
+    run_shape(vm, c, family, 16, 5, 40,
               multiple > 1 ? 256 * (multiple == 256 ? 3 : 2) + 3 * multiple * (multiple < 256) : 608, 0,
               (uint32_t)index);
-    run_shape(vm, c, family, 35, 144, multiple > 1 ? 2 * multiple : 96, 0, (uint32_t)index + 100);
-    run_shape(vm, c, family, 19, is_awq ? 24 : 21, multiple > 1 ? multiple : 77, 1, (uint32_t)index + 200);
+    run_shape(vm, c, family, largest, 35, 144, multiple > 1 ? 2 * multiple : 96, 0, (uint32_t)index + 100);
+    run_shape(vm, c, family, largest > 32 ? 32 : largest, 19, is_awq ? 24 : 21, multiple > 1 ? multiple : 77,
+              1, (uint32_t)index + 200);
     ptxvm_destroy(vm);
 }
