@@ -101,7 +101,7 @@ TEST_EACH(ParityMatmul, OnPtxvm, row_count, row_name)
 {
     NEED_PTXVM;
     const kernel_row *row = row_at(index);
-    qdnnHandle_t handle = ptxvm_begin(sms[index % LENGTH(sms)], 0, "all", "error");
+    qdnnHandle_t handle = ptxvm_begin(sms[index % LENGTH(sms)], 0, "all", "stderr");
     bool alive = handle != NULL;
     for (int i = 0; i < TRIALS && alive; i++) {
         product_case c = case_at(row, i);
@@ -148,7 +148,7 @@ TEST_EACH(ParityMatmul, TensorOnPtxvm, tensor_count, tensor_name)
 {
     NEED_PTXVM;
     const char *sm = sms[index % LENGTH(sms)];
-    qdnnHandle_t handle = ptxvm_begin(sm, index % 3, "all", "error");
+    qdnnHandle_t handle = ptxvm_begin(sm, index % 3, "all", "stderr");
     bool alive = handle != NULL;
     for (int i = 0; i < 2 && alive; i++) {
         product_case c = tensor_case_at(row_at(index / LENGTH(sms)), (2 * index + i) % TRIALS, atoi(sm + 3));
