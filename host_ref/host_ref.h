@@ -210,6 +210,40 @@ void ref_lsq(const ref_train_spec *spec, int64_t n, const float *x, const float 
 void ref_lsq_backward(const ref_train_spec *spec, int64_t n, const float *x, const float *scale,
                       const float *dy, float *dx, float *dscale);
 
+/* Mode tensor: what tensor cores compute (docs/numerics.md). The SMs of a family give the same bits. */
+typedef enum {
+    REF_TENSOR_SM75,  /* 75 */
+    REF_TENSOR_SM80,  /* 80, 86, 87, 88, 89 */
+    REF_TENSOR_SM90,  /* 90 */
+    REF_TENSOR_SM100, /* 100, 103, 110 */
+    REF_TENSOR_SM120, /* 120, 121 */
+    REF_TENSOR_FAMILIES
+} ref_tensor_family;
+ref_tensor_family ref_tensor_family_of(int sm);
+
+/* Whether an SM has an instruction of its own for two inputs of that type: F16, BF16, F8E4M3, F8E5M2. */
+bool ref_tensor_has(int sm, qdnnDataType_t type);
+
+/* How sure it is that the SM computes this: compared with results of such a GPU, stated by others who did that, or taken
+ * from the SM's nearest relative. */
+typedef enum { REF_STANDING_MEASURED, REF_STANDING_PUBLISHED, REF_STANDING_ASSUMED } ref_standing;
+ref_standing ref_tensor_standing(int sm, qdnnDataType_t type);
+
+/* Strips of k that are summed each by itself. */
+enum { REF_TENSOR_STRIP = 512 };
+
+/* The k of one instruction, and one instruction: c + the sum of a[i] * b[i], i < k, as the hardware rounds it; what is
+ * missing of its k is zeros. Both types F16, both BF16, or each one of F8E4M3 and F8E5M2. */
+int ref_tensor_depth(ref_tensor_family family, qdnnDataType_t type);
+float ref_tensor_mma(ref_tensor_family family, qdnnDataType_t a_type, const void *a, qdnnDataType_t b_type,
+                     const void *b, int64_t k, float c);
+/* S of mode tensor: strips of instructions, joined in order. */
+float ref_tensor_sum(ref_tensor_family family, qdnnDataType_t a_type, const void *a, qdnnDataType_t b_type,
+                     const void *b, int64_t k);
+
+/* A product in mode tensor: x is F16 or BF16, and the weights are rounded to its type. */
+void ref_product_tensor(const ref_product *p, const ref_product_arrays *a, ref_tensor_family family);
+
 /* The sum of a[i] * b[i], or of a[i] where b is null, in the written order. */
 float ref_long_sum(const float *a, const float *b, int64_t n);
 

@@ -252,7 +252,7 @@ void emit_store_words(ptx_builder *b, ptx_val address, int offset, unsigned coun
 }
 
 /* The elements of a word: one of 32 bits, two of 16 or four of 8. */
-static void widen_word(ptx_builder *b, qdnnDataType_t type, ptx_val word, ptx_val *x)
+void emit_widen_word(ptx_builder *b, qdnnDataType_t type, ptx_val word, ptx_val *x)
 {
     switch (type) {
     case QDNN_DATA_F32:
@@ -286,7 +286,7 @@ void emit_load_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, int off
     }
     emit_load_words(b, address, offset, words, word);
     for (unsigned i = 0; i < words; i++)
-        widen_word(b, type, word[i], &x[i * 4 / bytes]);
+        emit_widen_word(b, type, word[i], &x[i * 4 / bytes]);
 }
 
 void emit_store_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, unsigned count, const ptx_val *x)

@@ -47,6 +47,8 @@ void emit_store_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, int of
 /* So many u32 words, by 16 bytes at most. */
 void emit_load_words(ptx_builder *b, ptx_val address, int offset, unsigned count, ptx_val *words);
 void emit_store_words(ptx_builder *b, ptx_val address, int offset, unsigned count, const ptx_val *words);
+/* The elements of a u32, the lowest first: one of 32 bits, two of 16 or four of 8. */
+void emit_widen_word(ptx_builder *b, qdnnDataType_t type, ptx_val word, ptx_val *x);
 /* The smallest positive and the largest finite value of the type. */
 float element_smallest(qdnnDataType_t type);
 float element_largest(qdnnDataType_t type);

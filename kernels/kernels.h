@@ -17,9 +17,11 @@
 /* Along what the sum of a product runs in the matrix of weights: [N, K] or [K, N]. */
 typedef enum { KERNEL_K_COLUMNS, KERNEL_K_ROWS } kernel_reduction;
 
-/* The kernels that compute a product by the exact contract; all give the same bits. */
+/* The kernels that compute a product. By the exact contract, all with the same bits: */
 typedef enum {
-    KERNEL_PRODUCT_STAGED /* weights pass through shared memory as f32: any format, any shape */
+    KERNEL_PRODUCT_STAGED, /* weights pass through shared memory as f32: any format, any shape */
+    /* In mode tensor, all with the same bits on SMs of one family: */
+    KERNEL_PRODUCT_TILE /* weights pass through shared memory as f16 or bf16: any format, any shape */
 } kernel_product;
 
 /* A kernel reads the fields that kernel_keys names for it; the others stay at their defaults. Enumerations
@@ -304,6 +306,9 @@ void kernel_operands_of(const kernel_row *row, const kernel_spec *spec, const ke
 
 /* What the columns of a matrix must be a multiple of: the elements of a block, 1 where the format has none. */
 uint64_t kernel_columns_multiple(const kernel_row *row);
+
+/* The tile_rows that suit a product by KERNEL_PRODUCT_TILE of up to so many rows. */
+uint64_t kernel_tile_rows(const kernel_row *row, uint64_t rows);
 
 /* How many scales a matrix has; none for an empty one. */
 uint64_t kernel_groups(const kernel_spec *spec, const kernel_problem *problem);

@@ -74,7 +74,7 @@ static const choice activations[] = {{"none", QDNN_ACTIVATION_NONE},
                                      {"gelu_erf", QDNN_ACTIVATION_GELU_ERF},
                                      {"silu", QDNN_ACTIVATION_SILU},
                                      {0}};
-static const choice products[] = {{"staged", KERNEL_PRODUCT_STAGED}, {0}};
+static const choice products[] = {{"staged", KERNEL_PRODUCT_STAGED}, {"tile", KERNEL_PRODUCT_TILE}, {0}};
 
 /* One row a setting. Those with choices are an int at `offset`; of the numbers, one of 4 bytes is an f32 and one of
  * 8 bytes a u64. */

@@ -9,7 +9,7 @@
 /* clang-format off */
 static const attribute rows[QDNN_MATMUL_ATTRIBUTE_COUNT] = {
     [QDNN_MATMUL_ALGORITHM] = {"QDNN_MATMUL_ALGORITHM", QDNN_MATMUL_AUTO,
-        ONE_OF(C(MATMUL_EXACT), C(MATMUL_CUBLAS), C(MATMUL_AUTO))},
+        ONE_OF(C(MATMUL_EXACT), C(MATMUL_CUBLAS), C(MATMUL_AUTO), C(MATMUL_TENSOR))},
     [QDNN_MATMUL_TRANSPOSE_W] = {"QDNN_MATMUL_TRANSPOSE_W", 1, FROM_TO(0, 1, "0 or 1")},
     [QDNN_MATMUL_ALPHA] = {"QDNN_MATMUL_ALPHA", QDNN_ALPHA_NONE,
         ONE_OF(C(ALPHA_NONE), C(ALPHA_NUMBER), C(ALPHA_ONE), C(ALPHA_COLUMN))},
@@ -19,6 +19,7 @@ static const attribute rows[QDNN_MATMUL_ATTRIBUTE_COUNT] = {
         ONE_OF(C(ACTIVATION_NONE), C(ACTIVATION_RELU), C(ACTIVATION_GELU_TANH), C(ACTIVATION_GELU_ERF), C(ACTIVATION_SILU))},
     [QDNN_MATMUL_GATED] = {"QDNN_MATMUL_GATED", 0, FROM_TO(0, 1, "0 or 1")},
     [QDNN_MATMUL_RESIDUAL] = {"QDNN_MATMUL_RESIDUAL", 0, FROM_TO(0, 1, "0 or 1")},
+    [QDNN_MATMUL_FAMILY_BITS] = {"QDNN_MATMUL_FAMILY_BITS", 0, FROM_TO(0, 1, "0 or 1")},
 };
 /* clang-format on */
 static const attribute_table attributes = {rows, QDNN_MATMUL_ATTRIBUTE_COUNT};
@@ -153,14 +154,26 @@ static qdnnStatus_t find_shape(matmul_call *c)
 
 /* ---- Plans ---- */
 
-static const matmul_way *way_of(const struct qdnnMatmulDescriptor *matmul)
+static const matmul_way *way_of(qdnnHandle_t handle, const matmul_call *c)
 {
-    return matmul->values[QDNN_MATMUL_ALGORITHM] == QDNN_MATMUL_CUBLAS ? &matmul_cublas : &matmul_exact;
+    const int64_t *value = c->matmul->values;
+    switch ((qdnnMatmulAlgorithm_t)value[QDNN_MATMUL_ALGORITHM]) {
+    case QDNN_MATMUL_CUBLAS:
+        return &matmul_cublas;
+    case QDNN_MATMUL_TENSOR:
+        return &matmul_tensor;
+    case QDNN_MATMUL_AUTO:
+        if (value[QDNN_MATMUL_FAMILY_BITS] && matmul_tensor_suits(handle, c))
+            return &matmul_tensor;
+        return &matmul_exact;
+    default:
+        return &matmul_exact;
+    }
 }
 
-static qdnnStatus_t make_plan(qdnnHandle_t handle, const matmul_call *c, const request *r, qdnnPlan_t *out)
+static qdnnStatus_t make_plan(qdnnHandle_t handle, const matmul_call *c, const matmul_way *way,
+                              const request *r, qdnnPlan_t *out)
 {
-    const matmul_way *way = way_of(c->matmul);
     qdnnPlan_t plan = NULL;
     CHECK_STATUS(plan_new(handle, way == &matmul_cublas ? "quant.matmul" : r->row->operation_name, &plan));
     plan->is_product = true;
@@ -190,9 +203,10 @@ qdnnStatus_t qdnnCreateMatmulPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t ma
     request r;
     bool pushed;
     CHECK_STATUS(find_shape(&call));
-    CHECK_STATUS(way_of(matmul)->prepare(&call, &r));
+    const matmul_way *way = way_of(handle, &call);
+    CHECK_STATUS(way->prepare(&call, &r));
     CHECK_STATUS(handle_enter(handle, &pushed));
-    qdnnStatus_t status = make_plan(handle, &call, &r, plan);
+    qdnnStatus_t status = make_plan(handle, &call, way, &r, plan);
     handle_leave(handle, pushed);
     if (status == QDNN_STATUS_SUCCESS)
         handle->plans++;

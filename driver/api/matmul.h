@@ -24,6 +24,14 @@ typedef struct matmul_way {
     qdnnStatus_t (*prepare)(const matmul_call *call, request *out);
     qdnnStatus_t (*fill)(qdnnPlan_t plan, const matmul_call *call, const request *r);
 } matmul_way;
-extern const matmul_way matmul_cublas, matmul_exact;
+extern const matmul_way matmul_cublas, matmul_exact, matmul_tensor;
+
+/* matmul_tensor.c: whether the handle's SM and the call are such that tensor cores are the better choice. */
+bool matmul_tensor_suits(qdnnHandle_t handle, const matmul_call *call);
+
+/* matmul_exact.c: the parts of ways that are kernels of ours. `choose` sets which. */
+typedef void matmul_choice(const matmul_call *call, const kernel_row *row, kernel_spec *spec);
+qdnnStatus_t matmul_prepare(const matmul_call *call, matmul_choice *choose, request *out);
+qdnnStatus_t matmul_fill(qdnnPlan_t plan, const matmul_call *call, const request *r);
 
 #endif

@@ -16,8 +16,9 @@ static void set_choices(const matmul_call *c, kernel_spec *spec)
 }
 
 /* Which kernel: the bits do not depend on it. */
-static void choose_kernel(const matmul_call *c, kernel_spec *spec)
+static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_spec *spec)
 {
+    (void)row;
     spec->product = KERNEL_PRODUCT_STAGED;
     spec->tile_rows = 1;
     while (spec->tile_rows < 8 && spec->tile_rows < (uint64_t)c->shape.m)
@@ -45,12 +46,12 @@ static qdnnStatus_t check_blocks(const matmul_call *c, const request *r)
         kernel_format(r->row)->name);
 }
 
-static qdnnStatus_t prepare(const matmul_call *c, request *out)
+qdnnStatus_t matmul_prepare(const matmul_call *c, matmul_choice *choose, request *out)
 {
     CHECK_STATUS(request_make(KERNEL_MATMUL, c->w, c->quant, out));
     CHECK_STATUS(check_blocks(c, out));
     set_choices(c, &out->spec);
-    choose_kernel(c, &out->spec);
+    choose(c, out->row, &out->spec);
     out->problem = problem_of(c);
     char reason[256];
     if (!kernel_is_emitted(out->row, &out->spec, reason, sizeof reason))
@@ -60,7 +61,12 @@ static qdnnStatus_t prepare(const matmul_call *c, request *out)
     return QDNN_STATUS_SUCCESS;
 }
 
-static qdnnStatus_t fill(qdnnPlan_t plan, const matmul_call *c, const request *r)
+static qdnnStatus_t prepare(const matmul_call *c, request *out)
+{
+    return matmul_prepare(c, choose_kernel, out);
+}
+
+qdnnStatus_t matmul_fill(qdnnPlan_t plan, const matmul_call *c, const request *r)
 {
     (void)c;
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
@@ -69,4 +75,4 @@ static qdnnStatus_t fill(qdnnPlan_t plan, const matmul_call *c, const request *r
 }
 
 const matmul_way matmul_exact = {
-    .choice = "exact: the same bits on every SM and in every batch", .prepare = prepare, .fill = fill};
+    .choice = "exact: the same bits on every SM and in every batch", .prepare = prepare, .fill = matmul_fill};

@@ -16,7 +16,7 @@ typedef struct CUstream_st *CUstream;
 /* Enumerations of cuda.h, which are as wide as an int. A CUresult of 0 is success; driver/cuda/cuda_errors.def has
  * the others. */
 typedef int CUresult;
-typedef int CUdevice_attribute, CUjit_option, CUpointer_attribute, CUstreamCaptureStatus, CUstreamCaptureMode;
+typedef int CUdevice_attribute, CUfunction_attribute, CUjit_option, CUpointer_attribute, CUstreamCaptureStatus, CUstreamCaptureMode;
 enum {
 #define NUMBER(name, value) name = value,
 #include "driver/cuda/cuda.def"

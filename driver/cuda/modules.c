@@ -139,6 +139,24 @@ static bool takes_cubins(const context *c)
 }
 
 /* The driver's own words are kept, as far as they fit into a sentence. */
+/* A launch gets more than 48 KiB of shared memory, the kernel's own among them, only where the function was told so. */
+static qdnnStatus_t allow_shared(qdnnHandle_t handle, module *m, const char *entry)
+{
+    enum { ALWAYS_ALLOWED = 32 << 10 };
+    const cuda_api *api = handle->context->device.api;
+    const unsigned bytes = kernel_geometry_of(m->row, &m->spec).shared_dynamic;
+    if (bytes <= ALWAYS_ALLOWED)
+        return QDNN_STATUS_SUCCESS;
+    CUresult result =
+        api->cuFuncSetAttribute(m->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes);
+    if (!result)
+        return QDNN_STATUS_SUCCESS;
+    api->cuModuleUnload(m->cuda);
+    m->cuda = NULL;
+    return handle_failed(handle, result, "cuFuncSetAttribute", "kernel %s, %u bytes of shared memory", entry,
+                         bytes);
+}
+
 static qdnnStatus_t load_module(qdnnHandle_t handle, const kernel_row *row, const bundle_image *text,
                                 module *m)
 {
@@ -160,7 +178,7 @@ static qdnnStatus_t load_module(qdnnHandle_t handle, const kernel_row *row, cons
         m->cuda = NULL;
         return handle_failed(handle, result, "cuModuleGetFunction", "kernel %s", entry);
     }
-    return QDNN_STATUS_SUCCESS;
+    return allow_shared(handle, m, entry);
 }
 
 static qdnnStatus_t load(qdnnHandle_t handle, const kernel_row *row, const bundle_image *text, module *m)

@@ -18,8 +18,12 @@ typedef enum {
      * cuBLAS's, with f32 sums, and its bits depend on the GPU and on the version of cuBLAS. For a GPU, and
      * for large M. It takes neither alpha nor bias, activation, gate or residual. */
     QDNN_MATMUL_CUBLAS = 1,
-    /* EXACT for every M: nothing else keeps the bits of a row. The plan's info says what was chosen, and why. */
-    QDNN_MATMUL_AUTO = 2
+    /* EXACT for every M, unless QDNN_MATMUL_FAMILY_BITS allows TENSOR; the choice follows the M of the plan. The plan's info
+     * says what was chosen, and why. */
+    QDNN_MATMUL_AUTO = 2,
+    /* By tensor cores, as docs/numerics.md has it for the SM's family: the same bits in every batch and by every kernel,
+     * on every SM of the family. x is f16 or (not on sm_75) bf16. */
+    QDNN_MATMUL_TENSOR = 3
 } qdnnMatmulAlgorithm_t;
 
 /* What a descriptor says, each with its default. Numbers are frozen. y = out(act(alpha (x W) + bias) + residual), and what
@@ -33,7 +37,8 @@ typedef enum {
     QDNN_MATMUL_GATED = 5,       /* 1: w has 2N outputs, a first, then b: y = out(act(a) * b + residual), as SwiGLU (SILU)
                                     and GeGLU (GELU) have it; default 0 */
     QDNN_MATMUL_RESIDUAL = 6,    /* 1: the operand RESIDUAL is added; default 0 */
-    QDNN_MATMUL_ATTRIBUTE_COUNT = 7
+    QDNN_MATMUL_FAMILY_BITS = 7, /* 1: AUTO may choose TENSOR, whose bits depend on the SM's family; default 0 */
+    QDNN_MATMUL_ATTRIBUTE_COUNT = 8
 } qdnnMatmulAttribute_t;
 
 /* Creates a descriptor with every value at its default.

@@ -117,7 +117,7 @@ block_address block_field_at(ptx_builder *b, const block_place *place, unsigned 
     return at;
 }
 
-ptx_val block_load_as(ptx_builder *b, const block_address *at, ptx_type type, int offset)
+static ptx_val load_number(ptx_builder *b, const block_address *at, ptx_type type, int offset)
 {
     unsigned cache = at->space == PTX_GLOBAL ? PTX_NC : PTX_CACHE_DEFAULT;
     return ptx_ld(b, at->space, cache, type, at->base, at->offset + offset);
@@ -127,17 +127,26 @@ ptx_val block_load_as(ptx_builder *b, const block_address *at, ptx_type type, in
 static ptx_val load_half(ptx_builder *b, const block_address *at, int offset)
 {
     if (at->align >= 2)
-        return ptx_cvt(b, PTX_U32, block_load_as(b, at, PTX_U16, offset));
-    ptx_val low = block_load_as(b, at, PTX_U8, offset), high = block_load_as(b, at, PTX_U8, offset + 1);
+        return ptx_cvt(b, PTX_U32, load_number(b, at, PTX_U16, offset));
+    ptx_val low = load_number(b, at, PTX_U8, offset), high = load_number(b, at, PTX_U8, offset + 1);
     return ptx_prmt(b, low, high, 0x5540);
 }
 
 static ptx_val load_word(ptx_builder *b, const block_address *at, int offset)
 {
     if (at->align >= 4)
-        return block_load_as(b, at, PTX_U32, offset);
+        return load_number(b, at, PTX_U32, offset);
     ptx_val low = load_half(b, at, offset), high = load_half(b, at, offset + 2);
     return ptx_prmt(b, low, high, 0x5410);
+}
+
+ptx_val block_load_as(ptx_builder *b, const block_address *at, ptx_type type, int offset)
+{
+    if ((type == PTX_F16 || type == PTX_U16) && at->align < 2)
+        return ptx_as(b, type, ptx_cvt(b, PTX_U16, load_half(b, at, offset)));
+    if ((type == PTX_F32 || type == PTX_U32) && at->align < 4)
+        return ptx_as(b, type, load_word(b, at, offset));
+    return load_number(b, at, type, offset);
 }
 
 /* How many words one access takes. */

@@ -185,7 +185,7 @@ block_address block_field_at(ptx_builder *b, const block_place *place, unsigned 
 
 /* `bytes` bytes as words, the first byte lowest; where they are fewer than 4, in the low end of one. */
 void block_load(ptx_builder *b, const block_address *at, unsigned bytes, ptx_val *words);
-/* One number of a type that the alignment allows. */
+/* One number, put together where the alignment does not allow to load it. */
 ptx_val block_load_as(ptx_builder *b, const block_address *at, ptx_type type, int offset);
 void block_store(ptx_builder *b, const block_address *at, unsigned bytes, const ptx_val *words);
 

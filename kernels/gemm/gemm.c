@@ -5,6 +5,7 @@
 
 static const gemm_kernel *const kernels[] = {
     [KERNEL_PRODUCT_STAGED] = &gemm_staged,
+    [KERNEL_PRODUCT_TILE] = &gemm_tile,
 };
 
 gemm_shape gemm_shape_of(const kernel_spec *spec, const kernel_problem *problem)
@@ -35,8 +36,9 @@ bool gemm_is_empty(const kernel_problem *problem)
 /* The grid follows from m and n alone; gemm_steps sets it. */
 kernel_geometry gemm_geometry(const kernel_row *row, const kernel_spec *spec)
 {
-    (void)row;
-    return (kernel_geometry){.block = kernels[spec->product]->block, .blocks = 1};
+    const gemm_kernel *kernel = kernels[spec->product];
+    return (kernel_geometry){
+        .block = kernel->block, .blocks = 1, .shared_dynamic = kernel->shared ? kernel->shared(row, spec) : 0};
 }
 
 void emit_gemm(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
@@ -56,7 +58,7 @@ void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pro
     if (shape.n == 0)
         return;
     kernel_step *step = steps_add(steps, row, spec, problem);
-    step->grid[0] = ceil_div(shape.n, kernels[spec->product]->outputs(spec));
+    step->grid[0] = ceil_div(shape.n, kernels[spec->product]->outputs(row, spec));
     uint64_t tiles = ceil_div(problem->m, spec->tile_rows);
     step->grid[1] = tiles < UINT16_MAX ? tiles : UINT16_MAX; /* blocks go on to further rows */
     step->rows_per_block = (uint32_t)spec->tile_rows;

@@ -26,13 +26,16 @@ void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pro
 /* One way to compute a product. */
 typedef struct gemm_kernel {
     unsigned block;
-    unsigned (*outputs)(
-        const kernel_spec *spec); /* of y, that a thread block computes for each of its rows */
+    /* Columns of y that a thread block computes for each of its rows. */
+    unsigned (*outputs)(const kernel_row *row, const kernel_spec *spec);
+    /* Bytes of shared memory that the launch gives; null: none. */
+    unsigned (*shared)(const kernel_row *row, const kernel_spec *spec);
     void (*emit)(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
     /* Whether it serves; else the reason. Null: always. */
     bool (*serves)(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 } gemm_kernel;
 extern const gemm_kernel gemm_staged;
+extern const gemm_kernel gemm_tile; /* mode tensor: kernels/tensor/ */
 
 /* The parameters of a product in its kernel. */
 typedef struct gemm_args {

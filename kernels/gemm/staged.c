@@ -26,8 +26,9 @@ typedef struct staged {
     ptx_val sums[ROWS_MAX][OF_WARP]; /* variables: one lane of each */
 } staged;
 
-static unsigned columns_of(const kernel_spec *spec)
+static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
 {
+    (void)row;
     return spec->gated ? OUTPUTS / 2 : OUTPUTS;
 }
 
@@ -129,7 +130,7 @@ static void emit_staged(ptx_builder *b, const kernel_row *row, const kernel_spec
                            .outputs = OUTPUTS,
                            .threads = THREADS};
     s.x_shared = ptx_shared(b, "x_round", PTX_F32, s.rows * ROUND, LOAD_BYTES);
-    s.column = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, columns_of(spec)));
+    s.column = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, columns_of(row, spec)));
     ptx_val of_block = ptx_u32(b, s.rows);
     s.first_row = ptx_for(b, ptx_mul_wide(b, ptx_ctaid_y(b), of_block), s.args.m,
                           ptx_mul_wide(b, ptx_sreg(b, "nctaid.y"), of_block));

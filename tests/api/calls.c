@@ -27,6 +27,7 @@
 #define ARGS_cuModuleLoadDataEx                (module, image, count, options, values)
 #define ARGS_cuModuleUnload                    (module)
 #define ARGS_cuModuleGetFunction               (function, module, name)
+#define ARGS_cuFuncSetAttribute                (function, attribute, value)
 #define ARGS_cuLaunchKernel                                                                                  \
     (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, params, extra)
 #define ARGS_cuMemAlloc            (pointer, bytes)

@@ -246,13 +246,14 @@ TEST_CASE(ApiDescriptors, MatmulAttributesHaveTheirRanges)
         int64_t preset, good[6];
         int count;
     } ranges[QDNN_MATMUL_ATTRIBUTE_COUNT] = {
-        [QDNN_MATMUL_ALGORITHM] = {QDNN_MATMUL_AUTO, {QDNN_MATMUL_EXACT, QDNN_MATMUL_CUBLAS, QDNN_MATMUL_AUTO}, 3},
+        [QDNN_MATMUL_ALGORITHM] = {QDNN_MATMUL_AUTO, {QDNN_MATMUL_EXACT, QDNN_MATMUL_CUBLAS, QDNN_MATMUL_AUTO, QDNN_MATMUL_TENSOR}, 4},
         [QDNN_MATMUL_TRANSPOSE_W] = {1, {0, 1}, 2},
         [QDNN_MATMUL_ALPHA] = {0, {0, 1, 2, 3}, 4},
         [QDNN_MATMUL_BIAS_TYPE] = {0, {0, QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16}, 4},
         [QDNN_MATMUL_ACTIVATION] = {0, {0, 1, 2, 3, 4}, 5},
         [QDNN_MATMUL_GATED] = {0, {0, 1}, 2},
         [QDNN_MATMUL_RESIDUAL] = {0, {0, 1}, 2},
+        [QDNN_MATMUL_FAMILY_BITS] = {0, {0, 1}, 2},
     };
     qdnnMatmulDescriptor_t m = NULL;
     OK(qdnnCreateMatmulDescriptor(&m));

@@ -99,7 +99,10 @@ static void expect(const product_case *c, product_operands *o)
         p.m = c->rows;
     memcpy(o->expected, o->host[QDNN_OPERAND_Y], o->bytes[QDNN_OPERAND_Y]);
     ref_product_arrays a = product_arrays(o, o->expected);
-    ref_product_exact(&p, &a);
+    if (c->algorithm == QDNN_MATMUL_TENSOR)
+        ref_product_tensor(&p, &a, ref_tensor_family_of(c->sm));
+    else
+        ref_product_exact(&p, &a);
 }
 
 bool product_operands_make(const product_case *c, product_operands *out)

@@ -20,6 +20,7 @@ typedef struct product_case {
     data_kind kind;                 /* of x */
     uint32_t seed;
     qdnnMatmulAlgorithm_t algorithm;
+    int sm; /* of algorithm TENSOR: what it runs on */
 } product_case;
 
 void product_case_text(const product_case *c, char *text, size_t size);

@@ -1,6 +1,7 @@
 /* Products by the exact contract, through the public API, against host_ref: every format, layouts and groups that take
  * turns, shapes that are multiples of nothing, everything that follows the sum. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "device/product_case.h"
@@ -100,10 +101,57 @@ TEST_EACH(ParityMatmul, OnPtxvm, row_count, row_name)
 {
     NEED_PTXVM;
     const kernel_row *row = row_at(index);
-    qdnnHandle_t handle = ptxvm_begin(sms[index % LENGTH(sms)], 0, "all", "error");
+    qdnnHandle_t handle = ptxvm_begin(sms[index % LENGTH(sms)], 0, "all", "stderr");
     bool alive = handle != NULL;
     for (int i = 0; i < TRIALS && alive; i++) {
         product_case c = case_at(row, i);
+        alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
+    }
+    ptxvm_end(handle);
+}
+
+/* ---- Mode tensor ---- */
+
+static const int64_t tensor_ks[] = {1, 8, 15, 16, 64, 96, 130, 512, 513, 608, 1096};
+static const int64_t tensor_ns[] = {1, 8, 17, 32, 96, 129, 160};
+static const int64_t tensor_ms[] = {1, 3, 8, 16, 17, 40, 65, 130};
+
+/* The same case with other sizes, and x in a type that tensor cores take. */
+static product_case tensor_case_at(const kernel_row *row, int trial, int sm)
+{
+    uint32_t state = (uint32_t)trial * 40503u + (uint32_t)sm;
+    product_case c = case_at(row, trial);
+    const int64_t k = PICK(&state, tensor_ks), n = PICK(&state, tensor_ns);
+    c.algorithm = QDNN_MATMUL_TENSOR;
+    c.sm = sm;
+    c.m = PICK(&state, tensor_ms);
+    c.rows = c.rows < 0 ? -1 : (int64_t)(next(&state) % (uint32_t)(c.m + 1));
+    c.x = sm == 75 || trial % 2 ? QDNN_DATA_F16 : QDNN_DATA_BF16;
+    c.x_gap = trial % 3 == 1 ? 8 : trial % 6 == 2 ? 5 : 0;
+    c.weights.dims[!c.k_rows] = kernel_columns_multiple(row) > 1 ? quant_case_columns(row, k) : k;
+    c.weights.dims[c.k_rows] = c.gated ? 2 * n : n;
+    return c;
+}
+
+static int tensor_count(void)
+{
+    return row_count() * LENGTH(sms);
+}
+
+static void tensor_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s_%s", kernel_format(row_at(index / LENGTH(sms)))->name, sms[index % LENGTH(sms)]);
+}
+
+/* sm_75, 80, 89 and 120 rest on published models of their tensor cores, sm_90 and 100 on measured ones. */
+TEST_EACH(ParityMatmul, TensorOnPtxvm, tensor_count, tensor_name)
+{
+    NEED_PTXVM;
+    const char *sm = sms[index % LENGTH(sms)];
+    qdnnHandle_t handle = ptxvm_begin(sm, index % 3, "all", "stderr");
+    bool alive = handle != NULL;
+    for (int i = 0; i < 2 && alive; i++) {
+        product_case c = tensor_case_at(row_at(index / LENGTH(sms)), (2 * index + i) % TRIALS, atoi(sm + 3));
         alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
     }
     ptxvm_end(handle);

@@ -6,7 +6,7 @@
 
 #include "fragments.h"
 #include "ptxvm/ptxvm.h"
-#include "silicon.h"
+#include "support/silicon.h"
 #include "test.h"
 
 enum {

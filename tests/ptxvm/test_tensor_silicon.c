@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "fragments.h"
-#include "silicon.h"
+#include "support/silicon.h"
 #include "test.h"
 
 /* The instruction of a set, as PTX. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "silicon.h"
+#include "support/silicon.h"
 
 const silicon_set silicon_sets[] = {
     {"A100", "fp16", 80, T_F16, 8, true, false},    {"A100", "bf16", 80, T_BF16, 8, false, false},

@@ -1,0 +1,103 @@
+/* Products by tensor cores: the same bits on SMs of a family. */
+#include "driver/api/matmul.h"
+
+#include <limits.h>
+
+/* What a plan's info says: on which SMs the bits are the same, and how sure the model of them is that host_ref and ptxvm
+ * have. Every target has a row. */
+static const struct {
+    int sm;
+    const char *choice;
+} families[] = {
+#define SAME "tensor: the same bits in every batch, on "
+#define SM80 SAME "sm_80, 86, 87, 88 and 89; the model is "
+    {75, SAME "sm_75; the model is published"},
+    {80, SM80 "published"},
+    {86, SM80 "published"},
+    {87, SM80 "published"},
+    {88, SM80 "assumed to be that of sm_86"},
+    {89, SM80 "published"},
+    {90, SAME "sm_90; the model is measured"},
+    {100, SAME "sm_100, 103 and 110; the model is measured"},
+    {103, SAME "sm_100, 103 and 110; the model is assumed to be that of sm_100"},
+    {110, SAME "sm_100, 103 and 110; the model is assumed to be that of sm_100"},
+    {120, SAME "sm_120 and 121; the model is published"},
+    {121, SAME "sm_120 and 121; the model is published"},
+};
+
+static const char *choice_on(int sm)
+{
+    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
+        if (families[i].sm == sm)
+            return families[i].choice;
+    return NULL;
+}
+
+static qdnnStatus_t check_size(const char *name, int64_t size)
+{
+    if (size <= INT_MAX)
+        return QDNN_STATUS_SUCCESS;
+    return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                      "%s is %lld; with QDNN_MATMUL_TENSOR it must be below 2^31", name, (long long)size);
+}
+
+static qdnnStatus_t check_x(const matmul_call *c)
+{
+    if (c->x->type == QDNN_DATA_F16 || c->x->type == QDNN_DATA_BF16)
+        return QDNN_STATUS_SUCCESS;
+    return qdnn_error(
+        QDNN_STATUS_NOT_SUPPORTED,
+        "x is %s, and QDNN_MATMUL_TENSOR takes f16 or bf16; fix: convert x, or use QDNN_MATMUL_EXACT",
+        qdnnGetDataTypeName(c->x->type));
+}
+
+static qdnnStatus_t check_device(const context *c, qdnnDataType_t x)
+{
+    if (!choice_on(c->target->number))
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                          "%s is no target of QDNN_MATMUL_TENSOR; fix: use QDNN_MATMUL_EXACT",
+                          c->target->name);
+    if (x == QDNN_DATA_BF16 && c->target->number < 80)
+        return qdnn_error(
+            QDNN_STATUS_NOT_SUPPORTED,
+            "x is bf16, for which %s has no tensor cores; fix: give x in f16, or use QDNN_MATMUL_EXACT",
+            c->target->name);
+    return QDNN_STATUS_SUCCESS;
+}
+
+static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_spec *spec)
+{
+    spec->product = KERNEL_PRODUCT_TILE;
+    spec->tile_rows = kernel_tile_rows(row, (uint64_t)c->shape.m);
+}
+
+static qdnnStatus_t prepare(const matmul_call *c, request *out)
+{
+    CHECK_STATUS(check_x(c));
+    CHECK_STATUS(check_size("M", c->shape.m));
+    CHECK_STATUS(check_size("N", c->shape.outputs));
+    CHECK_STATUS(check_size("K", c->shape.k));
+    return matmul_prepare(c, choose_kernel, out);
+}
+
+static qdnnStatus_t fill(qdnnPlan_t plan, const matmul_call *c, const request *r)
+{
+    const context *on = plan->handle->context;
+    CHECK_STATUS(check_device(on, c->x->type));
+    plan->info.choice = choice_on(on->target->number);
+    return matmul_fill(plan, c, r);
+}
+
+/* A few rows are as fast by the exact contract: there memory is what is waited for. */
+enum { ROWS_EXACT = 4 };
+
+bool matmul_tensor_suits(qdnnHandle_t handle, const matmul_call *c)
+{
+    const qdnnDataType_t x = c->x->type;
+    const matmul_shape *s = &c->shape;
+    return s->m > ROWS_EXACT && s->m <= INT_MAX && s->outputs <= INT_MAX && s->k <= INT_MAX &&
+           (x == QDNN_DATA_F16 || x == QDNN_DATA_BF16) && choice_on(handle->context->target->number) &&
+           !(x == QDNN_DATA_BF16 && handle->context->target->number < 80);
+}
+
+const matmul_way matmul_tensor = {.choice = "tensor", .prepare = prepare, .fill = fill};

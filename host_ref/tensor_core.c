@@ -1,0 +1,288 @@
+/* What one tensor-core operation computes, as docs/numerics.md ("Mode tensor") writes it, and the sums that products in
+ * mode tensor are made of.
+ *
+ * Numbers are doubles here: a product of two inputs is exact in one, and so is a sum of a few truncated ones, which are
+ * integers below 2^33. ptxvm has a model of its own that works on integers; the two share nothing. */
+#include "host_ref/internal.h"
+
+#include <stdlib.h>
+
+/* ---- Rows ---- */
+
+/* Types of inputs. */
+typedef struct {
+    qdnnDataType_t type;
+    int least_exponent; /* of normal numbers; subnormals have it too */
+} input_type;
+
+static const input_type input_types[] = {
+    {QDNN_DATA_F16, -14}, {QDNN_DATA_BF16, -126}, {QDNN_DATA_F8E4M3, -6}, {QDNN_DATA_F8E5M2, -14}};
+
+enum { HALVES = 1 << 0, BYTES = 1 << 1 }; /* f16 and bf16; e4m3 and e5m2 */
+
+/* An operation adds `products` products to an addend, aligned with `fraction` bits below the largest exponent. An
+ * instruction is as many operations as its k takes, one after the other. */
+typedef struct {
+    ref_tensor_family family;
+    unsigned types;
+    int products, fraction, zero_exponent;
+    int kept;  /* bits behind the leading one of a result */
+    int depth; /* k of an instruction */
+    ref_standing standing;
+} core_row;
+
+static const core_row core_rows[] = {
+    {REF_TENSOR_SM75, HALVES, 8, 24, -132, 23, 8, REF_STANDING_PUBLISHED},
+    {REF_TENSOR_SM80, HALVES, 8, 24, -132, 23, 16,
+     REF_STANDING_PUBLISHED}, /* measured, but for the chain of two */
+    {REF_TENSOR_SM80, BYTES, 16, 13, -133, 13, 32, REF_STANDING_MEASURED}, /* sm_89 alone has it */
+    {REF_TENSOR_SM90, HALVES, 16, 25, -133, 23, 16, REF_STANDING_MEASURED},
+    {REF_TENSOR_SM100, HALVES, 16, 25, -133, 23, 16, REF_STANDING_MEASURED},
+    {REF_TENSOR_SM120, HALVES, 16, 25, -133, 23, 16, REF_STANDING_PUBLISHED},
+    {REF_TENSOR_SM120, BYTES, 32, 25, -133, 23, 32, REF_STANDING_PUBLISHED},
+};
+
+/* The SMs, and whether a family's rows are only assumed to be theirs. */
+static const struct {
+    int sm;
+    ref_tensor_family family;
+    bool assumed, has_bytes;
+} sms[] = {
+    {75, REF_TENSOR_SM75, false, false},  {80, REF_TENSOR_SM80, false, false},
+    {86, REF_TENSOR_SM80, false, false},  {87, REF_TENSOR_SM80, false, false},
+    {88, REF_TENSOR_SM80, true, false},   {89, REF_TENSOR_SM80, false, true},
+    {90, REF_TENSOR_SM90, false, false},  {100, REF_TENSOR_SM100, false, false},
+    {103, REF_TENSOR_SM100, true, false}, {110, REF_TENSOR_SM100, true, false},
+    {120, REF_TENSOR_SM120, false, true}, {121, REF_TENSOR_SM120, false, true},
+};
+enum { SM_COUNT = sizeof sms / sizeof sms[0], ROW_COUNT = sizeof core_rows / sizeof core_rows[0] };
+
+static int sm_place(int sm)
+{
+    for (int i = 0; i < SM_COUNT; i++)
+        if (sms[i].sm == sm)
+            return i;
+    hr_require(false, "sm_%d has no family of tensor cores", sm);
+    abort();
+}
+
+ref_tensor_family ref_tensor_family_of(int sm)
+{
+    return sms[sm_place(sm)].family;
+}
+
+static bool is_bytes(qdnnDataType_t type)
+{
+    return type == QDNN_DATA_F8E4M3 || type == QDNN_DATA_F8E5M2;
+}
+
+static const core_row *find_row(ref_tensor_family family, qdnnDataType_t type)
+{
+    const unsigned want = is_bytes(type) ? BYTES : HALVES;
+    for (int i = 0; i < ROW_COUNT; i++)
+        if (core_rows[i].family == family && core_rows[i].types & want)
+            return &core_rows[i];
+    return NULL;
+}
+
+bool ref_tensor_has(int sm, qdnnDataType_t type)
+{
+    const int place = sm_place(sm);
+    if (is_bytes(type))
+        return sms[place].has_bytes;
+    return type == QDNN_DATA_F16 || (type == QDNN_DATA_BF16 && sms[place].family != REF_TENSOR_SM75);
+}
+
+ref_standing ref_tensor_standing(int sm, qdnnDataType_t type)
+{
+    const int place = sm_place(sm);
+    return sms[place].assumed ? REF_STANDING_ASSUMED : find_row(sms[place].family, type)->standing;
+}
+
+/* ---- One operation ---- */
+
+/* An addend: its value, and the exponent that its alignment goes by. */
+typedef struct {
+    double value;
+    int exponent;
+} term;
+
+/* The exponent of a number that is neither zero nor infinite nor NaN; subnormals have the least. */
+static int exponent_of(double value, int least)
+{
+    const int exponent = ilogb(value);
+    return exponent > least ? exponent : least;
+}
+
+static term addend_of(const core_row *row, float c)
+{
+    return (term){c, c == 0.0f || !isfinite(c) ? row->zero_exponent : exponent_of(c, -126)};
+}
+
+static term product_of(const core_row *row, term a, term b)
+{
+    const double value = a.value * b.value;
+    return (term){value, value == 0.0 || !isfinite(value) ? row->zero_exponent : a.exponent + b.exponent};
+}
+
+/* Toward zero to an f32 with so many bits behind the leading one. What is too large is infinite, all the same. */
+static float cut_to_f32(double value, int kept)
+{
+    if (value == 0.0)
+        return 0.0f;
+    const int exponent = exponent_of(value, -126);
+    const double units = trunc(ldexp(value, kept - exponent));
+    const double cut = ldexp(units, exponent - kept);
+    if (fabs(cut) >= 0x1p128)
+        return copysignf(INFINITY, (float)copysign(1.0, value));
+    return (float)(units == 0.0 ? copysign(0.0, value) : cut);
+}
+
+/* The sum where something is infinite or NaN: exact addition does what is wanted. */
+static float sum_of_specials(const term *terms, int count)
+{
+    double sum = 0.0;
+    for (int i = 0; i < count; i++)
+        if (!isfinite(terms[i].value))
+            sum += terms[i].value;
+    return hr_canonical((float)sum);
+}
+
+enum { TERMS_MAX = 33 };
+
+static float operation(const core_row *row, const term *terms, int count)
+{
+    int top = row->zero_exponent;
+    bool special = false, all_negative_zero = true;
+    for (int i = 0; i < count; i++) {
+        special |= !isfinite(terms[i].value);
+        all_negative_zero &= terms[i].value == 0.0 && signbit(terms[i].value);
+        if (terms[i].exponent > top)
+            top = terms[i].exponent;
+    }
+    if (special)
+        return sum_of_specials(terms, count);
+    if (all_negative_zero)
+        return -0.0f;
+    double sum = 0.0;
+    for (int i = 0; i < count; i++)
+        sum += trunc(ldexp(terms[i].value, row->fraction - top));
+    return cut_to_f32(ldexp(sum, top - row->fraction), row->kept);
+}
+
+/* ---- Inputs ---- */
+
+static float load_input(qdnnDataType_t type, const void *array, int64_t index)
+{
+    if (!is_bytes(type))
+        return ref_scalar_load(type, array, index);
+    return ref_minifloat_to_f32(type == QDNN_DATA_F8E4M3 ? REF_E4M3 : REF_E5M2,
+                                ((const uint8_t *)array)[index]);
+}
+
+static int least_exponent(qdnnDataType_t type)
+{
+    for (size_t i = 0; i < sizeof input_types / sizeof input_types[0]; i++)
+        if (input_types[i].type == type)
+            return input_types[i].least_exponent;
+    hr_require(false, "tensor cores take F16, BF16, F8E4M3 or F8E5M2, not type %d", (int)type);
+    return 0;
+}
+
+static term input_of(float value, int least)
+{
+    return (term){value, value == 0.0f || !isfinite(value) ? 0 : exponent_of(value, least)};
+}
+
+/* `count` inputs whose elements lie `step` apart; zeros behind the first `known`. */
+static void load_inputs(qdnnDataType_t type, const void *array, int64_t first, int known, int count,
+                        term *out)
+{
+    const int least = least_exponent(type);
+    for (int i = 0; i < count; i++)
+        out[i] = input_of(i < known ? load_input(type, array, first + i) : 0.0f, least);
+}
+
+/* ---- Instructions and sums ---- */
+
+/* One instruction over the k of `a` and `b` from `first` on, of which `known` exist. */
+static float instruction(const core_row *row, qdnnDataType_t a_type, const void *a, qdnnDataType_t b_type,
+                         const void *b, int64_t first, int known, float c)
+{
+    term x[TERMS_MAX], w[TERMS_MAX], terms[TERMS_MAX];
+    load_inputs(a_type, a, first, known, row->depth, x);
+    load_inputs(b_type, b, first, known, row->depth, w);
+    for (int from = 0; from < row->depth; from += row->products) {
+        for (int i = 0; i < row->products; i++)
+            terms[i] = product_of(row, x[from + i], w[from + i]);
+        terms[row->products] = addend_of(row, c);
+        c = operation(row, terms, row->products + 1);
+    }
+    return c;
+}
+
+static const core_row *require_row(ref_tensor_family family, qdnnDataType_t a_type, qdnnDataType_t b_type)
+{
+    const core_row *row = find_row(family, a_type);
+    hr_require(row && is_bytes(a_type) == is_bytes(b_type) && (is_bytes(a_type) || a_type == b_type) &&
+                   !(family == REF_TENSOR_SM75 && a_type == QDNN_DATA_BF16),
+               "the family has no instruction for types %d and %d", (int)a_type, (int)b_type);
+    return row;
+}
+
+int ref_tensor_depth(ref_tensor_family family, qdnnDataType_t type)
+{
+    return require_row(family, type, type)->depth;
+}
+
+float ref_tensor_mma(ref_tensor_family family, qdnnDataType_t a_type, const void *a, qdnnDataType_t b_type,
+                     const void *b, int64_t k, float c)
+{
+    const core_row *row = require_row(family, a_type, b_type);
+    hr_require(k >= 0 && k <= row->depth, "an instruction has a k of %d", row->depth);
+    return instruction(row, a_type, a, b_type, b, 0, (int)k, c);
+}
+
+float ref_tensor_sum(ref_tensor_family family, qdnnDataType_t a_type, const void *a, qdnnDataType_t b_type,
+                     const void *b, int64_t k)
+{
+    const core_row *row = require_row(family, a_type, b_type);
+    float sum = 0.0f;
+    for (int64_t strip = 0; strip < k; strip += REF_TENSOR_STRIP) {
+        float part = 0.0f;
+        const int64_t end = k - strip < REF_TENSOR_STRIP ? k : strip + REF_TENSOR_STRIP;
+        for (int64_t at = strip; at < end; at += row->depth)
+            part = instruction(row, a_type, a, b_type, b, at,
+                               (int)(end - at < row->depth ? end - at : row->depth), part);
+        sum = strip == 0 ? part : hr_canonical(sum + part);
+    }
+    return hr_canonical(sum + 0.0f);
+}
+
+/* ---- Products ---- */
+
+typedef struct {
+    ref_tensor_family family;
+    qdnnDataType_t type;
+} tensor_mode;
+
+static float tensor_sum(const void *user, const float *x, const float *w, int64_t n)
+{
+    const tensor_mode *mode = user;
+    uint16_t *a = malloc((size_t)(n > 0 ? n : 1) * 2 * sizeof *a);
+    hr_require(a, "out of memory for rows of %lld", (long long)n);
+    uint16_t *b = a + (n > 0 ? n : 1);
+    for (int64_t k = 0; k < n; k++) {
+        ref_scalar_store(mode->type, a, k, x[k]);
+        ref_scalar_store(mode->type, b, k, w[k]);
+    }
+    float sum = ref_tensor_sum(mode->family, mode->type, a, mode->type, b, n);
+    free(a);
+    return sum;
+}
+
+void ref_product_tensor(const ref_product *p, const ref_product_arrays *a, ref_tensor_family family)
+{
+    tensor_mode mode = {family, p->x};
+    hr_product(p, a, tensor_sum, &mode);
+}

@@ -1,0 +1,183 @@
+/* Prepacking: codes of any layout to units, and back. */
+#include "kernels/tensor/prepack.h"
+
+#include "kernels/quant/matrix.h"
+
+enum { PREPACK_THREADS = 128 };
+
+unsigned prepack_vector(unsigned bits)
+{
+    return bits == 2 ? 2 : bits % 4 == 0 ? 4 : 1;
+}
+
+bool prepack_is_split(unsigned bits)
+{
+    return 16 % bits == 0;
+}
+
+static uint64_t ceil_div(uint64_t a, uint64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+uint64_t prepack_bytes(unsigned bits, uint64_t n, uint64_t k)
+{
+    return ceil_div(n, UNIT_N) * ceil_div(k, UNIT_K) * UNIT_N * UNIT_K / 8 * bits;
+}
+
+/* ---- Places ---- */
+
+/* Where the code of pair p (half h) begins in the words of its lane. */
+static unsigned code_bit(unsigned bits, unsigned p, unsigned h)
+{
+    if (!prepack_is_split(bits))
+        return (2 * p + h) * bits;
+    const unsigned pairs = 16 / bits;
+    return p / pairs * 32 + p % pairs * bits + 16 * h;
+}
+
+typedef struct packing {
+    unsigned bits;
+    bool k_in_columns;
+    ptx_val n, k, units_k; /* u64 */
+    ptx_val packed;        /* pointer */
+    matrix m;
+} packing;
+
+/* The address of word w of a lane of a unit (u64 and u32); w is known now. */
+static ptx_val word_address(ptx_builder *b, const packing *p, ptx_val unit, ptx_val lane, unsigned w)
+{
+    const unsigned v = prepack_vector(p->bits);
+    ptx_val base = ptx_at(b, p->packed, unit, 128 * p->bits);
+    return ptx_add(b, ptx_at(b, base, lane, 4 * v), ptx_u64(b, 4 * (w / v * 32 * v + w % v)));
+}
+
+static ptx_val code_at_nk(ptx_builder *b, const packing *p, ptx_val n, ptx_val k)
+{
+    return p->k_in_columns ? matrix_code(b, &p->m, n, k) : matrix_code(b, &p->m, k, n);
+}
+
+/* ---- To units: a thread has one lane of one ---- */
+
+static void add_code(ptx_builder *b, const packing *p, ptx_val *words, unsigned bit, ptx_val code)
+{
+    ptx_val *word = &words[bit / 32];
+    ptx_assign(b, *word, ptx_or(b, *word, bit % 32 ? ptx_shl(b, code, bit % 32) : code));
+    if (bit % 32 + p->bits > 32)
+        ptx_assign(b, word[1], ptx_or(b, word[1], ptx_shr(b, code, 32 - bit % 32)));
+}
+
+static void pack_lane(ptx_builder *b, const packing *p, ptx_val unit, ptx_val lane)
+{
+    ptx_val row = ptx_div(b, unit, p->units_k), column = ptx_sub(b, unit, ptx_mul(b, row, p->units_k)), words[8];
+    ptx_val g = ptx_cvt(b, PTX_U64, ptx_shr(b, lane, 2)), t = ptx_cvt(b, PTX_U64, ptx_and(b, lane, 3));
+    ptx_val n0 = ptx_add(b, ptx_shl(b, row, 4), g), k0 = ptx_add(b, ptx_shl(b, column, 6), ptx_shl(b, t, 1));
+    for (unsigned w = 0; w < p->bits; w++)
+        words[w] = ptx_var(b, ptx_u32(b, 0));
+    for (unsigned pair = 0; pair < UNIT_PAIRS; pair++)
+        for (unsigned h = 0; h < 2; h++) {
+            const unsigned i = pair % 4;
+            ptx_val n = ptx_add(b, n0, 8 * (i % 2)), k = ptx_add(b, k0, 16 * (pair / 4) + 8 * (i / 2) + h);
+            ptx_if(b, ptx_setp_and(b, PTX_LT, n, p->n, ptx_setp(b, PTX_LT, k, p->k)));
+            add_code(b, p, words, code_bit(p->bits, pair, h), code_at_nk(b, p, n, k));
+            ptx_end_if(b);
+        }
+    for (unsigned w = 0; w < p->bits; w++)
+        ptx_st_global(b, word_address(b, p, unit, lane, w), 0, words[w]);
+}
+
+static void pack_all(ptx_builder *b, const packing *p)
+{
+    ptx_val units_n = emit_divide_up(b, p->n, UNIT_N);
+    ptx_val all = ptx_shl(b, ptx_mul(b, units_n, p->units_k), 5);
+    ptx_val step = ptx_mul_wide(b, ptx_nctaid_x(b), ptx_u32(b, PREPACK_THREADS));
+    ptx_val at = ptx_for(b, ptx_global_index64(b), all, step);
+    pack_lane(b, p, ptx_shr(b, at, 5), ptx_and(b, ptx_cvt(b, PTX_U32, at), 31));
+    ptx_end_for(b);
+}
+
+/* ---- And back ---- */
+
+/* The code of a row and column of the matrix, wherever it is in the units. */
+static ptx_val unpacked_code(ptx_builder *b, const void *user, ptx_val row, ptx_val column)
+{
+    const packing *p = user;
+    const unsigned bits = p->bits, v = prepack_vector(bits);
+    ptx_val n = p->k_in_columns ? row : column, k = p->k_in_columns ? column : row;
+    ptx_val unit = ptx_mad(b, ptx_shr(b, n, 4), p->units_k, ptx_shr(b, k, 6));
+    ptx_val small_n = ptx_cvt(b, PTX_U32, n), small_k = ptx_cvt(b, PTX_U32, k);
+    ptx_val lane = ptx_bfi(b, ptx_and(b, small_n, 7), ptx_bfe(b, small_k, 1, 2), 2, 3);
+    ptx_val i = ptx_bfi(b, ptx_bfe(b, small_k, 3, 1), ptx_bfe(b, small_n, 3, 1), 1, 1);
+    ptx_val pair = ptx_bfi(b, ptx_bfe(b, small_k, 4, 2), i, 2, 2), half = ptx_and(b, small_k, 1), bit;
+    if (prepack_is_split(bits)) {
+        const unsigned pairs = ceil_log2(16 / bits);
+        ptx_val in_word = ptx_mul(b, ptx_and(b, pair, (1 << pairs) - 1), (int)bits);
+        bit = ptx_add(b, ptx_shl(b, ptx_shr(b, pair, pairs), 5), ptx_mad(b, half, 16, in_word));
+    } else {
+        bit = ptx_mul(b, ptx_mad(b, pair, 2, half), (int)bits);
+    }
+    ptx_val w = ptx_shr(b, bit, 5);
+    ptx_val place = ptx_mad(b, ptx_shr(b, w, ceil_log2(v)), (int)(32 * v), ptx_mad(b, lane, (int)v, ptx_and(b, w, (int)v - 1)));
+    ptx_val address = ptx_at(b, ptx_at(b, p->packed, unit, 128 * bits), place, 4);
+    ptx_val low = ptx_ld_global_nc(b, PTX_U32, address, 0), shift = ptx_and(b, bit, 31);
+    if (prepack_is_split(bits))
+        return ptx_and(b, ptx_shr(b, low, shift), (1 << bits) - 1);
+    ptx_val reaches = ptx_setp(b, PTX_GT, ptx_add(b, shift, (int)bits), 32);
+    ptx_val high = ptx_ld_if(b, reaches, PTX_GLOBAL, PTX_NC, PTX_U32, address, 128, ptx_u32(b, 0));
+    return ptx_and(b, ptx_shf_r(b, low, high, shift), (1 << bits) - 1);
+}
+
+static void unpack_elements(ptx_builder *b, void *user, const matrix_part *part)
+{
+    const packing *p = user;
+    matrix_write(b, &p->m, part, unpacked_code, p);
+}
+
+/* ---- The kernel ---- */
+
+bool prepack_takes(const kernel_spec *spec, int operand)
+{
+    (void)spec;
+    return operand == QDNN_OPERAND_CODES || operand == QDNN_OPERAND_REPACKED;
+}
+
+void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    ptx_reqntid(b, PREPACK_THREADS, 1, 1);
+    kernel_args args = kernel_declare(b, row, spec);
+    quantized q = {.coding = {row->format, spec}, .codes = args.operand[QDNN_OPERAND_CODES]};
+    packing p = {.bits = row->format->facts.bits,
+                 .k_in_columns = spec->reduction == KERNEL_K_COLUMNS,
+                 .packed = args.operand[QDNN_OPERAND_REPACKED]};
+    p.n = args.number[p.k_in_columns ? NUMBER_ROWS : NUMBER_COLUMNS];
+    p.k = args.number[p.k_in_columns ? NUMBER_COLUMNS : NUMBER_ROWS];
+    p.units_k = emit_divide_up(b, p.k, UNIT_K);
+    p.m = matrix_begin(b, &q, &args);
+    if (!spec->unpack) {
+        pack_all(b, &p);
+        return;
+    }
+    matrix_walk w = matrix_walk_of(&p.m, ptx_setp(b, PTX_EQ, ptx_tid_x(b), ptx_tid_x(b)));
+    w.user = &p;
+    w.elements = unpack_elements;
+    matrix_walk_run(b, &w);
+}
+
+kernel_geometry prepack_geometry(const kernel_row *row, const kernel_spec *spec)
+{
+    const coding c = {row->format, spec};
+    return spec->unpack ? matrix_geometry(&c) : (kernel_geometry){.block = PREPACK_THREADS, .blocks = 1};
+}
+
+void prepack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
+{
+    if (spec->unpack) {
+        matrix_steps(row, spec, problem, steps);
+        return;
+    }
+    const bool columns = spec->reduction == KERNEL_K_COLUMNS;
+    const uint64_t n = columns ? problem->rows : problem->columns, k = columns ? problem->columns : problem->rows;
+    const uint64_t blocks = ceil_div(ceil_div(n, UNIT_N) * ceil_div(k, UNIT_K) * 32, PREPACK_THREADS);
+    kernel_step *step = steps_add(steps, row, spec, problem);
+    step->grid[0] = blocks < INT32_MAX ? blocks : INT32_MAX;
+}

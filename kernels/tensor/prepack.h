@@ -1,0 +1,30 @@
+/* Codes in the order in which tensor cores take them: prepacked once, then streamed straight into registers.
+ *
+ * A unit is 16 columns n of the product by 64 k. Each of the 32 lanes of a warp has the 32 codes of it that the operand A of
+ * four mma m16n8k16 wants from that lane, so as many words as a code has bits. Step s of the four has pairs 0 to 3:
+ *
+ *     pair i of lane 4g + t: n = g + 8 (i % 2), k = 16 s + 2t + 8 (i / 2) and the next
+ *
+ * Codes of 2, 4 and 8 bits: pair p = 4 s + i has its halves 16 bits apart in word p / (16 / bits), from bit bits * (p % (16 /
+ * bits)) on. Other widths: one code behind the other through the words. Words of a lane lie by fours (2 bits: by twos; odd
+ * widths: one by one), those of the 32 lanes side by side. Units of the same n follow each other in k. What does not exist
+ * of the last units is 0. */
+#ifndef QDNN_KERNELS_TENSOR_PREPACK_H
+#define QDNN_KERNELS_TENSOR_PREPACK_H
+
+#include "kernels/formats/matrix.h"
+
+enum { UNIT_N = 16, UNIT_K = 64, UNIT_STEPS = UNIT_K / 16, UNIT_PAIRS = 4 * UNIT_STEPS };
+
+unsigned prepack_vector(unsigned bits); /* words of a lane that lie together */
+bool prepack_is_split(unsigned bits);   /* halves of a pair are 16 bits apart in a word */
+
+/* The bytes of n columns by k. */
+uint64_t prepack_bytes(unsigned bits, uint64_t n, uint64_t k);
+
+void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+kernel_geometry prepack_geometry(const kernel_row *row, const kernel_spec *spec);
+void prepack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps);
+bool prepack_takes(const kernel_spec *spec, int operand);
+
+#endif

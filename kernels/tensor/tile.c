@@ -1,0 +1,379 @@
+/* The tile kernel: from shared memory to sums. */
+#include "kernels/tensor/tile.h"
+
+#include <stdio.h>
+
+#include "kernels/tensor/x_tile.h"
+
+/* Of all stages of x, beside two tiles of weights: 64 KiB together are what sm_75 has. Tables for decoding lie there too. */
+enum { X_BYTES = TILE_BYTES * 2, TABLE_BYTES = 1024, X_STAGES_MAX = 4 };
+
+static unsigned least_of(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- Shapes ---- */
+
+tile_shape tile_shape_of(const kernel_row *row, const kernel_spec *spec)
+{
+    tile_shape s = {.m = (unsigned)spec->tile_rows, .k = w_tile_k(row)};
+    s.n = TILE_WEIGHTS / s.k;
+    s.warps_n = least_of(s.n / 32, 4);
+    s.warps_m = least_of(s.m / 16, TILE_WARPS / s.warps_n);
+    while (s.warps_m * s.warps_n < TILE_WARPS && s.n / s.warps_n > 8)
+        s.warps_n *= 2;
+    return s;
+}
+
+static unsigned x_bytes(const kernel_row *row)
+{
+    const block_layout *blocks = block_layout_of(row->format);
+    const bool has_table = blocks ? blocks->table != NULL : row->format->codec->open != NULL;
+    return has_table ? X_BYTES - TABLE_BYTES : X_BYTES;
+}
+
+/* The largest tile: there are two stages of x at least. */
+static unsigned rows_max(const kernel_row *row)
+{
+    unsigned m = 16;
+    while (2 * 2 * (2 * m) * w_tile_k(row) <= x_bytes(row))
+        m *= 2;
+    return m;
+}
+
+uint64_t kernel_tile_rows(const kernel_row *row, uint64_t rows)
+{
+    uint64_t m = 16;
+    while (m < rows && m < rows_max(row))
+        m *= 2;
+    return m;
+}
+
+static unsigned x_stage_bytes(const tile_shape *shape)
+{
+    return 2 * shape->m * shape->k;
+}
+
+static unsigned x_stages(const kernel_row *row, const tile_shape *shape)
+{
+    return least_of(x_bytes(row) / x_stage_bytes(shape), X_STAGES_MAX);
+}
+
+static unsigned shared_bytes(const kernel_row *row, const kernel_spec *spec)
+{
+    tile_shape shape = tile_shape_of(row, spec);
+    const unsigned loop = 2 * TILE_BYTES + x_stages(row, &shape) * x_stage_bytes(&shape),
+                   end = 4 * shape.m * shape.n;
+    return loop > end ? loop : end;
+}
+
+static unsigned outputs_of(const kernel_row *row, const kernel_spec *spec)
+{
+    return tile_shape_of(row, spec).n / (spec->gated ? 2 : 1);
+}
+
+static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
+{
+    if (spec->data != QDNN_DATA_F16 && spec->data != QDNN_DATA_BF16) {
+        snprintf(error, error_size, "data is f32; product tile takes x in f16 or bf16");
+        return false;
+    }
+    if (spec->grouped) {
+        snprintf(error, error_size, "product tile does not take grouped products");
+        return false;
+    }
+    const uint64_t m = spec->tile_rows;
+    if (m >= 16 && m <= rows_max(row) && (m & (m - 1)) == 0)
+        return true;
+    snprintf(error, error_size,
+             "tile_rows is %llu; product tile of this format takes powers of two from 16 to %u",
+             (unsigned long long)m, rows_max(row));
+    return false;
+}
+
+static bool has_async(const ptx_sm *sm)
+{
+    return sm && sm->number >= 80;
+}
+
+/* ---- Sums ---- */
+
+static tile_sums sums_zero(ptx_builder *b, const tile_shape *s)
+{
+    tile_sums sums = {.fragments_m = s->m / s->warps_m / 16, .fragments_n = s->n / s->warps_n / 8};
+    for (unsigned i = 0; i < sums.fragments_m; i++)
+        for (unsigned j = 0; j < sums.fragments_n; j++)
+            for (unsigned c = 0; c < 4; c++)
+                sums.at[i][j][c] = ptx_var(b, ptx_f32(b, 0));
+    return sums;
+}
+
+/* The strip's sum goes to that of the strips before it; the next starts at +0. (Started from +0, a sum of sums is never -0.) */
+static void join_strip(ptx_builder *b, tile *t)
+{
+    for (unsigned i = 0; i < t->part.fragments_m; i++)
+        for (unsigned j = 0; j < t->part.fragments_n; j++)
+            for (unsigned c = 0; c < 4; c++) {
+                ptx_val sum = t->sums.at[i][j][c], part = t->part.at[i][j][c];
+                ptx_into(b, sum);
+                ptx_add(b, sum, part);
+                ptx_assign(b, part, ptx_f32(b, 0));
+            }
+}
+
+/* ---- Fragments ---- */
+
+/* Where a lane points ldmatrix to, in bytes from the start of a tile of x or w. */
+typedef struct lane_places {
+    ptx_val x;                      /* piece 0 of its row, before the swizzle */
+    ptx_val x_swizzle;              /* its first piece, swizzled, in bytes */
+    ptx_val w, w_swizzle;           /* the same of lines of k */
+    ptx_val w_lines[FRAGMENTS_MAX]; /* lines of n: for each pair of fragments */
+} lane_places;
+
+static lane_places places_begin(ptx_builder *b, const tile *t)
+{
+    lane_places p = {0};
+    ptx_val lane = t->lane, low = ptx_and(b, lane, 7), upper = ptx_shr(b, lane, 4);
+    ptx_val middle = ptx_and(b, ptx_shr(b, lane, 3), 1);
+    p.x = ptx_mul(b, ptx_add(b, t->warp_m, ptx_and(b, lane, 15)), (int)t->shape.k * 2);
+    p.x_swizzle = ptx_shl(b, ptx_xor(b, upper, low), 4);
+    if (t->w.along_k) {
+        ptx_val line = ptx_add(b, t->warp_n, ptx_add(b, low, ptx_shl(b, upper, 3)));
+        p.w = ptx_mul(b, line, (int)t->shape.k * 2);
+        p.w_swizzle = ptx_shl(b, ptx_xor(b, middle, low), 4);
+        return p;
+    }
+    p.w = ptx_mul(b, ptx_add(b, low, ptx_shl(b, middle, 3)), (int)t->shape.n * 2);
+    for (unsigned j = 0; j < t->part.fragments_n; j += 2) {
+        ptx_val piece = ptx_add(b, ptx_add(b, ptx_shr(b, t->warp_n, 3), upper), (int)j);
+        p.w_lines[j / 2] = ptx_add(b, p.w, ptx_shl(b, ptx_xor(b, piece, low), 4));
+    }
+    return p;
+}
+
+typedef struct fragments {
+    ptx_val x[FRAGMENTS_MAX][4]; /* rows 0-7 and 8-15 of k 0-7, then of k 8-15 */
+    ptx_val w[FRAGMENTS_MAX][2]; /* k 0-7, k 8-15 */
+} fragments;
+
+/* Those of 16 k, the step-th of the tile. A shift of the pieces by 2 is a change of the swizzled place by 32 bytes. */
+static void load_fragments(ptx_builder *b, const tile *t, const lane_places *p, ptx_val x_tile,
+                           ptx_val w_tile, unsigned step, fragments *f)
+{
+    const unsigned line_x = t->shape.k * 2, line_w = w_line_bytes(&t->w), fn = t->part.fragments_n;
+    ptx_val x = ptx_add(b, ptx_add(b, x_tile, p->x), ptx_xor(b, p->x_swizzle, (int)(32 * step)));
+    for (unsigned i = 0; i < t->part.fragments_m; i++)
+        ptx_ldmatrix(b, x, (int)(16 * i * line_x), f->x[i], 4);
+    ptx_val w = {0};
+    if (t->w.along_k)
+        w = ptx_add(b, ptx_add(b, w_tile, p->w), ptx_xor(b, p->w_swizzle, (int)(32 * step)));
+    for (unsigned j = 0; j < fn; j += 2) {
+        const int count = j + 1 < fn ? 4 : 2;
+        ptx_val out[4];
+        if (t->w.along_k)
+            ptx_ldmatrix(b, w, (int)(8 * j * line_w), out, count);
+        else
+            ptx_ldmatrix_trans(b, ptx_add(b, w_tile, p->w_lines[j / 2]), (int)(16 * step * line_w), out,
+                               count);
+        for (int c = 0; c < count; c++)
+            f->w[j + (unsigned)c / 2][c % 2] = out[c];
+    }
+}
+
+static ptx_mma_id instruction_of(ptx_builder *b, qdnnDataType_t data)
+{
+    const ptx_sm *sm = ptx_target(b);
+    if (data == QDNN_DATA_BF16)
+        return PTX_MMA_m16n8k16_f32_bf16;
+    return sm && sm->number < 80 ? PTX_MMA_m16n8k8_f32_f16 : PTX_MMA_m16n8k16_f32_f16;
+}
+
+static void multiply(ptx_builder *b, tile *t, const fragments *f)
+{
+    const ptx_mma_id id = instruction_of(b, t->spec->data);
+    const unsigned halves = 16 / (unsigned)ptx_mma_describe(id).k; /* instructions for 16 k */
+    for (unsigned h = 0; h < halves; h++)
+        for (unsigned i = 0; i < t->part.fragments_m; i++)
+            for (unsigned j = 0; j < t->part.fragments_n; j++)
+                ptx_mma_into(b, id, t->part.at[i][j], &f->x[i][2 * h], &f->w[j][h], t->part.at[i][j]);
+}
+
+static void multiply_tile(ptx_builder *b, tile *t, const lane_places *p, ptx_val x_tile, ptx_val w_tile)
+{
+    for (unsigned step = 0; step < t->shape.k / 16; step++) {
+        fragments f;
+        load_fragments(b, t, p, x_tile, w_tile, step, &f);
+        multiply(b, t, &f);
+    }
+}
+
+/* ---- The loop over k ---- */
+
+/* Runs what warps that compute do. */
+static void compute(ptx_builder *b, tile *t, const lane_places *p, ptx_val k0, ptx_val x_tile, ptx_val w_tile)
+{
+    const unsigned warps = t->shape.warps_m * t->shape.warps_n;
+    if (warps < TILE_WARPS) {
+        ptx_uniform(b);
+        ptx_if(b, ptx_setp(b, PTX_LT, ptx_tid_x(b), (int)(warps * WARP)));
+    }
+    multiply_tile(b, t, p, x_tile, w_tile);
+    ptx_uniform(b);
+    ptx_if(b, ptx_setp(b, PTX_EQ, ptx_and(b, k0, STRIP - 1), (int)(STRIP - t->shape.k)));
+    join_strip(b, t);
+    ptx_end_if(b);
+    if (warps < TILE_WARPS)
+        ptx_end_if(b);
+}
+
+/* The other of two buffers of a tile of weights. */
+static ptx_val other_buffer(ptx_builder *b, ptx_val k0, const tile *t)
+{
+    ptx_val odd = ptx_and(b, ptx_shr(b, k0, ceil_log2(t->shape.k)), 1);
+    return ptx_mad(b, odd, TILE_BYTES, t->w_shared);
+}
+
+/* Weights are loaded a tile ahead and decoded before the barrier; those of the turn before are in the other buffer, where
+ * slower warps may still read them. */
+static void run_fetched(ptx_builder *b, tile *t, const lane_places *p)
+{
+    fetched f;
+    x_tile x = x_tile_begin(b, t);
+    w_tile_fetch(b, &t->w, ptx_u32(b, 0), &f);
+    fetched_keep(b, &f);
+    ptx_val k0 = ptx_for(b, ptx_u32(b, 0), t->k, (int)t->shape.k);
+    ptx_val w_tile = other_buffer(b, k0, t);
+    if (t->w.blocks && !w_blocks_are_fetched(t->w.blocks))
+        w_blocks_put_any(b, &t->w, k0, w_tile, block_align(t->w.blocks));
+    else
+        w_tile_put(b, &t->w, &f, w_tile);
+    ptx_val here = x_tile_arrive(b, t, &x);
+    ptx_syncthreads(b);
+    fetched next;
+    w_tile_fetch(b, &t->w, ptx_add(b, k0, (int)t->shape.k), &next);
+    fetched_renew(b, &f, &next);
+    x_tile_next(b, t, &x);
+    compute(b, t, p, k0, here, w_tile);
+    ptx_end_for(b);
+    x_tile_end(b);
+}
+
+static void run_slowly(ptx_builder *b, tile *t, const lane_places *p)
+{
+    ptx_val k0 = ptx_for(b, ptx_u32(b, 0), t->k, (int)t->shape.k);
+    w_tile_put_slowly(b, &t->w, k0, t->w_shared);
+    x_tile_slowly(b, t, k0);
+    ptx_syncthreads(b);
+    compute(b, t, p, k0, t->x_shared, t->w_shared);
+    ptx_syncthreads(b);
+    ptx_end_for(b);
+}
+
+/* S of the tile in registers. */
+static void compute_sums(ptx_builder *b, tile *t)
+{
+    t->part = sums_zero(b, &t->shape);
+    t->sums = sums_zero(b, &t->shape);
+    lane_places p = places_begin(b, t);
+    ptx_val aligned = x_tile_aligned(b, t, w_tile_aligned(b, &t->w));
+    ptx_uniform(b);
+    ptx_if(b, aligned);
+    run_fetched(b, t, &p);
+    ptx_else(b);
+    run_slowly(b, t, &p);
+    ptx_end_if(b);
+    join_strip(b, t);
+}
+
+/* ---- The end ---- */
+
+/* Where S(m, n) of the tile lies in shared memory: rows of n, in which the four rows that a half of a warp stores to are in
+ * different banks. Bytes. */
+static ptx_val sum_place(ptx_builder *b, const tile *t, ptx_val m, ptx_val n)
+{
+    ptx_val column = ptx_xor(b, n, ptx_shl(b, ptx_and(b, m, 3), 3));
+    return ptx_shl(b, ptx_mad(b, m, (int)t->shape.n, column), 2);
+}
+
+static void stage_sums(ptx_builder *b, const tile *t)
+{
+    ptx_val row = ptx_add(b, t->warp_m, ptx_shr(b, t->lane, 2));
+    ptx_val column = ptx_add(b, t->warp_n, ptx_shl(b, ptx_and(b, t->lane, 3), 1));
+    for (unsigned j = 0; j < t->sums.fragments_n; j++) {
+        ptx_val at =
+            ptx_add(b, t->w_shared, sum_place(b, t, row, j ? ptx_add(b, column, (int)(8 * j)) : column));
+        for (unsigned i = 0; i < t->sums.fragments_m; i++)
+            for (unsigned c = 0; c < 4; c += 2) /* 8 rows further on the swizzle is the same */
+                ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, at, (int)((16 * i + 4 * c) * t->shape.n * 4),
+                           &t->sums.at[i][j][c], 2);
+    }
+}
+
+/* Neighbouring threads complete neighbouring columns. */
+static void finish(ptx_builder *b, const tile *t)
+{
+    const unsigned columns = t->shape.n / (t->spec->gated ? 2 : 1),
+                   warps = t->shape.warps_m * t->shape.warps_n;
+    epilogue e = epilogue_begin(b, t->spec, &t->args);
+    ptx_syncthreads(b);
+    if (warps < TILE_WARPS)
+        ptx_if(b, ptx_setp(b, PTX_LT, ptx_tid_x(b), (int)(warps * WARP)));
+    stage_sums(b, t);
+    if (warps < TILE_WARPS)
+        ptx_end_if(b);
+    ptx_syncthreads(b);
+    ptx_val at = ptx_for(b, ptx_tid_x(b), ptx_u32(b, columns * t->shape.m), TILE_THREADS), sums[2] = {{0}};
+    ptx_val row = ptx_shr(b, at, ceil_log2(columns)), column = ptx_and(b, at, (int)columns - 1);
+    ptx_val m = ptx_add(b, t->m0, row), n = ptx_add(b, t->n0, column);
+    ptx_if(b, ptx_setp_and(b, PTX_LT, m, t->m, ptx_setp(b, PTX_LT, n, t->n)));
+    for (unsigned i = 0; i < (t->spec->gated ? 2 : 1); i++) {
+        ptx_val place = sum_place(b, t, row, i ? ptx_add(b, column, (int)columns) : column);
+        sums[i] = ptx_ld_shared(b, PTX_F32, ptx_add(b, t->w_shared, place), 0);
+    }
+    ptx_val wide_m = ptx_cvt(b, PTX_U64, m);
+    epilogue_store(b, &e, wide_m, ptx_cvt(b, PTX_U64, n), sums, (ptx_val){0});
+    ptx_end_if(b);
+    ptx_end_for(b);
+}
+
+static void emit_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    ptx_reqntid(b, TILE_THREADS, 1, 1);
+    tile t = {.spec = spec, .shape = tile_shape_of(row, spec), .args = gemm_declare(b, row, spec)};
+    const tile_shape *s = &t.shape;
+    if (!ptx_mma_has(ptx_target(b), instruction_of(b, spec->data)))
+        ptx_fail(b, "%s has no tensor cores for bf16; x must be f16", ptx_target(b)->name);
+    t.x = t.args.all.operand[QDNN_OPERAND_X];
+    t.m = ptx_cvt(b, PTX_U32, t.args.m);
+    t.n = ptx_cvt(b, PTX_U32, t.args.n);
+    t.k = ptx_cvt(b, PTX_U32, t.args.k);
+    t.lane = ptx_laneid(b);
+    t.n0 = ptx_mul(b, ptx_ctaid_x(b), (int)outputs_of(row, spec));
+    ptx_val warp = ptx_shr(b, ptx_tid_x(b), 5);
+    t.warp_n = ptx_mul(b, ptx_and(b, warp, (int)s->warps_n - 1), (int)(s->n / s->warps_n));
+    t.warp_m = ptx_mul(b, ptx_shr(b, warp, ceil_log2(s->warps_n)), (int)(s->m / s->warps_m));
+    t.w_shared = ptx_shared_dynamic(b, 128);
+    t.x_shared = ptx_add(b, t.w_shared, 2 * TILE_BYTES);
+    t.x_stages = has_async(ptx_target(b)) ? x_stages(row, s) : 2;
+    w_shape shape = {.data = spec->data,
+                     .k_in_columns = spec->reduction == KERNEL_K_COLUMNS,
+                     .gated = spec->gated,
+                     .n0 = t.n0,
+                     .n = t.n,
+                     .k = t.k};
+    t.w = w_tile_begin(b, row, spec, &t.args.all, &shape);
+    t.m0 = ptx_for(b, ptx_mul(b, ptx_ctaid_y(b), (int)s->m), t.m,
+                   ptx_mul(b, ptx_sreg(b, "nctaid.y"), (int)s->m));
+    compute_sums(b, &t);
+    finish(b, &t);
+    ptx_syncthreads(b);
+    ptx_end_for(b);
+}
+
+const gemm_kernel gemm_tile = {.block = TILE_THREADS,
+                               .outputs = outputs_of,
+                               .shared = shared_bytes,
+                               .emit = emit_tile,
+                               .serves = serves};

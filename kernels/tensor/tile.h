@@ -1,0 +1,52 @@
+/* The tile kernel of products in mode tensor: a block of threads computes a tile of y, and decodes each weight once.
+ *
+ *              k ->                       x: tile_m lines of k, copied by cp.async, a few tiles ahead
+ *        +------------+                   w: lines of k or of n, decoded one tile ahead of their use
+ *   m  x | . . x . .  |                   both in shared memory, each piece of 16 bytes at place p ^ (line & 7),
+ *        +------------+                   so that ldmatrix meets no bank twice
+ *              |      +---------+
+ *              v   w  | . w . . | k       warps stand side by side over the tile of y; each has the sum of the strip at
+ *              +------+---------+         hand and the sum of the strips before it in registers
+ *            m |      |  y      |
+ *              +------+---------+  n
+ */
+#ifndef QDNN_KERNELS_TENSOR_TILE_H
+#define QDNN_KERNELS_TENSOR_TILE_H
+
+#include "kernels/gemm/epilogue.h"
+#include "kernels/tensor/w_tile.h"
+
+enum { TILE_WARPS = TILE_THREADS / WARP, STRIP = 512, FRAGMENTS_MAX = 4 };
+
+typedef struct tile_shape {
+    unsigned m, n, k;
+    unsigned warps_m, warps_n; /* that compute; others only load and decode */
+} tile_shape;
+
+/* The tile of a specification: k and n are as the format has them, m is its tile_rows. */
+tile_shape tile_shape_of(const kernel_row *row, const kernel_spec *spec);
+
+/* The sums of a warp: element c of the fragment at (i, j), which covers 16 rows by 8 columns. */
+typedef struct tile_sums {
+    unsigned fragments_m, fragments_n;
+    ptx_val at[FRAGMENTS_MAX][FRAGMENTS_MAX][4];
+} tile_sums;
+
+typedef struct tile {
+    const kernel_spec *spec;
+    tile_shape shape;
+    gemm_args args;
+    w_tile w;
+    ptx_val x;              /* pointer */
+    ptx_val m, n, k;        /* u32: n is that of y */
+    ptx_val m0, n0;         /* u32: where the tile of y begins */
+    ptx_val warp_m, warp_n; /* u32: where the warp's part of it begins */
+    ptx_val lane;           /* u32 */
+    ptx_val x_shared, w_shared;
+    unsigned x_stages;
+    tile_sums part, sums; /* variables: of the strip, and of those before it */
+} tile;
+
+extern const gemm_kernel gemm_tile;
+
+#endif

@@ -1,0 +1,322 @@
+/* Codes in dense bits, with scales beside them, and plain values: fetched by pieces, decoded into a tile. */
+#include "kernels/formats/pairs.h"
+#include "kernels/tensor/w_tile.h"
+
+static unsigned bits_of(const w_tile *w)
+{
+    return w->coding.format->facts.bits;
+}
+
+static bool is_plain(const w_tile *w)
+{
+    return format_is_plain(w->coding.format);
+}
+
+/* ---- Where pieces lie ---- */
+
+/* Scales that differ along a line are loaded by piece, and serve the same piece of several lines. AWQ has eight codes to a
+ * word. Lines of plain values are read side by side. */
+static piece_order order_of(const w_tile *w)
+{
+    const kernel_spec *spec = w->coding.spec;
+    if (spec->layout == QDNN_LAYOUT_WORDS_INTERLEAVED)
+        return PIECES_IN_STREAM;
+    if (is_plain(w) || spec->layout == QDNN_LAYOUT_AWQ || spec->groups == QDNN_GROUPS_COLUMNS)
+        return PIECES_IN_LINES;
+    return PIECES_IN_LINE;
+}
+
+void w_dense_begin(ptx_builder *b, w_tile *w)
+{
+    const unsigned lines = w->along_k ? w->tile_n : w->tile_k, pieces = TILE_WEIGHTS / PIECE / lines;
+    ptx_val tid = ptx_tid_x(b), piece;
+    w->order = order_of(w);
+    switch (w->order) {
+    case PIECES_IN_LINE:
+        w->line = ptx_shr(b, tid, ceil_log2(pieces / THREAD_PIECES));
+        piece = ptx_shl(b, ptx_and(b, tid, (int)(pieces / THREAD_PIECES) - 1), ceil_log2(THREAD_PIECES));
+        break;
+    case PIECES_IN_STREAM:
+        w->line = ptx_and(b, tid, (int)lines - 1);
+        piece = ptx_shl(b, ptx_shr(b, tid, ceil_log2(lines)), ceil_log2(THREAD_PIECES));
+        break;
+    default:
+        w->line = ptx_shl(b, ptx_shr(b, tid, ceil_log2(pieces)), ceil_log2(THREAD_PIECES));
+        piece = ptx_and(b, tid, (int)pieces - 1);
+        break;
+    }
+    w->run = ptx_shl(b, piece, 3);
+    for (unsigned i = 0; i < THREAD_PIECES; i++) {
+        bool down = w->order == PIECES_IN_LINES;
+        ptx_val line = down && i ? ptx_add(b, w->line, (int)i) : w->line,
+                place = !down && i ? ptx_add(b, piece, (int)i) : piece;
+        w->places[i] = w_piece_address(b, w, ptx_u32(b, 0), line, place);
+    }
+}
+
+/* Lines begin at words, and the last of them has a piece for every thread. */
+ptx_val w_dense_aligned(ptx_builder *b, const w_tile *w)
+{
+    const kernel_spec *spec = w->coding.spec;
+    const bool in_stream = w->order == PIECES_IN_STREAM;
+    const unsigned multiple = spec->layout == QDNN_LAYOUT_AWQ || is_plain(w) ? PIECE : THREAD_WEIGHTS;
+    ptx_val run_extent = in_stream ? w->rows : w->columns;
+    ptx_val rest = ptx_and(b, run_extent, ptx_u64(b, multiple - 1));
+    ptx_val all = ptx_setp(b, PTX_EQ, rest, ptx_u64(b, 0));
+    if (w->gated && !w->along_k) /* b begins as a does */
+        all = ptx_setp_and(b, PTX_EQ, ptx_and(b, w->n, (int)multiple - 1), 0, all);
+    all = ptx_and(b, all, emit_aligned(b, w->codes, LOAD_BYTES));
+    return is_plain(w) || in_stream ? all : matrix_groups_aligned(b, &w->m, PIECE, all);
+}
+
+/* ---- Fetching ---- */
+
+/* An element of the matrix, as k and n have it. */
+typedef struct element {
+    ptx_val row, column; /* u64 */
+} element;
+
+static element element_at(ptx_builder *b, const w_tile *w, ptx_val n, ptx_val k)
+{
+    ptx_val wide_n = ptx_cvt(b, PTX_U64, n), wide_k = ptx_cvt(b, PTX_U64, k);
+    return w->k_in_columns ? (element){wide_n, wide_k} : (element){wide_k, wide_n};
+}
+
+/* The element that piece i begins with. What lies behind the last k is taken from the first, and never used. */
+static element piece_begin(ptx_builder *b, const w_tile *w, ptx_val k0, unsigned i, ptx_val *k)
+{
+    const bool down = w->order == PIECES_IN_LINES;
+    const unsigned step = down ? 1 : PIECE, margin = w->along_k ? 1 : down ? PIECE : THREAD_WEIGHTS;
+    ptx_val in_n = w->along_k ? w->line : w->run, in_k = w->along_k ? w->run : w->line;
+    *k = ptx_add(b, k0, in_k);
+    if (i && (down != w->along_k))
+        *k = ptx_add(b, *k, (int)(i * step));
+    else if (i)
+        in_n = ptx_add(b, in_n, (int)(i * step));
+    ptx_val n = w_output(b, w, in_n, margin);
+    ptx_val known = ptx_selp(b, *k, ptx_u32(b, 0), ptx_setp(b, PTX_LT, *k, w->k));
+    return element_at(b, w, n, known);
+}
+
+static ptx_val code_address(ptx_builder *b, const w_tile *w, const element *at)
+{
+    const uint64_t bits = bits_of(w);
+    if (w->order == PIECES_IN_STREAM) {
+        ptx_val word = ptx_shr(b, ptx_mul(b, at->row, ptx_u64(b, bits)), 5);
+        return ptx_at(b, w->codes, ptx_mad(b, word, w->columns, at->column), 4);
+    }
+    ptx_val index = ptx_mad(b, at->row, w->columns, at->column);
+    return ptx_add(b, w->codes, ptx_shr(b, ptx_mul(b, index, ptx_u64(b, bits)), 3));
+}
+
+/* 32 codes are as many words as a code has bits. */
+static void fetch_line(ptx_builder *b, const w_tile *w, const element *at, fetched *f)
+{
+    const unsigned bits = bits_of(w), n = bits % 4 == 0 ? 4 : bits % 2 == 0 ? 2 : 1;
+    ptx_val address = code_address(b, w, at);
+    f->words = bits;
+    if (w->order == PIECES_IN_STREAM) {
+        ptx_val stride = ptx_shl(b, w->columns, 2);
+        for (unsigned i = 0; i < bits; i++) {
+            f->word[i] = ptx_ld_global_nc(b, PTX_U32, address, 0);
+            address = i + 1 < bits ? ptx_add(b, address, stride) : address;
+        }
+        return;
+    }
+    for (unsigned i = 0; i < bits; i += n)
+        emit_load_words(b, address, (int)(4 * i), n, &f->word[i]);
+}
+
+/* Two quads of a line; or the values of plain ones. */
+static void fetch_piece(ptx_builder *b, const w_tile *w, const element *at, fetched *f)
+{
+    const unsigned bits = bits_of(w), words = is_plain(w) ? PIECE * bits / 32 : 2;
+    ptx_val *out = &f->word[f->words];
+    f->words += words;
+    if (is_plain(w)) {
+        emit_load_words(b, code_address(b, w, at), 0, words, out);
+        return;
+    }
+    ptx_val row_bytes = ptx_shr(b, ptx_mul(b, w->columns, ptx_u64(b, bits)), 3);
+    word_stream s = {.bits = bits,
+                     .is_awq = w->coding.spec->layout == QDNN_LAYOUT_AWQ,
+                     .first = ptx_mad(b, at->row, row_bytes, w->codes)};
+    stream_quads(b, &s, at->column, PIECE, out);
+}
+
+static bool is_one_group(const w_tile *w)
+{
+    return w->coding.spec->groups == QDNN_GROUPS_DEFAULT || w->coding.spec->channels == 1 || is_plain(w);
+}
+
+/* Whether so many neighbours in a line, from a multiple of their number on, are in one group. */
+static bool neighbours_share(const w_tile *w, unsigned count)
+{
+    const kernel_spec *spec = w->coding.spec;
+    if (w->order == PIECES_IN_STREAM)
+        return matrix_rows_share_groups(spec, count);
+    return (spec->groups == QDNN_GROUPS_COLUMNS ? spec->group_rows : spec->group_size) % count == 0;
+}
+
+static ptx_val beyond(ptx_builder *b, ptx_val x, unsigned more)
+{
+    return more ? ptx_add(b, x, (int)more) : x;
+}
+
+/* One group for all, for each piece or for each code of a line. */
+static void fetch_line_groups(ptx_builder *b, const w_tile *w, const element *at, fetched *f)
+{
+    const bool down = w->order == PIECES_IN_STREAM;
+    const unsigned step = neighbours_share(w, THREAD_WEIGHTS) ? THREAD_WEIGHTS
+                          : neighbours_share(w, PIECE)        ? PIECE
+                                                              : 1;
+    for (unsigned e = 0; e < THREAD_WEIGHTS; e += step) {
+        ptx_val row = down ? beyond(b, at->row, e) : at->row,
+                column = down ? at->column : beyond(b, at->column, e);
+        f->group[f->groups++] = matrix_group(b, &w->m, row, column);
+    }
+}
+
+/* One for each column, of all the thread's lines or of each. */
+static bool lines_share(const w_tile *w)
+{
+    return matrix_rows_share_groups(w->coding.spec, THREAD_PIECES);
+}
+
+static void fetch_piece_groups(ptx_builder *b, const w_tile *w, const element *at, fetched *f)
+{
+    if (f->groups && lines_share(w))
+        return;
+    matrix_row_groups(b, &w->m, at->row, at->column, PIECE, &f->group[f->groups]);
+    f->groups += PIECE;
+}
+
+void w_dense_fetch(ptx_builder *b, const w_tile *w, ptx_val k0, fetched *f)
+{
+    const bool down = w->order == PIECES_IN_LINES;
+    for (unsigned i = 0; i < (down ? THREAD_PIECES : 1); i++) {
+        ptx_val k;
+        element at = piece_begin(b, w, k0, i, &k);
+        if (i == 0)
+            f->k = k;
+        (down ? fetch_piece : fetch_line)(b, w, &at, f);
+        if (!is_one_group(w))
+            (down ? fetch_piece_groups : fetch_line_groups)(b, w, &at, f);
+    }
+}
+
+/* ---- Decoding ---- */
+
+static const group_values *group_of(const w_tile *w, const fetched *f, unsigned piece, unsigned i)
+{
+    if (is_one_group(w))
+        return &w->m.q.only;
+    if (w->order == PIECES_IN_LINES)
+        return &f->group[f->groups == PIECE ? i : piece * PIECE + i];
+    return &f->group[(piece * PIECE + i) * f->groups / THREAD_WEIGHTS];
+}
+
+/* Where code i of a piece lies. One that goes on in another word is moved to the low end of one. */
+static code_place place_of_code(ptx_builder *b, const w_tile *w, const fetched *f, unsigned piece, unsigned i)
+{
+    const coding *c = &w->coding;
+    const unsigned bits = bits_of(w);
+    if (w->order == PIECES_IN_LINES) {
+        bool is_awq = c->spec->layout == QDNN_LAYOUT_AWQ;
+        unsigned position = is_awq ? stream_position(bits, true, i % QUAD) : quad_position(c, i % QUAD);
+        return (code_place){f->word[2 * piece + i / QUAD], position};
+    }
+    const bool swapped = c->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST;
+    const unsigned element = piece * PIECE + i, bit = (swapped ? element ^ 1 : element) * bits;
+    ptx_val word = f->word[bit / 32];
+    if (bit % 32 + bits <= 32)
+        return (code_place){word, bit % 32};
+    return (code_place){ptx_shf_r(b, word, f->word[bit / 32 + 1], bit % 32), 0};
+}
+
+/* The groups of the last pair: neighbours often have the same. */
+typedef struct pair_cache {
+    const group_values *first, *second;
+    pair_group group;
+} pair_cache;
+
+static void put_codes(ptx_builder *b, const w_tile *w, const fetched *f, unsigned piece, ptx_val address,
+                      pair_cache *cache)
+{
+    ptx_val words[PIECE / 2];
+    for (unsigned i = 0; i < PIECE; i += 2) {
+        const group_values *first = group_of(w, f, piece, i), *second = group_of(w, f, piece, i + 1);
+        if (first != cache->first || second != cache->second)
+            *cache = (pair_cache){first, second, pair_group_of(b, &w->m.q, w->data, first, second)};
+        code_place low = place_of_code(b, w, f, piece, i), high = place_of_code(b, w, f, piece, i + 1);
+        words[i / 2] = pair_decode(b, &w->m.q, w->data, &cache->group, low, high);
+    }
+    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, address, 0, words, PIECE / 2);
+}
+
+static void put_plain(ptx_builder *b, const w_tile *w, const fetched *f, unsigned piece, ptx_val address)
+{
+    const qdnnDataType_t stored = w->coding.format->facts.storage;
+    const ptx_val *words = &f->word[piece * (f->words / THREAD_PIECES)];
+    ptx_val values[PIECE];
+    if (stored == w->data) {
+        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, address, 0, words, PIECE / 2);
+        return;
+    }
+    for (unsigned i = 0; i < f->words / THREAD_PIECES; i++)
+        emit_widen_word(b, stored, words[i], &values[i * 4 / element_bytes(stored)]);
+    w_store_piece(b, w, address, values);
+}
+
+void w_dense_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile)
+{
+    const bool k_down = w->order == PIECES_IN_LINES && !w->along_k; /* each piece has a k of its own */
+    pair_cache cache = {0};
+    for (unsigned i = 0; i < THREAD_PIECES; i++) {
+        ptx_val address = ptx_add(b, tile, w->places[i]);
+        if (i == 0 || k_down)
+            ptx_if(b, ptx_setp(b, PTX_LT, beyond(b, f->k, k_down ? i : 0), w->k));
+        if (k_down)
+            cache = (pair_cache){0};
+        if (is_plain(w))
+            put_plain(b, w, f, i, address);
+        else
+            put_codes(b, w, f, i, address, &cache);
+        if (k_down || i + 1 == THREAD_PIECES) {
+            ptx_else(b);
+            for (unsigned z = k_down ? i : 0; z <= i; z++)
+                w_store_zeros(b, ptx_add(b, tile, w->places[z]));
+            ptx_end_if(b);
+        }
+    }
+}
+
+/* ---- Element by element ---- */
+
+static ptx_val element_value(ptx_builder *b, const w_tile *w, ptx_val n, ptx_val k)
+{
+    const qdnnDataType_t stored = w->coding.format->facts.storage;
+    element at = element_at(b, w, n, k);
+    if (is_plain(w))
+        return emit_load(
+            b, stored, ptx_at(b, w->codes, ptx_mad(b, at.row, w->columns, at.column), element_bytes(stored)),
+            0);
+    group_values group = matrix_group(b, &w->m, at.row, at.column);
+    return element_decode(b, &w->m.q, &group, matrix_code(b, &w->m, at.row, at.column));
+}
+
+void w_dense_put_slowly(ptx_builder *b, const w_tile *w, ptx_val k0, ptx_val tile)
+{
+    const unsigned extent = w->along_k ? w->tile_k : w->tile_n;
+    ptx_val at = ptx_for(b, ptx_tid_x(b), ptx_u32(b, TILE_WEIGHTS), TILE_THREADS);
+    ptx_val line = ptx_shr(b, at, ceil_log2(extent)), run = ptx_and(b, at, (int)extent - 1);
+    ptx_val n = w_output(b, w, w->along_k ? line : run, 1), k = ptx_add(b, k0, w->along_k ? run : line);
+    ptx_val value = ptx_var(b, ptx_u32(b, 0));
+    ptx_if(b, ptx_setp(b, PTX_LT, k, w->k));
+    ptx_val x = element_value(b, w, n, k);
+    ptx_assign(b, value, emit_narrow_pair(b, w->data, x, x));
+    ptx_end_if(b);
+    ptx_val address = w_piece_address(b, w, tile, line, ptx_shr(b, run, 3));
+    ptx_st_as(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_U16, ptx_at(b, address, ptx_and(b, run, 7), 2), 0, value);
+    ptx_end_for(b);
+}

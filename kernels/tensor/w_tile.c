@@ -1,0 +1,169 @@
+/* Weights on their way to tensor cores: what all formats share. */
+#include "kernels/tensor/w_tile.h"
+
+unsigned w_line_bytes(const w_tile *w)
+{
+    return 2 * (w->along_k ? w->tile_k : w->tile_n);
+}
+
+ptx_val w_piece_address(ptx_builder *b, const w_tile *w, ptx_val tile, ptx_val line, ptx_val piece)
+{
+    ptx_val place = ptx_shl(b, ptx_xor(b, piece, ptx_and(b, line, 7)), 4);
+    return ptx_add(b, ptx_mad(b, line, (int)w_line_bytes(w), tile), place);
+}
+
+void w_store_piece(ptx_builder *b, const w_tile *w, ptx_val address, const ptx_val *values)
+{
+    ptx_val words[PIECE / 2];
+    for (unsigned i = 0; i < PIECE / 2; i++)
+        words[i] = emit_narrow_pair(b, w->data, values[2 * i], values[2 * i + 1]);
+    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, address, 0, words, PIECE / 2);
+}
+
+void w_store_zeros(ptx_builder *b, ptx_val address)
+{
+    ptx_val zero = ptx_u32(b, 0), words[PIECE / 2] = {zero, zero, zero, zero};
+    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, address, 0, words, PIECE / 2);
+}
+
+/* ---- Variables of what was fetched ---- */
+
+enum { FETCHED_VALUES = 2 + FETCHED_WORDS + 3 * THREAD_WEIGHTS + 24 * FETCHED_RUNS };
+
+static int add_value(ptx_val **list, int n, ptx_val *value)
+{
+    if (value->kind == PTX_REG || value->kind == PTX_VAR)
+        list[n++] = value;
+    return n;
+}
+
+static int add_values(ptx_val **list, int n, ptx_val *values, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        n = add_value(list, n, &values[i]);
+    return n;
+}
+
+static int fetched_values(fetched *f, ptx_val *list[FETCHED_VALUES])
+{
+    int n = add_value(list, 0, &f->k);
+    n = add_values(list, n, f->word, f->words);
+    for (unsigned i = 0; i < f->groups; i++) {
+        n = add_value(list, n, &f->group[i].scale);
+        n = add_value(list, n, &f->group[i].zero);
+    }
+    for (unsigned i = 0; i < f->runs; i++) {
+        block_run *run = &f->run[i];
+        n = add_value(list, n, &run->place.block);
+        n = add_value(list, n, &run->place.position);
+        n = add_value(list, n, &run->place.section);
+        n = add_value(list, n, &run->place.byte);
+        n = add_values(list, n, run->codes, 2 * RUN_WORDS_MAX);
+        n = add_values(list, n, run->high, RUN_WORDS_MAX);
+        n = add_value(list, n, &run->d);
+        n = add_value(list, n, &run->second);
+        n = add_values(list, n, run->scales, 6);
+    }
+    return n;
+}
+
+void fetched_keep(ptx_builder *b, fetched *f)
+{
+    ptx_val *list[FETCHED_VALUES];
+    int n = fetched_values(f, list);
+    for (int i = 0; i < n; i++)
+        *list[i] = ptx_var(b, *list[i]);
+}
+
+void fetched_renew(ptx_builder *b, const fetched *kept, const fetched *f)
+{
+    ptx_val *to[FETCHED_VALUES], *from[FETCHED_VALUES];
+    fetched old = *kept, new = *f;
+    int n = fetched_values(&old, to);
+    fetched_values(&new, from);
+    for (int i = 0; i < n; i++)
+        ptx_assign(b, *to[i], *from[i]);
+}
+
+/* ---- Either kind ---- */
+
+unsigned w_tile_k(const kernel_row *row)
+{
+    const block_layout *blocks = block_layout_of(row->format);
+    if (!blocks)
+        return 64;
+    if (!w_blocks_are_fetched(blocks))
+        return blocks->elements;
+    const block_section *section = &blocks->sections[0];
+    return section->strands > 1 && section->span * section->strands > 64 ? section->span * section->strands
+                                                                         : 64;
+}
+
+ptx_val w_output(ptx_builder *b, const w_tile *w, ptx_val local, unsigned margin)
+{
+    ptx_val last = ptx_sub(b, w->n, (int)margin);
+    if (!w->gated)
+        return ptx_min(b, ptx_add(b, w->n0, local), last);
+    const unsigned half = w->tile_n / 2;
+    ptx_val column = ptx_add(b, w->n0, ptx_and(b, local, (int)half - 1));
+    return ptx_mad(b, ptx_shr(b, local, ceil_log2(half)), w->n, ptx_min(b, column, last));
+}
+
+w_tile w_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, const kernel_args *args,
+                    const w_shape *shape)
+{
+    const bool k_in_columns = shape->k_in_columns;
+    w_tile w = {.coding = {row->format, spec},
+                .data = shape->data,
+                .blocks = block_layout_of(row->format),
+                .k_in_columns = k_in_columns,
+                .along_k = k_in_columns == (spec->layout != QDNN_LAYOUT_WORDS_INTERLEAVED),
+                .tile_k = w_tile_k(row),
+                .codes = args->operand[QDNN_OPERAND_CODES],
+                .gated = shape->gated,
+                .n0 = shape->n0,
+                .n = shape->n,
+                .k = shape->k};
+    ptx_val wide_k = ptx_cvt(b, PTX_U64, w.k), wide_n = ptx_cvt(b, PTX_U64, w.n);
+    if (w.gated)
+        wide_n = ptx_shl(b, wide_n, 1);
+    w.tile_n = TILE_WEIGHTS / w.tile_k;
+    w.rows = k_in_columns ? wide_n : wide_k;
+    w.columns = k_in_columns ? wide_k : wide_n;
+    if (w.blocks) {
+        w_blocks_begin(b, &w);
+        return w;
+    }
+    kernel_args of_matrix = *args;
+    of_matrix.number[NUMBER_ROWS] = w.rows;
+    of_matrix.number[NUMBER_COLUMNS] = w.columns;
+    quantized q = quantized_begin(b, row, spec, args);
+    quantized_open(b, &q);
+    w.m = matrix_begin(b, &q, &of_matrix);
+    w_dense_begin(b, &w);
+    return w;
+}
+
+ptx_val w_tile_aligned(ptx_builder *b, const w_tile *w)
+{
+    return w->blocks ? emit_aligned(b, w->codes, block_align(w->blocks)) : w_dense_aligned(b, w);
+}
+
+void w_tile_fetch(ptx_builder *b, const w_tile *w, ptx_val k0, fetched *f)
+{
+    *f = (fetched){0};
+    (w->blocks ? w_blocks_fetch : w_dense_fetch)(b, w, k0, f);
+}
+
+void w_tile_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile)
+{
+    (w->blocks ? w_blocks_put : w_dense_put)(b, w, f, tile);
+}
+
+void w_tile_put_slowly(ptx_builder *b, const w_tile *w, ptx_val k0, ptx_val tile)
+{
+    if (w->blocks)
+        w_blocks_put_any(b, w, k0, tile, 1);
+    else
+        w_dense_put_slowly(b, w, k0, tile);
+}

@@ -1,0 +1,112 @@
+/* The weights of a product on their way to tensor cores: a block of threads decodes a tile of them into shared memory,
+ * as f16 or bf16.
+ *
+ * A tile is tile_n columns of the product by tile_k steps of the sum. It is cut into pieces: eight neighbours in the
+ * direction in which codes lie in memory. Where that is k, shared memory has a line of tile_k for each n, else a line of
+ * tile_n for each k. Piece p of line l lies at place p ^ (l & 7) of its line, so that the eight lines that ldmatrix reads
+ * at a time are in different banks. */
+#ifndef QDNN_KERNELS_TENSOR_W_TILE_H
+#define QDNN_KERNELS_TENSOR_W_TILE_H
+
+#include "kernels/formats/blocks.h"
+#include "kernels/formats/matrix.h"
+
+enum {
+    PIECE = 8,           /* weights */
+    TILE_THREADS = 256,  /* that decode a tile */
+    TILE_WEIGHTS = 8192, /* of a tile: four pieces a thread */
+    TILE_BYTES = 2 * TILE_WEIGHTS,
+    THREAD_PIECES = TILE_WEIGHTS / PIECE / TILE_THREADS,
+    THREAD_WEIGHTS = THREAD_PIECES * PIECE
+};
+
+/* How a thread's pieces lie: side by side in one line, which neighbouring threads go on (or, where lines are streams of
+ * words that lie side by side, in one line of neighbouring threads'); or at one place of several lines. */
+typedef enum { PIECES_IN_LINE, PIECES_IN_STREAM, PIECES_IN_LINES } piece_order;
+
+typedef struct w_tile {
+    coding coding;
+    qdnnDataType_t data;        /* f16 or bf16 */
+    const block_layout *blocks; /* null: not in blocks */
+    matrix m;                   /* of the others */
+    codec_state state;          /* of blocks */
+    bool k_in_columns;          /* w is [N, K] */
+    bool along_k;               /* the direction of pieces */
+    piece_order order;
+    unsigned tile_n, tile_k;
+    bool gated;            /* the first half of the tile has columns of a, the second those of b */
+    ptx_val codes;         /* pointer */
+    ptx_val n0;            /* u32: the first column of y */
+    ptx_val n, k;          /* u32: n is that of y */
+    ptx_val rows, columns; /* u64 */
+    ptx_val line, run;     /* u32: the line of this thread's first piece, its first element in the line */
+    ptx_val places[THREAD_PIECES]; /* u32: of the pieces, in bytes from the tile's start */
+} w_tile;
+
+/* How far a tile reaches in k, and so in n: a format may need more than the usual 64. */
+unsigned w_tile_k(const kernel_row *row);
+
+/* From the parameters. By all threads of the block. */
+typedef struct w_shape {
+    qdnnDataType_t data;
+    bool k_in_columns;
+    bool gated; /* half of the tile's columns are of a, the others of b, which lie behind all those of a */
+    ptx_val n0, n,
+        k; /* u32: the first column of y that the tile has; the columns of y; the rows of the sum */
+} w_shape;
+w_tile w_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, const kernel_args *args,
+                    const w_shape *shape);
+
+/* The column of the weights that is number `local` (u32) of the tile, or the last that exists with `margin` columns from it
+ * on. */
+ptx_val w_output(ptx_builder *b, const w_tile *w, ptx_val local, unsigned margin);
+
+/* Whether sizes and pointers are such that tiles can be fetched. Else they are decoded element by element. */
+ptx_val w_tile_aligned(ptx_builder *b, const w_tile *w);
+
+/* What a thread has loaded of a tile. */
+enum { FETCHED_WORDS = 32, FETCHED_RUNS = 2 };
+typedef struct fetched {
+    ptx_val k; /* u32: that of its first piece, which may lie behind the last */
+    unsigned words, groups;
+    ptx_val word[FETCHED_WORDS];
+    group_values group[THREAD_WEIGHTS];
+    unsigned runs;
+    block_run run[FETCHED_RUNS];
+} fetched;
+
+/* The loads of the tile from k0 (u32) on; and the decoding of them into the tile at a shared address.
+ * fetched_keep makes variables of what was loaded, so that it outlives a loop's turn; fetched_renew sets them. */
+void w_tile_fetch(ptx_builder *b, const w_tile *w, ptx_val k0, fetched *f);
+void w_tile_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile);
+void fetched_keep(ptx_builder *b, fetched *f);
+void fetched_renew(ptx_builder *b, const fetched *kept, const fetched *f);
+
+/* The same at once, whatever the alignment. */
+void w_tile_put_slowly(ptx_builder *b, const w_tile *w, ptx_val k0, ptx_val tile);
+
+/* ---- What the files share ---- */
+
+/* The bytes of a line of a tile. */
+unsigned w_line_bytes(const w_tile *w);
+/* Eight f32 to their place in the tile (u32 address). */
+void w_store_piece(ptx_builder *b, const w_tile *w, ptx_val address, const ptx_val *values);
+void w_store_zeros(ptx_builder *b, ptx_val address);
+/* The address of a piece of a line, both u32. */
+ptx_val w_piece_address(ptx_builder *b, const w_tile *w, ptx_val tile, ptx_val line, ptx_val piece);
+
+/* w_blocks.c */
+void w_blocks_begin(ptx_builder *b, w_tile *w);
+void w_blocks_fetch(ptx_builder *b, const w_tile *w, ptx_val k0, fetched *f);
+void w_blocks_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile);
+void w_blocks_put_any(ptx_builder *b, const w_tile *w, ptx_val k0, ptx_val tile, unsigned align);
+bool w_blocks_are_fetched(const block_layout *layout);
+
+/* w_dense.c */
+void w_dense_begin(ptx_builder *b, w_tile *w);
+ptx_val w_dense_aligned(ptx_builder *b, const w_tile *w);
+void w_dense_fetch(ptx_builder *b, const w_tile *w, ptx_val k0, fetched *f);
+void w_dense_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile);
+void w_dense_put_slowly(ptx_builder *b, const w_tile *w, ptx_val k0, ptx_val tile);
+
+#endif

@@ -1,0 +1,361 @@
+/* The kernels of mode tensor on ptxvm as every family of SMs against host_ref: S as f32, bit for bit, for every format,
+ * orientation and kind of groups, with shapes that are multiples of nothing. */
+#include "formats/kernel_data.h"
+#include "formats/ref_spec.h"
+#include "kernels/operations.h"
+#include "kernels/formats/blocks.h"
+#include "ptxvm/ptxvm.h"
+#include "test.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+/* ---- Cases ---- */
+
+typedef struct tensor_case {
+    const char *name, *format;
+    bool k_in_columns; /* w is [N, K] */
+    const char *settings[12];
+} tensor_case;
+
+#define GPTQ "layout=interleaved", "groups=columns", "zero_packed=yes", "scale=f16"
+#define AWQ  "layout=awq", "groups=columns", "zero_packed=yes", "scale=f16"
+/* clang-format off */
+static const tensor_case cases[] = {
+    {"int4_rows", "int4", true, {"groups=rows", "scale=f16"}},
+    {"int4_rows_32", "int4", true, {"groups=rows", "scale=f16", "group_size=32", "nibble_order=high"}},
+    {"int4_rows_24", "int4", true, {"groups=rows", "group_size=24"}},
+    {"int4_rows_5", "int4", true, {"groups=rows", "group_size=5", "code=twos"}},
+    {"int4_flat", "int4", true, {"scale=bf16", "group_size=64"}},
+    {"int4_zp_rows", "int4_zp", true, {"groups=rows", "scale=f16", "zero=u8"}},
+    {"int4_zp_float", "int4_zp", true, {"groups=rows", "zero=f32", "group_size=32"}},
+    {"int4_min", "int4_min", true, {"groups=rows", "zero=f16", "group_size=32"}},
+    {"int4_channel", "int4", true, {"groups=rows", "group_size=1000000"}},
+    {"int4_tensor", "int4", true, {"channels=1", "group_size=1000000"}},
+    {"int4_block", "int4", false, {"groups=columns", "scale=f16"}},
+    {"int4_zp_block_16", "int4_zp", false, {"groups=columns", "group_size=16"}},
+    {"int4_block_rows", "int4", false, {"groups=rows", "group_size=32"}},
+    {"int4_square", "int4", false, {"groups=rows", "group_size=64", "group_rows=64"}},
+    {"int4_stream_rows", "int4", false, {"layout=interleaved", "groups=rows", "group_size=64"}},
+    {"int4_stream_n", "int4", true, {"layout=interleaved", "groups=rows", "group_size=32"}},
+    {"gptq_2", "int2_zp", false, {GPTQ, "group_size=32"}},
+    {"gptq_3", "int3_zp", false, {GPTQ}},
+    {"gptq_4", "int4_zp", false, {GPTQ}},
+    {"gptq_4_v1", "int4_zp", false, {GPTQ, "zero_minus_one=yes", "group_size=64"}},
+    {"gptq_4_index", "int4_zp", false, {GPTQ, "group_index=yes", "group_size=32"}},
+    {"gptq_8", "int8_zp", false, {GPTQ, "code=unsigned"}},
+    {"awq", "int4_zp", false, {AWQ}},
+    {"awq_32", "int4_zp", false, {AWQ, "group_size=32"}},
+    {"words_4", "int4_zp", true, {"layout=words", "groups=rows", "zero_packed=yes", "scale=bf16"}},
+    {"words_3", "int3_zp", true, {"layout=words", "groups=rows", "zero_packed=yes"}},
+    {"int2", "int2", true, {"groups=rows", "group_size=64"}},
+    {"int3", "int3", true, {"groups=rows", "group_size=64"}},
+    {"int5", "int5_zp", true, {"groups=rows", "group_size=32"}},
+    {"int6", "int6_min", true, {"groups=rows", "group_size=32", "zero=f32"}},
+    {"int6_block", "int6", false, {"groups=columns", "group_size=32"}},
+    {"int8_rows", "int8", true, {"groups=rows", "scale=f16"}},
+    {"int8_channel", "int8", false, {"groups=columns", "group_size=1000000"}},
+    {"int8_block", "int8_zp", false, {"groups=columns", "zero=f32"}},
+    {"nf4", "nf4", true, {"group_size=64"}},
+    {"nf4_nested", "nf4", true, {"group_size=64", "nested=yes", "nibble_order=high"}},
+    {"fp4_bnb", "fp4_bnb", true, {"group_size=64"}},
+    {"nvfp4", "e2m1", true, {"groups=rows", "scale=e4m3", "group_size=16", "global_scale=yes"}},
+    {"nvfp4_swizzled", "e2m1", true, {"groups=rows", "scale=e4m3", "group_size=16", "scale_swizzle=128x4"}},
+    {"nvfp4_block", "e2m1", false, {"groups=columns", "scale=e4m3", "group_size=16", "global_scale=yes"}},
+    {"mxfp4", "e2m1", true, {"groups=rows", "scale=e8m0", "group_size=32"}},
+    {"mxfp6_e2m3", "e2m3", true, {"groups=rows", "scale=e8m0", "group_size=32"}},
+    {"mxfp6_e3m2", "e3m2", true, {"groups=rows", "scale=e8m0", "group_size=32"}},
+    {"e4m3_tensor", "e4m3", true, {"channels=1", "group_size=1000000"}},
+    {"e4m3_square", "e4m3", true, {"groups=rows", "group_rows=128"}},
+    {"e4m3_none", "e4m3", false, {"groups=none"}},
+    {"e5m2_columns", "e5m2", false, {"groups=columns", "group_size=1000000"}},
+    {"plain_f32", "plain_f32", true, {NULL}},
+    {"plain_f16", "plain_f16", true, {NULL}},
+    {"plain_bf16", "plain_bf16", true, {NULL}},
+    {"plain_f16_kn", "plain_f16", false, {NULL}},
+    {"plain_f32_kn", "plain_f32", false, {NULL}},
+    {"q4_0", "gguf_q4_0", true, {NULL}},
+    {"q4_1", "gguf_q4_1", true, {NULL}},
+    {"q5_0", "gguf_q5_0", true, {NULL}},
+    {"q5_1", "gguf_q5_1", true, {NULL}},
+    {"q8_0", "gguf_q8_0", true, {NULL}},
+    {"q8_1", "gguf_q8_1", true, {NULL}},
+    {"q2_k", "gguf_q2_k", true, {NULL}},
+    {"q3_k", "gguf_q3_k", true, {NULL}},
+    {"q4_k", "gguf_q4_k", true, {NULL}},
+    {"q5_k", "gguf_q5_k", true, {NULL}},
+    {"q6_k", "gguf_q6_k", true, {NULL}},
+    {"q8_k", "gguf_q8_k", true, {NULL}},
+    {"iq4_nl", "gguf_iq4_nl", true, {NULL}},
+    {"iq4_xs", "gguf_iq4_xs", true, {NULL}},
+    {"tq1_0", "gguf_tq1_0", true, {NULL}},
+    {"tq2_0", "gguf_tq2_0", true, {NULL}},
+    {"mxfp4_gguf", "gguf_mxfp4", true, {NULL}},
+    {"nvfp4_gguf", "gguf_nvfp4", true, {NULL}},
+};
+/* clang-format on */
+
+static const struct {
+    const char *name;
+    int sm;
+    qdnnDataType_t data;
+} families[] = {{"sm_75", 75, QDNN_DATA_F16},   {"sm_80", 80, QDNN_DATA_F16},
+                {"sm_89", 89, QDNN_DATA_BF16},  {"sm_90", 90, QDNN_DATA_BF16},
+                {"sm_100", 100, QDNN_DATA_F16}, {"sm_120", 120, QDNN_DATA_F16}};
+
+/* ---- Data ---- */
+
+typedef struct trial {
+    const tensor_case *how;
+    const kernel_row *row;
+    kernel_spec spec;
+    ref_quant_spec ref;
+    qdnnDataType_t data;
+    int64_t m, n, k;
+    size_t shift; /* of every pointer to elements, in elements */
+    uint8_t *host[QDNN_OPERAND_COUNT];
+    int64_t bytes[QDNN_OPERAND_COUNT];
+    uint16_t *w16; /* [n][k] */
+    float *y;
+} trial;
+
+static bool spec_of(const tensor_case *c, qdnnDataType_t data, uint64_t tile_rows, kernel_spec *spec,
+                    const kernel_row **row)
+{
+    char name[64], key[32], error[256];
+    snprintf(name, sizeof name, "matmul_%s", c->format);
+    *row = kernel_find(name);
+    *spec = kernel_spec_default();
+    if (!CHECK(*row != NULL))
+        return false;
+    for (int i = 0; c->settings[i]; i++) {
+        const char *equals = strchr(c->settings[i], '=');
+        snprintf(key, sizeof key, "%.*s", (int)(equals - c->settings[i]), c->settings[i]);
+        if (!kernel_spec_set(*row, spec, key, equals + 1, error, sizeof error)) {
+            FAIL("%s: %s", c->settings[i], error);
+            return false;
+        }
+    }
+    spec->data = data;
+    spec->product = KERNEL_PRODUCT_TILE;
+    spec->tile_rows = tile_rows;
+    spec->reduction = c->k_in_columns ? KERNEL_K_COLUMNS : KERNEL_K_ROWS;
+    if (!kernel_spec_check(*row, spec, error, sizeof error)) {
+        FAIL("%s", error);
+        return false;
+    }
+    *spec = kernel_spec_normal(*row, spec);
+    return true;
+}
+
+/* Blocks of any bytes have any scales; those here are of a size that sums can be seen of. */
+static void tame_blocks(const block_layout *layout, uint32_t seed, uint8_t *bytes, int64_t total)
+{
+    for (int64_t at = 0; at + layout->bytes <= total; at += layout->bytes) {
+        uint8_t *d = bytes + at + layout->at.scale, *second = bytes + at + layout->at.second;
+        seed = seed * 1664525 + 1013904223;
+        if (layout->scales == &scales_e8m0)
+            d[0] = (uint8_t)(120 + seed / 65536 % 16);
+        else if (layout->scales == &scales_f32)
+            d[3] = 0x3C;
+        else if (layout->scales != &scales_ue4m3)
+            d[1] = (uint8_t)((d[1] & 0x83) | 0x20 | (seed / 65536 % 4 << 2));
+        if (layout->scales == &scales_f16_min || layout->scales == &scales_q4_k ||
+            layout->scales == &scales_q2_k)
+            second[1] = (uint8_t)((second[1] & 0x83) | 0x24);
+    }
+}
+
+static void fill_weights(trial *t, uint32_t seed)
+{
+    const int64_t rows = t->how->k_in_columns ? t->n : t->k, columns = t->how->k_in_columns ? t->k : t->n;
+    const block_layout *blocks = block_layout_of(t->row->format);
+    ref_arrays arrays = ref_arrays_of(t->host);
+    uint8_t *plain = malloc((size_t)(rows * columns * 4) + 1);
+    fill_data(DATA_NORMAL, kernel_format(t->row), t->data, seed, plain, rows * columns);
+    if (blocks) {
+        fill_bytes(seed, t->host[QDNN_OPERAND_CODES], t->bytes[QDNN_OPERAND_CODES]);
+        tame_blocks(blocks, seed, t->host[QDNN_OPERAND_CODES], t->bytes[QDNN_OPERAND_CODES]);
+    } else {
+        int32_t *index = (int32_t *)(void *)t->host[QDNN_OPERAND_GROUP_INDEX];
+        float *map = (float *)(void *)t->host[QDNN_OPERAND_NESTED_MAP];
+        for (int64_t i = 0; i < t->bytes[QDNN_OPERAND_GROUP_INDEX] / 4; i++)
+            index[i] = (int32_t)(i * 7 % ((rows + t->ref.group_size - 1) / t->ref.group_size));
+        for (int64_t i = 0; i < t->bytes[QDNN_OPERAND_NESTED_MAP] / 4; i++)
+            map[i] = (float)(i - 100) / 128;
+        if (t->bytes[QDNN_OPERAND_NESTED_OFFSET])
+            ((float *)(void *)t->host[QDNN_OPERAND_NESTED_OFFSET])[0] = 0.25f;
+        if (!format_is_plain(t->row->format))
+            ref_scale(&t->ref, rows, columns, plain, &arrays);
+        ref_quantize(&t->ref, rows, columns, plain, &arrays);
+    }
+    ref_dequantize(&t->ref, rows, columns, &arrays, plain);
+    for (int64_t n = 0; n < t->n; n++)
+        for (int64_t k = 0; k < t->k; k++)
+            t->w16[n * t->k + k] =
+                ((uint16_t *)(void *)plain)[t->how->k_in_columns ? n * t->k + k : k * t->n + n];
+    free(plain);
+}
+
+static void fill_trial(trial *t, ref_tensor_family family, uint32_t seed)
+{
+    const int64_t rows = t->how->k_in_columns ? t->n : t->k, columns = t->how->k_in_columns ? t->k : t->n;
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
+        t->bytes[i] = i == QDNN_OPERAND_X   ? t->m * t->k * 2
+                      : i == QDNN_OPERAND_Y ? t->m * t->n * 4
+                                            : ref_operand_bytes(&t->ref, rows, columns, i);
+        t->host[i] = calloc((size_t)t->bytes[i] + 8, 1);
+    }
+    t->w16 = malloc((size_t)(t->n * t->k) * 2 + 2);
+    fill_weights(t, seed);
+    fill_data(DATA_NORMAL, NULL, t->data, seed + 1, t->host[QDNN_OPERAND_X], t->m * t->k);
+    t->y = (float *)(void *)t->host[QDNN_OPERAND_Y];
+    int64_t finite = 0;
+    for (int64_t m = 0; m < t->m; m++)
+        for (int64_t n = 0; n < t->n; n++) {
+            t->y[m * t->n + n] = ref_tensor_sum(family, t->data, t->host[QDNN_OPERAND_X] + m * t->k * 2,
+                                                t->data, t->w16 + n * t->k, t->k);
+            finite += isfinite(t->y[m * t->n + n]);
+        }
+    CHECK(2 * finite > t->m * t->n);
+}
+
+static void free_trial(trial *t)
+{
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        free(t->host[i]);
+    free(t->w16);
+}
+
+/* ---- The launch ---- */
+
+static void set_params(const trial *t, const kernel_step *step, const ptxvm_address *at, uint8_t *params,
+                       size_t *bytes)
+{
+    (void)t;
+    *bytes = 0;
+    for (int i = 0; i < step->n_params; i++) {
+        const kernel_param *p = &step->params[i];
+        const uint64_t value = p->kind == KERNEL_NUMBER ? p->value : at[p->operand];
+        const size_t size = p->kind == KERNEL_NUMBER ? p->bytes : 8;
+        *bytes = (*bytes + size - 1) / size * size;
+        memcpy(params + *bytes, &value, size);
+        *bytes += size;
+    }
+}
+
+static void launch(trial *t, ptxvm *vm, ptxvm_kernel *kernel, const kernel_step *step)
+{
+    ptxvm_address base[QDNN_OPERAND_COUNT] = {0}, at[QDNN_OPERAND_COUNT] = {0};
+    uint8_t params[8 * KERNEL_PARAMS_MAX];
+    size_t bytes;
+    for (int o = 0; o < QDNN_OPERAND_COUNT; o++) {
+        const size_t shift = t->shift * (o == QDNN_OPERAND_Y ? 4 : ref_element_bytes(&t->ref, o));
+        if (!t->bytes[o])
+            continue;
+        CHECK(ptxvm_alloc(vm, (uint64_t)t->bytes[o] + shift, &base[o]) == PTXVM_OK);
+        at[o] = base[o] + shift;
+        if (o != QDNN_OPERAND_Y)
+            CHECK(ptxvm_write(vm, at[o], t->host[o], (uint64_t)t->bytes[o]) == PTXVM_OK);
+    }
+    set_params(t, step, at, params, &bytes);
+    ptxvm_launch_config config = {
+        .grid = {(uint32_t)step->grid[0], (uint32_t)step->grid[1], (uint32_t)step->grid[2]},
+        .block = {step->block, 1, 1},
+        .shared_bytes = step->shared};
+    ptxvm_status status = ptxvm_launch(vm, kernel, &config, params, bytes);
+    if (status != PTXVM_OK)
+        FAIL("launch: %s: %s", ptxvm_status_name(status), ptxvm_last_error(vm));
+    float *actual = malloc((size_t)t->bytes[QDNN_OPERAND_Y] + 1);
+    CHECK(ptxvm_read(vm, actual, at[QDNN_OPERAND_Y], (uint64_t)t->bytes[QDNN_OPERAND_Y]) == PTXVM_OK);
+    CHECK_EQ_MEM(actual, t->y, (size_t)t->bytes[QDNN_OPERAND_Y]);
+    free(actual);
+    for (int o = 0; o < QDNN_OPERAND_COUNT; o++)
+        if (base[o])
+            ptxvm_free(vm, base[o]);
+}
+
+static void emit_and_launch(trial *t, ptxvm *vm, const ptx_sm *sm)
+{
+    kernel_text text;
+    ptx_error error;
+    kernel_steps steps;
+    char entry[64];
+    ptxvm_module *module = NULL;
+    ptxvm_kernel *kernel = NULL;
+    const bool columns = t->how->k_in_columns;
+    kernel_problem problem = {.rows = (uint64_t)(columns ? t->n : t->k),
+                              .columns = (uint64_t)(columns ? t->k : t->n),
+                              .m = (uint64_t)t->m,
+                              .x_stride = (uint64_t)t->k,
+                              .y_stride = (uint64_t)t->n};
+    kernel_steps_of(t->row, &t->spec, &problem, &steps);
+    kernel_entry_name(t->row, entry, sizeof entry);
+    if (!kernel_emit(t->row, &t->spec, sm, NULL, &text, &error)) {
+        FAIL("%s", error.text);
+        return;
+    }
+    if (!CHECK_EQ_I64(steps.count, 1) ||
+        ptxvm_module_load(vm, text.ptx, strlen(text.ptx), &module) != PTXVM_OK ||
+        ptxvm_module_kernel(module, entry, &kernel) != PTXVM_OK)
+        FAIL("%s", ptxvm_last_error(vm));
+    else
+        launch(t, vm, kernel, &steps.at[0]);
+    if (module)
+        ptxvm_module_unload(module);
+    free(text.ptx);
+}
+
+/* ---- Tests ---- */
+
+static int case_count(void)
+{
+    return LENGTH(cases) * LENGTH(families);
+}
+
+static void case_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s_%s", cases[index / LENGTH(families)].name,
+             families[index % LENGTH(families)].name);
+}
+
+static void run_shape(ptxvm *vm, const tensor_case *c, int family, uint64_t tile_rows, int64_t m, int64_t n,
+                      int64_t k, size_t shift, uint32_t seed)
+{
+    trial t = {.how = c, .data = families[family].data, .m = m, .n = n, .k = k, .shift = shift};
+    if (!spec_of(c, t.data, tile_rows, &t.spec, &t.row))
+        return;
+    t.ref = ref_spec_of(t.row, &t.spec);
+    test_push_note("M %d, N %d, K %d, shift %d, tiles of %d rows", (int)m, (int)n, (int)k, (int)shift,
+                   (int)tile_rows);
+    fill_trial(&t, ref_tensor_family_of(families[family].sm), seed);
+    emit_and_launch(&t, vm, ptx_sm_find(families[family].name));
+    free_trial(&t);
+    test_pop_note();
+}
+
+TEST_EACH(TensorTile, HostRef, case_count, case_name)
+{
+    const tensor_case *c = &cases[index / LENGTH(families)];
+    const int family = index % LENGTH(families);
+    const kernel_row *row;
+    kernel_spec spec;
+    ptxvm *vm;
+    ptxvm_config config = {
+        .sm = families[family].name, .threads = 1, .seed = (uint64_t)(index % 2), .checks = PTXVM_CHECK_ALL};
+    REQUIRE(spec_of(c, families[family].data, 16, &spec, &row));
+    REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
+    const int64_t multiple = (int64_t)kernel_columns_multiple(row);
+    const bool is_awq = spec.layout == QDNN_LAYOUT_AWQ;
+    const uint64_t largest = kernel_tile_rows(row, 1000);
+    run_shape(vm, c, family, 16, 5, 40,
+              multiple > 1 ? 256 * (multiple == 256 ? 3 : 2) + 3 * multiple * (multiple < 256) : 608, 0,
+              (uint32_t)index);
+    run_shape(vm, c, family, largest, 35, 144, multiple > 1 ? 2 * multiple : 96, 0, (uint32_t)index + 100);
+    run_shape(vm, c, family, largest > 32 ? 32 : largest, 19, is_awq ? 24 : 21, multiple > 1 ? multiple : 77,
+              1, (uint32_t)index + 200);
+    ptxvm_destroy(vm);
+}
