@@ -250,6 +250,19 @@ void ref_integer_matmul(const ref_integer_spec *spec, const ref_requantize_spec 
 float ref_w4a8_sum(const ref_integer_spec *spec, int64_t group_size, qdnnScaleType_t type, const void *x,
                    const void *w, const void *scale, int64_t m, int64_t n);
 
+/* The scales of a product: x has one for each row; w one for each column, or for each group along k. */
+typedef struct {
+    const float *x;
+    const void *w;       /* f32 [n]; of groups [n, groups], of the type below */
+    int64_t group_size;  /* 0: one for each column */
+    qdnnScaleType_t type;
+    bool w_first; /* (f32(sum) * w) * x */
+} ref_integer_scales;
+
+/* Scaled results. Of the law alpha, alpha_number, bias, activation and y count, of the arrays alpha, bias, residual and y. */
+void ref_integer_product(const ref_integer_spec *spec, const ref_integer_scales *scales, const ref_product *law,
+                         const void *x, const void *w, const ref_product_arrays *arrays);
+
 /* The `top` largest of a row in descending order; equal ones by their places, NaNs last. */
 void ref_top(int64_t count, const float *scores, int64_t top, float *best, int32_t *index);
 

@@ -139,6 +139,27 @@ float ref_w4a8_sum(const ref_integer_spec *s, int64_t group_size, qdnnScaleType_
     return hr_canonical(total + 0.0f);
 }
 
+/* ---- Scaled results ---- */
+
+static float scaled_sum(const ref_integer_spec *s, const ref_integer_scales *scales, const void *x, const void *w, int64_t m,
+                        int64_t n)
+{
+    if (scales->group_size)
+        return ref_w4a8_sum(s, scales->group_size, scales->type, x, w, scales->w, m, n) * scales->x[m];
+    float of_w = ((const float *)scales->w)[n], of_x = scales->x[m];
+    return ref_integer_scaled(ref_integer_sum(s, x, w, m, n), scales->w_first ? of_w : of_x, scales->w_first ? of_x : of_w);
+}
+
+void ref_integer_product(const ref_integer_spec *s, const ref_integer_scales *scales, const ref_product *law, const void *x,
+                         const void *w, const ref_product_arrays *arrays)
+{
+    ref_product p = *law;
+    p.outputs = p.y_stride = s->n;
+    for (int64_t m = 0; m < s->m; m++)
+        for (int64_t n = 0; n < s->n; n++)
+            hr_product_finish(&p, arrays, 0, m, n, (const float[2]){scaled_sum(s, scales, x, w, m, n), 0});
+}
+
 /* ---- The largest ---- */
 
 /* Whether score a at place i comes before score b at place j. */
