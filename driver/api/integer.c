@@ -4,6 +4,7 @@
 #include "driver/api/attributes.h"
 #include "driver/base/alloc.h"
 #include "driver/base/check.h"
+#include "driver/base/object.h"
 
 /* ---- Descriptors ---- */
 
@@ -19,7 +20,7 @@ qdnnStatus_t qdnnCreateIntegerDescriptor(qdnnIntegerDescriptor_t *integer)
 {
     CALL_BEGIN();
     CHECK_NOT_NULL(integer);
-    qdnnIntegerDescriptor_t made = alloc_new(sizeof *made);
+    qdnnIntegerDescriptor_t made = object_create(OBJECT_INTEGER, sizeof *made);
     if (!made)
         return OUT_OF_MEMORY();
     attributes_preset(&attributes, made->values);
@@ -63,7 +64,9 @@ qdnnStatus_t qdnnSetIntegerAlpha(qdnnIntegerDescriptor_t integer, float alpha)
 qdnnStatus_t qdnnDestroyIntegerDescriptor(qdnnIntegerDescriptor_t integer)
 {
     CALL_BEGIN();
-    alloc_free(integer);
+    if (integer)
+        CHECK_NOT_NULL(integer);
+    object_destroy(integer);
     return QDNN_STATUS_SUCCESS;
 }
 

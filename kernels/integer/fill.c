@@ -77,16 +77,28 @@ static void rows_begin(ptx_builder *b, fill *f, ptx_val chunk)
     }
 }
 
+ptx_val fill_exchange(ptx_builder *b, const fill *f, fill_half half, ptx_val row)
+{
+    return f->x_parts > 1 && half == FILL_X ? ptx_and(b, row, 2) : ptx_and(b, ptx_shr(b, row, 1), 3);
+}
+
+static ptx_val place_of(ptx_builder *b, const fill *f, fill_half half, ptx_val shared, ptx_val row, ptx_val chunk)
+{
+    ptx_val place = ptx_xor(b, chunk, fill_exchange(b, f, half, row));
+    return ptx_add(b, shared, ptx_mad(b, row, FILL_ROW, ptx_shl(b, place, 4)));
+}
+
 void fill_begin(ptx_builder *b, fill *f, ptx_val shared)
 {
     ptx_val tid = ptx_tid_x(b), row = ptx_shr(b, tid, 2), chunk = ptx_and(b, tid, FILL_CHUNKS - 1);
-    ptx_val place = ptx_xor(b, chunk, ptx_and(b, ptx_shr(b, row, 1), 3));
-    f->to = ptx_add(b, shared, ptx_mad(b, row, FILL_ROW, ptx_shl(b, place, 4)));
+    f->x_to = place_of(b, f, FILL_X, shared, row, chunk);
+    f->w_to = f->x_parts > 1 ? place_of(b, f, FILL_W, shared, row, chunk) : f->x_to;
     ptx_val byte = ptx_shl(b, chunk, 4);
     f->k = ptx_var(b, byte);
+    f->x_k = f->x_parts > 1 ? ptx_var(b, byte) : f->k;
     f->is_fast = ptx_and(b, f->x.is_fast, f->w.is_fast);
     rows_begin(b, f, byte);
-    for (unsigned i = 0; i < 2 * f->passes && !f->is_async; i++)
+    for (unsigned i = 0; i < f->x_parts * f->passes && !f->is_async; i++)
         for (int j = 0; j < 4; j++)
             f->held[i][j] = ptx_var(b, ptx_u32(b, 0));
 }
@@ -110,20 +122,33 @@ static void window_slowly(ptx_builder *b, const fill *f, ptx_val row, ptx_val wo
         words[i] = ptx_selp(b, words[i], other, inside);
 }
 
-/* One of the operands, row by row. */
-static void slowly(ptx_builder *b, const fill *f, bool is_w, unsigned stage)
+/* Bytes of a part of a stage. */
+static unsigned part_bytes(const fill *f)
+{
+    return f->passes * FILL_ROWS * FILL_ROW;
+}
+
+/* One of the operands, or a part of x, row by row. */
+static void part_slowly(ptx_builder *b, const fill *f, bool is_w, unsigned part, unsigned stage)
 {
     const int_matrix *matrix = is_w ? &f->w : &f->x;
+    ptx_val k = is_w ? f->k : part ? ptx_add(b, f->x_k, part * FILL_ROW) : f->x_k;
     ptx_val words[4], pass = ptx_for(b, ptx_u32(b, 0), ptx_u32(b, f->passes), 1);
     ptx_val further = ptx_mul_wide(b, pass, ptx_u32(b, FILL_ROWS));
     ptx_val row = ptx_add(b, number_of_row(b, is_w ? f->first_column : f->first_row, 0), further);
     if (f->is_conv && !is_w)
         window_slowly(b, f, row, words);
     else
-        int_load_slowly(b, matrix, int_row(b, matrix, row), f->k, words);
-    ptx_val to = ptx_mad(b, pass, FILL_ROWS * FILL_ROW, f->to);
-    put(b, to, (int)(stage * f->stage_bytes + (is_w ? f->passes * FILL_ROWS * FILL_ROW : 0)), words);
+        int_load_slowly(b, matrix, int_row(b, matrix, row), k, words);
+    ptx_val to = ptx_mad(b, pass, FILL_ROWS * FILL_ROW, is_w ? f->w_to : f->x_to);
+    put(b, to, (int)(stage * f->stage_bytes + (is_w ? f->x_parts : part) * part_bytes(f)), words);
     ptx_end_for(b);
+}
+
+static void slowly(ptx_builder *b, const fill *f, bool is_w, unsigned stage)
+{
+    for (unsigned part = 0; part < (is_w ? 1 : f->x_parts); part++)
+        part_slowly(b, f, is_w, part, stage);
 }
 
 /* ---- By cp.async ---- */
@@ -133,10 +158,32 @@ static int offset_of(const fill *f, unsigned stage, unsigned pass)
     return (int)(stage * f->stage_bytes + pass * FILL_ROWS * FILL_ROW);
 }
 
-static void copy(ptx_builder *b, const fill *f, ptx_val from, ptx_val bytes, int to)
+/* 16 where k is in the row, else 0. */
+static ptx_val bytes_at(ptx_builder *b, ptx_val k, ptx_val pitch)
 {
-    ptx_cp_async_cg_zfill(b, f->to, to, from, 0, bytes, 0);
-    ptx_assign(b, from, ptx_add(b, from, FILL_ROW));
+    return ptx_selp(b, ptx_u32(b, INT_CHUNK), ptx_u32(b, 0), ptx_setp(b, PTX_LT, k, pitch));
+}
+
+static void advance(ptx_builder *b, ptx_val variable, unsigned bytes)
+{
+    ptx_assign(b, variable, ptx_add(b, variable, bytes));
+}
+
+static void copy_rows(ptx_builder *b, const fill *f, unsigned stage)
+{
+    ptx_val w_bytes = bytes_at(b, f->k, f->w.pitch), x_bytes[2] = {w_bytes};
+    for (unsigned p = 0; p < f->x_parts && f->x_parts > 1; p++)
+        x_bytes[p] = bytes_at(b, p ? ptx_add(b, f->x_k, p * FILL_ROW) : f->x_k, f->x.pitch);
+    for (unsigned i = 0; i < f->passes && !f->is_conv; i++) {
+        for (unsigned p = 0; p < f->x_parts; p++)
+            ptx_cp_async_cg_zfill(b, f->x_to, offset_of(f, stage, p * f->passes + i), f->x_from[i], (int)(p * FILL_ROW), x_bytes[p],
+                                  0);
+        advance(b, f->x_from[i], f->x_parts * FILL_ROW);
+    }
+    for (unsigned i = 0; i < f->passes; i++) {
+        ptx_cp_async_cg_zfill(b, f->w_to, offset_of(f, stage, f->x_parts * f->passes + i), f->w_from[i], 0, w_bytes, 0);
+        advance(b, f->w_from[i], FILL_ROW);
+    }
 }
 
 static void copy_window(ptx_builder *b, const fill *f, const fill_window *w, const window_chunk *c, int to)
@@ -144,41 +191,34 @@ static void copy_window(ptx_builder *b, const fill *f, const fill_window *w, con
     ptx_val inside, address = window_address(b, f, w, c, &inside);
     if (f->windows.splat.kind == PTX_NOTHING) {
         ptx_val bytes = ptx_selp(b, ptx_u32(b, INT_CHUNK), ptx_u32(b, 0), inside);
-        ptx_cp_async_cg_zfill(b, f->to, to, address, 0, bytes, 0);
+        ptx_cp_async_cg_zfill(b, f->x_to, to, address, 0, bytes, 0);
         return;
     }
     ptx_val other = padding_word(b, f, c), words[4] = {other, other, other, other};
     ptx_if(b, inside);
-    ptx_cp_async_cg(b, f->to, to, address, 0, 0);
+    ptx_cp_async_cg(b, f->x_to, to, address, 0, 0);
     ptx_else(b);
-    put(b, f->to, to, words);
+    put(b, f->x_to, to, words);
     ptx_end_if(b);
 }
 
 static void copy_tile(ptx_builder *b, const fill *f, unsigned stage)
 {
-    ptx_val inside = ptx_setp(b, PTX_LT, f->k, f->w.pitch);
-    ptx_val bytes = ptx_selp(b, ptx_u32(b, INT_CHUNK), ptx_u32(b, 0), inside);
-    window_chunk c = {0};
-    if (f->is_conv)
-        c = chunk_at(b, f);
-    for (unsigned i = 0; i < f->passes; i++) {
-        if (f->is_conv)
+    if (f->is_conv) {
+        window_chunk c = chunk_at(b, f);
+        for (unsigned i = 0; i < f->passes; i++)
             copy_window(b, f, &f->of_row[i], &c, offset_of(f, stage, i));
-        else
-            copy(b, f, f->x_from[i], bytes, offset_of(f, stage, i));
     }
-    for (unsigned i = 0; i < f->passes; i++)
-        copy(b, f, f->w_from[i], bytes, offset_of(f, stage, f->passes + i));
+    copy_rows(b, f, stage);
 }
 
 /* ---- Through registers ---- */
 
-static void hold(ptx_builder *b, const ptx_val held[4], ptx_val from, ptx_val inside, ptx_val other)
+static void hold(ptx_builder *b, const ptx_val held[4], ptx_val from, int offset, ptx_val inside, ptx_val other)
 {
     ptx_val words[4];
     ptx_if(b, inside);
-    ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, from, 0, words, 4);
+    ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, from, offset, words, 4);
     for (int i = 0; i < 4; i++)
         ptx_assign(b, held[i], words[i]);
     ptx_else(b);
@@ -187,58 +227,78 @@ static void hold(ptx_builder *b, const ptx_val held[4], ptx_val from, ptx_val in
     ptx_end_if(b);
 }
 
-static void hold_tile(ptx_builder *b, const fill *f)
+static void hold_x(ptx_builder *b, const fill *f)
 {
-    ptx_val inside = ptx_setp(b, PTX_LT, f->k, f->w.pitch), none = ptx_u32(b, 0);
+    ptx_val none = ptx_u32(b, 0);
     window_chunk c = {0};
     if (f->is_conv)
         c = chunk_at(b, f);
     for (unsigned i = 0; i < f->passes; i++) {
-        if (f->is_conv) {
-            ptx_val here, from = window_address(b, f, &f->of_row[i], &c, &here);
-            hold(b, f->held[i], from, here, padding_word(b, f, &c));
-        } else {
-            hold(b, f->held[i], f->x_from[i], inside, none);
-            ptx_assign(b, f->x_from[i], ptx_add(b, f->x_from[i], FILL_ROW));
+        for (unsigned p = 0; p < f->x_parts; p++) {
+            ptx_val inside, from = f->x_from[i];
+            if (f->is_conv)
+                from = window_address(b, f, &f->of_row[i], &c, &inside);
+            else
+                inside = ptx_setp(b, PTX_LT, p ? ptx_add(b, f->x_k, p * FILL_ROW) : f->x_k, f->x.pitch);
+            hold(b, f->held[p * f->passes + i], from, (int)(p * FILL_ROW), inside, f->is_conv ? padding_word(b, f, &c) : none);
         }
-        hold(b, f->held[f->passes + i], f->w_from[i], inside, none);
-        ptx_assign(b, f->w_from[i], ptx_add(b, f->w_from[i], FILL_ROW));
+        if (!f->is_conv)
+            advance(b, f->x_from[i], f->x_parts * FILL_ROW);
+    }
+}
+
+static void hold_w(ptx_builder *b, const fill *f)
+{
+    ptx_val inside = ptx_setp(b, PTX_LT, f->k, f->w.pitch), none = ptx_u32(b, 0);
+    for (unsigned i = 0; i < f->passes; i++) {
+        hold(b, f->held[i], f->w_from[i], 0, inside, none);
+        advance(b, f->w_from[i], FILL_ROW);
     }
 }
 
 /* ---- One stage ---- */
 
+static void next_tile(ptx_builder *b, const fill *f)
+{
+    advance(b, f->k, FILL_ROW);
+    if (f->x_parts > 1)
+        advance(b, f->x_k, f->x_parts * FILL_ROW);
+}
+
 void fill_start(ptx_builder *b, fill *f, unsigned stage)
 {
     ptx_uniform(b);
     ptx_if(b, f->is_fast);
-    if (f->is_async)
-        copy_tile(b, f, stage);
-    else
-        hold_tile(b, f);
-    if (f->is_async) {
-        ptx_else(b);
-        slowly(b, f, false, stage);
-        slowly(b, f, true, stage);
-    }
-    ptx_end_if(b);
-    if (f->is_async) {
-        ptx_cp_async_commit(b);
-        ptx_assign(b, f->k, ptx_add(b, f->k, FILL_ROW));
-    }
-}
-
-void fill_end(ptx_builder *b, fill *f, unsigned stage)
-{
-    if (f->is_async)
-        return;
-    ptx_uniform(b);
-    ptx_if(b, f->is_fast);
-    for (unsigned i = 0; i < 2 * f->passes; i++)
-        put(b, f->to, offset_of(f, stage, i), f->held[i]);
+    copy_tile(b, f, stage);
     ptx_else(b);
     slowly(b, f, false, stage);
     slowly(b, f, true, stage);
     ptx_end_if(b);
-    ptx_assign(b, f->k, ptx_add(b, f->k, FILL_ROW));
+    ptx_cp_async_commit(b);
+    next_tile(b, f);
+}
+
+void fill_hold(ptx_builder *b, fill *f, fill_half half)
+{
+    ptx_uniform(b);
+    ptx_if(b, f->is_fast);
+    if (half == FILL_X)
+        hold_x(b, f);
+    else
+        hold_w(b, f);
+    ptx_end_if(b);
+}
+
+void fill_put(ptx_builder *b, fill *f, fill_half half, unsigned stage)
+{
+    const unsigned first = half == FILL_X ? 0 : f->x_parts * f->passes, count = half == FILL_X ? f->x_parts * f->passes : f->passes;
+    ptx_uniform(b);
+    ptx_if(b, f->is_fast);
+    for (unsigned i = 0; i < count; i++)
+        put(b, half == FILL_X ? f->x_to : f->w_to, offset_of(f, stage, first + i), f->held[i]);
+    ptx_else(b);
+    slowly(b, f, half == FILL_W, stage);
+    ptx_end_if(b);
+    if (half == FILL_W)
+        next_tile(b, f);
 }

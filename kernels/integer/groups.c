@@ -135,6 +135,7 @@ static void finish(ptx_builder *b, const grouped *g, ptx_val member, ptx_val exi
 void emit_int_groups(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, INT_LINES_BLOCK, 1, 1);
+    ptx_minnctapersm(b, 4); /* up to 128 registers */
     grouped g = grouped_begin(b, row, spec);
     ptx_val exists = ptx_setp(b, PTX_LT, g.column, g.args.n), member = ptx_and(b, ptx_laneid(b), TEAM - 1);
     g.column = ptx_min(b, g.column, ptx_sub(b, g.args.n, ptx_u64(b, 1)));

@@ -81,6 +81,11 @@ void emit_int_window(ptx_builder *b, const kernel_row *row, const kernel_spec *s
 void emit_int_top(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_transpose(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 
+/* Whether weights have scales in groups: bytes times nibbles. */
+bool int_is_grouped(const kernel_spec *spec);
+/* Whether tiles on tensor cores serve; groups of some sizes do not fit them. */
+bool int_fits_tiles(const kernel_spec *spec);
+
 /* ---- integer_steps.c: operations ---- */
 
 void fix_int4_dot(kernel_spec *spec);

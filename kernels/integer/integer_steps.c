@@ -59,7 +59,7 @@ void fix_w4a8(kernel_spec *spec)
 {
     fix_codes(spec, QDNN_DATA_I8, QDNN_DATA_I4, QDNN_DATA_F32);
     if (spec->tile > 4)
-        spec->tile = 4;
+        spec->tile = int_fits_tiles(spec) ? 64 : 4;
 }
 
 void fix_w4a4(kernel_spec *spec)
@@ -77,7 +77,7 @@ void fix_conv2d(kernel_spec *spec)
 
 /* ---- Operands ---- */
 
-static bool is_grouped(const kernel_spec *spec)
+bool int_is_grouped(const kernel_spec *spec)
 {
     return spec->w_codes == QDNN_DATA_I4 && spec->x_codes == QDNN_DATA_I8;
 }
@@ -126,7 +126,7 @@ kernel_operand int_size(const kernel_spec *spec, const kernel_problem *p, int op
     case QDNN_OPERAND_CODES:
         return (kernel_operand){.align = codes_align(spec->w_codes), .bytes = n * row_bytes(spec->w_codes, k)};
     case QDNN_OPERAND_SCALE:
-        return is_grouped(spec) ? array(scale_bytes(spec->scale), n * ceil_div(k, spec->group_size)) : array(4, n);
+        return int_is_grouped(spec) ? array(scale_bytes(spec->scale), n * ceil_div(k, spec->group_size)) : array(4, n);
     case QDNN_OPERAND_X_SCALE:
         return array(4, m);
     case QDNN_OPERAND_BIAS:
@@ -170,7 +170,7 @@ void emit_int_matmul(ptx_builder *b, const kernel_row *row, const kernel_spec *s
 {
     if (spec->tile >= 64)
         emit_int_tile(b, row, spec);
-    else if (is_grouped(spec))
+    else if (int_is_grouped(spec))
         emit_int_groups(b, row, spec);
     else
         emit_int_lines(b, row, spec);
@@ -217,9 +217,9 @@ static void add_quantize(const kernel_problem *problem, kernel_steps *steps, uin
 static int tile_for(const kernel_spec *spec, const kernel_problem *p)
 {
     const bool fits = spec->x_codes != QDNN_DATA_I4 || p->columns < 1 << 17;
-    if (p->m <= 4 || !fits || is_grouped(spec))
+    if (p->m <= 4 || !fits || !int_fits_tiles(spec))
         return p->m == 1 ? 1 : 4;
-    return p->m <= 64 || p->rows <= 64 ? 64 : 128;
+    return p->m <= 64 || p->rows <= 64 || int_is_grouped(spec) ? 64 : 128;
 }
 
 static void set_grid(const kernel_spec *spec, const kernel_problem *p, kernel_step *step)

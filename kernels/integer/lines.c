@@ -16,7 +16,7 @@ typedef struct lines {
 
 unsigned int_lines_columns(const kernel_spec *spec)
 {
-    return spec->w_codes == QDNN_DATA_I4 && spec->x_codes != QDNN_DATA_I4 ? 4 * WARPS : WARPS;
+    return int_is_grouped(spec) ? 4 * WARPS : WARPS;
 }
 
 static ptx_val zero_variable(ptx_builder *b)
@@ -118,6 +118,7 @@ static lines lines_begin(ptx_builder *b, const kernel_row *row, const kernel_spe
 void emit_int_lines(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, INT_LINES_BLOCK, 1, 1);
+    ptx_minnctapersm(b, 4); /* up to 128 registers */
     lines l = lines_begin(b, row, spec);
     ptx_val w_row = int_row(b, &l.w, l.column), x_rows[LINES_MAX];
     for (int i = 0; i < l.rows; i++)

@@ -60,9 +60,7 @@ int_column int_column_begin(ptx_builder *b, const int_results *r, ptx_val n)
     if (is_requantized(spec))
         c.multiplier = spec->multipliers ? load_of_column(b, r, PTX_F32, QDNN_OPERAND_MULTIPLIER, n)
                                          : r->args->all.number[NUMBER_MULTIPLIER];
-    if (is_scaled(spec) && spec->w_codes != QDNN_DATA_I4)
-        c.scale = load_of_column(b, r, PTX_F32, QDNN_OPERAND_SCALE, n);
-    if (is_scaled(spec) && spec->w_codes == QDNN_DATA_I4 && spec->x_codes == QDNN_DATA_I4)
+    if (is_scaled(spec) && !int_is_grouped(spec))
         c.scale = load_of_column(b, r, PTX_F32, QDNN_OPERAND_SCALE, n);
     return c;
 }

@@ -3,34 +3,13 @@
  *
  * mma on s8 takes 32 bytes of k, on s4 too: 64 nibbles lie as 32 bytes do, so that only the instruction differs. From sm_90
  * on s4 has none of its own; there nibbles become bytes, 16 times as large. */
-#include "kernels/integer/fill.h"
+#include "kernels/integer/tile.h"
 
 #include "kernels/emit.h"
 
-enum {
-    M_MAX = 4, /* blocks of 16 rows of a warp */
-    N_MAX = 8, /* blocks of 8 columns of a warp */
-    WARPS = INT_TILE_BLOCK / 32,
-    STEP = 32, /* bytes of k of one mma */
-    STEPS = FILL_ROW / STEP,
-    STAGES_MAX = 3,
-    ONES = 0x01010101
-};
+enum { WARPS = INT_TILE_BLOCK / 32, STAGES_MAX = 3, ONES = 0x01010101 };
 
-typedef struct tile {
-    const kernel_spec *spec;
-    gemm_args args;
-    fill fill;
-    unsigned side, m_blocks, n_blocks, stages;
-    ptx_val shared;                    /* u32 */
-    ptx_val columns;                   /* u64: of the group of a convolution, or all */
-    ptx_val first_output;              /* u64: of that group */
-    ptx_val x_at[STEPS], w_at[STEPS];  /* u32: where the thread's rows for ldmatrix lie in the first stage */
-    ptx_val sums[M_MAX][N_MAX][4];     /* s32 variables */
-    ptx_val x_sums[M_MAX][2], w_sums[N_MAX]; /* s32 variables, where zero points need them */
-} tile;
-
-static bool has_async(const ptx_builder *b)
+bool tile_has_async(const ptx_builder *b)
 {
     const ptx_sm *sm = ptx_target(b);
     return sm && sm->number >= 80;
@@ -45,10 +24,10 @@ static bool has_s4(const ptx_builder *b)
 /* ---- mma ---- */
 
 /* Four small ones of sm_75 are one of the later SMs: rows 0 to 7 and 8 to 15, the first and the second half of k. */
-static void multiply(ptx_builder *b, ptx_mma_id whole, ptx_mma_id quarter, const ptx_val sums[4], const ptx_val x[4],
-                     const ptx_val w[2])
+void tile_multiply(ptx_builder *b, ptx_mma_id whole, ptx_mma_id quarter, const ptx_val sums[4], const ptx_val x[4],
+                   const ptx_val w[2])
 {
-    if (has_async(b)) {
+    if (tile_has_async(b)) {
         ptx_mma_into(b, whole, sums, x, w, sums);
         return;
     }
@@ -59,9 +38,9 @@ static void multiply(ptx_builder *b, ptx_mma_id whole, ptx_mma_id quarter, const
 static void multiply_bytes(ptx_builder *b, const tile *t, const ptx_val sums[4], const ptx_val x[4], const ptx_val w[2])
 {
     if (t->spec->x_codes == QDNN_DATA_U8)
-        multiply(b, PTX_MMA_m16n8k32_s32_u8_s8, PTX_MMA_m8n8k16_s32_u8_s8, sums, x, w);
+        tile_multiply(b, PTX_MMA_m16n8k32_s32_u8_s8, PTX_MMA_m8n8k16_s32_u8_s8, sums, x, w);
     else
-        multiply(b, PTX_MMA_m16n8k32_s32_s8, PTX_MMA_m8n8k16_s32_s8, sums, x, w);
+        tile_multiply(b, PTX_MMA_m16n8k32_s32_s8, PTX_MMA_m8n8k16_s32_s8, sums, x, w);
 }
 
 static bool is_nibbles(const tile *t)
@@ -76,64 +55,78 @@ static bool spreads(const ptx_builder *b, const tile *t)
 
 /* ---- The main loop ---- */
 
-static void add_zero_sums(ptx_builder *b, const tile *t, const ptx_val x[M_MAX][4], const ptx_val w[N_MAX][2])
+/* The sums of x's codes, of rows 0 to 7 and 8 to 15 of a block. */
+static void add_x(ptx_builder *b, const tile *t, unsigned i, const ptx_val x[4])
 {
-    for (unsigned i = 0; i < t->m_blocks && t->spec->w_zero; i++)
-        for (int j = 0; j < 4; j++) {
-            ptx_val sum = t->x_sums[i][j % 2], codes = int_typed(b, t->spec->x_codes, x[i][j]);
-            ptx_assign(b, sum, ptx_dp4a(b, codes, ptx_s32(b, ONES), sum));
-        }
-    for (unsigned i = 0; i < t->n_blocks && t->spec->x_zero; i++)
-        for (int j = 0; j < 2; j++)
-            ptx_assign(b, t->w_sums[i], ptx_dp4a(b, ptx_as(b, PTX_S32, w[i][j]), ptx_s32(b, ONES), t->w_sums[i]));
-}
-
-/* The nibbles of every register as two of bytes. */
-static void multiply_spread(ptx_builder *b, const tile *t, const ptx_val x[M_MAX][4], const ptx_val w[N_MAX][2])
-{
-    ptx_val wide[2][N_MAX][2];
-    for (unsigned j = 0; j < t->n_blocks; j++)
-        for (int r = 0; r < 2; r++)
-            int_spread(b, w[j][r], &wide[0][j][r], &wide[1][j][r]);
-    for (unsigned i = 0; i < t->m_blocks; i++) {
-        ptx_val rows[2][4];
-        for (int r = 0; r < 4; r++)
-            int_spread(b, x[i][r], &rows[0][r], &rows[1][r]);
-        for (unsigned j = 0; j < t->n_blocks; j++)
-            for (int part = 0; part < 2; part++)
-                multiply(b, PTX_MMA_m16n8k32_s32_s8, PTX_MMA_m8n8k16_s32_s8, t->sums[i][j], rows[part], wide[part][j]);
+    for (int r = 0; r < 4 && t->spec->w_zero; r++) {
+        ptx_val sum = t->x_sums[i][r % 2], codes = int_typed(b, t->spec->x_codes, x[r]);
+        ptx_assign(b, sum, ptx_dp4a(b, codes, ptx_s32(b, ONES), sum));
     }
 }
 
-static void multiply_all(ptx_builder *b, const tile *t, const ptx_val x[M_MAX][4], const ptx_val w[N_MAX][2])
+static void add_w(ptx_builder *b, const tile *t, unsigned j, const ptx_val w[2])
 {
-    for (unsigned i = 0; i < t->m_blocks; i++)
-        for (unsigned j = 0; j < t->n_blocks; j++) {
-            if (is_nibbles(t))
-                multiply(b, PTX_MMA_m16n8k64_s32_s4, PTX_MMA_m8n8k32_s32_s4, t->sums[i][j], x[i], w[j]);
+    for (int r = 0; r < 2 && t->spec->x_zero; r++)
+        ptx_assign(b, t->w_sums[j], ptx_dp4a(b, ptx_as(b, PTX_S32, w[r]), ptx_s32(b, ONES), t->w_sums[j]));
+}
+
+/* x in registers: of nibbles that become bytes, the even ones and the odd ones. */
+typedef struct fragments {
+    ptx_val codes[TILE_M_MAX][2][4];
+    int parts;
+} fragments;
+
+static fragments load_x(ptx_builder *b, const tile *t, int offset, int step)
+{
+    fragments x = {.parts = spreads(b, t) ? 2 : 1};
+    for (unsigned i = 0; i < t->m_blocks; i++) {
+        ptx_val four[4];
+        ptx_ldmatrix(b, t->x_at[step], offset + (int)i * 16 * FILL_ROW, four, 4);
+        add_x(b, t, i, four);
+        for (int r = 0; r < 4; r++)
+            if (x.parts == 2)
+                int_spread(b, four[r], &x.codes[i][0][r], &x.codes[i][1][r]);
             else
-                multiply_bytes(b, t, t->sums[i][j], x[i], w[j]);
+                x.codes[i][0][r] = four[r];
+    }
+    return x;
+}
+
+/* One block of columns of w with all rows of x. */
+static void multiply_block(ptx_builder *b, const tile *t, const fragments *x, unsigned j, const ptx_val w[2])
+{
+    ptx_val parts[2][2] = {{w[0], w[1]}};
+    add_w(b, t, j, w);
+    for (int r = 0; r < 2 && x->parts == 2; r++)
+        int_spread(b, w[r], &parts[0][r], &parts[1][r]);
+    for (unsigned i = 0; i < t->m_blocks; i++)
+        for (int part = 0; part < x->parts; part++) {
+            if (is_nibbles(t) && x->parts == 1)
+                tile_multiply(b, PTX_MMA_m16n8k64_s32_s4, PTX_MMA_m8n8k32_s32_s4, t->sums[i][j], x->codes[i][0], w);
+            else
+                multiply_bytes(b, t, t->sums[i][j], x->codes[i][part], parts[part]);
         }
 }
 
-static void compute(ptx_builder *b, const tile *t, unsigned stage)
+static void compute_step(ptx_builder *b, const tile *t, unsigned stage, int step)
 {
     const int x_offset = (int)(stage * t->fill.stage_bytes), w_offset = x_offset + (int)t->side * FILL_ROW;
-    for (int step = 0; step < STEPS; step++) {
-        ptx_val x[M_MAX][4], w[N_MAX][2], four[4];
-        for (unsigned i = 0; i < t->m_blocks; i++)
-            ptx_ldmatrix(b, t->x_at[step], x_offset + (int)i * 16 * FILL_ROW, x[i], 4);
-        for (unsigned j = 0; j < t->n_blocks; j += 2) {
-            ptx_ldmatrix(b, t->w_at[step], w_offset + (int)j * 8 * FILL_ROW, four, 4);
-            for (int r = 0; r < 4; r++)
-                w[j + r / 2][r % 2] = four[r];
-        }
-        add_zero_sums(b, t, x, w);
-        if (spreads(b, t))
-            multiply_spread(b, t, x, w);
-        else
-            multiply_all(b, t, x, w);
+    fragments x = load_x(b, t, x_offset, step);
+    for (unsigned j = 0; j < t->n_blocks; j += 2) {
+        ptx_val four[4];
+        ptx_ldmatrix(b, t->w_at[step], w_offset + (int)j * 8 * FILL_ROW, four, 4);
+        multiply_block(b, t, &x, j, four);
+        multiply_block(b, t, &x, j + 1, four + 2);
     }
+}
+
+/* The first or the second half of a stage. */
+static void compute_half(ptx_builder *b, const tile *t, unsigned stage, int half)
+{
+    if (int_is_grouped(t->spec))
+        tile_groups_compute(b, t, stage, half);
+    else
+        compute_step(b, t, stage, half);
 }
 
 /* Two stages are on their way while one is computed. A stage is filled again when every warp has left it. */
@@ -146,7 +139,8 @@ static void loop_async(ptx_builder *b, tile *t, ptx_val left)
         ptx_cp_async_wait(b, t->stages - 2);
         ptx_syncthreads(b);
         fill_start(b, &t->fill, (s + t->stages - 1) % t->stages);
-        compute(b, t, s);
+        for (int half = 0; half < TILE_STEPS; half++)
+            compute_half(b, t, s, half);
         ptx_assign(b, left, ptx_sub(b, left, 1));
         ptx_uniform(b);
         ptx_break_if(b, ptx_setp(b, PTX_EQ, left, 0));
@@ -156,16 +150,26 @@ static void loop_async(ptx_builder *b, tile *t, ptx_val left)
     ptx_syncthreads(b);
 }
 
+/* Half of the next tile is read while half of a stage is computed. The sums of the large tile leave no registers to hold it
+ * for so long: there, the other block of the SM computes meanwhile. */
 static void loop_registers(ptx_builder *b, tile *t, ptx_val left)
 {
-    fill_start(b, &t->fill, 0);
-    fill_end(b, &t->fill, 0);
+    const bool waits = t->side == 128;
+    for (int half = 0; half < FILL_HALVES; half++) {
+        fill_hold(b, &t->fill, (fill_half)half);
+        fill_put(b, &t->fill, (fill_half)half, 0);
+    }
     ptx_syncthreads(b);
     ptx_loop(b);
     for (unsigned s = 0; s < t->stages; s++) {
-        fill_start(b, &t->fill, 1 - s);
-        compute(b, t, s);
-        fill_end(b, &t->fill, 1 - s);
+        for (int half = 0; half < FILL_HALVES; half++) {
+            fill_hold(b, &t->fill, (fill_half)half);
+            if (!waits)
+                compute_half(b, t, s, half);
+            fill_put(b, &t->fill, (fill_half)half, 1 - s);
+            if (waits)
+                compute_half(b, t, s, half);
+        }
         ptx_syncthreads(b);
         ptx_assign(b, left, ptx_sub(b, left, 1));
         ptx_uniform(b);
@@ -186,6 +190,7 @@ static void main_loop(ptx_builder *b, tile *t)
     ptx_end_if(b);
 }
 _Static_assert(FILL_ROW == 1 << 6, "the number of tiles is shifted by it");
+_Static_assert((int)TILE_STEPS == (int)FILL_HALVES, "half of the next tile arrives with each half of a stage");
 
 /* ---- Results ---- */
 
@@ -230,7 +235,7 @@ static void put_sums(ptx_builder *b, const tile *t, const exchange *e, unsigned 
     for (unsigned j = 0; j < t->n_blocks; j++)
         for (unsigned half = 0; half < 2; half++)
             ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)((half * 8 * e->pitch + j * 8) * 4),
-                       &t->sums[i][j][2 * half], 2);
+                       int_is_grouped(t->spec) ? &t->totals[i][j][2 * half] : &t->sums[i][j][2 * half], 2);
 }
 
 /* The columns of a thread: one in 32. */
@@ -267,7 +272,7 @@ static void store_rows(ptx_builder *b, const tile *t, const int_results *r, cons
         x_sum = ptx_ld_shared(b, PTX_S32, ptx_at(b, e->x_sums, i, 4), (int)block * 64);
     for (int c = 0; c < o->count; c++) {
         ptx_if(b, o->exists[c]);
-        ptx_val sum = ptx_ld_shared(b, PTX_S32, from, c * 128);
+        ptx_val sum = ptx_ld_shared(b, int_is_grouped(t->spec) ? PTX_F32 : PTX_S32, from, c * 128);
         if (spreads(b, t))
             sum = ptx_shr(b, sum, 8);
         int_store(b, r, &o->column[c], m, int_without_zeros(b, r, sum, x_sum, o->w_sum[c]));
@@ -367,8 +372,8 @@ static void addresses_begin(ptx_builder *b, tile *t, ptx_val warp_row, ptx_val w
     ptx_val x_place = ptx_shl(b, ptx_xor(b, x_chunk, exchanged), 4), w_place = ptx_shl(b, ptx_xor(b, w_chunk, exchanged), 4);
     t->x_at[0] = ptx_add(b, t->shared, ptx_mad(b, x_row, FILL_ROW, x_place));
     t->w_at[0] = ptx_add(b, t->shared, ptx_mad(b, w_row, FILL_ROW, w_place));
-    t->x_at[1] = ptx_xor(b, t->x_at[0], STEP);
-    t->w_at[1] = ptx_xor(b, t->w_at[0], STEP);
+    t->x_at[1] = ptx_xor(b, t->x_at[0], TILE_STEP);
+    t->w_at[1] = ptx_xor(b, t->w_at[0], TILE_STEP);
 }
 
 void emit_int_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
@@ -377,12 +382,13 @@ void emit_int_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *spe
     tile t = {.spec = spec, .side = (unsigned)spec->tile, .args = int_declare(b, row, spec)};
     t.m_blocks = t.side / 32;
     t.n_blocks = t.side / 16;
-    t.stages = has_async(b) ? STAGES_MAX : 2;
+    t.stages = tile_has_async(b) ? STAGES_MAX : 2;
     t.fill = (fill){.spec = spec,
                     .passes = t.side / FILL_ROWS,
-                    .stage_bytes = 2 * t.side * FILL_ROW,
-                    .is_async = has_async(b),
+                    .x_parts = int_is_grouped(spec) ? 2 : 1,
+                    .is_async = tile_has_async(b),
                     .is_conv = is_conv(row)};
+    t.fill.stage_bytes = (t.fill.x_parts + 1) * t.side * FILL_ROW;
     t.shared = ptx_shared(b, "stages", PTX_U32, t.stages * t.fill.stage_bytes / 4, 128);
     operands_begin(b, &t);
     fill_begin(b, &t.fill, t.shared);
@@ -391,7 +397,11 @@ void emit_int_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *spe
     ptx_val warp_column = ptx_mul(b, ptx_and(b, warp, 1), ptx_u32(b, t.side / 2));
     addresses_begin(b, &t, warp_row, warp_column);
     sums_begin(b, &t);
+    if (int_is_grouped(spec))
+        tile_groups_begin(b, &t, warp_row, warp_column);
     main_loop(b, &t);
+    if (int_is_grouped(spec))
+        tile_groups_end(b, &t);
     store_tile(b, &t, warp_row, warp_column);
 }
 _Static_assert(WARPS == 4, "a quarter of the tile each");

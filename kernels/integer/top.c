@@ -75,6 +75,7 @@ static void store(ptx_builder *b, const top *t, const kernel_spec *spec, const k
 void emit_int_top(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, BLOCK, 1, 1);
+    ptx_minnctapersm(b, 3); /* up to 80 registers */
     kernel_args args = kernel_declare(b, row, spec);
     ptx_val line = ptx_cvt(b, PTX_U64, ptx_ctaid_x(b)), wanted = args.number[NUMBER_TOP];
     top t = {.count = ptx_cvt(b, PTX_U32, args.number[NUMBER_ROWS]),

@@ -175,6 +175,7 @@ static void sum_window(ptx_builder *b, window *w)
 void emit_int_window(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, BLOCK, 1, 1);
+    ptx_minnctapersm(b, 3); /* up to 80 registers */
     window w = {.spec = spec, .args = int_declare(b, row, spec)};
     ptx_val index = ptx_global_index64(b);
     ptx_ret_unless(b, ptx_setp(b, PTX_LT, index, ptx_mul(b, w.args.m, w.args.n)));
