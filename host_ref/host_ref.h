@@ -247,6 +247,72 @@ void ref_product_tensor(const ref_product *p, const ref_product_arrays *a, ref_t
 /* The sum of a[i] * b[i], or of a[i] where b is null, in the written order. */
 float ref_long_sum(const float *a, const float *b, int64_t n);
 
+/* Integer products (docs/numerics.md). Codes are I8, U8 or I4: two's complement nibbles in rows of u32 words, the low
+ * nibble first, each row padded to whole words. Sums are int32 and wrap. */
+typedef struct {
+    int64_t m, n, k;
+    qdnnDataType_t x; /* [m, k]: I8, U8 or I4 */
+    qdnnDataType_t w; /* I8, U8 or I4 */
+    bool w_is_kn;     /* w is [k, n]; else [n, k] */
+    int32_t x_zero, w_zero;
+} ref_integer_spec;
+
+int64_t ref_integer_row_bytes(qdnnDataType_t type, int64_t columns);
+int32_t ref_integer_code(qdnnDataType_t type, const void *codes, int64_t columns, int64_t row, int64_t column);
+
+/* The sum over k of (x - x_zero) * (w - w_zero). */
+int32_t ref_integer_sum(const ref_integer_spec *spec, const void *x, const void *w, int64_t m, int64_t n);
+int32_t ref_int4_dot(int64_t k, const void *a, const void *b);
+/* (f32(sum) * first) * second */
+float ref_integer_scaled(int32_t sum, float first, float second);
+
+/* How a sum becomes a code. */
+typedef struct {
+    qdnnDataType_t y; /* I8, U8; I32: the sums themselves */
+    float multiplier;
+    const float *multipliers; /* one for each column; null: multiplier */
+    int32_t y_zero;
+    qdnnRounding_t rounding;
+} ref_requantize_spec;
+int32_t ref_requantized(int32_t sum, float multiplier, const ref_requantize_spec *spec);
+
+/* y = [m, n]. A null bias is none. */
+void ref_integer_matmul(const ref_integer_spec *spec, const ref_requantize_spec *requantize, const void *x,
+                        const void *w, const int32_t *bias, void *y);
+
+/* One sum of w4a8: f32 sums over groups along k, in strips; scale is [n, groups]. */
+float ref_w4a8_sum(const ref_integer_spec *spec, int64_t group_size, qdnnScaleType_t type, const void *x,
+                   const void *w, const void *scale, int64_t m, int64_t n);
+
+/* The scales of a product: x has one for each row; w one for each column, or for each group along k. */
+typedef struct {
+    const float *x;
+    const void *w;       /* f32 [n]; of groups [n, groups], of the type below */
+    int64_t group_size;  /* 0: one for each column */
+    qdnnScaleType_t type;
+    bool w_first; /* (f32(sum) * w) * x */
+} ref_integer_scales;
+
+/* Scaled results. Of the law alpha, alpha_number, bias, activation and y count, of the arrays alpha, bias, residual and y. */
+void ref_integer_product(const ref_integer_spec *spec, const ref_integer_scales *scales, const ref_product *law,
+                         const void *x, const void *w, const ref_product_arrays *arrays);
+
+/* The `top` largest of a row in descending order; equal ones by their places, NaNs last. */
+void ref_top(int64_t count, const float *scores, int64_t top, float *best, int32_t *index);
+
+/* Pairs are height, width. x is [images, channels, height, width], w [outputs, channels / groups, window]; nhwc: the
+ * channels come last in both, and in y. */
+typedef struct {
+    qdnnDataType_t x; /* I8, U8; w is I8 */
+    bool nhwc;
+    int64_t images, channels, height, width, outputs, groups;
+    int64_t window[2], stride[2], padding[2], dilation[2];
+    int32_t x_zero, w_zero;
+} ref_conv_spec;
+int64_t ref_conv_output(int64_t size, int64_t window, int64_t stride, int64_t padding, int64_t dilation);
+void ref_integer_conv2d(const ref_conv_spec *spec, const ref_requantize_spec *requantize, const void *x,
+                        const void *w, const int32_t *bias, void *y);
+
 #ifdef __cplusplus
 }
 #endif

@@ -78,6 +78,18 @@ typedef struct kernel_spec {
     int row_weight; /* each row of the result is multiplied by a number of its own */
     kernel_product product;
     uint64_t tile_rows; /* rows of x that a thread block takes */
+
+    /* Integer products: codes times codes. */
+    qdnnDataType_t x_codes, w_codes; /* I8, U8, I4; I8, I4 */
+    qdnnDataType_t result;           /* I32: sums; I8, U8: requantized; F32: scaled, of type output */
+    int w_scale_first;               /* of the two scales */
+    int x_zero, w_zero;              /* whether they are not 0 */
+    int bias_i32;
+    int multipliers; /* one for each column */
+    int tile;        /* rows of x that a thread block takes: 1, 4 (dp4a), 64, 128 (tensor cores) */
+    qdnnDataType_t top_index; /* I32, F32 */
+    int nhwc;
+    uint64_t window_h, window_w, window_c; /* of a convolution: c are the channels of a group */
 } kernel_spec;
 
 /* The fields of kernel_spec by number, and sets of them: KERNEL_KEY(DATA) | KERNEL_KEY(SCALE). */
@@ -178,11 +190,21 @@ typedef enum {
     KERNEL_FAKE_QUANTIZE_BACKWARD,
     KERNEL_LSQ,
     KERNEL_LSQ_BACKWARD,
+    KERNEL_INT4_DOT,
+    KERNEL_INT4_DOT_SCALED,
+    KERNEL_INT4_MATMUL,
+    KERNEL_INT4_TOP,
+    KERNEL_INT8_MATMUL,
+    KERNEL_W8A8,
+    KERNEL_W4A8,
+    KERNEL_W4A4,
+    KERNEL_INT8_CONV2D,
     KERNEL_RANGE, /* parts of the others from here on */
     KERNEL_GLOBAL,
     KERNEL_NEST,
     KERNEL_TRAIN_SCALE,
     KERNEL_LONG_SUM,
+    KERNEL_TRANSPOSE,
     KERNEL_OPERATIONS
 } kernel_operation;
 const kernel_row *kernel_find_operation(kernel_operation operation, const format_row *format);
@@ -251,6 +273,12 @@ bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *s
 
 /* ---- Launching (steps.c) ---- */
 
+/* The shape of a convolution; pairs are height, width. */
+typedef struct kernel_conv {
+    uint64_t images, channels, outputs, groups;
+    uint64_t in[2], out[2], stride[2], padding[2], dilation[2];
+} kernel_conv;
+
 /* What an operation is about: a matrix, flat tensors being one row. */
 typedef struct kernel_problem {
     uint64_t rows, columns;
@@ -260,6 +288,13 @@ typedef struct kernel_problem {
     uint64_t x_stride, y_stride; /* elements from a row to the next */
     uint64_t experts;            /* 0: the product is not grouped */
     float alpha;                 /* where it is a number */
+    /* Integer products. */
+    int32_t x_zero, w_zero, y_zero;
+    float multiplier;
+    bool w_is_kn;              /* the weights are [K, N] in memory; rows and columns are N and K all the same */
+    qdnnDataType_t quantizes; /* the type of x where it is quantized first; 0: x are codes */
+    uint64_t top;
+    kernel_conv conv;
 } kernel_problem;
 
 /* One parameter of a launch. */

@@ -2,6 +2,7 @@
 #include "kernels/operations.h"
 
 #include "kernels/gemm/gemm.h"
+#include "kernels/integer/integer.h"
 #include "kernels/quant/quant.h"
 #include "kernels/train/train.h"
 
@@ -16,6 +17,26 @@
 #define STORED   (SIDECARS | ZEROS | KERNEL_KEY(NESTED) | KERNEL_KEY(GROUP_INDEX))
 #define CODES    (KERNEL_KEY(CODE) | KERNEL_KEY(LAYOUT) | KERNEL_KEY(NIBBLE_ORDER))
 #define TRAINING (KERNEL_KEY(BITS) | KERNEL_KEY(GROUP_SIZE) | KERNEL_KEY(CHANNELS))
+
+/* Integer products: how a sum becomes a number, how it becomes a code. */
+#define SCALED                                                                                               \
+    (KERNEL_KEY(OUTPUT) | KERNEL_KEY(ALPHA) | KERNEL_KEY(BIAS) | KERNEL_KEY(ACTIVATION) | KERNEL_KEY(RESIDUAL))
+#define ZERO_POINTS (KERNEL_KEY(X_CODES) | KERNEL_KEY(X_ZERO) | KERNEL_KEY(W_ZERO))
+#define REQUANTIZED                                                                                          \
+    (ZERO_POINTS | KERNEL_KEY(RESULT) | KERNEL_KEY(BIAS_I32) | KERNEL_KEY(MULTIPLIERS) | KERNEL_KEY(ROUNDING))
+#define OF_SCALED                                                                                            \
+    (OPERAND(X) | OPERAND(CODES) | OPERAND(SCALE) | OPERAND(X_SCALE) | OPERAND(ALPHA) | OPERAND(BIAS) | OPERAND(RESIDUAL))
+#define OF_REQUANTIZED (OPERAND(X) | OPERAND(CODES) | OPERAND(BIAS) | OPERAND(MULTIPLIER))
+#define SHAPE          (1u << NUMBER_M | 1u << NUMBER_ROWS | 1u << NUMBER_COLUMNS)
+#define ZERO_NUMBERS   (1u << NUMBER_X_ZERO | 1u << NUMBER_W_ZERO)
+#define CODE_NUMBERS   (ZERO_NUMBERS | 1u << NUMBER_Y_ZERO | 1u << NUMBER_MULTIPLIER)
+#define WINDOW_NUMBERS                                                                                       \
+    (1u << NUMBER_CONV_CHANNELS | 1u << NUMBER_CONV_OUTPUTS | 1u << NUMBER_CONV_H | 1u << NUMBER_CONV_W |     \
+     1u << NUMBER_CONV_OUT_H | 1u << NUMBER_CONV_OUT_W | 1u << NUMBER_CONV_STRIDE |                          \
+     1u << NUMBER_CONV_PADDING | 1u << NUMBER_CONV_DILATION)
+#define INTEGER_PRODUCT                                                                                      \
+    .writes = OPERAND(Y), .is_empty = int_matmul_is_empty, .takes = int_takes, .size = int_size,             \
+    .bound = int_bound, .geometry = int_geometry, .emit = emit_int_matmul, .steps = int_matmul_steps
 
 /* A global scale stands over E4M3 scales; nested scales come as a list of f32. */
 static void fix_global(kernel_spec *spec)
@@ -176,4 +197,78 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                          .geometry = long_sum_geometry,
                          .emit = emit_long_sum,
                          .steps = tile_steps},
+    [KERNEL_INT4_DOT] = {.name = "int4_dot",
+                         .fixes = fix_int4_dot,
+                         .reads = OPERAND(X) | OPERAND(CODES),
+                         .numbers = SHAPE,
+                         INTEGER_PRODUCT},
+    [KERNEL_INT4_DOT_SCALED] = {.name = "int4_dot_scaled",
+                                .keys = KERNEL_KEY(OUTPUT),
+                                .fixes = fix_int4_dot_scaled,
+                                .reads = OF_SCALED,
+                                .numbers = SHAPE,
+                                INTEGER_PRODUCT},
+    [KERNEL_INT4_MATMUL] = {.name = "int4_matmul",
+                            .keys = KERNEL_KEY(OUTPUT) | KERNEL_KEY(TILE),
+                            .fixes = fix_int4_matmul,
+                            .reads = OF_SCALED,
+                            .numbers = SHAPE,
+                            INTEGER_PRODUCT},
+    [KERNEL_INT4_TOP] = {.name = "int4_top",
+                         .keys = KERNEL_KEY(TOP_INDEX),
+                         .reads = OPERAND(X) | OPERAND(CODES) | OPERAND(SCALE) | OPERAND(X_SCALE),
+                         .writes = OPERAND(Y) | OPERAND(TOP_INDEX),
+                         .numbers = 1u << NUMBER_ROWS | 1u << NUMBER_TOP,
+                         .is_empty = int_matmul_is_empty,
+                         .takes = int_top_takes,
+                         .size = int_top_size,
+                         .bound = int_top_bound,
+                         .geometry = int_geometry,
+                         .emit = emit_int_top,
+                         .steps = int_top_steps},
+    [KERNEL_INT8_MATMUL] = {.name = "int8_matmul",
+                            .keys = REQUANTIZED | KERNEL_KEY(TILE),
+                            .fixes = fix_int8_matmul,
+                            .reads = OF_REQUANTIZED,
+                            .numbers = SHAPE | CODE_NUMBERS,
+                            INTEGER_PRODUCT},
+    [KERNEL_W8A8] = {.name = "w8a8_matmul",
+                     .keys = SCALED | ZERO_POINTS | KERNEL_KEY(TILE),
+                     .fixes = fix_w8a8,
+                     .reads = OF_SCALED,
+                     .numbers = SHAPE | ZERO_NUMBERS,
+                     INTEGER_PRODUCT},
+    [KERNEL_W4A8] = {.name = "w4a8_matmul",
+                     .keys = SCALED | KERNEL_KEY(GROUP_SIZE) | KERNEL_KEY(SCALE) | KERNEL_KEY(TILE),
+                     .fixes = fix_w4a8,
+                     .reads = OF_SCALED,
+                     .numbers = SHAPE,
+                     INTEGER_PRODUCT},
+    [KERNEL_W4A4] = {.name = "w4a4_matmul",
+                     .keys = SCALED | KERNEL_KEY(TILE),
+                     .fixes = fix_w4a4,
+                     .reads = OF_SCALED,
+                     .numbers = SHAPE,
+                     INTEGER_PRODUCT},
+    [KERNEL_INT8_CONV2D] = {.name = "int8_conv2d",
+                            .keys = REQUANTIZED | KERNEL_KEY(TILE) | KERNEL_KEY(NHWC) | KERNEL_KEY(WINDOW_H) |
+                                    KERNEL_KEY(WINDOW_W) | KERNEL_KEY(WINDOW_C),
+                            .fixes = fix_conv2d,
+                            .reads = OF_REQUANTIZED,
+                            .writes = OPERAND(Y),
+                            .numbers = SHAPE | CODE_NUMBERS | WINDOW_NUMBERS,
+                            .is_empty = int_conv_is_empty,
+                            .takes = int_takes,
+                            .size = int_conv_size,
+                            .geometry = int_geometry,
+                            .emit = emit_int_conv2d,
+                            .steps = int_conv_steps},
+    [KERNEL_TRANSPOSE] = {.name = "transpose_bytes",
+                          .reads = OPERAND(CODES),
+                          .writes = OPERAND(REPACKED),
+                          .numbers = 1u << NUMBER_ROWS | 1u << NUMBER_COLUMNS,
+                          .size = transpose_size,
+                          .geometry = int_geometry,
+                          .emit = emit_transpose,
+                          .steps = transpose_steps},
 };

@@ -16,6 +16,20 @@ typedef enum {
     NUMBER_Y_STRIDE,
     NUMBER_EXPERTS,
     NUMBER_ALPHA, /* an f32 */
+    NUMBER_X_ZERO,
+    NUMBER_W_ZERO,
+    NUMBER_Y_ZERO,
+    NUMBER_MULTIPLIER, /* an f32 */
+    NUMBER_TOP,
+    NUMBER_CONV_CHANNELS,
+    NUMBER_CONV_OUTPUTS, /* of a group */
+    NUMBER_CONV_H,
+    NUMBER_CONV_W,
+    NUMBER_CONV_OUT_H,
+    NUMBER_CONV_OUT_W,
+    NUMBER_CONV_STRIDE, /* of these three the height in the upper half, the width in the lower */
+    NUMBER_CONV_PADDING,
+    NUMBER_CONV_DILATION,
     NUMBERS
 } kernel_number;
 typedef struct param_decl {
@@ -43,7 +57,10 @@ struct operation_row {
     /* Whether there is nothing to do; null: where the matrix has no elements. */
     bool (*is_empty)(const kernel_problem *problem);
     /* Corrects the list of operands where the caller binds others than the kernel has; null: they are the same. */
-    void (*bound)(const kernel_spec *spec, kernel_operand operands[QDNN_OPERAND_COUNT]);
+    void (*bound)(const kernel_spec *spec, const kernel_problem *problem,
+                  kernel_operand operands[QDNN_OPERAND_COUNT]);
+    /* Alignment and bytes of an operand; null: they follow from the format. */
+    kernel_operand (*size)(const kernel_spec *spec, const kernel_problem *problem, int operand);
 };
 extern const operation_row operation_rows[KERNEL_OPERATIONS];
 

@@ -76,6 +76,11 @@ static const choice activations[] = {{"none", QDNN_ACTIVATION_NONE},
                                      {0}};
 static const choice products[] = {{"staged", KERNEL_PRODUCT_STAGED}, {"tile", KERNEL_PRODUCT_TILE}, {0}};
 
+static const choice x_code_types[] = {{"i8", QDNN_DATA_I8}, {"u8", QDNN_DATA_U8}, {0}};
+static const choice results[] = {{"i32", QDNN_DATA_I32}, {"i8", QDNN_DATA_I8}, {"u8", QDNN_DATA_U8}, {0}};
+static const choice tiles[] = {{"1", 1}, {"4", 4}, {"64", 64}, {"128", 128}, {0}};
+static const choice top_indices[] = {{"i32", QDNN_DATA_I32}, {"f32", QDNN_DATA_F32}, {0}};
+
 /* One row a setting. Those with choices are an int at `offset`; of the numbers, one of 4 bytes is an f32 and one of
  * 8 bytes a u64. */
 typedef struct setting {
@@ -273,6 +278,9 @@ static bool check_numbers(const kernel_spec *spec, char *error, size_t error_siz
         return refuse(error, error_size, "floor must be a finite number, not negative");
     if (!(spec->decay >= 0 && spec->decay <= 1))
         return refuse(error, error_size, "decay must be 0 to 1");
+    if (spec->window_h < 1 || spec->window_h > 1 << 15 || spec->window_w < 1 || spec->window_w > 1 << 15 ||
+        spec->window_c < 1 || spec->window_c > 1 << 20)
+        return refuse(error, error_size, "window_h and window_w must be 1 to 2^15, window_c 1 to 2^20");
     if (spec->tile_rows < 1 || spec->tile_rows > 128)
         return refuse(error, error_size, "tile_rows is %llu; it must be 1 to 128",
                       (unsigned long long)spec->tile_rows);

@@ -50,6 +50,8 @@ static bool has_operand(const kernel_row *row, const kernel_spec *spec, int oper
 
 static unsigned operand_align(const kernel_row *row, const kernel_spec *spec, int operand)
 {
+    if (row->operation->size)
+        return row->operation->size(spec, &(kernel_problem){0}, operand).align;
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:
         return element_bytes(spec->data);
@@ -97,6 +99,9 @@ static const char *const operand_names[QDNN_OPERAND_COUNT] = {
     [QDNN_OPERAND_RESIDUAL] = "residual",
     [QDNN_OPERAND_EXPERT_INDEX] = "expert_index",
     [QDNN_OPERAND_ROW_WEIGHT] = "row_weight",
+    [QDNN_OPERAND_X_SCALE] = "x_scale",
+    [QDNN_OPERAND_MULTIPLIER] = "multiplier",
+    [QDNN_OPERAND_TOP_INDEX] = "top_index",
 };
 
 static int add_operands(const kernel_row *row, const kernel_spec *spec, unsigned which, param_decl *list)
@@ -121,6 +126,20 @@ static const param_decl number_params[NUMBERS] = {
     [NUMBER_Y_STRIDE] = {"y_stride", KERNEL_NUMBER, NUMBER_Y_STRIDE, 8},
     [NUMBER_EXPERTS] = {"experts", KERNEL_NUMBER, NUMBER_EXPERTS, 8},
     [NUMBER_ALPHA] = {"alpha_number", KERNEL_NUMBER, NUMBER_ALPHA, 4},
+    [NUMBER_X_ZERO] = {"x_zero", KERNEL_NUMBER, NUMBER_X_ZERO, 8},
+    [NUMBER_W_ZERO] = {"w_zero", KERNEL_NUMBER, NUMBER_W_ZERO, 8},
+    [NUMBER_Y_ZERO] = {"y_zero", KERNEL_NUMBER, NUMBER_Y_ZERO, 8},
+    [NUMBER_MULTIPLIER] = {"multiplier_number", KERNEL_NUMBER, NUMBER_MULTIPLIER, 4},
+    [NUMBER_TOP] = {"top", KERNEL_NUMBER, NUMBER_TOP, 8},
+    [NUMBER_CONV_CHANNELS] = {"conv_channels", KERNEL_NUMBER, NUMBER_CONV_CHANNELS, 8},
+    [NUMBER_CONV_OUTPUTS] = {"conv_outputs", KERNEL_NUMBER, NUMBER_CONV_OUTPUTS, 8},
+    [NUMBER_CONV_H] = {"conv_h", KERNEL_NUMBER, NUMBER_CONV_H, 8},
+    [NUMBER_CONV_W] = {"conv_w", KERNEL_NUMBER, NUMBER_CONV_W, 8},
+    [NUMBER_CONV_OUT_H] = {"conv_out_h", KERNEL_NUMBER, NUMBER_CONV_OUT_H, 8},
+    [NUMBER_CONV_OUT_W] = {"conv_out_w", KERNEL_NUMBER, NUMBER_CONV_OUT_W, 8},
+    [NUMBER_CONV_STRIDE] = {"conv_stride", KERNEL_NUMBER, NUMBER_CONV_STRIDE, 8},
+    [NUMBER_CONV_PADDING] = {"conv_padding", KERNEL_NUMBER, NUMBER_CONV_PADDING, 8},
+    [NUMBER_CONV_DILATION] = {"conv_dilation", KERNEL_NUMBER, NUMBER_CONV_DILATION, 8},
 };
 
 /* Scales do not depend on where codes lie. */
@@ -146,6 +165,8 @@ bool kernel_is_matrix(const kernel_row *row, const kernel_spec *spec)
 static unsigned numbers_of(const kernel_row *row, const kernel_spec *spec)
 {
     unsigned numbers = row->operation->numbers ? row->operation->numbers : 1u << NUMBER_N;
+    if (row->operation->size)
+        return numbers | (unsigned)(spec->alpha == QDNN_ALPHA_NUMBER) << NUMBER_ALPHA;
     if (kernel_is_product(row))
         return numbers | (unsigned)spec->grouped << NUMBER_EXPERTS |
                (unsigned)(spec->alpha == QDNN_ALPHA_NUMBER) << NUMBER_ALPHA;
@@ -203,6 +224,11 @@ static uint64_t f32_bits(float x)
     return bits;
 }
 
+static uint64_t pair_of(const uint64_t pair[2])
+{
+    return pair[0] << 32 | pair[1];
+}
+
 kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_spec *spec,
                        const kernel_problem *problem)
 {
@@ -217,7 +243,21 @@ kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_
         [NUMBER_X_STRIDE] = problem->x_stride,
         [NUMBER_Y_STRIDE] = problem->y_stride,
         [NUMBER_EXPERTS] = problem->experts,
-        [NUMBER_ALPHA] = f32_bits(problem->alpha)};
+        [NUMBER_ALPHA] = f32_bits(problem->alpha),
+        [NUMBER_X_ZERO] = (uint32_t)problem->x_zero,
+        [NUMBER_W_ZERO] = (uint32_t)problem->w_zero,
+        [NUMBER_Y_ZERO] = (uint32_t)problem->y_zero,
+        [NUMBER_MULTIPLIER] = f32_bits(problem->multiplier),
+        [NUMBER_TOP] = problem->top,
+        [NUMBER_CONV_CHANNELS] = problem->conv.channels,
+        [NUMBER_CONV_OUTPUTS] = problem->conv.groups ? problem->conv.outputs / problem->conv.groups : 0,
+        [NUMBER_CONV_H] = problem->conv.in[0],
+        [NUMBER_CONV_W] = problem->conv.in[1],
+        [NUMBER_CONV_OUT_H] = problem->conv.out[0],
+        [NUMBER_CONV_OUT_W] = problem->conv.out[1],
+        [NUMBER_CONV_STRIDE] = pair_of(problem->conv.stride),
+        [NUMBER_CONV_PADDING] = pair_of(problem->conv.padding),
+        [NUMBER_CONV_DILATION] = pair_of(problem->conv.dilation)};
     kernel_geometry g = kernel_geometry_of(row, &step->spec);
     step->block = g.block;
     step->shared = g.shared_dynamic;
@@ -386,6 +426,8 @@ static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, co
                                   .columns = problem->columns},
                          *p = &table;
     uint64_t groups = kernel_groups(spec, p), align = operand_align(row, spec, operand), bytes;
+    if (row->operation->size)
+        return row->operation->size(spec, problem, operand).bytes;
     if (kernel_is_product(row) && product_bytes(spec, problem, operand, align, &bytes))
         return bytes;
     switch ((qdnnOperand_t)operand) {
@@ -451,5 +493,5 @@ void kernel_operands_of(const kernel_row *row, const kernel_spec *spec, const ke
             operands[i].bytes *= problem->experts;
     }
     if (row->operation->bound)
-        row->operation->bound(&normal, operands);
+        row->operation->bound(&normal, problem, operands);
 }

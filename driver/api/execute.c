@@ -30,9 +30,12 @@ static const char *const place_names[PLAN_PLACES][2] = {
     [QDNN_OPERAND_ROW_WEIGHT] = {"QDNN_OPERAND_ROW_WEIGHT", NULL},
     [QDNN_OPERAND_LORA_A] = {"QDNN_OPERAND_LORA_A", NULL},
     [QDNN_OPERAND_LORA_B] = {"QDNN_OPERAND_LORA_B", NULL},
+    [QDNN_OPERAND_X_SCALE] = {"QDNN_OPERAND_X_SCALE", NULL},
+    [QDNN_OPERAND_MULTIPLIER] = {"QDNN_OPERAND_MULTIPLIER", NULL},
+    [QDNN_OPERAND_TOP_INDEX] = {"QDNN_OPERAND_TOP_INDEX", NULL},
     [PLAN_WORKSPACE] = {"workspace", "the handle's workspace"},
 };
-_Static_assert(QDNN_OPERAND_COUNT == 23, "a name for each operand");
+_Static_assert(QDNN_OPERAND_COUNT == 26, "a name for each operand");
 
 const char *plan_place_name(plan_caller by, int place)
 {

@@ -16,6 +16,7 @@ static const struct {
     [OBJECT_QUANT] = {"quantization descriptor", "qdnnCreateQuantDescriptor"},
     [OBJECT_MATMUL] = {"matmul descriptor", "qdnnCreateMatmulDescriptor"},
     [OBJECT_TRAIN] = {"training descriptor", "qdnnCreateTrainDescriptor"},
+    [OBJECT_INTEGER] = {"integer descriptor", "qdnnCreateIntegerDescriptor"},
 };
 
 /* Unlikely as data: odd, and in no address of user space. */
@@ -24,6 +25,7 @@ const uint64_t object_marks[OBJECT_KINDS] = {
     [OBJECT_HANDLE] = MARK(OBJECT_HANDLE), [OBJECT_PLAN] = MARK(OBJECT_PLAN),
     [OBJECT_TENSOR] = MARK(OBJECT_TENSOR), [OBJECT_QUANT] = MARK(OBJECT_QUANT),
     [OBJECT_MATMUL] = MARK(OBJECT_MATMUL), [OBJECT_TRAIN] = MARK(OBJECT_TRAIN),
+    [OBJECT_INTEGER] = MARK(OBJECT_INTEGER),
 };
 /* What the mark of a destroyed object becomes: it still tells what it was. */
 #define DESTROYED(mark) (~(mark))

@@ -18,6 +18,7 @@ typedef enum {
     OBJECT_QUANT,
     OBJECT_MATMUL,
     OBJECT_TRAIN,
+    OBJECT_INTEGER,
     OBJECT_KINDS
 } object_kind;
 
@@ -30,6 +31,7 @@ typedef enum {
         qdnnQuantDescriptor_t: OBJECT_QUANT,                                                                 \
         qdnnMatmulDescriptor_t: OBJECT_MATMUL,                                                               \
         qdnnTrainDescriptor_t: OBJECT_TRAIN,                                                                 \
+        qdnnIntegerDescriptor_t: OBJECT_INTEGER,                                                             \
         default: OBJECT_NONE)
 
 /* Zeroed memory of an object, or null; and its end. */

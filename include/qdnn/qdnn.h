@@ -7,6 +7,7 @@
  *   weights.h   descriptors by the name of a public format: GPTQ, AWQ, GGUF, ...
  *   plan.h      operations: plans that are made once and executed often, and one-shot calls
  *   matmul.h    products with quantized weights
+ *   integer.h   integer products: codes times codes, convolutions
  *   train.h     operations for training: fake quantization, LSQ
  *   log.h       the log
  *   emit.h      kernels as text (not included here: few need it)
@@ -20,6 +21,7 @@
 #include <qdnn/types.h>
 
 #include <qdnn/handle.h>
+#include <qdnn/integer.h>
 #include <qdnn/log.h>
 #include <qdnn/matmul.h>
 #include <qdnn/memory.h>

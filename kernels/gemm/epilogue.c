@@ -42,7 +42,7 @@ static ptx_val affine(ptx_builder *b, const epilogue *e, ptx_val m, ptx_val outp
 {
     const kernel_args *all = &e->args->all;
     ptx_val index = expert.kind == PTX_NOTHING ? output : ptx_mad(b, expert, e->args->outputs, output);
-    ptx_val v = ptx_add(b, sum, ptx_f32(b, 0)); /* never -0 */
+    ptx_val v = e->keeps_zero ? sum : ptx_add(b, sum, ptx_f32(b, 0)); /* never -0 */
     ptx_val alpha = e->alpha;
     if (e->spec->alpha == QDNN_ALPHA_COLUMN)
         alpha = ptx_ld_global_nc(b, PTX_F32, ptx_at(b, all->operand[QDNN_OPERAND_ALPHA], index, 4), 0);

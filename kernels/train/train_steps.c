@@ -11,16 +11,18 @@ static uint64_t aligned(uint64_t bytes)
 
 /* ---- Operands ---- */
 
-void fake_quantize_bound(const kernel_spec *spec, kernel_operand operands[QDNN_OPERAND_COUNT])
+void fake_quantize_bound(const kernel_spec *spec, const kernel_problem *problem, kernel_operand operands[QDNN_OPERAND_COUNT])
 {
+    (void)problem;
     if (spec->scale_mode == QDNN_SCALE_MODE_BATCH)
         operands[QDNN_OPERAND_STATE] = (kernel_operand){0};
     else if (spec->scale_mode == QDNN_SCALE_MODE_EMA)
         operands[QDNN_OPERAND_STATE].writes = true;
 }
 
-void backward_bound(const kernel_spec *spec, kernel_operand operands[QDNN_OPERAND_COUNT])
+void backward_bound(const kernel_spec *spec, const kernel_problem *problem, kernel_operand operands[QDNN_OPERAND_COUNT])
 {
+    (void)problem;
     if (spec->scale_mode == QDNN_SCALE_MODE_BATCH)
         operands[QDNN_OPERAND_STATE] = (kernel_operand){0};
 }

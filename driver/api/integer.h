@@ -1,0 +1,27 @@
+/* What the plans of integer products share. */
+#ifndef QDNN_DRIVER_INTEGER_H
+#define QDNN_DRIVER_INTEGER_H
+
+#include <qdnn/integer.h>
+
+#include "driver/api/plan.h"
+
+struct qdnnIntegerDescriptor {
+    int64_t values[QDNN_INTEGER_ATTRIBUTE_COUNT];
+    float multiplier, alpha;
+};
+
+const char *integer_attribute_name(qdnnIntegerAttribute_t attribute);
+
+/* How sums become codes: settings and numbers from a descriptor; checks the zero points against their types. */
+qdnnStatus_t integer_set_codes(const struct qdnnIntegerDescriptor *integer, qdnnDataType_t x, qdnnDataType_t y, request *out);
+/* Refuses a value that is not at its default, with the operation that does not have it. */
+qdnnStatus_t integer_refuse(const struct qdnnIntegerDescriptor *integer, qdnnIntegerAttribute_t attribute,
+                            const char *operation);
+/* Refuses sizes of 2^31 and more. */
+qdnnStatus_t integer_check_size(const char *name, int64_t size);
+
+/* Completes the request and makes the plan; one of a product can be executed with fewer rows. */
+qdnnStatus_t integer_plan(qdnnHandle_t handle, request *r, bool is_product, qdnnPlan_t *plan);
+
+#endif

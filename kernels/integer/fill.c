@@ -1,0 +1,304 @@
+/* Codes on their way to shared memory: by cp.async, through registers (sm_75), or byte by byte where rows do not begin at
+ * multiples of 16. What lies beyond a row is 0. */
+#include "kernels/integer/fill.h"
+
+#include "kernels/emit.h"
+
+/* ---- Windows ---- */
+
+static ptx_val small(ptx_builder *b, ptx_val number)
+{
+    return ptx_cvt(b, PTX_U32, number);
+}
+
+/* Output m's image and the first position of its window. */
+static fill_window window_of(ptx_builder *b, const fill *f, ptx_val row)
+{
+    const fill_windows *s = &f->windows;
+    ptx_val m = small(b, ptx_min(b, row, ptx_sub(b, f->x.rows, ptx_u64(b, 1))));
+    ptx_val line = ptx_div(b, m, s->out[1]), ow = ptx_sub(b, m, ptx_mul(b, line, s->out[1]));
+    ptx_val image = ptx_div(b, line, s->out[0]), oh = ptx_sub(b, line, ptx_mul(b, image, s->out[0]));
+    ptx_val pixels = ptx_mul(b, s->in[0], s->in[1]), bytes = ptx_mul(b, pixels, s->channels);
+    ptx_val first = ptx_add(b, f->x.base, ptx_cvt(b, PTX_U64, s->first_channel));
+    return (fill_window){.image = ptx_mad_wide(b, image, bytes, first),
+                         .position = {ptx_sub(b, ptx_mul(b, oh, s->stride[0]), s->padding[0]),
+                                      ptx_sub(b, ptx_mul(b, ow, s->stride[1]), s->padding[1])}};
+}
+
+/* The chunk of a window at the thread's k. */
+typedef struct window_chunk {
+    ptx_val row, column, channel; /* u32: within the window */
+    ptx_val exists;               /* k is in the row */
+} window_chunk;
+
+static window_chunk chunk_at(ptx_builder *b, const fill *f)
+{
+    ptx_val depth = ptx_u32(b, (uint32_t)f->spec->window_c), width = ptx_u32(b, (uint32_t)f->spec->window_w);
+    ptx_val position = ptx_div(b, f->k, depth), channel = ptx_sub(b, f->k, ptx_mul(b, position, depth));
+    ptx_val row = ptx_div(b, position, width), column = ptx_sub(b, position, ptx_mul(b, row, width));
+    return (window_chunk){row, column, channel, ptx_setp(b, PTX_LT, f->k, f->w.pitch)};
+}
+
+/* Its address; *inside says whether it lies in the image. */
+static ptx_val window_address(ptx_builder *b, const fill *f, const fill_window *w, const window_chunk *c, ptx_val *inside)
+{
+    const fill_windows *s = &f->windows;
+    ptx_val h = ptx_mad(b, c->row, s->dilation[0], w->position[0]);
+    ptx_val v = ptx_mad(b, c->column, s->dilation[1], w->position[1]);
+    *inside = ptx_setp_and(b, PTX_LT, h, s->in[0], ptx_setp_and(b, PTX_LT, v, s->in[1], c->exists));
+    ptx_val pixel = ptx_mad(b, h, s->in[1], v), offset = ptx_mad(b, pixel, s->channels, c->channel);
+    return ptx_add(b, w->image, ptx_cvt(b, PTX_U64, offset));
+}
+
+/* What stands for a position in the padding: x_zero, but 0 behind the last k. */
+static ptx_val padding_word(ptx_builder *b, const fill *f, const window_chunk *c)
+{
+    return f->windows.splat.kind == PTX_NOTHING ? ptx_u32(b, 0)
+                                                : ptx_selp(b, f->windows.splat, ptx_u32(b, 0), c->exists);
+}
+
+/* ---- Beginning ---- */
+
+static ptx_val number_of_row(ptx_builder *b, ptx_val first, unsigned pass)
+{
+    ptx_val row = ptx_cvt(b, PTX_U64, ptx_shr(b, ptx_tid_x(b), 2));
+    return ptx_add(b, ptx_add(b, first, row), ptx_u64(b, (uint64_t)pass * FILL_ROWS));
+}
+
+static void rows_begin(ptx_builder *b, fill *f, ptx_val chunk)
+{
+    ptx_val skipped = ptx_cvt(b, PTX_U64, chunk);
+    for (unsigned i = 0; i < f->passes; i++) {
+        if (f->is_conv)
+            f->of_row[i] = window_of(b, f, number_of_row(b, f->first_row, i));
+        else
+            f->x_from[i] = ptx_var(b, ptx_add(b, int_row(b, &f->x, number_of_row(b, f->first_row, i)), skipped));
+        f->w_from[i] = ptx_var(b, ptx_add(b, int_row(b, &f->w, number_of_row(b, f->first_column, i)), skipped));
+    }
+}
+
+ptx_val fill_exchange(ptx_builder *b, const fill *f, fill_half half, ptx_val row)
+{
+    return f->x_parts > 1 && half == FILL_X ? ptx_and(b, row, 2) : ptx_and(b, ptx_shr(b, row, 1), 3);
+}
+
+static ptx_val place_of(ptx_builder *b, const fill *f, fill_half half, ptx_val shared, ptx_val row, ptx_val chunk)
+{
+    ptx_val place = ptx_xor(b, chunk, fill_exchange(b, f, half, row));
+    return ptx_add(b, shared, ptx_mad(b, row, FILL_ROW, ptx_shl(b, place, 4)));
+}
+
+void fill_begin(ptx_builder *b, fill *f, ptx_val shared)
+{
+    ptx_val tid = ptx_tid_x(b), row = ptx_shr(b, tid, 2), chunk = ptx_and(b, tid, FILL_CHUNKS - 1);
+    f->x_to = place_of(b, f, FILL_X, shared, row, chunk);
+    f->w_to = f->x_parts > 1 ? place_of(b, f, FILL_W, shared, row, chunk) : f->x_to;
+    ptx_val byte = ptx_shl(b, chunk, 4);
+    f->k = ptx_var(b, byte);
+    f->x_k = f->x_parts > 1 ? ptx_var(b, byte) : f->k;
+    f->is_fast = ptx_and(b, f->x.is_fast, f->w.is_fast);
+    rows_begin(b, f, byte);
+    for (unsigned i = 0; i < f->x_parts * f->passes && !f->is_async; i++)
+        for (int j = 0; j < 4; j++)
+            f->held[i][j] = ptx_var(b, ptx_u32(b, 0));
+}
+
+/* ---- Slowly ---- */
+
+static void put(ptx_builder *b, ptx_val to, int offset, const ptx_val words[4])
+{
+    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset, words, 4);
+}
+
+static void window_slowly(ptx_builder *b, const fill *f, ptx_val row, ptx_val words[4])
+{
+    window_chunk c = chunk_at(b, f);
+    fill_window w = window_of(b, f, row);
+    ptx_val inside, address = window_address(b, f, &w, &c, &inside), other = padding_word(b, f, &c);
+    int_matrix one = f->x;
+    one.pitch = ptx_selp(b, ptx_u32(b, INT_CHUNK), ptx_u32(b, 0), inside);
+    int_load_slowly(b, &one, address, ptx_u32(b, 0), words);
+    for (int i = 0; i < 4; i++)
+        words[i] = ptx_selp(b, words[i], other, inside);
+}
+
+/* Bytes of a part of a stage. */
+static unsigned part_bytes(const fill *f)
+{
+    return f->passes * FILL_ROWS * FILL_ROW;
+}
+
+/* One of the operands, or a part of x, row by row. */
+static void part_slowly(ptx_builder *b, const fill *f, bool is_w, unsigned part, unsigned stage)
+{
+    const int_matrix *matrix = is_w ? &f->w : &f->x;
+    ptx_val k = is_w ? f->k : part ? ptx_add(b, f->x_k, part * FILL_ROW) : f->x_k;
+    ptx_val words[4], pass = ptx_for(b, ptx_u32(b, 0), ptx_u32(b, f->passes), 1);
+    ptx_val further = ptx_mul_wide(b, pass, ptx_u32(b, FILL_ROWS));
+    ptx_val row = ptx_add(b, number_of_row(b, is_w ? f->first_column : f->first_row, 0), further);
+    if (f->is_conv && !is_w)
+        window_slowly(b, f, row, words);
+    else
+        int_load_slowly(b, matrix, int_row(b, matrix, row), k, words);
+    ptx_val to = ptx_mad(b, pass, FILL_ROWS * FILL_ROW, is_w ? f->w_to : f->x_to);
+    put(b, to, (int)(stage * f->stage_bytes + (is_w ? f->x_parts : part) * part_bytes(f)), words);
+    ptx_end_for(b);
+}
+
+static void slowly(ptx_builder *b, const fill *f, bool is_w, unsigned stage)
+{
+    for (unsigned part = 0; part < (is_w ? 1 : f->x_parts); part++)
+        part_slowly(b, f, is_w, part, stage);
+}
+
+/* ---- By cp.async ---- */
+
+static int offset_of(const fill *f, unsigned stage, unsigned pass)
+{
+    return (int)(stage * f->stage_bytes + pass * FILL_ROWS * FILL_ROW);
+}
+
+/* 16 where k is in the row, else 0. */
+static ptx_val bytes_at(ptx_builder *b, ptx_val k, ptx_val pitch)
+{
+    return ptx_selp(b, ptx_u32(b, INT_CHUNK), ptx_u32(b, 0), ptx_setp(b, PTX_LT, k, pitch));
+}
+
+static void advance(ptx_builder *b, ptx_val variable, unsigned bytes)
+{
+    ptx_assign(b, variable, ptx_add(b, variable, bytes));
+}
+
+static void copy_rows(ptx_builder *b, const fill *f, unsigned stage)
+{
+    ptx_val w_bytes = bytes_at(b, f->k, f->w.pitch), x_bytes[2] = {w_bytes};
+    for (unsigned p = 0; p < f->x_parts && f->x_parts > 1; p++)
+        x_bytes[p] = bytes_at(b, p ? ptx_add(b, f->x_k, p * FILL_ROW) : f->x_k, f->x.pitch);
+    for (unsigned i = 0; i < f->passes && !f->is_conv; i++) {
+        for (unsigned p = 0; p < f->x_parts; p++)
+            ptx_cp_async_cg_zfill(b, f->x_to, offset_of(f, stage, p * f->passes + i), f->x_from[i], (int)(p * FILL_ROW), x_bytes[p],
+                                  0);
+        advance(b, f->x_from[i], f->x_parts * FILL_ROW);
+    }
+    for (unsigned i = 0; i < f->passes; i++) {
+        ptx_cp_async_cg_zfill(b, f->w_to, offset_of(f, stage, f->x_parts * f->passes + i), f->w_from[i], 0, w_bytes, 0);
+        advance(b, f->w_from[i], FILL_ROW);
+    }
+}
+
+static void copy_window(ptx_builder *b, const fill *f, const fill_window *w, const window_chunk *c, int to)
+{
+    ptx_val inside, address = window_address(b, f, w, c, &inside);
+    if (f->windows.splat.kind == PTX_NOTHING) {
+        ptx_val bytes = ptx_selp(b, ptx_u32(b, INT_CHUNK), ptx_u32(b, 0), inside);
+        ptx_cp_async_cg_zfill(b, f->x_to, to, address, 0, bytes, 0);
+        return;
+    }
+    ptx_val other = padding_word(b, f, c), words[4] = {other, other, other, other};
+    ptx_if(b, inside);
+    ptx_cp_async_cg(b, f->x_to, to, address, 0, 0);
+    ptx_else(b);
+    put(b, f->x_to, to, words);
+    ptx_end_if(b);
+}
+
+static void copy_tile(ptx_builder *b, const fill *f, unsigned stage)
+{
+    if (f->is_conv) {
+        window_chunk c = chunk_at(b, f);
+        for (unsigned i = 0; i < f->passes; i++)
+            copy_window(b, f, &f->of_row[i], &c, offset_of(f, stage, i));
+    }
+    copy_rows(b, f, stage);
+}
+
+/* ---- Through registers ---- */
+
+static void hold(ptx_builder *b, const ptx_val held[4], ptx_val from, int offset, ptx_val inside, ptx_val other)
+{
+    ptx_val words[4];
+    ptx_if(b, inside);
+    ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, from, offset, words, 4);
+    for (int i = 0; i < 4; i++)
+        ptx_assign(b, held[i], words[i]);
+    ptx_else(b);
+    for (int i = 0; i < 4; i++)
+        ptx_assign(b, held[i], other);
+    ptx_end_if(b);
+}
+
+static void hold_x(ptx_builder *b, const fill *f)
+{
+    ptx_val none = ptx_u32(b, 0);
+    window_chunk c = {0};
+    if (f->is_conv)
+        c = chunk_at(b, f);
+    for (unsigned i = 0; i < f->passes; i++) {
+        for (unsigned p = 0; p < f->x_parts; p++) {
+            ptx_val inside, from = f->x_from[i];
+            if (f->is_conv)
+                from = window_address(b, f, &f->of_row[i], &c, &inside);
+            else
+                inside = ptx_setp(b, PTX_LT, p ? ptx_add(b, f->x_k, p * FILL_ROW) : f->x_k, f->x.pitch);
+            hold(b, f->held[p * f->passes + i], from, (int)(p * FILL_ROW), inside, f->is_conv ? padding_word(b, f, &c) : none);
+        }
+        if (!f->is_conv)
+            advance(b, f->x_from[i], f->x_parts * FILL_ROW);
+    }
+}
+
+static void hold_w(ptx_builder *b, const fill *f)
+{
+    ptx_val inside = ptx_setp(b, PTX_LT, f->k, f->w.pitch), none = ptx_u32(b, 0);
+    for (unsigned i = 0; i < f->passes; i++) {
+        hold(b, f->held[i], f->w_from[i], 0, inside, none);
+        advance(b, f->w_from[i], FILL_ROW);
+    }
+}
+
+/* ---- One stage ---- */
+
+static void next_tile(ptx_builder *b, const fill *f)
+{
+    advance(b, f->k, FILL_ROW);
+    if (f->x_parts > 1)
+        advance(b, f->x_k, f->x_parts * FILL_ROW);
+}
+
+void fill_start(ptx_builder *b, fill *f, unsigned stage)
+{
+    ptx_uniform(b);
+    ptx_if(b, f->is_fast);
+    copy_tile(b, f, stage);
+    ptx_else(b);
+    slowly(b, f, false, stage);
+    slowly(b, f, true, stage);
+    ptx_end_if(b);
+    ptx_cp_async_commit(b);
+    next_tile(b, f);
+}
+
+void fill_hold(ptx_builder *b, fill *f, fill_half half)
+{
+    ptx_uniform(b);
+    ptx_if(b, f->is_fast);
+    if (half == FILL_X)
+        hold_x(b, f);
+    else
+        hold_w(b, f);
+    ptx_end_if(b);
+}
+
+void fill_put(ptx_builder *b, fill *f, fill_half half, unsigned stage)
+{
+    const unsigned first = half == FILL_X ? 0 : f->x_parts * f->passes, count = half == FILL_X ? f->x_parts * f->passes : f->passes;
+    ptx_uniform(b);
+    ptx_if(b, f->is_fast);
+    for (unsigned i = 0; i < count; i++)
+        put(b, half == FILL_X ? f->x_to : f->w_to, offset_of(f, stage, first + i), f->held[i]);
+    ptx_else(b);
+    slowly(b, f, half == FILL_W, stage);
+    ptx_end_if(b);
+    if (half == FILL_W)
+        next_tile(b, f);
+}

@@ -1,0 +1,147 @@
+/* w4a8 by dp4a: a warp sums four columns of w with a few rows of x. Each of the eight threads of a column takes a strip
+ * of groups at a time (docs/numerics.md); the strips are joined in their order. */
+#include "kernels/integer/integer.h"
+
+#include "kernels/emit.h"
+
+enum { LINES_MAX = 4, TEAM = 8, STRIP = 512, CHUNK_K = 32 };
+
+typedef struct grouped {
+    const kernel_spec *spec;
+    gemm_args args;
+    int_matrix x, w;
+    int rows;
+    ptx_val first_row, column;          /* u64 */
+    ptx_val k, group_count;             /* u32 */
+    ptx_val x_rows[LINES_MAX], w_row;   /* u64 */
+    ptx_val parts[LINES_MAX], totals[LINES_MAX]; /* f32 variables: of the thread's strip, of all */
+} grouped;
+
+static uint32_t strip_of(const kernel_spec *spec)
+{
+    return (uint32_t)(spec->group_size < STRIP ? STRIP / spec->group_size * spec->group_size : spec->group_size);
+}
+
+/* 32 k at once: x words hold four neighbours, w's nibbles come apart as the even and the odd ones. */
+static void add_chunk(ptx_builder *b, const grouped *g, ptx_val k, const ptx_val *sums)
+{
+    ptx_val w[4], x[8], even[4], odd[4];
+    int_load(b, &g->w, g->w_row, ptx_shr(b, k, 1), w);
+    for (int j = 0; j < 4; j++)
+        int_spread(b, w[j], &even[j], &odd[j]);
+    ptx_val second = ptx_add(b, k, INT_CHUNK);
+    for (int i = 0; i < g->rows; i++) {
+        ptx_val part = ptx_s32(b, 0);
+        int_load(b, &g->x, g->x_rows[i], k, x);
+        int_load(b, &g->x, g->x_rows[i], second, x + 4);
+        for (int j = 0; j < 4; j++) {
+            ptx_val x_even = ptx_prmt(b, x[2 * j], x[2 * j + 1], 0x6420);
+            ptx_val x_odd = ptx_prmt(b, x[2 * j], x[2 * j + 1], 0x7531);
+            part = ptx_dp4a(b, ptx_as(b, PTX_S32, x_even), ptx_as(b, PTX_S32, even[j]), part);
+            part = ptx_dp4a(b, ptx_as(b, PTX_S32, x_odd), ptx_as(b, PTX_S32, odd[j]), part);
+        }
+        ptx_assign(b, sums[i], ptx_add(b, sums[i], ptx_shr(b, part, 4)));
+    }
+}
+
+/* Groups that do not end where chunks do: one k at a time. */
+static void add_one(ptx_builder *b, const grouped *g, ptx_val k, const ptx_val *sums)
+{
+    ptx_val byte = ptx_ld_global_nc(b, PTX_S8, ptx_add(b, g->w_row, ptx_cvt(b, PTX_U64, ptx_shr(b, k, 1))), 0);
+    ptx_val shift = ptx_shl(b, ptx_xor(b, ptx_and(b, k, 1), 1), 2);
+    ptx_val code = ptx_shr(b, ptx_shl(b, byte, ptx_add(b, shift, 24)), 28);
+    for (int i = 0; i < g->rows; i++) {
+        ptx_val x = ptx_ld_global_nc(b, PTX_S8, ptx_add(b, g->x_rows[i], ptx_cvt(b, PTX_U64, k)), 0);
+        ptx_assign(b, sums[i], ptx_mad(b, x, code, sums[i]));
+    }
+}
+
+/* One group: its integer sum, then one fma. */
+static void add_group(ptx_builder *b, const grouped *g, ptx_val first)
+{
+    const bool by_chunks = g->spec->group_size % CHUNK_K == 0;
+    ptx_val sums[LINES_MAX];
+    for (int i = 0; i < g->rows; i++)
+        sums[i] = ptx_var(b, ptx_s32(b, 0));
+    ptx_val end = ptx_min(b, g->k, ptx_add(b, first, ptx_u32(b, (uint32_t)g->spec->group_size)));
+    ptx_val k = ptx_for(b, first, end, by_chunks ? CHUNK_K : 1);
+    if (by_chunks)
+        add_chunk(b, g, k, sums);
+    else
+        add_one(b, g, k, sums);
+    ptx_end_for(b);
+    ptx_val number = ptx_div(b, first, ptx_u32(b, (uint32_t)g->spec->group_size));
+    ptx_val index = ptx_mad(b, g->column, ptx_cvt(b, PTX_U64, g->group_count), ptx_cvt(b, PTX_U64, number));
+    ptx_val at = ptx_at(b, g->args.all.operand[QDNN_OPERAND_SCALE], index, scale_bytes(g->spec->scale));
+    ptx_val scale = emit_load_scale(b, g->spec->scale, at, 0);
+    for (int i = 0; i < g->rows; i++)
+        ptx_assign(b, g->parts[i], ptx_fma(b, ptx_cvt_rn(b, PTX_F32, sums[i]), scale, g->parts[i]));
+}
+
+/* A strip for each thread of the column, from `first` on; then those of the team in order. */
+static void add_strips(ptx_builder *b, const grouped *g, ptx_val first, ptx_val member)
+{
+    const uint32_t strip = strip_of(g->spec);
+    ptx_val mine = ptx_mad(b, member, ptx_u32(b, strip), first);
+    for (int i = 0; i < g->rows; i++)
+        ptx_assign(b, g->parts[i], ptx_f32(b, 0));
+    ptx_val end = ptx_min(b, g->k, ptx_add(b, mine, ptx_u32(b, strip)));
+    ptx_val group = ptx_for(b, mine, end, ptx_u32(b, (uint32_t)g->spec->group_size));
+    add_group(b, g, group);
+    ptx_end_for(b);
+    ptx_val team = ptx_and(b, ptx_laneid(b), 32 - TEAM);
+    for (int j = 0; j < TEAM; j++) {
+        ptx_val from = j ? ptx_add(b, team, j) : team;
+        for (int i = 0; i < g->rows; i++)
+            ptx_assign(b, g->totals[i], ptx_add(b, g->totals[i], ptx_shfl_idx(b, g->parts[i], from)));
+    }
+}
+
+static grouped grouped_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    grouped g = {.spec = spec, .rows = spec->tile, .args = int_declare(b, row, spec)};
+    ptx_val team = ptx_shr(b, ptx_tid_x(b), 3);
+    g.column = ptx_cvt(b, PTX_U64, ptx_mad(b, ptx_ctaid_x(b), (int)int_lines_columns(spec), team));
+    g.first_row = ptx_cvt(b, PTX_U64, ptx_mul(b, ptx_ctaid_y(b), g.rows));
+    g.x = int_matrix_begin(b, spec->x_codes, g.args.all.operand[QDNN_OPERAND_X], g.args.m, g.args.k);
+    g.w = int_matrix_begin(b, spec->w_codes, g.args.all.operand[QDNN_OPERAND_CODES], g.args.n, g.args.k);
+    g.k = ptx_cvt(b, PTX_U32, g.args.k);
+    ptx_val groups = ptx_div(b, ptx_add(b, g.args.k, ptx_u64(b, spec->group_size - 1)), ptx_u64(b, spec->group_size));
+    g.group_count = ptx_cvt(b, PTX_U32, groups);
+    for (int i = 0; i < g.rows; i++) {
+        g.x_rows[i] = int_row(b, &g.x, i ? ptx_add(b, g.first_row, ptx_u64(b, (uint64_t)i)) : g.first_row);
+        g.totals[i] = ptx_var(b, ptx_f32(b, 0));
+        g.parts[i] = ptx_var(b, ptx_f32(b, 0));
+    }
+    return g;
+}
+
+/* Thread i of a team completes row i. */
+static void finish(ptx_builder *b, const grouped *g, ptx_val member, ptx_val exists)
+{
+    int_results r = int_results_begin(b, g->spec, &g->args);
+    ptx_val mine = ptx_mov(b, g->totals[0]);
+    for (int i = 1; i < g->rows; i++)
+        mine = ptx_selp(b, g->totals[i], mine, ptx_setp(b, PTX_EQ, member, i));
+    ptx_val row = ptx_add(b, g->first_row, ptx_cvt(b, PTX_U64, member));
+    ptx_val has_row = ptx_setp_and(b, PTX_LT, row, g->args.m, exists);
+    ptx_if(b, ptx_setp_and(b, PTX_LT, member, g->rows, has_row));
+    int_column c = int_column_begin(b, &r, g->column);
+    int_store(b, &r, &c, row, mine);
+    ptx_end_if(b);
+}
+
+/* A team without a column computes the last one again: every thread of the warp takes part in the exchange. */
+void emit_int_groups(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    ptx_reqntid(b, INT_LINES_BLOCK, 1, 1);
+    ptx_minnctapersm(b, 4); /* up to 128 registers */
+    grouped g = grouped_begin(b, row, spec);
+    ptx_val exists = ptx_setp(b, PTX_LT, g.column, g.args.n), member = ptx_and(b, ptx_laneid(b), TEAM - 1);
+    g.column = ptx_min(b, g.column, ptx_sub(b, g.args.n, ptx_u64(b, 1)));
+    g.w_row = int_row(b, &g.w, g.column);
+    ptx_val first = ptx_for(b, ptx_u32(b, 0), g.k, ptx_u32(b, TEAM * strip_of(spec)));
+    add_strips(b, &g, first, member);
+    ptx_end_for(b);
+    finish(b, &g, member, exists);
+}

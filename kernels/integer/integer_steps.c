@@ -1,0 +1,372 @@
+/* Integer products as operations: what is no choice of theirs, their operands and their launches. */
+#include "kernels/integer/integer.h"
+
+#include "kernels/emit.h"
+
+static uint64_t ceil_div(uint64_t a, uint64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+static uint64_t aligned(uint64_t bytes)
+{
+    return ceil_div(bytes, INT_CHUNK) * INT_CHUNK;
+}
+
+/* ---- What is no choice ---- */
+
+static void fix_codes(kernel_spec *spec, qdnnDataType_t x, qdnnDataType_t w, qdnnDataType_t result)
+{
+    spec->x_codes = x;
+    spec->w_codes = w;
+    spec->result = result;
+}
+
+void fix_int4_dot(kernel_spec *spec)
+{
+    fix_codes(spec, QDNN_DATA_I4, QDNN_DATA_I4, QDNN_DATA_I32);
+    spec->tile = 1;
+}
+
+void fix_int4_dot_scaled(kernel_spec *spec)
+{
+    fix_codes(spec, QDNN_DATA_I4, QDNN_DATA_I4, QDNN_DATA_F32);
+    spec->tile = 1;
+}
+
+void fix_int4_matmul(kernel_spec *spec)
+{
+    fix_codes(spec, QDNN_DATA_I4, QDNN_DATA_I4, QDNN_DATA_F32);
+    spec->w_scale_first = 1;
+}
+
+void fix_int8_matmul(kernel_spec *spec)
+{
+    fix_codes(spec, spec->x_codes, QDNN_DATA_I8, spec->result);
+    if (spec->result == QDNN_DATA_I32) {
+        spec->multipliers = 0;
+        spec->rounding = kernel_spec_default().rounding;
+    }
+}
+
+void fix_w8a8(kernel_spec *spec)
+{
+    fix_codes(spec, spec->x_codes, QDNN_DATA_I8, QDNN_DATA_F32);
+}
+
+/* A tile of the larger size would not leave room for the sums of groups. */
+void fix_w4a8(kernel_spec *spec)
+{
+    fix_codes(spec, QDNN_DATA_I8, QDNN_DATA_I4, QDNN_DATA_F32);
+    if (spec->tile > 4)
+        spec->tile = int_fits_tiles(spec) ? 64 : 4;
+}
+
+void fix_w4a4(kernel_spec *spec)
+{
+    fix_codes(spec, QDNN_DATA_I4, QDNN_DATA_I4, QDNN_DATA_F32);
+}
+
+/* The small tiles stand for the kernel that takes any shape: its text does not depend on the number. */
+void fix_conv2d(kernel_spec *spec)
+{
+    fix_int8_matmul(spec);
+    if (!spec->nhwc || spec->window_c % INT_CHUNK || spec->tile < 64)
+        spec->tile = 1;
+}
+
+/* ---- Operands ---- */
+
+bool int_is_grouped(const kernel_spec *spec)
+{
+    return spec->w_codes == QDNN_DATA_I4 && spec->x_codes == QDNN_DATA_I8;
+}
+
+bool int_takes(const kernel_spec *spec, int operand)
+{
+    switch ((qdnnOperand_t)operand) {
+    case QDNN_OPERAND_SCALE:
+    case QDNN_OPERAND_X_SCALE:
+        return spec->result == QDNN_DATA_F32;
+    case QDNN_OPERAND_MULTIPLIER:
+        return spec->multipliers;
+    case QDNN_OPERAND_BIAS:
+        return spec->bias_i32 || spec->bias;
+    case QDNN_OPERAND_ALPHA:
+        return spec->alpha == QDNN_ALPHA_ONE || spec->alpha == QDNN_ALPHA_COLUMN;
+    case QDNN_OPERAND_RESIDUAL:
+        return spec->residual;
+    default:
+        return true;
+    }
+}
+
+static unsigned codes_align(qdnnDataType_t type)
+{
+    return type == QDNN_DATA_I4 ? 4 : 1;
+}
+
+static uint64_t row_bytes(qdnnDataType_t type, uint64_t columns)
+{
+    return type == QDNN_DATA_I4 ? ceil_div(columns, 8) * 4 : columns;
+}
+
+static kernel_operand array(unsigned element, uint64_t count)
+{
+    return (kernel_operand){.align = element, .bytes = count * element};
+}
+
+kernel_operand int_size(const kernel_spec *spec, const kernel_problem *p, int operand)
+{
+    const uint64_t m = p->m, n = p->rows, k = p->columns;
+    const unsigned y = element_bytes(spec->result == QDNN_DATA_F32 ? spec->output : spec->result);
+    switch ((qdnnOperand_t)operand) {
+    case QDNN_OPERAND_X:
+        return (kernel_operand){.align = codes_align(spec->x_codes), .bytes = m * row_bytes(spec->x_codes, k)};
+    case QDNN_OPERAND_CODES:
+        return (kernel_operand){.align = codes_align(spec->w_codes), .bytes = n * row_bytes(spec->w_codes, k)};
+    case QDNN_OPERAND_SCALE:
+        return int_is_grouped(spec) ? array(scale_bytes(spec->scale), n * ceil_div(k, spec->group_size)) : array(4, n);
+    case QDNN_OPERAND_X_SCALE:
+        return array(4, m);
+    case QDNN_OPERAND_BIAS:
+        return array(spec->bias ? element_bytes((qdnnDataType_t)spec->bias) : 4, n);
+    case QDNN_OPERAND_ALPHA:
+        return array(4, spec->alpha == QDNN_ALPHA_COLUMN ? n : 1);
+    case QDNN_OPERAND_Y:
+    case QDNN_OPERAND_RESIDUAL:
+        return array(y, m * n);
+    default:
+        return array(4, n);
+    }
+}
+
+/* x that is quantized on the way has no scales of the caller's. */
+void int_bound(const kernel_spec *spec, const kernel_problem *p, kernel_operand operands[QDNN_OPERAND_COUNT])
+{
+    (void)spec;
+    if (!p->quantizes)
+        return;
+    kernel_operand x = array(element_bytes(p->quantizes), p->m * p->columns);
+    x.reads = true;
+    operands[QDNN_OPERAND_X] = x;
+    operands[QDNN_OPERAND_X_SCALE] = (kernel_operand){0};
+}
+
+/* ---- Kernels ---- */
+
+bool int_matmul_is_empty(const kernel_problem *problem)
+{
+    return problem->m == 0 || problem->rows == 0;
+}
+
+kernel_geometry int_geometry(const kernel_row *row, const kernel_spec *spec)
+{
+    (void)row, (void)spec;
+    return (kernel_geometry){.block = INT_TILE_BLOCK, .blocks = 1};
+}
+
+void emit_int_matmul(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    if (spec->tile >= 64)
+        emit_int_tile(b, row, spec);
+    else if (int_is_grouped(spec))
+        emit_int_groups(b, row, spec);
+    else
+        emit_int_lines(b, row, spec);
+}
+
+/* ---- Launches ---- */
+
+/* Bytes at the end of the workspace. */
+static uint64_t take(kernel_steps *steps, uint64_t bytes)
+{
+    uint64_t at = aligned(steps->workspace);
+    steps->workspace = at + aligned(bytes);
+    return at;
+}
+
+/* A stack of matrices of bytes the other way round, from CODES to REPACKED: the caller says where these are. */
+static kernel_step *add_transpose(uint64_t stack, uint64_t rows, uint64_t columns, kernel_steps *steps)
+{
+    const kernel_row *row = kernel_find("transpose_bytes");
+    const kernel_spec spec = kernel_spec_default();
+    row->operation->steps(row, &spec, &(kernel_problem){.m = stack, .rows = rows, .columns = columns}, steps);
+    return &steps->at[steps->count - 1];
+}
+
+/* x to codes and scales in the workspace, a scale for each row. */
+static void add_quantize(const kernel_problem *problem, kernel_steps *steps, uint64_t *codes, uint64_t *scales)
+{
+    const kernel_row *row = kernel_find("quantize_dynamic_int8");
+    kernel_spec spec = kernel_spec_default();
+    spec.data = problem->quantizes;
+    spec.group_size = problem->columns;
+    spec = kernel_spec_normal(row, &spec);
+    const kernel_problem flat = {.rows = 1, .columns = problem->m * problem->columns};
+    row->operation->steps(row, &spec, &flat, steps);
+    *codes = take(steps, problem->m * problem->columns);
+    *scales = take(steps, problem->m * 4);
+    for (int i = 0; i < steps->count; i++) {
+        step_from_workspace(&steps->at[i], QDNN_OPERAND_CODES, *codes);
+        step_from_workspace(&steps->at[i], QDNN_OPERAND_SCALE, *scales);
+    }
+}
+
+/* Few rows: dp4a; few rows or columns: the smaller tile. Sums of nibbles that are 256 times too large must fit. */
+static int tile_for(const kernel_spec *spec, const kernel_problem *p)
+{
+    const bool fits = spec->x_codes != QDNN_DATA_I4 || p->columns < 1 << 17;
+    if (p->m <= 4 || !fits || !int_fits_tiles(spec))
+        return p->m == 1 ? 1 : 4;
+    return p->m <= 64 || p->rows <= 64 || int_is_grouped(spec) ? 64 : 128;
+}
+
+static void set_grid(const kernel_spec *spec, const kernel_problem *p, kernel_step *step)
+{
+    const uint64_t columns = spec->tile >= 64 ? (uint64_t)spec->tile : int_lines_columns(spec);
+    step->grid[0] = ceil_div(p->rows, columns);
+    step->grid[1] = ceil_div(p->m, (uint64_t)spec->tile);
+    step->rows_per_block = (uint32_t)spec->tile;
+}
+
+void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
+{
+    kernel_spec best = *spec;
+    uint64_t x = 0, scales = 0, w = 0;
+    if (row->operation->keys & KERNEL_KEY(TILE))
+        best.tile = tile_for(spec, problem);
+    if (problem->quantizes)
+        add_quantize(problem, steps, &x, &scales);
+    const bool transposes = problem->w_is_kn && problem->columns > 0;
+    if (transposes) {
+        w = take(steps, problem->columns * problem->rows);
+        step_from_workspace(add_transpose(1, problem->columns, problem->rows, steps), QDNN_OPERAND_REPACKED, w);
+    }
+    kernel_step *step = steps_add(steps, row, &best, problem);
+    set_grid(&step->spec, problem, step);
+    if (problem->quantizes) {
+        step_from_workspace(step, QDNN_OPERAND_X, x);
+        step_from_workspace(step, QDNN_OPERAND_X_SCALE, scales);
+    }
+    if (transposes)
+        step_from_workspace(step, QDNN_OPERAND_CODES, w);
+}
+
+/* ---- The largest ---- */
+
+bool int_top_takes(const kernel_spec *spec, int operand)
+{
+    (void)spec;
+    return operand == QDNN_OPERAND_X || operand == QDNN_OPERAND_Y || operand == QDNN_OPERAND_TOP_INDEX;
+}
+
+kernel_operand int_top_size(const kernel_spec *spec, const kernel_problem *p, int operand)
+{
+    (void)spec;
+    return array(4, operand == QDNN_OPERAND_X ? p->m * p->rows : p->m * p->top);
+}
+
+/* The caller has the codes; the scores are in the workspace. */
+void int_top_bound(const kernel_spec *spec, const kernel_problem *p, kernel_operand operands[QDNN_OPERAND_COUNT])
+{
+    static const qdnnOperand_t of_product[] = {QDNN_OPERAND_X, QDNN_OPERAND_CODES, QDNN_OPERAND_SCALE,
+                                               QDNN_OPERAND_X_SCALE};
+    kernel_spec product = *spec;
+    fix_int4_matmul(&product);
+    for (int i = 0; i < 4; i++) {
+        operands[of_product[i]] = int_size(&product, p, of_product[i]);
+        operands[of_product[i]].reads = true;
+    }
+}
+
+void int_top_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
+{
+    const kernel_row *product = kernel_find("int4_matmul");
+    const kernel_spec usual = kernel_spec_default(), normal = kernel_spec_normal(product, &usual);
+    uint64_t scores = take(steps, problem->m * problem->rows * 4);
+    product->operation->steps(product, &normal, problem, steps);
+    step_from_workspace(&steps->at[steps->count - 1], QDNN_OPERAND_Y, scores);
+    kernel_step *step = steps_add(steps, row, spec, problem);
+    step->block = 256;
+    step->grid[0] = problem->m;
+    step_from_workspace(step, QDNN_OPERAND_X, scores);
+}
+
+/* ---- Convolutions ---- */
+
+bool int_conv_is_empty(const kernel_problem *p)
+{
+    return p->m == 0 || p->rows == 0;
+}
+
+kernel_operand int_conv_size(const kernel_spec *spec, const kernel_problem *p, int operand)
+{
+    const kernel_conv *c = &p->conv;
+    if (operand == QDNN_OPERAND_X)
+        return array(1, c->images * c->channels * c->in[0] * c->in[1]);
+    return int_size(spec, p, operand);
+}
+
+void emit_int_conv2d(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    if (spec->tile >= 64)
+        emit_int_tile(b, row, spec);
+    else
+        emit_int_window(b, row, spec);
+}
+
+static void add_window(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p, kernel_steps *steps)
+{
+    kernel_spec any = *spec;
+    any.tile = 1;
+    kernel_step *step = steps_add(steps, row, &any, p);
+    step->block = 256;
+    step->grid[0] = ceil_div(p->m * p->rows, 256);
+}
+
+static void add_tiles(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p, kernel_steps *steps)
+{
+    kernel_spec tiled = *spec;
+    const uint64_t outputs = p->conv.outputs / p->conv.groups;
+    tiled.nhwc = 1;
+    tiled.tile = p->m <= 64 || outputs <= 64 ? 64 : 128;
+    kernel_step *step = steps_add(steps, row, &tiled, p);
+    step->grid[0] = ceil_div(p->m, (uint64_t)tiled.tile);
+    step->grid[1] = ceil_div(outputs, (uint64_t)tiled.tile);
+    step->grid[2] = p->conv.groups;
+}
+
+/* Channels that lie apart are brought together in the workspace, and y is taken apart again. */
+static void add_tiles_apart(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p, kernel_steps *steps)
+{
+    const kernel_conv *c = &p->conv;
+    const uint64_t x = take(steps, c->images * c->channels * c->in[0] * c->in[1]);
+    const uint64_t w = take(steps, p->rows * p->columns), y = take(steps, p->m * p->rows);
+    kernel_step *step = add_transpose(c->images, c->channels, c->in[0] * c->in[1], steps);
+    step_with_operand(step, QDNN_OPERAND_CODES, QDNN_OPERAND_X);
+    step_from_workspace(step, QDNN_OPERAND_REPACKED, x);
+    step = add_transpose(c->outputs, spec->window_c, spec->window_h * spec->window_w, steps);
+    step_from_workspace(step, QDNN_OPERAND_REPACKED, w);
+    add_tiles(row, spec, p, steps);
+    step = &steps->at[steps->count - 1];
+    step_from_workspace(step, QDNN_OPERAND_X, x);
+    step_from_workspace(step, QDNN_OPERAND_CODES, w);
+    step_from_workspace(step, QDNN_OPERAND_Y, y);
+    step = add_transpose(c->images, p->m / c->images, c->outputs, steps);
+    step_from_workspace(step, QDNN_OPERAND_CODES, y);
+    step_with_operand(step, QDNN_OPERAND_REPACKED, QDNN_OPERAND_Y);
+}
+
+/* Channels that fill chunks go to the tensor cores. */
+void int_conv_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p, kernel_steps *steps)
+{
+    const kernel_conv *c = &p->conv;
+    const bool fills = spec->window_c % INT_CHUNK == 0 && c->outputs / c->groups >= 8 && c->groups <= UINT16_MAX;
+    if (fills && spec->nhwc)
+        add_tiles(row, spec, p, steps);
+    else if (fills && spec->result != QDNN_DATA_I32)
+        add_tiles_apart(row, spec, p, steps);
+    else
+        add_window(row, spec, p, steps);
+}

@@ -1,0 +1,131 @@
+/* Products by dp4a: a warp sums one column of w with a few rows of x, 512 bytes of each at a time. */
+#include "kernels/integer/integer.h"
+
+#include "kernels/emit.h"
+
+enum { WARPS = INT_LINES_BLOCK / 32, LINES_MAX = 4, ONES = 0x01010101 };
+
+typedef struct lines {
+    const kernel_spec *spec;
+    gemm_args args;
+    int_matrix x, w;
+    int rows;
+    ptx_val first_row, column;                        /* u64 */
+    ptx_val sums[LINES_MAX], x_sums[LINES_MAX], w_sum; /* variables */
+} lines;
+
+unsigned int_lines_columns(const kernel_spec *spec)
+{
+    return int_is_grouped(spec) ? 4 * WARPS : WARPS;
+}
+
+static ptx_val zero_variable(ptx_builder *b)
+{
+    return ptx_var(b, ptx_s32(b, 0));
+}
+
+/* Eight dp4a of nibbles that are 16 times as large on both sides: 32 products fit easily, and then the factor goes. */
+static void add_nibbles(ptx_builder *b, ptx_val sum, const ptx_val x[4], ptx_val even[4], ptx_val odd[4])
+{
+    ptx_val part = ptx_s32(b, 0);
+    for (int j = 0; j < 4; j++) {
+        ptx_val x_even, x_odd;
+        int_spread(b, x[j], &x_even, &x_odd);
+        part = ptx_dp4a(b, ptx_as(b, PTX_S32, x_even), ptx_as(b, PTX_S32, even[j]), part);
+        part = ptx_dp4a(b, ptx_as(b, PTX_S32, x_odd), ptx_as(b, PTX_S32, odd[j]), part);
+    }
+    ptx_assign(b, sum, ptx_add(b, sum, ptx_shr(b, part, 8)));
+}
+
+static void add_bytes(ptx_builder *b, const lines *l, int i, const ptx_val x[4], const ptx_val w[4])
+{
+    for (int j = 0; j < 4; j++) {
+        ptx_val a = int_typed(b, l->x.type, x[j]), c = int_typed(b, l->w.type, w[j]);
+        ptx_assign(b, l->sums[i], ptx_dp4a(b, a, c, l->sums[i]));
+        if (l->spec->w_zero)
+            ptx_assign(b, l->x_sums[i], ptx_dp4a(b, a, ptx_s32(b, ONES), l->x_sums[i]));
+        if (l->spec->x_zero && i == 0)
+            ptx_assign(b, l->w_sum, ptx_dp4a(b, c, ptx_s32(b, ONES), l->w_sum));
+    }
+}
+
+static void add_chunks(ptx_builder *b, const lines *l, ptx_val w_row, const ptx_val *x_rows, ptx_val at)
+{
+    ptx_val w[4], x[4], even[4], odd[4];
+    int_load(b, &l->w, w_row, at, w);
+    for (int j = 0; j < 4 && l->w.type == QDNN_DATA_I4; j++)
+        int_spread(b, w[j], &even[j], &odd[j]);
+    for (int i = 0; i < l->rows; i++) {
+        int_load(b, &l->x, x_rows[i], at, x);
+        if (l->w.type == QDNN_DATA_I4)
+            add_nibbles(b, l->sums[i], x, even, odd);
+        else
+            add_bytes(b, l, i, x, w);
+    }
+}
+
+static ptx_val joined(ptx_builder *b, ptx_val sum)
+{
+    for (int distance = 16; distance; distance /= 2)
+        sum = ptx_add(b, sum, ptx_shfl_bfly(b, sum, distance));
+    return sum;
+}
+
+/* Thread i gets the sum of row i. */
+static ptx_val dealt(ptx_builder *b, const lines *l, const ptx_val *sums, ptx_val lane)
+{
+    ptx_val mine = joined(b, sums[0]);
+    for (int i = 1; i < l->rows; i++) {
+        ptx_val sum = joined(b, sums[i]);
+        mine = ptx_selp(b, sum, mine, ptx_setp(b, PTX_EQ, lane, i));
+    }
+    return mine;
+}
+
+static void finish(ptx_builder *b, const lines *l)
+{
+    ptx_val lane = ptx_laneid(b), none = {0};
+    int_results r = int_results_begin(b, l->spec, &l->args);
+    ptx_val sum = dealt(b, l, l->sums, lane);
+    ptx_val x_sum = l->spec->w_zero ? dealt(b, l, l->x_sums, lane) : none;
+    ptx_val w_sum = l->spec->x_zero ? joined(b, l->w_sum) : none;
+    ptx_val row = ptx_add(b, l->first_row, ptx_cvt(b, PTX_U64, lane));
+    ptx_if(b, ptx_setp_and(b, PTX_LT, row, l->args.m, ptx_setp(b, PTX_LT, lane, l->rows)));
+    int_column c = int_column_begin(b, &r, l->column);
+    int_store(b, &r, &c, row, int_without_zeros(b, &r, sum, x_sum, w_sum));
+    ptx_end_if(b);
+}
+
+static lines lines_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    lines l = {.spec = spec, .rows = spec->tile, .args = int_declare(b, row, spec)};
+    ptx_val warp = ptx_shr(b, ptx_tid_x(b), 5);
+    l.column = ptx_cvt(b, PTX_U64, ptx_mad(b, ptx_ctaid_x(b), WARPS, warp));
+    l.first_row = ptx_cvt(b, PTX_U64, ptx_mul(b, ptx_ctaid_y(b), l.rows));
+    ptx_ret_unless(b, ptx_setp(b, PTX_LT, l.column, l.args.n));
+    l.x = int_matrix_begin(b, spec->x_codes, l.args.all.operand[QDNN_OPERAND_X], l.args.m, l.args.k);
+    l.w = int_matrix_begin(b, spec->w_codes, l.args.all.operand[QDNN_OPERAND_CODES], l.args.n, l.args.k);
+    for (int i = 0; i < l.rows; i++) {
+        l.sums[i] = zero_variable(b);
+        if (spec->w_zero)
+            l.x_sums[i] = zero_variable(b);
+    }
+    if (spec->x_zero)
+        l.w_sum = zero_variable(b);
+    return l;
+}
+
+void emit_int_lines(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    ptx_reqntid(b, INT_LINES_BLOCK, 1, 1);
+    ptx_minnctapersm(b, 4); /* up to 128 registers */
+    lines l = lines_begin(b, row, spec);
+    ptx_val w_row = int_row(b, &l.w, l.column), x_rows[LINES_MAX];
+    for (int i = 0; i < l.rows; i++)
+        x_rows[i] = int_row(b, &l.x, i ? ptx_add(b, l.first_row, ptx_u64(b, (uint64_t)i)) : l.first_row);
+    ptx_val first = ptx_mul(b, ptx_laneid(b), INT_CHUNK);
+    ptx_val at = ptx_for(b, first, l.w.pitch, 32 * INT_CHUNK);
+    add_chunks(b, &l, w_row, x_rows, at);
+    ptx_end_for(b);
+    finish(b, &l);
+}

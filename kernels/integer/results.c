@@ -1,0 +1,117 @@
+/* From a sum to what is stored: the sum itself, a code, or a number by the law of every product. */
+#include "kernels/integer/integer.h"
+
+#include "kernels/emit.h"
+#include "kernels/formats/format.h"
+
+gemm_args int_declare(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    gemm_args a = {.all = kernel_declare(b, row, spec)};
+    a.m = a.all.number[NUMBER_M];
+    a.n = a.outputs = a.y_stride = a.all.number[NUMBER_ROWS];
+    a.k = a.x_stride = a.all.number[NUMBER_COLUMNS];
+    return a;
+}
+
+static ptx_val number_s32(ptx_builder *b, const gemm_args *args, kernel_number number)
+{
+    return ptx_as(b, PTX_S32, ptx_cvt(b, PTX_U32, args->all.number[number]));
+}
+
+static bool is_scaled(const kernel_spec *spec)
+{
+    return spec->result == QDNN_DATA_F32;
+}
+
+static bool is_requantized(const kernel_spec *spec)
+{
+    return spec->result == QDNN_DATA_I8 || spec->result == QDNN_DATA_U8;
+}
+
+int_results int_results_begin(ptx_builder *b, const kernel_spec *spec, const gemm_args *args)
+{
+    int_results r = {.spec = spec, .args = args};
+    if (spec->x_zero)
+        r.x_zero = number_s32(b, args, NUMBER_X_ZERO);
+    if (spec->w_zero)
+        r.w_zero = number_s32(b, args, NUMBER_W_ZERO);
+    if (is_requantized(spec))
+        r.y_zero = number_s32(b, args, NUMBER_Y_ZERO);
+    if (spec->x_zero && spec->w_zero)
+        r.k_zeros = ptx_mul(b, ptx_mul(b, r.x_zero, r.w_zero), ptx_as(b, PTX_S32, ptx_cvt(b, PTX_U32, args->k)));
+    if (is_scaled(spec)) {
+        r.epilogue = epilogue_begin(b, spec, args);
+        r.epilogue.keeps_zero = true;
+    }
+    return r;
+}
+
+static ptx_val load_of_column(ptx_builder *b, const int_results *r, ptx_type type, qdnnOperand_t operand, ptx_val n)
+{
+    return ptx_ld_global_nc(b, type, ptx_at(b, r->args->all.operand[operand], n, 4), 0);
+}
+
+int_column int_column_begin(ptx_builder *b, const int_results *r, ptx_val n)
+{
+    const kernel_spec *spec = r->spec;
+    int_column c = {.n = n};
+    if (spec->bias_i32)
+        c.bias = load_of_column(b, r, PTX_S32, QDNN_OPERAND_BIAS, n);
+    if (is_requantized(spec))
+        c.multiplier = spec->multipliers ? load_of_column(b, r, PTX_F32, QDNN_OPERAND_MULTIPLIER, n)
+                                         : r->args->all.number[NUMBER_MULTIPLIER];
+    if (is_scaled(spec) && !int_is_grouped(spec))
+        c.scale = load_of_column(b, r, PTX_F32, QDNN_OPERAND_SCALE, n);
+    return c;
+}
+
+ptx_val int_without_zeros(ptx_builder *b, const int_results *r, ptx_val sum, ptx_val x_sum, ptx_val w_sum)
+{
+    if (r->spec->w_zero)
+        sum = ptx_sub(b, sum, ptx_mul(b, r->w_zero, x_sum));
+    if (r->spec->x_zero)
+        sum = ptx_sub(b, sum, ptx_mul(b, r->x_zero, w_sum));
+    if (r->spec->w_zero && r->spec->x_zero)
+        sum = ptx_add(b, sum, r->k_zeros);
+    return sum;
+}
+
+/* Codes and zero points are small, so anything far outside of their range is clamped before they are added. */
+static ptx_val requantized(ptx_builder *b, const int_results *r, const int_column *c, ptx_val sum)
+{
+    ptx_val product = ptx_mul(b, ptx_cvt_rn(b, PTX_F32, sum), c->multiplier);
+    ptx_val rounded = ptx_cvt_rni(b, PTX_S32, round_integral(b, r->spec, product));
+    ptx_val moved = ptx_add(b, ptx_clamp_s32(b, rounded, -65536, 65535), r->y_zero);
+    return r->spec->result == QDNN_DATA_U8 ? ptx_clamp_s32(b, moved, 0, 255) : ptx_clamp_s32(b, moved, -128, 127);
+}
+
+/* The scale of a row is one of x's. */
+static ptx_val scaled(ptx_builder *b, const int_results *r, const int_column *c, ptx_val m, ptx_val sum)
+{
+    ptx_val of_x = ptx_ld_global_nc(b, PTX_F32, ptx_at(b, r->args->all.operand[QDNN_OPERAND_X_SCALE], m, 4), 0);
+    if (c->scale.kind == PTX_NOTHING)
+        return ptx_mul(b, ptx_add(b, sum, ptx_f32(b, 0)), of_x);
+    ptx_val first = r->spec->w_scale_first ? c->scale : of_x, second = r->spec->w_scale_first ? of_x : c->scale;
+    return ptx_mul(b, ptx_mul(b, ptx_cvt_rn(b, PTX_F32, sum), first), second);
+}
+
+void int_store(ptx_builder *b, const int_results *r, const int_column *c, ptx_val m, ptx_val sum)
+{
+    if (is_scaled(r->spec)) {
+        ptx_val s = scaled(b, r, c, m, sum);
+        epilogue_store(b, &r->epilogue, m, c->n, &s, (ptx_val){0});
+        return;
+    }
+    int_store_at(b, r, c, ptx_mad(b, m, r->args->y_stride, c->n), sum);
+}
+
+void int_store_at(ptx_builder *b, const int_results *r, const int_column *c, ptx_val at, ptx_val sum)
+{
+    ptx_val y = r->args->all.operand[QDNN_OPERAND_Y];
+    if (r->spec->bias_i32)
+        sum = ptx_add(b, sum, c->bias);
+    if (is_requantized(r->spec))
+        ptx_st_global_u8(b, ptx_add(b, y, at), 0, requantized(b, r, c, sum));
+    else
+        ptx_st_global(b, ptx_at(b, y, at, 4), 0, sum);
+}

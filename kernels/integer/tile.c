@@ -1,0 +1,407 @@
+/* Products on tensor cores: four warps compute a tile of 64 x 64 or 128 x 128 outputs, each a quarter of it. x and w pass
+ * through shared memory in stages of 64 bytes of k (fill.h); cp.async fills two of three stages while one is computed.
+ *
+ * mma on s8 takes 32 bytes of k, on s4 too: 64 nibbles lie as 32 bytes do, so that only the instruction differs. From sm_90
+ * on s4 has none of its own; there nibbles become bytes, 16 times as large. */
+#include "kernels/integer/tile.h"
+
+#include "kernels/emit.h"
+
+enum { WARPS = INT_TILE_BLOCK / 32, STAGES_MAX = 3, ONES = 0x01010101 };
+
+bool tile_has_async(const ptx_builder *b)
+{
+    const ptx_sm *sm = ptx_target(b);
+    return sm && sm->number >= 80;
+}
+
+static bool has_s4(const ptx_builder *b)
+{
+    const ptx_sm *sm = ptx_target(b);
+    return sm && sm->number < 90;
+}
+
+/* ---- mma ---- */
+
+/* Four small ones of sm_75 are one of the later SMs: rows 0 to 7 and 8 to 15, the first and the second half of k. */
+void tile_multiply(ptx_builder *b, ptx_mma_id whole, ptx_mma_id quarter, const ptx_val sums[4], const ptx_val x[4],
+                   const ptx_val w[2])
+{
+    if (tile_has_async(b)) {
+        ptx_mma_into(b, whole, sums, x, w, sums);
+        return;
+    }
+    for (int i = 0; i < 4; i++)
+        ptx_mma_into(b, quarter, sums + i % 2 * 2, &x[i], &w[i / 2], sums + i % 2 * 2);
+}
+
+static void multiply_bytes(ptx_builder *b, const tile *t, const ptx_val sums[4], const ptx_val x[4], const ptx_val w[2])
+{
+    if (t->spec->x_codes == QDNN_DATA_U8)
+        tile_multiply(b, PTX_MMA_m16n8k32_s32_u8_s8, PTX_MMA_m8n8k16_s32_u8_s8, sums, x, w);
+    else
+        tile_multiply(b, PTX_MMA_m16n8k32_s32_s8, PTX_MMA_m8n8k16_s32_s8, sums, x, w);
+}
+
+static bool is_nibbles(const tile *t)
+{
+    return t->spec->x_codes == QDNN_DATA_I4;
+}
+
+static bool spreads(const ptx_builder *b, const tile *t)
+{
+    return is_nibbles(t) && !has_s4(b);
+}
+
+/* ---- The main loop ---- */
+
+/* The sums of x's codes, of rows 0 to 7 and 8 to 15 of a block. */
+static void add_x(ptx_builder *b, const tile *t, unsigned i, const ptx_val x[4])
+{
+    for (int r = 0; r < 4 && t->spec->w_zero; r++) {
+        ptx_val sum = t->x_sums[i][r % 2], codes = int_typed(b, t->spec->x_codes, x[r]);
+        ptx_assign(b, sum, ptx_dp4a(b, codes, ptx_s32(b, ONES), sum));
+    }
+}
+
+static void add_w(ptx_builder *b, const tile *t, unsigned j, const ptx_val w[2])
+{
+    for (int r = 0; r < 2 && t->spec->x_zero; r++)
+        ptx_assign(b, t->w_sums[j], ptx_dp4a(b, ptx_as(b, PTX_S32, w[r]), ptx_s32(b, ONES), t->w_sums[j]));
+}
+
+/* x in registers: of nibbles that become bytes, the even ones and the odd ones. */
+typedef struct fragments {
+    ptx_val codes[TILE_M_MAX][2][4];
+    int parts;
+} fragments;
+
+static fragments load_x(ptx_builder *b, const tile *t, int offset, int step)
+{
+    fragments x = {.parts = spreads(b, t) ? 2 : 1};
+    for (unsigned i = 0; i < t->m_blocks; i++) {
+        ptx_val four[4];
+        ptx_ldmatrix(b, t->x_at[step], offset + (int)i * 16 * FILL_ROW, four, 4);
+        add_x(b, t, i, four);
+        for (int r = 0; r < 4; r++)
+            if (x.parts == 2)
+                int_spread(b, four[r], &x.codes[i][0][r], &x.codes[i][1][r]);
+            else
+                x.codes[i][0][r] = four[r];
+    }
+    return x;
+}
+
+/* One block of columns of w with all rows of x. */
+static void multiply_block(ptx_builder *b, const tile *t, const fragments *x, unsigned j, const ptx_val w[2])
+{
+    ptx_val parts[2][2] = {{w[0], w[1]}};
+    add_w(b, t, j, w);
+    for (int r = 0; r < 2 && x->parts == 2; r++)
+        int_spread(b, w[r], &parts[0][r], &parts[1][r]);
+    for (unsigned i = 0; i < t->m_blocks; i++)
+        for (int part = 0; part < x->parts; part++) {
+            if (is_nibbles(t) && x->parts == 1)
+                tile_multiply(b, PTX_MMA_m16n8k64_s32_s4, PTX_MMA_m8n8k32_s32_s4, t->sums[i][j], x->codes[i][0], w);
+            else
+                multiply_bytes(b, t, t->sums[i][j], x->codes[i][part], parts[part]);
+        }
+}
+
+static void compute_step(ptx_builder *b, const tile *t, unsigned stage, int step)
+{
+    const int x_offset = (int)(stage * t->fill.stage_bytes), w_offset = x_offset + (int)t->side * FILL_ROW;
+    fragments x = load_x(b, t, x_offset, step);
+    for (unsigned j = 0; j < t->n_blocks; j += 2) {
+        ptx_val four[4];
+        ptx_ldmatrix(b, t->w_at[step], w_offset + (int)j * 8 * FILL_ROW, four, 4);
+        multiply_block(b, t, &x, j, four);
+        multiply_block(b, t, &x, j + 1, four + 2);
+    }
+}
+
+/* The first or the second half of a stage. */
+static void compute_half(ptx_builder *b, const tile *t, unsigned stage, int half)
+{
+    if (int_is_grouped(t->spec))
+        tile_groups_compute(b, t, stage, half);
+    else
+        compute_step(b, t, stage, half);
+}
+
+/* Two stages are on their way while one is computed. A stage is filled again when every warp has left it. */
+static void loop_async(ptx_builder *b, tile *t, ptx_val left)
+{
+    for (unsigned s = 0; s + 1 < t->stages; s++)
+        fill_start(b, &t->fill, s);
+    ptx_loop(b);
+    for (unsigned s = 0; s < t->stages; s++) {
+        ptx_cp_async_wait(b, t->stages - 2);
+        ptx_syncthreads(b);
+        fill_start(b, &t->fill, (s + t->stages - 1) % t->stages);
+        for (int half = 0; half < TILE_STEPS; half++)
+            compute_half(b, t, s, half);
+        ptx_assign(b, left, ptx_sub(b, left, 1));
+        ptx_uniform(b);
+        ptx_break_if(b, ptx_setp(b, PTX_EQ, left, 0));
+    }
+    ptx_end_loop(b);
+    ptx_cp_async_wait_all(b);
+    ptx_syncthreads(b);
+}
+
+/* Half of the next tile is read while half of a stage is computed. The sums of the large tile leave no registers to hold it
+ * for so long: there, the other block of the SM computes meanwhile. */
+static void loop_registers(ptx_builder *b, tile *t, ptx_val left)
+{
+    const bool waits = t->side == 128;
+    for (int half = 0; half < FILL_HALVES; half++) {
+        fill_hold(b, &t->fill, (fill_half)half);
+        fill_put(b, &t->fill, (fill_half)half, 0);
+    }
+    ptx_syncthreads(b);
+    ptx_loop(b);
+    for (unsigned s = 0; s < t->stages; s++) {
+        for (int half = 0; half < FILL_HALVES; half++) {
+            fill_hold(b, &t->fill, (fill_half)half);
+            if (!waits)
+                compute_half(b, t, s, half);
+            fill_put(b, &t->fill, (fill_half)half, 1 - s);
+            if (waits)
+                compute_half(b, t, s, half);
+        }
+        ptx_syncthreads(b);
+        ptx_assign(b, left, ptx_sub(b, left, 1));
+        ptx_uniform(b);
+        ptx_break_if(b, ptx_setp(b, PTX_EQ, left, 0));
+    }
+    ptx_end_loop(b);
+}
+
+static void main_loop(ptx_builder *b, tile *t)
+{
+    ptx_val tiles = ptx_shr(b, ptx_add(b, t->fill.w.pitch, FILL_ROW - 1), 6), left = ptx_var(b, tiles);
+    ptx_uniform(b);
+    ptx_if(b, ptx_setp(b, PTX_NE, tiles, 0));
+    if (t->fill.is_async)
+        loop_async(b, t, left);
+    else
+        loop_registers(b, t, left);
+    ptx_end_if(b);
+}
+_Static_assert(FILL_ROW == 1 << 6, "the number of tiles is shifted by it");
+_Static_assert((int)TILE_STEPS == (int)FILL_HALVES, "half of the next tile arrives with each half of a stage");
+
+/* ---- Results ---- */
+
+/* A warp's part of shared memory: 16 rows of its sums, padded so that stores do not collide; the sums of its w, of its x. */
+typedef struct exchange {
+    unsigned columns, pitch;            /* words */
+    ptx_val sums, w_sums, x_sums;       /* u32 */
+} exchange;
+
+static exchange exchange_begin(ptx_builder *b, const tile *t, ptx_val warp)
+{
+    exchange e = {.columns = t->n_blocks * 8};
+    e.pitch = e.columns + 8;
+    const unsigned bytes = (16 * e.pitch + e.columns + t->m_blocks * 16) * 4;
+    e.sums = ptx_mad(b, warp, ptx_u32(b, bytes), t->shared);
+    e.w_sums = ptx_add(b, e.sums, ptx_u32(b, 16 * e.pitch * 4));
+    e.x_sums = ptx_add(b, e.w_sums, ptx_u32(b, e.columns * 4));
+    return e;
+}
+
+/* The sum over the four threads that share a row of a fragment, stored by the first. */
+static void put_quad_sum(ptx_builder *b, ptx_val sum, ptx_val lane, ptx_val to, int offset)
+{
+    ptx_val pair = ptx_add(b, sum, ptx_shfl_bfly(b, sum, 1)), all = ptx_add(b, pair, ptx_shfl_bfly(b, pair, 2));
+    ptx_if(b, ptx_setp(b, PTX_EQ, ptx_and(b, lane, 3), 0));
+    ptx_st_shared(b, ptx_at(b, to, ptx_shr(b, lane, 2), 4), offset * 4, all);
+    ptx_end_if(b);
+}
+
+static void put_zero_sums(ptx_builder *b, const tile *t, const exchange *e, ptx_val lane)
+{
+    for (unsigned j = 0; j < t->n_blocks && t->spec->x_zero; j++)
+        put_quad_sum(b, t->w_sums[j], lane, e->w_sums, (int)j * 8);
+    for (unsigned i = 0; i < 2 * t->m_blocks && t->spec->w_zero; i++)
+        put_quad_sum(b, t->x_sums[i / 2][i % 2], lane, e->x_sums, (int)i * 8);
+}
+
+static void put_sums(ptx_builder *b, const tile *t, const exchange *e, unsigned i, ptx_val lane)
+{
+    ptx_val row = ptx_shr(b, lane, 2), column = ptx_shl(b, ptx_and(b, lane, 3), 1);
+    ptx_val to = ptx_at(b, e->sums, ptx_mad(b, row, ptx_u32(b, e->pitch), column), 4);
+    for (unsigned j = 0; j < t->n_blocks; j++)
+        for (unsigned half = 0; half < 2; half++)
+            ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)((half * 8 * e->pitch + j * 8) * 4),
+                       int_is_grouped(t->spec) ? &t->totals[i][j][2 * half] : &t->sums[i][j][2 * half], 2);
+}
+
+/* The columns of a thread: one in 32. */
+typedef struct owned {
+    int count;
+    int_column column[2];
+    ptx_val exists[2], w_sum[2];
+} owned;
+
+static owned owned_begin(ptx_builder *b, const tile *t, const int_results *r, const exchange *e, ptx_val first, ptx_val lane)
+{
+    owned o = {.count = (int)e->columns / 32};
+    ptx_val last = ptx_sub(b, t->columns, ptx_u64(b, 1));
+    for (int i = 0; i < o.count; i++) {
+        ptx_val place = i ? ptx_add(b, lane, 32 * i) : lane, n = ptx_add(b, first, ptx_cvt(b, PTX_U64, place));
+        o.exists[i] = ptx_setp(b, PTX_LT, n, t->columns);
+        o.column[i] = int_column_begin(b, r, ptx_add(b, t->first_output, ptx_min(b, n, last)));
+        if (t->spec->x_zero)
+            o.w_sum[i] = ptx_ld_shared(b, PTX_S32, ptx_at(b, e->w_sums, place, 4), 0);
+    }
+    return o;
+}
+
+/* Sixteen rows of the warp's sums, one at a time, each by neighbouring threads. */
+static void store_rows(ptx_builder *b, const tile *t, const int_results *r, const exchange *e, const owned *o, unsigned block,
+                       ptx_val first_row, ptx_val lane)
+{
+    ptx_val i = ptx_for(b, ptx_u32(b, 0), ptx_u32(b, 16), 1);
+    ptx_val m = ptx_add(b, ptx_add(b, first_row, ptx_u64(b, block * 16)), ptx_cvt(b, PTX_U64, i));
+    ptx_uniform(b);
+    ptx_break_unless(b, ptx_setp(b, PTX_LT, m, t->args.m));
+    ptx_val x_sum = {0}, from = ptx_at(b, e->sums, ptx_mad(b, i, ptx_u32(b, e->pitch), lane), 4);
+    if (t->spec->w_zero)
+        x_sum = ptx_ld_shared(b, PTX_S32, ptx_at(b, e->x_sums, i, 4), (int)block * 64);
+    for (int c = 0; c < o->count; c++) {
+        ptx_if(b, o->exists[c]);
+        ptx_val sum = ptx_ld_shared(b, int_is_grouped(t->spec) ? PTX_F32 : PTX_S32, from, c * 128);
+        if (spreads(b, t))
+            sum = ptx_shr(b, sum, 8);
+        int_store(b, r, &o->column[c], m, int_without_zeros(b, r, sum, x_sum, o->w_sum[c]));
+        ptx_end_if(b);
+    }
+    ptx_end_for(b);
+}
+
+static void store_tile(ptx_builder *b, const tile *t, ptx_val warp_row, ptx_val warp_column)
+{
+    ptx_val lane = ptx_laneid(b), warp = ptx_shr(b, ptx_tid_x(b), 5);
+    ptx_val first_row = ptx_add(b, t->fill.first_row, ptx_cvt(b, PTX_U64, warp_row));
+    ptx_val first_column = ptx_add(b, t->fill.first_column, ptx_cvt(b, PTX_U64, warp_column));
+    int_results r = int_results_begin(b, t->spec, &t->args);
+    exchange e = exchange_begin(b, t, warp);
+    put_zero_sums(b, t, &e, lane);
+    ptx_syncwarp(b);
+    owned o = owned_begin(b, t, &r, &e, first_column, lane);
+    for (unsigned i = 0; i < t->m_blocks; i++) {
+        put_sums(b, t, &e, i, lane);
+        ptx_syncwarp(b);
+        store_rows(b, t, &r, &e, &o, i, first_row, lane);
+        ptx_syncwarp(b);
+    }
+}
+
+/* ---- Beginning ---- */
+
+static void windows_begin(ptx_builder *b, tile *t, ptx_val group)
+{
+    fill_windows *s = &t->fill.windows;
+    const ptx_val *n = t->args.all.number;
+    ptx_val pair[2];
+    static const kernel_number in[2] = {NUMBER_CONV_H, NUMBER_CONV_W}, out[2] = {NUMBER_CONV_OUT_H, NUMBER_CONV_OUT_W};
+    for (int i = 0; i < 2; i++) {
+        s->in[i] = ptx_cvt(b, PTX_U32, n[in[i]]);
+        s->out[i] = ptx_cvt(b, PTX_U32, n[out[i]]);
+        ptx_unpack(b, PTX_U32, n[NUMBER_CONV_STRIDE], pair, 2);
+        s->stride[i] = pair[1 - i];
+        ptx_unpack(b, PTX_U32, n[NUMBER_CONV_PADDING], pair, 2);
+        s->padding[i] = pair[1 - i];
+        ptx_unpack(b, PTX_U32, n[NUMBER_CONV_DILATION], pair, 2);
+        s->dilation[i] = pair[1 - i];
+    }
+    s->channels = ptx_cvt(b, PTX_U32, n[NUMBER_CONV_CHANNELS]);
+    s->first_channel = ptx_mul(b, group, ptx_u32(b, (uint32_t)t->spec->window_c));
+    if (t->spec->x_zero) {
+        ptx_val byte = ptx_and(b, ptx_cvt(b, PTX_U32, n[NUMBER_X_ZERO]), 255);
+        s->splat = ptx_mul(b, byte, ptx_u32(b, ONES));
+    }
+}
+
+static bool is_conv(const kernel_row *row)
+{
+    return kernel_operation_of(row) == KERNEL_INT8_CONV2D;
+}
+
+/* Which tile the block has. Convolutions have many rows and few columns: the rows go along x. */
+static void operands_begin(ptx_builder *b, tile *t)
+{
+    fill *f = &t->fill;
+    const kernel_args *all = &t->args.all;
+    ptx_val x_block = ptx_ctaid_x(b), y_block = ptx_ctaid_y(b), codes = all->operand[QDNN_OPERAND_CODES];
+    f->first_row = ptx_mul_wide(b, f->is_conv ? x_block : y_block, ptx_u32(b, t->side));
+    f->first_column = ptx_mul_wide(b, f->is_conv ? y_block : x_block, ptx_u32(b, t->side));
+    t->columns = f->is_conv ? all->number[NUMBER_CONV_OUTPUTS] : t->args.n;
+    t->first_output = ptx_u64(b, 0);
+    if (f->is_conv) {
+        t->first_output = ptx_mul(b, ptx_cvt(b, PTX_U64, ptx_ctaid_z(b)), t->columns);
+        codes = ptx_mad(b, t->first_output, t->args.k, codes);
+    }
+    f->x = int_matrix_begin(b, t->spec->x_codes, all->operand[QDNN_OPERAND_X], t->args.m, t->args.k);
+    f->w = int_matrix_begin(b, t->spec->w_codes, codes, t->columns, t->args.k);
+    if (f->is_conv)
+        windows_begin(b, t, ptx_ctaid_z(b));
+}
+
+static void sums_begin(ptx_builder *b, tile *t)
+{
+    ptx_val none = ptx_s32(b, 0);
+    for (unsigned i = 0; i < t->m_blocks; i++)
+        for (unsigned j = 0; j < t->n_blocks * 4; j++)
+            t->sums[i][j / 4][j % 4] = ptx_var(b, none);
+    for (unsigned i = 0; i < 2 * t->m_blocks && t->spec->w_zero; i++)
+        t->x_sums[i / 2][i % 2] = ptx_var(b, none);
+    for (unsigned j = 0; j < t->n_blocks && t->spec->x_zero; j++)
+        t->w_sums[j] = ptx_var(b, none);
+}
+
+/* ldmatrix: of x the lanes name 16 rows of the first chunk, then of the second; of w 8 rows of both, then 8 further. */
+static void addresses_begin(ptx_builder *b, tile *t, ptx_val warp_row, ptx_val warp_column)
+{
+    ptx_val lane = ptx_laneid(b), exchanged = ptx_and(b, ptx_shr(b, lane, 1), 3);
+    ptx_val x_row = ptx_add(b, warp_row, ptx_and(b, lane, 15)), x_chunk = ptx_shr(b, lane, 4);
+    ptx_val w_in = ptx_and(b, lane, 7), w_half = ptx_shl(b, ptx_shr(b, lane, 4), 3);
+    ptx_val w_row = ptx_add(b, ptx_add(b, warp_column, w_in), w_half), w_chunk = ptx_and(b, ptx_shr(b, lane, 3), 1);
+    ptx_val x_place = ptx_shl(b, ptx_xor(b, x_chunk, exchanged), 4), w_place = ptx_shl(b, ptx_xor(b, w_chunk, exchanged), 4);
+    t->x_at[0] = ptx_add(b, t->shared, ptx_mad(b, x_row, FILL_ROW, x_place));
+    t->w_at[0] = ptx_add(b, t->shared, ptx_mad(b, w_row, FILL_ROW, w_place));
+    t->x_at[1] = ptx_xor(b, t->x_at[0], TILE_STEP);
+    t->w_at[1] = ptx_xor(b, t->w_at[0], TILE_STEP);
+}
+
+void emit_int_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    ptx_reqntid(b, INT_TILE_BLOCK, 1, 1);
+    tile t = {.spec = spec, .side = (unsigned)spec->tile, .args = int_declare(b, row, spec)};
+    t.m_blocks = t.side / 32;
+    t.n_blocks = t.side / 16;
+    t.stages = tile_has_async(b) ? STAGES_MAX : 2;
+    t.fill = (fill){.spec = spec,
+                    .passes = t.side / FILL_ROWS,
+                    .x_parts = int_is_grouped(spec) ? 2 : 1,
+                    .is_async = tile_has_async(b),
+                    .is_conv = is_conv(row)};
+    t.fill.stage_bytes = (t.fill.x_parts + 1) * t.side * FILL_ROW;
+    t.shared = ptx_shared(b, "stages", PTX_U32, t.stages * t.fill.stage_bytes / 4, 128);
+    operands_begin(b, &t);
+    fill_begin(b, &t.fill, t.shared);
+    ptx_val warp = ptx_shr(b, ptx_tid_x(b), 5);
+    ptx_val warp_row = ptx_mul(b, ptx_shr(b, warp, 1), ptx_u32(b, t.side / 2));
+    ptx_val warp_column = ptx_mul(b, ptx_and(b, warp, 1), ptx_u32(b, t.side / 2));
+    addresses_begin(b, &t, warp_row, warp_column);
+    sums_begin(b, &t);
+    if (int_is_grouped(spec))
+        tile_groups_begin(b, &t, warp_row, warp_column);
+    main_loop(b, &t);
+    if (int_is_grouped(spec))
+        tile_groups_end(b, &t);
+    store_tile(b, &t, warp_row, warp_column);
+}
+_Static_assert(WARPS == 4, "a quarter of the tile each");
