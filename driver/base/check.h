@@ -33,7 +33,7 @@
 #define GIVE_INFO(to, from)                                                                                  \
     do {                                                                                                     \
         const size_t size_ = (to)->size, known_ = sizeof *(to);                                              \
-        if (size_ <= sizeof(size_t))                                                                         \
+        if (size_ <= sizeof(size_t) || size_ > 65536)                                                        \
             return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,                                            \
                               #to "->size is %zu; set it to sizeof *" #to " before the call", size_);        \
         memset((to), 0, size_);                                                                              \

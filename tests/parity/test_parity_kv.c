@@ -153,7 +153,7 @@ static void run(qdnnHandle_t handle, const kv_case *c, const kv_data *d)
     qdnnTensorDescriptor_t x = NULL, cache = NULL;
     qdnnQuantDescriptor_t quant = NULL;
     qdnnPlan_t plan = NULL;
-    qdnnPlanInfo_t info;
+    qdnnPlanInfo_t info = {.size = sizeof info};
     device_buffer at[PARTS] = {0};
     qdnnBinding_t bindings[PARTS];
     int count = 0;
