@@ -2,6 +2,8 @@
 #ifndef QDNN_BENCH_H
 #define QDNN_BENCH_H
 
+#include <stddef.h>
+
 /* Prints a line of the table and keeps the figure for bench.json. The strings are copied. */
 void bench_report(const char *name, double value, const char *unit, const char *note);
 
@@ -14,6 +16,9 @@ double bench_best(void (*work)(void *argument), void *argument, double budget);
 
 /* A line that shows what is being measured, on a terminal only. */
 void bench_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The path of a file in the folder of bench.json. */
+void bench_beside(const char *name, char *path, size_t size);
 
 /* The parts of the benchmark, one file each; parts.def lists them. */
 #define PART(name) void bench_##name(void);

@@ -2,6 +2,7 @@
 #include "bench/bench.h"
 
 #include "host_ref/host_ref.h"
+#include "kernels/kernels.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,37 +38,46 @@ static void measure(const char *operation, const char *format, void (*work)(void
     char name[64];
     snprintf(name, sizeof name, "host_ref.%s_%s.melem_per_s", operation, format);
     bench_progress("measuring %s", name);
-    bench_report(name, N / bench_best(work, j, 0.2) * 1e-6, "Melem/s", "f32, groups of 128, one thread");
+    bench_report(name, N / bench_best(work, j, 0.05) * 1e-6, "Melem/s", "f32, groups of 128, one thread");
+}
+
+/* The formats of the registry. */
+static ref_quant_spec spec_of(const format_facts *f)
+{
+    return (ref_quant_spec){.data = QDNN_DATA_F32,
+                            .storage = f->storage,
+                            .bits = f->bits <= 8 ? (int)f->bits : 0,
+                            .code = f->code,
+                            .block = f->block,
+                            .zero_kind = f->zero_kind,
+                            .zero = f->zero_kind == QDNN_ZERO_MINIMUM ? QDNN_DATA_F32 : QDNN_DATA_U8,
+                            .group_size = 128,
+                            .floor = REF_DEFAULT_FLOOR};
+}
+
+static bool has(kernel_operation operation, const format_facts *f)
+{
+    const format_row *format = kernel_find_format(f->storage, f->bits, f->zero_kind, f->code, f->block);
+    return format && kernel_find_operation(operation, format);
 }
 
 void bench_host_ref(void)
 {
-    static const struct {
-        const char *name;
-        qdnnDataType_t storage;
-        qdnnZeroKind_t zero_kind;
-    } formats[] = {{"int4", QDNN_DATA_I4, QDNN_ZERO_NONE},
-                   {"int4_zp", QDNN_DATA_I4, QDNN_ZERO_POINT},
-                   {"nf4", QDNN_DATA_NF4, QDNN_ZERO_NONE},
-                   {"int8", QDNN_DATA_I8, QDNN_ZERO_NONE},
-                   {"e4m3", QDNN_DATA_F8E4M3, QDNN_ZERO_NONE}};
-    job j = {
-        .x = malloc(N * sizeof(float)),
-        .arrays = {.scale = malloc(N / 128 * sizeof(float)), .zero = malloc(N / 128), .codes = malloc(N)}};
+    job j = {.x = malloc(N * sizeof(float)),
+             .arrays = {.scale = malloc(N / 128 * sizeof(float)),
+                        .zero = calloc(N / 128, sizeof(float)),
+                        .codes = calloc(N, sizeof(float))}};
     const ref_arrays *a = &j.arrays;
-    for (size_t f = 0; j.x && a->scale && a->zero && a->codes && f < sizeof formats / sizeof formats[0];
-         f++) {
-        j.spec = (ref_quant_spec){.data = QDNN_DATA_F32,
-                                  .storage = formats[f].storage,
-                                  .zero_kind = formats[f].zero_kind,
-                                  .zero = QDNN_DATA_U8,
-                                  .group_size = 128,
-                                  .floor = REF_DEFAULT_FLOOR};
-        for (int i = 0; i < N; i++)
-            j.x[i] = (float)((i * 2654435761u >> 8) % 2001) * 0.01f - 10.0f;
-        measure("scale", formats[f].name, scale, &j);
-        measure("quantize", formats[f].name, quantize, &j);
-        measure("dequantize", formats[f].name, dequantize, &j);
+    for (int i = 0; j.x && a->scale && a->zero && a->codes && kernel_format_at(i); i++) {
+        const format_facts *f = kernel_format_at(i);
+        j.spec = spec_of(f);
+        for (int k = 0; k < N; k++)
+            j.x[k] = (float)((k * 2654435761u >> 8) % 2001) * 0.01f - 10.0f;
+        if (has(KERNEL_SCALE, f))
+            measure("scale", f->name, scale, &j);
+        if (has(KERNEL_QUANTIZE, f))
+            measure("quantize", f->name, quantize, &j);
+        measure("dequantize", f->name, dequantize, &j);
     }
     free(j.x), free(a->scale), free(a->zero), free(a->codes);
 }

@@ -14,6 +14,7 @@ typedef struct figure {
     double value;
 } figure;
 
+static const char *json_path;
 static figure *figures;
 static int n_figures;
 
@@ -73,6 +74,12 @@ void bench_report(const char *name, double value, const char *unit, const char *
     snprintf(f->name, sizeof f->name, "%s", name);
     snprintf(f->unit, sizeof f->unit, "%s", unit);
     snprintf(f->note, sizeof f->note, "%s", note ? note : "");
+}
+
+void bench_beside(const char *name, char *path, size_t size)
+{
+    const char *slash = strrchr(json_path, '/');
+    snprintf(path, size, "%.*s%s", slash ? (int)(slash - json_path) + 1 : 0, json_path, name);
 }
 
 static void write_string(FILE *out, const char *text)
@@ -141,6 +148,7 @@ int main(int argc, char **argv)
     for (int i = 2; i < argc; i++)
         if (!is_part(argv[i]))
             return 2;
+    json_path = argv[1];
     run_parts(argv + 2, argc - 2);
     bool ok = write_json(argv[1]);
     if (!ok)

@@ -297,6 +297,8 @@ TEST_CASE(DriverBundle, EveryAllocationMayFail)
     if (!make_folder(&folder, ONE))
         return;
     scarce memory = {.fails = -1};
+    uint64_t hash;
+    CHECK(bundle_own_emitters(&hash)); /* which takes thousands of allocations, and has a test of its own */
     do {
         bundle *b = NULL;
         bundle_image image = {0};
@@ -315,6 +317,28 @@ TEST_CASE(DriverBundle, EveryAllocationMayFail)
     } while (memory.asked > memory.fails);
     CHECK(memory.fails > 20);
     temp_dir_remove(folder.parent);
+}
+
+/* Emitting without memory fails, wherever memory ends, and leaves nothing behind. */
+TEST_CASE(DriverBundle, EmittersWithoutMemory)
+{
+    uint64_t usual, hash;
+    scarce memory = {.fails = INT32_MAX};
+    alloc_set_hook(scarce_resize, &memory);
+    CHECK(bundle_emitters(&usual));
+    alloc_set_hook(NULL, NULL);
+    const int asked = (int)memory.asked;
+    CHECK(asked > 1000);
+    for (int i = 0; i < 24; i++) {
+        int fails = i < 12 ? i : i == 23 ? asked - 1 : asked / 12 * (i - 12) + i;
+        memory = (scarce){.fails = fails};
+        alloc_set_hook(scarce_resize, &memory);
+        CHECK(!bundle_emitters(&hash));
+        alloc_set_hook(NULL, NULL);
+        CHECK_EQ_I64(memory.living, 0);
+    }
+    CHECK(bundle_own_emitters(&hash));
+    CHECK_EQ_U64(hash, usual);
 }
 
 enum { THREADS = 4, ROUNDS = 50 };

@@ -22,15 +22,29 @@ static void name(int index, char *text, size_t size)
              sample_sm_at(index % sample_sm_count())->name);
 }
 
-/* In the full build all pairs of settings for three generations and all values for the others; by default all values
- * for two, and the first few for the others. */
-static int settings_for(const kernel_row *row, const ptx_sm *sm, kernel_spec *specs)
+/* Of the settings those from `first` on, `wanted` of them, the first ones following the last. */
+static int take_some(kernel_spec *specs, int n, int first, int wanted)
 {
-    enum { FEW = 3 };
-    bool is_thorough = strcmp(sm->name, "sm_75") == 0 || strcmp(sm->name, "sm_90") == 0 ||
-                       (sample_is_full() && strcmp(sm->name, "sm_120") == 0);
-    int n = settings_grid(row, sample_is_full() && is_thorough ? GRID_PAIRS : GRID_VALUES, specs);
-    return is_thorough || sample_is_full() || n < FEW ? n : FEW;
+    kernel_spec some[GRID_MAX];
+    for (int i = 0; i < wanted; i++)
+        some[i] = specs[(first + i) % n];
+    memcpy(specs, some, (size_t)wanted * sizeof *some);
+    return wanted;
+}
+
+/* In the full build all pairs of settings for three generations and all values for the others; by default all values
+ * for one, sm_75 or sm_90 in turns, and a few for the others, which are others for each. */
+static int settings_for(const kernel_row *row, const ptx_sm *sm, int index, kernel_spec *specs)
+{
+    enum { FEW = 2 };
+    bool is_old = strcmp(sm->name, "sm_75") == 0, is_new = strcmp(sm->name, "sm_90") == 0;
+    if (sample_is_full()) {
+        bool in_pairs = is_old || is_new || strcmp(sm->name, "sm_120") == 0;
+        return settings_grid(row, in_pairs ? GRID_PAIRS : GRID_VALUES, specs);
+    }
+    bool is_thorough = (row - kernel_rows) % 2 ? is_old : is_new;
+    int n = settings_grid(row, GRID_VALUES, specs);
+    return is_thorough || n <= FEW ? n : take_some(specs, n, index * FEW, FEW);
 }
 
 /* Of matrices in the full build all; by default one or two, which are others for each target and kernel. */
@@ -91,7 +105,7 @@ TEST_EACH(Kernels, Assembles, count, name)
     if (!toolkit_find_ptxas(ptxas, sizeof ptxas))
         SKIP("there is no ptxas");
     kernel_spec specs[GRID_MAX];
-    int n = settings_for(row, sm, specs);
+    int n = settings_for(row, sm, index, specs);
     n = add_matrices(row, index * 5, sample_is_full() ? MATRIX_SETTINGS : 1 + index % 2, specs, n);
     temp_dir_make(dir, sizeof dir);
     snprintf(path, sizeof path, "%s/kernel.ptx", dir);

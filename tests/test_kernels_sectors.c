@@ -1,7 +1,5 @@
 /* Memory traffic of the kernels of flat tensors, by ptxvm's counters, for aligned data in groups of 128: every byte of codes
- * and data moves once, the sectors of a launch are those of its operands, and requests ask for at most 5% more of them. A warp
- * asks for the sector of its scale with every chunk, and for that of its zero: with codes of 2 bits or with zeros these are
- * up to 11%. Dynamic quantization to codes of odd widths stores them byte by byte, and is left out. */
+ * and data moves once, the sectors of a launch are those of its operands, and requests ask for at most 5% more of them. */
 #include "test_kernels_parity.h"
 
 #include "formats/ref_spec.h"
@@ -16,10 +14,8 @@ static const char *const type_names[TYPES] = {"f32", "f16", "bf16"};
 static bool moves_elements(const kernel_row *row)
 {
     kernel_operation o = kernel_operation_of(row);
-    unsigned bits = kernel_format(row) ? kernel_format(row)->bits : 0;
-    bool is_direct = (bits & (bits - 1)) == 0;
     return row->operation_name && kernel_format(row) &&
-           (o == KERNEL_QUANTIZE || o == KERNEL_DEQUANTIZE || (o == KERNEL_DYNAMIC && is_direct)) &&
+           (o == KERNEL_QUANTIZE || o == KERNEL_DEQUANTIZE || o == KERNEL_DYNAMIC) &&
            kernel_format(row)->block == QDNN_BLOCK_NONE;
 }
 
@@ -55,12 +51,6 @@ static uint64_t least_sectors(const kernel_row *row, const kernel_spec *spec, in
     return sectors;
 }
 
-static unsigned allowed_percent(const kernel_row *row)
-{
-    const format_facts *f = kernel_format(row);
-    return f->zero_kind != QDNN_ZERO_NONE || f->bits == 2 ? 111 : 105;
-}
-
 TEST_EACH(KernelSectors, AreThoseOfTheOperands, count, name)
 {
     const kernel_row *row = row_at(index / TYPES);
@@ -76,6 +66,6 @@ TEST_EACH(KernelSectors, AreThoseOfTheOperands, count, name)
     ptxvm_destroy(vm);
     uint64_t asked = c.total.load.sectors + c.total.store.sectors, least = least_sectors(row, &spec, n);
     CHECK_EQ_U64(c.unique_sectors, least);
-    if (asked * 100 > least * allowed_percent(row))
+    if (asked * 100 > least * 105)
         FAIL("%llu sectors are asked for, %llu is the least", (unsigned long long)asked, (unsigned long long)least);
 }

@@ -132,7 +132,7 @@ static qdnnStatus_t check_head(const bundle *b)
     if (strcmp(qdnn, version) != 0)
         return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s/%s was written by qdnn %.20s, and this is %s; %s",
                           b->directory, manifest_name, qdnn, version, write_it_again);
-    if (!bundle_emitters(&hash))
+    if (!bundle_own_emitters(&hash))
         return OUT_OF_MEMORY();
     snprintf(hash_text, sizeof hash_text, "%016llx", (unsigned long long)hash);
     if (strcmp(emitters, hash_text) != 0)

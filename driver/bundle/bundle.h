@@ -35,5 +35,7 @@ bool bundle_find(const bundle *b, const kernel_row *row, const kernel_spec *spec
  * version. False: no memory. */
 enum { BUNDLE_FORM = 1 };
 bool bundle_emitters(uint64_t *hash);
+/* The same, computed by the first call of the process alone. */
+bool bundle_own_emitters(uint64_t *hash);
 
 #endif

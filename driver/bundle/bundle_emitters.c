@@ -1,6 +1,7 @@
 /* A hash that tells builds of qdnn apart whose emitters write different text. */
 #include "driver/bundle/bundle.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "driver/base/alloc.h"
@@ -35,6 +36,20 @@ static bool add_kernel(uint64_t *hash, const kernel_row *row, const kernel_spec 
         *hash = bundle_hash(*hash, text.ptx, strlen(text.ptx));
     ptx_free_text(&alloc_for_ptx, text.ptx);
     return !error.no_memory;
+}
+
+/* Emitting a few kernels of every row takes a good part of a second in all, so that it is done once. */
+bool bundle_own_emitters(uint64_t *hash)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool is_known;
+    static uint64_t known;
+    pthread_mutex_lock(&lock);
+    is_known = is_known || bundle_emitters(&known);
+    bool ok = is_known;
+    *hash = known;
+    pthread_mutex_unlock(&lock);
+    return ok;
 }
 
 bool bundle_emitters(uint64_t *hash)

@@ -27,7 +27,8 @@ static void split(ptx_builder *b, const coding *c, ptx_val word, unsigned count,
         quads[i] = i == 0 ? word : ptx_shr(b, word, i * QUAD * width_of(c));
 }
 
-void codes_load(ptx_builder *b, const quantized *q, ptx_val address, int offset, unsigned elements, ptx_val *quads)
+void codes_load(ptx_builder *b, const quantized *q, ptx_val address, int offset, unsigned elements,
+                ptx_val *quads)
 {
     const unsigned bytes = elements * width_of(&q->coding) / 8;
     ptx_val word;
@@ -59,8 +60,11 @@ void codes_store(ptx_builder *b, const quantized *q, ptx_val address, int offset
     ptx_val word = quads[0];
     if (elements > QUAD)
         word = ptx_or(b, word, ptx_shl(b, quads[1], QUAD * width));
-    ptx_st_as(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, bytes == 4 ? PTX_U32 : bytes == 2 ? PTX_U16 : PTX_U8, address, offset,
-              word);
+    ptx_st_as(b, PTX_GLOBAL, PTX_CACHE_DEFAULT,
+              bytes == 4   ? PTX_U32
+              : bytes == 2 ? PTX_U16
+                           : PTX_U8,
+              address, offset, word);
 }
 
 /* ---- By way of shared memory ---- */
@@ -97,7 +101,8 @@ void stage_load(ptx_builder *b, const stage *s, ptx_val first)
     ptx_syncthreads(b);
 }
 
-void stage_quads(ptx_builder *b, const coding *c, const stage *s, ptx_val element, unsigned elements, ptx_val *quads)
+void stage_quads(ptx_builder *b, const coding *c, const stage *s, ptx_val element, unsigned elements,
+                 ptx_val *quads)
 {
     for (unsigned i = 0; i < elements / QUAD; i++) {
         ptx_val bit = ptx_mul(b, ptx_add(b, element, i * QUAD), width_of(c));
@@ -109,8 +114,8 @@ void stage_quads(ptx_builder *b, const coding *c, const stage *s, ptx_val elemen
 
 /* Eight codes are as many bytes as a code has bits. Where a chunk has four, two neighbouring lanes put theirs
  * together, and the even one stores them. */
-static void put_bytes(ptx_builder *b, const coding *c, ptx_space space, ptx_val at, ptx_val is_even, unsigned elements,
-                      const ptx_val *quads)
+static void put_bytes(ptx_builder *b, const coding *c, ptx_space space, ptx_val at, ptx_val is_even,
+                      unsigned elements, const ptx_val *quads)
 {
     const unsigned width = width_of(c), quad_bits = QUAD * width;
     ptx_val low = quads[0], high = elements > QUAD ? quads[1] : ptx_shfl_down(b, quads[0], 1);
@@ -119,7 +124,8 @@ static void put_bytes(ptx_builder *b, const coding *c, ptx_space space, ptx_val 
     ptx_if(b, is_even);
     for (unsigned i = 0; i < width; i++) {
         ptx_val word = i < 4 ? first : rest;
-        ptx_st_as(b, space, PTX_CACHE_DEFAULT, PTX_U8, at, (int)i, i % 4 ? ptx_shr(b, word, 8 * (i % 4)) : word);
+        ptx_st_as(b, space, PTX_CACHE_DEFAULT, PTX_U8, at, (int)i,
+                  i % 4 ? ptx_shr(b, word, 8 * (i % 4)) : word);
     }
     ptx_end_if(b);
 }
@@ -127,13 +133,20 @@ static void put_bytes(ptx_builder *b, const coding *c, ptx_space space, ptx_val 
 void stage_put(ptx_builder *b, const coding *c, const stage *s, ptx_val element, unsigned elements,
                const ptx_val *quads)
 {
-    ptx_val at = ptx_add(b, s->shared, ptx_shr(b, ptx_mul(b, element, width_of(c)), 3));
-    ptx_val is_even = elements > QUAD ? ptx_setp(b, PTX_EQ, element, element)
-                                      : ptx_setp(b, PTX_EQ, ptx_and(b, element, QUAD), 0);
-    put_bytes(b, c, PTX_SHARED, at, is_even, elements, quads);
+    stage_put_if(b, c, s, element, ptx_setp(b, PTX_EQ, element, element), elements, quads);
 }
 
-void codes_put(ptx_builder *b, const quantized *q, ptx_val chunk, ptx_val exists, unsigned elements, const ptx_val *quads)
+void stage_put_if(ptx_builder *b, const coding *c, const stage *s, ptx_val element, ptx_val exists,
+                  unsigned elements, const ptx_val *quads)
+{
+    ptx_val at = ptx_add(b, s->shared, ptx_shr(b, ptx_mul(b, element, width_of(c)), 3));
+    if (elements == QUAD)
+        exists = ptx_setp_and(b, PTX_EQ, ptx_and(b, element, QUAD), 0, exists);
+    put_bytes(b, c, PTX_SHARED, at, exists, elements, quads);
+}
+
+void codes_put(ptx_builder *b, const quantized *q, ptx_val chunk, ptx_val exists, unsigned elements,
+               const ptx_val *quads)
 {
     const coding *c = &q->coding;
     ptx_val bit = ptx_mul(b, chunk, ptx_u64(b, (uint64_t)elements * width_of(c)));
@@ -145,7 +158,8 @@ void codes_put(ptx_builder *b, const quantized *q, ptx_val chunk, ptx_val exists
         return;
     }
     ptx_val odd = ptx_and(b, ptx_cvt(b, PTX_U32, chunk), 1);
-    put_bytes(b, c, PTX_GLOBAL, at, elements > QUAD ? exists : ptx_setp_and(b, PTX_EQ, odd, 0, exists), elements, quads);
+    put_bytes(b, c, PTX_GLOBAL, at, elements > QUAD ? exists : ptx_setp_and(b, PTX_EQ, odd, 0, exists),
+              elements, quads);
 }
 
 /* ---- A few elements at a time ---- */
@@ -156,8 +170,8 @@ static unsigned elements_of_bytes(unsigned width)
     return width == 8 ? 1 : width == 4 ? 2 : width == 2 || width == 6 ? 4 : 8;
 }
 
-void encode_few(ptx_builder *b, const quantized *q, ptx_val data, ptx_val first, ptx_val end, ptx_val lane, unsigned lanes,
-                const group_values *only)
+void encode_few(ptx_builder *b, const quantized *q, ptx_val data, ptx_val first, ptx_val end, ptx_val lane,
+                unsigned lanes, const group_values *only)
 {
     const unsigned width = width_of(&q->coding), few = elements_of_bytes(width), bytes = few * width / 8;
     const qdnnDataType_t type = q->coding.spec->data;

@@ -157,6 +157,46 @@ void chunk_groups_load(ptx_builder *b, const quantized *q, ptx_val index, chunk_
     }
 }
 
+/* How many groups the chunks of a warp have, where they are whole groups or parts of one; else 0. */
+static unsigned groups_of_warp(const kernel_spec *spec, unsigned count)
+{
+    const unsigned elements = WARP * count * chunk_elements(spec->data);
+    if (grouping_of(spec) != ONE_GROUP || spec->groups != QDNN_GROUPS_FLAT || spec->channels)
+        return 0;
+    if (spec->group_size % elements == 0)
+        return 1;
+    return elements % spec->group_size == 0 && elements / spec->group_size <= WARP
+               ? elements / (unsigned)spec->group_size
+               : 0;
+}
+
+void warp_groups_load(ptx_builder *b, const quantized *q, ptx_val index, unsigned count, chunk_groups *groups)
+{
+    const kernel_spec *spec = q->coding.spec;
+    const unsigned chunk = chunk_elements(spec->data), groups_here = groups_of_warp(spec, count);
+    if (groups_here == 0) {
+        for (unsigned i = 0; i < count; i++)
+            chunk_groups_load(b, q, ptx_add(b, index, i * WARP * chunk), &groups[i]);
+        return;
+    }
+    ptx_val lane = ptx_laneid(b), in_warp = ptx_mul(b, lane, chunk);
+    ptx_val first = emit_divide(b, ptx_sub(b, index, ptx_cvt(b, PTX_U64, in_warp)), spec->group_size);
+    if (groups_here > 1)
+        first = ptx_add(b, first, ptx_cvt(b, PTX_U64, ptx_min(b, lane, (int)groups_here - 1)));
+    group_values mine = group_load(b, &q->coding, &q->side, first);
+    for (unsigned i = 0; i < count; i++) {
+        groups[i] = (chunk_groups){.first = mine};
+        if (groups_here == 1)
+            continue;
+        ptx_val element = i ? ptx_add(b, in_warp, i * WARP * chunk) : in_warp;
+        ptx_val owner = ptx_shr(b, element, ceil_log2(spec->group_size)), zero = {0};
+        ptx_val scale = ptx_shfl_idx(b, mine.scale, owner);
+        if (mine.zero.kind != PTX_NOTHING)
+            zero = ptx_shfl_idx(b, mine.zero, owner);
+        groups[i].first = group_of_numbers(b, &q->coding, &q->side, scale, zero);
+    }
+}
+
 static ptx_val choose(ptx_builder *b, ptx_val first, ptx_val second, ptx_val is_first)
 {
     return first.kind == PTX_NOTHING ? first : ptx_selp(b, first, second, is_first);

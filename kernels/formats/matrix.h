@@ -8,8 +8,6 @@
 
 #include "kernels/formats/quantized.h"
 
-enum { WARP = 32 };
-
 typedef struct matrix {
     quantized q;
     ptx_val rows, columns; /* u64 */

@@ -7,6 +7,8 @@
 #include "kernels/formats/stream.h"
 #include "kernels/operations.h"
 
+enum { WARP = 32 };
+
 typedef struct quantized {
     coding coding;
     ptx_val codes; /* pointer */
@@ -38,6 +40,10 @@ typedef struct chunk_groups {
 } chunk_groups;
 
 void chunk_groups_load(ptx_builder *b, const quantized *q, ptx_val index, chunk_groups *groups);
+/* The same for `count` chunks of each lane of a warp: chunk i begins WARP * i chunks behind the first, and the chunks of the
+ * warp together begin at a multiple of their elements. Where they have few groups, each is loaded once for all. All
+ * lanes take part. */
+void warp_groups_load(ptx_builder *b, const quantized *q, ptx_val index, unsigned count, chunk_groups *groups);
 group_values chunk_group_at(ptx_builder *b, const quantized *q, const chunk_groups *groups, unsigned element);
 /* Whether chunks never cross into another group: then several may be loaded ahead of their use. */
 bool chunk_has_one_group(const kernel_spec *spec);
@@ -73,6 +79,9 @@ void stage_quads(ptx_builder *b, const coding *c, const stage *s, ptx_val elemen
                  ptx_val *quads);
 void stage_put(ptx_builder *b, const coding *c, const stage *s, ptx_val element, unsigned elements,
                const ptx_val *quads);
+/* Of a chunk that may not exist; with chunks of four, two lanes that put theirs together exist together. */
+void stage_put_if(ptx_builder *b, const coding *c, const stage *s, ptx_val element, ptx_val exists, unsigned elements,
+                  const ptx_val *quads);
 void stage_store(ptx_builder *b, const stage *s, ptx_val first);
 
 /* The quads of the chunk with that number (u64, among chunks of `elements` over the flat tensor), where it exists, to

@@ -4,7 +4,7 @@
 #include "kernels/quant/block_tile.h"
 #include "kernels/quant/quant.h"
 
-enum { WARP = 32, PACK_BYTES = 8, MOST = BLOCK_QUANTIZE_ELEMENTS };
+enum { PACK_BYTES = 8, MOST = BLOCK_QUANTIZE_ELEMENTS };
 
 /* How the elements of a tile are dealt to the lanes of a warp: vector v of a lane is element (v * WARP + lane) *
  * vector of those that the warp has. */

@@ -33,23 +33,22 @@ static void decode_and_store(ptx_builder *b, const tile *t, const chunk_groups *
     emit_store_chunk(b, spec->data, out, offset, y);
 }
 
-/* `count` chunks that lie a block's width apart, from element `index` on. All loads first: they wait for
+/* `count` chunks that lie a warp's width apart, from element `index` on. All loads first: they wait for
  * memory together. */
 static void dequantize_chunks(ptx_builder *b, const tile *t, ptx_val index, unsigned count)
 {
     const kernel_spec *spec = t->q.coding.spec;
-    unsigned chunk = chunk_elements(spec->data), stride = TILE_BLOCK * chunk;
+    unsigned chunk = chunk_elements(spec->data), stride = WARP * chunk;
     ptx_val in = tile_codes_at(b, t, index), out = ptx_at(b, t->data, index, element_bytes(spec->data));
     ptx_val quads[THREAD_ELEMENTS / QUAD];
     chunk_groups groups[THREAD_CHUNKS_MAX];
-    for (unsigned i = 0; i < count; i++) {
-        chunk_groups_load(b, &t->q, ptx_add(b, index, i * stride), &groups[i]);
+    warp_groups_load(b, &t->q, index, count, groups);
+    for (unsigned i = 0; i < count; i++)
         load_codes(b, t, index, in, (int)(i * stride * t->q.coding.format->facts.bits / 8), i * stride,
                    &quads[i * chunk / QUAD]);
-    }
     for (unsigned i = 0; i < count; i++)
         decode_and_store(b, t, &groups[i], &quads[i * chunk / QUAD], out,
-                         (int)(i * TILE_BLOCK * chunk_bytes(spec->data)));
+                         (int)(i * WARP * chunk_bytes(spec->data)));
 }
 
 static void dequantize_elements(ptx_builder *b, const tile *t)

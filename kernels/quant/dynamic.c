@@ -58,8 +58,28 @@ typedef struct dynamic_kernel {
     dynamic_plan plan;
     ptx_val x, lane;            /* pointer; u32 */
     ptx_val group, first;       /* u64: its number, its first element */
+    ptx_val groups;             /* u64: how many there are */
     ptx_val to_group, to_first; /* the same among the codes: another place where rows go to those of a list */
+    stage stage;                /* of codes that are not direct */
+    ptx_val scales, zeros;      /* shared memory: the numbers of a block's groups */
 } dynamic_kernel;
+
+/* Whether codes that are not direct go through shared memory: where groups are whole words of them. */
+static bool is_staged(const coding *c)
+{
+    return !codes_are_direct(c) && c->spec->group_size % 32 == 0;
+}
+
+static unsigned groups_of_block(const dynamic_kernel *k)
+{
+    return RANGE_BLOCK / k->plan.team.lanes;
+}
+
+/* The number of this thread's group among those of the block (u32). */
+static ptx_val team_in_block(ptx_builder *b, const dynamic_kernel *k)
+{
+    return ptx_shr(b, ptx_tid_x(b), ceil_log2(k->plan.team.lanes));
+}
 
 /* The chunk with that number among a lane's, where the group has it. */
 static ptx_val chunk_exists(ptx_builder *b, const dynamic_kernel *k, unsigned i, ptx_val exists)
@@ -108,9 +128,58 @@ static void add_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val exists, 
     }
 }
 
+/* Words from shared memory to `to`: numbers first, first + step ... below end. */
+static void copy_words(ptx_builder *b, ptx_val from, ptx_val to, ptx_val first, ptx_val end, unsigned step)
+{
+    ptx_val at = ptx_for(b, first, end, (int)step);
+    ptx_st_global(b, ptx_at(b, to, at, 4), 0, ptx_ld_shared(b, PTX_U32, ptx_at(b, from, at, 4), 0));
+    ptx_end_for(b);
+}
+
+/* The codes of a block's groups, which are whole words, go from shared memory to where they belong: all together, or each group
+ * to a place of its own. */
+static void store_words(ptx_builder *b, const dynamic_kernel *k, ptx_val stores)
+{
+    const coding *c = &k->q.coding;
+    const unsigned bits = c->format->facts.bits, words = (unsigned)(c->spec->group_size * bits / 32);
+    const unsigned groups = groups_of_block(k);
+    ptx_syncthreads(b);
+    if (c->spec->row_index) {
+        ptx_val to = ptx_add(b, k->q.codes, ptx_shr(b, ptx_mul(b, k->to_first, ptx_u64(b, bits)), 3));
+        ptx_val end = ptx_selp(b, ptx_u32(b, words), ptx_u32(b, 0), stores);
+        copy_words(b, ptx_at(b, k->stage.shared, team_in_block(b, k), 4 * words), to, k->lane, end,
+                   k->plan.team.lanes);
+        return;
+    }
+    ptx_val first = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, groups)), left = ptx_sub(b, k->groups, first);
+    ptx_val count = ptx_cvt(b, PTX_U32, ptx_min(b, left, ptx_u64(b, groups)));
+    copy_words(b, k->stage.shared, ptx_at(b, k->q.codes, first, 4 * words), ptx_tid_x(b),
+               ptx_mul(b, count, (int)words), RANGE_BLOCK);
+}
+
+static void stage_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val stores, const group_values *group,
+                         const ptx_val *x)
+{
+    const kernel_spec *spec = k->q.coding.spec;
+    const unsigned chunk = chunk_elements(spec->data);
+    const chunk_groups groups = {.first = *group};
+    ptx_val first = ptx_mad(b, team_in_block(b, k), (int)spec->group_size, ptx_mul(b, k->lane, chunk));
+    for (unsigned i = 0; i < k->plan.chunks; i++) {
+        ptx_val quads[CHUNK_MAX / QUAD];
+        chunk_encode(b, &k->q, &groups, &x[i * chunk], chunk, quads);
+        stage_put_if(b, &k->q.coding, &k->stage, ptx_add(b, first, i * k->plan.team.lanes * chunk),
+                     chunk_exists(b, k, i, stores), chunk, quads);
+    }
+    store_words(b, k, stores);
+}
+
 static void store_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val exists, const group_values *group,
                          const ptx_val *x)
 {
+    if (is_staged(&k->q.coding)) {
+        stage_chunks(b, k, exists, group, x);
+        return;
+    }
     const unsigned chunk = chunk_elements(k->q.coding.spec->data);
     const chunk_groups groups = {.first = *group};
     ptx_val number = emit_divide(b, lane_start(b, k, k->to_first), chunk);
@@ -136,8 +205,10 @@ static void add_elements(ptx_builder *b, const dynamic_kernel *k, const range *r
 static ptx_val block_is_whole(ptx_builder *b, const dynamic_kernel *k, ptx_val n)
 {
     const coding *c = &k->q.coding;
-    const unsigned groups = RANGE_BLOCK / k->plan.team.lanes;
-    unsigned align = codes_are_direct(c) ? chunk_elements(c->spec->data) * c->format->facts.bits / 8 : 1;
+    const unsigned groups = groups_of_block(k);
+    unsigned align = codes_are_direct(c) ? chunk_elements(c->spec->data) * c->format->facts.bits / 8
+                     : is_staged(c)      ? 4
+                                         : 1;
     ptx_val first = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, groups));
     ptx_val end = ptx_mul(b, ptx_add(b, first, groups), ptx_u64(b, c->spec->group_size));
     ptx_val cut = emit_remainder(b, n, emit_divide(b, n, c->spec->group_size), c->spec->group_size);
@@ -176,6 +247,53 @@ static void encode_elements(ptx_builder *b, const dynamic_kernel *k, ptx_val end
                k->plan.team.lanes, group);
 }
 
+/* Each team's first lane stores its group's numbers; where a block has several groups in a row, their numbers are put together
+ * first, so that neighbouring threads store neighbouring numbers. */
+static void store_numbers(ptx_builder *b, const dynamic_kernel *k, const group_made *made, ptx_val stores)
+{
+    const coding *c = &k->q.coding;
+    const unsigned groups = groups_of_block(k);
+    const bool is_code = made->code.kind != PTX_NOTHING, has_zero = made->zero.kind != PTX_NOTHING;
+    if (groups == 1 || c->spec->row_index) {
+        ptx_if(b, ptx_setp_and(b, PTX_EQ, k->lane, 0, stores));
+        group_store(b, c, &k->q.side, made, k->to_group);
+        ptx_end_if(b);
+        return;
+    }
+    ptx_val team = team_in_block(b, k), tid = ptx_tid_x(b);
+    ptx_if(b, ptx_setp(b, PTX_EQ, k->lane, 0));
+    ptx_st_shared(b, ptx_at(b, k->scales, team, 4), 0,
+                  is_code ? made->code : ptx_as(b, PTX_U32, made->scale));
+    if (has_zero)
+        ptx_st_shared(b, ptx_at(b, k->zeros, team, 4), 0, made->zero);
+    ptx_end_if(b);
+    ptx_syncthreads(b);
+    ptx_val group = ptx_add(b, ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, groups)), ptx_cvt(b, PTX_U64, tid));
+    ptx_val exists = ptx_setp(b, PTX_LT, group, k->groups);
+    ptx_if(b, ptx_setp_and(b, PTX_LT, tid, (int)groups, exists));
+    group_made here = {.scale = ptx_ld_shared(b, PTX_F32, ptx_at(b, k->scales, tid, 4), 0)};
+    if (is_code)
+        here.code = ptx_as(b, PTX_U32, here.scale);
+    if (has_zero)
+        here.zero = ptx_ld_shared(b, PTX_F32, ptx_at(b, k->zeros, tid, 4), 0);
+    group_store(b, c, &k->q.side, &here, group);
+    ptx_end_if(b);
+}
+
+/* Shared memory for what passes through it. */
+static void open_stages(ptx_builder *b, dynamic_kernel *k)
+{
+    const coding *c = &k->q.coding;
+    const unsigned groups = groups_of_block(k);
+    if (is_staged(c))
+        k->stage = stage_begin(b, c, groups * (unsigned)c->spec->group_size, RANGE_BLOCK);
+    if (groups == 1 || c->spec->row_index)
+        return;
+    k->scales = ptx_shared(b, "group_scales", PTX_U32, groups, LOAD_BYTES);
+    if (format_has_zero(c->format))
+        k->zeros = ptx_shared(b, "group_zeros", PTX_F32, groups, LOAD_BYTES);
+}
+
 void emit_dynamic(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, RANGE_BLOCK, 1, 1);
@@ -193,6 +311,8 @@ void emit_dynamic(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     ptx_val exists = ptx_setp(b, PTX_LT, k.first, n),
             end = ptx_min(b, n, ptx_add(b, k.first, ptx_u64(b, spec->group_size)));
     ptx_val whole = block_is_whole(b, &k, n), stores = find_place(b, &k, &args, exists);
+    open_stages(b, &k);
+    k.groups = emit_divide_up(b, n, spec->group_size);
     range r = range_begin(b, range_kind_of(&k.q.coding));
     ptx_val x[CHUNKS_MAX * CHUNK_MAX];
     for (unsigned i = 0; i < k.plan.chunks * chunk_elements(spec->data); i++)
@@ -209,9 +329,7 @@ void emit_dynamic(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     range_reduce_team(b, &k.plan.team, &r);
     group_made made = group_make(b, &k.q.coding, &k.q.side, r.lo, r.hi);
     group_values group = group_of_numbers(b, &k.q.coding, &k.q.side, made.scale, made.zero);
-    ptx_if(b, ptx_setp_and(b, PTX_EQ, k.lane, 0, stores));
-    group_store(b, &k.q.coding, &k.q.side, &made, k.to_group);
-    ptx_end_if(b);
+    store_numbers(b, &k, &made, stores);
 
     ptx_uniform(b);
     ptx_if(b, whole);

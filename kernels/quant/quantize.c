@@ -16,19 +16,18 @@ static void store_codes(ptx_builder *b, const tile *t, ptx_val index, ptx_val ou
     stage_put(b, &t->q.coding, &t->stage, element, chunk, quads);
 }
 
-/* `count` chunks that lie a block's width apart, from element `index` on. All loads first: they wait for
+/* `count` chunks that lie a warp's width apart, from element `index` on. All loads first: they wait for
  * memory together. */
 static void quantize_chunks(ptx_builder *b, const tile *t, ptx_val index, unsigned count)
 {
     const kernel_spec *spec = t->q.coding.spec;
-    unsigned chunk = chunk_elements(spec->data), stride = TILE_BLOCK * chunk;
+    unsigned chunk = chunk_elements(spec->data), stride = WARP * chunk;
     ptx_val in = ptx_at(b, t->data, index, element_bytes(spec->data)), out = tile_codes_at(b, t, index);
     ptx_val x[THREAD_ELEMENTS], quads[CHUNK_MAX / QUAD];
     chunk_groups groups[THREAD_CHUNKS_MAX];
+    warp_groups_load(b, &t->q, index, count, groups);
     for (unsigned i = 0; i < count; i++)
-        chunk_groups_load(b, &t->q, ptx_add(b, index, i * stride), &groups[i]);
-    for (unsigned i = 0; i < count; i++)
-        emit_load_chunk(b, spec->data, in, (int)(i * TILE_BLOCK * chunk_bytes(spec->data)), &x[i * chunk]);
+        emit_load_chunk(b, spec->data, in, (int)(i * WARP * chunk_bytes(spec->data)), &x[i * chunk]);
     for (unsigned i = 0; i < count; i++) {
         chunk_encode(b, &t->q, &groups[i], &x[i * chunk], chunk, quads);
         store_codes(b, t, index, out, (int)(i * stride * t->q.coding.format->facts.bits / 8), i * stride,

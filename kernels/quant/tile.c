@@ -57,12 +57,14 @@ void tile_chunks(ptx_builder *b, const tile *t,
                  void (*some)(ptx_builder *b, const tile *t, ptx_val index, unsigned count))
 {
     unsigned chunk = chunk_elements(t->q.coding.spec->data);
-    ptx_val first = ptx_add(b, t->first, ptx_cvt(b, PTX_U64, ptx_mul(b, ptx_tid_x(b), chunk)));
+    ptx_val warp = ptx_shr(b, ptx_tid_x(b), 5);
+    ptx_val start = ptx_add(b, t->first, ptx_cvt(b, PTX_U64, ptx_mul(b, warp, WARP_ELEMENTS)));
+    ptx_val first = ptx_add(b, start, ptx_cvt(b, PTX_U64, ptx_mul(b, ptx_laneid(b), chunk)));
     if (chunk_has_one_group(t->q.coding.spec)) {
         some(b, t, first, THREAD_ELEMENTS / chunk);
         return;
     }
-    ptx_val index = ptx_for(b, first, t->end, TILE_BLOCK * chunk);
+    ptx_val index = ptx_for(b, first, ptx_add(b, start, WARP_ELEMENTS), WARP * chunk);
     some(b, t, index, 1);
     ptx_end_for(b);
 }

@@ -1,5 +1,5 @@
-/* How quantize and dequantize cover a flat tensor: a block takes a tile, a thread several chunks of it, strided so
- * that neighbouring threads touch neighbouring chunks. Tiles that are cut short, and pointers that are not
+/* How quantize and dequantize cover a flat tensor: a block takes a tile, a warp an equal part of it, a thread several chunks of
+ * that, a warp's width apart, so that neighbouring threads touch neighbouring chunks. Tiles that are cut short, and pointers that are not
  * aligned, go element by element. */
 #ifndef QDNN_KERNELS_TILE_H
 #define QDNN_KERNELS_TILE_H
@@ -10,6 +10,7 @@ enum {
     TILE_BLOCK = 256,
     THREAD_ELEMENTS = 16, /* several chunks a thread: their loads are under way together */
     THREAD_CHUNKS_MAX = THREAD_ELEMENTS / 4,
+    WARP_ELEMENTS = WARP * THREAD_ELEMENTS,
     TILE_ELEMENTS = TILE_BLOCK * THREAD_ELEMENTS
 };
 
