@@ -1,5 +1,5 @@
 # Man pages of the commands, made from their own --help.
-foreach(target IN ITEMS ptxgen ptxvm ptxvm_ptxas)
+foreach(target IN ITEMS ptxgen ptxvm ptxvm_ptxas qdnn_tool)
   get_target_property(name ${target} OUTPUT_NAME)
   if(NOT name)
     set(name ${target})

@@ -149,7 +149,7 @@ int64_t group_size_of(builder *b, int64_t k, int64_t groups)
         return k > 0 ? k : 1;
     if (said > 0 && divide_up(k, said) == groups)
         return said;
-    if (said <= 0 && groups > 0 && k % groups == 0)
+    if (groups > 0 && k % groups == 0) /* layers may differ from what the configuration says of most */
         return k / groups;
     problem(b, "%lld groups along %lld elements do not fit a group size of %lld", (long long)groups,
             (long long)k, (long long)said);

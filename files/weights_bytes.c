@@ -126,7 +126,8 @@ bool match_int8(builder *b)
 {
     if (!codes_end(b, ".weight") || b->codes->type != QDNN_DATA_I8 || b->codes->rank < 2)
         return false;
-    const qdnnFileTensor_t *scales, *zeros = beside(b, cut, "weight_zero_point"), *scb = beside(b, cut, "SCB");
+    const qdnnFileTensor_t *scales, *zeros = beside(b, cut, "weight_zero_point"),
+                                    *scb = beside(b, cut, "SCB");
     set_format(b, "int8");
     scales = scb ? scb : required(b, cut, "weight_scale");
     take(b, QDNN_OPERAND_SCALE, scales);

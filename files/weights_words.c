@@ -48,13 +48,20 @@ static bool is_v2(const builder *b, const qdnnFileTensor_t *zeros, int bits)
     return b->f->config.is_v2;
 }
 
+/* As the configuration says, unless the zeros of this layer are packed otherwise: layers may differ. */
+static int gptq_bits(const builder *b, const qdnnFileTensor_t *zeros, int64_t n)
+{
+    int said = b->f->config.bits;
+    if (n == 0 || zeros->dims[1] > n || (said > 0 && divide_up(n * said, 32) == zeros->dims[1]))
+        return said;
+    return (int)(32 * zeros->dims[1] / n);
+}
+
 static bool gptq(builder *b, const qdnnFileTensor_t *scales, const qdnnFileTensor_t *zeros,
                  const qdnnFileTensor_t *index)
 {
     int64_t n = scales->dims[1], groups = scales->dims[0], rows = b->codes->dims[0];
-    int bits = b->f->config.bits;
-    if (bits == 0 && n > 0)
-        bits = (int)(zeros->dims[1] < n ? 32 * zeros->dims[1] / n : 0);
+    int bits = gptq_bits(b, zeros, n);
     if (gptq_weights(false, bits) == QDNN_WEIGHTS_COUNT)
         return problem(b, "GPTQ of %d bits; 2, 3, 4 and 8 are known", bits);
     int64_t k = index ? (index->rank == 1 ? index->dims[0] : 0) : rows / bits * 32 + rows % bits * 32 / bits;

@@ -44,6 +44,10 @@ static void by_find_package(const char *dir)
     process_result witnesses = process_run("%s/consumer/witnesses", dir);
     CHECK_EQ_STR(witnesses.output, "32, 716\n");
     process_free(&witnesses);
+    process_result files = process_run("%s/consumer/consumer_files", dir);
+    CHECK_EQ_I64(files.status, 0);
+    CHECK_EQ_STR(files.output, "no-such-model.gguf: cannot be read: No such file or directory\n");
+    process_free(&files);
 }
 
 /* Beside the libraries: ptxvm's libcuda where nobody finds it by accident, man pages, the licence. */
@@ -51,7 +55,7 @@ static void check_files(const char *root)
 {
     static const char *const files[] = {"lib*/qdnn/ptxvm/libcuda.so.1", "lib*/*/qdnn/ptxvm/libcuda.so.1",
                                         "share/man/man1/ptxgen.1",      "share/man/man1/ptxvm.1",
-                                        "share/man/man1/ptxvm-ptxas.1", "share/doc/qdnn/LICENSE",
+                                        "share/man/man1/ptxvm-ptxas.1", "share/man/man1/qdnn.1", "share/doc/qdnn/LICENSE",
                                         "include/qdnn/qdnn.h",          "include/qdnn/host_ref.h"};
     int libcuda = 0;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {

@@ -39,7 +39,7 @@ TEST_CASE(FilesShards, AnIndexJoinsItsShards)
         CHECK(!qdnnGetFileTensor(o.file, 1, &t));
         CHECK_EQ_STR(t.name, "b");
         CHECK_EQ_I64(t.shard, 1);
-        CHECK_EQ_F32(*(const float *)t.data, 2.0f);
+        CHECK_EQ_MEM(t.data, &(float){2}, 4); /* at any byte of the file */
         qdnnCloseFile(o.file);
         o.file = NULL;
     }

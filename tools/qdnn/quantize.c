@@ -69,10 +69,7 @@ static int make_codes(rewrite *r, job *j, const float *x, tensor *made)
     int status = tensor_make(made, j->from.name, &j->to);
     if (status != TOOL_OK)
         return status;
-    if (is_plain(made))
-        round_plain(made, x);
-    else
-        status = device_quantize(&r->device, made, x);
+    status = device_quantize(&r->device, made, x);
     float *y = status == TOOL_OK ? tool_alloc((size_t)(made->rows * made->columns) * sizeof *y) : NULL;
     if (status == TOOL_OK)
         status = y ? device_dequantize(&r->device, made, y) : TOOL_FAILED;
