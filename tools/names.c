@@ -45,7 +45,7 @@ static int common_start(const char *a, const char *b)
 const char *tool_nearest(const char *name, tool_name_at name_at, const void *list)
 {
     const char *best = NULL;
-    int length = (int)strlen(name), best_distance = length / 3 + 2; /* further away is no likeness */
+    int length = (int)strlen(name), best_distance = length / 4 + 2; /* further away is no likeness */
     for (int i = 0; name_at(list, i); i++) {
         const char *candidate = name_at(list, i);
         if (strlen(candidate) > NAME_MAX_LENGTH)

@@ -182,6 +182,8 @@ static qdnnStatus_t run_steps(qdnnPlan_t plan, const CUdeviceptr *at, uint64_t r
 {
     bool pushed;
     CHECK_STATUS(handle_enter(plan->handle, &pushed));
+    plan->handle->last_operation = plan->info.operation;
+    plan->handle->last_operands = plan->operands;
     qdnnStatus_t status =
         plan->handle->check_buffers ? plan_check_buffers(plan, at, by) : QDNN_STATUS_SUCCESS;
     if (status == QDNN_STATUS_SUCCESS)

@@ -1,5 +1,5 @@
 /* Handles: creation, streams, and the way in and out of a call. */
-#include "driver/api/handle.h"
+#include "driver/api/plan.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,6 +9,18 @@
 #include "driver/base/alloc.h"
 #include "driver/cuda/cuda_error.h"
 #include "driver/base/log.h"
+
+/* "; the last was quant.int4.scale: is one of X, SCALE a pointer of the host, or too short? ..." */
+static void list_suspects(qdnnHandle_t handle, char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, "; the last was %s: is one of its operands (", handle->last_operation);
+    const char *comma = "";
+    for (unsigned left = handle->last_operands; left && used < size; left &= left - 1, comma = ", ")
+        used += (size_t)snprintf(text + used, size - used, "%s%s", comma,
+                                 plan_place_name(BY_BINDINGS, __builtin_ctz(left)) + strlen("QDNN_OPERAND_"));
+    if (used < size)
+        snprintf(text + used, size - used, ") memory of the host, or too short? QDNN_CHECK_BUFFERS=1 finds it");
+}
 
 qdnnStatus_t handle_failed(qdnnHandle_t handle, CUresult result, const char *call, const char *what, ...)
 {
@@ -21,7 +33,11 @@ qdnnStatus_t handle_failed(qdnnHandle_t handle, CUresult result, const char *cal
     if (cuda_is_sticky(result))
         handle->lost = result;
     cuda_describe(device->api, result, call, sentence, sizeof sentence);
-    return qdnn_error(cuda_status(result), "%s: %s%s", purpose, sentence,
+    char suspects[256] = "";
+    enum { ILLEGAL_ADDRESS = 700 };
+    if (result == ILLEGAL_ADDRESS && handle->last_operation)
+        list_suspects(handle, suspects, sizeof suspects);
+    return qdnn_error(cuda_status(result), "%s: %s%s%s", purpose, sentence, suspects,
                       handle->lost && device->is_vm ? " (PTXVM_LOG=stderr tells where it failed)" : "");
 }
 

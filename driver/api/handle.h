@@ -13,6 +13,8 @@ struct qdnnHandle {
     context *context;
     CUstream stream;
     CUresult lost;      /* the sticky error that ended it; 0 while it lives */
+    const char *last_operation; /* that was launched, or null, and its operands */
+    unsigned last_operands;
     bool check_buffers; /* QDNN_CHECK_BUFFERS */
     int plans;          /* that the user has of it */
     bundle *bundle;     /* or null */

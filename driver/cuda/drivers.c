@@ -73,6 +73,12 @@ static const char *wanted_name(void)
     return name && *name ? name : "libcuda.so.1";
 }
 
+bool driver_is_named(void)
+{
+    const char *name = getenv("QDNN_LIBCUDA");
+    return name && *name;
+}
+
 const char *driver_cuda_name(void)
 {
     return libcuda.library ? libcuda.name : wanted_name();
@@ -107,8 +113,10 @@ static qdnnStatus_t open_library(driver_problem *problem)
 {
     libcuda.library = dlopen(wanted_name(), RTLD_NOW | RTLD_LOCAL);
     if (!libcuda.library)
-        return driver_problem_set(problem, QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER,
-                                  "the CUDA driver is not installed: %s", dlerror());
+        return driver_problem_set(problem, QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "%s: %s",
+                                  driver_is_named() ? "QDNN_LIBCUDA names no library that can be opened"
+                                                    : "the CUDA driver is not installed",
+                                  dlerror());
     snprintf(libcuda.name, sizeof libcuda.name, "%s", wanted_name());
     void *get_5 = dlsym(libcuda.library, "cuGetProcAddress_v2");
     void *get_4 = dlsym(libcuda.library, "cuGetProcAddress");
@@ -128,6 +136,7 @@ static qdnnStatus_t does_not_start(const driver *d, CUresult code, const char *c
             "%s is the CUDA toolkit's stub, not a driver: take its folder out of the library path",
             driver_cuda_name());
     cuda_describe(&d->api, code, call, problem->text, sizeof problem->text);
+    problem->code = code;
     qdnnStatus_t status = cuda_status(code);
     return problem->status =
                status == QDNN_STATUS_EXECUTION_FAILED ? QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER : status;
@@ -196,9 +205,8 @@ static qdnnStatus_t configure(const char *sm, driver_problem *problem)
     if (!strcmp(linked.sm, sm))
         return QDNN_STATUS_SUCCESS;
     if (!ptxvm_cuda_configure(&(ptxvm_cuda_settings){.sm = sm}))
-        return driver_problem_set(
-            problem, QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER,
-            "ptxvm cannot start: a PTXVM_* variable cannot be read (PTXVM_LOG=stderr tells which)");
+        return driver_problem_set(problem, QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER,
+                                  "ptxvm cannot start, because of its settings: %s", ptxvm_cuda_last_sentence());
     snprintf(linked.sm, sizeof linked.sm, "%s", sm);
     return QDNN_STATUS_SUCCESS;
 }
@@ -214,7 +222,12 @@ static qdnnStatus_t start_vm(const char *sm, driver_problem *problem)
         sm = from_variable ? from_variable->name : "sm_90a";
     linked.driver.is_vm = true;
     qdnnStatus_t status = configure(sm, problem);
-    return status != QDNN_STATUS_SUCCESS ? status : start(&linked.driver, find_in_ptxvm, "ptxvm", problem);
+    if (status == QDNN_STATUS_SUCCESS)
+        status = start(&linked.driver, find_in_ptxvm, "ptxvm", problem);
+    enum { INVALID_VALUE = 1 }; /* what it says to a variable that it cannot read */
+    if (problem->code == INVALID_VALUE)
+        driver_problem_set(problem, status, "ptxvm cannot start, because of its settings: %s", ptxvm_cuda_last_sentence());
+    return status;
 }
 
 qdnnStatus_t driver_open_vm(const char *sm, const driver **out, driver_problem *problem)

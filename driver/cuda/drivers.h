@@ -19,6 +19,7 @@ typedef struct driver {
 /* Why something could not be had. Not the thread's last error yet: "auto" may do without. */
 typedef struct driver_problem {
     qdnnStatus_t status;
+    CUresult code; /* of a driver that did not start; else 0 */
     char text[480];
 } driver_problem;
 qdnnStatus_t driver_problem_set(driver_problem *problem, qdnnStatus_t status, const char *format, ...)
@@ -28,6 +29,8 @@ qdnnStatus_t driver_problem_set(driver_problem *problem, qdnnStatus_t status, co
 qdnnStatus_t driver_open_cuda(const driver **out, driver_problem *problem);
 qdnnStatus_t driver_open_vm(const char *sm, const driver **out, driver_problem *problem); /* sm null: any */
 
+/* Whether the user named the library, by QDNN_LIBCUDA. */
+bool driver_is_named(void);
 /* The name or path of the library that is open, or of the one that would be opened. */
 const char *driver_cuda_name(void);
 

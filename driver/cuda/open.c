@@ -152,9 +152,16 @@ static qdnnStatus_t choose(const device_wish *wish, cuda_device *out, driver_pro
     if (wish->kind == KIND_VM)
         return try_vm(wish, out, problem);
     qdnnStatus_t status = try_cuda(wish, out, problem);
-    if (status == QDNN_STATUS_SUCCESS || wish->kind == KIND_CUDA || !is_lacking(status))
+    if (status == QDNN_STATUS_SUCCESS || !is_lacking(status))
         return status;
     driver_problem gpu = *problem, vm;
+    if (driver_is_named())
+        return driver_problem_set(problem, status, "%.300s: QDNN_LIBCUDA is %.120s; correct it, or unset it to do without",
+                                  gpu.text, getenv("QDNN_LIBCUDA"));
+    if (wish->kind == KIND_CUDA && !wish->require_gpu)
+        return driver_problem_set(problem, status, "%.400s; QDNN_DEVICE=vm runs the same kernels on the CPU", gpu.text);
+    if (wish->kind == KIND_CUDA)
+        return status;
     if (wish->require_gpu)
         return driver_problem_set(problem, status, "%.400s; QDNN_REQUIRE_GPU is set, so ptxvm is not used",
                                   gpu.text);
@@ -164,14 +171,20 @@ static qdnnStatus_t choose(const device_wish *wish, cuda_device *out, driver_pro
     return driver_problem_set(problem, status, "no GPU: %.220s; and no ptxvm: %.220s", gpu.text, vm.text);
 }
 
-/* A driver that is there and cannot be used is worth a warning: there may be a GPU that is not used. */
-static void tell(const cuda_device *d, const driver_problem *gpu, bool gpu_driver)
+/* Nobody should measure an interpreter by mistake: a fallback that was not asked for is told on standard error, whatever
+ * the log listens to. */
+static void tell(const cuda_device *d, const driver_problem *gpu)
 {
-    bool lost = gpu_driver && *gpu->text && gpu->status != QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE;
-    log_write(lost ? QDNN_SEVERITY_WARNING : QDNN_SEVERITY_INFO,
-              "the device is %s, compute capability %d.%d, CUDA %d.%d%s%s", d->name, d->major, d->minor,
+    const bool fell_back = *gpu->text;
+    const qdnnSeverity_t severity = fell_back ? QDNN_SEVERITY_WARNING : QDNN_SEVERITY_INFO;
+    log_write(severity, "the device is %s, compute capability %d.%d, CUDA %d.%d%s%s", d->name, d->major, d->minor,
               d->driver_version / 1000, d->driver_version % 1000 / 10,
-              *gpu->text ? ", because there is no GPU: " : "", gpu->text);
+              fell_back ? ", because there is no GPU: " : "", gpu->text);
+    if (fell_back && !log_on(severity))
+        fprintf(stderr,
+                "qdnn: there is no GPU (%s); kernels run on ptxvm, an interpreter on the CPU (QDNN_DEVICE=vm says so "
+                "without this line)\n",
+                gpu->text);
 }
 
 qdnnStatus_t cuda_device_choose(const char *text, cuda_device *out)
@@ -190,12 +203,11 @@ qdnnStatus_t cuda_device_choose(const char *text, cuda_device *out)
     bool first = status == QDNN_STATUS_SUCCESS && (!told || (lacking && !told_lacking));
     told |= first;
     told_lacking |= first && lacking;
-    bool gpu_driver = driver_cuda_found();
     pthread_mutex_unlock(&lock);
     if (status != QDNN_STATUS_SUCCESS)
         return qdnn_error(status, "%s", problem.text);
     if (first)
-        tell(out, &problem, gpu_driver);
+        tell(out, &problem);
     return status;
 }
 

@@ -46,18 +46,28 @@ void cuda_log_line(const char *text)
     fflush(out);
 }
 
+static _Thread_local char last[512];
+
 CUresult cuda_log(CUresult code, const char *format, ...)
 {
-    if (!out)
-        return code;
     va_list args;
     va_start(args, format);
-    fprintf(out, "ptxvm: ");
-    vfprintf(out, format, args);
-    fprintf(out, " (code %d)\n", (int)code);
-    fflush(out);
+    vsnprintf(last, sizeof last, format, args);
     va_end(args);
+    if (out) {
+        va_start(args, format);
+        fprintf(out, "ptxvm: ");
+        vfprintf(out, format, args);
+        fprintf(out, " (code %d)\n", (int)code);
+        fflush(out);
+        va_end(args);
+    }
     return code;
+}
+
+const char *ptxvm_cuda_last_sentence(void)
+{
+    return last;
 }
 
 /* ---- Counters ---- */

@@ -33,6 +33,9 @@ bool ptxvm_cuda_configure(const ptxvm_cuda_settings *settings);
 /* A function by its full name ("cuMemAlloc_v2", "cuLaunchKernel_ptsz"), or null. */
 void *ptxvm_cuda_symbol(const char *name);
 
+/* What went wrong last in this thread, as PTXVM_LOG has it; "" where nothing did. */
+const char *ptxvm_cuda_last_sentence(void);
+
 /* Everything is freed, as at the end of the process; cuInit may be called anew. No other thread may be in a
  * call. */
 void ptxvm_cuda_shutdown(void);

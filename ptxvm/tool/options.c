@@ -228,9 +228,12 @@ static int parse_sm(void *options, const char *value)
     sm_names sms;
     char full[64];
     ((vm_options *)options)->sm = value;
-    if (pvm_target_from_name(value, &target))
-        return TOOL_OK;
     list_sms(&sms);
+    for (int i = 0; pvm_target_from_name(value, &target) && i < sms.n; i++) {
+        pvm_target known;
+        if (pvm_target_from_name(sms.names[i], &known) && known.sm == target.sm)
+            return TOOL_OK;
+    }
     snprintf(full, sizeof full, "%s%.40s", isdigit((unsigned char)*value) ? "sm_" : "", value);
     return tool_unknown("SM", full, sm_name, &sms, "as in --sm 90 or --sm sm_100a");
 }
