@@ -187,10 +187,14 @@ qdnnStatus_t qdnnGetDeviceInfo(qdnnHandle_t handle, qdnnDeviceInfo_t *info)
     CHECK_NOT_NULL(info);
     CHECK_STATUS(handle_check(handle));
     const cuda_device *device = &handle->context->device;
-    int multiprocessors = 0;
+    int multiprocessors = 0, clock_khz = 0, bus_bits = 0;
     size_t bytes = 0;
     CUresult result = device->api->cuDeviceGetAttribute(
         &multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device->device);
+    if (!result)
+        result = device->api->cuDeviceGetAttribute(&clock_khz, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, device->device);
+    if (!result)
+        result = device->api->cuDeviceGetAttribute(&bus_bits, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, device->device);
     if (!result)
         result = device->api->cuDeviceTotalMem(&bytes, device->device);
     if (result)
@@ -201,7 +205,8 @@ qdnnStatus_t qdnnGetDeviceInfo(qdnnHandle_t handle, qdnnDeviceInfo_t *info)
                               .smMinor = device->minor,
                               .driverVersion = device->driver_version,
                               .multiprocessors = multiprocessors,
-                              .memoryBytes = bytes};
+                              .memoryBytes = bytes,
+                              .memoryBytesPerSecond = 2e3 * clock_khz * bus_bits / 8};
     snprintf(found.target, sizeof found.target, "%s", handle->context->target->name);
     snprintf(found.name, sizeof found.name, "%s", device->name);
     GIVE_INFO(info, &found);

@@ -82,6 +82,7 @@ typedef struct {
     uint64_t memoryBytes;
     char target[16]; /* what its kernels are written for: "sm_90" */
     char name[256];
+    double memoryBytesPerSecond; /* that the memory could move at its clock; 0 where the driver does not say */
 } qdnnDeviceInfo_t;
 
 /* What the handle works on.

@@ -1,0 +1,41 @@
+/* The report of a device, on ptxvm: facts, a figure for every call, a picture. */
+#include "support/process.h"
+#include "test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void check_file(const char *dir, const char *name, const char *const parts[])
+{
+    process_result text = process_run("cat %s/%s", dir, name);
+    CHECK_EQ_I64(text.status, 0);
+    for (int i = 0; parts[i]; i++)
+        CHECK_HAS(text.output, parts[i]);
+    CHECK(strstr(text.output, "nan") == NULL);
+    process_free(&text);
+}
+
+TEST_CASE(GpuReport, IsWholeOnPtxvm)
+{
+#ifdef QDNN_PTXVM
+    char dir[512];
+    temp_dir_make(dir, sizeof dir);
+    process_result tests = process_run("printf '7 cases passed\n' > %s/tests.txt", dir);
+    process_free(&tests);
+    process_result run = process_run("QDNN_DEVICE=vm:sm_80 QDNN_REQUIRE_GPU= %s/tools/gpu_report/gpu_report %s --side 256 --tests "
+                                     "%s/tests.txt",
+                                     QDNN_BINARY_DIR, dir, dir);
+    CHECK_EQ_I64(run.status, 0);
+    process_free(&run);
+    static const char *const facts[] = {"**No GPU**", "| compute capability | 8.0", "7 cases passed",
+                                        "| product | gguf_q4_k | exact | 16 |", "| dequantize | mxfp4 |", NULL};
+    static const char *const numbers[] = {"\"gpu\": false", "\"sm\": 80", "\"by\": \"exact\", \"rows\": 1", NULL};
+    static const char *const picture[] = {"<svg ", "</svg>", "counted on ptxvm", NULL};
+    check_file(dir, "report.md", facts);
+    check_file(dir, "report.json", numbers);
+    check_file(dir, "shares.svg", picture);
+    temp_dir_remove(dir);
+#else
+    SKIP("this build has no ptxvm in it");
+#endif
+}
