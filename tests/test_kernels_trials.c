@@ -11,7 +11,7 @@
 
 /* ---- Settings ---- */
 
-/* A kernel takes those that it knows. Every path of the emitters is in one of them: types, short, ragged and long
+/* A kernel takes those that it knows. Groups of 101 meet within a chunk at every one of its elements. Every path of the emitters is in one of them: types, short, ragged and long
  * groups, channels, the whole tensor, orders, roundings, SMs with and without bf16 instructions. */
 static const struct {
     const char *sm;
@@ -19,7 +19,7 @@ static const struct {
 } variants[] = {
     {"sm_90", {{"data", "f32"}}},
     {"sm_75",
-     {{"data", "f16"}, {"scale", "f16"}, {"group_size", "100"}, {"rounding", "away"}, {"zero", "f32"}}},
+     {{"data", "f16"}, {"scale", "f16"}, {"group_size", "101"}, {"rounding", "away"}, {"zero", "f32"}}},
     {"sm_80",
      {{"data", "bf16"},
       {"scale", "bf16"},
@@ -102,6 +102,8 @@ static void add_kinds(trial_list *list)
     for (int kind = 0; kind < DATA_KINDS; kind++)
         append(list,
                (parity_trial){.n = 2 * list->tile + 1, .kind = (data_kind)kind, .seed = (uint32_t)kind + 1});
+    for (uint32_t seed = 80; seed < 84; seed++) /* a NaN at every element of a thread */
+        append(list, (parity_trial){.n = 2 * list->tile, .kind = DATA_SPECIAL, .seed = seed});
     append(list, (parity_trial){.n = 2 * list->tile, .kind = DATA_TIES, .seed = 12});
     append(list, (parity_trial){.n = list->tile + 9, .kind = DATA_NORMAL, .seed = 13});
 }
