@@ -15,6 +15,8 @@ typedef struct parity_trial {
     int64_t callers_first; /* where in their lists the first group stands */
     /* How far each buffer lies behind an aligned address: in elements, codes in bytes. */
     size_t data_shift, scale_shift, zero_shift, codes_shift;
+    /* Buffers have nothing around them: reading beyond one is found, which in guard bands is not. */
+    bool exact;
     /* Not 0: what the one block of the launch takes its number to be. Buffers then hold the elements from there
      * on. */
     uint64_t block;

@@ -11,7 +11,7 @@
 
 /* ---- Settings ---- */
 
-/* A kernel takes those that it knows. Every path of the emitters is in one of them: types, short, ragged and long
+/* A kernel takes those that it knows. Groups of 101 meet within a chunk at every one of its elements. Every path of the emitters is in one of them: types, short, ragged and long
  * groups, channels, the whole tensor, orders, roundings, SMs with and without bf16 instructions. */
 static const struct {
     const char *sm;
@@ -19,7 +19,7 @@ static const struct {
 } variants[] = {
     {"sm_90", {{"data", "f32"}}},
     {"sm_75",
-     {{"data", "f16"}, {"scale", "f16"}, {"group_size", "100"}, {"rounding", "away"}, {"zero", "f32"}}},
+     {{"data", "f16"}, {"scale", "f16"}, {"group_size", "101"}, {"rounding", "away"}, {"zero", "f32"}}},
     {"sm_80",
      {{"data", "bf16"},
       {"scale", "bf16"},
@@ -102,6 +102,8 @@ static void add_kinds(trial_list *list)
     for (int kind = 0; kind < DATA_KINDS; kind++)
         append(list,
                (parity_trial){.n = 2 * list->tile + 1, .kind = (data_kind)kind, .seed = (uint32_t)kind + 1});
+    for (uint32_t seed = 80; seed < 84; seed++) /* a NaN at every element of a thread */
+        append(list, (parity_trial){.n = 2 * list->tile, .kind = DATA_SPECIAL, .seed = seed});
     append(list, (parity_trial){.n = 2 * list->tile, .kind = DATA_TIES, .seed = 12});
     append(list, (parity_trial){.n = list->tile + 9, .kind = DATA_NORMAL, .seed = 13});
 }
@@ -110,7 +112,8 @@ static void add_kinds(trial_list *list)
 static void add_ragged(trial_list *list)
 {
     static const int64_t counts[] = {1, 33, 1000};
-    const size_t code = kernel_format(list->row)->bits > 8 ? kernel_format(list->row)->bits / 8 : 1; /* bytes */
+    const size_t code =
+        kernel_format(list->row)->bits > 8 ? kernel_format(list->row)->bits / 8 : 1; /* bytes */
     for (int i = 0; i < LENGTH(counts); i++)
         append(list, (parity_trial){.n = counts[i], .kind = DATA_TIES, .seed = (uint32_t)i + 20});
     append(list, (parity_trial){.n = list->tile, .kind = DATA_TIES, .seed = 23, .data_shift = 1});
@@ -120,12 +123,24 @@ static void add_ragged(trial_list *list)
     append(list, (parity_trial){.n = 2 * list->tile, .kind = DATA_NORMAL, .seed = 25, .codes_shift = code});
 }
 
+/* Tiles that are whole, and one cut short, in buffers that end with them: what is read and not used shows, such as the numbers of a
+ * group that a chunk does not reach. */
+static void add_exact(trial_list *list)
+{
+    const int64_t counts[] = {list->tile, 3 * list->tile, list->tile - 7, 300, 0};
+    for (int i = 0; i < LENGTH(counts); i++)
+        append(list,
+               (parity_trial){.n = counts[i], .kind = DATA_NORMAL, .seed = (uint32_t)i + 60, .exact = true});
+}
+
 /* A caller's scales and zero points, and values beyond what they can express. The places in the lists are those where a
  * scale of 1, -1/2 and 1/3 meets different zero points. */
 static void add_callers(trial_list *list)
 {
     static const data_kind kinds[] = {DATA_SPECIAL, DATA_TIES, DATA_HUGE, DATA_SUBNORMAL, DATA_ZEROS};
     static const int64_t firsts[] = {12, 28, 108, 172, 60, 30, 13};
+    enum { ALL = 16 };
+    bool few_groups = list->spec->channels == 1 || (int64_t)list->spec->group_size > list->tile / ALL;
     for (int i = 0; i < LENGTH(kinds); i++)
         append(list, (parity_trial){
                          .n = list->tile + 5, .kind = kinds[i], .seed = (uint32_t)i + 30, .callers = true});
@@ -135,6 +150,12 @@ static void add_callers(trial_list *list)
                                     .seed = (uint32_t)i + 40,
                                     .callers = true,
                                     .callers_first = firsts[i]});
+    for (int i = 0; few_groups && i < ALL; i++) /* so that every scale of the list is met */
+        append(list, (parity_trial){.n = list->tile,
+                                    .kind = DATA_SPECIAL,
+                                    .seed = (uint32_t)i + 70,
+                                    .callers = true,
+                                    .callers_first = i});
 }
 
 /* The extremes of a group everywhere in it. Where there are many groups, few turns show all places. */
@@ -165,6 +186,7 @@ int trials_for(const kernel_row *row, const kernel_spec *spec, parity_trial tria
     uint64_t far = parity_far_block(row, spec);
     add_kinds(&list);
     add_ragged(&list);
+    add_exact(&list);
     if (makes_ranges(row))
         add_one_hot(&list);
     else

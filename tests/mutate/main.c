@@ -2,8 +2,10 @@
  *
  * Every mutant runs on ptxvm with all checks on against host_ref, with the trials that the suite runs too
  * (test_kernels_trials.c). One is killed when a launch, a check or a comparison fails; refused when ptxvm does not load
- * it, which says nothing about the data; equivalent when ptxas gives it the original's cubin. What survives is listed. */
+ * it, which says nothing about the data; equivalent when a rule of proofs.c proves it, or ptxas gives it the original's cubin.
+ * What survives is listed. */
 #include "mutate/mutants.h"
+#include "mutate/proofs.h"
 #include "mutate/sink.h"
 #include "test_kernels_trials.h"
 #include "tools/toolkit.h"
@@ -140,7 +142,7 @@ static void judge(session *all, const subject *s, const mutant *m, tally *kernel
         one.refused = 1;
     else if (stands(s, ptx, NULL, 0) < s->n_trials)
         one.killed = 1;
-    else if (is_equivalent(all, s, ptx))
+    else if (mutant_proof(s->ptx, m) || is_equivalent(all, s, ptx))
         one.equivalent = 1;
     else
         one.survived = 1;
