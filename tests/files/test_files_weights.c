@@ -59,6 +59,8 @@ static const gptq_case gptq_cases[] = {
      "gptq 4-bit g32 act-order"},
     {"TwoBits", 2, "\"bits\":2,\"group_size\":32", false, false, QDNN_WEIGHTS_GPTQ_2BIT, "gptq 2-bit g32"},
     {"EightBits", 8, "\"bits\":8,\"group_size\":32", false, false, QDNN_WEIGHTS_GPTQ_8BIT, "gptq 8-bit g32"},
+    {"OtherBitsThanMost", 4, "\"bits\":8,\"group_size\":64", false, false, QDNN_WEIGHTS_GPTQ_4BIT,
+     "gptq 4-bit g32"},
     {"BitsByShape", 4, "\"sym\":false", false, false, QDNN_WEIGHTS_GPTQ_4BIT, "gptq 4-bit g32"},
 };
 
