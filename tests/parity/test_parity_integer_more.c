@@ -127,7 +127,7 @@ static bool run_top(qdnnHandle_t handle, const top_case *c, integer_buffers *b)
     const int64_t x[] = {c->batch, c->k}, w[] = {c->rows, c->k}, y[] = {c->batch, c->top};
     qdnnTensorDescriptor_t t[4] = {NULL};
     qdnnPlan_t plan = NULL;
-    qdnnPlanInfo_t info;
+    qdnnPlanInfo_t info = {.size = sizeof info};
     const size_t results = (size_t)(c->batch * c->top) * 4;
     integer_buffer(b, QDNN_OPERAND_Y, results, true);
     integer_buffer(b, QDNN_OPERAND_TOP_INDEX, results, true);
@@ -359,7 +359,7 @@ TEST_EACH(ParityInteger, KnownProduct, sm_count, sm_name)
     qdnnTensorDescriptor_t t[3] = {NULL};
     qdnnIntegerDescriptor_t d = NULL;
     qdnnPlan_t plan = NULL;
-    qdnnPlanInfo_t info;
+    qdnnPlanInfo_t info = {.size = sizeof info};
     qdnnHandle_t handle = ptxvm_begin(sms[index], 1, "all", "stderr");
     integer_buffers b = known_inputs();
     memcpy(integer_buffer(&b, QDNN_OPERAND_Y, sizeof expected, true), expected, sizeof expected);
