@@ -166,7 +166,8 @@ static ptx_val bytes_at(ptx_builder *b, ptx_val k, ptx_val pitch)
 
 static void advance(ptx_builder *b, ptx_val variable, unsigned bytes)
 {
-    ptx_assign(b, variable, ptx_add(b, variable, bytes));
+    ptx_into(b, variable);
+    ptx_add(b, variable, bytes);
 }
 
 static void copy_rows(ptx_builder *b, const fill *f, unsigned stage)

@@ -102,6 +102,8 @@ kernel_operand int_size(const kernel_spec *spec, const kernel_problem *problem, 
 void int_bound(const kernel_spec *spec, const kernel_problem *problem, kernel_operand operands[QDNN_OPERAND_COUNT]);
 kernel_geometry int_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_int_matmul(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+/* The blocks of a product with the specification's tile. */
+void int_set_grid(const kernel_spec *spec, const kernel_problem *problem, kernel_step *step);
 void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps);
 
 void emit_int_conv2d(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);

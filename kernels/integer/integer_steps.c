@@ -222,7 +222,7 @@ static int tile_for(const kernel_spec *spec, const kernel_problem *p)
     return p->m <= 64 || p->rows <= 64 || int_is_grouped(spec) ? 64 : 128;
 }
 
-static void set_grid(const kernel_spec *spec, const kernel_problem *p, kernel_step *step)
+void int_set_grid(const kernel_spec *spec, const kernel_problem *p, kernel_step *step)
 {
     const uint64_t columns = spec->tile >= 64 ? (uint64_t)spec->tile : int_lines_columns(spec);
     step->grid[0] = ceil_div(p->rows, columns);
@@ -244,7 +244,7 @@ void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kern
         step_from_workspace(add_transpose(1, problem->columns, problem->rows, steps), QDNN_OPERAND_REPACKED, w);
     }
     kernel_step *step = steps_add(steps, row, &best, problem);
-    set_grid(&step->spec, problem, step);
+    int_set_grid(&step->spec, problem, step);
     if (problem->quantizes) {
         step_from_workspace(step, QDNN_OPERAND_X, x);
         step_from_workspace(step, QDNN_OPERAND_X_SCALE, scales);

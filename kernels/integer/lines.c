@@ -41,11 +41,16 @@ static void add_bytes(ptx_builder *b, const lines *l, int i, const ptx_val x[4],
 {
     for (int j = 0; j < 4; j++) {
         ptx_val a = int_typed(b, l->x.type, x[j]), c = int_typed(b, l->w.type, w[j]);
-        ptx_assign(b, l->sums[i], ptx_dp4a(b, a, c, l->sums[i]));
-        if (l->spec->w_zero)
-            ptx_assign(b, l->x_sums[i], ptx_dp4a(b, a, ptx_s32(b, ONES), l->x_sums[i]));
-        if (l->spec->x_zero && i == 0)
-            ptx_assign(b, l->w_sum, ptx_dp4a(b, c, ptx_s32(b, ONES), l->w_sum));
+        ptx_into(b, l->sums[i]);
+        ptx_dp4a(b, a, c, l->sums[i]);
+        if (l->spec->w_zero) {
+            ptx_into(b, l->x_sums[i]);
+            ptx_dp4a(b, a, ptx_s32(b, ONES), l->x_sums[i]);
+        }
+        if (l->spec->x_zero && i == 0) {
+            ptx_into(b, l->w_sum);
+            ptx_dp4a(b, c, ptx_s32(b, ONES), l->w_sum);
+        }
     }
 }
 

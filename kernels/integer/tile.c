@@ -25,22 +25,22 @@ static bool has_s4(const ptx_builder *b)
 
 /* Four small ones of sm_75 are one of the later SMs: rows 0 to 7 and 8 to 15, the first and the second half of k. */
 void tile_multiply(ptx_builder *b, ptx_mma_id whole, ptx_mma_id quarter, const ptx_val sums[4], const ptx_val x[4],
-                   const ptx_val w[2])
+                   const ptx_val w[2], const ptx_val before[4])
 {
     if (tile_has_async(b)) {
-        ptx_mma_into(b, whole, sums, x, w, sums);
+        ptx_mma_into(b, whole, sums, x, w, before);
         return;
     }
     for (int i = 0; i < 4; i++)
-        ptx_mma_into(b, quarter, sums + i % 2 * 2, &x[i], &w[i / 2], sums + i % 2 * 2);
+        ptx_mma_into(b, quarter, sums + i % 2 * 2, &x[i], &w[i / 2], (i < 2 ? before : sums) + i % 2 * 2);
 }
 
 static void multiply_bytes(ptx_builder *b, const tile *t, const ptx_val sums[4], const ptx_val x[4], const ptx_val w[2])
 {
     if (t->spec->x_codes == QDNN_DATA_U8)
-        tile_multiply(b, PTX_MMA_m16n8k32_s32_u8_s8, PTX_MMA_m8n8k16_s32_u8_s8, sums, x, w);
+        tile_multiply(b, PTX_MMA_m16n8k32_s32_u8_s8, PTX_MMA_m8n8k16_s32_u8_s8, sums, x, w, sums);
     else
-        tile_multiply(b, PTX_MMA_m16n8k32_s32_s8, PTX_MMA_m8n8k16_s32_s8, sums, x, w);
+        tile_multiply(b, PTX_MMA_m16n8k32_s32_s8, PTX_MMA_m8n8k16_s32_s8, sums, x, w, sums);
 }
 
 static bool is_nibbles(const tile *t)
@@ -60,14 +60,18 @@ static void add_x(ptx_builder *b, const tile *t, unsigned i, const ptx_val x[4])
 {
     for (int r = 0; r < 4 && t->spec->w_zero; r++) {
         ptx_val sum = t->x_sums[i][r % 2], codes = int_typed(b, t->spec->x_codes, x[r]);
-        ptx_assign(b, sum, ptx_dp4a(b, codes, ptx_s32(b, ONES), sum));
+        ptx_into(b, sum);
+        ptx_dp4a(b, codes, ptx_s32(b, ONES), sum);
     }
 }
 
 static void add_w(ptx_builder *b, const tile *t, unsigned j, const ptx_val w[2])
 {
-    for (int r = 0; r < 2 && t->spec->x_zero; r++)
-        ptx_assign(b, t->w_sums[j], ptx_dp4a(b, ptx_as(b, PTX_S32, w[r]), ptx_s32(b, ONES), t->w_sums[j]));
+    for (int r = 0; r < 2 && t->spec->x_zero; r++) {
+        ptx_val codes = ptx_as(b, PTX_S32, w[r]);
+        ptx_into(b, t->w_sums[j]);
+        ptx_dp4a(b, codes, ptx_s32(b, ONES), t->w_sums[j]);
+    }
 }
 
 /* x in registers: of nibbles that become bytes, the even ones and the odd ones. */
@@ -102,7 +106,7 @@ static void multiply_block(ptx_builder *b, const tile *t, const fragments *x, un
     for (unsigned i = 0; i < t->m_blocks; i++)
         for (int part = 0; part < x->parts; part++) {
             if (is_nibbles(t) && x->parts == 1)
-                tile_multiply(b, PTX_MMA_m16n8k64_s32_s4, PTX_MMA_m8n8k32_s32_s4, t->sums[i][j], x->codes[i][0], w);
+                tile_multiply(b, PTX_MMA_m16n8k64_s32_s4, PTX_MMA_m8n8k32_s32_s4, t->sums[i][j], x->codes[i][0], w, t->sums[i][j]);
             else
                 multiply_bytes(b, t, t->sums[i][j], x->codes[i][part], parts[part]);
         }
@@ -141,7 +145,8 @@ static void loop_async(ptx_builder *b, tile *t, ptx_val left)
         fill_start(b, &t->fill, (s + t->stages - 1) % t->stages);
         for (int half = 0; half < TILE_STEPS; half++)
             compute_half(b, t, s, half);
-        ptx_assign(b, left, ptx_sub(b, left, 1));
+        ptx_into(b, left);
+        ptx_sub(b, left, 1);
         ptx_uniform(b);
         ptx_break_if(b, ptx_setp(b, PTX_EQ, left, 0));
     }
@@ -171,7 +176,8 @@ static void loop_registers(ptx_builder *b, tile *t, ptx_val left)
                 compute_half(b, t, s, half);
         }
         ptx_syncthreads(b);
-        ptx_assign(b, left, ptx_sub(b, left, 1));
+        ptx_into(b, left);
+        ptx_sub(b, left, 1);
         ptx_uniform(b);
         ptx_break_if(b, ptx_setp(b, PTX_EQ, left, 0));
     }

@@ -24,6 +24,12 @@ static uint32_t strip_of(const kernel_spec *spec)
     return (uint32_t)(spec->group_size < STRIP ? STRIP / spec->group_size * spec->group_size : spec->group_size);
 }
 
+/* Groups that begin and end within a stage: their first mma adds to nothing. Others are set to 0 where they end. */
+static bool is_short(const kernel_spec *spec)
+{
+    return spec->group_size <= STAGE_K;
+}
+
 /* ---- Beginning ---- */
 
 /* x is read in pieces of eight bytes: lane l has row l / 4, piece l % 4. */
@@ -60,6 +66,8 @@ void tile_groups_begin(ptx_builder *b, tile *t, ptx_val warp_row, ptx_val warp_c
     ptx_val groups = ptx_div(b, ptx_add(b, t->args.k, ptx_u64(b, g - 1)), ptx_u64(b, g));
     t->group_count = ptx_cvt(b, PTX_U32, groups);
     t->group = ptx_var(b, ptx_u32(b, 0));
+    for (int i = 0; i < 4; i++)
+        t->none[i] = ptx_var(b, ptx_s32(b, 0));
     t->k_left = ptx_var(b, ptx_u32(b, strip_of(t->spec)));
     addresses_begin(b, t, warp_row, warp_column);
     scales_begin(b, t, warp_column);
@@ -85,12 +93,15 @@ static void end_group(ptx_builder *b, const tile *t)
         for (unsigned i = 0; i < t->m_blocks; i++)
             for (int e = 0; e < 4; e++) {
                 ptx_val sum = ptx_cvt_rn(b, PTX_F32, ptx_shr(b, t->sums[i][j][e], 4));
-                ptx_assign(b, t->parts[i][j][e], ptx_fma(b, sum, scale[e % 2], t->parts[i][j][e]));
-                ptx_assign(b, t->sums[i][j][e], ptx_s32(b, 0));
+                ptx_into(b, t->parts[i][j][e]);
+                ptx_fma(b, sum, scale[e % 2], t->parts[i][j][e]);
+                if (!is_short(t->spec))
+                    ptx_assign(b, t->sums[i][j][e], ptx_s32(b, 0));
             }
     }
     ptx_end_if(b);
-    ptx_assign(b, t->group, ptx_add(b, t->group, 1));
+    ptx_into(b, t->group);
+    ptx_add(b, t->group, 1);
 }
 
 static void end_strip(ptx_builder *b, const tile *t)
@@ -98,7 +109,8 @@ static void end_strip(ptx_builder *b, const tile *t)
     for (unsigned i = 0; i < t->m_blocks; i++)
         for (unsigned j = 0; j < t->n_blocks; j++)
             for (int e = 0; e < 4; e++) {
-                ptx_assign(b, t->totals[i][j][e], ptx_add(b, t->totals[i][j][e], t->parts[i][j][e]));
+                ptx_into(b, t->totals[i][j][e]);
+                ptx_add(b, t->totals[i][j][e], t->parts[i][j][e]);
                 ptx_assign(b, t->parts[i][j][e], ptx_f32(b, 0));
             }
 }
@@ -107,8 +119,9 @@ static void end_strip(ptx_builder *b, const tile *t)
 static void end_stage(ptx_builder *b, const tile *t)
 {
     const uint32_t g = (uint32_t)t->spec->group_size, strip = strip_of(t->spec);
-    ptx_assign(b, t->k_left, ptx_sub(b, t->k_left, STAGE_K));
-    if (g > STAGE_K) {
+    ptx_into(b, t->k_left);
+    ptx_sub(b, t->k_left, STAGE_K);
+    if (!is_short(t->spec)) {
         ptx_uniform(b);
         ptx_if(b, ptx_setp(b, PTX_EQ, ptx_rem(b, t->k_left, ptx_u32(b, g)), 0));
         end_group(b, t);
@@ -149,14 +162,16 @@ void tile_groups_compute(ptx_builder *b, const tile *t, unsigned stage, int half
         const int chunk = half * HALF_STEPS + step;
         ptx_val x[TILE_M_MAX][4], words[4], w[2];
         ptx_val w_at = chunk ? ptx_xor(b, t->w_at[0], chunk * INT_CHUNK) : t->w_at[0];
+        const bool begins = is_short(t->spec) && (uint64_t)chunk * STEP_K % t->spec->group_size == 0;
         load_x(b, t, first + half * part, step, x);
         ptx_ldmatrix(b, w_at, first + 2 * part, words, 4);
         for (unsigned j = 0; j < t->n_blocks; j++) {
             int_spread(b, words[j], &w[0], &w[1]);
             for (unsigned i = 0; i < t->m_blocks; i++)
-                tile_multiply(b, PTX_MMA_m16n8k32_s32_s8, PTX_MMA_m8n8k16_s32_s8, t->sums[i][j], x[i], w);
+                tile_multiply(b, PTX_MMA_m16n8k32_s32_s8, PTX_MMA_m8n8k16_s32_s8, t->sums[i][j], x[i], w,
+                              begins ? t->none : t->sums[i][j]);
         }
-        if (t->spec->group_size <= STAGE_K && (uint64_t)(chunk + 1) * STEP_K % t->spec->group_size == 0)
+        if (is_short(t->spec) && (uint64_t)(chunk + 1) * STEP_K % t->spec->group_size == 0)
             end_group(b, t);
     }
     if (half == 1)

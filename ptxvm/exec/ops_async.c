@@ -183,12 +183,23 @@ static bool read_whole(vm_warp *warp, const vm_op *op, pending *item, uint32_t m
     return true;
 }
 
+/* The traffic of lanes that are translated one by one; where they read a part of their bytes alone, they are not counted. */
+static void count_whole(vm_warp *warp, const vm_op *op, const uint64_t *source, uint32_t bytes, uint32_t lanes)
+{
+    vm_access access = {.bytes = bytes, .space = op->operand[1].space, .kind = VM_LOAD};
+    if (!lanes || !warp->block->watch || !warp->block->watch->counts)
+        return;
+    memcpy(access.address, source, sizeof access.address);
+    check_count_access(warp, op, &access, lanes);
+}
+
 /* What is not read is zero, and its address does not matter. */
 static bool read_limited(vm_warp *warp, const vm_op *op, const vm_operand *limit, pending *item,
                          uint32_t mask)
 {
     const vm_operand *from = &op->operand[1];
     uint64_t source[WARP];
+    uint32_t whole = 0; /* lanes that read all of their bytes */
     vm_addresses(warp, from, mask, source);
     memset(item->data, 0, sizeof item->data);
     VM_EACH_LANE(lane, mask)
@@ -199,7 +210,9 @@ static bool read_limited(vm_warp *warp, const vm_op *op, const vm_operand *limit
                                                item->bytes, VM_LOAD)))
             return false;
         vm_copy_relaxed(item->data[lane], host, used);
+        whole |= (uint32_t)(used == item->bytes) << lane;
     }
+    count_whole(warp, op, source, item->bytes, whole);
     return true;
 }
 

@@ -1,0 +1,58 @@
+/* Integer products by ptxvm's counters: warp instructions for each multiply-add, of every kernel beside the plain one by dp4a;
+ * and of the kernels on tensor cores what their main loop has besides mma. */
+#include <stdio.h>
+
+#include "bench/bench.h"
+#include "bench/integer/integer_run.h"
+
+enum { SIZE = 128, K = 256 };
+
+static const struct {
+    const char *name, *kernel, *settings[5]; /* without the tile */
+} products[] = {
+    {"int8", "int8_matmul", {NULL}},
+    {"int8_zero_points", "int8_matmul", {"x_zero=yes", "w_zero=yes"}},
+    {"w8a8", "w8a8_matmul", {"output=f16", "bias=f16", "activation=silu"}},
+    {"w4a4", "w4a4_matmul", {NULL}},
+    {"w4a8_g128", "w4a8_matmul", {"group_size=128"}},
+    {"w4a8_g32", "w4a8_matmul", {"group_size=32"}},
+};
+static const char *const tiles[] = {"tile=4", "tile=64", "tile=128"};
+static const char *const sms[] = {"sm_75", "sm_80", "sm_90"};
+
+static integer_run run_of(int product, int tile, int sm, uint64_t k)
+{
+    integer_run r = {.kernel = products[product].kernel, .sm = sms[sm], .m = SIZE, .n = SIZE, .k = k};
+    int i = 0;
+    for (; i < 5 && products[product].settings[i]; i++)
+        r.settings[i] = products[product].settings[i];
+    r.settings[i] = tiles[tile];
+    return r;
+}
+
+/* Twice the k shows what the loop costs. */
+static void measure(int product, int tile, int sm)
+{
+    char name[96], note[160] = "plain, by dp4a";
+    integer_cost once, twice;
+    integer_run r = run_of(product, tile, sm, K), longer = run_of(product, tile, sm, 2 * K);
+    bench_progress("integer.%s.%s.%s", products[product].name, tiles[tile], sms[sm]);
+    if (!integer_measure(&r, &once) || !integer_measure(&longer, &twice))
+        return;
+    const double macs = (double)SIZE * SIZE * K, mma = (double)(twice.mma - once.mma);
+    if (once.mma)
+        snprintf(note, sizeof note, "%.2f others per mma in the main loop, %llu bank conflicts, %llu + %llu sectors",
+                 ((double)(twice.instructions - once.instructions) - mma) / mma, (unsigned long long)once.bank_conflicts,
+                 (unsigned long long)once.load_sectors, (unsigned long long)once.store_sectors);
+    snprintf(name, sizeof name, "integer.%s.%s.%s", products[product].name, tiles[tile] + 5, sms[sm]);
+    bench_report(name, 1000 * (double)once.instructions / macs, "instr/1000 mac", note);
+}
+
+void bench_integer(void)
+{
+    for (int p = 0; p < (int)(sizeof products / sizeof products[0]); p++)
+        for (int s = 0; s < (int)(sizeof sms / sizeof sms[0]); s++)
+            for (int t = 0; t < (int)(sizeof tiles / sizeof tiles[0]); t++)
+                if (t < 2 || products[p].kernel[1] != '4' || products[p].kernel[3] != '8') /* w4a8 has the small tile alone */
+                    measure(p, t, s);
+}
