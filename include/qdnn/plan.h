@@ -148,7 +148,7 @@ typedef struct {
     double emitSeconds;    /* spent writing PTX, or reading the bundle */
     double loadSeconds;    /* spent by the driver on loading it */
     char settings[1024];   /* of its kernels: "data=f16 scale=f32 group_size=64 ..." */
-    const char *choice;    /* of a product: which algorithm, and why, in words; else "" */
+    const char *choice;    /* of a product: which algorithm and kernel, and why, in words; else ""; lives with the plan */
 } qdnnPlanInfo_t;
 
 /* Describes a plan.
