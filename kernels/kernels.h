@@ -181,6 +181,23 @@ extern const int kernel_row_count;
 /* The row of that name, its own or that of its operation; or null. */
 const kernel_row *kernel_find(const char *name);
 
+/* ---- Names for a row with some settings (aliases.c) ---- */
+
+typedef struct kernel_alias {
+    const char *name;     /* stable: "quant.linear_4bit" */
+    const char *kernel;   /* "matmul_int4" */
+    const char *settings; /* "layout=interleaved code=unsigned ..." */
+} kernel_alias;
+const kernel_alias *kernel_alias_at(int index); /* null past the end */
+const kernel_alias *kernel_find_alias(const char *name);
+
+/* The row that a name stands for (its own, its operation's, an alias), and the settings that the name brings. Null: the name is
+ * unknown. */
+const kernel_row *kernel_open(const char *name, kernel_spec *spec);
+
+/* Sets fields from words with spaces between them: "data=f16 group_size=64". False, with the reason, where one is not taken. */
+bool kernel_spec_set_words(const kernel_row *row, kernel_spec *spec, const char *words, char *error, size_t error_size);
+
 /* The row that does this for a format, or null. */
 typedef enum {
     KERNEL_SCALE,

@@ -119,6 +119,9 @@ qdnnStatus_t qdnnDestroy(qdnnHandle_t handle)
     if (!handle)
         return QDNN_STATUS_SUCCESS;
     CHECK_NOT_NULL(handle);
+    if (handle->schedules > 0)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM, "the handle still has schedules (%d); destroy them before it",
+                          handle->schedules);
     if (handle->plans > 0)
         return qdnn_error(QDNN_STATUS_BAD_PARAM, "the handle still has plans (%d); destroy them before it",
                           handle->plans);

@@ -19,6 +19,7 @@ typedef enum {
     OBJECT_MATMUL,
     OBJECT_TRAIN,
     OBJECT_INTEGER,
+    OBJECT_SCHEDULE,
     OBJECT_KINDS
 } object_kind;
 
@@ -31,6 +32,7 @@ typedef enum {
         qdnnQuantDescriptor_t: OBJECT_QUANT,                                                                 \
         qdnnMatmulDescriptor_t: OBJECT_MATMUL,                                                               \
         qdnnTrainDescriptor_t: OBJECT_TRAIN,                                                                 \
+        qdnnSchedule_t: OBJECT_SCHEDULE,                                                                     \
         qdnnIntegerDescriptor_t: OBJECT_INTEGER,                                                             \
         default: OBJECT_NONE)
 

@@ -203,6 +203,14 @@ QDNN_API const char *qdnnGetOperationName(int index);
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME. Any thread. */
 QDNN_API qdnnStatus_t qdnnFindOperation(const char *operation, const char **kernel);
 
+/* The settings of that kernel which an operation's name stands for: quant.linear_4bit is a kernel for products with some
+ * of its settings chosen. qdnnEmitPtx applies them where it is given the name.
+ *   operation   its stable name
+ *   settings    receives them, "layout=interleaved code=unsigned ..."; "" where the name chooses none. Lives as long as the
+ *               library
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME. Any thread. */
+QDNN_API qdnnStatus_t qdnnGetOperationSettings(const char *operation, const char **settings);
+
 #ifdef __cplusplus
 }
 #endif

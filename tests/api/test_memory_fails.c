@@ -110,7 +110,8 @@ TEST_CASE(ApiMemory, OneShotCallsFail)
 /* With settings that are not the defaults, as far as the kernel takes them. */
 static qdnnStatus_t emit(void *object, const void *argument)
 {
-    const kernel_row *row = kernel_find(argument);
+    kernel_spec spec;
+    const kernel_row *row = kernel_open(argument, &spec);
     const char *settings[3] = {NULL};
     int count = 0;
     if (kernel_takes(row, "data"))
