@@ -227,6 +227,7 @@ qdnnStatus_t qdnnDestroyPlan(qdnnPlan_t plan)
     if (!plan)
         return QDNN_STATUS_SUCCESS;
     CHECK_NOT_NULL(plan);
+    object_retire(plan); /* a schedule may keep it for itself */
     plan_release(plan);
     return QDNN_STATUS_SUCCESS;
 }

@@ -34,6 +34,7 @@ qdnnStatus_t qdnnCreateSchedule(qdnnHandle_t handle, qdnnSchedule_t *schedule)
     CALL_BEGIN();
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(schedule);
+    CHECK_STATUS(handle_check(handle));
     qdnnSchedule_t made = object_create(OBJECT_SCHEDULE, sizeof *made);
     if (!made)
         return OUT_OF_MEMORY();
@@ -70,6 +71,7 @@ static qdnnStatus_t add(qdnnSchedule_t schedule, qdnnPlan_t plan, uint64_t rows,
                         const qdnnBinding_t *bindings, int count)
 {
     schedule_step step = {.plan = plan, .rows = rows};
+    CHECK_STATUS(handle_check(schedule->handle));
     CHECK_STATUS(in_step(bind(schedule, &step, bindings, count), schedule->count, plan));
     CHECK_STATUS(make_room(schedule));
     schedule->steps[schedule->count++] = step;

@@ -39,6 +39,8 @@ typedef enum {
 /* Zeroed memory of an object, or null; and its end. */
 void *object_create(object_kind kind, size_t bytes);
 void object_destroy(void *object);
+/* Clears the mark alone: users are refused from now on, while parts of the library still hold the object. */
+void object_retire(void *object);
 
 /* The mark in front of an object. */
 typedef struct object_header {

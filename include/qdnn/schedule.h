@@ -23,7 +23,8 @@ typedef struct qdnnSchedule *qdnnSchedule_t;
 /* Creates an empty schedule.
  *   handle     that of all its plans
  *   schedule   receives it; qdnnDestroySchedule frees it, before the handle
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _INTERNAL_ERROR_ALLOCATION_FAILED. */
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _INTERNAL_ERROR_ALLOCATION_FAILED; _EXECUTION_FAILED_STICKY where the handle is
+ * dead. */
 QDNN_API qdnnStatus_t qdnnCreateSchedule(qdnnHandle_t handle, qdnnSchedule_t *schedule);
 
 /* Appends a plan with its buffers. The schedule keeps the plan: it may be destroyed by the caller from now on.

@@ -211,7 +211,7 @@ TEST_CASE(ApiSchedules, KeepsItsPlans)
         OK(run(&l));
         check_result(&l, x);
         CHECK_STATUS_IS(qdnnDestroy(handle), QDNN_STATUS_BAD_PARAM);
-        CHECK_HAS(last_sentence(), "the handle still has schedules (1); destroy them before it");
+        CHECK_HAS(last_sentence(), "the handle still has plans (2) and schedules (1); destroy them before it");
     }
     layers_end(&l);
     OK(qdnnDestroy(handle));
