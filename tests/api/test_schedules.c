@@ -206,6 +206,8 @@ TEST_CASE(ApiSchedules, KeepsItsPlans)
     if (layers_begin(&l, handle)) {
         OK(qdnnDestroyPlan(l.first.plan));
         OK(qdnnDestroyPlan(l.second.plan));
+        CHECK_STATUS_IS(qdnnDestroyPlan(l.first.plan), QDNN_STATUS_BAD_PARAM); /* the user has it no more */
+        CHECK_HAS(last_sentence(), "plan is a plan that was destroyed");
         l.first.plan = l.second.plan = NULL;
         fill(x, M * K, 0);
         OK(run(&l));

@@ -270,7 +270,7 @@ TEST_CASE(ParityProducts, TypedCallComputes)
     static const float x[] = {1, 2, 3, 4, 5, 6, 7, 8}, scale[] = {0.5f, 1, 2, 1};
     static const uint32_t words[] = {0x87654321, 0}, zero[] = {1, 0, 4, 0};
     qdnnQuantizedType_t type = groups_of(4);
-    qdnnPlanInfo_t info;
+    qdnnPlanInfo_t info = {.size = sizeof info};
     float y[2] = {-1, -1};
     typed t;
     if (typed_begin(&t) && CHECK_QDNN(typed_plan(&t, &type, 8, 2)) &&
