@@ -201,6 +201,36 @@ TEST_EACH(ParityMatmul, StacksOfExperts, row_count, row_name)
     ptxvm_end(handle);
 }
 
+/* More rows than the block that sorts has threads, more experts than a warp has lanes, and warps in many orders. */
+TEST_CASE(ParityMatmul, ManyRowsAndExperts)
+{
+    NEED_PTXVM;
+    enum { ORDERS = 12 };
+    const kernel_row *row = kernel_find("dequantize_int4");
+    for (int i = 0; i < ORDERS; i++) {
+        product_case c = {.weights = {.row = row,
+                                      .spec = kernel_spec_default(),
+                                      .granularity = QDNN_GRANULARITY_GROUP,
+                                      .extent = 8,
+                                      .rank = 2,
+                                      .dims = {3, 16},
+                                      .seed = 5},
+                          .rows = i % 3 == 1 ? 1029 : -1,
+                          .m = 1300,
+                          .x = QDNN_DATA_F32,
+                          .y = QDNN_DATA_F32,
+                          .seed = (uint32_t)i + 1,
+                          .algorithm = QDNN_MATMUL_AUTO,
+                          .experts = i % 4 == 3 ? 1 : 70,
+                          .one_expert = i % 4 == 2,
+                          .row_weight = true};
+        qdnnHandle_t handle = ptxvm_begin(sms[i % LENGTH(sms)], i, "all", "stderr");
+        bool alive = handle && product_run(handle, &c, BUFFER_EXACT);
+        ptxvm_end(handle);
+        REQUIRE(alive);
+    }
+}
+
 static product_case lora_at(const kernel_row *row, int trial)
 {
     product_case c = case_at(row, 300 + trial);
