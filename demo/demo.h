@@ -5,9 +5,22 @@
 #include "host_ref/host_ref.h"
 #include "tools/counters.h"
 
+/* ---- What the parts share (main.c) ---- */
+
+/* Whether a call succeeded; else its sentence has been printed. */
+bool ok(qdnnStatus_t status);
+
+/* Bell-shaped values from a seed: like weights. */
+void fill_bell(float *x, int64_t n, uint32_t seed, float size);
+
 /* ---- One kernel, two SMs (two_sms.c) ---- */
 
 bool show_two_sms(void);
+
+/* ---- A chain of products, as in a transformer (chain.c) ---- */
+
+/* False: something failed, or a byte differs from host_ref's. */
+bool show_chain(void);
 
 /* ---- A line that is rewritten while the demo works, on a terminal only (progress.c) ---- */
 

@@ -1,5 +1,6 @@
-/* The demo: a matrix goes to 4 bits and back through the library, on a GPU or on ptxvm, and every byte is
- * compared with the host reference. `demo --side N` takes an N x N matrix. */
+/* The demo: a matrix goes to 4 bits and back through the library, on a GPU or on ptxvm, then products with quantized weights
+ * follow each other as in a transformer; every byte is compared with the host reference. `demo --side N` takes an N x N
+ * matrix. */
 #include "demo/demo.h"
 
 #include <qdnn/qdnn.h>
@@ -51,7 +52,7 @@ static double mib(double bytes)
     return bytes / (1 << 20);
 }
 
-static bool ok(qdnnStatus_t status)
+bool ok(qdnnStatus_t status)
 {
     if (status == QDNN_STATUS_SUCCESS)
         return true;
@@ -202,17 +203,15 @@ static void print_bars(const demo *d)
 
 /* ---- The matrix ---- */
 
-/* Bell-shaped values from a fixed seed: like weights. */
-static void fill(float *x, int64_t n)
+void fill_bell(float *x, int64_t n, uint32_t seed, float size)
 {
-    uint32_t state = 1;
     for (int64_t i = 0; i < n; i++) {
         int sum = 0;
         for (int k = 0; k < 6; k++) {
-            state = state * 1664525u + 1013904223u;
-            sum += (int)(state >> 16) - 0x8000;
+            seed = seed * 1664525u + 1013904223u;
+            sum += (int)(seed >> 16) - 0x8000;
         }
-        x[i] = (float)sum * 0x1p-17f;
+        x[i] = (float)sum * 0x1p-17f * size;
     }
 }
 
@@ -248,7 +247,7 @@ static bool make_buffers(demo *d)
         return false;
     }
     progress_step("making a matrix");
-    fill(d->x, d->n);
+    fill_bell(d->x, d->n, 1, 1);
     progress_step("copying it to the device");
     return ok(qdnnMalloc(d->handle, &d->device_x, n * sizeof(float))) &&
            ok(qdnnMalloc(d->handle, &d->device_y, n * sizeof(float))) &&
@@ -302,7 +301,7 @@ int main(int argc, char **argv)
     if (!show_two_sms())
         return 1;
     vm_counters_open();
-    bool done = run_and_clean_up(side);
+    bool done = run_and_clean_up(side) && show_chain();
     vm_counters_close();
     return done ? 0 : 1;
 }

@@ -102,7 +102,7 @@ static ref_arrays expert_of(const ref_product *p, const ref_arrays *in, int64_t 
     if (in->global_scale)
         a.global_scale = in->global_scale + expert;
     if (in->group_index)
-        a.group_index = in->group_index + expert * p->k;
+        a.group_index = in->group_index + expert * (size.group_index / (int64_t)sizeof(int32_t));
     if (in->nested_scale)
         a.nested_scale = in->nested_scale + expert * (size.nested_scale / (int64_t)sizeof(float));
     return a;

@@ -140,6 +140,9 @@ bool kernel_spec_equal(const kernel_spec *a, const kernel_spec *b);
 enum { KERNEL_SPEC_TEXT = 1024 }; /* room enough for all of them */
 void kernel_spec_text(const kernel_row *row, const kernel_spec *spec, char *text, size_t size);
 
+/* The value of one setting, as text: "staged" for product. */
+void kernel_spec_value(const kernel_spec *spec, const char *key, char *text, size_t size);
+
 /* A file-name-safe short form: "f16_f32_g64", with what differs from the defaults behind it. Where that is long,
  * a hash of the whole takes the place of its end. */
 enum { KERNEL_SPEC_LABEL = 128 };
@@ -178,6 +181,23 @@ extern const int kernel_row_count;
 /* The row of that name, its own or that of its operation; or null. */
 const kernel_row *kernel_find(const char *name);
 
+/* ---- Names for a row with some settings (aliases.c) ---- */
+
+typedef struct kernel_alias {
+    const char *name;     /* stable: "quant.linear_4bit" */
+    const char *kernel;   /* "matmul_int4" */
+    const char *settings; /* "layout=interleaved code=unsigned ..." */
+} kernel_alias;
+const kernel_alias *kernel_alias_at(int index); /* null past the end */
+const kernel_alias *kernel_find_alias(const char *name);
+
+/* The row that a name stands for (its own, its operation's, an alias), and the settings that the name brings. Null: the name is
+ * unknown. */
+const kernel_row *kernel_open(const char *name, kernel_spec *spec);
+
+/* Sets fields from words with spaces between them: "data=f16 group_size=64". False, with the reason, where one is not taken. */
+bool kernel_spec_set_words(const kernel_row *row, kernel_spec *spec, const char *words, char *error, size_t error_size);
+
 /* The row that does this for a format, or null. */
 typedef enum {
     KERNEL_SCALE,
@@ -205,6 +225,7 @@ typedef enum {
     KERNEL_TRAIN_SCALE,
     KERNEL_LONG_SUM,
     KERNEL_TRANSPOSE,
+    KERNEL_ROUTE, /* grouped products: rows sorted by expert */
     KERNEL_OPERATIONS
 } kernel_operation;
 const kernel_row *kernel_find_operation(kernel_operation operation, const format_row *format);
@@ -295,6 +316,9 @@ typedef struct kernel_problem {
     qdnnDataType_t quantizes; /* the type of x where it is quantized first; 0: x are codes */
     uint64_t top;
     kernel_conv conv;
+    uint64_t lora_rank;          /* not 0: what x A B gives is added, with addend in the specification */
+    float lora_scale;
+    qdnnDataType_t lora_type; /* of A and B: F32, F16, BF16 */
 } kernel_problem;
 
 /* One parameter of a launch. */
@@ -307,7 +331,7 @@ typedef struct kernel_param {
     uint64_t value;  /* the number's bits; or how many bytes into the workspace */
 } kernel_param;
 
-enum { KERNEL_PARAMS_MAX = 24, KERNEL_STEPS_MAX = 6 };
+enum { KERNEL_PARAMS_MAX = 28, KERNEL_STEPS_MAX = 6 };
 
 typedef struct kernel_step {
     const kernel_row *row;

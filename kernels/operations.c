@@ -3,6 +3,7 @@
 
 #include "kernels/gemm/gemm.h"
 #include "kernels/integer/integer.h"
+#include "kernels/gemm/routes.h"
 #include "kernels/quant/quant.h"
 #include "kernels/train/train.h"
 
@@ -121,7 +122,17 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                        .is_empty = gemm_is_empty,
                        .geometry = gemm_geometry,
                        .emit = emit_gemm,
-                       .steps = gemm_steps},
+                       .steps = gemm_steps,
+                       .bound = gemm_bound},
+    [KERNEL_ROUTE] = {.name = "route",
+                      .keys = KERNEL_KEY(TILE_ROWS),
+                      .reads = OPERAND(EXPERT_INDEX),
+                      .numbers = 1 << NUMBER_M | 1 << NUMBER_EXPERTS,
+                      .geometry = routes_geometry,
+                      .emit = emit_routes,
+                      .steps = routes_steps,
+                      .takes = routes_takes,
+                      .is_empty = gemm_is_empty},
     [KERNEL_GLOBAL] = {.name = "global",
                        .keys = KERNEL_KEY(DATA) | KERNEL_KEY(FLOOR) | KERNEL_KEY(GLOBAL_SCALE),
                        .fixes = fix_global,

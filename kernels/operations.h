@@ -15,6 +15,10 @@ typedef enum {
     NUMBER_X_STRIDE,
     NUMBER_Y_STRIDE,
     NUMBER_EXPERTS,
+    NUMBER_CODES_STRIDE, /* of a stack of experts: bytes from an expert's array to the next one's */
+    NUMBER_SCALE_STRIDE,
+    NUMBER_ZERO_STRIDE,
+    NUMBER_NESTED_STRIDE,
     NUMBER_ALPHA, /* an f32 */
     NUMBER_X_ZERO,
     NUMBER_W_ZERO,

@@ -64,6 +64,7 @@ const kernel_row kernel_rows[] = {
     PLAIN_ROW(int8_conv2d, INT8_CONV2D, "quant.int8.qconv2d", "a convolution of bytes with zero points, as codes or sums")
     PLAIN_ROW(transpose_bytes, TRANSPOSE, NULL, "matrices of bytes the other way round")
     PLAIN_ROW(long_sum, LONG_SUM, NULL, "sums of lists in the order of the long sum, 4096 terms each")
+    PLAIN_ROW(route_rows, ROUTE, NULL, "rows of a grouped product sorted by expert, and cut into tiles")
 };
 const int kernel_row_count = sizeof kernel_rows / sizeof kernel_rows[0];
 

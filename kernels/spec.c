@@ -395,6 +395,14 @@ static int print_value(const setting *s, const kernel_spec *spec, char *text, si
     return snprintf(text, size, "0f%08X", (unsigned)bits);
 }
 
+void kernel_spec_value(const kernel_spec *spec, const char *key, char *text, size_t size)
+{
+    text[0] = 0;
+    for (int i = 0; i < SETTING_COUNT; i++)
+        if (strcmp(settings[i].info.name, key) == 0)
+            print_value(&settings[i], spec, text, size);
+}
+
 /* Calls `print` for the settings that the row takes and that are in `always` or not at the row's default. */
 typedef void print_setting(const setting *s, const char *value, char *text, size_t size, size_t *used);
 static void print_settings(const kernel_row *row, const kernel_spec *spec, kernel_key_set always,

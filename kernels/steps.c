@@ -125,6 +125,10 @@ static const param_decl number_params[NUMBERS] = {
     [NUMBER_X_STRIDE] = {"x_stride", KERNEL_NUMBER, NUMBER_X_STRIDE, 8},
     [NUMBER_Y_STRIDE] = {"y_stride", KERNEL_NUMBER, NUMBER_Y_STRIDE, 8},
     [NUMBER_EXPERTS] = {"experts", KERNEL_NUMBER, NUMBER_EXPERTS, 8},
+    [NUMBER_CODES_STRIDE] = {"codes_stride", KERNEL_NUMBER, NUMBER_CODES_STRIDE, 8},
+    [NUMBER_SCALE_STRIDE] = {"scale_stride", KERNEL_NUMBER, NUMBER_SCALE_STRIDE, 8},
+    [NUMBER_ZERO_STRIDE] = {"zero_stride", KERNEL_NUMBER, NUMBER_ZERO_STRIDE, 8},
+    [NUMBER_NESTED_STRIDE] = {"nested_stride", KERNEL_NUMBER, NUMBER_NESTED_STRIDE, 8},
     [NUMBER_ALPHA] = {"alpha_number", KERNEL_NUMBER, NUMBER_ALPHA, 4},
     [NUMBER_X_ZERO] = {"x_zero", KERNEL_NUMBER, NUMBER_X_ZERO, 8},
     [NUMBER_W_ZERO] = {"w_zero", KERNEL_NUMBER, NUMBER_W_ZERO, 8},
@@ -155,10 +159,30 @@ bool kernel_is_matrix(const kernel_row *row, const kernel_spec *spec)
         return true;
     case KERNEL_QUANTIZE:
     case KERNEL_DEQUANTIZE:
-        return spec->row_index || is_lined || spec->layout != QDNN_LAYOUT_BYTES || spec->zero_packed || spec->zero_minus_one;
+        return spec->row_index || is_lined || spec->layout != QDNN_LAYOUT_BYTES || spec->zero_packed ||
+               spec->zero_minus_one;
     default:
         return false;
     }
+}
+
+/* The strides between the arrays of experts that a product has. */
+static const struct {
+    kernel_number number;
+    qdnnOperand_t operand;
+} expert_strides[] = {{NUMBER_CODES_STRIDE, QDNN_OPERAND_CODES},
+                      {NUMBER_SCALE_STRIDE, QDNN_OPERAND_SCALE},
+                      {NUMBER_ZERO_STRIDE, QDNN_OPERAND_ZERO},
+                      {NUMBER_NESTED_STRIDE, QDNN_OPERAND_NESTED_SCALE}};
+enum { EXPERT_STRIDES = sizeof expert_strides / sizeof expert_strides[0] };
+
+static unsigned stack_numbers(const kernel_row *row, const kernel_spec *spec)
+{
+    unsigned numbers = 1u << NUMBER_EXPERTS;
+    for (int i = 0; i < EXPERT_STRIDES; i++)
+        if (has_operand(row, spec, expert_strides[i].operand))
+            numbers |= 1u << expert_strides[i].number;
+    return numbers;
 }
 
 /* Bits of kernel_number. */
@@ -168,7 +192,7 @@ static unsigned numbers_of(const kernel_row *row, const kernel_spec *spec)
     if (row->operation->size)
         return numbers | (unsigned)(spec->alpha == QDNN_ALPHA_NUMBER) << NUMBER_ALPHA;
     if (kernel_is_product(row))
-        return numbers | (unsigned)spec->grouped << NUMBER_EXPERTS |
+        return numbers | (spec->grouped ? stack_numbers(row, spec) : 0) |
                (unsigned)(spec->alpha == QDNN_ALPHA_NUMBER) << NUMBER_ALPHA;
     if (kernel_is_matrix(row, spec) || spec->row_index)
         return 1u << NUMBER_ROWS | 1u << NUMBER_COLUMNS | (unsigned)spec->row_index << NUMBER_TABLE_ROWS;
@@ -186,6 +210,8 @@ int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl lis
         list[n++] = (param_decl){"range", KERNEL_WORKSPACE, 0, 4};
     if (spec->addend)
         list[n++] = (param_decl){"addend", KERNEL_WORKSPACE, 0, 4};
+    if (spec->grouped || kernel_operation_of(row) == KERNEL_ROUTE)
+        list[n++] = (param_decl){"routes", KERNEL_WORKSPACE, 0, 4};
     unsigned numbers = numbers_of(row, spec);
     for (int i = 0; i < NUMBERS; i++)
         if (numbers >> i & 1)
@@ -229,35 +255,41 @@ static uint64_t pair_of(const uint64_t pair[2])
     return pair[0] << 32 | pair[1];
 }
 
+static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                              int operand);
+
 kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_spec *spec,
                        const kernel_problem *problem)
 {
     kernel_step *step = &steps->at[steps->count++];
     *step = (kernel_step){.row = row, .spec = kernel_spec_normal(row, spec), .grid = {0, 1, 1}};
-    const uint64_t numbers[NUMBERS] = {
-        [NUMBER_N] = problem->rows * problem->columns,
-        [NUMBER_ROWS] = problem->rows,
-        [NUMBER_COLUMNS] = problem->columns,
-        [NUMBER_TABLE_ROWS] = problem->table_rows,
-        [NUMBER_M] = problem->m,
-        [NUMBER_X_STRIDE] = problem->x_stride,
-        [NUMBER_Y_STRIDE] = problem->y_stride,
-        [NUMBER_EXPERTS] = problem->experts,
-        [NUMBER_ALPHA] = f32_bits(problem->alpha),
-        [NUMBER_X_ZERO] = (uint32_t)problem->x_zero,
-        [NUMBER_W_ZERO] = (uint32_t)problem->w_zero,
-        [NUMBER_Y_ZERO] = (uint32_t)problem->y_zero,
-        [NUMBER_MULTIPLIER] = f32_bits(problem->multiplier),
-        [NUMBER_TOP] = problem->top,
-        [NUMBER_CONV_CHANNELS] = problem->conv.channels,
-        [NUMBER_CONV_OUTPUTS] = problem->conv.groups ? problem->conv.outputs / problem->conv.groups : 0,
-        [NUMBER_CONV_H] = problem->conv.in[0],
-        [NUMBER_CONV_W] = problem->conv.in[1],
-        [NUMBER_CONV_OUT_H] = problem->conv.out[0],
-        [NUMBER_CONV_OUT_W] = problem->conv.out[1],
-        [NUMBER_CONV_STRIDE] = pair_of(problem->conv.stride),
-        [NUMBER_CONV_PADDING] = pair_of(problem->conv.padding),
-        [NUMBER_CONV_DILATION] = pair_of(problem->conv.dilation)};
+    uint64_t numbers[NUMBERS] = {[NUMBER_N] = problem->rows * problem->columns,
+                                 [NUMBER_ROWS] = problem->rows,
+                                 [NUMBER_COLUMNS] = problem->columns,
+                                 [NUMBER_TABLE_ROWS] = problem->table_rows,
+                                 [NUMBER_M] = problem->m,
+                                 [NUMBER_X_STRIDE] = problem->x_stride,
+                                 [NUMBER_Y_STRIDE] = problem->y_stride,
+                                 [NUMBER_EXPERTS] = problem->experts,
+                                 [NUMBER_ALPHA] = f32_bits(problem->alpha),
+                                 [NUMBER_X_ZERO] = (uint32_t)problem->x_zero,
+                                 [NUMBER_W_ZERO] = (uint32_t)problem->w_zero,
+                                 [NUMBER_Y_ZERO] = (uint32_t)problem->y_zero,
+                                 [NUMBER_MULTIPLIER] = f32_bits(problem->multiplier),
+                                 [NUMBER_TOP] = problem->top,
+                                 [NUMBER_CONV_CHANNELS] = problem->conv.channels,
+                                 [NUMBER_CONV_OUTPUTS] =
+                                     problem->conv.groups ? problem->conv.outputs / problem->conv.groups : 0,
+                                 [NUMBER_CONV_H] = problem->conv.in[0],
+                                 [NUMBER_CONV_W] = problem->conv.in[1],
+                                 [NUMBER_CONV_OUT_H] = problem->conv.out[0],
+                                 [NUMBER_CONV_OUT_W] = problem->conv.out[1],
+                                 [NUMBER_CONV_STRIDE] = pair_of(problem->conv.stride),
+                                 [NUMBER_CONV_PADDING] = pair_of(problem->conv.padding),
+                                 [NUMBER_CONV_DILATION] = pair_of(problem->conv.dilation)};
+    for (int i = 0; i < EXPERT_STRIDES && step->spec.grouped; i++)
+        numbers[expert_strides[i].number] =
+            operand_bytes(row, &step->spec, problem, expert_strides[i].operand);
     kernel_geometry g = kernel_geometry_of(row, &step->spec);
     step->block = g.block;
     step->shared = g.shared_dynamic;
@@ -267,11 +299,12 @@ kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_
     param_decl list[KERNEL_PARAMS_MAX];
     step->n_params = kernel_params(row, &step->spec, list);
     for (int i = 0; i < step->n_params; i++)
-        step->params[i] = (kernel_param){.kind = list[i].kind,
-                                         .operand = list[i].which,
-                                         .bytes = list[i].size,
-                                         .is_rows = list[i].kind == KERNEL_NUMBER && list[i].which == NUMBER_M,
-                                         .value = list[i].kind == KERNEL_NUMBER ? numbers[list[i].which] : 0};
+        step->params[i] =
+            (kernel_param){.kind = list[i].kind,
+                           .operand = list[i].which,
+                           .bytes = list[i].size,
+                           .is_rows = list[i].kind == KERNEL_NUMBER && list[i].which == NUMBER_M,
+                           .value = list[i].kind == KERNEL_NUMBER ? numbers[list[i].which] : 0};
     return step;
 }
 
@@ -308,7 +341,8 @@ void kernel_steps_of(const kernel_row *row, const kernel_spec *spec, const kerne
 {
     kernel_spec normal = kernel_spec_normal(row, spec);
     memset(steps, 0, sizeof *steps);
-    if (row->operation->is_empty ? !row->operation->is_empty(problem) : problem->rows > 0 && problem->columns > 0)
+    if (row->operation->is_empty ? !row->operation->is_empty(problem)
+                                 : problem->rows > 0 && problem->columns > 0)
         row->operation->steps(row, &normal, problem, steps);
 }
 
@@ -390,7 +424,8 @@ static uint64_t strided_bytes(uint64_t rows, uint64_t stride, uint64_t columns, 
 }
 
 /* The operands that products alone have, or have in another size. */
-static bool product_bytes(const kernel_spec *spec, const kernel_problem *p, int operand, uint64_t align, uint64_t *bytes)
+static bool product_bytes(const kernel_spec *spec, const kernel_problem *p, int operand, uint64_t align,
+                          uint64_t *bytes)
 {
     const bool by_columns = spec->reduction == KERNEL_K_COLUMNS;
     const uint64_t k = by_columns ? p->columns : p->rows, outputs = by_columns ? p->rows : p->columns;
@@ -428,7 +463,8 @@ static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, co
     uint64_t groups = kernel_groups(spec, p), align = operand_align(row, spec, operand), bytes;
     if (row->operation->size)
         return row->operation->size(spec, problem, operand).bytes;
-    if (kernel_is_product(row) && product_bytes(spec, problem, operand, align, &bytes))
+    if ((kernel_is_product(row) || kernel_operation_of(row) == KERNEL_ROUTE) &&
+        product_bytes(spec, problem, operand, align, &bytes))
         return bytes;
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:

@@ -57,6 +57,31 @@ static int add_matrices(const kernel_row *row, int turn, int wanted, kernel_spec
     return count;
 }
 
+/* Products with all that follows the sum, and stacks of experts: the largest kernels. In the full build all; by default one for
+ * some targets, which is another for each. */
+static int add_products(const kernel_row *row, int turn, kernel_spec *specs, int count)
+{
+    static const char *const products[] = {
+        "tile_rows=8 grouped=yes gated=yes alpha=column bias=f16 activation=gelu_erf residual=yes row_weight=yes "
+        "data=f16 output=bf16",
+        "tile_rows=8 addend=yes gated=yes alpha=one bias=bf16 activation=gelu_tanh residual=yes data=bf16",
+        "tile_rows=1 grouped=yes activation=silu output=f16 row_weight=yes",
+        "tile_rows=4 addend=yes alpha=number activation=relu bias=f32",
+    };
+    enum { PRODUCTS = sizeof products / sizeof products[0] };
+    char reason[512];
+    if (!kernel_takes(row, "grouped"))
+        return count;
+    for (int i = 0; i < PRODUCTS && count < GRID_MAX; i++) {
+        if (!sample_is_full() && i != turn % (2 * PRODUCTS))
+            continue;
+        specs[count] = kernel_spec_default();
+        if (CHECK(kernel_spec_set_words(row, &specs[count], products[i], reason, sizeof reason)))
+            count++;
+    }
+    return count;
+}
+
 /* Every function of `ptxas -v`'s report has a line of this form. */
 static void check_frugal(const char *log)
 {
@@ -107,6 +132,7 @@ TEST_EACH(Kernels, Assembles, count, name)
     kernel_spec specs[GRID_MAX];
     int n = settings_for(row, sm, index, specs);
     n = add_matrices(row, index * 5, sample_is_full() ? MATRIX_SETTINGS : 1 + index % 2, specs, n);
+    n = add_products(row, index * 3, specs, n);
     temp_dir_make(dir, sizeof dir);
     snprintf(path, sizeof path, "%s/kernel.ptx", dir);
     bool known = true;

@@ -6,6 +6,7 @@
 #include <qdnn/quant.h>
 #include <qdnn/tensor.h>
 #include <qdnn/train.h>
+#include <qdnn/weights.h>
 
 struct qdnnTensorDescriptor {
     qdnnDataType_t type;
@@ -20,7 +21,7 @@ struct qdnnQuantDescriptor {
 
 struct qdnnMatmulDescriptor {
     int64_t values[QDNN_MATMUL_ATTRIBUTE_COUNT];
-    float alpha;
+    float alpha, lora_scale;
 };
 
 struct qdnnTrainDescriptor {
@@ -34,9 +35,16 @@ uint64_t tensor_elements(const struct qdnnTensorDescriptor *tensor);
 /* Whether the elements lie one behind the other, the last dimension fastest. */
 bool tensor_is_packed(const struct qdnnTensorDescriptor *tensor);
 
+/* Sets a whole descriptor, as the public call does. */
+qdnnStatus_t tensor_set(struct qdnnTensorDescriptor *tensor, qdnnDataType_t type, int rank, const int64_t *dims,
+                        const int64_t *strides);
+
 /* A descriptor at its defaults, and setting one value with all checks. */
 struct qdnnQuantDescriptor quant_presets(void);
 qdnnStatus_t quant_set(struct qdnnQuantDescriptor *quant, qdnnQuantAttribute_t attribute, int64_t value);
+
+/* A public format by its name. */
+qdnnStatus_t quant_set_weights(struct qdnnQuantDescriptor *quant, qdnnWeights_t weights, int64_t extent);
 
 /* The name of an attribute, and of a value of one whose values have names. */
 const char *quant_attribute_name(qdnnQuantAttribute_t attribute);

@@ -45,7 +45,8 @@ qdnnStatus_t qdnnEmitPtx(const char *kernel, const char *sm, const char *const *
     CHECK_NOT_NULL(kernel);
     CHECK_NOT_NULL(sm);
     CHECK_NOT_NULL(out);
-    const kernel_row *row = kernel_find(kernel);
+    kernel_spec spec;
+    const kernel_row *row = kernel_open(kernel, &spec);
     if (!row)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
                           "unknown kernel '%s'; ptxgen --list names them", kernel);
@@ -53,7 +54,6 @@ qdnnStatus_t qdnnEmitPtx(const char *kernel, const char *sm, const char *const *
     if (!target)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
                           "sm is '%s', which is no known target; sm_90 is one", sm);
-    kernel_spec spec = kernel_spec_default();
     for (; settings && *settings; settings++)
         CHECK_STATUS(apply_setting(row, &spec, *settings));
     return emit(row, &spec, target, out);

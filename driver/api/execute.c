@@ -114,17 +114,63 @@ static qdnnStatus_t check_pointers(const struct qdnnPlan *plan, const CUdevicept
     return QDNN_STATUS_SUCCESS;
 }
 
-static qdnnStatus_t check_workspace(const struct qdnnPlan *plan, const void *workspace, size_t bytes)
+qdnnStatus_t plan_check_workspace(size_t needed, const void *workspace, size_t bytes)
 {
-    if (bytes < plan->workspace_bytes)
+    if (bytes < needed)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
-                          "workspaceBytes is %zu; the plan needs %zu", bytes, plan->workspace_bytes);
-    CHECK_BUFFER(workspace, plan->workspace_bytes);
-    if (plan->workspace_bytes > 0 && (uintptr_t)workspace % PLAN_WORKSPACE_ALIGN != 0)
+                          "workspaceBytes is %zu; the plan needs %zu", bytes, needed);
+    CHECK_BUFFER(workspace, needed);
+    if (needed > 0 && (uintptr_t)workspace % PLAN_WORKSPACE_ALIGN != 0)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
                           "workspace is %p; it must be a multiple of %d", workspace, PLAN_WORKSPACE_ALIGN);
     return QDNN_STATUS_SUCCESS;
 }
+
+/* ---- Expert indices, where the plan checks them ---- */
+
+static qdnnStatus_t copy_indices(qdnnHandle_t handle, int32_t *to, CUdeviceptr from, size_t count)
+{
+    const cuda_api *api = handle->context->device.api;
+    CUresult result = api->cuMemcpyDtoHAsync(to, from, count * sizeof *to, handle->stream);
+    if (result)
+        return handle_failed(handle, result, "cuMemcpyDtoHAsync", "QDNN_MATMUL_CHECK_INDICES");
+    result = api->cuStreamSynchronize(handle->stream);
+    return result ? handle_failed(handle, result, "cuStreamSynchronize", "QDNN_MATMUL_CHECK_INDICES")
+                  : QDNN_STATUS_SUCCESS;
+}
+
+static qdnnStatus_t refuse_capture(qdnnHandle_t handle)
+{
+    bool captured = false;
+    CHECK_STATUS(plan_is_captured(handle, &captured));
+    if (!captured)
+        return QDNN_STATUS_SUCCESS;
+    return qdnn_error(
+        QDNN_STATUS_EXECUTION_FAILED,
+        "QDNN_MATMUL_CHECK_INDICES is 1, and the handle's stream is being captured, which cannot "
+        "wait for the indices; fix: set it to 0 for plans that are captured");
+}
+
+/* A few at a time, so that nothing is allocated. */
+static qdnnStatus_t check_indices(const struct qdnnPlan *plan, CUdeviceptr index, uint64_t rows)
+{
+    enum { AT_A_TIME = 1024 };
+    int32_t part[AT_A_TIME];
+    CHECK_STATUS(refuse_capture(plan->handle));
+    for (uint64_t first = 0; first < rows; first += AT_A_TIME) {
+        size_t count = rows - first < AT_A_TIME ? (size_t)(rows - first) : AT_A_TIME;
+        CHECK_STATUS(copy_indices(plan->handle, part, index + first * sizeof *part, count));
+        for (size_t i = 0; i < count; i++)
+            if (part[i] < 0 || (uint32_t)part[i] >= plan->checked_experts)
+                return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                                  "QDNN_OPERAND_EXPERT_INDEX has %d for row %llu; it must be 0 to %u",
+                                  (int)part[i], (unsigned long long)(first + i),
+                                  (unsigned)plan->checked_experts - 1);
+    }
+    return QDNN_STATUS_SUCCESS;
+}
+
+/* ---- Launches ---- */
 
 /* The blocks along y where they follow from the rows. */
 static unsigned blocks_of_rows(const plan_launch *l, uint64_t rows)
@@ -186,6 +232,8 @@ static qdnnStatus_t run_steps(qdnnPlan_t plan, const CUdeviceptr *at, uint64_t r
     plan->handle->last_operands = plan->operands;
     qdnnStatus_t status =
         plan->handle->check_buffers ? plan_check_buffers(plan, at, by) : QDNN_STATUS_SUCCESS;
+    if (status == QDNN_STATUS_SUCCESS && plan->checked_experts)
+        status = check_indices(plan, at[QDNN_OPERAND_EXPERT_INDEX], rows);
     if (status == QDNN_STATUS_SUCCESS)
         status = run_repeats(plan, at, rows);
     handle_leave(plan->handle, pushed);
@@ -195,21 +243,37 @@ static qdnnStatus_t run_steps(qdnnPlan_t plan, const CUdeviceptr *at, uint64_t r
     return status;
 }
 
+static bool has_work(const struct qdnnPlan *plan, uint64_t rows)
+{
+    return plan->n_steps > 0 && rows > 0;
+}
+
+qdnnStatus_t plan_bind(const struct qdnnPlan *plan, uint64_t rows, const qdnnBinding_t *bindings, int count,
+                       plan_caller by, CUdeviceptr at[PLAN_PLACES])
+{
+    CHECK_STATUS(bind(plan, bindings, count, by, at));
+    return has_work(plan, rows) ? check_pointers(plan, at, by) : QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t plan_launch_all(qdnnPlan_t plan, uint64_t rows, const CUdeviceptr at[PLAN_PLACES],
+                             plan_caller by)
+{
+    return has_work(plan, rows) ? run_steps(plan, at, rows, by) : handle_check(plan->handle);
+}
+
 qdnnStatus_t plan_execute(qdnnPlan_t plan, uint64_t rows, const qdnnBinding_t *bindings, int count,
                           void *workspace, size_t workspace_bytes, plan_caller by)
 {
     CUdeviceptr at[PLAN_PLACES] = {0};
-    CHECK_STATUS(bind(plan, bindings, count, by, at));
-    if (plan->n_steps == 0 || rows == 0)
-        return handle_check(plan->handle);
-    CHECK_STATUS(check_pointers(plan, at, by));
-    CHECK_STATUS(check_workspace(plan, workspace, workspace_bytes));
+    CHECK_STATUS(plan_bind(plan, rows, bindings, count, by, at));
+    if (has_work(plan, rows))
+        CHECK_STATUS(plan_check_workspace(plan->workspace_bytes, workspace, workspace_bytes));
     at[PLAN_WORKSPACE] = (CUdeviceptr)(uintptr_t)workspace;
-    return run_steps(plan, at, rows, by);
+    return plan_launch_all(plan, rows, at, by);
 }
 
-static qdnnStatus_t execute(qdnnHandle_t handle, qdnnPlan_t plan, uint64_t rows,
-                            const qdnnBinding_t *bindings, int count, void *workspace, size_t workspace_bytes)
+qdnnStatus_t plan_check_bindings(const struct qdnnPlan *plan, qdnnHandle_t handle,
+                                 const qdnnBinding_t *bindings, int count)
 {
     if (plan->handle != handle)
         return qdnn_error(QDNN_STATUS_BAD_PARAM,
@@ -217,6 +281,24 @@ static qdnnStatus_t execute(qdnnHandle_t handle, qdnnPlan_t plan, uint64_t rows,
     if (count < 0)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "count is %d; it must not be negative", count);
     CHECK_BUFFER(bindings, count);
+    return QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t plan_check_rows(const struct qdnnPlan *plan, int64_t rows)
+{
+    if (!plan->is_product)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s has no rows to choose; products have: use qdnnExecute",
+                          plan->info.operation);
+    if (rows < 0 || (uint64_t)rows > plan->rows)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "rows is %lld; the plan was made for 0 to %llu",
+                          (long long)rows, (unsigned long long)plan->rows);
+    return QDNN_STATUS_SUCCESS;
+}
+
+static qdnnStatus_t execute(qdnnHandle_t handle, qdnnPlan_t plan, uint64_t rows,
+                            const qdnnBinding_t *bindings, int count, void *workspace, size_t workspace_bytes)
+{
+    CHECK_STATUS(plan_check_bindings(plan, handle, bindings, count));
     return plan_execute(plan, rows, bindings, count, workspace, workspace_bytes, BY_BINDINGS);
 }
 
@@ -235,11 +317,6 @@ qdnnStatus_t qdnnExecuteRows(qdnnHandle_t handle, qdnnPlan_t plan, int64_t rows,
     CALL_BEGIN();
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(plan);
-    if (!plan->is_product)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s has no rows to choose; products have: use qdnnExecute",
-                          plan->info.operation);
-    if (rows < 0 || (uint64_t)rows > plan->rows)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "rows is %lld; the plan was made for 0 to %llu",
-                          (long long)rows, (unsigned long long)plan->rows);
+    CHECK_STATUS(plan_check_rows(plan, rows));
     return execute(handle, plan, (uint64_t)rows, bindings, count, workspace, workspaceBytes);
 }

@@ -135,9 +135,10 @@ qdnnStatus_t qdnnDestroy(qdnnHandle_t handle)
     if (!handle)
         return QDNN_STATUS_SUCCESS;
     CHECK_NOT_NULL(handle);
-    if (handle->plans > 0)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM, "the handle still has plans (%d); destroy them before it",
-                          handle->plans);
+    if (handle->plans > 0 || handle->schedules > 0)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM,
+                          "the handle still has plans (%d) and schedules (%d); destroy them before it", handle->plans,
+                          handle->schedules);
     bool was_alive = !handle->lost;
     if (was_alive)
         finish(handle);

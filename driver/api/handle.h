@@ -17,6 +17,7 @@ struct qdnnHandle {
     unsigned last_operands;
     bool check_buffers; /* QDNN_CHECK_BUFFERS */
     int plans;          /* that the user has of it */
+    int schedules;      /* the same */
     bundle *bundle;     /* or null */
     struct kept *kept;  /* plans of one-shot calls, the last used first */
     int n_kept;

@@ -4,6 +4,8 @@
 #include "driver/api/attributes.h"
 #include "driver/api/matmul.h"
 
+#include <stdio.h>
+
 /* ---- Descriptors ---- */
 
 /* clang-format off */
@@ -20,6 +22,12 @@ static const attribute rows[QDNN_MATMUL_ATTRIBUTE_COUNT] = {
     [QDNN_MATMUL_GATED] = {"QDNN_MATMUL_GATED", 0, FROM_TO(0, 1, "0 or 1")},
     [QDNN_MATMUL_RESIDUAL] = {"QDNN_MATMUL_RESIDUAL", 0, FROM_TO(0, 1, "0 or 1")},
     [QDNN_MATMUL_FAMILY_BITS] = {"QDNN_MATMUL_FAMILY_BITS", 0, FROM_TO(0, 1, "0 or 1")},
+    [QDNN_MATMUL_EXPERTS] = {"QDNN_MATMUL_EXPERTS", 0, FROM_TO(0, 1 << 20, "0 to 2^20")},
+    [QDNN_MATMUL_ROW_WEIGHT] = {"QDNN_MATMUL_ROW_WEIGHT", 0, FROM_TO(0, 1, "0 or 1")},
+    [QDNN_MATMUL_CHECK_INDICES] = {"QDNN_MATMUL_CHECK_INDICES", 0, FROM_TO(0, 1, "0 or 1")},
+    [QDNN_MATMUL_LORA_RANK] = {"QDNN_MATMUL_LORA_RANK", 0, FROM_TO(0, 1 << 20, "0 to 2^20")},
+    [QDNN_MATMUL_LORA_TYPE] = {"QDNN_MATMUL_LORA_TYPE", QDNN_DATA_F16,
+        ONE_OF(C(DATA_F32), C(DATA_F16), C(DATA_BF16))},
 };
 /* clang-format on */
 static const attribute_table attributes = {rows, QDNN_MATMUL_ATTRIBUTE_COUNT};
@@ -32,6 +40,7 @@ qdnnStatus_t qdnnCreateMatmulDescriptor(qdnnMatmulDescriptor_t *matmul)
     if (!made)
         return OUT_OF_MEMORY();
     attributes_preset(&attributes, made->values);
+    made->lora_scale = 1;
     *matmul = made;
     return QDNN_STATUS_SUCCESS;
 }
@@ -59,6 +68,14 @@ qdnnStatus_t qdnnSetMatmulAlpha(qdnnMatmulDescriptor_t matmul, float alpha)
     CHECK_NOT_NULL(matmul);
     matmul->values[QDNN_MATMUL_ALPHA] = QDNN_ALPHA_NUMBER;
     matmul->alpha = alpha;
+    return QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t qdnnSetMatmulLoraScale(qdnnMatmulDescriptor_t matmul, float scale)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(matmul);
+    matmul->lora_scale = scale;
     return QDNN_STATUS_SUCCESS;
 }
 
@@ -115,6 +132,24 @@ static qdnnStatus_t check_type(const char *name, qdnnDataType_t type)
                       qdnnGetDataTypeName(type));
 }
 
+/* The weights of one expert, or all of them, as a matrix. */
+static qdnnStatus_t find_matrix(matmul_call *c)
+{
+    const struct qdnnTensorDescriptor *w = c->w;
+    const int64_t experts = c->matmul->values[QDNN_MATMUL_EXPERTS];
+    const int rank = experts ? 3 : 2;
+    if (w->rank != rank)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "w has %d dimensions; it must have %d%s",
+                          w->rank, rank, experts ? ", the experts first" : "");
+    if (experts && w->dims[0] != experts)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                          "w has %lld matrices, and QDNN_MATMUL_EXPERTS is %lld; they must be the same",
+                          (long long)w->dims[0], (long long)experts);
+    CHECK_STATUS(request_check_packed(w));
+    c->shape.experts = experts;
+    return tensor_set(&c->matrix, w->type, 2, w->dims + rank - 2, NULL);
+}
+
 static qdnnStatus_t find_outputs(matmul_call *c)
 {
     matmul_shape *s = &c->shape;
@@ -130,13 +165,13 @@ static qdnnStatus_t find_outputs(matmul_call *c)
 
 static qdnnStatus_t find_shape(matmul_call *c)
 {
-    const struct qdnnTensorDescriptor *x = c->x, *w = c->w, *y = c->y;
+    const struct qdnnTensorDescriptor *x = c->x, *y = c->y;
     matmul_shape *s = &c->shape;
     bool transposed = c->matmul->values[QDNN_MATMUL_TRANSPOSE_W];
-    if (w->rank != 2)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "w has %d dimensions; it must have 2",
-                          w->rank);
-    *s = (matmul_shape){.m = rows_of(x), .outputs = w->dims[!transposed], .k = w->dims[transposed]};
+    CHECK_STATUS(find_matrix(c));
+    s->m = rows_of(x);
+    s->outputs = c->matrix.dims[!transposed];
+    s->k = c->matrix.dims[transposed];
     CHECK_STATUS(find_outputs(c));
     if (x->dims[x->rank - 1] != s->k)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
@@ -171,6 +206,27 @@ static const matmul_way *way_of(qdnnHandle_t handle, const matmul_call *c)
     }
 }
 
+static const char *reason_of(const matmul_call *c, const matmul_way *way)
+{
+    if (c->matmul->values[QDNN_MATMUL_ALGORITHM] != QDNN_MATMUL_AUTO)
+        return "as asked for";
+    return way == &matmul_tensor ? "AUTO with QDNN_MATMUL_FAMILY_BITS" : "AUTO, unless more is allowed";
+}
+
+/* Which algorithm and which kernel, and why, behind what the way says of itself. */
+static void describe(qdnnPlan_t plan, const matmul_call *c, const matmul_way *way, const request *r)
+{
+    char kernel[32];
+    kernel_spec_value(&r->spec, "product", kernel, sizeof kernel);
+    int used = snprintf(plan->choice, sizeof plan->choice, "%s; %s", plan->info.choice, reason_of(c, way));
+    if (way != &matmul_cublas)
+        snprintf(plan->choice + used, sizeof plan->choice - (size_t)used,
+                 "; kernel %s with tiles of %llu rows, for up to %lld rows%s", kernel,
+                 (unsigned long long)r->spec.tile_rows, (long long)c->shape.m,
+                 c->shape.experts ? " sorted by expert" : "");
+    plan->info.choice = plan->choice;
+}
+
 static qdnnStatus_t make_plan(qdnnHandle_t handle, const matmul_call *c, const matmul_way *way,
                               const request *r, qdnnPlan_t *out)
 {
@@ -180,10 +236,26 @@ static qdnnStatus_t make_plan(qdnnHandle_t handle, const matmul_call *c, const m
     plan->rows = (uint64_t)c->shape.m;
     plan->info.choice = way->choice;
     qdnnStatus_t status = way->fill(plan, c, r);
+    describe(plan, c, way, r);
     if (status == QDNN_STATUS_SUCCESS)
         *out = plan;
     else
         plan_free(plan);
+    return status;
+}
+
+qdnnStatus_t matmul_create_plan(qdnnHandle_t handle, matmul_call *call, qdnnPlan_t *plan)
+{
+    request r;
+    bool pushed;
+    CHECK_STATUS(find_shape(call));
+    const matmul_way *way = way_of(handle, call);
+    CHECK_STATUS(way->prepare(call, &r));
+    CHECK_STATUS(handle_enter(handle, &pushed));
+    qdnnStatus_t status = make_plan(handle, call, way, &r, plan);
+    handle_leave(handle, pushed);
+    if (status == QDNN_STATUS_SUCCESS)
+        handle->plans++;
     return status;
 }
 
@@ -200,15 +272,5 @@ qdnnStatus_t qdnnCreateMatmulPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t ma
     CHECK_NOT_NULL(y);
     CHECK_NOT_NULL(plan);
     matmul_call call = {.matmul = matmul, .x = x, .w = w, .y = y, .quant = quant};
-    request r;
-    bool pushed;
-    CHECK_STATUS(find_shape(&call));
-    const matmul_way *way = way_of(handle, &call);
-    CHECK_STATUS(way->prepare(&call, &r));
-    CHECK_STATUS(handle_enter(handle, &pushed));
-    qdnnStatus_t status = make_plan(handle, &call, way, &r, plan);
-    handle_leave(handle, pushed);
-    if (status == QDNN_STATUS_SUCCESS)
-        handle->plans++;
-    return status;
+    return matmul_create_plan(handle, &call, plan);
 }

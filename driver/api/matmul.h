@@ -8,19 +8,21 @@ typedef struct matmul_shape {
     int64_t m, n, k;            /* n is that of y */
     int64_t outputs;            /* of the weights: n, or 2n of gated pairs */
     int64_t x_stride, y_stride; /* elements from a row to the next */
+    int64_t experts;            /* 0: the product is not grouped */
 } matmul_shape;
 
 /* The arguments of a call, checked for themselves and against each other. */
 typedef struct matmul_call {
     const struct qdnnMatmulDescriptor *matmul;
-    const struct qdnnTensorDescriptor *x, *w, *y;
+    const struct qdnnTensorDescriptor *x, *w, *y; /* w: as the caller has it */
+    struct qdnnTensorDescriptor matrix; /* the weights of one expert, or all of them: two dimensions */
     const struct qdnnQuantDescriptor *quant;
     matmul_shape shape;
 } matmul_call;
 
 /* Checks what the way cannot do and makes its requests, which needs no device; then fills a plan. */
 typedef struct matmul_way {
-    const char *choice; /* for the plan's info */
+    const char *choice; /* for the plan's info: what is promised; filling a plan may say more */
     qdnnStatus_t (*prepare)(const matmul_call *call, request *out);
     qdnnStatus_t (*fill)(qdnnPlan_t plan, const matmul_call *call, const request *r);
 } matmul_way;
@@ -33,5 +35,8 @@ bool matmul_tensor_suits(qdnnHandle_t handle, const matmul_call *call);
 typedef void matmul_choice(const matmul_call *call, const kernel_row *row, kernel_spec *spec);
 qdnnStatus_t matmul_prepare(const matmul_call *call, matmul_choice *choose, request *out);
 qdnnStatus_t matmul_fill(qdnnPlan_t plan, const matmul_call *call, const request *r);
+
+/* matmul.c: checks shapes and makes the plan of a call whose arguments are there. */
+qdnnStatus_t matmul_create_plan(qdnnHandle_t handle, matmul_call *call, qdnnPlan_t *plan);
 
 #endif

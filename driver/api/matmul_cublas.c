@@ -155,7 +155,11 @@ static qdnnStatus_t check_bare(const struct qdnnMatmulDescriptor *matmul)
                   {QDNN_MATMUL_BIAS_TYPE, "QDNN_MATMUL_BIAS_TYPE"},
                   {QDNN_MATMUL_ACTIVATION, "QDNN_MATMUL_ACTIVATION"},
                   {QDNN_MATMUL_GATED, "QDNN_MATMUL_GATED"},
-                  {QDNN_MATMUL_RESIDUAL, "QDNN_MATMUL_RESIDUAL"}};
+                  {QDNN_MATMUL_RESIDUAL, "QDNN_MATMUL_RESIDUAL"},
+                  {QDNN_MATMUL_EXPERTS, "QDNN_MATMUL_EXPERTS"},
+                  {QDNN_MATMUL_ROW_WEIGHT, "QDNN_MATMUL_ROW_WEIGHT"},
+                  {QDNN_MATMUL_CHECK_INDICES, "QDNN_MATMUL_CHECK_INDICES"},
+                  {QDNN_MATMUL_LORA_RANK, "QDNN_MATMUL_LORA_RANK"}};
     for (size_t i = 0; i < sizeof extras / sizeof extras[0]; i++)
         if (matmul->values[extras[i].attribute])
             return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
@@ -168,7 +172,7 @@ static qdnnStatus_t check_bare(const struct qdnnMatmulDescriptor *matmul)
 /* The request is that for the weights. */
 static qdnnStatus_t prepare(const matmul_call *c, request *out)
 {
-    CHECK_STATUS(request_make(KERNEL_DEQUANTIZE, c->w, c->quant, out));
+    CHECK_STATUS(request_make(KERNEL_DEQUANTIZE, &c->matrix, c->quant, out));
     CHECK_STATUS(check_bare(c->matmul));
     CHECK_STATUS(check_shape(&c->shape));
     CHECK_STATUS(check_types(c));
@@ -193,7 +197,6 @@ static qdnnStatus_t fill(qdnnPlan_t plan, const matmul_call *c, const request *w
     return QDNN_STATUS_SUCCESS;
 }
 
-const matmul_way matmul_cublas = {
-    .choice = "cublas: asked for; its bits depend on the GPU and on the version of cuBLAS",
-    .prepare = prepare,
-    .fill = fill};
+const matmul_way matmul_cublas = {.choice = "cublas: its bits depend on the GPU and on the version of cuBLAS",
+                                  .prepare = prepare,
+                                  .fill = fill};

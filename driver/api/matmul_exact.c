@@ -1,5 +1,7 @@
-/* Products by the exact contract: one kernel, whatever M is. */
+/* Products by the exact contract: which kernel, and its launches. */
 #include "driver/api/matmul.h"
+
+#include <limits.h>
 
 /* What the descriptor says, in the kernels' terms. */
 static void set_choices(const matmul_call *c, kernel_spec *spec)
@@ -13,6 +15,15 @@ static void set_choices(const matmul_call *c, kernel_spec *spec)
     spec->activation = (qdnnActivation_t)value[QDNN_MATMUL_ACTIVATION];
     spec->gated = (int)value[QDNN_MATMUL_GATED];
     spec->residual = (int)value[QDNN_MATMUL_RESIDUAL];
+    spec->grouped = value[QDNN_MATMUL_EXPERTS] > 0;
+    spec->row_weight = (int)value[QDNN_MATMUL_ROW_WEIGHT];
+    spec->addend = value[QDNN_MATMUL_LORA_RANK] > 0;
+}
+
+/* Rows that share weights: all of them, or as many as an expert has on average. */
+static uint64_t rows_together(const matmul_shape *s)
+{
+    return (uint64_t)(s->experts ? (s->m + s->experts - 1) / s->experts : s->m);
 }
 
 /* Which kernel: the bits do not depend on it. */
@@ -21,18 +32,41 @@ static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_sp
     (void)row;
     spec->product = KERNEL_PRODUCT_STAGED;
     spec->tile_rows = 1;
-    while (spec->tile_rows < 8 && spec->tile_rows < (uint64_t)c->shape.m)
+    while (spec->tile_rows < 8 && spec->tile_rows < rows_together(&c->shape))
         spec->tile_rows *= 2;
 }
 
 static kernel_problem problem_of(const matmul_call *c)
 {
-    return (kernel_problem){.rows = (uint64_t)c->w->dims[0],
-                            .columns = (uint64_t)c->w->dims[1],
+    return (kernel_problem){.rows = (uint64_t)c->matrix.dims[0],
+                            .columns = (uint64_t)c->matrix.dims[1],
                             .m = (uint64_t)c->shape.m,
                             .x_stride = (uint64_t)c->shape.x_stride,
                             .y_stride = (uint64_t)c->shape.y_stride,
-                            .alpha = c->matmul->alpha};
+                            .experts = (uint64_t)c->shape.experts,
+                            .alpha = c->matmul->alpha,
+                            .lora_rank = (uint64_t)c->matmul->values[QDNN_MATMUL_LORA_RANK],
+                            .lora_scale = c->matmul->lora_scale,
+                            .lora_type = (qdnnDataType_t)c->matmul->values[QDNN_MATMUL_LORA_TYPE]};
+}
+
+static qdnnStatus_t check_experts(const matmul_call *c)
+{
+    const int64_t *value = c->matmul->values;
+    if (value[QDNN_MATMUL_EXPERTS] && value[QDNN_MATMUL_LORA_RANK])
+        return qdnn_error(
+            QDNN_STATUS_NOT_SUPPORTED,
+            "QDNN_MATMUL_LORA_RANK is %lld, and QDNN_MATMUL_EXPERTS %lld; fix: LoRA takes one matrix of "
+            "weights: set one of the two to 0",
+            (long long)value[QDNN_MATMUL_LORA_RANK], (long long)value[QDNN_MATMUL_EXPERTS]);
+    if (value[QDNN_MATMUL_EXPERTS] && c->shape.m > INT_MAX)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                          "x has %lld rows; a grouped product takes fewer than 2^31", (long long)c->shape.m);
+    if (value[QDNN_MATMUL_CHECK_INDICES] && !value[QDNN_MATMUL_EXPERTS])
+        return qdnn_error(
+            QDNN_STATUS_BAD_PARAM,
+            "QDNN_MATMUL_CHECK_INDICES is 1, and QDNN_MATMUL_EXPERTS is 0; there are no indices to check");
+    return QDNN_STATUS_SUCCESS;
 }
 
 /* Blocks lie along K. */
@@ -48,8 +82,9 @@ static qdnnStatus_t check_blocks(const matmul_call *c, const request *r)
 
 qdnnStatus_t matmul_prepare(const matmul_call *c, matmul_choice *choose, request *out)
 {
-    CHECK_STATUS(request_make(KERNEL_MATMUL, c->w, c->quant, out));
+    CHECK_STATUS(request_make(KERNEL_MATMUL, &c->matrix, c->quant, out));
     CHECK_STATUS(check_blocks(c, out));
+    CHECK_STATUS(check_experts(c));
     set_choices(c, &out->spec);
     choose(c, out->row, &out->spec);
     out->problem = problem_of(c);
@@ -68,7 +103,8 @@ static qdnnStatus_t prepare(const matmul_call *c, request *out)
 
 qdnnStatus_t matmul_fill(qdnnPlan_t plan, const matmul_call *c, const request *r)
 {
-    (void)c;
+    if (c->matmul->values[QDNN_MATMUL_CHECK_INDICES])
+        plan->checked_experts = (uint32_t)c->shape.experts;
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         plan_needs(plan, (qdnnOperand_t)i, r->operands[i].align, r->operands[i].bytes);
     return plan_add(plan, r, PLAN_PLACES);

@@ -95,7 +95,7 @@ bool matmul_tensor_suits(qdnnHandle_t handle, const matmul_call *c)
 {
     const qdnnDataType_t x = c->x->type;
     const matmul_shape *s = &c->shape;
-    return s->m > ROWS_EXACT && s->m <= INT_MAX && s->outputs <= INT_MAX && s->k <= INT_MAX &&
+    return !s->experts && s->m > ROWS_EXACT && s->m <= INT_MAX && s->outputs <= INT_MAX && s->k <= INT_MAX &&
            (x == QDNN_DATA_F16 || x == QDNN_DATA_BF16) && choice_on(handle->context->target->number) &&
            !(x == QDNN_DATA_BF16 && handle->context->target->number < 80);
 }

@@ -62,14 +62,22 @@ qdnnStatus_t plan_add(qdnnPlan_t plan, const request *r, int in_workspace)
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Loading a kernel would spoil a capture, and some drivers let it: so it is refused before they are asked. */
-static qdnnStatus_t check_capture(qdnnHandle_t handle)
+qdnnStatus_t plan_is_captured(qdnnHandle_t handle, bool *captured)
 {
     CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
     CUresult result = handle->context->device.api->cuStreamIsCapturing(handle->stream, &capture);
     if (result)
         return handle_failed(handle, result, "cuStreamIsCapturing", "the handle's stream");
-    if (capture == CU_STREAM_CAPTURE_STATUS_NONE)
+    *captured = capture != CU_STREAM_CAPTURE_STATUS_NONE;
+    return QDNN_STATUS_SUCCESS;
+}
+
+/* Loading a kernel would spoil a capture, and some drivers let it: so it is refused before they are asked. */
+static qdnnStatus_t check_capture(qdnnHandle_t handle)
+{
+    bool captured = false;
+    CHECK_STATUS(plan_is_captured(handle, &captured));
+    if (!captured)
         return QDNN_STATUS_SUCCESS;
     return qdnn_error(
         QDNN_STATUS_EXECUTION_FAILED,
@@ -85,7 +93,8 @@ qdnnStatus_t plan_new(qdnnHandle_t handle, const char *operation, qdnnPlan_t *ou
         return OUT_OF_MEMORY();
     plan->handle = handle;
     plan->rows = 1;
-    plan->info.choice = "";
+    plan->references = 1;
+    plan->info.choice = plan->choice;
     plan->info.operation = operation;
     plan->info.fromCache = true;
     *out = plan;
@@ -122,6 +131,14 @@ void plan_free(qdnnPlan_t plan)
         if (plan->steps[i].kind == PLAN_LAUNCH)
             module_release(plan->steps[i].launch.module);
     object_destroy(plan);
+}
+
+void plan_release(qdnnPlan_t plan)
+{
+    if (--plan->references > 0)
+        return;
+    plan->handle->plans--;
+    plan_free(plan);
 }
 
 qdnnStatus_t plan_create(qdnnHandle_t handle, const request *r, qdnnPlan_t *plan)
@@ -210,8 +227,8 @@ qdnnStatus_t qdnnDestroyPlan(qdnnPlan_t plan)
     if (!plan)
         return QDNN_STATUS_SUCCESS;
     CHECK_NOT_NULL(plan);
-    plan->handle->plans--;
-    plan_free(plan);
+    object_retire(plan); /* a schedule may keep it for itself */
+    plan_release(plan);
     return QDNN_STATUS_SUCCESS;
 }
 

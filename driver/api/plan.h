@@ -51,6 +51,9 @@ struct qdnnPlan {
     size_t workspace_bytes;
     bool is_product;
     uint64_t rows; /* of a product: what it was made for; else 1 */
+    uint32_t checked_experts; /* not 0: an execute looks at EXPERT_INDEX first, which must be below that */
+    int references;           /* the user's, and those of schedules */
+    char choice[320];         /* what info.choice says */
     int n_steps; /* none where there is nothing to do */
     plan_step steps[PLAN_STEPS_MAX];
     qdnnPlanInfo_t info;
@@ -59,6 +62,8 @@ struct qdnnPlan {
 /* A plan that the user does not know of; plan_free frees it. */
 qdnnStatus_t plan_make(qdnnHandle_t handle, const request *r, qdnnPlan_t *plan);
 void plan_free(qdnnPlan_t plan);
+/* Lets go of a plan of the user's: the last one frees it. */
+void plan_release(qdnnPlan_t plan);
 /* A plan of the user's. */
 qdnnStatus_t plan_create(qdnnHandle_t handle, const request *r, qdnnPlan_t *plan);
 
@@ -75,6 +80,17 @@ const char *plan_place_name(plan_caller by, int place);
 /* execute.c: checks the bindings and launches. */
 qdnnStatus_t plan_execute(qdnnPlan_t plan, uint64_t rows, const qdnnBinding_t *bindings, int count, void *workspace,
                           size_t workspace_bytes, plan_caller by);
+/* Its two halves: from bindings to places; and launches, once the workspace has its place too. */
+qdnnStatus_t plan_bind(const struct qdnnPlan *plan, uint64_t rows, const qdnnBinding_t *bindings, int count,
+                       plan_caller by, CUdeviceptr at[PLAN_PLACES]);
+qdnnStatus_t plan_launch_all(qdnnPlan_t plan, uint64_t rows, const CUdeviceptr at[PLAN_PLACES], plan_caller by);
+qdnnStatus_t plan_check_workspace(size_t needed, const void *workspace, size_t bytes);
+/* Whether a plan may be executed with a handle, and with so many rows. */
+qdnnStatus_t plan_check_bindings(const struct qdnnPlan *plan, qdnnHandle_t handle, const qdnnBinding_t *bindings,
+                                 int count);
+qdnnStatus_t plan_check_rows(const struct qdnnPlan *plan, int64_t rows);
+/* plan.c: whether the handle's stream is being captured. */
+qdnnStatus_t plan_is_captured(qdnnHandle_t handle, bool *captured);
 
 /* buffers.c: QDNN_CHECK_BUFFERS; the handle's context is current. */
 qdnnStatus_t plan_check_buffers(qdnnPlan_t plan, const CUdeviceptr at[PLAN_PLACES], plan_caller by);

@@ -77,12 +77,9 @@ static qdnnStatus_t check_sizes(const char *name, const int64_t *sizes, int rank
     return QDNN_STATUS_SUCCESS;
 }
 
-qdnnStatus_t qdnnSetTensorDescriptor(qdnnTensorDescriptor_t tensor, qdnnDataType_t type, int rank,
-                                     const int64_t *dims, const int64_t *strides)
+qdnnStatus_t tensor_set(struct qdnnTensorDescriptor *tensor, qdnnDataType_t type, int rank, const int64_t *dims,
+                        const int64_t *strides)
 {
-    CALL_BEGIN();
-    CHECK_NOT_NULL(tensor);
-    CHECK_NOT_NULL(dims);
     int bits = data_type_bits(type);
     if (bits <= 0)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
@@ -103,6 +100,15 @@ qdnnStatus_t qdnnSetTensorDescriptor(qdnnTensorDescriptor_t tensor, qdnnDataType
         set_packed_strides(&made);
     *tensor = made;
     return QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t qdnnSetTensorDescriptor(qdnnTensorDescriptor_t tensor, qdnnDataType_t type, int rank,
+                                     const int64_t *dims, const int64_t *strides)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(tensor);
+    CHECK_NOT_NULL(dims);
+    return tensor_set(tensor, type, rank, dims, strides);
 }
 
 qdnnStatus_t qdnnGetTensorDescriptor(qdnnTensorDescriptor_t tensor, qdnnDataType_t *type, int *rank,

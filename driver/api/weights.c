@@ -93,10 +93,8 @@ static qdnnStatus_t set_extent(struct qdnnQuantDescriptor *quant, const weights_
     return QDNN_STATUS_SUCCESS;
 }
 
-qdnnStatus_t qdnnSetQuantWeights(qdnnQuantDescriptor_t quant, qdnnWeights_t weights, int64_t extent)
+qdnnStatus_t quant_set_weights(struct qdnnQuantDescriptor *quant, qdnnWeights_t weights, int64_t extent)
 {
-    CALL_BEGIN();
-    CHECK_NOT_NULL(quant);
     const weights_row *row = find(weights);
     if (!row)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "weights is %d; it must be 0 to %d",
@@ -108,4 +106,11 @@ qdnnStatus_t qdnnSetQuantWeights(qdnnQuantDescriptor_t quant, qdnnWeights_t weig
         CHECK_STATUS(quant_set(&made, row->settings[i].attribute, row->settings[i].value));
     *quant = made;
     return QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t qdnnSetQuantWeights(qdnnQuantDescriptor_t quant, qdnnWeights_t weights, int64_t extent)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(quant);
+    return quant_set_weights(quant, weights, extent);
 }

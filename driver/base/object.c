@@ -17,6 +17,7 @@ static const struct {
     [OBJECT_MATMUL] = {"matmul descriptor", "qdnnCreateMatmulDescriptor"},
     [OBJECT_TRAIN] = {"training descriptor", "qdnnCreateTrainDescriptor"},
     [OBJECT_INTEGER] = {"integer descriptor", "qdnnCreateIntegerDescriptor"},
+    [OBJECT_SCHEDULE] = {"schedule", "qdnnCreateSchedule"},
 };
 
 /* Unlikely as data: odd, and in no address of user space. */
@@ -25,7 +26,7 @@ const uint64_t object_marks[OBJECT_KINDS] = {
     [OBJECT_HANDLE] = MARK(OBJECT_HANDLE), [OBJECT_PLAN] = MARK(OBJECT_PLAN),
     [OBJECT_TENSOR] = MARK(OBJECT_TENSOR), [OBJECT_QUANT] = MARK(OBJECT_QUANT),
     [OBJECT_MATMUL] = MARK(OBJECT_MATMUL), [OBJECT_TRAIN] = MARK(OBJECT_TRAIN),
-    [OBJECT_INTEGER] = MARK(OBJECT_INTEGER),
+    [OBJECT_INTEGER] = MARK(OBJECT_INTEGER), [OBJECT_SCHEDULE] = MARK(OBJECT_SCHEDULE),
 };
 /* What the mark of a destroyed object becomes: it still tells what it was. */
 #define DESTROYED(mark) (~(mark))
@@ -64,13 +65,20 @@ static object_kind kind_of_mark(uint64_t mark)
     return OBJECT_NONE;
 }
 
+void object_retire(void *object)
+{
+    object_header *header = (object_header *)object - 1;
+    if (kind_of_mark(header->mark) != OBJECT_NONE)
+        header->mark = DESTROYED(header->mark);
+}
+
 void object_destroy(void *object)
 {
     if (!object)
         return;
     object_header *header = (object_header *)object - 1;
-    object_kind kind = kind_of_mark(header->mark);
-    header->mark = DESTROYED(header->mark);
+    object_retire(object);
+    object_kind kind = kind_of_mark(DESTROYED(header->mark));
     pthread_mutex_lock(&lock);
     header->next = destroyed[kind];
     destroyed[kind] = header;

@@ -19,6 +19,7 @@ typedef enum {
     OBJECT_MATMUL,
     OBJECT_TRAIN,
     OBJECT_INTEGER,
+    OBJECT_SCHEDULE,
     OBJECT_KINDS
 } object_kind;
 
@@ -31,12 +32,15 @@ typedef enum {
         qdnnQuantDescriptor_t: OBJECT_QUANT,                                                                 \
         qdnnMatmulDescriptor_t: OBJECT_MATMUL,                                                               \
         qdnnTrainDescriptor_t: OBJECT_TRAIN,                                                                 \
+        qdnnSchedule_t: OBJECT_SCHEDULE,                                                                     \
         qdnnIntegerDescriptor_t: OBJECT_INTEGER,                                                             \
         default: OBJECT_NONE)
 
 /* Zeroed memory of an object, or null; and its end. */
 void *object_create(object_kind kind, size_t bytes);
 void object_destroy(void *object);
+/* Clears the mark alone: users are refused from now on, while parts of the library still hold the object. */
+void object_retire(void *object);
 
 /* The mark in front of an object. */
 typedef struct object_header {

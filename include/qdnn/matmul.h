@@ -38,7 +38,20 @@ typedef enum {
                                     and GeGLU (GELU) have it; default 0 */
     QDNN_MATMUL_RESIDUAL = 6,    /* 1: the operand RESIDUAL is added; default 0 */
     QDNN_MATMUL_FAMILY_BITS = 7, /* 1: AUTO may choose TENSOR, whose bits depend on the SM's family; default 0 */
-    QDNN_MATMUL_ATTRIBUTE_COUNT = 8
+    /* Grouped products (mixture of experts): w is a stack [experts, N, K] or [experts, K, N], and each row of x names its
+     * expert in the operand EXPERT_INDEX. 0: the product is not grouped; default 0. */
+    QDNN_MATMUL_EXPERTS = 8,
+    /* 1: each row of the result is multiplied by its number in the operand ROW_WEIGHT, last of all: the router's
+     * probability; default 0 */
+    QDNN_MATMUL_ROW_WEIGHT = 9,
+    /* 1: an execute copies EXPERT_INDEX to the host, waits for it, and refuses an index out of range before anything is
+     * launched; not while a stream is captured. 0: such a row of the result is NaN; default 0 */
+    QDNN_MATMUL_CHECK_INDICES = 10,
+    /* Not 0: LoRA. The operands LORA_A [K, rank] and LORA_B [rank, N] are plain, and x A B, times the scale of
+     * qdnnSetMatmulLoraScale, is added to alpha (x W) before the bias; default 0 */
+    QDNN_MATMUL_LORA_RANK = 11,
+    QDNN_MATMUL_LORA_TYPE = 12, /* qdnnDataType_t of A and B: F32, F16, BF16; default F16 */
+    QDNN_MATMUL_ATTRIBUTE_COUNT = 13
 } qdnnMatmulAttribute_t;
 
 /* Creates a descriptor with every value at its default.
@@ -69,20 +82,29 @@ QDNN_API qdnnStatus_t qdnnGetMatmulAttribute(qdnnMatmulDescriptor_t matmul, qdnn
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER. */
 QDNN_API qdnnStatus_t qdnnSetMatmulAlpha(qdnnMatmulDescriptor_t matmul, float alpha);
 
+/* The number that LoRA's x A B is multiplied by; 1 unless it is set.
+ *   matmul
+ *   scale   any f32
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER. */
+QDNN_API qdnnStatus_t qdnnSetMatmulLoraScale(qdnnMatmulDescriptor_t matmul, float scale);
+
 /* Frees a descriptor. Plans that were made from it do not need it any more.
  *   matmul   null is fine
  * Returns _SUCCESS. */
 QDNN_API qdnnStatus_t qdnnDestroyMatmulDescriptor(qdnnMatmulDescriptor_t matmul);
 
 /* Plans a product. Operands: X, CODES, SCALE (and what else the format has), as the descriptor says ALPHA (f32, 1 or one for
- * each output of w), BIAS (one for each output of w) and RESIDUAL (as y, and may be y itself); then Y is written. The plan
- * is made for M rows and may be executed with fewer (qdnnExecuteRows).
+ * each output of w), BIAS (one for each output of w), RESIDUAL (as y, and may be y itself), EXPERT_INDEX, ROW_WEIGHT,
+ * LORA_A and LORA_B; then Y is written. The plan is made for M rows and may be executed with fewer (qdnnExecuteRows).
+ * Of a stack of experts, every array (codes, scales, zeros, ...; alpha and bias, where they have a number for each output)
+ * holds those of one expert after another, each as large as that of one expert alone.
  *   handle   QDNN_MATMUL_CUBLAS: on a GPU
  *   matmul
  *   x        [..., K]: f32, f16 or bf16; the dimensions before the last make M rows, which may lie apart
  *   w        the shape of the weights, [N, K] or [K, N] (gated: 2N in the place of N); its type is not looked at, but for
- *            QDNN_MATMUL_CUBLAS: the type of x, to which they are dequantized
- *   quant    how the weights are quantized
+ *            QDNN_MATMUL_CUBLAS: the type of x, to which they are dequantized. With QDNN_MATMUL_EXPERTS: [experts, N, K] or
+ *            [experts, K, N]
+ *   quant    how the weights are quantized; of a stack, those of one expert: an axis is one of its two dimensions
  *   y        [..., N], M rows, which may lie apart: f32, f16 or bf16 (QDNN_MATMUL_CUBLAS: the type of x, or f32)
  *   plan     receives it; qdnnDestroyPlan frees it, before the handle
  * K = 0 gives sums of +0. M = 0 or N = 0 writes nothing. Blocks (GGUF) must begin at a multiple of the largest power of two
@@ -94,6 +116,33 @@ QDNN_API qdnnStatus_t qdnnCreateMatmulPlan(qdnnHandle_t handle, qdnnMatmulDescri
                                            qdnnTensorDescriptor_t x, qdnnTensorDescriptor_t w,
                                            qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t y,
                                            qdnnPlan_t *plan);
+
+/* A quantized type: what is stored for an element, and which elements share a scale and a zero. Both may have a granularity
+ * of their own; the products here want the same one. */
+typedef struct {
+    qdnnDataType_t storage;   /* I4 */
+    qdnnGranularity_t scale;  /* GROUP: along K; NONE: every scale is 1 */
+    int64_t scaleGroupSize;   /* of GROUP; else 0 */
+    qdnnGranularity_t zero;   /* as scale; NONE: every zero is 0 */
+    int64_t zeroGroupSize;    /* of GROUP; else 0 */
+} qdnnQuantizedType_t;
+
+/* Plans a product whose weights are [K, N] in interleaved words, unsigned codes of 4 bits, described by a type:
+ * scale NONE and zero NONE is quant.linear_4bit (w = code), both GROUP is quant.linear_4bit.affine_grouped
+ * (w = (code - zero) * scale, f32 scales and u32 zeros, [groups, N] both). Where qdnnCreateMatmulPlan takes an empty K or N,
+ * this call refuses it, and its errors end with what to change: "...; fix: ...".
+ *   handle
+ *   matmul   as qdnnCreateMatmulPlan; QDNN_MATMUL_TRANSPOSE_W is not looked at, w being [K, N]
+ *   x        [..., K]
+ *   type
+ *   n        the N of the weights (gated: 2N in its place)
+ *   y        [..., N]
+ *   plan     receives it
+ * Returns what qdnnCreateMatmulPlan does; _BAD_PARAM_OUT_OF_BOUND for an n or a group size below 1, K = 0, and sizes whose
+ * product overflows; _NOT_SUPPORTED for storage and granularities that the operation does not take. */
+QDNN_API qdnnStatus_t qdnnCreateTypedMatmulPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t matmul,
+                                                qdnnTensorDescriptor_t x, const qdnnQuantizedType_t *type, int64_t n,
+                                                qdnnTensorDescriptor_t y, qdnnPlan_t *plan);
 
 #ifdef __cplusplus
 }

@@ -148,7 +148,7 @@ typedef struct {
     double emitSeconds;    /* spent writing PTX, or reading the bundle */
     double loadSeconds;    /* spent by the driver on loading it */
     char settings[1024];   /* of its kernels: "data=f16 scale=f32 group_size=64 ..." */
-    const char *choice;    /* of a product: which algorithm, and why, in words; else "" */
+    const char *choice;    /* of a product: which algorithm and kernel, and why, in words; else ""; lives with the plan */
 } qdnnPlanInfo_t;
 
 /* Describes a plan.
@@ -202,6 +202,14 @@ QDNN_API const char *qdnnGetOperationName(int index);
  *   kernel      receives the kernel's name, which lives as long as the library
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME. Any thread. */
 QDNN_API qdnnStatus_t qdnnFindOperation(const char *operation, const char **kernel);
+
+/* The settings of that kernel which an operation's name stands for: quant.linear_4bit is a kernel for products with some
+ * of its settings chosen. qdnnEmitPtx applies them where it is given the name.
+ *   operation   its stable name
+ *   settings    receives them, "layout=interleaved code=unsigned ..."; "" where the name chooses none. Lives as long as the
+ *               library
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME. Any thread. */
+QDNN_API qdnnStatus_t qdnnGetOperationSettings(const char *operation, const char **settings);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@
  *   plan.h      operations: plans that are made once and executed often, and one-shot calls
  *   matmul.h    products with quantized weights
  *   integer.h   integer products: codes times codes, convolutions
+ *   schedule.h  lists of plans that are run by one call
  *   train.h     operations for training: fake quantization, LSQ
  *   log.h       the log
  *   emit.h      kernels as text (not included here: few need it)
@@ -27,6 +28,7 @@
 #include <qdnn/memory.h>
 #include <qdnn/plan.h>
 #include <qdnn/quant.h>
+#include <qdnn/schedule.h>
 #include <qdnn/tensor.h>
 #include <qdnn/train.h>
 #include <qdnn/weights.h>

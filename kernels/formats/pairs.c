@@ -125,6 +125,8 @@ bool pair_is_short(const ptx_builder *b, const coding *c, qdnnDataType_t type)
 {
     const codec *codec = c->format->codec;
     const kernel_spec *spec = c->spec;
+    if (!ptx_ok(b)) /* there may be no target without memory */
+        return false;
     if (!codec->pair || (codec->has_pair && !codec->has_pair(b)) || spec->nested || spec->global_scale)
         return false;
     if (type == QDNN_DATA_BF16 && ptx_target(b)->number < 80)

@@ -1,5 +1,8 @@
 /* Products: which kernel computes one, its launch and its parameters. */
 #include "kernels/gemm/gemm.h"
+#include "kernels/gemm/routes.h"
+
+#include "kernels/emit.h"
 
 #include <stdio.h>
 
@@ -24,6 +27,14 @@ bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *erro
         return false;
     }
     const gemm_kernel *kernel = kernels[spec->product];
+    if (spec->grouped && !kernel->takes_experts) {
+        snprintf(error, error_size, "this product does not take stacks of experts; product staged does");
+        return false;
+    }
+    if (spec->grouped && spec->addend) {
+        snprintf(error, error_size, "grouped and addend are both yes; at most one of them may be");
+        return false;
+    }
     return !kernel->serves || kernel->serves(row, spec, error, error_size);
 }
 
@@ -37,8 +48,9 @@ bool gemm_is_empty(const kernel_problem *problem)
 kernel_geometry gemm_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     const gemm_kernel *kernel = kernels[spec->product];
-    return (kernel_geometry){
-        .block = kernel->block, .blocks = 1, .shared_dynamic = kernel->shared ? kernel->shared(row, spec) : 0};
+    return (kernel_geometry){.block = kernel->block,
+                             .blocks = 1,
+                             .shared_dynamic = kernel->shared ? kernel->shared(row, spec) : 0};
 }
 
 void emit_gemm(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
@@ -51,17 +63,106 @@ static uint64_t ceil_div(uint64_t a, uint64_t b)
     return a / b + (a % b != 0);
 }
 
+/* The product alone. */
+static kernel_step *add_product(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                                kernel_steps *steps)
+{
+    kernel_step *step = steps_add(steps, row, spec, problem);
+    step->grid[0] = ceil_div(gemm_shape_of(spec, problem).n, kernels[spec->product]->outputs(row, spec));
+    uint64_t tiles =
+        spec->grouped ? routes_tiles(problem, spec->tile_rows) : ceil_div(problem->m, spec->tile_rows);
+    step->grid[1] = tiles < UINT16_MAX ? tiles : UINT16_MAX; /* blocks go on to further rows */
+    step->rows_per_block = spec->grouped ? 0 : (uint32_t)spec->tile_rows;
+    return step;
+}
+
+/* ---- LoRA: two products on plain weights before the product itself, which adds what they leave in the workspace ---- */
+
+enum { ALIGN = 16 };
+
+/* Products with plain weights of a type. */
+static const kernel_row *plain_row(qdnnDataType_t type)
+{
+    return kernel_find_operation(
+        KERNEL_MATMUL, kernel_find_format(type, 0, QDNN_ZERO_NONE, QDNN_CODE_DEFAULT, QDNN_BLOCK_NONE));
+}
+
+/* x W in f32, W [K, N] in the type of A and B. */
+static kernel_step *add_plain(const kernel_problem *problem, kernel_spec spec, uint64_t k, uint64_t n,
+                              kernel_steps *steps)
+{
+    kernel_problem plain = *problem;
+    plain.rows = k;
+    plain.columns = plain.y_stride = n;
+    plain.alpha = problem->lora_scale;
+    return add_product(plain_row(problem->lora_type), &spec, &plain, steps);
+}
+
+static void add_lora(const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
+{
+    const gemm_shape shape = gemm_shape_of(spec, problem);
+    const uint64_t rank = problem->lora_rank, sum_bytes = problem->m * shape.outputs * sizeof(float);
+    const uint64_t between = (sum_bytes + ALIGN - 1) / ALIGN * ALIGN;
+    kernel_spec plain = kernel_spec_default();
+    plain.data = spec->data;
+    plain.reduction = KERNEL_K_ROWS;
+    plain.alpha = QDNN_ALPHA_NUMBER;
+    plain.product = KERNEL_PRODUCT_STAGED;
+    while (plain.tile_rows < 8 && plain.tile_rows < problem->m)
+        plain.tile_rows *= 2;
+    kernel_step *down = add_plain(problem, plain, shape.k, rank, steps);
+    step_with_operand(down, QDNN_OPERAND_CODES, QDNN_OPERAND_LORA_A);
+    step_from_workspace(down, QDNN_OPERAND_Y, between);
+    plain.data = QDNN_DATA_F32;
+    plain.alpha = QDNN_ALPHA_NONE;
+    kernel_problem second = *problem;
+    second.x_stride = rank;
+    kernel_step *up = add_plain(&second, plain, rank, shape.outputs, steps);
+    step_with_operand(up, QDNN_OPERAND_CODES, QDNN_OPERAND_LORA_B);
+    step_from_workspace(up, QDNN_OPERAND_X, between);
+    step_from_workspace(up, QDNN_OPERAND_Y, 0);
+    steps->workspace = between + problem->m * rank * sizeof(float);
+}
+
+void gemm_bound(const kernel_spec *spec, const kernel_problem *problem,
+                kernel_operand operands[QDNN_OPERAND_COUNT])
+{
+    if (!problem->lora_rank)
+        return;
+    const gemm_shape shape = gemm_shape_of(spec, problem);
+    const unsigned align = element_bytes(problem->lora_type);
+    operands[QDNN_OPERAND_LORA_A] =
+        (kernel_operand){.reads = true, .align = align, .bytes = shape.k * problem->lora_rank * align};
+    operands[QDNN_OPERAND_LORA_B] =
+        (kernel_operand){.reads = true, .align = align, .bytes = problem->lora_rank * shape.outputs * align};
+}
+
+/* ---- All launches ---- */
+
+/* Without k no weight is read, and sums are +0 in every mode: the kernel of plain weights serves, which expects no
+ * scales. */
+static void add_sums_of_nothing(const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
+{
+    kernel_spec plain = *spec;
+    plain.product = KERNEL_PRODUCT_STAGED;
+    plain.tile_rows = 1; /* routes are cut as the product says */
+    add_product(plain_row(QDNN_DATA_F32), spec->grouped ? spec : &plain, problem, steps);
+}
+
 void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                 kernel_steps *steps)
 {
     gemm_shape shape = gemm_shape_of(spec, problem);
     if (shape.n == 0)
         return;
-    kernel_step *step = steps_add(steps, row, spec, problem);
-    step->grid[0] = ceil_div(shape.n, kernels[spec->product]->outputs(row, spec));
-    uint64_t tiles = ceil_div(problem->m, spec->tile_rows);
-    step->grid[1] = tiles < UINT16_MAX ? tiles : UINT16_MAX; /* blocks go on to further rows */
-    step->rows_per_block = (uint32_t)spec->tile_rows;
+    if (spec->grouped)
+        routes_steps(kernel_find("route_rows"), spec, problem, steps);
+    if (problem->lora_rank)
+        add_lora(spec, problem, steps);
+    if (shape.k > 0)
+        add_product(row, spec, problem, steps);
+    else
+        add_sums_of_nothing(spec, problem, steps);
 }
 
 gemm_args gemm_declare(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)

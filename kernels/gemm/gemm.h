@@ -3,7 +3,8 @@
  *
  *   staged.c     any format, any shape: a tile of weights is decoded into shared memory as f32, once for all rows
  *
- * They share the weights (weights.h), the tree (lanes.h) and what follows the sum (epilogue.h). */
+ * They share the weights (weights.h), the tree (lanes.h) and what follows the sum (epilogue.h). Of grouped products, rows
+ * are sorted by expert before (routes.h). */
 #ifndef QDNN_KERNELS_GEMM_H
 #define QDNN_KERNELS_GEMM_H
 
@@ -20,6 +21,9 @@ bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *erro
 bool gemm_is_empty(const kernel_problem *problem);
 kernel_geometry gemm_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_gemm(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+/* The operands of LoRA, which no kernel has under these names. */
+void gemm_bound(const kernel_spec *spec, const kernel_problem *problem,
+                kernel_operand operands[QDNN_OPERAND_COUNT]);
 void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                 kernel_steps *steps);
 
@@ -33,6 +37,7 @@ typedef struct gemm_kernel {
     void (*emit)(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
     /* Whether it serves; else the reason. Null: always. */
     bool (*serves)(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
+    bool takes_experts; /* it serves grouped products, too */
 } gemm_kernel;
 extern const gemm_kernel gemm_staged;
 extern const gemm_kernel gemm_tile; /* mode tensor: kernels/tensor/ */

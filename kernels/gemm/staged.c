@@ -1,8 +1,9 @@
 /* The product that serves every format and shape. A block computes OUTPUTS columns of a few rows: in rounds of 256 k it
  * decodes the weights of its columns, and its rows of x, into shared memory as f32; then thread i of each warp adds chunk i
- * of the round to lane i of the warp's columns. */
+ * of the round to lane i of the warp's columns. Of a grouped product, the rows of a block are those of one expert. */
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/lanes.h"
+#include "kernels/gemm/routes.h"
 #include "kernels/gemm/weights.h"
 
 #include <stdio.h>
@@ -20,8 +21,10 @@ typedef struct staged {
     gemm_args args;
     weights w;
     weight_tile tile;
-    unsigned rows;             /* of x, at a time */
-    ptx_val first_row, column; /* u64: of the block */
+    unsigned rows;  /* of x, at a time */
+    ptx_val column; /* u64: the first of the block */
+    row_tile at;
+    ptx_val row[ROWS_MAX], has[ROWS_MAX]; /* of a grouped product: looked up once for all rounds */
     ptx_val x_shared;
     ptx_val sums[ROWS_MAX][OF_WARP]; /* variables: one lane of each */
 } staged;
@@ -42,6 +45,15 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
     return false;
 }
 
+/* Sorted rows are looked up here; neighbours are known anyway. */
+static void find_rows(ptx_builder *b, staged *s)
+{
+    for (unsigned i = 0; i < s->rows && s->spec->grouped; i++) {
+        s->has[i] = row_tile_has(b, &s->at, ptx_u64(b, i));
+        s->row[i] = row_tile_row(b, &s->at, ptx_u64(b, i), s->has[i]);
+    }
+}
+
 /* A round of x: a thread for each k, row by row; what does not exist is 0. */
 static void stage_x(ptx_builder *b, const staged *s, ptx_val k)
 {
@@ -50,8 +62,12 @@ static void stage_x(ptx_builder *b, const staged *s, ptx_val k)
     ptx_val inside = ptx_setp(b, PTX_LT, at, s->args.k);
     ptx_val to = ptx_add(b, s->x_shared, round_offset(b, tid));
     for (unsigned i = 0; i < s->rows; i++) {
-        ptx_val row = ptx_add(b, s->first_row, i), value = ptx_var(b, ptx_f32(b, 0));
-        ptx_if(b, ptx_setp_and(b, PTX_LT, row, s->args.m, inside));
+        ptx_val value = ptx_var(b, ptx_f32(b, 0)), row = s->row[i], has = s->has[i];
+        if (!s->spec->grouped) {
+            row = ptx_add(b, s->at.first, i);
+            has = ptx_setp(b, PTX_LT, row, s->args.m);
+        }
+        ptx_if(b, ptx_and(b, has, inside));
         ptx_val from = ptx_at(b, s->args.all.operand[QDNN_OPERAND_X], ptx_mad(b, row, s->args.x_stride, at),
                               element_bytes(type));
         ptx_assign(b, value, emit_load(b, type, from, 0));
@@ -87,18 +103,22 @@ static void finish(ptx_builder *b, const staged *s)
 {
     epilogue e = epilogue_begin(b, s->spec, &s->args);
     ptx_val lane = ptx_laneid(b), mine[OF_WARP];
-    for (unsigned j = 0; j < OF_WARP; j++)
+    for (unsigned j = 0; j < OF_WARP; j++) {
         for (unsigned i = 0; i < s->rows; i++) {
             ptx_val sum = lanes_join_warp(b, s->sums[i][j]);
             mine[j] = i ? ptx_selp(b, sum, mine[j], ptx_setp(b, PTX_EQ, lane, (int)i)) : sum;
         }
-    ptx_val row = ptx_add(b, s->first_row, ptx_cvt(b, PTX_U64, lane));
-    ptx_val has_row = ptx_setp_and(b, PTX_LT, lane, (int)s->rows, ptx_setp(b, PTX_LT, row, s->args.m));
+        if (s->spec->grouped) /* a NaN stays one through all that follows */
+            mine[j] = ptx_selp(b, mine[j], ptx_bits(b, PTX_F32, 0x7FFFFFFF), s->at.known);
+    }
+    ptx_val wide = ptx_cvt(b, PTX_U64, lane), has = row_tile_has(b, &s->at, wide);
+    ptx_val has_row = ptx_setp_and(b, PTX_LT, lane, (int)s->rows, has);
+    ptx_val row = row_tile_row(b, &s->at, wide, has_row);
     ptx_val column = ptx_add(b, s->column, ptx_cvt(b, PTX_U64, ptx_shr(b, ptx_tid_x(b), 5)));
     for (unsigned j = 0; j < (s->spec->gated ? 1 : OF_WARP); j++) {
         ptx_val n = j ? ptx_add(b, column, j * WARPS) : column;
         ptx_if(b, ptx_setp_and(b, PTX_LT, n, s->args.n, has_row));
-        epilogue_store(b, &e, row, n, &mine[j], (ptx_val){0});
+        epilogue_store(b, &e, row, n, &mine[j], s->at.expert);
         ptx_end_if(b);
     }
 }
@@ -110,7 +130,8 @@ static void multiply(ptx_builder *b, staged *s)
         for (unsigned j = 0; j < OF_WARP; j++)
             s->sums[i][j] = ptx_var(b, ptx_f32(b, 0));
     ptx_val second = s->spec->gated ? ptx_add(b, s->column, s->args.n) : (ptx_val){0};
-    ptx_val k = ptx_for(b, ptx_u64(b, 0), s->args.k, ptx_u64(b, ROUND));
+    ptx_val end = s->spec->grouped ? ptx_selp(b, s->args.k, ptx_u64(b, 0), s->at.known) : s->args.k;
+    ptx_val k = ptx_for(b, ptx_u64(b, 0), end, ptx_u64(b, ROUND));
     weights_stage(b, &s->w, &s->tile, s->column, second, k);
     stage_x(b, s, k);
     ptx_syncthreads(b);
@@ -125,18 +146,22 @@ static void emit_staged(ptx_builder *b, const kernel_row *row, const kernel_spec
     ptx_reqntid(b, THREADS, 1, 1);
     ptx_minnctapersm(b, 2); /* any number of registers up to 128 */
     staged s = {.spec = spec, .rows = (unsigned)spec->tile_rows, .args = gemm_declare(b, row, spec)};
-    s.w = weights_begin(b, row, spec, &s.args);
+    if (!spec->grouped)
+        s.w = weights_begin(b, row, spec, &s.args);
     s.tile = (weight_tile){.shared = ptx_shared(b, "weights", PTX_F32, OUTPUTS * ROUND, LOAD_BYTES),
                            .outputs = OUTPUTS,
                            .threads = THREADS};
     s.x_shared = ptx_shared(b, "x_round", PTX_F32, s.rows * ROUND, LOAD_BYTES);
     s.column = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, columns_of(row, spec)));
-    ptx_val of_block = ptx_u32(b, s.rows);
-    s.first_row = ptx_for(b, ptx_mul_wide(b, ptx_ctaid_y(b), of_block), s.args.m,
-                          ptx_mul_wide(b, ptx_sreg(b, "nctaid.y"), of_block));
+    s.at = row_tiles_begin(b, spec, &s.args);
+    if (spec->grouped) {
+        gemm_args of_expert = row_tile_args(b, &s.at, &s.args);
+        s.w = weights_begin(b, row, spec, &of_expert);
+        find_rows(b, &s);
+    }
     multiply(b, &s);
-    ptx_end_for(b);
+    row_tiles_end(b);
 }
 
 const gemm_kernel gemm_staged = {
-    .block = THREADS, .outputs = columns_of, .emit = emit_staged, .serves = serves};
+    .block = THREADS, .outputs = columns_of, .emit = emit_staged, .serves = serves, .takes_experts = true};

@@ -256,12 +256,12 @@ static qdnnStatus_t create_train_plan(scene *s, int which)
     return status;
 }
 
-static qdnnStatus_t execute(scene *s, int which)
+/* The operands of a plan; how many. */
+static int bind(const scene *s, int which, qdnnBinding_t *bindings)
 {
     static const qdnnOperand_t operands[3][3] = {{QDNN_OPERAND_X, QDNN_OPERAND_SCALE, QDNN_OPERAND_COUNT},
                                                  {QDNN_OPERAND_X, QDNN_OPERAND_SCALE, QDNN_OPERAND_CODES},
                                                  {QDNN_OPERAND_Y, QDNN_OPERAND_SCALE, QDNN_OPERAND_CODES}};
-    qdnnBinding_t bindings[QDNN_OPERAND_COUNT];
     int count = 0;
     for (int i = 0; i < 3; i++)
         if (operands[which][i] < QDNN_OPERAND_COUNT)
@@ -270,6 +270,40 @@ static qdnnStatus_t execute(scene *s, int which)
     if (s->bytes[QDNN_OPERAND_ZERO] > 0)
         bindings[count++] =
             (qdnnBinding_t){QDNN_OPERAND_ZERO, s->buffers[QDNN_OPERAND_ZERO], s->bytes[QDNN_OPERAND_ZERO]};
+    return count;
+}
+
+static qdnnStatus_t create_schedule(scene *s, int which)
+{
+    (void)which;
+    return qdnnCreateSchedule(s->handle, &s->schedule);
+}
+
+static qdnnStatus_t add_to_schedule(scene *s, int which)
+{
+    qdnnBinding_t bindings[QDNN_OPERAND_COUNT];
+    int count = bind(s, which, bindings);
+    return qdnnAddToSchedule(s->schedule, s->plans[which], bindings, count);
+}
+
+static qdnnStatus_t execute_schedule(scene *s, int which)
+{
+    (void)which;
+    return qdnnExecuteSchedule(s->handle, s->schedule, s->buffers[SCENE_WORKSPACE], s->bytes[SCENE_WORKSPACE]);
+}
+
+static qdnnStatus_t destroy_schedule(scene *s, int which)
+{
+    (void)which;
+    qdnnStatus_t status = qdnnDestroySchedule(s->schedule);
+    s->schedule = NULL;
+    return status;
+}
+
+static qdnnStatus_t execute(scene *s, int which)
+{
+    qdnnBinding_t bindings[QDNN_OPERAND_COUNT];
+    int count = bind(s, which, bindings);
     return qdnnExecute(s->handle, s->plans[which], bindings, count, s->buffers[SCENE_WORKSPACE],
                        s->bytes[SCENE_WORKSPACE]);
 }
@@ -351,9 +385,12 @@ const scene_step scene_steps[] = {
     {"qdnnCreateDequantizePlan", create_plan, 2, ON_DEVICE},
     {"qdnnCreateLsqPlan", create_train_plan, 3, ON_DEVICE},
     {"qdnnMalloc of the workspace", allocate, SCENE_WORKSPACE, ON_DEVICE},
+    {"qdnnCreateSchedule", create_schedule, 0, ON_DEVICE},
+    {"qdnnAddToSchedule", add_to_schedule, 2, ON_DEVICE},
     {"qdnnExecute of scales", execute, 0, ON_DEVICE},
     {"qdnnExecute of quantize", execute, 1, ON_DEVICE},
     {"qdnnExecute of dequantize", execute, 2, ON_DEVICE},
+    {"qdnnExecuteSchedule", execute_schedule, 0, ON_DEVICE},
     {"qdnnSynchronize", synchronize, 0, ON_DEVICE},
     {"qdnnCopyToHost of scales", to_host, QDNN_OPERAND_SCALE, ON_DEVICE},
     {"qdnnCopyToHost of zeros", to_host, QDNN_OPERAND_ZERO, ON_DEVICE},
@@ -371,6 +408,7 @@ const scene_step scene_steps[] = {
     {"qdnnCopyToHost of codes again", to_host, 10 + QDNN_OPERAND_CODES, ON_DEVICE},
     {"qdnnCopyToHost of y again", to_host, 10 + QDNN_OPERAND_Y, ON_DEVICE},
 
+    {"qdnnDestroySchedule", destroy_schedule, 0, ON_HOST},
     {"qdnnDestroyPlan of scales", destroy_plan, 0, ON_HOST},
     {"qdnnDestroyPlan of quantize", destroy_plan, 1, ON_HOST},
     {"qdnnDestroyPlan of dequantize", destroy_plan, 2, ON_HOST},
@@ -423,7 +461,7 @@ bool scene_open(scene *s, const scene_kind *kind, const char *device)
 
 void scene_close(scene *s)
 {
-    for (int i = find_step("qdnnDestroyPlan of scales"); i < scene_step_count; i++)
+    for (int i = find_step("qdnnDestroySchedule"); i < scene_step_count; i++)
         scene_run(s, &scene_steps[i]);
     scene_end(s);
 }

@@ -55,6 +55,7 @@ typedef struct scene {
     qdnnQuantDescriptor_t quant;
     qdnnTrainDescriptor_t train;
     qdnnPlan_t plans[SCENE_PLANS]; /* scale, quantize, dequantize; LSQ, which is made and not executed */
+    qdnnSchedule_t schedule;       /* dequantize, once more */
     qdnnDeviceInfo_t info;
     size_t bytes[SCENE_BUFFERS];
     void *buffers[SCENE_BUFFERS];          /* of the device, by their operand */

@@ -13,6 +13,7 @@ static union {
     qdnnMatmulDescriptor_t matmul;
     qdnnTrainDescriptor_t train;
     qdnnPlan_t plan;
+    qdnnSchedule_t schedule;
     qdnnPlanInfo_t plan_info;
     qdnnDeviceInfo_t device_info;
     qdnnStream_t stream;
@@ -87,6 +88,9 @@ TEST_CASE(ApiNulls, WithoutAHandle)
     IS_NULL("out", qdnnEmitPtx("quantize_nf4", "sm_90", NULL, NULL));
     IS_NULL("operation", qdnnFindOperation(NULL, &out.name));
     IS_NULL("kernel", qdnnFindOperation("quant.nf4.quantize", NULL));
+    IS_NULL("operation", qdnnGetOperationSettings(NULL, &out.name));
+    IS_NULL("settings", qdnnGetOperationSettings("quant.linear_4bit", NULL));
+    IS_NULL("matmul", qdnnSetMatmulLoraScale(NULL, 1));
 
     OK(qdnnDestroyTensorDescriptor(t));
     OK(qdnnDestroyQuantDescriptor(q));
@@ -169,6 +173,34 @@ static void check_memory(const scene *s)
     OK(qdnnFree(s->handle, NULL));
 }
 
+static void check_typed(qdnnHandle_t h, qdnnMatmulDescriptor_t m, qdnnTensorDescriptor_t t)
+{
+    const qdnnQuantizedType_t type = {QDNN_DATA_I4, QDNN_GRANULARITY_NONE, 0, QDNN_GRANULARITY_NONE, 0};
+    IS_NULL("handle", qdnnCreateTypedMatmulPlan(NULL, m, t, &type, 8, t, &out.plan));
+    IS_NULL("matmul", qdnnCreateTypedMatmulPlan(h, NULL, t, &type, 8, t, &out.plan));
+    IS_NULL("x", qdnnCreateTypedMatmulPlan(h, m, NULL, &type, 8, t, &out.plan));
+    IS_NULL("type", qdnnCreateTypedMatmulPlan(h, m, t, NULL, 8, t, &out.plan));
+    IS_NULL("y", qdnnCreateTypedMatmulPlan(h, m, t, &type, 8, NULL, &out.plan));
+    IS_NULL("plan", qdnnCreateTypedMatmulPlan(h, m, t, &type, 8, t, NULL));
+}
+
+static void check_schedules(qdnnHandle_t h, qdnnPlan_t plan)
+{
+    qdnnSchedule_t s = NULL;
+    OK(qdnnCreateSchedule(h, &s));
+    IS_NULL("handle", qdnnCreateSchedule(NULL, &out.schedule));
+    IS_NULL("schedule", qdnnCreateSchedule(h, NULL));
+    IS_NULL("schedule", qdnnAddToSchedule(NULL, plan, NULL, 0));
+    IS_NULL("plan", qdnnAddToSchedule(s, NULL, NULL, 0));
+    IS_NULL("schedule", qdnnAddRowsToSchedule(NULL, plan, 1, NULL, 0));
+    IS_NULL("plan", qdnnAddRowsToSchedule(s, NULL, 1, NULL, 0));
+    IS_NULL("schedule", qdnnGetScheduleWorkspaceSize(NULL, &out.size));
+    IS_NULL("bytes", qdnnGetScheduleWorkspaceSize(s, NULL));
+    IS_NULL("handle", qdnnExecuteSchedule(NULL, s, NULL, 0));
+    IS_NULL("schedule", qdnnExecuteSchedule(h, NULL, NULL, 0));
+    OK(qdnnDestroySchedule(s));
+}
+
 static void check_plans(const scene *s)
 {
     qdnnHandle_t h = s->handle;
@@ -209,7 +241,9 @@ static void check_plans(const scene *s)
     IS_NULL("quant", qdnnCreateMatmulPlan(h, m, t, t, NULL, t, &out.plan));
     IS_NULL("y", qdnnCreateMatmulPlan(h, m, t, t, q, NULL, &out.plan));
     IS_NULL("plan", qdnnCreateMatmulPlan(h, m, t, t, q, t, NULL));
+    check_typed(h, m, t);
     OK(qdnnDestroyMatmulDescriptor(m));
+    check_schedules(h, s->plans[0]);
     IS_NULL("plan", qdnnGetPlanWorkspaceSize(NULL, &out.size));
     IS_NULL("bytes", qdnnGetPlanWorkspaceSize(s->plans[0], NULL));
     IS_NULL("plan", qdnnGetPlanInfo(NULL, &out.plan_info));
@@ -275,6 +309,7 @@ TEST_CASE(ApiNulls, ThatAreFine)
     qdnnTensorDescriptor_t t = NULL;
     OK(qdnnDestroy(NULL));
     OK(qdnnDestroyPlan(NULL));
+    OK(qdnnDestroySchedule(NULL));
     OK(qdnnDestroyTensorDescriptor(NULL));
     OK(qdnnDestroyQuantDescriptor(NULL));
     OK(qdnnDestroyMatmulDescriptor(NULL));

@@ -72,12 +72,18 @@ TEST_CASE(ApiTools, OperationsByName)
 {
     int count = 0;
     for (const char *name; (name = qdnnGetOperationName(count)); count++) {
-        const char *kernel = NULL;
+        const char *kernel = NULL, *settings = NULL, *list[16] = {NULL};
+        char words[256];
+        int n = 0;
         qdnnPtx_t by_operation = {0}, by_kernel = {0};
         test_push_note("%s", name);
         OK(qdnnFindOperation(name, &kernel));
+        OK(qdnnGetOperationSettings(name, &settings));
+        snprintf(words, sizeof words, "%s", settings);
+        for (char *word = strtok(words, " "); word && n < 15; word = strtok(NULL, " "))
+            list[n++] = word;
         OK(qdnnEmitPtx(name, "sm_80", NULL, &by_operation));
-        OK(qdnnEmitPtx(kernel, "80", NULL, &by_kernel));
+        OK(qdnnEmitPtx(kernel, "80", list, &by_kernel));
         CHECK_EQ_STR(by_operation.ptx, by_kernel.ptx);
         CHECK_EQ_STR(by_operation.entry, by_kernel.entry);
         CHECK_HAS(by_kernel.ptx, by_kernel.entry);
@@ -107,6 +113,11 @@ TEST_CASE(ApiTools, OperationsOfTheFirstHour)
         {"quant.nf4.scale", "scale_nf4"},
         {"quant.nf4.quantize", "quantize_nf4"},
         {"quant.nf4.dequantize", "dequantize_nf4"},
+        {"quant.nf4.matmul", "matmul_nf4"},
+        {"quant.linear_4bit", "matmul_int4"},
+        {"quant.linear_4bit.affine_grouped", "matmul_int4_zp"},
+        {"quant.int4.matvec.scaled", "matmul_int4"},
+        {"quant.int4.batched_matvec.scaled", "matmul_int4"},
     };
     static const char *const unknown[] = {"", "quant.int4", "quantize_int4", "quant.int4.quantize ",
                                           "QUANT.NF4.SCALE"};

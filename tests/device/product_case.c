@@ -15,11 +15,13 @@ void product_case_text(const product_case *c, char *text, size_t size)
     snprintf(text, size,
              "m %lld (%lld), x %s, y %s, %s, gaps %lld %lld, alpha %d, bias %d, activation %d%s%s%s, x of "
              "kind %d, seed "
-             "%u; weights %s",
+             "%u, experts %d%s%s, lora %d; weights %s",
              (long long)c->m, (long long)c->rows, qdnnGetDataTypeName(c->x), qdnnGetDataTypeName(c->y),
              c->k_rows ? "[K, N]" : "[N, K]", (long long)c->x_gap, (long long)c->y_gap, (int)c->alpha,
              c->bias, (int)c->activation, c->gated ? ", gated" : "", c->residual ? ", residual" : "",
-             c->in_place ? " in place" : "", (int)c->kind, (unsigned)c->seed, weights);
+             c->in_place ? " in place" : "", (int)c->kind, (unsigned)c->seed, (int)c->experts,
+             c->one_expert ? ", all on one" : "", c->row_weight ? ", weighted" : "", (int)c->lora_rank,
+             weights);
 }
 
 /* ---- Operands ---- */
@@ -46,7 +48,8 @@ static void set_product(const product_case *c, product_operands *o)
                                .alpha_number = -1.75f,
                                .bias = (qdnnDataType_t)c->bias,
                                .activation = c->activation,
-                               .gated = c->gated};
+                               .gated = c->gated,
+                               .experts = c->experts};
     o->product.x_stride = o->product.k + c->x_gap;
     o->product.y_stride = (c->gated ? o->product.outputs / 2 : o->product.outputs) + c->y_gap;
 }
@@ -59,7 +62,7 @@ static size_t strided(int64_t rows, int64_t stride, int64_t columns, qdnnDataTyp
 static void fill_operands(const product_case *c, product_operands *o)
 {
     const ref_product *p = &o->product;
-    const int64_t n = c->gated ? p->outputs / 2 : p->outputs;
+    const int64_t n = c->gated ? p->outputs / 2 : p->outputs, stack = c->experts ? c->experts : 1;
     const size_t x_bytes = strided(p->m, p->x_stride, p->k, p->x),
                  y_bytes = strided(p->m, p->y_stride, n, p->y);
     const format_facts *format = kernel_format(c->weights.row);
@@ -67,19 +70,118 @@ static void fill_operands(const product_case *c, product_operands *o)
               (int64_t)(x_bytes / ref_scalar_size(c->x)));
     fill_bytes(c->seed + 1, new_operand(o, QDNN_OPERAND_Y, y_bytes), (int64_t)y_bytes);
     if (c->alpha == QDNN_ALPHA_ONE || c->alpha == QDNN_ALPHA_COLUMN) {
-        int64_t count = c->alpha == QDNN_ALPHA_ONE ? 1 : p->outputs;
+        int64_t count = c->alpha == QDNN_ALPHA_ONE ? 1 : p->outputs * stack;
         fill_data(DATA_NORMAL, format, QDNN_DATA_F32, c->seed + 2,
                   new_operand(o, QDNN_OPERAND_ALPHA, (size_t)count * 4), count);
     }
     if (c->bias)
         fill_data(DATA_NORMAL, format, (qdnnDataType_t)c->bias, c->seed + 3,
-                  new_operand(o, QDNN_OPERAND_BIAS, (size_t)p->outputs * ref_scalar_size(p->bias)),
-                  p->outputs);
+                  new_operand(o, QDNN_OPERAND_BIAS, (size_t)(p->outputs * stack) * ref_scalar_size(p->bias)),
+                  p->outputs * stack);
     if (c->residual)
         fill_data(DATA_NORMAL, format, c->y, c->seed + 4, new_operand(o, QDNN_OPERAND_RESIDUAL, y_bytes),
                   (int64_t)(y_bytes / ref_scalar_size(c->y)));
     if (c->residual && c->in_place)
         memcpy(o->host[QDNN_OPERAND_Y], o->host[QDNN_OPERAND_RESIDUAL], y_bytes);
+    if (c->row_weight)
+        fill_data(DATA_NORMAL, format, QDNN_DATA_F32, c->seed + 5,
+                  new_operand(o, QDNN_OPERAND_ROW_WEIGHT, (size_t)p->m * 4), p->m);
+}
+
+/* ---- Experts ---- */
+
+/* Any expert, or none: below 0, just above the last, far above. */
+static void fill_experts(const product_case *c, product_operands *o)
+{
+    const int32_t strange[] = {-1, (int32_t)c->experts, INT32_MAX, INT32_MIN};
+    int32_t *index = (int32_t *)(void *)new_operand(o, QDNN_OPERAND_EXPERT_INDEX, (size_t)c->m * 4);
+    uint32_t state = c->seed * 2654435761u;
+    for (int64_t i = 0; i < c->m; i++) {
+        state = state * 1664525u + 1013904223u;
+        uint32_t any = state >> 8;
+        index[i] = c->one_expert  ? (int32_t)c->experts - 1
+                   : any % 9 == 8 ? strange[any / 9 % 4]
+                                  : (int32_t)(any % (uint32_t)c->experts);
+    }
+}
+
+static bool is_of_each(int operand)
+{
+    return operand == QDNN_OPERAND_CODES || operand == QDNN_OPERAND_SCALE || operand == QDNN_OPERAND_ZERO ||
+           operand == QDNN_OPERAND_GLOBAL_SCALE || operand == QDNN_OPERAND_GROUP_INDEX ||
+           operand == QDNN_OPERAND_NESTED_SCALE;
+}
+
+/* The arrays of all experts, one after another. */
+static bool make_weights(const product_case *c, quant_operands *out)
+{
+    if (!quant_operands_make(&c->weights, out))
+        return false;
+    bool ok = true;
+    for (int64_t e = 1; e < c->experts && ok; e++) {
+        quant_case other = c->weights;
+        quant_operands next;
+        other.seed += (uint32_t)e * 97;
+        ok = quant_operands_make(&other, &next);
+        for (int i = 0; i < QDNN_OPERAND_COUNT && ok; i++) {
+            size_t bytes = next.bytes[i];
+            if (!is_of_each(i) || bytes == 0)
+                continue;
+            uint8_t *longer = realloc(out->host[i], out->bytes[i] + bytes + 1);
+            if (!CHECK(longer != NULL))
+                ok = false;
+            else
+                memcpy((out->host[i] = longer) + out->bytes[i], next.host[i], bytes);
+            out->bytes[i] += bytes;
+        }
+        quant_operands_free(&next);
+    }
+    return ok;
+}
+
+/* ---- LoRA ---- */
+
+/* y [m, n] in f32 = alpha * x W, W [k, n] plain. */
+static void plain_product(const ref_product *like, const void *x, qdnnDataType_t x_type, int64_t x_stride,
+                          const void *w, qdnnDataType_t w_type, int64_t k, int64_t n, float alpha, float *y)
+{
+    ref_product p = {.m = like->m,
+                     .k = k,
+                     .outputs = n,
+                     .k_rows = true,
+                     .weights = {.data = w_type, .storage = w_type, .group_size = 1, .no_scale = true},
+                     .x = x_type,
+                     .y = QDNN_DATA_F32,
+                     .x_stride = x_stride,
+                     .y_stride = n,
+                     .alpha = QDNN_ALPHA_NUMBER,
+                     .alpha_number = alpha};
+    ref_product_arrays a = {.x = x, .weights = {.codes = (void *)w}, .y = y};
+    ref_product_exact(&p, &a);
+}
+
+static const float lora_scale = 0.375f;
+
+static bool make_lora(const product_case *c, product_operands *o)
+{
+    const ref_product *p = &o->product;
+    const int64_t a_count = p->k * c->lora_rank, b_count = c->lora_rank * p->outputs;
+    const size_t element = ref_scalar_size(c->lora_type);
+    const format_facts *format = kernel_format(c->weights.row);
+    fill_data(DATA_NORMAL, format, c->lora_type, c->seed + 6,
+              new_operand(o, QDNN_OPERAND_LORA_A, (size_t)a_count * element), a_count);
+    fill_data(DATA_NORMAL, format, c->lora_type, c->seed + 7,
+              new_operand(o, QDNN_OPERAND_LORA_B, (size_t)b_count * element), b_count);
+    float *t = malloc((size_t)(p->m * c->lora_rank + 1) * sizeof *t);
+    o->addend = malloc((size_t)(p->m * p->outputs + 1) * sizeof *o->addend);
+    if (CHECK(t && o->addend)) {
+        plain_product(p, o->host[QDNN_OPERAND_X], p->x, p->x_stride, o->host[QDNN_OPERAND_LORA_A],
+                      c->lora_type, p->k, c->lora_rank, lora_scale, t);
+        plain_product(p, t, QDNN_DATA_F32, c->lora_rank, o->host[QDNN_OPERAND_LORA_B], c->lora_type,
+                      c->lora_rank, p->outputs, 1, o->addend);
+    }
+    free(t);
+    return o->addend != NULL;
 }
 
 ref_product_arrays product_arrays(const product_operands *o, void *y)
@@ -89,6 +191,10 @@ ref_product_arrays product_arrays(const product_operands *o, void *y)
                                 .alpha = (const float *)(const void *)o->host[QDNN_OPERAND_ALPHA],
                                 .bias = o->host[QDNN_OPERAND_BIAS],
                                 .residual = o->host[QDNN_OPERAND_RESIDUAL],
+                                .addend = o->addend,
+                                .expert_index =
+                                    (const int32_t *)(const void *)o->host[QDNN_OPERAND_EXPERT_INDEX],
+                                .row_weight = (const float *)(const void *)o->host[QDNN_OPERAND_ROW_WEIGHT],
                                 .y = y};
 }
 
@@ -108,7 +214,7 @@ static void expect(const product_case *c, product_operands *o)
 bool product_operands_make(const product_case *c, product_operands *out)
 {
     *out = (product_operands){0};
-    if (!quant_operands_make(&c->weights, &out->weights))
+    if (!make_weights(c, &out->weights))
         return false;
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         if (out->weights.reads >> i & 1) {
@@ -117,6 +223,10 @@ bool product_operands_make(const product_case *c, product_operands *out)
         }
     set_product(c, out);
     fill_operands(c, out);
+    if (c->experts)
+        fill_experts(c, out);
+    if (c->lora_rank && !make_lora(c, out))
+        return false;
     out->expected = malloc(out->bytes[QDNN_OPERAND_Y] + 1);
     if (!CHECK(out->expected != NULL))
         return false;
@@ -131,6 +241,7 @@ void product_operands_free(product_operands *o)
             free(o->host[i]);
     quant_operands_free(&o->weights);
     free(o->expected);
+    free(o->addend);
     *o = (product_operands){0};
 }
 
@@ -138,7 +249,7 @@ void product_operands_free(product_operands *o)
 
 typedef struct product_descriptors {
     qdnnMatmulDescriptor_t matmul;
-    qdnnTensorDescriptor_t x, y;
+    qdnnTensorDescriptor_t x, y, stack;
     quant_descriptors weights;
 } product_descriptors;
 
@@ -147,14 +258,31 @@ static bool set_attributes(const product_case *c, qdnnMatmulDescriptor_t matmul,
     const struct {
         qdnnMatmulAttribute_t attribute;
         int64_t value;
-    } values[] = {{QDNN_MATMUL_ALGORITHM, c->algorithm},   {QDNN_MATMUL_TRANSPOSE_W, !c->k_rows},
-                  {QDNN_MATMUL_ALPHA, c->alpha},           {QDNN_MATMUL_BIAS_TYPE, c->bias},
-                  {QDNN_MATMUL_ACTIVATION, c->activation}, {QDNN_MATMUL_GATED, c->gated},
-                  {QDNN_MATMUL_RESIDUAL, c->residual}};
+    } values[] = {{QDNN_MATMUL_ALGORITHM, c->algorithm},
+                  {QDNN_MATMUL_TRANSPOSE_W, !c->k_rows},
+                  {QDNN_MATMUL_ALPHA, c->alpha},
+                  {QDNN_MATMUL_BIAS_TYPE, c->bias},
+                  {QDNN_MATMUL_ACTIVATION, c->activation},
+                  {QDNN_MATMUL_GATED, c->gated},
+                  {QDNN_MATMUL_RESIDUAL, c->residual},
+                  {QDNN_MATMUL_EXPERTS, c->experts},
+                  {QDNN_MATMUL_ROW_WEIGHT, c->row_weight},
+                  {QDNN_MATMUL_LORA_RANK, c->lora_rank},
+                  {QDNN_MATMUL_LORA_TYPE, c->lora_rank ? c->lora_type : QDNN_DATA_F16}};
     bool ok = true;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         ok = CHECK_QDNN(qdnnSetMatmulAttribute(matmul, values[i].attribute, values[i].value)) && ok;
+    ok = ok && CHECK_QDNN(qdnnSetMatmulLoraScale(matmul, lora_scale));
     return ok && (c->alpha != QDNN_ALPHA_NUMBER || CHECK_QDNN(qdnnSetMatmulAlpha(matmul, alpha)));
+}
+
+/* w as the plan takes it: one more dimension where there are experts. */
+static bool make_stack(const product_case *c, product_descriptors *d)
+{
+    const int64_t dims[] = {c->experts, c->weights.dims[0], c->weights.dims[1]};
+    return CHECK_QDNN(qdnnCreateTensorDescriptor(&d->stack)) &&
+           CHECK_QDNN(qdnnSetTensorDescriptor(d->stack, c->weights.spec.data, c->experts ? 3 : 2,
+                                              c->experts ? dims : dims + 1, NULL));
 }
 
 static bool descriptors_make(const product_case *c, const ref_product *p, product_descriptors *d)
@@ -166,7 +294,8 @@ static bool descriptors_make(const product_case *c, const ref_product *p, produc
            CHECK_QDNN(qdnnCreateTensorDescriptor(&d->x)) && CHECK_QDNN(qdnnCreateTensorDescriptor(&d->y)) &&
            CHECK_QDNN(qdnnSetTensorDescriptor(d->x, c->x, 2, x_dims, x_strides)) &&
            CHECK_QDNN(qdnnSetTensorDescriptor(d->y, c->y, 2, y_dims, y_strides)) &&
-           quant_descriptors_make(&c->weights, &d->weights) && set_attributes(c, d->matmul, p->alpha_number);
+           quant_descriptors_make(&c->weights, &d->weights) &&
+           set_attributes(c, d->matmul, p->alpha_number) && make_stack(c, d);
 }
 
 static void descriptors_free(product_descriptors *d)
@@ -174,6 +303,7 @@ static void descriptors_free(product_descriptors *d)
     qdnnDestroyMatmulDescriptor(d->matmul);
     qdnnDestroyTensorDescriptor(d->x);
     qdnnDestroyTensorDescriptor(d->y);
+    qdnnDestroyTensorDescriptor(d->stack);
     quant_descriptors_free(&d->weights);
 }
 
@@ -230,8 +360,7 @@ static bool run(qdnnHandle_t handle, const product_case *c, buffer_kind buffers,
     qdnnBinding_t bindings[QDNN_OPERAND_COUNT];
     qdnnPlan_t plan = NULL;
     bool ok = make_buffers(handle, buffers, o, at) && descriptors_make(c, &o->product, &d) &&
-              CHECK_QDNN(qdnnCreateMatmulPlan(handle, d.matmul, d.x, d.weights.tensor, d.weights.quant, d.y,
-                                              &plan)) &&
+              CHECK_QDNN(qdnnCreateMatmulPlan(handle, d.matmul, d.x, d.stack, d.weights.quant, d.y, &plan)) &&
               execute(handle, c, plan, bindings, bind_operands(c, o, at, bindings));
     if (ok)
         check_buffers(o, at);
@@ -249,6 +378,74 @@ bool product_run(qdnnHandle_t handle, const product_case *c, buffer_kind buffers
     product_case_text(c, text, sizeof text);
     test_push_note("%s", text);
     bool ok = product_operands_make(c, &o) && run(handle, c, buffers, &o);
+    product_operands_free(&o);
+    test_pop_note();
+    return ok;
+}
+
+/* ---- In two calls ---- */
+
+/* The weights as f32, by the dequantize operation; bound as the codes of a plain matrix. */
+static bool dequantize(qdnnHandle_t handle, const product_case *c, const product_descriptors *d,
+                       const product_operands *o, const device_buffer *at, const device_buffer *plain)
+{
+    qdnnBinding_t bindings[QDNN_OPERAND_COUNT];
+    qdnnPlan_t plan = NULL;
+    int n = 0;
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        if (o->weights.reads >> i & 1)
+            bindings[n++] = (qdnnBinding_t){(qdnnOperand_t)i, device_buffer_at(&at[i]), o->bytes[i]};
+    bindings[n++] = (qdnnBinding_t){QDNN_OPERAND_Y, device_buffer_at(plain), plain->bytes};
+    bool ok = CHECK_QDNN(qdnnSetTensorDescriptor(d->stack, QDNN_DATA_F32, 2, c->weights.dims, NULL)) &&
+              CHECK_QDNN(qdnnCreateDequantizePlan(handle, d->stack, d->weights.quant, &plan)) &&
+              CHECK_QDNN(qdnnExecute(handle, plan, bindings, n, NULL, 0));
+    qdnnDestroyPlan(plan);
+    return ok;
+}
+
+static int bind_plain(const product_case *c, const product_operands *o, const device_buffer *at,
+                      const device_buffer *plain, qdnnBinding_t *bindings)
+{
+    qdnnBinding_t all[QDNN_OPERAND_COUNT];
+    int count = bind_operands(c, o, at, all), n = 0;
+    for (int i = 0; i < count; i++)
+        if (!(o->weights.reads >> all[i].operand & 1))
+            bindings[n++] = all[i];
+    bindings[n++] = (qdnnBinding_t){QDNN_OPERAND_CODES, device_buffer_at(plain), plain->bytes};
+    return n;
+}
+
+static bool run_in_two(qdnnHandle_t handle, const product_case *c, buffer_kind buffers,
+                       const product_operands *o)
+{
+    product_descriptors d = {0};
+    device_buffer at[QDNN_OPERAND_COUNT] = {0}, plain = {0};
+    qdnnBinding_t bindings[QDNN_OPERAND_COUNT];
+    qdnnPlan_t product = NULL;
+    const size_t bytes = (size_t)(c->weights.dims[0] * c->weights.dims[1]) * sizeof(float);
+    bool ok =
+        make_buffers(handle, buffers, o, at) && device_buffer_make(handle, BUFFER_EXACT, bytes, 0, &plain) &&
+        descriptors_make(c, &o->product, &d) && dequantize(handle, c, &d, o, at, &plain) &&
+        CHECK_QDNN(qdnnSetQuantWeights(d.weights.quant, QDNN_WEIGHTS_F32, 0)) &&
+        CHECK_QDNN(qdnnCreateMatmulPlan(handle, d.matmul, d.x, d.stack, d.weights.quant, d.y, &product)) &&
+        execute(handle, c, product, bindings, bind_plain(c, o, at, &plain, bindings));
+    if (ok)
+        check_buffers(o, at);
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        device_buffer_free(&at[i]);
+    device_buffer_free(&plain);
+    qdnnDestroyPlan(product);
+    descriptors_free(&d);
+    return ok;
+}
+
+bool product_run_in_two(qdnnHandle_t handle, const product_case *c, buffer_kind buffers)
+{
+    char text[1200];
+    product_operands o;
+    product_case_text(c, text, sizeof text);
+    test_push_note("in two calls: %s", text);
+    bool ok = product_operands_make(c, &o) && run_in_two(handle, c, buffers, &o);
     product_operands_free(&o);
     test_pop_note();
     return ok;

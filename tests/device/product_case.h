@@ -21,6 +21,11 @@ typedef struct product_case {
     uint32_t seed;
     qdnnMatmulAlgorithm_t algorithm;
     int sm; /* of algorithm TENSOR: what it runs on */
+    int64_t experts; /* the weights are a stack of so many, each with a seed of its own; 0: they are not */
+    bool one_expert; /* all rows name the last one; else any, and none among them */
+    bool row_weight;
+    int64_t lora_rank;
+    qdnnDataType_t lora_type;
 } product_case;
 
 void product_case_text(const product_case *c, char *text, size_t size);
@@ -31,6 +36,7 @@ typedef struct product_operands {
     size_t bytes[QDNN_OPERAND_COUNT];
     uint8_t *host[QDNN_OPERAND_COUNT]; /* null: the product does not have it; of weights: not to be freed */
     uint8_t *expected;                 /* y */
+    float *addend;                     /* of LoRA, by host_ref */
     ref_product product;
 } product_operands;
 bool product_operands_make(const product_case *c, product_operands *out);
@@ -39,5 +45,8 @@ ref_product_arrays product_arrays(const product_operands *o, void *y);
 
 /* Plans, executes and compares every byte of y and of all inputs. False where the device did not come to the end. */
 bool product_run(qdnnHandle_t handle, const product_case *c, buffer_kind buffers);
+
+/* The same in two calls: the weights are dequantized to f32, and multiplied as plain ones. Not for stacks. */
+bool product_run_in_two(qdnnHandle_t handle, const product_case *c, buffer_kind buffers);
 
 #endif

@@ -50,6 +50,18 @@ TEST_EACH(Demo, EveryByteEqualsHostRef, device_count, device_name)
     CHECK_HAS(result.output, "RMS 0.03948, largest 0.09342; signal to noise 19.11 dB.\n");
     CHECK_HAS(result.output, "RMS 0.03257, largest 0.17180; signal to noise 20.78 dB.\n");
     CHECK_HAS(result.output, "How large the errors are\n");
+    CHECK_HAS(
+        result.output,
+        "  attention output + residual  INT4, groups of 64    16 x 256 x 256     128      36     8.23%  "
+        "equal     equal\n");
+    CHECK_HAS(
+        result.output,
+        "  SwiGLU, gate and up          NF4, groups of 64     16 x 512 x 256     512     144    13.28%  "
+        "equal     equal\n");
+    CHECK_HAS(
+        result.output,
+        "  8 experts, router weights    INT4, groups of 64    16 x 256 x 256    1024     288    10.54%  "
+        "equal     equal\n");
     CHECK(strstr(result.output, "\r") == NULL); /* no progress line where there is no terminal */
     process_free(&result);
 }

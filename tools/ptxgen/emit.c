@@ -126,7 +126,7 @@ static int apply_settings(const tool_options *options, kernel_spec *spec)
 
 int tool_kernel(const tool_options *options)
 {
-    kernel_spec spec = kernel_spec_default();
+    kernel_spec spec = options->spec;
     int status = apply_settings(options, &spec);
     if (status == TOOL_OK && options->outdir)
         status = tool_make_directory(options->outdir);

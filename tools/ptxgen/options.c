@@ -81,7 +81,7 @@ static int parse_kernel(void *options, const char *value)
     tool_options *o = options;
     if (o->row)
         return tool_usage_error("--kernel is there twice; --all writes every kernel");
-    o->row = kernel_find(value);
+    o->row = kernel_open(value, &o->spec);
     if (!o->row)
         return tool_unknown("kernel", value, tool_kernel_name, NULL, "ptxgen --list names them");
     return set_mode(o, MODE_KERNEL);

@@ -20,6 +20,7 @@ typedef struct tool_form tool_form;
 typedef struct tool_options {
     tool_mode mode;
     const kernel_row *row;
+    kernel_spec spec; /* what the kernel's name chooses, before --set */
     const tool_form *form; /* null: not given */
     const char *output, *outdir;
     bool comments;
