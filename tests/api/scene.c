@@ -300,6 +300,32 @@ static qdnnStatus_t destroy_schedule(scene *s, int which)
     return status;
 }
 
+/* A product whose kernel takes more shared memory than launches have by themselves; planned, and let go. */
+static qdnnStatus_t plan_product(scene *s, int which)
+{
+    (void)which;
+    const int64_t dims[] = {128, 512}, result[] = {128, 128};
+    qdnnMatmulDescriptor_t matmul = NULL;
+    qdnnTensorDescriptor_t x = NULL, y = NULL;
+    qdnnQuantDescriptor_t plain = NULL;
+    qdnnPlan_t plan = NULL;
+    qdnnStatus_t status = qdnnCreateMatmulDescriptor(&matmul);
+    status = status ? status : qdnnCreateTensorDescriptor(&x);
+    status = status ? status : qdnnCreateTensorDescriptor(&y);
+    status = status ? status : qdnnCreateQuantDescriptor(&plain);
+    status = status ? status : qdnnSetQuantWeights(plain, QDNN_WEIGHTS_F16, 0);
+    status = status ? status : qdnnSetTensorDescriptor(x, QDNN_DATA_F16, 2, dims, NULL);
+    status = status ? status : qdnnSetTensorDescriptor(y, QDNN_DATA_F16, 2, result, NULL);
+    status = status ? status : qdnnSetMatmulAttribute(matmul, QDNN_MATMUL_ALGORITHM, QDNN_MATMUL_TENSOR);
+    status = status ? status : qdnnCreateMatmulPlan(s->handle, matmul, x, x, plain, y, &plan);
+    qdnnDestroyPlan(plan);
+    qdnnDestroyQuantDescriptor(plain);
+    qdnnDestroyTensorDescriptor(x);
+    qdnnDestroyTensorDescriptor(y);
+    qdnnDestroyMatmulDescriptor(matmul);
+    return status;
+}
+
 static qdnnStatus_t execute(scene *s, int which)
 {
     qdnnBinding_t bindings[QDNN_OPERAND_COUNT];
@@ -385,6 +411,7 @@ const scene_step scene_steps[] = {
     {"qdnnCreateDequantizePlan", create_plan, 2, ON_DEVICE},
     {"qdnnCreateLsqPlan", create_train_plan, 3, ON_DEVICE},
     {"qdnnMalloc of the workspace", allocate, SCENE_WORKSPACE, ON_DEVICE},
+    {"qdnnCreateMatmulPlan", plan_product, 0, ON_DEVICE},
     {"qdnnCreateSchedule", create_schedule, 0, ON_DEVICE},
     {"qdnnAddToSchedule", add_to_schedule, 2, ON_DEVICE},
     {"qdnnExecute of scales", execute, 0, ON_DEVICE},

@@ -210,9 +210,9 @@ TEST_CASE(ApiArguments, MemoryThatThereIsNot)
     CHECK(!pointer);
     OK(qdnnMalloc(handle, &pointer, 1));
     CHECK(pointer && (uintptr_t)pointer % 256 == 0);
-    CHECK_STATUS_IS(qdnnFree(handle, (char *)pointer + 1), QDNN_STATUS_EXECUTION_FAILED);
+    CHECK_STATUS_IS(qdnnFree(handle, (char *)pointer + 1), QDNN_STATUS_BAD_PARAM);
     OK(qdnnFree(handle, pointer));
-    CHECK_STATUS_IS(qdnnFree(handle, pointer), QDNN_STATUS_EXECUTION_FAILED);
+    CHECK_STATUS_IS(qdnnFree(handle, pointer), QDNN_STATUS_BAD_PARAM);
     CHECK_STATUS_IS(qdnnFill(handle, pointer, 0, 1), QDNN_STATUS_EXECUTION_FAILED);
     OK(qdnnSynchronize(handle));
     OK(qdnnDestroy(handle));
