@@ -15,16 +15,6 @@ static void set_choices(const matmul_call *c, kernel_spec *spec)
     spec->residual = (int)value[QDNN_MATMUL_RESIDUAL];
 }
 
-/* Which kernel: the bits do not depend on it. */
-static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_spec *spec)
-{
-    (void)row;
-    spec->product = KERNEL_PRODUCT_STAGED;
-    spec->tile_rows = 1;
-    while (spec->tile_rows < 8 && spec->tile_rows < (uint64_t)c->shape.m)
-        spec->tile_rows *= 2;
-}
-
 static kernel_problem problem_of(const matmul_call *c)
 {
     return (kernel_problem){.rows = (uint64_t)c->w->dims[0],
@@ -33,6 +23,29 @@ static kernel_problem problem_of(const matmul_call *c)
                             .x_stride = (uint64_t)c->shape.x_stride,
                             .y_stride = (uint64_t)c->shape.y_stride,
                             .alpha = c->matmul->alpha};
+}
+
+/* Few rows, and a format and shape that a kernel for them serves. */
+static bool choose_gemv(const kernel_row *row, const kernel_problem *problem, kernel_spec *spec)
+{
+    enum { ROWS_MAX = 16 };
+    spec->product = KERNEL_PRODUCT_GEMV;
+    spec->tile_rows = 1;
+    while (spec->tile_rows < ROWS_MAX && spec->tile_rows < problem->m)
+        spec->tile_rows *= 2;
+    return problem->m <= ROWS_MAX && kernel_product_fits(row, spec, problem);
+}
+
+/* Which kernel: the bits do not depend on it. */
+static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_spec *spec)
+{
+    kernel_problem problem = problem_of(c);
+    if (choose_gemv(row, &problem, spec))
+        return;
+    spec->product = KERNEL_PRODUCT_STAGED;
+    spec->tile_rows = 1;
+    while (spec->tile_rows < 8 && spec->tile_rows < (uint64_t)c->shape.m)
+        spec->tile_rows *= 2;
 }
 
 /* Blocks lie along K. */

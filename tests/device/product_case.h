@@ -21,6 +21,7 @@ typedef struct product_case {
     uint32_t seed;
     qdnnMatmulAlgorithm_t algorithm;
     int sm; /* of algorithm TENSOR: what it runs on */
+    size_t shift; /* bytes by which codes and x lie behind an aligned address: a multiple of their elements */
 } product_case;
 
 void product_case_text(const product_case *c, char *text, size_t size);
