@@ -46,8 +46,9 @@ bool gemm_is_empty(const kernel_problem *problem)
 kernel_geometry gemm_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     const gemm_kernel *kernel = kernels[spec->product];
-    return (kernel_geometry){
-        .block = kernel->block, .blocks = 1, .shared_dynamic = kernel->shared ? kernel->shared(row, spec) : 0};
+    return (kernel_geometry){.block = kernel->block ? kernel->block : kernel->block_of(row, spec),
+                             .blocks = 1,
+                             .shared_dynamic = kernel->shared ? kernel->shared(row, spec) : 0};
 }
 
 void emit_gemm(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)

@@ -26,7 +26,8 @@ void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pro
 
 /* One way to compute a product. */
 typedef struct gemm_kernel {
-    unsigned block;
+    unsigned block; /* threads; 0: block_of tells */
+    unsigned (*block_of)(const kernel_row *row, const kernel_spec *spec);
     /* Columns of y that a thread block computes for each of its rows. */
     unsigned (*outputs)(const kernel_row *row, const kernel_spec *spec);
     /* Bytes of shared memory that the launch gives; null: none. */

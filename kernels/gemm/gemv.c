@@ -32,16 +32,16 @@ static void set_tile(const kernel_spec *spec, const format_row *format, gemv_sha
 {
     const gemv_codec *codec = gemv_codec_of(format, spec);
     const unsigned shared = PTX_SHARED_DEFAULT - (format->codec->open ? TABLE_BYTES : 0);
-    const unsigned least = between(s->depth, GEMV_WARPS / s->rows, GEMV_WARPS) * ROUND, of_half = s->of_block / (spec->gated ? 2 : 1);
+    const unsigned least = between(s->depth, s->warps / s->rows, s->warps) * ROUND, of_half = s->of_block / (spec->gated ? 2 : 1);
     for (s->tile = TILE_MAX; s->tile > least; s->tile /= 2) {
         s->span = gemv_span(format, spec);
         unsigned slots = s->span ? s->tile / s->span : 0;
         unsigned numbers = slots ? s->of_block * gemv_numbers_pitch(s, codec) * 4 : 0, x = s->rows * s->tile * 4;
-        if (x <= X_BYTES && slots <= GEMV_THREADS && numbers <= NUMBERS_BYTES && x + numbers <= shared)
+        if (x <= X_BYTES && slots <= s->warps * WARP && numbers <= NUMBERS_BYTES && x + numbers <= shared)
             break;
     }
     s->span = gemv_span(format, spec);
-    while (s->span && s->tile / s->span * of_half < GEMV_THREADS)
+    while (s->span && s->tile / s->span * of_half < s->warps * WARP)
         s->span /= 2;
 }
 
@@ -56,7 +56,8 @@ static gemv_shape shape_of(const kernel_row *row, const kernel_spec *spec)
     s.team = LANES / s.chunks;
     s.words = s.chunks * bits / 4;
     s.depth = s.rows > 4 ? 2 : between(2, LOADS * 4 / (s.outputs * s.words), GEMV_DEPTH_MAX);
-    s.of_block = GEMV_WARPS * (WARP / s.team) * s.outputs;
+    s.warps = s.rows > 8 ? 8 : 4;
+    s.of_block = s.warps * (WARP / s.team) * s.outputs;
     set_tile(spec, row->format, &s);
     return s;
 }
@@ -476,12 +477,12 @@ static void begin_shared(ptx_builder *b, gemv *g)
 
 static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, GEMV_THREADS, 1, 1);
     gemv g = {.spec = spec,
               .shape = shape_of(row, spec),
               .codec = gemv_codec_of(row->format, spec),
               .args = gemm_declare(b, row, spec)};
-    ptx_minnctapersm(b, g.shape.rows == 1 ? 4 : g.shape.rows == 2 ? 3 : 2);
+    ptx_reqntid(b, g.shape.warps * WARP, 1, 1);
+    ptx_minnctapersm(b, g.shape.rows == 1 ? 4 : g.shape.rows == 2 ? 3 : g.shape.rows > 8 ? 1 : 2);
     g.w = weights_begin(b, row, spec, &g.args);
     begin_shared(b, &g);
     begin_block(b, &g);
@@ -490,7 +491,12 @@ static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *
     multiply(b, &g);
 }
 
-const gemm_kernel gemm_gemv = {.block = GEMV_THREADS,
+static unsigned threads_of(const kernel_row *row, const kernel_spec *spec)
+{
+    return shape_of(row, spec).warps * WARP;
+}
+
+const gemm_kernel gemm_gemv = {.block_of = threads_of,
                                .outputs = columns_of,
                                .emit = emit_gemv,
                                .serves = serves,

@@ -16,8 +16,6 @@
 #include "kernels/gemm/weights.h"
 
 enum {
-    GEMV_WARPS = 4,
-    GEMV_THREADS = GEMV_WARPS * WARP,
     GEMV_ROWS_MAX = 16,
     GEMV_CHUNKS_MAX = 8,
     GEMV_OUTPUTS_MAX = 4,
@@ -46,7 +44,7 @@ typedef struct gemv_shape {
     unsigned team;    /* threads that share an output */
     unsigned words;   /* that a thread loads of an output in a round */
     unsigned outputs; /* of the weights, that a thread computes; of gated pairs, the first half are a's */
-    unsigned of_block;
+    unsigned warps, of_block; /* of a thread block: its warps, and its outputs */
     unsigned rows;  /* of x */
     unsigned depth; /* rounds in flight */
     unsigned tile;  /* k whose x and numbers are in shared memory */
@@ -58,7 +56,7 @@ typedef struct gemv_shape {
 typedef struct x_loader {
     unsigned rounds; /* of the tile, that a warp takes of a row */
     unsigned step;   /* from one of them to the next */
-    ptx_val row;     /* u32: the first row of the warp; the next ones are GEMV_WARPS further */
+    ptx_val row;     /* u32: the first row of the warp; the next ones are as many warps further */
     ptx_val at;      /* u32: k of the lane's chunk in the first round, counted from the tile's */
     ptx_val to;      /* u32: where it is stored, of row 0 */
     ptx_val aligned; /* predicate: chunks are loaded by vectors */

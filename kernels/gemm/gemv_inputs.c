@@ -23,8 +23,8 @@ static bool x_may_be_large(const gemv *g)
 static x_loader x_begin(ptx_builder *b, const gemv *g)
 {
     const gemv_shape *s = &g->shape;
-    const unsigned rows = s->rows < GEMV_WARPS ? s->rows : GEMV_WARPS;
-    x_loader l = {.step = GEMV_WARPS / rows, .rounds = s->tile / ROUND / (GEMV_WARPS / rows)};
+    const unsigned rows = s->rows < s->warps ? s->rows : s->warps;
+    x_loader l = {.step = s->warps / rows, .rounds = s->tile / ROUND / (s->warps / rows)};
     ptx_val warp = ptx_shr(b, ptx_tid_x(b), 5), round = ptx_shr(b, warp, ceil_log2(rows));
     ptx_val chunk = ptx_shr(b, ptx_laneid(b), ceil_log2(s->team));
     ptx_val place = ptx_mad(b, chunk, (int)(2 * s->team), g->thread);
@@ -104,7 +104,7 @@ ptx_val gemv_stage_x(ptx_builder *b, const gemv *g, ptx_val k, bool is_scaled)
     ptx_val whole = ptx_setp_and(b, PTX_LE, ptx_add(b, k, (int)g->shape.tile), g->k, l->aligned);
     ptx_val row = ptx_add(b, g->first_row, l->row);
     whole = ptx_setp_and(b, PTX_LE, last_row, g->m, whole);
-    for (unsigned j = 0; j < g->shape.rows; j += GEMV_WARPS) {
+    for (unsigned j = 0; j < g->shape.rows; j += g->shape.warps) {
         ptx_val this = j ? ptx_add(b, row, (int)j) : row;
         ptx_val element = ptx_mad(b, ptx_cvt(b, PTX_U64, this), g->args.x_stride, ptx_cvt(b, PTX_U64, at));
         ptx_val from =
@@ -175,7 +175,7 @@ static number_loader numbers_begin(ptx_builder *b, const gemv *g)
     const unsigned slots = s->tile / s->span, of_half = s->of_block / (g->spec->gated ? 2 : 1);
     const unsigned pitch = 4 * gemv_numbers_pitch(s, g->codec);
     ptx_val tid = ptx_tid_x(b), slot = ptx_and(b, tid, (int)slots - 1);
-    number_loader l = {.step = GEMV_THREADS / slots, .first = ptx_shr(b, tid, ceil_log2(slots))};
+    number_loader l = {.step = s->warps * WARP / slots, .first = ptx_shr(b, tid, ceil_log2(slots))};
     ptx_val place = ptx_mad(b, slot, (int)(4 * g->codec->numbers), g->numbers_shared);
     l.at = ptx_mul(b, slot, (int)s->span);
     l.to = ptx_mad(b, l.first, (int)pitch, place);
