@@ -37,7 +37,7 @@ static void set_tile(const kernel_spec *spec, const format_row *format, gemv_sha
         s->span = gemv_span(format, spec);
         unsigned slots = s->span ? s->tile / s->span : 0;
         unsigned numbers = slots ? s->of_block * gemv_numbers_pitch(s, codec) * 4 : 0, x = s->rows * s->tile * 4;
-        if (x <= X_BYTES && slots <= s->warps * WARP && numbers <= NUMBERS_BYTES && x + numbers <= shared)
+        if (x <= (codec->open ? X_BYTES / 2 : X_BYTES) && slots <= s->warps * WARP && numbers <= NUMBERS_BYTES && x + numbers <= shared)
             break;
     }
     s->span = gemv_span(format, spec);
@@ -55,7 +55,7 @@ static gemv_shape shape_of(const kernel_row *row, const kernel_spec *spec)
         s.chunks /= 2;
     s.team = LANES / s.chunks;
     s.words = s.chunks * bits / 4;
-    s.depth = s.rows > 4 ? 2 : between(2, LOADS * 4 / (s.outputs * s.words), GEMV_DEPTH_MAX);
+    s.depth = s.rows > 8 ? 1 : s.rows > 4 ? 2 : between(2, LOADS * 4 / (s.outputs * s.words), GEMV_DEPTH_MAX);
     s.warps = s.rows > 8 ? 8 : 4;
     s.of_block = s.warps * (WARP / s.team) * s.outputs;
     set_tile(spec, row->format, &s);
@@ -176,7 +176,8 @@ typedef struct reading {
 static reading reading_begin(ptx_builder *b, const gemv *g)
 {
     const gemv_shape *s = &g->shape;
-    reading r = {.x = ptx_var(b, ptx_mad(b, g->thread, LOAD_BYTES, g->x_shared))};
+    ptx_val mine = gemv_x_place(b, g, ptx_shl(b, g->thread, ceil_log2(LOAD_BYTES)));
+    reading r = {.x = ptx_var(b, ptx_add(b, mine, g->x_shared))};
     if (!s->span)
         return r;
     ptx_val slot = ptx_shr(b, ptx_mul(b, g->thread, (int)gemv_unit(s)), ceil_log2(s->span));
@@ -189,7 +190,7 @@ static reading reading_begin(ptx_builder *b, const gemv *g)
 static void reading_advance(ptx_builder *b, const gemv *g, const reading *r, unsigned rounds)
 {
     ptx_into(b, r->x);
-    ptx_add(b, r->x, (int)(rounds * ROUND_BYTES));
+    ptx_add(b, r->x, (int)(rounds * g->stretch * ROUND_BYTES));
     if (!g->shape.span)
         return;
     ptx_into(b, r->numbers);
@@ -221,8 +222,8 @@ static void load_x(ptx_builder *b, const gemv *g, const reading *r, unsigned rou
                    unsigned chunk, unsigned half, ptx_val x[HALF])
 {
     const unsigned vector = g->shape.team * LOAD_BYTES;
-    ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, r->x,
-               (int)(row * g->shape.tile * 4 + round * ROUND_BYTES + (2 * chunk + half) * vector), x, HALF);
+    const unsigned at = row * g->shape.tile * 4 + round * ROUND_BYTES + (2 * chunk + half) * vector;
+    ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, r->x, (int)(g->stretch * at), x, HALF);
 }
 
 /* The chunk's products, of some outputs and all rows. Half of it at a time, which takes fewer registers. */
@@ -464,27 +465,38 @@ static void begin_block(ptx_builder *b, gemv *g)
         g->rows[i] = weights_row(b, g, i);
 }
 
-static void begin_shared(ptx_builder *b, gemv *g)
+/* Where the launch gives memory for a table, x lies in it: between its entries; on targets that have no table, with the
+ * numbers in its place. */
+static void begin_shared(ptx_builder *b, gemv *g, bool is_dynamic)
 {
     const gemv_shape *s = &g->shape;
-    g->x_shared = ptx_shared(b, "x_tile", PTX_F32, s->rows * s->tile, LOAD_BYTES);
-    if (s->span)
-        g->numbers_shared = ptx_shared(b, "numbers", PTX_F32,
-                                       s->of_block * gemv_numbers_pitch(s, g->codec), LOAD_BYTES);
+    const unsigned x = s->rows * s->tile, numbers = s->span ? s->of_block * gemv_numbers_pitch(s, g->codec) : 0;
+    ptx_val all = is_dynamic ? ptx_shared_dynamic(b, GEMV_RUN) : (ptx_val){0};
+    g->table = all;
+    g->stretch = g->codec->open ? 2 : 1;
+    g->x_shared = !is_dynamic      ? ptx_shared(b, "x_tile", PTX_F32, x, LOAD_BYTES)
+                  : g->codec->open ? ptx_add(b, all, GEMV_RUN)
+                                   : all;
+    if (numbers)
+        g->numbers_shared = is_dynamic && !g->codec->open
+                                ? ptx_add(b, all, (int)(4 * x))
+                                : ptx_shared(b, "numbers", PTX_F32, numbers, LOAD_BYTES);
     else if (g->codec->prepare)
         g->serves = g->codec->prepare(b, g, &g->w.matrix.q.only, g->only);
+    if (g->codec->open)
+        g->codec->open(b, g);
 }
 
 static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     gemv g = {.spec = spec,
               .shape = shape_of(row, spec),
-              .codec = gemv_codec_of(row->format, spec),
+              .codec = gemv_codec_for(b, row->format, spec),
               .args = gemm_declare(b, row, spec)};
     ptx_reqntid(b, g.shape.warps * WARP, 1, 1);
     ptx_minnctapersm(b, g.shape.rows == 1 ? 4 : g.shape.rows == 2 ? 3 : g.shape.rows > 8 ? 1 : 2);
     g.w = weights_begin(b, row, spec, &g.args);
-    begin_shared(b, &g);
+    begin_shared(b, &g, gemv_codec_of(row->format, spec)->open != NULL);
     begin_block(b, &g);
     gemv_begin_inputs(b, &g);
     g.first_row = ptx_mul(b, ptx_ctaid_y(b), (int)g.shape.rows);
@@ -496,7 +508,13 @@ static unsigned threads_of(const kernel_row *row, const kernel_spec *spec)
     return shape_of(row, spec).warps * WARP;
 }
 
+static unsigned shared_of(const kernel_row *row, const kernel_spec *spec)
+{
+    return gemv_codec_of(row->format, spec)->open ? GEMV_TABLE_BYTES : 0;
+}
+
 const gemm_kernel gemm_gemv = {.block_of = threads_of,
+                               .shared = shared_of,
                                .outputs = columns_of,
                                .emit = emit_gemv,
                                .serves = serves,

@@ -9,6 +9,7 @@
  *   gemv.c          the kernel: loads ahead, rounds, the sums' end
  *   gemv_inputs.c   x and the numbers of groups into shared memory, a tile of k at a time
  *   gemv_decode.c   from codes to f32, per format
+ *   gemv_table.c    the same by a large table
  */
 #ifndef QDNN_KERNELS_GEMV_H
 #define QDNN_KERNELS_GEMV_H
@@ -22,7 +23,9 @@ enum {
     GEMV_WORDS_MAX = 8,
     GEMV_DEPTH_MAX = 4,
     GEMV_NUMBERS_MAX = 4,
-    LANES = 32
+    LANES = 32,
+    GEMV_RUN = 128,                                          /* bytes that the threads of a team read together */
+    GEMV_TABLE_BYTES = 255 * 2 * GEMV_RUN + GEMV_RUN /* 256 entries of a run each, with as much between them */
 };
 
 typedef struct gemv gemv;
@@ -36,6 +39,8 @@ typedef struct gemv_codec {
     ptx_val (*prepare)(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers);
     void (*decode)(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
                    const ptx_val *numbers, ptx_val out[CHUNK]);
+    /* Once a kernel, by all threads; then the launch gives GEMV_TABLE_BYTES. Null: nothing is needed. */
+    void (*open)(ptx_builder *b, gemv *g);
 } gemv_codec;
 
 /* What is decided when the kernel is written. */
@@ -88,6 +93,9 @@ struct gemv {
     ptx_val thread;            /* u32: of the team */
     ptx_val output;            /* u32: the thread's first output, counted from the block's first */
     ptx_val x_shared, numbers_shared;
+    unsigned stretch; /* 2: x lies between the entries of a table, in runs; else 1 */
+    ptx_val table;    /* u32: address */
+    ptx_val copy;     /* u32: where in an entry the thread's copy is */
     x_loader x_loader;
     number_loader number_loader;
     ptx_val only[GEMV_NUMBERS_MAX]; /* numbers, where all k have the same */
@@ -120,8 +128,13 @@ ptx_val gemv_stage_numbers(ptx_builder *b, const gemv *g, ptx_val k);
 
 /* ---- Codes (gemv_decode.c) ---- */
 
-/* The best codec, and one that is always right. */
+/* The best codec, the best for a target, and one that is always right. */
 const gemv_codec *gemv_codec_of(const format_row *format, const kernel_spec *spec);
+const gemv_codec *gemv_codec_for(const ptx_builder *b, const format_row *format, const kernel_spec *spec);
 const gemv_codec *gemv_codec_plain(const format_row *format);
+extern const gemv_codec gemv_codec_table; /* gemv_table.c */
+
+/* Where byte `offset` (u32) of x lies, from x_shared on. */
+ptx_val gemv_x_place(ptx_builder *b, const gemv *g, ptx_val offset);
 
 #endif

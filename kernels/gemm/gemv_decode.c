@@ -22,7 +22,8 @@ static ptx_val any_prepare(ptx_builder *b, const gemv *g, const group_values *gr
 {
     (void)b;
     numbers[0] = group->scale;
-    numbers[1] = format_has_zero(g->w.coding.format) ? group->zero : group->scale;
+    if (format_has_zero(g->w.coding.format))
+        numbers[1] = group->zero;
     return (ptx_val){0};
 }
 
@@ -45,13 +46,16 @@ static void any_units(ptx_builder *b, const gemv *g, const ptx_val *words, unsig
 static void any_decode(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
                        const ptx_val *numbers, ptx_val out[CHUNK])
 {
-    group_values group = {.scale = numbers[0], .zero = numbers[1]};
+    group_values group = {.scale = numbers[0]};
+    if (format_has_zero(g->w.coding.format))
+        group.zero = numbers[1];
     any_units(b, g, words, chunk, out);
     for (unsigned i = 0; i < CHUNK; i++)
         out[i] = group_decode(b, &g->w.coding, &g->w.matrix.q.side, &group, out[i]);
 }
 
-static const gemv_codec any = {.numbers = 2, .prepare = any_prepare, .decode = any_decode};
+static const gemv_codec any_with_zero = {.numbers = 2, .prepare = any_prepare, .decode = any_decode};
+static const gemv_codec any = {.numbers = 1, .prepare = any_prepare, .decode = any_decode};
 
 /* ---- No codes: the values themselves ---- */
 
@@ -83,7 +87,7 @@ static const gemv_codec values = {.decode = values_decode};
 
 const gemv_codec *gemv_codec_plain(const format_row *format)
 {
-    return format_is_plain(format) ? &values : &any;
+    return format_is_plain(format) ? &values : format_has_zero(format) ? &any_with_zero : &any;
 }
 
 /* ---- Integers of 4 bits and 8 with a zero that does not round ----
@@ -254,5 +258,17 @@ const gemv_codec *gemv_codec_of(const format_row *format, const kernel_spec *spe
     if (format->codec == &codec_integer && (bits == 4 || bits == 8) && spec->groups != QDNN_GROUPS_DEFAULT &&
         zero_is_exact(format, spec))
         return bits == 4 && !format_has_zero(format) && scale_is_narrow(spec) ? &narrow : &integers;
-    return gemv_codec_plain(format);
+    bool is_looked_up = bits == 4 || format->codec == &codec_e4m3;
+    return is_looked_up && format->codec != &codec_integer ? &gemv_codec_table : gemv_codec_plain(format);
+}
+
+/* The table does not go with what else is in shared memory where there are 64 KB; FP8 is converted from sm_89 on. */
+const gemv_codec *gemv_codec_for(const ptx_builder *b, const format_row *format, const kernel_spec *spec)
+{
+    const ptx_sm *sm = ptx_target(b);
+    const gemv_codec *codec = gemv_codec_of(format, spec);
+    bool has_room = sm && sm->shared_block > 64 * 1024, is_converted = sm && sm->number >= 89;
+    if (codec == &gemv_codec_table && (!has_room || (format->facts.bits == 8 && is_converted)))
+        return gemv_codec_plain(format);
+    return codec;
 }

@@ -6,6 +6,14 @@
 
 /* ---- x ---- */
 
+ptx_val gemv_x_place(ptx_builder *b, const gemv *g, ptx_val offset)
+{
+    if (g->stretch == 1)
+        return offset;
+    ptx_val run = ptx_shr(b, offset, ceil_log2(GEMV_RUN)), inside = ptx_and(b, offset, GEMV_RUN - 1);
+    return ptx_mad(b, run, 2 * GEMV_RUN, inside);
+}
+
 /* Above that, x times 2^x_exponent may be infinite. */
 static float x_limit(const gemv *g)
 {
@@ -32,7 +40,8 @@ static x_loader x_begin(ptx_builder *b, const gemv *g)
     ptx_val bytes = ptx_mul(b, g->args.x_stride, ptx_u64(b, element_bytes(g->spec->data)));
     l.row = ptx_and(b, warp, (int)rows - 1);
     l.at = ptx_mad(b, round, ROUND, ptx_mul(b, number, CHUNK));
-    l.to = ptx_add(b, ptx_mad(b, round, ROUND_BYTES, ptx_shl(b, place, 4)), g->x_shared);
+    l.to = ptx_add(b, ptx_mad(b, round, (int)(g->stretch * ROUND_BYTES), gemv_x_place(b, g, ptx_shl(b, place, 4))),
+                   g->x_shared);
     l.aligned = emit_aligned(b, ptx_or(b, bytes, g->args.all.operand[QDNN_OPERAND_X]), LOAD_BYTES);
     return l;
 }
@@ -62,7 +71,7 @@ static void store_x(ptx_builder *b, const gemv *g, const x_target *t, ptx_val to
     for (unsigned i = 0; i < CHUNK; i++)
         scaled[i] = exponent ? ptx_mul(b, x[i], factor) : x[i];
     ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset, scaled, 4);
-    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset + (int)(g->shape.team * LOAD_BYTES), scaled + 4, 4);
+    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset + (int)(g->stretch * g->shape.team * LOAD_BYTES), scaled + 4, 4);
 }
 
 /* Whole rows of aligned vectors. */
@@ -73,7 +82,7 @@ static void stage_row(ptx_builder *b, const gemv *g, const x_target *t, ptx_val 
     for (unsigned i = 0; i < l->rounds; i++) {
         ptx_val x[CHUNK];
         emit_load_run(b, g->spec->data, from, (int)(i * l->step * bytes), CHUNK, x);
-        store_x(b, g, t, to, (int)(i * l->step * ROUND_BYTES), x);
+        store_x(b, g, t, to, (int)(i * l->step * g->stretch * ROUND_BYTES), x);
     }
 }
 
@@ -92,7 +101,7 @@ static void stage_row_slowly(ptx_builder *b, const gemv *g, const x_target *t, p
     for (unsigned j = 0; j < CHUNK; j++)
         ptx_assign(b, x[j], emit_load(b, g->spec->data, address, (int)(j * bytes)));
     ptx_end_if(b);
-    store_x(b, g, t, ptx_mad(b, i, 4, to), 0, x);
+    store_x(b, g, t, ptx_mad(b, i, (int)(4 * g->stretch), to), 0, x);
     ptx_end_for(b);
 }
 
@@ -109,7 +118,7 @@ ptx_val gemv_stage_x(ptx_builder *b, const gemv *g, ptx_val k, bool is_scaled)
         ptx_val element = ptx_mad(b, ptx_cvt(b, PTX_U64, this), g->args.x_stride, ptx_cvt(b, PTX_U64, at));
         ptx_val from =
             ptx_at(b, g->args.all.operand[QDNN_OPERAND_X], element, element_bytes(g->spec->data));
-        ptx_val to = ptx_mad(b, ptx_add(b, l->row, (int)j), (int)(4 * g->shape.tile), l->to);
+        ptx_val to = ptx_mad(b, ptx_add(b, l->row, (int)j), (int)(4 * g->stretch * g->shape.tile), l->to);
         ptx_uniform(b);
         ptx_if(b, whole);
         stage_row(b, g, &t, from, to);
