@@ -20,6 +20,7 @@ typedef enum { KERNEL_K_COLUMNS, KERNEL_K_ROWS } kernel_reduction;
 /* The kernels that compute a product. By the exact contract, all with the same bits: */
 typedef enum {
     KERNEL_PRODUCT_STAGED, /* weights pass through shared memory as f32: any format, any shape */
+    KERNEL_PRODUCT_GEMV,   /* few rows, codes along K: weights are decoded in registers */
     /* In mode tensor, all with the same bits on SMs of one family: */
     KERNEL_PRODUCT_TILE /* weights pass through shared memory as f16 or bf16: any format, any shape */
 } kernel_product;
@@ -123,8 +124,10 @@ bool kernel_spec_check(const kernel_row *row, const kernel_spec *spec, char *err
 
 /* The same, and whether it is one kernel that can be emitted: an operation may take several where one does not do. */
 bool kernel_is_emitted(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
-/* Whether a checked specification serves a problem of that size; else the reason. */
+/* Whether the kernel that a product's specification names serves a problem. */
 struct kernel_problem;
+bool kernel_product_fits(const kernel_row *row, const kernel_spec *spec, const struct kernel_problem *problem);
+/* Whether a checked specification serves a problem of that size; else the reason. */
 bool kernel_problem_check(const kernel_spec *spec, const struct kernel_problem *problem, char *error,
                           size_t error_size);
 

@@ -97,12 +97,10 @@ static bool vector_fits(ptx_builder *b, ptx_space space, ptx_type type, int n)
 
 /* ---- loads and stores ---- */
 
-void ptx_ld_vec(ptx_builder *b, ptx_space space, unsigned cache, ptx_type type, ptx_val address, int offset,
-                ptx_val *out, int n)
+static void load(ptx_builder *b, ptx_space space, unsigned cache, ptx_type type, ptx_val address, int offset,
+                 const ptx_val *targets, ptx_val *out, int n)
 {
     char modifier[160];
-    for (int i = 0; i < n; i++)
-        out[i] = (ptx_val){0};
     if (!builder_ready(b, "ld") || !vector_fits(b, space, type, n))
         return;
     write_modifier(b, modifier, space, cache, LOADS, n);
@@ -112,7 +110,23 @@ void ptx_ld_vec(ptx_builder *b, ptx_space space, unsigned cache, ptx_type type, 
                                .modifier = modifier,
                                .in = (const ptx_val[]){address, ptx_from_int(offset)},
                                .out = out,
+                               .targets = targets,
                                .counts = (const uint8_t[]){(uint8_t)n}});
+}
+
+void ptx_ld_vec(ptx_builder *b, ptx_space space, unsigned cache, ptx_type type, ptx_val address, int offset,
+                ptx_val *out, int n)
+{
+    for (int i = 0; i < n; i++)
+        out[i] = (ptx_val){0};
+    load(b, space, cache, type, address, offset, NULL, out, n);
+}
+
+void ptx_ld_vec_into(ptx_builder *b, ptx_space space, unsigned cache, ptx_type type, ptx_val address,
+                     int offset, const ptx_val *vars, int n)
+{
+    ptx_val out[8];
+    load(b, space, cache, type, address, offset, vars, out, n);
 }
 
 ptx_val ptx_ld(ptx_builder *b, ptx_space space, unsigned cache, ptx_type type, ptx_val address, int offset)

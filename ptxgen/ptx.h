@@ -136,6 +136,8 @@ ptx_val ptx_bits(ptx_builder *b, ptx_type type, uint64_t bits);
 ptx_val ptx_as(ptx_builder *b, ptx_type type, ptx_val x);
 /* A variable that starts as x (which needs a type), and lives where it was made. */
 ptx_val ptx_var(ptx_builder *b, ptx_val x);
+/* A variable that holds nothing yet. */
+ptx_val ptx_var_of(ptx_builder *b, ptx_type type);
 void ptx_assign(ptx_builder *b, ptx_val var, ptx_val x);
 /* The next instruction writes its result into this variable rather than into a new register. */
 void ptx_into(ptx_builder *b, ptx_val var);
@@ -363,6 +365,9 @@ ptx_val ptx_ld(ptx_builder *b, ptx_space space, unsigned cache, ptx_type type, p
 /* n: 1, 2, 4, or 8 (32-bit elements, global, sm_100 and later) */
 void ptx_ld_vec(ptx_builder *b, ptx_space space, unsigned cache, ptx_type type, ptx_val address, int offset,
                 ptx_val *out, int n);
+/* The same into variables; it may be guarded (ptx_when). */
+void ptx_ld_vec_into(ptx_builder *b, ptx_space space, unsigned cache, ptx_type type, ptx_val address,
+                     int offset, const ptx_val *vars, int n);
 /* The load where pred holds, `otherwise` elsewhere. */
 ptx_val ptx_ld_if(ptx_builder *b, ptx_val pred, ptx_space space, unsigned cache, ptx_type type,
                   ptx_val address, int offset, ptx_val otherwise);

@@ -41,6 +41,7 @@
 #define ptx_bits(b, type, bits) ptx_bits(PTX_AT(b), type, bits)
 #define ptx_as(b, type, x) PTX_CALL1(x, ptx_as(PTX_AT(b), type, PTX_V(ptx_x)))
 #define ptx_var(b, x) PTX_CALL1(x, ptx_var(PTX_AT(b), PTX_V(ptx_x)))
+#define ptx_var_of(b, type) ptx_var_of(PTX_AT(b), type)
 #define ptx_assign(b, var, x) PTX_CALL2(var, x, ptx_assign(PTX_AT(b), PTX_V(ptx_x), PTX_V(ptx_y)))
 #define ptx_into(b, var) PTX_CALL1(var, ptx_into(PTX_AT(b), PTX_V(ptx_x)))
 #define ptx_mov(b, x) PTX_CALL1(x, ptx_mov(PTX_AT(b), PTX_V(ptx_x)))
@@ -183,6 +184,8 @@
     PTX_CALL1(address, ptx_ld(PTX_AT(b), space, cache, type, PTX_V(ptx_x), offset))
 #define ptx_ld_vec(b, space, cache, type, address, ...) \
     PTX_CALL1(address, ptx_ld_vec(PTX_AT(b), space, cache, type, PTX_V(ptx_x), __VA_ARGS__))
+#define ptx_ld_vec_into(b, space, cache, type, address, ...) \
+    PTX_CALL1(address, ptx_ld_vec_into(PTX_AT(b), space, cache, type, PTX_V(ptx_x), __VA_ARGS__))
 #define ptx_ld_if(b, pred, space, cache, type, address, offset, otherwise) \
     PTX_CALL3(pred, address, otherwise, \
         ptx_ld_if(PTX_AT(b), PTX_V(ptx_x), space, cache, type, PTX_V(ptx_y), offset, PTX_V(ptx_z)))

@@ -96,6 +96,15 @@ ptx_val ptx_var(ptx_builder *b, ptx_val x)
     return d;
 }
 
+ptx_val ptx_var_of(ptx_builder *b, ptx_type type)
+{
+    if (!builder_ready(b, "var_of"))
+        return (ptx_val){0};
+    ptx_val d = builder_register(b, type);
+    d.kind = ptx_ok(b) ? PTX_VAR : PTX_NOTHING;
+    return d;
+}
+
 void ptx_into(ptx_builder *b, ptx_val var)
 {
     if (!builder_ready(b, "into"))

@@ -26,16 +26,6 @@ static uint64_t rows_together(const matmul_shape *s)
     return (uint64_t)(s->experts ? (s->m + s->experts - 1) / s->experts : s->m);
 }
 
-/* Which kernel: the bits do not depend on it. */
-static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_spec *spec)
-{
-    (void)row;
-    spec->product = KERNEL_PRODUCT_STAGED;
-    spec->tile_rows = 1;
-    while (spec->tile_rows < 8 && spec->tile_rows < rows_together(&c->shape))
-        spec->tile_rows *= 2;
-}
-
 static kernel_problem problem_of(const matmul_call *c)
 {
     return (kernel_problem){.rows = (uint64_t)c->matrix.dims[0],
@@ -67,6 +57,29 @@ static qdnnStatus_t check_experts(const matmul_call *c)
             QDNN_STATUS_BAD_PARAM,
             "QDNN_MATMUL_CHECK_INDICES is 1, and QDNN_MATMUL_EXPERTS is 0; there are no indices to check");
     return QDNN_STATUS_SUCCESS;
+}
+
+/* Few rows, and a format and shape that a kernel for them serves. */
+static bool choose_gemv(const kernel_row *row, const kernel_problem *problem, kernel_spec *spec)
+{
+    enum { ROWS_MAX = 16 };
+    spec->product = KERNEL_PRODUCT_GEMV;
+    spec->tile_rows = 1;
+    while (spec->tile_rows < ROWS_MAX && spec->tile_rows < problem->m)
+        spec->tile_rows *= 2;
+    return !spec->grouped && problem->m <= ROWS_MAX && kernel_product_fits(row, spec, problem);
+}
+
+/* Which kernel: the bits do not depend on it. */
+static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_spec *spec)
+{
+    kernel_problem problem = problem_of(c);
+    if (choose_gemv(row, &problem, spec))
+        return;
+    spec->product = KERNEL_PRODUCT_STAGED;
+    spec->tile_rows = 1;
+    while (spec->tile_rows < 8 && spec->tile_rows < rows_together(&c->shape))
+        spec->tile_rows *= 2;
 }
 
 /* Blocks lie along K. */

@@ -9,6 +9,7 @@
 static const gemm_kernel *const kernels[] = {
     [KERNEL_PRODUCT_STAGED] = &gemm_staged,
     [KERNEL_PRODUCT_TILE] = &gemm_tile,
+    [KERNEL_PRODUCT_GEMV] = &gemm_gemv,
 };
 
 gemm_shape gemm_shape_of(const kernel_spec *spec, const kernel_problem *problem)
@@ -38,6 +39,14 @@ bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *erro
     return !kernel->serves || kernel->serves(row, spec, error, error_size);
 }
 
+bool kernel_product_fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
+{
+    char reason[256];
+    const gemm_kernel *kernel = kernels[spec->product];
+    return kernel_is_emitted(row, spec, reason, sizeof reason) &&
+           (!kernel->fits || kernel->fits(row, spec, problem));
+}
+
 /* Without k there are sums too: +0. */
 bool gemm_is_empty(const kernel_problem *problem)
 {
@@ -48,7 +57,7 @@ bool gemm_is_empty(const kernel_problem *problem)
 kernel_geometry gemm_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     const gemm_kernel *kernel = kernels[spec->product];
-    return (kernel_geometry){.block = kernel->block,
+    return (kernel_geometry){.block = kernel->block ? kernel->block : kernel->block_of(row, spec),
                              .blocks = 1,
                              .shared_dynamic = kernel->shared ? kernel->shared(row, spec) : 0};
 }

@@ -2,6 +2,7 @@
  * docs/numerics.md: 32 lanes of chunks of 8, a fixed tree. Several kernels compute them, and all give the same bits:
  *
  *   staged.c     any format, any shape: a tile of weights is decoded into shared memory as f32, once for all rows
+ *   gemv.c       few rows, codes along K: weights are decoded in registers
  *
  * They share the weights (weights.h), the tree (lanes.h) and what follows the sum (epilogue.h). Of grouped products, rows
  * are sorted by expert before (routes.h). */
@@ -29,7 +30,8 @@ void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pro
 
 /* One way to compute a product. */
 typedef struct gemm_kernel {
-    unsigned block;
+    unsigned block; /* threads; 0: block_of tells */
+    unsigned (*block_of)(const kernel_row *row, const kernel_spec *spec);
     /* Columns of y that a thread block computes for each of its rows. */
     unsigned (*outputs)(const kernel_row *row, const kernel_spec *spec);
     /* Bytes of shared memory that the launch gives; null: none. */
@@ -38,8 +40,10 @@ typedef struct gemm_kernel {
     /* Whether it serves; else the reason. Null: always. */
     bool (*serves)(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
     bool takes_experts; /* it serves grouped products, too */
+    /* Whether a specification that it serves fits a problem. Null: always. */
+    bool (*fits)(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem);
 } gemm_kernel;
-extern const gemm_kernel gemm_staged;
+extern const gemm_kernel gemm_staged, gemm_gemv;
 extern const gemm_kernel gemm_tile; /* mode tensor: kernels/tensor/ */
 
 /* The parameters of a product in its kernel. */

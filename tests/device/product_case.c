@@ -335,12 +335,14 @@ static bool execute(qdnnHandle_t handle, const product_case *c, qdnnPlan_t plan,
     return ok;
 }
 
-static bool make_buffers(qdnnHandle_t handle, buffer_kind kind, const product_operands *o, device_buffer *at)
+static bool make_buffers(qdnnHandle_t handle, buffer_kind kind, size_t shift, const product_operands *o,
+                         device_buffer *at)
 {
     bool ok = true;
     for (int i = 0; i < QDNN_OPERAND_COUNT && ok; i++)
         if (o->host[i])
-            ok = device_buffer_make(handle, kind, o->bytes[i], 0, &at[i]) &&
+            ok = device_buffer_make(handle, kind, o->bytes[i],
+                                    i == QDNN_OPERAND_CODES || i == QDNN_OPERAND_X ? shift : 0, &at[i]) &&
                  device_buffer_write(&at[i], o->host[i]);
     return ok;
 }
@@ -359,7 +361,7 @@ static bool run(qdnnHandle_t handle, const product_case *c, buffer_kind buffers,
     device_buffer at[QDNN_OPERAND_COUNT] = {0};
     qdnnBinding_t bindings[QDNN_OPERAND_COUNT];
     qdnnPlan_t plan = NULL;
-    bool ok = make_buffers(handle, buffers, o, at) && descriptors_make(c, &o->product, &d) &&
+    bool ok = make_buffers(handle, buffers, c->shift, o, at) && descriptors_make(c, &o->product, &d) &&
               CHECK_QDNN(qdnnCreateMatmulPlan(handle, d.matmul, d.x, d.stack, d.weights.quant, d.y, &plan)) &&
               execute(handle, c, plan, bindings, bind_operands(c, o, at, bindings));
     if (ok)
@@ -424,7 +426,7 @@ static bool run_in_two(qdnnHandle_t handle, const product_case *c, buffer_kind b
     qdnnPlan_t product = NULL;
     const size_t bytes = (size_t)(c->weights.dims[0] * c->weights.dims[1]) * sizeof(float);
     bool ok =
-        make_buffers(handle, buffers, o, at) && device_buffer_make(handle, BUFFER_EXACT, bytes, 0, &plain) &&
+        make_buffers(handle, buffers, c->shift, o, at) && device_buffer_make(handle, BUFFER_EXACT, bytes, 0, &plain) &&
         descriptors_make(c, &o->product, &d) && dequantize(handle, c, &d, o, at, &plain) &&
         CHECK_QDNN(qdnnSetQuantWeights(d.weights.quant, QDNN_WEIGHTS_F32, 0)) &&
         CHECK_QDNN(qdnnCreateMatmulPlan(handle, d.matmul, d.x, d.stack, d.weights.quant, d.y, &product)) &&

@@ -26,6 +26,7 @@ typedef struct product_case {
     bool row_weight;
     int64_t lora_rank;
     qdnnDataType_t lora_type;
+    size_t shift; /* bytes by which codes and x lie behind an aligned address: a multiple of their elements */
 } product_case;
 
 void product_case_text(const product_case *c, char *text, size_t size);

@@ -1,0 +1,212 @@
+/* Products of few rows, N = K = 4096: SASS instructions per weight (bench/sass/sass.h; where there is no ptxas or nvdisasm,
+ * PTX instructions without mov), registers, and sectors of global memory against the least possible, with the figures
+ * that are asked for beside them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "bench/sass/sass.h"
+#include "kernels/kernels.h"
+
+enum { N = 4096, K = 4096, SETTINGS_MAX = 8 };
+
+static const char *const sms[] = {"sm_80", "sm_90", "sm_100", "sm_120"};
+enum { SMS = sizeof sms / sizeof sms[0] };
+
+/* `asked`: instructions per weight, at most, by SM; 0: nothing is asked for. */
+typedef struct gemv_case {
+    const char *name, *kernel;
+    const char *settings; /* "key=value key=value" */
+    double asked[SMS];
+} gemv_case;
+
+/* clang-format off */
+static const gemv_case cases[] = {
+    {"int4_f16",      "matmul_int4",      "data=f16 output=f16 scale=f16",                                {3.8, 3.8, 2.7, 3.2}},
+    {"int4_bf16",     "matmul_int4",      "data=bf16 output=bf16 scale=bf16",                             {3.8, 3.8, 2.7, 3.2}},
+    {"int4_f32",      "matmul_int4",      "data=f16 output=f16 scale=f32",                                {3.9, 3.9, 3.4, 3.9}},
+    {"int4_zp_f16",   "matmul_int4_zp",   "data=f16 output=f16 scale=f16",                                {0}},
+    {"nf4",           "matmul_nf4",       "data=f16 output=f16 scale=f32 group_size=64 nibble_order=high", {3.6, 3.6, 2.9, 3.6}},
+    {"fp8_e4m3",      "matmul_e4m3",      "data=f16 output=f16 scale=f32 channels=1",                     {4.6, 3.95, 2.95, 3.95}},
+    {"fp8_e5m2",      "matmul_e5m2",      "data=f16 output=f16 scale=f32 channels=1",                     {4.6, 3.95, 2.95, 3.95}},
+    {"nvfp4",         "matmul_e2m1",      "data=f16 output=f16 scale=e4m3 group_size=16 global_scale=yes", {4.8, 4.8, 3.4, 4.7}},
+    {"nvfp4_alpha",   "matmul_e2m1",      "data=f16 output=f16 scale=e4m3 group_size=16 alpha=one",       {3.9, 3.9, 3.0, 3.8}},
+    {"mxfp4",         "matmul_e2m1",      "data=f16 output=f16 scale=e8m0 group_size=32",                 {4, 4, 4, 4}},
+    {"int8_f16",      "matmul_int8",      "data=f16 output=f16 scale=f16",                                {0}},
+    {"plain_f16",     "matmul_plain_f16", "data=f16 output=f16",                                          {4, 4, 4, 4}},
+    {"int4_f16.m2",   "matmul_int4",      "data=f16 output=f16 scale=f16 tile_rows=2",                    {5}},
+    {"int4_f16.m4",   "matmul_int4",      "data=f16 output=f16 scale=f16 tile_rows=4",                    {7.7}},
+    {"int4_f16.m8",   "matmul_int4",      "data=f16 output=f16 scale=f16 tile_rows=8",                    {12.6}},
+    {"int4_f16.m16",  "matmul_int4",      "data=f16 output=f16 scale=f16 tile_rows=16",                   {24}},
+};
+/* clang-format on */
+
+typedef struct run {
+    const gemv_case *c;
+    const kernel_row *row;
+    kernel_spec spec;
+    kernel_text text;
+    kernel_problem problem;
+    kernel_steps steps;
+    uint64_t least; /* sectors */
+    ptxvm *vm;
+    ptxvm_module *module;
+    ptxvm_kernel *kernel;
+} run;
+
+static bool set_settings(run *r)
+{
+    char text[256], error[256], *rest = text;
+    snprintf(text, sizeof text, "product=gemv %s", r->c->settings);
+    r->spec = kernel_spec_default();
+    for (char *word; (word = strtok_r(rest, " ", &rest));) {
+        char *value = strchr(word, '=');
+        *value++ = 0;
+        if (!kernel_spec_set(r->row, &r->spec, word, value, error, sizeof error)) {
+            fprintf(stderr, "bench: gemv.%s: %s\n", r->c->name, error);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Ordinary numbers: codes are any bytes, but for scales, zeros and x. */
+static void fill(const run *r, qdnnOperand_t operand, uint8_t *bytes, uint64_t count)
+{
+    static const struct {
+        qdnnScaleType_t type;
+        unsigned bytes;
+        uint32_t bits;
+    } scales[] = {{QDNN_SCALE_F32, 4, 0x3C23D70A}, {QDNN_SCALE_F16, 2, 0x211F}, {QDNN_SCALE_BF16, 2, 0x3C24},
+                  {QDNN_SCALE_E4M3, 1, 0x2A},      {QDNN_SCALE_E8M0, 1, 0x78}};
+    uint32_t seed = 1, bits = 0x3F800000, width = 4;
+    for (size_t i = 0; i < sizeof scales / sizeof scales[0]; i++)
+        if (operand == QDNN_OPERAND_SCALE && scales[i].type == r->spec.scale) {
+            bits = scales[i].bits;
+            width = scales[i].bytes;
+        }
+    for (uint64_t i = 0; i < count; i++) {
+        seed = seed * 1664525 + 1013904223;
+        switch (operand) {
+        case QDNN_OPERAND_CODES:
+            bytes[i] = (uint8_t)(seed >> 24);
+            break;
+        case QDNN_OPERAND_ZERO:
+            bytes[i] = 8;
+            break;
+        case QDNN_OPERAND_X:
+            bytes[i] = i % 2 ? 0x30 | (seed >> 31 ? 0x80 : 0) : (uint8_t)(seed >> 24);
+            break;
+        default:
+            bytes[i] = (uint8_t)(bits >> 8 * (i % width));
+        }
+    }
+}
+
+static bool make_operands(run *r, uint64_t address[QDNN_OPERAND_COUNT])
+{
+    kernel_operand operands[QDNN_OPERAND_COUNT];
+    kernel_operands_of(r->row, &r->spec, &r->problem, operands);
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
+        if (!operands[i].reads && !operands[i].writes)
+            continue;
+        uint64_t bytes = operands[i].bytes;
+        uint8_t *host;
+        if (ptxvm_alloc(r->vm, bytes, &address[i]) != PTXVM_OK ||
+            !(host = ptxvm_host(r->vm, address[i], bytes)))
+            return false;
+        fill(r, (qdnnOperand_t)i, host, bytes);
+        r->least += (bytes + 31) / 32;
+    }
+    return true;
+}
+
+static bool launch(run *r)
+{
+    uint64_t address[QDNN_OPERAND_COUNT] = {0}, params[KERNEL_PARAMS_MAX];
+    kernel_steps_of(r->row, &r->spec, &r->problem, &r->steps);
+    const kernel_step *step = &r->steps.at[0];
+    char entry[64];
+    kernel_entry_name(r->row, entry, sizeof entry);
+    if (!make_operands(r, address) ||
+        ptxvm_module_load(r->vm, r->text.ptx, strlen(r->text.ptx), &r->module) != PTXVM_OK ||
+        ptxvm_module_kernel(r->module, entry, &r->kernel) != PTXVM_OK)
+        return false;
+    for (int i = 0; i < step->n_params; i++)
+        params[i] = step->params[i].kind == KERNEL_OPERAND ? address[step->params[i].operand]
+                                                           : step->params[i].value;
+    ptxvm_launch_config config = {
+        .grid = {(uint32_t)step->grid[0], (uint32_t)step->grid[1], 1},
+        .block = {step->block, 1, 1},
+        .shared_bytes = step->shared};
+    return ptxvm_launch(r->vm, r->kernel, &config, params, (uint64_t)step->n_params * 8) == PTXVM_OK;
+}
+
+/* PTX instructions that are no mov. */
+static double written_instructions(const char *ptx, const ptxvm_counters *c)
+{
+    double count = 0;
+    const char *line = ptx;
+    for (int i = 1; i < c->n_lines && line; i++) {
+        const char *word = line + strspn(line, " \t");
+        if (strncmp(word, "mov", 3) != 0)
+            count += (double)c->lines[i].instructions;
+        line = strchr(line, '\n');
+        line = line ? line + 1 : NULL;
+    }
+    return count;
+}
+
+static void report(run *r, const char *sm, double asked)
+{
+    const ptxvm_counters *c = ptxvm_last_counters(r->vm);
+    const double weights = (double)N * K / SASS_LANES;
+    char name[96], note[256], error[512], wanted[32] = "";
+    sass_report s = {0};
+    const kernel_step *step = &r->steps.at[0];
+    bool has_sass = sass_found(error, sizeof error) &&
+                    sass_measure(r->text.ptx, sm, c, step->grid[0] * step->grid[1] * (step->block / SASS_LANES), &s, error,
+                                 sizeof error);
+    double per_weight = (has_sass ? s.issued : written_instructions(r->text.ptx, c)) / weights;
+    if (asked > 0)
+        snprintf(wanted, sizeof wanted, ", asked for %.2f: %s", asked, per_weight <= asked ? "met" : "missed");
+    uint64_t requested = c->total.load.sectors + c->total.store.sectors;
+    snprintf(note, sizeof note,
+             "%s%s; %d registers, %d bytes spilled; sectors %.3f unique, %.3f requested of the least; %.0f bank conflicts",
+             has_sass ? "SASS" : "PTX without mov", wanted, s.registers, s.spill_bytes,
+             (double)c->unique_sectors / (double)r->least, (double)requested / (double)r->least,
+             (double)c->total.bank_conflicts);
+    snprintf(name, sizeof name, "gemv.%s.%s", r->c->name, sm);
+    bench_report(name, per_weight, "per weight", note);
+    if (getenv("OPS")) for (int i=0;i<s.n_opcodes;i++) printf("   %s %.4f\n", s.opcodes[i].name, s.opcodes[i].issued/weights);
+    if (getenv("OPS")) { FILE*f=fopen("/tmp/gemv.ptx","w"); fputs(r->text.ptx,f); fclose(f); f=fopen("/tmp/gemv.lst","w"); ptxvm_counters_listing(r->vm,f); fclose(f);}
+}
+
+static void measure(const gemv_case *c, int which)
+{
+    run r = {.c = c, .row = kernel_find(c->kernel)};
+    ptxvm_config config = {.sm = sms[which], .counters = PTXVM_COUNTERS_LINES};
+    ptx_error error;
+    bench_progress("gemv.%s.%s", c->name, sms[which]);
+    if (!set_settings(&r))
+        return;
+    r.problem = (kernel_problem){
+        .rows = N, .columns = K, .m = r.spec.tile_rows, .x_stride = K, .y_stride = N};
+    if (!kernel_emit(r.row, &r.spec, ptx_sm_find(sms[which]), NULL, &r.text, &error))
+        fprintf(stderr, "bench: gemv.%s: %s\n", c->name, error.text);
+    else if (ptxvm_create(&config, &r.vm) != PTXVM_OK || !launch(&r))
+        fprintf(stderr, "bench: gemv.%s: %s\n", c->name, r.vm ? ptxvm_last_error(r.vm) : "no device");
+    else
+        report(&r, sms[which], c->asked[which]);
+    ptxvm_destroy(r.vm);
+    free(r.text.ptx);
+}
+
+void bench_gemv(void)
+{
+    const char *only=getenv("ONLY"), *osm=getenv("ONLYSM");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int k = 0; k < SMS; k++)
+            if ((!only || strcmp(only, cases[i].name)==0) && (!osm || strcmp(osm, sms[k])==0)) measure(&cases[i], k);
+}

@@ -1,0 +1,521 @@
+/* Products of few rows: gemv.h has the plan of it. */
+#include "kernels/gemm/gemv.h"
+
+#include <stdio.h>
+
+#include "kernels/gemm/epilogue.h"
+#include "kernels/gemm/lanes.h"
+
+/* ---- Shapes ---- */
+
+enum {
+    SUMS_MAX = 64,         /* accumulators of a thread */
+    LOADS = 8,             /* of 16 bytes, that a thread has in flight */
+    X_BYTES = 32 * 1024, /* of shared memory, at most */
+    TILE_MAX = 4096,       /* k */
+    NUMBERS_BYTES = 20 * 1024,
+    TABLE_BYTES = 64 /* of codes that are looked up */
+};
+
+unsigned gemv_unit(const gemv_shape *s)
+{
+    return CHUNK * s->chunks;
+}
+
+static unsigned between(unsigned least, unsigned x, unsigned most)
+{
+    return x < least ? least : x > most ? most : x;
+}
+
+/* The largest tile whose x and numbers fit: a power of two, whole rings of rounds, and work for every warp. */
+static void set_tile(const kernel_spec *spec, const format_row *format, gemv_shape *s)
+{
+    const gemv_codec *codec = gemv_codec_of(format, spec);
+    const unsigned shared = PTX_SHARED_DEFAULT - (format->codec->open ? TABLE_BYTES : 0);
+    const unsigned least = between(s->depth, s->warps / s->rows, s->warps) * ROUND, of_half = s->of_block / (spec->gated ? 2 : 1);
+    for (s->tile = TILE_MAX; s->tile > least; s->tile /= 2) {
+        s->span = gemv_span(format, spec);
+        unsigned slots = s->span ? s->tile / s->span : 0;
+        unsigned numbers = slots ? s->of_block * gemv_numbers_pitch(s, codec) * 4 : 0, x = s->rows * s->tile * 4;
+        if (x <= (codec->open ? X_BYTES / 2 : X_BYTES) && slots <= s->warps * WARP && numbers <= NUMBERS_BYTES && x + numbers <= shared)
+            break;
+    }
+    s->span = gemv_span(format, spec);
+    while (s->span && s->tile / s->span * of_half < s->warps * WARP)
+        s->span /= 2;
+}
+
+/* 16 bytes of codes a thread, unless that makes too many sums: of many rows, less. */
+static gemv_shape shape_of(const kernel_row *row, const kernel_spec *spec)
+{
+    const unsigned bits = row->format->facts.bits;
+    gemv_shape s = {.chunks = bits < 16 ? 16 / bits : 1, .rows = (unsigned)spec->tile_rows};
+    s.outputs = between(spec->gated ? 2 : 1, 8 / s.chunks, s.rows > 4 ? 2 : GEMV_OUTPUTS_MAX);
+    while (s.outputs * s.rows * s.chunks > SUMS_MAX && s.chunks > 1)
+        s.chunks /= 2;
+    s.team = LANES / s.chunks;
+    s.words = s.chunks * bits / 4;
+    s.depth = s.rows > 8 ? 1 : s.rows > 4 ? 2 : between(2, LOADS * 4 / (s.outputs * s.words), GEMV_DEPTH_MAX);
+    s.warps = s.rows > 8 ? 8 : 4;
+    s.of_block = s.warps * (WARP / s.team) * s.outputs;
+    set_tile(spec, row->format, &s);
+    return s;
+}
+
+static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
+{
+    gemv_shape s = shape_of(row, spec);
+    return spec->gated ? s.of_block / 2 : s.of_block;
+}
+
+/* ---- What it serves ---- */
+
+static bool refuse(char *error, size_t size, const char *why)
+{
+    snprintf(error, size, "product gemv: %s", why);
+    return false;
+}
+
+/* Numbers change with k, and not within the k of a thread in a round. */
+static bool groups_serve(const kernel_row *row, const kernel_spec *spec)
+{
+    if (gemv_span(row->format, spec) == 0)
+        return true;
+    return spec->groups != QDNN_GROUPS_COLUMNS && gemv_span(row->format, spec) >= 16;
+}
+
+static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
+{
+    const unsigned bits = row->format->facts.bits, rows = (unsigned)spec->tile_rows;
+    if (bits == 0 || (bits & (bits - 1)) != 0)
+        return refuse(error, error_size, "codes must have 2, 4 or 8 bits, or be plain values");
+    if (spec->reduction != KERNEL_K_COLUMNS || spec->grouped)
+        return refuse(error, error_size, "reduction must be columns, grouped must be no");
+    if (spec->layout != QDNN_LAYOUT_BYTES && spec->layout != QDNN_LAYOUT_WORDS_ROWS)
+        return refuse(error, error_size, "layout must be bytes or words");
+    if (!groups_serve(row, spec))
+        return refuse(error, error_size, "groups must run along K, with a size that is a multiple of 16");
+    if (rows > GEMV_ROWS_MAX || (rows & (rows - 1)) != 0)
+        return refuse(error, error_size, "tile_rows must be 1, 2, 4, 8 or 16");
+    return true;
+}
+
+/* A thread's 16 bytes are whole, and so are the spans of numbers; columns and bytes of a row are counted by 31
+ * bits, and the grid has all rows. */
+static bool fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
+{
+    const unsigned bits = row->format->facts.bits;
+    const uint64_t k = problem->columns, most = UINT64_C(1) << 28;
+    return k % CHUNK == 0 && k * bits % (8 * LOAD_BYTES) == 0 && k < most && problem->rows < most &&
+           problem->m < UINT16_MAX && (spec->groups != QDNN_GROUPS_FLAT || gemv_span(row->format, spec) == 0 ||
+            k % spec->group_size == 0);
+}
+
+/* ---- Loads ahead ---- */
+
+static unsigned round_bytes(const gemv_shape *s)
+{
+    return s->team * s->words * 4;
+}
+
+/* The codes of round `slot` of the ring, from addresses of its first. */
+static void load_round(ptx_builder *b, const gemv *g, const ptx_val *from, unsigned slot, ptx_val wanted)
+{
+    const unsigned vector = g->shape.words < 4 ? g->shape.words : 4;
+    for (unsigned i = 0; i < g->shape.outputs; i++)
+        for (unsigned w = 0; w < g->shape.words; w += vector) {
+            if (wanted.kind != PTX_NOTHING)
+                ptx_when(b, wanted);
+            ptx_ld_vec_into(b, PTX_GLOBAL, PTX_NC, PTX_U32, from[i],
+                            (int)(slot * round_bytes(&g->shape) + 4 * w), &g->ring[slot][i][w], (int)vector);
+        }
+}
+
+static void ring_addresses(ptx_builder *b, const gemv *g, ptx_val *from)
+{
+    for (unsigned i = 0; i < g->shape.outputs; i++)
+        from[i] = ptx_add(b, g->codes[i], ptx_cvt(b, PTX_U64, g->at));
+}
+
+/* Whether the thread has k in round `slot` of the ring. */
+static ptx_val has_round(ptx_builder *b, const gemv *g, unsigned slot)
+{
+    return ptx_setp(b, PTX_GT, g->left, (int)(slot * ROUND));
+}
+
+/* Nearly always the row has as many rounds, and the loads need no guards. */
+static void fill_ring(ptx_builder *b, const gemv *g)
+{
+    ptx_val from[GEMV_OUTPUTS_MAX];
+    ring_addresses(b, g, from);
+    ptx_if(b, ptx_setp(b, PTX_GE, g->left, (int)(g->shape.depth * ROUND)));
+    for (unsigned i = 0; i < g->shape.depth; i++)
+        load_round(b, g, from, i, (ptx_val){0});
+    ptx_else(b);
+    for (unsigned i = 0; i < g->shape.depth; i++)
+        load_round(b, g, from, i, has_round(b, g, i));
+    ptx_end_if(b);
+}
+
+static void advance(ptx_builder *b, const gemv *g, unsigned rounds)
+{
+    ptx_into(b, g->at);
+    ptx_add(b, g->at, (int)(rounds * round_bytes(&g->shape)));
+    ptx_into(b, g->left);
+    ptx_sub(b, g->left, (int)(rounds * ROUND));
+}
+
+/* ---- One round ---- */
+
+/* Where the thread reads, in shared memory. */
+typedef struct reading {
+    ptx_val x;       /* variable */
+    ptx_val numbers; /* variable; empty where all k have the same */
+} reading;
+
+static reading reading_begin(ptx_builder *b, const gemv *g)
+{
+    const gemv_shape *s = &g->shape;
+    ptx_val mine = gemv_x_place(b, g, ptx_shl(b, g->thread, ceil_log2(LOAD_BYTES)));
+    reading r = {.x = ptx_var(b, ptx_add(b, mine, g->x_shared))};
+    if (!s->span)
+        return r;
+    ptx_val slot = ptx_shr(b, ptx_mul(b, g->thread, (int)gemv_unit(s)), ceil_log2(s->span));
+    ptx_val output =
+        ptx_mad(b, g->output, (int)(4 * gemv_numbers_pitch(s, g->codec)), g->numbers_shared);
+    r.numbers = ptx_var(b, ptx_mad(b, slot, (int)(4 * g->codec->numbers), output));
+    return r;
+}
+
+static void reading_advance(ptx_builder *b, const gemv *g, const reading *r, unsigned rounds)
+{
+    ptx_into(b, r->x);
+    ptx_add(b, r->x, (int)(rounds * g->stretch * ROUND_BYTES));
+    if (!g->shape.span)
+        return;
+    ptx_into(b, r->numbers);
+    ptx_add(b, r->numbers, (int)(rounds * (ROUND / g->shape.span) * 4 * g->codec->numbers));
+}
+
+/* The numbers of an output for a chunk; loaded where the chunk begins a span. */
+static void load_numbers(ptx_builder *b, const gemv *g, const reading *r, unsigned round, unsigned output,
+                         unsigned chunk, ptx_val *numbers)
+{
+    const gemv_shape *s = &g->shape;
+    const unsigned n = g->codec->numbers;
+    if (!s->span) {
+        for (unsigned i = 0; i < n; i++)
+            numbers[i] = g->only[i];
+        return;
+    }
+    if (CHUNK * chunk % s->span != 0)
+        return;
+    unsigned slot = round * (ROUND / s->span) + CHUNK * chunk / s->span;
+    unsigned row = output * (s->of_block / s->outputs);
+    ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, r->numbers,
+               (int)(4 * (row * gemv_numbers_pitch(s, g->codec) + slot * n)), numbers, (int)n);
+}
+
+/* Half a chunk of x. */
+enum { HALF = CHUNK / 2 };
+static void load_x(ptx_builder *b, const gemv *g, const reading *r, unsigned round, unsigned row,
+                   unsigned chunk, unsigned half, ptx_val x[HALF])
+{
+    const unsigned vector = g->shape.team * LOAD_BYTES;
+    const unsigned at = row * g->shape.tile * 4 + round * ROUND_BYTES + (2 * chunk + half) * vector;
+    ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, r->x, (int)(g->stretch * at), x, HALF);
+}
+
+/* The chunk's products, of some outputs and all rows. Half of it at a time, which takes fewer registers. */
+static void add_chunk(ptx_builder *b, const gemv *g, const reading *r, unsigned round, unsigned chunk,
+                      unsigned first, unsigned outputs, ptx_val w[GEMV_OUTPUTS_MAX][CHUNK])
+{
+    for (unsigned half = 0; half < 2; half++)
+        for (unsigned row = 0; row < g->shape.rows; row++) {
+            ptx_val x[HALF];
+            load_x(b, g, r, round, row, chunk, half, x);
+            for (unsigned i = first; i < first + outputs; i++)
+                for (unsigned j = 0; j < HALF; j++) {
+                    ptx_into(b, g->sums[i][row][chunk]);
+                    ptx_fma(b, x[j], w[i][HALF * half + j], g->sums[i][row][chunk]);
+                }
+        }
+}
+
+static void compute_round(ptx_builder *b, const gemv *g, const reading *r, unsigned slot)
+{
+    const gemv_shape *s = &g->shape;
+    ptx_val numbers[GEMV_OUTPUTS_MAX][GEMV_NUMBERS_MAX], w[GEMV_OUTPUTS_MAX][CHUNK];
+    for (unsigned chunk = 0; chunk < s->chunks; chunk++) {
+        for (unsigned i = 0; i < s->outputs; i++) {
+            load_numbers(b, g, r, slot, i, chunk, numbers[i]);
+            g->codec->decode(b, g, g->ring[slot][i], chunk, numbers[i], w[i]);
+        }
+        add_chunk(b, g, r, slot, chunk, 0, s->outputs, w);
+    }
+}
+
+/* ---- A tile ---- */
+
+/* All rounds of the tile at k; only the last tile has other than whole rings of them. */
+static void fast_tile(ptx_builder *b, const gemv *g, ptx_val k)
+{
+    const gemv_shape *s = &g->shape;
+    const int of_ring = (int)(s->depth * ROUND);
+    reading r = reading_begin(b, g);
+    ptx_val here = ptx_min(b, ptx_sub(b, g->k, k), (int)s->tile);
+    ptx_val rest = ptx_var(b, ptx_as(b, PTX_S32, here));
+    ptx_label again = ptx_label_new(b), end = ptx_label_new(b);
+    ptx_uniform(b);
+    ptx_bra_if(b, ptx_setp(b, PTX_LT, rest, of_ring), end);
+    ptx_label_place(b, again); /* by hand: the condition is at the end, one branch a ring */
+    ptx_val from[GEMV_OUTPUTS_MAX];
+    advance(b, g, s->depth);
+    ring_addresses(b, g, from);
+    for (unsigned i = 0; i < s->depth; i++) {
+        compute_round(b, g, &r, i);
+        load_round(b, g, from, i, has_round(b, g, i));
+    }
+    reading_advance(b, g, &r, s->depth);
+    ptx_into(b, rest);
+    ptx_sub(b, rest, of_ring);
+    ptx_uniform(b);
+    ptx_bra_if(b, ptx_setp(b, PTX_GE, rest, of_ring), again);
+    ptx_label_place(b, end);
+    ptx_uniform(b);
+    ptx_if(b, ptx_setp(b, PTX_GT, rest, 0));
+    for (unsigned i = 0; i < s->depth; i++) {
+        ptx_if(b, has_round(b, g, i));
+        compute_round(b, g, &r, i);
+        ptx_end_if(b);
+    }
+    ptx_end_if(b);
+}
+
+/* ---- The slow way: codes that are not aligned, numbers that are out of the ordinary ---- */
+
+static void load_bytes(ptx_builder *b, ptx_val address, unsigned words, ptx_val *out)
+{
+    for (unsigned w = 0; w < words; w++) {
+        out[w] = ptx_ld_global_nc(b, PTX_U8, address, (int)(4 * w));
+        for (unsigned i = 1; i < 4; i++)
+            out[w] = ptx_bfi(b, ptx_ld_global_nc(b, PTX_U8, address, (int)(4 * w + i)), out[w], (int)(8 * i), 8);
+    }
+}
+
+/* The weights of a chunk that begins at k (u64). */
+static void slow_weights(ptx_builder *b, const gemv *g, unsigned output, unsigned chunk, ptx_val k,
+                         const ptx_val *words, ptx_val w[CHUNK])
+{
+    const gemv_codec *codec = gemv_codec_plain(g->w.coding.format);
+    ptx_val numbers[GEMV_NUMBERS_MAX];
+    if (codec->prepare) {
+        group_values group = matrix_group(b, &g->w.matrix, ptx_cvt(b, PTX_U64, g->rows[output]), k);
+        codec->prepare(b, g, &group, numbers);
+    }
+    codec->decode(b, g, words, chunk, numbers, w);
+}
+
+/* One round at k (u64), x being the shared tile's; output by output, which takes fewer registers. */
+static void slow_round(ptx_builder *b, const gemv *g, const reading *r, ptx_val k)
+{
+    const gemv_shape *s = &g->shape;
+    const unsigned bits = g->w.coding.format->facts.bits;
+    ptx_val words[GEMV_WORDS_MAX], w[GEMV_OUTPUTS_MAX][CHUNK];
+    for (unsigned i = 0; i < s->outputs; i++) {
+        ptx_val element = ptx_mad(b, ptx_cvt(b, PTX_U64, g->rows[i]), g->args.k, k);
+        ptx_val byte = ptx_shr(b, ptx_mul(b, element, ptx_u64(b, bits)), 3);
+        load_bytes(b, ptx_add(b, g->w.codes, byte), s->words, words);
+        for (unsigned chunk = 0; chunk < s->chunks; chunk++) {
+            slow_weights(b, g, i, chunk, ptx_add(b, k, ptx_u64(b, CHUNK * chunk)), words, w[i]);
+            add_chunk(b, g, r, 0, chunk, i, 1, w);
+        }
+    }
+}
+
+/* All threads of the block go this way, or none. */
+static void slow_tile(ptx_builder *b, const gemv *g, ptx_val k)
+{
+    if (g->codec->x_exponent) {
+        gemv_stage_x(b, g, k, false);
+        ptx_syncthreads(b);
+    }
+    ptx_val end = ptx_min(b, ptx_add(b, k, (int)g->shape.tile), g->k);
+    ptx_val first = ptx_mad(b, g->thread, (int)gemv_unit(&g->shape), k);
+    reading r = reading_begin(b, g);
+    ptx_val at = ptx_for(b, first, end, ROUND);
+    slow_round(b, g, &r, ptx_cvt(b, PTX_U64, at));
+    reading_advance(b, g, &r, 1);
+    advance(b, g, 1);
+    ptx_end_for(b);
+    fill_ring(b, g); /* of a tile that is not the last, all threads have all rounds */
+}
+
+/* ---- The sums' end ---- */
+
+static void store_sums(ptx_builder *b, const gemv *g, const lanes_share *l)
+{
+    const gemv_shape *s = &g->shape;
+    const unsigned columns = g->spec->gated ? l->outputs / 2 : l->outputs, step = s->of_block / s->outputs;
+    epilogue e = epilogue_begin(b, g->spec, &g->args);
+    ptx_val output = ptx_mad(b, l->first_output, (int)step, g->output);
+    ptx_val column = ptx_add(b, g->column, ptx_cvt(b, PTX_U64, output));
+    ptx_val row = ptx_add(b, g->first_row, l->first_row);
+    for (unsigned i = 0; i < columns; i++)
+        for (unsigned j = 0; j < l->rows; j++) {
+            ptx_val n = ptx_add(b, column, ptx_u64(b, i * step)), m = ptx_add(b, row, (int)j);
+            ptx_val sums[2] = {l->sums[i][j], g->spec->gated ? l->sums[columns + i][j] : l->sums[i][j]};
+            ptx_val exists = ptx_setp_and(b, PTX_LE, ptx_add(b, output, (int)(i * step)), g->last, l->holds);
+            ptx_if(b, ptx_setp_and(b, PTX_LT, m, g->m, exists));
+            epilogue_store(b, &e, ptx_cvt(b, PTX_U64, m), n, sums, (ptx_val){0});
+            ptx_end_if(b);
+        }
+}
+
+static void finish(ptx_builder *b, const gemv *g)
+{
+    const gemv_shape *s = &g->shape;
+    lanes_share l = {.outputs = s->outputs,
+                     .rows = s->rows,
+                     .lanes = s->chunks,
+                     .threads = s->team,
+                     .keeps_outputs = g->spec->gated};
+    for (unsigned i = 0; i < s->outputs; i++)
+        for (unsigned j = 0; j < s->rows; j++)
+            for (unsigned c = 0; c < s->chunks; c++)
+                l.parts[i][j][c] = g->sums[i][j][c];
+    lanes_join_team(b, &l, g->thread);
+    store_sums(b, g, &l);
+}
+
+/* ---- The kernel ---- */
+
+/* The row of the weights that output i of the thread is; beyond the last, the last. */
+static ptx_val weights_row(ptx_builder *b, const gemv *g, unsigned i)
+{
+    const gemv_shape *s = &g->shape;
+    const unsigned of_half = g->spec->gated ? s->outputs / 2 : s->outputs, step = s->of_block / s->outputs;
+    ptx_val output = ptx_min(b, ptx_add(b, g->output, (int)(i % of_half * step)), g->last);
+    ptx_val column = ptx_add(b, ptx_cvt(b, PTX_U32, g->column), output);
+    return i < of_half ? column : ptx_add(b, column, ptx_cvt(b, PTX_U32, g->args.n));
+}
+
+static void begin_rows(ptx_builder *b, gemv *g)
+{
+    const gemv_shape *s = &g->shape;
+    const unsigned bits = g->w.coding.format->facts.bits;
+    ptx_val row_bytes = bits < 8 ? ptx_shr(b, g->k, ceil_log2(8 / bits)) : ptx_mul(b, g->k, (int)(bits / 8));
+    ptx_val mine = ptx_mad_wide(b, g->thread, ptx_u32(b, 4 * s->words), g->w.codes);
+    ptx_val all = ptx_sub(b, g->k, ptx_mul(b, g->thread, (int)gemv_unit(s)));
+    g->at = ptx_var(b, ptx_u32(b, 0));
+    g->left = ptx_var(b, ptx_selp(b, ptx_as(b, PTX_S32, all), ptx_s32(b, INT32_MIN / 2), g->aligned));
+    for (unsigned i = 0; i < s->outputs; i++) {
+        g->codes[i] = ptx_mad_wide(b, g->rows[i], row_bytes, mine);
+        for (unsigned j = 0; j < s->rows; j++)
+            for (unsigned c = 0; c < s->chunks; c++)
+                g->sums[i][j][c] = ptx_var(b, ptx_f32(b, 0));
+        for (unsigned slot = 0; slot < s->depth; slot++)
+            for (unsigned w = 0; w < s->words; w++)
+                g->ring[slot][i][w] = ptx_var_of(b, PTX_U32);
+    }
+    fill_ring(b, g);
+}
+
+static ptx_val either(ptx_builder *b, ptx_val p, ptx_val q)
+{
+    return q.kind == PTX_NOTHING ? p : ptx_or(b, p, q);
+}
+
+static void multiply(ptx_builder *b, gemv *g)
+{
+    begin_rows(b, g);
+    ptx_val k = ptx_for(b, ptx_u32(b, 0), g->k, (int)g->shape.tile);
+    ptx_syncthreads(b);
+    ptx_val odd = ptx_not(b, g->aligned);
+    odd = either(b, odd, gemv_stage_x(b, g, k, true));
+    odd = either(b, odd, gemv_stage_numbers(b, g, k));
+    odd = ptx_bar_red_or(b, 0, odd);
+    ptx_uniform(b);
+    ptx_if(b, odd);
+    slow_tile(b, g, k);
+    ptx_else(b);
+    fast_tile(b, g, k);
+    ptx_end_if(b);
+    ptx_end_for(b);
+    finish(b, g);
+}
+
+static void begin_block(ptx_builder *b, gemv *g)
+{
+    const gemv_shape *s = &g->shape;
+    const unsigned columns = g->spec->gated ? s->of_block / 2 : s->of_block;
+    ptx_val tid = ptx_tid_x(b);
+    g->k = ptx_cvt(b, PTX_U32, g->args.k);
+    g->m = ptx_cvt(b, PTX_U32, g->args.m);
+    if (s->span)
+        g->groups = ptx_cvt(b, PTX_U32, emit_divide_up(b, g->args.k, g->spec->group_size));
+    ptx_val column = ptx_mul(b, ptx_ctaid_x(b), (int)columns);
+    ptx_val others = ptx_sub(b, ptx_sub(b, ptx_cvt(b, PTX_U32, g->args.n), column), 1);
+    g->column = ptx_cvt(b, PTX_U64, column);
+    g->last = ptx_min(b, others, (int)columns - 1);
+    g->aligned = emit_aligned(b, g->w.codes, LOAD_BYTES);
+    g->thread = ptx_and(b, tid, (int)s->team - 1);
+    g->output = ptx_shr(b, tid, ceil_log2(s->team));
+    for (unsigned i = 0; i < s->outputs; i++)
+        g->rows[i] = weights_row(b, g, i);
+}
+
+/* Where the launch gives memory for a table, x lies in it: between its entries; on targets that have no table, with the
+ * numbers in its place. */
+static void begin_shared(ptx_builder *b, gemv *g, bool is_dynamic)
+{
+    const gemv_shape *s = &g->shape;
+    const unsigned x = s->rows * s->tile, numbers = s->span ? s->of_block * gemv_numbers_pitch(s, g->codec) : 0;
+    ptx_val all = is_dynamic ? ptx_shared_dynamic(b, GEMV_RUN) : (ptx_val){0};
+    g->table = all;
+    g->stretch = g->codec->open ? 2 : 1;
+    g->x_shared = !is_dynamic      ? ptx_shared(b, "x_tile", PTX_F32, x, LOAD_BYTES)
+                  : g->codec->open ? ptx_add(b, all, GEMV_RUN)
+                                   : all;
+    if (numbers)
+        g->numbers_shared = is_dynamic && !g->codec->open
+                                ? ptx_add(b, all, (int)(4 * x))
+                                : ptx_shared(b, "numbers", PTX_F32, numbers, LOAD_BYTES);
+    else if (g->codec->prepare)
+        g->serves = g->codec->prepare(b, g, &g->w.matrix.q.only, g->only);
+    if (g->codec->open)
+        g->codec->open(b, g);
+}
+
+static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    gemv g = {.spec = spec,
+              .shape = shape_of(row, spec),
+              .codec = gemv_codec_for(b, row->format, spec),
+              .args = gemm_declare(b, row, spec)};
+    ptx_reqntid(b, g.shape.warps * WARP, 1, 1);
+    ptx_minnctapersm(b, g.shape.rows == 1 ? 4 : g.shape.rows == 2 ? 3 : g.shape.rows > 8 ? 1 : 2);
+    g.w = weights_begin(b, row, spec, &g.args);
+    begin_shared(b, &g, gemv_codec_of(row->format, spec)->open != NULL);
+    begin_block(b, &g);
+    gemv_begin_inputs(b, &g);
+    g.first_row = ptx_mul(b, ptx_ctaid_y(b), (int)g.shape.rows);
+    multiply(b, &g);
+}
+
+static unsigned threads_of(const kernel_row *row, const kernel_spec *spec)
+{
+    return shape_of(row, spec).warps * WARP;
+}
+
+static unsigned shared_of(const kernel_row *row, const kernel_spec *spec)
+{
+    return gemv_codec_of(row->format, spec)->open ? GEMV_TABLE_BYTES : 0;
+}
+
+const gemm_kernel gemm_gemv = {.block_of = threads_of,
+                               .shared = shared_of,
+                               .outputs = columns_of,
+                               .emit = emit_gemv,
+                               .serves = serves,
+                               .fits = fits};

@@ -1,0 +1,140 @@
+/* Products of few rows (1 to 16) with weights whose codes lie along K, as bytes or words: every weight is read once, by
+ * 16-byte loads, and decoded in registers.
+ *
+ * A round is 256 k, a chunk of 8 for each of the 32 lanes. The 16 bytes that a thread loads are a few chunks, which are as
+ * many neighbouring lanes; the threads that hold all lanes of an output are a team: 8 threads of 4 lanes for 4-bit codes,
+ * 16 of 2 for bytes, a warp for wider ones. So the upper bits of a lane's number are bits of a thread's, and the lower
+ * ones say which of its accumulators it is.
+ *
+ *   gemv.c          the kernel: loads ahead, rounds, the sums' end
+ *   gemv_inputs.c   x and the numbers of groups into shared memory, a tile of k at a time
+ *   gemv_decode.c   from codes to f32, per format
+ *   gemv_table.c    the same by a large table
+ */
+#ifndef QDNN_KERNELS_GEMV_H
+#define QDNN_KERNELS_GEMV_H
+
+#include "kernels/gemm/weights.h"
+
+enum {
+    GEMV_ROWS_MAX = 16,
+    GEMV_CHUNKS_MAX = 8,
+    GEMV_OUTPUTS_MAX = 4,
+    GEMV_WORDS_MAX = 8,
+    GEMV_DEPTH_MAX = 4,
+    GEMV_NUMBERS_MAX = 4,
+    LANES = 32,
+    GEMV_RUN = 128,                                          /* bytes that the threads of a team read together */
+    GEMV_TABLE_BYTES = 255 * 2 * GEMV_RUN + GEMV_RUN /* 256 entries of a run each, with as much between them */
+};
+
+typedef struct gemv gemv;
+
+/* How codes become f32. The numbers are what it needs of a group, made once and kept in shared memory. */
+typedef struct gemv_codec {
+    unsigned numbers; /* f32: 0, 1, 2 or 4 */
+    /* Decoded weights are too small by this power of two, and x in shared memory is as much too large. */
+    int x_exponent;
+    /* Makes the numbers; gives a predicate that is false where they do not serve, or nothing: they always do. */
+    ptx_val (*prepare)(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers);
+    void (*decode)(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
+                   const ptx_val *numbers, ptx_val out[CHUNK]);
+    /* Once a kernel, by all threads; then the launch gives GEMV_TABLE_BYTES. Null: nothing is needed. */
+    void (*open)(ptx_builder *b, gemv *g);
+} gemv_codec;
+
+/* What is decided when the kernel is written. */
+typedef struct gemv_shape {
+    unsigned chunks;  /* of an output that a thread has in a round */
+    unsigned team;    /* threads that share an output */
+    unsigned words;   /* that a thread loads of an output in a round */
+    unsigned outputs; /* of the weights, that a thread computes; of gated pairs, the first half are a's */
+    unsigned warps, of_block; /* of a thread block: its warps, and its outputs */
+    unsigned rows;  /* of x */
+    unsigned depth; /* rounds in flight */
+    unsigned tile;  /* k whose x and numbers are in shared memory */
+    unsigned span;  /* k that have the same numbers; 0: all do */
+} gemv_shape;
+
+/* How x gets into shared memory. The warps take rows and rounds in turns: warp w begins with row w % rows, and in rounds
+ * that the rows leave to it. */
+typedef struct x_loader {
+    unsigned rounds; /* of the tile, that a warp takes of a row */
+    unsigned step;   /* from one of them to the next */
+    ptx_val row;     /* u32: the first row of the warp; the next ones are as many warps further */
+    ptx_val at;      /* u32: k of the lane's chunk in the first round, counted from the tile's */
+    ptx_val to;      /* u32: where it is stored, of row 0 */
+    ptx_val aligned; /* predicate: chunks are loaded by vectors */
+} x_loader;
+
+/* How numbers of groups do: the threads take spans of the tile, and outputs that are equally far apart. */
+typedef struct number_loader {
+    unsigned step;       /* from an output to the next */
+    ptx_val first;       /* u32: the thread's first output in the block */
+    ptx_val at;          /* u32: k of its span, counted from the tile's */
+    ptx_val to;          /* u32: where its first numbers are stored */
+    ptx_val whole;       /* predicate: all outputs of the block exist */
+    ptx_val scale_from[2], zero_from[2]; /* u64: of its first output, of each half; group 0 */
+    ptx_val scale_step, zero_step;       /* u64: bytes to its next output */
+} number_loader;
+
+struct gemv {
+    const kernel_spec *spec;
+    gemm_args args;
+    weights w;
+    gemv_shape shape;
+    const gemv_codec *codec;
+    ptx_val k, groups; /* u32: of a row */
+    ptx_val m;         /* u32 */
+    ptx_val first_row; /* u32: of the block */
+    ptx_val column;    /* u64: of the block */
+    ptx_val last;              /* u32: the last column that exists, counted from the block's first */
+    ptx_val aligned;           /* predicate: codes may be loaded by vectors */
+    ptx_val thread;            /* u32: of the team */
+    ptx_val output;            /* u32: the thread's first output, counted from the block's first */
+    ptx_val x_shared, numbers_shared;
+    unsigned stretch; /* 2: x lies between the entries of a table, in runs; else 1 */
+    ptx_val table;    /* u32: address */
+    ptx_val copy;     /* u32: where in an entry the thread's copy is */
+    x_loader x_loader;
+    number_loader number_loader;
+    ptx_val only[GEMV_NUMBERS_MAX]; /* numbers, where all k have the same */
+    ptx_val serves;                 /* predicate: so do these; empty: yes */
+    ptx_val rows[GEMV_OUTPUTS_MAX]; /* u32: of the weights */
+    ptx_val sums[GEMV_OUTPUTS_MAX][GEMV_ROWS_MAX][GEMV_CHUNKS_MAX];    /* variables */
+    ptx_val ring[GEMV_DEPTH_MAX][GEMV_OUTPUTS_MAX][GEMV_WORDS_MAX]; /* variables: codes in flight */
+    ptx_val codes[GEMV_OUTPUTS_MAX]; /* u64: where the thread's codes of the first round are */
+    ptx_val at;                      /* u32 variable: of the round that the ring begins with; bytes from there */
+    ptx_val left; /* s32 variable: k of the row from there on; none where codes are not aligned */
+};
+
+/* ---- Shapes (gemv.c) ---- */
+
+unsigned gemv_unit(const gemv_shape *s); /* neighbouring k of a thread in a round */
+
+/* ---- Inputs (gemv_inputs.c) ---- */
+
+/* The least number that divides groups and rounds: what numbers are staged for. 0: one group is all. */
+unsigned gemv_span(const format_row *format, const kernel_spec *spec);
+/* f32 from an output's numbers to the next's, in shared memory. */
+unsigned gemv_numbers_pitch(const gemv_shape *s, const gemv_codec *codec);
+
+/* What does not depend on the tile. */
+void gemv_begin_inputs(ptx_builder *b, gemv *g);
+/* The tile at k (u32), by all threads of the block; x as the codec wants it, or as it is. Both give a predicate that is
+ * true where the fast way may not be gone, or nothing. */
+ptx_val gemv_stage_x(ptx_builder *b, const gemv *g, ptx_val k, bool is_scaled);
+ptx_val gemv_stage_numbers(ptx_builder *b, const gemv *g, ptx_val k);
+
+/* ---- Codes (gemv_decode.c) ---- */
+
+/* The best codec, the best for a target, and one that is always right. */
+const gemv_codec *gemv_codec_of(const format_row *format, const kernel_spec *spec);
+const gemv_codec *gemv_codec_for(const ptx_builder *b, const format_row *format, const kernel_spec *spec);
+const gemv_codec *gemv_codec_plain(const format_row *format);
+extern const gemv_codec gemv_codec_table; /* gemv_table.c */
+
+/* Where byte `offset` (u32) of x lies, from x_shared on. */
+ptx_val gemv_x_place(ptx_builder *b, const gemv *g, ptx_val offset);
+
+#endif

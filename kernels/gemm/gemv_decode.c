@@ -1,0 +1,274 @@
+/* Codes that lie along K, as f32: chunks of 8 from the words that a thread loaded. */
+#include "kernels/gemm/gemv.h"
+
+static unsigned bits_of(const gemv *g)
+{
+    return g->w.coding.format->facts.bits;
+}
+
+/* The word that has element i of a chunk, and the code's place in it. */
+static unsigned word_of(const gemv *g, unsigned chunk, unsigned element, unsigned *position)
+{
+    const unsigned bits = bits_of(g);
+    bool swapped = bits == 4 && g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST;
+    unsigned bit = (CHUNK * chunk + (swapped ? element ^ 1 : element)) * bits;
+    *position = bit % 32;
+    return bit / 32;
+}
+
+/* ---- Any codes: as dequantize decodes them ---- */
+
+static ptx_val any_prepare(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers)
+{
+    (void)b;
+    numbers[0] = group->scale;
+    if (format_has_zero(g->w.coding.format))
+        numbers[1] = group->zero;
+    return (ptx_val){0};
+}
+
+static void any_units(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk, ptx_val out[CHUNK])
+{
+    const coding *c = &g->w.coding;
+    const codec *codec = c->format->codec;
+    const codec_state *state = &g->w.matrix.q.state;
+    if (bits_of(g) == 8 && codec->units_of_bytes) {
+        codec->units_of_bytes(b, c, state, words[2 * chunk], out);
+        codec->units_of_bytes(b, c, state, words[2 * chunk + 1], out + 4);
+        return;
+    }
+    for (unsigned i = 0; i < CHUNK; i++) {
+        unsigned position, word = word_of(g, chunk, i, &position);
+        out[i] = codec->unit(b, c, state, words[word], position);
+    }
+}
+
+static void any_decode(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
+                       const ptx_val *numbers, ptx_val out[CHUNK])
+{
+    group_values group = {.scale = numbers[0]};
+    if (format_has_zero(g->w.coding.format))
+        group.zero = numbers[1];
+    any_units(b, g, words, chunk, out);
+    for (unsigned i = 0; i < CHUNK; i++)
+        out[i] = group_decode(b, &g->w.coding, &g->w.matrix.q.side, &group, out[i]);
+}
+
+static const gemv_codec any_with_zero = {.numbers = 2, .prepare = any_prepare, .decode = any_decode};
+static const gemv_codec any = {.numbers = 1, .prepare = any_prepare, .decode = any_decode};
+
+/* ---- No codes: the values themselves ---- */
+
+static void values_decode(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
+                          const ptx_val *numbers, ptx_val out[CHUNK])
+{
+    (void)numbers, (void)chunk;
+    const qdnnDataType_t type = g->w.coding.format->facts.storage;
+    for (unsigned i = 0; i < CHUNK; i += 2) {
+        ptx_val word = words[i / 2], halves[2];
+        switch (type) {
+        case QDNN_DATA_F32:
+            out[i] = ptx_as(b, PTX_F32, words[i]);
+            out[i + 1] = ptx_as(b, PTX_F32, words[i + 1]);
+            break;
+        case QDNN_DATA_BF16:
+            out[i] = ptx_as(b, PTX_F32, ptx_shl(b, word, 16));
+            out[i + 1] = ptx_as(b, PTX_F32, ptx_and(b, word, ptx_u32(b, 0xFFFF0000)));
+            break;
+        default:
+            ptx_unpack(b, PTX_F16, word, halves, 2);
+            out[i] = ptx_cvt(b, PTX_F32, halves[0]);
+            out[i + 1] = ptx_cvt(b, PTX_F32, halves[1]);
+        }
+    }
+}
+
+static const gemv_codec values = {.decode = values_decode};
+
+const gemv_codec *gemv_codec_plain(const format_row *format)
+{
+    return format_is_plain(format) ? &values : format_has_zero(format) ? &any_with_zero : &any;
+}
+
+/* ---- Integers of 4 bits and 8 with a zero that does not round ----
+ *
+ * The bits of a code where they are, at bit b of a word up to 20 (of bytes, 16), are the f32 q * 2^(b - 149): a subnormal
+ * number, or one with the same last place. fma.rn of it, scale * 2^(149 - b) and -zero * scale is (q - zero) * scale
+ * rounded once, as long as zero * scale is exact. The powers of two are shared with x, so that nothing overflows: what is
+ * decoded is too small by 2^-X_EXPONENT, and exact as scales are neither large nor small. */
+
+enum { X_EXPONENT = 48, SCALE_LEAST = -76, SCALE_MOST = 32, ZERO_MOST = 4096 };
+
+/* 2^e, of a normal number. */
+static ptx_val power_of_two(ptx_builder *b, int e)
+{
+    return ptx_bits(b, PTX_F32, (uint64_t)(e + 127) << 23);
+}
+
+/* What codes are larger by than the integers that they stand for. */
+static int offset_of(const gemv *g)
+{
+    return g->spec->code == QDNN_CODE_UNSIGNED ? 0 : 1 << (bits_of(g) - 1);
+}
+
+static bool has_zero_points(const gemv *g)
+{
+    return g->w.coding.format->facts.zero_kind == QDNN_ZERO_POINT;
+}
+
+/* Where codes are masked: the factor of each place is a number of the group. */
+enum { PLACES = 3 };
+static unsigned place_of(const gemv *g, unsigned place)
+{
+    return bits_of(g) == 4 ? 8 + 4 * place : 8 * place;
+}
+
+static ptx_val scale_serves(ptx_builder *b, const gemv *g, ptx_val scale)
+{
+    ptx_val size = ptx_abs(b, scale);
+    ptx_val below = ptx_setp(b, PTX_LE, size, power_of_two(b, SCALE_MOST));
+    if (g->spec->scale == QDNN_SCALE_F16)
+        return below;
+    ptx_val above = ptx_setp(b, PTX_GE, size, power_of_two(b, SCALE_LEAST));
+    return ptx_and(b, ptx_setp_or(b, PTX_EQ, size, 0.0f, above), below);
+}
+
+static ptx_val integers_prepare(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers)
+{
+    ptx_val scale = group->scale, serves = scale_serves(b, g, scale);
+    for (unsigned i = 0; i < PLACES; i++)
+        numbers[i] = ptx_mul(b, scale, power_of_two(b, 149 - X_EXPONENT - (int)place_of(g, i)));
+    float offset = (float)offset_of(g);
+    if (!has_zero_points(g)) {
+        numbers[PLACES] = ptx_mul(b, scale, ptx_f32(b, -offset * 0x1p-48f));
+        return serves;
+    }
+    ptx_val zero = offset ? ptx_add(b, group->zero, ptx_f32(b, offset)) : group->zero;
+    ptx_val small = ptx_mul(b, scale, ptx_f32(b, -0x1p-48f));
+    numbers[PLACES] = ptx_mul(b, zero, small);
+    return ptx_setp_and(b, PTX_LE, ptx_abs(b, zero), ptx_f32(b, ZERO_MOST), serves);
+}
+
+/* Element i of 8 in a word of nibbles: 0 and 1 are shifted left by 8, 5 to 7 right by 12. Of 4 in a word of bytes, 3 is
+ * shifted right by 8. */
+typedef struct shifted {
+    ptx_val left, word, right;
+} shifted;
+
+static shifted shift_word(ptx_builder *b, const gemv *g, ptx_val word)
+{
+    if (bits_of(g) == 4)
+        return (shifted){ptx_shl(b, word, 8), word, ptx_shr(b, word, 12)};
+    return (shifted){.word = word, .right = ptx_shr(b, word, 8)};
+}
+
+static ptx_val find_code(const gemv *g, const shifted *s, unsigned position, unsigned *place)
+{
+    if (bits_of(g) == 8) {
+        *place = position == 24 ? 2 : position / 8;
+        return position == 24 ? s->right : s->word;
+    }
+    *place = position < 8 ? position / 4 : position < 20 ? position / 4 - 2 : position / 4 - 5;
+    return position < 8 ? s->left : position < 20 ? s->word : s->right;
+}
+
+static void integers_decode(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
+                            const ptx_val *numbers, ptx_val out[CHUNK])
+{
+    const unsigned bits = bits_of(g), in_word = 32 / bits;
+    const uint32_t mask = (1u << bits) - 1;
+    const uint32_t flip = g->spec->code == QDNN_CODE_TWOS_COMPLEMENT ? 1u << (bits - 1) : 0;
+    shifted s = {0};
+    for (unsigned i = 0; i < CHUNK; i++) {
+        unsigned position, place, word = word_of(g, chunk, i, &position);
+        if (i % in_word == 0)
+            s = shift_word(b, g, words[word]);
+        ptx_val from = find_code(g, &s, position, &place);
+        const unsigned at = place_of(g, place);
+        ptx_val code = flip ? ptx_lop3(b, from, ptx_u32(b, mask << at), ptx_u32(b, flip << at),
+                                       (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C)
+                            : ptx_and(b, from, ptx_u32(b, mask << at));
+        out[i] = ptx_fma(b, ptx_as(b, PTX_F32, code), numbers[place], numbers[PLACES]);
+    }
+}
+
+static const gemv_codec integers = {.numbers = PLACES + 1,
+                                    .x_exponent = X_EXPONENT,
+                                    .prepare = integers_prepare,
+                                    .decode = integers_decode};
+
+/* ---- The same with scales of 16 bits and no zeros ----
+ *
+ * Under the exponent of 2^(23 - b), the bits of a code are the f32 2^(23 - b) + q, and fma.rn with scale and
+ * -(2^(23 - b) + offset) * scale is exact for places from 8 on: that constant has at most 24 bits. x stays as it is. */
+
+static ptx_val narrow_prepare(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers)
+{
+    const float offset = (float)offset_of(g);
+    numbers[0] = group->scale;
+    for (unsigned i = 0; i < PLACES; i++)
+        numbers[1 + i] =
+            ptx_mul(b, group->scale, ptx_f32(b, -((float)(1u << (23 - place_of(g, i))) + offset)));
+    return ptx_setp(b, PTX_LE, ptx_abs(b, numbers[1]), ptx_f32(b, element_largest(QDNN_DATA_F32)));
+}
+
+static void narrow_decode(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
+                          const ptx_val *numbers, ptx_val out[CHUNK])
+{
+    const uint32_t flip = g->spec->code == QDNN_CODE_TWOS_COMPLEMENT ? 8 : 0;
+    shifted s = shift_word(b, g, words[chunk]);
+    for (unsigned i = 0; i < CHUNK; i++) {
+        unsigned position, place;
+        word_of(g, chunk, i, &position);
+        ptx_val from = find_code(g, &s, position, &place);
+        const unsigned at = place_of(g, place);
+        ptx_val code = ptx_lop3(b, from, ptx_u32(b, 15u << at), ptx_u32(b, (150u - at) << 23 | flip << at),
+                                (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C);
+        out[i] = ptx_fma(b, ptx_as(b, PTX_F32, code), numbers[0], numbers[1 + place]);
+    }
+}
+
+static const gemv_codec narrow = {
+    .numbers = PLACES + 1, .prepare = narrow_prepare, .decode = narrow_decode};
+
+/* ---- Which is which ---- */
+
+static bool is_integer_type(qdnnDataType_t type)
+{
+    return type == QDNN_DATA_U8 || type == QDNN_DATA_I8 || type == QDNN_DATA_U32 || type == QDNN_DATA_I32;
+}
+
+/* Whether zero * scale is exact: scales of 16 bits have at most 11 of precision, and an offset is a power of two. */
+static bool scale_is_narrow(const kernel_spec *spec)
+{
+    return spec->scale == QDNN_SCALE_F16 || spec->scale == QDNN_SCALE_BF16;
+}
+
+static bool zero_is_exact(const format_row *format, const kernel_spec *spec)
+{
+    if (format->facts.zero_kind == QDNN_ZERO_NONE)
+        return true;
+    return format->facts.zero_kind == QDNN_ZERO_POINT && scale_is_narrow(spec) &&
+           (spec->zero_packed || is_integer_type(spec->zero));
+}
+
+const gemv_codec *gemv_codec_of(const format_row *format, const kernel_spec *spec)
+{
+    const unsigned bits = format->facts.bits;
+    if (format->codec == &codec_integer && (bits == 4 || bits == 8) && spec->groups != QDNN_GROUPS_DEFAULT &&
+        zero_is_exact(format, spec))
+        return bits == 4 && !format_has_zero(format) && scale_is_narrow(spec) ? &narrow : &integers;
+    bool is_looked_up = bits == 4 || format->codec == &codec_e4m3;
+    return is_looked_up && format->codec != &codec_integer ? &gemv_codec_table : gemv_codec_plain(format);
+}
+
+/* The table does not go with what else is in shared memory where there are 64 KB; FP8 is converted from sm_89 on. */
+const gemv_codec *gemv_codec_for(const ptx_builder *b, const format_row *format, const kernel_spec *spec)
+{
+    const ptx_sm *sm = ptx_target(b);
+    const gemv_codec *codec = gemv_codec_of(format, spec);
+    bool has_room = sm && sm->shared_block > 64 * 1024, is_converted = sm && sm->number >= 89;
+    if (codec == &gemv_codec_table && (!has_room || (format->facts.bits == 8 && is_converted)))
+        return gemv_codec_plain(format);
+    return codec;
+}

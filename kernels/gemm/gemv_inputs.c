@@ -1,0 +1,288 @@
+/* x and the numbers of groups in shared memory, a tile of k at a time.
+ *
+ * Vector i (four f32) of the k that thread t of a team has in a round lies at (i * team + t) * 16 bytes of the round, so
+ * the threads of a team read neighbours. */
+#include "kernels/gemm/gemv.h"
+
+/* ---- x ---- */
+
+ptx_val gemv_x_place(ptx_builder *b, const gemv *g, ptx_val offset)
+{
+    if (g->stretch == 1)
+        return offset;
+    ptx_val run = ptx_shr(b, offset, ceil_log2(GEMV_RUN)), inside = ptx_and(b, offset, GEMV_RUN - 1);
+    return ptx_mad(b, run, 2 * GEMV_RUN, inside);
+}
+
+/* Above that, x times 2^x_exponent may be infinite. */
+static float x_limit(const gemv *g)
+{
+    float limit = 0x1p127f;
+    for (int i = 0; i < g->codec->x_exponent; i++)
+        limit /= 2;
+    return limit;
+}
+
+static bool x_may_be_large(const gemv *g)
+{
+    return g->codec->x_exponent && g->spec->data != QDNN_DATA_F16;
+}
+
+static x_loader x_begin(ptx_builder *b, const gemv *g)
+{
+    const gemv_shape *s = &g->shape;
+    const unsigned rows = s->rows < s->warps ? s->rows : s->warps;
+    x_loader l = {.step = s->warps / rows, .rounds = s->tile / ROUND / (s->warps / rows)};
+    ptx_val warp = ptx_shr(b, ptx_tid_x(b), 5), round = ptx_shr(b, warp, ceil_log2(rows));
+    ptx_val chunk = ptx_shr(b, ptx_laneid(b), ceil_log2(s->team));
+    ptx_val place = ptx_mad(b, chunk, (int)(2 * s->team), g->thread);
+    ptx_val number = ptx_mad(b, g->thread, (int)s->chunks, chunk);
+    ptx_val bytes = ptx_mul(b, g->args.x_stride, ptx_u64(b, element_bytes(g->spec->data)));
+    l.row = ptx_and(b, warp, (int)rows - 1);
+    l.at = ptx_mad(b, round, ROUND, ptx_mul(b, number, CHUNK));
+    l.to = ptx_add(b, ptx_mad(b, round, (int)(g->stretch * ROUND_BYTES), gemv_x_place(b, g, ptx_shl(b, place, 4))),
+                   g->x_shared);
+    l.aligned = emit_aligned(b, ptx_or(b, bytes, g->args.all.operand[QDNN_OPERAND_X]), LOAD_BYTES);
+    return l;
+}
+
+/* Sets `too_large` (u32) where x does not serve. */
+static void note_large(ptx_builder *b, const gemv *g, ptx_val too_large, const ptx_val *x)
+{
+    ptx_val largest = ptx_abs(b, x[0]);
+    for (unsigned i = 1; i < CHUNK; i++)
+        largest = ptx_max(b, largest, ptx_abs(b, x[i]));
+    ptx_val over = ptx_setp(b, PTX_GE, largest, ptx_f32(b, x_limit(g)));
+    ptx_when(b, over);
+    ptx_assign(b, too_large, ptx_u32(b, 1));
+}
+
+typedef struct x_target {
+    bool is_scaled;
+    ptx_val too_large; /* variable */
+} x_target;
+
+static void store_x(ptx_builder *b, const gemv *g, const x_target *t, ptx_val to, int offset, const ptx_val *x)
+{
+    const int exponent = t->is_scaled ? g->codec->x_exponent : 0;
+    ptx_val scaled[CHUNK], factor = ptx_bits(b, PTX_F32, (uint64_t)(exponent + 127) << 23);
+    if (exponent && x_may_be_large(g))
+        note_large(b, g, t->too_large, x);
+    for (unsigned i = 0; i < CHUNK; i++)
+        scaled[i] = exponent ? ptx_mul(b, x[i], factor) : x[i];
+    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset, scaled, 4);
+    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset + (int)(g->stretch * g->shape.team * LOAD_BYTES), scaled + 4, 4);
+}
+
+/* Whole rows of aligned vectors. */
+static void stage_row(ptx_builder *b, const gemv *g, const x_target *t, ptx_val from, ptx_val to)
+{
+    const x_loader *l = &g->x_loader;
+    const unsigned bytes = element_bytes(g->spec->data) * ROUND;
+    for (unsigned i = 0; i < l->rounds; i++) {
+        ptx_val x[CHUNK];
+        emit_load_run(b, g->spec->data, from, (int)(i * l->step * bytes), CHUNK, x);
+        store_x(b, g, t, to, (int)(i * l->step * g->stretch * ROUND_BYTES), x);
+    }
+}
+
+/* The same element by element; what does not exist is 0. */
+static void stage_row_slowly(ptx_builder *b, const gemv *g, const x_target *t, ptx_val exists, ptx_val at,
+                             ptx_val from, ptx_val to)
+{
+    const x_loader *l = &g->x_loader;
+    const unsigned bytes = element_bytes(g->spec->data);
+    ptx_val i = ptx_for(b, ptx_u32(b, 0), (int)(l->rounds * l->step * ROUND), (int)(l->step * ROUND));
+    ptx_val here = ptx_setp_and(b, PTX_LT, ptx_add(b, at, i), g->k, exists), x[CHUNK];
+    ptx_val address = ptx_at(b, from, i, bytes);
+    for (unsigned j = 0; j < CHUNK; j++)
+        x[j] = ptx_var(b, ptx_f32(b, 0));
+    ptx_if(b, here);
+    for (unsigned j = 0; j < CHUNK; j++)
+        ptx_assign(b, x[j], emit_load(b, g->spec->data, address, (int)(j * bytes)));
+    ptx_end_if(b);
+    store_x(b, g, t, ptx_mad(b, i, (int)(4 * g->stretch), to), 0, x);
+    ptx_end_for(b);
+}
+
+ptx_val gemv_stage_x(ptx_builder *b, const gemv *g, ptx_val k, bool is_scaled)
+{
+    const x_loader *l = &g->x_loader;
+    const x_target t = {is_scaled, ptx_var(b, ptx_u32(b, 0))};
+    ptx_val at = ptx_add(b, k, l->at), last_row = ptx_add(b, g->first_row, (int)g->shape.rows);
+    ptx_val whole = ptx_setp_and(b, PTX_LE, ptx_add(b, k, (int)g->shape.tile), g->k, l->aligned);
+    ptx_val row = ptx_add(b, g->first_row, l->row);
+    whole = ptx_setp_and(b, PTX_LE, last_row, g->m, whole);
+    for (unsigned j = 0; j < g->shape.rows; j += g->shape.warps) {
+        ptx_val this = j ? ptx_add(b, row, (int)j) : row;
+        ptx_val element = ptx_mad(b, ptx_cvt(b, PTX_U64, this), g->args.x_stride, ptx_cvt(b, PTX_U64, at));
+        ptx_val from =
+            ptx_at(b, g->args.all.operand[QDNN_OPERAND_X], element, element_bytes(g->spec->data));
+        ptx_val to = ptx_mad(b, ptx_add(b, l->row, (int)j), (int)(4 * g->stretch * g->shape.tile), l->to);
+        ptx_uniform(b);
+        ptx_if(b, whole);
+        stage_row(b, g, &t, from, to);
+        ptx_else(b);
+        stage_row_slowly(b, g, &t, ptx_setp(b, PTX_LT, this, g->m), at, from, to);
+        ptx_end_if(b);
+    }
+    return x_may_be_large(g) && is_scaled ? ptx_setp(b, PTX_NE, t.too_large, 0) : (ptx_val){0};
+}
+
+/* ---- Numbers of groups ---- */
+
+unsigned gemv_span(const format_row *format, const kernel_spec *spec)
+{
+    if (format_is_plain(format) || spec->groups == QDNN_GROUPS_DEFAULT || spec->channels == 1)
+        return 0;
+    uint64_t power = spec->group_size & -spec->group_size;
+    return power < ROUND ? (unsigned)power : ROUND;
+}
+
+/* So that the teams of a warp, each at another output, read different banks. */
+unsigned gemv_numbers_pitch(const gemv_shape *s, const gemv_codec *codec)
+{
+    const unsigned plain = s->tile / s->span * codec->numbers;
+    return codec->numbers < 4 ? plain + 8 * codec->numbers : plain;
+}
+
+/* Whether the number of a group is output * groups + k / group_size, and scales and zeros lie in that order. */
+static bool is_linear(const kernel_spec *spec)
+{
+    return spec->channels == 0 && spec->scale_order == QDNN_SCALE_ORDER_DEFAULT &&
+           spec->scale_swizzle == QDNN_SWIZZLE_NONE && spec->group_rows == 1 && !spec->nested &&
+           !spec->zero_packed;
+}
+
+static ptx_val run_from(ptx_builder *b, const gemv *g, const number_loader *l, ptx_val pointer, unsigned half,
+                        unsigned bytes)
+{
+    ptx_val output = ptx_add(b, ptx_cvt(b, PTX_U32, g->column), l->first);
+    if (half)
+        output = ptx_add(b, output, ptx_cvt(b, PTX_U32, g->args.n));
+    return ptx_at(b, pointer, ptx_mul_wide(b, output, g->groups), bytes);
+}
+
+static void runs_begin(ptx_builder *b, const gemv *g, number_loader *l)
+{
+    const sidecars *side = &g->w.matrix.q.side;
+    const unsigned scale = scale_bytes(g->spec->scale), zero = element_bytes(g->spec->zero);
+    const bool has_zero = format_has_zero(g->w.coding.format);
+    l->scale_step = ptx_mul_wide(b, g->groups, ptx_u32(b, l->step * scale));
+    if (has_zero)
+        l->zero_step = ptx_mul_wide(b, g->groups, ptx_u32(b, l->step * zero));
+    for (unsigned half = 0; half < (g->spec->gated ? 2 : 1); half++) {
+        l->scale_from[half] = run_from(b, g, l, side->scale, half, scale);
+        if (has_zero)
+            l->zero_from[half] = run_from(b, g, l, side->zero, half, zero);
+    }
+}
+
+static number_loader numbers_begin(ptx_builder *b, const gemv *g)
+{
+    const gemv_shape *s = &g->shape;
+    const unsigned slots = s->tile / s->span, of_half = s->of_block / (g->spec->gated ? 2 : 1);
+    const unsigned pitch = 4 * gemv_numbers_pitch(s, g->codec);
+    ptx_val tid = ptx_tid_x(b), slot = ptx_and(b, tid, (int)slots - 1);
+    number_loader l = {.step = s->warps * WARP / slots, .first = ptx_shr(b, tid, ceil_log2(slots))};
+    ptx_val place = ptx_mad(b, slot, (int)(4 * g->codec->numbers), g->numbers_shared);
+    l.at = ptx_mul(b, slot, (int)s->span);
+    l.to = ptx_mad(b, l.first, (int)pitch, place);
+    l.whole = ptx_setp(b, PTX_EQ, g->last, (int)of_half - 1);
+    if (is_linear(g->spec))
+        runs_begin(b, g, &l);
+    return l;
+}
+
+void gemv_begin_inputs(ptx_builder *b, gemv *g)
+{
+    g->x_loader = x_begin(b, g);
+    if (g->shape.span)
+        g->number_loader = numbers_begin(b, g);
+}
+
+/* The numbers of a group (u32) where they lie, output after output. */
+typedef struct number_run {
+    ptx_val scale, zero; /* u64 */
+} number_run;
+
+static number_run run_begin(ptx_builder *b, const gemv *g, unsigned half, ptx_val group)
+{
+    const number_loader *l = &g->number_loader;
+    number_run r = {.scale = ptx_at(b, l->scale_from[half], group, scale_bytes(g->spec->scale))};
+    if (format_has_zero(g->w.coding.format))
+        r.zero = ptx_at(b, l->zero_from[half], group, element_bytes(g->spec->zero));
+    return r;
+}
+
+/* The group where it is, and on to the next output. */
+static group_values run_next(ptx_builder *b, const gemv *g, number_run *r)
+{
+    group_values v = {.scale = emit_load_scale(b, g->spec->scale, r->scale, 0)};
+    r->scale = ptx_add(b, r->scale, g->number_loader.scale_step);
+    if (!format_has_zero(g->w.coding.format))
+        return v;
+    v.zero = group_zero_from(b, &g->w.coding, emit_load(b, g->spec->zero, r->zero, 0));
+    r->zero = ptx_add(b, r->zero, g->number_loader.zero_step);
+    return v;
+}
+
+/* Any group; of an output that does not exist, that of the last one. */
+static group_values group_of(ptx_builder *b, const gemv *g, unsigned half, unsigned output, ptx_val k)
+{
+    ptx_val there = ptx_min(b, ptx_add(b, g->number_loader.first, (int)output), g->last);
+    ptx_val row = ptx_add(b, g->column, ptx_cvt(b, PTX_U64, there));
+    return matrix_group(b, &g->w.matrix, half ? ptx_add(b, row, g->args.n) : row, ptx_cvt(b, PTX_U64, k));
+}
+
+static ptx_val join(ptx_builder *b, ptx_val all, ptx_val one)
+{
+    return one.kind == PTX_NOTHING ? all : all.kind == PTX_NOTHING ? one : ptx_and(b, all, one);
+}
+
+/* The span at k (u32), of all outputs of the thread; in runs or one by one. */
+static ptx_val stage_outputs(ptx_builder *b, const gemv *g, ptx_val k, bool in_runs)
+{
+    const gemv_shape *s = &g->shape;
+    const number_loader *l = &g->number_loader;
+    const unsigned pitch = 4 * gemv_numbers_pitch(s, g->codec), of_half = s->of_block / (g->spec->gated ? 2 : 1);
+    ptx_val serves = {0};
+    ptx_val group = ptx_cvt(b, PTX_U32, emit_divide(b, ptx_cvt(b, PTX_U64, k), g->spec->group_size));
+    number_run run = {0};
+    for (unsigned i = 0; i < s->of_block; i += l->step) {
+        ptx_val made[GEMV_NUMBERS_MAX];
+        if (in_runs && i % of_half == 0)
+            run = run_begin(b, g, i / of_half, group);
+        group_values v = in_runs ? run_next(b, g, &run) : group_of(b, g, i / of_half, i % of_half, k);
+        serves = join(b, serves, g->codec->prepare(b, g, &v, made));
+        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, l->to, (int)(i * pitch), made, (int)g->codec->numbers);
+    }
+    return serves;
+}
+
+static void note_odd(ptx_builder *b, ptx_val odd, ptx_val serves)
+{
+    if (serves.kind == PTX_NOTHING)
+        return;
+    ptx_unless(b, serves);
+    ptx_assign(b, odd, ptx_u32(b, 1));
+}
+
+ptx_val gemv_stage_numbers(ptx_builder *b, const gemv *g, ptx_val k)
+{
+    if (!g->shape.span)
+        return g->serves.kind == PTX_NOTHING ? g->serves : ptx_not(b, g->serves);
+    const number_loader *l = &g->number_loader;
+    ptx_val odd = ptx_var(b, ptx_u32(b, 0));
+    ptx_val at = ptx_min(b, ptx_add(b, k, l->at), ptx_sub(b, g->k, 1)); /* what is beyond K is not used */
+    if (is_linear(g->spec)) {
+        ptx_uniform(b);
+        ptx_if(b, l->whole);
+        note_odd(b, odd, stage_outputs(b, g, at, true));
+        ptx_else(b);
+    }
+    note_odd(b, odd, stage_outputs(b, g, at, false));
+    if (is_linear(g->spec))
+        ptx_end_if(b);
+    return ptx_setp(b, PTX_NE, odd, 0);
+}

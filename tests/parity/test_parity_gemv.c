@@ -1,0 +1,182 @@
+/* Products of few rows with codes along K, through the public API, against host_ref: the formats, groups and shapes that
+ * the kernel for them serves; scales that its shortest decoding does not serve; and that a row's bits do not depend on the
+ * others. */
+#include <stdio.h>
+#include <string.h>
+
+#include "device/product_case.h"
+#include "parity/matrix.h"
+#include "parity/ptxvm.h"
+#include "test.h"
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+enum { TRIALS = 40 };
+
+static const char *const sms[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"};
+static const char *const formats[] = {"int4", "int4_zp", "int4_min", "int8",     "int8_zp",   "int2",
+                                      "int2_zp", "nf4",  "fp4_bnb",  "e2m1",     "e4m3",      "e5m2",
+                                      "plain_f32", "plain_f16", "plain_bf16"};
+
+static int format_count(void)
+{
+    return LENGTH(formats);
+}
+
+static void format_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", formats[index]);
+}
+
+static const kernel_row *row_of(const char *format)
+{
+    char name[64];
+    snprintf(name, sizeof name, "dequantize_%s", format);
+    return kernel_find(name);
+}
+
+static uint32_t next(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+#define PICK(state, list) ((list)[next(state) % LENGTH(list)])
+
+/* Around units, rounds, rings of rounds and tiles. */
+static const int64_t ks[] = {64, 128, 192, 256, 320, 512, 768, 1024, 1088, 1280, 2112, 4096, 4416};
+static const int64_t ns[] = {1, 2, 3, 15, 16, 17, 31, 32, 33, 40};
+static const int64_t ms[] = {1, 1, 1, 1, 2, 2, 3, 4, 5, 8, 11, 16};
+static const int64_t sizes[] = {16, 32, 64, 128, 256, 96, 512, 1024};
+static const qdnnDataType_t types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
+static const qdnnScaleType_t scales[] = {QDNN_SCALE_F32, QDNN_SCALE_F16, QDNN_SCALE_BF16};
+static const qdnnCodeKind_t codes[] = {QDNN_CODE_DEFAULT, QDNN_CODE_OFFSET, QDNN_CODE_UNSIGNED,
+                                       QDNN_CODE_TWOS_COMPLEMENT};
+static const qdnnDataType_t zeros[] = {QDNN_DATA_U8, QDNN_DATA_I32, QDNN_DATA_F32, QDNN_DATA_F16};
+
+static void pick_scales(uint32_t *state, quant_case *w)
+{
+    const char *format = kernel_format(w->row)->name;
+    kernel_spec *spec = &w->spec;
+    bool is_float = strcmp(format, "e2m1") == 0 || strcmp(format, "e4m3") == 0 || strcmp(format, "e5m2") == 0;
+    bool is_table = strcmp(format, "nf4") == 0 || strcmp(format, "fp4_bnb") == 0;
+    spec->scale = PICK(state, scales);
+    if (is_float && next(state) % 2)
+        spec->scale = next(state) % 2 ? QDNN_SCALE_E4M3 : QDNN_SCALE_E8M0;
+    if (spec->scale == QDNN_SCALE_E4M3)
+        spec->global_scale = (int)(next(state) % 3);
+    if (is_table && spec->scale == QDNN_SCALE_F32)
+        spec->nested = next(state) % 2;
+    spec->zero = PICK(state, zeros);
+    if (spec->zero == QDNN_DATA_I32 && spec->code == QDNN_CODE_UNSIGNED)
+        spec->zero = QDNN_DATA_U32;
+    if (kernel_format(w->row)->zero_kind == QDNN_ZERO_MINIMUM)
+        spec->zero = PICK(state, types);
+    spec->zero_packed = kernel_format(w->row)->zero_kind == QDNN_ZERO_POINT && next(state) % 4 == 0;
+}
+
+static void pick_groups(uint32_t *state, int64_t k, quant_case *w)
+{
+    static const qdnnGranularity_t others[] = {QDNN_GRANULARITY_TENSOR, QDNN_GRANULARITY_CHANNEL,
+                                               QDNN_GRANULARITY_NONE};
+    kernel_spec *spec = &w->spec;
+    w->granularity = QDNN_GRANULARITY_GROUP;
+    spec->groups = next(state) % 2 ? QDNN_GROUPS_ROWS : QDNN_GROUPS_FLAT;
+    w->extent = PICK(state, sizes);
+    if (spec->groups == QDNN_GROUPS_FLAT)
+        while (k % w->extent != 0)
+            w->extent = PICK(state, sizes);
+    if (spec->groups == QDNN_GROUPS_ROWS && !spec->nested && next(state) % 3 == 0) {
+        spec->scale_order = next(state) % 2 ? QDNN_SCALE_ORDER_TRANSPOSED : QDNN_SCALE_ORDER_DEFAULT;
+        spec->scale_swizzle = next(state) % 2 ? QDNN_SWIZZLE_128X4 : QDNN_SWIZZLE_NONE;
+        spec->group_rows = next(state) % 2 ? 4 : 1;
+    }
+    if (next(state) % 5 == 0 && !spec->nested && !spec->global_scale &&
+        kernel_format(w->row)->zero_kind == QDNN_ZERO_NONE) {
+        w->granularity = PICK(state, others);
+        spec->groups = QDNN_GROUPS_FLAT;
+        spec->scale_order = QDNN_SCALE_ORDER_DEFAULT;
+        spec->scale_swizzle = QDNN_SWIZZLE_NONE;
+        spec->group_rows = 1;
+        w->extent = 0;
+    }
+}
+
+static quant_case pick_weights(uint32_t *state, const kernel_row *row, int64_t k, int64_t n)
+{
+    quant_case w = {.row = row,
+                    .spec = kernel_spec_default(),
+                    .granularity = QDNN_GRANULARITY_TENSOR,
+                    .rank = 2,
+                    .dims = {n, k},
+                    .kind = DATA_NORMAL,
+                    .seed = next(state) % 1000 + 1};
+    if (!kernel_takes(row, "groups"))
+        return w;
+    w.spec.code = kernel_takes(row, "code") ? PICK(state, codes) : QDNN_CODE_DEFAULT;
+    pick_scales(state, &w);
+    pick_groups(state, k, &w);
+    w.spec.layout = next(state) % 3 == 0 ? QDNN_LAYOUT_WORDS_ROWS : QDNN_LAYOUT_BYTES;
+    if (w.spec.layout == QDNN_LAYOUT_BYTES && kernel_format(row)->bits == 4 && next(state) % 2)
+        w.spec.nibble_order = QDNN_NIBBLE_HIGH_FIRST;
+    w.callers = next(state) % 3 == 0;
+    return w;
+}
+
+static product_case case_at(const kernel_row *row, int trial)
+{
+    uint32_t state = (uint32_t)trial * 2654435761u + 99;
+    for (const char *p = row->name; *p; p++)
+        state = (state ^ (uint32_t)*p) * 16777619u;
+    product_case c = {.rows = -1, .m = PICK(&state, ms), .x = PICK(&state, types), .y = PICK(&state, types)};
+    c.gated = trial % 5 == 3;
+    int64_t n = PICK(&state, ns), k = PICK(&state, ks);
+    if (c.m * n > 64 && k > 2048)
+        k = 1088;
+    c.weights = pick_weights(&state, row, k, c.gated ? 2 * n : n);
+    c.x_gap = trial % 4 == 1 ? 3 : 0;
+    c.y_gap = trial % 3 == 2 ? 3 : 0;
+    c.alpha = (qdnnAlpha_t)(next(&state) % 4);
+    c.bias = next(&state) % 2 ? (int)PICK(&state, types) : 0;
+    c.activation = (qdnnActivation_t)(next(&state) % 5);
+    c.residual = next(&state) % 2;
+    c.kind = trial % 8 == 5 ? DATA_SPECIAL : trial % 8 == 7 ? DATA_SUBNORMAL : trial % 8 == 6 ? DATA_HUGE : DATA_NORMAL;
+    c.seed = next(&state) % 1000 + 1;
+    c.shift = trial % 7 == 4 ? 4 : 0;
+    if (trial % 6 == 2)
+        c.rows = next(&state) % (uint32_t)(c.m + 1);
+    return c;
+}
+
+/* Whether the kernel of few rows serves the case, as the library decides it. */
+static bool is_served(const product_case *c)
+{
+    const kernel_row *row = kernel_find_operation(KERNEL_MATMUL, c->weights.row->format);
+    kernel_spec spec = c->weights.spec;
+    spec.data = c->x;
+    spec.gated = c->gated;
+    spec.product = KERNEL_PRODUCT_GEMV;
+    if (c->weights.extent)
+        spec.group_size = (uint64_t)c->weights.extent;
+    while (spec.tile_rows < (uint64_t)c->m)
+        spec.tile_rows *= 2;
+    kernel_problem problem = {.rows = (uint64_t)c->weights.dims[0],
+                              .columns = (uint64_t)c->weights.dims[1],
+                              .m = (uint64_t)c->m};
+    return kernel_product_fits(row, &spec, &problem);
+}
+
+TEST_EACH(ParityGemv, OnPtxvm, format_count, format_name)
+{
+    NEED_PTXVM;
+    const kernel_row *row = row_of(formats[index]);
+    qdnnHandle_t handle = ptxvm_begin(sms[index % LENGTH(sms)], 0, "all", "error");
+    bool alive = handle != NULL;
+    int served = 0;
+    for (int i = 0; i < TRIALS && alive; i++) {
+        product_case c = case_at(row, i);
+        served += is_served(&c);
+        alive = product_run(handle, &c, i % 4 == 3 ? BUFFER_EXACT : BUFFER_BANDS);
+    }
+    CHECK(served > TRIALS / 2);
+    ptxvm_end(handle);
+}
