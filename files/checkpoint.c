@@ -104,6 +104,13 @@ static int64_t integer_of(const json_value *v, const char *path)
     return json_u64(v, path, &number) && number < INT32_MAX ? (int64_t)number : 0;
 }
 
+/* The width of a code; what is none is not said. */
+static int bits_of(const json_value *v, const char *path)
+{
+    int64_t bits = integer_of(v, path);
+    return bits > 0 && bits <= 64 ? (int)bits : 0;
+}
+
 static bool has_text(const json_value *v, const char *path, const char *text)
 {
     const char *s = json_string(v, path);
@@ -136,7 +143,7 @@ static void read_groups(const json_value *v, quant_config *c)
     const json_value *weights = groups && groups->first ? json_at(groups->first, "weights") : NULL;
     if (!weights)
         return;
-    c->bits = (int)integer_of(weights, "num_bits");
+    c->bits = bits_of(weights, "num_bits");
     c->group_size = integer_of(weights, "group_size");
     json_bool(weights, "symmetric", &c->is_symmetric);
 }
@@ -146,7 +153,7 @@ static qdnnStatus_t set_config(struct qdnnFile *f, const json_value *v, const ch
     quant_config *c = &f->config;
     c->method = method_of(method);
     c->name = file_copy(f, method, strlen(method));
-    c->bits = (int)integer_of(v, json_at(v, "bits") ? "bits" : "w_bit");
+    c->bits = bits_of(v, json_at(v, "bits") ? "bits" : "w_bit");
     c->group_size = integer_of(v, json_at(v, "group_size") ? "group_size" : "q_group_size");
     c->is_v2 = has_text(v, "checkpoint_format", "gptq_v2");
     json_bool(v, "sym", &c->is_symmetric);

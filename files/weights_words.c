@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+/* Of a dimension: larger ones exist only beside a dimension of 0, and their products would not fit. */
+#define SIZE_LIMIT (INT64_C(1) << 40)
+
 /* ---- GPTQ ---- */
 
 /* [version][bits] */
@@ -119,7 +122,8 @@ bool match_qweight(builder *b)
     take_silently(b, index);
     if (!scales || !zeros)
         return true;
-    if (b->codes->rank != 2 || scales->rank != 2 || zeros->rank != 2)
+    if (b->codes->rank != 2 || scales->rank != 2 || zeros->rank != 2 || b->codes->dims[0] > SIZE_LIMIT ||
+        scales->dims[1] > SIZE_LIMIT)
         return problem(b, "qweight, scales and qzeros must be matrices");
     set_scale_type(b, scales);
     b->w.transposed = true;
@@ -147,7 +151,7 @@ static bool read_shape(builder *b, const qdnnFileTensor_t *shape, int64_t *n, in
         memcpy(wide ? (void *)&sizes[i] : (void *)&narrow, (const char *)shape->data + (wide ? 8 : 4) * i,
                wide ? 8 : 4);
         sizes[i] = wide ? sizes[i] : narrow;
-        if (sizes[i] < 1 || sizes[i] > INT64_C(1) << 40)
+        if (sizes[i] < 1 || sizes[i] > SIZE_LIMIT)
             return !problem(b, "'%s' has a size of %lld", shape->name, (long long)sizes[i]);
     }
     *n = sizes[0];
@@ -234,7 +238,7 @@ bool match_packed(builder *b)
     take(b, QDNN_OPERAND_SCALE, scales);
     if (!scales)
         return true;
-    if (b->codes->rank != 2 || b->codes->dims[1] > INT64_C(1) << 40)
+    if (b->codes->rank != 2 || b->codes->dims[1] > SIZE_LIMIT)
         return problem(b, "packed weights must be matrices");
     if (b->codes->type == QDNN_DATA_I32)
         return pack_quantized(b, scales, cut);

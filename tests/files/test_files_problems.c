@@ -174,3 +174,20 @@ TEST_CASE(FilesProblems, GroupsOutOfRange)
         CHECK_HAS(w.problem ? w.problem : "", "element 9 of 'l.g_idx' is 1; there are 1 groups");
     opened_close(&o);
 }
+
+/* A dimension of 0 lets another be anything: sizes are looked at before they are multiplied. */
+TEST_CASE(FilesProblems, HugeBesideNothing)
+{
+    opened o;
+    qdnnFileWeight_t w;
+    st_maker s = {0};
+    const int64_t huge[2] = {INT64_C(1) << 59, 0}, wide[2] = {0, INT64_C(1) << 59};
+    st_tensor(&s, "l.qweight", "I32", 2, huge, NULL, 0);
+    st_tensor(&s, "l.qzeros", "I32", 2, wide, NULL, 0);
+    st_tensor(&s, "l.scales", "F16", 2, wide, NULL, 0);
+    st_metadata(&s, "{\"quantization_config\":\"{\\\"quant_method\\\":\\\"gptq\\\",\\\"bits\\\":2147483646}\"}");
+    opened_make(&o, st_make(&s), "model.safetensors");
+    if (opened_open(&o, "") && CHECK(!qdnnGetFileWeight(o.file, 0, &w)))
+        CHECK_HAS(w.problem ? w.problem : "(no problem)", "must be matrices");
+    opened_close(&o);
+}

@@ -509,6 +509,27 @@ TEST_CASE(QdnnCommand, GptqBecomesGguf)
     opened_close(&o);
 }
 
+/* NVFP4 of GGUF has no scale over the tensor: in ModelOpt's form it is 1, and the way back gives the same blocks. */
+TEST_CASE(QdnnCommand, Nvfp4BothWays)
+{
+    uint8_t blocks[4 * 36];
+    gguf_maker g = {0};
+    opened o;
+    qdnnFileWeight_t w;
+    for (int i = 0; i < (int)sizeof blocks; i++)
+        blocks[i] = i % 36 < 4 ? (uint8_t)(0x30 + i % 36 + i / 36) : (uint8_t)((i * 37 & 0x77) | 0x11);
+    gguf_tensor(&g, "a.weight", 40, 2, (const int64_t[]){2, 128}, blocks, sizeof blocks);
+    opened_make(&o, gguf_make(&g), "a.gguf");
+    check_run(o.dir, "convert a.gguf b.safetensors", 0, "nvfp4 ");
+    check_run(o.dir, "info b.safetensors", 0, "modelopt nvfp4");
+    check_run(o.dir, "verify b.safetensors", 0, "1 quantized weights, 256 elements: the same bits");
+    check_run(o.dir, "convert b.safetensors c.gguf", 0, "nvfp4 ");
+    if (opened_open(&o, "c.gguf") && find_weight(&o, "a.weight", &w) &&
+        CHECK_EQ_I64((int64_t)w.bytes, sizeof blocks))
+        CHECK_EQ_MEM(w.operand[0].data, blocks, sizeof blocks);
+    opened_close(&o);
+}
+
 /* ---- bench ---- */
 
 TEST_CASE(QdnnCommand, BenchCountsOnPtxvm)
