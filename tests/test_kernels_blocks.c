@@ -14,10 +14,18 @@ static const qdnnDataType_t data_types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_D
 static const char *const type_names[] = {"f32", "f16", "bf16", "f64"};
 enum { TYPES = LENGTH(data_types) };
 
+/* Products have tests of their own. */
+static bool moves_blocks(const kernel_row *row)
+{
+    kernel_operation operation = kernel_operation_of(row);
+    return (operation == KERNEL_QUANTIZE || operation == KERNEL_DEQUANTIZE) && kernel_format(row) &&
+           kernel_format(row)->block != QDNN_BLOCK_NONE;
+}
+
 static const kernel_row *block_row(int index)
 {
     for (int i = 0; i < kernel_row_count; i++)
-        if (kernel_format(&kernel_rows[i]) && kernel_format(&kernel_rows[i])->block != QDNN_BLOCK_NONE && index-- == 0)
+        if (moves_blocks(&kernel_rows[i]) && index-- == 0)
             return &kernel_rows[i];
     return NULL;
 }
