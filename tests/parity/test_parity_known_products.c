@@ -26,7 +26,7 @@ static bool put_row(small_product *p, const float *x, const float *bias)
 
 /* ---- quant.linear_4bit ---- */
 
-TEST_CASE(ParityProducts, Linear4Bit)
+TEST_CASE(ParityKnownProducts, Linear4Bit)
 {
     NEED_PTXVM;
     static const float x[] = {1, 2, 3, 4, 5, 6, 7, 8}, bias[] = {0, 0};
@@ -44,7 +44,7 @@ TEST_CASE(ParityProducts, Linear4Bit)
     ptxvm_end(handle);
 }
 
-TEST_CASE(ParityProducts, Linear4BitOfFourColumns)
+TEST_CASE(ParityKnownProducts, Linear4BitOfFourColumns)
 {
     NEED_PTXVM;
     static const float x[] = {0, 1, 2, 3, 4, 5, 6, 7}, expected[] = {140, 364, 28, 0};
@@ -60,7 +60,7 @@ TEST_CASE(ParityProducts, Linear4BitOfFourColumns)
     ptxvm_end(handle);
 }
 
-TEST_CASE(ParityProducts, AffineGrouped)
+TEST_CASE(ParityKnownProducts, AffineGrouped)
 {
     NEED_PTXVM;
     static const float x[] = {1, 2, 3, 4, 5, 6, 7, 8}, bias[] = {0, 3}, scale[] = {0.5f, 1, 2, 1};
@@ -156,7 +156,7 @@ static void group_name(int index, char *text, size_t size)
     snprintf(text, size, "g%d", group_sizes[index]);
 }
 
-TEST_EACH(ParityProducts, SweepOfAffineGrouped, group_count, group_name)
+TEST_EACH(ParityKnownProducts, SweepOfAffineGrouped, group_count, group_name)
 {
     NEED_PTXVM;
     int outputs = 0;
@@ -205,7 +205,7 @@ static qdnnQuantizedType_t groups_of(int64_t size)
 }
 
 /* All 288 are accepted, K that is no multiple of 8 among them. */
-TEST_CASE(ParityProducts, EverySpecificationIsAccepted)
+TEST_CASE(ParityKnownProducts, EverySpecificationIsAccepted)
 {
     NEED_PTXVM;
     static const int64_t ks[] = {8, 10, 16, 18, 24, 32, 64, 128}, widths[] = {1, 2, 3, 7, 16, 31};
@@ -221,7 +221,7 @@ TEST_CASE(ParityProducts, EverySpecificationIsAccepted)
     typed_end(&t);
 }
 
-TEST_CASE(ParityProducts, SizesOfASpecification)
+TEST_CASE(ParityKnownProducts, SizesOfASpecification)
 {
     NEED_PTXVM;
     qdnnTensorDescriptor_t w = NULL;
@@ -237,7 +237,7 @@ TEST_CASE(ParityProducts, SizesOfASpecification)
 }
 
 /* 257 groups of 8: w = (code - zero) * scale is 1 everywhere, in a different way in each group. */
-TEST_CASE(ParityProducts, ManyGroups)
+TEST_CASE(ParityKnownProducts, ManyGroups)
 {
     NEED_PTXVM;
     enum { MANY = 2056, GROUPS = MANY / 8 };
@@ -264,7 +264,7 @@ TEST_CASE(ParityProducts, ManyGroups)
 }
 
 /* The same words by the typed call: the operands are those of the plain one. */
-TEST_CASE(ParityProducts, TypedCallComputes)
+TEST_CASE(ParityKnownProducts, TypedCallComputes)
 {
     NEED_PTXVM;
     static const float x[] = {1, 2, 3, 4, 5, 6, 7, 8}, scale[] = {0.5f, 1, 2, 1};
@@ -353,7 +353,7 @@ static const struct {
      "whose product overflows; fix: use weights of fewer than 2^58 elements"},
 };
 
-TEST_ROWS(ParityProducts, TypedCallRefuses, refusals)
+TEST_ROWS(ParityKnownProducts, TypedCallRefuses, refusals)
 {
     NEED_PTXVM;
     char sentence[512];
@@ -398,13 +398,13 @@ static void check_matvec(int64_t batch)
     ptxvm_end(handle);
 }
 
-TEST_CASE(ParityProducts, Int4MatvecScaled)
+TEST_CASE(ParityKnownProducts, Int4MatvecScaled)
 {
     NEED_PTXVM;
     check_matvec(1);
 }
 
-TEST_CASE(ParityProducts, Int4BatchedMatvecScaled)
+TEST_CASE(ParityKnownProducts, Int4BatchedMatvecScaled)
 {
     NEED_PTXVM;
     check_matvec(2);
@@ -412,7 +412,7 @@ TEST_CASE(ParityProducts, Int4BatchedMatvecScaled)
 
 /* ---- NVFP4: (code * scale) * global is rounded once each ---- */
 
-TEST_CASE(ParityProducts, Nvfp4RoundsInOrder)
+TEST_CASE(ParityKnownProducts, Nvfp4RoundsInOrder)
 {
     NEED_PTXVM;
     static const uint8_t code = 0x03, scale = 0x3E; /* 1.5; 1.75 */
@@ -437,7 +437,7 @@ TEST_CASE(ParityProducts, Nvfp4RoundsInOrder)
 /* ---- Empty sizes ---- */
 
 /* K = 0: the sum is +0; then bias and the rest. M = 0 and N = 0 write nothing. */
-TEST_CASE(ParityProducts, EmptySizes)
+TEST_CASE(ParityKnownProducts, EmptySizes)
 {
     NEED_PTXVM;
     static const small_weights all[] = {
