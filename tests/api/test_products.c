@@ -327,6 +327,13 @@ TEST_CASE(ApiProducts, StacksAndLoraThatCannotBe)
         OK(qdnnSetTensorDescriptor(p.w, QDNN_DATA_F32, 2, (const int64_t[]){N, K}, NULL));
         small_product_set(&p, QDNN_MATMUL_CHECK_INDICES, 1);
         check_refused(&p, QDNN_STATUS_BAD_PARAM, "there are no indices to check");
+        small_product_set(&p, QDNN_MATMUL_CHECK_INDICES, 0);
+        small_product_set(&p, QDNN_MATMUL_LORA_RANK, 1 << 20);
+        OK(qdnnSetTensorDescriptor(p.x, QDNN_DATA_F32, 2, (const int64_t[]){INT64_C(1) << 50, K}, NULL));
+        OK(qdnnSetTensorDescriptor(p.y, QDNN_DATA_F32, 2, (const int64_t[]){INT64_C(1) << 50, N}, NULL));
+        check_refused(&p, QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                      "QDNN_MATMUL_LORA_RANK is 1048576, with M = 1125899906842624; fix: ");
+        small_product_set(&p, QDNN_MATMUL_LORA_RANK, 0);
         small_product_set(&p, QDNN_MATMUL_EXPERTS, 2);
         check_refused(&p, QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
                       "w has 2 dimensions; it must have 3, the experts first");

@@ -436,6 +436,30 @@ TEST_CASE(ParityKnownProducts, Nvfp4RoundsInOrder)
 
 /* ---- Empty sizes ---- */
 
+/* A stack without K: each row gets the bias of its expert, and the row without an expert NaN. */
+TEST_CASE(ParityKnownProducts, StacksWithoutK)
+{
+    NEED_PTXVM;
+    static const float bias[] = {1, 2, 3, 4};
+    static const int32_t expert[] = {1, 2, 0};
+    float y[6] = {0};
+    small_product p;
+    qdnnHandle_t handle = ptxvm_begin("sm_90", 1, "all", "stderr");
+    if (small_product_begin(&p, handle, (const int64_t[]){3, 2, 0}, 2, affine(8)) &&
+        small_product_put(&p, QDNN_OPERAND_BIAS, bias, sizeof bias) &&
+        small_product_put(&p, QDNN_OPERAND_EXPERT_INDEX, expert, sizeof expert) &&
+        small_product_set(&p, QDNN_MATMUL_BIAS_TYPE, QDNN_DATA_F32) && small_product_plan(&p) &&
+        small_product_run(&p, y)) {
+        CHECK_EQ_F32(y[0], 3);
+        CHECK_EQ_F32(y[1], 4);
+        CHECK(isnan(y[2]) && isnan(y[3]));
+        CHECK_EQ_F32(y[4], 1);
+        CHECK_EQ_F32(y[5], 2);
+    }
+    small_product_end(&p);
+    ptxvm_end(handle);
+}
+
 /* K = 0: the sum is +0; then bias and the rest. M = 0 and N = 0 write nothing. */
 TEST_CASE(ParityKnownProducts, EmptySizes)
 {
