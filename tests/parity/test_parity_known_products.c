@@ -24,6 +24,23 @@ static bool put_row(small_product *p, const float *x, const float *bias)
                       small_product_set(p, QDNN_MATMUL_BIAS_TYPE, QDNN_DATA_F32)));
 }
 
+/* The kernel of a plan has the settings that an operation's name stands for; which product computes it is free. */
+static void check_named(const small_product *p, const char *operation)
+{
+    qdnnPlanInfo_t info = {.size = sizeof info};
+    const char *kernel = NULL, *settings = NULL, *own = NULL;
+    char words[256];
+    if (!CHECK_QDNN(qdnnGetPlanInfo(p->plan, &info)) || !CHECK_QDNN(qdnnFindOperation(operation, &kernel)) ||
+        !CHECK_QDNN(qdnnFindOperation(info.operation, &own)) ||
+        !CHECK_QDNN(qdnnGetOperationSettings(operation, &settings)))
+        return;
+    CHECK_EQ_STR(own, kernel);
+    snprintf(words, sizeof words, "%s", settings);
+    for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
+        if (strncmp(word, "tile_rows=", 10) != 0)
+            CHECK_HAS(info.settings, word);
+}
+
 /* ---- quant.linear_4bit ---- */
 
 TEST_CASE(ParityKnownProducts, Linear4Bit)
@@ -39,6 +56,7 @@ TEST_CASE(ParityKnownProducts, Linear4Bit)
         small_product_run(&p, y)) {
         CHECK_EQ_F32(y[0], 204);
         CHECK_EQ_F32(y[1], 0);
+        check_named(&p, "quant.linear_4bit");
     }
     small_product_end(&p);
     ptxvm_end(handle);
@@ -75,6 +93,7 @@ TEST_CASE(ParityKnownProducts, AffineGrouped)
         small_product_run(&p, y)) {
         CHECK_EQ_F32(y[0], 150);
         CHECK_EQ_F32(y[1], 3);
+        check_named(&p, "quant.linear_4bit.affine_grouped");
     }
     small_product_end(&p);
     ptxvm_end(handle);
@@ -377,7 +396,15 @@ static const float row_scales[] = {0.5f, 0.25f, 0.125f},
                    matvec_x[] = {1, -0.5f, 0.25f, 2, -1.5f, 0.75f, 1.25f, -2, 0.5f},
                    matvec_y[] = {7.75f, 1.4375f, -1.59375f};
 
-static void check_matvec(int64_t batch)
+/* A scale for each row of any length: one group that no row fills. */
+static bool set_long_groups(small_product *p)
+{
+    return CHECK_QDNN(qdnnSetQuantAttribute(p->quant, QDNN_QUANT_GRANULARITY, QDNN_GRANULARITY_GROUP)) &&
+           CHECK_QDNN(qdnnSetQuantAttribute(p->quant, QDNN_QUANT_GROUP_SIZE, INT64_C(1) << 40));
+}
+
+/* As QDNN_WEIGHTS_INT4_ROWS has it, or as the kernel that the operation's name stands for. */
+static void check_matvec(int64_t batch, const char *operation)
 {
     float x[2 * 9], y[2 * 3] = {0};
     small_product p;
@@ -388,12 +415,16 @@ static void check_matvec(int64_t batch)
     }
     if (small_product_begin(&p, handle, (const int64_t[]){batch, 3, 9}, 0,
                             (small_weights){QDNN_WEIGHTS_INT4_ROWS, 0, false}) &&
+        (!operation || set_long_groups(&p)) &&
         small_product_put(&p, QDNN_OPERAND_X, x, (size_t)batch * 9 * 4) &&
         small_product_put(&p, QDNN_OPERAND_CODES, int4_rows, sizeof int4_rows) &&
         small_product_put(&p, QDNN_OPERAND_SCALE, row_scales, sizeof row_scales) && small_product_plan(&p) &&
-        small_product_run(&p, y))
+        small_product_run(&p, y)) {
         for (int i = 0; i < batch * 3; i++)
             CHECK_EQ_F32(y[i], i < 3 ? matvec_y[i] : -matvec_y[i - 3]);
+        if (operation)
+            check_named(&p, operation);
+    }
     small_product_end(&p);
     ptxvm_end(handle);
 }
@@ -401,13 +432,15 @@ static void check_matvec(int64_t batch)
 TEST_CASE(ParityKnownProducts, Int4MatvecScaled)
 {
     NEED_PTXVM;
-    check_matvec(1);
+    check_matvec(1, NULL);
+    check_matvec(1, "quant.int4.matvec.scaled");
 }
 
 TEST_CASE(ParityKnownProducts, Int4BatchedMatvecScaled)
 {
     NEED_PTXVM;
-    check_matvec(2);
+    check_matvec(2, NULL);
+    check_matvec(2, "quant.int4.batched_matvec.scaled");
 }
 
 /* ---- NVFP4: (code * scale) * global is rounded once each ---- */
