@@ -8,7 +8,8 @@
 #define ROW_SCALES "groups=rows group_size=1099511627776"
 
 static const kernel_alias aliases[] = {
-    {"quant.linear_4bit", "matmul_int4", "layout=interleaved code=unsigned groups=none reduction=rows bias=f32"},
+    {"quant.linear_4bit", "matmul_int4",
+     "layout=interleaved code=unsigned groups=none reduction=rows bias=f32"},
     {"quant.linear_4bit.affine_grouped", "matmul_int4_zp",
      "layout=interleaved groups=columns zero=u32 reduction=rows bias=f32"},
     {"quant.int4.matvec.scaled", "matmul_int4", "layout=words code=twos " ROW_SCALES},
@@ -29,7 +30,8 @@ const kernel_alias *kernel_find_alias(const char *name)
     return NULL;
 }
 
-bool kernel_spec_set_words(const kernel_row *row, kernel_spec *spec, const char *words, char *error, size_t error_size)
+bool kernel_spec_set_words(const kernel_row *row, kernel_spec *spec, const char *words, char *error,
+                           size_t error_size)
 {
     while (*words) {
         char key[32], value[32];

@@ -82,6 +82,22 @@ static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_sp
         spec->tile_rows *= 2;
 }
 
+/* What is between x A and B, and A and B themselves. */
+static qdnnStatus_t check_lora(const matmul_call *c)
+{
+    const int64_t rank = c->matmul->values[QDNN_MATMUL_LORA_RANK], most = INT64_C(1) << 58;
+    const int64_t sizes[] = {c->shape.m, c->shape.k, c->shape.outputs};
+    for (int i = 0; i < 3; i++) {
+        int64_t elements;
+        if (__builtin_mul_overflow(sizes[i], rank, &elements) || elements >= most)
+            return qdnn_error(
+                QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                "QDNN_MATMUL_LORA_RANK is %lld, with %s = %lld; fix: use sizes whose product is below 2^58",
+                (long long)rank, (const char *const[]){"M", "K", "N"}[i], (long long)sizes[i]);
+    }
+    return QDNN_STATUS_SUCCESS;
+}
+
 /* Blocks lie along K. */
 static qdnnStatus_t check_blocks(const matmul_call *c, const request *r)
 {
@@ -98,6 +114,7 @@ qdnnStatus_t matmul_prepare(const matmul_call *c, matmul_choice *choose, request
     CHECK_STATUS(request_make(KERNEL_MATMUL, &c->matrix, c->quant, out));
     CHECK_STATUS(check_blocks(c, out));
     CHECK_STATUS(check_experts(c));
+    CHECK_STATUS(check_lora(c));
     set_choices(c, &out->spec);
     choose(c, out->row, &out->spec);
     out->problem = problem_of(c);

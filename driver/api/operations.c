@@ -23,8 +23,8 @@ static qdnnStatus_t find(const char *operation, const kernel_row **row, const ke
     *row = kernel_find(*alias ? (*alias)->kernel : operation);
     if (*alias || (*row && strcmp((*row)->name, operation) != 0))
         return QDNN_STATUS_SUCCESS;
-    return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "unknown operation '%s'; qdnnGetOperationName lists the known ones",
-                      operation);
+    return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
+                      "unknown operation '%s'; qdnnGetOperationName lists the known ones", operation);
 }
 
 qdnnStatus_t qdnnFindOperation(const char *operation, const char **kernel)

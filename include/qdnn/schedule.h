@@ -34,8 +34,8 @@ QDNN_API qdnnStatus_t qdnnCreateSchedule(qdnnHandle_t handle, qdnnSchedule_t *sc
  *   count      how many
  * Returns _SUCCESS, and what qdnnExecute does for its arguments; _INTERNAL_ERROR_ALLOCATION_FAILED. A step that is refused
  * is not added. */
-QDNN_API qdnnStatus_t qdnnAddToSchedule(qdnnSchedule_t schedule, qdnnPlan_t plan, const qdnnBinding_t *bindings,
-                                        int count);
+QDNN_API qdnnStatus_t qdnnAddToSchedule(qdnnSchedule_t schedule, qdnnPlan_t plan,
+                                        const qdnnBinding_t *bindings, int count);
 
 /* The same for fewer rows of a product than it was planned for.
  *   rows   0 to the M of the plan

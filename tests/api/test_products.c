@@ -1,18 +1,15 @@
 /* Products, grouped products, LoRA and schedules as a program has them: captured into graphs, with fewer rows, with wrong
  * arguments, without memory. The weights are small numbers, so that every sum is exact. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "blocks.h"
 #include "cuda/driver.h"
 #include "device/small_product.h"
 #include "scene.h"
-#include "support/environment.h"
 
 void cuda_close_all(void); /* driver/cuda/open.h, which declares the driver's types anew */
 
-/* What PyTorch would do: the driver is the program's, and the library opens the same. */
+/* The driver is the program's, and the library opens the same. */
 #define SETTINGS                                                                                             \
     "QDNN_DEVICE=cuda QDNN_LIBCUDA=" QDNN_BINARY_DIR                                                         \
     "/ptxvm/libcuda.so.1 QDNN_REQUIRE_GPU= QDNN_BUNDLE_DIR= "                                                \
@@ -192,7 +189,8 @@ TEST_CASE(ApiProducts, IndicesAreCheckedOnRequest)
     numbers_make(&d, GROUPED, 1);
     bool ok = small_product_begin(&p, handle, (const int64_t[]){M, N, K}, EXPERTS,
                                   (small_weights){QDNN_WEIGHTS_F32, 0, false}) &&
-              small_product_set(&p, QDNN_MATMUL_CHECK_INDICES, 1) && put(&p, GROUPED, &d) && small_product_plan(&p);
+              small_product_set(&p, QDNN_MATMUL_CHECK_INDICES, 1) && put(&p, GROUPED, &d) &&
+              small_product_plan(&p);
     if (ok && small_product_run(&p, y))
         CHECK_EQ_MEM(y, d.expected, sizeof y);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0] && ok; i++) {
@@ -202,7 +200,8 @@ TEST_CASE(ApiProducts, IndicesAreCheckedOnRequest)
         expert[3] = wrong[i];
         device_buffer_write(&p.at[QDNN_OPERAND_EXPERT_INDEX], expert);
         CHECK_STATUS_IS(small_product_execute(&p, -1), QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND);
-        snprintf(sentence, sizeof sentence, "QDNN_OPERAND_EXPERT_INDEX has %d for row 3; it must be 0 to 2", (int)wrong[i]);
+        snprintf(sentence, sizeof sentence, "QDNN_OPERAND_EXPERT_INDEX has %d for row 3; it must be 0 to 2",
+                 (int)wrong[i]);
         CHECK_HAS(last_sentence(), sentence);
         OK(small_product_execute(&p, 3)); /* that row is not executed */
     }
@@ -223,8 +222,10 @@ TEST_CASE(ApiProducts, TheLastIndexIsChecked)
     vm_begin(NULL);
     OK(qdnnCreate(&handle));
     expert[MANY - 1] = 2;
-    if (small_product_begin(&p, handle, (const int64_t[]){MANY, 1, 1}, 2, (small_weights){QDNN_WEIGHTS_F32, 0, false}) &&
-        small_product_set(&p, QDNN_MATMUL_CHECK_INDICES, 1) && small_product_put(&p, QDNN_OPERAND_X, x, sizeof x) &&
+    if (small_product_begin(&p, handle, (const int64_t[]){MANY, 1, 1}, 2,
+                            (small_weights){QDNN_WEIGHTS_F32, 0, false}) &&
+        small_product_set(&p, QDNN_MATMUL_CHECK_INDICES, 1) &&
+        small_product_put(&p, QDNN_OPERAND_X, x, sizeof x) &&
         small_product_put(&p, QDNN_OPERAND_CODES, w, sizeof w) &&
         small_product_put(&p, QDNN_OPERAND_EXPERT_INDEX, expert, sizeof expert) && small_product_plan(&p)) {
         CHECK_STATUS_IS(small_product_execute(&p, -1), QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND);
@@ -278,12 +279,15 @@ TEST_CASE(ApiProducts, CheckingIsRefusedInACapture)
     OK(qdnnSetStream(handle, stream));
     if (small_product_begin(&p, handle, (const int64_t[]){M, N, K}, EXPERTS,
                             (small_weights){QDNN_WEIGHTS_F32, 0, false}) &&
-        small_product_set(&p, QDNN_MATMUL_CHECK_INDICES, 1) && put(&p, GROUPED, &d) && small_product_plan(&p)) {
+        small_product_set(&p, QDNN_MATMUL_CHECK_INDICES, 1) && put(&p, GROUPED, &d) &&
+        small_product_plan(&p)) {
         int count = small_product_bind(&p, bindings);
         CU(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-        CHECK_STATUS_IS(qdnnExecute(handle, p.plan, bindings, count, device_buffer_at(&p.workspace), p.workspace.bytes),
-                        QDNN_STATUS_EXECUTION_FAILED);
-        CHECK_HAS(last_sentence(), "QDNN_MATMUL_CHECK_INDICES is 1, and the handle's stream is being captured");
+        CHECK_STATUS_IS(
+            qdnnExecute(handle, p.plan, bindings, count, device_buffer_at(&p.workspace), p.workspace.bytes),
+            QDNN_STATUS_EXECUTION_FAILED);
+        CHECK_HAS(last_sentence(),
+                  "QDNN_MATMUL_CHECK_INDICES is 1, and the handle's stream is being captured");
         CU(cu.cuStreamEndCapture(stream, &graph));
         CU(cu.cuGraphDestroy(graph));
     }
@@ -312,18 +316,29 @@ TEST_CASE(ApiProducts, StacksAndLoraThatCannotBe)
     if (small_product_begin(&p, handle, (const int64_t[]){M, N, K}, EXPERTS,
                             (small_weights){QDNN_WEIGHTS_F32, 0, false})) {
         small_product_set(&p, QDNN_MATMUL_LORA_RANK, 4);
-        check_refused(&p, QDNN_STATUS_NOT_SUPPORTED, "fix: LoRA takes one matrix of weights: set one of the two to 0");
+        check_refused(&p, QDNN_STATUS_NOT_SUPPORTED,
+                      "fix: LoRA takes one matrix of weights: set one of the two to 0");
         small_product_set(&p, QDNN_MATMUL_LORA_RANK, 0);
         small_product_set(&p, QDNN_MATMUL_EXPERTS, EXPERTS + 1);
-        check_refused(&p, QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "w has 3 matrices, and QDNN_MATMUL_EXPERTS is 4");
+        check_refused(&p, QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                      "w has 3 matrices, and QDNN_MATMUL_EXPERTS is 4");
         small_product_set(&p, QDNN_MATMUL_EXPERTS, 0);
         check_refused(&p, QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "w has 3 dimensions; it must have 2");
         OK(qdnnSetTensorDescriptor(p.w, QDNN_DATA_F32, 2, (const int64_t[]){N, K}, NULL));
         small_product_set(&p, QDNN_MATMUL_CHECK_INDICES, 1);
         check_refused(&p, QDNN_STATUS_BAD_PARAM, "there are no indices to check");
+        small_product_set(&p, QDNN_MATMUL_CHECK_INDICES, 0);
+        small_product_set(&p, QDNN_MATMUL_LORA_RANK, 1 << 20);
+        OK(qdnnSetTensorDescriptor(p.x, QDNN_DATA_F32, 2, (const int64_t[]){INT64_C(1) << 50, K}, NULL));
+        OK(qdnnSetTensorDescriptor(p.y, QDNN_DATA_F32, 2, (const int64_t[]){INT64_C(1) << 50, N}, NULL));
+        check_refused(&p, QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                      "QDNN_MATMUL_LORA_RANK is 1048576, with M = 1125899906842624; fix: ");
+        small_product_set(&p, QDNN_MATMUL_LORA_RANK, 0);
         small_product_set(&p, QDNN_MATMUL_EXPERTS, 2);
-        check_refused(&p, QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "w has 2 dimensions; it must have 3, the experts first");
-        CHECK_STATUS_IS(qdnnSetMatmulAttribute(p.matmul, QDNN_MATMUL_EXPERTS, -1), QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND);
+        check_refused(&p, QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                      "w has 2 dimensions; it must have 3, the experts first");
+        CHECK_STATUS_IS(qdnnSetMatmulAttribute(p.matmul, QDNN_MATMUL_EXPERTS, -1),
+                        QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND);
         CHECK_STATUS_IS(qdnnSetMatmulAttribute(p.matmul, QDNN_MATMUL_LORA_TYPE, QDNN_DATA_I4),
                         QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND);
     }
@@ -345,12 +360,15 @@ TEST_CASE(ApiProducts, PlansSayWhatWasChosen)
     numbers_make(&d, GROUPED, 1);
     if (begin(&p, handle, GROUPED, &d)) {
         OK(qdnnGetPlanInfo(p.plan, &info));
-        CHECK_HAS(info.choice, "exact: the same bits on every SM and in every batch; AUTO, unless more is allowed; kernel ");
+        CHECK_HAS(
+            info.choice,
+            "exact: the same bits on every SM and in every batch; AUTO, unless more is allowed; kernel ");
         CHECK_HAS(info.choice, ", for up to 5 rows sorted by expert");
         CHECK_EQ_I64(info.kernels, 2);
     }
     small_product_end(&p);
-    if (small_product_begin(&p, handle, (const int64_t[]){1, N, K}, 0, (small_weights){QDNN_WEIGHTS_F32, 0, false}) &&
+    if (small_product_begin(&p, handle, (const int64_t[]){1, N, K}, 0,
+                            (small_weights){QDNN_WEIGHTS_F32, 0, false}) &&
         small_product_set(&p, QDNN_MATMUL_ALGORITHM, QDNN_MATMUL_EXACT) && small_product_plan(&p)) {
         OK(qdnnGetPlanInfo(p.plan, &info));
         CHECK_HAS(info.choice, "exact: the same bits on every SM and in every batch; as asked for; kernel ");

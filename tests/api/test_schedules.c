@@ -70,8 +70,9 @@ static bool make_plans(layers *l)
     return small_product_begin(&l->first, l->handle, (const int64_t[]){M, H, K}, EXPERTS, plain) &&
            small_product_begin(&l->second, l->handle, (const int64_t[]){M, N, H}, 0, plain) &&
            small_product_set(&l->second, QDNN_MATMUL_LORA_RANK, 1) &&
-           small_product_set(&l->second, QDNN_MATMUL_LORA_TYPE, QDNN_DATA_F32) && small_product_plan(&l->first) &&
-           small_product_plan(&l->second) && small_product_put(&l->first, QDNN_OPERAND_X, x, sizeof x) &&
+           small_product_set(&l->second, QDNN_MATMUL_LORA_TYPE, QDNN_DATA_F32) &&
+           small_product_plan(&l->first) && small_product_plan(&l->second) &&
+           small_product_put(&l->first, QDNN_OPERAND_X, x, sizeof x) &&
            small_product_put(&l->first, QDNN_OPERAND_CODES, a, sizeof a) &&
            small_product_put(&l->first, QDNN_OPERAND_EXPERT_INDEX, expert, sizeof expert) &&
            small_product_put(&l->second, QDNN_OPERAND_CODES, b, sizeof b) &&
@@ -143,7 +144,8 @@ TEST_CASE(ApiSchedules, RunsItsStepsInOrder)
         OK(qdnnGetPlanWorkspaceSize(l.first.plan, &first));
         OK(qdnnGetPlanWorkspaceSize(l.second.plan, &second));
         CHECK(first > 0 && second > 0 && first != second);
-        CHECK_EQ_I64((int64_t)l.workspace.bytes, (int64_t)(first > second ? first : second)); /* they share it */
+        CHECK_EQ_I64((int64_t)l.workspace.bytes,
+                     (int64_t)(first > second ? first : second)); /* they share it */
         for (int turn = 0; turn < 3; turn++) {
             fill(x, M * K, turn);
             device_buffer_write(&l.first.at[QDNN_OPERAND_X], x);
@@ -213,7 +215,8 @@ TEST_CASE(ApiSchedules, KeepsItsPlans)
         OK(run(&l));
         check_result(&l, x);
         CHECK_STATUS_IS(qdnnDestroy(handle), QDNN_STATUS_BAD_PARAM);
-        CHECK_HAS(last_sentence(), "the handle still has plans (2) and schedules (1); destroy them before it");
+        CHECK_HAS(last_sentence(),
+                  "the handle still has plans (2) and schedules (1); destroy them before it");
     }
     layers_end(&l);
     OK(qdnnDestroy(handle));
@@ -236,7 +239,8 @@ TEST_CASE(ApiSchedules, ErrorsNameTheStep)
         CHECK_HAS(last_sentence(), "step 2 (quant.plain_f32.matmul): QDNN_OPERAND_X is missing");
         CHECK_STATUS_IS(qdnnAddRowsToSchedule(l.schedule, l.second.plan, M + 1, bindings, count),
                         QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND);
-        CHECK_HAS(last_sentence(), "step 2 (quant.plain_f32.matmul): rows is 4; the plan was made for 0 to 3");
+        CHECK_HAS(last_sentence(),
+                  "step 2 (quant.plain_f32.matmul): rows is 4; the plan was made for 0 to 3");
         OK(qdnnCreateSchedule(other, &foreign));
         CHECK_STATUS_IS(qdnnAddToSchedule(foreign, l.second.plan, bindings, count), QDNN_STATUS_BAD_PARAM);
         CHECK_HAS(last_sentence(), "step 0 (quant.plain_f32.matmul): the plan belongs to another handle");
@@ -244,8 +248,9 @@ TEST_CASE(ApiSchedules, ErrorsNameTheStep)
         CHECK_HAS(last_sentence(), "the schedule belongs to another handle");
         OK(qdnnExecuteSchedule(other, foreign, NULL, 0)); /* without steps it does nothing */
         OK(qdnnDestroySchedule(foreign));
-        CHECK_STATUS_IS(qdnnExecuteSchedule(handle, l.schedule, device_buffer_at(&l.workspace), l.workspace.bytes - 1),
-                        QDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT);
+        CHECK_STATUS_IS(
+            qdnnExecuteSchedule(handle, l.schedule, device_buffer_at(&l.workspace), l.workspace.bytes - 1),
+            QDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT);
         CHECK_STATUS_IS(qdnnExecuteSchedule(handle, l.schedule, NULL, l.workspace.bytes),
                         QDNN_STATUS_BAD_PARAM_NULL_POINTER);
         CHECK_STATUS_IS(qdnnExecuteSchedule(handle, l.schedule, (char *)device_buffer_at(&l.workspace) + 1,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device/product_case.h"
+#include "parity/matmul.h"
 #include "parity/matrix.h"
 #include "parity/ptxvm.h"
 #include "test.h"
@@ -16,7 +17,7 @@ enum { TRIALS = 12 };
 static const char *const sms[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"};
 
 /* The dequantize row of every format. */
-static const kernel_row *row_at(int index)
+const kernel_row *matmul_row_at(int index)
 {
     for (int i = 0; i < kernel_row_count; i++)
         if (kernel_operation_of(&kernel_rows[i]) == KERNEL_DEQUANTIZE && index-- == 0)
@@ -24,17 +25,17 @@ static const kernel_row *row_at(int index)
     return NULL;
 }
 
-static int row_count(void)
+int matmul_row_count(void)
 {
     int count = 0;
-    while (row_at(count))
+    while (matmul_row_at(count))
         count++;
     return count;
 }
 
-static void row_name(int index, char *text, size_t size)
+void matmul_row_name(int index, char *text, size_t size)
 {
-    snprintf(text, size, "%s", kernel_format(row_at(index))->name);
+    snprintf(text, size, "%s", kernel_format(matmul_row_at(index))->name);
 }
 
 static uint32_t next(uint32_t *state)
@@ -42,12 +43,12 @@ static uint32_t next(uint32_t *state)
     *state = *state * 1664525u + 1013904223u;
     return *state >> 8;
 }
-#define PICK(state, ...) ((__VA_ARGS__)[next(state) % (uint32_t)LENGTH((__VA_ARGS__))])
+#define PICK(state, list) ((list)[next(state) % LENGTH(list)])
 
 /* Around lanes, chunks and rounds; blocks take the next multiple of theirs. */
 static const int64_t ks[] = {1, 7, 8, 9, 31, 64, 96, 255, 256, 257, 300, 520, 777};
 static const int64_t ns[] = {1, 2, 3, 8, 15, 16, 17, 33, 40};
-static const int64_t ms[] = {1, 1, 1, 2, 3, 5, 8, 9, 17};
+static const int64_t ms[] = {1, 1, 1, 2, 3, 5, 8, 9, 17, 30, 33, 65, 130};
 static const qdnnDataType_t types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
 
 /* The weights: where a format has layouts and groups, those of a trial on matrices. */
@@ -74,7 +75,7 @@ static void pick_weights(uint32_t *state, const kernel_row *row, int trial, prod
         c->weights.spec.data = QDNN_DATA_F32;
 }
 
-static product_case case_at(const kernel_row *row, int trial)
+product_case matmul_case_at(const kernel_row *row, int trial)
 {
     uint32_t state = (uint32_t)trial * 2654435761u + 17;
     for (const char *p = row->name; *p; p++)
@@ -97,14 +98,14 @@ static product_case case_at(const kernel_row *row, int trial)
     return c;
 }
 
-TEST_EACH(ParityMatmul, OnPtxvm, row_count, row_name)
+TEST_EACH(ParityMatmul, OnPtxvm, matmul_row_count, matmul_row_name)
 {
     NEED_PTXVM;
-    const kernel_row *row = row_at(index);
+    const kernel_row *row = matmul_row_at(index);
     qdnnHandle_t handle = ptxvm_begin(sms[index % LENGTH(sms)], 0, "all", "stderr");
     bool alive = handle != NULL;
     for (int i = 0; i < TRIALS && alive; i++) {
-        product_case c = case_at(row, i);
+        product_case c = matmul_case_at(row, i);
         alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
     }
     ptxvm_end(handle);
@@ -120,7 +121,7 @@ static const int64_t tensor_ms[] = {1, 3, 8, 16, 17, 40, 65, 130};
 static product_case tensor_case_at(const kernel_row *row, int trial, int sm)
 {
     uint32_t state = (uint32_t)trial * 40503u + (uint32_t)sm;
-    product_case c = case_at(row, trial);
+    product_case c = matmul_case_at(row, trial);
     const int64_t k = PICK(&state, tensor_ks), n = PICK(&state, tensor_ns);
     c.algorithm = QDNN_MATMUL_TENSOR;
     c.sm = sm;
@@ -135,12 +136,12 @@ static product_case tensor_case_at(const kernel_row *row, int trial, int sm)
 
 static int tensor_count(void)
 {
-    return row_count() * LENGTH(sms);
+    return matmul_row_count() * LENGTH(sms);
 }
 
 static void tensor_name(int index, char *text, size_t size)
 {
-    snprintf(text, size, "%s_%s", kernel_format(row_at(index / LENGTH(sms)))->name, sms[index % LENGTH(sms)]);
+    snprintf(text, size, "%s_%s", kernel_format(matmul_row_at(index / LENGTH(sms)))->name, sms[index % LENGTH(sms)]);
 }
 
 /* sm_75, 80, 89 and 120 rest on published models of their tensor cores, sm_90 and 100 on measured ones. */
@@ -151,104 +152,7 @@ TEST_EACH(ParityMatmul, TensorOnPtxvm, tensor_count, tensor_name)
     qdnnHandle_t handle = ptxvm_begin(sm, index % 3, "all", "stderr");
     bool alive = handle != NULL;
     for (int i = 0; i < 2 && alive; i++) {
-        product_case c = tensor_case_at(row_at(index / LENGTH(sms)), (2 * index + i) % TRIALS, atoi(sm + 3));
-        alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
-    }
-    ptxvm_end(handle);
-}
-
-/* The law: fused equals dequantize to f32 followed by the product on plain f32 weights, bit for bit. Both are compared with
- * the same bytes. */
-TEST_EACH(ParityMatmul, EqualsDequantizeThenPlainProduct, row_count, row_name)
-{
-    NEED_PTXVM;
-    const kernel_row *row = row_at(index);
-    qdnnHandle_t handle = ptxvm_begin(sms[(index + 1) % LENGTH(sms)], 0, "memory", "error");
-    bool alive = handle != NULL;
-    for (int i = 0; i < 4 && alive; i++) {
-        product_case c = case_at(row, 100 + i);
-        alive = product_run(handle, &c, BUFFER_EXACT) && product_run_in_two(handle, &c, BUFFER_EXACT);
-    }
-    ptxvm_end(handle);
-}
-
-/* A stack of experts: each row by the product of its expert, or NaN. */
-static product_case stack_at(const kernel_row *row, int trial)
-{
-    static const int64_t experts[] = {1, 2, 3, 8, 40};
-    product_case c = case_at(row, 200 + trial);
-    uint32_t state = (uint32_t)trial * 77u + c.seed;
-    c.experts = experts[next(&state) % LENGTH(experts)];
-    c.m = trial == 0 ? 0 : PICK(&state, ((const int64_t[]){1, 2, 5, 17, 40, 65}));
-    c.rows = trial % 3 == 2 ? (int64_t)(next(&state) % (uint32_t)(c.m + 1)) : -1;
-    c.one_expert = trial % 4 == 1;
-    c.row_weight = trial % 2;
-    if (c.experts == 40) /* host_ref takes its time */
-        c.weights.dims[c.k_rows] = c.gated ? 6 : 3;
-    return c;
-}
-
-TEST_EACH(ParityMatmul, StacksOfExperts, row_count, row_name)
-{
-    NEED_PTXVM;
-    const kernel_row *row = row_at(index);
-    qdnnHandle_t handle = ptxvm_begin(sms[(index + 2) % LENGTH(sms)], index, "all", "error");
-    bool alive = handle != NULL;
-    for (int i = 0; i < 6 && alive; i++) {
-        product_case c = stack_at(row, i);
-        alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
-    }
-    ptxvm_end(handle);
-}
-
-/* More rows than the block that sorts has threads, more experts than a warp has lanes, and warps in many orders. */
-TEST_CASE(ParityMatmul, ManyRowsAndExperts)
-{
-    NEED_PTXVM;
-    enum { ORDERS = 12 };
-    const kernel_row *row = kernel_find("dequantize_int4");
-    for (int i = 0; i < ORDERS; i++) {
-        product_case c = {.weights = {.row = row,
-                                      .spec = kernel_spec_default(),
-                                      .granularity = QDNN_GRANULARITY_GROUP,
-                                      .extent = 8,
-                                      .rank = 2,
-                                      .dims = {3, 16},
-                                      .seed = 5},
-                          .rows = i % 3 == 1 ? 1029 : -1,
-                          .m = 1300,
-                          .x = QDNN_DATA_F32,
-                          .y = QDNN_DATA_F32,
-                          .seed = (uint32_t)i + 1,
-                          .algorithm = QDNN_MATMUL_AUTO,
-                          .experts = i % 4 == 3 ? 1 : 70,
-                          .one_expert = i % 4 == 2,
-                          .row_weight = true};
-        qdnnHandle_t handle = ptxvm_begin(sms[i % LENGTH(sms)], i, "all", "stderr");
-        bool alive = handle && product_run(handle, &c, BUFFER_EXACT);
-        ptxvm_end(handle);
-        REQUIRE(alive);
-    }
-}
-
-static product_case lora_at(const kernel_row *row, int trial)
-{
-    product_case c = case_at(row, 300 + trial);
-    uint32_t state = (uint32_t)trial * 99u + c.seed;
-    c.lora_rank = PICK(&state, ((const int64_t[]){1, 4, 16, 33}));
-    c.lora_type = PICK(&state, types);
-    c.row_weight = trial % 2;
-    return c;
-}
-
-TEST_EACH(ParityMatmul, Lora, row_count, row_name)
-{
-    NEED_PTXVM;
-    const kernel_row *row = row_at(index);
-    qdnnHandle_t handle = ptxvm_begin(sms[(index + 3) % LENGTH(sms)], index, "all", "error");
-    bool alive = handle != NULL;
-    for (int i = 0; i < 4 && alive; i++) {
-        product_case c = lora_at(row, i);
+        product_case c = tensor_case_at(matmul_row_at(index / LENGTH(sms)), (2 * index + i) % TRIALS, atoi(sm + 3));
         alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
     }
     ptxvm_end(handle);

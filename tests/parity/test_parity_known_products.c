@@ -24,9 +24,26 @@ static bool put_row(small_product *p, const float *x, const float *bias)
                       small_product_set(p, QDNN_MATMUL_BIAS_TYPE, QDNN_DATA_F32)));
 }
 
+/* The kernel of a plan has the settings that an operation's name stands for; which product computes it is free. */
+static void check_named(const small_product *p, const char *operation)
+{
+    qdnnPlanInfo_t info = {.size = sizeof info};
+    const char *kernel = NULL, *settings = NULL, *own = NULL;
+    char words[256];
+    if (!CHECK_QDNN(qdnnGetPlanInfo(p->plan, &info)) || !CHECK_QDNN(qdnnFindOperation(operation, &kernel)) ||
+        !CHECK_QDNN(qdnnFindOperation(info.operation, &own)) ||
+        !CHECK_QDNN(qdnnGetOperationSettings(operation, &settings)))
+        return;
+    CHECK_EQ_STR(own, kernel);
+    snprintf(words, sizeof words, "%s", settings);
+    for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
+        if (strncmp(word, "tile_rows=", 10) != 0)
+            CHECK_HAS(info.settings, word);
+}
+
 /* ---- quant.linear_4bit ---- */
 
-TEST_CASE(ParityProducts, Linear4Bit)
+TEST_CASE(ParityKnownProducts, Linear4Bit)
 {
     NEED_PTXVM;
     static const float x[] = {1, 2, 3, 4, 5, 6, 7, 8}, bias[] = {0, 0};
@@ -39,12 +56,13 @@ TEST_CASE(ParityProducts, Linear4Bit)
         small_product_run(&p, y)) {
         CHECK_EQ_F32(y[0], 204);
         CHECK_EQ_F32(y[1], 0);
+        check_named(&p, "quant.linear_4bit");
     }
     small_product_end(&p);
     ptxvm_end(handle);
 }
 
-TEST_CASE(ParityProducts, Linear4BitOfFourColumns)
+TEST_CASE(ParityKnownProducts, Linear4BitOfFourColumns)
 {
     NEED_PTXVM;
     static const float x[] = {0, 1, 2, 3, 4, 5, 6, 7}, expected[] = {140, 364, 28, 0};
@@ -60,7 +78,7 @@ TEST_CASE(ParityProducts, Linear4BitOfFourColumns)
     ptxvm_end(handle);
 }
 
-TEST_CASE(ParityProducts, AffineGrouped)
+TEST_CASE(ParityKnownProducts, AffineGrouped)
 {
     NEED_PTXVM;
     static const float x[] = {1, 2, 3, 4, 5, 6, 7, 8}, bias[] = {0, 3}, scale[] = {0.5f, 1, 2, 1};
@@ -75,6 +93,7 @@ TEST_CASE(ParityProducts, AffineGrouped)
         small_product_run(&p, y)) {
         CHECK_EQ_F32(y[0], 150);
         CHECK_EQ_F32(y[1], 3);
+        check_named(&p, "quant.linear_4bit.affine_grouped");
     }
     small_product_end(&p);
     ptxvm_end(handle);
@@ -156,7 +175,7 @@ static void group_name(int index, char *text, size_t size)
     snprintf(text, size, "g%d", group_sizes[index]);
 }
 
-TEST_EACH(ParityProducts, SweepOfAffineGrouped, group_count, group_name)
+TEST_EACH(ParityKnownProducts, SweepOfAffineGrouped, group_count, group_name)
 {
     NEED_PTXVM;
     int outputs = 0;
@@ -205,7 +224,7 @@ static qdnnQuantizedType_t groups_of(int64_t size)
 }
 
 /* All 288 are accepted, K that is no multiple of 8 among them. */
-TEST_CASE(ParityProducts, EverySpecificationIsAccepted)
+TEST_CASE(ParityKnownProducts, EverySpecificationIsAccepted)
 {
     NEED_PTXVM;
     static const int64_t ks[] = {8, 10, 16, 18, 24, 32, 64, 128}, widths[] = {1, 2, 3, 7, 16, 31};
@@ -221,7 +240,7 @@ TEST_CASE(ParityProducts, EverySpecificationIsAccepted)
     typed_end(&t);
 }
 
-TEST_CASE(ParityProducts, SizesOfASpecification)
+TEST_CASE(ParityKnownProducts, SizesOfASpecification)
 {
     NEED_PTXVM;
     qdnnTensorDescriptor_t w = NULL;
@@ -237,7 +256,7 @@ TEST_CASE(ParityProducts, SizesOfASpecification)
 }
 
 /* 257 groups of 8: w = (code - zero) * scale is 1 everywhere, in a different way in each group. */
-TEST_CASE(ParityProducts, ManyGroups)
+TEST_CASE(ParityKnownProducts, ManyGroups)
 {
     NEED_PTXVM;
     enum { MANY = 2056, GROUPS = MANY / 8 };
@@ -264,7 +283,7 @@ TEST_CASE(ParityProducts, ManyGroups)
 }
 
 /* The same words by the typed call: the operands are those of the plain one. */
-TEST_CASE(ParityProducts, TypedCallComputes)
+TEST_CASE(ParityKnownProducts, TypedCallComputes)
 {
     NEED_PTXVM;
     static const float x[] = {1, 2, 3, 4, 5, 6, 7, 8}, scale[] = {0.5f, 1, 2, 1};
@@ -353,7 +372,7 @@ static const struct {
      "whose product overflows; fix: use weights of fewer than 2^58 elements"},
 };
 
-TEST_ROWS(ParityProducts, TypedCallRefuses, refusals)
+TEST_ROWS(ParityKnownProducts, TypedCallRefuses, refusals)
 {
     NEED_PTXVM;
     char sentence[512];
@@ -377,7 +396,15 @@ static const float row_scales[] = {0.5f, 0.25f, 0.125f},
                    matvec_x[] = {1, -0.5f, 0.25f, 2, -1.5f, 0.75f, 1.25f, -2, 0.5f},
                    matvec_y[] = {7.75f, 1.4375f, -1.59375f};
 
-static void check_matvec(int64_t batch)
+/* A scale for each row of any length: one group that no row fills. */
+static bool set_long_groups(small_product *p)
+{
+    return CHECK_QDNN(qdnnSetQuantAttribute(p->quant, QDNN_QUANT_GRANULARITY, QDNN_GRANULARITY_GROUP)) &&
+           CHECK_QDNN(qdnnSetQuantAttribute(p->quant, QDNN_QUANT_GROUP_SIZE, INT64_C(1) << 40));
+}
+
+/* As QDNN_WEIGHTS_INT4_ROWS has it, or as the kernel that the operation's name stands for. */
+static void check_matvec(int64_t batch, const char *operation)
 {
     float x[2 * 9], y[2 * 3] = {0};
     small_product p;
@@ -388,31 +415,37 @@ static void check_matvec(int64_t batch)
     }
     if (small_product_begin(&p, handle, (const int64_t[]){batch, 3, 9}, 0,
                             (small_weights){QDNN_WEIGHTS_INT4_ROWS, 0, false}) &&
+        (!operation || set_long_groups(&p)) &&
         small_product_put(&p, QDNN_OPERAND_X, x, (size_t)batch * 9 * 4) &&
         small_product_put(&p, QDNN_OPERAND_CODES, int4_rows, sizeof int4_rows) &&
         small_product_put(&p, QDNN_OPERAND_SCALE, row_scales, sizeof row_scales) && small_product_plan(&p) &&
-        small_product_run(&p, y))
+        small_product_run(&p, y)) {
         for (int i = 0; i < batch * 3; i++)
             CHECK_EQ_F32(y[i], i < 3 ? matvec_y[i] : -matvec_y[i - 3]);
+        if (operation)
+            check_named(&p, operation);
+    }
     small_product_end(&p);
     ptxvm_end(handle);
 }
 
-TEST_CASE(ParityProducts, Int4MatvecScaled)
+TEST_CASE(ParityKnownProducts, Int4MatvecScaled)
 {
     NEED_PTXVM;
-    check_matvec(1);
+    check_matvec(1, NULL);
+    check_matvec(1, "quant.int4.matvec.scaled");
 }
 
-TEST_CASE(ParityProducts, Int4BatchedMatvecScaled)
+TEST_CASE(ParityKnownProducts, Int4BatchedMatvecScaled)
 {
     NEED_PTXVM;
-    check_matvec(2);
+    check_matvec(2, NULL);
+    check_matvec(2, "quant.int4.batched_matvec.scaled");
 }
 
 /* ---- NVFP4: (code * scale) * global is rounded once each ---- */
 
-TEST_CASE(ParityProducts, Nvfp4RoundsInOrder)
+TEST_CASE(ParityKnownProducts, Nvfp4RoundsInOrder)
 {
     NEED_PTXVM;
     static const uint8_t code = 0x03, scale = 0x3E; /* 1.5; 1.75 */
@@ -436,8 +469,32 @@ TEST_CASE(ParityProducts, Nvfp4RoundsInOrder)
 
 /* ---- Empty sizes ---- */
 
+/* A stack without K: each row gets the bias of its expert, and the row without an expert NaN. */
+TEST_CASE(ParityKnownProducts, StacksWithoutK)
+{
+    NEED_PTXVM;
+    static const float bias[] = {1, 2, 3, 4};
+    static const int32_t expert[] = {1, 2, 0};
+    float y[6] = {0};
+    small_product p;
+    qdnnHandle_t handle = ptxvm_begin("sm_90", 1, "all", "stderr");
+    if (small_product_begin(&p, handle, (const int64_t[]){3, 2, 0}, 2, affine(8)) &&
+        small_product_put(&p, QDNN_OPERAND_BIAS, bias, sizeof bias) &&
+        small_product_put(&p, QDNN_OPERAND_EXPERT_INDEX, expert, sizeof expert) &&
+        small_product_set(&p, QDNN_MATMUL_BIAS_TYPE, QDNN_DATA_F32) && small_product_plan(&p) &&
+        small_product_run(&p, y)) {
+        CHECK_EQ_F32(y[0], 3);
+        CHECK_EQ_F32(y[1], 4);
+        CHECK(isnan(y[2]) && isnan(y[3]));
+        CHECK_EQ_F32(y[4], 1);
+        CHECK_EQ_F32(y[5], 2);
+    }
+    small_product_end(&p);
+    ptxvm_end(handle);
+}
+
 /* K = 0: the sum is +0; then bias and the rest. M = 0 and N = 0 write nothing. */
-TEST_CASE(ParityProducts, EmptySizes)
+TEST_CASE(ParityKnownProducts, EmptySizes)
 {
     NEED_PTXVM;
     static const small_weights all[] = {

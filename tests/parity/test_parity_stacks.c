@@ -1,0 +1,117 @@
+/* Products that are more than one kernel, against host_ref: stacks of experts and LoRA, in every format; and the law, that
+ * dequantize followed by the product with plain weights gives the same bits. */
+#include <stdio.h>
+
+#include "parity/matmul.h"
+#include "parity/ptxvm.h"
+#include "test.h"
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+static const char *const sms[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"};
+
+static uint32_t next(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+#define PICK(state, list) ((list)[next(state) % LENGTH(list)])
+
+/* The law: fused equals dequantize to f32 followed by the product on plain f32 weights, bit for bit. Both are compared with
+ * the same bytes. */
+TEST_EACH(ParityLaw, EqualsDequantizeThenPlainProduct, matmul_row_count, matmul_row_name)
+{
+    NEED_PTXVM;
+    const kernel_row *row = matmul_row_at(index);
+    qdnnHandle_t handle = ptxvm_begin(sms[(index + 1) % LENGTH(sms)], 0, "memory", "stderr");
+    bool alive = handle != NULL;
+    for (int i = 0; i < 4 && alive; i++) {
+        product_case c = matmul_case_at(row, 100 + i);
+        alive = product_run(handle, &c, BUFFER_EXACT) && product_run_in_two(handle, &c, BUFFER_EXACT);
+    }
+    ptxvm_end(handle);
+}
+
+/* A stack of experts: each row by the product of its expert, or NaN. */
+static product_case stack_at(const kernel_row *row, int trial)
+{
+    static const int64_t experts[] = {1, 2, 3, 8, 40}, ms[] = {1, 2, 5, 17, 40, 65};
+    product_case c = matmul_case_at(row, 200 + trial);
+    uint32_t state = (uint32_t)trial * 77u + c.seed;
+    c.experts = PICK(&state, experts);
+    c.m = trial == 0 ? 0 : PICK(&state, ms);
+    c.rows = trial % 3 == 2 ? (int64_t)(next(&state) % (uint32_t)(c.m + 1)) : -1;
+    c.one_expert = trial % 4 == 1;
+    c.row_weight = trial % 2;
+    if (c.experts == 40) /* host_ref takes its time */
+        c.weights.dims[c.k_rows] = c.gated ? 6 : 3;
+    return c;
+}
+
+TEST_EACH(ParityStacks, StacksOfExperts, matmul_row_count, matmul_row_name)
+{
+    NEED_PTXVM;
+    const kernel_row *row = matmul_row_at(index);
+    qdnnHandle_t handle = ptxvm_begin(sms[(index + 2) % LENGTH(sms)], index, "all", "stderr");
+    bool alive = handle != NULL;
+    for (int i = 0; i < 6 && alive; i++) {
+        product_case c = stack_at(row, i);
+        alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
+    }
+    ptxvm_end(handle);
+}
+
+/* More rows than the block that sorts has threads, more experts than a warp has lanes, and warps in many orders. */
+TEST_CASE(ParityStacks, ManyRowsAndExperts)
+{
+    NEED_PTXVM;
+    enum { ORDERS = 12 };
+    const kernel_row *row = kernel_find("dequantize_int4");
+    for (int i = 0; i < ORDERS; i++) {
+        product_case c = {.weights = {.row = row,
+                                      .spec = kernel_spec_default(),
+                                      .granularity = QDNN_GRANULARITY_GROUP,
+                                      .extent = 8,
+                                      .rank = 2,
+                                      .dims = {3, 16},
+                                      .seed = 5},
+                          .rows = i % 3 == 1 ? 1029 : -1,
+                          .m = 1300,
+                          .x = QDNN_DATA_F32,
+                          .y = QDNN_DATA_F32,
+                          .seed = (uint32_t)i + 1,
+                          .algorithm = QDNN_MATMUL_AUTO,
+                          .experts = i % 4 == 3 ? 1 : 70,
+                          .one_expert = i % 4 == 2,
+                          .row_weight = true};
+        qdnnHandle_t handle = ptxvm_begin(sms[i % LENGTH(sms)], i, "all", "stderr");
+        bool alive = handle && product_run(handle, &c, BUFFER_EXACT);
+        ptxvm_end(handle);
+        REQUIRE(alive);
+    }
+}
+
+static product_case lora_at(const kernel_row *row, int trial)
+{
+    static const int64_t ranks[] = {1, 4, 16, 33};
+    static const qdnnDataType_t types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
+    product_case c = matmul_case_at(row, 300 + trial);
+    uint32_t state = (uint32_t)trial * 99u + c.seed;
+    c.lora_rank = PICK(&state, ranks);
+    c.lora_type = PICK(&state, types);
+    c.row_weight = trial % 2;
+    return c;
+}
+
+TEST_EACH(ParityLora, OnPtxvm, matmul_row_count, matmul_row_name)
+{
+    NEED_PTXVM;
+    const kernel_row *row = matmul_row_at(index);
+    qdnnHandle_t handle = ptxvm_begin(sms[(index + 3) % LENGTH(sms)], index, "all", "stderr");
+    bool alive = handle != NULL;
+    for (int i = 0; i < 4 && alive; i++) {
+        product_case c = lora_at(row, i);
+        alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
+    }
+    ptxvm_end(handle);
+}
