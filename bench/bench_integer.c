@@ -1,9 +1,11 @@
 /* Integer products by ptxvm's counters: warp instructions for each multiply-add, of every kernel beside the plain one by dp4a;
  * and of the kernels on tensor cores what their main loop has besides mma. */
 #include <stdio.h>
+#include <string.h>
 
 #include "bench/bench.h"
 #include "bench/integer/integer_run.h"
+#include "bench/sass/sass.h"
 
 enum { SIZE = 128, K = 256 };
 
@@ -33,9 +35,11 @@ static integer_run run_of(int product, int tile, int sm, uint64_t k)
 /* Twice the k shows what the loop costs. */
 static void measure(int product, int tile, int sm)
 {
-    char name[96], note[160] = "plain, by dp4a";
+    char name[96], why[256], note[200] = "plain, by dp4a";
     integer_cost once, twice;
     integer_run r = run_of(product, tile, sm, K), longer = run_of(product, tile, sm, 2 * K);
+    /* the estimate takes minutes: of one kernel alone */
+    r.sass = longer.sass = product == 0 && tile == 2 && sm == 1 && sass_found(why, sizeof why);
     bench_progress("integer.%s.%s.%s", products[product].name, tiles[tile], sms[sm]);
     if (!integer_measure(&r, &once) || !integer_measure(&longer, &twice))
         return;
@@ -44,6 +48,9 @@ static void measure(int product, int tile, int sm)
         snprintf(note, sizeof note, "%.2f others per mma in the main loop, %llu bank conflicts, %llu + %llu sectors",
                  ((double)(twice.instructions - once.instructions) - mma) / mma, (unsigned long long)once.bank_conflicts,
                  (unsigned long long)once.load_sectors, (unsigned long long)once.store_sectors);
+    if (once.mma && once.sass > 0 && twice.sass > 0)
+        snprintf(note + strlen(note), sizeof note - strlen(note), "; %.2f instructions of the SM per mma in the main loop",
+                 (twice.sass - once.sass) / mma);
     snprintf(name, sizeof name, "integer.%s.%s.%s", products[product].name, tiles[tile] + 5, sms[sm]);
     bench_report(name, 1000 * (double)once.instructions / macs, "instr/1000 mac", note);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/sass/sass.h"
 #include "kernels/integer/integer.h"
 #include "ptxvm/ptxvm.h"
 
@@ -91,7 +92,7 @@ static bool make_params(job *j, uint8_t *block, uint64_t *bytes)
 static bool launch(job *j)
 {
     const kernel_step *step = &j->steps.at[j->steps.count - 1];
-    ptxvm_config config = {.sm = j->run->sm, .counters = PTXVM_COUNTERS_KERNEL};
+    ptxvm_config config = {.sm = j->run->sm, .counters = j->run->sass ? PTXVM_COUNTERS_LINES : PTXVM_COUNTERS_KERNEL};
     ptxvm_launch_config how = {.grid = {(uint32_t)step->grid[0], (uint32_t)step->grid[1], (uint32_t)step->grid[2]},
                                .block = {step->block, 1, 1}};
     ptxvm_module *module;
@@ -106,6 +107,18 @@ static bool launch(job *j)
            ptxvm_launch(j->vm, kernel, &how, params, bytes) == PTXVM_OK && ptxvm_last_counters(j->vm);
 }
 
+static double count_sass(const job *j)
+{
+    const kernel_step *step = &j->steps.at[j->steps.count - 1];
+    const uint64_t warps = step->grid[0] * step->grid[1] * step->grid[2] * (step->block / SASS_LANES);
+    char error[512];
+    sass_report report;
+    if (sass_measure(j->text.ptx, j->run->sm, ptxvm_last_counters(j->vm), warps, &report, error, sizeof error))
+        return report.issued;
+    fprintf(stderr, "%s: %s\n", j->run->kernel, error);
+    return 0;
+}
+
 bool integer_measure(const integer_run *run, integer_cost *cost)
 {
     job j = {.run = run};
@@ -116,7 +129,8 @@ bool integer_measure(const integer_run *run, integer_cost *cost)
                                .mma = c->mma,
                                .bank_conflicts = c->bank_conflicts,
                                .load_sectors = c->load.sectors,
-                               .store_sectors = c->store.sectors};
+                               .store_sectors = c->store.sectors,
+                               .sass = run->sass ? count_sass(&j) : 0};
     } else {
         fprintf(stderr, "%s: %s\n", run->kernel, j.vm ? ptxvm_last_error(j.vm) : "it does not run");
     }

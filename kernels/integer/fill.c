@@ -179,12 +179,9 @@ static void copy_rows(ptx_builder *b, const fill *f, unsigned stage)
         for (unsigned p = 0; p < f->x_parts; p++)
             ptx_cp_async_cg_zfill(b, f->x_to, offset_of(f, stage, p * f->passes + i), f->x_from[i], (int)(p * FILL_ROW), x_bytes[p],
                                   0);
-        advance(b, f->x_from[i], f->x_parts * FILL_ROW);
     }
-    for (unsigned i = 0; i < f->passes; i++) {
+    for (unsigned i = 0; i < f->passes; i++)
         ptx_cp_async_cg_zfill(b, f->w_to, offset_of(f, stage, f->x_parts * f->passes + i), f->w_from[i], 0, w_bytes, 0);
-        advance(b, f->w_from[i], FILL_ROW);
-    }
 }
 
 static void copy_window(ptx_builder *b, const fill *f, const fill_window *w, const window_chunk *c, int to)
@@ -243,24 +240,26 @@ static void hold_x(ptx_builder *b, const fill *f)
                 inside = ptx_setp(b, PTX_LT, p ? ptx_add(b, f->x_k, p * FILL_ROW) : f->x_k, f->x.pitch);
             hold(b, f->held[p * f->passes + i], from, (int)(p * FILL_ROW), inside, f->is_conv ? padding_word(b, f, &c) : none);
         }
-        if (!f->is_conv)
-            advance(b, f->x_from[i], f->x_parts * FILL_ROW);
     }
 }
 
 static void hold_w(ptx_builder *b, const fill *f)
 {
     ptx_val inside = ptx_setp(b, PTX_LT, f->k, f->w.pitch), none = ptx_u32(b, 0);
-    for (unsigned i = 0; i < f->passes; i++) {
+    for (unsigned i = 0; i < f->passes; i++)
         hold(b, f->held[i], f->w_from[i], 0, inside, none);
-        advance(b, f->w_from[i], FILL_ROW);
-    }
 }
 
 /* ---- One stage ---- */
 
+/* Where nothing is read by these addresses, they are advanced all the same: then they have one value on both ways. */
 static void next_tile(ptx_builder *b, const fill *f)
 {
+    for (unsigned i = 0; i < f->passes; i++) {
+        if (!f->is_conv)
+            advance(b, f->x_from[i], f->x_parts * FILL_ROW);
+        advance(b, f->w_from[i], FILL_ROW);
+    }
     advance(b, f->k, FILL_ROW);
     if (f->x_parts > 1)
         advance(b, f->x_k, f->x_parts * FILL_ROW);
