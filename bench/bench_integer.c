@@ -12,8 +12,8 @@ enum { SIZE = 128, K = 256 };
 static const struct {
     const char *name, *kernel, *settings[5]; /* without the tile */
 } products[] = {
-    {"int8", "int8_matmul", {NULL}},
-    {"int8_zero_points", "int8_matmul", {"x_zero=yes", "w_zero=yes"}},
+    {"int8", "int8_qmatmul", {NULL}},
+    {"int8_zero_points", "int8_qmatmul", {"x_zero=yes", "w_zero=yes"}},
     {"w8a8", "w8a8_matmul", {"output=f16", "bias=f16", "activation=silu"}},
     {"w4a4", "w4a4_matmul", {NULL}},
     {"w4a8_g128", "w4a8_matmul", {"group_size=128"}},

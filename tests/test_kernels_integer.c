@@ -18,10 +18,10 @@ static const struct {
     uint64_t y_bytes;
     unsigned others; /* per 100 mma in the main loop, at most; 0: not looked at */
 } counted[] = {
-    {"int8_128_sm_75", "int8_matmul", "tile=128", "sm_75", 8, 1, 0},
-    {"int8_128_sm_80", "int8_matmul", "tile=128", "sm_80", 8, 1, 70},
-    {"int8_128_sm_90", "int8_matmul", "tile=128", "sm_90", 8, 1, 70},
-    {"int8_64_sm_80", "int8_matmul", "tile=64", "sm_80", 8, 1, 180},
+    {"int8_128_sm_75", "int8_qmatmul", "tile=128", "sm_75", 8, 1, 0},
+    {"int8_128_sm_80", "int8_qmatmul", "tile=128", "sm_80", 8, 1, 70},
+    {"int8_128_sm_90", "int8_qmatmul", "tile=128", "sm_90", 8, 1, 70},
+    {"int8_64_sm_80", "int8_qmatmul", "tile=64", "sm_80", 8, 1, 180},
     {"int4_128_sm_80", "w4a4_matmul", "tile=128", "sm_80", 4, 4, 70},
     {"int4_128_sm_90", "w4a4_matmul", "tile=128", "sm_90", 4, 4, 0},
 };
@@ -71,7 +71,7 @@ TEST_ROWS(KernelsInteger, Counters, counted)
 /* Tensor cores need far fewer instructions than dp4a. */
 TEST_CASE(KernelsInteger, TilesAgainstDp4a)
 {
-    static const char *const kernels[] = {"int8_matmul", "w8a8_matmul", "w4a4_matmul", "w4a8_matmul"};
+    static const char *const kernels[] = {"int8_qmatmul", "w8a8_matmul", "w4a4_matmul", "w4a8_matmul"};
     for (int i = 0; i < 4; i++) {
         integer_run run = {.kernel = kernels[i], .settings = {"tile=4"}, .sm = "sm_80", .m = 64, .n = 64, .k = 256};
         integer_cost plain, tiled;
@@ -91,10 +91,10 @@ TEST_CASE(KernelsInteger, TilesAgainstDp4a)
 static const struct {
     const char *kernel, *settings[7];
 } forms[] = {
-    {"int8_matmul", {"x_codes=u8", "x_zero=yes", "w_zero=yes", "bias_i32=yes", "multipliers=yes", "rounding=away"}},
-    {"int8_matmul", {"x_zero=yes", "result=u8"}},
-    {"int8_matmul", {"w_zero=yes", "result=i32", "tile=64"}},
-    {"int8_matmul", {"x_zero=yes", "w_zero=yes", "tile=4"}},
+    {"int8_qmatmul", {"x_codes=u8", "x_zero=yes", "w_zero=yes", "bias_i32=yes", "multipliers=yes", "rounding=away"}},
+    {"int8_qmatmul", {"x_zero=yes", "result=u8"}},
+    {"int8_qmatmul", {"w_zero=yes", "result=i32", "tile=64"}},
+    {"int8_qmatmul", {"x_zero=yes", "w_zero=yes", "tile=4"}},
     {"w8a8_matmul", {"output=f16", "alpha=column", "bias=f16", "activation=gelu_erf", "residual=yes"}},
     {"w8a8_matmul", {"x_codes=u8", "x_zero=yes", "w_zero=yes", "output=bf16", "activation=gelu_tanh", "residual=yes"}},
     {"w8a8_matmul", {"activation=silu", "alpha=number", "bias=bf16", "tile=4"}},

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 typedef struct integer_run {
-    const char *kernel;      /* "int8_matmul" */
+    const char *kernel;      /* "int8_qmatmul" */
     const char *settings[6]; /* "tile=128", "output=f16"; null ends the list */
     const char *sm;
     uint64_t m, n, k;

@@ -67,7 +67,7 @@ static const char *kernel_for(qdnnDataType_t x, qdnnDataType_t w, qdnnDataType_t
     if (bytes && w == QDNN_DATA_I8 && is_float(y))
         return "w8a8_matmul";
     if (bytes && w == QDNN_DATA_I8 && (y == QDNN_DATA_I8 || y == QDNN_DATA_U8 || y == QDNN_DATA_I32))
-        return "int8_matmul";
+        return "int8_qmatmul";
     if (x == QDNN_DATA_I8 && w == QDNN_DATA_I4 && is_float(y))
         return "w4a8_matmul";
     if (x == QDNN_DATA_I4 && w == QDNN_DATA_I4 && is_float(y))

@@ -98,7 +98,7 @@ QDNN_API qdnnStatus_t qdnnCreateIntegerDotPlan(qdnnHandle_t handle, qdnnTensorDe
 /* Plans a product. The types say which:
  *
  *   x               w    y               operation
- *   i8, u8          i8   i8, u8, i32     quant.int8.matmul: BIAS (i32) and MULTIPLIER as the descriptor says
+ *   i8, u8          i8   i8, u8, i32     quant.int8.qmatmul: BIAS (i32) and MULTIPLIER as the descriptor says
  *   i8, u8          i8   f32, f16, bf16  quant.w8a8.matmul: X_SCALE f32 [M], SCALE f32 [N]
  *   i8              i4   f32, f16, bf16  quant.w4a8.matmul: X_SCALE f32 [M], SCALE [N, groups]
  *   i4              i4   f32, f16, bf16  quant.w4a4.matmul, or quant.int4.batched_matmul.scaled with W_SCALE_FIRST: as w8a8

@@ -52,7 +52,7 @@ static const struct {
      1,
      {{QDNN_OPERAND_COUNT, 0}},
      QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-     "bindings[0].operand is 23; it must be 0 to 22"},
+     "bindings[0].operand is 26; it must be 0 to 25"},
     {"operand -1", 0, 1, {{-1, 0}}, QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "bindings[0].operand is -1"},
     {"operand of 2^31 - 1", 0, 1, {{INT32_MAX, 0}}, QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "2147483647"},
     {"count of -1", 0, -1, {{0}}, QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "count is -1"},
@@ -155,7 +155,7 @@ TEST_CASE(ApiArguments, PlansOfAnotherHandle)
     CHECK_HAS(last_sentence(), "belongs to another handle");
     OK(qdnnDestroy(other));
     CHECK_STATUS_IS(qdnnDestroy(s.handle), BAD_PARAM);
-    CHECK_HAS(last_sentence(), "still has plans (4)");
+    CHECK_HAS(last_sentence(), "still has plans (5)");
     CHECK(scene_step_run(&s, "qdnnExecute of scales")); /* it goes on working */
     scene_close(&s);
     vm_end();
@@ -243,6 +243,7 @@ TEST_CASE(ApiArguments, KernelsThatFailKillTheHandle)
     OK(qdnnDestroyTensorDescriptor(s.tensor));
     OK(qdnnDestroyQuantDescriptor(s.quant));
     OK(qdnnDestroyTrainDescriptor(s.train));
+    OK(qdnnDestroyIntegerDescriptor(s.integer));
     scene_end(&s);
     vm_end();
 }
