@@ -45,12 +45,14 @@ static void measure(int product, int tile, int sm)
         return;
     const double macs = (double)SIZE * SIZE * K, mma = (double)(twice.mma - once.mma);
     if (once.mma)
-        snprintf(note, sizeof note, "%.2f others per mma in the main loop, %llu bank conflicts, %llu + %llu sectors",
-                 ((double)(twice.instructions - once.instructions) - mma) / mma, (unsigned long long)once.bank_conflicts,
-                 (unsigned long long)once.load_sectors, (unsigned long long)once.store_sectors);
+        snprintf(note, sizeof note,
+                 "%.2f others per mma in the main loop, %llu bank conflicts, %llu + %llu sectors",
+                 ((double)(twice.instructions - once.instructions) - mma) / mma,
+                 (unsigned long long)once.bank_conflicts, (unsigned long long)once.load_sectors,
+                 (unsigned long long)once.store_sectors);
     if (once.mma && once.sass > 0 && twice.sass > 0)
-        snprintf(note + strlen(note), sizeof note - strlen(note), "; %.2f instructions of the SM per mma in the main loop",
-                 (twice.sass - once.sass) / mma);
+        snprintf(note + strlen(note), sizeof note - strlen(note),
+                 "; %.2f instructions of the SM per mma in the main loop", (twice.sass - once.sass) / mma);
     snprintf(name, sizeof name, "integer.%s.%s.%s", products[product].name, tiles[tile] + 5, sms[sm]);
     bench_report(name, 1000 * (double)once.instructions / macs, "instr/1000 mac", note);
 }
@@ -60,6 +62,7 @@ void bench_integer(void)
     for (int p = 0; p < (int)(sizeof products / sizeof products[0]); p++)
         for (int s = 0; s < (int)(sizeof sms / sizeof sms[0]); s++)
             for (int t = 0; t < (int)(sizeof tiles / sizeof tiles[0]); t++)
-                if (t < 2 || products[p].kernel[1] != '4' || products[p].kernel[3] != '8') /* w4a8 has the small tile alone */
+                if (t < 2 || products[p].kernel[1] != '4' ||
+                    products[p].kernel[3] != '8') /* w4a8 has the small tile alone */
                     measure(p, t, s);
 }

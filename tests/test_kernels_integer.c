@@ -31,17 +31,22 @@ static const struct {
 static uint64_t mma_needed(int index, uint64_t m, uint64_t n, uint64_t k)
 {
     const bool spread = counted[index].code_bits == 4 && strcmp(counted[index].sm, "sm_90") == 0;
-    const uint64_t side = strcmp(counted[index].tile, "tile=64") == 0 ? 64 : 128, bytes = k * counted[index].code_bits / 8;
+    const uint64_t side = strcmp(counted[index].tile, "tile=64") == 0 ? 64 : 128,
+                   bytes = k * counted[index].code_bits / 8;
     const uint64_t tiles = (m + side - 1) / side * ((n + side - 1) / side);
-    return tiles * (side / 16) * (side / 8) * ((bytes + 63) / 64 * 2) * (strcmp(counted[index].sm, "sm_75") == 0 ? 4 : 1) *
-           (spread ? 2 : 1);
+    return tiles * (side / 16) * (side / 8) * ((bytes + 63) / 64 * 2) *
+           (strcmp(counted[index].sm, "sm_75") == 0 ? 4 : 1) * (spread ? 2 : 1);
 }
 
 TEST_ROWS(KernelsInteger, Counters, counted)
 {
     enum { M = 128, N = 256, K = 256 };
     const uint64_t side = strcmp(counted[index].tile, "tile=64") == 0 ? 64 : 128;
-    integer_run run = {.kernel = counted[index].kernel, .settings = {counted[index].tile}, .sm = counted[index].sm, .m = M, .n = N,
+    integer_run run = {.kernel = counted[index].kernel,
+                       .settings = {counted[index].tile},
+                       .sm = counted[index].sm,
+                       .m = M,
+                       .n = N,
                        .k = K};
     integer_cost once, twice, odd;
     REQUIRE(integer_measure(&run, &once));
@@ -73,7 +78,8 @@ TEST_CASE(KernelsInteger, TilesAgainstDp4a)
 {
     static const char *const kernels[] = {"int8_qmatmul", "w8a8_matmul", "w4a4_matmul", "w4a8_matmul"};
     for (int i = 0; i < 4; i++) {
-        integer_run run = {.kernel = kernels[i], .settings = {"tile=4"}, .sm = "sm_80", .m = 64, .n = 64, .k = 256};
+        integer_run run = {
+            .kernel = kernels[i], .settings = {"tile=4"}, .sm = "sm_80", .m = 64, .n = 64, .k = 256};
         integer_cost plain, tiled;
         REQUIRE(integer_measure(&run, &plain));
         run.settings[0] = "tile=64";
@@ -88,6 +94,7 @@ TEST_CASE(KernelsInteger, TilesAgainstDp4a)
 
 /* ---- Assembling ---- */
 
+/* clang-format off */
 static const struct {
     const char *kernel, *settings[7];
 } forms[] = {
@@ -110,6 +117,7 @@ static const struct {
     {"int8_conv2d", {"window_c=3", "window_h=7", "window_w=7", "x_zero=yes", "w_zero=yes"}},
     {"int8_conv2d", {"nhwc=yes", "tile=1", "window_c=4", "x_zero=yes", "w_zero=yes"}},
 };
+/* clang-format on */
 static const char *const targets[] = {"sm_75", "sm_90", "sm_80", "sm_89", "sm_100", "sm_120a"};
 enum { FORMS = sizeof forms / sizeof forms[0] };
 

@@ -12,14 +12,10 @@ static void check_refused(qdnnStatus_t status, qdnnStatus_t expected, const char
 TEST_CASE(ApiInteger, Defaults)
 {
     static const int64_t presets[QDNN_INTEGER_ATTRIBUTE_COUNT] = {
-        [QDNN_INTEGER_TRANSPOSE_W] = 1,
-        [QDNN_INTEGER_ROUNDING] = QDNN_ROUND_TIES_AWAY,
-        [QDNN_INTEGER_GROUP_SIZE] = 128,
-        [QDNN_INTEGER_STRIDE_H] = 1,
-        [QDNN_INTEGER_STRIDE_W] = 1,
-        [QDNN_INTEGER_DILATION_H] = 1,
-        [QDNN_INTEGER_DILATION_W] = 1,
-        [QDNN_INTEGER_GROUPS] = 1,
+        [QDNN_INTEGER_TRANSPOSE_W] = 1,  [QDNN_INTEGER_ROUNDING] = QDNN_ROUND_TIES_AWAY,
+        [QDNN_INTEGER_GROUP_SIZE] = 128, [QDNN_INTEGER_STRIDE_H] = 1,
+        [QDNN_INTEGER_STRIDE_W] = 1,     [QDNN_INTEGER_DILATION_H] = 1,
+        [QDNN_INTEGER_DILATION_W] = 1,   [QDNN_INTEGER_GROUPS] = 1,
     };
     qdnnIntegerDescriptor_t d = NULL;
     OK(qdnnCreateIntegerDescriptor(&d));
@@ -48,7 +44,10 @@ TEST_CASE(ApiInteger, ValuesOutOfBounds)
         {QDNN_INTEGER_X_ZERO, 255, {-129, 256}, "QDNN_INTEGER_X_ZERO is"},
         {QDNN_INTEGER_W_ZERO, -128, {-129, 128}, "QDNN_INTEGER_W_ZERO is"},
         {QDNN_INTEGER_Y_ZERO, -128, {-129, 256}, "QDNN_INTEGER_Y_ZERO is"},
-        {QDNN_INTEGER_MULTIPLIERS, QDNN_GRANULARITY_CHANNEL, {QDNN_GRANULARITY_GROUP, 9}, "QDNN_INTEGER_MULTIPLIERS is"},
+        {QDNN_INTEGER_MULTIPLIERS,
+         QDNN_GRANULARITY_CHANNEL,
+         {QDNN_GRANULARITY_GROUP, 9},
+         "QDNN_INTEGER_MULTIPLIERS is"},
         {QDNN_INTEGER_ROUNDING, QDNN_ROUND_TIES_TO_EVEN, {-1, 2}, "QDNN_INTEGER_ROUNDING is"},
         {QDNN_INTEGER_BIAS_TYPE, QDNN_DATA_I32, {QDNN_DATA_I8, QDNN_DATA_F64}, "QDNN_INTEGER_BIAS_TYPE is"},
         {QDNN_INTEGER_ALPHA, QDNN_ALPHA_COLUMN, {-1, 4}, "QDNN_INTEGER_ALPHA is"},
@@ -74,20 +73,22 @@ TEST_CASE(ApiInteger, ValuesOutOfBounds)
         OK(qdnnSetIntegerAttribute(d, attribute, cases[i].good));
         for (int k = 0; k < 2; k++) {
             int64_t value = -99;
-            check_refused(qdnnSetIntegerAttribute(d, attribute, cases[i].bad[k]), QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                          cases[i].words);
+            check_refused(qdnnSetIntegerAttribute(d, attribute, cases[i].bad[k]),
+                          QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, cases[i].words);
             OK(qdnnGetIntegerAttribute(d, attribute, &value));
             CHECK_EQ_I64(value, cases[i].good);
         }
     }
-    check_refused(qdnnSetIntegerAttribute(d, QDNN_INTEGER_ATTRIBUTE_COUNT, 0), QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                  "attribute is 21");
+    check_refused(qdnnSetIntegerAttribute(d, QDNN_INTEGER_ATTRIBUTE_COUNT, 0),
+                  QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "attribute is 21");
     OK(qdnnDestroyIntegerDescriptor(d));
 }
 
 /* ---- Plans ---- */
 
+/* clang-format off */
 enum { I4 = QDNN_DATA_I4, I8 = QDNN_DATA_I8, U8 = QDNN_DATA_U8, I32 = QDNN_DATA_I32, F32 = QDNN_DATA_F32, F16 = QDNN_DATA_F16 };
+/* clang-format on */
 #define SHAPE QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH
 #define BOUND QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND
 #define NOT   QDNN_STATUS_NOT_SUPPORTED
@@ -106,6 +107,7 @@ typedef struct refused {
     const char *words;
 } refused;
 
+/* clang-format off */
 static const refused products[] = {
     {"types", {I8, 4, 8}, {F32, 4, 8}, {F32, 4, 4}, 0, 1, NOT, "x is i8, w f32 and y f32; no integer product"},
     {"codes_from_numbers", {F32, 4, 8}, {I8, 4, 8}, {I8, 4, 4}, 0, 1, NOT, "no integer product"},
@@ -126,6 +128,7 @@ static const refused products[] = {
     {"k_0_of_numbers", {F32, 4, 0}, {I8, 4, 0}, {F32, 4, 4}, 0, 1, BOUND, "K is 0"},
     {"k_too_large", {I8, 1, INT64_C(1) << 31}, {I8, 1, INT64_C(1) << 31}, {I8, 1, 1}, 0, 1, BOUND, "K is 2147483648"},
 };
+/* clang-format on */
 
 static void describe(qdnnTensorDescriptor_t *t, const matrix *m)
 {
@@ -172,21 +175,25 @@ TEST_CASE(ApiInteger, VectorsAndTopRefused)
     describe(&y, &(matrix){I32, 1, 1});
     describe(&i, &(matrix){I32, 1, 1});
     check_refused(qdnnCreateIntegerDotPlan(handle, a, b, y, &plan), NOT, "a is i8 and b i4; both must be i4");
-    check_refused(qdnnCreateIntegerTopPlan(handle, a, b, y, i, &plan), NOT, "x is i8 and w i4; both must be i4");
+    check_refused(qdnnCreateIntegerTopPlan(handle, a, b, y, i, &plan), NOT,
+                  "x is i8 and w i4; both must be i4");
     OK(qdnnSetTensorDescriptor(a, QDNN_DATA_I4, 1, eight, NULL));
     OK(qdnnSetTensorDescriptor(b, QDNN_DATA_I4, 1, nine, NULL));
     check_refused(qdnnCreateIntegerDotPlan(handle, a, b, y, &plan), SHAPE, "vectors of the same length");
     OK(qdnnSetTensorDescriptor(b, QDNN_DATA_I4, 1, eight, NULL));
     OK(qdnnSetTensorDescriptor(y, QDNN_DATA_I8, 1, one, NULL));
-    check_refused(qdnnCreateIntegerDotPlan(handle, a, b, y, &plan), NOT, "y is i8; it must be i32, f32, f16 or bf16");
+    check_refused(qdnnCreateIntegerDotPlan(handle, a, b, y, &plan), NOT,
+                  "y is i8; it must be i32, f32, f16 or bf16");
     OK(qdnnSetTensorDescriptor(y, QDNN_DATA_F32, 1, two, NULL));
-    check_refused(qdnnCreateIntegerDotPlan(handle, a, b, y, &plan), SHAPE, "y has 2 elements; it must have 1");
+    check_refused(qdnnCreateIntegerDotPlan(handle, a, b, y, &plan), SHAPE,
+                  "y has 2 elements; it must have 1");
     OK(qdnnSetTensorDescriptor(a, QDNN_DATA_I4, 2, (const int64_t[]){3, 8}, NULL));
     OK(qdnnSetTensorDescriptor(b, QDNN_DATA_I4, 2, (const int64_t[]){5, 8}, NULL));
     OK(qdnnSetTensorDescriptor(y, QDNN_DATA_F32, 2, (const int64_t[]){3, 6}, NULL));
     check_refused(qdnnCreateIntegerTopPlan(handle, a, b, y, i, &plan), BOUND, "at most the 5 rows of w");
     OK(qdnnSetTensorDescriptor(y, QDNN_DATA_F32, 2, (const int64_t[]){3, 2}, NULL));
-    check_refused(qdnnCreateIntegerTopPlan(handle, a, b, y, i, &plan), SHAPE, "indices is [1, 1]; it must be [3, 2]");
+    check_refused(qdnnCreateIntegerTopPlan(handle, a, b, y, i, &plan), SHAPE,
+                  "indices is [1, 1]; it must be [3, 2]");
     OK(qdnnSetTensorDescriptor(y, QDNN_DATA_F16, 2, (const int64_t[]){3, 2}, NULL));
     check_refused(qdnnCreateIntegerTopPlan(handle, a, b, y, i, &plan), NOT, "scores is f16; it must be f32");
     CHECK(plan == NULL);
@@ -200,6 +207,7 @@ TEST_CASE(ApiInteger, VectorsAndTopRefused)
 
 /* ---- Convolutions ---- */
 
+/* clang-format off */
 static const struct {
     const char *name;
     int x_type, w_type, y_type;
@@ -221,6 +229,7 @@ static const struct {
     {"activation", I8, I8, I8, {1, 4, 5, 5}, {2, 4, 3, 3}, {1, 2, 3, 3}, QDNN_INTEGER_ACTIVATION, 1, NOT, "quant.int8.conv2d does not have"},
     {"x_zero", U8, I8, I8, {1, 4, 5, 5}, {2, 4, 3, 3}, {1, 2, 3, 3}, QDNN_INTEGER_X_ZERO, -5, SHAPE, "it must be 0 to 255"},
 };
+/* clang-format on */
 
 TEST_ROWS(ApiInteger, ConvolutionsRefused, convolutions)
 {
@@ -239,13 +248,15 @@ TEST_ROWS(ApiInteger, ConvolutionsRefused, convolutions)
         OK(qdnnSetTensorDescriptor(t[i], (qdnnDataType_t)types[i], 4, dims[i], NULL));
     }
     if (convolutions[index].attribute)
-        OK(qdnnSetIntegerAttribute(d, (qdnnIntegerAttribute_t)convolutions[index].attribute, convolutions[index].value));
+        OK(qdnnSetIntegerAttribute(d, (qdnnIntegerAttribute_t)convolutions[index].attribute,
+                                   convolutions[index].value));
     check_refused(qdnnCreateIntegerConvPlan(handle, d, t[0], t[1], t[2], &plan), convolutions[index].status,
                   convolutions[index].words);
     OK(qdnnSetTensorDescriptor(t[1], QDNN_DATA_I8, 3, dims[1], NULL));
     if (index == 0)
         OK(qdnnSetTensorDescriptor(t[0], QDNN_DATA_I8, 4, dims[0], NULL));
-    check_refused(qdnnCreateIntegerConvPlan(handle, d, t[0], t[1], t[2], &plan), SHAPE, "w has 3 dimensions; it must have 4");
+    check_refused(qdnnCreateIntegerConvPlan(handle, d, t[0], t[1], t[2], &plan), SHAPE,
+                  "w has 3 dimensions; it must have 4");
     CHECK(plan == NULL);
     for (int i = 0; i < 3; i++)
         OK(qdnnDestroyTensorDescriptor(t[i]));
