@@ -1,17 +1,19 @@
 /* Integer products by ptxvm's counters: warp instructions for each multiply-add, of every kernel beside the plain one by dp4a;
  * and of the kernels on tensor cores what their main loop has besides mma. */
 #include <stdio.h>
+#include <string.h>
 
 #include "bench/bench.h"
 #include "bench/integer/integer_run.h"
+#include "bench/sass/sass.h"
 
 enum { SIZE = 128, K = 256 };
 
 static const struct {
     const char *name, *kernel, *settings[5]; /* without the tile */
 } products[] = {
-    {"int8", "int8_matmul", {NULL}},
-    {"int8_zero_points", "int8_matmul", {"x_zero=yes", "w_zero=yes"}},
+    {"int8", "int8_qmatmul", {NULL}},
+    {"int8_zero_points", "int8_qmatmul", {"x_zero=yes", "w_zero=yes"}},
     {"w8a8", "w8a8_matmul", {"output=f16", "bias=f16", "activation=silu"}},
     {"w4a4", "w4a4_matmul", {NULL}},
     {"w4a8_g128", "w4a8_matmul", {"group_size=128"}},
@@ -33,17 +35,24 @@ static integer_run run_of(int product, int tile, int sm, uint64_t k)
 /* Twice the k shows what the loop costs. */
 static void measure(int product, int tile, int sm)
 {
-    char name[96], note[160] = "plain, by dp4a";
+    char name[96], why[256], note[200] = "plain, by dp4a";
     integer_cost once, twice;
     integer_run r = run_of(product, tile, sm, K), longer = run_of(product, tile, sm, 2 * K);
+    /* the estimate takes minutes: of one kernel alone */
+    r.sass = longer.sass = product == 0 && tile == 2 && sm == 1 && sass_found(why, sizeof why);
     bench_progress("integer.%s.%s.%s", products[product].name, tiles[tile], sms[sm]);
     if (!integer_measure(&r, &once) || !integer_measure(&longer, &twice))
         return;
     const double macs = (double)SIZE * SIZE * K, mma = (double)(twice.mma - once.mma);
     if (once.mma)
-        snprintf(note, sizeof note, "%.2f others per mma in the main loop, %llu bank conflicts, %llu + %llu sectors",
-                 ((double)(twice.instructions - once.instructions) - mma) / mma, (unsigned long long)once.bank_conflicts,
-                 (unsigned long long)once.load_sectors, (unsigned long long)once.store_sectors);
+        snprintf(note, sizeof note,
+                 "%.2f others per mma in the main loop, %llu bank conflicts, %llu + %llu sectors",
+                 ((double)(twice.instructions - once.instructions) - mma) / mma,
+                 (unsigned long long)once.bank_conflicts, (unsigned long long)once.load_sectors,
+                 (unsigned long long)once.store_sectors);
+    if (once.mma && once.sass > 0 && twice.sass > 0)
+        snprintf(note + strlen(note), sizeof note - strlen(note),
+                 "; %.2f instructions of the SM per mma in the main loop", (twice.sass - once.sass) / mma);
     snprintf(name, sizeof name, "integer.%s.%s.%s", products[product].name, tiles[tile] + 5, sms[sm]);
     bench_report(name, 1000 * (double)once.instructions / macs, "instr/1000 mac", note);
 }
@@ -53,6 +62,7 @@ void bench_integer(void)
     for (int p = 0; p < (int)(sizeof products / sizeof products[0]); p++)
         for (int s = 0; s < (int)(sizeof sms / sizeof sms[0]); s++)
             for (int t = 0; t < (int)(sizeof tiles / sizeof tiles[0]); t++)
-                if (t < 2 || products[p].kernel[1] != '4' || products[p].kernel[3] != '8') /* w4a8 has the small tile alone */
+                if (t < 2 || products[p].kernel[1] != '4' ||
+                    products[p].kernel[3] != '8') /* w4a8 has the small tile alone */
                     measure(p, t, s);
 }

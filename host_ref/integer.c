@@ -48,7 +48,8 @@ static int32_t sum_of(const ref_integer_spec *s, const void *x, const void *w, i
     uint32_t sum = 0;
     for (int64_t k = first; k < end; k++) {
         int32_t a = ref_integer_code(s->x, x, s->k, m, k);
-        int32_t b = s->w_is_kn ? ref_integer_code(s->w, w, s->n, k, n) : ref_integer_code(s->w, w, s->k, n, k);
+        int32_t b =
+            s->w_is_kn ? ref_integer_code(s->w, w, s->n, k, n) : ref_integer_code(s->w, w, s->k, n, k);
         sum += multiply(a - s->x_zero, b - s->w_zero);
     }
     return wrapped(sum);
@@ -106,8 +107,8 @@ static int32_t with_bias(int32_t sum, const int32_t *bias, int64_t column)
     return bias ? wrapped((uint32_t)sum + (uint32_t)bias[column]) : sum;
 }
 
-void ref_integer_matmul(const ref_integer_spec *s, const ref_requantize_spec *spec, const void *x, const void *w,
-                        const int32_t *bias, void *y)
+void ref_integer_matmul(const ref_integer_spec *s, const ref_requantize_spec *spec, const void *x,
+                        const void *w, const int32_t *bias, void *y)
 {
     for (int64_t m = 0; m < s->m; m++)
         for (int64_t n = 0; n < s->n; n++) {
@@ -121,8 +122,8 @@ void ref_integer_matmul(const ref_integer_spec *s, const ref_requantize_spec *sp
 
 /* ---- Sums of groups ---- */
 
-float ref_w4a8_sum(const ref_integer_spec *s, int64_t group_size, qdnnScaleType_t type, const void *x, const void *w,
-                   const void *scale, int64_t m, int64_t n)
+float ref_w4a8_sum(const ref_integer_spec *s, int64_t group_size, qdnnScaleType_t type, const void *x,
+                   const void *w, const void *scale, int64_t m, int64_t n)
 {
     hr_require(group_size >= 1, "group_size is %lld; it must be at least 1", (long long)group_size);
     const int64_t groups = ceil_div(s->k, group_size), in_strip = group_size < 512 ? 512 / group_size : 1;
@@ -141,17 +142,18 @@ float ref_w4a8_sum(const ref_integer_spec *s, int64_t group_size, qdnnScaleType_
 
 /* ---- Scaled results ---- */
 
-static float scaled_sum(const ref_integer_spec *s, const ref_integer_scales *scales, const void *x, const void *w, int64_t m,
-                        int64_t n)
+static float scaled_sum(const ref_integer_spec *s, const ref_integer_scales *scales, const void *x,
+                        const void *w, int64_t m, int64_t n)
 {
     if (scales->group_size)
         return ref_w4a8_sum(s, scales->group_size, scales->type, x, w, scales->w, m, n) * scales->x[m];
     float of_w = ((const float *)scales->w)[n], of_x = scales->x[m];
-    return ref_integer_scaled(ref_integer_sum(s, x, w, m, n), scales->w_first ? of_w : of_x, scales->w_first ? of_x : of_w);
+    return ref_integer_scaled(ref_integer_sum(s, x, w, m, n), scales->w_first ? of_w : of_x,
+                              scales->w_first ? of_x : of_w);
 }
 
-void ref_integer_product(const ref_integer_spec *s, const ref_integer_scales *scales, const ref_product *law, const void *x,
-                         const void *w, const ref_product_arrays *arrays)
+void ref_integer_product(const ref_integer_spec *s, const ref_integer_scales *scales, const ref_product *law,
+                         const void *x, const void *w, const ref_product_arrays *arrays)
 {
     ref_product p = *law;
     p.outputs = p.y_stride = s->n;
@@ -172,7 +174,8 @@ static bool comes_before(float a, int64_t i, float b, int64_t j)
 
 void ref_top(int64_t count, const float *scores, int64_t top, float *best, int32_t *index)
 {
-    hr_require(top >= 1 && top <= count, "top is %lld; it must be 1 to %lld", (long long)top, (long long)count);
+    hr_require(top >= 1 && top <= count, "top is %lld; it must be 1 to %lld", (long long)top,
+               (long long)count);
     for (int64_t t = 0; t < top; t++) {
         int64_t found = -1;
         for (int64_t i = 0; i < count; i++) {
@@ -194,7 +197,8 @@ int64_t ref_conv_output(int64_t size, int64_t window, int64_t stride, int64_t pa
 
 static int64_t at4(bool nhwc, const int64_t dims[4], int64_t a, int64_t c, int64_t h, int64_t w)
 {
-    return nhwc ? ((a * dims[2] + h) * dims[3] + w) * dims[1] + c : ((a * dims[1] + c) * dims[2] + h) * dims[3] + w;
+    return nhwc ? ((a * dims[2] + h) * dims[3] + w) * dims[1] + c
+                : ((a * dims[1] + c) * dims[2] + h) * dims[3] + w;
 }
 
 /* One output: the window over the channels of its group. dims are [N, C, H, W] whatever the order in memory. */
@@ -212,7 +216,8 @@ static int32_t window_sum(const ref_conv_spec *s, const void *x, const void *w, 
                 int64_t v = ow * s->stride[1] - s->padding[1] + q * s->dilation[1];
                 if (h < 0 || h >= s->height || v < 0 || v >= s->width)
                     continue;
-                int64_t x_at = at4(s->nhwc, x_dims, image, first + c, h, v), w_at = at4(s->nhwc, w_dims, out, c, r, q);
+                int64_t x_at = at4(s->nhwc, x_dims, image, first + c, h, v),
+                        w_at = at4(s->nhwc, w_dims, out, c, r, q);
                 int32_t a = ref_integer_code(s->x, x, 1, x_at, 0), b = ((const int8_t *)w)[w_at];
                 sum += multiply(a - s->x_zero, b - s->w_zero);
             }
@@ -222,8 +227,10 @@ static int32_t window_sum(const ref_conv_spec *s, const void *x, const void *w, 
 void ref_integer_conv2d(const ref_conv_spec *s, const ref_requantize_spec *spec, const void *x, const void *w,
                         const int32_t *bias, void *y)
 {
-    const int64_t height = ref_conv_output(s->height, s->window[0], s->stride[0], s->padding[0], s->dilation[0]);
-    const int64_t width = ref_conv_output(s->width, s->window[1], s->stride[1], s->padding[1], s->dilation[1]);
+    const int64_t height =
+        ref_conv_output(s->height, s->window[0], s->stride[0], s->padding[0], s->dilation[0]);
+    const int64_t width =
+        ref_conv_output(s->width, s->window[1], s->stride[1], s->padding[1], s->dilation[1]);
     const int64_t y_dims[4] = {s->images, s->outputs, height, width};
     for (int64_t i = 0; i < s->images; i++)
         for (int64_t o = 0; o < s->outputs; o++)

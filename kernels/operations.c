@@ -237,7 +237,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                          .geometry = int_geometry,
                          .emit = emit_int_top,
                          .steps = int_top_steps},
-    [KERNEL_INT8_MATMUL] = {.name = "int8_matmul",
+    [KERNEL_INT8_MATMUL] = {.name = "int8_qmatmul",
                             .keys = REQUANTIZED | KERNEL_KEY(TILE),
                             .fixes = fix_int8_matmul,
                             .reads = OF_REQUANTIZED,

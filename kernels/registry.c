@@ -57,7 +57,7 @@ const kernel_row kernel_rows[] = {
     PLAIN_ROW(int4_matmul, INT4_MATMUL, "quant.int4.batched_matmul.scaled", "a product of i4 and i4 with a scale for each row")
     PLAIN_ROW(int4_top1, INT4_TOP, "quant.int4.batched_matmul.top1.scaled", "the largest of each row of such a product")
     PLAIN_ROW(int4_topk, INT4_TOP, "quant.int4.batched_matmul.topk.scaled", "the k largest of each row of such a product")
-    PLAIN_ROW(int8_matmul, INT8_MATMUL, "quant.int8.qmatmul", "a product of bytes with zero points, as codes or sums")
+    PLAIN_ROW(int8_qmatmul, INT8_MATMUL, "quant.int8.qmatmul", "a product of bytes with zero points, as codes or sums")
     PLAIN_ROW(w8a8_matmul, W8A8, "quant.w8a8.matmul", "a product of bytes with a scale for each row and column")
     PLAIN_ROW(w4a8_matmul, W4A8, "quant.w4a8.matmul", "a product of i8 with i4 weights in groups")
     PLAIN_ROW(w4a4_matmul, W4A4, "quant.w4a4.matmul", "a product of i4 and i4 with a scale for each row and column")

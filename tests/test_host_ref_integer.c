@@ -23,8 +23,10 @@ static void pack(const int *numbers, int rows, int columns, uint32_t *words)
         words[i / columns * per_row + i % columns / 8] |= (uint32_t)(numbers[i] & 15) << i % columns % 8 * 4;
 }
 
+/* clang-format off */
 static const int known_w[] = {1, 2, 3, 4, -1, -2, -3, -4, 5, 4, 3, 2, 1, -4, -3, -2, -1, -5, -8, -7, -6, -5, -4, -3, -2, -1, 0};
 static const int known_x[] = {1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 4, -4, 3, -3, 2, -2, 1, -1};
+/* clang-format on */
 
 TEST_CASE(HostRefIntegerProducts, Int4Matmul)
 {
@@ -83,13 +85,15 @@ TEST_CASE(HostRefIntegerProducts, Requantize)
         {300, 0, 1, QDNN_ROUND_TIES_AWAY, QDNN_DATA_I8, 127},
         {300, 0, 1, QDNN_ROUND_TIES_AWAY, QDNN_DATA_U8, 255},
         {-300, 0, 1, QDNN_ROUND_TIES_AWAY, QDNN_DATA_U8, 0},
-        {INT_MAX, 127, 3e38f, QDNN_ROUND_TIES_AWAY, QDNN_DATA_I8, 127}, /* the product is infinite, the addition saturates */
+        {INT_MAX, 127, 3e38f, QDNN_ROUND_TIES_AWAY, QDNN_DATA_I8,
+         127}, /* the product is infinite, the addition saturates */
         {INT_MIN, -128, 3e38f, QDNN_ROUND_TIES_AWAY, QDNN_DATA_I8, -128},
-        {0, 9, INFINITY, QDNN_ROUND_TIES_AWAY, QDNN_DATA_I8, 9},  /* 0 * Inf counts as 0 */
+        {0, 9, INFINITY, QDNN_ROUND_TIES_AWAY, QDNN_DATA_I8, 9}, /* 0 * Inf counts as 0 */
         {16777217, 0, 1e-7f, QDNN_ROUND_TIES_AWAY, QDNN_DATA_I8, 2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const ref_requantize_spec s = {.y = cases[i].y, .y_zero = cases[i].y_zero, .rounding = cases[i].rounding};
+        const ref_requantize_spec s = {
+            .y = cases[i].y, .y_zero = cases[i].y_zero, .rounding = cases[i].rounding};
         test_push_note("case %zu", i);
         CHECK_EQ_I64(ref_requantized(cases[i].sum, cases[i].multiplier, &s), cases[i].expected);
         test_pop_note();
@@ -103,7 +107,8 @@ TEST_CASE(HostRefIntegerProducts, SumsWrap)
     static int8_t x[K], w[K];
     memset(x, 127, K);
     memset(w, 127, K);
-    const ref_integer_spec s = {.m = 1, .n = 1, .k = K, .x = QDNN_DATA_I8, .w = QDNN_DATA_I8, .x_zero = -128, .w_zero = -128};
+    const ref_integer_spec s = {
+        .m = 1, .n = 1, .k = K, .x = QDNN_DATA_I8, .w = QDNN_DATA_I8, .x_zero = -128, .w_zero = -128};
     const int32_t bias = 5;
     const ref_requantize_spec plain = {.y = QDNN_DATA_I32};
     int32_t y;
@@ -119,7 +124,8 @@ TEST_CASE(HostRefIntegerProducts, Matmul)
     const int8_t transposed[] = {1, 4, -2, 5, 3, 6};
     const int32_t bias[] = {10, 0, -10};
     const float multipliers[] = {0.5f, 0.25f, 1};
-    ref_integer_spec s = {.m = 2, .n = 3, .k = 2, .x = QDNN_DATA_U8, .w = QDNN_DATA_I8, .w_is_kn = true, .x_zero = 8};
+    ref_integer_spec s = {
+        .m = 2, .n = 3, .k = 2, .x = QDNN_DATA_U8, .w = QDNN_DATA_I8, .w_is_kn = true, .x_zero = 8};
     const ref_requantize_spec r = {.y = QDNN_DATA_I8, .multipliers = multipliers, .y_zero = -1};
     int8_t y[6], again[6];
     /* row 0: (-8, 247): 980 1251 1458; row 1: (-1, 1): 3 7 3; with the bias 990 1251 1448, 13 7 -7 */
@@ -152,8 +158,18 @@ TEST_CASE(HostRefIntegerProducts, Conv2d)
 {
     /* one image, one channel of 3 x 3, a window of 2 x 2, padding 1, stride 2: the corners and the middle */
     const int8_t x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, w[] = {1, 10, 100, -1};
-    ref_conv_spec s = {.x = QDNN_DATA_I8, .images = 1, .channels = 1, .height = 3, .width = 3, .outputs = 1, .groups = 1,
-                       .window = {2, 2}, .stride = {2, 2}, .padding = {1, 1}, .dilation = {1, 1}, .x_zero = 1};
+    ref_conv_spec s = {.x = QDNN_DATA_I8,
+                       .images = 1,
+                       .channels = 1,
+                       .height = 3,
+                       .width = 3,
+                       .outputs = 1,
+                       .groups = 1,
+                       .window = {2, 2},
+                       .stride = {2, 2},
+                       .padding = {1, 1},
+                       .dilation = {1, 1},
+                       .x_zero = 1};
     const ref_requantize_spec plain = {.y = QDNN_DATA_I32};
     int32_t y[4];
     /* x - 1 = 0..8; y[1][1] has 4 5 7 8: 4 + 50 + 700 - 8 */
@@ -163,8 +179,17 @@ TEST_CASE(HostRefIntegerProducts, Conv2d)
     CHECK_EQ_MEM(y, expected, sizeof expected);
     /* depthwise, two channels, NHWC: the second is twice the first */
     const int8_t pair[] = {1, 2, 2, 4}, both[] = {3, 5}; /* 1 x 2 pixels; windows of 1 x 1 */
-    s = (ref_conv_spec){.x = QDNN_DATA_I8, .nhwc = true, .images = 1, .channels = 2, .height = 1, .width = 2, .outputs = 2,
-                        .groups = 2, .window = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}};
+    s = (ref_conv_spec){.x = QDNN_DATA_I8,
+                        .nhwc = true,
+                        .images = 1,
+                        .channels = 2,
+                        .height = 1,
+                        .width = 2,
+                        .outputs = 2,
+                        .groups = 2,
+                        .window = {1, 1},
+                        .stride = {1, 1},
+                        .dilation = {1, 1}};
     static const int32_t products[] = {3, 10, 6, 20};
     ref_integer_conv2d(&s, &plain, pair, both, NULL, y);
     CHECK_EQ_MEM(y, products, sizeof products);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/sass/sass.h"
 #include "kernels/integer/integer.h"
 #include "ptxvm/ptxvm.h"
 
@@ -35,7 +36,8 @@ static bool prepare(job *j)
     if (!j->row)
         return false;
     spec = kernel_spec_normal(j->row, &spec);
-    j->problem = (kernel_problem){.m = j->run->m, .rows = j->run->n, .columns = j->run->k, .multiplier = 0.01f, .alpha = 1};
+    j->problem = (kernel_problem){
+        .m = j->run->m, .rows = j->run->n, .columns = j->run->k, .multiplier = 0.01f, .alpha = 1};
     kernel_steps_of(j->row, &spec, &j->problem, &j->steps);
     kernel_step *step = &j->steps.at[j->steps.count - 1];
     step->spec = spec;
@@ -91,9 +93,11 @@ static bool make_params(job *j, uint8_t *block, uint64_t *bytes)
 static bool launch(job *j)
 {
     const kernel_step *step = &j->steps.at[j->steps.count - 1];
-    ptxvm_config config = {.sm = j->run->sm, .counters = PTXVM_COUNTERS_KERNEL};
-    ptxvm_launch_config how = {.grid = {(uint32_t)step->grid[0], (uint32_t)step->grid[1], (uint32_t)step->grid[2]},
-                               .block = {step->block, 1, 1}};
+    ptxvm_config config = {.sm = j->run->sm,
+                           .counters = j->run->sass ? PTXVM_COUNTERS_LINES : PTXVM_COUNTERS_KERNEL};
+    ptxvm_launch_config how = {
+        .grid = {(uint32_t)step->grid[0], (uint32_t)step->grid[1], (uint32_t)step->grid[2]},
+        .block = {step->block, 1, 1}};
     ptxvm_module *module;
     ptxvm_kernel *kernel;
     uint8_t params[KERNEL_PARAMS_MAX * 8];
@@ -106,6 +110,19 @@ static bool launch(job *j)
            ptxvm_launch(j->vm, kernel, &how, params, bytes) == PTXVM_OK && ptxvm_last_counters(j->vm);
 }
 
+static double count_sass(const job *j)
+{
+    const kernel_step *step = &j->steps.at[j->steps.count - 1];
+    const uint64_t warps = step->grid[0] * step->grid[1] * step->grid[2] * (step->block / SASS_LANES);
+    char error[512];
+    sass_report report;
+    if (sass_measure(j->text.ptx, j->run->sm, ptxvm_last_counters(j->vm), warps, &report, error,
+                     sizeof error))
+        return report.issued;
+    fprintf(stderr, "%s: %s\n", j->run->kernel, error);
+    return 0;
+}
+
 bool integer_measure(const integer_run *run, integer_cost *cost)
 {
     job j = {.run = run};
@@ -116,7 +133,8 @@ bool integer_measure(const integer_run *run, integer_cost *cost)
                                .mma = c->mma,
                                .bank_conflicts = c->bank_conflicts,
                                .load_sectors = c->load.sectors,
-                               .store_sectors = c->store.sectors};
+                               .store_sectors = c->store.sectors,
+                               .sass = run->sass ? count_sass(&j) : 0};
     } else {
         fprintf(stderr, "%s: %s\n", run->kernel, j.vm ? ptxvm_last_error(j.vm) : "it does not run");
     }

@@ -29,14 +29,16 @@ qdnnStatus_t qdnnCreateIntegerDescriptor(qdnnIntegerDescriptor_t *integer)
     return QDNN_STATUS_SUCCESS;
 }
 
-qdnnStatus_t qdnnSetIntegerAttribute(qdnnIntegerDescriptor_t integer, qdnnIntegerAttribute_t attribute, int64_t value)
+qdnnStatus_t qdnnSetIntegerAttribute(qdnnIntegerDescriptor_t integer, qdnnIntegerAttribute_t attribute,
+                                     int64_t value)
 {
     CALL_BEGIN();
     CHECK_NOT_NULL(integer);
     return attribute_set(&attributes, integer->values, (int)attribute, value);
 }
 
-qdnnStatus_t qdnnGetIntegerAttribute(qdnnIntegerDescriptor_t integer, qdnnIntegerAttribute_t attribute, int64_t *value)
+qdnnStatus_t qdnnGetIntegerAttribute(qdnnIntegerDescriptor_t integer, qdnnIntegerAttribute_t attribute,
+                                     int64_t *value)
 {
     CALL_BEGIN();
     CHECK_NOT_NULL(integer);
@@ -91,7 +93,8 @@ qdnnStatus_t integer_check_size(const char *name, int64_t size)
 {
     if (size <= INT32_MAX)
         return QDNN_STATUS_SUCCESS;
-    return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "%s is %lld; it must be below 2^31", name, (long long)size);
+    return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "%s is %lld; it must be below 2^31", name,
+                      (long long)size);
 }
 
 /* A zero point is a number of its tensor's type. */
@@ -101,12 +104,13 @@ static qdnnStatus_t check_zero(const struct qdnnIntegerDescriptor *integer, qdnn
     const int64_t least = type == QDNN_DATA_U8 ? 0 : -128, value = integer->values[attribute];
     if (value >= least && value <= least + 255)
         return QDNN_STATUS_SUCCESS;
-    return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "%s is %lld, with codes of type %s; it must be %lld to %lld",
-                      rows[attribute].name, (long long)value, qdnnGetDataTypeName(type), (long long)least,
-                      (long long)least + 255);
+    return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                      "%s is %lld, with codes of type %s; it must be %lld to %lld", rows[attribute].name,
+                      (long long)value, qdnnGetDataTypeName(type), (long long)least, (long long)least + 255);
 }
 
-qdnnStatus_t integer_set_codes(const struct qdnnIntegerDescriptor *integer, qdnnDataType_t x, qdnnDataType_t y, request *out)
+qdnnStatus_t integer_set_codes(const struct qdnnIntegerDescriptor *integer, qdnnDataType_t x,
+                               qdnnDataType_t y, request *out)
 {
     const int64_t *value = integer->values;
     CHECK_STATUS(check_zero(integer, QDNN_INTEGER_X_ZERO, x));

@@ -14,7 +14,8 @@ struct qdnnIntegerDescriptor {
 const char *integer_attribute_name(qdnnIntegerAttribute_t attribute);
 
 /* How sums become codes: settings and numbers from a descriptor; checks the zero points against their types. */
-qdnnStatus_t integer_set_codes(const struct qdnnIntegerDescriptor *integer, qdnnDataType_t x, qdnnDataType_t y, request *out);
+qdnnStatus_t integer_set_codes(const struct qdnnIntegerDescriptor *integer, qdnnDataType_t x,
+                               qdnnDataType_t y, request *out);
 /* Refuses a value that is not at its default, with the operation that does not have it. */
 qdnnStatus_t integer_refuse(const struct qdnnIntegerDescriptor *integer, qdnnIntegerAttribute_t attribute,
                             const char *operation);

@@ -19,14 +19,16 @@ static int64_t rows_of(const struct qdnnTensorDescriptor *t)
     return count;
 }
 
-static qdnnStatus_t find_shape(const struct qdnnTensorDescriptor *x, const struct qdnnTensorDescriptor *w, bool is_kn,
-                               kernel_problem *p)
+static qdnnStatus_t find_shape(const struct qdnnTensorDescriptor *x, const struct qdnnTensorDescriptor *w,
+                               bool is_kn, kernel_problem *p)
 {
     if (w->rank != 2)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "w has %d dimensions; it must have 2", w->rank);
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "w has %d dimensions; it must have 2",
+                          w->rank);
     const int64_t n = w->dims[is_kn], k = w->dims[!is_kn];
     if (columns_of(x) != k)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "x has rows of %lld, w a K of %lld; they must be the same",
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                          "x has rows of %lld, w a K of %lld; they must be the same",
                           (long long)columns_of(x), (long long)k);
     CHECK_STATUS(request_check_packed(x));
     CHECK_STATUS(request_check_packed(w));
@@ -39,11 +41,12 @@ static qdnnStatus_t find_shape(const struct qdnnTensorDescriptor *x, const struc
     return QDNN_STATUS_SUCCESS;
 }
 
-static qdnnStatus_t check_result(const char *name, const struct qdnnTensorDescriptor *y, uint64_t rows, uint64_t columns)
+static qdnnStatus_t check_result(const char *name, const struct qdnnTensorDescriptor *y, uint64_t rows,
+                                 uint64_t columns)
 {
     if ((uint64_t)columns_of(y) != columns || (uint64_t)rows_of(y) != rows)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "%s is [%lld, %lld]; it must be [%llu, %llu]", name,
-                          (long long)rows_of(y), (long long)columns_of(y), (unsigned long long)rows,
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "%s is [%lld, %lld]; it must be [%llu, %llu]",
+                          name, (long long)rows_of(y), (long long)columns_of(y), (unsigned long long)rows,
                           (unsigned long long)columns);
     return request_check_packed(y);
 }
@@ -67,7 +70,7 @@ static const char *kernel_for(qdnnDataType_t x, qdnnDataType_t w, qdnnDataType_t
     if (bytes && w == QDNN_DATA_I8 && is_float(y))
         return "w8a8_matmul";
     if (bytes && w == QDNN_DATA_I8 && (y == QDNN_DATA_I8 || y == QDNN_DATA_U8 || y == QDNN_DATA_I32))
-        return "int8_matmul";
+        return "int8_qmatmul";
     if (x == QDNN_DATA_I8 && w == QDNN_DATA_I4 && is_float(y))
         return "w4a8_matmul";
     if (x == QDNN_DATA_I4 && w == QDNN_DATA_I4 && is_float(y))
@@ -79,9 +82,10 @@ static qdnnStatus_t set_scaled(const struct qdnnIntegerDescriptor *integer, qdnn
 {
     const int64_t *value = integer->values;
     if (value[QDNN_INTEGER_BIAS_TYPE] == QDNN_DATA_I32)
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
-                          "%s is QDNN_DATA_I32, and y %s; the bias of scaled results must be f32, f16 or bf16",
-                          integer_attribute_name(QDNN_INTEGER_BIAS_TYPE), qdnnGetDataTypeName(y));
+        return qdnn_error(
+            QDNN_STATUS_NOT_SUPPORTED,
+            "%s is QDNN_DATA_I32, and y %s; the bias of scaled results must be f32, f16 or bf16",
+            integer_attribute_name(QDNN_INTEGER_BIAS_TYPE), qdnnGetDataTypeName(y));
     out->spec.output = y;
     out->spec.alpha = (qdnnAlpha_t)value[QDNN_INTEGER_ALPHA];
     out->spec.bias = (int)value[QDNN_INTEGER_BIAS_TYPE];
@@ -94,22 +98,24 @@ static qdnnStatus_t set_scaled(const struct qdnnIntegerDescriptor *integer, qdnn
 }
 
 /* Values that the chosen operation does not have must be at their defaults. */
-static qdnnStatus_t check_values(const struct qdnnIntegerDescriptor *integer, const request *r, const char *kernel)
+static qdnnStatus_t check_values(const struct qdnnIntegerDescriptor *integer, const request *r,
+                                 const char *kernel)
 {
     static const struct {
         qdnnIntegerAttribute_t attribute;
         const char *setting;
-    } needs[] = {{QDNN_INTEGER_X_ZERO, "x_zero"},      {QDNN_INTEGER_W_ZERO, "w_zero"},
-                 {QDNN_INTEGER_ALPHA, "alpha"},        {QDNN_INTEGER_ACTIVATION, "activation"},
-                 {QDNN_INTEGER_RESIDUAL, "residual"},  {QDNN_INTEGER_MULTIPLIERS, "multipliers"},
-                 {QDNN_INTEGER_Y_ZERO, "bias_i32"},    {QDNN_INTEGER_SCALE_TYPE, "scale"}};
+    } needs[] = {{QDNN_INTEGER_X_ZERO, "x_zero"},     {QDNN_INTEGER_W_ZERO, "w_zero"},
+                 {QDNN_INTEGER_ALPHA, "alpha"},       {QDNN_INTEGER_ACTIVATION, "activation"},
+                 {QDNN_INTEGER_RESIDUAL, "residual"}, {QDNN_INTEGER_MULTIPLIERS, "multipliers"},
+                 {QDNN_INTEGER_Y_ZERO, "bias_i32"},   {QDNN_INTEGER_SCALE_TYPE, "scale"}};
     for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
         if (!kernel_takes(r->row, needs[i].setting))
             CHECK_STATUS(integer_refuse(integer, needs[i].attribute, r->row->operation_name));
     if (!kernel_takes(r->row, "bias") && !kernel_takes(r->row, "bias_i32"))
         CHECK_STATUS(integer_refuse(integer, QDNN_INTEGER_BIAS_TYPE, r->row->operation_name));
     if (r->problem.w_is_kn && (!kernel_takes(r->row, "x_zero")))
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s is 0, and w has codes of 4 bits; %s takes w as [N, K]",
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                          "%s is 0, and w has codes of 4 bits; %s takes w as [N, K]",
                           integer_attribute_name(QDNN_INTEGER_TRANSPOSE_W), kernel);
     return QDNN_STATUS_SUCCESS;
 }
@@ -119,21 +125,24 @@ static qdnnStatus_t check_quantized(const struct qdnnIntegerDescriptor *integer,
     if (!r->problem.quantizes)
         return QDNN_STATUS_SUCCESS;
     if (r->problem.columns == 0)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "K is 0; where x is quantized it must be at least 1");
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                          "K is 0; where x is quantized it must be at least 1");
     if (r->spec.x_zero)
         return integer_refuse(integer, QDNN_INTEGER_X_ZERO, "x that is quantized with a scale for each row");
     return QDNN_STATUS_SUCCESS;
 }
 
-static qdnnStatus_t make_request(const struct qdnnIntegerDescriptor *integer, const struct qdnnTensorDescriptor *x,
-                                 const struct qdnnTensorDescriptor *w, const struct qdnnTensorDescriptor *y, request *out)
+static qdnnStatus_t make_request(const struct qdnnIntegerDescriptor *integer,
+                                 const struct qdnnTensorDescriptor *x, const struct qdnnTensorDescriptor *w,
+                                 const struct qdnnTensorDescriptor *y, request *out)
 {
     const qdnnDataType_t codes = codes_of(x);
     const char *kernel = kernel_for(codes, w->type, y->type, integer->values[QDNN_INTEGER_W_SCALE_FIRST]);
     if (!kernel || (is_float(x->type) && !is_float(y->type)))
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
-                          "x is %s, w %s and y %s; no integer product has these types (qdnn/integer.h has the list)",
-                          qdnnGetDataTypeName(x->type), qdnnGetDataTypeName(w->type), qdnnGetDataTypeName(y->type));
+        return qdnn_error(
+            QDNN_STATUS_NOT_SUPPORTED,
+            "x is %s, w %s and y %s; no integer product has these types (qdnn/integer.h has the list)",
+            qdnnGetDataTypeName(x->type), qdnnGetDataTypeName(w->type), qdnnGetDataTypeName(y->type));
     *out = (request){.row = kernel_find(kernel), .spec = kernel_spec_default()};
     out->problem.w_is_kn = !integer->values[QDNN_INTEGER_TRANSPOSE_W];
     out->problem.quantizes = is_float(x->type) ? x->type : (qdnnDataType_t)0;
@@ -145,8 +154,9 @@ static qdnnStatus_t make_request(const struct qdnnIntegerDescriptor *integer, co
     return is_float(y->type) ? set_scaled(integer, y->type, out) : QDNN_STATUS_SUCCESS;
 }
 
-qdnnStatus_t qdnnCreateIntegerMatmulPlan(qdnnHandle_t handle, qdnnIntegerDescriptor_t integer, qdnnTensorDescriptor_t x,
-                                         qdnnTensorDescriptor_t w, qdnnTensorDescriptor_t y, qdnnPlan_t *plan)
+qdnnStatus_t qdnnCreateIntegerMatmulPlan(qdnnHandle_t handle, qdnnIntegerDescriptor_t integer,
+                                         qdnnTensorDescriptor_t x, qdnnTensorDescriptor_t w,
+                                         qdnnTensorDescriptor_t y, qdnnPlan_t *plan)
 {
     CALL_BEGIN();
     CHECK_NOT_NULL(handle);
@@ -166,11 +176,12 @@ static qdnnStatus_t check_vectors(const struct qdnnTensorDescriptor *a, const st
                                   const struct qdnnTensorDescriptor *y)
 {
     if (a->type != QDNN_DATA_I4 || b->type != QDNN_DATA_I4)
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "a is %s and b %s; both must be i4", qdnnGetDataTypeName(a->type),
-                          qdnnGetDataTypeName(b->type));
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "a is %s and b %s; both must be i4",
+                          qdnnGetDataTypeName(a->type), qdnnGetDataTypeName(b->type));
     if (a->rank != 1 || b->rank != 1 || a->dims[0] != b->dims[0])
         return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
-                          "a and b must be vectors of the same length; a has %d dimensions, the last of %lld, b %d, the last "
+                          "a and b must be vectors of the same length; a has %d dimensions, the last of "
+                          "%lld, b %d, the last "
                           "of %lld",
                           a->rank, (long long)columns_of(a), b->rank, (long long)columns_of(b));
     if (y->type != QDNN_DATA_I32 && !is_float(y->type))
@@ -206,25 +217,27 @@ qdnnStatus_t qdnnCreateIntegerDotPlan(qdnnHandle_t handle, qdnnTensorDescriptor_
 
 enum { TOP_MAX = 64 };
 
-static qdnnStatus_t check_top(const struct qdnnTensorDescriptor *scores, const struct qdnnTensorDescriptor *indices,
-                              const kernel_problem *p)
+static qdnnStatus_t check_top(const struct qdnnTensorDescriptor *scores,
+                              const struct qdnnTensorDescriptor *indices, const kernel_problem *p)
 {
     const int64_t top = columns_of(scores);
     if (scores->type != QDNN_DATA_F32)
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "scores is %s; it must be f32", qdnnGetDataTypeName(scores->type));
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "scores is %s; it must be f32",
+                          qdnnGetDataTypeName(scores->type));
     if (indices->type != QDNN_DATA_I32 && indices->type != QDNN_DATA_F32)
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "indices is %s; it must be i32 or f32",
                           qdnnGetDataTypeName(indices->type));
     if (top < 1 || top > TOP_MAX || (uint64_t)top > p->rows)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                          "scores has rows of %lld; it must be 1 to %d, and at most the %llu rows of w", (long long)top,
-                          TOP_MAX, (unsigned long long)p->rows);
+                          "scores has rows of %lld; it must be 1 to %d, and at most the %llu rows of w",
+                          (long long)top, TOP_MAX, (unsigned long long)p->rows);
     CHECK_STATUS(check_result("scores", scores, p->m, (uint64_t)top));
     return check_result("indices", indices, p->m, (uint64_t)top);
 }
 
 qdnnStatus_t qdnnCreateIntegerTopPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x, qdnnTensorDescriptor_t w,
-                                      qdnnTensorDescriptor_t scores, qdnnTensorDescriptor_t indices, qdnnPlan_t *plan)
+                                      qdnnTensorDescriptor_t scores, qdnnTensorDescriptor_t indices,
+                                      qdnnPlan_t *plan)
 {
     CALL_BEGIN();
     CHECK_NOT_NULL(handle);
@@ -234,8 +247,8 @@ qdnnStatus_t qdnnCreateIntegerTopPlan(qdnnHandle_t handle, qdnnTensorDescriptor_
     CHECK_NOT_NULL(indices);
     CHECK_NOT_NULL(plan);
     if (x->type != QDNN_DATA_I4 || w->type != QDNN_DATA_I4)
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "x is %s and w %s; both must be i4", qdnnGetDataTypeName(x->type),
-                          qdnnGetDataTypeName(w->type));
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "x is %s and w %s; both must be i4",
+                          qdnnGetDataTypeName(x->type), qdnnGetDataTypeName(w->type));
     request r = {.spec = kernel_spec_default()};
     CHECK_STATUS(find_shape(x, w, false, &r.problem));
     CHECK_STATUS(check_top(scores, indices, &r.problem));

@@ -24,16 +24,18 @@ typedef enum {
     QDNN_INTEGER_X_ZERO = 1,      /* a number of x's type; default 0 */
     QDNN_INTEGER_W_ZERO = 2,      /* -128 to 127; default 0 */
     QDNN_INTEGER_Y_ZERO = 3,      /* a number of y's type; default 0 */
-    QDNN_INTEGER_MULTIPLIERS = 4, /* qdnnGranularity_t: TENSOR, the number of qdnnSetIntegerMultiplier, or CHANNEL, the operand
-                                     MULTIPLIER, one for each column; default TENSOR */
-    QDNN_INTEGER_ROUNDING = 5,    /* qdnnRounding_t of codes; default TIES_AWAY */
-    QDNN_INTEGER_BIAS_TYPE = 6,   /* qdnnDataType_t: I32 before a sum becomes a code; F32, F16, BF16 of scaled results; 0: there
-                                     is no bias; default 0 */
-    QDNN_INTEGER_ALPHA = 7,       /* qdnnAlpha_t of scaled results; default NONE */
-    QDNN_INTEGER_ACTIVATION = 8,  /* qdnnActivation_t of scaled results; default NONE */
-    QDNN_INTEGER_RESIDUAL = 9,    /* scaled results: 1: the operand RESIDUAL is added; default 0 */
-    QDNN_INTEGER_GROUP_SIZE = 10, /* i4 weights with i8: so many k share a scale; 1 to 2^30; default 128 */
-    QDNN_INTEGER_SCALE_TYPE = 11, /* of these: QDNN_SCALE_F32, F16 or BF16; default F32 */
+    /* qdnnGranularity_t: TENSOR, the number of qdnnSetIntegerMultiplier, or CHANNEL, the operand MULTIPLIER,
+     * one for each column; default TENSOR */
+    QDNN_INTEGER_MULTIPLIERS = 4,
+    QDNN_INTEGER_ROUNDING = 5, /* qdnnRounding_t of codes; default TIES_AWAY */
+    /* qdnnDataType_t: I32 before a sum becomes a code; F32, F16, BF16 of scaled results; 0: there is no bias;
+     * default 0 */
+    QDNN_INTEGER_BIAS_TYPE = 6,
+    QDNN_INTEGER_ALPHA = 7,          /* qdnnAlpha_t of scaled results; default NONE */
+    QDNN_INTEGER_ACTIVATION = 8,     /* qdnnActivation_t of scaled results; default NONE */
+    QDNN_INTEGER_RESIDUAL = 9,       /* scaled results: 1: the operand RESIDUAL is added; default 0 */
+    QDNN_INTEGER_GROUP_SIZE = 10,    /* i4 weights with i8: so many k share a scale; 1 to 2^30; default 128 */
+    QDNN_INTEGER_SCALE_TYPE = 11,    /* of these: QDNN_SCALE_F32, F16 or BF16; default F32 */
     QDNN_INTEGER_W_SCALE_FIRST = 12, /* i4 with i4: 1: S = (acc w_scale[n]) x_scale[m]; default 0 */
     QDNN_INTEGER_NHWC = 13,          /* convolutions: 1: channels come last; 0: NCHW; default 0 */
     QDNN_INTEGER_STRIDE_H = 14,      /* 1 to 32767; default 1 */
@@ -57,16 +59,16 @@ QDNN_API qdnnStatus_t qdnnCreateIntegerDescriptor(qdnnIntegerDescriptor_t *integ
  *   value       as the list above says
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an unknown attribute or a value that it does not
  * take; the descriptor then stays as it was. */
-QDNN_API qdnnStatus_t qdnnSetIntegerAttribute(qdnnIntegerDescriptor_t integer, qdnnIntegerAttribute_t attribute,
-                                              int64_t value);
+QDNN_API qdnnStatus_t qdnnSetIntegerAttribute(qdnnIntegerDescriptor_t integer,
+                                              qdnnIntegerAttribute_t attribute, int64_t value);
 
 /* One value.
  *   integer
  *   attribute   which
  *   value       receives it
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an unknown attribute. */
-QDNN_API qdnnStatus_t qdnnGetIntegerAttribute(qdnnIntegerDescriptor_t integer, qdnnIntegerAttribute_t attribute,
-                                              int64_t *value);
+QDNN_API qdnnStatus_t qdnnGetIntegerAttribute(qdnnIntegerDescriptor_t integer,
+                                              qdnnIntegerAttribute_t attribute, int64_t *value);
 
 /* What a sum is multiplied by before it becomes a code.
  *   integer
@@ -92,8 +94,9 @@ QDNN_API qdnnStatus_t qdnnDestroyIntegerDescriptor(qdnnIntegerDescriptor_t integ
  *   y       one element: i32, f32, f16 or bf16
  *   plan    receives it; qdnnDestroyPlan frees it, before the handle
  * Returns what qdnnCreateScalePlan does. */
-QDNN_API qdnnStatus_t qdnnCreateIntegerDotPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t a, qdnnTensorDescriptor_t b,
-                                               qdnnTensorDescriptor_t y, qdnnPlan_t *plan);
+QDNN_API qdnnStatus_t qdnnCreateIntegerDotPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t a,
+                                               qdnnTensorDescriptor_t b, qdnnTensorDescriptor_t y,
+                                               qdnnPlan_t *plan);
 
 /* Plans a product. The types say which:
  *
@@ -129,9 +132,9 @@ QDNN_API qdnnStatus_t qdnnCreateIntegerMatmulPlan(qdnnHandle_t handle, qdnnInteg
  *   indices   [B, k]: i32 or f32
  *   plan      receives it; qdnnDestroyPlan frees it, before the handle
  * Returns what qdnnCreateIntegerMatmulPlan does; _BAD_PARAM_OUT_OF_BOUND for another k. */
-QDNN_API qdnnStatus_t qdnnCreateIntegerTopPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x, qdnnTensorDescriptor_t w,
-                                               qdnnTensorDescriptor_t scores, qdnnTensorDescriptor_t indices,
-                                               qdnnPlan_t *plan);
+QDNN_API qdnnStatus_t qdnnCreateIntegerTopPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
+                                               qdnnTensorDescriptor_t w, qdnnTensorDescriptor_t scores,
+                                               qdnnTensorDescriptor_t indices, qdnnPlan_t *plan);
 
 /* Plans a convolution in two dimensions, without an im2col buffer. Operands: X, CODES (w), BIAS (i32) and MULTIPLIER as the
  * descriptor says, one for each output channel; then Y is written.

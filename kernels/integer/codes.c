@@ -25,7 +25,8 @@ static void load_words(ptx_builder *b, const int_matrix *m, ptx_val from, ptx_va
 {
     for (int i = 0; i < 4; i++) {
         ptx_val exists = ptx_setp(b, PTX_LT, i ? ptx_add(b, at, 4 * i) : at, m->pitch);
-        ptx_assign(b, words[i], ptx_ld_if(b, exists, PTX_GLOBAL, PTX_NC, PTX_U32, from, 4 * i, ptx_u32(b, 0)));
+        ptx_assign(b, words[i],
+                   ptx_ld_if(b, exists, PTX_GLOBAL, PTX_NC, PTX_U32, from, 4 * i, ptx_u32(b, 0)));
     }
 }
 

@@ -40,7 +40,8 @@ static window_chunk chunk_at(ptx_builder *b, const fill *f)
 }
 
 /* Its address; *inside says whether it lies in the image. */
-static ptx_val window_address(ptx_builder *b, const fill *f, const fill_window *w, const window_chunk *c, ptx_val *inside)
+static ptx_val window_address(ptx_builder *b, const fill *f, const fill_window *w, const window_chunk *c,
+                              ptx_val *inside)
 {
     const fill_windows *s = &f->windows;
     ptx_val h = ptx_mad(b, c->row, s->dilation[0], w->position[0]);
@@ -72,8 +73,10 @@ static void rows_begin(ptx_builder *b, fill *f, ptx_val chunk)
         if (f->is_conv)
             f->of_row[i] = window_of(b, f, number_of_row(b, f->first_row, i));
         else
-            f->x_from[i] = ptx_var(b, ptx_add(b, int_row(b, &f->x, number_of_row(b, f->first_row, i)), skipped));
-        f->w_from[i] = ptx_var(b, ptx_add(b, int_row(b, &f->w, number_of_row(b, f->first_column, i)), skipped));
+            f->x_from[i] =
+                ptx_var(b, ptx_add(b, int_row(b, &f->x, number_of_row(b, f->first_row, i)), skipped));
+        f->w_from[i] =
+            ptx_var(b, ptx_add(b, int_row(b, &f->w, number_of_row(b, f->first_column, i)), skipped));
     }
 }
 
@@ -82,7 +85,8 @@ ptx_val fill_exchange(ptx_builder *b, const fill *f, fill_half half, ptx_val row
     return f->x_parts > 1 && half == FILL_X ? ptx_and(b, row, 2) : ptx_and(b, ptx_shr(b, row, 1), 3);
 }
 
-static ptx_val place_of(ptx_builder *b, const fill *f, fill_half half, ptx_val shared, ptx_val row, ptx_val chunk)
+static ptx_val place_of(ptx_builder *b, const fill *f, fill_half half, ptx_val shared, ptx_val row,
+                        ptx_val chunk)
 {
     ptx_val place = ptx_xor(b, chunk, fill_exchange(b, f, half, row));
     return ptx_add(b, shared, ptx_mad(b, row, FILL_ROW, ptx_shl(b, place, 4)));
@@ -177,14 +181,12 @@ static void copy_rows(ptx_builder *b, const fill *f, unsigned stage)
         x_bytes[p] = bytes_at(b, p ? ptx_add(b, f->x_k, p * FILL_ROW) : f->x_k, f->x.pitch);
     for (unsigned i = 0; i < f->passes && !f->is_conv; i++) {
         for (unsigned p = 0; p < f->x_parts; p++)
-            ptx_cp_async_cg_zfill(b, f->x_to, offset_of(f, stage, p * f->passes + i), f->x_from[i], (int)(p * FILL_ROW), x_bytes[p],
-                                  0);
-        advance(b, f->x_from[i], f->x_parts * FILL_ROW);
+            ptx_cp_async_cg_zfill(b, f->x_to, offset_of(f, stage, p * f->passes + i), f->x_from[i],
+                                  (int)(p * FILL_ROW), x_bytes[p], 0);
     }
-    for (unsigned i = 0; i < f->passes; i++) {
-        ptx_cp_async_cg_zfill(b, f->w_to, offset_of(f, stage, f->x_parts * f->passes + i), f->w_from[i], 0, w_bytes, 0);
-        advance(b, f->w_from[i], FILL_ROW);
-    }
+    for (unsigned i = 0; i < f->passes; i++)
+        ptx_cp_async_cg_zfill(b, f->w_to, offset_of(f, stage, f->x_parts * f->passes + i), f->w_from[i], 0,
+                              w_bytes, 0);
 }
 
 static void copy_window(ptx_builder *b, const fill *f, const fill_window *w, const window_chunk *c, int to)
@@ -215,7 +217,8 @@ static void copy_tile(ptx_builder *b, const fill *f, unsigned stage)
 
 /* ---- Through registers ---- */
 
-static void hold(ptx_builder *b, const ptx_val held[4], ptx_val from, int offset, ptx_val inside, ptx_val other)
+static void hold(ptx_builder *b, const ptx_val held[4], ptx_val from, int offset, ptx_val inside,
+                 ptx_val other)
 {
     ptx_val words[4];
     ptx_if(b, inside);
@@ -241,26 +244,29 @@ static void hold_x(ptx_builder *b, const fill *f)
                 from = window_address(b, f, &f->of_row[i], &c, &inside);
             else
                 inside = ptx_setp(b, PTX_LT, p ? ptx_add(b, f->x_k, p * FILL_ROW) : f->x_k, f->x.pitch);
-            hold(b, f->held[p * f->passes + i], from, (int)(p * FILL_ROW), inside, f->is_conv ? padding_word(b, f, &c) : none);
+            hold(b, f->held[p * f->passes + i], from, (int)(p * FILL_ROW), inside,
+                 f->is_conv ? padding_word(b, f, &c) : none);
         }
-        if (!f->is_conv)
-            advance(b, f->x_from[i], f->x_parts * FILL_ROW);
     }
 }
 
 static void hold_w(ptx_builder *b, const fill *f)
 {
     ptx_val inside = ptx_setp(b, PTX_LT, f->k, f->w.pitch), none = ptx_u32(b, 0);
-    for (unsigned i = 0; i < f->passes; i++) {
+    for (unsigned i = 0; i < f->passes; i++)
         hold(b, f->held[i], f->w_from[i], 0, inside, none);
-        advance(b, f->w_from[i], FILL_ROW);
-    }
 }
 
 /* ---- One stage ---- */
 
+/* Where nothing is read by these addresses, they are advanced all the same: then they have one value on both ways. */
 static void next_tile(ptx_builder *b, const fill *f)
 {
+    for (unsigned i = 0; i < f->passes; i++) {
+        if (!f->is_conv)
+            advance(b, f->x_from[i], f->x_parts * FILL_ROW);
+        advance(b, f->w_from[i], FILL_ROW);
+    }
     advance(b, f->k, FILL_ROW);
     if (f->x_parts > 1)
         advance(b, f->x_k, f->x_parts * FILL_ROW);
@@ -292,7 +298,8 @@ void fill_hold(ptx_builder *b, fill *f, fill_half half)
 
 void fill_put(ptx_builder *b, fill *f, fill_half half, unsigned stage)
 {
-    const unsigned first = half == FILL_X ? 0 : f->x_parts * f->passes, count = half == FILL_X ? f->x_parts * f->passes : f->passes;
+    const unsigned first = half == FILL_X ? 0 : f->x_parts * f->passes,
+                   count = half == FILL_X ? f->x_parts * f->passes : f->passes;
     ptx_uniform(b);
     ptx_if(b, f->is_fast);
     for (unsigned i = 0; i < count; i++)

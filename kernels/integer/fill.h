@@ -9,7 +9,7 @@
 #include "kernels/integer/integer.h"
 
 enum {
-    FILL_ROW = 64,                            /* bytes of a row in a stage */
+    FILL_ROW = 64, /* bytes of a row in a stage */
     FILL_CHUNKS = FILL_ROW / INT_CHUNK,
     FILL_ROWS = INT_TILE_BLOCK / FILL_CHUNKS, /* rows that the block's threads take at once */
     FILL_PASSES_MAX = 4,
@@ -25,8 +25,8 @@ typedef struct fill_windows {
 
 /* One window: where its image begins, and its first position, which may lie in the padding. */
 typedef struct fill_window {
-    ptx_val image;        /* u64 */
-    ptx_val position[2];  /* u32; below 0 it is very large */
+    ptx_val image;       /* u64 */
+    ptx_val position[2]; /* u32; below 0 it is very large */
 } fill_window;
 
 typedef struct fill {
@@ -37,12 +37,13 @@ typedef struct fill {
     unsigned x_parts;                /* 2: a tile has 128 bytes of x, in two parts of 64; else 1 */
     unsigned stage_bytes;
     bool is_async, is_conv;
-    ptx_val x_to, w_to; /* u32: where the thread's chunk of the first row lies in the first stage, of w without an offset */
+    ptx_val x_to,
+        w_to; /* u32: where the thread's chunk of the first row lies in the first stage, of w without an offset */
     ptx_val k;       /* u32 variable: its byte of w's row in the tile that is filled next */
     ptx_val x_k;     /* the same of x's row, in its first part */
     ptx_val is_fast; /* all chunks begin at multiples of 16 */
     ptx_val x_from[FILL_PASSES_MAX], w_from[FILL_PASSES_MAX]; /* u64 variables: what is read next */
-    ptx_val held[FILL_HELD_MAX][4];                           /* u32 variables: chunks on their way, without cp.async */
+    ptx_val held[FILL_HELD_MAX][4]; /* u32 variables: chunks on their way, without cp.async */
     fill_windows windows;
     fill_window of_row[FILL_PASSES_MAX];
 } fill;

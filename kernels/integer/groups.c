@@ -11,15 +11,16 @@ typedef struct grouped {
     gemm_args args;
     int_matrix x, w;
     int rows;
-    ptx_val first_row, column;          /* u64 */
-    ptx_val k, group_count;             /* u32 */
-    ptx_val x_rows[LINES_MAX], w_row;   /* u64 */
+    ptx_val first_row, column;                   /* u64 */
+    ptx_val k, group_count;                      /* u32 */
+    ptx_val x_rows[LINES_MAX], w_row;            /* u64 */
     ptx_val parts[LINES_MAX], totals[LINES_MAX]; /* f32 variables: of the thread's strip, of all */
 } grouped;
 
 static uint32_t strip_of(const kernel_spec *spec)
 {
-    return (uint32_t)(spec->group_size < STRIP ? STRIP / spec->group_size * spec->group_size : spec->group_size);
+    return (uint32_t)(spec->group_size < STRIP ? STRIP / spec->group_size * spec->group_size
+                                               : spec->group_size);
 }
 
 /* 32 k at once: x words hold four neighbours, w's nibbles come apart as the even and the odd ones. */
@@ -47,7 +48,8 @@ static void add_chunk(ptx_builder *b, const grouped *g, ptx_val k, const ptx_val
 /* Groups that do not end where chunks do: one k at a time. */
 static void add_one(ptx_builder *b, const grouped *g, ptx_val k, const ptx_val *sums)
 {
-    ptx_val byte = ptx_ld_global_nc(b, PTX_S8, ptx_add(b, g->w_row, ptx_cvt(b, PTX_U64, ptx_shr(b, k, 1))), 0);
+    ptx_val byte =
+        ptx_ld_global_nc(b, PTX_S8, ptx_add(b, g->w_row, ptx_cvt(b, PTX_U64, ptx_shr(b, k, 1))), 0);
     ptx_val shift = ptx_shl(b, ptx_xor(b, ptx_and(b, k, 1), 1), 2);
     ptx_val code = ptx_shr(b, ptx_shl(b, byte, ptx_add(b, shift, 24)), 28);
     for (int i = 0; i < g->rows; i++) {
@@ -106,7 +108,8 @@ static grouped grouped_begin(ptx_builder *b, const kernel_row *row, const kernel
     g.x = int_matrix_begin(b, spec->x_codes, g.args.all.operand[QDNN_OPERAND_X], g.args.m, g.args.k);
     g.w = int_matrix_begin(b, spec->w_codes, g.args.all.operand[QDNN_OPERAND_CODES], g.args.n, g.args.k);
     g.k = ptx_cvt(b, PTX_U32, g.args.k);
-    ptx_val groups = ptx_div(b, ptx_add(b, g.args.k, ptx_u64(b, spec->group_size - 1)), ptx_u64(b, spec->group_size));
+    ptx_val groups =
+        ptx_div(b, ptx_add(b, g.args.k, ptx_u64(b, spec->group_size - 1)), ptx_u64(b, spec->group_size));
     g.group_count = ptx_cvt(b, PTX_U32, groups);
     for (int i = 0; i < g.rows; i++) {
         g.x_rows[i] = int_row(b, &g.x, i ? ptx_add(b, g.first_row, ptx_u64(b, (uint64_t)i)) : g.first_row);

@@ -99,24 +99,30 @@ void fix_conv2d(kernel_spec *spec);
 bool int_matmul_is_empty(const kernel_problem *problem);
 bool int_takes(const kernel_spec *spec, int operand);
 kernel_operand int_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
-void int_bound(const kernel_spec *spec, const kernel_problem *problem, kernel_operand operands[QDNN_OPERAND_COUNT]);
+void int_bound(const kernel_spec *spec, const kernel_problem *problem,
+               kernel_operand operands[QDNN_OPERAND_COUNT]);
 kernel_geometry int_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_int_matmul(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 /* The blocks of a product with the specification's tile. */
 void int_set_grid(const kernel_spec *spec, const kernel_problem *problem, kernel_step *step);
-void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps);
+void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                      kernel_steps *steps);
 
 void emit_int_conv2d(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-void int_conv_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps);
+void int_conv_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                    kernel_steps *steps);
 kernel_operand int_conv_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
 bool int_conv_is_empty(const kernel_problem *problem);
 
 bool int_top_takes(const kernel_spec *spec, int operand);
-void int_top_bound(const kernel_spec *spec, const kernel_problem *problem, kernel_operand operands[QDNN_OPERAND_COUNT]);
+void int_top_bound(const kernel_spec *spec, const kernel_problem *problem,
+                   kernel_operand operands[QDNN_OPERAND_COUNT]);
 kernel_operand int_top_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
-void int_top_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps);
+void int_top_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                   kernel_steps *steps);
 
 kernel_operand transpose_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
-void transpose_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps);
+void transpose_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                     kernel_steps *steps);
 
 #endif

@@ -122,11 +122,14 @@ kernel_operand int_size(const kernel_spec *spec, const kernel_problem *p, int op
     const unsigned y = element_bytes(spec->result == QDNN_DATA_F32 ? spec->output : spec->result);
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:
-        return (kernel_operand){.align = codes_align(spec->x_codes), .bytes = m * row_bytes(spec->x_codes, k)};
+        return (kernel_operand){.align = codes_align(spec->x_codes),
+                                .bytes = m * row_bytes(spec->x_codes, k)};
     case QDNN_OPERAND_CODES:
-        return (kernel_operand){.align = codes_align(spec->w_codes), .bytes = n * row_bytes(spec->w_codes, k)};
+        return (kernel_operand){.align = codes_align(spec->w_codes),
+                                .bytes = n * row_bytes(spec->w_codes, k)};
     case QDNN_OPERAND_SCALE:
-        return int_is_grouped(spec) ? array(scale_bytes(spec->scale), n * ceil_div(k, spec->group_size)) : array(4, n);
+        return int_is_grouped(spec) ? array(scale_bytes(spec->scale), n * ceil_div(k, spec->group_size))
+                                    : array(4, n);
     case QDNN_OPERAND_X_SCALE:
         return array(4, m);
     case QDNN_OPERAND_BIAS:
@@ -196,7 +199,8 @@ static kernel_step *add_transpose(uint64_t stack, uint64_t rows, uint64_t column
 }
 
 /* x to codes and scales in the workspace, a scale for each row. */
-static void add_quantize(const kernel_problem *problem, kernel_steps *steps, uint64_t *codes, uint64_t *scales)
+static void add_quantize(const kernel_problem *problem, kernel_steps *steps, uint64_t *codes,
+                         uint64_t *scales)
 {
     const kernel_row *row = kernel_find("quantize_dynamic_int8");
     kernel_spec spec = kernel_spec_default();
@@ -230,7 +234,8 @@ void int_set_grid(const kernel_spec *spec, const kernel_problem *p, kernel_step 
     step->rows_per_block = (uint32_t)spec->tile;
 }
 
-void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
+void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                      kernel_steps *steps)
 {
     kernel_spec best = *spec;
     uint64_t x = 0, scales = 0, w = 0;
@@ -241,7 +246,8 @@ void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kern
     const bool transposes = problem->w_is_kn && problem->columns > 0;
     if (transposes) {
         w = take(steps, problem->columns * problem->rows);
-        step_from_workspace(add_transpose(1, problem->columns, problem->rows, steps), QDNN_OPERAND_REPACKED, w);
+        step_from_workspace(add_transpose(1, problem->columns, problem->rows, steps), QDNN_OPERAND_REPACKED,
+                            w);
     }
     kernel_step *step = steps_add(steps, row, &best, problem);
     int_set_grid(&step->spec, problem, step);
@@ -268,7 +274,8 @@ kernel_operand int_top_size(const kernel_spec *spec, const kernel_problem *p, in
 }
 
 /* The caller has the codes; the scores are in the workspace. */
-void int_top_bound(const kernel_spec *spec, const kernel_problem *p, kernel_operand operands[QDNN_OPERAND_COUNT])
+void int_top_bound(const kernel_spec *spec, const kernel_problem *p,
+                   kernel_operand operands[QDNN_OPERAND_COUNT])
 {
     static const qdnnOperand_t of_product[] = {QDNN_OPERAND_X, QDNN_OPERAND_CODES, QDNN_OPERAND_SCALE,
                                                QDNN_OPERAND_X_SCALE};
@@ -280,7 +287,8 @@ void int_top_bound(const kernel_spec *spec, const kernel_problem *p, kernel_oper
     }
 }
 
-void int_top_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
+void int_top_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                   kernel_steps *steps)
 {
     const kernel_row *product = kernel_find("int4_matmul");
     const kernel_spec usual = kernel_spec_default(), normal = kernel_spec_normal(product, &usual);
@@ -316,7 +324,8 @@ void emit_int_conv2d(ptx_builder *b, const kernel_row *row, const kernel_spec *s
         emit_int_window(b, row, spec);
 }
 
-static void add_window(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p, kernel_steps *steps)
+static void add_window(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p,
+                       kernel_steps *steps)
 {
     kernel_spec any = *spec;
     any.tile = 1;
@@ -325,7 +334,8 @@ static void add_window(const kernel_row *row, const kernel_spec *spec, const ker
     step->grid[0] = ceil_div(p->m * p->rows, 256);
 }
 
-static void add_tiles(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p, kernel_steps *steps)
+static void add_tiles(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p,
+                      kernel_steps *steps)
 {
     kernel_spec tiled = *spec;
     const uint64_t outputs = p->conv.outputs / p->conv.groups;
@@ -338,7 +348,8 @@ static void add_tiles(const kernel_row *row, const kernel_spec *spec, const kern
 }
 
 /* Channels that lie apart are brought together in the workspace, and y is taken apart again. */
-static void add_tiles_apart(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p, kernel_steps *steps)
+static void add_tiles_apart(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p,
+                            kernel_steps *steps)
 {
     const kernel_conv *c = &p->conv;
     const uint64_t x = take(steps, c->images * c->channels * c->in[0] * c->in[1]);
@@ -359,10 +370,12 @@ static void add_tiles_apart(const kernel_row *row, const kernel_spec *spec, cons
 }
 
 /* Channels that fill chunks go to the tensor cores. */
-void int_conv_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p, kernel_steps *steps)
+void int_conv_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p,
+                    kernel_steps *steps)
 {
     const kernel_conv *c = &p->conv;
-    const bool fills = spec->window_c % INT_CHUNK == 0 && c->outputs / c->groups >= 8 && c->groups <= UINT16_MAX;
+    const bool fills =
+        spec->window_c % INT_CHUNK == 0 && c->outputs / c->groups >= 8 && c->groups <= UINT16_MAX;
     if (fills && spec->nhwc)
         add_tiles(row, spec, p, steps);
     else if (fills && spec->result != QDNN_DATA_I32)

@@ -10,7 +10,7 @@ typedef struct lines {
     gemm_args args;
     int_matrix x, w;
     int rows;
-    ptx_val first_row, column;                        /* u64 */
+    ptx_val first_row, column;                         /* u64 */
     ptx_val sums[LINES_MAX], x_sums[LINES_MAX], w_sum; /* variables */
 } lines;
 

@@ -38,7 +38,8 @@ int_results int_results_begin(ptx_builder *b, const kernel_spec *spec, const gem
     if (is_requantized(spec))
         r.y_zero = number_s32(b, args, NUMBER_Y_ZERO);
     if (spec->x_zero && spec->w_zero)
-        r.k_zeros = ptx_mul(b, ptx_mul(b, r.x_zero, r.w_zero), ptx_as(b, PTX_S32, ptx_cvt(b, PTX_U32, args->k)));
+        r.k_zeros =
+            ptx_mul(b, ptx_mul(b, r.x_zero, r.w_zero), ptx_as(b, PTX_S32, ptx_cvt(b, PTX_U32, args->k)));
     if (is_scaled(spec)) {
         r.epilogue = epilogue_begin(b, spec, args);
         r.epilogue.keeps_zero = true;
@@ -46,7 +47,8 @@ int_results int_results_begin(ptx_builder *b, const kernel_spec *spec, const gem
     return r;
 }
 
-static ptx_val load_of_column(ptx_builder *b, const int_results *r, ptx_type type, qdnnOperand_t operand, ptx_val n)
+static ptx_val load_of_column(ptx_builder *b, const int_results *r, ptx_type type, qdnnOperand_t operand,
+                              ptx_val n)
 {
     return ptx_ld_global_nc(b, type, ptx_at(b, r->args->all.operand[operand], n, 4), 0);
 }
@@ -82,16 +84,19 @@ static ptx_val requantized(ptx_builder *b, const int_results *r, const int_colum
     ptx_val product = ptx_mul(b, ptx_cvt_rn(b, PTX_F32, sum), c->multiplier);
     ptx_val rounded = ptx_cvt_rni(b, PTX_S32, round_integral(b, r->spec, product));
     ptx_val moved = ptx_add(b, ptx_clamp_s32(b, rounded, -65536, 65535), r->y_zero);
-    return r->spec->result == QDNN_DATA_U8 ? ptx_clamp_s32(b, moved, 0, 255) : ptx_clamp_s32(b, moved, -128, 127);
+    return r->spec->result == QDNN_DATA_U8 ? ptx_clamp_s32(b, moved, 0, 255)
+                                           : ptx_clamp_s32(b, moved, -128, 127);
 }
 
 /* The scale of a row is one of x's. */
 static ptx_val scaled(ptx_builder *b, const int_results *r, const int_column *c, ptx_val m, ptx_val sum)
 {
-    ptx_val of_x = ptx_ld_global_nc(b, PTX_F32, ptx_at(b, r->args->all.operand[QDNN_OPERAND_X_SCALE], m, 4), 0);
+    ptx_val of_x =
+        ptx_ld_global_nc(b, PTX_F32, ptx_at(b, r->args->all.operand[QDNN_OPERAND_X_SCALE], m, 4), 0);
     if (c->scale.kind == PTX_NOTHING)
         return ptx_mul(b, ptx_add(b, sum, ptx_f32(b, 0)), of_x);
-    ptx_val first = r->spec->w_scale_first ? c->scale : of_x, second = r->spec->w_scale_first ? of_x : c->scale;
+    ptx_val first = r->spec->w_scale_first ? c->scale : of_x,
+            second = r->spec->w_scale_first ? of_x : c->scale;
     return ptx_mul(b, ptx_mul(b, ptx_cvt_rn(b, PTX_F32, sum), first), second);
 }
 

@@ -24,8 +24,8 @@ static bool has_s4(const ptx_builder *b)
 /* ---- mma ---- */
 
 /* Four small ones of sm_75 are one of the later SMs: rows 0 to 7 and 8 to 15, the first and the second half of k. */
-void tile_multiply(ptx_builder *b, ptx_mma_id whole, ptx_mma_id quarter, const ptx_val sums[4], const ptx_val x[4],
-                   const ptx_val w[2], const ptx_val before[4])
+void tile_multiply(ptx_builder *b, ptx_mma_id whole, ptx_mma_id quarter, const ptx_val sums[4],
+                   const ptx_val x[4], const ptx_val w[2], const ptx_val before[4])
 {
     if (tile_has_async(b)) {
         ptx_mma_into(b, whole, sums, x, w, before);
@@ -35,7 +35,8 @@ void tile_multiply(ptx_builder *b, ptx_mma_id whole, ptx_mma_id quarter, const p
         ptx_mma_into(b, quarter, sums + i % 2 * 2, &x[i], &w[i / 2], (i < 2 ? before : sums) + i % 2 * 2);
 }
 
-static void multiply_bytes(ptx_builder *b, const tile *t, const ptx_val sums[4], const ptx_val x[4], const ptx_val w[2])
+static void multiply_bytes(ptx_builder *b, const tile *t, const ptx_val sums[4], const ptx_val x[4],
+                           const ptx_val w[2])
 {
     if (t->spec->x_codes == QDNN_DATA_U8)
         tile_multiply(b, PTX_MMA_m16n8k32_s32_u8_s8, PTX_MMA_m8n8k16_s32_u8_s8, sums, x, w, sums);
@@ -106,7 +107,8 @@ static void multiply_block(ptx_builder *b, const tile *t, const fragments *x, un
     for (unsigned i = 0; i < t->m_blocks; i++)
         for (int part = 0; part < x->parts; part++) {
             if (is_nibbles(t) && x->parts == 1)
-                tile_multiply(b, PTX_MMA_m16n8k64_s32_s4, PTX_MMA_m8n8k32_s32_s4, t->sums[i][j], x->codes[i][0], w, t->sums[i][j]);
+                tile_multiply(b, PTX_MMA_m16n8k64_s32_s4, PTX_MMA_m8n8k32_s32_s4, t->sums[i][j],
+                              x->codes[i][0], w, t->sums[i][j]);
             else
                 multiply_bytes(b, t, t->sums[i][j], x->codes[i][part], parts[part]);
         }
@@ -196,14 +198,15 @@ static void main_loop(ptx_builder *b, tile *t)
     ptx_end_if(b);
 }
 _Static_assert(FILL_ROW == 1 << 6, "the number of tiles is shifted by it");
-_Static_assert((int)TILE_STEPS == (int)FILL_HALVES, "half of the next tile arrives with each half of a stage");
+_Static_assert((int)TILE_STEPS == (int)FILL_HALVES,
+               "half of the next tile arrives with each half of a stage");
 
 /* ---- Results ---- */
 
 /* A warp's part of shared memory: 16 rows of its sums, padded so that stores do not collide; the sums of its w, of its x. */
 typedef struct exchange {
-    unsigned columns, pitch;            /* words */
-    ptx_val sums, w_sums, x_sums;       /* u32 */
+    unsigned columns, pitch;      /* words */
+    ptx_val sums, w_sums, x_sums; /* u32 */
 } exchange;
 
 static exchange exchange_begin(ptx_builder *b, const tile *t, ptx_val warp)
@@ -220,7 +223,8 @@ static exchange exchange_begin(ptx_builder *b, const tile *t, ptx_val warp)
 /* The sum over the four threads that share a row of a fragment, stored by the first. */
 static void put_quad_sum(ptx_builder *b, ptx_val sum, ptx_val lane, ptx_val to, int offset)
 {
-    ptx_val pair = ptx_add(b, sum, ptx_shfl_bfly(b, sum, 1)), all = ptx_add(b, pair, ptx_shfl_bfly(b, pair, 2));
+    ptx_val pair = ptx_add(b, sum, ptx_shfl_bfly(b, sum, 1)),
+            all = ptx_add(b, pair, ptx_shfl_bfly(b, pair, 2));
     ptx_if(b, ptx_setp(b, PTX_EQ, ptx_and(b, lane, 3), 0));
     ptx_st_shared(b, ptx_at(b, to, ptx_shr(b, lane, 2), 4), offset * 4, all);
     ptx_end_if(b);
@@ -251,12 +255,14 @@ typedef struct owned {
     ptx_val exists[2], w_sum[2];
 } owned;
 
-static owned owned_begin(ptx_builder *b, const tile *t, const int_results *r, const exchange *e, ptx_val first, ptx_val lane)
+static owned owned_begin(ptx_builder *b, const tile *t, const int_results *r, const exchange *e,
+                         ptx_val first, ptx_val lane)
 {
     owned o = {.count = (int)e->columns / 32};
     ptx_val last = ptx_sub(b, t->columns, ptx_u64(b, 1));
     for (int i = 0; i < o.count; i++) {
-        ptx_val place = i ? ptx_add(b, lane, 32 * i) : lane, n = ptx_add(b, first, ptx_cvt(b, PTX_U64, place));
+        ptx_val place = i ? ptx_add(b, lane, 32 * i) : lane,
+                n = ptx_add(b, first, ptx_cvt(b, PTX_U64, place));
         o.exists[i] = ptx_setp(b, PTX_LT, n, t->columns);
         o.column[i] = int_column_begin(b, r, ptx_add(b, t->first_output, ptx_min(b, n, last)));
         if (t->spec->x_zero)
@@ -266,8 +272,8 @@ static owned owned_begin(ptx_builder *b, const tile *t, const int_results *r, co
 }
 
 /* Sixteen rows of the warp's sums, one at a time, each by neighbouring threads. */
-static void store_rows(ptx_builder *b, const tile *t, const int_results *r, const exchange *e, const owned *o, unsigned block,
-                       ptx_val first_row, ptx_val lane)
+static void store_rows(ptx_builder *b, const tile *t, const int_results *r, const exchange *e, const owned *o,
+                       unsigned block, ptx_val first_row, ptx_val lane)
 {
     ptx_val i = ptx_for(b, ptx_u32(b, 0), ptx_u32(b, 16), 1);
     ptx_val m = ptx_add(b, ptx_add(b, first_row, ptx_u64(b, block * 16)), ptx_cvt(b, PTX_U64, i));
@@ -312,7 +318,8 @@ static void windows_begin(ptx_builder *b, tile *t, ptx_val group)
     fill_windows *s = &t->fill.windows;
     const ptx_val *n = t->args.all.number;
     ptx_val pair[2];
-    static const kernel_number in[2] = {NUMBER_CONV_H, NUMBER_CONV_W}, out[2] = {NUMBER_CONV_OUT_H, NUMBER_CONV_OUT_W};
+    static const kernel_number in[2] = {NUMBER_CONV_H, NUMBER_CONV_W},
+                               out[2] = {NUMBER_CONV_OUT_H, NUMBER_CONV_OUT_W};
     for (int i = 0; i < 2; i++) {
         s->in[i] = ptx_cvt(b, PTX_U32, n[in[i]]);
         s->out[i] = ptx_cvt(b, PTX_U32, n[out[i]]);
@@ -374,8 +381,10 @@ static void addresses_begin(ptx_builder *b, tile *t, ptx_val warp_row, ptx_val w
     ptx_val lane = ptx_laneid(b), exchanged = ptx_and(b, ptx_shr(b, lane, 1), 3);
     ptx_val x_row = ptx_add(b, warp_row, ptx_and(b, lane, 15)), x_chunk = ptx_shr(b, lane, 4);
     ptx_val w_in = ptx_and(b, lane, 7), w_half = ptx_shl(b, ptx_shr(b, lane, 4), 3);
-    ptx_val w_row = ptx_add(b, ptx_add(b, warp_column, w_in), w_half), w_chunk = ptx_and(b, ptx_shr(b, lane, 3), 1);
-    ptx_val x_place = ptx_shl(b, ptx_xor(b, x_chunk, exchanged), 4), w_place = ptx_shl(b, ptx_xor(b, w_chunk, exchanged), 4);
+    ptx_val w_row = ptx_add(b, ptx_add(b, warp_column, w_in), w_half),
+            w_chunk = ptx_and(b, ptx_shr(b, lane, 3), 1);
+    ptx_val x_place = ptx_shl(b, ptx_xor(b, x_chunk, exchanged), 4),
+            w_place = ptx_shl(b, ptx_xor(b, w_chunk, exchanged), 4);
     t->x_at[0] = ptx_add(b, t->shared, ptx_mad(b, x_row, FILL_ROW, x_place));
     t->w_at[0] = ptx_add(b, t->shared, ptx_mad(b, w_row, FILL_ROW, w_place));
     t->x_at[1] = ptx_xor(b, t->x_at[0], TILE_STEP);

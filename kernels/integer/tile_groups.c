@@ -21,7 +21,8 @@ bool int_fits_tiles(const kernel_spec *spec)
 
 static uint32_t strip_of(const kernel_spec *spec)
 {
-    return (uint32_t)(spec->group_size < STRIP ? STRIP / spec->group_size * spec->group_size : spec->group_size);
+    return (uint32_t)(spec->group_size < STRIP ? STRIP / spec->group_size * spec->group_size
+                                               : spec->group_size);
 }
 
 /* Groups that begin and end within a stage: their first mma adds to nothing. Others are set to 0 where they end. */
@@ -39,7 +40,8 @@ static void addresses_begin(ptx_builder *b, tile *t, ptx_val warp_row, ptx_val w
     ptx_val x_row = ptx_add(b, warp_row, row), exchanged = fill_exchange(b, &t->fill, FILL_X, row);
     for (int step = 0; step < HALF_STEPS; step++) {
         ptx_val chunk = ptx_add(b, ptx_shr(b, piece, 1), 2 * step);
-        ptx_val place = ptx_mad(b, ptx_xor(b, chunk, exchanged), INT_CHUNK, ptx_shl(b, ptx_and(b, piece, 1), 3));
+        ptx_val place =
+            ptx_mad(b, ptx_xor(b, chunk, exchanged), INT_CHUNK, ptx_shl(b, ptx_and(b, piece, 1), 3));
         t->x_at[step] = ptx_add(b, t->shared, ptx_mad(b, x_row, FILL_ROW, place));
     }
     /* ldmatrix takes one chunk of 32 rows of w: lane l names row l. */
@@ -56,7 +58,8 @@ static void scales_begin(ptx_builder *b, tile *t, ptx_val warp_column)
     for (unsigned j = 0; j < t->n_blocks; j++)
         for (unsigned e = 0; e < 2; e++) {
             ptx_val n = ptx_min(b, ptx_add(b, first, ptx_u64(b, j * 8 + e)), last);
-            t->scales[j][e] = ptx_at(b, t->args.all.operand[QDNN_OPERAND_SCALE], ptx_mul(b, n, groups), bytes);
+            t->scales[j][e] =
+                ptx_at(b, t->args.all.operand[QDNN_OPERAND_SCALE], ptx_mul(b, n, groups), bytes);
         }
 }
 
@@ -148,8 +151,8 @@ static void load_x(ptx_builder *b, const tile *t, int at, int step, ptx_val x[TI
     for (unsigned i = 0; i < t->m_blocks; i++)
         for (int half = 0; half < 2; half++) {
             ptx_val pair[2];
-            ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_U32, t->x_at[step], at + (int)(i * 16 + (unsigned)half * 8) * FILL_ROW,
-                       pair, 2);
+            ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_U32, t->x_at[step],
+                       at + (int)(i * 16 + (unsigned)half * 8) * FILL_ROW, pair, 2);
             x[i][half] = ptx_prmt(b, pair[0], pair[1], 0x6420);
             x[i][half + 2] = ptx_prmt(b, pair[0], pair[1], 0x7531);
         }

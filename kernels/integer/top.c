@@ -5,10 +5,10 @@
 enum { BLOCK = 256, WARPS = BLOCK / 32 };
 
 typedef struct top {
-    ptx_val scores;         /* u64: of the row */
-    ptx_val count;          /* u32 */
-    ptx_val shared;         /* u32: a key for each warp */
-    ptx_val best;           /* u64 variable: the thread's, of those below the last one taken; 0: none is left */
+    ptx_val scores; /* u64: of the row */
+    ptx_val count;  /* u32 */
+    ptx_val shared; /* u32: a key for each warp */
+    ptx_val best;   /* u64 variable: the thread's, of those below the last one taken; 0: none is left */
 } top;
 
 /* A number that is larger for what comes first: the score's bits in the order of numbers, then the place, the lower the
@@ -27,7 +27,8 @@ static void look(ptx_builder *b, const top *t, ptx_val limit)
 {
     ptx_assign(b, t->best, ptx_u64(b, 0));
     ptx_val place = ptx_for(b, ptx_tid_x(b), t->count, BLOCK);
-    ptx_val score = ptx_ld_global(b, PTX_F32, ptx_at(b, t->scores, place, 4), 0), key = key_of(b, score, place);
+    ptx_val score = ptx_ld_global(b, PTX_F32, ptx_at(b, t->scores, place, 4), 0),
+            key = key_of(b, score, place);
     ptx_if(b, ptx_setp(b, PTX_LT, key, limit));
     ptx_assign(b, t->best, ptx_max(b, t->best, key));
     ptx_end_if(b);
@@ -60,7 +61,8 @@ static ptx_val largest_of_block(ptx_builder *b, const top *t)
     return largest_of_warp(b, key);
 }
 
-static void store(ptx_builder *b, const top *t, const kernel_spec *spec, const kernel_args *args, ptx_val at, ptx_val key)
+static void store(ptx_builder *b, const top *t, const kernel_spec *spec, const kernel_args *args, ptx_val at,
+                  ptx_val key)
 {
     ptx_val half[2];
     ptx_unpack(b, PTX_U32, key, half, 2);

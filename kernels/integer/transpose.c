@@ -15,7 +15,8 @@ static uint64_t tiles(uint64_t size)
     return (size + SIDE - 1) / SIDE;
 }
 
-void transpose_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
+void transpose_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                     kernel_steps *steps)
 {
     kernel_step *step = steps_add(steps, row, spec, problem);
     step->block = BLOCK;
@@ -25,19 +26,22 @@ void transpose_steps(const kernel_row *row, const kernel_spec *spec, const kerne
 /* A thread takes a column of the tile, every fourth byte of it: where it is in the tile, and in the matrix from (row, column)
  * on. Neighbouring threads have neighbouring columns. */
 typedef struct strip {
-    ptx_val line, across;   /* u32: in the tile; the first is a variable */
-    ptx_val y, inside;      /* u64: the line in the matrix; whether the column exists */
+    ptx_val line, across; /* u32: in the tile; the first is a variable */
+    ptx_val y, inside;    /* u64: the line in the matrix; whether the column exists */
 } strip;
 
 static strip strip_begin(ptx_builder *b, ptx_val row, ptx_val column, ptx_val columns, ptx_val *x)
 {
     ptx_val tid = ptx_tid_x(b), across = ptx_and(b, tid, SIDE - 1), first = ptx_shr(b, tid, 6);
     *x = ptx_add(b, column, ptx_cvt(b, PTX_U64, across));
-    ptx_val inside = ptx_setp(b, PTX_LT, *x, columns), line = ptx_for(b, first, ptx_u32(b, SIDE), BLOCK / SIDE);
-    return (strip){.line = line, .across = across, .y = ptx_add(b, row, ptx_cvt(b, PTX_U64, line)), .inside = inside};
+    ptx_val inside = ptx_setp(b, PTX_LT, *x, columns),
+            line = ptx_for(b, first, ptx_u32(b, SIDE), BLOCK / SIDE);
+    return (strip){
+        .line = line, .across = across, .y = ptx_add(b, row, ptx_cvt(b, PTX_U64, line)), .inside = inside};
 }
 
-static void load_tile(ptx_builder *b, ptx_val from, ptx_val tile, ptx_val rows, ptx_val columns, ptx_val row, ptx_val column)
+static void load_tile(ptx_builder *b, ptx_val from, ptx_val tile, ptx_val rows, ptx_val columns, ptx_val row,
+                      ptx_val column)
 {
     ptx_val x;
     strip s = strip_begin(b, row, column, columns, &x);
@@ -50,7 +54,8 @@ static void load_tile(ptx_builder *b, ptx_val from, ptx_val tile, ptx_val rows, 
 }
 
 /* Of the transposed matrix, rows and columns change places. */
-static void store_tile(ptx_builder *b, ptx_val to, ptx_val tile, ptx_val rows, ptx_val columns, ptx_val row, ptx_val column)
+static void store_tile(ptx_builder *b, ptx_val to, ptx_val tile, ptx_val rows, ptx_val columns, ptx_val row,
+                       ptx_val column)
 {
     ptx_val x;
     strip s = strip_begin(b, column, row, rows, &x);
@@ -68,12 +73,15 @@ void emit_transpose(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
     kernel_args args = kernel_declare(b, row, spec);
     ptx_val tile = ptx_shared(b, "tile", PTX_U8, SIDE * PITCH, 4);
     ptx_val rows = args.number[NUMBER_ROWS], columns = args.number[NUMBER_COLUMNS];
-    ptx_val across = ptx_shr(b, ptx_add(b, columns, SIDE - 1), 6), down = ptx_shr(b, ptx_add(b, rows, SIDE - 1), 6);
+    ptx_val across = ptx_shr(b, ptx_add(b, columns, SIDE - 1), 6),
+            down = ptx_shr(b, ptx_add(b, rows, SIDE - 1), 6);
     ptx_val block = ptx_cvt(b, PTX_U64, ptx_ctaid_x(b)), line = ptx_div(b, block, across);
     ptx_val column = ptx_shl(b, ptx_sub(b, block, ptx_mul(b, line, across)), 6);
-    ptx_val matrix = ptx_div(b, line, down), first = ptx_shl(b, ptx_sub(b, line, ptx_mul(b, matrix, down)), 6);
+    ptx_val matrix = ptx_div(b, line, down),
+            first = ptx_shl(b, ptx_sub(b, line, ptx_mul(b, matrix, down)), 6);
     ptx_val skipped = ptx_mul(b, matrix, ptx_mul(b, rows, columns));
     load_tile(b, ptx_add(b, args.operand[QDNN_OPERAND_CODES], skipped), tile, rows, columns, first, column);
     ptx_syncthreads(b);
-    store_tile(b, ptx_add(b, args.operand[QDNN_OPERAND_REPACKED], skipped), tile, rows, columns, first, column);
+    store_tile(b, ptx_add(b, args.operand[QDNN_OPERAND_REPACKED], skipped), tile, rows, columns, first,
+               column);
 }

@@ -7,7 +7,7 @@ typedef struct window {
     const kernel_spec *spec;
     gemm_args args;
     int_results results;
-    ptx_val image, out, oh, ow;                    /* u32: of the thread's output */
+    ptx_val image, out, oh, ow;                     /* u32: of the thread's output */
     ptx_val channels, first_channel, height, width; /* u32: of x */
     ptx_val sum, x_sum, w_sum, count;               /* variables, s32 */
 } window;
@@ -73,7 +73,8 @@ static ptx_val x_at(ptx_builder *b, const window *w, ptx_val h, ptx_val v, ptx_v
 {
     const bool nhwc = w->spec->nhwc;
     const ptx_val index[4] = {w->image, nhwc ? h : channel, nhwc ? v : h, nhwc ? channel : v};
-    const ptx_val size[4] = {{0}, nhwc ? w->height : w->channels, nhwc ? w->width : w->height, nhwc ? w->channels : w->width};
+    const ptx_val size[4] = {
+        {0}, nhwc ? w->height : w->channels, nhwc ? w->width : w->height, nhwc ? w->channels : w->width};
     return place(b, w->args.all.operand[QDNN_OPERAND_X], index, size);
 }
 
@@ -89,7 +90,8 @@ static ptx_val w_at(ptx_builder *b, const window *w, ptx_val r, ptx_val s, ptx_v
 
 static void add_product(ptx_builder *b, const window *w, ptx_val x_from, ptx_val w_from)
 {
-    ptx_val x = ptx_as(b, PTX_S32, ptx_ld_global_nc(b, w->spec->x_codes == QDNN_DATA_U8 ? PTX_U8 : PTX_S8, x_from, 0));
+    ptx_val x = ptx_as(b, PTX_S32,
+                       ptx_ld_global_nc(b, w->spec->x_codes == QDNN_DATA_U8 ? PTX_U8 : PTX_S8, x_from, 0));
     ptx_val c = ptx_ld_global_nc(b, PTX_S8, w_from, 0);
     if (w->spec->x_zero)
         x = ptx_sub(b, x, w->results.x_zero);
@@ -113,7 +115,8 @@ static void add_word(ptx_builder *b, const window *w, ptx_val x_from, ptx_val w_
 }
 
 /* All channels of one position of the window that lies inside of the image. */
-static void add_position(ptx_builder *b, const window *w, ptx_val is_words, ptx_val r, ptx_val s, ptx_val h, ptx_val v)
+static void add_position(ptx_builder *b, const window *w, ptx_val is_words, ptx_val r, ptx_val s, ptx_val h,
+                         ptx_val v)
 {
     ptx_val depth = ptx_u32(b, (uint32_t)w->spec->window_c);
     const bool has_words = is_words.kind != PTX_NOTHING;

@@ -256,6 +256,31 @@ static qdnnStatus_t create_train_plan(scene *s, int which)
     return status;
 }
 
+static qdnnStatus_t create_integer(scene *s, int which)
+{
+    (void)which;
+    return qdnnCreateIntegerDescriptor(&s->integer);
+}
+
+static qdnnStatus_t destroy_integer(scene *s, int which)
+{
+    (void)which;
+    return qdnnDestroyIntegerDescriptor(s->integer);
+}
+
+/* x, w and y are 2 x 2, so that one descriptor serves. */
+static qdnnStatus_t create_integer_plan(scene *s, int which)
+{
+    qdnnTensorDescriptor_t x = NULL;
+    qdnnStatus_t status = qdnnCreateTensorDescriptor(&x);
+    if (status == QDNN_STATUS_SUCCESS)
+        status = qdnnSetTensorDescriptor(x, QDNN_DATA_I8, 2, (const int64_t[]){2, 2}, NULL);
+    if (status == QDNN_STATUS_SUCCESS)
+        status = qdnnCreateIntegerMatmulPlan(s->handle, s->integer, x, x, x, &s->plans[which]);
+    qdnnDestroyTensorDescriptor(x);
+    return status;
+}
+
 /* The operands of a plan; how many. */
 static int bind(const scene *s, int which, qdnnBinding_t *bindings)
 {
@@ -394,6 +419,7 @@ const scene_step scene_steps[] = {
     {"qdnnSetQuantDescriptor", set_quant, 0, ON_HOST},
     {"qdnnGetOperandSize", check_sizes, 0, ON_HOST},
     {"qdnnCreateTrainDescriptor", create_train, 0, ON_HOST},
+    {"qdnnCreateIntegerDescriptor", create_integer, 0, ON_HOST},
     {"qdnnCreate", create, 0, ON_CREATE},
     {"qdnnGetDeviceInfo", device_info, 0, ON_DEVICE},
     {"qdnnSetStream", set_stream, 0, ON_DEVICE},
@@ -410,6 +436,7 @@ const scene_step scene_steps[] = {
     {"qdnnCreateQuantizePlan", create_plan, 1, ON_DEVICE},
     {"qdnnCreateDequantizePlan", create_plan, 2, ON_DEVICE},
     {"qdnnCreateLsqPlan", create_train_plan, 3, ON_DEVICE},
+    {"qdnnCreateIntegerMatmulPlan", create_integer_plan, 4, ON_DEVICE},
     {"qdnnMalloc of the workspace", allocate, SCENE_WORKSPACE, ON_DEVICE},
     {"qdnnCreateMatmulPlan", plan_product, 0, ON_DEVICE},
     {"qdnnCreateSchedule", create_schedule, 0, ON_DEVICE},
@@ -440,6 +467,7 @@ const scene_step scene_steps[] = {
     {"qdnnDestroyPlan of quantize", destroy_plan, 1, ON_HOST},
     {"qdnnDestroyPlan of dequantize", destroy_plan, 2, ON_HOST},
     {"qdnnDestroyPlan of LSQ", destroy_plan, 3, ON_HOST},
+    {"qdnnDestroyPlan of the integer product", destroy_plan, 4, ON_HOST},
     {"qdnnFree of x", release, QDNN_OPERAND_X, ON_DEVICE},
     {"qdnnFree of y", release, QDNN_OPERAND_Y, ON_DEVICE},
     {"qdnnFree of codes", release, QDNN_OPERAND_CODES, ON_DEVICE},
@@ -450,6 +478,7 @@ const scene_step scene_steps[] = {
     {"qdnnDestroyTensorDescriptor", destroy_tensor, 0, ON_HOST},
     {"qdnnDestroyQuantDescriptor", destroy_quant, 0, ON_HOST},
     {"qdnnDestroyTrainDescriptor", destroy_train, 0, ON_HOST},
+    {"qdnnDestroyIntegerDescriptor", destroy_integer, 0, ON_HOST},
 };
 /* clang-format on */
 const int scene_step_count = sizeof scene_steps / sizeof scene_steps[0];

@@ -44,7 +44,7 @@ enum {
     SCENE_WORKSPACE = QDNN_OPERAND_COUNT,
     SCENE_BUFFERS,
     SCENE_ROUNDS = 2, /* by plans, by one-shot calls */
-    SCENE_PLANS = 4
+    SCENE_PLANS = 5
 };
 
 typedef struct scene {
@@ -54,7 +54,9 @@ typedef struct scene {
     qdnnTensorDescriptor_t tensor;
     qdnnQuantDescriptor_t quant;
     qdnnTrainDescriptor_t train;
-    qdnnPlan_t plans[SCENE_PLANS]; /* scale, quantize, dequantize; LSQ, which is made and not executed */
+    qdnnIntegerDescriptor_t integer;
+    qdnnPlan_t plans[SCENE_PLANS]; /* scale, quantize, dequantize; LSQ and an integer product, which are made and not
+                                      executed */
     qdnnSchedule_t schedule;       /* dequantize, once more */
     qdnnDeviceInfo_t info;
     size_t bytes[SCENE_BUFFERS];

@@ -155,7 +155,7 @@ TEST_CASE(ApiArguments, PlansOfAnotherHandle)
     CHECK_HAS(last_sentence(), "belongs to another handle");
     OK(qdnnDestroy(other));
     CHECK_STATUS_IS(qdnnDestroy(s.handle), BAD_PARAM);
-    CHECK_HAS(last_sentence(), "still has plans (4)");
+    CHECK_HAS(last_sentence(), "still has plans (5)");
     CHECK(scene_step_run(&s, "qdnnExecute of scales")); /* it goes on working */
     scene_close(&s);
     vm_end();
@@ -244,6 +244,7 @@ TEST_CASE(ApiArguments, KernelsThatFailKillTheHandle)
     OK(qdnnDestroyTensorDescriptor(s.tensor));
     OK(qdnnDestroyQuantDescriptor(s.quant));
     OK(qdnnDestroyTrainDescriptor(s.train));
+    OK(qdnnDestroyIntegerDescriptor(s.integer));
     scene_end(&s);
     vm_end();
 }

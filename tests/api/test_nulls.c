@@ -118,6 +118,49 @@ TEST_CASE(ApiNulls, OfTraining)
     OK(qdnnDestroyTrainDescriptor(r));
 }
 
+TEST_CASE(ApiNulls, OfIntegers)
+{
+    qdnnIntegerDescriptor_t i = NULL;
+    memset(&out, 0x5a, sizeof out);
+    OK(qdnnCreateIntegerDescriptor(&i));
+    IS_NULL("integer", qdnnCreateIntegerDescriptor(NULL));
+    IS_NULL("integer", qdnnSetIntegerAttribute(NULL, QDNN_INTEGER_GROUPS, 4));
+    IS_NULL("integer", qdnnGetIntegerAttribute(NULL, QDNN_INTEGER_GROUPS, &out.number));
+    IS_NULL("value", qdnnGetIntegerAttribute(i, QDNN_INTEGER_GROUPS, NULL));
+    IS_NULL("integer", qdnnSetIntegerMultiplier(NULL, 0.5f));
+    IS_NULL("integer", qdnnSetIntegerAlpha(NULL, 0.5f));
+    OK(qdnnDestroyIntegerDescriptor(i));
+}
+
+static void check_integer_plans(qdnnHandle_t h, qdnnTensorDescriptor_t t)
+{
+    static qdnnStatus_t (*const makers[])(qdnnHandle_t, qdnnIntegerDescriptor_t, qdnnTensorDescriptor_t, qdnnTensorDescriptor_t,
+                                          qdnnTensorDescriptor_t, qdnnPlan_t *) = {qdnnCreateIntegerMatmulPlan,
+                                                                                   qdnnCreateIntegerConvPlan};
+    qdnnIntegerDescriptor_t i = NULL;
+    OK(qdnnCreateIntegerDescriptor(&i));
+    for (size_t k = 0; k < sizeof makers / sizeof makers[0]; k++) {
+        IS_NULL("handle", makers[k](NULL, i, t, t, t, &out.plan));
+        IS_NULL("integer", makers[k](h, NULL, t, t, t, &out.plan));
+        IS_NULL("x", makers[k](h, i, NULL, t, t, &out.plan));
+        IS_NULL("w", makers[k](h, i, t, NULL, t, &out.plan));
+        IS_NULL("y", makers[k](h, i, t, t, NULL, &out.plan));
+        IS_NULL("plan", makers[k](h, i, t, t, t, NULL));
+    }
+    IS_NULL("handle", qdnnCreateIntegerDotPlan(NULL, t, t, t, &out.plan));
+    IS_NULL("a", qdnnCreateIntegerDotPlan(h, NULL, t, t, &out.plan));
+    IS_NULL("b", qdnnCreateIntegerDotPlan(h, t, NULL, t, &out.plan));
+    IS_NULL("y", qdnnCreateIntegerDotPlan(h, t, t, NULL, &out.plan));
+    IS_NULL("plan", qdnnCreateIntegerDotPlan(h, t, t, t, NULL));
+    IS_NULL("handle", qdnnCreateIntegerTopPlan(NULL, t, t, t, t, &out.plan));
+    IS_NULL("x", qdnnCreateIntegerTopPlan(h, NULL, t, t, t, &out.plan));
+    IS_NULL("w", qdnnCreateIntegerTopPlan(h, t, NULL, t, t, &out.plan));
+    IS_NULL("scores", qdnnCreateIntegerTopPlan(h, t, t, NULL, t, &out.plan));
+    IS_NULL("indices", qdnnCreateIntegerTopPlan(h, t, t, t, NULL, &out.plan));
+    IS_NULL("plan", qdnnCreateIntegerTopPlan(h, t, t, t, t, NULL));
+    OK(qdnnDestroyIntegerDescriptor(i));
+}
+
 static void check_train_plans(qdnnHandle_t h, qdnnTensorDescriptor_t t)
 {
     static qdnnStatus_t (*const makers[])(qdnnHandle_t, qdnnTensorDescriptor_t, qdnnTrainDescriptor_t, qdnnPlan_t *) = {
@@ -297,6 +340,7 @@ TEST_CASE(ApiNulls, WithAHandle)
         check_memory(&s);
         check_plans(&s);
         check_train_plans(s.handle, s.tensor);
+        check_integer_plans(s.handle, s.tensor);
         check_one_shots(&s);
         scene_close(&s);
     }
@@ -314,6 +358,7 @@ TEST_CASE(ApiNulls, ThatAreFine)
     OK(qdnnDestroyQuantDescriptor(NULL));
     OK(qdnnDestroyMatmulDescriptor(NULL));
     OK(qdnnDestroyTrainDescriptor(NULL));
+    OK(qdnnDestroyIntegerDescriptor(NULL));
     OK(qdnnSetCallback(0, NULL, NULL));
     qdnnFreePtx(NULL);
     qdnnGetLastErrorString(NULL, 8);

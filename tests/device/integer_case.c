@@ -33,7 +33,8 @@ static int code_of(codes_fill fill, qdnnDataType_t type, uint32_t random)
     return least + (int)(random % (1u << bits));
 }
 
-void integer_fill(codes_fill fill, qdnnDataType_t type, uint32_t seed, int64_t rows, int64_t columns, void *codes)
+void integer_fill(codes_fill fill, qdnnDataType_t type, uint32_t seed, int64_t rows, int64_t columns,
+                  void *codes)
 {
     const int64_t pitch = ref_integer_row_bytes(type, columns);
     uint8_t *bytes = codes;
@@ -75,7 +76,8 @@ void integer_buffers_free(integer_buffers *b)
         free(b->host[i]);
 }
 
-static bool launch(qdnnHandle_t handle, qdnnPlan_t plan, const device_buffer *buffers, const integer_buffers *b, int64_t rows)
+static bool launch(qdnnHandle_t handle, qdnnPlan_t plan, const device_buffer *buffers,
+                   const integer_buffers *b, int64_t rows)
 {
     qdnnBinding_t bindings[QDNN_OPERAND_COUNT];
     device_buffer workspace = {0};
@@ -115,7 +117,8 @@ bool integer_execute(qdnnHandle_t handle, qdnnPlan_t plan, const integer_buffers
     bool ok = true;
     for (int i = 0; i < QDNN_OPERAND_COUNT && ok; i++)
         if (b->host[i])
-            ok = device_buffer_make(handle, rows >= 0 ? BUFFER_BANDS : BUFFER_EXACT, b->bytes[i], b->shift[i], &buffers[i]) &&
+            ok = device_buffer_make(handle, rows >= 0 ? BUFFER_BANDS : BUFFER_EXACT, b->bytes[i], b->shift[i],
+                                    &buffers[i]) &&
                  (b->is_output[i] || device_buffer_write(&buffers[i], b->host[i]));
     ok = ok && launch(handle, plan, buffers, b, rows);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
@@ -179,7 +182,10 @@ static void compute_scaled(const integer_case *c, integer_buffers *b, const void
     const bool grouped = c->w == QDNN_DATA_I4 && c->x == QDNN_DATA_I8;
     const size_t element = ref_scalar_size((qdnnDataType_t)c->y);
     void *y = integer_buffer(b, QDNN_OPERAND_Y, (size_t)(c->m * c->n) * element, true);
-    ref_product law = {.alpha = c->alpha, .alpha_number = -1.5f, .bias = (qdnnDataType_t)c->bias, .activation = c->activation,
+    ref_product law = {.alpha = c->alpha,
+                       .alpha_number = -1.5f,
+                       .bias = (qdnnDataType_t)c->bias,
+                       .activation = c->activation,
                        .y = (qdnnDataType_t)c->y};
     ref_product_arrays arrays = {.y = y};
     if (c->bias) {
@@ -194,7 +200,8 @@ static void compute_scaled(const integer_case *c, integer_buffers *b, const void
     }
     if (c->alpha == QDNN_ALPHA_ONE || c->alpha == QDNN_ALPHA_COLUMN) {
         int64_t n = c->alpha == QDNN_ALPHA_ONE ? 1 : c->n;
-        fill_numbers(QDNN_DATA_F32, c->seed + 6, 1, n, integer_buffer(b, QDNN_OPERAND_ALPHA, (size_t)n * 4, false));
+        fill_numbers(QDNN_DATA_F32, c->seed + 6, 1, n,
+                     integer_buffer(b, QDNN_OPERAND_ALPHA, (size_t)n * 4, false));
         arrays.alpha = b->host[QDNN_OPERAND_ALPHA];
     }
     const ref_integer_scales scales = {.x = x_scale,
@@ -208,7 +215,8 @@ static void compute_scaled(const integer_case *c, integer_buffers *b, const void
 static void compute_codes(const integer_case *c, integer_buffers *b)
 {
     const ref_integer_spec s = spec_of(c);
-    ref_requantize_spec r = {.y = (qdnnDataType_t)c->y, .multiplier = c->multiplier, .y_zero = c->y_zero, .rounding = c->rounding};
+    ref_requantize_spec r = {
+        .y = (qdnnDataType_t)c->y, .multiplier = c->multiplier, .y_zero = c->y_zero, .rounding = c->rounding};
     if (c->bias) {
         int32_t *bias = integer_buffer(b, QDNN_OPERAND_BIAS, (size_t)c->n * 4, false);
         uint32_t state = c->seed + 8;
@@ -219,20 +227,24 @@ static void compute_codes(const integer_case *c, integer_buffers *b)
         r.multipliers = integer_buffer(b, QDNN_OPERAND_MULTIPLIER, (size_t)c->n * 4, false);
         fill_numbers(QDNN_DATA_F32, c->seed + 9, 0.002f, c->n, b->host[QDNN_OPERAND_MULTIPLIER]);
     }
-    void *y = integer_buffer(b, QDNN_OPERAND_Y, (size_t)(c->m * c->n) * (c->y == QDNN_DATA_I32 ? 4 : 1), true);
-    ref_integer_matmul(&s, &r, b->host[QDNN_OPERAND_X], b->host[QDNN_OPERAND_CODES], b->host[QDNN_OPERAND_BIAS], y);
+    void *y =
+        integer_buffer(b, QDNN_OPERAND_Y, (size_t)(c->m * c->n) * (c->y == QDNN_DATA_I32 ? 4 : 1), true);
+    ref_integer_matmul(&s, &r, b->host[QDNN_OPERAND_X], b->host[QDNN_OPERAND_CODES],
+                       b->host[QDNN_OPERAND_BIAS], y);
 }
 
 /* Inputs, and the results as host_ref has them. */
 static void make_data(const integer_case *c, integer_buffers *b)
 {
-    const qdnnDataType_t x = (qdnnDataType_t)c->x, w = (qdnnDataType_t)c->w, numbers = (qdnnDataType_t)c->quantizes;
+    const qdnnDataType_t x = (qdnnDataType_t)c->x, w = (qdnnDataType_t)c->w,
+                         numbers = (qdnnDataType_t)c->quantizes;
     size_t x_bytes = (size_t)(c->m * ref_integer_row_bytes(x, c->k)), m = (size_t)c->m;
     size_t bytes = numbers ? (size_t)(c->m * c->k) * ref_scalar_size(numbers) : x_bytes;
     void *given = integer_buffer(b, QDNN_OPERAND_X, bytes, false), *codes = calloc(x_bytes + 1, 1);
     float *x_scale = calloc(m + 1, 4);
     int64_t w_rows = c->w_is_kn ? c->k : c->n, w_columns = c->w_is_kn ? c->n : c->k;
-    void *weights = integer_buffer(b, QDNN_OPERAND_CODES, (size_t)(w_rows * ref_integer_row_bytes(w, w_columns)), false);
+    void *weights =
+        integer_buffer(b, QDNN_OPERAND_CODES, (size_t)(w_rows * ref_integer_row_bytes(w, w_columns)), false);
     if (!CHECK(given && codes && x_scale && weights))
         return;
     integer_fill(c->fill, w, c->seed + 1, w_rows, w_columns, weights);
@@ -284,7 +296,8 @@ static bool make_plan(qdnnHandle_t handle, const integer_case *c, qdnnPlan_t *pl
 {
     qdnnIntegerDescriptor_t d = NULL;
     qdnnTensorDescriptor_t t[3] = {NULL};
-    const int64_t x[] = {c->m, c->k}, w[] = {c->w_is_kn ? c->k : c->n, c->w_is_kn ? c->n : c->k}, y[] = {c->m, c->n};
+    const int64_t x[] = {c->m, c->k}, w[] = {c->w_is_kn ? c->k : c->n, c->w_is_kn ? c->n : c->k},
+                  y[] = {c->m, c->n};
     const int64_t *dims[] = {x, w, y};
     const int types[] = {c->quantizes ? c->quantizes : c->x, c->w, c->y};
     bool ok = CHECK_QDNN(qdnnCreateIntegerDescriptor(&d)) && set_attributes(c, d);
@@ -302,8 +315,8 @@ bool integer_case_run(qdnnHandle_t handle, const integer_case *c)
 {
     integer_buffers b = {0};
     qdnnPlan_t plan = NULL;
-    test_push_note("%s, %lld x %lld x %lld, seed %u, shift %zu", c->name, (long long)c->m, (long long)c->n, (long long)c->k,
-                   (unsigned)c->seed, c->shift);
+    test_push_note("%s, %lld x %lld x %lld, seed %u, shift %zu", c->name, (long long)c->m, (long long)c->n,
+                   (long long)c->k, (unsigned)c->seed, c->shift);
     make_data(c, &b);
     b.written = c->m ? b.bytes[QDNN_OPERAND_Y] / (size_t)c->m * (size_t)c->rows : 0;
     bool ok = make_plan(handle, c, &plan) && integer_execute(handle, plan, &b, c->rows ? c->rows : -1);

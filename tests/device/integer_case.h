@@ -18,7 +18,7 @@ typedef struct integer_case {
     bool w_is_kn;
     int x_zero, w_zero, y_zero;
     float multiplier;
-    bool multipliers; /* one for each column */
+    bool multipliers;        /* one for each column */
     qdnnRounding_t rounding; /* 0 is ties to even; TIES_AWAY where `away` */
     int bias;                /* qdnnDataType_t; 0: none */
     qdnnActivation_t activation;
@@ -36,7 +36,8 @@ typedef struct integer_case {
 /* Numbers that depend on the seed alone. */
 uint32_t integer_random(uint32_t *state);
 /* So many bytes of codes; rows of i4 have their padding cleared. */
-void integer_fill(codes_fill fill, qdnnDataType_t type, uint32_t seed, int64_t rows, int64_t columns, void *codes);
+void integer_fill(codes_fill fill, qdnnDataType_t type, uint32_t seed, int64_t rows, int64_t columns,
+                  void *codes);
 
 /* Makes the plan, executes it and compares every byte. False where the device does not answer any more. */
 bool integer_case_run(qdnnHandle_t handle, const integer_case *c);

@@ -15,16 +15,21 @@ static const char *const sms[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", 
 
 /* ---- Products ---- */
 
+/* clang-format off */
 enum { I4 = QDNN_DATA_I4, I8 = QDNN_DATA_I8, U8 = QDNN_DATA_U8, I32 = QDNN_DATA_I32, F32 = QDNN_DATA_F32,
        F16 = QDNN_DATA_F16, BF16 = QDNN_DATA_BF16 };
+/* clang-format on */
 
 /* Sizes that are multiples of nothing, and some that are. */
+/* clang-format off */
 static const int64_t shapes[][3] = {
     {1, 1, 1},    {1, 5, 17},    {3, 7, 100},  {4, 9, 513},  {5, 3, 64},     {17, 33, 65},
     {64, 64, 64}, {65, 64, 128}, {70, 130, 3}, {33, 70, 48}, {129, 65, 200}, {128, 128, 256},
     {2, 3, 0},    {7, 2, 0},     {0, 4, 8},    {4, 0, 8},    {1, 40, 1040},  {66, 67, 320},
 };
+/* clang-format on */
 
+/* clang-format off */
 static const integer_case kinds[] = {
     {.name = "qmatmul", .x = I8, .w = I8, .y = I8, .multiplier = 0.003f},
     {.name = "qmatmul_zeros", .x = I8, .w = I8, .y = I8, .x_zero = -128, .w_zero = 127, .y_zero = 5, .bias = I32,
@@ -50,6 +55,7 @@ static const integer_case kinds[] = {
     {.name = "per_token_w8a8", .x = I8, .w = I8, .y = F16, .quantizes = F16, .bias = F16},
     {.name = "per_token_w4a8", .x = I8, .w = I4, .y = F32, .quantizes = F32, .group_size = 64},
 };
+/* clang-format on */
 
 static int turn_count(void)
 {
@@ -81,6 +87,7 @@ TEST_EACH(ParityInteger, Products, turn_count, turn_name)
 }
 
 /* Sums beyond 2^31, and every code at an end of its range. */
+/* clang-format off */
 static const integer_case ends[] = {
     {.name = "wraps", .x = I8, .w = I8, .y = I32, .m = 1, .n = 2, .k = 140000, .fill = CODES_LEAST},
     {.name = "wraps_with_zeros", .x = U8, .w = I8, .y = I32, .x_zero = 0, .w_zero = 127, .m = 5, .n = 3, .k = 70000,
@@ -96,6 +103,7 @@ static const integer_case ends[] = {
     {.name = "w4a4_long", .x = I4, .w = I4, .y = F32, .m = 5, .n = 2, .k = 131080, .fill = CODES_LEAST},
     {.name = "w4a8_least", .x = I8, .w = I4, .y = F32, .group_size = 1024, .m = 6, .n = 9, .k = 2100, .fill = CODES_LEAST},
 };
+/* clang-format on */
 
 static int end_count(void)
 {
@@ -125,7 +133,15 @@ TEST_CASE(ParityInteger, FewerRows)
     NEED_PTXVM;
     qdnnHandle_t handle = ptxvm_begin("sm_80", 2, "all", "stderr");
     for (int64_t rows = 0; rows <= 130 && handle; rows += 13) {
-        integer_case c = {.name = "fewer", .x = I8, .w = I8, .y = F32, .m = 130, .n = 66, .k = 70, .seed = 5, .rows = rows + 1};
+        integer_case c = {.name = "fewer",
+                          .x = I8,
+                          .w = I8,
+                          .y = F32,
+                          .m = 130,
+                          .n = 66,
+                          .k = 70,
+                          .seed = 5,
+                          .rows = rows + 1};
         c.rows = rows ? rows : 1;
         integer_case_run(handle, &c);
     }

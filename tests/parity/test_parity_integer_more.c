@@ -24,7 +24,8 @@ static void sm_name(int index, char *text, size_t size)
 
 static bool tensor(qdnnTensorDescriptor_t *t, qdnnDataType_t type, int rank, const int64_t *dims)
 {
-    return CHECK_QDNN(qdnnCreateTensorDescriptor(t)) && CHECK_QDNN(qdnnSetTensorDescriptor(*t, type, rank, dims, NULL));
+    return CHECK_QDNN(qdnnCreateTensorDescriptor(t)) &&
+           CHECK_QDNN(qdnnSetTensorDescriptor(*t, type, rank, dims, NULL));
 }
 
 static void destroy(qdnnTensorDescriptor_t *t, int count)
@@ -35,7 +36,8 @@ static void destroy(qdnnTensorDescriptor_t *t, int count)
 
 /* ---- Dots ---- */
 
-static bool run_dot(qdnnHandle_t handle, int64_t k, qdnnDataType_t y, uint32_t seed, const uint32_t *a, const uint32_t *b)
+static bool run_dot(qdnnHandle_t handle, int64_t k, qdnnDataType_t y, uint32_t seed, const uint32_t *a,
+                    const uint32_t *b)
 {
     const int64_t dims[] = {k}, one[] = {1};
     const size_t bytes = (size_t)ref_integer_row_bytes(QDNN_DATA_I4, k);
@@ -63,7 +65,8 @@ static bool run_dot(qdnnHandle_t handle, int64_t k, qdnnDataType_t y, uint32_t s
         CHECK_EQ_F32(*(float *)out, 5.0f);
     if (a && y == QDNN_DATA_I32)
         CHECK_EQ_I64(sum, 40);
-    bool ok = tensor(&t[0], QDNN_DATA_I4, 1, dims) && tensor(&t[1], QDNN_DATA_I4, 1, dims) && tensor(&t[2], y, 1, one) &&
+    bool ok = tensor(&t[0], QDNN_DATA_I4, 1, dims) && tensor(&t[1], QDNN_DATA_I4, 1, dims) &&
+              tensor(&t[2], y, 1, one) &&
               CHECK_QDNN(qdnnCreateIntegerDotPlan(handle, t[0], t[1], t[2], &plan)) &&
               integer_execute(handle, plan, &buffers, -1);
     destroy(t, 3);
@@ -78,7 +81,8 @@ TEST_EACH(ParityInteger, Dots, sm_count, sm_name)
     static const qdnnDataType_t types[] = {QDNN_DATA_I32, QDNN_DATA_F32, QDNN_DATA_F16};
     const uint32_t a = 0xCDEF4321, b = 0xFEDC1234;
     qdnnHandle_t handle = ptxvm_begin(sms[index], 3, "all", "stderr");
-    bool alive = handle && run_dot(handle, 8, QDNN_DATA_I32, 1, &a, &b) && run_dot(handle, 8, QDNN_DATA_F32, 1, &a, &b);
+    bool alive = handle && run_dot(handle, 8, QDNN_DATA_I32, 1, &a, &b) &&
+                 run_dot(handle, 8, QDNN_DATA_F32, 1, &a, &b);
     for (int i = 0; i < LENGTH(lengths) && alive; i++)
         for (int k = 0; k < LENGTH(types) && alive; k++)
             alive = run_dot(handle, lengths[i], types[k], (uint32_t)(10 * i + k), NULL, NULL);
@@ -110,8 +114,9 @@ static void top_expected(const top_case *c, integer_buffers *b)
     for (int64_t m = 0; m < c->batch && CHECK(scores != NULL); m++) {
         int32_t places[64];
         for (int64_t n = 0; n < c->rows; n++)
-            scores[n] = ref_integer_scaled(ref_integer_sum(&s, b->host[QDNN_OPERAND_X], b->host[QDNN_OPERAND_CODES], m, n),
-                                           row_scale[n], batch_scale[m]);
+            scores[n] = ref_integer_scaled(
+                ref_integer_sum(&s, b->host[QDNN_OPERAND_X], b->host[QDNN_OPERAND_CODES], m, n), row_scale[n],
+                batch_scale[m]);
         ref_top(c->rows, scores, c->top, best + m * c->top, places);
         for (int64_t i = 0; i < c->top; i++)
             if (c->indices == QDNN_DATA_I32)
@@ -132,8 +137,8 @@ static bool run_top(qdnnHandle_t handle, const top_case *c, integer_buffers *b)
     integer_buffer(b, QDNN_OPERAND_Y, results, true);
     integer_buffer(b, QDNN_OPERAND_TOP_INDEX, results, true);
     top_expected(c, b);
-    bool ok = tensor(&t[0], QDNN_DATA_I4, 2, x) && tensor(&t[1], QDNN_DATA_I4, 2, w) && tensor(&t[2], QDNN_DATA_F32, 2, y) &&
-              tensor(&t[3], c->indices, 2, y) &&
+    bool ok = tensor(&t[0], QDNN_DATA_I4, 2, x) && tensor(&t[1], QDNN_DATA_I4, 2, w) &&
+              tensor(&t[2], QDNN_DATA_F32, 2, y) && tensor(&t[3], c->indices, 2, y) &&
               CHECK_QDNN(qdnnCreateIntegerTopPlan(handle, t[0], t[1], t[2], t[3], &plan)) &&
               CHECK_QDNN(qdnnGetPlanInfo(plan, &info));
     if (ok)
@@ -149,7 +154,8 @@ static integer_buffers top_inputs(const top_case *c, uint32_t seed)
 {
     integer_buffers b = {0};
     const size_t row = (size_t)ref_integer_row_bytes(QDNN_DATA_I4, c->k);
-    integer_fill(CODES_ANY, QDNN_DATA_I4, seed, c->batch, c->k, integer_buffer(&b, QDNN_OPERAND_X, (size_t)c->batch * row, false));
+    integer_fill(CODES_ANY, QDNN_DATA_I4, seed, c->batch, c->k,
+                 integer_buffer(&b, QDNN_OPERAND_X, (size_t)c->batch * row, false));
     integer_fill(CODES_ANY, QDNN_DATA_I4, seed + 1, c->rows, c->k,
                  integer_buffer(&b, QDNN_OPERAND_CODES, (size_t)c->rows * row, false));
     top_scales(c, integer_buffer(&b, QDNN_OPERAND_SCALE, (size_t)c->rows * 4, false), c->rows, seed + 2);
@@ -161,10 +167,11 @@ TEST_EACH(ParityInteger, TheLargest, sm_count, sm_name)
 {
     NEED_PTXVM;
     static const top_case cases[] = {
-        {1, 1, 1, 1, QDNN_DATA_I32, false},     {2, 3, 9, 1, QDNN_DATA_F32, false},   {3, 700, 5, 64, QDNN_DATA_I32, false},
-        {5, 300, 20, 7, QDNN_DATA_F32, true},   {6, 64, 3, 64, QDNN_DATA_I32, true},  {70, 33, 40, 2, QDNN_DATA_I32, true},
-        {4, 1000, 2, 33, QDNN_DATA_I32, true},  {0, 10, 10, 3, QDNN_DATA_I32, false}, {2, 257, 0, 5, QDNN_DATA_I32, false},
-        {9, 1500, 33, 1, QDNN_DATA_I32, false},
+        {1, 1, 1, 1, QDNN_DATA_I32, false},    {2, 3, 9, 1, QDNN_DATA_F32, false},
+        {3, 700, 5, 64, QDNN_DATA_I32, false}, {5, 300, 20, 7, QDNN_DATA_F32, true},
+        {6, 64, 3, 64, QDNN_DATA_I32, true},   {70, 33, 40, 2, QDNN_DATA_I32, true},
+        {4, 1000, 2, 33, QDNN_DATA_I32, true}, {0, 10, 10, 3, QDNN_DATA_I32, false},
+        {2, 257, 0, 5, QDNN_DATA_I32, false},  {9, 1500, 33, 1, QDNN_DATA_I32, false},
     };
     qdnnHandle_t handle = ptxvm_begin(sms[index], 5, "all", "stderr");
     bool alive = handle != NULL;
@@ -198,14 +205,20 @@ static void order(bool nhwc, const int64_t nchw[4], int64_t dims[4])
 static bool conv_attributes(const conv_case *c, qdnnIntegerDescriptor_t d)
 {
     const ref_conv_spec *s = &c->s;
-    const int64_t values[][2] = {
-        {QDNN_INTEGER_X_ZERO, s->x_zero},        {QDNN_INTEGER_W_ZERO, s->w_zero},
-        {QDNN_INTEGER_Y_ZERO, c->y_zero},        {QDNN_INTEGER_MULTIPLIERS, c->multipliers},
-        {QDNN_INTEGER_ROUNDING, c->rounding},    {QDNN_INTEGER_BIAS_TYPE, c->bias ? QDNN_DATA_I32 : 0},
-        {QDNN_INTEGER_NHWC, s->nhwc},            {QDNN_INTEGER_GROUPS, s->groups},
-        {QDNN_INTEGER_STRIDE_H, s->stride[0]},   {QDNN_INTEGER_STRIDE_W, s->stride[1]},
-        {QDNN_INTEGER_PADDING_H, s->padding[0]}, {QDNN_INTEGER_PADDING_W, s->padding[1]},
-        {QDNN_INTEGER_DILATION_H, s->dilation[0]}, {QDNN_INTEGER_DILATION_W, s->dilation[1]}};
+    const int64_t values[][2] = {{QDNN_INTEGER_X_ZERO, s->x_zero},
+                                 {QDNN_INTEGER_W_ZERO, s->w_zero},
+                                 {QDNN_INTEGER_Y_ZERO, c->y_zero},
+                                 {QDNN_INTEGER_MULTIPLIERS, c->multipliers},
+                                 {QDNN_INTEGER_ROUNDING, c->rounding},
+                                 {QDNN_INTEGER_BIAS_TYPE, c->bias ? QDNN_DATA_I32 : 0},
+                                 {QDNN_INTEGER_NHWC, s->nhwc},
+                                 {QDNN_INTEGER_GROUPS, s->groups},
+                                 {QDNN_INTEGER_STRIDE_H, s->stride[0]},
+                                 {QDNN_INTEGER_STRIDE_W, s->stride[1]},
+                                 {QDNN_INTEGER_PADDING_H, s->padding[0]},
+                                 {QDNN_INTEGER_PADDING_W, s->padding[1]},
+                                 {QDNN_INTEGER_DILATION_H, s->dilation[0]},
+                                 {QDNN_INTEGER_DILATION_W, s->dilation[1]}};
     for (int i = 0; i < LENGTH(values); i++)
         if (!CHECK_QDNN(qdnnSetIntegerAttribute(d, (qdnnIntegerAttribute_t)values[i][0], values[i][1])))
             return false;
@@ -220,7 +233,8 @@ static integer_buffers conv_data(const conv_case *c, int64_t y_elements, uint32_
     int64_t w = s->outputs * (s->channels / s->groups) * s->window[0] * s->window[1];
     ref_requantize_spec r = {.y = c->y, .multiplier = 0.004f, .y_zero = c->y_zero, .rounding = c->rounding};
     integer_fill(CODES_ANY, s->x, seed, 1, x, integer_buffer(&b, QDNN_OPERAND_X, (size_t)x, false));
-    integer_fill(CODES_ANY, QDNN_DATA_I8, seed + 1, 1, w, integer_buffer(&b, QDNN_OPERAND_CODES, (size_t)w, false));
+    integer_fill(CODES_ANY, QDNN_DATA_I8, seed + 1, 1, w,
+                 integer_buffer(&b, QDNN_OPERAND_CODES, (size_t)w, false));
     for (int64_t i = 0; i < s->outputs; i++) {
         if (c->bias && i == 0)
             integer_buffer(&b, QDNN_OPERAND_BIAS, (size_t)s->outputs * 4, false);
@@ -233,7 +247,8 @@ static integer_buffers conv_data(const conv_case *c, int64_t y_elements, uint32_
     }
     r.multipliers = b.host[QDNN_OPERAND_MULTIPLIER];
     void *y = integer_buffer(&b, QDNN_OPERAND_Y, (size_t)y_elements * (c->y == QDNN_DATA_I32 ? 4 : 1), true);
-    ref_integer_conv2d(s, &r, b.host[QDNN_OPERAND_X], b.host[QDNN_OPERAND_CODES], b.host[QDNN_OPERAND_BIAS], y);
+    ref_integer_conv2d(s, &r, b.host[QDNN_OPERAND_X], b.host[QDNN_OPERAND_CODES], b.host[QDNN_OPERAND_BIAS],
+                       y);
     b.shift[QDNN_OPERAND_X] = c->shift;
     b.shift[QDNN_OPERAND_CODES] = c->shift / 2;
     return b;
@@ -267,16 +282,22 @@ static bool run_conv(qdnnHandle_t handle, const conv_case *c, uint32_t seed)
 }
 
 /* Channels, outputs, groups: any; those of a group in chunks of 16; depthwise. */
+/* clang-format off */
 static const int64_t channels[][3] = {{3, 5, 1}, {16, 9, 1}, {4, 4, 4}, {32, 16, 2}, {8, 8, 2}, {48, 70, 1}, {6, 12, 6}};
+/* clang-format on */
 /* Window, stride, padding, dilation, height and width each. */
+/* clang-format off */
 static const int64_t windows[][8] = {{1, 1, 1, 1, 0, 0, 1, 1}, {3, 3, 1, 1, 1, 1, 1, 1}, {3, 2, 2, 1, 0, 1, 1, 2},
                                      {2, 3, 1, 3, 2, 0, 2, 1}, {5, 1, 2, 2, 2, 3, 1, 1}, {3, 3, 3, 2, 4, 4, 2, 2}};
+/* clang-format on */
 
 static conv_case conv_at(int i, int j, int turn)
 {
     const int64_t *c = channels[i], *w = windows[j];
     const int step = i * LENGTH(windows) + j + turn;
-    conv_case k = {.y = step % 5 == 3 ? QDNN_DATA_I32 : step % 2 ? QDNN_DATA_I8 : QDNN_DATA_U8,
+    conv_case k = {.y = step % 5 == 3 ? QDNN_DATA_I32
+                        : step % 2    ? QDNN_DATA_I8
+                                      : QDNN_DATA_U8,
                    .y_zero = step % 2 ? -3 : 100,
                    .bias = step % 3 == 0,
                    .multipliers = step % 4 == 1,
@@ -308,7 +329,8 @@ static int conv_count(void)
 static void conv_name(int index, char *text, size_t size)
 {
     const int64_t *c = channels[index / LENGTH(sms)];
-    snprintf(text, size, "c%lld_o%lld_g%lld_%s", (long long)c[0], (long long)c[1], (long long)c[2], sms[index % LENGTH(sms)]);
+    snprintf(text, size, "c%lld_o%lld_g%lld_%s", (long long)c[0], (long long)c[1], (long long)c[2],
+             sms[index % LENGTH(sms)]);
 }
 
 TEST_EACH(ParityInteger, Convolutions, conv_count, conv_name)
@@ -319,8 +341,8 @@ TEST_EACH(ParityInteger, Convolutions, conv_count, conv_name)
     for (int j = 0; j < LENGTH(windows) && alive; j++)
         for (int turn = 0; turn < 2 && alive; turn++) {
             conv_case c = conv_at(index / LENGTH(sms), j, 5 * turn + 3 * (index % LENGTH(sms)));
-            test_push_note("window %d, turn %d, nhwc %d, x_zero %d, w_zero %d, y 0x%02X, shift %zu", j, turn, (int)c.s.nhwc,
-                           c.s.x_zero, c.s.w_zero, (unsigned)c.y, c.shift);
+            test_push_note("window %d, turn %d, nhwc %d, x_zero %d, w_zero %d, y 0x%02X, shift %zu", j, turn,
+                           (int)c.s.nhwc, c.s.x_zero, c.s.w_zero, (unsigned)c.y, c.shift);
             alive = run_conv(handle, &c, (uint32_t)(index * 100 + j * 10 + turn));
             test_pop_note();
         }
@@ -337,7 +359,9 @@ static void pack(const int *numbers, int rows, int columns, uint32_t *words)
         words[i / columns * per_row + i % columns / 8] |= (uint32_t)(numbers[i] & 15) << i % columns % 8 * 4;
 }
 
+/* clang-format off */
 static const int known_w[] = {1, 2, 3, 4, -1, -2, -3, -4, 5, 4, 3, 2, 1, -4, -3, -2, -1, -5, -8, -7, -6, -5, -4, -3, -2, -1, 0};
+/* clang-format on */
 static const int known_x[] = {1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 4, -4, 3, -3, 2, -2, 1, -1};
 static const float known_rows[] = {0.5f, 0.25f, 0.125f}, known_batch[] = {0.75f, 0.375f};
 
@@ -364,9 +388,11 @@ TEST_EACH(ParityInteger, KnownProduct, sm_count, sm_name)
     integer_buffers b = known_inputs();
     memcpy(integer_buffer(&b, QDNN_OPERAND_Y, sizeof expected, true), expected, sizeof expected);
     if (handle && CHECK_QDNN(qdnnCreateIntegerDescriptor(&d)) &&
-        CHECK_QDNN(qdnnSetIntegerAttribute(d, QDNN_INTEGER_W_SCALE_FIRST, 1)) && tensor(&t[0], QDNN_DATA_I4, 2, x) &&
-        tensor(&t[1], QDNN_DATA_I4, 2, w) && tensor(&t[2], QDNN_DATA_F32, 2, y) &&
-        CHECK_QDNN(qdnnCreateIntegerMatmulPlan(handle, d, t[0], t[1], t[2], &plan)) && CHECK_QDNN(qdnnGetPlanInfo(plan, &info))) {
+        CHECK_QDNN(qdnnSetIntegerAttribute(d, QDNN_INTEGER_W_SCALE_FIRST, 1)) &&
+        tensor(&t[0], QDNN_DATA_I4, 2, x) && tensor(&t[1], QDNN_DATA_I4, 2, w) &&
+        tensor(&t[2], QDNN_DATA_F32, 2, y) &&
+        CHECK_QDNN(qdnnCreateIntegerMatmulPlan(handle, d, t[0], t[1], t[2], &plan)) &&
+        CHECK_QDNN(qdnnGetPlanInfo(plan, &info))) {
         CHECK_EQ_STR(info.operation, "quant.int4.batched_matmul.scaled");
         integer_execute(handle, plan, &b, -1);
     }
