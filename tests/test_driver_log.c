@@ -215,3 +215,19 @@ TEST_CASE(DriverLog, LinesOfThreadsStayWhole)
     CHECK_EQ_I64(whole, THREADS * LINES);
     free(text);
 }
+
+/* At level 3 each call is there with its arguments. */
+TEST_CASE(DriverLog, CallsShowTheirArguments)
+{
+    begin("3");
+    qdnnDestroyTensorDescriptor(NULL);
+    qdnnSetQuantFloor(NULL, 0.25f);
+    qdnnCreateOn(NULL, "vm:sm_80");
+    qdnnSetQuantAttribute(NULL, QDNN_QUANT_GROUP_SIZE, -5);
+    char *text = end();
+    CHECK_HAS(text, "qdnnDestroyTensorDescriptor: called with tensor null\n");
+    CHECK_HAS(text, "qdnnSetQuantFloor: called with quant null, floor 0.25\n");
+    CHECK_HAS(text, "qdnnCreateOn: called with handle null, device 'vm:sm_80'\n");
+    CHECK_HAS(text, "qdnnSetQuantAttribute: called with quant null, attribute 3, value -5\n");
+    free(text);
+}

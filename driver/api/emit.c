@@ -41,7 +41,7 @@ static qdnnStatus_t emit(const kernel_row *row, const kernel_spec *spec, const p
 
 qdnnStatus_t qdnnEmitPtx(const char *kernel, const char *sm, const char *const *settings, qdnnPtx_t *out)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(kernel, sm, settings, out);
     CHECK_NOT_NULL(kernel);
     CHECK_NOT_NULL(sm);
     CHECK_NOT_NULL(out);

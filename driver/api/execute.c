@@ -305,7 +305,7 @@ static qdnnStatus_t execute(qdnnHandle_t handle, qdnnPlan_t plan, uint64_t rows,
 qdnnStatus_t qdnnExecute(qdnnHandle_t handle, qdnnPlan_t plan, const qdnnBinding_t *bindings, int count,
                          void *workspace, size_t workspaceBytes)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, plan, bindings, count, workspace, workspaceBytes);
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(plan);
     return execute(handle, plan, plan->rows, bindings, count, workspace, workspaceBytes);
@@ -314,7 +314,7 @@ qdnnStatus_t qdnnExecute(qdnnHandle_t handle, qdnnPlan_t plan, const qdnnBinding
 qdnnStatus_t qdnnExecuteRows(qdnnHandle_t handle, qdnnPlan_t plan, int64_t rows,
                              const qdnnBinding_t *bindings, int count, void *workspace, size_t workspaceBytes)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, plan, rows, bindings, count, workspace, workspaceBytes);
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(plan);
     CHECK_STATUS(plan_check_rows(plan, rows));

@@ -105,14 +105,14 @@ static qdnnStatus_t create(qdnnHandle_t *handle, const char *device)
 
 qdnnStatus_t qdnnCreate(qdnnHandle_t *handle)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle);
     CHECK_NOT_NULL(handle);
     return create(handle, NULL);
 }
 
 qdnnStatus_t qdnnCreateOn(qdnnHandle_t *handle, const char *device)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, device);
     CHECK_NOT_NULL(handle);
     return create(handle, device);
 }
@@ -131,7 +131,7 @@ static void finish(qdnnHandle_t handle)
 
 qdnnStatus_t qdnnDestroy(qdnnHandle_t handle)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle);
     if (!handle)
         return QDNN_STATUS_SUCCESS;
     CHECK_NOT_NULL(handle);
@@ -153,7 +153,7 @@ qdnnStatus_t qdnnDestroy(qdnnHandle_t handle)
 
 qdnnStatus_t qdnnSetStream(qdnnHandle_t handle, qdnnStream_t stream)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, stream);
     CHECK_NOT_NULL(handle);
     CHECK_STATUS(handle_check(handle));
     handle->stream = stream;
@@ -162,7 +162,7 @@ qdnnStatus_t qdnnSetStream(qdnnHandle_t handle, qdnnStream_t stream)
 
 qdnnStatus_t qdnnGetStream(qdnnHandle_t handle, qdnnStream_t *stream)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, stream);
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(stream);
     *stream = handle->stream;
@@ -171,7 +171,7 @@ qdnnStatus_t qdnnGetStream(qdnnHandle_t handle, qdnnStream_t *stream)
 
 qdnnStatus_t qdnnSynchronize(qdnnHandle_t handle)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle);
     CHECK_NOT_NULL(handle);
     bool pushed;
     CHECK_STATUS(handle_enter(handle, &pushed));
@@ -183,7 +183,7 @@ qdnnStatus_t qdnnSynchronize(qdnnHandle_t handle)
 
 qdnnStatus_t qdnnGetDeviceInfo(qdnnHandle_t handle, qdnnDeviceInfo_t *info)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, info);
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(info);
     CHECK_STATUS(handle_check(handle));
@@ -216,7 +216,7 @@ qdnnStatus_t qdnnGetDeviceInfo(qdnnHandle_t handle, qdnnDeviceInfo_t *info)
 
 qdnnStatus_t qdnnSetBundle(qdnnHandle_t handle, const char *directory)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, directory);
     CHECK_NOT_NULL(handle);
     bundle *opened = NULL, *before = handle->bundle;
     qdnnStatus_t status = directory ? bundle_open(directory, &opened) : QDNN_STATUS_SUCCESS;

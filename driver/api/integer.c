@@ -18,7 +18,7 @@ static const attribute_table attributes = {rows, QDNN_INTEGER_ATTRIBUTE_COUNT};
 
 qdnnStatus_t qdnnCreateIntegerDescriptor(qdnnIntegerDescriptor_t *integer)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(integer);
     CHECK_NOT_NULL(integer);
     qdnnIntegerDescriptor_t made = object_create(OBJECT_INTEGER, sizeof *made);
     if (!made)
@@ -32,7 +32,7 @@ qdnnStatus_t qdnnCreateIntegerDescriptor(qdnnIntegerDescriptor_t *integer)
 qdnnStatus_t qdnnSetIntegerAttribute(qdnnIntegerDescriptor_t integer, qdnnIntegerAttribute_t attribute,
                                      int64_t value)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(integer, attribute, value);
     CHECK_NOT_NULL(integer);
     return attribute_set(&attributes, integer->values, (int)attribute, value);
 }
@@ -40,7 +40,7 @@ qdnnStatus_t qdnnSetIntegerAttribute(qdnnIntegerDescriptor_t integer, qdnnIntege
 qdnnStatus_t qdnnGetIntegerAttribute(qdnnIntegerDescriptor_t integer, qdnnIntegerAttribute_t attribute,
                                      int64_t *value)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(integer, attribute, value);
     CHECK_NOT_NULL(integer);
     CHECK_NOT_NULL(value);
     return attribute_get(&attributes, integer->values, (int)attribute, value);
@@ -48,7 +48,7 @@ qdnnStatus_t qdnnGetIntegerAttribute(qdnnIntegerDescriptor_t integer, qdnnIntege
 
 qdnnStatus_t qdnnSetIntegerMultiplier(qdnnIntegerDescriptor_t integer, float multiplier)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(integer, multiplier);
     CHECK_NOT_NULL(integer);
     integer->multiplier = multiplier;
     return QDNN_STATUS_SUCCESS;
@@ -56,7 +56,7 @@ qdnnStatus_t qdnnSetIntegerMultiplier(qdnnIntegerDescriptor_t integer, float mul
 
 qdnnStatus_t qdnnSetIntegerAlpha(qdnnIntegerDescriptor_t integer, float alpha)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(integer, alpha);
     CHECK_NOT_NULL(integer);
     integer->alpha = alpha;
     integer->values[QDNN_INTEGER_ALPHA] = QDNN_ALPHA_NUMBER;
@@ -65,7 +65,7 @@ qdnnStatus_t qdnnSetIntegerAlpha(qdnnIntegerDescriptor_t integer, float alpha)
 
 qdnnStatus_t qdnnDestroyIntegerDescriptor(qdnnIntegerDescriptor_t integer)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(integer);
     if (integer)
         CHECK_NOT_NULL(integer);
     object_destroy(integer);

@@ -115,7 +115,7 @@ qdnnStatus_t qdnnCreateIntegerConvPlan(qdnnHandle_t handle, qdnnIntegerDescripto
                                        qdnnTensorDescriptor_t x, qdnnTensorDescriptor_t w,
                                        qdnnTensorDescriptor_t y, qdnnPlan_t *plan)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, integer, x, w, y, plan);
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(integer);
     CHECK_NOT_NULL(x);

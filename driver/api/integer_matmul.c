@@ -158,7 +158,7 @@ qdnnStatus_t qdnnCreateIntegerMatmulPlan(qdnnHandle_t handle, qdnnIntegerDescrip
                                          qdnnTensorDescriptor_t x, qdnnTensorDescriptor_t w,
                                          qdnnTensorDescriptor_t y, qdnnPlan_t *plan)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, integer, x, w, y, plan);
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(integer);
     CHECK_NOT_NULL(x);
@@ -198,7 +198,7 @@ static qdnnStatus_t check_vectors(const struct qdnnTensorDescriptor *a, const st
 qdnnStatus_t qdnnCreateIntegerDotPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t a, qdnnTensorDescriptor_t b,
                                       qdnnTensorDescriptor_t y, qdnnPlan_t *plan)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, a, b, y, plan);
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(a);
     CHECK_NOT_NULL(b);
@@ -239,7 +239,7 @@ qdnnStatus_t qdnnCreateIntegerTopPlan(qdnnHandle_t handle, qdnnTensorDescriptor_
                                       qdnnTensorDescriptor_t scores, qdnnTensorDescriptor_t indices,
                                       qdnnPlan_t *plan)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, x, w, scores, indices, plan);
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(x);
     CHECK_NOT_NULL(w);

@@ -76,7 +76,7 @@ qdnnStatus_t qdnnCreateQuantizeKvCachePlan(qdnnHandle_t handle, qdnnTensorDescri
                                            qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t cache,
                                            qdnnPlan_t *plan)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, x, quant, cache, plan);
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(x);
     CHECK_NOT_NULL(quant);

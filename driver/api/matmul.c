@@ -34,7 +34,7 @@ static const attribute_table attributes = {rows, QDNN_MATMUL_ATTRIBUTE_COUNT};
 
 qdnnStatus_t qdnnCreateMatmulDescriptor(qdnnMatmulDescriptor_t *matmul)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(matmul);
     CHECK_NOT_NULL(matmul);
     qdnnMatmulDescriptor_t made = object_create(OBJECT_MATMUL, sizeof *made);
     if (!made)
@@ -48,7 +48,7 @@ qdnnStatus_t qdnnCreateMatmulDescriptor(qdnnMatmulDescriptor_t *matmul)
 qdnnStatus_t qdnnSetMatmulAttribute(qdnnMatmulDescriptor_t matmul, qdnnMatmulAttribute_t attribute,
                                     int64_t value)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(matmul, attribute, value);
     CHECK_NOT_NULL(matmul);
     return attribute_set(&attributes, matmul->values, (int)attribute, value);
 }
@@ -56,7 +56,7 @@ qdnnStatus_t qdnnSetMatmulAttribute(qdnnMatmulDescriptor_t matmul, qdnnMatmulAtt
 qdnnStatus_t qdnnGetMatmulAttribute(qdnnMatmulDescriptor_t matmul, qdnnMatmulAttribute_t attribute,
                                     int64_t *value)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(matmul, attribute, value);
     CHECK_NOT_NULL(matmul);
     CHECK_NOT_NULL(value);
     return attribute_get(&attributes, matmul->values, (int)attribute, value);
@@ -64,7 +64,7 @@ qdnnStatus_t qdnnGetMatmulAttribute(qdnnMatmulDescriptor_t matmul, qdnnMatmulAtt
 
 qdnnStatus_t qdnnSetMatmulAlpha(qdnnMatmulDescriptor_t matmul, float alpha)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(matmul, alpha);
     CHECK_NOT_NULL(matmul);
     matmul->values[QDNN_MATMUL_ALPHA] = QDNN_ALPHA_NUMBER;
     matmul->alpha = alpha;
@@ -73,7 +73,7 @@ qdnnStatus_t qdnnSetMatmulAlpha(qdnnMatmulDescriptor_t matmul, float alpha)
 
 qdnnStatus_t qdnnSetMatmulLoraScale(qdnnMatmulDescriptor_t matmul, float scale)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(matmul, scale);
     CHECK_NOT_NULL(matmul);
     matmul->lora_scale = scale;
     return QDNN_STATUS_SUCCESS;
@@ -81,7 +81,7 @@ qdnnStatus_t qdnnSetMatmulLoraScale(qdnnMatmulDescriptor_t matmul, float scale)
 
 qdnnStatus_t qdnnDestroyMatmulDescriptor(qdnnMatmulDescriptor_t matmul)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(matmul);
     if (matmul)
         CHECK_NOT_NULL(matmul);
     object_destroy(matmul);
@@ -263,7 +263,7 @@ qdnnStatus_t qdnnCreateMatmulPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t ma
                                   qdnnTensorDescriptor_t x, qdnnTensorDescriptor_t w,
                                   qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t y, qdnnPlan_t *plan)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, matmul, x, w, quant, y, plan);
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(matmul);
     CHECK_NOT_NULL(x);

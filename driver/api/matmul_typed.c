@@ -87,7 +87,7 @@ qdnnStatus_t qdnnCreateTypedMatmulPlan(qdnnHandle_t handle, qdnnMatmulDescriptor
                                        qdnnTensorDescriptor_t x, const qdnnQuantizedType_t *type, int64_t n,
                                        qdnnTensorDescriptor_t y, qdnnPlan_t *plan)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, matmul, x, type, n, y, plan);
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(matmul);
     CHECK_NOT_NULL(x);

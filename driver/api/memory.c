@@ -10,7 +10,7 @@ static CUdeviceptr address(const void *pointer)
 
 qdnnStatus_t qdnnMalloc(qdnnHandle_t handle, void **pointer, size_t bytes)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, pointer, bytes);
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(pointer);
     bool pushed;
@@ -26,7 +26,7 @@ qdnnStatus_t qdnnMalloc(qdnnHandle_t handle, void **pointer, size_t bytes)
 
 qdnnStatus_t qdnnFree(qdnnHandle_t handle, void *pointer)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, pointer);
     CHECK_NOT_NULL(handle);
     bool pushed;
     CHECK_STATUS(handle_enter(handle, &pushed));
@@ -80,7 +80,7 @@ static qdnnStatus_t copy(qdnnHandle_t handle, const way *by, void *to, const voi
 
 qdnnStatus_t qdnnCopyToDevice(qdnnHandle_t handle, void *device, const void *host, size_t bytes)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, device, host, bytes);
     static const way by = {to_device, "cuMemcpyHtoDAsync", "to the device", true};
     CHECK_NOT_NULL(handle);
     CHECK_BUFFER(device, bytes);
@@ -90,7 +90,7 @@ qdnnStatus_t qdnnCopyToDevice(qdnnHandle_t handle, void *device, const void *hos
 
 qdnnStatus_t qdnnCopyToHost(qdnnHandle_t handle, void *host, const void *device, size_t bytes)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, host, device, bytes);
     static const way by = {to_host, "cuMemcpyDtoHAsync", "to the host", true};
     CHECK_NOT_NULL(handle);
     CHECK_BUFFER(host, bytes);
@@ -100,7 +100,7 @@ qdnnStatus_t qdnnCopyToHost(qdnnHandle_t handle, void *host, const void *device,
 
 qdnnStatus_t qdnnCopyOnDevice(qdnnHandle_t handle, void *to, const void *from, size_t bytes)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, to, from, bytes);
     static const way by = {on_device, "cuMemcpyDtoDAsync", "on the device", false};
     CHECK_NOT_NULL(handle);
     CHECK_BUFFER(to, bytes);
@@ -110,7 +110,7 @@ qdnnStatus_t qdnnCopyOnDevice(qdnnHandle_t handle, void *to, const void *from, s
 
 qdnnStatus_t qdnnFill(qdnnHandle_t handle, void *device, unsigned char byte, size_t bytes)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, device, byte, bytes);
     CHECK_NOT_NULL(handle);
     CHECK_BUFFER(device, bytes);
     bool pushed;

@@ -170,7 +170,7 @@ static qdnnStatus_t run(qdnnHandle_t handle, kernel_operation operation, const c
 qdnnStatus_t qdnnComputeScales(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, const void *x,
                                qdnnQuantDescriptor_t quant, void *scale, void *zero)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, xDesc, x, quant, scale, zero);
     const qdnnBinding_t bindings[] = {
         {QDNN_OPERAND_X, x, 0}, {QDNN_OPERAND_SCALE, scale, 0}, {QDNN_OPERAND_ZERO, zero, 0}};
     return run(handle, KERNEL_SCALE, "xDesc", xDesc, quant, bindings, 3);
@@ -179,7 +179,7 @@ qdnnStatus_t qdnnComputeScales(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc
 qdnnStatus_t qdnnQuantize(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, const void *x,
                           qdnnQuantDescriptor_t quant, const void *scale, const void *zero, void *codes)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, xDesc, x, quant, scale, zero, codes);
     const qdnnBinding_t bindings[] = {{QDNN_OPERAND_X, x, 0},
                                       {QDNN_OPERAND_SCALE, scale, 0},
                                       {QDNN_OPERAND_CODES, codes, 0},
@@ -190,7 +190,7 @@ qdnnStatus_t qdnnQuantize(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, con
 qdnnStatus_t qdnnDequantize(qdnnHandle_t handle, qdnnQuantDescriptor_t quant, const void *codes,
                             const void *scale, const void *zero, qdnnTensorDescriptor_t yDesc, void *y)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, quant, codes, scale, zero, yDesc, y);
     const qdnnBinding_t bindings[] = {{QDNN_OPERAND_CODES, codes, 0},
                                       {QDNN_OPERAND_SCALE, scale, 0},
                                       {QDNN_OPERAND_Y, y, 0},

@@ -29,7 +29,7 @@ static qdnnStatus_t find(const char *operation, const kernel_row **row, const ke
 
 qdnnStatus_t qdnnFindOperation(const char *operation, const char **kernel)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(operation, kernel);
     CHECK_NOT_NULL(operation);
     CHECK_NOT_NULL(kernel);
     const kernel_row *row;
@@ -41,7 +41,7 @@ qdnnStatus_t qdnnFindOperation(const char *operation, const char **kernel)
 
 qdnnStatus_t qdnnGetOperationSettings(const char *operation, const char **settings)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(operation, settings);
     CHECK_NOT_NULL(operation);
     CHECK_NOT_NULL(settings);
     const kernel_row *row;

@@ -168,35 +168,35 @@ static qdnnStatus_t create(qdnnHandle_t handle, kernel_operation operation, cons
 qdnnStatus_t qdnnCreateScalePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x, qdnnQuantDescriptor_t quant,
                                  qdnnPlan_t *plan)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, x, quant, plan);
     return create(handle, KERNEL_SCALE, "x", x, quant, plan);
 }
 
 qdnnStatus_t qdnnCreateQuantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
                                     qdnnQuantDescriptor_t quant, qdnnPlan_t *plan)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, x, quant, plan);
     return create(handle, KERNEL_QUANTIZE, "x", x, quant, plan);
 }
 
 qdnnStatus_t qdnnCreateDynamicQuantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
                                            qdnnQuantDescriptor_t quant, qdnnPlan_t *plan)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, x, quant, plan);
     return create(handle, KERNEL_DYNAMIC, "x", x, quant, plan);
 }
 
 qdnnStatus_t qdnnCreateDequantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t y,
                                       qdnnQuantDescriptor_t quant, qdnnPlan_t *plan)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, y, quant, plan);
     return create(handle, KERNEL_DEQUANTIZE, "y", y, quant, plan);
 }
 
 qdnnStatus_t qdnnCreateDequantizeRowsPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t table,
                                           qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t y, qdnnPlan_t *plan)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, table, quant, y, plan);
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(table);
     CHECK_NOT_NULL(quant);
@@ -210,7 +210,7 @@ qdnnStatus_t qdnnCreateDequantizeRowsPlan(qdnnHandle_t handle, qdnnTensorDescrip
 qdnnStatus_t qdnnCreateRepackPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t tensor, qdnnQuantDescriptor_t quantFrom,
                                   qdnnQuantDescriptor_t quantTo, qdnnPlan_t *plan)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, tensor, quantFrom, quantTo, plan);
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(tensor);
     CHECK_NOT_NULL(quantFrom);
@@ -223,7 +223,7 @@ qdnnStatus_t qdnnCreateRepackPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t te
 
 qdnnStatus_t qdnnDestroyPlan(qdnnPlan_t plan)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(plan);
     if (!plan)
         return QDNN_STATUS_SUCCESS;
     CHECK_NOT_NULL(plan);
@@ -234,7 +234,7 @@ qdnnStatus_t qdnnDestroyPlan(qdnnPlan_t plan)
 
 qdnnStatus_t qdnnGetPlanWorkspaceSize(qdnnPlan_t plan, size_t *bytes)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(plan, bytes);
     CHECK_NOT_NULL(plan);
     CHECK_NOT_NULL(bytes);
     *bytes = plan->workspace_bytes;
@@ -243,7 +243,7 @@ qdnnStatus_t qdnnGetPlanWorkspaceSize(qdnnPlan_t plan, size_t *bytes)
 
 qdnnStatus_t qdnnGetPlanInfo(qdnnPlan_t plan, qdnnPlanInfo_t *info)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(plan, info);
     CHECK_NOT_NULL(plan);
     CHECK_NOT_NULL(info);
     GIVE_INFO(info, &plan->info);

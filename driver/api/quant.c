@@ -33,7 +33,7 @@ struct qdnnQuantDescriptor quant_presets(void)
 
 qdnnStatus_t qdnnCreateQuantDescriptor(qdnnQuantDescriptor_t *quant)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(quant);
     CHECK_NOT_NULL(quant);
     qdnnQuantDescriptor_t made = object_create(OBJECT_QUANT, sizeof *made);
     if (!made)
@@ -51,7 +51,7 @@ qdnnStatus_t quant_set(struct qdnnQuantDescriptor *quant, qdnnQuantAttribute_t w
 qdnnStatus_t qdnnSetQuantDescriptor(qdnnQuantDescriptor_t quant, qdnnDataType_t storage,
                                     qdnnGranularity_t granularity, int64_t extent)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(quant, storage, granularity, extent);
     CHECK_NOT_NULL(quant);
     struct qdnnQuantDescriptor made = quant_presets();
     CHECK_STATUS(quant_set(&made, QDNN_QUANT_STORAGE, (int)storage));
@@ -70,7 +70,7 @@ qdnnStatus_t qdnnSetQuantDescriptor(qdnnQuantDescriptor_t quant, qdnnDataType_t 
 
 qdnnStatus_t qdnnSetQuantAttribute(qdnnQuantDescriptor_t quant, qdnnQuantAttribute_t attribute, int64_t value)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(quant, attribute, value);
     CHECK_NOT_NULL(quant);
     return quant_set(quant, attribute, value);
 }
@@ -78,7 +78,7 @@ qdnnStatus_t qdnnSetQuantAttribute(qdnnQuantDescriptor_t quant, qdnnQuantAttribu
 qdnnStatus_t qdnnGetQuantAttribute(qdnnQuantDescriptor_t quant, qdnnQuantAttribute_t attribute,
                                    int64_t *value)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(quant, attribute, value);
     CHECK_NOT_NULL(quant);
     CHECK_NOT_NULL(value);
     return attribute_get(&attributes, quant->values, (int)attribute, value);
@@ -86,7 +86,7 @@ qdnnStatus_t qdnnGetQuantAttribute(qdnnQuantDescriptor_t quant, qdnnQuantAttribu
 
 qdnnStatus_t qdnnSetQuantFloor(qdnnQuantDescriptor_t quant, float floor)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(quant, floor);
     CHECK_NOT_NULL(quant);
     if (!(floor >= 0 && floor <= FLT_MAX))
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
@@ -97,7 +97,7 @@ qdnnStatus_t qdnnSetQuantFloor(qdnnQuantDescriptor_t quant, float floor)
 
 qdnnStatus_t qdnnGetQuantFloor(qdnnQuantDescriptor_t quant, float *floor)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(quant, floor);
     CHECK_NOT_NULL(quant);
     CHECK_NOT_NULL(floor);
     *floor = quant->floor;
@@ -106,7 +106,7 @@ qdnnStatus_t qdnnGetQuantFloor(qdnnQuantDescriptor_t quant, float *floor)
 
 qdnnStatus_t qdnnDestroyQuantDescriptor(qdnnQuantDescriptor_t quant)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(quant);
     if (quant)
         CHECK_NOT_NULL(quant);
     object_destroy(quant);

@@ -31,7 +31,7 @@ static qdnnStatus_t in_step(qdnnStatus_t status, int number, const struct qdnnPl
 
 qdnnStatus_t qdnnCreateSchedule(qdnnHandle_t handle, qdnnSchedule_t *schedule)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, schedule);
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(schedule);
     CHECK_STATUS(handle_check(handle));
@@ -84,7 +84,7 @@ static qdnnStatus_t add(qdnnSchedule_t schedule, qdnnPlan_t plan, uint64_t rows,
 qdnnStatus_t qdnnAddToSchedule(qdnnSchedule_t schedule, qdnnPlan_t plan, const qdnnBinding_t *bindings,
                                int count)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(schedule, plan, bindings, count);
     CHECK_NOT_NULL(schedule);
     CHECK_NOT_NULL(plan);
     return add(schedule, plan, plan->rows, bindings, count);
@@ -93,7 +93,7 @@ qdnnStatus_t qdnnAddToSchedule(qdnnSchedule_t schedule, qdnnPlan_t plan, const q
 qdnnStatus_t qdnnAddRowsToSchedule(qdnnSchedule_t schedule, qdnnPlan_t plan, int64_t rows,
                                    const qdnnBinding_t *bindings, int count)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(schedule, plan, rows, bindings, count);
     CHECK_NOT_NULL(schedule);
     CHECK_NOT_NULL(plan);
     CHECK_STATUS(in_step(plan_check_rows(plan, rows), schedule->count, plan));
@@ -102,7 +102,7 @@ qdnnStatus_t qdnnAddRowsToSchedule(qdnnSchedule_t schedule, qdnnPlan_t plan, int
 
 qdnnStatus_t qdnnGetScheduleWorkspaceSize(qdnnSchedule_t schedule, size_t *bytes)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(schedule, bytes);
     CHECK_NOT_NULL(schedule);
     CHECK_NOT_NULL(bytes);
     *bytes = schedule->workspace_bytes;
@@ -122,7 +122,7 @@ static qdnnStatus_t run(const struct qdnnSchedule *schedule, CUdeviceptr workspa
 qdnnStatus_t qdnnExecuteSchedule(qdnnHandle_t handle, qdnnSchedule_t schedule, void *workspace,
                                  size_t workspaceBytes)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, schedule, workspace, workspaceBytes);
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(schedule);
     if (schedule->handle != handle)
@@ -135,7 +135,7 @@ qdnnStatus_t qdnnExecuteSchedule(qdnnHandle_t handle, qdnnSchedule_t schedule, v
 
 qdnnStatus_t qdnnDestroySchedule(qdnnSchedule_t schedule)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(schedule);
     if (!schedule)
         return QDNN_STATUS_SUCCESS;
     CHECK_NOT_NULL(schedule);

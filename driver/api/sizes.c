@@ -13,7 +13,7 @@ static qdnnStatus_t operands_of(qdnnTensorDescriptor_t tensor, qdnnQuantDescript
 qdnnStatus_t qdnnGetOperandSize(qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t tensor,
                                 qdnnOperand_t operand, size_t *bytes)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(quant, tensor, operand, bytes);
     CHECK_NOT_NULL(quant);
     CHECK_NOT_NULL(tensor);
     CHECK_NOT_NULL(bytes);
@@ -29,7 +29,7 @@ qdnnStatus_t qdnnGetOperandSize(qdnnQuantDescriptor_t quant, qdnnTensorDescripto
 qdnnStatus_t qdnnGetQuantizedSizes(qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t tensor,
                                    size_t *codesBytes, size_t *scaleBytes, size_t *zeroBytes)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(quant, tensor, codesBytes, scaleBytes, zeroBytes);
     CHECK_NOT_NULL(quant);
     CHECK_NOT_NULL(tensor);
     request r;

@@ -38,7 +38,7 @@ static void set_packed_strides(struct qdnnTensorDescriptor *tensor)
 
 qdnnStatus_t qdnnCreateTensorDescriptor(qdnnTensorDescriptor_t *tensor)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(tensor);
     CHECK_NOT_NULL(tensor);
     qdnnTensorDescriptor_t made = object_create(OBJECT_TENSOR, sizeof *made);
     if (!made)
@@ -105,7 +105,7 @@ qdnnStatus_t tensor_set(struct qdnnTensorDescriptor *tensor, qdnnDataType_t type
 qdnnStatus_t qdnnSetTensorDescriptor(qdnnTensorDescriptor_t tensor, qdnnDataType_t type, int rank,
                                      const int64_t *dims, const int64_t *strides)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(tensor, type, rank, dims, strides);
     CHECK_NOT_NULL(tensor);
     CHECK_NOT_NULL(dims);
     return tensor_set(tensor, type, rank, dims, strides);
@@ -114,7 +114,7 @@ qdnnStatus_t qdnnSetTensorDescriptor(qdnnTensorDescriptor_t tensor, qdnnDataType
 qdnnStatus_t qdnnGetTensorDescriptor(qdnnTensorDescriptor_t tensor, qdnnDataType_t *type, int *rank,
                                      int64_t *dims, int64_t *strides)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(tensor, type, rank, dims, strides);
     CHECK_NOT_NULL(tensor);
     if (type)
         *type = tensor->type;
@@ -129,7 +129,7 @@ qdnnStatus_t qdnnGetTensorDescriptor(qdnnTensorDescriptor_t tensor, qdnnDataType
 
 qdnnStatus_t qdnnDestroyTensorDescriptor(qdnnTensorDescriptor_t tensor)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(tensor);
     if (tensor)
         CHECK_NOT_NULL(tensor);
     object_destroy(tensor);

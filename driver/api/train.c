@@ -18,7 +18,7 @@ static const attribute_table attributes = {rows, QDNN_TRAIN_ATTRIBUTE_COUNT};
 
 qdnnStatus_t qdnnCreateTrainDescriptor(qdnnTrainDescriptor_t *train)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(train);
     CHECK_NOT_NULL(train);
     qdnnTrainDescriptor_t made = object_create(OBJECT_TRAIN, sizeof *made);
     if (!made)
@@ -31,7 +31,7 @@ qdnnStatus_t qdnnCreateTrainDescriptor(qdnnTrainDescriptor_t *train)
 
 qdnnStatus_t qdnnSetTrainAttribute(qdnnTrainDescriptor_t train, qdnnTrainAttribute_t attribute, int64_t value)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(train, attribute, value);
     CHECK_NOT_NULL(train);
     return attribute_set(&attributes, train->values, (int)attribute, value);
 }
@@ -39,7 +39,7 @@ qdnnStatus_t qdnnSetTrainAttribute(qdnnTrainDescriptor_t train, qdnnTrainAttribu
 qdnnStatus_t qdnnGetTrainAttribute(qdnnTrainDescriptor_t train, qdnnTrainAttribute_t attribute,
                                    int64_t *value)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(train, attribute, value);
     CHECK_NOT_NULL(train);
     CHECK_NOT_NULL(value);
     return attribute_get(&attributes, train->values, (int)attribute, value);
@@ -47,7 +47,7 @@ qdnnStatus_t qdnnGetTrainAttribute(qdnnTrainDescriptor_t train, qdnnTrainAttribu
 
 qdnnStatus_t qdnnSetTrainDecay(qdnnTrainDescriptor_t train, float decay)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(train, decay);
     CHECK_NOT_NULL(train);
     if (!(decay >= 0 && decay <= 1))
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "decay is %g; it must be 0 to 1",
@@ -58,7 +58,7 @@ qdnnStatus_t qdnnSetTrainDecay(qdnnTrainDescriptor_t train, float decay)
 
 qdnnStatus_t qdnnGetTrainDecay(qdnnTrainDescriptor_t train, float *decay)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(train, decay);
     CHECK_NOT_NULL(train);
     CHECK_NOT_NULL(decay);
     *decay = train->decay;
@@ -67,7 +67,7 @@ qdnnStatus_t qdnnGetTrainDecay(qdnnTrainDescriptor_t train, float *decay)
 
 qdnnStatus_t qdnnDestroyTrainDescriptor(qdnnTrainDescriptor_t train)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(train);
     if (train)
         CHECK_NOT_NULL(train);
     object_destroy(train);
@@ -122,7 +122,7 @@ static qdnnStatus_t make_request(const char *kernel, const struct qdnnTensorDesc
 
 qdnnStatus_t qdnnGetTrainScaleCount(qdnnTrainDescriptor_t train, qdnnTensorDescriptor_t tensor, size_t *count)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(train, tensor, count);
     CHECK_NOT_NULL(train);
     CHECK_NOT_NULL(tensor);
     CHECK_NOT_NULL(count);
@@ -149,27 +149,27 @@ static qdnnStatus_t create(qdnnHandle_t handle, const char *kernel, qdnnTensorDe
 qdnnStatus_t qdnnCreateFakeQuantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
                                         qdnnTrainDescriptor_t train, qdnnPlan_t *plan)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, x, train, plan);
     return create(handle, "fake_quantize", x, train, plan);
 }
 
 qdnnStatus_t qdnnCreateFakeQuantizeBackwardPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
                                                 qdnnTrainDescriptor_t train, qdnnPlan_t *plan)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, x, train, plan);
     return create(handle, "fake_quantize_backward", x, train, plan);
 }
 
 qdnnStatus_t qdnnCreateLsqPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x, qdnnTrainDescriptor_t train,
                                qdnnPlan_t *plan)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, x, train, plan);
     return create(handle, "lsq", x, train, plan);
 }
 
 qdnnStatus_t qdnnCreateLsqBackwardPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
                                        qdnnTrainDescriptor_t train, qdnnPlan_t *plan)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(handle, x, train, plan);
     return create(handle, "lsq_backward", x, train, plan);
 }

@@ -110,7 +110,7 @@ qdnnStatus_t quant_set_weights(struct qdnnQuantDescriptor *quant, qdnnWeights_t 
 
 qdnnStatus_t qdnnSetQuantWeights(qdnnQuantDescriptor_t quant, qdnnWeights_t weights, int64_t extent)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(quant, weights, extent);
     CHECK_NOT_NULL(quant);
     return quant_set_weights(quant, weights, extent);
 }

@@ -83,7 +83,7 @@ static qdnnStatus_t look_up(const char *argument, qdnnDataType_t type, const dat
 
 qdnnStatus_t qdnnGetDataTypeBits(qdnnDataType_t type, int *bits)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(type, bits);
     CHECK_NOT_NULL(bits);
     const data_type *found;
     CHECK_STATUS(look_up("type", type, &found));
@@ -93,7 +93,7 @@ qdnnStatus_t qdnnGetDataTypeBits(qdnnDataType_t type, int *bits)
 
 qdnnStatus_t qdnnGetDataTypeInfo(qdnnDataType_t type, qdnnDataTypeInfo_t *info)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(type, info);
     CHECK_NOT_NULL(info);
     const data_type *found;
     CHECK_STATUS(look_up("type", type, &found));
@@ -151,7 +151,7 @@ static qdnnStatus_t check_params(const data_type *t, qdnnDataType_t element, int
 qdnnStatus_t qdnnPrintDataType(qdnnDataType_t type, qdnnDataType_t element, int count,
                                const uint64_t *numbers, char *text, size_t size)
 {
-    CALL_BEGIN();
+    CALL_BEGIN_WITH(type, element, count, numbers, text, size);
     const data_type *t;
     CHECK_STATUS(look_up("type", type, &t));
     CHECK_STATUS(check_params(t, element, count));

@@ -178,3 +178,37 @@ void log_write(qdnnSeverity_t severity, const char *format, ...)
         log_call = function; /* it may have called others */
     }
 }
+
+/* ---- A call ---- */
+
+static int print_value(const log_value *v, char *text, size_t size)
+{
+    switch (v->kind) {
+    case VALUE_SIGNED:
+        return snprintf(text, size, "%lld", (long long)v->whole);
+    case VALUE_UNSIGNED:
+        return snprintf(text, size, "%llu", (unsigned long long)v->natural);
+    case VALUE_REAL:
+        return snprintf(text, size, "%g", v->real);
+    case VALUE_TEXT:
+        return snprintf(text, size, v->text ? "'%s'" : "null", v->text);
+    case VALUE_POINTER:
+        break;
+    }
+    return v->pointer ? snprintf(text, size, "%p", v->pointer) : snprintf(text, size, "null");
+}
+
+void log_arguments(const char *names, const log_value *values, int count)
+{
+    char text[1024];
+    size_t used = 0;
+    for (int i = 0; i < count && used < sizeof text - 1; i++) {
+        int length = (int)strcspn(names, ",");
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%.*s ", i ? ", " : "", length, names);
+        if (used < sizeof text)
+            used += (size_t)print_value(&values[i], text + used, sizeof text - used);
+        names += length + (names[length] ? 1 : 0);
+        names += strspn(names, " ");
+    }
+    log_write(QDNN_SEVERITY_INFO, "called with %s", text);
+}

@@ -7,6 +7,8 @@
 
 #include <qdnn/log.h>
 
+#include "driver/base/log_values.h"
+
 /* Bit 1 << severity: somebody listens. Bit 0: the environment has not been read yet. */
 extern _Atomic unsigned log_mask;
 unsigned log_open(void); /* reads the environment; the mask */
@@ -30,6 +32,17 @@ extern _Thread_local const char *log_call;
         if (log_on(QDNN_SEVERITY_INFO))                                                                      \
             log_write(QDNN_SEVERITY_INFO, "called");                                                         \
     } while (0)
+
+/* The same with the call's arguments: "called with handle 0x5581..., rank 2". */
+#define CALL_BEGIN_WITH(...)                                                                                 \
+    do {                                                                                                     \
+        log_call = __func__;                                                                                 \
+        if (log_on(QDNN_SEVERITY_INFO)) {                                                                    \
+            const log_value values_[] = {LOG_EACH(__VA_ARGS__)};                                             \
+            log_arguments(#__VA_ARGS__, values_, (int)(sizeof values_ / sizeof values_[0]));                 \
+        }                                                                                                    \
+    } while (0)
+void log_arguments(const char *names, const log_value *values, int count);
 
 /* For tests: no callback, no destination, and the environment is read anew. */
 void log_reset(void);
