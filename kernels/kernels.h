@@ -21,6 +21,8 @@ typedef enum { KERNEL_K_COLUMNS, KERNEL_K_ROWS } kernel_reduction;
 typedef enum {
     KERNEL_PRODUCT_STAGED, /* weights pass through shared memory as f32: any format, any shape */
     KERNEL_PRODUCT_GEMV,   /* few rows, codes along K: weights are decoded in registers */
+    KERNEL_PRODUCT_BLOCKS, /* few rows, GGUF blocks: they are decoded in registers */
+    KERNEL_PRODUCT_COLUMNS, /* few rows, weights [K, N]: decoded in registers */
     /* In mode tensor, all with the same bits on SMs of one family: */
     KERNEL_PRODUCT_TILE /* weights pass through shared memory as f16 or bf16: any format, any shape */
 } kernel_product;

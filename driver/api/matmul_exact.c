@@ -59,27 +59,36 @@ static qdnnStatus_t check_experts(const matmul_call *c)
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Few rows, and a format and shape that a kernel for them serves. */
-static bool choose_gemv(const kernel_row *row, const kernel_problem *problem, kernel_spec *spec)
+/* Kernels for few rows of x, the better ones first: how many rows, and how many of them a thread block takes at most. */
+static const struct {
+    kernel_product product;
+    uint64_t rows, tile_rows;
+} few_rows[] = {{KERNEL_PRODUCT_GEMV, 16, 16},
+                {KERNEL_PRODUCT_BLOCKS, 16, 16},
+                {KERNEL_PRODUCT_COLUMNS, 16, 8},
+                {KERNEL_PRODUCT_COLUMNS, 16, 4}};
+
+/* The least power of two that has all rows, up to a limit. */
+static uint64_t rows_of_tile(uint64_t m, uint64_t most)
 {
-    enum { ROWS_MAX = 16 };
-    spec->product = KERNEL_PRODUCT_GEMV;
-    spec->tile_rows = 1;
-    while (spec->tile_rows < ROWS_MAX && spec->tile_rows < problem->m)
-        spec->tile_rows *= 2;
-    return !spec->grouped && problem->m <= ROWS_MAX && kernel_product_fits(row, spec, problem);
+    uint64_t rows = 1;
+    while (rows < most && rows < m)
+        rows *= 2;
+    return rows;
 }
 
 /* Which kernel: the bits do not depend on it. */
 static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_spec *spec)
 {
     kernel_problem problem = problem_of(c);
-    if (choose_gemv(row, &problem, spec))
-        return;
+    for (size_t i = 0; i < sizeof few_rows / sizeof few_rows[0]; i++) {
+        spec->product = few_rows[i].product;
+        spec->tile_rows = rows_of_tile(problem.m, few_rows[i].tile_rows);
+        if (problem.m <= few_rows[i].rows && kernel_product_fits(row, spec, &problem))
+            return;
+    }
     spec->product = KERNEL_PRODUCT_STAGED;
-    spec->tile_rows = 1;
-    while (spec->tile_rows < 8 && spec->tile_rows < rows_together(&c->shape))
-        spec->tile_rows *= 2;
+    spec->tile_rows = rows_of_tile(rows_together(&c->shape), 8);
 }
 
 /* What is between x A and B, and A and B themselves. */

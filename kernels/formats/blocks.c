@@ -104,8 +104,10 @@ ptx_val block_place_element(ptx_builder *b, const block_layout *layout, const bl
 
 block_address block_field(const block_place *place, unsigned offset)
 {
-    return (block_address){place->space, place->block, (int)offset,
-                           least_of(place->align, power_of_two_in(offset))};
+    block_address at = {.space = place->space, .base = place->block, .offset = (int)offset};
+    at.skewed = place->skewed && offset % 4 == 0;
+    at.align = place->skewed && offset % 4 == 2 ? 4 : least_of(place->align, power_of_two_in(offset));
+    return at;
 }
 
 block_address block_field_at(ptx_builder *b, const block_place *place, unsigned offset, ptx_val more,
@@ -114,6 +116,7 @@ block_address block_field_at(ptx_builder *b, const block_place *place, unsigned 
     block_address at = block_field(place, offset);
     at.base = ptx_at(b, at.base, more, 1);
     at.align = least_of(at.align, power_of_two_in(step));
+    at.skewed = at.skewed && step % 4 == 0;
     return at;
 }
 
@@ -156,11 +159,26 @@ static unsigned words_at_once(const block_address *at, unsigned bytes)
     return widest >= 16 ? 4 : widest >= 8 ? 2 : 1;
 }
 
+/* Aligned words from two bytes before on, which belong to the block before or to memory ahead of the first. */
+static void load_skewed(ptx_builder *b, const block_address *at, unsigned count, ptx_val *words)
+{
+    ptx_val next = block_load_as(b, at, PTX_U32, -2);
+    for (unsigned i = 0; i < count; i++) {
+        ptx_val low = next;
+        next = block_load_as(b, at, PTX_U32, (int)(4 * i) + 2);
+        words[i] = ptx_prmt(b, low, next, 0x5432);
+    }
+}
+
 void block_load(ptx_builder *b, const block_address *at, unsigned bytes, ptx_val *words)
 {
     unsigned cache = at->space == PTX_GLOBAL ? PTX_NC : PTX_CACHE_DEFAULT, n = words_at_once(at, bytes);
     if (bytes == 2) {
         words[0] = load_half(b, at, 0);
+        return;
+    }
+    if (at->skewed) {
+        load_skewed(b, at, bytes / 4, words);
         return;
     }
     for (unsigned i = 0; i < bytes / 4; i += n)

@@ -63,6 +63,7 @@ typedef struct block_place {
     ptx_space space;
     ptx_val block;  /* address of its first byte */
     unsigned align; /* what that is a multiple of */
+    bool skewed;    /* it is 2 more than a multiple of 4: `align` is 2, and words are put together of aligned ones */
     unsigned kind;  /* of section */
     unsigned bytes;
     ptx_val position; /* u32: first byte among all of that kind, a multiple of `bytes` */
@@ -176,6 +177,7 @@ typedef struct block_address {
     ptx_val base;
     int offset;
     unsigned align; /* of base + offset */
+    bool skewed;    /* as in block_place, of base + offset */
 } block_address;
 
 /* A field at a fixed offset; and one that the dynamic `more` (u32, a multiple of `step`) moves. */

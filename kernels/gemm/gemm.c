@@ -10,6 +10,8 @@ static const gemm_kernel *const kernels[] = {
     [KERNEL_PRODUCT_STAGED] = &gemm_staged,
     [KERNEL_PRODUCT_TILE] = &gemm_tile,
     [KERNEL_PRODUCT_GEMV] = &gemm_gemv,
+    [KERNEL_PRODUCT_BLOCKS] = &gemm_blocks,
+    [KERNEL_PRODUCT_COLUMNS] = &gemm_columns,
 };
 
 gemm_shape gemm_shape_of(const kernel_spec *spec, const kernel_problem *problem)

@@ -3,6 +3,8 @@
  *
  *   staged.c     any format, any shape: a tile of weights is decoded into shared memory as f32, once for all rows
  *   gemv.c       few rows, codes along K: weights are decoded in registers
+ *   blocks.c     few rows, GGUF blocks: decoded in registers
+ *   columns.c    few rows, weights [K, N]: decoded in registers
  *
  * They share the weights (weights.h), the tree (lanes.h) and what follows the sum (epilogue.h). Of grouped products, rows
  * are sorted by expert before (routes.h). */
@@ -43,7 +45,7 @@ typedef struct gemm_kernel {
     /* Whether a specification that it serves fits a problem. Null: always. */
     bool (*fits)(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem);
 } gemm_kernel;
-extern const gemm_kernel gemm_staged, gemm_gemv;
+extern const gemm_kernel gemm_staged, gemm_gemv, gemm_blocks, gemm_columns;
 extern const gemm_kernel gemm_tile; /* mode tensor: kernels/tensor/ */
 
 /* The parameters of a product in its kernel. */

@@ -34,9 +34,9 @@ static void join_and_share(ptx_builder *b, lanes_share *l, unsigned distance, pt
     for (unsigned i = 0; i < outputs; i++)
         for (unsigned j = 0; j < rows; j++)
             for (unsigned k = 0; k < l->lanes; k++)
-                l->parts[i][j][k] =
-                    exchange(b, l->parts[i][j][k],
-                             by_rows ? l->parts[i][j + rows][k] : l->parts[i + outputs][j][k], upper, distance);
+                l->parts[i][j][k] = exchange(b, l->parts[i][j][k],
+                                             by_rows ? l->parts[i][j + rows][k] : l->parts[i + outputs][j][k],
+                                             upper, distance);
     ptx_val *first = by_rows ? &l->first_row : &l->first_output;
     ptx_val half = ptx_selp(b, ptx_u32(b, by_rows ? rows : outputs), ptx_u32(b, 0), upper);
     *first = ptx_add(b, *first, half);
@@ -62,12 +62,137 @@ void lanes_join_team(ptx_builder *b, lanes_share *l, ptx_val thread)
             join_all(b, l, distance);
             same |= distance;
         } else {
-            join_and_share(b, l, distance,
-                           ptx_setp(b, PTX_NE, ptx_and(b, thread, (int)distance), 0));
+            join_and_share(b, l, distance, ptx_setp(b, PTX_NE, ptx_and(b, thread, (int)distance), 0));
         }
     }
     l->holds = ptx_setp(b, PTX_EQ, ptx_and(b, thread, (int)same), 0);
     for (unsigned i = 0; i < l->outputs; i++)
         for (unsigned j = 0; j < l->rows; j++)
             l->sums[i][j] = join_lanes(b, l->parts[i][j], l->lanes);
+}
+
+/* ---- Maps ---- */
+
+static unsigned lane_of(const lane_map *map, unsigned thread, unsigned accumulator)
+{
+    unsigned lane = 0;
+    for (unsigned i = 0; i < LANE_BITS; i++) {
+        const lane_bit *bit = &map->bits[i];
+        bool set = bit->of == LANE_OF_THREAD ? (thread & bit->bit) != 0
+                                             : ((accumulator & bit->bit) != 0) != ((thread & bit->flip) != 0);
+        lane |= (unsigned)set << i;
+    }
+    return lane;
+}
+
+/* What the bit of the lane depends on; a flip is found where a thread's bit reaches a bit of an accumulator. */
+static lane_bit find_bit(lane_function *lane, const void *user, unsigned threads, unsigned accumulators,
+                         unsigned i)
+{
+    lane_bit found = {.of = LANE_OF_THREAD};
+    for (unsigned t = 1; t < threads; t *= 2)
+        if (lane(user, t, 0) >> i & 1)
+            found.bit = t;
+    for (unsigned a = 1; a < accumulators; a *= 2)
+        if (lane(user, 0, a) >> i & 1)
+            found = (lane_bit){LANE_OF_ACCUMULATOR, a, found.bit};
+    return found;
+}
+
+bool lane_map_make(lane_function *lane, const void *user, unsigned threads, unsigned accumulators,
+                   lane_map *map)
+{
+    for (unsigned i = 0; i < LANE_BITS; i++)
+        map->bits[i] = find_bit(lane, user, threads, accumulators, i);
+    for (unsigned t = 0; t < threads; t++)
+        for (unsigned a = 0; a < accumulators; a++)
+            if (lane_of(map, t, a) != lane(user, t, a))
+                return false;
+    return true;
+}
+
+static unsigned log2_of(unsigned power)
+{
+    unsigned n = 0;
+    while (power >> (n + 1))
+        n++;
+    return n;
+}
+
+/* Bit `from` (a power of two) of x, moved to place `to`. */
+static ptx_val moved_bit(ptx_builder *b, ptx_val x, unsigned from, unsigned to)
+{
+    const unsigned at = log2_of(from);
+    ptx_val bit = ptx_and(b, x, (int)from);
+    return to > at ? ptx_shl(b, bit, to - at) : to < at ? ptx_shr(b, bit, at - to) : bit;
+}
+
+ptx_val lane_map_lane(ptx_builder *b, const lane_map *map, ptx_val thread, ptx_val accumulator)
+{
+    ptx_val lane = ptx_u32(b, 0);
+    for (unsigned i = 0; i < LANE_BITS; i++) {
+        const lane_bit *bit = &map->bits[i];
+        lane = ptx_xor(b, lane, moved_bit(b, bit->of == LANE_OF_THREAD ? thread : accumulator, bit->bit, i));
+        if (bit->flip)
+            lane = ptx_xor(b, lane, moved_bit(b, thread, bit->flip, i));
+    }
+    return lane;
+}
+
+/* ---- The tree ---- */
+
+typedef struct joining {
+    ptx_val thread, *sums;
+    unsigned count, accumulators;
+    unsigned merged; /* bits of accumulators that are done: the sums stay at the number without them */
+} joining;
+
+/* Threads with the bit take the upper half of the sums, the others the lower half. */
+static void share_out(ptx_builder *b, joining *j, unsigned bit)
+{
+    ptx_val upper = ptx_setp(b, PTX_NE, ptx_and(b, j->thread, (int)bit), 0);
+    const unsigned half = j->count / 2 * j->accumulators;
+    j->count /= 2;
+    for (unsigned i = 0; i < half; i++) {
+        if (i % j->accumulators & j->merged)
+            continue;
+        j->sums[i] = exchange(b, j->sums[i], j->sums[half + i], upper, bit);
+    }
+}
+
+static void join_bit(ptx_builder *b, joining *j, const lane_bit *bit)
+{
+    if (bit->of == LANE_OF_ACCUMULATOR)
+        j->merged |= bit->bit;
+    for (unsigned i = 0; i < j->count * j->accumulators; i++)
+        if (!(i % j->accumulators & j->merged))
+            j->sums[i] =
+                ptx_add(b, j->sums[i],
+                        bit->of == LANE_OF_ACCUMULATOR ? j->sums[i + bit->bit]
+                                                       : ptx_shfl_bfly(b, j->sums[i], (int)bit->bit));
+}
+
+lanes_joined lanes_join(ptx_builder *b, const lane_map *map, ptx_val thread, ptx_val *sums, unsigned count,
+                        unsigned accumulators)
+{
+    joining j = {thread, sums, count, accumulators, 0};
+    ptx_val first = ptx_u32(b, 0);
+    unsigned same = 0; /* bits of threads that have the same sums */
+    for (unsigned i = LANE_BITS; i-- > 0;) {
+        const lane_bit *bit = &map->bits[i];
+        if (bit->of == LANE_OF_THREAD && j.count > 1) {
+            share_out(b, &j, bit->bit);
+            first = ptx_or(b, first, moved_bit(b, thread, bit->bit, log2_of(j.count)));
+            continue;
+        }
+        if (bit->of == LANE_OF_THREAD)
+            same |= bit->bit;
+        join_bit(b, &j, bit);
+    }
+    for (unsigned i = 0; i < j.count; i++)
+        sums[i] = sums[i * accumulators];
+    lanes_joined out = {.first = first, .count = j.count};
+    if (same)
+        out.is_first = ptx_setp(b, PTX_EQ, ptx_and(b, thread, (int)same), 0);
+    return out;
 }

@@ -5,6 +5,8 @@
 
 #include "ptxgen/ptx.h"
 
+enum { SUM_LANES = 32, LANE_BITS = 5 };
+
 /* The sum of all lanes where thread i of the warp has lane i; every thread gets it. Additions commute, so both partners of
  * an exchange compute the same bits. */
 ptx_val lanes_join_warp(ptx_builder *b, ptx_val partial);
@@ -23,5 +25,36 @@ typedef struct lanes_share {
     ptx_val holds;                   /* predicate */
 } lanes_share;
 void lanes_join_team(ptx_builder *b, lanes_share *l, ptx_val thread);
+
+/* Which lanes the threads of a team hold: a bit of a lane's number is a bit of the thread's number in its team, or a bit
+ * of the accumulator's number, perhaps flipped where a bit of the thread's number is set (0: never). Teams are neighbours
+ * in a warp. */
+typedef struct lane_bit {
+    enum { LANE_OF_THREAD, LANE_OF_ACCUMULATOR } of;
+    unsigned bit;  /* which, as a power of two */
+    unsigned flip; /* of accumulators: a power of two */
+} lane_bit;
+typedef struct lane_map {
+    lane_bit bits[LANE_BITS]; /* of the lane, the lowest first */
+} lane_map;
+
+/* The map of a function that gives the lane of a thread and an accumulator, where it has such a form; false: it has not. */
+typedef unsigned lane_function(const void *user, unsigned thread, unsigned accumulator);
+bool lane_map_make(lane_function *lane, const void *user, unsigned threads, unsigned accumulators,
+                   lane_map *map);
+/* The lane (u32) of a thread and an accumulator (u32). */
+ptx_val lane_map_lane(ptx_builder *b, const lane_map *map, ptx_val thread, ptx_val accumulator);
+
+/* The sums of a team's accumulators, for several sums at once (a power of two): sums[i * accumulators + a] is accumulator
+ * a of sum i, and they are overwritten. While there are several, partners exchange halves: each goes on with half of the
+ * sums. At the end sums[0], sums[1] ... of a thread are the `count` neighbours from number `first` (u32) on; where there
+ * are fewer sums than threads, several threads have the same one, and `is_first` (predicate, else empty) holds for one of
+ * them. */
+typedef struct lanes_joined {
+    ptx_val first, is_first;
+    unsigned count;
+} lanes_joined;
+lanes_joined lanes_join(ptx_builder *b, const lane_map *map, ptx_val thread, ptx_val *sums, unsigned count,
+                        unsigned accumulators);
 
 #endif

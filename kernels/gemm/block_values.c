@@ -1,0 +1,365 @@
+/* Decoding blocks in registers. */
+#include "kernels/gemm/block_values.h"
+
+#include <math.h>
+
+enum { CHUNK_BYTES = 8, TRICK_BITS = 149, ROUND_ELEMENTS = 256 };
+
+/* ---- Who has what ---- */
+
+static bool has_six_bit_scales(const block_layout *layout)
+{
+    return layout->scales == &scales_q4_k;
+}
+
+bool block_share_of(const block_layout *layout, block_share *share)
+{
+    const block_section *section = &layout->sections[0];
+    if (layout->sections[1].count)
+        return false;
+    *share = (block_share){.layout = layout, .strands = section->strands};
+    const unsigned bytes = ROUND_ELEMENTS / TEAM / section->strands;
+    share->bytes = bytes < section->span ? bytes : section->span;
+    if (share->bytes > RUN_BYTES_MAX)
+        share->bytes = RUN_BYTES_MAX;
+    share->runs = bytes / share->bytes;
+    share->cheap = !layout->table && layout->scales != &scales_f32;
+    share->own_first = has_six_bit_scales(layout);
+    return true;
+}
+
+unsigned block_share_lane(const void *user, unsigned thread, unsigned chunk)
+{
+    const block_share *share = user;
+    const block_layout *layout = share->layout;
+    const block_section *section = &layout->sections[0];
+    const unsigned of_run = share->bytes / CHUNK_BYTES, stream = chunk / of_run;
+    const unsigned run = thread * share->runs + stream / share->strands;
+    const unsigned of_block = section->count * section->span / share->bytes;
+    const unsigned position = run % of_block * share->bytes;
+    unsigned strand = stream % share->strands;
+    if (share->own_first)
+        strand ^= thread & 1;
+    return (run / of_block * layout->elements + position / section->span * section->span * section->strands +
+            strand * section->span + position % section->span) /
+               8 +
+           chunk % of_run;
+}
+
+block_place block_share_place(ptx_builder *b, const block_share *share, ptx_val thread, unsigned run,
+                              ptx_val *block)
+{
+    const block_section *section = &share->layout->sections[0];
+    const unsigned of_block = section->count * section->span / share->bytes;
+    ptx_val number = share->runs == 1 ? thread : ptx_add(b, ptx_shl(b, thread, 1), (int)run);
+    *block = ptx_shr(b, number, ceil_log2(of_block));
+    return block_place_of_run(b, share->layout, 0, ptx_and(b, number, (int)of_block - 1), share->bytes);
+}
+
+void block_round_fetch(ptx_builder *b, const block_share *share, const block_place places[2],
+                       block_round *round)
+{
+    for (unsigned i = 0; i < share->runs; i++)
+        block_fetch(b, share->layout, &places[i], &round->runs[i]);
+}
+
+/* ---- What a thread keeps ---- */
+
+/* Where the codes of a strand begin in each byte, and how wide they are, in the words that cheap_words gives. */
+static unsigned strand_offset(const block_layout *layout, unsigned strand)
+{
+    return layout->codes == &codes_nibbles ? 4 * strand : layout->codes == &codes_pairs ? 2 * strand : 0;
+}
+
+static uint32_t code_mask(const block_layout *layout)
+{
+    return layout->codes == &codes_nibbles ? 0xF : layout->codes == &codes_pairs ? 3 : 0xFF;
+}
+
+static ptx_val power_of_two(ptx_builder *b, int exponent)
+{
+    return ptx_f32(b, ldexpf(1, exponent));
+}
+
+/* f16 times f16 plus f32, rounded once. */
+static bool has_mixed_fma(const ptx_builder *b)
+{
+    const ptx_sm *sm = ptx_target(b);
+    return sm && sm->number >= 100;
+}
+
+/* Thread j unpacks the scale and minimum of strand j of the block, which is its first strand; its neighbour has the
+ * other. See unpack_six. */
+static void begin_six(ptx_builder *b, block_reader *r)
+{
+    ptx_val early = ptx_setp(b, PTX_LT, r->thread, 4), byte = ptx_and(b, r->thread, 3);
+    const bool halves = has_mixed_fma(b);
+    r->select[0] =
+        halves ? ptx_add(b, ptx_mul(b, byte, 0x101), 0x400) : ptx_add(b, ptx_mul(b, byte, 0x11), 0x40);
+    r->select[1] = ptx_selp(b, ptx_u32(b, 0x4545), ptx_or(b, byte, 0x4540), early);
+    r->shift = ptx_selp(b, ptx_u32(b, 0), ptx_u32(b, 2), early);
+    r->mask =
+        ptx_selp(b, ptx_u32(b, halves ? 0x3F003F : 0x3F3F), ptx_u32(b, halves ? 0x300030 : 0x3030), early);
+}
+
+static void begin_own_first(ptx_builder *b, block_reader *r)
+{
+    const block_layout *layout = r->share->layout;
+    r->odd = ptx_setp(b, PTX_NE, ptx_and(b, r->thread, 1), 0);
+    for (unsigned s = 0; s < 2; s++) {
+        const unsigned even = strand_offset(layout, s), odd = strand_offset(layout, !s);
+        const int exponent = TRICK_BITS - X_SHIFT;
+        for (unsigned k = 0; k < 2; k++)
+            r->masks[s][k] = ptx_selp(b, ptx_u32(b, code_mask(layout) << (8 * k + odd)),
+                                      ptx_u32(b, code_mask(layout) << (8 * k + even)), r->odd);
+        r->factors[s] =
+            ptx_selp(b, power_of_two(b, exponent - (int)odd), power_of_two(b, exponent - (int)even), r->odd);
+        r->shifts[s] = ptx_shl(b, ptx_xor(b, ptx_and(b, r->thread, 1), (int)s), 2);
+        r->turns[s] = ptx_sub(b, ptx_u32(b, 4), ptx_xor(b, r->thread, (int)s));
+    }
+    begin_six(b, r);
+}
+
+block_reader block_reader_begin(ptx_builder *b, const block_share *share, const codec_state *state,
+                                ptx_val thread)
+{
+    block_reader r = {.share = share, .state = state, .thread = thread};
+    if (share->own_first)
+        begin_own_first(b, &r);
+    if (share->cheap && share->layout->bias)
+        r.guard = ptx_var(b, ptx_f32(b, 0));
+    return r;
+}
+
+/* ---- The cheap decode ---- */
+
+/* Q5_K: the bit above the nibble is rotated into its place. */
+static void five_bits(ptx_builder *b, const block_reader *r, const block_run *run, unsigned strand,
+                      ptx_val *words)
+{
+    for (unsigned i = 0; 4 * i < r->share->bytes; i++) {
+        ptx_val high = ptx_shf_l(b, run->high[i], run->high[i], r->turns[strand]);
+        ptx_val low = ptx_and(b, ptx_shr(b, run->codes[i], r->shifts[strand]), ptx_u32(b, 0x0F0F0F0F));
+        words[i] = ptx_lop3(b, high, ptx_u32(b, 0x10101010), low, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
+    }
+}
+
+/* Q6_K: the upper pairs, shifted at once to where they belong. */
+static void six_bits(ptx_builder *b, const block_reader *r, const block_run *run, unsigned strand,
+                     ptx_val *words)
+{
+    const ptx_val *nibbles = &run->codes[strand % 2 * RUN_WORDS_MAX];
+    for (unsigned i = 0; 4 * i < r->share->bytes; i++) {
+        ptx_val low = strand < 2 ? nibbles[i] : ptx_shr(b, nibbles[i], 4), high = run->high[i];
+        low = ptx_and(b, low, ptx_u32(b, 0x0F0F0F0F));
+        high = strand < 2 ? ptx_shl(b, high, 4 - 2 * strand) : strand == 3 ? ptx_shr(b, high, 2) : high;
+        words[i] = ptx_lop3(b, high, ptx_u32(b, 0x30303030), low, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
+    }
+}
+
+/* Words that have the strand's codes in their bytes, as they were loaded where that is possible. */
+static void cheap_words(ptx_builder *b, const block_reader *r, const block_run *run, unsigned strand,
+                        ptx_val *words)
+{
+    const block_share *share = r->share;
+    const block_codes *codes = share->layout->codes;
+    if (codes == &codes_nibbles_bytes) {
+        five_bits(b, r, run, strand, words);
+        return;
+    }
+    if (codes == &codes_six) {
+        six_bits(b, r, run, strand, words);
+        return;
+    }
+    if (codes == &codes_nibbles_bits || codes == &codes_pairs_mask) {
+        codes->split(b, run, strand, words);
+        return;
+    }
+    for (unsigned i = 0; 4 * i < share->bytes; i++)
+        words[i] = run->codes[i];
+}
+
+/* The scale and the minimum of strand `thread` of four words (d and dmin, then 3 times 4 bytes), in bytes 0 and 1, or where
+ * the mixed fma takes them, as f16 numbers from 1024 on in the halves. Those of the first four strands are the low six bits
+ * of the first eight bytes; those of the others have their lower four bits in the last four bytes, the upper two above
+ * the first eight. */
+static ptx_val unpack_six(ptx_builder *b, const block_reader *r, const ptx_val *header)
+{
+    const bool halves = has_mixed_fma(b);
+    ptx_val upper = ptx_shr(b, ptx_prmt(b, header[1], header[2], r->select[0]), r->shift);
+    ptx_val byte = ptx_prmt(b, header[3], ptx_u32(b, halves ? 0x64 : 0), r->select[1]);
+    ptx_val lower = ptx_lop3(b, byte, ptx_shl(b, byte, halves ? 12 : 4),
+                             ptx_u32(b, halves ? 0x640F640F : 0x0F0F), (PTX_LOP_A | PTX_LOP_B) & PTX_LOP_C);
+    return ptx_lop3(b, upper, r->mask, lower, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
+}
+
+/* d * scale and dmin * minimum, times what the cheap decode needs; d and dmin are a pair of f16. */
+static void six_by_f32(ptx_builder *b, const block_reader *r, ptx_val pair, ptx_val six, block_stream *out)
+{
+    ptx_val both[2];
+    ptx_unpack(b, PTX_F16, pair, both, 2);
+    ptx_val d = ptx_mul(b, ptx_cvt(b, PTX_F32, both[0]), r->factors[0]);
+    ptx_val least = ptx_mul(b, ptx_cvt(b, PTX_F32, both[1]), power_of_two(b, -X_SHIFT));
+    ptx_val scale = ptx_cvt_low(b, PTX_F32, PTX_U8, six);
+    out->scales[0] = ptx_mul(b, d, scale);
+    ptx_val steps = ptx_shr(b, six, 8);
+    const bool by_bytes = ptx_target(b) && ptx_target(b)->number < 90; /* one instruction there */
+    steps = by_bytes ? ptx_cvt_low(b, PTX_F32, PTX_U8, steps) : ptx_cvt(b, PTX_F32, steps);
+    out->addend = ptx_mul(b, ptx_neg(b, least), steps);
+}
+
+/* The same where f16 times f16 is exact in one instruction; the two integers lie in the halves of `six`. */
+static void six_by_f16(ptx_builder *b, const block_reader *r, ptx_val pair, ptx_val six, block_stream *out)
+{
+    ptx_val both[2], numbers[2], nothing = ptx_f32(b, -0.0f);
+    ptx_val placed = ptx_as(b, PTX_F16X2, six), offset = ptx_bits(b, PTX_F16X2, 0x64006400);
+    ptx_unpack(b, PTX_F16, pair, both, 2);
+    ptx_unpack(b, PTX_F16, ptx_sub(b, placed, offset), numbers, 2);
+    out->scales[0] = ptx_mul(b, ptx_fma(b, both[0], numbers[0], nothing), r->factors[0]);
+    out->addend = ptx_mul(b, ptx_fma(b, both[1], numbers[1], nothing), ptx_f32(b, -ldexpf(1, -X_SHIFT)));
+}
+
+static void open_six(ptx_builder *b, const block_reader *r, const block_run *run, block_values *out)
+{
+    block_stream *own = &out->streams[0], *other = &out->streams[1];
+    ptx_val six = unpack_six(b, r, run->scales);
+    if (has_mixed_fma(b))
+        six_by_f16(b, r, run->scales[0], six, own);
+    else
+        six_by_f32(b, r, run->scales[0], six, own);
+    other->scales[0] = ptx_shfl_bfly(b, own->scales[0], 1);
+    other->addend = ptx_shfl_bfly(b, own->addend, 1);
+}
+
+/* By the readers of the format; the factor is that of the strand's codes. */
+static void open_scale(ptx_builder *b, const block_reader *r, const block_run *run, unsigned strand,
+                       block_stream *out)
+{
+    const block_layout *layout = r->share->layout;
+    const int offset = (int)strand_offset(layout, strand);
+    block_strand numbers = {0};
+    layout->scales->strand(b, run, strand, &numbers);
+    out->scales[0] = offset ? ptx_mul(b, numbers.scale, power_of_two(b, -offset)) : numbers.scale;
+    out->addend = numbers.addend.kind != PTX_NOTHING
+                      ? numbers.addend
+                      : ptx_mul(b, numbers.scale, ptx_f32(b, -ldexpf((float)layout->bias, -TRICK_BITS)));
+}
+
+/* What scales and minima are in units of gets the powers of two that the cheap decode needs. */
+static void open_run(ptx_builder *b, const block_reader *r, block_run *run)
+{
+    block_open_run(b, r->share->layout, run);
+    if (r->guard.kind != PTX_NOTHING)
+        ptx_assign(b, r->guard, ptx_fma(b, run->d, ptx_f32(b, 0), r->guard));
+    run->d = ptx_mul(b, run->d, power_of_two(b, TRICK_BITS - X_SHIFT));
+    if (r->share->layout->at.second && r->share->layout->bias == 0)
+        run->second = ptx_mul(b, run->second, power_of_two(b, -X_SHIFT));
+}
+
+static void open_codes(ptx_builder *b, const block_reader *r, const block_run *run, unsigned strand,
+                       block_stream *out)
+{
+    const block_share *share = r->share;
+    const block_layout *layout = share->layout;
+    cheap_words(b, r, run, strand, out->words);
+    for (unsigned i = 0; 4 * i < share->bytes; i++)
+        out->shifted[i] = ptx_shr(b, out->words[i], 16);
+    for (unsigned k = 0; k < 2; k++)
+        out->masks[k] = share->own_first && layout->codes == &codes_nibbles
+                            ? r->masks[strand][k]
+                            : ptx_u32(b, code_mask(layout) << (8 * k + strand_offset(layout, strand)));
+    out->scales[1] = ptx_mul(b, out->scales[0], power_of_two(b, -8));
+}
+
+static void open_cheap(ptx_builder *b, const block_reader *r, block_round *round, block_values *out)
+{
+    const block_share *share = r->share;
+    if (share->own_first)
+        open_six(b, r, &round->runs[0], out);
+    for (unsigned i = 0; i < share->runs; i++) {
+        block_run *run = &round->runs[i];
+        if (!share->own_first && i == 0)
+            open_run(b, r, run);
+        else if (!share->own_first)
+            run->d = round->runs[0].d; /* both lie in one block */
+        for (unsigned s = 0; s < share->strands; s++) {
+            block_stream *stream = &out->streams[i * share->strands + s];
+            if (!share->own_first)
+                open_scale(b, r, run, s, stream);
+            open_codes(b, r, run, s, stream);
+        }
+    }
+}
+
+/* ---- The plain decode ---- */
+
+static void open_plain(ptx_builder *b, const block_reader *r, block_round *round, block_values *out)
+{
+    const block_share *share = r->share;
+    for (unsigned i = 0; i < share->runs; i++) {
+        block_open_run(b, share->layout, &round->runs[i]);
+        for (unsigned s = 0; s < share->strands; s++)
+            out->streams[i * share->strands + s].strand =
+                block_strand_of(b, share->layout, &round->runs[i], s);
+    }
+    if (!share->own_first)
+        return;
+    block_strand low = out->streams[0].strand, high = out->streams[1].strand;
+    out->streams[0].strand = block_strand_select(b, &high, &low, share->bytes, r->odd);
+    out->streams[1].strand = block_strand_select(b, &low, &high, share->bytes, r->odd);
+}
+
+void block_values_open(ptx_builder *b, const block_reader *reader, block_round *round, bool cheap,
+                       block_values *out)
+{
+    *out = (block_values){.cheap = cheap};
+    if (cheap)
+        open_cheap(b, reader, round, out);
+    else
+        open_plain(b, reader, round, out);
+}
+
+/* ---- Elements ---- */
+
+static const block_stream *stream_of(const block_values *values, const block_share *share, unsigned chunk,
+                                     unsigned e, unsigned *byte)
+{
+    const unsigned of_run = share->bytes / CHUNK_BYTES;
+    *byte = chunk % of_run * CHUNK_BYTES + e;
+    return &values->streams[chunk / of_run];
+}
+
+/* The code alone; bytes in two's complement become an offset of 128 on the way. */
+static ptx_val masked(ptx_builder *b, const block_reader *r, const block_stream *stream, unsigned byte)
+{
+    const ptx_val *words = byte % 4 < 2 ? stream->words : stream->shifted, mask = stream->masks[byte % 2];
+    ptx_val code =
+        r->share->layout->codes == &codes_bytes
+            ? ptx_lop3(b, words[byte / 4], mask, ptx_u32(b, 0x80808080), (PTX_LOP_A ^ PTX_LOP_C) & PTX_LOP_B)
+            : ptx_and(b, words[byte / 4], mask);
+    return ptx_as(b, PTX_F32, code);
+}
+
+ptx_val block_value(ptx_builder *b, const block_reader *reader, const block_values *values, unsigned chunk,
+                    unsigned e)
+{
+    unsigned byte;
+    const block_stream *stream = stream_of(values, reader->share, chunk, e, &byte);
+    if (!values->cheap)
+        return block_decode(b, reader->share->layout, reader->state, &stream->strand, byte);
+    return ptx_fma(b, masked(b, reader, stream, byte), stream->scales[byte % 2], stream->addend);
+}
+
+ptx_val block_value_pair(ptx_builder *b, const block_reader *reader, const block_values *values,
+                         unsigned chunk, unsigned other, unsigned e)
+{
+    unsigned byte[2];
+    const block_stream *one = stream_of(values, reader->share, chunk, e, &byte[0]);
+    const block_stream *two = stream_of(values, reader->share, other, e, &byte[1]);
+    if (!values->cheap)
+        return ptx_pack2(b, PTX_F32X2, block_value(b, reader, values, chunk, e),
+                         block_value(b, reader, values, other, e));
+    ptx_val codes = ptx_pack2(b, PTX_F32X2, masked(b, reader, one, byte[0]), masked(b, reader, two, byte[1]));
+    ptx_val scales = ptx_pack2(b, PTX_F32X2, one->scales[byte[0] % 2], two->scales[byte[1] % 2]);
+    return ptx_fma(b, codes, scales, ptx_pack2(b, PTX_F32X2, one->addend, two->addend));
+}

@@ -1,0 +1,85 @@
+/* Blocks decoded in registers, for products. A team of 8 threads shares a round (256 elements) of one output: each thread
+ * takes runs that make 32 elements, four chunks of different lanes, which are its accumulators.
+ *
+ * The cheap decode: a code of at most 8 bits that begins at bit p of a word, all other bits masked off, is the f32
+ * code * 2^(p - 149) where p + 8 <= 24, whatever the code: subnormal and smallest normal numbers are equally spaced. So one
+ * `and` and one fma make code * scale + addend, times 2^-48: scales are multiplied by 2^(101 - p) once a block, addends by
+ * 2^-48, and x by 2^48 where it is staged. All of that is exact: scales are multiples of 2^-24 below 2^24, and products of
+ * weights with x are the same real numbers as before. It needs x below 2^79, and finite scales where a bias is subtracted
+ * (the kernel falls back on the plain decode). */
+#ifndef QDNN_KERNELS_GEMM_BLOCK_VALUES_H
+#define QDNN_KERNELS_GEMM_BLOCK_VALUES_H
+
+#include "kernels/formats/blocks.h"
+
+enum {
+    TEAM = 8,           /* threads that share an output */
+    TEAM_CHUNKS = 4,    /* of a thread in a round */
+    X_SHIFT = 48,       /* x is multiplied by 2^X_SHIFT for the cheap decode */
+    X_EXPONENT_MAX = 79 /* and has to be below 2^X_EXPONENT_MAX */
+};
+
+/* How a team shares a round: a thread has `runs` neighbouring runs of `bytes` bytes. */
+typedef struct block_share {
+    const block_layout *layout;
+    unsigned runs, bytes, strands;
+    bool cheap;     /* the cheap decode serves */
+    bool own_first; /* of two strands, a thread with an odd number takes strand 1 first */
+} block_share;
+
+/* False: the format cannot be shared so (TQ1_0). */
+bool block_share_of(const block_layout *layout, block_share *share);
+
+/* The lane of a thread's chunk; a lane_function over a block_share. */
+unsigned block_share_lane(const void *share, unsigned thread, unsigned chunk);
+
+/* What a thread keeps for all rounds. */
+typedef struct block_reader {
+    const block_share *share;
+    const codec_state *state;
+    ptx_val thread; /* u32: number in the team */
+    ptx_val odd;    /* predicate, where own_first */
+    ptx_val masks[2][2];
+    ptx_val factors[2]; /* f32: of d, for the first and second strand */
+    ptx_val shifts[2],
+        turns[2]; /* u32: where their nibbles begin, and which turn brings their fifth bit to bit 4 */
+    ptx_val select[2], shift, mask; /* how the team unpacks six-bit scales */
+    ptx_val guard; /* variable f32: NaN once a scale was not finite; empty where that does not matter */
+} block_reader;
+block_reader block_reader_begin(ptx_builder *b, const block_share *share, const codec_state *state,
+                                ptx_val thread);
+
+/* A round of one output, as it was loaded. Six-bit scales come as the words of the block's header. */
+typedef struct block_round {
+    block_run runs[2];
+} block_round;
+
+/* The place of a thread's run in a block of its round, and which block of the round that is (u32); the address is left
+ * to the caller. */
+block_place block_share_place(ptx_builder *b, const block_share *share, ptx_val thread, unsigned run,
+                              ptx_val *block);
+/* By the readers of the format. */
+void block_round_fetch(ptx_builder *b, const block_share *share, const block_place places[2],
+                       block_round *round);
+
+/* The numbers that decode a round. */
+typedef struct block_stream {
+    block_strand strand; /* of the plain decode */
+    ptx_val words[RUN_WORDS_MAX], shifted[RUN_WORDS_MAX];
+    ptx_val masks[2], scales[2], addend;
+} block_stream;
+typedef struct block_values {
+    bool cheap;
+    block_stream streams[TEAM_CHUNKS];
+} block_values;
+/* `cheap`: by the cheap decode, which the share has to allow; the round has the header's words then. */
+void block_values_open(ptx_builder *b, const block_reader *reader, block_round *round, bool cheap,
+                       block_values *out);
+/* Element e of a chunk: f32, times 2^-X_SHIFT by the cheap decode. */
+ptx_val block_value(ptx_builder *b, const block_reader *reader, const block_values *values, unsigned chunk,
+                    unsigned e);
+/* The same elements of two chunks as f32x2. */
+ptx_val block_value_pair(ptx_builder *b, const block_reader *reader, const block_values *values,
+                         unsigned chunk, unsigned other, unsigned e);
+
+#endif

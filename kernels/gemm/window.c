@@ -1,0 +1,130 @@
+/* Staging x. */
+#include "kernels/gemm/window.h"
+
+#include <math.h>
+
+/* Eight elements from k on of a row that may lie anywhere; what does not exist is 0. */
+static void load_x(ptx_builder *b, const x_window *w, ptx_val from, ptx_val k, ptx_val exists, ptx_val *x)
+{
+    const qdnnDataType_t type = w->spec->data;
+    for (unsigned e = 0; e < CHUNK; e++) {
+        x[e] = ptx_var(b, ptx_f32(b, 0));
+        ptx_if(b, ptx_setp_and(b, PTX_LT, ptx_add(b, k, e), w->args->k, exists));
+        ptx_assign(b, x[e], emit_load(b, type, from, (int)(e * element_bytes(type))));
+        ptx_end_if(b);
+    }
+}
+
+/* How many elements from e on are stored together. */
+static unsigned stored_together(const x_window *w, unsigned e)
+{
+    return w->copies == 2 ? 2 : w->offsets[e + 3] == w->offsets[e] + 12 ? 4 : 1;
+}
+
+static void store_x(ptx_builder *b, const x_window *w, ptx_val to, const ptx_val *x)
+{
+    const unsigned step = stored_together(w, 0);
+    for (unsigned e = 0; e < CHUNK; e += step) {
+        const ptx_val twice[] = {x[e], x[e], x[e + step / 2], x[e + step / 2]};
+        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)w->offsets[e], w->copies == 2 ? twice : &x[e],
+                   step == 1 ? 1 : 4);
+    }
+}
+
+/* NaN does not count as large. */
+static void scale_x(ptx_builder *b, const x_window *w, ptx_val *x)
+{
+    for (unsigned e = 0; e < CHUNK; e++) {
+        if (w->largest.kind != PTX_NOTHING)
+            ptx_assign(b, w->largest, ptx_max(b, w->largest, ptx_abs(b, x[e])));
+        x[e] = ptx_mul(b, x[e], ptx_f32(b, ldexpf(1, (int)w->shift)));
+    }
+}
+
+/* Where a thread begins: warps take the rounds of a window in turns, counted row by row. */
+typedef struct x_place {
+    ptx_val round, row; /* u32: of the window; u64: of the tile */
+    ptx_val k, from;    /* u64: of its chunk; its address */
+    ptx_val to;
+    ptx_val stride; /* u64: bytes of a row */
+} x_place;
+
+static x_place x_place_of(ptx_builder *b, const x_window *w, ptx_val first_row, ptx_val first)
+{
+    const unsigned bytes = element_bytes(w->spec->data);
+    ptx_val warp = ptx_shr(b, ptx_tid_x(b), 5);
+    x_place p = {.round = ptx_and(b, warp, (int)w->rounds - 1),
+                 .row = ptx_cvt(b, PTX_U64, ptx_shr(b, warp, ceil_log2(w->rounds))),
+                 .to = ptx_mad(b, warp, (int)w->round_bytes, w->slot),
+                 .stride = ptx_mul(b, w->args->x_stride, ptx_u64(b, bytes))};
+    p.k = ptx_mad_wide(b, ptx_add(b, first, p.round), ptx_u32(b, ROUND), w->chunk);
+    p.from = ptx_at(b, w->args->all.operand[QDNN_OPERAND_X], p.k, bytes);
+    p.from = ptx_mad(b, ptx_add(b, p.row, first_row), p.stride, p.from);
+    return p;
+}
+
+/* How far step t of a warp is from its first: rows and rounds. */
+static unsigned rows_ahead(const x_window *w, unsigned t)
+{
+    return t * w->warps / w->rounds;
+}
+
+static unsigned rounds_ahead(const x_window *w, unsigned t)
+{
+    return t * w->warps % w->rounds;
+}
+
+static void put_x(ptx_builder *b, const x_window *w, const x_place *p, unsigned t, bool scaled, ptx_val *x)
+{
+    if (scaled)
+        scale_x(b, w, x);
+    store_x(b, w, ptx_add(b, p->to, (int)(t * w->warps * w->round_bytes)), x);
+}
+
+/* A whole window of rows that exist and are aligned. */
+static void stage_whole(ptx_builder *b, const x_window *w, const x_place *p, bool scaled)
+{
+    const qdnnDataType_t type = w->spec->data;
+    for (unsigned t = 0; t * w->warps < w->rows * w->rounds; t++) {
+        ptx_val x[CHUNK], from = p->from;
+        const unsigned more = rounds_ahead(w, t) * ROUND;
+        if (rows_ahead(w, t))
+            from = ptx_mad(b, p->stride, ptx_u64(b, rows_ahead(w, t)), from);
+        for (unsigned e = 0; e < CHUNK; e += vector_elements(type))
+            emit_load_vector(b, type, from, (int)((more + e) * element_bytes(type)), &x[e]);
+        put_x(b, w, p, t, scaled, x);
+    }
+}
+
+static void stage_part(ptx_builder *b, const x_window *w, const x_place *p, ptx_val first_row, bool scaled)
+{
+    for (unsigned t = 0; t * w->warps < w->rows * w->rounds; t++) {
+        ptx_val k = ptx_add(b, p->k, ptx_u64(b, rounds_ahead(w, t) * ROUND)), x[CHUNK];
+        ptx_val row = ptx_add(b, ptx_add(b, first_row, p->row), ptx_u64(b, rows_ahead(w, t)));
+        ptx_val from = ptx_mad(b, p->stride, ptx_u64(b, rows_ahead(w, t)), p->from);
+        from = ptx_add(b, from, ptx_u64(b, rounds_ahead(w, t) * ROUND * element_bytes(w->spec->data)));
+        load_x(b, w, from, k, ptx_setp(b, PTX_LT, row, w->args->m), x);
+        put_x(b, w, p, t, scaled, x);
+    }
+}
+
+/* The window from round `first` (u32) on, of all rows. */
+void x_window_stage(ptx_builder *b, const x_window *w, ptx_val first_row, ptx_val first, bool scaled)
+{
+    const bool all = w->rows * w->rounds >= w->warps;
+    if (!all)
+        ptx_if(b, ptx_setp(b, PTX_LT, ptx_tid_x(b), (int)(w->rows * w->rounds * WARP)));
+    x_place p = x_place_of(b, w, first_row, first);
+    ptx_val end = ptx_mul_wide(b, ptx_add(b, first, w->rounds), ptx_u32(b, ROUND));
+    ptx_val whole = emit_aligned(b, ptx_or(b, w->args->all.operand[QDNN_OPERAND_X], p.stride), LOAD_BYTES);
+    whole = ptx_setp_and(b, PTX_LE, end, w->args->k, whole);
+    whole = ptx_setp_and(b, PTX_LE, ptx_add(b, first_row, ptx_u64(b, w->rows)), w->args->m, whole);
+    ptx_uniform(b);
+    ptx_if(b, whole);
+    stage_whole(b, w, &p, scaled);
+    ptx_else(b);
+    stage_part(b, w, &p, first_row, scaled);
+    ptx_end_if(b);
+    if (!all)
+        ptx_end_if(b);
+}

@@ -1,0 +1,239 @@
+/* Products with few rows of x, whose kernels decode weights in registers, against host_ref: shapes that they take their fast
+ * ways for and shapes around them, scales and x that they must leave to the slow ones, every SM generation. */
+#include <stdio.h>
+#include <string.h>
+
+#include "device/product_case.h"
+#include "parity/ptxvm.h"
+#include "test.h"
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+static const char *const sms[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120"};
+
+/* ---- Blocks ---- */
+
+static const kernel_row *block_row_at(int index)
+{
+    for (int i = 0; i < kernel_row_count; i++)
+        if (kernel_operation_of(&kernel_rows[i]) == KERNEL_DEQUANTIZE &&
+            kernel_columns_multiple(&kernel_rows[i]) > 1 && index-- == 0)
+            return &kernel_rows[i];
+    return NULL;
+}
+
+static int block_row_count(void)
+{
+    int count = 0;
+    while (block_row_at(count))
+        count++;
+    return count;
+}
+
+static void block_row_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", kernel_format(block_row_at(index))->name);
+}
+
+/* What a product with blocks has beside its format. 2048 elements fill vectors of 16 bytes in every format, 4096 more than
+ * one window of x; `more` elements are added where a block has no more, so that the last round is not whole. */
+typedef struct block_case {
+    int64_t m, n, k, more;
+    qdnnDataType_t x;
+    data_kind kind;
+    bool callers, gated;
+    bool shifted; /* operands lie no better aligned than they have to */
+} block_case;
+
+#define F32  QDNN_DATA_F32
+#define F16  QDNN_DATA_F16
+#define BF16 QDNN_DATA_BF16
+static const block_case block_cases[] = {
+    {1, 5, 4096, 0, F16, DATA_NORMAL, false, false, false},
+    {1, 131, 2048, 0, F32, DATA_NORMAL, false, false, false},
+    {1, 3, 2048, 128, BF16, DATA_NORMAL, false, false, false},
+    {1, 33, 2048, 64, F16, DATA_SUBNORMAL, false, true, false},
+    {1, 4, 6144, 256, F32, DATA_NORMAL, false, false, true},
+    {1, 40, 512, 0, F16, DATA_SPECIAL, true, false, false},
+    {1, 7, 2048, 0, F32, DATA_HUGE, false, false, false},
+    {1, 9, 256, 0, BF16, DATA_SPECIAL, true, true, false},
+    {1, 6, 2048, 0, F16, DATA_NORMAL, false, false, true},
+    {2, 17, 2048, 0, F32, DATA_NORMAL, false, false, false},
+    {3, 5, 2304, 96, F16, DATA_NORMAL, false, true, false},
+    {8, 3, 2048, 0, BF16, DATA_HUGE, false, false, false},
+    {16, 2, 4096, 0, F16, DATA_NORMAL, false, false, false},
+    {13, 4, 2560, 32, F32, DATA_NORMAL, false, true, false},
+    {1, 3, 0, 0, F32, DATA_NORMAL, false, false, false},
+};
+
+/* What blocks have to be aligned to, and an f32 of x. */
+static size_t least_shift(const kernel_row *row)
+{
+    kernel_operand operands[QDNN_OPERAND_COUNT];
+    kernel_spec spec = kernel_spec_default();
+    kernel_operands_of(kernel_find_operation(KERNEL_MATMUL, row->format), &spec,
+                       &(kernel_problem){.rows = 1, .columns = 256, .m = 1}, operands);
+    return operands[QDNN_OPERAND_CODES].align > 4 ? operands[QDNN_OPERAND_CODES].align : 4;
+}
+
+static product_case product_with_blocks(const kernel_row *row, const block_case *c, uint32_t seed)
+{
+    const int64_t block = (int64_t)kernel_columns_multiple(row);
+    product_case p = {.rows = -1,
+                      .m = c->m,
+                      .x = c->x,
+                      .y = QDNN_DATA_F32,
+                      .gated = c->gated,
+                      .activation = c->gated ? QDNN_ACTIVATION_RELU : QDNN_ACTIVATION_NONE,
+                      .kind = c->kind,
+                      .seed = seed,
+                      .algorithm = QDNN_MATMUL_EXACT,
+                      .shift = c->shifted ? least_shift(row) : 0};
+    p.weights = (quant_case){.row = row,
+                             .spec = kernel_spec_default(),
+                             .granularity = QDNN_GRANULARITY_TENSOR,
+                             .rank = 2,
+                             .dims = {c->n * (c->gated ? 2 : 1), c->k + c->more / block * block},
+                             .kind = DATA_NORMAL,
+                             .seed = seed,
+                             .callers = c->callers};
+    return p;
+}
+
+TEST_EACH(ParityFewRows, Blocks, block_row_count, block_row_name)
+{
+    NEED_PTXVM;
+    for (int i = 0; i < LENGTH(block_cases); i++) {
+        qdnnHandle_t handle = ptxvm_begin(sms[(index + i) % LENGTH(sms)], 0, "all", "error");
+        product_case c =
+            product_with_blocks(block_row_at(index), &block_cases[i], (uint32_t)(index + 31 * i + 1));
+        bool alive = handle && product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
+        ptxvm_end(handle);
+        if (!alive)
+            return;
+    }
+}
+
+/* ---- Weights [K, N] ---- */
+
+/* Settings as the ptxgen command takes them; group_size is that of groups down columns, 0: one scale for the tensor. */
+typedef struct column_format {
+    const char *name, *kernel;
+    int64_t group_size;
+    const char *settings[8];
+} column_format;
+
+#define WORDS "layout=interleaved"
+static const column_format column_formats[] = {
+    {"words", "dequantize_int4_zp", 128, {WORDS, "zero=u32"}},
+    {"words_u8", "dequantize_int4_zp", 32, {WORDS, "zero=u8", "scale=bf16"}},
+    {"words_i32", "dequantize_int4_zp", 256, {WORDS, "zero=i32", "code=twos"}},
+    {"words_float_zero", "dequantize_int4_zp", 128, {WORDS, "zero=f32"}},
+    {"words_symmetric", "dequantize_int4", 128, {WORDS}},
+    {"words_unsigned", "dequantize_int4", 512, {WORDS, "code=unsigned"}},
+    {"words_odd_groups", "dequantize_int4_zp", 40, {WORDS, "zero=u32"}},
+    {"words_small_groups", "dequantize_int4_zp", 3, {WORDS, "zero=u8"}},
+    {"words_minimum", "dequantize_int4_min", 128, {WORDS, "zero=f16"}},
+    {"gptq_2", "dequantize_int2_zp", 128, {WORDS, "zero_packed=yes", "scale=f16"}},
+    {"gptq_3", "dequantize_int3_zp", 64, {WORDS, "zero_packed=yes", "scale=f16", "zero_minus_one=yes"}},
+    {"gptq_4", "dequantize_int4_zp", 128, {WORDS, "zero_packed=yes", "scale=f16", "zero_minus_one=yes"}},
+    {"gptq_4_wraps",
+     "dequantize_int4_zp",
+     64,
+     {WORDS, "zero_packed=yes", "scale=f16", "zero_minus_one=yes", "zero_wraps=yes"}},
+    {"gptq_4_index", "dequantize_int4_zp", 32, {WORDS, "zero_packed=yes", "scale=f16", "group_index=yes"}},
+    {"gptq_8", "dequantize_int8_zp", 128, {WORDS, "zero_packed=yes", "scale=f16"}},
+    {"awq", "dequantize_int4_zp", 128, {"layout=awq", "zero_packed=yes", "scale=f16"}},
+    {"int8_block", "dequantize_int8_zp", 128, {"zero=f32"}},
+    {"int4_block", "dequantize_int4", 64, {"code=unsigned"}},
+    {"fp8", "dequantize_e4m3", 128, {"scale=f32"}},
+    {"fp8_tensor", "dequantize_e5m2", 0, {"scale=f32"}},
+    {"nvfp4", "dequantize_e2m1", 16, {"scale=e4m3", "global_scale=yes"}},
+    {"nf4", "dequantize_nf4", 64, {"scale=f32"}},
+    {"six_bits", "dequantize_int6", 64, {"scale=f32"}},
+    {"plain_f32", "dequantize_plain_f32", 0, {0}},
+    {"plain_f16", "dequantize_plain_f16", 0, {0}},
+    {"plain_bf16", "dequantize_plain_bf16", 0, {0}},
+};
+
+typedef struct column_case {
+    int64_t m, n, k;
+    qdnnDataType_t x;
+    data_kind kind;
+    bool callers, gated;
+    bool shifted; /* operands lie no better aligned than they have to */
+} column_case;
+
+static const column_case column_cases[] = {
+    {1, 128, 2560, F16, DATA_NORMAL, false, false, false},
+    {1, 160, 1024, F32, DATA_NORMAL, false, false, false},
+    {1, 32, 2336, BF16, DATA_NORMAL, false, false, false},
+    {1, 96, 96, F16, DATA_SPECIAL, true, false, false},
+    {1, 64, 320, F32, DATA_HUGE, true, true, false},
+    {1, 32, 64, F16, DATA_NORMAL, false, false, true},
+    {2, 40, 576, F32, DATA_SUBNORMAL, false, false, true},
+    {4, 36, 512, F16, DATA_NORMAL, false, true, false},
+    {5, 72, 264, BF16, DATA_NORMAL, true, false, false},
+    {8, 32, 1088, F16, DATA_NORMAL, false, true, false},
+    {16, 64, 288, F32, DATA_NORMAL, false, false, false},
+    {3, 37, 129, F16, DATA_NORMAL, false, false, false},
+};
+
+static kernel_spec spec_of(const kernel_row *row, const char *const *settings)
+{
+    kernel_spec spec = kernel_spec_default();
+    for (; *settings; settings++) {
+        char key[32], error[256];
+        const char *value = strchr(*settings, '=') + 1;
+        memcpy(key, *settings, (size_t)(value - 1 - *settings));
+        key[value - 1 - *settings] = 0;
+        if (!kernel_spec_set(row, &spec, key, value, error, sizeof error))
+            FAIL("%s", error);
+    }
+    return spec;
+}
+
+static product_case product_of_columns(const column_format *f, const column_case *c, uint32_t seed)
+{
+    const kernel_row *row = kernel_find(f->kernel);
+    const bool is_awq = strcmp(f->name, "awq") == 0;
+    product_case p = {.rows = -1,
+                      .k_rows = true,
+                      .m = c->m,
+                      .x = c->x,
+                      .y = QDNN_DATA_F32,
+                      .gated = c->gated,
+                      .activation = c->gated ? QDNN_ACTIVATION_RELU : QDNN_ACTIVATION_NONE,
+                      .kind = c->kind,
+                      .seed = seed,
+                      .algorithm = QDNN_MATMUL_EXACT,
+                      .shift = c->shifted ? 4 : 0};
+    p.weights = (quant_case){.row = row,
+                             .spec = spec_of(row, f->settings),
+                             .granularity = f->group_size ? QDNN_GRANULARITY_GROUP : QDNN_GRANULARITY_TENSOR,
+                             .extent = f->group_size,
+                             .rank = 2,
+                             .dims = {c->k, c->n * (c->gated ? 2 : 1)},
+                             .kind = DATA_NORMAL,
+                             .seed = seed,
+                             .callers = c->callers};
+    if (f->group_size)
+        p.weights.spec.groups = QDNN_GROUPS_COLUMNS;
+    if (is_awq)
+        p.weights.dims[1] = (p.weights.dims[1] + 7) / 8 * 8;
+    return p;
+}
+
+TEST_ROWS(ParityFewRows, Columns, column_formats)
+{
+    NEED_PTXVM;
+    for (int i = 0; i < LENGTH(column_cases); i++) {
+        qdnnHandle_t handle = ptxvm_begin(sms[(index + i) % LENGTH(sms)], 0, "all", "error");
+        product_case c =
+            product_of_columns(&column_formats[index], &column_cases[i], (uint32_t)(index + 31 * i + 1));
+        bool alive = handle && product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
+        ptxvm_end(handle);
+        if (!alive)
+            return;
+    }
+}
