@@ -197,7 +197,8 @@ static void reading_advance(ptx_builder *b, const gemv *g, const reading *r, uns
     ptx_add(b, r->numbers, (int)(rounds * (ROUND / g->shape.span) * 4 * g->codec->numbers));
 }
 
-/* The numbers of an output for a chunk; loaded where the chunk begins a span. */
+/* The numbers of an output for a chunk; loaded where the chunk begins a span, those of the next ones too if they fill a
+ * vector. */
 static void load_numbers(ptx_builder *b, const gemv *g, const reading *r, unsigned round, unsigned output,
                          unsigned chunk, ptx_val *numbers)
 {
@@ -208,12 +209,17 @@ static void load_numbers(ptx_builder *b, const gemv *g, const reading *r, unsign
             numbers[i] = g->only[i];
         return;
     }
+    const unsigned spans = gemv_spans_together(s, g->codec);
     if (CHUNK * chunk % s->span != 0)
         return;
-    unsigned slot = round * (ROUND / s->span) + CHUNK * chunk / s->span;
-    unsigned row = output * (s->of_block / s->outputs);
-    ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, r->numbers,
-               (int)(4 * (row * gemv_numbers_pitch(s, g->codec) + slot * n)), numbers, (int)n);
+    unsigned slot = CHUNK * chunk / s->span, row = output * (s->of_block / s->outputs);
+    if (slot % spans == 0)
+        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, r->numbers,
+                   (int)(4 * (row * gemv_numbers_pitch(s, g->codec) + (round * (ROUND / s->span) + slot) * n)),
+                   numbers, (int)(n * spans));
+    else
+        for (unsigned i = 0; i < n; i++)
+            numbers[i] = numbers[i + n * (slot % spans)];
 }
 
 /* Half a chunk of x. */

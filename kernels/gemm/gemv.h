@@ -73,7 +73,7 @@ typedef struct number_loader {
     ptx_val first;       /* u32: the thread's first output in the block */
     ptx_val at;          /* u32: k of its span, counted from the tile's */
     ptx_val to;          /* u32: where its first numbers are stored */
-    ptx_val whole;       /* predicate: all outputs of the block exist */
+    ptx_val whole;       /* predicate: all outputs of the block exist; of quads, that they are aligned, too */
     ptx_val scale_from[2], zero_from[2]; /* u64: of its first output, of each half; group 0 */
     ptx_val scale_step, zero_step;       /* u64: bytes to its next output */
 } number_loader;
@@ -98,6 +98,7 @@ struct gemv {
     ptx_val copy;     /* u32: where in an entry the thread's copy is */
     x_loader x_loader;
     number_loader number_loader;
+    number_loader quad_loader; /* four neighbouring spans at a time, whose scales are a word */
     ptx_val only[GEMV_NUMBERS_MAX]; /* numbers, where all k have the same */
     ptx_val serves;                 /* predicate: so do these; empty: yes */
     ptx_val rows[GEMV_OUTPUTS_MAX]; /* u32: of the weights */
@@ -116,6 +117,8 @@ unsigned gemv_unit(const gemv_shape *s); /* neighbouring k of a thread in a roun
 
 /* The least number that divides groups and rounds: what numbers are staged for. 0: one group is all. */
 unsigned gemv_span(const format_row *format, const kernel_spec *spec);
+/* How many spans of a thread's k are loaded at once. */
+unsigned gemv_spans_together(const gemv_shape *s, const gemv_codec *codec);
 /* f32 from an output's numbers to the next's, in shared memory. */
 unsigned gemv_numbers_pitch(const gemv_shape *s, const gemv_codec *codec);
 

@@ -22,20 +22,21 @@ static void entry_of(ptx_builder *b, const gemv *g, ptx_val byte, ptx_val out[4]
     out[3] = out[1];
 }
 
-/* A thread writes all copies of an entry, in an order that differs from its neighbours'. */
+/* A thread writes all copies of an entry, in an order that differs from its neighbours'; then that of another one. */
 static void table_fill(ptx_builder *b, gemv *g)
 {
     enum { VECTORS = GEMV_RUN / LOAD_BYTES };
-    ptx_val byte = ptx_for(b, ptx_tid_x(b), ENTRIES, (int)(g->shape.warps * WARP)), values[4];
-    entry_of(b, g, byte, values);
-    ptx_val entry = ptx_mad(b, byte, PITCH, g->table);
+    const unsigned threads = g->shape.warps * WARP, size = bits_of(g) == 4 ? 8 : 4;
+    ptx_val tid = ptx_tid_x(b), values[ENTRIES / WARP][4];
+    ptx_val own = ptx_mad(b, ptx_and(b, tid, VECTORS - 1), LOAD_BYTES, ptx_mad(b, tid, PITCH, g->table));
+    for (unsigned j = 0; j < ENTRIES / threads; j++)
+        entry_of(b, g, ptx_add(b, tid, (int)(j * threads)), values[j]);
     for (unsigned i = 0; i < VECTORS; i++) {
-        ptx_val vector = ptx_and(b, ptx_add(b, byte, (int)i), VECTORS - 1);
-        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, ptx_mad(b, vector, LOAD_BYTES, entry), 0, values, 4);
+        ptx_val to = i ? ptx_xor(b, own, (int)(i * LOAD_BYTES)) : own; /* entries are aligned to runs */
+        for (unsigned j = 0; j < ENTRIES / threads; j++)
+            ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)(j * threads * PITCH), values[j], 4);
     }
-    ptx_end_for(b);
-    unsigned size = bits_of(g) == 4 ? 8 : 4;
-    g->copy = ptx_mul(b, ptx_and(b, ptx_laneid(b), (int)(GEMV_RUN / size - 1)), (int)size);
+    g->copy = ptx_mul(b, ptx_and(b, tid, (int)(GEMV_RUN / size - 1)), (int)size);
 }
 
 static ptx_val table_prepare(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers)
