@@ -52,6 +52,7 @@ typedef struct gemv_shape {
     unsigned warps, of_block; /* of a thread block: its warps, and its outputs */
     unsigned rows;  /* of x */
     unsigned depth; /* rounds in flight */
+    unsigned turn;  /* rounds of one turn of the loop, a multiple of depth */
     unsigned tile;  /* k whose x and numbers are in shared memory */
     unsigned span;  /* k that have the same numbers; 0: all do */
 } gemv_shape;
@@ -95,6 +96,7 @@ struct gemv {
     ptx_val x_shared, numbers_shared;
     unsigned stretch; /* 2: x lies between the entries of a table, in runs; else 1 */
     ptx_val table;    /* u32: address */
+    int scale_exponent; /* numbers in the table are too large by this power of two, and scales as much too small */
     ptx_val copy;     /* u32: where in an entry the thread's copy is */
     x_loader x_loader;
     number_loader number_loader;
@@ -136,6 +138,7 @@ const gemv_codec *gemv_codec_of(const format_row *format, const kernel_spec *spe
 const gemv_codec *gemv_codec_for(const ptx_builder *b, const format_row *format, const kernel_spec *spec);
 const gemv_codec *gemv_codec_plain(const format_row *format);
 extern const gemv_codec gemv_codec_table; /* gemv_table.c */
+int gemv_scale_exponent(const ptx_builder *b, const gemv *g); /* gemv_table.c */
 
 /* Where byte `offset` (u32) of x lies, from x_shared on. */
 ptx_val gemv_x_place(ptx_builder *b, const gemv *g, ptx_val offset);

@@ -231,37 +231,37 @@ void gemv_begin_inputs(ptx_builder *b, gemv *g)
 }
 
 /* Four E4M3 numbers of a word. Below sm_89: a byte that is shifted to the top, then back with its sign, has the f32's
- * fields in place but for the exponent's bias; one that is not a number comes out too large. Gives whether all are. */
-static ptx_val quad_scales(ptx_builder *b, ptx_val word, ptx_val out[QUAD])
+ * fields in place but for the exponent's bias. `odd` (u32) gets bits where one is not a number. */
+static void quad_scales(ptx_builder *b, const gemv *g, ptx_val word, ptx_val odd, ptx_val out[QUAD])
 {
     if (ptx_target(b) && ptx_target(b)->number >= 89) {
         codec_e4m3.units_of_bytes(b, NULL, NULL, word, out);
-        return (ptx_val){0};
+        return;
     }
-    ptx_val serves = {0};
+    ptx_val carried = ptx_add(b, ptx_and(b, word, ptx_u32(b, 0x7F7F7F7F)), ptx_u32(b, 0x01010101));
+    ptx_into(b, odd);
+    ptx_lop3(b, carried, ptx_u32(b, 0x80808080), odd, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
     for (unsigned i = 0; i < QUAD; i++) {
         ptx_val top = i == QUAD - 1 ? word : ptx_shl(b, word, 24 - 8 * i);
         ptx_val fields = ptx_and(b, ptx_shr(b, ptx_as(b, PTX_S32, top), 4), ptx_s32(b, (int32_t)0x87F00000));
-        out[i] = ptx_mul(b, ptx_as(b, PTX_F32, fields), ptx_f32(b, 0x1p120f));
-        ptx_val is_number = ptx_setp(b, PTX_LE, ptx_abs(b, out[i]), ptx_f32(b, 448));
-        serves = join(b, serves, is_number);
+        out[i] = ptx_as(b, PTX_F32, fields);
+        if (!g->scale_exponent)
+            out[i] = ptx_mul(b, out[i], ptx_f32(b, 0x1p120f));
     }
-    return serves;
 }
 
-static ptx_val stage_scale_quads(ptx_builder *b, const gemv *g, ptx_val k)
+static void stage_scale_quads(ptx_builder *b, const gemv *g, ptx_val k, ptx_val odd)
 {
     const gemv_shape *s = &g->shape;
     const number_loader *l = &g->quad_loader;
     const unsigned pitch = 4 * gemv_numbers_pitch(s, g->codec), of_half = s->of_block / (g->spec->gated ? 2 : 1);
-    ptx_val from = {0}, serves = {0}, group = ptx_shr(b, k, ceil_log2(s->span));
+    ptx_val from = {0}, group = ptx_shr(b, k, ceil_log2(s->span));
     for (unsigned i = 0; i < s->of_block; i += l->step) {
         ptx_val scales[QUAD];
         from = i % of_half ? ptx_add(b, from, l->scale_step) : ptx_at(b, l->scale_from[i / of_half], group, 1);
-        serves = join(b, serves, quad_scales(b, ptx_ld_global_nc(b, PTX_U32, from, 0), scales));
+        quad_scales(b, g, ptx_ld_global_nc(b, PTX_U32, from, 0), odd, scales);
         ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, l->to, (int)(i * pitch), scales, QUAD);
     }
-    return serves;
 }
 
 /* The numbers of a group (u32) where they lie, output after output. */
@@ -338,7 +338,7 @@ ptx_val gemv_stage_numbers(ptx_builder *b, const gemv *g, ptx_val k)
         ptx_val there = ptx_min(b, ptx_add(b, k, g->quad_loader.at), ptx_sub(b, g->k, quad));
         ptx_uniform(b);
         ptx_if(b, g->quad_loader.whole);
-        note_odd(b, odd, stage_scale_quads(b, g, there));
+        stage_scale_quads(b, g, there, odd);
         ptx_else(b);
     } else if (is_linear(g->spec)) {
         ptx_uniform(b);

@@ -10,6 +10,22 @@ static unsigned bits_of(const gemv *g)
     return g->w.coding.format->facts.bits;
 }
 
+/* Below sm_89, E4M3 scales are cheapest without a correction of their exponent; its part is the table's. Products of E2M1
+ * and E4M3 are exact, wherever the powers of two are. */
+int gemv_scale_exponent(const ptx_builder *b, const gemv *g)
+{
+    bool is_converted = ptx_target(b) && ptx_target(b)->number >= 89;
+    return g->codec == &gemv_codec_table && g->w.coding.format->codec == &codec_e2m1 &&
+                   g->spec->scale == QDNN_SCALE_E4M3 && !is_converted
+               ? 120
+               : 0;
+}
+
+static ptx_val power_of_two(ptx_builder *b, int e)
+{
+    return ptx_bits(b, PTX_F32, (uint64_t)(e + 127) << 23);
+}
+
 /* The numbers of a byte, in the order of elements. */
 static void entry_of(ptx_builder *b, const gemv *g, ptx_val byte, ptx_val out[4])
 {
@@ -18,6 +34,8 @@ static void entry_of(ptx_builder *b, const gemv *g, ptx_val byte, ptx_val out[4]
     bool swapped = g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST;
     out[0] = c->format->codec->unit(b, c, state, byte, bits_of(g) == 4 && swapped ? 4 : 0);
     out[1] = bits_of(g) == 4 ? c->format->codec->unit(b, c, state, byte, swapped ? 0 : 4) : out[0];
+    for (int i = 0; i < 2 && g->scale_exponent; i++)
+        out[i] = ptx_mul(b, out[i], power_of_two(b, g->scale_exponent));
     out[2] = out[0];
     out[3] = out[1];
 }
@@ -41,8 +59,7 @@ static void table_fill(ptx_builder *b, gemv *g)
 
 static ptx_val table_prepare(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers)
 {
-    (void)b, (void)g;
-    numbers[0] = group->scale;
+    numbers[0] = g->scale_exponent ? ptx_mul(b, group->scale, power_of_two(b, -g->scale_exponent)) : group->scale;
     return (ptx_val){0};
 }
 
