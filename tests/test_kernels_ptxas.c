@@ -82,6 +82,28 @@ static int add_products(const kernel_row *row, int turn, kernel_spec *specs, int
     return count;
 }
 
+/* Products of few rows; by default one of each target and kernel. */
+static int add_few_rows(const kernel_row *row, int turn, bool all, kernel_spec *specs, int count)
+{
+    static const char *const settings[][2] = {{"1", "f16"}, {"16", "f32"}, {"2", "bf16"}, {"4", "f32"}, {"8", "f16"}};
+    enum { SETTINGS = sizeof settings / sizeof settings[0] };
+    char error[256];
+    for (int i = 0; i < (all ? 2 * SETTINGS : 1) && kernel_takes(row, "product"); i++) {
+        int which = all ? i : turn % (2 * SETTINGS);
+        kernel_spec spec = kernel_spec_default();
+        spec.product = KERNEL_PRODUCT_GEMV;
+        spec.tile_rows = strtoull(settings[which % SETTINGS][0], NULL, 10);
+        spec.gated = which / SETTINGS;
+        spec.activation = spec.gated ? QDNN_ACTIVATION_GELU_ERF : QDNN_ACTIVATION_NONE;
+        kernel_spec_set(row, &spec, "data", settings[which % SETTINGS][1], error, sizeof error);
+        if (kernel_takes(row, "scale"))
+            kernel_spec_set(row, &spec, "scale", settings[which % SETTINGS][1], error, sizeof error);
+        if (count < GRID_MAX && kernel_is_emitted(row, &spec, error, sizeof error))
+            specs[count++] = spec;
+    }
+    return count;
+}
+
 /* Every function of `ptxas -v`'s report has a line of this form. */
 static void check_frugal(const char *log)
 {
@@ -133,6 +155,7 @@ TEST_EACH(Kernels, Assembles, count, name)
     int n = settings_for(row, sm, index, specs);
     n = add_matrices(row, index * 5, sample_is_full() ? MATRIX_SETTINGS : 1 + index % 2, specs, n);
     n = add_products(row, index * 3, specs, n);
+    n = add_few_rows(row, index, sample_is_full(), specs, n);
     temp_dir_make(dir, sizeof dir);
     snprintf(path, sizeof path, "%s/kernel.ptx", dir);
     bool known = true;

@@ -159,9 +159,24 @@ static ptx_val float_scale(ptx_builder *b, const coding *c, ptx_val lo, ptx_val 
     return ptx_div(b, ptx_max(b, absmax, ptx_f32(b, c->spec->floor)), ptx_f32(b, c->format->number->largest));
 }
 
+/* E5M2 is the upper half of an f16: two of them by a permutation. */
+static void units_of_e5m2(ptx_builder *b, ptx_val word, ptx_val out[4])
+{
+    for (unsigned i = 0; i < 4; i += 2) {
+        ptx_val halves[2], pair = ptx_prmt(b, word, ptx_u32(b, 0), ptx_u32(b, i ? 0x3424 : 0x1404));
+        ptx_unpack(b, PTX_F16, pair, halves, 2);
+        out[i] = ptx_cvt(b, PTX_F32, halves[0]);
+        out[i + 1] = ptx_cvt(b, PTX_F32, halves[1]);
+    }
+}
+
 /* FP8 by pairs: four codes of a word by two conversions to f16x2, exact. */
 static void units_of_fp8(ptx_builder *b, const minifloat *f, ptx_val word, ptx_val out[4])
 {
+    if (!has_fp8_cvt(b, f) && f == &float_e5m2) {
+        units_of_e5m2(b, word, out);
+        return;
+    }
     if (!has_fp8_cvt(b, f)) {
         for (unsigned i = 0; i < 4; i++)
             out[i] = minifloat_decode(b, f, word, 8 * i);

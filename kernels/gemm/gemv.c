@@ -27,12 +27,12 @@ static unsigned between(unsigned least, unsigned x, unsigned most)
     return x < least ? least : x > most ? most : x;
 }
 
-/* The largest tile whose x and numbers fit: a power of two, whole rings of rounds, and work for every warp. */
+/* The largest tile whose x and numbers fit: a power of two, whole turns of the loop, and work for every warp. */
 static void set_tile(const kernel_spec *spec, const format_row *format, gemv_shape *s)
 {
     const gemv_codec *codec = gemv_codec_of(format, spec);
     const unsigned shared = PTX_SHARED_DEFAULT - (format->codec->open ? TABLE_BYTES : 0);
-    const unsigned least = between(s->depth, s->warps / s->rows, s->warps) * ROUND, of_half = s->of_block / (spec->gated ? 2 : 1);
+    const unsigned least = between(s->turn, s->warps / s->rows, s->warps) * ROUND, of_half = s->of_block / (spec->gated ? 2 : 1);
     for (s->tile = TILE_MAX; s->tile > least; s->tile /= 2) {
         s->span = gemv_span(format, spec);
         unsigned slots = s->span ? s->tile / s->span : 0;
@@ -56,6 +56,7 @@ static gemv_shape shape_of(const kernel_row *row, const kernel_spec *spec)
     s.team = LANES / s.chunks;
     s.words = s.chunks * bits / 4;
     s.depth = s.rows > 8 ? 1 : s.rows > 4 ? 2 : between(2, LOADS * 4 / (s.outputs * s.words), GEMV_DEPTH_MAX);
+    s.turn = s.rows > 2 ? s.depth : GEMV_DEPTH_MAX;
     s.warps = s.rows > 8 ? 8 : 4;
     s.of_block = s.warps * (WARP / s.team) * s.outputs;
     set_tile(spec, row->format, &s);
@@ -118,16 +119,17 @@ static unsigned round_bytes(const gemv_shape *s)
     return s->team * s->words * 4;
 }
 
-/* The codes of round `slot` of the ring, from addresses of its first. */
-static void load_round(ptx_builder *b, const gemv *g, const ptx_val *from, unsigned slot, ptx_val wanted)
+/* The codes of a round into its slot of the ring, from addresses of round 0. */
+static void load_round(ptx_builder *b, const gemv *g, const ptx_val *from, unsigned round, ptx_val wanted)
 {
+    const unsigned slot = round % g->shape.depth;
     const unsigned vector = g->shape.words < 4 ? g->shape.words : 4;
     for (unsigned i = 0; i < g->shape.outputs; i++)
         for (unsigned w = 0; w < g->shape.words; w += vector) {
             if (wanted.kind != PTX_NOTHING)
                 ptx_when(b, wanted);
             ptx_ld_vec_into(b, PTX_GLOBAL, PTX_NC, PTX_U32, from[i],
-                            (int)(slot * round_bytes(&g->shape) + 4 * w), &g->ring[slot][i][w], (int)vector);
+                            (int)(round * round_bytes(&g->shape) + 4 * w), &g->ring[slot][i][w], (int)vector);
         }
 }
 
@@ -137,10 +139,10 @@ static void ring_addresses(ptx_builder *b, const gemv *g, ptx_val *from)
         from[i] = ptx_add(b, g->codes[i], ptx_cvt(b, PTX_U64, g->at));
 }
 
-/* Whether the thread has k in round `slot` of the ring. */
-static ptx_val has_round(ptx_builder *b, const gemv *g, unsigned slot)
+/* Whether the thread has k in that round, counted from the ring's first. */
+static ptx_val has_round(ptx_builder *b, const gemv *g, unsigned round)
 {
-    return ptx_setp(b, PTX_GT, g->left, (int)(slot * ROUND));
+    return ptx_setp(b, PTX_GT, g->left, (int)(round * ROUND));
 }
 
 /* Nearly always the row has as many rounds, and the loads need no guards. */
@@ -197,7 +199,8 @@ static void reading_advance(ptx_builder *b, const gemv *g, const reading *r, uns
     ptx_add(b, r->numbers, (int)(rounds * (ROUND / g->shape.span) * 4 * g->codec->numbers));
 }
 
-/* The numbers of an output for a chunk; loaded where the chunk begins a span. */
+/* The numbers of an output for a chunk; loaded where the chunk begins a span, those of the next ones too if they fill a
+ * vector. */
 static void load_numbers(ptx_builder *b, const gemv *g, const reading *r, unsigned round, unsigned output,
                          unsigned chunk, ptx_val *numbers)
 {
@@ -208,12 +211,17 @@ static void load_numbers(ptx_builder *b, const gemv *g, const reading *r, unsign
             numbers[i] = g->only[i];
         return;
     }
+    const unsigned spans = gemv_spans_together(s, g->codec);
     if (CHUNK * chunk % s->span != 0)
         return;
-    unsigned slot = round * (ROUND / s->span) + CHUNK * chunk / s->span;
-    unsigned row = output * (s->of_block / s->outputs);
-    ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, r->numbers,
-               (int)(4 * (row * gemv_numbers_pitch(s, g->codec) + slot * n)), numbers, (int)n);
+    unsigned slot = CHUNK * chunk / s->span, row = output * (s->of_block / s->outputs);
+    if (slot % spans == 0)
+        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, r->numbers,
+                   (int)(4 * (row * gemv_numbers_pitch(s, g->codec) + (round * (ROUND / s->span) + slot) * n)),
+                   numbers, (int)(n * spans));
+    else
+        for (unsigned i = 0; i < n; i++)
+            numbers[i] = numbers[i + n * (slot % spans)];
 }
 
 /* Half a chunk of x. */
@@ -242,53 +250,64 @@ static void add_chunk(ptx_builder *b, const gemv *g, const reading *r, unsigned 
         }
 }
 
-static void compute_round(ptx_builder *b, const gemv *g, const reading *r, unsigned slot)
+static void compute_round(ptx_builder *b, const gemv *g, const reading *r, unsigned round)
 {
     const gemv_shape *s = &g->shape;
+    const unsigned slot = round % s->depth;
     ptx_val numbers[GEMV_OUTPUTS_MAX][GEMV_NUMBERS_MAX], w[GEMV_OUTPUTS_MAX][CHUNK];
     for (unsigned chunk = 0; chunk < s->chunks; chunk++) {
         for (unsigned i = 0; i < s->outputs; i++) {
-            load_numbers(b, g, r, slot, i, chunk, numbers[i]);
+            load_numbers(b, g, r, round, i, chunk, numbers[i]);
             g->codec->decode(b, g, g->ring[slot][i], chunk, numbers[i], w[i]);
         }
-        add_chunk(b, g, r, slot, chunk, 0, s->outputs, w);
+        add_chunk(b, g, r, round, chunk, 0, s->outputs, w);
     }
 }
 
 /* ---- A tile ---- */
 
-/* All rounds of the tile at k; only the last tile has other than whole rings of them. */
+/* The last rounds, as many as there are. */
+static void last_rounds(ptx_builder *b, const gemv *g, const reading *r)
+{
+    const gemv_shape *s = &g->shape;
+    ptx_val from[GEMV_OUTPUTS_MAX];
+    ring_addresses(b, g, from);
+    for (unsigned i = 0; i < s->turn; i++) {
+        ptx_if(b, has_round(b, g, i));
+        compute_round(b, g, r, i);
+        if (i + s->depth < s->turn)
+            load_round(b, g, from, i + s->depth, has_round(b, g, i + s->depth));
+        ptx_end_if(b);
+    }
+}
+
+/* All rounds of the tile at k; only the last tile has other than whole turns of them. */
 static void fast_tile(ptx_builder *b, const gemv *g, ptx_val k)
 {
     const gemv_shape *s = &g->shape;
-    const int of_ring = (int)(s->depth * ROUND);
+    const int of_turn = (int)(s->turn * ROUND);
     reading r = reading_begin(b, g);
-    ptx_val here = ptx_min(b, ptx_sub(b, g->k, k), (int)s->tile);
+    ptx_val here = ptx_min(b, ptx_sub(b, g->k, k), (int)s->tile), from[GEMV_OUTPUTS_MAX];
     ptx_val rest = ptx_var(b, ptx_as(b, PTX_S32, here));
     ptx_label again = ptx_label_new(b), end = ptx_label_new(b);
     ptx_uniform(b);
-    ptx_bra_if(b, ptx_setp(b, PTX_LT, rest, of_ring), end);
-    ptx_label_place(b, again); /* by hand: the condition is at the end, one branch a ring */
-    ptx_val from[GEMV_OUTPUTS_MAX];
-    advance(b, g, s->depth);
+    ptx_bra_if(b, ptx_setp(b, PTX_LT, rest, of_turn), end);
+    ptx_label_place(b, again); /* by hand: the condition is at the end, one branch a turn */
     ring_addresses(b, g, from);
-    for (unsigned i = 0; i < s->depth; i++) {
+    for (unsigned i = 0; i < s->turn; i++) {
         compute_round(b, g, &r, i);
-        load_round(b, g, from, i, has_round(b, g, i));
+        load_round(b, g, from, i + s->depth, has_round(b, g, i + s->depth));
     }
-    reading_advance(b, g, &r, s->depth);
+    advance(b, g, s->turn);
+    reading_advance(b, g, &r, s->turn);
     ptx_into(b, rest);
-    ptx_sub(b, rest, of_ring);
+    ptx_sub(b, rest, of_turn);
     ptx_uniform(b);
-    ptx_bra_if(b, ptx_setp(b, PTX_GE, rest, of_ring), again);
+    ptx_bra_if(b, ptx_setp(b, PTX_GE, rest, of_turn), again);
     ptx_label_place(b, end);
     ptx_uniform(b);
     ptx_if(b, ptx_setp(b, PTX_GT, rest, 0));
-    for (unsigned i = 0; i < s->depth; i++) {
-        ptx_if(b, has_round(b, g, i));
-        compute_round(b, g, &r, i);
-        ptx_end_if(b);
-    }
+    last_rounds(b, g, &r);
     ptx_end_if(b);
 }
 
@@ -474,6 +493,7 @@ static void begin_shared(ptx_builder *b, gemv *g, bool is_dynamic)
     ptx_val all = is_dynamic ? ptx_shared_dynamic(b, GEMV_RUN) : (ptx_val){0};
     g->table = all;
     g->stretch = g->codec->open ? 2 : 1;
+    g->scale_exponent = gemv_scale_exponent(b, g);
     g->x_shared = !is_dynamic      ? ptx_shared(b, "x_tile", PTX_F32, x, LOAD_BYTES)
                   : g->codec->open ? ptx_add(b, all, GEMV_RUN)
                                    : all;

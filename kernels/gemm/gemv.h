@@ -52,6 +52,7 @@ typedef struct gemv_shape {
     unsigned warps, of_block; /* of a thread block: its warps, and its outputs */
     unsigned rows;  /* of x */
     unsigned depth; /* rounds in flight */
+    unsigned turn;  /* rounds of one turn of the loop, a multiple of depth */
     unsigned tile;  /* k whose x and numbers are in shared memory */
     unsigned span;  /* k that have the same numbers; 0: all do */
 } gemv_shape;
@@ -73,7 +74,7 @@ typedef struct number_loader {
     ptx_val first;       /* u32: the thread's first output in the block */
     ptx_val at;          /* u32: k of its span, counted from the tile's */
     ptx_val to;          /* u32: where its first numbers are stored */
-    ptx_val whole;       /* predicate: all outputs of the block exist */
+    ptx_val whole;       /* predicate: all outputs of the block exist; of quads, that they are aligned, too */
     ptx_val scale_from[2], zero_from[2]; /* u64: of its first output, of each half; group 0 */
     ptx_val scale_step, zero_step;       /* u64: bytes to its next output */
 } number_loader;
@@ -95,9 +96,11 @@ struct gemv {
     ptx_val x_shared, numbers_shared;
     unsigned stretch; /* 2: x lies between the entries of a table, in runs; else 1 */
     ptx_val table;    /* u32: address */
+    int scale_exponent; /* numbers in the table are too large by this power of two, and scales as much too small */
     ptx_val copy;     /* u32: where in an entry the thread's copy is */
     x_loader x_loader;
     number_loader number_loader;
+    number_loader quad_loader; /* four neighbouring spans at a time, whose scales are a word */
     ptx_val only[GEMV_NUMBERS_MAX]; /* numbers, where all k have the same */
     ptx_val serves;                 /* predicate: so do these; empty: yes */
     ptx_val rows[GEMV_OUTPUTS_MAX]; /* u32: of the weights */
@@ -116,6 +119,8 @@ unsigned gemv_unit(const gemv_shape *s); /* neighbouring k of a thread in a roun
 
 /* The least number that divides groups and rounds: what numbers are staged for. 0: one group is all. */
 unsigned gemv_span(const format_row *format, const kernel_spec *spec);
+/* How many spans of a thread's k are loaded at once. */
+unsigned gemv_spans_together(const gemv_shape *s, const gemv_codec *codec);
 /* f32 from an output's numbers to the next's, in shared memory. */
 unsigned gemv_numbers_pitch(const gemv_shape *s, const gemv_codec *codec);
 
@@ -133,6 +138,7 @@ const gemv_codec *gemv_codec_of(const format_row *format, const kernel_spec *spe
 const gemv_codec *gemv_codec_for(const ptx_builder *b, const format_row *format, const kernel_spec *spec);
 const gemv_codec *gemv_codec_plain(const format_row *format);
 extern const gemv_codec gemv_codec_table; /* gemv_table.c */
+int gemv_scale_exponent(const ptx_builder *b, const gemv *g); /* gemv_table.c */
 
 /* Where byte `offset` (u32) of x lies, from x_shared on. */
 ptx_val gemv_x_place(ptx_builder *b, const gemv *g, ptx_val offset);

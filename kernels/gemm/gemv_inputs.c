@@ -139,11 +139,18 @@ unsigned gemv_span(const format_row *format, const kernel_spec *spec)
     return power < ROUND ? (unsigned)power : ROUND;
 }
 
+unsigned gemv_spans_together(const gemv_shape *s, const gemv_codec *codec)
+{
+    const unsigned of_unit = gemv_unit(s) > s->span ? gemv_unit(s) / s->span : 1, most = 4 / codec->numbers;
+    return of_unit < most ? of_unit : most;
+}
+
 /* So that the teams of a warp, each at another output, read different banks. */
 unsigned gemv_numbers_pitch(const gemv_shape *s, const gemv_codec *codec)
 {
     const unsigned plain = s->tile / s->span * codec->numbers;
-    return codec->numbers < 4 ? plain + 8 * codec->numbers : plain;
+    const unsigned together = gemv_spans_together(s, codec) * codec->numbers;
+    return together < 4 ? plain + 8 * together : plain;
 }
 
 /* Whether the number of a group is output * groups + k / group_size, and scales and zeros lie in that order. */
@@ -152,6 +159,11 @@ static bool is_linear(const kernel_spec *spec)
     return spec->channels == 0 && spec->scale_order == QDNN_SCALE_ORDER_DEFAULT &&
            spec->scale_swizzle == QDNN_SWIZZLE_NONE && spec->group_rows == 1 && !spec->nested &&
            !spec->zero_packed;
+}
+
+static ptx_val join(ptx_builder *b, ptx_val all, ptx_val one)
+{
+    return one.kind == PTX_NOTHING ? all : all.kind == PTX_NOTHING ? one : ptx_and(b, all, one);
 }
 
 static ptx_val run_from(ptx_builder *b, const gemv *g, const number_loader *l, ptx_val pointer, unsigned half,
@@ -178,15 +190,16 @@ static void runs_begin(ptx_builder *b, const gemv *g, number_loader *l)
     }
 }
 
-static number_loader numbers_begin(ptx_builder *b, const gemv *g)
+/* `together`: how many neighbouring spans a thread takes. */
+static number_loader numbers_begin(ptx_builder *b, const gemv *g, unsigned together)
 {
     const gemv_shape *s = &g->shape;
-    const unsigned slots = s->tile / s->span, of_half = s->of_block / (g->spec->gated ? 2 : 1);
+    const unsigned slots = s->tile / s->span / together, of_half = s->of_block / (g->spec->gated ? 2 : 1);
     const unsigned pitch = 4 * gemv_numbers_pitch(s, g->codec);
     ptx_val tid = ptx_tid_x(b), slot = ptx_and(b, tid, (int)slots - 1);
     number_loader l = {.step = s->warps * WARP / slots, .first = ptx_shr(b, tid, ceil_log2(slots))};
-    ptx_val place = ptx_mad(b, slot, (int)(4 * g->codec->numbers), g->numbers_shared);
-    l.at = ptx_mul(b, slot, (int)s->span);
+    ptx_val place = ptx_mad(b, slot, (int)(4 * together * g->codec->numbers), g->numbers_shared);
+    l.at = ptx_mul(b, slot, (int)(together * s->span));
     l.to = ptx_mad(b, l.first, (int)pitch, place);
     l.whole = ptx_setp(b, PTX_EQ, g->last, (int)of_half - 1);
     if (is_linear(g->spec))
@@ -194,11 +207,61 @@ static number_loader numbers_begin(ptx_builder *b, const gemv *g)
     return l;
 }
 
+/* E4M3 scales that are each a span's, four of which make a word. */
+static bool has_quads(const gemv *g)
+{
+    const gemv_shape *s = &g->shape;
+    const unsigned quads = s->span ? s->tile / s->span / QUAD : 0;
+    return quads && is_linear(g->spec) && g->spec->scale == QDNN_SCALE_E4M3 && g->codec->numbers == 1 &&
+           s->span == g->spec->group_size && s->of_block / (g->spec->gated ? 2 : 1) * quads >= s->warps * WARP;
+}
+
 void gemv_begin_inputs(ptx_builder *b, gemv *g)
 {
     g->x_loader = x_begin(b, g);
-    if (g->shape.span)
-        g->number_loader = numbers_begin(b, g);
+    if (!g->shape.span)
+        return;
+    g->number_loader = numbers_begin(b, g, 1);
+    if (!has_quads(g))
+        return;
+    g->quad_loader = numbers_begin(b, g, QUAD);
+    ptx_val all = ptx_or(b, ptx_cvt(b, PTX_U32, g->w.matrix.q.side.scale), g->groups);
+    g->quad_loader.whole =
+        ptx_setp_and(b, PTX_EQ, ptx_and(b, all, QUAD - 1), 0, g->quad_loader.whole);
+}
+
+/* Four E4M3 numbers of a word. Below sm_89: a byte that is shifted to the top, then back with its sign, has the f32's
+ * fields in place but for the exponent's bias. `odd` (u32) gets bits where one is not a number. */
+static void quad_scales(ptx_builder *b, const gemv *g, ptx_val word, ptx_val odd, ptx_val out[QUAD])
+{
+    if (ptx_target(b) && ptx_target(b)->number >= 89) {
+        codec_e4m3.units_of_bytes(b, NULL, NULL, word, out);
+        return;
+    }
+    ptx_val carried = ptx_add(b, ptx_and(b, word, ptx_u32(b, 0x7F7F7F7F)), ptx_u32(b, 0x01010101));
+    ptx_into(b, odd);
+    ptx_lop3(b, carried, ptx_u32(b, 0x80808080), odd, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
+    for (unsigned i = 0; i < QUAD; i++) {
+        ptx_val top = i == QUAD - 1 ? word : ptx_shl(b, word, 24 - 8 * i);
+        ptx_val fields = ptx_and(b, ptx_shr(b, ptx_as(b, PTX_S32, top), 4), ptx_s32(b, (int32_t)0x87F00000));
+        out[i] = ptx_as(b, PTX_F32, fields);
+        if (!g->scale_exponent)
+            out[i] = ptx_mul(b, out[i], ptx_f32(b, 0x1p120f));
+    }
+}
+
+static void stage_scale_quads(ptx_builder *b, const gemv *g, ptx_val k, ptx_val odd)
+{
+    const gemv_shape *s = &g->shape;
+    const number_loader *l = &g->quad_loader;
+    const unsigned pitch = 4 * gemv_numbers_pitch(s, g->codec), of_half = s->of_block / (g->spec->gated ? 2 : 1);
+    ptx_val from = {0}, group = ptx_shr(b, k, ceil_log2(s->span));
+    for (unsigned i = 0; i < s->of_block; i += l->step) {
+        ptx_val scales[QUAD];
+        from = i % of_half ? ptx_add(b, from, l->scale_step) : ptx_at(b, l->scale_from[i / of_half], group, 1);
+        quad_scales(b, g, ptx_ld_global_nc(b, PTX_U32, from, 0), odd, scales);
+        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, l->to, (int)(i * pitch), scales, QUAD);
+    }
 }
 
 /* The numbers of a group (u32) where they lie, output after output. */
@@ -233,11 +296,6 @@ static group_values group_of(ptx_builder *b, const gemv *g, unsigned half, unsig
     ptx_val there = ptx_min(b, ptx_add(b, g->number_loader.first, (int)output), g->last);
     ptx_val row = ptx_add(b, g->column, ptx_cvt(b, PTX_U64, there));
     return matrix_group(b, &g->w.matrix, half ? ptx_add(b, row, g->args.n) : row, ptx_cvt(b, PTX_U64, k));
-}
-
-static ptx_val join(ptx_builder *b, ptx_val all, ptx_val one)
-{
-    return one.kind == PTX_NOTHING ? all : all.kind == PTX_NOTHING ? one : ptx_and(b, all, one);
 }
 
 /* The span at k (u32), of all outputs of the thread; in runs or one by one. */
@@ -275,7 +333,14 @@ ptx_val gemv_stage_numbers(ptx_builder *b, const gemv *g, ptx_val k)
     const number_loader *l = &g->number_loader;
     ptx_val odd = ptx_var(b, ptx_u32(b, 0));
     ptx_val at = ptx_min(b, ptx_add(b, k, l->at), ptx_sub(b, g->k, 1)); /* what is beyond K is not used */
-    if (is_linear(g->spec)) {
+    if (has_quads(g)) {
+        const int quad = (int)(QUAD * g->shape.span);
+        ptx_val there = ptx_min(b, ptx_add(b, k, g->quad_loader.at), ptx_sub(b, g->k, quad));
+        ptx_uniform(b);
+        ptx_if(b, g->quad_loader.whole);
+        stage_scale_quads(b, g, there, odd);
+        ptx_else(b);
+    } else if (is_linear(g->spec)) {
         ptx_uniform(b);
         ptx_if(b, l->whole);
         note_odd(b, odd, stage_outputs(b, g, at, true));

@@ -10,6 +10,22 @@ static unsigned bits_of(const gemv *g)
     return g->w.coding.format->facts.bits;
 }
 
+/* Below sm_89, E4M3 scales are cheapest without a correction of their exponent; its part is the table's. Products of E2M1
+ * and E4M3 are exact, wherever the powers of two are. */
+int gemv_scale_exponent(const ptx_builder *b, const gemv *g)
+{
+    bool is_converted = ptx_target(b) && ptx_target(b)->number >= 89;
+    return g->codec == &gemv_codec_table && g->w.coding.format->codec == &codec_e2m1 &&
+                   g->spec->scale == QDNN_SCALE_E4M3 && !is_converted
+               ? 120
+               : 0;
+}
+
+static ptx_val power_of_two(ptx_builder *b, int e)
+{
+    return ptx_bits(b, PTX_F32, (uint64_t)(e + 127) << 23);
+}
+
 /* The numbers of a byte, in the order of elements. */
 static void entry_of(ptx_builder *b, const gemv *g, ptx_val byte, ptx_val out[4])
 {
@@ -18,30 +34,32 @@ static void entry_of(ptx_builder *b, const gemv *g, ptx_val byte, ptx_val out[4]
     bool swapped = g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST;
     out[0] = c->format->codec->unit(b, c, state, byte, bits_of(g) == 4 && swapped ? 4 : 0);
     out[1] = bits_of(g) == 4 ? c->format->codec->unit(b, c, state, byte, swapped ? 0 : 4) : out[0];
+    for (int i = 0; i < 2 && g->scale_exponent; i++)
+        out[i] = ptx_mul(b, out[i], power_of_two(b, g->scale_exponent));
     out[2] = out[0];
     out[3] = out[1];
 }
 
-/* A thread writes all copies of an entry, in an order that differs from its neighbours'. */
+/* A thread writes all copies of an entry, in an order that differs from its neighbours'; then that of another one. */
 static void table_fill(ptx_builder *b, gemv *g)
 {
     enum { VECTORS = GEMV_RUN / LOAD_BYTES };
-    ptx_val byte = ptx_for(b, ptx_tid_x(b), ENTRIES, (int)(g->shape.warps * WARP)), values[4];
-    entry_of(b, g, byte, values);
-    ptx_val entry = ptx_mad(b, byte, PITCH, g->table);
+    const unsigned threads = g->shape.warps * WARP, size = bits_of(g) == 4 ? 8 : 4;
+    ptx_val tid = ptx_tid_x(b), values[ENTRIES / WARP][4];
+    ptx_val own = ptx_mad(b, ptx_and(b, tid, VECTORS - 1), LOAD_BYTES, ptx_mad(b, tid, PITCH, g->table));
+    for (unsigned j = 0; j < ENTRIES / threads; j++)
+        entry_of(b, g, ptx_add(b, tid, (int)(j * threads)), values[j]);
     for (unsigned i = 0; i < VECTORS; i++) {
-        ptx_val vector = ptx_and(b, ptx_add(b, byte, (int)i), VECTORS - 1);
-        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, ptx_mad(b, vector, LOAD_BYTES, entry), 0, values, 4);
+        ptx_val to = i ? ptx_xor(b, own, (int)(i * LOAD_BYTES)) : own; /* entries are aligned to runs */
+        for (unsigned j = 0; j < ENTRIES / threads; j++)
+            ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)(j * threads * PITCH), values[j], 4);
     }
-    ptx_end_for(b);
-    unsigned size = bits_of(g) == 4 ? 8 : 4;
-    g->copy = ptx_mul(b, ptx_and(b, ptx_laneid(b), (int)(GEMV_RUN / size - 1)), (int)size);
+    g->copy = ptx_mul(b, ptx_and(b, tid, (int)(GEMV_RUN / size - 1)), (int)size);
 }
 
 static ptx_val table_prepare(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers)
 {
-    (void)b, (void)g;
-    numbers[0] = group->scale;
+    numbers[0] = g->scale_exponent ? ptx_mul(b, group->scale, power_of_two(b, -g->scale_exponent)) : group->scale;
     return (ptx_val){0};
 }
 

@@ -355,7 +355,7 @@ static void check_buffers(const product_operands *o, const device_buffer *at)
                                 quant_operand_name(i));
 }
 
-static bool run(qdnnHandle_t handle, const product_case *c, buffer_kind buffers, const product_operands *o)
+bool product_run_operands(qdnnHandle_t handle, const product_case *c, buffer_kind buffers, const product_operands *o)
 {
     product_descriptors d = {0};
     device_buffer at[QDNN_OPERAND_COUNT] = {0};
@@ -379,7 +379,7 @@ bool product_run(qdnnHandle_t handle, const product_case *c, buffer_kind buffers
     product_operands o;
     product_case_text(c, text, sizeof text);
     test_push_note("%s", text);
-    bool ok = product_operands_make(c, &o) && run(handle, c, buffers, &o);
+    bool ok = product_operands_make(c, &o) && product_run_operands(handle, c, buffers, &o);
     product_operands_free(&o);
     test_pop_note();
     return ok;

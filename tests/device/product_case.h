@@ -46,6 +46,8 @@ ref_product_arrays product_arrays(const product_operands *o, void *y);
 
 /* Plans, executes and compares every byte of y and of all inputs. False where the device did not come to the end. */
 bool product_run(qdnnHandle_t handle, const product_case *c, buffer_kind buffers);
+/* The same with operands that are made. */
+bool product_run_operands(qdnnHandle_t handle, const product_case *c, buffer_kind buffers, const product_operands *o);
 
 /* The same in two calls: the weights are dequantized to f32, and multiplied as plain ones. Not for stacks. */
 bool product_run_in_two(qdnnHandle_t handle, const product_case *c, buffer_kind buffers);

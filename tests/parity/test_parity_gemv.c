@@ -180,3 +180,99 @@ TEST_EACH(ParityGemv, OnPtxvm, format_count, format_name)
     CHECK(served > TRIALS / 2);
     ptxvm_end(handle);
 }
+
+/* ---- A row does not depend on the others ---- */
+
+static product_case batch_case(const char *format, int64_t m)
+{
+    return (product_case){.weights = {.row = row_of(format),
+                                      .spec = kernel_spec_default(),
+                                      .granularity = QDNN_GRANULARITY_GROUP,
+                                      .extent = 64,
+                                      .rank = 2,
+                                      .dims = {9, 320},
+                                      .seed = 5},
+                          .m = m,
+                          .rows = -1,
+                          .x = QDNN_DATA_F16,
+                          .y = QDNN_DATA_F32,
+                          .seed = 77};
+}
+
+/* Every row of a batch by the device, then its bits against those of the row alone: x of a smaller batch is the beginning
+ * of a larger one's. */
+TEST_CASE(ParityGemv, RowsOfABatchAreRowsAlone)
+{
+    NEED_PTXVM;
+    static const char *const some[] = {"int4", "nf4", "int8_zp", "e4m3"};
+    static const int64_t batches[] = {1, 2, 3, 4, 7, 8, 13, 16, 17, 33, 64};
+    qdnnHandle_t handle = ptxvm_begin("sm_90", 0, "all", "error");
+    for (int f = 0; handle && f < LENGTH(some); f++) {
+        product_case largest = batch_case(some[f], 64);
+        product_operands all;
+        CHECK(product_operands_make(&largest, &all));
+        for (int i = 0; i < LENGTH(batches); i++) {
+            product_case c = batch_case(some[f], batches[i]);
+            product_operands o;
+            CHECK(product_operands_make(&c, &o));
+            CHECK(memcmp(o.host[QDNN_OPERAND_X], all.host[QDNN_OPERAND_X], o.bytes[QDNN_OPERAND_X]) == 0);
+            CHECK(memcmp(o.expected, all.expected, o.bytes[QDNN_OPERAND_Y]) == 0);
+            CHECK(product_run_operands(handle, &c, BUFFER_EXACT, &o));
+            product_operands_free(&o);
+        }
+        product_operands_free(&all);
+    }
+    ptxvm_end(handle);
+}
+
+/* ---- Fused is dequantize, then the product ---- */
+
+/* The product of the dequantized weights, as plain f32, has the bits of the fused one. */
+static void check_fused(qdnnHandle_t handle, const char *format, int64_t m)
+{
+    product_case fused = batch_case(format, m), plain = batch_case("plain_f32", m);
+    product_operands a, b;
+    plain.weights.granularity = QDNN_GRANULARITY_TENSOR;
+    plain.weights.extent = 0;
+    if (CHECK(product_operands_make(&fused, &a)) && CHECK(product_operands_make(&plain, &b))) {
+        const uint8_t *values = a.weights.host[QDNN_OPERAND_Y]; /* as the dequantize operation writes them */
+        CHECK_EQ_I64((int64_t)a.weights.bytes[QDNN_OPERAND_Y], (int64_t)b.bytes[QDNN_OPERAND_CODES]);
+        memcpy(b.host[QDNN_OPERAND_CODES], values, b.bytes[QDNN_OPERAND_CODES]);
+        memcpy(b.host[QDNN_OPERAND_X], a.host[QDNN_OPERAND_X], b.bytes[QDNN_OPERAND_X]);
+        memcpy(b.expected, a.expected, b.bytes[QDNN_OPERAND_Y]);
+        CHECK(product_run_operands(handle, &fused, BUFFER_EXACT, &a));
+        CHECK(product_run_operands(handle, &plain, BUFFER_EXACT, &b));
+    }
+    product_operands_free(&a);
+    product_operands_free(&b);
+}
+
+TEST_CASE(ParityGemv, FusedIsDequantizeThenProduct)
+{
+    NEED_PTXVM;
+    qdnnHandle_t handle = ptxvm_begin("sm_80", 0, "all", "error");
+    for (int f = 0; handle && f < LENGTH(formats) && strncmp(formats[f], "plain", 5) != 0; f++) {
+        test_push_note("%s", formats[f]);
+        check_fused(handle, formats[f], 1 + f % 3);
+        test_pop_note();
+    }
+    ptxvm_end(handle);
+}
+
+/* ---- The same bits on every SM ---- */
+
+TEST_CASE(ParityGemv, TheSameOnEverySm)
+{
+    NEED_PTXVM;
+    static const char *const all[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120"};
+    static const char *const some[] = {"int4", "nf4", "e2m1", "e4m3"};
+    for (int i = 0; i < LENGTH(all); i++) {
+        qdnnHandle_t handle = ptxvm_begin(all[i], 0, "all", "error");
+        for (int f = 0; handle && f < LENGTH(some); f++) {
+            product_case c = batch_case(some[f], 1 + f);
+            c.weights.spec.scale = strcmp(some[f], "e2m1") == 0 ? QDNN_SCALE_E4M3 : i % 2 ? QDNN_SCALE_F16 : QDNN_SCALE_F32;
+            CHECK(product_run(handle, &c, BUFFER_EXACT));
+        }
+        ptxvm_end(handle);
+    }
+}
