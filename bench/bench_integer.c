@@ -7,7 +7,7 @@
 #include "bench/integer/integer_run.h"
 #include "bench/sass/sass.h"
 
-enum { SIZE = 128, K = 256 };
+enum { SIZE = 128, K = 1024 };
 
 static const struct {
     const char *name, *kernel, *settings[5]; /* without the tile */
@@ -57,8 +57,39 @@ static void measure(int product, int tile, int sm)
     bench_report(name, 1000 * (double)once.instructions / macs, "instr/1000 mac", note);
 }
 
+/* Windows of 3 x 3 over 64 channels. */
+static void measure_conv(int tile, int sm)
+{
+    static const char *const conv_tiles[] = {"tile=1", "tile=64", "tile=128"};
+    enum { M = 256, N = 128, C = 64 };
+    char name[96], note[160] = "plain, by dp4a";
+    integer_run r = {.kernel = "int8_conv2d",
+                     .settings = {"nhwc=yes", conv_tiles[tile]},
+                     .sm = sms[sm],
+                     .m = M,
+                     .n = N,
+                     .k = C,
+                     .window = 3},
+                longer = r;
+    integer_cost once, twice;
+    longer.k = 2 * C;
+    bench_progress("integer.conv2d.%s.%s", conv_tiles[tile], sms[sm]);
+    if (!integer_measure(&r, &once) || !integer_measure(&longer, &twice))
+        return;
+    const double macs = (double)M * N * C * 9, mma = (double)(twice.mma - once.mma);
+    if (once.mma)
+        snprintf(note, sizeof note, "%.2f others per mma in the main loop, %llu bank conflicts",
+                 ((double)(twice.instructions - once.instructions) - mma) / mma,
+                 (unsigned long long)once.bank_conflicts);
+    snprintf(name, sizeof name, "integer.conv2d.%s.%s", conv_tiles[tile] + 5, sms[sm]);
+    bench_report(name, 1000 * (double)once.instructions / macs, "instr/1000 mac", note);
+}
+
 void bench_integer(void)
 {
+    for (int s = 0; s < (int)(sizeof sms / sizeof sms[0]); s++)
+        for (int t = 0; t < 3; t++)
+            measure_conv(t, s);
     for (int p = 0; p < (int)(sizeof products / sizeof products[0]); p++)
         for (int s = 0; s < (int)(sizeof sms / sizeof sms[0]); s++)
             for (int t = 0; t < (int)(sizeof tiles / sizeof tiles[0]); t++)

@@ -18,6 +18,24 @@ typedef struct job {
     ptxvm *vm;
 } job;
 
+/* A convolution with as many positions in y as in x. */
+static void set_windows(const integer_run *run, kernel_spec *spec, kernel_problem *p)
+{
+    const uint64_t w = run->window;
+    spec->window_h = spec->window_w = w;
+    spec->window_c = run->k;
+    p->columns = run->k * w * w;
+    p->conv = (kernel_conv){.images = run->m / 256,
+                            .channels = run->k,
+                            .outputs = run->n,
+                            .groups = 1,
+                            .in = {16, 16},
+                            .out = {16, 16},
+                            .stride = {1, 1},
+                            .padding = {w / 2, w / 2},
+                            .dilation = {1, 1}};
+}
+
 /* The product's step, with the tile that the settings name and not the one that the shape asks for. */
 static bool prepare(job *j)
 {
@@ -38,10 +56,15 @@ static bool prepare(job *j)
     spec = kernel_spec_normal(j->row, &spec);
     j->problem = (kernel_problem){
         .m = j->run->m, .rows = j->run->n, .columns = j->run->k, .multiplier = 0.01f, .alpha = 1};
+    if (j->run->window)
+        set_windows(j->run, &spec, &j->problem);
     kernel_steps_of(j->row, &spec, &j->problem, &j->steps);
     kernel_step *step = &j->steps.at[j->steps.count - 1];
     step->spec = spec;
-    int_set_grid(&spec, &j->problem, step);
+    if (j->run->window)
+        int_set_conv_grid(&spec, &j->problem, step);
+    else
+        int_set_grid(&spec, &j->problem, step);
     ptx_error problem;
     if (kernel_emit(j->row, &spec, ptx_sm_find(j->run->sm), NULL, &j->text, &problem))
         return true;

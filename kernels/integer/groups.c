@@ -4,7 +4,7 @@
 
 #include "kernels/emit.h"
 
-enum { LINES_MAX = 4, TEAM = 8, STRIP = 512, CHUNK_K = 32 };
+enum { LINES_MAX = 4, TEAM = 8, CHUNK_K = 32 };
 
 typedef struct grouped {
     const kernel_spec *spec;
@@ -16,12 +16,6 @@ typedef struct grouped {
     ptx_val x_rows[LINES_MAX], w_row;            /* u64 */
     ptx_val parts[LINES_MAX], totals[LINES_MAX]; /* f32 variables: of the thread's strip, of all */
 } grouped;
-
-static uint32_t strip_of(const kernel_spec *spec)
-{
-    return (uint32_t)(spec->group_size < STRIP ? STRIP / spec->group_size * spec->group_size
-                                               : spec->group_size);
-}
 
 /* 32 k at once: x words hold four neighbours, w's nibbles come apart as the even and the odd ones. */
 static void add_chunk(ptx_builder *b, const grouped *g, ptx_val k, const ptx_val *sums)
@@ -83,7 +77,7 @@ static void add_group(ptx_builder *b, const grouped *g, ptx_val first)
 /* A strip for each thread of the column, from `first` on; then those of the team in order. */
 static void add_strips(ptx_builder *b, const grouped *g, ptx_val first, ptx_val member)
 {
-    const uint32_t strip = strip_of(g->spec);
+    const uint32_t strip = int_strip(g->spec);
     ptx_val mine = ptx_mad(b, member, ptx_u32(b, strip), first);
     for (int i = 0; i < g->rows; i++)
         ptx_assign(b, g->parts[i], ptx_f32(b, 0));
@@ -143,7 +137,7 @@ void emit_int_groups(ptx_builder *b, const kernel_row *row, const kernel_spec *s
     ptx_val exists = ptx_setp(b, PTX_LT, g.column, g.args.n), member = ptx_and(b, ptx_laneid(b), TEAM - 1);
     g.column = ptx_min(b, g.column, ptx_sub(b, g.args.n, ptx_u64(b, 1)));
     g.w_row = int_row(b, &g.w, g.column);
-    ptx_val first = ptx_for(b, ptx_u32(b, 0), g.k, ptx_u32(b, TEAM * strip_of(spec)));
+    ptx_val first = ptx_for(b, ptx_u32(b, 0), g.k, ptx_u32(b, TEAM * int_strip(spec)));
     add_strips(b, &g, first, member);
     ptx_end_for(b);
     finish(b, &g, member, exists);

@@ -83,6 +83,8 @@ void emit_transpose(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
 
 /* Whether weights have scales in groups: bytes times nibbles. */
 bool int_is_grouped(const kernel_spec *spec);
+/* How many k of them make up a strip. */
+uint32_t int_strip(const kernel_spec *spec);
 /* Whether tiles on tensor cores serve; groups of some sizes do not fit them. */
 bool int_fits_tiles(const kernel_spec *spec);
 
@@ -109,6 +111,7 @@ void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kern
                       kernel_steps *steps);
 
 void emit_int_conv2d(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+void int_set_conv_grid(const kernel_spec *spec, const kernel_problem *problem, kernel_step *step);
 void int_conv_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                     kernel_steps *steps);
 kernel_operand int_conv_size(const kernel_spec *spec, const kernel_problem *problem, int operand);

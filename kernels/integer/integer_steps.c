@@ -82,6 +82,12 @@ bool int_is_grouped(const kernel_spec *spec)
     return spec->w_codes == QDNN_DATA_I4 && spec->x_codes == QDNN_DATA_I8;
 }
 
+uint32_t int_strip(const kernel_spec *spec)
+{
+    const uint64_t g = spec->group_size, whole = 512 / g * g;
+    return (uint32_t)(whole ? whole : g);
+}
+
 bool int_takes(const kernel_spec *spec, int operand)
 {
     switch ((qdnnOperand_t)operand) {
@@ -324,27 +330,32 @@ void emit_int_conv2d(ptx_builder *b, const kernel_row *row, const kernel_spec *s
         emit_int_window(b, row, spec);
 }
 
-static void add_window(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p,
-                       kernel_steps *steps)
+void int_set_conv_grid(const kernel_spec *spec, const kernel_problem *p, kernel_step *step)
 {
-    kernel_spec any = *spec;
-    any.tile = 1;
-    kernel_step *step = steps_add(steps, row, &any, p);
-    step->block = 256;
-    step->grid[0] = ceil_div(p->m * p->rows, 256);
+    if (spec->tile < 64) {
+        step->block = 256;
+        step->grid[0] = ceil_div(p->m * p->rows, 256);
+        return;
+    }
+    step->grid[0] = ceil_div(p->m, (uint64_t)spec->tile);
+    step->grid[1] = ceil_div(p->conv.outputs / p->conv.groups, (uint64_t)spec->tile);
+    step->grid[2] = p->conv.groups;
 }
 
-static void add_tiles(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p,
-                      kernel_steps *steps)
+static kernel_step *add_conv(const kernel_row *row, const kernel_spec *spec, int tile,
+                             const kernel_problem *p, kernel_steps *steps)
 {
     kernel_spec tiled = *spec;
-    const uint64_t outputs = p->conv.outputs / p->conv.groups;
-    tiled.nhwc = 1;
-    tiled.tile = p->m <= 64 || outputs <= 64 ? 64 : 128;
+    tiled.nhwc = spec->nhwc || tile >= 64;
+    tiled.tile = tile;
     kernel_step *step = steps_add(steps, row, &tiled, p);
-    step->grid[0] = ceil_div(p->m, (uint64_t)tiled.tile);
-    step->grid[1] = ceil_div(outputs, (uint64_t)tiled.tile);
-    step->grid[2] = p->conv.groups;
+    int_set_conv_grid(&step->spec, p, step);
+    return step;
+}
+
+static int conv_tile(const kernel_problem *p)
+{
+    return p->m <= 64 || p->conv.outputs / p->conv.groups <= 64 ? 64 : 128;
 }
 
 /* Channels that lie apart are brought together in the workspace, and y is taken apart again. */
@@ -359,8 +370,7 @@ static void add_tiles_apart(const kernel_row *row, const kernel_spec *spec, cons
     step_from_workspace(step, QDNN_OPERAND_REPACKED, x);
     step = add_transpose(c->outputs, spec->window_c, spec->window_h * spec->window_w, steps);
     step_from_workspace(step, QDNN_OPERAND_REPACKED, w);
-    add_tiles(row, spec, p, steps);
-    step = &steps->at[steps->count - 1];
+    step = add_conv(row, spec, conv_tile(p), p, steps);
     step_from_workspace(step, QDNN_OPERAND_X, x);
     step_from_workspace(step, QDNN_OPERAND_CODES, w);
     step_from_workspace(step, QDNN_OPERAND_Y, y);
@@ -377,9 +387,9 @@ void int_conv_steps(const kernel_row *row, const kernel_spec *spec, const kernel
     const bool fills =
         spec->window_c % INT_CHUNK == 0 && c->outputs / c->groups >= 8 && c->groups <= UINT16_MAX;
     if (fills && spec->nhwc)
-        add_tiles(row, spec, p, steps);
+        add_conv(row, spec, conv_tile(p), p, steps);
     else if (fills && spec->result != QDNN_DATA_I32)
         add_tiles_apart(row, spec, p, steps);
     else
-        add_window(row, spec, p, steps);
+        add_conv(row, spec, 1, p, steps);
 }

@@ -34,7 +34,9 @@ static void add_nibbles(ptx_builder *b, ptx_val sum, const ptx_val x[4], ptx_val
         part = ptx_dp4a(b, ptx_as(b, PTX_S32, x_even), ptx_as(b, PTX_S32, even[j]), part);
         part = ptx_dp4a(b, ptx_as(b, PTX_S32, x_odd), ptx_as(b, PTX_S32, odd[j]), part);
     }
-    ptx_assign(b, sum, ptx_add(b, sum, ptx_shr(b, part, 8)));
+    ptx_val whole = ptx_shr(b, part, 8);
+    ptx_into(b, sum);
+    ptx_add(b, sum, whole);
 }
 
 static void add_bytes(ptx_builder *b, const lines *l, int i, const ptx_val x[4], const ptx_val w[4])
@@ -54,19 +56,38 @@ static void add_bytes(ptx_builder *b, const lines *l, int i, const ptx_val x[4],
     }
 }
 
-static void add_chunks(ptx_builder *b, const lines *l, ptx_val w_row, const ptx_val *x_rows, ptx_val at)
+/* A chunk that lies inside of its row. */
+static void load_chunk(ptx_builder *b, const int_matrix *m, bool fast, ptx_val row, ptx_val at,
+                       ptx_val words[4])
 {
-    ptx_val w[4], x[4], even[4], odd[4];
-    int_load(b, &l->w, w_row, at, w);
+    if (fast)
+        ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, ptx_add(b, row, ptx_cvt(b, PTX_U64, at)), 0, words, 4);
+    else
+        int_load_slowly(b, m, row, at, words);
+}
+
+static void add_chunks(ptx_builder *b, const lines *l, bool fast, ptx_val w_row, const ptx_val *x_rows,
+                       ptx_val at)
+{
+    ptx_val w[4], x[LINES_MAX][4], even[4], odd[4];
+    load_chunk(b, &l->w, fast, w_row, at, w);
+    for (int i = 0; i < l->rows; i++)
+        load_chunk(b, &l->x, fast, x_rows[i], at, x[i]);
     for (int j = 0; j < 4 && l->w.type == QDNN_DATA_I4; j++)
         int_spread(b, w[j], &even[j], &odd[j]);
     for (int i = 0; i < l->rows; i++) {
-        int_load(b, &l->x, x_rows[i], at, x);
         if (l->w.type == QDNN_DATA_I4)
-            add_nibbles(b, l->sums[i], x, even, odd);
+            add_nibbles(b, l->sums[i], x[i], even, odd);
         else
-            add_bytes(b, l, i, x, w);
+            add_bytes(b, l, i, x[i], w);
     }
+}
+
+static void add_rows(ptx_builder *b, const lines *l, bool fast, ptx_val w_row, const ptx_val *x_rows)
+{
+    ptx_val at = ptx_for(b, ptx_mul(b, ptx_laneid(b), INT_CHUNK), l->w.pitch, 32 * INT_CHUNK);
+    add_chunks(b, l, fast, w_row, x_rows, at);
+    ptx_end_for(b);
 }
 
 static ptx_val joined(ptx_builder *b, ptx_val sum)
@@ -128,9 +149,11 @@ void emit_int_lines(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
     ptx_val w_row = int_row(b, &l.w, l.column), x_rows[LINES_MAX];
     for (int i = 0; i < l.rows; i++)
         x_rows[i] = int_row(b, &l.x, i ? ptx_add(b, l.first_row, ptx_u64(b, (uint64_t)i)) : l.first_row);
-    ptx_val first = ptx_mul(b, ptx_laneid(b), INT_CHUNK);
-    ptx_val at = ptx_for(b, first, l.w.pitch, 32 * INT_CHUNK);
-    add_chunks(b, &l, w_row, x_rows, at);
-    ptx_end_for(b);
+    ptx_uniform(b);
+    ptx_if(b, ptx_and(b, l.x.is_fast, l.w.is_fast));
+    add_rows(b, &l, true, w_row, x_rows);
+    ptx_else(b);
+    add_rows(b, &l, false, w_row, x_rows);
+    ptx_end_if(b);
     finish(b, &l);
 }

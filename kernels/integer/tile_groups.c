@@ -9,7 +9,7 @@
 
 #include "kernels/emit.h"
 
-enum { STAGE_K = 128, STEP_K = 32, HALF_STEPS = 2, STRIP = 512 };
+enum { STAGE_K = 128, STEP_K = 32, HALF_STEPS = 2 };
 
 bool int_fits_tiles(const kernel_spec *spec)
 {
@@ -17,12 +17,6 @@ bool int_fits_tiles(const kernel_spec *spec)
     if (!int_is_grouped(spec))
         return true;
     return g % STAGE_K == 0 ? g < 1 << 17 : g % STEP_K == 0 && STAGE_K % g == 0;
-}
-
-static uint32_t strip_of(const kernel_spec *spec)
-{
-    return (uint32_t)(spec->group_size < STRIP ? STRIP / spec->group_size * spec->group_size
-                                               : spec->group_size);
 }
 
 /* Groups that begin and end within a stage: their first mma adds to nothing. Others are set to 0 where they end. */
@@ -71,7 +65,7 @@ void tile_groups_begin(ptx_builder *b, tile *t, ptx_val warp_row, ptx_val warp_c
     t->group = ptx_var(b, ptx_u32(b, 0));
     for (int i = 0; i < 4; i++)
         t->none[i] = ptx_var(b, ptx_s32(b, 0));
-    t->k_left = ptx_var(b, ptx_u32(b, strip_of(t->spec)));
+    t->k_left = ptx_var(b, ptx_u32(b, int_strip(t->spec)));
     addresses_begin(b, t, warp_row, warp_column);
     scales_begin(b, t, warp_column);
     for (unsigned i = 0; i < t->m_blocks; i++)
@@ -121,7 +115,7 @@ static void end_strip(ptx_builder *b, const tile *t)
 /* Groups of whole stages end when the k of the strip that are left are a multiple of their size. */
 static void end_stage(ptx_builder *b, const tile *t)
 {
-    const uint32_t g = (uint32_t)t->spec->group_size, strip = strip_of(t->spec);
+    const uint32_t g = (uint32_t)t->spec->group_size, strip = int_strip(t->spec);
     ptx_into(b, t->k_left);
     ptx_sub(b, t->k_left, STAGE_K);
     if (!is_short(t->spec)) {

@@ -226,7 +226,7 @@ static const struct {
     {"size", I8, I8, I8, {1, 4, 5, 5}, {2, 4, 3, 3}, {1, 2, 4, 3}, 0, 1, SHAPE, "y has a height of 4; it must be 3"},
     {"outputs", I8, I8, I8, {1, 4, 5, 5}, {2, 4, 3, 3}, {1, 3, 3, 3}, 0, 1, SHAPE, "y has 1 images of 3 channels; it must have 1 of 2"},
     {"nhwc", I8, I8, I8, {1, 4, 5, 5}, {2, 4, 3, 3}, {1, 2, 3, 3}, QDNN_INTEGER_NHWC, 1, SHAPE, "it must have 5"},
-    {"activation", I8, I8, I8, {1, 4, 5, 5}, {2, 4, 3, 3}, {1, 2, 3, 3}, QDNN_INTEGER_ACTIVATION, 1, NOT, "quant.int8.conv2d does not have"},
+    {"activation", I8, I8, I8, {1, 4, 5, 5}, {2, 4, 3, 3}, {1, 2, 3, 3}, QDNN_INTEGER_ACTIVATION, 1, NOT, "quant.int8.qconv2d does not have"},
     {"x_zero", U8, I8, I8, {1, 4, 5, 5}, {2, 4, 3, 3}, {1, 2, 3, 3}, QDNN_INTEGER_X_ZERO, -5, SHAPE, "it must be 0 to 255"},
 };
 /* clang-format on */
@@ -278,7 +278,7 @@ TEST_CASE(ApiInteger, Names)
                                            {"quant.w8a8.matmul", "w8a8_matmul"},
                                            {"quant.w4a8.matmul", "w4a8_matmul"},
                                            {"quant.w4a4.matmul", "w4a4_matmul"},
-                                           {"quant.int8.conv2d", "int8_conv2d"}};
+                                           {"quant.int8.qconv2d", "int8_conv2d"}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *kernel = NULL;
         bool listed = false;

@@ -19,7 +19,7 @@ typedef struct integer_case {
     int x_zero, w_zero, y_zero;
     float multiplier;
     bool multipliers;        /* one for each column */
-    qdnnRounding_t rounding; /* 0 is ties to even; TIES_AWAY where `away` */
+    qdnnRounding_t rounding; /* 0 is ties to even */
     int bias;                /* qdnnDataType_t; 0: none */
     qdnnActivation_t activation;
     qdnnAlpha_t alpha;

@@ -31,7 +31,8 @@ static const int64_t shapes[][3] = {
 
 /* clang-format off */
 static const integer_case kinds[] = {
-    {.name = "qmatmul", .x = I8, .w = I8, .y = I8, .multiplier = 0.003f},
+    {.name = "qmatmul", .x = I8, .w = I8, .y = I8, .rounding = QDNN_ROUND_TIES_AWAY, .multiplier = 0.003f},
+    {.name = "qmatmul_ties", .x = I8, .w = I8, .y = I8, .rounding = QDNN_ROUND_TIES_AWAY, .multiplier = 0.0078125f},
     {.name = "qmatmul_zeros", .x = I8, .w = I8, .y = I8, .x_zero = -128, .w_zero = 127, .y_zero = 5, .bias = I32,
      .multiplier = 0.0007f},
     {.name = "qmatmul_u8", .x = U8, .w = I8, .y = U8, .x_zero = 255, .y_zero = 128, .multipliers = true, .bias = I32},
