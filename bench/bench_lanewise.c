@@ -19,7 +19,9 @@ static const struct {
     {"gptq",
      "matmul_int4_zp",
      {"layout=interleaved", "groups=columns", "zero_packed=yes", "scale=f16", "reduction=rows"}},
-    {"awq", "matmul_int4_zp", {"layout=awq", "groups=columns", "zero_packed=yes", "scale=f16", "reduction=rows"}},
+    {"awq",
+     "matmul_int4_zp",
+     {"layout=awq", "groups=columns", "zero_packed=yes", "scale=f16", "reduction=rows"}},
     {"nf4", "matmul_nf4", {"group_size=64"}},
     {"e4m3", "matmul_e4m3", {"groups=rows"}},
     {"nvfp4", "matmul_e2m1", {"groups=rows", "scale=e4m3", "group_size=16", "global_scale=yes"}},
@@ -118,8 +120,8 @@ static void report(const char *name, const char *ptx, const char *sm, const ptxv
         return;
     }
     snprintf(text, sizeof text, "lanewise.%s.sass.%s", name, sm);
-    snprintf(note, sizeof note, "asked: %.0f; %d registers, %d bytes spilled, misfit %.1f%%", asked, s.registers,
-             s.spill_bytes, 100 * s.misfit);
+    snprintf(note, sizeof note, "asked: %.0f; %d registers, %d bytes spilled, misfit %.1f%%", asked,
+             s.registers, s.spill_bytes, 100 * s.misfit);
     for (int i = 1; i < s.n_opcodes && i < 8; i++)
         snprintf(note + strlen(note), sizeof note - strlen(note), "; %s %.1f", s.opcodes[i].name,
                  100 * s.opcodes[i].issued / s.issued);
@@ -154,7 +156,8 @@ static void measure(int format, int tile, const char *sm)
     if (ptxvm_create(&config, &vm) != PTXVM_OK || !launch(vm, &steps.at[0], text.ptx, operands))
         fprintf(stderr, "bench: lanewise.%s: %s\n", name, vm ? ptxvm_last_error(vm) : "no device");
     else
-        report(name, text.ptx, sm, ptxvm_last_counters(vm), text.geometry.block / SASS_LANES, tiles[tile].asked);
+        report(name, text.ptx, sm, ptxvm_last_counters(vm), text.geometry.block / SASS_LANES,
+               tiles[tile].asked);
     ptxvm_destroy(vm);
     free(text.ptx);
 }

@@ -43,8 +43,10 @@ static const char *const turns[][7] = {
     {"tile_rows=128", "data=f16", "groups=rows", "scale=f16"},
     {"tile_rows=64", "split=4", "data=f32", "reduction=rows", "groups=columns"},
     {"tile_rows=32", "data=bf16", "output=bf16", "gated=yes", "activation=silu", "layout=words"},
-    {"tile_rows=128", "data=f32", "gated=yes", "activation=gelu_erf", "residual=yes", "bias=f16", "layout=interleaved"},
-    {"tile_rows=64", "data=f16", "reduction=rows", "alpha=column", "bias=f32", "layout=interleaved", "groups=columns"},
+    {"tile_rows=128", "data=f32", "gated=yes", "activation=gelu_erf", "residual=yes", "bias=f16",
+     "layout=interleaved"},
+    {"tile_rows=64", "data=f16", "reduction=rows", "alpha=column", "bias=f32", "layout=interleaved",
+     "groups=columns"},
     {"tile_rows=32", "data=f32", "reduction=rows", "groups=columns", "group_size=64", "activation=gelu_tanh"},
 };
 

@@ -7,10 +7,8 @@
 #include <stdio.h>
 
 static const gemm_kernel *const kernels[] = {
-    [KERNEL_PRODUCT_STAGED] = &gemm_staged,
-    [KERNEL_PRODUCT_LANEWISE] = &gemm_lanewise,
-    [KERNEL_PRODUCT_JOIN] = &gemm_join,
-    [KERNEL_PRODUCT_TILE] = &gemm_tile,
+    [KERNEL_PRODUCT_STAGED] = &gemm_staged, [KERNEL_PRODUCT_LANEWISE] = &gemm_lanewise,
+    [KERNEL_PRODUCT_JOIN] = &gemm_join,     [KERNEL_PRODUCT_TILE] = &gemm_tile,
     [KERNEL_PRODUCT_GEMV] = &gemm_gemv,
 };
 

@@ -23,7 +23,8 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
     return false;
 }
 
-static ptx_val joined(ptx_builder *b, const kernel_spec *spec, const gemm_args *args, ptx_val row, ptx_val output)
+static ptx_val joined(ptx_builder *b, const kernel_spec *spec, const gemm_args *args, ptx_val row,
+                      ptx_val output)
 {
     ptx_val sums[SPLIT_MAX], stride = ptx_shl(b, ptx_mul(b, args->m, args->outputs), 2);
     ptx_val at = ptx_at(b, args->all.workspace, ptx_mad(b, row, args->outputs, output), 4);
@@ -44,8 +45,8 @@ static void emit_join(ptx_builder *b, const kernel_row *row, const kernel_spec *
     epilogue e = epilogue_begin(b, spec, &args);
     ptx_val n = ptx_global_index64(b);
     ptx_ret_unless(b, ptx_setp(b, PTX_LT, n, args.n));
-    ptx_val m = ptx_for(b, ptx_cvt(b, PTX_U64, ptx_ctaid_y(b)), args.m,
-                        ptx_cvt(b, PTX_U64, ptx_sreg(b, "nctaid.y")));
+    ptx_val m =
+        ptx_for(b, ptx_cvt(b, PTX_U64, ptx_ctaid_y(b)), args.m, ptx_cvt(b, PTX_U64, ptx_sreg(b, "nctaid.y")));
     ptx_val sums[2] = {joined(b, spec, &args, m, n)};
     if (spec->gated)
         sums[1] = joined(b, spec, &args, m, ptx_add(b, n, args.n));

@@ -8,54 +8,11 @@
  *
  * Shared memory holds rows of 16 k (of x, or of an output) in 20 words, and 8 words more after every 8 rows: reads and
  * writes of vectors by 8 neighbouring rows, and of words by 8 k of 4 groups of rows, have no conflicts. */
+#include "kernels/gemm/lanewise.h"
+
 #include "kernels/gemm/epilogue.h"
-#include "kernels/gemm/runs.h"
 
 #include <stdio.h>
-
-enum {
-    THREADS = 128,
-    SIDE = 8, /* outputs of a thread in each direction */
-    OUTPUTS = THREADS * SIDE * SIDE,
-    CHUNKS = 2, /* of a lane in a stage */
-    STAGE_K = CHUNKS * ROUND, /* from a stage to the next of a lane */
-    ROW_BYTES = 4 * (CHUNKS * CHUNK + 4),
-    EIGHT_ROWS = 8 * ROW_BYTES + 32,
-    WARP_ROWS = 32, /* a warp has 32 x 64 outputs: 4 x 8 threads */
-    WARP_COLUMNS = 64,
-    PARTIALS = 5,
-    SUM_BYTES = 4 * SIDE * SIDE, /* of a thread */
-    ITEMS_MAX = 4,
-    ITEMS_AHEAD = 2 /* of weights, loaded while the stage before is summed */
-};
-
-/* What a thread brings into shared memory of each stage: a chunk of a row of x, or a run of weights. */
-typedef struct item {
-    ptx_val number;  /* u64: the row, or the first output, that exists */
-    ptx_val k;       /* u32: from the stage's first k on */
-    ptx_val to;      /* u32: where in buffer 0 */
-    ptx_val row;     /* of x: pointer to the row */
-    run_base base;   /* of weights */
-    ptx_val at;      /* its k in the stage that is being brought in, as wide as that of the stage */
-    ptx_val exists;  /* predicate, uniform in a warp: there is such a chunk; of x and weights alike */
-    ptx_val words[CHUNK]; /* of x, as loaded */
-    weight_run run;
-} item;
-
-typedef struct lanewise {
-    const kernel_spec *spec;
-    gemm_args args;
-    weights w;
-    unsigned rows, columns; /* of the tile; columns are outputs of the weights */
-    unsigned x_items, w_items;
-    item x[ITEMS_MAX], weight[ITEMS_MAX];
-    ptx_val first_row, column;          /* u64: of the block */
-    ptx_val tid, warp_row, warp_column; /* u32: of the thread's warp in the tile */
-    ptx_val shared, partials;
-    ptx_val read_x, read_w;    /* u32: where the thread's rows begin in buffer 0 */
-    ptx_val sums[SIDE][SIDE];  /* variables */
-    ptx_val first_lane, lanes; /* u32: of the block, in bit-reversed order */
-} lanewise;
 
 static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
 {
@@ -74,259 +31,6 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
     return false;
 }
 
-/* Where row `row` (u32) of a buffer begins. */
-static ptx_val row_offset(ptx_builder *b, ptx_val row)
-{
-    ptx_val eight = ptx_mul(b, ptx_shr(b, row, 3), EIGHT_ROWS);
-    return ptx_mad(b, ptx_and(b, row, 7), ROW_BYTES, eight);
-}
-
-static unsigned rows_bytes(unsigned rows)
-{
-    return rows / 8 * EIGHT_ROWS;
-}
-
-static unsigned buffer_bytes(const lanewise *t)
-{
-    return rows_bytes(t->rows) + rows_bytes(t->columns);
-}
-
-/* ---- Items ---- */
-
-/* Output `number` (u32) of the tile; of gated pairs, a and b take turns by eights, so that a thread has both. */
-static ptx_val output_of(ptx_builder *b, const lanewise *t, ptx_val number)
-{
-    if (!t->spec->gated)
-        return ptx_add(b, t->column, ptx_cvt(b, PTX_U64, number));
-    ptx_val index = ptx_or(b, ptx_shl(b, ptx_shr(b, number, 4), 3), ptx_and(b, number, 7));
-    ptx_val a = ptx_add(b, t->column, ptx_cvt(b, PTX_U64, index)), other = ptx_add(b, a, t->args.n);
-    return ptx_selp(b, a, other, ptx_setp(b, PTX_EQ, ptx_and(b, number, 8), 0));
-}
-
-/* Item i of the thread is one of `size` in one of the stage's chunks: which of them, and the chunk's place. */
-static ptx_val place_item(ptx_builder *b, const lanewise *t, unsigned i, unsigned size, ptx_val base, item *it)
-{
-    if (size >= THREADS) {
-        const unsigned chunk = i * THREADS / size, first = i * THREADS % size;
-        it->k = ptx_u32(b, chunk * ROUND);
-        it->to = ptx_add(b, base, (int)(chunk * 4 * CHUNK));
-        return first ? ptx_add(b, t->tid, (int)first) : t->tid;
-    }
-    ptx_val chunk = ptx_and(b, ptx_shr(b, t->tid, ceil_log2(size)), CHUNKS - 1);
-    it->k = ptx_mul(b, chunk, ROUND);
-    it->to = ptx_mad(b, chunk, 4 * CHUNK, base);
-    return ptx_and(b, t->tid, (int)size - 1);
-}
-
-static ptx_val x_address(ptx_builder *b, const lanewise *t, ptx_val row, ptx_val k)
-{
-    return ptx_at(b, t->args.all.operand[QDNN_OPERAND_X], ptx_mad(b, row, t->args.x_stride, k),
-                  element_bytes(t->spec->data));
-}
-
-/* Neighbouring threads have neighbouring rows. */
-static void place_x(ptx_builder *b, lanewise *t)
-{
-    ptx_val last = ptx_sub(b, t->args.m, 1);
-    for (unsigned i = 0; i < t->x_items; i++) {
-        item *it = &t->x[i];
-        ptx_val row = place_item(b, t, i, t->rows, t->shared, it);
-        it->number = ptx_min(b, ptx_add(b, t->first_row, ptx_cvt(b, PTX_U64, row)), last);
-        it->to = ptx_add(b, it->to, row_offset(b, row));
-        it->row = x_address(b, t, it->number, ptx_u64(b, 0));
-    }
-}
-
-static void place_along_k(ptx_builder *b, lanewise *t, ptx_val number, item *it)
-{
-    it->number = ptx_min(b, output_of(b, t, number), ptx_sub(b, t->w.outputs, 1));
-    it->to = ptx_add(b, it->to, row_offset(b, number));
-}
-
-/* Eight k side by side, of neighbouring groups of eight outputs. The last group that exists begins at a multiple of 8. */
-static void place_along_outputs(ptx_builder *b, lanewise *t, ptx_val number, item *it)
-{
-    ptx_val k = ptx_and(b, number, CHUNK - 1), output = ptx_and(b, number, 0x7FFFFFF8);
-    ptx_val last = ptx_and(b, ptx_sub(b, t->w.outputs, 1), ptx_u64(b, ~(uint64_t)(CHUNK - 1)));
-    ptx_val chosen = output_of(b, t, output);
-    it->number = ptx_selp(b, chosen, last, ptx_setp(b, PTX_LT, chosen, t->w.outputs));
-    it->k = ptx_add(b, k, it->k);
-    it->to = ptx_mad(b, k, 4, ptx_add(b, it->to, row_offset(b, output)));
-}
-
-static void place_weights(ptx_builder *b, lanewise *t)
-{
-    ptx_val base = ptx_add(b, t->shared, (int)rows_bytes(t->rows));
-    for (unsigned i = 0; i < t->w_items; i++) {
-        item *it = &t->weight[i];
-        ptx_val number = place_item(b, t, i, t->columns, base, it);
-        (runs_along_k(&t->w) ? place_along_k : place_along_outputs)(b, t, number, it);
-        it->base = run_base_of(b, &t->w, it->number);
-    }
-}
-
-/* ---- Stages ---- */
-
-/* Sets where the item is in the stage that begins at `stage`. */
-static void locate(ptx_builder *b, const lanewise *t, item *it, ptx_val stage)
-{
-    const bool is_wide = stage.type == PTX_U64;
-    it->at = ptx_add(b, stage, is_wide ? ptx_cvt(b, PTX_U64, ptx_mov(b, it->k)) : it->k);
-    it->exists = ptx_setp(b, PTX_LT, it->at, is_wide ? t->args.k : ptx_cvt(b, PTX_U32, t->args.k));
-}
-
-static void fetch_weights(ptx_builder *b, const lanewise *t, item *it)
-{
-    run_fetch(b, &t->w, &it->base, ptx_selp(b, it->at, 0, it->exists), &it->run);
-}
-
-/* Loads alone, of k below 2^31. What does not exist is loaded from the first k, and put as zeros. */
-static void fetch(ptx_builder *b, lanewise *t, ptx_val stage)
-{
-    const unsigned bytes = element_bytes(t->spec->data);
-    for (unsigned i = 0; i < t->x_items; i++) {
-        item *it = &t->x[i];
-        locate(b, t, it, stage);
-        ptx_val k = ptx_selp(b, it->at, 0, it->exists);
-        emit_load_words(b, ptx_at(b, it->row, k, bytes), 0, CHUNK * bytes / 4, it->words);
-    }
-    for (unsigned i = 0; i < t->w_items; i++) {
-        locate(b, t, &t->weight[i], stage);
-        if (i < ITEMS_AHEAD)
-            fetch_weights(b, t, &t->weight[i]);
-    }
-}
-
-/* Of 32 rows the threads have less than one item each. */
-static void x_begin(ptx_builder *b, const lanewise *t)
-{
-    if (t->rows * CHUNKS < THREADS)
-        ptx_if(b, ptx_setp(b, PTX_LT, t->tid, (int)(t->rows * CHUNKS)));
-}
-
-static void x_end(ptx_builder *b, const lanewise *t)
-{
-    if (t->rows * CHUNKS < THREADS)
-        ptx_end_if(b);
-}
-
-static void put_x(ptx_builder *b, const lanewise *t, const item *it, ptx_val buffer)
-{
-    const unsigned in_word = 4 / element_bytes(t->spec->data);
-    ptx_val to = ptx_add(b, it->to, buffer), values[CHUNK];
-    for (unsigned k = 0; k < CHUNK; k += in_word)
-        emit_widen_word(b, t->spec->data, it->words[k / in_word], values + k);
-    for (unsigned k = 0; k < CHUNK; k += QUAD)
-        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)(4 * k), values + k, QUAD);
-}
-
-static void put_x_zeros(ptx_builder *b, const item *it, ptx_val buffer)
-{
-    ptx_val to = ptx_add(b, it->to, buffer), zero = ptx_mov(b, ptx_f32(b, 0));
-    const ptx_val values[QUAD] = {zero, zero, zero, zero};
-    for (unsigned k = 0; k < CHUNK; k += QUAD)
-        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)(4 * k), values, QUAD);
-}
-
-static run_target target_of(ptx_builder *b, const item *it, ptx_val buffer)
-{
-    return (run_target){ptx_add(b, it->to, buffer), 4 * QUAD, ROW_BYTES};
-}
-
-static void put_weights(ptx_builder *b, const lanewise *t, const item *it, ptx_val buffer)
-{
-    const run_target to = target_of(b, it, buffer);
-    run_put(b, &t->w, &it->run, &to);
-}
-
-static void put_weight_zeros(ptx_builder *b, const lanewise *t, const item *it, ptx_val buffer)
-{
-    const run_target to = target_of(b, it, buffer);
-    run_put_zeros(b, &t->w, &to);
-}
-
-/* What was fetched, into a buffer. Not all lanes have a last stage; the branch also keeps ptxas from decoding amid the sums,
- * where it has no registers to spare. */
-static void put(ptx_builder *b, lanewise *t, ptx_val stage, ptx_val buffer)
-{
-    ptx_uniform(b);
-    ptx_if(b, ptx_setp(b, PTX_LT, stage, ptx_cvt(b, PTX_U32, t->args.k)));
-    x_begin(b, t);
-    for (unsigned i = 0; i < t->x_items; i++)
-        put_x(b, t, &t->x[i], buffer);
-    x_end(b, t);
-    for (unsigned i = 0; i < t->w_items; i++) {
-        if (i >= ITEMS_AHEAD)
-            fetch_weights(b, t, &t->weight[i]);
-        put_weights(b, t, &t->weight[i], buffer);
-    }
-    ptx_end_if(b);
-}
-
-/* Then zeros over what does not exist: of the last stage of a lane. */
-static void put_zeros(ptx_builder *b, const lanewise *t, ptx_val stage, ptx_val buffer)
-{
-    ptx_uniform(b);
-    ptx_if(b, ptx_setp(b, PTX_GE, ptx_add(b, stage, (CHUNKS - 1) * ROUND), ptx_cvt(b, PTX_U32, t->args.k)));
-    x_begin(b, t);
-    for (unsigned i = 0; i < t->x_items; i++) {
-        ptx_if_not(b, t->x[i].exists);
-        put_x_zeros(b, &t->x[i], buffer);
-        ptx_end_if(b);
-    }
-    x_end(b, t);
-    for (unsigned i = 0; i < t->w_items; i++) {
-        ptx_if_not(b, t->weight[i].exists);
-        put_weight_zeros(b, t, &t->weight[i], buffer);
-        ptx_end_if(b);
-    }
-    ptx_end_if(b);
-}
-
-/* ---- Stages element by element: rows at any address, a K that is no multiple of 8 ---- */
-
-static void copy_x(ptx_builder *b, const lanewise *t, const item *it, ptx_val to)
-{
-    ptx_val i = ptx_for(b, ptx_u32(b, 0), CHUNK, 1);
-    ptx_val k = ptx_add(b, it->at, ptx_cvt(b, PTX_U64, i)), value = ptx_var(b, ptx_f32(b, 0));
-    ptx_if(b, ptx_setp(b, PTX_LT, k, t->args.k));
-    ptx_assign(b, value, emit_load(b, t->spec->data, x_address(b, t, it->number, k), 0));
-    ptx_end_if(b);
-    ptx_st_shared(b, ptx_at(b, to, i, 4), 0, value);
-    ptx_end_for(b);
-}
-
-/* Blocks are always read in runs. */
-static void copy_weights(ptx_builder *b, const lanewise *t, item *it, ptx_val buffer)
-{
-    const run_target to = target_of(b, it, buffer);
-    if (!t->w.layout) {
-        run_put_elements(b, &t->w, it->number, it->at, &to);
-        return;
-    }
-    ptx_uniform(b);
-    ptx_if(b, it->exists);
-    run_fetch(b, &t->w, &it->base, it->at, &it->run);
-    run_put(b, &t->w, &it->run, &to);
-    ptx_else(b);
-    put_weight_zeros(b, t, it, buffer);
-    ptx_end_if(b);
-}
-
-static void copy(ptx_builder *b, lanewise *t, ptx_val stage, ptx_val buffer)
-{
-    x_begin(b, t);
-    for (unsigned i = 0; i < t->x_items; i++) {
-        locate(b, t, &t->x[i], stage);
-        copy_x(b, t, &t->x[i], ptx_add(b, t->x[i].to, buffer));
-    }
-    x_end(b, t);
-    for (unsigned i = 0; i < t->w_items; i++) {
-        locate(b, t, &t->weight[i], stage);
-        copy_weights(b, t, &t->weight[i], buffer);
-    }
-}
-
 /* ---- Sums ---- */
 
 /* A thread's rows of x are 4 apart, its outputs 8 apart. */
@@ -339,7 +43,8 @@ static void add_vectors(ptx_builder *b, const lanewise *t, ptx_val x_at, ptx_val
 {
     ptx_val w[SIDE][QUAD], x[QUAD];
     for (unsigned j = 0; j < SIDE; j++)
-        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, w_at, (int)(j * EIGHT_ROWS) + offset, w[j], QUAD);
+        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, w_at, (int)(j * EIGHT_ROWS) + offset, w[j],
+                   QUAD);
     for (unsigned i = 0; i < SIDE; i++) {
         ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, x_at, x_offset(i) + offset, x, QUAD);
         for (unsigned k = 0; k < QUAD; k++)
@@ -437,7 +142,8 @@ static ptx_val as_wide_as(ptx_builder *b, ptx_val x, bool is_wide)
 static walk walk_begin(ptx_builder *b, const lanewise *t, bool is_wide)
 {
     walk w = {.lane = ptx_var(b, ptx_u32(b, 0)), .buffer = ptx_var(b, ptx_u32(b, 0))};
-    ptx_val k = is_wide ? t->args.k : ptx_cvt(b, PTX_U32, t->args.k), none = is_wide ? ptx_u64(b, 0) : ptx_u32(b, 0);
+    ptx_val k = is_wide ? t->args.k : ptx_cvt(b, PTX_U32, t->args.k),
+            none = is_wide ? ptx_u64(b, 0) : ptx_u32(b, 0);
     w.end = ptx_and(b, ptx_add(b, k, STAGE_K - 1), ptx_sub(b, none, STAGE_K));
     w.k = ptx_var(b, as_wide_as(b, lane_k(b, t, w.lane), is_wide));
     w.next = ptx_var(b, w.k);
@@ -453,7 +159,7 @@ static void walk_next(ptx_builder *b, const lanewise *t, walk *w)
     ptx_if(b, w->is_end);
     ptx_assign(b, w->next, as_wide_as(b, lane_k(b, t, ptx_add(b, w->lane, 1)), w->k.type == PTX_U64));
     ptx_end_if(b);
-    w->other = ptx_sub(b, (int)buffer_bytes(t), w->buffer);
+    w->other = ptx_sub(b, (int)lanewise_buffer_bytes(t), w->buffer);
 }
 
 static void walk_on(ptx_builder *b, const lanewise *t, const walk *w)
@@ -475,17 +181,15 @@ static void walk_on(ptx_builder *b, const lanewise *t, const walk *w)
 static void sum_lanes(ptx_builder *b, lanewise *t)
 {
     walk w = walk_begin(b, t, false);
-    fetch(b, t, w.k);
-    put(b, t, w.k, w.buffer);
-    put_zeros(b, t, w.k, w.buffer);
+    lanewise_fetch(b, t, w.k);
+    lanewise_put(b, t, w.k, w.buffer);
     ptx_syncthreads(b);
     ptx_uniform(b);
     ptx_loop(b);
     walk_next(b, t, &w);
-    fetch(b, t, w.next);
+    lanewise_fetch(b, t, w.next);
     add_stage(b, t, w.buffer);
-    put(b, t, w.next, w.other);
-    put_zeros(b, t, w.next, w.other);
+    lanewise_put(b, t, w.next, w.other);
     walk_on(b, t, &w);
     ptx_end_loop(b);
 }
@@ -493,13 +197,13 @@ static void sum_lanes(ptx_builder *b, lanewise *t)
 static void sum_lanes_by_elements(ptx_builder *b, lanewise *t)
 {
     walk w = walk_begin(b, t, true);
-    copy(b, t, w.k, w.buffer);
+    lanewise_copy(b, t, w.k, w.buffer);
     ptx_syncthreads(b);
     ptx_uniform(b);
     ptx_loop(b);
     walk_next(b, t, &w);
     add_stage_by_loop(b, t, w.buffer);
-    copy(b, t, w.next, w.other);
+    lanewise_copy(b, t, w.next, w.other);
     walk_on(b, t, &w);
     ptx_end_loop(b);
 }
@@ -525,7 +229,8 @@ static void finish(ptx_builder *b, const lanewise *t)
         e = epilogue_begin(b, t->spec, &t->args);
     ptx_val lane = ptx_laneid(b), sums[2];
     ptx_val row = ptx_add(b, t->warp_row, ptx_shr(b, lane, 3));
-    ptx_val column = ptx_add(b, pair == 2 ? ptx_shr(b, t->warp_column, 1) : t->warp_column, ptx_and(b, lane, 7));
+    ptx_val column =
+        ptx_add(b, pair == 2 ? ptx_shr(b, t->warp_column, 1) : t->warp_column, ptx_and(b, lane, 7));
     store_sums(b, t, t->partials);
     ptx_val i = ptx_for(b, ptx_u32(b, 0), SIDE * across, 1);
     ptx_val of_row = ptx_mad(b, ptx_shr(b, i, ceil_log2(across)), 4, row);
@@ -533,7 +238,8 @@ static void finish(ptx_builder *b, const lanewise *t)
     ptx_val m = ptx_add(b, t->first_row, ptx_cvt(b, PTX_U64, of_row));
     ptx_val n = ptx_add(b, t->column, ptx_cvt(b, PTX_U64, of_column));
     ptx_if(b, ptx_setp_and(b, PTX_LT, m, t->args.m, ptx_setp(b, PTX_LT, n, t->args.n)));
-    ptx_ld_vec(b, PTX_LOCAL, PTX_CACHE_DEFAULT, PTX_F32, ptx_at(b, t->partials, i, 4 * pair), 0, sums, (int)pair);
+    ptx_ld_vec(b, PTX_LOCAL, PTX_CACHE_DEFAULT, PTX_F32, ptx_at(b, t->partials, i, 4 * pair), 0, sums,
+               (int)pair);
     if (t->spec->split > 1)
         hand_over(b, t, m, n, sums);
     else
@@ -547,7 +253,7 @@ static void multiply(ptx_builder *b, lanewise *t, ptx_val is_fast)
     for (unsigned i = 0; i < SIDE; i++)
         for (unsigned j = 0; j < SIDE; j++)
             t->sums[i][j] = ptx_var(b, ptx_f32(b, 0));
-    place_x(b, t);
+    lanewise_place_x(b, t);
     ptx_uniform(b);
     ptx_if(b, ptx_setp(b, PTX_GT, t->args.k, ptx_u64(b, 0)));
     ptx_syncthreads(b); /* the rows before may still be read */
@@ -564,15 +270,6 @@ static void multiply(ptx_builder *b, lanewise *t, ptx_val is_fast)
     finish(b, t);
 }
 
-static ptx_val x_is_aligned(ptx_builder *b, const lanewise *t)
-{
-    const unsigned elements = LOAD_BYTES / element_bytes(t->spec->data);
-    ptx_val rest = ptx_or(b, ptx_and(b, t->args.x_stride, ptx_u64(b, elements - 1)),
-                          ptx_and(b, t->args.k, ptx_u64(b, CHUNK - 1)));
-    return ptx_setp_and(b, PTX_EQ, rest, ptx_u64(b, 0),
-                        emit_aligned(b, t->args.all.operand[QDNN_OPERAND_X], LOAD_BYTES));
-}
-
 /* Where the thread stands in the tile. */
 static void place_thread(ptx_builder *b, lanewise *t)
 {
@@ -580,9 +277,9 @@ static void place_thread(ptx_builder *b, lanewise *t)
     ptx_val warp = ptx_shr(b, t->tid, 5), lane = ptx_laneid(b);
     t->warp_row = ptx_mul(b, ptx_and(b, warp, (int)down - 1), WARP_ROWS);
     t->warp_column = ptx_mul(b, ptx_shr(b, warp, ceil_log2(down)), WARP_COLUMNS);
-    t->read_x = ptx_add(b, t->shared, row_offset(b, ptx_add(b, t->warp_row, ptx_shr(b, lane, 3))));
-    t->read_w = ptx_add(b, ptx_add(b, t->shared, (int)rows_bytes(t->rows)),
-                        row_offset(b, ptx_add(b, t->warp_column, ptx_and(b, lane, 7))));
+    t->read_x = ptx_add(b, t->shared, lanewise_row_offset(b, ptx_add(b, t->warp_row, ptx_shr(b, lane, 3))));
+    t->read_w = ptx_add(b, ptx_add(b, t->shared, (int)lanewise_rows_bytes(t->rows)),
+                        lanewise_row_offset(b, ptx_add(b, t->warp_column, ptx_and(b, lane, 7))));
 }
 
 static void emit_lanewise(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
@@ -590,23 +287,23 @@ static void emit_lanewise(ptx_builder *b, const kernel_row *row, const kernel_sp
     ptx_reqntid(b, THREADS, 1, 1);
     ptx_minnctapersm(b, 2); /* any number of registers */
     lanewise t = {.spec = spec,
-               .rows = (unsigned)spec->tile_rows,
-               .columns = OUTPUTS / (unsigned)spec->tile_rows,
-               .args = gemm_declare(b, row, spec)};
+                  .rows = (unsigned)spec->tile_rows,
+                  .columns = OUTPUTS / (unsigned)spec->tile_rows,
+                  .args = gemm_declare(b, row, spec)};
     t.x_items = t.rows * CHUNKS < THREADS ? 1 : t.rows * CHUNKS / THREADS;
     t.w_items = t.columns * CHUNKS / THREADS;
     t.w = weights_begin(b, row, spec, &t.args);
-    t.shared = ptx_shared(b, "stages", PTX_F32, 2 * buffer_bytes(&t) / 4, LOAD_BYTES);
+    t.shared = ptx_shared(b, "stages", PTX_F32, 2 * lanewise_buffer_bytes(&t) / 4, LOAD_BYTES);
     t.partials = ptx_local(b, "waiting", PTX_F32, PARTIALS * SIDE * SIDE, LOAD_BYTES);
     t.tid = ptx_tid_x(b);
     t.column = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, columns_of(row, spec)));
     t.lanes = ptx_u32(b, 32 / (unsigned)spec->split);
     t.first_lane = spec->split > 1 ? ptx_mul(b, ptx_ctaid_z(b), t.lanes) : ptx_u32(b, 0);
-    ptx_val is_fast = x_is_aligned(b, &t);
+    ptx_val is_fast = lanewise_x_is_aligned(b, &t);
     if (runs_exist(&t.w))
         is_fast = ptx_and(b, is_fast, t.w.by_runs);
     place_thread(b, &t);
-    place_weights(b, &t);
+    lanewise_place_weights(b, &t);
     ptx_val of_block = ptx_u32(b, t.rows);
     ptx_uniform(b);
     t.first_row = ptx_for(b, ptx_mul_wide(b, ptx_ctaid_y(b), of_block), t.args.m,
@@ -615,4 +312,5 @@ static void emit_lanewise(ptx_builder *b, const kernel_row *row, const kernel_sp
     ptx_end_for(b);
 }
 
-const gemm_kernel gemm_lanewise = {.block = THREADS, .outputs = columns_of, .emit = emit_lanewise, .serves = serves};
+const gemm_kernel gemm_lanewise = {
+    .block = THREADS, .outputs = columns_of, .emit = emit_lanewise, .serves = serves};

@@ -80,7 +80,8 @@ static bool by_columns(const weights *w)
 /* Whether a run is 1, 2 or 4 bytes, or words that k or the output alone leads to; else its place is worked out each time. */
 static bool is_direct(const weights *w)
 {
-    return w->layout || is_plain(w) || (in_columns(w) ? bits_of(w) == 4 || bits_of(w) == 8 : codes_are_direct(&w->coding));
+    return w->layout || is_plain(w) ||
+           (in_columns(w) ? bits_of(w) == 4 || bits_of(w) == 8 : codes_are_direct(&w->coding));
 }
 
 /* Bytes of a row of the matrix. */
@@ -97,13 +98,14 @@ static ptx_val codes_of_output(ptx_builder *b, const weights *w, ptx_val output)
 {
     const unsigned bits = bits_of(w);
     if (w->layout)
-        return ptx_mad(b, output,
-                       ptx_mul(b, ptx_shr(b, w->k, ceil_log2(w->layout->elements)), ptx_u64(b, w->layout->bytes)),
-                       w->codes);
+        return ptx_mad(
+            b, output,
+            ptx_mul(b, ptx_shr(b, w->k, ceil_log2(w->layout->elements)), ptx_u64(b, w->layout->bytes)),
+            w->codes);
     if (in_columns(w))
-        return by_columns(w)
-                   ? ptx_mad(b, ptx_shr(b, output, 3), ptx_mul(b, w->matrix.columns, ptx_u64(b, bits)), w->codes)
-                   : ptx_at(b, w->codes, output, 4);
+        return by_columns(w) ? ptx_mad(b, ptx_shr(b, output, 3),
+                                       ptx_mul(b, w->matrix.columns, ptx_u64(b, bits)), w->codes)
+                             : ptx_at(b, w->codes, output, 4);
     return by_columns(w) ? ptx_mad(b, output, row_bytes(b, w), w->codes)
                          : ptx_at(b, w->codes, ptx_shr(b, output, 3), bits);
 }
@@ -119,9 +121,9 @@ static ptx_val pitch_of(ptx_builder *b, const weights *w)
 static bool lines_stand_alone(const weights *w)
 {
     const kernel_spec *spec = w->coding.spec;
-    return !w->layout && !is_plain(w) && by_columns(w) && !in_columns(w) && spec->groups == QDNN_GROUPS_ROWS &&
-           spec->scale_order == QDNN_SCALE_ORDER_DEFAULT && spec->scale_swizzle == QDNN_SWIZZLE_NONE &&
-           !spec->nested && !spec->zero_packed;
+    return !w->layout && !is_plain(w) && by_columns(w) && !in_columns(w) &&
+           spec->groups == QDNN_GROUPS_ROWS && spec->scale_order == QDNN_SCALE_ORDER_DEFAULT &&
+           spec->scale_swizzle == QDNN_SWIZZLE_NONE && !spec->nested && !spec->zero_packed;
 }
 
 static void stand_alone(ptx_builder *b, const weights *w, run_base *base)
@@ -153,7 +155,8 @@ static ptx_val run_address(ptx_builder *b, const weights *w, const run_base *bas
     if (w->layout)
         return ptx_at(b, base->codes, ptx_shr(b, k, ceil_log2(w->layout->elements)), w->layout->bytes);
     if (by_columns(w))
-        return in_columns(w) ? ptx_at(b, base->codes, k, 4) : ptx_at(b, base->codes, ptx_shr(b, k, 3), bits_of(w));
+        return in_columns(w) ? ptx_at(b, base->codes, k, 4)
+                             : ptx_at(b, base->codes, ptx_shr(b, k, 3), bits_of(w));
     return ptx_mad_wide(b, in_columns(w) ? ptx_shr(b, k, 3) : k, base->pitch, base->codes);
 }
 
@@ -297,7 +300,8 @@ static void fetch_block(ptx_builder *b, const weights *w, unsigned kind, ptx_val
     block_fetch(b, w->layout, &place, &run->block);
 }
 
-static void decode_strand(ptx_builder *b, const weights *w, const block_run *run, unsigned strand, ptx_val *values)
+static void decode_strand(ptx_builder *b, const weights *w, const block_run *run, unsigned strand,
+                          ptx_val *values)
 {
     block_strand s = block_strand_of(b, w->layout, run, strand);
     for (unsigned i = 0; i < run->place.bytes; i++)

@@ -107,7 +107,8 @@ static ptx_val place_along_outputs(ptx_builder *b, const staging *s, ptx_val i, 
 static void stage_runs(ptx_builder *b, const staging *s)
 {
     const weights *w = s->w;
-    ptx_val i = ptx_for(b, ptx_tid_x(b), (int)(s->tile->outputs * ROUND / CHUNK), (int)s->tile->threads), number, k;
+    ptx_val i = ptx_for(b, ptx_tid_x(b), (int)(s->tile->outputs * ROUND / CHUNK), (int)s->tile->threads),
+            number, k;
     run_target to = {.half = ROUND_BYTES / 2, .step = ROUND_BYTES};
     to.address = (runs_along_k(w) ? place_along_k : place_along_outputs)(b, s, i, &number, &k);
     ptx_val output = output_of(b, s, number), at = ptx_add(b, s->k, ptx_cvt(b, PTX_U64, k));

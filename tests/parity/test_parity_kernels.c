@@ -104,7 +104,8 @@ static size_t bytes_before(const scene *s, int operand, int64_t row)
     return 0;
 }
 
-static bool launch(ptxvm *vm, const char *sm, const kernel_step *step, const ptxvm_address *at, ptxvm_address workspace)
+static bool launch(ptxvm *vm, const char *sm, const kernel_step *step, const ptxvm_address *at,
+                   ptxvm_address workspace)
 {
     ptxvm_module *module = NULL;
     ptxvm_kernel *kernel = NULL;
@@ -144,7 +145,8 @@ static bool launch(ptxvm *vm, const char *sm, const kernel_step *step, const ptx
 }
 
 /* Rows [first, first + m) by one way: the whole of y then, the other rows as they were. */
-static bool compute(ptxvm *vm, const char *sm, const scene *s, const way *w, int64_t first, int64_t m, uint8_t *y)
+static bool compute(ptxvm *vm, const char *sm, const scene *s, const way *w, int64_t first, int64_t m,
+                    uint8_t *y)
 {
     ptxvm_address at[QDNN_OPERAND_COUNT] = {0}, base[QDNN_OPERAND_COUNT] = {0}, workspace = 0;
     kernel_problem problem = s->r.problem;
@@ -177,8 +179,8 @@ static bool compute(ptxvm *vm, const char *sm, const scene *s, const way *w, int
 
 static void way_note(const way *w, const char *sm)
 {
-    test_push_note("product %d, tiles of %d rows, split %d, %s", (int)w->product, (int)w->tile_rows, (int)w->split,
-                   sm);
+    test_push_note("product %d, tiles of %d rows, split %d, %s", (int)w->product, (int)w->tile_rows,
+                   (int)w->split, sm);
 }
 
 /* All rows, compared with host_ref. */
@@ -274,8 +276,8 @@ TEST_EACH(ParityKernels, EveryFormat, matmul_row_count, matmul_row_name)
         scene s;
         bool ok = scene_begin(&s, &c);
         for (int j = 0; j < WAYS / LENGTH(ks) && ok; j++)
-            ok = check_way(&s, &s.ways[(7 * index + 5 * i + 11 * j) % s.n_ways], sms[(index + j) % LENGTH(sms)], 0,
-                           PTXVM_CHECK_ALL);
+            ok = check_way(&s, &s.ways[(7 * index + 5 * i + 11 * j) % s.n_ways],
+                           sms[(index + j) % LENGTH(sms)], 0, PTXVM_CHECK_ALL);
         scene_end(&s);
     }
 }
@@ -294,9 +296,8 @@ TEST_EACH(ParityKernels, EveryWay, common_count, common_name)
 
 TEST_EACH(ParityKernels, EverySm, common_count, common_name)
 {
-    static const way ways[] = {{KERNEL_PRODUCT_STAGED, 8, 1},
-                               {KERNEL_PRODUCT_LANEWISE, 32, 1},
-                               {KERNEL_PRODUCT_LANEWISE, 64, 4}};
+    static const way ways[] = {
+        {KERNEL_PRODUCT_STAGED, 8, 1}, {KERNEL_PRODUCT_LANEWISE, 32, 1}, {KERNEL_PRODUCT_LANEWISE, 64, 4}};
     NEED_PTXVM;
     product_case c = common_case(index, 33, 40, 296);
     scene s;
