@@ -23,6 +23,8 @@ typedef enum {
     KERNEL_PRODUCT_GEMV,   /* few rows, codes along K: weights are decoded in registers */
     KERNEL_PRODUCT_BLOCKS, /* few rows, GGUF blocks: they are decoded in registers */
     KERNEL_PRODUCT_COLUMNS, /* few rows, weights [K, N]: decoded in registers */
+    KERNEL_PRODUCT_LANEWISE, /* many rows: tiles of outputs, one lane after another */
+    KERNEL_PRODUCT_JOIN, /* what follows LANEWISE where `split` is not 1: joins the sums of its blocks */
     /* In mode tensor, all with the same bits on SMs of one family: */
     KERNEL_PRODUCT_TILE /* weights pass through shared memory as f16 or bf16: any format, any shape */
 } kernel_product;
@@ -81,6 +83,7 @@ typedef struct kernel_spec {
     int row_weight; /* each row of the result is multiplied by a number of its own */
     kernel_product product;
     uint64_t tile_rows; /* rows of x that a thread block takes */
+    uint64_t split;     /* among how many thread blocks the lanes of a sum are dealt out */
 
     /* Integer products: codes times codes. */
     qdnnDataType_t x_codes, w_codes; /* I8, U8, I4; I8, I4 */

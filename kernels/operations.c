@@ -118,6 +118,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                        .writes = OPERAND(Y),
                        .numbers = 1 << NUMBER_ROWS | 1 << NUMBER_COLUMNS | 1 << NUMBER_M | 1 << NUMBER_X_STRIDE |
                                   1 << NUMBER_Y_STRIDE,
+                       .fixes = gemm_fix,
                        .is_a_kernel = gemm_is_a_kernel,
                        .is_empty = gemm_is_empty,
                        .geometry = gemm_geometry,

@@ -72,7 +72,8 @@ extern const operation_row operation_rows[KERNEL_OPERATIONS];
 #define PRODUCT_KEYS                                                                                         \
     (KERNEL_KEY(DATA) | KERNEL_KEY(OUTPUT) | KERNEL_KEY(REDUCTION) | KERNEL_KEY(ALPHA) | KERNEL_KEY(BIAS) |  \
      KERNEL_KEY(ACTIVATION) | KERNEL_KEY(GATED) | KERNEL_KEY(RESIDUAL) | KERNEL_KEY(ADDEND) |                \
-     KERNEL_KEY(GROUPED) | KERNEL_KEY(ROW_WEIGHT) | KERNEL_KEY(PRODUCT) | KERNEL_KEY(TILE_ROWS))
+     KERNEL_KEY(GROUPED) | KERNEL_KEY(ROW_WEIGHT) | KERNEL_KEY(PRODUCT) | KERNEL_KEY(TILE_ROWS) |                                                          \
+     KERNEL_KEY(SPLIT))
 
 /* Whether the kernel of a normal specification is about rows and columns; else it is about a flat tensor. */
 bool kernel_is_matrix(const kernel_row *row, const kernel_spec *spec);

@@ -74,9 +74,14 @@ static const choice activations[] = {{"none", QDNN_ACTIVATION_NONE},
                                      {"gelu_erf", QDNN_ACTIVATION_GELU_ERF},
                                      {"silu", QDNN_ACTIVATION_SILU},
                                      {0}};
-static const choice products[] = {
-    {"staged", KERNEL_PRODUCT_STAGED},   {"gemv", KERNEL_PRODUCT_GEMV}, {"blocks", KERNEL_PRODUCT_BLOCKS},
-    {"columns", KERNEL_PRODUCT_COLUMNS}, {"tile", KERNEL_PRODUCT_TILE}, {0}};
+static const choice products[] = {{"staged", KERNEL_PRODUCT_STAGED},
+                                  {"gemv", KERNEL_PRODUCT_GEMV},
+                                  {"blocks", KERNEL_PRODUCT_BLOCKS},
+                                  {"columns", KERNEL_PRODUCT_COLUMNS},
+                                  {"lanewise", KERNEL_PRODUCT_LANEWISE},
+                                  {"join", KERNEL_PRODUCT_JOIN},
+                                  {"tile", KERNEL_PRODUCT_TILE},
+                                  {0}};
 
 static const choice x_code_types[] = {{"i8", QDNN_DATA_I8}, {"u8", QDNN_DATA_U8}, {0}};
 static const choice results[] = {{"i32", QDNN_DATA_I32}, {"i8", QDNN_DATA_I8}, {"u8", QDNN_DATA_U8}, {0}};
@@ -286,6 +291,9 @@ static bool check_numbers(const kernel_spec *spec, char *error, size_t error_siz
     if (spec->tile_rows < 1 || spec->tile_rows > 128)
         return refuse(error, error_size, "tile_rows is %llu; it must be 1 to 128",
                       (unsigned long long)spec->tile_rows);
+    if (spec->split < 1 || spec->split > 32 || (spec->split & (spec->split - 1)) != 0)
+        return refuse(error, error_size, "split is %llu; it must be 1, 2, 4, 8, 16 or 32",
+                      (unsigned long long)spec->split);
     return true;
 }
 

@@ -212,6 +212,8 @@ int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl lis
         list[n++] = (param_decl){"addend", KERNEL_WORKSPACE, 0, 4};
     if (spec->grouped || kernel_operation_of(row) == KERNEL_ROUTE)
         list[n++] = (param_decl){"routes", KERNEL_WORKSPACE, 0, 4};
+    if (kernel_is_product(row) && spec->split > 1)
+        list[n++] = (param_decl){"partials", KERNEL_WORKSPACE, 0, 4};
     unsigned numbers = numbers_of(row, spec);
     for (int i = 0; i < NUMBERS; i++)
         if (numbers >> i & 1)

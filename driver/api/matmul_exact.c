@@ -77,6 +77,19 @@ static uint64_t rows_of_tile(uint64_t m, uint64_t most)
     return rows;
 }
 
+/* Tiles for many rows. Where they are too few to fill a GPU, blocks share the lanes of a sum: about 256 of them. */
+static void choose_tiles(const matmul_shape *s, kernel_spec *spec)
+{
+    enum { OUTPUTS = 8192, BLOCKS = 256, SPLIT_MAX = 8 };
+    spec->product = KERNEL_PRODUCT_LANEWISE;
+    spec->tile_rows = s->m > 64 ? 128 : s->m > 32 ? 64 : 32;
+    const int64_t rows = (int64_t)spec->tile_rows, columns = OUTPUTS / rows;
+    const int64_t down = (s->m - 1) / rows + 1, across = (s->outputs - 1) / columns + 1;
+    while (spec->split < SPLIT_MAX && down <= BLOCKS && across <= BLOCKS &&
+           down * across * (int64_t)spec->split * 2 <= BLOCKS)
+        spec->split *= 2;
+}
+
 /* Which kernel: the bits do not depend on it. */
 static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_spec *spec)
 {
@@ -86,6 +99,10 @@ static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_sp
         spec->tile_rows = rows_of_tile(problem.m, few_rows[i].tile_rows);
         if (problem.m <= few_rows[i].rows && kernel_product_fits(row, spec, &problem))
             return;
+    }
+    if (c->shape.m > 16 && !spec->grouped) {
+        choose_tiles(&c->shape, spec);
+        return;
     }
     spec->product = KERNEL_PRODUCT_STAGED;
     spec->tile_rows = rows_of_tile(rows_together(&c->shape), 8);

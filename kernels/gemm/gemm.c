@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 static const gemm_kernel *const kernels[] = {
-    [KERNEL_PRODUCT_STAGED] = &gemm_staged,
-    [KERNEL_PRODUCT_TILE] = &gemm_tile,
+    [KERNEL_PRODUCT_STAGED] = &gemm_staged, [KERNEL_PRODUCT_LANEWISE] = &gemm_lanewise,
+    [KERNEL_PRODUCT_JOIN] = &gemm_join,     [KERNEL_PRODUCT_TILE] = &gemm_tile,
     [KERNEL_PRODUCT_GEMV] = &gemm_gemv,
     [KERNEL_PRODUCT_BLOCKS] = &gemm_blocks,
     [KERNEL_PRODUCT_COLUMNS] = &gemm_columns,
@@ -21,6 +21,17 @@ gemm_shape gemm_shape_of(const kernel_spec *spec, const kernel_problem *problem)
                     .outputs = by_columns ? problem->rows : problem->columns};
     s.n = spec->gated ? s.outputs / 2 : s.outputs;
     return s;
+}
+
+void gemm_fix(kernel_spec *spec)
+{
+    if (spec->addend || spec->grouped)
+        spec->split = 1;
+}
+
+static bool takes_parts(const kernel_spec *spec)
+{
+    return spec->product == KERNEL_PRODUCT_LANEWISE || spec->product == KERNEL_PRODUCT_JOIN;
 }
 
 bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
@@ -36,6 +47,11 @@ bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *erro
     }
     if (spec->grouped && spec->addend) {
         snprintf(error, error_size, "grouped and addend are both yes; at most one of them may be");
+        return false;
+    }
+    if (spec->split > 1 && !takes_parts(spec)) {
+        snprintf(error, error_size, "split is %llu; only product lanewise can be split",
+                 (unsigned long long)spec->split);
         return false;
     }
     return !kernel->serves || kernel->serves(row, spec, error, error_size);
@@ -150,12 +166,28 @@ void gemm_bound(const kernel_spec *spec, const kernel_problem *problem,
 
 /* ---- All launches ---- */
 
+/* The product, and where its lanes are dealt out among blocks, the kernel that joins their sums. */
+static void add_sums(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                     kernel_steps *steps)
+{
+    kernel_step *step = add_product(row, spec, problem, steps);
+    if (spec->split == 1)
+        return;
+    kernel_spec join = *spec;
+    join.product = KERNEL_PRODUCT_JOIN;
+    join.tile_rows = JOIN_ROWS;
+    step->grid[2] = spec->split;
+    steps->workspace = spec->split * problem->m * gemm_shape_of(spec, problem).outputs * sizeof(float);
+    add_product(row, &join, problem, steps);
+}
+
 /* Without k no weight is read, and sums are +0 in every mode: the kernel of plain weights serves, which expects no
  * scales. */
 static void add_sums_of_nothing(const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
 {
     kernel_spec plain = *spec;
     plain.product = KERNEL_PRODUCT_STAGED;
+    plain.split = 1;
     plain.tile_rows = 1; /* routes are cut as the product says */
     add_product(plain_row(QDNN_DATA_F32), spec->grouped ? spec : &plain, problem, steps);
 }
@@ -171,7 +203,7 @@ void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pro
     if (problem->lora_rank)
         add_lora(spec, problem, steps);
     if (shape.k > 0)
-        add_product(row, spec, problem, steps);
+        add_sums(row, spec, problem, steps);
     else
         add_sums_of_nothing(spec, problem, steps);
 }

@@ -5,8 +5,10 @@
  *   gemv.c       few rows, codes along K: weights are decoded in registers
  *   blocks.c     few rows, GGUF blocks: decoded in registers
  *   columns.c    few rows, weights [K, N]: decoded in registers
+ *   lanewise.c   many rows: any format; a block has a tile of outputs, whose lanes it sums one after another
+ *   join.c       where the blocks of lanewise.c have some lanes each: joins their sums
  *
- * They share the weights (weights.h), the tree (lanes.h) and what follows the sum (epilogue.h). Of grouped products, rows
+ * They share the weights (weights.h, runs.h), the tree (lanes.h) and what follows the sum (epilogue.h). Of grouped products, rows
  * are sorted by expert before (routes.h). */
 #ifndef QDNN_KERNELS_GEMM_H
 #define QDNN_KERNELS_GEMM_H
@@ -20,6 +22,8 @@ typedef struct gemm_shape {
 } gemm_shape;
 gemm_shape gemm_shape_of(const kernel_spec *spec, const kernel_problem *problem);
 
+/* Where the workspace holds an addend or routes, lanes are not dealt out among blocks. */
+void gemm_fix(kernel_spec *spec);
 bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 bool gemm_is_empty(const kernel_problem *problem);
 kernel_geometry gemm_geometry(const kernel_row *row, const kernel_spec *spec);
@@ -45,8 +49,10 @@ typedef struct gemm_kernel {
     /* Whether a specification that it serves fits a problem. Null: always. */
     bool (*fits)(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem);
 } gemm_kernel;
-extern const gemm_kernel gemm_staged, gemm_gemv, gemm_blocks, gemm_columns;
+extern const gemm_kernel gemm_staged, gemm_gemv, gemm_blocks, gemm_columns, gemm_lanewise, gemm_join;
 extern const gemm_kernel gemm_tile; /* mode tensor: kernels/tensor/ */
+
+enum { JOIN_ROWS = 4 }; /* rows of y that a block joins */
 
 /* The parameters of a product in its kernel. */
 typedef struct gemm_args {

@@ -1,5 +1,5 @@
-/* Tiles of weights in shared memory: element by element for formats in groups, run by run for blocks. */
-#include "kernels/gemm/weights.h"
+/* Tiles of weights in shared memory: run by run where shapes allow it, else element by element. */
+#include "kernels/gemm/runs.h"
 
 weights weights_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, const gemm_args *args)
 {
@@ -10,12 +10,15 @@ weights weights_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *
                  .outputs = args->outputs};
     if (w.layout) {
         w.state = block_open(b, w.layout);
+        w.by_runs = runs_allowed(b, &w, (ptx_val){0});
         return w;
     }
     quantized q = quantized_begin(b, row, spec, &args->all);
     if (!format_is_plain(row->format))
         quantized_open(b, &q);
     w.matrix = matrix_begin(b, &q, &args->all);
+    if (runs_exist(&w))
+        w.by_runs = runs_allowed(b, &w, spec->gated ? args->n : (ptx_val){0});
     return w;
 }
 
@@ -50,8 +53,10 @@ static ptx_val tile_address(ptx_builder *b, const staging *s, ptx_val number, pt
 
 /* ---- Formats in groups, and plain ones: element by element ---- */
 
-static ptx_val element_at(ptx_builder *b, const weights *w, ptx_val row, ptx_val column)
+ptx_val weights_element(ptx_builder *b, const weights *w, ptx_val output, ptx_val k)
 {
+    const bool by_columns = w->coding.spec->reduction == KERNEL_K_COLUMNS;
+    ptx_val row = by_columns ? output : k, column = by_columns ? k : output;
     const qdnnDataType_t storage = w->coding.format->facts.storage;
     const matrix *m = &w->matrix;
     if (format_is_plain(w->coding.format))
@@ -73,9 +78,48 @@ static void stage_elements(ptx_builder *b, const staging *s)
     ptx_val output = output_of(b, s, number), at = ptx_add(b, s->k, ptx_cvt(b, PTX_U64, k));
     ptx_val value = ptx_var(b, ptx_f32(b, 0));
     ptx_if(b, ptx_setp_and(b, PTX_LT, at, w->k, ptx_setp(b, PTX_LT, output, w->outputs)));
-    ptx_assign(b, value, by_columns ? element_at(b, w, output, at) : element_at(b, w, at, output));
+    ptx_assign(b, value, weights_element(b, w, output, at));
     ptx_end_if(b);
     ptx_st_shared(b, tile_address(b, s, number, k), 0, value);
+    ptx_end_for(b);
+}
+
+/* ---- The same by eights ---- */
+
+/* Neighbouring threads take neighbouring chunks of an output. */
+static ptx_val place_along_k(ptx_builder *b, const staging *s, ptx_val i, ptx_val *number, ptx_val *k)
+{
+    ptx_val chunk = ptx_and(b, i, ROUND / CHUNK - 1);
+    *number = ptx_shr(b, i, ceil_log2(ROUND / CHUNK));
+    *k = ptx_shl(b, chunk, 3);
+    return ptx_mad(b, chunk, 16, ptx_mad(b, *number, ROUND_BYTES, s->tile->shared));
+}
+
+/* Or neighbouring groups of eight outputs at one k. */
+static ptx_val place_along_outputs(ptx_builder *b, const staging *s, ptx_val i, ptx_val *number, ptx_val *k)
+{
+    const unsigned groups = s->tile->outputs / CHUNK;
+    *number = ptx_shl(b, ptx_and(b, i, (int)groups - 1), 3);
+    *k = ptx_shr(b, i, ceil_log2(groups));
+    return tile_address(b, s, *number, *k);
+}
+
+static void stage_runs(ptx_builder *b, const staging *s)
+{
+    const weights *w = s->w;
+    ptx_val i = ptx_for(b, ptx_tid_x(b), (int)(s->tile->outputs * ROUND / CHUNK), (int)s->tile->threads),
+            number, k;
+    run_target to = {.half = ROUND_BYTES / 2, .step = ROUND_BYTES};
+    to.address = (runs_along_k(w) ? place_along_k : place_along_outputs)(b, s, i, &number, &k);
+    ptx_val output = output_of(b, s, number), at = ptx_add(b, s->k, ptx_cvt(b, PTX_U64, k));
+    weight_run run;
+    ptx_if(b, ptx_setp_and(b, PTX_LT, at, w->k, ptx_setp(b, PTX_LT, output, w->outputs)));
+    run_base base = run_base_of(b, w, output);
+    run_fetch(b, w, &base, ptx_cvt(b, PTX_U32, at), &run);
+    run_put(b, w, &run, &to);
+    ptx_else(b);
+    run_put_zeros(b, w, &to);
+    ptx_end_if(b);
     ptx_end_for(b);
 }
 
@@ -145,7 +189,15 @@ void weights_stage(ptx_builder *b, const weights *w, const weight_tile *tile, pt
 {
     staging s = {w, tile, first, second, k};
     if (!w->layout) {
+        if (w->by_runs.kind != PTX_NOTHING) {
+            ptx_uniform(b);
+            ptx_if(b, w->by_runs);
+            stage_runs(b, &s);
+            ptx_else(b);
+        }
         stage_elements(b, &s);
+        if (w->by_runs.kind != PTX_NOTHING)
+            ptx_end_if(b);
         return;
     }
     for (unsigned kind = 0; kind < SECTION_KINDS_MAX && w->layout->sections[kind].count; kind++)

@@ -20,10 +20,14 @@ typedef struct weights {
     codec_state state;          /* of blocks */
     ptx_val codes;              /* pointer */
     ptx_val k, outputs;         /* u64 */
+    ptx_val by_runs; /* predicate, the same in all threads: shape and pointers allow runs (runs.h); empty: there are none */
 } weights;
 
 /* Tables for decoding are set up by all threads of the block. */
 weights weights_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, const gemm_args *args);
+
+/* One weight that exists, of any format but blocks. */
+ptx_val weights_element(ptx_builder *b, const weights *w, ptx_val output, ptx_val k);
 
 /* A round of a few outputs in shared memory: f32, ROUND of each output one behind the other, in the order of
  * round_offset. */

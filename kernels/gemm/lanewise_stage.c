@@ -1,0 +1,270 @@
+/* Stages of the product for many rows: two chunks of a lane, of the tile's rows of x and of its outputs, into shared memory. */
+#include "kernels/gemm/lanewise.h"
+
+ptx_val lanewise_row_offset(ptx_builder *b, ptx_val row)
+{
+    ptx_val eight = ptx_mul(b, ptx_shr(b, row, 3), EIGHT_ROWS);
+    return ptx_mad(b, ptx_and(b, row, 7), ROW_BYTES, eight);
+}
+
+unsigned lanewise_rows_bytes(unsigned rows)
+{
+    return rows / 8 * EIGHT_ROWS;
+}
+
+unsigned lanewise_buffer_bytes(const lanewise *t)
+{
+    return lanewise_rows_bytes(t->rows) + lanewise_rows_bytes(t->columns);
+}
+
+/* ---- Items ---- */
+
+/* Output `number` (u32) of the tile; of gated pairs, a and b take turns by eights, so that a thread has both. */
+static ptx_val output_of(ptx_builder *b, const lanewise *t, ptx_val number)
+{
+    if (!t->spec->gated)
+        return ptx_add(b, t->column, ptx_cvt(b, PTX_U64, number));
+    ptx_val index = ptx_or(b, ptx_shl(b, ptx_shr(b, number, 4), 3), ptx_and(b, number, 7));
+    ptx_val a = ptx_add(b, t->column, ptx_cvt(b, PTX_U64, index)), other = ptx_add(b, a, t->args.n);
+    return ptx_selp(b, a, other, ptx_setp(b, PTX_EQ, ptx_and(b, number, 8), 0));
+}
+
+/* Item i of the thread is one of `size` in one of the stage's chunks: which of them, and the chunk's place. */
+static ptx_val place_item(ptx_builder *b, const lanewise *t, unsigned i, unsigned size, ptx_val base,
+                          item *it)
+{
+    if (size >= THREADS) {
+        const unsigned chunk = i * THREADS / size, first = i * THREADS % size;
+        it->k = ptx_u32(b, chunk * ROUND);
+        it->to = ptx_add(b, base, (int)(chunk * 4 * CHUNK));
+        return first ? ptx_add(b, t->tid, (int)first) : t->tid;
+    }
+    ptx_val chunk = ptx_and(b, ptx_shr(b, t->tid, ceil_log2(size)), CHUNKS - 1);
+    it->k = ptx_mul(b, chunk, ROUND);
+    it->to = ptx_mad(b, chunk, 4 * CHUNK, base);
+    return ptx_and(b, t->tid, (int)size - 1);
+}
+
+static ptx_val x_address(ptx_builder *b, const lanewise *t, ptx_val row, ptx_val k)
+{
+    return ptx_at(b, t->args.all.operand[QDNN_OPERAND_X], ptx_mad(b, row, t->args.x_stride, k),
+                  element_bytes(t->spec->data));
+}
+
+/* Neighbouring threads have neighbouring rows. */
+void lanewise_place_x(ptx_builder *b, lanewise *t)
+{
+    ptx_val last = ptx_sub(b, t->args.m, 1);
+    for (unsigned i = 0; i < t->x_items; i++) {
+        item *it = &t->x[i];
+        ptx_val row = place_item(b, t, i, t->rows, t->shared, it);
+        it->number = ptx_min(b, ptx_add(b, t->first_row, ptx_cvt(b, PTX_U64, row)), last);
+        it->to = ptx_add(b, it->to, lanewise_row_offset(b, row));
+        it->row = x_address(b, t, it->number, ptx_u64(b, 0));
+    }
+}
+
+static void place_along_k(ptx_builder *b, lanewise *t, ptx_val number, item *it)
+{
+    it->number = ptx_min(b, output_of(b, t, number), ptx_sub(b, t->w.outputs, 1));
+    it->to = ptx_add(b, it->to, lanewise_row_offset(b, number));
+}
+
+/* Eight k side by side, of neighbouring groups of eight outputs. The last group that exists begins at a multiple of 8. */
+static void place_along_outputs(ptx_builder *b, lanewise *t, ptx_val number, item *it)
+{
+    ptx_val k = ptx_and(b, number, CHUNK - 1), output = ptx_and(b, number, 0x7FFFFFF8);
+    ptx_val last = ptx_and(b, ptx_sub(b, t->w.outputs, 1), ptx_u64(b, ~(uint64_t)(CHUNK - 1)));
+    ptx_val chosen = output_of(b, t, output);
+    it->number = ptx_selp(b, chosen, last, ptx_setp(b, PTX_LT, chosen, t->w.outputs));
+    it->k = ptx_add(b, k, it->k);
+    it->to = ptx_mad(b, k, 4, ptx_add(b, it->to, lanewise_row_offset(b, output)));
+}
+
+void lanewise_place_weights(ptx_builder *b, lanewise *t)
+{
+    ptx_val base = ptx_add(b, t->shared, (int)lanewise_rows_bytes(t->rows));
+    for (unsigned i = 0; i < t->w_items; i++) {
+        item *it = &t->weight[i];
+        ptx_val number = place_item(b, t, i, t->columns, base, it);
+        (runs_along_k(&t->w) ? place_along_k : place_along_outputs)(b, t, number, it);
+        it->base = run_base_of(b, &t->w, it->number);
+    }
+}
+
+/* ---- Stages ---- */
+
+/* Sets where the item is in the stage that begins at `stage`. */
+static void locate(ptx_builder *b, const lanewise *t, item *it, ptx_val stage)
+{
+    const bool is_wide = stage.type == PTX_U64;
+    it->at = ptx_add(b, stage, is_wide ? ptx_cvt(b, PTX_U64, ptx_mov(b, it->k)) : it->k);
+    it->exists = ptx_setp(b, PTX_LT, it->at, is_wide ? t->args.k : ptx_cvt(b, PTX_U32, t->args.k));
+}
+
+static void fetch_weights(ptx_builder *b, const lanewise *t, item *it)
+{
+    run_fetch(b, &t->w, &it->base, ptx_selp(b, it->at, 0, it->exists), &it->run);
+}
+
+/* Loads alone, of k below 2^31. What does not exist is loaded from the first k, and put as zeros. */
+void lanewise_fetch(ptx_builder *b, lanewise *t, ptx_val stage)
+{
+    const unsigned bytes = element_bytes(t->spec->data);
+    for (unsigned i = 0; i < t->x_items; i++) {
+        item *it = &t->x[i];
+        locate(b, t, it, stage);
+        ptx_val k = ptx_selp(b, it->at, 0, it->exists);
+        emit_load_words(b, ptx_at(b, it->row, k, bytes), 0, CHUNK * bytes / 4, it->words);
+    }
+    for (unsigned i = 0; i < t->w_items; i++) {
+        locate(b, t, &t->weight[i], stage);
+        if (i < ITEMS_AHEAD)
+            fetch_weights(b, t, &t->weight[i]);
+    }
+}
+
+/* Of 32 rows the threads have less than one item each. */
+static void x_begin(ptx_builder *b, const lanewise *t)
+{
+    if (t->rows * CHUNKS < THREADS)
+        ptx_if(b, ptx_setp(b, PTX_LT, t->tid, (int)(t->rows * CHUNKS)));
+}
+
+static void x_end(ptx_builder *b, const lanewise *t)
+{
+    if (t->rows * CHUNKS < THREADS)
+        ptx_end_if(b);
+}
+
+static void put_x(ptx_builder *b, const lanewise *t, const item *it, ptx_val buffer)
+{
+    const unsigned in_word = 4 / element_bytes(t->spec->data);
+    ptx_val to = ptx_add(b, it->to, buffer), values[CHUNK];
+    for (unsigned k = 0; k < CHUNK; k += in_word)
+        emit_widen_word(b, t->spec->data, it->words[k / in_word], values + k);
+    for (unsigned k = 0; k < CHUNK; k += QUAD)
+        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)(4 * k), values + k, QUAD);
+}
+
+static void put_x_zeros(ptx_builder *b, const item *it, ptx_val buffer)
+{
+    ptx_val to = ptx_add(b, it->to, buffer), zero = ptx_mov(b, ptx_f32(b, 0));
+    const ptx_val values[QUAD] = {zero, zero, zero, zero};
+    for (unsigned k = 0; k < CHUNK; k += QUAD)
+        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)(4 * k), values, QUAD);
+}
+
+static run_target target_of(ptx_builder *b, const item *it, ptx_val buffer)
+{
+    return (run_target){ptx_add(b, it->to, buffer), 4 * QUAD, ROW_BYTES};
+}
+
+static void put_weights(ptx_builder *b, const lanewise *t, const item *it, ptx_val buffer)
+{
+    const run_target to = target_of(b, it, buffer);
+    run_put(b, &t->w, &it->run, &to);
+}
+
+static void put_weight_zeros(ptx_builder *b, const lanewise *t, const item *it, ptx_val buffer)
+{
+    const run_target to = target_of(b, it, buffer);
+    run_put_zeros(b, &t->w, &to);
+}
+
+/* What was fetched, into a buffer. Not all lanes have a last stage; the branch also keeps ptxas from decoding amid the sums,
+ * where it has no registers to spare. */
+static void put_values(ptx_builder *b, lanewise *t, ptx_val stage, ptx_val buffer)
+{
+    ptx_uniform(b);
+    ptx_if(b, ptx_setp(b, PTX_LT, stage, ptx_cvt(b, PTX_U32, t->args.k)));
+    x_begin(b, t);
+    for (unsigned i = 0; i < t->x_items; i++)
+        put_x(b, t, &t->x[i], buffer);
+    x_end(b, t);
+    for (unsigned i = 0; i < t->w_items; i++) {
+        if (i >= ITEMS_AHEAD)
+            fetch_weights(b, t, &t->weight[i]);
+        put_weights(b, t, &t->weight[i], buffer);
+    }
+    ptx_end_if(b);
+}
+
+/* Then zeros over what does not exist: of the last stage of a lane. */
+static void put_zeros(ptx_builder *b, const lanewise *t, ptx_val stage, ptx_val buffer)
+{
+    ptx_uniform(b);
+    ptx_if(b, ptx_setp(b, PTX_GE, ptx_add(b, stage, (CHUNKS - 1) * ROUND), ptx_cvt(b, PTX_U32, t->args.k)));
+    x_begin(b, t);
+    for (unsigned i = 0; i < t->x_items; i++) {
+        ptx_if_not(b, t->x[i].exists);
+        put_x_zeros(b, &t->x[i], buffer);
+        ptx_end_if(b);
+    }
+    x_end(b, t);
+    for (unsigned i = 0; i < t->w_items; i++) {
+        ptx_if_not(b, t->weight[i].exists);
+        put_weight_zeros(b, t, &t->weight[i], buffer);
+        ptx_end_if(b);
+    }
+    ptx_end_if(b);
+}
+
+void lanewise_put(ptx_builder *b, lanewise *t, ptx_val stage, ptx_val buffer)
+{
+    put_values(b, t, stage, buffer);
+    put_zeros(b, t, stage, buffer);
+}
+
+/* ---- Stages element by element: rows at any address, a K that is no multiple of 8 ---- */
+
+static void copy_x(ptx_builder *b, const lanewise *t, const item *it, ptx_val to)
+{
+    ptx_val i = ptx_for(b, ptx_u32(b, 0), CHUNK, 1);
+    ptx_val k = ptx_add(b, it->at, ptx_cvt(b, PTX_U64, i)), value = ptx_var(b, ptx_f32(b, 0));
+    ptx_if(b, ptx_setp(b, PTX_LT, k, t->args.k));
+    ptx_assign(b, value, emit_load(b, t->spec->data, x_address(b, t, it->number, k), 0));
+    ptx_end_if(b);
+    ptx_st_shared(b, ptx_at(b, to, i, 4), 0, value);
+    ptx_end_for(b);
+}
+
+/* Blocks are always read in runs. */
+static void copy_weights(ptx_builder *b, const lanewise *t, item *it, ptx_val buffer)
+{
+    const run_target to = target_of(b, it, buffer);
+    if (!t->w.layout) {
+        run_put_elements(b, &t->w, it->number, it->at, &to);
+        return;
+    }
+    ptx_uniform(b);
+    ptx_if(b, it->exists);
+    run_fetch(b, &t->w, &it->base, it->at, &it->run);
+    run_put(b, &t->w, &it->run, &to);
+    ptx_else(b);
+    put_weight_zeros(b, t, it, buffer);
+    ptx_end_if(b);
+}
+
+void lanewise_copy(ptx_builder *b, lanewise *t, ptx_val stage, ptx_val buffer)
+{
+    x_begin(b, t);
+    for (unsigned i = 0; i < t->x_items; i++) {
+        locate(b, t, &t->x[i], stage);
+        copy_x(b, t, &t->x[i], ptx_add(b, t->x[i].to, buffer));
+    }
+    x_end(b, t);
+    for (unsigned i = 0; i < t->w_items; i++) {
+        locate(b, t, &t->weight[i], stage);
+        copy_weights(b, t, &t->weight[i], buffer);
+    }
+}
+
+ptx_val lanewise_x_is_aligned(ptx_builder *b, const lanewise *t)
+{
+    const unsigned elements = LOAD_BYTES / element_bytes(t->spec->data);
+    ptx_val rest = ptx_or(b, ptx_and(b, t->args.x_stride, ptx_u64(b, elements - 1)),
+                          ptx_and(b, t->args.k, ptx_u64(b, CHUNK - 1)));
+    return ptx_setp_and(b, PTX_EQ, rest, ptx_u64(b, 0),
+                        emit_aligned(b, t->args.all.operand[QDNN_OPERAND_X], LOAD_BYTES));
+}

@@ -1,0 +1,356 @@
+/* The kernels that compute a product by the exact contract, launched directly on ptxvm: whichever is chosen, whatever its
+ * tiles, however its lanes are dealt out, on every SM, in every order of warps and blocks and in every batch, the bits of a
+ * row are those of host_ref. A kernel that is added to kernel_product takes part by itself. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/api/request.h"
+#include "parity/matmul.h"
+#include "parity/ptxvm.h"
+#include "ptxvm/ptxvm.h"
+#include "test.h"
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+static const char *const sms[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
+
+/* ---- Ways to compute a product ---- */
+
+typedef struct way {
+    kernel_product product;
+    uint64_t tile_rows, split;
+} way;
+enum { WAYS_MAX = 128 };
+
+static kernel_spec spec_of_way(const kernel_spec *spec, const way *w)
+{
+    kernel_spec own = *spec;
+    own.product = w->product;
+    own.tile_rows = w->tile_rows;
+    own.split = w->split;
+    return own;
+}
+
+/* All products of mode exact but the one that is the second step of another. */
+static int ways_of(const kernel_row *row, const kernel_spec *spec, kernel_problem problem, int64_t m,
+                   way ways[WAYS_MAX])
+{
+    problem.m = (uint64_t)m;
+    int count = 0;
+    for (int product = 0; product < KERNEL_PRODUCT_TILE; product++)
+        for (uint64_t rows = 1; rows <= 128 && product != KERNEL_PRODUCT_JOIN; rows *= 2)
+            for (uint64_t split = 1; split <= 32 && count < WAYS_MAX; split *= 2) {
+                ways[count] = (way){(kernel_product)product, rows, split};
+                kernel_spec own = spec_of_way(spec, &ways[count]);
+                count += kernel_product_fits(row, &own, &problem);
+            }
+    return count;
+}
+
+/* ---- A product on a ptxvm ---- */
+
+typedef struct scene {
+    product_case c;
+    product_operands o;
+    request r;
+    way ways[WAYS_MAX];
+    int n_ways;
+} scene;
+
+static bool scene_begin(scene *s, const product_case *c)
+{
+    char text[1200];
+    quant_descriptors d = {0};
+    *s = (scene){.c = *c};
+    product_case_text(c, text, sizeof text);
+    test_push_note("%s", text);
+    bool ok = product_operands_make(c, &s->o) && quant_descriptors_make(&c->weights, &d) &&
+              CHECK_QDNN(request_make(KERNEL_MATMUL, d.tensor, d.quant, &s->r));
+    quant_descriptors_free(&d);
+    const ref_product *p = &s->o.product;
+    kernel_spec *spec = &s->r.spec;
+    spec->data = c->x;
+    spec->output = c->y;
+    spec->reduction = c->k_rows ? KERNEL_K_ROWS : KERNEL_K_COLUMNS;
+    spec->alpha = c->alpha;
+    spec->bias = c->bias;
+    spec->activation = c->activation;
+    spec->gated = c->gated;
+    spec->residual = c->residual;
+    s->r.problem = (kernel_problem){.rows = (uint64_t)c->weights.dims[0],
+                                    .columns = (uint64_t)c->weights.dims[1],
+                                    .x_stride = (uint64_t)p->x_stride,
+                                    .y_stride = (uint64_t)p->y_stride,
+                                    .alpha = p->alpha_number};
+    s->n_ways = ok ? ways_of(s->r.row, spec, s->r.problem, c->m, s->ways) : 0;
+    return ok && CHECK(s->n_ways > 0);
+}
+
+static void scene_end(scene *s)
+{
+    product_operands_free(&s->o);
+    test_pop_note();
+}
+
+/* Bytes before a row of an operand; only x, y and the residual have rows of their own. */
+static size_t bytes_before(const scene *s, int operand, int64_t row)
+{
+    const ref_product *p = &s->o.product;
+    if (operand == QDNN_OPERAND_X)
+        return (size_t)(row * p->x_stride) * ref_scalar_size(p->x);
+    if (operand == QDNN_OPERAND_Y || operand == QDNN_OPERAND_RESIDUAL)
+        return (size_t)(row * p->y_stride) * ref_scalar_size(p->y);
+    return 0;
+}
+
+static bool launch(ptxvm *vm, const char *sm, const kernel_step *step, const ptxvm_address *at,
+                   ptxvm_address workspace)
+{
+    ptxvm_module *module = NULL;
+    ptxvm_kernel *kernel = NULL;
+    kernel_text text;
+    ptx_error error;
+    uint64_t params[KERNEL_PARAMS_MAX];
+    char entry[64];
+    kernel_entry_name(step->row, entry, sizeof entry);
+    if (!kernel_emit(step->row, &step->spec, ptx_sm_find(sm), NULL, &text, &error)) {
+        FAIL("%s", error.text);
+        return false;
+    }
+    uint8_t block[KERNEL_PARAMS_MAX * 8];
+    for (int i = 0; i < step->n_params; i++) {
+        const kernel_param *p = &step->params[i];
+        params[i] = p->kind == KERNEL_OPERAND     ? at[p->operand]
+                    : p->kind == KERNEL_WORKSPACE ? workspace + p->value
+                                                  : p->value;
+        memcpy(block + text.info.params[i].offset, &params[i], text.info.params[i].size);
+    }
+    const ptx_param_info *last = &text.info.params[step->n_params - 1];
+    const ptxvm_launch_config config = {
+        .grid = {(uint32_t)step->grid[0], (uint32_t)step->grid[1], (uint32_t)step->grid[2]},
+        .block = {step->block, 1, 1},
+        .shared_bytes = step->shared};
+    bool ok = ptxvm_module_load(vm, text.ptx, strlen(text.ptx), &module) == PTXVM_OK &&
+              ptxvm_module_kernel(module, entry, &kernel) == PTXVM_OK &&
+              ptxvm_launch(vm, kernel, &config, block, last->offset + last->size) == PTXVM_OK;
+    int findings = 0;
+    const ptxvm_finding *found = ok ? ptxvm_findings(vm, &findings, NULL) : NULL;
+    if (!ok || findings)
+        FAIL("%s", ok ? found[0].message : ptxvm_last_error(vm));
+    if (module)
+        ptxvm_module_unload(module);
+    free(text.ptx);
+    return ok;
+}
+
+/* Rows [first, first + m) by one way: the whole of y then, the other rows as they were. */
+static bool compute(ptxvm *vm, const char *sm, const scene *s, const way *w, int64_t first, int64_t m,
+                    uint8_t *y)
+{
+    ptxvm_address at[QDNN_OPERAND_COUNT] = {0}, base[QDNN_OPERAND_COUNT] = {0}, workspace = 0;
+    kernel_problem problem = s->r.problem;
+    kernel_spec spec = spec_of_way(&s->r.spec, w);
+    kernel_steps steps;
+    bool ok = true;
+    problem.m = (uint64_t)m;
+    kernel_steps_of(s->r.row, &spec, &problem, &steps);
+    for (int i = 0; i < QDNN_OPERAND_COUNT && ok; i++)
+        if (s->o.host[i] && s->o.bytes[i]) {
+            ok = ptxvm_alloc(vm, s->o.bytes[i], &base[i]) == PTXVM_OK &&
+                 ptxvm_write(vm, base[i], s->o.host[i], s->o.bytes[i]) == PTXVM_OK;
+            at[i] = base[i] + bytes_before(s, i, first);
+        }
+    if (s->c.in_place)
+        at[QDNN_OPERAND_RESIDUAL] = at[QDNN_OPERAND_Y];
+    if (steps.workspace)
+        ok = ok && ptxvm_alloc(vm, steps.workspace, &workspace) == PTXVM_OK;
+    ok = CHECK(ok);
+    for (int i = 0; i < steps.count && ok; i++)
+        ok = launch(vm, sm, &steps.at[i], at, workspace);
+    ok = ok && CHECK(ptxvm_read(vm, y, base[QDNN_OPERAND_Y], s->o.bytes[QDNN_OPERAND_Y]) == PTXVM_OK);
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        if (base[i])
+            ptxvm_free(vm, base[i]);
+    if (workspace)
+        ptxvm_free(vm, workspace);
+    return ok;
+}
+
+static void way_note(const way *w, const char *sm)
+{
+    test_push_note("product %d, tiles of %d rows, split %d, %s", (int)w->product, (int)w->tile_rows,
+                   (int)w->split, sm);
+}
+
+/* All rows, compared with host_ref. */
+static bool check_way(const scene *s, const way *w, const char *sm, uint64_t seed, unsigned checks)
+{
+    ptxvm_config config = {.sm = sm, .seed = seed, .checks = checks};
+    ptxvm *vm = NULL;
+    const size_t bytes = s->o.bytes[QDNN_OPERAND_Y];
+    uint8_t *y = malloc(bytes + 1);
+    way_note(w, sm);
+    bool ok = CHECK(y && ptxvm_create(&config, &vm) == PTXVM_OK) && compute(vm, sm, s, w, 0, s->c.m, y) &&
+              CHECK_EQ_MEM(y, s->o.expected, bytes);
+    test_pop_note();
+    ptxvm_destroy(vm);
+    free(y);
+    return ok;
+}
+
+/* ---- Cases ---- */
+
+/* A trial of the format with other sizes: whole chunks of K, so that weights are read in words; every third not. */
+static product_case sized(const kernel_row *row, int trial, int64_t m, int64_t n, int64_t k)
+{
+    product_case c = matmul_case_at(row, trial);
+    c.m = m;
+    c.rows = -1;
+    c.weights.dims[!c.k_rows] = kernel_columns_multiple(row) > 1 ? quant_case_columns(row, k) : k;
+    c.weights.dims[c.k_rows] = c.gated ? 2 * n : n;
+    return c;
+}
+
+static const struct {
+    const char *name, *row;
+    bool k_rows;
+    qdnnLayout_t layout;
+    qdnnGroups_t groups;
+    int zero_packed;
+} common[] = {
+    {"int4", "dequantize_int4", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_ROWS, 0},
+    {"gptq", "dequantize_int4_zp", true, QDNN_LAYOUT_WORDS_INTERLEAVED, QDNN_GROUPS_COLUMNS, 1},
+    {"awq", "dequantize_int4_zp", true, QDNN_LAYOUT_AWQ, QDNN_GROUPS_COLUMNS, 1},
+    {"q4_k", "dequantize_gguf_q4_k", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_FLAT, 0},
+};
+
+static product_case common_case(int i, int64_t m, int64_t n, int64_t k)
+{
+    product_case c = {.rows = -1,
+                      .m = m,
+                      .x = QDNN_DATA_F16,
+                      .y = QDNN_DATA_F32,
+                      .k_rows = common[i].k_rows,
+                      .seed = 5,
+                      .bias = QDNN_DATA_F32,
+                      .weights = {.row = kernel_find(common[i].row),
+                                  .spec = kernel_spec_default(),
+                                  .granularity = QDNN_GRANULARITY_GROUP,
+                                  .extent = 32,
+                                  .rank = 2,
+                                  .seed = 9}};
+    c.weights.spec.layout = common[i].layout;
+    c.weights.spec.groups = common[i].groups;
+    c.weights.spec.zero_packed = common[i].zero_packed;
+    if (kernel_columns_multiple(c.weights.row) > 1) {
+        c.weights.granularity = QDNN_GRANULARITY_TENSOR;
+        c.weights.extent = 0;
+        k = quant_case_columns(c.weights.row, k);
+    }
+    c.weights.dims[c.k_rows] = n;
+    c.weights.dims[!c.k_rows] = k;
+    return c;
+}
+
+static int common_count(void)
+{
+    return LENGTH(common);
+}
+
+static void common_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", common[index].name);
+}
+
+/* ---- Tests ---- */
+
+/* Every format: a few ways each, which are others for each format. */
+TEST_EACH(ParityKernels, EveryFormat, matmul_row_count, matmul_row_name)
+{
+    enum { WAYS = 6 };
+    static const int64_t ks[] = {264, 520, 301}, ns[] = {72, 136, 45}, ms[] = {37, 70, 133};
+    NEED_PTXVM;
+    for (int i = 0; i < LENGTH(ks); i++) {
+        product_case c = sized(matmul_row_at(index), index + i, ms[(index + i) % 3], ns[i], ks[i]);
+        scene s;
+        bool ok = scene_begin(&s, &c);
+        for (int j = 0; j < WAYS / LENGTH(ks) && ok; j++)
+            ok = check_way(&s, &s.ways[(7 * index + 5 * i + 11 * j) % s.n_ways],
+                           sms[(index + j) % LENGTH(sms)], 0, PTXVM_CHECK_ALL);
+        scene_end(&s);
+    }
+}
+
+/* The grid: all ways there are, on SMs that take turns. */
+TEST_EACH(ParityKernels, EveryWay, common_count, common_name)
+{
+    NEED_PTXVM;
+    product_case c = common_case(index, 70, 72, 776);
+    scene s;
+    bool ok = scene_begin(&s, &c);
+    for (int i = 0; i < s.n_ways && ok; i++)
+        ok = check_way(&s, &s.ways[i], sms[i % LENGTH(sms)], 0, 0);
+    scene_end(&s);
+}
+
+TEST_EACH(ParityKernels, EverySm, common_count, common_name)
+{
+    static const way ways[] = {
+        {KERNEL_PRODUCT_STAGED, 8, 1}, {KERNEL_PRODUCT_LANEWISE, 32, 1}, {KERNEL_PRODUCT_LANEWISE, 64, 4}};
+    NEED_PTXVM;
+    product_case c = common_case(index, 33, 40, 296);
+    scene s;
+    bool ok = scene_begin(&s, &c);
+    for (int i = 0; i < ptx_sm_count() * LENGTH(ways) && ok; i++)
+        ok = check_way(&s, &ways[i % LENGTH(ways)], ptx_sm_get(i / LENGTH(ways))->name, 0, 0);
+    scene_end(&s);
+}
+
+/* A hundred orders of warps and blocks. */
+TEST_EACH(ParityKernels, EveryOrder, common_count, common_name)
+{
+    enum { ORDERS = 100 };
+    static const way ways[] = {{KERNEL_PRODUCT_LANEWISE, 32, 2},
+                               {KERNEL_PRODUCT_STAGED, 4, 1},
+                               {KERNEL_PRODUCT_LANEWISE, 64, 1},
+                               {KERNEL_PRODUCT_LANEWISE, 128, 8}};
+    NEED_PTXVM;
+    product_case c = common_case(index, 66, 24, 40);
+    scene s;
+    bool ok = scene_begin(&s, &c);
+    for (int i = 0; i < ORDERS && ok; i++)
+        ok = check_way(&s, &ways[i % LENGTH(ways)], sms[i % LENGTH(sms)], (uint64_t)i + 1, 0);
+    scene_end(&s);
+}
+
+/* Row i of a batch of 1 to 64 rows has the bits that it has alone. */
+TEST_EACH(ParityKernels, EveryBatch, common_count, common_name)
+{
+    enum { ROWS = 64 };
+    NEED_PTXVM;
+    product_case c = common_case(index, ROWS, 40, 296);
+    ptxvm_config config = {.sm = "sm_90"};
+    ptxvm *vm = NULL;
+    scene s;
+    bool ok = scene_begin(&s, &c) && CHECK(ptxvm_create(&config, &vm) == PTXVM_OK);
+    const size_t bytes = s.o.bytes[QDNN_OPERAND_Y], row = bytes / ROWS;
+    uint8_t *alone = malloc(bytes + 1), *y = malloc(bytes + 1);
+    ok = ok && CHECK(alone && y);
+    for (int i = 0; i < ROWS && ok; i++) {
+        ok = compute(vm, "sm_90", &s, &s.ways[0], i, 1, y);
+        if (ok)
+            memcpy(alone + (size_t)i * row, y + (size_t)i * row, row);
+    }
+    for (int m = 1; m <= ROWS && ok; m++) {
+        way ways[WAYS_MAX];
+        const way *w = &ways[m * 5 % ways_of(s.r.row, &s.r.spec, s.r.problem, m, ways)];
+        way_note(w, "sm_90");
+        ok = compute(vm, "sm_90", &s, w, 0, m, y) && CHECK_EQ_MEM(y, alone, (size_t)m * row);
+        test_pop_note();
+    }
+    ptxvm_destroy(vm);
+    free(alone);
+    free(y);
+    scene_end(&s);
+}

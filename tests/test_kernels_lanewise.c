@@ -1,0 +1,231 @@
+/* The product for many rows assembles for every format and one target of each generation (in the full build every target)
+ * without a spill: the only local memory is what it declares for sums that wait. And ptxvm's counters show what it is built
+ * for: mostly fma, no bank conflicts. */
+#include "formats/sample.h"
+#include "kernels/kernels.h"
+#include "ptxvm/ptxvm.h"
+#include "support/process.h"
+#include "test.h"
+#include "tools/toolkit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+static const kernel_row *row_at(int index)
+{
+    for (int i = 0; i < kernel_row_count; i++)
+        if (kernel_operation_of(&kernel_rows[i]) == KERNEL_MATMUL && index-- == 0)
+            return &kernel_rows[i];
+    return NULL;
+}
+
+static int count(void)
+{
+    int rows = 0;
+    while (row_at(rows))
+        rows++;
+    return rows * sample_sm_count();
+}
+
+static void name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s_%s", row_at(index / sample_sm_count())->name,
+             sample_sm_at(index % sample_sm_count())->name);
+}
+
+/* ---- Assembling ---- */
+
+/* Settings that take turns; those that a format does not take, or has no kernel for, are left out. */
+static const char *const turns[][7] = {
+    {"tile_rows=128", "data=f16", "groups=rows", "scale=f16"},
+    {"tile_rows=64", "split=4", "data=f32", "reduction=rows", "groups=columns"},
+    {"tile_rows=32", "data=bf16", "output=bf16", "gated=yes", "activation=silu", "layout=words"},
+    {"tile_rows=128", "data=f32", "gated=yes", "activation=gelu_erf", "residual=yes", "bias=f16",
+     "layout=interleaved"},
+    {"tile_rows=64", "data=f16", "reduction=rows", "alpha=column", "bias=f32", "layout=interleaved",
+     "groups=columns"},
+    {"tile_rows=32", "data=f32", "reduction=rows", "groups=columns", "group_size=64", "activation=gelu_tanh"},
+};
+
+static void set(const kernel_row *row, kernel_spec *spec, const char *setting)
+{
+    char key[32] = {0}, error[256];
+    const char *value = strchr(setting, '=') + 1;
+    memcpy(key, setting, (size_t)(value - 1 - setting));
+    kernel_spec changed = *spec;
+    if (kernel_takes(row, key) && kernel_spec_set(row, &changed, key, value, error, sizeof error) &&
+        kernel_is_emitted(row, &changed, error, sizeof error))
+        *spec = changed;
+}
+
+static kernel_spec spec_at(const kernel_row *row, int turn)
+{
+    kernel_spec spec = kernel_spec_default();
+    spec.product = KERNEL_PRODUCT_LANEWISE;
+    spec.tile_rows = 64;
+    for (int i = 0; i < LENGTH(turns[turn]) && turns[turn][i]; i++)
+        set(row, &spec, turns[turn][i]);
+    return spec;
+}
+
+static void check_log(const char *log)
+{
+    CHECK_HAS(log, " 0 bytes spill stores, 0 bytes spill loads");
+    CHECK_HAS(log, " 1280 bytes stack frame"); /* five sums of 8 x 8 f32 */
+    CHECK(strstr(log, "warning") == NULL);
+}
+
+/* False when this ptxas does not know the target at all. */
+static bool assemble(const char *ptxas, const char *path, const kernel_row *row, const kernel_spec *spec,
+                     const ptx_sm *sm)
+{
+    kernel_text text;
+    ptx_error error = {0};
+    toolkit_result result;
+    if (!kernel_emit(row, spec, sm, NULL, &text, &error)) {
+        FAIL("%s", error.text);
+        return true;
+    }
+    FILE *file = fopen(path, "w");
+    if (CHECK(file != NULL)) {
+        fputs(text.ptx, file);
+        fclose(file);
+    }
+    free(text.ptx);
+    bool ok = toolkit_ptxas(ptxas, sm->name, path, &result);
+    bool known = ok || !result.log || !strstr(result.log, "gpu-name");
+    if (ok)
+        check_log(result.log);
+    else if (known)
+        FAIL("%s", result.log ? result.log : "ptxas failed");
+    toolkit_free(&result);
+    return known;
+}
+
+TEST_EACH(KernelLanewise, Assembles, count, name)
+{
+    const kernel_row *row = row_at(index / sample_sm_count());
+    const ptx_sm *sm = sample_sm_at(index % sample_sm_count());
+    char ptxas[1024], dir[256], path[300];
+    if (!toolkit_find_ptxas(ptxas, sizeof ptxas))
+        SKIP("there is no ptxas");
+    temp_dir_make(dir, sizeof dir);
+    snprintf(path, sizeof path, "%s/kernel.ptx", dir);
+    bool known = true;
+    for (int i = 0; i < (sample_is_full() ? LENGTH(turns) : 1) && known; i++) {
+        kernel_spec spec = spec_at(row, (index + index / sample_sm_count() + i) % LENGTH(turns));
+        char settings[KERNEL_SPEC_TEXT];
+        kernel_spec_text(row, &spec, settings, sizeof settings);
+        test_push_note("%s", settings);
+        known = assemble(ptxas, path, row, &spec, sm);
+        test_pop_note();
+    }
+    temp_dir_remove(dir);
+    if (!known)
+        SKIP("this ptxas does not know %s", sm->name);
+}
+
+/* ---- Counters ---- */
+
+/* Shares of fma in all PTX instructions but mov, per cent, of one tile with K = 2048: what was measured, rounded down. */
+static const struct {
+    const char *name, *kernel;
+    uint64_t rows;
+    int share;
+    const char *settings[6];
+} shares[] = {
+    {"int4_64", "matmul_int4", 64, 78, {"scale=f16", "groups=rows"}},
+    {"int4_128", "matmul_int4", 128, 82, {"scale=f16", "groups=rows"}},
+    {"gptq_64",
+     "matmul_int4_zp",
+     64,
+     78,
+     {"layout=interleaved", "groups=columns", "zero_packed=yes", "scale=f16", "reduction=rows"}},
+    {"gptq_128",
+     "matmul_int4_zp",
+     128,
+     82,
+     {"layout=interleaved", "groups=columns", "zero_packed=yes", "scale=f16", "reduction=rows"}},
+    {"nf4_64", "matmul_nf4", 64, 78, {"group_size=64"}},
+    {"nf4_128", "matmul_nf4", 128, 82, {"group_size=64"}},
+    {"q4_k_64", "matmul_gguf_q4_k", 64, 78, {0}},
+    {"q4_k_128", "matmul_gguf_q4_k", 128, 82, {0}},
+};
+
+static double share_of_fma(const char *ptx, const ptxvm_counters *counters)
+{
+    uint64_t fma = 0, all = 0;
+    for (int i = 1; i < counters->n_lines && ptx; i++) {
+        const char *line = ptx + strspn(ptx, " \t");
+        all += strncmp(line, "mov", 3) != 0 ? counters->lines[i].instructions : 0;
+        fma += strncmp(line, "fma", 3) == 0 ? counters->lines[i].instructions : 0;
+        ptx = strchr(ptx, '\n');
+        ptx += ptx != NULL;
+    }
+    return all ? 100.0 * (double)fma / (double)all : 0;
+}
+
+static bool launch(ptxvm *vm, const kernel_step *step, const char *ptx, const kernel_operand *operands)
+{
+    ptxvm_module *module;
+    ptxvm_kernel *kernel;
+    uint64_t params[KERNEL_PARAMS_MAX];
+    char entry[64];
+    kernel_entry_name(step->row, entry, sizeof entry);
+    bool ok = true;
+    for (int i = 0; i < step->n_params; i++) {
+        const kernel_param *p = &step->params[i];
+        params[i] = p->value;
+        if (p->kind == KERNEL_OPERAND)
+            ok = ok && ptxvm_alloc(vm, operands[p->operand].bytes, &params[i]) == PTXVM_OK &&
+                 ptxvm_fill(vm, params[i], 0x38, operands[p->operand].bytes) == PTXVM_OK;
+    }
+    const ptxvm_launch_config config = {.grid = {(uint32_t)step->grid[0], (uint32_t)step->grid[1], 1},
+                                        .block = {step->block, 1, 1}};
+    return ok && ptxvm_module_load(vm, ptx, strlen(ptx), &module) == PTXVM_OK &&
+           ptxvm_module_kernel(module, entry, &kernel) == PTXVM_OK &&
+           ptxvm_launch(vm, kernel, &config, params, (uint64_t)step->n_params * 8) == PTXVM_OK;
+}
+
+TEST_ROWS(KernelLanewise, IsMostlyFma, shares)
+{
+    const kernel_row *row = kernel_find(shares[index].kernel);
+    const uint64_t k = 2048, n = 8192 / shares[index].rows;
+    kernel_spec spec = kernel_spec_default();
+    spec.product = KERNEL_PRODUCT_LANEWISE;
+    spec.tile_rows = shares[index].rows;
+    spec.data = spec.output = QDNN_DATA_F16;
+    for (int i = 0; shares[index].settings[i]; i++)
+        set(row, &spec, shares[index].settings[i]);
+    const bool by_columns = spec.reduction == KERNEL_K_COLUMNS;
+    const kernel_problem problem = {.rows = by_columns ? n : k,
+                                    .columns = by_columns ? k : n,
+                                    .m = shares[index].rows,
+                                    .x_stride = k,
+                                    .y_stride = n};
+    kernel_operand operands[QDNN_OPERAND_COUNT];
+    kernel_steps steps;
+    kernel_text text;
+    ptx_error error;
+    ptxvm_config config = {.sm = "sm_80", .counters = PTXVM_COUNTERS_LINES};
+    ptxvm *vm = NULL;
+    REQUIRE(kernel_emit(row, &spec, ptx_sm_find("sm_80"), NULL, &text, &error));
+    REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
+    kernel_operands_of(row, &spec, &problem, operands);
+    kernel_steps_of(row, &spec, &problem, &steps);
+    if (!launch(vm, &steps.at[0], text.ptx, operands)) {
+        FAIL("%s", ptxvm_last_error(vm));
+    } else {
+        const ptxvm_counters *counters = ptxvm_last_counters(vm);
+        double share = share_of_fma(text.ptx, counters);
+        test_push_note("%.2f%% fma", share);
+        CHECK(share >= shares[index].share);
+        CHECK_EQ_I64((int64_t)counters->total.bank_conflicts, 0);
+        test_pop_note();
+    }
+    ptxvm_destroy(vm);
+    free(text.ptx);
+}
