@@ -76,7 +76,8 @@ static const choice activations[] = {{"none", QDNN_ACTIVATION_NONE},
                                      {0}};
 static const choice products[] = {
     {"staged", KERNEL_PRODUCT_STAGED},   {"gemv", KERNEL_PRODUCT_GEMV}, {"blocks", KERNEL_PRODUCT_BLOCKS},
-    {"columns", KERNEL_PRODUCT_COLUMNS}, {"tile", KERNEL_PRODUCT_TILE}, {0}};
+    {"columns", KERNEL_PRODUCT_COLUMNS}, {"tile", KERNEL_PRODUCT_TILE},
+    {"stream", KERNEL_PRODUCT_STREAM},   {"join", KERNEL_PRODUCT_JOIN}, {0}};
 
 static const choice x_code_types[] = {{"i8", QDNN_DATA_I8}, {"u8", QDNN_DATA_U8}, {0}};
 static const choice results[] = {{"i32", QDNN_DATA_I32}, {"i8", QDNN_DATA_I8}, {"u8", QDNN_DATA_U8}, {0}};
