@@ -241,6 +241,12 @@ float ref_tensor_mma(ref_tensor_family family, qdnnDataType_t a_type, const void
 float ref_tensor_sum(ref_tensor_family family, qdnnDataType_t a_type, const void *a, qdnnDataType_t b_type,
                      const void *b, int64_t k);
 
+/* Codes in the order in which tensor cores take them, and back; n columns and k rows of a product, which the matrix has as
+ * [n, k] or, with k_rows, as [k, n]. */
+int64_t ref_prepacked_bytes(const ref_quant_spec *spec, int64_t n, int64_t k);
+void ref_prepack(const ref_quant_spec *spec, int64_t rows, int64_t columns, bool k_rows, const void *codes, void *packed);
+void ref_unpack(const ref_quant_spec *spec, int64_t rows, int64_t columns, bool k_rows, const void *packed, void *codes);
+
 /* A product in mode tensor: x is F16 or BF16, and the weights are rounded to its type. */
 void ref_product_tensor(const ref_product *p, const ref_product_arrays *a, ref_tensor_family family);
 

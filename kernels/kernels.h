@@ -26,7 +26,9 @@ typedef enum {
     KERNEL_PRODUCT_LANEWISE, /* many rows: tiles of outputs, one lane after another */
     KERNEL_PRODUCT_JOIN, /* what follows LANEWISE where `split` is not 1: joins the sums of its blocks */
     /* In mode tensor, all with the same bits on SMs of one family: */
-    KERNEL_PRODUCT_TILE /* weights pass through shared memory as f16 or bf16: any format, any shape */
+    KERNEL_PRODUCT_TILE,   /* weights pass through shared memory as f16 or bf16: any format, any shape */
+    KERNEL_PRODUCT_STREAM, /* prepacked weights go straight into registers: sums of strips, in the workspace */
+    KERNEL_PRODUCT_STRIPS  /* what follows STREAM: y from the sums of strips */
 } kernel_product;
 
 /* A kernel reads the fields that kernel_keys names for it; the others stay at their defaults. Enumerations
@@ -82,6 +84,7 @@ typedef struct kernel_spec {
     int grouped;    /* a stack of weights, one of which each row of x names */
     int row_weight; /* each row of the result is multiplied by a number of its own */
     kernel_product product;
+    int unpack; /* prepack: the way back */
     uint64_t tile_rows; /* rows of x that a thread block takes */
     uint64_t split;     /* among how many thread blocks the lanes of a sum are dealt out */
 
@@ -213,6 +216,7 @@ typedef enum {
     KERNEL_DEQUANTIZE,
     KERNEL_DYNAMIC, /* scales and codes at once */
     KERNEL_REPACK,  /* codes in another layout */
+    KERNEL_PREPACK, /* codes in the order in which tensor cores take them, or back */
     KERNEL_MATMUL,  /* a product with weights that are decoded on the way */
     KERNEL_FAKE_QUANTIZE,
     KERNEL_FAKE_QUANTIZE_BACKWARD,
@@ -241,6 +245,9 @@ const kernel_row *kernel_find_operation(kernel_operation operation, const format
 /* The row that brings codes of one format into the layout of another, or null where they are not the same kind of
  * codes. */
 const kernel_row *kernel_find_repack(const format_row *from, const format_row *to);
+
+/* The row that prepacks the codes of a format, or null where they are not codes with scales beside them. */
+const kernel_row *kernel_find_prepack(const format_row *format);
 
 /* Whether the row is a product: it is about three matrices, not about one. */
 bool kernel_is_product(const kernel_row *row);
@@ -376,6 +383,8 @@ uint64_t kernel_columns_multiple(const kernel_row *row);
 
 /* The tile_rows that suit a product by KERNEL_PRODUCT_TILE of up to so many rows. */
 uint64_t kernel_tile_rows(const kernel_row *row, uint64_t rows);
+/* And by KERNEL_PRODUCT_STREAM. */
+uint64_t kernel_stream_rows(const kernel_row *row, uint64_t rows);
 
 /* How many scales a matrix has; none for an empty one. */
 uint64_t kernel_groups(const kernel_spec *spec, const kernel_problem *problem);

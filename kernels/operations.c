@@ -5,6 +5,7 @@
 #include "kernels/integer/integer.h"
 #include "kernels/gemm/routes.h"
 #include "kernels/quant/quant.h"
+#include "kernels/tensor/prepack.h"
 #include "kernels/train/train.h"
 
 #define OPERAND(name) (1u << QDNN_OPERAND_##name)
@@ -109,6 +110,15 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                        .geometry = tile_geometry,
                        .emit = emit_repack,
                        .steps = tile_steps},
+    [KERNEL_PREPACK] = {.name = "prepack",
+                        .keys = CODES | KERNEL_KEY(REDUCTION) | KERNEL_KEY(UNPACK),
+                        .reads = OPERAND(CODES),
+                        .writes = OPERAND(REPACKED),
+                        .numbers = 1 << NUMBER_ROWS | 1 << NUMBER_COLUMNS,
+                        .geometry = prepack_geometry,
+                        .emit = emit_prepack,
+                        .steps = prepack_steps,
+                        .bound = prepack_bound},
     [KERNEL_MATMUL] = {.name = "matmul",
                        .keys = PRODUCT_KEYS | STORED | CODES,
                        .reads = OPERAND(X) | OPERAND(CODES) | OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) |

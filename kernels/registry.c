@@ -37,6 +37,12 @@ const kernel_row kernel_rows[] = {
     ROW_1(repack, REPACK, int5, "codes of 5 bits in another layout")
     ROW_1(repack, REPACK, int6, "codes of 6 bits in another layout")
     ROW_1(repack, REPACK, int8, "codes of 8 bits in another layout")
+    ROW_1(prepack, PREPACK, int2, "codes of 2 bits in the order of tensor cores")
+    ROW_1(prepack, PREPACK, int3, "codes of 3 bits in the order of tensor cores")
+    ROW_1(prepack, PREPACK, int4, "codes of 4 bits in the order of tensor cores")
+    ROW_1(prepack, PREPACK, int5, "codes of 5 bits in the order of tensor cores")
+    ROW_1(prepack, PREPACK, int6, "codes of 6 bits in the order of tensor cores")
+    ROW_1(prepack, PREPACK, int8, "codes of 8 bits in the order of tensor cores")
     /* The first of two passes to scales; the format stands for all whose scale is made from such a range. */
     {"range_absmax", NULL, "absmax of parts of groups, in f32: scale_... of these is that of the whole",
      &operation_rows[KERNEL_RANGE], &format_rows[PLACE_int4]},
@@ -92,6 +98,17 @@ const kernel_row *kernel_find_repack(const format_row *from, const format_row *t
     for (int i = 0; i < kernel_row_count; i++)
         if (kernel_operation_of(&kernel_rows[i]) == KERNEL_REPACK &&
             kernel_rows[i].format->facts.bits == from->facts.bits)
+            return &kernel_rows[i];
+    return NULL;
+}
+
+const kernel_row *kernel_find_prepack(const format_row *format)
+{
+    if (format_is_blocks(format) || format_is_plain(format))
+        return NULL;
+    for (int i = 0; i < kernel_row_count; i++)
+        if (kernel_operation_of(&kernel_rows[i]) == KERNEL_PREPACK &&
+            kernel_rows[i].format->facts.bits == format->facts.bits)
             return &kernel_rows[i];
     return NULL;
 }

@@ -81,6 +81,8 @@ static const choice products[] = {{"staged", KERNEL_PRODUCT_STAGED},
                                   {"lanewise", KERNEL_PRODUCT_LANEWISE},
                                   {"join", KERNEL_PRODUCT_JOIN},
                                   {"tile", KERNEL_PRODUCT_TILE},
+                                  {"stream", KERNEL_PRODUCT_STREAM},
+                                  {"strips", KERNEL_PRODUCT_STRIPS},
                                   {0}};
 
 static const choice x_code_types[] = {{"i8", QDNN_DATA_I8}, {"u8", QDNN_DATA_U8}, {0}};

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/formats/blocks.h"
+#include "kernels/tensor/prepack.h"
 
 static uint64_t ceil_div(uint64_t a, uint64_t b)
 {
@@ -48,6 +49,12 @@ static bool has_operand(const kernel_row *row, const kernel_spec *spec, int oper
     }
 }
 
+/* Products that read codes in the order of tensor cores. */
+static bool is_prepacked(const kernel_row *row, const kernel_spec *spec)
+{
+    return kernel_is_product(row) && (spec->product == KERNEL_PRODUCT_STREAM || spec->product == KERNEL_PRODUCT_STRIPS);
+}
+
 static unsigned operand_align(const kernel_row *row, const kernel_spec *spec, int operand)
 {
     if (row->operation->size)
@@ -63,10 +70,14 @@ static unsigned operand_align(const kernel_row *row, const kernel_spec *spec, in
     case QDNN_OPERAND_CODES:
         if (format_is_plain(row->format))
             return row->format->facts.bits / 8;
+        if (is_prepacked(row, spec))
+            return LOAD_BYTES;
         if (kernel_is_product(row) && format_is_blocks(row->format))
             return block_align(block_layout_of(row->format));
         return spec->layout == QDNN_LAYOUT_BYTES ? 1 : 4;
     case QDNN_OPERAND_REPACKED:
+        if (kernel_operation_of(row) == KERNEL_PREPACK)
+            return LOAD_BYTES;
         return spec->to_layout == QDNN_LAYOUT_BYTES ? 1 : 4;
     case QDNN_OPERAND_SCALE:
         return spec->nested ? 1 : scale_bytes(spec->scale);
@@ -156,6 +167,7 @@ bool kernel_is_matrix(const kernel_row *row, const kernel_spec *spec)
     case KERNEL_SCALE:
         return is_lined;
     case KERNEL_REPACK:
+    case KERNEL_PREPACK:
         return true;
     case KERNEL_QUANTIZE:
     case KERNEL_DEQUANTIZE:
@@ -214,6 +226,8 @@ int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl lis
         list[n++] = (param_decl){"routes", KERNEL_WORKSPACE, 0, 4};
     if (kernel_is_product(row) && spec->split > 1)
         list[n++] = (param_decl){"partials", KERNEL_WORKSPACE, 0, 4};
+    if (spec->product == KERNEL_PRODUCT_STREAM || spec->product == KERNEL_PRODUCT_STRIPS)
+        list[n++] = (param_decl){"sums", KERNEL_WORKSPACE, 0, 4};
     unsigned numbers = numbers_of(row, spec);
     for (int i = 0; i < NUMBERS; i++)
         if (numbers >> i & 1)
@@ -456,6 +470,12 @@ static bool product_bytes(const kernel_spec *spec, const kernel_problem *p, int 
 }
 
 /* Of one expert, where a product has several. */
+static uint64_t prepacked_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p)
+{
+    const bool by_columns = spec->reduction == KERNEL_K_COLUMNS;
+    return prepack_bytes(row->format->facts.bits, by_columns ? p->rows : p->columns, by_columns ? p->columns : p->rows);
+}
+
 static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                               int operand)
 {
@@ -477,8 +497,10 @@ static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, co
     case QDNN_OPERAND_ROW_INDEX:
         return problem->rows * 4;
     case QDNN_OPERAND_CODES:
-        return code_bytes(row, spec->layout, p);
+        return is_prepacked(row, spec) ? prepacked_bytes(row, spec, p) : code_bytes(row, spec->layout, p);
     case QDNN_OPERAND_REPACKED:
+        if (kernel_operation_of(row) == KERNEL_PREPACK)
+            return prepacked_bytes(row, spec, p);
         return code_bytes(row, spec->to_layout, p);
     case QDNN_OPERAND_SCALE:
         return scale_slots(spec, p) * align;

@@ -104,6 +104,30 @@ static int add_few_rows(const kernel_row *row, int turn, bool all, kernel_spec *
     return count;
 }
 
+/* Products by tensor cores: the smallest tile and the largest, prepacked weights with few rows and with many; by default one
+ * of them, another for each target and kernel. bf16 has no tensor cores on sm_75, and some formats are not prepacked. */
+static int add_tensor(const kernel_row *row, const ptx_sm *sm, int turn, kernel_spec *specs, int count)
+{
+    static const kernel_product products[] = {KERNEL_PRODUCT_TILE, KERNEL_PRODUCT_STREAM, KERNEL_PRODUCT_TILE,
+                                              KERNEL_PRODUCT_STREAM, KERNEL_PRODUCT_STRIPS};
+    if (kernel_operation_of(row) != KERNEL_MATMUL)
+        return count;
+    for (int i = 0; i < 5 && count < GRID_MAX; i++) {
+        kernel_spec spec = kernel_spec_default();
+        char error[256];
+        const uint64_t rows = i < 2 ? 1 : 1000;
+        spec.data = sm->number >= 80 && turn % 2 ? QDNN_DATA_BF16 : QDNN_DATA_F16;
+        spec.product = products[i];
+        spec.tile_rows = i == 4                               ? 1
+                         : products[i] == KERNEL_PRODUCT_TILE ? kernel_tile_rows(row, rows)
+                                                              : kernel_stream_rows(row, rows);
+        spec = kernel_spec_normal(row, &spec);
+        if ((sample_is_full() || i == turn % 5) && kernel_is_emitted(row, &spec, error, sizeof error))
+            specs[count++] = spec;
+    }
+    return count;
+}
+
 /* Every function of `ptxas -v`'s report has a line of this form. */
 static void check_frugal(const char *log)
 {
@@ -156,6 +180,7 @@ TEST_EACH(Kernels, Assembles, count, name)
     n = add_matrices(row, index * 5, sample_is_full() ? MATRIX_SETTINGS : 1 + index % 2, specs, n);
     n = add_products(row, index * 3, specs, n);
     n = add_few_rows(row, index, sample_is_full(), specs, n);
+    n = add_tensor(row, sm, index, specs, n);
     temp_dir_make(dir, sizeof dir);
     snprintf(path, sizeof path, "%s/kernel.ptx", dir);
     bool known = true;

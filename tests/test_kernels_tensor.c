@@ -122,8 +122,8 @@ typedef struct trial {
     float *y;
 } trial;
 
-static bool spec_of(const tensor_case *c, qdnnDataType_t data, uint64_t tile_rows, kernel_spec *spec,
-                    const kernel_row **row)
+static bool spec_of(const tensor_case *c, qdnnDataType_t data, kernel_product product, uint64_t tile_rows,
+                    kernel_spec *spec, const kernel_row **row)
 {
     char name[64], key[32], error[256];
     snprintf(name, sizeof name, "matmul_%s", c->format);
@@ -140,7 +140,7 @@ static bool spec_of(const tensor_case *c, qdnnDataType_t data, uint64_t tile_row
         }
     }
     spec->data = data;
-    spec->product = KERNEL_PRODUCT_TILE;
+    spec->product = product;
     spec->tile_rows = tile_rows;
     spec->reduction = c->k_in_columns ? KERNEL_K_COLUMNS : KERNEL_K_ROWS;
     if (!kernel_spec_check(*row, spec, error, sizeof error)) {
@@ -232,81 +232,110 @@ static void free_trial(trial *t)
 
 /* ---- The launch ---- */
 
-static void set_params(const trial *t, const kernel_step *step, const ptxvm_address *at, uint8_t *params,
-                       size_t *bytes)
+typedef struct device {
+    ptxvm *vm;
+    const ptx_sm *sm;
+    ptxvm_address base[QDNN_OPERAND_COUNT + 1], at[QDNN_OPERAND_COUNT + 1]; /* the last is the workspace */
+} device;
+
+static size_t set_params(const kernel_step *step, const device *d, uint8_t *params)
 {
-    (void)t;
-    *bytes = 0;
+    size_t bytes = 0;
     for (int i = 0; i < step->n_params; i++) {
         const kernel_param *p = &step->params[i];
-        const uint64_t value = p->kind == KERNEL_NUMBER ? p->value : at[p->operand];
+        const uint64_t value = p->kind == KERNEL_NUMBER    ? p->value
+                               : p->kind == KERNEL_OPERAND ? d->at[p->operand]
+                                                           : d->at[QDNN_OPERAND_COUNT] + p->value;
         const size_t size = p->kind == KERNEL_NUMBER ? p->bytes : 8;
-        *bytes = (*bytes + size - 1) / size * size;
-        memcpy(params + *bytes, &value, size);
-        *bytes += size;
+        bytes = (bytes + size - 1) / size * size;
+        memcpy(params + bytes, &value, size);
+        bytes += size;
     }
+    return bytes;
 }
 
-static void launch(trial *t, ptxvm *vm, ptxvm_kernel *kernel, const kernel_step *step)
+static void launch(const device *d, const kernel_step *step)
 {
-    ptxvm_address base[QDNN_OPERAND_COUNT] = {0}, at[QDNN_OPERAND_COUNT] = {0};
     uint8_t params[8 * KERNEL_PARAMS_MAX];
-    size_t bytes;
-    for (int o = 0; o < QDNN_OPERAND_COUNT; o++) {
-        const size_t shift = t->shift * (o == QDNN_OPERAND_Y ? 4 : ref_element_bytes(&t->ref, o));
-        if (!t->bytes[o])
-            continue;
-        CHECK(ptxvm_alloc(vm, (uint64_t)t->bytes[o] + shift, &base[o]) == PTXVM_OK);
-        at[o] = base[o] + shift;
-        if (o != QDNN_OPERAND_Y)
-            CHECK(ptxvm_write(vm, at[o], t->host[o], (uint64_t)t->bytes[o]) == PTXVM_OK);
+    char entry[64];
+    kernel_text text;
+    ptx_error error;
+    ptxvm_module *module = NULL;
+    ptxvm_kernel *kernel = NULL;
+    if (!kernel_emit(step->row, &step->spec, d->sm, NULL, &text, &error)) {
+        FAIL("%s", error.text);
+        return;
     }
-    set_params(t, step, at, params, &bytes);
+    kernel_entry_name(step->row, entry, sizeof entry);
     ptxvm_launch_config config = {
         .grid = {(uint32_t)step->grid[0], (uint32_t)step->grid[1], (uint32_t)step->grid[2]},
         .block = {step->block, 1, 1},
         .shared_bytes = step->shared};
-    ptxvm_status status = ptxvm_launch(vm, kernel, &config, params, bytes);
-    if (status != PTXVM_OK)
-        FAIL("launch: %s: %s", ptxvm_status_name(status), ptxvm_last_error(vm));
-    float *actual = malloc((size_t)t->bytes[QDNN_OPERAND_Y] + 1);
-    CHECK(ptxvm_read(vm, actual, at[QDNN_OPERAND_Y], (uint64_t)t->bytes[QDNN_OPERAND_Y]) == PTXVM_OK);
-    CHECK_EQ_MEM(actual, t->y, (size_t)t->bytes[QDNN_OPERAND_Y]);
-    free(actual);
-    for (int o = 0; o < QDNN_OPERAND_COUNT; o++)
-        if (base[o])
-            ptxvm_free(vm, base[o]);
-}
-
-static void emit_and_launch(trial *t, ptxvm *vm, const ptx_sm *sm)
-{
-    kernel_text text;
-    ptx_error error;
-    kernel_steps steps;
-    char entry[64];
-    ptxvm_module *module = NULL;
-    ptxvm_kernel *kernel = NULL;
-    const bool columns = t->how->k_in_columns;
-    kernel_problem problem = {.rows = (uint64_t)(columns ? t->n : t->k),
-                              .columns = (uint64_t)(columns ? t->k : t->n),
-                              .m = (uint64_t)t->m,
-                              .x_stride = (uint64_t)t->k,
-                              .y_stride = (uint64_t)t->n};
-    kernel_steps_of(t->row, &t->spec, &problem, &steps);
-    kernel_entry_name(t->row, entry, sizeof entry);
-    if (!kernel_emit(t->row, &t->spec, sm, NULL, &text, &error)) {
-        FAIL("%s", error.text);
-        return;
-    }
-    if (!CHECK_EQ_I64(steps.count, 1) ||
-        ptxvm_module_load(vm, text.ptx, strlen(text.ptx), &module) != PTXVM_OK ||
-        ptxvm_module_kernel(module, entry, &kernel) != PTXVM_OK)
-        FAIL("%s", ptxvm_last_error(vm));
-    else
-        launch(t, vm, kernel, &steps.at[0]);
+    size_t bytes = set_params(step, d, params);
+    if (ptxvm_module_load(d->vm, text.ptx, strlen(text.ptx), &module) != PTXVM_OK ||
+        ptxvm_module_kernel(module, entry, &kernel) != PTXVM_OK ||
+        ptxvm_launch(d->vm, kernel, &config, params, bytes) != PTXVM_OK)
+        FAIL("%s", ptxvm_last_error(d->vm));
     if (module)
         ptxvm_module_unload(module);
     free(text.ptx);
+}
+
+static kernel_problem problem_of(const trial *t)
+{
+    const bool columns = t->how->k_in_columns;
+    return (kernel_problem){.rows = (uint64_t)(columns ? t->n : t->k),
+                            .columns = (uint64_t)(columns ? t->k : t->n),
+                            .m = (uint64_t)t->m,
+                            .x_stride = (uint64_t)t->k,
+                            .y_stride = (uint64_t)t->n};
+}
+
+static void make_buffers(const trial *t, device *d, uint64_t workspace)
+{
+    for (int o = 0; o < QDNN_OPERAND_COUNT; o++) {
+        const bool prepacked = t->spec.product == KERNEL_PRODUCT_STREAM && o == QDNN_OPERAND_CODES;
+        const size_t shift =
+            prepacked ? 0 : t->shift * (o == QDNN_OPERAND_Y ? 4 : ref_element_bytes(&t->ref, o));
+        if (!t->bytes[o])
+            continue;
+        CHECK(ptxvm_alloc(d->vm, (uint64_t)t->bytes[o] + shift, &d->base[o]) == PTXVM_OK);
+        d->at[o] = d->base[o] + shift;
+        if (o != QDNN_OPERAND_Y)
+            CHECK(ptxvm_write(d->vm, d->at[o], t->host[o], (uint64_t)t->bytes[o]) == PTXVM_OK);
+    }
+    if (workspace)
+        CHECK(ptxvm_alloc(d->vm, workspace, &d->base[QDNN_OPERAND_COUNT]) == PTXVM_OK);
+    d->at[QDNN_OPERAND_COUNT] = d->base[QDNN_OPERAND_COUNT];
+}
+
+static void run_steps(const trial *t, device *d)
+{
+    kernel_problem problem = problem_of(t);
+    kernel_steps steps;
+    kernel_steps_of(t->row, &t->spec, &problem, &steps);
+    make_buffers(t, d, steps.workspace);
+    for (int i = 0; i < steps.count; i++)
+        launch(d, &steps.at[i]);
+    float *actual = malloc((size_t)t->bytes[QDNN_OPERAND_Y] + 1);
+    CHECK(ptxvm_read(d->vm, actual, d->at[QDNN_OPERAND_Y], (uint64_t)t->bytes[QDNN_OPERAND_Y]) == PTXVM_OK);
+    CHECK_EQ_MEM(actual, t->y, (size_t)t->bytes[QDNN_OPERAND_Y]);
+    free(actual);
+    for (int o = 0; o <= QDNN_OPERAND_COUNT; o++)
+        if (d->base[o])
+            ptxvm_free(d->vm, d->base[o]);
+}
+
+/* Codes in the order of tensor cores take the place of those as stored. */
+static void prepack_codes(trial *t)
+{
+    const bool columns = t->how->k_in_columns;
+    const int64_t bytes = ref_prepacked_bytes(&t->ref, t->n, t->k);
+    uint8_t *packed = malloc((size_t)bytes + 1), *codes = t->host[QDNN_OPERAND_CODES];
+    ref_prepack(&t->ref, columns ? t->n : t->k, columns ? t->k : t->n, !columns, codes, packed);
+    free(codes);
+    t->host[QDNN_OPERAND_CODES] = packed;
+    t->bytes[QDNN_OPERAND_CODES] = bytes;
 }
 
 /* ---- Tests ---- */
@@ -322,19 +351,39 @@ static void case_name(int index, char *text, size_t size)
              families[index % LENGTH(families)].name);
 }
 
-static void run_shape(ptxvm *vm, const tensor_case *c, int family, uint64_t tile_rows, int64_t m, int64_t n,
-                      int64_t k, size_t shift, uint32_t seed)
+typedef struct shape {
+    int64_t m, n, k;
+    size_t shift;
+    uint64_t tile_rows;
+} shape;
+
+static void run_shape(ptxvm *vm, const tensor_case *c, int family, kernel_product product, shape s,
+                      uint32_t seed)
 {
-    trial t = {.how = c, .data = families[family].data, .m = m, .n = n, .k = k, .shift = shift};
-    if (!spec_of(c, t.data, tile_rows, &t.spec, &t.row))
+    trial t = {.how = c, .data = families[family].data, .m = s.m, .n = s.n, .k = s.k, .shift = s.shift};
+    device d = {.vm = vm, .sm = ptx_sm_find(families[family].name)};
+    if (!spec_of(c, t.data, product, s.tile_rows, &t.spec, &t.row))
         return;
     t.ref = ref_spec_of(t.row, &t.spec);
-    test_push_note("M %d, N %d, K %d, shift %d, tiles of %d rows", (int)m, (int)n, (int)k, (int)shift,
-                   (int)tile_rows);
+    test_push_note("M %d, N %d, K %d, shift %d, tiles of %d rows", (int)s.m, (int)s.n, (int)s.k, (int)s.shift,
+                   (int)s.tile_rows);
     fill_trial(&t, ref_tensor_family_of(families[family].sm), seed);
-    emit_and_launch(&t, vm, ptx_sm_find(families[family].name));
+    if (product == KERNEL_PRODUCT_STREAM)
+        prepack_codes(&t);
+    run_steps(&t, &d);
     free_trial(&t);
     test_pop_note();
+}
+
+static ptxvm *vm_for(int index)
+{
+    ptxvm *vm = NULL;
+    ptxvm_config config = {.sm = families[index % LENGTH(families)].name,
+                           .threads = 1,
+                           .seed = (uint64_t)(index % 2),
+                           .checks = PTXVM_CHECK_ALL};
+    CHECK(ptxvm_create(&config, &vm) == PTXVM_OK);
+    return vm;
 }
 
 TEST_EACH(TensorTile, HostRef, case_count, case_name)
@@ -343,19 +392,115 @@ TEST_EACH(TensorTile, HostRef, case_count, case_name)
     const int family = index % LENGTH(families);
     const kernel_row *row;
     kernel_spec spec;
-    ptxvm *vm;
-    ptxvm_config config = {
-        .sm = families[family].name, .threads = 1, .seed = (uint64_t)(index % 2), .checks = PTXVM_CHECK_ALL};
-    REQUIRE(spec_of(c, families[family].data, 16, &spec, &row));
-    REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
+    REQUIRE(spec_of(c, families[family].data, KERNEL_PRODUCT_TILE, 16, &spec, &row));
+    ptxvm *vm = vm_for(index);
     const int64_t multiple = (int64_t)kernel_columns_multiple(row);
-    const bool is_awq = spec.layout == QDNN_LAYOUT_AWQ;
+    const bool is_blocks = multiple > 1, is_awq = spec.layout == QDNN_LAYOUT_AWQ;
     const uint64_t largest = kernel_tile_rows(row, 1000);
-    run_shape(vm, c, family, 16, 5, 40,
-              multiple > 1 ? 256 * (multiple == 256 ? 3 : 2) + 3 * multiple * (multiple < 256) : 608, 0,
-              (uint32_t)index);
-    run_shape(vm, c, family, largest, 35, 144, multiple > 1 ? 2 * multiple : 96, 0, (uint32_t)index + 100);
-    run_shape(vm, c, family, largest > 32 ? 32 : largest, 19, is_awq ? 24 : 21, multiple > 1 ? multiple : 77,
-              1, (uint32_t)index + 200);
+    const int64_t long_k = !is_blocks ? 608 : multiple == 256 ? 768 : 512 + 3 * multiple;
+    const shape shapes[] = {
+        {5, 40, long_k, 0, 16},
+        {35, 144, is_blocks ? 2 * multiple : 96, 0, largest},
+        {19, is_awq ? 24 : 21, is_blocks ? multiple : 77, 1, largest > 32 ? 32 : largest}};
+    for (int i = 0; i < LENGTH(shapes) && vm; i++)
+        run_shape(vm, c, family, KERNEL_PRODUCT_TILE, shapes[i], (uint32_t)(index + 100 * i));
+    ptxvm_destroy(vm);
+}
+
+TEST_EACH(TensorStream, HostRef, case_count, case_name)
+{
+    const tensor_case *c = &cases[index / LENGTH(families)];
+    const int family = index % LENGTH(families);
+    const kernel_row *row;
+    kernel_spec spec;
+    char error[256];
+    REQUIRE(spec_of(c, families[family].data, KERNEL_PRODUCT_STREAM, 8, &spec, &row));
+    if (!kernel_is_emitted(row, &spec, error, sizeof error))
+        SKIP("%s", error);
+    ptxvm *vm = vm_for(index);
+    const bool flat = spec.groups == QDNN_GROUPS_FLAT && spec.channels != 1,
+               is_awq = spec.layout == QDNN_LAYOUT_AWQ;
+    const int64_t odd_k = flat ? (int64_t)spec.group_size * 3 : 77;
+    const shape shapes[] = {{1, 40, 1024 + 64, 0, 8},
+                            {35, 304, 512, 0, kernel_stream_rows(row, 64)},
+                            {19, is_awq ? 24 : 21, odd_k, 1, 16}};
+    for (int i = 0; i < LENGTH(shapes) && vm; i++)
+        run_shape(vm, c, family, KERNEL_PRODUCT_STREAM, shapes[i], (uint32_t)(index + 100 * i));
+    ptxvm_destroy(vm);
+}
+
+/* ---- Prepacking ---- */
+
+static int dense_count(void)
+{
+    return LENGTH(cases);
+}
+
+static void dense_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", cases[index].name);
+}
+
+/* One launch between two buffers, of which the second starts as garbage. */
+static void move_codes(ptxvm *vm, const kernel_row *row, const kernel_spec *spec,
+                       const kernel_problem *problem, const uint8_t *codes, int64_t code_bytes,
+                       const uint8_t *packed, int64_t packed_bytes)
+{
+    device d = {.vm = vm, .sm = ptx_sm_find("sm_75")};
+    const int from = spec->unpack ? QDNN_OPERAND_REPACKED : QDNN_OPERAND_CODES;
+    const int to = spec->unpack ? QDNN_OPERAND_CODES : QDNN_OPERAND_REPACKED;
+    const int64_t bytes[2] = {spec->unpack ? packed_bytes : code_bytes,
+                              spec->unpack ? code_bytes : packed_bytes};
+    const uint8_t *expected = spec->unpack ? codes : packed;
+    uint8_t *actual = malloc((size_t)bytes[1] + 1);
+    kernel_steps steps;
+    kernel_operand operands[QDNN_OPERAND_COUNT];
+    kernel_operands_of(row, spec, problem, operands);
+    CHECK_EQ_I64((int64_t)operands[from].bytes, bytes[0]);
+    CHECK_EQ_I64((int64_t)operands[to].bytes, bytes[1]);
+    CHECK(operands[from].reads && operands[to].writes && !operands[from].writes && !operands[to].reads);
+    CHECK(ptxvm_alloc(vm, (uint64_t)bytes[0], &d.at[from]) == PTXVM_OK);
+    CHECK(ptxvm_alloc(vm, (uint64_t)bytes[1], &d.at[to]) == PTXVM_OK);
+    CHECK(ptxvm_write(vm, d.at[from], spec->unpack ? packed : codes, (uint64_t)bytes[0]) == PTXVM_OK);
+    CHECK(ptxvm_fill(vm, d.at[to], 0xA5, (uint64_t)bytes[1]) == PTXVM_OK);
+    kernel_steps_of(row, spec, problem, &steps);
+    for (int i = 0; i < steps.count; i++)
+        launch(&d, &steps.at[i]);
+    CHECK(ptxvm_read(vm, actual, d.at[to], (uint64_t)bytes[1]) == PTXVM_OK);
+    CHECK_EQ_MEM(actual, expected, (size_t)bytes[1]);
+    ptxvm_free(vm, d.at[from]);
+    ptxvm_free(vm, d.at[to]);
+    free(actual);
+}
+
+/* Codes of every layout to units and back. */
+TEST_EACH(TensorPrepack, ThereAndBack, dense_count, dense_name)
+{
+    trial t = {.how = &cases[index], .data = QDNN_DATA_F16, .m = 1, .n = 88, .k = 200};
+    REQUIRE(spec_of(t.how, t.data, KERNEL_PRODUCT_TILE, 16, &t.spec, &t.row));
+    const kernel_row *row = kernel_find_prepack(t.row->format);
+    if (!row)
+        SKIP("%s is not prepacked", t.how->format);
+    t.ref = ref_spec_of(t.row, &t.spec);
+    ptxvm *vm = vm_for(0);
+    fill_trial(&t, REF_TENSOR_SM75, (uint32_t)index);
+    const bool columns = t.how->k_in_columns;
+    const int64_t code_bytes = t.bytes[QDNN_OPERAND_CODES];
+    uint8_t *codes = malloc((size_t)code_bytes + 1), *back = malloc((size_t)code_bytes + 1);
+    memcpy(codes, t.host[QDNN_OPERAND_CODES], (size_t)code_bytes);
+    prepack_codes(&t);
+    ref_unpack(&t.ref, columns ? t.n : t.k, columns ? t.k : t.n, !columns, t.host[QDNN_OPERAND_CODES], back);
+    CHECK_EQ_MEM(back, codes, (size_t)code_bytes);
+    kernel_problem problem = problem_of(&t);
+    for (int unpack = 0; unpack < 2 && vm; unpack++) {
+        kernel_spec spec = t.spec;
+        spec.unpack = unpack;
+        spec = kernel_spec_normal(row, &spec);
+        move_codes(vm, row, &spec, &problem, codes, code_bytes, t.host[QDNN_OPERAND_CODES],
+                   t.bytes[QDNN_OPERAND_CODES]);
+    }
+    free(codes);
+    free(back);
+    free_trial(&t);
     ptxvm_destroy(vm);
 }

@@ -28,6 +28,7 @@ static const attribute rows[QDNN_MATMUL_ATTRIBUTE_COUNT] = {
     [QDNN_MATMUL_LORA_RANK] = {"QDNN_MATMUL_LORA_RANK", 0, FROM_TO(0, 1 << 20, "0 to 2^20")},
     [QDNN_MATMUL_LORA_TYPE] = {"QDNN_MATMUL_LORA_TYPE", QDNN_DATA_F16,
         ONE_OF(C(DATA_F32), C(DATA_F16), C(DATA_BF16))},
+    [QDNN_MATMUL_PREPACKED] = {"QDNN_MATMUL_PREPACKED", 0, FROM_TO(0, 1, "0 or 1")},
 };
 /* clang-format on */
 static const attribute_table attributes = {rows, QDNN_MATMUL_ATTRIBUTE_COUNT};
@@ -198,6 +199,8 @@ static const matmul_way *way_of(qdnnHandle_t handle, const matmul_call *c)
     case QDNN_MATMUL_TENSOR:
         return &matmul_tensor;
     case QDNN_MATMUL_AUTO:
+        if (value[QDNN_MATMUL_PREPACKED]) /* nothing else reads such weights */
+            return &matmul_tensor;
         if (value[QDNN_MATMUL_FAMILY_BITS] && matmul_tensor_suits(handle, c))
             return &matmul_tensor;
         return &matmul_exact;

@@ -65,10 +65,23 @@ static qdnnStatus_t check_device(const context *c, qdnnDataType_t x)
     return QDNN_STATUS_SUCCESS;
 }
 
+/* Flat groups that go on from one column of y to the next change in the middle of a step. */
+qdnnStatus_t matmul_check_flat(const kernel_spec *spec, int64_t k)
+{
+    if (spec->groups != QDNN_GROUPS_FLAT || spec->channels == 1 || (uint64_t)k % spec->group_size == 0)
+        return QDNN_STATUS_SUCCESS;
+    return qdnn_error(
+        QDNN_STATUS_NOT_SUPPORTED,
+        "K is %lld and the flat groups have %llu elements; prepacked weights need groups that divide K",
+        (long long)k, (unsigned long long)spec->group_size);
+}
+
 static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_spec *spec)
 {
-    spec->product = KERNEL_PRODUCT_TILE;
-    spec->tile_rows = kernel_tile_rows(row, (uint64_t)c->shape.m);
+    const bool prepacked = c->matmul->values[QDNN_MATMUL_PREPACKED];
+    const uint64_t m = (uint64_t)c->shape.m;
+    spec->product = prepacked ? KERNEL_PRODUCT_STREAM : KERNEL_PRODUCT_TILE;
+    spec->tile_rows = prepacked ? kernel_stream_rows(row, m) : kernel_tile_rows(row, m);
 }
 
 static qdnnStatus_t prepare(const matmul_call *c, request *out)
@@ -77,7 +90,9 @@ static qdnnStatus_t prepare(const matmul_call *c, request *out)
     CHECK_STATUS(check_size("M", c->shape.m));
     CHECK_STATUS(check_size("N", c->shape.outputs));
     CHECK_STATUS(check_size("K", c->shape.k));
-    return matmul_prepare(c, choose_kernel, out);
+    CHECK_STATUS(matmul_prepare(c, choose_kernel, out));
+    return c->matmul->values[QDNN_MATMUL_PREPACKED] ? matmul_check_flat(&out->spec, c->shape.k)
+                                                    : QDNN_STATUS_SUCCESS;
 }
 
 static qdnnStatus_t fill(qdnnPlan_t plan, const matmul_call *c, const request *r)

@@ -51,7 +51,8 @@ typedef enum {
      * qdnnSetMatmulLoraScale, is added to alpha (x W) before the bias; default 0 */
     QDNN_MATMUL_LORA_RANK = 11,
     QDNN_MATMUL_LORA_TYPE = 12, /* qdnnDataType_t of A and B: F32, F16, BF16; default F16 */
-    QDNN_MATMUL_ATTRIBUTE_COUNT = 13
+    QDNN_MATMUL_PREPACKED = 13, /* 1: CODES are as qdnnCreatePrepackPlan's plan left them; for TENSOR; default 0 */
+    QDNN_MATMUL_ATTRIBUTE_COUNT = 14
 } qdnnMatmulAttribute_t;
 
 /* Creates a descriptor with every value at its default.
@@ -143,6 +144,22 @@ typedef struct {
 QDNN_API qdnnStatus_t qdnnCreateTypedMatmulPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t matmul,
                                                 qdnnTensorDescriptor_t x, const qdnnQuantizedType_t *type, int64_t n,
                                                 qdnnTensorDescriptor_t y, qdnnPlan_t *plan);
+
+/* Plans prepacking: the codes of weights are put into the order in which tensor cores take them, once, for products with
+ * QDNN_MATMUL_PREPACKED. Scales and zeros stay as they are (products read them fastest where those of neighbouring columns of
+ * y are neighbours). Operands: CODES is read, REPACKED is written; as many bytes, with N rounded up to 16 and K to 64.
+ *   handle
+ *   matmul   QDNN_MATMUL_TRANSPOSE_W of it
+ *   w        the shape of the weights
+ *   quant    how they are quantized: not in blocks, groups of a multiple of 16 k (flat ones dividing K)
+ *   plan     receives it; qdnnDestroyPlan frees it, before the handle
+ * Returns what qdnnCreateDequantizePlan does, and _NOT_SUPPORTED for formats and groups that are not prepacked. */
+QDNN_API qdnnStatus_t qdnnCreatePrepackPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t matmul, qdnnTensorDescriptor_t w,
+                                            qdnnQuantDescriptor_t quant, qdnnPlan_t *plan);
+
+/* Plans the way back: REPACKED is read, CODES is written. Arguments and statuses as those of qdnnCreatePrepackPlan. */
+QDNN_API qdnnStatus_t qdnnCreateUnpackPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t matmul, qdnnTensorDescriptor_t w,
+                                           qdnnQuantDescriptor_t quant, qdnnPlan_t *plan);
 
 #ifdef __cplusplus
 }

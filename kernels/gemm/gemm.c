@@ -7,11 +7,11 @@
 #include <stdio.h>
 
 static const gemm_kernel *const kernels[] = {
-    [KERNEL_PRODUCT_STAGED] = &gemm_staged, [KERNEL_PRODUCT_LANEWISE] = &gemm_lanewise,
-    [KERNEL_PRODUCT_JOIN] = &gemm_join,     [KERNEL_PRODUCT_TILE] = &gemm_tile,
-    [KERNEL_PRODUCT_GEMV] = &gemm_gemv,
-    [KERNEL_PRODUCT_BLOCKS] = &gemm_blocks,
-    [KERNEL_PRODUCT_COLUMNS] = &gemm_columns,
+    [KERNEL_PRODUCT_STAGED] = &gemm_staged,   [KERNEL_PRODUCT_GEMV] = &gemm_gemv,
+    [KERNEL_PRODUCT_BLOCKS] = &gemm_blocks,   [KERNEL_PRODUCT_COLUMNS] = &gemm_columns,
+    [KERNEL_PRODUCT_LANEWISE] = &gemm_lanewise, [KERNEL_PRODUCT_JOIN] = &gemm_join,
+    [KERNEL_PRODUCT_TILE] = &gemm_tile,       [KERNEL_PRODUCT_STREAM] = &gemm_stream,
+    [KERNEL_PRODUCT_STRIPS] = &gemm_strips,
 };
 
 gemm_shape gemm_shape_of(const kernel_spec *spec, const kernel_problem *problem)
@@ -198,6 +198,10 @@ void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pro
     gemm_shape shape = gemm_shape_of(spec, problem);
     if (shape.n == 0)
         return;
+    if (kernels[spec->product]->steps) {
+        kernels[spec->product]->steps(row, spec, problem, steps);
+        return;
+    }
     if (spec->grouped)
         routes_steps(kernel_find("route_rows"), spec, problem, steps);
     if (problem->lora_rank)

@@ -48,9 +48,12 @@ typedef struct gemm_kernel {
     bool takes_experts; /* it serves grouped products, too */
     /* Whether a specification that it serves fits a problem. Null: always. */
     bool (*fits)(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem);
+    /* Its launches; null: one, a block for every `outputs` columns and tile_rows rows. */
+    void (*steps)(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                  kernel_steps *steps);
 } gemm_kernel;
 extern const gemm_kernel gemm_staged, gemm_gemv, gemm_blocks, gemm_columns, gemm_lanewise, gemm_join;
-extern const gemm_kernel gemm_tile; /* mode tensor: kernels/tensor/ */
+extern const gemm_kernel gemm_tile, gemm_stream, gemm_strips; /* mode tensor: kernels/tensor/ */
 
 enum { JOIN_ROWS = 4 }; /* rows of y that a block joins */
 

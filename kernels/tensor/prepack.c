@@ -69,7 +69,8 @@ static void add_code(ptx_builder *b, const packing *p, ptx_val *words, unsigned 
 
 static void pack_lane(ptx_builder *b, const packing *p, ptx_val unit, ptx_val lane)
 {
-    ptx_val row = ptx_div(b, unit, p->units_k), column = ptx_sub(b, unit, ptx_mul(b, row, p->units_k)), words[8];
+    ptx_val row = ptx_div(b, unit, p->units_k), column = ptx_sub(b, unit, ptx_mul(b, row, p->units_k)),
+            words[8];
     ptx_val g = ptx_cvt(b, PTX_U64, ptx_shr(b, lane, 2)), t = ptx_cvt(b, PTX_U64, ptx_and(b, lane, 3));
     ptx_val n0 = ptx_add(b, ptx_shl(b, row, 4), g), k0 = ptx_add(b, ptx_shl(b, column, 6), ptx_shl(b, t, 1));
     for (unsigned w = 0; w < p->bits; w++)
@@ -117,7 +118,8 @@ static ptx_val unpacked_code(ptx_builder *b, const void *user, ptx_val row, ptx_
         bit = ptx_mul(b, ptx_mad(b, pair, 2, half), (int)bits);
     }
     ptx_val w = ptx_shr(b, bit, 5);
-    ptx_val place = ptx_mad(b, ptx_shr(b, w, ceil_log2(v)), (int)(32 * v), ptx_mad(b, lane, (int)v, ptx_and(b, w, (int)v - 1)));
+    ptx_val place = ptx_mad(b, ptx_shr(b, w, ceil_log2(v)), (int)(32 * v),
+                            ptx_mad(b, lane, (int)v, ptx_and(b, w, (int)v - 1)));
     ptx_val address = ptx_at(b, ptx_at(b, p->packed, unit, 128 * bits), place, 4);
     ptx_val low = ptx_ld_global_nc(b, PTX_U32, address, 0), shift = ptx_and(b, bit, 31);
     if (prepack_is_split(bits))
@@ -135,10 +137,14 @@ static void unpack_elements(ptx_builder *b, void *user, const matrix_part *part)
 
 /* ---- The kernel ---- */
 
-bool prepack_takes(const kernel_spec *spec, int operand)
+/* The way back reads what the way there writes. */
+void prepack_bound(const kernel_spec *spec, const kernel_problem *problem,
+                   kernel_operand operands[QDNN_OPERAND_COUNT])
 {
-    (void)spec;
-    return operand == QDNN_OPERAND_CODES || operand == QDNN_OPERAND_REPACKED;
+    (void)problem;
+    kernel_operand *codes = &operands[QDNN_OPERAND_CODES], *packed = &operands[QDNN_OPERAND_REPACKED];
+    codes->reads = packed->writes = !spec->unpack;
+    codes->writes = packed->reads = spec->unpack;
 }
 
 void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
@@ -169,14 +175,16 @@ kernel_geometry prepack_geometry(const kernel_row *row, const kernel_spec *spec)
     return spec->unpack ? matrix_geometry(&c) : (kernel_geometry){.block = PREPACK_THREADS, .blocks = 1};
 }
 
-void prepack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
+void prepack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                   kernel_steps *steps)
 {
     if (spec->unpack) {
         matrix_steps(row, spec, problem, steps);
         return;
     }
     const bool columns = spec->reduction == KERNEL_K_COLUMNS;
-    const uint64_t n = columns ? problem->rows : problem->columns, k = columns ? problem->columns : problem->rows;
+    const uint64_t n = columns ? problem->rows : problem->columns,
+                   k = columns ? problem->columns : problem->rows;
     const uint64_t blocks = ceil_div(ceil_div(n, UNIT_N) * ceil_div(k, UNIT_K) * 32, PREPACK_THREADS);
     kernel_step *step = steps_add(steps, row, spec, problem);
     step->grid[0] = blocks < INT32_MAX ? blocks : INT32_MAX;

@@ -24,7 +24,9 @@ uint64_t prepack_bytes(unsigned bits, uint64_t n, uint64_t k);
 
 void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 kernel_geometry prepack_geometry(const kernel_row *row, const kernel_spec *spec);
-void prepack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps);
-bool prepack_takes(const kernel_spec *spec, int operand);
+void prepack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                   kernel_steps *steps);
+void prepack_bound(const kernel_spec *spec, const kernel_problem *problem,
+                   kernel_operand operands[QDNN_OPERAND_COUNT]);
 
 #endif

@@ -6,6 +6,7 @@
  * kernel joins them in order and completes y. */
 #include "kernels/formats/pairs.h"
 #include "kernels/gemm/epilogue.h"
+#include "kernels/tensor/groups.h"
 #include "kernels/tensor/prepack.h"
 
 #include <stdio.h>
@@ -15,8 +16,8 @@ enum {
     THREADS = WARPS * WARP,
     STRIP = 512,
     UNITS = STRIP / UNIT_K,
-    AHEAD = 4,       /* units */
-    TILES = 2,       /* of 16 columns, a warp */
+    AHEAD = 4, /* units */
+    TILES = 2, /* of 16 columns, a warp */
     WARP_N = TILES * UNIT_N,
     BLOCK_N = WARPS * WARP_N,
     ROWS_MAX = 64,
@@ -30,29 +31,19 @@ typedef struct stream {
     matrix m;
     unsigned bits, rows, m_tiles;
     bool k_in_columns;
-    ptx_val n, k, rows_x;  /* u32: outputs, k, rows of x */
-    ptx_val lane, g, t;    /* u32: the lane, lane / 4, lane % 4 */
-    ptx_val n0, m0, k0;    /* u32: of the warp, of the block, of the strip */
-    ptx_val my_n;          /* u32: the column whose group this lane loads */
-    ptx_val units[TILES];  /* pointers to this lane's words of the strip's first unit */
+    ptx_val n, k, rows_x; /* u32: outputs, k, rows of x */
+    ptx_val lane, g, t;   /* u32: the lane, lane / 4, lane % 4 */
+    ptx_val n0, m0, k0;   /* u32: of the warp, of the block, of the strip */
+    ptx_val my_n;         /* u32: the column whose group this lane loads */
+    ptx_val units[TILES]; /* pointers to this lane's words of the strip's first unit */
     ptx_val x_shared;
-    ptx_val x_lane[2];     /* u32: where ldmatrix reads, for steps 0 and 1, and 2 and 3 of a unit */
+    ptx_val x_lane[2]; /* u32: where ldmatrix reads, for steps 0 and 1, and 2 and 3 of a unit */
     ptx_val sums[TILES][ROWS_MAX / 8][4];
+    column_groups groups;        /* of my_n, from the strip's first on */
     pair_group group[2 * TILES]; /* of rows g, g + 8, g + 16, g + 24 */
 } stream;
 
 /* ---- Groups ---- */
-
-/* How many k share a scale; 0: all of them. */
-static uint64_t group_extent(const kernel_spec *spec)
-{
-    const bool columns = spec->reduction == KERNEL_K_COLUMNS;
-    if (spec->groups == QDNN_GROUPS_DEFAULT || spec->channels == 1)
-        return 0;
-    if (spec->groups == QDNN_GROUPS_FLAT)
-        return columns ? spec->group_size : 1;
-    return (spec->groups == QDNN_GROUPS_ROWS) == columns ? spec->group_size : spec->group_rows;
-}
 
 /* Whether the groups change at a step of a strip, as far as is known now. */
 static bool group_begins(const kernel_spec *spec, unsigned step)
@@ -72,13 +63,36 @@ static ptx_val from_lane(ptx_builder *b, ptx_val x, ptx_val lane)
     return ptx_as(b, (ptx_type)x.type, ptx_shfl_idx(b, ptx_as(b, PTX_U32, x), lane));
 }
 
+/* Those of a strip are counted from its first, where strips begin with groups. */
+static bool groups_are_counted(const kernel_spec *spec)
+{
+    const uint64_t extent = group_extent(spec);
+    return groups_are_regular(spec) && (extent % STRIP == 0 || STRIP % extent == 0);
+}
+
+static void begin_groups(ptx_builder *b, stream *s)
+{
+    if (!groups_are_counted(s->spec))
+        return;
+    s->groups = column_groups_of(b, &s->m, ptx_cvt(b, PTX_U64, s->my_n));
+    ptx_val before = emit_divide(b, ptx_cvt(b, PTX_U64, s->k0), group_extent(s->spec));
+    s->groups.first = ptx_mad(b, before, s->groups.step, s->groups.first);
+}
+
+/* The numbers of this lane's column at a step of the strip. */
+static group_values group_at_step(ptx_builder *b, const stream *s, unsigned step)
+{
+    if (groups_are_counted(s->spec))
+        return column_group(b, &s->m, &s->groups, ptx_u64(b, 16 * step / group_extent(s->spec)));
+    ptx_val n = ptx_cvt(b, PTX_U64, s->my_n), k = ptx_cvt(b, PTX_U64, ptx_add(b, s->k0, (int)(16 * step)));
+    return s->k_in_columns ? matrix_group(b, &s->m, n, k) : matrix_group(b, &s->m, k, n);
+}
+
 /* Lane l loads the numbers of column n0 + l and prepares them; the lanes that need them fetch them from there. */
-static void load_groups(ptx_builder *b, stream *s, ptx_val k)
+static void share_groups(ptx_builder *b, stream *s, group_values mine)
 {
     const quantized *q = &s->m.q;
     const bool is_short = pair_is_short(b, &q->coding, s->spec->data);
-    ptx_val n = ptx_cvt(b, PTX_U64, s->my_n), at = ptx_cvt(b, PTX_U64, k);
-    group_values mine = s->k_in_columns ? matrix_group(b, &s->m, n, at) : matrix_group(b, &s->m, at, n);
     pair_group pair = pair_group_of(b, q, s->spec->data, &mine, &mine);
     for (unsigned j = 0; j < 2 * TILES; j++) {
         ptx_val lane = j ? ptx_add(b, s->g, (int)(8 * j)) : s->g;
@@ -116,7 +130,8 @@ static void copy_x(ptx_builder *b, const stream *s)
     ptx_val piece = ptx_and(b, ptx_tid_x(b), STRIP / 8 - 1), first = ptx_shr(b, ptx_tid_x(b), 6);
     ptx_val k = ptx_mad(b, piece, 8, s->k0), in_k = ptx_setp(b, PTX_LT, k, s->k);
     for (unsigned i = 0; i < s->rows / (THREADS / (STRIP / 8)); i++) {
-        ptx_val row = i ? ptx_add(b, first, (int)(i * (THREADS / (STRIP / 8)))) : first, m = ptx_add(b, s->m0, row);
+        ptx_val row = i ? ptx_add(b, first, (int)(i * (THREADS / (STRIP / 8)))) : first,
+                m = ptx_add(b, s->m0, row);
         ptx_val exists = ptx_setp_and(b, PTX_LT, m, s->rows_x, in_k);
         ptx_val index = ptx_mad(b, ptx_cvt(b, PTX_U64, m), s->args.x_stride, ptx_cvt(b, PTX_U64, k));
         ptx_val from = ptx_at(b, s->args.all.operand[QDNN_OPERAND_X], index, 2);
@@ -146,7 +161,8 @@ static void copy_x_slowly(ptx_builder *b, const stream *s)
     ptx_val m = ptx_add(b, s->m0, row), k = ptx_add(b, s->k0, in_row);
     ptx_if(b, ptx_setp_and(b, PTX_LT, m, s->rows_x, ptx_setp(b, PTX_LT, k, s->k)));
     ptx_val index = ptx_mad(b, ptx_cvt(b, PTX_U64, m), s->args.x_stride, ptx_cvt(b, PTX_U64, k));
-    ptx_assign(b, value, ptx_ld_global_nc(b, PTX_U16, ptx_at(b, s->args.all.operand[QDNN_OPERAND_X], index, 2), 0));
+    ptx_assign(b, value,
+               ptx_ld_global_nc(b, PTX_U16, ptx_at(b, s->args.all.operand[QDNN_OPERAND_X], index, 2), 0));
     ptx_end_if(b);
     ptx_val place = ptx_add(b, s->x_shared, x_place(b, row, ptx_shr(b, in_row, 3)));
     ptx_st_shared(b, ptx_at(b, place, ptx_and(b, in_row, 7), 2), 0, value);
@@ -194,7 +210,8 @@ static code_place code_in(ptx_builder *b, const stream *s, const ptx_val *words,
 }
 
 /* Operand A of one step: pair i is of row g + 8 (i % 2). */
-static void decode_step(ptx_builder *b, const stream *s, const unit_words *w, unsigned q, unsigned step, ptx_val a[4])
+static void decode_step(ptx_builder *b, const stream *s, const unit_words *w, unsigned q, unsigned step,
+                        ptx_val a[4])
 {
     for (unsigned i = 0; i < 4; i++) {
         const unsigned pair = 4 * step + i;
@@ -211,7 +228,8 @@ static ptx_mma_id instruction_of(ptx_builder *b, qdnnDataType_t data)
 }
 
 /* One step of 16 k for one tile of columns and eight rows of x: x has k 0-7, then k 8-15. */
-static void multiply(ptx_builder *b, const stream *s, const ptx_val a[4], const ptx_val x[2], const ptx_val *sums)
+static void multiply(ptx_builder *b, const stream *s, const ptx_val a[4], const ptx_val x[2],
+                     const ptx_val *sums)
 {
     const ptx_mma_id id = instruction_of(b, s->spec->data);
     if (ptx_mma_describe(id).k == 16) {
@@ -230,7 +248,7 @@ static void multiply_unit(ptx_builder *b, stream *s, const unit_words *w, unsign
         for (unsigned j = 0; j < 2; j++) {
             const unsigned step = 2 * half + j, of_strip = unit * UNIT_STEPS + step;
             if (group_begins(s->spec, of_strip))
-                load_groups(b, s, ptx_add(b, s->k0, (int)(16 * of_strip)));
+                share_groups(b, s, group_at_step(b, s, of_strip));
             for (unsigned q = 0; q < TILES; q++)
                 decode_step(b, s, w, q, step, a[j][q]);
         }
@@ -273,8 +291,11 @@ static void mask_step(ptx_builder *b, const stream *s, ptx_val k, ptx_val a[4])
 static void short_step(ptx_builder *b, stream *s, const unit_words *w, unsigned step, ptx_val k)
 {
     ptx_val a[TILES][4], piece = ptx_shr(b, ptx_sub(b, k, s->k0), 3);
-    if (group_extent(s->spec))
-        load_groups(b, s, k);
+    if (group_extent(s->spec)) {
+        ptx_val n = ptx_cvt(b, PTX_U64, s->my_n), at_k = ptx_cvt(b, PTX_U64, k);
+        share_groups(b, s,
+                     s->k_in_columns ? matrix_group(b, &s->m, n, at_k) : matrix_group(b, &s->m, at_k, n));
+    }
     for (unsigned q = 0; q < TILES; q++) {
         decode_step(b, s, w, q, step, a[q]);
         mask_step(b, s, k, a[q]);
@@ -319,7 +340,8 @@ static void store_sums(ptx_builder *b, const stream *s)
         for (unsigned c = 0; c < 2; c++) {
             ptx_val m = ptx_add(b, ptx_mad(b, s->t, 2, s->m0), (int)(8 * i + c)), n = ptx_add(b, s->n0, s->g);
             ptx_val row = ptx_add(b, all, ptx_cvt(b, PTX_U64, m));
-            ptx_val at = ptx_at(b, s->args.all.workspace, ptx_mad(b, row, s->args.outputs, ptx_cvt(b, PTX_U64, n)), 4);
+            ptx_val at =
+                ptx_at(b, s->args.all.workspace, ptx_mad(b, row, s->args.outputs, ptx_cvt(b, PTX_U64, n)), 4);
             ptx_val exists = ptx_setp(b, PTX_LT, m, s->rows_x);
             for (unsigned j = 0; j < 2 * TILES; j++) {
                 ptx_val in_n = ptx_setp_and(b, PTX_LT, ptx_add(b, n, (int)(8 * j)), s->n, exists);
@@ -332,11 +354,13 @@ static void store_sums(ptx_builder *b, const stream *s)
 static void begin_places(ptx_builder *b, stream *s)
 {
     const unsigned v = prepack_vector(s->bits);
-    ptx_val units_k = emit_divide_up(b, s->args.k, UNIT_K), last = ptx_sub(b, emit_divide_up(b, s->args.outputs, UNIT_N), 1);
+    ptx_val units_k = emit_divide_up(b, s->args.k, UNIT_K),
+            last = ptx_sub(b, emit_divide_up(b, s->args.outputs, UNIT_N), 1);
     ptx_val unit_k = ptx_cvt(b, PTX_U64, ptx_shr(b, s->k0, 6));
     for (unsigned q = 0; q < TILES; q++) {
         ptx_val row = ptx_min(b, ptx_cvt(b, PTX_U64, ptx_add(b, ptx_shr(b, s->n0, 4), (int)q)), last);
-        ptx_val unit = ptx_at(b, s->args.all.operand[QDNN_OPERAND_CODES], ptx_mad(b, row, units_k, unit_k), 128 * s->bits);
+        ptx_val unit = ptx_at(b, s->args.all.operand[QDNN_OPERAND_CODES], ptx_mad(b, row, units_k, unit_k),
+                              128 * s->bits);
         s->units[q] = ptx_at(b, unit, s->lane, 4 * v);
     }
     ptx_val row = ptx_and(b, s->lane, 7), piece = ptx_xor(b, ptx_shr(b, s->lane, 3), row);
@@ -347,6 +371,10 @@ static void begin_places(ptx_builder *b, stream *s)
 static void emit_stream(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, THREADS, 1, 1);
+    if (spec->tile_rows <= 16) /* else the assembler stops at 64, or takes what it needs not */
+        ptx_maxnreg(b, 168);
+    else
+        ptx_minnctapersm(b, 1);
     stream s = {.spec = spec,
                 .args = gemm_declare(b, row, spec),
                 .bits = row->format->facts.bits,
@@ -370,6 +398,7 @@ static void emit_stream(ptx_builder *b, const kernel_row *row, const kernel_spec
     quantized_open(b, &q);
     s.m = matrix_begin(b, &q, &s.args.all);
     begin_places(b, &s);
+    begin_groups(b, &s);
     if (!group_extent(spec))
         only_group(b, &s);
     for (unsigned i = 0; i < TILES; i++)
@@ -397,7 +426,21 @@ static unsigned outputs_of(const kernel_row *row, const kernel_spec *spec)
     return BLOCK_N;
 }
 
-bool stream_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
+/* x takes all of sm_75's shared memory with 64 rows; a table for decoding leaves room for half of them. */
+static uint64_t rows_max(const kernel_row *row)
+{
+    return row->format->codec->open ? ROWS_MAX / 2 : ROWS_MAX;
+}
+
+uint64_t kernel_stream_rows(const kernel_row *row, uint64_t rows)
+{
+    uint64_t m = 8;
+    while (m < rows && m < rows_max(row))
+        m *= 2;
+    return m;
+}
+
+static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     const uint64_t extent = group_extent(spec), m = spec->tile_rows;
     const char *why = NULL;
@@ -411,8 +454,8 @@ bool stream_serves(const kernel_row *row, const kernel_spec *spec, char *error, 
         why = "prepacked weights have groups of a multiple of 16 k";
     else if (spec->grouped || spec->addend)
         why = "product stream takes neither grouped products nor an addend";
-    else if (m < 8 || m > ROWS_MAX || (m & (m - 1)) != 0)
-        why = "product stream takes tile_rows of 8, 16, 32 and 64";
+    else if (m < 8 || m > rows_max(row) || (m & (m - 1)) != 0)
+        why = "product stream takes tile_rows of 8, 16, 32 and, but for tables, 64";
     if (why)
         snprintf(error, error_size, "%s", why);
     return !why;
@@ -420,37 +463,69 @@ bool stream_serves(const kernel_row *row, const kernel_spec *spec, char *error, 
 
 /* ---- Joining strips ---- */
 
-/* A thread for each element of y. */
+enum { JOIN_COLUMNS = 4 }; /* of y, a thread */
+
+/* Adds the sums of all strips of JOIN_COLUMNS outputs from `output` (u64) on to `sums`; those that do not exist are left out. */
+static void join_strips(ptx_builder *b, const gemm_args *args, ptx_val m, ptx_val output, ptx_val *sums)
+{
+    ptx_val at = ptx_var(b, ptx_at(b, args->all.workspace, ptx_mad(b, m, args->outputs, output), 4));
+    ptx_val stride = ptx_shl(b, ptx_mul(b, args->m, args->outputs), 2), parts[JOIN_COLUMNS];
+    ptx_val strips = ptx_cvt(b, PTX_U32, emit_divide_up(b, args->k, STRIP));
+    ptx_val by_four = ptx_and(b, ptx_or(b, args->outputs, args->n), ptx_u64(b, JOIN_COLUMNS - 1));
+    ptx_val whole = ptx_setp(b, PTX_EQ, by_four, ptx_u64(b, 0));
+    for (unsigned c = 0; c < JOIN_COLUMNS; c++)
+        sums[c] = ptx_var(b, ptx_f32(b, 0));
+    ptx_uniform(b);
+    ptx_if(b, whole);
+    ptx_for(b, ptx_u32(b, 0), strips, 1);
+    ptx_ld_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, PTX_F32, at, 0, parts, JOIN_COLUMNS);
+    for (unsigned c = 0; c < JOIN_COLUMNS; c++)
+        ptx_assign(b, sums[c], ptx_add(b, sums[c], parts[c]));
+    ptx_assign(b, at, ptx_add(b, at, stride));
+    ptx_end_for(b);
+    ptx_else(b);
+    ptx_for(b, ptx_u32(b, 0), strips, 1);
+    for (unsigned c = 0; c < JOIN_COLUMNS; c++) {
+        ptx_if(b, ptx_setp(b, PTX_LT, ptx_add(b, output, c), args->outputs));
+        ptx_assign(b, sums[c], ptx_add(b, sums[c], ptx_ld_global(b, PTX_F32, at, (int)(4 * c))));
+        ptx_end_if(b);
+    }
+    ptx_assign(b, at, ptx_add(b, at, stride));
+    ptx_end_for(b);
+    ptx_end_if(b);
+}
+
 static void emit_join(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, THREADS, 1, 1);
     gemm_args args = gemm_declare(b, row, spec);
     epilogue e = epilogue_begin(b, spec, &args);
-    ptx_val n = ptx_global_index64(b), m = ptx_cvt(b, PTX_U64, ptx_ctaid_y(b));
+    ptx_val n = ptx_shl(b, ptx_global_index64(b), ceil_log2(JOIN_COLUMNS)),
+            m = ptx_cvt(b, PTX_U64, ptx_ctaid_y(b));
     ptx_ret_unless(b, ptx_setp(b, PTX_LT, n, args.n));
-    ptx_val strips = emit_divide_up(b, args.k, STRIP), stride = ptx_mul(b, args.m, args.outputs);
-    ptx_val row_m = ptx_for(b, m, args.m, ptx_cvt(b, PTX_U64, ptx_sreg(b, "nctaid.y"))), sums[2] = {{0}};
-    for (unsigned i = 0; i < (spec->gated ? 2 : 1); i++) {
-        ptx_val output = i ? ptx_add(b, n, args.n) : n;
-        ptx_val at = ptx_var(b, ptx_at(b, args.all.workspace, ptx_mad(b, row_m, args.outputs, output), 4));
-        sums[i] = ptx_var(b, ptx_f32(b, 0));
-        ptx_for(b, ptx_u64(b, 0), strips, ptx_u64(b, 1));
-        ptx_assign(b, sums[i], ptx_add(b, sums[i], ptx_ld_global(b, PTX_F32, at, 0)));
-        ptx_assign(b, at, ptx_at(b, at, stride, 4));
-        ptx_end_for(b);
+    ptx_val row_m = ptx_for(b, m, args.m, ptx_cvt(b, PTX_U64, ptx_sreg(b, "nctaid.y"))),
+            sums[2][JOIN_COLUMNS];
+    for (unsigned i = 0; i < (spec->gated ? 2 : 1); i++)
+        join_strips(b, &args, row_m, i ? ptx_add(b, n, args.n) : n, sums[i]);
+    for (unsigned c = 0; c < JOIN_COLUMNS; c++) {
+        ptx_val column = c ? ptx_add(b, n, c) : n;
+        const ptx_val pair[2] = {sums[0][c], spec->gated ? sums[1][c] : (ptx_val){0}};
+        ptx_if(b, ptx_setp(b, PTX_LT, column, args.n));
+        epilogue_store(b, &e, row_m, column, pair, (ptx_val){0});
+        ptx_end_if(b);
     }
-    epilogue_store(b, &e, row_m, n, sums, (ptx_val){0});
     ptx_end_for(b);
 }
 
 static unsigned join_outputs(const kernel_row *row, const kernel_spec *spec)
 {
     (void)row, (void)spec;
-    return THREADS;
+    return THREADS * JOIN_COLUMNS;
 }
 
 /* Sums of strips, then y. What follows the sum is of no concern to the first kernel. */
-static void stream_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
+static void stream_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                         kernel_steps *steps)
 {
     gemm_shape shape = gemm_shape_of(spec, problem);
     kernel_spec first = *spec, second = *spec;
@@ -460,7 +535,7 @@ static void stream_steps(const kernel_row *row, const kernel_spec *spec, const k
     first.bias = 0;
     first.activation = QDNN_ACTIVATION_NONE;
     first.gated = first.residual = first.row_weight = 0;
-    second.product = KERNEL_PRODUCT_JOIN;
+    second.product = KERNEL_PRODUCT_STRIPS;
     second.tile_rows = 1;
     if (strips > 0) {
         kernel_step *sum = steps_add(steps, row, &first, problem);
@@ -470,7 +545,7 @@ static void stream_steps(const kernel_row *row, const kernel_spec *spec, const k
         sum->rows_per_block = (uint32_t)spec->tile_rows;
     }
     kernel_step *join = steps_add(steps, row, &second, problem);
-    join->grid[0] = (shape.n + THREADS - 1) / THREADS;
+    join->grid[0] = (shape.n + THREADS * JOIN_COLUMNS - 1) / (THREADS * JOIN_COLUMNS);
     join->grid[1] = problem->m < UINT16_MAX ? problem->m : UINT16_MAX;
     join->rows_per_block = 1;
     steps->workspace = strips * problem->m * shape.outputs * 4;
@@ -480,6 +555,6 @@ const gemm_kernel gemm_stream = {.block = THREADS,
                                  .outputs = outputs_of,
                                  .shared = shared_bytes,
                                  .emit = emit_stream,
-                                 .serves = stream_serves,
+                                 .serves = serves,
                                  .steps = stream_steps};
-const gemm_kernel gemm_join = {.block = THREADS, .outputs = join_outputs, .emit = emit_join};
+const gemm_kernel gemm_strips = {.block = THREADS, .outputs = join_outputs, .emit = emit_join};

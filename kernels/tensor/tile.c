@@ -126,29 +126,33 @@ static void join_strip(ptx_builder *b, tile *t)
 
 /* Where a lane points ldmatrix to, in bytes from the start of a tile of x or w. */
 typedef struct lane_places {
-    ptx_val x;                      /* piece 0 of its row, before the swizzle */
-    ptx_val x_swizzle;              /* its first piece, swizzled, in bytes */
-    ptx_val w, w_swizzle;           /* the same of lines of k */
-    ptx_val w_lines[FRAGMENTS_MAX]; /* lines of n: for each pair of fragments */
+    ptx_val x[STEPS_MAX], w[STEPS_MAX]; /* of each step of 16 k: rows of x; lines of k of w */
+    ptx_val w_lines[FRAGMENTS_MAX];     /* lines of n: for each pair of fragments */
 } lane_places;
+
+/* A shift of the pieces by 2 is a change of the swizzled place by 32 bytes. */
+static void step_places(ptx_builder *b, const tile *t, ptx_val line, ptx_val piece, ptx_val *out)
+{
+    ptx_val first = ptx_mad(b, line, (int)t->shape.k * 2, ptx_shl(b, piece, 4));
+    for (unsigned step = 0; step < t->shape.k / 16; step++)
+        out[step] = step ? ptx_xor(b, first, (int)(32 * step)) : first;
+}
 
 static lane_places places_begin(ptx_builder *b, const tile *t)
 {
     lane_places p = {0};
     ptx_val lane = t->lane, low = ptx_and(b, lane, 7), upper = ptx_shr(b, lane, 4);
     ptx_val middle = ptx_and(b, ptx_shr(b, lane, 3), 1);
-    p.x = ptx_mul(b, ptx_add(b, t->warp_m, ptx_and(b, lane, 15)), (int)t->shape.k * 2);
-    p.x_swizzle = ptx_shl(b, ptx_xor(b, upper, low), 4);
+    step_places(b, t, ptx_add(b, t->warp_m, ptx_and(b, lane, 15)), ptx_xor(b, upper, low), p.x);
     if (t->w.along_k) {
         ptx_val line = ptx_add(b, t->warp_n, ptx_add(b, low, ptx_shl(b, upper, 3)));
-        p.w = ptx_mul(b, line, (int)t->shape.k * 2);
-        p.w_swizzle = ptx_shl(b, ptx_xor(b, middle, low), 4);
+        step_places(b, t, line, ptx_xor(b, middle, low), p.w);
         return p;
     }
-    p.w = ptx_mul(b, ptx_add(b, low, ptx_shl(b, middle, 3)), (int)t->shape.n * 2);
+    ptx_val line = ptx_mul(b, ptx_add(b, low, ptx_shl(b, middle, 3)), (int)t->shape.n * 2);
     for (unsigned j = 0; j < t->part.fragments_n; j += 2) {
         ptx_val piece = ptx_add(b, ptx_add(b, ptx_shr(b, t->warp_n, 3), upper), (int)j);
-        p.w_lines[j / 2] = ptx_add(b, p.w, ptx_shl(b, ptx_xor(b, piece, low), 4));
+        p.w_lines[j / 2] = ptx_add(b, line, ptx_shl(b, ptx_xor(b, piece, low), 4));
     }
     return p;
 }
@@ -158,17 +162,17 @@ typedef struct fragments {
     ptx_val w[FRAGMENTS_MAX][2]; /* k 0-7, k 8-15 */
 } fragments;
 
-/* Those of 16 k, the step-th of the tile. A shift of the pieces by 2 is a change of the swizzled place by 32 bytes. */
+/* Those of 16 k, the step-th of the tile. */
 static void load_fragments(ptx_builder *b, const tile *t, const lane_places *p, ptx_val x_tile,
                            ptx_val w_tile, unsigned step, fragments *f)
 {
     const unsigned line_x = t->shape.k * 2, line_w = w_line_bytes(&t->w), fn = t->part.fragments_n;
-    ptx_val x = ptx_add(b, ptx_add(b, x_tile, p->x), ptx_xor(b, p->x_swizzle, (int)(32 * step)));
+    ptx_val x = ptx_add(b, x_tile, p->x[step]);
     for (unsigned i = 0; i < t->part.fragments_m; i++)
         ptx_ldmatrix(b, x, (int)(16 * i * line_x), f->x[i], 4);
     ptx_val w = {0};
     if (t->w.along_k)
-        w = ptx_add(b, ptx_add(b, w_tile, p->w), ptx_xor(b, p->w_swizzle, (int)(32 * step)));
+        w = ptx_add(b, w_tile, p->w[step]);
     for (unsigned j = 0; j < fn; j += 2) {
         const int count = j + 1 < fn ? 4 : 2;
         ptx_val out[4];
@@ -228,34 +232,37 @@ static void compute(ptx_builder *b, tile *t, const lane_places *p, ptx_val k0, p
         ptx_end_if(b);
 }
 
-/* The other of two buffers of a tile of weights. */
-static ptx_val other_buffer(ptx_builder *b, ptx_val k0, const tile *t)
+/* The buffer of the tile of weights at k0. */
+static ptx_val buffer_at(ptx_builder *b, ptx_val k0, const tile *t)
 {
     ptx_val odd = ptx_and(b, ptx_shr(b, k0, ceil_log2(t->shape.k)), 1);
     return ptx_mad(b, odd, TILE_BYTES, t->w_shared);
 }
 
-/* Weights are loaded a tile ahead and decoded before the barrier; those of the turn before are in the other buffer, where
- * slower warps may still read them. */
+/* The tile of weights at k0 (u32) from what was fetched of it. */
+static void put_weights(ptx_builder *b, const tile *t, const fetched *f, ptx_val k0, ptx_val w_tile)
+{
+    if (t->w.blocks && !w_blocks_are_fetched(t->w.blocks))
+        w_blocks_put_any(b, &t->w, k0, w_tile, block_align(t->w.blocks));
+    else
+        w_tile_put(b, &t->w, f, w_tile);
+}
+
+/* The next tile of weights is loaded before the one at hand is multiplied, and decoded after it, into the other buffer: no
+ * warp reads that any more. */
 static void run_fetched(ptx_builder *b, tile *t, const lane_places *p)
 {
     fetched f;
     x_tile x = x_tile_begin(b, t);
     w_tile_fetch(b, &t->w, ptx_u32(b, 0), &f);
-    fetched_keep(b, &f);
-    ptx_val k0 = ptx_for(b, ptx_u32(b, 0), t->k, (int)t->shape.k);
-    ptx_val w_tile = other_buffer(b, k0, t);
-    if (t->w.blocks && !w_blocks_are_fetched(t->w.blocks))
-        w_blocks_put_any(b, &t->w, k0, w_tile, block_align(t->w.blocks));
-    else
-        w_tile_put(b, &t->w, &f, w_tile);
+    put_weights(b, t, &f, ptx_u32(b, 0), t->w_shared);
+    ptx_val k0 = ptx_for(b, ptx_u32(b, 0), t->k, (int)t->shape.k), next = ptx_add(b, k0, (int)t->shape.k);
     ptx_val here = x_tile_arrive(b, t, &x);
     ptx_syncthreads(b);
-    fetched next;
-    w_tile_fetch(b, &t->w, ptx_add(b, k0, (int)t->shape.k), &next);
-    fetched_renew(b, &f, &next);
+    w_tile_fetch(b, &t->w, next, &f);
     x_tile_next(b, t, &x);
-    compute(b, t, p, k0, here, w_tile);
+    compute(b, t, p, k0, here, buffer_at(b, k0, t));
+    put_weights(b, t, &f, next, buffer_at(b, next, t));
     ptx_end_for(b);
     x_tile_end(b);
 }
@@ -311,7 +318,7 @@ static void stage_sums(ptx_builder *b, const tile *t)
     }
 }
 
-/* Neighbouring threads complete neighbouring columns. */
+/* A thread completes one column of every few rows; neighbouring threads have neighbouring columns. */
 static void finish(ptx_builder *b, const tile *t)
 {
     const unsigned columns = t->shape.n / (t->spec->gated ? 2 : 1),
@@ -324,23 +331,25 @@ static void finish(ptx_builder *b, const tile *t)
     if (warps < TILE_WARPS)
         ptx_end_if(b);
     ptx_syncthreads(b);
-    ptx_val at = ptx_for(b, ptx_tid_x(b), ptx_u32(b, columns * t->shape.m), TILE_THREADS), sums[2] = {{0}};
-    ptx_val row = ptx_shr(b, at, ceil_log2(columns)), column = ptx_and(b, at, (int)columns - 1);
-    ptx_val m = ptx_add(b, t->m0, row), n = ptx_add(b, t->n0, column);
-    ptx_if(b, ptx_setp_and(b, PTX_LT, m, t->m, ptx_setp(b, PTX_LT, n, t->n)));
+    ptx_val column = ptx_and(b, ptx_tid_x(b), (int)columns - 1), n = ptx_add(b, t->n0, column),
+            sums[2] = {{0}};
+    ptx_val wide_n = ptx_cvt(b, PTX_U64, n), rows = ptx_min(b, ptx_sub(b, t->m, t->m0), (int)t->shape.m);
+    ptx_if(b, ptx_setp(b, PTX_LT, n, t->n));
+    ptx_val row =
+        ptx_for(b, ptx_shr(b, ptx_tid_x(b), ceil_log2(columns)), rows, (int)(TILE_THREADS / columns));
     for (unsigned i = 0; i < (t->spec->gated ? 2 : 1); i++) {
         ptx_val place = sum_place(b, t, row, i ? ptx_add(b, column, (int)columns) : column);
         sums[i] = ptx_ld_shared(b, PTX_F32, ptx_add(b, t->w_shared, place), 0);
     }
-    ptx_val wide_m = ptx_cvt(b, PTX_U64, m);
-    epilogue_store(b, &e, wide_m, ptx_cvt(b, PTX_U64, n), sums, (ptx_val){0});
-    ptx_end_if(b);
+    epilogue_store(b, &e, ptx_cvt(b, PTX_U64, ptx_add(b, t->m0, row)), wide_n, sums, (ptx_val){0});
     ptx_end_for(b);
+    ptx_end_if(b);
 }
 
 static void emit_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, TILE_THREADS, 1, 1);
+    ptx_minnctapersm(b, 1); /* any number of registers; else the assembler stops at 64 */
     tile t = {.spec = spec, .shape = tile_shape_of(row, spec), .args = gemm_declare(b, row, spec)};
     const tile_shape *s = &t.shape;
     if (!ptx_mma_has(ptx_target(b), instruction_of(b, spec->data)))

@@ -16,7 +16,7 @@
 #include "kernels/gemm/epilogue.h"
 #include "kernels/tensor/w_tile.h"
 
-enum { TILE_WARPS = TILE_THREADS / WARP, STRIP = 512, FRAGMENTS_MAX = 4 };
+enum { TILE_WARPS = TILE_THREADS / WARP, STRIP = 512, FRAGMENTS_MAX = 4, STEPS_MAX = 16 };
 
 typedef struct tile_shape {
     unsigned m, n, k;

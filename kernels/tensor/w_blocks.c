@@ -82,9 +82,12 @@ void w_blocks_begin(ptx_builder *b, w_tile *w)
         return;
     const block_section *section = &layout->sections[0];
     const unsigned runs = thread_runs(layout), pieces = run_bytes(layout, 0) / PIECE;
-    ptx_val first = ptx_mul(b, ptx_tid_x(b), (int)runs);
-    w->line = ptx_shr(b, first, ceil_log2(line_runs(w)));
-    w->run = ptx_and(b, first, (int)line_runs(w) - 1);
+    /* Eight neighbouring threads have the same run of eight lines, so that they store to different banks; the next eight go on
+     * with the same lines, so that a warp reads whole sectors. */
+    const unsigned of_line = line_runs(w) / runs;
+    ptx_val tid = ptx_tid_x(b), in_line = ptx_and(b, ptx_shr(b, tid, 3), (int)of_line - 1);
+    w->line = ptx_bfi(b, tid, ptx_shl(b, ptx_shr(b, tid, 3 + ceil_log2(of_line)), 3), 0, 3);
+    w->run = ptx_mul(b, in_line, (int)runs);
     for (unsigned r = 0, at = 0; r < runs; r++) {
         ptx_val element = run_element(b, layout, 0, r ? ptx_add(b, w->run, (int)r) : w->run);
         ptx_val piece = ptx_shr(b, element, 3);

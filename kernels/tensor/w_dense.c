@@ -26,6 +26,41 @@ static piece_order order_of(const w_tile *w)
     return PIECES_IN_LINE;
 }
 
+static bool is_one_group(const w_tile *w)
+{
+    return w->coding.spec->groups == QDNN_GROUPS_DEFAULT || w->coding.spec->channels == 1 || is_plain(w);
+}
+
+/* Whether so many neighbours in a line, from a multiple of their number on, are in one group. */
+static bool neighbours_share(const w_tile *w, unsigned count)
+{
+    const kernel_spec *spec = w->coding.spec;
+    if (w->order == PIECES_IN_STREAM)
+        return matrix_rows_share_groups(spec, count);
+    return (spec->groups == QDNN_GROUPS_COLUMNS ? spec->group_rows : spec->group_size) % count == 0;
+}
+
+/* Whether all of a thread's pieces have one group, which is found by counting. */
+static bool has_column_groups(const w_tile *w)
+{
+    return !is_one_group(w) && w->order != PIECES_IN_LINES && w->along_k &&
+           groups_are_regular(w->coding.spec) && neighbours_share(w, THREAD_WEIGHTS);
+}
+
+/* The columns of the weights that pieces begin with: the same in every tile. */
+static void find_outputs(ptx_builder *b, w_tile *w)
+{
+    const bool down = w->order == PIECES_IN_LINES;
+    const unsigned margin = w->along_k ? 1 : down ? PIECE : THREAD_WEIGHTS;
+    ptx_val local = w->along_k ? w->line : w->run;
+    for (unsigned i = 0; i < (down == w->along_k ? THREAD_PIECES : 1); i++) {
+        ptx_val at = i ? ptx_add(b, local, (int)(i * (down ? 1 : PIECE))) : local;
+        w->outputs[i] = ptx_cvt(b, PTX_U64, w_output(b, w, at, margin));
+    }
+    if (has_column_groups(w))
+        w->groups = column_groups_of(b, &w->m, w->outputs[0]);
+}
+
 void w_dense_begin(ptx_builder *b, w_tile *w)
 {
     const unsigned lines = w->along_k ? w->tile_n : w->tile_k, pieces = TILE_WEIGHTS / PIECE / lines;
@@ -52,6 +87,7 @@ void w_dense_begin(ptx_builder *b, w_tile *w)
                 place = !down && i ? ptx_add(b, piece, (int)i) : piece;
         w->places[i] = w_piece_address(b, w, ptx_u32(b, 0), line, place);
     }
+    find_outputs(b, w);
 }
 
 /* Lines begin at words, and the last of them has a piece for every thread. */
@@ -74,28 +110,24 @@ ptx_val w_dense_aligned(ptx_builder *b, const w_tile *w)
 /* An element of the matrix, as k and n have it. */
 typedef struct element {
     ptx_val row, column; /* u64 */
+    ptx_val k;           /* u64 */
 } element;
 
 static element element_at(ptx_builder *b, const w_tile *w, ptx_val n, ptx_val k)
 {
-    ptx_val wide_n = ptx_cvt(b, PTX_U64, n), wide_k = ptx_cvt(b, PTX_U64, k);
-    return w->k_in_columns ? (element){wide_n, wide_k} : (element){wide_k, wide_n};
+    ptx_val wide_k = ptx_cvt(b, PTX_U64, k);
+    return w->k_in_columns ? (element){n, wide_k, wide_k} : (element){wide_k, n, wide_k};
 }
 
 /* The element that piece i begins with. What lies behind the last k is taken from the first, and never used. */
 static element piece_begin(ptx_builder *b, const w_tile *w, ptx_val k0, unsigned i, ptx_val *k)
 {
-    const bool down = w->order == PIECES_IN_LINES;
-    const unsigned step = down ? 1 : PIECE, margin = w->along_k ? 1 : down ? PIECE : THREAD_WEIGHTS;
-    ptx_val in_n = w->along_k ? w->line : w->run, in_k = w->along_k ? w->run : w->line;
-    *k = ptx_add(b, k0, in_k);
-    if (i && (down != w->along_k))
-        *k = ptx_add(b, *k, (int)(i * step));
-    else if (i)
-        in_n = ptx_add(b, in_n, (int)(i * step));
-    ptx_val n = w_output(b, w, in_n, margin);
+    const bool down = w->order == PIECES_IN_LINES, moves = i && (down != w->along_k);
+    *k = ptx_add(b, k0, w->along_k ? w->run : w->line);
+    if (moves)
+        *k = ptx_add(b, *k, (int)(i * (down ? 1 : PIECE)));
     ptx_val known = ptx_selp(b, *k, ptx_u32(b, 0), ptx_setp(b, PTX_LT, *k, w->k));
-    return element_at(b, w, n, known);
+    return element_at(b, w, w->outputs[moves ? 0 : i], known);
 }
 
 static ptx_val code_address(ptx_builder *b, const w_tile *w, const element *at)
@@ -144,20 +176,6 @@ static void fetch_piece(ptx_builder *b, const w_tile *w, const element *at, fetc
     stream_quads(b, &s, at->column, PIECE, out);
 }
 
-static bool is_one_group(const w_tile *w)
-{
-    return w->coding.spec->groups == QDNN_GROUPS_DEFAULT || w->coding.spec->channels == 1 || is_plain(w);
-}
-
-/* Whether so many neighbours in a line, from a multiple of their number on, are in one group. */
-static bool neighbours_share(const w_tile *w, unsigned count)
-{
-    const kernel_spec *spec = w->coding.spec;
-    if (w->order == PIECES_IN_STREAM)
-        return matrix_rows_share_groups(spec, count);
-    return (spec->groups == QDNN_GROUPS_COLUMNS ? spec->group_rows : spec->group_size) % count == 0;
-}
-
 static ptx_val beyond(ptx_builder *b, ptx_val x, unsigned more)
 {
     return more ? ptx_add(b, x, (int)more) : x;
@@ -167,6 +185,11 @@ static ptx_val beyond(ptx_builder *b, ptx_val x, unsigned more)
 static void fetch_line_groups(ptx_builder *b, const w_tile *w, const element *at, fetched *f)
 {
     const bool down = w->order == PIECES_IN_STREAM;
+    if (has_column_groups(w)) {
+        ptx_val group = emit_divide(b, at->k, w->coding.spec->group_size);
+        f->group[f->groups++] = column_group(b, &w->m, &w->groups, group);
+        return;
+    }
     const unsigned step = neighbours_share(w, THREAD_WEIGHTS) ? THREAD_WEIGHTS
                           : neighbours_share(w, PIECE)        ? PIECE
                                                               : 1;
@@ -296,7 +319,7 @@ void w_dense_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile
 static ptx_val element_value(ptx_builder *b, const w_tile *w, ptx_val n, ptx_val k)
 {
     const qdnnDataType_t stored = w->coding.format->facts.storage;
-    element at = element_at(b, w, n, k);
+    element at = element_at(b, w, ptx_cvt(b, PTX_U64, n), k);
     if (is_plain(w))
         return emit_load(
             b, stored, ptx_at(b, w->codes, ptx_mad(b, at.row, w->columns, at.column), element_bytes(stored)),

@@ -26,65 +26,6 @@ void w_store_zeros(ptx_builder *b, ptx_val address)
     ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, address, 0, words, PIECE / 2);
 }
 
-/* ---- Variables of what was fetched ---- */
-
-enum { FETCHED_VALUES = 2 + FETCHED_WORDS + 3 * THREAD_WEIGHTS + 24 * FETCHED_RUNS };
-
-static int add_value(ptx_val **list, int n, ptx_val *value)
-{
-    if (value->kind == PTX_REG || value->kind == PTX_VAR)
-        list[n++] = value;
-    return n;
-}
-
-static int add_values(ptx_val **list, int n, ptx_val *values, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++)
-        n = add_value(list, n, &values[i]);
-    return n;
-}
-
-static int fetched_values(fetched *f, ptx_val *list[FETCHED_VALUES])
-{
-    int n = add_value(list, 0, &f->k);
-    n = add_values(list, n, f->word, f->words);
-    for (unsigned i = 0; i < f->groups; i++) {
-        n = add_value(list, n, &f->group[i].scale);
-        n = add_value(list, n, &f->group[i].zero);
-    }
-    for (unsigned i = 0; i < f->runs; i++) {
-        block_run *run = &f->run[i];
-        n = add_value(list, n, &run->place.block);
-        n = add_value(list, n, &run->place.position);
-        n = add_value(list, n, &run->place.section);
-        n = add_value(list, n, &run->place.byte);
-        n = add_values(list, n, run->codes, 2 * RUN_WORDS_MAX);
-        n = add_values(list, n, run->high, RUN_WORDS_MAX);
-        n = add_value(list, n, &run->d);
-        n = add_value(list, n, &run->second);
-        n = add_values(list, n, run->scales, 6);
-    }
-    return n;
-}
-
-void fetched_keep(ptx_builder *b, fetched *f)
-{
-    ptx_val *list[FETCHED_VALUES];
-    int n = fetched_values(f, list);
-    for (int i = 0; i < n; i++)
-        *list[i] = ptx_var(b, *list[i]);
-}
-
-void fetched_renew(ptx_builder *b, const fetched *kept, const fetched *f)
-{
-    ptx_val *to[FETCHED_VALUES], *from[FETCHED_VALUES];
-    fetched old = *kept, new = *f;
-    int n = fetched_values(&old, to);
-    fetched_values(&new, from);
-    for (int i = 0; i < n; i++)
-        ptx_assign(b, *to[i], *from[i]);
-}
-
 /* ---- Either kind ---- */
 
 unsigned w_tile_k(const kernel_row *row)

@@ -10,6 +10,7 @@
 
 #include "kernels/formats/blocks.h"
 #include "kernels/formats/matrix.h"
+#include "kernels/tensor/groups.h"
 
 enum {
     PIECE = 8,           /* weights */
@@ -39,7 +40,10 @@ typedef struct w_tile {
     ptx_val n0;            /* u32: the first column of y */
     ptx_val n, k;          /* u32: n is that of y */
     ptx_val rows, columns; /* u64 */
-    ptx_val line, run;     /* u32: the line of this thread's first piece, its first element in the line */
+    ptx_val outputs
+        [THREAD_PIECES]; /* u64: of codes beside scales, the column of the weights that a piece begins with */
+    column_groups groups; /* of the first of them, where its pieces are all of one group */
+    ptx_val line, run;    /* u32: the line of this thread's first piece, its first element in the line */
     ptx_val places[THREAD_PIECES]; /* u32: of the pieces, in bytes from the tile's start */
 } w_tile;
 
@@ -75,12 +79,9 @@ typedef struct fetched {
     block_run run[FETCHED_RUNS];
 } fetched;
 
-/* The loads of the tile from k0 (u32) on; and the decoding of them into the tile at a shared address.
- * fetched_keep makes variables of what was loaded, so that it outlives a loop's turn; fetched_renew sets them. */
+/* The loads of the tile from k0 (u32) on; and the decoding of them into the tile at a shared address. */
 void w_tile_fetch(ptx_builder *b, const w_tile *w, ptx_val k0, fetched *f);
 void w_tile_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile);
-void fetched_keep(ptx_builder *b, fetched *f);
-void fetched_renew(ptx_builder *b, const fetched *kept, const fetched *f);
 
 /* The same at once, whatever the alignment. */
 void w_tile_put_slowly(ptx_builder *b, const w_tile *w, ptx_val k0, ptx_val tile);

@@ -285,6 +285,16 @@ static void check_plans(const scene *s)
     IS_NULL("y", qdnnCreateMatmulPlan(h, m, t, t, q, NULL, &out.plan));
     IS_NULL("plan", qdnnCreateMatmulPlan(h, m, t, t, q, t, NULL));
     check_typed(h, m, t);
+    IS_NULL("handle", qdnnCreatePrepackPlan(NULL, m, t, q, &out.plan));
+    IS_NULL("matmul", qdnnCreatePrepackPlan(h, NULL, t, q, &out.plan));
+    IS_NULL("w", qdnnCreatePrepackPlan(h, m, NULL, q, &out.plan));
+    IS_NULL("quant", qdnnCreatePrepackPlan(h, m, t, NULL, &out.plan));
+    IS_NULL("plan", qdnnCreatePrepackPlan(h, m, t, q, NULL));
+    IS_NULL("handle", qdnnCreateUnpackPlan(NULL, m, t, q, &out.plan));
+    IS_NULL("matmul", qdnnCreateUnpackPlan(h, NULL, t, q, &out.plan));
+    IS_NULL("w", qdnnCreateUnpackPlan(h, m, NULL, q, &out.plan));
+    IS_NULL("quant", qdnnCreateUnpackPlan(h, m, t, NULL, &out.plan));
+    IS_NULL("plan", qdnnCreateUnpackPlan(h, m, t, q, NULL));
     OK(qdnnDestroyMatmulDescriptor(m));
     check_schedules(h, s->plans[0]);
     IS_NULL("plan", qdnnGetPlanWorkspaceSize(NULL, &out.size));

@@ -211,6 +211,20 @@ static void expect(const product_case *c, product_operands *o)
         ref_product_exact(&p, &a);
 }
 
+static void prepack_codes(const product_case *c, product_operands *o)
+{
+    const int64_t *dims = c->weights.dims;
+    const ref_quant_spec *spec = &o->product.weights;
+    const size_t bytes = (size_t)ref_prepacked_bytes(spec, dims[c->k_rows], dims[!c->k_rows]);
+    uint8_t *packed = malloc(bytes + 1), **codes = &o->weights.host[QDNN_OPERAND_CODES];
+    if (!CHECK(packed != NULL))
+        return;
+    ref_prepack(spec, dims[0], dims[1], c->k_rows, *codes, packed);
+    free(*codes);
+    *codes = o->host[QDNN_OPERAND_CODES] = packed;
+    o->weights.bytes[QDNN_OPERAND_CODES] = o->bytes[QDNN_OPERAND_CODES] = bytes;
+}
+
 bool product_operands_make(const product_case *c, product_operands *out)
 {
     *out = (product_operands){0};
@@ -231,6 +245,8 @@ bool product_operands_make(const product_case *c, product_operands *out)
     if (!CHECK(out->expected != NULL))
         return false;
     expect(c, out);
+    if (c->prepacked)
+        prepack_codes(c, out);
     return true;
 }
 
@@ -268,7 +284,8 @@ static bool set_attributes(const product_case *c, qdnnMatmulDescriptor_t matmul,
                   {QDNN_MATMUL_EXPERTS, c->experts},
                   {QDNN_MATMUL_ROW_WEIGHT, c->row_weight},
                   {QDNN_MATMUL_LORA_RANK, c->lora_rank},
-                  {QDNN_MATMUL_LORA_TYPE, c->lora_rank ? c->lora_type : QDNN_DATA_F16}};
+                  {QDNN_MATMUL_LORA_TYPE, c->lora_rank ? c->lora_type : QDNN_DATA_F16},
+                  {QDNN_MATMUL_PREPACKED, c->prepacked}};
     bool ok = true;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         ok = CHECK_QDNN(qdnnSetMatmulAttribute(matmul, values[i].attribute, values[i].value)) && ok;

@@ -27,6 +27,7 @@ typedef struct product_case {
     int64_t lora_rank;
     qdnnDataType_t lora_type;
     size_t shift; /* bytes by which codes and x lie behind an aligned address: a multiple of their elements */
+    bool prepacked; /* the codes are in the order of tensor cores */
 } product_case;
 
 void product_case_text(const product_case *c, char *text, size_t size);

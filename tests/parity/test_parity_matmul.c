@@ -144,6 +144,28 @@ static void tensor_name(int index, char *text, size_t size)
     snprintf(text, size, "%s_%s", kernel_format(matmul_row_at(index / LENGTH(sms)))->name, sms[index % LENGTH(sms)]);
 }
 
+/* Whether the weights can be prepacked: the stream kernel says so, and flat groups divide K. */
+static bool is_prepackable(const product_case *c)
+{
+    const kernel_row *row = kernel_find_operation(KERNEL_MATMUL, c->weights.row->format);
+    const ref_quant_spec ref =
+        quant_case_reference(&c->weights); /* has the groups that granularities stand for */
+    kernel_spec spec = c->weights.spec;
+    char error[256];
+    spec.groups = ref.no_scale ? QDNN_GROUPS_DEFAULT : ref.groups;
+    spec.group_size = (uint64_t)ref.group_size;
+    spec.group_rows = (uint64_t)ref.group_rows;
+    spec.channels = (uint64_t)ref.channels;
+    spec.data = c->x;
+    spec.reduction = c->k_rows ? KERNEL_K_ROWS : KERNEL_K_COLUMNS;
+    spec.product = KERNEL_PRODUCT_STREAM;
+    spec.tile_rows = 8;
+    spec = kernel_spec_normal(row, &spec);
+    return kernel_is_emitted(row, &spec, error, sizeof error) &&
+           (spec.groups != QDNN_GROUPS_FLAT || spec.channels == 1 ||
+            c->weights.dims[!c->k_rows] % (int64_t)spec.group_size == 0);
+}
+
 /* sm_75, 80, 89 and 120 rest on published models of their tensor cores, sm_90 and 100 on measured ones. */
 TEST_EACH(ParityMatmul, TensorOnPtxvm, tensor_count, tensor_name)
 {
@@ -153,6 +175,7 @@ TEST_EACH(ParityMatmul, TensorOnPtxvm, tensor_count, tensor_name)
     bool alive = handle != NULL;
     for (int i = 0; i < 2 && alive; i++) {
         product_case c = tensor_case_at(matmul_row_at(index / LENGTH(sms)), (2 * index + i) % TRIALS, atoi(sm + 3));
+        c.prepacked = is_prepackable(&c) && index / LENGTH(sms) % 3; /* of the others as stored, too */
         alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
     }
     ptxvm_end(handle);

@@ -1,0 +1,62 @@
+/* Weights in the order of tensor cores: plans that prepack codes, and plans that unpack them. */
+#include "driver/api/matmul.h"
+
+/* Whether the kernel of products that reads such codes takes these; x in f16 stands for all. */
+static qdnnStatus_t check_served(const request *weights, const kernel_spec *from)
+{
+    kernel_spec product = *from;
+    char reason[256];
+    product.data = QDNN_DATA_F16;
+    product.product = KERNEL_PRODUCT_STREAM;
+    product.tile_rows = kernel_stream_rows(weights->row, 1);
+    if (kernel_is_emitted(weights->row, &product, reason, sizeof reason))
+        return QDNN_STATUS_SUCCESS;
+    return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
+}
+
+static qdnnStatus_t prepare(const struct qdnnMatmulDescriptor *matmul, const struct qdnnTensorDescriptor *w,
+                            const struct qdnnQuantDescriptor *quant, bool back, request *out)
+{
+    const bool columns = matmul->values[QDNN_MATMUL_TRANSPOSE_W];
+    CHECK_STATUS(request_make(KERNEL_MATMUL, w, quant, out));
+    if (w->rank != 2)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "w has %d dimensions; it must have 2",
+                          w->rank);
+    out->spec.reduction = columns ? KERNEL_K_COLUMNS : KERNEL_K_ROWS;
+    CHECK_STATUS(check_served(out, &out->spec));
+    CHECK_STATUS(matmul_check_flat(&out->spec, w->dims[columns]));
+    out->row = kernel_find_prepack(out->row->format);
+    out->spec.unpack = back;
+    out->spec = kernel_spec_normal(out->row, &out->spec);
+    out->problem = (kernel_problem){.rows = (uint64_t)w->dims[0], .columns = (uint64_t)w->dims[1]};
+    kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
+    return QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t qdnnCreatePrepackPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t matmul,
+                                   qdnnTensorDescriptor_t w, qdnnQuantDescriptor_t quant, qdnnPlan_t *plan)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(handle);
+    CHECK_NOT_NULL(matmul);
+    CHECK_NOT_NULL(w);
+    CHECK_NOT_NULL(quant);
+    CHECK_NOT_NULL(plan);
+    request r;
+    CHECK_STATUS(prepare(matmul, w, quant, false, &r));
+    return plan_create(handle, &r, plan);
+}
+
+qdnnStatus_t qdnnCreateUnpackPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t matmul,
+                                  qdnnTensorDescriptor_t w, qdnnQuantDescriptor_t quant, qdnnPlan_t *plan)
+{
+    CALL_BEGIN();
+    CHECK_NOT_NULL(handle);
+    CHECK_NOT_NULL(matmul);
+    CHECK_NOT_NULL(w);
+    CHECK_NOT_NULL(quant);
+    CHECK_NOT_NULL(plan);
+    request r;
+    CHECK_STATUS(prepare(matmul, w, quant, true, &r));
+    return plan_create(handle, &r, plan);
+}

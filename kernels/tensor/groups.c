@@ -1,0 +1,33 @@
+/* Groups of a column of weights. */
+#include "kernels/tensor/groups.h"
+
+uint64_t group_extent(const kernel_spec *spec)
+{
+    const bool columns = spec->reduction == KERNEL_K_COLUMNS;
+    if (spec->groups == QDNN_GROUPS_DEFAULT || spec->channels == 1)
+        return 0;
+    if (spec->groups == QDNN_GROUPS_FLAT)
+        return columns ? spec->group_size : 1;
+    return (spec->groups == QDNN_GROUPS_ROWS) == columns ? spec->group_size : spec->group_rows;
+}
+
+bool groups_are_regular(const kernel_spec *spec)
+{
+    const bool along_k =
+        spec->groups == (spec->reduction == KERNEL_K_COLUMNS ? QDNN_GROUPS_ROWS : QDNN_GROUPS_COLUMNS);
+    return along_k && spec->group_rows == 1 && spec->scale_swizzle == QDNN_SWIZZLE_NONE && !spec->nested &&
+           !spec->zero_packed && !spec->group_index;
+}
+
+column_groups column_groups_of(ptx_builder *b, const matrix *m, ptx_val n)
+{
+    group_place first = {.line = n, .group = ptx_u64(b, 0)}, second = {.line = n, .group = ptx_u64(b, 1)};
+    column_groups c = {.first = matrix_group_number(b, m, &first)};
+    c.step = ptx_sub(b, matrix_group_number(b, m, &second), c.first);
+    return c;
+}
+
+group_values column_group(ptx_builder *b, const matrix *m, const column_groups *c, ptx_val group)
+{
+    return group_load(b, &m->q.coding, &m->q.side, ptx_mad(b, c->step, group, c->first));
+}

@@ -1,0 +1,341 @@
+/* What mode tensor promises: a row has the same bits in every batch, by every kernel, with weights as stored or prepacked;
+ * and a product with quantized weights is the product with what dequantize makes of them. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device_buffer.h"
+#include "formats/kernel_data.h"
+#include "parity/ptxvm.h"
+#include "test.h"
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+enum { N = 40, K = 1088, ROWS = 70 }; /* two whole strips and a part of one; K in groups of 64 */
+
+/* ---- Weights ---- */
+
+typedef struct weights_kind {
+    const char *name;
+    qdnnDataType_t storage;
+    qdnnScaleType_t scale;
+    int64_t group_size;
+    bool zeros, prepacks;
+} weights_kind;
+
+static const weights_kind kinds[] = {
+    {"int4_f16", QDNN_DATA_I4, QDNN_SCALE_F16, 64, false, true},
+    {"int4_f32_zero", QDNN_DATA_I4, QDNN_SCALE_F32, 64, true, true},
+    {"int8_bf16", QDNN_DATA_I8, QDNN_SCALE_BF16, 64, false, true},
+    {"nf4", QDNN_DATA_NF4, QDNN_SCALE_F32, 64, false, true},
+    {"nvfp4", QDNN_DATA_FP4, QDNN_SCALE_E4M3, 16, false, true},
+    {"e4m3", QDNN_DATA_F8E4M3, QDNN_SCALE_F32, 64, false, true},
+    {"plain_f32", QDNN_DATA_F32, QDNN_SCALE_F32, 64, false, false},
+};
+
+typedef struct scene {
+    qdnnHandle_t handle;
+    const weights_kind *kind;
+    qdnnMatmulDescriptor_t matmul;
+    qdnnQuantDescriptor_t quant;
+    qdnnTensorDescriptor_t w;
+    void *codes, *packed, *scale, *zero, *dense; /* of the device; dense: what dequantize writes, in f16 */
+    uint16_t x[ROWS * K];
+} scene;
+
+static void *upload(qdnnHandle_t handle, const void *host, size_t bytes)
+{
+    void *at = NULL;
+    CHECK_QDNN(qdnnMalloc(handle, &at, bytes));
+    CHECK_QDNN(qdnnCopyToDevice(handle, at, host, bytes));
+    return at;
+}
+
+static void *fill(qdnnHandle_t handle, qdnnDataType_t type, uint32_t seed, int64_t count)
+{
+    uint8_t *host = calloc((size_t)count, 4);
+    if (type == QDNN_DATA_U8)
+        fill_bytes(seed, host, count);
+    else
+        fill_data(DATA_NORMAL, NULL, type, seed, host, count);
+    for (int64_t i = 0; i < count && type == QDNN_DATA_U8; i++) /* neither NaN nor huge as E4M3 and E8M0 */
+        host[i] &= 0x5F;
+    void *at = upload(handle, host,
+                      (size_t)count * (type == QDNN_DATA_F32  ? 4
+                                       : type == QDNN_DATA_U8 ? 1
+                                                              : 2));
+    free(host);
+    return at;
+}
+
+static int bind(const scene *s, void *codes, qdnnBinding_t *b)
+{
+    int n = 0;
+    b[n++] = (qdnnBinding_t){.operand = QDNN_OPERAND_CODES, .pointer = codes};
+    if (s->kind->storage != QDNN_DATA_F32)
+        b[n++] = (qdnnBinding_t){.operand = QDNN_OPERAND_SCALE, .pointer = s->scale};
+    if (s->kind->zeros)
+        b[n++] = (qdnnBinding_t){.operand = QDNN_OPERAND_ZERO, .pointer = s->zero};
+    return n;
+}
+
+static bool run_plan(const scene *s, qdnnPlan_t plan, qdnnBinding_t *b, int n)
+{
+    size_t bytes = 0;
+    void *workspace = NULL;
+    bool ok = CHECK_QDNN(qdnnGetPlanWorkspaceSize(plan, &bytes)) &&
+              (bytes == 0 || CHECK_QDNN(qdnnMalloc(s->handle, &workspace, bytes))) &&
+              CHECK_QDNN(qdnnExecute(s->handle, plan, b, n, workspace, bytes)) &&
+              CHECK_QDNN(qdnnSynchronize(s->handle));
+    if (workspace)
+        qdnnFree(s->handle, workspace);
+    qdnnDestroyPlan(plan);
+    return ok;
+}
+
+static void describe(scene *s)
+{
+    const weights_kind *kind = s->kind;
+    CHECK_QDNN(qdnnSetQuantAttribute(s->quant, QDNN_QUANT_STORAGE, kind->storage));
+    if (kind->storage == QDNN_DATA_F32)
+        return;
+    CHECK_QDNN(qdnnSetQuantAttribute(s->quant, QDNN_QUANT_SCALE_TYPE, kind->scale));
+    CHECK_QDNN(qdnnSetQuantAttribute(s->quant, QDNN_QUANT_GROUPS, QDNN_GROUPS_ROWS));
+    CHECK_QDNN(qdnnSetQuantAttribute(s->quant, QDNN_QUANT_GROUP_SIZE, kind->group_size));
+    if (kind->zeros)
+        CHECK_QDNN(qdnnSetQuantAttribute(s->quant, QDNN_QUANT_ZERO_KIND, QDNN_ZERO_POINT));
+}
+
+/* The weights as stored, prepacked by a plan, and dequantized by a plan. */
+static void make_weights(scene *s)
+{
+    static const qdnnDataType_t scales[] = {[QDNN_SCALE_F32] = QDNN_DATA_F32,
+                                            [QDNN_SCALE_F16] = QDNN_DATA_F16,
+                                            [QDNN_SCALE_BF16] = QDNN_DATA_BF16,
+                                            [QDNN_SCALE_E4M3] = QDNN_DATA_U8};
+    const int64_t groups = N * K / s->kind->group_size;
+    qdnnBinding_t b[4];
+    qdnnPlan_t plan = NULL;
+    s->codes =
+        fill(s->handle, s->kind->storage == QDNN_DATA_F32 ? QDNN_DATA_F32 : QDNN_DATA_U8, 3, (int64_t)N * K);
+    s->scale = fill(s->handle, scales[s->kind->scale], 5, groups);
+    s->zero = fill(s->handle, QDNN_DATA_U8, 7, groups);
+    CHECK_QDNN(qdnnMalloc(s->handle, &s->dense, 2 * N * K));
+    CHECK_QDNN(qdnnMalloc(s->handle, &s->packed, (N + 16) * (K + 64)));
+    int n = bind(s, s->codes, b);
+    b[n++] = (qdnnBinding_t){.operand = QDNN_OPERAND_Y, .pointer = s->dense};
+    if (CHECK_QDNN(qdnnCreateDequantizePlan(s->handle, s->w, s->quant, &plan)))
+        run_plan(s, plan, b, n);
+    if (!s->kind->prepacks)
+        return;
+    qdnnBinding_t both[2] = {{.operand = QDNN_OPERAND_CODES, .pointer = s->codes},
+                             {.operand = QDNN_OPERAND_REPACKED, .pointer = s->packed}};
+    if (CHECK_QDNN(qdnnCreatePrepackPlan(s->handle, s->matmul, s->w, s->quant, &plan)))
+        run_plan(s, plan, both, 2);
+    void *back = NULL; /* and there it is again */
+    const size_t bytes = (size_t)N * K *
+                         (s->kind->storage == QDNN_DATA_I8 || s->kind->storage == QDNN_DATA_F8E4M3 ? 2 : 1) /
+                         2;
+    uint8_t *before = malloc(bytes), *after = malloc(bytes);
+    CHECK_QDNN(qdnnMalloc(s->handle, &back, bytes));
+    both[0].pointer = back;
+    if (CHECK_QDNN(qdnnCreateUnpackPlan(s->handle, s->matmul, s->w, s->quant, &plan)) &&
+        run_plan(s, plan, both, 2) && CHECK_QDNN(qdnnCopyToHost(s->handle, before, s->codes, bytes)) &&
+        CHECK_QDNN(qdnnCopyToHost(s->handle, after, back, bytes)))
+        CHECK_EQ_MEM(after, before, bytes);
+    free(before);
+    free(after);
+    qdnnFree(s->handle, back);
+}
+
+static bool scene_begin(scene *s, const weights_kind *kind, const char *sm)
+{
+    *s = (scene){.kind = kind, .handle = ptxvm_begin(sm, 1, "none", "stderr")};
+    if (!s->handle)
+        return false;
+    CHECK_QDNN(qdnnCreateMatmulDescriptor(&s->matmul));
+    CHECK_QDNN(qdnnCreateQuantDescriptor(&s->quant));
+    CHECK_QDNN(qdnnCreateTensorDescriptor(&s->w));
+    CHECK_QDNN(qdnnSetTensorDescriptor(s->w, QDNN_DATA_F16, 2, (const int64_t[]){N, K}, NULL));
+    describe(s);
+    fill_data(DATA_NORMAL, NULL, QDNN_DATA_F16, 11, s->x, ROWS * K);
+    make_weights(s);
+    return true;
+}
+
+static void scene_end(scene *s)
+{
+    void *all[] = {s->codes, s->packed, s->scale, s->zero, s->dense};
+    for (int i = 0; i < LENGTH(all); i++)
+        if (all[i])
+            qdnnFree(s->handle, all[i]);
+    qdnnDestroyMatmulDescriptor(s->matmul);
+    qdnnDestroyQuantDescriptor(s->quant);
+    qdnnDestroyTensorDescriptor(s->w);
+    ptxvm_end(s->handle);
+}
+
+/* ---- Products ---- */
+
+typedef enum { AS_STORED, PREPACKED, DEQUANTIZED } weights_way;
+
+/* Rows [first, first + m) of x. */
+static void product(const scene *s, weights_way way, int first, int m, float *y)
+{
+    qdnnTensorDescriptor_t tx = NULL, ty = NULL;
+    qdnnQuantDescriptor_t plain = NULL;
+    qdnnPlan_t plan = NULL;
+    qdnnBinding_t b[6];
+    void *x = upload(s->handle, s->x + first * K, (size_t)m * K * 2), *out = NULL;
+    CHECK_QDNN(qdnnMalloc(s->handle, &out, (size_t)m * N * 4));
+    CHECK_QDNN(qdnnCreateTensorDescriptor(&tx));
+    CHECK_QDNN(qdnnCreateTensorDescriptor(&ty));
+    CHECK_QDNN(qdnnCreateQuantDescriptor(&plain));
+    CHECK_QDNN(qdnnSetTensorDescriptor(tx, QDNN_DATA_F16, 2, (const int64_t[]){m, K}, NULL));
+    CHECK_QDNN(qdnnSetTensorDescriptor(ty, QDNN_DATA_F32, 2, (const int64_t[]){m, N}, NULL));
+    CHECK_QDNN(qdnnSetQuantAttribute(plain, QDNN_QUANT_STORAGE, QDNN_DATA_F16));
+    CHECK_QDNN(qdnnSetMatmulAttribute(s->matmul, QDNN_MATMUL_ALGORITHM, QDNN_MATMUL_TENSOR));
+    CHECK_QDNN(qdnnSetMatmulAttribute(s->matmul, QDNN_MATMUL_PREPACKED, way == PREPACKED));
+    int n = way == DEQUANTIZED ? 1 : bind(s, way == PREPACKED ? s->packed : s->codes, b);
+    if (way == DEQUANTIZED)
+        b[0] = (qdnnBinding_t){.operand = QDNN_OPERAND_CODES, .pointer = s->dense};
+    b[n++] = (qdnnBinding_t){.operand = QDNN_OPERAND_X, .pointer = x};
+    b[n++] = (qdnnBinding_t){.operand = QDNN_OPERAND_Y, .pointer = out};
+    if (CHECK_QDNN(qdnnCreateMatmulPlan(s->handle, s->matmul, tx, s->w, way == DEQUANTIZED ? plain : s->quant,
+                                        ty, &plan)) &&
+        run_plan(s, plan, b, n))
+        CHECK_QDNN(qdnnCopyToHost(s->handle, y, out, (size_t)m * N * 4));
+    qdnnFree(s->handle, x);
+    qdnnFree(s->handle, out);
+    qdnnDestroyTensorDescriptor(tx);
+    qdnnDestroyTensorDescriptor(ty);
+    qdnnDestroyQuantDescriptor(plain);
+}
+
+/* ---- The promises ---- */
+
+static int kind_count(void)
+{
+    return LENGTH(kinds);
+}
+
+static void kind_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", kinds[index].name);
+}
+
+TEST_EACH(TensorLaws, FusedIsDequantizeThenProduct, kind_count, kind_name)
+{
+    NEED_PTXVM;
+    static const char *const sms[] = {"sm_75", "sm_80", "sm_90"};
+    scene s;
+    static float fused[ROWS * N], apart[ROWS * N];
+    if (!scene_begin(&s, &kinds[index], sms[index % LENGTH(sms)]))
+        return;
+    product(&s, DEQUANTIZED, 0, 21, apart);
+    int finite = 0;
+    for (int i = 0; i < 21 * N; i++)
+        finite += isfinite(apart[i]) && apart[i] != 0.0f;
+    CHECK_EQ_I64(finite, 21 * N);
+    product(&s, AS_STORED, 0, 21, fused);
+    CHECK_EQ_MEM(fused, apart, 21 * N * 4);
+    if (s.kind->prepacks) {
+        product(&s, PREPACKED, 0, 21, fused);
+        CHECK_EQ_MEM(fused, apart, 21 * N * 4);
+    }
+    scene_end(&s);
+}
+
+/* Every batch of 1 to 70 rows, whose kernels have tiles of 16 to 128 rows (prepacked: of 8 to 64, with the weights as the
+ * other operand of mma), against each row by itself. */
+static void rows_are_alone(weights_way way, const char *sm)
+{
+    scene s;
+    static float alone[ROWS * N], batch[ROWS * N];
+    if (!scene_begin(&s, &kinds[0], sm))
+        return;
+    for (int row = 0; row < ROWS; row++)
+        product(&s, AS_STORED, row, 1, alone + row * N);
+    for (int m = 1; m <= ROWS; m++) {
+        product(&s, way, 0, m, batch);
+        if (!CHECK_EQ_MEM(batch, alone, (size_t)m * N * 4))
+            break;
+    }
+    scene_end(&s);
+}
+
+TEST_CASE(TensorLaws, RowsDoNotDependOnTheBatch)
+{
+    NEED_PTXVM;
+    rows_are_alone(AS_STORED, "sm_90");
+}
+
+TEST_CASE(TensorLaws, RowsDoNotDependOnTheBatchPrepacked)
+{
+    NEED_PTXVM;
+    rows_are_alone(PREPACKED, "sm_80");
+}
+
+/* ---- What plans say, and what is refused ---- */
+
+static qdnnStatus_t plan_of(const scene *s, qdnnDataType_t x, int64_t m, qdnnPlan_t *plan)
+{
+    qdnnTensorDescriptor_t tx = NULL, ty = NULL;
+    CHECK_QDNN(qdnnCreateTensorDescriptor(&tx));
+    CHECK_QDNN(qdnnCreateTensorDescriptor(&ty));
+    CHECK_QDNN(qdnnSetTensorDescriptor(tx, x, 2, (const int64_t[]){m, K}, NULL));
+    CHECK_QDNN(qdnnSetTensorDescriptor(ty, x, 2, (const int64_t[]){m, N}, NULL));
+    qdnnStatus_t status = qdnnCreateMatmulPlan(s->handle, s->matmul, tx, s->w, s->quant, ty, plan);
+    qdnnDestroyTensorDescriptor(tx);
+    qdnnDestroyTensorDescriptor(ty);
+    return status;
+}
+
+static void check_choice(const scene *s, int64_t family_bits, int64_t m, const char *part)
+{
+    qdnnPlan_t plan = NULL;
+    qdnnPlanInfo_t info = {.size = sizeof info};
+    CHECK_QDNN(qdnnSetMatmulAttribute(s->matmul, QDNN_MATMUL_ALGORITHM, QDNN_MATMUL_AUTO));
+    CHECK_QDNN(qdnnSetMatmulAttribute(s->matmul, QDNN_MATMUL_FAMILY_BITS, family_bits));
+    CHECK_QDNN(plan_of(s, QDNN_DATA_F16, m, &plan));
+    CHECK_QDNN(qdnnGetPlanInfo(plan, &info));
+    CHECK_HAS(info.choice, part);
+    qdnnDestroyPlan(plan);
+}
+
+TEST_CASE(TensorLaws, AutoChoosesTensorOnlyWhereItMay)
+{
+    NEED_PTXVM;
+    scene s;
+    if (!scene_begin(&s, &kinds[0], "sm_90"))
+        return;
+    check_choice(&s, 0, 64, "exact");
+    check_choice(&s, 1, 64, "tensor: the same bits in every batch, on sm_90; the model is measured");
+    check_choice(&s, 1, 1, "exact");
+    scene_end(&s);
+}
+
+static void check_refused(const scene *s, qdnnDataType_t x, const char *part)
+{
+    qdnnPlan_t plan = NULL;
+    char text[512];
+    CHECK_EQ_I64(plan_of(s, x, 3, &plan), QDNN_STATUS_NOT_SUPPORTED);
+    qdnnGetLastErrorString(text, sizeof text);
+    CHECK_HAS(text, part);
+}
+
+TEST_CASE(TensorLaws, RefusalsSayWhatWouldDo)
+{
+    NEED_PTXVM;
+    scene s;
+    if (!scene_begin(&s, &kinds[0], "sm_75"))
+        return;
+    CHECK_QDNN(qdnnSetMatmulAttribute(s.matmul, QDNN_MATMUL_ALGORITHM, QDNN_MATMUL_TENSOR));
+    check_refused(&s, QDNN_DATA_BF16, "x is bf16, for which sm_75 has no tensor cores; fix: give x in f16");
+    check_refused(&s, QDNN_DATA_F32, "x is f32, and QDNN_MATMUL_TENSOR takes f16 or bf16; fix: convert x");
+    CHECK_QDNN(qdnnSetMatmulAttribute(s.matmul, QDNN_MATMUL_PREPACKED, 1));
+    CHECK_QDNN(qdnnSetQuantAttribute(s.quant, QDNN_QUANT_GROUP_SIZE, 24));
+    check_refused(&s, QDNN_DATA_F16, "prepacked weights have groups of a multiple of 16 k");
+    scene_end(&s);
+}
