@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "driver/cuda/open.h"
+#include "parity/gpu.h"
 #include "parity/trial.h"
 #include "support/process.h"
 #include "test.h"
@@ -13,13 +14,12 @@
 #define PROGRAM       QDNN_BINARY_DIR "/tests/parity_tests"
 #define PTXVM_LIBCUDA QDNN_BINARY_DIR "/ptxvm/libcuda.so.1"
 
-static bool gpu_required(void)
+bool gpu_required(void)
 {
     const char *text = getenv("QDNN_REQUIRE_GPU");
     return text && *text && strcmp(text, "0") != 0;
 }
 
-/* A handle on the GPU, or null with the reason. A QDNN_DEVICE that names ptxvm says that no GPU is wanted. */
 static qdnnHandle_t open_gpu(char *reason, size_t size)
 {
     const char *device = getenv("QDNN_DEVICE");
@@ -42,25 +42,37 @@ static void say_device(qdnnHandle_t handle)
         printf("device %d: %s, %s, CUDA %d\n", info.ordinal, info.name, info.target, info.driverVersion);
 }
 
+qdnnHandle_t gpu_begin(char *reason, size_t size)
+{
+    cuda_close_all(); /* the tests before had settings of their own */
+    qdnnHandle_t handle = open_gpu(reason, size);
+    if (handle)
+        say_device(handle);
+    return handle;
+}
+
+void gpu_end(qdnnHandle_t handle)
+{
+    CHECK_QDNN(qdnnDestroy(handle));
+    cuda_close_all();
+}
+
 TEST_EACH(Parity, OnGpu, parity_row_count, parity_row_name)
 {
     char reason[512];
-    cuda_close_all(); /* the tests before had settings of their own */
-    qdnnHandle_t handle = open_gpu(reason, sizeof reason);
+    qdnnHandle_t handle = gpu_begin(reason, sizeof reason);
     if (!handle && gpu_required())
         FAIL("a GPU is required, and there is none: %s", reason);
     if (!handle)
         SKIP("no GPU: %s", reason);
     const kernel_row *row = parity_row_at(index);
-    say_device(handle);
     for (int turn = 0; turn < PARITY_TURNS; turn++)
         parity_run_turn(handle, row, turn);
     for (int i = 0; i < parity_large_count(); i++) {
         parity_trial trial = parity_large_at(row, i);
         parity_run(handle, &trial);
     }
-    CHECK_QDNN(qdnnDestroy(handle));
-    cuda_close_all();
+    gpu_end(handle);
 }
 
 /* ---- The rule itself ---- */

@@ -6,6 +6,7 @@
 
 #include "device/device_buffer.h"
 #include "device/integer_case.h"
+#include "parity/gpu.h"
 #include "parity/ptxvm.h"
 #include "test.h"
 
@@ -68,23 +69,41 @@ static void turn_name(int index, char *text, size_t size)
     snprintf(text, size, "%s_%s", kinds[index / LENGTH(sms)].name, sms[index % LENGTH(sms)]);
 }
 
-TEST_EACH(ParityInteger, Products, turn_count, turn_name)
+/* One kind of product in every shape. */
+static void run_shapes(qdnnHandle_t handle, int kind, int turn)
 {
-    NEED_PTXVM;
-    qdnnHandle_t handle = ptxvm_begin(sms[index % LENGTH(sms)], 1 + index % 3, "all", "stderr");
     bool alive = handle != NULL;
     for (int i = 0; i < LENGTH(shapes) && alive; i++) {
-        integer_case c = kinds[index / LENGTH(sms)];
+        integer_case c = kinds[kind];
         if (c.quantizes && shapes[i][2] == 0)
             continue;
         c.m = shapes[i][0];
         c.n = shapes[i][1];
         c.k = shapes[i][2];
-        c.seed = (uint32_t)(index + 31 * i + 1);
+        c.seed = (uint32_t)(turn + 31 * i + 1);
         c.shift = (size_t)(i % 3 == 2 ? i % 5 : 0);
         alive = integer_case_run(handle, &c);
     }
+}
+
+TEST_EACH(ParityInteger, Products, turn_count, turn_name)
+{
+    NEED_PTXVM;
+    qdnnHandle_t handle = ptxvm_begin(sms[index % LENGTH(sms)], 1 + index % 3, "all", "stderr");
+    run_shapes(handle, index / LENGTH(sms), index);
     ptxvm_end(handle);
+}
+
+TEST_ROWS(ParityInteger, OnGpu, kinds)
+{
+    char reason[512];
+    qdnnHandle_t handle = gpu_begin(reason, sizeof reason);
+    if (!handle && gpu_required())
+        FAIL("a GPU is required, and there is none: %s", reason);
+    if (!handle)
+        SKIP("no GPU: %s", reason);
+    run_shapes(handle, index, index);
+    gpu_end(handle);
 }
 
 /* Sums beyond 2^31, and every code at an end of its range. */
