@@ -68,7 +68,8 @@ static int add_products(const kernel_row *row, int turn, kernel_spec *specs, int
         "tile_rows=1 grouped=yes activation=silu output=f16 row_weight=yes",
         "tile_rows=4 addend=yes alpha=number activation=relu bias=f32",
         "product=blocks data=f16",
-        "product=blocks tile_rows=16 gated=yes activation=silu data=f32",
+        "product=blocks tile_rows=8 gated=yes activation=silu data=f32",
+        "product=blocks tile_rows=16 data=bf16",
         "product=columns reduction=rows data=f16",
         "product=columns reduction=rows tile_rows=4 gated=yes activation=silu data=f32",
     };

@@ -8,7 +8,8 @@
 #include <stdio.h>
 
 enum {
-    WINDOW = 16 /* rounds of x in shared memory, times rows of x */
+    WINDOW = 16,    /* rounds of x in shared memory, times rows of x */
+    ROWS_OF_TWO = 8 /* of x, at most, for two outputs: registers do not suffice for more */
 };
 
 /* ---- Shape ---- */
@@ -25,9 +26,11 @@ unsigned blocks_window(const block_layout *layout, const kernel_spec *spec)
 static unsigned outputs_of_team(const kernel_row *row, const kernel_spec *spec)
 {
     const block_layout *layout = block_layout_of(row->format);
-    if (blocks_are_direct(layout))
-        return spec->tile_rows == 1 && !spec->gated && !layout->at.high ? 4 : 2;
-    return 2;
+    if (spec->gated)
+        return 2;
+    if (blocks_are_direct(layout) && spec->tile_rows == 1 && !layout->at.high)
+        return 4;
+    return spec->tile_rows > ROWS_OF_TWO ? 1 : 2;
 }
 
 static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
@@ -43,10 +46,11 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
         snprintf(error, error_size, "product blocks takes GGUF blocks other than TQ1_0");
         return false;
     }
-    if (spec->tile_rows <= BLOCKS_ROWS_MAX)
+    const int most = spec->gated ? ROWS_OF_TWO : BLOCKS_ROWS_MAX;
+    if (spec->tile_rows <= (uint64_t)most)
         return true;
-    snprintf(error, error_size, "tile_rows is %llu; product blocks takes 1 to %d",
-             (unsigned long long)spec->tile_rows, BLOCKS_ROWS_MAX);
+    snprintf(error, error_size, "tile_rows is %llu; product blocks takes 1 to %d here",
+             (unsigned long long)spec->tile_rows, most);
     return false;
 }
 
