@@ -35,6 +35,14 @@ static const gemv_case cases[] = {
     {"mxfp4",         "matmul_e2m1",      "data=f16 output=f16 scale=e8m0 group_size=32",                 {4, 4, 4, 4}},
     {"int8_f16",      "matmul_int8",      "data=f16 output=f16 scale=f16",                                {0}},
     {"plain_f16",     "matmul_plain_f16", "data=f16 output=f16",                                          {4, 4, 4, 4}},
+    {"words",         "matmul_int4_zp",   "product=columns reduction=rows layout=interleaved groups=columns data=f16 zero=u8", {4.9, 4.9, 3.4, 4.4}},
+    {"gptq",          "matmul_int4_zp",   "product=columns reduction=rows layout=interleaved groups=columns data=f16 scale=f16 zero_packed=yes", {0}},
+    {"q4_k",          "matmul_gguf_q4_k", "product=blocks data=f16",                                      {4.1, 4.1, 3.1, 4.1}},
+    {"q8_0",          "matmul_gguf_q8_0", "product=blocks data=f16",                                      {5, 5, 5, 5}},
+    {"q6_k",          "matmul_gguf_q6_k", "product=blocks data=f16",                                      {6, 6, 6, 6}},
+    {"gguf_mxfp4",    "matmul_gguf_mxfp4", "product=blocks data=f16",                                     {4, 4, 4, 4}},
+    {"q4_0",          "matmul_gguf_q4_0", "product=blocks data=f16",                                      {0}},
+    {"q4_k.m8",       "matmul_gguf_q4_k", "product=blocks data=f16 tile_rows=8",                          {0}},
     {"int4_f16.m2",   "matmul_int4",      "data=f16 output=f16 scale=f16 tile_rows=2",                    {5}},
     {"int4_f16.m4",   "matmul_int4",      "data=f16 output=f16 scale=f16 tile_rows=4",                    {7.7}},
     {"int4_f16.m8",   "matmul_int4",      "data=f16 output=f16 scale=f16 tile_rows=8",                    {12.6}},
@@ -90,7 +98,7 @@ static void fill(const run *r, qdnnOperand_t operand, uint8_t *bytes, uint64_t c
         seed = seed * 1664525 + 1013904223;
         switch (operand) {
         case QDNN_OPERAND_CODES:
-            bytes[i] = (uint8_t)(seed >> 24);
+            bytes[i] = (uint8_t)(seed >> 24) & (kernel_columns_multiple(r->row) > 1 ? 0x3F : 0xFF); /* scales in blocks */
             break;
         case QDNN_OPERAND_ZERO:
             bytes[i] = 8;

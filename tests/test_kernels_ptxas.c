@@ -67,6 +67,11 @@ static int add_products(const kernel_row *row, int turn, kernel_spec *specs, int
         "tile_rows=8 addend=yes gated=yes alpha=one bias=bf16 activation=gelu_tanh residual=yes data=bf16",
         "tile_rows=1 grouped=yes activation=silu output=f16 row_weight=yes",
         "tile_rows=4 addend=yes alpha=number activation=relu bias=f32",
+        "product=blocks data=f16",
+        "product=blocks tile_rows=8 gated=yes activation=silu data=f32",
+        "product=blocks tile_rows=16 data=bf16",
+        "product=columns reduction=rows data=f16",
+        "product=columns reduction=rows tile_rows=4 gated=yes activation=silu data=f32",
     };
     enum { PRODUCTS = sizeof products / sizeof products[0] };
     char reason[512];
@@ -76,7 +81,8 @@ static int add_products(const kernel_row *row, int turn, kernel_spec *specs, int
         if (!sample_is_full() && i != turn % (2 * PRODUCTS))
             continue;
         specs[count] = kernel_spec_default();
-        if (CHECK(kernel_spec_set_words(row, &specs[count], products[i], reason, sizeof reason)))
+        if (CHECK(kernel_spec_set_words(row, &specs[count], products[i], reason, sizeof reason)) &&
+            kernel_is_emitted(row, &specs[count], reason, sizeof reason))
             count++;
     }
     return count;

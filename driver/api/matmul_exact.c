@@ -65,6 +65,7 @@ static const struct {
     uint64_t rows, tile_rows;
 } few_rows[] = {{KERNEL_PRODUCT_GEMV, 16, 16},
                 {KERNEL_PRODUCT_BLOCKS, 16, 16},
+                {KERNEL_PRODUCT_BLOCKS, 16, 8},
                 {KERNEL_PRODUCT_COLUMNS, 16, 8},
                 {KERNEL_PRODUCT_COLUMNS, 16, 4}};
 

@@ -7,7 +7,13 @@
 
 #include <math.h>
 
-enum { SLOTS = 2, CODE_BITS = 4, WIDTH = 4, PLACES = 5 };
+enum {
+    SLOTS = 2,
+    ROWS_MAX = 2, /* registers do not suffice for more */
+    CODE_BITS = 4,
+    WIDTH = 4,
+    PLACES = 5
+};
 
 static bool zero_is_integer(const kernel_spec *spec)
 {
@@ -25,10 +31,10 @@ static bool zero_may_be_large(const coding *c)
 bool words_are_cheap(const coding *c)
 {
     const kernel_spec *spec = c->spec;
-    return c->format->codec == &codec_integer && c->format->facts.bits == CODE_BITS &&
-           spec->layout == QDNN_LAYOUT_WORDS_INTERLEAVED && spec->groups == QDNN_GROUPS_COLUMNS &&
-           c->format->facts.zero_kind != QDNN_ZERO_MINIMUM && !spec->global_scale &&
-           matrix_rows_share_groups(spec, COLUMNS_STRETCH) &&
+    return spec->tile_rows <= ROWS_MAX && c->format->codec == &codec_integer &&
+           c->format->facts.bits == CODE_BITS && spec->layout == QDNN_LAYOUT_WORDS_INTERLEAVED &&
+           spec->groups == QDNN_GROUPS_COLUMNS && c->format->facts.zero_kind != QDNN_ZERO_MINIMUM &&
+           !spec->global_scale && matrix_rows_share_groups(spec, COLUMNS_STRETCH) &&
            (!format_has_zero(c->format) || zero_is_integer(spec));
 }
 

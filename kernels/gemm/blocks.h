@@ -1,0 +1,59 @@
+/* Inside of the product "blocks" (blocks.c): what its ways to reach blocks share. */
+#ifndef QDNN_KERNELS_GEMM_BLOCKS_H
+#define QDNN_KERNELS_GEMM_BLOCKS_H
+
+#include "kernels/gemm/block_values.h"
+#include "kernels/gemm/lanes.h"
+#include "kernels/gemm/window.h"
+
+enum {
+    BLOCKS_WARPS = 8,
+    BLOCKS_TEAMS = BLOCKS_WARPS * WARP / TEAM,
+    BLOCKS_ROWS_MAX = 16,
+    BLOCKS_OUTPUTS_MAX = 4, /* of a team */
+    BLOCKS_SLOTS = 2        /* rounds of weights that are loaded ahead */
+};
+
+typedef struct blocks {
+    const kernel_spec *spec;
+    gemm_args args;
+    block_share share;
+    codec_state state;
+    lane_map map;
+    block_reader reader;
+    unsigned rows, outputs;              /* of x; of the weights, in each team */
+    unsigned window;                     /* rounds */
+    bool pairs;                          /* accumulators lie in pairs, for fma on f32x2 */
+    ptx_val thread, team;                /* u32: number in the team; of the team in the block */
+    ptx_val rounds;                      /* u32 */
+    ptx_val first_row;                   /* u64 */
+    ptx_val n;                           /* u64: the first column of y */
+    ptx_val rows_at[BLOCKS_OUTPUTS_MAX]; /* pointers: rows of blocks, of outputs that exist */
+    x_window x;
+    ptx_val x_mine; /* u32: where this thread's x begins in a round */
+    ptx_val sums[BLOCKS_ROWS_MAX][BLOCKS_OUTPUTS_MAX]
+                [TEAM_CHUNKS]; /* variables; of pairs, f32x2 in the first half */
+} blocks;
+
+/* Rounds of x in shared memory. */
+unsigned blocks_window(const block_layout *layout, const kernel_spec *spec);
+
+/* Adds a round of each output, times all rows of x; x_at + x_more: the round of x. */
+void blocks_add_round(ptx_builder *b, const blocks *s, const block_values *values, ptx_val x_at, int x_more);
+
+/* A pass over K, by windows of x: those are staged (scaled where the decode is cheap), then `window` adds the rounds
+ * [first, end) (u32). */
+typedef void window_function(ptx_builder *b, const blocks *s, void *user, ptx_val first, ptx_val end);
+void blocks_pass(ptx_builder *b, const blocks *s, bool cheap, window_function *window, void *user);
+
+/* ---- Weights straight from memory, loaded ahead: blocks of a multiple of 16 bytes (block_direct.c) ---- */
+
+bool blocks_are_direct(const block_layout *layout);
+void blocks_direct_pass(ptx_builder *b, const blocks *s);
+
+/* ---- Weights through shared memory: the other blocks (block_segments.c) ---- */
+
+/* The pass begins an if, which the caller ends: where rows of blocks can be copied by vectors. */
+void blocks_segments_pass(ptx_builder *b, const blocks *s);
+
+#endif
