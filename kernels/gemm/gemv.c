@@ -234,31 +234,59 @@ static void load_x(ptx_builder *b, const gemv *g, const reading *r, unsigned rou
     ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, r->x, (int)(g->stretch * at), x, HALF);
 }
 
-/* The chunk's products, of some outputs and all rows. Half of it at a time, which takes fewer registers. */
-static void add_chunk(ptx_builder *b, const gemv *g, const reading *r, unsigned round, unsigned chunk,
-                      unsigned first, unsigned outputs, ptx_val w[GEMV_OUTPUTS_MAX][CHUNK])
+/* The weights of one or two chunks of an output: as they are, or of two chunks in pairs. */
+static void pair_weights(ptx_builder *b, const gemv *g, ptx_val w[2 * CHUNK], ptx_val scale, bool is_scaled)
 {
-    for (unsigned half = 0; half < 2; half++)
+    if (!g->in_pairs)
+        return;
+    ptx_val global = g->w.matrix.q.side.global_scale;
+    for (unsigned i = 0; i < CHUNK; i++) {
+        w[i] = ptx_pack2(b, PTX_F32X2, w[i], w[CHUNK + i]);
+        if (!is_scaled)
+            continue;
+        w[i] = ptx_mul(b, w[i], ptx_pack2(b, PTX_F32X2, scale, scale));
+        if (global.kind != PTX_NOTHING)
+            w[i] = ptx_mul(b, w[i], ptx_pack2(b, PTX_F32X2, global, global));
+    }
+}
+
+/* The chunk's products, of some outputs and all rows; a vector of x at a time, which takes few registers. */
+static void add_chunk(ptx_builder *b, const gemv *g, const reading *r, unsigned round, unsigned chunk,
+                      unsigned first, unsigned outputs, ptx_val w[GEMV_OUTPUTS_MAX][2 * CHUNK])
+{
+    const unsigned of_vector = g->in_pairs ? HALF / 2 : HALF;
+    for (unsigned v = 0; v < CHUNK / of_vector; v++)
         for (unsigned row = 0; row < g->shape.rows; row++) {
             ptx_val x[HALF];
-            load_x(b, g, r, round, row, chunk, half, x);
+            load_x(b, g, r, round, row, chunk, v, x);
+            for (unsigned j = 0; j < of_vector && g->in_pairs; j++)
+                x[j] = ptx_pack2(b, PTX_F32X2, x[2 * j], x[2 * j + 1]);
             for (unsigned i = first; i < first + outputs; i++)
-                for (unsigned j = 0; j < HALF; j++) {
+                for (unsigned j = 0; j < of_vector; j++) {
                     ptx_into(b, g->sums[i][row][chunk]);
-                    ptx_fma(b, x[j], w[i][HALF * half + j], g->sums[i][row][chunk]);
+                    ptx_fma(b, x[j], w[i][of_vector * v + j], g->sums[i][row][chunk]);
                 }
         }
+}
+
+/* Chunks that are added together. */
+static unsigned chunks_together(const gemv *g)
+{
+    return g->in_pairs ? 2 : 1;
 }
 
 static void compute_round(ptx_builder *b, const gemv *g, const reading *r, unsigned round)
 {
     const gemv_shape *s = &g->shape;
     const unsigned slot = round % s->depth;
-    ptx_val numbers[GEMV_OUTPUTS_MAX][GEMV_NUMBERS_MAX], w[GEMV_OUTPUTS_MAX][CHUNK];
-    for (unsigned chunk = 0; chunk < s->chunks; chunk++) {
+    ptx_val numbers[GEMV_OUTPUTS_MAX][GEMV_NUMBERS_MAX], w[GEMV_OUTPUTS_MAX][2 * CHUNK];
+    for (unsigned chunk = 0; chunk < s->chunks; chunk += chunks_together(g)) {
         for (unsigned i = 0; i < s->outputs; i++) {
-            load_numbers(b, g, r, round, i, chunk, numbers[i]);
-            g->codec->decode(b, g, g->ring[slot][i], chunk, numbers[i], w[i]);
+            for (unsigned j = 0; j < chunks_together(g); j++) {
+                load_numbers(b, g, r, round, i, chunk + j, numbers[i]);
+                g->codec->decode(b, g, g->ring[slot][i], chunk + j, numbers[i], w[i] + CHUNK * j);
+            }
+            pair_weights(b, g, w[i], numbers[i][0], gemv_scales_last(g));
         }
         add_chunk(b, g, r, round, chunk, 0, s->outputs, w);
     }
@@ -332,7 +360,9 @@ static void slow_weights(ptx_builder *b, const gemv *g, unsigned output, unsigne
         group_values group = matrix_group(b, &g->w.matrix, ptx_cvt(b, PTX_U64, g->rows[output]), k);
         codec->prepare(b, g, &group, numbers);
     }
-    codec->decode(b, g, words, chunk, numbers, w);
+    gemv whole = *g; /* each number for itself */
+    whole.in_pairs = false;
+    codec->decode(b, &whole, words, chunk, numbers, w);
 }
 
 /* One round at k (u64), x being the shared tile's; output by output, which takes fewer registers. */
@@ -340,13 +370,15 @@ static void slow_round(ptx_builder *b, const gemv *g, const reading *r, ptx_val 
 {
     const gemv_shape *s = &g->shape;
     const unsigned bits = g->w.coding.format->facts.bits;
-    ptx_val words[GEMV_WORDS_MAX], w[GEMV_OUTPUTS_MAX][CHUNK];
+    ptx_val words[GEMV_WORDS_MAX], w[GEMV_OUTPUTS_MAX][2 * CHUNK];
     for (unsigned i = 0; i < s->outputs; i++) {
         ptx_val element = ptx_mad(b, ptx_cvt(b, PTX_U64, g->rows[i]), g->args.k, k);
         ptx_val byte = ptx_shr(b, ptx_mul(b, element, ptx_u64(b, bits)), 3);
         load_bytes(b, ptx_add(b, g->w.codes, byte), s->words, words);
-        for (unsigned chunk = 0; chunk < s->chunks; chunk++) {
-            slow_weights(b, g, i, chunk, ptx_add(b, k, ptx_u64(b, CHUNK * chunk)), words, w[i]);
+        for (unsigned chunk = 0; chunk < s->chunks; chunk += chunks_together(g)) {
+            for (unsigned j = 0; j < chunks_together(g); j++)
+                slow_weights(b, g, i, chunk + j, ptx_add(b, k, ptx_u64(b, CHUNK * (chunk + j))), words, w[i] + CHUNK * j);
+            pair_weights(b, g, w[i], (ptx_val){0}, false);
             add_chunk(b, g, r, 0, chunk, i, 1, w);
         }
     }
@@ -401,8 +433,11 @@ static void finish(ptx_builder *b, const gemv *g)
                      .keeps_outputs = g->spec->gated};
     for (unsigned i = 0; i < s->outputs; i++)
         for (unsigned j = 0; j < s->rows; j++)
-            for (unsigned c = 0; c < s->chunks; c++)
-                l.parts[i][j][c] = g->sums[i][j][c];
+            for (unsigned c = 0; c < s->chunks; c += chunks_together(g))
+                if (g->in_pairs)
+                    ptx_unpack(b, PTX_F32, g->sums[i][j][c], &l.parts[i][j][c], 2);
+                else
+                    l.parts[i][j][c] = g->sums[i][j][c];
     lanes_join_team(b, &l, g->thread);
     store_sums(b, g, &l);
 }
@@ -431,8 +466,9 @@ static void begin_rows(ptx_builder *b, gemv *g)
     for (unsigned i = 0; i < s->outputs; i++) {
         g->codes[i] = ptx_mad_wide(b, g->rows[i], row_bytes, mine);
         for (unsigned j = 0; j < s->rows; j++)
-            for (unsigned c = 0; c < s->chunks; c++)
-                g->sums[i][j][c] = ptx_var(b, ptx_f32(b, 0));
+            for (unsigned c = 0; c < s->chunks; c += chunks_together(g))
+                g->sums[i][j][c] = ptx_var(b, g->in_pairs ? ptx_pack2(b, PTX_F32X2, ptx_f32(b, 0), ptx_f32(b, 0))
+                                                          : ptx_f32(b, 0));
         for (unsigned slot = 0; slot < s->depth; slot++)
             for (unsigned w = 0; w < s->words; w++)
                 g->ring[slot][i][w] = ptx_var_of(b, PTX_U32);
@@ -507,14 +543,29 @@ static void begin_shared(ptx_builder *b, gemv *g, bool is_dynamic)
         g->codec->open(b, g);
 }
 
+/* Whether an fma of two f32 is one instruction. */
+static bool has_pairs(const ptx_builder *b)
+{
+    return ptx_target(b) && (ptx_target(b)->number == 100 || ptx_target(b)->number == 103);
+}
+
+/* As many as leave registers enough: 128, 168 or all. */
+static unsigned blocks_of_sm(const gemv_shape *s)
+{
+    if (s->rows > 8)
+        return 1;
+    return s->rows == 1 && s->outputs <= 2 ? 4 : s->rows == 1 || (s->rows == 2 && s->outputs == 2) ? 3 : 2;
+}
+
 static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     gemv g = {.spec = spec,
               .shape = shape_of(row, spec),
               .codec = gemv_codec_for(b, row->format, spec),
               .args = gemm_declare(b, row, spec)};
+    g.in_pairs = has_pairs(b) && g.shape.chunks > 1;
     ptx_reqntid(b, g.shape.warps * WARP, 1, 1);
-    ptx_minnctapersm(b, g.shape.rows == 1 ? 4 : g.shape.rows == 2 ? 3 : g.shape.rows > 8 ? 1 : 2);
+    ptx_minnctapersm(b, blocks_of_sm(&g.shape));
     g.w = weights_begin(b, row, spec, &g.args);
     begin_shared(b, &g, gemv_codec_of(row->format, spec)->open != NULL);
     begin_block(b, &g);

@@ -39,6 +39,7 @@ typedef struct gemv_codec {
     ptx_val (*prepare)(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers);
     void (*decode)(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
                    const ptx_val *numbers, ptx_val out[CHUNK]);
+    bool scales_last; /* in pairs, decoded are numbers in units of scales, which are multiplied by pairs */
     /* Once a kernel, by all threads; then the launch gives GEMV_TABLE_BYTES. Null: nothing is needed. */
     void (*open)(ptx_builder *b, gemv *g);
 } gemv_codec;
@@ -94,6 +95,7 @@ struct gemv {
     ptx_val thread;            /* u32: of the team */
     ptx_val output;            /* u32: the thread's first output, counted from the block's first */
     ptx_val x_shared, numbers_shared;
+    bool in_pairs;    /* the sums of two neighbouring lanes are one value, f32x2 */
     unsigned stretch; /* 2: x lies between the entries of a table, in runs; else 1 */
     ptx_val table;    /* u32: address */
     int scale_exponent; /* numbers in the table are too large by this power of two, and scales as much too small */
@@ -104,7 +106,7 @@ struct gemv {
     ptx_val only[GEMV_NUMBERS_MAX]; /* numbers, where all k have the same */
     ptx_val serves;                 /* predicate: so do these; empty: yes */
     ptx_val rows[GEMV_OUTPUTS_MAX]; /* u32: of the weights */
-    ptx_val sums[GEMV_OUTPUTS_MAX][GEMV_ROWS_MAX][GEMV_CHUNKS_MAX];    /* variables */
+    ptx_val sums[GEMV_OUTPUTS_MAX][GEMV_ROWS_MAX][GEMV_CHUNKS_MAX]; /* variables; of pairs, the even ones */
     ptx_val ring[GEMV_DEPTH_MAX][GEMV_OUTPUTS_MAX][GEMV_WORDS_MAX]; /* variables: codes in flight */
     ptx_val codes[GEMV_OUTPUTS_MAX]; /* u64: where the thread's codes of the first round are */
     ptx_val at;                      /* u32 variable: of the round that the ring begins with; bytes from there */
@@ -139,6 +141,9 @@ const gemv_codec *gemv_codec_for(const ptx_builder *b, const format_row *format,
 const gemv_codec *gemv_codec_plain(const format_row *format);
 extern const gemv_codec gemv_codec_table; /* gemv_table.c */
 int gemv_scale_exponent(const ptx_builder *b, const gemv *g); /* gemv_table.c */
+
+/* Whether decode leaves scales out. */
+bool gemv_scales_last(const gemv *g);
 
 /* Where byte `offset` (u32) of x lies, from x_shared on. */
 ptx_val gemv_x_place(ptx_builder *b, const gemv *g, ptx_val offset);

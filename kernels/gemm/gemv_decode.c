@@ -50,12 +50,17 @@ static void any_decode(ptx_builder *b, const gemv *g, const ptx_val *words, unsi
     if (format_has_zero(g->w.coding.format))
         group.zero = numbers[1];
     any_units(b, g, words, chunk, out);
-    for (unsigned i = 0; i < CHUNK; i++)
+    for (unsigned i = 0; i < CHUNK && !gemv_scales_last(g); i++)
         out[i] = group_decode(b, &g->w.coding, &g->w.matrix.q.side, &group, out[i]);
 }
 
+bool gemv_scales_last(const gemv *g)
+{
+    return g->in_pairs && g->codec->scales_last && g->spec->groups != QDNN_GROUPS_DEFAULT;
+}
+
 static const gemv_codec any_with_zero = {.numbers = 2, .prepare = any_prepare, .decode = any_decode};
-static const gemv_codec any = {.numbers = 1, .prepare = any_prepare, .decode = any_decode};
+static const gemv_codec any = {.numbers = 1, .scales_last = true, .prepare = any_prepare, .decode = any_decode};
 
 /* ---- No codes: the values themselves ---- */
 
@@ -231,6 +236,42 @@ static void narrow_decode(ptx_builder *b, const gemv *g, const ptx_val *words, u
 static const gemv_codec narrow = {
     .numbers = PLACES + 1, .prepare = narrow_prepare, .decode = narrow_decode};
 
+/* ---- The same with f16 scales, from sm_100 on ----
+ *
+ * fma of two f16 and an f32: a mask makes two f16 of a word, 1024 + q or 64 + q. */
+
+static ptx_val mixed_prepare(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers)
+{
+    const float offset = (float)offset_of(g);
+    ptx_val half = ptx_as(b, PTX_U16, ptx_cvt(b, PTX_F16, group->scale));
+    numbers[0] = ptx_as(b, PTX_F32, ptx_cvt(b, PTX_U32, half));
+    numbers[1] = ptx_mul(b, group->scale, ptx_f32(b, -(1024 + offset)));
+    numbers[2] = ptx_mul(b, group->scale, ptx_f32(b, -(64 + offset)));
+    numbers[3] = numbers[2];
+    return ptx_setp(b, PTX_LE, ptx_abs(b, group->scale), ptx_f32(b, element_largest(QDNN_DATA_F16)));
+}
+
+static void mixed_decode(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
+                         const ptx_val *numbers, ptx_val out[CHUNK])
+{
+    const uint32_t flip = g->spec->code == QDNN_CODE_TWOS_COMPLEMENT ? 8 : 0;
+    const unsigned swap = g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST;
+    ptx_val word = words[chunk], scale[2];
+    ptx_unpack(b, PTX_F16, ptx_as(b, PTX_U32, numbers[0]), scale, 2);
+    for (unsigned i = 0; i < 4; i++) { /* nibbles i and i + 4 */
+        const bool high = i % 2;
+        const uint32_t mask = high ? 0x00F000F0 : 0x000F000F;
+        const uint32_t bits = (high ? 0x5400u | flip << 4 : 0x6400u | flip) * 0x10001u;
+        ptx_val halves[2], from = i < 2 ? word : ptx_shr(b, word, 8);
+        ptx_val pair = ptx_lop3(b, from, ptx_u32(b, mask), ptx_u32(b, bits), (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C);
+        ptx_unpack(b, PTX_F16, pair, halves, 2);
+        for (unsigned k = 0; k < 2; k++)
+            out[(i + 4 * k) ^ swap] = ptx_fma(b, halves[k], scale[0], numbers[high ? 2 : 1]);
+    }
+}
+
+static const gemv_codec mixed = {.numbers = PLACES + 1, .prepare = mixed_prepare, .decode = mixed_decode};
+
 /* ---- Which is which ---- */
 
 static bool is_integer_type(qdnnDataType_t type)
@@ -270,5 +311,7 @@ const gemv_codec *gemv_codec_for(const ptx_builder *b, const format_row *format,
     bool has_room = sm && sm->shared_block > 64 * 1024, is_converted = sm && sm->number >= 89;
     if (codec == &gemv_codec_table && (!has_room || (format->facts.bits == 8 && is_converted)))
         return gemv_codec_plain(format);
+    if (codec == &narrow && spec->scale == QDNN_SCALE_F16 && sm && sm->number >= 100)
+        return &mixed;
     return codec;
 }

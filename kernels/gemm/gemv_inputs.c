@@ -36,10 +36,16 @@ static x_loader x_begin(ptx_builder *b, const gemv *g)
     ptx_val warp = ptx_shr(b, ptx_tid_x(b), 5), round = ptx_shr(b, warp, ceil_log2(rows));
     ptx_val chunk = ptx_shr(b, ptx_laneid(b), ceil_log2(s->team));
     ptx_val place = ptx_mad(b, chunk, (int)(2 * s->team), g->thread);
-    ptx_val number = ptx_mad(b, g->thread, (int)s->chunks, chunk);
+    ptx_val number = ptx_mad(b, g->thread, (int)s->chunks, chunk), half = {0};
+    if (g->in_pairs) { /* half of two chunks instead of a whole one */
+        half = ptx_shl(b, ptx_and(b, chunk, 1), 2);
+        number = ptx_sub(b, number, ptx_and(b, chunk, 1));
+    }
     ptx_val bytes = ptx_mul(b, g->args.x_stride, ptx_u64(b, element_bytes(g->spec->data)));
     l.row = ptx_and(b, warp, (int)rows - 1);
     l.at = ptx_mad(b, round, ROUND, ptx_mul(b, number, CHUNK));
+    if (g->in_pairs)
+        l.at = ptx_add(b, l.at, half);
     l.to = ptx_add(b, ptx_mad(b, round, (int)(g->stretch * ROUND_BYTES), gemv_x_place(b, g, ptx_shl(b, place, 4))),
                    g->x_shared);
     l.aligned = emit_aligned(b, ptx_or(b, bytes, g->args.all.operand[QDNN_OPERAND_X]), LOAD_BYTES);
@@ -68,10 +74,18 @@ static void store_x(ptx_builder *b, const gemv *g, const x_target *t, ptx_val to
     ptx_val scaled[CHUNK], factor = ptx_bits(b, PTX_F32, (uint64_t)(exponent + 127) << 23);
     if (exponent && x_may_be_large(g))
         note_large(b, g, t->too_large, x);
-    for (unsigned i = 0; i < CHUNK; i++)
-        scaled[i] = exponent ? ptx_mul(b, x[i], factor) : x[i];
+    for (unsigned i = 0; i < CHUNK; i++) {
+        ptx_val from = x[g->in_pairs ? i / 2 + i % 2 * (CHUNK / 2) : i];
+        scaled[i] = exponent ? ptx_mul(b, from, factor) : from;
+    }
     ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset, scaled, 4);
     ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset + (int)(g->stretch * g->shape.team * LOAD_BYTES), scaled + 4, 4);
+}
+
+/* Which of the lane's k is number i, counted from its first. */
+static unsigned k_of(const gemv *g, unsigned i)
+{
+    return g->in_pairs && i >= CHUNK / 2 ? i + CHUNK / 2 : i;
 }
 
 /* Whole rows of aligned vectors. */
@@ -81,7 +95,11 @@ static void stage_row(ptx_builder *b, const gemv *g, const x_target *t, ptx_val 
     const unsigned bytes = element_bytes(g->spec->data) * ROUND;
     for (unsigned i = 0; i < l->rounds; i++) {
         ptx_val x[CHUNK];
-        emit_load_run(b, g->spec->data, from, (int)(i * l->step * bytes), CHUNK, x);
+        int at = (int)(i * l->step * bytes);
+        emit_load_run(b, g->spec->data, from, at, g->in_pairs ? CHUNK / 2 : CHUNK, x);
+        if (g->in_pairs)
+            emit_load_run(b, g->spec->data, from, at + (int)(CHUNK * element_bytes(g->spec->data)), CHUNK / 2,
+                          x + CHUNK / 2);
         store_x(b, g, t, to, (int)(i * l->step * g->stretch * ROUND_BYTES), x);
     }
 }
@@ -99,7 +117,7 @@ static void stage_row_slowly(ptx_builder *b, const gemv *g, const x_target *t, p
         x[j] = ptx_var(b, ptx_f32(b, 0));
     ptx_if(b, here);
     for (unsigned j = 0; j < CHUNK; j++)
-        ptx_assign(b, x[j], emit_load(b, g->spec->data, address, (int)(j * bytes)));
+        ptx_assign(b, x[j], emit_load(b, g->spec->data, address, (int)(k_of(g, j) * bytes)));
     ptx_end_if(b);
     store_x(b, g, t, ptx_mad(b, i, (int)(4 * g->stretch), to), 0, x);
     ptx_end_for(b);

@@ -73,9 +73,9 @@ static void table_decode(ptx_builder *b, const gemv *g, const ptx_val *words, un
         ptx_val offset = ptx_prmt(b, words[byte / 4], g->copy, ptx_u32(b, 0x5504 | (byte % 4) << 4));
         ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, ptx_add(b, offset, g->table), 0, out + i, (int)per_byte);
     }
-    for (unsigned i = 0; i < CHUNK; i++)
+    for (unsigned i = 0; i < CHUNK && !gemv_scales_last(g); i++)
         out[i] = group_decode(b, &g->w.coding, &g->w.matrix.q.side, &group, out[i]);
 }
 
 const gemv_codec gemv_codec_table = {
-    .numbers = 1, .prepare = table_prepare, .decode = table_decode, .open = table_fill};
+    .numbers = 1, .scales_last = true, .prepare = table_prepare, .decode = table_decode, .open = table_fill};
