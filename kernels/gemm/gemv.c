@@ -234,16 +234,17 @@ static void load_x(ptx_builder *b, const gemv *g, const reading *r, unsigned rou
     ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, r->x, (int)(g->stretch * at), x, HALF);
 }
 
-/* The weights of one or two chunks of an output: as they are, or of two chunks in pairs. */
-static void pair_weights(ptx_builder *b, const gemv *g, ptx_val w[2 * CHUNK], ptx_val scale, bool is_scaled)
+/* The weights of two chunks of an output, in pairs. */
+static void pair_weights(ptx_builder *b, ptx_val w[2 * CHUNK])
 {
-    if (!g->in_pairs)
-        return;
+    for (unsigned i = 0; i < CHUNK; i++)
+        w[i] = ptx_pack2(b, PTX_F32X2, w[i], w[CHUNK + i]);
+}
+
+static void scale_pairs(ptx_builder *b, const gemv *g, ptx_val w[CHUNK], ptx_val scale)
+{
     ptx_val global = g->w.matrix.q.side.global_scale;
     for (unsigned i = 0; i < CHUNK; i++) {
-        w[i] = ptx_pack2(b, PTX_F32X2, w[i], w[CHUNK + i]);
-        if (!is_scaled)
-            continue;
         w[i] = ptx_mul(b, w[i], ptx_pack2(b, PTX_F32X2, scale, scale));
         if (global.kind != PTX_NOTHING)
             w[i] = ptx_mul(b, w[i], ptx_pack2(b, PTX_F32X2, global, global));
@@ -275,6 +276,11 @@ static unsigned chunks_together(const gemv *g)
     return g->in_pairs ? 2 : 1;
 }
 
+static bool is_bytes(const gemv *g)
+{
+    return g->w.coding.format->facts.bits == 8;
+}
+
 static void compute_round(ptx_builder *b, const gemv *g, const reading *r, unsigned round)
 {
     const gemv_shape *s = &g->shape;
@@ -282,11 +288,18 @@ static void compute_round(ptx_builder *b, const gemv *g, const reading *r, unsig
     ptx_val numbers[GEMV_OUTPUTS_MAX][GEMV_NUMBERS_MAX], w[GEMV_OUTPUTS_MAX][2 * CHUNK];
     for (unsigned chunk = 0; chunk < s->chunks; chunk += chunks_together(g)) {
         for (unsigned i = 0; i < s->outputs; i++) {
+            const bool at_once = g->in_pairs && g->codec->decode_pair && !is_bytes(g);
             for (unsigned j = 0; j < chunks_together(g); j++) {
                 load_numbers(b, g, r, round, i, chunk + j, numbers[i]);
-                g->codec->decode(b, g, g->ring[slot][i], chunk + j, numbers[i], w[i] + CHUNK * j);
+                if (!at_once)
+                    g->codec->decode(b, g, g->ring[slot][i], chunk + j, numbers[i], w[i] + CHUNK * j);
             }
-            pair_weights(b, g, w[i], numbers[i][0], gemv_scales_last(g));
+            if (at_once)
+                g->codec->decode_pair(b, g, g->ring[slot][i], chunk, w[i]);
+            else if (g->in_pairs)
+                pair_weights(b, w[i]);
+            if (gemv_scales_last(g))
+                scale_pairs(b, g, w[i], numbers[i][0]);
         }
         add_chunk(b, g, r, round, chunk, 0, s->outputs, w);
     }
@@ -378,7 +391,8 @@ static void slow_round(ptx_builder *b, const gemv *g, const reading *r, ptx_val 
         for (unsigned chunk = 0; chunk < s->chunks; chunk += chunks_together(g)) {
             for (unsigned j = 0; j < chunks_together(g); j++)
                 slow_weights(b, g, i, chunk + j, ptx_add(b, k, ptx_u64(b, CHUNK * (chunk + j))), words, w[i] + CHUNK * j);
-            pair_weights(b, g, w[i], (ptx_val){0}, false);
+            if (g->in_pairs)
+                pair_weights(b, w[i]);
             add_chunk(b, g, r, 0, chunk, i, 1, w);
         }
     }

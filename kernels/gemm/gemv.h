@@ -39,6 +39,8 @@ typedef struct gemv_codec {
     ptx_val (*prepare)(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers);
     void (*decode)(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
                    const ptx_val *numbers, ptx_val out[CHUNK]);
+    /* In pairs: two neighbouring chunks, f32x2 each, in units of scales. Null: they are decoded one by one. */
+    void (*decode_pair)(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk, ptx_val out[CHUNK]);
     bool scales_last; /* in pairs, decoded are numbers in units of scales, which are multiplied by pairs */
     /* Once a kernel, by all threads; then the launch gives GEMV_TABLE_BYTES. Null: nothing is needed. */
     void (*open)(ptx_builder *b, gemv *g);

@@ -236,37 +236,52 @@ static void narrow_decode(ptx_builder *b, const gemv *g, const ptx_val *words, u
 static const gemv_codec narrow = {
     .numbers = PLACES + 1, .prepare = narrow_prepare, .decode = narrow_decode};
 
-/* ---- The same with f16 scales, from sm_100 on ----
+/* ---- The same from sm_100 on ----
  *
- * fma of two f16 and an f32: a mask makes two f16 of a word, 1024 + q or 64 + q. */
+ * fma of two f16 (or bf16) and an f32: a mask makes two numbers of a word. f16: 1024 + q, or 64 + q of codes 4 bits higher;
+ * bf16 has bits for 128 + q alone. */
+
+static bool is_bf16(const gemv *g)
+{
+    return g->spec->scale == QDNN_SCALE_BF16;
+}
 
 static ptx_val mixed_prepare(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers)
 {
     const float offset = (float)offset_of(g);
-    ptx_val half = ptx_as(b, PTX_U16, ptx_cvt(b, PTX_F16, group->scale));
+    ptx_val half = ptx_as(b, PTX_U16, ptx_cvt(b, is_bf16(g) ? PTX_BF16 : PTX_F16, group->scale));
     numbers[0] = ptx_as(b, PTX_F32, ptx_cvt(b, PTX_U32, half));
-    numbers[1] = ptx_mul(b, group->scale, ptx_f32(b, -(1024 + offset)));
-    numbers[2] = ptx_mul(b, group->scale, ptx_f32(b, -(64 + offset)));
+    numbers[1] = ptx_mul(b, group->scale, ptx_f32(b, -((is_bf16(g) ? 128 : 1024) + offset)));
+    numbers[2] = is_bf16(g) ? numbers[1] : ptx_mul(b, group->scale, ptx_f32(b, -(64 + offset)));
     numbers[3] = numbers[2];
-    return ptx_setp(b, PTX_LE, ptx_abs(b, group->scale), ptx_f32(b, element_largest(QDNN_DATA_F16)));
+    return ptx_setp(b, PTX_LE, ptx_abs(b, numbers[1]), ptx_f32(b, element_largest(QDNN_DATA_F32)));
+}
+
+/* Codes i and i + 4 of a word as numbers under an exponent: which constant takes it away again. */
+static unsigned mixed_pair(ptx_builder *b, const gemv *g, ptx_val word, unsigned i, ptx_val *pair)
+{
+    const uint32_t flip = g->spec->code == QDNN_CODE_TWOS_COMPLEMENT ? 8 : 0;
+    const bool high = i % 2 && !is_bf16(g);
+    const uint32_t exponent = is_bf16(g) ? 0x4300 : high ? 0x5400 : 0x6400;
+    const uint32_t bits = (exponent | (high ? flip << 4 : flip)) * 0x10001u;
+    const unsigned shift = is_bf16(g) ? 4 * i : 4 * (i & 2);
+    *pair = ptx_lop3(b, shift ? ptx_shr(b, word, shift) : word, ptx_u32(b, high ? 0x00F000F0 : 0x000F000F),
+                     ptx_u32(b, bits), (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C);
+    return high ? 2 : 1;
 }
 
 static void mixed_decode(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
                          const ptx_val *numbers, ptx_val out[CHUNK])
 {
-    const uint32_t flip = g->spec->code == QDNN_CODE_TWOS_COMPLEMENT ? 8 : 0;
     const unsigned swap = g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST;
-    ptx_val word = words[chunk], scale[2];
-    ptx_unpack(b, PTX_F16, ptx_as(b, PTX_U32, numbers[0]), scale, 2);
-    for (unsigned i = 0; i < 4; i++) { /* nibbles i and i + 4 */
-        const bool high = i % 2;
-        const uint32_t mask = high ? 0x00F000F0 : 0x000F000F;
-        const uint32_t bits = (high ? 0x5400u | flip << 4 : 0x6400u | flip) * 0x10001u;
-        ptx_val halves[2], from = i < 2 ? word : ptx_shr(b, word, 8);
-        ptx_val pair = ptx_lop3(b, from, ptx_u32(b, mask), ptx_u32(b, bits), (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C);
-        ptx_unpack(b, PTX_F16, pair, halves, 2);
+    const ptx_type type = is_bf16(g) ? PTX_BF16 : PTX_F16;
+    ptx_val pair, halves[2], scale[2];
+    ptx_unpack(b, type, ptx_as(b, PTX_U32, numbers[0]), scale, 2);
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned constant = mixed_pair(b, g, words[chunk], i, &pair);
+        ptx_unpack(b, type, pair, halves, 2);
         for (unsigned k = 0; k < 2; k++)
-            out[(i + 4 * k) ^ swap] = ptx_fma(b, halves[k], scale[0], numbers[high ? 2 : 1]);
+            out[(i + 4 * k) ^ swap] = ptx_fma(b, halves[k], scale[0], numbers[constant]);
     }
 }
 
@@ -311,7 +326,7 @@ const gemv_codec *gemv_codec_for(const ptx_builder *b, const format_row *format,
     bool has_room = sm && sm->shared_block > 64 * 1024, is_converted = sm && sm->number >= 89;
     if (codec == &gemv_codec_table && (!has_room || (format->facts.bits == 8 && is_converted)))
         return gemv_codec_plain(format);
-    if (codec == &narrow && spec->scale == QDNN_SCALE_F16 && sm && sm->number >= 100)
+    if (codec == &narrow && sm && sm->number >= 100)
         return &mixed;
     return codec;
 }
