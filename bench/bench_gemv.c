@@ -179,8 +179,6 @@ static void report(run *r, const char *sm, double asked)
              (double)c->total.bank_conflicts);
     snprintf(name, sizeof name, "gemv.%s.%s", r->c->name, sm);
     bench_report(name, per_weight, "per weight", note);
-    if (getenv("OPS")) for (int i=0;i<s.n_opcodes;i++) printf("   %s %.4f\n", s.opcodes[i].name, s.opcodes[i].issued/weights);
-    if (getenv("OPS")) { FILE*f=fopen("/tmp/gemv.ptx","w"); fputs(r->text.ptx,f); fclose(f); f=fopen("/tmp/gemv.lst","w"); ptxvm_counters_listing(r->vm,f); fclose(f);}
 }
 
 static void measure(const gemv_case *c, int which)
@@ -205,8 +203,7 @@ static void measure(const gemv_case *c, int which)
 
 void bench_gemv(void)
 {
-    const char *only=getenv("ONLY"), *osm=getenv("ONLYSM");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int k = 0; k < SMS; k++)
-            if ((!only || strcmp(only, cases[i].name)==0) && (!osm || strcmp(osm, sms[k])==0)) measure(&cases[i], k);
+            measure(&cases[i], k);
 }

@@ -253,7 +253,7 @@ static ptx_val mixed_prepare(ptx_builder *b, const gemv *g, const group_values *
     numbers[0] = ptx_as(b, PTX_F32, ptx_cvt(b, PTX_U32, half));
     numbers[1] = ptx_mul(b, group->scale, ptx_f32(b, -((is_bf16(g) ? 128 : 1024) + offset)));
     numbers[2] = is_bf16(g) ? numbers[1] : ptx_mul(b, group->scale, ptx_f32(b, -(64 + offset)));
-    numbers[3] = numbers[2];
+    numbers[3] = group->scale; /* not used: it is there, and costs no move */
     return ptx_setp(b, PTX_LE, ptx_abs(b, numbers[1]), ptx_f32(b, element_largest(QDNN_DATA_F32)));
 }
 
