@@ -9,10 +9,10 @@
 /* ---- Shapes ---- */
 
 enum {
-    SUMS_MAX = 64,         /* accumulators of a thread */
-    LOADS = 8,             /* of 16 bytes, that a thread has in flight */
+    SUMS_MAX = 64,       /* accumulators of a thread */
+    LOADS = 8,           /* of 16 bytes, that a thread has in flight */
     X_BYTES = 32 * 1024, /* of shared memory, at most */
-    TILE_MAX = 4096,       /* k */
+    TILE_MAX = 4096,     /* k */
     NUMBERS_BYTES = 20 * 1024,
     TABLE_BYTES = 64 /* of codes that are looked up */
 };
@@ -32,12 +32,15 @@ static void set_tile(const kernel_spec *spec, const format_row *format, gemv_sha
 {
     const gemv_codec *codec = gemv_codec_of(format, spec);
     const unsigned shared = PTX_SHARED_DEFAULT - (format->codec->open ? TABLE_BYTES : 0);
-    const unsigned least = between(s->turn, s->warps / s->rows, s->warps) * ROUND, of_half = s->of_block / (spec->gated ? 2 : 1);
+    const unsigned least = between(s->turn, s->warps / s->rows, s->warps) * ROUND,
+                   of_half = s->of_block / (spec->gated ? 2 : 1);
     for (s->tile = TILE_MAX; s->tile > least; s->tile /= 2) {
         s->span = gemv_span(format, spec);
         unsigned slots = s->span ? s->tile / s->span : 0;
-        unsigned numbers = slots ? s->of_block * gemv_numbers_pitch(s, codec) * 4 : 0, x = s->rows * s->tile * 4;
-        if (x <= (codec->open ? X_BYTES / 2 : X_BYTES) && slots <= s->warps * WARP && numbers <= NUMBERS_BYTES && x + numbers <= shared)
+        unsigned numbers = slots ? s->of_block * gemv_numbers_pitch(s, codec) * 4 : 0,
+                 x = s->rows * s->tile * 4;
+        if (x <= (codec->open ? X_BYTES / 2 : X_BYTES) && slots <= s->warps * WARP &&
+            numbers <= NUMBERS_BYTES && x + numbers <= shared)
             break;
     }
     s->span = gemv_span(format, spec);
@@ -108,7 +111,8 @@ static bool fits(const kernel_row *row, const kernel_spec *spec, const kernel_pr
     const unsigned bits = row->format->facts.bits;
     const uint64_t k = problem->columns, most = UINT64_C(1) << 28;
     return k % CHUNK == 0 && k * bits % (8 * LOAD_BYTES) == 0 && k < most && problem->rows < most &&
-           problem->m < UINT16_MAX && (spec->groups != QDNN_GROUPS_FLAT || gemv_span(row->format, spec) == 0 ||
+           problem->m < UINT16_MAX &&
+           (spec->groups != QDNN_GROUPS_FLAT || gemv_span(row->format, spec) == 0 ||
             k % spec->group_size == 0);
 }
 
@@ -183,8 +187,7 @@ static reading reading_begin(ptx_builder *b, const gemv *g)
     if (!s->span)
         return r;
     ptx_val slot = ptx_shr(b, ptx_mul(b, g->thread, (int)gemv_unit(s)), ceil_log2(s->span));
-    ptx_val output =
-        ptx_mad(b, g->output, (int)(4 * gemv_numbers_pitch(s, g->codec)), g->numbers_shared);
+    ptx_val output = ptx_mad(b, g->output, (int)(4 * gemv_numbers_pitch(s, g->codec)), g->numbers_shared);
     r.numbers = ptx_var(b, ptx_mad(b, slot, (int)(4 * g->codec->numbers), output));
     return r;
 }
@@ -216,9 +219,10 @@ static void load_numbers(ptx_builder *b, const gemv *g, const reading *r, unsign
         return;
     unsigned slot = CHUNK * chunk / s->span, row = output * (s->of_block / s->outputs);
     if (slot % spans == 0)
-        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, r->numbers,
-                   (int)(4 * (row * gemv_numbers_pitch(s, g->codec) + (round * (ROUND / s->span) + slot) * n)),
-                   numbers, (int)(n * spans));
+        ptx_ld_vec(
+            b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, r->numbers,
+            (int)(4 * (row * gemv_numbers_pitch(s, g->codec) + (round * (ROUND / s->span) + slot) * n)),
+            numbers, (int)(n * spans));
     else
         for (unsigned i = 0; i < n; i++)
             numbers[i] = numbers[i + n * (slot % spans)];
@@ -359,7 +363,8 @@ static void load_bytes(ptx_builder *b, ptx_val address, unsigned words, ptx_val 
     for (unsigned w = 0; w < words; w++) {
         out[w] = ptx_ld_global_nc(b, PTX_U8, address, (int)(4 * w));
         for (unsigned i = 1; i < 4; i++)
-            out[w] = ptx_bfi(b, ptx_ld_global_nc(b, PTX_U8, address, (int)(4 * w + i)), out[w], (int)(8 * i), 8);
+            out[w] =
+                ptx_bfi(b, ptx_ld_global_nc(b, PTX_U8, address, (int)(4 * w + i)), out[w], (int)(8 * i), 8);
     }
 }
 
@@ -390,7 +395,8 @@ static void slow_round(ptx_builder *b, const gemv *g, const reading *r, ptx_val 
         load_bytes(b, ptx_add(b, g->w.codes, byte), s->words, words);
         for (unsigned chunk = 0; chunk < s->chunks; chunk += chunks_together(g)) {
             for (unsigned j = 0; j < chunks_together(g); j++)
-                slow_weights(b, g, i, chunk + j, ptx_add(b, k, ptx_u64(b, CHUNK * (chunk + j))), words, w[i] + CHUNK * j);
+                slow_weights(b, g, i, chunk + j, ptx_add(b, k, ptx_u64(b, CHUNK * (chunk + j))), words,
+                             w[i] + CHUNK * j);
             if (g->in_pairs)
                 pair_weights(b, w[i]);
             add_chunk(b, g, r, 0, chunk, i, 1, w);
@@ -481,8 +487,8 @@ static void begin_rows(ptx_builder *b, gemv *g)
         g->codes[i] = ptx_mad_wide(b, g->rows[i], row_bytes, mine);
         for (unsigned j = 0; j < s->rows; j++)
             for (unsigned c = 0; c < s->chunks; c += chunks_together(g))
-                g->sums[i][j][c] = ptx_var(b, g->in_pairs ? ptx_pack2(b, PTX_F32X2, ptx_f32(b, 0), ptx_f32(b, 0))
-                                                          : ptx_f32(b, 0));
+                g->sums[i][j][c] = ptx_var(
+                    b, g->in_pairs ? ptx_pack2(b, PTX_F32X2, ptx_f32(b, 0), ptx_f32(b, 0)) : ptx_f32(b, 0));
         for (unsigned slot = 0; slot < s->depth; slot++)
             for (unsigned w = 0; w < s->words; w++)
                 g->ring[slot][i][w] = ptx_var_of(b, PTX_U32);
@@ -539,7 +545,8 @@ static void begin_block(ptx_builder *b, gemv *g)
 static void begin_shared(ptx_builder *b, gemv *g, bool is_dynamic)
 {
     const gemv_shape *s = &g->shape;
-    const unsigned x = s->rows * s->tile, numbers = s->span ? s->of_block * gemv_numbers_pitch(s, g->codec) : 0;
+    const unsigned x = s->rows * s->tile,
+                   numbers = s->span ? s->of_block * gemv_numbers_pitch(s, g->codec) : 0;
     ptx_val all = is_dynamic ? ptx_shared_dynamic(b, GEMV_RUN) : (ptx_val){0};
     g->table = all;
     g->stretch = g->codec->open ? 2 : 1;

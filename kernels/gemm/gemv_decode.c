@@ -60,7 +60,8 @@ bool gemv_scales_last(const gemv *g)
 }
 
 static const gemv_codec any_with_zero = {.numbers = 2, .prepare = any_prepare, .decode = any_decode};
-static const gemv_codec any = {.numbers = 1, .scales_last = true, .prepare = any_prepare, .decode = any_decode};
+static const gemv_codec any = {
+    .numbers = 1, .scales_last = true, .prepare = any_prepare, .decode = any_decode};
 
 /* ---- No codes: the values themselves ---- */
 
@@ -197,10 +198,8 @@ static void integers_decode(ptx_builder *b, const gemv *g, const ptx_val *words,
     }
 }
 
-static const gemv_codec integers = {.numbers = PLACES + 1,
-                                    .x_exponent = X_EXPONENT,
-                                    .prepare = integers_prepare,
-                                    .decode = integers_decode};
+static const gemv_codec integers = {
+    .numbers = PLACES + 1, .x_exponent = X_EXPONENT, .prepare = integers_prepare, .decode = integers_decode};
 
 /* ---- The same with scales of 16 bits and no zeros ----
  *
@@ -233,8 +232,7 @@ static void narrow_decode(ptx_builder *b, const gemv *g, const ptx_val *words, u
     }
 }
 
-static const gemv_codec narrow = {
-    .numbers = PLACES + 1, .prepare = narrow_prepare, .decode = narrow_decode};
+static const gemv_codec narrow = {.numbers = PLACES + 1, .prepare = narrow_prepare, .decode = narrow_decode};
 
 /* ---- The same from sm_100 on ----
  *

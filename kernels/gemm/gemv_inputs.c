@@ -46,8 +46,9 @@ static x_loader x_begin(ptx_builder *b, const gemv *g)
     l.at = ptx_mad(b, round, ROUND, ptx_mul(b, number, CHUNK));
     if (g->in_pairs)
         l.at = ptx_add(b, l.at, half);
-    l.to = ptx_add(b, ptx_mad(b, round, (int)(g->stretch * ROUND_BYTES), gemv_x_place(b, g, ptx_shl(b, place, 4))),
-                   g->x_shared);
+    l.to = ptx_add(
+        b, ptx_mad(b, round, (int)(g->stretch * ROUND_BYTES), gemv_x_place(b, g, ptx_shl(b, place, 4))),
+        g->x_shared);
     l.aligned = emit_aligned(b, ptx_or(b, bytes, g->args.all.operand[QDNN_OPERAND_X]), LOAD_BYTES);
     return l;
 }
@@ -68,7 +69,8 @@ typedef struct x_target {
     ptx_val too_large; /* variable */
 } x_target;
 
-static void store_x(ptx_builder *b, const gemv *g, const x_target *t, ptx_val to, int offset, const ptx_val *x)
+static void store_x(ptx_builder *b, const gemv *g, const x_target *t, ptx_val to, int offset,
+                    const ptx_val *x)
 {
     const int exponent = t->is_scaled ? g->codec->x_exponent : 0;
     ptx_val scaled[CHUNK], factor = ptx_bits(b, PTX_F32, (uint64_t)(exponent + 127) << 23);
@@ -79,7 +81,8 @@ static void store_x(ptx_builder *b, const gemv *g, const x_target *t, ptx_val to
         scaled[i] = exponent ? ptx_mul(b, from, factor) : from;
     }
     ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset, scaled, 4);
-    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset + (int)(g->stretch * g->shape.team * LOAD_BYTES), scaled + 4, 4);
+    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset + (int)(g->stretch * g->shape.team * LOAD_BYTES),
+               scaled + 4, 4);
 }
 
 /* Which of the lane's k is number i, counted from its first. */
@@ -134,8 +137,7 @@ ptx_val gemv_stage_x(ptx_builder *b, const gemv *g, ptx_val k, bool is_scaled)
     for (unsigned j = 0; j < g->shape.rows; j += g->shape.warps) {
         ptx_val this = j ? ptx_add(b, row, (int)j) : row;
         ptx_val element = ptx_mad(b, ptx_cvt(b, PTX_U64, this), g->args.x_stride, ptx_cvt(b, PTX_U64, at));
-        ptx_val from =
-            ptx_at(b, g->args.all.operand[QDNN_OPERAND_X], element, element_bytes(g->spec->data));
+        ptx_val from = ptx_at(b, g->args.all.operand[QDNN_OPERAND_X], element, element_bytes(g->spec->data));
         ptx_val to = ptx_mad(b, ptx_add(b, l->row, (int)j), (int)(4 * g->stretch * g->shape.tile), l->to);
         ptx_uniform(b);
         ptx_if(b, whole);
@@ -231,7 +233,8 @@ static bool has_quads(const gemv *g)
     const gemv_shape *s = &g->shape;
     const unsigned quads = s->span ? s->tile / s->span / QUAD : 0;
     return quads && is_linear(g->spec) && g->spec->scale == QDNN_SCALE_E4M3 && g->codec->numbers == 1 &&
-           s->span == g->spec->group_size && s->of_block / (g->spec->gated ? 2 : 1) * quads >= s->warps * WARP;
+           s->span == g->spec->group_size &&
+           s->of_block / (g->spec->gated ? 2 : 1) * quads >= s->warps * WARP;
 }
 
 void gemv_begin_inputs(ptx_builder *b, gemv *g)
@@ -244,8 +247,7 @@ void gemv_begin_inputs(ptx_builder *b, gemv *g)
         return;
     g->quad_loader = numbers_begin(b, g, QUAD);
     ptx_val all = ptx_or(b, ptx_cvt(b, PTX_U32, g->w.matrix.q.side.scale), g->groups);
-    g->quad_loader.whole =
-        ptx_setp_and(b, PTX_EQ, ptx_and(b, all, QUAD - 1), 0, g->quad_loader.whole);
+    g->quad_loader.whole = ptx_setp_and(b, PTX_EQ, ptx_and(b, all, QUAD - 1), 0, g->quad_loader.whole);
 }
 
 /* Four E4M3 numbers of a word. Below sm_89: a byte that is shifted to the top, then back with its sign, has the f32's
@@ -272,11 +274,13 @@ static void stage_scale_quads(ptx_builder *b, const gemv *g, ptx_val k, ptx_val 
 {
     const gemv_shape *s = &g->shape;
     const number_loader *l = &g->quad_loader;
-    const unsigned pitch = 4 * gemv_numbers_pitch(s, g->codec), of_half = s->of_block / (g->spec->gated ? 2 : 1);
+    const unsigned pitch = 4 * gemv_numbers_pitch(s, g->codec),
+                   of_half = s->of_block / (g->spec->gated ? 2 : 1);
     ptx_val from = {0}, group = ptx_shr(b, k, ceil_log2(s->span));
     for (unsigned i = 0; i < s->of_block; i += l->step) {
         ptx_val scales[QUAD];
-        from = i % of_half ? ptx_add(b, from, l->scale_step) : ptx_at(b, l->scale_from[i / of_half], group, 1);
+        from =
+            i % of_half ? ptx_add(b, from, l->scale_step) : ptx_at(b, l->scale_from[i / of_half], group, 1);
         quad_scales(b, g, ptx_ld_global_nc(b, PTX_U32, from, 0), odd, scales);
         ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, l->to, (int)(i * pitch), scales, QUAD);
     }
@@ -321,7 +325,8 @@ static ptx_val stage_outputs(ptx_builder *b, const gemv *g, ptx_val k, bool in_r
 {
     const gemv_shape *s = &g->shape;
     const number_loader *l = &g->number_loader;
-    const unsigned pitch = 4 * gemv_numbers_pitch(s, g->codec), of_half = s->of_block / (g->spec->gated ? 2 : 1);
+    const unsigned pitch = 4 * gemv_numbers_pitch(s, g->codec),
+                   of_half = s->of_block / (g->spec->gated ? 2 : 1);
     ptx_val serves = {0};
     ptx_val group = ptx_cvt(b, PTX_U32, emit_divide(b, ptx_cvt(b, PTX_U64, k), g->spec->group_size));
     number_run run = {0};

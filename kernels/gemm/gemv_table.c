@@ -59,7 +59,8 @@ static void table_fill(ptx_builder *b, gemv *g)
 
 static ptx_val table_prepare(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers)
 {
-    numbers[0] = g->scale_exponent ? ptx_mul(b, group->scale, power_of_two(b, -g->scale_exponent)) : group->scale;
+    numbers[0] =
+        g->scale_exponent ? ptx_mul(b, group->scale, power_of_two(b, -g->scale_exponent)) : group->scale;
     return (ptx_val){0};
 }
 
@@ -71,7 +72,8 @@ static void table_decode(ptx_builder *b, const gemv *g, const ptx_val *words, un
     for (unsigned i = 0; i < CHUNK; i += per_byte) {
         unsigned byte = (CHUNK * chunk + i) / per_byte;
         ptx_val offset = ptx_prmt(b, words[byte / 4], g->copy, ptx_u32(b, 0x5504 | (byte % 4) << 4));
-        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, ptx_add(b, offset, g->table), 0, out + i, (int)per_byte);
+        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, ptx_add(b, offset, g->table), 0, out + i,
+                   (int)per_byte);
     }
     for (unsigned i = 0; i < CHUNK && !gemv_scales_last(g); i++)
         out[i] = group_decode(b, &g->w.coding, &g->w.matrix.q.side, &group, out[i]);
@@ -93,10 +95,9 @@ static void table_decode_pair(ptx_builder *b, const gemv *g, const ptx_val *word
     }
 }
 
-const gemv_codec gemv_codec_table = {
-    .numbers = 1,
-    .scales_last = true,
-    .prepare = table_prepare,
-    .decode = table_decode,
-    .decode_pair = table_decode_pair,
-    .open = table_fill};
+const gemv_codec gemv_codec_table = {.numbers = 1,
+                                     .scales_last = true,
+                                     .prepare = table_prepare,
+                                     .decode = table_decode,
+                                     .decode_pair = table_decode_pair,
+                                     .open = table_fill};
