@@ -86,8 +86,11 @@ static void fill(const run *r, qdnnOperand_t operand, uint8_t *bytes, uint64_t c
         qdnnScaleType_t type;
         unsigned bytes;
         uint32_t bits;
-    } scales[] = {{QDNN_SCALE_F32, 4, 0x3C23D70A}, {QDNN_SCALE_F16, 2, 0x211F}, {QDNN_SCALE_BF16, 2, 0x3C24},
-                  {QDNN_SCALE_E4M3, 1, 0x2A},      {QDNN_SCALE_E8M0, 1, 0x78}};
+    } scales[] = {{QDNN_SCALE_F32, 4, 0x3C23D70A},
+                  {QDNN_SCALE_F16, 2, 0x211F},
+                  {QDNN_SCALE_BF16, 2, 0x3C24},
+                  {QDNN_SCALE_E4M3, 1, 0x2A},
+                  {QDNN_SCALE_E8M0, 1, 0x78}};
     uint32_t seed = 1, bits = 0x3F800000, width = 4;
     for (size_t i = 0; i < sizeof scales / sizeof scales[0]; i++)
         if (operand == QDNN_OPERAND_SCALE && scales[i].type == r->spec.scale) {
@@ -142,12 +145,11 @@ static bool launch(run *r)
         ptxvm_module_kernel(r->module, entry, &r->kernel) != PTXVM_OK)
         return false;
     for (int i = 0; i < step->n_params; i++)
-        params[i] = step->params[i].kind == KERNEL_OPERAND ? address[step->params[i].operand]
-                                                           : step->params[i].value;
-    ptxvm_launch_config config = {
-        .grid = {(uint32_t)step->grid[0], (uint32_t)step->grid[1], 1},
-        .block = {step->block, 1, 1},
-        .shared_bytes = step->shared};
+        params[i] =
+            step->params[i].kind == KERNEL_OPERAND ? address[step->params[i].operand] : step->params[i].value;
+    ptxvm_launch_config config = {.grid = {(uint32_t)step->grid[0], (uint32_t)step->grid[1], 1},
+                                  .block = {step->block, 1, 1},
+                                  .shared_bytes = step->shared};
     return ptxvm_launch(r->vm, r->kernel, &config, params, (uint64_t)step->n_params * 8) == PTXVM_OK;
 }
 
@@ -173,22 +175,23 @@ static void report(run *r, const char *sm, double asked)
     char name[96], note[256], error[512], wanted[32] = "";
     sass_report s = {0};
     const kernel_step *step = &r->steps.at[0];
-    bool has_sass = sass_found(error, sizeof error) &&
-                    sass_measure(r->text.ptx, sm, c, step->grid[0] * step->grid[1] * (step->block / SASS_LANES), &s, error,
-                                 sizeof error);
+    bool has_sass =
+        sass_found(error, sizeof error) &&
+        sass_measure(r->text.ptx, sm, c, step->grid[0] * step->grid[1] * (step->block / SASS_LANES), &s,
+                     error, sizeof error);
     double per_weight = (has_sass ? s.issued : written_instructions(r->text.ptx, c)) / weights;
     if (asked > 0)
-        snprintf(wanted, sizeof wanted, ", asked for %.2f: %s", asked, per_weight <= asked ? "met" : "missed");
+        snprintf(wanted, sizeof wanted, ", asked for %.2f: %s", asked,
+                 per_weight <= asked ? "met" : "missed");
     uint64_t requested = c->total.load.sectors + c->total.store.sectors;
     snprintf(note, sizeof note,
-             "%s%s; %d registers, %d bytes spilled; sectors %.3f unique, %.3f requested of the least; %.0f bank conflicts",
+             "%s%s; %d registers, %d bytes spilled; sectors %.3f unique, %.3f requested of the least; %.0f "
+             "bank conflicts",
              has_sass ? "SASS" : "PTX without mov", wanted, s.registers, s.spill_bytes,
              (double)c->unique_sectors / (double)r->least, (double)requested / (double)r->least,
              (double)c->total.bank_conflicts);
     snprintf(name, sizeof name, "gemv.%s.%s", r->c->name, sm);
     bench_report(name, per_weight, "per weight", note);
-    if (getenv("OPS")) for (int i=0;i<s.n_opcodes;i++) printf("   %s %.4f\n", s.opcodes[i].name, s.opcodes[i].issued/weights);
-    if (getenv("OPS")) { FILE*f=fopen("/tmp/gemv.ptx","w"); fputs(r->text.ptx,f); fclose(f); f=fopen("/tmp/gemv.lst","w"); ptxvm_counters_listing(r->vm,f); fclose(f);}
 }
 
 static void measure(const gemv_case *c, int which)
@@ -199,8 +202,8 @@ static void measure(const gemv_case *c, int which)
     bench_progress("gemv.%s.%s", c->name, sms[which]);
     if (!set_settings(&r))
         return;
-    r.problem = (kernel_problem){
-        .rows = N, .columns = K, .m = r.spec.tile_rows, .x_stride = K, .y_stride = N};
+    r.problem =
+        (kernel_problem){.rows = N, .columns = K, .m = r.spec.tile_rows, .x_stride = K, .y_stride = N};
     if (!kernel_emit(r.row, &r.spec, ptx_sm_find(sms[which]), NULL, &r.text, &error))
         fprintf(stderr, "bench: gemv.%s: %s\n", c->name, error.text);
     else if (ptxvm_create(&config, &r.vm) != PTXVM_OK || !launch(&r))
@@ -213,8 +216,7 @@ static void measure(const gemv_case *c, int which)
 
 void bench_gemv(void)
 {
-    const char *only=getenv("ONLY"), *osm=getenv("ONLYSM");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int k = 0; k < SMS; k++)
-            if ((!only || strcmp(only, cases[i].name)==0) && (!osm || strcmp(osm, sms[k])==0)) measure(&cases[i], k);
+            measure(&cases[i], k);
 }

@@ -9,10 +9,10 @@
 /* ---- Shapes ---- */
 
 enum {
-    SUMS_MAX = 64,         /* accumulators of a thread */
-    LOADS = 8,             /* of 16 bytes, that a thread has in flight */
+    SUMS_MAX = 64,       /* accumulators of a thread */
+    LOADS = 8,           /* of 16 bytes, that a thread has in flight */
     X_BYTES = 32 * 1024, /* of shared memory, at most */
-    TILE_MAX = 4096,       /* k */
+    TILE_MAX = 4096,     /* k */
     NUMBERS_BYTES = 20 * 1024,
     TABLE_BYTES = 64 /* of codes that are looked up */
 };
@@ -32,12 +32,15 @@ static void set_tile(const kernel_spec *spec, const format_row *format, gemv_sha
 {
     const gemv_codec *codec = gemv_codec_of(format, spec);
     const unsigned shared = PTX_SHARED_DEFAULT - (format->codec->open ? TABLE_BYTES : 0);
-    const unsigned least = between(s->turn, s->warps / s->rows, s->warps) * ROUND, of_half = s->of_block / (spec->gated ? 2 : 1);
+    const unsigned least = between(s->turn, s->warps / s->rows, s->warps) * ROUND,
+                   of_half = s->of_block / (spec->gated ? 2 : 1);
     for (s->tile = TILE_MAX; s->tile > least; s->tile /= 2) {
         s->span = gemv_span(format, spec);
         unsigned slots = s->span ? s->tile / s->span : 0;
-        unsigned numbers = slots ? s->of_block * gemv_numbers_pitch(s, codec) * 4 : 0, x = s->rows * s->tile * 4;
-        if (x <= (codec->open ? X_BYTES / 2 : X_BYTES) && slots <= s->warps * WARP && numbers <= NUMBERS_BYTES && x + numbers <= shared)
+        unsigned numbers = slots ? s->of_block * gemv_numbers_pitch(s, codec) * 4 : 0,
+                 x = s->rows * s->tile * 4;
+        if (x <= (codec->open ? X_BYTES / 2 : X_BYTES) && slots <= s->warps * WARP &&
+            numbers <= NUMBERS_BYTES && x + numbers <= shared)
             break;
     }
     s->span = gemv_span(format, spec);
@@ -108,7 +111,8 @@ static bool fits(const kernel_row *row, const kernel_spec *spec, const kernel_pr
     const unsigned bits = row->format->facts.bits;
     const uint64_t k = problem->columns, most = UINT64_C(1) << 28;
     return k % CHUNK == 0 && k * bits % (8 * LOAD_BYTES) == 0 && k < most && problem->rows < most &&
-           problem->m < UINT16_MAX && (spec->groups != QDNN_GROUPS_FLAT || gemv_span(row->format, spec) == 0 ||
+           problem->m < UINT16_MAX &&
+           (spec->groups != QDNN_GROUPS_FLAT || gemv_span(row->format, spec) == 0 ||
             k % spec->group_size == 0);
 }
 
@@ -183,8 +187,7 @@ static reading reading_begin(ptx_builder *b, const gemv *g)
     if (!s->span)
         return r;
     ptx_val slot = ptx_shr(b, ptx_mul(b, g->thread, (int)gemv_unit(s)), ceil_log2(s->span));
-    ptx_val output =
-        ptx_mad(b, g->output, (int)(4 * gemv_numbers_pitch(s, g->codec)), g->numbers_shared);
+    ptx_val output = ptx_mad(b, g->output, (int)(4 * gemv_numbers_pitch(s, g->codec)), g->numbers_shared);
     r.numbers = ptx_var(b, ptx_mad(b, slot, (int)(4 * g->codec->numbers), output));
     return r;
 }
@@ -216,9 +219,10 @@ static void load_numbers(ptx_builder *b, const gemv *g, const reading *r, unsign
         return;
     unsigned slot = CHUNK * chunk / s->span, row = output * (s->of_block / s->outputs);
     if (slot % spans == 0)
-        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, r->numbers,
-                   (int)(4 * (row * gemv_numbers_pitch(s, g->codec) + (round * (ROUND / s->span) + slot) * n)),
-                   numbers, (int)(n * spans));
+        ptx_ld_vec(
+            b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, r->numbers,
+            (int)(4 * (row * gemv_numbers_pitch(s, g->codec) + (round * (ROUND / s->span) + slot) * n)),
+            numbers, (int)(n * spans));
     else
         for (unsigned i = 0; i < n; i++)
             numbers[i] = numbers[i + n * (slot % spans)];
@@ -234,31 +238,72 @@ static void load_x(ptx_builder *b, const gemv *g, const reading *r, unsigned rou
     ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, r->x, (int)(g->stretch * at), x, HALF);
 }
 
-/* The chunk's products, of some outputs and all rows. Half of it at a time, which takes fewer registers. */
-static void add_chunk(ptx_builder *b, const gemv *g, const reading *r, unsigned round, unsigned chunk,
-                      unsigned first, unsigned outputs, ptx_val w[GEMV_OUTPUTS_MAX][CHUNK])
+/* The weights of two chunks of an output, in pairs. */
+static void pair_weights(ptx_builder *b, ptx_val w[2 * CHUNK])
 {
-    for (unsigned half = 0; half < 2; half++)
+    for (unsigned i = 0; i < CHUNK; i++)
+        w[i] = ptx_pack2(b, PTX_F32X2, w[i], w[CHUNK + i]);
+}
+
+static void scale_pairs(ptx_builder *b, const gemv *g, ptx_val w[CHUNK], ptx_val scale)
+{
+    ptx_val global = g->w.matrix.q.side.global_scale;
+    for (unsigned i = 0; i < CHUNK; i++) {
+        w[i] = ptx_mul(b, w[i], ptx_pack2(b, PTX_F32X2, scale, scale));
+        if (global.kind != PTX_NOTHING)
+            w[i] = ptx_mul(b, w[i], ptx_pack2(b, PTX_F32X2, global, global));
+    }
+}
+
+/* The chunk's products, of some outputs and all rows; a vector of x at a time, which takes few registers. */
+static void add_chunk(ptx_builder *b, const gemv *g, const reading *r, unsigned round, unsigned chunk,
+                      unsigned first, unsigned outputs, ptx_val w[GEMV_OUTPUTS_MAX][2 * CHUNK])
+{
+    const unsigned of_vector = g->in_pairs ? HALF / 2 : HALF;
+    for (unsigned v = 0; v < CHUNK / of_vector; v++)
         for (unsigned row = 0; row < g->shape.rows; row++) {
             ptx_val x[HALF];
-            load_x(b, g, r, round, row, chunk, half, x);
+            load_x(b, g, r, round, row, chunk, v, x);
+            for (unsigned j = 0; j < of_vector && g->in_pairs; j++)
+                x[j] = ptx_pack2(b, PTX_F32X2, x[2 * j], x[2 * j + 1]);
             for (unsigned i = first; i < first + outputs; i++)
-                for (unsigned j = 0; j < HALF; j++) {
+                for (unsigned j = 0; j < of_vector; j++) {
                     ptx_into(b, g->sums[i][row][chunk]);
-                    ptx_fma(b, x[j], w[i][HALF * half + j], g->sums[i][row][chunk]);
+                    ptx_fma(b, x[j], w[i][of_vector * v + j], g->sums[i][row][chunk]);
                 }
         }
+}
+
+/* Chunks that are added together. */
+static unsigned chunks_together(const gemv *g)
+{
+    return g->in_pairs ? 2 : 1;
+}
+
+static bool is_bytes(const gemv *g)
+{
+    return g->w.coding.format->facts.bits == 8;
 }
 
 static void compute_round(ptx_builder *b, const gemv *g, const reading *r, unsigned round)
 {
     const gemv_shape *s = &g->shape;
     const unsigned slot = round % s->depth;
-    ptx_val numbers[GEMV_OUTPUTS_MAX][GEMV_NUMBERS_MAX], w[GEMV_OUTPUTS_MAX][CHUNK];
-    for (unsigned chunk = 0; chunk < s->chunks; chunk++) {
+    ptx_val numbers[GEMV_OUTPUTS_MAX][GEMV_NUMBERS_MAX], w[GEMV_OUTPUTS_MAX][2 * CHUNK];
+    for (unsigned chunk = 0; chunk < s->chunks; chunk += chunks_together(g)) {
         for (unsigned i = 0; i < s->outputs; i++) {
-            load_numbers(b, g, r, round, i, chunk, numbers[i]);
-            g->codec->decode(b, g, g->ring[slot][i], chunk, numbers[i], w[i]);
+            const bool at_once = g->in_pairs && g->codec->decode_pair && !is_bytes(g);
+            for (unsigned j = 0; j < chunks_together(g); j++) {
+                load_numbers(b, g, r, round, i, chunk + j, numbers[i]);
+                if (!at_once)
+                    g->codec->decode(b, g, g->ring[slot][i], chunk + j, numbers[i], w[i] + CHUNK * j);
+            }
+            if (at_once)
+                g->codec->decode_pair(b, g, g->ring[slot][i], chunk, w[i]);
+            else if (g->in_pairs)
+                pair_weights(b, w[i]);
+            if (gemv_scales_last(g))
+                scale_pairs(b, g, w[i], numbers[i][0]);
         }
         add_chunk(b, g, r, round, chunk, 0, s->outputs, w);
     }
@@ -318,7 +363,8 @@ static void load_bytes(ptx_builder *b, ptx_val address, unsigned words, ptx_val 
     for (unsigned w = 0; w < words; w++) {
         out[w] = ptx_ld_global_nc(b, PTX_U8, address, (int)(4 * w));
         for (unsigned i = 1; i < 4; i++)
-            out[w] = ptx_bfi(b, ptx_ld_global_nc(b, PTX_U8, address, (int)(4 * w + i)), out[w], (int)(8 * i), 8);
+            out[w] =
+                ptx_bfi(b, ptx_ld_global_nc(b, PTX_U8, address, (int)(4 * w + i)), out[w], (int)(8 * i), 8);
     }
 }
 
@@ -332,7 +378,9 @@ static void slow_weights(ptx_builder *b, const gemv *g, unsigned output, unsigne
         group_values group = matrix_group(b, &g->w.matrix, ptx_cvt(b, PTX_U64, g->rows[output]), k);
         codec->prepare(b, g, &group, numbers);
     }
-    codec->decode(b, g, words, chunk, numbers, w);
+    gemv whole = *g; /* each number for itself */
+    whole.in_pairs = false;
+    codec->decode(b, &whole, words, chunk, numbers, w);
 }
 
 /* One round at k (u64), x being the shared tile's; output by output, which takes fewer registers. */
@@ -340,13 +388,17 @@ static void slow_round(ptx_builder *b, const gemv *g, const reading *r, ptx_val 
 {
     const gemv_shape *s = &g->shape;
     const unsigned bits = g->w.coding.format->facts.bits;
-    ptx_val words[GEMV_WORDS_MAX], w[GEMV_OUTPUTS_MAX][CHUNK];
+    ptx_val words[GEMV_WORDS_MAX], w[GEMV_OUTPUTS_MAX][2 * CHUNK];
     for (unsigned i = 0; i < s->outputs; i++) {
         ptx_val element = ptx_mad(b, ptx_cvt(b, PTX_U64, g->rows[i]), g->args.k, k);
         ptx_val byte = ptx_shr(b, ptx_mul(b, element, ptx_u64(b, bits)), 3);
         load_bytes(b, ptx_add(b, g->w.codes, byte), s->words, words);
-        for (unsigned chunk = 0; chunk < s->chunks; chunk++) {
-            slow_weights(b, g, i, chunk, ptx_add(b, k, ptx_u64(b, CHUNK * chunk)), words, w[i]);
+        for (unsigned chunk = 0; chunk < s->chunks; chunk += chunks_together(g)) {
+            for (unsigned j = 0; j < chunks_together(g); j++)
+                slow_weights(b, g, i, chunk + j, ptx_add(b, k, ptx_u64(b, CHUNK * (chunk + j))), words,
+                             w[i] + CHUNK * j);
+            if (g->in_pairs)
+                pair_weights(b, w[i]);
             add_chunk(b, g, r, 0, chunk, i, 1, w);
         }
     }
@@ -401,8 +453,11 @@ static void finish(ptx_builder *b, const gemv *g)
                      .keeps_outputs = g->spec->gated};
     for (unsigned i = 0; i < s->outputs; i++)
         for (unsigned j = 0; j < s->rows; j++)
-            for (unsigned c = 0; c < s->chunks; c++)
-                l.parts[i][j][c] = g->sums[i][j][c];
+            for (unsigned c = 0; c < s->chunks; c += chunks_together(g))
+                if (g->in_pairs)
+                    ptx_unpack(b, PTX_F32, g->sums[i][j][c], &l.parts[i][j][c], 2);
+                else
+                    l.parts[i][j][c] = g->sums[i][j][c];
     lanes_join_team(b, &l, g->thread);
     store_sums(b, g, &l);
 }
@@ -431,8 +486,9 @@ static void begin_rows(ptx_builder *b, gemv *g)
     for (unsigned i = 0; i < s->outputs; i++) {
         g->codes[i] = ptx_mad_wide(b, g->rows[i], row_bytes, mine);
         for (unsigned j = 0; j < s->rows; j++)
-            for (unsigned c = 0; c < s->chunks; c++)
-                g->sums[i][j][c] = ptx_var(b, ptx_f32(b, 0));
+            for (unsigned c = 0; c < s->chunks; c += chunks_together(g))
+                g->sums[i][j][c] = ptx_var(
+                    b, g->in_pairs ? ptx_pack2(b, PTX_F32X2, ptx_f32(b, 0), ptx_f32(b, 0)) : ptx_f32(b, 0));
         for (unsigned slot = 0; slot < s->depth; slot++)
             for (unsigned w = 0; w < s->words; w++)
                 g->ring[slot][i][w] = ptx_var_of(b, PTX_U32);
@@ -489,7 +545,8 @@ static void begin_block(ptx_builder *b, gemv *g)
 static void begin_shared(ptx_builder *b, gemv *g, bool is_dynamic)
 {
     const gemv_shape *s = &g->shape;
-    const unsigned x = s->rows * s->tile, numbers = s->span ? s->of_block * gemv_numbers_pitch(s, g->codec) : 0;
+    const unsigned x = s->rows * s->tile,
+                   numbers = s->span ? s->of_block * gemv_numbers_pitch(s, g->codec) : 0;
     ptx_val all = is_dynamic ? ptx_shared_dynamic(b, GEMV_RUN) : (ptx_val){0};
     g->table = all;
     g->stretch = g->codec->open ? 2 : 1;
@@ -507,14 +564,29 @@ static void begin_shared(ptx_builder *b, gemv *g, bool is_dynamic)
         g->codec->open(b, g);
 }
 
+/* Whether an fma of two f32 is one instruction. */
+static bool has_pairs(const ptx_builder *b)
+{
+    return ptx_target(b) && (ptx_target(b)->number == 100 || ptx_target(b)->number == 103);
+}
+
+/* As many as leave registers enough: 128, 168 or all. */
+static unsigned blocks_of_sm(const gemv_shape *s)
+{
+    if (s->rows > 8)
+        return 1;
+    return s->rows == 1 && s->outputs <= 2 ? 4 : s->rows == 1 || (s->rows == 2 && s->outputs == 2) ? 3 : 2;
+}
+
 static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     gemv g = {.spec = spec,
               .shape = shape_of(row, spec),
               .codec = gemv_codec_for(b, row->format, spec),
               .args = gemm_declare(b, row, spec)};
+    g.in_pairs = has_pairs(b) && g.shape.chunks > 1;
     ptx_reqntid(b, g.shape.warps * WARP, 1, 1);
-    ptx_minnctapersm(b, g.shape.rows == 1 ? 4 : g.shape.rows == 2 ? 3 : g.shape.rows > 8 ? 1 : 2);
+    ptx_minnctapersm(b, blocks_of_sm(&g.shape));
     g.w = weights_begin(b, row, spec, &g.args);
     begin_shared(b, &g, gemv_codec_of(row->format, spec)->open != NULL);
     begin_block(b, &g);

@@ -24,8 +24,9 @@ enum {
     GEMV_DEPTH_MAX = 4,
     GEMV_NUMBERS_MAX = 4,
     LANES = 32,
-    GEMV_RUN = 128,                                          /* bytes that the threads of a team read together */
-    GEMV_TABLE_BYTES = 255 * 2 * GEMV_RUN + GEMV_RUN /* 256 entries of a run each, with as much between them */
+    GEMV_RUN = 128, /* bytes that the threads of a team read together */
+    GEMV_TABLE_BYTES =
+        255 * 2 * GEMV_RUN + GEMV_RUN /* 256 entries of a run each, with as much between them */
 };
 
 typedef struct gemv gemv;
@@ -39,6 +40,10 @@ typedef struct gemv_codec {
     ptx_val (*prepare)(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers);
     void (*decode)(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
                    const ptx_val *numbers, ptx_val out[CHUNK]);
+    /* In pairs: two neighbouring chunks, f32x2 each, in units of scales. Null: they are decoded one by one. */
+    void (*decode_pair)(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
+                        ptx_val out[CHUNK]);
+    bool scales_last; /* in pairs, decoded are numbers in units of scales, which are multiplied by pairs */
     /* Once a kernel, by all threads; then the launch gives GEMV_TABLE_BYTES. Null: nothing is needed. */
     void (*open)(ptx_builder *b, gemv *g);
 } gemv_codec;
@@ -50,11 +55,11 @@ typedef struct gemv_shape {
     unsigned words;   /* that a thread loads of an output in a round */
     unsigned outputs; /* of the weights, that a thread computes; of gated pairs, the first half are a's */
     unsigned warps, of_block; /* of a thread block: its warps, and its outputs */
-    unsigned rows;  /* of x */
-    unsigned depth; /* rounds in flight */
-    unsigned turn;  /* rounds of one turn of the loop, a multiple of depth */
-    unsigned tile;  /* k whose x and numbers are in shared memory */
-    unsigned span;  /* k that have the same numbers; 0: all do */
+    unsigned rows;            /* of x */
+    unsigned depth;           /* rounds in flight */
+    unsigned turn;            /* rounds of one turn of the loop, a multiple of depth */
+    unsigned tile;            /* k whose x and numbers are in shared memory */
+    unsigned span;            /* k that have the same numbers; 0: all do */
 } gemv_shape;
 
 /* How x gets into shared memory. The warps take rows and rounds in turns: warp w begins with row w % rows, and in rounds
@@ -70,11 +75,11 @@ typedef struct x_loader {
 
 /* How numbers of groups do: the threads take spans of the tile, and outputs that are equally far apart. */
 typedef struct number_loader {
-    unsigned step;       /* from an output to the next */
-    ptx_val first;       /* u32: the thread's first output in the block */
-    ptx_val at;          /* u32: k of its span, counted from the tile's */
-    ptx_val to;          /* u32: where its first numbers are stored */
-    ptx_val whole;       /* predicate: all outputs of the block exist; of quads, that they are aligned, too */
+    unsigned step; /* from an output to the next */
+    ptx_val first; /* u32: the thread's first output in the block */
+    ptx_val at;    /* u32: k of its span, counted from the tile's */
+    ptx_val to;    /* u32: where its first numbers are stored */
+    ptx_val whole; /* predicate: all outputs of the block exist; of quads, that they are aligned, too */
     ptx_val scale_from[2], zero_from[2]; /* u64: of its first output, of each half; group 0 */
     ptx_val scale_step, zero_step;       /* u64: bytes to its next output */
 } number_loader;
@@ -89,25 +94,26 @@ struct gemv {
     ptx_val m;         /* u32 */
     ptx_val first_row; /* u32: of the block */
     ptx_val column;    /* u64: of the block */
-    ptx_val last;              /* u32: the last column that exists, counted from the block's first */
-    ptx_val aligned;           /* predicate: codes may be loaded by vectors */
-    ptx_val thread;            /* u32: of the team */
-    ptx_val output;            /* u32: the thread's first output, counted from the block's first */
+    ptx_val last;      /* u32: the last column that exists, counted from the block's first */
+    ptx_val aligned;   /* predicate: codes may be loaded by vectors */
+    ptx_val thread;    /* u32: of the team */
+    ptx_val output;    /* u32: the thread's first output, counted from the block's first */
     ptx_val x_shared, numbers_shared;
+    bool in_pairs;    /* the sums of two neighbouring lanes are one value, f32x2 */
     unsigned stretch; /* 2: x lies between the entries of a table, in runs; else 1 */
     ptx_val table;    /* u32: address */
     int scale_exponent; /* numbers in the table are too large by this power of two, and scales as much too small */
-    ptx_val copy;     /* u32: where in an entry the thread's copy is */
+    ptx_val copy;       /* u32: where in an entry the thread's copy is */
     x_loader x_loader;
     number_loader number_loader;
-    number_loader quad_loader; /* four neighbouring spans at a time, whose scales are a word */
+    number_loader quad_loader;      /* four neighbouring spans at a time, whose scales are a word */
     ptx_val only[GEMV_NUMBERS_MAX]; /* numbers, where all k have the same */
     ptx_val serves;                 /* predicate: so do these; empty: yes */
     ptx_val rows[GEMV_OUTPUTS_MAX]; /* u32: of the weights */
-    ptx_val sums[GEMV_OUTPUTS_MAX][GEMV_ROWS_MAX][GEMV_CHUNKS_MAX];    /* variables */
+    ptx_val sums[GEMV_OUTPUTS_MAX][GEMV_ROWS_MAX][GEMV_CHUNKS_MAX]; /* variables; of pairs, the even ones */
     ptx_val ring[GEMV_DEPTH_MAX][GEMV_OUTPUTS_MAX][GEMV_WORDS_MAX]; /* variables: codes in flight */
     ptx_val codes[GEMV_OUTPUTS_MAX]; /* u64: where the thread's codes of the first round are */
-    ptx_val at;                      /* u32 variable: of the round that the ring begins with; bytes from there */
+    ptx_val at;   /* u32 variable: of the round that the ring begins with; bytes from there */
     ptx_val left; /* s32 variable: k of the row from there on; none where codes are not aligned */
 };
 
@@ -137,8 +143,11 @@ ptx_val gemv_stage_numbers(ptx_builder *b, const gemv *g, ptx_val k);
 const gemv_codec *gemv_codec_of(const format_row *format, const kernel_spec *spec);
 const gemv_codec *gemv_codec_for(const ptx_builder *b, const format_row *format, const kernel_spec *spec);
 const gemv_codec *gemv_codec_plain(const format_row *format);
-extern const gemv_codec gemv_codec_table; /* gemv_table.c */
+extern const gemv_codec gemv_codec_table;                     /* gemv_table.c */
 int gemv_scale_exponent(const ptx_builder *b, const gemv *g); /* gemv_table.c */
+
+/* Whether decode leaves scales out. */
+bool gemv_scales_last(const gemv *g);
 
 /* Where byte `offset` (u32) of x lies, from x_shared on. */
 ptx_val gemv_x_place(ptx_builder *b, const gemv *g, ptx_val offset);

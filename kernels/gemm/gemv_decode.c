@@ -50,12 +50,18 @@ static void any_decode(ptx_builder *b, const gemv *g, const ptx_val *words, unsi
     if (format_has_zero(g->w.coding.format))
         group.zero = numbers[1];
     any_units(b, g, words, chunk, out);
-    for (unsigned i = 0; i < CHUNK; i++)
+    for (unsigned i = 0; i < CHUNK && !gemv_scales_last(g); i++)
         out[i] = group_decode(b, &g->w.coding, &g->w.matrix.q.side, &group, out[i]);
 }
 
+bool gemv_scales_last(const gemv *g)
+{
+    return g->in_pairs && g->codec->scales_last && g->spec->groups != QDNN_GROUPS_DEFAULT;
+}
+
 static const gemv_codec any_with_zero = {.numbers = 2, .prepare = any_prepare, .decode = any_decode};
-static const gemv_codec any = {.numbers = 1, .prepare = any_prepare, .decode = any_decode};
+static const gemv_codec any = {
+    .numbers = 1, .scales_last = true, .prepare = any_prepare, .decode = any_decode};
 
 /* ---- No codes: the values themselves ---- */
 
@@ -192,10 +198,8 @@ static void integers_decode(ptx_builder *b, const gemv *g, const ptx_val *words,
     }
 }
 
-static const gemv_codec integers = {.numbers = PLACES + 1,
-                                    .x_exponent = X_EXPONENT,
-                                    .prepare = integers_prepare,
-                                    .decode = integers_decode};
+static const gemv_codec integers = {
+    .numbers = PLACES + 1, .x_exponent = X_EXPONENT, .prepare = integers_prepare, .decode = integers_decode};
 
 /* ---- The same with scales of 16 bits and no zeros ----
  *
@@ -228,8 +232,58 @@ static void narrow_decode(ptx_builder *b, const gemv *g, const ptx_val *words, u
     }
 }
 
-static const gemv_codec narrow = {
-    .numbers = PLACES + 1, .prepare = narrow_prepare, .decode = narrow_decode};
+static const gemv_codec narrow = {.numbers = PLACES + 1, .prepare = narrow_prepare, .decode = narrow_decode};
+
+/* ---- The same from sm_100 on ----
+ *
+ * fma of two f16 (or bf16) and an f32: a mask makes two numbers of a word. f16: 1024 + q, or 64 + q of codes 4 bits higher;
+ * bf16 has bits for 128 + q alone. */
+
+static bool is_bf16(const gemv *g)
+{
+    return g->spec->scale == QDNN_SCALE_BF16;
+}
+
+static ptx_val mixed_prepare(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers)
+{
+    const float offset = (float)offset_of(g);
+    ptx_val half = ptx_as(b, PTX_U16, ptx_cvt(b, is_bf16(g) ? PTX_BF16 : PTX_F16, group->scale));
+    numbers[0] = ptx_as(b, PTX_F32, ptx_cvt(b, PTX_U32, half));
+    numbers[1] = ptx_mul(b, group->scale, ptx_f32(b, -((is_bf16(g) ? 128 : 1024) + offset)));
+    numbers[2] = is_bf16(g) ? numbers[1] : ptx_mul(b, group->scale, ptx_f32(b, -(64 + offset)));
+    numbers[3] = group->scale; /* not used: it is there, and costs no move */
+    return ptx_setp(b, PTX_LE, ptx_abs(b, numbers[1]), ptx_f32(b, element_largest(QDNN_DATA_F32)));
+}
+
+/* Codes i and i + 4 of a word as numbers under an exponent: which constant takes it away again. */
+static unsigned mixed_pair(ptx_builder *b, const gemv *g, ptx_val word, unsigned i, ptx_val *pair)
+{
+    const uint32_t flip = g->spec->code == QDNN_CODE_TWOS_COMPLEMENT ? 8 : 0;
+    const bool high = i % 2 && !is_bf16(g);
+    const uint32_t exponent = is_bf16(g) ? 0x4300 : high ? 0x5400 : 0x6400;
+    const uint32_t bits = (exponent | (high ? flip << 4 : flip)) * 0x10001u;
+    const unsigned shift = is_bf16(g) ? 4 * i : 4 * (i & 2);
+    *pair = ptx_lop3(b, shift ? ptx_shr(b, word, shift) : word, ptx_u32(b, high ? 0x00F000F0 : 0x000F000F),
+                     ptx_u32(b, bits), (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C);
+    return high ? 2 : 1;
+}
+
+static void mixed_decode(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
+                         const ptx_val *numbers, ptx_val out[CHUNK])
+{
+    const unsigned swap = g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST;
+    const ptx_type type = is_bf16(g) ? PTX_BF16 : PTX_F16;
+    ptx_val pair, halves[2], scale[2];
+    ptx_unpack(b, type, ptx_as(b, PTX_U32, numbers[0]), scale, 2);
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned constant = mixed_pair(b, g, words[chunk], i, &pair);
+        ptx_unpack(b, type, pair, halves, 2);
+        for (unsigned k = 0; k < 2; k++)
+            out[(i + 4 * k) ^ swap] = ptx_fma(b, halves[k], scale[0], numbers[constant]);
+    }
+}
+
+static const gemv_codec mixed = {.numbers = PLACES + 1, .prepare = mixed_prepare, .decode = mixed_decode};
 
 /* ---- Which is which ---- */
 
@@ -270,5 +324,7 @@ const gemv_codec *gemv_codec_for(const ptx_builder *b, const format_row *format,
     bool has_room = sm && sm->shared_block > 64 * 1024, is_converted = sm && sm->number >= 89;
     if (codec == &gemv_codec_table && (!has_room || (format->facts.bits == 8 && is_converted)))
         return gemv_codec_plain(format);
+    if (codec == &narrow && sm && sm->number >= 100)
+        return &mixed;
     return codec;
 }

@@ -36,12 +36,19 @@ static x_loader x_begin(ptx_builder *b, const gemv *g)
     ptx_val warp = ptx_shr(b, ptx_tid_x(b), 5), round = ptx_shr(b, warp, ceil_log2(rows));
     ptx_val chunk = ptx_shr(b, ptx_laneid(b), ceil_log2(s->team));
     ptx_val place = ptx_mad(b, chunk, (int)(2 * s->team), g->thread);
-    ptx_val number = ptx_mad(b, g->thread, (int)s->chunks, chunk);
+    ptx_val number = ptx_mad(b, g->thread, (int)s->chunks, chunk), half = {0};
+    if (g->in_pairs) { /* half of two chunks instead of a whole one */
+        half = ptx_shl(b, ptx_and(b, chunk, 1), 2);
+        number = ptx_sub(b, number, ptx_and(b, chunk, 1));
+    }
     ptx_val bytes = ptx_mul(b, g->args.x_stride, ptx_u64(b, element_bytes(g->spec->data)));
     l.row = ptx_and(b, warp, (int)rows - 1);
     l.at = ptx_mad(b, round, ROUND, ptx_mul(b, number, CHUNK));
-    l.to = ptx_add(b, ptx_mad(b, round, (int)(g->stretch * ROUND_BYTES), gemv_x_place(b, g, ptx_shl(b, place, 4))),
-                   g->x_shared);
+    if (g->in_pairs)
+        l.at = ptx_add(b, l.at, half);
+    l.to = ptx_add(
+        b, ptx_mad(b, round, (int)(g->stretch * ROUND_BYTES), gemv_x_place(b, g, ptx_shl(b, place, 4))),
+        g->x_shared);
     l.aligned = emit_aligned(b, ptx_or(b, bytes, g->args.all.operand[QDNN_OPERAND_X]), LOAD_BYTES);
     return l;
 }
@@ -62,16 +69,26 @@ typedef struct x_target {
     ptx_val too_large; /* variable */
 } x_target;
 
-static void store_x(ptx_builder *b, const gemv *g, const x_target *t, ptx_val to, int offset, const ptx_val *x)
+static void store_x(ptx_builder *b, const gemv *g, const x_target *t, ptx_val to, int offset,
+                    const ptx_val *x)
 {
     const int exponent = t->is_scaled ? g->codec->x_exponent : 0;
     ptx_val scaled[CHUNK], factor = ptx_bits(b, PTX_F32, (uint64_t)(exponent + 127) << 23);
     if (exponent && x_may_be_large(g))
         note_large(b, g, t->too_large, x);
-    for (unsigned i = 0; i < CHUNK; i++)
-        scaled[i] = exponent ? ptx_mul(b, x[i], factor) : x[i];
+    for (unsigned i = 0; i < CHUNK; i++) {
+        ptx_val from = x[g->in_pairs ? i / 2 + i % 2 * (CHUNK / 2) : i];
+        scaled[i] = exponent ? ptx_mul(b, from, factor) : from;
+    }
     ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset, scaled, 4);
-    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset + (int)(g->stretch * g->shape.team * LOAD_BYTES), scaled + 4, 4);
+    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset + (int)(g->stretch * g->shape.team * LOAD_BYTES),
+               scaled + 4, 4);
+}
+
+/* Which of the lane's k is number i, counted from its first. */
+static unsigned k_of(const gemv *g, unsigned i)
+{
+    return g->in_pairs && i >= CHUNK / 2 ? i + CHUNK / 2 : i;
 }
 
 /* Whole rows of aligned vectors. */
@@ -81,7 +98,11 @@ static void stage_row(ptx_builder *b, const gemv *g, const x_target *t, ptx_val 
     const unsigned bytes = element_bytes(g->spec->data) * ROUND;
     for (unsigned i = 0; i < l->rounds; i++) {
         ptx_val x[CHUNK];
-        emit_load_run(b, g->spec->data, from, (int)(i * l->step * bytes), CHUNK, x);
+        int at = (int)(i * l->step * bytes);
+        emit_load_run(b, g->spec->data, from, at, g->in_pairs ? CHUNK / 2 : CHUNK, x);
+        if (g->in_pairs)
+            emit_load_run(b, g->spec->data, from, at + (int)(CHUNK * element_bytes(g->spec->data)), CHUNK / 2,
+                          x + CHUNK / 2);
         store_x(b, g, t, to, (int)(i * l->step * g->stretch * ROUND_BYTES), x);
     }
 }
@@ -99,7 +120,7 @@ static void stage_row_slowly(ptx_builder *b, const gemv *g, const x_target *t, p
         x[j] = ptx_var(b, ptx_f32(b, 0));
     ptx_if(b, here);
     for (unsigned j = 0; j < CHUNK; j++)
-        ptx_assign(b, x[j], emit_load(b, g->spec->data, address, (int)(j * bytes)));
+        ptx_assign(b, x[j], emit_load(b, g->spec->data, address, (int)(k_of(g, j) * bytes)));
     ptx_end_if(b);
     store_x(b, g, t, ptx_mad(b, i, (int)(4 * g->stretch), to), 0, x);
     ptx_end_for(b);
@@ -116,8 +137,7 @@ ptx_val gemv_stage_x(ptx_builder *b, const gemv *g, ptx_val k, bool is_scaled)
     for (unsigned j = 0; j < g->shape.rows; j += g->shape.warps) {
         ptx_val this = j ? ptx_add(b, row, (int)j) : row;
         ptx_val element = ptx_mad(b, ptx_cvt(b, PTX_U64, this), g->args.x_stride, ptx_cvt(b, PTX_U64, at));
-        ptx_val from =
-            ptx_at(b, g->args.all.operand[QDNN_OPERAND_X], element, element_bytes(g->spec->data));
+        ptx_val from = ptx_at(b, g->args.all.operand[QDNN_OPERAND_X], element, element_bytes(g->spec->data));
         ptx_val to = ptx_mad(b, ptx_add(b, l->row, (int)j), (int)(4 * g->stretch * g->shape.tile), l->to);
         ptx_uniform(b);
         ptx_if(b, whole);
@@ -213,7 +233,8 @@ static bool has_quads(const gemv *g)
     const gemv_shape *s = &g->shape;
     const unsigned quads = s->span ? s->tile / s->span / QUAD : 0;
     return quads && is_linear(g->spec) && g->spec->scale == QDNN_SCALE_E4M3 && g->codec->numbers == 1 &&
-           s->span == g->spec->group_size && s->of_block / (g->spec->gated ? 2 : 1) * quads >= s->warps * WARP;
+           s->span == g->spec->group_size &&
+           s->of_block / (g->spec->gated ? 2 : 1) * quads >= s->warps * WARP;
 }
 
 void gemv_begin_inputs(ptx_builder *b, gemv *g)
@@ -226,8 +247,7 @@ void gemv_begin_inputs(ptx_builder *b, gemv *g)
         return;
     g->quad_loader = numbers_begin(b, g, QUAD);
     ptx_val all = ptx_or(b, ptx_cvt(b, PTX_U32, g->w.matrix.q.side.scale), g->groups);
-    g->quad_loader.whole =
-        ptx_setp_and(b, PTX_EQ, ptx_and(b, all, QUAD - 1), 0, g->quad_loader.whole);
+    g->quad_loader.whole = ptx_setp_and(b, PTX_EQ, ptx_and(b, all, QUAD - 1), 0, g->quad_loader.whole);
 }
 
 /* Four E4M3 numbers of a word. Below sm_89: a byte that is shifted to the top, then back with its sign, has the f32's
@@ -254,11 +274,13 @@ static void stage_scale_quads(ptx_builder *b, const gemv *g, ptx_val k, ptx_val 
 {
     const gemv_shape *s = &g->shape;
     const number_loader *l = &g->quad_loader;
-    const unsigned pitch = 4 * gemv_numbers_pitch(s, g->codec), of_half = s->of_block / (g->spec->gated ? 2 : 1);
+    const unsigned pitch = 4 * gemv_numbers_pitch(s, g->codec),
+                   of_half = s->of_block / (g->spec->gated ? 2 : 1);
     ptx_val from = {0}, group = ptx_shr(b, k, ceil_log2(s->span));
     for (unsigned i = 0; i < s->of_block; i += l->step) {
         ptx_val scales[QUAD];
-        from = i % of_half ? ptx_add(b, from, l->scale_step) : ptx_at(b, l->scale_from[i / of_half], group, 1);
+        from =
+            i % of_half ? ptx_add(b, from, l->scale_step) : ptx_at(b, l->scale_from[i / of_half], group, 1);
         quad_scales(b, g, ptx_ld_global_nc(b, PTX_U32, from, 0), odd, scales);
         ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, l->to, (int)(i * pitch), scales, QUAD);
     }
@@ -303,7 +325,8 @@ static ptx_val stage_outputs(ptx_builder *b, const gemv *g, ptx_val k, bool in_r
 {
     const gemv_shape *s = &g->shape;
     const number_loader *l = &g->number_loader;
-    const unsigned pitch = 4 * gemv_numbers_pitch(s, g->codec), of_half = s->of_block / (g->spec->gated ? 2 : 1);
+    const unsigned pitch = 4 * gemv_numbers_pitch(s, g->codec),
+                   of_half = s->of_block / (g->spec->gated ? 2 : 1);
     ptx_val serves = {0};
     ptx_val group = ptx_cvt(b, PTX_U32, emit_divide(b, ptx_cvt(b, PTX_U64, k), g->spec->group_size));
     number_run run = {0};

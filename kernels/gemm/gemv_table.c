@@ -31,7 +31,7 @@ static void entry_of(ptx_builder *b, const gemv *g, ptx_val byte, ptx_val out[4]
 {
     const coding *c = &g->w.coding;
     const codec_state *state = &g->w.matrix.q.state;
-    bool swapped = g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST;
+    bool swapped = g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST && !g->in_pairs;
     out[0] = c->format->codec->unit(b, c, state, byte, bits_of(g) == 4 && swapped ? 4 : 0);
     out[1] = bits_of(g) == 4 ? c->format->codec->unit(b, c, state, byte, swapped ? 0 : 4) : out[0];
     for (int i = 0; i < 2 && g->scale_exponent; i++)
@@ -59,7 +59,8 @@ static void table_fill(ptx_builder *b, gemv *g)
 
 static ptx_val table_prepare(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers)
 {
-    numbers[0] = g->scale_exponent ? ptx_mul(b, group->scale, power_of_two(b, -g->scale_exponent)) : group->scale;
+    numbers[0] =
+        g->scale_exponent ? ptx_mul(b, group->scale, power_of_two(b, -g->scale_exponent)) : group->scale;
     return (ptx_val){0};
 }
 
@@ -71,11 +72,32 @@ static void table_decode(ptx_builder *b, const gemv *g, const ptx_val *words, un
     for (unsigned i = 0; i < CHUNK; i += per_byte) {
         unsigned byte = (CHUNK * chunk + i) / per_byte;
         ptx_val offset = ptx_prmt(b, words[byte / 4], g->copy, ptx_u32(b, 0x5504 | (byte % 4) << 4));
-        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, ptx_add(b, offset, g->table), 0, out + i, (int)per_byte);
+        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, ptx_add(b, offset, g->table), 0, out + i,
+                   (int)per_byte);
     }
-    for (unsigned i = 0; i < CHUNK; i++)
+    for (unsigned i = 0; i < CHUNK && !gemv_scales_last(g); i++)
         out[i] = group_decode(b, &g->w.coding, &g->w.matrix.q.side, &group, out[i]);
 }
 
-const gemv_codec gemv_codec_table = {
-    .numbers = 1, .prepare = table_prepare, .decode = table_decode, .open = table_fill};
+/* Bytes are made anew, each of a code of one chunk and the code at the same place of the next. */
+static void table_decode_pair(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
+                              ptx_val out[CHUNK])
+{
+    const unsigned swap = g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST;
+    const unsigned select = (PTX_LOP_A & PTX_LOP_C) | (PTX_LOP_B & ~PTX_LOP_C & 0xFF);
+    ptx_val low = ptx_u32(b, 0x0F0F0F0F), first = words[chunk], second = words[chunk + 1];
+    ptx_val codes[2] = {ptx_lop3(b, first, ptx_shl(b, second, 4), low, select),
+                        ptx_lop3(b, ptx_shr(b, first, 4), second, low, select)};
+    for (unsigned i = 0; i < CHUNK; i++) {
+        ptx_val offset = ptx_prmt(b, codes[i % 2], g->copy, ptx_u32(b, 0x5504 | (i / 2) << 4)), pair[2];
+        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, ptx_add(b, offset, g->table), 0, pair, 2);
+        out[i ^ swap] = ptx_pack2(b, PTX_F32X2, pair[0], pair[1]);
+    }
+}
+
+const gemv_codec gemv_codec_table = {.numbers = 1,
+                                     .scales_last = true,
+                                     .prepare = table_prepare,
+                                     .decode = table_decode,
+                                     .decode_pair = table_decode_pair,
+                                     .open = table_fill};

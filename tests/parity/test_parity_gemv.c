@@ -14,9 +14,9 @@
 enum { TRIALS = 40 };
 
 static const char *const sms[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"};
-static const char *const formats[] = {"int4", "int4_zp", "int4_min", "int8",     "int8_zp",   "int2",
-                                      "int2_zp", "nf4",  "fp4_bnb",  "e2m1",     "e4m3",      "e5m2",
-                                      "plain_f32", "plain_f16", "plain_bf16"};
+static const char *const formats[] = {"int4", "int4_zp", "int4_min",  "int8",      "int8_zp",
+                                      "int2", "int2_zp", "nf4",       "fp4_bnb",   "e2m1",
+                                      "e4m3", "e5m2",    "plain_f32", "plain_f16", "plain_bf16"};
 
 static int format_count(void)
 {
@@ -139,7 +139,10 @@ static product_case case_at(const kernel_row *row, int trial)
     c.bias = next(&state) % 2 ? (int)PICK(&state, types) : 0;
     c.activation = (qdnnActivation_t)(next(&state) % 5);
     c.residual = next(&state) % 2;
-    c.kind = trial % 8 == 5 ? DATA_SPECIAL : trial % 8 == 7 ? DATA_SUBNORMAL : trial % 8 == 6 ? DATA_HUGE : DATA_NORMAL;
+    c.kind = trial % 8 == 5   ? DATA_SPECIAL
+             : trial % 8 == 7 ? DATA_SUBNORMAL
+             : trial % 8 == 6 ? DATA_HUGE
+                              : DATA_NORMAL;
     c.seed = next(&state) % 1000 + 1;
     c.shift = trial % 7 == 4 ? 4 : 0;
     if (trial % 6 == 2)
@@ -159,9 +162,8 @@ static bool is_served(const product_case *c)
         spec.group_size = (uint64_t)c->weights.extent;
     while (spec.tile_rows < (uint64_t)c->m)
         spec.tile_rows *= 2;
-    kernel_problem problem = {.rows = (uint64_t)c->weights.dims[0],
-                              .columns = (uint64_t)c->weights.dims[1],
-                              .m = (uint64_t)c->m};
+    kernel_problem problem = {
+        .rows = (uint64_t)c->weights.dims[0], .columns = (uint64_t)c->weights.dims[1], .m = (uint64_t)c->m};
     return kernel_product_fits(row, &spec, &problem);
 }
 
@@ -169,16 +171,18 @@ TEST_EACH(ParityGemv, OnPtxvm, format_count, format_name)
 {
     NEED_PTXVM;
     const kernel_row *row = row_of(formats[index]);
-    qdnnHandle_t handle = ptxvm_begin(sms[index % LENGTH(sms)], 0, "all", "error");
-    bool alive = handle != NULL;
     int served = 0;
-    for (int i = 0; i < TRIALS && alive; i++) {
-        product_case c = case_at(row, i);
-        served += is_served(&c);
-        alive = product_run(handle, &c, i % 4 == 3 ? BUFFER_EXACT : BUFFER_BANDS);
+    for (int sm = 0; sm < LENGTH(sms); sm++) {
+        qdnnHandle_t handle = ptxvm_begin(sms[sm], 0, "all", "error");
+        bool alive = handle != NULL;
+        for (int i = sm; i < TRIALS && alive; i += LENGTH(sms)) {
+            product_case c = case_at(row, i);
+            served += is_served(&c);
+            alive = product_run(handle, &c, i % 4 == 3 ? BUFFER_EXACT : BUFFER_BANDS);
+        }
+        ptxvm_end(handle);
     }
     CHECK(served > TRIALS / 2);
-    ptxvm_end(handle);
 }
 
 /* ---- A row does not depend on the others ---- */
@@ -264,13 +268,16 @@ TEST_CASE(ParityGemv, FusedIsDequantizeThenProduct)
 TEST_CASE(ParityGemv, TheSameOnEverySm)
 {
     NEED_PTXVM;
-    static const char *const all[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120"};
+    static const char *const all[] = {"sm_75",  "sm_80",  "sm_86",  "sm_89", "sm_90",
+                                      "sm_100", "sm_103", "sm_110", "sm_120"};
     static const char *const some[] = {"int4", "nf4", "e2m1", "e4m3"};
     for (int i = 0; i < LENGTH(all); i++) {
         qdnnHandle_t handle = ptxvm_begin(all[i], 0, "all", "error");
         for (int f = 0; handle && f < LENGTH(some); f++) {
             product_case c = batch_case(some[f], 1 + f);
-            c.weights.spec.scale = strcmp(some[f], "e2m1") == 0 ? QDNN_SCALE_E4M3 : i % 2 ? QDNN_SCALE_F16 : QDNN_SCALE_F32;
+            c.weights.spec.scale = strcmp(some[f], "e2m1") == 0 ? QDNN_SCALE_E4M3
+                                   : i % 2                      ? QDNN_SCALE_F16
+                                                                : QDNN_SCALE_F32;
             CHECK(product_run(handle, &c, BUFFER_EXACT));
         }
         ptxvm_end(handle);
