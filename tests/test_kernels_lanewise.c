@@ -130,7 +130,7 @@ TEST_EACH(KernelLanewise, Assembles, count, name)
 
 /* ---- Counters ---- */
 
-/* Shares of fma in all PTX instructions but mov, per cent, of one tile with K = 2048: what was measured, rounded down. */
+/* Shares of fma in all PTX instructions but mov, per cent, of one tile with K = 4096: what was measured, rounded down. */
 static const struct {
     const char *name, *kernel;
     uint64_t rows;
@@ -149,6 +149,16 @@ static const struct {
      128,
      82,
      {"layout=interleaved", "groups=columns", "zero_packed=yes", "scale=f16", "reduction=rows"}},
+    {"awq_64",
+     "matmul_int4_zp",
+     64,
+     78,
+     {"layout=awq", "groups=columns", "zero_packed=yes", "scale=f16", "reduction=rows"}},
+    {"awq_128",
+     "matmul_int4_zp",
+     128,
+     82,
+     {"layout=awq", "groups=columns", "zero_packed=yes", "scale=f16", "reduction=rows"}},
     {"nf4_64", "matmul_nf4", 64, 78, {"group_size=64"}},
     {"nf4_128", "matmul_nf4", 128, 82, {"group_size=64"}},
     {"q4_k_64", "matmul_gguf_q4_k", 64, 78, {0}},
@@ -193,7 +203,7 @@ static bool launch(ptxvm *vm, const kernel_step *step, const char *ptx, const ke
 TEST_ROWS(KernelLanewise, IsMostlyFma, shares)
 {
     const kernel_row *row = kernel_find(shares[index].kernel);
-    const uint64_t k = 2048, n = 8192 / shares[index].rows;
+    const uint64_t k = 4096, n = 8192 / shares[index].rows;
     kernel_spec spec = kernel_spec_default();
     spec.product = KERNEL_PRODUCT_LANEWISE;
     spec.tile_rows = shares[index].rows;

@@ -188,7 +188,10 @@ static void sum_lanes(ptx_builder *b, lanewise *t)
     ptx_loop(b);
     walk_next(b, t, &w);
     lanewise_fetch(b, t, w.next);
-    add_stage(b, t, w.buffer);
+    if (t->rows == 32) /* the many items of weights leave few registers */
+        add_stage_by_loop(b, t, w.buffer);
+    else
+        add_stage(b, t, w.buffer);
     lanewise_put(b, t, w.next, w.other);
     walk_on(b, t, &w);
     ptx_end_loop(b);
@@ -293,6 +296,9 @@ static void emit_lanewise(ptx_builder *b, const kernel_row *row, const kernel_sp
     t.x_items = t.rows * CHUNKS < THREADS ? 1 : t.rows * CHUNKS / THREADS;
     t.w_items = t.columns * CHUNKS / THREADS;
     t.w = weights_begin(b, row, spec, &t.args);
+    t.in_pairs = runs_share_groups(&t.w);
+    if (t.in_pairs && t.w_items == 1)
+        t.w_items = 2; /* of half the threads */
     t.shared = ptx_shared(b, "stages", PTX_F32, 2 * lanewise_buffer_bytes(&t) / 4, LOAD_BYTES);
     t.partials = ptx_local(b, "waiting", PTX_F32, PARTIALS * SIDE * SIDE, LOAD_BYTES);
     t.tid = ptx_tid_x(b);

@@ -39,6 +39,7 @@ typedef struct lanewise {
     weights w;
     unsigned rows, columns; /* of the tile; columns are outputs of the weights */
     unsigned x_items, w_items;
+    bool in_pairs; /* items of weights 2i and 2i + 1 are of the same outputs and groups, at two k of a chunk */
     item x[ITEMS_MAX], weight[ITEMS_MAX];
     ptx_val first_row, column;          /* u64: of the block */
     ptx_val tid, warp_row, warp_column; /* u32: of the thread's warp in the tile */

@@ -70,10 +70,9 @@ static void place_along_k(ptx_builder *b, lanewise *t, ptx_val number, item *it)
     it->to = ptx_add(b, it->to, lanewise_row_offset(b, number));
 }
 
-/* Eight k side by side, of neighbouring groups of eight outputs. The last group that exists begins at a multiple of 8. */
-static void place_along_outputs(ptx_builder *b, lanewise *t, ptx_val number, item *it)
+/* Eight outputs at one k. The last group that exists begins at a multiple of 8. */
+static void place_group(ptx_builder *b, lanewise *t, ptx_val output, ptx_val k, item *it)
 {
-    ptx_val k = ptx_and(b, number, CHUNK - 1), output = ptx_and(b, number, 0x7FFFFFF8);
     ptx_val last = ptx_and(b, ptx_sub(b, t->w.outputs, 1), ptx_u64(b, ~(uint64_t)(CHUNK - 1)));
     ptx_val chosen = output_of(b, t, output);
     it->number = ptx_selp(b, chosen, last, ptx_setp(b, PTX_LT, chosen, t->w.outputs));
@@ -81,13 +80,31 @@ static void place_along_outputs(ptx_builder *b, lanewise *t, ptx_val number, ite
     it->to = ptx_mad(b, k, 4, ptx_add(b, it->to, lanewise_row_offset(b, output)));
 }
 
+/* Eight k side by side, of neighbouring groups of eight outputs. */
+static void place_along_outputs(ptx_builder *b, lanewise *t, ptx_val number, item *it)
+{
+    place_group(b, t, ptx_and(b, number, 0x7FFFFFF8), ptx_and(b, number, CHUNK - 1), it);
+}
+
+/* Four k side by side and four behind them, of neighbouring groups; every other four groups have the two in the other order,
+ * so that a warp's stores have no conflicts. Item i is one of a pair. */
+static void place_in_pair(ptx_builder *b, lanewise *t, unsigned i, ptx_val number, item *it)
+{
+    ptx_val group = ptx_shr(b, number, 2), turn = ptx_and(b, group, 4);
+    ptx_val k = ptx_add(b, ptx_and(b, number, 3), i % 2 ? ptx_xor(b, turn, 4) : turn);
+    place_group(b, t, ptx_shl(b, group, 3), k, it);
+}
+
 void lanewise_place_weights(ptx_builder *b, lanewise *t)
 {
     ptx_val base = ptx_add(b, t->shared, (int)lanewise_rows_bytes(t->rows));
     for (unsigned i = 0; i < t->w_items; i++) {
         item *it = &t->weight[i];
-        ptx_val number = place_item(b, t, i, t->columns, base, it);
-        (runs_along_k(&t->w) ? place_along_k : place_along_outputs)(b, t, number, it);
+        if (t->in_pairs)
+            place_in_pair(b, t, i, place_item(b, t, i / 2, t->columns / 2, base, it), it);
+        else
+            (runs_along_k(&t->w) ? place_along_k
+                                 : place_along_outputs)(b, t, place_item(b, t, i, t->columns, base, it), it);
         it->base = run_base_of(b, &t->w, it->number);
     }
 }
@@ -102,9 +119,32 @@ static void locate(ptx_builder *b, const lanewise *t, item *it, ptx_val stage)
     it->exists = ptx_setp(b, PTX_LT, it->at, is_wide ? t->args.k : ptx_cvt(b, PTX_U32, t->args.k));
 }
 
-static void fetch_weights(ptx_builder *b, const lanewise *t, item *it)
+static void fetch_weights(ptx_builder *b, lanewise *t, unsigned i)
 {
-    run_fetch(b, &t->w, &it->base, ptx_selp(b, it->at, 0, it->exists), &it->run);
+    item *it = &t->weight[i];
+    ptx_val k = ptx_selp(b, it->at, 0, it->exists);
+    if (t->in_pairs && i % 2)
+        run_fetch_beside(b, &t->w, &t->weight[i - 1].run, k, &it->run);
+    else
+        run_fetch(b, &t->w, &it->base, k, &it->run);
+}
+
+/* Of 128 rows, half the threads have all pairs of weights. */
+static bool has_weights_of_some(const lanewise *t)
+{
+    return t->in_pairs && t->columns < THREADS;
+}
+
+static void weights_begin_put(ptx_builder *b, const lanewise *t)
+{
+    if (has_weights_of_some(t))
+        ptx_if(b, ptx_setp(b, PTX_LT, t->tid, (int)t->columns));
+}
+
+static void weights_end_put(ptx_builder *b, const lanewise *t)
+{
+    if (has_weights_of_some(t))
+        ptx_end_if(b);
 }
 
 /* Loads alone, of k below 2^31. What does not exist is loaded from the first k, and put as zeros. */
@@ -117,11 +157,16 @@ void lanewise_fetch(ptx_builder *b, lanewise *t, ptx_val stage)
         ptx_val k = ptx_selp(b, it->at, 0, it->exists);
         emit_load_words(b, ptx_at(b, it->row, k, bytes), 0, CHUNK * bytes / 4, it->words);
     }
-    for (unsigned i = 0; i < t->w_items; i++) {
+    for (unsigned i = 0; i < t->w_items; i++)
         locate(b, t, &t->weight[i], stage);
-        if (i < ITEMS_AHEAD)
-            fetch_weights(b, t, &t->weight[i]);
+    ptx_label skip = ptx_label_new(b); /* a ptx_if would end the values that are loaded */
+    if (has_weights_of_some(t)) {
+        ptx_uniform(b);
+        ptx_bra_unless(b, ptx_setp(b, PTX_LT, t->tid, (int)t->columns), skip);
     }
+    for (unsigned i = 0; i < t->w_items && i < ITEMS_AHEAD; i++)
+        fetch_weights(b, t, i);
+    ptx_label_place(b, skip);
 }
 
 /* Of 32 rows the threads have less than one item each. */
@@ -182,11 +227,13 @@ static void put_values(ptx_builder *b, lanewise *t, ptx_val stage, ptx_val buffe
     for (unsigned i = 0; i < t->x_items; i++)
         put_x(b, t, &t->x[i], buffer);
     x_end(b, t);
+    weights_begin_put(b, t);
     for (unsigned i = 0; i < t->w_items; i++) {
         if (i >= ITEMS_AHEAD)
-            fetch_weights(b, t, &t->weight[i]);
+            fetch_weights(b, t, i);
         put_weights(b, t, &t->weight[i], buffer);
     }
+    weights_end_put(b, t);
     ptx_end_if(b);
 }
 
@@ -202,11 +249,13 @@ static void put_zeros(ptx_builder *b, const lanewise *t, ptx_val stage, ptx_val 
         ptx_end_if(b);
     }
     x_end(b, t);
+    weights_begin_put(b, t);
     for (unsigned i = 0; i < t->w_items; i++) {
         ptx_if_not(b, t->weight[i].exists);
         put_weight_zeros(b, t, &t->weight[i], buffer);
         ptx_end_if(b);
     }
+    weights_end_put(b, t);
     ptx_end_if(b);
 }
 
@@ -254,10 +303,12 @@ void lanewise_copy(ptx_builder *b, lanewise *t, ptx_val stage, ptx_val buffer)
         copy_x(b, t, &t->x[i], ptx_add(b, t->x[i].to, buffer));
     }
     x_end(b, t);
+    weights_begin_put(b, t);
     for (unsigned i = 0; i < t->w_items; i++) {
         locate(b, t, &t->weight[i], stage);
         copy_weights(b, t, &t->weight[i], buffer);
     }
+    weights_end_put(b, t);
 }
 
 ptx_val lanewise_x_is_aligned(ptx_builder *b, const lanewise *t)

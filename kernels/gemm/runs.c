@@ -211,6 +211,19 @@ static void fetch_row(ptx_builder *b, const weights *w, ptx_val row, ptx_val col
     stream_quads(b, &s, column, CHUNK, quads);
 }
 
+bool runs_share_groups(const weights *w)
+{
+    return !w->layout && !is_plain(w) && runs_exist(w) && !runs_along_k(w) && !by_columns(w) &&
+           is_direct(w) && matrix_rows_share_groups(w->coding.spec, CHUNK);
+}
+
+void run_fetch_beside(ptx_builder *b, const weights *w, const weight_run *first, ptx_val k, weight_run *run)
+{
+    *run = *first;
+    run->k = k;
+    fetch_direct(b, w, run_address(b, w, &first->base, k), run->quads);
+}
+
 static void fetch_grouped(ptx_builder *b, const weights *w, ptx_val k, weight_run *run)
 {
     const run_base *base = &run->base;

@@ -40,6 +40,11 @@ typedef struct weight_run {
  * have the same, modulo ROUND, in blocks. */
 void run_fetch(ptx_builder *b, const weights *w, const run_base *base, ptx_val k, weight_run *run);
 
+/* Whether all runs of a chunk of K have the same groups, as those along outputs may; then another of them, the groups of
+ * which are taken from the first. */
+bool runs_share_groups(const weights *w);
+void run_fetch_beside(ptx_builder *b, const weights *w, const weight_run *first, ptx_val k, weight_run *run);
+
 /* Where decoded weights go in shared memory: those along K in vectors of four, the second `half` bytes behind the first;
  * those along outputs `step` bytes apart. */
 typedef struct run_target {
