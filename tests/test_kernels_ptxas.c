@@ -67,6 +67,10 @@ static int add_products(const kernel_row *row, int turn, kernel_spec *specs, int
         "tile_rows=8 addend=yes gated=yes alpha=one bias=bf16 activation=gelu_tanh residual=yes data=bf16",
         "tile_rows=1 grouped=yes activation=silu output=f16 row_weight=yes",
         "tile_rows=4 addend=yes alpha=number activation=relu bias=f32",
+        "product=gemv tile_rows=4 grouped=yes gated=yes alpha=column bias=f16 activation=gelu_erf residual=yes "
+        "row_weight=yes data=f16 output=bf16",
+        "product=gemv tile_rows=1 grouped=yes activation=silu row_weight=yes",
+        "product=gemv tile_rows=16 grouped=yes data=bf16 bias=f32",
     };
     enum { PRODUCTS = sizeof products / sizeof products[0] };
     char reason[512];
@@ -77,7 +81,7 @@ static int add_products(const kernel_row *row, int turn, kernel_spec *specs, int
             continue;
         specs[count] = kernel_spec_default();
         if (CHECK(kernel_spec_set_words(row, &specs[count], products[i], reason, sizeof reason)))
-            count++;
+            count += kernel_is_emitted(row, &specs[count], reason, sizeof reason);
     }
     return count;
 }

@@ -90,8 +90,8 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
     const unsigned bits = row->format->facts.bits, rows = (unsigned)spec->tile_rows;
     if (bits == 0 || (bits & (bits - 1)) != 0)
         return refuse(error, error_size, "codes must have 2, 4 or 8 bits, or be plain values");
-    if (spec->reduction != KERNEL_K_COLUMNS || spec->grouped)
-        return refuse(error, error_size, "reduction must be columns, grouped must be no");
+    if (spec->reduction != KERNEL_K_COLUMNS)
+        return refuse(error, error_size, "reduction must be columns");
     if (spec->layout != QDNN_LAYOUT_BYTES && spec->layout != QDNN_LAYOUT_WORDS_ROWS)
         return refuse(error, error_size, "layout must be bytes or words");
     if (!groups_serve(row, spec))
@@ -372,6 +372,20 @@ static void slow_tile(ptx_builder *b, const gemv *g, ptx_val k)
 
 /* ---- The sums' end ---- */
 
+ptx_val gemv_row(ptx_builder *b, const gemv *g, ptx_val row)
+{
+    if (!g->spec->grouped)
+        return ptx_cvt(b, PTX_U64, row);
+    ptx_val of_tile = ptx_sub(b, row, g->first_row), exists = ptx_setp(b, PTX_LT, row, g->m);
+    return row_tile_row(b, &g->experts, ptx_cvt(b, PTX_U64, of_tile), exists);
+}
+
+/* A row without an expert has a NaN for its sum, which stays one through all that follows. */
+static ptx_val known_sum(ptx_builder *b, const gemv *g, ptx_val sum)
+{
+    return g->spec->grouped ? ptx_selp(b, sum, ptx_bits(b, PTX_F32, 0x7FFFFFFF), g->experts.known) : sum;
+}
+
 static void store_sums(ptx_builder *b, const gemv *g, const lanes_share *l)
 {
     const gemv_shape *s = &g->shape;
@@ -383,10 +397,11 @@ static void store_sums(ptx_builder *b, const gemv *g, const lanes_share *l)
     for (unsigned i = 0; i < columns; i++)
         for (unsigned j = 0; j < l->rows; j++) {
             ptx_val n = ptx_add(b, column, ptx_u64(b, i * step)), m = ptx_add(b, row, (int)j);
-            ptx_val sums[2] = {l->sums[i][j], g->spec->gated ? l->sums[columns + i][j] : l->sums[i][j]};
+            ptx_val sums[2] = {known_sum(b, g, l->sums[i][j])};
+            sums[1] = g->spec->gated ? known_sum(b, g, l->sums[columns + i][j]) : sums[0];
             ptx_val exists = ptx_setp_and(b, PTX_LE, ptx_add(b, output, (int)(i * step)), g->last, l->holds);
             ptx_if(b, ptx_setp_and(b, PTX_LT, m, g->m, exists));
-            epilogue_store(b, &e, ptx_cvt(b, PTX_U64, m), n, sums, (ptx_val){0});
+            epilogue_store(b, &e, gemv_row(b, g, m), n, sums, g->experts.expert);
             ptx_end_if(b);
         }
 }
@@ -507,6 +522,26 @@ static void begin_shared(ptx_builder *b, gemv *g, bool is_dynamic)
         g->codec->open(b, g);
 }
 
+/* The rows of the block: neighbours, or a tile of those of one expert, which may have no weights. */
+static void begin_tile(ptx_builder *b, gemv *g)
+{
+    if (!g->spec->grouped) {
+        g->first_row = ptx_mul(b, ptx_ctaid_y(b), (int)g->shape.rows);
+        return;
+    }
+    g->first_row = ptx_cvt(b, PTX_U32, g->experts.first);
+    g->m = ptx_cvt(b, PTX_U32, ptx_add(b, g->experts.first, g->experts.count));
+    g->k = ptx_selp(b, g->k, ptx_u32(b, 0), g->experts.known);
+}
+
+/* Blocks that share an SM, which decides how many registers there are: what rows and experts need on top of the codes. */
+static unsigned blocks_together(const gemv_shape *s, bool grouped)
+{
+    if (s->rows > 8)
+        return 1;
+    return grouped || s->rows > 2 ? 2 : 5 - s->rows;
+}
+
 static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     gemv g = {.spec = spec,
@@ -514,13 +549,21 @@ static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *
               .codec = gemv_codec_for(b, row->format, spec),
               .args = gemm_declare(b, row, spec)};
     ptx_reqntid(b, g.shape.warps * WARP, 1, 1);
-    ptx_minnctapersm(b, g.shape.rows == 1 ? 4 : g.shape.rows == 2 ? 3 : g.shape.rows > 8 ? 1 : 2);
+    ptx_minnctapersm(b, blocks_together(&g.shape, spec->grouped));
+    if (spec->grouped) {
+        g.experts = row_tiles_begin(b, spec, &g.args);
+        g.args = row_tile_args(b, &g.experts, &g.args);
+    }
     g.w = weights_begin(b, row, spec, &g.args);
     begin_shared(b, &g, gemv_codec_of(row->format, spec)->open != NULL);
     begin_block(b, &g);
+    begin_tile(b, &g);
     gemv_begin_inputs(b, &g);
-    g.first_row = ptx_mul(b, ptx_ctaid_y(b), (int)g.shape.rows);
     multiply(b, &g);
+    if (spec->grouped) {
+        ptx_syncthreads(b); /* tables are written anew for the next tile */
+        row_tiles_end(b);
+    }
 }
 
 static unsigned threads_of(const kernel_row *row, const kernel_spec *spec)
@@ -538,4 +581,5 @@ const gemm_kernel gemm_gemv = {.block_of = threads_of,
                                .outputs = columns_of,
                                .emit = emit_gemv,
                                .serves = serves,
-                               .fits = fits};
+                               .fits = fits,
+                               .takes_experts = true};
