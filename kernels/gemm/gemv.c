@@ -48,9 +48,9 @@ static void set_tile(const kernel_spec *spec, const format_row *format, gemv_sha
 /* 16 bytes of codes a thread, unless that makes too many sums: of many rows, less. */
 static gemv_shape shape_of(const kernel_row *row, const kernel_spec *spec)
 {
-    const unsigned bits = row->format->facts.bits;
+    const unsigned bits = row->format->facts.bits, most = spec->grouped ? 2 : 4; /* experts take registers */
     gemv_shape s = {.chunks = bits < 16 ? 16 / bits : 1, .rows = (unsigned)spec->tile_rows};
-    s.outputs = between(spec->gated ? 2 : 1, 8 / s.chunks, s.rows > 4 ? 2 : GEMV_OUTPUTS_MAX);
+    s.outputs = between(spec->gated ? 2 : 1, 8 / s.chunks, s.rows > most ? 2 : GEMV_OUTPUTS_MAX);
     while (s.outputs * s.rows * s.chunks > SUMS_MAX && s.chunks > 1)
         s.chunks /= 2;
     s.team = LANES / s.chunks;
