@@ -95,10 +95,11 @@ static void choose_tiles(const matmul_shape *s, kernel_spec *spec)
 static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_spec *spec)
 {
     kernel_problem problem = problem_of(c);
+    const uint64_t together = rows_together(&c->shape);
     for (size_t i = 0; i < sizeof few_rows / sizeof few_rows[0]; i++) {
         spec->product = few_rows[i].product;
-        spec->tile_rows = rows_of_tile(problem.m, few_rows[i].tile_rows);
-        if (problem.m <= few_rows[i].rows && kernel_product_fits(row, spec, &problem))
+        spec->tile_rows = rows_of_tile(together, few_rows[i].tile_rows);
+        if (together <= few_rows[i].rows && kernel_product_fits(row, spec, &problem))
             return;
     }
     if (c->shape.m > 16 && !spec->grouped) {
@@ -106,7 +107,7 @@ static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_sp
         return;
     }
     spec->product = KERNEL_PRODUCT_STAGED;
-    spec->tile_rows = rows_of_tile(rows_together(&c->shape), 8);
+    spec->tile_rows = rows_of_tile(together, 8);
 }
 
 /* What is between x A and B, and A and B themselves. */

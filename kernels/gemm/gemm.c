@@ -181,35 +181,27 @@ static void add_sums(const kernel_row *row, const kernel_spec *spec, const kerne
     add_product(row, &join, problem, steps);
 }
 
-/* Without k no weight is read, and sums are +0 in every mode: the kernel of plain weights serves, which expects no
- * scales. */
-static void add_sums_of_nothing(const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
-{
-    kernel_spec plain = *spec;
-    plain.product = KERNEL_PRODUCT_STAGED;
-    plain.split = 1;
-    plain.tile_rows = 1; /* routes are cut as the product says */
-    add_product(plain_row(QDNN_DATA_F32), spec->grouped ? spec : &plain, problem, steps);
-}
-
 void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                 kernel_steps *steps)
 {
     gemm_shape shape = gemm_shape_of(spec, problem);
+    kernel_spec own = *spec;
     if (shape.n == 0)
         return;
-    if (kernels[spec->product]->steps) {
-        kernels[spec->product]->steps(row, spec, problem, steps);
+    if (shape.k == 0) { /* no weight is read, sums are +0 in every mode: plain weights serve, without scales */
+        row = plain_row(QDNN_DATA_F32);
+        own.product = KERNEL_PRODUCT_STAGED;
+        own.tile_rows = own.split = 1;
+    }
+    if (kernels[own.product]->steps) {
+        kernels[own.product]->steps(row, &own, problem, steps);
         return;
     }
     if (spec->grouped)
-        routes_steps(kernel_find("route_rows"), spec, problem, steps);
+        routes_steps(kernel_find("route_rows"), &own, problem, steps);
     if (problem->lora_rank)
-        add_lora(spec, problem, steps);
-    if (shape.k > 0)
-        add_sums(row, spec, problem, steps);
-    else
-        add_sums_of_nothing(spec, problem, steps);
+        add_lora(&own, problem, steps);
+    add_sums(row, &own, problem, steps);
 }
 
 gemm_args gemm_declare(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)

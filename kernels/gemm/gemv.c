@@ -51,9 +51,9 @@ static void set_tile(const kernel_spec *spec, const format_row *format, gemv_sha
 /* 16 bytes of codes a thread, unless that makes too many sums: of many rows, less. */
 static gemv_shape shape_of(const kernel_row *row, const kernel_spec *spec)
 {
-    const unsigned bits = row->format->facts.bits;
+    const unsigned bits = row->format->facts.bits, most = spec->grouped ? 2 : 4; /* experts take registers */
     gemv_shape s = {.chunks = bits < 16 ? 16 / bits : 1, .rows = (unsigned)spec->tile_rows};
-    s.outputs = between(spec->gated ? 2 : 1, 8 / s.chunks, s.rows > 4 ? 2 : GEMV_OUTPUTS_MAX);
+    s.outputs = between(spec->gated ? 2 : 1, 8 / s.chunks, s.rows > most ? 2 : GEMV_OUTPUTS_MAX);
     while (s.outputs * s.rows * s.chunks > SUMS_MAX && s.chunks > 1)
         s.chunks /= 2;
     s.team = LANES / s.chunks;
@@ -93,8 +93,8 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
     const unsigned bits = row->format->facts.bits, rows = (unsigned)spec->tile_rows;
     if (bits == 0 || (bits & (bits - 1)) != 0)
         return refuse(error, error_size, "codes must have 2, 4 or 8 bits, or be plain values");
-    if (spec->reduction != KERNEL_K_COLUMNS || spec->grouped)
-        return refuse(error, error_size, "reduction must be columns, grouped must be no");
+    if (spec->reduction != KERNEL_K_COLUMNS)
+        return refuse(error, error_size, "reduction must be columns");
     if (spec->layout != QDNN_LAYOUT_BYTES && spec->layout != QDNN_LAYOUT_WORDS_ROWS)
         return refuse(error, error_size, "layout must be bytes or words");
     if (!groups_serve(row, spec))
@@ -424,6 +424,20 @@ static void slow_tile(ptx_builder *b, const gemv *g, ptx_val k)
 
 /* ---- The sums' end ---- */
 
+ptx_val gemv_row(ptx_builder *b, const gemv *g, ptx_val row)
+{
+    if (!g->spec->grouped)
+        return ptx_cvt(b, PTX_U64, row);
+    ptx_val of_tile = ptx_sub(b, row, g->first_row), exists = ptx_setp(b, PTX_LT, row, g->m);
+    return row_tile_row(b, &g->experts, ptx_cvt(b, PTX_U64, of_tile), exists);
+}
+
+/* A row without an expert has a NaN for its sum, which stays one through all that follows. */
+static ptx_val known_sum(ptx_builder *b, const gemv *g, ptx_val sum)
+{
+    return g->spec->grouped ? ptx_selp(b, sum, ptx_bits(b, PTX_F32, 0x7FFFFFFF), g->experts.known) : sum;
+}
+
 static void store_sums(ptx_builder *b, const gemv *g, const lanes_share *l)
 {
     const gemv_shape *s = &g->shape;
@@ -435,10 +449,11 @@ static void store_sums(ptx_builder *b, const gemv *g, const lanes_share *l)
     for (unsigned i = 0; i < columns; i++)
         for (unsigned j = 0; j < l->rows; j++) {
             ptx_val n = ptx_add(b, column, ptx_u64(b, i * step)), m = ptx_add(b, row, (int)j);
-            ptx_val sums[2] = {l->sums[i][j], g->spec->gated ? l->sums[columns + i][j] : l->sums[i][j]};
+            ptx_val sums[2] = {known_sum(b, g, l->sums[i][j])};
+            sums[1] = g->spec->gated ? known_sum(b, g, l->sums[columns + i][j]) : sums[0];
             ptx_val exists = ptx_setp_and(b, PTX_LE, ptx_add(b, output, (int)(i * step)), g->last, l->holds);
             ptx_if(b, ptx_setp_and(b, PTX_LT, m, g->m, exists));
-            epilogue_store(b, &e, ptx_cvt(b, PTX_U64, m), n, sums, (ptx_val){0});
+            epilogue_store(b, &e, gemv_row(b, g, m), n, sums, g->experts.expert);
             ptx_end_if(b);
         }
 }
@@ -570,11 +585,25 @@ static bool has_pairs(const ptx_builder *b)
     return ptx_target(b) && (ptx_target(b)->number == 100 || ptx_target(b)->number == 103);
 }
 
-/* As many as leave registers enough: 128, 168 or all. */
-static unsigned blocks_of_sm(const gemv_shape *s)
+/* The rows of the block: neighbours, or a tile of those of one expert, which may have no weights. */
+static void begin_tile(ptx_builder *b, gemv *g)
+{
+    if (!g->spec->grouped) {
+        g->first_row = ptx_mul(b, ptx_ctaid_y(b), (int)g->shape.rows);
+        return;
+    }
+    g->first_row = ptx_cvt(b, PTX_U32, g->experts.first);
+    g->m = ptx_cvt(b, PTX_U32, ptx_add(b, g->experts.first, g->experts.count));
+    g->k = ptx_selp(b, g->k, ptx_u32(b, 0), g->experts.known);
+}
+
+/* Blocks that share an SM, which decides how many registers there are: as many as leave enough. */
+static unsigned blocks_of_sm(const gemv_shape *s, bool grouped)
 {
     if (s->rows > 8)
         return 1;
+    if (grouped)
+        return 2;
     return s->rows == 1 && s->outputs <= 2 ? 4 : s->rows == 1 || (s->rows == 2 && s->outputs == 2) ? 3 : 2;
 }
 
@@ -586,13 +615,21 @@ static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *
               .args = gemm_declare(b, row, spec)};
     g.in_pairs = has_pairs(b) && g.shape.chunks > 1;
     ptx_reqntid(b, g.shape.warps * WARP, 1, 1);
-    ptx_minnctapersm(b, blocks_of_sm(&g.shape));
+    ptx_minnctapersm(b, blocks_of_sm(&g.shape, spec->grouped));
+    if (spec->grouped) {
+        g.experts = row_tiles_begin(b, spec, &g.args);
+        g.args = row_tile_args(b, &g.experts, &g.args);
+    }
     g.w = weights_begin(b, row, spec, &g.args);
     begin_shared(b, &g, gemv_codec_of(row->format, spec)->open != NULL);
     begin_block(b, &g);
+    begin_tile(b, &g);
     gemv_begin_inputs(b, &g);
-    g.first_row = ptx_mul(b, ptx_ctaid_y(b), (int)g.shape.rows);
     multiply(b, &g);
+    if (spec->grouped) {
+        ptx_syncthreads(b); /* tables are written anew for the next tile */
+        row_tiles_end(b);
+    }
 }
 
 static unsigned threads_of(const kernel_row *row, const kernel_spec *spec)
@@ -610,4 +647,5 @@ const gemm_kernel gemm_gemv = {.block_of = threads_of,
                                .outputs = columns_of,
                                .emit = emit_gemv,
                                .serves = serves,
-                               .fits = fits};
+                               .fits = fits,
+                               .takes_experts = true};

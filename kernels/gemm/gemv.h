@@ -14,6 +14,7 @@
 #ifndef QDNN_KERNELS_GEMV_H
 #define QDNN_KERNELS_GEMV_H
 
+#include "kernels/gemm/routes.h"
 #include "kernels/gemm/weights.h"
 
 enum {
@@ -91,8 +92,9 @@ struct gemv {
     gemv_shape shape;
     const gemv_codec *codec;
     ptx_val k, groups; /* u32: of a row */
-    ptx_val m;         /* u32 */
-    ptx_val first_row; /* u32: of the block */
+    ptx_val m;         /* u32; of sorted rows, where those of the expert end */
+    ptx_val first_row; /* u32: of the block; of sorted rows, its place among them */
+    row_tile experts;  /* of a grouped product: the rows, and their expert */
     ptx_val column;    /* u64: of the block */
     ptx_val last;      /* u32: the last column that exists, counted from the block's first */
     ptx_val aligned;   /* predicate: codes may be loaded by vectors */
@@ -117,7 +119,10 @@ struct gemv {
     ptx_val left; /* s32 variable: k of the row from there on; none where codes are not aligned */
 };
 
-/* ---- Shapes (gemv.c) ---- */
+/* ---- Rows and shapes (gemv.c) ---- */
+
+/* The number (u64) of a row of x and y, of which a u32 counts from the first: sorted rows are looked up, where they exist. */
+ptx_val gemv_row(ptx_builder *b, const gemv *g, ptx_val row);
 
 unsigned gemv_unit(const gemv_shape *s); /* neighbouring k of a thread in a round */
 

@@ -372,6 +372,12 @@ static void check_buffers(const product_operands *o, const device_buffer *at)
                                 quant_operand_name(i));
 }
 
+static bool check_choice(const product_case *c, qdnnPlan_t plan)
+{
+    qdnnPlanInfo_t info = {.size = sizeof info};
+    return !c->choice || (CHECK_QDNN(qdnnGetPlanInfo(plan, &info)) && CHECK_HAS(info.choice, c->choice));
+}
+
 bool product_run_operands(qdnnHandle_t handle, const product_case *c, buffer_kind buffers, const product_operands *o)
 {
     product_descriptors d = {0};
@@ -380,7 +386,7 @@ bool product_run_operands(qdnnHandle_t handle, const product_case *c, buffer_kin
     qdnnPlan_t plan = NULL;
     bool ok = make_buffers(handle, buffers, c->shift, o, at) && descriptors_make(c, &o->product, &d) &&
               CHECK_QDNN(qdnnCreateMatmulPlan(handle, d.matmul, d.x, d.stack, d.weights.quant, d.y, &plan)) &&
-              execute(handle, c, plan, bindings, bind_operands(c, o, at, bindings));
+              check_choice(c, plan) && execute(handle, c, plan, bindings, bind_operands(c, o, at, bindings));
     if (ok)
         check_buffers(o, at);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
@@ -443,8 +449,9 @@ static bool run_in_two(qdnnHandle_t handle, const product_case *c, buffer_kind b
     qdnnPlan_t product = NULL;
     const size_t bytes = (size_t)(c->weights.dims[0] * c->weights.dims[1]) * sizeof(float);
     bool ok =
-        make_buffers(handle, buffers, c->shift, o, at) && device_buffer_make(handle, BUFFER_EXACT, bytes, 0, &plain) &&
-        descriptors_make(c, &o->product, &d) && dequantize(handle, c, &d, o, at, &plain) &&
+        make_buffers(handle, buffers, c->shift, o, at) &&
+        device_buffer_make(handle, BUFFER_EXACT, bytes, 0, &plain) && descriptors_make(c, &o->product, &d) &&
+        dequantize(handle, c, &d, o, at, &plain) &&
         CHECK_QDNN(qdnnSetQuantWeights(d.weights.quant, QDNN_WEIGHTS_F32, 0)) &&
         CHECK_QDNN(qdnnCreateMatmulPlan(handle, d.matmul, d.x, d.stack, d.weights.quant, d.y, &product)) &&
         execute(handle, c, product, bindings, bind_plain(c, o, at, &plain, bindings));

@@ -61,6 +61,67 @@ TEST_EACH(ParityStacks, StacksOfExperts, matmul_row_count, matmul_row_name)
     ptxvm_end(handle);
 }
 
+/* Few rows for each expert, with weights along K: the kernel that streams them serves many formats. */
+static product_case few_at(const kernel_row *row, int trial)
+{
+    static const int64_t ms[] = {1, 5, 16, 30, 61}, experts[] = {1, 3, 8, 5, 4};
+    product_case c = matmul_case_at(row, 400 + trial);
+    c.weights = (quant_case){.row = row,
+                             .spec = kernel_spec_default(),
+                             .granularity = QDNN_GRANULARITY_GROUP,
+                             .extent = 32,
+                             .rank = 2,
+                             .dims = {c.gated ? 34 : 17, trial % 2 ? 512 : 768},
+                             .seed = (uint32_t)trial + 1};
+    if (!kernel_takes(row, "groups")) {
+        c.weights.granularity = QDNN_GRANULARITY_TENSOR;
+        c.weights.extent = 0;
+    }
+    c.k_rows = false;
+    c.m = ms[trial % LENGTH(ms)];
+    c.rows = trial % 3 == 2 ? c.m / 2 : -1;
+    c.experts = experts[trial % LENGTH(experts)];
+    c.one_expert = trial % 4 == 3;
+    c.row_weight = trial % 2;
+    return c;
+}
+
+static bool is_streamed(const kernel_row *row, const product_case *c)
+{
+    const kernel_row *product = kernel_find_operation(KERNEL_MATMUL, row->format);
+    kernel_spec spec = c->weights.spec;
+    spec.group_size = 32;
+    spec.product = KERNEL_PRODUCT_GEMV;
+    spec.grouped = 1;
+    kernel_problem problem = {.rows = 17, .columns = (uint64_t)c->weights.dims[1], .m = (uint64_t)c->m};
+    return kernel_product_fits(product, &spec, &problem);
+}
+
+TEST_EACH(ParityStacks, FewRowsOfEachExpert, matmul_row_count, matmul_row_name)
+{
+    NEED_PTXVM;
+    const kernel_row *row = matmul_row_at(index);
+    qdnnHandle_t handle = ptxvm_begin(sms[(index + 4) % LENGTH(sms)], index, "all", "stderr");
+    bool alive = handle != NULL;
+    for (int i = 0; i < 5 && alive; i++) {
+        product_case c = few_at(row, i);
+        if (is_streamed(row, &c))
+            c.choice = "kernel gemv";
+        alive = product_run(handle, &c, BUFFER_EXACT);
+    }
+    ptxvm_end(handle);
+}
+
+TEST_CASE(ParityStacks, ManyFormatsAreStreamed)
+{
+    int streamed = 0;
+    for (int i = 0; i < matmul_row_count(); i++) {
+        product_case c = few_at(matmul_row_at(i), 1);
+        streamed += is_streamed(matmul_row_at(i), &c);
+    }
+    CHECK(streamed >= 15);
+}
+
 /* More rows than the block that sorts has threads, more experts than a warp has lanes, and warps in many orders. */
 TEST_CASE(ParityStacks, ManyRowsAndExperts)
 {
