@@ -162,10 +162,10 @@ static unsigned words_at_once(const block_address *at, unsigned bytes)
 /* Aligned words from two bytes before on, which belong to the block before or to memory ahead of the first. */
 static void load_skewed(ptx_builder *b, const block_address *at, unsigned count, ptx_val *words)
 {
-    ptx_val next = block_load_as(b, at, PTX_U32, -2);
+    ptx_val next = load_number(b, at, PTX_U32, -2);
     for (unsigned i = 0; i < count; i++) {
         ptx_val low = next;
-        next = block_load_as(b, at, PTX_U32, (int)(4 * i) + 2);
+        next = load_number(b, at, PTX_U32, (int)(4 * i) + 2);
         words[i] = ptx_prmt(b, low, next, 0x5432);
     }
 }
