@@ -371,10 +371,7 @@ static void begin_places(ptx_builder *b, stream *s)
 static void emit_stream(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, THREADS, 1, 1);
-    if (spec->tile_rows <= 16) /* else the assembler stops at 64, or takes what it needs not */
-        ptx_maxnreg(b, 168);
-    else
-        ptx_minnctapersm(b, 1);
+    ptx_minnctapersm(b, 1); /* any number of registers: else the assembler stops at 64, and spills */
     stream s = {.spec = spec,
                 .args = gemm_declare(b, row, spec),
                 .bits = row->format->facts.bits,
