@@ -617,7 +617,7 @@ static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *
     ptx_reqntid(b, g.shape.warps * WARP, 1, 1);
     ptx_minnctapersm(b, blocks_of_sm(&g.shape, spec->grouped));
     if (spec->grouped) {
-        g.experts = row_tiles_begin(b, spec, &g.args);
+        g.experts = row_tile_of_block(b, &g.args);
         g.args = row_tile_args(b, &g.experts, &g.args);
     }
     g.w = weights_begin(b, row, spec, &g.args);
@@ -626,10 +626,6 @@ static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *
     begin_tile(b, &g);
     gemv_begin_inputs(b, &g);
     multiply(b, &g);
-    if (spec->grouped) {
-        ptx_syncthreads(b); /* tables are written anew for the next tile */
-        row_tiles_end(b);
-    }
 }
 
 static unsigned threads_of(const kernel_row *row, const kernel_spec *spec)

@@ -166,18 +166,35 @@ static ptx_val load_u32(ptx_builder *b, ptx_val array, ptx_val index, int offset
     return ptx_cvt(b, PTX_U64, ptx_ld_global_nc(b, PTX_U32, ptx_at(b, array, index, 4), offset));
 }
 
+static ptx_val tile_count(ptx_builder *b, const routes *r)
+{
+    return ptx_cvt(b, PTX_U64, ptx_ld_global_nc(b, PTX_U32, r->tile_count, 0));
+}
+
+static row_tile tile_at(ptx_builder *b, const routes *r, ptx_val number)
+{
+    ptx_val twice = ptx_shl(b, number, 1), slot = load_u32(b, r->tiles, twice, 0);
+    row_tile t = {.first = load_u32(b, r->tiles, twice, 4), .order = r->order};
+    t.count = ptx_sub(b, load_u32(b, r->start, slot, 4), t.first);
+    t.known = ptx_setp(b, PTX_LT, slot, r->experts);
+    t.expert = ptx_selp(b, slot, ptx_u64(b, 0), t.known);
+    return t;
+}
+
 static row_tile sorted_tiles_begin(ptx_builder *b, const gemm_args *args)
 {
     routes r = routes_at(b, &args->all);
-    ptx_val count = ptx_cvt(b, PTX_U64, ptx_ld_global_nc(b, PTX_U32, r.tile_count, 0));
-    ptx_val number =
-        ptx_for(b, ptx_cvt(b, PTX_U64, ptx_ctaid_y(b)), count, ptx_cvt(b, PTX_U64, ptx_sreg(b, "nctaid.y")));
-    ptx_val twice = ptx_shl(b, number, 1), slot = load_u32(b, r.tiles, twice, 0);
-    row_tile t = {.first = load_u32(b, r.tiles, twice, 4), .order = r.order};
-    t.count = ptx_sub(b, load_u32(b, r.start, slot, 4), t.first);
-    t.known = ptx_setp(b, PTX_LT, slot, r.experts);
-    t.expert = ptx_selp(b, slot, ptx_u64(b, 0), t.known);
-    return t;
+    ptx_val number = ptx_for(b, ptx_cvt(b, PTX_U64, ptx_ctaid_y(b)), tile_count(b, &r),
+                             ptx_cvt(b, PTX_U64, ptx_sreg(b, "nctaid.y")));
+    return tile_at(b, &r, number);
+}
+
+row_tile row_tile_of_block(ptx_builder *b, const gemm_args *args)
+{
+    routes r = routes_at(b, &args->all);
+    ptx_val number = ptx_cvt(b, PTX_U64, ptx_ctaid_y(b));
+    ptx_ret_unless(b, ptx_setp(b, PTX_LT, number, tile_count(b, &r)));
+    return tile_at(b, &r, number);
 }
 
 row_tile row_tiles_begin(ptx_builder *b, const kernel_spec *spec, const gemm_args *args)

@@ -33,6 +33,8 @@ typedef struct row_tile {
 /* A loop over the tiles of the block, in steps of the grid's y. */
 row_tile row_tiles_begin(ptx_builder *b, const kernel_spec *spec, const gemm_args *args);
 void row_tiles_end(ptx_builder *b);
+/* The one tile of the block, where the grid has all tiles of sorted rows; a block without one ends here. */
+row_tile row_tile_of_block(ptx_builder *b, const gemm_args *args);
 
 /* Whether the tile has a row i (u64), and the row's number (u64), which is 0 where it has not. */
 ptx_val row_tile_has(ptx_builder *b, const row_tile *t, ptx_val i);
