@@ -1,120 +1,8 @@
 /* Products of few rows: gemv.h has the plan of it. */
 #include "kernels/gemm/gemv.h"
 
-#include <stdio.h>
-
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/lanes.h"
-
-/* ---- Shapes ---- */
-
-enum {
-    SUMS_MAX = 64,       /* accumulators of a thread */
-    LOADS = 8,           /* of 16 bytes, that a thread has in flight */
-    X_BYTES = 32 * 1024, /* of shared memory, at most */
-    TILE_MAX = 4096,     /* k */
-    NUMBERS_BYTES = 20 * 1024,
-    TABLE_BYTES = 64 /* of codes that are looked up */
-};
-
-unsigned gemv_unit(const gemv_shape *s)
-{
-    return CHUNK * s->chunks;
-}
-
-static unsigned between(unsigned least, unsigned x, unsigned most)
-{
-    return x < least ? least : x > most ? most : x;
-}
-
-/* The largest tile whose x and numbers fit: a power of two, whole turns of the loop, and work for every warp. */
-static void set_tile(const kernel_spec *spec, const format_row *format, gemv_shape *s)
-{
-    const gemv_codec *codec = gemv_codec_of(format, spec);
-    const unsigned shared = PTX_SHARED_DEFAULT - (format->codec->open ? TABLE_BYTES : 0);
-    const unsigned least = between(s->turn, s->warps / s->rows, s->warps) * ROUND,
-                   of_half = s->of_block / (spec->gated ? 2 : 1);
-    for (s->tile = TILE_MAX; s->tile > least; s->tile /= 2) {
-        s->span = gemv_span(format, spec);
-        unsigned slots = s->span ? s->tile / s->span : 0;
-        unsigned numbers = slots ? s->of_block * gemv_numbers_pitch(s, codec) * 4 : 0,
-                 x = s->rows * s->tile * 4;
-        if (x <= (codec->open ? X_BYTES / 2 : X_BYTES) && slots <= s->warps * WARP &&
-            numbers <= NUMBERS_BYTES && x + numbers <= shared)
-            break;
-    }
-    s->span = gemv_span(format, spec);
-    while (s->span && s->tile / s->span * of_half < s->warps * WARP)
-        s->span /= 2;
-}
-
-/* 16 bytes of codes a thread, unless that makes too many sums: of many rows, less. */
-static gemv_shape shape_of(const kernel_row *row, const kernel_spec *spec)
-{
-    const unsigned bits = row->format->facts.bits, most = spec->grouped ? 2 : 4; /* experts take registers */
-    gemv_shape s = {.chunks = bits < 16 ? 16 / bits : 1, .rows = (unsigned)spec->tile_rows};
-    s.outputs = between(spec->gated ? 2 : 1, 8 / s.chunks, s.rows > most ? 2 : GEMV_OUTPUTS_MAX);
-    while (s.outputs * s.rows * s.chunks > SUMS_MAX && s.chunks > 1)
-        s.chunks /= 2;
-    s.team = LANES / s.chunks;
-    s.words = s.chunks * bits / 4;
-    s.depth = s.rows > 8 ? 1 : s.rows > 4 ? 2 : between(2, LOADS * 4 / (s.outputs * s.words), GEMV_DEPTH_MAX);
-    s.turn = s.rows > 2 ? s.depth : GEMV_DEPTH_MAX;
-    s.warps = s.rows > 8 ? 8 : 4;
-    s.of_block = s.warps * (WARP / s.team) * s.outputs;
-    set_tile(spec, row->format, &s);
-    return s;
-}
-
-static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
-{
-    gemv_shape s = shape_of(row, spec);
-    return spec->gated ? s.of_block / 2 : s.of_block;
-}
-
-/* ---- What it serves ---- */
-
-static bool refuse(char *error, size_t size, const char *why)
-{
-    snprintf(error, size, "product gemv: %s", why);
-    return false;
-}
-
-/* Numbers change with k, and not within the k of a thread in a round. */
-static bool groups_serve(const kernel_row *row, const kernel_spec *spec)
-{
-    if (gemv_span(row->format, spec) == 0)
-        return true;
-    return spec->groups != QDNN_GROUPS_COLUMNS && gemv_span(row->format, spec) >= 16;
-}
-
-static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
-{
-    const unsigned bits = row->format->facts.bits, rows = (unsigned)spec->tile_rows;
-    if (bits == 0 || (bits & (bits - 1)) != 0)
-        return refuse(error, error_size, "codes must have 2, 4 or 8 bits, or be plain values");
-    if (spec->reduction != KERNEL_K_COLUMNS)
-        return refuse(error, error_size, "reduction must be columns");
-    if (spec->layout != QDNN_LAYOUT_BYTES && spec->layout != QDNN_LAYOUT_WORDS_ROWS)
-        return refuse(error, error_size, "layout must be bytes or words");
-    if (!groups_serve(row, spec))
-        return refuse(error, error_size, "groups must run along K, with a size that is a multiple of 16");
-    if (rows > GEMV_ROWS_MAX || (rows & (rows - 1)) != 0)
-        return refuse(error, error_size, "tile_rows must be 1, 2, 4, 8 or 16");
-    return true;
-}
-
-/* A thread's 16 bytes are whole, and so are the spans of numbers; columns and bytes of a row are counted by 31
- * bits, and the grid has all rows. */
-static bool fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
-{
-    const unsigned bits = row->format->facts.bits;
-    const uint64_t k = problem->columns, most = UINT64_C(1) << 28;
-    return k % CHUNK == 0 && k * bits % (8 * LOAD_BYTES) == 0 && k < most && problem->rows < most &&
-           problem->m < UINT16_MAX &&
-           (spec->groups != QDNN_GROUPS_FLAT || gemv_span(row->format, spec) == 0 ||
-            k % spec->group_size == 0);
-}
 
 /* ---- Loads ahead ---- */
 
@@ -610,7 +498,7 @@ static unsigned blocks_of_sm(const gemv_shape *s, bool grouped)
 static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     gemv g = {.spec = spec,
-              .shape = shape_of(row, spec),
+              .shape = gemv_shape_of(row, spec),
               .codec = gemv_codec_for(b, row->format, spec),
               .args = gemm_declare(b, row, spec)};
     g.in_pairs = has_pairs(b) && g.shape.chunks > 1;
@@ -628,9 +516,15 @@ static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *
     multiply(b, &g);
 }
 
+static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
+{
+    gemv_shape s = gemv_shape_of(row, spec);
+    return spec->gated ? s.of_block / 2 : s.of_block;
+}
+
 static unsigned threads_of(const kernel_row *row, const kernel_spec *spec)
 {
-    return shape_of(row, spec).warps * WARP;
+    return gemv_shape_of(row, spec).warps * WARP;
 }
 
 static unsigned shared_of(const kernel_row *row, const kernel_spec *spec)
@@ -642,6 +536,6 @@ const gemm_kernel gemm_gemv = {.block_of = threads_of,
                                .shared = shared_of,
                                .outputs = columns_of,
                                .emit = emit_gemv,
-                               .serves = serves,
-                               .fits = fits,
+                               .serves = gemv_serves,
+                               .fits = gemv_fits,
                                .takes_experts = true};

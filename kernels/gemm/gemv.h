@@ -6,6 +6,7 @@
  * 16 of 2 for bytes, a warp for wider ones. So the upper bits of a lane's number are bits of a thread's, and the lower
  * ones say which of its accumulators it is.
  *
+ *   gemv_shape.c    how threads share the work, and what is served
  *   gemv.c          the kernel: loads ahead, rounds, the sums' end
  *   gemv_inputs.c   x and the numbers of groups into shared memory, a tile of k at a time
  *   gemv_decode.c   from codes to f32, per format
@@ -119,12 +120,17 @@ struct gemv {
     ptx_val left; /* s32 variable: k of the row from there on; none where codes are not aligned */
 };
 
-/* ---- Rows and shapes (gemv.c) ---- */
+/* ---- Rows (gemv.c) ---- */
 
 /* The number (u64) of a row of x and y, of which a u32 counts from the first: sorted rows are looked up, where they exist. */
 ptx_val gemv_row(ptx_builder *b, const gemv *g, ptx_val row);
 
+/* ---- Shapes (gemv_shape.c) ---- */
+
+gemv_shape gemv_shape_of(const kernel_row *row, const kernel_spec *spec);
 unsigned gemv_unit(const gemv_shape *s); /* neighbouring k of a thread in a round */
+bool gemv_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
+bool gemv_fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem);
 
 /* ---- Inputs (gemv_inputs.c) ---- */
 

@@ -1,0 +1,118 @@
+/* The shape of a kernel for products of few rows: how its threads share the work; and what it serves. */
+#include "kernels/gemm/gemv.h"
+
+#include <stdio.h>
+
+/* ---- Shapes ---- */
+
+enum {
+    SUMS_MAX = 64,       /* accumulators of a thread */
+    LOADS = 8,           /* of 16 bytes, that a thread has in flight */
+    X_BYTES = 32 * 1024, /* of shared memory, at most */
+    TILE_MAX = 4096,     /* k */
+    NUMBERS_BYTES = 20 * 1024,
+    TURN_MAX = 8,    /* rounds */
+    TABLE_BYTES = 64 /* of codes that are looked up */
+};
+
+unsigned gemv_unit(const gemv_shape *s)
+{
+    return CHUNK * s->chunks;
+}
+
+static unsigned between(unsigned least, unsigned x, unsigned most)
+{
+    return x < least ? least : x > most ? most : x;
+}
+
+/* Whether the tile's x and numbers have room. */
+static bool tile_has_room(const gemv_codec *codec, const format_row *format, const gemv_shape *s)
+{
+    const unsigned shared = PTX_SHARED_DEFAULT - (format->codec->open ? TABLE_BYTES : 0);
+    const unsigned slots = s->span ? s->tile / s->span : 0, x = s->rows * s->tile * 4;
+    const unsigned numbers = slots ? s->of_block * gemv_numbers_pitch(s, codec) * 4 : 0;
+    return x <= (codec->open ? X_BYTES / 2 : X_BYTES) && slots <= s->warps * WARP &&
+           numbers <= NUMBERS_BYTES && x + numbers <= shared;
+}
+
+/* The largest tile that has room: a power of two, whole turns of the loop, and work for every warp. False where that is
+ * not so: the least one is taken then. */
+static bool set_tile(const kernel_spec *spec, const format_row *format, gemv_shape *s)
+{
+    const gemv_codec *codec = gemv_codec_of(format, spec);
+    const unsigned least = between(s->turn, s->warps / s->rows, s->warps) * ROUND;
+    const unsigned of_half = s->of_block / (spec->gated ? 2 : 1);
+    s->tile = TILE_MAX;
+    s->span = gemv_span(format, spec);
+    while (s->tile > least && !tile_has_room(codec, format, s))
+        s->tile /= 2;
+    bool has_room = tile_has_room(codec, format, s);
+    while (s->span && s->tile / s->span * of_half < s->warps * WARP)
+        s->span /= 2;
+    return has_room;
+}
+
+/* 16 bytes of codes a thread, unless that makes too many sums: of many rows, less. */
+gemv_shape gemv_shape_of(const kernel_row *row, const kernel_spec *spec)
+{
+    const unsigned bits = row->format->facts.bits, most = spec->grouped ? 2 : 4; /* experts take registers */
+    gemv_shape s = {.chunks = bits < 16 ? 16 / bits : 1, .rows = (unsigned)spec->tile_rows};
+    s.outputs = between(spec->gated ? 2 : 1, 8 / s.chunks, s.rows > most ? 2 : GEMV_OUTPUTS_MAX);
+    while (s.outputs * s.rows * s.chunks > SUMS_MAX && s.chunks > 1)
+        s.chunks /= 2;
+    s.team = LANES / s.chunks;
+    s.words = s.chunks * bits / 4;
+    s.depth = s.rows > 8 ? 1 : s.rows > 4 ? 2 : between(2, LOADS * 4 / (s.outputs * s.words), GEMV_DEPTH_MAX);
+    s.warps = s.rows > 8 ? 8 : 4;
+    s.of_block = s.warps * (WARP / s.team) * s.outputs;
+    s.turn = TURN_MAX;
+    if (s.rows > 1 || spec->grouped || !set_tile(spec, row->format, &s)) {
+        s.turn = s.rows > 2 ? s.depth : GEMV_DEPTH_MAX;
+        set_tile(spec, row->format, &s);
+    }
+    return s;
+}
+
+/* ---- What it serves ---- */
+
+static bool refuse(char *error, size_t size, const char *why)
+{
+    snprintf(error, size, "product gemv: %s", why);
+    return false;
+}
+
+/* Numbers change with k, and not within the k of a thread in a round. */
+static bool groups_serve(const kernel_row *row, const kernel_spec *spec)
+{
+    if (gemv_span(row->format, spec) == 0)
+        return true;
+    return spec->groups != QDNN_GROUPS_COLUMNS && gemv_span(row->format, spec) >= 16;
+}
+
+bool gemv_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
+{
+    const unsigned bits = row->format->facts.bits, rows = (unsigned)spec->tile_rows;
+    if (bits == 0 || (bits & (bits - 1)) != 0)
+        return refuse(error, error_size, "codes must have 2, 4 or 8 bits, or be plain values");
+    if (spec->reduction != KERNEL_K_COLUMNS)
+        return refuse(error, error_size, "reduction must be columns");
+    if (spec->layout != QDNN_LAYOUT_BYTES && spec->layout != QDNN_LAYOUT_WORDS_ROWS)
+        return refuse(error, error_size, "layout must be bytes or words");
+    if (!groups_serve(row, spec))
+        return refuse(error, error_size, "groups must run along K, with a size that is a multiple of 16");
+    if (rows > GEMV_ROWS_MAX || (rows & (rows - 1)) != 0)
+        return refuse(error, error_size, "tile_rows must be 1, 2, 4, 8 or 16");
+    return true;
+}
+
+/* A thread's 16 bytes are whole, and so are the spans of numbers; columns and bytes of a row are counted by 31
+ * bits, and the grid has all rows. */
+bool gemv_fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
+{
+    const unsigned bits = row->format->facts.bits;
+    const uint64_t k = problem->columns, most = UINT64_C(1) << 28;
+    return k % CHUNK == 0 && k * bits % (8 * LOAD_BYTES) == 0 && k < most && problem->rows < most &&
+           problem->m < UINT16_MAX &&
+           (spec->groups != QDNN_GROUPS_FLAT || gemv_span(row->format, spec) == 0 ||
+            k % spec->group_size == 0);
+}
