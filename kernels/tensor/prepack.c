@@ -150,6 +150,7 @@ void prepack_bound(const kernel_spec *spec, const kernel_problem *problem,
 void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, PREPACK_THREADS, 1, 1);
+    ptx_minnctapersm(b, 2); /* any number of registers: else the assembler spills */
     kernel_args args = kernel_declare(b, row, spec);
     quantized q = {.coding = {row->format, spec}, .codes = args.operand[QDNN_OPERAND_CODES]};
     packing p = {.bits = row->format->facts.bits,
