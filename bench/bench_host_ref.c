@@ -50,7 +50,9 @@ static ref_quant_spec spec_of(const format_facts *f)
                             .code = f->code,
                             .block = f->block,
                             .zero_kind = f->zero_kind,
-                            .zero = f->zero_kind == QDNN_ZERO_MINIMUM ? QDNN_DATA_F32 : QDNN_DATA_U8,
+                            .zero = f->zero_kind == QDNN_ZERO_MINIMUM ? QDNN_DATA_F32
+                                    : f->bits == 8                      ? QDNN_DATA_I32
+                                                                        : QDNN_DATA_U8,
                             .group_size = 128,
                             .floor = REF_DEFAULT_FLOOR};
 }
