@@ -486,11 +486,11 @@ static void begin_tile(ptx_builder *b, gemv *g)
 }
 
 /* Blocks that share an SM, which decides how many registers there are: as many as leave enough. */
-static unsigned blocks_of_sm(const gemv_shape *s, bool grouped)
+static unsigned blocks_of_sm(const gemv_shape *s, bool crowded)
 {
     if (s->rows > 8)
         return 1;
-    if (grouped)
+    if (crowded) /* experts, or gates */
         return 2;
     return s->rows == 1 && s->outputs <= 2 ? 4 : s->rows == 1 || (s->rows == 2 && s->outputs == 2) ? 3 : 2;
 }
@@ -503,7 +503,7 @@ static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *
               .args = gemm_declare(b, row, spec)};
     g.in_pairs = has_pairs(b) && g.shape.chunks > 1;
     ptx_reqntid(b, g.shape.warps * WARP, 1, 1);
-    ptx_minnctapersm(b, blocks_of_sm(&g.shape, spec->grouped));
+    ptx_minnctapersm(b, blocks_of_sm(&g.shape, spec->grouped || spec->gated));
     if (spec->grouped) {
         g.experts = row_tile_of_block(b, &g.args);
         g.args = row_tile_args(b, &g.experts, &g.args);

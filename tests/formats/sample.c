@@ -19,13 +19,25 @@ bool sample_is_full(void)
     return full;
 }
 
+bool sample_is_elementwise(const kernel_row *row)
+{
+    switch (kernel_operation_of(row)) {
+    case KERNEL_SCALE:
+    case KERNEL_QUANTIZE:
+    case KERNEL_DEQUANTIZE:
+    case KERNEL_DYNAMIC:
+    case KERNEL_RANGE:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* What is part of an operation belongs to no format. Blocks, and operations without codes, have tests of their own. */
 static bool is_sampled(const kernel_row *row)
 {
-    if (kernel_is_product(row) || kernel_operation_of(row) == KERNEL_REPACK || !kernel_format(row) || kernel_format(row)->block != QDNN_BLOCK_NONE)
+    if (!sample_is_elementwise(row) || !kernel_format(row) || kernel_format(row)->block != QDNN_BLOCK_NONE)
         return false;
-    if (kernel_operation_of(row) == KERNEL_GLOBAL || kernel_operation_of(row) == KERNEL_NEST)
-        return false; /* scales over scales: not a flat tensor with scales of its own */
     if (full || !row->operation_name)
         return true;
     for (int i = 0; i < LENGTH(formats); i++)

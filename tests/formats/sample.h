@@ -5,6 +5,10 @@
 
 #include "kernels/kernels.h"
 
+/* Whether the row scales, quantizes or dequantizes a tensor, or finds its range: products, repacking and the rest have tests
+ * of their own. */
+bool sample_is_elementwise(const kernel_row *row);
+
 int sample_row_count(void);
 const kernel_row *sample_row_at(int index);
 

@@ -5,6 +5,7 @@
 
 #include "device/device_buffer.h"
 #include "driver/api/request.h"
+#include "formats/sample.h"
 #include "test.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
@@ -13,7 +14,7 @@ const kernel_row *matrix_row_at(int index)
 {
     for (int i = 0; i < kernel_row_count; i++) {
         const kernel_row *row = &kernel_rows[i];
-        if (row->operation_name && kernel_format(row) && kernel_takes(row, "groups") && !kernel_is_product(row) &&
+        if (row->operation_name && kernel_format(row) && kernel_takes(row, "groups") && sample_is_elementwise(row) &&
             index-- == 0)
             return row;
     }

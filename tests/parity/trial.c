@@ -4,15 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "formats/sample.h"
 #include "test.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
-/* Repacking has no elements (test_parity_repack.c), products have three matrices (test_parity_matmul.c), and operations without codes have trials of their own. */
+/* Repacking, products and operations without codes have trials of their own. */
 static bool is_in_it(const kernel_row *row)
 {
-    return row->operation_name && kernel_format(row) && kernel_operation_of(row) != KERNEL_REPACK &&
-           !kernel_is_product(row);
+    return row->operation_name && kernel_format(row) && sample_is_elementwise(row);
 }
 
 /* Found once: the tests of a program are listed by these whenever it starts. */
