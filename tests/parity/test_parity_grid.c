@@ -200,14 +200,22 @@ TEST_CASE(ParityGrid, MatricesMeetEveryValue)
     }
 }
 
+/* Codes in another order, and products. */
+static bool has_tests_of_its_own(const kernel_row *row)
+{
+    return kernel_operation_of(row) == KERNEL_REPACK || kernel_operation_of(row) == KERNEL_PREPACK || kernel_is_product(row);
+}
+
 TEST_CASE(ParityGrid, EveryOperationIsInIt)
 {
     int count = 0;
     for (int i = 0; qdnnGetOperationName(i); i++) {
         const kernel_row *row = kernel_find(qdnnGetOperationName(i)); /* null: a name for some settings of another */
-        if (row && kernel_format(row) &&
-            kernel_operation_of(row) != KERNEL_REPACK) /* these have tests of their own */
-            CHECK_EQ_STR(parity_row_at(count++)->operation_name, qdnnGetOperationName(i));
+        if (!row || !kernel_format(row) || has_tests_of_its_own(row))
+            continue;
+        const kernel_row *in_it = parity_row_at(count++);
+        if (CHECK(in_it != NULL))
+            CHECK_EQ_STR(in_it->operation_name, qdnnGetOperationName(i));
     }
     CHECK_EQ_I64(parity_row_count(), count);
 }
