@@ -144,9 +144,11 @@ bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *s
     char entry[64];
     kernel_entry_name(row, entry, sizeof entry);
     ptx_builder *b = ptx_open(sm, options);
-    ptx_kernel(b, entry);
-    row->operation->emit(b, row, &normal);
-    ptx_describe(b, &out->info);
+    if (b) { /* else there is no memory, as ptx_close says */
+        ptx_kernel(b, entry);
+        row->operation->emit(b, row, &normal);
+        ptx_describe(b, &out->info);
+    }
     if (!ptx_close(b, &out->ptx, error))
         return false;
     out->geometry = kernel_geometry_of(row, &normal);
