@@ -35,7 +35,7 @@ typedef enum quant_method {
     METHOD_OTHER
 } quant_method;
 
-/* What a checkpoint's configuration says of its quantization; a number that it does not say is 0. */
+/* The quantization that a checkpoint's configuration describes; numbers it leaves out are 0. */
 typedef struct quant_config {
     quant_method method;
     const char *name; /* of the method, as it is written */

@@ -287,7 +287,7 @@ static inline uint64_t vm_clock(const vm_warp *warp, const vm_op *op)
  * VM_FAULT. */
 vm_result vm_fault(vm_warp *warp, const vm_op *op, int lane, ptxvm_status status, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-/* The same for an access to memory: `detail` has what the finding says of it. */
+/* The same for an access to memory; `detail` holds the description for the finding. */
 vm_result vm_fault_access(vm_warp *warp, const vm_op *op, int lane, ptxvm_status status,
                           const ptxvm_finding *detail, const char *format, ...)
     __attribute__((format(printf, 6, 7)));

@@ -137,7 +137,7 @@ TEST_CASE(DriverLog, Destinations)
     check_stream("QDNN_LOGLEVEL=3 QDNN_LOGDEST=stderr", only_out, "");
     check_stream("QDNN_LOGLEVEL=3 QDNN_LOGDEST=stdout", only_out, lines);
     check_stream("QDNN_LOGLEVEL=0 QDNN_LOGDEST=stdout", only_out, "");
-    /* What is wrong is said once. */
+    /* A mistake is reported once. */
     check_stream("QDNN_LOGLEVEL=3 QDNN_LOGDEST=/no/such/folder/log", only_err,
                  "qdnn: QDNN_LOGDEST is '/no/such/folder/log', which cannot be written\n");
     check_stream("QDNN_LOGLEVEL=loud", only_err, "qdnn: QDNN_LOGLEVEL is 'loud'; it must be 0, 1, 2 or 3\n");

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 
-/* The text, which has to be JSON: a failure otherwise, and null, in which there is nothing. json_free frees
+/* Parses the text, which must be JSON; otherwise reports a failure and returns an empty document. json_free frees
  * it. */
 json *read_json(const char *text);
 /* What is at the path: a string, a number or a word. */

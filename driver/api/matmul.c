@@ -216,7 +216,7 @@ static const char *reason_of(const matmul_call *c, const matmul_way *way)
     return way == &matmul_tensor ? "AUTO with QDNN_MATMUL_FAMILY_BITS" : "AUTO, unless more is allowed";
 }
 
-/* Which algorithm and which kernel, and why, behind what the way says of itself. */
+/* The algorithm, the kernel and the reason, appended to the description of the way. */
 static void describe(qdnnPlan_t plan, const matmul_call *c, const matmul_way *way, const request *r)
 {
     char kernel[32];

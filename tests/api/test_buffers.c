@@ -186,7 +186,7 @@ TEST_CASE(ApiBuffers, CheckedBuffersMustBeLongEnough)
         size_t needed = s.bytes[of_quantize[i]];
         bind_all(&s, bound);
         OK(qdnnMalloc(s.handle, &shorter, needed - 1));
-        bound[i].pointer = shorter; /* whatever the binding says of its size */
+        bound[i].pointer = shorter; /* whatever size the binding claims */
         snprintf(part, sizeof part,
                  " is 0x%llx, with %zu bytes to the end of its allocation; quant.int4_zp.quantize needs %zu",
                  (unsigned long long)(uintptr_t)shorter, needed - 1, needed);

@@ -1,5 +1,5 @@
 /* What a descriptor can say and no kernel does, what does not fit together, tensors that are empty or far too
- * large: each has its status and a sentence that says what would do. */
+ * large: each has its status and a sentence that names a working alternative. */
 #include <string.h>
 
 #include "kernels/kernels.h"
@@ -54,7 +54,7 @@ static void check_refused(qdnnStatus_t status, const char *part)
 static const struct {
     qdnnQuantAttribute_t attribute;
     int64_t value;
-    const char *part; /* what would do */
+    const char *part; /* of the sentence */
 } unsupported[] = {
     {QDNN_QUANT_GLOBAL_SCALE, 1, "a global scale goes with codes that are floats and scales of type e4m3"},
     {QDNN_QUANT_SCALE_TYPE, QDNN_SCALE_E8M0, "scale is e8m0, which belongs to codes that are floats"},

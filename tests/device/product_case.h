@@ -21,7 +21,7 @@ typedef struct product_case {
     uint32_t seed;
     qdnnMatmulAlgorithm_t algorithm;
     int sm; /* of algorithm TENSOR: what it runs on */
-    const char *choice; /* what the plan's info must say of its kernel; null: anything */
+    const char *choice; /* a part of the choice that the plan's info must report; null: anything */
     int64_t experts; /* the weights are a stack of so many, each with a seed of its own; 0: they are not */
     bool one_expert; /* all rows name the last one; else any, and none among them */
     bool row_weight;

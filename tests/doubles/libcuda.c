@@ -1,4 +1,4 @@
-/* What a driver says of itself and its devices, and how its functions are found. */
+/* A fake driver: its version and devices, and how its functions are looked up. */
 #include "doubles/libcuda.h"
 
 #include <stdint.h>

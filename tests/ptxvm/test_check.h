@@ -1,4 +1,4 @@
-/* Kernels with a seeded bug, and what the checks must say of it. The text of a kernel is written a line an
+/* Kernels with a seeded bug, and the finding that each must produce. The text of a kernel is written a line an
  * instruction, so that the expected lines can be read off: the body of CHECK_KERNEL begins on line
  * CHECK_FIRST. */
 #ifndef TEST_CHECK_H

@@ -6,7 +6,7 @@
  *   rewrite.c    what both do with a file           types.c     the types that can be written
  *   bench.c      products with the file's layers    repack.c    the same values in another format
  *   tensor.c     a weight in memory                 device.c    what runs on the device
- *   reference.c  what host_ref says of it           output.c    a file that appears whole
+ *   reference.c  the same by host_ref               output.c    a file that appears whole
  *   write_*.c    its header, by kind                quant_config.c  what it says of its quantization
  *   progress.c   the line that shows how far it is */
 #ifndef TOOLS_QDNN_TOOL_H
