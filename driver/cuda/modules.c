@@ -138,7 +138,6 @@ static bool takes_cubins(const context *c)
     return !c->device.is_vm && c->target->number == 10 * c->device.major + c->device.minor;
 }
 
-/* The driver's own words are kept, as far as they fit into a sentence. */
 /* A launch gets more than 48 KiB of shared memory, the kernel's own among them, only where the function was told so. */
 static qdnnStatus_t allow_shared(qdnnHandle_t handle, module *m, const char *entry)
 {
@@ -157,6 +156,7 @@ static qdnnStatus_t allow_shared(qdnnHandle_t handle, module *m, const char *ent
                          bytes);
 }
 
+/* The driver's own words are kept, as far as they fit into a sentence. */
 static qdnnStatus_t load_module(qdnnHandle_t handle, const kernel_row *row, const bundle_image *text,
                                 module *m)
 {

@@ -7,7 +7,7 @@
  *   bench.c      products with the file's layers    repack.c    the same values in another format
  *   tensor.c     a weight in memory                 device.c    what runs on the device
  *   reference.c  the same by host_ref               output.c    a file that appears whole
- *   write_*.c    its header, by kind                quant_config.c  what it says of its quantization
+ *   write_*.c    its header, by kind                quant_config.c  the quantization that a file declares
  *   progress.c   the line that shows how far it is */
 #ifndef TOOLS_QDNN_TOOL_H
 #define TOOLS_QDNN_TOOL_H
