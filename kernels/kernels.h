@@ -12,6 +12,12 @@
 
 #include "ptxgen/ptx.h"
 
+/* a / b rounded up; b is not 0. */
+static inline uint64_t ceil_div(uint64_t a, uint64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
 /* ---- Specifications: everything that a kernel's text is specialised to (spec.c) ---- */
 
 /* Along what the sum of a product runs in the matrix of weights: [N, K] or [K, N]. */

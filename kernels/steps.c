@@ -6,11 +6,6 @@
 #include "kernels/formats/blocks.h"
 #include "kernels/tensor/prepack.h"
 
-static uint64_t ceil_div(uint64_t a, uint64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
 /* ---- Parameters ---- */
 
 /* The operands that a format has, besides the plain tensors. */

@@ -85,11 +85,6 @@ void emit_gemm(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
     kernels[spec->product]->emit(b, row, spec);
 }
 
-static uint64_t ceil_div(uint64_t a, uint64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
 /* The product alone. */
 static kernel_step *add_product(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                                 kernel_steps *steps)

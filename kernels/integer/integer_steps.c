@@ -3,11 +3,6 @@
 
 #include "kernels/emit.h"
 
-static uint64_t ceil_div(uint64_t a, uint64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
 static uint64_t aligned(uint64_t bytes)
 {
     return ceil_div(bytes, INT_CHUNK) * INT_CHUNK;

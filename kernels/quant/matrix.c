@@ -1,11 +1,6 @@
 /* The way over a matrix: bands and spans, patches and elements. */
 #include "kernels/quant/matrix.h"
 
-static uint64_t ceil_div(uint64_t a, uint64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
 kernel_geometry matrix_geometry(const coding *c)
 {
     return (kernel_geometry){.block = MATRIX_BLOCK,

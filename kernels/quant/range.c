@@ -26,11 +26,6 @@ typedef struct parts {
     uint64_t band_elements;     /* there is one more band for every so many elements */
 } parts;
 
-static uint64_t ceil_div(uint64_t a, uint64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
 /* Enough for all blocks that are to be busy, as long as the lists for the second pass stay short. */
 static uint64_t bands_of(const kernel_spec *spec, const parts *p, bool is_signed)
 {

@@ -15,11 +15,6 @@ bool prepack_is_split(unsigned bits)
     return 16 % bits == 0;
 }
 
-static uint64_t ceil_div(uint64_t a, uint64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
 uint64_t prepack_bytes(unsigned bits, uint64_t n, uint64_t k)
 {
     return ceil_div(n, UNIT_N) * ceil_div(k, UNIT_K) * UNIT_N * UNIT_K / 8 * bits;

@@ -35,11 +35,6 @@ static unsigned team_lanes(const kernel_spec *spec)
 
 /* ---- How much there is ---- */
 
-static uint64_t ceil_div(uint64_t a, uint64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
 /* The first group has the most elements. */
 uint64_t lsq_backward_segments(const kernel_spec *spec, uint64_t n)
 {
