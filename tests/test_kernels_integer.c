@@ -2,8 +2,8 @@
 #include "bench/integer/integer_run.h"
 #include "formats/sample.h"
 #include "kernels/kernels.h"
-#include "support/process.h"
 #include "test.h"
+#include "test_kernels_ptxas.h"
 #include "tools/toolkit.h"
 
 #include <stdio.h>
@@ -121,14 +121,14 @@ static const struct {
 static const char *const targets[] = {"sm_75", "sm_90", "sm_80", "sm_89", "sm_100", "sm_120a"};
 enum { FORMS = sizeof forms / sizeof forms[0] };
 
-static int form_count(void)
+static int target_count(void)
 {
-    return FORMS * (sample_is_full() ? 6 : 2);
+    return sample_is_full() ? 6 : 2;
 }
 
-static void form_name(int index, char *text, size_t size)
+static void target_name(int index, char *text, size_t size)
 {
-    snprintf(text, size, "%s_%d_%s", forms[index % FORMS].kernel, index % FORMS, targets[index / FORMS]);
+    snprintf(text, size, "%s", targets[index]);
 }
 
 static kernel_spec form_spec(const kernel_row *row, int form)
@@ -144,30 +144,22 @@ static kernel_spec form_spec(const kernel_row *row, int form)
     return spec;
 }
 
-TEST_EACH(KernelsInteger, Assemble, form_count, form_name)
+static void check_frugal(const char *log)
 {
-    const kernel_row *row = kernel_find(forms[index % FORMS].kernel);
-    char ptxas[1024], dir[256], path[300];
+    CHECK_HAS(log, " 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads");
+}
+
+TEST_EACH(KernelsInteger, Assemble, target_count, target_name)
+{
+    char ptxas[1024];
     if (!toolkit_find_ptxas(ptxas, sizeof ptxas))
         SKIP("there is no ptxas");
-    kernel_spec spec = form_spec(row, index % FORMS);
-    kernel_text text;
-    ptx_error error = {0};
-    if (!kernel_emit(row, &spec, ptx_sm_find(targets[index / FORMS]), NULL, &text, &error)) {
-        FAIL("%s", error.text);
-        return;
+    assembly all = {0};
+    for (int i = 0; i < FORMS; i++) {
+        const kernel_row *row = kernel_find(forms[i].kernel);
+        kernel_spec spec = form_spec(row, i);
+        assembly_add_kernel(&all, row, &spec, ptx_sm_find(targets[index]));
     }
-    temp_dir_make(dir, sizeof dir);
-    snprintf(path, sizeof path, "%s/kernel.ptx", dir);
-    FILE *file = fopen(path, "w");
-    if (CHECK(file != NULL)) {
-        fputs(text.ptx, file);
-        fclose(file);
-        toolkit_result result;
-        if (CHECK(toolkit_ptxas(ptxas, targets[index / FORMS], path, &result)))
-            CHECK_HAS(result.log, " 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads");
-        toolkit_free(&result);
-    }
-    free(text.ptx);
-    temp_dir_remove(dir);
+    CHECK(assembly_run(&all, ptxas, targets[index], check_frugal));
+    assembly_free(&all);
 }

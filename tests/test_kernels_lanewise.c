@@ -4,8 +4,8 @@
 #include "formats/sample.h"
 #include "kernels/kernels.h"
 #include "ptxvm/ptxvm.h"
-#include "support/process.h"
 #include "test.h"
+#include "test_kernels_ptxas.h"
 #include "tools/toolkit.h"
 
 #include <stdio.h>
@@ -75,55 +75,22 @@ static void check_log(const char *log)
 {
     CHECK_HAS(log, " 0 bytes spill stores, 0 bytes spill loads");
     CHECK_HAS(log, " 1280 bytes stack frame"); /* five sums of 8 x 8 f32 */
-    CHECK(strstr(log, "warning") == NULL);
-}
-
-/* False when this ptxas does not know the target at all. */
-static bool assemble(const char *ptxas, const char *path, const kernel_row *row, const kernel_spec *spec,
-                     const ptx_sm *sm)
-{
-    kernel_text text;
-    ptx_error error = {0};
-    toolkit_result result;
-    if (!kernel_emit(row, spec, sm, NULL, &text, &error)) {
-        FAIL("%s", error.text);
-        return true;
-    }
-    FILE *file = fopen(path, "w");
-    if (CHECK(file != NULL)) {
-        fputs(text.ptx, file);
-        fclose(file);
-    }
-    free(text.ptx);
-    bool ok = toolkit_ptxas(ptxas, sm->name, path, &result);
-    bool known = ok || !result.log || !strstr(result.log, "gpu-name");
-    if (ok)
-        check_log(result.log);
-    else if (known)
-        FAIL("%s", result.log ? result.log : "ptxas failed");
-    toolkit_free(&result);
-    return known;
 }
 
 TEST_EACH(KernelLanewise, Assembles, count, name)
 {
     const kernel_row *row = row_at(index / sample_sm_count());
     const ptx_sm *sm = sample_sm_at(index % sample_sm_count());
-    char ptxas[1024], dir[256], path[300];
+    char ptxas[1024];
     if (!toolkit_find_ptxas(ptxas, sizeof ptxas))
         SKIP("there is no ptxas");
-    temp_dir_make(dir, sizeof dir);
-    snprintf(path, sizeof path, "%s/kernel.ptx", dir);
-    bool known = true;
-    for (int i = 0; i < (sample_is_full() ? LENGTH(turns) : 1) && known; i++) {
+    assembly all = {0};
+    for (int i = 0; i < (sample_is_full() ? LENGTH(turns) : 1); i++) {
         kernel_spec spec = spec_at(row, (index + index / sample_sm_count() + i) % LENGTH(turns));
-        char settings[KERNEL_SPEC_TEXT];
-        kernel_spec_text(row, &spec, settings, sizeof settings);
-        test_push_note("%s", settings);
-        known = assemble(ptxas, path, row, &spec, sm);
-        test_pop_note();
+        assembly_add_kernel(&all, row, &spec, sm);
     }
-    temp_dir_remove(dir);
+    bool known = assembly_run(&all, ptxas, sm->name, check_log);
+    assembly_free(&all);
     if (!known)
         SKIP("this ptxas does not know %s", sm->name);
 }

@@ -1,9 +1,9 @@
 /* Every kernel of the registry assembles for one target of each generation (in the full build for every target), over
  * its settings, without spills and without a stack. ptxas is the judge; where there is none the cases are skipped. */
+#include "test_kernels_ptxas.h"
+
 #include "formats/sample.h"
-#include "kernels/kernels.h"
 #include "tools/toolkit.h"
-#include "support/process.h"
 #include "test.h"
 #include "test_kernel_grid.h"
 
@@ -62,7 +62,8 @@ static int add_matrices(const kernel_row *row, int turn, int wanted, kernel_spec
 static int add_products(const kernel_row *row, int turn, kernel_spec *specs, int count)
 {
     static const char *const products[] = {
-        "tile_rows=8 grouped=yes gated=yes alpha=column bias=f16 activation=gelu_erf residual=yes row_weight=yes "
+        "tile_rows=8 grouped=yes gated=yes alpha=column bias=f16 activation=gelu_erf residual=yes "
+        "row_weight=yes "
         "data=f16 output=bf16",
         "tile_rows=8 addend=yes gated=yes alpha=one bias=bf16 activation=gelu_tanh residual=yes data=bf16",
         "tile_rows=1 grouped=yes activation=silu output=f16 row_weight=yes",
@@ -72,7 +73,8 @@ static int add_products(const kernel_row *row, int turn, kernel_spec *specs, int
         "product=blocks tile_rows=16 data=bf16",
         "product=columns reduction=rows data=f16",
         "product=columns reduction=rows tile_rows=4 gated=yes activation=silu data=f32",
-        "product=gemv tile_rows=4 grouped=yes gated=yes alpha=column bias=f16 activation=gelu_erf residual=yes "
+        "product=gemv tile_rows=4 grouped=yes gated=yes alpha=column bias=f16 activation=gelu_erf "
+        "residual=yes "
         "row_weight=yes data=f16 output=bf16",
         "product=gemv tile_rows=1 grouped=yes activation=silu row_weight=yes",
         "product=gemv tile_rows=16 grouped=yes data=bf16 bias=f32",
@@ -95,7 +97,8 @@ static int add_products(const kernel_row *row, int turn, kernel_spec *specs, int
 /* Products of few rows; by default one of each target and kernel. */
 static int add_few_rows(const kernel_row *row, int turn, bool all, kernel_spec *specs, int count)
 {
-    static const char *const settings[][2] = {{"1", "f16"}, {"16", "f32"}, {"2", "bf16"}, {"4", "f32"}, {"8", "f16"}};
+    static const char *const settings[][2] = {
+        {"1", "f16"}, {"16", "f32"}, {"2", "bf16"}, {"4", "f32"}, {"8", "f16"}};
     enum { SETTINGS = sizeof settings / sizeof settings[0] };
     char error[256];
     for (int i = 0; i < (all ? 2 * SETTINGS : 1) && kernel_takes(row, "product"); i++) {
@@ -138,51 +141,29 @@ static int add_tensor(const kernel_row *row, const ptx_sm *sm, int turn, kernel_
     return count;
 }
 
-/* Every function of `ptxas -v`'s report has a line of this form. */
+/* What `ptxas -v` says of a kernel. */
 static void check_frugal(const char *log)
 {
-    static const char *const nothing = "0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads";
-    int functions = 0;
-    for (const char *p = log; (p = strstr(p, " bytes stack frame")); p++) {
-        functions++;
-        CHECK(p > log && strncmp(p - 1, nothing, strlen(nothing)) == 0 && p[-2] == ' ');
-    }
-    CHECK_EQ_I64(functions, 1);
-    CHECK(strstr(log, "warning") == NULL);
+    CHECK_HAS(log, "\n    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n");
 }
 
-/* False when this ptxas does not know the target at all. */
-static bool assemble(const char *ptxas, const char *path, const kernel_row *row, const kernel_spec *spec,
-                     const ptx_sm *sm)
+void assembly_add_kernel(assembly *a, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm)
 {
+    char settings[KERNEL_SPEC_TEXT];
     kernel_text text;
     ptx_error error = {0};
-    if (!kernel_emit(row, spec, sm, NULL, &text, &error)) {
-        FAIL("%s", error.text);
-        return true;
-    }
-    FILE *file = fopen(path, "w");
-    if (CHECK(file != NULL)) {
-        fputs(text.ptx, file);
-        fclose(file);
-    }
-    free(text.ptx);
-    toolkit_result result;
-    bool ok = toolkit_ptxas(ptxas, sm->name, path, &result);
-    bool known = ok || !result.log || !strstr(result.log, "gpu-name");
-    if (ok)
-        check_frugal(result.log);
-    else if (known)
-        FAIL("%s", result.log ? result.log : "ptxas failed");
-    toolkit_free(&result);
-    return known;
+    kernel_spec_text(row, spec, settings, sizeof settings);
+    if (kernel_emit(row, spec, sm, NULL, &text, &error))
+        assembly_add(a, text.ptx, settings);
+    else
+        FAIL("%s: %s", settings, error.text);
 }
 
 TEST_EACH(Kernels, Assembles, count, name)
 {
     const kernel_row *row = &kernel_rows[index / sample_sm_count()];
     const ptx_sm *sm = sample_sm_at(index % sample_sm_count());
-    char ptxas[1024], dir[256], path[300];
+    char ptxas[1024];
     if (!toolkit_find_ptxas(ptxas, sizeof ptxas))
         SKIP("there is no ptxas");
     kernel_spec specs[GRID_MAX];
@@ -191,17 +172,11 @@ TEST_EACH(Kernels, Assembles, count, name)
     n = add_products(row, index * 3, specs, n);
     n = add_few_rows(row, index, sample_is_full(), specs, n);
     n = add_tensor(row, sm, index, specs, n);
-    temp_dir_make(dir, sizeof dir);
-    snprintf(path, sizeof path, "%s/kernel.ptx", dir);
-    bool known = true;
-    for (int i = 0; i < n && known; i++) {
-        char settings[512];
-        kernel_spec_text(row, &specs[i], settings, sizeof settings);
-        test_push_note("%s", settings);
-        known = assemble(ptxas, path, row, &specs[i], sm);
-        test_pop_note();
-    }
-    temp_dir_remove(dir);
+    assembly all = {0};
+    for (int i = 0; i < n; i++)
+        assembly_add_kernel(&all, row, &specs[i], sm);
+    bool known = assembly_run(&all, ptxas, sm->name, check_frugal);
+    assembly_free(&all);
     if (!known)
         SKIP("this ptxas does not know %s", sm->name);
 }

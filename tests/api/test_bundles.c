@@ -6,8 +6,9 @@
 #include "bench/idle_driver.h"
 #include "driver/api/handle.h"
 #include "driver/cuda/modules.h"
-#include "tools/toolkit.h"
 #include "scene.h"
+#include "support/assemble.h"
+#include "support/environment.h"
 #include "support/process.h"
 
 /* A bundle of every kernel in its default types and groups for sm_90. */
@@ -98,16 +99,8 @@ static CUresult load(CUmodule *module, const void *image, unsigned count, CUjit_
     return 0;
 }
 
-/* A cubin is for one compute capability: 9.1, which runs the PTX of 9.0, must not get it, and ptxvm neither. */
-static const struct {
-    const char *name;
-    int minor;
-    bool is_vm, cubin;
-} devices[] = {{"gpu_9_0", 0, false, true}, {"gpu_9_1", 1, false, false}, {"ptxvm", 0, true, false}};
-
-TEST_ROWS(ApiBundles, CubinsAreForTheirDevice, devices)
+static void check_device(const char *directory, int minor, bool is_vm, bool cubin)
 {
-    char ptxas[1024], directory[256];
     qdnnHandle_t handle = NULL;
     qdnnTensorDescriptor_t t = NULL;
     qdnnQuantDescriptor_t q = NULL;
@@ -116,20 +109,33 @@ TEST_ROWS(ApiBundles, CubinsAreForTheirDevice, devices)
     cuda_api remembering = idle_driver;
     remembering.cuModuleLoadDataEx = load;
     cuda_device device = idle_device(&remembering);
-    device.minor = devices[index].minor;
-    device.is_vm = devices[index].is_vm;
-    if (!toolkit_find_ptxas(ptxas, sizeof ptxas) && !toolkit_has_jitlink())
-        SKIP("neither ptxas nor nvJitLink was found");
-    write_bundle(directory, sizeof directory, "cubin");
+    device.minor = minor;
+    device.is_vm = is_vm;
     OK(handle_create(&device, &handle));
     OK(qdnnCreateTensorDescriptor(&t));
     OK(qdnnCreateQuantDescriptor(&q));
     OK(qdnnSetBundle(handle, directory));
     OK(qdnnCreateQuantizePlan(handle, t, q, &plan));
     OK(qdnnGetPlanInfo(plan, &info));
-    CHECK(got_cubin == devices[index].cubin);
-    CHECK(info.fromBundle == devices[index].cubin);
+    CHECK(got_cubin == cubin);
+    CHECK(info.fromBundle == cubin);
     OK(qdnnDestroyPlan(plan));
     basics_destroy(handle, t, q);
+}
+
+/* A cubin is for one compute capability: 9.1, which runs the PTX of 9.0, must not get it, and ptxvm neither. */
+TEST_CASE(ApiBundles, CubinsAreForTheirDevice)
+{
+    char directory[256], toolkit[256], settings[300];
+    temp_dir_make(toolkit, sizeof toolkit);
+    stand_in_ptxas(toolkit);
+    snprintf(settings, sizeof settings, "CUDA_HOME=%s", toolkit);
+    environment_set(settings);
+    write_bundle(directory, sizeof directory, "cubin");
+    environment_restore();
+    check_device(directory, 0, false, true);
+    check_device(directory, 1, false, false);
+    check_device(directory, 0, true, false);
+    temp_dir_remove(toolkit);
     temp_dir_remove(directory);
 }
