@@ -158,7 +158,8 @@ static ptx_val words_left(ptx_builder *b, const matrix *m, const patch *p)
 static void load_shared_out(ptx_builder *b, const matrix *m, patch *p)
 {
     const coding *c = &m->q.coding;
-    ptx_val last = ptx_sub(b, words_left(b, m, p), 1), lane = ptx_cvt(b, PTX_U64, ptx_laneid(b));
+    ptx_val count = ptx_min(b, words_left(b, m, p), ptx_u64(b, warp_words(c, p)));
+    ptx_val last = ptx_sub(b, count, 1), lane = ptx_cvt(b, PTX_U64, ptx_laneid(b));
     ptx_val first = ptx_min(b, lane, last), second = ptx_min(b, ptx_add(b, lane, WARP), last);
     ptx_val before = bytes_before(b, c, p->span);
     for (unsigned i = 0; i < p->rows; i++) {

@@ -2,8 +2,8 @@
  * A team of lanes keeps its group in registers between the reduction and the coding. Groups for which that is too much, and
  * those that do not begin on whole bytes, take the kernels scale and quantize instead. */
 #include "kernels/formats/quantized.h"
+#include "kernels/quant/numbers.h"
 #include "kernels/quant/quant.h"
-#include "kernels/quant/ranges.h"
 
 #include <stdio.h>
 
@@ -61,7 +61,7 @@ typedef struct dynamic_kernel {
     ptx_val groups;             /* u64: how many there are */
     ptx_val to_group, to_first; /* the same among the codes: another place where rows go to those of a list */
     stage stage;                /* of codes that are not direct */
-    ptx_val scales, zeros;      /* shared memory: the numbers of a block's groups */
+    numbers numbers;
 } dynamic_kernel;
 
 /* Whether codes that are not direct go through shared memory: where groups are whole words of them. */
@@ -247,36 +247,17 @@ static void encode_elements(ptx_builder *b, const dynamic_kernel *k, ptx_val end
                k->plan.team.lanes, group);
 }
 
-/* Each team's first lane stores its group's numbers; where a block has several groups in a row, their numbers are put together
- * first, so that neighbouring threads store neighbouring numbers. */
+/* The numbers of groups in a row are stored together; those that go to places of their own by the first lane of each team. */
 static void store_numbers(ptx_builder *b, const dynamic_kernel *k, const group_made *made, ptx_val stores)
 {
     const coding *c = &k->q.coding;
-    const unsigned groups = groups_of_block(k);
-    const bool is_code = made->code.kind != PTX_NOTHING, has_zero = made->zero.kind != PTX_NOTHING;
-    if (groups == 1 || c->spec->row_index) {
-        ptx_if(b, ptx_setp_and(b, PTX_EQ, k->lane, 0, stores));
-        group_store(b, c, &k->q.side, made, k->to_group);
-        ptx_end_if(b);
+    if (!c->spec->row_index) {
+        ptx_val first = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, groups_of_block(k)));
+        numbers_store(b, &k->numbers, &k->q.side, made, first, k->groups);
         return;
     }
-    ptx_val team = team_in_block(b, k), tid = ptx_tid_x(b);
-    ptx_if(b, ptx_setp(b, PTX_EQ, k->lane, 0));
-    ptx_st_shared(b, ptx_at(b, k->scales, team, 4), 0,
-                  is_code ? made->code : ptx_as(b, PTX_U32, made->scale));
-    if (has_zero)
-        ptx_st_shared(b, ptx_at(b, k->zeros, team, 4), 0, made->zero);
-    ptx_end_if(b);
-    ptx_syncthreads(b);
-    ptx_val group = ptx_add(b, ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, groups)), ptx_cvt(b, PTX_U64, tid));
-    ptx_val exists = ptx_setp(b, PTX_LT, group, k->groups);
-    ptx_if(b, ptx_setp_and(b, PTX_LT, tid, (int)groups, exists));
-    group_made here = {.scale = ptx_ld_shared(b, PTX_F32, ptx_at(b, k->scales, tid, 4), 0)};
-    if (is_code)
-        here.code = ptx_as(b, PTX_U32, here.scale);
-    if (has_zero)
-        here.zero = ptx_ld_shared(b, PTX_F32, ptx_at(b, k->zeros, tid, 4), 0);
-    group_store(b, c, &k->q.side, &here, group);
+    ptx_if(b, ptx_setp_and(b, PTX_EQ, k->lane, 0, stores));
+    group_store(b, c, &k->q.side, made, k->to_group);
     ptx_end_if(b);
 }
 
@@ -287,11 +268,8 @@ static void open_stages(ptx_builder *b, dynamic_kernel *k)
     const unsigned groups = groups_of_block(k);
     if (is_staged(c))
         k->stage = stage_begin(b, c, groups * (unsigned)c->spec->group_size, RANGE_BLOCK);
-    if (groups == 1 || c->spec->row_index)
-        return;
-    k->scales = ptx_shared(b, "group_scales", PTX_U32, groups, LOAD_BYTES);
-    if (format_has_zero(c->format))
-        k->zeros = ptx_shared(b, "group_zeros", PTX_F32, groups, LOAD_BYTES);
+    if (!c->spec->row_index)
+        k->numbers = numbers_begin(b, c, k->plan.team.lanes);
 }
 
 void emit_dynamic(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)

@@ -8,14 +8,20 @@ kernel_geometry matrix_geometry(const coding *c)
 }
 
 /* Blocks go on to further spans where there are more than a grid is wide. */
+void matrix_steps_of_width(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                           unsigned width, kernel_steps *steps)
+{
+    kernel_step *step = steps_add(steps, row, spec, problem);
+    uint64_t spans = ceil_div(problem->columns, WARP * width);
+    step->grid[0] = ceil_div(problem->rows, MATRIX_WARPS * BAND);
+    step->grid[1] = spans < UINT16_MAX ? spans : UINT16_MAX;
+}
+
 void matrix_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps)
 {
     const coding c = {row->format, spec};
-    kernel_step *step = steps_add(steps, row, spec, problem);
-    uint64_t spans = ceil_div(problem->columns, WARP * patch_width(&c));
-    step->grid[0] = ceil_div(problem->rows, MATRIX_WARPS * BAND);
-    step->grid[1] = spans < UINT16_MAX ? spans : UINT16_MAX;
+    matrix_steps_of_width(row, spec, problem, patch_width(&c), steps);
 }
 
 void matrix_directives(ptx_builder *b)

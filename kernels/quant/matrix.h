@@ -26,10 +26,12 @@ typedef struct matrix_walk {
 matrix_walk matrix_walk_of(const matrix *m, ptx_val aligned);
 void matrix_walk_run(ptx_builder *b, const matrix_walk *w);
 
-/* One launch over the matrix. */
+/* One launch over the matrix, in patches of their layout's width or of another. */
 kernel_geometry matrix_geometry(const coding *c);
 void matrix_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps);
+void matrix_steps_of_width(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                           unsigned width, kernel_steps *steps);
 
 /* The directives of kernels that walk: the block, and how many registers they may have. */
 void matrix_directives(ptx_builder *b);

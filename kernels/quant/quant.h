@@ -26,6 +26,9 @@ void dynamic_steps(const kernel_row *row, const kernel_spec *spec, const kernel_
                    kernel_steps *steps);
 
 /* repack.c: codes in one layout to codes in another */
+kernel_geometry repack_geometry(const kernel_row *row, const kernel_spec *spec);
+void repack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                  kernel_steps *steps);
 void emit_repack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 
 /* second_level.c: what stands over scales: the global scale, and the scales of nested scales */

@@ -4,14 +4,23 @@
 #include "kernels/quant/quant.h"
 
 typedef struct repacker {
-    kernel_spec to_spec;
+    kernel_spec from_spec, to_spec;
     matrix from, to;
 } repacker;
+
+/* The specification of what is read: as if it were for 16-bit data, whose patches have eight columns of a row. The codes of
+ * a warp then fill whole sectors, however wide they are. */
+static kernel_spec source_of(const kernel_spec *spec)
+{
+    kernel_spec from = *spec;
+    from.data = QDNN_DATA_F16;
+    return from;
+}
 
 /* The specification of what is written. */
 static kernel_spec target_of(const kernel_spec *spec)
 {
-    kernel_spec to = *spec;
+    kernel_spec to = source_of(spec);
     to.layout = spec->to_layout;
     to.nibble_order = spec->to_nibble_order;
     to.code = spec->to_code;
@@ -22,7 +31,8 @@ static kernel_spec target_of(const kernel_spec *spec)
 static ptx_val change_kind(ptx_builder *b, const repacker *r, ptx_val code)
 {
     const coding *from = &r->from.q.coding, *to = &r->to.q.coding;
-    bool flips = (from->spec->code == QDNN_CODE_TWOS_COMPLEMENT) != (to->spec->code == QDNN_CODE_TWOS_COMPLEMENT);
+    bool flips =
+        (from->spec->code == QDNN_CODE_TWOS_COMPLEMENT) != (to->spec->code == QDNN_CODE_TWOS_COMPLEMENT);
     return flips ? ptx_xor(b, code, ptx_u32(b, 1u << (from->format->facts.bits - 1))) : code;
 }
 
@@ -56,6 +66,27 @@ static void repack_elements(ptx_builder *b, void *user, const matrix_part *part)
     matrix_write(b, &r->to, part, code_of, r);
 }
 
+/* Column streams have patches of four columns. */
+static unsigned width_of_both(const kernel_row *row, const kernel_spec *spec)
+{
+    const kernel_spec from = source_of(spec), to = target_of(spec);
+    unsigned a = patch_width(&(coding){row->format, &from}), b = patch_width(&(coding){row->format, &to});
+    return a < b ? a : b;
+}
+
+kernel_geometry repack_geometry(const kernel_row *row, const kernel_spec *spec)
+{
+    return (kernel_geometry){.block = MATRIX_BLOCK,
+                             .elements_per_block =
+                                 (uint64_t)MATRIX_WARPS * BAND * WARP * width_of_both(row, spec)};
+}
+
+void repack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                  kernel_steps *steps)
+{
+    matrix_steps_of_width(row, spec, problem, width_of_both(row, spec), steps);
+}
+
 /* A walk in patches that suit both. */
 static matrix_walk both_walks(const matrix *from, const matrix *to, ptx_val aligned)
 {
@@ -64,6 +95,8 @@ static matrix_walk both_walks(const matrix *from, const matrix *to, ptx_val alig
         w.patch_rows = other.patch_rows;
     if (other.columns_multiple > w.columns_multiple)
         w.columns_multiple = other.columns_multiple;
+    if (other.width < w.width)
+        w.width = other.width;
     w.rows_are_free = w.rows_are_free && other.rows_are_free;
     return w;
 }
@@ -72,8 +105,8 @@ void emit_repack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     matrix_directives(b);
     kernel_args args = kernel_declare(b, row, spec);
-    repacker r = {.to_spec = target_of(spec)};
-    quantized from = {.coding = {row->format, spec}, .codes = args.operand[QDNN_OPERAND_CODES]};
+    repacker r = {.from_spec = source_of(spec), .to_spec = target_of(spec)};
+    quantized from = {.coding = {row->format, &r.from_spec}, .codes = args.operand[QDNN_OPERAND_CODES]};
     quantized to = {.coding = {row->format, &r.to_spec}, .codes = args.operand[QDNN_OPERAND_REPACKED]};
     r.from = matrix_begin(b, &from, &args);
     r.to = matrix_begin(b, &to, &args);

@@ -6,8 +6,8 @@
 #include "kernels/formats/quantized.h"
 #include "kernels/operations.h"
 #include "kernels/quant/matrix.h"
+#include "kernels/quant/numbers.h"
 #include "kernels/quant/quant.h"
-#include "kernels/quant/ranges.h"
 
 /* How a block reduces channels: `width` of them side by side, neighbouring threads on neighbouring channels;
  * the other threads of a column on further elements of its channel. 8 elements of f32 fill a sector. */
@@ -51,12 +51,6 @@ typedef struct scale_kernel {
     ptx_val x, n;
 } scale_kernel;
 
-static void store(ptx_builder *b, const scale_kernel *k, const range *r, ptx_val group)
-{
-    group_made made = group_make(b, &k->coding, &k->out, r->lo, r->hi);
-    group_store(b, &k->coding, &k->out, &made, group);
-}
-
 static void scale_groups(ptx_builder *b, const scale_kernel *k)
 {
     const kernel_spec *spec = k->spec;
@@ -71,9 +65,15 @@ static void scale_groups(ptx_builder *b, const scale_kernel *k)
     range r = range_begin(b, range_kind_of(&k->coding));
     range_add_part(b, spec->data, &t, &r, k->x, base, lane, left);
     range_reduce_team(b, &t, &r);
-    ptx_if(b, ptx_setp_and(b, PTX_EQ, lane, 0, exists));
-    store(b, k, &r, group);
-    ptx_end_if(b);
+    group_made made = group_make(b, &k->coding, &k->out, r.lo, r.hi);
+    numbers together = numbers_begin(b, &k->coding, t.lanes);
+    numbers_store(b, &together, &k->out, &made, block_first, emit_divide_up(b, k->n, spec->group_size));
+}
+
+static void store(ptx_builder *b, const scale_kernel *k, const range *r, ptx_val group)
+{
+    group_made made = group_make(b, &k->coding, &k->out, r->lo, r->hi);
+    group_store(b, &k->coding, &k->out, &made, group);
 }
 
 /* Element numbers of the channel from `start` on, `step` apart: every turn of all channels has group_size of
