@@ -346,7 +346,7 @@ typedef struct kernel_problem {
 typedef enum { KERNEL_OPERAND, KERNEL_WORKSPACE, KERNEL_NUMBER } kernel_param_kind;
 typedef struct kernel_param {
     uint8_t kind;    /* kernel_param_kind */
-    uint8_t operand; /* qdnnOperand_t */
+    uint8_t operand; /* qdnnOperand_t; of the workspace, which part the kernel takes it for */
     uint8_t bytes;   /* of a number: 4 or 8 */
     bool is_rows;    /* the number is m, which an execute may lower */
     uint64_t value;  /* the number's bits; or how many bytes into the workspace */
@@ -386,6 +386,10 @@ void kernel_operands_of(const kernel_row *row, const kernel_spec *spec, const ke
 
 /* What the columns of a matrix must be a multiple of: the elements of a block, 1 where the format has none. */
 uint64_t kernel_columns_multiple(const kernel_row *row);
+
+/* Sets `product`, `tile_rows` and `split` as they suit a product in mode exact of up to problem->m rows: the bits do not
+ * depend on them. */
+void kernel_product_choose(const kernel_row *row, const kernel_problem *problem, kernel_spec *spec);
 
 /* The tile_rows that suit a product by KERNEL_PRODUCT_TILE of up to so many rows. */
 uint64_t kernel_tile_rows(const kernel_row *row, uint64_t rows);

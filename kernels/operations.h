@@ -78,6 +78,9 @@ extern const operation_row operation_rows[KERNEL_OPERATIONS];
 /* Whether the kernel of a normal specification is about rows and columns; else it is about a flat tensor. */
 bool kernel_is_matrix(const kernel_row *row, const kernel_spec *spec);
 
+/* What a kernel takes a part of the workspace for: partial sums may come beside anything else. */
+enum { WORKSPACE_OWN, WORKSPACE_PARTIALS };
+
 /* The parameters of a kernel, in order; how many. */
 int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl list[KERNEL_PARAMS_MAX]);
 
@@ -85,7 +88,7 @@ int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl lis
  * empty. */
 typedef struct kernel_args {
     ptx_val operand[QDNN_OPERAND_COUNT];
-    ptx_val workspace;
+    ptx_val workspace, partials; /* pointers into the workspace */
     ptx_val number[NUMBERS];
 } kernel_args;
 kernel_args kernel_declare(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
@@ -99,6 +102,9 @@ void step_set_number(kernel_step *step, kernel_number number, uint64_t bits);
 
 /* Where in the workspace a step finds its own part. */
 void step_in_workspace(kernel_step *step, uint64_t offset);
+
+/* Where in the workspace its partial sums are. */
+void step_with_partials(kernel_step *step, uint64_t offset);
 
 /* Lets a step take an operand from the workspace instead. */
 void step_from_workspace(kernel_step *step, qdnnOperand_t operand, uint64_t offset);

@@ -220,7 +220,7 @@ int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl lis
     if (spec->grouped || kernel_operation_of(row) == KERNEL_ROUTE)
         list[n++] = (param_decl){"routes", KERNEL_WORKSPACE, 0, 4};
     if (kernel_is_product(row) && spec->split > 1)
-        list[n++] = (param_decl){"partials", KERNEL_WORKSPACE, 0, 4};
+        list[n++] = (param_decl){"partials", KERNEL_WORKSPACE, WORKSPACE_PARTIALS, 4};
     if (spec->product == KERNEL_PRODUCT_STREAM || spec->product == KERNEL_PRODUCT_STRIPS)
         list[n++] = (param_decl){"sums", KERNEL_WORKSPACE, 0, 4};
     unsigned numbers = numbers_of(row, spec);
@@ -245,7 +245,8 @@ kernel_args kernel_declare(ptx_builder *b, const kernel_row *row, const kernel_s
         if (p->kind == KERNEL_NUMBER)
             args.number[p->which] = ptx_param(b, number_type(p), p->name);
         else if (p->kind == KERNEL_WORKSPACE)
-            args.workspace = ptx_param_ptr(b, p->name, p->size);
+            *(p->which == WORKSPACE_PARTIALS ? &args.partials : &args.workspace) =
+                ptx_param_ptr(b, p->name, p->size);
         else
             args.operand[p->which] = ptx_param_ptr(b, p->name, p->size);
     }
@@ -330,6 +331,13 @@ void step_in_workspace(kernel_step *step, uint64_t offset)
 {
     for (int i = 0; i < step->n_params; i++)
         if (step->params[i].kind == KERNEL_WORKSPACE)
+            step->params[i].value = offset;
+}
+
+void step_with_partials(kernel_step *step, uint64_t offset)
+{
+    for (int i = 0; i < step->n_params; i++)
+        if (step->params[i].kind == KERNEL_WORKSPACE && step->params[i].operand == WORKSPACE_PARTIALS)
             step->params[i].value = offset;
 }
 

@@ -20,12 +20,6 @@ static void set_choices(const matmul_call *c, kernel_spec *spec)
     spec->addend = value[QDNN_MATMUL_LORA_RANK] > 0;
 }
 
-/* Rows that share weights: all of them, or as many as an expert has on average. */
-static uint64_t rows_together(const matmul_shape *s)
-{
-    return (uint64_t)(s->experts ? (s->m + s->experts - 1) / s->experts : s->m);
-}
-
 static kernel_problem problem_of(const matmul_call *c)
 {
     return (kernel_problem){.rows = (uint64_t)c->matrix.dims[0],
@@ -59,55 +53,10 @@ static qdnnStatus_t check_experts(const matmul_call *c)
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Kernels for few rows of x, the better ones first: how many rows, and how many of them a thread block takes at most. */
-static const struct {
-    kernel_product product;
-    uint64_t rows, tile_rows;
-} few_rows[] = {{KERNEL_PRODUCT_GEMV, 16, 16},
-                {KERNEL_PRODUCT_BLOCKS, 16, 16},
-                {KERNEL_PRODUCT_BLOCKS, 16, 8},
-                {KERNEL_PRODUCT_COLUMNS, 16, 8},
-                {KERNEL_PRODUCT_COLUMNS, 16, 4}};
-
-/* The least power of two that has all rows, up to a limit. */
-static uint64_t rows_of_tile(uint64_t m, uint64_t most)
-{
-    uint64_t rows = 1;
-    while (rows < most && rows < m)
-        rows *= 2;
-    return rows;
-}
-
-/* Tiles for many rows. Where they are too few to fill a GPU, blocks share the lanes of a sum: about 256 of them. */
-static void choose_tiles(const matmul_shape *s, kernel_spec *spec)
-{
-    enum { OUTPUTS = 8192, BLOCKS = 256, SPLIT_MAX = 8 };
-    spec->product = KERNEL_PRODUCT_LANEWISE;
-    spec->tile_rows = s->m > 64 ? 128 : s->m > 32 ? 64 : 32;
-    const int64_t rows = (int64_t)spec->tile_rows, columns = OUTPUTS / rows;
-    const int64_t down = (s->m - 1) / rows + 1, across = (s->outputs - 1) / columns + 1;
-    while (spec->split < SPLIT_MAX && down <= BLOCKS && across <= BLOCKS &&
-           down * across * (int64_t)spec->split * 2 <= BLOCKS)
-        spec->split *= 2;
-}
-
-/* Which kernel: the bits do not depend on it. */
 static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_spec *spec)
 {
-    kernel_problem problem = problem_of(c);
-    const uint64_t together = rows_together(&c->shape);
-    for (size_t i = 0; i < sizeof few_rows / sizeof few_rows[0]; i++) {
-        spec->product = few_rows[i].product;
-        spec->tile_rows = rows_of_tile(together, few_rows[i].tile_rows);
-        if (together <= few_rows[i].rows && kernel_product_fits(row, spec, &problem))
-            return;
-    }
-    if (c->shape.m > 16 && !spec->grouped) {
-        choose_tiles(&c->shape, spec);
-        return;
-    }
-    spec->product = KERNEL_PRODUCT_STAGED;
-    spec->tile_rows = rows_of_tile(together, 8);
+    const kernel_problem problem = problem_of(c);
+    kernel_product_choose(row, &problem, spec);
 }
 
 /* What is between x A and B, and A and B themselves. */

@@ -159,7 +159,7 @@ void blocks_pass(ptx_builder *b, const blocks *s, bool cheap, window_function *w
 {
     ptx_val first = ptx_for(b, ptx_u32(b, 0), s->rounds, s->window);
     ptx_syncthreads(b);
-    x_window_stage(b, &s->x, s->first_row, first, cheap);
+    x_window_stage(b, &s->x, &s->at, first, cheap);
     ptx_syncthreads(b);
     window(b, s, user, first, ptx_min(b, ptx_add(b, first, s->window), s->rounds));
     ptx_end_for(b);
@@ -224,15 +224,16 @@ static void finish(ptx_builder *b, const blocks *s)
         joined = lanes_join(b, &s->map, s->thread, sums[pair], count, TEAM_CHUNKS);
     }
     for (unsigned i = 0; i < joined.count; i++) {
-        ptx_val number = ptx_add(b, joined.first, (int)i), both[2] = {sums[0][i], sums[1][i]};
+        ptx_val number = ptx_add(b, joined.first, (int)i), both[2];
         ptx_val row = ptx_cvt(b, PTX_U64, ptx_shr(b, number, ceil_log2(each)));
         ptx_val n = ptx_add(b, s->n, ptx_cvt(b, PTX_U64, ptx_and(b, number, (int)each - 1)));
-        row = ptx_add(b, row, s->first_row);
-        ptx_val stored = ptx_setp_and(b, PTX_LT, n, s->args.n, ptx_setp(b, PTX_LT, row, s->args.m));
+        ptx_val stored = ptx_setp_and(b, PTX_LT, n, s->args.n, row_tile_has(b, &s->at, row));
         if (joined.is_first.kind != PTX_NOTHING)
             stored = ptx_and(b, stored, joined.is_first);
         ptx_if(b, stored);
-        epilogue_store(b, &e, row, n, both, (ptx_val){0});
+        for (unsigned pair = 0; pair < s->outputs / each; pair++)
+            both[pair] = row_tile_sum(b, &s->at, sums[pair][i]);
+        epilogue_store(b, &e, row_tile_row(b, &s->at, row, stored), n, both, s->at.expert);
         ptx_end_if(b);
     }
 }
@@ -279,10 +280,18 @@ static void begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     ptx_val lane = ptx_laneid(b);
     s->thread = ptx_and(b, lane, TEAM - 1);
     s->team = ptx_shr(b, ptx_tid_x(b), ceil_log2(TEAM));
-    s->rounds = ptx_cvt(b, PTX_U32, ptx_shr(b, ptx_add(b, s->args.k, ptx_u64(b, ROUND - 1)), 8));
     begin_x(b, s);
-    begin_outputs(b, s);
     s->reader = block_reader_begin(b, &s->share, &s->state, s->thread);
+}
+
+/* The rows of a tile, and the weights of its expert. */
+static void begin_tile(ptx_builder *b, blocks *s)
+{
+    s->at = row_tiles_begin(b, s->spec, &s->args);
+    s->args = row_tile_args(b, &s->at, &s->args);
+    ptx_val rounds = ptx_cvt(b, PTX_U32, ptx_shr(b, ptx_add(b, s->args.k, ptx_u64(b, ROUND - 1)), 8));
+    s->rounds = row_tile_size(b, &s->at, rounds);
+    begin_outputs(b, s);
 }
 
 /* Whether the cheap decode has met numbers that it does not serve; in one block of threads all agree. */
@@ -330,12 +339,13 @@ static void emit_blocks(ptx_builder *b, const kernel_row *row, const kernel_spec
     ptx_reqntid(b, (BLOCKS_WARPS * WARP), 1, 1);
     ptx_minnctapersm(b, blocks_are_direct(block_layout_of(row->format)) || spec->tile_rows > 1 ? 1 : 2);
     begin(b, row, spec, &s);
-    ptx_val of_block = ptx_u32(b, s.rows);
-    s.first_row = ptx_for(b, ptx_mul_wide(b, ptx_ctaid_y(b), of_block), s.args.m,
-                          ptx_mul_wide(b, ptx_sreg(b, "nctaid.y"), of_block));
+    begin_tile(b, &s);
     multiply(b, &s);
-    ptx_end_for(b);
+    row_tiles_end(b);
 }
 
-const gemm_kernel gemm_blocks = {
-    .block = (BLOCKS_WARPS * WARP), .outputs = columns_of, .emit = emit_blocks, .serves = serves};
+const gemm_kernel gemm_blocks = {.block = (BLOCKS_WARPS * WARP),
+                                 .outputs = columns_of,
+                                 .emit = emit_blocks,
+                                 .serves = serves,
+                                 .takes_experts = true};

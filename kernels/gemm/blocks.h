@@ -26,7 +26,7 @@ typedef struct blocks {
     bool pairs;                          /* accumulators lie in pairs, for fma on f32x2 */
     ptx_val thread, team;                /* u32: number in the team; of the team in the block */
     ptx_val rounds;                      /* u32 */
-    ptx_val first_row;                   /* u64 */
+    row_tile at;                         /* the rows of x */
     ptx_val n;                           /* u64: the first column of y */
     ptx_val rows_at[BLOCKS_OUTPUTS_MAX]; /* pointers: rows of blocks, of outputs that exist */
     x_window x;

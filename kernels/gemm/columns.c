@@ -239,7 +239,7 @@ static void pass(ptx_builder *b, const columns *s, bool aligned)
 {
     ptx_val first = ptx_for(b, ptx_u32(b, 0), s->rounds, s->x.rounds);
     ptx_syncthreads(b);
-    x_window_stage(b, &s->x, s->first_row, first, false);
+    x_window_stage(b, &s->x, &s->at, first, false);
     ptx_syncthreads(b);
     ptx_val end = ptx_min(b, ptx_add(b, first, s->x.rounds), s->rounds);
     ptx_val x_at = ptx_var(b, ptx_mad(b, s->warp, STRETCH * 4 * s->x.copies, s->x.shared));
@@ -265,7 +265,7 @@ static ptx_val sum_of_column(ptx_builder *b, const columns *s, ptx_val number)
     for (unsigned half = SUM_LANES / 2; half; half /= 2)
         for (unsigned i = 0; i < half; i++)
             part[i] = ptx_add(b, part[i], part[i + half]);
-    return part[0];
+    return row_tile_sum(b, &s->at, part[0]);
 }
 
 static void put_lanes(ptx_builder *b, const columns *s, unsigned m)
@@ -287,16 +287,17 @@ static void finish(ptx_builder *b, const columns *s)
     epilogue e = epilogue_begin(b, s->spec, &s->args);
     ptx_val tid = ptx_tid_x(b), n = ptx_add(b, s->n, ptx_cvt(b, PTX_U64, tid));
     for (unsigned m = 0; m < s->rows; m++) {
-        ptx_val row = ptx_add(b, s->first_row, ptx_u64(b, m)), sums[2];
+        ptx_val number = ptx_u64(b, m), sums[2];
         ptx_syncthreads(b);
         put_lanes(b, s, m);
         ptx_syncthreads(b);
-        ptx_val stored = ptx_setp_and(b, PTX_LT, tid, (int)count, ptx_setp(b, PTX_LT, row, s->args.m));
-        ptx_if(b, ptx_setp_and(b, PTX_LT, n, s->args.n, stored));
+        ptx_val stored = ptx_setp_and(b, PTX_LT, tid, (int)count, row_tile_has(b, &s->at, number));
+        stored = ptx_setp_and(b, PTX_LT, n, s->args.n, stored);
+        ptx_if(b, stored);
         sums[0] = sum_of_column(b, s, tid);
         if (s->spec->gated)
             sums[1] = sum_of_column(b, s, ptx_add(b, tid, count));
-        epilogue_store(b, &e, row, n, sums, (ptx_val){0});
+        epilogue_store(b, &e, row_tile_row(b, &s->at, number, stored), n, sums, s->at.expert);
         ptx_end_if(b);
     }
 }
@@ -318,11 +319,11 @@ static void begin_columns(ptx_builder *b, columns *s)
             ptx_selp(b, s->column, ptx_add(b, s->column, s->args.n), ptx_setp(b, PTX_LT, s->lane, WARP / 2));
 }
 
-static void begin_x(ptx_builder *b, columns *s)
+static void begin_x(ptx_builder *b, columns *s, bool cheap)
 {
     const unsigned copies = s->pairs ? 2 : 1,
                    rounds = WINDOW / (s->width == WIDTH_MAX ? copies : 1) / s->rows;
-    const unsigned least = words_are_cheap(&s->w.coding) ? 2 : 1;
+    const unsigned least = cheap ? 2 : 1;
     s->x = (x_window){.spec = s->spec,
                       .args = &s->args,
                       .rows = s->rows,
@@ -404,19 +405,27 @@ static void emit_columns(ptx_builder *b, const kernel_row *row, const kernel_spe
                  .step = step_of(&c),
                  .pairs = has_f32x2(b),
                  .args = gemm_declare(b, row, spec)};
-    s.w = weights_begin(b, row, spec, &s.args);
+    if (!spec->grouped)
+        s.w = weights_begin(b, row, spec, &s.args);
     s.lane = ptx_laneid(b);
     s.warp = ptx_shr(b, ptx_tid_x(b), 5);
-    s.rounds = ptx_cvt(b, PTX_U32, ptx_shr(b, ptx_add(b, s.args.k, ptx_u64(b, ROUND - 1)), 8));
     s.scratch = ptx_shared(b, "lanes", PTX_F32, SUM_LANES * WARP * s.width, LOAD_BYTES);
-    begin_x(b, &s);
+    begin_x(b, &s, words_are_cheap(&c));
     begin_columns(b, &s);
-    ptx_val of_block = ptx_u32(b, s.rows);
-    s.first_row = ptx_for(b, ptx_mul_wide(b, ptx_ctaid_y(b), of_block), s.args.m,
-                          ptx_mul_wide(b, ptx_sreg(b, "nctaid.y"), of_block));
+    s.at = row_tiles_begin(b, spec, &s.args);
+    if (spec->grouped) {
+        s.args = row_tile_args(b, &s.at, &s.args);
+        s.w = weights_begin(b, row, spec, &s.args);
+    }
+    ptx_val rounds = ptx_cvt(b, PTX_U32, ptx_shr(b, ptx_add(b, s.args.k, ptx_u64(b, ROUND - 1)), 8));
+    s.rounds = row_tile_size(b, &s.at, rounds);
     multiply(b, &s);
-    ptx_end_for(b);
+    row_tiles_end(b);
 }
 
-const gemm_kernel gemm_columns = {
-    .block = THREADS, .outputs = columns_of, .emit = emit_columns, .serves = serves, .fits = fits};
+const gemm_kernel gemm_columns = {.block = THREADS,
+                                  .outputs = columns_of,
+                                  .emit = emit_columns,
+                                  .serves = serves,
+                                  .fits = fits,
+                                  .takes_experts = true};

@@ -22,7 +22,7 @@ typedef struct columns {
     bool pairs;                 /* sums of neighbouring columns lie in pairs, for fma on f32x2 */
     ptx_val warp, lane;         /* u32 */
     ptx_val rounds;             /* u32 */
-    ptx_val first_row;          /* u64 */
+    row_tile at;                /* the rows of x */
     ptx_val n;                  /* u64: first column of y, of the block */
     ptx_val span, column;       /* u64: of the warp; of this thread, of the matrix, one that exists */
     ptx_val

@@ -297,7 +297,7 @@ ptx_val words_pass(ptx_builder *b, const columns *s)
         fetch_words(b, &a, i, ptx_setp(b, PTX_GT, a.full, (int)i));
     ptx_val first = ptx_for(b, ptx_u32(b, 0), s->rounds, s->x.rounds);
     ptx_syncthreads(b);
-    x_window_stage(b, &s->x, s->first_row, first, false);
+    x_window_stage(b, &s->x, &s->at, first, false);
     if (groups_are_staged(s))
         stage_groups(b, s, first, largest);
     ptx_syncthreads(b);

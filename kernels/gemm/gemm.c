@@ -7,10 +7,10 @@
 #include <stdio.h>
 
 static const gemm_kernel *const kernels[] = {
-    [KERNEL_PRODUCT_STAGED] = &gemm_staged,   [KERNEL_PRODUCT_GEMV] = &gemm_gemv,
-    [KERNEL_PRODUCT_BLOCKS] = &gemm_blocks,   [KERNEL_PRODUCT_COLUMNS] = &gemm_columns,
+    [KERNEL_PRODUCT_STAGED] = &gemm_staged,     [KERNEL_PRODUCT_GEMV] = &gemm_gemv,
+    [KERNEL_PRODUCT_BLOCKS] = &gemm_blocks,     [KERNEL_PRODUCT_COLUMNS] = &gemm_columns,
     [KERNEL_PRODUCT_LANEWISE] = &gemm_lanewise, [KERNEL_PRODUCT_JOIN] = &gemm_join,
-    [KERNEL_PRODUCT_TILE] = &gemm_tile,       [KERNEL_PRODUCT_STREAM] = &gemm_stream,
+    [KERNEL_PRODUCT_TILE] = &gemm_tile,         [KERNEL_PRODUCT_STREAM] = &gemm_stream,
     [KERNEL_PRODUCT_STRIPS] = &gemm_strips,
 };
 
@@ -25,7 +25,7 @@ gemm_shape gemm_shape_of(const kernel_spec *spec, const kernel_problem *problem)
 
 void gemm_fix(kernel_spec *spec)
 {
-    if (spec->addend || spec->grouped)
+    if (spec->grouped)
         spec->split = 1;
 }
 
@@ -98,9 +98,44 @@ static kernel_step *add_product(const kernel_row *row, const kernel_spec *spec, 
     return step;
 }
 
+enum { ALIGN = 16 }; /* of what lies in the workspace */
+
+static uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* The product, and where its lanes are dealt out among blocks, the kernel that joins their sums, which lie at `partials` in
+ * the workspace. */
+static void add_sums(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                     uint64_t partials, kernel_steps *steps)
+{
+    kernel_step *step = add_product(row, spec, problem, steps);
+    if (spec->split == 1)
+        return;
+    kernel_spec join = *spec;
+    join.product = KERNEL_PRODUCT_JOIN;
+    join.tile_rows = JOIN_ROWS;
+    step->grid[2] = spec->split;
+    step_with_partials(step, partials);
+    step_with_partials(add_product(row, &join, problem, steps), partials);
+    const uint64_t end =
+        partials + spec->split * problem->m * gemm_shape_of(spec, problem).outputs * sizeof(float);
+    steps->workspace = steps->workspace > end ? steps->workspace : end;
+}
+
 /* ---- LoRA: two products on plain weights before the product itself, which adds what they leave in the workspace ---- */
 
-enum { ALIGN = 16 };
+/* The workspace: what is added, [M, outputs]; then x A, [M, rank]; then the sums of parts of any of the three products. */
+typedef struct lora_space {
+    uint64_t between, partials;
+} lora_space;
+
+static lora_space lora_space_of(const gemm_shape *shape, const kernel_problem *problem)
+{
+    const uint64_t between = aligned(problem->m * shape->outputs * sizeof(float));
+    return (lora_space){between, between + aligned(problem->m * problem->lora_rank * sizeof(float))};
+}
 
 /* Products with plain weights of a type. */
 static const kernel_row *plain_row(qdnnDataType_t type)
@@ -109,41 +144,46 @@ static const kernel_row *plain_row(qdnnDataType_t type)
         KERNEL_MATMUL, kernel_find_format(type, 0, QDNN_ZERO_NONE, QDNN_CODE_DEFAULT, QDNN_BLOCK_NONE));
 }
 
-/* x W in f32, W [K, N] in the type of A and B. */
-static kernel_step *add_plain(const kernel_problem *problem, kernel_spec spec, uint64_t k, uint64_t n,
-                              kernel_steps *steps)
+/* x W in f32, W [K, N] in the type of A and B: by the kernel that suits it. The number of its first step. */
+static int add_plain(const kernel_problem *problem, kernel_spec spec, qdnnOperand_t weights, uint64_t k,
+                     uint64_t n, uint64_t partials, kernel_steps *steps)
 {
+    const kernel_row *row = plain_row(problem->lora_type);
+    const int first = steps->count;
     kernel_problem plain = *problem;
     plain.rows = k;
     plain.columns = plain.y_stride = n;
     plain.alpha = problem->lora_scale;
-    return add_product(plain_row(problem->lora_type), &spec, &plain, steps);
+    kernel_product_choose(row, &plain, &spec);
+    add_sums(row, &spec, &plain, partials, steps);
+    for (int i = first; i < steps->count; i++)
+        step_with_operand(&steps->at[i], QDNN_OPERAND_CODES, weights);
+    return first;
 }
 
 static void add_lora(const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
 {
     const gemm_shape shape = gemm_shape_of(spec, problem);
-    const uint64_t rank = problem->lora_rank, sum_bytes = problem->m * shape.outputs * sizeof(float);
-    const uint64_t between = (sum_bytes + ALIGN - 1) / ALIGN * ALIGN;
+    const lora_space space = lora_space_of(&shape, problem);
     kernel_spec plain = kernel_spec_default();
+    steps->workspace = space.partials;
     plain.data = spec->data;
     plain.reduction = KERNEL_K_ROWS;
     plain.alpha = QDNN_ALPHA_NUMBER;
-    plain.product = KERNEL_PRODUCT_STAGED;
-    while (plain.tile_rows < 8 && plain.tile_rows < problem->m)
-        plain.tile_rows *= 2;
-    kernel_step *down = add_plain(problem, plain, shape.k, rank, steps);
-    step_with_operand(down, QDNN_OPERAND_CODES, QDNN_OPERAND_LORA_A);
-    step_from_workspace(down, QDNN_OPERAND_Y, between);
+    int i =
+        add_plain(problem, plain, QDNN_OPERAND_LORA_A, shape.k, problem->lora_rank, space.partials, steps);
+    for (; i < steps->count; i++)
+        step_from_workspace(&steps->at[i], QDNN_OPERAND_Y, space.between);
     plain.data = QDNN_DATA_F32;
     plain.alpha = QDNN_ALPHA_NONE;
     kernel_problem second = *problem;
-    second.x_stride = rank;
-    kernel_step *up = add_plain(&second, plain, rank, shape.outputs, steps);
-    step_with_operand(up, QDNN_OPERAND_CODES, QDNN_OPERAND_LORA_B);
-    step_from_workspace(up, QDNN_OPERAND_X, between);
-    step_from_workspace(up, QDNN_OPERAND_Y, 0);
-    steps->workspace = between + problem->m * rank * sizeof(float);
+    second.x_stride = problem->lora_rank;
+    i = add_plain(&second, plain, QDNN_OPERAND_LORA_B, problem->lora_rank, shape.outputs, space.partials,
+                  steps);
+    for (; i < steps->count; i++) {
+        step_from_workspace(&steps->at[i], QDNN_OPERAND_X, space.between);
+        step_from_workspace(&steps->at[i], QDNN_OPERAND_Y, 0);
+    }
 }
 
 void gemm_bound(const kernel_spec *spec, const kernel_problem *problem,
@@ -161,21 +201,6 @@ void gemm_bound(const kernel_spec *spec, const kernel_problem *problem,
 
 /* ---- All launches ---- */
 
-/* The product, and where its lanes are dealt out among blocks, the kernel that joins their sums. */
-static void add_sums(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                     kernel_steps *steps)
-{
-    kernel_step *step = add_product(row, spec, problem, steps);
-    if (spec->split == 1)
-        return;
-    kernel_spec join = *spec;
-    join.product = KERNEL_PRODUCT_JOIN;
-    join.tile_rows = JOIN_ROWS;
-    step->grid[2] = spec->split;
-    steps->workspace = spec->split * problem->m * gemm_shape_of(spec, problem).outputs * sizeof(float);
-    add_product(row, &join, problem, steps);
-}
-
 void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                 kernel_steps *steps)
 {
@@ -183,7 +208,8 @@ void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pro
     kernel_spec own = *spec;
     if (shape.n == 0)
         return;
-    if (shape.k == 0) { /* no weight is read, sums are +0 in every mode: plain weights serve, without scales */
+    if (shape.k ==
+        0) { /* no weight is read, sums are +0 in every mode: plain weights serve, without scales */
         row = plain_row(QDNN_DATA_F32);
         own.product = KERNEL_PRODUCT_STAGED;
         own.tile_rows = own.split = 1;
@@ -196,7 +222,7 @@ void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pro
         routes_steps(kernel_find("route_rows"), &own, problem, steps);
     if (problem->lora_rank)
         add_lora(&own, problem, steps);
-    add_sums(row, &own, problem, steps);
+    add_sums(row, &own, problem, problem->lora_rank ? lora_space_of(&shape, problem).partials : 0, steps);
 }
 
 gemm_args gemm_declare(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)

@@ -1,6 +1,7 @@
 /* Products with quantized weights, y = out(act(alpha (x W) + bias) + residual), by the exact contract of
  * docs/numerics.md: 32 lanes of chunks of 8, a fixed tree. Several kernels compute them, and all give the same bits:
  *
+ *   choice.c     which of them suits a product
  *   staged.c     any format, any shape: a tile of weights is decoded into shared memory as f32, once for all rows
  *   gemv.c       few rows, codes along K: weights are decoded in registers
  *   blocks.c     few rows, GGUF blocks: decoded in registers
@@ -22,7 +23,7 @@ typedef struct gemm_shape {
 } gemm_shape;
 gemm_shape gemm_shape_of(const kernel_spec *spec, const kernel_problem *problem);
 
-/* Where the workspace holds an addend or routes, lanes are not dealt out among blocks. */
+/* The lanes of a grouped product are not dealt out among blocks. */
 void gemm_fix(kernel_spec *spec);
 bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 bool gemm_is_empty(const kernel_problem *problem);

@@ -320,12 +320,6 @@ ptx_val gemv_row(ptx_builder *b, const gemv *g, ptx_val row)
     return row_tile_row(b, &g->experts, ptx_cvt(b, PTX_U64, of_tile), exists);
 }
 
-/* A row without an expert has a NaN for its sum, which stays one through all that follows. */
-static ptx_val known_sum(ptx_builder *b, const gemv *g, ptx_val sum)
-{
-    return g->spec->grouped ? ptx_selp(b, sum, ptx_bits(b, PTX_F32, 0x7FFFFFFF), g->experts.known) : sum;
-}
-
 static void store_sums(ptx_builder *b, const gemv *g, const lanes_share *l)
 {
     const gemv_shape *s = &g->shape;
@@ -337,8 +331,8 @@ static void store_sums(ptx_builder *b, const gemv *g, const lanes_share *l)
     for (unsigned i = 0; i < columns; i++)
         for (unsigned j = 0; j < l->rows; j++) {
             ptx_val n = ptx_add(b, column, ptx_u64(b, i * step)), m = ptx_add(b, row, (int)j);
-            ptx_val sums[2] = {known_sum(b, g, l->sums[i][j])};
-            sums[1] = g->spec->gated ? known_sum(b, g, l->sums[columns + i][j]) : sums[0];
+            ptx_val sums[2] = {row_tile_sum(b, &g->experts, l->sums[i][j])};
+            sums[1] = g->spec->gated ? row_tile_sum(b, &g->experts, l->sums[columns + i][j]) : sums[0];
             ptx_val exists = ptx_setp_and(b, PTX_LE, ptx_add(b, output, (int)(i * step)), g->last, l->holds);
             ptx_if(b, ptx_setp_and(b, PTX_LT, m, g->m, exists));
             epilogue_store(b, &e, gemv_row(b, g, m), n, sums, g->experts.expert);
@@ -482,7 +476,7 @@ static void begin_tile(ptx_builder *b, gemv *g)
     }
     g->first_row = ptx_cvt(b, PTX_U32, g->experts.first);
     g->m = ptx_cvt(b, PTX_U32, ptx_add(b, g->experts.first, g->experts.count));
-    g->k = ptx_selp(b, g->k, ptx_u32(b, 0), g->experts.known);
+    g->k = row_tile_size(b, &g->experts, g->k);
 }
 
 /* Blocks that share an SM, which decides how many registers there are: as many as leave enough. */

@@ -27,7 +27,7 @@ static ptx_val joined(ptx_builder *b, const kernel_spec *spec, const gemm_args *
                       ptx_val output)
 {
     ptx_val sums[SPLIT_MAX], stride = ptx_shl(b, ptx_mul(b, args->m, args->outputs), 2);
-    ptx_val at = ptx_at(b, args->all.workspace, ptx_mad(b, row, args->outputs, output), 4);
+    ptx_val at = ptx_at(b, args->all.partials, ptx_mad(b, row, args->outputs, output), 4);
     for (unsigned i = 0; i < spec->split; i++) {
         sums[i] = ptx_ld_global_nc(b, PTX_F32, at, 0);
         at = ptx_add(b, at, stride);

@@ -217,7 +217,7 @@ static void sum_lanes_by_elements(ptx_builder *b, lanewise *t)
 static void hand_over(ptx_builder *b, const lanewise *t, ptx_val m, ptx_val n, const ptx_val *sums)
 {
     ptx_val part = ptx_cvt(b, PTX_U64, ptx_ctaid_z(b)), row = ptx_mad(b, part, t->args.m, m);
-    ptx_val at = ptx_at(b, t->args.all.workspace, ptx_mad(b, row, t->args.outputs, n), 4);
+    ptx_val at = ptx_at(b, t->args.all.partials, ptx_mad(b, row, t->args.outputs, n), 4);
     ptx_st_global(b, at, 0, sums[0]);
     if (t->spec->gated)
         ptx_st_global(b, ptx_at(b, at, t->args.n, 4), 0, sums[1]);
@@ -238,27 +238,33 @@ static void finish(ptx_builder *b, const lanewise *t)
     ptx_val i = ptx_for(b, ptx_u32(b, 0), SIDE * across, 1);
     ptx_val of_row = ptx_mad(b, ptx_shr(b, i, ceil_log2(across)), 4, row);
     ptx_val of_column = ptx_mad(b, ptx_and(b, i, (int)across - 1), 8, column);
-    ptx_val m = ptx_add(b, t->first_row, ptx_cvt(b, PTX_U64, of_row));
-    ptx_val n = ptx_add(b, t->column, ptx_cvt(b, PTX_U64, of_column));
-    ptx_if(b, ptx_setp_and(b, PTX_LT, m, t->args.m, ptx_setp(b, PTX_LT, n, t->args.n)));
+    ptx_val n = ptx_add(b, t->column, ptx_cvt(b, PTX_U64, of_column)), number = ptx_cvt(b, PTX_U64, of_row);
+    ptx_val stored = ptx_setp_and(b, PTX_LT, n, t->args.n, row_tile_has(b, &t->at, number));
+    ptx_if(b, stored);
+    ptx_val m = row_tile_row(b, &t->at, number, stored);
     ptx_ld_vec(b, PTX_LOCAL, PTX_CACHE_DEFAULT, PTX_F32, ptx_at(b, t->partials, i, 4 * pair), 0, sums,
                (int)pair);
+    for (unsigned j = 0; j < pair; j++)
+        sums[j] = row_tile_sum(b, &t->at, sums[j]);
     if (t->spec->split > 1)
         hand_over(b, t, m, n, sums);
     else
-        epilogue_store(b, &e, m, n, sums, (ptx_val){0});
+        epilogue_store(b, &e, m, n, sums, t->at.expert);
     ptx_end_if(b);
     ptx_end_for(b);
 }
 
-static void multiply(ptx_builder *b, lanewise *t, ptx_val is_fast)
+static void multiply(ptx_builder *b, lanewise *t)
 {
+    ptx_val is_fast = lanewise_x_is_aligned(b, t);
+    if (runs_exist(&t->w))
+        is_fast = ptx_and(b, is_fast, t->w.by_runs);
     for (unsigned i = 0; i < SIDE; i++)
         for (unsigned j = 0; j < SIDE; j++)
             t->sums[i][j] = ptx_var(b, ptx_f32(b, 0));
     lanewise_place_x(b, t);
     ptx_uniform(b);
-    ptx_if(b, ptx_setp(b, PTX_GT, t->args.k, ptx_u64(b, 0)));
+    ptx_if(b, ptx_setp(b, PTX_GT, row_tile_size(b, &t->at, t->args.k), ptx_u64(b, 0)));
     ptx_syncthreads(b); /* the rows before may still be read */
     if (runs_exist(&t->w)) {
         ptx_uniform(b);
@@ -285,6 +291,15 @@ static void place_thread(ptx_builder *b, lanewise *t)
                         lanewise_row_offset(b, ptx_add(b, t->warp_column, ptx_and(b, lane, 7))));
 }
 
+/* Of the block, or of the expert that the tile's rows have. */
+static void begin_weights(ptx_builder *b, const kernel_row *row, lanewise *t)
+{
+    t->w = weights_begin(b, row, t->spec, &t->args);
+    t->in_pairs = runs_share_groups(&t->w);
+    if (t->in_pairs && t->w_items == 1)
+        t->w_items = 2; /* of half the threads */
+}
+
 static void emit_lanewise(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, THREADS, 1, 1);
@@ -295,28 +310,28 @@ static void emit_lanewise(ptx_builder *b, const kernel_row *row, const kernel_sp
                   .args = gemm_declare(b, row, spec)};
     t.x_items = t.rows * CHUNKS < THREADS ? 1 : t.rows * CHUNKS / THREADS;
     t.w_items = t.columns * CHUNKS / THREADS;
-    t.w = weights_begin(b, row, spec, &t.args);
-    t.in_pairs = runs_share_groups(&t.w);
-    if (t.in_pairs && t.w_items == 1)
-        t.w_items = 2; /* of half the threads */
+    if (!spec->grouped)
+        begin_weights(b, row, &t);
     t.shared = ptx_shared(b, "stages", PTX_F32, 2 * lanewise_buffer_bytes(&t) / 4, LOAD_BYTES);
     t.partials = ptx_local(b, "waiting", PTX_F32, PARTIALS * SIDE * SIDE, LOAD_BYTES);
     t.tid = ptx_tid_x(b);
     t.column = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, columns_of(row, spec)));
     t.lanes = ptx_u32(b, 32 / (unsigned)spec->split);
     t.first_lane = spec->split > 1 ? ptx_mul(b, ptx_ctaid_z(b), t.lanes) : ptx_u32(b, 0);
-    ptx_val is_fast = lanewise_x_is_aligned(b, &t);
-    if (runs_exist(&t.w))
-        is_fast = ptx_and(b, is_fast, t.w.by_runs);
     place_thread(b, &t);
-    lanewise_place_weights(b, &t);
-    ptx_val of_block = ptx_u32(b, t.rows);
+    if (!spec->grouped)
+        lanewise_place_weights(b, &t);
     ptx_uniform(b);
-    t.first_row = ptx_for(b, ptx_mul_wide(b, ptx_ctaid_y(b), of_block), t.args.m,
-                          ptx_mul_wide(b, ptx_sreg(b, "nctaid.y"), of_block));
-    multiply(b, &t, is_fast);
-    ptx_end_for(b);
+    t.at = row_tiles_begin(b, spec, &t.args);
+    if (spec->grouped) {
+        ptx_syncthreads(b); /* tables of the tile before may still be read */
+        t.args = row_tile_args(b, &t.at, &t.args);
+        begin_weights(b, row, &t);
+        lanewise_place_weights(b, &t);
+    }
+    multiply(b, &t);
+    row_tiles_end(b);
 }
 
 const gemm_kernel gemm_lanewise = {
-    .block = THREADS, .outputs = columns_of, .emit = emit_lanewise, .serves = serves};
+    .block = THREADS, .outputs = columns_of, .emit = emit_lanewise, .serves = serves, .takes_experts = true};

@@ -2,6 +2,7 @@
 #ifndef QDNN_KERNELS_GEMM_LANEWISE_H
 #define QDNN_KERNELS_GEMM_LANEWISE_H
 
+#include "kernels/gemm/routes.h"
 #include "kernels/gemm/runs.h"
 
 enum {
@@ -41,7 +42,8 @@ typedef struct lanewise {
     unsigned x_items, w_items;
     bool in_pairs; /* items of weights 2i and 2i + 1 are of the same outputs and groups, at two k of a chunk */
     item x[ITEMS_MAX], weight[ITEMS_MAX];
-    ptx_val first_row, column;          /* u64: of the block */
+    row_tile at;                        /* the rows of x */
+    ptx_val column;                     /* u64: of the block */
     ptx_val tid, warp_row, warp_column; /* u32: of the thread's warp in the tile */
     ptx_val shared, partials;
     ptx_val read_x, read_w;    /* u32: where the thread's rows begin in buffer 0 */

@@ -54,11 +54,12 @@ static ptx_val x_address(ptx_builder *b, const lanewise *t, ptx_val row, ptx_val
 /* Neighbouring threads have neighbouring rows. */
 void lanewise_place_x(ptx_builder *b, lanewise *t)
 {
-    ptx_val last = ptx_sub(b, t->args.m, 1);
+    ptx_val last = ptx_sub(b, t->at.count, 1);
     for (unsigned i = 0; i < t->x_items; i++) {
         item *it = &t->x[i];
         ptx_val row = place_item(b, t, i, t->rows, t->shared, it);
-        it->number = ptx_min(b, ptx_add(b, t->first_row, ptx_cvt(b, PTX_U64, row)), last);
+        ptx_val of_tile = ptx_min(b, ptx_cvt(b, PTX_U64, row), last);
+        it->number = row_tile_row(b, &t->at, of_tile, row_tile_has(b, &t->at, of_tile));
         it->to = ptx_add(b, it->to, lanewise_row_offset(b, row));
         it->row = x_address(b, t, it->number, ptx_u64(b, 0));
     }

@@ -227,6 +227,18 @@ ptx_val row_tile_row(ptx_builder *b, const row_tile *t, ptx_val i, ptx_val has)
     return ptx_cvt(b, PTX_U64, ptx_ld_if(b, has, PTX_GLOBAL, PTX_NC, PTX_U32, at, 0, ptx_u32(b, 0)));
 }
 
+ptx_val row_tile_size(ptx_builder *b, const row_tile *t, ptx_val size)
+{
+    if (t->known.kind == PTX_NOTHING)
+        return size;
+    return ptx_selp(b, size, size.type == PTX_U64 ? ptx_u64(b, 0) : ptx_u32(b, 0), t->known);
+}
+
+ptx_val row_tile_sum(ptx_builder *b, const row_tile *t, ptx_val sum)
+{
+    return t->known.kind == PTX_NOTHING ? sum : ptx_selp(b, sum, ptx_bits(b, PTX_F32, 0x7FFFFFFF), t->known);
+}
+
 /* Bytes from an expert's array to the next one's; empty where experts share it. */
 static ptx_val stride_of(ptx_builder *b, const kernel_args *args, qdnnOperand_t operand)
 {

@@ -40,6 +40,11 @@ row_tile row_tile_of_block(ptx_builder *b, const gemm_args *args);
 ptx_val row_tile_has(ptx_builder *b, const row_tile *t, ptx_val i);
 ptx_val row_tile_row(ptx_builder *b, const row_tile *t, ptx_val i, ptx_val has);
 
+/* A size that sums run over (K, or its rounds), which is 0 for rows without an expert: they have no weights. */
+ptx_val row_tile_size(ptx_builder *b, const row_tile *t, ptx_val size);
+/* A sum of the tile; of rows without an expert a NaN, which stays one through all that follows. */
+ptx_val row_tile_sum(ptx_builder *b, const row_tile *t, ptx_val sum);
+
 /* The parameters of a product with the weights of the tile's expert. */
 gemm_args row_tile_args(ptx_builder *b, const row_tile *t, const gemm_args *args);
 

@@ -108,8 +108,7 @@ static void finish(ptx_builder *b, const staged *s)
             ptx_val sum = lanes_join_warp(b, s->sums[i][j]);
             mine[j] = i ? ptx_selp(b, sum, mine[j], ptx_setp(b, PTX_EQ, lane, (int)i)) : sum;
         }
-        if (s->spec->grouped) /* a NaN stays one through all that follows */
-            mine[j] = ptx_selp(b, mine[j], ptx_bits(b, PTX_F32, 0x7FFFFFFF), s->at.known);
+        mine[j] = row_tile_sum(b, &s->at, mine[j]);
     }
     ptx_val wide = ptx_cvt(b, PTX_U64, lane), has = row_tile_has(b, &s->at, wide);
     ptx_val has_row = ptx_setp_and(b, PTX_LT, lane, (int)s->rows, has);
@@ -130,8 +129,7 @@ static void multiply(ptx_builder *b, staged *s)
         for (unsigned j = 0; j < OF_WARP; j++)
             s->sums[i][j] = ptx_var(b, ptx_f32(b, 0));
     ptx_val second = s->spec->gated ? ptx_add(b, s->column, s->args.n) : (ptx_val){0};
-    ptx_val end = s->spec->grouped ? ptx_selp(b, s->args.k, ptx_u64(b, 0), s->at.known) : s->args.k;
-    ptx_val k = ptx_for(b, ptx_u64(b, 0), end, ptx_u64(b, ROUND));
+    ptx_val k = ptx_for(b, ptx_u64(b, 0), row_tile_size(b, &s->at, s->args.k), ptx_u64(b, ROUND));
     weights_stage(b, &s->w, &s->tile, s->column, second, k);
     stage_x(b, s, k);
     ptx_syncthreads(b);

@@ -44,12 +44,18 @@ static void scale_x(ptx_builder *b, const x_window *w, ptx_val *x)
 /* Where a thread begins: warps take the rounds of a window in turns, counted row by row. */
 typedef struct x_place {
     ptx_val round, row; /* u32: of the window; u64: of the tile */
-    ptx_val k, from;    /* u64: of its chunk; its address */
+    ptx_val k,
+        from; /* u64: of its chunk; its address in the first row of x, or in the thread's where rows are neighbours */
     ptx_val to;
     ptx_val stride; /* u64: bytes of a row */
 } x_place;
 
-static x_place x_place_of(ptx_builder *b, const x_window *w, ptx_val first_row, ptx_val first)
+static bool is_sorted(const row_tile *tile)
+{
+    return tile->order.kind != PTX_NOTHING;
+}
+
+static x_place x_place_of(ptx_builder *b, const x_window *w, const row_tile *tile, ptx_val first)
 {
     const unsigned bytes = element_bytes(w->spec->data);
     ptx_val warp = ptx_shr(b, ptx_tid_x(b), 5);
@@ -59,7 +65,8 @@ static x_place x_place_of(ptx_builder *b, const x_window *w, ptx_val first_row, 
                  .stride = ptx_mul(b, w->args->x_stride, ptx_u64(b, bytes))};
     p.k = ptx_mad_wide(b, ptx_add(b, first, p.round), ptx_u32(b, ROUND), w->chunk);
     p.from = ptx_at(b, w->args->all.operand[QDNN_OPERAND_X], p.k, bytes);
-    p.from = ptx_mad(b, ptx_add(b, p.row, first_row), p.stride, p.from);
+    if (!is_sorted(tile))
+        p.from = ptx_mad(b, ptx_add(b, p.row, tile->first), p.stride, p.from);
     return p;
 }
 
@@ -74,6 +81,17 @@ static unsigned rounds_ahead(const x_window *w, unsigned t)
     return t * w->warps % w->rounds;
 }
 
+/* The thread's address in its row at step t, at the k of its first step; `has`: the tile has that row. */
+static ptx_val row_address(ptx_builder *b, const x_window *w, const row_tile *tile, const x_place *p,
+                           unsigned t, ptx_val has)
+{
+    const unsigned ahead = rows_ahead(w, t);
+    if (!is_sorted(tile))
+        return ahead ? ptx_mad(b, p->stride, ptx_u64(b, ahead), p->from) : p->from;
+    ptx_val row = row_tile_row(b, tile, ptx_add(b, p->row, ptx_u64(b, ahead)), has);
+    return ptx_mad(b, row, p->stride, p->from);
+}
+
 static void put_x(ptx_builder *b, const x_window *w, const x_place *p, unsigned t, bool scaled, ptx_val *x)
 {
     if (scaled)
@@ -82,48 +100,47 @@ static void put_x(ptx_builder *b, const x_window *w, const x_place *p, unsigned 
 }
 
 /* A whole window of rows that exist and are aligned. */
-static void stage_whole(ptx_builder *b, const x_window *w, const x_place *p, bool scaled)
+static void stage_whole(ptx_builder *b, const x_window *w, const row_tile *tile, const x_place *p,
+                        ptx_val whole, bool scaled)
 {
     const qdnnDataType_t type = w->spec->data;
     for (unsigned t = 0; t * w->warps < w->rows * w->rounds; t++) {
-        ptx_val x[CHUNK], from = p->from;
+        ptx_val x[CHUNK], from = row_address(b, w, tile, p, t, whole);
         const unsigned more = rounds_ahead(w, t) * ROUND;
-        if (rows_ahead(w, t))
-            from = ptx_mad(b, p->stride, ptx_u64(b, rows_ahead(w, t)), from);
         for (unsigned e = 0; e < CHUNK; e += vector_elements(type))
             emit_load_vector(b, type, from, (int)((more + e) * element_bytes(type)), &x[e]);
         put_x(b, w, p, t, scaled, x);
     }
 }
 
-static void stage_part(ptx_builder *b, const x_window *w, const x_place *p, ptx_val first_row, bool scaled)
+static void stage_part(ptx_builder *b, const x_window *w, const row_tile *tile, const x_place *p, bool scaled)
 {
     for (unsigned t = 0; t * w->warps < w->rows * w->rounds; t++) {
-        ptx_val k = ptx_add(b, p->k, ptx_u64(b, rounds_ahead(w, t) * ROUND)), x[CHUNK];
-        ptx_val row = ptx_add(b, ptx_add(b, first_row, p->row), ptx_u64(b, rows_ahead(w, t)));
-        ptx_val from = ptx_mad(b, p->stride, ptx_u64(b, rows_ahead(w, t)), p->from);
-        from = ptx_add(b, from, ptx_u64(b, rounds_ahead(w, t) * ROUND * element_bytes(w->spec->data)));
-        load_x(b, w, from, k, ptx_setp(b, PTX_LT, row, w->args->m), x);
+        const unsigned more = rounds_ahead(w, t) * ROUND;
+        ptx_val k = ptx_add(b, p->k, ptx_u64(b, more)), x[CHUNK];
+        ptx_val has = row_tile_has(b, tile, ptx_add(b, p->row, ptx_u64(b, rows_ahead(w, t))));
+        ptx_val from = row_address(b, w, tile, p, t, has);
+        from = ptx_add(b, from, ptx_u64(b, more * element_bytes(w->spec->data)));
+        load_x(b, w, from, k, has, x);
         put_x(b, w, p, t, scaled, x);
     }
 }
 
-/* The window from round `first` (u32) on, of all rows. */
-void x_window_stage(ptx_builder *b, const x_window *w, ptx_val first_row, ptx_val first, bool scaled)
+void x_window_stage(ptx_builder *b, const x_window *w, const row_tile *tile, ptx_val first, bool scaled)
 {
     const bool all = w->rows * w->rounds >= w->warps;
     if (!all)
         ptx_if(b, ptx_setp(b, PTX_LT, ptx_tid_x(b), (int)(w->rows * w->rounds * WARP)));
-    x_place p = x_place_of(b, w, first_row, first);
+    x_place p = x_place_of(b, w, tile, first);
     ptx_val end = ptx_mul_wide(b, ptx_add(b, first, w->rounds), ptx_u32(b, ROUND));
     ptx_val whole = emit_aligned(b, ptx_or(b, w->args->all.operand[QDNN_OPERAND_X], p.stride), LOAD_BYTES);
     whole = ptx_setp_and(b, PTX_LE, end, w->args->k, whole);
-    whole = ptx_setp_and(b, PTX_LE, ptx_add(b, first_row, ptx_u64(b, w->rows)), w->args->m, whole);
+    whole = ptx_setp_and(b, PTX_LE, ptx_u64(b, w->rows), tile->count, whole);
     ptx_uniform(b);
     ptx_if(b, whole);
-    stage_whole(b, w, &p, scaled);
+    stage_whole(b, w, tile, &p, whole, scaled);
     ptx_else(b);
-    stage_part(b, w, &p, first_row, scaled);
+    stage_part(b, w, tile, &p, scaled);
     ptx_end_if(b);
     if (!all)
         ptx_end_if(b);

@@ -3,6 +3,7 @@
 #ifndef QDNN_KERNELS_GEMM_WINDOW_H
 #define QDNN_KERNELS_GEMM_WINDOW_H
 
+#include "kernels/gemm/routes.h"
 #include "kernels/gemm/weights.h"
 
 typedef struct x_window {
@@ -22,8 +23,8 @@ typedef struct x_window {
         largest; /* variable f32: becomes the largest |x| of what was scaled; empty: it is not asked for */
 } x_window;
 
-/* The window that begins at round `first` (u32), of the rows from first_row (u64) on; what does not exist is 0. By all
- * threads of the block. */
-void x_window_stage(ptx_builder *b, const x_window *w, ptx_val first_row, ptx_val first, bool scaled);
+/* The window that begins at round `first` (u32), of the rows of a tile; what does not exist is 0. By all threads of the
+ * block. */
+void x_window_stage(ptx_builder *b, const x_window *w, const row_tile *tile, ptx_val first, bool scaled);
 
 #endif

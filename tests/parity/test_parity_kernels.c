@@ -40,7 +40,7 @@ static int ways_of(const kernel_row *row, const kernel_spec *spec, kernel_proble
     int count = 0;
     for (int product = 0; product < KERNEL_PRODUCT_TILE; product++)
         for (uint64_t rows = 1; rows <= 128 && product != KERNEL_PRODUCT_JOIN; rows *= 2)
-            for (uint64_t split = 1; split <= 32 && count < WAYS_MAX; split *= 2) {
+            for (uint64_t split = 1; split <= (spec->grouped ? 1 : 32) && count < WAYS_MAX; split *= 2) {
                 ways[count] = (way){(kernel_product)product, rows, split};
                 kernel_spec own = spec_of_way(spec, &ways[count]);
                 count += kernel_product_fits(row, &own, &problem);
@@ -78,10 +78,13 @@ static bool scene_begin(scene *s, const product_case *c)
     spec->activation = c->activation;
     spec->gated = c->gated;
     spec->residual = c->residual;
+    spec->grouped = c->experts > 0;
+    spec->row_weight = c->row_weight;
     s->r.problem = (kernel_problem){.rows = (uint64_t)c->weights.dims[0],
                                     .columns = (uint64_t)c->weights.dims[1],
                                     .x_stride = (uint64_t)p->x_stride,
                                     .y_stride = (uint64_t)p->y_stride,
+                                    .experts = (uint64_t)c->experts,
                                     .alpha = p->alpha_number};
     s->n_ways = ok ? ways_of(s->r.row, spec, s->r.problem, c->m, s->ways) : 0;
     return ok && CHECK(s->n_ways > 0);
@@ -265,6 +268,13 @@ static void common_name(int index, char *text, size_t size)
 
 /* ---- Tests ---- */
 
+/* Which products serve a stack of the formats above. */
+#define P(product) (1u << KERNEL_PRODUCT_##product)
+static const unsigned stack_products[] = {
+    P(STAGED) | P(GEMV) | P(LANEWISE), P(STAGED) | P(COLUMNS) | P(LANEWISE),
+    P(STAGED) | P(COLUMNS) | P(LANEWISE), P(STAGED) | P(BLOCKS) | P(LANEWISE)};
+#undef P
+
 /* Every format: a few ways each, which are others for each format. */
 TEST_EACH(ParityKernels, EveryFormat, matmul_row_count, matmul_row_name)
 {
@@ -292,6 +302,32 @@ TEST_EACH(ParityKernels, EveryWay, common_count, common_name)
     for (int i = 0; i < s.n_ways && ok; i++)
         ok = check_way(&s, &s.ways[i], sms[i % LENGTH(sms)], 0, 0);
     scene_end(&s);
+}
+
+/* Stacks of experts by all ways: rows spread over experts, some without one, and experts without rows; or all rows on one
+ * expert. Ragged tiles, columns that do not fill a block, a K that ends within a round. */
+TEST_EACH(ParityKernels, EveryWayOfAStack, common_count, common_name)
+{
+    NEED_PTXVM;
+    for (int one = 0; one < 2; one++) {
+        product_case c = common_case(index, one ? 35 : 45, 40, 352);
+        c.experts = one ? 2 : 7;
+        c.one_expert = one;
+        c.row_weight = true;
+        c.gated = one;
+        c.activation = QDNN_ACTIVATION_SILU;
+        c.alpha = QDNN_ALPHA_COLUMN;
+        c.weights.dims[c.k_rows] *= c.gated ? 2 : 1;
+        scene s;
+        bool ok = scene_begin(&s, &c);
+        unsigned products = 0;
+        for (int i = 0; i < s.n_ways && ok; i++) {
+            ok = check_way(&s, &s.ways[i], sms[(i + one) % LENGTH(sms)], (uint64_t)i, PTXVM_CHECK_ALL);
+            products |= 1u << s.ways[i].product;
+        }
+        CHECK_EQ_U32(products, stack_products[index]);
+        scene_end(&s);
+    }
 }
 
 TEST_EACH(ParityKernels, EverySm, common_count, common_name)
