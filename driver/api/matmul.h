@@ -34,6 +34,9 @@ bool matmul_tensor_suits(qdnnHandle_t handle, const matmul_call *call);
 /* Whether flat groups are such that codes can be prepacked. */
 qdnnStatus_t matmul_check_flat(const kernel_spec *spec, int64_t k);
 
+/* Rows that share weights: all of them, or as many as an expert has on average. */
+uint64_t matmul_rows_together(const matmul_shape *shape);
+
 /* matmul_exact.c: the parts of ways that are kernels of ours. `choose` sets which. */
 typedef void matmul_choice(const matmul_call *call, const kernel_row *row, kernel_spec *spec);
 qdnnStatus_t matmul_prepare(const matmul_call *call, matmul_choice *choose, request *out);

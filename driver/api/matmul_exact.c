@@ -20,8 +20,7 @@ static void set_choices(const matmul_call *c, kernel_spec *spec)
     spec->addend = value[QDNN_MATMUL_LORA_RANK] > 0;
 }
 
-/* Rows that share weights: all of them, or as many as an expert has on average. */
-static uint64_t rows_together(const matmul_shape *s)
+uint64_t matmul_rows_together(const matmul_shape *s)
 {
     return (uint64_t)(s->experts ? (s->m + s->experts - 1) / s->experts : s->m);
 }
@@ -95,7 +94,7 @@ static void choose_tiles(const matmul_shape *s, kernel_spec *spec)
 static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_spec *spec)
 {
     kernel_problem problem = problem_of(c);
-    const uint64_t together = rows_together(&c->shape);
+    const uint64_t together = matmul_rows_together(&c->shape);
     for (size_t i = 0; i < sizeof few_rows / sizeof few_rows[0]; i++) {
         spec->product = few_rows[i].product;
         spec->tile_rows = rows_of_tile(together, few_rows[i].tile_rows);

@@ -79,7 +79,7 @@ qdnnStatus_t matmul_check_flat(const kernel_spec *spec, int64_t k)
 static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_spec *spec)
 {
     const bool prepacked = c->matmul->values[QDNN_MATMUL_PREPACKED];
-    const uint64_t m = (uint64_t)c->shape.m;
+    const uint64_t m = matmul_rows_together(&c->shape);
     spec->product = prepacked ? KERNEL_PRODUCT_STREAM : KERNEL_PRODUCT_TILE;
     spec->tile_rows = prepacked ? kernel_stream_rows(row, m) : kernel_tile_rows(row, m);
 }
@@ -110,7 +110,7 @@ bool matmul_tensor_suits(qdnnHandle_t handle, const matmul_call *c)
 {
     const qdnnDataType_t x = c->x->type;
     const matmul_shape *s = &c->shape;
-    return !s->experts && s->m > ROWS_EXACT && s->m <= INT_MAX && s->outputs <= INT_MAX && s->k <= INT_MAX &&
+    return matmul_rows_together(s) > ROWS_EXACT && s->m <= INT_MAX && s->outputs <= INT_MAX && s->k <= INT_MAX &&
            (x == QDNN_DATA_F16 || x == QDNN_DATA_BF16) && choice_on(handle->context->target->number) &&
            !(x == QDNN_DATA_BF16 && handle->context->target->number < 80);
 }

@@ -79,10 +79,6 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
         snprintf(error, error_size, "data is f32; product tile takes x in f16 or bf16");
         return false;
     }
-    if (spec->grouped) {
-        snprintf(error, error_size, "product tile does not take grouped products");
-        return false;
-    }
     const uint64_t m = spec->tile_rows;
     if (m >= 16 && m <= rows_max(row) && (m & (m - 1)) == 0)
         return true;
@@ -278,11 +274,15 @@ static void run_slowly(ptx_builder *b, tile *t, const lane_places *p)
     ptx_end_for(b);
 }
 
-/* S of the tile in registers. */
+/* S of the tile in registers. Rows without an expert read no weights. */
 static void compute_sums(ptx_builder *b, tile *t)
 {
     t->part = sums_zero(b, &t->shape);
     t->sums = sums_zero(b, &t->shape);
+    if (t->spec->grouped) {
+        ptx_uniform(b);
+        ptx_if(b, t->at.known);
+    }
     lane_places p = places_begin(b, t);
     ptx_val aligned = x_tile_aligned(b, t, w_tile_aligned(b, &t->w));
     ptx_uniform(b);
@@ -292,6 +292,8 @@ static void compute_sums(ptx_builder *b, tile *t)
     run_slowly(b, t, &p);
     ptx_end_if(b);
     join_strip(b, t);
+    if (t->spec->grouped)
+        ptx_end_if(b);
 }
 
 /* ---- The end ---- */
@@ -333,17 +335,36 @@ static void finish(ptx_builder *b, const tile *t)
     ptx_syncthreads(b);
     ptx_val column = ptx_and(b, ptx_tid_x(b), (int)columns - 1), n = ptx_add(b, t->n0, column),
             sums[2] = {{0}};
-    ptx_val wide_n = ptx_cvt(b, PTX_U64, n), rows = ptx_min(b, ptx_sub(b, t->m, t->m0), (int)t->shape.m);
+    ptx_val wide_n = ptx_cvt(b, PTX_U64, n);
+    ptx_val rows = ptx_cvt(b, PTX_U32, ptx_min(b, t->at.count, ptx_u64(b, t->shape.m)));
     ptx_if(b, ptx_setp(b, PTX_LT, n, t->n));
     ptx_val row =
         ptx_for(b, ptx_shr(b, ptx_tid_x(b), ceil_log2(columns)), rows, (int)(TILE_THREADS / columns));
     for (unsigned i = 0; i < (t->spec->gated ? 2 : 1); i++) {
         ptx_val place = sum_place(b, t, row, i ? ptx_add(b, column, (int)columns) : column);
         sums[i] = ptx_ld_shared(b, PTX_F32, ptx_add(b, t->w_shared, place), 0);
+        if (t->spec->grouped) /* a NaN stays one through all that follows */
+            sums[i] = ptx_selp(b, sums[i], ptx_bits(b, PTX_F32, 0x7FFFFFFF), t->at.known);
     }
-    epilogue_store(b, &e, ptx_cvt(b, PTX_U64, ptx_add(b, t->m0, row)), wide_n, sums, (ptx_val){0});
+    ptx_val local = ptx_cvt(b, PTX_U64, row), has = {0};
+    if (t->spec->grouped)
+        has = row_tile_has(b, &t->at, local);
+    epilogue_store(b, &e, row_tile_row(b, &t->at, local, has), wide_n, sums, t->at.expert);
     ptx_end_for(b);
     ptx_end_if(b);
+}
+
+/* The weights of all rows, or of the tile's expert. */
+static void begin_weights(ptx_builder *b, const kernel_row *row, tile *t)
+{
+    const w_shape shape = {.data = t->spec->data,
+                           .k_in_columns = t->spec->reduction == KERNEL_K_COLUMNS,
+                           .gated = t->spec->gated,
+                           .n0 = t->n0,
+                           .n = t->n,
+                           .k = t->k};
+    const gemm_args args = row_tile_args(b, &t->at, &t->args);
+    t->w = w_tile_begin(b, row, t->spec, &args.all, &shape);
 }
 
 static void emit_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
@@ -355,7 +376,6 @@ static void emit_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *
     if (!ptx_mma_has(ptx_target(b), instruction_of(b, spec->data)))
         ptx_fail(b, "%s has no tensor cores for bf16; x must be f16", ptx_target(b)->name);
     t.x = t.args.all.operand[QDNN_OPERAND_X];
-    t.m = ptx_cvt(b, PTX_U32, t.args.m);
     t.n = ptx_cvt(b, PTX_U32, t.args.n);
     t.k = ptx_cvt(b, PTX_U32, t.args.k);
     t.lane = ptx_laneid(b);
@@ -366,23 +386,20 @@ static void emit_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *
     t.w_shared = ptx_shared_dynamic(b, 128);
     t.x_shared = ptx_add(b, t.w_shared, 2 * TILE_BYTES);
     t.x_stages = has_async(ptx_target(b)) ? x_stages(row, s) : 2;
-    w_shape shape = {.data = spec->data,
-                     .k_in_columns = spec->reduction == KERNEL_K_COLUMNS,
-                     .gated = spec->gated,
-                     .n0 = t.n0,
-                     .n = t.n,
-                     .k = t.k};
-    t.w = w_tile_begin(b, row, spec, &t.args.all, &shape);
-    t.m0 = ptx_for(b, ptx_mul(b, ptx_ctaid_y(b), (int)s->m), t.m,
-                   ptx_mul(b, ptx_sreg(b, "nctaid.y"), (int)s->m));
+    if (!spec->grouped)
+        begin_weights(b, row, &t);
+    t.at = row_tiles_begin(b, spec, &t.args);
+    if (spec->grouped)
+        begin_weights(b, row, &t);
     compute_sums(b, &t);
     finish(b, &t);
     ptx_syncthreads(b);
-    ptx_end_for(b);
+    row_tiles_end(b);
 }
 
 const gemm_kernel gemm_tile = {.block = TILE_THREADS,
                                .outputs = outputs_of,
                                .shared = shared_bytes,
                                .emit = emit_tile,
-                               .serves = serves};
+                               .serves = serves,
+                               .takes_experts = true};

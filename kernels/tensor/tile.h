@@ -14,6 +14,7 @@
 #define QDNN_KERNELS_TENSOR_TILE_H
 
 #include "kernels/gemm/epilogue.h"
+#include "kernels/gemm/routes.h"
 #include "kernels/tensor/w_tile.h"
 
 enum { TILE_WARPS = TILE_THREADS / WARP, STRIP = 512, FRAGMENTS_MAX = 4, STEPS_MAX = 16 };
@@ -38,8 +39,9 @@ typedef struct tile {
     gemm_args args;
     w_tile w;
     ptx_val x;              /* pointer */
-    ptx_val m, n, k;        /* u32: n is that of y */
-    ptx_val m0, n0;         /* u32: where the tile of y begins */
+    ptx_val n, k;           /* u32: n is that of y */
+    ptx_val n0;             /* u32: the first column of the tile of y */
+    row_tile at;            /* its rows */
     ptx_val warp_m, warp_n; /* u32: where the warp's part of it begins */
     ptx_val lane;           /* u32 */
     ptx_val x_shared, w_shared;

@@ -1,4 +1,4 @@
-/* Tiles of x. A row that does not exist is read as the last one, and what comes of it is not stored. */
+/* Tiles of x. In the place of a row that does not exist another is read, and what comes of it is not stored. */
 #include "kernels/tensor/x_tile.h"
 
 static unsigned stage_bytes(const tile *t)
@@ -17,6 +17,15 @@ ptx_val x_tile_aligned(ptx_builder *b, const tile *t, ptx_val all)
     ptx_val rest = ptx_and(b, ptx_or(b, t->args.x_stride, ptx_cvt(b, PTX_U64, t->k)), ptx_u64(b, PIECE - 1));
     all = ptx_setp_and(b, PTX_EQ, rest, ptx_u64(b, 0), all);
     return ptx_and(b, all, emit_aligned(b, t->x, LOAD_BYTES));
+}
+
+/* Row i (u32) of the tile, u64; beyond the last row, one that exists. */
+static ptx_val row_of(ptx_builder *b, const tile *t, ptx_val i)
+{
+    ptx_val wide = ptx_cvt(b, PTX_U64, i);
+    if (t->spec->grouped)
+        return row_tile_row(b, &t->at, wide, row_tile_has(b, &t->at, wide));
+    return ptx_min(b, ptx_add(b, t->at.first, wide), ptx_sub(b, t->args.m, 1));
 }
 
 static ptx_val piece_place(ptx_builder *b, const tile *t, ptx_val row, ptx_val piece)
@@ -99,10 +108,8 @@ static x_tile pieces_begin(ptx_builder *b, const tile *t)
     x.to = piece_place(b, t, row, piece);
     x.k = ptx_var(b, k);
     for (unsigned i = 0; i < x.pieces; i++) {
-        ptx_val m = ptx_add(b, ptx_add(b, t->m0, row), (int)(i * row_step(t)));
-        ptx_val last = ptx_cvt(b, PTX_U64, ptx_min(b, m, ptx_sub(b, t->m, 1)));
-        x.from[i] =
-            ptx_var(b, ptx_at(b, t->x, ptx_mad(b, last, t->args.x_stride, ptx_cvt(b, PTX_U64, k)), 2));
+        ptx_val m = row_of(b, t, i ? ptx_add(b, row, (int)(i * row_step(t))) : row);
+        x.from[i] = ptx_var(b, ptx_at(b, t->x, ptx_mad(b, m, t->args.x_stride, ptx_cvt(b, PTX_U64, k)), 2));
     }
     return x;
 }
@@ -166,9 +173,11 @@ void x_tile_slowly(ptx_builder *b, const tile *t, ptx_val k0)
 {
     ptx_val at = ptx_for(b, ptx_tid_x(b), ptx_u32(b, t->shape.m * t->shape.k), TILE_THREADS);
     ptx_val row = ptx_shr(b, at, ceil_log2(t->shape.k)), in_row = ptx_and(b, at, (int)t->shape.k - 1);
-    ptx_val m = ptx_add(b, t->m0, row), k = ptx_add(b, k0, in_row), value = ptx_var(b, ptx_u16(b, 0));
-    ptx_if(b, ptx_setp_and(b, PTX_LT, m, t->m, ptx_setp(b, PTX_LT, k, t->k)));
-    ptx_val index = ptx_mad(b, ptx_cvt(b, PTX_U64, m), t->args.x_stride, ptx_cvt(b, PTX_U64, k));
+    ptx_val k = ptx_add(b, k0, in_row), value = ptx_var(b, ptx_u16(b, 0));
+    ptx_val exists =
+        ptx_and(b, row_tile_has(b, &t->at, ptx_cvt(b, PTX_U64, row)), ptx_setp(b, PTX_LT, k, t->k));
+    ptx_if(b, exists);
+    ptx_val index = ptx_mad(b, row_of(b, t, row), t->args.x_stride, ptx_cvt(b, PTX_U64, k));
     ptx_assign(b, value, ptx_ld_global_nc(b, PTX_U16, ptx_at(b, t->x, index, 2), 0));
     ptx_end_if(b);
     ptx_val place = ptx_add(b, t->x_shared, piece_place(b, t, row, ptx_shr(b, in_row, 3)));
