@@ -79,6 +79,8 @@ typedef struct kernel_spec {
     int gradient_factor;
 
     /* Products: data is the type of x. */
+    int x_fp8;   /* qdnnDataType_t: x are FP8 in memory, and data is f16; 0: no */
+    int x_scale; /* each row of sums is multiplied by a number of its own, first of all */
     qdnnDataType_t output; /* of y: F32, F16, BF16 */
     kernel_reduction reduction;
     qdnnAlpha_t alpha;
@@ -333,8 +335,9 @@ typedef struct kernel_problem {
     /* Integer products. */
     int32_t x_zero, w_zero, y_zero;
     float multiplier;
+    /* Both: */
+    qdnnDataType_t quantizes; /* the type of x where it is quantized first; 0: x are codes, or as data says */
     bool w_is_kn;              /* the weights are [K, N] in memory; rows and columns are N and K all the same */
-    qdnnDataType_t quantizes; /* the type of x where it is quantized first; 0: x are codes */
     uint64_t top;
     kernel_conv conv;
     uint64_t lora_rank;          /* not 0: what x A B gives is added, with addend in the specification */

@@ -17,6 +17,14 @@
 #include "kernels/gemm/routes.h"
 #include "kernels/tensor/w_tile.h"
 
+/* Tiles are made of units of 16 bits: an element of f16 or bf16, or two of FP8. How x comes to be such units: */
+typedef struct x_form {
+    unsigned bytes;         /* of an element in memory */
+    unsigned unit_elements; /* 2 where the SM multiplies FP8; else 1 */
+    const minifloat *from;  /* not null: FP8 becomes f16 on the way */
+    bool is_async;          /* it is copied by cp.async */
+} x_form;
+
 enum { TILE_WARPS = TILE_THREADS / WARP, STRIP = 512, FRAGMENTS_MAX = 4, STEPS_MAX = 16 };
 
 typedef struct tile_shape {
@@ -39,7 +47,9 @@ typedef struct tile {
     gemm_args args;
     w_tile w;
     ptx_val x;              /* pointer */
-    ptx_val n, k;           /* u32: n is that of y */
+    x_form form;
+    qdnnDataType_t storage; /* of the weights */
+    ptx_val n, k;           /* u32: n is that of y, k counts units */
     ptx_val n0;             /* u32: the first column of the tile of y */
     row_tile at;            /* its rows */
     ptx_val warp_m, warp_n; /* u32: where the warp's part of it begins */
