@@ -152,13 +152,13 @@ float ref_silu(float x);
 float ref_gelu_tanh(float x);
 float ref_gelu_erf(float x);
 
-/* Products, y = out(act(alpha (x W) + bias) + residual). */
+/* Products, y = out(act(alpha ((x W) x_scale) + bias) + residual). */
 typedef struct {
     int64_t m, k;
     int64_t outputs; /* of the weights: N; of gated pairs 2N, a first, then b, and y = act(a) * b */
     bool k_rows;     /* the weights are [K, outputs]; else [outputs, K] */
     ref_quant_spec weights;
-    qdnnDataType_t x, y;        /* F32, F16, BF16 */
+    qdnnDataType_t x, y;        /* F32, F16, BF16; x in mode tensor F8E4M3 and F8E5M2, too */
     int64_t x_stride, y_stride; /* elements from a row to the next */
     qdnnAlpha_t alpha;
     float alpha_number;
@@ -179,6 +179,7 @@ typedef struct {
     const int32_t *expert_index; /* [m]; out of range: a row of NaN */
     const float *row_weight;     /* [m]; or null */
     void *y;
+    const float *x_scale;        /* [m]: S is multiplied by it first of all; or null */
 } ref_product_arrays;
 
 /* In mode exact. */
@@ -249,6 +250,9 @@ void ref_unpack(const ref_quant_spec *spec, int64_t rows, int64_t columns, bool 
 
 /* A product in mode tensor: x is F16 or BF16, and the weights are rounded to its type. */
 void ref_product_tensor(const ref_product *p, const ref_product_arrays *a, ref_tensor_family family);
+/* The same on an SM. x may be FP8, with weights in FP8 without scales: by instructions for FP8 on sm_89, 120 and 121, by those
+ * for f16 elsewhere. */
+void ref_product_tensor_on(const ref_product *p, const ref_product_arrays *a, int sm);
 
 /* The sum of a[i] * b[i], or of a[i] where b is null, in the written order. */
 float ref_long_sum(const float *a, const float *b, int64_t n);

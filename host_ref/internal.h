@@ -121,6 +121,8 @@ float hr_quotient(const tensor *t, float x, float scale);
 /* The sum of x[k] * w[k], n of them, in the order of a mode. */
 typedef float hr_sum(const void *user, const float *x, const float *w, int64_t n);
 /* A product whose sums are made so; the weights are decoded to f32. */
+/* tensor_core.c: an element of x, of FP8 too. */
+float hr_input_load(qdnnDataType_t type, const void *array, int64_t index);
 void hr_product(const ref_product *p, const ref_product_arrays *a, hr_sum *sum, const void *user);
 /* From the sums of y[m, n] (of a gated pair, those of a and b) to the element: the law of every product. */
 void hr_product_finish(const ref_product *p, const ref_product_arrays *a, int64_t expert, int64_t m, int64_t n,

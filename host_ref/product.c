@@ -47,12 +47,12 @@ static float activate(qdnnActivation_t activation, float x)
     return 0;
 }
 
-/* alpha * S + addend + bias of one output of the weights. */
+/* alpha * (S * x_scale) + addend + bias of one output of the weights. */
 static float affine(const ref_product *p, const ref_product_arrays *a, int64_t expert, int64_t m,
                     int64_t output, float sum)
 {
     int64_t index = expert * p->outputs + output;
-    float v = sum;
+    float v = a->x_scale ? sum * a->x_scale[m] : sum;
     if (p->alpha != QDNN_ALPHA_NONE)
         v = (p->alpha == QDNN_ALPHA_NUMBER ? p->alpha_number
                                            : a->alpha[p->alpha == QDNN_ALPHA_COLUMN ? index : 0]) *
@@ -131,7 +131,7 @@ static void product_of_expert(const ref_product *p, const ref_product_arrays *a,
             if (p->experts && a->expert_index[m] != expert)
                 continue;
             for (int64_t k = 0; k < p->k; k++)
-                f->x[k] = ref_scalar_load(p->x, a->x, m * p->x_stride + k);
+                f->x[k] = hr_input_load(p->x, a->x, m * p->x_stride + k);
             float sums[2] = {sum(user, f->x, f->w[0], p->k), p->gated ? sum(user, f->x, f->w[1], p->k) : 0};
             hr_product_finish(p, a, expert, m, n, sums);
         }

@@ -172,7 +172,7 @@ static float operation(const core_row *row, const term *terms, int count)
 
 /* ---- Inputs ---- */
 
-static float load_input(qdnnDataType_t type, const void *array, int64_t index)
+float hr_input_load(qdnnDataType_t type, const void *array, int64_t index)
 {
     if (!is_bytes(type))
         return ref_scalar_load(type, array, index);
@@ -194,24 +194,28 @@ static term input_of(float value, int least)
     return (term){value, value == 0.0f || !isfinite(value) ? 0 : exponent_of(value, least)};
 }
 
-/* `count` inputs whose elements lie `step` apart; zeros behind the first `known`. */
-static void load_inputs(qdnnDataType_t type, const void *array, int64_t first, int known, int count,
-                        term *out)
+/* Inputs of a type: numbers that it holds. */
+typedef struct {
+    qdnnDataType_t type;
+    const float *at;
+} inputs;
+
+/* `count` inputs from `first` on; zeros behind the first `known`. */
+static void load_terms(inputs in, int64_t first, int known, int count, term *out)
 {
-    const int least = least_exponent(type);
+    const int least = least_exponent(in.type);
     for (int i = 0; i < count; i++)
-        out[i] = input_of(i < known ? load_input(type, array, first + i) : 0.0f, least);
+        out[i] = input_of(i < known ? in.at[first + i] : 0.0f, least);
 }
 
 /* ---- Instructions and sums ---- */
 
 /* One instruction over the k of `a` and `b` from `first` on, of which `known` exist. */
-static float instruction(const core_row *row, qdnnDataType_t a_type, const void *a, qdnnDataType_t b_type,
-                         const void *b, int64_t first, int known, float c)
+static float instruction(const core_row *row, inputs a, inputs b, int64_t first, int known, float c)
 {
     term x[TERMS_MAX], w[TERMS_MAX], terms[TERMS_MAX];
-    load_inputs(a_type, a, first, known, row->depth, x);
-    load_inputs(b_type, b, first, known, row->depth, w);
+    load_terms(a, first, known, row->depth, x);
+    load_terms(b, first, known, row->depth, w);
     for (int from = 0; from < row->depth; from += row->products) {
         for (int i = 0; i < row->products; i++)
             terms[i] = product_of(row, x[from + i], w[from + i]);
@@ -219,6 +223,19 @@ static float instruction(const core_row *row, qdnnDataType_t a_type, const void 
         c = operation(row, terms, row->products + 1);
     }
     return c;
+}
+
+static float sum_of_strips(const core_row *row, inputs a, inputs b, int64_t k)
+{
+    float sum = 0.0f;
+    for (int64_t strip = 0; strip < k; strip += REF_TENSOR_STRIP) {
+        float part = 0.0f;
+        const int64_t end = k - strip < REF_TENSOR_STRIP ? k : strip + REF_TENSOR_STRIP;
+        for (int64_t at = strip; at < end; at += row->depth)
+            part = instruction(row, a, b, at, (int)(end - at < row->depth ? end - at : row->depth), part);
+        sum = strip == 0 ? part : hr_canonical(sum + part);
+    }
+    return hr_canonical(sum + 0.0f);
 }
 
 static const core_row *require_row(ref_tensor_family family, qdnnDataType_t a_type, qdnnDataType_t b_type)
@@ -239,50 +256,79 @@ float ref_tensor_mma(ref_tensor_family family, qdnnDataType_t a_type, const void
                      const void *b, int64_t k, float c)
 {
     const core_row *row = require_row(family, a_type, b_type);
+    float x[TERMS_MAX], w[TERMS_MAX];
     hr_require(k >= 0 && k <= row->depth, "an instruction has a k of %d", row->depth);
-    return instruction(row, a_type, a, b_type, b, 0, (int)k, c);
+    for (int64_t i = 0; i < k; i++) {
+        x[i] = hr_input_load(a_type, a, i);
+        w[i] = hr_input_load(b_type, b, i);
+    }
+    return instruction(row, (inputs){a_type, x}, (inputs){b_type, w}, 0, (int)k, c);
+}
+
+static float *new_numbers(int64_t n)
+{
+    float *numbers = malloc((size_t)(n > 0 ? n : 1) * sizeof *numbers);
+    hr_require(numbers, "out of memory for rows of %lld", (long long)n);
+    return numbers;
 }
 
 float ref_tensor_sum(ref_tensor_family family, qdnnDataType_t a_type, const void *a, qdnnDataType_t b_type,
                      const void *b, int64_t k)
 {
     const core_row *row = require_row(family, a_type, b_type);
-    float sum = 0.0f;
-    for (int64_t strip = 0; strip < k; strip += REF_TENSOR_STRIP) {
-        float part = 0.0f;
-        const int64_t end = k - strip < REF_TENSOR_STRIP ? k : strip + REF_TENSOR_STRIP;
-        for (int64_t at = strip; at < end; at += row->depth)
-            part = instruction(row, a_type, a, b_type, b, at,
-                               (int)(end - at < row->depth ? end - at : row->depth), part);
-        sum = strip == 0 ? part : hr_canonical(sum + part);
+    float *x = new_numbers(k), *w = new_numbers(k);
+    for (int64_t i = 0; i < k; i++) {
+        x[i] = hr_input_load(a_type, a, i);
+        w[i] = hr_input_load(b_type, b, i);
     }
-    return hr_canonical(sum + 0.0f);
+    const float sum = sum_of_strips(row, (inputs){a_type, x}, (inputs){b_type, w}, k);
+    free(x);
+    free(w);
+    return sum;
 }
 
 /* ---- Products ---- */
 
 typedef struct {
-    ref_tensor_family family;
-    qdnnDataType_t type;
+    const core_row *row;
+    qdnnDataType_t x, w; /* that the instruction takes */
 } tensor_mode;
 
+/* x are numbers of their type; weights of 16 bits are rounded to it. */
 static float tensor_sum(const void *user, const float *x, const float *w, int64_t n)
 {
     const tensor_mode *mode = user;
-    uint16_t *a = malloc((size_t)(n > 0 ? n : 1) * 2 * sizeof *a);
-    hr_require(a, "out of memory for rows of %lld", (long long)n);
-    uint16_t *b = a + (n > 0 ? n : 1);
+    float *rounded = new_numbers(n);
     for (int64_t k = 0; k < n; k++) {
-        ref_scalar_store(mode->type, a, k, x[k]);
-        ref_scalar_store(mode->type, b, k, w[k]);
+        uint16_t half = 0;
+        rounded[k] = w[k];
+        if (is_bytes(mode->w))
+            continue;
+        ref_scalar_store(mode->w, &half, 0, w[k]);
+        rounded[k] = ref_scalar_load(mode->w, &half, 0);
     }
-    float sum = ref_tensor_sum(mode->family, mode->type, a, mode->type, b, n);
-    free(a);
+    const float sum = sum_of_strips(mode->row, (inputs){mode->x, x}, (inputs){mode->w, rounded}, n);
+    free(rounded);
     return sum;
 }
 
 void ref_product_tensor(const ref_product *p, const ref_product_arrays *a, ref_tensor_family family)
 {
-    tensor_mode mode = {family, p->x};
+    hr_require(!is_bytes(p->x), "with x in FP8, SMs of a family differ: ref_product_tensor_on takes the SM");
+    const tensor_mode mode = {require_row(family, p->x, p->x), p->x, p->x};
     hr_product(p, a, tensor_sum, &mode);
+}
+
+void ref_product_tensor_on(const ref_product *p, const ref_product_arrays *a, int sm)
+{
+    const ref_tensor_family family = ref_tensor_family_of(sm);
+    const qdnnDataType_t w = p->weights.storage;
+    if (!is_bytes(p->x)) {
+        ref_product_tensor(p, a, family);
+        return;
+    }
+    hr_require(is_bytes(w) && p->weights.no_scale, "x in FP8 takes weights in FP8 without scales");
+    const tensor_mode of_bytes = {find_row(family, p->x), p->x, w},
+                      of_halves = {find_row(family, QDNN_DATA_F16), QDNN_DATA_F16, QDNN_DATA_F16};
+    hr_product(p, a, tensor_sum, ref_tensor_has(sm, p->x) ? &of_bytes : &of_halves);
 }

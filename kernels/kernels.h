@@ -79,6 +79,8 @@ typedef struct kernel_spec {
     int gradient_factor;
 
     /* Products: data is the type of x. */
+    int x_fp8;   /* qdnnDataType_t: x are FP8 in memory, and data is f16; 0: no */
+    int x_scale; /* each row of sums is multiplied by a number of its own, first of all */
     qdnnDataType_t output; /* of y: F32, F16, BF16 */
     kernel_reduction reduction;
     qdnnAlpha_t alpha;
@@ -333,8 +335,9 @@ typedef struct kernel_problem {
     /* Integer products. */
     int32_t x_zero, w_zero, y_zero;
     float multiplier;
+    /* Both: */
+    qdnnDataType_t quantizes; /* the type of x where it is quantized first; 0: x are codes, or as data says */
     bool w_is_kn;              /* the weights are [K, N] in memory; rows and columns are N and K all the same */
-    qdnnDataType_t quantizes; /* the type of x where it is quantized first; 0: x are codes */
     uint64_t top;
     kernel_conv conv;
     uint64_t lora_rank;          /* not 0: what x A B gives is added, with addend in the specification */
@@ -386,6 +389,9 @@ void kernel_operands_of(const kernel_row *row, const kernel_spec *spec, const ke
 
 /* What the columns of a matrix must be a multiple of: the elements of a block, 1 where the format has none. */
 uint64_t kernel_columns_multiple(const kernel_row *row);
+
+/* Rows of x that share weights: all of them, or as many as an expert has on average. */
+uint64_t kernel_rows_together(uint64_t m, uint64_t experts);
 
 /* Sets `product`, `tile_rows` and `split` as they suit a product in mode exact of up to problem->m rows: the bits do not
  * depend on them. */

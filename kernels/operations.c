@@ -124,7 +124,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                        .reads = OPERAND(X) | OPERAND(CODES) | OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) |
                                 OPERAND(NESTED_MAP) | OPERAND(NESTED_SCALE) | OPERAND(NESTED_OFFSET) |
                                 OPERAND(GROUP_INDEX) | OPERAND(ALPHA) | OPERAND(BIAS) | OPERAND(RESIDUAL) |
-                                OPERAND(EXPERT_INDEX) | OPERAND(ROW_WEIGHT),
+                                OPERAND(EXPERT_INDEX) | OPERAND(ROW_WEIGHT) | OPERAND(X_SCALE),
                        .writes = OPERAND(Y),
                        .numbers = 1 << NUMBER_ROWS | 1 << NUMBER_COLUMNS | 1 << NUMBER_M | 1 << NUMBER_X_STRIDE |
                                   1 << NUMBER_Y_STRIDE,

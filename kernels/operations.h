@@ -73,7 +73,7 @@ extern const operation_row operation_rows[KERNEL_OPERATIONS];
     (KERNEL_KEY(DATA) | KERNEL_KEY(OUTPUT) | KERNEL_KEY(REDUCTION) | KERNEL_KEY(ALPHA) | KERNEL_KEY(BIAS) |  \
      KERNEL_KEY(ACTIVATION) | KERNEL_KEY(GATED) | KERNEL_KEY(RESIDUAL) | KERNEL_KEY(ADDEND) |                \
      KERNEL_KEY(GROUPED) | KERNEL_KEY(ROW_WEIGHT) | KERNEL_KEY(PRODUCT) | KERNEL_KEY(TILE_ROWS) |                                                          \
-     KERNEL_KEY(SPLIT))
+     KERNEL_KEY(SPLIT) | KERNEL_KEY(X_FP8) | KERNEL_KEY(X_SCALE))
 
 /* Whether the kernel of a normal specification is about rows and columns; else it is about a flat tensor. */
 bool kernel_is_matrix(const kernel_row *row, const kernel_spec *spec);
@@ -105,6 +105,9 @@ void step_in_workspace(kernel_step *step, uint64_t offset);
 
 /* Where in the workspace its partial sums are. */
 void step_with_partials(kernel_step *step, uint64_t offset);
+
+/* The offset of so many more bytes at the end of the workspace. */
+uint64_t steps_take(kernel_steps *steps, uint64_t bytes);
 
 /* Lets a step take an operand from the workspace instead. */
 void step_from_workspace(kernel_step *step, qdnnOperand_t operand, uint64_t offset);

@@ -39,6 +39,8 @@ static bool has_operand(const kernel_row *row, const kernel_spec *spec, int oper
         return spec->grouped;
     case QDNN_OPERAND_ROW_WEIGHT:
         return spec->row_weight;
+    case QDNN_OPERAND_X_SCALE:
+        return spec->x_scale;
     default:
         return true;
     }
@@ -56,7 +58,7 @@ static unsigned operand_align(const kernel_row *row, const kernel_spec *spec, in
         return row->operation->size(spec, &(kernel_problem){0}, operand).align;
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:
-        return element_bytes(spec->data);
+        return spec->x_fp8 ? 1 : element_bytes(spec->data);
     case QDNN_OPERAND_Y:
     case QDNN_OPERAND_RESIDUAL:
         return element_bytes(kernel_is_product(row) ? spec->output : spec->data);
@@ -341,6 +343,13 @@ void step_with_partials(kernel_step *step, uint64_t offset)
             step->params[i].value = offset;
 }
 
+uint64_t steps_take(kernel_steps *steps, uint64_t bytes)
+{
+    const uint64_t at = ceil_div(steps->workspace, LOAD_BYTES) * LOAD_BYTES;
+    steps->workspace = at + ceil_div(bytes, LOAD_BYTES) * LOAD_BYTES;
+    return at;
+}
+
 void step_from_workspace(kernel_step *step, qdnnOperand_t operand, uint64_t offset)
 {
     for (int i = 0; i < step->n_params; i++)
@@ -465,6 +474,7 @@ static bool product_bytes(const kernel_spec *spec, const kernel_problem *p, int 
         return true;
     case QDNN_OPERAND_EXPERT_INDEX:
     case QDNN_OPERAND_ROW_WEIGHT:
+    case QDNN_OPERAND_X_SCALE:
         *bytes = p->m * 4;
         return true;
     default:

@@ -29,6 +29,9 @@ static const attribute rows[QDNN_MATMUL_ATTRIBUTE_COUNT] = {
     [QDNN_MATMUL_LORA_TYPE] = {"QDNN_MATMUL_LORA_TYPE", QDNN_DATA_F16,
         ONE_OF(C(DATA_F32), C(DATA_F16), C(DATA_BF16))},
     [QDNN_MATMUL_PREPACKED] = {"QDNN_MATMUL_PREPACKED", 0, FROM_TO(0, 1, "0 or 1")},
+    [QDNN_MATMUL_X_SCALE] = {"QDNN_MATMUL_X_SCALE", 0, FROM_TO(0, 1, "0 or 1")},
+    [QDNN_MATMUL_QUANTIZE_X] = {"QDNN_MATMUL_QUANTIZE_X", 0,
+        ONE_OF({0, "0"}, C(DATA_F8E4M3), C(DATA_F8E5M2))},
 };
 /* clang-format on */
 static const attribute_table attributes = {rows, QDNN_MATMUL_ATTRIBUTE_COUNT};
@@ -125,6 +128,17 @@ static qdnnStatus_t find_stride(const char *name, const struct qdnnTensorDescrip
         name);
 }
 
+static bool is_fp8(qdnnDataType_t type)
+{
+    return type == QDNN_DATA_F8E4M3 || type == QDNN_DATA_F8E5M2;
+}
+
+qdnnDataType_t matmul_x_fp8(const matmul_call *c)
+{
+    const qdnnDataType_t quantized = (qdnnDataType_t)c->matmul->values[QDNN_MATMUL_QUANTIZE_X];
+    return is_fp8(c->x->type) ? c->x->type : quantized;
+}
+
 static qdnnStatus_t check_type(const char *name, qdnnDataType_t type)
 {
     if (type == QDNN_DATA_F32 || type == QDNN_DATA_F16 || type == QDNN_DATA_BF16)
@@ -148,7 +162,8 @@ static qdnnStatus_t find_matrix(matmul_call *c)
                           (long long)w->dims[0], (long long)experts);
     CHECK_STATUS(request_check_packed(w));
     c->shape.experts = experts;
-    return tensor_set(&c->matrix, w->type, 2, w->dims + rank - 2, NULL);
+    const qdnnDataType_t type = is_fp8(w->type) ? QDNN_DATA_F16 : w->type; /* plain, as in the requests of all formats */
+    return tensor_set(&c->matrix, type, 2, w->dims + rank - 2, NULL);
 }
 
 static qdnnStatus_t find_outputs(matmul_call *c)
@@ -182,7 +197,8 @@ static qdnnStatus_t find_shape(matmul_call *c)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "y is [%lld, %lld]; it must be [%lld, %lld]",
                           (long long)rows_of(y), (long long)y->dims[y->rank - 1], (long long)s->m,
                           (long long)s->n);
-    CHECK_STATUS(check_type("x", x->type));
+    if (!is_fp8(x->type))
+        CHECK_STATUS(check_type("x", x->type));
     CHECK_STATUS(check_type("y", y->type));
     CHECK_STATUS(find_stride("x", x, &s->x_stride));
     return find_stride("y", y, &s->y_stride);
@@ -235,7 +251,7 @@ static qdnnStatus_t make_plan(qdnnHandle_t handle, const matmul_call *c, const m
 {
     qdnnPlan_t plan = NULL;
     CHECK_STATUS(plan_new(handle, way == &matmul_cublas ? "quant.matmul" : r->row->operation_name, &plan));
-    plan->is_product = true;
+    plan->is_product = !r->problem.quantizes || way == &matmul_cublas;
     plan->rows = (uint64_t)c->shape.m;
     plan->info.choice = way->choice;
     qdnnStatus_t status = way->fill(plan, c, r);
@@ -247,12 +263,29 @@ static qdnnStatus_t make_plan(qdnnHandle_t handle, const matmul_call *c, const m
     return status;
 }
 
+/* x in FP8, and its scales. */
+static qdnnStatus_t check_fp8(const matmul_call *c, const matmul_way *way)
+{
+    if (matmul_x_fp8(c) && way != &matmul_tensor)
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                          "%s %s; fix: set QDNN_MATMUL_ALGORITHM to QDNN_MATMUL_TENSOR, or with QDNN_MATMUL_AUTO "
+                          "QDNN_MATMUL_FAMILY_BITS to 1",
+                          is_fp8(c->x->type) ? "x is" : "x is to be quantized to",
+                          qdnnGetDataTypeName(matmul_x_fp8(c)));
+    if (c->matmul->values[QDNN_MATMUL_X_SCALE] && !matmul_x_fp8(c))
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                          "QDNN_MATMUL_X_SCALE is 1, and x is %s; scales belong to x in FP8; fix: set it to 0",
+                          qdnnGetDataTypeName(c->x->type));
+    return QDNN_STATUS_SUCCESS;
+}
+
 qdnnStatus_t matmul_create_plan(qdnnHandle_t handle, matmul_call *call, qdnnPlan_t *plan)
 {
     request r;
     bool pushed;
     CHECK_STATUS(find_shape(call));
     const matmul_way *way = way_of(handle, call);
+    CHECK_STATUS(check_fp8(call, way));
     CHECK_STATUS(way->prepare(call, &r));
     CHECK_STATUS(handle_enter(handle, &pushed));
     qdnnStatus_t status = make_plan(handle, call, way, &r, plan);

@@ -39,7 +39,9 @@ typedef void matmul_choice(const matmul_call *call, const kernel_row *row, kerne
 qdnnStatus_t matmul_prepare(const matmul_call *call, matmul_choice *choose, request *out);
 qdnnStatus_t matmul_fill(qdnnPlan_t plan, const matmul_call *call, const request *r);
 
-/* matmul.c: checks shapes and makes the plan of a call whose arguments are there. */
+/* matmul.c: the type of FP8 that x is, or is quantized to; 0: neither. */
+qdnnDataType_t matmul_x_fp8(const matmul_call *call);
+/* Checks shapes and makes the plan of a call whose arguments are there. */
 qdnnStatus_t matmul_create_plan(qdnnHandle_t handle, matmul_call *call, qdnnPlan_t *plan);
 
 #endif

@@ -18,6 +18,10 @@ static void set_choices(const matmul_call *c, kernel_spec *spec)
     spec->grouped = value[QDNN_MATMUL_EXPERTS] > 0;
     spec->row_weight = (int)value[QDNN_MATMUL_ROW_WEIGHT];
     spec->addend = value[QDNN_MATMUL_LORA_RANK] > 0;
+    spec->x_fp8 = (int)matmul_x_fp8(c);
+    spec->x_scale = value[QDNN_MATMUL_X_SCALE] || value[QDNN_MATMUL_QUANTIZE_X];
+    if (spec->x_fp8)
+        spec->data = QDNN_DATA_F16; /* what the tiles of most SMs are made of */
 }
 
 static kernel_problem problem_of(const matmul_call *c)
@@ -28,6 +32,8 @@ static kernel_problem problem_of(const matmul_call *c)
                             .x_stride = (uint64_t)c->shape.x_stride,
                             .y_stride = (uint64_t)c->shape.y_stride,
                             .experts = (uint64_t)c->shape.experts,
+                            .quantizes =
+                                c->matmul->values[QDNN_MATMUL_QUANTIZE_X] ? c->x->type : (qdnnDataType_t)0,
                             .alpha = c->matmul->alpha,
                             .lora_rank = (uint64_t)c->matmul->values[QDNN_MATMUL_LORA_RANK],
                             .lora_scale = c->matmul->lora_scale,

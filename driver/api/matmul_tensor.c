@@ -4,32 +4,37 @@
 #include <limits.h>
 
 /* What a plan's info says: on which SMs the bits are the same, and how sure the model of them is that host_ref and ptxvm
- * have. Every target has a row. */
+ * have; of x in f16 or bf16, and of FP8. Every target has a row. */
 static const struct {
     int sm;
-    const char *choice;
+    const char *halves, *fp8;
 } families[] = {
-#define SAME "tensor: the same bits in every batch, on "
-#define SM80 SAME "sm_80, 86, 87, 88 and 89; the model is "
-    {75, SAME "sm_75; the model is published"},
-    {80, SM80 "published"},
-    {86, SM80 "published"},
-    {87, SM80 "published"},
-    {88, SM80 "assumed to be that of sm_86"},
-    {89, SM80 "published"},
-    {90, SAME "sm_90; the model is measured"},
-    {100, SAME "sm_100, 103 and 110; the model is measured"},
-    {103, SAME "sm_100, 103 and 110; the model is assumed to be that of sm_100"},
-    {110, SAME "sm_100, 103 and 110; the model is assumed to be that of sm_100"},
-    {120, SAME "sm_120 and 121; the model is published"},
-    {121, SAME "sm_120 and 121; the model is published"},
+#define SAME   "tensor: the same bits in every batch, on "
+#define SM80   SAME "sm_80, 86, 87, 88 and 89; the model is "
+#define FP8_80 SAME "sm_80, 86, 87 and 88, FP8 as f16; the model is "
+#define SM100  SAME "sm_100, 103 and 110"
+#define SM120  SAME "sm_120 and 121"
+#define AS_86  "assumed to be that of sm_86"
+#define AS_100 "; the model is assumed to be that of sm_100"
+    {75, SAME "sm_75; the model is published", SAME "sm_75, FP8 as f16; the model is published"},
+    {80, SM80 "published", FP8_80 "published"},
+    {86, SM80 "published", FP8_80 "published"},
+    {87, SM80 "published", FP8_80 "published"},
+    {88, SM80 AS_86, FP8_80 AS_86},
+    {89, SM80 "published", SAME "sm_89, by its instructions for FP8; the model is measured"},
+    {90, SAME "sm_90; the model is measured", SAME "sm_90, FP8 as f16; the model is measured"},
+    {100, SM100 "; the model is measured", SM100 ", FP8 as f16; the model is measured"},
+    {103, SM100 AS_100, SM100 ", FP8 as f16" AS_100},
+    {110, SM100 AS_100, SM100 ", FP8 as f16" AS_100},
+    {120, SM120 "; the model is published", SM120 ", by their instructions for FP8; the model is published"},
+    {121, SM120 "; the model is published", SM120 ", by their instructions for FP8; the model is published"},
 };
 
-static const char *choice_on(int sm)
+static const char *choice_on(int sm, bool fp8)
 {
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
         if (families[i].sm == sm)
-            return families[i].choice;
+            return fp8 ? families[i].fp8 : families[i].halves;
     return NULL;
 }
 
@@ -41,9 +46,45 @@ static qdnnStatus_t check_size(const char *name, int64_t size)
                       "%s is %lld; with QDNN_MATMUL_TENSOR it must be below 2^31", name, (long long)size);
 }
 
+static qdnnStatus_t check_quantized(const matmul_call *c)
+{
+    const int64_t *value = c->matmul->values;
+    if (!value[QDNN_MATMUL_QUANTIZE_X])
+        return QDNN_STATUS_SUCCESS;
+    if (c->x->type == QDNN_DATA_F8E4M3 || c->x->type == QDNN_DATA_F8E5M2)
+        return qdnn_error(
+            QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+            "QDNN_MATMUL_QUANTIZE_X is not 0, and x is %s already; fix: set it to 0, or give x in f32, "
+            "f16 or bf16",
+            qdnnGetDataTypeName(c->x->type));
+    if (value[QDNN_MATMUL_X_SCALE])
+        return qdnn_error(QDNN_STATUS_BAD_PARAM, "QDNN_MATMUL_X_SCALE is 1, and x is quantized in the plan, "
+                                                 "which makes its scales; fix: set it to 0");
+    if (c->shape.k == 0)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                          "K is 0; where x is quantized it must be at least 1");
+    return request_check_packed(c->x);
+}
+
+/* FP8 with FP8. Which weights it takes, the kernel says. */
+static qdnnStatus_t check_fp8(const matmul_call *c)
+{
+    const int64_t *value = c->matmul->values;
+    if (!matmul_x_fp8(c))
+        return QDNN_STATUS_SUCCESS;
+    if (value[QDNN_MATMUL_PREPACKED])
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "QDNN_MATMUL_PREPACKED is 1, and x is FP8; fix: set it "
+                                                     "to 0 and bind the codes as they are stored");
+    if (value[QDNN_MATMUL_LORA_RANK])
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                          "QDNN_MATMUL_LORA_RANK is %lld, and x is FP8; fix: LoRA takes x in f16 or bf16",
+                          (long long)value[QDNN_MATMUL_LORA_RANK]);
+    return check_quantized(c);
+}
+
 static qdnnStatus_t check_x(const matmul_call *c)
 {
-    if (c->x->type == QDNN_DATA_F16 || c->x->type == QDNN_DATA_BF16)
+    if (matmul_x_fp8(c) || c->x->type == QDNN_DATA_F16 || c->x->type == QDNN_DATA_BF16)
         return QDNN_STATUS_SUCCESS;
     return qdnn_error(
         QDNN_STATUS_NOT_SUPPORTED,
@@ -53,7 +94,7 @@ static qdnnStatus_t check_x(const matmul_call *c)
 
 static qdnnStatus_t check_device(const context *c, qdnnDataType_t x)
 {
-    if (!choice_on(c->target->number))
+    if (!choice_on(c->target->number, false))
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
                           "%s is no target of QDNN_MATMUL_TENSOR; fix: use QDNN_MATMUL_EXACT",
                           c->target->name);
@@ -76,10 +117,15 @@ qdnnStatus_t matmul_check_flat(const kernel_spec *spec, int64_t k)
         (long long)k, (unsigned long long)spec->group_size);
 }
 
+static uint64_t rows_together(const matmul_shape *s)
+{
+    return kernel_rows_together((uint64_t)s->m, (uint64_t)s->experts);
+}
+
 static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_spec *spec)
 {
     const bool prepacked = c->matmul->values[QDNN_MATMUL_PREPACKED];
-    const uint64_t m = (uint64_t)c->shape.m;
+    const uint64_t m = rows_together(&c->shape);
     spec->product = prepacked ? KERNEL_PRODUCT_STREAM : KERNEL_PRODUCT_TILE;
     spec->tile_rows = prepacked ? kernel_stream_rows(row, m) : kernel_tile_rows(row, m);
 }
@@ -87,6 +133,7 @@ static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_sp
 static qdnnStatus_t prepare(const matmul_call *c, request *out)
 {
     CHECK_STATUS(check_x(c));
+    CHECK_STATUS(check_fp8(c));
     CHECK_STATUS(check_size("M", c->shape.m));
     CHECK_STATUS(check_size("N", c->shape.outputs));
     CHECK_STATUS(check_size("K", c->shape.k));
@@ -98,21 +145,26 @@ static qdnnStatus_t prepare(const matmul_call *c, request *out)
 static qdnnStatus_t fill(qdnnPlan_t plan, const matmul_call *c, const request *r)
 {
     const context *on = plan->handle->context;
-    CHECK_STATUS(check_device(on, c->x->type));
-    plan->info.choice = choice_on(on->target->number);
+    const bool fp8 = matmul_x_fp8(c);
+    CHECK_STATUS(check_device(on, fp8 ? QDNN_DATA_F16 : c->x->type));
+    plan->info.choice = choice_on(on->target->number, fp8);
     return matmul_fill(plan, c, r);
 }
 
 /* A few rows are as fast by the exact contract: there memory is what is waited for. */
 enum { ROWS_EXACT = 4 };
 
+/* x in FP8 is for tensor cores alone. */
 bool matmul_tensor_suits(qdnnHandle_t handle, const matmul_call *c)
 {
     const qdnnDataType_t x = c->x->type;
     const matmul_shape *s = &c->shape;
-    return !s->experts && s->m > ROWS_EXACT && s->m <= INT_MAX && s->outputs <= INT_MAX && s->k <= INT_MAX &&
-           (x == QDNN_DATA_F16 || x == QDNN_DATA_BF16) && choice_on(handle->context->target->number) &&
-           !(x == QDNN_DATA_BF16 && handle->context->target->number < 80);
+    const int sm = handle->context->target->number;
+    if (matmul_x_fp8(c))
+        return true;
+    return rows_together(s) > ROWS_EXACT && s->m <= INT_MAX && s->outputs <= INT_MAX && s->k <= INT_MAX &&
+           (x == QDNN_DATA_F16 || x == QDNN_DATA_BF16) && choice_on(sm, false) &&
+           !(x == QDNN_DATA_BF16 && sm < 80);
 }
 
 const matmul_way matmul_tensor = {.choice = "tensor", .prepare = prepare, .fill = fill};

@@ -22,7 +22,7 @@ typedef enum {
      * says what was chosen, and why. */
     QDNN_MATMUL_AUTO = 2,
     /* By tensor cores, as docs/numerics.md has it for the SM's family: the same bits in every batch and by every kernel,
-     * on every SM of the family. x is f16 or (not on sm_75) bf16. */
+     * on every SM of the family. x is f16 or (not on sm_75) bf16; or FP8, with weights in FP8: see qdnnCreateMatmulPlan. */
     QDNN_MATMUL_TENSOR = 3
 } qdnnMatmulAlgorithm_t;
 
@@ -52,7 +52,12 @@ typedef enum {
     QDNN_MATMUL_LORA_RANK = 11,
     QDNN_MATMUL_LORA_TYPE = 12, /* qdnnDataType_t of A and B: F32, F16, BF16; default F16 */
     QDNN_MATMUL_PREPACKED = 13, /* 1: CODES are as qdnnCreatePrepackPlan's plan left them; for TENSOR; default 0 */
-    QDNN_MATMUL_ATTRIBUTE_COUNT = 14
+    /* 1: x is FP8, and each row of sums is multiplied by its number in the operand X_SCALE, first of all; default 0 */
+    QDNN_MATMUL_X_SCALE = 14,
+    /* F8E4M3 or F8E5M2: x is f32, f16 or bf16, and is quantized to that type first, with a scale for each row; 0: it is not;
+     * default 0 */
+    QDNN_MATMUL_QUANTIZE_X = 15,
+    QDNN_MATMUL_ATTRIBUTE_COUNT = 16
 } qdnnMatmulAttribute_t;
 
 /* Creates a descriptor with every value at its default.
@@ -99,9 +104,13 @@ QDNN_API qdnnStatus_t qdnnDestroyMatmulDescriptor(qdnnMatmulDescriptor_t matmul)
  * LORA_A and LORA_B; then Y is written. The plan is made for M rows and may be executed with fewer (qdnnExecuteRows).
  * Of a stack of experts, every array (codes, scales, zeros, ...; alpha and bias, where they have a number for each output)
  * holds those of one expert after another, each as large as that of one expert alone.
+ * FP8 with FP8 (QDNN_MATMUL_TENSOR, or AUTO with QDNN_MATMUL_FAMILY_BITS): y = out(act(alpha ((x W) x_scale[m]) + bias) +
+ * residual). x is FP8, with X_SCALE (f32 [M]) where QDNN_MATMUL_X_SCALE is 1; or it is quantized in the same plan
+ * (QDNN_MATMUL_QUANTIZE_X), whose rows are packed and which is executed with all of them. w is FP8 without scales
+ * (QDNN_GRANULARITY_NONE): those of its columns are ALPHA. It takes neither LoRA nor prepacked weights.
  *   handle   QDNN_MATMUL_CUBLAS: on a GPU
  *   matmul
- *   x        [..., K]: f32, f16 or bf16; the dimensions before the last make M rows, which may lie apart
+ *   x        [..., K]: f32, f16, bf16 or FP8; the dimensions before the last make M rows, which may lie apart
  *   w        the shape of the weights, [N, K] or [K, N] (gated: 2N in the place of N); its type is not looked at, but for
  *            QDNN_MATMUL_CUBLAS: the type of x, to which they are dequantized. With QDNN_MATMUL_EXPERTS: [experts, N, K] or
  *            [experts, K, N]

@@ -260,7 +260,7 @@ typedef enum {
     QDNN_OPERAND_ROW_WEIGHT = 20,   /* grouped products: f32 [M], what each row of the result is multiplied by */
     QDNN_OPERAND_LORA_A = 21,       /* products: [K, rank], plain */
     QDNN_OPERAND_LORA_B = 22,       /* products: [rank, N], plain */
-    QDNN_OPERAND_X_SCALE = 23,      /* integer products: f32 [M], a scale for each row of x */
+    QDNN_OPERAND_X_SCALE = 23,      /* products of codes: f32 [M], a scale for each row of x */
     QDNN_OPERAND_MULTIPLIER = 24,   /* integer products: f32 [N], what a sum is multiplied by before it becomes a code */
     QDNN_OPERAND_TOP_INDEX = 25,    /* integer products: the places of the largest scores, i32 or f32 */
     QDNN_OPERAND_COUNT = 26

@@ -2,10 +2,9 @@
  * never that of one execute. */
 #include "kernels/gemm/gemm.h"
 
-/* Rows that share weights: all of them, or as many as an expert has on average. */
-static uint64_t rows_together(const kernel_problem *problem)
+uint64_t kernel_rows_together(uint64_t m, uint64_t experts)
 {
-    return problem->experts ? ceil_div(problem->m, problem->experts) : problem->m;
+    return experts ? ceil_div(m, experts) : m;
 }
 
 /* Kernels for few rows of x, the better ones first, and how many rows a thread block of theirs takes at most. */
@@ -30,7 +29,7 @@ static uint64_t rows_of_tile(uint64_t m, uint64_t most)
 
 static bool choose_few_rows(const kernel_row *row, const kernel_problem *problem, kernel_spec *spec)
 {
-    const uint64_t together = rows_together(problem);
+    const uint64_t together = kernel_rows_together(problem->m, problem->experts);
     for (size_t i = 0; i < sizeof few_rows / sizeof few_rows[0] && together <= FEW_ROWS; i++) {
         spec->product = few_rows[i].product;
         spec->tile_rows = rows_of_tile(together, few_rows[i].tile_rows);
@@ -44,7 +43,8 @@ static bool choose_few_rows(const kernel_row *row, const kernel_problem *problem
 static void choose_tiles(const kernel_problem *problem, kernel_spec *spec)
 {
     enum { OUTPUTS = 8192, BLOCKS = 256, SPLIT_MAX = 8 };
-    const uint64_t together = rows_together(problem), outputs = gemm_shape_of(spec, problem).outputs;
+    const uint64_t together = kernel_rows_together(problem->m, problem->experts),
+                   outputs = gemm_shape_of(spec, problem).outputs;
     spec->product = KERNEL_PRODUCT_LANEWISE;
     spec->tile_rows = together > 64 ? 128 : together > 32 ? 64 : 32;
     const uint64_t down = ceil_div(problem->m, spec->tile_rows),
@@ -56,7 +56,7 @@ static void choose_tiles(const kernel_problem *problem, kernel_spec *spec)
 
 void kernel_product_choose(const kernel_row *row, const kernel_problem *problem, kernel_spec *spec)
 {
-    const uint64_t together = rows_together(problem);
+    const uint64_t together = kernel_rows_together(problem->m, problem->experts);
     spec->split = 1;
     if (gemm_shape_of(spec, problem).k > 0 && choose_few_rows(row, problem, spec))
         return;

@@ -36,7 +36,7 @@ static ptx_val activated(ptx_builder *b, qdnnActivation_t activation, ptx_val x)
     missing_row("activations", activation);
 }
 
-/* alpha * S + bias of one output of the weights; alpha and bias have a number for each, of each expert. */
+/* alpha * (S * x_scale) + bias of one output of the weights; alpha and bias have a number for each, of each expert. */
 static ptx_val affine(ptx_builder *b, const epilogue *e, ptx_val m, ptx_val output, ptx_val expert,
                       ptx_val sum)
 {
@@ -44,6 +44,9 @@ static ptx_val affine(ptx_builder *b, const epilogue *e, ptx_val m, ptx_val outp
     ptx_val index = expert.kind == PTX_NOTHING ? output : ptx_mad(b, expert, e->args->outputs, output);
     ptx_val v = e->keeps_zero ? sum : ptx_add(b, sum, ptx_f32(b, 0)); /* never -0 */
     ptx_val alpha = e->alpha;
+    if (e->spec->x_scale)
+        v = ptx_mul(b, v,
+                    ptx_ld_global_nc(b, PTX_F32, ptx_at(b, all->operand[QDNN_OPERAND_X_SCALE], m, 4), 0));
     if (e->spec->alpha == QDNN_ALPHA_COLUMN)
         alpha = ptx_ld_global_nc(b, PTX_F32, ptx_at(b, all->operand[QDNN_OPERAND_ALPHA], index, 4), 0);
     if (alpha.kind != PTX_NOTHING)

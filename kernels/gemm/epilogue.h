@@ -1,4 +1,4 @@
-/* The law of every product, once its sum is there: alpha, what is added, bias, activation, gate, residual, the row's
+/* The law of every product, once its sum is there: the scale of x, alpha, what is added, bias, activation, gate, residual, the row's
  * weight, and one rounding to the type of y. The sums of all modes end here. */
 #ifndef QDNN_KERNELS_EPILOGUE_H
 #define QDNN_KERNELS_EPILOGUE_H

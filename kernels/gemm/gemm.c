@@ -1,6 +1,7 @@
 /* Products: which kernel computes one, its launch and its parameters. */
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/routes.h"
+#include "kernels/quant/quant.h"
 
 #include "kernels/emit.h"
 
@@ -27,6 +28,8 @@ void gemm_fix(kernel_spec *spec)
 {
     if (spec->grouped)
         spec->split = 1;
+    if (spec->x_fp8)
+        spec->data = QDNN_DATA_F16;
 }
 
 static bool takes_parts(const kernel_spec *spec)
@@ -43,6 +46,10 @@ bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *erro
     const gemm_kernel *kernel = kernels[spec->product];
     if (spec->grouped && !kernel->takes_experts) {
         snprintf(error, error_size, "this product does not take stacks of experts; product staged does");
+        return false;
+    }
+    if (spec->x_fp8 && spec->product != KERNEL_PRODUCT_TILE) {
+        snprintf(error, error_size, "x is FP8; product tile takes it");
         return false;
     }
     if (spec->grouped && spec->addend) {
@@ -186,9 +193,21 @@ static void add_lora(const kernel_spec *spec, const kernel_problem *problem, ker
     }
 }
 
+/* x that is quantized first is as the caller has it, and has no scales of the caller's. */
+static void bound_quantized(const kernel_spec *spec, const kernel_problem *problem,
+                            kernel_operand operands[QDNN_OPERAND_COUNT])
+{
+    const unsigned align = element_bytes(problem->quantizes);
+    operands[QDNN_OPERAND_X] = (kernel_operand){
+        .reads = true, .align = align, .bytes = problem->m * gemm_shape_of(spec, problem).k * align};
+    operands[QDNN_OPERAND_X_SCALE] = (kernel_operand){0};
+}
+
 void gemm_bound(const kernel_spec *spec, const kernel_problem *problem,
                 kernel_operand operands[QDNN_OPERAND_COUNT])
 {
+    if (problem->quantizes)
+        bound_quantized(spec, problem, operands);
     if (!problem->lora_rank)
         return;
     const gemm_shape shape = gemm_shape_of(spec, problem);
@@ -200,6 +219,24 @@ void gemm_bound(const kernel_spec *spec, const kernel_problem *problem,
 }
 
 /* ---- All launches ---- */
+
+/* The rows of x to FP8, behind the place of the routes. */
+static row_codes add_quantize(const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
+{
+    const kernel_row *row =
+        kernel_find(spec->x_fp8 == QDNN_DATA_F8E4M3 ? "quantize_dynamic_e4m3" : "quantize_dynamic_e5m2");
+    if (spec->grouped)
+        steps->workspace = routes_bytes(problem, spec->tile_rows);
+    return quantize_rows_steps(row, problem->quantizes, problem->m, gemm_shape_of(spec, problem).k, steps);
+}
+
+static void add_routes(const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
+{
+    const uint64_t before = steps->workspace;
+    routes_steps(kernel_find("route_rows"), spec, problem, steps);
+    if (steps->workspace < before)
+        steps->workspace = before;
+}
 
 void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                 kernel_steps *steps)
@@ -213,16 +250,25 @@ void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pro
         row = plain_row(QDNN_DATA_F32);
         own.product = KERNEL_PRODUCT_STAGED;
         own.tile_rows = own.split = 1;
+        own.x_fp8 = 0;
     }
     if (kernels[own.product]->steps) {
         kernels[own.product]->steps(row, &own, problem, steps);
         return;
     }
+    row_codes x = {0};
+    if (problem->quantizes)
+        x = add_quantize(&own, problem, steps);
     if (spec->grouped)
-        routes_steps(kernel_find("route_rows"), &own, problem, steps);
+        add_routes(&own, problem, steps);
     if (problem->lora_rank)
         add_lora(&own, problem, steps);
     add_sums(row, &own, problem, problem->lora_rank ? lora_space_of(&shape, problem).partials : 0, steps);
+    if (problem->quantizes) {
+        kernel_step *product = &steps->at[steps->count - 1];
+        step_from_workspace(product, QDNN_OPERAND_X, x.codes);
+        step_from_workspace(product, QDNN_OPERAND_X_SCALE, x.scales);
+    }
 }
 
 gemm_args gemm_declare(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)

@@ -36,7 +36,7 @@ void row_tiles_end(ptx_builder *b);
 /* The one tile of the block, where the grid has all tiles of sorted rows; a block without one ends here. */
 row_tile row_tile_of_block(ptx_builder *b, const gemm_args *args);
 
-/* Whether the tile has a row i (u64), and the row's number (u64), which is 0 where it has not. */
+/* Whether the tile has a row i (u64), and the row's number (u64), which is 0 where sorted rows do not have it. */
 ptx_val row_tile_has(ptx_builder *b, const row_tile *t, ptx_val i);
 ptx_val row_tile_row(ptx_builder *b, const row_tile *t, ptx_val i, ptx_val has);
 

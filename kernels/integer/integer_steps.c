@@ -2,11 +2,7 @@
 #include "kernels/integer/integer.h"
 
 #include "kernels/emit.h"
-
-static uint64_t aligned(uint64_t bytes)
-{
-    return ceil_div(bytes, INT_CHUNK) * INT_CHUNK;
-}
+#include "kernels/quant/quant.h"
 
 /* ---- What is no choice ---- */
 
@@ -182,14 +178,6 @@ void emit_int_matmul(ptx_builder *b, const kernel_row *row, const kernel_spec *s
 
 /* ---- Launches ---- */
 
-/* Bytes at the end of the workspace. */
-static uint64_t take(kernel_steps *steps, uint64_t bytes)
-{
-    uint64_t at = aligned(steps->workspace);
-    steps->workspace = at + aligned(bytes);
-    return at;
-}
-
 /* A stack of matrices of bytes the other way round, from CODES to REPACKED: the caller says where these are. */
 static kernel_step *add_transpose(uint64_t stack, uint64_t rows, uint64_t columns, kernel_steps *steps)
 {
@@ -197,25 +185,6 @@ static kernel_step *add_transpose(uint64_t stack, uint64_t rows, uint64_t column
     const kernel_spec spec = kernel_spec_default();
     row->operation->steps(row, &spec, &(kernel_problem){.m = stack, .rows = rows, .columns = columns}, steps);
     return &steps->at[steps->count - 1];
-}
-
-/* x to codes and scales in the workspace, a scale for each row. */
-static void add_quantize(const kernel_problem *problem, kernel_steps *steps, uint64_t *codes,
-                         uint64_t *scales)
-{
-    const kernel_row *row = kernel_find("quantize_dynamic_int8");
-    kernel_spec spec = kernel_spec_default();
-    spec.data = problem->quantizes;
-    spec.group_size = problem->columns;
-    spec = kernel_spec_normal(row, &spec);
-    const kernel_problem flat = {.rows = 1, .columns = problem->m * problem->columns};
-    row->operation->steps(row, &spec, &flat, steps);
-    *codes = take(steps, problem->m * problem->columns);
-    *scales = take(steps, problem->m * 4);
-    for (int i = 0; i < steps->count; i++) {
-        step_from_workspace(&steps->at[i], QDNN_OPERAND_CODES, *codes);
-        step_from_workspace(&steps->at[i], QDNN_OPERAND_SCALE, *scales);
-    }
 }
 
 /* Few rows: dp4a; few rows or columns: the smaller tile. Sums of nibbles that are 256 times too large must fit. */
@@ -239,22 +208,24 @@ void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kern
                       kernel_steps *steps)
 {
     kernel_spec best = *spec;
-    uint64_t x = 0, scales = 0, w = 0;
+    uint64_t w = 0;
+    row_codes x = {0};
     if (row->operation->keys & KERNEL_KEY(TILE))
         best.tile = tile_for(spec, problem);
     if (problem->quantizes)
-        add_quantize(problem, steps, &x, &scales);
+        x = quantize_rows_steps(kernel_find("quantize_dynamic_int8"), problem->quantizes, problem->m,
+                                problem->columns, steps);
     const bool transposes = problem->w_is_kn && problem->columns > 0;
     if (transposes) {
-        w = take(steps, problem->columns * problem->rows);
+        w = steps_take(steps, problem->columns * problem->rows);
         step_from_workspace(add_transpose(1, problem->columns, problem->rows, steps), QDNN_OPERAND_REPACKED,
                             w);
     }
     kernel_step *step = steps_add(steps, row, &best, problem);
     int_set_grid(&step->spec, problem, step);
     if (problem->quantizes) {
-        step_from_workspace(step, QDNN_OPERAND_X, x);
-        step_from_workspace(step, QDNN_OPERAND_X_SCALE, scales);
+        step_from_workspace(step, QDNN_OPERAND_X, x.codes);
+        step_from_workspace(step, QDNN_OPERAND_X_SCALE, x.scales);
     }
     if (transposes)
         step_from_workspace(step, QDNN_OPERAND_CODES, w);
@@ -293,7 +264,7 @@ void int_top_steps(const kernel_row *row, const kernel_spec *spec, const kernel_
 {
     const kernel_row *product = kernel_find("int4_matmul");
     const kernel_spec usual = kernel_spec_default(), normal = kernel_spec_normal(product, &usual);
-    uint64_t scores = take(steps, problem->m * problem->rows * 4);
+    uint64_t scores = steps_take(steps, problem->m * problem->rows * 4);
     product->operation->steps(product, &normal, problem, steps);
     step_from_workspace(&steps->at[steps->count - 1], QDNN_OPERAND_Y, scores);
     kernel_step *step = steps_add(steps, row, spec, problem);
@@ -358,8 +329,8 @@ static void add_tiles_apart(const kernel_row *row, const kernel_spec *spec, cons
                             kernel_steps *steps)
 {
     const kernel_conv *c = &p->conv;
-    const uint64_t x = take(steps, c->images * c->channels * c->in[0] * c->in[1]);
-    const uint64_t w = take(steps, p->rows * p->columns), y = take(steps, p->m * p->rows);
+    const uint64_t x = steps_take(steps, c->images * c->channels * c->in[0] * c->in[1]);
+    const uint64_t w = steps_take(steps, p->rows * p->columns), y = steps_take(steps, p->m * p->rows);
     kernel_step *step = add_transpose(c->images, c->channels, c->in[0] * c->in[1], steps);
     step_with_operand(step, QDNN_OPERAND_CODES, QDNN_OPERAND_X);
     step_from_workspace(step, QDNN_OPERAND_REPACKED, x);

@@ -342,3 +342,26 @@ void dynamic_steps(const kernel_row *row, const kernel_spec *spec, const kernel_
     else
         two_operations(row, spec, problem, steps);
 }
+
+row_codes quantize_rows_steps(const kernel_row *row, qdnnDataType_t data, uint64_t rows, uint64_t columns,
+                              kernel_steps *steps)
+{
+    const int first = steps->count;
+    const uint64_t before = steps->workspace;
+    const kernel_problem flat = {.rows = 1, .columns = rows * columns};
+    kernel_spec spec = kernel_spec_default();
+    spec.data = data;
+    spec.group_size = columns;
+    spec = kernel_spec_normal(row, &spec);
+    row->operation->steps(row, &spec, &flat, steps);
+    if (steps->workspace < before)
+        steps->workspace = before;
+    row_codes at;
+    at.codes = steps_take(steps, rows * columns);
+    at.scales = steps_take(steps, rows * 4);
+    for (int i = first; i < steps->count; i++) {
+        step_from_workspace(&steps->at[i], QDNN_OPERAND_CODES, at.codes);
+        step_from_workspace(&steps->at[i], QDNN_OPERAND_SCALE, at.scales);
+    }
+    return at;
+}

@@ -55,4 +55,12 @@ void emit_block_dequantize(ptx_builder *b, const kernel_row *row, const kernel_s
 void tile_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                 kernel_steps *steps);
 
+/* The rows of x to bytes, with an f32 scale for each row, both in the workspace behind what it has: what the dynamic row of a
+ * format of 8 bits does. */
+typedef struct row_codes {
+    uint64_t codes, scales; /* offsets in the workspace */
+} row_codes;
+row_codes quantize_rows_steps(const kernel_row *row, qdnnDataType_t data, uint64_t rows, uint64_t columns,
+                              kernel_steps *steps);
+
 #endif

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "kernels/tensor/fp8.h"
 #include "kernels/tensor/x_tile.h"
 
 /* Of all stages of x, beside two tiles of weights: 64 KiB together are what sm_75 has. Tables for decoding lie there too. */
@@ -79,10 +80,8 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
         snprintf(error, error_size, "data is f32; product tile takes x in f16 or bf16");
         return false;
     }
-    if (spec->grouped) {
-        snprintf(error, error_size, "product tile does not take grouped products");
+    if (spec->x_fp8 && !fp8_serves(row, spec, error, error_size))
         return false;
-    }
     const uint64_t m = spec->tile_rows;
     if (m >= 16 && m <= rows_max(row) && (m & (m - 1)) == 0)
         return true;
@@ -90,11 +89,6 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
              "tile_rows is %llu; product tile of this format takes powers of two from 16 to %u",
              (unsigned long long)m, rows_max(row));
     return false;
-}
-
-static bool has_async(const ptx_sm *sm)
-{
-    return sm && sm->number >= 80;
 }
 
 /* ---- Sums ---- */
@@ -186,18 +180,25 @@ static void load_fragments(ptx_builder *b, const tile *t, const lane_places *p, 
     }
 }
 
-static ptx_mma_id instruction_of(ptx_builder *b, qdnnDataType_t data)
+static bool has_bytes(const tile *t)
+{
+    return t->form.unit_elements == 2;
+}
+
+static ptx_mma_id instruction_of(ptx_builder *b, const tile *t)
 {
     const ptx_sm *sm = ptx_target(b);
-    if (data == QDNN_DATA_BF16)
+    if (has_bytes(t))
+        return fp8_instruction((qdnnDataType_t)t->spec->x_fp8, t->storage);
+    if (t->spec->data == QDNN_DATA_BF16)
         return PTX_MMA_m16n8k16_f32_bf16;
     return sm && sm->number < 80 ? PTX_MMA_m16n8k8_f32_f16 : PTX_MMA_m16n8k16_f32_f16;
 }
 
 static void multiply(ptx_builder *b, tile *t, const fragments *f)
 {
-    const ptx_mma_id id = instruction_of(b, t->spec->data);
-    const unsigned halves = 16 / (unsigned)ptx_mma_describe(id).k; /* instructions for 16 k */
+    const ptx_mma_id id = instruction_of(b, t);
+    const unsigned halves = 16 * t->form.unit_elements / (unsigned)ptx_mma_describe(id).k; /* for 16 units */
     for (unsigned h = 0; h < halves; h++)
         for (unsigned i = 0; i < t->part.fragments_m; i++)
             for (unsigned j = 0; j < t->part.fragments_n; j++)
@@ -225,7 +226,8 @@ static void compute(ptx_builder *b, tile *t, const lane_places *p, ptx_val k0, p
     }
     multiply_tile(b, t, p, x_tile, w_tile);
     ptx_uniform(b);
-    ptx_if(b, ptx_setp(b, PTX_EQ, ptx_and(b, k0, STRIP - 1), (int)(STRIP - t->shape.k)));
+    const unsigned strip = STRIP / t->form.unit_elements;
+    ptx_if(b, ptx_setp(b, PTX_EQ, ptx_and(b, k0, (int)strip - 1), (int)(strip - t->shape.k)));
     join_strip(b, t);
     ptx_end_if(b);
     if (warps < TILE_WARPS)
@@ -264,13 +266,16 @@ static void run_fetched(ptx_builder *b, tile *t, const lane_places *p)
     compute(b, t, p, k0, here, buffer_at(b, k0, t));
     put_weights(b, t, &f, next, buffer_at(b, next, t));
     ptx_end_for(b);
-    x_tile_end(b);
+    x_tile_end(b, t);
 }
 
 static void run_slowly(ptx_builder *b, tile *t, const lane_places *p)
 {
     ptx_val k0 = ptx_for(b, ptx_u32(b, 0), t->k, (int)t->shape.k);
-    w_tile_put_slowly(b, &t->w, k0, t->w_shared);
+    if (has_bytes(t))
+        fp8_w_put_slowly(b, t, k0, t->w_shared);
+    else
+        w_tile_put_slowly(b, &t->w, k0, t->w_shared);
     x_tile_slowly(b, t, k0);
     ptx_syncthreads(b);
     compute(b, t, p, k0, t->x_shared, t->w_shared);
@@ -278,20 +283,30 @@ static void run_slowly(ptx_builder *b, tile *t, const lane_places *p)
     ptx_end_for(b);
 }
 
-/* S of the tile in registers. */
+/* S of the tile in registers. Rows without an expert read no weights. */
 static void compute_sums(ptx_builder *b, tile *t)
 {
     t->part = sums_zero(b, &t->shape);
     t->sums = sums_zero(b, &t->shape);
+    if (t->spec->grouped) {
+        ptx_uniform(b);
+        ptx_if(b, t->at.known);
+    }
     lane_places p = places_begin(b, t);
-    ptx_val aligned = x_tile_aligned(b, t, w_tile_aligned(b, &t->w));
-    ptx_uniform(b);
-    ptx_if(b, aligned);
-    run_fetched(b, t, &p);
-    ptx_else(b);
-    run_slowly(b, t, &p);
-    ptx_end_if(b);
+    if (has_bytes(t) && t->spec->reduction == KERNEL_K_ROWS) { /* pairs along k do not lie together */
+        run_slowly(b, t, &p);
+    } else {
+        ptx_val aligned = x_tile_aligned(b, t, w_tile_aligned(b, &t->w));
+        ptx_uniform(b);
+        ptx_if(b, aligned);
+        run_fetched(b, t, &p);
+        ptx_else(b);
+        run_slowly(b, t, &p);
+        ptx_end_if(b);
+    }
     join_strip(b, t);
+    if (t->spec->grouped)
+        ptx_end_if(b);
 }
 
 /* ---- The end ---- */
@@ -333,17 +348,36 @@ static void finish(ptx_builder *b, const tile *t)
     ptx_syncthreads(b);
     ptx_val column = ptx_and(b, ptx_tid_x(b), (int)columns - 1), n = ptx_add(b, t->n0, column),
             sums[2] = {{0}};
-    ptx_val wide_n = ptx_cvt(b, PTX_U64, n), rows = ptx_min(b, ptx_sub(b, t->m, t->m0), (int)t->shape.m);
+    ptx_val wide_n = ptx_cvt(b, PTX_U64, n);
+    ptx_val rows = ptx_cvt(b, PTX_U32, ptx_min(b, t->at.count, ptx_u64(b, t->shape.m)));
     ptx_if(b, ptx_setp(b, PTX_LT, n, t->n));
     ptx_val row =
         ptx_for(b, ptx_shr(b, ptx_tid_x(b), ceil_log2(columns)), rows, (int)(TILE_THREADS / columns));
     for (unsigned i = 0; i < (t->spec->gated ? 2 : 1); i++) {
         ptx_val place = sum_place(b, t, row, i ? ptx_add(b, column, (int)columns) : column);
         sums[i] = ptx_ld_shared(b, PTX_F32, ptx_add(b, t->w_shared, place), 0);
+        if (t->spec->grouped) /* a NaN stays one through all that follows */
+            sums[i] = ptx_selp(b, sums[i], ptx_bits(b, PTX_F32, 0x7FFFFFFF), t->at.known);
     }
-    epilogue_store(b, &e, ptx_cvt(b, PTX_U64, ptx_add(b, t->m0, row)), wide_n, sums, (ptx_val){0});
+    ptx_val local = ptx_cvt(b, PTX_U64, row), has = {0};
+    if (t->spec->grouped)
+        has = row_tile_has(b, &t->at, local);
+    epilogue_store(b, &e, row_tile_row(b, &t->at, local, has), wide_n, sums, t->at.expert);
     ptx_end_for(b);
     ptx_end_if(b);
+}
+
+/* The weights of all rows, or of the tile's expert. */
+static void begin_weights(ptx_builder *b, const kernel_row *row, tile *t)
+{
+    const w_shape shape = {.data = t->spec->data,
+                           .k_in_columns = has_bytes(t) || t->spec->reduction == KERNEL_K_COLUMNS,
+                           .gated = t->spec->gated,
+                           .n0 = t->n0,
+                           .n = t->n,
+                           .k = t->k};
+    const gemm_args args = row_tile_args(b, &t->at, &t->args);
+    t->w = w_tile_begin(b, has_bytes(t) ? fp8_pairs_row() : row, t->spec, &args.all, &shape);
 }
 
 static void emit_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
@@ -352,12 +386,15 @@ static void emit_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *
     ptx_minnctapersm(b, 1); /* any number of registers; else the assembler stops at 64 */
     tile t = {.spec = spec, .shape = tile_shape_of(row, spec), .args = gemm_declare(b, row, spec)};
     const tile_shape *s = &t.shape;
-    if (!ptx_mma_has(ptx_target(b), instruction_of(b, spec->data)))
+    t.form = x_form_of(b, spec);
+    t.storage = row->format->facts.storage;
+    if (!ptx_mma_has(ptx_target(b), instruction_of(b, &t)))
         ptx_fail(b, "%s has no tensor cores for bf16; x must be f16", ptx_target(b)->name);
     t.x = t.args.all.operand[QDNN_OPERAND_X];
-    t.m = ptx_cvt(b, PTX_U32, t.args.m);
     t.n = ptx_cvt(b, PTX_U32, t.args.n);
     t.k = ptx_cvt(b, PTX_U32, t.args.k);
+    if (has_bytes(&t))
+        t.k = ptx_shr(b, ptx_add(b, t.k, 1), 1);
     t.lane = ptx_laneid(b);
     t.n0 = ptx_mul(b, ptx_ctaid_x(b), (int)outputs_of(row, spec));
     ptx_val warp = ptx_shr(b, ptx_tid_x(b), 5);
@@ -365,24 +402,21 @@ static void emit_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *
     t.warp_m = ptx_mul(b, ptx_shr(b, warp, ceil_log2(s->warps_n)), (int)(s->m / s->warps_m));
     t.w_shared = ptx_shared_dynamic(b, 128);
     t.x_shared = ptx_add(b, t.w_shared, 2 * TILE_BYTES);
-    t.x_stages = has_async(ptx_target(b)) ? x_stages(row, s) : 2;
-    w_shape shape = {.data = spec->data,
-                     .k_in_columns = spec->reduction == KERNEL_K_COLUMNS,
-                     .gated = spec->gated,
-                     .n0 = t.n0,
-                     .n = t.n,
-                     .k = t.k};
-    t.w = w_tile_begin(b, row, spec, &t.args.all, &shape);
-    t.m0 = ptx_for(b, ptx_mul(b, ptx_ctaid_y(b), (int)s->m), t.m,
-                   ptx_mul(b, ptx_sreg(b, "nctaid.y"), (int)s->m));
+    t.x_stages = t.form.is_async ? x_stages(row, s) : 2;
+    if (!spec->grouped)
+        begin_weights(b, row, &t);
+    t.at = row_tiles_begin(b, spec, &t.args);
+    if (spec->grouped)
+        begin_weights(b, row, &t);
     compute_sums(b, &t);
     finish(b, &t);
     ptx_syncthreads(b);
-    ptx_end_for(b);
+    row_tiles_end(b);
 }
 
 const gemm_kernel gemm_tile = {.block = TILE_THREADS,
                                .outputs = outputs_of,
                                .shared = shared_bytes,
                                .emit = emit_tile,
-                               .serves = serves};
+                               .serves = serves,
+                               .takes_experts = true};

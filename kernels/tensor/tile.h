@@ -14,7 +14,16 @@
 #define QDNN_KERNELS_TENSOR_TILE_H
 
 #include "kernels/gemm/epilogue.h"
+#include "kernels/gemm/routes.h"
 #include "kernels/tensor/w_tile.h"
+
+/* Tiles are made of units of 16 bits: an element of f16 or bf16, or two of FP8. How x comes to be such units: */
+typedef struct x_form {
+    unsigned bytes;         /* of an element in memory */
+    unsigned unit_elements; /* 2 where the SM multiplies FP8; else 1 */
+    const minifloat *from;  /* not null: FP8 becomes f16 on the way */
+    bool is_async;          /* it is copied by cp.async */
+} x_form;
 
 enum { TILE_WARPS = TILE_THREADS / WARP, STRIP = 512, FRAGMENTS_MAX = 4, STEPS_MAX = 16 };
 
@@ -38,8 +47,11 @@ typedef struct tile {
     gemm_args args;
     w_tile w;
     ptx_val x;              /* pointer */
-    ptx_val m, n, k;        /* u32: n is that of y */
-    ptx_val m0, n0;         /* u32: where the tile of y begins */
+    x_form form;
+    qdnnDataType_t storage; /* of the weights */
+    ptx_val n, k;           /* u32: n is that of y, k counts units */
+    ptx_val n0;             /* u32: the first column of the tile of y */
+    row_tile at;            /* its rows */
     ptx_val warp_m, warp_n; /* u32: where the warp's part of it begins */
     ptx_val lane;           /* u32 */
     ptx_val x_shared, w_shared;

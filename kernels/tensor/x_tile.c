@@ -1,22 +1,39 @@
-/* Tiles of x. A row that does not exist is read as the last one, and what comes of it is not stored. */
+/* Tiles of x. In the place of a row that does not exist another is read, and what comes of it is not stored. */
 #include "kernels/tensor/x_tile.h"
+
+#include "kernels/tensor/fp8.h"
 
 static unsigned stage_bytes(const tile *t)
 {
     return 2 * t->shape.m * t->shape.k;
 }
 
-static bool is_async(const ptx_builder *b)
+/* Elements of a piece, and bytes that a unit has in memory. */
+static unsigned piece_elements(const tile *t)
 {
-    const ptx_sm *sm = ptx_target(b);
-    return sm && sm->number >= 80;
+    return PIECE * t->form.unit_elements;
+}
+
+static unsigned unit_bytes(const tile *t)
+{
+    return t->form.unit_elements * t->form.bytes;
 }
 
 ptx_val x_tile_aligned(ptx_builder *b, const tile *t, ptx_val all)
 {
-    ptx_val rest = ptx_and(b, ptx_or(b, t->args.x_stride, ptx_cvt(b, PTX_U64, t->k)), ptx_u64(b, PIECE - 1));
+    const unsigned elements = piece_elements(t);
+    ptx_val rest = ptx_and(b, ptx_or(b, t->args.x_stride, t->args.k), ptx_u64(b, elements - 1));
     all = ptx_setp_and(b, PTX_EQ, rest, ptx_u64(b, 0), all);
-    return ptx_and(b, all, emit_aligned(b, t->x, LOAD_BYTES));
+    return ptx_and(b, all, emit_aligned(b, t->x, elements * t->form.bytes));
+}
+
+/* Row i (u32) of the tile, u64; beyond the last row, one that exists. */
+static ptx_val row_of(ptx_builder *b, const tile *t, ptx_val i)
+{
+    ptx_val wide = ptx_cvt(b, PTX_U64, i);
+    if (t->spec->grouped)
+        return row_tile_row(b, &t->at, wide, row_tile_has(b, &t->at, wide));
+    return ptx_min(b, ptx_add(b, t->at.first, wide), ptx_sub(b, t->args.m, 1));
 }
 
 static ptx_val piece_place(ptx_builder *b, const tile *t, ptx_val row, ptx_val piece)
@@ -53,7 +70,7 @@ static void advance(ptx_builder *b, const tile *t, x_tile *x)
 {
     ptx_assign(b, x->k, ptx_add(b, x->k, (int)t->shape.k));
     for (unsigned i = 0; i < x->pieces; i++)
-        ptx_assign(b, x->from[i], ptx_add(b, x->from[i], ptx_u64(b, 2 * t->shape.k)));
+        ptx_assign(b, x->from[i], ptx_add(b, x->from[i], ptx_u64(b, unit_bytes(t) * t->shape.k)));
 }
 
 static void copy_ahead(ptx_builder *b, const tile *t, x_tile *x, ptx_val stage)
@@ -67,19 +84,26 @@ static void copy_ahead(ptx_builder *b, const tile *t, x_tile *x, ptx_val stage)
     advance(b, t, x);
 }
 
+/* Words of a piece as it is loaded. */
+static unsigned words_in_memory(const tile *t)
+{
+    return piece_elements(t) * t->form.bytes / 4;
+}
+
 static void load_ahead(ptx_builder *b, const tile *t, x_tile *x)
 {
+    const unsigned words_of_piece = words_in_memory(t);
     ptx_val exists = ptx_setp(b, PTX_LT, x->k, t->k);
     for (unsigned i = 0; i < x->pieces; i++)
-        for (unsigned c = 0; c < 4; c++)
+        for (unsigned c = 0; c < words_of_piece; c++)
             ptx_assign(b, x->words[i][c], ptx_u32(b, 0));
     if (x->active.kind != PTX_NOTHING)
         exists = ptx_and(b, exists, x->active);
     ptx_if(b, exists);
     for (unsigned i = 0; i < x->pieces; i++) {
         ptx_val words[4];
-        ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, x->from[i], 0, words, 4);
-        for (unsigned c = 0; c < 4; c++)
+        emit_load_words(b, x->from[i], 0, words_of_piece, words);
+        for (unsigned c = 0; c < words_of_piece; c++)
             ptx_assign(b, x->words[i][c], words[c]);
     }
     ptx_end_if(b);
@@ -95,14 +119,12 @@ static x_tile pieces_begin(ptx_builder *b, const tile *t)
             piece = ptx_and(b, tid, (int)of_row - 1);
     if (all < TILE_THREADS)
         x.active = ptx_setp(b, PTX_LT, tid, (int)all);
-    ptx_val k = ptx_shl(b, piece, 3);
+    ptx_val k = ptx_shl(b, piece, 3), first = ptx_cvt(b, PTX_U64, ptx_mul(b, k, (int)t->form.unit_elements));
     x.to = piece_place(b, t, row, piece);
     x.k = ptx_var(b, k);
     for (unsigned i = 0; i < x.pieces; i++) {
-        ptx_val m = ptx_add(b, ptx_add(b, t->m0, row), (int)(i * row_step(t)));
-        ptx_val last = ptx_cvt(b, PTX_U64, ptx_min(b, m, ptx_sub(b, t->m, 1)));
-        x.from[i] =
-            ptx_var(b, ptx_at(b, t->x, ptx_mad(b, last, t->args.x_stride, ptx_cvt(b, PTX_U64, k)), 2));
+        ptx_val m = row_of(b, t, i ? ptx_add(b, row, (int)(i * row_step(t))) : row);
+        x.from[i] = ptx_var(b, ptx_at(b, t->x, ptx_mad(b, m, t->args.x_stride, first), t->form.bytes));
     }
     return x;
 }
@@ -111,7 +133,7 @@ x_tile x_tile_begin(ptx_builder *b, const tile *t)
 {
     x_tile x = pieces_begin(b, t);
     x.stage = ptx_var(b, ptx_u32(b, 0));
-    if (is_async(b)) {
+    if (t->form.is_async) {
         for (unsigned s = 0; s + 1 < t->x_stages; s++)
             copy_ahead(b, t, &x, ptx_u32(b, s * stage_bytes(t)));
         return x;
@@ -131,47 +153,67 @@ static ptx_val later_stage(ptx_builder *b, const tile *t, ptx_val stage, unsigne
     return ptx_selp(b, ptx_sub(b, next, all), next, ptx_setp(b, PTX_GE, next, all));
 }
 
+/* A piece as tiles have it. */
+static void units_of_piece(ptx_builder *b, const tile *t, const ptx_val *loaded, ptx_val words[4])
+{
+    for (unsigned i = 0; i < 4; i++)
+        words[i] = t->form.from ? fp8_to_f16_pair(b, t->form.from, loaded[i / 2], 16 * (i % 2)) : loaded[i];
+}
+
 ptx_val x_tile_arrive(ptx_builder *b, const tile *t, x_tile *x)
 {
     ptx_val here = ptx_add(b, t->x_shared, x->stage);
-    if (is_async(b)) {
+    if (t->form.is_async) {
         ptx_cp_async_wait(b, t->x_stages - 2);
         return here;
     }
     ptx_val to = ptx_add(b, here, x->to);
     begin_if_active(b, x);
-    for (unsigned i = 0; i < x->pieces; i++)
-        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)(i * row_step(t) * t->shape.k * 2), x->words[i],
-                   4);
+    for (unsigned i = 0; i < x->pieces; i++) {
+        ptx_val words[4];
+        units_of_piece(b, t, x->words[i], words);
+        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)(i * row_step(t) * t->shape.k * 2), words, 4);
+    }
     end_if_active(b, x);
     return here;
 }
 
 void x_tile_next(ptx_builder *b, const tile *t, x_tile *x)
 {
-    if (is_async(b))
+    if (t->form.is_async)
         copy_ahead(b, t, x, later_stage(b, t, x->stage, t->x_stages - 1));
     else
         load_ahead(b, t, x);
     ptx_assign(b, x->stage, later_stage(b, t, x->stage, 1));
 }
 
-void x_tile_end(ptx_builder *b)
+void x_tile_end(ptx_builder *b, const tile *t)
 {
-    if (is_async(b))
+    if (t->form.is_async)
         ptx_cp_async_wait_all(b);
+}
+
+/* One element, in the low bits of a u32, as tiles have it. */
+static ptx_val load_element(ptx_builder *b, const tile *t, ptx_val index)
+{
+    ptx_val at = ptx_at(b, t->x, index, t->form.bytes);
+    ptx_val value = ptx_cvt(b, PTX_U32, ptx_ld_global_nc(b, t->form.bytes == 1 ? PTX_U8 : PTX_U16, at, 0));
+    return t->form.from ? fp8_to_f16_pair(b, t->form.from, value, 0) : value;
 }
 
 void x_tile_slowly(ptx_builder *b, const tile *t, ptx_val k0)
 {
-    ptx_val at = ptx_for(b, ptx_tid_x(b), ptx_u32(b, t->shape.m * t->shape.k), TILE_THREADS);
-    ptx_val row = ptx_shr(b, at, ceil_log2(t->shape.k)), in_row = ptx_and(b, at, (int)t->shape.k - 1);
-    ptx_val m = ptx_add(b, t->m0, row), k = ptx_add(b, k0, in_row), value = ptx_var(b, ptx_u16(b, 0));
-    ptx_if(b, ptx_setp_and(b, PTX_LT, m, t->m, ptx_setp(b, PTX_LT, k, t->k)));
-    ptx_val index = ptx_mad(b, ptx_cvt(b, PTX_U64, m), t->args.x_stride, ptx_cvt(b, PTX_U64, k));
-    ptx_assign(b, value, ptx_ld_global_nc(b, PTX_U16, ptx_at(b, t->x, index, 2), 0));
+    const unsigned elements = t->form.unit_elements, of_row = t->shape.k * elements;
+    ptx_val at = ptx_for(b, ptx_tid_x(b), ptx_u32(b, t->shape.m * of_row), TILE_THREADS);
+    ptx_val row = ptx_shr(b, at, ceil_log2(of_row)), in_row = ptx_and(b, at, (int)of_row - 1);
+    ptx_val k = ptx_cvt(b, PTX_U64, ptx_mad(b, k0, (int)elements, in_row)), value = ptx_var(b, ptx_u32(b, 0));
+    ptx_val has = row_tile_has(b, &t->at, ptx_cvt(b, PTX_U64, row));
+    ptx_if(b, ptx_setp_and(b, PTX_LT, k, t->args.k, has));
+    ptx_assign(b, value, load_element(b, t, ptx_mad(b, row_of(b, t, row), t->args.x_stride, k)));
     ptx_end_if(b);
-    ptx_val place = ptx_add(b, t->x_shared, piece_place(b, t, row, ptx_shr(b, in_row, 3)));
-    ptx_st_shared(b, ptx_at(b, place, ptx_and(b, in_row, 7), 2), 0, value);
+    ptx_val piece = ptx_shr(b, in_row, ceil_log2(piece_elements(t)));
+    ptx_val place = ptx_add(b, t->x_shared, piece_place(b, t, row, piece));
+    place = ptx_at(b, place, ptx_and(b, in_row, (int)piece_elements(t) - 1), 2 / elements);
+    ptx_st_as(b, PTX_SHARED, PTX_CACHE_DEFAULT, elements == 1 ? PTX_U16 : PTX_U8, place, 0, value);
     ptx_end_for(b);
 }

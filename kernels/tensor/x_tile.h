@@ -1,4 +1,5 @@
-/* Tiles of x on their way to shared memory: ahead of their use by cp.async, or (sm_75) by way of registers. */
+/* Tiles of x on their way to shared memory: ahead of their use by cp.async, or (sm_75, FP8 that becomes f16) by way of
+ * registers. */
 #ifndef QDNN_KERNELS_TENSOR_X_TILE_H
 #define QDNN_KERNELS_TENSOR_X_TILE_H
 
@@ -26,7 +27,7 @@ ptx_val x_tile_arrive(ptx_builder *b, const tile *t, x_tile *x);
 /* After that barrier: starts loading one more. */
 void x_tile_next(ptx_builder *b, const tile *t, x_tile *x);
 /* After the last one: what was started ahead of it has come to its end. */
-void x_tile_end(ptx_builder *b);
+void x_tile_end(ptx_builder *b, const tile *t);
 
 /* A tile at once, whatever the alignment, into the first stage. */
 void x_tile_slowly(ptx_builder *b, const tile *t, ptx_val k0);

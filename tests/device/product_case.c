@@ -15,13 +15,13 @@ void product_case_text(const product_case *c, char *text, size_t size)
     snprintf(text, size,
              "m %lld (%lld), x %s, y %s, %s, gaps %lld %lld, alpha %d, bias %d, activation %d%s%s%s, x of "
              "kind %d, seed "
-             "%u, experts %d%s%s, lora %d; weights %s",
+             "%u, experts %d%s%s, lora %d, x scale %d, x quantized to %d; weights %s",
              (long long)c->m, (long long)c->rows, qdnnGetDataTypeName(c->x), qdnnGetDataTypeName(c->y),
              c->k_rows ? "[K, N]" : "[N, K]", (long long)c->x_gap, (long long)c->y_gap, (int)c->alpha,
              c->bias, (int)c->activation, c->gated ? ", gated" : "", c->residual ? ", residual" : "",
              c->in_place ? " in place" : "", (int)c->kind, (unsigned)c->seed, (int)c->experts,
              c->one_expert ? ", all on one" : "", c->row_weight ? ", weighted" : "", (int)c->lora_rank,
-             weights);
+             (int)c->x_scale, (int)c->quantize_x, weights);
 }
 
 /* ---- Operands ---- */
@@ -54,9 +54,49 @@ static void set_product(const product_case *c, product_operands *o)
     o->product.y_stride = (c->gated ? o->product.outputs / 2 : o->product.outputs) + c->y_gap;
 }
 
+static bool is_fp8(qdnnDataType_t type)
+{
+    return type == QDNN_DATA_F8E4M3 || type == QDNN_DATA_F8E5M2;
+}
+
+static size_t element_size(qdnnDataType_t type)
+{
+    return is_fp8(type) ? 1 : ref_scalar_size(type);
+}
+
 static size_t strided(int64_t rows, int64_t stride, int64_t columns, qdnnDataType_t type)
 {
-    return rows && columns ? (size_t)((rows - 1) * stride + columns) * ref_scalar_size(type) : 0;
+    return rows && columns ? (size_t)((rows - 1) * stride + columns) * element_size(type) : 0;
+}
+
+/* Codes of numbers of a kind; special ones are any bytes. */
+static void fill_fp8(const product_case *c, uint8_t *codes, int64_t count)
+{
+    float *numbers = calloc((size_t)count + 1, sizeof *numbers);
+    fill_data(c->kind, NULL, QDNN_DATA_F32, c->seed, numbers, count);
+    for (int64_t i = 0; i < count; i++)
+        codes[i] =
+            (uint8_t)ref_f32_to_minifloat(c->x == QDNN_DATA_F8E4M3 ? REF_E4M3 : REF_E5M2, 16 * numbers[i]);
+    if (c->kind == DATA_SPECIAL)
+        fill_bytes(c->seed, codes, count);
+    free(numbers);
+}
+
+/* What the plan makes of x. */
+static bool quantize_x(const product_case *c, product_operands *o)
+{
+    const ref_product *p = &o->product;
+    const ref_quant_spec spec = {
+        .data = c->x, .storage = c->quantize_x, .group_size = p->k, .scale = QDNN_SCALE_F32, .floor = 1e-12f};
+    const int64_t count = p->m * p->k;
+    o->x_codes = malloc((size_t)count + 1);
+    o->x_scales = malloc(((size_t)p->m + 1) * sizeof *o->x_scales);
+    if (!CHECK(o->x_codes && o->x_scales))
+        return false;
+    const ref_arrays arrays = {.codes = o->x_codes, .scale = o->x_scales};
+    ref_scale(&spec, 1, count, o->host[QDNN_OPERAND_X], &arrays);
+    ref_quantize(&spec, 1, count, o->host[QDNN_OPERAND_X], &arrays);
+    return true;
 }
 
 static void fill_operands(const product_case *c, product_operands *o)
@@ -66,8 +106,14 @@ static void fill_operands(const product_case *c, product_operands *o)
     const size_t x_bytes = strided(p->m, p->x_stride, p->k, p->x),
                  y_bytes = strided(p->m, p->y_stride, n, p->y);
     const format_facts *format = kernel_format(c->weights.row);
-    fill_data(c->kind, format, c->x, c->seed, new_operand(o, QDNN_OPERAND_X, x_bytes),
-              (int64_t)(x_bytes / ref_scalar_size(c->x)));
+    uint8_t *x = new_operand(o, QDNN_OPERAND_X, x_bytes);
+    if (is_fp8(c->x))
+        fill_fp8(c, x, (int64_t)x_bytes);
+    else
+        fill_data(c->kind, format, c->x, c->seed, x, (int64_t)(x_bytes / ref_scalar_size(c->x)));
+    if (c->x_scale)
+        fill_data(DATA_NORMAL, format, QDNN_DATA_F32, c->seed + 8,
+                  new_operand(o, QDNN_OPERAND_X_SCALE, (size_t)p->m * 4), p->m);
     fill_bytes(c->seed + 1, new_operand(o, QDNN_OPERAND_Y, y_bytes), (int64_t)y_bytes);
     if (c->alpha == QDNN_ALPHA_ONE || c->alpha == QDNN_ALPHA_COLUMN) {
         int64_t count = c->alpha == QDNN_ALPHA_ONE ? 1 : p->outputs * stack;
@@ -195,6 +241,7 @@ ref_product_arrays product_arrays(const product_operands *o, void *y)
                                 .expert_index =
                                     (const int32_t *)(const void *)o->host[QDNN_OPERAND_EXPERT_INDEX],
                                 .row_weight = (const float *)(const void *)o->host[QDNN_OPERAND_ROW_WEIGHT],
+                                .x_scale = (const float *)(const void *)o->host[QDNN_OPERAND_X_SCALE],
                                 .y = y};
 }
 
@@ -205,8 +252,13 @@ static void expect(const product_case *c, product_operands *o)
         p.m = c->rows;
     memcpy(o->expected, o->host[QDNN_OPERAND_Y], o->bytes[QDNN_OPERAND_Y]);
     ref_product_arrays a = product_arrays(o, o->expected);
+    if (c->quantize_x) {
+        p.x = c->quantize_x;
+        a.x = o->x_codes;
+        a.x_scale = o->x_scales;
+    }
     if (c->algorithm == QDNN_MATMUL_TENSOR)
-        ref_product_tensor(&p, &a, ref_tensor_family_of(c->sm));
+        ref_product_tensor_on(&p, &a, c->sm);
     else
         ref_product_exact(&p, &a);
 }
@@ -241,6 +293,8 @@ bool product_operands_make(const product_case *c, product_operands *out)
         fill_experts(c, out);
     if (c->lora_rank && !make_lora(c, out))
         return false;
+    if (c->quantize_x && !quantize_x(c, out))
+        return false;
     out->expected = malloc(out->bytes[QDNN_OPERAND_Y] + 1);
     if (!CHECK(out->expected != NULL))
         return false;
@@ -258,6 +312,8 @@ void product_operands_free(product_operands *o)
     quant_operands_free(&o->weights);
     free(o->expected);
     free(o->addend);
+    free(o->x_codes);
+    free(o->x_scales);
     *o = (product_operands){0};
 }
 
@@ -285,7 +341,9 @@ static bool set_attributes(const product_case *c, qdnnMatmulDescriptor_t matmul,
                   {QDNN_MATMUL_ROW_WEIGHT, c->row_weight},
                   {QDNN_MATMUL_LORA_RANK, c->lora_rank},
                   {QDNN_MATMUL_LORA_TYPE, c->lora_rank ? c->lora_type : QDNN_DATA_F16},
-                  {QDNN_MATMUL_PREPACKED, c->prepacked}};
+                  {QDNN_MATMUL_PREPACKED, c->prepacked},
+                  {QDNN_MATMUL_X_SCALE, c->x_scale},
+                  {QDNN_MATMUL_QUANTIZE_X, c->quantize_x}};
     bool ok = true;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         ok = CHECK_QDNN(qdnnSetMatmulAttribute(matmul, values[i].attribute, values[i].value)) && ok;

@@ -28,6 +28,8 @@ typedef struct product_case {
     int64_t lora_rank;
     qdnnDataType_t lora_type;
     size_t shift; /* bytes by which codes and x lie behind an aligned address: a multiple of their elements */
+    bool x_scale; /* x in FP8: a scale for each row */
+    qdnnDataType_t quantize_x; /* x is quantized to that type of FP8 in the plan; 0: it is not */
     bool prepacked; /* the codes are in the order of tensor cores */
 } product_case;
 
@@ -40,6 +42,8 @@ typedef struct product_operands {
     uint8_t *host[QDNN_OPERAND_COUNT]; /* null: the product does not have it; of weights: not to be freed */
     uint8_t *expected;                 /* y */
     float *addend;                     /* of LoRA, by host_ref */
+    uint8_t *x_codes;                  /* of x that is quantized in the plan, by host_ref */
+    float *x_scales;
     ref_product product;
 } product_operands;
 bool product_operands_make(const product_case *c, product_operands *out);

@@ -10,5 +10,7 @@ int matmul_row_count(void);
 void matmul_row_name(int index, char *text, size_t size);
 
 product_case matmul_case_at(const kernel_row *row, int trial);
+/* In mode tensor, for an SM. */
+product_case matmul_tensor_case_at(const kernel_row *row, int trial, int sm);
 
 #endif

@@ -118,7 +118,7 @@ static const int64_t tensor_ns[] = {1, 8, 17, 32, 96, 129, 160};
 static const int64_t tensor_ms[] = {1, 3, 8, 16, 17, 40, 65, 130};
 
 /* The same case with other sizes, and x in a type that tensor cores take. */
-static product_case tensor_case_at(const kernel_row *row, int trial, int sm)
+product_case matmul_tensor_case_at(const kernel_row *row, int trial, int sm)
 {
     uint32_t state = (uint32_t)trial * 40503u + (uint32_t)sm;
     product_case c = matmul_case_at(row, trial);
@@ -174,7 +174,7 @@ TEST_EACH(ParityMatmul, TensorOnPtxvm, tensor_count, tensor_name)
     qdnnHandle_t handle = ptxvm_begin(sm, index % 3, "all", "stderr");
     bool alive = handle != NULL;
     for (int i = 0; i < 2 && alive; i++) {
-        product_case c = tensor_case_at(matmul_row_at(index / LENGTH(sms)), (2 * index + i) % TRIALS, atoi(sm + 3));
+        product_case c = matmul_tensor_case_at(matmul_row_at(index / LENGTH(sms)), (2 * index + i) % TRIALS, atoi(sm + 3));
         c.prepacked = is_prepackable(&c) && index / LENGTH(sms) % 3; /* of the others as stored, too */
         alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
     }
