@@ -12,11 +12,11 @@ static const block_row rows_of_blocks[] = {
     {QDNN_BLOCK_Q5_1, 32, 24, hr_q5_1_decode, hr_q5_1_encode},
     {QDNN_BLOCK_Q8_0, 32, 34, hr_q8_0_decode, hr_q8_0_encode},
     {QDNN_BLOCK_Q8_1, 32, 36, hr_q8_1_decode, hr_q8_1_encode},
-    {QDNN_BLOCK_Q2_K, 256, 84, hr_q2_k_decode, NULL},
-    {QDNN_BLOCK_Q3_K, 256, 110, hr_q3_k_decode, NULL},
-    {QDNN_BLOCK_Q4_K, 256, 144, hr_q4_k_decode, NULL},
-    {QDNN_BLOCK_Q5_K, 256, 176, hr_q5_k_decode, NULL},
-    {QDNN_BLOCK_Q6_K, 256, 210, hr_q6_k_decode, NULL},
+    {QDNN_BLOCK_Q2_K, 256, 84, hr_q2_k_decode, hr_q2_k_encode},
+    {QDNN_BLOCK_Q3_K, 256, 110, hr_q3_k_decode, hr_q3_k_encode},
+    {QDNN_BLOCK_Q4_K, 256, 144, hr_q4_k_decode, hr_q4_k_encode},
+    {QDNN_BLOCK_Q5_K, 256, 176, hr_q5_k_decode, hr_q5_k_encode},
+    {QDNN_BLOCK_Q6_K, 256, 210, hr_q6_k_decode, hr_q6_k_encode},
     {QDNN_BLOCK_Q8_K, 256, 292, hr_q8_k_decode, NULL},
     {QDNN_BLOCK_IQ4_NL, 32, 18, hr_iq4_nl_decode, NULL},
     {QDNN_BLOCK_IQ4_XS, 256, 136, hr_iq4_xs_decode, NULL},
@@ -126,6 +126,15 @@ float hr_block_absmax(const float *x, int count)
     for (int i = 0; i < count; i++)
         absmax = larger(fabsf(x[i]), absmax);
     return absmax;
+}
+
+float hr_block_first_of_largest(const float *x, int count)
+{
+    float found = 0.0f;
+    for (int i = 0; i < count; i++)
+        if (fabsf(x[i]) > fabsf(found))
+            found = x[i];
+    return found;
 }
 
 float hr_block_reciprocal(float d)

@@ -24,6 +24,8 @@ void hr_block_put_f16(uint8_t *at, float value);
 unsigned hr_block_nibble(const uint8_t *codes, int i);
 void hr_block_put_nibble(uint8_t *codes, int i, unsigned code);
 float hr_block_absmax(const float *x, int count);
+/* The first value of largest magnitude; +0 where there are zeros alone. */
+float hr_block_first_of_largest(const float *x, int count);
 /* 1 / d; 0 where that is not finite. */
 float hr_block_reciprocal(float d);
 
@@ -50,6 +52,13 @@ float hr_q4_k_decode(const uint8_t *block, int i);
 float hr_q5_k_decode(const uint8_t *block, int i);
 float hr_q6_k_decode(const uint8_t *block, int i);
 float hr_q8_k_decode(const uint8_t *block, int i);
+
+/* blocks_k_encode.c */
+void hr_q2_k_encode(const float *x, uint8_t *block);
+void hr_q3_k_encode(const float *x, uint8_t *block);
+void hr_q4_k_encode(const float *x, uint8_t *block);
+void hr_q5_k_encode(const float *x, uint8_t *block);
+void hr_q6_k_encode(const float *x, uint8_t *block);
 
 /* blocks_table.c: IQ4 and ternary */
 float hr_iq4_nl_decode(const uint8_t *block, int i);

@@ -56,15 +56,6 @@ float hr_q8_1_decode(const uint8_t *block, int i)
 
 /* ---- Encode: Q4_0 and Q5_0, where the value of largest magnitude becomes the lowest code ---- */
 
-static float first_of_largest_magnitude(const float *x)
-{
-    float found = 0.0f;
-    for (int i = 0; i < COUNT; i++)
-        if (fabsf(x[i]) > fabsf(found))
-            found = x[i];
-    return found;
-}
-
 static unsigned symmetric_code(float x, float reciprocal, float half)
 {
     float shifted = x * reciprocal + (half + 0.5f);
@@ -73,7 +64,7 @@ static unsigned symmetric_code(float x, float reciprocal, float half)
 
 void hr_q4_0_encode(const float *x, uint8_t *block)
 {
-    float d = first_of_largest_magnitude(x) / -8.0f, reciprocal = hr_block_reciprocal(d);
+    float d = hr_block_first_of_largest(x, COUNT) / -8.0f, reciprocal = hr_block_reciprocal(d);
     hr_block_put_f16(block, d);
     for (int i = 0; i < COUNT; i++)
         hr_block_put_nibble(block + 2, i, symmetric_code(x[i], reciprocal, 8.0f));
@@ -81,7 +72,7 @@ void hr_q4_0_encode(const float *x, uint8_t *block)
 
 void hr_q5_0_encode(const float *x, uint8_t *block)
 {
-    float d = first_of_largest_magnitude(x) / -16.0f, reciprocal = hr_block_reciprocal(d);
+    float d = hr_block_first_of_largest(x, COUNT) / -16.0f, reciprocal = hr_block_reciprocal(d);
     hr_block_put_f16(block, d);
     for (int i = 0; i < COUNT; i++)
         put_five(block + 2, block + 6, i, symmetric_code(x[i], reciprocal, 16.0f));

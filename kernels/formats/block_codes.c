@@ -47,19 +47,24 @@ static void split_nibbles(ptx_builder *b, const block_run *run, unsigned strand,
         words[i] = bits_of_bytes(b, run->codes[i], 4 * strand, 0x0F0F0F0F);
 }
 
+/* The low four bits of the bytes of two words, those of `high` above the others. */
+static ptx_val two_nibbles(ptx_builder *b, ptx_val low, ptx_val high)
+{
+    ptx_val lower = ptx_and(b, low, ptx_u32(b, 0x0F0F0F0F));
+    return ptx_lop3(b, lower, ptx_shl(b, high, 4), ptx_u32(b, 0xF0F0F0F0),
+                    PTX_LOP_A | (PTX_LOP_B & PTX_LOP_C));
+}
+
 static void pack_nibbles(ptx_builder *b, const block_layout *layout, const block_place *place,
                          ptx_val strands[STRANDS_MAX][RUN_WORDS_MAX])
 {
     ptx_val words[RUN_WORDS_MAX];
-    for (unsigned i = 0; i < word_count(place); i++) {
-        ptx_val low = ptx_and(b, strands[0][i], ptx_u32(b, 0x0F0F0F0F));
-        words[i] = ptx_lop3(b, low, ptx_shl(b, strands[1][i], 4), ptx_u32(b, 0xF0F0F0F0),
-                            PTX_LOP_A | (PTX_LOP_B & PTX_LOP_C));
-    }
+    for (unsigned i = 0; i < word_count(place); i++)
+        words[i] = two_nibbles(b, strands[0][i], strands[1][i]);
     store_codes(b, layout, place, words);
 }
 
-const block_codes codes_nibbles = {fetch_codes, split_nibbles, pack_nibbles};
+const block_codes codes_nibbles = {fetch_codes, split_nibbles, pack_nibbles, 0};
 
 /* ---- Q5_0 and Q5_1: bit i of 32 is bit 4 of element i ---- */
 
@@ -103,7 +108,7 @@ static void pack_nibbles_bits(ptx_builder *b, const block_layout *layout, const 
     }
 }
 
-const block_codes codes_nibbles_bits = {fetch_nibbles_bits, split_nibbles_bits, pack_nibbles_bits};
+const block_codes codes_nibbles_bits = {fetch_nibbles_bits, split_nibbles_bits, pack_nibbles_bits, 0};
 
 /* ---- Q5_K: bit 4 lies in a byte that all sections share, a bit for each 32 elements ---- */
 
@@ -123,7 +128,7 @@ static void split_nibbles_bytes(ptx_builder *b, const block_run *run, unsigned s
     }
 }
 
-const block_codes codes_nibbles_bytes = {fetch_with_high, split_nibbles_bytes, NULL};
+const block_codes codes_nibbles_bytes = {fetch_with_high, split_nibbles_bytes, pack_nibbles, 4};
 
 /* ---- Bytes: two's complement becomes an offset of 128 ---- */
 
@@ -140,14 +145,16 @@ static void pack_bytes(ptx_builder *b, const block_layout *layout, const block_p
     store_codes(b, layout, place, strands[0]);
 }
 
-const block_codes codes_bytes = {fetch_codes, split_bytes, pack_bytes};
+const block_codes codes_bytes = {fetch_codes, split_bytes, pack_bytes, 0};
 
 /* ---- Pairs of bits ---- */
+
+#define PAIRS 0x03030303u
 
 static void split_pairs(ptx_builder *b, const block_run *run, unsigned strand, ptx_val *words)
 {
     for (unsigned i = 0; i < word_count(&run->place); i++)
-        words[i] = bits_of_bytes(b, run->codes[i], 2 * strand, 0x03030303);
+        words[i] = bits_of_bytes(b, run->codes[i], 2 * strand, PAIRS);
 }
 
 static void pack_pairs(ptx_builder *b, const block_layout *layout, const block_place *place,
@@ -155,14 +162,15 @@ static void pack_pairs(ptx_builder *b, const block_layout *layout, const block_p
 {
     ptx_val words[RUN_WORDS_MAX];
     for (unsigned i = 0; i < word_count(place); i++) {
-        words[i] = strands[0][i];
+        words[i] = ptx_and(b, strands[0][i], ptx_u32(b, PAIRS));
         for (unsigned s = 1; s < 4; s++)
-            words[i] = ptx_or(b, words[i], ptx_shl(b, strands[s][i], 2 * s));
+            words[i] = ptx_lop3(b, ptx_shl(b, strands[s][i], 2 * s), ptx_u32(b, PAIRS << 2 * s), words[i],
+                                (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
     }
     store_codes(b, layout, place, words);
 }
 
-const block_codes codes_pairs = {fetch_codes, split_pairs, pack_pairs};
+const block_codes codes_pairs = {fetch_codes, split_pairs, pack_pairs, 0};
 
 /* Q3_K: and a third bit in a byte that both sections share. */
 static void split_pairs_mask(ptx_builder *b, const block_run *run, unsigned strand, ptx_val *words)
@@ -175,17 +183,29 @@ static void split_pairs_mask(ptx_builder *b, const block_run *run, unsigned stra
     }
 }
 
-const block_codes codes_pairs_mask = {fetch_with_high, split_pairs_mask, NULL};
+const block_codes codes_pairs_mask = {fetch_with_high, split_pairs_mask, pack_pairs, 2};
 
 /* ---- Q6_K: a byte of upper pairs goes with two bytes of nibbles, 32 apart: strands 0 and 1 have their low ones ---- */
+
+/* The nibbles of strands `half` and `half` + 2. */
+static block_address six_nibbles(ptx_builder *b, const block_layout *layout, const block_place *place,
+                                 ptx_val more, unsigned half)
+{
+    const unsigned span = layout->sections[0].span;
+    return block_field_at(b, place, layout->at.codes + half * span, more, place->bytes);
+}
+
+static ptx_val six_offset(ptx_builder *b, const block_layout *layout, const block_place *place)
+{
+    return ptx_mad(b, place->section, (int)layout->sections[0].span, place->position);
+}
 
 static void fetch_six(ptx_builder *b, const block_layout *layout, block_run *run)
 {
     const block_place *place = &run->place;
-    const unsigned span = layout->sections[0].span;
-    ptx_val more = ptx_mad(b, place->section, (int)span, place->position);
+    ptx_val more = six_offset(b, layout, place);
     for (unsigned half = 0; half < 2; half++) {
-        block_address low = block_field_at(b, place, layout->at.codes + half * span, more, place->bytes);
+        block_address low = six_nibbles(b, layout, place, more, half);
         block_load(b, &low, place->bytes, &run->codes[half * RUN_WORDS_MAX]);
     }
     block_address high = block_field_at(b, place, layout->at.high, place->position, place->bytes);
@@ -197,12 +217,38 @@ static void split_six(ptx_builder *b, const block_run *run, unsigned strand, ptx
     const ptx_val *nibbles = &run->codes[strand % 2 * RUN_WORDS_MAX];
     for (unsigned i = 0; i < word_count(&run->place); i++) {
         ptx_val low = bits_of_bytes(b, nibbles[i], strand / 2 * 4, 0x0F0F0F0F);
-        ptx_val high = bits_of_bytes(b, run->high[i], 2 * strand, 0x03030303);
+        ptx_val high = bits_of_bytes(b, run->high[i], 2 * strand, PAIRS);
         words[i] = ptx_or(b, low, ptx_shl(b, high, 4));
     }
 }
 
-const block_codes codes_six = {fetch_six, split_six, NULL};
+/* Bits 4 and 5 of the codes; those of strand 2 are where they belong. */
+static ptx_val upper_pairs(ptx_builder *b, ptx_val strands[STRANDS_MAX][RUN_WORDS_MAX], unsigned i)
+{
+    const unsigned either = (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C;
+    ptx_val word = ptx_and(b, ptx_shr(b, strands[0][i], 4), ptx_u32(b, PAIRS));
+    word = ptx_lop3(b, ptx_shr(b, strands[1][i], 2), ptx_u32(b, PAIRS << 2), word, either);
+    word = ptx_lop3(b, strands[2][i], ptx_u32(b, PAIRS << 4), word, either);
+    return ptx_lop3(b, ptx_shl(b, strands[3][i], 2), ptx_u32(b, PAIRS << 6), word, either);
+}
+
+static void pack_six(ptx_builder *b, const block_layout *layout, const block_place *place,
+                     ptx_val strands[STRANDS_MAX][RUN_WORDS_MAX])
+{
+    ptx_val words[RUN_WORDS_MAX], more = six_offset(b, layout, place);
+    for (unsigned half = 0; half < 2; half++) {
+        block_address low = six_nibbles(b, layout, place, more, half);
+        for (unsigned i = 0; i < word_count(place); i++)
+            words[i] = two_nibbles(b, strands[half][i], strands[half + 2][i]);
+        block_store(b, &low, place->bytes, words);
+    }
+    for (unsigned i = 0; i < word_count(place); i++)
+        words[i] = upper_pairs(b, strands, i);
+    block_address high = block_field_at(b, place, layout->at.high, place->position, place->bytes);
+    block_store(b, &high, place->bytes, words);
+}
+
+const block_codes codes_six = {fetch_six, split_six, pack_six, 0};
 
 /* ---- Digits of base 3 ---- */
 
@@ -249,4 +295,4 @@ static void pack_ternary(ptx_builder *b, const block_layout *layout, const block
     store_codes(b, layout, place, words);
 }
 
-const block_codes codes_ternary = {fetch_codes, split_ternary, pack_ternary};
+const block_codes codes_ternary = {fetch_codes, split_ternary, pack_ternary, 0};

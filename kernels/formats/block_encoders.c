@@ -4,9 +4,7 @@
 
 /* ---- Numbers that the lanes of a block share ---- */
 
-typedef ptx_val combine_fn(ptx_builder *b, ptx_val x, ptx_val y);
-
-static ptx_val larger(ptx_builder *b, ptx_val x, ptx_val y)
+ptx_val block_larger(ptx_builder *b, ptx_val x, ptx_val y)
 {
     return ptx_max(b, x, y);
 }
@@ -17,7 +15,7 @@ static ptx_val sum(ptx_builder *b, ptx_val x, ptx_val y)
 }
 
 /* For the next two x comes first in the block: of equals, it stays. So the sign of a zero is that of the first. */
-static ptx_val first_larger_magnitude(ptx_builder *b, ptx_val x, ptx_val y)
+ptx_val block_first_larger_magnitude(ptx_builder *b, ptx_val x, ptx_val y)
 {
     ptx_val magnitude = ptx_abs(b, y);
     return ptx_selp(b, y, x, ptx_setp(b, PTX_GT, magnitude, ptx_abs(b, x)));
@@ -28,29 +26,29 @@ static ptx_val first_smaller(ptx_builder *b, ptx_val x, ptx_val y)
     return ptx_selp(b, y, x, ptx_setp(b, PTX_LT, y, x));
 }
 
-/* Over all lanes, to all of them. In order: a lane is combined with the lanes right behind those that it stands for. */
-static ptx_val over_lanes(ptx_builder *b, const block_lanes *lanes, combine_fn *combine, ptx_val x)
+/* In order: a lane is combined with the lanes right behind those that it stands for. */
+ptx_val block_over_lanes(ptx_builder *b, const block_lanes *lanes, block_combine *combine, ptx_val x)
 {
     for (unsigned distance = 1; distance < lanes->count; distance *= 2)
         x = combine(b, x, ptx_shfl_down(b, x, (int)distance));
     return ptx_shfl_idx(b, x, lanes->first);
 }
 
-static ptx_val over_block(ptx_builder *b, const block_lanes *lanes, combine_fn *combine, const ptx_val *x,
+static ptx_val over_block(ptx_builder *b, const block_lanes *lanes, block_combine *combine, const ptx_val *x,
                           unsigned count)
 {
     ptx_val all = x[0];
     for (unsigned i = 1; i < count; i++)
         all = combine(b, all, x[i]);
-    return over_lanes(b, lanes, combine, all);
+    return block_over_lanes(b, lanes, combine, all);
 }
 
 static ptx_val absmax_of(ptx_builder *b, const block_lanes *lanes, const ptx_val *x, unsigned count)
 {
     ptx_val all = ptx_abs(b, x[0]);
     for (unsigned i = 1; i < count; i++)
-        all = larger(b, all, ptx_abs(b, x[i]));
-    return over_lanes(b, lanes, larger, all);
+        all = block_larger(b, all, ptx_abs(b, x[i]));
+    return block_over_lanes(b, lanes, block_larger, all);
 }
 
 /* 0 where it is not finite. */
@@ -69,12 +67,12 @@ static void put(ptx_builder *b, const block_lanes *lanes, ptx_type type, unsigne
     ptx_end_if(b);
 }
 
-/* Rounded to f16; beyond its largest number, that. */
-static void put_f16(ptx_builder *b, const block_lanes *lanes, unsigned offset, ptx_val x)
+ptx_val block_put_f16(ptx_builder *b, const block_lanes *lanes, unsigned offset, ptx_val x)
 {
     const float largest = element_largest(QDNN_DATA_F16);
     ptx_val half = ptx_cvt_rn(b, PTX_F16, ptx_clamp(b, x, ptx_f32(b, -largest), ptx_f32(b, largest)));
     put(b, lanes, PTX_U16, offset, ptx_as(b, PTX_U16, half));
+    return half;
 }
 
 /* The conversion truncates, saturates and turns NaN into 0. */
@@ -90,11 +88,11 @@ static block_numbers begin_symmetric(ptx_builder *b, const block_layout *layout,
 {
     ptx_val found = ptx_f32(b, 0); /* not -0, where there are zeros alone */
     for (unsigned i = 0; i < count; i++)
-        found = first_larger_magnitude(b, found, x[i]);
-    found = over_lanes(b, lanes, first_larger_magnitude, found);
+        found = block_first_larger_magnitude(b, found, x[i]);
+    found = block_over_lanes(b, lanes, block_first_larger_magnitude, found);
     ptx_val d =
         ptx_mul(b, found, ptx_f32(b, -1 / layout->encoder->parameter)); /* a power of two: as a division */
-    put_f16(b, lanes, layout->at.scale, d);
+    block_put_f16(b, lanes, layout->at.scale, d);
     return (block_numbers){.d = d, .factor = reciprocal(b, d)};
 }
 
@@ -115,10 +113,10 @@ static block_numbers begin_span(ptx_builder *b, const block_layout *layout, cons
                                 const ptx_val *x, unsigned count)
 {
     ptx_val least = over_block(b, lanes, first_smaller, x, count);
-    ptx_val largest = over_block(b, lanes, larger, x, count);
+    ptx_val largest = over_block(b, lanes, block_larger, x, count);
     ptx_val d = ptx_div(b, ptx_sub(b, largest, least), ptx_f32(b, layout->encoder->parameter));
-    put_f16(b, lanes, layout->at.scale, d);
-    put_f16(b, lanes, layout->at.second, least);
+    block_put_f16(b, lanes, layout->at.scale, d);
+    block_put_f16(b, lanes, layout->at.second, least);
     return (block_numbers){.d = d, .factor = reciprocal(b, d), .least = least};
 }
 
@@ -139,7 +137,7 @@ static block_numbers begin_absmax(ptx_builder *b, const block_layout *layout, co
     const float most = layout->encoder->parameter;
     ptx_val absmax = absmax_of(b, lanes, x, count);
     ptx_val d = most == 1 ? absmax : ptx_div(b, absmax, ptx_f32(b, most));
-    put_f16(b, lanes, layout->at.scale, d);
+    block_put_f16(b, lanes, layout->at.scale, d);
     return (block_numbers){.d = d, .factor = reciprocal(b, d)};
 }
 
@@ -162,8 +160,8 @@ static void end_sum(ptx_builder *b, const block_layout *layout, const block_lane
     ptx_val all = ptx_cvt_low(b, PTX_S32, PTX_S8, codes[0]);
     for (unsigned i = 1; i < count; i++)
         all = sum(b, all, ptx_cvt_low(b, PTX_S32, PTX_S8, codes[i]));
-    all = over_lanes(b, lanes, sum, all);
-    put_f16(b, lanes, layout->at.second, ptx_mul(b, ptx_cvt(b, PTX_F32, all), numbers->d));
+    all = block_over_lanes(b, lanes, sum, all);
+    block_put_f16(b, lanes, layout->at.second, ptx_mul(b, ptx_cvt(b, PTX_F32, all), numbers->d));
 }
 
 static ptx_val code_digit(ptx_builder *b, const block_layout *layout, const block_numbers *numbers, ptx_val x)

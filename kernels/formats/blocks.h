@@ -32,6 +32,7 @@ typedef struct block_fields {
 typedef struct block_codes block_codes;     /* how codes lie in bits */
 typedef struct block_scales block_scales;   /* how scales are stored */
 typedef struct block_encoder block_encoder; /* how numbers become codes */
+typedef struct block_search block_search;   /* the same for K-quants: search.h */
 
 typedef struct block_layout {
     qdnnBlockFormat_t block;
@@ -42,7 +43,8 @@ typedef struct block_layout {
     const block_scales *scales;
     unsigned bias;                /* what is subtracted from a code */
     const int8_t *table;          /* or the 16 numbers that codes stand for */
-    const block_encoder *encoder; /* null: the format is only read */
+    const block_encoder *encoder; /* this or `search`; neither: the format is only read */
+    const block_search *search;
 } block_layout;
 
 /* Of a format in blocks; null for the others. */
@@ -63,8 +65,9 @@ typedef struct block_place {
     ptx_space space;
     ptx_val block;  /* address of its first byte */
     unsigned align; /* what that is a multiple of */
-    bool skewed;    /* it is 2 more than a multiple of 4: `align` is 2, and words are put together of aligned ones */
-    unsigned kind;  /* of section */
+    bool
+        skewed; /* it is 2 more than a multiple of 4: `align` is 2, and words are put together of aligned ones */
+    unsigned kind; /* of section */
     unsigned bytes;
     ptx_val position; /* u32: first byte among all of that kind, a multiple of `bytes` */
     ptx_val section;  /* u32: which of that kind */
@@ -141,6 +144,14 @@ struct block_encoder {
 extern const block_encoder encoder_q4_0, encoder_q5_0, encoder_q4_1, encoder_q5_1, encoder_q8_0, encoder_q8_1,
     encoder_ternary, encoder_mxfp4;
 
+/* What encoders share. Over all lanes, to all of them: */
+typedef ptx_val block_combine(ptx_builder *b, ptx_val x, ptx_val y);
+ptx_val block_over_lanes(ptx_builder *b, const block_lanes *lanes, block_combine *combine, ptx_val x);
+ptx_val block_larger(ptx_builder *b, ptx_val x, ptx_val y);
+ptx_val block_first_larger_magnitude(ptx_builder *b, ptx_val x, ptx_val y);
+/* Stores x rounded to f16, beyond its largest number that; returns what was stored. */
+ptx_val block_put_f16(ptx_builder *b, const block_lanes *lanes, unsigned offset, ptx_val x);
+
 /* Stores the run that holds these strands: words with one code in each byte. */
 void block_pack(ptx_builder *b, const block_layout *layout, const block_place *place,
                 ptx_val strands[STRANDS_MAX][RUN_WORDS_MAX]);
@@ -154,6 +165,9 @@ struct block_codes {
     /* The reverse; null where the format is only read. */
     void (*pack)(ptx_builder *b, const block_layout *layout, const block_place *place,
                  ptx_val strands[STRANDS_MAX][RUN_WORDS_MAX]);
+    /* The bit of codes that `pack` leaves out: it lies in 32 bytes that all sections share, bit i / 32 of byte i % 32 for
+     * element i. 0: there is none. */
+    unsigned shared_bit;
 };
 extern const block_codes codes_nibbles, codes_nibbles_bits, codes_nibbles_bytes, codes_bytes, codes_pairs,
     codes_pairs_mask, codes_six, codes_ternary;

@@ -28,36 +28,6 @@ static ptx_val first_element(ptx_builder *b, deal d)
     return ptx_mad(b, warp, WARP * BLOCK_QUANTIZE_ELEMENTS, ptx_mul(b, lane, (int)d.vector));
 }
 
-/* Loads that lie behind the end of the tensor are moved to its last elements: what is made of them is not stored. */
-static void load_elements(ptx_builder *b, const block_tile *t, deal d, ptx_val first, ptx_val *x)
-{
-    ptx_val last = ptx_sub(b, t->elements, (int)d.vector), places[MOST], loaded[MOST];
-    const unsigned bytes = element_bytes(t->data);
-    for (unsigned i = 0; i < MOST; i++)
-        x[i] = ptx_var(b, ptx_f32(b, 0));
-    for (unsigned i = 0; i < MOST; i += d.vector) {
-        ptx_val element = i ? ptx_add(b, first, (int)(i * WARP)) : first;
-        places[i] = ptx_at(b, t->plain, ptx_min(b, element, last), bytes);
-    }
-    ptx_uniform(b);
-    ptx_if(b, t->is_aligned);
-    for (unsigned i = 0; i < MOST; i += d.vector)
-        emit_load_vector(b, t->data, places[i], 0, &loaded[i]);
-    for (unsigned i = 0; i < MOST; i++)
-        ptx_assign(b, x[i], loaded[i]);
-    ptx_else(b);
-    for (unsigned i = 0; i < MOST; i++)
-        ptx_assign(b, x[i], emit_load(b, t->data, places[i - i % d.vector], (int)(i % d.vector * bytes)));
-    ptx_end_if(b);
-}
-
-/* A NaN counts as 0, infinities as the largest numbers. */
-static ptx_val finite(ptx_builder *b, ptx_val x)
-{
-    const float largest = element_largest(QDNN_DATA_F32);
-    return ptx_clamp(b, nan_to_zero(b, x), ptx_f32(b, -largest), ptx_f32(b, largest));
-}
-
 static ptx_val bytes_to_word(ptx_builder *b, const ptx_val *codes, unsigned count)
 {
     ptx_val low = ptx_prmt(b, codes[0], codes[1], 0x5540);
@@ -102,9 +72,7 @@ static void encode_tile(ptx_builder *b, const block_tile *t, ptx_val code_bytes)
 {
     const deal d = deal_of(t);
     ptx_val x[MOST], codes[MOST], first = first_element(b, d);
-    load_elements(b, t, d, first, x);
-    for (unsigned i = 0; i < MOST; i++)
-        x[i] = finite(b, x[i]);
+    block_tile_elements(b, t, first, WARP * d.vector, MOST, x);
     for (unsigned i = 0; i < MOST; i += d.vector * d.vectors)
         encode_block(b, t, d, first, i / d.vector, &x[i], &codes[i]);
     ptx_val out = ptx_add(b, code_bytes, first);
@@ -132,13 +100,44 @@ static void pack_sections(ptx_builder *b, const block_tile *t, ptx_val code_byte
     ptx_end_for(b);
 }
 
+/* Bits of codes that all sections share, four bytes of them per thread per step. */
+static void pack_shared_bit(ptx_builder *b, const block_tile *t, ptx_val code_bytes)
+{
+    const block_layout *layout = t->layout;
+    enum { WORDS = 8, STRANDS = 8, SPAN = 32 };
+    ptx_val at = ptx_for(b, ptx_tid_x(b), ptx_mul(b, t->count, WORDS), (int)t->threads);
+    ptx_val block = ptx_shr(b, at, ceil_log2(WORDS)), byte = ptx_shl(b, ptx_and(b, at, WORDS - 1), 2);
+    ptx_val in = ptx_mad(b, block, (int)layout->elements, ptx_add(b, code_bytes, byte)), word = ptx_u32(b, 0);
+    for (int s = 0; s < STRANDS; s++) {
+        ptx_val codes = ptx_ld_shared(b, PTX_U32, in, s * SPAN);
+        ptx_val bits = ptx_and(b, ptx_shr(b, codes, layout->codes->shared_bit), ptx_u32(b, 0x01010101));
+        word = s ? ptx_or(b, word, ptx_shl(b, bits, s)) : bits;
+    }
+    block_place place = {.space = PTX_SHARED, .align = block_align(layout)};
+    place.block = ptx_mad(b, block, (int)layout->bytes, t->stage.shared);
+    block_address out = block_field_at(b, &place, layout->at.high, byte, 4);
+    block_store(b, &out, 4, &word);
+    ptx_end_for(b);
+}
+
+void block_tile_pack(ptx_builder *b, const block_tile *t, ptx_val code_bytes)
+{
+    for (unsigned kind = 0; kind < SECTION_KINDS_MAX && t->layout->sections[kind].count; kind++)
+        pack_sections(b, t, code_bytes, kind);
+    if (t->layout->codes->shared_bit)
+        pack_shared_bit(b, t, code_bytes);
+}
+
 void emit_block_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
+    if (block_layout_of(row->format)->search) {
+        emit_block_search(b, row, spec);
+        return;
+    }
     block_tile t = block_tile_begin(b, row, spec, BLOCK_QUANTIZE_THREADS);
     ptx_val code_bytes = ptx_shared(b, "code_bytes", PTX_U32, BLOCK_TILE / 4, LOAD_BYTES);
     encode_tile(b, &t, code_bytes);
     ptx_syncthreads(b);
-    for (unsigned kind = 0; kind < SECTION_KINDS_MAX && t.layout->sections[kind].count; kind++)
-        pack_sections(b, &t, code_bytes, kind);
+    block_tile_pack(b, &t, code_bytes);
     block_tile_store(b, &t);
 }

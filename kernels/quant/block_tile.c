@@ -1,12 +1,19 @@
 /* Tiles of blocks: what quantize and dequantize share. */
 #include "kernels/quant/block_tile.h"
 
+#include "kernels/formats/search.h"
 #include "kernels/quant/quant.h"
+
+unsigned block_quantize_threads(const block_layout *layout)
+{
+    return layout->search ? BLOCK_TILE / layout->search->elements : BLOCK_QUANTIZE_THREADS;
+}
 
 kernel_geometry block_geometry(const kernel_row *row)
 {
     bool to_codes = kernel_operation_of(row) == KERNEL_QUANTIZE;
-    return (kernel_geometry){.block = to_codes ? BLOCK_QUANTIZE_THREADS : BLOCK_DEQUANTIZE_THREADS,
+    return (kernel_geometry){.block = to_codes ? block_quantize_threads(block_layout_of(row->format))
+                                               : BLOCK_DEQUANTIZE_THREADS,
                              .elements_per_block = BLOCK_TILE};
 }
 
@@ -37,6 +44,41 @@ block_tile block_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_
                               .columns = args.number[NUMBER_COLUMNS],
                               .first = first};
     return t;
+}
+
+/* ---- Elements ---- */
+
+static ptx_val finite(ptx_builder *b, ptx_val x)
+{
+    const float largest = element_largest(QDNN_DATA_F32);
+    return ptx_clamp(b, nan_to_zero(b, x), ptx_f32(b, -largest), ptx_f32(b, largest));
+}
+
+/* Loads that lie behind the end of the tensor are moved to its last elements. */
+void block_tile_elements(ptx_builder *b, const block_tile *t, ptx_val first, unsigned stride, unsigned count,
+                         ptx_val *x)
+{
+    const unsigned bytes = element_bytes(t->data), vector = vector_elements(t->data);
+    ptx_val last = ptx_sub(b, t->elements, (int)vector), places[BLOCK_ELEMENTS_MAX],
+            loaded[BLOCK_ELEMENTS_MAX];
+    for (unsigned i = 0; i < count; i++)
+        x[i] = ptx_var(b, ptx_f32(b, 0));
+    for (unsigned i = 0; i < count; i += vector) {
+        ptx_val element = i ? ptx_add(b, first, (int)(i / vector * stride)) : first;
+        places[i] = ptx_at(b, t->plain, ptx_min(b, element, last), bytes);
+    }
+    ptx_uniform(b);
+    ptx_if(b, t->is_aligned);
+    for (unsigned i = 0; i < count; i += vector)
+        emit_load_vector(b, t->data, places[i], 0, &loaded[i]);
+    for (unsigned i = 0; i < count; i++)
+        ptx_assign(b, x[i], loaded[i]);
+    ptx_else(b);
+    for (unsigned i = 0; i < count; i++)
+        ptx_assign(b, x[i], emit_load(b, t->data, places[i - i % vector], (int)(i % vector * bytes)));
+    ptx_end_if(b);
+    for (unsigned i = 0; i < count; i++)
+        x[i] = finite(b, x[i]);
 }
 
 /* ---- Tiles that are cut short, or not aligned ---- */

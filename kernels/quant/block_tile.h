@@ -10,8 +10,12 @@ enum {
     BLOCK_TILE = 4096,              /* elements: at least 16 blocks, so the bytes are a multiple of 16 */
     BLOCK_DEQUANTIZE_THREADS = 128, /* with 32 elements each: as many as a run of codes may hold */
     BLOCK_QUANTIZE_THREADS = 256,
-    BLOCK_QUANTIZE_ELEMENTS = BLOCK_TILE / BLOCK_QUANTIZE_THREADS /* of each thread */
+    BLOCK_QUANTIZE_ELEMENTS = BLOCK_TILE / BLOCK_QUANTIZE_THREADS, /* of each thread */
+    BLOCK_ELEMENTS_MAX = 32                                        /* of a thread in any of these kernels */
 };
+
+/* Threads of the quantize kernel: K-quants have one for each sub-block. */
+unsigned block_quantize_threads(const block_layout *layout);
 
 /* Rows of a table in the order of a list. A tile begins within a row of the result and may reach into others. */
 typedef struct block_rows {
@@ -41,6 +45,13 @@ block_tile block_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_
 
 /* Whether the row of an element of the tile (u32) is one of the table: a predicate; empty without a list. */
 ptx_val block_tile_knows(ptx_builder *b, const block_tile *t, ptx_val element);
+
+/* `count` elements, vectors `stride` elements apart from the tile's element `first` (u32) on. A NaN is loaded as 0, infinities
+ * as the largest numbers; what lies behind the end of the tensor are others of its elements. */
+void block_tile_elements(ptx_builder *b, const block_tile *t, ptx_val first, unsigned stride, unsigned count,
+                         ptx_val *x);
+/* All codes of the tile, a byte each in shared memory, to the bits of its blocks. */
+void block_tile_pack(ptx_builder *b, const block_tile *t, ptx_val code_bytes);
 
 /* The blocks to shared memory, and back; every thread sees them all. */
 void block_tile_load(ptx_builder *b, const block_tile *t);

@@ -47,9 +47,10 @@ void emit_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spe
 void emit_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 /* convert.c: both of plain formats, from one type to another */
 void emit_convert(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-/* block_tile.c, block_quantize.c, block_dequantize.c: the same for formats in blocks */
+/* block_tile.c, block_quantize.c, block_search.c (K-quants), block_dequantize.c: the same for formats in blocks */
 kernel_geometry block_geometry(const kernel_row *row);
 void emit_block_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+void emit_block_search(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_block_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 /* One launch over all elements. */
 void tile_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
