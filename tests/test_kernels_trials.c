@@ -58,9 +58,20 @@ static bool is_flat(const kernel_row *row)
     return false;
 }
 
+/* Blocks know no setting but the type of data. Of them K-quants have trials, because their text is long. */
+static int search_settings(trial_setting settings[TRIAL_SETTINGS_MAX])
+{
+    settings[0] = (trial_setting){.spec = kernel_spec_default(), .sm = "sm_90"};
+    settings[1] = (trial_setting){.spec = kernel_spec_default(), .sm = "sm_75"};
+    settings[1].spec.data = QDNN_DATA_BF16;
+    return 2;
+}
+
 int trial_settings(const kernel_row *row, trial_setting settings[TRIAL_SETTINGS_MAX])
 {
     int count = 0;
+    if (sample_is_search(row))
+        return search_settings(settings);
     if (!is_flat(row))
         return 0;
     for (int v = 0; v < LENGTH(variants); v++) {
@@ -176,6 +187,22 @@ static bool makes_ranges(const kernel_row *row)
     return operation != KERNEL_QUANTIZE && operation != KERNEL_DEQUANTIZE;
 }
 
+/* Whole tiles, one cut short, and pointers that are not aligned. */
+static void add_searches(trial_list *list)
+{
+    static const data_kind kinds[] = {DATA_NORMAL, DATA_SPECIAL, DATA_TIES, DATA_SUBNORMAL};
+    enum { BLOCK = 256 };
+    for (uint32_t seed = 1; seed < 5; seed++)
+        append(list,
+               (parity_trial){.n = list->tile, .kind = DATA_SUB_BLOCKS, .seed = seed, .exact = seed == 2});
+    for (int i = 0; i < LENGTH(kinds); i++)
+        append(list, (parity_trial){.n = (i + 1) * BLOCK,
+                                    .kind = kinds[i],
+                                    .seed = (uint32_t)i + 10,
+                                    .data_shift = i == 1,
+                                    .codes_shift = (size_t)(i == 2 ? 4 : i)});
+}
+
 int trials_for(const kernel_row *row, const kernel_spec *spec, parity_trial trials[TRIALS_MAX])
 {
     enum { TILE_MAX = 5000, TILE_USUAL = 4096 };
@@ -183,6 +210,10 @@ int trials_for(const kernel_row *row, const kernel_spec *spec, parity_trial tria
     uint64_t tile =
         geometry.blocks || geometry.elements_per_block > TILE_MAX ? TILE_USUAL : geometry.elements_per_block;
     trial_list list = {row, spec, trials, 0, (int64_t)tile};
+    if (sample_is_search(row)) {
+        add_searches(&list);
+        return list.count;
+    }
     uint64_t far = parity_far_block(row, spec);
     add_kinds(&list);
     add_ragged(&list);
@@ -199,19 +230,34 @@ int trials_for(const kernel_row *row, const kernel_spec *spec, parity_trial tria
     return list.count;
 }
 
+/* Behind the sample, K-quants. */
+static const kernel_row *row_at(int index)
+{
+    int left = index - sample_row_count();
+    if (left < 0)
+        return sample_row_at(index);
+    for (int i = 0; i < kernel_row_count; i++)
+        if (sample_is_search(&kernel_rows[i]) && left-- == 0)
+            return &kernel_rows[i];
+    return NULL;
+}
+
 static int case_count(void)
 {
-    return sample_row_count();
+    int count = sample_row_count();
+    while (row_at(count))
+        count++;
+    return count;
 }
 
 static void case_name(int index, char *text, size_t size)
 {
-    snprintf(text, size, "%s", sample_row_at(index)->name);
+    snprintf(text, size, "%s", row_at(index)->name);
 }
 
 TEST_EACH(KernelTrials, HostRef, case_count, case_name)
 {
-    const kernel_row *row = sample_row_at(index);
+    const kernel_row *row = row_at(index);
     trial_setting settings[TRIAL_SETTINGS_MAX];
     parity_trial trials[TRIALS_MAX];
     int count = trial_settings(row, settings);

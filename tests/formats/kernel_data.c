@@ -14,6 +14,12 @@ static uint32_t next_random(uint32_t *state)
     return *state;
 }
 
+static uint32_t seeded(uint32_t seed)
+{
+    uint32_t state = seed * 2654435761u + 12345u;
+    return state ? state : 1;
+}
+
 /* Sum of four uniforms: bell-shaped enough, and exact in f32. */
 static float bell(uint32_t *state)
 {
@@ -131,6 +137,8 @@ static const struct block_range {
     {QDNN_BLOCK_Q4_0, -8, 8, 0.5f},  {QDNN_BLOCK_Q4_1, 0, 15, 0.5f},     {QDNN_BLOCK_Q5_0, -16, 16, 0.5f},
     {QDNN_BLOCK_Q5_1, 0, 31, 0.5f},  {QDNN_BLOCK_Q8_0, -127, 127, 0.5f}, {QDNN_BLOCK_Q8_1, -127, 127, 0.5f},
     {QDNN_BLOCK_TQ1_0, -1, 1, 0.5f}, {QDNN_BLOCK_TQ2_0, -1, 1, 0.5f},    {QDNN_BLOCK_MXFP4, -6, 6, 0.25f},
+    {QDNN_BLOCK_Q2_K, 0, 3, 0.5f},   {QDNN_BLOCK_Q3_K, -4, 4, 0.5f},     {QDNN_BLOCK_Q4_K, 0, 15, 0.5f},
+    {QDNN_BLOCK_Q5_K, 0, 31, 0.5f},  {QDNN_BLOCK_Q6_K, -32, 32, 0.5f},
     {QDNN_BLOCK_NONE, -1, 1, 0.5f}, /* the others are only read */
 };
 
@@ -209,6 +217,50 @@ static uint32_t element(data_kind kind, const format_facts *format, layout l, ui
     }
 }
 
+/* ---- Sub-blocks ---- */
+
+enum { SUB = 16, SUPER = 256 };
+
+/* The size of a super-block: 1; around 1e-15, where a search stops; where the largest f16 is met; where sums of products
+ * overflow. f16 has numbers of moderate size alone. */
+static float super_size(layout l, uint32_t random)
+{
+    static const int exponents[] = {0, -50, 0, -47, 18, 0, -44, 26, 0, 60, -5, 1};
+    return l.fraction_bits == 10 ? 1.0f : ldexpf(1.0f, exponents[random % 12]);
+}
+
+/* Element i of a sub-block of the kind. */
+static float sub_block_element(uint32_t kind, int i, uint32_t *state)
+{
+    float value = bell(state);
+    switch (kind % 8) {
+    case 0:
+        return fabsf(value) + 0.25f;
+    case 1:
+        return -fabsf(value);
+    case 2:
+        return i == (int)(kind / 8 % SUB) ? value : 0.0f; /* one-hot */
+    case 3:
+        return 0.125f * (float)i - 1.0f; /* sorted, equal steps */
+    case 4:
+        return next_random(state) & 1 ? 1.5f : -1.5f; /* equal magnitudes */
+    case 5:
+        return -3.0f + 0x1p-10f * value; /* nearly constant */
+    case 6:
+        return next_random(state) % 4 ? 0.0f : value; /* sparse */
+    default:
+        return value;
+    }
+}
+
+/* Sub-blocks of a super-block differ by up to 2^8 in size, so that some scales are rounded to 0. */
+static uint32_t sub_blocks_element(layout l, uint32_t seed, int64_t i, uint32_t *state)
+{
+    uint32_t super = seeded(seed + (uint32_t)(i / SUPER)), sub = seeded(seed * 977 + (uint32_t)(i / SUB));
+    float size = ldexpf(super_size(l, next_random(&super) >> 8), -(int)(next_random(&sub) >> 8 & 8));
+    return encode(l, size * sub_block_element(next_random(&sub) >> 8, (int)(i % SUB), state));
+}
+
 static void put_bits(layout l, void *array, int64_t index, uint32_t bits)
 {
     if (l.bits == 32) {
@@ -232,18 +284,13 @@ static void put_double(void *array, int64_t index, uint32_t bits, uint32_t rando
     memcpy((char *)array + 8 * index, &wide_bits, 8);
 }
 
-static uint32_t seeded(uint32_t seed)
-{
-    uint32_t state = seed * 2654435761u + 12345u;
-    return state ? state : 1;
-}
-
 void fill_data(data_kind kind, const format_facts *format, qdnnDataType_t type, uint32_t seed, void *x, int64_t n)
 {
     layout l = layout_of(type);
     uint32_t state = seeded(seed);
     for (int64_t i = 0; i < n; i++) {
-        uint32_t bits = element(kind, format, l, &state, seed);
+        uint32_t bits = kind == DATA_SUB_BLOCKS ? sub_blocks_element(l, seed, i, &state)
+                                                : element(kind, format, l, &state, seed);
         if (type == QDNN_DATA_F64)
             put_double(x, i, bits, next_random(&state));
         else

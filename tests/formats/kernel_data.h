@@ -14,7 +14,8 @@ typedef enum {
     DATA_TIES,    /* half way between two codes of the format, and its extremes: groups with a scale of 1 */
     DATA_KINDS,   /* so many meet every kernel in turn; those that follow are asked for by name */
     DATA_CLAMP = DATA_KINDS, /* at, around and beyond the least and the largest code: for a caller's scales */
-    DATA_ONE_HOT             /* fill_one_hot */
+    DATA_ONE_HOT,            /* fill_one_hot */
+    DATA_SUB_BLOCKS          /* sixteen elements each of another kind, and all sizes: what a search for scales meets */
 } data_kind;
 
 /* Fills n elements of an f32, f16, bf16 or f64 tensor that is meant for the format. */

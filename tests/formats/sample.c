@@ -10,13 +10,21 @@ static const bool full = false;
 #endif
 
 /* Every width of codes that is treated in a way of its own, every codec, zeros, minima and neither. */
-static const char *const formats[] = {"int2", "int3_zp", "int4", "int4_zp", "int5_min", "int8_zp", "nf4", "e2m1", "e3m2", "e4m3"};
+static const char *const formats[] = {"int2",    "int3_zp", "int4", "int4_zp", "int5_min",
+                                      "int8_zp", "nf4",     "e2m1", "e3m2",    "e4m3"};
 static const char *const sms[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120a"};
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
 bool sample_is_full(void)
 {
     return full;
+}
+
+bool sample_is_search(const kernel_row *row)
+{
+    const format_facts *format = kernel_format(row);
+    return kernel_operation_of(row) == KERNEL_QUANTIZE && format && format->block >= QDNN_BLOCK_Q2_K &&
+           format->block <= QDNN_BLOCK_Q6_K;
 }
 
 bool sample_is_elementwise(const kernel_row *row)

@@ -9,6 +9,10 @@
  * of their own. */
 bool sample_is_elementwise(const kernel_row *row);
 
+/* Whether it quantizes K-quants: their search takes a hundred times the instructions of other kernels, so tests of what a
+ * kernel has in common with others give it less to do. */
+bool sample_is_search(const kernel_row *row);
+
 int sample_row_count(void);
 const kernel_row *sample_row_at(int index);
 

@@ -2,6 +2,7 @@
  * other's. */
 #include "parity/ptxvm.h"
 #include "parity/trial.h"
+#include "formats/sample.h"
 #include "test.h"
 
 enum { VARIATIONS = 15 };
@@ -43,7 +44,8 @@ TEST_EACH(ParityCalls, ThatDifferInOneThing, parity_row_count, parity_row_name)
     NEED_PTXVM;
     qdnnHandle_t handle = ptxvm_begin("sm_90", 1, "all", "stderr");
     bool alive = handle != NULL;
-    for (int kind = 0; kind < DATA_KINDS; kind++) {
+    const int kinds = sample_is_search(parity_row_at(index)) ? 1 : DATA_KINDS;
+    for (int kind = 0; kind < kinds; kind++) {
         quant_case cases[VARIATIONS];
         make_variations(parity_row_at(index), (data_kind)kind, cases);
         for (int i = 0; i < 2 * VARIATIONS && alive; i++) { /* each of them again behind the first one */

@@ -97,7 +97,7 @@ static const shape block_shapes[SHAPES] = {
     {0, 3, {3, 5, 1}}, {2, 1, {3}}, {0, 3, {2, 0, 3}}, {0, 1, {7}}, {0, 8, {1, 2, 1, 2, 1, 1, 2, 1}},
     {0, 2, {5, 3}},
 };
-static const shape large_blocks = {74, 1, {5}};
+static const shape large_blocks = {74, 1, {5}}, large_searches = {7, 1, {5}};
 static const shape large_flat = {0, 1, {300001}}, large_channels = {0, 3, {3, 101, 1009}};
 
 static const qdnnDataType_t float_types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
@@ -221,7 +221,9 @@ parity_trial parity_large_at(const kernel_row *row, int index)
     parity_trial t = {.c = is_blocks(row) ? block_case(row, index)
                                           : case_at(row, large_granularities[index], index),
                       .by_plan = index % 2};
-    const shape *flat = is_blocks(row) ? &large_blocks : &large_flat;
+    const shape *flat = sample_is_search(row) ? &large_searches
+                        : is_blocks(row)      ? &large_blocks
+                                              : &large_flat;
     set_shape(&t.c, t.c.granularity == QDNN_GRANULARITY_CHANNEL ? &large_channels : flat);
     t.c.kind = DATA_SPECIAL;
     t.c.seed = (uint32_t)index + 1;
