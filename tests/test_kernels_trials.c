@@ -193,8 +193,11 @@ static void add_searches(trial_list *list)
     static const data_kind kinds[] = {DATA_NORMAL, DATA_SPECIAL, DATA_TIES, DATA_SUBNORMAL};
     enum { BLOCK = 256 };
     for (uint32_t seed = 1; seed < 5; seed++)
-        append(list,
-               (parity_trial){.n = list->tile, .kind = DATA_SUB_BLOCKS, .seed = seed, .exact = seed == 2});
+        append(list, (parity_trial){.n = list->tile,
+                                    .kind = DATA_SUB_BLOCKS,
+                                    .seed = seed,
+                                    .data_shift = seed == 3,
+                                    .exact = seed == 2});
     for (int i = 0; i < LENGTH(kinds); i++)
         append(list, (parity_trial){.n = (i + 1) * BLOCK,
                                     .kind = kinds[i],
