@@ -33,7 +33,8 @@ static int take_some(kernel_spec *specs, int n, int first, int wanted)
 }
 
 /* In the full build all pairs of settings for three generations and all values for the others; by default all values
- * for one, sm_75 or sm_90 in turns, and one for the others, which is another for each. */
+ * for one, sm_75 or sm_90 in turns, and one for the others, which is another for each. Of K-quants, whose text is long and
+ * differs only in how elements are loaded, one for each target. */
 static int settings_for(const kernel_row *row, const ptx_sm *sm, int index, kernel_spec *specs)
 {
     enum { FEW = 1 };
@@ -42,7 +43,7 @@ static int settings_for(const kernel_row *row, const ptx_sm *sm, int index, kern
         bool in_pairs = is_old || is_new || strcmp(sm->name, "sm_120") == 0;
         return settings_grid(row, in_pairs ? GRID_PAIRS : GRID_VALUES, specs);
     }
-    bool is_thorough = (row - kernel_rows) % 2 ? is_old : is_new;
+    bool is_thorough = !sample_is_search(row) && ((row - kernel_rows) % 2 ? is_old : is_new);
     int n = settings_grid(row, GRID_VALUES, specs);
     return is_thorough || n <= FEW ? n : take_some(specs, n, index * FEW, FEW);
 }

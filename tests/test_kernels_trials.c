@@ -199,7 +199,7 @@ static void add_searches(trial_list *list)
                                     .data_shift = seed == 3,
                                     .exact = seed == 2});
     for (int i = 0; i < LENGTH(kinds); i++)
-        append(list, (parity_trial){.n = (i + 1) * BLOCK,
+        append(list, (parity_trial){.n = i == 1 ? list->tile : (i + 1) * BLOCK,
                                     .kind = kinds[i],
                                     .seed = (uint32_t)i + 10,
                                     .data_shift = i == 1,
