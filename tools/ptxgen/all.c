@@ -9,7 +9,7 @@
 
 #include "driver/bundle/bundle.h"
 
-enum { VALUES_MAX = 8, AXES_MAX = 32 };
+enum { VALUES_MAX = 8 };
 
 /* The values of a setting that --all goes through; "=data" is whatever data is. A setting without a row keeps
  * its default. */
@@ -181,7 +181,7 @@ static int write_kernels(work *b, const ptx_sm *sm)
     for (int i = 0; i < kernel_row_count; i++) {
         const kernel_row *row = &kernel_rows[i];
         const ptx_sm *lowest = tool_lowest_sm(row);
-        axis axes[AXES_MAX];
+        axis axes[KERNEL_KEY_COUNT];
         int n = axes_of(b->options, row, axes);
         if (!lowest || lowest->number > sm->number)
             continue; /* not for this SM */
