@@ -9,7 +9,7 @@
 
 #include "driver/bundle/bundle.h"
 
-enum { VALUES_MAX = 8, AXES_MAX = 32 };
+enum { VALUES_MAX = 8, AXES_MAX = KERNEL_KEY_COUNT /* no kernel takes more */ };
 
 /* The values of a setting that --all goes through; "=data" is whatever data is. A setting without a row keeps
  * its default. */
