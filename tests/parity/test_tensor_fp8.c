@@ -30,6 +30,7 @@ static const struct {
     {33, 72, 544, 3, true, 0, DATA_NORMAL},     /* [K, N] */
     {8, 16, 96, 0, false, 0, DATA_SPECIAL},     /* NaN and infinity */
     {1, 3, 1, 0, false, 0, DATA_SUBNORMAL},
+    {2, 5, 0, 0, false, 0, DATA_NORMAL},        /* sums of +0, times scales */
 };
 /* clang-format on */
 
@@ -150,6 +151,12 @@ typedef struct attempt {
     const char *part; /* of the error, or of what was chosen */
 } attempt;
 
+static bool is_plain(qdnnDataType_t type)
+{
+    return type != QDNN_DATA_F8E4M3 && type != QDNN_DATA_F8E5M2;
+}
+
+/* Rows that are quantized in the plan are all of them: none can be left out. */
 static void try(qdnnHandle_t handle, const attempt *a)
 {
     qdnnMatmulDescriptor_t matmul = NULL;
@@ -176,8 +183,12 @@ static void try(qdnnHandle_t handle, const attempt *a)
     CHECK_EQ_STR(qdnnGetErrorString(qdnnCreateMatmulPlan(handle, matmul, x, w, quant, y, &plan)),
                  qdnnGetErrorString(a->status));
     qdnnGetLastErrorString(text, sizeof text);
-    if (plan)
+    if (plan) {
         CHECK_QDNN(qdnnGetPlanInfo(plan, &info));
+        CHECK_EQ_STR(
+            qdnnGetErrorString(qdnnExecuteRows(handle, plan, 4, NULL, 0, NULL, 0)),
+            qdnnGetErrorString(is_plain(a->x) ? QDNN_STATUS_BAD_PARAM : QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND));
+    }
     CHECK_HAS(plan ? info.choice : text, a->part);
     qdnnDestroyPlan(plan);
     qdnnDestroyQuantDescriptor(quant);
@@ -205,6 +216,7 @@ TEST_CASE(TensorFp8, PlansSayWhatTheyDo)
         {E5M2, E4M3, NONE, 16, 20, {{QDNN_MATMUL_ALGORITHM, QDNN_MATMUL_AUTO}, {QDNN_MATMUL_FAMILY_BITS, 1}, END},
          QDNN_STATUS_SUCCESS, "the model is measured; AUTO with QDNN_MATMUL_FAMILY_BITS"},
         {E4M3, E4M3, NONE, 0, 16, {{QDNN_MATMUL_X_SCALE, 1}, END}, QDNN_STATUS_SUCCESS, "sm_89"},
+        {QDNN_DATA_F32, E4M3, NONE, 16, 16, {{QDNN_MATMUL_QUANTIZE_X, E5M2}, END}, QDNN_STATUS_SUCCESS, "sm_89"},
         {E4M3, E4M3, NONE, 16, 16, {{QDNN_MATMUL_ALGORITHM, QDNN_MATMUL_AUTO}, END}, QDNN_STATUS_NOT_SUPPORTED,
          "x is f8e4m3; fix: set QDNN_MATMUL_ALGORITHM to QDNN_MATMUL_TENSOR"},
         {QDNN_DATA_F32, E4M3, NONE, 16, 16, {{QDNN_MATMUL_ALGORITHM, QDNN_MATMUL_EXACT}, {QDNN_MATMUL_QUANTIZE_X, E4M3}, END},

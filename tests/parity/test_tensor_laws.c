@@ -417,5 +417,8 @@ TEST_CASE(TensorLaws, RefusalsSayWhatWouldDo)
     CHECK_QDNN(qdnnSetMatmulAttribute(s.matmul, QDNN_MATMUL_PREPACKED, 1));
     CHECK_QDNN(qdnnSetQuantAttribute(s.quant, QDNN_QUANT_GROUP_SIZE, 24));
     check_refused(&s, QDNN_DATA_F16, "prepacked weights have groups of a multiple of 16 k");
+    CHECK_QDNN(qdnnSetTensorDescriptor(s.w, QDNN_DATA_F16, 3, (const int64_t[]){2, N, K}, NULL));
+    CHECK_QDNN(qdnnSetMatmulAttribute(s.matmul, QDNN_MATMUL_EXPERTS, 2));
+    check_refused(&s, QDNN_DATA_F16, "QDNN_MATMUL_PREPACKED is 1, and QDNN_MATMUL_EXPERTS 2; fix: set it to 0");
     scene_end(&s);
 }
