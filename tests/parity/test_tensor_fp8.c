@@ -90,6 +90,44 @@ TEST_EACH(TensorFp8, HostRef, case_count, case_name)
     ptxvm_end(handle);
 }
 
+/* Each code of x with each code of the weights, by themselves: by pieces, and one by one. */
+static bool every_code(qdnnHandle_t handle, product_case *c)
+{
+    product_operands o;
+    const int64_t k = c->weights.dims[1];
+    bool alive = product_operands_make(c, &o);
+    for (int64_t i = 0; i < 256 * k && alive; i++) {
+        o.host[QDNN_OPERAND_X][i] = i % k ? 0 : (uint8_t)(i / k);
+        o.host[QDNN_OPERAND_CODES][i] = i % k ? 0 : (uint8_t)(i / k);
+    }
+    if (alive) {
+        const ref_product_arrays arrays = product_arrays(&o, o.expected);
+        ref_product_tensor_on(&o.product, &arrays, c->sm);
+        alive = product_run_operands(handle, c, BUFFER_EXACT, &o);
+    }
+    product_operands_free(&o);
+    return alive;
+}
+
+TEST_CASE(TensorFp8, EveryCode)
+{
+    NEED_PTXVM;
+    for (int i = 0; i < LENGTH(families); i++) {
+        qdnnHandle_t handle = ptxvm_begin(families[i].sm, i, "none", "stderr");
+        bool alive = handle != NULL;
+        for (int trial = 0; trial < 2 && alive; trial++) {
+            product_case c = case_at(0, fp8[(trial + i) % 2], fp8[trial], families[i].sm);
+            c.m = c.weights.dims[0] = 256;
+            c.weights.dims[1] = trial == i % 2 ? 16 : 1;
+            c.alpha = QDNN_ALPHA_NONE;
+            c.x_scale = c.residual = false;
+            c.y = QDNN_DATA_F32;
+            alive = every_code(handle, &c);
+        }
+        ptxvm_end(handle);
+    }
+}
+
 /* Every batch of 1 to 70 rows: host_ref takes row by row. */
 TEST_CASE(TensorFp8, RowsDoNotDependOnTheBatch)
 {
