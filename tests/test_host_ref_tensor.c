@@ -182,6 +182,38 @@ TEST_CASE(HostRefTensor, BytesOfAda)
                  0x1.8004p1f);
 }
 
+/* FP8 with FP8. The second instruction adds 2^-13 to 2: beyond the 13 bits of sm_89, within those of all others. Then
+ * alpha * (S * x_scale); (alpha * S) * x_scale would end in 68. */
+TEST_CASE(HostRefTensor, ProductsOfFp8)
+{
+    enum { K = 33 };
+    static const int sms[] = {75, 80, 86, 88, 89, 90, 100, 103, 120, 121};
+    const float x_scale = 0.3f, alpha = 1.3f;
+    uint8_t x[K] = {0x38, 0x38}, w[K] = {0x3C, 0x3C}; /* 1 in E4M3, 1 in E5M2 */
+    x[32] = 0x01, w[32] = 0x2C;                       /* 2^-9, 2^-4 */
+    for (size_t i = 0; i < sizeof sms / sizeof sms[0]; i++) {
+        float y = 0;
+        ref_product p = {.m = 1,
+                         .k = K,
+                         .outputs = 1,
+                         .weights = {.storage = QDNN_DATA_F8E5M2,
+                                     .data = QDNN_DATA_F32,
+                                     .group_size = 1,
+                                     .no_scale = true},
+                         .x = QDNN_DATA_F8E4M3,
+                         .y = QDNN_DATA_F32,
+                         .x_stride = K,
+                         .y_stride = 1};
+        ref_product_arrays a = {.x = x, .weights = {.codes = w}, .alpha = &alpha, .y = &y};
+        ref_product_tensor_on(&p, &a, sms[i]);
+        CHECK_EQ_F32(y, sms[i] == 89 ? 2.0f : 0x1.0004p1f);
+        p.alpha = QDNN_ALPHA_COLUMN;
+        a.x_scale = &x_scale;
+        ref_product_tensor_on(&p, &a, sms[i]);
+        CHECK_EQ_F32(y, sms[i] == 89 ? 0x1.8f5c2ap-1f : 0x1.8f6266p-1f);
+    }
+}
+
 TEST_CASE(HostRefTensor, HowSureEachSmIs)
 {
     static const struct {

@@ -118,15 +118,23 @@ static int add_few_rows(const kernel_row *row, int turn, bool all, kernel_spec *
     return count;
 }
 
-/* Products by tensor cores: the smallest tile and the largest, prepacked weights with few rows and with many; by default one
- * of them, another for each target and kernel. bf16 has no tensor cores on sm_75, and some formats are not prepacked. */
+static bool is_fp8(const kernel_row *row)
+{
+    const qdnnDataType_t storage = kernel_format(row)->storage;
+    return storage == QDNN_DATA_F8E4M3 || storage == QDNN_DATA_F8E5M2;
+}
+
+/* Products by tensor cores: the smallest tile and the largest, with experts now and then, prepacked weights with few rows and
+ * with many, x in FP8; by default one of them, another for each target and kernel. bf16 has no tensor cores on sm_75, and some
+ * formats are not prepacked. */
 static int add_tensor(const kernel_row *row, const ptx_sm *sm, int turn, kernel_spec *specs, int count)
 {
     static const kernel_product products[] = {KERNEL_PRODUCT_TILE, KERNEL_PRODUCT_STREAM, KERNEL_PRODUCT_TILE,
-                                              KERNEL_PRODUCT_STREAM, KERNEL_PRODUCT_STRIPS};
+                                              KERNEL_PRODUCT_STREAM, KERNEL_PRODUCT_STRIPS, KERNEL_PRODUCT_TILE};
     if (kernel_operation_of(row) != KERNEL_MATMUL)
         return count;
-    for (int i = 0; i < 5 && count < GRID_MAX; i++) {
+    const int ways = is_fp8(row) ? 6 : 5;
+    for (int i = 0; i < ways && count < GRID_MAX; i++) {
         kernel_spec spec = kernel_spec_default();
         char error[256];
         const uint64_t rows = i < 2 ? 1 : 1000;
@@ -135,8 +143,14 @@ static int add_tensor(const kernel_row *row, const ptx_sm *sm, int turn, kernel_
         spec.tile_rows = i == 4                               ? 1
                          : products[i] == KERNEL_PRODUCT_TILE ? kernel_tile_rows(row, rows)
                                                               : kernel_stream_rows(row, rows);
+        spec.grouped = products[i] == KERNEL_PRODUCT_TILE && turn / ways % 2;
+        if (i == 5) {
+            spec.x_fp8 = turn % 2 ? QDNN_DATA_F8E5M2 : QDNN_DATA_F8E4M3;
+            spec.x_scale = 1;
+            spec.groups = QDNN_GROUPS_DEFAULT;
+        }
         spec = kernel_spec_normal(row, &spec);
-        if ((sample_is_full() || i == turn % 5) && kernel_is_emitted(row, &spec, error, sizeof error))
+        if ((sample_is_full() || i == turn % ways) && kernel_is_emitted(row, &spec, error, sizeof error))
             specs[count++] = spec;
     }
     return count;

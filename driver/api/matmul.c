@@ -162,7 +162,8 @@ static qdnnStatus_t find_matrix(matmul_call *c)
                           (long long)w->dims[0], (long long)experts);
     CHECK_STATUS(request_check_packed(w));
     c->shape.experts = experts;
-    const qdnnDataType_t type = is_fp8(w->type) ? QDNN_DATA_F16 : w->type; /* plain, as in the requests of all formats */
+    /* beside x in FP8, FP8 stands for the codes; requests have a plain type there */
+    const qdnnDataType_t type = matmul_x_fp8(c) && is_fp8(w->type) ? QDNN_DATA_F16 : w->type;
     return tensor_set(&c->matrix, type, 2, w->dims + rank - 2, NULL);
 }
 

@@ -51,7 +51,8 @@ typedef enum {
      * qdnnSetMatmulLoraScale, is added to alpha (x W) before the bias; default 0 */
     QDNN_MATMUL_LORA_RANK = 11,
     QDNN_MATMUL_LORA_TYPE = 12, /* qdnnDataType_t of A and B: F32, F16, BF16; default F16 */
-    QDNN_MATMUL_PREPACKED = 13, /* 1: CODES are as qdnnCreatePrepackPlan's plan left them; for TENSOR; default 0 */
+    /* 1: CODES are as qdnnCreatePrepackPlan's plan left them; for TENSOR, and not for stacks of experts; default 0 */
+    QDNN_MATMUL_PREPACKED = 13,
     /* 1: x is FP8, and each row of sums is multiplied by its number in the operand X_SCALE, first of all; default 0 */
     QDNN_MATMUL_X_SCALE = 14,
     /* F8E4M3 or F8E5M2: x is f32, f16 or bf16, and is quantized to that type first, with a scale for each row; 0: it is not;

@@ -1,6 +1,8 @@
 /* x and weights in FP8. */
 #include "kernels/tensor/fp8.h"
 
+#include "kernels/formats/pairs.h"
+
 #include <stdio.h>
 
 bool fp8_is_native(const ptx_sm *sm)
@@ -31,17 +33,32 @@ x_form x_form_of(ptx_builder *b, const kernel_spec *spec)
     return form;
 }
 
-/* E5M2 is the upper half of an f16. */
-ptx_val fp8_to_f16_pair(ptx_builder *b, const minifloat *from, ptx_val word, unsigned position)
+/* E4M3 without an instruction for it: magnitudes are moved to where f16 has exponent and fraction, which is 2^-8 of their
+ * number, subnormals too. The largest, all ones, carries into the bit above the exponent's four: it becomes a NaN. */
+static ptx_val e4m3_by_product(ptx_builder *b, ptx_val high)
 {
-    if (from == &float_e5m2)
-        return ptx_prmt(b, word, ptx_u32(b, 0), ptx_u32(b, position ? 0x3424 : 0x1404));
-    const coding unscaled = {0};
-    const code_place first = {word, position}, second = {word, position + 8};
-    if (codec_e4m3.has_pair(b))
-        return ptx_as(b, PTX_U32, codec_e4m3.pair(b, &unscaled, QDNN_DATA_F16, (ptx_val){0}, first, second));
-    return emit_narrow_pair(b, QDNN_DATA_F16, minifloat_decode(b, from, word, position),
-                            minifloat_decode(b, from, word, position + 8));
+    ptx_val magnitude = ptx_and(b, ptx_shr(b, high, 1), 0x3F803F80);
+    ptx_val carry = ptx_and(b, ptx_add(b, magnitude, 0x00800080), 0x40004000);
+    ptx_val nan = ptx_sub(b, ptx_shl(b, carry, 1), ptx_shr(b, carry, 4)); /* 7C00 */
+    ptx_val all = ptx_lop3(b, high, ptx_u32(b, 0x80008000), magnitude, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
+    ptx_val pair = ptx_as(b, PTX_F16X2, ptx_or(b, all, nan));
+    return ptx_as(b, PTX_U32, ptx_mul(b, pair, pair_constant(b, QDNN_DATA_F16, 256, 256)));
+}
+
+/* E5M2 is the upper half of an f16. */
+void fp8_to_f16(ptx_builder *b, const minifloat *from, ptx_val word, ptx_val out[2])
+{
+    if (from == &float_e4m3 && codec_e4m3.has_pair(b)) {
+        ptx_val halves[2];
+        ptx_unpack(b, PTX_U16, word, halves, 2);
+        for (int i = 0; i < 2; i++)
+            out[i] = ptx_as(b, PTX_U32, ptx_cvt(b, PTX_F16X2, ptx_as(b, PTX_E4M3X2, halves[i])));
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        ptx_val high = ptx_prmt(b, word, ptx_u32(b, 0), ptx_u32(b, i ? 0x3424 : 0x1404));
+        out[i] = from == &float_e5m2 ? high : e4m3_by_product(b, high);
+    }
 }
 
 bool fp8_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)

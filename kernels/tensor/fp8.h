@@ -13,8 +13,8 @@ ptx_mma_id fp8_instruction(qdnnDataType_t x, qdnnDataType_t w);
 /* How x of a specification becomes units. */
 x_form x_form_of(ptx_builder *b, const kernel_spec *spec);
 
-/* Two codes of a u32, at `position` and eight bits above it, as an f16x2 (u32). */
-ptx_val fp8_to_f16_pair(ptx_builder *b, const minifloat *from, ptx_val word, unsigned position);
+/* The four codes of a u32 as two f16x2 (u32). A NaN becomes any NaN: `mma` makes the same of all. */
+void fp8_to_f16(ptx_builder *b, const minifloat *from, ptx_val word, ptx_val out[2]);
 
 /* Whether the product takes x in FP8; else the reason. */
 bool fp8_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);

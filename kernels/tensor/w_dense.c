@@ -1,5 +1,6 @@
 /* Codes in dense bits, with scales beside them, and plain values: fetched by pieces, decoded into a tile. */
 #include "kernels/formats/pairs.h"
+#include "kernels/tensor/fp8.h"
 #include "kernels/tensor/w_tile.h"
 
 static unsigned bits_of(const w_tile *w)
@@ -277,6 +278,15 @@ static void put_codes(ptx_builder *b, const w_tile *w, const fetched *f, unsigne
     ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, address, 0, words, PIECE / 2);
 }
 
+/* Beside x in FP8, weights are FP8 without scales. */
+static void put_fp8(ptx_builder *b, const w_tile *w, const fetched *f, unsigned piece, ptx_val address)
+{
+    ptx_val words[PIECE / 2];
+    for (unsigned i = 0; i < 2; i++)
+        fp8_to_f16(b, w->coding.format->number, f->word[2 * piece + i], &words[2 * i]);
+    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, address, 0, words, PIECE / 2);
+}
+
 static void put_plain(ptx_builder *b, const w_tile *w, const fetched *f, unsigned piece, ptx_val address)
 {
     const qdnnDataType_t stored = w->coding.format->facts.storage;
@@ -303,6 +313,8 @@ void w_dense_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile
             cache = (pair_cache){0};
         if (is_plain(w))
             put_plain(b, w, f, i, address);
+        else if (w->coding.spec->x_fp8)
+            put_fp8(b, w, f, i, address);
         else
             put_codes(b, w, f, i, address, &cache);
         if (k_down || i + 1 == THREAD_PIECES) {

@@ -157,7 +157,10 @@ static ptx_val later_stage(ptx_builder *b, const tile *t, ptx_val stage, unsigne
 static void units_of_piece(ptx_builder *b, const tile *t, const ptx_val *loaded, ptx_val words[4])
 {
     for (unsigned i = 0; i < 4; i++)
-        words[i] = t->form.from ? fp8_to_f16_pair(b, t->form.from, loaded[i / 2], 16 * (i % 2)) : loaded[i];
+        if (!t->form.from)
+            words[i] = loaded[i];
+        else if (i % 2 == 0)
+            fp8_to_f16(b, t->form.from, loaded[i / 2], &words[i]);
 }
 
 ptx_val x_tile_arrive(ptx_builder *b, const tile *t, x_tile *x)
@@ -198,7 +201,10 @@ static ptx_val load_element(ptx_builder *b, const tile *t, ptx_val index)
 {
     ptx_val at = ptx_at(b, t->x, index, t->form.bytes);
     ptx_val value = ptx_cvt(b, PTX_U32, ptx_ld_global_nc(b, t->form.bytes == 1 ? PTX_U8 : PTX_U16, at, 0));
-    return t->form.from ? fp8_to_f16_pair(b, t->form.from, value, 0) : value;
+    ptx_val pairs[2] = {value};
+    if (t->form.from)
+        fp8_to_f16(b, t->form.from, value, pairs);
+    return pairs[0];
 }
 
 void x_tile_slowly(ptx_builder *b, const tile *t, ptx_val k0)

@@ -314,7 +314,8 @@ static qdnnStatus_t add_to_schedule(scene *s, int which)
 static qdnnStatus_t execute_schedule(scene *s, int which)
 {
     (void)which;
-    return qdnnExecuteSchedule(s->handle, s->schedule, s->buffers[SCENE_WORKSPACE], s->bytes[SCENE_WORKSPACE]);
+    return qdnnExecuteSchedule(s->handle, s->schedule, s->buffers[SCENE_WORKSPACE],
+                               s->bytes[SCENE_WORKSPACE]);
 }
 
 static qdnnStatus_t destroy_schedule(scene *s, int which)
@@ -325,29 +326,67 @@ static qdnnStatus_t destroy_schedule(scene *s, int which)
     return status;
 }
 
-/* A product whose kernel takes more shared memory than launches have by themselves; planned, and let go. */
+/* Mode tensor, planned and let go: a product with experts in FP8, x being quantized first, which is several kernels, one of
+ * which takes more shared memory than launches have by themselves; codes to the order of tensor cores and back. */
+enum { PRODUCT_EXPERTS, PRODUCT_PREPACK, PRODUCT_UNPACK };
+
+typedef struct product_scene {
+    qdnnMatmulDescriptor_t matmul;
+    qdnnTensorDescriptor_t x, w, y;
+    qdnnQuantDescriptor_t quant;
+    qdnnPlan_t plan;
+} product_scene;
+
+static qdnnStatus_t describe_product(product_scene *p, int which)
+{
+    const bool experts = which == PRODUCT_EXPERTS;
+    const int64_t rows = 256, k = 16, w[] = {2, rows, k};
+    qdnnStatus_t status = qdnnSetTensorDescriptor(p->x, QDNN_DATA_F16, 2, (const int64_t[]){rows, k}, NULL);
+    status = status
+                 ? status
+                 : qdnnSetTensorDescriptor(p->w, QDNN_DATA_F16, experts ? 3 : 2, experts ? w : w + 1, NULL);
+    status = status ? status
+                    : qdnnSetTensorDescriptor(p->y, QDNN_DATA_F16, 2, (const int64_t[]){rows, rows}, NULL);
+    status = status ? status : qdnnSetQuantWeights(p->quant, QDNN_WEIGHTS_F16, 0);
+    status = status ? status : qdnnSetMatmulAttribute(p->matmul, QDNN_MATMUL_ALGORITHM, QDNN_MATMUL_TENSOR);
+    status = status ? status
+                    : qdnnSetQuantAttribute(p->quant, QDNN_QUANT_STORAGE,
+                                            experts ? QDNN_DATA_F8E4M3 : QDNN_DATA_I4);
+    status = status ? status : qdnnSetQuantAttribute(p->quant, QDNN_QUANT_GRANULARITY, QDNN_GRANULARITY_NONE);
+    if (!experts)
+        return status;
+    status = status ? status : qdnnSetMatmulAttribute(p->matmul, QDNN_MATMUL_EXPERTS, 2);
+    return status ? status : qdnnSetMatmulAttribute(p->matmul, QDNN_MATMUL_QUANTIZE_X, QDNN_DATA_F8E4M3);
+}
+
+static qdnnStatus_t plan_described(scene *s, product_scene *p, int which)
+{
+    switch (which) {
+    case PRODUCT_PREPACK:
+        return qdnnCreatePrepackPlan(s->handle, p->matmul, p->w, p->quant, &p->plan);
+    case PRODUCT_UNPACK:
+        return qdnnCreateUnpackPlan(s->handle, p->matmul, p->w, p->quant, &p->plan);
+    default:
+        return qdnnCreateMatmulPlan(s->handle, p->matmul, p->x, p->w, p->quant, p->y, &p->plan);
+    }
+}
+
 static qdnnStatus_t plan_product(scene *s, int which)
 {
-    (void)which;
-    const int64_t dims[] = {128, 512}, result[] = {128, 128};
-    qdnnMatmulDescriptor_t matmul = NULL;
-    qdnnTensorDescriptor_t x = NULL, y = NULL;
-    qdnnQuantDescriptor_t plain = NULL;
-    qdnnPlan_t plan = NULL;
-    qdnnStatus_t status = qdnnCreateMatmulDescriptor(&matmul);
-    status = status ? status : qdnnCreateTensorDescriptor(&x);
-    status = status ? status : qdnnCreateTensorDescriptor(&y);
-    status = status ? status : qdnnCreateQuantDescriptor(&plain);
-    status = status ? status : qdnnSetQuantWeights(plain, QDNN_WEIGHTS_F16, 0);
-    status = status ? status : qdnnSetTensorDescriptor(x, QDNN_DATA_F16, 2, dims, NULL);
-    status = status ? status : qdnnSetTensorDescriptor(y, QDNN_DATA_F16, 2, result, NULL);
-    status = status ? status : qdnnSetMatmulAttribute(matmul, QDNN_MATMUL_ALGORITHM, QDNN_MATMUL_TENSOR);
-    status = status ? status : qdnnCreateMatmulPlan(s->handle, matmul, x, x, plain, y, &plan);
-    qdnnDestroyPlan(plan);
-    qdnnDestroyQuantDescriptor(plain);
-    qdnnDestroyTensorDescriptor(x);
-    qdnnDestroyTensorDescriptor(y);
-    qdnnDestroyMatmulDescriptor(matmul);
+    product_scene p = {0};
+    qdnnStatus_t status = qdnnCreateMatmulDescriptor(&p.matmul);
+    status = status ? status : qdnnCreateTensorDescriptor(&p.x);
+    status = status ? status : qdnnCreateTensorDescriptor(&p.w);
+    status = status ? status : qdnnCreateTensorDescriptor(&p.y);
+    status = status ? status : qdnnCreateQuantDescriptor(&p.quant);
+    status = status ? status : describe_product(&p, which);
+    status = status ? status : plan_described(s, &p, which);
+    qdnnDestroyPlan(p.plan);
+    qdnnDestroyQuantDescriptor(p.quant);
+    qdnnDestroyTensorDescriptor(p.x);
+    qdnnDestroyTensorDescriptor(p.w);
+    qdnnDestroyTensorDescriptor(p.y);
+    qdnnDestroyMatmulDescriptor(p.matmul);
     return status;
 }
 
@@ -438,7 +477,9 @@ const scene_step scene_steps[] = {
     {"qdnnCreateLsqPlan", create_train_plan, 3, ON_DEVICE},
     {"qdnnCreateIntegerMatmulPlan", create_integer_plan, 4, ON_DEVICE},
     {"qdnnMalloc of the workspace", allocate, SCENE_WORKSPACE, ON_DEVICE},
-    {"qdnnCreateMatmulPlan", plan_product, 0, ON_DEVICE},
+    {"qdnnCreateMatmulPlan", plan_product, PRODUCT_EXPERTS, ON_DEVICE},
+    {"qdnnCreatePrepackPlan", plan_product, PRODUCT_PREPACK, ON_DEVICE},
+    {"qdnnCreateUnpackPlan", plan_product, PRODUCT_UNPACK, ON_DEVICE},
     {"qdnnCreateSchedule", create_schedule, 0, ON_DEVICE},
     {"qdnnAddToSchedule", add_to_schedule, 2, ON_DEVICE},
     {"qdnnExecute of scales", execute, 0, ON_DEVICE},

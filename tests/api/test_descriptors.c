@@ -261,6 +261,8 @@ TEST_CASE(ApiDescriptors, MatmulAttributesHaveTheirRanges)
         [QDNN_MATMUL_LORA_RANK] = {0, {1, 77, P(20), 0}, 4, true},
         [QDNN_MATMUL_LORA_TYPE] = {QDNN_DATA_F16, {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16}, 3},
         [QDNN_MATMUL_PREPACKED] = {0, {0, 1}, 2},
+        [QDNN_MATMUL_X_SCALE] = {0, {0, 1}, 2},
+        [QDNN_MATMUL_QUANTIZE_X] = {0, {0, QDNN_DATA_F8E4M3, QDNN_DATA_F8E5M2}, 3},
     };
     qdnnMatmulDescriptor_t m = NULL;
     OK(qdnnCreateMatmulDescriptor(&m));

@@ -30,6 +30,7 @@ static const struct {
     {33, 72, 544, 3, true, 0, DATA_NORMAL},     /* [K, N] */
     {8, 16, 96, 0, false, 0, DATA_SPECIAL},     /* NaN and infinity */
     {1, 3, 1, 0, false, 0, DATA_SUBNORMAL},
+    {2, 5, 0, 0, false, 0, DATA_NORMAL},        /* sums of +0, times scales */
 };
 /* clang-format on */
 
@@ -85,6 +86,203 @@ TEST_EACH(TensorFp8, HostRef, case_count, case_name)
         product_case c = case_at(i, fp8[index % 2], fp8[index / 2 % 2], sm);
         c.choice = families[index / 4].standing;
         alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
+    }
+    ptxvm_end(handle);
+}
+
+/* Each code of x with each code of the weights, by themselves: by pieces, and one by one. */
+static bool every_code(qdnnHandle_t handle, product_case *c)
+{
+    product_operands o;
+    const int64_t k = c->weights.dims[1];
+    bool alive = product_operands_make(c, &o);
+    for (int64_t i = 0; i < 256 * k && alive; i++) {
+        o.host[QDNN_OPERAND_X][i] = i % k ? 0 : (uint8_t)(i / k);
+        o.host[QDNN_OPERAND_CODES][i] = i % k ? 0 : (uint8_t)(i / k);
+    }
+    if (alive) {
+        const ref_product_arrays arrays = product_arrays(&o, o.expected);
+        ref_product_tensor_on(&o.product, &arrays, c->sm);
+        alive = product_run_operands(handle, c, BUFFER_EXACT, &o);
+    }
+    product_operands_free(&o);
+    return alive;
+}
+
+TEST_CASE(TensorFp8, EveryCode)
+{
+    NEED_PTXVM;
+    for (int i = 0; i < LENGTH(families); i++) {
+        qdnnHandle_t handle = ptxvm_begin(families[i].sm, i, "none", "stderr");
+        bool alive = handle != NULL;
+        for (int trial = 0; trial < 2 && alive; trial++) {
+            product_case c = case_at(0, fp8[(trial + i) % 2], fp8[trial], families[i].sm);
+            c.m = c.weights.dims[0] = 256;
+            c.weights.dims[1] = trial == i % 2 ? 16 : 1;
+            c.alpha = QDNN_ALPHA_NONE;
+            c.x_scale = c.residual = false;
+            c.y = QDNN_DATA_F32;
+            alive = every_code(handle, &c);
+        }
+        ptxvm_end(handle);
+    }
+}
+
+/* Every batch of 1 to 70 rows: host_ref takes row by row. */
+TEST_CASE(TensorFp8, RowsDoNotDependOnTheBatch)
+{
+    NEED_PTXVM;
+    static const char *const sms[] = {"sm_89", "sm_80"};
+    for (int i = 0; i < LENGTH(sms); i++) {
+        qdnnHandle_t handle = ptxvm_begin(sms[i], i, "none", "stderr");
+        bool alive = handle != NULL;
+        for (int m = 1; m <= 70 && alive; m += i ? 9 : 1) {
+            product_case c = case_at(0, QDNN_DATA_F8E4M3, QDNN_DATA_F8E4M3, sms[i]);
+            c.m = m;
+            c.weights.dims[0] = 9;
+            c.weights.dims[1] = 144;
+            alive = product_run(handle, &c, BUFFER_EXACT);
+        }
+        ptxvm_end(handle);
+    }
+}
+
+/* Experts, and x quantized per token in the same plan: packed rows of any length, of every type. */
+static const qdnnDataType_t plain[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
+
+TEST_CASE(TensorFp8, ExpertsAndQuantizedRows)
+{
+    NEED_PTXVM;
+    for (int i = 0; i < LENGTH(families); i++) {
+        qdnnHandle_t handle = ptxvm_begin(families[i].sm, i, "all", "stderr");
+        bool alive = handle != NULL;
+        for (int trial = 0; trial < 3 && alive; trial++) {
+            product_case c = case_at(trial ? 3 : 0, fp8[(i + trial) % 2], fp8[trial % 2], families[i].sm);
+            c.m = 37;
+            c.experts = trial < 2 ? 3 : 0;
+            c.one_expert = trial == 1 && i % 2;
+            c.row_weight = i % 2;
+            if (trial > 0) {
+                c.quantize_x = c.x;
+                c.x = plain[(i + trial) % 3];
+                c.x_scale = false;
+                c.x_gap = 0;
+                c.weights.dims[!c.k_rows] = trial == 1 ? 64 : 77;
+            }
+            alive = product_run(handle, &c, trial % 2 ? BUFFER_EXACT : BUFFER_BANDS);
+        }
+        ptxvm_end(handle);
+    }
+}
+
+/* ---- What is chosen, and what is refused ---- */
+
+typedef struct attempt {
+    qdnnDataType_t x, w; /* of tensors; of codes */
+    qdnnGranularity_t granularity;
+    int64_t k, x_stride;
+    struct {
+        qdnnMatmulAttribute_t attribute;
+        int64_t value;
+    } set[3];
+    qdnnStatus_t status;
+    const char *part; /* of the error, or of what was chosen */
+} attempt;
+
+static bool is_plain(qdnnDataType_t type)
+{
+    return type != QDNN_DATA_F8E4M3 && type != QDNN_DATA_F8E5M2;
+}
+
+/* Rows that are quantized in the plan are all of them: none can be left out. */
+static void try(qdnnHandle_t handle, const attempt *a)
+{
+    qdnnMatmulDescriptor_t matmul = NULL;
+    qdnnTensorDescriptor_t x = NULL, w = NULL, y = NULL;
+    qdnnQuantDescriptor_t quant = NULL;
+    qdnnPlan_t plan = NULL;
+    qdnnPlanInfo_t info = {.size = sizeof info};
+    char text[512];
+    CHECK_QDNN(qdnnCreateMatmulDescriptor(&matmul));
+    CHECK_QDNN(qdnnCreateTensorDescriptor(&x));
+    CHECK_QDNN(qdnnCreateTensorDescriptor(&w));
+    CHECK_QDNN(qdnnCreateTensorDescriptor(&y));
+    CHECK_QDNN(qdnnCreateQuantDescriptor(&quant));
+    CHECK_QDNN(
+        qdnnSetTensorDescriptor(x, a->x, 2, (const int64_t[]){3, a->k}, (const int64_t[]){a->x_stride, 1}));
+    CHECK_QDNN(qdnnSetTensorDescriptor(w, a->w == QDNN_DATA_I4 ? QDNN_DATA_F16 : a->w, 2,
+                                       (const int64_t[]){8, a->k}, NULL));
+    CHECK_QDNN(qdnnSetTensorDescriptor(y, QDNN_DATA_F16, 2, (const int64_t[]){3, 8}, NULL));
+    CHECK_QDNN(qdnnSetQuantAttribute(quant, QDNN_QUANT_STORAGE, a->w));
+    CHECK_QDNN(qdnnSetQuantAttribute(quant, QDNN_QUANT_GRANULARITY, a->granularity));
+    CHECK_QDNN(qdnnSetMatmulAttribute(matmul, QDNN_MATMUL_ALGORITHM, QDNN_MATMUL_TENSOR));
+    for (int i = 0; i < LENGTH(a->set) && a->set[i].value >= 0; i++)
+        CHECK_QDNN(qdnnSetMatmulAttribute(matmul, a->set[i].attribute, a->set[i].value));
+    CHECK_EQ_STR(qdnnGetErrorString(qdnnCreateMatmulPlan(handle, matmul, x, w, quant, y, &plan)),
+                 qdnnGetErrorString(a->status));
+    qdnnGetLastErrorString(text, sizeof text);
+    if (plan) {
+        CHECK_QDNN(qdnnGetPlanInfo(plan, &info));
+        CHECK_EQ_STR(
+            qdnnGetErrorString(qdnnExecuteRows(handle, plan, 4, NULL, 0, NULL, 0)),
+            qdnnGetErrorString(is_plain(a->x) ? QDNN_STATUS_BAD_PARAM : QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND));
+    }
+    CHECK_HAS(plan ? info.choice : text, a->part);
+    qdnnDestroyPlan(plan);
+    qdnnDestroyQuantDescriptor(quant);
+    qdnnDestroyTensorDescriptor(x);
+    qdnnDestroyTensorDescriptor(w);
+    qdnnDestroyTensorDescriptor(y);
+    qdnnDestroyMatmulDescriptor(matmul);
+}
+
+#define E4M3 QDNN_DATA_F8E4M3
+#define E5M2 QDNN_DATA_F8E5M2
+#define NONE QDNN_GRANULARITY_NONE
+#define END                                                                                                  \
+    {                                                                                                        \
+        QDNN_MATMUL_ALGORITHM, -1                                                                            \
+    }
+
+TEST_CASE(TensorFp8, PlansSayWhatTheyDo)
+{
+    NEED_PTXVM;
+    /* clang-format off */
+    static const attempt attempts[] = {
+        {E4M3, E5M2, NONE, 16, 16, {END}, QDNN_STATUS_SUCCESS,
+         "on sm_89, by its instructions for FP8; the model is measured; as asked for; kernel tile"},
+        {E5M2, E4M3, NONE, 16, 20, {{QDNN_MATMUL_ALGORITHM, QDNN_MATMUL_AUTO}, {QDNN_MATMUL_FAMILY_BITS, 1}, END},
+         QDNN_STATUS_SUCCESS, "the model is measured; AUTO with QDNN_MATMUL_FAMILY_BITS"},
+        {E4M3, E4M3, NONE, 0, 16, {{QDNN_MATMUL_X_SCALE, 1}, END}, QDNN_STATUS_SUCCESS, "sm_89"},
+        {QDNN_DATA_F32, E4M3, NONE, 16, 16, {{QDNN_MATMUL_QUANTIZE_X, E5M2}, END}, QDNN_STATUS_SUCCESS, "sm_89"},
+        {E4M3, E4M3, NONE, 16, 16, {{QDNN_MATMUL_ALGORITHM, QDNN_MATMUL_AUTO}, END}, QDNN_STATUS_NOT_SUPPORTED,
+         "x is f8e4m3; fix: set QDNN_MATMUL_ALGORITHM to QDNN_MATMUL_TENSOR"},
+        {QDNN_DATA_F32, E4M3, NONE, 16, 16, {{QDNN_MATMUL_ALGORITHM, QDNN_MATMUL_EXACT}, {QDNN_MATMUL_QUANTIZE_X, E4M3}, END},
+         QDNN_STATUS_NOT_SUPPORTED, "x is to be quantized to f8e4m3; fix: set"},
+        {E4M3, QDNN_DATA_I4, NONE, 16, 16, {END}, QDNN_STATUS_NOT_SUPPORTED, "the weights must be e4m3 or e5m2"},
+        {E4M3, E4M3, QDNN_GRANULARITY_TENSOR, 16, 16, {END}, QDNN_STATUS_NOT_SUPPORTED,
+         "the weights must be without scales"},
+        {E4M3, E4M3, NONE, 16, 16, {{QDNN_MATMUL_PREPACKED, 1}, END}, QDNN_STATUS_NOT_SUPPORTED,
+         "QDNN_MATMUL_PREPACKED is 1, and x is FP8; fix: set it to 0"},
+        {E4M3, E4M3, NONE, 16, 16, {{QDNN_MATMUL_LORA_RANK, 4}, END}, QDNN_STATUS_NOT_SUPPORTED,
+         "fix: LoRA takes x in f16 or bf16"},
+        {QDNN_DATA_F16, E4M3, NONE, 16, 16, {{QDNN_MATMUL_X_SCALE, 1}, END}, QDNN_STATUS_NOT_SUPPORTED,
+         "QDNN_MATMUL_X_SCALE is 1, and x is f16"},
+        {E4M3, E4M3, NONE, 16, 16, {{QDNN_MATMUL_QUANTIZE_X, E4M3}, END}, QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+         "x is f8e4m3 already"},
+        {QDNN_DATA_F16, E4M3, NONE, 16, 16, {{QDNN_MATMUL_QUANTIZE_X, E4M3}, {QDNN_MATMUL_X_SCALE, 1}, END},
+         QDNN_STATUS_BAD_PARAM, "which makes its scales; fix: set it to 0"},
+        {QDNN_DATA_F16, E4M3, NONE, 0, 16, {{QDNN_MATMUL_QUANTIZE_X, E4M3}, END}, QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+         "K is 0; where x is quantized it must be at least 1"},
+        {QDNN_DATA_F16, E4M3, NONE, 16, 24, {{QDNN_MATMUL_QUANTIZE_X, E4M3}, END}, QDNN_STATUS_NOT_SUPPORTED,
+         "its strides must be packed"},
+    };
+    /* clang-format on */
+    qdnnHandle_t handle = ptxvm_begin("sm_89", 0, "all", "stderr");
+    for (int i = 0; i < LENGTH(attempts) && handle; i++) {
+        test_push_note("attempt %d", i);
+        try(handle, &attempts[i]);
+        test_pop_note();
     }
     ptxvm_end(handle);
 }

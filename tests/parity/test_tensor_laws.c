@@ -277,6 +277,78 @@ TEST_CASE(TensorLaws, RowsDoNotDependOnTheBatchPrepacked)
     rows_are_alone(PREPACKED, "sm_80");
 }
 
+/* ---- Experts ---- */
+
+enum { EXPERTS = 4, OF_EXPERT = N / EXPERTS };
+
+/* The same memory as a stack of EXPERTS matrices: rows of the weights lie one behind the other in both. */
+static void product_of_experts(const scene *s, int m, const int32_t *index, float *y)
+{
+    qdnnTensorDescriptor_t tx = NULL, tw = NULL, ty = NULL;
+    qdnnPlan_t plan = NULL;
+    qdnnBinding_t b[6];
+    int n = bind(s, s->codes, b);
+    void *x = upload(s->handle, s->x, (size_t)m * K * 2), *experts = upload(s->handle, index, (size_t)m * 4),
+         *out = NULL;
+    CHECK_QDNN(qdnnMalloc(s->handle, &out, (size_t)m * OF_EXPERT * 4));
+    CHECK_QDNN(qdnnCreateTensorDescriptor(&tx));
+    CHECK_QDNN(qdnnCreateTensorDescriptor(&tw));
+    CHECK_QDNN(qdnnCreateTensorDescriptor(&ty));
+    CHECK_QDNN(qdnnSetTensorDescriptor(tx, QDNN_DATA_F16, 2, (const int64_t[]){m, K}, NULL));
+    CHECK_QDNN(qdnnSetTensorDescriptor(tw, QDNN_DATA_F16, 3, (const int64_t[]){EXPERTS, OF_EXPERT, K}, NULL));
+    CHECK_QDNN(qdnnSetTensorDescriptor(ty, QDNN_DATA_F32, 2, (const int64_t[]){m, OF_EXPERT}, NULL));
+    CHECK_QDNN(qdnnSetMatmulAttribute(s->matmul, QDNN_MATMUL_PREPACKED, 0));
+    CHECK_QDNN(qdnnSetMatmulAttribute(s->matmul, QDNN_MATMUL_EXPERTS, EXPERTS));
+    b[n++] = (qdnnBinding_t){.operand = QDNN_OPERAND_X, .pointer = x};
+    b[n++] = (qdnnBinding_t){.operand = QDNN_OPERAND_EXPERT_INDEX, .pointer = experts};
+    b[n++] = (qdnnBinding_t){.operand = QDNN_OPERAND_Y, .pointer = out};
+    if (CHECK_QDNN(qdnnCreateMatmulPlan(s->handle, s->matmul, tx, tw, s->quant, ty, &plan)) &&
+        run_plan(s, plan, b, n))
+        CHECK_QDNN(qdnnCopyToHost(s->handle, y, out, (size_t)m * OF_EXPERT * 4));
+    CHECK_QDNN(qdnnSetMatmulAttribute(s->matmul, QDNN_MATMUL_EXPERTS, 0));
+    void *all[] = {x, experts, out};
+    for (int i = 0; i < LENGTH(all); i++)
+        qdnnFree(s->handle, all[i]);
+    qdnnDestroyTensorDescriptor(tx);
+    qdnnDestroyTensorDescriptor(tw);
+    qdnnDestroyTensorDescriptor(ty);
+}
+
+/* Rows by experts are those of the product with the whole stack, bit for bit: ragged experts, all rows on one, an empty one,
+ * and rows that name none. */
+TEST_EACH(TensorLaws, ExpertsAreTheirProducts, kind_count, kind_name)
+{
+    NEED_PTXVM;
+    enum { M = 45 };
+    static const char *const sms[] = {"sm_120", "sm_80", "sm_75"};
+    static const int32_t strange[] = {-1, EXPERTS, INT32_MAX};
+    static float whole[M * N], grouped[M * OF_EXPERT], expected[M * OF_EXPERT];
+    scene s;
+    if (!scene_begin(&s, &kinds[index], sms[index % LENGTH(sms)]))
+        return;
+    product(&s, AS_STORED, 0, M, whole);
+    for (int way = 0; way < 2; way++) {
+        int32_t experts[M];
+        for (int m = 0; m < M; m++) {
+            experts[m] = way             ? EXPERTS - 1
+                         : m % 11 == 7   ? strange[m % 3]
+                         : m * m % 7 < 4 ? 3
+                                         : m % 2; /* none on 2 */
+            const bool known = experts[m] >= 0 && experts[m] < EXPERTS;
+            for (int n = 0; n < OF_EXPERT; n++) {
+                const uint32_t nan = 0x7FFFFFFF;
+                if (known)
+                    expected[m * OF_EXPERT + n] = whole[m * N + experts[m] * OF_EXPERT + n];
+                else
+                    memcpy(&expected[m * OF_EXPERT + n], &nan, 4);
+            }
+        }
+        product_of_experts(&s, M, experts, grouped);
+        CHECK_EQ_MEM(grouped, expected, sizeof expected);
+    }
+    scene_end(&s);
+}
+
 /* ---- What plans say, and what is refused ---- */
 
 static qdnnStatus_t plan_of(const scene *s, qdnnDataType_t x, int64_t m, qdnnPlan_t *plan)
@@ -313,6 +385,14 @@ TEST_CASE(TensorLaws, AutoChoosesTensorOnlyWhereItMay)
     check_choice(&s, 0, 64, "exact");
     check_choice(&s, 1, 64, "tensor: the same bits in every batch, on sm_90; the model is measured");
     check_choice(&s, 1, 1, "exact");
+    CHECK_QDNN(qdnnSetTensorDescriptor(s.w, QDNN_DATA_F16, 3, (const int64_t[]){8, N, K}, NULL));
+    CHECK_QDNN(qdnnSetMatmulAttribute(s.matmul, QDNN_MATMUL_EXPERTS, 8));
+    check_choice(&s, 0, 64, "exact");
+    check_choice(
+        &s, 1, 64,
+        "on sm_90; the model is measured; AUTO with QDNN_MATMUL_FAMILY_BITS; kernel tile with tiles of 16 "
+        "rows, for up to 64 rows sorted by expert");
+    check_choice(&s, 1, 32, "exact"); /* four rows for each expert */
     scene_end(&s);
 }
 
@@ -337,5 +417,8 @@ TEST_CASE(TensorLaws, RefusalsSayWhatWouldDo)
     CHECK_QDNN(qdnnSetMatmulAttribute(s.matmul, QDNN_MATMUL_PREPACKED, 1));
     CHECK_QDNN(qdnnSetQuantAttribute(s.quant, QDNN_QUANT_GROUP_SIZE, 24));
     check_refused(&s, QDNN_DATA_F16, "prepacked weights have groups of a multiple of 16 k");
+    CHECK_QDNN(qdnnSetTensorDescriptor(s.w, QDNN_DATA_F16, 3, (const int64_t[]){2, N, K}, NULL));
+    CHECK_QDNN(qdnnSetMatmulAttribute(s.matmul, QDNN_MATMUL_EXPERTS, 2));
+    check_refused(&s, QDNN_DATA_F16, "QDNN_MATMUL_PREPACKED is 1, and QDNN_MATMUL_EXPERTS 2; fix: set it to 0");
     scene_end(&s);
 }

@@ -262,3 +262,61 @@ TEST_CASE(TensorExact, WhatASmLacksIsNotFound)
     inst.op = OP_add;
     CHECK(!tensor_find(&inst, (pvm_target){120, 'a'}, &op));
 }
+
+/* ---- A and B change places ---- */
+
+typedef struct swap_case {
+    int sm;
+    pvm_mod shape;
+    pvm_type a, b;
+    int bits;
+} swap_case;
+
+static const swap_case swap_cases[] = {
+    {75, M_m16n8k8, T_F16, T_F16, 16},    {80, M_m16n8k16, T_F16, T_F16, 16},
+    {80, M_m16n8k16, T_BF16, T_BF16, 16}, {89, M_m16n8k32, T_E4M3, T_E5M2, 8},
+    {89, M_m16n8k32, T_E4M3, T_E4M3, 8},  {90, M_m16n8k16, T_BF16, T_BF16, 16},
+    {100, M_m16n8k16, T_F16, T_F16, 16},  {120, M_m16n8k16, T_F16, T_F16, 16},
+    {120, M_m16n8k32, T_E5M2, T_E4M3, 8},
+};
+
+/* The first eight rows of A as columns of B, the columns of B as rows of A, c the other way round: D the other way round, bit
+ * for bit, for any bits at all. Mode tensor rests on it: its kernels have x as A, or as B. */
+TEST_CASE(TensorExact, FactorsMayChangePlaces)
+{
+    uint64_t state = 5;
+    for (size_t i = 0; i < sizeof swap_cases / sizeof *swap_cases; i++) {
+        const swap_case *t = &swap_cases[i];
+        const pvm_inst one = mma_instruction(t->shape, T_F32, t->a, t->b, T_F32),
+                       other = mma_instruction(t->shape, T_F32, t->b, t->a, T_F32);
+        tensor_op op, swapped;
+        uint64_t a[16 * 32], b[32 * 8], c[16 * 8], d[16 * 8];
+        uint64_t a2[16 * 32] = {0}, b2[32 * 8], c2[16 * 8] = {0}, d2[16 * 8];
+        REQUIRE(tensor_find(&one, (pvm_target){t->sm, 0}, &op));
+        REQUIRE(tensor_find(&other, (pvm_target){t->sm, 0}, &swapped));
+        int wrong = 0;
+        for (int round = 0; round < 50; round++) {
+            const uint64_t mask = (1u << t->bits) - 1;
+            for (int at = 0; at < 16 * op.k; at++)
+                a[at] = next_random(&state) & mask;
+            for (int at = 0; at < op.k * 8; at++)
+                b[at] = next_random(&state) & mask;
+            for (int at = 0; at < 16 * 8; at++)
+                c[at] = next_random(&state) & (round % 2 ? 0xC1FFFFFF : 0xFFFFFFFF);
+            for (int k = 0; k < op.k; k++)
+                for (int j = 0; j < 8; j++) {
+                    a2[j * op.k + k] = b[k * 8 + j];
+                    b2[k * 8 + j] = a[j * op.k + k];
+                }
+            for (int j = 0; j < 64; j++)
+                c2[j % 8 * 8 + j / 8] = c[j];
+            mma_run(&op, t->bits, a, b, c, d, NULL);
+            mma_run(&swapped, t->bits, a2, b2, c2, d2, NULL);
+            for (int j = 0; j < 64; j++)
+                wrong += (uint32_t)d2[j % 8 * 8 + j / 8] != (uint32_t)d[j];
+        }
+        test_push_note("case %d", (int)i);
+        CHECK_EQ_I64(wrong, 0);
+        test_pop_note();
+    }
+}
