@@ -6,6 +6,7 @@
 #include "host_ref/internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Rows ---- */
 
@@ -107,11 +108,30 @@ typedef struct {
     int exponent;
 } term;
 
-/* The exponent of a number that is neither zero nor infinite nor NaN; subnormals have the least. */
+/* The exponent of a number that is neither zero nor infinite nor NaN; subnormals have the least. Subnormal f32, and products of
+ * them, are normal doubles. */
 static int exponent_of(double value, int least)
 {
-    const int exponent = ilogb(value);
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    const int exponent = (int)(bits >> 52 & 0x7FF) - 1023;
     return exponent > least ? exponent : least;
+}
+
+/* value * 2^exponent, exact: neither is near the ends of a double's range. (ldexp does the same, and is most of the time of a
+ * product then.) */
+static double scaled(double value, int exponent)
+{
+    const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return value * power;
+}
+
+/* Toward zero; the numbers that are cut here are below 2^40. */
+static double cut(double value)
+{
+    return (double)(int64_t)value;
 }
 
 static term addend_of(const core_row *row, float c)
@@ -131,11 +151,11 @@ static float cut_to_f32(double value, int kept)
     if (value == 0.0)
         return 0.0f;
     const int exponent = exponent_of(value, -126);
-    const double units = trunc(ldexp(value, kept - exponent));
-    const double cut = ldexp(units, exponent - kept);
-    if (fabs(cut) >= 0x1p128)
+    const double units = cut(scaled(value, kept - exponent));
+    const double result = scaled(units, exponent - kept);
+    if (fabs(result) >= 0x1p128)
         return copysignf(INFINITY, (float)copysign(1.0, value));
-    return (float)(units == 0.0 ? copysign(0.0, value) : cut);
+    return (float)(units == 0.0 ? copysign(0.0, value) : result);
 }
 
 /* The sum where something is infinite or NaN: exact addition does what is wanted. */
@@ -166,8 +186,8 @@ static float operation(const core_row *row, const term *terms, int count)
         return -0.0f;
     double sum = 0.0;
     for (int i = 0; i < count; i++)
-        sum += trunc(ldexp(terms[i].value, row->fraction - top));
-    return cut_to_f32(ldexp(sum, top - row->fraction), row->kept);
+        sum += cut(scaled(terms[i].value, row->fraction - top));
+    return cut_to_f32(scaled(sum, top - row->fraction), row->kept);
 }
 
 /* ---- Inputs ---- */

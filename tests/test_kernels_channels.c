@@ -1,6 +1,6 @@
-/* Kernels with a scale a channel or a tensor, on ptxvm as several SMs, against host_ref. A case is a kernel,
- * a data type and a number of channels; within it every length of runs meets every kind of data, while
- * counts, types, orders, roundings and misalignments take turns. */
+/* Kernels with a scale a channel or a tensor, on ptxvm as several SMs, against host_ref. A case is a kernel
+ * and a number of channels; within it every length of runs meets every kind of data, while types of data (in the full build each
+ * has a case), counts, types of scales, orders, roundings and misalignments take turns. */
 #include "test_kernels_parity.h"
 
 #include "formats/sample.h"
@@ -16,15 +16,31 @@ static const uint64_t channel_counts[] = {1, 2, 3, 5, 64, 1000};
 static const uint64_t runs[] = {1, 3, 8, 64, 100, 4096};
 _Static_assert(LENGTH(runs) + 1 == DATA_KINDS, "two kinds a run are all kinds");
 
+static int type_count(void)
+{
+    return sample_is_full() ? LENGTH(types) : 1;
+}
+
+/* A case by its number: the row counts slowest, then the type, then the number of channels. */
+static const kernel_row *row_of(int index)
+{
+    return sample_row_at(index / type_count() / LENGTH(channel_counts));
+}
+
+static int type_of(int index)
+{
+    return sample_is_full() ? index / LENGTH(channel_counts) % LENGTH(types)
+                            : (index / LENGTH(channel_counts) + index) % LENGTH(types);
+}
+
 static int case_count(void)
 {
-    return sample_row_count() * 3 * LENGTH(channel_counts);
+    return sample_row_count() * type_count() * LENGTH(channel_counts);
 }
 
 static void case_name(int index, char *text, size_t size)
 {
-    snprintf(text, size, "%s_%s_c%d", sample_row_at(index / 3 / LENGTH(channel_counts))->name,
-             type_names[index / LENGTH(channel_counts) % 3],
+    snprintf(text, size, "%s_%s_c%d", row_of(index)->name, type_names[type_of(index)],
              (int)channel_counts[index % LENGTH(channel_counts)]);
 }
 
@@ -40,8 +56,8 @@ static int64_t count_at(uint64_t run, uint64_t channels, int turn)
 
 TEST_EACH(Channels, HostRef, case_count, case_name)
 {
-    const kernel_row *row = sample_row_at(index / 3 / LENGTH(channel_counts));
-    const char *sm = sms[index % LENGTH(sms)];
+    const kernel_row *row = row_of(index);
+    const char *sm = sms[(index + index / LENGTH(channel_counts)) % LENGTH(sms)];
     ptxvm_config config = {.sm = sm, .threads = 1, .seed = (uint64_t)(index % 2), .checks = PTXVM_CHECK_ALL};
     ptxvm *vm;
     REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
@@ -49,7 +65,7 @@ TEST_EACH(Channels, HostRef, case_count, case_name)
         int round = index * LENGTH(runs) + i;
         kernel_spec spec = kernel_spec_default();
         parity_trial trials[DATA_KINDS];
-        spec.data = types[index / LENGTH(channel_counts) % 3];
+        spec.data = types[type_of(index)];
         spec.scale = (qdnnScaleType_t)((index + i) % 3);
         spec.group_size = runs[i];
         spec.channels = channel_counts[index % LENGTH(channel_counts)];

@@ -32,20 +32,22 @@ static int take_some(kernel_spec *specs, int n, int first, int wanted)
     return wanted;
 }
 
-/* In the full build all pairs of settings for three generations and all values for the others; by default all values
- * for one, sm_75 or sm_90 in turns, and one for the others, which is another for each. Of K-quants, whose text is long and
- * differs only in how elements are loaded, one for each target. */
+/* In the full build all pairs of settings for three generations and all values for the others; by default all values for one,
+ * sm_75 or sm_90 in turns, and one for the others, which is another for each. Products are large: of them four. Of K-quants,
+ * whose text is long and differs only in how elements are loaded, one for each target. */
 static int settings_for(const kernel_row *row, const ptx_sm *sm, int index, kernel_spec *specs)
 {
-    enum { FEW = 1 };
+    enum { FEW = 1, MORE = 4 };
     bool is_old = strcmp(sm->name, "sm_75") == 0, is_new = strcmp(sm->name, "sm_90") == 0;
     if (sample_is_full()) {
         bool in_pairs = is_old || is_new || strcmp(sm->name, "sm_120") == 0;
         return settings_grid(row, in_pairs ? GRID_PAIRS : GRID_VALUES, specs);
     }
-    bool is_thorough = !sample_is_search(row) && ((row - kernel_rows) % 2 ? is_old : is_new);
-    int n = settings_grid(row, GRID_VALUES, specs);
-    return is_thorough || n <= FEW ? n : take_some(specs, n, index * FEW, FEW);
+    int turn = (int)(row - kernel_rows), n = settings_grid(row, GRID_VALUES, specs);
+    bool is_thorough = !sample_is_search(row) && (turn % 2 ? is_old : is_new);
+    bool is_large = kernel_is_product(row) || kernel_takes(row, "tile");
+    int wanted = !is_thorough ? FEW : is_large ? MORE : n;
+    return n <= wanted ? n : take_some(specs, n, is_thorough ? turn * MORE : index * FEW, wanted);
 }
 
 /* Of matrices in the full build all; by default one, which is another for each target and kernel. */
@@ -58,8 +60,8 @@ static int add_matrices(const kernel_row *row, int turn, int wanted, kernel_spec
     return count;
 }
 
-/* Products with all that follows the sum, and stacks of experts: the largest kernels. In the full build all; by default one for
- * some targets, which is another for each. */
+/* Products with all that follows the sum, and stacks of experts: the largest kernels. In the full build all; by default one,
+ * which is another for each target and kernel. */
 static int add_products(const kernel_row *row, int turn, kernel_spec *specs, int count)
 {
     static const char *const products[] = {
@@ -85,7 +87,7 @@ static int add_products(const kernel_row *row, int turn, kernel_spec *specs, int
     if (!kernel_takes(row, "grouped"))
         return count;
     for (int i = 0; i < PRODUCTS && count < GRID_MAX; i++) {
-        if (!sample_is_full() && i != turn % (2 * PRODUCTS))
+        if (!sample_is_full() && i != turn % PRODUCTS)
             continue;
         specs[count] = kernel_spec_default();
         if (CHECK(kernel_spec_set_words(row, &specs[count], products[i], reason, sizeof reason)) &&
@@ -174,6 +176,19 @@ void assembly_add_kernel(assembly *a, const kernel_row *row, const kernel_spec *
         FAIL("%s: %s", settings, error.text);
 }
 
+/* The kinds of products besides the default; by default they take turns over targets and kernels. */
+static int add_kinds(const kernel_row *row, const ptx_sm *sm, int index, kernel_spec *specs, int count)
+{
+    const int turn = (index / sample_sm_count() + index) % 3;
+    if (sample_is_full() || turn == 0)
+        count = add_products(row, index, specs, count);
+    if (sample_is_full() || turn == 1)
+        count = add_few_rows(row, index, sample_is_full(), specs, count);
+    if (sample_is_full() || turn == 2)
+        count = add_tensor(row, sm, index, specs, count);
+    return count;
+}
+
 TEST_EACH(Kernels, Assembles, count, name)
 {
     const kernel_row *row = &kernel_rows[index / sample_sm_count()];
@@ -184,9 +199,7 @@ TEST_EACH(Kernels, Assembles, count, name)
     kernel_spec specs[GRID_MAX];
     int n = settings_for(row, sm, index, specs);
     n = add_matrices(row, index * 5, sample_is_full() ? MATRIX_SETTINGS : 1, specs, n);
-    n = add_products(row, index * 3, specs, n);
-    n = add_few_rows(row, index, sample_is_full(), specs, n);
-    n = add_tensor(row, sm, index, specs, n);
+    n = add_kinds(row, sm, index, specs, n);
     assembly all = {0};
     for (int i = 0; i < n; i++)
         assembly_add_kernel(&all, row, &specs[i], sm);

@@ -166,40 +166,117 @@ static bool chunks_are_whole(const kernel_spec *spec)
     return spec->channels == 1 || spec->group_size % (spec->channels ? SUM_CHUNK : 4) == 0;
 }
 
-/* Eight terms by 16-byte accesses. */
-static void add_chunk(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx_val term, ptx_val sum)
+/* Eight terms of a lane are 32 bytes. Neighbouring lanes load both of their chunks together, 16 bytes each of one and then of
+ * the other, and exchange halves: so a request fills the sectors that it touches. The same on the way back. */
+typedef struct chunk_pair {
+    ptx_val odd;       /* predicate: the lane is the second of the two */
+    ptx_val at[2];     /* u64: where this lane's half of the first and of the second chunk lies, in bytes */
+    ptx_val exists[2]; /* predicates: they are whole */
+} chunk_pair;
+
+enum { HALF = SUM_CHUNK / 2, HALF_BYTES = HALF * sizeof(float), NO_CHUNK = -1 };
+
+/* All lanes of the warp take part. */
+static chunk_pair pair_of(ptx_builder *b, ptx_val offset, ptx_val exists)
 {
-    ptx_val offset = ptx_mul(b, element_of(b, k, s, term), sizeof(float));
-    ptx_val from_x = ptx_add(b, k->x, offset), from_dy = ptx_add(b, k->dy, offset),
-            to = ptx_add(b, k->dx, offset);
-    ptx_val x[SUM_CHUNK], dy[SUM_CHUNK], dx[SUM_CHUNK];
-    for (int i = 0; i < SUM_CHUNK; i += 4)
-        emit_load_chunk(b, QDNN_DATA_F32, from_x, 4 * i, &x[i]);
-    for (int i = 0; i < SUM_CHUNK; i += 4)
-        emit_load_chunk(b, QDNN_DATA_F32, from_dy, 4 * i, &dy[i]);
-    for (int i = 0; i < SUM_CHUNK; i++)
-        dx[i] = add_term(b, k, s, x[i], dy[i], sum);
-    for (int i = 0; i < SUM_CHUNK; i += 4)
-        emit_store_chunk(b, QDNN_DATA_F32, to, 4 * i, &dx[i]);
+    ptx_val none = ptx_u32(b, (uint32_t)NO_CHUNK), words[2], other[2];
+    chunk_pair p = {.odd = ptx_setp(b, PTX_NE, ptx_and(b, ptx_laneid(b), 1), 0)};
+    words[0] = ptx_cvt(b, PTX_U32, offset);
+    words[1] = ptx_selp(b, ptx_cvt(b, PTX_U32, ptx_shr(b, offset, 32)), none, exists);
+    for (int i = 0; i < 2; i++)
+        other[i] = ptx_shfl_bfly(b, words[i], ptx_u32(b, 1));
+    ptx_val half = ptx_selp(b, ptx_u64(b, HALF_BYTES), ptx_u64(b, 0), p.odd);
+    for (int i = 0; i < 2; i++) {
+        ptx_val low = i ? ptx_selp(b, words[0], other[0], p.odd) : ptx_selp(b, other[0], words[0], p.odd);
+        ptx_val high = i ? ptx_selp(b, words[1], other[1], p.odd) : ptx_selp(b, other[1], words[1], p.odd);
+        p.exists[i] = ptx_setp(b, PTX_NE, high, none);
+        p.at[i] = ptx_add(b, ptx_pack2(b, PTX_U64, low, high), half);
+    }
+    return p;
 }
 
-/* The lane's terms of a segment. */
+/* This lane's chunk, of the halves that both lanes have loaded; or the halves to store, of the chunks that they have made. */
+static void exchange(ptx_builder *b, const chunk_pair *p, const ptx_val first[HALF],
+                     const ptx_val second[HALF], ptx_val out[SUM_CHUNK])
+{
+    for (int i = 0; i < HALF; i++) {
+        ptx_val got = ptx_shfl_bfly(b, ptx_selp(b, first[i], second[i], p->odd), ptx_u32(b, 1));
+        out[i] = ptx_selp(b, got, first[i], p->odd);
+        out[i + HALF] = ptx_selp(b, second[i], got, p->odd);
+    }
+}
+
+static void load_chunk(ptx_builder *b, const chunk_pair *p, ptx_val from, ptx_val x[SUM_CHUNK])
+{
+    ptx_val halves[SUM_CHUNK];
+    for (int i = 0; i < SUM_CHUNK; i++)
+        halves[i] = ptx_var(b, ptx_f32(b, 0));
+    for (int i = 0; i < 2; i++) {
+        ptx_val here[HALF];
+        ptx_if(b, p->exists[i]);
+        emit_load_chunk(b, QDNN_DATA_F32, ptx_add(b, from, p->at[i]), 0, here);
+        for (int k = 0; k < HALF; k++)
+            ptx_assign(b, halves[i * HALF + k], here[k]);
+        ptx_end_if(b);
+    }
+    exchange(b, p, &halves[0], &halves[HALF], x);
+}
+
+static void store_chunk(ptx_builder *b, const chunk_pair *p, ptx_val to, const ptx_val x[SUM_CHUNK])
+{
+    ptx_val halves[SUM_CHUNK];
+    exchange(b, p, &x[0], &x[HALF], halves);
+    for (int i = 0; i < 2; i++) {
+        ptx_if(b, p->exists[i]);
+        emit_store_chunk(b, QDNN_DATA_F32, ptx_add(b, to, p->at[i]), 0, &halves[i * HALF]);
+        ptx_end_if(b);
+    }
+}
+
+/* The chunk from term `first` on, where it is whole; all lanes of the warp take part. */
+static void add_chunk(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx_val first, ptx_val whole,
+                      ptx_val sum)
+{
+    ptx_val offset = ptx_mul(b, element_of(b, k, s, first), sizeof(float));
+    chunk_pair p = pair_of(b, offset, whole);
+    ptx_val x[SUM_CHUNK], dy[SUM_CHUNK], dx[SUM_CHUNK];
+    load_chunk(b, &p, k->x, x);
+    load_chunk(b, &p, k->dy, dy);
+    for (int i = 0; i < SUM_CHUNK; i++)
+        dx[i] = ptx_var(b, ptx_f32(b, 0));
+    ptx_if(b, whole);
+    for (int i = 0; i < SUM_CHUNK; i++)
+        ptx_assign(b, dx[i], add_term(b, k, s, x[i], dy[i], sum));
+    ptx_end_if(b);
+    store_chunk(b, &p, k->dx, dx);
+}
+
+/* The chunk of a lane in one round of the lanes: whole ones together, others term by term. */
+static void add_round(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx_val first, ptx_val aligned,
+                      ptx_val sum)
+{
+    ptx_val end = ptx_add(b, first, SUM_CHUNK), rest = first;
+    if (chunks_are_whole(k->spec)) {
+        ptx_val whole = ptx_setp_and(b, PTX_LE, end, s->left, aligned);
+        add_chunk(b, k, s, first, whole, sum);
+        rest = ptx_selp(b, end, first, whole);
+    }
+    ptx_val term = ptx_for(b, rest, ptx_min(b, end, s->left), 1);
+    add_term_at(b, k, s, term, sum);
+    ptx_end_for(b);
+}
+
+/* The lane's terms of a segment. A team that is less than a warp has one round: its group is no longer. */
 static ptx_val add_lane(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx_val lane, unsigned lanes,
                         ptx_val aligned)
 {
-    ptx_val sum = ptx_var(b, ptx_f32(b, 0));
-    ptx_val first = ptx_for(b, ptx_mul(b, lane, SUM_CHUNK), s->left, lanes * SUM_CHUNK);
-    ptx_val end = ptx_add(b, first, SUM_CHUNK);
-    if (chunks_are_whole(k->spec)) {
-        ptx_if(b, ptx_setp_and(b, PTX_LE, end, s->left, aligned));
-        add_chunk(b, k, s, first, sum);
-        ptx_else(b);
+    ptx_val sum = ptx_var(b, ptx_f32(b, 0)), first = ptx_mul(b, lane, SUM_CHUNK);
+    if (lanes < SUM_LANES) {
+        add_round(b, k, s, first, aligned, sum);
+        return sum;
     }
-    ptx_val term = ptx_for(b, first, ptx_min(b, end, s->left), 1);
-    add_term_at(b, k, s, term, sum);
-    ptx_end_for(b);
-    if (chunks_are_whole(k->spec))
-        ptx_end_if(b);
+    ptx_val round = ptx_for(b, ptx_u32(b, 0), s->left, SUM_LANES * SUM_CHUNK);
+    add_round(b, k, s, ptx_add(b, round, first), aligned, sum);
     ptx_end_for(b);
     return sum;
 }

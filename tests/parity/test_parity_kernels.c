@@ -275,7 +275,8 @@ static const unsigned stack_products[] = {
     P(STAGED) | P(COLUMNS) | P(LANEWISE), P(STAGED) | P(BLOCKS) | P(LANEWISE)};
 #undef P
 
-/* Every format: a few ways each, which are others for each format. */
+/* Every format: a few ways each, which are others for each format. Every other is watched for races, which takes most of the
+ * time. */
 TEST_EACH(ParityKernels, EveryFormat, matmul_row_count, matmul_row_name)
 {
     enum { WAYS = 6 };
@@ -287,7 +288,8 @@ TEST_EACH(ParityKernels, EveryFormat, matmul_row_count, matmul_row_name)
         bool ok = scene_begin(&s, &c);
         for (int j = 0; j < WAYS / LENGTH(ks) && ok; j++)
             ok = check_way(&s, &s.ways[(7 * index + 5 * i + 11 * j) % s.n_ways],
-                           sms[(index + j) % LENGTH(sms)], 0, PTXVM_CHECK_ALL);
+                           sms[(index + j) % LENGTH(sms)], 0,
+                           j % 2 ? PTXVM_CHECK_ALL & ~(unsigned)PTXVM_CHECK_RACE : PTXVM_CHECK_ALL);
         scene_end(&s);
     }
 }
