@@ -9,8 +9,7 @@
 #include <stdio.h>
 
 enum {
-    WARPS = COLUMNS_WARPS,
-    THREADS = WARPS * WARP,
+    THREADS = COLUMNS_WARPS * WARP,
     ROWS_MAX = COLUMNS_ROWS_MAX,
     WIDTH_MAX = COLUMNS_WIDTH_MAX,
     SUMS_MAX = 128,                   /* of a thread */
@@ -21,10 +20,12 @@ enum {
 
 /* ---- Shape ---- */
 
-/* Of plain weights: as much as a vector of f32 holds. */
+/* Of plain weights: as much as a vector of f32 holds. Of many rows of x no more: registers do not suffice. */
 static unsigned width_of(const coding *c)
 {
-    return format_is_plain(c->format) ? 4 : codes_are_cheap(c) ? WIDTH_MAX : patch_width(c);
+    return format_is_plain(c->format) || c->spec->tile_rows > 8 ? 4
+           : codes_are_cheap(c)                                 ? WIDTH_MAX
+                                                                : patch_width(c);
 }
 
 static unsigned step_of(const coding *c)
@@ -37,7 +38,7 @@ static unsigned lanes_of(const coding *c)
 {
     const unsigned rows = (unsigned)c->spec->tile_rows, width = width_of(c), least = step_of(c) / CHUNK;
     if (codes_are_cheap(c))
-        return c->spec->gated && rows * 2 * width <= SUMS_MAX ? 2 : 1;
+        return c->spec->gated && rows * 2 * width <= SUMS_MAX / 2 ? 2 : 1;
     unsigned lanes = COLUMNS_LANES;
     while (lanes > least && rows * lanes * width > (width == WIDTH_MAX ? SUMS_MAX / 2 : SUMS_MAX))
         lanes /= 2;
@@ -95,32 +96,27 @@ static bool fits(const kernel_row *row, const kernel_spec *spec, const kernel_pr
 
 /* ---- Weights ---- */
 
-/* Half a chunk as part of a patch. */
-typedef struct source {
-    patch patch;
-    unsigned first; /* row of it */
-} source;
-
 static void load_plain(ptx_builder *b, const columns *s, ptx_val row, column_values *out)
 {
     const qdnnDataType_t type = s->w.coding.format->facts.storage;
     ptx_val stride = ptx_mul(b, s->w.matrix.columns, ptx_u64(b, element_bytes(type)));
     ptx_val at = ptx_at(b, ptx_mad(b, row, stride, s->w.codes), s->column, element_bytes(type));
-    for (unsigned i = 0; i < COLUMNS_HALF; i++) {
+    for (unsigned i = 0; i < s->together; i++) {
         emit_load_run(b, type, at, 0, s->width, out->at[i]);
         at = ptx_add(b, at, stride);
     }
 }
 
-static void decode_half(ptx_builder *b, const columns *s, source *from, ptx_val row, group_values *groups,
-                        column_values *out)
+/* Rows of a patch from number `first` on; `row` (u64): of the matrix. */
+static void decode_rows(ptx_builder *b, const columns *s, patch *from, unsigned first, ptx_val row,
+                        group_values *groups, column_values *out)
 {
     const quantized *q = &s->w.matrix.q;
     const bool by_chunk = matrix_rows_share_groups(s->spec, CHUNK);
-    for (unsigned i = 0; i < COLUMNS_HALF; i++) {
+    for (unsigned i = 0; i < s->together; i++) {
         if (!by_chunk)
             matrix_row_groups(b, &s->w.matrix, ptx_add(b, row, ptx_u64(b, i)), s->column, s->width, groups);
-        patch_units(b, &s->w.matrix, &from->patch, from->first + i, out->at[i]);
+        patch_units(b, &s->w.matrix, from, first + i, out->at[i]);
         for (unsigned k = 0; k < s->width; k++)
             out->at[i][k] = group_decode(b, &q->coding, &q->side, &groups[k], out->at[i][k]);
     }
@@ -145,17 +141,17 @@ ptx_val columns_x_begin(ptx_builder *b, const columns *s)
     return ptx_mad(b, s->first_lane, LOAD_BYTES, s->x.shared);
 }
 
-void columns_add_half(ptx_builder *b, const columns *s, const column_values *w, unsigned lane, unsigned half,
+void columns_add_rows(ptx_builder *b, const columns *s, const column_values *w, unsigned lane, unsigned first,
                       ptx_val x_at)
 {
-    const unsigned each = in_vector(s);
+    const unsigned each = in_vector(s), count = s->together < each ? s->together : each;
     for (unsigned m = 0; m < s->rows; m++) {
-        ptx_val x[COLUMNS_HALF];
+        ptx_val x[COLUMNS_TOGETHER];
         const unsigned at = m * s->x.rounds * s->x.round_bytes + lane * LOAD_BYTES;
-        for (unsigned e = 0; e < COLUMNS_HALF; e += each)
+        for (unsigned e = 0; e < s->together; e += count)
             ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, s->pairs ? PTX_F32X2 : PTX_F32, x_at,
-                       (int)(at + (half * COLUMNS_HALF + e) / each * VECTOR_BYTES), &x[e], (int)each);
-        for (unsigned i = 0; i < COLUMNS_HALF; i++)
+                       (int)(at + s->x.offsets[first + e]), &x[e], (int)count);
+        for (unsigned i = 0; i < s->together; i++)
             for (unsigned k = 0; k < sums_of_lane(s); k++)
                 ptx_assign(b, s->sums[m][lane][k], ptx_fma(b, w->at[i][k], x[i], s->sums[m][lane][k]));
     }
@@ -164,7 +160,7 @@ void columns_add_half(ptx_builder *b, const columns *s, const column_values *w, 
 /* Pairs of what was decoded one by one. */
 static void pair_up(ptx_builder *b, const columns *s, column_values *w)
 {
-    for (unsigned i = 0; i < COLUMNS_HALF && s->pairs; i++)
+    for (unsigned i = 0; i < s->together && s->pairs; i++)
         for (unsigned k = 0; k < s->width; k += 2)
             w->at[i][k / 2] = ptx_pack2(b, PTX_F32X2, w->at[i][k], w->at[i][k + 1]);
 }
@@ -186,21 +182,20 @@ static void add_lanes(ptx_builder *b, const columns *s, ptx_val row, unsigned fr
                              .column = s->column};
         patch_load(b, &s->w.matrix, &patches[l]);
     }
-    for (unsigned h = 2 * from; h < 2 * end; h++) {
-        const unsigned l = h / 2;
-        ptx_val at = ptx_add(b, row, ptx_u64(b, h * COLUMNS_HALF));
+    for (unsigned k = from * CHUNK; k < end * CHUNK; k += s->together) {
+        const unsigned l = k / CHUNK, first = k % CHUNK;
+        ptx_val at = ptx_add(b, row, ptx_u64(b, k));
         column_values w;
         if (is_plain) {
             load_plain(b, s, at, &w);
         } else {
-            if (h % 2 == 0 && matrix_rows_share_groups(s->spec, CHUNK) && (l == from || !shared))
+            if (first == 0 && matrix_rows_share_groups(s->spec, CHUNK) && (l == from || !shared))
                 matrix_row_groups(b, &s->w.matrix, at, s->column, s->width, groups);
-            source half = {patches[l / of_patch * of_patch], l % of_patch * CHUNK + h % 2 * COLUMNS_HALF};
-            decode_half(b, s, &half, at, groups, &w);
-            patches[l / of_patch * of_patch] = half.patch;
+            patch *p = &patches[l / of_patch * of_patch];
+            decode_rows(b, s, p, l % of_patch * CHUNK + first, at, groups, &w);
         }
         pair_up(b, s, &w);
-        columns_add_half(b, s, &w, l, h % 2, x_at);
+        columns_add_rows(b, s, &w, l, first, x_at);
     }
 }
 
@@ -399,7 +394,7 @@ static void begin_x(ptx_builder *b, columns *s, const coding *c)
                       .args = &s->args,
                       .rows = s->rows,
                       .rounds = codes_are_cheap(c) ? codes_window(c, rounds) : rounds,
-                      .warps = WARPS,
+                      .warps = COLUMNS_WARPS,
                       .round_bytes = ROUND_BYTES * copies,
                       .copies = copies};
     for (unsigned e = 0; e < CHUNK; e++)
@@ -514,8 +509,11 @@ static void emit_columns(ptx_builder *b, const kernel_row *row, const kernel_spe
                  .step = step_of(&c),
                  .lanes = lanes_of(&c),
                  .across = across_of(&c),
+                 .together = COLUMNS_TOGETHER,
                  .pairs = has_f32x2(b),
                  .args = gemm_declare(b, row, spec)};
+    if (s.rows * s.lanes * s.width > SUMS_MAX / 2)
+        s.together = COLUMNS_TOGETHER / 2;
     if (!spec->grouped)
         s.w = weights_begin(b, row, spec, &s.args);
     s.lane = ptx_laneid(b);

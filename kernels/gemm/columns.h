@@ -6,7 +6,7 @@
 #include "kernels/gemm/window.h"
 
 enum {
-    COLUMNS_WARPS = 8,
+    COLUMNS_WARPS = 8,                         /* or twice as many (codes_warps) */
     COLUMNS_LANES = SUM_LANES / COLUMNS_WARPS, /* of a warp, and of a thread at most */
     COLUMNS_STRETCH = COLUMNS_LANES * CHUNK,   /* k of a warp in a round */
     COLUMNS_ROWS_MAX = 16,
@@ -19,21 +19,23 @@ typedef struct columns {
     weights w;
     x_window x;
     unsigned rows, width, step; /* of x; columns of a thread; rows of the matrix that are loaded together */
-    unsigned lanes;             /* of a thread; a warp has COLUMNS_LANES */
-    unsigned across;            /* threads side by side, which have the columns of the block */
-    bool pairs;                 /* sums of neighbouring columns lie in pairs, for fma on f32x2 */
-    ptx_val lane;               /* u32: of the warp */
-    ptx_val first_lane;         /* u32: of the contract, of this thread */
-    ptx_val thread;             /* u32: below across */
-    ptx_val rounds;             /* u32 */
-    row_tile at;                /* the rows of x */
-    ptx_val n;                  /* u64: first column of y, of the block */
-    ptx_val column;             /* u64: of this thread, of the matrix, one that exists */
-    ptx_val memory;             /* dynamic shared memory; empty: there is none */
-    unsigned memory_used;       /* bytes of it */
-    ptx_val scratch;            /* u32: shared memory, columns_scratch_bytes */
-    ptx_val table;              /* u32: of codes (columns_codes.c); empty: there is none */
-    ptx_val copy;               /* u32: where in an entry this thread's copy is */
+    unsigned lanes;             /* of a thread */
+    unsigned
+        together; /* rows of the matrix that are decoded before they are added: 4, or 2 where registers are few */
+    unsigned across;      /* threads side by side, which have the columns of the block */
+    bool pairs;           /* sums of neighbouring columns lie in pairs, for fma on f32x2 */
+    ptx_val lane;         /* u32: of the warp */
+    ptx_val first_lane;   /* u32: of the contract, of this thread */
+    ptx_val thread;       /* u32: below across */
+    ptx_val rounds;       /* u32 */
+    row_tile at;          /* the rows of x */
+    ptx_val n;            /* u64: first column of y, of the block */
+    ptx_val column;       /* u64: of this thread, of the matrix, one that exists */
+    ptx_val memory;       /* dynamic shared memory; empty: there is none */
+    unsigned memory_used; /* bytes of it */
+    ptx_val scratch;      /* u32: shared memory, columns_scratch_bytes */
+    ptx_val table;        /* u32: of codes (columns_codes.c); empty: there is none */
+    ptx_val copy;         /* u32: where in an entry this thread's copy is */
     /* Variables; of pairs, f32x2 in the first half. */
     ptx_val sums[COLUMNS_ROWS_MAX][COLUMNS_LANES][COLUMNS_WIDTH_MAX];
 } columns;
@@ -44,13 +46,13 @@ ptx_val columns_of_thread(ptx_builder *b, const columns *s, ptx_val thread);
 /* Where the thread's x begins in a window. */
 ptx_val columns_x_begin(ptx_builder *b, const columns *s);
 
-/* Four rows of the columns of a thread, half a chunk of a lane: f32, or of pairs f32x2 in the first half. Adds them, times
- * all rows of x; x_at: the thread's x in this round. */
-enum { COLUMNS_HALF = CHUNK / 2 };
+/* A few rows of the columns of a thread, s->together of a chunk from number `first` on: f32, or of pairs f32x2 in the first half.
+ * Adds them to a lane, times all rows of x; x_at: the thread's x in this round. */
+enum { COLUMNS_TOGETHER = 4 };
 typedef struct column_values {
-    ptx_val at[COLUMNS_HALF][COLUMNS_WIDTH_MAX];
+    ptx_val at[COLUMNS_TOGETHER][COLUMNS_WIDTH_MAX];
 } column_values;
-void columns_add_half(ptx_builder *b, const columns *s, const column_values *w, unsigned lane, unsigned half,
+void columns_add_rows(ptx_builder *b, const columns *s, const column_values *w, unsigned lane, unsigned first,
                       ptx_val x_at);
 
 /* The lanes of a thread that exist, where K ends within a round; `row` (u64): its first row of the matrix. */

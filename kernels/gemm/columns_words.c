@@ -193,7 +193,7 @@ static void decode_words(ptx_builder *b, const columns *s, const ptx_val *words,
     for (unsigned k = 0; k < WIDTH; k++)
         (has_mixed_fma(b) ? differences_by_f16 : differences_by_f32)(b, s, words[k], offsets, k, all[k]);
     for (unsigned i = 0; i < CHUNK; i++) {
-        ptx_val *out = halves[i / COLUMNS_HALF].at[i % COLUMNS_HALF];
+        ptx_val *out = halves[i / COLUMNS_TOGETHER].at[i % COLUMNS_TOGETHER];
         for (unsigned k = 0; k < WIDTH; k += 1 + s->pairs)
             if (s->pairs)
                 out[k / 2] = ptx_mul(b, ptx_pack2(b, PTX_F32X2, all[k][i], all[k + 1][i]),
@@ -249,7 +249,7 @@ static void use_words(ptx_builder *b, const columns *s, const words_ahead *a, un
         column_values halves[2];
         decode_words(b, s, a->words[slot][l], g, &offsets, halves);
         for (unsigned half = 0; half < 2; half++)
-            columns_add_half(b, s, &halves[half], l, half, x_at);
+            columns_add_rows(b, s, &halves[half], l, half * COLUMNS_TOGETHER, x_at);
     }
 }
 
