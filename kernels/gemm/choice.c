@@ -15,8 +15,8 @@ static const struct {
 } few_rows[] = {{KERNEL_PRODUCT_GEMV, 16},
                 {KERNEL_PRODUCT_BLOCKS, 16},
                 {KERNEL_PRODUCT_BLOCKS, 8},
-                {KERNEL_PRODUCT_COLUMNS, 8},
-                {KERNEL_PRODUCT_COLUMNS, 4}};
+                {KERNEL_PRODUCT_COLUMNS, 16},
+                {KERNEL_PRODUCT_COLUMNS, 8}};
 
 /* The least power of two that has all rows, up to a limit. */
 static uint64_t rows_of_tile(uint64_t m, uint64_t most)

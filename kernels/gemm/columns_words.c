@@ -15,7 +15,7 @@ enum {
     PLACES = 5
 };
 
-static bool zero_is_integer(const kernel_spec *spec)
+bool columns_zero_is_integer(const kernel_spec *spec)
 {
     return spec->zero_packed || spec->zero == QDNN_DATA_U8 || spec->zero == QDNN_DATA_I8 ||
            spec->zero == QDNN_DATA_U32 || spec->zero == QDNN_DATA_I32;
@@ -35,7 +35,7 @@ bool words_are_cheap(const coding *c)
            c->format->facts.bits == CODE_BITS && spec->layout == QDNN_LAYOUT_WORDS_INTERLEAVED &&
            spec->groups == QDNN_GROUPS_COLUMNS && c->format->facts.zero_kind != QDNN_ZERO_MINIMUM &&
            !spec->global_scale && matrix_rows_share_groups(spec, COLUMNS_STRETCH) &&
-           (!format_has_zero(c->format) || zero_is_integer(spec));
+           (!format_has_zero(c->format) || columns_zero_is_integer(spec));
 }
 
 /* ---- Groups ---- */
@@ -88,9 +88,9 @@ static void note_zeros(ptx_builder *b, const word_groups *g, ptx_val largest)
 static void stage_groups(ptx_builder *b, const columns *s, ptx_val first, ptx_val largest)
 {
     const unsigned size = (unsigned)s->spec->group_size, count = s->x.rounds * ROUND / size;
-    ptx_val begin = ptx_mul_wide(b, first, ptx_u32(b, ROUND));
+    ptx_val begin = ptx_mul_wide(b, first, ptx_u32(b, ROUND)), warp = ptx_shr(b, ptx_tid_x(b), 5);
     for (unsigned t = 0; t < (count + COLUMNS_WARPS - 1) / COLUMNS_WARPS; t++) {
-        ptx_val number = ptx_add(b, s->warp, t * COLUMNS_WARPS), k = ptx_mul(b, number, size);
+        ptx_val number = ptx_add(b, warp, t * COLUMNS_WARPS), k = ptx_mul(b, number, size);
         ptx_val row = ptx_add(b, begin, ptx_cvt(b, PTX_U64, k));
         ptx_val exists = ptx_setp_and(b, PTX_LT, number, (int)count, ptx_setp(b, PTX_LT, row, s->args.k));
         ptx_uniform(b);
@@ -187,18 +187,20 @@ static void differences_by_f16(ptx_builder *b, const columns *s, ptx_val word, c
 }
 
 static void decode_words(ptx_builder *b, const columns *s, const ptx_val *words, const word_groups *g,
-                         const word_offsets *offsets, column_values *out)
+                         const word_offsets *offsets, column_values halves[2])
 {
     ptx_val all[WIDTH][CHUNK];
     for (unsigned k = 0; k < WIDTH; k++)
         (has_mixed_fma(b) ? differences_by_f16 : differences_by_f32)(b, s, words[k], offsets, k, all[k]);
-    for (unsigned i = 0; i < CHUNK; i++)
+    for (unsigned i = 0; i < CHUNK; i++) {
+        ptx_val *out = halves[i / COLUMNS_TOGETHER].at[i % COLUMNS_TOGETHER];
         for (unsigned k = 0; k < WIDTH; k += 1 + s->pairs)
             if (s->pairs)
-                out->at[i][k / 2] = ptx_mul(b, ptx_pack2(b, PTX_F32X2, all[k][i], all[k + 1][i]),
-                                            ptx_pack2(b, PTX_F32X2, g->scale[k], g->scale[k + 1]));
+                out[k / 2] = ptx_mul(b, ptx_pack2(b, PTX_F32X2, all[k][i], all[k + 1][i]),
+                                     ptx_pack2(b, PTX_F32X2, g->scale[k], g->scale[k + 1]));
             else
-                out->at[i][k] = ptx_mul(b, all[k][i], g->scale[k]);
+                out[k] = ptx_mul(b, all[k][i], g->scale[k]);
+    }
 }
 
 /* ---- The pass ---- */
@@ -213,8 +215,8 @@ typedef struct words_ahead {
 static words_ahead begin_words(ptx_builder *b, const columns *s)
 {
     words_ahead a;
-    ptx_val row_bytes = ptx_shl(b, s->w.matrix.columns, 2), before = ptx_mul(b, s->warp, COLUMNS_STRETCH);
-    ptx_val first = ptx_cvt(b, PTX_U64, ptx_mul(b, s->warp, COLUMNS_LANES));
+    ptx_val row_bytes = ptx_shl(b, s->w.matrix.columns, 2), before = ptx_mul(b, s->first_lane, CHUNK);
+    ptx_val first = ptx_cvt(b, PTX_U64, s->first_lane);
     ptx_val at = ptx_at(b, ptx_mad(b, first, row_bytes, s->w.codes), s->column, 4);
     a.stride = ptx_shl(b, row_bytes, ceil_log2(SUM_LANES));
     for (unsigned l = 0; l < COLUMNS_LANES; l++) {
@@ -244,9 +246,10 @@ static void use_words(ptx_builder *b, const columns *s, const words_ahead *a, un
 {
     word_offsets offsets = offsets_of(b, g);
     for (unsigned l = 0; l < COLUMNS_LANES; l++) {
-        column_values w;
-        decode_words(b, s, a->words[slot][l], g, &offsets, &w);
-        columns_add_chunk(b, s, &w, l, x_at);
+        column_values halves[2];
+        decode_words(b, s, a->words[slot][l], g, &offsets, halves);
+        for (unsigned half = 0; half < 2; half++)
+            columns_add_rows(b, s, &halves[half], l, half * COLUMNS_TOGETHER, x_at);
     }
 }
 
@@ -255,8 +258,8 @@ static void add_window(ptx_builder *b, const columns *s, const words_ahead *a, p
                        ptx_val largest)
 {
     ptx_val whole = ptx_min(b, end, a->full);
-    ptx_val x_at = ptx_var(b, ptx_mad(b, s->warp, COLUMNS_STRETCH * 4 * s->x.copies, s->x.shared));
-    ptx_val more = ptx_var(b, ptx_mul(b, s->warp, COLUMNS_STRETCH));
+    ptx_val x_at = ptx_var(b, columns_x_begin(b, s));
+    ptx_val more = ptx_var(b, ptx_mul(b, s->first_lane, CHUNK));
     ptx_val begin = ptx_mul_wide(b, first, ptx_u32(b, ROUND));
     ptx_val r = ptx_for(b, first, whole, SLOTS);
     for (unsigned i = 0; i < SLOTS; i++) {
@@ -281,10 +284,9 @@ static void add_last(ptx_builder *b, const columns *s, const words_ahead *a, ptx
 {
     ptx_uniform(b);
     ptx_if(b, ptx_setp_and(b, PTX_GE, a->full, first, ptx_setp(b, PTX_LT, a->full, end)));
-    ptx_val before = ptx_mul(b, s->warp, COLUMNS_STRETCH), inside = ptx_sub(b, a->full, first);
+    ptx_val before = ptx_mul(b, s->first_lane, CHUNK), inside = ptx_sub(b, a->full, first);
     ptx_val row = ptx_mad_wide(b, a->full, ptx_u32(b, ROUND), ptx_cvt(b, PTX_U64, before));
-    ptx_val x_at = ptx_mad(b, before, 4 * s->x.copies, s->x.shared);
-    columns_add_rest(b, s, row, ptx_mad(b, inside, s->x.round_bytes, x_at));
+    columns_add_rest(b, s, row, ptx_mad(b, inside, s->x.round_bytes, columns_x_begin(b, s)));
     ptx_end_if(b);
 }
 
