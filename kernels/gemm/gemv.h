@@ -15,6 +15,7 @@
 #ifndef QDNN_KERNELS_GEMV_H
 #define QDNN_KERNELS_GEMV_H
 
+#include "kernels/gemm/byte_table.h"
 #include "kernels/gemm/routes.h"
 #include "kernels/gemm/weights.h"
 
@@ -25,10 +26,7 @@ enum {
     GEMV_WORDS_MAX = 8,
     GEMV_DEPTH_MAX = 4,
     GEMV_NUMBERS_MAX = 4,
-    LANES = 32,
-    GEMV_RUN = 128, /* bytes that the threads of a team read together */
-    GEMV_TABLE_BYTES =
-        255 * 2 * GEMV_RUN + GEMV_RUN /* 256 entries of a run each, with as much between them */
+    LANES = 32
 };
 
 typedef struct gemv gemv;
@@ -42,11 +40,11 @@ typedef struct gemv_codec {
     ptx_val (*prepare)(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers);
     void (*decode)(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
                    const ptx_val *numbers, ptx_val out[CHUNK]);
-    /* In pairs: two neighbouring chunks, f32x2 each, in units of scales. Null: they are decoded one by one. */
-    void (*decode_pair)(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
+    /* In pairs: two chunks, f32x2 each, in units of scales. Null: they are decoded one by one. */
+    void (*decode_pair)(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk, unsigned other,
                         ptx_val out[CHUNK]);
     bool scales_last; /* in pairs, decoded are numbers in units of scales, which are multiplied by pairs */
-    /* Once a kernel, by all threads; then the launch gives GEMV_TABLE_BYTES. Null: nothing is needed. */
+    /* Once a kernel, by all threads; then the launch gives BYTE_TABLE_BYTES. Null: nothing is needed. */
     void (*open)(ptx_builder *b, gemv *g);
 } gemv_codec;
 
@@ -102,18 +100,17 @@ struct gemv {
     ptx_val thread;    /* u32: of the team */
     ptx_val output;    /* u32: the thread's first output, counted from the block's first */
     ptx_val x_shared, numbers_shared;
-    bool in_pairs;    /* the sums of two neighbouring lanes are one value, f32x2 */
+    bool in_pairs;    /* chunks c and c + chunks / 2 of a thread are a pair: their sums are one value, f32x2 */
     unsigned stretch; /* 2: x lies between the entries of a table, in runs; else 1 */
-    ptx_val table;    /* u32: address */
+    byte_table table;
     int scale_exponent; /* numbers in the table are too large by this power of two, and scales as much too small */
-    ptx_val copy;       /* u32: where in an entry the thread's copy is */
     x_loader x_loader;
     number_loader number_loader;
     number_loader quad_loader;      /* four neighbouring spans at a time, whose scales are a word */
     ptx_val only[GEMV_NUMBERS_MAX]; /* numbers, where all k have the same */
     ptx_val serves;                 /* predicate: so do these; empty: yes */
     ptx_val rows[GEMV_OUTPUTS_MAX]; /* u32: of the weights */
-    ptx_val sums[GEMV_OUTPUTS_MAX][GEMV_ROWS_MAX][GEMV_CHUNKS_MAX]; /* variables; of pairs, the even ones */
+    ptx_val sums[GEMV_OUTPUTS_MAX][GEMV_ROWS_MAX][GEMV_CHUNKS_MAX]; /* variables; of pairs, the first half */
     ptx_val ring[GEMV_DEPTH_MAX][GEMV_OUTPUTS_MAX][GEMV_WORDS_MAX]; /* variables: codes in flight */
     ptx_val codes[GEMV_OUTPUTS_MAX]; /* u64: where the thread's codes of the first round are */
     ptx_val at;   /* u32 variable: of the round that the ring begins with; bytes from there */

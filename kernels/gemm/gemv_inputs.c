@@ -10,8 +10,9 @@ ptx_val gemv_x_place(ptx_builder *b, const gemv *g, ptx_val offset)
 {
     if (g->stretch == 1)
         return offset;
-    ptx_val run = ptx_shr(b, offset, ceil_log2(GEMV_RUN)), inside = ptx_and(b, offset, GEMV_RUN - 1);
-    return ptx_mad(b, run, 2 * GEMV_RUN, inside);
+    ptx_val run = ptx_shr(b, offset, ceil_log2(BYTE_TABLE_RUN)),
+            inside = ptx_and(b, offset, BYTE_TABLE_RUN - 1);
+    return ptx_mad(b, run, BYTE_TABLE_PITCH, inside);
 }
 
 /* Above that, x times 2^x_exponent may be infinite. */
@@ -36,16 +37,12 @@ static x_loader x_begin(ptx_builder *b, const gemv *g)
     ptx_val warp = ptx_shr(b, ptx_tid_x(b), 5), round = ptx_shr(b, warp, ceil_log2(rows));
     ptx_val chunk = ptx_shr(b, ptx_laneid(b), ceil_log2(s->team));
     ptx_val place = ptx_mad(b, chunk, (int)(2 * s->team), g->thread);
-    ptx_val number = ptx_mad(b, g->thread, (int)s->chunks, chunk), half = {0};
-    if (g->in_pairs) { /* half of two chunks instead of a whole one */
-        half = ptx_shl(b, ptx_and(b, chunk, 1), 2);
-        number = ptx_sub(b, number, ptx_and(b, chunk, 1));
-    }
+    ptx_val number = ptx_mad(b, g->thread, (int)s->chunks, g->in_pairs ? ptx_shr(b, chunk, 1) : chunk);
     ptx_val bytes = ptx_mul(b, g->args.x_stride, ptx_u64(b, element_bytes(g->spec->data)));
     l.row = ptx_and(b, warp, (int)rows - 1);
     l.at = ptx_mad(b, round, ROUND, ptx_mul(b, number, CHUNK));
-    if (g->in_pairs)
-        l.at = ptx_add(b, l.at, half);
+    if (g->in_pairs) /* half of two chunks instead of a whole one */
+        l.at = ptx_add(b, l.at, ptx_shl(b, ptx_and(b, chunk, 1), 2));
     l.to = ptx_add(
         b, ptx_mad(b, round, (int)(g->stretch * ROUND_BYTES), gemv_x_place(b, g, ptx_shl(b, place, 4))),
         g->x_shared);
@@ -85,10 +82,17 @@ static void store_x(ptx_builder *b, const gemv *g, const x_target *t, ptx_val to
                scaled + 4, 4);
 }
 
+/* From the k of a chunk to the same of the other one in its pair. A sector of 16-bit x holds halves of the same pairs' first
+ * chunks, or of their second ones: so one load asks for all of it. */
+static unsigned pair_distance(const gemv *g)
+{
+    return g->shape.chunks / 2 * CHUNK;
+}
+
 /* Which of the lane's k is number i, counted from its first. */
 static unsigned k_of(const gemv *g, unsigned i)
 {
-    return g->in_pairs && i >= CHUNK / 2 ? i + CHUNK / 2 : i;
+    return g->in_pairs && i >= CHUNK / 2 ? i - CHUNK / 2 + pair_distance(g) : i;
 }
 
 /* Whole rows of aligned vectors. */
@@ -101,7 +105,7 @@ static void stage_row(ptx_builder *b, const gemv *g, const x_target *t, ptx_val 
         int at = (int)(i * l->step * bytes);
         emit_load_run(b, g->spec->data, from, at, g->in_pairs ? CHUNK / 2 : CHUNK, x);
         if (g->in_pairs)
-            emit_load_run(b, g->spec->data, from, at + (int)(CHUNK * element_bytes(g->spec->data)), CHUNK / 2,
+            emit_load_run(b, g->spec->data, from, at + (int)(pair_distance(g) * element_bytes(g->spec->data)), CHUNK / 2,
                           x + CHUNK / 2);
         store_x(b, g, t, to, (int)(i * l->step * g->stretch * ROUND_BYTES), x);
     }
