@@ -4,7 +4,9 @@
 
 enum { ENTRIES = 256 };
 
-/* A thread writes all copies of an entry, in an order that differs from its neighbours'; then those of another one. */
+/* A thread writes all copies of an entry, in an order that differs from its neighbours'; then those of another one. The second
+ * half of a vector equals the first; a shuffle that moves nothing keeps that from ptxas, which would otherwise copy four
+ * registers for each store. */
 byte_table byte_table_fill(ptx_builder *b, ptx_val base, unsigned threads, unsigned numbers, byte_numbers *of,
                            const void *user)
 {
@@ -15,8 +17,8 @@ byte_table byte_table_fill(ptx_builder *b, ptx_val base, unsigned threads, unsig
     for (unsigned j = 0; j < ENTRIES / threads; j++) {
         of(b, user, ptx_add(b, tid, (int)(j * threads)), values[j]);
         values[j][1] = values[j][numbers - 1];
-        values[j][2] = values[j][0];
-        values[j][3] = values[j][1];
+        for (unsigned i = 0; i < 2; i++)
+            values[j][2 + i] = ptx_shfl_bfly(b, values[j][i], 0);
     }
     for (unsigned i = 0; i < VECTORS; i++) {
         ptx_val to = i ? ptx_xor(b, own, (int)(i * LOAD_BYTES)) : own; /* entries are aligned to runs */
