@@ -15,7 +15,7 @@ byte_table byte_table_fill(ptx_builder *b, ptx_val base, unsigned threads, unsig
     ptx_val own =
         ptx_mad(b, ptx_and(b, tid, VECTORS - 1), LOAD_BYTES, ptx_mad(b, tid, BYTE_TABLE_PITCH, base));
     for (unsigned j = 0; j < ENTRIES / threads; j++) {
-        of(b, user, ptx_add(b, tid, (int)(j * threads)), values[j]);
+        of(b, user, ptx_or(b, tid, (int)(j * threads)), values[j]);
         values[j][1] = values[j][numbers - 1];
         for (unsigned i = 0; i < 2; i++)
             values[j][2 + i] = ptx_shfl_bfly(b, values[j][i], 0);

@@ -75,8 +75,7 @@ static reading reading_begin(ptx_builder *b, const gemv *g)
     if (!s->span)
         return r;
     ptx_val slot = ptx_shr(b, ptx_mul(b, g->thread, (int)gemv_unit(s)), ceil_log2(s->span));
-    ptx_val output = ptx_mad(b, g->output, (int)(4 * gemv_numbers_pitch(s, g->codec)), g->numbers_shared);
-    r.numbers = ptx_var(b, ptx_mad(b, slot, (int)(4 * g->codec->numbers), output));
+    r.numbers = ptx_var(b, gemv_numbers_at(b, g, g->output, slot));
     return r;
 }
 
@@ -87,7 +86,7 @@ static void reading_advance(ptx_builder *b, const gemv *g, const reading *r, uns
     if (!g->shape.span)
         return;
     ptx_into(b, r->numbers);
-    ptx_add(b, r->numbers, (int)(rounds * (ROUND / g->shape.span) * 4 * g->codec->numbers));
+    ptx_add(b, r->numbers, (int)gemv_slot_offset(&g->shape, g->codec, rounds * (ROUND / g->shape.span)));
 }
 
 /* The numbers of an output for the chunks of a round: span after span. */
@@ -107,10 +106,10 @@ static const ptx_val *chunk_numbers(ptx_builder *b, const gemv *g, const reading
     const unsigned first = slot / spans * spans, row = output * (s->of_block / s->outputs);
     ptx_val *numbers = &all->at[n * first];
     if (n && numbers[0].kind == PTX_NOTHING)
-        ptx_ld_vec(
-            b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, r->numbers,
-            (int)(4 * (row * gemv_numbers_pitch(s, g->codec) + (round * (ROUND / s->span) + first) * n)),
-            numbers, (int)(n * spans));
+        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, r->numbers,
+                   (int)(gemv_output_offset(s, g->codec, row) +
+                         gemv_slot_offset(s, g->codec, round * (ROUND / s->span) + first)),
+                   numbers, (int)(n * spans));
     return &all->at[n * slot];
 }
 
@@ -455,24 +454,23 @@ static void begin_block(ptx_builder *b, gemv *g)
         g->rows[i] = weights_row(b, g, i);
 }
 
-/* Where the launch gives memory for a table, x lies in it: between its entries; on targets that have no table, with the
- * numbers in its place. */
+/* Where the launch gives memory for a table, x lies in it: between its entries, as do numbers where nothing else has room; on
+ * targets that have no table, both lie in its place. */
 static void begin_shared(ptx_builder *b, gemv *g, bool is_dynamic)
 {
     const gemv_shape *s = &g->shape;
-    const unsigned x = s->rows * s->tile,
-                   numbers = s->span ? s->of_block * gemv_numbers_pitch(s, g->codec) : 0;
+    const unsigned x = s->rows * s->tile * 4, numbers = s->span ? gemv_numbers_bytes(s, g->codec) : 0;
     ptx_val all = is_dynamic ? ptx_shared_dynamic(b, BYTE_TABLE_RUN) : (ptx_val){0};
     g->table.base = all;
     g->stretch = g->codec->open ? 2 : 1;
     g->scale_exponent = gemv_scale_exponent(b, g);
-    g->x_shared = !is_dynamic      ? ptx_shared(b, "x_tile", PTX_F32, x, LOAD_BYTES)
+    g->x_shared = !is_dynamic      ? ptx_shared(b, "x_tile", PTX_F32, x / 4, LOAD_BYTES)
                   : g->codec->open ? ptx_add(b, all, BYTE_TABLE_RUN)
                                    : all;
     if (numbers)
-        g->numbers_shared = is_dynamic && !g->codec->open
-                                ? ptx_add(b, all, (int)(4 * x))
-                                : ptx_shared(b, "numbers", PTX_F32, numbers, LOAD_BYTES);
+        g->numbers_shared = s->numbers_between || (is_dynamic && !g->codec->open)
+                                ? ptx_add(b, g->x_shared, (int)(g->stretch * x))
+                                : ptx_shared(b, "numbers", PTX_F32, numbers / 4, LOAD_BYTES);
     else if (g->codec->prepare)
         g->serves = g->codec->prepare(b, g, &g->w.matrix.q.only, g->only);
     if (g->codec->open)
@@ -497,25 +495,30 @@ static void begin_tile(ptx_builder *b, gemv *g)
     g->k = ptx_selp(b, g->k, ptx_u32(b, 0), g->experts.known);
 }
 
-/* Blocks that share an SM, which decides how many registers there are: as many as leave enough. */
-static unsigned blocks_of_sm(const gemv_shape *s, bool crowded)
+/* Blocks that share an SM, which decides how many registers there are: as many as leave enough. More than three tables have no
+ * room. */
+static unsigned blocks_of_sm(const gemv *g)
 {
+    const gemv_shape *s = &g->shape;
     if (s->rows > 8)
         return 1;
-    if (crowded) /* experts, or gates */
+    if (g->spec->grouped || g->spec->gated)
         return 2;
-    return s->rows == 1 && s->outputs <= 2 ? 4 : s->rows == 1 || (s->rows == 2 && s->outputs == 2) ? 3 : 2;
+    if (s->rows == 1 && s->outputs <= 2 && !g->codec->open && !g->codec->is_wide)
+        return 4;
+    return s->rows == 1 || (s->rows == 2 && s->outputs == 2) ? 3 : 2;
 }
 
 static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     gemv g = {.spec = spec,
-              .shape = gemv_shape_of(row, spec),
+              .shape = gemv_shape_of(row, spec, ptx_target(b)),
               .codec = gemv_codec_for(b, row->format, spec),
               .args = gemm_declare(b, row, spec)};
     g.in_pairs = has_pairs(b) && g.shape.chunks > 1;
+    g.shape.numbers_between = g.shape.numbers_between && g.codec->open;
     ptx_reqntid(b, g.shape.warps * WARP, 1, 1);
-    ptx_minnctapersm(b, blocks_of_sm(&g.shape, spec->grouped || spec->gated));
+    ptx_minnctapersm(b, blocks_of_sm(&g));
     if (spec->grouped) {
         g.experts = row_tile_of_block(b, &g.args);
         g.args = row_tile_args(b, &g.experts, &g.args);
@@ -530,13 +533,13 @@ static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *
 
 static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
 {
-    gemv_shape s = gemv_shape_of(row, spec);
+    gemv_shape s = gemv_shape_of(row, spec, NULL);
     return spec->gated ? s.of_block / 2 : s.of_block;
 }
 
 static unsigned threads_of(const kernel_row *row, const kernel_spec *spec)
 {
-    return gemv_shape_of(row, spec).warps * WARP;
+    return gemv_shape_of(row, spec, NULL).warps * WARP;
 }
 
 static unsigned shared_of(const kernel_row *row, const kernel_spec *spec)

@@ -43,6 +43,7 @@ typedef struct gemv_codec {
     /* In pairs: two chunks, f32x2 each, in units of scales. Null: they are decoded one by one. */
     void (*decode_pair)(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk, unsigned other,
                         ptx_val out[CHUNK]);
+    bool is_wide;     /* decoding takes many registers */
     bool scales_last; /* in pairs, decoded are numbers in units of scales, which are multiplied by pairs */
     /* Once a kernel, by all threads; then the launch gives BYTE_TABLE_BYTES. Null: nothing is needed. */
     void (*open)(ptx_builder *b, gemv *g);
@@ -60,6 +61,7 @@ typedef struct gemv_shape {
     unsigned turn;            /* rounds of one turn of the loop, a multiple of depth */
     unsigned tile;            /* k whose x and numbers are in shared memory */
     unsigned span;            /* k that have the same numbers; 0: all do */
+    bool numbers_between;     /* numbers lie between the entries of a table, as x does */
 } gemv_shape;
 
 /* How x gets into shared memory. The warps take rows and rounds in turns: warp w begins with row w % rows, and in rounds
@@ -76,6 +78,7 @@ typedef struct x_loader {
 /* How numbers of groups do: the threads take spans of the tile, and outputs that are equally far apart. */
 typedef struct number_loader {
     unsigned step; /* from an output to the next */
+    unsigned passes; /* where there are more spans than threads: how often that is done */
     ptx_val first; /* u32: the thread's first output in the block */
     ptx_val at;    /* u32: k of its span, counted from the tile's */
     ptx_val to;    /* u32: where its first numbers are stored */
@@ -124,7 +127,8 @@ ptx_val gemv_row(ptx_builder *b, const gemv *g, ptx_val row);
 
 /* ---- Shapes (gemv_shape.c) ---- */
 
-gemv_shape gemv_shape_of(const kernel_row *row, const kernel_spec *spec);
+/* Tiles depend on the target; null: any. */
+gemv_shape gemv_shape_of(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm);
 unsigned gemv_unit(const gemv_shape *s); /* neighbouring k of a thread in a round */
 bool gemv_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 bool gemv_fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem);
@@ -135,8 +139,13 @@ bool gemv_fits(const kernel_row *row, const kernel_spec *spec, const kernel_prob
 unsigned gemv_span(const format_row *format, const kernel_spec *spec);
 /* How many spans of a thread's k are loaded at once. */
 unsigned gemv_spans_together(const gemv_shape *s, const gemv_codec *codec);
-/* f32 from an output's numbers to the next's, in shared memory. */
-unsigned gemv_numbers_pitch(const gemv_shape *s, const gemv_codec *codec);
+/* Where numbers lie in shared memory: output after output, or between the entries of a table. Bytes from the first number on of
+ * an output of the block, and of a slot (a span of the tile) from those of its output on; and what all of them take. */
+unsigned gemv_output_offset(const gemv_shape *s, const gemv_codec *codec, unsigned output);
+unsigned gemv_slot_offset(const gemv_shape *s, const gemv_codec *codec, unsigned slot);
+unsigned gemv_numbers_bytes(const gemv_shape *s, const gemv_codec *codec);
+/* The address (u32) of a slot of an output (u32 each). */
+ptx_val gemv_numbers_at(ptx_builder *b, const gemv *g, ptx_val output, ptx_val slot);
 
 /* What does not depend on the tile. */
 void gemv_begin_inputs(ptx_builder *b, gemv *g);

@@ -283,7 +283,8 @@ static void mixed_decode(ptx_builder *b, const gemv *g, const ptx_val *words, un
     }
 }
 
-static const gemv_codec mixed = {.numbers = PLACES + 1, .prepare = mixed_prepare, .decode = mixed_decode};
+static const gemv_codec mixed = {
+    .numbers = PLACES + 1, .is_wide = true, .prepare = mixed_prepare, .decode = mixed_decode};
 
 /* ---- Which is which ---- */
 
@@ -316,13 +317,13 @@ const gemv_codec *gemv_codec_of(const format_row *format, const kernel_spec *spe
     return is_looked_up && format->codec != &codec_integer ? &gemv_codec_table : gemv_codec_plain(format);
 }
 
-/* The table does not go with what else is in shared memory where there are 64 KB; FP8 is converted from sm_89 on. */
+/* FP8 is converted from sm_89 on. */
 const gemv_codec *gemv_codec_for(const ptx_builder *b, const format_row *format, const kernel_spec *spec)
 {
     const ptx_sm *sm = ptx_target(b);
     const gemv_codec *codec = gemv_codec_of(format, spec);
-    bool has_room = sm && sm->shared_block > 64 * 1024, is_converted = sm && sm->number >= 89;
-    if (codec == &gemv_codec_table && (!has_room || (format->facts.bits == 8 && is_converted)))
+    bool is_converted = sm && sm->number >= 89;
+    if (codec == &gemv_codec_table && format->facts.bits == 8 && is_converted)
         return gemv_codec_plain(format);
     if (codec == &narrow && sm && sm->number >= 100)
         return &mixed;
