@@ -495,16 +495,16 @@ static void begin_tile(ptx_builder *b, gemv *g)
     g->k = ptx_selp(b, g->k, ptx_u32(b, 0), g->experts.known);
 }
 
-/* Blocks that share an SM, which decides how many registers there are: as many as leave enough. More than three tables have no
- * room. */
+/* Blocks that share an SM, which decides how many registers there are: as many as leave enough. Tables leave room for two or
+ * three. */
 static unsigned blocks_of_sm(const gemv *g)
 {
     const gemv_shape *s = &g->shape;
     if (s->rows > 8)
         return 1;
-    if (g->spec->grouped || g->spec->gated)
+    if (g->spec->grouped || g->spec->gated || g->codec->open)
         return 2;
-    if (s->rows == 1 && s->outputs <= 2 && !g->codec->open && !g->codec->is_wide)
+    if (s->rows == 1 && s->outputs <= 2 && !g->codec->is_wide)
         return 4;
     return s->rows == 1 || (s->rows == 2 && s->outputs == 2) ? 3 : 2;
 }
