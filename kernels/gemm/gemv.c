@@ -415,6 +415,27 @@ static ptx_val either(ptx_builder *b, ptx_val p, ptx_val q)
     return q.kind == PTX_NOTHING ? p : ptx_or(b, p, q);
 }
 
+/* A tile that the codec does not serve: by the second one, or the slow way. */
+static void odd_tile(ptx_builder *b, const gemv *g, ptx_val k)
+{
+    if (!g->codec->second) {
+        slow_tile(b, g, k);
+        return;
+    }
+    gemv second = *g;
+    second.codec = g->codec->second;
+    if (!g->shape.span)
+        second.serves = second.codec->prepare(b, &second, &g->w.matrix.q.only, second.only);
+    ptx_val odd = either(b, ptx_not(b, g->aligned), gemv_stage_numbers(b, &second, k));
+    odd = ptx_bar_red_or(b, 0, odd);
+    ptx_uniform(b);
+    ptx_if(b, odd);
+    slow_tile(b, g, k);
+    ptx_else(b);
+    fast_tile(b, &second, k);
+    ptx_end_if(b);
+}
+
 static void multiply(ptx_builder *b, gemv *g)
 {
     begin_rows(b, g);
@@ -426,7 +447,7 @@ static void multiply(ptx_builder *b, gemv *g)
     odd = ptx_bar_red_or(b, 0, odd);
     ptx_uniform(b);
     ptx_if(b, odd);
-    slow_tile(b, g, k);
+    odd_tile(b, g, k);
     ptx_else(b);
     fast_tile(b, g, k);
     ptx_end_if(b);

@@ -32,7 +32,8 @@ enum {
 typedef struct gemv gemv;
 
 /* How codes become f32. The numbers are what it needs of a group, made once and kept in shared memory. */
-typedef struct gemv_codec {
+typedef struct gemv_codec gemv_codec;
+struct gemv_codec {
     unsigned numbers; /* f32: 0, 1, 2 or 4 */
     /* Decoded weights are too small by this power of two, and x in shared memory is as much too large. */
     int x_exponent;
@@ -47,7 +48,9 @@ typedef struct gemv_codec {
     bool scales_last; /* in pairs, decoded are numbers in units of scales, which are multiplied by pairs */
     /* Once a kernel, by all threads; then the launch gives BYTE_TABLE_BYTES. Null: nothing is needed. */
     void (*open)(ptx_builder *b, gemv *g);
-} gemv_codec;
+    /* Where numbers do not serve: with as many of its own, and x as it is. Null: there is none. */
+    const gemv_codec *second;
+};
 
 /* What is decided when the kernel is written. */
 typedef struct gemv_shape {
