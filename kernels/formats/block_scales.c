@@ -65,12 +65,14 @@ static void fetch_byte(ptx_builder *b, const block_layout *layout, block_run *ru
     run->d = block_load_as(b, &at, PTX_U8, 0);
 }
 
-/* A subnormal for 0 and 1, and 255 is no NaN. */
+/* A subnormal for 0 and 1, and 255 is no NaN. The bits of a normal number are (e - 1) * 2^23, those of the subnormals
+ * (e + 1) * 2^21; each is the larger one where it is right. */
 ptx_val block_half_of_e8m0(ptx_builder *b, ptx_val e)
 {
-    ptx_val normal = ptx_shl(b, ptx_sub(b, e, 1), 23);
-    ptx_val subnormal = ptx_shl(b, ptx_u32(b, 0x00200000), e);
-    return ptx_as(b, PTX_F32, ptx_selp(b, subnormal, normal, ptx_setp(b, PTX_LT, e, 2)));
+    ptx_val exponent = ptx_as(b, PTX_S32, e);
+    ptx_val normal = ptx_sub(b, ptx_shl(b, exponent, 23), 1 << 23);
+    ptx_val subnormal = ptx_add(b, ptx_shl(b, exponent, 21), 1 << 21);
+    return ptx_as(b, PTX_F32, ptx_max(b, normal, subnormal));
 }
 
 static void open_e8m0(ptx_builder *b, block_run *run)

@@ -74,7 +74,7 @@ static void direct_use(ptx_builder *b, const blocks *s, const direct *d, unsigne
             run->codes[k] = d->words[slot][o][4 + k];
             run->high[k] = d->fields == 3 ? d->words[slot][o][8 + k] : (ptx_val){0};
         }
-        block_values_open(b, &s->reader, &round, true, &values[o]);
+        block_values_open(b, &s->reader, &round, BLOCK_CHEAP, &values[o]);
     }
     blocks_add_round(b, s, values, x_at, x_more);
 }
@@ -113,6 +113,6 @@ void blocks_direct_pass(ptx_builder *b, const blocks *s)
     ptx_uniform(b);
     ptx_if(b, ptx_setp(b, PTX_GT, s->rounds, 0));
     direct d = direct_begin(b, s);
-    blocks_pass(b, s, true, direct_window_of, &d);
+    blocks_pass(b, s, BLOCK_CHEAP, direct_window_of, &d);
     ptx_end_if(b);
 }

@@ -5,7 +5,8 @@
 enum {
     VECTORS_MAX = 16,
     SECTOR_BYTES = 32,
-    SHARED_BYTES = 47 << 10 /* of x and of blocks */
+    SHARED_BYTES = 47 << 10, /* of x and of blocks */
+    TABLE_SHARED_BYTES = 35 << 10 /* of blocks beside a table: all of it fits 99 KB */
 };
 
 /* Rounds of blocks in shared memory, as many as there is room for up to a limit. They are copied by whole
@@ -18,8 +19,9 @@ typedef struct segment_shape {
 
 static segment_shape segment_of(const block_layout *layout, const kernel_spec *spec, unsigned outputs)
 {
-    const unsigned room =
-        SHARED_BYTES - blocks_window(layout, spec) * (unsigned)spec->tile_rows * ROUND_BYTES;
+    const unsigned x = blocks_window(layout, spec) * (unsigned)spec->tile_rows * ROUND_BYTES;
+    const unsigned room = layout->table ? TABLE_SHARED_BYTES : SHARED_BYTES - x;
+    const unsigned teams = blocks_warps(layout) * WARP / TEAM;
     segment_shape s = {.rounds = 16, .of_round = ROUND / layout->elements * layout->bytes};
     do {
         s.rounds /= 2;
@@ -27,7 +29,7 @@ static segment_shape segment_of(const block_layout *layout, const kernel_spec *s
         const unsigned before = step < SECTOR_BYTES ? SECTOR_BYTES - step : 0;
         s.vectors = (bytes + before + LOAD_BYTES - 1) / LOAD_BYTES;
         s.stride = (s.vectors + 1) * LOAD_BYTES;
-    } while (s.rounds > 1 && s.stride * outputs * BLOCKS_TEAMS > room);
+    } while (s.rounds > 1 && s.stride * outputs * teams > room);
     return s;
 }
 
@@ -53,11 +55,11 @@ static bool is_turned(const block_layout *layout)
            (layout->codes == &codes_nibbles || layout->codes == &codes_bytes);
 }
 
-static segments segments_begin(ptx_builder *b, const blocks *s)
+static segments segments_begin(ptx_builder *b, blocks *s)
 {
     const block_layout *layout = s->share.layout;
     segments g = {.shape = segment_of(layout, s->spec, s->outputs)};
-    ptx_val shared = ptx_shared(b, "blocks", PTX_U8, BLOCKS_TEAMS * s->outputs * g.shape.stride, LOAD_BYTES);
+    ptx_val shared = blocks_shared(b, s, "blocks", s->teams * s->outputs * g.shape.stride);
     ptx_val piece = ptx_shl(b, s->thread, 4), zero[4];
     for (unsigned k = 0; k < 4; k++)
         zero[k] = ptx_u32(b, 0);
@@ -164,10 +166,13 @@ static void segment_load(ptx_builder *b, const blocks *s, const segments *g, ptx
     ptx_syncwarp(b);
 }
 
-/* Rounds in each turn of a loop. With two, it is known which blocks of 4 n + 2 bytes begin at a multiple of 4. */
+/* Rounds in each turn of a loop. With two and more, it is known which blocks of 4 n + 2 bytes begin at a multiple of 4. */
 static unsigned turn_of(const blocks *s, const segments *g)
 {
-    return s->window < 2 || g->shape.rounds < 2 ? 1 : 2;
+    unsigned turn = s->rows > 1 ? 2 : s->share.fast == BLOCK_BY_TABLE ? 8 : 4;
+    while (turn > s->window || turn > g->shape.rounds)
+        turn /= 2;
+    return turn;
 }
 
 /* Words that begin anywhere, of aligned ones. */
@@ -184,7 +189,7 @@ static void turned_words(ptx_builder *b, const segments *g, ptx_val at, int offs
 
 /* Round `number` of the segment at `more` (u32, bytes; empty: 0) in it; numbers are even or odd as those in the segment. */
 static void segment_round(ptx_builder *b, const blocks *s, const segments *g, ptx_val more, unsigned number,
-                          bool cheap, ptx_val x_at, int x_more)
+                          ptx_val x_at, int x_more)
 {
     const block_layout *layout = s->share.layout;
     const unsigned of_round = g->shape.of_round, offset = number * of_round;
@@ -197,7 +202,7 @@ static void segment_round(ptx_builder *b, const blocks *s, const segments *g, pt
             if (offset)
                 place.block = ptx_add(b, place.block, offset);
             place.align = block_align(layout);
-            if (of_round % 4 == 2 && turn_of(s, g) == 2) {
+            if (of_round % 4 == 2 && turn_of(s, g) > 1) {
                 place.skewed = number % 2;
                 place.align = number % 2 ? 2 : 4;
             }
@@ -210,7 +215,7 @@ static void segment_round(ptx_builder *b, const blocks *s, const segments *g, pt
                          s->share.bytes / 4, round.runs[i].codes);
             layout->scales->fetch(b, layout, &round.runs[i]);
         }
-        block_values_open(b, &s->reader, &round, cheap, &values[o]);
+        block_values_open(b, &s->reader, &round, s->share.fast, &values[o]);
     }
     blocks_add_round(b, s, values, x_at, x_more);
 }
@@ -226,20 +231,21 @@ static ptx_val bytes_before(ptx_builder *b, const segments *g, ptx_val round)
     return ptx_add(b, inside, ptx_and(b, before, SECTOR_BYTES - 1));
 }
 
-/* Rounds from r on, as many as are in a turn of a loop; those from `end` on are left out. */
+/* Rounds from r on, as many as are in a turn of a loop. From `end` on, the second half of them is left out, and others add
+ * nothing: x and blocks are 0 there. */
 static void segment_turn(ptx_builder *b, const blocks *s, const segments *g, ptx_val r, ptx_val end,
                          unsigned turn, ptx_val more, ptx_val x_at)
 {
     for (unsigned i = 0; i < turn; i++) {
-        if (i) {
+        if (i && i == turn / 2) {
             ptx_uniform(b);
             ptx_if(b, ptx_setp(b, PTX_LT, ptx_add(b, r, i), end));
         }
-        segment_round(b, s, g, more, i, s->share.cheap, x_at, (int)(i * ROUND_BYTES));
+        segment_round(b, s, g, more, i, x_at, (int)(i * s->x.round_bytes));
     }
-    for (unsigned i = 1; i < turn; i++)
+    if (turn > 1)
         ptx_end_if(b);
-    ptx_assign(b, x_at, ptx_add(b, x_at, turn * ROUND_BYTES));
+    ptx_assign(b, x_at, ptx_add(b, x_at, turn * s->x.round_bytes));
 }
 
 /* Rounds [from, end) (u32), which lie in the segment; two in each turn of the loop. */
@@ -285,10 +291,10 @@ static ptx_val rows_are_aligned(ptx_builder *b, const blocks *s, const segments 
     return emit_aligned(b, ptx_or(b, s->args.all.operand[QDNN_OPERAND_CODES], g->row_bytes), LOAD_BYTES);
 }
 
-void blocks_segments_pass(ptx_builder *b, const blocks *s)
+void blocks_segments_pass(ptx_builder *b, blocks *s)
 {
     segments g = segments_begin(b, s);
     ptx_uniform(b);
     ptx_if(b, rows_are_aligned(b, s, &g));
-    blocks_pass(b, s, s->share.cheap, segment_window, &g);
+    blocks_pass(b, s, s->share.fast, segment_window, &g);
 }

@@ -23,7 +23,9 @@ bool block_share_of(const block_layout *layout, block_share *share)
     if (share->bytes > RUN_BYTES_MAX)
         share->bytes = RUN_BYTES_MAX;
     share->runs = bytes / share->bytes;
-    share->cheap = !layout->table && layout->scales != &scales_f32;
+    share->fast = layout->table                     ? BLOCK_BY_TABLE
+                  : layout->scales != &scales_f32 ? BLOCK_CHEAP
+                                                  : BLOCK_PLAIN;
     share->own_first = has_six_bit_scales(layout);
     return true;
 }
@@ -34,10 +36,10 @@ unsigned block_share_lane(const void *user, unsigned thread, unsigned chunk)
     const block_layout *layout = share->layout;
     const block_section *section = &layout->sections[0];
     const unsigned of_run = share->bytes / CHUNK_BYTES, stream = chunk / of_run;
-    const unsigned run = thread * share->runs + stream / share->strands;
+    const unsigned run = thread * share->runs + stream % share->runs;
     const unsigned of_block = section->count * section->span / share->bytes;
     const unsigned position = run % of_block * share->bytes;
-    unsigned strand = stream % share->strands;
+    unsigned strand = stream / share->runs;
     if (share->own_first)
         strand ^= thread & 1;
     return (run / of_block * layout->elements + position / section->span * section->span * section->strands +
@@ -126,7 +128,7 @@ block_reader block_reader_begin(ptx_builder *b, const block_share *share, const 
     block_reader r = {.share = share, .state = state, .thread = thread};
     if (share->own_first)
         begin_own_first(b, &r);
-    if (share->cheap && share->layout->bias)
+    if (share->fast == BLOCK_CHEAP && share->layout->bias)
         r.guard = ptx_var(b, ptx_f32(b, 0));
     return r;
 }
@@ -283,7 +285,7 @@ static void open_cheap(ptx_builder *b, const block_reader *r, block_round *round
         else if (!share->own_first)
             run->d = round->runs[0].d; /* both lie in one block */
         for (unsigned s = 0; s < share->strands; s++) {
-            block_stream *stream = &out->streams[i * share->strands + s];
+            block_stream *stream = &out->streams[s * share->runs + i];
             if (!share->own_first)
                 open_scale(b, r, run, s, stream);
             open_codes(b, r, run, s, stream);
@@ -299,7 +301,7 @@ static void open_plain(ptx_builder *b, const block_reader *r, block_round *round
     for (unsigned i = 0; i < share->runs; i++) {
         block_open_run(b, share->layout, &round->runs[i]);
         for (unsigned s = 0; s < share->strands; s++)
-            out->streams[i * share->strands + s].strand =
+            out->streams[s * share->runs + i].strand =
                 block_strand_of(b, share->layout, &round->runs[i], s);
     }
     if (!share->own_first)
@@ -309,14 +311,29 @@ static void open_plain(ptx_builder *b, const block_reader *r, block_round *round
     out->streams[1].strand = block_strand_select(b, &low, &high, share->bytes, r->odd);
 }
 
-void block_values_open(ptx_builder *b, const block_reader *reader, block_round *round, bool cheap,
+/* ---- By table: bytes as they were loaded; both strands have the scale ---- */
+
+static void open_by_table(ptx_builder *b, const block_reader *r, block_round *round, block_values *out)
+{
+    const block_share *share = r->share;
+    for (unsigned i = 0; i < share->runs; i++) {
+        block_run *run = &round->runs[i];
+        block_strand numbers = {0};
+        block_open_run(b, share->layout, run);
+        share->layout->scales->strand(b, run, 0, &numbers);
+        out->streams[i].scales[0] = numbers.scale;
+        for (unsigned k = 0; 4 * k < share->bytes; k++)
+            out->streams[i].words[k] = run->codes[k];
+    }
+}
+
+void block_values_open(ptx_builder *b, const block_reader *reader, block_round *round, block_way way,
                        block_values *out)
 {
-    *out = (block_values){.cheap = cheap};
-    if (cheap)
-        open_cheap(b, reader, round, out);
-    else
-        open_plain(b, reader, round, out);
+    static void (*const open[])(ptx_builder *, const block_reader *, block_round *, block_values *) = {
+        [BLOCK_PLAIN] = open_plain, [BLOCK_CHEAP] = open_cheap, [BLOCK_BY_TABLE] = open_by_table};
+    *out = (block_values){.way = way};
+    open[way](b, reader, round, out);
 }
 
 /* ---- Elements ---- */
@@ -345,18 +362,40 @@ ptx_val block_value(ptx_builder *b, const block_reader *reader, const block_valu
 {
     unsigned byte;
     const block_stream *stream = stream_of(values, reader->share, chunk, e, &byte);
-    if (!values->cheap)
+    if (values->way == BLOCK_PLAIN)
         return block_decode(b, reader->share->layout, reader->state, &stream->strand, byte);
     return ptx_fma(b, masked(b, reader, stream, byte), stream->scales[byte % 2], stream->addend);
 }
 
-ptx_val block_value_pair(ptx_builder *b, const block_reader *reader, const block_values *values,
-                         unsigned chunk, unsigned other, unsigned e)
+static ptx_val look_up(ptx_builder *b, const block_reader *reader, const block_values *values, unsigned chunk,
+                       unsigned e, ptx_val out[2])
 {
+    unsigned byte;
+    const block_stream *stream = stream_of(values, reader->share, chunk, e, &byte);
+    byte_table_load(b, &reader->table, stream->words[byte / 4], byte % 4, out, 2);
+    return stream->scales[0];
+}
+
+void block_values_looked_up(ptx_builder *b, const block_reader *reader, const block_values *values, unsigned chunk,
+                            unsigned e, ptx_val out[2])
+{
+    ptx_val scale = look_up(b, reader, values, chunk, e, out);
+    for (unsigned i = 0; i < 2; i++)
+        out[i] = ptx_mul(b, out[i], scale);
+}
+
+ptx_val block_value_pair(ptx_builder *b, const block_reader *reader, const block_values *values,
+                         unsigned chunk, unsigned e)
+{
+    const unsigned other = chunk + TEAM_CHUNKS / 2;
     unsigned byte[2];
+    if (values->way == BLOCK_BY_TABLE) {
+        ptx_val two[2], scale = look_up(b, reader, values, chunk, e, two);
+        return ptx_mul(b, ptx_pack2(b, PTX_F32X2, two[0], two[1]), ptx_pack2(b, PTX_F32X2, scale, scale));
+    }
     const block_stream *one = stream_of(values, reader->share, chunk, e, &byte[0]);
     const block_stream *two = stream_of(values, reader->share, other, e, &byte[1]);
-    if (!values->cheap)
+    if (values->way == BLOCK_PLAIN)
         return ptx_pack2(b, PTX_F32X2, block_value(b, reader, values, chunk, e),
                          block_value(b, reader, values, other, e));
     ptx_val codes = ptx_pack2(b, PTX_F32X2, masked(b, reader, one, byte[0]), masked(b, reader, two, byte[1]));

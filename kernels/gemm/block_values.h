@@ -6,11 +6,14 @@
  * `and` and one fma make code * scale + addend, times 2^-48: scales are multiplied by 2^(101 - p) once a block, addends by
  * 2^-48, and x by 2^48 where it is staged. All of that is exact: scales are multiples of 2^-24 below 2^24, and products of
  * weights with x are the same real numbers as before. It needs x below 2^79, and finite scales where a bias is subtracted
- * (the kernel falls back on the plain decode). */
+ * (the kernel falls back on the plain decode).
+ *
+ * By table: nibbles that stand for numbers of a table are looked up by bytes, the codes of both strands at once. */
 #ifndef QDNN_KERNELS_GEMM_BLOCK_VALUES_H
 #define QDNN_KERNELS_GEMM_BLOCK_VALUES_H
 
 #include "kernels/formats/blocks.h"
+#include "kernels/gemm/byte_table.h"
 
 enum {
     TEAM = 8,           /* threads that share an output */
@@ -19,11 +22,13 @@ enum {
     X_EXPONENT_MAX = 79 /* and has to be below 2^X_EXPONENT_MAX */
 };
 
+typedef enum block_way { BLOCK_PLAIN, BLOCK_CHEAP, BLOCK_BY_TABLE } block_way;
+
 /* How a team shares a round: a thread has `runs` neighbouring runs of `bytes` bytes. */
 typedef struct block_share {
     const block_layout *layout;
     unsigned runs, bytes, strands;
-    bool cheap;     /* the cheap decode serves */
+    block_way fast; /* the fastest decode that serves */
     bool own_first; /* of two strands, a thread with an odd number takes strand 1 first */
 } block_share;
 
@@ -44,6 +49,7 @@ typedef struct block_reader {
     ptx_val shifts[2],
         turns[2]; /* u32: where their nibbles begin, and which turn brings their fifth bit to bit 4 */
     ptx_val select[2], shift, mask; /* how the team unpacks six-bit scales */
+    byte_table table; /* where codes are looked up */
     ptx_val guard; /* variable f32: NaN once a scale was not finite; empty where that does not matter */
 } block_reader;
 block_reader block_reader_begin(ptx_builder *b, const block_share *share, const codec_state *state,
@@ -69,17 +75,20 @@ typedef struct block_stream {
     ptx_val masks[2], scales[2], addend;
 } block_stream;
 typedef struct block_values {
-    bool cheap;
+    block_way way;
     block_stream streams[TEAM_CHUNKS];
 } block_values;
-/* `cheap`: by the cheap decode, which the share has to allow; the round has the header's words then. */
-void block_values_open(ptx_builder *b, const block_reader *reader, block_round *round, bool cheap,
+/* `way`: plain, or what the share allows; for the cheap decode the round has the header's words. */
+void block_values_open(ptx_builder *b, const block_reader *reader, block_round *round, block_way way,
                        block_values *out);
-/* Element e of a chunk: f32, times 2^-X_SHIFT by the cheap decode. */
+/* Element e of a chunk: f32, times 2^-X_SHIFT by the cheap decode. Not by table. */
 ptx_val block_value(ptx_builder *b, const block_reader *reader, const block_values *values, unsigned chunk,
                     unsigned e);
-/* The same elements of two chunks as f32x2. */
+/* By table: element e of `chunk` and of chunk + 2, which lie in the same bytes. */
+void block_values_looked_up(ptx_builder *b, const block_reader *reader, const block_values *values, unsigned chunk,
+                            unsigned e, ptx_val out[2]);
+/* Element e of `chunk` and of chunk + 2 as f32x2. */
 ptx_val block_value_pair(ptx_builder *b, const block_reader *reader, const block_values *values,
-                         unsigned chunk, unsigned other, unsigned e);
+                         unsigned chunk, unsigned e);
 
 #endif

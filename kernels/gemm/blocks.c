@@ -14,11 +14,16 @@ enum {
 
 /* ---- Shape ---- */
 
+unsigned blocks_warps(const block_layout *layout)
+{
+    return layout->table ? 4 : 8;
+}
+
 unsigned blocks_window(const block_layout *layout, const kernel_spec *spec)
 {
     unsigned window =
         blocks_are_direct(layout) ? BLOCKS_SLOTS : 1; /* a multiple of it: rounds keep their slots */
-    while (2 * window * spec->tile_rows <= (blocks_are_direct(layout) ? WINDOW : WINDOW / 2))
+    while (2 * window * spec->tile_rows <= (blocks_are_direct(layout) || layout->table ? WINDOW : WINDOW / 2))
         window *= 2;
     return window;
 }
@@ -35,7 +40,8 @@ static unsigned outputs_of_team(const kernel_row *row, const kernel_spec *spec)
 
 static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
 {
-    return spec->gated ? BLOCKS_TEAMS : BLOCKS_TEAMS * outputs_of_team(row, spec);
+    const unsigned teams = blocks_warps(block_layout_of(row->format)) * WARP / TEAM;
+    return spec->gated ? teams : teams * outputs_of_team(row, spec);
 }
 
 static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
@@ -56,12 +62,19 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
 
 /* ---- x ---- */
 
+/* Bytes from one run of a team's vectors to the next: with a table, the runs lie between its entries. */
+static unsigned x_pitch(const blocks *s)
+{
+    _Static_assert(TEAM * LOAD_BYTES == BYTE_TABLE_RUN, "a run fits between the entries of a table");
+    return s->share.fast == BLOCK_BY_TABLE ? BYTE_TABLE_PITCH : BYTE_TABLE_RUN;
+}
+
 /* Bytes, within a round, of element e of the chunk with accumulator `a` of thread j: (a, half, j, e) in vectors of four;
  * of pairs (a % 2, e / 2, j, e % 2, a / 2). */
 static unsigned x_offset(const blocks *s, unsigned a, unsigned e)
 {
-    return s->pairs ? ((a % 2 * 4 + e / 2) * TEAM) * LOAD_BYTES + e % 2 * 8 + a / 2 * 4
-                    : ((a * 2 + e / 4) * TEAM) * LOAD_BYTES + e % 4 * 4;
+    return s->pairs ? (a % 2 * 4 + e / 2) * x_pitch(s) + e % 2 * 8 + a / 2 * 4
+                    : (a * 2 + e / 4) * x_pitch(s) + e % 4 * 4;
 }
 
 /* A thread stages the chunk of thread i % 8, accumulator i / 8 (i its lane in the warp), of the rounds that its warp has. */
@@ -72,11 +85,13 @@ static void begin_x(ptx_builder *b, blocks *s)
                       .args = &s->args,
                       .rows = s->rows,
                       .rounds = s->window,
-                      .warps = BLOCKS_WARPS,
-                      .round_bytes = ROUND_BYTES,
+                      .warps = s->warps,
+                      .round_bytes = ROUND_BYTES / BYTE_TABLE_RUN * x_pitch(s),
                       .copies = 1,
                       .shift = X_SHIFT,
-                      .shared = ptx_shared(b, "x_window", PTX_F32, s->window * s->rows * ROUND, LOAD_BYTES)};
+                      .shared = s->share.fast == BLOCK_BY_TABLE
+                                    ? ptx_add(b, s->dynamic, BYTE_TABLE_RUN)
+                                    : blocks_shared(b, s, "x_window", s->window * s->rows * ROUND_BYTES)};
     for (unsigned e = 0; e < CHUNK; e++)
         s->x.offsets[e] = x_offset(s, 0, e);
     s->x_mine = ptx_add(b, s->x.shared, ptx_shl(b, s->thread, 4));
@@ -84,7 +99,7 @@ static void begin_x(ptx_builder *b, blocks *s)
     slot = ptx_add(b, slot, ptx_shl(b, number, ceil_log2(x_offset(s, 1, 0))));
     s->x.slot = s->pairs ? ptx_add(b, slot, ptx_shl(b, ptx_shr(b, a, 1), 2)) : slot;
     s->x.chunk = ptx_cvt(b, PTX_U64, ptx_shl(b, lane_map_lane(b, &s->map, j, a), 3));
-    if (s->share.cheap && s->spec->data != QDNN_DATA_F16)
+    if (s->share.fast == BLOCK_CHEAP && s->spec->data != QDNN_DATA_F16)
         s->x.largest = ptx_var(b, ptx_f32(b, 0));
 }
 
@@ -107,15 +122,12 @@ static void clear_sums(ptx_builder *b, const blocks *s)
 }
 
 /* One chunk of each output, times all rows of x. */
-static void add_chunk(ptx_builder *b, const blocks *s, const block_values *values, unsigned a, ptx_val x_at,
-                      int x_more)
+static void multiply_chunk(ptx_builder *b, const blocks *s, ptx_val w[BLOCKS_OUTPUTS_MAX][CHUNK], unsigned a,
+                           ptx_val x_at, int x_more)
 {
-    ptx_val w[BLOCKS_OUTPUTS_MAX][CHUNK], x[CHUNK];
-    for (unsigned o = 0; o < s->outputs; o++)
-        for (unsigned e = 0; e < CHUNK; e++)
-            w[o][e] = block_value(b, &s->reader, &values[o], a, e);
     for (unsigned m = 0; m < s->rows; m++) {
-        const int at = x_more + (int)(m * s->window * ROUND_BYTES);
+        const int at = x_more + (int)(m * s->window * s->x.round_bytes);
+        ptx_val x[CHUNK];
         for (unsigned e = 0; e < CHUNK; e += 4)
             ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, x_at, at + (int)x_offset(s, a, e), &x[e],
                        4);
@@ -125,16 +137,41 @@ static void add_chunk(ptx_builder *b, const blocks *s, const block_values *value
     }
 }
 
-/* The same for chunks a and a + 2. */
+static void add_chunk(ptx_builder *b, const blocks *s, const block_values *values, unsigned a, ptx_val x_at,
+                      int x_more)
+{
+    ptx_val w[BLOCKS_OUTPUTS_MAX][CHUNK];
+    for (unsigned o = 0; o < s->outputs; o++)
+        for (unsigned e = 0; e < CHUNK; e++)
+            w[o][e] = block_value(b, &s->reader, &values[o], a, e);
+    multiply_chunk(b, s, w, a, x_at, x_more);
+}
+
+/* Chunks a and a + 2, which are looked up together. */
+static void add_chunks_by_table(ptx_builder *b, const blocks *s, const block_values *values, unsigned a,
+                                ptx_val x_at, int x_more)
+{
+    ptx_val w[2][BLOCKS_OUTPUTS_MAX][CHUNK];
+    for (unsigned o = 0; o < s->outputs; o++)
+        for (unsigned e = 0; e < CHUNK; e++) {
+            ptx_val two[2];
+            block_values_looked_up(b, &s->reader, &values[o], a, e, two);
+            w[0][o][e] = two[0], w[1][o][e] = two[1];
+        }
+    for (unsigned i = 0; i < 2; i++)
+        multiply_chunk(b, s, w[i], a + i * TEAM_CHUNKS / 2, x_at, x_more);
+}
+
+/* The same in pairs, by any decode. */
 static void add_chunk_pair(ptx_builder *b, const blocks *s, const block_values *values, unsigned a,
                            ptx_val x_at, int x_more)
 {
     ptx_val w[BLOCKS_OUTPUTS_MAX][CHUNK], x[CHUNK];
     for (unsigned o = 0; o < s->outputs; o++)
         for (unsigned e = 0; e < CHUNK; e++)
-            w[o][e] = block_value_pair(b, &s->reader, &values[o], a, a + 2, e);
+            w[o][e] = block_value_pair(b, &s->reader, &values[o], a, e);
     for (unsigned m = 0; m < s->rows; m++) {
-        const int at = x_more + (int)(m * s->window * ROUND_BYTES);
+        const int at = x_more + (int)(m * s->window * s->x.round_bytes);
         for (unsigned e = 0; e < CHUNK; e += 2)
             ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32X2, x_at, at + (int)x_offset(s, a, e), &x[e],
                        2);
@@ -146,20 +183,18 @@ static void add_chunk_pair(ptx_builder *b, const blocks *s, const block_values *
 
 void blocks_add_round(ptx_builder *b, const blocks *s, const block_values *values, ptx_val x_at, int x_more)
 {
-    for (unsigned a = 0; a < (s->pairs ? TEAM_CHUNKS / 2 : TEAM_CHUNKS); a++)
-        if (s->pairs)
-            add_chunk_pair(b, s, values, a, x_at, x_more);
-        else
-            add_chunk(b, s, values, a, x_at, x_more);
+    const bool by_table = values->way == BLOCK_BY_TABLE;
+    for (unsigned a = 0; a < (s->pairs || by_table ? TEAM_CHUNKS / 2 : TEAM_CHUNKS); a++)
+        (s->pairs ? add_chunk_pair : by_table ? add_chunks_by_table : add_chunk)(b, s, values, a, x_at, x_more);
 }
 
 /* ---- Passes over K ---- */
 
-void blocks_pass(ptx_builder *b, const blocks *s, bool cheap, window_function *window, void *user)
+void blocks_pass(ptx_builder *b, const blocks *s, block_way way, window_function *window, void *user)
 {
     ptx_val first = ptx_for(b, ptx_u32(b, 0), s->rounds, s->window);
     ptx_syncthreads(b);
-    x_window_stage(b, &s->x, &s->at, first, cheap);
+    x_window_stage(b, &s->x, &s->at, first, way == BLOCK_CHEAP);
     ptx_syncthreads(b);
     window(b, s, user, first, ptx_min(b, ptx_add(b, first, s->window), s->rounds));
     ptx_end_for(b);
@@ -189,10 +224,10 @@ static void plain_window(ptx_builder *b, const blocks *s, void *user, ptx_val fi
             places[i].block = ptx_at(b, s->rows_at[o], number, layout->bytes);
         }
         block_round_fetch(b, &s->share, places, &round);
-        block_values_open(b, &s->reader, &round, false, &values[o]);
+        block_values_open(b, &s->reader, &round, BLOCK_PLAIN, &values[o]);
     }
     blocks_add_round(b, s, values, x_at, 0);
-    ptx_assign(b, x_at, ptx_add(b, x_at, ROUND_BYTES));
+    ptx_assign(b, x_at, ptx_add(b, x_at, s->x.round_bytes));
     ptx_end_for(b);
 }
 
@@ -247,7 +282,7 @@ static void begin_outputs(ptx_builder *b, blocks *s)
     const unsigned each = s->spec->gated ? 1 : s->outputs;
     ptx_val row_bytes =
         ptx_mul(b, ptx_shr(b, s->args.k, ceil_log2(layout->elements)), ptx_u64(b, layout->bytes));
-    ptx_val number = ptx_mad(b, ptx_ctaid_x(b), BLOCKS_TEAMS, s->team);
+    ptx_val number = ptx_mad(b, ptx_ctaid_x(b), (int)s->teams, s->team);
     s->n = ptx_mul_wide(b, number, ptx_u32(b, each));
     ptx_val row = ptx_min(b, s->n, ptx_sub(b, s->args.n, ptx_u64(b, 1)));
     s->rows_at[0] = ptx_mad(b, row, row_bytes, s->args.all.operand[QDNN_OPERAND_CODES]);
@@ -265,23 +300,55 @@ static bool has_f32x2(const ptx_builder *b)
     return sm && (sm->number == 100 || sm->number == 103);
 }
 
+/* For a table beside the blocks. */
+static bool has_room(const ptx_builder *b)
+{
+    const ptx_sm *sm = ptx_target(b);
+    return sm && sm->shared_block > 64 * 1024;
+}
+
+/* Where the launch gives memory for a table and there is none, it serves for the rest. */
+ptx_val blocks_shared(ptx_builder *b, blocks *s, const char *name, unsigned bytes)
+{
+    if (s->dynamic.kind == PTX_NOTHING || s->share.fast == BLOCK_BY_TABLE)
+        return ptx_shared(b, name, PTX_U8, bytes, LOAD_BYTES);
+    ptx_val at = ptx_add(b, s->dynamic, (int)s->dynamic_used);
+    s->dynamic_used += bytes;
+    return at;
+}
+
+static void numbers_of_byte(ptx_builder *b, const void *user, ptx_val byte, ptx_val out[2])
+{
+    const codec_state *state = user;
+    for (unsigned i = 0; i < 2; i++)
+        out[i] = table_number(b, state, byte, 4 * i);
+}
+
 static void begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, blocks *s)
 {
+    const block_layout *layout = block_layout_of(row->format);
     *s = (blocks){.spec = spec,
+                  .warps = blocks_warps(layout),
+                  .teams = blocks_warps(layout) * WARP / TEAM,
                   .rows = (unsigned)spec->tile_rows,
                   .outputs = outputs_of_team(row, spec),
                   .pairs = has_f32x2(b),
                   .args = gemm_declare(b, row, spec)};
-    const block_layout *layout = block_layout_of(row->format);
     block_share_of(layout, &s->share);
+    if (layout->table && !has_room(b))
+        s->share.fast = BLOCK_PLAIN;
     lane_map_make(block_share_lane, &s->share, TEAM, TEAM_CHUNKS, &s->map);
     s->window = blocks_window(layout, spec);
     s->state = block_open(b, layout);
     ptx_val lane = ptx_laneid(b);
     s->thread = ptx_and(b, lane, TEAM - 1);
     s->team = ptx_shr(b, ptx_tid_x(b), ceil_log2(TEAM));
+    if (layout->table)
+        s->dynamic = ptx_shared_dynamic(b, BYTE_TABLE_RUN);
     begin_x(b, s);
     s->reader = block_reader_begin(b, &s->share, &s->state, s->thread);
+    if (s->share.fast == BLOCK_BY_TABLE)
+        s->reader.table = byte_table_fill(b, s->dynamic, s->warps * WARP, 2, numbers_of_byte, &s->state);
 }
 
 /* The rows of a tile, and the weights of its expert. */
@@ -327,16 +394,28 @@ static void multiply(ptx_builder *b, blocks *s)
         ptx_uniform(b);
         ptx_if(b, ptx_setp(b, PTX_NE, again, 0));
         clear_sums(b, s);
-        blocks_pass(b, s, false, plain_window, NULL);
+        blocks_pass(b, s, BLOCK_PLAIN, plain_window, NULL);
         ptx_end_if(b);
     }
     finish(b, s);
 }
 
+static unsigned threads_of(const kernel_row *row, const kernel_spec *spec)
+{
+    (void)spec;
+    return blocks_warps(block_layout_of(row->format)) * WARP;
+}
+
+static unsigned shared_of(const kernel_row *row, const kernel_spec *spec)
+{
+    (void)spec;
+    return block_layout_of(row->format)->table ? BYTE_TABLE_BYTES : 0;
+}
+
 static void emit_blocks(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     blocks s;
-    ptx_reqntid(b, (BLOCKS_WARPS * WARP), 1, 1);
+    ptx_reqntid(b, threads_of(row, spec), 1, 1);
     ptx_minnctapersm(b, blocks_are_direct(block_layout_of(row->format)) || spec->tile_rows > 1 ? 1 : 2);
     begin(b, row, spec, &s);
     begin_tile(b, &s);
@@ -344,7 +423,8 @@ static void emit_blocks(ptx_builder *b, const kernel_row *row, const kernel_spec
     row_tiles_end(b);
 }
 
-const gemm_kernel gemm_blocks = {.block = (BLOCKS_WARPS * WARP),
+const gemm_kernel gemm_blocks = {.block_of = threads_of,
+                                 .shared = shared_of,
                                  .outputs = columns_of,
                                  .emit = emit_blocks,
                                  .serves = serves,

@@ -7,8 +7,6 @@
 #include "kernels/gemm/window.h"
 
 enum {
-    BLOCKS_WARPS = 8,
-    BLOCKS_TEAMS = BLOCKS_WARPS * WARP / TEAM,
     BLOCKS_ROWS_MAX = 16,
     BLOCKS_OUTPUTS_MAX = 4, /* of a team */
     BLOCKS_SLOTS = 2        /* rounds of weights that are loaded ahead */
@@ -21,6 +19,7 @@ typedef struct blocks {
     codec_state state;
     lane_map map;
     block_reader reader;
+    unsigned warps, teams;               /* of a thread block */
     unsigned rows, outputs;              /* of x; of the weights, in each team */
     unsigned window;                     /* rounds */
     bool pairs;                          /* accumulators lie in pairs, for fma on f32x2 */
@@ -29,11 +28,19 @@ typedef struct blocks {
     row_tile at;                         /* the rows of x */
     ptx_val n;                           /* u64: the first column of y */
     ptx_val rows_at[BLOCKS_OUTPUTS_MAX]; /* pointers: rows of blocks, of outputs that exist */
+    ptx_val dynamic;      /* u32: memory that the launch gives; empty: none */
+    unsigned dynamic_used; /* bytes of it */
     x_window x;
     ptx_val x_mine; /* u32: where this thread's x begins in a round */
     ptx_val sums[BLOCKS_ROWS_MAX][BLOCKS_OUTPUTS_MAX]
                 [TEAM_CHUNKS]; /* variables; of pairs, f32x2 in the first half */
 } blocks;
+
+/* Warps of a thread block. */
+unsigned blocks_warps(const block_layout *layout);
+
+/* Bytes of shared memory from address (u32) on: the rest of what the launch gave, or of its own. */
+ptx_val blocks_shared(ptx_builder *b, blocks *s, const char *name, unsigned bytes);
 
 /* Rounds of x in shared memory. */
 unsigned blocks_window(const block_layout *layout, const kernel_spec *spec);
@@ -44,7 +51,7 @@ void blocks_add_round(ptx_builder *b, const blocks *s, const block_values *value
 /* A pass over K, by windows of x: those are staged (scaled where the decode is cheap), then `window` adds the rounds
  * [first, end) (u32). */
 typedef void window_function(ptx_builder *b, const blocks *s, void *user, ptx_val first, ptx_val end);
-void blocks_pass(ptx_builder *b, const blocks *s, bool cheap, window_function *window, void *user);
+void blocks_pass(ptx_builder *b, const blocks *s, block_way way, window_function *window, void *user);
 
 /* ---- Weights straight from memory, loaded ahead: blocks of a multiple of 16 bytes (block_direct.c) ---- */
 
@@ -54,6 +61,6 @@ void blocks_direct_pass(ptx_builder *b, const blocks *s);
 /* ---- Weights through shared memory: the other blocks (block_segments.c) ---- */
 
 /* The pass begins an if, which the caller ends: where rows of blocks can be copied by vectors. */
-void blocks_segments_pass(ptx_builder *b, const blocks *s);
+void blocks_segments_pass(ptx_builder *b, blocks *s);
 
 #endif

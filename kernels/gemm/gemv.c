@@ -75,8 +75,7 @@ static reading reading_begin(ptx_builder *b, const gemv *g)
     if (!s->span)
         return r;
     ptx_val slot = ptx_shr(b, ptx_mul(b, g->thread, (int)gemv_unit(s)), ceil_log2(s->span));
-    ptx_val output = ptx_mad(b, g->output, (int)(4 * gemv_numbers_pitch(s, g->codec)), g->numbers_shared);
-    r.numbers = ptx_var(b, ptx_mad(b, slot, (int)(4 * g->codec->numbers), output));
+    r.numbers = ptx_var(b, gemv_numbers_at(b, g, g->output, slot));
     return r;
 }
 
@@ -87,42 +86,40 @@ static void reading_advance(ptx_builder *b, const gemv *g, const reading *r, uns
     if (!g->shape.span)
         return;
     ptx_into(b, r->numbers);
-    ptx_add(b, r->numbers, (int)(rounds * (ROUND / g->shape.span) * 4 * g->codec->numbers));
+    ptx_add(b, r->numbers, (int)gemv_slot_offset(&g->shape, g->codec, rounds * (ROUND / g->shape.span)));
 }
 
-/* The numbers of an output for a chunk; loaded where the chunk begins a span, those of the next ones too if they fill a
- * vector. */
-static void load_numbers(ptx_builder *b, const gemv *g, const reading *r, unsigned round, unsigned output,
-                         unsigned chunk, ptx_val *numbers)
+/* The numbers of an output for the chunks of a round: span after span. */
+typedef struct round_numbers {
+    ptx_val at[GEMV_CHUNKS_MAX * GEMV_NUMBERS_MAX];
+} round_numbers;
+
+/* Those of a chunk; loaded where they are needed first, those of the next spans too if they fill a vector. */
+static const ptx_val *chunk_numbers(ptx_builder *b, const gemv *g, const reading *r, unsigned round,
+                                    unsigned output, unsigned chunk, round_numbers *all)
 {
     const gemv_shape *s = &g->shape;
     const unsigned n = g->codec->numbers;
-    if (!s->span) {
-        for (unsigned i = 0; i < n; i++)
-            numbers[i] = g->only[i];
-        return;
-    }
-    const unsigned spans = gemv_spans_together(s, g->codec);
-    if (CHUNK * chunk % s->span != 0)
-        return;
-    unsigned slot = CHUNK * chunk / s->span, row = output * (s->of_block / s->outputs);
-    if (slot % spans == 0)
-        ptx_ld_vec(
-            b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, r->numbers,
-            (int)(4 * (row * gemv_numbers_pitch(s, g->codec) + (round * (ROUND / s->span) + slot) * n)),
-            numbers, (int)(n * spans));
-    else
-        for (unsigned i = 0; i < n; i++)
-            numbers[i] = numbers[i + n * (slot % spans)];
+    if (!s->span)
+        return g->only;
+    const unsigned spans = gemv_spans_together(s, g->codec), slot = CHUNK * chunk / s->span;
+    const unsigned first = slot / spans * spans, row = output * (s->of_block / s->outputs);
+    ptx_val *numbers = &all->at[n * first];
+    if (n && numbers[0].kind == PTX_NOTHING)
+        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, r->numbers,
+                   (int)(gemv_output_offset(s, g->codec, row) +
+                         gemv_slot_offset(s, g->codec, round * (ROUND / s->span) + first)),
+                   numbers, (int)(n * spans));
+    return &all->at[n * slot];
 }
 
-/* Half a chunk of x. */
+/* Half a chunk of x, or of pairs, a quarter of two chunks; `number` counts them. */
 enum { HALF = CHUNK / 2 };
 static void load_x(ptx_builder *b, const gemv *g, const reading *r, unsigned round, unsigned row,
-                   unsigned chunk, unsigned half, ptx_val x[HALF])
+                   unsigned number, ptx_val x[HALF])
 {
     const unsigned vector = g->shape.team * LOAD_BYTES;
-    const unsigned at = row * g->shape.tile * 4 + round * ROUND_BYTES + (2 * chunk + half) * vector;
+    const unsigned at = row * g->shape.tile * 4 + round * ROUND_BYTES + number * vector;
     ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, r->x, (int)(g->stretch * at), x, HALF);
 }
 
@@ -133,17 +130,18 @@ static void pair_weights(ptx_builder *b, ptx_val w[2 * CHUNK])
         w[i] = ptx_pack2(b, PTX_F32X2, w[i], w[CHUNK + i]);
 }
 
-static void scale_pairs(ptx_builder *b, const gemv *g, ptx_val w[CHUNK], ptx_val scale)
+static void scale_pairs(ptx_builder *b, const gemv *g, ptx_val w[CHUNK], const ptx_val scales[2])
 {
     ptx_val global = g->w.matrix.q.side.global_scale;
     for (unsigned i = 0; i < CHUNK; i++) {
-        w[i] = ptx_mul(b, w[i], ptx_pack2(b, PTX_F32X2, scale, scale));
+        w[i] = ptx_mul(b, w[i], ptx_pack2(b, PTX_F32X2, scales[0], scales[1]));
         if (global.kind != PTX_NOTHING)
             w[i] = ptx_mul(b, w[i], ptx_pack2(b, PTX_F32X2, global, global));
     }
 }
 
-/* The chunk's products, of some outputs and all rows; a vector of x at a time, which takes few registers. */
+/* The products of a chunk, or of a pair of them, of some outputs and all rows; a vector of x at a time, which takes few
+ * registers. */
 static void add_chunk(ptx_builder *b, const gemv *g, const reading *r, unsigned round, unsigned chunk,
                       unsigned first, unsigned outputs, ptx_val w[GEMV_OUTPUTS_MAX][2 * CHUNK])
 {
@@ -151,7 +149,7 @@ static void add_chunk(ptx_builder *b, const gemv *g, const reading *r, unsigned 
     for (unsigned v = 0; v < CHUNK / of_vector; v++)
         for (unsigned row = 0; row < g->shape.rows; row++) {
             ptx_val x[HALF];
-            load_x(b, g, r, round, row, chunk, v, x);
+            load_x(b, g, r, round, row, CHUNK / of_vector * chunk + v, x);
             for (unsigned j = 0; j < of_vector && g->in_pairs; j++)
                 x[j] = ptx_pack2(b, PTX_F32X2, x[2 * j], x[2 * j + 1]);
             for (unsigned i = first; i < first + outputs; i++)
@@ -162,10 +160,15 @@ static void add_chunk(ptx_builder *b, const gemv *g, const reading *r, unsigned 
         }
 }
 
-/* Chunks that are added together. */
+/* Chunks that are added together, and how many such there are. */
 static unsigned chunks_together(const gemv *g)
 {
     return g->in_pairs ? 2 : 1;
+}
+
+static unsigned sums_of(const gemv *g)
+{
+    return g->shape.chunks / chunks_together(g);
 }
 
 static bool is_bytes(const gemv *g)
@@ -177,21 +180,25 @@ static void compute_round(ptx_builder *b, const gemv *g, const reading *r, unsig
 {
     const gemv_shape *s = &g->shape;
     const unsigned slot = round % s->depth;
-    ptx_val numbers[GEMV_OUTPUTS_MAX][GEMV_NUMBERS_MAX], w[GEMV_OUTPUTS_MAX][2 * CHUNK];
-    for (unsigned chunk = 0; chunk < s->chunks; chunk += chunks_together(g)) {
+    ptx_val w[GEMV_OUTPUTS_MAX][2 * CHUNK];
+    round_numbers all[GEMV_OUTPUTS_MAX] = {0};
+    for (unsigned chunk = 0; chunk < sums_of(g); chunk++) {
         for (unsigned i = 0; i < s->outputs; i++) {
             const bool at_once = g->in_pairs && g->codec->decode_pair && !is_bytes(g);
+            ptx_val scales[2];
             for (unsigned j = 0; j < chunks_together(g); j++) {
-                load_numbers(b, g, r, round, i, chunk + j, numbers[i]);
+                const unsigned this = chunk + j * sums_of(g);
+                const ptx_val *numbers = chunk_numbers(b, g, r, round, i, this, &all[i]);
+                scales[j] = numbers[0];
                 if (!at_once)
-                    g->codec->decode(b, g, g->ring[slot][i], chunk + j, numbers[i], w[i] + CHUNK * j);
+                    g->codec->decode(b, g, g->ring[slot][i], this, numbers, w[i] + CHUNK * j);
             }
             if (at_once)
-                g->codec->decode_pair(b, g, g->ring[slot][i], chunk, w[i]);
+                g->codec->decode_pair(b, g, g->ring[slot][i], chunk, chunk + sums_of(g), w[i]);
             else if (g->in_pairs)
                 pair_weights(b, w[i]);
             if (gemv_scales_last(g))
-                scale_pairs(b, g, w[i], numbers[i][0]);
+                scale_pairs(b, g, w[i], scales);
         }
         add_chunk(b, g, r, round, chunk, 0, s->outputs, w);
     }
@@ -281,10 +288,11 @@ static void slow_round(ptx_builder *b, const gemv *g, const reading *r, ptx_val 
         ptx_val element = ptx_mad(b, ptx_cvt(b, PTX_U64, g->rows[i]), g->args.k, k);
         ptx_val byte = ptx_shr(b, ptx_mul(b, element, ptx_u64(b, bits)), 3);
         load_bytes(b, ptx_add(b, g->w.codes, byte), s->words, words);
-        for (unsigned chunk = 0; chunk < s->chunks; chunk += chunks_together(g)) {
-            for (unsigned j = 0; j < chunks_together(g); j++)
-                slow_weights(b, g, i, chunk + j, ptx_add(b, k, ptx_u64(b, CHUNK * (chunk + j))), words,
-                             w[i] + CHUNK * j);
+        for (unsigned chunk = 0; chunk < sums_of(g); chunk++) {
+            for (unsigned j = 0; j < chunks_together(g); j++) {
+                const unsigned this = chunk + j * sums_of(g);
+                slow_weights(b, g, i, this, ptx_add(b, k, ptx_u64(b, CHUNK * this)), words, w[i] + CHUNK * j);
+            }
             if (g->in_pairs)
                 pair_weights(b, w[i]);
             add_chunk(b, g, r, 0, chunk, i, 1, w);
@@ -350,11 +358,14 @@ static void finish(ptx_builder *b, const gemv *g)
                      .keeps_outputs = g->spec->gated};
     for (unsigned i = 0; i < s->outputs; i++)
         for (unsigned j = 0; j < s->rows; j++)
-            for (unsigned c = 0; c < s->chunks; c += chunks_together(g))
-                if (g->in_pairs)
-                    ptx_unpack(b, PTX_F32, g->sums[i][j][c], &l.parts[i][j][c], 2);
-                else
-                    l.parts[i][j][c] = g->sums[i][j][c];
+            for (unsigned c = 0; c < sums_of(g); c++) {
+                ptx_val two[2] = {g->sums[i][j][c]};
+                if (g->in_pairs) {
+                    ptx_unpack(b, PTX_F32, g->sums[i][j][c], two, 2);
+                    l.parts[i][j][c + sums_of(g)] = two[1];
+                }
+                l.parts[i][j][c] = two[0];
+            }
     lanes_join_team(b, &l, g->thread);
     store_sums(b, g, &l);
 }
@@ -383,7 +394,7 @@ static void begin_rows(ptx_builder *b, gemv *g)
     for (unsigned i = 0; i < s->outputs; i++) {
         g->codes[i] = ptx_mad_wide(b, g->rows[i], row_bytes, mine);
         for (unsigned j = 0; j < s->rows; j++)
-            for (unsigned c = 0; c < s->chunks; c += chunks_together(g))
+            for (unsigned c = 0; c < sums_of(g); c++)
                 g->sums[i][j][c] = ptx_var(
                     b, g->in_pairs ? ptx_pack2(b, PTX_F32X2, ptx_f32(b, 0), ptx_f32(b, 0)) : ptx_f32(b, 0));
         for (unsigned slot = 0; slot < s->depth; slot++)
@@ -398,6 +409,27 @@ static ptx_val either(ptx_builder *b, ptx_val p, ptx_val q)
     return q.kind == PTX_NOTHING ? p : ptx_or(b, p, q);
 }
 
+/* A tile that the codec does not serve: by the second one, or the slow way. */
+static void odd_tile(ptx_builder *b, const gemv *g, ptx_val k)
+{
+    if (!g->codec->second) {
+        slow_tile(b, g, k);
+        return;
+    }
+    gemv second = *g;
+    second.codec = g->codec->second;
+    if (!g->shape.span)
+        second.serves = second.codec->prepare(b, &second, &g->w.matrix.q.only, second.only);
+    ptx_val odd = either(b, ptx_not(b, g->aligned), gemv_stage_numbers(b, &second, k));
+    odd = ptx_bar_red_or(b, 0, odd);
+    ptx_uniform(b);
+    ptx_if(b, odd);
+    slow_tile(b, g, k);
+    ptx_else(b);
+    fast_tile(b, &second, k);
+    ptx_end_if(b);
+}
+
 static void multiply(ptx_builder *b, gemv *g)
 {
     begin_rows(b, g);
@@ -409,7 +441,7 @@ static void multiply(ptx_builder *b, gemv *g)
     odd = ptx_bar_red_or(b, 0, odd);
     ptx_uniform(b);
     ptx_if(b, odd);
-    slow_tile(b, g, k);
+    odd_tile(b, g, k);
     ptx_else(b);
     fast_tile(b, g, k);
     ptx_end_if(b);
@@ -437,24 +469,23 @@ static void begin_block(ptx_builder *b, gemv *g)
         g->rows[i] = weights_row(b, g, i);
 }
 
-/* Where the launch gives memory for a table, x lies in it: between its entries; on targets that have no table, with the
- * numbers in its place. */
+/* Where the launch gives memory for a table, x lies in it: between its entries, as do numbers where nothing else has room; on
+ * targets that have no table, both lie in its place. */
 static void begin_shared(ptx_builder *b, gemv *g, bool is_dynamic)
 {
     const gemv_shape *s = &g->shape;
-    const unsigned x = s->rows * s->tile,
-                   numbers = s->span ? s->of_block * gemv_numbers_pitch(s, g->codec) : 0;
-    ptx_val all = is_dynamic ? ptx_shared_dynamic(b, GEMV_RUN) : (ptx_val){0};
-    g->table = all;
+    const unsigned x = s->rows * s->tile * 4, numbers = s->span ? gemv_numbers_bytes(s, g->codec) : 0;
+    ptx_val all = is_dynamic ? ptx_shared_dynamic(b, BYTE_TABLE_RUN) : (ptx_val){0};
+    g->table.base = all;
     g->stretch = g->codec->open ? 2 : 1;
     g->scale_exponent = gemv_scale_exponent(b, g);
-    g->x_shared = !is_dynamic      ? ptx_shared(b, "x_tile", PTX_F32, x, LOAD_BYTES)
-                  : g->codec->open ? ptx_add(b, all, GEMV_RUN)
+    g->x_shared = !is_dynamic      ? ptx_shared(b, "x_tile", PTX_F32, x / 4, LOAD_BYTES)
+                  : g->codec->open ? ptx_add(b, all, BYTE_TABLE_RUN)
                                    : all;
     if (numbers)
-        g->numbers_shared = is_dynamic && !g->codec->open
-                                ? ptx_add(b, all, (int)(4 * x))
-                                : ptx_shared(b, "numbers", PTX_F32, numbers, LOAD_BYTES);
+        g->numbers_shared = s->numbers_between || (is_dynamic && !g->codec->open)
+                                ? ptx_add(b, g->x_shared, (int)(g->stretch * x))
+                                : ptx_shared(b, "numbers", PTX_F32, numbers / 4, LOAD_BYTES);
     else if (g->codec->prepare)
         g->serves = g->codec->prepare(b, g, &g->w.matrix.q.only, g->only);
     if (g->codec->open)
@@ -479,25 +510,30 @@ static void begin_tile(ptx_builder *b, gemv *g)
     g->k = row_tile_size(b, &g->experts, g->k);
 }
 
-/* Blocks that share an SM, which decides how many registers there are: as many as leave enough. */
-static unsigned blocks_of_sm(const gemv_shape *s, bool crowded)
+/* Blocks that share an SM, which decides how many registers there are: as many as leave enough. Tables leave room for two or
+ * three. */
+static unsigned blocks_of_sm(const gemv *g)
 {
+    const gemv_shape *s = &g->shape;
     if (s->rows > 8)
         return 1;
-    if (crowded) /* experts, or gates */
+    if (g->spec->grouped || g->spec->gated || g->codec->open)
         return 2;
-    return s->rows == 1 && s->outputs <= 2 ? 4 : s->rows == 1 || (s->rows == 2 && s->outputs == 2) ? 3 : 2;
+    if (s->rows == 1 && s->outputs <= 2 && !g->codec->is_wide)
+        return 4;
+    return s->rows == 1 || (s->rows == 2 && s->outputs == 2) ? 3 : 2;
 }
 
 static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     gemv g = {.spec = spec,
-              .shape = gemv_shape_of(row, spec),
+              .shape = gemv_shape_of(row, spec, ptx_target(b)),
               .codec = gemv_codec_for(b, row->format, spec),
               .args = gemm_declare(b, row, spec)};
     g.in_pairs = has_pairs(b) && g.shape.chunks > 1;
+    g.shape.numbers_between = g.shape.numbers_between && g.codec->open;
     ptx_reqntid(b, g.shape.warps * WARP, 1, 1);
-    ptx_minnctapersm(b, blocks_of_sm(&g.shape, spec->grouped || spec->gated));
+    ptx_minnctapersm(b, blocks_of_sm(&g));
     if (spec->grouped) {
         g.experts = row_tile_of_block(b, &g.args);
         g.args = row_tile_args(b, &g.experts, &g.args);
@@ -512,18 +548,18 @@ static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *
 
 static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
 {
-    gemv_shape s = gemv_shape_of(row, spec);
+    gemv_shape s = gemv_shape_of(row, spec, NULL);
     return spec->gated ? s.of_block / 2 : s.of_block;
 }
 
 static unsigned threads_of(const kernel_row *row, const kernel_spec *spec)
 {
-    return gemv_shape_of(row, spec).warps * WARP;
+    return gemv_shape_of(row, spec, NULL).warps * WARP;
 }
 
 static unsigned shared_of(const kernel_row *row, const kernel_spec *spec)
 {
-    return gemv_codec_of(row->format, spec)->open ? GEMV_TABLE_BYTES : 0;
+    return gemv_codec_of(row->format, spec)->open ? BYTE_TABLE_BYTES : 0;
 }
 
 const gemm_kernel gemm_gemv = {.block_of = threads_of,

@@ -15,6 +15,7 @@
 #ifndef QDNN_KERNELS_GEMV_H
 #define QDNN_KERNELS_GEMV_H
 
+#include "kernels/gemm/byte_table.h"
 #include "kernels/gemm/routes.h"
 #include "kernels/gemm/weights.h"
 
@@ -25,16 +26,14 @@ enum {
     GEMV_WORDS_MAX = 8,
     GEMV_DEPTH_MAX = 4,
     GEMV_NUMBERS_MAX = 4,
-    LANES = 32,
-    GEMV_RUN = 128, /* bytes that the threads of a team read together */
-    GEMV_TABLE_BYTES =
-        255 * 2 * GEMV_RUN + GEMV_RUN /* 256 entries of a run each, with as much between them */
+    LANES = 32
 };
 
 typedef struct gemv gemv;
 
 /* How codes become f32. The numbers are what it needs of a group, made once and kept in shared memory. */
-typedef struct gemv_codec {
+typedef struct gemv_codec gemv_codec;
+struct gemv_codec {
     unsigned numbers; /* f32: 0, 1, 2 or 4 */
     /* Decoded weights are too small by this power of two, and x in shared memory is as much too large. */
     int x_exponent;
@@ -42,13 +41,16 @@ typedef struct gemv_codec {
     ptx_val (*prepare)(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers);
     void (*decode)(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
                    const ptx_val *numbers, ptx_val out[CHUNK]);
-    /* In pairs: two neighbouring chunks, f32x2 each, in units of scales. Null: they are decoded one by one. */
-    void (*decode_pair)(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
+    /* In pairs: two chunks, f32x2 each, in units of scales. Null: they are decoded one by one. */
+    void (*decode_pair)(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk, unsigned other,
                         ptx_val out[CHUNK]);
+    bool is_wide;     /* decoding takes many registers */
     bool scales_last; /* in pairs, decoded are numbers in units of scales, which are multiplied by pairs */
-    /* Once a kernel, by all threads; then the launch gives GEMV_TABLE_BYTES. Null: nothing is needed. */
+    /* Once a kernel, by all threads; then the launch gives BYTE_TABLE_BYTES. Null: nothing is needed. */
     void (*open)(ptx_builder *b, gemv *g);
-} gemv_codec;
+    /* Where numbers do not serve: with as many of its own, and x as it is. Null: there is none. */
+    const gemv_codec *second;
+};
 
 /* What is decided when the kernel is written. */
 typedef struct gemv_shape {
@@ -62,6 +64,7 @@ typedef struct gemv_shape {
     unsigned turn;            /* rounds of one turn of the loop, a multiple of depth */
     unsigned tile;            /* k whose x and numbers are in shared memory */
     unsigned span;            /* k that have the same numbers; 0: all do */
+    bool numbers_between;     /* numbers lie between the entries of a table, as x does */
 } gemv_shape;
 
 /* How x gets into shared memory. The warps take rows and rounds in turns: warp w begins with row w % rows, and in rounds
@@ -78,6 +81,7 @@ typedef struct x_loader {
 /* How numbers of groups do: the threads take spans of the tile, and outputs that are equally far apart. */
 typedef struct number_loader {
     unsigned step; /* from an output to the next */
+    unsigned passes; /* where there are more spans than threads: how often that is done */
     ptx_val first; /* u32: the thread's first output in the block */
     ptx_val at;    /* u32: k of its span, counted from the tile's */
     ptx_val to;    /* u32: where its first numbers are stored */
@@ -102,18 +106,17 @@ struct gemv {
     ptx_val thread;    /* u32: of the team */
     ptx_val output;    /* u32: the thread's first output, counted from the block's first */
     ptx_val x_shared, numbers_shared;
-    bool in_pairs;    /* the sums of two neighbouring lanes are one value, f32x2 */
+    bool in_pairs;    /* chunks c and c + chunks / 2 of a thread are a pair: their sums are one value, f32x2 */
     unsigned stretch; /* 2: x lies between the entries of a table, in runs; else 1 */
-    ptx_val table;    /* u32: address */
+    byte_table table;
     int scale_exponent; /* numbers in the table are too large by this power of two, and scales as much too small */
-    ptx_val copy;       /* u32: where in an entry the thread's copy is */
     x_loader x_loader;
     number_loader number_loader;
     number_loader quad_loader;      /* four neighbouring spans at a time, whose scales are a word */
     ptx_val only[GEMV_NUMBERS_MAX]; /* numbers, where all k have the same */
     ptx_val serves;                 /* predicate: so do these; empty: yes */
     ptx_val rows[GEMV_OUTPUTS_MAX]; /* u32: of the weights */
-    ptx_val sums[GEMV_OUTPUTS_MAX][GEMV_ROWS_MAX][GEMV_CHUNKS_MAX]; /* variables; of pairs, the even ones */
+    ptx_val sums[GEMV_OUTPUTS_MAX][GEMV_ROWS_MAX][GEMV_CHUNKS_MAX]; /* variables; of pairs, the first half */
     ptx_val ring[GEMV_DEPTH_MAX][GEMV_OUTPUTS_MAX][GEMV_WORDS_MAX]; /* variables: codes in flight */
     ptx_val codes[GEMV_OUTPUTS_MAX]; /* u64: where the thread's codes of the first round are */
     ptx_val at;   /* u32 variable: of the round that the ring begins with; bytes from there */
@@ -127,7 +130,8 @@ ptx_val gemv_row(ptx_builder *b, const gemv *g, ptx_val row);
 
 /* ---- Shapes (gemv_shape.c) ---- */
 
-gemv_shape gemv_shape_of(const kernel_row *row, const kernel_spec *spec);
+/* Tiles depend on the target; null: any. */
+gemv_shape gemv_shape_of(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm);
 unsigned gemv_unit(const gemv_shape *s); /* neighbouring k of a thread in a round */
 bool gemv_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 bool gemv_fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem);
@@ -138,8 +142,13 @@ bool gemv_fits(const kernel_row *row, const kernel_spec *spec, const kernel_prob
 unsigned gemv_span(const format_row *format, const kernel_spec *spec);
 /* How many spans of a thread's k are loaded at once. */
 unsigned gemv_spans_together(const gemv_shape *s, const gemv_codec *codec);
-/* f32 from an output's numbers to the next's, in shared memory. */
-unsigned gemv_numbers_pitch(const gemv_shape *s, const gemv_codec *codec);
+/* Where numbers lie in shared memory: output after output, or between the entries of a table. Bytes from the first number on of
+ * an output of the block, and of a slot (a span of the tile) from those of its output on; and what all of them take. */
+unsigned gemv_output_offset(const gemv_shape *s, const gemv_codec *codec, unsigned output);
+unsigned gemv_slot_offset(const gemv_shape *s, const gemv_codec *codec, unsigned slot);
+unsigned gemv_numbers_bytes(const gemv_shape *s, const gemv_codec *codec);
+/* The address (u32) of a slot of an output (u32 each). */
+ptx_val gemv_numbers_at(ptx_builder *b, const gemv *g, ptx_val output, ptx_val slot);
 
 /* What does not depend on the tile. */
 void gemv_begin_inputs(ptx_builder *b, gemv *g);

@@ -237,11 +237,19 @@ static const gemv_codec narrow = {.numbers = PLACES + 1, .prepare = narrow_prepa
 /* ---- The same from sm_100 on ----
  *
  * fma of two f16 (or bf16) and an f32: a mask makes two numbers of a word. f16: 1024 + q, or 64 + q of codes 4 bits higher;
- * bf16 has bits for 128 + q alone. */
+ * bf16 has bits for 128 + q alone, which takes more shifts. Scales in bf16 are nearly always numbers of f16, too; a tile in
+ * which one is not is decoded in bf16. */
+
+static const gemv_codec mixed_bf16;
 
 static bool is_bf16(const gemv *g)
 {
-    return g->spec->scale == QDNN_SCALE_BF16;
+    return g->codec == &mixed_bf16;
+}
+
+static ptx_val is_f16(ptx_builder *b, ptx_val half, ptx_val scale)
+{
+    return ptx_setp(b, PTX_EQ, ptx_cvt(b, PTX_F32, ptx_as(b, PTX_F16, half)), scale);
 }
 
 static ptx_val mixed_prepare(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers)
@@ -252,7 +260,10 @@ static ptx_val mixed_prepare(ptx_builder *b, const gemv *g, const group_values *
     numbers[1] = ptx_mul(b, group->scale, ptx_f32(b, -((is_bf16(g) ? 128 : 1024) + offset)));
     numbers[2] = is_bf16(g) ? numbers[1] : ptx_mul(b, group->scale, ptx_f32(b, -(64 + offset)));
     numbers[3] = group->scale; /* not used: it is there, and costs no move */
-    return ptx_setp(b, PTX_LE, ptx_abs(b, numbers[1]), ptx_f32(b, element_largest(QDNN_DATA_F32)));
+    ptx_val size = ptx_abs(b, numbers[1]), most = ptx_f32(b, element_largest(QDNN_DATA_F32));
+    if (g->spec->scale == QDNN_SCALE_BF16 && !is_bf16(g))
+        return ptx_setp_and(b, PTX_LE, size, most, is_f16(b, half, group->scale));
+    return ptx_setp(b, PTX_LE, size, most);
 }
 
 /* Codes i and i + 4 of a word as numbers under an exponent: which constant takes it away again. */
@@ -283,7 +294,15 @@ static void mixed_decode(ptx_builder *b, const gemv *g, const ptx_val *words, un
     }
 }
 
-static const gemv_codec mixed = {.numbers = PLACES + 1, .prepare = mixed_prepare, .decode = mixed_decode};
+static const gemv_codec mixed_bf16 = {
+    .numbers = PLACES + 1, .is_wide = true, .prepare = mixed_prepare, .decode = mixed_decode};
+static const gemv_codec mixed = {
+    .numbers = PLACES + 1, .is_wide = true, .prepare = mixed_prepare, .decode = mixed_decode};
+static const gemv_codec mixed_of_bf16 = {.numbers = PLACES + 1,
+                                         .is_wide = true,
+                                         .prepare = mixed_prepare,
+                                         .decode = mixed_decode,
+                                         .second = &mixed_bf16};
 
 /* ---- Which is which ---- */
 
@@ -316,15 +335,15 @@ const gemv_codec *gemv_codec_of(const format_row *format, const kernel_spec *spe
     return is_looked_up && format->codec != &codec_integer ? &gemv_codec_table : gemv_codec_plain(format);
 }
 
-/* The table does not go with what else is in shared memory where there are 64 KB; FP8 is converted from sm_89 on. */
+/* FP8 is converted from sm_89 on. */
 const gemv_codec *gemv_codec_for(const ptx_builder *b, const format_row *format, const kernel_spec *spec)
 {
     const ptx_sm *sm = ptx_target(b);
     const gemv_codec *codec = gemv_codec_of(format, spec);
-    bool has_room = sm && sm->shared_block > 64 * 1024, is_converted = sm && sm->number >= 89;
-    if (codec == &gemv_codec_table && (!has_room || (format->facts.bits == 8 && is_converted)))
+    bool is_converted = sm && sm->number >= 89;
+    if (codec == &gemv_codec_table && format->facts.bits == 8 && is_converted)
         return gemv_codec_plain(format);
     if (codec == &narrow && sm && sm->number >= 100)
-        return &mixed;
+        return spec->scale == QDNN_SCALE_BF16 ? &mixed_of_bf16 : &mixed;
     return codec;
 }

@@ -10,8 +10,9 @@ ptx_val gemv_x_place(ptx_builder *b, const gemv *g, ptx_val offset)
 {
     if (g->stretch == 1)
         return offset;
-    ptx_val run = ptx_shr(b, offset, ceil_log2(GEMV_RUN)), inside = ptx_and(b, offset, GEMV_RUN - 1);
-    return ptx_mad(b, run, 2 * GEMV_RUN, inside);
+    ptx_val run = ptx_shr(b, offset, ceil_log2(BYTE_TABLE_RUN)),
+            inside = ptx_and(b, offset, BYTE_TABLE_RUN - 1);
+    return ptx_mad(b, run, BYTE_TABLE_PITCH, inside);
 }
 
 /* Above that, x times 2^x_exponent may be infinite. */
@@ -36,16 +37,12 @@ static x_loader x_begin(ptx_builder *b, const gemv *g)
     ptx_val warp = ptx_shr(b, ptx_tid_x(b), 5), round = ptx_shr(b, warp, ceil_log2(rows));
     ptx_val chunk = ptx_shr(b, ptx_laneid(b), ceil_log2(s->team));
     ptx_val place = ptx_mad(b, chunk, (int)(2 * s->team), g->thread);
-    ptx_val number = ptx_mad(b, g->thread, (int)s->chunks, chunk), half = {0};
-    if (g->in_pairs) { /* half of two chunks instead of a whole one */
-        half = ptx_shl(b, ptx_and(b, chunk, 1), 2);
-        number = ptx_sub(b, number, ptx_and(b, chunk, 1));
-    }
+    ptx_val number = ptx_mad(b, g->thread, (int)s->chunks, g->in_pairs ? ptx_shr(b, chunk, 1) : chunk);
     ptx_val bytes = ptx_mul(b, g->args.x_stride, ptx_u64(b, element_bytes(g->spec->data)));
     l.row = ptx_and(b, warp, (int)rows - 1);
     l.at = ptx_mad(b, round, ROUND, ptx_mul(b, number, CHUNK));
-    if (g->in_pairs)
-        l.at = ptx_add(b, l.at, half);
+    if (g->in_pairs) /* half of two chunks instead of a whole one */
+        l.at = ptx_add(b, l.at, ptx_shl(b, ptx_and(b, chunk, 1), 2));
     l.to = ptx_add(
         b, ptx_mad(b, round, (int)(g->stretch * ROUND_BYTES), gemv_x_place(b, g, ptx_shl(b, place, 4))),
         g->x_shared);
@@ -85,10 +82,17 @@ static void store_x(ptx_builder *b, const gemv *g, const x_target *t, ptx_val to
                scaled + 4, 4);
 }
 
+/* From the k of a chunk to the same of the other one in its pair. A sector of 16-bit x holds halves of the same pairs' first
+ * chunks, or of their second ones: so one load asks for all of it. */
+static unsigned pair_distance(const gemv *g)
+{
+    return g->shape.chunks / 2 * CHUNK;
+}
+
 /* Which of the lane's k is number i, counted from its first. */
 static unsigned k_of(const gemv *g, unsigned i)
 {
-    return g->in_pairs && i >= CHUNK / 2 ? i + CHUNK / 2 : i;
+    return g->in_pairs && i >= CHUNK / 2 ? i - CHUNK / 2 + pair_distance(g) : i;
 }
 
 /* Whole rows of aligned vectors. */
@@ -101,7 +105,7 @@ static void stage_row(ptx_builder *b, const gemv *g, const x_target *t, ptx_val 
         int at = (int)(i * l->step * bytes);
         emit_load_run(b, g->spec->data, from, at, g->in_pairs ? CHUNK / 2 : CHUNK, x);
         if (g->in_pairs)
-            emit_load_run(b, g->spec->data, from, at + (int)(CHUNK * element_bytes(g->spec->data)), CHUNK / 2,
+            emit_load_run(b, g->spec->data, from, at + (int)(pair_distance(g) * element_bytes(g->spec->data)), CHUNK / 2,
                           x + CHUNK / 2);
         store_x(b, g, t, to, (int)(i * l->step * g->stretch * ROUND_BYTES), x);
     }
@@ -166,12 +170,98 @@ unsigned gemv_spans_together(const gemv_shape *s, const gemv_codec *codec)
     return of_unit < most ? of_unit : most;
 }
 
-/* So that the teams of a warp, each at another output, read different banks. */
-unsigned gemv_numbers_pitch(const gemv_shape *s, const gemv_codec *codec)
+/* f32 from an output's numbers to the next's, such that the teams of a warp, each at another output, read different banks. */
+static unsigned numbers_pitch(const gemv_shape *s, const gemv_codec *codec)
 {
     const unsigned plain = s->tile / s->span * codec->numbers;
     const unsigned together = gemv_spans_together(s, codec) * codec->numbers;
     return together < 4 ? plain + 8 * together : plain;
+}
+
+/* Between the entries of a table, where an output has one number for each slot: a run of 128 bytes holds those of some teams
+ * of a warp, all teams where that is possible, for a few rounds; so whatever is read at once lies in different banks. (What is
+ * written at once does not: it is many slots of one output.) */
+typedef struct run_layout {
+    unsigned teams;  /* in a run */
+    unsigned slots;  /* of an output in a run, whole rounds of them */
+    unsigned across; /* runs that the teams of a warp take */
+    unsigned down;   /* such, that the slots of a tile take */
+} run_layout;
+
+static run_layout runs_of(const gemv_shape *s)
+{
+    const unsigned words = BYTE_TABLE_RUN / 4, teams = WARP / s->team, of_round = ROUND / s->span;
+    const unsigned room = of_round > words / teams ? of_round : words / teams;
+    unsigned rounds = room / of_round;
+    while (s->turn % rounds) /* a turn of the loop begins with a run */
+        rounds /= 2;
+    run_layout l = {.teams = words / room, .slots = rounds * of_round};
+    l.across = teams / l.teams;
+    l.down = s->tile / ROUND / rounds;
+    return l;
+}
+
+/* The bits of an output's number in the block: its team in the warp, the warp, and which output of the thread it is. */
+static unsigned warp_bit(const gemv_shape *s)
+{
+    return ceil_log2(WARP / s->team);
+}
+
+static unsigned thread_bit(const gemv_shape *s)
+{
+    return warp_bit(s) + ceil_log2(s->warps);
+}
+
+unsigned gemv_output_offset(const gemv_shape *s, const gemv_codec *codec, unsigned output)
+{
+    if (!s->numbers_between)
+        return 4 * output * numbers_pitch(s, codec);
+    const run_layout l = runs_of(s);
+    const unsigned team = output % (WARP / s->team), warp = (output >> warp_bit(s)) % s->warps;
+    const unsigned run = (warp * s->outputs + (output >> thread_bit(s))) * l.down * l.across + team / l.teams;
+    return run * BYTE_TABLE_PITCH + team % l.teams * (BYTE_TABLE_RUN / l.teams);
+}
+
+unsigned gemv_slot_offset(const gemv_shape *s, const gemv_codec *codec, unsigned slot)
+{
+    if (!s->numbers_between)
+        return 4 * slot * codec->numbers;
+    const run_layout l = runs_of(s);
+    return slot / l.slots * l.across * BYTE_TABLE_PITCH + slot % l.slots * 4;
+}
+
+unsigned gemv_numbers_bytes(const gemv_shape *s, const gemv_codec *codec)
+{
+    if (!s->numbers_between)
+        return 4 * s->of_block * numbers_pitch(s, codec);
+    const run_layout l = runs_of(s);
+    return s->warps * s->outputs * l.down * l.across * BYTE_TABLE_PITCH;
+}
+
+/* What bits [first, end) of a number add to an address, each being worth twice the one before. */
+static ptx_val add_bits(ptx_builder *b, ptx_val to, ptx_val number, unsigned first, unsigned end, unsigned worth)
+{
+    if (first == end)
+        return to;
+    ptx_val bits = ptx_and(b, first ? ptx_shr(b, number, first) : number, (int)((1u << (end - first)) - 1));
+    return ptx_mad(b, bits, (int)worth, to);
+}
+
+ptx_val gemv_numbers_at(ptx_builder *b, const gemv *g, ptx_val output, ptx_val slot)
+{
+    const gemv_shape *s = &g->shape;
+    ptx_val at = g->numbers_shared;
+    if (!s->numbers_between) {
+        at = ptx_mad(b, output, (int)(4 * numbers_pitch(s, g->codec)), at);
+        return ptx_mad(b, slot, (int)(4 * g->codec->numbers), at);
+    }
+    const run_layout l = runs_of(s);
+    const unsigned team = ceil_log2(l.teams), warp = warp_bit(s), thread = thread_bit(s), group = ceil_log2(l.slots);
+    const unsigned bounds[] = {0, team, warp, thread, thread + ceil_log2(s->outputs)};
+    for (unsigned i = 0; i < 4; i++)
+        at = add_bits(b, at, output, bounds[i], bounds[i + 1], gemv_output_offset(s, g->codec, 1u << bounds[i]));
+    at = add_bits(b, at, slot, 0, group, 4);
+    return add_bits(b, at, slot, group, 16, gemv_slot_offset(s, g->codec, l.slots));
 }
 
 /* Whether the number of a group is output * groups + k / group_size, and scales and zeros lie in that order. */
@@ -215,13 +305,12 @@ static void runs_begin(ptx_builder *b, const gemv *g, number_loader *l)
 static number_loader numbers_begin(ptx_builder *b, const gemv *g, unsigned together)
 {
     const gemv_shape *s = &g->shape;
-    const unsigned slots = s->tile / s->span / together, of_half = s->of_block / (g->spec->gated ? 2 : 1);
-    const unsigned pitch = 4 * gemv_numbers_pitch(s, g->codec);
+    const unsigned threads = s->warps * WARP, all = s->tile / s->span / together;
+    const unsigned slots = all < threads ? all : threads, of_half = s->of_block / (g->spec->gated ? 2 : 1);
     ptx_val tid = ptx_tid_x(b), slot = ptx_and(b, tid, (int)slots - 1);
-    number_loader l = {.step = s->warps * WARP / slots, .first = ptx_shr(b, tid, ceil_log2(slots))};
-    ptx_val place = ptx_mad(b, slot, (int)(4 * together * g->codec->numbers), g->numbers_shared);
+    number_loader l = {.step = threads / slots, .passes = all / slots, .first = ptx_shr(b, tid, ceil_log2(slots))};
     l.at = ptx_mul(b, slot, (int)(together * s->span));
-    l.to = ptx_mad(b, l.first, (int)pitch, place);
+    l.to = gemv_numbers_at(b, g, l.first, together > 1 ? ptx_mul(b, slot, (int)together) : slot);
     l.whole = ptx_setp(b, PTX_EQ, g->last, (int)of_half - 1);
     if (is_linear(g->spec))
         runs_begin(b, g, &l);
@@ -243,29 +332,29 @@ void gemv_begin_inputs(ptx_builder *b, gemv *g)
     g->x_loader = x_begin(b, g);
     if (!g->shape.span)
         return;
-    g->number_loader = numbers_begin(b, g, 1);
-    if (!has_quads(g))
+    if (!has_quads(g)) {
+        g->number_loader = numbers_begin(b, g, 1);
         return;
+    }
     g->quad_loader = numbers_begin(b, g, QUAD);
     ptx_val all = ptx_or(b, ptx_cvt(b, PTX_U32, g->w.matrix.q.side.scale), g->groups);
     g->quad_loader.whole = ptx_setp_and(b, PTX_EQ, ptx_and(b, all, QUAD - 1), 0, g->quad_loader.whole);
 }
 
-/* Four E4M3 numbers of a word. Below sm_89: a byte that is shifted to the top, then back with its sign, has the f32's
- * fields in place but for the exponent's bias. `odd` (u32) gets bits where one is not a number. */
+/* Four E4M3 numbers of a word. Below sm_89: a byte without a sign, shifted, has the f32's fields in place but for the exponent's
+ * bias. The upper bits of the bytes of `odd` (u32) become 1 where a number has a sign or is none: 7F and 1 make 80, and only
+ * a byte with a sign carries into the next. */
 static void quad_scales(ptx_builder *b, const gemv *g, ptx_val word, ptx_val odd, ptx_val out[QUAD])
 {
     if (ptx_target(b) && ptx_target(b)->number >= 89) {
         codec_e4m3.units_of_bytes(b, NULL, NULL, word, out);
         return;
     }
-    ptx_val carried = ptx_add(b, ptx_and(b, word, ptx_u32(b, 0x7F7F7F7F)), ptx_u32(b, 0x01010101));
     ptx_into(b, odd);
-    ptx_lop3(b, carried, ptx_u32(b, 0x80808080), odd, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
+    ptx_lop3(b, word, ptx_add(b, word, ptx_u32(b, 0x01010101)), odd, PTX_LOP_A | PTX_LOP_B | PTX_LOP_C);
     for (unsigned i = 0; i < QUAD; i++) {
-        ptx_val top = i == QUAD - 1 ? word : ptx_shl(b, word, 24 - 8 * i);
-        ptx_val fields = ptx_and(b, ptx_shr(b, ptx_as(b, PTX_S32, top), 4), ptx_s32(b, (int32_t)0x87F00000));
-        out[i] = ptx_as(b, PTX_F32, fields);
+        ptx_val placed = i == QUAD - 1 ? ptx_shr(b, word, 4) : ptx_shl(b, word, 20 - 8 * i);
+        out[i] = ptx_as(b, PTX_F32, ptx_and(b, placed, ptx_u32(b, 0x07F00000)));
         if (!g->scale_exponent)
             out[i] = ptx_mul(b, out[i], ptx_f32(b, 0x1p120f));
     }
@@ -275,16 +364,17 @@ static void stage_scale_quads(ptx_builder *b, const gemv *g, ptx_val k, ptx_val 
 {
     const gemv_shape *s = &g->shape;
     const number_loader *l = &g->quad_loader;
-    const unsigned pitch = 4 * gemv_numbers_pitch(s, g->codec),
-                   of_half = s->of_block / (g->spec->gated ? 2 : 1);
+    const unsigned of_half = s->of_block / (g->spec->gated ? 2 : 1);
     ptx_val from = {0}, group = ptx_shr(b, k, ceil_log2(s->span));
     for (unsigned i = 0; i < s->of_block; i += l->step) {
         ptx_val scales[QUAD];
         from =
             i % of_half ? ptx_add(b, from, l->scale_step) : ptx_at(b, l->scale_from[i / of_half], group, 1);
         quad_scales(b, g, ptx_ld_global_nc(b, PTX_U32, from, 0), odd, scales);
-        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, l->to, (int)(i * pitch), scales, QUAD);
+        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, l->to, (int)gemv_output_offset(s, g->codec, i), scales, QUAD);
     }
+    ptx_into(b, odd);
+    ptx_and(b, odd, ptx_u32(b, 0x80808080));
 }
 
 /* The numbers of a group (u32) where they lie, output after output. */
@@ -322,12 +412,12 @@ static group_values group_of(ptx_builder *b, const gemv *g, unsigned half, unsig
 }
 
 /* The span at k (u32), of all outputs of the thread; in runs or one by one. */
-static ptx_val stage_outputs(ptx_builder *b, const gemv *g, ptx_val k, bool in_runs)
+static ptx_val stage_outputs(ptx_builder *b, const gemv *g, ptx_val k, unsigned pass, bool in_runs)
 {
     const gemv_shape *s = &g->shape;
     const number_loader *l = &g->number_loader;
-    const unsigned pitch = 4 * gemv_numbers_pitch(s, g->codec),
-                   of_half = s->of_block / (g->spec->gated ? 2 : 1);
+    const unsigned of_half = s->of_block / (g->spec->gated ? 2 : 1);
+    const unsigned more = gemv_slot_offset(s, g->codec, pass * s->warps * WARP);
     ptx_val serves = {0};
     ptx_val group = ptx_cvt(b, PTX_U32, emit_divide(b, ptx_cvt(b, PTX_U64, k), g->spec->group_size));
     number_run run = {0};
@@ -337,7 +427,8 @@ static ptx_val stage_outputs(ptx_builder *b, const gemv *g, ptx_val k, bool in_r
             run = run_begin(b, g, i / of_half, group);
         group_values v = in_runs ? run_next(b, g, &run) : group_of(b, g, i / of_half, i % of_half, k);
         serves = join(b, serves, g->codec->prepare(b, g, &v, made));
-        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, l->to, (int)(i * pitch), made, (int)g->codec->numbers);
+        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, l->to, (int)(more + gemv_output_offset(s, g->codec, i)), made,
+                   (int)g->codec->numbers);
     }
     return serves;
 }
@@ -350,13 +441,23 @@ static void note_odd(ptx_builder *b, ptx_val odd, ptx_val serves)
     ptx_assign(b, odd, ptx_u32(b, 1));
 }
 
+/* All spans of the tile at k (u32). */
+static void stage_spans(ptx_builder *b, const gemv *g, ptx_val k, ptx_val odd, bool in_runs)
+{
+    const number_loader *l = &g->number_loader;
+    for (unsigned i = 0; i < l->passes; i++) {
+        ptx_val first = i ? ptx_add(b, k, (int)(i * g->shape.warps * WARP * g->shape.span)) : k;
+        ptx_val at = ptx_min(b, ptx_add(b, first, l->at), ptx_sub(b, g->k, 1)); /* what is beyond K is not used */
+        note_odd(b, odd, stage_outputs(b, g, at, i, in_runs));
+    }
+}
+
 ptx_val gemv_stage_numbers(ptx_builder *b, const gemv *g, ptx_val k)
 {
     if (!g->shape.span)
         return g->serves.kind == PTX_NOTHING ? g->serves : ptx_not(b, g->serves);
-    const number_loader *l = &g->number_loader;
+    gemv any = *g;
     ptx_val odd = ptx_var(b, ptx_u32(b, 0));
-    ptx_val at = ptx_min(b, ptx_add(b, k, l->at), ptx_sub(b, g->k, 1)); /* what is beyond K is not used */
     if (has_quads(g)) {
         const int quad = (int)(QUAD * g->shape.span);
         ptx_val there = ptx_min(b, ptx_add(b, k, g->quad_loader.at), ptx_sub(b, g->k, quad));
@@ -364,13 +465,14 @@ ptx_val gemv_stage_numbers(ptx_builder *b, const gemv *g, ptx_val k)
         ptx_if(b, g->quad_loader.whole);
         stage_scale_quads(b, g, there, odd);
         ptx_else(b);
+        any.number_loader = numbers_begin(b, g, 1);
     } else if (is_linear(g->spec)) {
         ptx_uniform(b);
-        ptx_if(b, l->whole);
-        note_odd(b, odd, stage_outputs(b, g, at, true));
+        ptx_if(b, g->number_loader.whole);
+        stage_spans(b, g, k, odd, true);
         ptx_else(b);
     }
-    note_odd(b, odd, stage_outputs(b, g, at, false));
+    stage_spans(b, &any, k, odd, false);
     if (is_linear(g->spec))
         ptx_end_if(b);
     return ptx_setp(b, PTX_NE, odd, 0);

@@ -11,6 +11,7 @@ enum {
     X_BYTES = 32 * 1024, /* of shared memory, at most */
     TILE_MAX = 4096,     /* k */
     NUMBERS_BYTES = 20 * 1024,
+    NUMBERS_BYTES_BESIDE_TABLE = 35 * 1024, /* both fit 99 KB */
     TURN_MAX = 8,    /* rounds */
     TABLE_BYTES = 64 /* of codes that are looked up */
 };
@@ -30,16 +31,18 @@ static bool tile_has_room(const gemv_codec *codec, const format_row *format, con
 {
     const unsigned shared = PTX_SHARED_DEFAULT - (format->codec->open ? TABLE_BYTES : 0);
     const unsigned slots = s->span ? s->tile / s->span : 0, x = s->rows * s->tile * 4;
-    const unsigned numbers = slots ? s->of_block * gemv_numbers_pitch(s, codec) * 4 : 0;
-    return x <= (codec->open ? X_BYTES / 2 : X_BYTES) && slots <= s->warps * WARP &&
-           numbers <= NUMBERS_BYTES && x + numbers <= shared;
+    const unsigned numbers = slots ? gemv_numbers_bytes(s, codec) : 0;
+    if (s->numbers_between)
+        return x <= X_BYTES / 2 && 2 * x + numbers <= BYTE_TABLE_BYTES - BYTE_TABLE_RUN;
+    if (codec->open)
+        return x <= X_BYTES / 2 && numbers <= NUMBERS_BYTES_BESIDE_TABLE;
+    return x <= X_BYTES && numbers <= NUMBERS_BYTES && x + numbers <= shared;
 }
 
 /* The largest tile that has room: a power of two, whole turns of the loop, and work for every warp. False where that is
  * not so: the least one is taken then. */
-static bool set_tile(const kernel_spec *spec, const format_row *format, gemv_shape *s)
+static bool set_tile(const kernel_spec *spec, const format_row *format, const gemv_codec *codec, gemv_shape *s)
 {
-    const gemv_codec *codec = gemv_codec_of(format, spec);
     const unsigned least = between(s->turn, s->warps / s->rows, s->warps) * ROUND;
     const unsigned of_half = s->of_block / (spec->gated ? 2 : 1);
     s->tile = TILE_MAX;
@@ -53,10 +56,14 @@ static bool set_tile(const kernel_spec *spec, const format_row *format, gemv_sha
 }
 
 /* 16 bytes of codes a thread, unless that makes too many sums: of many rows, less. */
-gemv_shape gemv_shape_of(const kernel_row *row, const kernel_spec *spec)
+gemv_shape gemv_shape_of(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm)
 {
+    const gemv_codec *codec = gemv_codec_of(row->format, spec);
+
     const unsigned bits = row->format->facts.bits, most = spec->grouped ? 2 : 4; /* experts take registers */
-    gemv_shape s = {.chunks = bits < 16 ? 16 / bits : 1, .rows = (unsigned)spec->tile_rows};
+    gemv_shape s = {.chunks = bits < 16 ? 16 / bits : 1,
+                    .rows = (unsigned)spec->tile_rows,
+                    .numbers_between = codec->open && !(sm && sm->shared_block > 64 * 1024)};
     s.outputs = between(spec->gated ? 2 : 1, 8 / s.chunks, s.rows > most ? 2 : GEMV_OUTPUTS_MAX);
     while (s.outputs * s.rows * s.chunks > SUMS_MAX && s.chunks > 1)
         s.chunks /= 2;
@@ -66,9 +73,9 @@ gemv_shape gemv_shape_of(const kernel_row *row, const kernel_spec *spec)
     s.warps = s.rows > 8 ? 8 : 4;
     s.of_block = s.warps * (WARP / s.team) * s.outputs;
     s.turn = TURN_MAX;
-    if (s.rows > 1 || spec->grouped || !set_tile(spec, row->format, &s)) {
+    if (s.rows > 1 || spec->grouped || !set_tile(spec, row->format, codec, &s)) {
         s.turn = s.rows > 2 ? s.depth : GEMV_DEPTH_MAX;
-        set_tile(spec, row->format, &s);
+        set_tile(spec, row->format, codec, &s);
     }
     return s;
 }

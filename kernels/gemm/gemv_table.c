@@ -1,9 +1,5 @@
-/* Codes by a large table: what a byte stands for, two numbers of 4 bits or one of 8, is an entry, of which each thread
- * reads a copy of its own, so that no two threads want different words of a bank. Entry e lies at e * 256, copies at
- * multiples of their size from there; one permutation of bytes makes an address. Between the entries lies x. */
+/* Codes by a large table (byte_table.h): what a byte stands for, two numbers of 4 bits or one of 8. Between its entries lies x. */
 #include "kernels/gemm/gemv.h"
-
-enum { ENTRIES = 256, PITCH = 2 * GEMV_RUN };
 
 static unsigned bits_of(const gemv *g)
 {
@@ -27,34 +23,22 @@ static ptx_val power_of_two(ptx_builder *b, int e)
 }
 
 /* The numbers of a byte, in the order of elements. */
-static void entry_of(ptx_builder *b, const gemv *g, ptx_val byte, ptx_val out[4])
+static void numbers_of(ptx_builder *b, const void *user, ptx_val byte, ptx_val out[2])
 {
+    const gemv *g = user;
     const coding *c = &g->w.coding;
     const codec_state *state = &g->w.matrix.q.state;
-    bool swapped = g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST && !g->in_pairs;
-    out[0] = c->format->codec->unit(b, c, state, byte, bits_of(g) == 4 && swapped ? 4 : 0);
-    out[1] = bits_of(g) == 4 ? c->format->codec->unit(b, c, state, byte, swapped ? 0 : 4) : out[0];
-    for (int i = 0; i < 2 && g->scale_exponent; i++)
-        out[i] = ptx_mul(b, out[i], power_of_two(b, g->scale_exponent));
-    out[2] = out[0];
-    out[3] = out[1];
+    bool swapped = bits_of(g) == 4 && g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST && !g->in_pairs;
+    for (unsigned i = 0; i < 8 / bits_of(g); i++) {
+        out[i] = c->format->codec->unit(b, c, state, byte, (swapped ? !i : i) * 4);
+        if (g->scale_exponent)
+            out[i] = ptx_mul(b, out[i], power_of_two(b, g->scale_exponent));
+    }
 }
 
-/* A thread writes all copies of an entry, in an order that differs from its neighbours'; then that of another one. */
 static void table_fill(ptx_builder *b, gemv *g)
 {
-    enum { VECTORS = GEMV_RUN / LOAD_BYTES };
-    const unsigned threads = g->shape.warps * WARP, size = bits_of(g) == 4 ? 8 : 4;
-    ptx_val tid = ptx_tid_x(b), values[ENTRIES / WARP][4];
-    ptx_val own = ptx_mad(b, ptx_and(b, tid, VECTORS - 1), LOAD_BYTES, ptx_mad(b, tid, PITCH, g->table));
-    for (unsigned j = 0; j < ENTRIES / threads; j++)
-        entry_of(b, g, ptx_add(b, tid, (int)(j * threads)), values[j]);
-    for (unsigned i = 0; i < VECTORS; i++) {
-        ptx_val to = i ? ptx_xor(b, own, (int)(i * LOAD_BYTES)) : own; /* entries are aligned to runs */
-        for (unsigned j = 0; j < ENTRIES / threads; j++)
-            ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)(j * threads * PITCH), values[j], 4);
-    }
-    g->copy = ptx_mul(b, ptx_and(b, tid, (int)(GEMV_RUN / size - 1)), (int)size);
+    g->table = byte_table_fill(b, g->table.base, g->shape.warps * WARP, 8 / bits_of(g), numbers_of, g);
 }
 
 static ptx_val table_prepare(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers)
@@ -71,26 +55,24 @@ static void table_decode(ptx_builder *b, const gemv *g, const ptx_val *words, un
     group_values group = {.scale = numbers[0]};
     for (unsigned i = 0; i < CHUNK; i += per_byte) {
         unsigned byte = (CHUNK * chunk + i) / per_byte;
-        ptx_val offset = ptx_prmt(b, words[byte / 4], g->copy, ptx_u32(b, 0x5504 | (byte % 4) << 4));
-        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, ptx_add(b, offset, g->table), 0, out + i,
-                   (int)per_byte);
+        byte_table_load(b, &g->table, words[byte / 4], byte % 4, out + i, per_byte);
     }
     for (unsigned i = 0; i < CHUNK && !gemv_scales_last(g); i++)
         out[i] = group_decode(b, &g->w.coding, &g->w.matrix.q.side, &group, out[i]);
 }
 
-/* Bytes are made anew, each of a code of one chunk and the code at the same place of the next. */
-static void table_decode_pair(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
+/* Bytes are made anew, each of a code of one chunk and the code at the same place of the other. */
+static void table_decode_pair(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk, unsigned other,
                               ptx_val out[CHUNK])
 {
     const unsigned swap = g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST;
     const unsigned select = (PTX_LOP_A & PTX_LOP_C) | (PTX_LOP_B & ~PTX_LOP_C & 0xFF);
-    ptx_val low = ptx_u32(b, 0x0F0F0F0F), first = words[chunk], second = words[chunk + 1];
+    ptx_val low = ptx_u32(b, 0x0F0F0F0F), first = words[chunk], second = words[other];
     ptx_val codes[2] = {ptx_lop3(b, first, ptx_shl(b, second, 4), low, select),
                         ptx_lop3(b, ptx_shr(b, first, 4), second, low, select)};
     for (unsigned i = 0; i < CHUNK; i++) {
-        ptx_val offset = ptx_prmt(b, codes[i % 2], g->copy, ptx_u32(b, 0x5504 | (i / 2) << 4)), pair[2];
-        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, ptx_add(b, offset, g->table), 0, pair, 2);
+        ptx_val pair[2];
+        byte_table_load(b, &g->table, codes[i % 2], i / 2, pair, 2);
         out[i ^ swap] = ptx_pack2(b, PTX_F32X2, pair[0], pair[1]);
     }
 }

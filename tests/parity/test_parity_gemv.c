@@ -283,3 +283,25 @@ TEST_CASE(ParityGemv, TheSameOnEverySm)
         ptxvm_end(handle);
     }
 }
+
+/* Scales in bf16 that are numbers of f16 and such that are not: the latter are decoded in another way from sm_100 on, and the
+ * largest in a third. */
+TEST_CASE(ParityGemv, ScalesInBf16)
+{
+    NEED_PTXVM;
+    static const char *const some[] = {"sm_90", "sm_100", "sm_120"};
+    static const data_kind kinds[] = {DATA_NORMAL, DATA_SUBNORMAL, DATA_HUGE};
+    for (int i = 0; i < LENGTH(some); i++) {
+        qdnnHandle_t handle = ptxvm_begin(some[i], 0, "all", "error");
+        for (int k = 0; handle && k < LENGTH(kinds); k++) {
+            product_case c = batch_case("int4", 1 + k % 2);
+            c.weights.spec.scale = QDNN_SCALE_BF16;
+            c.weights.kind = kinds[k];
+            CHECK(product_run(handle, &c, BUFFER_EXACT));
+            c.weights.granularity = QDNN_GRANULARITY_TENSOR;
+            c.weights.extent = 0;
+            CHECK(product_run(handle, &c, BUFFER_EXACT));
+        }
+        ptxvm_end(handle);
+    }
+}

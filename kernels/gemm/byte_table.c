@@ -1,0 +1,36 @@
+#include "kernels/gemm/byte_table.h"
+
+#include "kernels/emit.h"
+
+enum { ENTRIES = 256 };
+
+/* A thread writes all copies of an entry, in an order that differs from its neighbours'; then those of another one. The second
+ * half of a vector equals the first; a shuffle that moves nothing keeps that from ptxas, which would otherwise copy four
+ * registers for each store. */
+byte_table byte_table_fill(ptx_builder *b, ptx_val base, unsigned threads, unsigned numbers, byte_numbers *of,
+                           const void *user)
+{
+    enum { VECTORS = BYTE_TABLE_RUN / LOAD_BYTES };
+    ptx_val tid = ptx_tid_x(b), values[ENTRIES / 32][4];
+    ptx_val own =
+        ptx_mad(b, ptx_and(b, tid, VECTORS - 1), LOAD_BYTES, ptx_mad(b, tid, BYTE_TABLE_PITCH, base));
+    for (unsigned j = 0; j < ENTRIES / threads; j++) {
+        of(b, user, ptx_or(b, tid, (int)(j * threads)), values[j]);
+        values[j][1] = values[j][numbers - 1];
+        for (unsigned i = 0; i < 2; i++)
+            values[j][2 + i] = ptx_shfl_bfly(b, values[j][i], 0);
+    }
+    for (unsigned i = 0; i < VECTORS; i++) {
+        ptx_val to = i ? ptx_xor(b, own, (int)(i * LOAD_BYTES)) : own; /* entries are aligned to runs */
+        for (unsigned j = 0; j < ENTRIES / threads; j++)
+            ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)(j * threads * BYTE_TABLE_PITCH), values[j], 4);
+    }
+    const int size = 4 * (int)numbers;
+    return (byte_table){.base = base, .copy = ptx_mul(b, ptx_and(b, tid, BYTE_TABLE_RUN / size - 1), size)};
+}
+
+void byte_table_load(ptx_builder *b, const byte_table *t, ptx_val word, unsigned byte, ptx_val *out, unsigned numbers)
+{
+    ptx_val offset = ptx_prmt(b, word, t->copy, ptx_u32(b, 0x5504 | byte << 4));
+    ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, ptx_add(b, offset, t->base), 0, out, (int)numbers);
+}

@@ -1,0 +1,32 @@
+/* A table in shared memory with an entry for each byte: the two numbers of its 4-bit codes, or the one of an 8-bit code. Each
+ * thread of half a warp (of a warp, where entries are one number) reads a copy of its own, so no two threads ever want different
+ * words of a bank. Entry e lies at e * 256 and its copies fill 128 bytes from there, so one permutation of bytes makes an
+ * address. Runs of 128 bytes between the entries are left to other data. */
+#ifndef QDNN_KERNELS_GEMM_BYTE_TABLE_H
+#define QDNN_KERNELS_GEMM_BYTE_TABLE_H
+
+#include "ptxgen/ptx.h"
+
+enum {
+    BYTE_TABLE_RUN = 128,
+    BYTE_TABLE_PITCH = 2 * BYTE_TABLE_RUN,
+    BYTE_TABLE_BYTES = 255 * BYTE_TABLE_PITCH + BYTE_TABLE_RUN
+};
+
+typedef struct byte_table {
+    ptx_val base; /* u32: address, a multiple of BYTE_TABLE_RUN */
+    ptx_val copy; /* u32: where in an entry the thread's copy is */
+} byte_table;
+
+/* The f32 numbers of a byte (u32). */
+typedef void byte_numbers(ptx_builder *b, const void *user, ptx_val byte, ptx_val out[2]);
+
+/* Filled by all `threads` (a power of two from 32 to 256) of the block, with `numbers` (1 or 2) f32 in an entry; a barrier has
+ * to follow before it is read. */
+byte_table byte_table_fill(ptx_builder *b, ptx_val base, unsigned threads, unsigned numbers, byte_numbers *of,
+                           const void *user);
+
+/* The numbers of byte `byte` of a word. */
+void byte_table_load(ptx_builder *b, const byte_table *t, ptx_val word, unsigned byte, ptx_val *out, unsigned numbers);
+
+#endif
