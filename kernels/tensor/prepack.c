@@ -5,21 +5,6 @@
 
 enum { PREPACK_THREADS = 128 };
 
-unsigned prepack_vector(unsigned bits)
-{
-    return bits == 2 ? 2 : bits % 4 == 0 ? 4 : 1;
-}
-
-bool prepack_is_split(unsigned bits)
-{
-    return 16 % bits == 0;
-}
-
-uint64_t prepack_bytes(unsigned bits, uint64_t n, uint64_t k)
-{
-    return ceil_div(n, UNIT_N) * ceil_div(k, UNIT_K) * UNIT_N * UNIT_K / 8 * bits;
-}
-
 /* ---- Places ---- */
 
 /* Where the code of pair p (half h) begins in the words of its lane. */
