@@ -53,6 +53,25 @@ typedef struct block_parts {
 block_parts prepack_parts(const block_layout *layout);
 unsigned part_bytes(const block_layout *layout, const block_part *part);
 
+/* ---- What the kernel's files share ---- */
+
+typedef struct packing {
+    unsigned bits;
+    bool k_in_columns;
+    ptx_val n, k, units_k;      /* u64 */
+    ptx_val packed;             /* pointer */
+    const block_layout *blocks; /* null: not in blocks */
+    matrix m;                   /* of blocks, its codes alone */
+} packing;
+
+/* The code (u32) of column n and row k (u64) in the units. */
+ptx_val prepack_packed_code(ptx_builder *b, const packing *p, ptx_val n, ptx_val k);
+
+/* prepack_blocks.c: one code of column n and row k; all headers; and everything back, by threads that are `step` (u64) in number. */
+ptx_val prepack_block_code(ptx_builder *b, const packing *p, ptx_val n, ptx_val k);
+void prepack_block_headers(ptx_builder *b, const packing *p, ptx_val step);
+void prepack_block_unpack(ptx_builder *b, const packing *p, ptx_val step);
+
 void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 kernel_geometry prepack_geometry(const kernel_row *row, const kernel_spec *spec);
 void prepack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
