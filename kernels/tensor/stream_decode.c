@@ -1,4 +1,4 @@
-/* From codes and scales to operand A. Codes of 4 bits that stand for numbers of a list are looked up two at a time: a table has an
+/* From codes and scales to operand A. Codes of 4 bits, but for integers that are scaled in 16 bits, are looked up two at a time: a table has an
  * entry of two numbers for each byte, of which every lane reads a copy of its own (with f32, every lane of half a warp), so that no
  * two lanes want different words of a bank. Entry e lies at 256 e, copies side by side; one permutation of bytes makes an
  * address. */
@@ -10,25 +10,39 @@ enum { ENTRY_BYTES = 256 };
 
 /* ---- The table ---- */
 
-static bool numbers_of(const format_row *format, uint64_t bits[16])
+static void integers_from(int least, bool is_signed, uint64_t bits[16])
+{
+    for (int i = 0; i < 16; i++) {
+        union {
+            float value;
+            uint32_t bits;
+        } number = {(float)(is_signed && i >= 8 ? i - 16 : least + i)};
+        bits[i] = number.bits;
+    }
+}
+
+/* What codes of 4 bits stand for, as f32. */
+static void numbers_of(const format_row *format, const kernel_spec *spec, uint64_t bits[16])
 {
     const block_layout *blocks = block_layout_of(format);
     if (blocks && blocks->table)
         block_table_bits(blocks, bits);
-    else if (!blocks && format->codec->numbers)
+    else if (blocks)
+        integers_from(-(int)blocks->bias, false, bits);
+    else if (format->codec->numbers)
         memcpy(bits, format->codec->numbers, 16 * sizeof bits[0]);
     else
-        return false;
-    return true;
+        integers_from(spec->code == QDNN_CODE_OFFSET ? -8 : 0, spec->code == QDNN_CODE_TWOS_COMPLEMENT, bits);
 }
 
 stream_table stream_table_of(const format_row *format, const kernel_spec *spec)
 {
     const coding c = {format, spec};
-    uint64_t bits[16];
-    if (!numbers_of(format, bits))
+    const block_layout *blocks = block_layout_of(format);
+    const bool is_short = blocks ? block_pair_is_short(blocks, spec->data) : pair_fits(&c, spec->data);
+    if (prepack_bits(format) != 4 || (is_short && !format->codec->numbers)) /* integers are cheaper without */
         return TABLE_NONE;
-    return !format_is_blocks(format) && pair_fits(&c, spec->data) ? TABLE_OF_HALVES : TABLE_OF_F32;
+    return is_short ? TABLE_OF_HALVES : TABLE_OF_F32;
 }
 
 /* Eight neighbouring threads store the copies of an entry, and go on with one 32 entries further. */
@@ -56,7 +70,7 @@ void stream_decode_begin(ptx_builder *b, stream *s, const format_row *format)
     if (kind == TABLE_NONE)
         return;
     const unsigned copy = kind == TABLE_OF_F32 ? 8 : 4;
-    numbers_of(format, bits);
+    numbers_of(format, s->spec, bits);
     s->table = shared;
     s->x_shared = ptx_add(b, shared, ENTRY_BYTES / 2);
     s->table_copy = ptx_mul(b, ptx_and(b, s->lane, (int)(ENTRY_BYTES / 2 / copy - 1)), (int)copy);
