@@ -1,11 +1,13 @@
-/* Products in mode tensor: how far sums are from f64, by K, next to a chain of f32; and what their kernels cost by ptxvm's
- * counters, as thread instructions of PTX a weight. docs/performance.md has the figures of SASS. */
+/* Products in mode tensor: what their kernels cost, as thread instructions of SASS per weight (bench/sass/sass.h; where there is
+ * no ptxas or nvdisasm, of PTX), registers, sectors and bank conflicts by ptxvm's counters, with the figures that are asked for
+ * beside them; and how far sums are from f64, by K, next to other ways to add. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/bench.h"
+#include "bench/sass/sass.h"
 #include "host_ref/host_ref.h"
 #include "kernels/kernels.h"
 #include "ptxvm/ptxvm.h"
@@ -85,34 +87,114 @@ static void accuracy(void)
         }
 }
 
-/* ---- Counters ---- */
+/* ---- Costs ---- */
 
-enum { SIZE = 1024, BUFFER = 4 * SIZE * SIZE };
+enum { SIZE = 4096, ROW_COUNTS = 4, SPECIAL_SMS = 3 };
 
-typedef struct cost_row {
+static const uint64_t row_counts[ROW_COUNTS] = {1, 16, 64, 256};
+
+/* `asked`: SASS instructions per weight on sm_80 by M, at most; 0: nothing is asked for, and it is not measured. Other targets
+ * may take 15% more. */
+typedef struct cost_case {
     const char *name, *kernel;
-    kernel_product product;
-    const char *settings[6][2];
-} cost_row;
+    const char *settings; /* "key=value key=value" */
+    bool is_tile, on_all_sms;
+    double asked[ROW_COUNTS];
+} cost_case;
 
-static const cost_row rows[] = {
-    {"int4_g128",
-     "matmul_int4",
-     KERNEL_PRODUCT_STREAM,
-     {{"scale", "f16"}, {"groups", "rows"}, {"scale_order", "transposed"}}},
-    {"nf4_g64",
-     "matmul_nf4",
-     KERNEL_PRODUCT_STREAM,
-     {{"group_size", "64"}, {"groups", "rows"}, {"scale_order", "transposed"}}},
-    {"nvfp4",
-     "matmul_e2m1",
-     KERNEL_PRODUCT_STREAM,
-     {{"scale", "e4m3"}, {"group_size", "16"}, {"groups", "rows"}, {"scale_order", "transposed"}}},
-    {"q4_k", "matmul_gguf_q4_k", KERNEL_PRODUCT_TILE, {{NULL, NULL}}},
+#define TRANSPOSED "groups=rows scale_order=transposed "
+/* clang-format off */
+static const cost_case cases[] = {
+    {"int4_g128", "matmul_int4",      TRANSPOSED "scale=f16",                false, true,  {3.5, 3.6, 5.0, 0}},
+    {"nf4_g64",   "matmul_nf4",       TRANSPOSED "group_size=64",            false, true,  {4.4, 4.5, 6.0, 0}},
+    {"nvfp4",     "matmul_e2m1",      TRANSPOSED "scale=e4m3 group_size=16", false, true,  {3.6, 3.7, 5.2, 0}},
+    {"int4_g128", "matmul_int4",      "groups=rows scale=f16",               true,  false, {0, 0, 0, 14}},
+    {"nf4_g64",   "matmul_nf4",       "groups=rows group_size=64",           true,  false, {0, 0, 0, 16}},
+    {"nvfp4",     "matmul_e2m1",      "groups=rows scale=e4m3 group_size=16", true, false, {0, 0, 0, 14}},
+    {"q4_k",      "matmul_gguf_q4_k", "",                                    false, true,  {5.3, 5.5, 7.0, 0}},
+    {"q4_k",      "matmul_gguf_q4_k", "",                                    true,  false, {0, 0, 0, 17}},
 };
+/* clang-format on */
 
-/* All operands are zeros in one buffer: the counts do not depend on them. */
-static bool run_step(ptxvm *vm, const kernel_step *step, ptxvm_address buffer, ptxvm_counts *sum)
+typedef struct costs {
+    double issued;     /* thread instructions per weight: of SASS, else of PTX */
+    double dequant;    /* instructions that decode, per mma; 0: not known */
+    double requested;  /* sectors, against the least possible */
+    int registers, spill_bytes;
+    uint64_t bank_conflicts, blocks;
+    bool is_sass;
+} costs;
+
+typedef struct cost_run {
+    const cost_case *c;
+    const char *sm;
+    const kernel_row *row;
+    kernel_spec spec;
+    kernel_problem problem;
+    kernel_steps steps;
+    ptxvm *vm;
+    ptxvm_address buffer; /* of all operands: zeros, on which no count depends */
+    costs sum;
+} cost_run;
+
+static bool set_settings(cost_run *r, uint64_t m)
+{
+    char text[256], error[256], *rest = text;
+    snprintf(text, sizeof text, "%s", r->c->settings);
+    r->row = kernel_find(r->c->kernel);
+    r->spec = kernel_spec_default();
+    for (char *word; (word = strtok_r(rest, " ", &rest));) {
+        char *value = strchr(word, '=');
+        *value++ = 0;
+        if (!kernel_spec_set(r->row, &r->spec, word, value, error, sizeof error)) {
+            fprintf(stderr, "bench: tensor.%s: %s\n", r->c->name, error);
+            return false;
+        }
+    }
+    r->spec.data = r->spec.output = QDNN_DATA_F16;
+    r->spec.product = r->c->is_tile ? KERNEL_PRODUCT_TILE : KERNEL_PRODUCT_STREAM;
+    r->spec.tile_rows = r->c->is_tile ? kernel_tile_rows(r->row, m) : kernel_stream_rows(r->row, m);
+    r->problem = (kernel_problem){.rows = SIZE, .columns = SIZE, .m = m, .x_stride = SIZE, .y_stride = SIZE};
+    kernel_steps_of(r->row, &r->spec, &r->problem, &r->steps);
+    return true;
+}
+
+/* The sectors of all operands, each once. */
+static double least_sectors(const cost_run *r)
+{
+    kernel_operand operands[QDNN_OPERAND_COUNT];
+    uint64_t sectors = 0;
+    kernel_operands_of(r->row, &r->spec, &r->problem, operands);
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        if (operands[i].reads || operands[i].writes)
+            sectors += (operands[i].bytes + 31) / 32;
+    return (double)sectors;
+}
+
+static void add_sass(cost_run *r, const kernel_step *step, const char *ptx)
+{
+    static const char *const decoding[] = {"LOP3",  "PRMT", "SHF",  "HADD2", "HMUL2", "HFMA2",
+                                           "FADD",  "FMUL", "FFMA", "F2FP",  "LDS"};
+    const ptxvm_counters *c = ptxvm_last_counters(r->vm);
+    const double weights = (double)SIZE * SIZE / SASS_LANES;
+    char error[512];
+    sass_report s = {0};
+    const uint64_t warps = step->grid[0] * step->grid[1] * step->grid[2] * (step->block / SASS_LANES);
+    r->sum.is_sass = sass_found(error, sizeof error);
+    if (!r->sum.is_sass || !sass_measure(ptx, r->sm, c, warps, &s, error, sizeof error)) {
+        r->sum.issued += (double)c->total.instructions / weights;
+        return;
+    }
+    r->sum.issued += s.issued / weights;
+    r->sum.spill_bytes += s.spill_bytes;
+    if (c->total.mma == 0)
+        return;
+    r->sum.registers = s.registers;
+    for (size_t i = 0; i < sizeof decoding / sizeof decoding[0]; i++)
+        r->sum.dequant += sass_issued(&s, decoding[i]) / (double)c->total.mma;
+}
+
+static bool run_step(cost_run *r, const kernel_step *step)
 {
     kernel_text text;
     ptx_error error;
@@ -121,21 +203,27 @@ static bool run_step(ptxvm *vm, const kernel_step *step, ptxvm_address buffer, p
     ptxvm_module *module = NULL;
     ptxvm_kernel *kernel = NULL;
     for (int i = 0; i < step->n_params; i++) /* numbers of products have 8 bytes */
-        params[i] = step->params[i].kind == KERNEL_NUMBER ? step->params[i].value : buffer;
+        params[i] = step->params[i].kind == KERNEL_NUMBER ? step->params[i].value : r->buffer;
     kernel_entry_name(step->row, entry, sizeof entry);
-    if (!kernel_emit(step->row, &step->spec, ptx_sm_find("sm_80"), NULL, &text, &error))
+    if (!kernel_emit(step->row, &step->spec, ptx_sm_find(r->sm), NULL, &text, &error)) {
+        fprintf(stderr, "bench: tensor.%s: %s\n", r->c->name, error.text);
         return false;
+    }
     ptxvm_launch_config config = {
         .grid = {(uint32_t)step->grid[0], (uint32_t)step->grid[1], (uint32_t)step->grid[2]},
         .block = {step->block, 1, 1},
         .shared_bytes = step->shared};
-    bool ok = ptxvm_module_load(vm, text.ptx, strlen(text.ptx), &module) == PTXVM_OK &&
+    bool ok = ptxvm_module_load(r->vm, text.ptx, strlen(text.ptx), &module) == PTXVM_OK &&
               ptxvm_module_kernel(module, entry, &kernel) == PTXVM_OK &&
-              ptxvm_launch(vm, kernel, &config, params, (uint64_t)step->n_params * 8) == PTXVM_OK;
+              ptxvm_launch(r->vm, kernel, &config, params, (uint64_t)step->n_params * 8) == PTXVM_OK;
     if (ok) {
-        const ptxvm_counters *c = ptxvm_last_counters(vm);
-        sum->instructions += c->total.instructions;
-        sum->bank_conflicts += c->total.bank_conflicts;
+        const ptxvm_counts *all = &ptxvm_last_counters(r->vm)->total;
+        r->sum.bank_conflicts += all->bank_conflicts;
+        r->sum.requested += (double)(all->load.sectors + all->store.sectors) / least_sectors(r);
+        r->sum.blocks = all->mma ? step->grid[0] * step->grid[1] * step->grid[2] : r->sum.blocks;
+        add_sass(r, step, text.ptx);
+    } else {
+        fprintf(stderr, "bench: tensor.%s: %s\n", r->c->name, ptxvm_last_error(r->vm));
     }
     if (module)
         ptxvm_module_unload(module);
@@ -143,45 +231,51 @@ static bool run_step(ptxvm *vm, const kernel_step *step, ptxvm_address buffer, p
     return ok;
 }
 
-static void cost(ptxvm *vm, ptxvm_address buffer, const cost_row *r, uint64_t m)
+static void report_cost(const cost_run *r, uint64_t m, double asked)
 {
-    const kernel_row *row = kernel_find(r->kernel);
-    kernel_spec spec = kernel_spec_default();
-    kernel_steps steps;
-    ptxvm_counts sum = {0};
-    char error[256], name[96];
-    for (int i = 0; r->settings[i][0]; i++)
-        kernel_spec_set(row, &spec, r->settings[i][0], r->settings[i][1], error, sizeof error);
-    spec.data = spec.output = QDNN_DATA_F16;
-    spec.product = r->product;
-    spec.tile_rows =
-        r->product == KERNEL_PRODUCT_TILE ? kernel_tile_rows(row, m) : kernel_stream_rows(row, m);
-    const kernel_problem problem = {
-        .rows = SIZE, .columns = SIZE, .m = m, .x_stride = SIZE, .y_stride = SIZE};
-    kernel_steps_of(row, &spec, &problem, &steps);
-    bool ok = true;
-    for (int i = 0; i < steps.count && ok; i++)
-        ok = run_step(vm, &steps.at[i], buffer, &sum);
-    snprintf(name, sizeof name, "tensor.%s.m%llu", r->name, (unsigned long long)m);
-    if (!ok || sum.bank_conflicts)
-        fprintf(stderr, "bench: %s: %s\n", name, ok ? "bank conflicts" : ptxvm_last_error(vm));
-    else
-        bench_report(name, (double)sum.instructions * 32 / (SIZE * SIZE), "PTX instructions a weight",
-                     "sm_80, no bank conflict");
+    char name[96], note[256];
+    const costs *s = &r->sum;
+    snprintf(name, sizeof name, "tensor.%s.%s.m%llu.%s", r->c->name, r->c->is_tile ? "tile" : "prepacked",
+             (unsigned long long)m, r->sm);
+    snprintf(note, sizeof note,
+             "%s, asked for %.2f: %s; %d registers, %d bytes spilled, %llu bank conflicts; %.1f decoding per mma; requested "
+             "sectors %.2f of the least, %llu blocks",
+             s->is_sass ? "SASS" : "PTX", asked, s->issued <= asked ? "met" : "missed", s->registers, s->spill_bytes,
+             (unsigned long long)s->bank_conflicts, s->dequant, s->requested, (unsigned long long)s->blocks);
+    bench_report(name, s->issued, "per weight", note);
+}
+
+static void measure_cost(const cost_case *c, const char *sm, uint64_t m, double asked)
+{
+    const ptxvm_config config = {.sm = sm, .counters = PTXVM_COUNTERS_LINES};
+    const uint64_t bytes = (uint64_t)SIZE * SIZE * 4;
+    cost_run r = {.c = c, .sm = sm};
+    bench_progress("tensor.%s.m%llu.%s", c->name, (unsigned long long)m, sm);
+    if (!set_settings(&r, m) || ptxvm_create(&config, &r.vm) != PTXVM_OK)
+        return;
+    bool ok = ptxvm_alloc(r.vm, bytes, &r.buffer) == PTXVM_OK && ptxvm_fill(r.vm, r.buffer, 0, bytes) == PTXVM_OK;
+    for (int i = 0; i < r.steps.count && ok; i++)
+        ok = run_step(&r, &r.steps.at[i]);
+    if (ok)
+        report_cost(&r, m, asked);
+    ptxvm_destroy(r.vm);
+}
+
+static void cost_of(const cost_case *c)
+{
+    static const char *const others[SPECIAL_SMS] = {"sm_75", "sm_90", "sm_120"};
+    for (int i = 0; i < ROW_COUNTS; i++) {
+        if (c->asked[i] <= 0)
+            continue;
+        measure_cost(c, "sm_80", row_counts[i], c->asked[i]);
+        for (int k = 0; k < SPECIAL_SMS && c->on_all_sms; k++)
+            measure_cost(c, others[k], row_counts[i], 1.15 * c->asked[i]);
+    }
 }
 
 void bench_tensor(void)
 {
-    static const uint64_t ms[] = {1, 16, 64, 256};
-    const ptxvm_config config = {.sm = "sm_80", .counters = PTXVM_COUNTERS_KERNEL};
-    ptxvm *vm;
-    ptxvm_address buffer;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        cost_of(&cases[i]);
     accuracy();
-    if (ptxvm_create(&config, &vm) != PTXVM_OK)
-        return;
-    if (ptxvm_alloc(vm, BUFFER, &buffer) == PTXVM_OK && ptxvm_fill(vm, buffer, 0, BUFFER) == PTXVM_OK)
-        for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
-            for (size_t i = 0; i < sizeof ms / sizeof ms[0]; i++)
-                cost(vm, buffer, &rows[r], ms[i]);
-    ptxvm_destroy(vm);
 }

@@ -1,5 +1,5 @@
 /* Codes in the order in which tensor cores take them: docs/formats.md, "Prepacked". */
-#include "host_ref/internal.h"
+#include "host_ref/prepack.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@ static int64_t units_of(int64_t count, int64_t unit)
 }
 
 /* The code of column n and row k of the product. */
-static code_place packed_place(int bits, int64_t k_count, int64_t n, int64_t k)
+code_place hr_packed_place(int bits, int64_t k_count, int64_t n, int64_t k)
 {
     const int64_t unit = n / UNIT_N * units_of(k_count, UNIT_K) + k / UNIT_K;
     const int64_t lane = n % 8 * 4 + k % 8 / 2, pair = k % UNIT_K / 16 * 4 + n % 16 / 8 + k % 16 / 8 * 2;
@@ -23,16 +23,28 @@ static code_place packed_place(int bits, int64_t k_count, int64_t n, int64_t k)
     return (code_place){at, 1, pair % pairs * bits + k % 2 * 16};
 }
 
+int64_t hr_prepacked_code_bytes(int bits, int64_t n, int64_t k)
+{
+    return units_of(n, UNIT_N) * units_of(k, UNIT_K) * UNIT_N * UNIT_K / 8 * bits;
+}
+
 int64_t ref_prepacked_bytes(const ref_quant_spec *spec, int64_t n, int64_t k)
 {
+    if (spec->block != QDNN_BLOCK_NONE)
+        return hr_prepacked_block_bytes(spec->block, n, k);
     const codec c =
         hr_codec_of(spec->storage, spec->code, spec->bits, spec->zero_kind); /* plain values have none */
-    return units_of(n, UNIT_N) * units_of(k, UNIT_K) * UNIT_N * UNIT_K / 8 * c.bits;
+    return hr_prepacked_code_bytes(c.bits, n, k);
 }
 
 static void move_codes(const ref_quant_spec *spec, int64_t rows, int64_t columns, bool k_rows, void *codes,
                        void *packed, bool back)
 {
+    if (spec->block != QDNN_BLOCK_NONE) {
+        hr_require(!k_rows, "blocks lie along k");
+        hr_prepack_blocks(spec->block, rows, columns, codes, packed, back);
+        return;
+    }
     tensor t = hr_tensor_of(spec, rows, columns);
     const int64_t k_count = k_rows ? rows : columns;
     memset(back ? codes : packed, 0,
@@ -41,7 +53,7 @@ static void move_codes(const ref_quant_spec *spec, int64_t rows, int64_t columns
         for (int64_t column = 0; column < columns; column++) {
             code_place stored = hr_place_of_code(&t, row, column);
             code_place place =
-                packed_place(t.codec.bits, k_count, k_rows ? column : row, k_rows ? row : column);
+                hr_packed_place(t.codec.bits, k_count, k_rows ? column : row, k_rows ? row : column);
             if (back)
                 hr_put_code(codes, stored, t.codec.bits, hr_get_code(packed, place, t.codec.bits));
             else

@@ -43,6 +43,23 @@ const kernel_row kernel_rows[] = {
     ROW_1(prepack, PREPACK, int5, "codes of 5 bits in the order of tensor cores")
     ROW_1(prepack, PREPACK, int6, "codes of 6 bits in the order of tensor cores")
     ROW_1(prepack, PREPACK, int8, "codes of 8 bits in the order of tensor cores")
+    ROW_1(prepack, PREPACK, gguf_q4_0, "Q4_0 blocks of GGUF in the order of tensor cores")
+    ROW_1(prepack, PREPACK, gguf_q4_1, "Q4_1 blocks of GGUF in the order of tensor cores")
+    ROW_1(prepack, PREPACK, gguf_q5_0, "Q5_0 blocks of GGUF in the order of tensor cores")
+    ROW_1(prepack, PREPACK, gguf_q5_1, "Q5_1 blocks of GGUF in the order of tensor cores")
+    ROW_1(prepack, PREPACK, gguf_q8_0, "Q8_0 blocks of GGUF in the order of tensor cores")
+    ROW_1(prepack, PREPACK, gguf_q8_1, "Q8_1 blocks of GGUF in the order of tensor cores")
+    ROW_1(prepack, PREPACK, gguf_q2_k, "Q2_K blocks of GGUF in the order of tensor cores")
+    ROW_1(prepack, PREPACK, gguf_q3_k, "Q3_K blocks of GGUF in the order of tensor cores")
+    ROW_1(prepack, PREPACK, gguf_q4_k, "Q4_K blocks of GGUF in the order of tensor cores")
+    ROW_1(prepack, PREPACK, gguf_q5_k, "Q5_K blocks of GGUF in the order of tensor cores")
+    ROW_1(prepack, PREPACK, gguf_q6_k, "Q6_K blocks of GGUF in the order of tensor cores")
+    ROW_1(prepack, PREPACK, gguf_q8_k, "Q8_K blocks of GGUF in the order of tensor cores")
+    ROW_1(prepack, PREPACK, gguf_iq4_nl, "IQ4_NL blocks of GGUF in the order of tensor cores")
+    ROW_1(prepack, PREPACK, gguf_iq4_xs, "IQ4_XS blocks of GGUF in the order of tensor cores")
+    ROW_1(prepack, PREPACK, gguf_tq2_0, "TQ2_0 blocks of GGUF in the order of tensor cores")
+    ROW_1(prepack, PREPACK, gguf_mxfp4, "MXFP4 blocks of GGUF in the order of tensor cores")
+    ROW_1(prepack, PREPACK, gguf_nvfp4, "NVFP4 blocks of GGUF in the order of tensor cores")
     /* The first of two passes to scales; the format stands for all whose scale is made from such a range. */
     {"range_absmax", NULL, "absmax of parts of groups, in f32: scale_... of these is that of the whole",
      &operation_rows[KERNEL_RANGE], &format_rows[PLACE_int4]},
@@ -104,8 +121,10 @@ const kernel_row *kernel_find_repack(const format_row *from, const format_row *t
 
 const kernel_row *kernel_find_prepack(const format_row *format)
 {
-    if (format_is_blocks(format) || format_is_plain(format))
+    if (format_is_plain(format))
         return NULL;
+    if (format_is_blocks(format))
+        return kernel_find_operation(KERNEL_PREPACK, format);
     for (int i = 0; i < kernel_row_count; i++)
         if (kernel_operation_of(&kernel_rows[i]) == KERNEL_PREPACK &&
             kernel_rows[i].format->facts.bits == format->facts.bits)

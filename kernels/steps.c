@@ -486,7 +486,7 @@ static bool product_bytes(const kernel_spec *spec, const kernel_problem *p, int 
 static uint64_t prepacked_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p)
 {
     const bool by_columns = spec->reduction == KERNEL_K_COLUMNS;
-    return prepack_bytes(row->format->facts.bits, by_columns ? p->rows : p->columns, by_columns ? p->columns : p->rows);
+    return prepack_bytes(row->format, by_columns ? p->rows : p->columns, by_columns ? p->columns : p->rows);
 }
 
 static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,

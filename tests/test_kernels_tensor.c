@@ -420,11 +420,13 @@ TEST_EACH(TensorStream, HostRef, case_count, case_name)
     ptxvm *vm = vm_for(index);
     const bool flat = spec.groups == QDNN_GROUPS_FLAT && spec.channels != 1,
                is_awq = spec.layout == QDNN_LAYOUT_AWQ;
-    const int64_t odd_k = flat ? (int64_t)spec.group_size * 3 : 77;
-    const shape shapes[] = {{1, 40, 1024 + 64, 0, 8},
+    const int64_t multiple = (int64_t)kernel_columns_multiple(row);
+    const int64_t odd_k = multiple > 1 ? 3 * multiple : flat ? (int64_t)spec.group_size * 3 : 77;
+    const shape shapes[] = {{1, 40, 1024 + (multiple > 64 ? multiple : 64), 0, 8},
                             {35, 304, 512, 0, kernel_stream_rows(row, 64)},
                             {19, is_awq ? 24 : 21, odd_k, 1, 16}};
-    for (int i = 0; i < LENGTH(shapes) && vm; i++)
+    const int i = (index / LENGTH(families) + family) % LENGTH(shapes); /* each with two of the families */
+    if (vm)
         run_shape(vm, c, family, KERNEL_PRODUCT_STREAM, shapes[i], (uint32_t)(index + 100 * i));
     ptxvm_destroy(vm);
 }
@@ -481,6 +483,10 @@ TEST_EACH(TensorPrepack, ThereAndBack, dense_count, dense_name)
     const kernel_row *row = kernel_find_prepack(t.row->format);
     if (!row)
         SKIP("%s is not prepacked", t.how->format);
+    if (block_layout_of(row->format)) { /* whole blocks, and of small ones not whole units */
+        t.n = 21;
+        t.k = 3 * (int64_t)kernel_columns_multiple(row);
+    }
     t.ref = ref_spec_of(t.row, &t.spec);
     ptxvm *vm = vm_for(0);
     fill_trial(&t, REF_TENSOR_SM75, (uint32_t)index);

@@ -91,11 +91,16 @@ static void fetch_ue4m3(ptx_builder *b, const block_layout *layout, block_run *r
 
 /* Without a sign: bit 7 is not looked at, but 7F alone is 0. The bits go where those of an f32 are; the product puts
  * the bias right, and is exact. */
+ptx_val block_half_of_ue4m3(ptx_builder *b, ptx_val e)
+{
+    ptx_val placed = ptx_shl(b, ptx_and(b, e, 0x7F), 20);
+    ptx_val value = ptx_mul(b, ptx_as(b, PTX_F32, placed), ptx_f32(b, 0x1p119f));
+    return ptx_selp(b, ptx_f32(b, 0), value, ptx_setp(b, PTX_EQ, e, 0x7F));
+}
+
 static void open_ue4m3(ptx_builder *b, block_run *run)
 {
-    ptx_val placed = ptx_shl(b, ptx_and(b, run->d, 0x7F), 20);
-    ptx_val value = ptx_mul(b, ptx_as(b, PTX_F32, placed), ptx_f32(b, 0x1p119f));
-    run->d = ptx_selp(b, ptx_f32(b, 0), value, ptx_setp(b, PTX_EQ, run->d, 0x7F));
+    run->d = block_half_of_ue4m3(b, run->d);
 }
 
 const block_scales scales_ue4m3 = {fetch_ue4m3, open_ue4m3, strand_of_d};

@@ -247,11 +247,8 @@ block_strand block_strand_select(ptx_builder *b, const block_strand *if_true, co
     return out;
 }
 
-codec_state block_open(ptx_builder *b, const block_layout *layout)
+void block_table_bits(const block_layout *layout, uint64_t bits[16])
 {
-    uint64_t bits[16];
-    if (!layout->table)
-        return (codec_state){0};
     for (int i = 0; i < 16; i++) {
         union {
             float value;
@@ -259,6 +256,14 @@ codec_state block_open(ptx_builder *b, const block_layout *layout)
         } number = {layout->table[i]};
         bits[i] = number.bits;
     }
+}
+
+codec_state block_open(ptx_builder *b, const block_layout *layout)
+{
+    uint64_t bits[16];
+    if (!layout->table)
+        return (codec_state){0};
+    block_table_bits(layout, bits);
     return table_open(b, bits);
 }
 

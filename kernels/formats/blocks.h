@@ -105,6 +105,8 @@ block_strand block_strand_of(ptx_builder *b, const block_layout *layout, const b
 block_strand block_strand_select(ptx_builder *b, const block_strand *if_true, const block_strand *if_false,
                                  unsigned bytes, ptx_val pred);
 
+/* The numbers of a layout that has a table, as bits of f32. */
+void block_table_bits(const block_layout *layout, uint64_t bits[16]);
 /* Tables for decoding; by all threads of the block, once a kernel. */
 codec_state block_open(ptx_builder *b, const block_layout *layout);
 /* The f32 value of an element of the strand. */
@@ -183,6 +185,8 @@ extern const block_scales scales_f16, scales_f16_min, scales_f32, scales_e8m0, s
 
 /* 2^(e - 128) of a u32 in 0 to 255, as f32. */
 ptx_val block_half_of_e8m0(ptx_builder *b, ptx_val e);
+/* Half the number of a UE4M3 of GGUF (u32 in 0 to 255), as f32. */
+ptx_val block_half_of_ue4m3(ptx_builder *b, ptx_val e);
 
 /* ---- Bytes of a block, by the widest accesses that its alignment allows ---- */
 

@@ -31,6 +31,7 @@ typedef struct code_place {
 } code_place;
 
 typedef struct codec {
+    const uint64_t *numbers; /* of codes of 4 bits: the f32 that each stands for, as bits, where a table of them is of use; else null */
     bool has_nan; /* there is a code for NaN; else a NaN is coded as 0 is */
     /* The scale before it is stored, from the reduced range (lo and hi, or hi = absmax). */
     ptx_val (*scale)(ptx_builder *b, const coding *c, ptx_val lo, ptx_val hi);

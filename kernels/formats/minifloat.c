@@ -193,7 +193,11 @@ static void units_of_fp8(ptx_builder *b, const minifloat *f, ptx_val word, ptx_v
     }
 }
 
-#define FLOAT_CODEC(name, nan, bytes, to_pair, needs)                                                                         \
+static const uint64_t e2m1_bits[16] = {0x00000000, 0x3F000000, 0x3F800000, 0x3FC00000, 0x40000000, 0x40400000,
+                                       0x40800000, 0x40C00000, 0x80000000, 0xBF000000, 0xBF800000, 0xBFC00000,
+                                       0xC0000000, 0xC0400000, 0xC0800000, 0xC0C00000};
+
+#define FLOAT_CODEC(name, list, nan, bytes, to_pair, needs)                                                                         \
     static ptx_val name##_encode(ptx_builder *b, const coding *c, const group_values *group, ptx_val quotient) \
     {                                                                                                        \
         (void)c, (void)group;                                                                                \
@@ -211,7 +215,7 @@ static void units_of_fp8(ptx_builder *b, const minifloat *f, ptx_val word, ptx_v
         (void)c, (void)minus_zero;                                                                           \
         return to_pair(b, &float_##name, type, first, second);                                               \
     }                                                                                                        \
-    const codec codec_##name = {.has_nan = nan, .scale = float_scale, .encode = name##_encode,               \
+    const codec codec_##name = {.numbers = list, .has_nan = nan, .scale = float_scale, .encode = name##_encode,               \
                                 .unit = name##_unit, .units_of_bytes = bytes, .pair = name##_pair,           \
                                 .has_pair = needs};
 
@@ -227,8 +231,8 @@ static void e5m2_units(ptx_builder *b, const coding *c, const codec_state *state
     units_of_fp8(b, &float_e5m2, word, out);
 }
 
-FLOAT_CODEC(e2m1, false, NULL, pair_by_product, NULL)
-FLOAT_CODEC(e2m3, false, NULL, pair_by_product, NULL)
-FLOAT_CODEC(e3m2, false, NULL, pair_by_product, NULL)
-FLOAT_CODEC(e4m3, true, e4m3_units, pair_of_fp8, has_fp8_pair)
-FLOAT_CODEC(e5m2, true, e5m2_units, pair_of_fp8, has_fp8_pair)
+FLOAT_CODEC(e2m1, e2m1_bits, false, NULL, pair_by_product, NULL)
+FLOAT_CODEC(e2m3, NULL, false, NULL, pair_by_product, NULL)
+FLOAT_CODEC(e3m2, NULL, false, NULL, pair_by_product, NULL)
+FLOAT_CODEC(e4m3, NULL, true, e4m3_units, pair_of_fp8, has_fp8_pair)
+FLOAT_CODEC(e5m2, NULL, true, e5m2_units, pair_of_fp8, has_fp8_pair)

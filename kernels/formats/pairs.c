@@ -121,19 +121,25 @@ static bool zeros_are_short(const coding *c)
     }
 }
 
-bool pair_is_short(const ptx_builder *b, const coding *c, qdnnDataType_t type)
+bool pair_fits(const coding *c, qdnnDataType_t type)
 {
     const codec *codec = c->format->codec;
     const kernel_spec *spec = c->spec;
-    if (!ptx_ok(b)) /* there may be no target without memory */
-        return false;
-    if (!codec->pair || (codec->has_pair && !codec->has_pair(b)) || spec->nested || spec->global_scale)
-        return false;
-    if (type == QDNN_DATA_BF16 && ptx_target(b)->number < 80)
+    if (!codec->pair || spec->nested || spec->global_scale)
         return false;
     if (spec->groups == QDNN_GROUPS_DEFAULT) /* a NaN becomes the canonical one by way of f32 */
         return !codec->has_nan;
     return holds_scales(type, spec->scale) && zeros_are_short(c);
+}
+
+bool pair_is_short(const ptx_builder *b, const coding *c, qdnnDataType_t type)
+{
+    const codec *codec = c->format->codec;
+    if (!ptx_ok(b)) /* there may be no target without memory */
+        return false;
+    if ((codec->has_pair && !codec->has_pair(b)) || (type == QDNN_DATA_BF16 && ptx_target(b)->number < 80))
+        return false;
+    return pair_fits(c, type);
 }
 
 pair_group pair_group_of(ptx_builder *b, const quantized *q, qdnnDataType_t type, const group_values *first,

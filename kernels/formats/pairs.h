@@ -21,6 +21,9 @@
 /* Whether the pair is scaled in 16 bits: about half of the instructions. `type` is F16 or BF16. */
 bool pair_is_short(const ptx_builder *b, const coding *c, qdnnDataType_t type);
 
+/* The same on a target that has all instructions. */
+bool pair_fits(const coding *c, qdnnDataType_t type);
+
 /* The numbers of the groups of a pair. */
 typedef struct pair_group {
     group_values first, second; /* f32 */

@@ -68,7 +68,7 @@ void epilogue_store(ptx_builder *b, const epilogue *e, ptx_val m, ptx_val n, con
 {
     const kernel_spec *spec = e->spec;
     const kernel_args *all = &e->args->all;
-    ptx_val at = ptx_mad(b, m, e->args->y_stride, n);
+    ptx_val at = e->row.kind == PTX_NOTHING ? ptx_mad(b, m, e->args->y_stride, n) : ptx_add(b, e->row, n);
     ptx_val v = activated(b, spec->activation, affine(b, e, m, n, expert, sums[0]));
     if (spec->gated)
         v = ptx_mul(b, v, affine(b, e, m, ptx_add(b, n, e->args->n), expert, sums[1]));

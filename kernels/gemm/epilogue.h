@@ -9,6 +9,7 @@ typedef struct epilogue {
     const kernel_spec *spec;
     const gemm_args *args;
     ptx_val alpha; /* f32: one for all columns; else empty */
+    ptx_val row;     /* u64: m * y_stride, where the kernel has computed it; else empty */
     bool keeps_zero; /* the sums are complete: a -0 stays */
 } epilogue;
 

@@ -31,3 +31,9 @@ group_values column_group(ptx_builder *b, const matrix *m, const column_groups *
 {
     return group_load(b, &m->q.coding, &m->q.side, ptx_mad(b, c->step, group, c->first));
 }
+
+group_values column_group_known(ptx_builder *b, const matrix *m, const column_groups *c, unsigned group)
+{
+    ptx_val more = ptx_mul_wide(b, ptx_cvt(b, PTX_U32, c->step), ptx_u32(b, group));
+    return group_load(b, &m->q.coding, &m->q.side, group ? ptx_add(b, more, c->first) : c->first);
+}

@@ -15,7 +15,8 @@ typedef struct column_groups {
 bool groups_are_regular(const kernel_spec *spec);
 /* Those of column n (u64). */
 column_groups column_groups_of(ptx_builder *b, const matrix *m, ptx_val n);
-/* The values of the group with that number among the column's: u64, or known now. */
+/* The values of the group with that number (u64) among the column's; and of one that is known now. */
 group_values column_group(ptx_builder *b, const matrix *m, const column_groups *c, ptx_val group);
+group_values column_group_known(ptx_builder *b, const matrix *m, const column_groups *c, unsigned group);
 
 #endif

@@ -5,21 +5,6 @@
 
 enum { PREPACK_THREADS = 128 };
 
-unsigned prepack_vector(unsigned bits)
-{
-    return bits == 2 ? 2 : bits % 4 == 0 ? 4 : 1;
-}
-
-bool prepack_is_split(unsigned bits)
-{
-    return 16 % bits == 0;
-}
-
-uint64_t prepack_bytes(unsigned bits, uint64_t n, uint64_t k)
-{
-    return ceil_div(n, UNIT_N) * ceil_div(k, UNIT_K) * UNIT_N * UNIT_K / 8 * bits;
-}
-
 /* ---- Places ---- */
 
 /* Where the code of pair p (half h) begins in the words of its lane. */
@@ -31,14 +16,6 @@ static unsigned code_bit(unsigned bits, unsigned p, unsigned h)
     return p / pairs * 32 + p % pairs * bits + 16 * h;
 }
 
-typedef struct packing {
-    unsigned bits;
-    bool k_in_columns;
-    ptx_val n, k, units_k; /* u64 */
-    ptx_val packed;        /* pointer */
-    matrix m;
-} packing;
-
 /* The address of word w of a lane of a unit (u64 and u32); w is known now. */
 static ptx_val word_address(ptx_builder *b, const packing *p, ptx_val unit, ptx_val lane, unsigned w)
 {
@@ -49,6 +26,8 @@ static ptx_val word_address(ptx_builder *b, const packing *p, ptx_val unit, ptx_
 
 static ptx_val code_at_nk(ptx_builder *b, const packing *p, ptx_val n, ptx_val k)
 {
+    if (p->blocks)
+        return prepack_block_code(b, p, n, k);
     return p->k_in_columns ? matrix_code(b, &p->m, n, k) : matrix_code(b, &p->m, k, n);
 }
 
@@ -82,24 +61,27 @@ static void pack_lane(ptx_builder *b, const packing *p, ptx_val unit, ptx_val la
         ptx_st_global(b, word_address(b, p, unit, lane, w), 0, words[w]);
 }
 
+static ptx_val thread_count(ptx_builder *b)
+{
+    return ptx_mul_wide(b, ptx_nctaid_x(b), ptx_u32(b, PREPACK_THREADS));
+}
+
 static void pack_all(ptx_builder *b, const packing *p)
 {
     ptx_val units_n = emit_divide_up(b, p->n, UNIT_N);
     ptx_val all = ptx_shl(b, ptx_mul(b, units_n, p->units_k), 5);
-    ptx_val step = ptx_mul_wide(b, ptx_nctaid_x(b), ptx_u32(b, PREPACK_THREADS));
-    ptx_val at = ptx_for(b, ptx_global_index64(b), all, step);
+    ptx_val step = thread_count(b), at = ptx_for(b, ptx_global_index64(b), all, step);
     pack_lane(b, p, ptx_shr(b, at, 5), ptx_and(b, ptx_cvt(b, PTX_U32, at), 31));
     ptx_end_for(b);
+    if (p->blocks)
+        prepack_block_headers(b, p, step);
 }
 
 /* ---- And back ---- */
 
-/* The code of a row and column of the matrix, wherever it is in the units. */
-static ptx_val unpacked_code(ptx_builder *b, const void *user, ptx_val row, ptx_val column)
+ptx_val prepack_packed_code(ptx_builder *b, const packing *p, ptx_val n, ptx_val k)
 {
-    const packing *p = user;
     const unsigned bits = p->bits, v = prepack_vector(bits);
-    ptx_val n = p->k_in_columns ? row : column, k = p->k_in_columns ? column : row;
     ptx_val unit = ptx_mad(b, ptx_shr(b, n, 4), p->units_k, ptx_shr(b, k, 6));
     ptx_val small_n = ptx_cvt(b, PTX_U32, n), small_k = ptx_cvt(b, PTX_U32, k);
     ptx_val lane = ptx_bfi(b, ptx_and(b, small_n, 7), ptx_bfe(b, small_k, 1, 2), 2, 3);
@@ -122,6 +104,12 @@ static ptx_val unpacked_code(ptx_builder *b, const void *user, ptx_val row, ptx_
     ptx_val reaches = ptx_setp(b, PTX_GT, ptx_add(b, shift, (int)bits), 32);
     ptx_val high = ptx_ld_if(b, reaches, PTX_GLOBAL, PTX_NC, PTX_U32, address, 128, ptx_u32(b, 0));
     return ptx_and(b, ptx_shf_r(b, low, high, shift), (1 << bits) - 1);
+}
+
+static ptx_val unpacked_code(ptx_builder *b, const void *user, ptx_val row, ptx_val column)
+{
+    const packing *p = user;
+    return prepack_packed_code(b, p, p->k_in_columns ? row : column, p->k_in_columns ? column : row);
 }
 
 static void unpack_elements(ptx_builder *b, void *user, const matrix_part *part)
@@ -148,15 +136,22 @@ void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     ptx_minnctapersm(b, 2); /* any number of registers: else the assembler spills */
     kernel_args args = kernel_declare(b, row, spec);
     quantized q = {.coding = {row->format, spec}, .codes = args.operand[QDNN_OPERAND_CODES]};
-    packing p = {.bits = row->format->facts.bits,
+    packing p = {.bits = prepack_bits(row->format),
+                 .blocks = block_layout_of(row->format),
                  .k_in_columns = spec->reduction == KERNEL_K_COLUMNS,
                  .packed = args.operand[QDNN_OPERAND_REPACKED]};
     p.n = args.number[p.k_in_columns ? NUMBER_ROWS : NUMBER_COLUMNS];
     p.k = args.number[p.k_in_columns ? NUMBER_COLUMNS : NUMBER_ROWS];
     p.units_k = emit_divide_up(b, p.k, UNIT_K);
-    p.m = matrix_begin(b, &q, &args);
+    p.m.q = q;
+    if (!p.blocks)
+        p.m = matrix_begin(b, &q, &args);
     if (!spec->unpack) {
         pack_all(b, &p);
+        return;
+    }
+    if (p.blocks) {
+        prepack_block_unpack(b, &p, thread_count(b));
         return;
     }
     matrix_walk w = matrix_walk_of(&p.m, ptx_setp(b, PTX_EQ, ptx_tid_x(b), ptx_tid_x(b)));
@@ -168,13 +163,13 @@ void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
 kernel_geometry prepack_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     const coding c = {row->format, spec};
-    return spec->unpack ? matrix_geometry(&c) : (kernel_geometry){.block = PREPACK_THREADS, .blocks = 1};
+    return spec->unpack && !format_is_blocks(row->format) ? matrix_geometry(&c) : (kernel_geometry){.block = PREPACK_THREADS, .blocks = 1};
 }
 
 void prepack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                    kernel_steps *steps)
 {
-    if (spec->unpack) {
+    if (spec->unpack && !format_is_blocks(row->format)) {
         matrix_steps(row, spec, problem, steps);
         return;
     }

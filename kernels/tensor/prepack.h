@@ -8,19 +8,69 @@
  * Codes of 2, 4 and 8 bits: pair p = 4 s + i has its halves 16 bits apart in word p / (16 / bits), from bit bits * (p % (16 /
  * bits)) on. Other widths: one code behind the other through the words. Words of a lane lie by fours (2 bits: by twos; odd
  * widths: one by one), those of the 32 lanes side by side. Units of the same n follow each other in k. What does not exist
- * of the last units is 0. */
+ * of the last units is 0.
+ *
+ * Blocks of GGUF: their codes as units, then headers, which are all other bytes of a block in their order. Those of the blocks of
+ * the same k follow each other in n, of which there are as many as units have: first the first words of all of them, then the
+ * second words, and at last what is less than a word. */
 #ifndef QDNN_KERNELS_TENSOR_PREPACK_H
 #define QDNN_KERNELS_TENSOR_PREPACK_H
 
+#include "kernels/formats/blocks.h"
 #include "kernels/formats/matrix.h"
 
 enum { UNIT_N = 16, UNIT_K = 64, UNIT_STEPS = UNIT_K / 16, UNIT_PAIRS = 4 * UNIT_STEPS };
 
+unsigned prepack_bits(const format_row *format); /* of a code */
 unsigned prepack_vector(unsigned bits); /* words of a lane that lie together */
 bool prepack_is_split(unsigned bits);   /* halves of a pair are 16 bits apart in a word */
 
 /* The bytes of n columns by k. */
-uint64_t prepack_bytes(unsigned bits, uint64_t n, uint64_t k);
+uint64_t prepack_bytes(const format_row *format, uint64_t n, uint64_t k);
+
+/* ---- Blocks ---- */
+
+/* Whether their codes are whole bits. */
+bool prepack_takes_blocks(const block_layout *layout);
+unsigned prepack_header_bytes(const block_layout *layout);
+/* Where a byte of the block that is no code lies in its header, and the reverse. */
+unsigned prepack_header_place(const block_layout *layout, unsigned byte);
+unsigned prepack_header_byte(const block_layout *layout, unsigned place);
+/* The format of integers of so many bits beside scales, whose codec reads such codes. */
+const format_row *prepack_integers(unsigned bits);
+
+/* The bits of codes in a block: a byte has `fields` fields of as many bits as fill it. Field f of byte j of a run of `span` bytes
+ * is of element f * span + j of the run's elements. */
+typedef struct block_part {
+    unsigned first; /* byte */
+    unsigned span, fields;
+} block_part;
+/* The lower bits of codes and, where it has fields, the upper ones. */
+typedef struct block_parts {
+    unsigned bits;
+    block_part low, high;
+} block_parts;
+block_parts prepack_parts(const block_layout *layout);
+unsigned part_bytes(const block_layout *layout, const block_part *part);
+
+/* ---- What the kernel's files share ---- */
+
+typedef struct packing {
+    unsigned bits;
+    bool k_in_columns;
+    ptx_val n, k, units_k;      /* u64 */
+    ptx_val packed;             /* pointer */
+    const block_layout *blocks; /* null: not in blocks */
+    matrix m;                   /* of blocks, its codes alone */
+} packing;
+
+/* The code (u32) of column n and row k (u64) in the units. */
+ptx_val prepack_packed_code(ptx_builder *b, const packing *p, ptx_val n, ptx_val k);
+
+/* prepack_blocks.c: one code of column n and row k; all headers; and everything back, by threads that are `step` (u64) in number. */
+ptx_val prepack_block_code(ptx_builder *b, const packing *p, ptx_val n, ptx_val k);
+void prepack_block_headers(ptx_builder *b, const packing *p, ptx_val step);
+void prepack_block_unpack(ptx_builder *b, const packing *p, ptx_val step);
 
 void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 kernel_geometry prepack_geometry(const kernel_row *row, const kernel_spec *spec);

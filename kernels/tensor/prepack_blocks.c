@@ -1,0 +1,135 @@
+/* Prepacking GGUF blocks, and back: codes field by field, and the bytes around them as they are. */
+#include "kernels/tensor/prepack.h"
+
+/* ---- Places ---- */
+
+/* The byte of a block (u32) that holds the bits of an element (u32), and where they begin in it. */
+typedef struct field {
+    ptx_val byte, shift;
+} field;
+
+static unsigned width(const block_part *part)
+{
+    return 8 / part->fields;
+}
+
+static field field_of(ptx_builder *b, const block_part *part, ptx_val element)
+{
+    const unsigned span = ceil_log2(part->span), fields = ceil_log2(part->fields);
+    ptx_val in_run = ptx_and(b, element, (int)part->span - 1), run = ptx_shr(b, element, span + fields);
+    ptx_val number = ptx_bfe(b, element, span, fields);
+    ptx_val byte = ptx_add(b, ptx_mad(b, run, (int)part->span, in_run), (int)part->first);
+    return (field){byte, part->fields > 1 ? ptx_mul(b, number, (int)width(part)) : ptx_u32(b, 0)};
+}
+
+/* The element of field f (known now) of byte j (u32) of a part. */
+static ptx_val element_of(ptx_builder *b, const block_part *part, ptx_val j, unsigned f)
+{
+    ptx_val run = ptx_shr(b, j, ceil_log2(part->span)), in_run = ptx_and(b, j, (int)part->span - 1);
+    return ptx_add(b, ptx_mad(b, run, (int)(part->span * part->fields), in_run), (int)(f * part->span));
+}
+
+static ptx_val block_address_of(ptx_builder *b, const packing *p, ptx_val n, ptx_val block)
+{
+    ptx_val of_row = ptx_shr(b, p->k, ceil_log2(p->blocks->elements));
+    return ptx_mad(b, ptx_mad(b, n, of_row, block), ptx_u64(b, p->blocks->bytes), p->m.q.codes);
+}
+
+/* ---- There ---- */
+
+static ptx_val bits_of(ptx_builder *b, const block_part *part, ptx_val block, ptx_val element)
+{
+    field f = field_of(b, part, element);
+    ptx_val at = ptx_add(b, block, ptx_cvt(b, PTX_U64, f.byte));
+    ptx_val byte = ptx_cvt(b, PTX_U32, ptx_ld_global_nc(b, PTX_U8, at, 0));
+    return ptx_and(b, ptx_shr(b, byte, f.shift), (1 << width(part)) - 1);
+}
+
+ptx_val prepack_block_code(ptx_builder *b, const packing *p, ptx_val n, ptx_val k)
+{
+    const block_parts parts = prepack_parts(p->blocks);
+    const unsigned elements = p->blocks->elements;
+    ptx_val block = block_address_of(b, p, n, ptx_shr(b, k, ceil_log2(elements)));
+    ptx_val element = ptx_and(b, ptx_cvt(b, PTX_U32, k), (int)elements - 1);
+    ptx_val code = bits_of(b, &parts.low, block, element);
+    if (!parts.high.fields)
+        return code;
+    return ptx_or(b, code, ptx_shl(b, bits_of(b, &parts.high, block, element), width(&parts.low)));
+}
+
+/* ---- Headers ---- */
+
+/* Where bytes `place` on of the header of a column in the row of headers at `first` lie; a word, or what is less. */
+static ptx_val header_address(ptx_builder *b, const packing *p, ptx_val first, ptx_val columns, ptx_val n, unsigned place)
+{
+    const unsigned all = prepack_header_bytes(p->blocks), step = place + 4 <= all ? 4 : all % 4;
+    return ptx_at(b, ptx_mad(b, columns, ptx_u64(b, place), first), n, step);
+}
+
+/* Bytes of a header: from the block to the packed ones, or back; those of columns that do not exist are 0. */
+static void move_header(ptx_builder *b, const packing *p, ptx_val first, ptx_val columns, ptx_val n, ptx_val block, bool back)
+{
+    const unsigned all = prepack_header_bytes(p->blocks);
+    ptx_val exists = ptx_setp(b, PTX_LT, n, p->n);
+    for (unsigned place = 0; place < all; place++) {
+        const int in_block = (int)prepack_header_byte(p->blocks, place);
+        ptx_val packed = header_address(b, p, first, columns, n, place / 4 * 4);
+        if (back) {
+            ptx_if(b, exists);
+            ptx_st_global_u8(b, block, in_block, ptx_ld_global_nc(b, PTX_U8, packed, (int)(place % 4)));
+            ptx_end_if(b);
+        } else {
+            ptx_val byte = ptx_ld_if(b, exists, PTX_GLOBAL, PTX_NC, PTX_U8, block, in_block, ptx_u32(b, 0));
+            ptx_st_global_u8(b, packed, (int)(place % 4), byte);
+        }
+    }
+}
+
+/* A thread has one header. */
+static void move_headers(ptx_builder *b, const packing *p, ptx_val step, bool back)
+{
+    ptx_val columns = ptx_shl(b, emit_divide_up(b, p->n, UNIT_N), ceil_log2(UNIT_N));
+    ptx_val of_row = ptx_shr(b, p->k, ceil_log2(p->blocks->elements));
+    ptx_val codes = ptx_mul(b, ptx_mul(b, columns, p->units_k), ptx_u64(b, UNIT_K * p->bits / 8));
+    ptx_val headers = ptx_add(b, p->packed, codes);
+    ptx_val at = ptx_for(b, ptx_global_index64(b), ptx_mul(b, columns, of_row), step);
+    ptx_val block = ptx_div(b, at, columns), n = ptx_sub(b, at, ptx_mul(b, block, columns));
+    ptx_val first = ptx_mad(b, ptx_mul(b, block, columns), ptx_u64(b, prepack_header_bytes(p->blocks)), headers);
+    move_header(b, p, first, columns, n, block_address_of(b, p, n, block), back);
+    ptx_end_for(b);
+}
+
+void prepack_block_headers(ptx_builder *b, const packing *p, ptx_val step)
+{
+    move_headers(b, p, step, false);
+}
+
+/* ---- Back ---- */
+
+/* All bytes of a part, one a thread: the bits from `shift` on of the codes that have fields in it. */
+static void unpack_part(ptx_builder *b, const packing *p, const block_part *part, unsigned shift, ptx_val step)
+{
+    const unsigned elements = ceil_log2(p->blocks->elements), bytes = ceil_log2(part_bytes(p->blocks, part));
+    ptx_val of_row = ptx_shr(b, p->k, elements), all = ptx_shl(b, ptx_mul(b, p->n, of_row), bytes);
+    ptx_val at = ptx_for(b, ptx_global_index64(b), all, step);
+    ptx_val number = ptx_shr(b, at, bytes), n = ptx_div(b, number, of_row), block = ptx_sub(b, number, ptx_mul(b, n, of_row));
+    ptx_val j = ptx_and(b, ptx_cvt(b, PTX_U32, at), (1 << bytes) - 1), byte = ptx_u32(b, 0);
+    for (unsigned f = 0; f < part->fields; f++) {
+        ptx_val k = ptx_add(b, ptx_shl(b, block, elements), ptx_cvt(b, PTX_U64, element_of(b, part, j, f)));
+        ptx_val code = prepack_packed_code(b, p, n, k);
+        ptx_val bits = ptx_and(b, shift ? ptx_shr(b, code, (int)shift) : code, (1 << width(part)) - 1);
+        byte = ptx_or(b, byte, f ? ptx_shl(b, bits, (int)(f * width(part))) : bits);
+    }
+    ptx_val to = ptx_add(b, block_address_of(b, p, n, block), ptx_cvt(b, PTX_U64, j));
+    ptx_st_global_u8(b, to, (int)part->first, byte);
+    ptx_end_for(b);
+}
+
+void prepack_block_unpack(ptx_builder *b, const packing *p, ptx_val step)
+{
+    const block_parts parts = prepack_parts(p->blocks);
+    unpack_part(b, p, &parts.low, 0, step);
+    if (parts.high.fields)
+        unpack_part(b, p, &parts.high, width(&parts.low), step);
+    move_headers(b, p, step, true);
+}

@@ -1,0 +1,132 @@
+/* The stream kernel of products in mode tensor, for few rows: prepacked weights go from memory straight into registers, where
+ * they are decoded to operand A of mma; x is operand B, so that eight rows take one instruction for 256 weights.
+ *
+ * A warp has one strip of 512 k of 32 columns; the eight warps of a block stand side by side and share that strip of x in
+ * shared memory. Loads run four units ahead. The sum of each strip goes to the workspace, [strip][m][n], by itself; a second
+ * kernel (strips.c) joins them in order and completes y.
+ *
+ *   stream.c          the kernel
+ *   stream_x.c        x on its way to shared memory
+ *   stream_scales.c   scales of a step: of groups beside the codes
+ *   stream_blocks.c   the same from the headers of GGUF blocks
+ *   stream_decode.c   operand A from codes and scales, and the table of pairs of numbers */
+#ifndef QDNN_KERNELS_TENSOR_STREAM_H
+#define QDNN_KERNELS_TENSOR_STREAM_H
+
+#include "kernels/formats/blocks.h"
+#include "kernels/formats/pairs.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/tensor/groups.h"
+#include "kernels/tensor/prepack.h"
+
+enum {
+    STREAM_WARPS = 8,
+    STREAM_THREADS = STREAM_WARPS * WARP,
+    STRIP = 512,
+    UNITS = STRIP / UNIT_K,
+    AHEAD = 4,              /* units */
+    TILES = 2,              /* of 16 columns, a warp */
+    COLUMNS = 2 * TILES,    /* whose weights a lane decodes: g, g + 8, g + 16, g + 24 */
+    ROWS_MAX = 64,
+    BITS_MAX = 8,
+    HEADER_WORDS_MAX = 9,
+    CHUNK_BYTES = 2 * UNIT_K, /* of a row of x in one unit */
+    STRIPS_OUTPUTS = 4 * STREAM_THREADS /* that a block of the second kernel completes in a row */
+};
+
+/* Scale and zero, or addend, of one column at the step at hand. */
+typedef struct column_scale {
+    pair_group pair;
+    ptx_val addend; /* of blocks: f32; empty where there is none */
+} column_scale;
+
+/* The words of a unit that a lane has loaded, and what scales are made of. */
+typedef struct unit_words {
+    ptx_val at[TILES][BITS_MAX];
+    ptx_val scales[COLUMNS];
+} unit_words;
+
+/* Scales of a byte for every 16 k: the lane 4g + t loads those of step t of a unit, of its quad's columns. */
+typedef struct quad_scales {
+    ptx_val from[COLUMNS];           /* pointers: of the strip's step t */
+    ptx_val step;                    /* u32: bytes to the next step */
+    ptx_val lanes[UNIT_STEPS];       /* u32: of the quad */
+    ptx_val pairs[COLUMNS / 2];      /* f16x2: of columns g and g + 8, g + 16 and g + 24 */
+} quad_scales;
+
+typedef struct block_headers {
+    ptx_val words, tail; /* pointers: to the first word of column my_n in the strip's first block, and to what is less than a word */
+    ptx_val columns;     /* u64: N, rounded up */
+} block_headers;
+
+typedef struct stream {
+    const kernel_spec *spec;
+    gemm_args args;
+    matrix m;                   /* of codes beside scales */
+    const block_layout *blocks; /* null: not in blocks */
+    coding codes;               /* how codes are numbers; of blocks, as if they were integers beside scales */
+    kernel_spec code_spec;      /* of blocks: what `codes` points to */
+    unsigned bias;              /* of blocks: what is subtracted from codes beside that */
+    unsigned bits, rows, m_tiles;
+    bool k_in_columns;
+    ptx_val n, k, rows_x; /* u32: outputs, k, rows of x */
+    ptx_val lane, g, t;   /* u32: the lane, lane / 4, lane % 4 */
+    ptx_val n0, m0, k0;   /* u32: of the warp, of the block, of the strip */
+    ptx_val my_n;         /* u32: the column whose group this lane loads */
+    ptx_val units[TILES]; /* pointers to this lane's words of the strip's first unit */
+    unsigned chunk;       /* bytes from a chunk of x to the next: where there is a table, they lie between its entries */
+    unsigned phase_units; /* of which x is in shared memory at a time: all of a strip, or half of them */
+    ptx_val x_shared;
+    ptx_val x_lane[2];  /* u32: where ldmatrix reads, for steps 0 and 1, and 2 and 3 of a unit */
+    ptx_val table;      /* u32: address of the table of pairs; empty: there is none */
+    ptx_val table_copy; /* u32: this lane's place in an entry */
+    ptx_val sums[TILES][ROWS_MAX / 8][4];
+    column_groups groups; /* of my_n, from the strip's first on */
+    quad_scales quads;
+    block_headers headers;
+    ptx_val header[HEADER_WORDS_MAX]; /* u32: of the block at hand, of column my_n */
+    ptx_val d, second;                /* f32: what a header has of them */
+    column_scale scale[COLUMNS];
+    ptx_val both[TILES]; /* pairs: scales of columns g and g + 8 of a tile, for tables of halves */
+} stream;
+
+/* ---- stream_x.c ---- */
+
+/* The bytes of shared memory for x, with a table or without. */
+unsigned stream_shared_bytes(unsigned rows, bool has_table);
+/* Where x lies, for a row (of `rows`) and a piece of 8 k of the phase (u32). */
+void stream_x_begin(ptx_builder *b, stream *s);
+ptx_val stream_x_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val piece);
+/* By all threads: a phase of the strip, between barriers. */
+void stream_load_x(ptx_builder *b, const stream *s, unsigned phase);
+
+/* ---- stream_scales.c ---- */
+
+/* Scales of codes beside them: pointers once; loads of a unit ahead; then those of a step of the strip, or at k (u32). */
+void stream_scales_begin(ptx_builder *b, stream *s);
+void stream_scales_load(ptx_builder *b, const stream *s, unsigned unit, unit_words *w);
+void stream_scales_of_step(ptx_builder *b, stream *s, unsigned step, const unit_words *w);
+void stream_scales_at(ptx_builder *b, stream *s, ptx_val k);
+/* What lane `lane` has. */
+ptx_val stream_from_lane(ptx_builder *b, ptx_val x, ptx_val lane);
+
+/* ---- stream_blocks.c ---- */
+
+/* Pointers once; then the scales of a step of the blocks from `h` on, where they change. */
+void stream_blocks_begin(ptx_builder *b, stream *s);
+void stream_blocks_of_step(ptx_builder *b, stream *s, const block_headers *h, unsigned step);
+/* Pointers that are variables, and `k` further on. */
+block_headers stream_headers_var(ptx_builder *b, const stream *s);
+void stream_headers_advance(ptx_builder *b, const stream *s, block_headers *h, unsigned k);
+
+/* ---- stream_decode.c ---- */
+
+/* Whether numbers are looked up in a table of pairs: of f32, or of the type of x where that holds them and their scales. */
+typedef enum { TABLE_NONE, TABLE_OF_F32, TABLE_OF_HALVES } stream_table;
+stream_table stream_table_of(const format_row *format, const kernel_spec *spec);
+void stream_decode_begin(ptx_builder *b, stream *s, const format_row *format);
+/* Operand A of one step: pair i is of row g + 8 (i % 2) of tile q. */
+void stream_decode_step(ptx_builder *b, const stream *s, const unit_words *w, unsigned q, unsigned step,
+                        ptx_val a[4]);
+
+#endif

@@ -1,0 +1,170 @@
+/* From codes and scales to operand A. Codes of 4 bits, but for integers that are scaled in 16 bits, are looked up two at a time: a table has an
+ * entry of two numbers for each byte, of which every lane reads a copy of its own (with f32, every lane of half a warp), so that no
+ * two lanes want different words of a bank. Entry e lies at 256 e, copies side by side; one permutation of bytes makes an
+ * address. */
+#include "kernels/tensor/stream.h"
+
+#include <string.h>
+
+enum { ENTRY_BYTES = 256 };
+
+/* ---- The table ---- */
+
+static void integers_from(int least, bool is_signed, uint64_t bits[16])
+{
+    for (int i = 0; i < 16; i++) {
+        union {
+            float value;
+            uint32_t bits;
+        } number = {(float)(is_signed && i >= 8 ? i - 16 : least + i)};
+        bits[i] = number.bits;
+    }
+}
+
+/* What codes of 4 bits stand for, as f32. */
+static void numbers_of(const format_row *format, const kernel_spec *spec, uint64_t bits[16])
+{
+    const block_layout *blocks = block_layout_of(format);
+    if (blocks && blocks->table)
+        block_table_bits(blocks, bits);
+    else if (blocks)
+        integers_from(-(int)blocks->bias, false, bits);
+    else if (format->codec->numbers)
+        memcpy(bits, format->codec->numbers, 16 * sizeof bits[0]);
+    else
+        integers_from(spec->code == QDNN_CODE_OFFSET ? -8 : 0, spec->code == QDNN_CODE_TWOS_COMPLEMENT, bits);
+}
+
+stream_table stream_table_of(const format_row *format, const kernel_spec *spec)
+{
+    const coding c = {format, spec};
+    const block_layout *blocks = block_layout_of(format);
+    const bool is_short = blocks ? block_pair_is_short(blocks, spec->data) : pair_fits(&c, spec->data);
+    if (prepack_bits(format) != 4 || (is_short && !format->codec->numbers)) /* integers are cheaper without */
+        return TABLE_NONE;
+    return is_short ? TABLE_OF_HALVES : TABLE_OF_F32;
+}
+
+/* Eight neighbouring threads store the copies of an entry, and go on with one 32 entries further. */
+static void fill_table(ptx_builder *b, const stream *s, stream_table kind, const uint64_t bits[16])
+{
+    ptx_val numbers = ptx_table(b, PTX_CONST, "numbers", PTX_F32, bits, 16), tid = ptx_tid_x(b);
+    ptx_val entry = ptx_shr(b, tid, 3), to = ptx_mad(b, entry, ENTRY_BYTES, ptx_shl(b, ptx_and(b, tid, 7), 4));
+    ptx_val upper = ptx_at(b, numbers, ptx_shr(b, entry, 4), 4);
+    ptx_val low = ptx_ld_const(b, PTX_F32, ptx_at(b, numbers, ptx_and(b, entry, 15), 4), 0);
+    to = ptx_add(b, to, s->table);
+    for (unsigned i = 0; i < 8; i++) {
+        ptx_val high = ptx_ld_const(b, PTX_F32, upper, (int)(8 * i)), copies[4] = {low, high, low, high};
+        for (unsigned c = 0; c < 4 && kind == TABLE_OF_HALVES; c++)
+            copies[c] = c ? copies[0] : emit_narrow_pair(b, s->spec->data, low, high);
+        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)(i * 32 * ENTRY_BYTES), copies, 4);
+    }
+}
+
+void stream_decode_begin(ptx_builder *b, stream *s, const format_row *format)
+{
+    const stream_table kind = stream_table_of(format, s->spec);
+    uint64_t bits[16];
+    ptx_val shared = ptx_shared_dynamic(b, 1024);
+    s->x_shared = shared;
+    if (kind == TABLE_NONE)
+        return;
+    const unsigned copy = kind == TABLE_OF_F32 ? 8 : 4;
+    numbers_of(format, s->spec, bits);
+    s->table = shared;
+    s->x_shared = ptx_add(b, shared, ENTRY_BYTES / 2);
+    s->table_copy = ptx_mul(b, ptx_and(b, s->lane, (int)(ENTRY_BYTES / 2 / copy - 1)), (int)copy);
+    fill_table(b, s, kind, bits);
+}
+
+static ptx_val table_offset(ptx_builder *b, const stream *s, ptx_val word, unsigned byte)
+{
+    ptx_val offset = ptx_prmt(b, word, s->table_copy, ptx_u32(b, 0x5504 | byte << 4));
+    return ptx_add(b, offset, s->table);
+}
+
+/* An entry has a code of column g and the same of column g + 8: scaled, then brought to where operand A has them. */
+static void decode_by_halves(ptx_builder *b, const stream *s, ptx_val word, ptx_val both, ptx_val a[4])
+{
+    const qdnnDataType_t type = s->spec->data;
+    ptx_val pairs[4];
+    for (unsigned byte = 0; byte < 4; byte++) {
+        pairs[byte] = ptx_ld_shared(b, PTX_U32, table_offset(b, s, word, byte), 0);
+        if (both.kind != PTX_NOTHING)
+            pairs[byte] = ptx_as(b, PTX_U32, pair_mul(b, type, ptx_as(b, pair_type(type), pairs[byte]), both));
+    }
+    for (unsigned i = 0; i < 4; i++)
+        a[i] = ptx_prmt(b, pairs[i / 2], pairs[i / 2 + 2], ptx_u32(b, i % 2 ? 0x7632 : 0x5410));
+}
+
+static ptx_val value_of(ptx_builder *b, const stream *s, const column_scale *c, ptx_val number)
+{
+    if (!s->blocks)
+        return group_decode(b, &s->codes, &s->m.q.side, &c->pair.first, number);
+    if (c->addend.kind == PTX_NOTHING)
+        return ptx_mul(b, number, c->pair.first.scale);
+    return ptx_fma(b, number, c->pair.first.scale, c->addend);
+}
+
+/* Bytes 0 and 1 of the step's word have the lower halves of pairs 0 and 1, and 2 and 3; bytes 2 and 3 the upper ones. */
+static void decode_by_table(ptx_builder *b, const stream *s, ptx_val word, const column_scale *scales, ptx_val a[4])
+{
+    ptx_val numbers[4][2];
+    for (unsigned byte = 0; byte < 4; byte++) {
+        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, table_offset(b, s, word, byte), 0, numbers[byte], 2);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        const column_scale *c = &scales[i % 2];
+        a[i] = emit_narrow_pair(b, s->spec->data, value_of(b, s, c, numbers[i / 2][i % 2]),
+                                value_of(b, s, c, numbers[i / 2 + 2][i % 2]));
+    }
+}
+
+/* ---- Others ---- */
+
+static code_place code_in(ptx_builder *b, const stream *s, const ptx_val *words, unsigned pair, unsigned h)
+{
+    const unsigned bits = s->bits;
+    if (prepack_is_split(bits))
+        return (code_place){words[pair / (16 / bits)], pair % (16 / bits) * bits + 16 * h};
+    const unsigned bit = (2 * pair + h) * bits;
+    if (bit % 32 + bits <= 32)
+        return (code_place){words[bit / 32], bit % 32};
+    return (code_place){ptx_shf_r(b, words[bit / 32], words[bit / 32 + 1], bit % 32), 0};
+}
+
+static ptx_val decode_block_pair(ptx_builder *b, const stream *s, const column_scale *c, code_place low, code_place high)
+{
+    const codec *codec = s->codes.format->codec;
+    const qdnnDataType_t type = s->spec->data;
+    const code_place places[2] = {low, high};
+    if (block_pair_is_short(s->blocks, type))
+        return ptx_as(b, PTX_U32,
+                      ptx_mul(b, codec->pair(b, &s->codes, type, c->pair.minus_zero, low, high), c->pair.scale));
+    ptx_val values[2];
+    for (unsigned h = 0; h < 2; h++) {
+        ptx_val number = codec->unit(b, &s->codes, NULL, places[h].word, places[h].position);
+        if (s->bias)
+            number = ptx_sub(b, number, ptx_f32(b, (float)s->bias));
+        values[h] = value_of(b, s, c, number);
+    }
+    return emit_narrow_pair(b, type, values[0], values[1]);
+}
+
+void stream_decode_step(ptx_builder *b, const stream *s, const unit_words *w, unsigned q, unsigned step, ptx_val a[4])
+{
+    const ptx_val *words = w->at[q];
+    const column_scale *scales = &s->scale[2 * q];
+    if (s->table.kind != PTX_NOTHING) {
+        if (!s->blocks && stream_table_of(s->codes.format, s->spec) == TABLE_OF_HALVES)
+            decode_by_halves(b, s, words[step], s->both[q], a);
+        else
+            decode_by_table(b, s, words[step], scales, a);
+        return;
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        code_place low = code_in(b, s, words, 4 * step + i, 0), high = code_in(b, s, words, 4 * step + i, 1);
+        a[i] = s->blocks ? decode_block_pair(b, s, &scales[i % 2], low, high)
+                         : pair_decode(b, &s->m.q, s->spec->data, &scales[i % 2].pair, low, high);
+    }
+}

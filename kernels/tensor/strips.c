@@ -1,0 +1,146 @@
+/* The second kernel of the stream: joins the sums of strips in order, and completes y. */
+#include "kernels/gemm/epilogue.h"
+#include "kernels/tensor/stream.h"
+
+enum { JOIN_COLUMNS = STRIPS_OUTPUTS / STREAM_THREADS }; /* of y, a thread */
+enum { JOIN_TOGETHER = 4 };                                /* strips */
+
+/* A thread completes JOIN_COLUMNS columns of one row or, where there are many, of two. */
+enum { JOIN_ROWS_MAX = 2 };
+
+typedef struct joined {
+    const gemm_args *args;
+    unsigned rows;
+    ptx_val m[JOIN_ROWS_MAX], exists[JOIN_ROWS_MAX]; /* u64; predicates: of rows behind the first */
+    ptx_val n;                                       /* u64: the first column of y */
+    ptx_val strips, stride;                          /* u32; u64: bytes from the sums of a strip to those of the next */
+} joined;
+
+/* The sums of the outputs from `output` (u64) on. */
+typedef struct row_sums {
+    ptx_val at; /* variable: address of those of the next strip */
+    ptx_val sum[JOIN_COLUMNS];
+} row_sums;
+
+/* A row that does not exist is that before it. */
+static row_sums sums_begin(ptx_builder *b, const joined *j, unsigned row, ptx_val output)
+{
+    ptx_val m = row ? ptx_selp(b, j->m[row], j->m[0], j->exists[row]) : j->m[0];
+    row_sums s = {.at = ptx_var(b, ptx_at(b, j->args->all.workspace, ptx_mad(b, m, j->args->outputs, output), 4))};
+    for (unsigned c = 0; c < JOIN_COLUMNS; c++)
+        s.sum[c] = ptx_var(b, ptx_f32(b, 0));
+    return s;
+}
+
+/* All strips from `first` to `end` (u32), `together` of them loaded at a time, added in order. */
+static void join_vectors(ptx_builder *b, const joined *j, row_sums *rows, ptx_val first, ptx_val end, unsigned together)
+{
+    ptx_val parts[JOIN_ROWS_MAX][JOIN_TOGETHER][JOIN_COLUMNS];
+    ptx_for(b, first, end, (int)together);
+    for (unsigned r = 0; r < j->rows; r++) {
+        ptx_val at = rows[r].at;
+        for (unsigned i = 0; i < together; i++) {
+            ptx_ld_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, PTX_F32, at, 0, parts[r][i], JOIN_COLUMNS);
+            at = ptx_add(b, at, j->stride);
+        }
+        ptx_assign(b, rows[r].at, at);
+    }
+    for (unsigned r = 0; r < j->rows; r++)
+        for (unsigned i = 0; i < together; i++)
+            for (unsigned c = 0; c < JOIN_COLUMNS; c++)
+                ptx_assign(b, rows[r].sum[c], ptx_add(b, rows[r].sum[c], parts[r][i][c]));
+    ptx_end_for(b);
+}
+
+/* One by one; those that do not exist are left out. */
+static void join_few(ptx_builder *b, const joined *j, row_sums *s, ptx_val output)
+{
+    ptx_for(b, ptx_u32(b, 0), j->strips, 1);
+    for (unsigned c = 0; c < JOIN_COLUMNS; c++) {
+        ptx_if(b, ptx_setp(b, PTX_LT, ptx_add(b, output, c), j->args->outputs));
+        ptx_assign(b, s->sum[c], ptx_add(b, s->sum[c], ptx_ld_global(b, PTX_F32, s->at, (int)(4 * c))));
+        ptx_end_if(b);
+    }
+    ptx_assign(b, s->at, ptx_add(b, s->at, j->stride));
+    ptx_end_for(b);
+}
+
+static void join_all(ptx_builder *b, const joined *j, row_sums *rows, ptx_val output, bool whole)
+{
+    for (unsigned r = 0; r < j->rows; r++)
+        rows[r] = sums_begin(b, j, r, output);
+    if (whole) {
+        ptx_val most = ptx_and(b, j->strips, -JOIN_TOGETHER);
+        join_vectors(b, j, rows, ptx_u32(b, 0), most, JOIN_TOGETHER);
+        join_vectors(b, j, rows, most, j->strips, 1);
+        return;
+    }
+    for (unsigned r = 0; r < j->rows; r++)
+        join_few(b, j, &rows[r], output);
+}
+
+static void store_row(ptx_builder *b, epilogue *e, const joined *j, unsigned r, const row_sums *a, const row_sums *gate,
+                      bool whole)
+{
+    if (r)
+        ptx_if(b, j->exists[r]);
+    e->row = ptx_mul(b, j->m[r], j->args->y_stride);
+    for (unsigned c = 0; c < JOIN_COLUMNS; c++) {
+        ptx_val column = c ? ptx_add(b, j->n, c) : j->n;
+        const ptx_val pair[2] = {a->sum[c], e->spec->gated ? gate->sum[c] : (ptx_val){0}};
+        if (!whole)
+            ptx_if(b, ptx_setp(b, PTX_LT, column, j->args->n));
+        epilogue_store(b, e, j->m[r], column, pair, (ptx_val){0});
+        if (!whole)
+            ptx_end_if(b);
+    }
+    if (r)
+        ptx_end_if(b);
+}
+
+/* `whole`: all columns exist, and are aligned. */
+static void join(ptx_builder *b, epilogue *e, const joined *j, bool whole)
+{
+    row_sums rows[2][JOIN_ROWS_MAX];
+    join_all(b, j, rows[0], j->n, whole);
+    if (e->spec->gated)
+        join_all(b, j, rows[1], ptx_add(b, j->n, j->args->n), whole);
+    for (unsigned r = 0; r < j->rows; r++)
+        store_row(b, e, j, r, &rows[0][r], &rows[1][r], whole);
+}
+
+static void emit_join(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    ptx_reqntid(b, STREAM_THREADS, 1, 1);
+    gemm_args args = gemm_declare(b, row, spec);
+    epilogue e = epilogue_begin(b, spec, &args);
+    joined j = {.args = &args, .rows = (unsigned)spec->tile_rows};
+    const int rows = (int)j.rows;
+    j.n = ptx_shl(b, ptx_global_index64(b), ceil_log2(JOIN_COLUMNS));
+    ptx_ret_unless(b, ptx_setp(b, PTX_LT, j.n, args.n));
+    j.stride = ptx_shl(b, ptx_mul(b, args.m, args.outputs), 2);
+    j.strips = ptx_cvt(b, PTX_U32, emit_divide_up(b, args.k, STRIP));
+    ptx_val by_vectors = ptx_and(b, ptx_or(b, args.outputs, args.n), ptx_u64(b, JOIN_COLUMNS - 1));
+    ptx_val all = ptx_cvt(b, PTX_U32, args.m);
+    ptx_val m = ptx_for(b, ptx_mul(b, ptx_ctaid_y(b), rows), all, ptx_mul(b, ptx_sreg(b, "nctaid.y"), rows));
+    for (unsigned r = 0; r < j.rows; r++) {
+        ptx_val of_row = r ? ptx_add(b, m, (int)r) : m;
+        j.m[r] = ptx_cvt(b, PTX_U64, of_row);
+        j.exists[r] = r ? ptx_setp(b, PTX_LT, of_row, all) : (ptx_val){0};
+    }
+    ptx_uniform(b);
+    ptx_if(b, ptx_setp(b, PTX_EQ, by_vectors, ptx_u64(b, 0)));
+    join(b, &e, &j, true);
+    ptx_else(b);
+    join(b, &e, &j, false);
+    ptx_end_if(b);
+    ptx_end_for(b);
+}
+
+static unsigned join_outputs(const kernel_row *row, const kernel_spec *spec)
+{
+    (void)row, (void)spec;
+    return STREAM_THREADS * JOIN_COLUMNS;
+}
+
+const gemm_kernel gemm_strips = {.block = STREAM_THREADS, .outputs = join_outputs, .emit = emit_join};
