@@ -384,6 +384,8 @@ typedef struct kernel_operand {
     unsigned align;
     uint64_t bytes;
 } kernel_operand;
+/* "x": its name as a parameter of kernels. */
+const char *kernel_operand_name(qdnnOperand_t operand);
 void kernel_operands_of(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                         kernel_operand operands[QDNN_OPERAND_COUNT]);
 

@@ -107,10 +107,17 @@ static const char *const operand_names[QDNN_OPERAND_COUNT] = {
     [QDNN_OPERAND_RESIDUAL] = "residual",
     [QDNN_OPERAND_EXPERT_INDEX] = "expert_index",
     [QDNN_OPERAND_ROW_WEIGHT] = "row_weight",
+    [QDNN_OPERAND_LORA_A] = "lora_a",
+    [QDNN_OPERAND_LORA_B] = "lora_b",
     [QDNN_OPERAND_X_SCALE] = "x_scale",
     [QDNN_OPERAND_MULTIPLIER] = "multiplier",
     [QDNN_OPERAND_TOP_INDEX] = "top_index",
 };
+
+const char *kernel_operand_name(qdnnOperand_t operand)
+{
+    return operand_names[operand];
+}
 
 static int add_operands(const kernel_row *row, const kernel_spec *spec, unsigned which, param_decl *list)
 {

@@ -309,7 +309,9 @@ typedef struct ptxvm_traffic {
 } ptxvm_traffic;
 
 typedef struct ptxvm_counts {
-    uint64_t instructions, lanes; /* warp instructions, and the lanes for which their guard held */
+    uint64_t instructions; /* of warps */
+    uint64_t threads;      /* that executed them: the thread instructions of ptxvm_report */
+    uint64_t lanes;        /* those of them for which the guard held */
     ptxvm_traffic load, store, atomic;
     uint64_t shared_accesses, shared_wavefronts, bank_conflicts; /* conflicts: wavefronts beyond the least */
     uint64_t mma, barriers, atomics, branches, divergent_branches;
@@ -320,8 +322,16 @@ typedef struct ptxvm_mma_count {
     uint64_t count;
 } ptxvm_mma_count;
 
+/* The instructions of one line of the source, as .loc tells it. */
+typedef struct ptxvm_source_count {
+    const char *file;
+    int line;
+    ptxvm_counts counts;
+} ptxvm_source_count;
+
 typedef struct ptxvm_counters {
     const char *kernel;
+    bool complete; /* the launch came to its end; else what was counted until it failed */
     ptxvm_counts total;
     ptxvm_counts by_class[PTXVM_CLASSES];
     uint64_t unique_sectors; /* of global memory, that the whole launch touched */
@@ -329,10 +339,11 @@ typedef struct ptxvm_counters {
     int n_mma;
     const ptxvm_counts *lines; /* by line of the PTX, lines[0] unused; null without PTXVM_COUNTERS_LINES */
     int n_lines;
+    const ptxvm_source_count *sources; /* with PTXVM_COUNTERS_LINES, by file and line; none without .loc */
+    int n_sources;
 } ptxvm_counters;
 
-/* Of the last launch, where it came to its end and counters are on; else null. Valid until the next launch.
- */
+/* Of the last launch, where counters are on and it ran at all; else null. Valid until the next launch. */
 const ptxvm_counters *ptxvm_last_counters(const ptxvm *vm);
 /* As one JSON object; and as the kernel's lines with what each cost, the hot ones marked. False: no counters,
  * or a write failed. */

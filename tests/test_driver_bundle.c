@@ -177,7 +177,8 @@ TEST_ROWS(DriverBundle, EveryKernelIsFoundAsItWouldBeEmitted, wholes)
     temp_dir_remove(folder.parent);
 }
 
-TEST_CASE(DriverBundle, WhatIsNotThereIsNotFoundAndNoMatter)
+/* Each miss is one warning: what was asked for, and how the nearest kernel differs. */
+TEST_CASE(DriverBundle, WhatIsNotThereIsNotFoundAndTold)
 {
     bundle_folder folder;
     listener heard;
@@ -191,14 +192,22 @@ TEST_CASE(DriverBundle, WhatIsNotThereIsNotFoundAndNoMatter)
     CHECK_EQ_I64(bundle_open(folder.dir, &b), QDNN_STATUS_SUCCESS);
     CHECK(!bundle_find(b, row, &spec, ptx_sm_find("sm_90"), true, &image)); /* f32 */
     CHECK(image.data == NULL);
+    CHECK_HAS(heard.last, " has no quantize_nf4 sm_90 data=f32 scale=f32 group_size=128 channels=0 nibble_order=low "
+                          "division=exact, which is emitted; the nearest that it has differs by data=f16");
     spec.data = QDNN_DATA_F16;
+    spec.group_size = 77;
     CHECK(!bundle_find(b, row, &spec, ptx_sm_find("sm_80"), true, &image));
+    CHECK_HAS(heard.last, "the nearest that it has differs by sm_90, group_size=128");
+    spec.group_size = 128;
     CHECK(!bundle_find(b, row, &spec, ptx_sm_find("sm_90a"), true, &image));
+    CHECK_HAS(heard.last, "quantize_nf4 sm_90a data=f16 ");
+    CHECK_HAS(heard.last, "the nearest that it has differs by sm_90");
+    CHECK_EQ_I64(heard.warnings, 3);
     CHECK(!bundle_find(NULL, row, &spec, ptx_sm_find("sm_90"), true, &image));
     spec.rounding = QDNN_ROUND_TIES_AWAY; /* NF4 has no such setting: it is the same kernel */
     CHECK(bundle_find(b, row, &spec, ptx_sm_find("sm_90"), true, &image));
     alloc_free(image.data);
-    CHECK_EQ_I64(heard.warnings, 0);
+    CHECK_EQ_I64(heard.warnings, 3);
     stop_listening();
     bundle_close(b);
     bundle_close(NULL);

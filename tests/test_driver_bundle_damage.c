@@ -187,7 +187,8 @@ TEST_CASE(DriverBundle, SettingsAreComparedByName)
     CHECK_EQ_I64(bundle_open(folder.dir, &b), QDNN_STATUS_SUCCESS);
     CHECK(!find_one(b, "sm_90", false, &image));
     stop_listening();
-    CHECK_EQ_I64(heard.warnings, 0);
+    CHECK_EQ_I64(heard.warnings, 1);
+    CHECK_HAS(heard.last, "differs by data=f32");
     bundle_close(b);
     temp_dir_remove(folder.parent);
 }

@@ -86,10 +86,22 @@ uint64_t tool_hash(const tool_text *text)
 
 /* ---- messages ---- */
 
+const char *tool_style_text(FILE *stream, tool_style style)
+{
+    static const char *const sequences[] = {[TOOL_USUAL] = "\033[0m",
+                                            [TOOL_STRONG] = "\033[1m",
+                                            [TOOL_BAD] = "\033[1;31m",
+                                            [TOOL_GOOD] = "\033[1;32m"};
+    const char *no_color = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    bool plain = (no_color && *no_color) || !terminal || strcmp(terminal, "dumb") == 0;
+    return plain || !isatty(fileno(stream)) ? "" : sequences[style];
+}
+
 static void message(const char *format, va_list args)
 {
     fflush(stdout); /* what was printed before comes first, also where both go to one file */
-    fprintf(stderr, "%s: ", tool_program);
+    fprintf(stderr, "%s%s:%s ", tool_style_text(stderr, TOOL_BAD), tool_program,
+            tool_style_text(stderr, TOOL_USUAL));
     vfprintf(stderr, format, args);
 }
 

@@ -30,6 +30,11 @@ void tool_append(tool_text *text, const void *bytes, size_t count);
 void tool_quote(tool_text *text, const char *string);
 void tool_text_free(tool_text *text);
 
+/* How a piece of a message looks on a terminal. */
+typedef enum tool_style { TOOL_USUAL, TOOL_STRONG, TOOL_BAD, TOOL_GOOD } tool_style;
+/* What begins the style on that stream: nothing where it is no terminal, where NO_COLOR is set or TERM is dumb. */
+const char *tool_style_text(FILE *stream, tool_style style);
+
 /* Print one line on stderr and return the exit code. */
 int tool_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int tool_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

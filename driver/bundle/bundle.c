@@ -262,6 +262,68 @@ static size_t first_of(const bundle *b, uint64_t hash)
     return low;
 }
 
+/* ---- what is not there ---- */
+
+/* The settings that an entry names; what is not understood keeps its default. */
+static kernel_spec spec_of_entry(const kernel_row *row, const json_value *kernel)
+{
+    kernel_spec spec = kernel_spec_default();
+    char error[256];
+    for (int i = 0; kernel_key_at(i); i++) {
+        const char *name = kernel_key_at(i)->name, *value = json_string(json_at(kernel, "settings"), name);
+        if (value)
+            kernel_spec_set(row, &spec, name, value, error, sizeof error);
+    }
+    return kernel_spec_normal(row, &spec);
+}
+
+/* How an entry differs from what was asked for, "group_size=64, scale=f16"; in how many settings. */
+static int difference(const bundle_request *request, const json_value *kernel, char *text, size_t size)
+{
+    const char *sm = json_string(kernel, "sm");
+    int count = strcmp(sm, request->sm->name) != 0;
+    size_t used = (size_t)snprintf(text, size, "%s", count ? sm : "");
+    kernel_spec spec = spec_of_entry(request->row, kernel);
+    kernel_spec wanted = kernel_spec_normal(request->row, request->spec);
+    for (int i = 0; kernel_key_at(i); i++) {
+        const kernel_key_info *key = kernel_key_at(i);
+        char has[64], asked[64];
+        kernel_spec_value(&spec, key->name, has, sizeof has);
+        kernel_spec_value(&wanted, key->name, asked, sizeof asked);
+        if (!(kernel_keys(request->row) & key->key) || strcmp(asked, has) == 0)
+            continue;
+        if (used < size)
+            used += (size_t)snprintf(text + used, size - used, "%s%s=%s", used ? ", " : "", key->name, has);
+        count++;
+    }
+    return count;
+}
+
+/* The kernel of that name with the fewest settings that differ. */
+static void log_miss(const bundle *b, const bundle_request *request, const char *key)
+{
+    char nearest[256] = "", other[256];
+    int least = 0;
+    if (!log_on(QDNN_SEVERITY_WARNING))
+        return;
+    for (size_t i = 0; i < b->count; i++) {
+        const char *name = json_string(b->index[i].kernel, "kernel");
+        if (strcmp(name, request->row->name) != 0)
+            continue;
+        int count = difference(request, b->index[i].kernel, other, sizeof other);
+        if (!*nearest || count < least || (count == least && strcmp(other, nearest) < 0)) {
+            least = count;
+            memcpy(nearest, other, sizeof nearest);
+        }
+    }
+    if (*nearest)
+        log_write(QDNN_SEVERITY_WARNING, "%s has no %s, which is emitted; the nearest that it has differs by %s",
+                  b->directory, key, nearest);
+    else
+        log_write(QDNN_SEVERITY_WARNING, "%s has no %s, which is emitted; it has no kernel of that name",
+                  b->directory, key);
+}
+
 bool bundle_find(const bundle *b, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm,
                  bool cubins, bundle_image *image)
 {
@@ -272,16 +334,20 @@ bool bundle_find(const bundle *b, const kernel_row *row, const kernel_spec *spec
         return false;
     key_of_request(&request, key);
     uint64_t hash = hash_key(key);
+    bool named = false;
     for (size_t i = first_of(b, hash); i < b->count && b->index[i].hash == hash; i++) {
         const json_value *kernel = b->index[i].kernel;
         bundle_reason reason = {0};
         if (!key_of_entry(kernel, other) || strcmp(key, other) != 0)
             continue; /* another kernel with the same hash */
+        named = true;
         if (!bundle_check_entry(kernel, &request, &reason))
             warn(b, manifest_name, key, &reason);
         else if ((cubins && find_file(b, kernel, &request, key, true, image)) ||
                  find_file(b, kernel, &request, key, false, image))
             return true;
     }
+    if (!named)
+        log_miss(b, &request, key);
     return false;
 }

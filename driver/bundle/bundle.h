@@ -23,8 +23,8 @@ typedef struct bundle_image {
     int version; /* of the PTX, times ten; 0 for a cubin */
 } bundle_image;
 
-/* The kernel for that SM and these settings, if the bundle has it whole. False where it has none; where it
- * has one that is not what it should be, that is logged as a warning too. cubins: whether the device can load
+/* The kernel for that SM and these settings, if the bundle has it whole. False where it has none, or one
+ * that is not what it should be; either is logged as a warning, with what was asked for. cubins: whether the device can load
  * them (ptxvm cannot), which are for exactly its compute capability. */
 bool bundle_find(const bundle *b, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm,
                  bool cubins, bundle_image *image);

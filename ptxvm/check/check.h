@@ -270,7 +270,7 @@ void check_async(vm_warp *warp, const vm_op *op, int lane, uint64_t offset, uint
 void check_count(vm_warp *warp, const vm_op *op, uint32_t active, uint32_t mask);
 void check_count_access(vm_warp *warp, const vm_op *op, const vm_access *access, uint32_t mask);
 void check_counters_begin(ptxvm *vm);
-bool check_counters_finish(vm_launch *launch, vm_watch *const *watches, int n);
+bool check_counters_finish(vm_launch *launch, vm_watch *const *watches, int n, bool complete);
 void check_counters_free(ptxvm *vm);
 
 #endif

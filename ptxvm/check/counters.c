@@ -36,6 +36,7 @@ void check_count(vm_warp *warp, const vm_op *op, uint32_t active, uint32_t mask)
     if (!info->counted)
         return;
     c->instructions++;
+    c->threads += (uint64_t)__builtin_popcount(active);
     c->lanes += (uint64_t)__builtin_popcount(mask);
     if (info->class_of == PTXVM_CLASS_CONTROL || info->class_of == PTXVM_CLASS_MEMORY ||
         info->class_of == PTXVM_CLASS_TENSOR)
@@ -198,6 +199,7 @@ static void add_traffic(ptxvm_traffic *to, const ptxvm_traffic *from)
 static void add_counts(ptxvm_counts *to, const ptxvm_counts *from)
 {
     to->instructions += from->instructions;
+    to->threads += from->threads;
     to->lanes += from->lanes;
     add_traffic(&to->load, &from->load);
     add_traffic(&to->store, &from->store);
@@ -294,7 +296,45 @@ static bool add_site(check_sums *sums, const vm_kernel *kernel, int site, const 
     return !counts->mma || add_mma(sums, op->inst, counts->mma);
 }
 
-bool check_counters_finish(vm_launch *launch, vm_watch *const *watches, int n)
+static int by_source(const void *a, const void *b)
+{
+    const ptxvm_source_count *x = a, *y = b;
+    int order = strcmp(x->file, y->file);
+    return order ? order : (x->line > y->line) - (x->line < y->line);
+}
+
+/* The sites that .loc names, sorted and joined line by line. */
+static bool add_sources(check_sums *sums, const vm_kernel *kernel, vm_watch *const *watches, int n)
+{
+    const pvm_module *ptx = kernel->module->ptx;
+    ptxvm_counters *c = &sums->counters;
+    sums->sources = vm_pool_alloc(sums->pool, ((size_t)kernel->n_sites + 1) * sizeof *sums->sources);
+    if (!sums->sources)
+        return false;
+    int found = 0;
+    for (int site = 0; site < kernel->n_sites; site++) {
+        const pvm_inst *inst = kernel->sites[site]->inst;
+        if (!inst->loc_line || inst->loc_file < 0 || inst->loc_file >= ptx->n_files ||
+            !ptx->files[inst->loc_file])
+            continue;
+        ptxvm_source_count *s = &sums->sources[found++];
+        *s = (ptxvm_source_count){.file = ptx->files[inst->loc_file], .line = inst->loc_line};
+        for (int i = 0; i < n; i++)
+            add_counts(&s->counts, &watches[i]->counts[site]);
+        found -= !s->counts.instructions;
+    }
+    qsort(sums->sources, (size_t)found, sizeof *sums->sources, by_source);
+    for (int i = 0; i < found; i++) {
+        ptxvm_source_count *last = c->n_sources ? &sums->sources[c->n_sources - 1] : NULL;
+        if (last && by_source(last, &sums->sources[i]) == 0)
+            add_counts(&last->counts, &sums->sources[i].counts);
+        else
+            sums->sources[c->n_sources++] = sums->sources[i];
+    }
+    return true;
+}
+
+bool check_counters_finish(vm_launch *launch, vm_watch *const *watches, int n, bool complete)
 {
     ptxvm *vm = launch->vm;
     const vm_kernel *kernel = launch->kernel;
@@ -312,15 +352,20 @@ bool check_counters_finish(vm_launch *launch, vm_watch *const *watches, int n)
     int lines = last_line(kernel) + 1;
     bool ok = true;
     if (vm->config.counters == PTXVM_COUNTERS_LINES)
-        ok = (sums->lines = vm_pool_alloc(pool, (size_t)lines * sizeof *sums->lines)) != NULL;
+        ok = (sums->lines = vm_pool_alloc(pool, (size_t)lines * sizeof *sums->lines)) != NULL &&
+             add_sources(sums, kernel, watches, n);
     for (int site = 0; site < kernel->n_sites && ok; site++)
         for (int i = 0; i < n && ok; i++)
             ok = add_site(sums, kernel, site, &watches[i]->counts[site]);
     c->kernel = kernel->function->name;
+    c->complete = complete;
     c->unique_sectors = count_sectors(vm);
     c->mma = sums->mma;
     c->lines = sums->lines;
     c->n_lines = sums->lines ? lines : 0;
+    c->sources = sums->sources;
+    if (!ok)
+        check_counters_free(vm);
     return ok;
 }
 

@@ -10,6 +10,7 @@ typedef struct check_sums {
     ptxvm_counters counters;
     ptxvm_mma_count mma[CHECK_MMA_NAMES];
     ptxvm_counts *lines;
+    ptxvm_source_count *sources;
     const vm_kernel *kernel; /* valid as long as its module */
     struct vm_pool *pool;
 } check_sums;

@@ -30,7 +30,8 @@ static void write_traffic(FILE *file, const char *name, const ptxvm_traffic *t)
 
 static void write_counts(FILE *file, const ptxvm_counts *c)
 {
-    fprintf(file, "\"instructions\": %" PRIu64 ", \"lanes\": %" PRIu64 ", ", c->instructions, c->lanes);
+    fprintf(file, "\"instructions\": %" PRIu64 ", \"threads\": %" PRIu64 ", \"lanes\": %" PRIu64 ", ",
+            c->instructions, c->threads, c->lanes);
     write_traffic(file, "global_load", &c->load);
     write_traffic(file, "global_store", &c->store);
     write_traffic(file, "global_atomic", &c->atomic);
@@ -57,6 +58,19 @@ static void write_lines(FILE *file, const ptxvm_counters *c)
     fputc(']', file);
 }
 
+static void write_sources(FILE *file, const ptxvm_counters *c)
+{
+    fprintf(file, ",\n \"sources\": [");
+    for (int i = 0; i < c->n_sources; i++) {
+        fprintf(file, "%s\n  {\"file\": ", i ? "," : "");
+        write_string(file, c->sources[i].file);
+        fprintf(file, ", \"line\": %d, ", c->sources[i].line);
+        write_counts(file, &c->sources[i].counts);
+        fputc('}', file);
+    }
+    fputc(']', file);
+}
+
 bool ptxvm_counters_json(const ptxvm *vm, FILE *file)
 {
     const ptxvm_counters *c = ptxvm_last_counters(vm);
@@ -64,18 +78,22 @@ bool ptxvm_counters_json(const ptxvm *vm, FILE *file)
         return false;
     fprintf(file, "{\"kernel\": ");
     write_string(file, c->kernel);
-    fprintf(file, ",\n \"total\": {");
+    fprintf(file, ", \"complete\": %s,\n \"total\": {", c->complete ? "true" : "false");
     write_counts(file, &c->total);
     fprintf(file, ", \"unique_sectors\": %" PRIu64 "},\n \"classes\": {", c->unique_sectors);
     for (int i = 0; i < PTXVM_CLASSES; i++)
-        fprintf(file, "%s\"%s\": {\"instructions\": %" PRIu64 ", \"lanes\": %" PRIu64 "}", i ? ", " : "",
-                ptxvm_class_name((ptxvm_class)i), c->by_class[i].instructions, c->by_class[i].lanes);
+        fprintf(file,
+                "%s\"%s\": {\"instructions\": %" PRIu64 ", \"threads\": %" PRIu64 ", \"lanes\": %" PRIu64 "}",
+                i ? ", " : "", ptxvm_class_name((ptxvm_class)i), c->by_class[i].instructions,
+                c->by_class[i].threads, c->by_class[i].lanes);
     fprintf(file, "},\n \"mma\": {");
     for (int i = 0; i < c->n_mma; i++)
         fprintf(file, "%s\"%s\": %" PRIu64, i ? ", " : "", c->mma[i].name, c->mma[i].count);
     fputc('}', file);
     if (c->lines)
         write_lines(file, c);
+    if (c->n_sources)
+        write_sources(file, c);
     fprintf(file, "}\n");
     return !ferror(file);
 }
@@ -133,6 +151,23 @@ static int first_line(const vm_kernel *kernel)
     return line;
 }
 
+/* What each line of the source cost, where the PTX names them. */
+static void write_source_totals(FILE *file, const ptxvm_counters *c)
+{
+    if (c->n_sources)
+        fprintf(file, "  %12s %7s  source line\n", "instructions", "lanes");
+    for (int i = 0; i < c->n_sources; i++) {
+        const ptxvm_source_count *s = &c->sources[i];
+        bool hot = s->counts.instructions * HOT >= c->total.instructions;
+        fprintf(file, "%c %12" PRIu64 " %7.2f  ", hot ? '*' : ' ', s->counts.instructions,
+                (double)s->counts.lanes / (double)s->counts.instructions);
+        write_text(file, s->file, (int)strlen(s->file));
+        fprintf(file, ":%d", s->line);
+        write_note(file, &s->counts);
+        fputc('\n', file);
+    }
+}
+
 bool ptxvm_counters_listing(const ptxvm *vm, FILE *file)
 {
     const ptxvm_counters *c = ptxvm_last_counters(vm);
@@ -151,5 +186,6 @@ bool ptxvm_counters_listing(const ptxvm *vm, FILE *file)
             write_line(file, c, line, at, (int)(stop - at));
         at = newline ? newline + 1 : end;
     }
+    write_source_totals(file, c);
     return !ferror(file);
 }

@@ -429,16 +429,22 @@ static void run_workers(vm_worker *workers, int n)
             pthread_join(workers[i].thread, NULL);
 }
 
-/* What was counted; and what was found although the launch came to its end. */
-static ptxvm_status report_watched(vm_run *run, vm_worker *workers, int n)
+/* What was counted. False: no memory. */
+static bool report_counters(vm_run *run, vm_worker *workers, int n, bool complete)
 {
-    ptxvm *vm = run->launch->vm;
     vm_watch *watches[MAX_WORKERS];
     int n_watches = 0;
     for (int i = 0; i < n; i++)
         if (workers[i].watch && workers[i].watch->counts)
             watches[n_watches++] = workers[i].watch;
-    if (n_watches && !check_counters_finish(run->launch, watches, n_watches))
+    return !n_watches || check_counters_finish(run->launch, watches, n_watches, complete);
+}
+
+/* What was counted; and what was found although the launch came to its end. */
+static ptxvm_status report_watched(vm_run *run, vm_worker *workers, int n)
+{
+    ptxvm *vm = run->launch->vm;
+    if (!report_counters(run, workers, n, true))
         return vm_error(vm, PTXVM_ERROR_MEMORY, "the host has no memory left for the counters");
     if (!vm->checks->status)
         return PTXVM_OK;
@@ -453,6 +459,7 @@ static ptxvm_status report(vm_run *run, vm_worker *workers, int n)
     ptxvm *vm = run->launch->vm;
     const vm_kernel *kernel = run->launch->kernel;
     if (run->fault.order != UINT64_MAX) {
+        report_counters(run, workers, n, false); /* without memory for them the fault is told all the same */
         vm_check_add_fault(vm, &run->fault.finding, run->fault.text);
         return vm_error(vm, run->fault.status, "%s", run->fault.text);
     }

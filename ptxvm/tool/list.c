@@ -102,7 +102,7 @@ static void json_file(tool_text *out, const vm_file *file, bool first)
 /* All files are looked at, also after one that is not valid. */
 int tool_list(const vm_options *options)
 {
-    int status = TOOL_OK;
+    int status = TOOL_OK, failed = 0;
     bool first = true;
     tool_text json = {0};
     tool_printf(&json, "{\n  \"files\": [");
@@ -116,10 +116,13 @@ int tool_list(const vm_options *options)
             first = false;
         }
         status = one > status ? one : status;
+        failed += one != TOOL_OK;
         tool_close(&file);
     }
     tool_printf(&json, "\n  ]\n}\n");
     int written = options->json ? tool_write(options->json, &json) : TOOL_OK;
     tool_text_free(&json);
+    if (failed && options->n_files > 1)
+        tool_fail("%d of %d files failed", failed, options->n_files);
     return status ? status : written;
 }

@@ -10,8 +10,13 @@
  */
 static int invalid(const vm_file *file, const char *message)
 {
+    /* The first line is the message, "12:5: unknown modifier"; what follows shows the place. */
+    size_t first = strcspn(message, "\n"), place = strspn(message, "0123456789:");
+    const char *strong = tool_style_text(stderr, TOOL_STRONG), *usual = tool_style_text(stderr, TOOL_USUAL);
     fflush(stdout);
-    fprintf(stderr, "%s:%s%s\n", file->name, message[0] >= '0' && message[0] <= '9' ? "" : " ", message);
+    fprintf(stderr, "%s%s:%.*s%s%s%.*s%s", strong, file->name, (int)place, message, usual, place ? "" : " ",
+            (int)(first - place), message + place, tool_style_text(stderr, TOOL_GOOD));
+    fprintf(stderr, "%s%s\n", message + first, usual);
     return TOOL_FAILED;
 }
 

@@ -3,8 +3,19 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- findings ---- */
+
+/* "kernel.ptx:27: out of bounds: ..." */
+static void print_finding(const vm_file *file, const ptxvm_finding *f)
+{
+    const char *usual = tool_style_text(stderr, TOOL_USUAL);
+    fflush(stdout);
+    fprintf(stderr, "%s%s:%d:%s %s%s:%s %s", tool_style_text(stderr, TOOL_STRONG), file->name, f->line, usual,
+            tool_style_text(stderr, TOOL_BAD), ptxvm_finding_name(f->kind), usual, f->message);
+    fprintf(stderr, f->count > 1 ? " (%" PRIu64 " times)\n" : "\n", f->count);
+}
 
 void tool_print_findings(vm_file *file, ptxvm_status status)
 {
@@ -14,14 +25,41 @@ void tool_print_findings(vm_file *file, ptxvm_status status)
     if (!n)
         tool_fail("%s: %s", ptxvm_status_name(status), ptxvm_last_error(file->vm));
     for (int i = 0; i < n; i++) {
-        const ptxvm_finding *f = &findings[i];
-        fflush(stdout);
-        fprintf(stderr, "%s:%d: %s: %s", file->name, f->line, ptxvm_finding_name(f->kind), f->message);
-        fprintf(stderr, f->count > 1 ? " (%" PRIu64 " times)\n" : "\n", f->count);
-        shown += f->count;
+        print_finding(file, &findings[i]);
+        shown += findings[i].count;
     }
     if (total > shown)
         tool_fail("and %" PRIu64 " more findings", total - shown);
+}
+
+/* Adds the findings of that kind, "31 race, ", once for all of them: at the first. */
+static void add_kind(tool_text *text, const ptxvm_finding *findings, int n, int first)
+{
+    uint64_t count = 0;
+    for (int i = 0; i < n; i++) {
+        bool same = findings[i].kind == findings[first].kind;
+        if (same && i < first)
+            return;
+        count += same ? findings[i].count : 0;
+    }
+    tool_printf(text, "%" PRIu64 " %s, ", count, ptxvm_finding_name(findings[first].kind));
+}
+
+void tool_print_summary(const vm_file *file, const vm_options *o, ptxvm_status status, int leaks)
+{
+    int n = 0;
+    uint64_t total = 0;
+    const ptxvm_finding *findings = ptxvm_findings(file->vm, &n, &total);
+    tool_text text = {0};
+    for (int i = 0; i < n; i++)
+        add_kind(&text, findings, n, i);
+    if (!n && status != PTXVM_OK)
+        tool_printf(&text, "%s, ", ptxvm_status_name(status));
+    if (leaks)
+        tool_printf(&text, "%d leak, ", leaks);
+    if (text.size > 2)
+        tool_fail("%s failed: %.*s", o->kernel, (int)text.size - 2, text.data);
+    tool_text_free(&text);
 }
 
 int tool_find_leaks(const vm_file *file, const vm_options *o, bool print)
@@ -87,13 +125,14 @@ static void print_count(FILE *out, const char *name, uint64_t count)
 
 static void print_classes(FILE *out, const ptxvm_counters *c)
 {
-    fprintf(out, "  %-20s %14s %14s %14s\n", "instructions", "warps", "lanes", "lanes a warp");
+    fprintf(out, "  %-20s %14s %14s %14s %14s\n", "instructions", "warps", "threads", "guard held",
+            "lanes a warp");
     for (int i = 0; i <= PTXVM_CLASSES; i++) {
         const ptxvm_counts *counts = i < PTXVM_CLASSES ? &c->by_class[i] : &c->total;
         if (counts->instructions)
-            fprintf(out, "  %-20s %14" PRIu64 " %14" PRIu64 " %14.2f\n",
+            fprintf(out, "  %-20s %14" PRIu64 " %14" PRIu64 " %14" PRIu64 " %14.2f\n",
                     i < PTXVM_CLASSES ? ptxvm_class_name((ptxvm_class)i) : "all", counts->instructions,
-                    counts->lanes, (double)counts->lanes / (double)counts->instructions);
+                    counts->threads, counts->lanes, (double)counts->lanes / (double)counts->instructions);
     }
 }
 
@@ -103,7 +142,7 @@ void tool_print_counters(const vm_file *file, FILE *out)
     if (!c)
         return;
     const ptxvm_counts *t = &c->total;
-    fprintf(out, "counters of %s\n", c->kernel);
+    fprintf(out, "counters of %s%s\n", c->kernel, c->complete ? "" : ", up to where it failed");
     print_classes(out, c);
     if (t->load.requests || t->store.requests || t->atomic.requests)
         fprintf(out, "  %-20s %14s %14s %14s %14s\n", "global memory", "requests", "bytes", "sectors",

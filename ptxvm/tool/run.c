@@ -38,15 +38,22 @@ static int find_block(vm_options *o, const ptxvm_kernel *kernel)
     return TOOL_OK;
 }
 
+/* Of a run that a fault ended, too: what it cost up to there. */
+static void show_counters(const vm_options *o, const vm_file *file)
+{
+    if (o->listing)
+        ptxvm_counters_listing(file->vm, o->out);
+    if (o->counters)
+        tool_print_counters(file, o->out);
+}
+
 static int show(const vm_options *o, vm_file *file, const vm_arguments *arguments)
 {
     int status = TOOL_OK;
     for (int i = 0; i < arguments->n && status == TOOL_OK; i++)
         status = tool_buffer_output(&arguments->list[i], file, o->out);
-    if (status == TOOL_OK && o->listing)
-        ptxvm_counters_listing(file->vm, o->out);
-    if (status == TOOL_OK && o->counters)
-        tool_print_counters(file, o->out);
+    if (status == TOOL_OK)
+        show_counters(o, file);
     if (status == TOOL_OK && !o->quiet)
         tool_print_report(file, o);
     return status;
@@ -61,10 +68,13 @@ static int end_run(const vm_options *o, vm_file *file, const vm_arguments *argum
         return tool_usage_error("%s", ptxvm_last_error(file->vm));
     if (ran == PTXVM_OK || ran == PTXVM_ERROR_CHECK)
         status = show(o, file, arguments);
+    else
+        show_counters(o, file);
     if (ran != PTXVM_OK)
         tool_print_findings(file, ran);
     int leaks = tool_find_leaks(file, o, true);
     int written = o->json ? tool_write_json(file, o, ran) : TOOL_OK;
+    tool_print_summary(file, o, ran, leaks);
     return status ? status : ran != PTXVM_OK || leaks ? TOOL_FAILED : written;
 }
 

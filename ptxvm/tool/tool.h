@@ -127,6 +127,8 @@ int tool_run(vm_options *options);        /* run.c; fills in the block */
 void tool_print_findings(vm_file *file, ptxvm_status status);
 /* How many pieces of memory the kernel's own malloc gave and its free did not take back. */
 int tool_find_leaks(const vm_file *file, const vm_options *options, bool print);
+/* The last line of a run that failed: what was found, and how often. */
+void tool_print_summary(const vm_file *file, const vm_options *options, ptxvm_status status, int leaks);
 void tool_print_report(const vm_file *file, const vm_options *options);
 void tool_print_counters(const vm_file *file, FILE *out);
 int tool_write_json(const vm_file *file, const vm_options *options, ptxvm_status status);

@@ -83,6 +83,24 @@ static void set_sizes(scene *s, const ref_quant_spec *spec)
         s->bytes[i] = (size_t)ref_operand_bytes(spec, 1, s->kind->n, i);
 }
 
+/* The cache that the first elements of x make as one token with one head. */
+static void expect_kv(scene *s)
+{
+    const ref_quant_spec spec = {.storage = QDNN_DATA_I4,
+                                 .data = s->kind->data,
+                                 .scale = QDNN_SCALE_F32,
+                                 .zero = QDNN_DATA_U8,
+                                 .group_size = SCENE_KV,
+                                 .floor = REF_DEFAULT_FLOOR};
+    float scale;
+    uint8_t *operands[QDNN_OPERAND_COUNT] = {[QDNN_OPERAND_CODES] = s->kv_expected,
+                                             [QDNN_OPERAND_SCALE] = (uint8_t *)&scale};
+    ref_arrays arrays = ref_arrays_of(operands);
+    ref_scale(&spec, 1, SCENE_KV, s->expected[QDNN_OPERAND_X], &arrays);
+    ref_quantize(&spec, 1, SCENE_KV, s->expected[QDNN_OPERAND_X], &arrays);
+    memcpy(s->kv_expected + SCENE_KV / 2, &scale, sizeof scale);
+}
+
 void scene_begin(scene *s, const scene_kind *kind, const char *device, uint32_t seed)
 {
     *s = (scene){.kind = kind, .device = device};
@@ -101,6 +119,7 @@ void scene_begin(scene *s, const scene_kind *kind, const char *device, uint32_t 
     ref_scale(&spec, 1, kind->n, e[QDNN_OPERAND_X], &arrays);
     ref_quantize(&spec, 1, kind->n, e[QDNN_OPERAND_X], &arrays);
     ref_dequantize(&spec, 1, kind->n, &arrays, e[QDNN_OPERAND_Y]);
+    expect_kv(s);
 }
 
 void scene_end(scene *s)
@@ -279,6 +298,43 @@ static qdnnStatus_t create_integer_plan(scene *s, int which)
         status = qdnnCreateIntegerMatmulPlan(s->handle, s->integer, x, x, x, &s->plans[which]);
     qdnnDestroyTensorDescriptor(x);
     return status;
+}
+
+/* A token with one head, and a cache with one slot. */
+static qdnnStatus_t create_kv_plan(scene *s, int which)
+{
+    const int64_t dims[] = {1, 1, SCENE_KV};
+    qdnnTensorDescriptor_t x = NULL;
+    qdnnQuantDescriptor_t quant = NULL;
+    qdnnStatus_t status = qdnnCreateTensorDescriptor(&x);
+    status = status ? status : qdnnCreateQuantDescriptor(&quant);
+    status = status ? status : qdnnSetTensorDescriptor(x, s->kind->data, 3, dims, NULL);
+    status = status ? status : qdnnSetQuantDescriptor(quant, QDNN_DATA_I4, QDNN_GRANULARITY_GROUP, SCENE_KV);
+    status = status ? status : qdnnCreateQuantizeKvCachePlan(s->handle, x, quant, x, &s->plans[which]);
+    qdnnDestroyTensorDescriptor(x);
+    qdnnDestroyQuantDescriptor(quant);
+    return status;
+}
+
+/* Codes and scales of the scene serve as the cache, its y, all bytes of which are 0, as the list of slots. */
+static qdnnStatus_t execute_kv(scene *s, int which)
+{
+    const qdnnBinding_t bindings[] = {{QDNN_OPERAND_X, s->buffers[QDNN_OPERAND_X], 0},
+                                      {QDNN_OPERAND_CODES, s->buffers[QDNN_OPERAND_CODES], 0},
+                                      {QDNN_OPERAND_SCALE, s->buffers[QDNN_OPERAND_SCALE], 0},
+                                      {QDNN_OPERAND_ROW_INDEX, s->buffers[QDNN_OPERAND_Y], 0}};
+    return qdnnExecute(s->handle, s->plans[which], bindings, 4, NULL, 0);
+}
+
+static qdnnStatus_t kv_to_host(scene *s, int which)
+{
+    bool is_scale = which == QDNN_OPERAND_SCALE;
+    return qdnnCopyToHost(s->handle, s->kv_got + (is_scale ? SCENE_KV / 2 : 0), s->buffers[which], SCENE_KV / 2);
+}
+
+static qdnnStatus_t fill_slots(scene *s, int which)
+{
+    return qdnnFill(s->handle, s->buffers[which], 0, s->bytes[which]);
 }
 
 /* The operands of a plan; how many. */
@@ -476,6 +532,7 @@ const scene_step scene_steps[] = {
     {"qdnnCreateDequantizePlan", create_plan, 2, ON_DEVICE},
     {"qdnnCreateLsqPlan", create_train_plan, 3, ON_DEVICE},
     {"qdnnCreateIntegerMatmulPlan", create_integer_plan, 4, ON_DEVICE},
+    {"qdnnCreateQuantizeKvCachePlan", create_kv_plan, 5, ON_DEVICE},
     {"qdnnMalloc of the workspace", allocate, SCENE_WORKSPACE, ON_DEVICE},
     {"qdnnCreateMatmulPlan", plan_product, PRODUCT_EXPERTS, ON_DEVICE},
     {"qdnnCreatePrepackPlan", plan_product, PRODUCT_PREPACK, ON_DEVICE},
@@ -491,6 +548,11 @@ const scene_step scene_steps[] = {
     {"qdnnCopyToHost of zeros", to_host, QDNN_OPERAND_ZERO, ON_DEVICE},
     {"qdnnCopyToHost of codes", to_host, QDNN_OPERAND_CODES, ON_DEVICE},
     {"qdnnCopyToHost of y", to_host, QDNN_OPERAND_Y, ON_DEVICE},
+
+    {"qdnnFill of slots", fill_slots, QDNN_OPERAND_Y, ON_DEVICE},
+    {"qdnnExecute of a cache", execute_kv, 5, ON_DEVICE},
+    {"qdnnCopyToHost of a cache's codes", kv_to_host, QDNN_OPERAND_CODES, ON_DEVICE},
+    {"qdnnCopyToHost of a cache's scale", kv_to_host, QDNN_OPERAND_SCALE, ON_DEVICE},
 
     {"qdnnFill of scales", fill, QDNN_OPERAND_SCALE, ON_DEVICE},
     {"qdnnFill of codes", fill, QDNN_OPERAND_CODES, ON_DEVICE},
@@ -509,6 +571,7 @@ const scene_step scene_steps[] = {
     {"qdnnDestroyPlan of dequantize", destroy_plan, 2, ON_HOST},
     {"qdnnDestroyPlan of LSQ", destroy_plan, 3, ON_HOST},
     {"qdnnDestroyPlan of the integer product", destroy_plan, 4, ON_HOST},
+    {"qdnnDestroyPlan of the cache", destroy_plan, 5, ON_HOST},
     {"qdnnFree of x", release, QDNN_OPERAND_X, ON_DEVICE},
     {"qdnnFree of y", release, QDNN_OPERAND_Y, ON_DEVICE},
     {"qdnnFree of codes", release, QDNN_OPERAND_CODES, ON_DEVICE},
@@ -575,6 +638,7 @@ void scene_compare(const scene *s)
             CHECK_EQ_MEM(s->got[round][results[i]], s->expected[results[i]], s->bytes[results[i]]);
             test_pop_note();
         }
+    CHECK_EQ_MEM(s->kv_got, s->kv_expected, sizeof s->kv_got);
 }
 
 void scene_play(const scene_kind *kind, const char *device, uint32_t seed)
@@ -599,6 +663,7 @@ bool scene_plays(const scene_kind *kind, const char *device, uint32_t seed)
     for (int round = 0; round < SCENE_ROUNDS; round++)
         for (int i = 0; i < RESULTS; i++)
             ok = ok && memcmp(s.got[round][results[i]], s.expected[results[i]], s.bytes[results[i]]) == 0;
+    ok = ok && memcmp(s.kv_got, s.kv_expected, sizeof s.kv_got) == 0;
     scene_end(&s);
     return ok;
 }

@@ -44,7 +44,8 @@ enum {
     SCENE_WORKSPACE = QDNN_OPERAND_COUNT,
     SCENE_BUFFERS,
     SCENE_ROUNDS = 2, /* by plans, by one-shot calls */
-    SCENE_PLANS = 5
+    SCENE_PLANS = 6,
+    SCENE_KV = 8 /* elements of the token that goes into a cache of one slot: 4 bytes of codes, an f32 */
 };
 
 typedef struct scene {
@@ -56,13 +57,14 @@ typedef struct scene {
     qdnnTrainDescriptor_t train;
     qdnnIntegerDescriptor_t integer;
     qdnnPlan_t plans[SCENE_PLANS]; /* scale, quantize, dequantize; LSQ and an integer product, which are made and not
-                                      executed */
+                                      executed; a token into a cache of keys and values */
     qdnnSchedule_t schedule;       /* dequantize, once more */
     qdnnDeviceInfo_t info;
     size_t bytes[SCENE_BUFFERS];
     void *buffers[SCENE_BUFFERS];          /* of the device, by their operand */
     uint8_t *expected[QDNN_OPERAND_COUNT]; /* by host_ref */
     uint8_t *got[SCENE_ROUNDS][QDNN_OPERAND_COUNT];
+    uint8_t kv_expected[SCENE_KV], kv_got[SCENE_KV]; /* the cache: codes, then the scale */
 } scene;
 
 typedef struct scene_step {

@@ -99,9 +99,9 @@ TEST_CASE(CudaWatch, CountersByLine)
     driver_close();
     char *text = read_text("counters");
     CHECK_EQ_I64(count_of(text, "{\"kernel\": \"twice\""), 2);
-    CHECK_EQ_I64(count_of(text, "{\"line\": 12, \"instructions\": 1, \"lanes\": 1,"), 2);
-    CHECK_EQ_I64(count_of(text, "{\"line\": 14, \"instructions\": 2, \"lanes\": 2,"), 2);
-    CHECK_EQ_I64(count_of(text, "{\"line\": 16, \"instructions\": 2, \"lanes\": 1,"), 2);
+    CHECK_EQ_I64(count_of(text, "{\"line\": 12, \"instructions\": 1, \"threads\": 1, \"lanes\": 1,"), 2);
+    CHECK_EQ_I64(count_of(text, "{\"line\": 14, \"instructions\": 2, \"threads\": 2, \"lanes\": 2,"), 2);
+    CHECK_EQ_I64(count_of(text, "{\"line\": 16, \"instructions\": 2, \"threads\": 2, \"lanes\": 1,"), 2);
     free(text);
     temp_dir_remove(folder);
     REQUIRE(open_in_folder("PTXVM_COUNTERS=%s/counters PTXVM_COUNTERS_BY=kernel"));

@@ -12,6 +12,8 @@ typedef struct process_result {
 
 /* Runs a shell command. */
 process_result process_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same with a terminal as standard input, output and error; its line ends are plain ones again. */
+process_result process_run_on_terminal(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void process_free(process_result *result);
 
 /* A new empty directory, removed with all it holds by temp_dir_remove. */

@@ -34,7 +34,7 @@ int tool_render_cubin(const tool_item *item, tool_file *files)
                          "(put ptxas on PATH or set CUDA_HOME)");
     if (ok)
         tool_append(&files[0].text, result.data, result.bytes);
-    else
+    else if (!tool_interrupted())
         tool_fail("%s did not assemble for %s:\n%s", item->row->name, item->sm->name,
                   result.log ? result.log : "");
     toolkit_free(&result);

@@ -4,10 +4,10 @@
 #include <string.h>
 
 /* kernel_spec_text is "data=f16 scale=f32 ...". */
-static void settings(tool_text *out, const tool_item *item)
+void tool_settings(tool_text *out, const kernel_row *row, const kernel_spec *spec)
 {
     char text[KERNEL_SPEC_TEXT];
-    kernel_spec_text(item->row, &item->spec, text, sizeof text);
+    kernel_spec_text(row, spec, text, sizeof text);
     const char *separator = "";
     for (char *at = text; *at;) {
         size_t key = strcspn(at, "="), value = strcspn(at + key, " ");
@@ -18,17 +18,47 @@ static void settings(tool_text *out, const tool_item *item)
     }
 }
 
-static void parameters(tool_text *out, const ptx_info *info, int indent)
+/* A pointer: where it points, which way data go, what lies there. */
+static void pointer(tool_text *out, const tool_item *item, int index, unsigned align)
 {
+    tool_pointer p;
+    tool_printf(out, ", \"pointer\": true, \"align\": %u", align);
+    if (!tool_pointer_of(item, index, &p))
+        return;
+    tool_printf(out, ", \"direction\": \"%s\", \"element\": \"%s\"", p.direction, p.element);
+    if (p.workspace)
+        tool_printf(out, ", \"workspace\": true");
+    else
+        tool_printf(out, ", \"bytes\": \"%s\"", p.bytes);
+}
+
+static void parameters(tool_text *out, const tool_item *item, int indent)
+{
+    const ptx_info *info = &item->text.info;
     for (int i = 0; i < info->n_params; i++) {
         const ptx_param_info *p = &info->params[i];
+        const char *meaning = p->pointer ? NULL : tool_number_meaning(p->name);
         tool_printf(out, "%s\n%*s{\"name\": \"%s\", \"type\": \"%s\", \"offset\": %u, \"size\": %u",
                     i ? "," : "", indent, "", p->name, ptx_type_text(p->type), (unsigned)p->offset,
                     (unsigned)p->size);
         if (p->pointer)
-            tool_printf(out, ", \"pointer\": true, \"align\": %u", (unsigned)p->align);
+            pointer(out, item, i, (unsigned)p->align);
+        if (meaning)
+            tool_printf(out, ", \"meaning\": \"%s\"", meaning);
         tool_printf(out, "}");
     }
+}
+
+/* Rules for x, y and z; where there is none, the steps of the operation have numbers. */
+static void grid(tool_text *out, const tool_item *item)
+{
+    static const char axes[] = "xyz";
+    char rule[TOOL_RULE_TEXT];
+    for (int i = 0; i < 3; i++)
+        if (tool_grid_of(item, i, rule))
+            tool_printf(out, ", \"%c\": \"%s\"", axes[i], rule);
+    if (item->text.geometry.elements_per_block && item->text.geometry.blocks)
+        tool_printf(out, ", \"any\": true"); /* any other number gives the same bytes */
 }
 
 static void list_files(tool_text *out, const tool_item *item, const tool_file *files, int n)
@@ -50,22 +80,20 @@ void tool_manifest(tool_text *out, const tool_item *item, const tool_file *files
     tool_printf(out, "%*s\"kernel\": \"%s\",\n", indent, "", item->row->name);
     tool_printf(out, "%*s\"summary\": ", indent, "");
     tool_quote(out, item->row->summary);
+    if (item->row->operation_name)
+        tool_printf(out, ",\n%*s\"operation\": \"%s\"", indent, "", item->row->operation_name);
     tool_printf(out, ",\n%*s\"entry\": \"%s\",\n", indent, "", item->entry);
     tool_printf(out, "%*s\"sm\": \"%s\",\n", indent, "", item->sm->name);
     tool_printf(out, "%*s\"ptx_version\": \"%d.%d\",\n", indent, "", info->version / 10, info->version % 10);
     tool_printf(out, "%*s\"settings\": {", indent, "");
-    settings(out, item);
+    tool_settings(out, item->row, &item->spec);
     tool_printf(out, "},\n%*s\"parameters\": [", indent, "");
-    parameters(out, info, indent + 2);
+    parameters(out, item, indent + 2);
     tool_printf(out, "\n%*s],\n", indent, "");
     tool_printf(out, "%*s\"block\": [%u, 1, 1],\n", indent, "", (unsigned)geometry->block);
-    tool_printf(out, "%*s\"grid\": {\"elements_per_block\": %llu, \"rule\": \"", indent, "", per_block);
-    if (geometry->blocks)
-        tool_printf(out,
-                    "%llu blocks along x, any other number gives the same bytes; no launch for n = 0\"},\n",
-                    (unsigned long long)geometry->blocks);
-    else
-        tool_printf(out, "ceil(n / %llu) blocks along x; no launch for n = 0\"},\n", per_block);
+    tool_printf(out, "%*s\"grid\": {\"elements_per_block\": %llu", indent, "", per_block);
+    grid(out, item);
+    tool_printf(out, "},\n");
     tool_printf(out, "%*s\"shared\": {\"static\": %u, \"dynamic\": %u},\n", indent, "",
                 (unsigned)info->shared, (unsigned)geometry->shared_dynamic);
     tool_printf(out, "%*s\"ptx_bytes\": %zu,\n%*s\"ptx_fnv1a64\": \"%016llx\"", indent, "", ptx.size, indent,

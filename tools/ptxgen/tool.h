@@ -77,6 +77,49 @@ int tool_render_c(const tool_item *item, tool_file *files);     /* embed.c */
 int tool_render_cubin(const tool_item *item, tool_file *files); /* cubin.c */
 int tool_render_json(const tool_item *item, tool_file *files);  /* manifest.c */
 
+/* ---- rules.c: a kernel's parameters and grid in the terms of the problem ---- */
+
+enum { TOOL_RULE_TEXT = 256 };
+
+typedef struct tool_pointer {
+    bool workspace;        /* not the caller's: another kernel of the operation has written it, or will read it */
+    const char *direction; /* "in", "out" */
+    char element[16];
+    char bytes[TOOL_RULE_TEXT]; /* "" for the workspace, of which each operation has its own */
+} tool_pointer;
+
+/* The index-th parameter; false: it is a number. */
+bool tool_pointer_of(const tool_item *item, int index, tool_pointer *out);
+/* What the number of that name is; null: unknown. */
+const char *tool_number_meaning(const char *name);
+/* How many blocks the grid has along x, y or z (0 to 2); false: there is no simple rule. */
+bool tool_grid_of(const tool_item *item, int axis, char text[TOOL_RULE_TEXT]);
+
+/* The members of "settings": "data": "f16", ... */
+void tool_settings(tool_text *out, const kernel_row *row, const kernel_spec *spec);
+
+/* ---- steps.c: how several kernels make one operation ---- */
+
+/* A size for which launches are shown. */
+kernel_problem tool_common_problem(const kernel_spec *spec);
+/* The operation as a JSON object: its launches for that problem, one after another. */
+void tool_operation(tool_text *out, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm);
+
+/* ---- staging.c: a folder whose files appear together, or not at all ---- */
+
+typedef struct staging {
+    char folder[4096]; /* where the files are written first, below `outdir` */
+    const char *outdir;
+    size_t existed; /* how much of the path of outdir was there before */
+} staging;
+
+/* From here on a signal that would end the process only makes tool_interrupted true. */
+int staging_begin(staging *s, const char *outdir);
+bool tool_interrupted(void);
+/* Moves all files to outdir, manifest.json last; or removes them, and the folders that staging_begin made. After a signal the
+ * process then ends by it. */
+int staging_end(staging *s, int status);
+
 /* The manifest of one kernel as a JSON object, indented by `indent`, with the files that hold it (there may
  * be none). */
 void tool_manifest(tool_text *out, const tool_item *item, const tool_file *files, int n_files, int indent);

@@ -1,0 +1,578 @@
+/* What a manifest says of a kernel's parameters and grid, in the terms of the problem: "4 * ceil(n / 128)" bytes, "ceil(m / 8)"
+ * blocks. Names in these rules are those of the kernel's own parameters. The registry computes the same as numbers; a test
+ * evaluates every rule and compares. */
+#include "tools/ptxgen/tool.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/formats/blocks.h"
+#include "kernels/formats/format.h"
+#include "kernels/integer/integer.h"
+#include "kernels/operations.h"
+#include "kernels/tensor/prepack.h"
+
+/* ---- Text ---- */
+
+typedef char rule_text[TOOL_RULE_TEXT];
+
+static void put(rule_text text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put(rule_text text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, TOOL_RULE_TEXT, format, args);
+    va_end(args);
+}
+
+/* count elements of so many bytes. */
+static void put_array(rule_text text, unsigned bytes, const char *count)
+{
+    if (bytes == 1)
+        put(text, "%s", count);
+    else
+        put(text, "%u * %s", bytes, count);
+}
+
+/* ---- Element types ---- */
+
+static void type_of(const kernel_spec *spec, const char *key, char element[16])
+{
+    kernel_spec_value(spec, key, element, 16);
+}
+
+static void element_of_codes(const tool_item *item, const kernel_spec *spec, qdnnLayout_t layout,
+                             char element[16])
+{
+    const block_layout *blocks = block_layout_of(item->row->format);
+    if (format_is_plain(item->row->format))
+        snprintf(element, 16, "%.15s", item->row->format->facts.name + strlen("plain_"));
+    else if (blocks)
+        snprintf(element, 16, "block");
+    else
+        snprintf(element, 16, layout == QDNN_LAYOUT_BYTES ? "u8" : "u32");
+    (void)spec;
+}
+
+/* Codes of 4 bits are packed in words. */
+static const char *integer_codes(qdnnDataType_t type)
+{
+    return type == QDNN_DATA_I4 ? "u32" : type == QDNN_DATA_U8 ? "u8" : "i8";
+}
+
+static bool integer_element(const tool_item *item, const kernel_spec *spec, int operand, char element[16])
+{
+    const kernel_operation operation = kernel_operation_of(item->row);
+    const char *text = NULL;
+    if (!item->row->operation->size)
+        return false;
+    if (operation == KERNEL_TRANSPOSE)
+        text = "u8";
+    else if (operation == KERNEL_INT4_TOP)
+        text = operand == QDNN_OPERAND_TOP_INDEX && spec->top_index != QDNN_DATA_F32 ? "i32" : "f32";
+    else if (operand == QDNN_OPERAND_X || operand == QDNN_OPERAND_CODES)
+        text = integer_codes(operand == QDNN_OPERAND_X ? spec->x_codes : spec->w_codes);
+    else if (operand == QDNN_OPERAND_BIAS && !spec->bias)
+        text = "i32";
+    if (text)
+        snprintf(element, 16, "%s", text);
+    else if (operand == QDNN_OPERAND_Y && spec->result != QDNN_DATA_F32)
+        snprintf(element, 16, "%s", spec->result == QDNN_DATA_I32 ? "i32" : integer_codes(spec->result));
+    else
+        return false;
+    return true;
+}
+
+static void element_of(const tool_item *item, const kernel_spec *spec, int operand, char element[16])
+{
+    if (integer_element(item, spec, operand, element))
+        return;
+    switch ((qdnnOperand_t)operand) {
+    case QDNN_OPERAND_X:
+        type_of(spec, "data", element);
+        return;
+    case QDNN_OPERAND_Y:
+    case QDNN_OPERAND_RESIDUAL:
+        type_of(spec, kernel_is_product(item->row) || item->row->operation->size ? "output" : "data",
+                element);
+        return;
+    case QDNN_OPERAND_BIAS:
+        type_of(spec, "bias", element);
+        return;
+    case QDNN_OPERAND_CODES:
+        element_of_codes(item, spec, spec->layout, element);
+        return;
+    case QDNN_OPERAND_REPACKED:
+        element_of_codes(item, spec, spec->to_layout, element);
+        return;
+    case QDNN_OPERAND_SCALE:
+        if (spec->nested)
+            snprintf(element, 16, "u8");
+        else
+            type_of(spec, "scale", element);
+        return;
+    case QDNN_OPERAND_ZERO:
+        if (spec->zero_packed)
+            snprintf(element, 16, "u32");
+        else
+            type_of(spec, "zero", element);
+        return;
+    case QDNN_OPERAND_GROUP_INDEX:
+    case QDNN_OPERAND_ROW_INDEX:
+    case QDNN_OPERAND_EXPERT_INDEX:
+        snprintf(element, 16, "i32");
+        return;
+    default:
+        snprintf(element, 16, "f32");
+    }
+}
+
+/* ---- Sizes ---- */
+
+/* The matrix that is quantized, in the names of the kernel's parameters. */
+typedef struct extent {
+    bool flat; /* "n" alone */
+    const char *rows;
+    char elements[40];
+} extent;
+
+static bool has_number(const tool_item *item, const char *name)
+{
+    for (int i = 0; i < item->text.info.n_params; i++)
+        if (strcmp(item->text.info.params[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static extent extent_of(const tool_item *item, const kernel_spec *spec)
+{
+    extent e = {.flat = has_number(item, "n") && !has_number(item, "rows"),
+                .rows = spec->row_index ? "table_rows" : "rows"};
+    snprintf(e.elements, sizeof e.elements, e.flat ? "n" : "%s * columns", e.rows);
+    return e;
+}
+
+static void put_groups(const kernel_spec *spec, const extent *e, rule_text text)
+{
+    if (spec->groups == QDNN_GROUPS_ROWS)
+        put(text, "ceil(%s / %" PRIu64 ") * ceil(columns / %" PRIu64 ")", e->rows, spec->group_rows,
+            spec->group_size);
+    else if (spec->groups == QDNN_GROUPS_COLUMNS)
+        put(text, "ceil(%s / %" PRIu64 ") * ceil(columns / %" PRIu64 ")", e->rows, spec->group_size,
+            spec->group_rows);
+    else if (spec->channels)
+        put(text, "%" PRIu64, spec->channels);
+    else
+        put(text, "ceil(%s / %" PRIu64 ")", e->elements, spec->group_size);
+}
+
+static void put_codes(const tool_item *item, qdnnLayout_t layout, const extent *e, rule_text text)
+{
+    const unsigned bits = item->row->format->facts.bits;
+    const block_layout *blocks = block_layout_of(item->row->format);
+    if (blocks)
+        put(text, e->flat ? "%.0s(n / %u) * %u" : "%s * (columns / %u) * %u", e->rows,
+            (unsigned)blocks->elements, (unsigned)blocks->bytes);
+    else if (layout == QDNN_LAYOUT_WORDS_INTERLEAVED)
+        put(text, "ceil(%s * %u / 32) * columns * 4", e->rows, bits);
+    else if (layout == QDNN_LAYOUT_WORDS_ROWS)
+        put(text, "ceil(columns * %u / 32) * %s * 4", bits, e->rows);
+    else if (layout == QDNN_LAYOUT_AWQ)
+        put(text, "%s * ceil(columns / 8) * 4", e->rows);
+    else if (bits % 8 == 0)
+        put_array(text, bits / 8, e->elements);
+    else
+        put(text, "ceil(%s * %u / 8)", e->elements, bits);
+}
+
+/* Scales that lie in tiles of 128 x 4. */
+static void put_swizzled(const kernel_spec *spec, const extent *e, unsigned bytes, rule_text text)
+{
+    const bool down = spec->groups == QDNN_GROUPS_COLUMNS;
+    const uint64_t along = down ? spec->group_size : spec->group_rows,
+                   across = down ? spec->group_rows : spec->group_size;
+    const bool turned = spec->scale_order == QDNN_SCALE_ORDER_TRANSPOSED;
+    put(text, "%u * ceil(ceil(%s / %" PRIu64 ") / %d) * ceil(ceil(columns / %" PRIu64 ") / %d) * 512", bytes,
+        e->rows, along, turned ? 4 : 128, across, turned ? 128 : 4);
+}
+
+static void put_packed_zeros(const tool_item *item, const kernel_spec *spec, const extent *e, rule_text text)
+{
+    const unsigned bits = item->row->format->facts.bits;
+    if (spec->groups == QDNN_GROUPS_ROWS)
+        put(text, "ceil(ceil(%s / %" PRIu64 ") * %u / 32) * ceil(columns / %" PRIu64 ") * 4", e->rows,
+            spec->group_rows, bits, spec->group_size);
+    else if (spec->groups == QDNN_GROUPS_COLUMNS)
+        put(text, "ceil(ceil(columns / %" PRIu64 ") * %u / 32) * ceil(%s / %" PRIu64 ") * 4",
+            spec->group_rows, bits, e->rows, spec->group_size);
+    else {
+        rule_text groups;
+        put_groups(spec, e, groups);
+        put(text, "ceil(%.150s * %u / 32) * 4", groups, bits);
+    }
+}
+
+static void put_prepacked(const tool_item *item, const kernel_spec *spec, rule_text text)
+{
+    const bool by_columns = spec->reduction == KERNEL_K_COLUMNS;
+    /* Tiles are whole: one of each side tells their size. */
+    const unsigned bits = item->row->format->facts.bits;
+    put(text, "ceil(%s / %d) * ceil(%s / %d) * %" PRIu64, by_columns ? "rows" : "columns", UNIT_N,
+        by_columns ? "columns" : "rows", UNIT_K, prepack_bytes(bits, 1, 1));
+}
+
+/* The weights of a product have this many outputs, and sums of so many terms. */
+static const char *outputs_of(const kernel_spec *spec)
+{
+    return spec->reduction == KERNEL_K_COLUMNS ? "rows" : "columns";
+}
+
+static bool product_size(const tool_item *item, const kernel_spec *spec, int operand, unsigned align,
+                         rule_text text)
+{
+    const char *outputs = outputs_of(spec), *k = spec->reduction == KERNEL_K_COLUMNS ? "columns" : "rows";
+    const char *experts = spec->grouped ? "experts * " : "", *half = spec->gated ? " / 2" : "";
+    if (!kernel_is_product(item->row) && kernel_operation_of(item->row) != KERNEL_ROUTE)
+        return false;
+    switch ((qdnnOperand_t)operand) {
+    case QDNN_OPERAND_X:
+        put(text, "%u * ((m - 1) * x_stride + %s)", align, k);
+        return true;
+    case QDNN_OPERAND_Y:
+    case QDNN_OPERAND_RESIDUAL:
+        put(text, "%u * ((m - 1) * y_stride + %s%s)", align, outputs, half);
+        return true;
+    case QDNN_OPERAND_ALPHA:
+        if (spec->alpha == QDNN_ALPHA_COLUMN)
+            put(text, "4 * %s%s", experts, outputs);
+        else
+            put(text, "4");
+        return true;
+    case QDNN_OPERAND_BIAS:
+        put(text, "%u * %s%s", align, experts, outputs);
+        return true;
+    case QDNN_OPERAND_EXPERT_INDEX:
+    case QDNN_OPERAND_ROW_WEIGHT:
+        put(text, "4 * m");
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Rows of codes: 4-bit ones are padded to words. */
+static void put_code_rows(qdnnDataType_t type, const char *rows, rule_text text)
+{
+    put(text, type == QDNN_DATA_I4 ? "%s * ceil(columns / 8) * 4" : "%s * columns", rows);
+}
+
+static bool integer_size(const tool_item *item, const kernel_spec *spec, int operand, unsigned align,
+                         rule_text text)
+{
+    const kernel_operation operation = kernel_operation_of(item->row);
+    if (!item->row->operation->size)
+        return false;
+    if (operation == KERNEL_TRANSPOSE)
+        put(text, "m * rows * columns");
+    else if (operation == KERNEL_INT4_TOP)
+        put(text, operand == QDNN_OPERAND_X ? "4 * m * rows" : "4 * m * top");
+    else if (operand == QDNN_OPERAND_X && operation == KERNEL_INT8_CONV2D)
+        put(text, "images * conv_channels * conv_h * conv_w");
+    else if (operand == QDNN_OPERAND_X || operand == QDNN_OPERAND_CODES)
+        put_code_rows(operand == QDNN_OPERAND_X ? spec->x_codes : spec->w_codes,
+                      operand == QDNN_OPERAND_X ? "m" : "rows", text);
+    else if (operand == QDNN_OPERAND_SCALE && operation == KERNEL_W4A8)
+        put(text, "%u * rows * ceil(columns / %" PRIu64 ")", align, spec->group_size);
+    else if (operand == QDNN_OPERAND_Y || operand == QDNN_OPERAND_RESIDUAL)
+        put_array(text, align, "m * rows");
+    else if (operand == QDNN_OPERAND_X_SCALE)
+        put(text, "4 * m");
+    else if (operand == QDNN_OPERAND_ALPHA && spec->alpha != QDNN_ALPHA_COLUMN)
+        put(text, "4");
+    else
+        put(text, "%u * rows", align);
+    return true;
+}
+
+static void size_of(const tool_item *item, const kernel_spec *spec, int operand, unsigned align,
+                    rule_text text)
+{
+    const extent e = extent_of(item, spec);
+    const bool prepacked = spec->product == KERNEL_PRODUCT_STREAM || spec->product == KERNEL_PRODUCT_STRIPS;
+    rule_text groups = "";
+    put_groups(spec, &e, groups);
+    if (integer_size(item, spec, operand, align, text) || product_size(item, spec, operand, align, text))
+        return;
+    switch ((qdnnOperand_t)operand) {
+    case QDNN_OPERAND_X:
+    case QDNN_OPERAND_Y:
+    case QDNN_OPERAND_DY:
+    case QDNN_OPERAND_DX:
+        put_array(text, align, e.flat ? "n" : "rows * columns");
+        return;
+    case QDNN_OPERAND_ROW_INDEX:
+        put(text, "4 * rows");
+        return;
+    case QDNN_OPERAND_CODES:
+        if (kernel_is_product(item->row) && prepacked)
+            put_prepacked(item, spec, text);
+        else
+            put_codes(item, spec->layout, &e, text);
+        return;
+    case QDNN_OPERAND_REPACKED:
+        if (kernel_operation_of(item->row) == KERNEL_PREPACK)
+            put_prepacked(item, spec, text);
+        else
+            put_codes(item, spec->to_layout, &e, text);
+        return;
+    case QDNN_OPERAND_SCALE:
+        if (spec->scale_swizzle != QDNN_SWIZZLE_NONE)
+            put_swizzled(spec, &e, align, text);
+        else
+            put_array(text, align, groups);
+        return;
+    case QDNN_OPERAND_ZERO:
+        if (spec->zero_packed)
+            put_packed_zeros(item, spec, &e, text);
+        else
+            put_array(text, align, groups);
+        return;
+    case QDNN_OPERAND_STATE:
+    case QDNN_OPERAND_DSCALE:
+        put_array(text, align, groups);
+        return;
+    case QDNN_OPERAND_GROUP_INDEX:
+        put(text, "4 * %s", e.rows);
+        return;
+    case QDNN_OPERAND_NESTED_MAP:
+        put(text, "1024");
+        return;
+    case QDNN_OPERAND_NESTED_SCALE:
+        put(text, "4 * ceil(%.150s / 256)", groups);
+        return;
+    default:
+        put(text, "4");
+    }
+}
+
+/* ---- Parameters ---- */
+
+/* What a kernel does with the workspace that its parameter names. */
+static const char *workspace_direction(const kernel_row *row, const kernel_spec *spec, const char *name)
+{
+    const kernel_operation operation = kernel_operation_of(row);
+    if (operation == KERNEL_RANGE || operation == KERNEL_ROUTE)
+        return "out";
+    bool sums = strcmp(name, "partials") == 0 || strcmp(name, "sums") == 0;
+    return sums && spec->product != KERNEL_PRODUCT_JOIN && spec->product != KERNEL_PRODUCT_STRIPS ? "out"
+                                                                                                  : "in";
+}
+
+bool tool_pointer_of(const tool_item *item, int index, tool_pointer *out)
+{
+    param_decl list[KERNEL_PARAMS_MAX];
+    const kernel_spec spec = kernel_spec_normal(item->row, &item->spec);
+    int n = kernel_params(item->row, &spec, list);
+    if (index >= n || list[index].kind == KERNEL_NUMBER)
+        return false;
+    const param_decl *p = &list[index];
+    *out = (tool_pointer){.workspace = p->kind == KERNEL_WORKSPACE};
+    if (out->workspace) {
+        out->direction = workspace_direction(item->row, &spec, p->name);
+        snprintf(out->element, sizeof out->element, strcmp(p->name, "routes") == 0 ? "i32" : "f32");
+        return true;
+    }
+    const operation_row *operation = item->row->operation;
+    bool writes = operation->writes >> p->which & 1,
+         turned = kernel_operation_of(item->row) == KERNEL_PREPACK && spec.unpack;
+    out->direction = writes != turned ? "out" : "in";
+    element_of(item, &spec, p->which, out->element);
+    size_of(item, &spec, p->which, p->size, out->bytes);
+    static const unsigned of_weights = 1u << QDNN_OPERAND_CODES | 1u << QDNN_OPERAND_SCALE |
+                                       1u << QDNN_OPERAND_ZERO | 1u << QDNN_OPERAND_GLOBAL_SCALE |
+                                       1u << QDNN_OPERAND_GROUP_INDEX | 1u << QDNN_OPERAND_NESTED_SCALE;
+    if (spec.grouped && of_weights >> p->which & 1) {
+        rule_text one;
+        memcpy(one, out->bytes, sizeof one);
+        put(out->bytes, "experts * (%.200s)", one);
+    }
+    return true;
+}
+
+const char *tool_number_meaning(const char *name)
+{
+    static const char *const meanings[][2] = {
+        {"n", "elements of the tensor"},
+        {"rows", "rows of the matrix; of a product, of the weights"},
+        {"columns", "columns of the matrix; of a product, of the weights"},
+        {"table_rows", "rows of the quantized tensor, of which some are named"},
+        {"largest", "the largest value of a code times the largest scale"},
+        {"m", "rows of x and y"},
+        {"x_stride", "elements from a row of x to the next"},
+        {"y_stride", "elements from a row of y to the next"},
+        {"experts", "matrices of weights"},
+        {"codes_stride", "bytes from an expert's codes to the next one's"},
+        {"scale_stride", "bytes from an expert's scales to the next one's"},
+        {"zero_stride", "bytes from an expert's zeros to the next one's"},
+        {"nested_stride", "bytes from an expert's second-level scales to the next one's"},
+        {"alpha_number", "what sums are multiplied by"},
+        {"multiplier_number", "what sums are multiplied by before they become codes"},
+        {"x_zero", "zero point of x"},
+        {"w_zero", "zero point of the weights"},
+        {"y_zero", "zero point of y"},
+        {"top", "how many of the largest"},
+        {"conv_channels", "channels of x"},
+        {"conv_outputs", "channels of y in a group"},
+        {"conv_h", "height of x"},
+        {"conv_w", "width of x"},
+        {"conv_out_h", "height of y"},
+        {"conv_out_w", "width of y"},
+        {"conv_stride", "height in the upper 32 bits, width in the lower"},
+        {"conv_padding", "height in the upper 32 bits, width in the lower"},
+        {"conv_dilation", "height in the upper 32 bits, width in the lower"},
+    };
+    for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
+        if (strcmp(meanings[i][0], name) == 0)
+            return meanings[i][1];
+    return NULL;
+}
+
+/* ---- Grids: what the registry launches for some problems tells the rule ---- */
+
+enum { SIDE = 12288 /* 2^12 * 3 */, FEW = 384, GRID_CAP = 65535 };
+
+typedef struct variable {
+    const char *name;
+    size_t offset; /* in kernel_problem */
+} variable;
+
+#define VARIABLE(name, field)                                                                                \
+    {                                                                                                        \
+        name, offsetof(kernel_problem, field)                                                                \
+    }
+static const variable variables[] = {VARIABLE("rows", rows), VARIABLE("columns", columns), VARIABLE("m", m)};
+enum { VARIABLES = sizeof variables / sizeof variables[0] };
+
+static uint64_t *field_of(kernel_problem *p, int i)
+{
+    return (uint64_t *)((char *)p + variables[i].offset);
+}
+
+static uint64_t grid_at(const tool_item *item, const kernel_problem *problem, int axis)
+{
+    kernel_steps steps;
+    kernel_spec normal = kernel_spec_normal(item->row, &item->spec);
+    if (item->row->operation->steps == int_matmul_steps) { /* which would choose a tile of its own */
+        kernel_step step = {.grid = {1, 1, 1}};
+        int_set_grid(&normal, problem, &step);
+        return step.grid[axis];
+    }
+    kernel_steps_of(item->row, &normal, problem, &steps);
+    for (int i = steps.count; i-- > 0;)
+        if (steps.at[i].row == item->row && kernel_spec_equal(&steps.at[i].spec, &normal))
+            return steps.at[i].grid[axis];
+    return 0;
+}
+
+static kernel_problem usual_problem(void)
+{
+    return (kernel_problem){.rows = SIDE,
+                            .columns = SIDE,
+                            .m = FEW,
+                            .x_stride = SIDE,
+                            .y_stride = SIDE,
+                            .table_rows = SIDE,
+                            .experts = 4,
+                            .top = 8,
+                            .conv = {.images = 1, .channels = 16, .outputs = 16, .groups = 1}};
+}
+
+/* "ceil(m / 8)", by what the grid is where this variable alone is large; `whole` is that variable's value. */
+static void put_quotient(rule_text text, const char *name, uint64_t whole, uint64_t blocks)
+{
+    uint64_t each = blocks ? whole / blocks : 1;
+    if (each > 1)
+        put(text, "ceil(%s / %" PRIu64 ")", name, each);
+    else
+        put(text, "%s", name);
+}
+
+/* Whether blocks take so many elements each, wherever rows end. */
+static bool by_elements(const tool_item *item)
+{
+    const kernel_geometry *g = &item->text.geometry;
+    kernel_problem odd = usual_problem();
+    odd.rows = 1001;
+    return !g->blocks && g->elements_per_block &&
+           grid_at(item, &odd, 0) == ceil_div(odd.rows * odd.columns, g->elements_per_block);
+}
+
+/* The rule for one variable, at a problem where the grid depends on it alone. */
+static void put_variable(const tool_item *item, int axis, int which, kernel_problem problem, rule_text text)
+{
+    rule_text quotient;
+    uint64_t *value = field_of(&problem, which);
+    put_quotient(quotient, variables[which].name, *value, grid_at(item, &problem, axis));
+    *value = (uint64_t)GRID_CAP << 12;
+    if (axis && grid_at(item, &problem, axis) == GRID_CAP)
+        put(text, "min(%.100s, %d)", quotient, GRID_CAP);
+    else
+        put(text, "%s", quotient);
+}
+
+/* The product of a rule for each variable that the grid depends on. */
+static void put_variables(const tool_item *item, int axis, rule_text text)
+{
+    const kernel_problem usual = usual_problem();
+    const uint64_t blocks = grid_at(item, &usual, axis);
+    int found[VARIABLES], n = 0;
+    for (int i = 0; i < VARIABLES; i++) {
+        kernel_problem other = usual;
+        *field_of(&other, i) *= 2;
+        if (grid_at(item, &other, axis) != blocks)
+            found[n++] = i;
+    }
+    put(text, "%" PRIu64, blocks);
+    for (int i = 0; i < n; i++) {
+        kernel_problem alone = usual;
+        rule_text one, before;
+        for (int k = 0; k < n; k++)
+            if (k != i)
+                *field_of(&alone, found[k]) = 1;
+        put_variable(item, axis, found[i], alone, one);
+        memcpy(before, text, sizeof before);
+        put(text, "%.100s%s%.100s", i ? before : "", i ? " * " : "", one);
+    }
+}
+
+bool tool_grid_of(const tool_item *item, int axis, char text[TOOL_RULE_TEXT])
+{
+    const kernel_problem usual = usual_problem();
+    const uint64_t blocks = grid_at(item, &usual, axis);
+    const kernel_geometry *g = &item->text.geometry;
+    const bool flat = has_number(item, "n") && !has_number(item, "rows");
+    const kernel_operation operation = kernel_operation_of(item->row);
+    if (flat && (axis || g->blocks)) {
+        put(text, "%" PRIu64, axis ? 1 : g->blocks);
+        return true;
+    }
+    if (!blocks || item->spec.grouped || operation == KERNEL_INT8_CONV2D)
+        return false;
+    if (operation == KERNEL_PREPACK && !item->spec.unpack && axis == 0) {
+        const char *n = outputs_of(&item->spec),
+                   *k = item->spec.reduction == KERNEL_K_COLUMNS ? "columns" : "rows";
+        put(text, "ceil(ceil(%s / %d) * ceil(%s / %d) / %u)", n, UNIT_N, k, UNIT_K, (unsigned)g->block / 32);
+        return true;
+    }
+    if (flat || by_elements(item)) {
+        if (axis == 0 && !g->blocks)
+            put(text, "ceil(%s / %" PRIu64 ")", flat ? "n" : "rows * columns", g->elements_per_block);
+        else
+            put(text, "%" PRIu64, blocks);
+        return true;
+    }
+    put_variables(item, axis, text);
+    return true;
+}
