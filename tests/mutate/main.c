@@ -32,8 +32,7 @@ typedef struct test_at {
 static struct {
     watch_options o;
     const char *tests; /* part of a test's name */
-    int jobs;
-    bool keep;
+    int jobs, most_cases; /* 0: all */
     char ptxas[1024];
     test_at cases[CASES_MAX];
     int n_cases;
@@ -50,24 +49,34 @@ static void name_of(const test_at *at, char *text, size_t size)
     snprintf(text, size, "%s.%s%s%s", at->test->suite, at->test->name, *one ? "/" : "", one);
 }
 
-/* In an order that the seed chooses: long and short ones mixed. */
+static void shuffle(test_at *at, int count, uint64_t *random)
+{
+    for (int i = count - 1; i > 0; i--) {
+        int other = (int)(mutant_random(random) % (uint64_t)(i + 1));
+        test_at one = at[i];
+        at[i] = at[other];
+        at[other] = one;
+    }
+}
+
+/* Of each test so many cases that the seed chooses, in an order that it chooses: long and short ones mixed. */
 static void list_tests(void)
 {
     uint64_t random = all.o.seed;
-    for (const test_case *test = sink_tests(); test; test = test->next)
-        for (int i = 0, count = test->count ? test->count() : 1; i < count; i++) {
+    for (const test_case *test = sink_tests(); test; test = test->next) {
+        int first = all.n_cases;
+        for (int i = 0, count = test->count ? test->count() : 1; i < count && all.n_cases < CASES_MAX; i++) {
             char name[512];
             test_at at = {test, i};
             name_of(&at, name, sizeof name);
-            if ((!all.tests || strstr(name, all.tests)) && all.n_cases < CASES_MAX)
+            if (!all.tests || strstr(name, all.tests))
                 all.cases[all.n_cases++] = at;
         }
-    for (int i = all.n_cases - 1; i > 0; i--) {
-        int other = (int)(mutant_random(&random) % (uint64_t)(i + 1));
-        test_at at = all.cases[i];
-        all.cases[i] = all.cases[other];
-        all.cases[other] = at;
+        shuffle(all.cases + first, all.n_cases - first, &random);
+        if (all.most_cases && all.n_cases > first + all.most_cases)
+            all.n_cases = first + all.most_cases;
     }
+    shuffle(all.cases, all.n_cases, &random);
 }
 
 static void run_tests(void)
@@ -259,7 +268,7 @@ static void report(void)
 static int usage(void)
 {
     fprintf(stderr, "usage: mutate [--seed N] [--mutants N per text] [--percent N of the texts] [--class NAME] [--tests PART OF A "
-                    "TEST'S NAME] [--jobs N] [PART OF A KERNEL'S NAME]\n");
+                    "TEST'S NAME] [--cases N of each test] [--jobs N] [PART OF A KERNEL'S NAME]\n");
     return 2;
 }
 
@@ -276,6 +285,8 @@ static bool parse(int argc, char **argv)
             all.o.per_text = (int)strtol(argv[++i], &end, 10);
         else if (strcmp(argv[i], "--percent") == 0 && value)
             all.o.percent = (int)strtol(argv[++i], &end, 10);
+        else if (strcmp(argv[i], "--cases") == 0 && value)
+            all.most_cases = (int)strtol(argv[++i], &end, 10);
         else if (strcmp(argv[i], "--jobs") == 0 && value)
             all.jobs = (int)strtol(argv[++i], &end, 10);
         else if (strcmp(argv[i], "--class") == 0 && value)
