@@ -1,6 +1,7 @@
 /* The table of rules, and those about integers. */
 #include "mutate/proofs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +101,18 @@ static uint32_t bits_read(const instruction *i, const char *reg)
     return ~0u;
 }
 
+/* `mov.b32 {low, high}, reg` where nobody looks at the upper half. */
+static bool takes_the_lower_half(const char *ptx, const instruction *i)
+{
+    char high[TEXT_MAX] = "";
+    int lines = 0;
+    if (!text_is_opcode(i, "mov.b32") || sscanf(i->operand[0], "{%*[%a-z0-9], %63[%a-z0-9]", high) != 1)
+        return false;
+    for (const char *line = ptx; line; line = text_next_line(line))
+        lines += text_names(line, high);
+    return lines == 1;
+}
+
 /* Whether no instruction looks at the bits of a register from `width` on. */
 static bool upper_bits_are_unused(const char *ptx, const char *reg, unsigned width, int depth)
 {
@@ -117,7 +130,7 @@ static bool upper_bits_are_unused(const char *ptx, const char *reg, unsigned wid
         if (text_is_opcode(&use, "shr.u32") && text_constant(use.operand[2], &k) && k < width) {
             if (!upper_bits_are_unused(ptx, use.operand[0], width - (unsigned)k, depth - 1))
                 return false;
-        } else if (bits_read(&use, reg) >> width) {
+        } else if (!(width >= 16 && takes_the_lower_half(ptx, &use)) && bits_read(&use, reg) >> width) {
             return false;
         }
     }
@@ -140,6 +153,44 @@ static bool sign_is_not_seen(const char *ptx, const mutant *m, const instruction
     return width > 0 && upper_bits_are_unused(ptx, i->operand[0], width, PROOF_DEPTH);
 }
 
+/* The bytes of an element of the array that a parameter points to: what the loads and stores of single ones at addresses
+ * made from it move; 0 where there are none. `mad address, index, bytes, pointer` has them. */
+static uint64_t element_of(const char *ptx, const char *pointer)
+{
+    uint64_t least = 0, bytes;
+    for (const char *line = ptx; line; line = text_next_line(line)) {
+        instruction i;
+        if (text_parse(line, &i) && text_is_opcode(&i, "mad.lo.u64") && strcmp(i.operand[3], pointer) == 0 &&
+            text_constant(i.operand[2], &bytes) && (least == 0 || bytes < least))
+            least = bytes;
+    }
+    return least;
+}
+
+/* Kernels take vectors where a pointer is aligned to them: `and t, pointer, 15`, `setp.eq p, t, 0`. Elements are aligned
+ * to their size at least. With a larger mask, or compared with a number that no address of an element leaves, the other way is
+ * taken more often, and that one takes any pointer. A mask without bits below the size of an element asks for the same. */
+static bool no_pointer_is_aligned_so(const char *ptx, const mutant *m, const instruction *i)
+{
+    instruction mask = *i, low, pointer;
+    uint64_t bits, old, now, element;
+    char *end;
+    const bool compares = text_is_opcode(i, "setp.eq.u32") && strcmp(i->operand[2], "0") == 0;
+    if (m->kind != MUTANT_CONSTANT || (compares && !text_definition(ptx, i->operand[1], &mask)) ||
+        !text_is_opcode(&mask, "and.b32") || !text_constant(mask.operand[2], &bits) ||
+        !text_definition(ptx, mask.operand[1], &low) || !text_is_opcode(&low, "cvt.u32.u64") ||
+        !text_definition(ptx, low.operand[1], &pointer) || strcmp(pointer.opcode, "ld.param.u64") != 0)
+        return false;
+    now = strtoull(m->with, &end, 0);
+    old = compares ? 0 : bits;
+    element = element_of(ptx, low.operand[1]);
+    if (*end || element == 0)
+        return false;
+    if (compares)
+        return now % element != 0 && now < 4096;
+    return (now & old) == old || ((now ^ old) < element);
+}
+
 static const struct {
     const char *name;
     bool (*holds)(const char *ptx, const mutant *m, const instruction *i);
@@ -153,6 +204,8 @@ static const struct {
     {"the lanes get the same", lanes_get_the_same},
     {"the difference vanishes", difference_vanishes},
     {"the other is never NaN", other_is_never_nan},
+    {"NaN never comes", nan_never_comes},
+    {"no pointer is aligned so", no_pointer_is_aligned_so},
     {"any lane does", any_lane_does},
     {"any barrier does", any_barrier_does},
 };

@@ -20,6 +20,7 @@ bool adds_zero(const char *ptx, const mutant *m, const instruction *i);
 bool conversion_is_exact(const char *ptx, const mutant *m, const instruction *i);
 bool difference_vanishes(const char *ptx, const mutant *m, const instruction *i);
 bool other_is_never_nan(const char *ptx, const mutant *m, const instruction *i);
+bool nan_never_comes(const char *ptx, const mutant *m, const instruction *i);
 bool lanes_get_the_same(const char *ptx, const mutant *m, const instruction *i);
 bool any_lane_does(const char *ptx, const mutant *m, const instruction *i);
 bool any_barrier_does(const char *ptx, const mutant *m, const instruction *i);

@@ -209,20 +209,25 @@ bool difference_vanishes(const char *ptx, const mutant *m, const instruction *i)
 
 /* ---- NaN ---- */
 
-/* The extreme of a number and anything else is a number; so are the bits of a small integer. */
-static bool is_never_nan(const char *ptx, const char *operand)
+/* The extreme of a number and anything else is a number; so are the bits of a small integer. A constant that is neither 0 nor
+ * infinite makes no NaN of a number. */
+static bool is_never_nan(const char *ptx, const char *operand, int depth)
 {
     instruction def;
     float c;
     if (is_f32_constant(operand, &c))
         return true;
-    if (!text_definition(ptx, operand, &def))
+    if (depth == 0 || !text_definition(ptx, operand, &def))
         return false;
     if (text_is_opcode(&def, "min.f32") || text_is_opcode(&def, "max.f32"))
-        return is_f32_constant(def.operand[1], &c) || is_f32_constant(def.operand[2], &c) ||
-               is_never_nan(ptx, def.operand[1]);
-    if (text_is_opcode(&def, "neg.f32"))
-        return is_never_nan(ptx, def.operand[1]);
+        return is_never_nan(ptx, def.operand[1], depth - 1) || is_never_nan(ptx, def.operand[2], depth - 1);
+    if (text_is_opcode(&def, "neg.f32") || text_is_opcode(&def, "abs.f32"))
+        return is_never_nan(ptx, def.operand[1], depth - 1);
+    if (text_is_opcode(&def, "div.rn.f32") || text_is_opcode(&def, "mul.rn.f32") || text_is_opcode(&def, "add.rn.f32"))
+        return is_f32_constant(def.operand[2], &c) && c - c == 0 && (c != 0 || def.opcode[0] == 'a') &&
+               is_never_nan(ptx, def.operand[1], depth - 1);
+    if (text_is_opcode(&def, "selp.b32"))
+        return is_never_nan(ptx, def.operand[1], depth - 1) && is_never_nan(ptx, def.operand[2], depth - 1);
     if (strncmp(def.opcode, "cvt.rn.f32.u", 12) == 0 || strncmp(def.opcode, "cvt.rn.f32.s", 12) == 0)
         return true;
     return most_of(ptx, operand, PROOF_DEPTH) <= 0x7F800000;
@@ -232,5 +237,17 @@ static bool is_never_nan(const char *ptx, const char *operand)
 bool other_is_never_nan(const char *ptx, const mutant *m, const instruction *i)
 {
     return m->kind == MUTANT_REGISTER && strncmp(i->opcode, "setp.nan.", 9) == 0 && i->n >= 3 &&
-           strcmp(i->operand[1], i->operand[2]) == 0 && is_never_nan(ptx, m->with);
+           strcmp(i->operand[1], i->operand[2]) == 0 && is_never_nan(ptx, m->with, PROOF_DEPTH);
+}
+
+/* `selp d, c, x, p` where p says that a number is NaN: c is never taken. */
+bool nan_never_comes(const char *ptx, const mutant *m, const instruction *i)
+{
+    instruction test;
+    const size_t length = strlen(i->operand[1]);
+    return (m->kind == MUTANT_CONSTANT || m->kind == MUTANT_REGISTER) && text_is_opcode(i, "selp.b32") && i->n == 4 &&
+           m->length == length && strncmp(ptx + m->at, i->operand[1], length) == 0 && ptx[m->at - 2] == ',' &&
+           strstr(ptx + m->at, i->operand[2]) == ptx + m->at + length + 2 && text_definition(ptx, i->operand[3], &test) &&
+           (text_is_opcode(&test, "testp.notanumber.f32") || text_is_opcode(&test, "setp.nan.f32")) &&
+           is_never_nan(ptx, test.operand[1], PROOF_DEPTH);
 }

@@ -92,6 +92,22 @@ static bool is_lane(const char *ptx, const char *operand)
     return text_is_opcode(&def, "and.b32") && text_constant(def.operand[2], &mask) && mask == 31;
 }
 
+/* `setp.eq p, lane, 0`, with another condition or not. */
+static bool is_one_lane(const char *ptx, const instruction *i)
+{
+    return (text_is_opcode(i, "setp.eq.u32") || text_is_opcode(i, "setp.eq.and.u32")) && strcmp(i->operand[2], "0") == 0 &&
+           is_lane(ptx, i->operand[1]);
+}
+
+/* `setp.lt p, thread, 1`: lane 0 of the first warp. */
+static bool is_one_thread(const char *ptx, const instruction *i)
+{
+    instruction thread;
+    return (text_is_opcode(i, "setp.lt.u32") || text_is_opcode(i, "setp.lt.and.u32")) && strcmp(i->operand[2], "1") == 0 &&
+           text_definition(ptx, i->operand[1], &thread) && text_is_opcode(&thread, "mov.u32") &&
+           strcmp(thread.operand[1], "%tid.x") == 0;
+}
+
 /* The line behind the last of the instructions that only lane 0 comes to: the branch on this line goes around them. */
 static const char *end_of_lane_0(const char *ptx, const char *line)
 {
@@ -99,12 +115,22 @@ static const char *end_of_lane_0(const char *ptx, const char *line)
     instruction def;
     if (sscanf(line, "\t@!%63[%a-z0-9] bra %62[$A-Za-z0-9_];", predicate, label + 1) != 2 ||
         !text_definition(ptx, predicate, &def) ||
-        !(text_is_opcode(&def, "setp.eq.u32") || text_is_opcode(&def, "setp.eq.and.u32")) ||
-        strcmp(def.operand[2], "0") != 0 || !is_lane(ptx, def.operand[1]))
+        !(is_one_lane(ptx, &def) || is_one_thread(ptx, &def)))
         return NULL;
     strcat(label, ":");
     const char *end = strstr(line, label);
     return end ? end + 1 : NULL;
+}
+
+/* Whether nothing but reading happens to a variable on the lines from one to before another. */
+static bool is_left_alone(const char *from, const char *to, const char *variable)
+{
+    for (const char *line = from; line && line < to; line = text_next_line(line)) {
+        instruction i;
+        if (text_names(line, variable) && (!text_parse(line, &i) || (text_writes(&i) && strcmp(i.operand[0], variable) == 0)))
+            return false;
+    }
+    return true;
 }
 
 static const char *behind(const fold *f)
@@ -112,17 +138,48 @@ static const char *behind(const fold *f)
     return text_next_line(text_next_line(text_next_line(f->line)));
 }
 
-/* A branch back to before a place: what it leaves may be read in the next turn. */
-static bool goes_back(const char *ptx, const char *line, const char *place)
+/* Of the steps those that belong together, the last of which is at most `last`: nothing else is done to the variable between
+ * them. The number of the first. */
+static int first_of(const fold *folds, int last, const char *variable)
 {
-    char label[TEXT_MAX] = "\n";
-    const char *end = line + strcspn(line, "\n"), *branch = strstr(line, "bra");
-    if (!branch || branch > end || sscanf(branch, "bra%*[.a-z] %62[$A-Za-z0-9_]", label + 1) < 1)
-        if (!branch || branch > end || sscanf(branch, "bra %62[$A-Za-z0-9_]", label + 1) < 1)
-            return false;
+    while (last > 0 && is_left_alone(behind(&folds[last - 1]), folds[last].line, variable))
+        last--;
+    return last;
+}
+
+/* Where a branch goes: the newline before its label; null where the line has none. */
+static const char *target_of(const char *ptx, const char *line)
+{
+    char label[TEXT_MAX] = "\n", line_text[2 * TEXT_MAX] = "";
+    sscanf(line, "%126[^\n]", line_text);
+    const char *branch = strstr(line_text, "bra"), *name = branch ? strchr(branch, '$') : NULL;
+    if (!name || sscanf(name, "%62[$A-Za-z0-9_]", label + 1) != 1)
+        return NULL;
     strcat(label, ":");
-    const char *at = strstr(ptx, label);
-    return !at || at < place;
+    return strstr(ptx, label);
+}
+
+static bool is_named_from(const char *line, const char *variable)
+{
+    for (; line; line = text_next_line(line))
+        if (text_names(line, variable))
+            return true;
+    return false;
+}
+
+/* Whether a variable gets another value from here on before it is read, whichever way is taken. */
+static bool is_set_anew(const char *ptx, const char *line, const char *variable)
+{
+    for (; line; line = text_next_line(line)) {
+        instruction i;
+        const char *target = target_of(ptx, line);
+        if (text_names(line, variable))
+            return text_parse(line, &i) && i.n == 2 && strcmp(i.operand[0], variable) == 0 &&
+                   strcmp(i.operand[1], variable) != 0;
+        if (target && is_named_from(target + 1, variable))
+            return false;
+    }
+    return true;
 }
 
 /* Whether only lane 0 looks at the variable behind the reduction. */
@@ -132,7 +189,13 @@ static bool is_for_lane_0(const char *ptx, const char *variable, const fold *fir
     for (const char *line = behind(last); line; line = text_next_line(line)) {
         if (!end || line >= end)
             end = end_of_lane_0(ptx, line);
-        if ((text_names(line, variable) && !end) || goes_back(ptx, line, first->line))
+        instruction i;
+        if (!end && text_parse(line, &i) && text_writes(&i) && strcmp(i.operand[0], variable) == 0 && i.n == 2 &&
+            strcmp(i.operand[1], variable) != 0)
+            return true; /* what follows is another value */
+        const char *target = target_of(ptx, line);
+        if ((text_names(line, variable) && !end) ||
+            (target && target < first->line && !is_set_anew(ptx, target + 1, variable)))
             return false;
     }
     return true;
@@ -148,40 +211,31 @@ bool lanes_get_the_same(const char *ptx, const mutant *m, const instruction *i)
     uint64_t changed = strtoull(m->with, &end, 0);
     if (strncmp(i->opcode, "shfl.sync.bfly.", 15) != 0 || i->n != 5 || *end || m->kind != MUTANT_CONSTANT)
         return false;
-    int n = folds_of(ptx, i, folds), commas = 0;
-    for (int k = 0; k < n; k++) {
-        const char *stop = folds[k].line + strcspn(folds[k].line, "\n");
-        if (ptx + m->at < folds[k].line || ptx + m->at >= stop)
-            continue;
-        for (const char *at = folds[k].line; at < ptx + m->at; at++)
-            commas += *at == ',';
-        if (commas == 2)
-            folds[k].mask[1] = (uint32_t)changed;
-        else if (commas == 3 && changed < 0x100)
-            folds[k].last[1] = (uint32_t)changed;
-        else
-            return false;
-    }
-    run_folds(folds, n, 0, before);
-    run_folds(folds, n, 1, after);
-    return n > 0 && (memcmp(before, after, sizeof before) == 0 ||
-                     (before[0] == after[0] && is_for_lane_0(ptx, i->operand[1], &folds[0], &folds[n - 1])));
+    int n = folds_of(ptx, i, folds), commas = 0, k = 0, first;
+    while (k < n && ptx + m->at >= folds[k].line + strcspn(folds[k].line, "\n"))
+        k++;
+    if (k == n)
+        return false;
+    first = first_of(folds, k, i->operand[1]);
+    for (const char *at = folds[k].line; at < ptx + m->at; at++)
+        commas += *at == ',';
+    if (commas == 2)
+        folds[k].mask[1] = (uint32_t)changed;
+    else if (commas == 3 && changed < 0x100)
+        folds[k].last[1] = (uint32_t)changed;
+    else
+        return false;
+    while (k + 1 < n && first_of(folds, k + 1, i->operand[1]) == first)
+        k++;
+    run_folds(folds + first, k + 1 - first, 0, before);
+    run_folds(folds + first, k + 1 - first, 1, after);
+    return memcmp(before, after, sizeof before) == 0 ||
+           (before[0] == after[0] && is_for_lane_0(ptx, i->operand[1], &folds[first], &folds[k]));
 }
 
 /* ---- One lane for another ---- */
 
 static bool is_uniform(const char *ptx, const char *operand, const char *place, int depth);
-
-/* Whether nothing but reading happens to a variable on the lines from one to before another. */
-static bool is_left_alone(const char *from, const char *to, const char *variable)
-{
-    for (const char *line = from; line && line < to; line = text_next_line(line)) {
-        instruction i;
-        if (text_names(line, variable) && (!text_parse(line, &i) || (text_writes(&i) && strcmp(i.operand[0], variable) == 0)))
-            return false;
-    }
-    return true;
-}
 
 /* A variable that a reduction before the place leaves the same in all lanes, and that nothing changes from there on. */
 static bool is_reduced(const char *ptx, const char *variable, const char *place)
@@ -191,12 +245,12 @@ static bool is_reduced(const char *ptx, const char *variable, const char *place)
     instruction shuffle = {.n = 5};
     strcpy(shuffle.operand[1], variable);
     int n = folds_of(ptx, &shuffle, folds);
-    if (n == 0 || folds[n - 1].line > place || !is_left_alone(behind(&folds[n - 1]), place, variable))
+    while (n > 0 && folds[n - 1].line > place)
+        n--;
+    if (n == 0 || !is_left_alone(behind(&folds[n - 1]), place, variable))
         return false;
-    for (int k = 1; k < n; k++)
-        if (!is_left_alone(behind(&folds[k - 1]), folds[k].line, variable))
-            return false;
-    run_folds(folds, n, 0, lanes);
+    int first = first_of(folds, n - 1, variable);
+    run_folds(folds + first, n - first, 0, lanes);
     for (int lane = 1; lane < LANES; lane++)
         if (lanes[lane] != lanes[0])
             return false;

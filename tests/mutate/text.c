@@ -15,7 +15,7 @@ bool text_parse(const char *line, instruction *i)
     const char *at = line + 1 + strlen(i->opcode);
     while (i->n < OPERANDS_MAX && *at && *at != ';' && *at != '\n') {
         at += strspn(at, " ,");
-        size_t length = strcspn(at, ",;\n");
+        size_t length = *at == '{' ? strcspn(at, "}\n") + 1 : strcspn(at, ",;\n");
         snprintf(i->operand[i->n++], TEXT_MAX, "%.*s", (int)length, at);
         at += length;
     }
@@ -73,7 +73,7 @@ bool text_definition(const char *ptx, const char *reg, instruction *def)
     for (const char *line = ptx; line && count < 2; line = text_next_line(line)) {
         if (!is_written(line, reg))
             continue;
-        count += text_parse(line, def) && strcmp(def->operand[0], reg) == 0 ? 1 : 2;
+        count += text_parse(line, def) ? 1 : 2;
     }
     return count == 1;
 }

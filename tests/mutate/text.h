@@ -12,11 +12,12 @@ typedef struct instruction {
     int n;
 } instruction;
 
-/* The instruction of a line; false for labels, directives and guarded instructions. */
+/* The instruction of a line; false for labels, directives and guarded instructions. What is in braces is one operand. */
 bool text_parse(const char *line, instruction *i);
 /* Null past the last. */
 const char *text_next_line(const char *line);
-/* The only instruction whose destination is that register. Vector loads and guarded assignments count as another. */
+/* The only instruction whose destination is that register, alone or among others in braces; false where one of several is, or a
+ * guarded one. */
 bool text_definition(const char *ptx, const char *reg, instruction *def);
 /* Whether the register stands anywhere in the line. */
 bool text_names(const char *line, const char *reg);
