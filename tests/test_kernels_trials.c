@@ -168,7 +168,7 @@ static void add_callers(trial_list *list)
                                     .callers_first = i});
 }
 
-/* The extremes of a group everywhere in it. Where there are many groups, few turns show all places. */
+/* The extremes of a group everywhere in it; the next group's are close by where they come first. Where there are many groups, few turns show all places. */
 static void add_one_hot(trial_list *list)
 {
     enum { FEW = 3, MANY = 34, SHORT = 128 };
@@ -178,6 +178,7 @@ static void add_one_hot(trial_list *list)
                                     .kind = DATA_ONE_HOT,
                                     .seed = turn,
                                     .data_shift = turn % 4 == 3});
+    append(list, (parity_trial){.n = list->tile, .kind = DATA_ONE_HOT, .seed = 0, .data_shift = 1});
 }
 
 /* Ranges whose scale is clamped, rounded half way, or made of infinities. */

@@ -4,7 +4,8 @@
  * The program is the parity tests themselves, and those of test_kernels_*.c that launch kernels, with watch.c between them and ptxvm:
  * the mutants of every text that a test launches run on that test's data. One is killed when a launch, a check or a byte
  * of memory differs; refused when ptxvm does not load it, which says nothing about the data; equivalent when a rule of
- * proofs.c proves it, or ptxas gives it the original's cubin. What survives is listed. */
+ * proofs.c proves it, or ptxas gives it the original's cubin; unreached when no launch of this text executes its line: an emitter
+ * writes the same line into many texts, and a test runs each with few shapes. What survives is listed. */
 #include "mutate/mutants.h"
 #include "mutate/proofs.h"
 #include "mutate/sink.h"
@@ -21,7 +22,7 @@
 enum { CASES_MAX = 20000, JOBS_MAX = 64, FAMILIES_MAX = 64 };
 
 typedef struct tally {
-    int texts, mutants, refused, killed, equivalent, survived;
+    int texts, mutants, refused, killed, equivalent, unreached, survived;
 } tally;
 
 typedef struct test_at {
@@ -129,7 +130,7 @@ static void look_again(watched_text *text)
     if (target)
         sscanf(target + 8, "%15[a-z0-9_]", sm);
     for (int i = 0; i < text->count && has_ptx; i++) {
-        if (text->state[i] != MUTANT_ALIVE)
+        if (text->state[i] != MUTANT_ALIVE || !text->reached[i])
             continue;
         if (mutant_proof(ptx, &mutants[i])) {
             text->state[i] = MUTANT_EQUIVALENT;
@@ -170,26 +171,27 @@ static void in_processes(void (*work)(void))
 
 /* ---- Reporting ---- */
 
-static void count(tally *t, mutant_state state)
+static void count(tally *t, mutant_state state, bool is_reached)
 {
     t->mutants += state != MUTANT_UNTRIED;
     t->refused += state == MUTANT_REFUSED;
     t->killed += state == MUTANT_KILLED;
     t->equivalent += state == MUTANT_EQUIVALENT;
-    t->survived += state == MUTANT_ALIVE;
+    t->unreached += state == MUTANT_ALIVE && !is_reached;
+    t->survived += state == MUTANT_ALIVE && is_reached;
 }
 
 static void print_head(const char *what)
 {
-    printf("\n%-28s %8s %8s %8s %8s %10s %9s %7s\n", what, "texts", "mutants", "refused", "killed", "equivalent", "survived",
-           "score");
+    printf("\n%-24s %6s %8s %8s %8s %11s %10s %9s %7s\n", what, "texts", "mutants", "refused", "killed", "equivalent",
+           "unreached", "survived", "score");
 }
 
 static void print_tally(const char *name, const tally *t)
 {
     int judged = t->killed + t->survived;
-    printf("%-28s %8d %8d %8d %8d %10d %9d ", name, t->texts, t->mutants, t->refused, t->killed, t->equivalent,
-           t->survived);
+    printf("%-24s %6d %8d %8d %8d %11d %10d %9d ", name, t->texts, t->mutants, t->refused, t->killed, t->equivalent,
+           t->unreached, t->survived);
     if (judged)
         printf("%6.1f%%\n", 100.0 * t->killed / judged);
     else
@@ -242,10 +244,10 @@ static void report(void)
         tally *of_family = family_find(families, text->family);
         of_family->texts++, total.texts++;
         for (int i = 0; i < text->count; i++) {
-            count(of_family, text->state[i]);
-            count(&classes[mutants[i].kind], text->state[i]);
-            count(&total, text->state[i]);
-            if (text->state[i] == MUTANT_ALIVE)
+            count(of_family, text->state[i], text->reached[i]);
+            count(&classes[mutants[i].kind], text->state[i], text->reached[i]);
+            count(&total, text->state[i], text->reached[i]);
+            if (text->state[i] == MUTANT_ALIVE && text->reached[i])
                 print_survivor(text, ptx, &mutants[i]);
         }
         free(ptx);

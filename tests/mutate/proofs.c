@@ -167,28 +167,41 @@ static uint64_t element_of(const char *ptx, const char *pointer)
     return least;
 }
 
-/* Kernels take vectors where a pointer is aligned to them: `and t, pointer, 15`, `setp.eq p, t, 0`. Elements are aligned
- * to their size at least. With a larger mask, or compared with a number that no address of an element leaves, the other way is
- * taken more often, and that one takes any pointer. A mask without bits below the size of an element asks for the same. */
-static bool no_pointer_is_aligned_so(const char *ptx, const mutant *m, const instruction *i)
+/* `and t, pointer, mask`; the bytes of an element of what it points to in *element. */
+static bool masks_pointer(const char *ptx, const instruction *i, uint64_t *mask, uint64_t *element)
 {
-    instruction mask = *i, low, pointer;
-    uint64_t bits, old, now, element;
-    char *end;
-    const bool compares = text_is_opcode(i, "setp.eq.u32") && strcmp(i->operand[2], "0") == 0;
-    if (m->kind != MUTANT_CONSTANT || (compares && !text_definition(ptx, i->operand[1], &mask)) ||
-        !text_is_opcode(&mask, "and.b32") || !text_constant(mask.operand[2], &bits) ||
-        !text_definition(ptx, mask.operand[1], &low) || !text_is_opcode(&low, "cvt.u32.u64") ||
-        !text_definition(ptx, low.operand[1], &pointer) || strcmp(pointer.opcode, "ld.param.u64") != 0)
+    instruction low, pointer;
+    if (!text_is_opcode(i, "and.b32") || !text_constant(i->operand[2], mask) ||
+        !text_definition(ptx, i->operand[1], &low) || !text_is_opcode(&low, "cvt.u32.u64") ||
+        !text_definition(ptx, low.operand[1], &pointer) || !text_is_opcode(&pointer, "ld.param.u64"))
         return false;
-    now = strtoull(m->with, &end, 0);
-    old = compares ? 0 : bits;
-    element = element_of(ptx, low.operand[1]);
-    if (*end || element == 0)
-        return false;
-    if (compares)
-        return now % element != 0 && now < 4096;
-    return (now & old) == old || ((now ^ old) < element);
+    *element = element_of(ptx, low.operand[1]);
+    return *element > 0;
+}
+
+/* `setp.eq p, t, 0` of such a t: whether a pointer is aligned. */
+static bool is_alignment(const char *ptx, const instruction *i, uint64_t *element)
+{
+    instruction masked;
+    uint64_t mask;
+    return text_is_opcode(i, "setp.eq.u32") && strcmp(i->operand[2], "0") == 0 &&
+           text_definition(ptx, i->operand[1], &masked) && masks_pointer(ptx, &masked, &mask, element);
+}
+
+/* Kernels take vectors where a pointer is aligned to them and enough elements are left: `setp.ge.and p, left, 128, aligned`. Where they
+ * ask for more than they need, the other way is taken more often, and that one takes any pointer and any number of elements. Elements
+ * are aligned to their size at least: a mask without bits below it asks for the same. */
+static bool asks_for_more(const char *ptx, const mutant *m, const instruction *i)
+{
+    instruction aligned;
+    uint64_t old, element, now = strtoull(m->with, NULL, 0);
+    if (masks_pointer(ptx, i, &old, &element))
+        return m->kind == MUTANT_LOGIC || (m->kind == MUTANT_CONSTANT && ((now & old) == old || (now ^ old) < element));
+    if (is_alignment(ptx, i, &element))
+        return m->kind == MUTANT_CONSTANT && now % element != 0;
+    return text_is_opcode(i, "setp.ge.and.u64") && text_constant(i->operand[2], &old) &&
+           text_definition(ptx, i->operand[3], &aligned) && is_alignment(ptx, &aligned, &element) &&
+           (m->kind == MUTANT_CONSTANT ? now > old : m->kind == MUTANT_COMPARISON && strcmp(m->with, "gt") == 0);
 }
 
 static const struct {
@@ -205,7 +218,7 @@ static const struct {
     {"the difference vanishes", difference_vanishes},
     {"the other is never NaN", other_is_never_nan},
     {"NaN never comes", nan_never_comes},
-    {"no pointer is aligned so", no_pointer_is_aligned_so},
+    {"more is asked for than needed", asks_for_more},
     {"any lane does", any_lane_does},
     {"any barrier does", any_barrier_does},
 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = 32, FOLDS_MAX = 16, UNIFORM_DEPTH = 24 };
+enum { LANES = 32, FOLDS_MAX = 16, UNIFORM_DEPTH = 40 };
 
 /* ---- Butterflies ---- */
 

@@ -21,6 +21,7 @@ enum { LOADED_MAX = 4096, AREAS_MAX = 4096, SECONDS_MAX = 30, STEPS_MORE = 20000
 typedef struct outcome {
     bool is_refused, ran; /* ran: to its end, and nothing was found */
     uint64_t memory, instructions;
+    bool reached[WATCH_MUTANTS_MAX]; /* of the original: which mutants' lines it executed */
 } outcome;
 
 /* A module, and the text that it was loaded from, or that its text was made from by pinned_to_block. */
@@ -194,11 +195,21 @@ typedef struct launch {
     const ptxvm_launch_config *config;
     const void *params;
     uint64_t param_bytes, step_limit;
+    const watched_text *text;
+    const mutant *mutants;
 } launch;
 
 ptxvm_status __real_ptxvm_launch(ptxvm *vm, ptxvm_kernel *kernel, const ptxvm_launch_config *config,
                                  const void *params, uint64_t param_bytes);
 ptxvm_status __real_ptxvm_module_load(ptxvm *vm, const char *text, size_t length, ptxvm_module **module);
+
+static void note_reached(const ptxvm *vm, const watched_text *text, const mutant *mutants)
+{
+    const ptxvm_counters *counters = ptxvm_last_counters(vm);
+    for (int i = 0; counters && counters->lines && i < text->count; i++)
+        watch.result->reached[i] =
+            mutants[i].line < counters->n_lines && counters->lines[mutants[i].line].instructions > 0;
+}
 
 /* In a process of its own: runs the kernel, or the same kernel of another text. */
 static void run_here(const launch *l, const char *ptx, uint64_t block)
@@ -220,7 +231,11 @@ static void run_here(const launch *l, const char *ptx, uint64_t block)
         watch.result->is_refused = true;
         return;
     }
+    if (!ptx)
+        l->vm->config.counters = PTXVM_COUNTERS_LINES;
     watch.result->ran = __real_ptxvm_launch(l->vm, kernel, l->config, l->params, l->param_bytes) == PTXVM_OK;
+    if (!ptx)
+        note_reached(l->vm, l->text, l->mutants);
     watch.result->instructions = ptxvm_last_report(l->vm)->warp_instructions;
     watch.result->memory = hash_memory(l->vm, areas, count < AREAS_MAX ? count : AREAS_MAX);
 }
@@ -250,12 +265,17 @@ static void try_mutants(launch *l, watched_text *text, uint64_t block)
         is_alive = is_alive || text->state[i] <= MUTANT_ALIVE;
     if (!is_alive || !watch_mutants(text, &ptx, mutants))
         return;
+    l->text = text;
+    l->mutants = mutants;
     outcome original = run_apart(l, NULL, 0);
+    for (int i = 0; i < text->count && original.ran; i++)
+        text->reached[i] = text->reached[i] || original.reached[i];
     if (original.ran) { /* else it is meant to fail */
         l->step_limit = 4 * original.instructions + STEPS_MORE;
         text->launches++;
         for (int i = 0; i < text->count; i++) {
-            char *changed = text->state[i] <= MUTANT_ALIVE ? mutant_text(ptx, &mutants[i]) : NULL;
+            bool is_tried = text->state[i] == MUTANT_UNTRIED || (text->state[i] == MUTANT_ALIVE && original.reached[i]);
+            char *changed = is_tried ? mutant_text(ptx, &mutants[i]) : NULL;
             if (!changed)
                 continue;
             outcome o = run_apart(l, changed, block);
@@ -337,7 +357,7 @@ ptxvm_status __wrap_ptxvm_launch(ptxvm *vm, ptxvm_kernel *kernel, const ptxvm_la
             module = &watch.modules[i];
     watched_text *text = module ? place_of(module->hash) : NULL;
     if (text && text->hash && text->is_taken) {
-        launch l = {vm, kernel, config, params, param_bytes, 0};
+        launch l = {.vm = vm, .kernel = kernel, .config = config, .params = params, .param_bytes = param_bytes};
         try_mutants(&l, text, module->block);
     }
     return __real_ptxvm_launch(vm, kernel, config, params, param_bytes);

@@ -27,6 +27,7 @@ typedef struct watched_text {
     bool is_taken;
     int count, launches;
     uint8_t state[WATCH_MUTANTS_MAX];
+    bool reached[WATCH_MUTANTS_MAX]; /* a launch executed its line */
 } watched_text;
 
 /* Call once, before processes are forked. */
