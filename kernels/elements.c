@@ -147,6 +147,15 @@ ptx_val emit_round(ptx_builder *b, qdnnDataType_t type, ptx_val x)
     return widen_low(b, type, narrow(b, type, x));
 }
 
+void emit_store_exact(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val x)
+{
+    if (type == QDNN_DATA_BF16)
+        ptx_st_as(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, PTX_U16, address, offset,
+                  ptx_shr(b, ptx_as(b, PTX_U32, x), 16));
+    else
+        emit_store(b, type, address, offset, x);
+}
+
 void emit_store(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val x)
 {
     switch (type) {

@@ -28,6 +28,8 @@ ptx_val emit_load_mutable(ptx_builder *b, qdnnDataType_t type, ptx_val address, 
 ptx_val emit_round(ptx_builder *b, qdnnDataType_t type, ptx_val x);
 /* Rounds and stores one element; integer types take an integral f32 in their range. */
 void emit_store(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val x);
+/* The same for a number that emit_round gave, or a bound of its type: there is nothing to round. */
+void emit_store_exact(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, ptx_val x);
 /* Two f32 rounded to F16 or BF16, nearest even: a u32 with the first in the low half. */
 ptx_val emit_narrow_pair(ptx_builder *b, qdnnDataType_t type, ptx_val lo, ptx_val hi);
 /* A whole chunk by 16-byte accesses; address + offset is 16-byte aligned. */

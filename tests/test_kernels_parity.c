@@ -10,6 +10,7 @@
 
 #include "kernels/operations.h"
 #include "ptxvm/ptxvm.h"
+#include "formats/pinned.h"
 #include "formats/ref_spec.h"
 
 #include <stdio.h>
@@ -257,19 +258,6 @@ static void run_trial(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geo
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         buffer_free(t->vm, &t->at[i]);
     buffer_free(t->vm, &t->ranges);
-}
-
-/* The text with the number of the block written in: a launch of one block is then that block of a huge grid. */
-static char *pinned_to_block(const char *ptx, uint64_t number)
-{
-    static const char name[] = "%ctaid.x";
-    char *text = malloc(2 * strlen(ptx) + 32), *end = text;
-    if (!text)
-        return NULL;
-    for (const char *at; (at = strstr(ptx, name)); ptx = at + strlen(name))
-        end += sprintf(end, "%.*s%llu", (int)(at - ptx), ptx, (unsigned long long)number);
-    strcpy(end, ptx);
-    return text;
 }
 
 uint64_t parity_far_block(const kernel_row *row, const kernel_spec *spec)

@@ -36,7 +36,17 @@ static const struct {
       {"rounding", "away"}}},
     {"sm_75", {{"data", "bf16"}, {"scale", "bf16"}, {"group_size", "32"}, {"floor", "0"}}},
     {"sm_120", {{"data", "f32"}, {"scale", "e8m0"}, {"group_size", "32"}, {"mx_rounding", "even"}}},
+    /* For kernels that make scales: only from f32 can every one come that lies between two numbers of a narrower type. */
+    {"sm_75", {{"data", "f32"}, {"scale", "bf16"}, {"group_size", "64"}}},
+    {"sm_86", {{"data", "f32"}, {"scale", "f16"}, {"group_size", "8"}, {"zero", "f16"}}},
 };
+enum { FOR_SCALES = 2 }; /* of the variants, the last */
+
+static bool makes_ranges(const kernel_row *row)
+{
+    kernel_operation operation = kernel_operation_of(row);
+    return operation != KERNEL_QUANTIZE && operation != KERNEL_DEQUANTIZE;
+}
 
 static bool is_new(const trial_setting *settings, int count, const trial_setting *one)
 {
@@ -77,7 +87,7 @@ int trial_settings(const kernel_row *row, trial_setting settings[TRIAL_SETTINGS_
     for (int v = 0; v < LENGTH(variants); v++) {
         trial_setting one = {.spec = kernel_spec_default(), .sm = variants[v].sm};
         char error[256];
-        bool ok = true;
+        bool ok = makes_ranges(row) || v < LENGTH(variants) - FOR_SCALES;
         for (int i = 0; i < LENGTH(variants[v].values) && variants[v].values[i][0]; i++)
             if (kernel_takes(row, variants[v].values[i][0]))
                 ok = kernel_spec_set(row, &one.spec, variants[v].values[i][0], variants[v].values[i][1],
@@ -169,7 +179,7 @@ static void add_callers(trial_list *list)
                                     .callers_first = i});
 }
 
-/* The extremes of a group everywhere in it. Where there are many groups, few turns show all places. */
+/* The extremes of a group everywhere in it; the next group's are close by where they come first. Where there are many groups, few turns show all places. */
 static void add_one_hot(trial_list *list)
 {
     enum { FEW = 3, MANY = 34, SHORT = 128 };
@@ -179,12 +189,16 @@ static void add_one_hot(trial_list *list)
                                     .kind = DATA_ONE_HOT,
                                     .seed = turn,
                                     .data_shift = turn % 4 == 3});
+    append(list, (parity_trial){.n = list->tile, .kind = DATA_ONE_HOT, .seed = 0, .data_shift = 1});
 }
 
-static bool makes_ranges(const kernel_row *row)
+/* Ranges whose scale is clamped, rounded half way, or made of infinities. */
+static void add_ranges(trial_list *list)
 {
-    kernel_operation operation = kernel_operation_of(row);
-    return operation != KERNEL_QUANTIZE && operation != KERNEL_DEQUANTIZE;
+    static const data_kind kinds[] = {DATA_SCALE_TIES, DATA_SCALE_TIES, DATA_SCALE_TIES, DATA_SCALE_TIES,
+                                      DATA_LEAST,      DATA_LEAST,      DATA_INFINITE,   DATA_INFINITE};
+    for (int i = 0; i < LENGTH(kinds); i++)
+        append(list, (parity_trial){.n = 300 + 13 * i, .kind = kinds[i], .seed = (uint32_t)i + 100});
 }
 
 /* Whole tiles, one cut short, and pointers that are not aligned. */
@@ -221,9 +235,10 @@ int trials_for(const kernel_row *row, const kernel_spec *spec, parity_trial tria
     add_kinds(&list);
     add_ragged(&list);
     add_exact(&list);
-    if (makes_ranges(row))
+    if (makes_ranges(row)) {
+        add_ranges(&list);
         add_one_hot(&list);
-    else
+    } else
         add_callers(&list);
     if (far)
         append(&list, (parity_trial){.n = (int64_t)geometry.elements_per_block - 1,

@@ -228,11 +228,11 @@ void group_store_at(ptx_builder *b, const coding *c, const sidecars *s, const gr
     if (g->code.kind != PTX_NOTHING)
         ptx_st_global_u8(b, address, 0, g->code);
     else
-        emit_store(b, scale_data_type(spec->scale), address, 0, g->scale);
+        emit_store_exact(b, scale_data_type(spec->scale), address, 0, g->scale);
     if (g->zero.kind == PTX_NOTHING)
         return;
     ptx_val zero = spec->zero_minus_one ? minus_one(b, c, g->zero) : g->zero;
-    emit_store(b, zero_type, ptx_at(b, s->zero, zero_index, element_bytes(zero_type)), 0, zero);
+    emit_store_exact(b, zero_type, ptx_at(b, s->zero, zero_index, element_bytes(zero_type)), 0, zero);
 }
 
 void group_store(ptx_builder *b, const coding *c, const sidecars *s, const group_made *g, ptx_val index)

@@ -190,6 +190,19 @@ static float around_clamp(const format_facts *format, uint32_t random)
     return random & 0x10000 ? -value : value;
 }
 
+/* No number is negative and some are 0, so that the range is the largest number: the divisor of the format's scale times a number with one
+ * bit more than f16 (or bf16) has. */
+static float scale_tie(const format_facts *format, uint32_t seed, uint32_t random)
+{
+    static const float ties[4] = {1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 1 + 0x1p-11f, 1 + 3 * 0x1p-11f};
+    const float_facts *f = float_format(format);
+    bool unit = format->storage == QDNN_DATA_NF4 || strcmp(format->name, "fp4_bnb") == 0;
+    int bits = format->zero_kind == QDNN_ZERO_NONE ? format->bits - 1 : format->bits;
+    float largest = f ? f->largest : unit ? 1.0f : (float)((1 << bits) - 1);
+    float part = random % 3 == 0 ? 1.0f : random % 3 == 1 ? 0.0f : 0.125f * (float)(random / 16 % 8);
+    return ties[seed % 4] * largest * part;
+}
+
 static uint32_t element(data_kind kind, const format_facts *format, layout l, uint32_t *state, uint32_t seed)
 {
     uint32_t random = next_random(state);
@@ -210,6 +223,12 @@ static uint32_t element(data_kind kind, const format_facts *format, layout l, ui
         return random % 5 == 0 ? special(l, random >> 8) : encode(l, bell(state));
     case DATA_TIES:
         return encode(l, tie(format, random));
+    case DATA_LEAST:
+        return sign | (fraction & 15);
+    case DATA_INFINITE:
+        return ((seed & 1) << (l.bits - 1)) | (largest_exponent + 1) << l.fraction_bits | (random % 3 == 0);
+    case DATA_SCALE_TIES:
+        return encode(l, scale_tie(format, seed, random >> 4));
     case DATA_CLAMP:
         return encode(l, around_clamp(format, random)) ^ (random >> 20 & 1); /* or the neighbour: sums round */
     default:
@@ -345,12 +364,12 @@ enum {
 };
 
 /* The columns: f32, f16; bf16 is the upper half of the f32. 0020 0000 is 2^-128, the largest scale whose
- * reciprocal is infinite. */
+ * reciprocal is infinite; the largest finite number divided by FE92 4924 is -3.5, a tie. */
 static const uint32_t callers_scales[SCALES][2] = {
     {0x00000000, 0x0000}, {0x80000000, 0x8000}, {0x7F800000, 0x7C00}, {0xFF800000, 0xFC00},
     {0x7FC00000, 0x7E00}, {0xFFA00001, 0xFD01}, {0x00010001, 0x0001}, {0x80010001, 0x8001},
     {0x00200000, 0x0200}, {0x00400000, 0x03FF}, {0x00800000, 0x0400}, {0x7F7FFFFF, 0x7BFF},
-    {0x3F800000, 0x3C00}, {0xBF000000, 0xB800}, {0x3EAAAAAB, 0x3555}, {0xFF7FFFFF, 0xFBFF},
+    {0x3F800000, 0x3C00}, {0xBF000000, 0xB800}, {0x3EAAAAAB, 0x3555}, {0xFE924924, 0xFBFF},
 };
 static const uint32_t callers_zeros[ZEROS][2] = {
     {0x40200000, 0x4100}, {0x80000000, 0x8000}, {0x7F800000, 0x7C00}, {0xFF800000, 0xFC00},

@@ -15,16 +15,21 @@ typedef enum {
     DATA_KINDS,   /* so many meet every kernel in turn; those that follow are asked for by name */
     DATA_CLAMP = DATA_KINDS, /* at, around and beyond the least and the largest code: for a caller's scales */
     DATA_ONE_HOT,            /* fill_one_hot */
-    DATA_SUB_BLOCKS          /* sixteen elements each of another kind, and all sizes: what a search for scales meets */
+    DATA_SUB_BLOCKS,        /* sixteen elements each of another kind, and all sizes: what a search for scales meets */
+    DATA_LEAST, /* a few times the least number: scales round to less than the quotient, and codes are clamped */
+    DATA_INFINITE,  /* infinities of one sign, which the seed chooses, and NaN */
+    DATA_SCALE_TIES /* scales lie half way between two numbers of f16 or bf16, as the seed chooses */
 } data_kind;
 
 /* Fills n elements of an f32, f16, bf16 or f64 tensor that is meant for the format. */
-void fill_data(data_kind kind, const format_facts *format, qdnnDataType_t type, uint32_t seed, void *x, int64_t n);
+void fill_data(data_kind kind, const format_facts *format, qdnnDataType_t type, uint32_t seed, void *x,
+               int64_t n);
 
 /* Small numbers but for the two extremes of each group, one positive and one negative. Groups are as kernel_spec has
  * them. `turn` moves the extremes: in 0 they are the first and the second element of a group, in 1 the last and the
  * one before it, then elsewhere: within 34 turns on every lane and every warp, however elements are dealt to them. */
-void fill_one_hot(qdnnDataType_t type, uint64_t group_size, uint64_t channels, uint32_t turn, void *x, int64_t n);
+void fill_one_hot(qdnnDataType_t type, uint64_t group_size, uint64_t channels, uint32_t turn, void *x,
+                  int64_t n);
 
 /* Scales and zero points that the scale operation never makes but a caller may bring: zeros, negative
  * numbers, infinities, NaNs, subnormals, fractions. Where there are enough groups, every scale meets every

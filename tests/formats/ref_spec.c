@@ -1,9 +1,12 @@
 /* A kernel's specification in host_ref's terms. */
 #include "formats/ref_spec.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "formats/kernel_data.h"
+
+enum { BLOCK_ELEMENTS_MAX = 256 };
 
 ref_quant_spec ref_spec_of(const kernel_row *row, const kernel_spec *spec)
 {
@@ -99,6 +102,31 @@ ref_arrays ref_arrays_of(uint8_t *const operands[QDNN_OPERAND_COUNT])
                         .nested_offset = (const float *)(const void *)operands[QDNN_OPERAND_NESTED_OFFSET]};
 }
 
+/* Whether all numbers of a block are finite, and the largest is of moderate size. */
+static bool is_moderate(const ref_quant_spec *spec, uint8_t *block, int64_t elements)
+{
+    float values[BLOCK_ELEMENTS_MAX], largest = 0;
+    ref_quant_spec plain = *spec;
+    plain.data = QDNN_DATA_F32;
+    ref_dequantize(&plain, 1, elements, &(ref_arrays){.codes = block}, values);
+    for (int64_t i = 0; i < elements; i++) {
+        if (!isfinite(values[i]))
+            return false;
+        largest = fmaxf(largest, fabsf(values[i]));
+    }
+    return largest > 0.125f && largest < 16.0f;
+}
+
+/* Numbers of much the same size: each of them counts in a sum. */
+static void fill_moderate_blocks(const ref_quant_spec *spec, int64_t elements, uint32_t seed, int64_t n, uint8_t *blocks)
+{
+    const int64_t bytes = ref_sizes_of(spec, 1, elements).codes;
+    for (int64_t i = 0; i < n / elements; i++)
+        do
+            fill_bytes(seed++, blocks + i * bytes, bytes);
+        while (!is_moderate(spec, blocks + i * bytes, elements));
+}
+
 void ref_fill_blocks(const kernel_row *row, const ref_quant_spec *spec, int64_t n, uint32_t seed,
                      bool callers, void *data, uint8_t *blocks)
 {
@@ -108,7 +136,9 @@ void ref_fill_blocks(const kernel_row *row, const ref_quant_spec *spec, int64_t 
         ref_quantize(spec, 1, n, data, &arrays);
     if (kernel_operation_of(row) != KERNEL_DEQUANTIZE)
         return;
-    if (callers || !can_quantize)
+    if (callers)
         fill_bytes(seed, blocks, ref_sizes_of(spec, 1, n).codes);
+    else if (!can_quantize)
+        fill_moderate_blocks(spec, (int64_t)kernel_columns_multiple(row), seed, n, blocks);
     ref_dequantize(spec, 1, n, &arrays, data);
 }

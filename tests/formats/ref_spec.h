@@ -14,8 +14,8 @@ size_t ref_element_bytes(const ref_quant_spec *spec, int operand);
 /* The arrays of a quantized tensor among its operands. */
 ref_arrays ref_arrays_of(uint8_t *const operands[QDNN_OPERAND_COUNT]);
 
-/* Data and blocks of a format in blocks, either from the other by host_ref. Blocks that are read are made of x, or,
- * where they are a caller's or the format cannot be quantized, of any bytes. */
+/* Data and blocks of a format in blocks, either from the other by host_ref. Blocks that are read are made of x; of
+ * random bytes where the format cannot be quantized (numbers of moderate size) or they are a caller's (any numbers). */
 void ref_fill_blocks(const kernel_row *row, const ref_quant_spec *spec, int64_t n, uint32_t seed,
                      bool callers, void *data, uint8_t *blocks);
 

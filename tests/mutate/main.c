@@ -1,327 +1,329 @@
-/* `./run mutate`: how many one-token mistakes in the kernels' PTX the parity data notice.
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
+/* `./run mutate`: how many one-token mistakes in the kernels' PTX the parity tests notice.
  *
- * Every mutant runs on ptxvm with all checks on against host_ref, with the trials that the suite runs too
- * (test_kernels_trials.c). One is killed when a launch, a check or a comparison fails; refused when ptxvm does not load
- * it, which says nothing about the data; equivalent when a rule of proofs.c proves it, or ptxas gives it the original's cubin.
- * What survives is listed. */
+ * The program is the parity tests themselves, and those of test_kernels_*.c that launch kernels, with watch.c between them and ptxvm:
+ * the mutants of every text that a test launches run on that test's data. One is killed when a launch, a check or a byte
+ * of memory differs; refused when ptxvm does not load it, which says nothing about the data; equivalent when a rule of
+ * proofs.c proves it, or ptxas gives it the original's cubin; unreached when no launch of this text executes its line: an emitter
+ * writes the same line into many texts, and a test runs each with few shapes. What survives is listed. */
 #include "mutate/mutants.h"
 #include "mutate/proofs.h"
 #include "mutate/sink.h"
-#include "test_kernels_trials.h"
+#include "mutate/watch.h"
 #include "tools/toolkit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-enum { STEP_LIMIT = 300000, WAIT_SECONDS = 2 };
-
-typedef struct options {
-    uint64_t seed;
-    int per_kernel;            /* 0: all */
-    const char *filter, *only; /* part of a kernel's name; a class */
-    bool verbose;
-} options;
+enum { CASES_MAX = 20000, JOBS_MAX = 64, FAMILIES_MAX = 64 };
 
 typedef struct tally {
-    int mutants, refused, killed, equivalent, survived;
+    int texts, mutants, refused, killed, equivalent, unreached, survived;
 } tally;
 
-typedef struct session {
-    options o;
-    char ptxas[1024], directory[256]; /* empty where there is no ptxas */
-    tally by_class[MUTANT_CLASSES];
-    FILE *survivors;
-    int broken; /* kernels that fail without a mutation */
-} session;
+typedef struct test_at {
+    const test_case *test;
+    int index;
+} test_at;
 
-/* The text of one setting, and what it is compared with. */
-typedef struct subject {
-    const kernel_row *row;
-    trial_setting setting;
-    char *ptx;
-    toolkit_result cubin;
-    parity_trial trials[TRIALS_MAX];
-    int n_trials;
-} subject;
+static struct {
+    watch_options o;
+    const char *tests; /* part of a test's name */
+    int jobs, most_cases; /* 0: all */
+    char ptxas[1024];
+    test_at cases[CASES_MAX];
+    int n_cases;
+    int *next, *broken; /* shared: the next case or text; tests that fail without a mutation */
+} all;
 
-/* ---- Running ---- */
+/* ---- Tests ---- */
 
-static bool loads(const subject *s, const char *ptx)
+static void name_of(const test_at *at, char *text, size_t size)
 {
-    ptxvm *vm;
-    ptxvm_module *module = NULL;
-    if (ptxvm_create(&(ptxvm_config){.sm = s->setting.sm, .threads = 1}, &vm) != PTXVM_OK)
-        return false;
-    bool ok = ptxvm_module_load(vm, ptx, strlen(ptx), &module) == PTXVM_OK;
-    if (module)
-        ptxvm_module_unload(module);
-    ptxvm_destroy(vm);
-    return ok;
+    char one[256] = "";
+    if (at->test->count)
+        at->test->case_name(at->index, one, sizeof one);
+    snprintf(text, size, "%s.%s%s%s", at->test->suite, at->test->name, *one ? "/" : "", one);
 }
 
-/* How many trials the text stands; all of them: it survives. The first failure ends it. */
-static int stands(const subject *s, const char *ptx, char *why, size_t size)
+static void shuffle(test_at *at, int count, uint64_t *random)
 {
-    ptxvm_config config = {.sm = s->setting.sm,
-                           .threads = 1,
-                           .step_limit = STEP_LIMIT,
-                           .wait_seconds = WAIT_SECONDS,
-                           .checks = PTXVM_CHECK_ALL};
-    ptxvm *vm;
-    if (ptxvm_create(&config, &vm) != PTXVM_OK)
-        return 0;
-    int passed = 0;
-    sink_take(NULL, 0);
-    while (passed < s->n_trials) {
-        parity_trials(vm, s->row, &s->setting.spec, ptx, &s->trials[passed], 1);
-        if (sink_take(why, size) > 0)
-            break;
-        passed++;
+    for (int i = count - 1; i > 0; i--) {
+        int other = (int)(mutant_random(random) % (uint64_t)(i + 1));
+        test_at one = at[i];
+        at[i] = at[other];
+        at[other] = one;
     }
-    ptxvm_destroy(vm);
-    return passed;
 }
 
-static bool assemble(const session *all, const subject *s, const char *ptx, toolkit_result *cubin)
+/* Of each test so many cases that the seed chooses, in an order that it chooses: long and short ones mixed. */
+static void list_tests(void)
 {
-    char path[300];
+    uint64_t random = all.o.seed;
+    for (const test_case *test = sink_tests(); test; test = test->next) {
+        int first = all.n_cases;
+        for (int i = 0, count = test->count ? test->count() : 1; i < count && all.n_cases < CASES_MAX; i++) {
+            char name[512];
+            test_at at = {test, i};
+            name_of(&at, name, sizeof name);
+            if (!all.tests || strstr(name, all.tests))
+                all.cases[all.n_cases++] = at;
+        }
+        shuffle(all.cases + first, all.n_cases - first, &random);
+        if (all.most_cases && all.n_cases > first + all.most_cases)
+            all.n_cases = first + all.most_cases;
+    }
+    shuffle(all.cases, all.n_cases, &random);
+}
+
+static void run_tests(void)
+{
+    char name[512], why[512];
+    for (int i; (i = __atomic_fetch_add(all.next, 1, __ATOMIC_RELAXED)) < all.n_cases;) {
+        name_of(&all.cases[i], name, sizeof name);
+        fprintf(stderr, "[%d of %d] %s\n", i + 1, all.n_cases, name);
+        sink_take(NULL, 0);
+        all.cases[i].test->body(all.cases[i].index);
+        if (sink_take(why, sizeof why) > 0) {
+            fprintf(stderr, "%s fails without a mutation: %s\n", name, why);
+            __atomic_fetch_add(all.broken, 1, __ATOMIC_RELAXED);
+        }
+    }
+}
+
+/* ---- Survivors ---- */
+
+static bool assemble(const char *sm, const char *ptx, toolkit_result *cubin)
+{
+    char path[320];
     *cubin = (toolkit_result){0};
-    if (!all->ptxas[0])
-        return false;
-    snprintf(path, sizeof path, "%s/mutant.ptx", all->directory);
+    snprintf(path, sizeof path, "%s/mutant%d.ptx", all.o.directory, (int)getpid());
     FILE *file = fopen(path, "w");
     if (!file)
         return false;
     fputs(ptx, file);
     fclose(file);
-    return toolkit_ptxas(all->ptxas, s->setting.sm, path, cubin);
+    return toolkit_ptxas(all.ptxas, sm, path, cubin);
 }
 
-static bool is_equivalent(const session *all, const subject *s, const char *ptx)
+static bool gives_the_same_cubin(const char *sm, const toolkit_result *original, const char *ptx)
 {
     toolkit_result cubin;
-    bool same = s->cubin.data && assemble(all, s, ptx, &cubin) && cubin.bytes == s->cubin.bytes &&
-                memcmp(cubin.data, s->cubin.data, cubin.bytes) == 0;
-    if (s->cubin.data)
-        toolkit_free(&cubin);
+    bool same = assemble(sm, ptx, &cubin) && cubin.bytes == original->bytes &&
+                memcmp(cubin.data, original->data, cubin.bytes) == 0;
+    toolkit_free(&cubin);
     return same;
 }
 
-/* ---- Judging ---- */
-
-static void list_survivor(session *all, const subject *s, const mutant *m)
+/* What a rule or ptxas says of the mutants of a text that are left. */
+static void look_again(watched_text *text)
 {
-    char name[KERNEL_FILE_NAME];
-    const char *line = s->ptx + m->at;
-    while (line > s->ptx && line[-1] != '\n')
-        line--;
-    line += *line == '\t';
-    int length = (int)strcspn(line, "\n"), before = (int)(s->ptx + m->at - line);
-    kernel_file_name(s->row, &s->setting.spec, ptx_sm_find(s->setting.sm), name, sizeof name);
-    fprintf(all->survivors, "%s:%d: %s: %.*s -> %.*s%s%.*s\n", name, m->line, mutant_class_names[m->kind],
-            length, line, before, line, m->with, length - before - (int)m->length, line + before + m->length);
-}
-
-static void add_to(tally *to, const tally *one)
-{
-    to->mutants += one->mutants;
-    to->refused += one->refused;
-    to->killed += one->killed;
-    to->equivalent += one->equivalent;
-    to->survived += one->survived;
-}
-
-static void judge(session *all, const subject *s, const mutant *m, tally *kernel)
-{
-    tally one = {.mutants = 1};
-    char *ptx = mutant_text(s->ptx, m);
-    if (!ptx)
-        return;
-    if (!loads(s, ptx))
-        one.refused = 1;
-    else if (stands(s, ptx, NULL, 0) < s->n_trials)
-        one.killed = 1;
-    else if (mutant_proof(s->ptx, m) || is_equivalent(all, s, ptx))
-        one.equivalent = 1;
-    else
-        one.survived = 1;
-    if (one.survived)
-        list_survivor(all, s, m);
-    add_to(kernel, &one);
-    add_to(&all->by_class[m->kind], &one);
+    static mutant mutants[WATCH_MUTANTS_MAX];
+    toolkit_result cubin = {0};
+    char *ptx = NULL, sm[16] = "";
+    bool has_ptx = watch_mutants(text, &ptx, mutants), has_cubin = false;
+    const char *target = has_ptx ? strstr(ptx, ".target ") : NULL;
+    if (target)
+        sscanf(target + 8, "%15[a-z0-9_]", sm);
+    for (int i = 0; i < text->count && has_ptx; i++) {
+        if (text->state[i] != MUTANT_ALIVE || !text->reached[i])
+            continue;
+        if (mutant_proof(ptx, &mutants[i])) {
+            text->state[i] = MUTANT_EQUIVALENT;
+            continue;
+        }
+        if (!cubin.data && !cubin.log && all.ptxas[0])
+            has_cubin = assemble(sm, ptx, &cubin);
+        char *changed = has_cubin ? mutant_text(ptx, &mutants[i]) : NULL;
+        if (changed && gives_the_same_cubin(sm, &cubin, changed))
+            text->state[i] = MUTANT_EQUIVALENT;
+        free(changed);
+    }
+    toolkit_free(&cubin);
     free(ptx);
 }
 
-/* So many of the setting's mutants, each at most once: a partial shuffle. */
-static void judge_setting(session *all, const subject *s, int wanted, tally *kernel)
+static void look_at_survivors(void)
 {
-    uint64_t random =
-        all->o.seed * 1000003 + (uint64_t)(s->row - kernel_rows) * 101 + s->setting.spec.group_size;
-    int count;
-    mutant *list = mutants_of(s->ptx, random, &count);
-    if (all->o.only) {
-        int kept = 0;
-        for (int i = 0; i < count; i++)
-            if (strcmp(mutant_class_names[list[i].kind], all->o.only) == 0)
-                list[kept++] = list[i];
-        count = kept;
+    for (int i; (i = __atomic_fetch_add(all.next, 1, __ATOMIC_RELAXED)) < WATCH_TEXTS_MAX;) {
+        watched_text *text = watch_at(i);
+        if (text && text->launches > 0)
+            look_again(text);
     }
-    if (wanted == 0 || wanted > count)
-        wanted = count;
-    for (int i = 0; i < wanted; i++) {
-        int other = i + (int)(mutant_random(&random) % (uint64_t)(count - i));
-        mutant m = list[other];
-        list[other] = list[i];
-        judge(all, s, &m, kernel);
-    }
-    free(list);
 }
 
-static bool open_subject(session *all, const kernel_row *row, const trial_setting *setting, subject *s)
+static void in_processes(void (*work)(void))
 {
-    kernel_text text;
-    ptx_error error;
-    char why[512] = "";
-    *s = (subject){.row = row, .setting = *setting};
-    if (!kernel_emit(row, &setting->spec, ptx_sm_find(setting->sm), NULL, &text, &error)) {
-        fprintf(stderr, "%s: %s\n", row->name, error.text);
-        return false;
-    }
-    s->ptx = text.ptx;
-    s->n_trials = trials_for(row, &setting->spec, s->trials);
-    int passed = stands(s, s->ptx, why, sizeof why);
-    if (passed < s->n_trials) {
-        fprintf(stderr, "%s fails without a mutation, in trial %d: %s\n", row->name, passed, why);
-        return false;
-    }
-    assemble(all, s, s->ptx, &s->cubin);
-    return true;
-}
-
-static void judge_kernel(session *all, const kernel_row *row, tally *kernel)
-{
-    trial_setting settings[TRIAL_SETTINGS_MAX];
-    int count = trial_settings(row, settings);
-    for (int i = 0; i < count; i++) {
-        int share = all->o.per_kernel / count + (i < all->o.per_kernel % count);
-        subject s;
-        if (all->o.per_kernel > 0 && share == 0)
-            continue;
-        if (open_subject(all, row, &settings[i], &s))
-            judge_setting(all, &s, share, kernel);
-        else
-            all->broken++;
-        free(s.ptx);
-        toolkit_free(&s.cubin);
-    }
+    *all.next = 0;
+    fflush(NULL);
+    for (int i = 0; i < all.jobs; i++)
+        if (fork() == 0) {
+            work();
+            _exit(0);
+        }
+    while (wait(NULL) > 0)
+        ;
 }
 
 /* ---- Reporting ---- */
 
+static void count(tally *t, mutant_state state, bool is_reached)
+{
+    t->mutants += state != MUTANT_UNTRIED;
+    t->refused += state == MUTANT_REFUSED;
+    t->killed += state == MUTANT_KILLED;
+    t->equivalent += state == MUTANT_EQUIVALENT;
+    t->unreached += state == MUTANT_ALIVE && !is_reached;
+    t->survived += state == MUTANT_ALIVE && is_reached;
+}
+
 static void print_head(const char *what)
 {
-    printf("%-28s %8s %8s %8s %10s %9s %7s\n", what, "mutants", "refused", "killed", "equivalent", "survived",
-           "score");
+    printf("\n%-24s %6s %8s %8s %8s %11s %10s %9s %7s\n", what, "texts", "mutants", "refused", "killed", "equivalent",
+           "unreached", "survived", "score");
 }
 
 static void print_tally(const char *name, const tally *t)
 {
     int judged = t->killed + t->survived;
-    printf("%-28s %8d %8d %8d %10d %9d ", name, t->mutants, t->refused, t->killed, t->equivalent,
-           t->survived);
+    printf("%-24s %6d %8d %8d %8d %11d %10d %9d ", name, t->texts, t->mutants, t->refused, t->killed, t->equivalent,
+           t->unreached, t->survived);
     if (judged)
         printf("%6.1f%%\n", 100.0 * t->killed / judged);
     else
         printf("%7s\n", "-");
-    fflush(stdout);
 }
 
-static void print_survivors(session *all)
+static void print_survivor(const watched_text *text, const char *ptx, const mutant *m)
 {
-    char line[1024];
-    rewind(all->survivors);
-    printf("\nSurvivors:\n");
-    while (fgets(line, sizeof line, all->survivors))
-        printf("  %s", line);
+    const char *line = ptx + m->at;
+    while (line > ptx && line[-1] != '\n')
+        line--;
+    line += *line == '\t';
+    int length = (int)strcspn(line, "\n"), before = (int)(ptx + m->at - line);
+    printf("  %s (%d launches) line %d: %s: %.*s -> %.*s%s%.*s\n", text->name, text->launches, m->line, mutant_class_names[m->kind],
+           length, line, before, line, m->with, length - before - (int)m->length < 0 ? 0 : length - before - (int)m->length,
+           line + before + m->length);
 }
 
-static void run_all(session *all)
+typedef struct family {
+    char name[32];
+    tally t;
+} family;
+
+static tally *family_find(family families[FAMILIES_MAX], const char *name)
 {
+    int i = 0;
+    while (i < FAMILIES_MAX - 1 && families[i].name[0] && strcmp(families[i].name, name) != 0)
+        i++;
+    snprintf(families[i].name, sizeof families[i].name, "%s", name);
+    return &families[i].t;
+}
+
+static int compare_families(const void *a, const void *b)
+{
+    return strcmp(((const family *)a)->name, ((const family *)b)->name);
+}
+
+static void report(void)
+{
+    static family families[FAMILIES_MAX];
+    static tally classes[MUTANT_CLASSES];
+    static mutant mutants[WATCH_MUTANTS_MAX];
     tally total = {0};
-    print_head("kernel");
-    for (int i = 0; i < kernel_row_count; i++) {
-        const kernel_row *row = &kernel_rows[i];
-        trial_setting settings[TRIAL_SETTINGS_MAX];
-        tally kernel = {0};
-        if (all->o.filter && !strstr(row->name, all->o.filter))
+    printf("\nSurvivors:\n");
+    for (int place = 0; place < WATCH_TEXTS_MAX; place++) {
+        const watched_text *text = watch_at(place);
+        char *ptx = NULL;
+        if (!text || text->launches == 0 || !watch_mutants(text, &ptx, mutants))
             continue;
-        fprintf(stderr, "[%d of %d] %s\n", i + 1, kernel_row_count, row->name);
-        if (trial_settings(row, settings) == 0) {
-            printf("%-28s not run: not a flat tensor with scales of its own\n", row->name);
-            continue;
+        tally *of_family = family_find(families, text->family);
+        of_family->texts++, total.texts++;
+        for (int i = 0; i < text->count; i++) {
+            count(of_family, text->state[i], text->reached[i]);
+            count(&classes[mutants[i].kind], text->state[i], text->reached[i]);
+            count(&total, text->state[i], text->reached[i]);
+            if (text->state[i] == MUTANT_ALIVE && text->reached[i])
+                print_survivor(text, ptx, &mutants[i]);
         }
-        judge_kernel(all, row, &kernel);
-        print_tally(row->name, &kernel);
-        add_to(&total, &kernel);
+        free(ptx);
     }
-    printf("\n");
+    int n = 0;
+    while (n < FAMILIES_MAX && families[n].name[0])
+        n++;
+    qsort(families, (size_t)n, sizeof families[0], compare_families);
+    print_head("kernels");
+    for (int i = 0; i < n; i++)
+        print_tally(families[i].name, &families[i].t);
     print_head("class");
     for (int i = 0; i < MUTANT_CLASSES; i++)
-        print_tally(mutant_class_names[i], &all->by_class[i]);
+        print_tally(mutant_class_names[i], &classes[i]);
     print_tally("all", &total);
-    print_survivors(all);
 }
 
 /* ---- The command ---- */
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: mutate [--seed N] [--mutants N per kernel] [--all] [--class NAME] [PART OF A "
-                    "KERNEL'S NAME]\n");
+    fprintf(stderr, "usage: mutate [--seed N] [--mutants N per text] [--percent N of the texts] [--class NAME] [--tests PART OF A "
+                    "TEST'S NAME] [--cases N of each test] [--jobs N] [PART OF A KERNEL'S NAME]\n");
     return 2;
 }
 
-static bool parse(int argc, char **argv, options *o)
+static bool parse(int argc, char **argv)
 {
-    *o = (options){.seed = 1, .per_kernel = 20};
+    all.o = (watch_options){.seed = 1, .per_text = 4, .percent = 100};
+    all.jobs = 2;
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         char *end = "";
-        if (strcmp(argv[i], "--all") == 0)
-            o->per_kernel = 0;
-        else if (strcmp(argv[i], "--seed") == 0 && value)
-            o->seed = strtoull(argv[++i], &end, 10);
+        if (strcmp(argv[i], "--seed") == 0 && value)
+            all.o.seed = strtoull(argv[++i], &end, 10);
         else if (strcmp(argv[i], "--mutants") == 0 && value)
-            o->per_kernel = (int)strtol(argv[++i], &end, 10);
+            all.o.per_text = (int)strtol(argv[++i], &end, 10);
+        else if (strcmp(argv[i], "--percent") == 0 && value)
+            all.o.percent = (int)strtol(argv[++i], &end, 10);
+        else if (strcmp(argv[i], "--cases") == 0 && value)
+            all.most_cases = (int)strtol(argv[++i], &end, 10);
+        else if (strcmp(argv[i], "--jobs") == 0 && value)
+            all.jobs = (int)strtol(argv[++i], &end, 10);
         else if (strcmp(argv[i], "--class") == 0 && value)
-            o->only = argv[++i];
-        else if (argv[i][0] != '-' && !o->filter)
-            o->filter = argv[i];
+            all.o.only = argv[++i];
+        else if (strcmp(argv[i], "--tests") == 0 && value)
+            all.tests = argv[++i];
+        else if (argv[i][0] != '-' && !all.o.filter)
+            all.o.filter = argv[i];
         else
             return false;
-        if (*end || o->per_kernel < 0)
+        if (*end)
             return false;
     }
-    return true;
+    return all.o.per_text > 0 && all.o.per_text <= WATCH_MUTANTS_MAX && all.jobs > 0 && all.jobs <= JOBS_MAX;
 }
 
 int main(int argc, char **argv)
 {
-    session all = {0};
-    if (!parse(argc, argv, &all.o))
+    if (!parse(argc, argv))
         return usage();
-    all.survivors = tmpfile();
-    if (!all.survivors || !toolkit_make_directory(all.directory, sizeof all.directory)) {
-        fprintf(stderr, "mutate: no temporary files\n");
+    all.next = mmap(NULL, 2 * sizeof *all.next, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (all.next == MAP_FAILED || !toolkit_make_directory(all.o.directory, sizeof all.o.directory) || !watch_begin(&all.o)) {
+        fprintf(stderr, "mutate: no memory, or no temporary files\n");
         return 1;
     }
+    all.broken = all.next + 1;
     if (!toolkit_find_ptxas(all.ptxas, sizeof all.ptxas)) {
         all.ptxas[0] = 0;
-        printf("There is no ptxas: equivalent mutants count as survivors.\n");
+        printf("There is no ptxas: some equivalent mutants count as survivors.\n");
     }
-    run_all(&all);
-    toolkit_remove_directory(all.directory);
-    fclose(all.survivors);
-    return all.broken > 0;
+    printf("seed %llu, %d mutants of each text, %d%% of the texts\n", (unsigned long long)all.o.seed, all.o.per_text, all.o.percent);
+    list_tests();
+    in_processes(run_tests);
+    in_processes(look_at_survivors);
+    report();
+    toolkit_remove_directory(all.o.directory);
+    return *all.broken > 0;
 }

@@ -186,6 +186,21 @@ static void mutate_integer(finder *f, mutant_class kind, const char *at, size_t 
                    value ^ UINT64_C(1) << mutant_random(&f->random) % (uint64_t)bits);
 }
 
+/* The largest numbers of f32, bf16 and f16: an emitter has them by name, so its mistakes are another's, or the infinity. */
+static bool mutate_largest(finder *f, mutant_class kind, const char *at, size_t length, uint64_t value)
+{
+    static const uint32_t largest[] = {0x7F7FFFFF, 0x7F7F0000, 0x477FE000};
+    const uint64_t sign = value & 0x80000000;
+    for (int i = 0; i < LENGTH(largest); i++)
+        if ((value ^ sign) == largest[i]) {
+            add_number(f, kind, at, length, "0f%08llX", sign | 0x7F800000);
+            add_number(f, kind, at, length, "0f%08llX", sign | largest[(i + 1) % LENGTH(largest)]);
+            add_number(f, kind, at, length, "0f%08llX", value ^ 0x80000000);
+            return true;
+        }
+    return false;
+}
+
 /* The mistakes of a float are in the digits that it has: one more or less in its last digit that is not 0, or one bit
  * from there up. Less than that would be rounded away behind most constants (15 is a clamp before a conversion to an
  * integer). 0 becomes 1. */
@@ -194,6 +209,8 @@ static void mutate_float(finder *f, mutant_class kind, const char *at, size_t le
 {
     uint64_t value = strtoull(at + 2, NULL, 16), one = bits == 32 ? 0x3F800000 : UINT64_C(0x3FF0000000000000);
     int last = 0;
+    if (bits == 32 && mutate_largest(f, kind, at, length, value))
+        return;
     if (value << (65 - bits) == 0) {
         add_number(f, kind, at, length, format, one);
         return;

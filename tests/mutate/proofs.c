@@ -1,115 +1,43 @@
-/* The rules by which mutants are equivalent. Each looks at the instructions that define an operand, as far as they are defined
- * once in the text; a register that is assigned in several places is a variable, of which nothing is known. */
+/* The table of rules, and those about integers. */
 #include "mutate/proofs.h"
 
-#include <ctype.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPERANDS_MAX = 6, DEPTH = 12, TEXT_MAX = 64 };
-
-typedef struct instruction {
-    char opcode[TEXT_MAX], operand[OPERANDS_MAX][TEXT_MAX];
-    int n;
-} instruction;
-
-/* ---- Reading ---- */
-
-/* The instruction of a line; false for labels, directives and guarded instructions. */
-static bool parse(const char *line, instruction *i)
-{
-    *i = (instruction){0};
-    if (*line != '\t' || sscanf(line + 1, "%63[a-z0-9_.]", i->opcode) != 1)
-        return false;
-    const char *at = line + 1 + strlen(i->opcode);
-    while (i->n < OPERANDS_MAX && *at && *at != ';' && *at != '\n') {
-        at += strspn(at, " ,");
-        size_t length = strcspn(at, ",;\n");
-        snprintf(i->operand[i->n++], TEXT_MAX, "%.*s", (int)length, at);
-        at += length;
-    }
-    return true;
-}
-
-static const char *next_line(const char *line)
-{
-    line = strchr(line, '\n');
-    return line ? line + 1 : NULL;
-}
-
-/* The only instruction whose destination is that register. Vector loads and guarded assignments count as another. */
-static bool definition(const char *ptx, const char *reg, instruction *def)
-{
-    int count = 0;
-    const size_t length = strlen(reg);
-    for (const char *line = ptx; line; line = next_line(line)) {
-        instruction i;
-        const char *end = line + strcspn(line, "\n"), *found = strstr(line, reg);
-        if (!found || found >= end || isdigit((unsigned char)found[length]))
-            continue;
-        if (parse(line, &i) && i.n > 0 && strcmp(i.operand[0], reg) == 0 &&
-            strncmp(i.opcode, "st.", 3) != 0) {
-            *def = i;
-            count++;
-        } else if (*line == '\t' && (line[1] == '@' || strchr(line, '{') < end)) {
-            const char *brace = memchr(line, '{', (size_t)(end - line));
-            if (line[1] == '@' || (brace && found > brace))
-                count += 2;
-        }
-    }
-    return count == 1;
-}
-
-static bool is_opcode(const instruction *i, const char *opcode)
-{
-    return strcmp(i->opcode, opcode) == 0;
-}
-
-static bool constant_of(const char *text, uint64_t *value)
-{
-    char *end;
-    bool is_float = text[0] == '0' && text[1] == 'f';
-    *value = strtoull(is_float ? text + 2 : text, &end, is_float ? 16 : 0);
-    return *text != '%' && *text != '-' && *text && *end == 0;
-}
-
 /* ---- The largest value of an unsigned register ---- */
-
-static uint64_t most_of(const char *ptx, const char *operand, int depth);
 
 static uint64_t most_of_instruction(const char *ptx, const instruction *i, int depth)
 {
     uint64_t value = 0, x = i->n > 1 ? most_of(ptx, i->operand[1], depth - 1) : UINT32_MAX;
     uint64_t y = i->n > 2 ? most_of(ptx, i->operand[2], depth - 1) : UINT32_MAX, most = UINT32_MAX;
-    bool is_constant = i->n > 2 && constant_of(i->operand[2], &value);
+    bool is_constant = i->n > 2 && text_constant(i->operand[2], &value);
     if (strncmp(i->opcode, "ld.", 3) == 0)
         most = strstr(i->opcode, ".u8") ? UINT8_MAX : UINT32_MAX;
-    else if (is_opcode(i, "mov.u32") || is_opcode(i, "mov.b32"))
+    else if (text_is_opcode(i, "mov.u32") || text_is_opcode(i, "mov.b32"))
         most = x;
-    else if (is_opcode(i, "and.b32"))
+    else if (text_is_opcode(i, "and.b32"))
         most = x < y ? x : y;
-    else if (is_opcode(i, "min.u32"))
+    else if (text_is_opcode(i, "min.u32"))
         most = x < y ? x : y;
-    else if (is_opcode(i, "shr.u32") && is_constant && value < 32)
+    else if (text_is_opcode(i, "shr.u32") && is_constant && value < 32)
         most = x >> value;
-    else if (is_opcode(i, "shl.b32") && is_constant && value < 32)
+    else if (text_is_opcode(i, "shl.b32") && is_constant && value < 32)
         most = x << value;
-    else if (is_opcode(i, "mul.lo.u32") || is_opcode(i, "mul.lo.s32"))
+    else if (text_is_opcode(i, "mul.lo.u32") || text_is_opcode(i, "mul.lo.s32"))
         most = x * y;
-    else if (is_opcode(i, "add.u32") || is_opcode(i, "add.s32"))
+    else if (text_is_opcode(i, "add.u32") || text_is_opcode(i, "add.s32"))
         most = x + y;
     else if (strncmp(i->opcode, "cvt.u32.u16", 11) == 0)
         most = UINT16_MAX;
     return most < UINT32_MAX ? most : UINT32_MAX;
 }
 
-static uint64_t most_of(const char *ptx, const char *operand, int depth)
+uint64_t most_of(const char *ptx, const char *operand, int depth)
 {
     instruction def;
     uint64_t value;
-    if (constant_of(operand, &value))
+    if (text_constant(operand, &value))
         return value < UINT32_MAX ? value : UINT32_MAX;
     if (strcmp(operand, "%laneid") == 0)
         return 31;
@@ -117,7 +45,7 @@ static uint64_t most_of(const char *ptx, const char *operand, int depth)
         return 1023;
     if (strncmp(operand, "%ctaid.", 7) == 0)
         return INT32_MAX;
-    if (depth == 0 || !definition(ptx, operand, &def))
+    if (depth == 0 || !text_definition(ptx, operand, &def))
         return UINT32_MAX;
     return most_of_instruction(ptx, &def, depth);
 }
@@ -133,108 +61,14 @@ static bool sign_does_not_matter(const char *ptx, const mutant *m, const instruc
     bool is_listed = false;
     if (m->kind != MUTANT_TYPE || (strcmp(m->with, "s32") != 0 && strcmp(m->with, "u32") != 0))
         return false;
+    if (strncmp(i->opcode, "setp.eq.", 8) == 0 || strncmp(i->opcode, "setp.ne.", 8) == 0)
+        return true; /* bits are equal or not */
     for (size_t k = 0; k < sizeof opcodes / sizeof opcodes[0]; k++)
         is_listed = is_listed || strncmp(i->opcode, opcodes[k], strlen(opcodes[k])) == 0;
-    const int last = strncmp(i->opcode, "mad.", 4) == 0 || i->n < 3 ? 2 : i->n; /* the addend is no factor */
-    for (int k = 1; k < i->n && (k < last || k < 3) && is_listed; k++)
-        if (!(strncmp(i->opcode, "shr.", 4) == 0 && k > 1) && !(strncmp(i->opcode, "mad.", 4) == 0 && k > 2))
-            is_listed = most_of(ptx, i->operand[k], DEPTH) <= INT32_MAX;
+    const bool shifts = strncmp(i->opcode, "shr.", 4) == 0;
+    for (int k = 1; k < i->n && k < (shifts ? 2 : 3) && is_listed; k++) /* what follows is an addend or a predicate */
+        is_listed = most_of(ptx, i->operand[k], PROOF_DEPTH) <= INT32_MAX;
     return is_listed;
-}
-
-/* The exponent of all numbers that the bits of a register may be; -1 where it is not known. lop3 and prmt put a code into the
- * fraction of a power of two: only bits below 23 come from elsewhere. */
-static int exponent_of(const instruction *def)
-{
-    uint64_t mask, base, selector;
-    if (strncmp(def->opcode, "lop3.", 5) == 0 && def->n == 5 && constant_of(def->operand[2], &mask) &&
-        constant_of(def->operand[3], &base) && strcmp(def->operand[4], "0x6A") == 0 && mask < 1u << 23)
-        return (int)(base >> 23);
-    if (strncmp(def->opcode, "prmt.", 5) == 0 && def->n == 4 && constant_of(def->operand[2], &base) &&
-        constant_of(def->operand[3], &selector) && base == 0x4B000000 && (selector & 0xFFF0) == 0x7440)
-        return 0x4B000000 >> 23;
-    return -1;
-}
-
-/* The rounding of a difference of two numbers between 2^e and 2^(e+1): both are multiples of 2^(e-23), and so is their difference,
- * which is less than 2^e: it has at most 23 bits and is exact. */
-static bool difference_is_exact(const char *ptx, const mutant *m, const instruction *i)
-{
-    instruction def;
-    uint64_t c;
-    if (m->kind != MUTANT_ROUNDING || !is_opcode(i, "sub.rn.f32") || i->n != 3 ||
-        !constant_of(i->operand[2], &c) || !definition(ptx, i->operand[1], &def))
-        return false;
-    int exponent = exponent_of(&def);
-    return exponent >= 0 && (int)(c >> 23) == exponent;
-}
-
-/* Whether a register holds an integral number, or NaN, or an infinity. Sums, differences, products and extremes of integral
- * numbers are integral, rounded or not: an f32 that cannot hold a fraction's bits is integral anyway. */
-static bool is_integral(const char *ptx, const char *operand, int depth)
-{
-    instruction def;
-    uint64_t bits;
-    if (constant_of(operand, &bits)) {
-        union {
-            uint32_t bits;
-            float value;
-        } x = {(uint32_t)bits};
-        return x.value > -8388608.0f && x.value < 8388608.0f && x.value == (float)(int)x.value;
-    }
-    if (depth == 0 || !definition(ptx, operand, &def))
-        return false;
-    if (is_opcode(&def, "cvt.rni.f32.f32") || is_opcode(&def, "cvt.rzi.f32.f32"))
-        return true;
-    if (is_opcode(&def, "copysign.f32"))
-        return is_integral(ptx, def.operand[2], depth - 1);
-    if (!is_opcode(&def, "selp.b32") && !is_opcode(&def, "min.f32") && !is_opcode(&def, "max.f32") &&
-        !is_opcode(&def, "add.rn.f32") && !is_opcode(&def, "sub.rn.f32"))
-        return false;
-    return is_integral(ptx, def.operand[1], depth - 1) && is_integral(ptx, def.operand[2], depth - 1);
-}
-
-/* Whether a register holds a number of f16 (or bf16): widened from one, or the extreme of two such. */
-static bool is_half(const char *ptx, const char *operand, bool is_f16, int depth)
-{
-    instruction def;
-    uint64_t bits;
-    if (constant_of(operand, &bits)) {
-        uint64_t exponent = bits >> 23 & 0xFF;
-        return is_f16 ? (bits & 0x1FFF) == 0 &&
-                            (exponent == 0 ? bits << 33 == 0 : exponent > 112 && exponent < 143)
-                      : (bits & 0xFFFF) == 0;
-    }
-    if (depth == 0 || !definition(ptx, operand, &def))
-        return false;
-    if (is_f16 ? is_opcode(&def, "cvt.f32.f16")
-               : is_opcode(&def, "shl.b32") && strcmp(def.operand[2], "16") == 0)
-        return true;
-    return (is_opcode(&def, "min.f32") || is_opcode(&def, "max.f32")) &&
-           is_half(ptx, def.operand[1], is_f16, depth - 1) && is_half(ptx, def.operand[2], is_f16, depth - 1);
-}
-
-/* Narrowing a number that the type has does not round. */
-static bool narrowing_is_exact(const char *ptx, const mutant *m, const instruction *i)
-{
-    bool is_f16 = is_opcode(i, "cvt.rn.f16.f32");
-    return m->kind == MUTANT_ROUNDING && (is_f16 || is_opcode(i, "cvt.rn.bf16.f32")) && i->n == 2 &&
-           is_half(ptx, i->operand[1], is_f16, DEPTH);
-}
-
-/* x + 0 is x, and -0 + 0 is +0 in every rounding but the downward one. */
-static bool adds_zero(const char *ptx, const mutant *m, const instruction *i)
-{
-    (void)ptx;
-    return m->kind == MUTANT_ROUNDING && is_opcode(i, "add.rn.f32") && i->n == 3 &&
-           strcmp(i->operand[2], "0f00000000") == 0 && strcmp(m->with, "rz") == 0;
-}
-
-/* The conversion of an integral number to an integer does not round. */
-static bool conversion_is_exact(const char *ptx, const mutant *m, const instruction *i)
-{
-    return m->kind == MUTANT_ROUNDING && is_opcode(i, "cvt.rni.s32.f32") && i->n == 2 &&
-           is_integral(ptx, i->operand[1], DEPTH);
 }
 
 /* Which bits of a register an instruction looks at. */
@@ -242,7 +76,7 @@ static uint32_t bits_read(const instruction *i, const char *reg)
 {
     uint64_t value;
     uint32_t bits = 0;
-    if (strncmp(i->opcode, "prmt.", 5) == 0 && i->n == 4 && constant_of(i->operand[3], &value)) {
+    if (strncmp(i->opcode, "prmt.", 5) == 0 && i->n == 4 && text_constant(i->operand[3], &value)) {
         for (int byte = 0; byte < 4; byte++) {
             unsigned selector = (unsigned)(value >> 4 * byte & 15), source = selector >> 2 & 1;
             if (strcmp(i->operand[1 + source], reg) == 0)
@@ -250,48 +84,53 @@ static uint32_t bits_read(const instruction *i, const char *reg)
         }
         return bits;
     }
-    if (is_opcode(i, "and.b32") && i->n == 3 && constant_of(i->operand[2], &value))
+    if (text_is_opcode(i, "and.b32") && i->n == 3 && text_constant(i->operand[2], &value))
         return (uint32_t)value;
-    if (strncmp(i->opcode, "lop3.", 5) == 0 && i->n == 5 && constant_of(i->operand[2], &value) &&
+    if (strncmp(i->opcode, "lop3.", 5) == 0 && i->n == 5 && text_constant(i->operand[2], &value) &&
         strcmp(i->operand[4], "0x6A") == 0 && strcmp(i->operand[1], reg) == 0 &&
         strcmp(i->operand[3], reg) != 0)
         return (uint32_t)value;
     if (strncmp(i->opcode, "st.", 3) == 0 && i->n == 2 && strcmp(i->operand[1], reg) == 0)
         return strstr(i->opcode, "8") ? 0xFF : strstr(i->opcode, "16") ? 0xFFFF : ~0u;
-    if (is_opcode(i, "cvt.u16.u32"))
+    if (text_is_opcode(i, "cvt.u16.u32"))
         return 0xFFFF;
     uint64_t position, count;
-    if (is_opcode(i, "bfe.u32") && i->n == 4 && constant_of(i->operand[2], &position) &&
-        constant_of(i->operand[3], &count) && position + count <= 32 && count > 0 && count < 32)
+    if (text_is_opcode(i, "bfe.u32") && i->n == 4 && text_constant(i->operand[2], &position) &&
+        text_constant(i->operand[3], &count) && position + count <= 32 && count > 0 && count < 32)
         return ((1u << count) - 1) << position;
     return ~0u;
+}
+
+/* `mov.b32 {low, high}, reg` where nobody looks at the upper half. */
+static bool takes_the_lower_half(const char *ptx, const instruction *i)
+{
+    char high[TEXT_MAX] = "";
+    int lines = 0;
+    if (!text_is_opcode(i, "mov.b32") || sscanf(i->operand[0], "{%*[%a-z0-9], %63[%a-z0-9]", high) != 1)
+        return false;
+    for (const char *line = ptx; line; line = text_next_line(line))
+        lines += text_names(line, high);
+    return lines == 1;
 }
 
 /* Whether no instruction looks at the bits of a register from `width` on. */
 static bool upper_bits_are_unused(const char *ptx, const char *reg, unsigned width, int depth)
 {
-    const size_t length = strlen(reg);
     instruction use;
-    if (depth == 0 || !definition(ptx, reg, &use))
+    if (depth == 0 || !text_definition(ptx, reg, &use))
         return false;
-    for (const char *line = ptx; line; line = next_line(line)) {
-        const char *end = line + strcspn(line, "\n"), *found = line;
-        bool is_here = false;
-        while (!is_here && (found = strstr(found, reg)) && found < end) {
-            is_here = !isdigit((unsigned char)found[length]);
-            found += length;
-        }
+    for (const char *line = ptx; line; line = text_next_line(line)) {
         uint64_t k;
-        if (!is_here)
+        if (!text_names(line, reg))
             continue;
-        if (!parse(line, &use))
+        if (!text_parse(line, &use))
             return false;
-        if (strcmp(use.operand[0], reg) == 0 && strncmp(use.opcode, "st.", 3) != 0)
+        if (text_writes(&use) && strcmp(use.operand[0], reg) == 0)
             continue; /* the definition */
-        if (is_opcode(&use, "shr.u32") && constant_of(use.operand[2], &k) && k < width) {
+        if (text_is_opcode(&use, "shr.u32") && text_constant(use.operand[2], &k) && k < width) {
             if (!upper_bits_are_unused(ptx, use.operand[0], width - (unsigned)k, depth - 1))
                 return false;
-        } else if (bits_read(&use, reg) >> width) {
+        } else if (!(width >= 16 && takes_the_lower_half(ptx, &use)) && bits_read(&use, reg) >> width) {
             return false;
         }
     }
@@ -305,88 +144,64 @@ static bool sign_is_not_seen(const char *ptx, const mutant *m, const instruction
     unsigned width = 0;
     if (m->kind != MUTANT_TYPE)
         return false;
-    if (strncmp(i->opcode, "shr.", 4) == 0 && i->n == 3 && constant_of(i->operand[2], &k) && k > 0 && k < 32)
+    if (strncmp(i->opcode, "shr.", 4) == 0 && i->n == 3 && text_constant(i->operand[2], &k) && k > 0 && k < 32)
         width = 32 - (unsigned)k;
-    else if (is_opcode(i, "cvt.u32.u16"))
+    else if (text_is_opcode(i, "cvt.u32.u16"))
         width = 16;
     else if (strncmp(i->opcode, "ld.", 3) == 0 && strcmp(m->with, "s8") == 0 && i->n == 2)
         width = 8;
-    return width > 0 && upper_bits_are_unused(ptx, i->operand[0], width, DEPTH);
+    return width > 0 && upper_bits_are_unused(ptx, i->operand[0], width, PROOF_DEPTH);
 }
 
-/* ---- Butterflies ---- */
-
-/* Adds a mask to a basis of the lanes that are reached by exclusive or. */
-static void basis_add(uint32_t basis[5], uint32_t mask)
+/* The bytes of an element of the array that a parameter points to: what the loads and stores of single ones at addresses
+ * made from it move; 0 where there are none. `mad address, index, bytes, pointer` has them. */
+static uint64_t element_of(const char *ptx, const char *pointer)
 {
-    for (int bit = 4; bit >= 0 && mask; bit--) {
-        if (!(mask >> bit & 1))
-            continue;
-        if (!basis[bit])
-            basis[bit] = mask;
-        mask ^= basis[bit];
+    uint64_t least = 0, bytes;
+    for (const char *line = ptx; line; line = text_next_line(line)) {
+        instruction i;
+        if (text_parse(line, &i) && text_is_opcode(&i, "mad.lo.u64") && strcmp(i.operand[3], pointer) == 0 &&
+            text_constant(i.operand[2], &bytes) && (least == 0 || bytes < least))
+            least = bytes;
     }
+    return least;
 }
 
-static bool reaches(const uint32_t basis[5], uint32_t mask)
+/* `and t, pointer, mask`; the bytes of an element of what it points to in *element. */
+static bool masks_pointer(const char *ptx, const instruction *i, uint64_t *mask, uint64_t *element)
 {
-    for (int bit = 4; bit >= 0; bit--)
-        if (mask >> bit & 1)
-            mask ^= basis[bit];
-    return mask == 0;
+    instruction low, pointer;
+    if (!text_is_opcode(i, "and.b32") || !text_constant(i->operand[2], mask) ||
+        !text_definition(ptx, i->operand[1], &low) || !text_is_opcode(&low, "cvt.u32.u64") ||
+        !text_definition(ptx, low.operand[1], &pointer) || !text_is_opcode(&pointer, "ld.param.u64"))
+        return false;
+    *element = element_of(ptx, low.operand[1]);
+    return *element > 0;
 }
 
-/* Whether the two instructions behind a shuffle put the extreme of it and the variable into the variable. */
-static bool folds(const char *line, const instruction *shuffle)
+/* `setp.eq p, t, 0` of such a t: whether a pointer is aligned. */
+static bool is_alignment(const char *ptx, const instruction *i, uint64_t *element)
 {
-    instruction extreme, move;
-    const char *variable = shuffle->operand[1], *second = next_line(line),
-               *third = second ? next_line(second) : NULL;
-    return third && parse(second, &extreme) && parse(third, &move) &&
-           (is_opcode(&extreme, "max.f32") || is_opcode(&extreme, "min.f32")) &&
-           is_opcode(&move, "mov.b32") && strcmp(extreme.operand[1], variable) == 0 &&
-           strcmp(extreme.operand[2], shuffle->operand[0]) == 0 && strcmp(move.operand[0], variable) == 0 &&
-           strcmp(move.operand[1], extreme.operand[0]) == 0;
-}
-
-/* A reduction by butterflies leaves in each lane the extreme of all lanes that exclusive or with its masks reaches: minimum and
- * maximum may be taken in any order and any number of times. Another mask gives the same where all of them together reach the
- * same lanes. The instructions are `shfl.bfly x, v, mask`, `max t, v, x` and `mov v, t` by turns. */
-static bool masks_reach_the_same(const char *ptx, const mutant *m, const instruction *i)
-{
-    uint32_t before[5] = {0}, after[5] = {0}, masks[2][16];
-    int n = 0;
-    char *end;
+    instruction masked;
     uint64_t mask;
-    if (strncmp(i->opcode, "shfl.sync.bfly.", 15) != 0 || i->n != 5 || !constant_of(i->operand[2], &mask) ||
-        (m->kind != MUTANT_CONSTANT && m->kind != MUTANT_SHIFT))
-        return false;
-    uint64_t changed = strtoull(m->with, &end, 0);
-    const size_t length = strlen(i->operand[2]);
-    bool is_mask = m->length == length && strncmp(ptx + m->at, i->operand[2], length) == 0 &&
-                   ptx[m->at + length] == ',' && strncmp(ptx + m->at + length, ", 31,", 5) == 0;
-    if (*end || !is_mask || changed > 31)
-        return false;
-    int line_number = 1;
-    for (const char *line = ptx; line; line = next_line(line), line_number++) {
-        instruction other;
-        if (!parse(line, &other) || strncmp(other.opcode, "shfl.sync.bfly.", 15) != 0 ||
-            strcmp(other.operand[1], i->operand[1]) != 0)
-            continue;
-        bool is_extreme = folds(line, &other);
-        if (!is_extreme || n == 16 || !constant_of(other.operand[2], &mask))
-            return false;
-        masks[0][n] = (uint32_t)mask;
-        masks[1][n++] = line_number == m->line ? (uint32_t)changed : (uint32_t)mask;
-    }
-    for (int k = 0; k < n; k++) {
-        basis_add(before, masks[0][k]);
-        basis_add(after, masks[1][k]);
-    }
-    bool same = n > 0;
-    for (int k = 0; k < n; k++)
-        same = same && reaches(before, masks[1][k]) && reaches(after, masks[0][k]);
-    return same;
+    return text_is_opcode(i, "setp.eq.u32") && strcmp(i->operand[2], "0") == 0 &&
+           text_definition(ptx, i->operand[1], &masked) && masks_pointer(ptx, &masked, &mask, element);
+}
+
+/* Kernels take vectors where a pointer is aligned to them and enough elements are left: `setp.ge.and p, left, 128, aligned`. Where they
+ * ask for more than they need, the other way is taken more often, and that one takes any pointer and any number of elements. Elements
+ * are aligned to their size at least: a mask without bits below it asks for the same. */
+static bool asks_for_more(const char *ptx, const mutant *m, const instruction *i)
+{
+    instruction aligned;
+    uint64_t old, element, now = strtoull(m->with, NULL, 0);
+    if (masks_pointer(ptx, i, &old, &element))
+        return m->kind == MUTANT_LOGIC || (m->kind == MUTANT_CONSTANT && ((now & old) == old || (now ^ old) < element));
+    if (is_alignment(ptx, i, &element))
+        return m->kind == MUTANT_CONSTANT && now % element != 0;
+    return text_is_opcode(i, "setp.ge.and.u64") && text_constant(i->operand[2], &old) &&
+           text_definition(ptx, i->operand[3], &aligned) && is_alignment(ptx, &aligned, &element) &&
+           (m->kind == MUTANT_CONSTANT ? now > old : m->kind == MUTANT_COMPARISON && strcmp(m->with, "gt") == 0);
 }
 
 static const struct {
@@ -399,7 +214,13 @@ static const struct {
     {"the type has the number", narrowing_is_exact},
     {"zero is added", adds_zero},
     {"the upper bits are not used", sign_is_not_seen},
-    {"the masks reach the same lanes", masks_reach_the_same},
+    {"the lanes get the same", lanes_get_the_same},
+    {"the difference vanishes", difference_vanishes},
+    {"the other is never NaN", other_is_never_nan},
+    {"NaN never comes", nan_never_comes},
+    {"more is asked for than needed", asks_for_more},
+    {"any lane does", any_lane_does},
+    {"any barrier does", any_barrier_does},
 };
 
 const char *mutant_proof(const char *ptx, const mutant *m)
@@ -408,7 +229,7 @@ const char *mutant_proof(const char *ptx, const mutant *m)
     instruction i;
     while (line > ptx && line[-1] != '\n')
         line--;
-    if (!parse(line, &i))
+    if (!text_parse(line, &i))
         return NULL;
     for (size_t k = 0; k < sizeof rules / sizeof rules[0]; k++)
         if (rules[k].holds(ptx, m, &i))

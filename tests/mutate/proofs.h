@@ -1,10 +1,31 @@
-/* Mutants that provably give the same results, although ptxas gives them another cubin. */
+/* Mutants that provably give the same results, although ptxas gives them another cubin.
+ *
+ * Each rule looks at the instructions that define an operand, as far as they are defined once in the text; a register
+ * that is assigned in several places is a variable, of which nothing is known. */
 #ifndef QDNN_MUTATE_PROOFS_H
 #define QDNN_MUTATE_PROOFS_H
 
 #include "mutate/mutants.h"
+#include "mutate/text.h"
+
+enum { PROOF_DEPTH = 12 };
 
 /* The name of the rule that proves it; null where none does. */
 const char *mutant_proof(const char *ptx, const mutant *m);
+
+/* Rules of their own files; the instruction is the original's. */
+bool difference_is_exact(const char *ptx, const mutant *m, const instruction *i);
+bool narrowing_is_exact(const char *ptx, const mutant *m, const instruction *i);
+bool adds_zero(const char *ptx, const mutant *m, const instruction *i);
+bool conversion_is_exact(const char *ptx, const mutant *m, const instruction *i);
+bool difference_vanishes(const char *ptx, const mutant *m, const instruction *i);
+bool other_is_never_nan(const char *ptx, const mutant *m, const instruction *i);
+bool nan_never_comes(const char *ptx, const mutant *m, const instruction *i);
+bool lanes_get_the_same(const char *ptx, const mutant *m, const instruction *i);
+bool any_lane_does(const char *ptx, const mutant *m, const instruction *i);
+bool any_barrier_does(const char *ptx, const mutant *m, const instruction *i);
+
+/* The largest value of an unsigned operand. */
+uint64_t most_of(const char *ptx, const char *operand, int depth);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "driver/api/request.h"
+#include "formats/sample.h"
 #include "parity/matmul.h"
 #include "parity/ptxvm.h"
 #include "ptxvm/ptxvm.h"
@@ -264,6 +265,92 @@ static int common_count(void)
 static void common_name(int index, char *text, size_t size)
 {
     snprintf(text, size, "%s", common[index].name);
+}
+
+/* ---- Shapes ---- */
+
+/* One text of each product that a format has, with shapes that take all its ways: whole and cut tiles, rounds, chunks and words, one row
+ * and all rows, K shorter than a chunk, infinities and NaN, and a caller's strange scales. The mutants of `./run mutate` are
+ * judged by these. */
+typedef struct shape {
+    int64_t rows_less, n, k; /* rows: those of the tile, less so many (at least 1); negative: more than a tile */
+    data_kind kind;
+    bool callers;
+} shape;
+static const shape shapes[] = {
+    {0, 68, 320, DATA_NORMAL, false},  {1, 5, 520, DATA_NORMAL, false},  {99, 33, 264, DATA_NORMAL, false},
+    {-1, 17, 301, DATA_NORMAL, false}, {3, 40, 7, DATA_NORMAL, false},   {0, 130, 104, DATA_NORMAL, false},
+    {0, 24, 512, DATA_NORMAL, true},   {5, 3, 128, DATA_SPECIAL, false}, {0, 9, 4096, DATA_NORMAL, false},
+    {1, 6, 4168, DATA_NORMAL, false},
+};
+static const kernel_product shaped[] = {KERNEL_PRODUCT_STAGED, KERNEL_PRODUCT_GEMV, KERNEL_PRODUCT_BLOCKS, KERNEL_PRODUCT_COLUMNS,
+                                        KERNEL_PRODUCT_LANEWISE};
+
+static product_case shaped_case(const kernel_row *row, int turn, bool k_rows)
+{
+    static const qdnnDataType_t types[] = {QDNN_DATA_F16, QDNN_DATA_F32, QDNN_DATA_BF16};
+    product_case c = {.rows = -1,
+                      .x = types[turn % 3],
+                      .y = turn % 6 == 5 ? types[turn % 3] : QDNN_DATA_F32, /* in which no bit of a sum is lost */
+                      .k_rows = k_rows,
+                      .alpha = (qdnnAlpha_t)(turn % 4),
+                      .bias = turn % 2 ? (int)types[turn % 3] : 0,
+                      .activation = (qdnnActivation_t)(turn % 5),
+                      .gated = turn % 4 == 3,
+                      .residual = turn % 3 == 1,
+                      .seed = 5,
+                      .weights = {.row = row, .spec = kernel_spec_default(), .granularity = QDNN_GRANULARITY_TENSOR, .rank = 2, .seed = 9}};
+    if (kernel_takes(row, "groups") && kernel_columns_multiple(row) == 1) {
+        c.weights.granularity = QDNN_GRANULARITY_GROUP;
+        c.weights.extent = turn % 2 ? 32 : 64;
+        c.weights.spec.groups = k_rows ? QDNN_GROUPS_COLUMNS : QDNN_GROUPS_ROWS;
+        if (k_rows && kernel_format(row)->bits == 4)
+            c.weights.spec.layout = QDNN_LAYOUT_WORDS_INTERLEAVED;
+    }
+    return c;
+}
+
+static void run_shape(const kernel_row *row, kernel_product product, int turn, const shape *at)
+{
+    const uint64_t tile = product == KERNEL_PRODUCT_LANEWISE ? 32u << turn % 3 : 1u << turn % 4;
+    const way w = {product, tile, product == KERNEL_PRODUCT_LANEWISE && turn % 2 ? 2 : 1};
+    product_case c = shaped_case(row, turn, product == KERNEL_PRODUCT_COLUMNS);
+    int64_t k = kernel_columns_multiple(row) > 1 ? quant_case_columns(row, at->k) : at->k;
+    scene s;
+    c.m = (int64_t)tile > at->rows_less ? (int64_t)tile - at->rows_less : 1;
+    c.kind = at->kind;
+    c.weights.callers = at->callers;
+    c.weights.dims[c.k_rows] = c.gated ? 2 * at->n : at->n;
+    c.weights.dims[!c.k_rows] = k;
+    if (scene_begin(&s, &c)) {
+        kernel_problem problem = s.r.problem;
+        kernel_spec spec = spec_of_way(&s.r.spec, &w);
+        problem.m = (uint64_t)c.m;
+        if (kernel_product_fits(s.r.row, &spec, &problem))
+            check_way(&s, &w, sms[turn % LENGTH(sms)], 0, PTXVM_CHECK_ALL);
+    }
+    scene_end(&s);
+}
+
+static int shape_count(void)
+{
+    return matmul_row_count() * LENGTH(shaped);
+}
+
+static void shape_name(int index, char *text, size_t size)
+{
+    static const char *const names[] = {"staged", "gemv", "blocks", "columns", "lanewise"};
+    snprintf(text, size, "%s_%s", names[index % LENGTH(shaped)], kernel_format(matmul_row_at(index / LENGTH(shaped)))->name);
+}
+
+TEST_EACH(ParityKernels, Shapes, shape_count, shape_name)
+{
+    NEED_PTXVM;
+    const int format = index / LENGTH(shaped), product = index % LENGTH(shaped);
+    if (!sample_is_full() && format % 11 != product * 2)
+        SKIP("a case of the full build");
+    for (int i = 0; i < LENGTH(shapes); i++)
+        run_shape(matmul_row_at(format), shaped[product], format + 3 * product, &shapes[i]);
 }
 
 /* ---- Tests ---- */

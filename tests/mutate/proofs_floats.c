@@ -1,0 +1,253 @@
+/* Rules about numbers: roundings that have nothing to round, and differences that the operations behind them swallow. */
+#include "mutate/proofs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The exponent of all numbers that the bits of a register may be; -1 where it is not known. lop3 and prmt put a code into the
+ * fraction of a power of two: only bits below 23 come from elsewhere. */
+static int exponent_of(const instruction *def)
+{
+    uint64_t mask, base, selector;
+    if (strncmp(def->opcode, "lop3.", 5) == 0 && def->n == 5 && text_constant(def->operand[2], &mask) &&
+        text_constant(def->operand[3], &base) && strcmp(def->operand[4], "0x6A") == 0 && mask < 1u << 23)
+        return (int)(base >> 23);
+    if (strncmp(def->opcode, "prmt.", 5) == 0 && def->n == 4 && text_constant(def->operand[2], &base) &&
+        text_constant(def->operand[3], &selector) && base == 0x4B000000 && (selector & 0xFFF0) == 0x7440)
+        return 0x4B000000 >> 23;
+    return -1;
+}
+
+/* The rounding of a difference of two numbers between 2^e and 2^(e+1): both are multiples of 2^(e-23), and so is their difference,
+ * which is less than 2^e: it has at most 23 bits and is exact. */
+bool difference_is_exact(const char *ptx, const mutant *m, const instruction *i)
+{
+    instruction def;
+    uint64_t c;
+    if (m->kind != MUTANT_ROUNDING || !text_is_opcode(i, "sub.rn.f32") || i->n != 3 ||
+        !text_constant(i->operand[2], &c) || !text_definition(ptx, i->operand[1], &def))
+        return false;
+    int exponent = exponent_of(&def);
+    return exponent >= 0 && (int)(c >> 23) == exponent;
+}
+
+/* Whether a register holds an integral number, or NaN, or an infinity. Sums, differences, products and extremes of integral
+ * numbers are integral, rounded or not: an f32 that cannot hold a fraction's bits is integral anyway. */
+static bool is_integral(const char *ptx, const char *operand, int depth)
+{
+    instruction def;
+    uint64_t bits;
+    if (text_constant(operand, &bits)) {
+        union {
+            uint32_t bits;
+            float value;
+        } x = {(uint32_t)bits};
+        return x.value > -8388608.0f && x.value < 8388608.0f && x.value == (float)(int)x.value;
+    }
+    if (depth == 0 || !text_definition(ptx, operand, &def))
+        return false;
+    if (text_is_opcode(&def, "cvt.rni.f32.f32") || text_is_opcode(&def, "cvt.rzi.f32.f32"))
+        return true;
+    if (text_is_opcode(&def, "copysign.f32"))
+        return is_integral(ptx, def.operand[2], depth - 1);
+    if (!text_is_opcode(&def, "selp.b32") && !text_is_opcode(&def, "min.f32") && !text_is_opcode(&def, "max.f32") &&
+        !text_is_opcode(&def, "add.rn.f32") && !text_is_opcode(&def, "sub.rn.f32"))
+        return false;
+    return is_integral(ptx, def.operand[1], depth - 1) && is_integral(ptx, def.operand[2], depth - 1);
+}
+
+/* Whether a register holds a number of f16 (or bf16): widened from one, or the extreme of two such. */
+static bool is_half(const char *ptx, const char *operand, bool is_f16, int depth)
+{
+    instruction def;
+    uint64_t bits;
+    if (text_constant(operand, &bits)) {
+        uint64_t exponent = bits >> 23 & 0xFF;
+        if (exponent > 102 && exponent <= 112) /* subnormal: multiples of 2^-24 */
+            return is_f16 ? (bits & ((UINT64_C(1) << (126 - exponent)) - 1)) == 0 : (bits & 0xFFFF) == 0;
+        return is_f16 ? (bits & 0x1FFF) == 0 &&
+                            (exponent == 0 ? bits << 33 == 0 : exponent > 112 && exponent < 143)
+                      : (bits & 0xFFFF) == 0;
+    }
+    if (depth == 0 || !text_definition(ptx, operand, &def))
+        return false;
+    if (is_f16 ? text_is_opcode(&def, "cvt.f32.f16")
+               : text_is_opcode(&def, "shl.b32") && strcmp(def.operand[2], "16") == 0)
+        return true;
+    return (text_is_opcode(&def, "min.f32") || text_is_opcode(&def, "max.f32")) &&
+           is_half(ptx, def.operand[1], is_f16, depth - 1) && is_half(ptx, def.operand[2], is_f16, depth - 1);
+}
+
+/* Narrowing a number that the type has does not round. */
+bool narrowing_is_exact(const char *ptx, const mutant *m, const instruction *i)
+{
+    bool is_f16 = text_is_opcode(i, "cvt.rn.f16.f32");
+    return m->kind == MUTANT_ROUNDING && (is_f16 || text_is_opcode(i, "cvt.rn.bf16.f32")) && i->n == 2 &&
+           is_half(ptx, i->operand[1], is_f16, PROOF_DEPTH);
+}
+
+/* x + 0 is x, and -0 + 0 is +0 in every rounding but the downward one. */
+bool adds_zero(const char *ptx, const mutant *m, const instruction *i)
+{
+    (void)ptx;
+    return m->kind == MUTANT_ROUNDING && text_is_opcode(i, "add.rn.f32") && i->n == 3 &&
+           strcmp(i->operand[2], "0f00000000") == 0 && strcmp(m->with, "rz") == 0;
+}
+
+/* The conversion of an integral number to an integer does not round. */
+bool conversion_is_exact(const char *ptx, const mutant *m, const instruction *i)
+{
+    return m->kind == MUTANT_ROUNDING && text_is_opcode(i, "cvt.rni.s32.f32") && i->n == 2 &&
+           is_integral(ptx, i->operand[1], PROOF_DEPTH);
+}
+
+
+/* ---- Differences that vanish ---- */
+
+/* What is known of a register in the original and in the mutant: both values are the same, or both lie between two ends. */
+typedef struct span {
+    float least, most;
+} span;
+
+static float float_of(uint64_t bits)
+{
+    union {
+        uint32_t bits;
+        float value;
+    } x = {(uint32_t)bits};
+    return x.value;
+}
+
+static bool is_f32_constant(const char *operand, float *value)
+{
+    uint64_t bits;
+    if (strncmp(operand, "0f", 2) != 0 || !text_constant(operand, &bits))
+        return false;
+    *value = float_of(bits);
+    return *value == *value;
+}
+
+static float apply(const instruction *i, float x, float c)
+{
+    switch (i->opcode[0] == 'm' ? i->opcode[1] : i->opcode[0]) {
+    case 'i':
+        return x < c ? x : c;
+    case 'a':
+        return i->opcode[0] == 'm' ? (x > c ? x : c) : x + c;
+    case 'u':
+        return x * c;
+    case 'd':
+        return x / c;
+    default: /* neg */
+        return -x;
+    }
+}
+
+static bool vanishes(const char *ptx, const char *reg, span s, int depth);
+
+/* The same of the result of an operation that never decreases (or, neg, never increases) with the register. The extreme of the
+ * register and anything else keeps the ends. */
+static bool vanishes_behind(const char *ptx, const instruction *i, const char *reg, span s, int depth)
+{
+    static const char *const monotone[] = {"min.f32", "max.f32", "add.rn.f32", "mul.rn.f32", "div.rn.f32", "neg.f32"};
+    const bool first = strcmp(i->operand[1], reg) == 0;
+    float c = 1;
+    bool is_listed = false;
+    for (size_t k = 0; k < sizeof monotone / sizeof monotone[0]; k++)
+        is_listed = is_listed || text_is_opcode(i, monotone[k]);
+    bool is_extreme = text_is_opcode(i, "min.f32") || text_is_opcode(i, "max.f32");
+    if (text_is_opcode(i, "mov.b32") || text_is_opcode(i, "selp.b32"))
+        return vanishes(ptx, i->operand[0], s, depth - 1);
+    if (!is_listed || (i->n == 3 && strcmp(i->operand[1], i->operand[2]) == 0))
+        return false;
+    if (i->n == 3 && !is_f32_constant(i->operand[first ? 2 : 1], &c))
+        return is_extreme && vanishes(ptx, i->operand[0], s, depth - 1);
+    if ((i->opcode[0] == 'd' && !first) || c < 0)
+        return is_extreme && vanishes(ptx, i->operand[0], s, depth - 1);
+    float a = apply(i, s.least, c), b = apply(i, s.most, c);
+    if (a != a || b != b)
+        return false;
+    return a == b ? a != 0 : vanishes(ptx, i->operand[0], a < b ? (span){a, b} : (span){b, a}, depth - 1);
+}
+
+/* Whether every use of the register gives the same. */
+static bool vanishes(const char *ptx, const char *reg, span s, int depth)
+{
+    instruction i;
+    if (depth == 0 || !text_definition(ptx, reg, &i))
+        return false;
+    for (const char *line = ptx; line; line = text_next_line(line)) {
+        if (!text_names(line, reg))
+            continue;
+        if (!text_parse(line, &i) || !text_writes(&i))
+            return false;
+        if (strcmp(i.operand[0], reg) != 0 && !vanishes_behind(ptx, &i, reg, s, depth))
+            return false;
+    }
+    return true;
+}
+
+/* Another bound of a clamp: the result is the same, or lies between the two bounds. What rounds to the same number from both, or
+ * is clamped once more behind it, cannot be told apart. */
+bool difference_vanishes(const char *ptx, const mutant *m, const instruction *i)
+{
+    static const char *const opcodes[] = {"min.f32", "max.f32", "neg.f32", "mov.b32", "selp.b32"};
+    char operand[TEXT_MAX] = "";
+    float a, b;
+    bool is_listed = false;
+    for (size_t k = 0; k < sizeof opcodes / sizeof opcodes[0]; k++)
+        is_listed = is_listed || text_is_opcode(i, opcodes[k]);
+    if (m->kind != MUTANT_CONSTANT || !is_listed || m->length >= TEXT_MAX)
+        return false;
+    memcpy(operand, ptx + m->at, m->length);
+    if (!is_f32_constant(operand, &a) || !is_f32_constant(m->with, &b))
+        return false;
+    if (text_is_opcode(i, "neg.f32"))
+        a = -a, b = -b;
+    return vanishes(ptx, i->operand[0], a < b ? (span){a, b} : (span){b, a}, PROOF_DEPTH);
+}
+
+/* ---- NaN ---- */
+
+/* The extreme of a number and anything else is a number; so are the bits of a small integer. A constant that is neither 0 nor
+ * infinite makes no NaN of a number. */
+static bool is_never_nan(const char *ptx, const char *operand, int depth)
+{
+    instruction def;
+    float c;
+    if (is_f32_constant(operand, &c))
+        return true;
+    if (depth == 0 || !text_definition(ptx, operand, &def))
+        return false;
+    if (text_is_opcode(&def, "min.f32") || text_is_opcode(&def, "max.f32"))
+        return is_never_nan(ptx, def.operand[1], depth - 1) || is_never_nan(ptx, def.operand[2], depth - 1);
+    if (text_is_opcode(&def, "neg.f32") || text_is_opcode(&def, "abs.f32"))
+        return is_never_nan(ptx, def.operand[1], depth - 1);
+    if (text_is_opcode(&def, "div.rn.f32") || text_is_opcode(&def, "mul.rn.f32") || text_is_opcode(&def, "add.rn.f32"))
+        return is_f32_constant(def.operand[2], &c) && c - c == 0 && (c != 0 || def.opcode[0] == 'a') &&
+               is_never_nan(ptx, def.operand[1], depth - 1);
+    if (text_is_opcode(&def, "selp.b32"))
+        return is_never_nan(ptx, def.operand[1], depth - 1) && is_never_nan(ptx, def.operand[2], depth - 1);
+    if (strncmp(def.opcode, "cvt.rn.f32.u", 12) == 0 || strncmp(def.opcode, "cvt.rn.f32.s", 12) == 0)
+        return true;
+    return most_of(ptx, operand, PROOF_DEPTH) <= 0x7F800000;
+}
+
+/* Whether x is NaN: `setp.nan p, x, x`. With a number in one of the places it is the same question. */
+bool other_is_never_nan(const char *ptx, const mutant *m, const instruction *i)
+{
+    return m->kind == MUTANT_REGISTER && strncmp(i->opcode, "setp.nan.", 9) == 0 && i->n >= 3 &&
+           strcmp(i->operand[1], i->operand[2]) == 0 && is_never_nan(ptx, m->with, PROOF_DEPTH);
+}
+
+/* `selp d, c, x, p` where p says that a number is NaN: c is never taken. */
+bool nan_never_comes(const char *ptx, const mutant *m, const instruction *i)
+{
+    instruction test;
+    const size_t length = strlen(i->operand[1]);
+    return (m->kind == MUTANT_CONSTANT || m->kind == MUTANT_REGISTER) && text_is_opcode(i, "selp.b32") && i->n == 4 &&
+           m->length == length && strncmp(ptx + m->at, i->operand[1], length) == 0 && ptx[m->at - 2] == ',' &&
+           strstr(ptx + m->at, i->operand[2]) == ptx + m->at + length + 2 && text_definition(ptx, i->operand[3], &test) &&
+           (text_is_opcode(&test, "testp.notanumber.f32") || text_is_opcode(&test, "setp.nan.f32")) &&
+           is_never_nan(ptx, test.operand[1], PROOF_DEPTH);
+}

@@ -1,0 +1,354 @@
+/* Rules about what lanes and warps exchange. */
+#include "mutate/proofs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES = 32, FOLDS_MAX = 16, UNIFORM_DEPTH = 40 };
+
+/* ---- Butterflies ---- */
+
+/* `shfl.bfly x, v, mask, last, members`, `max t, v, x`, `mov v, t`: one step of a reduction. */
+typedef struct fold {
+    const char *line;
+    uint32_t mask[2], last[2]; /* of the original, of the mutant */
+    char extreme;              /* the first letter but one of min, max, add */
+} fold;
+
+/* What a lane has: the set of the lanes whose extreme it is, or a number that stands for a sum of sums in their order. */
+static uint64_t joined(char extreme, uint64_t a, uint64_t b)
+{
+    if (extreme != 'd')
+        return a | b;
+    uint64_t least = a < b ? a : b, most = a < b ? b : a; /* a sum of two is the same either way round */
+    return (least * UINT64_C(0x9E3779B97F4A7C15) ^ most) * UINT64_C(0xBF58476D1CE4E5B9) + 1;
+}
+
+static void run_folds(const fold *folds, int count, int which, uint64_t lanes[LANES])
+{
+    for (int lane = 0; lane < LANES; lane++)
+        lanes[lane] = count && folds[0].extreme == 'd' ? (uint64_t)lane * 7919 + 1 : UINT64_C(1) << lane;
+    for (int k = 0; k < count; k++) {
+        uint64_t before[LANES];
+        memcpy(before, lanes, sizeof before);
+        for (uint32_t lane = 0; lane < LANES; lane++) {
+            uint32_t from = lane ^ (folds[k].mask[which] & 31);
+            if (from > (folds[k].last[which] & 31)) /* bits 5 to 7 of the operand mean nothing */
+                from = lane;
+            lanes[lane] = joined(folds[k].extreme, before[lane], before[from]);
+        }
+    }
+}
+
+static bool is_fold(const char *line, const instruction *shuffle, char *extreme)
+{
+    instruction join, move;
+    const char *variable = shuffle->operand[1], *second = text_next_line(line),
+               *third = second ? text_next_line(second) : NULL;
+    if (!third || !text_parse(second, &join) || !text_parse(third, &move))
+        return false;
+    *extreme = join.opcode[1];
+    return (text_is_opcode(&join, "max.f32") || text_is_opcode(&join, "min.f32") ||
+            text_is_opcode(&join, "add.rn.f32")) &&
+           text_is_opcode(&move, "mov.b32") && strcmp(join.operand[1], variable) == 0 &&
+           strcmp(join.operand[2], shuffle->operand[0]) == 0 && strcmp(move.operand[0], variable) == 0 &&
+           strcmp(move.operand[1], join.operand[0]) == 0;
+}
+
+/* The steps by which a variable is reduced; 0 where it is shuffled in another way as well. */
+static int folds_of(const char *ptx, const instruction *i, fold folds[FOLDS_MAX])
+{
+    int n = 0;
+    for (const char *line = ptx; line; line = text_next_line(line)) {
+        instruction other;
+        uint64_t mask, last;
+        if (!text_parse(line, &other) || strncmp(other.opcode, "shfl.", 5) != 0 ||
+            strcmp(other.operand[1], i->operand[1]) != 0)
+            continue;
+        if (strncmp(other.opcode, "shfl.sync.bfly.", 15) != 0 || n == FOLDS_MAX || other.n != 5 ||
+            !is_fold(line, &other, &folds[n].extreme) || folds[n].extreme != folds[0].extreme ||
+            !text_constant(other.operand[2], &mask) || !text_constant(other.operand[3], &last))
+            return 0;
+        folds[n].line = line;
+        folds[n].mask[0] = folds[n].mask[1] = (uint32_t)mask;
+        folds[n].last[0] = folds[n].last[1] = (uint32_t)last;
+        n++;
+    }
+    return n;
+}
+
+/* A lane's number: the low five bits of the thread's. */
+static bool is_lane(const char *ptx, const char *operand)
+{
+    instruction def;
+    uint64_t mask;
+    if (strcmp(operand, "%laneid") == 0)
+        return true;
+    if (!text_definition(ptx, operand, &def))
+        return false;
+    if (text_is_opcode(&def, "mov.u32") || text_is_opcode(&def, "mov.b32"))
+        return strcmp(def.operand[1], "%laneid") == 0;
+    return text_is_opcode(&def, "and.b32") && text_constant(def.operand[2], &mask) && mask == 31;
+}
+
+/* `setp.eq p, lane, 0`, with another condition or not. */
+static bool is_one_lane(const char *ptx, const instruction *i)
+{
+    return (text_is_opcode(i, "setp.eq.u32") || text_is_opcode(i, "setp.eq.and.u32")) && strcmp(i->operand[2], "0") == 0 &&
+           is_lane(ptx, i->operand[1]);
+}
+
+/* `setp.lt p, thread, 1`: lane 0 of the first warp. */
+static bool is_one_thread(const char *ptx, const instruction *i)
+{
+    instruction thread;
+    return (text_is_opcode(i, "setp.lt.u32") || text_is_opcode(i, "setp.lt.and.u32")) && strcmp(i->operand[2], "1") == 0 &&
+           text_definition(ptx, i->operand[1], &thread) && text_is_opcode(&thread, "mov.u32") &&
+           strcmp(thread.operand[1], "%tid.x") == 0;
+}
+
+/* The line behind the last of the instructions that only lane 0 comes to: the branch on this line goes around them. */
+static const char *end_of_lane_0(const char *ptx, const char *line)
+{
+    char label[TEXT_MAX] = "\n", predicate[TEXT_MAX];
+    instruction def;
+    if (sscanf(line, "\t@!%63[%a-z0-9] bra %62[$A-Za-z0-9_];", predicate, label + 1) != 2 ||
+        !text_definition(ptx, predicate, &def) ||
+        !(is_one_lane(ptx, &def) || is_one_thread(ptx, &def)))
+        return NULL;
+    strcat(label, ":");
+    const char *end = strstr(line, label);
+    return end ? end + 1 : NULL;
+}
+
+/* Whether nothing but reading happens to a variable on the lines from one to before another. */
+static bool is_left_alone(const char *from, const char *to, const char *variable)
+{
+    for (const char *line = from; line && line < to; line = text_next_line(line)) {
+        instruction i;
+        if (text_names(line, variable) && (!text_parse(line, &i) || (text_writes(&i) && strcmp(i.operand[0], variable) == 0)))
+            return false;
+    }
+    return true;
+}
+
+static const char *behind(const fold *f)
+{
+    return text_next_line(text_next_line(text_next_line(f->line)));
+}
+
+/* Of the steps those that belong together, the last of which is at most `last`: nothing else is done to the variable between
+ * them. The number of the first. */
+static int first_of(const fold *folds, int last, const char *variable)
+{
+    while (last > 0 && is_left_alone(behind(&folds[last - 1]), folds[last].line, variable))
+        last--;
+    return last;
+}
+
+/* Where a branch goes: the newline before its label; null where the line has none. */
+static const char *target_of(const char *ptx, const char *line)
+{
+    char label[TEXT_MAX] = "\n", line_text[2 * TEXT_MAX] = "";
+    sscanf(line, "%126[^\n]", line_text);
+    const char *branch = strstr(line_text, "bra"), *name = branch ? strchr(branch, '$') : NULL;
+    if (!name || sscanf(name, "%62[$A-Za-z0-9_]", label + 1) != 1)
+        return NULL;
+    strcat(label, ":");
+    return strstr(ptx, label);
+}
+
+static bool is_named_from(const char *line, const char *variable)
+{
+    for (; line; line = text_next_line(line))
+        if (text_names(line, variable))
+            return true;
+    return false;
+}
+
+/* Whether a variable gets another value from here on before it is read, whichever way is taken. */
+static bool is_set_anew(const char *ptx, const char *line, const char *variable)
+{
+    for (; line; line = text_next_line(line)) {
+        instruction i;
+        const char *target = target_of(ptx, line);
+        if (text_names(line, variable))
+            return text_parse(line, &i) && i.n == 2 && strcmp(i.operand[0], variable) == 0 &&
+                   strcmp(i.operand[1], variable) != 0;
+        if (target && is_named_from(target + 1, variable))
+            return false;
+    }
+    return true;
+}
+
+/* Whether only lane 0 looks at the variable behind the reduction. */
+static bool is_for_lane_0(const char *ptx, const char *variable, const fold *first, const fold *last)
+{
+    const char *end = NULL;
+    for (const char *line = behind(last); line; line = text_next_line(line)) {
+        if (!end || line >= end)
+            end = end_of_lane_0(ptx, line);
+        instruction i;
+        if (!end && text_parse(line, &i) && text_writes(&i) && strcmp(i.operand[0], variable) == 0 && i.n == 2 &&
+            strcmp(i.operand[1], variable) != 0)
+            return true; /* what follows is another value */
+        const char *target = target_of(ptx, line);
+        if ((text_names(line, variable) && !end) ||
+            (target && target < first->line && !is_set_anew(ptx, target + 1, variable)))
+            return false;
+    }
+    return true;
+}
+
+/* A reduction leaves the extreme, or the sum, of some lanes in each lane. Other masks or another last lane make no difference where
+ * each lane that is looked at gets the same. Minima and maxima may be taken in any order and any number of times. */
+bool lanes_get_the_same(const char *ptx, const mutant *m, const instruction *i)
+{
+    static fold folds[FOLDS_MAX];
+    uint64_t before[LANES], after[LANES];
+    char *end;
+    uint64_t changed = strtoull(m->with, &end, 0);
+    if (strncmp(i->opcode, "shfl.sync.bfly.", 15) != 0 || i->n != 5 || *end || m->kind != MUTANT_CONSTANT)
+        return false;
+    int n = folds_of(ptx, i, folds), commas = 0, k = 0, first;
+    while (k < n && ptx + m->at >= folds[k].line + strcspn(folds[k].line, "\n"))
+        k++;
+    if (k == n)
+        return false;
+    first = first_of(folds, k, i->operand[1]);
+    for (const char *at = folds[k].line; at < ptx + m->at; at++)
+        commas += *at == ',';
+    if (commas == 2)
+        folds[k].mask[1] = (uint32_t)changed;
+    else if (commas == 3 && changed < 0x100)
+        folds[k].last[1] = (uint32_t)changed;
+    else
+        return false;
+    while (k + 1 < n && first_of(folds, k + 1, i->operand[1]) == first)
+        k++;
+    run_folds(folds + first, k + 1 - first, 0, before);
+    run_folds(folds + first, k + 1 - first, 1, after);
+    return memcmp(before, after, sizeof before) == 0 ||
+           (before[0] == after[0] && is_for_lane_0(ptx, i->operand[1], &folds[first], &folds[k]));
+}
+
+/* ---- One lane for another ---- */
+
+static bool is_uniform(const char *ptx, const char *operand, const char *place, int depth);
+
+/* A variable that a reduction before the place leaves the same in all lanes, and that nothing changes from there on. */
+static bool is_reduced(const char *ptx, const char *variable, const char *place)
+{
+    static fold folds[FOLDS_MAX];
+    uint64_t lanes[LANES];
+    instruction shuffle = {.n = 5};
+    strcpy(shuffle.operand[1], variable);
+    int n = folds_of(ptx, &shuffle, folds);
+    while (n > 0 && folds[n - 1].line > place)
+        n--;
+    if (n == 0 || !is_left_alone(behind(&folds[n - 1]), place, variable))
+        return false;
+    int first = first_of(folds, n - 1, variable);
+    run_folds(folds + first, n - first, 0, lanes);
+    for (int lane = 1; lane < LANES; lane++)
+        if (lanes[lane] != lanes[0])
+            return false;
+    return true;
+}
+
+/* The register of "[%d7+4]" or "%r3"; empty for constants and names. */
+static void register_of(const char *operand, char reg[TEXT_MAX])
+{
+    const char *start = strchr(operand, '%');
+    reg[0] = 0;
+    if (start)
+        sscanf(start, "%63[%a-z0-9.]", reg);
+}
+
+static bool sources_are_uniform(const char *ptx, const instruction *i, const char *place, int depth)
+{
+    for (int k = text_writes(i) ? 1 : 0; k < i->n; k++)
+        if (!is_uniform(ptx, i->operand[k], place, depth))
+            return false;
+    return true;
+}
+
+/* Whether all lanes of a warp have the same there. */
+static bool is_uniform(const char *ptx, const char *operand, const char *place, int depth)
+{
+    instruction def, thread;
+    uint64_t shift;
+    char reg[TEXT_MAX];
+    register_of(operand, reg);
+    if (!reg[0] || strncmp(reg, "%ctaid", 6) == 0 || strncmp(reg, "%nctaid", 7) == 0 || strncmp(reg, "%ntid", 5) == 0)
+        return true;
+    if (strchr(reg, '.') || strcmp(reg, "%laneid") == 0 || depth == 0)
+        return false;
+    if (!text_definition(ptx, reg, &def))
+        return is_reduced(ptx, reg, place);
+    if (text_is_opcode(&def, "shr.u32") && text_constant(def.operand[2], &shift) && shift >= 5 && shift < 32 &&
+        text_definition(ptx, def.operand[1], &thread) && strcmp(thread.operand[1], "%tid.x") == 0)
+        return true; /* the warp's number */
+    if (strncmp(def.opcode, "ld.", 3) == 0 || strncmp(def.opcode, "shfl.", 5) == 0 || strncmp(def.opcode, "atom.", 5) == 0)
+        return strncmp(def.opcode, "ld.param.", 9) == 0;
+    return sources_are_uniform(ptx, &def, place, depth - 1);
+}
+
+/* Whether everything behind the branch, up to its label, is the same for all lanes of a warp. */
+static bool region_is_uniform(const char *ptx, const char *line)
+{
+    char label[TEXT_MAX] = "\n";
+    if (sscanf(line, "\t@!%*[%a-z0-9] bra %62[$A-Za-z0-9_];", label + 1) != 1)
+        return false;
+    strcat(label, ":");
+    const char *end = strstr(line, label), *branch = line;
+    if (!end)
+        return false;
+    for (line = text_next_line(line); line && line <= end; line = text_next_line(line)) {
+        instruction i;
+        if (!text_parse(line, &i) || strncmp(i.opcode, "bar", 3) == 0 || strncmp(i.opcode, "bra", 3) == 0 ||
+            strncmp(i.opcode, "shfl", 4) == 0 || strncmp(i.opcode, "atom", 4) == 0 || strncmp(i.opcode, "red", 3) == 0 ||
+            !sources_are_uniform(ptx, &i, branch, UNIFORM_DEPTH))
+            return false;
+    }
+    return true;
+}
+
+/* One lane stores what all lanes of its warp have: another, or several, store the same. */
+bool any_lane_does(const char *ptx, const mutant *m, const instruction *i)
+{
+    uint64_t number;
+    if (!text_is_opcode(i, "setp.eq.u32") && !text_is_opcode(i, "setp.eq.and.u32"))
+        return false;
+    bool is_other = m->kind == MUTANT_CONSTANT && text_constant(m->with, &number) && number < LANES;
+    if (!(is_other || (m->kind == MUTANT_COMPARISON && strcmp(m->with, "ne") == 0)) || !is_lane(ptx, i->operand[1]) ||
+        strcmp(i->operand[2], "0") != 0)
+        return false;
+    int uses = 0;
+    for (const char *line = ptx; line; line = text_next_line(line)) {
+        instruction own;
+        if (!text_names(line, i->operand[0]) || (text_parse(line, &own) && strcmp(own.operand[0], i->operand[0]) == 0))
+            continue;
+        if (!region_is_uniform(ptx, line))
+            return false;
+        uses++;
+    }
+    return uses > 0;
+}
+
+/* ---- Barriers ---- */
+
+/* `bar.sync a` waits for all threads of the block, whatever a is: another barrier does the same, if no other instruction counts threads
+ * at one. */
+bool any_barrier_does(const char *ptx, const mutant *m, const instruction *i)
+{
+    if (m->kind != MUTANT_CONSTANT || !text_is_opcode(i, "bar.sync") || i->n != 1 || strtoul(m->with, NULL, 0) > 15)
+        return false;
+    for (const char *line = ptx; line; line = text_next_line(line)) {
+        instruction other;
+        if (strstr(line, "bar.") == line + 1 && (!text_parse(line, &other) || !text_is_opcode(&other, "bar.sync") || other.n != 1))
+            return false;
+    }
+    return true;
+}
