@@ -134,12 +134,12 @@ TEST_CASE(ApiUnsupported, OperationsThatAFormatDoesNotHave)
     qdnnPlan_t plan = NULL;
     REQUIRE(begin());
     OK(qdnnSetTensorDescriptor(tensor, QDNN_DATA_F32, 2, (int64_t[]){4, 256}, NULL));
-    OK(qdnnSetQuantWeights(quant, QDNN_WEIGHTS_GGUF_Q4_K, 0));
+    OK(qdnnSetQuantWeights(quant, QDNN_WEIGHTS_GGUF_IQ4_XS, 0));
     bool can_be_read =
-        kernel_find_format(QDNN_DATA_U8, 0, QDNN_ZERO_NONE, QDNN_CODE_DEFAULT, QDNN_BLOCK_Q4_K);
+        kernel_find_format(QDNN_DATA_U8, 0, QDNN_ZERO_NONE, QDNN_CODE_DEFAULT, QDNN_BLOCK_IQ4_XS);
     CHECK_STATUS_IS(qdnnCreateQuantizePlan(handle, tensor, quant, &plan), QDNN_STATUS_NOT_SUPPORTED);
     CHECK_HAS(last_sentence(), can_be_read ? " does not have this operation; it has: quant."
-                                           : "QDNN_QUANT_BLOCK_FORMAT is QDNN_BLOCK_Q4_K: no kernel");
+                                           : "QDNN_QUANT_BLOCK_FORMAT is QDNN_BLOCK_IQ4_XS: no kernel");
     end();
 }
 

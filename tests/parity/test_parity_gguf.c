@@ -160,12 +160,12 @@ TEST_CASE(ParityGguf, OperationsThatThereAreNot)
     qdnnQuantDescriptor_t quant = NULL;
     qdnnPlan_t plan = NULL;
     qdnnHandle_t handle = ptxvm_begin("sm_90", 0, "all", "stderr");
-    describe(QDNN_BLOCK_Q4_K, QDNN_DATA_F32, 2, 256, &tensor, &quant);
+    describe(QDNN_BLOCK_IQ4_XS, QDNN_DATA_F32, 2, 256, &tensor, &quant);
     CHECK_EQ_I64(qdnnCreateQuantizePlan(handle, tensor, quant, &plan), QDNN_STATUS_NOT_SUPPORTED);
     CHECK_EQ_I64(qdnnCreateScalePlan(handle, tensor, quant, &plan), QDNN_STATUS_NOT_SUPPORTED);
     char text[1024];
     qdnnGetLastErrorString(text, sizeof text);
-    CHECK_HAS(text, "gguf_q4_k does not have this operation; it has: quant.gguf_q4_k.dequantize");
+    CHECK_HAS(text, "gguf_iq4_xs does not have this operation; it has: quant.gguf_iq4_xs.dequantize");
     qdnnDestroyTensorDescriptor(tensor);
     qdnnDestroyQuantDescriptor(quant);
     ptxvm_end(handle);
