@@ -5,7 +5,7 @@
 typedef struct affine_data {
     const block_search *s;
     const ptx_val *x;
-    ptx_val rms; /* empty where it is no part of weights */
+    ptx_val weights[SUB_BLOCK_MAX];
     ptx_val largest, sum_w, sum_x;
 } affine_data;
 
@@ -13,13 +13,6 @@ typedef struct affine_data {
 typedef struct affine_fit {
     ptx_val scale, minimum, error, factor, base;
 } affine_fit;
-
-/* Made anew where it is needed: that costs one instruction, and keeping it a register for each element. */
-static ptx_val weight(ptx_builder *b, const affine_data *d, unsigned i)
-{
-    ptx_val magnitude = ptx_abs(b, d->x[i]);
-    return d->rms.kind == PTX_NOTHING ? magnitude : ptx_add(b, d->rms, magnitude);
-}
 
 static ptx_val root_mean_square(ptx_builder *b, const ptx_val *x, unsigned count)
 {
@@ -30,15 +23,27 @@ static ptx_val root_mean_square(ptx_builder *b, const ptx_val *x, unsigned count
                     ptx_mul(b, squares, ptx_f32(b, 1.0f / (float)count))); /* a power of two: as a division */
 }
 
+static void make_weights(ptx_builder *b, affine_data *d)
+{
+    ptx_val rms = {0};
+    if (d->s->squared)
+        rms = root_mean_square(b, d->x, d->s->elements);
+    for (unsigned i = 0; i < d->s->elements; i++) {
+        d->weights[i] = ptx_abs(b, d->x[i]);
+        if (d->s->squared)
+            d->weights[i] = ptx_add(b, rms, d->weights[i]);
+    }
+}
+
 /* Returns the least value, at most 0. */
 static ptx_val take_sums(ptx_builder *b, affine_data *d)
 {
     ptx_val least = ptx_min(b, d->x[0], ptx_f32(b, 0));
     d->largest = d->x[0];
-    d->sum_w = weight(b, d, 0);
+    d->sum_w = d->weights[0];
     d->sum_x = ptx_mul(b, d->sum_w, d->x[0]);
     for (unsigned i = 1; i < d->s->elements; i++) {
-        ptx_val w = weight(b, d, i);
+        ptx_val w = d->weights[i];
         least = ptx_min(b, least, d->x[i]);
         d->largest = ptx_max(b, d->largest, d->x[i]);
         d->sum_w = ptx_add(b, d->sum_w, w);
@@ -71,7 +76,7 @@ static ptx_val error_of(ptx_builder *b, const affine_data *d, ptx_val scale, ptx
         ptx_val value = ptx_add(b, ptx_mul(b, scale, codes[i]), minimum);
         ptx_val difference = ptx_sub(b, value, d->x[i]);
         ptx_val size = d->s->squared ? ptx_mul(b, difference, difference) : ptx_abs(b, difference);
-        ptx_val weighted = ptx_mul(b, weight(b, d, i), size);
+        ptx_val weighted = ptx_mul(b, d->weights[i], size);
         error = i ? ptx_add(b, error, weighted) : weighted;
     }
     return error;
@@ -90,7 +95,7 @@ static line_sums sums_of(ptx_builder *b, const affine_data *d, const ptx_val *co
 {
     line_sums s = {0};
     for (unsigned i = 0; i < d->s->elements; i++) {
-        ptx_val weighted = ptx_mul(b, weight(b, d, i), codes[i]);
+        ptx_val weighted = ptx_mul(b, d->weights[i], codes[i]);
         ptx_val l2 = ptx_mul(b, weighted, codes[i]), xl = ptx_mul(b, weighted, d->x[i]);
         s.l = i ? ptx_add(b, s.l, weighted) : weighted;
         s.l2 = i ? ptx_add(b, s.l2, l2) : l2;
@@ -144,8 +149,7 @@ static void try_candidate(ptx_builder *b, const affine_data *d, ptx_val number, 
 /* The first fit spans the elements exactly; each candidate after it starts from the best minimum so far. */
 static affine_fit fit_of(ptx_builder *b, affine_data *d)
 {
-    if (d->s->squared)
-        d->rms = root_mean_square(b, d->x, d->s->elements);
+    make_weights(b, d);
     ptx_val least = take_sums(b, d), codes[SUB_BLOCK_MAX];
     ptx_val factor = factor_of(b, d, ptx_f32(b, d->s->most), least), scale = ptx_rcp(b, factor);
     factor = search_finite_or_zero(b, factor);

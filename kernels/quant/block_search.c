@@ -7,6 +7,9 @@
 /* Words between sub-blocks: then eight threads that read 16 bytes each touch all banks once. */
 enum { GAP = 4 };
 
+/* Up to 128 registers for each; left alone, ptxas takes a few more on some targets, and one block in four would not fit. */
+enum { THREADS_PER_SM = 512 };
+
 typedef struct values {
     ptx_val shared;    /* address */
     unsigned elements; /* of a sub-block */
@@ -64,6 +67,7 @@ static void encode_sub_block(ptx_builder *b, const block_tile *t, const ptx_val 
 void emit_block_search(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     block_tile t = block_tile_begin(b, row, spec, block_quantize_threads(block_layout_of(row->format)));
+    ptx_minnctapersm(b, THREADS_PER_SM / t.threads);
     ptx_val code_bytes = ptx_shared(b, "code_bytes", PTX_U32, BLOCK_TILE / 4, LOAD_BYTES);
     ptx_val x[SUB_BLOCK_MAX], words[SUB_BLOCK_MAX / 4];
     values v = values_of(b, &t);
