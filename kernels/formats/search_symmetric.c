@@ -8,12 +8,27 @@ typedef struct symmetric_sums {
     ptx_val xl, l2;
 } symmetric_sums;
 
-/* What an element adds to them with a code. */
-static symmetric_sums terms_of(ptx_builder *b, ptx_val x, ptx_val code)
+/* The powers of elements that are in their terms. */
+typedef struct symmetric_data {
+    const sub_block *sub;
+    ptx_val squares[SUB], cubes[SUB];
+} symmetric_data;
+
+static symmetric_data data_of(ptx_builder *b, const sub_block *sub)
 {
-    ptx_val w = ptx_mul(b, x, x);
-    ptx_val xl = ptx_mul(b, ptx_mul(b, w, x), code);
-    return (symmetric_sums){xl, ptx_mul(b, ptx_mul(b, w, code), code)};
+    symmetric_data d = {.sub = sub};
+    for (unsigned i = 0; i < SUB; i++) {
+        d.squares[i] = ptx_mul(b, sub->x[i], sub->x[i]);
+        d.cubes[i] = ptx_mul(b, d.squares[i], sub->x[i]);
+    }
+    return d;
+}
+
+/* What element i adds to them with a code. */
+static symmetric_sums terms_of(ptx_builder *b, const symmetric_data *d, unsigned i, ptx_val code)
+{
+    ptx_val xl = ptx_mul(b, d->cubes[i], code);
+    return (symmetric_sums){xl, ptx_mul(b, ptx_mul(b, d->squares[i], code), code)};
 }
 
 static float half_of(const block_search *s)
@@ -26,12 +41,13 @@ static ptx_val code_of(ptx_builder *b, const block_search *s, ptx_val v)
     return search_nearest(b, v, -half_of(s), half_of(s) - 1);
 }
 
-static symmetric_sums sums_of(ptx_builder *b, const sub_block *sub, ptx_val factor, ptx_val *codes)
+static symmetric_sums sums_of(ptx_builder *b, const symmetric_data *d, ptx_val factor, ptx_val *codes)
 {
+    const sub_block *sub = d->sub;
     symmetric_sums sums = {0};
     for (unsigned i = 0; i < SUB; i++) {
         codes[i] = code_of(b, sub->layout->search, ptx_mul(b, factor, sub->x[i]));
-        symmetric_sums one = terms_of(b, sub->x[i], codes[i]);
+        symmetric_sums one = terms_of(b, d, i, codes[i]);
         sums.xl = i ? ptx_add(b, sums.xl, one.xl) : one.xl;
         sums.l2 = i ? ptx_add(b, sums.l2, one.l2) : one.l2;
     }
@@ -70,10 +86,10 @@ typedef struct best_factor {
     ptx_val scale, merit, factor; /* variables */
 } best_factor;
 
-static void try_factor(ptx_builder *b, const sub_block *sub, ptx_val factor, best_factor *best)
+static void try_factor(ptx_builder *b, const symmetric_data *d, ptx_val factor, best_factor *best)
 {
     ptx_val codes[SUB];
-    symmetric_sums sums = sums_of(b, sub, factor, codes);
+    symmetric_sums sums = sums_of(b, d, factor, codes);
     ptx_val scale = ptx_div(b, sums.xl, sums.l2), square = ptx_mul(b, sums.xl, sums.xl);
     ptx_val taken = ptx_setp_and(b, PTX_GT, sums.l2, ptx_f32(b, 0), ptx_testp_finite(b, scale));
     taken = ptx_setp_and(b, PTX_GT, square, ptx_mul(b, best->merit, sums.l2), taken);
@@ -87,9 +103,10 @@ static symmetric_fit fit_by_factors(ptx_builder *b, const sub_block *sub)
 {
     const block_search *s = sub->layout->search;
     symmetric_fit fit;
+    symmetric_data d = data_of(b, sub);
     ptx_val nearly_zero, top = top_of(b, sub, &nearly_zero), half = ptx_f32(b, half_of(s));
     ptx_val factor = ptx_div(b, ptx_neg(b, half), top);
-    symmetric_sums sums = sums_of(b, sub, factor, fit.codes);
+    symmetric_sums sums = sums_of(b, &d, factor, fit.codes);
     ptx_val scale = quotient_or(b, sums, ptx_rcp(b, factor));
     best_factor best = {.scale = ptx_var(b, scale),
                         .merit = ptx_var(b, ptx_mul(b, scale, sums.xl)),
@@ -98,7 +115,7 @@ static symmetric_fit fit_by_factors(ptx_builder *b, const sub_block *sub)
     ptx_val number = ptx_for(b, ptx_s32(b, -(int)s->candidates / 2), ptx_s32(b, (int)s->candidates / 2), 1);
     ptx_val place = ptx_selp(b, number, ptx_add(b, number, 1), ptx_setp(b, PTX_LT, number, 0));
     ptx_val more = ptx_mul(b, ptx_cvt(b, PTX_F32, place), ptx_f32(b, 0.1f));
-    try_factor(b, sub, ptx_div(b, ptx_neg(b, ptx_add(b, more, half)), top), &best);
+    try_factor(b, &d, ptx_div(b, ptx_neg(b, ptx_add(b, more, half)), top), &best);
     ptx_end_for(b);
     fit.scale = best.scale;
     for (unsigned i = 0; i < SUB; i++)
@@ -110,15 +127,15 @@ static symmetric_fit fit_by_factors(ptx_builder *b, const sub_block *sub)
 /* ---- Q3_K: codes are moved one by one as long as that helps, five rounds at most ---- */
 
 /* Codes and sums are variables; so is `changed`, a u32. */
-static void improve_code(ptx_builder *b, const sub_block *sub, unsigned i, ptx_val code, symmetric_sums *sums,
-                         ptx_val changed)
+static void improve_code(ptx_builder *b, const symmetric_data *d, unsigned i, ptx_val code,
+                         symmetric_sums *sums, ptx_val changed)
 {
     ptx_val zero = ptx_f32(b, 0);
-    symmetric_sums old = terms_of(b, sub->x[i], code);
+    symmetric_sums old = terms_of(b, d, i, code);
     symmetric_sums others = {ptx_sub(b, sums->xl, old.xl), ptx_sub(b, sums->l2, old.l2)};
-    ptx_val wanted = ptx_div(b, ptx_mul(b, sub->x[i], others.l2), others.xl);
-    ptx_val moved = code_of(b, sub->layout->search, wanted);
-    symmetric_sums one = terms_of(b, sub->x[i], moved);
+    ptx_val wanted = ptx_div(b, ptx_mul(b, d->sub->x[i], others.l2), others.xl);
+    ptx_val moved = code_of(b, d->sub->layout->search, wanted);
+    symmetric_sums one = terms_of(b, d, i, moved);
     symmetric_sums with = {ptx_add(b, others.xl, one.xl), ptx_add(b, others.l2, one.l2)};
     ptx_val gain = ptx_mul(b, ptx_mul(b, with.xl, with.xl), sums->l2);
     ptx_val bar = ptx_mul(b, ptx_mul(b, sums->xl, sums->xl), with.l2);
@@ -135,9 +152,10 @@ static void improve_code(ptx_builder *b, const sub_block *sub, unsigned i, ptx_v
 static symmetric_fit fit_by_rounds(ptx_builder *b, const sub_block *sub)
 {
     symmetric_fit fit;
+    symmetric_data d = data_of(b, sub);
     ptx_val nearly_zero, top = top_of(b, sub, &nearly_zero), half = ptx_f32(b, half_of(sub->layout->search));
     ptx_val factor = ptx_div(b, ptx_neg(b, half), top), codes[SUB];
-    symmetric_sums sums = sums_of(b, sub, factor, codes);
+    symmetric_sums sums = sums_of(b, &d, factor, codes);
     sums = (symmetric_sums){ptx_var(b, sums.xl), ptx_var(b, sums.l2)};
     for (unsigned i = 0; i < SUB; i++)
         fit.codes[i] = ptx_var(b, codes[i]);
@@ -146,7 +164,7 @@ static symmetric_fit fit_by_rounds(ptx_builder *b, const sub_block *sub)
     ptx_break_if(b, ptx_setp(b, PTX_EQ, changed, 0));
     ptx_assign(b, changed, ptx_u32(b, 0));
     for (unsigned i = 0; i < SUB; i++)
-        improve_code(b, sub, i, fit.codes[i], &sums, changed);
+        improve_code(b, &d, i, fit.codes[i], &sums, changed);
     ptx_end_for(b);
     fit.scale = quotient_or(b, sums, ptx_rcp(b, factor));
     fit.shift = ptx_selp(b, ptx_f32(b, 0), half, nearly_zero);
