@@ -231,7 +231,7 @@ int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl lis
     if (kernel_is_product(row) && spec->split > 1)
         list[n++] = (param_decl){"partials", KERNEL_WORKSPACE, WORKSPACE_PARTIALS, 4};
     if (spec->product == KERNEL_PRODUCT_STREAM || spec->product == KERNEL_PRODUCT_STRIPS)
-        list[n++] = (param_decl){"sums", KERNEL_WORKSPACE, 0, 4};
+        list[n++] = (param_decl){"sums", KERNEL_WORKSPACE, WORKSPACE_PARTIALS, 4};
     unsigned numbers = numbers_of(row, spec);
     for (int i = 0; i < NUMBERS; i++)
         if (numbers >> i & 1)

@@ -145,7 +145,7 @@ static int add_tensor(const kernel_row *row, const ptx_sm *sm, int turn, kernel_
         spec.tile_rows = i == 4                               ? 1
                          : products[i] == KERNEL_PRODUCT_TILE ? kernel_tile_rows(row, rows)
                                                               : kernel_stream_rows(row, rows);
-        spec.grouped = products[i] == KERNEL_PRODUCT_TILE && turn / ways % 2;
+        spec.grouped = turn / ways % 2;
         if (i == 5) {
             spec.x_fp8 = turn % 2 ? QDNN_DATA_F8E5M2 : QDNN_DATA_F8E4M3;
             spec.x_scale = 1;

@@ -66,18 +66,6 @@ static qdnnStatus_t check_quantized(const matmul_call *c)
     return request_check_packed(c->x);
 }
 
-static qdnnStatus_t check_prepacked(const matmul_call *c)
-{
-    const int64_t *value = c->matmul->values;
-    if (!value[QDNN_MATMUL_PREPACKED] || !value[QDNN_MATMUL_EXPERTS])
-        return QDNN_STATUS_SUCCESS;
-    return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
-                      "QDNN_MATMUL_PREPACKED is 1, and QDNN_MATMUL_EXPERTS %lld; fix: set it to 0 and bind "
-                      "the codes of the "
-                      "experts as they are stored",
-                      (long long)value[QDNN_MATMUL_EXPERTS]);
-}
-
 /* FP8 with FP8. Which weights it takes, the kernel says. */
 static qdnnStatus_t check_fp8(const matmul_call *c)
 {
@@ -146,7 +134,6 @@ static qdnnStatus_t prepare(const matmul_call *c, request *out)
 {
     CHECK_STATUS(check_x(c));
     CHECK_STATUS(check_fp8(c));
-    CHECK_STATUS(check_prepacked(c));
     CHECK_STATUS(check_size("M", c->shape.m));
     CHECK_STATUS(check_size("N", c->shape.outputs));
     CHECK_STATUS(check_size("K", c->shape.k));

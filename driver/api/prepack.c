@@ -14,22 +14,49 @@ static qdnnStatus_t check_served(const request *weights, const kernel_spec *from
     return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
 }
 
+enum { EXPERTS_MAX = 1 << 20 }; /* as QDNN_MATMUL_EXPERTS has it */
+
+/* The shape of the weights of one expert, or of all. */
+static qdnnStatus_t find_matrix(const struct qdnnTensorDescriptor *w, struct qdnnTensorDescriptor *matrix)
+{
+    if (w->rank != 2 && w->rank != 3)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                          "w has %d dimensions; it must have 2, or 3 with the experts first", w->rank);
+    if (w->rank == 3 && (w->dims[0] < 1 || w->dims[0] > EXPERTS_MAX))
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "w has %lld matrices; it must have 1 to 2^20",
+                          (long long)w->dims[0]);
+    CHECK_STATUS(request_check_packed(w));
+    return tensor_set(matrix, w->type, 2, w->dims + w->rank - 2, NULL);
+}
+
+/* The matrices of a stack, one after another. */
+static void repeat(request *r, uint64_t matrices)
+{
+    r->repeats = matrices;
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
+        r->strides[i] = r->operands[i].bytes;
+        r->operands[i].bytes *= matrices;
+    }
+}
+
 static qdnnStatus_t prepare(const struct qdnnMatmulDescriptor *matmul, const struct qdnnTensorDescriptor *w,
                             const struct qdnnQuantDescriptor *quant, bool back, request *out)
 {
     const bool columns = matmul->values[QDNN_MATMUL_TRANSPOSE_W];
-    CHECK_STATUS(request_make(KERNEL_MATMUL, w, quant, out));
-    if (w->rank != 2)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "w has %d dimensions; it must have 2",
-                          w->rank);
+    struct qdnnTensorDescriptor matrix;
+    CHECK_STATUS(find_matrix(w, &matrix));
+    const int64_t *dims = matrix.dims;
+    CHECK_STATUS(request_make(KERNEL_MATMUL, &matrix, quant, out));
     out->spec.reduction = columns ? KERNEL_K_COLUMNS : KERNEL_K_ROWS;
     CHECK_STATUS(check_served(out, &out->spec));
-    CHECK_STATUS(matmul_check_flat(&out->spec, w->dims[columns]));
+    CHECK_STATUS(matmul_check_flat(&out->spec, dims[columns]));
     out->row = kernel_find_prepack(out->row->format);
     out->spec.unpack = back;
     out->spec = kernel_spec_normal(out->row, &out->spec);
-    out->problem = (kernel_problem){.rows = (uint64_t)w->dims[0], .columns = (uint64_t)w->dims[1]};
+    out->problem = (kernel_problem){.rows = (uint64_t)dims[0], .columns = (uint64_t)dims[1]};
     kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
+    if (w->rank == 3)
+        repeat(out, (uint64_t)w->dims[0]);
     return QDNN_STATUS_SUCCESS;
 }
 

@@ -51,8 +51,7 @@ typedef enum {
      * qdnnSetMatmulLoraScale, is added to alpha (x W) before the bias; default 0 */
     QDNN_MATMUL_LORA_RANK = 11,
     QDNN_MATMUL_LORA_TYPE = 12, /* qdnnDataType_t of A and B: F32, F16, BF16; default F16 */
-    /* 1: CODES are as qdnnCreatePrepackPlan's plan left them; for TENSOR, and not for stacks of experts; default 0 */
-    QDNN_MATMUL_PREPACKED = 13,
+    QDNN_MATMUL_PREPACKED = 13, /* 1: CODES are as qdnnCreatePrepackPlan's plan left them; for TENSOR; default 0 */
     /* 1: x is FP8, and each row of sums is multiplied by its number in the operand X_SCALE, first of all; default 0 */
     QDNN_MATMUL_X_SCALE = 14,
     /* F8E4M3 or F8E5M2: x is f32, f16 or bf16, and is quantized to that type first, with a scale for each row; 0: it is not;
@@ -160,7 +159,7 @@ QDNN_API qdnnStatus_t qdnnCreateTypedMatmulPlan(qdnnHandle_t handle, qdnnMatmulD
  * y are neighbours). Operands: CODES is read, REPACKED is written; as many bytes, with N rounded up to 16 and K to 64.
  *   handle
  *   matmul   QDNN_MATMUL_TRANSPOSE_W of it
- *   w        the shape of the weights
+ *   w        the shape of the weights; of a stack of experts [experts, N, K] or [experts, K, N]: each by itself
  *   quant    how they are quantized: not in blocks, groups of a multiple of 16 k (flat ones dividing K)
  *   plan     receives it; qdnnDestroyPlan frees it, before the handle
  * Returns what qdnnCreateDequantizePlan does, and _NOT_SUPPORTED for formats and groups that are not prepacked. */

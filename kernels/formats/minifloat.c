@@ -132,6 +132,17 @@ static ptx_val pair_by_product(ptx_builder *b, const minifloat *f, qdnnDataType_
     return pair_mul(b, type, ptx_as(b, pair_type(type), placed), pair_constant(b, type, factor.value, factor.value));
 }
 
+/* Magnitudes go where f16 has exponent and fraction, which is 2^-8 of their number, subnormals too. That of NaN, all ones,
+ * carries into bit 14: with it, the exponent is that of a NaN. */
+ptx_val pair_of_e4m3(ptx_builder *b, ptx_val tops)
+{
+    ptx_val rest = ptx_and(b, ptx_shr(b, tops, 1), ptx_u32(b, 0x3F803F80));
+    ptx_val carried = ptx_add(b, rest, ptx_u32(b, 0x00800080));
+    rest = ptx_lop3(b, carried, ptx_u32(b, 0x40004000), rest, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
+    ptx_val bits = ptx_lop3(b, tops, ptx_u32(b, 0x80008000), rest, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
+    return ptx_mul(b, ptx_as(b, PTX_F16X2, bits), pair_constant(b, QDNN_DATA_F16, 256, 256));
+}
+
 /* FP8 has an instruction for pairs, to f16x2; bf16 holds the same numbers, by way of f32. */
 static bool has_fp8_pair(const ptx_builder *b)
 {

@@ -52,6 +52,8 @@ ptx_val pair_constant(ptx_builder *b, qdnnDataType_t type, float first, float se
 /* x + y, and x * y, rounded once: bf16 has no other instruction than fma on sm_80. */
 ptx_val pair_add(ptx_builder *b, qdnnDataType_t type, ptx_val x, ptx_val y);
 ptx_val pair_mul(ptx_builder *b, qdnnDataType_t type, ptx_val x, ptx_val y);
+/* Two codes of E4M3, in the upper bytes of the halves of a u32 whose lower ones are 0, as an f16x2; a NaN is any. */
+ptx_val pair_of_e4m3(ptx_builder *b, ptx_val tops);
 /* The codes of `bits` bits at bits `first_at` and `second_at` of the halves of a u32, with other bits around them. */
 ptx_val pair_place(ptx_builder *b, unsigned bits, code_place first, unsigned first_at, code_place second,
                    unsigned second_at);

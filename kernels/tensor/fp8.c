@@ -33,18 +33,6 @@ x_form x_form_of(ptx_builder *b, const kernel_spec *spec)
     return form;
 }
 
-/* E4M3 without an instruction for it: magnitudes are moved to where f16 has exponent and fraction, which is 2^-8 of their
- * number, subnormals too. The largest, all ones, carries into the bit above the exponent's four: it becomes a NaN. */
-static ptx_val e4m3_by_product(ptx_builder *b, ptx_val high)
-{
-    ptx_val magnitude = ptx_and(b, ptx_shr(b, high, 1), 0x3F803F80);
-    ptx_val carry = ptx_and(b, ptx_add(b, magnitude, 0x00800080), 0x40004000);
-    ptx_val nan = ptx_sub(b, ptx_shl(b, carry, 1), ptx_shr(b, carry, 4)); /* 7C00 */
-    ptx_val all = ptx_lop3(b, high, ptx_u32(b, 0x80008000), magnitude, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
-    ptx_val pair = ptx_as(b, PTX_F16X2, ptx_or(b, all, nan));
-    return ptx_as(b, PTX_U32, ptx_mul(b, pair, pair_constant(b, QDNN_DATA_F16, 256, 256)));
-}
-
 /* E5M2 is the upper half of an f16. */
 void fp8_to_f16(ptx_builder *b, const minifloat *from, ptx_val word, ptx_val out[2])
 {
@@ -57,7 +45,7 @@ void fp8_to_f16(ptx_builder *b, const minifloat *from, ptx_val word, ptx_val out
     }
     for (int i = 0; i < 2; i++) {
         ptx_val high = ptx_prmt(b, word, ptx_u32(b, 0), ptx_u32(b, i ? 0x3424 : 0x1404));
-        out[i] = from == &float_e5m2 ? high : e4m3_by_product(b, high);
+        out[i] = from == &float_e5m2 ? high : ptx_as(b, PTX_U32, pair_of_e4m3(b, high));
     }
 }
 

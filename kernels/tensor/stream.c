@@ -166,15 +166,24 @@ static void short_strip(ptx_builder *b, stream *s)
 
 /* ---- The kernel ---- */
 
+/* Where the sum of a row of the block and a column goes (u32 both). */
+static ptx_val sum_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val n)
+{
+    ptx_val all = ptx_mad(b, ptx_cvt(b, PTX_U64, ptx_ctaid_z(b)), s->args.m, stream_row(b, s, row));
+    return ptx_at(b, s->args.all.partials, ptx_mad(b, all, s->args.outputs, ptx_cvt(b, PTX_U64, n)), 4);
+}
+
 /* The sums of row t * 2 and the next of each eight; `checked`: some do not exist. */
 static void store_rows(ptx_builder *b, const stream *s, bool checked)
 {
     ptx_val m = ptx_mad(b, s->t, 2, s->m0), n = ptx_add(b, s->n0, s->g);
-    ptx_val all = ptx_mad(b, ptx_cvt(b, PTX_U64, ptx_ctaid_z(b)), s->args.m, ptx_cvt(b, PTX_U64, m));
-    ptx_val at = ptx_at(b, s->args.all.workspace, ptx_mad(b, all, s->args.outputs, ptx_cvt(b, PTX_U64, n)), 4);
+    ptx_val at = sum_address(b, s, ptx_shl(b, s->t, 1), n);
     ptx_val next_row = ptx_shl(b, s->args.outputs, 2), next_tile = ptx_mul(b, next_row, ptx_u64(b, 7));
     for (unsigned r = 0; r < 2 * s->m_tiles; r++) {
-        at = r == 0 ? at : ptx_add(b, at, r % 2 ? next_row : next_tile);
+        if (r && s->spec->grouped)
+            at = sum_address(b, s, ptx_mad(b, s->t, 2, (int)(r / 2 * 8 + r % 2)), n);
+        else if (r)
+            at = ptx_add(b, at, r % 2 ? next_row : next_tile);
         ptx_val exists = checked ? ptx_setp(b, PTX_LT, ptx_add(b, m, (int)(r / 2 * 8 + r % 2)), s->rows_x) : (ptx_val){0};
         for (unsigned j = 0; j < COLUMNS; j++) {
             if (checked)
@@ -222,6 +231,32 @@ static void begin_weights(ptx_builder *b, const kernel_row *row, stream *s)
     stream_scales_begin(b, s);
 }
 
+/* The rows of the block. Of a grouped product a loop begins here, over tiles of rows of an expert; those without one are left
+ * to the second kernel. */
+static void begin_rows(ptx_builder *b, stream *s)
+{
+    if (!s->spec->grouped) {
+        s->rows_x = ptx_cvt(b, PTX_U32, s->args.m);
+        s->m0 = ptx_mul(b, ptx_ctaid_y(b), (int)s->rows);
+        return;
+    }
+    s->at = row_tiles_begin(b, s->spec, &s->args);
+    ptx_uniform(b);
+    ptx_if(b, s->at.known);
+    s->args = row_tile_args(b, &s->at, &s->args);
+    s->rows_x = ptx_cvt(b, PTX_U32, s->at.count);
+    s->m0 = ptx_u32(b, 0);
+}
+
+static void end_rows(ptx_builder *b, const stream *s)
+{
+    if (!s->spec->grouped)
+        return;
+    ptx_syncthreads(b); /* x is no longer read */
+    ptx_end_if(b);
+    row_tiles_end(b);
+}
+
 static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     stream s = {.spec = spec,
@@ -232,14 +267,13 @@ static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
                 .rows = (unsigned)spec->tile_rows,
                 .m_tiles = (unsigned)spec->tile_rows / 8,
                 .k_in_columns = spec->reduction == KERNEL_K_COLUMNS};
+    begin_rows(b, &s);
     s.n = ptx_cvt(b, PTX_U32, s.args.outputs);
     s.k = ptx_cvt(b, PTX_U32, s.args.k);
-    s.rows_x = ptx_cvt(b, PTX_U32, s.args.m);
     s.lane = ptx_laneid(b);
     s.g = ptx_shr(b, s.lane, 2);
     s.t = ptx_and(b, s.lane, 3);
     s.n0 = ptx_mad(b, ptx_ctaid_x(b), BLOCK_N, ptx_shl(b, ptx_shr(b, ptx_tid_x(b), 5), 5));
-    s.m0 = ptx_mul(b, ptx_ctaid_y(b), (int)s.rows);
     s.k0 = ptx_shl(b, ptx_ctaid_z(b), 9);
     s.my_n = ptx_min(b, ptx_add(b, s.n0, s.lane), ptx_sub(b, s.n, 1));
     for (unsigned i = 0; i < TILES; i++)
@@ -252,7 +286,7 @@ static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
 static void emit_stream(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, STREAM_THREADS, 1, 1);
-    ptx_minnctapersm(b, spec->tile_rows > 16 ? 1 : 2); /* up to 255 registers, or 128: else the assembler stops at 64, and spills */
+    ptx_minnctapersm(b, spec->tile_rows > 16 || spec->grouped ? 1 : 2); /* up to 255 registers, or 128: else the assembler stops at 64, and spills */
     stream s = begin(b, row, spec);
     if (!ptx_mma_has(ptx_target(b), instruction_of(b, spec->data)))
         ptx_fail(b, "%s has no tensor cores for bf16; x must be f16", ptx_target(b)->name);
@@ -266,6 +300,7 @@ static void emit_stream(ptx_builder *b, const kernel_row *row, const kernel_spec
     short_strip(b, &s);
     ptx_end_if(b);
     store_sums(b, &s);
+    end_rows(b, &s);
 }
 
 static unsigned shared_bytes(const kernel_row *row, const kernel_spec *spec)
@@ -303,8 +338,8 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
         why = "group_index is yes; prepacked weights have groups of neighbours";
     else if (!blocks && extent % 16 != 0)
         why = "prepacked weights have groups of a multiple of 16 k";
-    else if (spec->grouped || spec->addend)
-        why = "product stream takes neither grouped products nor an addend";
+    else if (spec->addend)
+        why = "product stream does not take an addend";
     else if (m < 8 || m > ROWS_MAX || (m & (m - 1)) != 0)
         why = "product stream takes tile_rows of 8, 16, 32 and 64";
     if (why)
@@ -325,20 +360,27 @@ static void stream_steps(const kernel_row *row, const kernel_spec *spec, const k
     first.activation = QDNN_ACTIVATION_NONE;
     first.gated = first.residual = first.row_weight = 0;
     second.product = KERNEL_PRODUCT_STRIPS;
-    second.tile_rows = problem->m > 1 ? 2 : 1;
+    second.tile_rows = problem->m > 1 && !spec->grouped ? 2 : 1;
+    uint64_t tiles = ceil_div(problem->m, spec->tile_rows);
+    if (spec->grouped) {
+        tiles = routes_tiles(problem, spec->tile_rows);
+        routes_steps(kernel_find("route_rows"), spec, problem, steps);
+    }
+    const uint64_t sums = steps_take(steps, strips * problem->m * shape.outputs * 4);
     if (strips > 0) {
         kernel_step *sum = steps_add(steps, row, &first, problem);
         sum->grid[0] = (shape.outputs + BLOCK_N - 1) / BLOCK_N;
-        sum->grid[1] = (problem->m + spec->tile_rows - 1) / spec->tile_rows;
+        sum->grid[1] = spec->grouped && tiles > UINT16_MAX ? UINT16_MAX : tiles; /* blocks go on to further tiles */
         sum->grid[2] = strips;
-        sum->rows_per_block = (uint32_t)spec->tile_rows;
+        sum->rows_per_block = spec->grouped ? 0 : (uint32_t)spec->tile_rows;
+        step_with_partials(sum, sums);
     }
     kernel_step *join = steps_add(steps, row, &second, problem);
     join->grid[0] = (shape.n + STRIPS_OUTPUTS - 1) / (STRIPS_OUTPUTS);
     const uint64_t row_blocks = ceil_div(problem->m, second.tile_rows);
     join->grid[1] = row_blocks < UINT16_MAX ? row_blocks : UINT16_MAX;
     join->rows_per_block = (uint32_t)second.tile_rows;
-    steps->workspace = strips * problem->m * shape.outputs * 4;
+    step_with_partials(join, sums);
 }
 
 const gemm_kernel gemm_stream = {.block = STREAM_THREADS,
@@ -346,4 +388,5 @@ const gemm_kernel gemm_stream = {.block = STREAM_THREADS,
                                  .shared = shared_bytes,
                                  .emit = emit_stream,
                                  .serves = serves,
+                                 .takes_experts = true,
                                  .steps = stream_steps};

@@ -15,7 +15,7 @@
 
 #include "kernels/formats/blocks.h"
 #include "kernels/formats/pairs.h"
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/routes.h"
 #include "kernels/tensor/groups.h"
 #include "kernels/tensor/prepack.h"
 
@@ -69,9 +69,10 @@ typedef struct stream {
     unsigned bias;              /* of blocks: what is subtracted from codes beside that */
     unsigned bits, rows, m_tiles;
     bool k_in_columns;
-    ptx_val n, k, rows_x; /* u32: outputs, k, rows of x */
+    row_tile at;          /* the rows of a grouped product */
+    ptx_val n, k, rows_x; /* u32: outputs, k, rows of x: of a grouped product, of the tile */
     ptx_val lane, g, t;   /* u32: the lane, lane / 4, lane % 4 */
-    ptx_val n0, m0, k0;   /* u32: of the warp, of the block, of the strip */
+    ptx_val n0, m0, k0;   /* u32: of the warp, of the block (of a grouped product 0), of the strip */
     ptx_val my_n;         /* u32: the column whose group this lane loads */
     ptx_val units[TILES]; /* pointers to this lane's words of the strip's first unit */
     unsigned chunk;       /* bytes from a chunk of x to the next: where there is a table, they lie between its entries */
@@ -97,6 +98,8 @@ unsigned stream_shared_bytes(unsigned rows, bool has_table);
 /* Where x lies, for a row (of `rows`) and a piece of 8 k of the phase (u32). */
 void stream_x_begin(ptx_builder *b, stream *s);
 ptx_val stream_x_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val piece);
+/* The number (u64) of a row of the block (u32); of one that does not exist, any that does or comes behind the last. */
+ptx_val stream_row(ptx_builder *b, const stream *s, ptx_val row);
 /* By all threads: a phase of the strip, between barriers. */
 void stream_load_x(ptx_builder *b, const stream *s, unsigned phase);
 

@@ -49,24 +49,12 @@ static void quads_begin(ptx_builder *b, stream *s)
         q->lanes[step] = ptx_or(b, ptx_and(b, s->lane, 28), (int)step);
 }
 
-/* Two E4M3 (u32 each) as f16x2: exponent and fraction where those of an f16 are, times 2^8, exactly. Of the code of NaN, seven
- * ones, a carry reaches bit 14, which makes its exponent that of a NaN. */
-static ptx_val pair_of_e4m3(ptx_builder *b, ptx_val low, ptx_val high)
-{
-    ptx_val tops = ptx_prmt(b, low, high, ptx_u32(b, 0x4101)); /* upper bytes of the words are 0 */
-    ptx_val rest = ptx_and(b, ptx_shr(b, tops, 1), ptx_u32(b, 0x3F803F80));
-    ptx_val carried = ptx_add(b, rest, ptx_u32(b, 0x00800080));
-    rest = ptx_lop3(b, carried, ptx_u32(b, 0x40004000), rest, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
-    ptx_val bits = ptx_lop3(b, tops, ptx_u32(b, 0x80008000), rest, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
-    return ptx_mul(b, ptx_as(b, PTX_F16X2, bits), pair_constant(b, QDNN_DATA_F16, 256, 256));
-}
-
 static void quads_of_step(ptx_builder *b, stream *s, unsigned step, const unit_words *w)
 {
     quad_scales *q = &s->quads;
     for (unsigned j = 0; j < COLUMNS; j += 2) {
         if (step % UNIT_STEPS == 0)
-            q->pairs[j / 2] = pair_of_e4m3(b, w->scales[j], w->scales[j + 1]);
+            q->pairs[j / 2] = pair_of_e4m3(b, ptx_prmt(b, w->scales[j], w->scales[j + 1], ptx_u32(b, 0x4101)));
         s->both[j / 2] = stream_from_lane(b, q->pairs[j / 2], q->lanes[step % UNIT_STEPS]);
     }
 }

@@ -56,6 +56,20 @@ static void copy_piece(ptx_builder *b, ptx_val to, int offset, ptx_val from, ptx
     ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset, words, 4);
 }
 
+ptx_val stream_row(ptx_builder *b, const stream *s, ptx_val row)
+{
+    if (!s->spec->grouped)
+        return ptx_cvt(b, PTX_U64, ptx_add(b, s->m0, row));
+    ptx_val wide = ptx_cvt(b, PTX_U64, row);
+    return row_tile_row(b, &s->at, wide, row_tile_has(b, &s->at, wide));
+}
+
+static ptx_val x_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val k)
+{
+    ptx_val index = ptx_mad(b, stream_row(b, s, row), s->args.x_stride, ptx_cvt(b, PTX_U64, k));
+    return ptx_at(b, s->args.all.operand[QDNN_OPERAND_X], index, 2);
+}
+
 /* A thread has one piece of every few rows; over four rows the swizzle of its place changes, over eight it does not. */
 static void copy_x(ptx_builder *b, const stream *s, unsigned phase)
 {
@@ -63,15 +77,14 @@ static void copy_x(ptx_builder *b, const stream *s, unsigned phase)
     ptx_val tid = ptx_tid_x(b), piece = ptx_and(b, tid, (int)pieces - 1), first = ptx_shr(b, tid, ceil_log2(pieces));
     ptx_val k = ptx_add(b, ptx_mad(b, piece, PIECE_K, s->k0), (int)(phase * s->phase_units * UNIT_K));
     ptx_val in_k = ptx_setp(b, PTX_LT, k, s->k), left = ptx_sub(b, s->rows_x, s->m0);
-    ptx_val m = ptx_cvt(b, PTX_U64, ptx_add(b, s->m0, first));
-    ptx_val index = ptx_mad(b, m, s->args.x_stride, ptx_cvt(b, PTX_U64, k));
-    ptx_val from = ptx_at(b, s->args.all.operand[QDNN_OPERAND_X], index, 2);
+    ptx_val from = x_address(b, s, first, k);
     ptx_val step = ptx_mul(b, s->args.x_stride, ptx_u64(b, 2 * together));
     ptx_val to[2] = {stream_x_address(b, s, first, piece), {0}};
     to[1] = together % 8 ? ptx_xor(b, to[0], CHUNK_BYTES / 2) : to[0];
     for (unsigned i = 0; i * together < s->rows; i++) {
         ptx_val row = i ? ptx_add(b, first, (int)(i * together)) : first;
-        from = i ? ptx_add(b, from, step) : from;
+        if (i)
+            from = s->spec->grouped ? x_address(b, s, row, k) : ptx_add(b, from, step);
         copy_piece(b, to[i % 2], (int)(i * together * line_bytes(s)), from, ptx_setp_and(b, PTX_LT, row, left, in_k));
     }
     if (ptx_target(b)->number >= 80)
@@ -86,8 +99,7 @@ static void copy_x_slowly(ptx_builder *b, const stream *s, unsigned phase)
     ptx_val m = ptx_add(b, s->m0, row), k = ptx_add(b, ptx_add(b, s->k0, in_row), (int)(phase * of_row));
     ptx_val value = ptx_var(b, ptx_u16(b, 0));
     ptx_if(b, ptx_setp_and(b, PTX_LT, m, s->rows_x, ptx_setp(b, PTX_LT, k, s->k)));
-    ptx_val index = ptx_mad(b, ptx_cvt(b, PTX_U64, m), s->args.x_stride, ptx_cvt(b, PTX_U64, k));
-    ptx_assign(b, value, ptx_ld_global_nc(b, PTX_U16, ptx_at(b, s->args.all.operand[QDNN_OPERAND_X], index, 2), 0));
+    ptx_assign(b, value, ptx_ld_global_nc(b, PTX_U16, x_address(b, s, row, k), 0));
     ptx_end_if(b);
     ptx_val place = stream_x_address(b, s, row, ptx_shr(b, in_row, 3));
     ptx_st_shared(b, ptx_at(b, place, ptx_and(b, in_row, 7), 2), 0, value);

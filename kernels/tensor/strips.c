@@ -13,6 +13,7 @@ typedef struct joined {
     unsigned rows;
     ptx_val m[JOIN_ROWS_MAX], exists[JOIN_ROWS_MAX]; /* u64; predicates: of rows behind the first */
     ptx_val n;                                       /* u64: the first column of y */
+    ptx_val expert, known;                           /* u64, one that exists; predicate: it is the row's; empty: none */
     ptx_val strips, stride;                          /* u32; u64: bytes from the sums of a strip to those of the next */
 } joined;
 
@@ -26,7 +27,7 @@ typedef struct row_sums {
 static row_sums sums_begin(ptx_builder *b, const joined *j, unsigned row, ptx_val output)
 {
     ptx_val m = row ? ptx_selp(b, j->m[row], j->m[0], j->exists[row]) : j->m[0];
-    row_sums s = {.at = ptx_var(b, ptx_at(b, j->args->all.workspace, ptx_mad(b, m, j->args->outputs, output), 4))};
+    row_sums s = {.at = ptx_var(b, ptx_at(b, j->args->all.partials, ptx_mad(b, m, j->args->outputs, output), 4))};
     for (unsigned c = 0; c < JOIN_COLUMNS; c++)
         s.sum[c] = ptx_var(b, ptx_f32(b, 0));
     return s;
@@ -79,6 +80,12 @@ static void join_all(ptx_builder *b, const joined *j, row_sums *rows, ptx_val ou
         join_few(b, j, &rows[r], output);
 }
 
+/* A row without an expert has no sums; a NaN stays one through all that follows. */
+static ptx_val sum_or_nan(ptx_builder *b, const joined *j, ptx_val sum)
+{
+    return j->known.kind == PTX_NOTHING ? sum : ptx_selp(b, sum, ptx_bits(b, PTX_F32, 0x7FFFFFFF), j->known);
+}
+
 static void store_row(ptx_builder *b, epilogue *e, const joined *j, unsigned r, const row_sums *a, const row_sums *gate,
                       bool whole)
 {
@@ -87,10 +94,10 @@ static void store_row(ptx_builder *b, epilogue *e, const joined *j, unsigned r, 
     e->row = ptx_mul(b, j->m[r], j->args->y_stride);
     for (unsigned c = 0; c < JOIN_COLUMNS; c++) {
         ptx_val column = c ? ptx_add(b, j->n, c) : j->n;
-        const ptx_val pair[2] = {a->sum[c], e->spec->gated ? gate->sum[c] : (ptx_val){0}};
+        const ptx_val pair[2] = {sum_or_nan(b, j, a->sum[c]), e->spec->gated ? sum_or_nan(b, j, gate->sum[c]) : (ptx_val){0}};
         if (!whole)
             ptx_if(b, ptx_setp(b, PTX_LT, column, j->args->n));
-        epilogue_store(b, e, j->m[r], column, pair, (ptx_val){0});
+        epilogue_store(b, e, j->m[r], column, pair, j->expert);
         if (!whole)
             ptx_end_if(b);
     }
@@ -107,6 +114,17 @@ static void join(ptx_builder *b, epilogue *e, const joined *j, bool whole)
         join_all(b, j, rows[1], ptx_add(b, j->n, j->args->n), whole);
     for (unsigned r = 0; r < j->rows; r++)
         store_row(b, e, j, r, &rows[0][r], &rows[1][r], whole);
+}
+
+/* That of the one row; where there is none, no strips. A negative index is a large one. */
+static void find_expert(ptx_builder *b, joined *j)
+{
+    const kernel_args *all = &j->args->all;
+    ptx_val at = ptx_at(b, all->operand[QDNN_OPERAND_EXPERT_INDEX], j->m[0], 4);
+    ptx_val index = ptx_cvt(b, PTX_U64, ptx_ld_global_nc(b, PTX_U32, at, 0));
+    j->known = ptx_setp(b, PTX_LT, index, all->number[NUMBER_EXPERTS]);
+    j->expert = ptx_selp(b, index, ptx_u64(b, 0), j->known);
+    j->strips = ptx_selp(b, j->strips, ptx_u32(b, 0), j->known);
 }
 
 static void emit_join(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
@@ -128,6 +146,8 @@ static void emit_join(ptx_builder *b, const kernel_row *row, const kernel_spec *
         j.m[r] = ptx_cvt(b, PTX_U64, of_row);
         j.exists[r] = r ? ptx_setp(b, PTX_LT, of_row, all) : (ptx_val){0};
     }
+    if (spec->grouped)
+        find_expert(b, &j);
     ptx_uniform(b);
     ptx_if(b, ptx_setp(b, PTX_EQ, by_vectors, ptx_u64(b, 0)));
     join(b, &e, &j, true);
@@ -143,4 +163,5 @@ static unsigned join_outputs(const kernel_row *row, const kernel_spec *spec)
     return STREAM_THREADS * JOIN_COLUMNS;
 }
 
-const gemm_kernel gemm_strips = {.block = STREAM_THREADS, .outputs = join_outputs, .emit = emit_join};
+const gemm_kernel gemm_strips = {
+    .block = STREAM_THREADS, .outputs = join_outputs, .emit = emit_join, .takes_experts = true};

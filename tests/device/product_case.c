@@ -267,11 +267,13 @@ static void prepack_codes(const product_case *c, product_operands *o)
 {
     const int64_t *dims = c->weights.dims;
     const ref_quant_spec *spec = &o->product.weights;
-    const size_t bytes = (size_t)ref_prepacked_bytes(spec, dims[c->k_rows], dims[!c->k_rows]);
+    const size_t stack = (size_t)(c->experts ? c->experts : 1), of_one = o->weights.bytes[QDNN_OPERAND_CODES] / stack;
+    const size_t packed_one = (size_t)ref_prepacked_bytes(spec, dims[c->k_rows], dims[!c->k_rows]), bytes = stack * packed_one;
     uint8_t *packed = malloc(bytes + 1), **codes = &o->weights.host[QDNN_OPERAND_CODES];
     if (!CHECK(packed != NULL))
         return;
-    ref_prepack(spec, dims[0], dims[1], c->k_rows, *codes, packed);
+    for (size_t e = 0; e < stack; e++)
+        ref_prepack(spec, dims[0], dims[1], c->k_rows, *codes + e * of_one, packed + e * packed_one);
     free(*codes);
     *codes = o->host[QDNN_OPERAND_CODES] = packed;
     o->weights.bytes[QDNN_OPERAND_CODES] = o->bytes[QDNN_OPERAND_CODES] = bytes;

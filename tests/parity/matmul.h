@@ -12,5 +12,7 @@ void matmul_row_name(int index, char *text, size_t size);
 product_case matmul_case_at(const kernel_row *row, int trial);
 /* In mode tensor, for an SM. */
 product_case matmul_tensor_case_at(const kernel_row *row, int trial, int sm);
+/* Whether the weights of such a case can be prepacked. */
+bool matmul_is_prepackable(const product_case *c);
 
 #endif

@@ -145,7 +145,7 @@ static void tensor_name(int index, char *text, size_t size)
 }
 
 /* Whether the weights can be prepacked: the stream kernel says so, and flat groups divide K. */
-static bool is_prepackable(const product_case *c)
+bool matmul_is_prepackable(const product_case *c)
 {
     const kernel_row *row = kernel_find_operation(KERNEL_MATMUL, c->weights.row->format);
     const ref_quant_spec ref =
@@ -175,7 +175,7 @@ TEST_EACH(ParityMatmul, TensorOnPtxvm, tensor_count, tensor_name)
     bool alive = handle != NULL;
     for (int i = 0; i < 2 && alive; i++) {
         product_case c = matmul_tensor_case_at(matmul_row_at(index / LENGTH(sms)), (2 * index + i) % TRIALS, atoi(sm + 3));
-        c.prepacked = is_prepackable(&c) && index / LENGTH(sms) % 3; /* of the others as stored, too */
+        c.prepacked = matmul_is_prepackable(&c) && index / LENGTH(sms) % 3; /* of the others as stored, too */
         alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
     }
     ptxvm_end(handle);

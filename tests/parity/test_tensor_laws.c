@@ -282,12 +282,14 @@ TEST_CASE(TensorLaws, RowsDoNotDependOnTheBatchPrepacked)
 enum { EXPERTS = 4, OF_EXPERT = N / EXPERTS };
 
 /* The same memory as a stack of EXPERTS matrices: rows of the weights lie one behind the other in both. */
-static void product_of_experts(const scene *s, int m, const int32_t *index, float *y)
+static void product_of_experts(const scene *s, bool prepacked, int m, const int32_t *index, float *y)
 {
     qdnnTensorDescriptor_t tx = NULL, tw = NULL, ty = NULL;
     qdnnPlan_t plan = NULL;
     qdnnBinding_t b[6];
-    int n = bind(s, s->codes, b);
+    void *packed = NULL;
+    CHECK_QDNN(qdnnMalloc(s->handle, &packed, EXPERTS * 16 * (K + 64)));
+    int n = bind(s, prepacked ? packed : s->codes, b);
     void *x = upload(s->handle, s->x, (size_t)m * K * 2), *experts = upload(s->handle, index, (size_t)m * 4),
          *out = NULL;
     CHECK_QDNN(qdnnMalloc(s->handle, &out, (size_t)m * OF_EXPERT * 4));
@@ -297,8 +299,12 @@ static void product_of_experts(const scene *s, int m, const int32_t *index, floa
     CHECK_QDNN(qdnnSetTensorDescriptor(tx, QDNN_DATA_F16, 2, (const int64_t[]){m, K}, NULL));
     CHECK_QDNN(qdnnSetTensorDescriptor(tw, QDNN_DATA_F16, 3, (const int64_t[]){EXPERTS, OF_EXPERT, K}, NULL));
     CHECK_QDNN(qdnnSetTensorDescriptor(ty, QDNN_DATA_F32, 2, (const int64_t[]){m, OF_EXPERT}, NULL));
-    CHECK_QDNN(qdnnSetMatmulAttribute(s->matmul, QDNN_MATMUL_PREPACKED, 0));
+    CHECK_QDNN(qdnnSetMatmulAttribute(s->matmul, QDNN_MATMUL_PREPACKED, prepacked));
     CHECK_QDNN(qdnnSetMatmulAttribute(s->matmul, QDNN_MATMUL_EXPERTS, EXPERTS));
+    qdnnBinding_t both[2] = {{.operand = QDNN_OPERAND_CODES, .pointer = s->codes},
+                             {.operand = QDNN_OPERAND_REPACKED, .pointer = packed}};
+    if (prepacked && CHECK_QDNN(qdnnCreatePrepackPlan(s->handle, s->matmul, tw, s->quant, &plan)))
+        run_plan(s, plan, both, 2);
     b[n++] = (qdnnBinding_t){.operand = QDNN_OPERAND_X, .pointer = x};
     b[n++] = (qdnnBinding_t){.operand = QDNN_OPERAND_EXPERT_INDEX, .pointer = experts};
     b[n++] = (qdnnBinding_t){.operand = QDNN_OPERAND_Y, .pointer = out};
@@ -306,7 +312,7 @@ static void product_of_experts(const scene *s, int m, const int32_t *index, floa
         run_plan(s, plan, b, n))
         CHECK_QDNN(qdnnCopyToHost(s->handle, y, out, (size_t)m * OF_EXPERT * 4));
     CHECK_QDNN(qdnnSetMatmulAttribute(s->matmul, QDNN_MATMUL_EXPERTS, 0));
-    void *all[] = {x, experts, out};
+    void *all[] = {x, experts, out, packed};
     for (int i = 0; i < LENGTH(all); i++)
         qdnnFree(s->handle, all[i]);
     qdnnDestroyTensorDescriptor(tx);
@@ -343,8 +349,10 @@ TEST_EACH(TensorLaws, ExpertsAreTheirProducts, kind_count, kind_name)
                     memcpy(&expected[m * OF_EXPERT + n], &nan, 4);
             }
         }
-        product_of_experts(&s, M, experts, grouped);
-        CHECK_EQ_MEM(grouped, expected, sizeof expected);
+        for (int prepacked = 0; prepacked <= s.kind->prepacks; prepacked++) {
+            product_of_experts(&s, prepacked, M, experts, grouped);
+            CHECK_EQ_MEM(grouped, expected, sizeof expected);
+        }
     }
     scene_end(&s);
 }
@@ -417,8 +425,5 @@ TEST_CASE(TensorLaws, RefusalsSayWhatWouldDo)
     CHECK_QDNN(qdnnSetMatmulAttribute(s.matmul, QDNN_MATMUL_PREPACKED, 1));
     CHECK_QDNN(qdnnSetQuantAttribute(s.quant, QDNN_QUANT_GROUP_SIZE, 24));
     check_refused(&s, QDNN_DATA_F16, "prepacked weights have groups of a multiple of 16 k");
-    CHECK_QDNN(qdnnSetTensorDescriptor(s.w, QDNN_DATA_F16, 3, (const int64_t[]){2, N, K}, NULL));
-    CHECK_QDNN(qdnnSetMatmulAttribute(s.matmul, QDNN_MATMUL_EXPERTS, 2));
-    check_refused(&s, QDNN_DATA_F16, "QDNN_MATMUL_PREPACKED is 1, and QDNN_MATMUL_EXPERTS 2; fix: set it to 0");
     scene_end(&s);
 }

@@ -40,8 +40,19 @@ TEST_EACH(TensorStacks, EveryFormat, matmul_row_count, matmul_row_name)
     bool alive = handle != NULL;
     for (int i = 0; i < 2 && alive; i++) {
         product_case c = stack_at(row, index + i, atoi(sm + 3));
-        c.choice = "tensor: the same bits in every batch";
+        c.prepacked = i && matmul_is_prepackable(&c);
+        c.choice = c.prepacked ? "kernel stream" : "kernel tile";
         alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
     }
     ptxvm_end(handle);
+}
+
+TEST_CASE(TensorStacks, ManyFormatsAreStreamed)
+{
+    int streamed = 0;
+    for (int i = 0; i < matmul_row_count(); i++) {
+        product_case c = stack_at(matmul_row_at(i), i + 1, 80);
+        streamed += matmul_is_prepackable(&c);
+    }
+    CHECK(streamed >= 12);
 }
