@@ -512,12 +512,12 @@ static void begin_tile(ptx_builder *b, gemv *g)
 
 /* Blocks that share an SM, which decides how many registers there are: as many as leave enough. Tables leave room for two or
  * three. */
-static unsigned blocks_of_sm(const gemv *g)
+static unsigned blocks_of_sm(const gemv *g, bool has_table)
 {
     const gemv_shape *s = &g->shape;
     if (s->rows > 8)
         return 1;
-    if (g->spec->grouped || g->spec->gated || g->codec->open)
+    if (g->spec->grouped || g->spec->gated || has_table)
         return 2;
     if (s->rows == 1 && s->outputs <= 2 && !g->codec->is_wide)
         return 4;
@@ -533,13 +533,14 @@ static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *
     g.in_pairs = has_pairs(b) && g.shape.chunks > 1;
     g.shape.numbers_between = g.shape.numbers_between && g.codec->open;
     ptx_reqntid(b, g.shape.warps * WARP, 1, 1);
-    ptx_minnctapersm(b, blocks_of_sm(&g));
+    const bool has_table = gemv_codec_of(row->format, spec)->open; /* or its memory, for other things */
+    ptx_minnctapersm(b, blocks_of_sm(&g, has_table));
     if (spec->grouped) {
         g.experts = row_tile_of_block(b, &g.args);
         g.args = row_tile_args(b, &g.experts, &g.args);
     }
     g.w = weights_begin(b, row, spec, &g.args);
-    begin_shared(b, &g, gemv_codec_of(row->format, spec)->open != NULL);
+    begin_shared(b, &g, has_table);
     begin_block(b, &g);
     begin_tile(b, &g);
     gemv_begin_inputs(b, &g);
