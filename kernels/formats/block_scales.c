@@ -216,7 +216,8 @@ static void fetch_q6_k_one(ptx_builder *b, const block_layout *layout, block_run
 {
     fetch_f16(b, layout, run);
     ptx_val half = ptx_shr(b, run->place.byte, 4), of_section = ptx_mad(b, run->place.section, 8, half);
-    block_address at = block_field_at(b, &run->place, layout->at.scales, ptx_mad(b, strand, 2, of_section), 1);
+    block_address at =
+        block_field_at(b, &run->place, layout->at.scales, ptx_mad(b, strand, 2, of_section), 1);
     run->scales[0] = block_load_as(b, &at, PTX_S8, 0);
 }
 

@@ -188,7 +188,9 @@ void blocks_add_round(ptx_builder *b, const blocks *s, const block_values *value
 {
     const bool by_table = values->way == BLOCK_BY_TABLE;
     for (unsigned a = 0; a < (s->pairs || by_table ? TEAM_CHUNKS / 2 : TEAM_CHUNKS); a++)
-        (s->pairs ? add_chunk_pair : by_table ? add_chunks_by_table : add_chunk)(b, s, values, a, x_at, x_more);
+        (s->pairs   ? add_chunk_pair
+         : by_table ? add_chunks_by_table
+                    : add_chunk)(b, s, values, a, x_at, x_more);
 }
 
 /* ---- Passes over K ---- */

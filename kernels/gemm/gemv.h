@@ -80,12 +80,12 @@ typedef struct x_loader {
 
 /* How numbers of groups do: the threads take spans of the tile, and outputs that are equally far apart. */
 typedef struct number_loader {
-    unsigned step; /* from an output to the next */
+    unsigned step;   /* from an output to the next */
     unsigned passes; /* where there are more spans than threads: how often that is done */
-    ptx_val first; /* u32: the thread's first output in the block */
-    ptx_val at;    /* u32: k of its span, counted from the tile's */
-    ptx_val to;    /* u32: where its first numbers are stored */
-    ptx_val whole; /* predicate: all outputs of the block exist; of quads, that they are aligned, too */
+    ptx_val first;   /* u32: the thread's first output in the block */
+    ptx_val at;      /* u32: k of its span, counted from the tile's */
+    ptx_val to;      /* u32: where its first numbers are stored */
+    ptx_val whole;   /* predicate: all outputs of the block exist; of quads, that they are aligned, too */
     ptx_val scale_from[2], zero_from[2]; /* u64: of its first output, of each half; group 0 */
     ptx_val scale_step, zero_step;       /* u64: bytes to its next output */
 } number_loader;
@@ -106,7 +106,7 @@ struct gemv {
     ptx_val thread;    /* u32: of the team */
     ptx_val output;    /* u32: the thread's first output, counted from the block's first */
     ptx_val x_shared, numbers_shared;
-    bool in_pairs;    /* chunks c and c + chunks / 2 of a thread are a pair: their sums are one value, f32x2 */
+    bool in_pairs; /* chunks c and c + chunks / 2 of a thread are a pair: their sums are one value, f32x2 */
     unsigned stretch; /* 2: x lies between the entries of a table, in runs; else 1 */
     byte_table table;
     int scale_exponent; /* numbers in the table are too large by this power of two, and scales as much too small */
