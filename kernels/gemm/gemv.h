@@ -7,10 +7,11 @@
  * ones say which of its accumulators it is.
  *
  *   gemv_shape.c    how threads share the work, and what is served
- *   gemv.c          the kernel: loads ahead, rounds, the sums' end
+ *   gemv.c          the kernel: loads ahead, rounds
+ *   gemv_finish.c   the sums' end
  *   gemv_inputs.c   x and the numbers of groups into shared memory, a tile of k at a time
  *   gemv_decode.c   from codes to f32, per format
- *   gemv_table.c    the same by a large table
+ *   gemv_table.c    the same by a large table (byte_table.h)
  */
 #ifndef QDNN_KERNELS_GEMV_H
 #define QDNN_KERNELS_GEMV_H
@@ -123,10 +124,23 @@ struct gemv {
     ptx_val left; /* s32 variable: k of the row from there on; none where codes are not aligned */
 };
 
-/* ---- Rows (gemv.c) ---- */
+/* Chunks that are added together, and how many such a thread has of an output and a row. */
+static inline unsigned gemv_chunks_together(const gemv *g)
+{
+    return g->in_pairs ? 2 : 1;
+}
+
+static inline unsigned gemv_sums_of(const gemv *g)
+{
+    return g->shape.chunks / gemv_chunks_together(g);
+}
+
+/* ---- Rows (gemv_finish.c) ---- */
 
 /* The number (u64) of a row of x and y, of which a u32 counts from the first: sorted rows are looked up, where they exist. */
 ptx_val gemv_row(ptx_builder *b, const gemv *g, ptx_val row);
+/* Joins the lanes of all sums and stores what becomes of them. */
+void gemv_finish(ptx_builder *b, const gemv *g);
 
 /* ---- Shapes (gemv_shape.c) ---- */
 
