@@ -11,7 +11,8 @@
 
 enum { N = 4096, K = 4096, SETTINGS_MAX = 8 };
 
-static const char *const sms[] = {"sm_75", "sm_80", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"};
+static const char *const sms[] = {"sm_75",  "sm_80",  "sm_90",  "sm_100",
+                                  "sm_103", "sm_110", "sm_120", "sm_121"};
 enum { SMS = sizeof sms / sizeof sms[0] };
 
 /* `asked`: instructions per weight, at most, on sm_75 and sm_80; on sm_90; on sm_100 and sm_103; and on the later ones.
@@ -114,7 +115,8 @@ static void fill(const run *r, qdnnOperand_t operand, uint8_t *bytes, uint64_t c
         seed = seed * 1664525 + 1013904223;
         switch (operand) {
         case QDNN_OPERAND_CODES:
-            bytes[i] = (uint8_t)(seed >> 24) & (kernel_columns_multiple(r->row) > 1 ? 0x3F : 0xFF); /* scales in blocks */
+            bytes[i] = (uint8_t)(seed >> 24) &
+                       (kernel_columns_multiple(r->row) > 1 ? 0x3F : 0xFF); /* scales in blocks */
             break;
         case QDNN_OPERAND_ZERO:
             bytes[i] = 8;

@@ -64,7 +64,7 @@ static void pack_nibbles(ptx_builder *b, const block_layout *layout, const block
     store_codes(b, layout, place, words);
 }
 
-const block_codes codes_nibbles = {fetch_codes, split_nibbles, pack_nibbles, 0};
+const block_codes codes_nibbles = {.fetch = fetch_codes, .split = split_nibbles, .pack = pack_nibbles};
 
 /* ---- Q5_0 and Q5_1: bit i of 32 is bit 4 of element i ---- */
 
@@ -108,7 +108,7 @@ static void pack_nibbles_bits(ptx_builder *b, const block_layout *layout, const 
     }
 }
 
-const block_codes codes_nibbles_bits = {fetch_nibbles_bits, split_nibbles_bits, pack_nibbles_bits, 0};
+const block_codes codes_nibbles_bits = {.fetch = fetch_nibbles_bits, .split = split_nibbles_bits, .pack = pack_nibbles_bits};
 
 /* ---- Q5_K: bit 4 lies in a byte that all sections share, a bit for each 32 elements ---- */
 
@@ -128,7 +128,7 @@ static void split_nibbles_bytes(ptx_builder *b, const block_run *run, unsigned s
     }
 }
 
-const block_codes codes_nibbles_bytes = {fetch_with_high, split_nibbles_bytes, pack_nibbles, 4};
+const block_codes codes_nibbles_bytes = {.fetch = fetch_with_high, .split = split_nibbles_bytes, .pack = pack_nibbles, .shared_bit = 4};
 
 /* ---- Bytes: two's complement becomes an offset of 128 ---- */
 
@@ -145,7 +145,7 @@ static void pack_bytes(ptx_builder *b, const block_layout *layout, const block_p
     store_codes(b, layout, place, strands[0]);
 }
 
-const block_codes codes_bytes = {fetch_codes, split_bytes, pack_bytes, 0};
+const block_codes codes_bytes = {.fetch = fetch_codes, .split = split_bytes, .pack = pack_bytes};
 
 /* ---- Pairs of bits ---- */
 
@@ -170,7 +170,7 @@ static void pack_pairs(ptx_builder *b, const block_layout *layout, const block_p
     store_codes(b, layout, place, words);
 }
 
-const block_codes codes_pairs = {fetch_codes, split_pairs, pack_pairs, 0};
+const block_codes codes_pairs = {.fetch = fetch_codes, .split = split_pairs, .pack = pack_pairs};
 
 /* Q3_K: and a third bit in a byte that both sections share. */
 static void split_pairs_mask(ptx_builder *b, const block_run *run, unsigned strand, ptx_val *words)
@@ -183,7 +183,7 @@ static void split_pairs_mask(ptx_builder *b, const block_run *run, unsigned stra
     }
 }
 
-const block_codes codes_pairs_mask = {fetch_with_high, split_pairs_mask, pack_pairs, 2};
+const block_codes codes_pairs_mask = {.fetch = fetch_with_high, .split = split_pairs_mask, .pack = pack_pairs, .shared_bit = 2};
 
 /* ---- Q6_K: a byte of upper pairs goes with two bytes of nibbles, 32 apart: strands 0 and 1 have their low ones ---- */
 
@@ -248,7 +248,31 @@ static void pack_six(ptx_builder *b, const block_layout *layout, const block_pla
     block_store(b, &high, place->bytes, words);
 }
 
-const block_codes codes_six = {fetch_six, split_six, pack_six, 0};
+static void fetch_six_one(ptx_builder *b, const block_layout *layout, block_run *run, ptx_val strand)
+{
+    const block_place *place = &run->place;
+    const unsigned span = layout->sections[0].span;
+    ptx_val more = ptx_mad(b, place->section, (int)span, place->position);
+    more = ptx_mad(b, ptx_and(b, strand, 1), (int)span, more);
+    block_address low = block_field_at(b, place, layout->at.codes, more, place->bytes);
+    block_load(b, &low, place->bytes, run->codes);
+    block_address high = block_field_at(b, place, layout->at.high, place->position, place->bytes);
+    block_load(b, &high, place->bytes, run->high);
+}
+
+/* The upper pair is turned to where it belongs: from bit 2 s to bit 4. */
+static void split_six_one(ptx_builder *b, const block_run *run, ptx_val strand, ptx_val *words)
+{
+    ptx_val shift = ptx_shl(b, ptx_shr(b, strand, 1), 2), turn = ptx_sub(b, ptx_u32(b, 4), ptx_shl(b, strand, 1));
+    for (unsigned i = 0; i < word_count(&run->place); i++) {
+        ptx_val low = ptx_and(b, ptx_shr(b, run->codes[i], shift), ptx_u32(b, 0x0F0F0F0F));
+        ptx_val high = ptx_shf_l(b, run->high[i], run->high[i], turn);
+        words[i] = ptx_lop3(b, high, ptx_u32(b, 0x30303030), low, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
+    }
+}
+
+const block_codes codes_six = {
+    .fetch = fetch_six, .split = split_six, .pack = pack_six, .fetch_one = fetch_six_one, .split_one = split_six_one};
 
 /* ---- Digits of base 3 ---- */
 
@@ -295,4 +319,4 @@ static void pack_ternary(ptx_builder *b, const block_layout *layout, const block
     store_codes(b, layout, place, words);
 }
 
-const block_codes codes_ternary = {fetch_codes, split_ternary, pack_ternary, 0};
+const block_codes codes_ternary = {.fetch = fetch_codes, .split = split_ternary, .pack = pack_ternary};

@@ -20,7 +20,7 @@ static void strand_of_d(ptx_builder *b, const block_run *run, unsigned strand, b
     out->scale = run->d;
 }
 
-const block_scales scales_f16 = {fetch_f16, open_d, strand_of_d};
+const block_scales scales_f16 = {.fetch = fetch_f16, .open = open_d, .strand = strand_of_d};
 
 static void fetch_second(ptx_builder *b, const block_layout *layout, block_run *run)
 {
@@ -42,7 +42,7 @@ static void strand_with_minimum(ptx_builder *b, const block_run *run, unsigned s
     out->addend = run->second;
 }
 
-const block_scales scales_f16_min = {fetch_second, open_both, strand_with_minimum};
+const block_scales scales_f16_min = {.fetch = fetch_second, .open = open_both, .strand = strand_with_minimum};
 
 static void fetch_f32(ptx_builder *b, const block_layout *layout, block_run *run)
 {
@@ -55,7 +55,7 @@ static void open_nothing(ptx_builder *b, block_run *run)
     (void)b, (void)run;
 }
 
-const block_scales scales_f32 = {fetch_f32, open_nothing, strand_of_d};
+const block_scales scales_f32 = {.fetch = fetch_f32, .open = open_nothing, .strand = strand_of_d};
 
 /* ---- Scales of a byte, halved: the codes beside them stand for twice their values ---- */
 
@@ -80,7 +80,7 @@ static void open_e8m0(ptx_builder *b, block_run *run)
     run->d = block_half_of_e8m0(b, run->d);
 }
 
-const block_scales scales_e8m0 = {fetch_byte, open_e8m0, strand_of_d};
+const block_scales scales_e8m0 = {.fetch = fetch_byte, .open = open_e8m0, .strand = strand_of_d};
 
 /* One for each section. */
 static void fetch_ue4m3(ptx_builder *b, const block_layout *layout, block_run *run)
@@ -103,7 +103,7 @@ static void open_ue4m3(ptx_builder *b, block_run *run)
     run->d = block_half_of_ue4m3(b, run->d);
 }
 
-const block_scales scales_ue4m3 = {fetch_ue4m3, open_ue4m3, strand_of_d};
+const block_scales scales_ue4m3 = {.fetch = fetch_ue4m3, .open = open_ue4m3, .strand = strand_of_d};
 
 /* ---- K-quants: small integers for each 16 or 32 elements, in units of d and dmin ---- */
 
@@ -144,7 +144,7 @@ static void strand_q2_k(ptx_builder *b, const block_run *run, unsigned strand, b
     set_scale_and_minimum(b, run, scale, minimum, out);
 }
 
-const block_scales scales_q2_k = {fetch_q2_k, open_both, strand_q2_k};
+const block_scales scales_q2_k = {.fetch = fetch_q2_k, .open = open_both, .strand = strand_q2_k};
 
 /* Q3_K: six bits; the lower four in the first eight bytes, a nibble for each section; the upper two of the strands
  * s and s + 2 in one of the other four. */
@@ -165,7 +165,7 @@ static void strand_q3_k(ptx_builder *b, const block_run *run, unsigned strand, b
     out->scale = times_integer(b, run->d, ptx_sub(b, scale, 32));
 }
 
-const block_scales scales_q3_k = {fetch_q3_k, open_d, strand_q3_k};
+const block_scales scales_q3_k = {.fetch = fetch_q3_k, .open = open_d, .strand = strand_q3_k};
 
 /* Q4_K and Q5_K: six bits each for the eight strands of four sections, in three times four bytes. Those of the first
  * two sections fill the low bits of the first eight bytes; those of the others have their lower four bits in the
@@ -196,7 +196,7 @@ static void strand_q4_k(ptx_builder *b, const block_run *run, unsigned strand, b
     set_scale_and_minimum(b, run, scale, minimum, out);
 }
 
-const block_scales scales_q4_k = {fetch_q4_k, open_both, strand_q4_k};
+const block_scales scales_q4_k = {.fetch = fetch_q4_k, .open = open_both, .strand = strand_q4_k};
 
 /* Q6_K: signed bytes. */
 static void fetch_q6_k(ptx_builder *b, const block_layout *layout, block_run *run)
@@ -212,7 +212,17 @@ static void strand_q6_k(ptx_builder *b, const block_run *run, unsigned strand, b
     out->scale = times_integer(b, run->d, run->scales[strand]);
 }
 
-const block_scales scales_q6_k = {fetch_q6_k, open_d, strand_q6_k};
+static void fetch_q6_k_one(ptx_builder *b, const block_layout *layout, block_run *run, ptx_val strand)
+{
+    fetch_f16(b, layout, run);
+    ptx_val half = ptx_shr(b, run->place.byte, 4), of_section = ptx_mad(b, run->place.section, 8, half);
+    block_address at =
+        block_field_at(b, &run->place, layout->at.scales, ptx_mad(b, strand, 2, of_section), 1);
+    run->scales[0] = block_load_as(b, &at, PTX_S8, 0);
+}
+
+const block_scales scales_q6_k = {
+    .fetch = fetch_q6_k, .open = open_d, .strand = strand_q6_k, .fetch_one = fetch_q6_k_one};
 
 /* IQ4_XS: six bits for each section, of which the upper two lie in a u16 of their own. */
 static void fetch_iq4_xs(ptx_builder *b, const block_layout *layout, block_run *run)
@@ -235,4 +245,4 @@ static void open_iq4_xs(ptx_builder *b, block_run *run)
     run->d = times_integer(b, run->d, ptx_sub(b, scale, 32));
 }
 
-const block_scales scales_iq4_xs = {fetch_iq4_xs, open_iq4_xs, strand_of_d};
+const block_scales scales_iq4_xs = {.fetch = fetch_iq4_xs, .open = open_iq4_xs, .strand = strand_of_d};

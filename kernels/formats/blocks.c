@@ -229,6 +229,27 @@ block_strand block_strand_of(ptx_builder *b, const block_layout *layout, const b
     return out;
 }
 
+bool block_has_one(const block_layout *layout)
+{
+    return layout->codes->fetch_one && layout->scales->fetch_one;
+}
+
+void block_fetch_one(ptx_builder *b, const block_layout *layout, const block_place *place, ptx_val strand,
+                     block_run *run)
+{
+    *run = (block_run){.place = *place};
+    layout->codes->fetch_one(b, layout, run, strand);
+    layout->scales->fetch_one(b, layout, run, strand);
+}
+
+block_strand block_strand_one(ptx_builder *b, const block_layout *layout, const block_run *run, ptx_val strand)
+{
+    block_strand out = {0};
+    layout->codes->split_one(b, run, strand, out.codes);
+    layout->scales->strand(b, run, 0, &out);
+    return out;
+}
+
 /* Scales that are the same value need no instruction. */
 static ptx_val select(ptx_builder *b, ptx_val if_true, ptx_val if_false, ptx_val pred)
 {

@@ -101,6 +101,11 @@ typedef struct block_strand {
 } block_strand;
 block_strand block_strand_of(ptx_builder *b, const block_layout *layout, const block_run *run,
                              unsigned strand);
+/* The same for formats in which a strand can be read by itself: its number is a u32. */
+bool block_has_one(const block_layout *layout);
+void block_fetch_one(ptx_builder *b, const block_layout *layout, const block_place *place, ptx_val strand,
+                     block_run *run);
+block_strand block_strand_one(ptx_builder *b, const block_layout *layout, const block_run *run, ptx_val strand);
 /* `if_true` where the predicate holds, else `if_false`. */
 block_strand block_strand_select(ptx_builder *b, const block_strand *if_true, const block_strand *if_false,
                                  unsigned bytes, ptx_val pred);
@@ -170,6 +175,9 @@ struct block_codes {
     /* The bit of codes that `pack` leaves out: it lies in 32 bytes that all sections share, bit i / 32 of byte i % 32 for
      * element i. 0: there is none. */
     unsigned shared_bit;
+    /* One strand alone, whose number (u32) the kernel computes. Null: there is no such way. */
+    void (*fetch_one)(ptx_builder *b, const block_layout *layout, block_run *run, ptx_val strand);
+    void (*split_one)(ptx_builder *b, const block_run *run, ptx_val strand, ptx_val *words);
 };
 extern const block_codes codes_nibbles, codes_nibbles_bits, codes_nibbles_bytes, codes_bytes, codes_pairs,
     codes_pairs_mask, codes_six, codes_ternary;
@@ -179,6 +187,8 @@ struct block_scales {
     void (*open)(ptx_builder *b, block_run *run);
     /* Scale and addend of a strand. */
     void (*strand)(ptx_builder *b, const block_run *run, unsigned strand, block_strand *out);
+    /* For one strand alone, which counts as strand 0 then. */
+    void (*fetch_one)(ptx_builder *b, const block_layout *layout, block_run *run, ptx_val strand);
 };
 extern const block_scales scales_f16, scales_f16_min, scales_f32, scales_e8m0, scales_ue4m3, scales_q2_k,
     scales_q3_k, scales_q4_k, scales_q6_k, scales_iq4_xs;

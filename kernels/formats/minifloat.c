@@ -72,15 +72,15 @@ ptx_val minifloat_encode(ptx_builder *b, const minifloat *f, ptx_val x)
 
 /* ---- Decoding ---- */
 
-/* The code's exponent and fraction go where those of an f32 are; the bias is put right by an exact product, which
- * makes subnormals normal too. */
+/* The code's exponent and fraction go where those of an f32 are, by a shift that keeps the sign at the top; the bias is put
+ * right by an exact product, which makes subnormals normal too. */
 static ptx_val decode_by_product(ptx_builder *b, const minifloat *f, ptx_val word, unsigned position)
 {
     unsigned top = position + code_bits(f) - 1, narrow = 8 - f->exponent_bits;
-    uint32_t kept = ((1u << (code_bits(f) - 1)) - 1) << (23 - f->fraction_bits);
+    uint32_t kept = 0x80000000 | ((1u << (code_bits(f) - 1)) - 1) << (23 - f->fraction_bits);
     ptx_val high = top == 31 ? word : ptx_shl(b, word, 31 - top); /* the sign in bit 31 */
-    ptx_val rest = ptx_and(b, ptx_shr(b, high, narrow), ptx_u32(b, kept));
-    ptx_val bits = ptx_lop3(b, high, ptx_u32(b, 0x80000000), rest, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
+    ptx_val spread = ptx_shr(b, ptx_as(b, PTX_S32, high), narrow);
+    ptx_val bits = ptx_and(b, spread, ptx_s32(b, (int32_t)kept));
     return ptx_mul(b, ptx_as(b, PTX_F32, bits), ptx_as(b, PTX_F32, ptx_u32(b, power_of_two(127 - f->bias))));
 }
 
@@ -99,8 +99,9 @@ ptx_val minifloat_decode(ptx_builder *b, const minifloat *f, ptx_val word, unsig
     ptx_val value = decode_by_product(b, f, word, position);
     if (!f->has_nan)
         return value;
-    ptx_val magnitude = ptx_bfe(b, word, position, code_bits(f) - 1);
-    ptx_val is_nan = ptx_setp(b, PTX_EQ, magnitude, (1 << (code_bits(f) - 1)) - 1);
+    /* What the code would stand for if it were a number: none has that value. */
+    const float after_largest = f->largest / 14 * 15; /* of E4M3, 480 */
+    ptx_val is_nan = ptx_setp(b, PTX_EQ, ptx_abs(b, value), ptx_f32(b, after_largest));
     return ptx_selp(b, ptx_bits(b, PTX_F32, 0x7FFFFFFF), value, is_nan);
 }
 

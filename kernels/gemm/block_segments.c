@@ -5,7 +5,7 @@
 enum {
     VECTORS_MAX = 16,
     SECTOR_BYTES = 32,
-    SHARED_BYTES = 47 << 10, /* of x and of blocks */
+    SHARED_BYTES = 47 << 10,      /* of x and of blocks */
     TABLE_SHARED_BYTES = 35 << 10 /* of blocks beside a table: all of it fits 99 KB */
 };
 

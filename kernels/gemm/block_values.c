@@ -23,9 +23,7 @@ bool block_share_of(const block_layout *layout, block_share *share)
     if (share->bytes > RUN_BYTES_MAX)
         share->bytes = RUN_BYTES_MAX;
     share->runs = bytes / share->bytes;
-    share->fast = layout->table                     ? BLOCK_BY_TABLE
-                  : layout->scales != &scales_f32 ? BLOCK_CHEAP
-                                                  : BLOCK_PLAIN;
+    share->fast = layout->table ? BLOCK_BY_TABLE : layout->scales != &scales_f32 ? BLOCK_CHEAP : BLOCK_PLAIN;
     share->own_first = has_six_bit_scales(layout);
     return true;
 }
@@ -301,8 +299,7 @@ static void open_plain(ptx_builder *b, const block_reader *r, block_round *round
     for (unsigned i = 0; i < share->runs; i++) {
         block_open_run(b, share->layout, &round->runs[i]);
         for (unsigned s = 0; s < share->strands; s++)
-            out->streams[s * share->runs + i].strand =
-                block_strand_of(b, share->layout, &round->runs[i], s);
+            out->streams[s * share->runs + i].strand = block_strand_of(b, share->layout, &round->runs[i], s);
     }
     if (!share->own_first)
         return;
@@ -376,8 +373,8 @@ static ptx_val look_up(ptx_builder *b, const block_reader *reader, const block_v
     return stream->scales[0];
 }
 
-void block_values_looked_up(ptx_builder *b, const block_reader *reader, const block_values *values, unsigned chunk,
-                            unsigned e, ptx_val out[2])
+void block_values_looked_up(ptx_builder *b, const block_reader *reader, const block_values *values,
+                            unsigned chunk, unsigned e, ptx_val out[2])
 {
     ptx_val scale = look_up(b, reader, values, chunk, e, out);
     for (unsigned i = 0; i < 2; i++)

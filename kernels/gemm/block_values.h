@@ -49,7 +49,7 @@ typedef struct block_reader {
     ptx_val shifts[2],
         turns[2]; /* u32: where their nibbles begin, and which turn brings their fifth bit to bit 4 */
     ptx_val select[2], shift, mask; /* how the team unpacks six-bit scales */
-    byte_table table; /* where codes are looked up */
+    byte_table table;               /* where codes are looked up */
     ptx_val guard; /* variable f32: NaN once a scale was not finite; empty where that does not matter */
 } block_reader;
 block_reader block_reader_begin(ptx_builder *b, const block_share *share, const codec_state *state,
@@ -85,8 +85,8 @@ void block_values_open(ptx_builder *b, const block_reader *reader, block_round *
 ptx_val block_value(ptx_builder *b, const block_reader *reader, const block_values *values, unsigned chunk,
                     unsigned e);
 /* By table: element e of `chunk` and of chunk + 2, which lie in the same bytes. */
-void block_values_looked_up(ptx_builder *b, const block_reader *reader, const block_values *values, unsigned chunk,
-                            unsigned e, ptx_val out[2]);
+void block_values_looked_up(ptx_builder *b, const block_reader *reader, const block_values *values,
+                            unsigned chunk, unsigned e, ptx_val out[2]);
 /* Element e of `chunk` and of chunk + 2 as f32x2. */
 ptx_val block_value_pair(ptx_builder *b, const block_reader *reader, const block_values *values,
                          unsigned chunk, unsigned e);

@@ -14,9 +14,12 @@ enum {
 
 /* ---- Shape ---- */
 
+/* Small thread blocks fill more SMs, and leave room for more rounds of each output; but x, which each of them reads, has to be
+ * little beside their weights. */
 unsigned blocks_warps(const block_layout *layout)
 {
-    return layout->table ? 4 : 8;
+    const unsigned of_round = ROUND / layout->elements * layout->bytes;
+    return !blocks_are_direct(layout) && of_round >= 136 ? 4 : 8;
 }
 
 unsigned blocks_window(const block_layout *layout, const kernel_spec *spec)
@@ -185,7 +188,9 @@ void blocks_add_round(ptx_builder *b, const blocks *s, const block_values *value
 {
     const bool by_table = values->way == BLOCK_BY_TABLE;
     for (unsigned a = 0; a < (s->pairs || by_table ? TEAM_CHUNKS / 2 : TEAM_CHUNKS); a++)
-        (s->pairs ? add_chunk_pair : by_table ? add_chunks_by_table : add_chunk)(b, s, values, a, x_at, x_more);
+        (s->pairs   ? add_chunk_pair
+         : by_table ? add_chunks_by_table
+                    : add_chunk)(b, s, values, a, x_at, x_more);
 }
 
 /* ---- Passes over K ---- */
@@ -400,6 +405,14 @@ static void multiply(ptx_builder *b, blocks *s)
     finish(b, s);
 }
 
+/* Blocks that share an SM, which decides how many registers there are; two tables have room. */
+static unsigned blocks_of_sm(const block_layout *layout, const kernel_spec *spec)
+{
+    if (blocks_are_direct(layout) || spec->tile_rows > 1)
+        return 1;
+    return layout->table ? 2 : 16 / blocks_warps(layout);
+}
+
 static unsigned threads_of(const kernel_row *row, const kernel_spec *spec)
 {
     (void)spec;
@@ -416,7 +429,7 @@ static void emit_blocks(ptx_builder *b, const kernel_row *row, const kernel_spec
 {
     blocks s;
     ptx_reqntid(b, threads_of(row, spec), 1, 1);
-    ptx_minnctapersm(b, blocks_are_direct(block_layout_of(row->format)) || spec->tile_rows > 1 ? 1 : 2);
+    ptx_minnctapersm(b, blocks_of_sm(block_layout_of(row->format), spec));
     begin(b, row, spec, &s);
     begin_tile(b, &s);
     multiply(b, &s);

@@ -28,8 +28,8 @@ typedef struct blocks {
     row_tile at;                         /* the rows of x */
     ptx_val n;                           /* u64: the first column of y */
     ptx_val rows_at[BLOCKS_OUTPUTS_MAX]; /* pointers: rows of blocks, of outputs that exist */
-    ptx_val dynamic;      /* u32: memory that the launch gives; empty: none */
-    unsigned dynamic_used; /* bytes of it */
+    ptx_val dynamic;                     /* u32: memory that the launch gives; empty: none */
+    unsigned dynamic_used;               /* bytes of it */
     x_window x;
     ptx_val x_mine; /* u32: where this thread's x begins in a round */
     ptx_val sums[BLOCKS_ROWS_MAX][BLOCKS_OUTPUTS_MAX]

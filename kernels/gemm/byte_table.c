@@ -23,13 +23,15 @@ byte_table byte_table_fill(ptx_builder *b, ptx_val base, unsigned threads, unsig
     for (unsigned i = 0; i < VECTORS; i++) {
         ptx_val to = i ? ptx_xor(b, own, (int)(i * LOAD_BYTES)) : own; /* entries are aligned to runs */
         for (unsigned j = 0; j < ENTRIES / threads; j++)
-            ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)(j * threads * BYTE_TABLE_PITCH), values[j], 4);
+            ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)(j * threads * BYTE_TABLE_PITCH), values[j],
+                       4);
     }
     const int size = 4 * (int)numbers;
     return (byte_table){.base = base, .copy = ptx_mul(b, ptx_and(b, tid, BYTE_TABLE_RUN / size - 1), size)};
 }
 
-void byte_table_load(ptx_builder *b, const byte_table *t, ptx_val word, unsigned byte, ptx_val *out, unsigned numbers)
+void byte_table_load(ptx_builder *b, const byte_table *t, ptx_val word, unsigned byte, ptx_val *out,
+                     unsigned numbers)
 {
     ptx_val offset = ptx_prmt(b, word, t->copy, ptx_u32(b, 0x5504 | byte << 4));
     ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, ptx_add(b, offset, t->base), 0, out, (int)numbers);

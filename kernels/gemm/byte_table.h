@@ -27,6 +27,7 @@ byte_table byte_table_fill(ptx_builder *b, ptx_val base, unsigned threads, unsig
                            const void *user);
 
 /* The numbers of byte `byte` of a word. */
-void byte_table_load(ptx_builder *b, const byte_table *t, ptx_val word, unsigned byte, ptx_val *out, unsigned numbers);
+void byte_table_load(ptx_builder *b, const byte_table *t, ptx_val word, unsigned byte, ptx_val *out,
+                     unsigned numbers);
 
 #endif

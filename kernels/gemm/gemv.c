@@ -1,9 +1,6 @@
 /* Products of few rows: gemv.h has the plan of it. */
 #include "kernels/gemm/gemv.h"
 
-#include "kernels/gemm/epilogue.h"
-#include "kernels/gemm/lanes.h"
-
 /* ---- Loads ahead ---- */
 
 static unsigned round_bytes(const gemv_shape *s)
@@ -160,17 +157,6 @@ static void add_chunk(ptx_builder *b, const gemv *g, const reading *r, unsigned 
         }
 }
 
-/* Chunks that are added together, and how many such there are. */
-static unsigned chunks_together(const gemv *g)
-{
-    return g->in_pairs ? 2 : 1;
-}
-
-static unsigned sums_of(const gemv *g)
-{
-    return g->shape.chunks / chunks_together(g);
-}
-
 static bool is_bytes(const gemv *g)
 {
     return g->w.coding.format->facts.bits == 8;
@@ -182,19 +168,19 @@ static void compute_round(ptx_builder *b, const gemv *g, const reading *r, unsig
     const unsigned slot = round % s->depth;
     ptx_val w[GEMV_OUTPUTS_MAX][2 * CHUNK];
     round_numbers all[GEMV_OUTPUTS_MAX] = {0};
-    for (unsigned chunk = 0; chunk < sums_of(g); chunk++) {
+    for (unsigned chunk = 0; chunk < gemv_sums_of(g); chunk++) {
         for (unsigned i = 0; i < s->outputs; i++) {
             const bool at_once = g->in_pairs && g->codec->decode_pair && !is_bytes(g);
             ptx_val scales[2];
-            for (unsigned j = 0; j < chunks_together(g); j++) {
-                const unsigned this = chunk + j * sums_of(g);
+            for (unsigned j = 0; j < gemv_chunks_together(g); j++) {
+                const unsigned this = chunk + j * gemv_sums_of(g);
                 const ptx_val *numbers = chunk_numbers(b, g, r, round, i, this, &all[i]);
                 scales[j] = numbers[0];
                 if (!at_once)
                     g->codec->decode(b, g, g->ring[slot][i], this, numbers, w[i] + CHUNK * j);
             }
             if (at_once)
-                g->codec->decode_pair(b, g, g->ring[slot][i], chunk, chunk + sums_of(g), w[i]);
+                g->codec->decode_pair(b, g, g->ring[slot][i], chunk, chunk + gemv_sums_of(g), w[i]);
             else if (g->in_pairs)
                 pair_weights(b, w[i]);
             if (gemv_scales_last(g))
@@ -288,9 +274,9 @@ static void slow_round(ptx_builder *b, const gemv *g, const reading *r, ptx_val 
         ptx_val element = ptx_mad(b, ptx_cvt(b, PTX_U64, g->rows[i]), g->args.k, k);
         ptx_val byte = ptx_shr(b, ptx_mul(b, element, ptx_u64(b, bits)), 3);
         load_bytes(b, ptx_add(b, g->w.codes, byte), s->words, words);
-        for (unsigned chunk = 0; chunk < sums_of(g); chunk++) {
-            for (unsigned j = 0; j < chunks_together(g); j++) {
-                const unsigned this = chunk + j * sums_of(g);
+        for (unsigned chunk = 0; chunk < gemv_sums_of(g); chunk++) {
+            for (unsigned j = 0; j < gemv_chunks_together(g); j++) {
+                const unsigned this = chunk + j * gemv_sums_of(g);
                 slow_weights(b, g, i, this, ptx_add(b, k, ptx_u64(b, CHUNK * this)), words, w[i] + CHUNK * j);
             }
             if (g->in_pairs)
@@ -318,58 +304,6 @@ static void slow_tile(ptx_builder *b, const gemv *g, ptx_val k)
     fill_ring(b, g); /* of a tile that is not the last, all threads have all rounds */
 }
 
-/* ---- The sums' end ---- */
-
-ptx_val gemv_row(ptx_builder *b, const gemv *g, ptx_val row)
-{
-    if (!g->spec->grouped)
-        return ptx_cvt(b, PTX_U64, row);
-    ptx_val of_tile = ptx_sub(b, row, g->first_row), exists = ptx_setp(b, PTX_LT, row, g->m);
-    return row_tile_row(b, &g->experts, ptx_cvt(b, PTX_U64, of_tile), exists);
-}
-
-static void store_sums(ptx_builder *b, const gemv *g, const lanes_share *l)
-{
-    const gemv_shape *s = &g->shape;
-    const unsigned columns = g->spec->gated ? l->outputs / 2 : l->outputs, step = s->of_block / s->outputs;
-    epilogue e = epilogue_begin(b, g->spec, &g->args);
-    ptx_val output = ptx_mad(b, l->first_output, (int)step, g->output);
-    ptx_val column = ptx_add(b, g->column, ptx_cvt(b, PTX_U64, output));
-    ptx_val row = ptx_add(b, g->first_row, l->first_row);
-    for (unsigned i = 0; i < columns; i++)
-        for (unsigned j = 0; j < l->rows; j++) {
-            ptx_val n = ptx_add(b, column, ptx_u64(b, i * step)), m = ptx_add(b, row, (int)j);
-            ptx_val sums[2] = {row_tile_sum(b, &g->experts, l->sums[i][j])};
-            sums[1] = g->spec->gated ? row_tile_sum(b, &g->experts, l->sums[columns + i][j]) : sums[0];
-            ptx_val exists = ptx_setp_and(b, PTX_LE, ptx_add(b, output, (int)(i * step)), g->last, l->holds);
-            ptx_if(b, ptx_setp_and(b, PTX_LT, m, g->m, exists));
-            epilogue_store(b, &e, gemv_row(b, g, m), n, sums, g->experts.expert);
-            ptx_end_if(b);
-        }
-}
-
-static void finish(ptx_builder *b, const gemv *g)
-{
-    const gemv_shape *s = &g->shape;
-    lanes_share l = {.outputs = s->outputs,
-                     .rows = s->rows,
-                     .lanes = s->chunks,
-                     .threads = s->team,
-                     .keeps_outputs = g->spec->gated};
-    for (unsigned i = 0; i < s->outputs; i++)
-        for (unsigned j = 0; j < s->rows; j++)
-            for (unsigned c = 0; c < sums_of(g); c++) {
-                ptx_val two[2] = {g->sums[i][j][c]};
-                if (g->in_pairs) {
-                    ptx_unpack(b, PTX_F32, g->sums[i][j][c], two, 2);
-                    l.parts[i][j][c + sums_of(g)] = two[1];
-                }
-                l.parts[i][j][c] = two[0];
-            }
-    lanes_join_team(b, &l, g->thread);
-    store_sums(b, g, &l);
-}
-
 /* ---- The kernel ---- */
 
 /* The row of the weights that output i of the thread is; beyond the last, the last. */
@@ -394,7 +328,7 @@ static void begin_rows(ptx_builder *b, gemv *g)
     for (unsigned i = 0; i < s->outputs; i++) {
         g->codes[i] = ptx_mad_wide(b, g->rows[i], row_bytes, mine);
         for (unsigned j = 0; j < s->rows; j++)
-            for (unsigned c = 0; c < sums_of(g); c++)
+            for (unsigned c = 0; c < gemv_sums_of(g); c++)
                 g->sums[i][j][c] = ptx_var(
                     b, g->in_pairs ? ptx_pack2(b, PTX_F32X2, ptx_f32(b, 0), ptx_f32(b, 0)) : ptx_f32(b, 0));
         for (unsigned slot = 0; slot < s->depth; slot++)
@@ -446,7 +380,7 @@ static void multiply(ptx_builder *b, gemv *g)
     fast_tile(b, g, k);
     ptx_end_if(b);
     ptx_end_for(b);
-    finish(b, g);
+    gemv_finish(b, g);
 }
 
 static void begin_block(ptx_builder *b, gemv *g)
@@ -512,12 +446,12 @@ static void begin_tile(ptx_builder *b, gemv *g)
 
 /* Blocks that share an SM, which decides how many registers there are: as many as leave enough. Tables leave room for two or
  * three. */
-static unsigned blocks_of_sm(const gemv *g)
+static unsigned blocks_of_sm(const gemv *g, bool has_table)
 {
     const gemv_shape *s = &g->shape;
     if (s->rows > 8)
         return 1;
-    if (g->spec->grouped || g->spec->gated || g->codec->open)
+    if (g->spec->grouped || g->spec->gated || has_table)
         return 2;
     if (s->rows == 1 && s->outputs <= 2 && !g->codec->is_wide)
         return 4;
@@ -533,13 +467,14 @@ static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *
     g.in_pairs = has_pairs(b) && g.shape.chunks > 1;
     g.shape.numbers_between = g.shape.numbers_between && g.codec->open;
     ptx_reqntid(b, g.shape.warps * WARP, 1, 1);
-    ptx_minnctapersm(b, blocks_of_sm(&g));
+    const bool has_table = gemv_codec_of(row->format, spec)->open; /* or its memory, for other things */
+    ptx_minnctapersm(b, blocks_of_sm(&g, has_table));
     if (spec->grouped) {
         g.experts = row_tile_of_block(b, &g.args);
         g.args = row_tile_args(b, &g.experts, &g.args);
     }
     g.w = weights_begin(b, row, spec, &g.args);
-    begin_shared(b, &g, gemv_codec_of(row->format, spec)->open != NULL);
+    begin_shared(b, &g, has_table);
     begin_block(b, &g);
     begin_tile(b, &g);
     gemv_begin_inputs(b, &g);

@@ -7,10 +7,11 @@
  * ones say which of its accumulators it is.
  *
  *   gemv_shape.c    how threads share the work, and what is served
- *   gemv.c          the kernel: loads ahead, rounds, the sums' end
+ *   gemv.c          the kernel: loads ahead, rounds
+ *   gemv_finish.c   the sums' end
  *   gemv_inputs.c   x and the numbers of groups into shared memory, a tile of k at a time
  *   gemv_decode.c   from codes to f32, per format
- *   gemv_table.c    the same by a large table
+ *   gemv_table.c    the same by a large table (byte_table.h)
  */
 #ifndef QDNN_KERNELS_GEMV_H
 #define QDNN_KERNELS_GEMV_H
@@ -80,12 +81,12 @@ typedef struct x_loader {
 
 /* How numbers of groups do: the threads take spans of the tile, and outputs that are equally far apart. */
 typedef struct number_loader {
-    unsigned step; /* from an output to the next */
+    unsigned step;   /* from an output to the next */
     unsigned passes; /* where there are more spans than threads: how often that is done */
-    ptx_val first; /* u32: the thread's first output in the block */
-    ptx_val at;    /* u32: k of its span, counted from the tile's */
-    ptx_val to;    /* u32: where its first numbers are stored */
-    ptx_val whole; /* predicate: all outputs of the block exist; of quads, that they are aligned, too */
+    ptx_val first;   /* u32: the thread's first output in the block */
+    ptx_val at;      /* u32: k of its span, counted from the tile's */
+    ptx_val to;      /* u32: where its first numbers are stored */
+    ptx_val whole;   /* predicate: all outputs of the block exist; of quads, that they are aligned, too */
     ptx_val scale_from[2], zero_from[2]; /* u64: of its first output, of each half; group 0 */
     ptx_val scale_step, zero_step;       /* u64: bytes to its next output */
 } number_loader;
@@ -106,7 +107,7 @@ struct gemv {
     ptx_val thread;    /* u32: of the team */
     ptx_val output;    /* u32: the thread's first output, counted from the block's first */
     ptx_val x_shared, numbers_shared;
-    bool in_pairs;    /* chunks c and c + chunks / 2 of a thread are a pair: their sums are one value, f32x2 */
+    bool in_pairs; /* chunks c and c + chunks / 2 of a thread are a pair: their sums are one value, f32x2 */
     unsigned stretch; /* 2: x lies between the entries of a table, in runs; else 1 */
     byte_table table;
     int scale_exponent; /* numbers in the table are too large by this power of two, and scales as much too small */
@@ -123,10 +124,23 @@ struct gemv {
     ptx_val left; /* s32 variable: k of the row from there on; none where codes are not aligned */
 };
 
-/* ---- Rows (gemv.c) ---- */
+/* Chunks that are added together, and how many such a thread has of an output and a row. */
+static inline unsigned gemv_chunks_together(const gemv *g)
+{
+    return g->in_pairs ? 2 : 1;
+}
+
+static inline unsigned gemv_sums_of(const gemv *g)
+{
+    return g->shape.chunks / gemv_chunks_together(g);
+}
+
+/* ---- Rows (gemv_finish.c) ---- */
 
 /* The number (u64) of a row of x and y, of which a u32 counts from the first: sorted rows are looked up, where they exist. */
 ptx_val gemv_row(ptx_builder *b, const gemv *g, ptx_val row);
+/* Joins the lanes of all sums and stores what becomes of them. */
+void gemv_finish(ptx_builder *b, const gemv *g);
 
 /* ---- Shapes (gemv_shape.c) ---- */
 

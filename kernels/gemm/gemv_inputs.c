@@ -105,8 +105,8 @@ static void stage_row(ptx_builder *b, const gemv *g, const x_target *t, ptx_val 
         int at = (int)(i * l->step * bytes);
         emit_load_run(b, g->spec->data, from, at, g->in_pairs ? CHUNK / 2 : CHUNK, x);
         if (g->in_pairs)
-            emit_load_run(b, g->spec->data, from, at + (int)(pair_distance(g) * element_bytes(g->spec->data)), CHUNK / 2,
-                          x + CHUNK / 2);
+            emit_load_run(b, g->spec->data, from, at + (int)(pair_distance(g) * element_bytes(g->spec->data)),
+                          CHUNK / 2, x + CHUNK / 2);
         store_x(b, g, t, to, (int)(i * l->step * g->stretch * ROUND_BYTES), x);
     }
 }
@@ -141,8 +141,7 @@ ptx_val gemv_stage_x(ptx_builder *b, const gemv *g, ptx_val k, bool is_scaled)
     for (unsigned j = 0; j < g->shape.rows; j += g->shape.warps) {
         ptx_val this = j ? ptx_add(b, row, (int)j) : row;
         ptx_val element = ptx_mad(b, gemv_row(b, g, this), g->args.x_stride, ptx_cvt(b, PTX_U64, at));
-        ptx_val from =
-            ptx_at(b, g->args.all.operand[QDNN_OPERAND_X], element, element_bytes(g->spec->data));
+        ptx_val from = ptx_at(b, g->args.all.operand[QDNN_OPERAND_X], element, element_bytes(g->spec->data));
         ptx_val to = ptx_mad(b, ptx_add(b, l->row, (int)j), (int)(4 * g->stretch * g->shape.tile), l->to);
         ptx_uniform(b);
         ptx_if(b, whole);
@@ -239,7 +238,8 @@ unsigned gemv_numbers_bytes(const gemv_shape *s, const gemv_codec *codec)
 }
 
 /* What bits [first, end) of a number add to an address, each being worth twice the one before. */
-static ptx_val add_bits(ptx_builder *b, ptx_val to, ptx_val number, unsigned first, unsigned end, unsigned worth)
+static ptx_val add_bits(ptx_builder *b, ptx_val to, ptx_val number, unsigned first, unsigned end,
+                        unsigned worth)
 {
     if (first == end)
         return to;
@@ -256,10 +256,12 @@ ptx_val gemv_numbers_at(ptx_builder *b, const gemv *g, ptx_val output, ptx_val s
         return ptx_mad(b, slot, (int)(4 * g->codec->numbers), at);
     }
     const run_layout l = runs_of(s);
-    const unsigned team = ceil_log2(l.teams), warp = warp_bit(s), thread = thread_bit(s), group = ceil_log2(l.slots);
+    const unsigned team = ceil_log2(l.teams), warp = warp_bit(s), thread = thread_bit(s),
+                   group = ceil_log2(l.slots);
     const unsigned bounds[] = {0, team, warp, thread, thread + ceil_log2(s->outputs)};
     for (unsigned i = 0; i < 4; i++)
-        at = add_bits(b, at, output, bounds[i], bounds[i + 1], gemv_output_offset(s, g->codec, 1u << bounds[i]));
+        at = add_bits(b, at, output, bounds[i], bounds[i + 1],
+                      gemv_output_offset(s, g->codec, 1u << bounds[i]));
     at = add_bits(b, at, slot, 0, group, 4);
     return add_bits(b, at, slot, group, 16, gemv_slot_offset(s, g->codec, l.slots));
 }
@@ -308,7 +310,8 @@ static number_loader numbers_begin(ptx_builder *b, const gemv *g, unsigned toget
     const unsigned threads = s->warps * WARP, all = s->tile / s->span / together;
     const unsigned slots = all < threads ? all : threads, of_half = s->of_block / (g->spec->gated ? 2 : 1);
     ptx_val tid = ptx_tid_x(b), slot = ptx_and(b, tid, (int)slots - 1);
-    number_loader l = {.step = threads / slots, .passes = all / slots, .first = ptx_shr(b, tid, ceil_log2(slots))};
+    number_loader l = {
+        .step = threads / slots, .passes = all / slots, .first = ptx_shr(b, tid, ceil_log2(slots))};
     l.at = ptx_mul(b, slot, (int)(together * s->span));
     l.to = gemv_numbers_at(b, g, l.first, together > 1 ? ptx_mul(b, slot, (int)together) : slot);
     l.whole = ptx_setp(b, PTX_EQ, g->last, (int)of_half - 1);
@@ -371,7 +374,8 @@ static void stage_scale_quads(ptx_builder *b, const gemv *g, ptx_val k, ptx_val 
         from =
             i % of_half ? ptx_add(b, from, l->scale_step) : ptx_at(b, l->scale_from[i / of_half], group, 1);
         quad_scales(b, g, ptx_ld_global_nc(b, PTX_U32, from, 0), odd, scales);
-        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, l->to, (int)gemv_output_offset(s, g->codec, i), scales, QUAD);
+        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, l->to, (int)gemv_output_offset(s, g->codec, i), scales,
+                   QUAD);
     }
     ptx_into(b, odd);
     ptx_and(b, odd, ptx_u32(b, 0x80808080));
@@ -427,8 +431,8 @@ static ptx_val stage_outputs(ptx_builder *b, const gemv *g, ptx_val k, unsigned 
             run = run_begin(b, g, i / of_half, group);
         group_values v = in_runs ? run_next(b, g, &run) : group_of(b, g, i / of_half, i % of_half, k);
         serves = join(b, serves, g->codec->prepare(b, g, &v, made));
-        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, l->to, (int)(more + gemv_output_offset(s, g->codec, i)), made,
-                   (int)g->codec->numbers);
+        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, l->to, (int)(more + gemv_output_offset(s, g->codec, i)),
+                   made, (int)g->codec->numbers);
     }
     return serves;
 }
@@ -447,7 +451,8 @@ static void stage_spans(ptx_builder *b, const gemv *g, ptx_val k, ptx_val odd, b
     const number_loader *l = &g->number_loader;
     for (unsigned i = 0; i < l->passes; i++) {
         ptx_val first = i ? ptx_add(b, k, (int)(i * g->shape.warps * WARP * g->shape.span)) : k;
-        ptx_val at = ptx_min(b, ptx_add(b, first, l->at), ptx_sub(b, g->k, 1)); /* what is beyond K is not used */
+        ptx_val at =
+            ptx_min(b, ptx_add(b, first, l->at), ptx_sub(b, g->k, 1)); /* what is beyond K is not used */
         note_odd(b, odd, stage_outputs(b, g, at, i, in_runs));
     }
 }

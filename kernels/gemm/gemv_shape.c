@@ -12,8 +12,8 @@ enum {
     TILE_MAX = 4096,     /* k */
     NUMBERS_BYTES = 20 * 1024,
     NUMBERS_BYTES_BESIDE_TABLE = 35 * 1024, /* both fit 99 KB */
-    TURN_MAX = 8,    /* rounds */
-    TABLE_BYTES = 64 /* of codes that are looked up */
+    TURN_MAX = 8,                           /* rounds */
+    TABLE_BYTES = 64                        /* of codes that are looked up */
 };
 
 unsigned gemv_unit(const gemv_shape *s)
@@ -41,7 +41,8 @@ static bool tile_has_room(const gemv_codec *codec, const format_row *format, con
 
 /* The largest tile that has room: a power of two, whole turns of the loop, and work for every warp. False where that is
  * not so: the least one is taken then. */
-static bool set_tile(const kernel_spec *spec, const format_row *format, const gemv_codec *codec, gemv_shape *s)
+static bool set_tile(const kernel_spec *spec, const format_row *format, const gemv_codec *codec,
+                     gemv_shape *s)
 {
     const unsigned least = between(s->turn, s->warps / s->rows, s->warps) * ROUND;
     const unsigned of_half = s->of_block / (spec->gated ? 2 : 1);

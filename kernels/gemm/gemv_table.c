@@ -62,8 +62,8 @@ static void table_decode(ptx_builder *b, const gemv *g, const ptx_val *words, un
 }
 
 /* Bytes are made anew, each of a code of one chunk and the code at the same place of the other. */
-static void table_decode_pair(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk, unsigned other,
-                              ptx_val out[CHUNK])
+static void table_decode_pair(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
+                              unsigned other, ptx_val out[CHUNK])
 {
     const unsigned swap = g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST;
     const unsigned select = (PTX_LOP_A & PTX_LOP_C) | (PTX_LOP_B & ~PTX_LOP_C & 0xFF);

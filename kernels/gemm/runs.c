@@ -310,15 +310,17 @@ static void fetch_block(ptx_builder *b, const weights *w, unsigned kind, ptx_val
     place.space = PTX_GLOBAL;
     place.align = block_align(w->layout);
     place.block = run_address(b, w, &run->base, run->k);
-    block_fetch(b, w->layout, &place, &run->block);
+    if (block_has_one(w->layout))
+        block_fetch_one(b, w->layout, &place, run->strand, &run->block);
+    else
+        block_fetch(b, w->layout, &place, &run->block);
 }
 
-static void decode_strand(ptx_builder *b, const weights *w, const block_run *run, unsigned strand,
+static void decode_strand(ptx_builder *b, const weights *w, const block_run *run, const block_strand *strand,
                           ptx_val *values)
 {
-    block_strand s = block_strand_of(b, w->layout, run, strand);
     for (unsigned i = 0; i < run->place.bytes; i++)
-        values[i] = block_decode(b, w->layout, &w->state, &s, i);
+        values[i] = block_decode(b, w->layout, &w->state, strand, i);
 }
 
 static void put_block(ptx_builder *b, const weights *w, const weight_run *run, const run_target *to)
@@ -326,16 +328,24 @@ static void put_block(ptx_builder *b, const weights *w, const weight_run *run, c
     const block_section *section = &w->layout->sections[run->block.place.kind];
     const unsigned in_chunk = section->span < CHUNK ? CHUNK / section->span : 1;
     block_run open = run->block;
+    ptx_val values[CHUNK];
     block_open_run(b, w->layout, &open);
+    if (block_has_one(w->layout)) {
+        block_strand one = block_strand_one(b, w->layout, &open, run->strand);
+        decode_strand(b, w, &open, &one, values);
+        put_values(b, w, values, to);
+        return;
+    }
     for (unsigned i = 0; i < section->strands; i += in_chunk) {
         const bool is_choice = section->strands > in_chunk;
-        ptx_val values[CHUNK];
         if (is_choice) {
             ptx_uniform(b);
             ptx_if(b, ptx_setp(b, PTX_EQ, run->strand, (int)(i / in_chunk)));
         }
-        for (unsigned j = 0; j < in_chunk; j++)
-            decode_strand(b, w, &open, i + j, values + j * section->span % CHUNK);
+        for (unsigned j = 0; j < in_chunk; j++) {
+            block_strand strand = block_strand_of(b, w->layout, &open, i + j);
+            decode_strand(b, w, &open, &strand, values + j * section->span % CHUNK);
+        }
         put_values(b, w, values, to);
         if (is_choice)
             ptx_end_if(b);
