@@ -38,7 +38,7 @@ static unsigned lanes_of(const coding *c)
 {
     const unsigned rows = (unsigned)c->spec->tile_rows, width = width_of(c), least = step_of(c) / CHUNK;
     if (codes_are_cheap(c))
-        return c->spec->gated && rows * 2 * width <= SUMS_MAX / 2 ? 2 : 1;
+        return c->spec->gated && rows * 2 * width <= SUMS_MAX / 4 ? 2 : 1;
     unsigned lanes = COLUMNS_LANES;
     while (lanes > least && rows * lanes * width > (width == WIDTH_MAX ? SUMS_MAX / 2 : SUMS_MAX))
         lanes /= 2;
