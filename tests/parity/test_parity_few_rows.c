@@ -1,5 +1,6 @@
 /* Products with few rows of x, whose kernels decode weights in registers, against host_ref: shapes that they take their fast
  * ways for and shapes around them, scales and x that they must leave to the slow ones, every SM generation. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -251,4 +252,44 @@ TEST_ROWS(ParityFewRows, Columns, column_formats)
         if (!alive)
             return;
     }
+}
+
+/* Scales around the largest that cheap decodes serve, all alike, so that none of them is decoded the long way for another's
+ * sake: bytes and nibbles, along K and along N. */
+TEST_CASE(ParityFewRows, LargeScales)
+{
+    static const char *const rows[] = {"dequantize_int8", "dequantize_int4"};
+    NEED_PTXVM;
+    qdnnHandle_t handle = ptxvm_begin("sm_80", 0, "all", "error");
+    for (int i = 0; i < 48; i++) {
+        const bool k_rows = i % 2;
+        const int exponent = 20 + i / 4;
+        product_operands o;
+        product_case c = {.rows = -1,
+                          .k_rows = k_rows,
+                          .m = 1,
+                          .x = QDNN_DATA_F16,
+                          .y = QDNN_DATA_F32,
+                          .seed = (uint32_t)i + 1,
+                          .algorithm = QDNN_MATMUL_EXACT,
+                          .choice = k_rows ? "kernel columns" : "kernel gemv",
+                          .weights = {.row = kernel_find(rows[i / 2 % 2]),
+                                      .spec = kernel_spec_default(),
+                                      .granularity = QDNN_GRANULARITY_GROUP,
+                                      .extent = 128,
+                                      .rank = 2,
+                                      .dims = {k_rows ? 256 : 8, k_rows ? 8 : 256},
+                                      .seed = (uint32_t)i + 1}};
+        c.weights.spec.groups = k_rows ? QDNN_GROUPS_COLUMNS : QDNN_GROUPS_ROWS;
+        if (handle && product_operands_make(&c, &o)) {
+            float *scale = (float *)o.host[QDNN_OPERAND_SCALE];
+            for (size_t k = 0; k < o.bytes[QDNN_OPERAND_SCALE] / sizeof *scale; k++)
+                scale[k] = ldexpf(1.5f, exponent);
+            ref_product_arrays arrays = product_arrays(&o, o.expected);
+            ref_product_exact(&o.product, &arrays);
+            CHECK(product_run_operands(handle, &c, BUFFER_EXACT, &o));
+            product_operands_free(&o);
+        }
+    }
+    ptxvm_end(handle);
 }
