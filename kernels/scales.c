@@ -50,6 +50,10 @@ void emit_load_scale_run(ptx_builder *b, qdnnScaleType_t type, ptx_val address, 
         return;
     }
     emit_load_words(b, address, 0, count / 4, words);
-    for (unsigned i = 0; i < count; i++)
-        x[i] = widen_byte(b, type, ptx_bfe(b, words[i / 4], 8 * (i % 4), 8));
+    if (type == QDNN_SCALE_E4M3 && codec_e4m3.has_pair(b))
+        for (unsigned i = 0; i < count; i += 4)
+            codec_e4m3.units_of_bytes(b, NULL, NULL, words[i / 4], &x[i]);
+    else
+        for (unsigned i = 0; i < count; i++)
+            x[i] = widen_byte(b, type, ptx_bfe(b, words[i / 4], 8 * (i % 4), 8));
 }

@@ -38,7 +38,7 @@ static unsigned lanes_of(const coding *c)
 {
     const unsigned rows = (unsigned)c->spec->tile_rows, width = width_of(c), least = step_of(c) / CHUNK;
     if (codes_are_cheap(c))
-        return c->spec->gated && rows * 2 * width <= SUMS_MAX / 2 ? 2 : 1;
+        return c->spec->gated && rows * 2 * width <= SUMS_MAX / 4 ? 2 : 1;
     unsigned lanes = COLUMNS_LANES;
     while (lanes > least && rows * lanes * width > (width == WIDTH_MAX ? SUMS_MAX / 2 : SUMS_MAX))
         lanes /= 2;
@@ -81,16 +81,14 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
     return true;
 }
 
-/* Whole patches; bytes of a row are counted by 32 bits. */
+/* Whole patches; rounds of K are counted by 32 bits. */
 static bool fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
 {
     const kernel_spec normal = kernel_spec_normal(row, spec);
     const coding c = {row->format, &normal};
     const gemm_shape shape = gemm_shape_of(&normal, problem);
-    const unsigned multiple = format_is_plain(row->format) ? 4
-                              : codes_are_cheap(&c)        ? WIDTH_MAX
-                                                           : matrix_columns_multiple(&c);
-    return shape.k % step_of(&c) == 0 && shape.n % multiple == 0 && shape.outputs < UINT64_C(1) << 28 &&
+    const bool by_fours = format_is_plain(row->format) || normal.layout == QDNN_LAYOUT_WORDS_INTERLEAVED;
+    return shape.k % step_of(&c) == 0 && shape.n % (by_fours ? 4 : WIDTH_MAX) == 0 &&
            shape.k < UINT64_C(1) << 31;
 }
 
@@ -393,7 +391,7 @@ static void begin_x(ptx_builder *b, columns *s, const coding *c)
     s->x = (x_window){.spec = s->spec,
                       .args = &s->args,
                       .rows = s->rows,
-                      .rounds = codes_are_cheap(c) ? codes_window(c, rounds) : rounds,
+                      .rounds = codes_are_cheap(c) ? codes_window(c, s->across, rounds) : rounds,
                       .warps = COLUMNS_WARPS,
                       .round_bytes = ROUND_BYTES * copies,
                       .copies = copies};

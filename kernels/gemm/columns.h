@@ -71,7 +71,7 @@ bool codes_are_cheap(const coding *c);
 /* Bytes of shared memory that the launch has to give; 0: none. */
 unsigned codes_dynamic_bytes(const coding *c);
 /* Rounds of x in a window, of so many at most; and bytes of scratch. */
-unsigned codes_window(const coding *c, unsigned most);
+unsigned codes_window(const coding *c, unsigned across, unsigned most);
 unsigned codes_scratch_bytes(const coding *c, unsigned across, unsigned rounds);
 ptx_val codes_are_aligned(ptx_builder *b, const columns *s);
 /* Whether a table is used on this target. */

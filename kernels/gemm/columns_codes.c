@@ -30,9 +30,8 @@ unsigned codes_scratch_bytes(const coding *c, unsigned across, unsigned rounds)
     return codes_have_one_group(c->spec) ? 0 : rounds * ROUND / span_in(c, rounds) * slot_bytes(c, across);
 }
 
-unsigned codes_window(const coding *c, unsigned most)
+unsigned codes_window(const coding *c, unsigned across, unsigned most)
 {
-    const unsigned across = 16; /* at most */
     unsigned rounds = most;
     while (rounds > 1 && codes_scratch_bytes(c, across, rounds) > STAGED_MAX)
         rounds /= 2;
@@ -44,7 +43,7 @@ unsigned codes_window(const coding *c, unsigned most)
 typedef struct codes_ahead {
     const code_way *way;
     unsigned depth;    /* rounds */
-    ptx_val stride;    /* u32: bytes of a row of the matrix */
+    ptx_val stride;    /* u64: bytes of a row of the matrix */
     ptx_val shift;     /* u32: where the thread's half of a word begins; empty: it has whole words */
     ptx_val first;     /* pointer: the thread's codes in round 0 */
     ptx_val at;        /* variable: in the round that is loaded next */
@@ -86,12 +85,12 @@ static codes_ahead codes_begin(ptx_builder *b, const columns *s)
                           (int)code_quad_distance(c));
         before = ptx_and(b, before, ptx_u64(b, ~UINT64_C(3)));
     }
-    a.stride = ptx_cvt(b, PTX_U32, row_bytes);
+    a.stride = row_bytes;
     ptx_val row = ptx_cvt(b, PTX_U64, ptx_mul(b, s->first_lane, CHUNK));
     a.first = ptx_add(b, ptx_mad(b, row, row_bytes, s->w.codes), before);
     a.at = ptx_var(b, a.first);
     a.whole = row_tile_size(b, &s->at, ptx_cvt(b, PTX_U32, ptx_shr(b, s->args.k, 8)));
-    if (a.way->is_guarded)
+    if (a.way->is_guarded || codes_have_raw_scales(b, c))
         a.bad = ptx_var(b, ptx_u32(b, 0));
     for (unsigned i = 0; i < a.depth * s->lanes * CHUNK * code_words(c); i++)
         a.words[i / code_words(c) / CHUNK / s->lanes][i / code_words(c) / CHUNK % s->lanes]
@@ -105,22 +104,19 @@ static codes_ahead codes_begin(ptx_builder *b, const columns *s)
     return a;
 }
 
-static ptx_val row_address(ptx_builder *b, const codes_ahead *a, ptx_val at, unsigned row)
-{
-    return row ? ptx_mad_wide(b, a->stride, ptx_u32(b, row), at) : at;
-}
-
 /* The codes of a round, where it exists. */
 static void fetch_codes(ptx_builder *b, const columns *s, const codes_ahead *a, unsigned slot, ptx_val exists)
 {
+    ptx_val from = a->at;
     for (unsigned l = 0; l < s->lanes; l++)
         for (unsigned i = 0; i < CHUNK; i++) {
-            ptx_val from = row_address(b, a, a->at, l * CHUNK + i);
+            if (l + i)
+                from = ptx_add(b, from, a->stride);
             ptx_when(b, exists);
             ptx_ld_vec_into(b, PTX_GLOBAL, PTX_NC, PTX_U32, from, 0, a->words[slot][l][i],
                             (int)code_words(&s->w.coding));
         }
-    ptx_assign(b, a->at, ptx_mad_wide(b, a->stride, ptx_u32(b, ROUND), a->at));
+    ptx_assign(b, a->at, ptx_mad(b, a->stride, ptx_u64(b, ROUND), a->at));
 }
 
 /* Where the numbers of the span with k (u32, of the window) lie, of a thread (u32): planes of four columns, thread by thread. */
@@ -136,21 +132,44 @@ static int plane_of(const columns *s, unsigned number, unsigned k)
     return (int)((number * (s->width / QUAD) + k / QUAD) * s->across * LOAD_BYTES);
 }
 
-/* The numbers of all spans of the window that begins at round `first` (u32): a thread has eight columns of a span. */
+/* E4M3 scales of the thread's columns, too small by 2^RAW_EXPONENT: a byte that is shifted to the top, then back with its sign, has
+ * the f32's fields in place but for the exponent's bias. What is no number does not serve. */
+static void load_raw_scales(ptx_builder *b, const columns *s, const codes_ahead *a, ptx_val row,
+                            group_values *groups)
+{
+    ptx_val group = emit_divide(b, row, s->spec->group_size), words[CODE_COLUMNS / QUAD];
+    ptx_val number = ptx_mad(b, group, s->w.matrix.columns, s->column);
+    emit_load_words(b, ptx_add(b, s->w.matrix.q.side.scale, number), 0, s->width / QUAD, words);
+    for (unsigned q = 0; q < s->width / QUAD; q++) {
+        ptx_val carried = ptx_add(b, ptx_and(b, words[q], ptx_u32(b, 0x7F7F7F7F)), ptx_u32(b, 0x01010101));
+        ptx_assign(b, a->bad,
+                   ptx_lop3(b, carried, ptx_u32(b, 0x80808080), a->bad, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C));
+        for (unsigned i = 0; i < QUAD; i++) {
+            ptx_val top = i == QUAD - 1 ? words[q] : ptx_shl(b, words[q], 24 - 8 * i);
+            ptx_val fields =
+                ptx_and(b, ptx_shr(b, ptx_as(b, PTX_S32, top), 4), ptx_s32(b, (int32_t)0x87F00000));
+            groups[q * QUAD + i] = (group_values){.scale = ptx_as(b, PTX_F32, fields)};
+        }
+    }
+}
+
+/* The numbers of all spans of the window that begins at round `first` (u32): a thread has those of its columns, of some spans. */
 static void stage_numbers(ptx_builder *b, const columns *s, const codes_ahead *a, ptx_val first)
 {
     const coding *c = &s->w.coding;
     const unsigned span = span_in(c, s->x.rounds), slots = s->x.rounds * ROUND / span;
     ptx_val begin = ptx_mul_wide(b, first, ptx_u32(b, ROUND));
-    ptx_val i = ptx_for(b, ptx_tid_x(b), (int)(slots * s->across), COLUMNS_WARPS * WARP);
-    ptx_val thread = ptx_and(b, i, (int)s->across - 1),
-            k = ptx_mul(b, ptx_shr(b, i, ceil_log2(s->across)), (int)span);
-    ptx_val row = ptx_add(b, begin, ptx_cvt(b, PTX_U64, k));
+    ptx_val slot = ptx_for(b, ptx_shr(b, ptx_tid_x(b), ceil_log2(s->across)), (int)slots,
+                           (int)(COLUMNS_WARPS * WARP / s->across));
+    ptx_val k = ptx_mul(b, slot, (int)span), row = ptx_add(b, begin, ptx_cvt(b, PTX_U64, k));
     ptx_if(b, ptx_setp(b, PTX_LT, row, s->args.k));
     group_values groups[CODE_COLUMNS];
-    matrix_row_groups(b, &s->w.matrix, row, columns_of_thread(b, s, thread), s->width, groups);
+    if (codes_have_raw_scales(b, c))
+        load_raw_scales(b, s, a, row, groups);
+    else
+        matrix_row_groups(b, &s->w.matrix, row, s->column, s->width, groups);
     code_numbers n = prepare_all(b, s, a, groups);
-    ptx_val to = numbers_at(b, s, k, thread);
+    ptx_val to = numbers_at(b, s, k, s->thread);
     for (unsigned j = 0; j < a->way->numbers; j++)
         for (unsigned q = 0; q < s->width; q += QUAD)
             ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, plane_of(s, j, q), &n.at[j][q], QUAD);
@@ -217,13 +236,15 @@ static void add_last(ptx_builder *b, const columns *s, const codes_ahead *a, ptx
     ptx_val x_at = ptx_mad(b, inside, s->x.round_bytes, columns_x_begin(b, s));
     ptx_val rows = ptx_mul_wide(b, a->whole, ptx_u32(b, ROUND)),
             row = ptx_add(b, rows, ptx_cvt(b, PTX_U64, mine));
-    ptx_val at = ptx_mad(b, rows, ptx_cvt(b, PTX_U64, a->stride), a->first);
+    ptx_val at = ptx_mad(b, rows, a->stride, a->first);
     for (unsigned l = 0; l < s->lanes; l++) {
         ptx_if(b, ptx_setp(b, PTX_LT, ptx_add(b, row, ptx_u64(b, l * CHUNK)), s->args.k));
         ptx_val words[COLUMNS_LANES][CHUNK][CODE_WORDS];
-        for (unsigned i = 0; i < CHUNK; i++)
-            emit_load_words(b, row_address(b, a, at, l * CHUNK + i), 0, code_words(&s->w.coding),
-                            words[l][i]);
+        ptx_val from = ptx_mad(b, a->stride, ptx_u64(b, l * CHUNK), at);
+        for (unsigned i = 0; i < CHUNK; i++) {
+            emit_load_words(b, from, 0, code_words(&s->w.coding), words[l][i]);
+            from = ptx_add(b, from, a->stride);
+        }
         add_chunks(b, s, a, words, ptx_mad(b, inside, ROUND, mine), l, l + 1, x_at);
         ptx_end_if(b);
     }
@@ -233,7 +254,7 @@ static void add_last(ptx_builder *b, const columns *s, const codes_ahead *a, ptx
 /* Whether numbers, or x, did not serve; in one block of threads all agree. */
 static ptx_val went_wrong(ptx_builder *b, const columns *s, const codes_ahead *a)
 {
-    if (!a->way->is_guarded)
+    if (a->bad.kind == PTX_NOTHING)
         return (ptx_val){0};
     ptx_val wrong = ptx_setp(b, PTX_NE, a->bad, 0);
     if (s->x.largest.kind != PTX_NOTHING)

@@ -46,4 +46,9 @@ unsigned code_quad_distance(const coding *c);
 bool codes_have_one_group(const kernel_spec *spec);
 unsigned codes_span(const kernel_spec *spec);
 
+/* Whether E4M3 scales are taken as they are, too small by 2^RAW_EXPONENT, which the table makes up for: products of E2M1 and
+ * E4M3 are exact wherever the powers of two are. Targets that convert E4M3 have no use for it. */
+enum { RAW_EXPONENT = 120 };
+bool codes_have_raw_scales(const ptx_builder *b, const coding *c);
+
 #endif

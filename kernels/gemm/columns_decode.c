@@ -234,6 +234,14 @@ static void table_decode(ptx_builder *b, const columns *s, const ptx_val *words,
     scale_units(b, s, units, n, out);
 }
 
+bool codes_have_raw_scales(const ptx_builder *b, const coding *c)
+{
+    const kernel_spec *spec = c->spec;
+    return c->format->codec == &codec_e2m1 && spec->scale == QDNN_SCALE_E4M3 && !codes_have_one_group(spec) &&
+           spec->group_rows == 1 && spec->scale_order == QDNN_SCALE_ORDER_DEFAULT &&
+           spec->scale_swizzle == QDNN_SWIZZLE_NONE && codes_have_table(b, c) && ptx_target(b)->number < 89;
+}
+
 static const code_way by_table = {
     .numbers = 1, .has_table = true, .prepare = units_prepare, .decode = table_decode};
 
@@ -251,6 +259,8 @@ void codes_open(ptx_builder *b, columns *s)
         entry[i] = i >= size / 4
                        ? entry[i % (size / 4)]
                        : c->format->codec->unit(b, c, state, tid, code_bits(c) == 4 ? position_of(c, i) : 0);
+    for (unsigned i = 0; i < 4 && codes_have_raw_scales(b, c); i++)
+        entry[i] = ptx_mul(b, entry[i], power_of_two(b, RAW_EXPONENT));
     ptx_val own =
         ptx_mad(b, ptx_and(b, tid, VECTORS - 1), LOAD_BYTES, ptx_mad(b, tid, ENTRY_PITCH, s->table));
     for (unsigned i = 0; i < VECTORS; i++) /* entries are aligned to their size */

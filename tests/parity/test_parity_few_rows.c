@@ -1,5 +1,6 @@
 /* Products with few rows of x, whose kernels decode weights in registers, against host_ref: shapes that they take their fast
  * ways for and shapes around them, scales and x that they must leave to the slow ones, every SM generation. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -144,11 +145,17 @@ static const column_format column_formats[] = {
     {"gptq_4_index", "dequantize_int4_zp", 32, {WORDS, "zero_packed=yes", "scale=f16", "group_index=yes"}},
     {"gptq_8", "dequantize_int8_zp", 128, {WORDS, "zero_packed=yes", "scale=f16"}},
     {"awq", "dequantize_int4_zp", 128, {"layout=awq", "zero_packed=yes", "scale=f16"}},
+    {"awq_wide_scales", "dequantize_int4_zp", 64, {"layout=awq", "zero_packed=yes"}},
+    {"int8", "dequantize_int8", 128, {"scale=f16"}},
+    {"int8_zp", "dequantize_int8_zp", 32, {"zero=u8", "scale=bf16"}},
+    {"int8_zp_wide", "dequantize_int8_zp", 64, {"zero=i32", "code=twos"}},
+    {"int4_zp_high", "dequantize_int4_zp", 48, {"zero=u8", "nibble_order=high", "scale=f16"}},
     {"int8_block", "dequantize_int8_zp", 128, {"zero=f32"}},
     {"int4_block", "dequantize_int4", 64, {"code=unsigned"}},
     {"fp8", "dequantize_e4m3", 128, {"scale=f32"}},
     {"fp8_tensor", "dequantize_e5m2", 0, {"scale=f32"}},
     {"nvfp4", "dequantize_e2m1", 16, {"scale=e4m3", "global_scale=yes"}},
+    {"mxfp4", "dequantize_e2m1", 32, {"scale=e8m0"}},
     {"nf4", "dequantize_nf4", 64, {"scale=f32"}},
     {"six_bits", "dequantize_int6", 64, {"scale=f32"}},
     {"plain_f32", "dequantize_plain_f32", 0, {0}},
@@ -177,6 +184,7 @@ static const column_case column_cases[] = {
     {8, 32, 1088, F16, DATA_NORMAL, false, true, false},
     {16, 64, 288, F32, DATA_NORMAL, false, false, false},
     {3, 37, 129, F16, DATA_NORMAL, false, false, false},
+    {16, 40, 320, BF16, DATA_HUGE, true, true, false},
 };
 
 static kernel_spec spec_of(const kernel_row *row, const char *const *settings)
@@ -196,7 +204,7 @@ static kernel_spec spec_of(const kernel_row *row, const char *const *settings)
 static product_case product_of_columns(const column_format *f, const column_case *c, uint32_t seed)
 {
     const kernel_row *row = kernel_find(f->kernel);
-    const bool is_awq = strcmp(f->name, "awq") == 0;
+    const bool is_awq = strncmp(f->name, "awq", 3) == 0;
     product_case p = {.rows = -1,
                       .k_rows = true,
                       .m = c->m,
@@ -224,6 +232,12 @@ static product_case product_of_columns(const column_format *f, const column_case
     return p;
 }
 
+/* Whether 16 rows of x go through the weights once: not where a word of codes is too long for a thread's share. */
+static bool streams_once(const column_format *f)
+{
+    return strcmp(f->name, "gptq_3") != 0 && strcmp(f->name, "six_bits") != 0;
+}
+
 TEST_ROWS(ParityFewRows, Columns, column_formats)
 {
     NEED_PTXVM;
@@ -231,9 +245,51 @@ TEST_ROWS(ParityFewRows, Columns, column_formats)
         qdnnHandle_t handle = ptxvm_begin(sms[(index + i) % LENGTH(sms)], 0, "all", "error");
         product_case c =
             product_of_columns(&column_formats[index], &column_cases[i], (uint32_t)(index + 31 * i + 1));
+        if (column_cases[i].m == 16 && streams_once(&column_formats[index]))
+            c.choice = "kernel columns with tiles of 16 rows";
         bool alive = handle && product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
         ptxvm_end(handle);
         if (!alive)
             return;
     }
+}
+
+/* Scales around the largest that cheap decodes serve, all alike, so that none of them is decoded the long way for another's
+ * sake: bytes and nibbles, along K and along N. */
+TEST_CASE(ParityFewRows, LargeScales)
+{
+    static const char *const rows[] = {"dequantize_int8", "dequantize_int4"};
+    NEED_PTXVM;
+    qdnnHandle_t handle = ptxvm_begin("sm_80", 0, "all", "error");
+    for (int i = 0; i < 48; i++) {
+        const bool k_rows = i % 2;
+        const int exponent = 20 + i / 4;
+        product_operands o;
+        product_case c = {.rows = -1,
+                          .k_rows = k_rows,
+                          .m = 1,
+                          .x = QDNN_DATA_F16,
+                          .y = QDNN_DATA_F32,
+                          .seed = (uint32_t)i + 1,
+                          .algorithm = QDNN_MATMUL_EXACT,
+                          .choice = k_rows ? "kernel columns" : "kernel gemv",
+                          .weights = {.row = kernel_find(rows[i / 2 % 2]),
+                                      .spec = kernel_spec_default(),
+                                      .granularity = QDNN_GRANULARITY_GROUP,
+                                      .extent = 128,
+                                      .rank = 2,
+                                      .dims = {k_rows ? 256 : 8, k_rows ? 8 : 256},
+                                      .seed = (uint32_t)i + 1}};
+        c.weights.spec.groups = k_rows ? QDNN_GROUPS_COLUMNS : QDNN_GROUPS_ROWS;
+        if (handle && product_operands_make(&c, &o)) {
+            float *scale = (float *)o.host[QDNN_OPERAND_SCALE];
+            for (size_t k = 0; k < o.bytes[QDNN_OPERAND_SCALE] / sizeof *scale; k++)
+                scale[k] = ldexpf(1.5f, exponent);
+            ref_product_arrays arrays = product_arrays(&o, o.expected);
+            ref_product_exact(&o.product, &arrays);
+            CHECK(product_run_operands(handle, &c, BUFFER_EXACT, &o));
+            product_operands_free(&o);
+        }
+    }
+    ptxvm_end(handle);
 }

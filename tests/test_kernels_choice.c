@@ -1,0 +1,90 @@
+/* Which kernel computes a product in mode exact: the table of docs/performance.md, by examples. */
+#include "kernels/kernels.h"
+#include "test.h"
+
+typedef struct choice {
+    const char *kernel, *settings;
+    uint64_t rows, columns, m, experts;
+    kernel_product product;
+    uint64_t tile_rows;
+} choice;
+
+#define KN       "reduction=rows groups=columns "
+#define GEMV     KERNEL_PRODUCT_GEMV
+#define BLOCKS   KERNEL_PRODUCT_BLOCKS
+#define COLUMNS  KERNEL_PRODUCT_COLUMNS
+#define STAGED   KERNEL_PRODUCT_STAGED
+#define LANEWISE KERNEL_PRODUCT_LANEWISE
+
+/* clang-format off */
+static const choice choices[] = {
+    /* [N, K]: whole vectors of codes, groups of a multiple of 16 along K */
+    {"matmul_int4", "groups=rows", 64, 4096, 1, 0, GEMV, 1},
+    {"matmul_int4", "groups=rows", 64, 4096, 16, 0, GEMV, 16},
+    {"matmul_int4", "groups=rows", 64, 4096, 64, 8, GEMV, 8},
+    {"matmul_plain_f16", "", 7, 24, 3, 0, GEMV, 4},
+    {"matmul_int4", "groups=rows", 64, 4104, 1, 0, STAGED, 1},
+    {"matmul_int4", "groups=rows group_size=8", 64, 4096, 1, 0, STAGED, 1},
+    {"matmul_int6", "groups=rows", 64, 4096, 1, 0, STAGED, 1},
+    {"matmul_int8", "groups=rows", 64, 4095, 16, 0, STAGED, 8},
+    /* Blocks */
+    {"matmul_gguf_q4_k", "", 64, 4096, 16, 0, BLOCKS, 16},
+    {"matmul_gguf_q4_k", "gated=yes", 64, 4096, 16, 0, BLOCKS, 8},
+    {"matmul_gguf_q6_k", "", 64, 4096, 40, 8, BLOCKS, 8},
+    {"matmul_gguf_tq1_0", "", 64, 4096, 1, 0, STAGED, 1},
+    /* [K, N] */
+    {"matmul_int4_zp", KN "layout=awq zero_packed=yes", 4096, 64, 16, 0, COLUMNS, 16},
+    {"matmul_int4_zp", KN "layout=awq zero_packed=yes gated=yes", 4096, 64, 16, 0, COLUMNS, 16},
+    {"matmul_int4_zp", KN "layout=interleaved zero_packed=yes group_index=yes", 4096, 64, 1, 0, COLUMNS, 1},
+    {"matmul_int3_zp", KN "layout=interleaved zero_packed=yes", 4096, 64, 16, 0, COLUMNS, 8},
+    {"matmul_int8", KN, 4096, 72, 12, 2, COLUMNS, 8},
+    {"matmul_int8", KN, 4096, 68, 1, 0, STAGED, 1},
+    {"matmul_int8", KN, 4097, 64, 1, 0, STAGED, 1},
+    {"matmul_int6", KN, 4096, 64, 1, 0, STAGED, 1},
+    {"matmul_plain_f16", "reduction=rows", 4096, 36, 16, 0, COLUMNS, 16},
+    /* More rows than 16, or 16 of each expert on average: any format, any shape */
+    {"matmul_int4", "groups=rows", 64, 4096, 17, 0, LANEWISE, 32},
+    {"matmul_int6", "groups=rows", 63, 4095, 65, 0, LANEWISE, 128},
+    {"matmul_gguf_tq1_0", "", 64, 4096, 160, 4, LANEWISE, 64},
+    {"matmul_int8", KN, 4097, 63, 1000, 8, LANEWISE, 128},
+};
+/* clang-format on */
+
+TEST_CASE(KernelChoice, FollowsFormatAndShape)
+{
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+        const choice *c = &choices[i];
+        const kernel_row *row = kernel_find(c->kernel);
+        kernel_spec spec = kernel_spec_default();
+        char error[512];
+        test_push_note("%s %s, %d x %d, %d rows, %d experts", c->kernel, c->settings, (int)c->rows,
+                       (int)c->columns, (int)c->m, (int)c->experts);
+        REQUIRE(row && kernel_spec_set_words(row, &spec, c->settings, error, sizeof error));
+        const kernel_problem problem = {.rows = c->rows,
+                                        .columns = c->columns,
+                                        .m = c->m,
+                                        .x_stride = spec.reduction == KERNEL_K_ROWS ? c->rows : c->columns,
+                                        .y_stride = c->rows + c->columns,
+                                        .experts = c->experts};
+        spec.grouped = c->experts > 0;
+        kernel_product_choose(row, &problem, &spec);
+        CHECK_EQ_I64(spec.product, c->product);
+        CHECK_EQ_U64(spec.tile_rows, c->tile_rows);
+        CHECK(kernel_is_emitted(row, &spec, error, sizeof error));
+        test_pop_note();
+    }
+}
+
+/* Lanes are dealt out among blocks where there are few tiles, but not those of a stack. */
+TEST_CASE(KernelChoice, FewTilesAreSplit)
+{
+    const kernel_row *row = kernel_find("matmul_int4");
+    kernel_problem problem = {.rows = 256, .columns = 4096, .m = 64, .x_stride = 4096, .y_stride = 256};
+    kernel_spec spec = kernel_spec_default();
+    kernel_product_choose(row, &problem, &spec);
+    CHECK_EQ_U64(spec.split, 8);
+    problem.experts = 2;
+    spec.grouped = 1;
+    kernel_product_choose(row, &problem, &spec);
+    CHECK_EQ_U64(spec.split, 1);
+}
