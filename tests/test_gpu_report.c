@@ -22,14 +22,22 @@ TEST_CASE(GpuReport, IsWholeOnPtxvm)
     temp_dir_make(dir, sizeof dir);
     process_result tests = process_run("printf '7 cases passed\n' > %s/tests.txt", dir);
     process_free(&tests);
-    process_result run = process_run("QDNN_DEVICE=vm:sm_80 QDNN_REQUIRE_GPU= %s/tools/gpu_report/gpu_report %s --side 256 --tests "
-                                     "%s/tests.txt",
-                                     QDNN_BINARY_DIR, dir, dir);
+    process_result run = process_run(
+        "QDNN_DEVICE=vm:sm_80 QDNN_REQUIRE_GPU= %s/tools/gpu_report/gpu_report %s --side 256 --tests "
+        "%s/tests.txt",
+        QDNN_BINARY_DIR, dir, dir);
     CHECK_EQ_I64(run.status, 0);
     process_free(&run);
-    static const char *const facts[] = {"**No GPU**", "| compute capability | 8.0", "7 cases passed",
-                                        "| product | gguf_q4_k | exact | 16 |", "| dequantize | mxfp4 |", NULL};
-    static const char *const numbers[] = {"\"gpu\": false", "\"sm\": 80", "\"by\": \"exact\", \"rows\": 1", NULL};
+    static const char *const facts[] = {"**No GPU**",
+                                        "| qdnn | " QDNN_PROJECT_VERSION " |",
+                                        "| copy | f16 |  | 1 | a copy is no kernel: nothing is counted |",
+                                        "| compute capability | 8.0",
+                                        "7 cases passed",
+                                        "| product | gguf_q4_k | exact | 16 |",
+                                        "| dequantize | mxfp4 |",
+                                        NULL};
+    static const char *const numbers[] = {"\"gpu\": false", "\"sm\": 80", "\"by\": \"exact\", \"rows\": 1",
+                                          NULL};
     static const char *const picture[] = {"<svg ", "</svg>", "counted on ptxvm", NULL};
     check_file(dir, "report.md", facts);
     check_file(dir, "report.json", numbers);
