@@ -15,6 +15,34 @@ static void check_file(const char *dir, const char *name, const char *const part
     process_free(&text);
 }
 
+/* The command as a user gives it, with few tests: facts, tests, figures, all in one folder. */
+TEST_CASE(GpuReport, TheCommandRunsWholeOnPtxvm)
+{
+#ifdef QDNN_PTXVM
+    if (strcmp(QDNN_BINARY_DIR, QDNN_SOURCE_DIR "/build") != 0)
+        SKIP("./run gpu is about build/, and this is another folder");
+    char dir[512];
+    temp_dir_make(dir, sizeof dir);
+    process_result run = process_run("cd %s && QDNN_TEST_SUMMARY= QDNN_DEVICE= QDNN_REQUIRE_GPU= QDNN_LIBCUDA= ./run gpu --outdir %s/r "
+                                     "--no-build -R '^HostRefScalar'",
+                                     QDNN_SOURCE_DIR, dir);
+    CHECK_EQ_I64(run.status, 0);
+    CHECK_HAS(run.output, "there is no GPU that can be used: the report is of ptxvm");
+    CHECK_HAS(run.output, "0 failed");
+    process_free(&run);
+    char folder[600];
+    snprintf(folder, sizeof folder, "%s/r", dir);
+    static const char *const facts[] = {"**No GPU**", "cases passed, 0 failed", "![shares](shares.svg)", "| product | mxfp4 | tensor | 16 |",
+                                        NULL};
+    static const char *const picture[] = {"<svg ", "</svg>", NULL};
+    check_file(folder, "report.md", facts);
+    check_file(folder, "shares.svg", picture);
+    temp_dir_remove(dir);
+#else
+    SKIP("this build has no ptxvm in it");
+#endif
+}
+
 TEST_CASE(GpuReport, IsWholeOnPtxvm)
 {
 #ifdef QDNN_PTXVM
@@ -22,14 +50,22 @@ TEST_CASE(GpuReport, IsWholeOnPtxvm)
     temp_dir_make(dir, sizeof dir);
     process_result tests = process_run("printf '7 cases passed\n' > %s/tests.txt", dir);
     process_free(&tests);
-    process_result run = process_run("QDNN_DEVICE=vm:sm_80 QDNN_REQUIRE_GPU= %s/tools/gpu_report/gpu_report %s --side 256 --tests "
-                                     "%s/tests.txt",
-                                     QDNN_BINARY_DIR, dir, dir);
+    process_result run = process_run(
+        "QDNN_DEVICE=vm:sm_80 QDNN_REQUIRE_GPU= %s/tools/gpu_report/gpu_report %s --side 256 --tests "
+        "%s/tests.txt",
+        QDNN_BINARY_DIR, dir, dir);
     CHECK_EQ_I64(run.status, 0);
     process_free(&run);
-    static const char *const facts[] = {"**No GPU**", "| compute capability | 8.0", "7 cases passed",
-                                        "| product | gguf_q4_k | exact | 16 |", "| dequantize | mxfp4 |", NULL};
-    static const char *const numbers[] = {"\"gpu\": false", "\"sm\": 80", "\"by\": \"exact\", \"rows\": 1", NULL};
+    static const char *const facts[] = {"**No GPU**",
+                                        "| qdnn | " QDNN_PROJECT_VERSION " |",
+                                        "| copy | f16 |  | 1 | a copy is no kernel: nothing is counted |",
+                                        "| compute capability | 8.0",
+                                        "7 cases passed",
+                                        "| product | gguf_q4_k | exact | 16 |",
+                                        "| dequantize | mxfp4 |",
+                                        NULL};
+    static const char *const numbers[] = {"\"gpu\": false", "\"sm\": 80", "\"by\": \"exact\", \"rows\": 1",
+                                          NULL};
     static const char *const picture[] = {"<svg ", "</svg>", "counted on ptxvm", NULL};
     check_file(dir, "report.md", facts);
     check_file(dir, "report.json", numbers);

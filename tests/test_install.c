@@ -55,7 +55,7 @@ static void check_files(const char *root)
 {
     static const char *const files[] = {"lib*/qdnn/ptxvm/libcuda.so.1", "lib*/*/qdnn/ptxvm/libcuda.so.1",
                                         "share/man/man1/ptxgen.1",      "share/man/man1/ptxvm.1",
-                                        "share/man/man1/ptxvm-ptxas.1", "share/man/man1/qdnn.1", "share/doc/qdnn/LICENSE",
+                                        "share/man/man1/ptxvm-ptxas.1", "share/man/man1/qdnn.1", "share/doc/qdnn/LICENSE", "share/doc/qdnn/docs/guide.md",
                                         "include/qdnn/qdnn.h",          "include/qdnn/host_ref.h"};
     int libcuda = 0;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {

@@ -165,7 +165,9 @@ static const struct {
     {"--kernel scale_int4 --sm 90 --set floor=nan", 2, "floor=nan"},
     {"--kernel quantize_nf4 --sm 90 --set data", 2, "KEY=VALUE"},
     {"--kernel quantize_nf4 --sm 90 --set =f16", 2, "KEY=VALUE"},
-    {"--kernel quantize_nf4 --sm 90 --emit elf", 2, "--emit takes ptx, c, cubin or json"},
+    {"--kernel quantize_nf4 --sm 90 --emit elf", 2, "--emit takes ptx, c, launcher, cubin or json"},
+    {"--kernel quantize_nf4 --sm 90 --emit launcher", 2, "two files"},
+    {"--all --emit launcher --outdir x", 2, "--emit launcher writes one kernel: it goes with --kernel"},
     {"--kernel quantize_nf4 --sm 90 --emit cubim", 2, "did you mean 'cubin'?"},
     {"--kernel quantize_nf4 --sm 90 --emit c", 2, "two files"},
     {"--kernel quantize_nf4 --sm 90 -o x --outdir y", 2, "exclude each other"},
@@ -298,6 +300,126 @@ TEST_CASE(Tool, CFilesCompileAndHoldTheText)
     char dir[256];
     temp_dir_make(dir, sizeof dir);
     check_c_program(dir);
+    temp_dir_remove(dir);
+}
+
+/* A program on the driver API: 301 numbers become INT4 with scales of 1. It prints which text was loaded and the codes. */
+static const char launcher_program[] =
+    "#include <stdio.h>\n"
+    "#include \"int4.h\"\n"
+    "enum { N = 301 };\n"
+    "int main(void)\n"
+    "{\n"
+    "    float x[N], scale[3] = {1, 1, 1};\n"
+    "    unsigned char codes[(N + 1) / 2];\n"
+    "    CUdevice device; CUcontext context; CUdeviceptr dx, ds, dc;\n"
+    "    qdnn_quantize_int4_f32_f32_g128_kernel k;\n"
+    "    for (int i = 0; i < N; i++)\n"
+    "        x[i] = (float)(i * 7 % 15) - 7;\n"
+    "    if (cuInit(0) || cuDeviceGet(&device, 0) || cuDevicePrimaryCtxRetain(&context, device) ||\n"
+    "        cuCtxSetCurrent(context) || cuMemAlloc(&dx, sizeof x) ||\n"
+    "        cuMemAlloc(&ds, sizeof scale) || cuMemAlloc(&dc, sizeof codes) || cuMemcpyHtoD(dx, x, sizeof x) "
+    "||\n"
+    "        cuMemcpyHtoD(ds, scale, sizeof scale))\n"
+    "        return 1;\n"
+    "    CUresult loaded = qdnn_quantize_int4_f32_f32_g128_load(&k);\n"
+    "    if (loaded) {\n"
+    "        printf(\"load: %d\\n\", (int)loaded);\n"
+    "        return 0;\n"
+    "    }\n"
+    "    if (qdnn_quantize_int4_f32_f32_g128_launch(&k, NULL, dx, ds, dc, 0) ||\n"
+    "        qdnn_quantize_int4_f32_f32_g128_launch(&k, NULL, dx, ds, dc, N) ||\n"
+    "        cuMemcpyDtoH(codes, dc, sizeof codes) || qdnn_quantize_int4_f32_f32_g128_unload(&k))\n"
+    "        return 2;\n"
+    "    printf(\"%s \", k.sm);\n"
+    "    for (int i = 0; i < (N + 1) / 2; i++)\n"
+    "        printf(\"%02x\", codes[i]);\n"
+    "    printf(\"\\n\");\n"
+    "    return cuDevicePrimaryCtxRelease(device) != CUDA_SUCCESS;\n"
+    "}\n";
+
+static bool build_launcher(const char *dir)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s/main.c", dir);
+    FILE *file = fopen(path, "w");
+    if (!CHECK(file != NULL))
+        return false;
+    fputs(launcher_program, file);
+    fclose(file);
+    process_result built =
+        process_run("cd %s && %s --kernel quantize_int4 --sm 90,80,90a,86 --emit launcher -o int4 && %s "
+                    "-std=c17 -Wall -Wextra -pedantic -Werror -isystem %s main.c int4.c -L%s/ptxvm "
+                    "-l:libcuda.so.1 -o program",
+                    dir, PTXGEN, QDNN_C_COMPILER, QDNN_CUDA_INCLUDE, QDNN_BINARY_DIR);
+    CHECK_EQ_STR(built.output, "");
+    bool ok = CHECK(built.status == 0);
+    process_free(&built);
+    return ok;
+}
+
+/* Codes are x + 8, the first of two in the low bits. */
+static void expect_codes(const char *sm, char *text)
+{
+    text += sprintf(text, "%s ", sm);
+    for (int i = 0; i < 301; i += 2)
+        text += sprintf(text, "%02x",
+                        (unsigned)(i * 7 % 15 + 1) | (i < 300 ? (unsigned)((i + 1) * 7 % 15 + 1) << 4 : 0));
+    sprintf(text, "\n");
+}
+
+TEST_CASE(Tool, LauncherPicksTheTextForTheDevice)
+{
+    static const char *const devices[][2] = {
+        {"sm_80", "sm_80"}, {"sm_89", "sm_86"}, {"sm_90", "sm_90a"}, {"sm_120", "sm_90"}, {"sm_75", NULL}};
+    if (!QDNN_CUDA_INCLUDE[0])
+        SKIP("no cuda.h was found when this was built");
+    if (QDNN_SANITIZE[0])
+        SKIP("a sanitized driver needs a sanitized program");
+    char dir[256], expected[512];
+    temp_dir_make(dir, sizeof dir);
+    bool built = build_launcher(dir);
+    for (int i = 0; built && i < 5; i++) {
+        process_result r = process_run("LD_LIBRARY_PATH=%s/ptxvm PTXVM_CHECK=all PTXVM_SM=%s %s/program",
+                                       QDNN_BINARY_DIR, devices[i][0], dir);
+        test_push_note("on %s", devices[i][0]);
+        if (devices[i][1])
+            expect_codes(devices[i][1], expected);
+        CHECK_EQ_I64(r.status, 0);
+        CHECK_EQ_STR(r.output, devices[i][1] ? expected : "load: 209\n"); /* CUDA_ERROR_NO_BINARY_FOR_GPU */
+        test_pop_note();
+        process_free(&r);
+    }
+    temp_dir_remove(dir);
+}
+
+/* Every kind of grid becomes C that compiles, also where the caller has to give it. */
+TEST_CASE(Tool, LaunchersCompile)
+{
+    static const char *const kernels[] = {"matmul_int4 --set product=gemv,tile_rows=4",
+                                          "prepack_int4",
+                                          "w8a8_matmul",
+                                          "int8_conv2d",
+                                          "matmul_plain_f32 --set grouped=yes",
+                                          "scale_int8 --set groups=rows"};
+    if (!QDNN_CUDA_INCLUDE[0])
+        SKIP("no cuda.h was found when this was built");
+    char dir[256];
+    temp_dir_make(dir, sizeof dir);
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        process_result r = process_run(
+            "cd %s && %s --kernel %s --sm 80 --emit launcher -o k && %s -std=c17 -Wall -Wextra -pedantic "
+            "-Werror -isystem %s -fsyntax-only k.c",
+            dir, PTXGEN, kernels[i], QDNN_C_COMPILER, QDNN_CUDA_INCLUDE);
+        CHECK_EQ_I64(r.status, 0);
+        CHECK_EQ_STR(r.output, "");
+        process_free(&r);
+    }
+    process_result grid = process_run("cd %s && %s --kernel int8_conv2d --sm 80 --emit launcher -o k && grep "
+                                      "-c 'const unsigned grid\\[3\\]' k.h k.c",
+                                      dir, PTXGEN);
+    CHECK_EQ_STR(grid.output, "k.h:1\nk.c:1\n");
+    process_free(&grid);
     temp_dir_remove(dir);
 }
 

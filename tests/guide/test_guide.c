@@ -1,8 +1,9 @@
 /* The programs of docs/guide.md, taken from the page to the letter: each is compiled, run, and what it prints
  * compared with what the page says.
  *
- * A block of C that begins with a comment "name.c: ..." is a file; one with a main is a program. A block of
- * sh behind it has the commands that run it (otherwise it is just run), a block of text what they print. */
+ * A block of C that begins with a comment "name.c: ..." is a file; one with a main is a program. "Compile it with `...`" behind it
+ * is the very command that compiles it (otherwise it is the one at the top of the page). A block of sh has the commands that run
+ * it (otherwise it is just run), a block of text what they print. */
 #include "support/process.h"
 #include "test.h"
 
@@ -112,6 +113,57 @@ static int stem(const guide_file *f)
     return (int)strcspn(f->name, ".");
 }
 
+/* The text in quotes behind the words; 0: they do not stand between both. */
+static int quoted(const char *from, const char *end, const char *words, const char **text)
+{
+    const char *at = strstr(from, words);
+    if (!at || at >= end)
+        return 0;
+    *text = at + strlen(words);
+    return (int)strcspn(*text, "`");
+}
+
+/* The command for a program; the one at the top of the page is about round_trip. */
+static void command_of(const guide_file *f, char *command, size_t size)
+{
+    const char *from = f->source.text, *next = strstr(from, "\n```c\n"),
+               *end = next ? next : from + strlen(from), *text = "";
+    int length = quoted(from, end, "Compile it with `", &text);
+    if (length) {
+        snprintf(command, size, "%.*s", length, text);
+        return;
+    }
+    length = quoted(guide.page, guide.page + strlen(guide.page), "Compile them with `", &text);
+    size_t used = 0;
+    for (const char *at = text; at < text + length && used + 1 < size;) {
+        bool name = strncmp(at, "round_trip", 10) == 0;
+        used +=
+            (size_t)snprintf(command + used, size - used, "%.*s", name ? stem(f) : 1, name ? f->name : at);
+        at += name ? 10 : 1;
+    }
+}
+
+/* By the page's command, with a stand-in for the installed qdnn.pc (tests of the installation have that one), and ptxvm's libcuda
+ * for NVIDIA's. */
+static bool compile_as_told(const char *dir, const guide_file *f)
+{
+    char command[512];
+    command_of(f, command, sizeof command);
+    const char *sanitize = QDNN_SANITIZE[0] ? "-g -fsanitize=" QDNN_SANITIZE : "";
+    process_result result =
+        process_run("cd %s && ln -s %s/ptxvm/libcuda.so.1 libcuda.so && printf 'Name: qdnn\nDescription: "
+                    "qdnn\nVersion: 0\nCflags: "
+                    "-I%s/include\nLibs: -L%s -lqdnn\n' >qdnn.pc && cc() { %s -std=c17 "
+                    "-D_POSIX_C_SOURCE=200809L -Wall -Wextra -Werror %s "
+                    "\"$@\"; } && export PKG_CONFIG_PATH=$PWD LIBRARY_PATH=$PWD C_INCLUDE_PATH=%s && %s",
+                    dir, QDNN_BINARY_DIR, QDNN_SOURCE_DIR, QDNN_BINARY_DIR, QDNN_C_COMPILER, sanitize,
+                    QDNN_CUDA_INCLUDE, command);
+    if (result.status != 0)
+        FAIL("%s does not compile by: %s\n%s", f->name, command, result.output);
+    process_free(&result);
+    return result.status == 0;
+}
+
 static bool compile(const char *dir, const guide_file *f, const char *compiler)
 {
     const char *cuda = uses_cuda(f) ? "-isystem " QDNN_CUDA_INCLUDE " -l:libcuda.so.1" : "";
@@ -155,6 +207,45 @@ static void run_and_compare(const char *dir, const guide_file *f)
     process_free(&result);
 }
 
+/* ---- From a bundle ---- */
+
+static char bundle_parent[512];
+
+static void remove_bundle(void)
+{
+    temp_dir_remove(bundle_parent);
+}
+
+/* Written once for all programs. */
+static const char *bundle_folder(void)
+{
+    static char folder[600];
+    if (!folder[0]) {
+        temp_dir_make(bundle_parent, sizeof bundle_parent);
+        atexit(remove_bundle);
+        snprintf(folder, sizeof folder, "%s/kernels", bundle_parent);
+        process_result r =
+            process_run("%s/ptxgen/ptxgen --all --sm 80,90 --outdir %s", QDNN_BINARY_DIR, folder);
+        CHECK_EQ_I64(r.status, 0);
+        process_free(&r);
+    }
+    return folder;
+}
+
+/* Every kernel that the program emits is a file of the same name and the same bytes in the bundle of ptxgen --all. */
+static void check_bundle_serves(const char *dir, const guide_file *f)
+{
+    if (!HAS_PTXVM || uses_cuda(f) || f->commands.length)
+        return;
+    process_result r = process_run("cd %s && mkdir -p dump && QDNN_DEVICE=vm:sm_90 QDNN_DUMP_DIR=dump "
+                                   "LD_LIBRARY_PATH=%s ./%.*s >/dev/null && "
+                                   "for file in $(ls dump); do cmp dump/$file %s/$file; done",
+                                   dir, QDNN_BINARY_DIR, stem(f), f->name, bundle_folder());
+    CHECK_EQ_I64(r.status, 0);
+    CHECK_EQ_STR(r.output, "");
+    process_free(&r);
+}
+
 static int program_count(void)
 {
     read_guide();
@@ -177,8 +268,10 @@ TEST_EACH(Guide, PrintsWhatThePageSays, program_count, program_name)
     char dir[512];
     temp_dir_make(dir, sizeof dir);
     write_files(dir);
-    if (compile(dir, f, QDNN_C_COMPILER " -std=c17 -D_POSIX_C_SOURCE=200809L"))
+    if (compile_as_told(dir, f)) {
         run_and_compare(dir, f);
+        check_bundle_serves(dir, f);
+    }
     temp_dir_remove(dir);
 }
 

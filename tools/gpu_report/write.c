@@ -33,7 +33,8 @@ static void write_facts(const report *r, tool_text *out)
     tool_printf(out, "# qdnn on %s\n\n", d->name);
     if (r->counted)
         tool_printf(out, "**No GPU**: this was run on ptxvm, the interpreter. Figures are counters, not times.\n\n");
-    tool_printf(out, "| | |\n|---|---|\n| compute capability | %d.%d, kernels for %s |\n| driver | CUDA %d.%d |\n", d->smMajor,
+    tool_printf(out, "| | |\n|---|---|\n| qdnn | %d.%d.%d |\n", QDNN_MAJOR, QDNN_MINOR, QDNN_PATCH);
+    tool_printf(out, "| compute capability | %d.%d, kernels for %s |\n| driver | CUDA %d.%d |\n", d->smMajor,
                 d->smMinor, d->target, d->driverVersion / 1000, d->driverVersion % 1000 / 10);
     tool_printf(out, "| multiprocessors | %d |\n| memory | %.1f GiB, %.0f GB/s by its clock |\n\n", d->multiprocessors,
                 (double)d->memoryBytes / (1 << 30), d->memoryBytesPerSecond * 1e-9);
@@ -48,15 +49,25 @@ static void write_tests(const report *r, tool_text *out)
     tool_text_free(&tests);
 }
 
+/* The rate of the least bytes in percent of what the memory could move by its clock. */
+static const char *peak_text(const report *r, const result *one, char text[16])
+{
+    const double peak = r->device.memoryBytesPerSecond;
+    snprintf(text, 16, peak > 0 ? "%.0f%%" : "?", peak > 0 ? one->bytes / one->seconds / peak * 100 : 0);
+    return text;
+}
+
 static void write_row(const report *r, const result *one, tool_text *out)
 {
+    char peak[16];
     tool_printf(out, "| %s | %s | %s | %lld |", one->operation, one->format, one->how, (long long)one->rows);
     if (one->why[0])
-        tool_printf(out, " %s | | |\n", one->why);
+        tool_printf(out, " %s | |%s |\n", one->why, r->counted ? "" : " |");
     else if (r->counted)
         tool_printf(out, " %llu | %llu | %.2f |\n", one->counts.instructions, one->counts.sectors, share(r, one));
     else
-        tool_printf(out, " %.1f | %.0f | %.2f |\n", one->seconds * 1e6, one->bytes / one->seconds * 1e-9, share(r, one));
+        tool_printf(out, " %.1f | %.0f | %s | %.2f |\n", one->seconds * 1e6, one->bytes / one->seconds * 1e-9,
+                    peak_text(r, one, peak), share(r, one));
 }
 
 static void write_markdown(const report *r, tool_text *out)
@@ -66,8 +77,9 @@ static void write_markdown(const report *r, tool_text *out)
     tool_printf(out, "## Cost\n\nMatrices of %lld x %lld, f16 beside the weights. ", (long long)r->side, (long long)r->side);
     tool_printf(out, r->counted ? "The last column is the least sectors over those asked for.\n\n"
                                 : "The last column is the rate of the least bytes over that of a plain copy.\n\n");
-    tool_printf(out, "![shares](shares.svg)\n\n| operation | format | by | rows |%s\n|---|---|---|---|---|---|---|\n",
-                r->counted ? " warp instructions | sectors | share |" : " us | GB/s | share |");
+    tool_printf(out, "![shares](shares.svg)\n\n| operation | format | by | rows |%s\n|---|---|---|---|---|---|---|%s\n",
+                r->counted ? " warp instructions | sectors | share |" : " us | GB/s | of peak | share of a copy |",
+                r->counted ? "" : "---|");
     for (int i = 0; i < r->n; i++)
         write_row(r, &r->results[i], out);
 }
@@ -117,10 +129,10 @@ static void write_picture(const report *r, tool_text *out)
         double part = share(r, one) < 1.2 ? share(r, one) : 1.2;
         int y = TOP + BAR * i;
         tool_printf(out,
-                    "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s %s %s %lld</text>"
+                    "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s %s %s, %lld row%s</text>"
                     "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>"
                     "<text x=\"%.1f\" y=\"%d\">%s%.2f</text>\n",
-                    LEFT - 6, y + 10, one->operation, one->format, one->how, (long long)one->rows, LEFT, y + 1,
+                    LEFT - 6, y + 10, one->operation, one->format, one->how, (long long)one->rows, one->rows == 1 ? "" : "s", LEFT, y + 1,
                     part * WIDTH / 1.2, BAR - 3, one->why[0] ? "#cccccc" : "#4477aa", LEFT + part * WIDTH / 1.2 + 4, y + 10,
                     one->why[0] ? "not measured " : "", share(r, one));
     }

@@ -46,6 +46,7 @@ static const addition additions[] = {
     {"matmul_plain_f32", "grouped=yes row_weight=yes tile_rows=2"},
     {"w8a8_matmul", "tile=4|64|128"},
     {"_int4", "group_size=4|4096"},
+    {"_int4", "data=f16 scale=f16 group_size=8"},
     {"_int8", "group_size=4"},
     {"scale_nf4", "group_size=4"},
     {"scale_nf4", "group_size=1 channels=4"},

@@ -3,10 +3,13 @@
 
 #include <string.h>
 
+const char tool_c_long_strings[] =
+    "#ifdef __GNUC__\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n#endif\n\n";
+
 /* The stem as a C name, in capitals for macros: ASCII, whatever the locale. */
-static void c_name(const tool_item *item, bool capitals, char *name, size_t size)
+void tool_c_name(const char *stem, bool capitals, char *name, size_t size)
 {
-    size_t n = (size_t)snprintf(name, size, capitals ? "QDNN_%s" : "qdnn_%s", item->stem);
+    size_t n = (size_t)snprintf(name, size, capitals ? "QDNN_%s" : "qdnn_%s", stem);
     for (size_t i = 0; i < n && name[i]; i++) {
         char c = name[i];
         bool lower = c >= 'a' && c <= 'z', upper = c >= 'A' && c <= 'Z', digit = c >= '0' && c <= '9';
@@ -76,15 +79,10 @@ static void header(tool_text *out, const tool_item *item, const char *name, cons
     tool_printf(out, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
 }
 
-/* A line of PTX is a piece of the literal. The whole is longer than the 4,095 characters that every C
- * compiler must take; all that matter take it, and -pedantic is asked not to mind. */
-static void source(tool_text *out, const tool_item *item, const char *name)
+/* A line of PTX is a piece of the literal. */
+void tool_c_literal(tool_text *out, const char *ptx)
 {
-    title(out, item);
-    tool_printf(out, "#include \"%s.h\"\n\n", item->base);
-    tool_printf(out, "#ifdef __GNUC__\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n#endif\n\n");
-    tool_printf(out, "const char %s_ptx[] =", name);
-    for (const char *line = item->text.ptx; *line;) {
+    for (const char *line = ptx; *line;) {
         char piece[2000];
         size_t length = strcspn(line, "\n");
         length += line[length] == '\n';
@@ -95,14 +93,24 @@ static void source(tool_text *out, const tool_item *item, const char *name)
         tool_quote(out, piece);
         line += length;
     }
+}
+
+/* The whole is longer than the 4,095 characters that every C compiler must take; all that matter take it, and -pedantic is
+ * asked not to mind. */
+static void source(tool_text *out, const tool_item *item, const char *name)
+{
+    title(out, item);
+    tool_printf(out, "#include \"%s.h\"\n\n%s", item->base, tool_c_long_strings);
+    tool_printf(out, "const char %s_ptx[] =", name);
+    tool_c_literal(out, item->text.ptx);
     tool_printf(out, ";\n\nconst size_t %s_ptx_bytes = sizeof %s_ptx - 1;\n", name, name);
 }
 
 int tool_render_c(const tool_item *item, tool_file *files)
 {
     char name[300], macro[300];
-    c_name(item, false, name, sizeof name);
-    c_name(item, true, macro, sizeof macro);
+    tool_c_name(item->stem, false, name, sizeof name);
+    tool_c_name(item->stem, true, macro, sizeof macro);
     header(&files[0].text, item, name, macro);
     source(&files[1].text, item, name);
     return TOOL_OK;

@@ -12,10 +12,11 @@ static int render_ptx(const tool_item *item, tool_file *files)
 }
 
 static const tool_form forms[] = {
-    {"ptx", {".ptx"}, false, render_ptx},
-    {"c", {".h", ".c"}, false, tool_render_c},
-    {"cubin", {".cubin"}, true, tool_render_cubin},
-    {"json", {".json"}, false, tool_render_json},
+    {"ptx", {".ptx"}, false, false, render_ptx, NULL},
+    {"c", {".h", ".c"}, false, false, tool_render_c, NULL},
+    {"launcher", {".h", ".c"}, false, true, NULL, tool_render_launcher},
+    {"cubin", {".cubin"}, true, false, tool_render_cubin, NULL},
+    {"json", {".json"}, false, false, tool_render_json, NULL},
 };
 enum { FORM_COUNT = sizeof forms / sizeof forms[0] };
 
@@ -53,12 +54,12 @@ int tool_item_make(tool_item *item, const tool_options *options, const kernel_ro
 }
 
 /* Renders and writes every file of the form: PREFIX + suffix, or `whole` as it is for a form of one file. */
-static int write_files(const tool_form *form, const tool_item *item, const char *prefix, const char *whole,
-                       tool_file *files)
+static int write_files(const tool_form *form, const tool_item *items, int n, const char *prefix,
+                       const char *whole, tool_file *files)
 {
     for (int i = 0; form->suffixes[i]; i++)
         files[i].suffix = form->suffixes[i];
-    int status = form->render(item, files);
+    int status = form->all_sms ? form->render_all(items, n, files) : form->render(items, files);
     for (int i = 0; form->suffixes[i] && status == TOOL_OK; i++) {
         char path[4096];
         if (snprintf(path, sizeof path, "%s%s", prefix, form->suffixes[i]) >= (int)sizeof path)
@@ -79,13 +80,13 @@ int tool_write_item(const tool_options *options, tool_item *item, tool_file *fil
     char prefix[4096];
     tool_file own[TOOL_FILES_MAX] = {0};
     snprintf(prefix, sizeof prefix, "%.3800s/%s", options->outdir, item->stem);
-    int status = write_files(form_of(options), item, prefix, NULL, files ? files : own);
+    int status = write_files(form_of(options), item, 1, prefix, NULL, files ? files : own);
     free_files(own);
     return status;
 }
 
 /* To the file of -o, or standard output. The form that is two files takes its name without the suffix. */
-static int write_output(const tool_options *options, tool_item *item)
+static int write_output(const tool_options *options, tool_item *items, int n)
 {
     const tool_form *form = form_of(options);
     const char *path = options->output ? options->output : "-";
@@ -101,9 +102,9 @@ static int write_output(const tool_options *options, tool_item *item)
         (strcmp(prefix + length - 2, ".c") == 0 || strcmp(prefix + length - 2, ".h") == 0))
         prefix[length - 2] = 0;
     const char *slash = strrchr(prefix, '/');
-    item->base = slash ? slash + 1 : prefix;
+    items->base = slash ? slash + 1 : prefix;
     tool_file files[TOOL_FILES_MAX] = {0};
-    int status = write_files(form, item, prefix, path, files);
+    int status = write_files(form, items, n, prefix, path, files);
     free_files(files);
     return status;
 }
@@ -124,18 +125,51 @@ static int apply_settings(const tool_options *options, kernel_spec *spec)
     return TOOL_OK;
 }
 
+/* All SMs in one pair of files, named by the kernel without an SM. */
+static int write_together(const tool_options *options, const kernel_spec *spec)
+{
+    tool_item items[TOOL_SMS_MAX] = {0};
+    int n = 0, status = TOOL_OK;
+    for (; n < options->n_sms && status == TOOL_OK; n++)
+        status = tool_item_make(&items[n], options, options->row, spec, options->sms[n]);
+    char *end = strstr(items[0].stem, items[0].sm->name);
+    if (end && end > items[0].stem)
+        end[-1] = 0;
+    if (status == TOOL_OK && !options->outdir)
+        status = write_output(options, items, n);
+    else if (status == TOOL_OK) {
+        char prefix[4096];
+        tool_file files[TOOL_FILES_MAX] = {0};
+        snprintf(prefix, sizeof prefix, "%.3800s/%s", options->outdir, items[0].stem);
+        status = write_files(form_of(options), items, n, prefix, NULL, files);
+        free_files(files);
+    }
+    for (int i = 0; i < n; i++)
+        free(items[i].text.ptx);
+    return status;
+}
+
+static int write_each(const tool_options *options, const kernel_spec *spec)
+{
+    int status = TOOL_OK;
+    for (int i = 0; i < options->n_sms && status == TOOL_OK; i++) {
+        tool_item item;
+        status = tool_item_make(&item, options, options->row, spec, options->sms[i]);
+        if (status == TOOL_OK)
+            status =
+                options->outdir ? tool_write_item(options, &item, NULL) : write_output(options, &item, 1);
+        free(item.text.ptx);
+    }
+    return status;
+}
+
 int tool_kernel(const tool_options *options)
 {
     kernel_spec spec = options->spec;
     int status = apply_settings(options, &spec);
     if (status == TOOL_OK && options->outdir)
         status = tool_make_directory(options->outdir);
-    for (int i = 0; i < options->n_sms && status == TOOL_OK; i++) {
-        tool_item item;
-        status = tool_item_make(&item, options, options->row, &spec, options->sms[i]);
-        if (status == TOOL_OK)
-            status = options->outdir ? tool_write_item(options, &item, NULL) : write_output(options, &item);
-        free(item.text.ptx);
-    }
-    return status;
+    if (status != TOOL_OK)
+        return status;
+    return form_of(options)->all_sms ? write_together(options, &spec) : write_each(options, &spec);
 }

@@ -18,11 +18,12 @@ static const char help[] =
     "  --sm LIST          90, sm_90 or sm_90a; several with commas; all. --all takes 75,80,86,89,90,100,120 "
     "by itself\n"
     "  --set KEY=VALUE    a setting; may be repeated, or several with commas\n"
-    "  --emit FORM        ptx   the PTX text (this is the default)\n"
-    "                     c     a .h and a .c file with the text embedded, and how to launch it\n"
-    "                     cubin machine code, by ptxas or nvJitLink where one of them is found\n"
-    "                     json  how to launch it: entry, parameters with offsets, block, grid, shared "
-    "memory\n"
+    "  --emit FORM        ptx       the PTX text (this is the default)\n"
+    "                     c         a .h and a .c file with the text embedded, and the numbers of its launch\n"
+    "                     launcher  a .h and a .c file with the text for each SM, and functions on the CUDA driver\n"
+    "                               API that load the best for a device and launch it\n"
+    "                     cubin     machine code, by ptxas or nvJitLink where one of them is found\n"
+    "                     json      how to launch it: entry, parameters with offsets, block, grid, shared memory\n"
     "  -o FILE            where to write; standard output otherwise\n"
     "  --outdir DIR       write files named by kernel, settings and SM into this directory\n"
     "  --comments         comments in the PTX\n"
@@ -32,6 +33,7 @@ static const char help[] =
     "  ptxgen --kernel quantize_nf4 --sm 90\n"
     "  ptxgen --kernel dequantize_int4 --sm sm_75 --set data=f16,group_size=64 -o dequantize.ptx\n"
     "  ptxgen --kernel scale_nf4 --sm 80,90,120 --set data=bf16 --emit c --outdir generated\n"
+    "  ptxgen --kernel quantize_nf4 --sm 75,80,90,100 --emit launcher -o quantize_nf4\n"
     "  ptxgen --all --sm 90 --set data=f16 --outdir kernels\n"
     "\n"
     "exit code: 0 done; 1 it could not be done; 2 what was asked for is not right\n";
@@ -106,7 +108,7 @@ static int parse_emit(void *options, const char *value)
     tool_options *o = options;
     o->form = tool_form_find(value);
     return o->form ? TOOL_OK
-                   : tool_unknown("form", value, tool_form_name, NULL, "--emit takes ptx, c, cubin or json");
+                   : tool_unknown("form", value, tool_form_name, NULL, "--emit takes ptx, c, launcher, cubin or json");
 }
 
 static void add_sm(tool_options *o, const ptx_sm *sm)
@@ -187,6 +189,8 @@ static int check(tool_options *o)
     bool writes = o->mode == MODE_KERNEL || o->mode == MODE_ALL;
     if (!writes && (o->n_sms || o->n_settings || o->outdir || o->comments))
         return tool_usage_error("--sm, --set, --outdir and --comments go with --kernel or --all");
+    if (o->mode == MODE_ALL && o->form && o->form->all_sms)
+        return tool_usage_error("--emit %s writes one kernel: it goes with --kernel", o->form->name);
     if (o->mode == MODE_ALL && (!o->outdir || o->output))
         return tool_usage_error("--all writes many files: give --outdir DIR, and no -o");
     if (o->mode != MODE_KERNEL)
@@ -195,7 +199,7 @@ static int check(tool_options *o)
         return tool_usage_error("--kernel %s needs --sm, as in --sm 90", o->row->name);
     if (o->output && o->outdir)
         return tool_usage_error("-o and --outdir exclude each other");
-    if (o->n_sms > 1 && !o->outdir)
+    if (o->n_sms > 1 && !o->outdir && !(o->form && o->form->all_sms))
         return tool_usage_error("several SMs make several files: give --outdir DIR");
     return TOOL_OK;
 }

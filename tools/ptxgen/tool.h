@@ -67,13 +67,20 @@ struct tool_form {
     const char *name;
     const char *suffixes[TOOL_FILES_MAX + 1];
     bool binary;
+    bool all_sms; /* one pair of files holds all SMs: render_all instead of render */
     /* Fills files[i].text for each suffix. An exit code. */
     int (*render)(const tool_item *item, tool_file *files);
+    int (*render_all)(const tool_item *items, int n, tool_file *files);
 };
 const tool_form *tool_form_find(const char *name);
 const char *tool_form_name(const void *list, int index);
 
 int tool_render_c(const tool_item *item, tool_file *files);     /* embed.c */
+void tool_c_name(const char *stem, bool capitals, char *name, size_t size);
+void tool_c_literal(tool_text *out, const char *ptx); /* as pieces of a string, each on a line of its own */
+extern const char tool_c_long_strings[];
+/* launcher.c: one kernel for several SMs, and functions that load and launch it. */
+int tool_render_launcher(const tool_item *items, int n, tool_file *files);
 int tool_render_cubin(const tool_item *item, tool_file *files); /* cubin.c */
 int tool_render_json(const tool_item *item, tool_file *files);  /* manifest.c */
 

@@ -1,7 +1,11 @@
 """The package on ptxvm: real values, from formulas or from the library's known answers."""
 
+import contextlib
 import ctypes
+import io
+import re
 import unittest
+from pathlib import Path
 
 import numpy as np
 
@@ -94,6 +98,16 @@ class OnPtxvm(unittest.TestCase):
                 error = np.abs(self.device.dequantize(q).numpy() - x).max()
                 self.assertLess(error, 1.0)
                 self.assertLess(q.bytes, x.nbytes / 3)
+
+
+    def test_the_readme_prints_what_it_says(self):
+        page = (Path(__file__).parent.parent / "README.md").read_text()
+        program = re.search(r"```python\n(.*?)```", page, re.S).group(1)
+        expected = re.search(r"```text\n(.*?)```", page, re.S).group(1)
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(program, "README.md", "exec"), {})
+        self.assertEqual(printed.getvalue(), expected)
 
 
 if __name__ == "__main__":
