@@ -23,7 +23,8 @@ static dynamic_plan plan_of(const kernel_spec *spec)
     if (chunks >
         WARP_LANES) /* more than a chunk for each lane of a warp: a whole block where that is too few */
         p.team.lanes = chunks > WARP_LANES * CHUNKS_MAX ? RANGE_BLOCK : WARP_LANES;
-    while (p.team.lanes > 1 && p.team.lanes / 2 >= chunks) /* a chunk of f64 is two of the accesses that a team is made for */
+    while (p.team.lanes > 1 &&
+           p.team.lanes / 2 >= chunks) /* a chunk of f64 is two of the accesses that a team is made for */
         p.team.lanes /= 2;
     p.chunks = (unsigned)((chunks + p.team.lanes - 1) / p.team.lanes);
     return p;
