@@ -114,7 +114,7 @@ static kernel_spec spec_at(int granularity, int turn)
     spec.scale = (qdnnScaleType_t)(types % 3);
     spec.zero = zero_types[(granularity + turn / 3) % 4];
     spec.nibble_order = round / 2 % 2 ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST;
-    spec.rounding = round / 3 % 2 ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN;
+    spec.rounding = (round / 3 + turn / 2) % 2 ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN;
     spec.division = round / 5 % 2 ? QDNN_DIVIDE_RECIPROCAL : QDNN_DIVIDE_EXACT;
     spec.floor = round % 5 == 1 ? 0.5f : 1e-12f;
     return spec;
