@@ -1,7 +1,12 @@
-/* Memory traffic of the kernels of matrices, by ptxvm's counters, where columns and pointers are aligned: the sectors of
- * all requests are at most 5% more than the bytes of each request would fill side by side; and, unless a case says
- * otherwise, at most 5% more than the operands fill. Groups along rows have a few bytes of scales for each row of a
- * warp, a sector of its own whatever is done with the rest of it. (Swizzled scales lie apart by fours, and are left out.) */
+/* Memory traffic of the kernels of matrices, by ptxvm's counters, where columns and pointers are aligned: every quantize and
+ * dequantize kernel in every arrangement of codes and scales, the types of data in turns (in the full build each).
+ *
+ * Always: the sectors of a launch are those of its operands, each of them and no other, so memory is read and written once.
+ * Requests ask for more, which caches serve: at most 5% more than the operands fill; or, where the scales of a warp's rows are
+ * few bytes each, or 32 rows share scales with others, 5% more than the bytes of each request would fill side by side. Scales
+ * that lie apart are a sector each, whatever is done with the rest of it: in the transposed order those of a row, and of
+ * swizzled ones four lie together. */
+#include "formats/sample.h"
 #include "kernels/kernels.h"
 #include "ptxvm/ptxvm.h"
 #include "test.h"
@@ -9,69 +14,91 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 256, COLUMNS = 1024 };
+enum { ROWS = 128, COLUMNS = 1024, TYPES = 4 };
+static const char *const types[TYPES] = {"f32", "f16", "bf16", "f64"};
 
-/* Settings as the ptxgen command takes them. */
-typedef struct traffic_case {
+/* Settings as the ptxgen command takes them; those that a kernel does not know are left out. */
+typedef struct arrangement {
     const char *name;
-    enum { DENSE, SPARSE } scales; /* sparse: they do not fill the sectors that they lie in */
-    const char *kernel, *settings[12];
-} traffic_case;
+    enum { FILLED, DENSE, APART } bound;
+    const char *settings[5];
+} arrangement;
 
-#define GPTQ   "layout=interleaved", "groups=columns", "zero_packed=yes", "scale=f16"
-#define AWQ    "layout=awq", "groups=columns", "zero_packed=yes", "scale=f16"
-#define PACKED "layout=words", "groups=rows", "zero_packed=yes", "scale=bf16"
-#define BLOCK  "layout=bytes", "groups=columns"
-#define SQUARE "layout=bytes", "groups=rows", "group_rows=128"
-static const traffic_case cases[] = {
-    {"dequantize_gptq_2", DENSE, "dequantize_int2_zp", {GPTQ, "data=f16"}},
-    {"dequantize_gptq_3", DENSE, "dequantize_int3_zp", {GPTQ, "data=f16"}},
-    {"dequantize_gptq_4", DENSE, "dequantize_int4_zp", {GPTQ, "data=f16"}},
-    {"dequantize_gptq_8", DENSE, "dequantize_int8_zp", {GPTQ, "data=f16"}},
-    {"dequantize_gptq_4_f32", DENSE, "dequantize_int4_zp", {GPTQ, "data=f32"}},
-    {"dequantize_awq", DENSE, "dequantize_int4_zp", {AWQ, "data=f16"}},
-    {"dequantize_awq_f32", DENSE, "dequantize_int4_zp", {AWQ, "data=f32"}},
-    {"dequantize_words_4", SPARSE, "dequantize_int4_zp", {PACKED, "data=bf16"}},
-    {"dequantize_words_3", SPARSE, "dequantize_int3_zp", {PACKED, "data=bf16"}},
-    {"dequantize_words_5_f32", SPARSE, "dequantize_int5_zp", {PACKED, "data=f32"}},
-    {"dequantize_words_6", SPARSE, "dequantize_int6_zp", {PACKED, "data=f16"}},
-    {"dequantize_block_4", DENSE, "dequantize_int4", {BLOCK, "data=f16"}},
-    {"dequantize_block_8_zero", DENSE, "dequantize_int8_zp", {BLOCK, "data=f32", "zero=f32"}},
-    {"dequantize_nvfp4",
-     DENSE,
-     "dequantize_e2m1",
-     {BLOCK, "data=f16", "scale=e4m3", "group_size=16", "global_scale=yes"}},
-    {"dequantize_fp8_square", DENSE, "dequantize_e4m3", {SQUARE, "data=bf16"}},
-    {"quantize_gptq_2", DENSE, "quantize_int2_zp", {GPTQ, "data=f16"}},
-    {"quantize_gptq_3", DENSE, "quantize_int3_zp", {GPTQ, "data=f16"}},
-    {"quantize_gptq_4", DENSE, "quantize_int4_zp", {GPTQ, "data=f16"}},
-    {"quantize_gptq_8_f32", DENSE, "quantize_int8_zp", {GPTQ, "data=f32"}},
-    {"quantize_awq", DENSE, "quantize_int4_zp", {AWQ, "data=f16"}},
-    {"quantize_awq_f32", DENSE, "quantize_int4_zp", {AWQ, "data=f32"}},
-    {"quantize_words_4", SPARSE, "quantize_int4_zp", {PACKED, "data=bf16"}},
-    {"quantize_words_3", SPARSE, "quantize_int3_zp", {PACKED, "data=bf16"}},
-    {"quantize_words_5_f32", SPARSE, "quantize_int5_zp", {PACKED, "data=f32"}},
-    {"quantize_words_6", SPARSE, "quantize_int6_zp", {PACKED, "data=f16"}},
-    {"quantize_block_4", DENSE, "quantize_int4", {BLOCK, "data=f16"}},
-    {"quantize_fp8_square", DENSE, "quantize_e4m3", {SQUARE, "data=bf16"}},
-    {"scale_columns", DENSE, "scale_int4", {"groups=columns", "data=f16", "scale=f16"}},
-    {"scale_columns_zero", DENSE, "scale_int4_zp", {"groups=columns", "data=f32", "scale=f32", "zero=f32"}},
-    {"scale_rows", DENSE, "scale_int8", {"groups=rows", "data=bf16"}},
-    {"scale_square", DENSE, "scale_e4m3", {"groups=rows", "group_rows=128", "data=f16"}},
+static const arrangement arrangements[] = {
+    {"columns", DENSE, {"groups=columns"}},
+    {"columns_f32", DENSE, {"groups=columns", "zero=f32"}},
+    {"gptq", FILLED, {"layout=interleaved", "groups=columns", "zero_packed=yes", "scale=f16"}},
+    {"awq", FILLED, {"layout=awq", "groups=columns", "zero_packed=yes", "scale=f16"}},
+    {"square", FILLED, {"groups=rows", "group_rows=128"}},
+    {"nvfp4", FILLED, {"groups=rows", "group_size=16", "scale=e4m3", "global_scale=yes"}},
+    {"mx", FILLED, {"groups=rows", "group_size=32", "scale=e8m0"}},
+    {"rows", DENSE, {"groups=rows"}},
+    {"rows_transposed", APART, {"groups=rows", "scale_order=transposed"}},
+    {"interleaved_rows", DENSE, {"layout=interleaved", "groups=rows"}},
+    {"words", DENSE, {"layout=words", "groups=rows", "zero_packed=yes", "scale=bf16"}},
+    {"swizzled", APART, {"groups=rows", "group_size=16", "scale=e4m3", "scale_swizzle=128x4"}},
 };
 
-static kernel_spec spec_of(const kernel_row *row, const char *const *settings)
+typedef struct traffic_case {
+    const kernel_row *row;
+    const arrangement *how;
+    int type;
+    kernel_spec spec;
+} traffic_case;
+
+/* False: the row does not know what the arrangement is about, or has no kernel for it. */
+static bool make_case(const kernel_row *row, const arrangement *how, int type, traffic_case *c)
 {
-    kernel_spec spec = kernel_spec_default();
-    for (; *settings; settings++) {
-        char key[32], error[256];
-        const char *value = strchr(*settings, '=') + 1;
-        memcpy(key, *settings, (size_t)(value - 1 - *settings));
-        key[value - 1 - *settings] = 0;
-        if (!kernel_spec_set(row, &spec, key, value, error, sizeof error))
-            FAIL("%s", error);
+    char key[32], reason[512];
+    *c = (traffic_case){.row = row, .how = how, .type = type, .spec = kernel_spec_default()};
+    if (!kernel_spec_set(row, &c->spec, "data", types[type], reason, sizeof reason))
+        return false;
+    for (int i = 0; i < 5 && how->settings[i]; i++) {
+        const char *value = strchr(how->settings[i], '=') + 1;
+        snprintf(key, sizeof key, "%.*s", (int)(value - 1 - how->settings[i]), how->settings[i]);
+        if (!kernel_takes(row, key) && strncmp(key, "zero", 4) != 0)
+            return false;
+        if (kernel_takes(row, key) && !kernel_spec_set(row, &c->spec, key, value, reason, sizeof reason))
+            return false;
     }
-    return spec;
+    return kernel_is_emitted(row, &c->spec, reason, sizeof reason);
+}
+
+enum { CASES_MAX = 4096 };
+
+/* Found once: the tests of a program are listed by these whenever it starts. */
+static const traffic_case *all_cases(int *count)
+{
+    static traffic_case cases[CASES_MAX];
+    static int n;
+    static bool ready;
+    for (int i = 0, turn = 0; !ready && i < kernel_row_count; i++) {
+        const kernel_row *row = &kernel_rows[i];
+        kernel_operation o = kernel_operation_of(row);
+        if (!row->operation_name || (o != KERNEL_QUANTIZE && o != KERNEL_DEQUANTIZE))
+            continue;
+        for (size_t k = 0; k < sizeof arrangements / sizeof arrangements[0]; k++, turn++)
+            for (int type = 0; type < TYPES && n < CASES_MAX; type++)
+                if (sample_is_full() || (turn + i) % TYPES == type)
+                    n += make_case(row, &arrangements[k], type, &cases[n]);
+    }
+    ready = true;
+    *count = n;
+    return cases;
+}
+
+static int case_count(void)
+{
+    int count;
+    all_cases(&count);
+    return count;
+}
+
+static void case_name(int index, char *text, size_t size)
+{
+    int count;
+    const traffic_case *c = &all_cases(&count)[index];
+    snprintf(text, size, "%s_%s_%s", c->row->name, c->how->name, types[c->type]);
 }
 
 typedef struct machine {
@@ -93,12 +120,11 @@ static uint64_t make_operands(machine *m, const kernel_operand *operands)
     return sectors;
 }
 
-/* Returns the sectors that the launch asked for; *least: those that its requests would take, dense. */
-static uint64_t launch(machine *m, const kernel_step *step, const char *ptx, uint64_t *least)
+static void launch(machine *m, const kernel_step *step, const char *ptx, ptxvm_counters *counters)
 {
     ptxvm_module *module = NULL;
     ptxvm_kernel *kernel = NULL;
-    uint64_t params[KERNEL_PARAMS_MAX], sectors = 0;
+    uint64_t params[KERNEL_PARAMS_MAX];
     char entry[64];
     kernel_entry_name(step->row, entry, sizeof entry);
     for (int i = 0; i < step->n_params; i++)
@@ -111,42 +137,52 @@ static uint64_t launch(machine *m, const kernel_step *step, const char *ptx, uin
         ptxvm_module_kernel(module, entry, &kernel) != PTXVM_OK ||
         ptxvm_launch(m->vm, kernel, &config, params, (uint64_t)step->n_params * 8) != PTXVM_OK)
         FAIL("%s", ptxvm_last_error(m->vm));
-    const ptxvm_counters *counters = ptxvm_last_counters(m->vm);
-    *least = 0;
-    if (CHECK(counters != NULL)) {
-        sectors = counters->total.load.sectors + counters->total.store.sectors;
-        *least = counters->total.load.least_sectors + counters->total.store.least_sectors;
-    }
+    const ptxvm_counters *found = ptxvm_last_counters(m->vm);
+    if (CHECK(found != NULL))
+        *counters = *found;
     if (module)
         ptxvm_module_unload(module);
-    return sectors;
 }
 
-TEST_ROWS(KernelsMatrix, AskForFewSectors, cases)
+static void check_counters(const ptxvm_counters *c, const arrangement *how, uint64_t filled)
 {
-    const kernel_row *row = kernel_find(cases[index].kernel);
-    kernel_spec spec = spec_of(row, cases[index].settings);
+    const ptxvm_traffic *load = &c->total.load, *store = &c->total.store;
+    const uint64_t asked = load->sectors + store->sectors, dense = load->least_sectors + store->least_sectors;
+    test_push_note("%llu sectors; %llu if requests were dense, operands fill %llu", (unsigned long long)asked,
+                   (unsigned long long)dense, (unsigned long long)filled);
+    CHECK_EQ_U64(c->unique_sectors, filled);
+    if (how->bound == FILLED)
+        CHECK(asked * 100 <= filled * 105);
+    else if (how->bound == DENSE)
+        CHECK(asked * 100 <= dense * 105);
+    else
+        CHECK(asked * 100 <= filled * 125);
+    test_pop_note();
+}
+
+TEST_EACH(KernelsMatrix, AskForFewSectors, case_count, case_name)
+{
+    int count;
+    const traffic_case *c = &all_cases(&count)[index];
     kernel_problem problem = {.rows = ROWS, .columns = COLUMNS};
     kernel_operand operands[QDNN_OPERAND_COUNT];
     kernel_steps steps;
     kernel_text text;
     ptx_error error;
-    ptxvm_config config = {.sm = "sm_90", .counters = PTXVM_COUNTERS_KERNEL};
+    ptxvm_config config = {.sm = "sm_90", .threads = 1, .counters = PTXVM_COUNTERS_KERNEL};
+    ptxvm_counters counters = {0};
     machine m = {0};
     REQUIRE(ptxvm_create(&config, &m.vm) == PTXVM_OK);
-    kernel_operands_of(row, &spec, &problem, operands);
-    kernel_steps_of(row, &spec, &problem, &steps);
+    kernel_operands_of(c->row, &c->spec, &problem, operands);
+    kernel_steps_of(c->row, &c->spec, &problem, &steps);
     CHECK_EQ_I64(steps.count, 1);
-    if (!kernel_emit(row, &spec, ptx_sm_find("sm_90"), NULL, &text, &error))
+    uint64_t filled = make_operands(&m, operands);
+    if (kernel_emit(c->row, &steps.at[0].spec, ptx_sm_find("sm_90"), NULL, &text, &error)) {
+        launch(&m, &steps.at[0], text.ptx, &counters);
+        check_counters(&counters, c->how, filled);
+        free(text.ptx);
+    } else {
         FAIL("%s", error.text);
-    uint64_t dense, filled = make_operands(&m, operands), asked = launch(&m, &steps.at[0], text.ptx, &dense);
-    test_push_note("%llu sectors; %llu if requests were dense, operands fill %llu", (unsigned long long)asked,
-                   (unsigned long long)dense, (unsigned long long)filled);
-    CHECK(asked >= filled);
-    CHECK(asked * 100 <= dense * 105);
-    if (cases[index].scales == DENSE)
-        CHECK(asked * 100 <= filled * 105);
-    test_pop_note();
-    free(text.ptx);
+    }
     ptxvm_destroy(m.vm);
 }

@@ -7,15 +7,15 @@
 
 #include <stdio.h>
 
-enum { TYPES = 3, TILE = 4096, TILES = 8 };
-static const qdnnDataType_t data_types[TYPES] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
-static const char *const type_names[TYPES] = {"f32", "f16", "bf16"};
+enum { TYPES = 4, TILE = 4096, TILES = 8 };
+static const qdnnDataType_t data_types[TYPES] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16, QDNN_DATA_F64};
+static const char *const type_names[TYPES] = {"f32", "f16", "bf16", "f64"};
 
 static bool moves_elements(const kernel_row *row)
 {
     kernel_operation o = kernel_operation_of(row);
     return row->operation_name && kernel_format(row) &&
-           (o == KERNEL_QUANTIZE || o == KERNEL_DEQUANTIZE || o == KERNEL_DYNAMIC) &&
+           (o == KERNEL_QUANTIZE || o == KERNEL_DEQUANTIZE || o == KERNEL_DYNAMIC || o == KERNEL_SCALE) &&
            kernel_format(row)->block == QDNN_BLOCK_NONE;
 }
 

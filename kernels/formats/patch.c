@@ -58,7 +58,9 @@ bool patch_rows_are_free(const coding *c)
 
 unsigned matrix_columns_multiple(const coding *c)
 {
-    return in_columns(c) ? 4 : is_awq(c) ? 8 : 32;
+    if (in_columns(c))
+        return chunk_is_joint(c->spec->data) ? 8 : 4;
+    return is_awq(c) ? 8 : 32;
 }
 
 unsigned patch_codes_align(const coding *c)

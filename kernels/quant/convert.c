@@ -29,10 +29,14 @@ static void convert_tile(ptx_builder *b, const conversion *c)
     ptx_val index = ptx_add(b, c->first, ptx_cvt(b, PTX_U64, ptx_mul(b, ptx_tid_x(b), FOUR)));
     ptx_val in = ptx_at(b, c->from, index, from_bytes), out = ptx_at(b, c->to, index, to_bytes);
     for (unsigned i = 0; i < ROUNDS; i++)
-        emit_load_run(b, c->from_type, in, (int)(i * TILE_BLOCK * FOUR * from_bytes), FOUR, &x[i * FOUR]);
-    canonical_nans(b, c, x, THREAD_ELEMENTS);
+        emit_load_joint(b, c->from_type, in, (int)(i * TILE_BLOCK * FOUR * from_bytes), FOUR, &x[i * FOUR]);
     for (unsigned i = 0; i < ROUNDS; i++)
-        emit_store_run(b, c->to_type, out, (int)(i * TILE_BLOCK * FOUR * to_bytes), FOUR, &x[i * FOUR]);
+        emit_joint_arrive(b, c->from_type, &x[i * FOUR]);
+    canonical_nans(b, c, x, THREAD_ELEMENTS);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        emit_joint_depart(b, c->to_type, &x[i * FOUR]);
+        emit_store_joint(b, c->to_type, out, (int)(i * TILE_BLOCK * FOUR * to_bytes), FOUR, &x[i * FOUR]);
+    }
 }
 
 static void convert_elements(ptx_builder *b, const conversion *c)

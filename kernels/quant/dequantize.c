@@ -30,7 +30,8 @@ static void decode_and_store(ptx_builder *b, const tile *t, const chunk_groups *
         return;
     }
     chunk_decode(b, &t->q, groups, quads, chunk, y);
-    emit_store_chunk(b, spec->data, out, offset, y);
+    emit_joint_depart(b, spec->data, y);
+    emit_store_joint(b, spec->data, out, offset, chunk, y);
 }
 
 /* `count` chunks that lie a warp's width apart, from element `index` on. All loads first: they wait for

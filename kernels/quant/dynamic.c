@@ -6,6 +6,7 @@
 #include "kernels/quant/quant.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { CHUNKS_MAX = 8 /* that a lane keeps */ };
 
@@ -22,6 +23,9 @@ static dynamic_plan plan_of(const kernel_spec *spec)
     if (chunks >
         WARP_LANES) /* more than a chunk for each lane of a warp: a whole block where that is too few */
         p.team.lanes = chunks > WARP_LANES * CHUNKS_MAX ? RANGE_BLOCK : WARP_LANES;
+    while (p.team.lanes > 1 &&
+           p.team.lanes / 2 >= chunks) /* a chunk of f64 is two of the accesses that a team is made for */
+        p.team.lanes /= 2;
     p.chunks = (unsigned)((chunks + p.team.lanes - 1) / p.team.lanes);
     return p;
 }
@@ -108,10 +112,17 @@ static void load_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val exists,
     for (unsigned i = 0; i < k->plan.chunks; i++) {
         ptx_val here[CHUNK_MAX];
         ptx_if(b, chunk_exists(b, k, i, exists));
-        emit_load_chunk(b, data, in, (int)(i * k->plan.team.lanes * chunk_bytes(data)), here);
+        emit_load_joint(b, data, in, (int)(i * k->plan.team.lanes * chunk_bytes(data)), chunk, here);
         for (unsigned e = 0; e < chunk; e++)
             ptx_assign(b, x[i * chunk + e], here[e]);
         ptx_end_if(b);
+    }
+    for (unsigned i = 0; i < k->plan.chunks && chunk_is_joint(data); i++) {
+        ptx_val here[CHUNK_MAX];
+        memcpy(here, &x[i * chunk], chunk * sizeof *here);
+        emit_joint_arrive(b, data, here);
+        for (unsigned e = 0; e < chunk; e++)
+            ptx_assign(b, x[i * chunk + e], here[e]);
     }
 }
 

@@ -47,7 +47,8 @@ matrix_walk matrix_walk_of(const matrix *m, ptx_val aligned)
                          .width = patch_width(c),
                          .patch_rows = patch_rows(c),
                          .columns_multiple = matrix_columns_multiple(c),
-                         .rows_are_free = patch_rows_are_free(c)};
+                         .rows_are_free = patch_rows_are_free(c),
+                         .in_pairs = chunk_is_joint(c->spec->data)};
 }
 
 static void run_patches(ptx_builder *b, const matrix_walk *w, patch *p, ptx_val from, ptx_val to,
@@ -61,6 +62,16 @@ static void run_patches(ptx_builder *b, const matrix_walk *w, patch *p, ptx_val 
     ptx_end_for(b);
 }
 
+/* A column that exists, for lanes that have none; those of a pair have neighbouring ones where they load together. */
+static ptx_val other_column(ptx_builder *b, const matrix_walk *w)
+{
+    ptx_val last = ptx_sub(b, w->columns, w->width);
+    if (!w->in_pairs)
+        return last;
+    ptx_val before = ptx_sub(b, w->width, ptx_mul(b, ptx_and(b, ptx_laneid(b), 1), w->width));
+    return ptx_sub(b, last, ptx_cvt(b, PTX_U64, before));
+}
+
 /* Returns where it stopped: the elements from there on are not done. */
 static void run_band(ptx_builder *b, const matrix_walk *w, ptx_val span, ptx_val row, ptx_val row_end,
                      ptx_val done)
@@ -68,7 +79,7 @@ static void run_band(ptx_builder *b, const matrix_walk *w, ptx_val span, ptx_val
     ptx_val column = ptx_add(b, span, ptx_cvt(b, PTX_U64, ptx_mul(b, ptx_laneid(b), w->width)));
     ptx_val active = ptx_setp(b, PTX_LT, column, w->columns);
     patch p = {.width = w->width, .row = row, .span = span, .active = active, .stage = w->stage};
-    p.column = ptx_selp(b, column, ptx_sub(b, w->columns, w->width), active);
+    p.column = ptx_selp(b, column, other_column(b, w), active);
     ptx_val rows = ptx_and(b, ptx_sub(b, row_end, row), ptx_u64(b, ~(uint64_t)(w->patch_rows - 1)));
     ptx_val whole_end = ptx_add(b, row, rows);
     if (w->begin)

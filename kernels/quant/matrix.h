@@ -14,6 +14,7 @@ typedef struct matrix_walk {
     ptx_val aligned;       /* predicate: pointers allow patches */
     unsigned width, patch_rows, columns_multiple;
     bool rows_are_free; /* patches may have a single row */
+    bool in_pairs;      /* lanes 2i and 2i + 1 load and store together */
     ptx_val stage;
     void *user;
     /* Before the patches of a band: p->row is its first. May be null. */

@@ -33,8 +33,10 @@ static void quantize_patch(ptx_builder *b, void *user, patch *p)
     for (unsigned i = 0; i < p->rows; i += batch) {
         unsigned rows = p->rows - i < batch ? p->rows - i : batch;
         for (unsigned k = 0; k < rows; k++)
-            emit_load_run(b, data, patch_data(b, data, z->x, z->m.columns, p, i + k), 0, p->width,
-                          &x[k * p->width]);
+            emit_load_joint(b, data, patch_data(b, data, z->x, z->m.columns, p, i + k), 0, p->width,
+                            &x[k * p->width]);
+        for (unsigned k = 0; k < rows; k++)
+            emit_joint_arrive(b, data, &x[k * p->width]);
         for (unsigned k = 0; k < rows; k++)
             quantize_row(b, z, p, i + k, &x[k * p->width]);
     }

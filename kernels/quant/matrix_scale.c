@@ -28,7 +28,7 @@ static plan plan_of(const kernel_spec *spec)
     bool down = spec->groups == QDNN_GROUPS_COLUMNS;
     plan p = {.rows = down ? spec->group_size : spec->group_rows,
               .columns = down ? spec->group_rows : spec->group_size};
-    p.step = p.columns % chunk_elements(spec->data) == 0 ? chunk_elements(spec->data) : 1;
+    p.step = p.columns % vector_elements(spec->data) == 0 ? vector_elements(spec->data) : 1;
     p.team.lanes = 1;
     while (p.team.lanes < WARP && p.team.lanes * p.step < p.columns)
         p.team.lanes *= 2;

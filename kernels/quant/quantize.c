@@ -27,8 +27,9 @@ static void quantize_chunks(ptx_builder *b, const tile *t, ptx_val index, unsign
     chunk_groups groups[THREAD_CHUNKS_MAX];
     warp_groups_load(b, &t->q, index, count, groups);
     for (unsigned i = 0; i < count; i++)
-        emit_load_chunk(b, spec->data, in, (int)(i * WARP * chunk_bytes(spec->data)), &x[i * chunk]);
+        emit_load_joint(b, spec->data, in, (int)(i * WARP * chunk_bytes(spec->data)), chunk, &x[i * chunk]);
     for (unsigned i = 0; i < count; i++) {
+        emit_joint_arrive(b, spec->data, &x[i * chunk]);
         chunk_encode(b, &t->q, &groups[i], &x[i * chunk], chunk, quads);
         store_codes(b, t, index, out, (int)(i * stride * t->q.coding.format->facts.bits / 8), i * stride,
                     quads);

@@ -5,7 +5,7 @@ enum { UNROLL_MAX = 8 /* chunks a lane reads in a straight line; more become a l
 
 team team_of(qdnnDataType_t data, uint64_t elements, uint64_t apart)
 {
-    unsigned chunk = chunk_elements(data);
+    unsigned chunk = vector_elements(data);
     bool on_chunks = elements % chunk == 0 && apart % chunk == 0;
     team t = {.elements = elements, .lanes = 1, .step = on_chunks ? chunk : 1};
     uint64_t steps = elements / t.step;
@@ -63,12 +63,12 @@ static void add_chunks(ptx_builder *b, qdnnDataType_t data, const team *t, const
 {
     uint64_t chunks = t->elements / t->step;
     uint64_t rounds = chunks / t->lanes;
-    const unsigned bytes = chunk_bytes(data);
+    const unsigned bytes = LOAD_BYTES;
     ptx_val first = ptx_at(b, base, lane, bytes);
     ptx_val x[CHUNK_MAX];
     if (rounds <= UNROLL_MAX && chunks % t->lanes == 0) {
         for (uint64_t i = 0; i < rounds; i++) {
-            emit_load_chunk(b, data, first, (int)(i * t->lanes * bytes), x);
+            emit_load_vector(b, data, first, (int)(i * t->lanes * bytes), x);
             for (unsigned k = 0; k < t->step; k++)
                 range_add(b, r, x[k]);
         }
@@ -76,7 +76,7 @@ static void add_chunks(ptx_builder *b, qdnnDataType_t data, const team *t, const
     }
     ptx_val at = ptx_var(b, first);
     ptx_for(b, ptx_cvt(b, PTX_U64, lane), ptx_u64(b, chunks), ptx_u64(b, t->lanes));
-    emit_load_chunk(b, data, at, 0, x);
+    emit_load_vector(b, data, at, 0, x);
     for (unsigned k = 0; k < t->step; k++)
         range_add(b, r, x[k]);
     ptx_assign(b, at, ptx_add(b, at, (long long)(t->lanes * bytes)));

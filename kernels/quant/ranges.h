@@ -10,7 +10,7 @@ enum { RANGE_BLOCK = 256, WARP_LANES = 32 };
 typedef struct team {
     uint64_t elements;
     unsigned lanes; /* a power of two up to a warp, or RANGE_BLOCK */
-    unsigned step;  /* elements a lane reads at a time: a chunk, or 1 where parts do not start on chunks */
+    unsigned step;  /* elements a lane reads at a time: 16 bytes, or 1 where parts do not start on them */
 } team;
 
 /* As many lanes as the part has 16-byte chunks, up to a warp; beyond that a whole block. So neighbouring

@@ -30,7 +30,7 @@ enum {
 /* How many values of each a kernel meets. Blocks have no settings but the type of data. */
 static int values_of(const kernel_row *row, int property)
 {
-    static const int of_groups[PROPERTIES] = {3, 3, 4, 2, 2, 2, 2, 2, 2, DATA_KINDS + 1, 4, 3, 13};
+    static const int of_groups[PROPERTIES] = {4, 3, 4, 2, 2, 2, 2, 2, 2, DATA_KINDS + 1, 4, 3, 13};
     static const int of_blocks[PROPERTIES] = {4, 1, 1, 1, 1, 1, 1, 2, 2, DATA_KINDS + 1, 4, 3, 1};
     if (property == KIND && parity_makes_scales(row))
         return DATA_KINDS;
@@ -113,7 +113,7 @@ TEST_CASE(ParityGrid, EveryTurnHasAllTypesAndAllKinds)
                 types |= 1u << (has[DATA] * 3 + has[SCALE]);
                 kinds[has[GRANULARITY]] |= 1u << has[KIND];
             }
-            CHECK_EQ_U32(types, kernel_format(row)->block ? 0x249 : 0x1FF);
+            CHECK_EQ_U32(types, kernel_format(row)->block ? 0x249 : 0xFFF);
             for (int g = 0; g < values_of(row, GRANULARITY); g++)
                 CHECK_EQ_U32(kinds[g] & 0x7F, 0x7F);
         }

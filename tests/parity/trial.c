@@ -101,7 +101,7 @@ static const shape block_shapes[SHAPES] = {
 static const shape large_blocks = {37, 1, {5}}, large_searches = {7, 1, {5}};
 static const shape large_flat = {0, 1, {150001}}, large_channels = {0, 3, {3, 101, 503}};
 
-static const qdnnDataType_t float_types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
+static const qdnnDataType_t float_types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16, QDNN_DATA_F64};
 static const qdnnDataType_t block_types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16, QDNN_DATA_F64};
 static const qdnnDataType_t zero_types[] = {QDNN_DATA_U8, QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
 
@@ -110,11 +110,11 @@ static kernel_spec spec_at(int granularity, int turn)
 {
     int types = granularity + turn, round = turn * LENGTH(granularities) + granularity;
     kernel_spec spec = kernel_spec_default();
-    spec.data = float_types[types / 3 % 3];
+    spec.data = float_types[types / 3 % LENGTH(float_types)];
     spec.scale = (qdnnScaleType_t)(types % 3);
     spec.zero = zero_types[(granularity + turn / 3) % 4];
     spec.nibble_order = round / 2 % 2 ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST;
-    spec.rounding = round / 3 % 2 ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN;
+    spec.rounding = (round / 3 + turn / 2) % 2 ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN;
     spec.division = round / 5 % 2 ? QDNN_DIVIDE_RECIPROCAL : QDNN_DIVIDE_EXACT;
     spec.floor = round % 5 == 1 ? 0.5f : 1e-12f;
     return spec;
