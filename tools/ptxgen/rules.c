@@ -217,10 +217,14 @@ static void put_packed_zeros(const tool_item *item, const kernel_spec *spec, con
 static void put_prepacked(const tool_item *item, const kernel_spec *spec, rule_text text)
 {
     const bool by_columns = spec->reduction == KERNEL_K_COLUMNS;
-    /* Tiles are whole: one of each side tells their size. */
-    const unsigned bits = item->row->format->facts.bits;
-    put(text, "ceil(%s / %d) * ceil(%s / %d) * %" PRIu64, by_columns ? "rows" : "columns", UNIT_N,
-        by_columns ? "columns" : "rows", UNIT_K, prepack_bytes(bits, 1, 1));
+    const char *n = by_columns ? "rows" : "columns", *k = by_columns ? "columns" : "rows";
+    const block_layout *blocks = block_layout_of(item->row->format);
+    const unsigned unit = UNIT_N * UNIT_K / 8 * prepack_bits(item->row->format);
+    if (blocks)
+        put(text, "ceil(%s / %d) * (ceil(%s / %d) * %u + %s / %u * %u)", n, UNIT_N, k, UNIT_K, unit, k, blocks->elements,
+            UNIT_N * prepack_header_bytes(blocks));
+    else
+        put(text, "ceil(%s / %d) * ceil(%s / %d) * %u", n, UNIT_N, k, UNIT_K, unit);
 }
 
 /* The weights of a product have this many outputs, and sums of so many terms. */
