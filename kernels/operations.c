@@ -115,6 +115,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                         .reads = OPERAND(CODES),
                         .writes = OPERAND(REPACKED),
                         .numbers = 1 << NUMBER_ROWS | 1 << NUMBER_COLUMNS,
+                        .is_a_kernel = prepack_is_a_kernel,
                         .geometry = prepack_geometry,
                         .emit = emit_prepack,
                         .steps = prepack_steps,

@@ -502,6 +502,7 @@ TEST_EACH(TensorPrepack, ThereAndBack, dense_count, dense_name)
         kernel_spec spec = t.spec;
         spec.unpack = unpack;
         spec = kernel_spec_normal(row, &spec);
+        CHECK_EQ_I64(spec.unpack, unpack);
         move_codes(vm, row, &spec, &problem, codes, code_bytes, t.host[QDNN_OPERAND_CODES],
                    t.bytes[QDNN_OPERAND_CODES]);
     }

@@ -32,7 +32,7 @@ extern const matmul_way matmul_cublas, matmul_exact, matmul_tensor;
 bool matmul_tensor_suits(qdnnHandle_t handle, const matmul_call *call);
 
 /* Whether flat groups are such that codes can be prepacked. */
-qdnnStatus_t matmul_check_flat(const kernel_spec *spec, int64_t k);
+qdnnStatus_t matmul_check_flat(const kernel_row *row, const kernel_spec *spec, int64_t k);
 
 /* matmul_exact.c: the parts of ways that are kernels of ours. `choose` sets which. */
 typedef void matmul_choice(const matmul_call *call, const kernel_row *row, kernel_spec *spec);

@@ -107,8 +107,10 @@ static qdnnStatus_t check_device(const context *c, qdnnDataType_t x)
 }
 
 /* Flat groups that go on from one column of y to the next change in the middle of a step. */
-qdnnStatus_t matmul_check_flat(const kernel_spec *spec, int64_t k)
+qdnnStatus_t matmul_check_flat(const kernel_row *row, const kernel_spec *spec, int64_t k)
 {
+    if (kernel_columns_multiple(row) > 1) /* blocks, which have no groups beside them */
+        return QDNN_STATUS_SUCCESS;
     if (spec->groups != QDNN_GROUPS_FLAT || spec->channels == 1 || (uint64_t)k % spec->group_size == 0)
         return QDNN_STATUS_SUCCESS;
     return qdnn_error(
@@ -138,7 +140,7 @@ static qdnnStatus_t prepare(const matmul_call *c, request *out)
     CHECK_STATUS(check_size("N", c->shape.outputs));
     CHECK_STATUS(check_size("K", c->shape.k));
     CHECK_STATUS(matmul_prepare(c, choose_kernel, out));
-    return c->matmul->values[QDNN_MATMUL_PREPACKED] ? matmul_check_flat(&out->spec, c->shape.k)
+    return c->matmul->values[QDNN_MATMUL_PREPACKED] ? matmul_check_flat(out->row, &out->spec, c->shape.k)
                                                     : QDNN_STATUS_SUCCESS;
 }
 

@@ -49,7 +49,7 @@ static qdnnStatus_t prepare(const struct qdnnMatmulDescriptor *matmul, const str
     CHECK_STATUS(request_make(KERNEL_MATMUL, &matrix, quant, out));
     out->spec.reduction = columns ? KERNEL_K_COLUMNS : KERNEL_K_ROWS;
     CHECK_STATUS(check_served(out, &out->spec));
-    CHECK_STATUS(matmul_check_flat(&out->spec, dims[columns]));
+    CHECK_STATUS(matmul_check_flat(out->row, &out->spec, dims[columns]));
     out->row = kernel_find_prepack(out->row->format);
     out->spec.unpack = back;
     out->spec = kernel_spec_normal(out->row, &out->spec);

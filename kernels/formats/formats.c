@@ -106,7 +106,7 @@ kernel_key_set format_keys(const format_row *format)
     if (format == &format_none)
         return keys;
     if (format_is_blocks(format))
-        return PRODUCT_KEYS | KERNEL_KEY(ROW_INDEX); /* the format decides the rest */
+        return PRODUCT_KEYS | KERNEL_KEY(ROW_INDEX) | KERNEL_KEY(UNPACK); /* the format decides the rest */
     if (format_is_plain(format))
         return PRODUCT_KEYS;
     if (!is_integer(format))

@@ -3,6 +3,8 @@
 
 #include "kernels/quant/matrix.h"
 
+#include <stdio.h>
+
 enum { PREPACK_THREADS = 128 };
 
 /* ---- Places ---- */
@@ -128,6 +130,14 @@ void prepack_bound(const kernel_spec *spec, const kernel_problem *problem,
     kernel_operand *codes = &operands[QDNN_OPERAND_CODES], *packed = &operands[QDNN_OPERAND_REPACKED];
     codes->reads = packed->writes = !spec->unpack;
     codes->writes = packed->reads = spec->unpack;
+}
+
+bool prepack_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
+{
+    if (!format_is_blocks(row->format) || spec->reduction == KERNEL_K_COLUMNS)
+        return true;
+    snprintf(error, error_size, "reduction is rows; blocks lie along columns, which must be k");
+    return false;
 }
 
 void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)

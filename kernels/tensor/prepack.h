@@ -72,6 +72,7 @@ ptx_val prepack_block_code(ptx_builder *b, const packing *p, ptx_val n, ptx_val 
 void prepack_block_headers(ptx_builder *b, const packing *p, ptx_val step);
 void prepack_block_unpack(ptx_builder *b, const packing *p, ptx_val step);
 
+bool prepack_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 kernel_geometry prepack_geometry(const kernel_row *row, const kernel_spec *spec);
 void prepack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,

@@ -162,7 +162,7 @@ bool matmul_is_prepackable(const product_case *c)
     spec.tile_rows = 8;
     spec = kernel_spec_normal(row, &spec);
     return kernel_is_emitted(row, &spec, error, sizeof error) &&
-           (spec.groups != QDNN_GROUPS_FLAT || spec.channels == 1 ||
+           (kernel_columns_multiple(row) > 1 || spec.groups != QDNN_GROUPS_FLAT || spec.channels == 1 ||
             c->weights.dims[!c->k_rows] % (int64_t)spec.group_size == 0);
 }
 

@@ -22,16 +22,20 @@ typedef struct weights_kind {
     qdnnScaleType_t scale;
     int64_t group_size;
     bool zeros, prepacks;
+    qdnnBlockFormat_t block;
+    int block_bytes; /* of 32 */
 } weights_kind;
 
 static const weights_kind kinds[] = {
-    {"int4_f16", QDNN_DATA_I4, QDNN_SCALE_F16, 64, false, true},
-    {"int4_f32_zero", QDNN_DATA_I4, QDNN_SCALE_F32, 64, true, true},
-    {"int8_bf16", QDNN_DATA_I8, QDNN_SCALE_BF16, 64, false, true},
-    {"nf4", QDNN_DATA_NF4, QDNN_SCALE_F32, 64, false, true},
-    {"nvfp4", QDNN_DATA_FP4, QDNN_SCALE_E4M3, 16, false, true},
-    {"e4m3", QDNN_DATA_F8E4M3, QDNN_SCALE_F32, 64, false, true},
-    {"plain_f32", QDNN_DATA_F32, QDNN_SCALE_F32, 64, false, false},
+    {"int4_f16", QDNN_DATA_I4, QDNN_SCALE_F16, 64, false, true, QDNN_BLOCK_NONE, 0},
+    {"int4_f32_zero", QDNN_DATA_I4, QDNN_SCALE_F32, 64, true, true, QDNN_BLOCK_NONE, 0},
+    {"int8_bf16", QDNN_DATA_I8, QDNN_SCALE_BF16, 64, false, true, QDNN_BLOCK_NONE, 0},
+    {"nf4", QDNN_DATA_NF4, QDNN_SCALE_F32, 64, false, true, QDNN_BLOCK_NONE, 0},
+    {"nvfp4", QDNN_DATA_FP4, QDNN_SCALE_E4M3, 16, false, true, QDNN_BLOCK_NONE, 0},
+    {"e4m3", QDNN_DATA_F8E4M3, QDNN_SCALE_F32, 64, false, true, QDNN_BLOCK_NONE, 0},
+    {"plain_f32", QDNN_DATA_F32, QDNN_SCALE_F32, 64, false, false, QDNN_BLOCK_NONE, 0},
+    {"q5_0", QDNN_DATA_U8, QDNN_SCALE_F32, 64, false, true, QDNN_BLOCK_Q5_0, 22},
+    {"q4_1", QDNN_DATA_U8, QDNN_SCALE_F32, 64, false, true, QDNN_BLOCK_Q4_1, 20},
 };
 
 typedef struct scene {
@@ -73,7 +77,7 @@ static int bind(const scene *s, void *codes, qdnnBinding_t *b)
 {
     int n = 0;
     b[n++] = (qdnnBinding_t){.operand = QDNN_OPERAND_CODES, .pointer = codes};
-    if (s->kind->storage != QDNN_DATA_F32)
+    if (s->kind->storage != QDNN_DATA_F32 && !s->kind->block)
         b[n++] = (qdnnBinding_t){.operand = QDNN_OPERAND_SCALE, .pointer = s->scale};
     if (s->kind->zeros)
         b[n++] = (qdnnBinding_t){.operand = QDNN_OPERAND_ZERO, .pointer = s->zero};
@@ -98,7 +102,9 @@ static void describe(scene *s)
 {
     const weights_kind *kind = s->kind;
     CHECK_QDNN(qdnnSetQuantAttribute(s->quant, QDNN_QUANT_STORAGE, kind->storage));
-    if (kind->storage == QDNN_DATA_F32)
+    if (kind->block)
+        CHECK_QDNN(qdnnSetQuantAttribute(s->quant, QDNN_QUANT_BLOCK_FORMAT, kind->block));
+    if (kind->storage == QDNN_DATA_F32 || kind->block)
         return;
     CHECK_QDNN(qdnnSetQuantAttribute(s->quant, QDNN_QUANT_SCALE_TYPE, kind->scale));
     CHECK_QDNN(qdnnSetQuantAttribute(s->quant, QDNN_QUANT_GROUPS, QDNN_GROUPS_ROWS));
@@ -134,9 +140,8 @@ static void make_weights(scene *s)
     if (CHECK_QDNN(qdnnCreatePrepackPlan(s->handle, s->matmul, s->w, s->quant, &plan)))
         run_plan(s, plan, both, 2);
     void *back = NULL; /* and there it is again */
-    const size_t bytes = (size_t)N * K *
-                         (s->kind->storage == QDNN_DATA_I8 || s->kind->storage == QDNN_DATA_F8E4M3 ? 2 : 1) /
-                         2;
+    const bool of_bytes = s->kind->storage == QDNN_DATA_I8 || s->kind->storage == QDNN_DATA_F8E4M3;
+    const size_t bytes = s->kind->block ? (size_t)N * K / 32 * (size_t)s->kind->block_bytes : (size_t)N * K / (of_bytes ? 1 : 2);
     uint8_t *before = malloc(bytes), *after = malloc(bytes);
     CHECK_QDNN(qdnnMalloc(s->handle, &back, bytes));
     both[0].pointer = back;
