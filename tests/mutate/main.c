@@ -32,7 +32,7 @@ typedef struct test_at {
 
 static struct {
     watch_options o;
-    const char *tests; /* part of a test's name */
+    const char *tests;    /* part of a test's name */
     int jobs, most_cases; /* 0: all */
     char ptxas[1024];
     test_at cases[CASES_MAX];
@@ -165,8 +165,11 @@ static void in_processes(void (*work)(void))
             work();
             _exit(0);
         }
-    while (wait(NULL) > 0)
-        ;
+    for (int status; wait(&status) > 0;)
+        if (!WIFEXITED(status) || WEXITSTATUS(status)) {
+            fprintf(stderr, "a process ended early: its tests are missing\n");
+            ++*all.broken;
+        }
 }
 
 /* ---- Reporting ---- */
@@ -183,15 +186,15 @@ static void count(tally *t, mutant_state state, bool is_reached)
 
 static void print_head(const char *what)
 {
-    printf("\n%-24s %6s %8s %8s %8s %11s %10s %9s %7s\n", what, "texts", "mutants", "refused", "killed", "equivalent",
-           "unreached", "survived", "score");
+    printf("\n%-24s %6s %8s %8s %8s %11s %10s %9s %7s\n", what, "texts", "mutants", "refused", "killed",
+           "equivalent", "unreached", "survived", "score");
 }
 
 static void print_tally(const char *name, const tally *t)
 {
     int judged = t->killed + t->survived;
-    printf("%-24s %6d %8d %8d %8d %11d %10d %9d ", name, t->texts, t->mutants, t->refused, t->killed, t->equivalent,
-           t->unreached, t->survived);
+    printf("%-24s %6d %8d %8d %8d %11d %10d %9d ", name, t->texts, t->mutants, t->refused, t->killed,
+           t->equivalent, t->unreached, t->survived);
     if (judged)
         printf("%6.1f%%\n", 100.0 * t->killed / judged);
     else
@@ -205,8 +208,9 @@ static void print_survivor(const watched_text *text, const char *ptx, const muta
         line--;
     line += *line == '\t';
     int length = (int)strcspn(line, "\n"), before = (int)(ptx + m->at - line);
-    printf("  %s (%d launches) line %d: %s: %.*s -> %.*s%s%.*s\n", text->name, text->launches, m->line, mutant_class_names[m->kind],
-           length, line, before, line, m->with, length - before - (int)m->length < 0 ? 0 : length - before - (int)m->length,
+    printf("  %s (%d launches) line %d: %s: %.*s -> %.*s%s%.*s\n", text->name, text->launches, m->line,
+           mutant_class_names[m->kind], length, line, before, line, m->with,
+           length - before - (int)m->length < 0 ? 0 : length - before - (int)m->length,
            line + before + m->length);
 }
 
@@ -269,7 +273,8 @@ static void report(void)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: mutate [--seed N] [--mutants N per text] [--percent N of the texts] [--class NAME] [--tests PART OF A "
+    fprintf(stderr, "usage: mutate [--seed N] [--mutants N per text] [--percent N of the texts] [--class "
+                    "NAME] [--tests PART OF A "
                     "TEST'S NAME] [--cases N of each test] [--jobs N] [PART OF A KERNEL'S NAME]\n");
     return 2;
 }
@@ -310,7 +315,8 @@ int main(int argc, char **argv)
     if (!parse(argc, argv))
         return usage();
     all.next = mmap(NULL, 2 * sizeof *all.next, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (all.next == MAP_FAILED || !toolkit_make_directory(all.o.directory, sizeof all.o.directory) || !watch_begin(&all.o)) {
+    if (all.next == MAP_FAILED || !toolkit_make_directory(all.o.directory, sizeof all.o.directory) ||
+        !watch_begin(&all.o)) {
         fprintf(stderr, "mutate: no memory, or no temporary files\n");
         return 1;
     }
@@ -319,7 +325,8 @@ int main(int argc, char **argv)
         all.ptxas[0] = 0;
         printf("There is no ptxas: some equivalent mutants count as survivors.\n");
     }
-    printf("seed %llu, %d mutants of each text, %d%% of the texts\n", (unsigned long long)all.o.seed, all.o.per_text, all.o.percent);
+    printf("seed %llu, %d mutants of each text, %d%% of the texts\n", (unsigned long long)all.o.seed,
+           all.o.per_text, all.o.percent);
     list_tests();
     in_processes(run_tests);
     in_processes(look_at_survivors);

@@ -95,17 +95,17 @@ static bool is_lane(const char *ptx, const char *operand)
 /* `setp.eq p, lane, 0`, with another condition or not. */
 static bool is_one_lane(const char *ptx, const instruction *i)
 {
-    return (text_is_opcode(i, "setp.eq.u32") || text_is_opcode(i, "setp.eq.and.u32")) && strcmp(i->operand[2], "0") == 0 &&
-           is_lane(ptx, i->operand[1]);
+    return (text_is_opcode(i, "setp.eq.u32") || text_is_opcode(i, "setp.eq.and.u32")) &&
+           strcmp(i->operand[2], "0") == 0 && is_lane(ptx, i->operand[1]);
 }
 
 /* `setp.lt p, thread, 1`: lane 0 of the first warp. */
 static bool is_one_thread(const char *ptx, const instruction *i)
 {
     instruction thread;
-    return (text_is_opcode(i, "setp.lt.u32") || text_is_opcode(i, "setp.lt.and.u32")) && strcmp(i->operand[2], "1") == 0 &&
-           text_definition(ptx, i->operand[1], &thread) && text_is_opcode(&thread, "mov.u32") &&
-           strcmp(thread.operand[1], "%tid.x") == 0;
+    return (text_is_opcode(i, "setp.lt.u32") || text_is_opcode(i, "setp.lt.and.u32")) &&
+           strcmp(i->operand[2], "1") == 0 && text_definition(ptx, i->operand[1], &thread) &&
+           text_is_opcode(&thread, "mov.u32") && strcmp(thread.operand[1], "%tid.x") == 0;
 }
 
 /* The line behind the last of the instructions that only lane 0 comes to: the branch on this line goes around them. */
@@ -114,8 +114,7 @@ static const char *end_of_lane_0(const char *ptx, const char *line)
     char label[TEXT_MAX] = "\n", predicate[TEXT_MAX];
     instruction def;
     if (sscanf(line, "\t@!%63[%a-z0-9] bra %62[$A-Za-z0-9_];", predicate, label + 1) != 2 ||
-        !text_definition(ptx, predicate, &def) ||
-        !(is_one_lane(ptx, &def) || is_one_thread(ptx, &def)))
+        !text_definition(ptx, predicate, &def) || !(is_one_lane(ptx, &def) || is_one_thread(ptx, &def)))
         return NULL;
     strcat(label, ":");
     const char *end = strstr(line, label);
@@ -127,7 +126,8 @@ static bool is_left_alone(const char *from, const char *to, const char *variable
 {
     for (const char *line = from; line && line < to; line = text_next_line(line)) {
         instruction i;
-        if (text_names(line, variable) && (!text_parse(line, &i) || (text_writes(&i) && strcmp(i.operand[0], variable) == 0)))
+        if (text_names(line, variable) &&
+            (!text_parse(line, &i) || (text_writes(&i) && strcmp(i.operand[0], variable) == 0)))
             return false;
     }
     return true;
@@ -190,8 +190,8 @@ static bool is_for_lane_0(const char *ptx, const char *variable, const fold *fir
         if (!end || line >= end)
             end = end_of_lane_0(ptx, line);
         instruction i;
-        if (!end && text_parse(line, &i) && text_writes(&i) && strcmp(i.operand[0], variable) == 0 && i.n == 2 &&
-            strcmp(i.operand[1], variable) != 0)
+        if (!end && text_parse(line, &i) && text_writes(&i) && strcmp(i.operand[0], variable) == 0 &&
+            i.n == 2 && strcmp(i.operand[1], variable) != 0)
             return true; /* what follows is another value */
         const char *target = target_of(ptx, line);
         if ((text_names(line, variable) && !end) ||
@@ -281,16 +281,19 @@ static bool is_uniform(const char *ptx, const char *operand, const char *place, 
     uint64_t shift;
     char reg[TEXT_MAX];
     register_of(operand, reg);
-    if (!reg[0] || strncmp(reg, "%ctaid", 6) == 0 || strncmp(reg, "%nctaid", 7) == 0 || strncmp(reg, "%ntid", 5) == 0)
+    if (!reg[0] || strncmp(reg, "%ctaid", 6) == 0 || strncmp(reg, "%nctaid", 7) == 0 ||
+        strncmp(reg, "%ntid", 5) == 0)
         return true;
     if (strchr(reg, '.') || strcmp(reg, "%laneid") == 0 || depth == 0)
         return false;
     if (!text_definition(ptx, reg, &def))
         return is_reduced(ptx, reg, place);
-    if (text_is_opcode(&def, "shr.u32") && text_constant(def.operand[2], &shift) && shift >= 5 && shift < 32 &&
-        text_definition(ptx, def.operand[1], &thread) && strcmp(thread.operand[1], "%tid.x") == 0)
+    if (text_is_opcode(&def, "shr.u32") && text_constant(def.operand[2], &shift) && shift >= 5 &&
+        shift < 32 && text_definition(ptx, def.operand[1], &thread) &&
+        strcmp(thread.operand[1], "%tid.x") == 0)
         return true; /* the warp's number */
-    if (strncmp(def.opcode, "ld.", 3) == 0 || strncmp(def.opcode, "shfl.", 5) == 0 || strncmp(def.opcode, "atom.", 5) == 0)
+    if (strncmp(def.opcode, "ld.", 3) == 0 || strncmp(def.opcode, "shfl.", 5) == 0 ||
+        strncmp(def.opcode, "atom.", 5) == 0)
         return strncmp(def.opcode, "ld.param.", 9) == 0;
     return sources_are_uniform(ptx, &def, place, depth - 1);
 }
@@ -308,8 +311,8 @@ static bool region_is_uniform(const char *ptx, const char *line)
     for (line = text_next_line(line); line && line <= end; line = text_next_line(line)) {
         instruction i;
         if (!text_parse(line, &i) || strncmp(i.opcode, "bar", 3) == 0 || strncmp(i.opcode, "bra", 3) == 0 ||
-            strncmp(i.opcode, "shfl", 4) == 0 || strncmp(i.opcode, "atom", 4) == 0 || strncmp(i.opcode, "red", 3) == 0 ||
-            !sources_are_uniform(ptx, &i, branch, UNIFORM_DEPTH))
+            strncmp(i.opcode, "shfl", 4) == 0 || strncmp(i.opcode, "atom", 4) == 0 ||
+            strncmp(i.opcode, "red", 3) == 0 || !sources_are_uniform(ptx, &i, branch, UNIFORM_DEPTH))
             return false;
     }
     return true;
@@ -322,13 +325,14 @@ bool any_lane_does(const char *ptx, const mutant *m, const instruction *i)
     if (!text_is_opcode(i, "setp.eq.u32") && !text_is_opcode(i, "setp.eq.and.u32"))
         return false;
     bool is_other = m->kind == MUTANT_CONSTANT && text_constant(m->with, &number) && number < LANES;
-    if (!(is_other || (m->kind == MUTANT_COMPARISON && strcmp(m->with, "ne") == 0)) || !is_lane(ptx, i->operand[1]) ||
-        strcmp(i->operand[2], "0") != 0)
+    if (!(is_other || (m->kind == MUTANT_COMPARISON && strcmp(m->with, "ne") == 0)) ||
+        !is_lane(ptx, i->operand[1]) || strcmp(i->operand[2], "0") != 0)
         return false;
     int uses = 0;
     for (const char *line = ptx; line; line = text_next_line(line)) {
         instruction own;
-        if (!text_names(line, i->operand[0]) || (text_parse(line, &own) && strcmp(own.operand[0], i->operand[0]) == 0))
+        if (!text_names(line, i->operand[0]) ||
+            (text_parse(line, &own) && strcmp(own.operand[0], i->operand[0]) == 0))
             continue;
         if (!region_is_uniform(ptx, line))
             return false;
@@ -343,11 +347,13 @@ bool any_lane_does(const char *ptx, const mutant *m, const instruction *i)
  * at one. */
 bool any_barrier_does(const char *ptx, const mutant *m, const instruction *i)
 {
-    if (m->kind != MUTANT_CONSTANT || !text_is_opcode(i, "bar.sync") || i->n != 1 || strtoul(m->with, NULL, 0) > 15)
+    if (m->kind != MUTANT_CONSTANT || !text_is_opcode(i, "bar.sync") || i->n != 1 ||
+        strtoul(m->with, NULL, 0) > 15)
         return false;
     for (const char *line = ptx; line; line = text_next_line(line)) {
         instruction other;
-        if (strstr(line, "bar.") == line + 1 && (!text_parse(line, &other) || !text_is_opcode(&other, "bar.sync") || other.n != 1))
+        if (strstr(line, "bar.") == line + 1 &&
+            (!text_parse(line, &other) || !text_is_opcode(&other, "bar.sync") || other.n != 1))
             return false;
     }
     return true;
