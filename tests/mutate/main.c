@@ -119,6 +119,16 @@ static bool gives_the_same_cubin(const char *sm, const toolkit_result *original,
     return same;
 }
 
+/* A test noticed what a rule proves to be the same: the rule is wrong. */
+static void check_rules(const watched_text *text, const char *ptx, const mutant *m)
+{
+    const char *rule = mutant_proof(ptx, m);
+    if (!rule)
+        return;
+    fprintf(stderr, "\"%s\" is wrong: %s line %d becomes %s\n", rule, text->name, m->line, m->with);
+    __atomic_fetch_add(all.broken, 1, __ATOMIC_RELAXED);
+}
+
 /* What a rule or ptxas says of the mutants of a text that are left. */
 static void look_again(watched_text *text)
 {
@@ -130,6 +140,8 @@ static void look_again(watched_text *text)
     if (target)
         sscanf(target + 8, "%15[a-z0-9_]", sm);
     for (int i = 0; i < text->count && has_ptx; i++) {
+        if (text->state[i] == MUTANT_KILLED)
+            check_rules(text, ptx, &mutants[i]);
         if (text->state[i] != MUTANT_ALIVE || !text->reached[i])
             continue;
         if (mutant_proof(ptx, &mutants[i])) {
@@ -281,8 +293,9 @@ static int usage(void)
 
 static bool parse(int argc, char **argv)
 {
-    all.o = (watch_options){.seed = 1, .per_text = 4, .percent = 100};
+    all.o = (watch_options){.seed = 1, .per_text = 5};
     all.jobs = 2;
+    all.most_cases = 8;
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         char *end = "";
@@ -307,6 +320,8 @@ static bool parse(int argc, char **argv)
         if (*end)
             return false;
     }
+    if (!all.o.percent) /* a quarter of all texts, or all of some */
+        all.o.percent = all.o.filter || all.tests ? 100 : 25;
     return all.o.per_text > 0 && all.o.per_text <= WATCH_MUTANTS_MAX && all.jobs > 0 && all.jobs <= JOBS_MAX;
 }
 

@@ -208,6 +208,24 @@ static bool asks_for_more(const char *ptx, const mutant *m, const instruction *i
                                        : m->kind == MUTANT_COMPARISON && strcmp(m->with, "gt") == 0);
 }
 
+/* `prmt d, a, constant, selector`: bytes of the constant that the selector does not name. */
+static bool bytes_are_not_taken(const char *ptx, const mutant *m, const instruction *i)
+{
+    uint64_t bytes, selector, changed;
+    const size_t length = strlen(i->operand[2]);
+    if (m->kind != MUTANT_CONSTANT || !text_is_opcode(i, "prmt.b32") || i->n != 4 || m->length != length ||
+        strncmp(ptx + m->at, i->operand[2], length) != 0 || !text_constant(i->operand[2], &bytes) ||
+        !text_constant(i->operand[3], &selector) || !text_constant(m->with, &changed))
+        return false;
+    uint64_t taken = 0;
+    for (int k = 0; k < 4; k++) {
+        unsigned source = selector >> 4 * k & 15;
+        if (source & 4)
+            taken |= (uint64_t)(source & 8 ? 0x80 : 0xFF) << 8 * (source & 3);
+    }
+    return ((bytes ^ changed) & taken) == 0;
+}
+
 static const struct {
     const char *name;
     bool (*holds)(const char *ptx, const mutant *m, const instruction *i);
@@ -223,6 +241,8 @@ static const struct {
     {"the other is never NaN", other_is_never_nan},
     {"NaN never comes", nan_never_comes},
     {"more is asked for than needed", asks_for_more},
+    {"lane 0 gets the same", lane_0_gets_the_same},
+    {"the bytes are not taken", bytes_are_not_taken},
     {"any lane does", any_lane_does},
     {"any barrier does", any_barrier_does},
 };
