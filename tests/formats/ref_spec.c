@@ -78,7 +78,8 @@ size_t ref_element_bytes(const ref_quant_spec *spec, int operand)
     case QDNN_OPERAND_Y:
         return ref_scalar_size(spec->data);
     case QDNN_OPERAND_CODES:
-        if (spec->storage == QDNN_DATA_F32 || spec->storage == QDNN_DATA_F16 || spec->storage == QDNN_DATA_BF16)
+        if (spec->storage == QDNN_DATA_F32 || spec->storage == QDNN_DATA_F16 ||
+            spec->storage == QDNN_DATA_BF16)
             return ref_scalar_size(spec->storage);
         return spec->layout == QDNN_LAYOUT_BYTES || spec->layout == QDNN_LAYOUT_BLOCK ? 1 : 4;
     case QDNN_OPERAND_SCALE:
@@ -118,7 +119,8 @@ static bool is_moderate(const ref_quant_spec *spec, uint8_t *block, int64_t elem
 }
 
 /* Numbers of much the same size: each of them counts in a sum. */
-static void fill_moderate_blocks(const ref_quant_spec *spec, int64_t elements, uint32_t seed, int64_t n, uint8_t *blocks)
+static void fill_moderate_blocks(const ref_quant_spec *spec, int64_t elements, uint32_t seed, int64_t n,
+                                 uint8_t *blocks)
 {
     const int64_t bytes = ref_sizes_of(spec, 1, elements).codes;
     for (int64_t i = 0; i < n / elements; i++)

@@ -32,7 +32,7 @@ typedef struct test_at {
 
 static struct {
     watch_options o;
-    const char *tests; /* part of a test's name */
+    const char *tests;    /* part of a test's name */
     int jobs, most_cases; /* 0: all */
     char ptxas[1024];
     test_at cases[CASES_MAX];
@@ -119,6 +119,16 @@ static bool gives_the_same_cubin(const char *sm, const toolkit_result *original,
     return same;
 }
 
+/* A test noticed what a rule proves to be the same: the rule is wrong. */
+static void check_rules(const watched_text *text, const char *ptx, const mutant *m)
+{
+    const char *rule = mutant_proof(ptx, m);
+    if (!rule)
+        return;
+    fprintf(stderr, "\"%s\" is wrong: %s line %d becomes %s\n", rule, text->name, m->line, m->with);
+    __atomic_fetch_add(all.broken, 1, __ATOMIC_RELAXED);
+}
+
 /* What a rule or ptxas says of the mutants of a text that are left. */
 static void look_again(watched_text *text)
 {
@@ -130,6 +140,8 @@ static void look_again(watched_text *text)
     if (target)
         sscanf(target + 8, "%15[a-z0-9_]", sm);
     for (int i = 0; i < text->count && has_ptx; i++) {
+        if (text->state[i] == MUTANT_KILLED)
+            check_rules(text, ptx, &mutants[i]);
         if (text->state[i] != MUTANT_ALIVE || !text->reached[i])
             continue;
         if (mutant_proof(ptx, &mutants[i])) {
@@ -165,8 +177,11 @@ static void in_processes(void (*work)(void))
             work();
             _exit(0);
         }
-    while (wait(NULL) > 0)
-        ;
+    for (int status; wait(&status) > 0;)
+        if (!WIFEXITED(status) || WEXITSTATUS(status)) {
+            fprintf(stderr, "a process ended early: its tests are missing\n");
+            ++*all.broken;
+        }
 }
 
 /* ---- Reporting ---- */
@@ -183,15 +198,15 @@ static void count(tally *t, mutant_state state, bool is_reached)
 
 static void print_head(const char *what)
 {
-    printf("\n%-24s %6s %8s %8s %8s %11s %10s %9s %7s\n", what, "texts", "mutants", "refused", "killed", "equivalent",
-           "unreached", "survived", "score");
+    printf("\n%-24s %6s %8s %8s %8s %11s %10s %9s %7s\n", what, "texts", "mutants", "refused", "killed",
+           "equivalent", "unreached", "survived", "score");
 }
 
 static void print_tally(const char *name, const tally *t)
 {
     int judged = t->killed + t->survived;
-    printf("%-24s %6d %8d %8d %8d %11d %10d %9d ", name, t->texts, t->mutants, t->refused, t->killed, t->equivalent,
-           t->unreached, t->survived);
+    printf("%-24s %6d %8d %8d %8d %11d %10d %9d ", name, t->texts, t->mutants, t->refused, t->killed,
+           t->equivalent, t->unreached, t->survived);
     if (judged)
         printf("%6.1f%%\n", 100.0 * t->killed / judged);
     else
@@ -205,8 +220,9 @@ static void print_survivor(const watched_text *text, const char *ptx, const muta
         line--;
     line += *line == '\t';
     int length = (int)strcspn(line, "\n"), before = (int)(ptx + m->at - line);
-    printf("  %s (%d launches) line %d: %s: %.*s -> %.*s%s%.*s\n", text->name, text->launches, m->line, mutant_class_names[m->kind],
-           length, line, before, line, m->with, length - before - (int)m->length < 0 ? 0 : length - before - (int)m->length,
+    printf("  %s (%d launches) line %d: %s: %.*s -> %.*s%s%.*s\n", text->name, text->launches, m->line,
+           mutant_class_names[m->kind], length, line, before, line, m->with,
+           length - before - (int)m->length < 0 ? 0 : length - before - (int)m->length,
            line + before + m->length);
 }
 
@@ -269,15 +285,17 @@ static void report(void)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: mutate [--seed N] [--mutants N per text] [--percent N of the texts] [--class NAME] [--tests PART OF A "
+    fprintf(stderr, "usage: mutate [--seed N] [--mutants N per text] [--percent N of the texts] [--class "
+                    "NAME] [--tests PART OF A "
                     "TEST'S NAME] [--cases N of each test] [--jobs N] [PART OF A KERNEL'S NAME]\n");
     return 2;
 }
 
 static bool parse(int argc, char **argv)
 {
-    all.o = (watch_options){.seed = 1, .per_text = 4, .percent = 100};
+    all.o = (watch_options){.seed = 1, .per_text = 5};
     all.jobs = 2;
+    all.most_cases = 8;
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         char *end = "";
@@ -302,6 +320,8 @@ static bool parse(int argc, char **argv)
         if (*end)
             return false;
     }
+    if (!all.o.percent) /* a quarter of all texts, or all of some */
+        all.o.percent = all.o.filter || all.tests ? 100 : 25;
     return all.o.per_text > 0 && all.o.per_text <= WATCH_MUTANTS_MAX && all.jobs > 0 && all.jobs <= JOBS_MAX;
 }
 
@@ -310,7 +330,8 @@ int main(int argc, char **argv)
     if (!parse(argc, argv))
         return usage();
     all.next = mmap(NULL, 2 * sizeof *all.next, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (all.next == MAP_FAILED || !toolkit_make_directory(all.o.directory, sizeof all.o.directory) || !watch_begin(&all.o)) {
+    if (all.next == MAP_FAILED || !toolkit_make_directory(all.o.directory, sizeof all.o.directory) ||
+        !watch_begin(&all.o)) {
         fprintf(stderr, "mutate: no memory, or no temporary files\n");
         return 1;
     }
@@ -319,7 +340,8 @@ int main(int argc, char **argv)
         all.ptxas[0] = 0;
         printf("There is no ptxas: some equivalent mutants count as survivors.\n");
     }
-    printf("seed %llu, %d mutants of each text, %d%% of the texts\n", (unsigned long long)all.o.seed, all.o.per_text, all.o.percent);
+    printf("seed %llu, %d mutants of each text, %d%% of the texts\n", (unsigned long long)all.o.seed,
+           all.o.per_text, all.o.percent);
     list_tests();
     in_processes(run_tests);
     in_processes(look_at_survivors);

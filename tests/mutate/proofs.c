@@ -66,7 +66,8 @@ static bool sign_does_not_matter(const char *ptx, const mutant *m, const instruc
     for (size_t k = 0; k < sizeof opcodes / sizeof opcodes[0]; k++)
         is_listed = is_listed || strncmp(i->opcode, opcodes[k], strlen(opcodes[k])) == 0;
     const bool shifts = strncmp(i->opcode, "shr.", 4) == 0;
-    for (int k = 1; k < i->n && k < (shifts ? 2 : 3) && is_listed; k++) /* what follows is an addend or a predicate */
+    for (int k = 1; k < i->n && k < (shifts ? 2 : 3) && is_listed;
+         k++) /* what follows is an addend or a predicate */
         is_listed = most_of(ptx, i->operand[k], PROOF_DEPTH) <= INT32_MAX;
     return is_listed;
 }
@@ -144,7 +145,8 @@ static bool sign_is_not_seen(const char *ptx, const mutant *m, const instruction
     unsigned width = 0;
     if (m->kind != MUTANT_TYPE)
         return false;
-    if (strncmp(i->opcode, "shr.", 4) == 0 && i->n == 3 && text_constant(i->operand[2], &k) && k > 0 && k < 32)
+    if (strncmp(i->opcode, "shr.", 4) == 0 && i->n == 3 && text_constant(i->operand[2], &k) && k > 0 &&
+        k < 32)
         width = 32 - (unsigned)k;
     else if (text_is_opcode(i, "cvt.u32.u16"))
         width = 16;
@@ -196,12 +198,32 @@ static bool asks_for_more(const char *ptx, const mutant *m, const instruction *i
     instruction aligned;
     uint64_t old, element, now = strtoull(m->with, NULL, 0);
     if (masks_pointer(ptx, i, &old, &element))
-        return m->kind == MUTANT_LOGIC || (m->kind == MUTANT_CONSTANT && ((now & old) == old || (now ^ old) < element));
+        return m->kind == MUTANT_LOGIC ||
+               (m->kind == MUTANT_CONSTANT && ((now & old) == old || (now ^ old) < element));
     if (is_alignment(ptx, i, &element))
         return m->kind == MUTANT_CONSTANT && now % element != 0;
     return text_is_opcode(i, "setp.ge.and.u64") && text_constant(i->operand[2], &old) &&
            text_definition(ptx, i->operand[3], &aligned) && is_alignment(ptx, &aligned, &element) &&
-           (m->kind == MUTANT_CONSTANT ? now > old : m->kind == MUTANT_COMPARISON && strcmp(m->with, "gt") == 0);
+           (m->kind == MUTANT_CONSTANT ? now > old
+                                       : m->kind == MUTANT_COMPARISON && strcmp(m->with, "gt") == 0);
+}
+
+/* `prmt d, a, constant, selector`: bytes of the constant that the selector does not name. */
+static bool bytes_are_not_taken(const char *ptx, const mutant *m, const instruction *i)
+{
+    uint64_t bytes, selector, changed;
+    const size_t length = strlen(i->operand[2]);
+    if (m->kind != MUTANT_CONSTANT || !text_is_opcode(i, "prmt.b32") || i->n != 4 || m->length != length ||
+        strncmp(ptx + m->at, i->operand[2], length) != 0 || !text_constant(i->operand[2], &bytes) ||
+        !text_constant(i->operand[3], &selector) || !text_constant(m->with, &changed))
+        return false;
+    uint64_t taken = 0;
+    for (int k = 0; k < 4; k++) {
+        unsigned source = selector >> 4 * k & 15;
+        if (source & 4)
+            taken |= (uint64_t)(source & 8 ? 0x80 : 0xFF) << 8 * (source & 3);
+    }
+    return ((bytes ^ changed) & taken) == 0;
 }
 
 static const struct {
@@ -219,6 +241,8 @@ static const struct {
     {"the other is never NaN", other_is_never_nan},
     {"NaN never comes", nan_never_comes},
     {"more is asked for than needed", asks_for_more},
+    {"lane 0 gets the same", lane_0_gets_the_same},
+    {"the bytes are not taken", bytes_are_not_taken},
     {"any lane does", any_lane_does},
     {"any barrier does", any_barrier_does},
 };

@@ -22,6 +22,7 @@ bool difference_vanishes(const char *ptx, const mutant *m, const instruction *i)
 bool other_is_never_nan(const char *ptx, const mutant *m, const instruction *i);
 bool nan_never_comes(const char *ptx, const mutant *m, const instruction *i);
 bool lanes_get_the_same(const char *ptx, const mutant *m, const instruction *i);
+bool lane_0_gets_the_same(const char *ptx, const mutant *m, const instruction *i);
 bool any_lane_does(const char *ptx, const mutant *m, const instruction *i);
 bool any_barrier_does(const char *ptx, const mutant *m, const instruction *i);
 

@@ -50,8 +50,9 @@ static bool is_integral(const char *ptx, const char *operand, int depth)
         return true;
     if (text_is_opcode(&def, "copysign.f32"))
         return is_integral(ptx, def.operand[2], depth - 1);
-    if (!text_is_opcode(&def, "selp.b32") && !text_is_opcode(&def, "min.f32") && !text_is_opcode(&def, "max.f32") &&
-        !text_is_opcode(&def, "add.rn.f32") && !text_is_opcode(&def, "sub.rn.f32"))
+    if (!text_is_opcode(&def, "selp.b32") && !text_is_opcode(&def, "min.f32") &&
+        !text_is_opcode(&def, "max.f32") && !text_is_opcode(&def, "add.rn.f32") &&
+        !text_is_opcode(&def, "sub.rn.f32"))
         return false;
     return is_integral(ptx, def.operand[1], depth - 1) && is_integral(ptx, def.operand[2], depth - 1);
 }
@@ -101,7 +102,6 @@ bool conversion_is_exact(const char *ptx, const mutant *m, const instruction *i)
            is_integral(ptx, i->operand[1], PROOF_DEPTH);
 }
 
-
 /* ---- Differences that vanish ---- */
 
 /* What is known of a register in the original and in the mutant: both values are the same, or both lie between two ends. */
@@ -149,7 +149,8 @@ static bool vanishes(const char *ptx, const char *reg, span s, int depth);
  * register and anything else keeps the ends. */
 static bool vanishes_behind(const char *ptx, const instruction *i, const char *reg, span s, int depth)
 {
-    static const char *const monotone[] = {"min.f32", "max.f32", "add.rn.f32", "mul.rn.f32", "div.rn.f32", "neg.f32"};
+    static const char *const monotone[] = {"min.f32",    "max.f32",    "add.rn.f32",
+                                           "mul.rn.f32", "div.rn.f32", "neg.f32"};
     const bool first = strcmp(i->operand[1], reg) == 0;
     float c = 1;
     bool is_listed = false;
@@ -223,7 +224,8 @@ static bool is_never_nan(const char *ptx, const char *operand, int depth)
         return is_never_nan(ptx, def.operand[1], depth - 1) || is_never_nan(ptx, def.operand[2], depth - 1);
     if (text_is_opcode(&def, "neg.f32") || text_is_opcode(&def, "abs.f32"))
         return is_never_nan(ptx, def.operand[1], depth - 1);
-    if (text_is_opcode(&def, "div.rn.f32") || text_is_opcode(&def, "mul.rn.f32") || text_is_opcode(&def, "add.rn.f32"))
+    if (text_is_opcode(&def, "div.rn.f32") || text_is_opcode(&def, "mul.rn.f32") ||
+        text_is_opcode(&def, "add.rn.f32"))
         return is_f32_constant(def.operand[2], &c) && c - c == 0 && (c != 0 || def.opcode[0] == 'a') &&
                is_never_nan(ptx, def.operand[1], depth - 1);
     if (text_is_opcode(&def, "selp.b32"))
@@ -245,9 +247,10 @@ bool nan_never_comes(const char *ptx, const mutant *m, const instruction *i)
 {
     instruction test;
     const size_t length = strlen(i->operand[1]);
-    return (m->kind == MUTANT_CONSTANT || m->kind == MUTANT_REGISTER) && text_is_opcode(i, "selp.b32") && i->n == 4 &&
-           m->length == length && strncmp(ptx + m->at, i->operand[1], length) == 0 && ptx[m->at - 2] == ',' &&
-           strstr(ptx + m->at, i->operand[2]) == ptx + m->at + length + 2 && text_definition(ptx, i->operand[3], &test) &&
+    return (m->kind == MUTANT_CONSTANT || m->kind == MUTANT_REGISTER) && text_is_opcode(i, "selp.b32") &&
+           i->n == 4 && m->length == length && strncmp(ptx + m->at, i->operand[1], length) == 0 &&
+           ptx[m->at - 2] == ',' && strstr(ptx + m->at, i->operand[2]) == ptx + m->at + length + 2 &&
+           text_definition(ptx, i->operand[3], &test) &&
            (text_is_opcode(&test, "testp.notanumber.f32") || text_is_opcode(&test, "setp.nan.f32")) &&
            is_never_nan(ptx, test.operand[1], PROOF_DEPTH);
 }

@@ -95,27 +95,36 @@ static bool is_lane(const char *ptx, const char *operand)
 /* `setp.eq p, lane, 0`, with another condition or not. */
 static bool is_one_lane(const char *ptx, const instruction *i)
 {
-    return (text_is_opcode(i, "setp.eq.u32") || text_is_opcode(i, "setp.eq.and.u32")) && strcmp(i->operand[2], "0") == 0 &&
-           is_lane(ptx, i->operand[1]);
+    return (text_is_opcode(i, "setp.eq.u32") || text_is_opcode(i, "setp.eq.and.u32")) &&
+           strcmp(i->operand[2], "0") == 0 && is_lane(ptx, i->operand[1]);
 }
 
-/* `setp.lt p, thread, 1`: lane 0 of the first warp. */
+/* `setp.lt p, thread, 1`, or of a lane. */
 static bool is_one_thread(const char *ptx, const instruction *i)
 {
     instruction thread;
-    return (text_is_opcode(i, "setp.lt.u32") || text_is_opcode(i, "setp.lt.and.u32")) && strcmp(i->operand[2], "1") == 0 &&
-           text_definition(ptx, i->operand[1], &thread) && text_is_opcode(&thread, "mov.u32") &&
-           strcmp(thread.operand[1], "%tid.x") == 0;
+    return (text_is_opcode(i, "setp.lt.u32") || text_is_opcode(i, "setp.lt.and.u32")) &&
+           strcmp(i->operand[2], "1") == 0 && text_definition(ptx, i->operand[1], &thread) &&
+           text_is_opcode(&thread, "mov.u32") && strcmp(thread.operand[1], "%tid.x") == 0;
+}
+
+/* A predicate that holds in lane 0 alone, or that is joined to such a one by `and`. */
+static bool is_lane_0_alone(const char *ptx, const char *predicate, int depth)
+{
+    instruction def;
+    if (depth == 0 || !text_definition(ptx, predicate, &def))
+        return false;
+    return is_one_lane(ptx, &def) || is_one_thread(ptx, &def) ||
+           (strncmp(def.opcode, "setp.", 5) == 0 && strstr(def.opcode, ".and.") && def.n == 4 &&
+            is_lane_0_alone(ptx, def.operand[3], depth - 1));
 }
 
 /* The line behind the last of the instructions that only lane 0 comes to: the branch on this line goes around them. */
 static const char *end_of_lane_0(const char *ptx, const char *line)
 {
     char label[TEXT_MAX] = "\n", predicate[TEXT_MAX];
-    instruction def;
     if (sscanf(line, "\t@!%63[%a-z0-9] bra %62[$A-Za-z0-9_];", predicate, label + 1) != 2 ||
-        !text_definition(ptx, predicate, &def) ||
-        !(is_one_lane(ptx, &def) || is_one_thread(ptx, &def)))
+        !is_lane_0_alone(ptx, predicate, PROOF_DEPTH))
         return NULL;
     strcat(label, ":");
     const char *end = strstr(line, label);
@@ -127,7 +136,8 @@ static bool is_left_alone(const char *from, const char *to, const char *variable
 {
     for (const char *line = from; line && line < to; line = text_next_line(line)) {
         instruction i;
-        if (text_names(line, variable) && (!text_parse(line, &i) || (text_writes(&i) && strcmp(i.operand[0], variable) == 0)))
+        if (text_names(line, variable) &&
+            (!text_parse(line, &i) || (text_writes(&i) && strcmp(i.operand[0], variable) == 0)))
             return false;
     }
     return true;
@@ -182,20 +192,32 @@ static bool is_set_anew(const char *ptx, const char *line, const char *variable)
     return true;
 }
 
-/* Whether only lane 0 looks at the variable behind the reduction. */
-static bool is_for_lane_0(const char *ptx, const char *variable, const fold *first, const fold *last)
+/* Whether from a line on only lane 0 stores what is made of a register, or branches on it. */
+static bool is_for_lane_0(const char *ptx, const char *reg, const char *line, int depth)
 {
     const char *end = NULL;
-    for (const char *line = behind(last); line; line = text_next_line(line)) {
+    for (; line && depth > 0; line = text_next_line(line)) {
+        instruction i;
         if (!end || line >= end)
             end = end_of_lane_0(ptx, line);
-        instruction i;
-        if (!end && text_parse(line, &i) && text_writes(&i) && strcmp(i.operand[0], variable) == 0 && i.n == 2 &&
-            strcmp(i.operand[1], variable) != 0)
-            return true; /* what follows is another value */
+        if (!text_names(line, reg) || (end && *line == '\t' && line[1] != '@'))
+            continue;
+        if (!text_parse(line, &i) || !text_writes(&i) || strncmp(i.opcode, "shfl", 4) == 0)
+            return false;
+        if (strcmp(i.operand[0], reg) == 0)
+            return i.n == 2 && strcmp(i.operand[1], reg) != 0; /* what follows is another value */
+        if (!is_for_lane_0(ptx, i.operand[0], text_next_line(line), depth - 1))
+            return false;
+    }
+    return depth > 0;
+}
+
+/* Whether no branch behind the reduction takes its variable back to where it is read. */
+static bool stays_behind(const char *ptx, const char *variable, const fold *first, const fold *last)
+{
+    for (const char *line = behind(last); line; line = text_next_line(line)) {
         const char *target = target_of(ptx, line);
-        if ((text_names(line, variable) && !end) ||
-            (target && target < first->line && !is_set_anew(ptx, target + 1, variable)))
+        if (target && target < first->line && !is_set_anew(ptx, target + 1, variable))
             return false;
     }
     return true;
@@ -230,7 +252,69 @@ bool lanes_get_the_same(const char *ptx, const mutant *m, const instruction *i)
     run_folds(folds + first, k + 1 - first, 0, before);
     run_folds(folds + first, k + 1 - first, 1, after);
     return memcmp(before, after, sizeof before) == 0 ||
-           (before[0] == after[0] && is_for_lane_0(ptx, i->operand[1], &folds[first], &folds[k]));
+           (before[0] == after[0] && stays_behind(ptx, i->operand[1], &folds[first], &folds[k]) &&
+            is_for_lane_0(ptx, i->operand[1], behind(&folds[k]), UNIFORM_DEPTH));
+}
+
+/* ---- Sums of registers that are written once ---- */
+
+static int count_lines(const char *ptx, const char *reg)
+{
+    int count = 0;
+    for (const char *line = ptx; line; line = text_next_line(line))
+        count += text_names(line, reg);
+    return count;
+}
+
+/* `shfl x, v, mask, last, members`, `add t, v, x`, and the same with t in the place of v, line by line from this one on; the last t in
+ * `result`. Only they look at what they have. */
+static int sums_from(const char *ptx, const char *line, fold folds[FOLDS_MAX], char result[TEXT_MAX])
+{
+    int n = 0;
+    for (const char *second; n < FOLDS_MAX && line && (second = text_next_line(line)); n++) {
+        instruction shuffle, join;
+        uint64_t mask, last;
+        if (!text_parse(line, &shuffle) || strncmp(shuffle.opcode, "shfl.sync.bfly.", 15) != 0 ||
+            !text_parse(second, &join) || !text_is_opcode(&join, "add.rn.f32") ||
+            strcmp(join.operand[1], shuffle.operand[1]) != 0 ||
+            strcmp(join.operand[2], shuffle.operand[0]) != 0 ||
+            (n > 0 && strcmp(shuffle.operand[1], result) != 0) ||
+            (n > 0 && count_lines(ptx, shuffle.operand[1]) != 3) ||
+            !text_constant(shuffle.operand[2], &mask) || !text_constant(shuffle.operand[3], &last))
+            break;
+        folds[n] = (fold){line, {(uint32_t)mask, (uint32_t)mask}, {(uint32_t)last, (uint32_t)last}, 'd'};
+        strcpy(result, join.operand[0]);
+        line = text_next_line(second);
+    }
+    return n;
+}
+
+/* As lanes_get_the_same, of a sum that only lane 0 looks at. */
+bool lane_0_gets_the_same(const char *ptx, const mutant *m, const instruction *i)
+{
+    static fold folds[FOLDS_MAX];
+    uint64_t before[LANES], after[LANES];
+    char result[TEXT_MAX] = "", *stop;
+    const char *line = ptx + m->at;
+    uint32_t changed = (uint32_t)strtoul(m->with, &stop, 0);
+    instruction def;
+    int commas = 0;
+    while (line > ptx && line[-1] != '\n')
+        line--;
+    if (m->kind != MUTANT_CONSTANT || strncmp(i->opcode, "shfl.", 5) != 0 || *stop || changed > 0xFF)
+        return false;
+    int n = sums_from(ptx, line, folds, result);
+    if (n == 0 || !text_definition(ptx, result, &def))
+        return false;
+    for (const char *at = line; at < ptx + m->at; at++)
+        commas += *at == ',';
+    if (commas != 2 && commas != 3)
+        return false;
+    *(commas == 2 ? &folds[0].mask[1] : &folds[0].last[1]) = changed;
+    run_folds(folds, n, 0, before);
+    run_folds(folds, n, 1, after);
+    return before[0] == after[0] &&
+           is_for_lane_0(ptx, result, text_next_line(text_next_line(folds[n - 1].line)), UNIFORM_DEPTH);
 }
 
 /* ---- One lane for another ---- */
@@ -281,16 +365,19 @@ static bool is_uniform(const char *ptx, const char *operand, const char *place, 
     uint64_t shift;
     char reg[TEXT_MAX];
     register_of(operand, reg);
-    if (!reg[0] || strncmp(reg, "%ctaid", 6) == 0 || strncmp(reg, "%nctaid", 7) == 0 || strncmp(reg, "%ntid", 5) == 0)
+    if (!reg[0] || strncmp(reg, "%ctaid", 6) == 0 || strncmp(reg, "%nctaid", 7) == 0 ||
+        strncmp(reg, "%ntid", 5) == 0)
         return true;
     if (strchr(reg, '.') || strcmp(reg, "%laneid") == 0 || depth == 0)
         return false;
     if (!text_definition(ptx, reg, &def))
         return is_reduced(ptx, reg, place);
-    if (text_is_opcode(&def, "shr.u32") && text_constant(def.operand[2], &shift) && shift >= 5 && shift < 32 &&
-        text_definition(ptx, def.operand[1], &thread) && strcmp(thread.operand[1], "%tid.x") == 0)
+    if (text_is_opcode(&def, "shr.u32") && text_constant(def.operand[2], &shift) && shift >= 5 &&
+        shift < 32 && text_definition(ptx, def.operand[1], &thread) &&
+        strcmp(thread.operand[1], "%tid.x") == 0)
         return true; /* the warp's number */
-    if (strncmp(def.opcode, "ld.", 3) == 0 || strncmp(def.opcode, "shfl.", 5) == 0 || strncmp(def.opcode, "atom.", 5) == 0)
+    if (strncmp(def.opcode, "ld.", 3) == 0 || strncmp(def.opcode, "shfl.", 5) == 0 ||
+        strncmp(def.opcode, "atom.", 5) == 0)
         return strncmp(def.opcode, "ld.param.", 9) == 0;
     return sources_are_uniform(ptx, &def, place, depth - 1);
 }
@@ -308,8 +395,8 @@ static bool region_is_uniform(const char *ptx, const char *line)
     for (line = text_next_line(line); line && line <= end; line = text_next_line(line)) {
         instruction i;
         if (!text_parse(line, &i) || strncmp(i.opcode, "bar", 3) == 0 || strncmp(i.opcode, "bra", 3) == 0 ||
-            strncmp(i.opcode, "shfl", 4) == 0 || strncmp(i.opcode, "atom", 4) == 0 || strncmp(i.opcode, "red", 3) == 0 ||
-            !sources_are_uniform(ptx, &i, branch, UNIFORM_DEPTH))
+            strncmp(i.opcode, "shfl", 4) == 0 || strncmp(i.opcode, "atom", 4) == 0 ||
+            strncmp(i.opcode, "red", 3) == 0 || !sources_are_uniform(ptx, &i, branch, UNIFORM_DEPTH))
             return false;
     }
     return true;
@@ -322,13 +409,14 @@ bool any_lane_does(const char *ptx, const mutant *m, const instruction *i)
     if (!text_is_opcode(i, "setp.eq.u32") && !text_is_opcode(i, "setp.eq.and.u32"))
         return false;
     bool is_other = m->kind == MUTANT_CONSTANT && text_constant(m->with, &number) && number < LANES;
-    if (!(is_other || (m->kind == MUTANT_COMPARISON && strcmp(m->with, "ne") == 0)) || !is_lane(ptx, i->operand[1]) ||
-        strcmp(i->operand[2], "0") != 0)
+    if (!(is_other || (m->kind == MUTANT_COMPARISON && strcmp(m->with, "ne") == 0)) ||
+        !is_lane(ptx, i->operand[1]) || strcmp(i->operand[2], "0") != 0)
         return false;
     int uses = 0;
     for (const char *line = ptx; line; line = text_next_line(line)) {
         instruction own;
-        if (!text_names(line, i->operand[0]) || (text_parse(line, &own) && strcmp(own.operand[0], i->operand[0]) == 0))
+        if (!text_names(line, i->operand[0]) ||
+            (text_parse(line, &own) && strcmp(own.operand[0], i->operand[0]) == 0))
             continue;
         if (!region_is_uniform(ptx, line))
             return false;
@@ -343,11 +431,13 @@ bool any_lane_does(const char *ptx, const mutant *m, const instruction *i)
  * at one. */
 bool any_barrier_does(const char *ptx, const mutant *m, const instruction *i)
 {
-    if (m->kind != MUTANT_CONSTANT || !text_is_opcode(i, "bar.sync") || i->n != 1 || strtoul(m->with, NULL, 0) > 15)
+    if (m->kind != MUTANT_CONSTANT || !text_is_opcode(i, "bar.sync") || i->n != 1 ||
+        strtoul(m->with, NULL, 0) > 15)
         return false;
     for (const char *line = ptx; line; line = text_next_line(line)) {
         instruction other;
-        if (strstr(line, "bar.") == line + 1 && (!text_parse(line, &other) || !text_is_opcode(&other, "bar.sync") || other.n != 1))
+        if (strstr(line, "bar.") == line + 1 &&
+            (!text_parse(line, &other) || !text_is_opcode(&other, "bar.sync") || other.n != 1))
             return false;
     }
     return true;

@@ -46,7 +46,8 @@ bool text_names(const char *line, const char *reg)
 
 bool text_writes(const instruction *i)
 {
-    static const char *const others[] = {"st.", "red.", "bra", "bar", "ret", "exit", "cp.", "membar", "fence"};
+    static const char *const others[] = {"st.",  "red.", "bra",    "bar",  "ret",
+                                         "exit", "cp.",  "membar", "fence"};
     for (size_t k = 0; k < sizeof others / sizeof others[0]; k++)
         if (strncmp(i->opcode, others[k], strlen(others[k])) == 0)
             return false;
@@ -64,7 +65,8 @@ static bool is_written(const char *line, const char *reg)
     if (sscanf(line, "%63[a-z0-9_.]", i.opcode) != 1 || !text_writes(&i))
         return false;
     const char *destination = line + strlen(i.opcode) + 1;
-    return names_before(destination, destination + strcspn(destination, *destination == '{' ? "}\n" : ",;\n"), reg);
+    return names_before(destination, destination + strcspn(destination, *destination == '{' ? "}\n" : ",;\n"),
+                        reg);
 }
 
 bool text_definition(const char *ptx, const char *reg, instruction *def)

@@ -148,12 +148,14 @@ bool watch_mutants(const watched_text *text, char **ptx, mutant mutants[WATCH_MU
 
 static void family_of(const kernel_row *row, const kernel_spec *spec, char *text, size_t size)
 {
-    static const char *const products[] = {"staged", "gemv", "blocks", "columns", "lanewise", "join", "tile", "stream", "strips"};
+    static const char *const products[] = {"staged", "gemv", "blocks", "columns", "lanewise",
+                                           "join",   "tile", "stream", "strips"};
     const format_facts *format = kernel_format(row);
     if (kernel_is_product(row))
         snprintf(text, size, "product %s", products[spec->product]);
     else
-        snprintf(text, size, "%s%s", row->operation->name, format && format->block != QDNN_BLOCK_NONE ? " blocks" : "");
+        snprintf(text, size, "%s%s", row->operation->name,
+                 format && format->block != QDNN_BLOCK_NONE ? " blocks" : "");
 }
 
 static void remember(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, const char *ptx)
@@ -274,12 +276,13 @@ static void try_mutants(launch *l, watched_text *text, uint64_t block)
         l->step_limit = 4 * original.instructions + STEPS_MORE;
         text->launches++;
         for (int i = 0; i < text->count; i++) {
-            bool is_tried = text->state[i] == MUTANT_UNTRIED || (text->state[i] == MUTANT_ALIVE && original.reached[i]);
+            bool is_tried =
+                text->state[i] == MUTANT_UNTRIED || (text->state[i] == MUTANT_ALIVE && original.reached[i]);
             char *changed = is_tried ? mutant_text(ptx, &mutants[i]) : NULL;
             if (!changed)
                 continue;
             outcome o = run_apart(l, changed, block);
-            text->state[i] = o.is_refused                               ? MUTANT_REFUSED
+            text->state[i] = o.is_refused                           ? MUTANT_REFUSED
                              : o.ran && o.memory == original.memory ? MUTANT_ALIVE
                                                                     : MUTANT_KILLED;
             free(changed);
@@ -290,12 +293,12 @@ static void try_mutants(launch *l, watched_text *text, uint64_t block)
 
 /* ---- In the tests' place ---- */
 
-bool __real_kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, const ptx_options *options,
-                        kernel_text *out, ptx_error *error);
-bool __wrap_kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, const ptx_options *options,
-                        kernel_text *out, ptx_error *error);
-bool __wrap_kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, const ptx_options *options,
-                        kernel_text *out, ptx_error *error)
+bool __real_kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm,
+                        const ptx_options *options, kernel_text *out, ptx_error *error);
+bool __wrap_kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm,
+                        const ptx_options *options, kernel_text *out, ptx_error *error);
+bool __wrap_kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm,
+                        const ptx_options *options, kernel_text *out, ptx_error *error)
 {
     bool ok = __real_kernel_emit(row, spec, sm, options, out, error);
     if (ok)
@@ -357,7 +360,8 @@ ptxvm_status __wrap_ptxvm_launch(ptxvm *vm, ptxvm_kernel *kernel, const ptxvm_la
             module = &watch.modules[i];
     watched_text *text = module ? place_of(module->hash) : NULL;
     if (text && text->hash && text->is_taken) {
-        launch l = {.vm = vm, .kernel = kernel, .config = config, .params = params, .param_bytes = param_bytes};
+        launch l = {
+            .vm = vm, .kernel = kernel, .config = config, .params = params, .param_bytes = param_bytes};
         try_mutants(&l, text, module->block);
     }
     return __real_ptxvm_launch(vm, kernel, config, params, param_bytes);
