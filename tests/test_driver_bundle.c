@@ -150,7 +150,7 @@ static const struct {
     const char *name, *arguments;
     int at_least;
 } wholes[] = {
-    {"all", "", 2000},
+    {"all", "--sm 75,90", 2000},
     {"settings", "--sm 90a,121f --set rounding=away,division=reciprocal,floor=0,group_size=7", 50},
 };
 
