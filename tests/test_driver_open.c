@@ -298,6 +298,12 @@ TEST_CASE(DriverOpen, ThePtxvmsSettings)
     begin("", "PTXVM_DEVICES=many");
     check_fails("vm", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "because of its settings: PTXVM_DEVICES=many", "");
     end();
+    begin("", "PTXVM_CHECK=foo");
+    check_fails("vm", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "because of its settings: PTXVM_CHECK=foo: none, all, or some of memory", "");
+    end();
+    begin("", "PTXVM_LOG=/dev/null/log");
+    check_fails("vm", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "PTXVM_LOG=/dev/null/log cannot be written", "");
+    end();
     begin("", "PTXVM_DRIVER_VERSION=10020");
     check_fails("vm", QDNN_STATUS_NOT_SUPPORTED_DRIVER_TOO_OLD, "10.2", "11.0");
     end();

@@ -88,7 +88,8 @@ bool settings_read(ptxvm_cuda_settings *settings);
 /* At the first call of any function: the log is open from then on. */
 void settings_begin(void);
 void settings_clear(void);
-void cuda_log_open(const char *where);
+/* False: the file cannot be written. */
+bool cuda_log_open(const char *where);
 void cuda_log_close(void);
 void cuda_log_line(const char *text);
 /* The file that counters of launches go to, a JSON object a line; null: none. */

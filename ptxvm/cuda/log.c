@@ -26,7 +26,7 @@ static const char *after_trace(const char *where)
     return where[5] && where[6] ? where + 6 : "stderr";
 }
 
-void cuda_log_open(const char *where)
+bool cuda_log_open(const char *where)
 {
     cuda_log_close();
     const char *traced = where ? after_trace(where) : NULL;
@@ -36,6 +36,7 @@ void cuda_log_open(const char *where)
               : strcmp(where, "stdout") == 0 ? stdout
                                              : fopen(where, "a");
     cuda_tracing = traced && out;
+    return !where || out;
 }
 
 void cuda_log_line(const char *text)

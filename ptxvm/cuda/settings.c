@@ -109,8 +109,10 @@ bool settings_read(ptxvm_cuda_settings *s)
         if (!*field && text && *text)
             *field = text;
     }
-    cuda_log_open(s->log);
-    bool ok = int_from("PTXVM_DEVICES", &s->devices);
+    bool ok = cuda_log_open(s->log);
+    if (!ok)
+        cuda_log(CUDA_ERROR_INVALID_VALUE, "PTXVM_LOG=%s cannot be written", s->log);
+    ok &= int_from("PTXVM_DEVICES", &s->devices);
     ok &= int_from("PTXVM_DRIVER_VERSION", &s->driver_version);
     ok &= int_from("PTXVM_THREADS", &s->threads);
     ok &= int_from("PTXVM_WAIT", &s->wait_seconds);
