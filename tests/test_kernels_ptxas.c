@@ -76,6 +76,8 @@ static int add_products(const kernel_row *row, int turn, kernel_spec *specs, int
         "product=blocks tile_rows=16 data=bf16",
         "product=columns reduction=rows data=f16",
         "product=columns reduction=rows tile_rows=4 gated=yes activation=silu data=f32",
+        "product=columns reduction=rows tile_rows=16 grouped=yes row_weight=yes data=f16",
+        "product=blocks tile_rows=8 grouped=yes gated=yes activation=silu row_weight=yes data=f16",
         "product=gemv tile_rows=4 grouped=yes gated=yes alpha=column bias=f16 activation=gelu_erf "
         "residual=yes "
         "row_weight=yes data=f16 output=bf16",

@@ -39,8 +39,9 @@ static unsigned lanes_of(const coding *c)
     const unsigned rows = (unsigned)c->spec->tile_rows, width = width_of(c), least = step_of(c) / CHUNK;
     if (codes_are_cheap(c))
         return c->spec->gated && rows * 2 * width <= SUMS_MAX / 4 ? 2 : 1;
+    const bool is_crowded = !format_is_plain(c->format) && (width == WIDTH_MAX || rows > 8);
     unsigned lanes = COLUMNS_LANES;
-    while (lanes > least && rows * lanes * width > (width == WIDTH_MAX ? SUMS_MAX / 2 : SUMS_MAX))
+    while (lanes > least && rows * lanes * width > (is_crowded ? SUMS_MAX / 2 : SUMS_MAX))
         lanes /= 2;
     return lanes;
 }

@@ -186,10 +186,26 @@ static ptx_val units_prepare(ptx_builder *b, const columns *s, unsigned k, const
     return (ptx_val){0};
 }
 
+/* Two columns at a time: times their scales, then times the global one. */
+static void scale_pairs(ptx_builder *b, const columns *s, const ptx_val *units, const code_numbers *n,
+                        ptx_val *out)
+{
+    ptx_val global = s->w.matrix.q.side.global_scale;
+    for (unsigned k = 0; k < s->width; k += 2) {
+        ptx_val scaled = ptx_mul(b, value_of(b, s, units, k), value_of(b, s, n->at[0], k));
+        *out++ =
+            global.kind == PTX_NOTHING ? scaled : ptx_mul(b, scaled, ptx_pack2(b, PTX_F32X2, global, global));
+    }
+}
+
 static void scale_units(ptx_builder *b, const columns *s, const ptx_val *units, const code_numbers *n,
                         ptx_val *out)
 {
     const quantized *q = &s->w.matrix.q;
+    if (s->pairs && s->spec->groups != QDNN_GROUPS_DEFAULT) {
+        scale_pairs(b, s, units, n, out);
+        return;
+    }
     ptx_val scaled[CODE_COLUMNS];
     for (unsigned k = 0; k < s->width; k++) {
         const group_values group = {.scale = n->at[0][k]};

@@ -5,7 +5,7 @@
  *   staged.c     any format, any shape: a tile of weights is decoded into shared memory as f32, once for all rows
  *   gemv.c       few rows, codes along K: weights are decoded in registers
  *   blocks.c     few rows, GGUF blocks: decoded in registers
- *   columns.c    few rows, weights [K, N]: decoded in registers
+ *   columns.c    few rows, weights [K, N]: decoded in registers (columns_words.c, columns_codes.c, columns_decode.c)
  *   lanewise.c   many rows: any format; a block has a tile of outputs, whose lanes it sums one after another
  *   join.c       where the blocks of lanewise.c have some lanes each: joins their sums
  *

@@ -443,7 +443,7 @@ TEST_EACH(ParityKernels, EveryWayOfAStack, common_count, common_name)
         scene s;
         bool ok = scene_begin(&s, &c);
         unsigned products = 0;
-        for (int i = 0; i < s.n_ways && ok; i++) {
+        for (int i = 0; i < s.n_ways && ok; i += 1 + one) {
             ok = check_way(&s, &s.ways[i], sms[(i + one) % LENGTH(sms)], (uint64_t)i, PTXVM_CHECK_ALL);
             products |= 1u << s.ways[i].product;
         }

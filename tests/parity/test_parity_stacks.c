@@ -176,3 +176,36 @@ TEST_EACH(ParityLora, OnPtxvm, matmul_row_count, matmul_row_name)
     }
     ptxvm_end(handle);
 }
+
+/* Many rows with few tiles: lanes of all three products are dealt out among blocks, and their sums share the workspace; then
+ * fewer rows than the plan has, which lie closer together there. */
+TEST_CASE(ParityLora, LanesAreDealtOut)
+{
+    NEED_PTXVM;
+    qdnnHandle_t handle = ptxvm_begin("sm_80", 3, "all", "stderr");
+    for (int i = 0; i < 4 && handle; i++) {
+        product_case c = {.weights = {.row = kernel_find("dequantize_int4"),
+                                      .spec = kernel_spec_default(),
+                                      .granularity = QDNN_GRANULARITY_GROUP,
+                                      .extent = 32,
+                                      .rank = 2,
+                                      .dims = {i == 3 ? 48 : 24, 288},
+                                      .seed = 5},
+                          .rows = i == 1 ? 33 : -1,
+                          .m = i == 2 ? 7 : 70,
+                          .x = QDNN_DATA_F16,
+                          .y = QDNN_DATA_F32,
+                          .bias = QDNN_DATA_F32,
+                          .alpha = QDNN_ALPHA_COLUMN,
+                          .gated = i == 3,
+                          .activation = QDNN_ACTIVATION_SILU,
+                          .residual = true,
+                          .seed = (uint32_t)i + 1,
+                          .algorithm = QDNN_MATMUL_EXACT,
+                          .choice = i == 2 ? "kernel gemv" : "kernel lanewise",
+                          .lora_rank = i == 0 ? 16 : 12,
+                          .lora_type = QDNN_DATA_F16};
+        REQUIRE(product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS));
+    }
+    ptxvm_end(handle);
+}
