@@ -61,6 +61,7 @@ typedef struct kernel_spec {
     int zero_packed, zero_minus_one, zero_wraps;
 
     int row_index; /* dequantize: the rows that a list names, alone; quantize_dynamic: to the rows that a list names */
+    int strided; /* with row_index, quantize_dynamic: rows of x, and slots and heads of the codes, may lie apart */
     qdnnLayout_t to_layout; /* repack: how codes lie then */
     qdnnNibbleOrder_t to_nibble_order;
     qdnnCodeKind_t to_code;
@@ -323,10 +324,17 @@ typedef struct kernel_conv {
     uint64_t in[2], out[2], stride[2], padding[2], dilation[2];
 } kernel_conv;
 
+/* Where the heads of a cache lie, in elements: slot s, head h at (s / page_slots) page_stride + (s % page_slots) slot_stride +
+ * h head_stride. */
+typedef struct kernel_cache {
+    uint64_t page_slots, page_stride, slot_stride, head_stride;
+} kernel_cache;
+
 /* What an operation is about: a matrix, flat tensors being one row. */
 typedef struct kernel_problem {
     uint64_t rows, columns;
     uint64_t table_rows; /* of row_index: how many rows the quantized tensor has; `rows` are those of the plain one */
+    kernel_cache cache;  /* of strided; x_stride then has the rows of x */
     /* Products: rows and columns are those of the weights, of one expert where there are several. */
     uint64_t m;                  /* rows of x and y */
     uint64_t x_stride, y_stride; /* elements from a row to the next */

@@ -95,7 +95,8 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
     [KERNEL_DYNAMIC] = {.name = "quantize_dynamic",
                         .keys = KERNEL_KEY(DATA) | SIDECARS | ZEROS | KERNEL_KEY(GROUP_INDEX) | CODES |
                                 KERNEL_KEY(ROUNDING) | KERNEL_KEY(DIVISION) | KERNEL_KEY(FLOOR) |
-                                KERNEL_KEY(RANGE) | KERNEL_KEY(MX_ROUNDING) | KERNEL_KEY(ROW_INDEX),
+                                KERNEL_KEY(RANGE) | KERNEL_KEY(MX_ROUNDING) | KERNEL_KEY(ROW_INDEX) | KERNEL_KEY(STRIDED),
+                        .fixes = fix_dynamic,
                         .reads = OPERAND(X) | OPERAND(GLOBAL_SCALE) | OPERAND(ROW_INDEX),
                         .writes = OPERAND(CODES) | OPERAND(SCALE) | OPERAND(ZERO),
                         .is_a_kernel = dynamic_is_a_kernel,

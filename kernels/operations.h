@@ -34,6 +34,10 @@ typedef enum {
     NUMBER_CONV_STRIDE, /* of these three the height in the upper half, the width in the lower */
     NUMBER_CONV_PADDING,
     NUMBER_CONV_DILATION,
+    NUMBER_PAGE_SLOTS, /* of a strided cache */
+    NUMBER_PAGE_STRIDE,
+    NUMBER_SLOT_STRIDE,
+    NUMBER_HEAD_STRIDE,
     NUMBERS
 } kernel_number;
 typedef struct param_decl {

@@ -49,7 +49,8 @@ static bool has_operand(const kernel_row *row, const kernel_spec *spec, int oper
 /* Products that read codes in the order of tensor cores. */
 static bool is_prepacked(const kernel_row *row, const kernel_spec *spec)
 {
-    return kernel_is_product(row) && (spec->product == KERNEL_PRODUCT_STREAM || spec->product == KERNEL_PRODUCT_STRIPS);
+    return kernel_is_product(row) &&
+           (spec->product == KERNEL_PRODUCT_STREAM || spec->product == KERNEL_PRODUCT_STRIPS);
 }
 
 static unsigned operand_align(const kernel_row *row, const kernel_spec *spec, int operand)
@@ -159,6 +160,10 @@ static const param_decl number_params[NUMBERS] = {
     [NUMBER_CONV_STRIDE] = {"conv_stride", KERNEL_NUMBER, NUMBER_CONV_STRIDE, 8},
     [NUMBER_CONV_PADDING] = {"conv_padding", KERNEL_NUMBER, NUMBER_CONV_PADDING, 8},
     [NUMBER_CONV_DILATION] = {"conv_dilation", KERNEL_NUMBER, NUMBER_CONV_DILATION, 8},
+    [NUMBER_PAGE_SLOTS] = {"page_slots", KERNEL_NUMBER, NUMBER_PAGE_SLOTS, 8},
+    [NUMBER_PAGE_STRIDE] = {"page_stride", KERNEL_NUMBER, NUMBER_PAGE_STRIDE, 8},
+    [NUMBER_SLOT_STRIDE] = {"slot_stride", KERNEL_NUMBER, NUMBER_SLOT_STRIDE, 8},
+    [NUMBER_HEAD_STRIDE] = {"head_stride", KERNEL_NUMBER, NUMBER_HEAD_STRIDE, 8},
 };
 
 /* Scales do not depend on where codes lie. */
@@ -201,6 +206,13 @@ static unsigned stack_numbers(const kernel_row *row, const kernel_spec *spec)
     return numbers;
 }
 
+static unsigned cache_numbers(const kernel_spec *spec)
+{
+    return spec->strided ? 1u << NUMBER_X_STRIDE | 1u << NUMBER_PAGE_SLOTS | 1u << NUMBER_PAGE_STRIDE |
+                               1u << NUMBER_SLOT_STRIDE | 1u << NUMBER_HEAD_STRIDE
+                         : 0;
+}
+
 /* Bits of kernel_number. */
 static unsigned numbers_of(const kernel_row *row, const kernel_spec *spec)
 {
@@ -211,7 +223,8 @@ static unsigned numbers_of(const kernel_row *row, const kernel_spec *spec)
         return numbers | (spec->grouped ? stack_numbers(row, spec) : 0) |
                (unsigned)(spec->alpha == QDNN_ALPHA_NUMBER) << NUMBER_ALPHA;
     if (kernel_is_matrix(row, spec) || spec->row_index)
-        return 1u << NUMBER_ROWS | 1u << NUMBER_COLUMNS | (unsigned)spec->row_index << NUMBER_TABLE_ROWS;
+        return 1u << NUMBER_ROWS | 1u << NUMBER_COLUMNS | (unsigned)spec->row_index << NUMBER_TABLE_ROWS |
+               cache_numbers(spec);
     if (kernel_operation_of(row) == KERNEL_GLOBAL)
         numbers |= 1u << NUMBER_LARGEST;
     return numbers;
@@ -307,7 +320,11 @@ kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_
                                  [NUMBER_CONV_OUT_W] = problem->conv.out[1],
                                  [NUMBER_CONV_STRIDE] = pair_of(problem->conv.stride),
                                  [NUMBER_CONV_PADDING] = pair_of(problem->conv.padding),
-                                 [NUMBER_CONV_DILATION] = pair_of(problem->conv.dilation)};
+                                 [NUMBER_CONV_DILATION] = pair_of(problem->conv.dilation),
+                                 [NUMBER_PAGE_SLOTS] = problem->cache.page_slots,
+                                 [NUMBER_PAGE_STRIDE] = problem->cache.page_stride,
+                                 [NUMBER_SLOT_STRIDE] = problem->cache.slot_stride,
+                                 [NUMBER_HEAD_STRIDE] = problem->cache.head_stride};
     for (int i = 0; i < EXPERT_STRIDES && step->spec.grouped; i++)
         numbers[expert_strides[i].number] =
             operand_bytes(row, &step->spec, problem, expert_strides[i].operand);
@@ -496,6 +513,18 @@ static uint64_t prepacked_bytes(const kernel_row *row, const kernel_spec *spec, 
     return prepack_bytes(row->format, by_columns ? p->rows : p->columns, by_columns ? p->columns : p->rows);
 }
 
+/* From the first head of a strided cache to the end of its last. */
+static uint64_t cache_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
+{
+    const kernel_cache *c = &problem->cache;
+    const uint64_t heads = problem->columns / spec->group_size;
+    if (problem->table_rows == 0 || heads == 0)
+        return 0;
+    uint64_t last = (problem->table_rows / c->page_slots - 1) * c->page_stride +
+                    (c->page_slots - 1) * c->slot_stride + (heads - 1) * c->head_stride;
+    return code_bytes(row, spec->layout, &(kernel_problem){.rows = 1, .columns = last + spec->group_size});
+}
+
 static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                               int operand)
 {
@@ -505,6 +534,10 @@ static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, co
     uint64_t groups = kernel_groups(spec, p), align = operand_align(row, spec, operand), bytes;
     if (row->operation->size)
         return row->operation->size(spec, problem, operand).bytes;
+    if (spec->strided && operand == QDNN_OPERAND_X)
+        return strided_bytes(problem->rows, problem->x_stride, problem->columns, align);
+    if (spec->strided && operand == QDNN_OPERAND_CODES)
+        return cache_bytes(row, spec, problem);
     if ((kernel_is_product(row) || kernel_operation_of(row) == KERNEL_ROUTE) &&
         product_bytes(spec, problem, operand, align, &bytes))
         return bytes;

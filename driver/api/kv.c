@@ -21,6 +21,66 @@ static qdnnStatus_t token_of(const char *name, const struct qdnnTensorDescriptor
     return QDNN_STATUS_SUCCESS;
 }
 
+/* The tensor as it would be without gaps. */
+static struct qdnnTensorDescriptor packed_form(const struct qdnnTensorDescriptor *tensor)
+{
+    struct qdnnTensorDescriptor t = *tensor;
+    int64_t stride = 1;
+    for (int i = t.rank; i-- > 0; stride *= t.dims[i] > 0 ? t.dims[i] : 1)
+        t.strides[i] = stride;
+    return t;
+}
+
+static int64_t stride_from_last(const struct qdnnTensorDescriptor *tensor, int i)
+{
+    return tensor->rank >= i ? tensor->strides[tensor->rank - i] : 0;
+}
+
+/* Tokens of x may lie apart: a slice of a wider matrix. */
+static qdnnStatus_t token_stride_of(const struct qdnnTensorDescriptor *x, uint64_t *stride)
+{
+    const int64_t head = x->dims[x->rank - 1], token = head * x->dims[x->rank - 2];
+    *stride = (uint64_t)token;
+    if (tensor_is_packed(x))
+        return QDNN_STATUS_SUCCESS;
+    if (x->rank != 3 || stride_from_last(x, 1) != 1 || stride_from_last(x, 2) != head ||
+        stride_from_last(x, 3) < token || stride_from_last(x, 3) % 8 != 0)
+        return qdnn_error(
+            QDNN_STATUS_NOT_SUPPORTED,
+            "x has strides that are not packed; of [tokens, heads, head size] the stride of tokens may be "
+            "larger, a multiple of 8, and the others must be packed");
+    *stride = (uint64_t)stride_from_last(x, 3);
+    return QDNN_STATUS_SUCCESS;
+}
+
+/* Pages, slots and heads may lie in any order and apart. */
+static qdnnStatus_t cache_strides_of(const struct qdnnTensorDescriptor *cache, kernel_cache *out)
+{
+    const int64_t head = cache->dims[cache->rank - 1], *strides = cache->strides;
+    bool ok = (cache->rank == 3 || cache->rank == 4) && stride_from_last(cache, 1) == 1;
+    for (int i = 0; i < cache->rank - 1; i++)
+        ok = ok && head > 0 && strides[i] > 0 && strides[i] % head == 0;
+    if (!ok)
+        return qdnn_error(
+            QDNN_STATUS_NOT_SUPPORTED,
+            "cache has strides that are not packed; it must be [slots, heads, head size] or [pages, slots, "
+            "heads, head size], the last stride 1 and the others multiples of the head size");
+    *out = (kernel_cache){
+        .page_slots = 1, .page_stride = (uint64_t)strides[0], .head_stride = (uint64_t)strides[1]};
+    if (cache->rank == 4)
+        *out = (kernel_cache){.page_slots = (uint64_t)cache->dims[1],
+                              .page_stride = (uint64_t)strides[0],
+                              .slot_stride = (uint64_t)strides[1],
+                              .head_stride = (uint64_t)strides[2]};
+    return QDNN_STATUS_SUCCESS;
+}
+
+/* The same of one without gaps. */
+static kernel_cache packed_cache(uint64_t token, int64_t head)
+{
+    return (kernel_cache){.page_slots = 1, .page_stride = token, .head_stride = (uint64_t)head};
+}
+
 /* A scale for each head and token is a group of the head size. */
 static qdnnStatus_t check_groups(const struct qdnnTensorDescriptor *x,
                                  const struct qdnnQuantDescriptor *quant)
@@ -44,7 +104,19 @@ static qdnnStatus_t check_cache(const struct qdnnTensorDescriptor *x,
                               "cache has %lld %s, and x has %lld; they must be the same",
                               (long long)cache->dims[cache->rank - i],
                               i == 1 ? "elements in a head" : "heads", (long long)x->dims[x->rank - i]);
-    return request_check_packed(cache);
+    return QDNN_STATUS_SUCCESS;
+}
+
+/* What is asked for where x or the cache has gaps. */
+static qdnnStatus_t add_strides(const struct qdnnTensorDescriptor *x,
+                                const struct qdnnTensorDescriptor *cache, request *out)
+{
+    out->problem.cache = packed_cache(out->problem.columns, x->dims[x->rank - 1]);
+    CHECK_STATUS(token_stride_of(x, &out->problem.x_stride));
+    if (!tensor_is_packed(cache))
+        CHECK_STATUS(cache_strides_of(cache, &out->problem.cache));
+    out->spec.strided = !tensor_is_packed(x) || !tensor_is_packed(cache);
+    return QDNN_STATUS_SUCCESS;
 }
 
 qdnnStatus_t request_make_kv(const struct qdnnTensorDescriptor *x, const struct qdnnQuantDescriptor *quant,
@@ -54,7 +126,8 @@ qdnnStatus_t request_make_kv(const struct qdnnTensorDescriptor *x, const struct 
     char reason[256];
     CHECK_STATUS(token_of("x", x, &elements, &tokens));
     CHECK_STATUS(check_groups(x, quant));
-    CHECK_STATUS(request_make(KERNEL_DYNAMIC, x, quant, out));
+    const struct qdnnTensorDescriptor packed = packed_form(x);
+    CHECK_STATUS(request_make(KERNEL_DYNAMIC, cache ? &packed : x, quant, out));
     if (!kernel_is_emitted(out->row, &out->spec, reason, sizeof reason))
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "the head size is %lld: %s",
                           (long long)x->dims[x->rank - 1], reason);
@@ -68,6 +141,7 @@ qdnnStatus_t request_make_kv(const struct qdnnTensorDescriptor *x, const struct 
                           (unsigned long long)slots, INT32_MAX);
     out->problem = (kernel_problem){.rows = tokens, .columns = elements, .table_rows = slots};
     out->spec.row_index = 1;
+    CHECK_STATUS(add_strides(x, cache, out));
     kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
     return QDNN_STATUS_SUCCESS;
 }

@@ -59,9 +59,13 @@ QDNN_API qdnnStatus_t qdnnCreateDynamicQuantizePlan(qdnnHandle_t handle, qdnnTen
  * also ROW_INDEX (i32, the slot of each token, all different; a number that is no slot leaves the token out). A paged cache
  * is one of pages * tokens of a page slots. Slots that no token goes to keep their codes and scales. The way back is
  * qdnnCreateDequantizePlan with the cache's shape, or qdnnCreateDequantizeRowsPlan with [slots, heads * head size].
- *   x       [..., heads, head size]: f32, f16, bf16 or f64; the head size is a multiple of 8
+ *   x       [..., heads, head size]: f32, f16, bf16 or f64; the head size is a multiple of 8. With a cache, [tokens, heads, head size]
+ *           may have a larger stride of tokens, a multiple of 8: the keys in rows of queries, keys and values
  *   quant   INT8, INT4, FP8 or any other format in bytes, QDNN_GRANULARITY_GROUP with the head size
- *   cache   [slots ..., heads, head size], of any type: only its dimensions count. Null: codes and scales lie as x does
+ *   cache   [slots ..., heads, head size], of any type: only its dimensions and strides count. Null: codes and scales lie as x does.
+ *           [slots, heads, head size] and [pages, slots of a page, heads, head size] may have any strides that are multiples of
+ *           the head size, the last being 1: pages of keys and values in turns, heads before slots. Strides are those of the
+ *           codes, in elements; scales (and zeros) are [slots ..., heads], packed
  * Other arguments and statuses as qdnnCreateScalePlan; _BAD_PARAM_SHAPE_MISMATCH also for groups of another size, and for a
  * cache that does not fit. */
 QDNN_API qdnnStatus_t qdnnCreateQuantizeKvCachePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,

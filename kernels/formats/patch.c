@@ -51,6 +51,12 @@ unsigned patch_rows(const coding *c)
     return rows < 8 ? 8 : rows;
 }
 
+/* Minima of looked-up groups: a scale and a minimum for each row of a patch. */
+bool patch_numbers_are_many(const coding *c)
+{
+    return c->spec->group_index && c->format->facts.zero_kind == QDNN_ZERO_MINIMUM && patch_rows(c) > 16;
+}
+
 bool patch_rows_are_free(const coding *c)
 {
     return !in_columns(c);

@@ -50,6 +50,12 @@ bool dynamic_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *e
     return false;
 }
 
+/* Strides are those of a cache whose slots a list names. */
+void fix_dynamic(kernel_spec *spec)
+{
+    spec->strided = spec->strided && spec->row_index;
+}
+
 kernel_geometry dynamic_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     (void)row;
@@ -228,6 +234,23 @@ static ptx_val block_is_whole(ptx_builder *b, const dynamic_kernel *k, ptx_val n
                    ptx_and(b, emit_aligned(b, k->x, LOAD_BYTES), emit_aligned(b, k->q.codes, align)));
 }
 
+/* Where slots and heads have strides: the group's first code, and x moved so that its elements have the numbers that they would have
+ * in packed rows. All strides are multiples of a chunk. */
+static void find_strided(ptx_builder *b, dynamic_kernel *k, const kernel_args *args, ptx_val row,
+                         ptx_val slot, ptx_val in_row)
+{
+    const kernel_spec *spec = k->q.coding.spec;
+    const ptx_val *number = args->number;
+    ptx_val head = emit_divide(b, in_row, spec->group_size),
+            page = ptx_div(b, slot, number[NUMBER_PAGE_SLOTS]);
+    ptx_val in_page = ptx_sub(b, slot, ptx_mul(b, page, number[NUMBER_PAGE_SLOTS]));
+    ptx_val to =
+        ptx_mad(b, in_page, number[NUMBER_SLOT_STRIDE], ptx_mul(b, head, number[NUMBER_HEAD_STRIDE]));
+    k->to_first = ptx_mad(b, page, number[NUMBER_PAGE_STRIDE], to);
+    ptx_val gap = ptx_sub(b, number[NUMBER_X_STRIDE], number[NUMBER_COLUMNS]);
+    k->x = ptx_at(b, k->x, ptx_mul(b, row, gap), element_bytes(spec->data));
+}
+
 /* The row of the result that the group goes to, by the list; a number that is no row leaves it out. Rows are whole groups.
  * Returns whether the group is stored. */
 static ptx_val find_place(ptx_builder *b, dynamic_kernel *k, const kernel_args *args, ptx_val exists)
@@ -243,6 +266,8 @@ static ptx_val find_place(ptx_builder *b, dynamic_kernel *k, const kernel_args *
     ptx_val to = ptx_cvt(b, PTX_U64, number), in_row = ptx_sub(b, k->first, ptx_mul(b, row, columns));
     k->to_first = ptx_mad(b, to, columns, in_row);
     k->to_group = emit_divide(b, k->to_first, spec->group_size);
+    if (spec->strided)
+        find_strided(b, k, args, row, to, in_row);
     return ptx_setp_and(b, PTX_LT, to, args->number[NUMBER_TABLE_ROWS], exists);
 }
 

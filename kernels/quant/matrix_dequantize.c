@@ -104,13 +104,6 @@ static void dequantize_elements(ptx_builder *b, void *user, const matrix_part *p
     ptx_end_for(b);
 }
 
-/* Minima of looked-up groups, a scale and a minimum for each row of a patch: with 32 rows they are more than the registers
- * hold. */
-static bool numbers_are_many(const coding *c)
-{
-    return c->spec->group_index && c->format->facts.zero_kind == QDNN_ZERO_MINIMUM && patch_rows(c) > 16;
-}
-
 void emit_matrix_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     matrix_directives(b);
@@ -130,7 +123,7 @@ void emit_matrix_dequantize(ptx_builder *b, const kernel_row *row, const kernel_
     w.patch = dequantize_patch;
     w.elements = dequantize_elements;
     w.rows = args.number[NUMBER_ROWS];
-    if (spec->row_index || matrix_groups_are_many(spec, w.width) || numbers_are_many(&q.coding))
+    if (spec->row_index || matrix_groups_are_many(spec, w.width) || patch_numbers_are_many(&q.coding))
         matrix_walk_by_rows(&w);
     matrix_walk_run(b, &w);
 }

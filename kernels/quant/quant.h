@@ -20,6 +20,7 @@ void zero_packing_steps(const kernel_row *row, const kernel_spec *spec, const ke
 
 /* dynamic.c: scales and codes in one kernel that reads the elements once */
 bool dynamic_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
+void fix_dynamic(kernel_spec *spec);
 kernel_geometry dynamic_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_dynamic(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void dynamic_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,

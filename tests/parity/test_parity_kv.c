@@ -1,5 +1,5 @@
 /* Keys and values into a cache through the public API against host_ref: slots in no order, slots that no token goes to, numbers
- * that are no slot, and tokens without a cache. */
+ * that are no slot, tokens without a cache; pages with strides, and keys that lie between queries and values. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,11 @@
 #include "parity/ptxvm.h"
 #include "test.h"
 
-enum { TOKENS = 11, SLOTS = 19, HEADS = 3 };
+enum { TOKENS = 11, SLOTS = 19, HEADS = 3, PAGES = 5, PAGE_SLOTS = 4 };
+
+/* PACKED: [slots, heads, head]. Others are pages that keys and values have in turns, heads in slots or slots in heads; in
+ * SLICED x is a third of each row of a wider matrix. */
+typedef enum { PACKED, SLOTS_FIRST, HEADS_FIRST, SLICED } kv_layout;
 
 /* What the cache holds, and how long a head is: more than one kind of team of lanes. */
 static const struct kv_case {
@@ -23,33 +27,65 @@ static const struct kv_case {
     const char *sm;
     size_t shift; /* of the codes, in bytes: not aligned */
     bool is_listed;
+    kv_layout layout;
 } cases[] = {
     {"int8_f16_head_128", QDNN_DATA_I8, QDNN_DATA_F16, 8, 128, QDNN_ZERO_NONE, QDNN_SCALE_F32, "sm_80", 0,
-     true},
+     true, PACKED},
     {"int8_bf16_head_64", QDNN_DATA_I8, QDNN_DATA_BF16, 8, 64, QDNN_ZERO_NONE, QDNN_SCALE_BF16, "sm_90", 0,
-     true},
+     true, PACKED},
     {"int8_zp_f32_head_80", QDNN_DATA_I8, QDNN_DATA_F32, 8, 80, QDNN_ZERO_POINT, QDNN_SCALE_F32, "sm_75", 0,
-     true},
+     true, PACKED},
     {"int4_f16_head_128", QDNN_DATA_I4, QDNN_DATA_F16, 4, 128, QDNN_ZERO_NONE, QDNN_SCALE_F16, "sm_89", 0,
-     true},
+     true, PACKED},
     {"int4_zp_bf16_head_96", QDNN_DATA_I4, QDNN_DATA_BF16, 4, 96, QDNN_ZERO_POINT, QDNN_SCALE_F16, "sm_120",
-     0, true},
+     0, true, PACKED},
     {"int3_f16_head_256", QDNN_DATA_I8, QDNN_DATA_F16, 3, 256, QDNN_ZERO_NONE, QDNN_SCALE_F32, "sm_80", 0,
-     true},
+     true, PACKED},
     {"e4m3_f16_head_128", QDNN_DATA_F8E4M3, QDNN_DATA_F16, 8, 128, QDNN_ZERO_NONE, QDNN_SCALE_F32, "sm_89", 0,
-     true},
+     true, PACKED},
     {"e4m3_f16_head_8", QDNN_DATA_F8E4M3, QDNN_DATA_F16, 8, 8, QDNN_ZERO_NONE, QDNN_SCALE_F32, "sm_80", 0,
-     true},
+     true, PACKED},
     {"e5m2_f32_head_576", QDNN_DATA_F8E5M2, QDNN_DATA_F32, 8, 576, QDNN_ZERO_NONE, QDNN_SCALE_F32, "sm_100",
-     0, true},
+     0, true, PACKED},
     {"int8_f16_not_aligned", QDNN_DATA_I8, QDNN_DATA_F16, 8, 128, QDNN_ZERO_NONE, QDNN_SCALE_F32, "sm_80", 1,
-     true},
+     true, PACKED},
     {"int4_f32_not_aligned", QDNN_DATA_I4, QDNN_DATA_F32, 4, 64, QDNN_ZERO_NONE, QDNN_SCALE_F32, "sm_80", 1,
-     true},
+     true, PACKED},
     {"int8_f16_without_cache", QDNN_DATA_I8, QDNN_DATA_F16, 8, 128, QDNN_ZERO_NONE, QDNN_SCALE_F32, "sm_80",
-     0, false},
+     0, false, PACKED},
+    {"int8_f16_pages", QDNN_DATA_I8, QDNN_DATA_F16, 8, 128, QDNN_ZERO_NONE, QDNN_SCALE_F32, "sm_80", 0, true,
+     SLOTS_FIRST},
+    {"int4_zp_bf16_heads_first", QDNN_DATA_I4, QDNN_DATA_BF16, 4, 64, QDNN_ZERO_POINT, QDNN_SCALE_F16,
+     "sm_90", 0, true, HEADS_FIRST},
+    {"e4m3_f32_sliced", QDNN_DATA_F8E4M3, QDNN_DATA_F32, 8, 80, QDNN_ZERO_NONE, QDNN_SCALE_F32, "sm_75", 0,
+     true, SLICED},
+    {"int3_f64_heads_first", QDNN_DATA_I8, QDNN_DATA_F64, 3, 96, QDNN_ZERO_NONE, QDNN_SCALE_F32, "sm_120", 0,
+     true, HEADS_FIRST},
+    {"int8_f64_sliced_not_aligned", QDNN_DATA_I8, QDNN_DATA_F64, 8, 128, QDNN_ZERO_NONE, QDNN_SCALE_F32,
+     "sm_100", 1, true, SLICED},
 };
 typedef struct kv_case kv_case;
+
+static int64_t slots_of(const kv_case *c)
+{
+    return c->layout != PACKED ? PAGES * PAGE_SLOTS : c->is_listed ? SLOTS : TOKENS;
+}
+
+/* Elements from a token of x to the next. */
+static int64_t token_stride(const kv_case *c)
+{
+    return HEADS * c->head * (c->layout == SLICED ? 3 : 1);
+}
+
+/* Where a head of a slot begins among the codes, in elements. */
+static int64_t place_of(const kv_case *c, int64_t slot, int64_t head)
+{
+    const int64_t half_page = PAGE_SLOTS * HEADS * c->head, page = slot / PAGE_SLOTS * 2 * half_page,
+                  at = slot % PAGE_SLOTS;
+    if (c->layout == PACKED)
+        return (slot * HEADS + head) * c->head;
+    return page + (c->layout == HEADS_FIRST ? head * PAGE_SLOTS + at : at * HEADS + head) * c->head;
+}
 
 static ref_quant_spec spec_of(const kv_case *c)
 {
@@ -65,12 +101,12 @@ static ref_quant_spec spec_of(const kv_case *c)
 }
 
 /* Slots of each token; the last two tokens have none. */
-static void fill_slots(int32_t slots[TOKENS])
+static void fill_slots(int32_t slots[TOKENS], int64_t count)
 {
     for (int i = 0; i < TOKENS; i++)
-        slots[i] = (i * 7 + 3) % SLOTS;
+        slots[i] = (int32_t)((i * 7 + 3) % count);
     slots[TOKENS - 2] = -1;
-    slots[TOKENS - 1] = SLOTS;
+    slots[TOKENS - 1] = (int32_t)count;
 }
 
 enum { X, CODES, SCALE, ZERO, INDEX, PARTS };
@@ -79,47 +115,61 @@ static const qdnnOperand_t operands[PARTS] = {QDNN_OPERAND_X, QDNN_OPERAND_CODES
 
 /* On the host: x, the list, and the cache before and after. */
 typedef struct kv_data {
-    size_t bytes[PARTS], slot_bytes[PARTS];
+    size_t bytes[PARTS];
     uint8_t *before[PARTS], *after[PARTS];
 } kv_data;
 
-static bool data_make(const kv_case *c, kv_data *d)
+/* What is expected of one head. */
+static void quantize_head(const kv_case *c, kv_data *d, int64_t token, int64_t slot, int64_t head)
 {
     const ref_quant_spec spec = spec_of(c);
-    const int64_t token = HEADS * c->head, slots = c->is_listed ? SLOTS : TOKENS;
-    const ref_sizes of_slot = ref_sizes_of(&spec, 1, token);
-    const size_t sizes[PARTS] = {(size_t)token * ref_scalar_size(c->data), (size_t)of_slot.codes,
-                                 (size_t)of_slot.scale, (size_t)of_slot.zero, 4};
-    int32_t list[TOKENS];
+    const ref_sizes each = ref_sizes_of(&spec, 1, c->head);
+    const size_t x = (size_t)(token * token_stride(c) + head * c->head) * ref_scalar_size(c->data),
+                 group = (size_t)(slot * HEADS + head);
+    const ref_arrays arrays = {.codes = d->after[CODES] + place_of(c, slot, head) * c->bits / 8,
+                               .scale = d->after[SCALE] + group * (size_t)each.scale,
+                               .zero = d->after[ZERO] + group * (size_t)each.zero};
+    ref_scale(&spec, 1, c->head, d->before[X] + x, &arrays);
+    ref_quantize(&spec, 1, c->head, d->before[X] + x, &arrays);
+}
+
+static bool data_alloc(const kv_case *c, kv_data *d)
+{
+    const ref_quant_spec spec = spec_of(c);
+    const ref_sizes each = ref_sizes_of(&spec, 1, c->head);
+    const int64_t heads = slots_of(c) * HEADS, elements = (TOKENS - 1) * token_stride(c) + HEADS * c->head;
+    const size_t sizes[PARTS] = {(size_t)elements * ref_scalar_size(c->data),
+                                 (size_t)((place_of(c, slots_of(c) - 1, HEADS - 1) + c->head) * c->bits / 8),
+                                 (size_t)(heads * each.scale), (size_t)(heads * each.zero),
+                                 TOKENS * sizeof(int32_t)};
     bool ok = true;
     *d = (kv_data){0};
-    fill_slots(list);
     for (int i = 0; i < PARTS; i++) {
-        d->slot_bytes[i] = sizes[i];
-        d->bytes[i] = sizes[i] * (size_t)(i == X || i == INDEX ? TOKENS : slots);
-        d->before[i] = calloc(d->bytes[i] + 1, 1);
-        d->after[i] = calloc(d->bytes[i] + 1, 1);
+        d->bytes[i] = sizes[i];
+        d->before[i] = calloc(sizes[i] + 1, 1);
+        d->after[i] = calloc(sizes[i] + 1, 1);
         ok = ok && CHECK(d->before[i] && d->after[i]);
     }
-    for (int i = CODES; ok && i <= ZERO; i++)
-        fill_bytes(7, d->before[i], (int64_t)d->bytes[i]);
-    if (!ok)
+    return ok;
+}
+
+static bool data_make(const kv_case *c, kv_data *d)
+{
+    int32_t list[TOKENS];
+    if (!data_alloc(c, d))
         return false;
+    fill_slots(list, slots_of(c));
+    for (int i = CODES; i <= ZERO; i++)
+        fill_bytes(7, d->before[i], (int64_t)d->bytes[i]);
     fill_data(DATA_SPECIAL, &(format_facts){.bits = (unsigned)c->bits, .storage = c->storage}, c->data, 3,
-              d->before[X], TOKENS * token);
+              d->before[X], (int64_t)(d->bytes[X] / ref_scalar_size(c->data)));
     memcpy(d->before[INDEX], list, sizeof list);
     for (int i = 0; i < PARTS; i++)
         memcpy(d->after[i], d->before[i], d->bytes[i]);
     for (int t = 0; t < TOKENS; t++) {
-        int64_t slot = c->is_listed ? list[t] : t;
-        if (slot < 0 || slot >= slots)
-            continue;
-        const uint8_t *x = d->before[X] + (size_t)t * sizes[X];
-        const ref_arrays arrays = {.codes = d->after[CODES] + (size_t)slot * sizes[CODES],
-                                   .scale = d->after[SCALE] + (size_t)slot * sizes[SCALE],
-                                   .zero = d->after[ZERO] + (size_t)slot * sizes[ZERO]};
-        ref_scale(&spec, 1, token, x, &arrays);
-        ref_quantize(&spec, 1, token, x, &arrays);
+        const int64_t slot = c->is_listed ? list[t] : t;
+        for (int h = 0; h < HEADS && slot >= 0 && slot < slots_of(c); h++)
+            quantize_head(c, d, t, slot, h);
     }
     return true;
 }
@@ -132,15 +182,23 @@ static void data_free(kv_data *d)
     }
 }
 
+/* Pages have strides, of which the one between neighbours is that of place_of. */
+static bool describe_cache(const kv_case *c, qdnnTensorDescriptor_t cache)
+{
+    const int64_t packed[] = {SLOTS, HEADS, c->head}, pages[] = {PAGES, PAGE_SLOTS, HEADS, c->head};
+    const int64_t strides[] = {place_of(c, PAGE_SLOTS, 0), place_of(c, 1, 0), place_of(c, 0, 1), 1};
+    return c->layout == PACKED ? CHECK_QDNN(qdnnSetTensorDescriptor(cache, QDNN_DATA_F32, 3, packed, NULL))
+                               : CHECK_QDNN(qdnnSetTensorDescriptor(cache, QDNN_DATA_F32, 4, pages, strides));
+}
+
 static bool describe(const kv_case *c, qdnnTensorDescriptor_t *x, qdnnTensorDescriptor_t *cache,
                      qdnnQuantDescriptor_t *quant)
 {
+    const int64_t tokens[] = {TOKENS, HEADS, c->head}, strides[] = {token_stride(c), c->head, 1};
     return CHECK_QDNN(qdnnCreateTensorDescriptor(x)) && CHECK_QDNN(qdnnCreateTensorDescriptor(cache)) &&
            CHECK_QDNN(qdnnCreateQuantDescriptor(quant)) &&
-           CHECK_QDNN(
-               qdnnSetTensorDescriptor(*x, c->data, 3, (const int64_t[]){TOKENS, HEADS, c->head}, NULL)) &&
-           CHECK_QDNN(qdnnSetTensorDescriptor(*cache, QDNN_DATA_F32, 3,
-                                              (const int64_t[]){SLOTS, HEADS, c->head}, NULL)) &&
+           CHECK_QDNN(qdnnSetTensorDescriptor(*x, c->data, 3, tokens, strides)) &&
+           describe_cache(c, *cache) &&
            CHECK_QDNN(qdnnSetQuantDescriptor(*quant, c->storage, QDNN_GRANULARITY_GROUP, c->head)) &&
            CHECK_QDNN(qdnnSetQuantAttribute(*quant, QDNN_QUANT_CODE_BITS, c->bits)) &&
            CHECK_QDNN(qdnnSetQuantAttribute(*quant, QDNN_QUANT_SCALE_TYPE, c->scale)) &&
@@ -236,6 +294,43 @@ TEST_ROWS(ParityKvCache, IsRefused, refusals)
         CHECK_EQ_I64(qdnnCreateQuantizeKvCachePlan(handle, x, quant, cache, &plan), r->status);
         qdnnGetLastErrorString(error, sizeof error);
         CHECK_HAS(error, r->error);
+    }
+    qdnnDestroyTensorDescriptor(x);
+    qdnnDestroyTensorDescriptor(cache);
+    qdnnDestroyQuantDescriptor(quant);
+    ptxvm_end(handle);
+}
+
+/* Strides that no kernel takes: heads of x apart; a cache whose elements lie apart, or whose slots begin within heads. */
+static const struct {
+    const char *name;
+    int64_t x[3], cache[3];
+    const char *error;
+} wrong_strides[] = {
+    {"heads_of_x", {400, 128, 1}, {192, 64, 1}, "x has strides that are not packed"},
+    {"tokens_of_x", {196, 64, 1}, {192, 64, 1}, "a multiple of 8"},
+    {"elements", {192, 64, 1}, {384, 128, 2}, "cache has strides that are not packed"},
+    {"slots", {192, 64, 1}, {200, 64, 1}, "multiples of the head size"},
+};
+
+TEST_ROWS(ParityKvCache, StridesAreRefused, wrong_strides)
+{
+    NEED_PTXVM;
+    const int64_t dims[] = {TOKENS, HEADS, 64};
+    qdnnTensorDescriptor_t x = NULL, cache = NULL;
+    qdnnQuantDescriptor_t quant = NULL;
+    qdnnPlan_t plan = NULL;
+    char error[512] = "";
+    qdnnHandle_t handle = ptxvm_begin("sm_80", 1, "all", "stderr");
+    if (handle && CHECK_QDNN(qdnnCreateTensorDescriptor(&x)) &&
+        CHECK_QDNN(qdnnCreateTensorDescriptor(&cache)) && CHECK_QDNN(qdnnCreateQuantDescriptor(&quant)) &&
+        CHECK_QDNN(qdnnSetTensorDescriptor(x, QDNN_DATA_F16, 3, dims, wrong_strides[index].x)) &&
+        CHECK_QDNN(qdnnSetTensorDescriptor(cache, QDNN_DATA_F16, 3, dims, wrong_strides[index].cache)) &&
+        CHECK_QDNN(qdnnSetQuantDescriptor(quant, QDNN_DATA_I8, QDNN_GRANULARITY_GROUP, 64))) {
+        CHECK_EQ_I64(qdnnCreateQuantizeKvCachePlan(handle, x, quant, cache, &plan),
+                     QDNN_STATUS_NOT_SUPPORTED);
+        qdnnGetLastErrorString(error, sizeof error);
+        CHECK_HAS(error, wrong_strides[index].error);
     }
     qdnnDestroyTensorDescriptor(x);
     qdnnDestroyTensorDescriptor(cache);
