@@ -41,6 +41,26 @@ static float chain_of_f32(const uint16_t *x, const uint16_t *w, int64_t k)
     return sum;
 }
 
+/* One chain of instructions over all of K, as a product without strips has it; and the same over four parts of K, whose sums are
+ * added in order: cuBLAS' split-K. */
+static float chain_of_mma(const uint16_t *x, const uint16_t *w, int64_t k)
+{
+    const int depth = ref_tensor_depth(REF_TENSOR_SM80, QDNN_DATA_F16);
+    float sum = 0;
+    for (int64_t i = 0; i < k; i += depth)
+        sum = ref_tensor_mma(REF_TENSOR_SM80, QDNN_DATA_F16, x + i, QDNN_DATA_F16, w + i, depth, sum);
+    return sum;
+}
+
+static float split_chain_of_mma(const uint16_t *x, const uint16_t *w, int64_t k)
+{
+    enum { PARTS = 4 };
+    float sum = 0;
+    for (int64_t p = 0; p < PARTS; p++)
+        sum += chain_of_mma(x + p * k / PARTS, w + p * k / PARTS, k / PARTS);
+    return sum;
+}
+
 static float on_sm80(const uint16_t *x, const uint16_t *w, int64_t k)
 {
     return ref_tensor_sum(REF_TENSOR_SM80, QDNN_DATA_F16, x, QDNN_DATA_F16, w, k);
@@ -77,7 +97,11 @@ static void accuracy(void)
     static const struct {
         const char *name;
         sum_fn *sum;
-    } ways[] = {{"f32_chain", chain_of_f32}, {"sm_80", on_sm80}, {"sm_90", on_sm90}};
+    } ways[] = {{"f32_chain", chain_of_f32},
+                {"sm_80_without_strips", chain_of_mma},
+                {"sm_80_split_by_4", split_chain_of_mma},
+                {"sm_80", on_sm80},
+                {"sm_90", on_sm90}};
     for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++)
         for (size_t i = 0; i < sizeof ks / sizeof ks[0]; i++) {
             char name[96];
@@ -89,12 +113,12 @@ static void accuracy(void)
 
 /* ---- Costs ---- */
 
-enum { SIZE = 4096, ROW_COUNTS = 4, SPECIAL_SMS = 3 };
+enum { SIZE = 4096, ROW_COUNTS = 4, OTHER_SMS = 3 };
 
 static const uint64_t row_counts[ROW_COUNTS] = {1, 16, 64, 256};
 
 /* `asked`: SASS instructions per weight on sm_80 by M, at most; 0: nothing is asked for, and it is not measured. Other targets
- * may take 15% more. */
+ * may take 15% more; they are measured up to 64 rows. */
 typedef struct cost_case {
     const char *name, *kernel;
     const char *settings; /* "key=value key=value" */
@@ -105,21 +129,21 @@ typedef struct cost_case {
 #define TRANSPOSED "groups=rows scale_order=transposed "
 /* clang-format off */
 static const cost_case cases[] = {
-    {"int4_g128", "matmul_int4",      TRANSPOSED "scale=f16",                false, true,  {3.5, 3.6, 5.0, 0}},
-    {"nf4_g64",   "matmul_nf4",       TRANSPOSED "group_size=64",            false, true,  {4.4, 4.5, 6.0, 0}},
-    {"nvfp4",     "matmul_e2m1",      TRANSPOSED "scale=e4m3 group_size=16", false, true,  {3.6, 3.7, 5.2, 0}},
+    {"int4_g128", "matmul_int4",      TRANSPOSED "scale=f16",                false, true,  {3.5, 3.6, 5.0, 14}},
+    {"nf4_g64",   "matmul_nf4",       TRANSPOSED "group_size=64",            false, true,  {4.4, 4.5, 6.0, 16}},
+    {"nvfp4",     "matmul_e2m1",      TRANSPOSED "scale=e4m3 group_size=16", false, true,  {3.6, 3.7, 5.2, 14}},
     {"int4_g128", "matmul_int4",      "groups=rows scale=f16",               true,  false, {0, 0, 0, 14}},
     {"nf4_g64",   "matmul_nf4",       "groups=rows group_size=64",           true,  false, {0, 0, 0, 16}},
     {"nvfp4",     "matmul_e2m1",      "groups=rows scale=e4m3 group_size=16", true, false, {0, 0, 0, 14}},
-    {"q4_k",      "matmul_gguf_q4_k", "",                                    false, true,  {5.3, 5.5, 7.0, 0}},
+    {"q4_k",      "matmul_gguf_q4_k", "",                                    false, true,  {5.3, 5.5, 7.0, 17}},
     {"q4_k",      "matmul_gguf_q4_k", "",                                    true,  false, {0, 0, 0, 17}},
 };
 /* clang-format on */
 
 typedef struct costs {
-    double issued;     /* thread instructions per weight: of SASS, else of PTX */
-    double dequant;    /* instructions that decode, per mma; 0: not known */
-    double requested;  /* sectors, against the least possible */
+    double issued;    /* thread instructions per weight: of SASS, else of PTX */
+    double dequant;   /* instructions that decode, per mma; 0: not known */
+    double requested; /* sectors, against the least possible */
     int registers, spill_bytes;
     uint64_t bank_conflicts, blocks;
     bool is_sass;
@@ -173,8 +197,8 @@ static double least_sectors(const cost_run *r)
 
 static void add_sass(cost_run *r, const kernel_step *step, const char *ptx)
 {
-    static const char *const decoding[] = {"LOP3",  "PRMT", "SHF",  "HADD2", "HMUL2", "HFMA2",
-                                           "FADD",  "FMUL", "FFMA", "F2FP",  "LDS"};
+    static const char *const decoding[] = {"LOP3", "PRMT", "SHF",  "HADD2", "HMUL2", "HFMA2",
+                                           "FADD", "FMUL", "FFMA", "F2FP",  "LDS"};
     const ptxvm_counters *c = ptxvm_last_counters(r->vm);
     const double weights = (double)SIZE * SIZE / SASS_LANES;
     char error[512];
@@ -238,10 +262,12 @@ static void report_cost(const cost_run *r, uint64_t m, double asked)
     snprintf(name, sizeof name, "tensor.%s.%s.m%llu.%s", r->c->name, r->c->is_tile ? "tile" : "prepacked",
              (unsigned long long)m, r->sm);
     snprintf(note, sizeof note,
-             "%s, asked for %.2f: %s; %d registers, %d bytes spilled, %llu bank conflicts; %.1f decoding per mma; requested "
+             "%s, asked for %.2f: %s; %d registers, %d bytes spilled, %llu bank conflicts; %.1f decoding per "
+             "mma; requested "
              "sectors %.2f of the least, %llu blocks",
-             s->is_sass ? "SASS" : "PTX", asked, s->issued <= asked ? "met" : "missed", s->registers, s->spill_bytes,
-             (unsigned long long)s->bank_conflicts, s->dequant, s->requested, (unsigned long long)s->blocks);
+             s->is_sass ? "SASS" : "PTX", asked, s->issued <= asked ? "met" : "missed", s->registers,
+             s->spill_bytes, (unsigned long long)s->bank_conflicts, s->dequant, s->requested,
+             (unsigned long long)s->blocks);
     bench_report(name, s->issued, "per weight", note);
 }
 
@@ -253,7 +279,8 @@ static void measure_cost(const cost_case *c, const char *sm, uint64_t m, double 
     bench_progress("tensor.%s.m%llu.%s", c->name, (unsigned long long)m, sm);
     if (!set_settings(&r, m) || ptxvm_create(&config, &r.vm) != PTXVM_OK)
         return;
-    bool ok = ptxvm_alloc(r.vm, bytes, &r.buffer) == PTXVM_OK && ptxvm_fill(r.vm, r.buffer, 0, bytes) == PTXVM_OK;
+    bool ok =
+        ptxvm_alloc(r.vm, bytes, &r.buffer) == PTXVM_OK && ptxvm_fill(r.vm, r.buffer, 0, bytes) == PTXVM_OK;
     for (int i = 0; i < r.steps.count && ok; i++)
         ok = run_step(&r, &r.steps.at[i]);
     if (ok)
@@ -263,12 +290,12 @@ static void measure_cost(const cost_case *c, const char *sm, uint64_t m, double 
 
 static void cost_of(const cost_case *c)
 {
-    static const char *const others[SPECIAL_SMS] = {"sm_75", "sm_90", "sm_120"};
+    static const char *const others[OTHER_SMS] = {"sm_75", "sm_90", "sm_120"};
     for (int i = 0; i < ROW_COUNTS; i++) {
         if (c->asked[i] <= 0)
             continue;
         measure_cost(c, "sm_80", row_counts[i], c->asked[i]);
-        for (int k = 0; k < SPECIAL_SMS && c->on_all_sms; k++)
+        for (int k = 0; k < OTHER_SMS && c->on_all_sms && row_counts[i] <= 64; k++)
             measure_cost(c, others[k], row_counts[i], 1.15 * c->asked[i]);
     }
 }

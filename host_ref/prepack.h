@@ -10,7 +10,7 @@ code_place hr_packed_place(int bits, int64_t k_count, int64_t n, int64_t k);
 
 /* prepack_blocks.c: all blocks of [n, k], or back. */
 int64_t hr_prepacked_block_bytes(qdnnBlockFormat_t format, int64_t n, int64_t k);
-void hr_prepack_blocks(qdnnBlockFormat_t format, int64_t n_count, int64_t k_count, uint8_t *blocks, uint8_t *packed,
-                       bool back);
+void hr_prepack_blocks(qdnnBlockFormat_t format, int64_t n_count, int64_t k_count, uint8_t *blocks,
+                       uint8_t *packed, bool back);
 
 #endif

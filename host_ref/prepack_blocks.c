@@ -18,14 +18,22 @@ typedef struct {
 } packing;
 
 static const packing packings[] = {
-    {QDNN_BLOCK_Q4_0, 32, 18, {2, 16, 2}, {0}},      {QDNN_BLOCK_Q4_1, 32, 20, {4, 16, 2}, {0}},
-    {QDNN_BLOCK_Q5_0, 32, 22, {6, 16, 2}, {2, 1, 8}}, {QDNN_BLOCK_Q5_1, 32, 24, {8, 16, 2}, {4, 1, 8}},
-    {QDNN_BLOCK_Q8_0, 32, 34, {2, 32, 1}, {0}},      {QDNN_BLOCK_Q8_1, 32, 36, {4, 32, 1}, {0}},
-    {QDNN_BLOCK_Q2_K, 256, 84, {16, 32, 4}, {0}},    {QDNN_BLOCK_Q3_K, 256, 110, {32, 32, 4}, {0, 32, 8}},
-    {QDNN_BLOCK_Q4_K, 256, 144, {16, 32, 2}, {0}},   {QDNN_BLOCK_Q5_K, 256, 176, {48, 32, 2}, {16, 32, 8}},
-    {QDNN_BLOCK_Q6_K, 256, 210, {0, 64, 2}, {128, 32, 4}}, {QDNN_BLOCK_Q8_K, 256, 292, {4, 256, 1}, {0}},
-    {QDNN_BLOCK_IQ4_NL, 32, 18, {2, 16, 2}, {0}},    {QDNN_BLOCK_IQ4_XS, 256, 136, {8, 16, 2}, {0}},
-    {QDNN_BLOCK_TQ2_0, 256, 66, {0, 32, 4}, {0}},    {QDNN_BLOCK_MXFP4, 32, 17, {1, 16, 2}, {0}},
+    {QDNN_BLOCK_Q4_0, 32, 18, {2, 16, 2}, {0}},
+    {QDNN_BLOCK_Q4_1, 32, 20, {4, 16, 2}, {0}},
+    {QDNN_BLOCK_Q5_0, 32, 22, {6, 16, 2}, {2, 1, 8}},
+    {QDNN_BLOCK_Q5_1, 32, 24, {8, 16, 2}, {4, 1, 8}},
+    {QDNN_BLOCK_Q8_0, 32, 34, {2, 32, 1}, {0}},
+    {QDNN_BLOCK_Q8_1, 32, 36, {4, 32, 1}, {0}},
+    {QDNN_BLOCK_Q2_K, 256, 84, {16, 32, 4}, {0}},
+    {QDNN_BLOCK_Q3_K, 256, 110, {32, 32, 4}, {0, 32, 8}},
+    {QDNN_BLOCK_Q4_K, 256, 144, {16, 32, 2}, {0}},
+    {QDNN_BLOCK_Q5_K, 256, 176, {48, 32, 2}, {16, 32, 8}},
+    {QDNN_BLOCK_Q6_K, 256, 210, {0, 64, 2}, {128, 32, 4}},
+    {QDNN_BLOCK_Q8_K, 256, 292, {4, 256, 1}, {0}},
+    {QDNN_BLOCK_IQ4_NL, 32, 18, {2, 16, 2}, {0}},
+    {QDNN_BLOCK_IQ4_XS, 256, 136, {8, 16, 2}, {0}},
+    {QDNN_BLOCK_TQ2_0, 256, 66, {0, 32, 4}, {0}},
+    {QDNN_BLOCK_MXFP4, 32, 17, {1, 16, 2}, {0}},
     {QDNN_BLOCK_NVFP4, 64, 36, {4, 8, 2}, {0}},
 };
 
@@ -117,8 +125,8 @@ int64_t hr_prepacked_block_bytes(qdnnBlockFormat_t format, int64_t n, int64_t k)
     return hr_prepacked_code_bytes(code_bits(p), n, k) + columns_of(n) * (k / p->elements) * header_bytes(p);
 }
 
-static void move_block(const packing *p, int64_t n_count, int64_t k_count, int64_t n, int64_t b, uint8_t *block,
-                       uint8_t *packed, bool back)
+static void move_block(const packing *p, int64_t n_count, int64_t k_count, int64_t n, int64_t b,
+                       uint8_t *block, uint8_t *packed, bool back)
 {
     const int bits = code_bits(p);
     uint8_t *headers = packed + hr_prepacked_code_bytes(bits, n_count, k_count);
@@ -140,8 +148,8 @@ static void move_block(const packing *p, int64_t n_count, int64_t k_count, int64
     }
 }
 
-void hr_prepack_blocks(qdnnBlockFormat_t format, int64_t n_count, int64_t k_count, uint8_t *blocks, uint8_t *packed,
-                       bool back)
+void hr_prepack_blocks(qdnnBlockFormat_t format, int64_t n_count, int64_t k_count, uint8_t *blocks,
+                       uint8_t *packed, bool back)
 {
     const packing *p = packing_of(format);
     const int64_t of_row = k_count / p->elements;

@@ -173,7 +173,9 @@ void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
 kernel_geometry prepack_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     const coding c = {row->format, spec};
-    return spec->unpack && !format_is_blocks(row->format) ? matrix_geometry(&c) : (kernel_geometry){.block = PREPACK_THREADS, .blocks = 1};
+    return spec->unpack && !format_is_blocks(row->format)
+               ? matrix_geometry(&c)
+               : (kernel_geometry){.block = PREPACK_THREADS, .blocks = 1};
 }
 
 void prepack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,

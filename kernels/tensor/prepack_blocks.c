@@ -60,14 +60,16 @@ ptx_val prepack_block_code(ptx_builder *b, const packing *p, ptx_val n, ptx_val 
 /* ---- Headers ---- */
 
 /* Where bytes `place` on of the header of a column in the row of headers at `first` lie; a word, or what is less. */
-static ptx_val header_address(ptx_builder *b, const packing *p, ptx_val first, ptx_val columns, ptx_val n, unsigned place)
+static ptx_val header_address(ptx_builder *b, const packing *p, ptx_val first, ptx_val columns, ptx_val n,
+                              unsigned place)
 {
     const unsigned all = prepack_header_bytes(p->blocks), step = place + 4 <= all ? 4 : all % 4;
     return ptx_at(b, ptx_mad(b, columns, ptx_u64(b, place), first), n, step);
 }
 
 /* Bytes of a header: from the block to the packed ones, or back; those of columns that do not exist are 0. */
-static void move_header(ptx_builder *b, const packing *p, ptx_val first, ptx_val columns, ptx_val n, ptx_val block, bool back)
+static void move_header(ptx_builder *b, const packing *p, ptx_val first, ptx_val columns, ptx_val n,
+                        ptx_val block, bool back)
 {
     const unsigned all = prepack_header_bytes(p->blocks);
     ptx_val exists = ptx_setp(b, PTX_LT, n, p->n);
@@ -94,7 +96,8 @@ static void move_headers(ptx_builder *b, const packing *p, ptx_val step, bool ba
     ptx_val headers = ptx_add(b, p->packed, codes);
     ptx_val at = ptx_for(b, ptx_global_index64(b), ptx_mul(b, columns, of_row), step);
     ptx_val block = ptx_div(b, at, columns), n = ptx_sub(b, at, ptx_mul(b, block, columns));
-    ptx_val first = ptx_mad(b, ptx_mul(b, block, columns), ptx_u64(b, prepack_header_bytes(p->blocks)), headers);
+    ptx_val first =
+        ptx_mad(b, ptx_mul(b, block, columns), ptx_u64(b, prepack_header_bytes(p->blocks)), headers);
     move_header(b, p, first, columns, n, block_address_of(b, p, n, block), back);
     ptx_end_for(b);
 }
@@ -107,12 +110,14 @@ void prepack_block_headers(ptx_builder *b, const packing *p, ptx_val step)
 /* ---- Back ---- */
 
 /* All bytes of a part, one a thread: the bits from `shift` on of the codes that have fields in it. */
-static void unpack_part(ptx_builder *b, const packing *p, const block_part *part, unsigned shift, ptx_val step)
+static void unpack_part(ptx_builder *b, const packing *p, const block_part *part, unsigned shift,
+                        ptx_val step)
 {
     const unsigned elements = ceil_log2(p->blocks->elements), bytes = ceil_log2(part_bytes(p->blocks, part));
     ptx_val of_row = ptx_shr(b, p->k, elements), all = ptx_shl(b, ptx_mul(b, p->n, of_row), bytes);
     ptx_val at = ptx_for(b, ptx_global_index64(b), all, step);
-    ptx_val number = ptx_shr(b, at, bytes), n = ptx_div(b, number, of_row), block = ptx_sub(b, number, ptx_mul(b, n, of_row));
+    ptx_val number = ptx_shr(b, at, bytes), n = ptx_div(b, number, of_row),
+            block = ptx_sub(b, number, ptx_mul(b, n, of_row));
     ptx_val j = ptx_and(b, ptx_cvt(b, PTX_U32, at), (1 << bytes) - 1), byte = ptx_u32(b, 0);
     for (unsigned f = 0; f < part->fields; f++) {
         ptx_val k = ptx_add(b, ptx_shl(b, block, elements), ptx_cvt(b, PTX_U64, element_of(b, part, j, f)));

@@ -34,7 +34,8 @@ const format_row *prepack_integers(unsigned bits)
 uint64_t prepack_bytes(const format_row *format, uint64_t n, uint64_t k)
 {
     const block_layout *blocks = block_layout_of(format);
-    const uint64_t columns = ceil_div(n, UNIT_N) * UNIT_N, codes = columns * ceil_div(k, UNIT_K) * UNIT_K / 8 * prepack_bits(format);
+    const uint64_t columns = ceil_div(n, UNIT_N) * UNIT_N,
+                   codes = columns * ceil_div(k, UNIT_K) * UNIT_K / 8 * prepack_bits(format);
     return blocks ? codes + columns * (k / blocks->elements) * prepack_header_bytes(blocks) : codes;
 }
 
@@ -53,7 +54,8 @@ static const struct {
 block_parts prepack_parts(const block_layout *layout)
 {
     const block_section *section = &layout->sections[0];
-    block_parts p = {.low = {layout->at.codes, section->span, section->strands}, .high = {.first = layout->at.high}};
+    block_parts p = {.low = {layout->at.codes, section->span, section->strands},
+                     .high = {.first = layout->at.high}};
     for (size_t i = 0; i < sizeof odd_parts / sizeof odd_parts[0]; i++) {
         if (odd_parts[i].codes != layout->codes)
             continue;

@@ -43,27 +43,32 @@ static void multiply(ptx_builder *b, const stream *s, const ptx_val a[4], const 
     ptx_mma_into(b, id, sums, a + 2, x + 1, sums);
 }
 
-/* Two steps at a time: ldmatrix brings x for both. */
+/* Operand A of a step of the strip, of all tiles. */
+static void decode_step(ptx_builder *b, stream *s, const unit_words *w, unsigned of_strip,
+                        ptx_val a[TILES][4])
+{
+    if (s->blocks)
+        stream_blocks_of_step(b, s, &s->headers, of_strip);
+    else
+        stream_scales_of_step(b, s, of_strip, w);
+    for (unsigned q = 0; q < TILES; q++)
+        stream_decode_step(b, s, w, q, of_strip % UNIT_STEPS, a[q]);
+}
+
+/* ldmatrix brings x of two steps for eight rows or, where there are more rows, of one step for sixteen. */
 static void multiply_unit(ptx_builder *b, stream *s, const unit_words *w, unsigned unit)
 {
-    const unsigned x_unit = unit % s->phase_units, rows_8 = 8 * s->phase_units * s->chunk;
-    for (unsigned half = 0; half < 2; half++) {
-        ptx_val a[2][TILES][4];
-        for (unsigned j = 0; j < 2; j++) {
-            const unsigned step = 2 * half + j, of_strip = unit * UNIT_STEPS + step;
-            if (s->blocks)
-                stream_blocks_of_step(b, s, &s->headers, of_strip);
-            else
-                stream_scales_of_step(b, s, of_strip, w);
-            for (unsigned q = 0; q < TILES; q++)
-                stream_decode_step(b, s, w, q, step, a[j][q]);
-        }
-        for (unsigned i = 0; i < s->m_tiles; i++) {
-            ptx_val x[4];
-            ptx_ldmatrix(b, s->x_lane[half], (int)(i * rows_8 + x_unit * s->chunk), x, 4);
+    const unsigned steps = s->m_tiles > 1 ? 1 : 2, rows_8 = 8 * s->phase_units * s->chunk;
+    const int x_unit = (int)(unit % s->phase_units * s->chunk);
+    for (unsigned step = 0; step < UNIT_STEPS; step += steps) {
+        ptx_val a[2][TILES][4], x[4];
+        for (unsigned j = 0; j < steps; j++)
+            decode_step(b, s, w, unit * UNIT_STEPS + step + j, a[j]);
+        for (unsigned i = 0; i < s->m_tiles; i += 2) {
+            ptx_ldmatrix(b, s->x_lane[step], (int)(i * rows_8) + x_unit, x, 4);
             for (unsigned j = 0; j < 2; j++)
                 for (unsigned q = 0; q < TILES; q++)
-                    multiply(b, s, a[j][q], &x[2 * j], s->sums[q][i]);
+                    multiply(b, s, a[steps > 1 ? j : 0][q], &x[2 * j], s->sums[q][i + (steps > 1 ? 0 : j)]);
         }
     }
 }
@@ -71,13 +76,13 @@ static void multiply_unit(ptx_builder *b, stream *s, const unit_words *w, unsign
 static void whole_strip(ptx_builder *b, stream *s)
 {
     unit_words w[UNITS];
-    for (unsigned u = 0; u < AHEAD; u++)
+    for (unsigned u = 0; u < s->ahead; u++)
         load_unit_of_strip(b, s, u, &w[u]);
     for (unsigned u = 0; u < UNITS; u++) {
         if (u % s->phase_units == 0)
             stream_load_x(b, s, u / s->phase_units);
-        if (u + AHEAD < UNITS)
-            load_unit_of_strip(b, s, u + AHEAD, &w[u + AHEAD]);
+        if (u + s->ahead < UNITS)
+            load_unit_of_strip(b, s, u + s->ahead, &w[u + s->ahead]);
         multiply_unit(b, s, &w[u], u);
     }
 }
@@ -95,7 +100,8 @@ static void mask_step(ptx_builder *b, const stream *s, ptx_val k, ptx_val a[4])
     }
 }
 
-static void short_step(ptx_builder *b, stream *s, const unit_words *w, unsigned step, ptx_val k, ptx_val phase_k)
+static void short_step(ptx_builder *b, stream *s, const unit_words *w, unsigned step, ptx_val k,
+                       ptx_val phase_k)
 {
     ptx_val a[TILES][4], piece = ptx_shr(b, ptx_sub(b, k, phase_k), 3);
     for (unsigned q = 0; q < TILES; q++) {
@@ -120,8 +126,8 @@ static unsigned turn_k(const stream *s)
 }
 
 /* The turn at k0 (u32). */
-static void short_turn(ptx_builder *b, stream *s, const ptx_val *pointers, const block_headers *headers, ptx_val k0,
-                       ptx_val phase_k)
+static void short_turn(ptx_builder *b, stream *s, const ptx_val *pointers, const block_headers *headers,
+                       ptx_val k0, ptx_val phase_k)
 {
     const unsigned together = s->blocks ? s->blocks->elements / 16 : 1; /* steps that exist or not */
     unit_words w;
@@ -157,7 +163,8 @@ static void short_strip(ptx_builder *b, stream *s)
         ptx_val k0 = ptx_for(b, first, ptx_min(b, s->k, ptx_add(b, first, phase_k)), (int)turn_k(s));
         short_turn(b, s, pointers, &headers, k0, first);
         for (unsigned q = 0; q < TILES; q++)
-            ptx_assign(b, pointers[q], ptx_add(b, pointers[q], ptx_u64(b, turn_k(s) / UNIT_K * 128 * s->bits)));
+            ptx_assign(b, pointers[q],
+                       ptx_add(b, pointers[q], ptx_u64(b, turn_k(s) / UNIT_K * 128 * s->bits)));
         if (s->blocks)
             stream_headers_advance(b, s, &headers, turn_k(s));
         ptx_end_for(b);
@@ -266,6 +273,7 @@ static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
                 .bits = prepack_bits(row->format),
                 .rows = (unsigned)spec->tile_rows,
                 .m_tiles = (unsigned)spec->tile_rows / 8,
+                .ahead = spec->tile_rows > 64 ? 1 : AHEAD_MAX,
                 .k_in_columns = spec->reduction == KERNEL_K_COLUMNS};
     begin_rows(b, &s);
     s.n = ptx_cvt(b, PTX_U32, s.args.outputs);
@@ -314,11 +322,12 @@ static unsigned outputs_of(const kernel_row *row, const kernel_spec *spec)
     return BLOCK_N;
 }
 
+/* Tiles of ROWS_MAX rows take a quarter less instructions, but a few registers too many: some formats spill. */
 uint64_t kernel_stream_rows(const kernel_row *row, uint64_t rows)
 {
     (void)row;
     uint64_t m = 8;
-    while (m < rows && m < ROWS_MAX)
+    while (m < rows && m < ROWS_MAX / 2)
         m *= 2;
     return m;
 }
@@ -341,7 +350,7 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
     else if (spec->addend)
         why = "product stream does not take an addend";
     else if (m < 8 || m > ROWS_MAX || (m & (m - 1)) != 0)
-        why = "product stream takes tile_rows of 8, 16, 32 and 64";
+        why = "product stream takes tile_rows of 8, 16, 32, 64 and 128";
     if (why)
         snprintf(error, error_size, "%s", why);
     return !why;

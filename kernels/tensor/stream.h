@@ -2,7 +2,7 @@
  * they are decoded to operand A of mma; x is operand B, so that eight rows take one instruction for 256 weights.
  *
  * A warp has one strip of 512 k of 32 columns; the eight warps of a block stand side by side and share that strip of x in
- * shared memory. Loads run four units ahead. The sum of each strip goes to the workspace, [strip][m][n], by itself; a second
+ * shared memory. Loads run four units ahead (with 128 rows, one). The sum of each strip goes to the workspace, [strip][m][n], by itself; a second
  * kernel (strips.c) joins them in order and completes y.
  *
  *   stream.c          the kernel
@@ -24,13 +24,13 @@ enum {
     STREAM_THREADS = STREAM_WARPS * WARP,
     STRIP = 512,
     UNITS = STRIP / UNIT_K,
-    AHEAD = 4,              /* units */
-    TILES = 2,              /* of 16 columns, a warp */
-    COLUMNS = 2 * TILES,    /* whose weights a lane decodes: g, g + 8, g + 16, g + 24 */
-    ROWS_MAX = 64,
+    AHEAD_MAX = 4,       /* units */
+    TILES = 2,           /* of 16 columns, a warp */
+    COLUMNS = 2 * TILES, /* whose weights a lane decodes: g, g + 8, g + 16, g + 24 */
+    ROWS_MAX = 128,
     BITS_MAX = 8,
     HEADER_WORDS_MAX = 9,
-    CHUNK_BYTES = 2 * UNIT_K, /* of a row of x in one unit */
+    CHUNK_BYTES = 2 * UNIT_K,           /* of a row of x in one unit */
     STRIPS_OUTPUTS = 4 * STREAM_THREADS /* that a block of the second kernel completes in a row */
 };
 
@@ -48,15 +48,16 @@ typedef struct unit_words {
 
 /* Scales of a byte for every 16 k: the lane 4g + t loads those of step t of a unit, of its quad's columns. */
 typedef struct quad_scales {
-    ptx_val from[COLUMNS];           /* pointers: of the strip's step t */
-    ptx_val step;                    /* u32: bytes to the next step */
-    ptx_val lanes[UNIT_STEPS];       /* u32: of the quad */
-    ptx_val pairs[COLUMNS / 2];      /* f16x2: of columns g and g + 8, g + 16 and g + 24 */
+    ptx_val from[COLUMNS];      /* pointers: of the strip's step t */
+    ptx_val step;               /* u32: bytes to the next step */
+    ptx_val lanes[UNIT_STEPS];  /* u32: of the quad */
+    ptx_val pairs[COLUMNS / 2]; /* f16x2: of columns g and g + 8, g + 16 and g + 24 */
 } quad_scales;
 
 typedef struct block_headers {
-    ptx_val words, tail; /* pointers: to the first word of column my_n in the strip's first block, and to what is less than a word */
-    ptx_val columns;     /* u64: N, rounded up */
+    ptx_val words,
+        tail; /* pointers: to the first word of column my_n in the strip's first block, and to what is less than a word */
+    ptx_val columns; /* u64: N, rounded up */
 } block_headers;
 
 typedef struct stream {
@@ -75,12 +76,15 @@ typedef struct stream {
     ptx_val n0, m0, k0;   /* u32: of the warp, of the block (of a grouped product 0), of the strip */
     ptx_val my_n;         /* u32: the column whose group this lane loads */
     ptx_val units[TILES]; /* pointers to this lane's words of the strip's first unit */
-    unsigned chunk;       /* bytes from a chunk of x to the next: where there is a table, they lie between its entries */
-    unsigned phase_units; /* of which x is in shared memory at a time: all of a strip, or half of them */
+    unsigned
+        chunk; /* bytes from a chunk of x to the next: where there is a table, they lie between its entries */
+    unsigned
+        phase_units; /* of which x is in shared memory at a time: all of a strip, or a half or a quarter */
+    unsigned ahead;  /* units that are loaded before their use */
     ptx_val x_shared;
-    ptx_val x_lane[2];  /* u32: where ldmatrix reads, for steps 0 and 1, and 2 and 3 of a unit */
-    ptx_val table;      /* u32: address of the table of pairs; empty: there is none */
-    ptx_val table_copy; /* u32: this lane's place in an entry */
+    ptx_val x_lane[UNIT_STEPS]; /* u32: where ldmatrix reads from a step of a unit on */
+    ptx_val table;              /* u32: address of the table of pairs; empty: there is none */
+    ptx_val table_copy;         /* u32: this lane's place in an entry */
     ptx_val sums[TILES][ROWS_MAX / 8][4];
     column_groups groups; /* of my_n, from the strip's first on */
     quad_scales quads;

@@ -8,7 +8,8 @@ void stream_blocks_begin(ptx_builder *b, stream *s)
 {
     const block_layout *layout = s->blocks;
     const unsigned bytes = prepack_header_bytes(layout);
-    ptx_val n = ptx_cvt(b, PTX_U64, s->my_n), columns = ptx_shl(b, emit_divide_up(b, s->args.outputs, UNIT_N), 4);
+    ptx_val n = ptx_cvt(b, PTX_U64, s->my_n),
+            columns = ptx_shl(b, emit_divide_up(b, s->args.outputs, UNIT_N), 4);
     ptx_val block = ptx_cvt(b, PTX_U64, ptx_shr(b, s->k0, ceil_log2(layout->elements)));
     ptx_val units_k = emit_divide_up(b, s->args.k, UNIT_K);
     ptx_val codes = ptx_mul(b, ptx_mul(b, columns, units_k), ptx_u64(b, UNIT_K * s->bits / 8));
@@ -16,7 +17,8 @@ void stream_blocks_begin(ptx_builder *b, stream *s)
                             ptx_mad(b, ptx_mul(b, block, columns), ptx_u64(b, bytes), codes));
     s->headers = (block_headers){.words = ptx_at(b, first, n, 4), .columns = columns};
     if (bytes % 4)
-        s->headers.tail = ptx_add(b, ptx_at(b, first, n, bytes % 4), ptx_mul(b, columns, ptx_u64(b, bytes / 4 * 4)));
+        s->headers.tail =
+            ptx_add(b, ptx_at(b, first, n, bytes % 4), ptx_mul(b, columns, ptx_u64(b, bytes / 4 * 4)));
     s->bias = layout->bias;
     s->code_spec = *s->spec;
     s->code_spec.code = QDNN_CODE_UNSIGNED;
@@ -45,7 +47,8 @@ void stream_headers_advance(ptx_builder *b, const stream *s, block_headers *h, u
         ptx_assign(b, h->tail, ptx_add(b, h->tail, step));
 }
 
-static ptx_val load_word(ptx_builder *b, const stream *s, const block_headers *h, unsigned block, unsigned word)
+static ptx_val load_word(ptx_builder *b, const stream *s, const block_headers *h, unsigned block,
+                         unsigned word)
 {
     const unsigned bytes = prepack_header_bytes(s->blocks), tail = bytes % 4;
     const unsigned before = block * bytes + (word < bytes / 4 ? 4 * word : 0);
@@ -62,7 +65,8 @@ static ptx_val load_word(ptx_builder *b, const stream *s, const block_headers *h
 /* So many bits of the field at that byte of the block, from `bit` on: u32. */
 static ptx_val field(ptx_builder *b, const stream *s, unsigned byte, unsigned bit, unsigned bits)
 {
-    const unsigned place = prepack_header_place(s->blocks, byte + bit / 8), position = place % 4 * 8 + bit % 8;
+    const unsigned place = prepack_header_place(s->blocks, byte + bit / 8),
+                   position = place % 4 * 8 + bit % 8;
     ptx_val word = s->header[place / 4];
     if (position == 0 && bits == 32)
         return word;
@@ -114,7 +118,8 @@ static made_scale make_e8m0(ptx_builder *b, const stream *s, unsigned element)
 
 static made_scale make_ue4m3(ptx_builder *b, const stream *s, unsigned element)
 {
-    return (made_scale){.scale = block_half_of_ue4m3(b, field(b, s, s->blocks->at.scales + element / 16, 0, 8))};
+    return (made_scale){.scale =
+                            block_half_of_ue4m3(b, field(b, s, s->blocks->at.scales + element / 16, 0, 8))};
 }
 
 static made_scale with_minimum(ptx_builder *b, const stream *s, ptx_val scale, ptx_val minimum)
@@ -143,7 +148,8 @@ static made_scale less_32(ptx_builder *b, const stream *s, ptx_val upper, ptx_va
 static made_scale make_q3_k(ptx_builder *b, const stream *s, unsigned element)
 {
     const unsigned i = element / 16, scales = s->blocks->at.scales;
-    return less_32(b, s, field(b, s, scales + 8 + i % 4, i / 4 * 2, 2), field(b, s, scales + i % 8, i / 8 * 4, 4));
+    return less_32(b, s, field(b, s, scales + 8 + i % 4, i / 4 * 2, 2),
+                   field(b, s, scales + i % 8, i / 8 * 4, 4));
 }
 
 static made_scale make_q4_k(ptx_builder *b, const stream *s, unsigned element)
@@ -177,11 +183,11 @@ static const struct kind {
     bool has_d, has_second; /* an f16 in `scale`, in `second` */
     made_scale (*make)(ptx_builder *b, const stream *s, unsigned element);
 } kinds[] = {
-    {&scales_f16, 0, true, false, make_d},          {&scales_f16_min, 0, true, true, make_f16_min},
-    {&scales_f32, 0, false, false, make_f32},       {&scales_e8m0, 0, false, false, make_e8m0},
-    {&scales_ue4m3, 16, false, false, make_ue4m3},  {&scales_q2_k, 16, true, true, make_q2_k},
-    {&scales_q3_k, 16, true, false, make_q3_k},     {&scales_q4_k, 32, true, true, make_q4_k},
-    {&scales_q6_k, 16, true, false, make_q6_k},     {&scales_iq4_xs, 32, true, false, make_iq4_xs},
+    {&scales_f16, 0, true, false, make_d},         {&scales_f16_min, 0, true, true, make_f16_min},
+    {&scales_f32, 0, false, false, make_f32},      {&scales_e8m0, 0, false, false, make_e8m0},
+    {&scales_ue4m3, 16, false, false, make_ue4m3}, {&scales_q2_k, 16, true, true, make_q2_k},
+    {&scales_q3_k, 16, true, false, make_q3_k},    {&scales_q4_k, 32, true, true, make_q4_k},
+    {&scales_q6_k, 16, true, false, make_q6_k},    {&scales_iq4_xs, 32, true, false, make_iq4_xs},
 };
 
 static const struct kind *kind_of(const block_layout *layout)
@@ -224,7 +230,8 @@ void stream_blocks_of_step(ptx_builder *b, stream *s, const block_headers *h, un
 {
     const block_layout *layout = s->blocks;
     const struct kind *kind = kind_of(layout);
-    const unsigned element = 16 * step % layout->elements, extent = kind->extent ? kind->extent : layout->elements;
+    const unsigned element = 16 * step % layout->elements,
+                   extent = kind->extent ? kind->extent : layout->elements;
     if (element == 0)
         load_header(b, s, h, 16 * step / layout->elements);
     if (element % extent)

@@ -49,7 +49,8 @@ stream_table stream_table_of(const format_row *format, const kernel_spec *spec)
 static void fill_table(ptx_builder *b, const stream *s, stream_table kind, const uint64_t bits[16])
 {
     ptx_val numbers = ptx_table(b, PTX_CONST, "numbers", PTX_F32, bits, 16), tid = ptx_tid_x(b);
-    ptx_val entry = ptx_shr(b, tid, 3), to = ptx_mad(b, entry, ENTRY_BYTES, ptx_shl(b, ptx_and(b, tid, 7), 4));
+    ptx_val entry = ptx_shr(b, tid, 3),
+            to = ptx_mad(b, entry, ENTRY_BYTES, ptx_shl(b, ptx_and(b, tid, 7), 4));
     ptx_val upper = ptx_at(b, numbers, ptx_shr(b, entry, 4), 4);
     ptx_val low = ptx_ld_const(b, PTX_F32, ptx_at(b, numbers, ptx_and(b, entry, 15), 4), 0);
     to = ptx_add(b, to, s->table);
@@ -91,7 +92,8 @@ static void decode_by_halves(ptx_builder *b, const stream *s, ptx_val word, ptx_
     for (unsigned byte = 0; byte < 4; byte++) {
         pairs[byte] = ptx_ld_shared(b, PTX_U32, table_offset(b, s, word, byte), 0);
         if (both.kind != PTX_NOTHING)
-            pairs[byte] = ptx_as(b, PTX_U32, pair_mul(b, type, ptx_as(b, pair_type(type), pairs[byte]), both));
+            pairs[byte] =
+                ptx_as(b, PTX_U32, pair_mul(b, type, ptx_as(b, pair_type(type), pairs[byte]), both));
     }
     for (unsigned i = 0; i < 4; i++)
         a[i] = ptx_prmt(b, pairs[i / 2], pairs[i / 2 + 2], ptx_u32(b, i % 2 ? 0x7632 : 0x5410));
@@ -107,11 +109,13 @@ static ptx_val value_of(ptx_builder *b, const stream *s, const column_scale *c, 
 }
 
 /* Bytes 0 and 1 of the step's word have the lower halves of pairs 0 and 1, and 2 and 3; bytes 2 and 3 the upper ones. */
-static void decode_by_table(ptx_builder *b, const stream *s, ptx_val word, const column_scale *scales, ptx_val a[4])
+static void decode_by_table(ptx_builder *b, const stream *s, ptx_val word, const column_scale *scales,
+                            ptx_val a[4])
 {
     ptx_val numbers[4][2];
     for (unsigned byte = 0; byte < 4; byte++) {
-        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, table_offset(b, s, word, byte), 0, numbers[byte], 2);
+        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, table_offset(b, s, word, byte), 0,
+                   numbers[byte], 2);
     }
     for (unsigned i = 0; i < 4; i++) {
         const column_scale *c = &scales[i % 2];
@@ -133,14 +137,16 @@ static code_place code_in(ptx_builder *b, const stream *s, const ptx_val *words,
     return (code_place){ptx_shf_r(b, words[bit / 32], words[bit / 32 + 1], bit % 32), 0};
 }
 
-static ptx_val decode_block_pair(ptx_builder *b, const stream *s, const column_scale *c, code_place low, code_place high)
+static ptx_val decode_block_pair(ptx_builder *b, const stream *s, const column_scale *c, code_place low,
+                                 code_place high)
 {
     const codec *codec = s->codes.format->codec;
     const qdnnDataType_t type = s->spec->data;
     const code_place places[2] = {low, high};
     if (block_pair_is_short(s->blocks, type))
-        return ptx_as(b, PTX_U32,
-                      ptx_mul(b, codec->pair(b, &s->codes, type, c->pair.minus_zero, low, high), c->pair.scale));
+        return ptx_as(
+            b, PTX_U32,
+            ptx_mul(b, codec->pair(b, &s->codes, type, c->pair.minus_zero, low, high), c->pair.scale));
     ptx_val values[2];
     for (unsigned h = 0; h < 2; h++) {
         ptx_val number = codec->unit(b, &s->codes, NULL, places[h].word, places[h].position);
@@ -151,7 +157,8 @@ static ptx_val decode_block_pair(ptx_builder *b, const stream *s, const column_s
     return emit_narrow_pair(b, type, values[0], values[1]);
 }
 
-void stream_decode_step(ptx_builder *b, const stream *s, const unit_words *w, unsigned q, unsigned step, ptx_val a[4])
+void stream_decode_step(ptx_builder *b, const stream *s, const unit_words *w, unsigned q, unsigned step,
+                        ptx_val a[4])
 {
     const ptx_val *words = w->at[q];
     const column_scale *scales = &s->scale[2 * q];

@@ -67,8 +67,9 @@ static void join_scales(ptx_builder *b, stream *s)
     for (unsigned j = 0; j < COLUMNS; j += 2) {
         ptx_val low = s->scale[j].pair.scale, high = s->scale[j + 1].pair.scale;
         if (stream_table_of(s->codes.format, s->spec) == TABLE_OF_HALVES && low.kind != PTX_NOTHING)
-            s->both[j / 2] = ptx_as(b, pair_type(s->spec->data),
-                                    ptx_prmt(b, ptx_as(b, PTX_U32, low), ptx_as(b, PTX_U32, high), ptx_u32(b, 0x5410)));
+            s->both[j / 2] =
+                ptx_as(b, pair_type(s->spec->data),
+                       ptx_prmt(b, ptx_as(b, PTX_U32, low), ptx_as(b, PTX_U32, high), ptx_u32(b, 0x5410)));
     }
 }
 
@@ -145,7 +146,8 @@ void stream_scales_of_step(ptx_builder *b, stream *s, unsigned step, const unit_
     if (has_quads(s))
         quads_of_step(b, s, step, w);
     else if (groups_are_counted(s->spec))
-        share_groups(b, s, column_group_known(b, &s->m, &s->groups, (unsigned)(16 * step / group_extent(s->spec))));
+        share_groups(b, s,
+                     column_group_known(b, &s->m, &s->groups, (unsigned)(16 * step / group_extent(s->spec))));
     else
         stream_scales_at(b, s, step ? ptx_add(b, s->k0, (int)(16 * step)) : s->k0);
 }

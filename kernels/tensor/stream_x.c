@@ -1,19 +1,27 @@
 /* x of a strip in shared memory. A chunk is one row of one unit, 64 k: eight pieces of 16 bytes, of which piece p of row r lies at
  * place p ^ (r & 7), so that the eight rows that ldmatrix reads at a time are in different banks. Chunks of a row follow each
- * other; with a table of pairs they fill the gaps between its entries, and half a strip is there at a time where all of it has
- * no room: 64 KiB are what sm_75 has. */
+ * other; with a table of pairs they fill the gaps between its entries. Where a strip of all rows has no room, a part of it is there
+ * at a time: 64 KiB are what sm_75 has. */
 #include "kernels/tensor/stream.h"
 
-enum { TABLE_BYTES = 65536, PIECE_K = 8 };
+enum { SHARED_BYTES = 65536, PIECE_K = 8 };
+
+static unsigned chunk_stride(bool has_table)
+{
+    return has_table ? 2 * CHUNK_BYTES : CHUNK_BYTES;
+}
 
 static unsigned phase_units(unsigned rows, bool has_table)
 {
-    return has_table && rows * UNITS * 2 * CHUNK_BYTES > TABLE_BYTES ? UNITS / 2 : UNITS;
+    unsigned units = UNITS;
+    while (rows * units * chunk_stride(has_table) > SHARED_BYTES)
+        units /= 2;
+    return units;
 }
 
 unsigned stream_shared_bytes(unsigned rows, bool has_table)
 {
-    return has_table ? TABLE_BYTES : rows * UNITS * CHUNK_BYTES;
+    return has_table ? SHARED_BYTES : rows * phase_units(rows, false) * CHUNK_BYTES;
 }
 
 static unsigned line_bytes(const stream *s)
@@ -24,11 +32,16 @@ static unsigned line_bytes(const stream *s)
 void stream_x_begin(ptx_builder *b, stream *s)
 {
     const bool has_table = s->table.kind != PTX_NOTHING;
-    s->chunk = has_table ? 2 * CHUNK_BYTES : CHUNK_BYTES;
+    s->chunk = chunk_stride(has_table);
     s->phase_units = phase_units(s->rows, has_table);
     ptx_val row = ptx_and(b, s->lane, 7), piece = ptx_shr(b, s->lane, 3);
+    if (s->m_tiles > 1) { /* two pieces of sixteen rows instead of four of eight */
+        row = ptx_bfi(b, ptx_shr(b, s->lane, 4), row, 3, 1);
+        piece = ptx_and(b, piece, 1);
+    }
     s->x_lane[0] = stream_x_address(b, s, row, piece);
-    s->x_lane[1] = ptx_xor(b, s->x_lane[0], CHUNK_BYTES / 2);
+    for (unsigned step = 1; step < UNIT_STEPS; step++)
+        s->x_lane[step] = ptx_xor(b, s->x_lane[0], (int)(32 * step));
 }
 
 ptx_val stream_x_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val piece)
@@ -74,7 +87,8 @@ static ptx_val x_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val k
 static void copy_x(ptx_builder *b, const stream *s, unsigned phase)
 {
     const unsigned pieces = s->phase_units * 8, together = STREAM_THREADS / pieces;
-    ptx_val tid = ptx_tid_x(b), piece = ptx_and(b, tid, (int)pieces - 1), first = ptx_shr(b, tid, ceil_log2(pieces));
+    ptx_val tid = ptx_tid_x(b), piece = ptx_and(b, tid, (int)pieces - 1),
+            first = ptx_shr(b, tid, ceil_log2(pieces));
     ptx_val k = ptx_add(b, ptx_mad(b, piece, PIECE_K, s->k0), (int)(phase * s->phase_units * UNIT_K));
     ptx_val in_k = ptx_setp(b, PTX_LT, k, s->k), left = ptx_sub(b, s->rows_x, s->m0);
     ptx_val from = x_address(b, s, first, k);

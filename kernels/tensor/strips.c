@@ -3,7 +3,7 @@
 #include "kernels/tensor/stream.h"
 
 enum { JOIN_COLUMNS = STRIPS_OUTPUTS / STREAM_THREADS }; /* of y, a thread */
-enum { JOIN_TOGETHER = 4 };                                /* strips */
+enum { JOIN_TOGETHER = 4 };                              /* strips */
 
 /* A thread completes JOIN_COLUMNS columns of one row or, where there are many, of two. */
 enum { JOIN_ROWS_MAX = 2 };
@@ -34,7 +34,8 @@ static row_sums sums_begin(ptx_builder *b, const joined *j, unsigned row, ptx_va
 }
 
 /* All strips from `first` to `end` (u32), `together` of them loaded at a time, added in order. */
-static void join_vectors(ptx_builder *b, const joined *j, row_sums *rows, ptx_val first, ptx_val end, unsigned together)
+static void join_vectors(ptx_builder *b, const joined *j, row_sums *rows, ptx_val first, ptx_val end,
+                         unsigned together)
 {
     ptx_val parts[JOIN_ROWS_MAX][JOIN_TOGETHER][JOIN_COLUMNS];
     ptx_for(b, first, end, (int)together);
