@@ -82,14 +82,16 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
     return true;
 }
 
-/* Whole patches; rounds of K are counted by 32 bits. */
+/* Whole patches, rows without a part of a word at their end; rounds of K are counted by 32 bits. */
 static bool fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
 {
     const kernel_spec normal = kernel_spec_normal(row, spec);
     const coding c = {row->format, &normal};
     const gemm_shape shape = gemm_shape_of(&normal, problem);
     const bool by_fours = format_is_plain(row->format) || normal.layout == QDNN_LAYOUT_WORDS_INTERLEAVED;
-    return shape.k % step_of(&c) == 0 && shape.n % (by_fours ? 4 : WIDTH_MAX) == 0 &&
+    const bool rows_are_whole =
+        normal.layout != QDNN_LAYOUT_WORDS_ROWS || shape.outputs * row->format->facts.bits % 32 == 0;
+    return shape.k % step_of(&c) == 0 && shape.n % (by_fours ? 4 : WIDTH_MAX) == 0 && rows_are_whole &&
            shape.k < UINT64_C(1) << 31;
 }
 
