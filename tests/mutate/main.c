@@ -129,26 +129,27 @@ static void check_rules(const watched_text *text, const char *ptx, const mutant 
     __atomic_fetch_add(all.broken, 1, __ATOMIC_RELAXED);
 }
 
-/* What a rule or ptxas says of the mutants of a text that are left. */
-static void look_again(watched_text *text)
+static void prove(watched_text *text, const char *ptx, const mutant *mutants)
 {
-    static mutant mutants[WATCH_MUTANTS_MAX];
-    toolkit_result cubin = {0};
-    char *ptx = NULL, sm[16] = "";
-    bool has_ptx = watch_mutants(text, &ptx, mutants), has_cubin = false;
-    const char *target = has_ptx ? strstr(ptx, ".target ") : NULL;
-    if (target)
-        sscanf(target + 8, "%15[a-z0-9_]", sm);
-    for (int i = 0; i < text->count && has_ptx; i++) {
+    for (int i = 0; i < text->count; i++)
         if (text->state[i] == MUTANT_KILLED)
             check_rules(text, ptx, &mutants[i]);
+        else if (text->state[i] == MUTANT_ALIVE && text->reached[i] && mutant_proof(ptx, &mutants[i]))
+            text->state[i] = MUTANT_EQUIVALENT;
+}
+
+static void compare_cubins(watched_text *text, const char *ptx, const mutant *mutants)
+{
+    toolkit_result cubin = {0};
+    char sm[16] = "";
+    bool has_cubin = false;
+    const char *target = strstr(ptx, ".target ");
+    if (target)
+        sscanf(target + 8, "%15[a-z0-9_]", sm);
+    for (int i = 0; i < text->count && all.ptxas[0]; i++) {
         if (text->state[i] != MUTANT_ALIVE || !text->reached[i])
             continue;
-        if (mutant_proof(ptx, &mutants[i])) {
-            text->state[i] = MUTANT_EQUIVALENT;
-            continue;
-        }
-        if (!cubin.data && !cubin.log && all.ptxas[0])
+        if (!cubin.data && !cubin.log)
             has_cubin = assemble(sm, ptx, &cubin);
         char *changed = has_cubin ? mutant_text(ptx, &mutants[i]) : NULL;
         if (changed && gives_the_same_cubin(sm, &cubin, changed))
@@ -156,16 +157,29 @@ static void look_again(watched_text *text)
         free(changed);
     }
     toolkit_free(&cubin);
-    free(ptx);
 }
 
-static void look_at_survivors(void)
+/* What the rules, and after them ptxas, say of the mutants that are left. */
+static void look_again(void (*look)(watched_text *text, const char *ptx, const mutant *mutants))
 {
+    static mutant mutants[WATCH_MUTANTS_MAX];
     for (int i; (i = __atomic_fetch_add(all.next, 1, __ATOMIC_RELAXED)) < WATCH_TEXTS_MAX;) {
         watched_text *text = watch_at(i);
-        if (text && text->launches > 0)
-            look_again(text);
+        char *ptx = NULL;
+        if (text && text->launches > 0 && watch_mutants(text, &ptx, mutants))
+            look(text, ptx, mutants);
+        free(ptx);
     }
+}
+
+static void prove_all(void)
+{
+    look_again(prove);
+}
+
+static void compare_all_cubins(void)
+{
+    look_again(compare_cubins);
 }
 
 static void in_processes(void (*work)(void))
@@ -344,7 +358,8 @@ int main(int argc, char **argv)
            all.o.per_text, all.o.percent);
     list_tests();
     in_processes(run_tests);
-    in_processes(look_at_survivors);
+    in_processes(prove_all);
+    in_processes(compare_all_cubins);
     report();
     toolkit_remove_directory(all.o.directory);
     return *all.broken > 0;
