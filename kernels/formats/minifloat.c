@@ -80,7 +80,9 @@ static ptx_val decode_by_product(ptx_builder *b, const minifloat *f, ptx_val wor
     uint32_t kept = 0x80000000 | ((1u << (code_bits(f) - 1)) - 1) << (23 - f->fraction_bits);
     ptx_val high = top == 31 ? word : ptx_shl(b, word, 31 - top); /* the sign in bit 31 */
     ptx_val spread = ptx_shr(b, ptx_as(b, PTX_S32, high), narrow);
-    ptx_val bits = ptx_and(b, spread, ptx_s32(b, (int32_t)kept));
+    /* Not `and`: to ptxvm a byte of which it settles a part is written, and codes that nobody wrote would go unnoticed. */
+    ptx_val bits =
+        ptx_lop3(b, ptx_as(b, PTX_U32, spread), ptx_u32(b, kept), ptx_u32(b, 0), PTX_LOP_A & PTX_LOP_B);
     return ptx_mul(b, ptx_as(b, PTX_F32, bits), ptx_as(b, PTX_F32, ptx_u32(b, power_of_two(127 - f->bias))));
 }
 
@@ -130,7 +132,8 @@ static ptx_val pair_by_product(ptx_builder *b, const minifloat *f, qdnnDataType_
     ptx_val high = pair_place(b, bits, first, top, second, top);
     ptx_val rest = ptx_and(b, ptx_shr(b, high, narrow), ptx_u32(b, kept << 16 | kept));
     ptx_val placed = ptx_lop3(b, high, ptx_u32(b, 0x80008000), rest, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
-    return pair_mul(b, type, ptx_as(b, pair_type(type), placed), pair_constant(b, type, factor.value, factor.value));
+    return pair_mul(b, type, ptx_as(b, pair_type(type), placed),
+                    pair_constant(b, type, factor.value, factor.value));
 }
 
 /* Magnitudes go where f16 has exponent and fraction, which is 2^-8 of their number, subnormals too. That of NaN, all ones,
@@ -150,10 +153,12 @@ static bool has_fp8_pair(const ptx_builder *b)
     return has_fp8_cvt(b, &float_e4m3);
 }
 
-static ptx_val pair_of_fp8(ptx_builder *b, const minifloat *f, qdnnDataType_t type, code_place first, code_place second)
+static ptx_val pair_of_fp8(ptx_builder *b, const minifloat *f, qdnnDataType_t type, code_place first,
+                           code_place second)
 {
     ptx_val halves[2], wide[2];
-    ptx_val codes = ptx_prmt(b, first.word, second.word, ptx_u32(b, first.position / 8 | (4 + second.position / 8) << 4));
+    ptx_val codes =
+        ptx_prmt(b, first.word, second.word, ptx_u32(b, first.position / 8 | (4 + second.position / 8) << 4));
     ptx_unpack(b, PTX_U16, codes, halves, 2);
     ptx_val pair = ptx_cvt(b, PTX_F16X2, ptx_as(b, f == &float_e4m3 ? PTX_E4M3X2 : PTX_E5M2X2, halves[0]));
     if (type == QDNN_DATA_F16)
@@ -209,8 +214,9 @@ static const uint64_t e2m1_bits[16] = {0x00000000, 0x3F000000, 0x3F800000, 0x3FC
                                        0x40800000, 0x40C00000, 0x80000000, 0xBF000000, 0xBF800000, 0xBFC00000,
                                        0xC0000000, 0xC0400000, 0xC0800000, 0xC0C00000};
 
-#define FLOAT_CODEC(name, list, nan, bytes, to_pair, needs)                                                                         \
-    static ptx_val name##_encode(ptx_builder *b, const coding *c, const group_values *group, ptx_val quotient) \
+#define FLOAT_CODEC(name, list, nan, bytes, to_pair, needs)                                                  \
+    static ptx_val name##_encode(ptx_builder *b, const coding *c, const group_values *group,                 \
+                                 ptx_val quotient)                                                           \
     {                                                                                                        \
         (void)c, (void)group;                                                                                \
         return minifloat_encode(b, &float_##name, quotient);                                                 \
@@ -221,23 +227,30 @@ static const uint64_t e2m1_bits[16] = {0x00000000, 0x3F000000, 0x3F800000, 0x3FC
         (void)c, (void)state;                                                                                \
         return minifloat_decode(b, &float_##name, word, position);                                           \
     }                                                                                                        \
-    static ptx_val name##_pair(ptx_builder *b, const coding *c, qdnnDataType_t type, ptx_val minus_zero,      \
+    static ptx_val name##_pair(ptx_builder *b, const coding *c, qdnnDataType_t type, ptx_val minus_zero,     \
                                code_place first, code_place second)                                          \
     {                                                                                                        \
         (void)c, (void)minus_zero;                                                                           \
         return to_pair(b, &float_##name, type, first, second);                                               \
     }                                                                                                        \
-    const codec codec_##name = {.numbers = list, .has_nan = nan, .scale = float_scale, .encode = name##_encode,               \
-                                .unit = name##_unit, .units_of_bytes = bytes, .pair = name##_pair,           \
+    const codec codec_##name = {.numbers = list,                                                             \
+                                .has_nan = nan,                                                              \
+                                .scale = float_scale,                                                        \
+                                .encode = name##_encode,                                                     \
+                                .unit = name##_unit,                                                         \
+                                .units_of_bytes = bytes,                                                     \
+                                .pair = name##_pair,                                                         \
                                 .has_pair = needs};
 
-static void e4m3_units(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word, ptx_val out[4])
+static void e4m3_units(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word,
+                       ptx_val out[4])
 {
     (void)c, (void)state;
     units_of_fp8(b, &float_e4m3, word, out);
 }
 
-static void e5m2_units(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word, ptx_val out[4])
+static void e5m2_units(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word,
+                       ptx_val out[4])
 {
     (void)c, (void)state;
     units_of_fp8(b, &float_e5m2, word, out);
