@@ -5,8 +5,8 @@
 enum { JOIN_COLUMNS = STRIPS_OUTPUTS / STREAM_THREADS }; /* of y, a thread */
 enum { JOIN_TOGETHER = 4 };                              /* strips */
 
-/* A thread completes JOIN_COLUMNS columns of one row or, where there are many, of two. */
-enum { JOIN_ROWS_MAX = 2 };
+/* A thread completes JOIN_COLUMNS columns of one row or, where there are many, of two or four. */
+enum { JOIN_ROWS_MAX = 4 };
 
 typedef struct joined {
     const gemm_args *args;
