@@ -216,13 +216,14 @@ TEST_EACH(Kernels, Assembles, count, name)
 
 #define TRANSPOSED "groups=rows scale_order=transposed "
 /* clang-format off */
+#define COMPLETED "output=f16 alpha=column bias=f16 residual=yes activation=gelu_erf "
 static const struct wide_stream {
     const char *kernel, *settings;
 } wide_streams[] = {
     {"matmul_int4",      TRANSPOSED "scale=f16"},
     {"matmul_nf4",       TRANSPOSED "group_size=64"},
-    {"matmul_e2m1",      TRANSPOSED "scale=e4m3 group_size=16"},
     {"matmul_gguf_q4_k", ""},
+    {"matmul_e2m1",      TRANSPOSED "scale=e4m3 group_size=16"},
 };
 /* clang-format on */
 
@@ -238,7 +239,8 @@ static void wide_name(int index, char *text, size_t size)
     snprintf(text, size, "%s", sample_sm_at(index)->name);
 }
 
-/* By default one for each generation: INT4, which needs the most, for sm_80. */
+/* And the kernel that joins their strips, of four rows a thread. By default one for each generation: INT4, which needs the most,
+ * for sm_80. */
 TEST_EACH(Kernels, WideStreamsAssemble, wide_count, wide_name)
 {
     const ptx_sm *sm = sample_sm_at(index);
@@ -256,6 +258,11 @@ TEST_EACH(Kernels, WideStreamsAssemble, wide_count, wide_name)
         spec.tile_rows = kernel_stream_rows(row, 128);
         CHECK_EQ_U64(spec.tile_rows, 128);
         if (sample_is_full() || i == (index + WIDE_STREAMS - 1) % WIDE_STREAMS)
+            assembly_add_kernel(&all, row, &spec, sm);
+        spec.product = KERNEL_PRODUCT_STRIPS;
+        spec.tile_rows = 4;
+        CHECK(kernel_spec_set_words(row, &spec, COMPLETED, error, sizeof error));
+        if (sample_is_full() || i == 0)
             assembly_add_kernel(&all, row, &spec, sm);
     }
     bool known = assembly_run(&all, ptxas, sm->name, check_frugal);

@@ -378,7 +378,7 @@ static void stream_steps(const kernel_row *row, const kernel_spec *spec, const k
     first.activation = QDNN_ACTIVATION_NONE;
     first.gated = first.residual = first.row_weight = 0;
     second.product = KERNEL_PRODUCT_STRIPS;
-    second.tile_rows = problem->m == 1 || spec->grouped ? 1 : problem->m <= HALF_ROWS ? 2 : 4;
+    second.tile_rows = problem->m == 1 || spec->grouped ? 1 : problem->m <= HALF_ROWS || spec->gated ? 2 : 4;
     uint64_t tiles = ceil_div(problem->m, spec->tile_rows);
     if (spec->grouped) {
         tiles = routes_tiles(problem, spec->tile_rows);
