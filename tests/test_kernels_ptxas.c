@@ -129,19 +129,20 @@ static bool is_fp8(const kernel_row *row)
 }
 
 /* Products by tensor cores: the smallest tile and the largest, with experts now and then, prepacked weights with few rows and
- * with many, x in FP8; by default one of them, another for each target and kernel. bf16 has no tensor cores on sm_75, and some
- * formats are not prepacked. */
+ * with many (by default 64: tiles of 128 rows take ptxas long and are below), x in FP8; by default one of them, another for
+ * each target and kernel. bf16 has no tensor cores on sm_75, and some formats are not prepacked. */
 static int add_tensor(const kernel_row *row, const ptx_sm *sm, int turn, kernel_spec *specs, int count)
 {
-    static const kernel_product products[] = {KERNEL_PRODUCT_TILE, KERNEL_PRODUCT_STREAM, KERNEL_PRODUCT_TILE,
-                                              KERNEL_PRODUCT_STREAM, KERNEL_PRODUCT_STRIPS, KERNEL_PRODUCT_TILE};
+    static const kernel_product products[] = {KERNEL_PRODUCT_TILE,   KERNEL_PRODUCT_STREAM,
+                                              KERNEL_PRODUCT_TILE,   KERNEL_PRODUCT_STREAM,
+                                              KERNEL_PRODUCT_STRIPS, KERNEL_PRODUCT_TILE};
     if (kernel_operation_of(row) != KERNEL_MATMUL)
         return count;
     const int ways = is_fp8(row) ? 6 : 5;
     for (int i = 0; i < ways && count < GRID_MAX; i++) {
         kernel_spec spec = kernel_spec_default();
         char error[256];
-        const uint64_t rows = i < 2 ? 1 : 1000;
+        const uint64_t rows = i < 2 ? 1 : products[i] == KERNEL_PRODUCT_TILE || sample_is_full() ? 1000 : 64;
         spec.data = sm->number >= 80 && turn % 2 ? QDNN_DATA_BF16 : QDNN_DATA_F16;
         spec.product = products[i];
         spec.tile_rows = i == 4                               ? 1
@@ -205,6 +206,65 @@ TEST_EACH(Kernels, Assembles, count, name)
     assembly all = {0};
     for (int i = 0; i < n; i++)
         assembly_add_kernel(&all, row, &specs[i], sm);
+    bool known = assembly_run(&all, ptxas, sm->name, check_frugal);
+    assembly_free(&all);
+    if (!known)
+        SKIP("this ptxas does not know %s", sm->name);
+}
+
+/* ---- Streams with the widest tiles: their sums alone take half of the registers ---- */
+
+#define TRANSPOSED "groups=rows scale_order=transposed "
+/* clang-format off */
+#define COMPLETED "output=f16 alpha=column bias=f16 residual=yes activation=gelu_erf "
+static const struct wide_stream {
+    const char *kernel, *settings;
+} wide_streams[] = {
+    {"matmul_int4",      TRANSPOSED "scale=f16"},
+    {"matmul_nf4",       TRANSPOSED "group_size=64"},
+    {"matmul_gguf_q4_k", ""},
+    {"matmul_e2m1",      TRANSPOSED "scale=e4m3 group_size=16"},
+};
+/* clang-format on */
+
+enum { WIDE_STREAMS = sizeof wide_streams / sizeof wide_streams[0] };
+
+static int wide_count(void)
+{
+    return sample_sm_count();
+}
+
+static void wide_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", sample_sm_at(index)->name);
+}
+
+/* And the kernel that joins their strips, of four rows a thread. By default one for each generation: INT4, which needs the most,
+ * for sm_80. */
+TEST_EACH(Kernels, WideStreamsAssemble, wide_count, wide_name)
+{
+    const ptx_sm *sm = sample_sm_at(index);
+    char ptxas[1024], error[256];
+    if (!toolkit_find_ptxas(ptxas, sizeof ptxas))
+        SKIP("there is no ptxas");
+    assembly all = {0};
+    for (int i = 0; i < WIDE_STREAMS; i++) {
+        const struct wide_stream *w = &wide_streams[i];
+        const kernel_row *row = kernel_find(w->kernel);
+        kernel_spec spec = kernel_spec_default();
+        REQUIRE(kernel_spec_set_words(row, &spec, w->settings, error, sizeof error));
+        spec.data = QDNN_DATA_F16;
+        spec.product = KERNEL_PRODUCT_STREAM;
+        spec.tile_rows = kernel_stream_rows(row, 128);
+        CHECK_EQ_U64(spec.tile_rows, 128);
+        if (sample_is_full() || i == (index + WIDE_STREAMS - 1) % WIDE_STREAMS)
+            assembly_add_kernel(&all, row, &spec, sm);
+        spec.product = KERNEL_PRODUCT_STRIPS;
+        spec.tile_rows = 4;
+        CHECK(kernel_spec_set_words(row, &spec, COMPLETED, error, sizeof error));
+        if (sample_is_full() || i == 0)
+            assembly_add_kernel(&all, row, &spec, sm);
+    }
     bool known = assembly_run(&all, ptxas, sm->name, check_frugal);
     assembly_free(&all);
     if (!known)

@@ -423,7 +423,7 @@ TEST_EACH(TensorStream, HostRef, case_count, case_name)
     const int64_t multiple = (int64_t)kernel_columns_multiple(row);
     const int64_t odd_k = multiple > 1 ? 3 * multiple : flat ? (int64_t)spec.group_size * 3 : 77;
     const shape shapes[] = {{1, 40, 1024 + (multiple > 64 ? multiple : 64), 0, 8},
-                            {35, 304, 512, 0, index % 2 ? 128 : kernel_stream_rows(row, 64)},
+                            {index % 2 ? 67 : 35, 304, 512, 0, index % 2 ? 128 : 64},
                             {19, is_awq ? 24 : 21, odd_k, 1, 16}};
     const int i = (index / LENGTH(families) + family) % LENGTH(shapes); /* each with two of the families */
     if (vm)

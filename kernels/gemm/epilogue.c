@@ -68,17 +68,18 @@ void epilogue_store(ptx_builder *b, const epilogue *e, ptx_val m, ptx_val n, con
 {
     const kernel_spec *spec = e->spec;
     const kernel_args *all = &e->args->all;
-    ptx_val at = e->row.kind == PTX_NOTHING ? ptx_mad(b, m, e->args->y_stride, n) : ptx_add(b, e->row, n);
+    const unsigned bytes = element_bytes(spec->output);
+    ptx_val at = e->first.kind == PTX_NOTHING ? ptx_mad(b, m, e->args->y_stride, n) : e->first;
+    const int offset = e->behind * (int)bytes;
     ptx_val v = activated(b, spec->activation, affine(b, e, m, n, expert, sums[0]));
     if (spec->gated)
         v = ptx_mul(b, v, affine(b, e, m, ptx_add(b, n, e->args->n), expert, sums[1]));
     if (spec->residual) {
-        ptx_val from = ptx_at(b, all->operand[QDNN_OPERAND_RESIDUAL], at, element_bytes(spec->output));
-        v = ptx_add(b, v, emit_load_mutable(b, spec->output, from, 0)); /* it may be y itself */
+        ptx_val from = ptx_at(b, all->operand[QDNN_OPERAND_RESIDUAL], at, bytes);
+        v = ptx_add(b, v, emit_load_mutable(b, spec->output, from, offset)); /* it may be y itself */
     }
     if (spec->row_weight)
         v = ptx_mul(
             b, ptx_ld_global_nc(b, PTX_F32, ptx_at(b, all->operand[QDNN_OPERAND_ROW_WEIGHT], m, 4), 0), v);
-    emit_store(b, spec->output, ptx_at(b, all->operand[QDNN_OPERAND_Y], at, element_bytes(spec->output)), 0,
-               v);
+    emit_store(b, spec->output, ptx_at(b, all->operand[QDNN_OPERAND_Y], at, bytes), offset, v);
 }

@@ -9,7 +9,8 @@ typedef struct epilogue {
     const kernel_spec *spec;
     const gemm_args *args;
     ptx_val alpha; /* f32: one for all columns; else empty */
-    ptx_val row;     /* u64: m * y_stride, where the kernel has computed it; else empty */
+    ptx_val first;   /* u64: index in y of an element of the row, where the kernel has computed it; else empty */
+    int behind;      /* elements from there to y[m, n] */
     bool keeps_zero; /* the sums are complete: a -0 stays */
 } epilogue;
 

@@ -55,7 +55,8 @@ static void decode_step(ptx_builder *b, stream *s, const unit_words *w, unsigned
         stream_decode_step(b, s, w, q, of_strip % UNIT_STEPS, a[q]);
 }
 
-/* ldmatrix brings x of two steps for eight rows or, where there are more rows, of one step for sixteen. */
+/* ldmatrix brings x of two steps for eight rows or, where there are more rows, of one step for sixteen. The
+ * branch over rows behind HALF_ROWS also keeps ptxas from loading x of two steps ahead, for which there are no registers. */
 static void multiply_unit(ptx_builder *b, stream *s, const unit_words *w, unsigned unit)
 {
     const unsigned steps = s->m_tiles > 1 ? 1 : 2, rows_8 = 8 * s->phase_units * s->chunk;
@@ -65,11 +66,17 @@ static void multiply_unit(ptx_builder *b, stream *s, const unit_words *w, unsign
         for (unsigned j = 0; j < steps; j++)
             decode_step(b, s, w, unit * UNIT_STEPS + step + j, a[j]);
         for (unsigned i = 0; i < s->m_tiles; i += 2) {
+            if (8 * i == HALF_ROWS) {
+                ptx_uniform(b);
+                ptx_if(b, s->has_more);
+            }
             ptx_ldmatrix(b, s->x_lane[step], (int)(i * rows_8) + x_unit, x, 4);
             for (unsigned j = 0; j < 2; j++)
                 for (unsigned q = 0; q < TILES; q++)
                     multiply(b, s, a[steps > 1 ? j : 0][q], &x[2 * j], s->sums[q][i + (steps > 1 ? 0 : j)]);
         }
+        if (s->rows > HALF_ROWS)
+            ptx_end_if(b);
     }
 }
 
@@ -298,6 +305,8 @@ static void emit_stream(ptx_builder *b, const kernel_row *row, const kernel_spec
     stream s = begin(b, row, spec);
     if (!ptx_mma_has(ptx_target(b), instruction_of(b, spec->data)))
         ptx_fail(b, "%s has no tensor cores for bf16; x must be f16", ptx_target(b)->name);
+    if (s.rows > HALF_ROWS)
+        s.has_more = ptx_setp(b, PTX_LT, ptx_add(b, s.m0, HALF_ROWS), s.rows_x);
     stream_decode_begin(b, &s, row->format);
     stream_x_begin(b, &s);
     begin_weights(b, row, &s);
@@ -322,12 +331,12 @@ static unsigned outputs_of(const kernel_row *row, const kernel_spec *spec)
     return BLOCK_N;
 }
 
-/* Tiles of ROWS_MAX rows take a quarter less instructions, but a few registers too many: some formats spill. */
+/* Tiles of ROWS_MAX rows decode half as often, and take nearly all registers: codes of 4 bits leave enough of them. */
 uint64_t kernel_stream_rows(const kernel_row *row, uint64_t rows)
 {
-    (void)row;
+    const uint64_t most = prepack_bits(row->format) == 4 ? ROWS_MAX : HALF_ROWS;
     uint64_t m = 8;
-    while (m < rows && m < ROWS_MAX / 2)
+    while (m < rows && m < most)
         m *= 2;
     return m;
 }
@@ -369,7 +378,7 @@ static void stream_steps(const kernel_row *row, const kernel_spec *spec, const k
     first.activation = QDNN_ACTIVATION_NONE;
     first.gated = first.residual = first.row_weight = 0;
     second.product = KERNEL_PRODUCT_STRIPS;
-    second.tile_rows = problem->m > 1 && !spec->grouped ? 2 : 1;
+    second.tile_rows = problem->m == 1 || spec->grouped ? 1 : problem->m <= HALF_ROWS || spec->gated ? 2 : 4;
     uint64_t tiles = ceil_div(problem->m, spec->tile_rows);
     if (spec->grouped) {
         tiles = routes_tiles(problem, spec->tile_rows);

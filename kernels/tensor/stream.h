@@ -28,6 +28,7 @@ enum {
     TILES = 2,           /* of 16 columns, a warp */
     COLUMNS = 2 * TILES, /* whose weights a lane decodes: g, g + 8, g + 16, g + 24 */
     ROWS_MAX = 128,
+    HALF_ROWS = ROWS_MAX / 2, /* rows behind them are skipped where there are none */
     BITS_MAX = 8,
     HEADER_WORDS_MAX = 9,
     CHUNK_BYTES = 2 * UNIT_K,           /* of a row of x in one unit */
@@ -74,6 +75,7 @@ typedef struct stream {
     ptx_val n, k, rows_x; /* u32: outputs, k, rows of x: of a grouped product, of the tile */
     ptx_val lane, g, t;   /* u32: the lane, lane / 4, lane % 4 */
     ptx_val n0, m0, k0;   /* u32: of the warp, of the block (of a grouped product 0), of the strip */
+    ptx_val has_more;     /* whether there are rows behind the first HALF_ROWS; empty: the tile has none */
     ptx_val my_n;         /* u32: the column whose group this lane loads */
     ptx_val units[TILES]; /* pointers to this lane's words of the strip's first unit */
     unsigned

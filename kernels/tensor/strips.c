@@ -5,8 +5,8 @@
 enum { JOIN_COLUMNS = STRIPS_OUTPUTS / STREAM_THREADS }; /* of y, a thread */
 enum { JOIN_TOGETHER = 4 };                              /* strips */
 
-/* A thread completes JOIN_COLUMNS columns of one row or, where there are many, of two. */
-enum { JOIN_ROWS_MAX = 2 };
+/* A thread completes JOIN_COLUMNS columns of one row or, where there are many, of two or four. */
+enum { JOIN_ROWS_MAX = 4 };
 
 typedef struct joined {
     const gemm_args *args;
@@ -92,8 +92,9 @@ static void store_row(ptx_builder *b, epilogue *e, const joined *j, unsigned r, 
 {
     if (r)
         ptx_if(b, j->exists[r]);
-    e->row = ptx_mul(b, j->m[r], j->args->y_stride);
+    e->first = ptx_mad(b, j->m[r], j->args->y_stride, j->n);
     for (unsigned c = 0; c < JOIN_COLUMNS; c++) {
+        e->behind = (int)c;
         ptx_val column = c ? ptx_add(b, j->n, c) : j->n;
         const ptx_val pair[2] = {sum_or_nan(b, j, a->sum[c]), e->spec->gated ? sum_or_nan(b, j, gate->sum[c]) : (ptx_val){0}};
         if (!whole)

@@ -252,7 +252,7 @@ TEST_EACH(TensorLaws, FusedIsDequantizeThenProduct, kind_count, kind_name)
     scene_end(&s);
 }
 
-/* Every batch of 1 to 70 rows, whose kernels have tiles of 16 to 128 rows (prepacked: of 8 to 64, with the weights as the
+/* Every batch of 1 to 70 rows, whose kernels have tiles of 16 to 128 rows (prepacked: of 8 to 128, with the weights as the
  * other operand of mma), against each row by itself. */
 static void rows_are_alone(weights_way way, const char *sm)
 {
