@@ -45,6 +45,9 @@ typedef struct group_place {
 } group_place;
 ptx_val matrix_scale_slot(ptx_builder *b, const matrix *m, const group_place *place);
 ptx_val matrix_group_number(ptx_builder *b, const matrix *m, const group_place *place);
+/* Those numbers as f32; the second only where the format has zeros. */
+ptx_val matrix_load_scale(ptx_builder *b, const matrix *m, const group_place *place);
+ptx_val matrix_load_zero(ptx_builder *b, const matrix *m, const group_place *place);
 
 /* ---- Codes one by one (matrix_codes.c) ---- */
 
