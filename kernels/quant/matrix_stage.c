@@ -5,7 +5,7 @@
 
 enum {
     STAGE_NUMBERS = 4096, /* 16 KiB: four blocks still fit a multiprocessor */
-    LOADS_AHEAD = 16,
+    LOADS_AHEAD = 4,
     SWIZZLE_ROWS = 128
 };
 
@@ -100,14 +100,16 @@ static group_place place_of_spot(ptx_builder *b, const matrix *m, const group_st
 
 typedef ptx_val load_number(ptx_builder *b, const matrix *m, const group_place *place);
 
+/* Numbers first, first + MATRIX_BLOCK ... of the tile's array. */
 static void fill_some(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val to, load_number *load,
-                      unsigned from, unsigned count)
+                      ptx_val first, unsigned count)
 {
     const kernel_spec *spec = m->q.coding.spec;
     const bool swizzled = load == matrix_load_scale && spec->scale_swizzle != QDNN_SWIZZLE_NONE;
     ptx_val numbers[LOADS_AHEAD], index[LOADS_AHEAD];
     for (unsigned k = 0; k < count; k++) {
-        spot at = spot_in_memory(b, spec, s, ptx_add(b, ptx_tid_x(b), from + k * MATRIX_BLOCK), swizzled);
+        ptx_val i = k ? ptx_add(b, first, k * MATRIX_BLOCK) : first;
+        spot at = spot_in_memory(b, spec, s, i, swizzled);
         group_place place = place_of_spot(b, m, s, at);
         numbers[k] = load(b, m, &place);
         index[k] = ptx_mad(b, at.down, s->across, at.across);
@@ -116,19 +118,14 @@ static void fill_some(ptx_builder *b, const matrix *m, const group_stage *s, ptx
         ptx_st_shared(b, ptx_at(b, to, index[k], 4), 0, numbers[k]);
 }
 
+/* In a loop: unrolled, the places of all numbers would stay in registers from tile to tile. */
 static void fill_numbers(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val to, load_number *load)
 {
     const unsigned all = s->down * s->across;
-    if (all < MATRIX_BLOCK) {
-        ptx_if(b, ptx_setp(b, PTX_LT, ptx_tid_x(b), all));
-        fill_some(b, m, s, to, load, 0, 1);
-        ptx_end_if(b);
-        return;
-    }
-    for (unsigned from = 0; from < all; from += LOADS_AHEAD * MATRIX_BLOCK) {
-        unsigned count = (all - from) / MATRIX_BLOCK;
-        fill_some(b, m, s, to, load, from, count < LOADS_AHEAD ? count : LOADS_AHEAD);
-    }
+    const unsigned ahead = all < LOADS_AHEAD * MATRIX_BLOCK ? ceil_div(all, MATRIX_BLOCK) : LOADS_AHEAD;
+    ptx_val first = ptx_for(b, ptx_tid_x(b), ptx_u32(b, all), ptx_u32(b, ahead * MATRIX_BLOCK));
+    fill_some(b, m, s, to, load, first, ahead);
+    ptx_end_for(b);
 }
 
 void group_stage_fill(ptx_builder *b, const matrix *m, group_stage *s, ptx_val row, ptx_val column)
