@@ -4,7 +4,7 @@
  * Always: the sectors of a launch are those of its operands, each of them and no other, so memory is read and written once.
  * Requests ask for at most 5% more than the operands fill. Where flat groups meet codes in words, or every row has a group
  * index, scales are asked for row by row: there it is 5% more than the bytes of each request would fill side by side. Zero
- * points beside swizzled scales are 8 bytes of a row in a tile of f32, a quarter of a sector, which with codes of 48 bytes
+ * points beside swizzled scales are 8 bytes of a row in a tile of f32, a quarter of a sector, which with codes of 48 or 80 bytes
  * makes 7%. */
 #include "formats/sample.h"
 #include "kernels/kernels.h"
