@@ -45,6 +45,9 @@ typedef struct group_place {
 } group_place;
 ptx_val matrix_scale_slot(ptx_builder *b, const matrix *m, const group_place *place);
 ptx_val matrix_group_number(ptx_builder *b, const matrix *m, const group_place *place);
+/* Those numbers as f32; the second only where the format has zeros. */
+ptx_val matrix_load_scale(ptx_builder *b, const matrix *m, const group_place *place);
+ptx_val matrix_load_zero(ptx_builder *b, const matrix *m, const group_place *place);
 
 /* ---- Codes one by one (matrix_codes.c) ---- */
 
@@ -68,6 +71,9 @@ enum { PATCH_ROWS_MAX = 32, PATCH_WORDS_MAX = 64 };
 /* How many columns a lane has, and how many rows a patch. Layouts in column streams take as many rows as fill words. */
 unsigned patch_width(const coding *c);
 unsigned patch_rows(const coding *c);
+/* Whether each column has numbers of its own that take 4 bytes: a lane that loads them for itself had better have four
+ * columns, as many as a load takes, and neighbouring lanes load neighbouring memory. */
+bool patch_groups_are_wide(const coding *c);
 /* Whether the numbers of its groups are more than the registers hold, so that rows are better taken one by one. */
 bool patch_numbers_are_many(const coding *c);
 /* Whether a patch may have any number of rows. */

@@ -126,19 +126,26 @@ static group_values values_of(ptx_builder *b, const matrix *m, const group_place
     return group_of_numbers(b, &m->q.coding, &m->q.side, scale, zero);
 }
 
-static group_values group_at(ptx_builder *b, const matrix *m, const group_place *place)
+ptx_val matrix_load_scale(ptx_builder *b, const matrix *m, const group_place *place)
+{
+    return group_load_scale(b, &m->q.coding, &m->q.side, matrix_scale_slot(b, m, place));
+}
+
+ptx_val matrix_load_zero(ptx_builder *b, const matrix *m, const group_place *place)
 {
     const coding *c = &m->q.coding;
-    qdnnDataType_t type = c->spec->zero;
-    ptx_val scale = group_load_scale(b, c, &m->q.side, matrix_scale_slot(b, m, place)), zero = {0};
-    if (format_has_zero(c->format))
-        zero = c->spec->zero_packed
-                   ? packed_zero(b, m, place)
-                   : group_zero_from(b, c,
-                                     emit_load(b, type,
-                                               ptx_at(b, m->q.side.zero, matrix_group_number(b, m, place),
-                                                      element_bytes(type)),
-                                               0));
+    const qdnnDataType_t type = c->spec->zero;
+    if (c->spec->zero_packed)
+        return packed_zero(b, m, place);
+    ptx_val address = ptx_at(b, m->q.side.zero, matrix_group_number(b, m, place), element_bytes(type));
+    return group_zero_from(b, c, emit_load(b, type, address, 0));
+}
+
+static group_values group_at(ptx_builder *b, const matrix *m, const group_place *place)
+{
+    ptx_val scale = matrix_load_scale(b, m, place), zero = {0};
+    if (format_has_zero(m->q.coding.format))
+        zero = matrix_load_zero(b, m, place);
     return values_of(b, m, place, scale, zero);
 }
 

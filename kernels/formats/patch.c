@@ -27,9 +27,7 @@ static bool is_shared_out(const coding *c)
     return !in_columns(c) && !codes_are_direct(c);
 }
 
-/* Whether each column has numbers of its own that take 4 bytes: a lane then has no more of them than a load takes, and
- * neighbouring lanes load neighbouring memory. */
-static bool has_wide_groups(const coding *c)
+bool patch_groups_are_wide(const coding *c)
 {
     const kernel_spec *spec = c->spec;
     bool wide_zero = format_has_zero(c->format) && !spec->zero_packed && element_bytes(spec->zero) == 4;
@@ -37,12 +35,20 @@ static bool has_wide_groups(const coding *c)
            (spec->scale == QDNN_SCALE_F32 || wide_zero);
 }
 
+/* Groups of 16, 32, 64 ... rows, whose numbers quantize and dequantize take from shared memory. */
+static bool has_tiled_groups(const kernel_spec *spec)
+{
+    const uint64_t rows = spec->group_size;
+    return !spec->group_index && !spec->row_index && rows >= 16 && (rows & (rows - 1)) == 0;
+}
+
 /* Four columns also where eight would be in several groups and four are not. */
 unsigned patch_width(const coding *c)
 {
     unsigned chunk = chunk_elements(c->spec->data);
     bool suits_four = matrix_groups_are_many(c->spec, chunk) && !matrix_groups_are_many(c->spec, 4);
-    return in_columns(c) || has_wide_groups(c) || suits_four ? 4 : chunk;
+    bool has_wide = patch_groups_are_wide(c) && !has_tiled_groups(c->spec);
+    return in_columns(c) || has_wide || suits_four ? 4 : chunk;
 }
 
 unsigned patch_rows(const coding *c)

@@ -25,6 +25,7 @@ static unsigned width_of(const coding *c)
 {
     return format_is_plain(c->format) || c->spec->tile_rows > 8 ? 4
            : codes_are_cheap(c)                                 ? WIDTH_MAX
+           : patch_groups_are_wide(c)                           ? 4
                                                                 : patch_width(c);
 }
 

@@ -9,19 +9,26 @@ kernel_geometry matrix_geometry(const coding *c)
 
 /* Blocks go on to further spans where there are more than a grid is wide. */
 void matrix_steps_of_width(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                           unsigned width, kernel_steps *steps)
+                           unsigned width, unsigned warps_across, kernel_steps *steps)
 {
     kernel_step *step = steps_add(steps, row, spec, problem);
-    uint64_t spans = ceil_div(problem->columns, WARP * width);
-    step->grid[0] = ceil_div(problem->rows, MATRIX_WARPS * BAND);
-    step->grid[1] = spans < UINT16_MAX ? spans : UINT16_MAX;
+    uint64_t tiles = ceil_div(problem->columns, warps_across * WARP * width);
+    step->grid[0] = ceil_div(problem->rows, MATRIX_WARPS / warps_across * BAND);
+    step->grid[1] = tiles < UINT16_MAX ? tiles : UINT16_MAX;
 }
 
 void matrix_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps)
 {
     const coding c = {row->format, spec};
-    matrix_steps_of_width(row, spec, problem, patch_width(&c), steps);
+    matrix_steps_of_width(row, spec, problem, patch_width(&c), 1, steps);
+}
+
+void matrix_staged_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                         kernel_steps *steps)
+{
+    const coding c = {row->format, spec};
+    matrix_steps_of_width(row, spec, problem, patch_width(&c), group_stage_of(&c).warps_across, steps);
 }
 
 void matrix_directives(ptx_builder *b)
@@ -48,7 +55,8 @@ matrix_walk matrix_walk_of(const matrix *m, ptx_val aligned)
                          .patch_rows = patch_rows(c),
                          .columns_multiple = matrix_columns_multiple(c),
                          .rows_are_free = patch_rows_are_free(c),
-                         .in_pairs = chunk_is_joint(c->spec->data)};
+                         .in_pairs = chunk_is_joint(c->spec->data),
+                         .warps_across = 1};
 }
 
 static void run_patches(ptx_builder *b, const matrix_walk *w, patch *p, ptx_val from, ptx_val to,
@@ -90,18 +98,21 @@ static void run_band(ptx_builder *b, const matrix_walk *w, ptx_val span, ptx_val
     ptx_assign(b, done, w->rows_are_free ? row_end : whole_end);
 }
 
-void matrix_walk_run(ptx_builder *b, const matrix_walk *w)
+/* The first barrier keeps what the last tile left until all have read it. */
+static void run_tile(ptx_builder *b, const matrix_walk *w, ptx_val in_patches, ptx_val row, ptx_val column)
 {
-    ptx_val multiple = ptx_and(b, w->columns, ptx_u64(b, w->columns_multiple - 1));
-    ptx_val in_patches = ptx_setp_and(b, PTX_EQ, multiple, ptx_u64(b, 0), w->aligned);
-    ptx_val warp = ptx_mad(b, ptx_ctaid_x(b), MATRIX_WARPS, ptx_shr(b, ptx_tid_x(b), 5));
-    ptx_val row = ptx_mul_wide(b, warp, ptx_u32(b, BAND));
-    ptx_ret_unless(b, ptx_setp(b, PTX_LT, row, w->rows));
-    ptx_val row_end = ptx_min(b, ptx_add(b, row, BAND), w->rows);
-    ptx_val wide = ptx_u32(b, WARP * w->width);
-    ptx_val span = ptx_for(b, ptx_mul_wide(b, ptx_ctaid_y(b), wide), w->columns,
-                           ptx_mul_wide(b, ptx_sreg(b, "nctaid.y"), wide));
-    ptx_val done = ptx_var(b, row);
+    ptx_uniform(b);
+    ptx_if(b, in_patches);
+    ptx_syncthreads(b);
+    w->tile(b, w->user, row, column);
+    ptx_syncthreads(b);
+    ptx_end_if(b);
+}
+
+/* What a warp has of a tile. */
+static void run_part(ptx_builder *b, const matrix_walk *w, ptx_val in_patches, ptx_val span, ptx_val row)
+{
+    ptx_val row_end = ptx_min(b, ptx_add(b, row, BAND), w->rows), done = ptx_var(b, row);
     if (w->patch) {
         ptx_uniform(b);
         ptx_if(b, in_patches);
@@ -110,6 +121,27 @@ void matrix_walk_run(ptx_builder *b, const matrix_walk *w)
     }
     matrix_part rest = {done, row_end, span, ptx_min(b, ptx_add(b, span, WARP * w->width), w->columns)};
     w->elements(b, w->user, &rest);
+}
+
+void matrix_walk_run(ptx_builder *b, const matrix_walk *w)
+{
+    ptx_val multiple = ptx_and(b, w->columns, ptx_u64(b, w->columns_multiple - 1));
+    ptx_val in_patches = ptx_setp_and(b, PTX_EQ, multiple, ptx_u64(b, 0), w->aligned);
+    const bool across = w->warps_across > 1;
+    ptx_val warp = ptx_cvt(b, PTX_U64, ptx_shr(b, ptx_tid_x(b), 5));
+    ptx_val tile_row = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, MATRIX_WARPS / w->warps_across * BAND));
+    ptx_val row = across ? tile_row : ptx_mad(b, warp, ptx_u64(b, BAND), tile_row);
+    ptx_val wide = ptx_u32(b, w->warps_across * WARP * w->width);
+    ptx_val tile_column = ptx_for(b, ptx_mul_wide(b, ptx_ctaid_y(b), wide), w->columns,
+                                  ptx_mul_wide(b, ptx_sreg(b, "nctaid.y"), wide));
+    ptx_val span = across ? ptx_mad(b, warp, ptx_u64(b, WARP * w->width), tile_column) : tile_column;
+    if (w->tile)
+        run_tile(b, w, in_patches, tile_row, tile_column);
+    ptx_val there = ptx_setp_and(b, PTX_LT, row, w->rows, ptx_setp(b, PTX_LT, span, w->columns));
+    ptx_uniform(b);
+    ptx_if(b, there);
+    run_part(b, w, in_patches, span, row);
+    ptx_end_if(b);
     ptx_end_for(b);
 }
 
@@ -132,7 +164,10 @@ static bool is_same_group(const group_values *x, const group_values *y)
 
 static void load_groups(ptx_builder *b, const matrix *m, matrix_groups *g, ptx_val row, const patch *p)
 {
-    matrix_row_groups(b, m, row, p->column, p->width, g->each);
+    if (g->stage.is_used)
+        group_stage_read(b, m, &g->stage, row, p, g->each);
+    else
+        matrix_row_groups(b, m, row, p->column, p->width, g->each);
     for (unsigned k = 0; g->in_pairs && k < p->width; k += 2)
         g->pairs[k / 2] =
             k && is_same_group(&g->each[0], &g->each[k]) && is_same_group(&g->each[0], &g->each[k + 1])

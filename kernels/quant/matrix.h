@@ -15,8 +15,12 @@ typedef struct matrix_walk {
     unsigned width, patch_rows, columns_multiple;
     bool rows_are_free; /* patches may have a single row */
     bool in_pairs;      /* lanes 2i and 2i + 1 load and store together */
+    /* Warps of a block that stand side by side, 1 or all; else one below the other. */
+    unsigned warps_across;
     ptx_val stage;
     void *user;
+    /* Before the patches of a block's tile, by all its threads, which wait for each other then. May be null. */
+    void (*tile)(ptx_builder *b, void *user, ptx_val row, ptx_val column);
     /* Before the patches of a band: p->row is its first. May be null. */
     void (*begin)(ptx_builder *b, void *user, const patch *p);
     void (*patch)(ptx_builder *b, void *user, patch *p); /* null: everything is done element by element */
@@ -32,7 +36,10 @@ kernel_geometry matrix_geometry(const coding *c);
 void matrix_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps);
 void matrix_steps_of_width(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                           unsigned width, kernel_steps *steps);
+                           unsigned width, unsigned warps_across, kernel_steps *steps);
+/* The same for quantize and dequantize, whose groups may be staged. */
+void matrix_staged_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                         kernel_steps *steps);
 
 /* The directives of kernels that walk: the block, and how many registers they may have. */
 void matrix_directives(ptx_builder *b);
@@ -41,10 +48,27 @@ void matrix_directives(ptx_builder *b);
  * groups have nothing in common, whose numbers would take the registers of several rows. */
 void matrix_walk_by_rows(matrix_walk *w);
 
+/* Groups of a block's tile in shared memory (matrix_stage.c). */
+typedef struct group_stage {
+    bool is_used;
+    unsigned warps_across; /* as the walk has them */
+    unsigned down, across; /* groups of the tile */
+    ptx_val scales, zeros; /* shared memory, f32 by rows of groups; the second is empty without zeros */
+    ptx_val row, column;   /* u64: where the tile begins */
+} group_stage;
+/* Whether quantize and dequantize use one, and how many groups it has; no shared memory yet. */
+group_stage group_stage_of(const coding *c);
+void group_stage_begin(ptx_builder *b, const coding *c, group_stage *s);
+void group_stage_fill(ptx_builder *b, const matrix *m, group_stage *s, ptx_val row, ptx_val column);
+/* The groups of a row of a patch. */
+void group_stage_read(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val row, const patch *p,
+                      group_values *each);
+
 /* How long the numbers of groups stay the same: for a band, a patch or a row. */
 typedef struct matrix_groups {
     bool for_band, for_patch;
     bool in_pairs; /* set by those that decode pairs: then `pairs` are made as well */
+    group_stage stage;
     group_values each[CHUNK_MAX];
     pair_group pairs[CHUNK_MAX / 2];
 } matrix_groups;

@@ -28,6 +28,12 @@ static ptx_val value_or_nan(ptx_builder *b, const source *s, ptx_val y)
     return s->known.kind == PTX_NOTHING ? y : ptx_selp(b, y, ptx_bits(b, PTX_F32, 0x7FFFFFFF), s->known);
 }
 
+static void begin_tile(ptx_builder *b, void *user, ptx_val row, ptx_val column)
+{
+    dequantizer *d = user;
+    group_stage_fill(b, &d->m, &d->groups.stage, row, column);
+}
+
 static void begin_band(ptx_builder *b, void *user, const patch *p)
 {
     dequantizer *d = user;
@@ -114,11 +120,15 @@ void emit_matrix_dequantize(ptx_builder *b, const kernel_row *row, const kernel_
                      .y = args.operand[QDNN_OPERAND_Y],
                      .row_index = args.operand[QDNN_OPERAND_ROW_INDEX]};
     d.groups = matrix_groups_of(&d.m);
+    d.groups.stage = group_stage_of(&q.coding);
+    group_stage_begin(b, &q.coding, &d.groups.stage);
     d.groups.in_pairs = element_bytes(spec->data) == 2 && pair_is_short(b, &q.coding, spec->data);
     ptx_val aligned =
         ptx_and(b, emit_aligned(b, d.y, LOAD_BYTES), emit_aligned(b, q.codes, patch_codes_align(&q.coding)));
     matrix_walk w = matrix_walk_of(&d.m, matrix_groups_aligned(b, &d.m, patch_width(&q.coding), aligned));
     w.user = &d;
+    w.tile = d.groups.stage.is_used ? begin_tile : NULL;
+    w.warps_across = d.groups.stage.warps_across;
     w.begin = begin_band;
     w.patch = dequantize_patch;
     w.elements = dequantize_elements;

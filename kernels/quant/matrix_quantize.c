@@ -9,6 +9,12 @@ typedef struct quantizer {
     matrix_groups groups;
 } quantizer;
 
+static void begin_tile(ptx_builder *b, void *user, ptx_val row, ptx_val column)
+{
+    quantizer *z = user;
+    group_stage_fill(b, &z->m, &z->groups.stage, row, column);
+}
+
 static void begin_band(ptx_builder *b, void *user, const patch *p)
 {
     quantizer *z = user;
@@ -65,11 +71,15 @@ void emit_matrix_quantize(ptx_builder *b, const kernel_row *row, const kernel_sp
     quantized q = quantized_begin(b, row, spec, &args);
     quantizer z = {.m = matrix_begin(b, &q, &args), .x = args.operand[QDNN_OPERAND_X]};
     z.groups = matrix_groups_of(&z.m);
+    z.groups.stage = group_stage_of(&q.coding);
+    group_stage_begin(b, &q.coding, &z.groups.stage);
     ptx_val aligned =
         ptx_and(b, emit_aligned(b, z.x, LOAD_BYTES), emit_aligned(b, q.codes, patch_codes_align(&q.coding)));
     matrix_walk w = matrix_walk_of(&z.m, matrix_groups_aligned(b, &z.m, patch_width(&q.coding), aligned));
     w.stage = patch_stage(b, &q.coding, MATRIX_WARPS);
     w.user = &z;
+    w.tile = z.groups.stage.is_used ? begin_tile : NULL;
+    w.warps_across = z.groups.stage.warps_across;
     w.begin = begin_band;
     w.patch = quantize_patch;
     w.elements = quantize_elements;

@@ -84,7 +84,7 @@ kernel_geometry repack_geometry(const kernel_row *row, const kernel_spec *spec)
 void repack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps)
 {
-    matrix_steps_of_width(row, spec, problem, width_of_both(row, spec), steps);
+    matrix_steps_of_width(row, spec, problem, width_of_both(row, spec), 1, steps);
 }
 
 /* A walk in patches that suit both. */

@@ -17,7 +17,7 @@ void tile_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pro
                 kernel_steps *steps)
 {
     if (kernel_is_matrix(row, spec))
-        matrix_steps(row, spec, problem, steps);
+        matrix_staged_steps(row, spec, problem, steps);
     else
         steps_add(steps, row, spec, problem);
 }

@@ -14,8 +14,8 @@ const kernel_row *matrix_row_at(int index)
 {
     for (int i = 0; i < kernel_row_count; i++) {
         const kernel_row *row = &kernel_rows[i];
-        if (row->operation_name && kernel_format(row) && kernel_takes(row, "groups") && sample_is_elementwise(row) &&
-            index-- == 0)
+        if (row->operation_name && kernel_format(row) && kernel_takes(row, "groups") &&
+            sample_is_elementwise(row) && index-- == 0)
             return row;
     }
     return NULL;
@@ -38,15 +38,15 @@ static int pick(uint64_t *state, int count)
 #define PICK(state, list) ((list)[pick(state, LENGTH(list))])
 
 /* Patches and their edges: rows around 8, 16, 32 and a block's 128, columns that are multiples of 4, 8 and 32 or of
- * nothing, several spans, nothing at all, and more than two dimensions. */
+ * nothing, several spans and tiles, nothing at all, and more than two dimensions. */
 static const struct {
     int rank;
     int64_t dims[4];
 } shapes[] = {
-    {2, {32, 128}},     {2, {40, 64}},  {2, {33, 160}},   {2, {64, 32}},  {2, {130, 8}}, {2, {70, 36}},
-    {2, {8, 288}},      {2, {31, 520}}, {2, {1, 352}},    {2, {5, 37}},   {2, {67, 3}},  {2, {1, 1}},
-    {2, {9, 1}},        {1, {75}},      {3, {2, 24, 40}}, {2, {16, 264}}, {2, {0, 8}},   {2, {3, 0}},
-    {4, {2, 3, 5, 16}}, {2, {257, 24}}, {2, {36, 96}},
+    {2, {32, 128}},     {2, {40, 64}},  {2, {33, 160}},   {2, {64, 32}},  {2, {130, 8}},  {2, {70, 36}},
+    {2, {8, 288}},      {2, {31, 520}}, {2, {1, 352}},    {2, {5, 37}},   {2, {67, 3}},   {2, {1, 1}},
+    {2, {9, 1}},        {1, {75}},      {3, {2, 24, 40}}, {2, {16, 264}}, {2, {0, 8}},    {2, {3, 0}},
+    {4, {2, 3, 5, 16}}, {2, {257, 24}}, {2, {36, 96}},    {2, {136, 32}}, {2, {3, 1056}},
 };
 
 static const qdnnDataType_t data_types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16, QDNN_DATA_F64};
