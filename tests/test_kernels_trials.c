@@ -196,7 +196,8 @@ static void add_one_hot(trial_list *list)
 static void add_ranges(trial_list *list)
 {
     static const data_kind kinds[] = {DATA_SCALE_TIES, DATA_SCALE_TIES, DATA_SCALE_TIES, DATA_SCALE_TIES,
-                                      DATA_LEAST,      DATA_LEAST,      DATA_INFINITE,   DATA_INFINITE};
+                                      DATA_LEAST,      DATA_LEAST,      DATA_INFINITE,   DATA_INFINITE,
+                                      DATA_MINUTE,     DATA_UNDERFLOW,  DATA_NANS};
     for (int i = 0; i < LENGTH(kinds); i++)
         append(list, (parity_trial){.n = 300 + 13 * i, .kind = kinds[i], .seed = (uint32_t)i + 100});
 }

@@ -90,10 +90,18 @@ static ptx_val finite(ptx_builder *b, const coding *c, ptx_val x)
     return ptx_selp(b, of_nan, clamped, ptx_setp(b, PTX_NAN, x, x));
 }
 
+/* Integers without zeros are made by a conversion that saturates and takes NaN for 0. The largest f32 by a scale of f16 is beyond all
+ * of them, as an infinity is; by an infinite scale both give 0. */
+static bool takes_infinities(const coding *c)
+{
+    return c->format->codec == &codec_integer && c->format->facts.zero_kind == QDNN_ZERO_NONE &&
+           c->spec->scale == QDNN_SCALE_F16;
+}
+
 ptx_val group_quotient(ptx_builder *b, const coding *c, const group_values *group, ptx_val x)
 {
     const kernel_spec *spec = c->spec;
-    ptx_val value = finite(b, c, x);
+    ptx_val value = takes_infinities(c) ? x : finite(b, c, x);
     if (spec->groups == QDNN_GROUPS_DEFAULT)
         return value;
     if (c->format->facts.zero_kind == QDNN_ZERO_MINIMUM)
