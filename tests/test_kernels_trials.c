@@ -197,8 +197,11 @@ static void add_ranges(trial_list *list)
 {
     static const data_kind kinds[] = {DATA_SCALE_TIES, DATA_SCALE_TIES, DATA_SCALE_TIES, DATA_SCALE_TIES,
                                       DATA_LEAST,      DATA_LEAST,      DATA_INFINITE,   DATA_INFINITE};
+    static const data_kind whole[] = {DATA_MINUTE, DATA_UNDERFLOW, DATA_NANS};
     for (int i = 0; i < LENGTH(kinds); i++)
         append(list, (parity_trial){.n = 300 + 13 * i, .kind = kinds[i], .seed = (uint32_t)i + 100});
+    for (int i = 0; i < LENGTH(whole); i++)
+        append(list, (parity_trial){.n = list->tile, .kind = whole[i], .seed = (uint32_t)i + 110});
 }
 
 /* Whole tiles, one cut short, and pointers that are not aligned. */

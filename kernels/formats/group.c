@@ -90,10 +90,18 @@ static ptx_val finite(ptx_builder *b, const coding *c, ptx_val x)
     return ptx_selp(b, of_nan, clamped, ptx_setp(b, PTX_NAN, x, x));
 }
 
+/* Integers without zeros are made by a conversion that saturates and takes NaN for 0. The largest f32 by a scale of f16 is beyond all
+ * of them, as an infinity is; by an infinite scale both give 0. */
+static bool takes_infinities(const coding *c)
+{
+    return c->format->codec == &codec_integer && c->format->facts.zero_kind == QDNN_ZERO_NONE &&
+           c->spec->scale == QDNN_SCALE_F16;
+}
+
 ptx_val group_quotient(ptx_builder *b, const coding *c, const group_values *group, ptx_val x)
 {
     const kernel_spec *spec = c->spec;
-    ptx_val value = finite(b, c, x);
+    ptx_val value = takes_infinities(c) ? x : finite(b, c, x);
     if (spec->groups == QDNN_GROUPS_DEFAULT)
         return value;
     if (c->format->facts.zero_kind == QDNN_ZERO_MINIMUM)
@@ -187,13 +195,20 @@ static ptx_val range_end(ptx_builder *b, const coding *c, ptx_val x)
     return ptx_clamp(b, may_be_nan ? nan_to_zero(b, x) : x, ptx_neg(b, largest), largest);
 }
 
-/* Zeros of float type: never -0, not beyond the largest number, and rounded. */
+/* Whether zeros are integers between two of -128 and 255, as clamped: f16 and bf16 have all of those, and the greater of -0 and 0 is
+ * 0. */
+static bool zero_is_small(const coding *c)
+{
+    return c->format->facts.zero_kind == QDNN_ZERO_POINT && c->spec->range == QDNN_RANGE_WITH_ZERO;
+}
+
+/* Other zeros of float type: never -0, not beyond the largest number, and rounded. */
 static ptx_val make_zero(ptx_builder *b, const coding *c, ptx_val lo, ptx_val scale)
 {
     qdnnDataType_t type = c->spec->zero_packed ? QDNN_DATA_F32 : c->spec->zero;
     float largest = element_largest(type);
     ptx_val zero = c->format->codec->zero(b, c, lo, scale);
-    if (largest == 0)
+    if (largest == 0 || zero_is_small(c))
         return zero;
     zero = ptx_clamp(b, ptx_add(b, zero, ptx_f32(b, 0)), ptx_f32(b, -largest), ptx_f32(b, largest));
     return emit_round(b, type, zero);

@@ -70,14 +70,24 @@ static ptx_val symmetric_scale(ptx_builder *b, const coding *c, ptx_val absmax)
     return ptx_div(b, magnitude, ptx_f32(b, (float)most(c)));
 }
 
-/* Where hi - lo overflows, the quotients are subtracted instead. */
+/* The scale of a range whose width overflows: the quotients are subtracted instead. Ends of f16 are at most 65504 or, of infinities,
+ * the largest f32: only two of the latter are that far apart. */
+static ptx_val wide_scale(ptx_builder *b, const coding *c, ptx_val lo, ptx_val hi, float steps)
+{
+    if (c->spec->data == QDNN_DATA_F16)
+        return ptx_f32(b, 2 * (element_largest(QDNN_DATA_F32) / steps));
+    return ptx_sub(b, ptx_div(b, hi, ptx_f32(b, steps)), ptx_div(b, lo, ptx_f32(b, steps)));
+}
+
+/* A scale of f16 is clamped to 65504, which an infinity and every quotient of an overflowing width pass. */
 static ptx_val range_scale(ptx_builder *b, const coding *c, ptx_val lo, ptx_val hi)
 {
     const float steps = (float)(2 * half_range(c) - 1);
     ptx_val width = ptx_sub(b, hi, lo);
     ptx_val usual = ptx_div(b, ptx_max(b, width, ptx_f32(b, c->spec->floor)), ptx_f32(b, steps));
-    ptx_val halves = ptx_sub(b, ptx_div(b, hi, ptx_f32(b, steps)), ptx_div(b, lo, ptx_f32(b, steps)));
-    return ptx_selp(b, usual, halves, ptx_testp_finite(b, width));
+    if (c->spec->scale == QDNN_SCALE_F16)
+        return usual;
+    return ptx_selp(b, usual, wide_scale(b, c, lo, hi, steps), ptx_testp_finite(b, width));
 }
 
 static ptx_val integer_scale(ptx_builder *b, const coding *c, ptx_val lo, ptx_val hi)

@@ -68,16 +68,16 @@ static ptx_val nf4_encode(ptx_builder *b, const coding *c, const group_values *g
     return table_place(b, midpoints, 4, nan_to_zero(b, quotient));
 }
 
+/* A NaN is above no threshold and not negative: its code is that of 0. */
 static ptx_val fp4_encode(ptx_builder *b, const coding *c, const group_values *group, ptx_val quotient)
 {
     (void)c, (void)group;
     ptx_val thresholds[7];
     for (int i = 0; i < 7; i++)
         thresholds[i] = ptx_f32(b, from_bits(fp4_thresholds[i]));
-    ptx_val x = nan_to_zero(b, quotient);
-    ptx_val place = table_place(b, thresholds, 3, ptx_abs(b, x));
+    ptx_val place = table_place(b, thresholds, 3, ptx_abs(b, quotient));
     ptx_val code = ptx_bfe(b, ptx_u32(b, FP4_ORDER), ptx_shl(b, place, 2), 4);
-    ptx_val sign = ptx_selp(b, ptx_u32(b, 8), ptx_u32(b, 0), ptx_setp(b, PTX_LT, x, 0.0f));
+    ptx_val sign = ptx_selp(b, ptx_u32(b, 8), ptx_u32(b, 0), ptx_setp(b, PTX_LT, quotient, 0.0f));
     return ptx_or(b, code, sign);
 }
 

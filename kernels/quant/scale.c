@@ -77,7 +77,7 @@ static void store(ptx_builder *b, const scale_kernel *k, const range *r, ptx_val
 }
 
 /* Element numbers of the channel from `start` on, `step` apart: every turn of all channels has group_size of
- * them. */
+ * them. None where the channel does not exist; without that predicate it does. */
 static void add_channel(ptx_builder *b, const scale_kernel *k, const range *r, ptx_val channel,
                         ptx_val exists, ptx_val start, unsigned step)
 {
@@ -86,7 +86,9 @@ static void add_channel(ptx_builder *b, const scale_kernel *k, const range *r, p
     ptx_val turns = emit_divide(b, k->n, turn), rest = emit_remainder(b, k->n, turns, turn);
     ptx_val before = ptx_min(b, rest, inside), last = ptx_min(b, ptx_sub(b, rest, before), ptx_u64(b, g));
     ptx_val count = ptx_mad(b, turns, ptx_u64(b, g), last);
-    ptx_val number = ptx_for(b, start, ptx_selp(b, count, ptx_u64(b, 0), exists), ptx_u64(b, step));
+    if (exists.kind != PTX_NOTHING)
+        count = ptx_selp(b, count, ptx_u64(b, 0), exists);
+    ptx_val number = ptx_for(b, start, count, ptx_u64(b, step));
     ptx_val row = emit_divide(b, number, g), rank = emit_remainder(b, number, row, g);
     ptx_val at = ptx_add(b, ptx_mad(b, row, ptx_u64(b, turn), inside), rank);
     range_add(b, r, emit_load(b, k->spec->data, ptx_at(b, k->x, at, element_bytes(k->spec->data)), 0));
@@ -97,18 +99,21 @@ static void add_channel(ptx_builder *b, const scale_kernel *k, const range *r, p
  */
 static void scale_channels(ptx_builder *b, const scale_kernel *k)
 {
-    unsigned width = block_channels(k->spec);
+    const unsigned width = block_channels(k->spec);
     ptx_val tid = ptx_tid_x(b), none = ptx_setp(b, PTX_EQ, k->n, 0);
-    ptx_val column = ptx_cvt(b, PTX_U64, ptx_and(b, tid, width - 1));
-    ptx_val start = ptx_cvt(b, PTX_U64, ptx_shr(b, tid, width == 1 ? 0 : 3));
+    ptx_val start = ptx_cvt(b, PTX_U64, width == 1 ? tid : ptx_shr(b, tid, 3));
     ptx_val bound = ptx_selp(b, ptx_u64(b, 0), ptx_u64(b, k->spec->channels), none);
     ptx_val next = ptx_mul_wide(b, ptx_nctaid_x(b), ptx_u32(b, width));
-    ptx_val first = ptx_for(b, ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, width)), bound, next);
-    ptx_val channel = ptx_add(b, first, column), exists = ptx_setp(b, PTX_LT, channel, bound);
+    ptx_val channel = ptx_for(b, ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, width)), bound, next);
+    ptx_val exists = {0};
+    if (width > 1) {
+        channel = ptx_add(b, channel, ptx_cvt(b, PTX_U64, ptx_and(b, tid, width - 1)));
+        exists = ptx_setp(b, PTX_LT, channel, bound);
+    }
     range r = range_begin(b, range_kind_of(&k->coding));
     add_channel(b, k, &r, channel, exists, start, RANGE_BLOCK / width);
     range_reduce_columns(b, &r, width);
-    ptx_if(b, ptx_setp_and(b, PTX_LT, tid, width, exists));
+    ptx_if(b, width == 1 ? ptx_setp(b, PTX_EQ, tid, 0) : ptx_setp_and(b, PTX_LT, tid, width, exists));
     store(b, k, &r, channel);
     ptx_end_if(b);
     ptx_syncthreads(b); /* before the next channels' ranges come into the same shared memory */

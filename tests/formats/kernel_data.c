@@ -225,6 +225,16 @@ static uint32_t element(data_kind kind, const format_facts *format, layout l, ui
         return encode(l, tie(format, random));
     case DATA_LEAST:
         return sign | (fraction & 15);
+    case DATA_NANS:
+        return random % 5 ? encode(l, bell(state))
+                          : sign | (largest_exponent + 1) << l.fraction_bits | fraction | 1;
+    case DATA_MINUTE:
+        return encode(l, -0x1p-27f * (float)(random / 16 % 8));
+    case DATA_UNDERFLOW: /* 3 times the least number, among so large ones; f16 has none that is large enough */
+        return random % 5 ? sign | 3
+                          : encode(l, l.bits == 32           ? 4.0f
+                                      : l.fraction_bits == 7 ? 0x1p18f
+                                                             : 32768.0f);
     case DATA_INFINITE:
         return ((seed & 1) << (l.bits - 1)) | (largest_exponent + 1) << l.fraction_bits | (random % 3 == 0);
     case DATA_SCALE_TIES:

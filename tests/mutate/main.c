@@ -32,7 +32,7 @@ typedef struct test_at {
 
 static struct {
     watch_options o;
-    const char *tests;    /* part of a test's name */
+    const char *tests;    /* part of a test's name; with $ behind it, its end */
     int jobs, most_cases; /* 0: all */
     char ptxas[1024];
     test_at cases[CASES_MAX];
@@ -60,6 +60,16 @@ static void shuffle(test_at *at, int count, uint64_t *random)
     }
 }
 
+/* Whether a test's name has the part that was asked for; at its end, where that part ends in $. */
+static bool is_wanted(const char *name)
+{
+    const char *part = all.tests ? all.tests : "";
+    const size_t length = strlen(part), whole = strlen(name);
+    if (length == 0 || part[length - 1] != '$')
+        return strstr(name, part) != NULL;
+    return whole >= length - 1 && strncmp(name + whole - (length - 1), part, length - 1) == 0;
+}
+
 /* Of each test so many cases that the seed chooses, in an order that it chooses: long and short ones mixed. */
 static void list_tests(void)
 {
@@ -70,7 +80,7 @@ static void list_tests(void)
             char name[512];
             test_at at = {test, i};
             name_of(&at, name, sizeof name);
-            if (!all.tests || strstr(name, all.tests))
+            if (is_wanted(name))
                 all.cases[all.n_cases++] = at;
         }
         shuffle(all.cases + first, all.n_cases - first, &random);

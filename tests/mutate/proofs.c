@@ -114,6 +114,23 @@ static bool takes_the_lower_half(const char *ptx, const instruction *i)
     return lines == 1;
 }
 
+static bool upper_bits_are_unused(const char *ptx, const char *reg, unsigned width, int depth);
+
+/* The same of one instruction that reads it. Shifts move the bits, to the left out of the register; selp has them as they are. */
+static bool leaves_upper_bits(const char *ptx, const instruction *use, const char *reg, unsigned width,
+                              int depth)
+{
+    uint64_t k;
+    const char *result = use->operand[0];
+    if (text_is_opcode(use, "shr.u32") && text_constant(use->operand[2], &k) && k < width)
+        return upper_bits_are_unused(ptx, result, width - (unsigned)k, depth - 1);
+    if (text_is_opcode(use, "shl.b32") && text_constant(use->operand[2], &k) && k < 32)
+        return width + k >= 32 || upper_bits_are_unused(ptx, result, width + (unsigned)k, depth - 1);
+    if (text_is_opcode(use, "selp.b32"))
+        return upper_bits_are_unused(ptx, result, width, depth - 1);
+    return (width >= 16 && takes_the_lower_half(ptx, use)) || bits_read(use, reg) >> width == 0;
+}
+
 /* Whether no instruction looks at the bits of a register from `width` on. */
 static bool upper_bits_are_unused(const char *ptx, const char *reg, unsigned width, int depth)
 {
@@ -121,19 +138,14 @@ static bool upper_bits_are_unused(const char *ptx, const char *reg, unsigned wid
     if (depth == 0 || !text_definition(ptx, reg, &use))
         return false;
     for (const char *line = ptx; line; line = text_next_line(line)) {
-        uint64_t k;
         if (!text_names(line, reg))
             continue;
         if (!text_parse(line, &use))
             return false;
         if (text_writes(&use) && strcmp(use.operand[0], reg) == 0)
             continue; /* the definition */
-        if (text_is_opcode(&use, "shr.u32") && text_constant(use.operand[2], &k) && k < width) {
-            if (!upper_bits_are_unused(ptx, use.operand[0], width - (unsigned)k, depth - 1))
-                return false;
-        } else if (!(width >= 16 && takes_the_lower_half(ptx, &use)) && bits_read(&use, reg) >> width) {
+        if (!leaves_upper_bits(ptx, &use, reg, width, depth))
             return false;
-        }
     }
     return true;
 }
@@ -226,6 +238,49 @@ static bool bytes_are_not_taken(const char *ptx, const mutant *m, const instruct
     return ((bytes ^ changed) & taken) == 0;
 }
 
+/* `prmt d, a, constant, selector`: another byte of the constant that is the same. */
+static bool byte_is_the_same(const char *ptx, const mutant *m, const instruction *i)
+{
+    uint64_t bytes, before, after;
+    if (m->kind != MUTANT_CONSTANT || !text_is_opcode(i, "prmt.b32") || i->n != 4 ||
+        ptx[m->at + m->length] != ';' || !text_constant(i->operand[2], &bytes) ||
+        !text_constant(i->operand[3], &before) || !text_constant(m->with, &after) || after > 0xFFFF)
+        return false;
+    for (int k = 0; k < 16; k += 4) {
+        const unsigned x = before >> k & 15, y = after >> k & 15;
+        const bool are_bytes = (x & 12) == 4 && (y & 12) == 4; /* of the constant, as they are */
+        if (x != y && !(are_bytes && (bytes >> 8 * (x & 3) & 0xFF) == (bytes >> 8 * (y & 3) & 0xFF)))
+            return false;
+    }
+    return true;
+}
+
+/* n / d as `mul.hi t, n, factor`, `shr q, t, k`: factor = (2^(64+k) + e) / d. What is too much, n e / (d 2^(64+k)), is less than the 1/d
+ * that the quotient's fraction lacks at most to the next integer if n e < 2^(64+k). No memory has 2^60 elements. */
+static bool factor_is_as_good(const char *ptx, const mutant *m, const instruction *i)
+{
+    __extension__ typedef unsigned __int128 wide;
+    instruction shift = {.n = 0}, use;
+    uint64_t factor, changed, k;
+    int uses = 0;
+    if (m->kind != MUTANT_CONSTANT || !text_is_opcode(i, "mul.hi.u64") ||
+        !text_constant(i->operand[2], &factor) || !text_constant(m->with, &changed) || factor < changed / 2)
+        return false;
+    for (const char *line = ptx; line; line = text_next_line(line))
+        if (text_names(line, i->operand[0])) {
+            uses++;
+            if (text_parse(line, &use) && text_is_opcode(&use, "shr.u64"))
+                shift = use;
+        }
+    if (uses != 2 || shift.n != 3 || !text_constant(shift.operand[2], &k) || k >= 60 ||
+        factor < UINT64_C(1) << 63)
+        return false;
+    const wide power = (wide)1 << (64 + k), divisor = power / factor + (power % factor > factor / 2);
+    const wide product = divisor * changed;
+    return divisor * factor >= power && divisor * factor - power < divisor && product >= power &&
+           (product - power) < power >> 60;
+}
+
 static const struct {
     const char *name;
     bool (*holds)(const char *ptx, const mutant *m, const instruction *i);
@@ -243,6 +298,8 @@ static const struct {
     {"more is asked for than needed", asks_for_more},
     {"lane 0 gets the same", lane_0_gets_the_same},
     {"the bytes are not taken", bytes_are_not_taken},
+    {"the byte is the same", byte_is_the_same},
+    {"the factor divides as well", factor_is_as_good},
     {"any lane does", any_lane_does},
     {"any barrier does", any_barrier_does},
 };
