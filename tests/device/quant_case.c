@@ -57,8 +57,9 @@ static kernel_spec grouped_spec(const quant_case *c)
 
 void quant_case_text(const quant_case *c, char *text, size_t size)
 {
-    static const char *const kinds[] = {"normal", "constant", "zeros", "subnormal",
-                                        "huge",   "special",  "ties"};
+    static const char *const kinds[] = {"normal",  "constant", "zeros",    "subnormal", "huge",
+                                        "special", "ties",     "clamped",  "one-hot",   "sub-block",
+                                        "least",   "infinite", "scale-tie"};
     char settings[KERNEL_SPEC_TEXT], dims[128] = "";
     kernel_spec spec = grouped_spec(c);
     kernel_spec_text(c->row, &spec, settings, sizeof settings);
@@ -144,13 +145,7 @@ void quant_descriptors_free(quant_descriptors *d)
 
 const char *quant_operand_name(int operand)
 {
-    static const char *const names[QDNN_OPERAND_COUNT] = {"x",          "y",           "codes",        "scale",
-                                                          "zero",       "global_scale", "group_index", "nested_map",
-                                                          "nested_scale", "nested_offset", "dy",          "dx",
-                                                          "state",      "dscale",       "repacked",      "row_index",
-                                                          "alpha",      "bias",         "residual",      "expert_index",
-                                                          "row_weight", "lora_a",       "lora_b"};
-    return names[operand];
+    return kernel_operand_name((qdnnOperand_t)operand);
 }
 
 ref_quant_spec quant_case_reference(const quant_case *c)
