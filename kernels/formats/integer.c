@@ -67,7 +67,7 @@ static ptx_val code_of(ptx_builder *b, const coding *c, ptx_val integer)
 static ptx_val symmetric_scale(ptx_builder *b, const coding *c, ptx_val absmax)
 {
     ptx_val magnitude = ptx_max(b, absmax, ptx_f32(b, c->spec->floor));
-    return ptx_div(b, magnitude, ptx_f32(b, (float)most(c)));
+    return most(c) == 1 ? magnitude : ptx_div(b, magnitude, ptx_f32(b, (float)most(c)));
 }
 
 /* The scale of a range whose width overflows: the quotients are subtracted instead. Ends of f16 are at most 65504 or, of infinities,
