@@ -98,7 +98,8 @@ bool adds_zero(const char *ptx, const mutant *m, const instruction *i)
 /* The conversion of an integral number to an integer does not round. */
 bool conversion_is_exact(const char *ptx, const mutant *m, const instruction *i)
 {
-    return m->kind == MUTANT_ROUNDING && text_is_opcode(i, "cvt.rni.s32.f32") && i->n == 2 &&
+    return m->kind == MUTANT_ROUNDING &&
+           (text_is_opcode(i, "cvt.rni.s32.f32") || text_is_opcode(i, "cvt.rzi.s32.f32")) && i->n == 2 &&
            is_integral(ptx, i->operand[1], PROOF_DEPTH);
 }
 
