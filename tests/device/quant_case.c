@@ -181,7 +181,8 @@ static bool is_stack(const quant_case *c, const ref_quant_spec *ref, int64_t row
     if (c->rank < 3 || ref->block || (makes_scales && ref->global_scale) ||
         (ref->nested && ref_group_count(ref, rows, columns) % 256 != 0))
         return false;
-    if (ref->layout == QDNN_LAYOUT_BYTES && rows * columns * kernel_format(c->row)->bits % 8 != 0)
+    if (operation != KERNEL_SCALE && ref->layout == QDNN_LAYOUT_BYTES &&
+        rows * columns * kernel_format(c->row)->bits % 8 != 0)
         return false;
     return is_lined(ref) || (in_columns && rows * kernel_format(c->row)->bits % 32 != 0);
 }
