@@ -60,7 +60,7 @@ static const struct {
      "manifest.json: parameters.0.align is 4; it must be 2"},
     {"parameter_pointer", IN_ENTRY("\"name\": \"n\", ", "\"name\": \"n\", \"align\": 8, "),
      "manifest.json: parameters.2.align is given; only a pointer has it"},
-    {"parameter_missing", IN_ENTRY("{\"name\": \"n\".*}", "") " && " IN_ENTRY("\\(\"align\": 4.*}\\),", "\\1"),
+    {"parameter_missing", IN_ENTRY("{\"name\": \"n\".*}", "") " && " IN_ENTRY("\\(\"name\": \"scale\".*}\\),", "\\1"),
      "manifest.json: it has 2 parameters; it must have 3"},
     {"no_parameters", IN_ENTRY("\"parameters\"", "\"params\""), "it gives no list of parameters"},
     {"name_up", IN_ENTRY(FILE_NAME, "../" FILE_NAME), "its name is not that of a file in the folder"},

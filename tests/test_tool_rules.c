@@ -211,9 +211,9 @@ static int operand_of(const char *name)
 static unsigned element_size(const char *element)
 {
     unsigned bits = 0;
-    return sscanf(element, "%*[a-z]%u", &bits) == 1 && strcmp(element, "e4m3") && strcmp(element, "e8m0")
-               ? bits / 8
-               : 1;
+    /* e4m3, e5m2 and e8m0 have a letter behind the number */
+    char after = 0;
+    return sscanf(element, "%*[a-z]%u%c", &bits, &after) == 1 ? bits / 8 : 1;
 }
 
 /* One pointer for all problems: rule, direction, element. How many sizes were compared. */

@@ -48,7 +48,7 @@ static void decode_step(ptx_builder *b, stream *s, const unit_words *w, unsigned
                         ptx_val a[TILES][4])
 {
     if (s->blocks)
-        stream_blocks_of_step(b, s, &s->headers, of_strip);
+        stream_blocks_of_step(b, s, &s->headers, of_strip, false);
     else
         stream_scales_of_step(b, s, of_strip, w);
     for (unsigned q = 0; q < TILES; q++)
@@ -125,20 +125,27 @@ static void short_step(ptx_builder *b, stream *s, const unit_words *w, unsigned 
     }
 }
 
-/* A turn begins with a unit and, where there are blocks, with a block: so that it is known now which of a block's scales a step
- * has. */
-static unsigned turn_k(const stream *s)
+/* A turn begins with a unit and, where there are blocks, with a block or, where there is room for less of x, with a part of it: so
+ * that it is known now which of a block's scales a step has. */
+static unsigned block_k(const stream *s)
 {
     return s->blocks && s->blocks->elements > UNIT_K ? s->blocks->elements : UNIT_K;
 }
 
-/* The turn at k0 (u32). */
-static void short_turn(ptx_builder *b, stream *s, const ptx_val *pointers, const block_headers *headers,
-                       ptx_val k0, ptx_val phase_k)
+static unsigned turn_k(const stream *s)
 {
-    const unsigned together = s->blocks ? s->blocks->elements / 16 : 1; /* steps that exist or not */
+    const unsigned phase = s->phase_units * UNIT_K;
+    return block_k(s) < phase ? block_k(s) : phase;
+}
+
+/* The turn at k0 (u32); so many k of its block are `before` it. */
+static void short_turn(ptx_builder *b, stream *s, const ptx_val *pointers, const block_headers *headers,
+                       unsigned before, ptx_val k0, ptx_val phase_k)
+{
+    const unsigned steps = turn_k(s) / 16, of_block = s->blocks ? s->blocks->elements / 16 : 1;
+    const unsigned together = of_block < steps ? of_block : steps; /* steps that exist or not */
     unit_words w;
-    for (unsigned step = 0; step < turn_k(s) / 16; step++) {
+    for (unsigned step = 0; step < steps; step++) {
         ptx_val k = step ? ptx_add(b, k0, (int)(16 * step)) : k0;
         if (step % together == 0) {
             ptx_uniform(b);
@@ -146,7 +153,7 @@ static void short_turn(ptx_builder *b, stream *s, const ptx_val *pointers, const
         }
         load_unit(b, s, pointers, (int)(step / UNIT_STEPS * 128 * s->bits), &w);
         if (s->blocks)
-            stream_blocks_of_step(b, s, headers, step);
+            stream_blocks_of_step(b, s, headers, before / 16 + step, step == 0);
         else
             stream_scales_at(b, s, k);
         short_step(b, s, &w, step % UNIT_STEPS, k, phase_k);
@@ -167,13 +174,14 @@ static void short_strip(ptx_builder *b, stream *s)
         const int phase_k = (int)(s->phase_units * UNIT_K);
         ptx_val first = phase ? ptx_add(b, s->k0, phase_k * (int)phase) : s->k0;
         stream_load_x(b, s, phase);
+        const unsigned before = phase * (unsigned)phase_k % block_k(s);
         ptx_val k0 = ptx_for(b, first, ptx_min(b, s->k, ptx_add(b, first, phase_k)), (int)turn_k(s));
-        short_turn(b, s, pointers, &headers, k0, first);
+        short_turn(b, s, pointers, &headers, before, k0, first);
         for (unsigned q = 0; q < TILES; q++)
             ptx_assign(b, pointers[q],
                        ptx_add(b, pointers[q], ptx_u64(b, turn_k(s) / UNIT_K * 128 * s->bits)));
-        if (s->blocks)
-            stream_headers_advance(b, s, &headers, turn_k(s));
+        if (s->blocks && before + turn_k(s) == block_k(s))
+            stream_headers_advance(b, s, &headers, block_k(s));
         ptx_end_for(b);
     }
 }
@@ -198,7 +206,8 @@ static void store_rows(ptx_builder *b, const stream *s, bool checked)
             at = sum_address(b, s, ptx_mad(b, s->t, 2, (int)(r / 2 * 8 + r % 2)), n);
         else if (r)
             at = ptx_add(b, at, r % 2 ? next_row : next_tile);
-        ptx_val exists = checked ? ptx_setp(b, PTX_LT, ptx_add(b, m, (int)(r / 2 * 8 + r % 2)), s->rows_x) : (ptx_val){0};
+        ptx_val exists =
+            checked ? ptx_setp(b, PTX_LT, ptx_add(b, m, (int)(r / 2 * 8 + r % 2)), s->rows_x) : (ptx_val){0};
         for (unsigned j = 0; j < COLUMNS; j++) {
             if (checked)
                 ptx_when(b, ptx_setp_and(b, PTX_LT, ptx_add(b, n, (int)(8 * j)), s->n, exists));
@@ -301,7 +310,10 @@ static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
 static void emit_stream(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, STREAM_THREADS, 1, 1);
-    ptx_minnctapersm(b, spec->tile_rows > 16 || spec->grouped ? 1 : 2); /* up to 255 registers, or 128: else the assembler stops at 64, and spills */
+    ptx_minnctapersm(b,
+                     spec->tile_rows > 16 || spec->grouped
+                         ? 1
+                         : 2); /* up to 255 registers, or 128: else the assembler stops at 64, and spills */
     stream s = begin(b, row, spec);
     if (!ptx_mma_has(ptx_target(b), instruction_of(b, spec->data)))
         ptx_fail(b, "%s has no tensor cores for bf16; x must be f16", ptx_target(b)->name);
@@ -388,7 +400,8 @@ static void stream_steps(const kernel_row *row, const kernel_spec *spec, const k
     if (strips > 0) {
         kernel_step *sum = steps_add(steps, row, &first, problem);
         sum->grid[0] = (shape.outputs + BLOCK_N - 1) / BLOCK_N;
-        sum->grid[1] = spec->grouped && tiles > UINT16_MAX ? UINT16_MAX : tiles; /* blocks go on to further tiles */
+        sum->grid[1] =
+            spec->grouped && tiles > UINT16_MAX ? UINT16_MAX : tiles; /* blocks go on to further tiles */
         sum->grid[2] = strips;
         sum->rows_per_block = spec->grouped ? 0 : (uint32_t)spec->tile_rows;
         step_with_partials(sum, sums);

@@ -121,9 +121,9 @@ ptx_val stream_from_lane(ptx_builder *b, ptx_val x, ptx_val lane);
 
 /* ---- stream_blocks.c ---- */
 
-/* Pointers once; then the scales of a step of the blocks from `h` on, where they change. */
+/* Pointers once; then the scales of a step of the blocks from `h` on, where they change, or `anew`. */
 void stream_blocks_begin(ptx_builder *b, stream *s);
-void stream_blocks_of_step(ptx_builder *b, stream *s, const block_headers *h, unsigned step);
+void stream_blocks_of_step(ptx_builder *b, stream *s, const block_headers *h, unsigned step, bool anew);
 /* Pointers that are variables, and `k` further on. */
 block_headers stream_headers_var(ptx_builder *b, const stream *s);
 void stream_headers_advance(ptx_builder *b, const stream *s, block_headers *h, unsigned k);

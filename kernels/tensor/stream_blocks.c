@@ -226,15 +226,15 @@ static void share_short(ptx_builder *b, stream *s)
     }
 }
 
-void stream_blocks_of_step(ptx_builder *b, stream *s, const block_headers *h, unsigned step)
+void stream_blocks_of_step(ptx_builder *b, stream *s, const block_headers *h, unsigned step, bool anew)
 {
     const block_layout *layout = s->blocks;
     const struct kind *kind = kind_of(layout);
     const unsigned element = 16 * step % layout->elements,
                    extent = kind->extent ? kind->extent : layout->elements;
-    if (element == 0)
+    if (element == 0 || anew)
         load_header(b, s, h, 16 * step / layout->elements);
-    if (element % extent)
+    if (element % extent && !anew)
         return;
     if (block_pair_is_short(layout, s->spec->data)) {
         share_short(b, s);

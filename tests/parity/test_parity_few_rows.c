@@ -105,7 +105,7 @@ TEST_EACH(ParityFewRows, Blocks, block_row_count, block_row_name)
 {
     NEED_PTXVM;
     for (int i = 0; i < LENGTH(block_cases); i++) {
-        qdnnHandle_t handle = ptxvm_begin(sms[(index + i) % LENGTH(sms)], 0, "all", "error");
+        qdnnHandle_t handle = ptxvm_begin(sms[(index + i) % LENGTH(sms)], 0, "all", "stderr");
         product_case c =
             product_with_blocks(block_row_at(index), &block_cases[i], (uint32_t)(index + 31 * i + 1));
         bool alive = handle && product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
@@ -242,7 +242,7 @@ TEST_ROWS(ParityFewRows, Columns, column_formats)
 {
     NEED_PTXVM;
     for (int i = 0; i < LENGTH(column_cases); i++) {
-        qdnnHandle_t handle = ptxvm_begin(sms[(index + i) % LENGTH(sms)], 0, "all", "error");
+        qdnnHandle_t handle = ptxvm_begin(sms[(index + i) % LENGTH(sms)], 0, "all", "stderr");
         product_case c =
             product_of_columns(&column_formats[index], &column_cases[i], (uint32_t)(index + 31 * i + 1));
         if (column_cases[i].m == 16 && streams_once(&column_formats[index]))
@@ -260,7 +260,7 @@ TEST_CASE(ParityFewRows, LargeScales)
 {
     static const char *const rows[] = {"dequantize_int8", "dequantize_int4"};
     NEED_PTXVM;
-    qdnnHandle_t handle = ptxvm_begin("sm_80", 0, "all", "error");
+    qdnnHandle_t handle = ptxvm_begin("sm_80", 0, "all", "stderr");
     for (int i = 0; i < 48; i++) {
         const bool k_rows = i % 2;
         const int exponent = 20 + i / 4;

@@ -173,7 +173,7 @@ TEST_EACH(ParityGemv, OnPtxvm, format_count, format_name)
     const kernel_row *row = row_of(formats[index]);
     int served = 0;
     for (int sm = 0; sm < LENGTH(sms); sm++) {
-        qdnnHandle_t handle = ptxvm_begin(sms[sm], 0, "all", "error");
+        qdnnHandle_t handle = ptxvm_begin(sms[sm], 0, "all", "stderr");
         bool alive = handle != NULL;
         for (int i = sm; i < TRIALS && alive; i += LENGTH(sms)) {
             product_case c = case_at(row, i);
@@ -210,7 +210,7 @@ TEST_CASE(ParityGemv, RowsOfABatchAreRowsAlone)
     NEED_PTXVM;
     static const char *const some[] = {"int4", "nf4", "int8_zp", "e4m3"};
     static const int64_t batches[] = {1, 2, 3, 4, 7, 8, 13, 16, 17, 33, 64};
-    qdnnHandle_t handle = ptxvm_begin("sm_90", 0, "all", "error");
+    qdnnHandle_t handle = ptxvm_begin("sm_90", 0, "all", "stderr");
     for (int f = 0; handle && f < LENGTH(some); f++) {
         product_case largest = batch_case(some[f], 64);
         product_operands all;
@@ -254,7 +254,7 @@ static void check_fused(qdnnHandle_t handle, const char *format, int64_t m)
 TEST_CASE(ParityGemv, FusedIsDequantizeThenProduct)
 {
     NEED_PTXVM;
-    qdnnHandle_t handle = ptxvm_begin("sm_80", 0, "all", "error");
+    qdnnHandle_t handle = ptxvm_begin("sm_80", 0, "all", "stderr");
     for (int f = 0; handle && f < LENGTH(formats) && strncmp(formats[f], "plain", 5) != 0; f++) {
         test_push_note("%s", formats[f]);
         check_fused(handle, formats[f], 1 + f % 3);
@@ -272,7 +272,7 @@ TEST_CASE(ParityGemv, TheSameOnEverySm)
                                       "sm_100", "sm_103", "sm_110", "sm_120"};
     static const char *const some[] = {"int4", "nf4", "e2m1", "e4m3"};
     for (int i = 0; i < LENGTH(all); i++) {
-        qdnnHandle_t handle = ptxvm_begin(all[i], 0, "all", "error");
+        qdnnHandle_t handle = ptxvm_begin(all[i], 0, "all", "stderr");
         for (int f = 0; handle && f < LENGTH(some); f++) {
             product_case c = batch_case(some[f], 1 + f);
             c.weights.spec.scale = strcmp(some[f], "e2m1") == 0 ? QDNN_SCALE_E4M3
@@ -292,7 +292,7 @@ TEST_CASE(ParityGemv, ScalesInBf16)
     static const char *const some[] = {"sm_90", "sm_100", "sm_120"};
     static const data_kind kinds[] = {DATA_NORMAL, DATA_SUBNORMAL, DATA_HUGE};
     for (int i = 0; i < LENGTH(some); i++) {
-        qdnnHandle_t handle = ptxvm_begin(some[i], 0, "all", "error");
+        qdnnHandle_t handle = ptxvm_begin(some[i], 0, "all", "stderr");
         for (int k = 0; handle && k < LENGTH(kinds); k++) {
             product_case c = batch_case("int4", 1 + k % 2);
             c.weights.spec.scale = QDNN_SCALE_BF16;

@@ -122,7 +122,7 @@ TEST_ROWS(ParityTwins, Products, cases)
         product_operands_free(&o);
     }
     free(ptx);
-    qdnnHandle_t handle = ptxvm_begin("sm_80", 0, "all", "error");
+    qdnnHandle_t handle = ptxvm_begin("sm_80", 0, "all", "stderr");
     if (handle)
         product_run(handle, &c, BUFFER_BANDS);
     ptxvm_end(handle);

@@ -91,7 +91,7 @@ static void element_of(const tool_item *item, const kernel_spec *spec, int opera
         return;
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:
-        type_of(spec, "data", element);
+        type_of(spec, spec->x_fp8 ? "x_fp8" : "data", element);
         return;
     case QDNN_OPERAND_Y:
     case QDNN_OPERAND_RESIDUAL:
@@ -260,6 +260,7 @@ static bool product_size(const tool_item *item, const kernel_spec *spec, int ope
         return true;
     case QDNN_OPERAND_EXPERT_INDEX:
     case QDNN_OPERAND_ROW_WEIGHT:
+    case QDNN_OPERAND_X_SCALE:
         put(text, "4 * m");
         return true;
     default:
