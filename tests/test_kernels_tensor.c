@@ -431,6 +431,28 @@ TEST_EACH(TensorStream, HostRef, case_count, case_name)
     ptxvm_destroy(vm);
 }
 
+/* Tiles of 128 rows have room for 128 k of x beside a table: less than a super-block, which goes on behind them. */
+TEST_CASE(TensorStream, ShortStripsOfTallTiles)
+{
+    enum { FAMILY = 3 };
+    int ran = 0;
+    ptxvm *vm = vm_for(FAMILY);
+    for (int i = 0; i < LENGTH(cases) && vm; i++) {
+        const kernel_row *row;
+        kernel_spec spec;
+        REQUIRE(spec_of(&cases[i], families[FAMILY].data, KERNEL_PRODUCT_STREAM, 8, &spec, &row));
+        const int64_t multiple = (int64_t)kernel_columns_multiple(row);
+        if (multiple != 256 || kernel_stream_rows(row, 128) < 128)
+            continue;
+        for (int64_t blocks = 1; blocks <= 3; blocks += 2)
+            run_shape(vm, &cases[i], FAMILY, KERNEL_PRODUCT_STREAM,
+                      (shape){67, 40, blocks * multiple, 0, 128}, (uint32_t)(i + blocks));
+        ran++;
+    }
+    CHECK_EQ_I64(ran, 2); /* Q4_K and IQ4_XS */
+    ptxvm_destroy(vm);
+}
+
 /* ---- Prepacking ---- */
 
 static int dense_count(void)
