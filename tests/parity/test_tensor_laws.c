@@ -252,34 +252,44 @@ TEST_EACH(TensorLaws, FusedIsDequantizeThenProduct, kind_count, kind_name)
     scene_end(&s);
 }
 
-/* Every batch of 1 to 70 rows, whose kernels have tiles of 16 to 128 rows (prepacked: of 8 to 128, with the weights as the
- * other operand of mma), against each row by itself. */
-static void rows_are_alone(weights_way way, const char *sm)
+static const char *const families[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"};
+
+static int family_count(void)
 {
-    scene s;
-    static float alone[ROWS * N], batch[ROWS * N];
-    if (!scene_begin(&s, &kinds[0], sm))
-        return;
-    for (int row = 0; row < ROWS; row++)
-        product(&s, AS_STORED, row, 1, alone + row * N);
+    return LENGTH(families);
+}
+
+static void family_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", families[index]);
+}
+
+/* Batches of 1 to 70 rows, whose kernels have tiles of 16 to 128 rows (prepacked: of 8 to 128, with the weights as the
+ * other operand of mma), against each row by itself. */
+static void rows_are_alone(const scene *s, weights_way way, const float *alone)
+{
+    static float batch[ROWS * N];
     for (int m = 1; m <= ROWS; m++) {
-        product(&s, way, 0, m, batch);
+        product(s, way, 0, m, batch);
         if (!CHECK_EQ_MEM(batch, alone, (size_t)m * N * 4))
             break;
     }
+}
+
+/* Each family with weights of another kind. */
+TEST_EACH(TensorLaws, RowsDoNotDependOnTheBatch, family_count, family_name)
+{
+    NEED_PTXVM;
+    static float alone[ROWS * N];
+    scene s;
+    if (!scene_begin(&s, &kinds[index % LENGTH(kinds)], families[index]))
+        return;
+    for (int row = 0; row < ROWS; row++)
+        product(&s, AS_STORED, row, 1, alone + row * N);
+    rows_are_alone(&s, AS_STORED, alone);
+    if (s.kind->prepacks)
+        rows_are_alone(&s, PREPACKED, alone);
     scene_end(&s);
-}
-
-TEST_CASE(TensorLaws, RowsDoNotDependOnTheBatch)
-{
-    NEED_PTXVM;
-    rows_are_alone(AS_STORED, "sm_90");
-}
-
-TEST_CASE(TensorLaws, RowsDoNotDependOnTheBatchPrepacked)
-{
-    NEED_PTXVM;
-    rows_are_alone(PREPACKED, "sm_80");
 }
 
 /* ---- Experts ---- */
