@@ -103,7 +103,12 @@ const gemv_codec *gemv_codec_plain(const format_row *format)
  * rounded once, as long as zero * scale is exact. The powers of two are shared with x, so that nothing overflows: what is
  * decoded is too small by 2^-X_EXPONENT, and exact as scales are neither large nor small. */
 
-enum { X_EXPONENT = 48, SCALE_LEAST = -76, SCALE_MOST = 26 /* times 2^(149 - 48) it is finite */, ZERO_MOST = 4096 };
+enum {
+    X_EXPONENT = 48,
+    SCALE_LEAST = -76,
+    SCALE_MOST = 26 /* times 2^(149 - 48) it is finite */,
+    ZERO_MOST = 4096
+};
 
 /* 2^e, of a normal number. */
 static ptx_val power_of_two(ptx_builder *b, int e)

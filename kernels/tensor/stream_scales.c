@@ -54,7 +54,8 @@ static void quads_of_step(ptx_builder *b, stream *s, unsigned step, const unit_w
     quad_scales *q = &s->quads;
     for (unsigned j = 0; j < COLUMNS; j += 2) {
         if (step % UNIT_STEPS == 0)
-            q->pairs[j / 2] = pair_of_e4m3(b, ptx_prmt(b, w->scales[j], w->scales[j + 1], ptx_u32(b, 0x4101)));
+            q->pairs[j / 2] =
+                pair_of_e4m3(b, ptx_prmt(b, w->scales[j], w->scales[j + 1], ptx_u32(b, 0x4101)));
         s->both[j / 2] = stream_from_lane(b, q->pairs[j / 2], q->lanes[step % UNIT_STEPS]);
     }
 }

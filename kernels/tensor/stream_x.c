@@ -99,7 +99,8 @@ static void copy_x(ptx_builder *b, const stream *s, unsigned phase)
         ptx_val row = i ? ptx_add(b, first, (int)(i * together)) : first;
         if (i)
             from = s->spec->grouped ? x_address(b, s, row, k) : ptx_add(b, from, step);
-        copy_piece(b, to[i % 2], (int)(i * together * line_bytes(s)), from, ptx_setp_and(b, PTX_LT, row, left, in_k));
+        copy_piece(b, to[i % 2], (int)(i * together * line_bytes(s)), from,
+                   ptx_setp_and(b, PTX_LT, row, left, in_k));
     }
     if (ptx_target(b)->number >= 80)
         ptx_cp_async_wait_all(b);

@@ -13,8 +13,8 @@ typedef struct joined {
     unsigned rows;
     ptx_val m[JOIN_ROWS_MAX], exists[JOIN_ROWS_MAX]; /* u64; predicates: of rows behind the first */
     ptx_val n;                                       /* u64: the first column of y */
-    ptx_val expert, known;                           /* u64, one that exists; predicate: it is the row's; empty: none */
-    ptx_val strips, stride;                          /* u32; u64: bytes from the sums of a strip to those of the next */
+    ptx_val expert, known;  /* u64, one that exists; predicate: it is the row's; empty: none */
+    ptx_val strips, stride; /* u32; u64: bytes from the sums of a strip to those of the next */
 } joined;
 
 /* The sums of the outputs from `output` (u64) on. */
@@ -27,7 +27,8 @@ typedef struct row_sums {
 static row_sums sums_begin(ptx_builder *b, const joined *j, unsigned row, ptx_val output)
 {
     ptx_val m = row ? ptx_selp(b, j->m[row], j->m[0], j->exists[row]) : j->m[0];
-    row_sums s = {.at = ptx_var(b, ptx_at(b, j->args->all.partials, ptx_mad(b, m, j->args->outputs, output), 4))};
+    row_sums s = {
+        .at = ptx_var(b, ptx_at(b, j->args->all.partials, ptx_mad(b, m, j->args->outputs, output), 4))};
     for (unsigned c = 0; c < JOIN_COLUMNS; c++)
         s.sum[c] = ptx_var(b, ptx_f32(b, 0));
     return s;
@@ -87,8 +88,8 @@ static ptx_val sum_or_nan(ptx_builder *b, const joined *j, ptx_val sum)
     return j->known.kind == PTX_NOTHING ? sum : ptx_selp(b, sum, ptx_bits(b, PTX_F32, 0x7FFFFFFF), j->known);
 }
 
-static void store_row(ptx_builder *b, epilogue *e, const joined *j, unsigned r, const row_sums *a, const row_sums *gate,
-                      bool whole)
+static void store_row(ptx_builder *b, epilogue *e, const joined *j, unsigned r, const row_sums *a,
+                      const row_sums *gate, bool whole)
 {
     if (r)
         ptx_if(b, j->exists[r]);
@@ -96,7 +97,8 @@ static void store_row(ptx_builder *b, epilogue *e, const joined *j, unsigned r, 
     for (unsigned c = 0; c < JOIN_COLUMNS; c++) {
         e->behind = (int)c;
         ptx_val column = c ? ptx_add(b, j->n, c) : j->n;
-        const ptx_val pair[2] = {sum_or_nan(b, j, a->sum[c]), e->spec->gated ? sum_or_nan(b, j, gate->sum[c]) : (ptx_val){0}};
+        const ptx_val pair[2] = {sum_or_nan(b, j, a->sum[c]),
+                                 e->spec->gated ? sum_or_nan(b, j, gate->sum[c]) : (ptx_val){0}};
         if (!whole)
             ptx_if(b, ptx_setp(b, PTX_LT, column, j->args->n));
         epilogue_store(b, e, j->m[r], column, pair, j->expert);

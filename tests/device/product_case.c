@@ -267,8 +267,10 @@ static void prepack_codes(const product_case *c, product_operands *o)
 {
     const int64_t *dims = c->weights.dims;
     const ref_quant_spec *spec = &o->product.weights;
-    const size_t stack = (size_t)(c->experts ? c->experts : 1), of_one = o->weights.bytes[QDNN_OPERAND_CODES] / stack;
-    const size_t packed_one = (size_t)ref_prepacked_bytes(spec, dims[c->k_rows], dims[!c->k_rows]), bytes = stack * packed_one;
+    const size_t stack = (size_t)(c->experts ? c->experts : 1),
+                 of_one = o->weights.bytes[QDNN_OPERAND_CODES] / stack;
+    const size_t packed_one = (size_t)ref_prepacked_bytes(spec, dims[c->k_rows], dims[!c->k_rows]),
+                 bytes = stack * packed_one;
     uint8_t *packed = malloc(bytes + 1), **codes = &o->weights.host[QDNN_OPERAND_CODES];
     if (!CHECK(packed != NULL))
         return;
@@ -438,7 +440,8 @@ static bool check_choice(const product_case *c, qdnnPlan_t plan)
     return !c->choice || (CHECK_QDNN(qdnnGetPlanInfo(plan, &info)) && CHECK_HAS(info.choice, c->choice));
 }
 
-bool product_run_operands(qdnnHandle_t handle, const product_case *c, buffer_kind buffers, const product_operands *o)
+bool product_run_operands(qdnnHandle_t handle, const product_case *c, buffer_kind buffers,
+                          const product_operands *o)
 {
     product_descriptors d = {0};
     device_buffer at[QDNN_OPERAND_COUNT] = {0};

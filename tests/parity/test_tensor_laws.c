@@ -141,7 +141,8 @@ static void make_weights(scene *s)
         run_plan(s, plan, both, 2);
     void *back = NULL; /* and there it is again */
     const bool of_bytes = s->kind->storage == QDNN_DATA_I8 || s->kind->storage == QDNN_DATA_F8E4M3;
-    const size_t bytes = s->kind->block ? (size_t)N * K / 32 * (size_t)s->kind->block_bytes : (size_t)N * K / (of_bytes ? 1 : 2);
+    const size_t bytes = s->kind->block ? (size_t)N * K / 32 * (size_t)s->kind->block_bytes
+                                        : (size_t)N * K / (of_bytes ? 1 : 2);
     uint8_t *before = malloc(bytes), *after = malloc(bytes);
     CHECK_QDNN(qdnnMalloc(s->handle, &back, bytes));
     both[0].pointer = back;

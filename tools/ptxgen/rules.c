@@ -222,8 +222,8 @@ static void put_prepacked(const tool_item *item, const kernel_spec *spec, rule_t
     const block_layout *blocks = block_layout_of(item->row->format);
     const unsigned unit = UNIT_N * UNIT_K / 8 * prepack_bits(item->row->format);
     if (blocks)
-        put(text, "ceil(%s / %d) * (ceil(%s / %d) * %u + %s / %u * %u)", n, UNIT_N, k, UNIT_K, unit, k, blocks->elements,
-            UNIT_N * prepack_header_bytes(blocks));
+        put(text, "ceil(%s / %d) * (ceil(%s / %d) * %u + %s / %u * %u)", n, UNIT_N, k, UNIT_K, unit, k,
+            blocks->elements, UNIT_N * prepack_header_bytes(blocks));
     else
         put(text, "ceil(%s / %d) * ceil(%s / %d) * %u", n, UNIT_N, k, UNIT_K, unit);
 }
