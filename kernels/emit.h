@@ -48,13 +48,12 @@ void emit_load_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, int off
 void emit_store_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, unsigned count,
                     const ptx_val *x);
 /* The same (joint.c) where the lanes of a warp have neighbouring chunks, and lanes 2i and 2i + 1 both load or store, or neither: of types whose chunk is
- * more than one access (f64), two lanes share them, so that requests fill their sectors. What is loaded has to arrive, what is
- * to be stored has to depart: there all lanes of the warp take part. */
+ * more than one access (f64), two lanes share them, so that requests fill their sectors. After loading and before storing
+ * they exchange halves, in which all lanes of the warp take part. */
 bool chunk_is_joint(qdnnDataType_t type);
 void emit_load_joint(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, unsigned count,
                      ptx_val *x);
-void emit_joint_arrive(ptx_builder *b, qdnnDataType_t type, ptx_val *x);
-void emit_joint_depart(ptx_builder *b, qdnnDataType_t type, ptx_val *x);
+void emit_joint_exchange(ptx_builder *b, qdnnDataType_t type, ptx_val *x);
 void emit_store_joint(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, unsigned count,
                       const ptx_val *x);
 /* So many u32 words, by 16 bytes at most. */

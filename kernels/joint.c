@@ -49,13 +49,7 @@ void emit_load_joint(ptx_builder *b, qdnnDataType_t type, ptx_val address, int o
         emit_load_vector(b, type, from, offset + i / HALF * (int)chunk_bytes(type), &x[i]);
 }
 
-void emit_joint_arrive(ptx_builder *b, qdnnDataType_t type, ptx_val *x)
-{
-    if (chunk_is_joint(type))
-        exchange(b, x);
-}
-
-void emit_joint_depart(ptx_builder *b, qdnnDataType_t type, ptx_val *x)
+void emit_joint_exchange(ptx_builder *b, qdnnDataType_t type, ptx_val *x)
 {
     if (chunk_is_joint(type))
         exchange(b, x);

@@ -31,10 +31,10 @@ static void convert_tile(ptx_builder *b, const conversion *c)
     for (unsigned i = 0; i < ROUNDS; i++)
         emit_load_joint(b, c->from_type, in, (int)(i * TILE_BLOCK * FOUR * from_bytes), FOUR, &x[i * FOUR]);
     for (unsigned i = 0; i < ROUNDS; i++)
-        emit_joint_arrive(b, c->from_type, &x[i * FOUR]);
+        emit_joint_exchange(b, c->from_type, &x[i * FOUR]);
     canonical_nans(b, c, x, THREAD_ELEMENTS);
     for (unsigned i = 0; i < ROUNDS; i++) {
-        emit_joint_depart(b, c->to_type, &x[i * FOUR]);
+        emit_joint_exchange(b, c->to_type, &x[i * FOUR]);
         emit_store_joint(b, c->to_type, out, (int)(i * TILE_BLOCK * FOUR * to_bytes), FOUR, &x[i * FOUR]);
     }
 }

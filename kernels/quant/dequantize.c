@@ -30,7 +30,7 @@ static void decode_and_store(ptx_builder *b, const tile *t, const chunk_groups *
         return;
     }
     chunk_decode(b, &t->q, groups, quads, chunk, y);
-    emit_joint_depart(b, spec->data, y);
+    emit_joint_exchange(b, spec->data, y);
     emit_store_joint(b, spec->data, out, offset, chunk, y);
 }
 

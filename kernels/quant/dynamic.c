@@ -126,7 +126,7 @@ static void load_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val exists,
     for (unsigned i = 0; i < k->plan.chunks && chunk_is_joint(data); i++) {
         ptx_val here[CHUNK_MAX];
         memcpy(here, &x[i * chunk], chunk * sizeof *here);
-        emit_joint_arrive(b, data, here);
+        emit_joint_exchange(b, data, here);
         for (unsigned e = 0; e < chunk; e++)
             ptx_assign(b, x[i * chunk + e], here[e]);
     }

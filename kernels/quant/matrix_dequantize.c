@@ -67,7 +67,7 @@ static void store_elements(ptx_builder *b, const dequantizer *d, const source *s
     patch_units(b, &d->m, in, i, y);
     for (unsigned k = 0; k < in->width; k++)
         y[k] = value_or_nan(b, s, group_decode(b, &q->coding, &q->side, &d->groups.each[k], y[k]));
-    emit_joint_depart(b, q->coding.spec->data, y);
+    emit_joint_exchange(b, q->coding.spec->data, y);
     ptx_if(b, in->active);
     emit_store_joint(b, q->coding.spec->data, address, 0, in->width, y);
     ptx_end_if(b);

@@ -42,7 +42,7 @@ static void quantize_patch(ptx_builder *b, void *user, patch *p)
             emit_load_joint(b, data, patch_data(b, data, z->x, z->m.columns, p, i + k), 0, p->width,
                             &x[k * p->width]);
         for (unsigned k = 0; k < rows; k++)
-            emit_joint_arrive(b, data, &x[k * p->width]);
+            emit_joint_exchange(b, data, &x[k * p->width]);
         for (unsigned k = 0; k < rows; k++)
             quantize_row(b, z, p, i + k, &x[k * p->width]);
     }

@@ -29,7 +29,7 @@ static void quantize_chunks(ptx_builder *b, const tile *t, ptx_val index, unsign
     for (unsigned i = 0; i < count; i++)
         emit_load_joint(b, spec->data, in, (int)(i * WARP * chunk_bytes(spec->data)), chunk, &x[i * chunk]);
     for (unsigned i = 0; i < count; i++) {
-        emit_joint_arrive(b, spec->data, &x[i * chunk]);
+        emit_joint_exchange(b, spec->data, &x[i * chunk]);
         chunk_encode(b, &t->q, &groups[i], &x[i * chunk], chunk, quads);
         store_codes(b, t, index, out, (int)(i * stride * t->q.coding.format->facts.bits / 8), i * stride,
                     quads);
