@@ -160,7 +160,8 @@ QDNN_API qdnnStatus_t qdnnCreateTypedMatmulPlan(qdnnHandle_t handle, qdnnMatmulD
  *   handle
  *   matmul   QDNN_MATMUL_TRANSPOSE_W of it
  *   w        the shape of the weights; of a stack of experts [experts, N, K] or [experts, K, N]: each by itself
- *   quant    how they are quantized: in blocks other than TQ1_0, or in groups of a multiple of 16 k (flat ones dividing K)
+ *   quant    how they are quantized: not at all (f32, f16, bf16), in blocks other than TQ1_0, or in groups of a multiple of 16 k
+ *            (flat ones dividing K)
  *   plan     receives it; qdnnDestroyPlan frees it, before the handle
  * Returns what qdnnCreateDequantizePlan does, and _NOT_SUPPORTED for formats and groups that are not prepacked. */
 QDNN_API qdnnStatus_t qdnnCreatePrepackPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t matmul, qdnnTensorDescriptor_t w,

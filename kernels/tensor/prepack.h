@@ -1,13 +1,14 @@
-/* Codes in the order in which tensor cores take them: prepacked once, then streamed straight into registers.
+/* Codes in the order in which tensor cores take them: prepacked once, then streamed straight into registers. Plain values are
+ * codes of 16 or 32 bits.
  *
  * A unit is 16 columns n of the product by 64 k. Each of the 32 lanes of a warp has the 32 codes of it that the operand A of
  * four mma m16n8k16 wants from that lane, so as many words as a code has bits. Step s of the four has pairs 0 to 3:
  *
  *     pair i of lane 4g + t: n = g + 8 (i % 2), k = 16 s + 2t + 8 (i / 2) and the next
  *
- * Codes of 2, 4 and 8 bits: pair p = 4 s + i has its halves 16 bits apart in word p / (16 / bits), from bit bits * (p % (16 /
- * bits)) on. Other widths: one code behind the other through the words. Words of a lane lie by fours (2 bits: by twos; odd
- * widths: one by one), those of the 32 lanes side by side. Units of the same n follow each other in k. What does not exist
+ * Codes of 2, 4, 8 and 16 bits: pair p = 4 s + i has its halves 16 bits apart in word p / (16 / bits), from bit bits * (p % (16 /
+ * bits)) on. Other widths: one code behind the other through the words. Words of a lane lie by fours (2 bits: by twos; 3, 5, 6
+ * and 7 bits: one by one), those of the 32 lanes side by side. Units of the same n follow each other in k. What does not exist
  * of the last units is 0.
  *
  * Blocks of GGUF: their codes as units, then headers, which are all other bytes of a block in their order. Those of the blocks of
@@ -20,6 +21,7 @@
 #include "kernels/formats/matrix.h"
 
 enum { UNIT_N = 16, UNIT_K = 64, UNIT_STEPS = UNIT_K / 16, UNIT_PAIRS = 4 * UNIT_STEPS };
+enum { UNIT_WORDS_MAX = 32 }; /* of a lane: as many as a code has bits */
 
 unsigned prepack_bits(const format_row *format); /* of a code */
 unsigned prepack_vector(unsigned bits); /* words of a lane that lie together */
@@ -57,7 +59,7 @@ unsigned part_bytes(const block_layout *layout, const block_part *part);
 
 typedef struct packing {
     unsigned bits;
-    bool k_in_columns;
+    bool k_in_columns, is_plain;
     ptx_val n, k, units_k;      /* u64 */
     ptx_val packed;             /* pointer */
     const block_layout *blocks; /* null: not in blocks */
@@ -71,6 +73,10 @@ ptx_val prepack_packed_code(ptx_builder *b, const packing *p, ptx_val n, ptx_val
 ptx_val prepack_block_code(ptx_builder *b, const packing *p, ptx_val n, ptx_val k);
 void prepack_block_headers(ptx_builder *b, const packing *p, ptx_val step);
 void prepack_block_unpack(ptx_builder *b, const packing *p, ptx_val step);
+
+/* prepack_plain.c: the same of plain values. */
+ptx_val prepack_plain_value(ptx_builder *b, const packing *p, ptx_val n, ptx_val k);
+void prepack_plain_unpack(ptx_builder *b, const packing *p, ptx_val step);
 
 bool prepack_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);

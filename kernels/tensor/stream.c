@@ -245,6 +245,8 @@ static void begin_units(ptx_builder *b, stream *s)
 static void begin_weights(ptx_builder *b, const kernel_row *row, stream *s)
 {
     begin_units(b, s);
+    if (format_is_plain(row->format))
+        return;
     if (s->blocks) {
         stream_blocks_begin(b, s);
         return;
@@ -280,6 +282,15 @@ static void end_rows(ptx_builder *b, const stream *s)
     row_tiles_end(b);
 }
 
+/* Units that are loaded before their use: as many as registers hold. */
+static unsigned units_ahead(const kernel_row *row, const kernel_spec *spec)
+{
+    const unsigned bits = prepack_bits(row->format);
+    if (spec->tile_rows > HALF_ROWS)
+        return 1;
+    return bits <= 8 ? AHEAD_MAX : AHEAD_MAX * 8 / bits;
+}
+
 static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     stream s = {.spec = spec,
@@ -289,7 +300,7 @@ static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
                 .bits = prepack_bits(row->format),
                 .rows = (unsigned)spec->tile_rows,
                 .m_tiles = (unsigned)spec->tile_rows / 8,
-                .ahead = spec->tile_rows > 64 ? 1 : AHEAD_MAX,
+                .ahead = units_ahead(row, spec),
                 .k_in_columns = spec->reduction == KERNEL_K_COLUMNS};
     begin_rows(b, &s);
     s.n = ptx_cvt(b, PTX_U32, s.args.outputs);
@@ -358,9 +369,7 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
     const uint64_t extent = group_extent(spec), m = spec->tile_rows;
     const block_layout *blocks = block_layout_of(row->format);
     const char *why = NULL;
-    if (format_is_plain(row->format))
-        why = "plain values are not prepacked";
-    else if (blocks && !prepack_takes_blocks(blocks))
+    if (blocks && !prepack_takes_blocks(blocks))
         why = "TQ1_0 has five codes in a byte and is not prepacked";
     else if (spec->data != QDNN_DATA_F16 && spec->data != QDNN_DATA_BF16)
         why = "data is f32; product stream takes x in f16 or bf16";

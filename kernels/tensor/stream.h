@@ -9,7 +9,8 @@
  *   stream_x.c        x on its way to shared memory
  *   stream_scales.c   scales of a step: of groups beside the codes
  *   stream_blocks.c   the same from the headers of GGUF blocks
- *   stream_decode.c   operand A from codes and scales, and the table of pairs of numbers */
+ *   stream_decode.c   operand A from codes and scales, and the table of pairs of numbers
+ *   stream_plain.c    operand A from plain values */
 #ifndef QDNN_KERNELS_TENSOR_STREAM_H
 #define QDNN_KERNELS_TENSOR_STREAM_H
 
@@ -29,7 +30,6 @@ enum {
     COLUMNS = 2 * TILES, /* whose weights a lane decodes: g, g + 8, g + 16, g + 24 */
     ROWS_MAX = 128,
     HALF_ROWS = ROWS_MAX / 2, /* rows behind them are skipped where there are none */
-    BITS_MAX = 8,
     HEADER_WORDS_MAX = 9,
     CHUNK_BYTES = 2 * UNIT_K,           /* of a row of x in one unit */
     STRIPS_OUTPUTS = 4 * STREAM_THREADS /* that a block of the second kernel completes in a row */
@@ -43,7 +43,7 @@ typedef struct column_scale {
 
 /* The words of a unit that a lane has loaded, and what scales are made of. */
 typedef struct unit_words {
-    ptx_val at[TILES][BITS_MAX];
+    ptx_val at[TILES][UNIT_WORDS_MAX];
     ptx_val scales[COLUMNS];
 } unit_words;
 
@@ -137,5 +137,10 @@ void stream_decode_begin(ptx_builder *b, stream *s, const format_row *format);
 /* Operand A of one step: pair i is of row g + 8 (i % 2) of tile q. */
 void stream_decode_step(ptx_builder *b, const stream *s, const unit_words *w, unsigned q, unsigned step,
                         ptx_val a[4]);
+
+/* ---- stream_plain.c ---- */
+
+/* The same of plain values, from the words of a lane. */
+void stream_plain_step(ptx_builder *b, const stream *s, const ptx_val *words, unsigned step, ptx_val a[4]);
 
 #endif
