@@ -23,24 +23,32 @@ static void load_unit_of_strip(ptx_builder *b, const stream *s, unsigned unit, u
         stream_scales_load(b, s, unit, w);
 }
 
-static ptx_mma_id instruction_of(ptx_builder *b, qdnnDataType_t data)
+static ptx_mma_id instruction_of(ptx_builder *b, const stream *s)
 {
+    const qdnnDataType_t data = s->spec->data;
+    if (s->form.unit_elements == 2)
+        return fp8_instruction(s->codes.format->facts.storage, (qdnnDataType_t)s->spec->x_fp8);
     if (data == QDNN_DATA_BF16)
         return PTX_MMA_m16n8k16_f32_bf16;
     return ptx_target(b)->number < 80 ? PTX_MMA_m16n8k8_f32_f16 : PTX_MMA_m16n8k16_f32_f16;
 }
 
-/* One step of 16 k for one tile of columns and eight rows of x: x has k 0-7, then k 8-15. */
+/* One step of 16 k (FP8: 32) for one tile of columns and eight rows of x: x has k 0-7, then k 8-15 (0-15, 16-31). */
 static void multiply(ptx_builder *b, const stream *s, const ptx_val a[4], const ptx_val x[2],
                      const ptx_val *sums)
 {
-    const ptx_mma_id id = instruction_of(b, s->spec->data);
-    if (ptx_mma_describe(id).k == 16) {
+    const ptx_mma_id id = instruction_of(b, s);
+    if (ptx_mma_describe(id).k >= 16) {
         ptx_mma_into(b, id, sums, a, x, sums);
         return;
     }
     ptx_mma_into(b, id, sums, a, x, sums);
     ptx_mma_into(b, id, sums, a + 2, x + 1, sums);
+}
+
+static unsigned steps_of_unit(const stream *s)
+{
+    return UNIT_STEPS / s->form.unit_elements;
 }
 
 /* Operand A of a step of the strip, of all tiles. */
@@ -52,25 +60,26 @@ static void decode_step(ptx_builder *b, stream *s, const unit_words *w, unsigned
     else
         stream_scales_of_step(b, s, of_strip, w);
     for (unsigned q = 0; q < TILES; q++)
-        stream_decode_step(b, s, w, q, of_strip % UNIT_STEPS, a[q]);
+        stream_decode_step(b, s, w, q, of_strip % steps_of_unit(s), a[q]);
 }
 
 /* ldmatrix brings x of two steps for eight rows or, where there are more rows, of one step for sixteen. The
  * branch over rows behind HALF_ROWS also keeps ptxas from loading x of two steps ahead, for which there are no registers. */
 static void multiply_unit(ptx_builder *b, stream *s, const unit_words *w, unsigned unit)
 {
-    const unsigned steps = s->m_tiles > 1 ? 1 : 2, rows_8 = 8 * s->phase_units * s->chunk;
-    const int x_unit = (int)(unit % s->phase_units * s->chunk);
-    for (unsigned step = 0; step < UNIT_STEPS; step += steps) {
+    const unsigned steps = s->m_tiles > 1 ? 1 : 2, rows_8 = 8 * stream_x_line_bytes(s);
+    const unsigned end = (unit + 1) * steps_of_unit(s);
+    const int x_unit = (int)(unit % s->phase_units / s->form.unit_elements * s->chunk);
+    for (unsigned step = unit * steps_of_unit(s); step < end; step += steps) {
         ptx_val a[2][TILES][4], x[4];
         for (unsigned j = 0; j < steps; j++)
-            decode_step(b, s, w, unit * UNIT_STEPS + step + j, a[j]);
+            decode_step(b, s, w, step + j, a[j]);
         for (unsigned i = 0; i < s->m_tiles; i += 2) {
             if (8 * i == HALF_ROWS) {
                 ptx_uniform(b);
                 ptx_if(b, s->has_more);
             }
-            ptx_ldmatrix(b, s->x_lane[step], (int)(i * rows_8) + x_unit, x, 4);
+            ptx_ldmatrix(b, s->x_lane[step % UNIT_STEPS], (int)(i * rows_8) + x_unit, x, 4);
             for (unsigned j = 0; j < 2; j++)
                 for (unsigned q = 0; q < TILES; q++)
                     multiply(b, s, a[steps > 1 ? j : 0][q], &x[2 * j], s->sums[q][i + (steps > 1 ? 0 : j)]);
@@ -186,6 +195,35 @@ static void short_strip(ptx_builder *b, stream *s)
     }
 }
 
+/* Of bare weights, what lies behind the last k is +0, and so is x: whole units, one after the other. */
+static void short_strip_of_units(ptx_builder *b, stream *s)
+{
+    const unsigned unit_bytes = 128 * s->bits, chunk_k = UNIT_K * s->form.unit_elements;
+    const int phase_k = (int)(s->phase_units * UNIT_K);
+    stream here = *s;
+    unit_words w;
+    ptx_val unit[TILES];
+    for (unsigned q = 0; q < TILES; q++)
+        unit[q] = ptx_var(b, s->units[q]);
+    for (unsigned phase = 0; phase < UNITS / s->phase_units; phase++) {
+        ptx_val first = phase ? ptx_add(b, s->k0, phase_k * (int)phase) : s->k0;
+        stream_load_x(b, s, phase);
+        ptx_val k = ptx_for(b, first, ptx_min(b, s->k, ptx_add(b, first, phase_k)), UNIT_K);
+        ptx_val before = ptx_shr(b, ptx_sub(b, k, first), ceil_log2(chunk_k));
+        for (unsigned i = 0; i < UNIT_STEPS; i++) {
+            ptx_val lane = s->x_lane[i];
+            if (chunk_k > UNIT_K) /* the second unit of a chunk has the upper half of its pieces */
+                lane = ptx_xor(b, lane, ptx_and(b, k, CHUNK_BYTES / 2));
+            here.x_lane[i] = ptx_mad(b, before, (int)s->chunk, lane);
+        }
+        load_unit(b, s, unit, 0, &w);
+        multiply_unit(b, &here, &w, 0);
+        for (unsigned q = 0; q < TILES; q++)
+            ptx_assign(b, unit[q], ptx_add(b, unit[q], ptx_u64(b, unit_bytes)));
+        ptx_end_for(b);
+    }
+}
+
 /* ---- The kernel ---- */
 
 /* Where the sum of a row of the block and a column goes (u32 both). */
@@ -245,7 +283,7 @@ static void begin_units(ptx_builder *b, stream *s)
 static void begin_weights(ptx_builder *b, const kernel_row *row, stream *s)
 {
     begin_units(b, s);
-    if (format_is_plain(row->format))
+    if (s->is_bare)
         return;
     if (s->blocks) {
         stream_blocks_begin(b, s);
@@ -301,7 +339,11 @@ static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
                 .rows = (unsigned)spec->tile_rows,
                 .m_tiles = (unsigned)spec->tile_rows / 8,
                 .ahead = units_ahead(row, spec),
-                .k_in_columns = spec->reduction == KERNEL_K_COLUMNS};
+                .k_in_columns = spec->reduction == KERNEL_K_COLUMNS,
+                .is_bare = format_is_plain(row->format) || spec->x_fp8,
+                .form = x_form_of(b, spec)};
+    if (s.form.unit_elements == 2)
+        s.form.is_async = false; /* its k go into another order on the way */
     begin_rows(b, &s);
     s.n = ptx_cvt(b, PTX_U32, s.args.outputs);
     s.k = ptx_cvt(b, PTX_U32, s.args.k);
@@ -326,7 +368,7 @@ static void emit_stream(ptx_builder *b, const kernel_row *row, const kernel_spec
                          ? 1
                          : 2); /* up to 255 registers, or 128: else the assembler stops at 64, and spills */
     stream s = begin(b, row, spec);
-    if (!ptx_mma_has(ptx_target(b), instruction_of(b, spec->data)))
+    if (!ptx_mma_has(ptx_target(b), instruction_of(b, &s)))
         ptx_fail(b, "%s has no tensor cores for bf16; x must be f16", ptx_target(b)->name);
     if (s.rows > HALF_ROWS)
         s.has_more = ptx_setp(b, PTX_LT, ptx_add(b, s.m0, HALF_ROWS), s.rows_x);
@@ -337,7 +379,7 @@ static void emit_stream(ptx_builder *b, const kernel_row *row, const kernel_spec
     ptx_if(b, ptx_setp(b, PTX_LE, ptx_add(b, s.k0, STRIP), s.k));
     whole_strip(b, &s);
     ptx_else(b);
-    short_strip(b, &s);
+    (s.is_bare ? short_strip_of_units : short_strip)(b, &s);
     ptx_end_if(b);
     store_sums(b, &s);
     end_rows(b, &s);
@@ -383,7 +425,7 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
         why = "product stream takes tile_rows of 8, 16, 32, 64 and 128";
     if (why)
         snprintf(error, error_size, "%s", why);
-    return !why;
+    return !why && (!spec->x_fp8 || fp8_serves(row, spec, error, error_size));
 }
 
 /* Sums of strips, then y. What follows the sum is of no concern to the first kernel. */
@@ -397,7 +439,7 @@ static void stream_steps(const kernel_row *row, const kernel_spec *spec, const k
     first.alpha = QDNN_ALPHA_NONE;
     first.bias = 0;
     first.activation = QDNN_ACTIVATION_NONE;
-    first.gated = first.residual = first.row_weight = 0;
+    first.gated = first.residual = first.row_weight = first.x_scale = 0;
     second.product = KERNEL_PRODUCT_STRIPS;
     second.tile_rows = problem->m == 1 || spec->grouped ? 1 : problem->m <= HALF_ROWS || spec->gated ? 2 : 4;
     uint64_t tiles = ceil_div(problem->m, spec->tile_rows);

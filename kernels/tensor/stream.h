@@ -10,13 +10,15 @@
  *   stream_scales.c   scales of a step: of groups beside the codes
  *   stream_blocks.c   the same from the headers of GGUF blocks
  *   stream_decode.c   operand A from codes and scales, and the table of pairs of numbers
- *   stream_plain.c    operand A from plain values */
+ *   stream_plain.c    operand A from plain values
+ *   stream_fp8.c      operand A from FP8 beside x in FP8, and such x on its way */
 #ifndef QDNN_KERNELS_TENSOR_STREAM_H
 #define QDNN_KERNELS_TENSOR_STREAM_H
 
 #include "kernels/formats/blocks.h"
 #include "kernels/formats/pairs.h"
 #include "kernels/gemm/routes.h"
+#include "kernels/tensor/fp8.h"
 #include "kernels/tensor/groups.h"
 #include "kernels/tensor/prepack.h"
 
@@ -71,6 +73,8 @@ typedef struct stream {
     unsigned bias;              /* of blocks: what is subtracted from codes beside that */
     unsigned bits, rows, m_tiles;
     bool k_in_columns;
+    bool is_bare; /* weights without scales, of which a code of 0 is +0 */
+    x_form form;
     row_tile at;          /* the rows of a grouped product */
     ptx_val n, k, rows_x; /* u32: outputs, k, rows of x: of a grouped product, of the tile */
     ptx_val lane, g, t;   /* u32: the lane, lane / 4, lane % 4 */
@@ -109,6 +113,9 @@ ptx_val stream_row(ptx_builder *b, const stream *s, ptx_val row);
 /* By all threads: a phase of the strip, between barriers. */
 void stream_load_x(ptx_builder *b, const stream *s, unsigned phase);
 
+/* The bytes of a row of x. */
+unsigned stream_x_line_bytes(const stream *s);
+
 /* ---- stream_scales.c ---- */
 
 /* Scales of codes beside them: pointers once; loads of a unit ahead; then those of a step of the strip, or at k (u32). */
@@ -142,5 +149,13 @@ void stream_decode_step(ptx_builder *b, const stream *s, const unit_words *w, un
 
 /* The same of plain values, from the words of a lane. */
 void stream_plain_step(ptx_builder *b, const stream *s, const ptx_val *words, unsigned step, ptx_val a[4]);
+
+/* ---- stream_fp8.c ---- */
+
+/* The same of FP8 beside x in FP8: a step has 16 k or, where the SM multiplies FP8, 32. */
+void stream_fp8_step(ptx_builder *b, const stream *s, const ptx_val *words, unsigned step, ptx_val a[4]);
+/* A piece of x that was loaded, as it lies in shared memory; and where byte `i` (u32) of a piece lies there, where it stays one. */
+void stream_fp8_piece(ptx_builder *b, const stream *s, const ptx_val *loaded, ptx_val words[4]);
+ptx_val stream_fp8_place(ptx_builder *b, ptx_val i);
 
 #endif

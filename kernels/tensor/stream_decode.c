@@ -162,8 +162,8 @@ void stream_decode_step(ptx_builder *b, const stream *s, const unit_words *w, un
 {
     const ptx_val *words = w->at[q];
     const column_scale *scales = &s->scale[2 * q];
-    if (format_is_plain(s->codes.format)) {
-        stream_plain_step(b, s, words, step, a);
+    if (s->is_bare) {
+        (s->spec->x_fp8 ? stream_fp8_step : stream_plain_step)(b, s, words, step, a);
         return;
     }
     if (s->table.kind != PTX_NOTHING) {

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "kernels/tensor/fp8.h"
+#include "kernels/tensor/w_fp8.h"
 #include "kernels/tensor/x_tile.h"
 
 /* Of all stages of x, beside two tiles of weights: 64 KiB together are what sm_75 has. Tables for decoding lie there too. */
