@@ -139,6 +139,7 @@ static const cost_case cases[] = {
     {"nvfp4",     "matmul_e2m1",      "groups=rows scale=e4m3 group_size=16", true, false, {0, 0, 0, 14}},
     {"q4_k",      "matmul_gguf_q4_k", "",                                    false, true,  {5.3, 5.5, 7.0, 17}},
     {"q4_k",      "matmul_gguf_q4_k", "",                                    true,  false, {0, 0, 0, 17}},
+    {"tq1_0",     "matmul_gguf_tq1_0", "",                                   false, false, {FREE, FREE, FREE, 0}},
     {"plain_f16", "matmul_plain_f16", "",                                    false, true,  {FREE, FREE, FREE, FREE}},
     {"plain_f32", "matmul_plain_f32", "",                                    false, false, {FREE, FREE, FREE, 0}},
     {"e4m3_e4m3", "matmul_e4m3",      FP8,                                   false, true,  {FREE, FREE, FREE, FREE}},

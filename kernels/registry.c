@@ -59,6 +59,7 @@ const kernel_row kernel_rows[] = {
     ROW_1(prepack, PREPACK, gguf_q8_k, "Q8_K blocks of GGUF in the order of tensor cores")
     ROW_1(prepack, PREPACK, gguf_iq4_nl, "IQ4_NL blocks of GGUF in the order of tensor cores")
     ROW_1(prepack, PREPACK, gguf_iq4_xs, "IQ4_XS blocks of GGUF in the order of tensor cores")
+    ROW_1(prepack, PREPACK, gguf_tq1_0, "TQ1_0 blocks of GGUF in the order of tensor cores")
     ROW_1(prepack, PREPACK, gguf_tq2_0, "TQ2_0 blocks of GGUF in the order of tensor cores")
     ROW_1(prepack, PREPACK, gguf_mxfp4, "MXFP4 blocks of GGUF in the order of tensor cores")
     ROW_1(prepack, PREPACK, gguf_nvfp4, "NVFP4 blocks of GGUF in the order of tensor cores")

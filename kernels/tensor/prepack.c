@@ -78,7 +78,7 @@ static void pack_all(ptx_builder *b, const packing *p)
     pack_lane(b, p, ptx_shr(b, at, 5), ptx_and(b, ptx_cvt(b, PTX_U32, at), 31));
     ptx_end_for(b);
     if (p->blocks)
-        prepack_block_headers(b, p, step);
+        prepack_move_headers(b, p, step, false);
 }
 
 /* ---- And back ---- */
@@ -157,10 +157,15 @@ void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
                  .packed = args.operand[QDNN_OPERAND_REPACKED]};
     p.n = args.number[p.k_in_columns ? NUMBER_ROWS : NUMBER_COLUMNS];
     p.k = args.number[p.k_in_columns ? NUMBER_COLUMNS : NUMBER_ROWS];
-    p.units_k = emit_divide_up(b, p.k, UNIT_K);
+    p.unit = prepack_unit(row->format);
+    p.units_k = emit_divide_up(b, p.k, p.unit.elements);
     p.m.q = q;
     if (!p.blocks)
         p.m = matrix_begin(b, &q, &args);
+    if (p.blocks && prepack_is_ternary(p.blocks)) {
+        prepack_ternary(b, &p, thread_count(b), spec->unpack);
+        return;
+    }
     if (!spec->unpack) {
         pack_all(b, &p);
         return;

@@ -13,7 +13,10 @@
  *
  * Blocks of GGUF: their codes as units, then headers, which are all other bytes of a block in their order. Those of the blocks of
  * the same k follow each other in n, of which there are as many as units have: first the first words of all of them, then the
- * second words, and at last what is less than a word. */
+ * second words, and at last what is less than a word.
+ *
+ * TQ1_0: its 48 bytes of five digits are the codes, of 8 bits, and a unit is 16 columns by the 48 of a block. A byte has elements that
+ * lie 32 (of the last 16 bytes: 16) apart, so all five are of the lane that has the byte. The words of a lane lie by twos. */
 #ifndef QDNN_KERNELS_TENSOR_PREPACK_H
 #define QDNN_KERNELS_TENSOR_PREPACK_H
 
@@ -27,13 +30,21 @@ unsigned prepack_bits(const format_row *format); /* of a code */
 unsigned prepack_vector(unsigned bits); /* words of a lane that lie together */
 bool prepack_is_split(unsigned bits);   /* halves of a pair are 16 bits apart in a word */
 
+enum { TERNARY_CODES = 48, TERNARY_WORDS = TERNARY_CODES / 8 }; /* of a block; of a lane */
+
+/* A unit along k: its codes, the elements that they stand for, and the bytes of all its columns. */
+typedef struct unit_extent {
+    unsigned codes, elements, bytes;
+} unit_extent;
+unit_extent prepack_unit(const format_row *format);
+
 /* The bytes of n columns by k. */
 uint64_t prepack_bytes(const format_row *format, uint64_t n, uint64_t k);
 
 /* ---- Blocks ---- */
 
-/* Whether their codes are whole bits. */
-bool prepack_takes_blocks(const block_layout *layout);
+/* Whether their codes are digits: TQ1_0. */
+bool prepack_is_ternary(const block_layout *layout);
 unsigned prepack_header_bytes(const block_layout *layout);
 /* Where a byte of the block that is no code lies in its header, and the reverse. */
 unsigned prepack_header_place(const block_layout *layout, unsigned byte);
@@ -60,6 +71,7 @@ unsigned part_bytes(const block_layout *layout, const block_part *part);
 typedef struct packing {
     unsigned bits;
     bool k_in_columns, is_plain;
+    unit_extent unit;
     ptx_val n, k, units_k;      /* u64 */
     ptx_val packed;             /* pointer */
     const block_layout *blocks; /* null: not in blocks */
@@ -69,10 +81,16 @@ typedef struct packing {
 /* The code (u32) of column n and row k (u64) in the units. */
 ptx_val prepack_packed_code(ptx_builder *b, const packing *p, ptx_val n, ptx_val k);
 
-/* prepack_blocks.c: one code of column n and row k; all headers; and everything back, by threads that are `step` (u64) in number. */
+/* prepack_blocks.c: one code of column n and row k; and everything back, by threads that are `step` (u64) in number. */
 ptx_val prepack_block_code(ptx_builder *b, const packing *p, ptx_val n, ptx_val k);
-void prepack_block_headers(ptx_builder *b, const packing *p, ptx_val step);
 void prepack_block_unpack(ptx_builder *b, const packing *p, ptx_val step);
+
+/* Headers from the blocks to where they lie packed, or back. */
+void prepack_move_headers(ptx_builder *b, const packing *p, ptx_val step, bool back);
+ptx_val prepack_block_address(ptx_builder *b, const packing *p, ptx_val n, ptx_val block);
+
+/* prepack_ternary.c: all of TQ1_0, there or back. */
+void prepack_ternary(ptx_builder *b, const packing *p, ptx_val step, bool back);
 
 /* prepack_plain.c: the same of plain values. */
 ptx_val prepack_plain_value(ptx_builder *b, const packing *p, ptx_val n, ptx_val k);

@@ -16,8 +16,13 @@ static void load_unit(ptx_builder *b, const stream *s, const ptx_val *pointers, 
             emit_load_words(b, pointers[q], offset + (int)(128 * i), v, &w->at[q][i]);
 }
 
-static void load_unit_of_strip(ptx_builder *b, const stream *s, unsigned unit, unit_words *w)
+static void load_unit_of_strip(ptx_builder *b, stream *s, unsigned unit, unit_words *w)
 {
+    if (s->is_ternary) {
+        if (unit * UNIT_K % s->unit.elements == 0)
+            stream_ternary_load(b, s, unit * UNIT_K / s->unit.elements);
+        return;
+    }
     load_unit(b, s, s->units, (int)(unit * 128 * s->bits), w);
     if (!s->blocks)
         stream_scales_load(b, s, unit, w);
@@ -59,6 +64,8 @@ static void decode_step(ptx_builder *b, stream *s, const unit_words *w, unsigned
         stream_blocks_of_step(b, s, &s->headers, of_strip, false);
     else
         stream_scales_of_step(b, s, of_strip, w);
+    if (s->is_ternary)
+        stream_ternary_digits(b, s, of_strip);
     for (unsigned q = 0; q < TILES; q++)
         stream_decode_step(b, s, w, q, of_strip % steps_of_unit(s), a[q]);
 }
@@ -89,18 +96,30 @@ static void multiply_unit(ptx_builder *b, stream *s, const unit_words *w, unsign
     }
 }
 
-static void whole_strip(ptx_builder *b, stream *s)
+/* A strip of so many units, all of which exist. */
+static void strip_of_units(ptx_builder *b, stream *s, unsigned units)
 {
     unit_words w[UNITS];
     for (unsigned u = 0; u < s->ahead; u++)
         load_unit_of_strip(b, s, u, &w[u]);
-    for (unsigned u = 0; u < UNITS; u++) {
+    for (unsigned u = 0; u < units; u++) {
         if (u % s->phase_units == 0)
             stream_load_x(b, s, u / s->phase_units);
-        if (u + s->ahead < UNITS)
+        if (u + s->ahead < units)
             load_unit_of_strip(b, s, u + s->ahead, &w[u + s->ahead]);
         multiply_unit(b, s, &w[u], u);
     }
+}
+
+static void whole_strip(ptx_builder *b, stream *s)
+{
+    strip_of_units(b, s, UNITS);
+}
+
+/* What is shorter than a strip of TQ1_0 is one block. */
+static void short_ternary_strip(ptx_builder *b, stream *s)
+{
+    strip_of_units(b, s, s->unit.elements / UNIT_K);
 }
 
 /* ---- A strip that is cut short: step by step, and what lies behind the last k is +0 ---- */
@@ -196,7 +215,7 @@ static void short_strip(ptx_builder *b, stream *s)
 }
 
 /* Of bare weights, what lies behind the last k is +0, and so is x: whole units, one after the other. */
-static void short_strip_of_units(ptx_builder *b, stream *s)
+static void short_bare_strip(ptx_builder *b, stream *s)
 {
     const unsigned unit_bytes = 128 * s->bits, chunk_k = UNIT_K * s->form.unit_elements;
     const int phase_k = (int)(s->phase_units * UNIT_K);
@@ -268,14 +287,14 @@ static void store_sums(ptx_builder *b, const stream *s)
 
 static void begin_units(ptx_builder *b, stream *s)
 {
-    const unsigned v = prepack_vector(s->bits);
-    ptx_val units_k = emit_divide_up(b, s->args.k, UNIT_K),
+    const unsigned v = s->is_ternary ? 2 : prepack_vector(s->bits);
+    ptx_val units_k = emit_divide_up(b, s->args.k, s->unit.elements),
             last = ptx_sub(b, emit_divide_up(b, s->args.outputs, UNIT_N), 1);
-    ptx_val unit_k = ptx_cvt(b, PTX_U64, ptx_shr(b, s->k0, 6));
+    ptx_val unit_k = ptx_cvt(b, PTX_U64, ptx_shr(b, s->k0, ceil_log2(s->unit.elements)));
     for (unsigned q = 0; q < TILES; q++) {
         ptx_val row = ptx_min(b, ptx_cvt(b, PTX_U64, ptx_add(b, ptx_shr(b, s->n0, 4), (int)q)), last);
         ptx_val unit = ptx_at(b, s->args.all.operand[QDNN_OPERAND_CODES], ptx_mad(b, row, units_k, unit_k),
-                              128 * s->bits);
+                              s->unit.bytes);
         s->units[q] = ptx_at(b, unit, s->lane, 4 * v);
     }
 }
@@ -340,6 +359,8 @@ static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
                 .m_tiles = (unsigned)spec->tile_rows / 8,
                 .ahead = units_ahead(row, spec),
                 .k_in_columns = spec->reduction == KERNEL_K_COLUMNS,
+                .is_ternary = block_layout_of(row->format) && prepack_is_ternary(block_layout_of(row->format)),
+                .unit = prepack_unit(row->format),
                 .is_bare = format_is_plain(row->format) || spec->x_fp8,
                 .form = x_form_of(b, spec)};
     if (s.form.unit_elements == 2)
@@ -379,7 +400,7 @@ static void emit_stream(ptx_builder *b, const kernel_row *row, const kernel_spec
     ptx_if(b, ptx_setp(b, PTX_LE, ptx_add(b, s.k0, STRIP), s.k));
     whole_strip(b, &s);
     ptx_else(b);
-    (s.is_bare ? short_strip_of_units : short_strip)(b, &s);
+    (s.is_bare ? short_bare_strip : s.is_ternary ? short_ternary_strip : short_strip)(b, &s);
     ptx_end_if(b);
     store_sums(b, &s);
     end_rows(b, &s);
@@ -411,9 +432,7 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
     const uint64_t extent = group_extent(spec), m = spec->tile_rows;
     const block_layout *blocks = block_layout_of(row->format);
     const char *why = NULL;
-    if (blocks && !prepack_takes_blocks(blocks))
-        why = "TQ1_0 has five codes in a byte and is not prepacked";
-    else if (spec->data != QDNN_DATA_F16 && spec->data != QDNN_DATA_BF16)
+    if (spec->data != QDNN_DATA_F16 && spec->data != QDNN_DATA_BF16)
         why = "data is f32; product stream takes x in f16 or bf16";
     else if (spec->group_index)
         why = "group_index is yes; prepacked weights have groups of neighbours";

@@ -11,7 +11,8 @@
  *   stream_blocks.c   the same from the headers of GGUF blocks
  *   stream_decode.c   operand A from codes and scales, and the table of pairs of numbers
  *   stream_plain.c    operand A from plain values
- *   stream_fp8.c      operand A from FP8 beside x in FP8, and such x on its way */
+ *   stream_fp8.c      operand A from FP8 beside x in FP8, and such x on its way
+ *   stream_ternary.c  operand A from the digits of TQ1_0 */
 #ifndef QDNN_KERNELS_TENSOR_STREAM_H
 #define QDNN_KERNELS_TENSOR_STREAM_H
 
@@ -57,6 +58,15 @@ typedef struct quad_scales {
     ptx_val pairs[COLUMNS / 2]; /* f16x2: of columns g and g + 8, g + 16 and g + 24 */
 } quad_scales;
 
+/* TQ1_0: the words of the strip's blocks, and of the block at hand what is left of its bytes, two to a u32, behind the digits that
+ * were taken. Of its 48 bytes, steps 0, 2, ... 8 take digits of the first 16, steps 1, 3, ... 9 of the next, 10 to 14 of the last. */
+enum { TERNARY_BLOCKS = 2, TERNARY_RUNS = 3 };
+typedef struct ternary_digits {
+    ptx_val words[TERNARY_BLOCKS][TILES][TERNARY_WORDS];
+    ptx_val rest[TILES][TERNARY_RUNS][4];
+    ptx_val taken[TILES][4]; /* of the step at hand, as 4 + digit */
+} ternary_digits;
+
 typedef struct block_headers {
     ptx_val words,
         tail; /* pointers: to the first word of column my_n in the strip's first block, and to what is less than a word */
@@ -73,6 +83,8 @@ typedef struct stream {
     unsigned bias;              /* of blocks: what is subtracted from codes beside that */
     unsigned bits, rows, m_tiles;
     bool k_in_columns;
+    bool is_ternary; /* TQ1_0 */
+    unit_extent unit;
     bool is_bare; /* weights without scales, of which a code of 0 is +0 */
     x_form form;
     row_tile at;          /* the rows of a grouped product */
@@ -95,6 +107,7 @@ typedef struct stream {
     column_groups groups; /* of my_n, from the strip's first on */
     quad_scales quads;
     block_headers headers;
+    ternary_digits digits;
     ptx_val header[HEADER_WORDS_MAX]; /* u32: of the block at hand, of column my_n */
     ptx_val d, second;                /* f32: what a header has of them */
     column_scale scale[COLUMNS];
@@ -157,5 +170,12 @@ void stream_fp8_step(ptx_builder *b, const stream *s, const ptx_val *words, unsi
 /* A piece of x that was loaded, as it lies in shared memory; and where byte `i` (u32) of a piece lies there, where it stays one. */
 void stream_fp8_piece(ptx_builder *b, const stream *s, const ptx_val *loaded, ptx_val words[4]);
 ptx_val stream_fp8_place(ptx_builder *b, ptx_val i);
+
+/* ---- stream_ternary.c ---- */
+
+/* The bytes of a block of the strip; then the digits of one step after the other; and operand A from them. */
+void stream_ternary_load(ptx_builder *b, stream *s, unsigned block);
+void stream_ternary_digits(ptx_builder *b, stream *s, unsigned step);
+void stream_ternary_step(ptx_builder *b, const stream *s, unsigned q, ptx_val a[4]);
 
 #endif
