@@ -41,6 +41,7 @@ qdnnStatus_t matmul_fill(qdnnPlan_t plan, const matmul_call *call, const request
 
 /* matmul.c: the type of FP8 that x is, or is quantized to; 0: neither. */
 qdnnDataType_t matmul_x_fp8(const matmul_call *call);
+bool matmul_type_is_fp8(qdnnDataType_t type);
 /* Checks shapes and makes the plan of a call whose arguments are there. */
 qdnnStatus_t matmul_create_plan(qdnnHandle_t handle, matmul_call *call, qdnnPlan_t *plan);
 
