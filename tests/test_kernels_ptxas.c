@@ -133,10 +133,9 @@ static bool is_fp8(const kernel_row *row)
  * each target and kernel. bf16 has no tensor cores on sm_75, and some formats are not prepacked. */
 static int add_tensor(const kernel_row *row, const ptx_sm *sm, int turn, kernel_spec *specs, int count)
 {
-    static const kernel_product products[] = {KERNEL_PRODUCT_TILE,   KERNEL_PRODUCT_STREAM,
-                                              KERNEL_PRODUCT_TILE,   KERNEL_PRODUCT_STREAM,
-                                              KERNEL_PRODUCT_STRIPS, KERNEL_PRODUCT_TILE,
-                                              KERNEL_PRODUCT_STREAM};
+    static const kernel_product products[] = {
+        KERNEL_PRODUCT_TILE,   KERNEL_PRODUCT_STREAM, KERNEL_PRODUCT_TILE,  KERNEL_PRODUCT_STREAM,
+        KERNEL_PRODUCT_STRIPS, KERNEL_PRODUCT_TILE,   KERNEL_PRODUCT_STREAM};
     if (kernel_operation_of(row) != KERNEL_MATMUL)
         return count;
     const int ways = is_fp8(row) ? 7 : 5;

@@ -107,7 +107,7 @@ QDNN_API qdnnStatus_t qdnnDestroyMatmulDescriptor(qdnnMatmulDescriptor_t matmul)
  * FP8 with FP8 (QDNN_MATMUL_TENSOR, or AUTO with QDNN_MATMUL_FAMILY_BITS): y = out(act(alpha ((x W) x_scale[m]) + bias) +
  * residual). x is FP8, with X_SCALE (f32 [M]) where QDNN_MATMUL_X_SCALE is 1; or it is quantized in the same plan
  * (QDNN_MATMUL_QUANTIZE_X), whose rows are packed and which is executed with all of them. w is FP8 without scales
- * (QDNN_GRANULARITY_NONE): those of its columns are ALPHA. It takes neither LoRA nor prepacked weights.
+ * (QDNN_GRANULARITY_NONE): those of its columns are ALPHA; as stored or prepacked. It does not take LoRA.
  *   handle   QDNN_MATMUL_CUBLAS: on a GPU
  *   matmul
  *   x        [..., K]: f32, f16, bf16 or FP8; the dimensions before the last make M rows, which may lie apart
@@ -157,11 +157,12 @@ QDNN_API qdnnStatus_t qdnnCreateTypedMatmulPlan(qdnnHandle_t handle, qdnnMatmulD
 /* Plans prepacking: the codes of weights are put into the order in which tensor cores take them, once, for products with
  * QDNN_MATMUL_PREPACKED. Scales and zeros stay as they are (products read them fastest where those of neighbouring columns of
  * y are neighbours); blocks are prepacked with their scales. Operands: CODES is read, REPACKED is written; as many bytes, with N rounded up to 16 and K to 64.
+ * Plain values and codes without scales are prepacked alike.
  *   handle
  *   matmul   QDNN_MATMUL_TRANSPOSE_W of it
  *   w        the shape of the weights; of a stack of experts [experts, N, K] or [experts, K, N]: each by itself
- *   quant    how they are quantized: not at all (f32, f16, bf16), in blocks other than TQ1_0, or in groups of a multiple of 16 k
- *            (flat ones dividing K)
+ *   quant    how they are quantized: not at all (f32, f16, bf16), in blocks, or in groups of a multiple of 16 k (flat ones
+ *            dividing K)
  *   plan     receives it; qdnnDestroyPlan frees it, before the handle
  * Returns what qdnnCreateDequantizePlan does, and _NOT_SUPPORTED for formats and groups that are not prepacked. */
 QDNN_API qdnnStatus_t qdnnCreatePrepackPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t matmul, qdnnTensorDescriptor_t w,

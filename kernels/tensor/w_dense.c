@@ -35,7 +35,8 @@ static piece_order order_of(const w_tile *w)
     const kernel_spec *spec = w->coding.spec;
     if (spec->layout == QDNN_LAYOUT_WORDS_INTERLEAVED)
         return PIECES_IN_STREAM;
-    if (is_plain(w) || spec->layout == QDNN_LAYOUT_AWQ || spec->groups == QDNN_GROUPS_COLUMNS || is_fp8_along_n(w))
+    if (is_plain(w) || spec->layout == QDNN_LAYOUT_AWQ || spec->groups == QDNN_GROUPS_COLUMNS ||
+        is_fp8_along_n(w))
         return PIECES_IN_LINES;
     return PIECES_IN_LINE;
 }

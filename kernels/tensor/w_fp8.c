@@ -101,7 +101,8 @@ void fp8_w_fragments(ptx_builder *b, ptx_val from, unsigned step, ptx_val even[2
 void fp8_w_put_slowly(ptx_builder *b, const tile *t, ptx_val k0, ptx_val tile)
 {
     const bool along_n = fp8_along_n(t);
-    const unsigned run = along_n ? t->shape.n : 2 * t->shape.k; /* neighbouring threads take neighbours in memory */
+    const unsigned run =
+        along_n ? t->shape.n : 2 * t->shape.k; /* neighbouring threads take neighbours in memory */
     const w_tile *w = &t->w;
     ptx_val i = ptx_for(b, ptx_tid_x(b), ptx_u32(b, TILE_BYTES), TILE_THREADS);
     ptx_val line = ptx_shr(b, i, ceil_log2(run)), at = ptx_and(b, i, (int)run - 1);
@@ -110,8 +111,7 @@ void fp8_w_put_slowly(ptx_builder *b, const tile *t, ptx_val k0, ptx_val tile)
     ptx_if(b, ptx_setp(b, PTX_LT, k, ptx_cvt(b, PTX_U32, t->args.k)));
     ptx_val from = code_address(b, t, k, n);
     if (!along_n)
-        from = ptx_add(b, w->codes,
-                       ptx_mad(b, ptx_cvt(b, PTX_U64, n), t->args.k, ptx_cvt(b, PTX_U64, k)));
+        from = ptx_add(b, w->codes, ptx_mad(b, ptx_cvt(b, PTX_U64, n), t->args.k, ptx_cvt(b, PTX_U64, k)));
     ptx_assign(b, value, ptx_cvt(b, PTX_U32, ptx_ld_global_nc(b, PTX_U8, from, 0)));
     ptx_end_if(b);
     ptx_val place =

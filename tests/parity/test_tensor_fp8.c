@@ -181,7 +181,8 @@ static void pack_run(const pack_scene *s, qdnnHandle_t handle, bool back)
         {.operand = QDNN_OPERAND_CODES, .pointer = s->codes, .bytes = PACK_N * PACK_K},
         {.operand = QDNN_OPERAND_REPACKED, .pointer = s->packed, .bytes = PACKED_BYTES}};
     qdnnPlan_t plan = NULL;
-    if (CHECK_QDNN((back ? qdnnCreateUnpackPlan : qdnnCreatePrepackPlan)(handle, s->matmul, s->w, s->quant, &plan)))
+    if (CHECK_QDNN(
+            (back ? qdnnCreateUnpackPlan : qdnnCreatePrepackPlan)(handle, s->matmul, s->w, s->quant, &plan)))
         CHECK_QDNN(qdnnExecute(handle, plan, both, 2, NULL, 0));
     qdnnDestroyPlan(plan);
 }
