@@ -236,6 +236,7 @@ typedef struct device {
     ptxvm *vm;
     const ptx_sm *sm;
     ptxvm_address base[QDNN_OPERAND_COUNT + 1], at[QDNN_OPERAND_COUNT + 1]; /* the last is the workspace */
+    uint64_t *conflicts; /* not null: those of banks are added to it */
 } device;
 
 static size_t set_params(const kernel_step *step, const device *d, uint8_t *params)
@@ -276,6 +277,8 @@ static void launch(const device *d, const kernel_step *step)
         ptxvm_module_kernel(module, entry, &kernel) != PTXVM_OK ||
         ptxvm_launch(d->vm, kernel, &config, params, bytes) != PTXVM_OK)
         FAIL("%s", ptxvm_last_error(d->vm));
+    else if (d->conflicts)
+        *d->conflicts += ptxvm_last_counters(d->vm)->total.bank_conflicts;
     if (module)
         ptxvm_module_unload(module);
     free(text.ptx);
@@ -532,4 +535,45 @@ TEST_EACH(TensorPrepack, ThereAndBack, dense_count, dense_name)
     free(back);
     free_trial(&t);
     ptxvm_destroy(vm);
+}
+
+/* ---- Counters ---- */
+
+/* FP8 with FP8, of zeros, on which no count depends. */
+static void check_no_conflicts(const char *sm, kernel_product product, bool k_in_columns)
+{
+    const ptxvm_config config = {.sm = sm, .threads = 1, .counters = PTXVM_COUNTERS_KERNEL};
+    const kernel_row *row = kernel_find("matmul_e4m3");
+    const kernel_problem problem = {.rows = 256, .columns = 256, .m = 32, .x_stride = 256, .y_stride = 256};
+    uint64_t conflicts = 0;
+    device d = {.sm = ptx_sm_find(sm), .conflicts = &conflicts};
+    kernel_spec spec = kernel_spec_default();
+    kernel_steps steps;
+    spec.product = product;
+    spec.tile_rows = 32;
+    spec.groups = QDNN_GROUPS_DEFAULT;
+    spec.x_fp8 = QDNN_DATA_F8E4M3;
+    spec.reduction = k_in_columns ? KERNEL_K_COLUMNS : KERNEL_K_ROWS;
+    kernel_steps_of(row, &spec, &problem, &steps);
+    REQUIRE(ptxvm_create(&config, &d.vm) == PTXVM_OK);
+    const uint64_t bytes = 256 * 256 * 4;
+    for (int o = 0; o <= QDNN_OPERAND_COUNT; o++)
+        CHECK(ptxvm_alloc(d.vm, bytes, &d.at[o]) == PTXVM_OK &&
+              ptxvm_fill(d.vm, d.at[o], 0, bytes) == PTXVM_OK);
+    for (int i = 0; i < steps.count; i++)
+        launch(&d, &steps.at[i]);
+    CHECK_EQ_U64(conflicts, 0);
+    ptxvm_destroy(d.vm);
+}
+
+TEST_CASE(TensorFp8Counters, NoBankConflicts)
+{
+    static const char *const sms[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_120"};
+    for (int i = 0; i < LENGTH(sms); i++)
+        for (int k_in_columns = 0; k_in_columns < 2; k_in_columns++) {
+            test_push_note("%s, %s", sms[i], k_in_columns ? "[N, K]" : "[K, N]");
+            check_no_conflicts(sms[i], KERNEL_PRODUCT_TILE, k_in_columns);
+            check_no_conflicts(sms[i], KERNEL_PRODUCT_STREAM, k_in_columns);
+            test_pop_note();
+        }
 }
