@@ -9,14 +9,18 @@
 
 enum { MATRIX_WARPS = 4, MATRIX_BLOCK = MATRIX_WARPS * WARP, BAND = 32 };
 
+/* How the warps of a block stand: one below the other, and side by side. */
+typedef struct warp_tile {
+    unsigned down, across;
+} warp_tile;
+
 typedef struct matrix_walk {
     ptx_val rows, columns; /* u64 */
     ptx_val aligned;       /* predicate: pointers allow patches */
     unsigned width, patch_rows, columns_multiple;
     bool rows_are_free; /* patches may have a single row */
     bool in_pairs;      /* lanes 2i and 2i + 1 load and store together */
-    /* Warps of a block that stand side by side, 1 or all; else one below the other. */
-    unsigned warps_across;
+    warp_tile warps;
     ptx_val stage;
     void *user;
     /* Before the patches of a block's tile, by all its threads, which wait for each other then. May be null. */
@@ -31,18 +35,19 @@ typedef struct matrix_walk {
 matrix_walk matrix_walk_of(const matrix *m, ptx_val aligned);
 void matrix_walk_run(ptx_builder *b, const matrix_walk *w);
 
-/* One launch over the matrix, in patches of their layout's width or of another. */
+/* One launch over the matrix, in patches of their layout's width or of another; all warps stand one below the other. */
 kernel_geometry matrix_geometry(const coding *c);
 void matrix_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps);
 void matrix_steps_of_width(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                           unsigned width, unsigned warps_across, kernel_steps *steps);
-/* The same for quantize and dequantize, whose groups may be staged. */
+                           unsigned width, kernel_steps *steps);
+/* The same for quantize and dequantize, whose groups may be staged: the warps stand as the stage has them. */
+kernel_geometry matrix_staged_geometry(const coding *c);
 void matrix_staged_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                          kernel_steps *steps);
 
 /* The directives of kernels that walk: the block, and how many registers they may have. */
-void matrix_directives(ptx_builder *b);
+void matrix_directives(ptx_builder *b, warp_tile warps);
 
 /* Makes each row a patch of its own; layouts whose patches are several rows are done element by element. For rows whose
  * groups have nothing in common, whose numbers would take the registers of several rows. */
@@ -51,8 +56,8 @@ void matrix_walk_by_rows(matrix_walk *w);
 /* Groups of a block's tile in shared memory (matrix_stage.c). */
 typedef struct group_stage {
     bool is_used;
-    unsigned warps_across; /* as the walk has them */
-    unsigned down, across; /* groups of the tile */
+    warp_tile warps;       /* as the walk has them */
+    unsigned down, across; /* groups of the tile; of flat groups: rows, and groups of a row */
     ptx_val scales, zeros; /* shared memory, f32 by rows of groups; the second is empty without zeros */
     ptx_val row, column;   /* u64: where the tile begins */
 } group_stage;

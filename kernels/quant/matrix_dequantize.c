@@ -112,7 +112,8 @@ static void dequantize_elements(ptx_builder *b, void *user, const matrix_part *p
 
 void emit_matrix_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    matrix_directives(b);
+    const group_stage stage = group_stage_of(&(coding){row->format, spec});
+    matrix_directives(b, stage.warps);
     kernel_args args = kernel_declare(b, row, spec);
     quantized q = quantized_begin(b, row, spec, &args);
     quantized_open(b, &q);
@@ -120,15 +121,15 @@ void emit_matrix_dequantize(ptx_builder *b, const kernel_row *row, const kernel_
                      .y = args.operand[QDNN_OPERAND_Y],
                      .row_index = args.operand[QDNN_OPERAND_ROW_INDEX]};
     d.groups = matrix_groups_of(&d.m);
-    d.groups.stage = group_stage_of(&q.coding);
+    d.groups.stage = stage;
     group_stage_begin(b, &q.coding, &d.groups.stage);
     d.groups.in_pairs = element_bytes(spec->data) == 2 && pair_is_short(b, &q.coding, spec->data);
     ptx_val aligned =
         ptx_and(b, emit_aligned(b, d.y, LOAD_BYTES), emit_aligned(b, q.codes, patch_codes_align(&q.coding)));
     matrix_walk w = matrix_walk_of(&d.m, matrix_groups_aligned(b, &d.m, patch_width(&q.coding), aligned));
     w.user = &d;
-    w.tile = d.groups.stage.is_used ? begin_tile : NULL;
-    w.warps_across = d.groups.stage.warps_across;
+    w.tile = stage.is_used ? begin_tile : NULL;
+    w.warps = stage.warps;
     w.begin = begin_band;
     w.patch = dequantize_patch;
     w.elements = dequantize_elements;

@@ -25,30 +25,60 @@ static unsigned groups_in(unsigned elements, uint64_t size)
     return size % elements == 0 ? 1 : elements % size == 0 ? (unsigned)(elements / size) : 0;
 }
 
-static bool may_stage(const kernel_spec *spec)
+static bool may_stage(const coding *c)
 {
-    if (spec->row_index || spec->group_index)
+    const kernel_spec *spec = c->spec;
+    if (spec->row_index || spec->group_index || matrix_groups_are_many(spec, patch_width(c)))
         return false;
-    return spec->groups == QDNN_GROUPS_COLUMNS ||
-           (spec->groups == QDNN_GROUPS_ROWS && !matrix_rows_share_groups(spec, BAND));
+    switch (spec->groups) {
+    case QDNN_GROUPS_ROWS:
+        return !matrix_rows_share_groups(spec, BAND);
+    case QDNN_GROUPS_COLUMNS:
+        return true;
+    case QDNN_GROUPS_FLAT:
+        return spec->channels != 1 && spec->group_size % patch_width(c) == 0;
+    default:
+        return false;
+    }
 }
 
-/* The tile is as wide as possible where the scales of a row lie side by side, else as high. */
+/* The tile is as wide as possible where the scales of a row lie side by side, else as high: 128 rows have whole tiles of the
+ * swizzle. The zeros beside swizzled scales still lie along rows, so that tile is made wider as well. */
+static warp_tile warps_of(const coding *c)
+{
+    const kernel_spec *spec = c->spec;
+    const bool swizzled = spec->scale_swizzle != QDNN_SWIZZLE_NONE;
+    if (swizzled && format_has_zero(c->format) && patch_width(c) == 4)
+        return (warp_tile){MATRIX_WARPS, 2};
+    if (spec->groups == QDNN_GROUPS_COLUMNS || spec->scale_order == QDNN_SCALE_ORDER_TRANSPOSED || swizzled)
+        return (warp_tile){MATRIX_WARPS, 1};
+    return (warp_tile){1, MATRIX_WARPS};
+}
+
+/* The power of two that holds all flat groups of so many neighbours, which may begin anywhere in a group. */
+static unsigned flat_groups_in(unsigned elements, uint64_t size)
+{
+    unsigned slots = 2;
+    while (slots < (elements - 2) / size + 2)
+        slots *= 2;
+    return slots;
+}
+
 group_stage group_stage_of(const coding *c)
 {
     const kernel_spec *spec = c->spec;
-    const unsigned width = patch_width(c), numbers = format_has_zero(c->format) ? 2 : 1;
+    const group_stage none = {.warps = {MATRIX_WARPS, 1}};
+    if (!may_stage(c))
+        return none;
     const extent e = group_extent(spec);
-    group_stage s = {.warps_across = 1};
-    if (!may_stage(spec) || matrix_groups_are_many(spec, width))
-        return s;
-    if (spec->groups == QDNN_GROUPS_ROWS && spec->scale_order == QDNN_SCALE_ORDER_DEFAULT &&
-        spec->scale_swizzle == QDNN_SWIZZLE_NONE)
-        s.warps_across = MATRIX_WARPS;
-    s.down = groups_in(BAND * MATRIX_WARPS / s.warps_across, e.rows);
-    s.across = groups_in(WARP * width * s.warps_across, e.columns);
-    s.is_used = s.down && s.across && (uint64_t)s.down * s.across * numbers <= STAGE_NUMBERS;
-    return s.is_used ? s : (group_stage){.warps_across = 1};
+    group_stage s = {.warps = warps_of(c)};
+    const unsigned rows = BAND * s.warps.down, columns = WARP * patch_width(c) * s.warps.across;
+    const bool is_flat = spec->groups == QDNN_GROUPS_FLAT;
+    s.down = is_flat ? rows : groups_in(rows, e.rows);
+    s.across = is_flat ? flat_groups_in(columns, spec->group_size) : groups_in(columns, e.columns);
+    s.is_used = (s.down && s.across) &&
+                (uint64_t)s.down * s.across * (format_has_zero(c->format) ? 2 : 1) <= STAGE_NUMBERS;
+    return s.is_used ? s : none;
 }
 
 void group_stage_begin(ptx_builder *b, const coding *c, group_stage *s)
@@ -86,10 +116,26 @@ static spot spot_in_memory(ptx_builder *b, const kernel_spec *spec, const group_
     return by_rows ? (spot){row, column} : (spot){column, row};
 }
 
+/* The group of a row's flat elements from the tile's first column on that is so far across; beyond the tile's edge, its last. */
+static group_place flat_place(ptx_builder *b, const matrix *m, const group_stage *s, spot at)
+{
+    const coding *c = &m->q.coding;
+    const unsigned width = WARP * patch_width(c) * s->warps.across;
+    ptx_val row = ptx_min(b, ptx_add(b, s->row, ptx_cvt(b, PTX_U64, at.down)), ptx_sub(b, m->rows, ptx_u64(b, 1)));
+    ptx_val begin = ptx_mul(b, row, m->columns);
+    ptx_val end = ptx_add(b, begin, ptx_min(b, ptx_add(b, s->column, width), m->columns));
+    ptx_val element = ptx_mad(b, ptx_cvt(b, PTX_U64, at.across), ptx_u64(b, c->spec->group_size),
+                              ptx_add(b, begin, s->column));
+    element = ptx_min(b, element, ptx_sub(b, end, ptx_u64(b, 1)));
+    return (group_place){.group = flat_group_number(b, c->spec, element)};
+}
+
 /* Those beyond the matrix's edge are loaded from its last group. */
 static group_place place_of_spot(ptx_builder *b, const matrix *m, const group_stage *s, spot at)
 {
     const kernel_spec *spec = m->q.coding.spec;
+    if (spec->groups == QDNN_GROUPS_FLAT)
+        return flat_place(b, m, s, at);
     const extent e = group_extent(spec);
     const bool along = spec->groups == QDNN_GROUPS_ROWS;
     ptx_val down = ptx_add(b, emit_divide(b, s->row, e.rows), ptx_cvt(b, PTX_U64, at.down));
@@ -100,15 +146,21 @@ static group_place place_of_spot(ptx_builder *b, const matrix *m, const group_st
 
 typedef ptx_val load_number(ptx_builder *b, const matrix *m, const group_place *place);
 
-/* Numbers first, first + MATRIX_BLOCK ... of the tile's array. */
+static unsigned stage_threads(const group_stage *s)
+{
+    return s->warps.down * s->warps.across * WARP;
+}
+
+/* Numbers first, first + the block's threads ... of the tile's array. */
 static void fill_some(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val to, load_number *load,
                       ptx_val first, unsigned count)
 {
     const kernel_spec *spec = m->q.coding.spec;
     const bool swizzled = load == matrix_load_scale && spec->scale_swizzle != QDNN_SWIZZLE_NONE;
+    const unsigned threads = stage_threads(s);
     ptx_val numbers[LOADS_AHEAD], index[LOADS_AHEAD];
     for (unsigned k = 0; k < count; k++) {
-        ptx_val i = k ? ptx_add(b, first, k * MATRIX_BLOCK) : first;
+        ptx_val i = k ? ptx_add(b, first, k * threads) : first;
         spot at = spot_in_memory(b, spec, s, i, swizzled);
         group_place place = place_of_spot(b, m, s, at);
         numbers[k] = load(b, m, &place);
@@ -121,9 +173,9 @@ static void fill_some(ptx_builder *b, const matrix *m, const group_stage *s, ptx
 /* In a loop: unrolled, the places of all numbers would stay in registers from tile to tile. */
 static void fill_numbers(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val to, load_number *load)
 {
-    const unsigned all = s->down * s->across;
-    const unsigned ahead = all < LOADS_AHEAD * MATRIX_BLOCK ? ceil_div(all, MATRIX_BLOCK) : LOADS_AHEAD;
-    ptx_val first = ptx_for(b, ptx_tid_x(b), ptx_u32(b, all), ptx_u32(b, ahead * MATRIX_BLOCK));
+    const unsigned all = s->down * s->across, threads = stage_threads(s);
+    const unsigned ahead = all < LOADS_AHEAD * threads ? ceil_div(all, threads) : LOADS_AHEAD;
+    ptx_val first = ptx_for(b, ptx_tid_x(b), ptx_u32(b, all), ptx_u32(b, ahead * threads));
     fill_some(b, m, s, to, load, first, ahead);
     ptx_end_for(b);
 }
@@ -146,6 +198,27 @@ static ptx_val steps_from(ptx_builder *b, ptx_val first, ptx_val at, unsigned gr
     return ptx_cvt(b, PTX_U32, emit_divide(b, ptx_sub(b, at, first), size));
 }
 
+/* How many groups of its row lie between the tile's first column and this one. */
+static ptx_val flat_steps(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val row, ptx_val column)
+{
+    const uint64_t size = m->q.coding.spec->group_size;
+    ptx_val first = emit_divide(b, ptx_mad(b, row, m->columns, s->column), size);
+    ptx_val here = emit_divide(b, ptx_mad(b, row, m->columns, column), size);
+    return ptx_cvt(b, PTX_U32, ptx_sub(b, here, first));
+}
+
+/* The place of a patch's first group in the stage. */
+static ptx_val stage_index(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val row, ptx_val column)
+{
+    const kernel_spec *spec = m->q.coding.spec;
+    const extent e = group_extent(spec);
+    const bool is_flat = spec->groups == QDNN_GROUPS_FLAT;
+    ptx_val down = steps_from(b, s->row, row, s->down, is_flat ? 1 : e.rows);
+    ptx_val across = is_flat ? flat_steps(b, m, s, row, column)
+                             : steps_from(b, s->column, column, s->across, e.columns);
+    return ptx_mad(b, down, s->across, across);
+}
+
 /* One number for all columns, or one for each. */
 static void read_numbers(ptx_builder *b, ptx_val from, ptx_val index, bool is_one, unsigned width, ptx_val *x)
 {
@@ -162,12 +235,9 @@ void group_stage_read(ptx_builder *b, const matrix *m, const group_stage *s, ptx
                       group_values *each)
 {
     const coding *c = &m->q.coding;
-    const extent e = group_extent(c->spec);
-    const bool is_one = e.columns % p->width == 0;
+    const bool is_one = c->spec->groups == QDNN_GROUPS_FLAT || group_extent(c->spec).columns % p->width == 0;
     ptx_val scales[CHUNK_MAX], zeros[CHUNK_MAX] = {{0}};
-    ptx_val down = steps_from(b, s->row, row, s->down, e.rows);
-    ptx_val across = steps_from(b, s->column, p->column, s->across, e.columns);
-    ptx_val index = ptx_mad(b, down, s->across, across);
+    ptx_val index = stage_index(b, m, s, row, p->column);
     read_numbers(b, s->scales, index, is_one, p->width, scales);
     if (s->zeros.kind != PTX_NOTHING)
         read_numbers(b, s->zeros, index, is_one, p->width, zeros);

@@ -9,7 +9,7 @@ kernel_geometry tile_geometry(const kernel_row *row, const kernel_spec *spec)
     if (format_is_blocks(row->format))
         return block_geometry(row);
     if (kernel_is_matrix(row, spec))
-        return matrix_geometry(&(coding){row->format, spec});
+        return matrix_staged_geometry(&(coding){row->format, spec});
     return (kernel_geometry){.block = TILE_BLOCK, .elements_per_block = TILE_ELEMENTS};
 }
 
