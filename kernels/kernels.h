@@ -53,6 +53,7 @@ typedef struct kernel_spec {
     qdnnScaleOrder_t scale_order;
     qdnnScaleSwizzle_t scale_swizzle;
     int group_index; /* COLUMNS: the group of a row is looked up */
+    int group_table; /* with group_index: in shared memory, for as many groups as fit there */
 
     qdnnScaleType_t scale;
     int nested;

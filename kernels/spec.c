@@ -377,6 +377,8 @@ kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec)
         normal.group_size = 1;
     if (!normal.zero_minus_one)
         normal.zero_wraps = 0;
+    if (!normal.group_index || normal.row_index)
+        normal.group_table = 0;
     /* scales do not depend on where codes lie, but for AWQ's order of packed zeros */
     if (kernel_operation_of(row) == KERNEL_SCALE &&
         !(normal.zero_packed && normal.groups == QDNN_GROUPS_COLUMNS && normal.layout == QDNN_LAYOUT_AWQ))

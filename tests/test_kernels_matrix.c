@@ -40,8 +40,9 @@ static const arrangement arrangements[] = {
     {"flat_words", FILLED, {"layout=words"}},
     {"flat_interleaved", FILLED, {"layout=interleaved"}},
     {"gptq_index",
-     DENSE,
+     FILLED,
      {"layout=interleaved", "groups=columns", "zero_packed=yes", "scale=f16", "group_index=yes"}},
+    {"index", FILLED, {"layout=words", "groups=columns", "group_index=yes"}},
 };
 
 typedef struct traffic_case {
@@ -137,7 +138,8 @@ static void launch(machine *m, const kernel_step *step, const char *ptx, ptxvm_c
             step->params[i].kind == KERNEL_OPERAND ? m->at[step->params[i].operand] : step->params[i].value;
     ptxvm_launch_config config = {
         .grid = {(uint32_t)step->grid[0], (uint32_t)step->grid[1], (uint32_t)step->grid[2]},
-        .block = {step->block, 1, 1}};
+        .block = {step->block, 1, 1},
+        .shared_bytes = step->shared};
     if (ptxvm_module_load(m->vm, ptx, strlen(ptx), &module) != PTXVM_OK ||
         ptxvm_module_kernel(module, entry, &kernel) != PTXVM_OK ||
         ptxvm_launch(m->vm, kernel, &config, params, (uint64_t)step->n_params * 8) != PTXVM_OK)

@@ -48,6 +48,10 @@ ptx_val matrix_group_number(ptx_builder *b, const matrix *m, const group_place *
 /* Those numbers as f32; the second only where the format has zeros. */
 ptx_val matrix_load_scale(ptx_builder *b, const matrix *m, const group_place *place);
 ptx_val matrix_load_zero(ptx_builder *b, const matrix *m, const group_place *place);
+/* The same for `width` neighbouring columns of a group (u64) down columns; the column is a multiple of width, and pointers are
+ * aligned. */
+void matrix_column_numbers(ptx_builder *b, const matrix *m, ptx_val group, ptx_val column, unsigned width,
+                           ptx_val *scales, ptx_val *zeros);
 
 /* ---- Codes one by one (matrix_codes.c) ---- */
 

@@ -35,10 +35,13 @@ bool patch_groups_are_wide(const coding *c)
            (spec->scale == QDNN_SCALE_F32 || wide_zero);
 }
 
-/* Groups of 16, 32, 64 ... rows, whose numbers quantize and dequantize take from shared memory. */
-static bool has_tiled_groups(const kernel_spec *spec)
+/* Groups whose numbers quantize and dequantize take from shared memory: looked-up ones in a table, and those of 16, 32, 64 ...
+ * rows. */
+static bool has_staged_groups(const kernel_spec *spec)
 {
     const uint64_t rows = spec->group_size;
+    if (spec->group_table)
+        return true;
     return !spec->group_index && !spec->row_index && rows >= 16 && (rows & (rows - 1)) == 0;
 }
 
@@ -46,8 +49,8 @@ static bool has_tiled_groups(const kernel_spec *spec)
 unsigned patch_width(const coding *c)
 {
     unsigned chunk = chunk_elements(c->spec->data);
-    bool suits_four = matrix_groups_are_many(c->spec, chunk) && !matrix_groups_are_many(c->spec, 4);
-    bool has_wide = patch_groups_are_wide(c) && !has_tiled_groups(c->spec);
+    bool suits_four = !c->spec->group_table && matrix_groups_are_many(c->spec, chunk) && !matrix_groups_are_many(c->spec, 4);
+    bool has_wide = patch_groups_are_wide(c) && !has_staged_groups(c->spec);
     return in_columns(c) || has_wide || suits_four ? 4 : chunk;
 }
 

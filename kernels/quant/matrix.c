@@ -20,13 +20,14 @@ kernel_geometry matrix_staged_geometry(const coding *c)
 }
 
 /* Blocks go on to further spans where there are more than a grid is wide. */
-static void add_step(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                     unsigned width, warp_tile warps, kernel_steps *steps)
+static kernel_step *add_step(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                             unsigned width, warp_tile warps, kernel_steps *steps)
 {
     kernel_step *step = steps_add(steps, row, spec, problem);
     uint64_t tiles = ceil_div(problem->columns, warps.across * WARP * width);
     step->grid[0] = ceil_div(problem->rows, warps.down * BAND);
     step->grid[1] = tiles < UINT16_MAX ? tiles : UINT16_MAX;
+    return step;
 }
 
 void matrix_steps_of_width(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
@@ -44,8 +45,14 @@ void matrix_steps(const kernel_row *row, const kernel_spec *spec, const kernel_p
 void matrix_staged_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                          kernel_steps *steps)
 {
-    const coding c = {row->format, spec};
-    add_step(row, spec, problem, patch_width(&c), group_stage_of(&c).warps, steps);
+    kernel_spec own = *spec;
+    const coding c = {row->format, &own};
+    own.group_table = spec->group_index && !spec->row_index;
+    if (own.group_table && !group_table_fits(&c, problem))
+        own.group_table = 0;
+    kernel_step *step = add_step(row, &own, problem, patch_width(&c), group_stage_of(&c).warps, steps);
+    if (own.group_table)
+        group_table_launch(&c, problem, step);
 }
 
 /* Any number of registers: with 128 or 168, minima and looked-up groups spill. */
@@ -142,6 +149,21 @@ static void run_part(ptx_builder *b, const matrix_walk *w, ptx_val in_patches, p
     w->elements(b, w->user, &rest);
 }
 
+static void run_parts(ptx_builder *b, const matrix_walk *w, ptx_val in_patches, ptx_val span, ptx_val row)
+{
+    if (w->rows_in_turns) {
+        ptx_val step = ptx_mul_wide(b, ptx_sreg(b, "nctaid.x"), ptx_u32(b, w->warps.down * BAND));
+        run_part(b, w, in_patches, span, ptx_for(b, row, w->rows, step));
+        ptx_end_for(b);
+        return;
+    }
+    ptx_val there = ptx_setp_and(b, PTX_LT, row, w->rows, ptx_setp(b, PTX_LT, span, w->columns));
+    ptx_uniform(b);
+    ptx_if(b, there);
+    run_part(b, w, in_patches, span, row);
+    ptx_end_if(b);
+}
+
 /* Where a warp's part of the tile begins. */
 static void place_warp(ptx_builder *b, const matrix_walk *w, ptx_val warp, ptx_val tile_row, ptx_val tile_column,
                        ptx_val *row, ptx_val *span)
@@ -165,11 +187,7 @@ void matrix_walk_run(ptx_builder *b, const matrix_walk *w)
     place_warp(b, w, warp, tile_row, tile_column, &row, &span);
     if (w->tile)
         run_tile(b, w, in_patches, tile_row, tile_column);
-    ptx_val there = ptx_setp_and(b, PTX_LT, row, w->rows, ptx_setp(b, PTX_LT, span, w->columns));
-    ptx_uniform(b);
-    ptx_if(b, there);
-    run_part(b, w, in_patches, span, row);
-    ptx_end_if(b);
+    run_parts(b, w, in_patches, span, row);
     ptx_end_for(b);
 }
 
@@ -192,7 +210,9 @@ static bool is_same_group(const group_values *x, const group_values *y)
 
 static void load_groups(ptx_builder *b, const matrix *m, matrix_groups *g, ptx_val row, const patch *p)
 {
-    if (g->stage.is_used)
+    if (g->stage.is_table)
+        group_table_read(b, m, &g->stage, row, p, g->each);
+    else if (g->stage.is_used)
         group_stage_read(b, m, &g->stage, row, p, g->each);
     else
         matrix_row_groups(b, m, row, p->column, p->width, g->each);
@@ -205,7 +225,9 @@ static void load_groups(ptx_builder *b, const matrix *m, matrix_groups *g, ptx_v
 
 void groups_for_band(ptx_builder *b, const matrix *m, matrix_groups *g, const patch *p)
 {
-    if (g->for_band)
+    if (g->stage.is_table)
+        group_table_band(b, m, &g->stage, p);
+    else if (g->for_band)
         load_groups(b, m, g, p->row, p);
 }
 

@@ -21,6 +21,7 @@ typedef struct matrix_walk {
     bool rows_are_free; /* patches may have a single row */
     bool in_pairs;      /* lanes 2i and 2i + 1 load and store together */
     warp_tile warps;
+    bool rows_in_turns; /* the grid may have fewer blocks than rows ask for: each goes on further down */
     ptx_val stage;
     void *user;
     /* Before the patches of a block's tile, by all its threads, which wait for each other then. May be null. */
@@ -53,13 +54,16 @@ void matrix_directives(ptx_builder *b, warp_tile warps);
  * groups have nothing in common, whose numbers would take the registers of several rows. */
 void matrix_walk_by_rows(matrix_walk *w);
 
-/* Groups of a block's tile in shared memory (matrix_stage.c). */
+/* Groups of a block's tile in shared memory: those of the tile (matrix_stage.c), or a table of all that its rows may
+ * look up (matrix_table.c). */
 typedef struct group_stage {
-    bool is_used;
+    bool is_used, is_table;
     warp_tile warps;       /* as the walk has them */
     unsigned down, across; /* groups of the tile; of flat groups: rows, and groups of a row */
-    ptx_val scales, zeros; /* shared memory, f32 by rows of groups; the second is empty without zeros */
+    ptx_val numbers;       /* shared memory: scales by rows of groups */
+    unsigned zeros_at;     /* bytes from a scale to its zero */
     ptx_val row, column;   /* u64: where the tile begins */
+    ptx_val band, of_lane, of_column; /* table: the band's first row; u32: the place of the lane's row, and of its column */
 } group_stage;
 /* Whether quantize and dequantize use one, and how many groups it has; no shared memory yet. */
 group_stage group_stage_of(const coding *c);
@@ -67,6 +71,15 @@ void group_stage_begin(ptx_builder *b, const coding *c, group_stage *s);
 void group_stage_fill(ptx_builder *b, const matrix *m, group_stage *s, ptx_val row, ptx_val column);
 /* The groups of a row of a patch. */
 void group_stage_read(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val row, const patch *p,
+                      group_values *each);
+
+/* matrix_table.c; the first two when a launch is planned: whether all groups fit, and how many blocks then share the rows. */
+bool group_table_fits(const coding *c, const kernel_problem *problem);
+void group_table_launch(const coding *c, const kernel_problem *problem, kernel_step *step);
+group_stage group_table_of(const coding *c);
+void group_table_fill(ptx_builder *b, const matrix *m, const group_stage *s);
+void group_table_band(ptx_builder *b, const matrix *m, group_stage *s, const patch *p);
+void group_table_read(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val row, const patch *p,
                       group_values *each);
 
 /* How long the numbers of groups stay the same: for a band, a patch or a row. */

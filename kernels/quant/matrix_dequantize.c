@@ -130,11 +130,13 @@ void emit_matrix_dequantize(ptx_builder *b, const kernel_row *row, const kernel_
     w.user = &d;
     w.tile = stage.is_used ? begin_tile : NULL;
     w.warps = stage.warps;
+    w.rows_in_turns = stage.is_table;
     w.begin = begin_band;
     w.patch = dequantize_patch;
     w.elements = dequantize_elements;
     w.rows = args.number[NUMBER_ROWS];
-    if (spec->row_index || matrix_groups_are_many(spec, w.width) || patch_numbers_are_many(&q.coding))
+    if (!stage.is_table &&
+        (spec->row_index || matrix_groups_are_many(spec, w.width) || patch_numbers_are_many(&q.coding)))
         matrix_walk_by_rows(&w);
     matrix_walk_run(b, &w);
 }

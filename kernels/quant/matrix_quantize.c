@@ -81,10 +81,11 @@ void emit_matrix_quantize(ptx_builder *b, const kernel_row *row, const kernel_sp
     w.user = &z;
     w.tile = stage.is_used ? begin_tile : NULL;
     w.warps = stage.warps;
+    w.rows_in_turns = stage.is_table;
     w.begin = begin_band;
     w.patch = quantize_patch;
     w.elements = quantize_elements;
-    if (matrix_groups_are_many(spec, w.width))
+    if (!stage.is_table && matrix_groups_are_many(spec, w.width))
         matrix_walk_by_rows(&w);
     matrix_walk_run(b, &w);
 }

@@ -67,6 +67,8 @@ static unsigned flat_groups_in(unsigned elements, uint64_t size)
 group_stage group_stage_of(const coding *c)
 {
     const kernel_spec *spec = c->spec;
+    if (spec->group_table)
+        return group_table_of(c);
     const group_stage none = {.warps = {MATRIX_WARPS, 1}};
     if (!may_stage(c))
         return none;
@@ -78,6 +80,7 @@ group_stage group_stage_of(const coding *c)
     s.across = is_flat ? flat_groups_in(columns, spec->group_size) : groups_in(columns, e.columns);
     s.is_used = (s.down && s.across) &&
                 (uint64_t)s.down * s.across * (format_has_zero(c->format) ? 2 : 1) <= STAGE_NUMBERS;
+    s.zeros_at = 4 * s.down * s.across;
     return s.is_used ? s : none;
 }
 
@@ -85,9 +88,9 @@ void group_stage_begin(ptx_builder *b, const coding *c, group_stage *s)
 {
     if (!s->is_used)
         return;
-    s->scales = ptx_shared(b, "group_scales", PTX_F32, s->down * s->across, LOAD_BYTES);
-    if (format_has_zero(c->format))
-        s->zeros = ptx_shared(b, "group_zeros", PTX_F32, s->down * s->across, LOAD_BYTES);
+    const unsigned arrays = format_has_zero(c->format) ? 2 : 1;
+    s->numbers = s->is_table ? ptx_shared_dynamic(b, LOAD_BYTES)
+                             : ptx_shared(b, "group_numbers", PTX_F32, arrays * s->down * s->across, LOAD_BYTES);
 }
 
 /* ---- Filling ---- */
@@ -184,9 +187,13 @@ void group_stage_fill(ptx_builder *b, const matrix *m, group_stage *s, ptx_val r
 {
     s->row = row;
     s->column = column;
-    fill_numbers(b, m, s, s->scales, matrix_load_scale);
-    if (s->zeros.kind != PTX_NOTHING)
-        fill_numbers(b, m, s, s->zeros, matrix_load_zero);
+    if (s->is_table) {
+        group_table_fill(b, m, s);
+        return;
+    }
+    fill_numbers(b, m, s, s->numbers, matrix_load_scale);
+    if (format_has_zero(m->q.coding.format))
+        fill_numbers(b, m, s, ptx_add(b, s->numbers, s->zeros_at), matrix_load_zero);
 }
 
 /* ---- Reading ---- */
@@ -220,27 +227,27 @@ static ptx_val stage_index(ptx_builder *b, const matrix *m, const group_stage *s
 }
 
 /* One number for all columns, or one for each. */
-static void read_numbers(ptx_builder *b, ptx_val from, ptx_val index, bool is_one, unsigned width, ptx_val *x)
+static void read_numbers(ptx_builder *b, ptx_val address, unsigned offset, bool is_one, unsigned width, ptx_val *x)
 {
-    ptx_val address = ptx_at(b, from, index, 4);
     if (is_one) {
-        x[0] = ptx_ld_shared(b, PTX_F32, address, 0);
+        x[0] = ptx_ld_shared(b, PTX_F32, address, (int)offset);
         return;
     }
     for (unsigned k = 0; k < width; k += 4)
-        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, address, (int)(4 * k), &x[k], 4);
+        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, address, (int)(offset + 4 * k), &x[k], 4);
 }
 
 void group_stage_read(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val row, const patch *p,
                       group_values *each)
 {
     const coding *c = &m->q.coding;
-    const bool is_one = c->spec->groups == QDNN_GROUPS_FLAT || group_extent(c->spec).columns % p->width == 0;
+    const kernel_spec *spec = c->spec;
+    const bool is_one = spec->groups == QDNN_GROUPS_FLAT || group_extent(spec).columns % p->width == 0;
     ptx_val scales[CHUNK_MAX], zeros[CHUNK_MAX] = {{0}};
-    ptx_val index = stage_index(b, m, s, row, p->column);
-    read_numbers(b, s->scales, index, is_one, p->width, scales);
-    if (s->zeros.kind != PTX_NOTHING)
-        read_numbers(b, s->zeros, index, is_one, p->width, zeros);
+    ptx_val address = ptx_at(b, s->numbers, stage_index(b, m, s, row, p->column), 4);
+    read_numbers(b, address, 0, is_one, p->width, scales);
+    if (format_has_zero(c->format))
+        read_numbers(b, address, s->zeros_at, is_one, p->width, zeros);
     for (unsigned k = 0; k < p->width; k++)
         each[k] = k && is_one ? each[0] : group_of_numbers(b, c, &m->q.side, scales[k], zeros[k]);
 }
