@@ -1,19 +1,26 @@
-/* Blocks of a multiple of 16 bytes in a product: each thread loads its part of them from memory, some rounds ahead. */
+/* Blocks of a multiple of 16 bytes, a header and codes (Q4_K), in a product: each thread loads its part of them from memory, some
+ * rounds ahead. */
 #include "kernels/gemm/blocks.h"
 
-enum { SLOT_WORDS = 12 };
+enum { FIELDS = 2, SLOT_WORDS = 4 * FIELDS };
 
 bool blocks_are_direct(const block_layout *layout)
 {
-    return layout->bytes % LOAD_BYTES == 0;
+    return layout->bytes % LOAD_BYTES == 0 && !layout->at.high;
+}
+
+/* More rows of x leave registers for two. */
+unsigned blocks_slots(const kernel_spec *spec)
+{
+    return spec->tile_rows == 1 ? BLOCKS_SLOTS_MAX : 2;
 }
 
 typedef struct direct {
-    unsigned fields;
+    unsigned slots;
     ptx_val at[BLOCKS_OUTPUTS_MAX]
-              [3]; /* addresses of header, codes and high bits of this thread in a row's first block */
-    ptx_val more;  /* variable u64: bytes that all of them have moved on */
-    ptx_val words[BLOCKS_SLOTS][BLOCKS_OUTPUTS_MAX][SLOT_WORDS]; /* variables */
+              [FIELDS]; /* addresses of header and codes of this thread in a row's first block */
+    ptx_val more;       /* variable u64: bytes that all of them have moved on */
+    ptx_val words[BLOCKS_SLOTS_MAX][BLOCKS_OUTPUTS_MAX][SLOT_WORDS]; /* variables */
 } direct;
 
 /* The first rounds; where there are fewer, the first one again, which is not used. */
@@ -24,7 +31,7 @@ static void direct_begin_slot(ptx_builder *b, const blocks *s, direct *d, unsign
         more = ptx_selp(b, ptx_u64(b, slot * s->share.layout->bytes), more,
                         ptx_setp(b, PTX_GT, s->rounds, (int)slot));
     for (unsigned o = 0; o < s->outputs; o++)
-        for (unsigned f = 0; f < d->fields; f++) {
+        for (unsigned f = 0; f < FIELDS; f++) {
             ptx_val words[4];
             emit_load_words(b, slot ? ptx_add(b, d->at[o][f], more) : d->at[o][f], 0, 4, words);
             for (unsigned k = 0; k < 4; k++)
@@ -35,16 +42,13 @@ static void direct_begin_slot(ptx_builder *b, const blocks *s, direct *d, unsign
 static direct direct_begin(ptx_builder *b, const blocks *s)
 {
     const block_layout *layout = s->share.layout;
-    direct d = {.fields = layout->at.high ? 3 : 2, .more = ptx_var(b, ptx_u64(b, 0))};
+    direct d = {.slots = blocks_slots(s->spec), .more = ptx_var(b, ptx_u64(b, 0))};
     ptx_val codes = ptx_add(b, ptx_shl(b, s->thread, 4), (int)layout->at.codes);
-    ptx_val high = ptx_add(b, ptx_shl(b, ptx_and(b, s->thread, 1), 4), (int)layout->at.high);
     for (unsigned o = 0; o < s->outputs; o++) {
         d.at[o][0] = s->rows_at[o];
         d.at[o][1] = ptx_at(b, s->rows_at[o], codes, 1);
-        if (d.fields == 3)
-            d.at[o][2] = ptx_at(b, s->rows_at[o], high, 1);
     }
-    for (unsigned i = 0; i < BLOCKS_SLOTS; i++)
+    for (unsigned i = 0; i < d.slots; i++)
         direct_begin_slot(b, s, &d, i);
     return d;
 }
@@ -54,7 +58,7 @@ static void direct_fetch(ptx_builder *b, const blocks *s, const direct *d, unsig
                          ptx_val exists)
 {
     for (unsigned o = 0; o < s->outputs; o++)
-        for (unsigned f = 0; f < d->fields; f++) {
+        for (unsigned f = 0; f < FIELDS; f++) {
             ptx_val at = ptx_add(b, d->at[o][f], d->more);
             ptx_when(b, exists);
             ptx_ld_vec_into(b, PTX_GLOBAL, PTX_NC, PTX_U32, at, (int)(ahead * s->share.layout->bytes),
@@ -72,7 +76,6 @@ static void direct_use(ptx_builder *b, const blocks *s, const direct *d, unsigne
         for (unsigned k = 0; k < 4; k++) {
             run->scales[k] = d->words[slot][o][k];
             run->codes[k] = d->words[slot][o][4 + k];
-            run->high[k] = d->fields == 3 ? d->words[slot][o][8 + k] : (ptx_val){0};
         }
         block_values_open(b, &s->reader, &round, BLOCK_CHEAP, &values[o]);
     }
@@ -82,7 +85,7 @@ static void direct_use(ptx_builder *b, const blocks *s, const direct *d, unsigne
 /* Rounds [first, end) of a window, a few in each turn of the loop; what is loaded ahead may belong to the next window. */
 static void direct_window(ptx_builder *b, const blocks *s, const direct *d, ptx_val first, ptx_val end)
 {
-    const unsigned turn = s->rows == 1 ? 2 * BLOCKS_SLOTS : BLOCKS_SLOTS;
+    const unsigned turn = d->slots;
     ptx_val x_at = ptx_var(b, s->x_mine);
     ptx_val r = ptx_for(b, first, end, turn);
     for (unsigned i = 0; i < turn; i++) {
@@ -90,9 +93,9 @@ static void direct_window(ptx_builder *b, const blocks *s, const direct *d, ptx_
             ptx_uniform(b);
             ptx_if(b, ptx_setp(b, PTX_LT, ptx_add(b, r, i), end));
         }
-        direct_use(b, s, d, i % BLOCKS_SLOTS, x_at, (int)(i * ROUND_BYTES));
-        direct_fetch(b, s, d, i % BLOCKS_SLOTS, i + BLOCKS_SLOTS,
-                     ptx_setp(b, PTX_LT, ptx_add(b, r, i + BLOCKS_SLOTS), s->rounds));
+        direct_use(b, s, d, i % d->slots, x_at, (int)(i * ROUND_BYTES));
+        direct_fetch(b, s, d, i % d->slots, i + d->slots,
+                     ptx_setp(b, PTX_LT, ptx_add(b, r, i + d->slots), s->rounds));
     }
     for (unsigned i = 1; i < turn; i++)
         ptx_end_if(b);

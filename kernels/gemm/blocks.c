@@ -8,8 +8,9 @@
 #include <stdio.h>
 
 enum {
-    WINDOW = 16,    /* rounds of x in shared memory, times rows of x */
-    ROWS_OF_TWO = 8 /* of x, at most, for two outputs: registers do not suffice for more */
+    WINDOW = 16,      /* rounds of x in shared memory, times rows of x */
+    X_PAIR_BYTES = 8, /* of two chunks' x, side by side */
+    ROWS_OF_TWO = 8   /* of x, at most, for two outputs: registers do not suffice for more */
 };
 
 /* ---- Shape ---- */
@@ -22,11 +23,19 @@ unsigned blocks_warps(const block_layout *layout)
     return !blocks_are_direct(layout) && of_round >= 136 ? 4 : 8;
 }
 
+/* Rounds of x times its rows: less of it leaves more room for blocks. */
+static unsigned window_limit(const block_layout *layout)
+{
+    if (blocks_are_direct(layout) || layout->table)
+        return WINDOW;
+    return blocks_warps(layout) > 4 ? WINDOW / 4 : WINDOW / 2;
+}
+
 unsigned blocks_window(const block_layout *layout, const kernel_spec *spec)
 {
     unsigned window =
-        blocks_are_direct(layout) ? BLOCKS_SLOTS : 1; /* a multiple of it: rounds keep their slots */
-    while (2 * window * spec->tile_rows <= (blocks_are_direct(layout) || layout->table ? WINDOW : WINDOW / 2))
+        blocks_are_direct(layout) ? blocks_slots(spec) : 1; /* a multiple of it: rounds keep their slots */
+    while (2 * window * spec->tile_rows <= window_limit(layout))
         window *= 2;
     return window;
 }
@@ -36,7 +45,7 @@ static unsigned outputs_of_team(const kernel_row *row, const kernel_spec *spec)
     const block_layout *layout = block_layout_of(row->format);
     if (spec->gated)
         return 2;
-    if (blocks_are_direct(layout) && spec->tile_rows == 1 && !layout->at.high)
+    if (blocks_are_direct(layout) && spec->tile_rows == 1)
         return 4;
     return spec->tile_rows > ROWS_OF_TWO ? 1 : 2;
 }
@@ -72,12 +81,11 @@ static unsigned x_pitch(const blocks *s)
     return s->share.fast == BLOCK_BY_TABLE ? BYTE_TABLE_PITCH : BYTE_TABLE_RUN;
 }
 
-/* Bytes, within a round, of element e of the chunk with accumulator `a` of thread j: (a, half, j, e) in vectors of four;
- * of pairs (a % 2, e / 2, j, e % 2, a / 2). */
-static unsigned x_offset(const blocks *s, unsigned a, unsigned e)
+/* Bytes, within a round, of the vector with element e of the chunk with accumulator `a` of thread j: (a, half, j, e) in vectors of
+ * four; of pairs (a % 2, e / 2, j, (e + a) % 2, a / 2): so the chunks a and a + 1, stored at once, meet no bank twice. */
+static unsigned x_vector(const blocks *s, unsigned a, unsigned e)
 {
-    return s->pairs ? (a % 2 * 4 + e / 2) * x_pitch(s) + e % 2 * 8 + a / 2 * 4
-                    : (a * 2 + e / 4) * x_pitch(s) + e % 4 * 4;
+    return (s->pairs ? a % 2 * 4 + e / 2 : a * 2 + e / 4) * x_pitch(s);
 }
 
 /* A thread stages the chunk of thread i % 8, accumulator i / 8 (i its lane in the warp), of the rounds that its warp has. */
@@ -92,15 +100,18 @@ static void begin_x(ptx_builder *b, blocks *s)
                       .round_bytes = ROUND_BYTES / BYTE_TABLE_RUN * x_pitch(s),
                       .copies = 1,
                       .shift = X_SHIFT,
+                      .flip = s->pairs ? X_PAIR_BYTES : 0,
                       .shared = s->share.fast == BLOCK_BY_TABLE
                                     ? ptx_add(b, s->dynamic, BYTE_TABLE_RUN)
                                     : blocks_shared(b, s, "x_window", s->window * s->rows * ROUND_BYTES)};
     for (unsigned e = 0; e < CHUNK; e++)
-        s->x.offsets[e] = x_offset(s, 0, e);
+        s->x.offsets[e] = x_vector(s, 0, e) + (s->pairs ? 0 : e % 4 * 4);
     s->x_mine = ptx_add(b, s->x.shared, ptx_shl(b, s->thread, 4));
     ptx_val slot = ptx_add(b, s->x.shared, ptx_shl(b, j, 4)), number = s->pairs ? ptx_and(b, a, 1) : a;
-    slot = ptx_add(b, slot, ptx_shl(b, number, ceil_log2(x_offset(s, 1, 0))));
-    s->x.slot = s->pairs ? ptx_add(b, slot, ptx_shl(b, ptx_shr(b, a, 1), 2)) : slot;
+    slot = ptx_add(b, slot, ptx_shl(b, number, ceil_log2(x_vector(s, 1, 0))));
+    if (s->pairs)
+        slot = ptx_mad(b, number, X_PAIR_BYTES, ptx_add(b, slot, ptx_shl(b, ptx_shr(b, a, 1), 2)));
+    s->x.slot = slot;
     s->x.chunk = ptx_cvt(b, PTX_U64, ptx_shl(b, lane_map_lane(b, &s->map, j, a), 3));
     if (s->share.fast == BLOCK_CHEAP && s->spec->data != QDNN_DATA_F16)
         s->x.largest = ptx_var(b, ptx_f32(b, 0));
@@ -132,7 +143,7 @@ static void multiply_chunk(ptx_builder *b, const blocks *s, ptx_val w[BLOCKS_OUT
         const int at = x_more + (int)(m * s->window * s->x.round_bytes);
         ptx_val x[CHUNK];
         for (unsigned e = 0; e < CHUNK; e += 4)
-            ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, x_at, at + (int)x_offset(s, a, e), &x[e],
+            ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, x_at, at + (int)x_vector(s, a, e), &x[e],
                        4);
         for (unsigned o = 0; o < s->outputs; o++)
             for (unsigned e = 0; e < CHUNK; e++)
@@ -169,18 +180,18 @@ static void add_chunks_by_table(ptx_builder *b, const blocks *s, const block_val
 static void add_chunk_pair(ptx_builder *b, const blocks *s, const block_values *values, unsigned a,
                            ptx_val x_at, int x_more)
 {
-    ptx_val w[BLOCKS_OUTPUTS_MAX][CHUNK], x[CHUNK];
+    ptx_val w[BLOCKS_OUTPUTS_MAX][CHUNK], x[CHUNK]; /* of x, neighbours are exchanged where `a` is odd */
     for (unsigned o = 0; o < s->outputs; o++)
         for (unsigned e = 0; e < CHUNK; e++)
             w[o][e] = block_value_pair(b, &s->reader, &values[o], a, e);
     for (unsigned m = 0; m < s->rows; m++) {
         const int at = x_more + (int)(m * s->window * s->x.round_bytes);
         for (unsigned e = 0; e < CHUNK; e += 2)
-            ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32X2, x_at, at + (int)x_offset(s, a, e), &x[e],
+            ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32X2, x_at, at + (int)x_vector(s, a, e), &x[e],
                        2);
         for (unsigned o = 0; o < s->outputs; o++)
             for (unsigned e = 0; e < CHUNK; e++)
-                ptx_assign(b, s->sums[m][o][a], ptx_fma(b, w[o][e], x[e], s->sums[m][o][a]));
+                ptx_assign(b, s->sums[m][o][a], ptx_fma(b, w[o][e], x[e ^ (a & 1)], s->sums[m][o][a]));
     }
 }
 
@@ -329,6 +340,18 @@ static void numbers_of_byte(ptx_builder *b, const void *user, ptx_val byte, ptx_
         out[i] = table_number(b, state, byte, 4 * i);
 }
 
+/* What the launch gives: room for a table, or for all that the larger thread blocks need. */
+static unsigned shared_of(const kernel_row *row, const kernel_spec *spec)
+{
+    const block_layout *layout = block_layout_of(row->format);
+    if (layout->table)
+        return BYTE_TABLE_BYTES;
+    if (blocks_are_direct(layout) || blocks_warps(layout) <= 4)
+        return 0;
+    return blocks_window(layout, spec) * (unsigned)spec->tile_rows * ROUND_BYTES +
+           blocks_segments_bytes(layout, spec, outputs_of_team(row, spec));
+}
+
 static void begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, blocks *s)
 {
     const block_layout *layout = block_layout_of(row->format);
@@ -348,7 +371,7 @@ static void begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     ptx_val lane = ptx_laneid(b);
     s->thread = ptx_and(b, lane, TEAM - 1);
     s->team = ptx_shr(b, ptx_tid_x(b), ceil_log2(TEAM));
-    if (layout->table)
+    if (shared_of(row, spec))
         s->dynamic = ptx_shared_dynamic(b, BYTE_TABLE_RUN);
     begin_x(b, s);
     s->reader = block_reader_begin(b, &s->share, &s->state, s->thread);
@@ -417,12 +440,6 @@ static unsigned threads_of(const kernel_row *row, const kernel_spec *spec)
 {
     (void)spec;
     return blocks_warps(block_layout_of(row->format)) * WARP;
-}
-
-static unsigned shared_of(const kernel_row *row, const kernel_spec *spec)
-{
-    (void)spec;
-    return block_layout_of(row->format)->table ? BYTE_TABLE_BYTES : 0;
 }
 
 static void emit_blocks(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)

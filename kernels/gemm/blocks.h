@@ -9,7 +9,7 @@
 enum {
     BLOCKS_ROWS_MAX = 16,
     BLOCKS_OUTPUTS_MAX = 4, /* of a team */
-    BLOCKS_SLOTS = 2        /* rounds of weights that are loaded ahead */
+    BLOCKS_SLOTS_MAX = 4    /* rounds of weights that are loaded ahead */
 };
 
 typedef struct blocks {
@@ -56,10 +56,14 @@ void blocks_pass(ptx_builder *b, const blocks *s, block_way way, window_function
 /* ---- Weights straight from memory, loaded ahead: blocks of a multiple of 16 bytes (block_direct.c) ---- */
 
 bool blocks_are_direct(const block_layout *layout);
+/* Rounds that are loaded ahead: a power of two. */
+unsigned blocks_slots(const kernel_spec *spec);
 void blocks_direct_pass(ptx_builder *b, const blocks *s);
 
 /* ---- Weights through shared memory: the other blocks (block_segments.c) ---- */
 
+/* Bytes of shared memory that blocks take. */
+unsigned blocks_segments_bytes(const block_layout *layout, const kernel_spec *spec, unsigned outputs);
 /* The pass begins an if, which the caller ends: where rows of blocks can be copied by vectors. */
 void blocks_segments_pass(ptx_builder *b, blocks *s);
 
