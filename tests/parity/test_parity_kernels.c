@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/step_launch.h"
 #include "driver/api/request.h"
 #include "formats/sample.h"
 #include "parity/matmul.h"
@@ -108,46 +109,6 @@ static size_t bytes_before(const scene *s, int operand, int64_t row)
     return 0;
 }
 
-static bool launch(ptxvm *vm, const char *sm, const kernel_step *step, const ptxvm_address *at,
-                   ptxvm_address workspace)
-{
-    ptxvm_module *module = NULL;
-    ptxvm_kernel *kernel = NULL;
-    kernel_text text;
-    ptx_error error;
-    uint64_t params[KERNEL_PARAMS_MAX];
-    char entry[64];
-    kernel_entry_name(step->row, entry, sizeof entry);
-    if (!kernel_emit(step->row, &step->spec, ptx_sm_find(sm), NULL, &text, &error)) {
-        FAIL("%s", error.text);
-        return false;
-    }
-    uint8_t block[KERNEL_PARAMS_MAX * 8];
-    for (int i = 0; i < step->n_params; i++) {
-        const kernel_param *p = &step->params[i];
-        params[i] = p->kind == KERNEL_OPERAND     ? at[p->operand]
-                    : p->kind == KERNEL_WORKSPACE ? workspace + p->value
-                                                  : p->value;
-        memcpy(block + text.info.params[i].offset, &params[i], text.info.params[i].size);
-    }
-    const ptx_param_info *last = &text.info.params[step->n_params - 1];
-    const ptxvm_launch_config config = {
-        .grid = {(uint32_t)step->grid[0], (uint32_t)step->grid[1], (uint32_t)step->grid[2]},
-        .block = {step->block, 1, 1},
-        .shared_bytes = step->shared};
-    bool ok = ptxvm_module_load(vm, text.ptx, strlen(text.ptx), &module) == PTXVM_OK &&
-              ptxvm_module_kernel(module, entry, &kernel) == PTXVM_OK &&
-              ptxvm_launch(vm, kernel, &config, block, last->offset + last->size) == PTXVM_OK;
-    int findings = 0;
-    const ptxvm_finding *found = ok ? ptxvm_findings(vm, &findings, NULL) : NULL;
-    if (!ok || findings)
-        FAIL("%s", ok ? found[0].message : ptxvm_last_error(vm));
-    if (module)
-        ptxvm_module_unload(module);
-    free(text.ptx);
-    return ok;
-}
-
 /* Rows [first, first + m) by one way: the whole of y then, the other rows as they were. */
 static bool compute(ptxvm *vm, const char *sm, const scene *s, const way *w, int64_t first, int64_t m,
                     uint8_t *y)
@@ -171,7 +132,7 @@ static bool compute(ptxvm *vm, const char *sm, const scene *s, const way *w, int
         ok = ok && ptxvm_alloc(vm, steps.workspace, &workspace) == PTXVM_OK;
     ok = CHECK(ok);
     for (int i = 0; i < steps.count && ok; i++)
-        ok = launch(vm, sm, &steps.at[i], at, workspace);
+        ok = step_launch(vm, sm, &steps.at[i], at, workspace);
     ok = ok && CHECK(ptxvm_read(vm, y, base[QDNN_OPERAND_Y], s->o.bytes[QDNN_OPERAND_Y]) == PTXVM_OK);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         if (base[i])
