@@ -1,4 +1,4 @@
-/* Codes in the order in which tensor cores take them: docs/formats.md, "Prepacked". */
+/* Codes in the order that tensor cores consume: docs/formats.md, "Prepacked". */
 #include "host_ref/prepack.h"
 
 #include <string.h>
@@ -10,12 +10,12 @@ static int64_t units_of(int64_t count, int64_t unit)
     return ceil_div(count, unit);
 }
 
-/* The code of column n and row k of the product. */
+/* The place of the code of column n and row k of the product. */
 code_place hr_packed_place(int bits, int64_t k_count, int64_t n, int64_t k)
 {
     const int64_t unit = n / UNIT_N * units_of(k_count, UNIT_K) + k / UNIT_K;
     const int64_t lane = n % 8 * 4 + k % 8 / 2, pair = k % UNIT_K / 16 * 4 + n % 16 / 8 + k % 16 / 8 * 2;
-    const int64_t first = unit * LANES * bits; /* word */
+    const int64_t first = unit * LANES * bits; /* in words */
     if (16 % bits != 0)
         return (code_place){first + lane, LANES, (2 * pair + k % 2) * bits};
     const int64_t pairs = 16 / bits, word = pair / pairs, together = bits < 4 ? bits : 4;

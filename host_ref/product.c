@@ -1,11 +1,11 @@
-/* Products with quantized weights: the sum of a mode, and the law that every product ends with. */
+/* Products with quantized weights: the sum of a mode, and the steps after it that all modes share. */
 #include "host_ref/internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- The exact sum: 32 lanes of chunks of 8, and a tree ---- */
+/* ---- The exact sum: 32 lanes with chunks of 8, then a tree ---- */
 
 enum { LANES = 32, CHUNK = 8 };
 
@@ -22,7 +22,7 @@ float ref_exact_sum(const float *x, const float *w, int64_t n)
     return hr_canonical(lane[0] + 0.0f);
 }
 
-/* ---- What follows the sum ---- */
+/* ---- After the sum ---- */
 
 static float relu(float x)
 {
@@ -47,7 +47,7 @@ static float activate(qdnnActivation_t activation, float x)
     return 0;
 }
 
-/* alpha * (S * x_scale) + addend + bias of one output of the weights. */
+/* alpha * (S * x_scale) + addend + bias, for one output of the weights. */
 static float affine(const ref_product *p, const ref_product_arrays *a, int64_t expert, int64_t m,
                     int64_t output, float sum)
 {
@@ -88,7 +88,7 @@ static void decode_output(const ref_product *p, const ref_arrays *in, int64_t ou
                          : ref_decode(&p->weights, p->outputs, p->k, in, output, k);
 }
 
-/* The arrays of one expert of a stack. */
+/* The arrays of one expert in a stack. */
 static ref_arrays expert_of(const ref_product *p, const ref_arrays *in, int64_t expert)
 {
     ref_sizes size =

@@ -1,4 +1,4 @@
-/* Scale, quantize + pack, unpack + dequantize: written once over codecs, layouts and groups. */
+/* Computing scales, quantizing and dequantizing, in terms of codecs, layouts and groups. */
 #include "host_ref/internal.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 /* ---- Scale ---- */
 
-/* Comparisons with NaN are false, which leaves it out. */
+/* Comparisons with NaN are false, so NaN is ignored. */
 static void range_add(group_range *range, float value)
 {
     if (value < range->lo)
@@ -15,7 +15,7 @@ static void range_add(group_range *range, float value)
         range->hi = value;
 }
 
-/* By the number of the group. The caller frees it. */
+/* Indexed by group number. The caller frees it. */
 static group_range *ranges_of(const tensor *t, const void *x, const ref_arrays *in)
 {
     int64_t total = hr_group_total(t);
@@ -53,7 +53,7 @@ static void make_scales(const tensor *t, const group_range *ranges, const ref_ar
     free(scales);
 }
 
-/* From the scales as they are stored. */
+/* Uses the scales as stored. */
 static void make_zeros(const tensor *t, const group_range *ranges, const ref_arrays *out)
 {
     memset(out->zero, 0, (size_t)hr_zero_bytes(t));
@@ -102,7 +102,7 @@ static unsigned encode_integer(const tensor *t, float v, float zero)
     return t->codec.encode(&t->codec, clamp(q, t->codec.low, t->codec.high));
 }
 
-/* The scale of all: that of the group times the global one. */
+/* The complete scale: that of the group times the global one. */
 static float whole_scale(const tensor *t, const ref_arrays *in, group_place place)
 {
     float scale = hr_load_scale(t, in, place);

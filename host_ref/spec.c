@@ -1,4 +1,4 @@
-/* Looks whether a spec is sound, fills its defaults in, and says how large the arrays are. */
+/* Validates a spec, fills in its defaults, and computes the sizes of the arrays. */
 #include "host_ref/internal.h"
 
 #include <stdarg.h>
@@ -58,7 +58,7 @@ static void check_scales(const tensor *t)
                "zeros and minima go with neither a global scale nor E8M0 scales");
 }
 
-/* Whether every integer zero that these codes can have fits its type. */
+/* Whether every integer zero that these codes can have fits into its type. */
 static bool zeros_fit(qdnnDataType_t type, const codec *c)
 {
     switch (type) {

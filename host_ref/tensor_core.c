@@ -1,8 +1,8 @@
-/* What one tensor-core operation computes, as docs/numerics.md ("Mode tensor") writes it, and the sums that products in
- * mode tensor are made of.
+/* One tensor-core operation, as defined in docs/numerics.md ("Products in mode tensor"), and the sums of products
+ * in mode tensor.
  *
- * Numbers are doubles here: a product of two inputs is exact in one, and so is a sum of a few truncated ones, which are
- * integers below 2^33. ptxvm has a model of its own that works on integers; the two share nothing. */
+ * Numbers are doubles here: a product of two inputs is exact in a double, and so is a sum of a few truncated ones, which
+ * are integers below 2^33. ptxvm has its own model, which works on integers; the two share no code. */
 #include "host_ref/internal.h"
 
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 
 /* ---- Rows ---- */
 
-/* Types of inputs. */
+/* The types of inputs. */
 typedef struct {
     qdnnDataType_t type;
-    int least_exponent; /* of normal numbers; subnormals have it too */
+    int least_exponent; /* of normal numbers; also the exponent of subnormals */
 } input_type;
 
 static const input_type input_types[] = {
@@ -21,13 +21,13 @@ static const input_type input_types[] = {
 
 enum { HALVES = 1 << 0, BYTES = 1 << 1 }; /* f16 and bf16; e4m3 and e5m2 */
 
-/* An operation adds `products` products to an addend, aligned with `fraction` bits below the largest exponent. An
- * instruction is as many operations as its k takes, one after the other. */
+/* An operation adds `products` products to an addend, aligned with `fraction` bits below the largest
+ * exponent. An instruction consists of as many operations as its k requires, one after the other. */
 typedef struct {
     ref_tensor_family family;
     unsigned types;
     int products, fraction, zero_exponent;
-    int kept;  /* bits behind the leading one of a result */
+    int kept;  /* bits after the leading one of a result */
     int depth; /* k of an instruction */
     ref_standing standing;
 } core_row;
@@ -35,15 +35,15 @@ typedef struct {
 static const core_row core_rows[] = {
     {REF_TENSOR_SM75, HALVES, 8, 24, -132, 23, 8, REF_STANDING_PUBLISHED},
     {REF_TENSOR_SM80, HALVES, 8, 24, -132, 23, 16,
-     REF_STANDING_PUBLISHED}, /* measured, but for the chain of two */
-    {REF_TENSOR_SM80, BYTES, 16, 13, -133, 13, 32, REF_STANDING_MEASURED}, /* sm_89 alone has it */
+     REF_STANDING_PUBLISHED}, /* measured, except for the chain of two */
+    {REF_TENSOR_SM80, BYTES, 16, 13, -133, 13, 32, REF_STANDING_MEASURED}, /* only on sm_89 */
     {REF_TENSOR_SM90, HALVES, 16, 25, -133, 23, 16, REF_STANDING_MEASURED},
     {REF_TENSOR_SM100, HALVES, 16, 25, -133, 23, 16, REF_STANDING_MEASURED},
     {REF_TENSOR_SM120, HALVES, 16, 25, -133, 23, 16, REF_STANDING_PUBLISHED},
     {REF_TENSOR_SM120, BYTES, 32, 25, -133, 23, 32, REF_STANDING_PUBLISHED},
 };
 
-/* The SMs, and whether a family's rows are only assumed to be theirs. */
+/* The SMs, and whether the rows of the family are only assumed to apply to them. */
 static const struct {
     int sm;
     ref_tensor_family family;
@@ -102,14 +102,14 @@ ref_standing ref_tensor_standing(int sm, qdnnDataType_t type)
 
 /* ---- One operation ---- */
 
-/* An addend: its value, and the exponent that its alignment goes by. */
+/* An addend: its value, and the exponent used for its alignment. */
 typedef struct {
     double value;
     int exponent;
 } term;
 
-/* The exponent of a number that is neither zero nor infinite nor NaN; subnormals have the least. Subnormal f32, and products of
- * them, are normal doubles. */
+/* The exponent of a number that is not zero, infinite or NaN; subnormals have the smallest one. Subnormal
+ * f32, and products of them, are normal doubles. */
 static int exponent_of(double value, int least)
 {
     uint64_t bits;
@@ -118,8 +118,8 @@ static int exponent_of(double value, int least)
     return exponent > least ? exponent : least;
 }
 
-/* value * 2^exponent, exact: neither is near the ends of a double's range. (ldexp does the same, and is most of the time of a
- * product then.) */
+/* value * 2^exponent, exact: neither is near the ends of a double's range. (ldexp does the same, but would
+ * take most of the time of a product.) */
 static double scaled(double value, int exponent)
 {
     const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
@@ -128,7 +128,7 @@ static double scaled(double value, int exponent)
     return value * power;
 }
 
-/* Toward zero; the numbers that are cut here are below 2^40. */
+/* Truncates toward zero; the numbers truncated here are below 2^40. */
 static double cut(double value)
 {
     return (double)(int64_t)value;
@@ -145,7 +145,8 @@ static term product_of(const core_row *row, term a, term b)
     return (term){value, value == 0.0 || !isfinite(value) ? row->zero_exponent : a.exponent + b.exponent};
 }
 
-/* Toward zero to an f32 with so many bits behind the leading one. What is too large is infinite, all the same. */
+/* Truncates toward zero to an f32 with so many bits after the leading one. A value that is too large
+ * nevertheless becomes infinite. */
 static float cut_to_f32(double value, int kept)
 {
     if (value == 0.0)
@@ -158,7 +159,7 @@ static float cut_to_f32(double value, int kept)
     return (float)(units == 0.0 ? copysign(0.0, value) : result);
 }
 
-/* The sum where something is infinite or NaN: exact addition does what is wanted. */
+/* The sum if something is infinite or NaN: ordinary addition gives the right result. */
 static float sum_of_specials(const term *terms, int count)
 {
     double sum = 0.0;
@@ -214,13 +215,13 @@ static term input_of(float value, int least)
     return (term){value, value == 0.0f || !isfinite(value) ? 0 : exponent_of(value, least)};
 }
 
-/* Inputs of a type: numbers that it holds. */
+/* Inputs of a type: numbers that it can represent. */
 typedef struct {
     qdnnDataType_t type;
     const float *at;
 } inputs;
 
-/* `count` inputs from `first` on; zeros behind the first `known`. */
+/* `count` inputs starting at `first`; all but the first `known` are zeros. */
 static void load_terms(inputs in, int64_t first, int known, int count, term *out)
 {
     const int least = least_exponent(in.type);
@@ -230,7 +231,7 @@ static void load_terms(inputs in, int64_t first, int known, int count, term *out
 
 /* ---- Instructions and sums ---- */
 
-/* One instruction over the k of `a` and `b` from `first` on, of which `known` exist. */
+/* One instruction over the k of `a` and `b` starting at `first`, of which `known` exist. */
 static float instruction(const core_row *row, inputs a, inputs b, int64_t first, int known, float c)
 {
     term x[TERMS_MAX], w[TERMS_MAX], terms[TERMS_MAX];
@@ -311,10 +312,10 @@ float ref_tensor_sum(ref_tensor_family family, qdnnDataType_t a_type, const void
 
 typedef struct {
     const core_row *row;
-    qdnnDataType_t x, w; /* that the instruction takes */
+    qdnnDataType_t x, w; /* the types of the instruction's inputs */
 } tensor_mode;
 
-/* x are numbers of their type; weights of 16 bits are rounded to it. */
+/* x already has its type; 16-bit weights are rounded to it. */
 static float tensor_sum(const void *user, const float *x, const float *w, int64_t n)
 {
     const tensor_mode *mode = user;

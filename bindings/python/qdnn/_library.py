@@ -1,4 +1,4 @@
-"""The library by ctypes: where it is found, its constants, and calls whose status is checked."""
+"""The library through ctypes: finding it, its constants, and calls with a check of the status."""
 
 import ctypes
 import os
@@ -10,7 +10,7 @@ _SOURCE = _HERE.parent.parent.parent  # in a checkout
 
 
 class QdnnError(RuntimeError):
-    """A call that failed: the library's own sentence, and the status by name and number."""
+    """A failed call: the library's error message, and the status by name and number."""
 
     def __init__(self, status, name, sentence):
         super().__init__(f"{sentence} ({name})")
@@ -28,7 +28,7 @@ def _find_library():
 
 
 def _read_constants():
-    """Every `QDNN_NAME = number` of the headers: the numbers are frozen, and stated there alone."""
+    """Every `QDNN_NAME = number` in the headers, the only place that defines these numbers, which never change."""
     folder = _HERE / "include"
     if not folder.exists():
         folder = _SOURCE / "include" / "qdnn"
@@ -52,7 +52,7 @@ def last_sentence():
 
 
 def call(function, *arguments):
-    """Calls qdnn<function>; raises QdnnError where its status says so."""
+    """Calls qdnn<function>; raises QdnnError unless it succeeds."""
     status = getattr(_library, "qdnn" + function)(*arguments)
     if status:
         raise QdnnError(status, _library.qdnnGetErrorString(status).decode(), last_sentence())
@@ -68,7 +68,7 @@ def number(prefix, name):
 
 
 class Object:
-    """A handle, plan or descriptor: destroyed with its Python object."""
+    """A handle, plan or descriptor, destroyed with its Python object."""
 
     def __init__(self, create, destroy, *arguments):
         self.pointer = ctypes.c_void_p()
