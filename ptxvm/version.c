@@ -1,4 +1,4 @@
-/* Which PTX ptxvm knows, and which it is told to take. */
+/* The PTX versions that ptxvm supports, and the newest that it is told to accept. */
 #include "ptxvm.h"
 
 #include <stdlib.h>
