@@ -4,10 +4,10 @@
  *   decode.c    pvm_function -> vm_code: operands become slots, branches get reconvergence points (cfg.c)
  *   warp.c      runs a warp: divergence, reconvergence, member masks; the only caller of vm_op.exec
  *   calls.c     calls, returns and their frames; local memory
- *   barrier.c   bar and barrier: the one place that every barrier passes through
+ *   barrier.c   bar and barrier: all barriers pass through it
  *   launch.c    runs blocks on host threads, in the seed's order; step limit; faults
- *   vm.c        the interface of ptxvm.h; report.c what a launch reports
- *   memory.c    the one place that every guest memory access passes through
+ *   vm.c        the interface of ptxvm.h; report.c the report of a launch
+ *   memory.c    every memory access of a kernel passes through it
  *   ops_*.c     the instructions that are more than a lane loop: memory, atomics, warp-level, async copies,
  *               special registers */
 #ifndef PTXVM_EXEC_H
