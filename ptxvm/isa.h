@@ -114,7 +114,7 @@ typedef enum {
 
 /* clang-format off */
 /* Where the modifiers of an instruction end up, whatever its opcode. An instruction uses the few that it has.
- * What is not plain from the lists below, by opcode:
+ * What is not evident from the lists below, by opcode:
  *   mad24 mul24     S_HILO lo hi; dp2a too
  *   set, setp       S_CMP, S_BOOL; set has S_TYPE (result) and S_TYPE2 (sources)
  *   slct            S_TYPE, and S_TYPE2 of the selector c (s32, f32)
@@ -170,7 +170,7 @@ typedef enum {
     S_CMP,     /* eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan */
     S_BOOL,    /* the combination of setp/set (and or xor), vote's and redux's operation is in S_OP */
     S_NAN,     /* NaN */
-    S_XORSIGN, /* xorsign (the .abs behind it is in S_ABS) */
+    S_XORSIGN, /* xorsign (the .abs after it is in S_ABS) */
     S_ABS,     /* abs */
     S_OOB,     /* oob */
     S_HILO,    /* lo hi wide */
@@ -194,7 +194,7 @@ typedef enum {
     S_SYNC,    /* sync */
     S_ALIGNED, /* aligned */
     S_UNI,     /* uni */
-    S_SHAPE,   /* m16n8k16 and kin */
+    S_SHAPE,   /* m16n8k16 and similar */
     S_NUM,     /* x1 x2 x4 */
     S_TRANS,   /* trans */
     S_ALAYOUT, /* row col of a (and of wmma.load/store) */

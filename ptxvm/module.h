@@ -46,8 +46,9 @@ typedef struct pvm_var {
     const char *name;
     pvm_space space; /* CONST, GLOBAL, LOCAL, PARAM, SHARED */
     pvm_type type;
-    int vec;       /* 1, 2, 4 (8); a vector in .reg that is a parameter is so many parameters, one for each
-                      element, and the first of them has the name and this number */
+    /* 1, 2, 4 (8); a vector parameter in .reg is one parameter per element, and the first of them has the name
+     * and this number */
+    int vec;
     uint64_t size; /* bytes; 0 for an array of unknown length (extern shared) */
     uint32_t align;
     uint64_t offset; /* PARAM: within its parameter list; LOCAL and in-function SHARED: within the function's
@@ -73,7 +74,7 @@ typedef struct pvm_function {
     int n_params;
     pvm_var **returns;
     int n_returns;
-    int *reg_of_param, *reg_of_return; /* -1 where the parameter is in .param space */
+    int *reg_of_param, *reg_of_return; /* -1 if the parameter is in .param space */
     uint64_t param_bytes;              /* of an entry: size of its parameter block, with natural alignment */
     pvm_reg *regs;                     /* of all scopes together: a name may occur twice */
     int n_regs;

@@ -107,12 +107,12 @@ uint64_t ptxvm_limit_default(ptxvm_limit limit);
 bool ptxvm_limits_read(uint64_t limits[PTXVM_LIMITS], char *why, size_t size);
 
 typedef struct ptxvm_config {
-    const char *sm;        /* "sm_90a"; null: sm_90a */
-    int threads;           /* host threads for blocks; 0: one per core */
-    uint64_t seed;         /* 0: blocks and warps run in order; else shuffled by the seed */
-    uint64_t step_limit;   /* warp instructions per block; 0: unlimited */
-    uint64_t wait_seconds; /* a launch whose threads only look at memory that nobody writes ends after so
-                              long (DEADLOCK); 0: never */
+    const char *sm;      /* "sm_90a"; null: sm_90a */
+    int threads;         /* host threads for blocks; 0: one per core */
+    uint64_t seed;       /* 0: blocks and warps run in order; else shuffled by the seed */
+    uint64_t step_limit; /* warp instructions per block; 0: unlimited */
+    /* a launch whose threads only poll memory that nothing writes to ends after this time (DEADLOCK); 0: never */
+    uint64_t wait_seconds;
     uint64_t memory_bytes; /* size of device memory; 0: 16 GiB (address space, not host memory) */
     uint64_t address_base; /* start of global memory, a multiple of 2^32 from 2^33 on; 0: 2^33 */
     uint64_t stack_bytes;  /* local memory per thread (calls, alloca); 0: 512 KiB */
@@ -258,9 +258,9 @@ typedef struct ptxvm_finding {
     const char *space; /* of the access: "global", "shared" ...; null if it is not one */
     uint64_t address, access_bytes;
     uint64_t base, size; /* the allocation concerned; size 0: none */
-    int64_t distance;    /* from its end (0: the first byte behind it), negative from its start; 0 too where
-                            address lies inside */
-    bool has_other;      /* of a race: the other thread */
+    /* from its end (0: the first byte after it), negative from its start; also 0 if address is inside */
+    int64_t distance;
+    bool has_other; /* of a race: the other thread */
     const char *other_function;
     int other_line;
     uint32_t other_block[3], other_thread[3];

@@ -1,4 +1,4 @@
-/* The PTX versions that ptxvm supports, and the newest that it is told to accept. */
+/* The PTX versions that ptxvm supports, and the newest that the environment lets it accept. */
 #include "ptxvm.h"
 
 #include <stdlib.h>

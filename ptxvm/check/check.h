@@ -184,7 +184,8 @@ bool vm_check_block_new(vm_block *block);
 void vm_check_block_begin(vm_block *block);
 void vm_check_block_free(vm_block *block);
 bool vm_checks_need_one_thread(const ptxvm *vm);
-/* Called for each op of a warp before it runs: `active` lanes are there, `mask` those whose guard is true. */
+/* Called for each op of a warp before it runs: `active` is the running group, `mask` those of it whose guard
+ * is true. */
 void vm_check_before(vm_warp *warp, const vm_op *op, uint32_t active, uint32_t mask);
 /* And after it, for ops that may be retried. */
 void vm_check_after(vm_warp *warp, const vm_op *op, uint32_t mask);

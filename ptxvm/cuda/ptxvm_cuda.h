@@ -18,11 +18,10 @@ typedef struct ptxvm_cuda_settings {
     const char *check;     /* PTXVM_CHECK: "none", "all" or a list of memory, init, race, sync, leak, same */
     const char *counters;  /* PTXVM_COUNTERS: a file */
     const char *counters_by; /* PTXVM_COUNTERS_BY: "kernel" (default), or "line": also by PTX line */
-    const char *log;   /* PTXVM_LOG: "stderr", "stdout" or a file; what went wrong, in sentences. "trace", or
+    const char *log;         /* PTXVM_LOG: "stderr", "stdout" or a file; for error messages. "trace", or
                               "trace:" and one of these: each call with its arguments and its result too */
-    const char *fault; /* PTXVM_FAULT: "cuMemAlloc_v2:3=2,...": the third call fails with code 2 */
-    int wait_seconds;  /* PTXVM_WAIT: a wait with no progress for so long, of a stream or of a
-                              kernel, fails (702); 0: 60 */
+    const char *fault;       /* PTXVM_FAULT: "cuMemAlloc_v2:3=2,...": the third call fails with code 2 */
+    int wait_seconds; /* PTXVM_WAIT: a wait of a stream or kernel without progress fails (702); 0: 60 */
 } ptxvm_cuda_settings;
 /* PTXVM_LIMIT_*, the limits of a PTX file, come only from the environment: ptxvm.h lists them. */
 

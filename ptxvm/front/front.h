@@ -3,24 +3,24 @@
  * them together.
  *
  * Who does what:
- *   arena.c        memory of a module, given back as a whole
+ *   arena.c        memory of a module, freed as a whole
  *   lex.c          text -> tokens, line and column
  *   words.c        the fixed words of PTX: opcodes, modifiers, registers
  *   symbols.c      names, scopes, registers
  *   expr.c         constant expressions
- *   forms.c        isa.def made ready for matching
+ *   forms.c        isa.def compiled for matching
  *   match.c        an instruction against its forms; messages
  *   operand.c      operands as written
- *   typecheck.c    an operand against what a form takes
+ *   typecheck.c    an operand against what a form expects
  *   expand.c       operands that stand for a computation
- *   rules.c        what a form cannot say
+ *   rules.c        rules that a form cannot express
  *   module.c       the module and its directives
  *   variable.c     variables, initialiser.c their values
  *   function.c     functions, bodies, labels
  *   call.c         calls and jump tables
  *   debug.c        .file, .loc, .section
- *   limits.c       what a module may cost
- *   escape.c       text of the guest, made printable
+ *   limits.c       limits of a module
+ *   escape.c       text from PTX, made printable
  *
  * The first error ends the parse: parse_fail fills the pvm_error and jumps back to pvm_module_parse.
  * Everything allocated is in the arena by then, so nothing leaks. */

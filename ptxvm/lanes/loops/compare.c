@@ -118,7 +118,7 @@ static inline uint16_t flush_f16(uint16_t h, bool ftz)
         store_truth_pair(dst, src, inst, mask_##name(src, 0), mask_##name(src, 1));                          \
     }
 
-/* Functions for the types, by width where the sign does not matter. */
+/* Functions for the types, by width if the sign does not matter. */
 #define COMPARE_BITS(cmp, ...)                                                                               \
     COMPARE_FNS(cmp##_B16, uint16_t, uint16_t, VALUE_RAW, __VA_ARGS__)                                       \
     COMPARE_FNS(cmp##_B32, uint32_t, uint32_t, VALUE_RAW, __VA_ARGS__)                                       \
