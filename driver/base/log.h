@@ -9,11 +9,12 @@
 
 #include "driver/base/log_values.h"
 
-/* Bit 1 << severity: somebody listens to it. Bit 0: the environment has not been read yet. */
+/* Bit 1 << severity: messages of that severity are wanted. Bit 0: the environment has not been read yet. */
 extern _Atomic unsigned log_mask;
 unsigned log_open(void); /* reads the environment; returns the mask */
 
-/* Whether anybody listens: ask before work that is only for the log. Costs one relaxed load. */
+/* Whether messages of a severity are wanted: ask before work that is only for the log. Costs one relaxed
+ * load. */
 static inline bool log_on(qdnnSeverity_t severity)
 {
     unsigned mask = atomic_load_explicit(&log_mask, memory_order_relaxed);

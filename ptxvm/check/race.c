@@ -1,16 +1,16 @@
-/* Races: two threads touch a byte, one of them writes, and nothing orders them.
+/* Races: two threads access a byte, at least one of them writes, and nothing orders them.
  *
- * The device has a clock that moves whenever something orders threads. An access is stamped with it. A thread
- * has the time when it last released (arrived at a barrier, fenced ...) and when it last acquired (left a
- * barrier, fenced ...): an old access of another thread is ordered before a new one if that thread has
- * released since, and this one has acquired since. Warp-level instructions count among the lanes of their
- * warp; barriers and fences of any scope within the block, where the lanes of a warp count as one (a lane may
- * release for others that it has met before); fences and the like of a wider scope between blocks, where all
- * threads of a block count as one. That may take for ordered what is not (the two may have
- * met others), and never the other way round: no false alarm. Atomic and other strong accesses do not race
- * with each other where their scopes reach both, nor do stores that write what is there already.
+ * The device has a clock that advances whenever something orders threads. Every access is stamped with it. A thread
+ * records the time when it last released (arrived at a barrier, fenced ...) and when it last acquired (left a
+ * barrier, fenced ...): an old access of another thread is ordered before a new one if that thread has released
+ * since, and this one has acquired since. Warp-level instructions count between the lanes of their warp; barriers
+ * and fences of any scope within the block, where the lanes of a warp count as one (a lane may release on behalf of
+ * others that it has synchronized with before); fences and the like of a wider scope between blocks, where all
+ * threads of a block count as one. This may treat accesses as ordered that are not (the two threads may have
+ * synchronized with others), but never the reverse: there are no false alarms. Atomic and other strong accesses do
+ * not race with each other if their scopes include both, nor do stores that write the value already there.
  *
- * Cells are for words of four bytes, until someone touches a part of one: then for its bytes. */
+ * There is one cell per four-byte word, until a part of a word is accessed: then one per byte. */
 #include <stdlib.h>
 
 #include "check.h"
@@ -68,9 +68,9 @@ typedef struct touch {
     const race_access *a;
     const block_check *check;
     int lane;
-    uint32_t thread, block, since; /* since: what was before does not count */
+    uint32_t thread, block, since; /* since: earlier accesses do not count */
     uint64_t address, bytes;
-    uint64_t cell, cell_bytes; /* the part of them that is looked at: a word, or a byte of it */
+    uint64_t cell, cell_bytes; /* the part that is checked: a word, or a byte of it */
 } touch;
 
 static bool is_mine(const touch *t, const race_touch *past)
@@ -78,7 +78,7 @@ static bool is_mine(const touch *t, const race_touch *past)
     return past->block == t->block && past->thread == t->thread;
 }
 
-/* A strong access reaches other blocks by a scope wider than .cta alone. */
+/* A strong access is visible to other blocks only with a scope wider than .cta. */
 static race_reach needed_reach(const touch *t, const race_touch *past)
 {
     return past->block == t->block ? REACH_BLOCK : REACH_GRID;
@@ -110,7 +110,7 @@ static bool is_ordered(const touch *t, const race_touch *past)
         released = check->released[past->thread / WARP];
         acquired = check->acquired[t->thread / WARP];
     }
-    if (past->reach >= needed_reach(t, past)) /* whoever saw it has seen what it did */
+    if (past->reach >= needed_reach(t, past)) /* a strong access needs no release after it */
         released = UINT32_MAX;
     return acquired > past->time && released > past->time;
 }
@@ -140,7 +140,7 @@ static uint8_t stored_byte(const race_access *a, int lane, uint64_t address)
     return value[(uint64_t)(operand->width * lane) + at % size];
 }
 
-/* Whether this very instruction has stamped the cell, for a lane before this one: its value is not in memory
+/* Whether this same instruction has already stamped the cell, for an earlier lane: its value is not in memory
  * yet. */
 static bool is_same_store(const touch *t, const race_touch *past, uint64_t address)
 {
@@ -151,8 +151,8 @@ static bool is_same_store(const touch *t, const race_touch *past, uint64_t addre
            address - a->access->address[other] < a->access->bytes;
 }
 
-/* Two threads that store the same value do no harm: the one that memory holds by now, or that a lane of the
- * same store writes. */
+/* Two threads that store the same value do no harm: the value that memory already holds, or that another lane
+ * of the same store writes. */
 static bool writes_the_same(const touch *t, const race_touch *past)
 {
     const race_access *a = t->a;
@@ -232,7 +232,7 @@ static void stamp(const touch *t, race_touch *touched)
                             .state = RACE_SET};
 }
 
-/* True: a race was told of. */
+/* Returns true if a race was reported. */
 static bool touch_cell(const touch *t, race_cell *cell)
 {
     bool ok = meet(t, &cell->write, true);
@@ -242,7 +242,7 @@ static bool touch_cell(const touch *t, race_cell *cell)
         stamp(t, &cell->write);
         return !ok;
     }
-    /* The two last readers are kept, as one of them may be the next writer. */
+    /* The last two readers are kept, because one of them may be the next writer. */
     stamp(t, &cell->read[is_ordered(t, &cell->read[0]) ? 0 : 1]);
     return !ok;
 }
@@ -254,7 +254,7 @@ static race_cell *page_of(race_cell **pages, uint64_t page, size_t cells)
     return pages[page];
 }
 
-/* The cells of a word's four bytes, made from that of the word where it is not parted yet. */
+/* The cells of a word's four bytes, created from that of the word if it is not split yet. */
 static race_cell *split_word(check_region *region, uint64_t word, race_cell *cell, uint32_t since)
 {
     race_cell *page = page_of(region->split, word / PAGE_WORDS, 4 * PAGE_WORDS);
@@ -269,10 +269,10 @@ static race_cell *split_word(check_region *region, uint64_t word, race_cell *cel
 
 static void touch_word(touch *t, check_region *region, uint64_t word, uint32_t bytes, bool *told)
 {
-    uint64_t base = t->cell; /* the first address of the part of the word that is touched */
+    uint64_t base = t->cell; /* the first address of the accessed part of the word */
     race_cell *page = page_of(region->words, word / PAGE_WORDS, PAGE_WORDS);
     if (!page)
-        return; /* no memory for it: the word is not watched */
+        return; /* no memory for it: the word is not checked */
     race_cell *cell = &page[word % PAGE_WORDS];
     bool is_split = cell->write.state == RACE_SPLIT && cell->write.time >= t->since;
     if (!is_split && cell->write.state == RACE_SPLIT)
@@ -292,13 +292,13 @@ static void touch_word(touch *t, check_region *region, uint64_t word, uint32_t b
         cell->write = (race_touch){.state = RACE_SPLIT, .time = t->a->warp->block->launch->vm->checks->clock};
 }
 
-/* Nobody else has anything to do with the word since: the common case. */
+/* No other thread has accessed the word since: the common case. */
 static inline bool is_quiet(const touch *t, const race_touch *past)
 {
     return past->state == 0 || (past->state == RACE_SET && (past->time < t->since || is_mine(t, past)));
 }
 
-/* Whole words of one lane, where that is all that there is to say. */
+/* Handles whole words of one lane, if they are all quiet. */
 static bool touch_quietly(const touch *t, check_region *region, uint64_t offset, uint64_t bytes,
                           const race_touch *now)
 {
@@ -317,8 +317,8 @@ static bool touch_quietly(const touch *t, check_region *region, uint64_t offset,
     return page;
 }
 
-/* The same row by the same op, and nobody has been ordered since: the stamps are there, or whoever changed
- * them has met them. */
+/* The same row accessed again by the same op, with no synchronization in between: the stamps are already
+ * there, or whoever changed them has been compared with them. */
 static bool is_row_again(const race_access *a)
 {
     const vm_block *block = a->warp->block;
