@@ -16,7 +16,10 @@ kernel_geometry matrix_geometry(const coding *c)
 
 kernel_geometry matrix_staged_geometry(const coding *c)
 {
-    return geometry_of(group_stage_of(c).warps, patch_width(c));
+    const group_stage stage = group_stage_of(c);
+    kernel_geometry g = geometry_of(stage.warps, patch_width(c));
+    g.shared_dynamic = stage.shared_dynamic;
+    return g;
 }
 
 /* Blocks go on to further spans where there are more than a grid is wide. */
@@ -42,17 +45,23 @@ void matrix_steps(const kernel_row *row, const kernel_spec *spec, const kernel_p
     matrix_steps_of_width(row, spec, problem, patch_width(&(coding){row->format, spec}), steps);
 }
 
+void matrix_staged_step(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                        kernel_steps *steps)
+{
+    const coding c = {row->format, spec};
+    kernel_step *step = add_step(row, spec, problem, patch_width(&c), group_stage_of(&c).warps, steps);
+    if (spec->group_table)
+        group_table_launch(&c, problem, step);
+}
+
 void matrix_staged_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                          kernel_steps *steps)
 {
     kernel_spec own = *spec;
-    const coding c = {row->format, &own};
     own.group_table = spec->group_index && !spec->row_index;
-    if (own.group_table && !group_table_fits(&c, problem))
+    if (own.group_table && !group_table_fits(&(coding){row->format, &own}, problem))
         own.group_table = 0;
-    kernel_step *step = add_step(row, &own, problem, patch_width(&c), group_stage_of(&c).warps, steps);
-    if (own.group_table)
-        group_table_launch(&c, problem, step);
+    matrix_staged_step(row, &own, problem, steps);
 }
 
 /* Any number of registers: with 128 or 168, minima and looked-up groups spill. */

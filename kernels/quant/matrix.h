@@ -42,8 +42,11 @@ void matrix_steps(const kernel_row *row, const kernel_spec *spec, const kernel_p
                   kernel_steps *steps);
 void matrix_steps_of_width(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                            unsigned width, kernel_steps *steps);
-/* The same for quantize and dequantize, whose groups may be staged: the warps stand as the stage has them. */
+/* The same for quantize and dequantize, whose groups may be staged: the warps stand as the stage has them. The last chooses
+ * whether looked-up groups come from a table; the one before launches the kernel that it is given. */
 kernel_geometry matrix_staged_geometry(const coding *c);
+void matrix_staged_step(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                        kernel_steps *steps);
 void matrix_staged_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                          kernel_steps *steps);
 
@@ -58,7 +61,8 @@ void matrix_walk_by_rows(matrix_walk *w);
  * look up (matrix_table.c). */
 typedef struct group_stage {
     bool is_used, is_table;
-    warp_tile warps;       /* as the walk has them */
+    warp_tile warps;         /* as the walk has them */
+    unsigned shared_dynamic; /* table: the most bytes that it takes */
     unsigned down, across; /* groups of the tile; of flat groups: rows, and groups of a row */
     ptx_val numbers;       /* shared memory: scales by rows of groups */
     unsigned zeros_at;     /* bytes from a scale to its zero */
@@ -73,10 +77,14 @@ void group_stage_fill(ptx_builder *b, const matrix *m, group_stage *s, ptx_val r
 void group_stage_read(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val row, const patch *p,
                       group_values *each);
 
+/* Whether pointers are aligned, and few enough groups, for patches whose groups are staged; and'ed with `all`. */
+ptx_val group_stage_serves(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val all);
+
 /* matrix_table.c; the first two when a launch is planned: whether all groups fit, and how many blocks then share the rows. */
 bool group_table_fits(const coding *c, const kernel_problem *problem);
 void group_table_launch(const coding *c, const kernel_problem *problem, kernel_step *step);
 group_stage group_table_of(const coding *c);
+ptx_val group_table_serves(ptx_builder *b, const matrix *m);
 void group_table_fill(ptx_builder *b, const matrix *m, const group_stage *s);
 void group_table_band(ptx_builder *b, const matrix *m, group_stage *s, const patch *p);
 void group_table_read(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val row, const patch *p,

@@ -126,7 +126,7 @@ void emit_matrix_dequantize(ptx_builder *b, const kernel_row *row, const kernel_
     d.groups.in_pairs = element_bytes(spec->data) == 2 && pair_is_short(b, &q.coding, spec->data);
     ptx_val aligned =
         ptx_and(b, emit_aligned(b, d.y, LOAD_BYTES), emit_aligned(b, q.codes, patch_codes_align(&q.coding)));
-    matrix_walk w = matrix_walk_of(&d.m, matrix_groups_aligned(b, &d.m, patch_width(&q.coding), aligned));
+    matrix_walk w = matrix_walk_of(&d.m, group_stage_serves(b, &d.m, &stage, aligned));
     w.user = &d;
     w.tile = stage.is_used ? begin_tile : NULL;
     w.warps = stage.warps;

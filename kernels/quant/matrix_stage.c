@@ -93,6 +93,12 @@ void group_stage_begin(ptx_builder *b, const coding *c, group_stage *s)
                              : ptx_shared(b, "group_numbers", PTX_F32, arrays * s->down * s->across, LOAD_BYTES);
 }
 
+ptx_val group_stage_serves(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val all)
+{
+    all = matrix_groups_aligned(b, m, patch_width(&m->q.coding), all);
+    return s->is_table ? ptx_and(b, all, group_table_serves(b, m)) : all;
+}
+
 /* ---- Filling ---- */
 
 /* A group of the tile, u32: how far down it lies and how far across. */

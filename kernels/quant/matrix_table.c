@@ -70,13 +70,22 @@ void group_table_launch(const coding *c, const kernel_problem *problem, kernel_s
     const uint64_t blocks = of_groups ? 1 + of_elements / (REPEATED_PART * of_groups) : 1;
     if (step->grid[0] > blocks)
         step->grid[0] = blocks;
-    step->shared = (uint32_t)table_bytes(c, problem);
+    if (group_table_fits(c, problem))
+        step->shared = (uint32_t)table_bytes(c, problem);
 }
 
 group_stage group_table_of(const coding *c)
 {
-    return (group_stage){
-        .is_used = true, .is_table = true, .warps = {TABLE_WARPS, 1}, .zeros_at = array_bytes(c)};
+    return (group_stage){.is_used = true,
+                         .is_table = true,
+                         .warps = {TABLE_WARPS, 1},
+                         .shared_dynamic = TABLE_BYTES,
+                         .zeros_at = array_bytes(c)};
+}
+
+ptx_val group_table_serves(ptx_builder *b, const matrix *m)
+{
+    return ptx_setp(b, PTX_LT, m->groups, ptx_u64(b, TABLE_BYTES / group_bytes(&m->q.coding)));
 }
 
 /* ---- Filling ---- */

@@ -261,6 +261,17 @@ static int write_operation(work *b, const kernel_row *row, const kernel_spec *sp
     return status;
 }
 
+/* Looked-up groups come from a table where that holds all of them, which depends on the matrix: both kernels. */
+static int write_variants(work *b, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm)
+{
+    int status = write_new(b, row, spec, sm);
+    kernel_spec with_table = *spec;
+    with_table.group_table = 1;
+    if (status != TOOL_OK || !spec->group_index || !(kernel_keys(row) & KERNEL_KEY(GROUP_TABLE)))
+        return status;
+    return write_new(b, row, &with_table, sm);
+}
+
 static int write_settings(work *b, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm)
 {
     char reason[256];
@@ -268,7 +279,7 @@ static int write_settings(work *b, const kernel_row *row, const kernel_spec *spe
     if (!kernel_spec_check(row, spec, reason, sizeof reason))
         return TOOL_OK;
     if (kernel_is_emitted(row, spec, reason, sizeof reason))
-        status = write_new(b, row, spec, sm);
+        status = write_variants(b, row, spec, sm);
     else if (kernel_is_product(row))
         return TOOL_OK; /* there is no kernel for it, nor a sequence of kernels */
     return status == TOOL_OK ? write_operation(b, row, spec, sm) : status;

@@ -12,6 +12,8 @@
 #include "kernels/formats/format.h"
 #include "kernels/integer/integer.h"
 #include "kernels/operations.h"
+#include "kernels/quant/matrix.h"
+#include "kernels/quant/quant.h"
 #include "kernels/tensor/prepack.h"
 
 /* ---- Text ---- */
@@ -474,6 +476,12 @@ static uint64_t grid_at(const tool_item *item, const kernel_problem *problem, in
         kernel_step step = {.grid = {1, 1, 1}};
         int_set_grid(&normal, problem, &step);
         return step.grid[axis];
+    }
+    if (normal.group_index && kernel_is_matrix(item->row, &normal) && item->row->operation->steps == tile_steps) {
+        /* which would choose whether there is a table */
+        steps = (kernel_steps){0};
+        matrix_staged_step(item->row, &normal, problem, &steps);
+        return steps.at[0].grid[axis];
     }
     kernel_steps_of(item->row, &normal, problem, &steps);
     for (int i = steps.count; i-- > 0;)
