@@ -117,8 +117,9 @@ enum { SIZE = 4096, ROW_COUNTS = 4, OTHER_SMS = 3 };
 
 static const uint64_t row_counts[ROW_COUNTS] = {1, 16, 64, 256};
 
-/* `asked`: SASS instructions per weight on sm_80 by M, at most; 0: nothing is asked for, and it is not measured. Other targets
+/* `asked`: SASS instructions per weight on sm_80 by M, at most; FREE: nothing is asked for; 0: it is not measured. Other targets
  * may take 15% more; they are measured up to 64 rows. */
+#define FREE (-1.0)
 typedef struct cost_case {
     const char *name, *kernel;
     const char *settings; /* "key=value key=value" */
@@ -127,6 +128,7 @@ typedef struct cost_case {
 } cost_case;
 
 #define TRANSPOSED "groups=rows scale_order=transposed "
+#define FP8 "groups=none x_fp8=e4m3 x_scale=yes alpha=column"
 /* clang-format off */
 static const cost_case cases[] = {
     {"int4_g128", "matmul_int4",      TRANSPOSED "scale=f16",                false, true,  {3.5, 3.6, 5.0, 14}},
@@ -137,6 +139,12 @@ static const cost_case cases[] = {
     {"nvfp4",     "matmul_e2m1",      "groups=rows scale=e4m3 group_size=16", true, false, {0, 0, 0, 14}},
     {"q4_k",      "matmul_gguf_q4_k", "",                                    false, true,  {5.3, 5.5, 7.0, 17}},
     {"q4_k",      "matmul_gguf_q4_k", "",                                    true,  false, {0, 0, 0, 17}},
+    {"tq1_0",     "matmul_gguf_tq1_0", "",                                   false, false, {FREE, FREE, FREE, 0}},
+    {"plain_f16", "matmul_plain_f16", "",                                    false, true,  {FREE, FREE, FREE, FREE}},
+    {"plain_f32", "matmul_plain_f32", "",                                    false, false, {FREE, FREE, FREE, 0}},
+    {"e4m3_e4m3", "matmul_e4m3",      FP8,                                   false, true,  {FREE, FREE, FREE, FREE}},
+    {"e4m3_e4m3", "matmul_e4m3",      FP8,                                   true,  true,  {0, 0, FREE, FREE}},
+    {"e4m3_e4m3_kn", "matmul_e4m3",   FP8 " reduction=rows",                 true,  true,  {0, 0, FREE, FREE}},
 };
 /* clang-format on */
 
@@ -257,16 +265,17 @@ static bool run_step(cost_run *r, const kernel_step *step)
 
 static void report_cost(const cost_run *r, uint64_t m, double asked)
 {
-    char name[96], note[256];
+    char name[96], note[256], goal[64] = "nothing asked for";
     const costs *s = &r->sum;
+    if (asked > 0)
+        snprintf(goal, sizeof goal, "asked for %.2f: %s", asked, s->issued <= asked ? "met" : "missed");
     snprintf(name, sizeof name, "tensor.%s.%s.m%llu.%s", r->c->name, r->c->is_tile ? "tile" : "prepacked",
              (unsigned long long)m, r->sm);
     snprintf(note, sizeof note,
-             "%s, asked for %.2f: %s; %d registers, %d bytes spilled, %llu bank conflicts; %.1f decoding per "
+             "%s, %s; %d registers, %d bytes spilled, %llu bank conflicts; %.1f decoding per "
              "mma; requested "
              "sectors %.2f of the least, %llu blocks",
-             s->is_sass ? "SASS" : "PTX", asked, s->issued <= asked ? "met" : "missed", s->registers,
-             s->spill_bytes, (unsigned long long)s->bank_conflicts, s->dequant, s->requested,
+             s->is_sass ? "SASS" : "PTX", goal, s->registers, s->spill_bytes, (unsigned long long)s->bank_conflicts, s->dequant, s->requested,
              (unsigned long long)s->blocks);
     bench_report(name, s->issued, "per weight", note);
 }
@@ -292,7 +301,7 @@ static void cost_of(const cost_case *c)
 {
     static const char *const others[OTHER_SMS] = {"sm_75", "sm_90", "sm_120"};
     for (int i = 0; i < ROW_COUNTS; i++) {
-        if (c->asked[i] <= 0)
+        if (c->asked[i] == 0)
             continue;
         measure_cost(c, "sm_80", row_counts[i], c->asked[i]);
         for (int k = 0; k < OTHER_SMS && c->on_all_sms && row_counts[i] <= 64; k++)

@@ -98,10 +98,11 @@ static int64_t bit_in_array(code_place place, int64_t bit)
     return (place.first + bit / 32 * place.stride) * 32 + bit % 32;
 }
 
-/* Codes of 2, 4 and 8 bits never cross a byte; for other widths, each bit is looked up separately. */
-static bool lies_in_a_byte(int bits)
+/* Codes of 2, 4 and 8 bits never cross a byte, values of 16 and 32 bits are whole bytes; for other widths, each bit is
+ * looked up separately. */
+static int bits_together(int bits)
 {
-    return 8 % bits == 0;
+    return bits % 8 == 0 ? 8 : 8 % bits == 0 ? bits : 1;
 }
 
 static void put_bits(uint8_t *bytes, int64_t at, int bits, unsigned value)
@@ -113,7 +114,7 @@ static void put_bits(uint8_t *bytes, int64_t at, int bits, unsigned value)
 unsigned hr_get_code(const void *array, code_place place, int bits)
 {
     const uint8_t *bytes = array;
-    int step = lies_in_a_byte(bits) ? bits : 1;
+    const int step = bits_together(bits);
     unsigned code = 0;
     for (int i = 0; i < bits; i += step) {
         int64_t at = bit_in_array(place, place.bit + i);
@@ -124,7 +125,7 @@ unsigned hr_get_code(const void *array, code_place place, int bits)
 
 void hr_put_code(void *array, code_place place, int bits, unsigned code)
 {
-    int step = lies_in_a_byte(bits) ? bits : 1;
+    const int step = bits_together(bits);
     for (int i = 0; i < bits; i += step)
         put_bits(array, bit_in_array(place, place.bit + i), step, code >> i & ((1u << step) - 1));
 }

@@ -3,38 +3,67 @@
 
 #include <string.h>
 
-enum { UNIT_N = 16, UNIT_K = 64, LANES = 32 };
+enum { UNIT_N = 16, LANES = 32 };
 
 static int64_t units_of(int64_t count, int64_t unit)
 {
     return ceil_div(count, unit);
 }
 
-/* The place of the code of column n and row k of the product. */
-code_place hr_packed_place(int bits, int64_t k_count, int64_t n, int64_t k)
+/* Words of a lane that lie together. */
+static int64_t words_together(hr_units units, int64_t words)
 {
-    const int64_t unit = n / UNIT_N * units_of(k_count, UNIT_K) + k / UNIT_K;
-    const int64_t lane = n % 8 * 4 + k % 8 / 2, pair = k % UNIT_K / 16 * 4 + n % 16 / 8 + k % 16 / 8 * 2;
-    const int64_t first = unit * LANES * bits; /* in words */
-    if (16 % bits != 0)
-        return (code_place){first + lane, LANES, (2 * pair + k % 2) * bits};
-    const int64_t pairs = 16 / bits, word = pair / pairs, together = bits < 4 ? bits : 4;
-    const int64_t at = first + word / together * LANES * together + lane * together + word % together;
-    return (code_place){at, 1, pair % pairs * bits + k % 2 * 16};
+    if (16 % units.bits != 0 && units.bits != 32)
+        return 1;
+    return words % 4 == 0 ? 4 : 2;
 }
 
-int64_t hr_prepacked_code_bytes(int bits, int64_t n, int64_t k)
+/* The bit where code k of column n begins in the words of its lane. */
+static int64_t bit_of_code(int bits, int64_t n, int64_t k)
 {
-    return units_of(n, UNIT_N) * units_of(k, UNIT_K) * UNIT_N * UNIT_K / 8 * bits;
+    const int64_t pair = k / 16 * 4 + n % 16 / 8 + k % 16 / 8 * 2;
+    if (16 % bits != 0)
+        return (2 * pair + k % 2) * bits;
+    const int64_t pairs = 16 / bits;
+    return pair / pairs * 32 + pair % pairs * bits + k % 2 * 16;
+}
+
+code_place hr_packed_place(hr_units units, int64_t k_count, int64_t n, int64_t k)
+{
+    const int64_t unit = n / UNIT_N * units_of(k_count, units.unit_k) + k / units.unit_k;
+    const int64_t words = (int64_t)units.unit_k * units.bits / 64, together = words_together(units, words);
+    const int64_t lane = n % 8 * 4 + k % 8 / 2, bit = bit_of_code(units.bits, n, k % units.unit_k);
+    const int64_t first = unit * LANES * words; /* word */
+    if (together == 1)
+        return (code_place){first + lane, LANES, bit};
+    const int64_t word = bit / 32;
+    return (code_place){first + word / together * LANES * together + lane * together + word % together, 1, bit % 32};
+}
+
+int64_t hr_prepacked_code_bytes(hr_units units, int64_t n, int64_t k)
+{
+    return units_of(n, UNIT_N) * units_of(k, units.unit_k) * UNIT_N * units.unit_k / 8 * units.bits;
+}
+
+/* The bits of a code or, of plain values, of a value. */
+static int width_of(const tensor *t)
+{
+    return t->plain ? 8 * (int)ref_scalar_size(t->spec.storage) : t->codec.bits;
+}
+
+static code_place stored_place(const tensor *t, int64_t row, int64_t column)
+{
+    if (t->plain)
+        return (code_place){0, 1, (row * t->columns + column) * width_of(t)};
+    return hr_place_of_code(t, row, column);
 }
 
 int64_t ref_prepacked_bytes(const ref_quant_spec *spec, int64_t n, int64_t k)
 {
     if (spec->block != QDNN_BLOCK_NONE)
         return hr_prepacked_block_bytes(spec->block, n, k);
-    const codec c =
-        hr_codec_of(spec->storage, spec->code, spec->bits, spec->zero_kind); /* plain values have none */
-    return hr_prepacked_code_bytes(c.bits, n, k);
+    const tensor t = hr_tensor_of(spec, 0, 0);
+    return hr_prepacked_code_bytes((hr_units){width_of(&t), HR_UNIT_K}, n, k);
 }
 
 static void move_codes(const ref_quant_spec *spec, int64_t rows, int64_t columns, bool k_rows, void *codes,
@@ -47,17 +76,18 @@ static void move_codes(const ref_quant_spec *spec, int64_t rows, int64_t columns
     }
     tensor t = hr_tensor_of(spec, rows, columns);
     const int64_t k_count = k_rows ? rows : columns;
+    const int bits = width_of(&t);
     memset(back ? codes : packed, 0,
            (size_t)(back ? hr_code_bytes(&t) : ref_prepacked_bytes(spec, k_rows ? columns : rows, k_count)));
     for (int64_t row = 0; row < rows; row++)
         for (int64_t column = 0; column < columns; column++) {
-            code_place stored = hr_place_of_code(&t, row, column);
-            code_place place =
-                hr_packed_place(t.codec.bits, k_count, k_rows ? column : row, k_rows ? row : column);
+            code_place stored = stored_place(&t, row, column);
+            code_place place = hr_packed_place((hr_units){bits, HR_UNIT_K}, k_count, k_rows ? column : row,
+                                               k_rows ? row : column);
             if (back)
-                hr_put_code(codes, stored, t.codec.bits, hr_get_code(packed, place, t.codec.bits));
+                hr_put_code(codes, stored, bits, hr_get_code(packed, place, bits));
             else
-                hr_put_code(packed, place, t.codec.bits, hr_get_code(codes, stored, t.codec.bits));
+                hr_put_code(packed, place, bits, hr_get_code(codes, stored, bits));
         }
 }
 

@@ -4,9 +4,15 @@
 
 #include "host_ref/internal.h"
 
-/* The size of codes of so many bits; and the place of the code of column n and row k of the product. */
-int64_t hr_prepacked_code_bytes(int bits, int64_t n, int64_t k);
-code_place hr_packed_place(int bits, int64_t k_count, int64_t n, int64_t k);
+/* Units along k: each has so many codes of a column, of so many bits. */
+enum { HR_UNIT_K = 64 };
+typedef struct {
+    int bits, unit_k;
+} hr_units;
+
+/* The bytes of the units of n columns with k codes each; and the place of code k of column n. */
+int64_t hr_prepacked_code_bytes(hr_units units, int64_t n, int64_t k);
+code_place hr_packed_place(hr_units units, int64_t k_count, int64_t n, int64_t k);
 
 /* prepack_blocks.c: converts all blocks of [n, k], or back. */
 int64_t hr_prepacked_block_bytes(qdnnBlockFormat_t format, int64_t n, int64_t k);

@@ -15,26 +15,28 @@ typedef struct {
     qdnnBlockFormat_t format;
     int elements, bytes;
     part low, high; /* high: the upper bits of codes, if it has fields */
+    int codes;      /* per block: 0 stands for one per element; for TQ1_0, bytes of five digits */
 } packing;
 
 static const packing packings[] = {
-    {QDNN_BLOCK_Q4_0, 32, 18, {2, 16, 2}, {0}},
-    {QDNN_BLOCK_Q4_1, 32, 20, {4, 16, 2}, {0}},
-    {QDNN_BLOCK_Q5_0, 32, 22, {6, 16, 2}, {2, 1, 8}},
-    {QDNN_BLOCK_Q5_1, 32, 24, {8, 16, 2}, {4, 1, 8}},
-    {QDNN_BLOCK_Q8_0, 32, 34, {2, 32, 1}, {0}},
-    {QDNN_BLOCK_Q8_1, 32, 36, {4, 32, 1}, {0}},
-    {QDNN_BLOCK_Q2_K, 256, 84, {16, 32, 4}, {0}},
-    {QDNN_BLOCK_Q3_K, 256, 110, {32, 32, 4}, {0, 32, 8}},
-    {QDNN_BLOCK_Q4_K, 256, 144, {16, 32, 2}, {0}},
-    {QDNN_BLOCK_Q5_K, 256, 176, {48, 32, 2}, {16, 32, 8}},
-    {QDNN_BLOCK_Q6_K, 256, 210, {0, 64, 2}, {128, 32, 4}},
-    {QDNN_BLOCK_Q8_K, 256, 292, {4, 256, 1}, {0}},
-    {QDNN_BLOCK_IQ4_NL, 32, 18, {2, 16, 2}, {0}},
-    {QDNN_BLOCK_IQ4_XS, 256, 136, {8, 16, 2}, {0}},
-    {QDNN_BLOCK_TQ2_0, 256, 66, {0, 32, 4}, {0}},
-    {QDNN_BLOCK_MXFP4, 32, 17, {1, 16, 2}, {0}},
-    {QDNN_BLOCK_NVFP4, 64, 36, {4, 8, 2}, {0}},
+    {QDNN_BLOCK_Q4_0, 32, 18, {2, 16, 2}, {0}, 0},
+    {QDNN_BLOCK_Q4_1, 32, 20, {4, 16, 2}, {0}, 0},
+    {QDNN_BLOCK_Q5_0, 32, 22, {6, 16, 2}, {2, 1, 8}, 0},
+    {QDNN_BLOCK_Q5_1, 32, 24, {8, 16, 2}, {4, 1, 8}, 0},
+    {QDNN_BLOCK_Q8_0, 32, 34, {2, 32, 1}, {0}, 0},
+    {QDNN_BLOCK_Q8_1, 32, 36, {4, 32, 1}, {0}, 0},
+    {QDNN_BLOCK_Q2_K, 256, 84, {16, 32, 4}, {0}, 0},
+    {QDNN_BLOCK_Q3_K, 256, 110, {32, 32, 4}, {0, 32, 8}, 0},
+    {QDNN_BLOCK_Q4_K, 256, 144, {16, 32, 2}, {0}, 0},
+    {QDNN_BLOCK_Q5_K, 256, 176, {48, 32, 2}, {16, 32, 8}, 0},
+    {QDNN_BLOCK_Q6_K, 256, 210, {0, 64, 2}, {128, 32, 4}, 0},
+    {QDNN_BLOCK_Q8_K, 256, 292, {4, 256, 1}, {0}, 0},
+    {QDNN_BLOCK_IQ4_NL, 32, 18, {2, 16, 2}, {0}, 0},
+    {QDNN_BLOCK_IQ4_XS, 256, 136, {8, 16, 2}, {0}, 0},
+    {QDNN_BLOCK_TQ1_0, 256, 54, {0, 48, 1}, {0}, 48},
+    {QDNN_BLOCK_TQ2_0, 256, 66, {0, 32, 4}, {0}, 0},
+    {QDNN_BLOCK_MXFP4, 32, 17, {1, 16, 2}, {0}, 0},
+    {QDNN_BLOCK_NVFP4, 64, 36, {4, 8, 2}, {0}, 0},
 };
 
 static const packing *packing_of(qdnnBlockFormat_t format)
@@ -56,9 +58,25 @@ static int code_bits(const packing *p)
     return width(&p->low) + width(&p->high);
 }
 
+static int code_count(const packing *p)
+{
+    return p->codes ? p->codes : p->elements;
+}
+
+/* A block whose codes are not one of each element is a unit. */
+static hr_units units_of(const packing *p)
+{
+    return (hr_units){code_bits(p), p->codes ? p->codes : HR_UNIT_K};
+}
+
+static int64_t codes_of(const packing *p, int64_t k)
+{
+    return k / p->elements * code_count(p);
+}
+
 static int header_bytes(const packing *p)
 {
-    return p->bytes - p->elements * code_bits(p) / 8;
+    return p->bytes - code_count(p) * code_bits(p) / 8;
 }
 
 /* ---- Codes ---- */
@@ -99,7 +117,7 @@ static void put_code(const packing *p, uint8_t *block, int element, unsigned cod
 
 static bool is_of(const packing *p, const part *codes, int byte)
 {
-    return codes->fields && byte >= codes->at && byte < codes->at + p->elements / codes->fields;
+    return codes->fields && byte >= codes->at && byte < codes->at + code_count(p) / codes->fields;
 }
 
 /* The offset of byte i of the header of block b of column n, from the first header. */
@@ -122,16 +140,18 @@ static int64_t columns_of(int64_t n)
 int64_t hr_prepacked_block_bytes(qdnnBlockFormat_t format, int64_t n, int64_t k)
 {
     const packing *p = packing_of(format);
-    return hr_prepacked_code_bytes(code_bits(p), n, k) + columns_of(n) * (k / p->elements) * header_bytes(p);
+    return hr_prepacked_code_bytes(units_of(p), n, codes_of(p, k)) +
+           columns_of(n) * (k / p->elements) * header_bytes(p);
 }
 
 static void move_block(const packing *p, int64_t n_count, int64_t k_count, int64_t n, int64_t b,
                        uint8_t *block, uint8_t *packed, bool back)
 {
     const int bits = code_bits(p);
-    uint8_t *headers = packed + hr_prepacked_code_bytes(bits, n_count, k_count);
-    for (int i = 0; i < p->elements; i++) {
-        const code_place place = hr_packed_place(bits, k_count, n, b * p->elements + i);
+    const int64_t k_codes = codes_of(p, k_count);
+    uint8_t *headers = packed + hr_prepacked_code_bytes(units_of(p), n_count, k_codes);
+    for (int i = 0; i < code_count(p); i++) {
+        const code_place place = hr_packed_place(units_of(p), k_codes, n, b * code_count(p) + i);
         if (back)
             put_code(p, block, i, hr_get_code(packed, place, bits));
         else

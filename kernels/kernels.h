@@ -256,7 +256,7 @@ const kernel_row *kernel_find_operation(kernel_operation operation, const format
  * codes. */
 const kernel_row *kernel_find_repack(const format_row *from, const format_row *to);
 
-/* The row that prepacks weights of a format; null for plain ones and TQ1_0. */
+/* The row that prepacks weights of a format. */
 const kernel_row *kernel_find_prepack(const format_row *format);
 
 /* Whether the row is a product: it is about three matrices, not about one. */

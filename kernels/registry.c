@@ -43,6 +43,8 @@ const kernel_row kernel_rows[] = {
     ROW_1(prepack, PREPACK, int5, "codes of 5 bits in the order of tensor cores")
     ROW_1(prepack, PREPACK, int6, "codes of 6 bits in the order of tensor cores")
     ROW_1(prepack, PREPACK, int8, "codes of 8 bits in the order of tensor cores")
+    ROW_1(prepack, PREPACK, plain_f16, "plain values of 16 bits in the order of tensor cores")
+    ROW_1(prepack, PREPACK, plain_f32, "plain values of 32 bits in the order of tensor cores")
     ROW_1(prepack, PREPACK, gguf_q4_0, "Q4_0 blocks of GGUF in the order of tensor cores")
     ROW_1(prepack, PREPACK, gguf_q4_1, "Q4_1 blocks of GGUF in the order of tensor cores")
     ROW_1(prepack, PREPACK, gguf_q5_0, "Q5_0 blocks of GGUF in the order of tensor cores")
@@ -57,6 +59,7 @@ const kernel_row kernel_rows[] = {
     ROW_1(prepack, PREPACK, gguf_q8_k, "Q8_K blocks of GGUF in the order of tensor cores")
     ROW_1(prepack, PREPACK, gguf_iq4_nl, "IQ4_NL blocks of GGUF in the order of tensor cores")
     ROW_1(prepack, PREPACK, gguf_iq4_xs, "IQ4_XS blocks of GGUF in the order of tensor cores")
+    ROW_1(prepack, PREPACK, gguf_tq1_0, "TQ1_0 blocks of GGUF in the order of tensor cores")
     ROW_1(prepack, PREPACK, gguf_tq2_0, "TQ2_0 blocks of GGUF in the order of tensor cores")
     ROW_1(prepack, PREPACK, gguf_mxfp4, "MXFP4 blocks of GGUF in the order of tensor cores")
     ROW_1(prepack, PREPACK, gguf_nvfp4, "NVFP4 blocks of GGUF in the order of tensor cores")
@@ -121,8 +124,6 @@ const kernel_row *kernel_find_repack(const format_row *from, const format_row *t
 
 const kernel_row *kernel_find_prepack(const format_row *format)
 {
-    if (format_is_plain(format))
-        return NULL;
     if (format_is_blocks(format))
         return kernel_find_operation(KERNEL_PREPACK, format);
     for (int i = 0; i < kernel_row_count; i++)

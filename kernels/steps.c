@@ -66,10 +66,10 @@ static unsigned operand_align(const kernel_row *row, const kernel_spec *spec, in
     case QDNN_OPERAND_BIAS:
         return element_bytes((qdnnDataType_t)spec->bias);
     case QDNN_OPERAND_CODES:
-        if (format_is_plain(row->format))
-            return row->format->facts.bits / 8;
         if (is_prepacked(row, spec))
             return LOAD_BYTES;
+        if (format_is_plain(row->format))
+            return row->format->facts.bits / 8;
         if (kernel_is_product(row) && format_is_blocks(row->format))
             return block_align(block_layout_of(row->format));
         return spec->layout == QDNN_LAYOUT_BYTES ? 1 : 4;

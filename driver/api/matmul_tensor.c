@@ -72,9 +72,6 @@ static qdnnStatus_t check_fp8(const matmul_call *c)
     const int64_t *value = c->matmul->values;
     if (!matmul_x_fp8(c))
         return QDNN_STATUS_SUCCESS;
-    if (value[QDNN_MATMUL_PREPACKED])
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "QDNN_MATMUL_PREPACKED is 1, and x is FP8; fix: set it "
-                                                     "to 0 and bind the codes as they are stored");
     if (value[QDNN_MATMUL_LORA_RANK])
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
                           "QDNN_MATMUL_LORA_RANK is %lld, and x is FP8; fix: LoRA takes x in f16 or bf16",

@@ -171,7 +171,8 @@ QDNN_API qdnnStatus_t qdnnCreateTypedMatmulPlan(qdnnHandle_t handle, qdnnMatmulD
  *   matmul   only QDNN_MATMUL_TRANSPOSE_W is used
  *   w        the shape of the weights; for a stack of experts [experts, N, K] or [experts, K, N], each
  *            prepacked by itself
- *   quant    how they are quantized: in blocks other than TQ1_0, or in groups of a multiple of 16 k (flat ones dividing K)
+ *   quant    how they are quantized: not at all (f32, f16, bf16), in blocks, or in groups of a multiple of 16 k
+ *            (flat ones dividing K)
  *   plan     receives it; qdnnDestroyPlan frees it, before the handle
  * Returns what qdnnCreateDequantizePlan does, and _NOT_SUPPORTED for formats and groups that cannot be
  * prepacked. */

@@ -108,7 +108,7 @@ kernel_key_set format_keys(const format_row *format)
     if (format_is_blocks(format))
         return PRODUCT_KEYS | KERNEL_KEY(ROW_INDEX) | KERNEL_KEY(UNPACK); /* the format decides the rest */
     if (format_is_plain(format))
-        return PRODUCT_KEYS;
+        return PRODUCT_KEYS | KERNEL_KEY(UNPACK);
     if (!is_integer(format))
         keys &= ~(KERNEL_KEY(CODE) | KERNEL_KEY(ROUNDING) | KERNEL_KEY(TO_CODE));
     if (!format_has_zero(format))

@@ -37,6 +37,12 @@ static bool takes_parts(const kernel_spec *spec)
     return spec->product == KERNEL_PRODUCT_LANEWISE || spec->product == KERNEL_PRODUCT_JOIN;
 }
 
+static bool is_of_tensor_cores(const kernel_spec *spec)
+{
+    return spec->product == KERNEL_PRODUCT_TILE || spec->product == KERNEL_PRODUCT_STREAM ||
+           spec->product == KERNEL_PRODUCT_STRIPS;
+}
+
 bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     if (spec->data == QDNN_DATA_F64) {
@@ -48,8 +54,8 @@ bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *erro
         snprintf(error, error_size, "this product does not take stacks of experts; product staged does");
         return false;
     }
-    if (spec->x_fp8 && spec->product != KERNEL_PRODUCT_TILE) {
-        snprintf(error, error_size, "x is FP8; product tile takes it");
+    if (spec->x_fp8 && !is_of_tensor_cores(spec)) {
+        snprintf(error, error_size, "x is FP8; products tile and stream take it");
         return false;
     }
     if (spec->grouped && spec->addend) {
@@ -230,12 +236,13 @@ static row_codes add_quantize(const kernel_spec *spec, const kernel_problem *pro
     return quantize_rows_steps(row, problem->quantizes, problem->m, gemm_shape_of(spec, problem).k, steps);
 }
 
-static void add_routes(const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
+/* Steps from number `first` on take x, and its scales, from where it was quantized to. */
+static void take_quantized(const row_codes *x, int first, kernel_steps *steps)
 {
-    const uint64_t before = steps->workspace;
-    routes_steps(kernel_find("route_rows"), spec, problem, steps);
-    if (steps->workspace < before)
-        steps->workspace = before;
+    for (int i = first; i < steps->count; i++) {
+        step_from_workspace(&steps->at[i], QDNN_OPERAND_X, x->codes);
+        step_from_workspace(&steps->at[i], QDNN_OPERAND_X_SCALE, x->scales);
+    }
 }
 
 void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
@@ -252,23 +259,21 @@ void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pro
         own.tile_rows = own.split = 1;
         own.x_fp8 = 0;
     }
-    if (kernels[own.product]->steps) {
-        kernels[own.product]->steps(row, &own, problem, steps);
-        return;
-    }
     row_codes x = {0};
     if (problem->quantizes)
         x = add_quantize(&own, problem, steps);
-    if (spec->grouped)
-        add_routes(&own, problem, steps);
-    if (problem->lora_rank)
-        add_lora(&own, problem, steps);
-    add_sums(row, &own, problem, problem->lora_rank ? lora_space_of(&shape, problem).partials : 0, steps);
-    if (problem->quantizes) {
-        kernel_step *product = &steps->at[steps->count - 1];
-        step_from_workspace(product, QDNN_OPERAND_X, x.codes);
-        step_from_workspace(product, QDNN_OPERAND_X_SCALE, x.scales);
+    const int first = steps->count;
+    if (kernels[own.product]->steps) {
+        kernels[own.product]->steps(row, &own, problem, steps);
+    } else {
+        if (spec->grouped)
+            routes_steps(kernel_find("route_rows"), &own, problem, steps);
+        if (problem->lora_rank)
+            add_lora(&own, problem, steps);
+        add_sums(row, &own, problem, problem->lora_rank ? lora_space_of(&shape, problem).partials : 0, steps);
     }
+    if (problem->quantizes)
+        take_quantized(&x, first, steps);
 }
 
 gemm_args gemm_declare(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)

@@ -62,8 +62,10 @@ kernel_geometry routes_geometry(const kernel_row *row, const kernel_spec *spec)
 void routes_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps)
 {
+    const uint64_t bytes = routes_bytes(problem, spec->tile_rows);
     steps_add(steps, row, spec, problem);
-    steps->workspace = routes_bytes(problem, spec->tile_rows);
+    if (steps->workspace < bytes) /* they come first; something may lie behind them already */
+        steps->workspace = bytes;
 }
 
 /* The slot of a row, u64; a negative index is a large one. */

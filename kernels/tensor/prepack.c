@@ -30,6 +30,8 @@ static ptx_val code_at_nk(ptx_builder *b, const packing *p, ptx_val n, ptx_val k
 {
     if (p->blocks)
         return prepack_block_code(b, p, n, k);
+    if (p->is_plain)
+        return prepack_plain_value(b, p, n, k);
     return p->k_in_columns ? matrix_code(b, &p->m, n, k) : matrix_code(b, &p->m, k, n);
 }
 
@@ -46,7 +48,7 @@ static void add_code(ptx_builder *b, const packing *p, ptx_val *words, unsigned 
 static void pack_lane(ptx_builder *b, const packing *p, ptx_val unit, ptx_val lane)
 {
     ptx_val row = ptx_div(b, unit, p->units_k), column = ptx_sub(b, unit, ptx_mul(b, row, p->units_k)),
-            words[8];
+            words[UNIT_WORDS_MAX];
     ptx_val g = ptx_cvt(b, PTX_U64, ptx_shr(b, lane, 2)), t = ptx_cvt(b, PTX_U64, ptx_and(b, lane, 3));
     ptx_val n0 = ptx_add(b, ptx_shl(b, row, 4), g), k0 = ptx_add(b, ptx_shl(b, column, 6), ptx_shl(b, t, 1));
     for (unsigned w = 0; w < p->bits; w++)
@@ -76,7 +78,7 @@ static void pack_all(ptx_builder *b, const packing *p)
     pack_lane(b, p, ptx_shr(b, at, 5), ptx_and(b, ptx_cvt(b, PTX_U32, at), 31));
     ptx_end_for(b);
     if (p->blocks)
-        prepack_block_headers(b, p, step);
+        prepack_move_headers(b, p, step, false);
 }
 
 /* ---- And back ---- */
@@ -101,6 +103,8 @@ ptx_val prepack_packed_code(ptx_builder *b, const packing *p, ptx_val n, ptx_val
                             ptx_mad(b, lane, (int)v, ptx_and(b, w, (int)v - 1)));
     ptx_val address = ptx_at(b, ptx_at(b, p->packed, unit, 128 * bits), place, 4);
     ptx_val low = ptx_ld_global_nc(b, PTX_U32, address, 0), shift = ptx_and(b, bit, 31);
+    if (bits == 32)
+        return low;
     if (prepack_is_split(bits))
         return ptx_and(b, ptx_shr(b, low, shift), (1 << bits) - 1);
     ptx_val reaches = ptx_setp(b, PTX_GT, ptx_add(b, shift, (int)bits), 32);
@@ -148,20 +152,26 @@ void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     quantized q = {.coding = {row->format, spec}, .codes = args.operand[QDNN_OPERAND_CODES]};
     packing p = {.bits = prepack_bits(row->format),
                  .blocks = block_layout_of(row->format),
+                 .is_plain = format_is_plain(row->format),
                  .k_in_columns = spec->reduction == KERNEL_K_COLUMNS,
                  .packed = args.operand[QDNN_OPERAND_REPACKED]};
     p.n = args.number[p.k_in_columns ? NUMBER_ROWS : NUMBER_COLUMNS];
     p.k = args.number[p.k_in_columns ? NUMBER_COLUMNS : NUMBER_ROWS];
-    p.units_k = emit_divide_up(b, p.k, UNIT_K);
+    p.unit = prepack_unit(row->format);
+    p.units_k = emit_divide_up(b, p.k, p.unit.elements);
     p.m.q = q;
     if (!p.blocks)
         p.m = matrix_begin(b, &q, &args);
+    if (p.blocks && prepack_is_ternary(p.blocks)) {
+        prepack_ternary(b, &p, thread_count(b), spec->unpack);
+        return;
+    }
     if (!spec->unpack) {
         pack_all(b, &p);
         return;
     }
-    if (p.blocks) {
-        prepack_block_unpack(b, &p, thread_count(b));
+    if (p.blocks || p.is_plain) {
+        (p.blocks ? prepack_block_unpack : prepack_plain_unpack)(b, &p, thread_count(b));
         return;
     }
     matrix_walk w = matrix_walk_of(&p.m, ptx_setp(b, PTX_EQ, ptx_tid_x(b), ptx_tid_x(b)));
@@ -170,10 +180,16 @@ void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     matrix_walk_run(b, &w);
 }
 
+/* Whether the way back goes over the matrix as other operations do; blocks and plain values have loops of their own. */
+static bool walks_back(const kernel_row *row, const kernel_spec *spec)
+{
+    return spec->unpack && !format_is_blocks(row->format) && !format_is_plain(row->format);
+}
+
 kernel_geometry prepack_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     const coding c = {row->format, spec};
-    return spec->unpack && !format_is_blocks(row->format)
+    return walks_back(row, spec)
                ? matrix_geometry(&c)
                : (kernel_geometry){.block = PREPACK_THREADS, .blocks = 1};
 }
@@ -181,7 +197,7 @@ kernel_geometry prepack_geometry(const kernel_row *row, const kernel_spec *spec)
 void prepack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                    kernel_steps *steps)
 {
-    if (spec->unpack && !format_is_blocks(row->format)) {
+    if (walks_back(row, spec)) {
         matrix_steps(row, spec, problem, steps);
         return;
     }

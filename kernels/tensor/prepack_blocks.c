@@ -29,7 +29,7 @@ static ptx_val element_of(ptx_builder *b, const block_part *part, ptx_val j, uns
     return ptx_add(b, ptx_mad(b, run, (int)(part->span * part->fields), in_run), (int)(f * part->span));
 }
 
-static ptx_val block_address_of(ptx_builder *b, const packing *p, ptx_val n, ptx_val block)
+ptx_val prepack_block_address(ptx_builder *b, const packing *p, ptx_val n, ptx_val block)
 {
     ptx_val of_row = ptx_shr(b, p->k, ceil_log2(p->blocks->elements));
     return ptx_mad(b, ptx_mad(b, n, of_row, block), ptx_u64(b, p->blocks->bytes), p->m.q.codes);
@@ -49,7 +49,7 @@ ptx_val prepack_block_code(ptx_builder *b, const packing *p, ptx_val n, ptx_val 
 {
     const block_parts parts = prepack_parts(p->blocks);
     const unsigned elements = p->blocks->elements;
-    ptx_val block = block_address_of(b, p, n, ptx_shr(b, k, ceil_log2(elements)));
+    ptx_val block = prepack_block_address(b, p, n, ptx_shr(b, k, ceil_log2(elements)));
     ptx_val element = ptx_and(b, ptx_cvt(b, PTX_U32, k), (int)elements - 1);
     ptx_val code = bits_of(b, &parts.low, block, element);
     if (!parts.high.fields)
@@ -88,23 +88,18 @@ static void move_header(ptx_builder *b, const packing *p, ptx_val first, ptx_val
 }
 
 /* A thread has one header. */
-static void move_headers(ptx_builder *b, const packing *p, ptx_val step, bool back)
+void prepack_move_headers(ptx_builder *b, const packing *p, ptx_val step, bool back)
 {
-    ptx_val columns = ptx_shl(b, emit_divide_up(b, p->n, UNIT_N), ceil_log2(UNIT_N));
+    ptx_val units_n = emit_divide_up(b, p->n, UNIT_N), columns = ptx_shl(b, units_n, ceil_log2(UNIT_N));
     ptx_val of_row = ptx_shr(b, p->k, ceil_log2(p->blocks->elements));
-    ptx_val codes = ptx_mul(b, ptx_mul(b, columns, p->units_k), ptx_u64(b, UNIT_K * p->bits / 8));
+    ptx_val codes = ptx_mul(b, ptx_mul(b, units_n, p->units_k), ptx_u64(b, p->unit.bytes));
     ptx_val headers = ptx_add(b, p->packed, codes);
     ptx_val at = ptx_for(b, ptx_global_index64(b), ptx_mul(b, columns, of_row), step);
     ptx_val block = ptx_div(b, at, columns), n = ptx_sub(b, at, ptx_mul(b, block, columns));
     ptx_val first =
         ptx_mad(b, ptx_mul(b, block, columns), ptx_u64(b, prepack_header_bytes(p->blocks)), headers);
-    move_header(b, p, first, columns, n, block_address_of(b, p, n, block), back);
+    move_header(b, p, first, columns, n, prepack_block_address(b, p, n, block), back);
     ptx_end_for(b);
-}
-
-void prepack_block_headers(ptx_builder *b, const packing *p, ptx_val step)
-{
-    move_headers(b, p, step, false);
 }
 
 /* ---- Back ---- */
@@ -125,7 +120,7 @@ static void unpack_part(ptx_builder *b, const packing *p, const block_part *part
         ptx_val bits = ptx_and(b, shift ? ptx_shr(b, code, (int)shift) : code, (1 << width(part)) - 1);
         byte = ptx_or(b, byte, f ? ptx_shl(b, bits, (int)(f * width(part))) : bits);
     }
-    ptx_val to = ptx_add(b, block_address_of(b, p, n, block), ptx_cvt(b, PTX_U64, j));
+    ptx_val to = ptx_add(b, prepack_block_address(b, p, n, block), ptx_cvt(b, PTX_U64, j));
     ptx_st_global_u8(b, to, (int)part->first, byte);
     ptx_end_for(b);
 }
@@ -136,5 +131,5 @@ void prepack_block_unpack(ptx_builder *b, const packing *p, ptx_val step)
     unpack_part(b, p, &parts.low, 0, step);
     if (parts.high.fields)
         unpack_part(b, p, &parts.high, width(&parts.low), step);
-    move_headers(b, p, step, true);
+    prepack_move_headers(b, p, step, true);
 }

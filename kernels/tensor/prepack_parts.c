@@ -31,11 +31,20 @@ const format_row *prepack_integers(unsigned bits)
     return row->format;
 }
 
+unit_extent prepack_unit(const format_row *format)
+{
+    const block_layout *blocks = block_layout_of(format);
+    if (blocks && prepack_is_ternary(blocks))
+        return (unit_extent){TERNARY_CODES, blocks->elements, UNIT_N * TERNARY_CODES};
+    return (unit_extent){UNIT_K, UNIT_K, UNIT_N * UNIT_K / 8 * prepack_bits(format)};
+}
+
 uint64_t prepack_bytes(const format_row *format, uint64_t n, uint64_t k)
 {
     const block_layout *blocks = block_layout_of(format);
+    const unit_extent unit = prepack_unit(format);
     const uint64_t columns = ceil_div(n, UNIT_N) * UNIT_N,
-                   codes = columns * ceil_div(k, UNIT_K) * UNIT_K / 8 * prepack_bits(format);
+                   codes = columns / UNIT_N * ceil_div(k, unit.elements) * unit.bytes;
     return blocks ? codes + columns * (k / blocks->elements) * prepack_header_bytes(blocks) : codes;
 }
 
@@ -51,8 +60,20 @@ static const struct {
                  {&codes_pairs_mask, 0, 32, 8},
                  {&codes_six, 64, 32, 4}};
 
+bool prepack_is_ternary(const block_layout *layout)
+{
+    return layout->codes == &codes_ternary;
+}
+
+static unsigned code_count(const block_layout *layout)
+{
+    return prepack_is_ternary(layout) ? TERNARY_CODES : layout->elements;
+}
+
 block_parts prepack_parts(const block_layout *layout)
 {
+    if (prepack_is_ternary(layout))
+        return (block_parts){.bits = 8, .low = {layout->at.codes, TERNARY_CODES, 1}};
     const block_section *section = &layout->sections[0];
     block_parts p = {.low = {layout->at.codes, section->span, section->strands},
                      .high = {.first = layout->at.high}};
@@ -67,21 +88,16 @@ block_parts prepack_parts(const block_layout *layout)
     return p;
 }
 
-bool prepack_takes_blocks(const block_layout *layout)
-{
-    return layout->codes != &codes_ternary;
-}
-
 unsigned part_bytes(const block_layout *layout, const block_part *part)
 {
-    return part->fields ? layout->elements / part->fields : 0;
+    return part->fields ? code_count(layout) / part->fields : 0;
 }
 
 /* ---- Headers ---- */
 
 unsigned prepack_header_bytes(const block_layout *layout)
 {
-    return layout->bytes - layout->elements * prepack_parts(layout).bits / 8;
+    return layout->bytes - code_count(layout) * prepack_parts(layout).bits / 8;
 }
 
 static bool is_in(const block_layout *layout, const block_part *part, unsigned byte)

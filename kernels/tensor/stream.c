@@ -16,31 +16,44 @@ static void load_unit(ptx_builder *b, const stream *s, const ptx_val *pointers, 
             emit_load_words(b, pointers[q], offset + (int)(128 * i), v, &w->at[q][i]);
 }
 
-static void load_unit_of_strip(ptx_builder *b, const stream *s, unsigned unit, unit_words *w)
+static void load_unit_of_strip(ptx_builder *b, stream *s, unsigned unit, unit_words *w)
 {
+    if (s->is_ternary) {
+        if (unit * UNIT_K % s->unit.elements == 0)
+            stream_ternary_load(b, s, unit * UNIT_K / s->unit.elements);
+        return;
+    }
     load_unit(b, s, s->units, (int)(unit * 128 * s->bits), w);
     if (!s->blocks)
         stream_scales_load(b, s, unit, w);
 }
 
-static ptx_mma_id instruction_of(ptx_builder *b, qdnnDataType_t data)
+static ptx_mma_id instruction_of(ptx_builder *b, const stream *s)
 {
+    const qdnnDataType_t data = s->spec->data;
+    if (s->form.unit_elements == 2)
+        return fp8_instruction(s->codes.format->facts.storage, (qdnnDataType_t)s->spec->x_fp8);
     if (data == QDNN_DATA_BF16)
         return PTX_MMA_m16n8k16_f32_bf16;
     return ptx_target(b)->number < 80 ? PTX_MMA_m16n8k8_f32_f16 : PTX_MMA_m16n8k16_f32_f16;
 }
 
-/* One step of 16 k for one tile of columns and eight rows of x: x has k 0-7, then k 8-15. */
+/* One step of 16 k (FP8: 32) for one tile of columns and eight rows of x: x has k 0-7, then k 8-15 (0-15, 16-31). */
 static void multiply(ptx_builder *b, const stream *s, const ptx_val a[4], const ptx_val x[2],
                      const ptx_val *sums)
 {
-    const ptx_mma_id id = instruction_of(b, s->spec->data);
-    if (ptx_mma_describe(id).k == 16) {
+    const ptx_mma_id id = instruction_of(b, s);
+    if (ptx_mma_describe(id).k >= 16) {
         ptx_mma_into(b, id, sums, a, x, sums);
         return;
     }
     ptx_mma_into(b, id, sums, a, x, sums);
     ptx_mma_into(b, id, sums, a + 2, x + 1, sums);
+}
+
+static unsigned steps_of_unit(const stream *s)
+{
+    return UNIT_STEPS / s->form.unit_elements;
 }
 
 /* Operand A of a step of the strip, of all tiles. */
@@ -51,26 +64,29 @@ static void decode_step(ptx_builder *b, stream *s, const unit_words *w, unsigned
         stream_blocks_of_step(b, s, &s->headers, of_strip, false);
     else
         stream_scales_of_step(b, s, of_strip, w);
+    if (s->is_ternary)
+        stream_ternary_digits(b, s, of_strip);
     for (unsigned q = 0; q < TILES; q++)
-        stream_decode_step(b, s, w, q, of_strip % UNIT_STEPS, a[q]);
+        stream_decode_step(b, s, w, q, of_strip % steps_of_unit(s), a[q]);
 }
 
 /* ldmatrix brings x of two steps for eight rows or, where there are more rows, of one step for sixteen. The
  * branch over rows behind HALF_ROWS also keeps ptxas from loading x of two steps ahead, for which there are no registers. */
 static void multiply_unit(ptx_builder *b, stream *s, const unit_words *w, unsigned unit)
 {
-    const unsigned steps = s->m_tiles > 1 ? 1 : 2, rows_8 = 8 * s->phase_units * s->chunk;
-    const int x_unit = (int)(unit % s->phase_units * s->chunk);
-    for (unsigned step = 0; step < UNIT_STEPS; step += steps) {
+    const unsigned steps = s->m_tiles > 1 ? 1 : 2, rows_8 = 8 * stream_x_line_bytes(s);
+    const unsigned end = (unit + 1) * steps_of_unit(s);
+    const int x_unit = (int)(unit % s->phase_units / s->form.unit_elements * s->chunk);
+    for (unsigned step = unit * steps_of_unit(s); step < end; step += steps) {
         ptx_val a[2][TILES][4], x[4];
         for (unsigned j = 0; j < steps; j++)
-            decode_step(b, s, w, unit * UNIT_STEPS + step + j, a[j]);
+            decode_step(b, s, w, step + j, a[j]);
         for (unsigned i = 0; i < s->m_tiles; i += 2) {
             if (8 * i == HALF_ROWS) {
                 ptx_uniform(b);
                 ptx_if(b, s->has_more);
             }
-            ptx_ldmatrix(b, s->x_lane[step], (int)(i * rows_8) + x_unit, x, 4);
+            ptx_ldmatrix(b, s->x_lane[step % UNIT_STEPS], (int)(i * rows_8) + x_unit, x, 4);
             for (unsigned j = 0; j < 2; j++)
                 for (unsigned q = 0; q < TILES; q++)
                     multiply(b, s, a[steps > 1 ? j : 0][q], &x[2 * j], s->sums[q][i + (steps > 1 ? 0 : j)]);
@@ -80,18 +96,30 @@ static void multiply_unit(ptx_builder *b, stream *s, const unit_words *w, unsign
     }
 }
 
-static void whole_strip(ptx_builder *b, stream *s)
+/* A strip of so many units, all of which exist. */
+static void strip_of_units(ptx_builder *b, stream *s, unsigned units)
 {
     unit_words w[UNITS];
     for (unsigned u = 0; u < s->ahead; u++)
         load_unit_of_strip(b, s, u, &w[u]);
-    for (unsigned u = 0; u < UNITS; u++) {
+    for (unsigned u = 0; u < units; u++) {
         if (u % s->phase_units == 0)
             stream_load_x(b, s, u / s->phase_units);
-        if (u + s->ahead < UNITS)
+        if (u + s->ahead < units)
             load_unit_of_strip(b, s, u + s->ahead, &w[u + s->ahead]);
         multiply_unit(b, s, &w[u], u);
     }
+}
+
+static void whole_strip(ptx_builder *b, stream *s)
+{
+    strip_of_units(b, s, UNITS);
+}
+
+/* What is shorter than a strip of TQ1_0 is one block. */
+static void short_ternary_strip(ptx_builder *b, stream *s)
+{
+    strip_of_units(b, s, s->unit.elements / UNIT_K);
 }
 
 /* ---- A strip that is cut short: step by step, and what lies behind the last k is +0 ---- */
@@ -186,6 +214,35 @@ static void short_strip(ptx_builder *b, stream *s)
     }
 }
 
+/* Of bare weights, what lies behind the last k is +0, and so is x: whole units, one after the other. */
+static void short_bare_strip(ptx_builder *b, stream *s)
+{
+    const unsigned unit_bytes = 128 * s->bits, chunk_k = UNIT_K * s->form.unit_elements;
+    const int phase_k = (int)(s->phase_units * UNIT_K);
+    stream here = *s;
+    unit_words w;
+    ptx_val unit[TILES];
+    for (unsigned q = 0; q < TILES; q++)
+        unit[q] = ptx_var(b, s->units[q]);
+    for (unsigned phase = 0; phase < UNITS / s->phase_units; phase++) {
+        ptx_val first = phase ? ptx_add(b, s->k0, phase_k * (int)phase) : s->k0;
+        stream_load_x(b, s, phase);
+        ptx_val k = ptx_for(b, first, ptx_min(b, s->k, ptx_add(b, first, phase_k)), UNIT_K);
+        ptx_val before = ptx_shr(b, ptx_sub(b, k, first), ceil_log2(chunk_k));
+        for (unsigned i = 0; i < UNIT_STEPS; i++) {
+            ptx_val lane = s->x_lane[i];
+            if (chunk_k > UNIT_K) /* the second unit of a chunk has the upper half of its pieces */
+                lane = ptx_xor(b, lane, ptx_and(b, k, CHUNK_BYTES / 2));
+            here.x_lane[i] = ptx_mad(b, before, (int)s->chunk, lane);
+        }
+        load_unit(b, s, unit, 0, &w);
+        multiply_unit(b, &here, &w, 0);
+        for (unsigned q = 0; q < TILES; q++)
+            ptx_assign(b, unit[q], ptx_add(b, unit[q], ptx_u64(b, unit_bytes)));
+        ptx_end_for(b);
+    }
+}
+
 /* ---- The kernel ---- */
 
 /* Where the sum of a row of the block and a column goes (u32 both). */
@@ -230,14 +287,14 @@ static void store_sums(ptx_builder *b, const stream *s)
 
 static void begin_units(ptx_builder *b, stream *s)
 {
-    const unsigned v = prepack_vector(s->bits);
-    ptx_val units_k = emit_divide_up(b, s->args.k, UNIT_K),
+    const unsigned v = s->is_ternary ? 2 : prepack_vector(s->bits);
+    ptx_val units_k = emit_divide_up(b, s->args.k, s->unit.elements),
             last = ptx_sub(b, emit_divide_up(b, s->args.outputs, UNIT_N), 1);
-    ptx_val unit_k = ptx_cvt(b, PTX_U64, ptx_shr(b, s->k0, 6));
+    ptx_val unit_k = ptx_cvt(b, PTX_U64, ptx_shr(b, s->k0, ceil_log2(s->unit.elements)));
     for (unsigned q = 0; q < TILES; q++) {
         ptx_val row = ptx_min(b, ptx_cvt(b, PTX_U64, ptx_add(b, ptx_shr(b, s->n0, 4), (int)q)), last);
         ptx_val unit = ptx_at(b, s->args.all.operand[QDNN_OPERAND_CODES], ptx_mad(b, row, units_k, unit_k),
-                              128 * s->bits);
+                              s->unit.bytes);
         s->units[q] = ptx_at(b, unit, s->lane, 4 * v);
     }
 }
@@ -245,6 +302,8 @@ static void begin_units(ptx_builder *b, stream *s)
 static void begin_weights(ptx_builder *b, const kernel_row *row, stream *s)
 {
     begin_units(b, s);
+    if (s->is_bare)
+        return;
     if (s->blocks) {
         stream_blocks_begin(b, s);
         return;
@@ -280,6 +339,15 @@ static void end_rows(ptx_builder *b, const stream *s)
     row_tiles_end(b);
 }
 
+/* Units that are loaded before their use: as many as registers hold. */
+static unsigned units_ahead(const kernel_row *row, const kernel_spec *spec)
+{
+    const unsigned bits = prepack_bits(row->format);
+    if (spec->tile_rows > HALF_ROWS)
+        return 1;
+    return bits <= 8 ? AHEAD_MAX : AHEAD_MAX * 8 / bits;
+}
+
 static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     stream s = {.spec = spec,
@@ -289,8 +357,14 @@ static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
                 .bits = prepack_bits(row->format),
                 .rows = (unsigned)spec->tile_rows,
                 .m_tiles = (unsigned)spec->tile_rows / 8,
-                .ahead = spec->tile_rows > 64 ? 1 : AHEAD_MAX,
-                .k_in_columns = spec->reduction == KERNEL_K_COLUMNS};
+                .ahead = units_ahead(row, spec),
+                .k_in_columns = spec->reduction == KERNEL_K_COLUMNS,
+                .is_ternary = block_layout_of(row->format) && prepack_is_ternary(block_layout_of(row->format)),
+                .unit = prepack_unit(row->format),
+                .is_bare = format_is_plain(row->format) || spec->x_fp8,
+                .form = x_form_of(b, spec)};
+    if (s.form.unit_elements == 2)
+        s.form.is_async = false; /* its k go into another order on the way */
     begin_rows(b, &s);
     s.n = ptx_cvt(b, PTX_U32, s.args.outputs);
     s.k = ptx_cvt(b, PTX_U32, s.args.k);
@@ -315,7 +389,7 @@ static void emit_stream(ptx_builder *b, const kernel_row *row, const kernel_spec
                          ? 1
                          : 2); /* up to 255 registers, or 128: else the assembler stops at 64, and spills */
     stream s = begin(b, row, spec);
-    if (!ptx_mma_has(ptx_target(b), instruction_of(b, spec->data)))
+    if (!ptx_mma_has(ptx_target(b), instruction_of(b, &s)))
         ptx_fail(b, "%s has no tensor cores for bf16; x must be f16", ptx_target(b)->name);
     if (s.rows > HALF_ROWS)
         s.has_more = ptx_setp(b, PTX_LT, ptx_add(b, s.m0, HALF_ROWS), s.rows_x);
@@ -326,7 +400,7 @@ static void emit_stream(ptx_builder *b, const kernel_row *row, const kernel_spec
     ptx_if(b, ptx_setp(b, PTX_LE, ptx_add(b, s.k0, STRIP), s.k));
     whole_strip(b, &s);
     ptx_else(b);
-    short_strip(b, &s);
+    (s.is_bare ? short_bare_strip : s.is_ternary ? short_ternary_strip : short_strip)(b, &s);
     ptx_end_if(b);
     store_sums(b, &s);
     end_rows(b, &s);
@@ -358,11 +432,7 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
     const uint64_t extent = group_extent(spec), m = spec->tile_rows;
     const block_layout *blocks = block_layout_of(row->format);
     const char *why = NULL;
-    if (format_is_plain(row->format))
-        why = "plain values are not prepacked";
-    else if (blocks && !prepack_takes_blocks(blocks))
-        why = "TQ1_0 has five codes in a byte and is not prepacked";
-    else if (spec->data != QDNN_DATA_F16 && spec->data != QDNN_DATA_BF16)
+    if (spec->data != QDNN_DATA_F16 && spec->data != QDNN_DATA_BF16)
         why = "data is f32; product stream takes x in f16 or bf16";
     else if (spec->group_index)
         why = "group_index is yes; prepacked weights have groups of neighbours";
@@ -374,7 +444,7 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
         why = "product stream takes tile_rows of 8, 16, 32, 64 and 128";
     if (why)
         snprintf(error, error_size, "%s", why);
-    return !why;
+    return !why && (!spec->x_fp8 || fp8_serves(row, spec, error, error_size));
 }
 
 /* Sums of strips, then y. What follows the sum is of no concern to the first kernel. */
@@ -388,7 +458,7 @@ static void stream_steps(const kernel_row *row, const kernel_spec *spec, const k
     first.alpha = QDNN_ALPHA_NONE;
     first.bias = 0;
     first.activation = QDNN_ACTIVATION_NONE;
-    first.gated = first.residual = first.row_weight = 0;
+    first.gated = first.residual = first.row_weight = first.x_scale = 0;
     second.product = KERNEL_PRODUCT_STRIPS;
     second.tile_rows = problem->m == 1 || spec->grouped ? 1 : problem->m <= HALF_ROWS || spec->gated ? 2 : 4;
     uint64_t tiles = ceil_div(problem->m, spec->tile_rows);

@@ -9,13 +9,17 @@
  *   stream_x.c        x on its way to shared memory
  *   stream_scales.c   scales of a step: of groups beside the codes
  *   stream_blocks.c   the same from the headers of GGUF blocks
- *   stream_decode.c   operand A from codes and scales, and the table of pairs of numbers */
+ *   stream_decode.c   operand A from codes and scales, and the table of pairs of numbers
+ *   stream_plain.c    operand A from plain values
+ *   stream_fp8.c      operand A from FP8 beside x in FP8, and such x on its way
+ *   stream_ternary.c  operand A from the digits of TQ1_0 */
 #ifndef QDNN_KERNELS_TENSOR_STREAM_H
 #define QDNN_KERNELS_TENSOR_STREAM_H
 
 #include "kernels/formats/blocks.h"
 #include "kernels/formats/pairs.h"
 #include "kernels/gemm/routes.h"
+#include "kernels/tensor/fp8.h"
 #include "kernels/tensor/groups.h"
 #include "kernels/tensor/prepack.h"
 
@@ -29,7 +33,6 @@ enum {
     COLUMNS = 2 * TILES, /* whose weights a lane decodes: g, g + 8, g + 16, g + 24 */
     ROWS_MAX = 128,
     HALF_ROWS = ROWS_MAX / 2, /* rows behind them are skipped where there are none */
-    BITS_MAX = 8,
     HEADER_WORDS_MAX = 9,
     CHUNK_BYTES = 2 * UNIT_K,           /* of a row of x in one unit */
     STRIPS_OUTPUTS = 4 * STREAM_THREADS /* that a block of the second kernel completes in a row */
@@ -43,7 +46,7 @@ typedef struct column_scale {
 
 /* The words of a unit that a lane has loaded, and what scales are made of. */
 typedef struct unit_words {
-    ptx_val at[TILES][BITS_MAX];
+    ptx_val at[TILES][UNIT_WORDS_MAX];
     ptx_val scales[COLUMNS];
 } unit_words;
 
@@ -54,6 +57,15 @@ typedef struct quad_scales {
     ptx_val lanes[UNIT_STEPS];  /* u32: of the quad */
     ptx_val pairs[COLUMNS / 2]; /* f16x2: of columns g and g + 8, g + 16 and g + 24 */
 } quad_scales;
+
+/* TQ1_0: the words of the strip's blocks, and of the block at hand what is left of its bytes, two to a u32, behind the digits that
+ * were taken. Of its 48 bytes, steps 0, 2, ... 8 take digits of the first 16, steps 1, 3, ... 9 of the next, 10 to 14 of the last. */
+enum { TERNARY_BLOCKS = 2, TERNARY_RUNS = 3 };
+typedef struct ternary_digits {
+    ptx_val words[TERNARY_BLOCKS][TILES][TERNARY_WORDS];
+    ptx_val rest[TILES][TERNARY_RUNS][4];
+    ptx_val taken[TILES][4]; /* of the step at hand, as 4 + digit */
+} ternary_digits;
 
 typedef struct block_headers {
     ptx_val words,
@@ -71,6 +83,10 @@ typedef struct stream {
     unsigned bias;              /* of blocks: what is subtracted from codes beside that */
     unsigned bits, rows, m_tiles;
     bool k_in_columns;
+    bool is_ternary; /* TQ1_0 */
+    unit_extent unit;
+    bool is_bare; /* weights without scales, of which a code of 0 is +0 */
+    x_form form;
     row_tile at;          /* the rows of a grouped product */
     ptx_val n, k, rows_x; /* u32: outputs, k, rows of x: of a grouped product, of the tile */
     ptx_val lane, g, t;   /* u32: the lane, lane / 4, lane % 4 */
@@ -91,6 +107,7 @@ typedef struct stream {
     column_groups groups; /* of my_n, from the strip's first on */
     quad_scales quads;
     block_headers headers;
+    ternary_digits digits;
     ptx_val header[HEADER_WORDS_MAX]; /* u32: of the block at hand, of column my_n */
     ptx_val d, second;                /* f32: what a header has of them */
     column_scale scale[COLUMNS];
@@ -108,6 +125,9 @@ ptx_val stream_x_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val p
 ptx_val stream_row(ptx_builder *b, const stream *s, ptx_val row);
 /* By all threads: a phase of the strip, between barriers. */
 void stream_load_x(ptx_builder *b, const stream *s, unsigned phase);
+
+/* The bytes of a row of x. */
+unsigned stream_x_line_bytes(const stream *s);
 
 /* ---- stream_scales.c ---- */
 
@@ -137,5 +157,25 @@ void stream_decode_begin(ptx_builder *b, stream *s, const format_row *format);
 /* Operand A of one step: pair i is of row g + 8 (i % 2) of tile q. */
 void stream_decode_step(ptx_builder *b, const stream *s, const unit_words *w, unsigned q, unsigned step,
                         ptx_val a[4]);
+
+/* ---- stream_plain.c ---- */
+
+/* The same of plain values, from the words of a lane. */
+void stream_plain_step(ptx_builder *b, const stream *s, const ptx_val *words, unsigned step, ptx_val a[4]);
+
+/* ---- stream_fp8.c ---- */
+
+/* The same of FP8 beside x in FP8: a step has 16 k or, where the SM multiplies FP8, 32. */
+void stream_fp8_step(ptx_builder *b, const stream *s, const ptx_val *words, unsigned step, ptx_val a[4]);
+/* A piece of x that was loaded, as it lies in shared memory; and where byte `i` (u32) of a piece lies there, where it stays one. */
+void stream_fp8_piece(ptx_builder *b, const stream *s, const ptx_val *loaded, ptx_val words[4]);
+ptx_val stream_fp8_place(ptx_builder *b, ptx_val i);
+
+/* ---- stream_ternary.c ---- */
+
+/* The bytes of a block of the strip; then the digits of one step after the other; and operand A from them. */
+void stream_ternary_load(ptx_builder *b, stream *s, unsigned block);
+void stream_ternary_digits(ptx_builder *b, stream *s, unsigned step);
+void stream_ternary_step(ptx_builder *b, const stream *s, unsigned q, ptx_val a[4]);
 
 #endif

@@ -8,11 +8,11 @@ void stream_blocks_begin(ptx_builder *b, stream *s)
 {
     const block_layout *layout = s->blocks;
     const unsigned bytes = prepack_header_bytes(layout);
-    ptx_val n = ptx_cvt(b, PTX_U64, s->my_n),
-            columns = ptx_shl(b, emit_divide_up(b, s->args.outputs, UNIT_N), 4);
+    ptx_val units_n = emit_divide_up(b, s->args.outputs, UNIT_N), columns = ptx_shl(b, units_n, 4);
+    ptx_val n = ptx_cvt(b, PTX_U64, s->my_n);
     ptx_val block = ptx_cvt(b, PTX_U64, ptx_shr(b, s->k0, ceil_log2(layout->elements)));
-    ptx_val units_k = emit_divide_up(b, s->args.k, UNIT_K);
-    ptx_val codes = ptx_mul(b, ptx_mul(b, columns, units_k), ptx_u64(b, UNIT_K * s->bits / 8));
+    ptx_val units_k = emit_divide_up(b, s->args.k, s->unit.elements);
+    ptx_val codes = ptx_mul(b, ptx_mul(b, units_n, units_k), ptx_u64(b, s->unit.bytes));
     ptx_val first = ptx_add(b, s->args.all.operand[QDNN_OPERAND_CODES],
                             ptx_mad(b, ptx_mul(b, block, columns), ptx_u64(b, bytes), codes));
     s->headers = (block_headers){.words = ptx_at(b, first, n, 4), .columns = columns};
@@ -214,14 +214,23 @@ static void load_header(ptx_builder *b, stream *s, const block_headers *h, unsig
         s->second = ptx_cvt(b, PTX_F32, half(b, s, layout->at.second));
 }
 
-/* One f16 as a pair; its number is not needed as f32. */
+/* One f16 as a pair. The digits of TQ1_0 are -1, 0 and 1, so that the scale may be rounded before it is multiplied by them. */
+static ptx_val short_scale(ptx_builder *b, const stream *s)
+{
+    ptx_val d = half(b, s, s->blocks->at.scale);
+    if (s->spec->data == QDNN_DATA_F16)
+        return ptx_pack2(b, PTX_F16X2, d, d);
+    return ptx_as(b, pair_type(s->spec->data), emit_narrow_pair(b, s->spec->data, s->d, s->d));
+}
+
+/* Its number is not needed as f32. */
 static void share_short(ptx_builder *b, stream *s)
 {
-    ptx_val d = half(b, s, s->blocks->at.scale), pair = ptx_pack2(b, PTX_F16X2, d, d);
+    ptx_val pair = short_scale(b, s);
     for (unsigned j = 0; j < COLUMNS; j++) {
         ptx_val lane = j ? ptx_add(b, s->g, (int)(8 * j)) : s->g;
         s->scale[j] = (column_scale){.pair.scale = stream_from_lane(b, pair, lane)};
-        if (s->bias)
+        if (s->bias && !s->is_ternary)
             s->scale[j].pair.minus_zero = pair_constant(b, QDNN_DATA_F16, -(float)s->bias, -(float)s->bias);
     }
 }
@@ -236,7 +245,7 @@ void stream_blocks_of_step(ptx_builder *b, stream *s, const block_headers *h, un
         load_header(b, s, h, 16 * step / layout->elements);
     if (element % extent && !anew)
         return;
-    if (block_pair_is_short(layout, s->spec->data)) {
+    if (block_pair_is_short(layout, s->spec->data) || s->is_ternary) {
         share_short(b, s);
         return;
     }

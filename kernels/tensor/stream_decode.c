@@ -162,6 +162,14 @@ void stream_decode_step(ptx_builder *b, const stream *s, const unit_words *w, un
 {
     const ptx_val *words = w->at[q];
     const column_scale *scales = &s->scale[2 * q];
+    if (s->is_bare) {
+        (s->spec->x_fp8 ? stream_fp8_step : stream_plain_step)(b, s, words, step, a);
+        return;
+    }
+    if (s->is_ternary) {
+        stream_ternary_step(b, s, q, a);
+        return;
+    }
     if (s->table.kind != PTX_NOTHING) {
         if (!s->blocks && stream_table_of(s->codes.format, s->spec) == TABLE_OF_HALVES)
             decode_by_halves(b, s, words[step], s->both[q], a);

@@ -1,10 +1,10 @@
 /* x of a strip in shared memory. A chunk is one row of one unit, 64 k: eight pieces of 16 bytes, of which piece p of row r lies at
  * place p ^ (r & 7), so that the eight rows that ldmatrix reads at a time are in different banks. Chunks of a row follow each
  * other; with a table of pairs they fill the gaps between its entries. Where a strip of all rows has no room, a part of it is there
- * at a time: 64 KiB are what sm_75 has. */
+ * at a time: 64 KiB are what sm_75 has. Where the SM multiplies FP8, a chunk is one row of two units. */
 #include "kernels/tensor/stream.h"
 
-enum { SHARED_BYTES = 65536, PIECE_K = 8 };
+enum { SHARED_BYTES = 65536, CHUNK_PIECES = 8 };
 
 static unsigned chunk_stride(bool has_table)
 {
@@ -24,9 +24,14 @@ unsigned stream_shared_bytes(unsigned rows, bool has_table)
     return has_table ? SHARED_BYTES : rows * phase_units(rows, false) * CHUNK_BYTES;
 }
 
-static unsigned line_bytes(const stream *s)
+unsigned stream_x_line_bytes(const stream *s)
 {
-    return s->phase_units * s->chunk;
+    return s->phase_units / s->form.unit_elements * s->chunk;
+}
+
+static unsigned piece_k(const stream *s)
+{
+    return 8 * s->form.unit_elements;
 }
 
 void stream_x_begin(ptx_builder *b, stream *s)
@@ -48,24 +53,31 @@ ptx_val stream_x_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val p
 {
     ptx_val place = ptx_shl(b, ptx_and(b, ptx_xor(b, piece, row), 7), 4);
     ptx_val chunk = ptx_mad(b, ptx_shr(b, piece, 3), (int)s->chunk, place);
-    return ptx_add(b, s->x_shared, ptx_mad(b, row, (int)line_bytes(s), chunk));
+    return ptx_add(b, s->x_shared, ptx_mad(b, row, (int)stream_x_line_bytes(s), chunk));
 }
 
 /* One piece, or zeros where it does not exist. */
-static void copy_piece(ptx_builder *b, ptx_val to, int offset, ptx_val from, ptx_val exists)
+static void copy_piece(ptx_builder *b, const stream *s, ptx_val to, int offset, ptx_val from, ptx_val exists)
 {
-    if (ptx_target(b)->number >= 80) {
+    const unsigned count = piece_k(s) * s->form.bytes / 4;
+    if (s->form.is_async) {
         ptx_cp_async_cg_zfill(b, to, offset, from, 0, ptx_selp(b, ptx_u32(b, 16), ptx_u32(b, 0), exists), 0);
         return;
     }
     ptx_val words[4], loaded[4];
-    for (unsigned c = 0; c < 4; c++)
+    for (unsigned c = 0; c < count; c++)
         words[c] = ptx_var(b, ptx_u32(b, 0));
     ptx_if(b, exists);
-    ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, from, 0, loaded, 4);
-    for (unsigned c = 0; c < 4; c++)
+    emit_load_words(b, from, 0, count, loaded);
+    for (unsigned c = 0; c < count; c++)
         ptx_assign(b, words[c], loaded[c]);
     ptx_end_if(b);
+    if (s->spec->x_fp8) {
+        ptx_val units[4];
+        stream_fp8_piece(b, s, words, units);
+        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset, units, 4);
+        return;
+    }
     ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset, words, 4);
 }
 
@@ -80,30 +92,41 @@ ptx_val stream_row(ptx_builder *b, const stream *s, ptx_val row)
 static ptx_val x_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val k)
 {
     ptx_val index = ptx_mad(b, stream_row(b, s, row), s->args.x_stride, ptx_cvt(b, PTX_U64, k));
-    return ptx_at(b, s->args.all.operand[QDNN_OPERAND_X], index, 2);
+    return ptx_at(b, s->args.all.operand[QDNN_OPERAND_X], index, s->form.bytes);
 }
 
 /* A thread has one piece of every few rows; over four rows the swizzle of its place changes, over eight it does not. */
 static void copy_x(ptx_builder *b, const stream *s, unsigned phase)
 {
-    const unsigned pieces = s->phase_units * 8, together = STREAM_THREADS / pieces;
+    const unsigned pieces = s->phase_units * UNIT_K / piece_k(s), together = STREAM_THREADS / pieces;
     ptx_val tid = ptx_tid_x(b), piece = ptx_and(b, tid, (int)pieces - 1),
             first = ptx_shr(b, tid, ceil_log2(pieces));
-    ptx_val k = ptx_add(b, ptx_mad(b, piece, PIECE_K, s->k0), (int)(phase * s->phase_units * UNIT_K));
+    ptx_val k = ptx_add(b, ptx_mad(b, piece, (int)piece_k(s), s->k0), (int)(phase * s->phase_units * UNIT_K));
     ptx_val in_k = ptx_setp(b, PTX_LT, k, s->k), left = ptx_sub(b, s->rows_x, s->m0);
     ptx_val from = x_address(b, s, first, k);
-    ptx_val step = ptx_mul(b, s->args.x_stride, ptx_u64(b, 2 * together));
+    ptx_val step = ptx_mul(b, s->args.x_stride, ptx_u64(b, s->form.bytes * together));
     ptx_val to[2] = {stream_x_address(b, s, first, piece), {0}};
     to[1] = together % 8 ? ptx_xor(b, to[0], CHUNK_BYTES / 2) : to[0];
     for (unsigned i = 0; i * together < s->rows; i++) {
         ptx_val row = i ? ptx_add(b, first, (int)(i * together)) : first;
         if (i)
             from = s->spec->grouped ? x_address(b, s, row, k) : ptx_add(b, from, step);
-        copy_piece(b, to[i % 2], (int)(i * together * line_bytes(s)), from,
+        copy_piece(b, s, to[i % 2], (int)(i * together * stream_x_line_bytes(s)), from,
                    ptx_setp_and(b, PTX_LT, row, left, in_k));
     }
-    if (ptx_target(b)->number >= 80)
+    if (s->form.is_async)
         ptx_cp_async_wait_all(b);
+}
+
+/* One element, as it lies in shared memory, in the low bits of a u32. */
+static ptx_val load_element(ptx_builder *b, const stream *s, ptx_val address)
+{
+    const bool is_byte = s->form.bytes == 1;
+    ptx_val value = ptx_cvt(b, PTX_U32, ptx_ld_global_nc(b, is_byte ? PTX_U8 : PTX_U16, address, 0));
+    ptx_val pairs[2] = {value};
+    if (s->form.from)
+        fp8_to_f16(b, s->form.from, value, pairs);
+    return pairs[0];
 }
 
 static void copy_x_slowly(ptx_builder *b, const stream *s, unsigned phase)
@@ -112,20 +135,24 @@ static void copy_x_slowly(ptx_builder *b, const stream *s, unsigned phase)
     ptx_val at = ptx_for(b, ptx_tid_x(b), ptx_u32(b, s->rows * of_row), STREAM_THREADS);
     ptx_val row = ptx_shr(b, at, ceil_log2(of_row)), in_row = ptx_and(b, at, (int)of_row - 1);
     ptx_val m = ptx_add(b, s->m0, row), k = ptx_add(b, ptx_add(b, s->k0, in_row), (int)(phase * of_row));
-    ptx_val value = ptx_var(b, ptx_u16(b, 0));
+    ptx_val value = ptx_var(b, ptx_u32(b, 0));
     ptx_if(b, ptx_setp_and(b, PTX_LT, m, s->rows_x, ptx_setp(b, PTX_LT, k, s->k)));
-    ptx_assign(b, value, ptx_ld_global_nc(b, PTX_U16, x_address(b, s, row, k), 0));
+    ptx_assign(b, value, load_element(b, s, x_address(b, s, row, k)));
     ptx_end_if(b);
-    ptx_val place = stream_x_address(b, s, row, ptx_shr(b, in_row, 3));
-    ptx_st_shared(b, ptx_at(b, place, ptx_and(b, in_row, 7), 2), 0, value);
+    ptx_val piece = stream_x_address(b, s, row, ptx_shr(b, in_row, ceil_log2(piece_k(s))));
+    ptx_val in_piece = ptx_and(b, in_row, (int)piece_k(s) - 1);
+    const bool is_byte = s->form.unit_elements == 2;
+    ptx_val place = is_byte ? stream_fp8_place(b, in_piece) : ptx_shl(b, in_piece, 1);
+    ptx_st_as(b, PTX_SHARED, PTX_CACHE_DEFAULT, is_byte ? PTX_U8 : PTX_U16, ptx_add(b, piece, place), 0, value);
     ptx_end_for(b);
 }
 
 void stream_load_x(ptx_builder *b, const stream *s, unsigned phase)
 {
-    ptx_val rest = ptx_and(b, ptx_or(b, s->args.x_stride, s->args.k), ptx_u64(b, 7));
+    ptx_val rest = ptx_and(b, ptx_or(b, s->args.x_stride, s->args.k), ptx_u64(b, piece_k(s) - 1));
+    ptx_val pointer = s->args.all.operand[QDNN_OPERAND_X];
     ptx_val aligned = ptx_setp_and(b, PTX_EQ, rest, ptx_u64(b, 0),
-                                   emit_aligned(b, s->args.all.operand[QDNN_OPERAND_X], LOAD_BYTES));
+                                   emit_aligned(b, pointer, piece_k(s) * s->form.bytes));
     if (phase)
         ptx_syncthreads(b); /* the phase before it is no longer read */
     ptx_uniform(b);

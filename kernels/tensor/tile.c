@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "kernels/tensor/fp8.h"
+#include "kernels/tensor/w_fp8.h"
 #include "kernels/tensor/x_tile.h"
 
 /* Of all stages of x, beside two tiles of weights: 64 KiB together are what sm_75 has. Tables for decoding lie there too. */
@@ -121,7 +121,7 @@ static void join_strip(ptx_builder *b, tile *t)
 /* Where a lane points ldmatrix to, in bytes from the start of a tile of x or w. */
 typedef struct lane_places {
     ptx_val x[STEPS_MAX], w[STEPS_MAX]; /* of each step of 16 k: rows of x; lines of k of w */
-    ptx_val w_lines[FRAGMENTS_MAX];     /* lines of n: for each pair of fragments */
+    ptx_val w_lines[FRAGMENTS_MAX];     /* lines of n: for each pair of fragments, as of FP8 in lines of k */
 } lane_places;
 
 /* A shift of the pieces by 2 is a change of the swizzled place by 32 bytes. */
@@ -138,6 +138,12 @@ static lane_places places_begin(ptx_builder *b, const tile *t)
     ptx_val lane = t->lane, low = ptx_and(b, lane, 7), upper = ptx_shr(b, lane, 4);
     ptx_val middle = ptx_and(b, ptx_shr(b, lane, 3), 1);
     step_places(b, t, ptx_add(b, t->warp_m, ptx_and(b, lane, 15)), ptx_xor(b, upper, low), p.x);
+    if (fp8_along_n(t)) {
+        for (unsigned j = 0; j < t->part.fragments_n; j += 2)
+            p.w_lines[j / 2] =
+                fp8_w_place(b, t, ptx_add(b, ptx_shr(b, t->warp_n, 4), (int)(j / 2)));
+        return p;
+    }
     if (t->w.along_k) {
         ptx_val line = ptx_add(b, t->warp_n, ptx_add(b, low, ptx_shl(b, upper, 3)));
         step_places(b, t, line, ptx_xor(b, middle, low), p.w);
@@ -164,6 +170,11 @@ static void load_fragments(ptx_builder *b, const tile *t, const lane_places *p, 
     ptx_val x = ptx_add(b, x_tile, p->x[step]);
     for (unsigned i = 0; i < t->part.fragments_m; i++)
         ptx_ldmatrix(b, x, (int)(16 * i * line_x), f->x[i], 4);
+    if (fp8_along_n(t)) {
+        for (unsigned j = 0; j < fn; j += 2)
+            fp8_w_fragments(b, ptx_add(b, w_tile, p->w_lines[j / 2]), step, f->w[j], f->w[j + 1]);
+        return;
+    }
     ptx_val w = {0};
     if (t->w.along_k)
         w = ptx_add(b, w_tile, p->w[step]);
@@ -244,10 +255,20 @@ static ptx_val buffer_at(ptx_builder *b, ptx_val k0, const tile *t)
 /* The tile of weights at k0 (u32) from what was fetched of it. */
 static void put_weights(ptx_builder *b, const tile *t, const fetched *f, ptx_val k0, ptx_val w_tile)
 {
-    if (t->w.blocks && !w_blocks_are_fetched(t->w.blocks))
+    if (fp8_along_n(t))
+        fp8_w_put(b, t, f, w_tile);
+    else if (t->w.blocks && !w_blocks_are_fetched(t->w.blocks))
         w_blocks_put_any(b, &t->w, k0, w_tile, block_align(t->w.blocks));
     else
         w_tile_put(b, &t->w, f, w_tile);
+}
+
+static void fetch_weights(ptx_builder *b, const tile *t, ptx_val k0, fetched *f)
+{
+    if (fp8_along_n(t))
+        fp8_w_fetch(b, t, k0, f);
+    else
+        w_tile_fetch(b, &t->w, k0, f);
 }
 
 /* The next tile of weights is loaded before the one at hand is multiplied, and decoded after it, into the other buffer: no
@@ -256,12 +277,12 @@ static void run_fetched(ptx_builder *b, tile *t, const lane_places *p)
 {
     fetched f;
     x_tile x = x_tile_begin(b, t);
-    w_tile_fetch(b, &t->w, ptx_u32(b, 0), &f);
+    fetch_weights(b, t, ptx_u32(b, 0), &f);
     put_weights(b, t, &f, ptx_u32(b, 0), t->w_shared);
     ptx_val k0 = ptx_for(b, ptx_u32(b, 0), t->k, (int)t->shape.k), next = ptx_add(b, k0, (int)t->shape.k);
     ptx_val here = x_tile_arrive(b, t, &x);
     ptx_syncthreads(b);
-    w_tile_fetch(b, &t->w, next, &f);
+    fetch_weights(b, t, next, &f);
     x_tile_next(b, t, &x);
     compute(b, t, p, k0, here, buffer_at(b, k0, t));
     put_weights(b, t, &f, next, buffer_at(b, next, t));
@@ -293,17 +314,13 @@ static void compute_sums(ptx_builder *b, tile *t)
         ptx_if(b, t->at.known);
     }
     lane_places p = places_begin(b, t);
-    if (has_bytes(t) && t->spec->reduction == KERNEL_K_ROWS) { /* pairs along k do not lie together */
-        run_slowly(b, t, &p);
-    } else {
-        ptx_val aligned = x_tile_aligned(b, t, w_tile_aligned(b, &t->w));
-        ptx_uniform(b);
-        ptx_if(b, aligned);
-        run_fetched(b, t, &p);
-        ptx_else(b);
-        run_slowly(b, t, &p);
-        ptx_end_if(b);
-    }
+    ptx_val aligned = x_tile_aligned(b, t, fp8_along_n(t) ? fp8_w_aligned(b, t) : w_tile_aligned(b, &t->w));
+    ptx_uniform(b);
+    ptx_if(b, aligned);
+    run_fetched(b, t, &p);
+    ptx_else(b);
+    run_slowly(b, t, &p);
+    ptx_end_if(b);
     join_strip(b, t);
     if (t->spec->grouped)
         ptx_end_if(b);
@@ -311,16 +328,38 @@ static void compute_sums(ptx_builder *b, tile *t)
 
 /* ---- The end ---- */
 
-/* Where S(m, n) of the tile lies in shared memory: rows of n, in which the four rows that a half of a warp stores to are in
- * different banks. Bytes. */
+/* Where S(m, n) of the tile lies in shared memory: rows of n, in which the four rows that a half of a warp stores to (or the
+ * two rows of a quarter of it, where fragments have every other column) are in different banks. Bytes. */
 static ptx_val sum_place(ptx_builder *b, const tile *t, ptx_val m, ptx_val n)
 {
-    ptx_val column = ptx_xor(b, n, ptx_shl(b, ptx_and(b, m, 3), 3));
+    ptx_val other = fp8_along_n(t) ? ptx_shl(b, ptx_and(b, m, 1), 4) : ptx_shl(b, ptx_and(b, m, 3), 3);
+    ptx_val column = ptx_xor(b, n, other);
     return ptx_shl(b, ptx_mad(b, m, (int)t->shape.n, column), 2);
+}
+
+/* Two fragments have the even and the odd columns of 16: a lane has four neighbours of them. */
+static void stage_alternating_sums(ptx_builder *b, const tile *t)
+{
+    ptx_val row = ptx_add(b, t->warp_m, ptx_shr(b, t->lane, 2));
+    ptx_val column = ptx_add(b, t->warp_n, ptx_shl(b, ptx_and(b, t->lane, 3), 2));
+    for (unsigned j = 0; j < t->sums.fragments_n; j += 2) {
+        ptx_val at = sum_place(b, t, row, j ? ptx_add(b, column, (int)(8 * j)) : column);
+        at = ptx_add(b, t->w_shared, at);
+        for (unsigned i = 0; i < t->sums.fragments_m; i++)
+            for (unsigned c = 0; c < 4; c += 2) {
+                const ptx_val *even = &t->sums.at[i][j][c], *odd = &t->sums.at[i][j + 1][c];
+                const ptx_val four[4] = {even[0], odd[0], even[1], odd[1]};
+                ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, at, (int)((16 * i + 4 * c) * t->shape.n * 4), four, 4);
+            }
+    }
 }
 
 static void stage_sums(ptx_builder *b, const tile *t)
 {
+    if (fp8_along_n(t)) {
+        stage_alternating_sums(b, t);
+        return;
+    }
     ptx_val row = ptx_add(b, t->warp_m, ptx_shr(b, t->lane, 2));
     ptx_val column = ptx_add(b, t->warp_n, ptx_shl(b, ptx_and(b, t->lane, 3), 1));
     for (unsigned j = 0; j < t->sums.fragments_n; j++) {

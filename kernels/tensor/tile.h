@@ -15,15 +15,8 @@
 
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/routes.h"
+#include "kernels/tensor/fp8.h"
 #include "kernels/tensor/w_tile.h"
-
-/* Tiles are made of units of 16 bits: an element of f16 or bf16, or two of FP8. How x comes to be such units: */
-typedef struct x_form {
-    unsigned bytes;         /* of an element in memory */
-    unsigned unit_elements; /* 2 where the SM multiplies FP8; else 1 */
-    const minifloat *from;  /* not null: FP8 becomes f16 on the way */
-    bool is_async;          /* it is copied by cp.async */
-} x_form;
 
 enum { TILE_WARPS = TILE_THREADS / WARP, STRIP = 512, FRAGMENTS_MAX = 4, STEPS_MAX = 16 };
 

@@ -1,8 +1,6 @@
 /* Tiles of x. In the place of a row that does not exist another is read, and what comes of it is not stored. */
 #include "kernels/tensor/x_tile.h"
 
-#include "kernels/tensor/fp8.h"
-
 static unsigned stage_bytes(const tile *t)
 {
     return 2 * t->shape.m * t->shape.k;

@@ -263,7 +263,7 @@ static void expect(const product_case *c, product_operands *o)
         ref_product_exact(&p, &a);
 }
 
-static void prepack_codes(const product_case *c, product_operands *o)
+void product_prepack(const product_case *c, product_operands *o)
 {
     const int64_t *dims = c->weights.dims;
     const ref_quant_spec *spec = &o->product.weights;
@@ -304,7 +304,7 @@ bool product_operands_make(const product_case *c, product_operands *out)
         return false;
     expect(c, out);
     if (c->prepacked)
-        prepack_codes(c, out);
+        product_prepack(c, out);
     return true;
 }
 

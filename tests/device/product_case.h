@@ -49,6 +49,8 @@ typedef struct product_operands {
 bool product_operands_make(const product_case *c, product_operands *out);
 void product_operands_free(product_operands *o);
 ref_product_arrays product_arrays(const product_operands *o, void *y);
+/* Puts the codes into the order of tensor cores, once what is expected of them is known. */
+void product_prepack(const product_case *c, product_operands *o);
 
 /* Plans, executes and compares every byte of y and of all inputs. False where the device did not come to the end. */
 bool product_run(qdnnHandle_t handle, const product_case *c, buffer_kind buffers);

@@ -1,10 +1,12 @@
 /* FP8 with FP8 in mode tensor, against host_ref: sm_89 (measured) and sm_120 (published) by their instructions for FP8, sm_75
  * and 80 (published), sm_90 and 100 (measured) as f16. Types of both factors, shapes that are multiples of nothing, rows that
- * lie apart, both orders of weights, everything that follows the sum, experts, and x quantized in the plan. */
+ * lie apart, both orders of weights, as stored and prepacked, everything that follows the sum, experts, and x quantized in the
+ * plan. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "device/product_case.h"
+#include "formats/sample.h"
 #include "parity/ptxvm.h"
 #include "test.h"
 
@@ -27,10 +29,12 @@ static const struct {
     {5, 40, 608, 0, false, 0, DATA_NORMAL},     /* more than a strip, by pieces */
     {19, 21, 77, 0, false, 1, DATA_NORMAL},     /* one by one */
     {130, 136, 144, 16, false, 0, DATA_NORMAL}, /* several tiles */
-    {33, 72, 544, 3, true, 0, DATA_NORMAL},     /* [K, N] */
+    {33, 72, 544, 3, true, 0, DATA_NORMAL},     /* [K, N], one by one */
     {8, 16, 96, 0, false, 0, DATA_SPECIAL},     /* NaN and infinity */
     {1, 3, 1, 0, false, 0, DATA_SUBNORMAL},
     {2, 5, 0, 0, false, 0, DATA_NORMAL},        /* sums of +0, times scales */
+    {5, 160, 144, 16, true, 0, DATA_NORMAL},    /* [K, N], by pieces: two tiles of gated pairs */
+    {35, 48, 528, 0, true, 0, DATA_NORMAL},     /* more than a strip of it */
 };
 /* clang-format on */
 
@@ -52,7 +56,7 @@ static product_case case_at(int shape, qdnnDataType_t x, qdnnDataType_t w, const
         .alpha = QDNN_ALPHA_COLUMN,
         .bias = shape % 2 ? QDNN_DATA_F16 : 0,
         .activation = shape == 3 ? QDNN_ACTIVATION_SILU : QDNN_ACTIVATION_NONE,
-        .gated = shape == 3,
+        .gated = shape == 3 || shape == 7,
         .residual = shape == 0,
         .kind = shapes[shape].kind,
         .seed = (uint32_t)shape + 11,
@@ -86,12 +90,16 @@ TEST_EACH(TensorFp8, HostRef, case_count, case_name)
         product_case c = case_at(i, fp8[index % 2], fp8[index / 2 % 2], sm);
         c.choice = families[index / 4].standing;
         alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
+        c.prepacked = true;
+        c.shift = 0; /* units are aligned */
+        if ((index + i) % 2 || sample_is_full())
+            alive = alive && product_run(handle, &c, i % 2 ? BUFFER_BANDS : BUFFER_EXACT);
     }
     ptxvm_end(handle);
 }
 
-/* Each code of x with each code of the weights, by themselves: by pieces, and one by one. */
-static bool every_code(qdnnHandle_t handle, product_case *c)
+/* Each code of x with each code of the weights, by themselves: by pieces, and one by one; as stored or prepacked. */
+static bool every_code(qdnnHandle_t handle, product_case *c, bool prepacked)
 {
     product_operands o;
     const int64_t k = c->weights.dims[1];
@@ -103,6 +111,9 @@ static bool every_code(qdnnHandle_t handle, product_case *c)
     if (alive) {
         const ref_product_arrays arrays = product_arrays(&o, o.expected);
         ref_product_tensor_on(&o.product, &arrays, c->sm);
+        if (prepacked)
+            product_prepack(c, &o);
+        c->prepacked = prepacked;
         alive = product_run_operands(handle, c, BUFFER_EXACT, &o);
     }
     product_operands_free(&o);
@@ -122,7 +133,8 @@ TEST_CASE(TensorFp8, EveryCode)
             c.alpha = QDNN_ALPHA_NONE;
             c.x_scale = c.residual = false;
             c.y = QDNN_DATA_F32;
-            alive = every_code(handle, &c);
+            alive = every_code(handle, &c, false);
+            alive = alive && every_code(handle, &c, true);
         }
         ptxvm_end(handle);
     }
@@ -141,6 +153,7 @@ TEST_CASE(TensorFp8, RowsDoNotDependOnTheBatch)
             c.m = m;
             c.weights.dims[0] = 9;
             c.weights.dims[1] = 144;
+            c.prepacked = m % 2;
             alive = product_run(handle, &c, BUFFER_EXACT);
         }
         ptxvm_end(handle);
@@ -162,6 +175,7 @@ TEST_CASE(TensorFp8, ExpertsAndQuantizedRows)
             c.experts = trial < 2 ? 3 : 0;
             c.one_expert = trial == 1 && i % 2;
             c.row_weight = i % 2;
+            c.prepacked = (i + trial) % 2;
             if (trial > 0) {
                 c.quantize_x = c.x;
                 c.x = plain[(i + trial) % 3];
@@ -262,8 +276,8 @@ TEST_CASE(TensorFp8, PlansSayWhatTheyDo)
         {E4M3, QDNN_DATA_I4, NONE, 16, 16, {END}, QDNN_STATUS_NOT_SUPPORTED, "the weights must be e4m3 or e5m2"},
         {E4M3, E4M3, QDNN_GRANULARITY_TENSOR, 16, 16, {END}, QDNN_STATUS_NOT_SUPPORTED,
          "the weights must be without scales"},
-        {E4M3, E4M3, NONE, 16, 16, {{QDNN_MATMUL_PREPACKED, 1}, END}, QDNN_STATUS_NOT_SUPPORTED,
-         "QDNN_MATMUL_PREPACKED is 1, and x is FP8; fix: set it to 0"},
+        {E4M3, E4M3, NONE, 16, 16, {{QDNN_MATMUL_PREPACKED, 1}, END}, QDNN_STATUS_SUCCESS,
+         "on sm_89, by its instructions for FP8; the model is measured; as asked for; kernel stream with tiles of 8 rows"},
         {E4M3, E4M3, NONE, 16, 16, {{QDNN_MATMUL_LORA_RANK, 4}, END}, QDNN_STATUS_NOT_SUPPORTED,
          "fix: LoRA takes x in f16 or bf16"},
         {QDNN_DATA_F16, E4M3, NONE, 16, 16, {{QDNN_MATMUL_X_SCALE, 1}, END}, QDNN_STATUS_NOT_SUPPORTED,

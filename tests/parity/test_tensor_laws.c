@@ -33,10 +33,27 @@ static const weights_kind kinds[] = {
     {"nf4", QDNN_DATA_NF4, QDNN_SCALE_F32, 64, false, true, QDNN_BLOCK_NONE, 0},
     {"nvfp4", QDNN_DATA_FP4, QDNN_SCALE_E4M3, 16, false, true, QDNN_BLOCK_NONE, 0},
     {"e4m3", QDNN_DATA_F8E4M3, QDNN_SCALE_F32, 64, false, true, QDNN_BLOCK_NONE, 0},
-    {"plain_f32", QDNN_DATA_F32, QDNN_SCALE_F32, 64, false, false, QDNN_BLOCK_NONE, 0},
+    {"plain_f32", QDNN_DATA_F32, QDNN_SCALE_F32, 64, false, true, QDNN_BLOCK_NONE, 0},
     {"q5_0", QDNN_DATA_U8, QDNN_SCALE_F32, 64, false, true, QDNN_BLOCK_Q5_0, 22},
     {"q4_1", QDNN_DATA_U8, QDNN_SCALE_F32, 64, false, true, QDNN_BLOCK_Q4_1, 20},
+    {"plain_bf16", QDNN_DATA_BF16, QDNN_SCALE_F32, 64, false, true, QDNN_BLOCK_NONE, 0},
 };
+
+static bool is_plain(const weights_kind *kind)
+{
+    return kind->storage == QDNN_DATA_F32 || kind->storage == QDNN_DATA_BF16;
+}
+
+/* The bytes of N x K weights as stored, without scales beside them. */
+static size_t stored_bytes(const weights_kind *kind)
+{
+    if (kind->block)
+        return (size_t)N * K / 32 * (size_t)kind->block_bytes;
+    if (is_plain(kind))
+        return (size_t)N * K * (kind->storage == QDNN_DATA_F32 ? 4 : 2);
+    const bool of_bytes = kind->storage == QDNN_DATA_I8 || kind->storage == QDNN_DATA_F8E4M3;
+    return (size_t)N * K / (of_bytes ? 1 : 2);
+}
 
 typedef struct scene {
     qdnnHandle_t handle;
@@ -77,7 +94,7 @@ static int bind(const scene *s, void *codes, qdnnBinding_t *b)
 {
     int n = 0;
     b[n++] = (qdnnBinding_t){.operand = QDNN_OPERAND_CODES, .pointer = codes};
-    if (s->kind->storage != QDNN_DATA_F32 && !s->kind->block)
+    if (!is_plain(s->kind) && !s->kind->block)
         b[n++] = (qdnnBinding_t){.operand = QDNN_OPERAND_SCALE, .pointer = s->scale};
     if (s->kind->zeros)
         b[n++] = (qdnnBinding_t){.operand = QDNN_OPERAND_ZERO, .pointer = s->zero};
@@ -104,7 +121,7 @@ static void describe(scene *s)
     CHECK_QDNN(qdnnSetQuantAttribute(s->quant, QDNN_QUANT_STORAGE, kind->storage));
     if (kind->block)
         CHECK_QDNN(qdnnSetQuantAttribute(s->quant, QDNN_QUANT_BLOCK_FORMAT, kind->block));
-    if (kind->storage == QDNN_DATA_F32 || kind->block)
+    if (is_plain(kind) || kind->block)
         return;
     CHECK_QDNN(qdnnSetQuantAttribute(s->quant, QDNN_QUANT_SCALE_TYPE, kind->scale));
     CHECK_QDNN(qdnnSetQuantAttribute(s->quant, QDNN_QUANT_GROUPS, QDNN_GROUPS_ROWS));
@@ -123,12 +140,11 @@ static void make_weights(scene *s)
     const int64_t groups = N * K / s->kind->group_size;
     qdnnBinding_t b[4];
     qdnnPlan_t plan = NULL;
-    s->codes =
-        fill(s->handle, s->kind->storage == QDNN_DATA_F32 ? QDNN_DATA_F32 : QDNN_DATA_U8, 3, (int64_t)N * K);
+    s->codes = fill(s->handle, is_plain(s->kind) ? s->kind->storage : QDNN_DATA_U8, 3, (int64_t)N * K);
     s->scale = fill(s->handle, scales[s->kind->scale], 5, groups);
     s->zero = fill(s->handle, QDNN_DATA_U8, 7, groups);
     CHECK_QDNN(qdnnMalloc(s->handle, &s->dense, 2 * N * K));
-    CHECK_QDNN(qdnnMalloc(s->handle, &s->packed, (N + 16) * (K + 64)));
+    CHECK_QDNN(qdnnMalloc(s->handle, &s->packed, 4 * (N + 16) * (K + 64)));
     int n = bind(s, s->codes, b);
     b[n++] = (qdnnBinding_t){.operand = QDNN_OPERAND_Y, .pointer = s->dense};
     if (CHECK_QDNN(qdnnCreateDequantizePlan(s->handle, s->w, s->quant, &plan)))
@@ -140,9 +156,7 @@ static void make_weights(scene *s)
     if (CHECK_QDNN(qdnnCreatePrepackPlan(s->handle, s->matmul, s->w, s->quant, &plan)))
         run_plan(s, plan, both, 2);
     void *back = NULL; /* and there it is again */
-    const bool of_bytes = s->kind->storage == QDNN_DATA_I8 || s->kind->storage == QDNN_DATA_F8E4M3;
-    const size_t bytes = s->kind->block ? (size_t)N * K / 32 * (size_t)s->kind->block_bytes
-                                        : (size_t)N * K / (of_bytes ? 1 : 2);
+    const size_t bytes = stored_bytes(s->kind);
     uint8_t *before = malloc(bytes), *after = malloc(bytes);
     CHECK_QDNN(qdnnMalloc(s->handle, &back, bytes));
     both[0].pointer = back;
@@ -304,7 +318,7 @@ static void product_of_experts(const scene *s, bool prepacked, int m, const int3
     qdnnPlan_t plan = NULL;
     qdnnBinding_t b[6];
     void *packed = NULL;
-    CHECK_QDNN(qdnnMalloc(s->handle, &packed, EXPERTS * 16 * (K + 64)));
+    CHECK_QDNN(qdnnMalloc(s->handle, &packed, 4 * EXPERTS * 16 * (K + 64)));
     int n = bind(s, prepacked ? packed : s->codes, b);
     void *x = upload(s->handle, s->x, (size_t)m * K * 2), *experts = upload(s->handle, index, (size_t)m * 4),
          *out = NULL;

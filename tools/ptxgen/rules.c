@@ -222,12 +222,12 @@ static void put_prepacked(const tool_item *item, const kernel_spec *spec, rule_t
     const bool by_columns = spec->reduction == KERNEL_K_COLUMNS;
     const char *n = by_columns ? "rows" : "columns", *k = by_columns ? "columns" : "rows";
     const block_layout *blocks = block_layout_of(item->row->format);
-    const unsigned unit = UNIT_N * UNIT_K / 8 * prepack_bits(item->row->format);
+    const unit_extent unit = prepack_unit(item->row->format);
     if (blocks)
-        put(text, "ceil(%s / %d) * (ceil(%s / %d) * %u + %s / %u * %u)", n, UNIT_N, k, UNIT_K, unit, k,
-            blocks->elements, UNIT_N * prepack_header_bytes(blocks));
+        put(text, "ceil(%s / %d) * (ceil(%s / %u) * %u + %s / %u * %u)", n, UNIT_N, k, unit.elements,
+            unit.bytes, k, blocks->elements, UNIT_N * prepack_header_bytes(blocks));
     else
-        put(text, "ceil(%s / %d) * ceil(%s / %d) * %u", n, UNIT_N, k, UNIT_K, unit);
+        put(text, "ceil(%s / %d) * ceil(%s / %u) * %u", n, UNIT_N, k, unit.elements, unit.bytes);
 }
 
 /* The number of outputs of a product's weights, and the terms per sum. */

@@ -1,0 +1,117 @@
+/* Weights in FP8 in the tile kernel. */
+#include "kernels/tensor/w_fp8.h"
+
+enum { PIECE_BYTES = 16, LINE_BYTES = TILE_BYTES / 128, LINE_PIECES = LINE_BYTES / PIECE_BYTES };
+enum { LINES_APART = TILE_THREADS / LINE_PIECES }; /* of the pieces of a thread */
+
+bool fp8_along_n(const tile *t)
+{
+    return t->form.unit_elements == 2 && t->spec->reduction == KERNEL_K_ROWS;
+}
+
+const kernel_row *fp8_pairs_row(void)
+{
+    return kernel_find("matmul_plain_f16");
+}
+
+/* ---- [K, N] ---- */
+
+/* Bytes from the start of a tile to a piece of the line of a k (u32 all). */
+static ptx_val line_place(ptx_builder *b, ptx_val k, ptx_val piece)
+{
+    ptx_val key = ptx_bfi(b, ptx_bfe(b, k, 2, 2), ptx_and(b, k, 1), 1, 2);
+    return ptx_mad(b, k, LINE_BYTES, ptx_shl(b, ptx_xor(b, piece, key), 4));
+}
+
+/* The line of a thread's first piece, and the piece. */
+static ptx_val line_of_thread(ptx_builder *b)
+{
+    return ptx_shr(b, ptx_tid_x(b), ceil_log2(LINE_PIECES));
+}
+
+static ptx_val piece_of_thread(ptx_builder *b)
+{
+    return ptx_and(b, ptx_tid_x(b), LINE_PIECES - 1);
+}
+
+/* Where the weight of k and n (u32) lies. */
+static ptx_val code_address(ptx_builder *b, const tile *t, ptx_val k, ptx_val n)
+{
+    return ptx_add(b, t->w.codes,
+                   ptx_mad(b, ptx_cvt(b, PTX_U64, k), t->args.outputs, ptx_cvt(b, PTX_U64, n)));
+}
+
+ptx_val fp8_w_aligned(ptx_builder *b, const tile *t)
+{
+    ptx_val columns = t->spec->gated ? ptx_or(b, t->args.outputs, t->args.n) : t->args.outputs;
+    ptx_val rest = ptx_and(b, columns, ptx_u64(b, PIECE_BYTES - 1));
+    return ptx_setp_and(b, PTX_EQ, rest, ptx_u64(b, 0), emit_aligned(b, t->w.codes, LOAD_BYTES));
+}
+
+/* What lies behind the last k is taken from the first, and never used. */
+void fp8_w_fetch(ptx_builder *b, const tile *t, ptx_val k0, fetched *f)
+{
+    ptx_val n = w_output(b, &t->w, ptx_shl(b, piece_of_thread(b), 4), PIECE_BYTES);
+    ptx_val all = ptx_cvt(b, PTX_U32, t->args.k);
+    *f = (fetched){.k = ptx_mad(b, k0, 2, line_of_thread(b))};
+    for (unsigned i = 0; i < THREAD_PIECES; i++) {
+        ptx_val k = i ? ptx_add(b, f->k, (int)(i * LINES_APART)) : f->k;
+        ptx_val known = ptx_selp(b, k, ptx_u32(b, 0), ptx_setp(b, PTX_LT, k, all));
+        emit_load_words(b, code_address(b, t, known, n), 0, 4, &f->word[4 * i]);
+    }
+}
+
+void fp8_w_put(ptx_builder *b, const tile *t, const fetched *f, ptx_val tile)
+{
+    ptx_val to = ptx_add(b, tile, line_place(b, line_of_thread(b), piece_of_thread(b)));
+    ptx_val all = ptx_cvt(b, PTX_U32, t->args.k);
+    for (unsigned i = 0; i < THREAD_PIECES; i++) {
+        ptx_val k = i ? ptx_add(b, f->k, (int)(i * LINES_APART)) : f->k, words[4];
+        ptx_val exists = ptx_setp(b, PTX_LT, k, all);
+        for (unsigned c = 0; c < 4; c++)
+            words[c] = ptx_selp(b, f->word[4 * i + c], ptx_u32(b, 0), exists);
+        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)(i * LINES_APART * LINE_BYTES), words, 4);
+    }
+}
+
+ptx_val fp8_w_place(ptx_builder *b, const tile *t, ptx_val piece)
+{
+    ptx_val row = ptx_and(b, t->lane, 7), matrix = ptx_shr(b, t->lane, 3);
+    ptx_val in_four = ptx_bfi(b, matrix, ptx_and(b, row, 1), 1, 1);
+    ptx_val in_step = ptx_bfi(b, ptx_shr(b, matrix, 1), ptx_shr(b, row, 1), 2, 1);
+    return line_place(b, ptx_bfi(b, in_step, in_four, 2, 3), piece);
+}
+
+void fp8_w_fragments(ptx_builder *b, ptx_val from, unsigned step, ptx_val even[2], ptx_val odd[2])
+{
+    ptx_val out[4];
+    ptx_ldmatrix_trans(b, from, (int)(32 * step * LINE_BYTES), out, 4);
+    for (unsigned i = 0; i < 2; i++) {
+        even[i] = ptx_prmt(b, out[2 * i], out[2 * i + 1], ptx_u32(b, 0x6420));
+        odd[i] = ptx_prmt(b, out[2 * i], out[2 * i + 1], ptx_u32(b, 0x7531));
+    }
+}
+
+/* ---- One by one ---- */
+
+void fp8_w_put_slowly(ptx_builder *b, const tile *t, ptx_val k0, ptx_val tile)
+{
+    const bool along_n = fp8_along_n(t);
+    const unsigned run = along_n ? t->shape.n : 2 * t->shape.k; /* neighbouring threads take neighbours in memory */
+    const w_tile *w = &t->w;
+    ptx_val i = ptx_for(b, ptx_tid_x(b), ptx_u32(b, TILE_BYTES), TILE_THREADS);
+    ptx_val line = ptx_shr(b, i, ceil_log2(run)), at = ptx_and(b, i, (int)run - 1);
+    ptx_val n = w_output(b, w, along_n ? at : line, 1), k = ptx_mad(b, k0, 2, along_n ? line : at);
+    ptx_val value = ptx_var(b, ptx_u32(b, 0)), piece = ptx_shr(b, at, 4);
+    ptx_if(b, ptx_setp(b, PTX_LT, k, ptx_cvt(b, PTX_U32, t->args.k)));
+    ptx_val from = code_address(b, t, k, n);
+    if (!along_n)
+        from = ptx_add(b, w->codes,
+                       ptx_mad(b, ptx_cvt(b, PTX_U64, n), t->args.k, ptx_cvt(b, PTX_U64, k)));
+    ptx_assign(b, value, ptx_cvt(b, PTX_U32, ptx_ld_global_nc(b, PTX_U8, from, 0)));
+    ptx_end_if(b);
+    ptx_val place =
+        along_n ? ptx_add(b, tile, line_place(b, line, piece)) : w_piece_address(b, w, tile, line, piece);
+    ptx_st_as(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_U8, ptx_add(b, place, ptx_and(b, at, 15)), 0, value);
+    ptx_end_for(b);
+}
