@@ -11,6 +11,7 @@ typedef struct choice {
 
 #define KN       "reduction=rows groups=columns "
 #define GEMV     KERNEL_PRODUCT_GEMV
+#define RAGGED   KERNEL_PRODUCT_RAGGED
 #define BLOCKS   KERNEL_PRODUCT_BLOCKS
 #define COLUMNS  KERNEL_PRODUCT_COLUMNS
 #define STAGED   KERNEL_PRODUCT_STAGED
@@ -23,10 +24,15 @@ static const choice choices[] = {
     {"matmul_int4", "groups=rows", 64, 4096, 16, 0, GEMV, 16},
     {"matmul_int4", "groups=rows", 64, 4096, 64, 8, GEMV, 8},
     {"matmul_plain_f16", "", 7, 24, 3, 0, GEMV, 4},
-    {"matmul_int4", "groups=rows", 64, 4104, 1, 0, STAGED, 1},
-    {"matmul_int4", "groups=rows group_size=8", 64, 4096, 1, 0, STAGED, 1},
-    {"matmul_int6", "groups=rows", 64, 4096, 1, 0, STAGED, 1},
-    {"matmul_int8", "groups=rows", 64, 4095, 16, 0, STAGED, 8},
+    /* [N, K]: other rows, widths and groups */
+    {"matmul_int4", "groups=rows", 64, 4104, 1, 0, RAGGED, 1},
+    {"matmul_int4", "groups=rows group_size=8", 64, 4096, 1, 0, RAGGED, 1},
+    {"matmul_int4", "groups=rows group_size=4", 64, 4096, 16, 0, STAGED, 16},
+    {"matmul_int4", "group_size=4095", 64, 4095, 16, 0, RAGGED, 16},
+    {"matmul_int4", "group_size=24", 64, 4095, 16, 0, STAGED, 16},
+    {"matmul_int6", "groups=rows", 64, 4096, 1, 0, RAGGED, 1},
+    {"matmul_int8", "groups=rows", 64, 4095, 16, 0, RAGGED, 16},
+    {"matmul_plain_f16", "", 7, 4095, 3, 0, RAGGED, 4},
     /* Blocks */
     {"matmul_gguf_q4_k", "", 64, 4096, 16, 0, BLOCKS, 16},
     {"matmul_gguf_q4_k", "gated=yes", 64, 4096, 16, 0, BLOCKS, 8},

@@ -12,11 +12,8 @@ enum { FEW_ROWS = 16 };
 static const struct {
     kernel_product product;
     uint64_t tile_rows;
-} few_rows[] = {{KERNEL_PRODUCT_GEMV, 16},
-                {KERNEL_PRODUCT_BLOCKS, 16},
-                {KERNEL_PRODUCT_BLOCKS, 8},
-                {KERNEL_PRODUCT_COLUMNS, 16},
-                {KERNEL_PRODUCT_COLUMNS, 8}};
+} few_rows[] = {{KERNEL_PRODUCT_GEMV, 16},  {KERNEL_PRODUCT_RAGGED, 16},  {KERNEL_PRODUCT_BLOCKS, 16},
+                {KERNEL_PRODUCT_BLOCKS, 8}, {KERNEL_PRODUCT_COLUMNS, 16}, {KERNEL_PRODUCT_COLUMNS, 8}};
 
 /* The least power of two that has all rows, up to a limit. */
 static uint64_t rows_of_tile(uint64_t m, uint64_t most)
@@ -65,5 +62,5 @@ void kernel_product_choose(const kernel_row *row, const kernel_problem *problem,
         return;
     }
     spec->product = KERNEL_PRODUCT_STAGED;
-    spec->tile_rows = rows_of_tile(together, 8);
+    spec->tile_rows = rows_of_tile(together, FEW_ROWS);
 }
