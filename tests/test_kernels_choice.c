@@ -42,7 +42,7 @@ static const choice choices[] = {
     {"matmul_int4_zp", KN "layout=awq zero_packed=yes", 4096, 64, 16, 0, COLUMNS, 16},
     {"matmul_int4_zp", KN "layout=awq zero_packed=yes gated=yes", 4096, 64, 16, 0, COLUMNS, 16},
     {"matmul_int4_zp", KN "layout=interleaved zero_packed=yes group_index=yes", 4096, 64, 1, 0, COLUMNS, 1},
-    {"matmul_int3_zp", KN "layout=interleaved zero_packed=yes", 4096, 64, 16, 0, COLUMNS, 8},
+    {"matmul_int3_zp", KN "layout=interleaved zero_packed=yes", 4096, 64, 16, 0, COLUMNS, 16},
     {"matmul_int8", KN, 4096, 72, 12, 2, COLUMNS, 8},
     {"matmul_int8", KN, 4096, 68, 1, 0, STAGED, 1},
     {"matmul_int8", KN, 4097, 64, 1, 0, STAGED, 1},
