@@ -35,7 +35,7 @@ static const choice choices[] = {
     {"matmul_plain_f16", "", 7, 4095, 3, 0, RAGGED, 4},
     /* Blocks */
     {"matmul_gguf_q4_k", "", 64, 4096, 16, 0, BLOCKS, 16},
-    {"matmul_gguf_q4_k", "gated=yes", 64, 4096, 16, 0, BLOCKS, 8},
+    {"matmul_gguf_q4_k", "gated=yes", 64, 4096, 16, 0, BLOCKS, 16},
     {"matmul_gguf_q6_k", "", 64, 4096, 40, 8, BLOCKS, 8},
     {"matmul_gguf_tq1_0", "", 64, 4096, 1, 0, STAGED, 1},
     /* [K, N] */
@@ -44,7 +44,7 @@ static const choice choices[] = {
     {"matmul_int4_zp", KN "layout=interleaved zero_packed=yes group_index=yes", 4096, 64, 1, 0, COLUMNS, 1},
     {"matmul_int3_zp", KN "layout=interleaved zero_packed=yes", 4096, 64, 16, 0, COLUMNS, 16},
     {"matmul_int8", KN, 4096, 72, 12, 2, COLUMNS, 8},
-    {"matmul_int8", KN, 4096, 68, 1, 0, STAGED, 1},
+    {"matmul_int8", KN, 4096, 68, 16, 0, STAGED, 16},
     {"matmul_int8", KN, 4097, 64, 1, 0, STAGED, 1},
     {"matmul_int6", KN, 4096, 64, 1, 0, STAGED, 1},
     {"matmul_plain_f16", "reduction=rows", 4096, 36, 16, 0, COLUMNS, 16},
