@@ -27,6 +27,7 @@ typedef enum { KERNEL_K_COLUMNS, KERNEL_K_ROWS } kernel_reduction;
 typedef enum {
     KERNEL_PRODUCT_STAGED, /* weights pass through shared memory as f32: any format, any shape */
     KERNEL_PRODUCT_GEMV,   /* few rows, codes along K: weights are decoded in registers */
+    KERNEL_PRODUCT_RAGGED, /* the same where rows do not fill 16 bytes, and for codes of 3, 5 and 6 bits */
     KERNEL_PRODUCT_BLOCKS, /* few rows, GGUF blocks: they are decoded in registers */
     KERNEL_PRODUCT_COLUMNS, /* few rows, weights [K, N]: decoded in registers */
     KERNEL_PRODUCT_LANEWISE, /* many rows: tiles of outputs, one lane after another */

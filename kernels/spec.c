@@ -68,14 +68,13 @@ static const choice alphas[] = {{"none", QDNN_ALPHA_NONE},
                                 {0}};
 static const choice biases[] = {
     {"none", 0}, {"f32", QDNN_DATA_F32}, {"f16", QDNN_DATA_F16}, {"bf16", QDNN_DATA_BF16}, {0}};
-static const choice activations[] = {{"none", QDNN_ACTIVATION_NONE},
-                                     {"relu", QDNN_ACTIVATION_RELU},
-                                     {"gelu_tanh", QDNN_ACTIVATION_GELU_TANH},
-                                     {"gelu_erf", QDNN_ACTIVATION_GELU_ERF},
-                                     {"silu", QDNN_ACTIVATION_SILU},
-                                     {0}};
+static const choice activations[] = {
+    {"none", QDNN_ACTIVATION_NONE},           {"relu", QDNN_ACTIVATION_RELU},
+    {"gelu_tanh", QDNN_ACTIVATION_GELU_TANH}, {"gelu_erf", QDNN_ACTIVATION_GELU_ERF},
+    {"silu", QDNN_ACTIVATION_SILU},           {0}};
 static const choice products[] = {{"staged", KERNEL_PRODUCT_STAGED},
                                   {"gemv", KERNEL_PRODUCT_GEMV},
+                                  {"ragged", KERNEL_PRODUCT_RAGGED},
                                   {"blocks", KERNEL_PRODUCT_BLOCKS},
                                   {"columns", KERNEL_PRODUCT_COLUMNS},
                                   {"lanewise", KERNEL_PRODUCT_LANEWISE},

@@ -72,7 +72,8 @@ void matrix_write(ptx_builder *b, const matrix *m, const matrix_part *part, elem
 
 enum { PATCH_ROWS_MAX = 32, PATCH_WORDS_MAX = 64 };
 
-/* How many columns a lane has, and how many rows a patch. Layouts in column streams take as many rows as fill words. */
+/* How many columns a lane has, and how many rows a patch. Layouts in column streams take as many rows as fill words; a
+ * patch that is only read may have 8 of them. */
 unsigned patch_width(const coding *c);
 unsigned patch_rows(const coding *c);
 /* Whether each column has numbers of its own that take 4 bytes: a lane that loads them for itself had better have four

@@ -88,9 +88,15 @@ unsigned patch_codes_align(const coding *c)
 
 /* ---- Column streams ---- */
 
+/* Eight rows of a column stream that is only read: their codes may begin anywhere in a word. */
+static bool begins_anywhere(const coding *c, const patch *p)
+{
+    return p->rows * bits_of(c) % 32 != 0;
+}
+
 static unsigned words_down(const coding *c, const patch *p)
 {
-    return p->rows * bits_of(c) / 32;
+    return begins_anywhere(c, p) ? quads_words(bits_of(c), p->rows) : p->rows * bits_of(c) / 32;
 }
 
 static ptx_val column_words(ptx_builder *b, const matrix *m, const patch *p)
@@ -99,8 +105,31 @@ static ptx_val column_words(ptx_builder *b, const matrix *m, const patch *p)
     return ptx_at(b, m->q.codes, ptx_mad(b, word, m->columns, p->column), 4);
 }
 
+/* Words from where the codes begin on. The last one is not read where they do not reach it: it may not exist. */
+static void load_part(ptx_builder *b, const matrix *m, patch *p)
+{
+    const unsigned bits = bits_of(&m->q.coding), count = words_down(&m->q.coding, p);
+    ptx_val address = column_words(b, m, p), stride = ptx_shl(b, m->columns, 2);
+    ptx_val shift = ptx_and(b, ptx_mul(b, ptx_cvt(b, PTX_U32, p->row), (int)bits), 31);
+    ptx_val end = ptx_add(b, shift, (int)(p->rows * bits));
+    for (unsigned w = 0; w < count; w++) {
+        emit_load_words(b, address, 0, p->width, &p->words[w * p->width]);
+        ptx_val reaches = ptx_setp(b, PTX_GT, end, (int)(32 * (w + 1)));
+        address = ptx_add(b, address, ptx_selp(b, stride, ptx_u64(b, 0), reaches));
+    }
+    for (unsigned w = 0; w < count; w++)
+        for (unsigned k = 0; k < p->width; k++) {
+            ptx_val *word = &p->words[w * p->width + k];
+            *word = w + 1 < count ? ptx_shf_r(b, word[0], word[p->width], shift) : ptx_shr(b, word[0], shift);
+        }
+}
+
 static void load_columns(ptx_builder *b, const matrix *m, patch *p)
 {
+    if (begins_anywhere(&m->q.coding, p)) {
+        load_part(b, m, p);
+        return;
+    }
     ptx_val address = column_words(b, m, p), stride = ptx_shl(b, m->columns, 2);
     for (unsigned w = 0; w < words_down(&m->q.coding, p); w++) {
         emit_load_words(b, address, 0, p->width, &p->words[w * p->width]);

@@ -40,11 +40,17 @@ unsigned blocks_window(const block_layout *layout, const kernel_spec *spec)
     return window;
 }
 
+/* Of a gated pair with many rows, neighbouring teams have a and b. */
+static bool halves_are_apart(const kernel_spec *spec)
+{
+    return spec->gated && spec->tile_rows > ROWS_OF_TWO;
+}
+
 static unsigned outputs_of_team(const kernel_row *row, const kernel_spec *spec)
 {
     const block_layout *layout = block_layout_of(row->format);
     if (spec->gated)
-        return 2;
+        return halves_are_apart(spec) ? 1 : 2;
     if (blocks_are_direct(layout) && spec->tile_rows == 1)
         return 4;
     return spec->tile_rows > ROWS_OF_TWO ? 1 : 2;
@@ -53,7 +59,7 @@ static unsigned outputs_of_team(const kernel_row *row, const kernel_spec *spec)
 static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
 {
     const unsigned teams = blocks_warps(block_layout_of(row->format)) * WARP / TEAM;
-    return spec->gated ? teams : teams * outputs_of_team(row, spec);
+    return teams * outputs_of_team(row, spec) / (spec->gated ? 2 : 1);
 }
 
 static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
@@ -64,11 +70,10 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
         snprintf(error, error_size, "product blocks takes GGUF blocks other than TQ1_0");
         return false;
     }
-    const int most = spec->gated ? ROWS_OF_TWO : BLOCKS_ROWS_MAX;
-    if (spec->tile_rows <= (uint64_t)most)
+    if (spec->tile_rows <= BLOCKS_ROWS_MAX)
         return true;
-    snprintf(error, error_size, "tile_rows is %llu; product blocks takes 1 to %d here",
-             (unsigned long long)spec->tile_rows, most);
+    snprintf(error, error_size, "tile_rows is %llu; product blocks takes 1 to %d",
+             (unsigned long long)spec->tile_rows, BLOCKS_ROWS_MAX);
     return false;
 }
 
@@ -281,8 +286,12 @@ static void finish(ptx_builder *b, const blocks *s)
         ptx_val stored = ptx_setp_and(b, PTX_LT, n, s->args.n, row_tile_has(b, &s->at, row));
         if (joined.is_first.kind != PTX_NOTHING)
             stored = ptx_and(b, stored, joined.is_first);
+        if (halves_are_apart(s->spec)) {
+            sums[1][i] = ptx_shfl_bfly(b, sums[0][i], TEAM);
+            stored = ptx_setp_and(b, PTX_EQ, ptx_and(b, s->team, 1), 0, stored);
+        }
         ptx_if(b, stored);
-        for (unsigned pair = 0; pair < s->outputs / each; pair++)
+        for (unsigned pair = 0; pair < (s->spec->gated ? 2 : 1); pair++)
             both[pair] = row_tile_sum(b, &s->at, sums[pair][i]);
         epilogue_store(b, &e, row_tile_row(b, &s->at, row, stored), n, both, s->at.expert);
         ptx_end_if(b);
@@ -298,11 +307,15 @@ static void begin_outputs(ptx_builder *b, blocks *s)
     const unsigned each = s->spec->gated ? 1 : s->outputs;
     ptx_val row_bytes =
         ptx_mul(b, ptx_shr(b, s->args.k, ceil_log2(layout->elements)), ptx_u64(b, layout->bytes));
-    ptx_val number = ptx_mad(b, ptx_ctaid_x(b), (int)s->teams, s->team);
+    const bool apart = halves_are_apart(s->spec);
+    ptx_val number = ptx_mad(b, ptx_ctaid_x(b), (int)(apart ? s->teams / 2 : s->teams),
+                             apart ? ptx_shr(b, s->team, 1) : s->team);
     s->n = ptx_mul_wide(b, number, ptx_u32(b, each));
     ptx_val row = ptx_min(b, s->n, ptx_sub(b, s->args.n, ptx_u64(b, 1)));
+    if (apart)
+        row = ptx_mad(b, ptx_cvt(b, PTX_U64, ptx_and(b, s->team, 1)), s->args.n, row);
     s->rows_at[0] = ptx_mad(b, row, row_bytes, s->args.all.operand[QDNN_OPERAND_CODES]);
-    if (s->spec->gated)
+    if (s->outputs > each)
         s->rows_at[1] = ptx_mad(b, s->args.n, row_bytes, s->rows_at[0]);
     for (unsigned o = 1; o < each; o++) {
         ptx_val exists = ptx_setp(b, PTX_LT, ptx_add(b, s->n, ptx_u64(b, o)), s->args.n);

@@ -137,6 +137,8 @@ static const column_format column_formats[] = {
     {"words_minimum", "dequantize_int4_min", 128, {WORDS, "zero=f16"}},
     {"gptq_2", "dequantize_int2_zp", 128, {WORDS, "zero_packed=yes", "scale=f16"}},
     {"gptq_3", "dequantize_int3_zp", 64, {WORDS, "zero_packed=yes", "scale=f16", "zero_minus_one=yes"}},
+    {"words_5", "dequantize_int5_zp", 32, {WORDS, "zero=u8", "scale=f16"}},
+    {"words_6", "dequantize_int6", 64, {WORDS, "scale=f16"}},
     {"gptq_4", "dequantize_int4_zp", 128, {WORDS, "zero_packed=yes", "scale=f16", "zero_minus_one=yes"}},
     {"gptq_4_wraps",
      "dequantize_int4_zp",
@@ -232,10 +234,10 @@ static product_case product_of_columns(const column_format *f, const column_case
     return p;
 }
 
-/* Whether 16 rows of x go through the weights once: not where a word of codes is too long for a thread's share. */
-static bool streams_once(const column_format *f)
+/* Whether the kernel serves the format: codes of 6 bits along N it does not. */
+static bool is_served(const column_format *f)
 {
-    return strcmp(f->name, "gptq_3") != 0 && strcmp(f->name, "six_bits") != 0;
+    return strcmp(f->name, "six_bits") != 0;
 }
 
 TEST_ROWS(ParityFewRows, Columns, column_formats)
@@ -245,7 +247,7 @@ TEST_ROWS(ParityFewRows, Columns, column_formats)
         qdnnHandle_t handle = ptxvm_begin(sms[(index + i) % LENGTH(sms)], 0, "all", "stderr");
         product_case c =
             product_of_columns(&column_formats[index], &column_cases[i], (uint32_t)(index + 31 * i + 1));
-        if (column_cases[i].m == 16 && streams_once(&column_formats[index]))
+        if (column_cases[i].m == 16 && is_served(&column_formats[index]))
             c.choice = "kernel columns with tiles of 16 rows";
         bool alive = handle && product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
         ptxvm_end(handle);
