@@ -9,7 +9,7 @@
 #include "bench/sass/sass.h"
 #include "kernels/kernels.h"
 
-enum { SIDE = 4096 };
+enum { SIDE = 4096, MXFP4_BYTES = 17 };
 
 static const char *const sms[] = {"sm_75",  "sm_80",  "sm_90",  "sm_100",
                                   "sm_103", "sm_110", "sm_120", "sm_121"};
@@ -97,6 +97,14 @@ static bool set_settings(run *r)
     return true;
 }
 
+/* Codes are any bytes; those of blocks are less than 64, which keeps f16 scales among them small, but for E8M0 scales. */
+static uint8_t code_byte(const run *r, uint64_t i, uint8_t random)
+{
+    if (strcmp(r->c->kernel, "matmul_gguf_mxfp4") == 0 && i % MXFP4_BYTES == 0)
+        return 0x78;
+    return random & (kernel_columns_multiple(r->row) > 1 ? 0x3F : 0xFF);
+}
+
 /* Ordinary numbers: codes are any bytes, but for scales, zeros and x. */
 static void fill(const run *r, qdnnOperand_t operand, uint8_t *bytes, uint64_t count)
 {
@@ -119,8 +127,7 @@ static void fill(const run *r, qdnnOperand_t operand, uint8_t *bytes, uint64_t c
         seed = seed * 1664525 + 1013904223;
         switch (operand) {
         case QDNN_OPERAND_CODES:
-            bytes[i] = (uint8_t)(seed >> 24) &
-                       (kernel_columns_multiple(r->row) > 1 ? 0x3F : 0xFF); /* scales in blocks */
+            bytes[i] = code_byte(r, i, (uint8_t)(seed >> 24));
             break;
         case QDNN_OPERAND_ZERO:
             bytes[i] = 8;

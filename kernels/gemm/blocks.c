@@ -8,9 +8,12 @@
 #include <stdio.h>
 
 enum {
-    WINDOW = 16,      /* rounds of x in shared memory, times rows of x */
-    X_PAIR_BYTES = 8, /* of two chunks' x, side by side */
-    ROWS_OF_TWO = 8   /* of x, at most, for two outputs: registers do not suffice for more */
+    WINDOW = 16,             /* rounds of x in shared memory, times rows of x */
+    ONE_BITS = 127 << 23,    /* the f32 1 */
+    UNIT_OF_ONE = 128 << 23, /* 2^(e - 128) */
+    X_PAIR_BYTES = 8,        /* of two chunks' x, side by side */
+    ROWS_IN_UNITS = 4,
+    ROWS_OF_TWO = 8 /* of x, at most, for two outputs: registers do not suffice for more */
 };
 
 /* ---- Shape ---- */
@@ -132,6 +135,41 @@ static void begin_sums(ptx_builder *b, blocks *s)
                 s->sums[m][o][a] = ptx_var(b, s->pairs ? ptx_bits(b, PTX_F32X2, 0) : ptx_f32(b, 0));
 }
 
+/* Multiplies the sums of an output by a power of two. */
+static void scale_sums(ptx_builder *b, const blocks *s, unsigned o, ptx_val factor)
+{
+    if (s->pairs)
+        factor = ptx_pack2(b, PTX_F32X2, factor, factor);
+    for (unsigned m = 0; m < s->rows; m++)
+        for (unsigned a = 0; a < (s->pairs ? TEAM_CHUNKS / 2 : TEAM_CHUNKS); a++)
+            ptx_assign(b, s->sums[m][o][a], ptx_mul(b, s->sums[m][o][a], factor));
+}
+
+/* 2^((from - to) / 2^23), of units as they are kept. */
+static ptx_val ratio_of_units(ptx_builder *b, ptx_val from, ptx_val to)
+{
+    return ptx_as(b, PTX_F32, ptx_add(b, ptx_sub(b, from, to), ptx_u32(b, ONE_BITS)));
+}
+
+static void begin_units(ptx_builder *b, blocks *s)
+{
+    for (unsigned o = 0; o < s->outputs && s->reader.in_units; o++)
+        s->units[o] = ptx_var(b, ptx_u32(b, UNIT_OF_ONE));
+}
+
+/* Sums in units of 1. */
+static void end_units(ptx_builder *b, const blocks *s)
+{
+    for (unsigned o = 0; o < s->outputs && s->reader.in_units; o++)
+        scale_sums(b, s, o, ratio_of_units(b, s->units[o], ptx_u32(b, UNIT_OF_ONE)));
+}
+
+static void next_unit(ptx_builder *b, const blocks *s, unsigned o, ptx_val unit)
+{
+    scale_sums(b, s, o, ratio_of_units(b, s->units[o], unit));
+    ptx_assign(b, s->units[o], unit);
+}
+
 static void clear_sums(ptx_builder *b, const blocks *s)
 {
     for (unsigned m = 0; m < s->rows; m++)
@@ -203,6 +241,8 @@ static void add_chunk_pair(ptx_builder *b, const blocks *s, const block_values *
 void blocks_add_round(ptx_builder *b, const blocks *s, const block_values *values, ptx_val x_at, int x_more)
 {
     const bool by_table = values->way == BLOCK_BY_TABLE;
+    for (unsigned o = 0; o < s->outputs && values[o].unit.kind != PTX_NOTHING; o++)
+        next_unit(b, s, o, values[o].unit);
     for (unsigned a = 0; a < (s->pairs || by_table ? TEAM_CHUNKS / 2 : TEAM_CHUNKS); a++)
         (s->pairs   ? add_chunk_pair
          : by_table ? add_chunks_by_table
@@ -346,6 +386,14 @@ ptx_val blocks_shared(ptx_builder *b, blocks *s, const char *name, unsigned byte
     return at;
 }
 
+/* Where scales are powers of two and x is known to be far from underflow. With more rows, weights are scaled in fewer instructions
+ * than sums. */
+static bool sums_are_in_units(const blocks *s)
+{
+    return s->share.fast == BLOCK_BY_TABLE && s->share.layout->scales == &scales_e8m0 &&
+           s->spec->data == QDNN_DATA_F16 && s->rows <= ROWS_IN_UNITS;
+}
+
 static void numbers_of_byte(ptx_builder *b, const void *user, ptx_val byte, ptx_val out[2])
 {
     const codec_state *state = user;
@@ -376,10 +424,11 @@ static void begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
                   .pairs = has_f32x2(b),
                   .args = gemm_declare(b, row, spec)};
     block_share_of(layout, &s->share);
-    if (layout->table && !has_room(b))
+    s->between = layout->table && !has_room(b) && spec->tile_rows == 1;
+    if (layout->table && !has_room(b) && !s->between)
         s->share.fast = BLOCK_PLAIN;
     lane_map_make(block_share_lane, &s->share, TEAM, TEAM_CHUNKS, &s->map);
-    s->window = blocks_window(layout, spec);
+    s->window = blocks_window(layout, spec) / (s->between ? 2 : 1);
     s->state = block_open(b, layout);
     ptx_val lane = ptx_laneid(b);
     s->thread = ptx_and(b, lane, TEAM - 1);
@@ -387,7 +436,7 @@ static void begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     if (shared_of(row, spec))
         s->dynamic = ptx_shared_dynamic(b, BYTE_TABLE_RUN);
     begin_x(b, s);
-    s->reader = block_reader_begin(b, &s->share, &s->state, s->thread);
+    s->reader = block_reader_begin(b, &s->share, &s->state, s->thread, sums_are_in_units(s));
     if (s->share.fast == BLOCK_BY_TABLE)
         s->reader.table = byte_table_fill(b, s->dynamic, s->warps * WARP, 2, numbers_of_byte, &s->state);
 }
@@ -402,10 +451,12 @@ static void begin_tile(ptx_builder *b, blocks *s)
     begin_outputs(b, s);
 }
 
-/* Whether the cheap decode has met numbers that it does not serve; in one block of threads all agree. */
+/* Whether a fast decode has met numbers that it does not serve; in one block of threads all agree. */
 static ptx_val went_wrong(ptx_builder *b, const blocks *s)
 {
     ptx_val wrong = {0};
+    if (s->reader.in_units)
+        wrong = ptx_setp(b, PTX_GT, s->reader.seen, 63);
     if (s->x.largest.kind != PTX_NOTHING)
         wrong = ptx_setp(b, PTX_GE, s->x.largest, ptx_f32(b, ldexpf(1, X_EXPONENT_MAX)));
     if (s->reader.guard.kind != PTX_NOTHING)
@@ -418,13 +469,16 @@ static ptx_val went_wrong(ptx_builder *b, const blocks *s)
 static void multiply(ptx_builder *b, blocks *s)
 {
     const bool direct = blocks_are_direct(s->share.layout);
-    const bool guarded = s->x.largest.kind != PTX_NOTHING || s->reader.guard.kind != PTX_NOTHING;
+    const bool guarded =
+        s->x.largest.kind != PTX_NOTHING || s->reader.guard.kind != PTX_NOTHING || s->reader.in_units;
     begin_sums(b, s);
+    begin_units(b, s);
     ptx_val again = ptx_var(b, ptx_u32(b, !direct));
     if (direct) {
         blocks_direct_pass(b, s);
     } else {
         blocks_segments_pass(b, s);
+        end_units(b, s);
         ptx_assign(b, again, ptx_u32(b, 0));
     }
     if (guarded)

@@ -19,10 +19,11 @@ typedef struct blocks {
     codec_state state;
     lane_map map;
     block_reader reader;
-    unsigned warps, teams;               /* of a thread block */
-    unsigned rows, outputs;              /* of x; of the weights, in each team */
-    unsigned window;                     /* rounds */
-    bool pairs;                          /* accumulators lie in pairs, for fma on f32x2 */
+    unsigned warps, teams;  /* of a thread block */
+    unsigned rows, outputs; /* of x; of the weights, in each team */
+    unsigned window;        /* rounds */
+    bool between; /* blocks lie between the entries of a table, as x does: there is no room beside it */
+    bool pairs;   /* accumulators lie in pairs, for fma on f32x2 */
     ptx_val thread, team;                /* u32: number in the team; of the team in the block */
     ptx_val rounds;                      /* u32 */
     row_tile at;                         /* the rows of x */
@@ -34,6 +35,8 @@ typedef struct blocks {
     ptx_val x_mine; /* u32: where this thread's x begins in a round */
     ptx_val sums[BLOCKS_ROWS_MAX][BLOCKS_OUTPUTS_MAX]
                 [TEAM_CHUNKS]; /* variables; of pairs, f32x2 in the first half */
+    ptx_val
+        units[BLOCKS_OUTPUTS_MAX]; /* variables u32, where sums are in units: those of the blocks before */
 } blocks;
 
 /* Warps of a thread block. */

@@ -256,6 +256,68 @@ TEST_ROWS(ParityFewRows, Columns, column_formats)
     }
 }
 
+/* ---- Sums in units of the scales of blocks ---- */
+
+/* The exponents of MXFP4's blocks: least and largest that keep sums in units, one beyond them, and blocks of zeros, whose exponents
+ * are any. */
+typedef enum exponents {
+    EXPONENTS_APART,
+    EXPONENT_BELOW,
+    EXPONENT_ABOVE,
+    EXPONENTS_OF_ZEROS,
+    EXPONENTS_ANY
+} exponents;
+
+static void set_exponents(exponents kind, uint8_t *blocks, size_t count)
+{
+    enum { BYTES = 17, LEAST = 96, LARGEST = 159 };
+    for (size_t i = 0; i < count; i++) {
+        uint8_t *block = &blocks[i * BYTES];
+        block[0] = i % 3 ? LEAST : LARGEST;
+        if (kind == EXPONENT_BELOW && i == count / 2)
+            block[0] = LEAST - 1;
+        if (kind == EXPONENT_ABOVE && i == count / 2)
+            block[0] = LARGEST + 1;
+        if (kind == EXPONENTS_ANY)
+            block[0] = (uint8_t)(37 * i);
+        if (kind == EXPONENTS_OF_ZEROS && i % 4 == 1) {
+            memset(block, i % 8 == 1 ? 0x08 : 0, BYTES);
+            block[0] = i % 8 == 1 ? 255 : 0;
+        }
+    }
+}
+
+TEST_CASE(ParityFewRows, UnitsOfBlocks)
+{
+    static const struct {
+        exponents exponents;
+        data_kind x;
+        int64_t m, k;
+        bool gated;
+    } cases[] = {
+        {EXPONENTS_APART, DATA_NORMAL, 1, 4096, false},  {EXPONENTS_APART, DATA_SUBNORMAL, 1, 2560, true},
+        {EXPONENTS_APART, DATA_SPECIAL, 2, 1024, false}, {EXPONENT_BELOW, DATA_NORMAL, 1, 1024, false},
+        {EXPONENT_ABOVE, DATA_NORMAL, 1, 1024, false},   {EXPONENTS_OF_ZEROS, DATA_NORMAL, 1, 2560, false},
+        {EXPONENTS_OF_ZEROS, DATA_HUGE, 4, 1024, false}, {EXPONENTS_ANY, DATA_NORMAL, 1, 512, false}};
+    static const char *const targets[] = {"sm_75", "sm_80", "sm_100"};
+    NEED_PTXVM;
+    for (int i = 0; i < LENGTH(cases) * LENGTH(targets); i++) {
+        const int k = i / LENGTH(targets);
+        qdnnHandle_t handle = ptxvm_begin(targets[i % LENGTH(targets)], 0, "all", "stderr");
+        block_case shape = {cases[k].m, 5, cases[k].k, 0, F16, cases[k].x, false, cases[k].gated, false};
+        product_case c = product_with_blocks(kernel_find("dequantize_gguf_mxfp4"), &shape, (uint32_t)i + 1);
+        product_operands o;
+        if (handle && product_operands_make(&c, &o)) {
+            set_exponents(cases[k].exponents, o.host[QDNN_OPERAND_CODES], o.bytes[QDNN_OPERAND_CODES] / 17);
+            ref_product_arrays arrays = product_arrays(&o, o.expected);
+            ref_product_exact(&o.product, &arrays);
+            CHECK(product_run_operands(handle, &c, BUFFER_EXACT, &o));
+            product_operands_free(&o);
+        }
+        ptxvm_end(handle);
+    }
+}
+
 /* Scales around the largest that cheap decodes serve, all alike, so that none of them is decoded the long way for another's
  * sake: bytes and nibbles, along K and along N. */
 TEST_CASE(ParityFewRows, LargeScales)
