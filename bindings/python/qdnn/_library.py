@@ -27,15 +27,20 @@ def _find_library():
     return "libqdnn.so.0.1"
 
 
+def _constants_in(text):
+    """Every `QDNN_NAME = number`, wherever a line ends."""
+    pairs = re.findall(r"\bQDNN_(\w+)\s*=\s*(-?(?:0x[0-9A-Fa-f]+|\d+))\b", text)
+    return {name: int(number, 0) for name, number in pairs}
+
+
 def _read_constants():
-    """Every `QDNN_NAME = number` in the headers, the only place that defines these numbers, which never change."""
+    """The constants of the headers, the only place that defines these numbers, which never change."""
     folder = _HERE / "include"
     if not folder.exists():
         folder = _SOURCE / "include" / "qdnn"
     found = {}
     for path in sorted(folder.glob("*.h")):
-        for name, number in re.findall(r"\bQDNN_(\w+) = (-?(?:0x[0-9A-Fa-f]+|\d+))\b", path.read_text()):
-            found[name] = int(number, 0)
+        found.update(_constants_in(path.read_text()))
     return found
 
 
