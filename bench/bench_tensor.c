@@ -128,7 +128,7 @@ typedef struct cost_case {
 } cost_case;
 
 #define TRANSPOSED "groups=rows scale_order=transposed "
-#define FP8 "groups=none x_fp8=e4m3 x_scale=yes alpha=column"
+#define FP8        "groups=none x_fp8=e4m3 x_scale=yes alpha=column"
 /* clang-format off */
 static const cost_case cases[] = {
     {"int4_g128", "matmul_int4",      TRANSPOSED "scale=f16",                false, true,  {3.5, 3.6, 5.0, 14}},
@@ -275,8 +275,8 @@ static void report_cost(const cost_run *r, uint64_t m, double asked)
              "%s, %s; %d registers, %d bytes spilled, %llu bank conflicts; %.1f decoding per "
              "mma; requested "
              "sectors %.2f of the least, %llu blocks",
-             s->is_sass ? "SASS" : "PTX", goal, s->registers, s->spill_bytes, (unsigned long long)s->bank_conflicts, s->dequant, s->requested,
-             (unsigned long long)s->blocks);
+             s->is_sass ? "SASS" : "PTX", goal, s->registers, s->spill_bytes,
+             (unsigned long long)s->bank_conflicts, s->dequant, s->requested, (unsigned long long)s->blocks);
     bench_report(name, s->issued, "per weight", note);
 }
 

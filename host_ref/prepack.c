@@ -37,7 +37,8 @@ code_place hr_packed_place(hr_units units, int64_t k_count, int64_t n, int64_t k
     if (together == 1)
         return (code_place){first + lane, LANES, bit};
     const int64_t word = bit / 32;
-    return (code_place){first + word / together * LANES * together + lane * together + word % together, 1, bit % 32};
+    return (code_place){first + word / together * LANES * together + lane * together + word % together, 1,
+                        bit % 32};
 }
 
 int64_t hr_prepacked_code_bytes(hr_units units, int64_t n, int64_t k)

@@ -172,12 +172,12 @@ static bool is_fp8(const kernel_row *row)
  * each target and kernel. bf16 has no tensor cores on sm_75, and some formats are not prepacked. */
 static int add_tensor(const kernel_row *row, const ptx_sm *sm, int turn, kernel_spec *specs, int count)
 {
-    static const kernel_product products[] = {KERNEL_PRODUCT_TILE,   KERNEL_PRODUCT_STREAM,
-                                              KERNEL_PRODUCT_TILE,   KERNEL_PRODUCT_STREAM,
-                                              KERNEL_PRODUCT_STRIPS, KERNEL_PRODUCT_TILE};
+    static const kernel_product products[] = {
+        KERNEL_PRODUCT_TILE,   KERNEL_PRODUCT_STREAM, KERNEL_PRODUCT_TILE,  KERNEL_PRODUCT_STREAM,
+        KERNEL_PRODUCT_STRIPS, KERNEL_PRODUCT_TILE,   KERNEL_PRODUCT_STREAM};
     if (kernel_operation_of(row) != KERNEL_MATMUL)
         return count;
-    const int ways = is_fp8(row) ? 6 : 5;
+    const int ways = is_fp8(row) ? 7 : 5;
     for (int i = 0; i < ways && count < GRID_MAX; i++) {
         kernel_spec spec = kernel_spec_default();
         char error[256];
@@ -188,7 +188,8 @@ static int add_tensor(const kernel_row *row, const ptx_sm *sm, int turn, kernel_
                          : products[i] == KERNEL_PRODUCT_TILE ? kernel_tile_rows(row, rows)
                                                               : kernel_stream_rows(row, rows);
         spec.grouped = turn / ways % 2;
-        if (i == 5) {
+        if (i >= 5) {
+            spec.reduction = turn / 2 % 2 ? KERNEL_K_ROWS : KERNEL_K_COLUMNS;
             spec.x_fp8 = turn % 2 ? QDNN_DATA_F8E5M2 : QDNN_DATA_F8E4M3;
             spec.x_scale = 1;
             spec.groups = QDNN_GROUPS_DEFAULT;

@@ -128,7 +128,7 @@ static qdnnStatus_t find_stride(const char *name, const struct qdnnTensorDescrip
         name);
 }
 
-static bool is_fp8(qdnnDataType_t type)
+bool matmul_type_is_fp8(qdnnDataType_t type)
 {
     return type == QDNN_DATA_F8E4M3 || type == QDNN_DATA_F8E5M2;
 }
@@ -136,7 +136,7 @@ static bool is_fp8(qdnnDataType_t type)
 qdnnDataType_t matmul_x_fp8(const matmul_call *c)
 {
     const qdnnDataType_t quantized = (qdnnDataType_t)c->matmul->values[QDNN_MATMUL_QUANTIZE_X];
-    return is_fp8(c->x->type) ? c->x->type : quantized;
+    return matmul_type_is_fp8(c->x->type) ? c->x->type : quantized;
 }
 
 static qdnnStatus_t check_type(const char *name, qdnnDataType_t type)
@@ -163,7 +163,7 @@ static qdnnStatus_t find_matrix(matmul_call *c)
     CHECK_STATUS(request_check_packed(w));
     c->shape.experts = experts;
     /* next to x in FP8, FP8 means the type of the codes; a request has a floating-point type there */
-    const qdnnDataType_t type = matmul_x_fp8(c) && is_fp8(w->type) ? QDNN_DATA_F16 : w->type;
+    const qdnnDataType_t type = matmul_x_fp8(c) && matmul_type_is_fp8(w->type) ? QDNN_DATA_F16 : w->type;
     return tensor_set(&c->matrix, type, 2, w->dims + rank - 2, NULL);
 }
 
@@ -198,7 +198,7 @@ static qdnnStatus_t find_shape(matmul_call *c)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "y is [%lld, %lld]; it must be [%lld, %lld]",
                           (long long)rows_of(y), (long long)y->dims[y->rank - 1], (long long)s->m,
                           (long long)s->n);
-    if (!is_fp8(x->type))
+    if (!matmul_type_is_fp8(x->type))
         CHECK_STATUS(check_type("x", x->type));
     CHECK_STATUS(check_type("y", y->type));
     CHECK_STATUS(find_stride("x", x, &s->x_stride));
@@ -271,7 +271,7 @@ static qdnnStatus_t check_fp8(const matmul_call *c, const matmul_way *way)
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
                           "%s %s; fix: set QDNN_MATMUL_ALGORITHM to QDNN_MATMUL_TENSOR, or with QDNN_MATMUL_AUTO "
                           "QDNN_MATMUL_FAMILY_BITS to 1",
-                          is_fp8(c->x->type) ? "x is" : "x is to be quantized to",
+                          matmul_type_is_fp8(c->x->type) ? "x is" : "x is to be quantized to",
                           qdnnGetDataTypeName(matmul_x_fp8(c)));
     if (c->matmul->values[QDNN_MATMUL_X_SCALE] && !matmul_x_fp8(c))
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,

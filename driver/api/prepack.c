@@ -27,7 +27,9 @@ static qdnnStatus_t find_matrix(const struct qdnnTensorDescriptor *w, struct qdn
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "w has %lld matrices; it must have 1 to 2^20",
                           (long long)w->dims[0]);
     CHECK_STATUS(request_check_packed(w));
-    return tensor_set(matrix, w->type, 2, w->dims + w->rank - 2, NULL);
+    /* FP8 stands for the codes, as in products with x in FP8; requests have a plain type there */
+    const qdnnDataType_t type = matmul_type_is_fp8(w->type) ? QDNN_DATA_F16 : w->type;
+    return tensor_set(matrix, type, 2, w->dims + w->rank - 2, NULL);
 }
 
 /* Repeats the request for each matrix of a stack. */

@@ -112,8 +112,8 @@ QDNN_API qdnnStatus_t qdnnDestroyMatmulDescriptor(qdnnMatmulDescriptor_t matmul)
  * FP8 with FP8 (QDNN_MATMUL_TENSOR, or AUTO with QDNN_MATMUL_FAMILY_BITS): y = out(act(alpha ((x W)
  * x_scale[m]) + bias) + residual). x is FP8, with X_SCALE (f32 [M]) if QDNN_MATMUL_X_SCALE is 1; or the plan
  * quantizes it (QDNN_MATMUL_QUANTIZE_X), and then its rows must be packed and all of them are computed. w is
- * FP8 without scales (QDNN_GRANULARITY_NONE): pass the scales of its columns as ALPHA. LoRA and prepacked
- * weights are not supported.
+ * FP8 without scales (QDNN_GRANULARITY_NONE): pass the scales of its columns as ALPHA; as stored or
+ * prepacked. LoRA is not supported.
  *   handle   QDNN_MATMUL_CUBLAS needs one on a GPU
  *   matmul
  *   x        [..., K]: f32, f16, bf16 or FP8; the dimensions before the last make M rows, which need not be

@@ -189,9 +189,8 @@ static bool walks_back(const kernel_row *row, const kernel_spec *spec)
 kernel_geometry prepack_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     const coding c = {row->format, spec};
-    return walks_back(row, spec)
-               ? matrix_geometry(&c)
-               : (kernel_geometry){.block = PREPACK_THREADS, .blocks = 1};
+    return walks_back(row, spec) ? matrix_geometry(&c)
+                                 : (kernel_geometry){.block = PREPACK_THREADS, .blocks = 1};
 }
 
 void prepack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,

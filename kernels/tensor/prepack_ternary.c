@@ -54,8 +54,7 @@ static void unpack_word(ptx_builder *b, const lane_blocks *l, unsigned w, ptx_va
 void prepack_ternary(ptx_builder *b, const packing *p, ptx_val step, bool back)
 {
     ptx_val units_n = emit_divide_up(b, p->n, UNIT_N);
-    ptx_val at =
-        ptx_for(b, ptx_global_index64(b), ptx_shl(b, ptx_mul(b, units_n, p->units_k), 5), step);
+    ptx_val at = ptx_for(b, ptx_global_index64(b), ptx_shl(b, ptx_mul(b, units_n, p->units_k), 5), step);
     ptx_val unit = ptx_shr(b, at, 5), lane = ptx_and(b, ptx_cvt(b, PTX_U32, at), WARP - 1);
     lane_blocks l = blocks_of_lane(b, p, unit, lane);
     ptx_val packed = ptx_at(b, ptx_at(b, p->packed, unit, p->unit.bytes), lane, 4 * WORDS_TOGETHER);

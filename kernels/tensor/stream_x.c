@@ -143,7 +143,8 @@ static void copy_x_slowly(ptx_builder *b, const stream *s, unsigned phase)
     ptx_val in_piece = ptx_and(b, in_row, (int)piece_k(s) - 1);
     const bool is_byte = s->form.unit_elements == 2;
     ptx_val place = is_byte ? stream_fp8_place(b, in_piece) : ptx_shl(b, in_piece, 1);
-    ptx_st_as(b, PTX_SHARED, PTX_CACHE_DEFAULT, is_byte ? PTX_U8 : PTX_U16, ptx_add(b, piece, place), 0, value);
+    ptx_st_as(b, PTX_SHARED, PTX_CACHE_DEFAULT, is_byte ? PTX_U8 : PTX_U16, ptx_add(b, piece, place), 0,
+              value);
     ptx_end_for(b);
 }
 
@@ -151,8 +152,8 @@ void stream_load_x(ptx_builder *b, const stream *s, unsigned phase)
 {
     ptx_val rest = ptx_and(b, ptx_or(b, s->args.x_stride, s->args.k), ptx_u64(b, piece_k(s) - 1));
     ptx_val pointer = s->args.all.operand[QDNN_OPERAND_X];
-    ptx_val aligned = ptx_setp_and(b, PTX_EQ, rest, ptx_u64(b, 0),
-                                   emit_aligned(b, pointer, piece_k(s) * s->form.bytes));
+    ptx_val aligned =
+        ptx_setp_and(b, PTX_EQ, rest, ptx_u64(b, 0), emit_aligned(b, pointer, piece_k(s) * s->form.bytes));
     if (phase)
         ptx_syncthreads(b); /* the phase before it is no longer read */
     ptx_uniform(b);

@@ -140,8 +140,7 @@ static lane_places places_begin(ptx_builder *b, const tile *t)
     step_places(b, t, ptx_add(b, t->warp_m, ptx_and(b, lane, 15)), ptx_xor(b, upper, low), p.x);
     if (fp8_along_n(t)) {
         for (unsigned j = 0; j < t->part.fragments_n; j += 2)
-            p.w_lines[j / 2] =
-                fp8_w_place(b, t, ptx_add(b, ptx_shr(b, t->warp_n, 4), (int)(j / 2)));
+            p.w_lines[j / 2] = fp8_w_place(b, t, ptx_add(b, ptx_shr(b, t->warp_n, 4), (int)(j / 2)));
         return p;
     }
     if (t->w.along_k) {
@@ -349,7 +348,8 @@ static void stage_alternating_sums(ptx_builder *b, const tile *t)
             for (unsigned c = 0; c < 4; c += 2) {
                 const ptx_val *even = &t->sums.at[i][j][c], *odd = &t->sums.at[i][j + 1][c];
                 const ptx_val four[4] = {even[0], odd[0], even[1], odd[1]};
-                ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, at, (int)((16 * i + 4 * c) * t->shape.n * 4), four, 4);
+                ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, at, (int)((16 * i + 4 * c) * t->shape.n * 4),
+                           four, 4);
             }
     }
 }

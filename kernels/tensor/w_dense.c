@@ -15,6 +15,19 @@ static bool is_plain(const w_tile *w)
 
 /* ---- Where pieces lie ---- */
 
+/* FP8 beside x in FP8, in lines along n: neighbouring threads store neighbouring pieces, which lie in different banks. */
+static bool is_fp8_along_n(const w_tile *w)
+{
+    return w->coding.spec->x_fp8 && !w->along_k;
+}
+
+/* Lines along n of weights without scales: a thread has a piece of four lines from a multiple of four on. Either all of them exist or
+ * none: K is a multiple of 8 wherever tiles are fetched, as rows of x are pieces of 8 too. */
+static bool has_bare_lines(const w_tile *w)
+{
+    return !w->along_k && (is_plain(w) || is_fp8_along_n(w));
+}
+
 /* Scales that differ along a line are loaded by piece, and serve the same piece of several lines. AWQ has eight codes to a
  * word. Lines of plain values are read side by side. */
 static piece_order order_of(const w_tile *w)
@@ -22,7 +35,8 @@ static piece_order order_of(const w_tile *w)
     const kernel_spec *spec = w->coding.spec;
     if (spec->layout == QDNN_LAYOUT_WORDS_INTERLEAVED)
         return PIECES_IN_STREAM;
-    if (is_plain(w) || spec->layout == QDNN_LAYOUT_AWQ || spec->groups == QDNN_GROUPS_COLUMNS)
+    if (is_plain(w) || spec->layout == QDNN_LAYOUT_AWQ || spec->groups == QDNN_GROUPS_COLUMNS ||
+        is_fp8_along_n(w))
         return PIECES_IN_LINES;
     return PIECES_IN_LINE;
 }
@@ -96,7 +110,8 @@ ptx_val w_dense_aligned(ptx_builder *b, const w_tile *w)
 {
     const kernel_spec *spec = w->coding.spec;
     const bool in_stream = w->order == PIECES_IN_STREAM;
-    const unsigned multiple = spec->layout == QDNN_LAYOUT_AWQ || is_plain(w) ? PIECE : THREAD_WEIGHTS;
+    const unsigned multiple =
+        spec->layout == QDNN_LAYOUT_AWQ || is_plain(w) || is_fp8_along_n(w) ? PIECE : THREAD_WEIGHTS;
     ptx_val run_extent = in_stream ? w->rows : w->columns;
     ptx_val rest = ptx_and(b, run_extent, ptx_u64(b, multiple - 1));
     ptx_val all = ptx_setp(b, PTX_EQ, rest, ptx_u64(b, 0));
@@ -215,9 +230,25 @@ static void fetch_piece_groups(ptx_builder *b, const w_tile *w, const element *a
     f->groups += PIECE;
 }
 
+static void fetch_bare_lines(ptx_builder *b, const w_tile *w, ptx_val k0, fetched *f)
+{
+    const unsigned words = PIECE * bits_of(w) / 32;
+    element at = piece_begin(b, w, k0, 0, &f->k);
+    ptx_val address = code_address(b, w, &at), line = ptx_mul(b, w->columns, ptx_u64(b, bits_of(w) / 8));
+    for (unsigned i = 0; i < THREAD_PIECES; i++) {
+        emit_load_words(b, address, 0, words, &f->word[f->words]);
+        f->words += words;
+        address = i + 1 < THREAD_PIECES ? ptx_add(b, address, line) : address;
+    }
+}
+
 void w_dense_fetch(ptx_builder *b, const w_tile *w, ptx_val k0, fetched *f)
 {
     const bool down = w->order == PIECES_IN_LINES;
+    if (has_bare_lines(w)) {
+        fetch_bare_lines(b, w, k0, f);
+        return;
+    }
     for (unsigned i = 0; i < (down ? THREAD_PIECES : 1); i++) {
         ptx_val k;
         element at = piece_begin(b, w, k0, i, &k);
@@ -303,7 +334,8 @@ static void put_plain(ptx_builder *b, const w_tile *w, const fetched *f, unsigne
 
 void w_dense_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile)
 {
-    const bool k_down = w->order == PIECES_IN_LINES && !w->along_k; /* each piece has a k of its own */
+    const bool k_down = w->order == PIECES_IN_LINES && !w->along_k &&
+                        !has_bare_lines(w); /* each piece has a k of its own, which exists or not */
     pair_cache cache = {0};
     for (unsigned i = 0; i < THREAD_PIECES; i++) {
         ptx_val address = ptx_add(b, tile, w->places[i]);

@@ -2,7 +2,6 @@
 #include "kernels/tensor/w_fp8.h"
 
 enum { PIECE_BYTES = 16, LINE_BYTES = TILE_BYTES / 128, LINE_PIECES = LINE_BYTES / PIECE_BYTES };
-enum { LINES_APART = TILE_THREADS / LINE_PIECES }; /* of the pieces of a thread */
 
 bool fp8_along_n(const tile *t)
 {
@@ -23,10 +22,11 @@ static ptx_val line_place(ptx_builder *b, ptx_val k, ptx_val piece)
     return ptx_mad(b, k, LINE_BYTES, ptx_shl(b, ptx_xor(b, piece, key), 4));
 }
 
-/* The line of a thread's first piece, and the piece. */
+/* The line of a thread's first piece, and the piece: it has the same one of four lines. Either all of them exist or none: K is a
+ * multiple of 16 wherever tiles are fetched, as rows of x are pieces of 16. */
 static ptx_val line_of_thread(ptx_builder *b)
 {
-    return ptx_shr(b, ptx_tid_x(b), ceil_log2(LINE_PIECES));
+    return ptx_mul(b, ptx_shr(b, ptx_tid_x(b), ceil_log2(LINE_PIECES)), THREAD_PIECES);
 }
 
 static ptx_val piece_of_thread(ptx_builder *b)
@@ -48,29 +48,33 @@ ptx_val fp8_w_aligned(ptx_builder *b, const tile *t)
     return ptx_setp_and(b, PTX_EQ, rest, ptx_u64(b, 0), emit_aligned(b, t->w.codes, LOAD_BYTES));
 }
 
+static ptx_val exists(ptx_builder *b, const tile *t, ptx_val k)
+{
+    return ptx_setp(b, PTX_LT, k, ptx_cvt(b, PTX_U32, t->args.k));
+}
+
 /* What lies behind the last k is taken from the first, and never used. */
 void fp8_w_fetch(ptx_builder *b, const tile *t, ptx_val k0, fetched *f)
 {
     ptx_val n = w_output(b, &t->w, ptx_shl(b, piece_of_thread(b), 4), PIECE_BYTES);
-    ptx_val all = ptx_cvt(b, PTX_U32, t->args.k);
     *f = (fetched){.k = ptx_mad(b, k0, 2, line_of_thread(b))};
+    ptx_val from = code_address(b, t, ptx_selp(b, f->k, ptx_u32(b, 0), exists(b, t, f->k)), n);
     for (unsigned i = 0; i < THREAD_PIECES; i++) {
-        ptx_val k = i ? ptx_add(b, f->k, (int)(i * LINES_APART)) : f->k;
-        ptx_val known = ptx_selp(b, k, ptx_u32(b, 0), ptx_setp(b, PTX_LT, k, all));
-        emit_load_words(b, code_address(b, t, known, n), 0, 4, &f->word[4 * i]);
+        emit_load_words(b, from, 0, 4, &f->word[4 * i]);
+        from = i + 1 < THREAD_PIECES ? ptx_add(b, from, t->args.outputs) : from;
     }
 }
 
+/* From an even line to the next, the swizzled place changes by one. */
 void fp8_w_put(ptx_builder *b, const tile *t, const fetched *f, ptx_val tile)
 {
-    ptx_val to = ptx_add(b, tile, line_place(b, line_of_thread(b), piece_of_thread(b)));
-    ptx_val all = ptx_cvt(b, PTX_U32, t->args.k);
+    ptx_val place = line_place(b, line_of_thread(b), piece_of_thread(b)), there = exists(b, t, f->k);
+    const ptx_val to[2] = {ptx_add(b, tile, place), ptx_add(b, tile, ptx_xor(b, place, PIECE_BYTES))};
     for (unsigned i = 0; i < THREAD_PIECES; i++) {
-        ptx_val k = i ? ptx_add(b, f->k, (int)(i * LINES_APART)) : f->k, words[4];
-        ptx_val exists = ptx_setp(b, PTX_LT, k, all);
+        ptx_val words[4];
         for (unsigned c = 0; c < 4; c++)
-            words[c] = ptx_selp(b, f->word[4 * i + c], ptx_u32(b, 0), exists);
-        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)(i * LINES_APART * LINE_BYTES), words, 4);
+            words[c] = ptx_selp(b, f->word[4 * i + c], ptx_u32(b, 0), there);
+        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to[i % 2], (int)(i * LINE_BYTES), words, 4);
     }
 }
 
@@ -97,7 +101,8 @@ void fp8_w_fragments(ptx_builder *b, ptx_val from, unsigned step, ptx_val even[2
 void fp8_w_put_slowly(ptx_builder *b, const tile *t, ptx_val k0, ptx_val tile)
 {
     const bool along_n = fp8_along_n(t);
-    const unsigned run = along_n ? t->shape.n : 2 * t->shape.k; /* neighbouring threads take neighbours in memory */
+    const unsigned run =
+        along_n ? t->shape.n : 2 * t->shape.k; /* neighbouring threads take neighbours in memory */
     const w_tile *w = &t->w;
     ptx_val i = ptx_for(b, ptx_tid_x(b), ptx_u32(b, TILE_BYTES), TILE_THREADS);
     ptx_val line = ptx_shr(b, i, ceil_log2(run)), at = ptx_and(b, i, (int)run - 1);
@@ -106,8 +111,7 @@ void fp8_w_put_slowly(ptx_builder *b, const tile *t, ptx_val k0, ptx_val tile)
     ptx_if(b, ptx_setp(b, PTX_LT, k, ptx_cvt(b, PTX_U32, t->args.k)));
     ptx_val from = code_address(b, t, k, n);
     if (!along_n)
-        from = ptx_add(b, w->codes,
-                       ptx_mad(b, ptx_cvt(b, PTX_U64, n), t->args.k, ptx_cvt(b, PTX_U64, k)));
+        from = ptx_add(b, w->codes, ptx_mad(b, ptx_cvt(b, PTX_U64, n), t->args.k, ptx_cvt(b, PTX_U64, k)));
     ptx_assign(b, value, ptx_cvt(b, PTX_U32, ptx_ld_global_nc(b, PTX_U8, from, 0)));
     ptx_end_if(b);
     ptx_val place =

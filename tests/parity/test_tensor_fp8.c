@@ -4,8 +4,10 @@
  * plan. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "device/product_case.h"
+#include "formats/kernel_data.h"
 #include "formats/sample.h"
 #include "parity/ptxvm.h"
 #include "test.h"
@@ -138,6 +140,79 @@ TEST_CASE(TensorFp8, EveryCode)
         }
         ptxvm_end(handle);
     }
+}
+
+/* ---- Prepacking by plans ---- */
+
+enum { PACK_N = 21, PACK_K = 77, PACKED_BYTES = 2 * 16 * 2 * 64 };
+
+typedef struct pack_scene {
+    qdnnMatmulDescriptor_t matmul;
+    qdnnTensorDescriptor_t w;
+    qdnnQuantDescriptor_t quant;
+    void *codes, *packed; /* of the device */
+} pack_scene;
+
+static void pack_begin(pack_scene *s, qdnnHandle_t handle, qdnnDataType_t type)
+{
+    CHECK_QDNN(qdnnCreateMatmulDescriptor(&s->matmul));
+    CHECK_QDNN(qdnnCreateTensorDescriptor(&s->w));
+    CHECK_QDNN(qdnnCreateQuantDescriptor(&s->quant));
+    CHECK_QDNN(qdnnSetTensorDescriptor(s->w, type, 2, (const int64_t[]){PACK_N, PACK_K}, NULL));
+    CHECK_QDNN(qdnnSetQuantAttribute(s->quant, QDNN_QUANT_STORAGE, QDNN_DATA_F8E4M3));
+    CHECK_QDNN(qdnnSetQuantAttribute(s->quant, QDNN_QUANT_GRANULARITY, QDNN_GRANULARITY_NONE));
+    CHECK_QDNN(qdnnMalloc(handle, &s->codes, PACK_N * PACK_K));
+    CHECK_QDNN(qdnnMalloc(handle, &s->packed, PACKED_BYTES));
+}
+
+static void pack_end(pack_scene *s, qdnnHandle_t handle)
+{
+    qdnnFree(handle, s->codes);
+    qdnnFree(handle, s->packed);
+    qdnnDestroyQuantDescriptor(s->quant);
+    qdnnDestroyTensorDescriptor(s->w);
+    qdnnDestroyMatmulDescriptor(s->matmul);
+}
+
+/* There, or back. */
+static void pack_run(const pack_scene *s, qdnnHandle_t handle, bool back)
+{
+    const qdnnBinding_t both[] = {
+        {.operand = QDNN_OPERAND_CODES, .pointer = s->codes, .bytes = PACK_N * PACK_K},
+        {.operand = QDNN_OPERAND_REPACKED, .pointer = s->packed, .bytes = PACKED_BYTES}};
+    qdnnPlan_t plan = NULL;
+    if (CHECK_QDNN(
+            (back ? qdnnCreateUnpackPlan : qdnnCreatePrepackPlan)(handle, s->matmul, s->w, s->quant, &plan)))
+        CHECK_QDNN(qdnnExecute(handle, plan, both, 2, NULL, 0));
+    qdnnDestroyPlan(plan);
+}
+
+/* The shape of the weights may be given as that of FP8, as products with x in FP8 take it. */
+TEST_CASE(TensorFp8, PrepackedByAPlan)
+{
+    NEED_PTXVM;
+    static const qdnnDataType_t types[] = {QDNN_DATA_F8E4M3, QDNN_DATA_F16};
+    const ref_quant_spec spec = {
+        .storage = QDNN_DATA_F8E4M3, .data = QDNN_DATA_F16, .no_scale = true, .group_size = 1};
+    uint8_t codes[PACK_N * PACK_K], packed[PACKED_BYTES], actual[PACKED_BYTES];
+    fill_bytes(5, codes, sizeof codes);
+    ref_prepack(&spec, PACK_N, PACK_K, false, codes, packed);
+    qdnnHandle_t handle = ptxvm_begin("sm_120", 0, "all", "stderr");
+    for (int i = 0; i < LENGTH(types) && handle; i++) {
+        pack_scene s = {0};
+        pack_begin(&s, handle, types[i]);
+        CHECK_QDNN(qdnnCopyToDevice(handle, s.codes, codes, sizeof codes));
+        pack_run(&s, handle, false);
+        CHECK_QDNN(qdnnCopyToHost(handle, actual, s.packed, sizeof packed));
+        CHECK_EQ_MEM(actual, packed, sizeof packed);
+        memset(actual, 0xA5, sizeof actual);
+        CHECK_QDNN(qdnnCopyToDevice(handle, s.codes, actual, sizeof codes));
+        pack_run(&s, handle, true);
+        CHECK_QDNN(qdnnCopyToHost(handle, actual, s.codes, sizeof codes));
+        CHECK_EQ_MEM(actual, codes, sizeof codes);
+        pack_end(&s, handle);
+    }
+    ptxvm_end(handle);
 }
 
 /* Every batch of 1 to 70 rows: host_ref takes row by row. */

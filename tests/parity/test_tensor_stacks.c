@@ -47,6 +47,25 @@ TEST_EACH(TensorStacks, EveryFormat, matmul_row_count, matmul_row_name)
     ptxvm_end(handle);
 }
 
+/* With their usual settings, all of them: nothing is left that only products of weights as stored take. */
+TEST_CASE(TensorStacks, EveryFormatIsPrepacked)
+{
+    for (int i = 0; i < matmul_row_count(); i++) {
+        const kernel_row *row = kernel_find_operation(KERNEL_MATMUL, matmul_row_at(i)->format);
+        kernel_spec spec = kernel_spec_default();
+        char error[256] = "";
+        spec.data = QDNN_DATA_F16;
+        spec.product = KERNEL_PRODUCT_STREAM;
+        spec.tile_rows = 8;
+        spec = kernel_spec_normal(row, &spec);
+        test_push_note("%s", kernel_format(row)->name);
+        CHECK(kernel_is_emitted(row, &spec, error, sizeof error));
+        CHECK_EQ_STR(error, "");
+        CHECK(kernel_find_prepack(row->format) != NULL);
+        test_pop_note();
+    }
+}
+
 TEST_CASE(TensorStacks, ManyFormatsAreStreamed)
 {
     int streamed = 0;
