@@ -29,6 +29,7 @@ typedef enum {
     KERNEL_PRODUCT_GEMV,   /* few rows, codes along K: weights are decoded in registers */
     KERNEL_PRODUCT_RAGGED, /* the same where rows do not fill 16 bytes, and for codes of 3, 5 and 6 bits */
     KERNEL_PRODUCT_BLOCKS, /* few rows, GGUF blocks: they are decoded in registers */
+    KERNEL_PRODUCT_TERNARY, /* the same for TQ1_0 */
     KERNEL_PRODUCT_COLUMNS, /* few rows, weights [K, N]: decoded in registers */
     KERNEL_PRODUCT_LANEWISE, /* many rows: tiles of outputs, one lane after another */
     KERNEL_PRODUCT_JOIN, /* what follows LANEWISE where `split` is not 1: joins the sums of its blocks */

@@ -13,6 +13,7 @@ typedef struct choice {
 #define GEMV     KERNEL_PRODUCT_GEMV
 #define RAGGED   KERNEL_PRODUCT_RAGGED
 #define BLOCKS   KERNEL_PRODUCT_BLOCKS
+#define TERNARY  KERNEL_PRODUCT_TERNARY
 #define COLUMNS  KERNEL_PRODUCT_COLUMNS
 #define STAGED   KERNEL_PRODUCT_STAGED
 #define LANEWISE KERNEL_PRODUCT_LANEWISE
@@ -37,7 +38,8 @@ static const choice choices[] = {
     {"matmul_gguf_q4_k", "", 64, 4096, 16, 0, BLOCKS, 16},
     {"matmul_gguf_q4_k", "gated=yes", 64, 4096, 16, 0, BLOCKS, 16},
     {"matmul_gguf_q6_k", "", 64, 4096, 40, 8, BLOCKS, 8},
-    {"matmul_gguf_tq1_0", "", 64, 4096, 1, 0, STAGED, 1},
+    {"matmul_gguf_tq1_0", "", 64, 4096, 1, 0, TERNARY, 1},
+    {"matmul_gguf_tq1_0", "gated=yes", 64, 4096, 13, 0, TERNARY, 16},
     /* [K, N] */
     {"matmul_int4_zp", KN "layout=awq zero_packed=yes", 4096, 64, 16, 0, COLUMNS, 16},
     {"matmul_int4_zp", KN "layout=awq zero_packed=yes gated=yes", 4096, 64, 16, 0, COLUMNS, 16},

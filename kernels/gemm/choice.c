@@ -11,7 +11,7 @@ uint64_t kernel_rows_together(uint64_t m, uint64_t experts)
  * weights are read once. */
 enum { FEW_ROWS = 16 };
 static const kernel_product few_rows[] = {KERNEL_PRODUCT_GEMV, KERNEL_PRODUCT_RAGGED, KERNEL_PRODUCT_BLOCKS,
-                                          KERNEL_PRODUCT_COLUMNS};
+                                          KERNEL_PRODUCT_TERNARY, KERNEL_PRODUCT_COLUMNS};
 
 /* The least power of two that has all rows. */
 static uint64_t rows_of_tile(uint64_t m)

@@ -20,6 +20,7 @@
 
 #include "kernels/gemm/byte_table.h"
 #include "kernels/gemm/routes.h"
+#include "kernels/gemm/stretches.h"
 #include "kernels/gemm/weights.h"
 
 enum {
@@ -96,15 +97,13 @@ typedef struct number_loader {
     ptx_val scale_step, zero_step;       /* u64: bytes to its next output */
 } number_loader;
 
-/* Rows that begin anywhere. A stretch of a row is the codes of a turn of rounds, copied from the sector on in which they begin;
- * as rounds are whole words, stretches of a row all begin at the same bit of their sectors. */
+/* Rows that begin anywhere: stretches of them are the codes of a turn of rounds. As rounds are whole words, all stretches of a row
+ * begin at the same bit of their sectors. */
 typedef struct ragged_rows {
-    ptx_val from[GEMV_OUTPUTS_MAX];  /* u64: the thread's first vector of the row's first stretch */
-    ptx_val to[GEMV_OUTPUTS_MAX];    /* u32: where it goes in shared memory */
+    stretches rows;
     ptx_val words[GEMV_OUTPUTS_MAX]; /* u32: where in shared memory the word of the thread's first code is */
     ptx_val shift[GEMV_OUTPUTS_MAX]; /* u32: the code's place in it */
     ptx_val before;                  /* u64 variable: bytes of a row before the next stretch */
-    ptx_val first, end;              /* u64: of all codes; nothing outside of them is read */
 } ragged_rows;
 
 /* Where a thread reads, in shared memory. */

@@ -246,20 +246,22 @@ static const shape shapes[] = {
     {1, 6, 4168, DATA_NORMAL, false},
 };
 static const char *const product_names[] = {
-    [KERNEL_PRODUCT_STAGED] = "staged",   [KERNEL_PRODUCT_GEMV] = "gemv",
-    [KERNEL_PRODUCT_RAGGED] = "ragged",   [KERNEL_PRODUCT_BLOCKS] = "blocks",
-    [KERNEL_PRODUCT_COLUMNS] = "columns", [KERNEL_PRODUCT_LANEWISE] = "lanewise"};
+    [KERNEL_PRODUCT_STAGED] = "staged",    [KERNEL_PRODUCT_GEMV] = "gemv",
+    [KERNEL_PRODUCT_RAGGED] = "ragged",    [KERNEL_PRODUCT_BLOCKS] = "blocks",
+    [KERNEL_PRODUCT_TERNARY] = "ternary",  [KERNEL_PRODUCT_COLUMNS] = "columns",
+    [KERNEL_PRODUCT_LANEWISE] = "lanewise"};
 /* Those that are tried by default; in the full build all formats are, with all products. */
 static const struct {
     kernel_product product;
     const char *row;
 } shaped[] = {
-    {KERNEL_PRODUCT_STAGED, "dequantize_int3_zp"},    {KERNEL_PRODUCT_STAGED, "dequantize_gguf_q3_k"},
-    {KERNEL_PRODUCT_GEMV, "dequantize_int4"},         {KERNEL_PRODUCT_GEMV, "dequantize_e4m3"},
-    {KERNEL_PRODUCT_RAGGED, "dequantize_int5"},       {KERNEL_PRODUCT_RAGGED, "dequantize_e4m3"},
-    {KERNEL_PRODUCT_BLOCKS, "dequantize_gguf_q4_k"},  {KERNEL_PRODUCT_BLOCKS, "dequantize_gguf_q6_k"},
-    {KERNEL_PRODUCT_COLUMNS, "dequantize_int4_zp"},   {KERNEL_PRODUCT_COLUMNS, "dequantize_int4"},
-    {KERNEL_PRODUCT_LANEWISE, "dequantize_int4_min"}, {KERNEL_PRODUCT_LANEWISE, "dequantize_gguf_q5_0"},
+    {KERNEL_PRODUCT_STAGED, "dequantize_int3_zp"},     {KERNEL_PRODUCT_STAGED, "dequantize_gguf_q3_k"},
+    {KERNEL_PRODUCT_GEMV, "dequantize_int4"},          {KERNEL_PRODUCT_GEMV, "dequantize_e4m3"},
+    {KERNEL_PRODUCT_RAGGED, "dequantize_int5"},        {KERNEL_PRODUCT_RAGGED, "dequantize_e4m3"},
+    {KERNEL_PRODUCT_BLOCKS, "dequantize_gguf_q4_k"},   {KERNEL_PRODUCT_BLOCKS, "dequantize_gguf_q6_k"},
+    {KERNEL_PRODUCT_TERNARY, "dequantize_gguf_tq1_0"}, {KERNEL_PRODUCT_COLUMNS, "dequantize_int4_zp"},
+    {KERNEL_PRODUCT_COLUMNS, "dequantize_int4"},       {KERNEL_PRODUCT_LANEWISE, "dequantize_int4_min"},
+    {KERNEL_PRODUCT_LANEWISE, "dequantize_gguf_q5_0"},
 };
 
 static product_case shaped_case(const kernel_row *row, int turn, bool k_rows)
