@@ -394,11 +394,9 @@ static bool sums_are_in_units(const blocks *s)
            s->spec->data == QDNN_DATA_F16 && s->rows <= ROWS_IN_UNITS;
 }
 
-static void numbers_of_byte(ptx_builder *b, const void *user, ptx_val byte, ptx_val out[2])
+static ptx_val number_of_code(ptx_builder *b, const void *user, ptx_val byte, unsigned position)
 {
-    const codec_state *state = user;
-    for (unsigned i = 0; i < 2; i++)
-        out[i] = table_number(b, state, byte, 4 * i);
+    return table_number(b, user, byte, position);
 }
 
 /* What the launch gives: room for a table, or for all that the larger thread blocks need. */
@@ -438,7 +436,8 @@ static void begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     begin_x(b, s);
     s->reader = block_reader_begin(b, &s->share, &s->state, s->thread, sums_are_in_units(s));
     if (s->share.fast == BLOCK_BY_TABLE)
-        s->reader.table = byte_table_fill(b, s->dynamic, s->warps * WARP, 2, numbers_of_byte, &s->state);
+        s->reader.table =
+            byte_table_fill(b, s->dynamic, s->warps * WARP, 2, false, number_of_code, &s->state);
 }
 
 /* The rows of a tile, and the weights of its expert. */

@@ -61,11 +61,14 @@ static void advance(ptx_builder *b, const gemv *g, unsigned rounds)
 gemv_reading gemv_reading_begin(ptx_builder *b, const gemv *g)
 {
     const gemv_shape *s = &g->shape;
-    ptx_val mine = gemv_x_place(b, g, ptx_shl(b, g->thread, ceil_log2(LOAD_BYTES)));
+    ptx_val mine = ptx_shl(b, g->thread, ceil_log2(LOAD_BYTES));
+    if (s->team * LOAD_BYTES > BYTE_TABLE_RUN)
+        mine = gemv_x_place(b, g, mine);
     gemv_reading r = {.x = ptx_var(b, ptx_add(b, mine, g->x_shared))};
     if (!s->span)
         return r;
-    ptx_val slot = ptx_shr(b, ptx_mul(b, g->thread, (int)gemv_unit(s)), ceil_log2(s->span));
+    ptx_val slot = gemv_unit(s) < s->span ? ptx_shr(b, g->thread, ceil_log2(s->span / gemv_unit(s)))
+                                          : ptx_mul(b, g->thread, (int)(gemv_unit(s) / s->span));
     r.numbers = ptx_var(b, gemv_numbers_at(b, g, g->output, slot));
     return r;
 }
@@ -439,6 +442,15 @@ static void multiply(ptx_builder *b, gemv *g)
     gemv_finish(b, g);
 }
 
+/* Of a row: k is below 2^28 (gemv_fits), so that 32 bits hold all of it. */
+static ptx_val groups_of_row(ptx_builder *b, const gemv *g)
+{
+    const uint64_t size = g->spec->group_size;
+    if ((size & (size - 1)) || size > ROUND)
+        return ptx_cvt(b, PTX_U32, emit_divide_up(b, g->args.k, size));
+    return ptx_shr(b, ptx_add(b, g->k, (int)size - 1), ceil_log2((unsigned)size));
+}
+
 static void begin_block(ptx_builder *b, gemv *g)
 {
     const gemv_shape *s = &g->shape;
@@ -447,7 +459,7 @@ static void begin_block(ptx_builder *b, gemv *g)
     g->k = ptx_cvt(b, PTX_U32, g->args.k);
     g->m = ptx_cvt(b, PTX_U32, g->args.m);
     if (s->span)
-        g->groups = ptx_cvt(b, PTX_U32, emit_divide_up(b, g->args.k, g->spec->group_size));
+        g->groups = groups_of_row(b, g);
     ptx_val column = ptx_mul(b, ptx_ctaid_x(b), (int)columns);
     ptx_val others = ptx_sub(b, ptx_sub(b, ptx_cvt(b, PTX_U32, g->args.n), column), 1);
     g->column = ptx_cvt(b, PTX_U64, column);
