@@ -37,8 +37,10 @@ unsigned hr_nearest_entry(const float *entries, unsigned count, float v);
 
 /* ---- spec.c: a spec that was found sound, with its defaults filled in ---- */
 
-/* A rule of the spec that does not hold is printed, and the program aborts. */
-void hr_require(bool ok, const char *rule, ...) __attribute__((format(printf, 2, 3)));
+/* A rule of the spec that does not hold is printed, and the program aborts. (A macro, so that nothing is passed where it holds:
+ * rules are looked at for every element.) */
+#define hr_require(ok, ...) ((ok) ? (void)0 : hr_refuse(__VA_ARGS__))
+_Noreturn void hr_refuse(const char *rule, ...) __attribute__((format(printf, 1, 2)));
 
 typedef struct {
     ref_quant_spec spec; /* bits, code, groups and group_rows are never 0 or DEFAULT */
@@ -115,15 +117,21 @@ float hr_absmax_of(group_range range);
 
 /* x / scale, by the spec's kind of division. */
 float hr_quotient(const tensor *t, float x, float scale);
+/* An element of what is no block. */
+float hr_decode(const tensor *t, const ref_arrays *in, int64_t row, int64_t column);
 
 /* ---- product.c ---- */
 
-/* The sum of x[k] * w[k], n of them, in the order of a mode. */
-typedef float hr_sum(const void *user, const float *x, const float *w, int64_t n);
-/* A product whose sums are made so; the weights are decoded to f32. */
+/* A mode: the sum of x[k] * w[k], n of them, in its order, and what becomes of decoded weights before (null: nothing). */
+typedef struct {
+    float (*sum)(const void *user, const float *x, const float *w, int64_t n);
+    void (*round)(const void *user, float *w, int64_t n);
+    const void *user;
+} hr_mode;
 /* tensor_core.c: an element of x, of FP8 too. */
 float hr_input_load(qdnnDataType_t type, const void *array, int64_t index);
-void hr_product(const ref_product *p, const ref_product_arrays *a, hr_sum *sum, const void *user);
+/* A product whose sums are made so; the weights are decoded to f32. */
+void hr_product(const ref_product *p, const ref_product_arrays *a, hr_mode mode);
 /* From the sums of y[m, n] (of a gated pair, those of a and b) to the element: the law of every product. */
 void hr_product_finish(const ref_product *p, const ref_product_arrays *a, int64_t expert, int64_t m, int64_t n,
                        const float sums[2]);
