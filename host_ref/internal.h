@@ -37,8 +37,10 @@ unsigned hr_nearest_entry(const float *entries, unsigned count, float v);
 
 /* ---- spec.c: a validated spec, with its defaults filled in ---- */
 
-/* If `ok` is false, prints the violated rule and aborts. */
-void hr_require(bool ok, const char *rule, ...) __attribute__((format(printf, 2, 3)));
+/* If `ok` is false, prints the violated rule and aborts. (A macro, so that the rule's arguments cost nothing if it holds: rules
+ * are checked for every element.) */
+#define hr_require(ok, ...) ((ok) ? (void)0 : hr_refuse(__VA_ARGS__))
+_Noreturn void hr_refuse(const char *rule, ...) __attribute__((format(printf, 1, 2)));
 
 typedef struct {
     ref_quant_spec spec; /* bits, code, groups and group_rows are never 0 or DEFAULT */
@@ -115,15 +117,21 @@ float hr_absmax_of(group_range range);
 
 /* x / scale, by the spec's kind of division. */
 float hr_quotient(const tensor *t, float x, float scale);
+/* An element of what is no block. */
+float hr_decode(const tensor *t, const ref_arrays *in, int64_t row, int64_t column);
 
 /* ---- product.c ---- */
 
-/* The sum of n products x[k] * w[k], in the order of a mode. */
-typedef float hr_sum(const void *user, const float *x, const float *w, int64_t n);
+/* A mode: the sum of n products x[k] * w[k] in its order, and the rounding of decoded weights before it (null: none). */
+typedef struct {
+    float (*sum)(const void *user, const float *x, const float *w, int64_t n);
+    void (*round)(const void *user, float *w, int64_t n);
+    const void *user;
+} hr_mode;
 /* tensor_core.c: an element of x, which may be FP8. */
 float hr_input_load(qdnnDataType_t type, const void *array, int64_t index);
 /* A product with such sums; the weights are decoded to f32. */
-void hr_product(const ref_product *p, const ref_product_arrays *a, hr_sum *sum, const void *user);
+void hr_product(const ref_product *p, const ref_product_arrays *a, hr_mode mode);
 /* From the sums of y[m, n] (two for a gated pair: a and b) to the element, as in every product. */
 void hr_product_finish(const ref_product *p, const ref_product_arrays *a, int64_t expert, int64_t m, int64_t n,
                        const float sums[2]);

@@ -158,7 +158,7 @@ void ref_quantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, con
 
 /* ---- Dequantize ---- */
 
-static float decode(const tensor *t, const ref_arrays *in, int64_t row, int64_t column)
+float hr_decode(const tensor *t, const ref_arrays *in, int64_t row, int64_t column)
 {
     if (t->plain)
         return ref_scalar_load(t->spec.storage, in->codes, row * t->columns + column);
@@ -182,7 +182,7 @@ float ref_decode(const ref_quant_spec *spec, int64_t rows, int64_t columns, cons
     if (spec->block != QDNN_BLOCK_NONE)
         return hr_block_decode_one(spec, rows, columns, in->codes, row, column);
     tensor t = hr_tensor_of(spec, rows, columns);
-    return decode(&t, in, row, column);
+    return hr_decode(&t, in, row, column);
 }
 
 void ref_dequantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *in, void *y)
@@ -194,7 +194,7 @@ void ref_dequantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, c
     tensor t = hr_tensor_of(spec, rows, columns);
     for (int64_t row = 0; row < rows; row++)
         for (int64_t column = 0; column < columns; column++)
-            ref_scalar_store(spec->data, y, row * columns + column, decode(&t, in, row, column));
+            ref_scalar_store(spec->data, y, row * columns + column, hr_decode(&t, in, row, column));
 }
 
 void ref_dequantize_rows(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *in,

@@ -5,10 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void hr_require(bool ok, const char *rule, ...)
+void hr_refuse(const char *rule, ...)
 {
-    if (ok)
-        return;
     va_list arguments;
     va_start(arguments, rule);
     fprintf(stderr, "host_ref: ");

@@ -171,24 +171,31 @@ static float sum_of_specials(const term *terms, int count)
 
 enum { TERMS_MAX = 33 };
 
+static bool are_negative_zeros(const term *terms, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (terms[i].value != 0.0 || !signbit(terms[i].value))
+            return false;
+    return true;
+}
+
 static float operation(const core_row *row, const term *terms, int count)
 {
     int top = row->zero_exponent;
-    bool special = false, all_negative_zero = true;
+    bool special = false;
     for (int i = 0; i < count; i++) {
         special |= !isfinite(terms[i].value);
-        all_negative_zero &= terms[i].value == 0.0 && signbit(terms[i].value);
         if (terms[i].exponent > top)
             top = terms[i].exponent;
     }
     if (special)
         return sum_of_specials(terms, count);
-    if (all_negative_zero)
-        return -0.0f;
-    double sum = 0.0;
+    int64_t sum = 0;
     for (int i = 0; i < count; i++)
-        sum += cut(scaled(terms[i].value, row->fraction - top));
-    return cut_to_f32(scaled(sum, top - row->fraction), row->kept);
+        sum += (int64_t)scaled(terms[i].value, row->fraction - top); /* toward zero */
+    if (sum == 0 && are_negative_zeros(terms, count))
+        return -0.0f;
+    return cut_to_f32(scaled((double)sum, top - row->fraction), row->kept);
 }
 
 /* ---- Inputs ---- */
@@ -221,29 +228,29 @@ typedef struct {
     const float *at;
 } inputs;
 
-/* `count` inputs starting at `first`; all but the first `known` are zeros. */
-static void load_terms(inputs in, int64_t first, int known, int count, term *out)
-{
-    const int least = least_exponent(in.type);
-    for (int i = 0; i < count; i++)
-        out[i] = input_of(i < known ? in.at[first + i] : 0.0f, least);
-}
-
 /* ---- Instructions and sums ---- */
 
-/* One instruction over the k of `a` and `b` starting at `first`, of which `known` exist. */
-static float instruction(const core_row *row, inputs a, inputs b, int64_t first, int known, float c)
+/* One instruction over `depth` numbers. */
+static float instruction(const core_row *row, inputs a, inputs b, float c)
 {
-    term x[TERMS_MAX], w[TERMS_MAX], terms[TERMS_MAX];
-    load_terms(a, first, known, row->depth, x);
-    load_terms(b, first, known, row->depth, w);
+    term terms[TERMS_MAX];
+    const int a_least = least_exponent(a.type), b_least = least_exponent(b.type);
     for (int from = 0; from < row->depth; from += row->products) {
         for (int i = 0; i < row->products; i++)
-            terms[i] = product_of(row, x[from + i], w[from + i]);
+            terms[i] = product_of(row, input_of(a.at[from + i], a_least), input_of(b.at[from + i], b_least));
         terms[row->products] = addend_of(row, c);
         c = operation(row, terms, row->products + 1);
     }
     return c;
+}
+
+/* The same where there are only `known` of them: zeros follow. */
+static float last_instruction(const core_row *row, inputs a, inputs b, int64_t known, float c)
+{
+    float x[TERMS_MAX] = {0}, w[TERMS_MAX] = {0};
+    memcpy(x, a.at, (size_t)known * sizeof *x);
+    memcpy(w, b.at, (size_t)known * sizeof *w);
+    return instruction(row, (inputs){a.type, x}, (inputs){b.type, w}, c);
 }
 
 static float sum_of_strips(const core_row *row, inputs a, inputs b, int64_t k)
@@ -252,8 +259,11 @@ static float sum_of_strips(const core_row *row, inputs a, inputs b, int64_t k)
     for (int64_t strip = 0; strip < k; strip += REF_TENSOR_STRIP) {
         float part = 0.0f;
         const int64_t end = k - strip < REF_TENSOR_STRIP ? k : strip + REF_TENSOR_STRIP;
-        for (int64_t at = strip; at < end; at += row->depth)
-            part = instruction(row, a, b, at, (int)(end - at < row->depth ? end - at : row->depth), part);
+        for (int64_t at = strip; at < end; at += row->depth) {
+            const inputs x = {a.type, a.at + at}, w = {b.type, b.at + at};
+            part = end - at < row->depth ? last_instruction(row, x, w, end - at, part)
+                                         : instruction(row, x, w, part);
+        }
         sum = strip == 0 ? part : hr_canonical(sum + part);
     }
     return hr_canonical(sum + 0.0f);
@@ -283,7 +293,7 @@ float ref_tensor_mma(ref_tensor_family family, qdnnDataType_t a_type, const void
         x[i] = hr_input_load(a_type, a, i);
         w[i] = hr_input_load(b_type, b, i);
     }
-    return instruction(row, (inputs){a_type, x}, (inputs){b_type, w}, 0, (int)k, c);
+    return last_instruction(row, (inputs){a_type, x}, (inputs){b_type, w}, k, c);
 }
 
 static float *new_numbers(int64_t n)
@@ -315,29 +325,33 @@ typedef struct {
     qdnnDataType_t x, w; /* the types of the instruction's inputs */
 } tensor_mode;
 
-/* x already has its type; 16-bit weights are rounded to it. */
+/* 16-bit weights are rounded to their type; x already has its type. */
+static void round_weights(const void *user, float *w, int64_t n)
+{
+    const tensor_mode *mode = user;
+    for (int64_t k = 0; k < n && !is_bytes(mode->w); k++) {
+        uint16_t half = 0;
+        ref_scalar_store(mode->w, &half, 0, w[k]);
+        w[k] = ref_scalar_load(mode->w, &half, 0);
+    }
+}
+
 static float tensor_sum(const void *user, const float *x, const float *w, int64_t n)
 {
     const tensor_mode *mode = user;
-    float *rounded = new_numbers(n);
-    for (int64_t k = 0; k < n; k++) {
-        uint16_t half = 0;
-        rounded[k] = w[k];
-        if (is_bytes(mode->w))
-            continue;
-        ref_scalar_store(mode->w, &half, 0, w[k]);
-        rounded[k] = ref_scalar_load(mode->w, &half, 0);
-    }
-    const float sum = sum_of_strips(mode->row, (inputs){mode->x, x}, (inputs){mode->w, rounded}, n);
-    free(rounded);
-    return sum;
+    return sum_of_strips(mode->row, (inputs){mode->x, x}, (inputs){mode->w, w}, n);
+}
+
+static void product_of_mode(const ref_product *p, const ref_product_arrays *a, const tensor_mode *mode)
+{
+    hr_product(p, a, (hr_mode){tensor_sum, round_weights, mode});
 }
 
 void ref_product_tensor(const ref_product *p, const ref_product_arrays *a, ref_tensor_family family)
 {
     hr_require(!is_bytes(p->x), "with x in FP8, SMs of a family differ: ref_product_tensor_on takes the SM");
     const tensor_mode mode = {require_row(family, p->x, p->x), p->x, p->x};
-    hr_product(p, a, tensor_sum, &mode);
+    product_of_mode(p, a, &mode);
 }
 
 void ref_product_tensor_on(const ref_product *p, const ref_product_arrays *a, int sm)
@@ -351,5 +365,5 @@ void ref_product_tensor_on(const ref_product *p, const ref_product_arrays *a, in
     hr_require(is_bytes(w) && p->weights.no_scale, "x in FP8 takes weights in FP8 without scales");
     const tensor_mode of_bytes = {find_row(family, p->x), p->x, w},
                       of_halves = {find_row(family, QDNN_DATA_F16), QDNN_DATA_F16, QDNN_DATA_F16};
-    hr_product(p, a, tensor_sum, ref_tensor_has(sm, p->x) ? &of_bytes : &of_halves);
+    product_of_mode(p, a, ref_tensor_has(sm, p->x) ? &of_bytes : &of_halves);
 }

@@ -213,13 +213,19 @@ static void fill_trial(trial *t, ref_tensor_family family, uint32_t seed)
     fill_weights(t, seed);
     fill_data(DATA_NORMAL, NULL, t->data, seed + 1, t->host[QDNN_OPERAND_X], t->m * t->k);
     t->y = (float *)(void *)t->host[QDNN_OPERAND_Y];
+    const ref_product product = {.m = t->m,
+                                 .k = t->k,
+                                 .outputs = t->n,
+                                 .weights = {.storage = t->data, .data = t->data},
+                                 .x = t->data,
+                                 .y = QDNN_DATA_F32,
+                                 .x_stride = t->k,
+                                 .y_stride = t->n};
+    const ref_product_arrays arrays = {.x = t->host[QDNN_OPERAND_X], .weights = {.codes = t->w16}, .y = t->y};
+    ref_product_tensor(&product, &arrays, family);
     int64_t finite = 0;
-    for (int64_t m = 0; m < t->m; m++)
-        for (int64_t n = 0; n < t->n; n++) {
-            t->y[m * t->n + n] = ref_tensor_sum(family, t->data, t->host[QDNN_OPERAND_X] + m * t->k * 2,
-                                                t->data, t->w16 + n * t->k, t->k);
-            finite += isfinite(t->y[m * t->n + n]);
-        }
+    for (int64_t i = 0; i < t->m * t->n; i++)
+        finite += isfinite(t->y[i]);
     CHECK(2 * finite > t->m * t->n);
 }
 

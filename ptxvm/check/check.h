@@ -100,7 +100,8 @@ typedef struct check_code {
 
 typedef struct check_frame {
     uint32_t *undefined;     /* by register: lanes with an undefined byte */
-    uint16_t (*bytes)[WARP]; /* by register: which bytes, for the lanes set there */
+    uint32_t *parted;        /* by register: lanes whose `bytes` tell which; in other lanes all bytes are undefined */
+    uint16_t (*bytes)[WARP]; /* by register: which bytes, for the lanes set in both masks */
 } check_frame;
 
 /* The scope in which an access is strong: atomic, volatile, relaxed ... */
@@ -223,8 +224,8 @@ void vm_check_pass(const vm_frame *to, vm_slot to_slot, uint8_t *to_memory, cons
 bool check_propagate(const vm_warp *warp, const vm_op *op, const check_op *info, int lane);
 
 /* ---- memory.c ---- */
-check_region *vm_check_region_new(uint64_t address, uint64_t bytes, uint64_t extent, unsigned checks, bool counters,
-                                  bool undefined);
+check_region *vm_check_region_new(uint64_t address, uint64_t bytes, uint64_t extent, unsigned checks,
+                                  bool counters, bool undefined);
 void vm_check_region_free(check_region *region);
 void vm_check_region_define(check_region *region, uint64_t offset, uint64_t bytes);
 void vm_check_region_copy(check_region *to, uint64_t to_offset, const check_region *from,

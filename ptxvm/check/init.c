@@ -15,23 +15,24 @@ bool vm_check_frame_new(vm_warp *warp, vm_frame *frame)
     if (!shadow)
         return false;
     shadow->undefined = vm_pool_alloc(pool, n * sizeof *shadow->undefined);
+    shadow->parted = vm_pool_alloc(pool, n * sizeof *shadow->parted);
     shadow->bytes = vm_pool_alloc(pool, n * sizeof *shadow->bytes);
     frame->check = shadow;
-    return shadow->undefined && shadow->bytes;
+    return shadow->undefined && shadow->parted && shadow->bytes;
 }
 
 void vm_check_frame_begin(vm_frame *frame)
 {
     size_t n = (size_t)frame->code->check->n_registers;
     memset(frame->check->undefined, 0xFF, n * sizeof *frame->check->undefined);
-    memset(frame->check->bytes, 0xFF, n * sizeof *frame->check->bytes);
+    memset(frame->check->parted, 0, n * sizeof *frame->check->parted);
 }
 
 uint32_t check_lane_bytes(const vm_frame *frame, int32_t id, int lane)
 {
     if (id < 0 || !(frame->check->undefined[id] >> lane & 1))
         return 0;
-    return frame->check->bytes[id][lane];
+    return frame->check->parted[id] >> lane & 1 ? frame->check->bytes[id][lane] : UINT16_MAX;
 }
 
 void check_set_lane_bytes(const vm_frame *frame, int32_t id, int lane, uint32_t bytes)
@@ -40,6 +41,7 @@ void check_set_lane_bytes(const vm_frame *frame, int32_t id, int lane, uint32_t 
         return;
     uint32_t *undefined = &frame->check->undefined[id];
     *undefined = (*undefined & ~(1u << lane)) | (uint32_t)(bytes != 0) << lane;
+    frame->check->parted[id] |= 1u << lane;
     frame->check->bytes[id][lane] = (uint16_t)bytes;
 }
 
