@@ -119,21 +119,26 @@ static bool takes_the_lower_half(const char *ptx, const instruction *i)
     return lines == 1;
 }
 
-static bool upper_bits_are_unused(const char *ptx, const char *reg, unsigned width, int depth);
+static uint32_t bits_used(const char *ptx, const char *reg, int depth);
 
-/* The same of one instruction that reads it. Shifts move the bits, to the left out of the register; selp has them as they are. */
-static bool leaves_upper_bits(const char *ptx, const instruction *use, const char *reg, unsigned width,
-                              int depth)
+/* Which bits of a register play a part in what an instruction makes of it. Shifts move them, to the left out of the register. */
+static uint32_t bits_used_by(const char *ptx, const instruction *use, const char *reg, int depth)
 {
-    uint64_t k;
+    uint64_t k, position, count;
     const char *result = use->operand[0];
-    if (text_is_opcode(use, "shr.u32") && text_constant(use->operand[2], &k) && k < width)
-        return upper_bits_are_unused(ptx, result, width - (unsigned)k, depth - 1);
+    const bool once = use->n < 3 || strcmp(use->operand[1], use->operand[2]) != 0;
+    if (text_is_opcode(use, "shr.u32") && text_constant(use->operand[2], &k) && k < 32)
+        return bits_used(ptx, result, depth - 1) << k;
     if (text_is_opcode(use, "shl.b32") && text_constant(use->operand[2], &k) && k < 32)
-        return width + k >= 32 || upper_bits_are_unused(ptx, result, width + (unsigned)k, depth - 1);
-    if (text_is_opcode(use, "selp.b32"))
-        return upper_bits_are_unused(ptx, result, width, depth - 1);
-    return (width >= 16 && takes_the_lower_half(ptx, use)) || bits_read(use, reg) >> width == 0;
+        return bits_used(ptx, result, depth - 1) >> k;
+    if (text_is_opcode(use, "selp.b32") || text_is_opcode(use, "or.b32") || text_is_opcode(use, "xor.b32"))
+        return bits_used(ptx, result, depth - 1);
+    if (text_is_opcode(use, "bfi.b32") && use->n == 5 && once && text_constant(use->operand[3], &position) &&
+        text_constant(use->operand[4], &count) && position + count <= 32 && count < 32) {
+        const uint32_t field = (1u << count) - 1, used = bits_used(ptx, result, depth - 1);
+        return strcmp(use->operand[1], reg) == 0 ? field & used >> position : used & ~(field << position);
+    }
+    return takes_the_lower_half(ptx, use) ? 0xFFFF : bits_read(use, reg);
 }
 
 /* Whether the instruction writes the register and does not read it. */
@@ -147,17 +152,33 @@ static bool only_writes(const instruction *i, const char *reg)
     return true;
 }
 
-/* Whether no instruction looks at the bits of a register from `width` on. */
-static bool upper_bits_are_unused(const char *ptx, const char *reg, unsigned width, int depth)
+/* Which bits of a register any instruction looks at. */
+static uint32_t bits_used(const char *ptx, const char *reg, int depth)
 {
     instruction use;
-    for (const char *line = ptx; line; line = text_next_line(line)) {
+    uint32_t bits = 0;
+    for (const char *line = ptx; line && bits != ~0u; line = text_next_line(line)) {
         if (!text_names(line, reg) || (text_parse_guarded(line, &use) && only_writes(&use, reg)))
             continue;
-        if (depth == 0 || !text_parse(line, &use) || !leaves_upper_bits(ptx, &use, reg, width, depth))
-            return false;
+        bits |= depth > 0 && text_parse(line, &use) ? bits_used_by(ptx, &use, reg, depth) : ~0u;
     }
-    return true;
+    return bits;
+}
+
+static bool upper_bits_are_unused(const char *ptx, const char *reg, unsigned width, int depth)
+{
+    return width >= 32 || bits_used(ptx, reg, depth) >> width == 0;
+}
+
+/* `bfe d, x, position, count` with another count: the bits that differ are not used. */
+static bool count_is_not_seen(const char *ptx, const mutant *m, const instruction *i)
+{
+    uint64_t count, now;
+    if (m->kind != MUTANT_CONSTANT || !text_is_opcode(i, "bfe.u32") || i->n != 4 ||
+        ptx[m->at + m->length] != ';' || !text_constant(i->operand[3], &count) ||
+        !text_constant(m->with, &now) || now > 32)
+        return false;
+    return upper_bits_are_unused(ptx, i->operand[0], (unsigned)(now < count ? now : count), PROOF_DEPTH);
 }
 
 /* Another sign changes the upper bits of a result alone: those that shr brings in, and those that a wider register has. */
@@ -380,6 +401,51 @@ static bool is_clamped_behind(const char *ptx, const mutant *m, const instructio
     return is_high && is_low;
 }
 
+/* One of the three operands of lop3 at a bit: what a constant has there; of a register both are possible. */
+static bool may_be(const char *operand, int bit, unsigned value)
+{
+    uint64_t bits;
+    return !text_constant(operand, &bits) || (bits >> bit & 1) == value;
+}
+
+/* Whether the two tables give the same, for all bits that the operands of either may have. */
+static bool tables_agree(const instruction *a, const instruction *b)
+{
+    uint64_t x, y;
+    if (!text_constant(a->operand[4], &x) || !text_constant(b->operand[4], &y))
+        return false;
+    for (int bit = 0; bit < 32; bit++)
+        for (unsigned i = 0; i < 64;
+             i++) { /* what a's operands have, and what b's have: registers are the same in both */
+            bool is_possible = true;
+            for (int k = 0; k < 3; k++) {
+                const unsigned of_a = i >> (2 - k) & 1, of_b = i >> (5 - k) & 1;
+                is_possible = is_possible && may_be(a->operand[1 + k], bit, of_a) &&
+                              may_be(b->operand[1 + k], bit, of_b) &&
+                              (of_a == of_b || a->operand[1 + k][0] != '%' || b->operand[1 + k][0] != '%');
+            }
+            if (is_possible && (x >> (i & 7) & 1) != (y >> (i >> 3) & 1))
+                return false;
+        }
+    return true;
+}
+
+/* `lop3 d, a, b, c, table` with another constant. */
+static bool table_gives_the_same(const char *ptx, const mutant *m, const instruction *i)
+{
+    char line[256], changed[256];
+    const char *start = ptx + m->at;
+    instruction other;
+    if (m->kind != MUTANT_CONSTANT || strncmp(i->opcode, "lop3.", 5) != 0 || i->n != 5)
+        return false;
+    while (start[-1] != '\n')
+        start--;
+    const int before = (int)(ptx + m->at - start);
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(start, "\n"), start);
+    snprintf(changed, sizeof changed, "%.*s%s%s", before, line, m->with, line + before + m->length);
+    return text_parse(changed, &other) && other.n == 5 && tables_agree(i, &other);
+}
+
 static const struct {
     const char *name;
     bool (*holds)(const char *ptx, const mutant *m, const instruction *i);
@@ -404,10 +470,12 @@ static const struct {
     {"any barrier does", any_barrier_does, false},
     {"the other is NaN with it", other_is_nan_with_it, false},
     {"any NaN does", nan_is_any, false},
-    {"a product by one is exact", multiplies_by_one, false},
+    {"the product is exact", multiplies_exactly, false},
     {"the difference is integral", difference_is_integral, false},
     {"the bytes have no sign", bytes_have_no_sign, false},
     {"a clamp is behind it", is_clamped_behind, false},
+    {"the upper bits of a field are not used", count_is_not_seen, false},
+    {"the table gives the same", table_gives_the_same, false},
 };
 
 const char *mutant_proof(const char *ptx, const mutant *m)

@@ -347,11 +347,28 @@ bool nan_is_any(const char *ptx, const mutant *m, const instruction *i)
 
 /* ---- Products and sums that are exact ---- */
 
-bool multiplies_by_one(const char *ptx, const mutant *m, const instruction *i)
+/* The largest number whose bits a mask lets through; infinite where the register is not masked. */
+static float most_of_masked(const char *ptx, const char *operand)
 {
-    (void)ptx;
-    return m->kind == MUTANT_ROUNDING && text_is_opcode(i, "mul.rn.f32") && i->n == 3 &&
-           (strcmp(i->operand[2], "0f3F800000") == 0 || strcmp(i->operand[2], "0fBF800000") == 0);
+    instruction def;
+    uint64_t mask;
+    if (!text_definition(ptx, operand, &def) || def.n < 3 || !text_constant(def.operand[2], &mask) ||
+        !(text_is_opcode(&def, "and.b32") ||
+          (strncmp(def.opcode, "lop3.", 5) == 0 && strcmp(def.operand[4], "0xC0") == 0)))
+        return float_of(0x7F800000);
+    return float_of(mask & 0x7FFFFFFF);
+}
+
+/* A product by one is exact, and so is one by a larger power of two that does not overflow. */
+bool multiplies_exactly(const char *ptx, const mutant *m, const instruction *i)
+{
+    uint64_t bits;
+    if (m->kind != MUTANT_ROUNDING || !text_is_opcode(i, "mul.rn.f32") || i->n != 3 ||
+        strncmp(i->operand[2], "0f", 2) != 0 || !text_constant(i->operand[2], &bits))
+        return false;
+    const float factor = float_of(bits & 0x7FFFFFFF), largest = most_of_masked(ptx, i->operand[1]);
+    return factor == 1.0f ||
+           (factor > 1.0f && (bits & 0x7FFFFF) == 0 && largest * factor <= float_of(0x7F7FFFFF));
 }
 
 /* A bound of the magnitudes of all numbers that a register may hold; infinite where none is known. */

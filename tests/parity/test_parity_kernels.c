@@ -122,9 +122,10 @@ static bool compute(ptxvm *vm, const char *sm, const scene *s, const way *w, int
     kernel_steps_of(s->r.row, &spec, &problem, &steps);
     for (int i = 0; i < QDNN_OPERAND_COUNT && ok; i++)
         if (s->o.host[i] && s->o.bytes[i]) {
-            ok = ptxvm_alloc(vm, s->o.bytes[i], &base[i]) == PTXVM_OK &&
-                 ptxvm_write(vm, base[i], s->o.host[i], s->o.bytes[i]) == PTXVM_OK;
-            at[i] = base[i] + bytes_before(s, i, first);
+            const size_t shift = i == QDNN_OPERAND_X || i == QDNN_OPERAND_CODES ? s->c.shift : 0;
+            ok = ptxvm_alloc(vm, s->o.bytes[i] + shift, &base[i]) == PTXVM_OK &&
+                 ptxvm_write(vm, base[i] + shift, s->o.host[i], s->o.bytes[i]) == PTXVM_OK;
+            at[i] = base[i] + shift + bytes_before(s, i, first);
         }
     if (s->c.in_place)
         at[QDNN_OPERAND_RESIDUAL] = at[QDNN_OPERAND_Y];
@@ -238,13 +239,35 @@ typedef struct shape {
         k; /* rows: those of the tile, less so many (at least 1); negative: more than a tile */
     data_kind kind;
     bool callers;
+    int64_t gap;  /* elements between rows of x and of y */
+    size_t shift; /* as product_case has it */
 } shape;
 static const shape shapes[] = {
-    {0, 68, 320, DATA_NORMAL, false},  {1, 5, 520, DATA_NORMAL, false},  {99, 33, 264, DATA_NORMAL, false},
-    {-1, 17, 301, DATA_NORMAL, false}, {3, 40, 7, DATA_NORMAL, false},   {0, 130, 104, DATA_NORMAL, false},
-    {0, 24, 512, DATA_NORMAL, true},   {5, 3, 128, DATA_SPECIAL, false}, {0, 9, 4096, DATA_NORMAL, false},
-    {1, 6, 4168, DATA_NORMAL, false},
+    {0, 68, 320, DATA_NORMAL, false, 0, 0},
+    {1, 5, 520, DATA_NORMAL, false, 0, 0},
+    {99, 33, 264, DATA_NORMAL, false, 0, 0},
+    {-1, 17, 301, DATA_NORMAL, false, 0, 0},
+    {3, 40, 7, DATA_NORMAL, false, 0, 0},
+    {0, 130, 104, DATA_NORMAL, false, 0, 0},
+    {0, 24, 512, DATA_NORMAL, true, 0, 0},
+    {5, 3, 128, DATA_SPECIAL, false, 0, 0},
+    {0, 9, 4096, DATA_NORMAL, false, 0, 0},
+    {1, 6, 4168, DATA_NORMAL, false, 0, 0},
+    /* Whole words and chunks, of which by default every fourth is tried. */
+    {0, 16, 64, DATA_NORMAL, false, 0, 0},
+    {-1, 144, 320, DATA_NORMAL, false, 4, 4},
+    {1, 48, 128, DATA_SPECIAL, false, 0, 0},
+    {0, 272, 256, DATA_NORMAL, true, 8, 0},
+    {0, 7, 1088, DATA_NORMAL, false, 3, 4},
+    {0, 32, 2048, DATA_NORMAL, false, 0, 0},
+    {2, 80, 192, DATA_HUGE, false, 0, 8},
+    {0, 33, 576, DATA_SUBNORMAL, false, 0, 0},
+    {0, 64, 1024, DATA_SPECIAL, true, 0, 4},
+    {1, 528, 64, DATA_NORMAL, false, 5, 0},
+    {0, 96, 64, DATA_ZEROS, false, 0, 0},
+    {0, 130, 2112, DATA_NORMAL, false, 0, 0},
 };
+enum { ALWAYS = 10 };
 static const char *const product_names[] = {
     [KERNEL_PRODUCT_STAGED] = "staged",    [KERNEL_PRODUCT_GEMV] = "gemv",
     [KERNEL_PRODUCT_RAGGED] = "ragged",    [KERNEL_PRODUCT_BLOCKS] = "blocks",
@@ -303,14 +326,20 @@ static bool run_shape(const kernel_row *row, kernel_product product, int turn, c
     scene s;
     c.m = (int64_t)tile > at->rows_less ? (int64_t)tile - at->rows_less : 1;
     c.kind = at->kind;
+    c.x_gap = c.y_gap = at->gap;
+    c.shift = at->shift;
     c.weights.callers = at->callers;
     c.weights.dims[c.k_rows] = c.gated ? 2 * at->n : at->n;
     c.weights.dims[!c.k_rows] = k;
     if (scene_begin(&s, &c)) {
         kernel_problem problem = s.r.problem;
         kernel_spec spec = spec_of_way(&s.r.spec, &w);
+        kernel_operand operands[QDNN_OPERAND_COUNT];
         problem.m = (uint64_t)c.m;
         fits = kernel_product_fits(s.r.row, &spec, &problem);
+        kernel_operands_of(s.r.row, &spec, &problem, operands);
+        if (at->shift % operands[QDNN_OPERAND_CODES].align != 0)
+            s.c.shift = 0;
         if (fits)
             check_way(&s, &w, sms[turn % LENGTH(sms)], 0, PTXVM_CHECK_ALL);
     }
@@ -345,8 +374,83 @@ TEST_EACH(ParityKernels, Shapes, shape_count, shape_name)
     if (product == KERNEL_PRODUCT_COLUMNS && kernel_columns_multiple(row) > 1)
         SKIP("blocks lie along K");
     for (int i = 0; i < LENGTH(shapes); i++)
-        fitting += run_shape(row, product, turn, &shapes[i]);
+        if (sample_is_full() || i < ALWAYS || i % 4 == index % 4)
+            fitting += run_shape(row, product, turn, &shapes[i]);
     CHECK(fitting > 0 || sample_is_full());
+}
+
+/* The same of stacks: more rows than the kernel that sorts them has threads, more experts than a warp has lanes, experts without rows and
+ * rows without an expert. */
+static const struct {
+    int64_t m, experts;
+    bool one;
+    int64_t n, k;
+    data_kind kind;
+} stack_shapes[] = {
+    {45, 7, false, 16, 96, DATA_NORMAL},  {9, 2, true, 24, 64, DATA_NORMAL},
+    {1, 1, false, 8, 256, DATA_NORMAL},   {300, 5, false, 8, 32, DATA_NORMAL},
+    {7, 40, false, 8, 128, DATA_SPECIAL}, {20, 3, false, 72, 264, DATA_NORMAL},
+    {33, 33, false, 5, 301, DATA_NORMAL}, {600, 3, false, 3, 32, DATA_NORMAL},
+    {32, 1, true, 130, 32, DATA_NORMAL},  {9, 4, false, 16, 544, DATA_NORMAL},
+    {130, 70, false, 8, 32, DATA_NORMAL}, {2, 3, false, 33, 40, DATA_HUGE},
+};
+static const kernel_product stacked[] = {KERNEL_PRODUCT_STAGED, KERNEL_PRODUCT_LANEWISE, KERNEL_PRODUCT_GEMV,
+                                         KERNEL_PRODUCT_BLOCKS, KERNEL_PRODUCT_COLUMNS};
+
+static int stack_count(void)
+{
+    return LENGTH(common) * LENGTH(stacked);
+}
+
+static void stack_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s_%s", product_names[stacked[index % LENGTH(stacked)]],
+             common[index / LENGTH(stacked)].name);
+}
+
+static bool run_stack(int index, int i)
+{
+    bool fits = false;
+    const kernel_product product = stacked[index % LENGTH(stacked)];
+    const way w = {product,
+                   product == KERNEL_PRODUCT_LANEWISE ? 32
+                   : product == KERNEL_PRODUCT_STAGED ? 8
+                                                      : 4,
+                   1};
+    const int format = index / LENGTH(stacked);
+    const int64_t n =
+        common[format].layout == QDNN_LAYOUT_AWQ ? (stack_shapes[i].n + 7) / 8 * 8 : stack_shapes[i].n;
+    product_case c = common_case(format, stack_shapes[i].m, n, stack_shapes[i].k);
+    scene s;
+    c.experts = stack_shapes[i].experts;
+    c.one_expert = stack_shapes[i].one;
+    c.kind = stack_shapes[i].kind;
+    c.row_weight = index % 2;
+    c.gated = index % 3 == 1;
+    c.activation = index % 3 == 1 ? QDNN_ACTIVATION_SILU : QDNN_ACTIVATION_NONE;
+    c.alpha = index % 2 ? QDNN_ALPHA_COLUMN : QDNN_ALPHA_NONE;
+    c.weights.dims[c.k_rows] *= c.gated ? 2 : 1;
+    if (scene_begin(&s, &c)) {
+        kernel_spec spec = spec_of_way(&s.r.spec, &w);
+        kernel_problem problem = s.r.problem;
+        problem.m = (uint64_t)c.m;
+        fits = kernel_product_fits(s.r.row, &spec, &problem);
+        if (fits)
+            check_way(&s, &w, sms[index % LENGTH(sms)], 0, PTXVM_CHECK_ALL);
+    }
+    scene_end(&s);
+    return fits;
+}
+
+/* By default every fourth. */
+TEST_EACH(ParityKernels, StackShapes, stack_count, stack_name)
+{
+    NEED_PTXVM;
+    int fitting = 0;
+    for (int i = sample_is_full() ? 0 : index % 4; i < LENGTH(stack_shapes); i += sample_is_full() ? 1 : 4)
+        fitting += run_stack(index, i);
+    if (!fitting)
+        SKIP("there is no such product");
 }
 
 /* ---- Tests ---- */
