@@ -63,11 +63,12 @@ typedef struct group_stage {
     bool is_used, is_table;
     warp_tile warps;         /* as the walk has them */
     unsigned shared_dynamic; /* table: the most bytes that it takes */
-    unsigned down, across; /* groups of the tile; of flat groups: rows, and groups of a row */
-    ptx_val numbers;       /* shared memory: scales by rows of groups */
-    unsigned zeros_at;     /* bytes from a scale to its zero */
-    ptx_val row, column;   /* u64: where the tile begins */
-    ptx_val band, of_lane, of_column; /* table: the band's first row; u32: the place of the lane's row, and of its column */
+    unsigned down, across;   /* groups of the tile; of flat groups: rows, and groups of a row */
+    ptx_val numbers;         /* shared memory: scales by rows of groups */
+    unsigned zeros_at;       /* bytes from a scale to its zero */
+    ptx_val row, column;     /* u64: where the tile begins */
+    ptx_val band, of_lane,
+        of_column; /* table: the band's first row; u32: the place of the lane's row, and of its column */
 } group_stage;
 /* Whether quantize and dequantize use one, and how many groups it has; no shared memory yet. */
 group_stage group_stage_of(const coding *c);

@@ -89,8 +89,9 @@ void group_stage_begin(ptx_builder *b, const coding *c, group_stage *s)
     if (!s->is_used)
         return;
     const unsigned arrays = format_has_zero(c->format) ? 2 : 1;
-    s->numbers = s->is_table ? ptx_shared_dynamic(b, LOAD_BYTES)
-                             : ptx_shared(b, "group_numbers", PTX_F32, arrays * s->down * s->across, LOAD_BYTES);
+    s->numbers = s->is_table
+                     ? ptx_shared_dynamic(b, LOAD_BYTES)
+                     : ptx_shared(b, "group_numbers", PTX_F32, arrays * s->down * s->across, LOAD_BYTES);
 }
 
 ptx_val group_stage_serves(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val all)
@@ -130,7 +131,8 @@ static group_place flat_place(ptx_builder *b, const matrix *m, const group_stage
 {
     const coding *c = &m->q.coding;
     const unsigned width = WARP * patch_width(c) * s->warps.across;
-    ptx_val row = ptx_min(b, ptx_add(b, s->row, ptx_cvt(b, PTX_U64, at.down)), ptx_sub(b, m->rows, ptx_u64(b, 1)));
+    ptx_val row =
+        ptx_min(b, ptx_add(b, s->row, ptx_cvt(b, PTX_U64, at.down)), ptx_sub(b, m->rows, ptx_u64(b, 1)));
     ptx_val begin = ptx_mul(b, row, m->columns);
     ptx_val end = ptx_add(b, begin, ptx_min(b, ptx_add(b, s->column, width), m->columns));
     ptx_val element = ptx_mad(b, ptx_cvt(b, PTX_U64, at.across), ptx_u64(b, c->spec->group_size),
@@ -227,13 +229,14 @@ static ptx_val stage_index(ptx_builder *b, const matrix *m, const group_stage *s
     const extent e = group_extent(spec);
     const bool is_flat = spec->groups == QDNN_GROUPS_FLAT;
     ptx_val down = steps_from(b, s->row, row, s->down, is_flat ? 1 : e.rows);
-    ptx_val across = is_flat ? flat_steps(b, m, s, row, column)
-                             : steps_from(b, s->column, column, s->across, e.columns);
+    ptx_val across =
+        is_flat ? flat_steps(b, m, s, row, column) : steps_from(b, s->column, column, s->across, e.columns);
     return ptx_mad(b, down, s->across, across);
 }
 
 /* One number for all columns, or one for each. */
-static void read_numbers(ptx_builder *b, ptx_val address, unsigned offset, bool is_one, unsigned width, ptx_val *x)
+static void read_numbers(ptx_builder *b, ptx_val address, unsigned offset, bool is_one, unsigned width,
+                         ptx_val *x)
 {
     if (is_one) {
         x[0] = ptx_ld_shared(b, PTX_F32, address, (int)offset);

@@ -15,6 +15,7 @@ typedef struct stage_case {
     const char *settings[6][2];
 } stage_case;
 
+/* clang-format off */
 #define WORDS {"layout", "words"}
 #define INTERLEAVED {"layout", "interleaved"}
 #define FLAT {"groups", "flat"}
@@ -46,6 +47,7 @@ static const stage_case cases[] = {
     {"table_one_group", "int4", 512, 264, 72, {INTERLEAVED, INDEX, {"data", "f64"}}},
     {"table_too_large", "int4_zp", 1, 160, 136, {INTERLEAVED, INDEX, HALVES, F16}},
 };
+/* clang-format on */
 
 static int count(void)
 {
