@@ -135,7 +135,7 @@ void emit_matrix_dequantize(ptx_builder *b, const kernel_row *row, const kernel_
     w.patch = dequantize_patch;
     w.elements = dequantize_elements;
     w.rows = args.number[NUMBER_ROWS];
-    if (!stage.is_table &&
+    if (!stage.is_used &&
         (spec->row_index || matrix_groups_are_many(spec, w.width) || patch_numbers_are_many(&q.coding)))
         matrix_walk_by_rows(&w);
     matrix_walk_run(b, &w);

@@ -25,18 +25,20 @@ static unsigned groups_in(unsigned elements, uint64_t size)
     return size % elements == 0 ? 1 : elements % size == 0 ? (unsigned)(elements / size) : 0;
 }
 
+/* Whether the columns of a patch have one group, or each its own. */
 static bool may_stage(const coding *c)
 {
     const kernel_spec *spec = c->spec;
-    if (spec->row_index || spec->group_index || matrix_groups_are_many(spec, patch_width(c)))
+    const unsigned width = patch_width(c);
+    if (spec->row_index || spec->group_index)
         return false;
     switch (spec->groups) {
     case QDNN_GROUPS_ROWS:
-        return !matrix_rows_share_groups(spec, BAND);
+        return spec->group_size % width == 0 && !matrix_rows_share_groups(spec, BAND);
     case QDNN_GROUPS_COLUMNS:
-        return true;
+        return spec->group_rows == 1 || spec->group_rows % width == 0;
     case QDNN_GROUPS_FLAT:
-        return spec->channels != 1 && spec->group_size % patch_width(c) == 0;
+        return spec->group_size % width == 0 && spec->channels != 1;
     default:
         return false;
     }
@@ -126,19 +128,19 @@ static spot spot_in_memory(ptx_builder *b, const kernel_spec *spec, const group_
     return by_rows ? (spot){row, column} : (spot){column, row};
 }
 
-/* The group of a row's flat elements from the tile's first column on that is so far across; beyond the tile's edge, its last. */
+/* The group that is so far across from the one of the tile's first element in a row; it exists where it begins in the tile. */
 static group_place flat_place(ptx_builder *b, const matrix *m, const group_stage *s, spot at)
 {
     const coding *c = &m->q.coding;
+    const uint64_t size = c->spec->group_size;
     const unsigned width = WARP * patch_width(c) * s->warps.across;
-    ptx_val row =
-        ptx_min(b, ptx_add(b, s->row, ptx_cvt(b, PTX_U64, at.down)), ptx_sub(b, m->rows, ptx_u64(b, 1)));
-    ptx_val begin = ptx_mul(b, row, m->columns);
-    ptx_val end = ptx_add(b, begin, ptx_min(b, ptx_add(b, s->column, width), m->columns));
-    ptx_val element = ptx_mad(b, ptx_cvt(b, PTX_U64, at.across), ptx_u64(b, c->spec->group_size),
-                              ptx_add(b, begin, s->column));
-    element = ptx_min(b, element, ptx_sub(b, end, ptx_u64(b, 1)));
-    return (group_place){.group = flat_group_number(b, c->spec, element)};
+    ptx_val last = ptx_sub(b, m->rows, ptx_u64(b, 1));
+    ptx_val row = ptx_min(b, ptx_add(b, s->row, ptx_cvt(b, PTX_U64, at.down)), last);
+    ptx_val first = emit_divide(b, ptx_mad(b, row, m->columns, s->column), size);
+    ptx_val end = ptx_mad(b, row, m->columns, ptx_min(b, ptx_add(b, s->column, width), m->columns));
+    ptx_val element =
+        ptx_mul(b, ptx_add(b, first, ptx_cvt(b, PTX_U64, at.across)), ptx_u64(b, size));
+    return (group_place){.group = flat_group_number(b, c->spec, element), .known = ptx_setp(b, PTX_LT, element, end)};
 }
 
 /* Those beyond the matrix's edge are loaded from its last group. */
@@ -162,6 +164,18 @@ static unsigned stage_threads(const group_stage *s)
     return s->warps.down * s->warps.across * WARP;
 }
 
+/* What does not exist is not loaded: its sector might be nobody else's. */
+static ptx_val load_known(ptx_builder *b, const matrix *m, const group_place *place, load_number *load)
+{
+    if (place->known.kind == PTX_NOTHING)
+        return load(b, m, place);
+    ptx_val number = ptx_var(b, ptx_f32(b, 0));
+    ptx_if(b, place->known);
+    ptx_assign(b, number, load(b, m, place));
+    ptx_end_if(b);
+    return number;
+}
+
 /* Numbers first, first + the block's threads ... of the tile's array. */
 static void fill_some(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val to, load_number *load,
                       ptx_val first, unsigned count)
@@ -174,7 +188,7 @@ static void fill_some(ptx_builder *b, const matrix *m, const group_stage *s, ptx
         ptx_val i = k ? ptx_add(b, first, k * threads) : first;
         spot at = spot_in_memory(b, spec, s, i, swizzled);
         group_place place = place_of_spot(b, m, s, at);
-        numbers[k] = load(b, m, &place);
+        numbers[k] = load_known(b, m, &place, load);
         index[k] = ptx_mad(b, at.down, s->across, at.across);
     }
     for (unsigned k = 0; k < count; k++)
