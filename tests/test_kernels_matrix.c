@@ -41,6 +41,8 @@ static const arrangement arrangements[] = {
     {"gptq_index",
      {"layout=interleaved", "groups=columns", "zero_packed=yes", "scale=f16", "group_index=yes"}},
     {"index", {"layout=words", "groups=columns", "group_index=yes"}},
+    {"listed_rows", {"groups=rows", "group_size=16", "scale=e4m3", "row_index=yes"}},
+    {"listed_flat", {"groups=flat", "row_index=yes"}},
 };
 
 typedef struct traffic_case {
@@ -110,19 +112,19 @@ typedef struct machine {
     ptxvm_address at[QDNN_OPERAND_COUNT];
 } machine;
 
-/* Rows look up the groups in turns. */
-static void fill_index(machine *m, uint64_t rows, uint64_t groups)
+/* Rows look up the groups, or are listed, in turns. */
+static void fill_index(machine *m, qdnnOperand_t operand, uint64_t rows, uint64_t below)
 {
     for (uint64_t i = 0; i < rows; i++) {
-        uint32_t group = (uint32_t)(i * 7 % groups);
-        CHECK_EQ_I64(ptxvm_write(m->vm, m->at[QDNN_OPERAND_GROUP_INDEX] + 4 * i, &group, 4), PTXVM_OK);
+        uint32_t number = (uint32_t)(i * 7 % below);
+        CHECK_EQ_I64(ptxvm_write(m->vm, m->at[operand] + 4 * i, &number, 4), PTXVM_OK);
     }
 }
 
 /* Fills all others with zeros; returns the sectors that all of them take. */
 static uint64_t make_operands(machine *m, const kernel_spec *spec, const kernel_operand *operands)
 {
-    uint64_t sectors = 0, rows = operands[QDNN_OPERAND_GROUP_INDEX].bytes / 4;
+    uint64_t sectors = 0;
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
         if (operands[i].bytes == 0)
             continue;
@@ -130,7 +132,10 @@ static uint64_t make_operands(machine *m, const kernel_spec *spec, const kernel_
         CHECK_EQ_I64(ptxvm_fill(m->vm, m->at[i], 0, operands[i].bytes), PTXVM_OK);
         sectors += (operands[i].bytes + 31) / 32;
     }
-    fill_index(m, rows, (rows + spec->group_size - 1) / spec->group_size);
+    const uint64_t looked_up = operands[QDNN_OPERAND_GROUP_INDEX].bytes / 4,
+                   listed = operands[QDNN_OPERAND_ROW_INDEX].bytes / 4;
+    fill_index(m, QDNN_OPERAND_GROUP_INDEX, looked_up, (looked_up + spec->group_size - 1) / spec->group_size);
+    fill_index(m, QDNN_OPERAND_ROW_INDEX, listed, listed);
     return sectors;
 }
 
@@ -170,7 +175,7 @@ static void check_counters(const ptxvm_counters *c, uint64_t filled)
 
 static void check_traffic(const traffic_case *c, uint64_t rows, uint64_t columns)
 {
-    kernel_problem problem = {.rows = rows, .columns = columns};
+    kernel_problem problem = {.rows = rows, .columns = columns, .table_rows = rows};
     kernel_operand operands[QDNN_OPERAND_COUNT];
     kernel_steps steps;
     kernel_text text;

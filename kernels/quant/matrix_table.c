@@ -170,9 +170,7 @@ void group_table_fill(ptx_builder *b, const matrix *m, const group_stage *s)
 void group_table_band(ptx_builder *b, const matrix *m, group_stage *s, const patch *p)
 {
     const coding *c = &m->q.coding;
-    ptx_val last = ptx_sub(b, m->rows, ptx_u64(b, 1));
-    ptx_val row = ptx_min(b, ptx_add(b, p->row, ptx_cvt(b, PTX_U64, ptx_laneid(b))), last);
-    ptx_val index = ptx_ld_global_nc(b, PTX_U32, ptx_at(b, m->group_index, row, 4), 0);
+    ptx_val index = row_list_of_band(b, m->group_index, m->rows, p->row);
     ptx_val column = ptx_cvt(b, PTX_U32, ptx_sub(b, p->column, s->column));
     s->band = p->row;
     s->of_lane = ptx_mul(b, ptx_min(b, index, ptx_cvt(b, PTX_U32, m->groups)), group_bytes(c));

@@ -15,7 +15,8 @@ kernel_geometry tile_geometry(const kernel_row *row, const kernel_spec *spec)
 
 /* Whether each column of a matrix is a channel: then its kernel is that of groups down columns, which keeps scales for many
  * rows, where that of flat groups loads them again for each. */
-static bool columns_are_channels(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
+static bool columns_are_channels(const kernel_row *row, const kernel_spec *spec,
+                                 const kernel_problem *problem)
 {
     const kernel_operation o = kernel_operation_of(row);
     return (o == KERNEL_QUANTIZE || o == KERNEL_DEQUANTIZE) && spec->groups == QDNN_GROUPS_FLAT &&
