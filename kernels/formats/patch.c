@@ -49,7 +49,8 @@ static bool has_staged_groups(const kernel_spec *spec)
 unsigned patch_width(const coding *c)
 {
     unsigned chunk = chunk_elements(c->spec->data);
-    bool suits_four = !c->spec->group_table && matrix_groups_are_many(c->spec, chunk) && !matrix_groups_are_many(c->spec, 4);
+    bool suits_four = !c->spec->group_table && matrix_groups_are_many(c->spec, chunk) &&
+                      !matrix_groups_are_many(c->spec, 4);
     bool has_wide = patch_groups_are_wide(c) && !has_staged_groups(c->spec);
     return in_columns(c) || has_wide || suits_four ? 4 : chunk;
 }

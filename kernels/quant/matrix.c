@@ -6,7 +6,8 @@ static const warp_tile one_below_the_other = {MATRIX_WARPS, 1};
 static kernel_geometry geometry_of(warp_tile warps, unsigned width)
 {
     const unsigned count = warps.down * warps.across;
-    return (kernel_geometry){.block = count * WARP, .elements_per_block = (uint64_t)count * BAND * WARP * width};
+    return (kernel_geometry){.block = count * WARP,
+                             .elements_per_block = (uint64_t)count * BAND * WARP * width};
 }
 
 kernel_geometry matrix_geometry(const coding *c)
@@ -64,12 +65,11 @@ void matrix_staged_steps(const kernel_row *row, const kernel_spec *spec, const k
     matrix_staged_step(row, &own, problem, steps);
 }
 
-/* Any number of registers: with 128 or 168, minima and looked-up groups spill. */
+/* Up to 255 registers for blocks of four warps, where with 128 or 168 minima and looked-up groups spill; 128 for eight. */
 void matrix_directives(ptx_builder *b, warp_tile warps)
 {
-    const unsigned count = warps.down * warps.across;
-    ptx_reqntid(b, count * WARP, 1, 1);
-    ptx_minnctapersm(b, count > MATRIX_WARPS ? 1 : 2);
+    ptx_reqntid(b, warps.down * warps.across * WARP, 1, 1);
+    ptx_minnctapersm(b, 2);
 }
 
 void matrix_walk_by_rows(matrix_walk *w)
@@ -174,8 +174,8 @@ static void run_parts(ptx_builder *b, const matrix_walk *w, ptx_val in_patches, 
 }
 
 /* Where a warp's part of the tile begins. */
-static void place_warp(ptx_builder *b, const matrix_walk *w, ptx_val warp, ptx_val tile_row, ptx_val tile_column,
-                       ptx_val *row, ptx_val *span)
+static void place_warp(ptx_builder *b, const matrix_walk *w, ptx_val warp, ptx_val tile_row,
+                       ptx_val tile_column, ptx_val *row, ptx_val *span)
 {
     const unsigned across = w->warps.across;
     ptx_val down = emit_divide(b, warp, across), beside = emit_remainder(b, warp, down, across);

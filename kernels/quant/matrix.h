@@ -63,11 +63,14 @@ typedef struct group_stage {
     bool is_used, is_table;
     warp_tile warps;         /* as the walk has them */
     unsigned shared_dynamic; /* table: the most bytes that it takes */
-    unsigned down, across; /* groups of the tile; of flat groups: rows, and groups of a row */
-    ptx_val numbers;       /* shared memory: scales by rows of groups */
+    unsigned down, across; /* groups of the tile; of flat groups and listed rows: rows, and groups of a row */
     unsigned zeros_at;     /* bytes from a scale to its zero */
+    ptx_val numbers;       /* shared memory: scales by rows of groups */
     ptx_val row, column;   /* u64: where the tile begins */
-    ptx_val band, of_lane, of_column; /* table: the band's first row; u32: the place of the lane's row, and of its column */
+    /* Rows that a list names: pointer; u64: how many, and which of them a patch has. */
+    ptx_val list, list_rows, list_row;
+    /* What the list, or the group index, has for the row of each lane, and (u64) the first of these rows; the lane's column. */
+    ptx_val of_lane, band, of_column;
 } group_stage;
 /* Whether quantize and dequantize use one, and how many groups it has; no shared memory yet. */
 group_stage group_stage_of(const coding *c);
@@ -77,6 +80,8 @@ void group_stage_fill(ptx_builder *b, const matrix *m, group_stage *s, ptx_val r
 void group_stage_read(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val row, const patch *p,
                       group_values *each);
 
+/* The numbers (u32) that a list has for the rows of a band, a row for each lane; those beyond the last have its number. */
+ptx_val row_list_of_band(ptx_builder *b, ptx_val list, ptx_val rows, ptx_val first);
 /* Whether pointers are aligned, and few enough groups, for patches whose groups are staged; and'ed with `all`. */
 ptx_val group_stage_serves(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val all);
 

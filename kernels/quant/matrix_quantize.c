@@ -85,7 +85,7 @@ void emit_matrix_quantize(ptx_builder *b, const kernel_row *row, const kernel_sp
     w.begin = begin_band;
     w.patch = quantize_patch;
     w.elements = quantize_elements;
-    if (!stage.is_table && matrix_groups_are_many(spec, w.width))
+    if (!stage.is_used && matrix_groups_are_many(spec, w.width))
         matrix_walk_by_rows(&w);
     matrix_walk_run(b, &w);
 }

@@ -14,7 +14,8 @@ enum {
     TABLE_BYTES = 60 * 1024, /* sm_75 has 64 KiB, of which codes on their way take up to 2 */
     RUN = 4,                 /* neighbouring columns of a group that a thread loads */
     RUNS_AHEAD = 4,
-    REPEATED_PART = 40 /* blocks one below the other load the same groups: one byte for so many of the matrix */
+    REPEATED_PART =
+        40 /* blocks one below the other load the same groups: one byte for so many of the matrix */
 };
 
 static unsigned tile_columns(const coding *c)
@@ -108,7 +109,8 @@ static table_run run_at(ptx_builder *b, const matrix *m, const group_stage *s, p
                                           ptx_at(b, s->numbers, first, element_bytes(number_type(c))))};
 }
 
-static void store_numbers(ptx_builder *b, const coding *c, ptx_val address, unsigned offset, const ptx_val x[RUN])
+static void store_numbers(ptx_builder *b, const coding *c, ptx_val address, unsigned offset,
+                          const ptx_val x[RUN])
 {
     const qdnnDataType_t type = number_type(c);
     ptx_val words[RUN / 2];
@@ -120,8 +122,8 @@ static void store_numbers(ptx_builder *b, const coding *c, ptx_val address, unsi
         ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, address, (int)offset, words, RUN / 2);
 }
 
-static void store_run(ptx_builder *b, const coding *c, const group_stage *s, ptx_val address, const ptx_val *scales,
-                      const ptx_val *zeros)
+static void store_run(ptx_builder *b, const coding *c, const group_stage *s, ptx_val address,
+                      const ptx_val *scales, const ptx_val *zeros)
 {
     store_numbers(b, c, address, 0, scales);
     if (format_has_zero(c->format))
@@ -129,7 +131,8 @@ static void store_run(ptx_builder *b, const coding *c, const group_stage *s, ptx
 }
 
 /* Runs from `begin` to `end` (u32), so many of each thread at a time. */
-static void fill_runs(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val begin, ptx_val end, unsigned ahead)
+static void fill_runs(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val begin, ptx_val end,
+                      unsigned ahead)
 {
     const unsigned threads = TABLE_WARPS * WARP;
     ptx_val scales[RUNS_AHEAD][RUN], zeros[RUNS_AHEAD][RUN], address[RUNS_AHEAD];
@@ -167,22 +170,22 @@ void group_table_fill(ptx_builder *b, const matrix *m, const group_stage *s)
 void group_table_band(ptx_builder *b, const matrix *m, group_stage *s, const patch *p)
 {
     const coding *c = &m->q.coding;
-    ptx_val last = ptx_sub(b, m->rows, ptx_u64(b, 1));
-    ptx_val row = ptx_min(b, ptx_add(b, p->row, ptx_cvt(b, PTX_U64, ptx_laneid(b))), last);
-    ptx_val index = ptx_ld_global_nc(b, PTX_U32, ptx_at(b, m->group_index, row, 4), 0);
+    ptx_val index = row_list_of_band(b, m->group_index, m->rows, p->row);
     ptx_val column = ptx_cvt(b, PTX_U32, ptx_sub(b, p->column, s->column));
     s->band = p->row;
     s->of_lane = ptx_mul(b, ptx_min(b, index, ptx_cvt(b, PTX_U32, m->groups)), group_bytes(c));
     s->of_column = ptx_at(b, s->numbers, column, element_bytes(number_type(c)));
 }
 
-static void read_numbers(ptx_builder *b, const coding *c, ptx_val address, unsigned offset, unsigned width, ptx_val *x)
+static void read_numbers(ptx_builder *b, const coding *c, ptx_val address, unsigned offset, unsigned width,
+                         ptx_val *x)
 {
     const qdnnDataType_t type = number_type(c);
     const unsigned words = width * element_bytes(type) / 4, together = words < 4 ? words : 4;
     ptx_val word[CHUNK_MAX];
     for (unsigned k = 0; k < words; k += together)
-        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_U32, address, (int)(offset + 4 * k), &word[k], (int)together);
+        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_U32, address, (int)(offset + 4 * k), &word[k],
+                   (int)together);
     for (unsigned k = 0; k < words; k++)
         emit_widen_word(b, type, word[k], &x[k * width / words]);
 }

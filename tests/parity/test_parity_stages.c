@@ -1,5 +1,5 @@
 /* Groups that the quantize and dequantize kernels of matrices take from shared memory: flat ones that begin anywhere in a row,
- * zeros beside swizzled scales, and tables of those that rows look up. More columns than a block's tile, more rows than its
+ * zeros beside swizzled scales, scales of columns in any order, and tables of those that rows look up. More columns than a block's tile, more rows than its
  * blocks do at once, edges inside a tile, more groups than a table holds; against host_ref, all checks on. */
 #include <stdio.h>
 
@@ -11,10 +11,11 @@
 
 typedef struct stage_case {
     const char *name, *format;
-    int64_t group_size, rows, columns;
+    int64_t group_size, rows, columns; /* group size 0: a group for each column */
     const char *settings[6][2];
 } stage_case;
 
+/* clang-format off */
 #define WORDS {"layout", "words"}
 #define INTERLEAVED {"layout", "interleaved"}
 #define FLAT {"groups", "flat"}
@@ -35,6 +36,12 @@ static const stage_case cases[] = {
     {"flat_awq", "int4_zp", 48, 34, 600, {{"layout", "awq"}, FLAT}},
     {"swizzled", "int3_zp", 16, 130, 288, {{"groups", "rows"}, {"scale", "e4m3"}, SWIZZLED}},
     {"swizzled_f64", "int5_zp", 16, 132, 544, {{"groups", "rows"}, {"scale", "e4m3"}, SWIZZLED, {"data", "f64"}}},
+    {"columns_transposed", "int4_zp", 32, 136, 288, {{"groups", "columns"}, {"scale_order", "transposed"}, F16}},
+    {"columns_swizzled", "e2m3", 16, 140, 160, {{"groups", "columns"}, {"scale", "e8m0"}, SWIZZLED, BF16}},
+    {"columns_nested", "nf4", 64, 130, 96, {{"groups", "columns"}, {"nested", "yes"}}},
+    {"channels", "int8", 0, 140, 288, {F16}},
+    {"channels_words", "int3_zp", 0, 70, 160, {WORDS, {"zero", "f32"}}},
+    {"channels_rest", "int5_min", 0, 33, 40, {BF16}},
     {"table", "int4_zp", 32, 328, 264, {INTERLEAVED, INDEX, HALVES, F16}},
     {"table_3_bits", "int3_zp", 64, 296, 136, {INTERLEAVED, INDEX, HALVES, BF16}},
     {"table_minus_one", "int2_zp", 16, 320, 132, {INTERLEAVED, INDEX, HALVES, {"zero_minus_one", "yes"}}},
@@ -46,6 +53,7 @@ static const stage_case cases[] = {
     {"table_one_group", "int4", 512, 264, 72, {INTERLEAVED, INDEX, {"data", "f64"}}},
     {"table_too_large", "int4_zp", 1, 160, 136, {INTERLEAVED, INDEX, HALVES, F16}},
 };
+/* clang-format on */
 
 static int count(void)
 {
@@ -79,17 +87,18 @@ TEST_EACH(ParityStages, OnPtxvm, count, name)
     REQUIRE(row != NULL);
     qdnnHandle_t handle = ptxvm_begin(sms[index % LENGTH(sms)], 0, "all", "stderr");
     for (int callers = 0; callers < 2 && handle; callers++) {
-        parity_trial t = {.c = {.row = row,
-                                .spec = spec_of(row, c),
-                                .granularity = QDNN_GRANULARITY_GROUP,
-                                .extent = c->group_size,
-                                .rank = 2,
-                                .dims = {c->rows, c->columns},
-                                .kind = DATA_NORMAL,
-                                .seed = (uint32_t)(2 * index + callers + 1),
-                                .callers = callers},
-                          .buffers = callers ? BUFFER_EXACT : BUFFER_BANDS,
-                          .by_plan = true};
+        parity_trial t = {
+            .c = {.row = row,
+                  .spec = spec_of(row, c),
+                  .granularity = c->group_size ? QDNN_GRANULARITY_GROUP : QDNN_GRANULARITY_CHANNEL,
+                  .extent = c->group_size ? c->group_size : 1,
+                  .rank = 2,
+                  .dims = {c->rows, c->columns},
+                  .kind = DATA_NORMAL,
+                  .seed = (uint32_t)(2 * index + callers + 1),
+                  .callers = callers},
+            .buffers = callers ? BUFFER_EXACT : BUFFER_BANDS,
+            .by_plan = true};
         if (!parity_run(handle, &t))
             break;
     }
