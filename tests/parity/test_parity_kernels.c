@@ -458,7 +458,7 @@ TEST_EACH(ParityKernels, StackShapes, stack_count, stack_name)
 /* Which products serve a stack of the formats above. */
 #define P(product) (1u << KERNEL_PRODUCT_##product)
 static const unsigned stack_products[] = {
-    P(STAGED) | P(GEMV) | P(LANEWISE), P(STAGED) | P(COLUMNS) | P(LANEWISE),
+    P(STAGED) | P(GEMV) | P(RAGGED) | P(LANEWISE), P(STAGED) | P(COLUMNS) | P(LANEWISE),
     P(STAGED) | P(COLUMNS) | P(LANEWISE), P(STAGED) | P(BLOCKS) | P(LANEWISE)};
 #undef P
 
