@@ -131,7 +131,7 @@ typedef struct cost_case {
 static const cost_case cases[] = {
     {"int4_g128", "matmul_int4",      TRANSPOSED "scale=f16",                false, true,  {3.5, 3.6, 5.0, 14}},
     {"nf4_g64",   "matmul_nf4",       TRANSPOSED "group_size=64",            false, true,  {4.4, 4.5, 6.0, 16}},
-    {"nvfp4",     "matmul_e2m1",      TRANSPOSED "scale=e4m3 group_size=16", false, true,  {3.6, 3.7, 5.2, 14}},
+    {"nvfp4",     "matmul_e2m1",      "groups=rows scale=e4m3 group_size=16",  false, true,  {3.6, 3.7, 5.2, 14}},
     {"int4_g128", "matmul_int4",      "groups=rows scale=f16",               true,  false, {0, 0, 0, 14}},
     {"nf4_g64",   "matmul_nf4",       "groups=rows group_size=64",           true,  false, {0, 0, 0, 16}},
     {"nvfp4",     "matmul_e2m1",      "groups=rows scale=e4m3 group_size=16", true, false, {0, 0, 0, 14}},

@@ -11,7 +11,7 @@ static int64_t units_of(int64_t count, int64_t unit)
 }
 
 /* The code of column n and row k of the product. */
-code_place hr_packed_place(int bits, int64_t k_count, int64_t n, int64_t k)
+code_place hr_packed_place(int bits, bool byte_pairs, int64_t k_count, int64_t n, int64_t k)
 {
     const int64_t unit = n / UNIT_N * units_of(k_count, UNIT_K) + k / UNIT_K;
     const int64_t lane = n % 8 * 4 + k % 8 / 2, pair = k % UNIT_K / 16 * 4 + n % 16 / 8 + k % 16 / 8 * 2;
@@ -20,7 +20,7 @@ code_place hr_packed_place(int bits, int64_t k_count, int64_t n, int64_t k)
         return (code_place){first + lane, LANES, (2 * pair + k % 2) * bits};
     const int64_t pairs = 16 / bits, word = pair / pairs, together = bits < 4 ? bits : 4;
     const int64_t at = first + word / together * LANES * together + lane * together + word % together;
-    return (code_place){at, 1, pair % pairs * bits + k % 2 * 16};
+    return (code_place){at, 1, byte_pairs ? pair % pairs * 8 + k % 2 * 4 : pair % pairs * bits + k % 2 * 16};
 }
 
 int64_t hr_prepacked_code_bytes(int bits, int64_t n, int64_t k)
@@ -35,6 +35,12 @@ int64_t ref_prepacked_bytes(const ref_quant_spec *spec, int64_t n, int64_t k)
     const codec c =
         hr_codec_of(spec->storage, spec->code, spec->bits, spec->zero_kind); /* plain values have none */
     return hr_prepacked_code_bytes(c.bits, n, k);
+}
+
+/* Codes of 4 bits that are looked up: a byte is a pair. */
+static bool has_byte_pairs(const tensor *t)
+{
+    return t->spec.storage == QDNN_DATA_NF4 || t->spec.storage == QDNN_DATA_FP4;
 }
 
 static void move_codes(const ref_quant_spec *spec, int64_t rows, int64_t columns, bool k_rows, void *codes,
@@ -52,8 +58,8 @@ static void move_codes(const ref_quant_spec *spec, int64_t rows, int64_t columns
     for (int64_t row = 0; row < rows; row++)
         for (int64_t column = 0; column < columns; column++) {
             code_place stored = hr_place_of_code(&t, row, column);
-            code_place place =
-                hr_packed_place(t.codec.bits, k_count, k_rows ? column : row, k_rows ? row : column);
+            code_place place = hr_packed_place(t.codec.bits, has_byte_pairs(&t), k_count,
+                                               k_rows ? column : row, k_rows ? row : column);
             if (back)
                 hr_put_code(codes, stored, t.codec.bits, hr_get_code(packed, place, t.codec.bits));
             else

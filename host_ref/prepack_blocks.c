@@ -131,7 +131,7 @@ static void move_block(const packing *p, int64_t n_count, int64_t k_count, int64
     const int bits = code_bits(p);
     uint8_t *headers = packed + hr_prepacked_code_bytes(bits, n_count, k_count);
     for (int i = 0; i < p->elements; i++) {
-        const code_place place = hr_packed_place(bits, k_count, n, b * p->elements + i);
+        const code_place place = hr_packed_place(bits, false, k_count, n, b * p->elements + i);
         if (back)
             put_code(p, block, i, hr_get_code(packed, place, bits));
         else

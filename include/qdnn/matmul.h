@@ -156,7 +156,7 @@ QDNN_API qdnnStatus_t qdnnCreateTypedMatmulPlan(qdnnHandle_t handle, qdnnMatmulD
 
 /* Plans prepacking: the codes of weights are put into the order in which tensor cores take them, once, for products with
  * QDNN_MATMUL_PREPACKED. Scales and zeros stay as they are (products read them fastest where those of neighbouring columns of
- * y are neighbours); blocks are prepacked with their scales. Operands: CODES is read, REPACKED is written; as many bytes, with N rounded up to 16 and K to 64.
+ * y are neighbours; E4M3 scales of 16 k, where those of one column are, and K is a multiple of 256); blocks are prepacked with their scales. Operands: CODES is read, REPACKED is written; as many bytes, with N rounded up to 16 and K to 64.
  *   handle
  *   matmul   QDNN_MATMUL_TRANSPOSE_W of it
  *   w        the shape of the weights; of a stack of experts [experts, N, K] or [experts, K, N]: each by itself

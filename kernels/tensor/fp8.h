@@ -3,6 +3,7 @@
 #ifndef QDNN_KERNELS_TENSOR_FP8_H
 #define QDNN_KERNELS_TENSOR_FP8_H
 
+#include "kernels/formats/pairs.h"
 #include "kernels/tensor/tile.h"
 
 /* Whether the SM has an instruction of its own for FP8 (sm_90 and 100 take it, and make it of others in another order). */
@@ -12,9 +13,6 @@ ptx_mma_id fp8_instruction(qdnnDataType_t x, qdnnDataType_t w);
 
 /* How x of a specification becomes units. */
 x_form x_form_of(ptx_builder *b, const kernel_spec *spec);
-
-/* The four codes of a u32 as two f16x2 (u32). A NaN becomes any NaN: `mma` makes the same of all. */
-void fp8_to_f16(ptx_builder *b, const minifloat *from, ptx_val word, ptx_val out[2]);
 
 /* Whether the product takes x in FP8; else the reason. */
 bool fp8_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);

@@ -6,7 +6,8 @@
  *     pair i of lane 4g + t: n = g + 8 (i % 2), k = 16 s + 2t + 8 (i / 2) and the next
  *
  * Codes of 2, 4 and 8 bits: pair p = 4 s + i has its halves 16 bits apart in word p / (16 / bits), from bit bits * (p % (16 /
- * bits)) on. Other widths: one code behind the other through the words. Words of a lane lie by fours (2 bits: by twos; odd
+ * bits)) on. Codes of 4 bits that are looked up in a table (NF4, FP4, E2M1): each pair is a byte of that word, so that one entry of a
+ * table of bytes is a pair. Other widths: one code behind the other through the words. Words of a lane lie by fours (2 bits: by twos; odd
  * widths: one by one), those of the 32 lanes side by side. Units of the same n follow each other in k. What does not exist
  * of the last units is 0.
  *
@@ -21,9 +22,10 @@
 
 enum { UNIT_N = 16, UNIT_K = 64, UNIT_STEPS = UNIT_K / 16, UNIT_PAIRS = 4 * UNIT_STEPS };
 
-unsigned prepack_bits(const format_row *format); /* of a code */
-unsigned prepack_vector(unsigned bits); /* words of a lane that lie together */
-bool prepack_is_split(unsigned bits);   /* halves of a pair are 16 bits apart in a word */
+unsigned prepack_bits(const format_row *format);       /* of a code */
+unsigned prepack_vector(unsigned bits);                /* words of a lane that lie together */
+bool prepack_is_split(unsigned bits);                  /* halves of a pair are 16 bits apart in a word */
+bool prepack_has_byte_pairs(const format_row *format); /* a pair is a byte */
 
 /* The bytes of n columns by k. */
 uint64_t prepack_bytes(const format_row *format, uint64_t n, uint64_t k);
@@ -57,7 +59,7 @@ unsigned part_bytes(const block_layout *layout, const block_part *part);
 
 typedef struct packing {
     unsigned bits;
-    bool k_in_columns;
+    bool byte_pairs, k_in_columns;
     ptx_val n, k, units_k;      /* u64 */
     ptx_val packed;             /* pointer */
     const block_layout *blocks; /* null: not in blocks */

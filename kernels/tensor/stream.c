@@ -19,8 +19,6 @@ static void load_unit(ptx_builder *b, const stream *s, const ptx_val *pointers, 
 static void load_unit_of_strip(ptx_builder *b, const stream *s, unsigned unit, unit_words *w)
 {
     load_unit(b, s, s->units, (int)(unit * 128 * s->bits), w);
-    if (!s->blocks)
-        stream_scales_load(b, s, unit, w);
 }
 
 static ptx_mma_id instruction_of(ptx_builder *b, qdnnDataType_t data)
@@ -50,7 +48,7 @@ static void decode_step(ptx_builder *b, stream *s, const unit_words *w, unsigned
     if (s->blocks)
         stream_blocks_of_step(b, s, &s->headers, of_strip, false);
     else
-        stream_scales_of_step(b, s, of_strip, w);
+        stream_scales_of_step(b, s, of_strip);
     for (unsigned q = 0; q < TILES; q++)
         stream_decode_step(b, s, w, q, of_strip % UNIT_STEPS, a[q]);
 }
@@ -83,6 +81,8 @@ static void multiply_unit(ptx_builder *b, stream *s, const unit_words *w, unsign
 static void whole_strip(ptx_builder *b, stream *s)
 {
     unit_words w[UNITS];
+    if (!s->blocks)
+        stream_scales_of_strip(b, s);
     for (unsigned u = 0; u < s->ahead; u++)
         load_unit_of_strip(b, s, u, &w[u]);
     for (unsigned u = 0; u < UNITS; u++) {

@@ -44,15 +44,14 @@ typedef struct column_scale {
 /* The words of a unit that a lane has loaded, and what scales are made of. */
 typedef struct unit_words {
     ptx_val at[TILES][BITS_MAX];
-    ptx_val scales[COLUMNS];
 } unit_words;
 
-/* Scales of a byte for every 16 k: the lane 4g + t loads those of step t of a unit, of its quad's columns. */
+/* Scales of a byte for every 16 k. Those of a column and a strip are 32 bytes, which two lanes of its quad load: lane 4g + t has the
+ * units from UNITS / 2 * (t % 2) on of column g + 8 (t / 2) of each tile. */
 typedef struct quad_scales {
-    ptx_val from[COLUMNS];      /* pointers: of the strip's step t */
-    ptx_val step;               /* u32: bytes to the next step */
-    ptx_val lanes[UNIT_STEPS];  /* u32: of the quad */
-    ptx_val pairs[COLUMNS / 2]; /* f16x2: of columns g and g + 8, g + 16 and g + 24 */
+    ptx_val words[TILES][UNITS / 2];    /* u32: the scales of a unit */
+    ptx_val pairs[TILES][UNITS / 2][2]; /* pairs: those of steps 0 and 1, 2 and 3 */
+    ptx_val now[COLUMNS];               /* the pair of the step at hand, of each column */
 } quad_scales;
 
 typedef struct block_headers {
@@ -94,7 +93,6 @@ typedef struct stream {
     ptx_val header[HEADER_WORDS_MAX]; /* u32: of the block at hand, of column my_n */
     ptx_val d, second;                /* f32: what a header has of them */
     column_scale scale[COLUMNS];
-    ptx_val both[TILES]; /* pairs: scales of columns g and g + 8 of a tile, for tables of halves */
 } stream;
 
 /* ---- stream_x.c ---- */
@@ -111,10 +109,10 @@ void stream_load_x(ptx_builder *b, const stream *s, unsigned phase);
 
 /* ---- stream_scales.c ---- */
 
-/* Scales of codes beside them: pointers once; loads of a unit ahead; then those of a step of the strip, or at k (u32). */
+/* Scales of codes beside them: pointers once; what is loaded for a whole strip; then those of a step of it, or at k (u32). */
 void stream_scales_begin(ptx_builder *b, stream *s);
-void stream_scales_load(ptx_builder *b, const stream *s, unsigned unit, unit_words *w);
-void stream_scales_of_step(ptx_builder *b, stream *s, unsigned step, const unit_words *w);
+void stream_scales_of_strip(ptx_builder *b, stream *s);
+void stream_scales_of_step(ptx_builder *b, stream *s, unsigned step);
 void stream_scales_at(ptx_builder *b, stream *s, ptx_val k);
 /* What lane `lane` has. */
 ptx_val stream_from_lane(ptx_builder *b, ptx_val x, ptx_val lane);
