@@ -32,8 +32,14 @@ group_values column_group(ptx_builder *b, const matrix *m, const column_groups *
     return group_load(b, &m->q.coding, &m->q.side, ptx_mad(b, c->step, group, c->first));
 }
 
+ptx_val column_group_number(ptx_builder *b, const column_groups *c, unsigned group)
+{
+    if (!group)
+        return c->first;
+    return ptx_add(b, ptx_mul_wide(b, ptx_cvt(b, PTX_U32, c->step), ptx_u32(b, group)), c->first);
+}
+
 group_values column_group_known(ptx_builder *b, const matrix *m, const column_groups *c, unsigned group)
 {
-    ptx_val more = ptx_mul_wide(b, ptx_cvt(b, PTX_U32, c->step), ptx_u32(b, group));
-    return group_load(b, &m->q.coding, &m->q.side, group ? ptx_add(b, more, c->first) : c->first);
+    return group_load(b, &m->q.coding, &m->q.side, column_group_number(b, c, group));
 }

@@ -78,9 +78,19 @@ static void multiply_unit(ptx_builder *b, stream *s, const unit_words *w, unsign
     }
 }
 
+/* In each branch by itself: where the first mma is known, it takes zeros without registers for them. */
+static void zero_sums(ptx_builder *b, const stream *s)
+{
+    for (unsigned i = 0; i < TILES; i++)
+        for (unsigned j = 0; j < s->m_tiles; j++)
+            for (unsigned c = 0; c < 4; c++)
+                ptx_assign(b, s->sums[i][j][c], ptx_f32(b, 0));
+}
+
 static void whole_strip(ptx_builder *b, stream *s)
 {
     unit_words w[UNITS];
+    zero_sums(b, s);
     if (!s->blocks)
         stream_scales_of_strip(b, s);
     for (unsigned u = 0; u < s->ahead; u++)
@@ -166,6 +176,7 @@ static void short_strip(ptx_builder *b, stream *s)
 {
     ptx_val pointers[TILES];
     block_headers headers = s->headers;
+    zero_sums(b, s);
     for (unsigned q = 0; q < TILES; q++)
         pointers[q] = ptx_var(b, s->units[q]);
     if (s->blocks)
@@ -191,7 +202,7 @@ static void short_strip(ptx_builder *b, stream *s)
 /* Where the sum of a row of the block and a column goes (u32 both). */
 static ptx_val sum_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val n)
 {
-    ptx_val all = ptx_mad(b, ptx_cvt(b, PTX_U64, ptx_ctaid_z(b)), s->args.m, stream_row(b, s, row));
+    ptx_val all = ptx_mad(b, ptx_cvt(b, PTX_U64, s->strip), s->args.m, stream_row(b, s, row));
     return ptx_at(b, s->args.all.partials, ptx_mad(b, all, s->args.outputs, ptx_cvt(b, PTX_U64, n)), 4);
 }
 
@@ -231,14 +242,14 @@ static void store_sums(ptx_builder *b, const stream *s)
 static void begin_units(ptx_builder *b, stream *s)
 {
     const unsigned v = prepack_vector(s->bits);
-    ptx_val units_k = emit_divide_up(b, s->args.k, UNIT_K),
-            last = ptx_sub(b, emit_divide_up(b, s->args.outputs, UNIT_N), 1);
-    ptx_val unit_k = ptx_cvt(b, PTX_U64, ptx_shr(b, s->k0, 6));
+    ptx_val units_k = ptx_cvt(b, PTX_U32, emit_divide_up(b, s->args.k, UNIT_K)),
+            last = ptx_shr(b, ptx_sub(b, s->n, 1), ceil_log2(UNIT_N));
+    ptx_val unit_k = ptx_cvt(b, PTX_U64, ptx_mul(b, s->strip, UNITS));
     for (unsigned q = 0; q < TILES; q++) {
-        ptx_val row = ptx_min(b, ptx_cvt(b, PTX_U64, ptx_add(b, ptx_shr(b, s->n0, 4), (int)q)), last);
-        ptx_val unit = ptx_at(b, s->args.all.operand[QDNN_OPERAND_CODES], ptx_mad(b, row, units_k, unit_k),
-                              128 * s->bits);
-        s->units[q] = ptx_at(b, unit, s->lane, 4 * v);
+        ptx_val row = ptx_min(b, ptx_mad(b, s->warp, TILES, ptx_u32(b, q)), last);
+        ptx_val unit = ptx_add(b, ptx_mul_wide(b, row, units_k), unit_k);
+        ptx_val words = ptx_at(b, s->args.all.operand[QDNN_OPERAND_CODES], unit, 128 * s->bits);
+        s->units[q] = ptx_at(b, words, s->lane, 4 * v);
     }
 }
 
@@ -297,8 +308,10 @@ static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
     s.lane = ptx_laneid(b);
     s.g = ptx_shr(b, s.lane, 2);
     s.t = ptx_and(b, s.lane, 3);
-    s.n0 = ptx_mad(b, ptx_ctaid_x(b), BLOCK_N, ptx_shl(b, ptx_shr(b, ptx_tid_x(b), 5), 5));
-    s.k0 = ptx_shl(b, ptx_ctaid_z(b), 9);
+    s.strip = ptx_ctaid_z(b);
+    s.warp = ptx_mad(b, ptx_ctaid_x(b), STREAM_WARPS, ptx_shr(b, ptx_tid_x(b), 5));
+    s.n0 = ptx_mul(b, s.warp, WARP_N);
+    s.k0 = ptx_mul(b, s.strip, STRIP);
     s.my_n = ptx_min(b, ptx_add(b, s.n0, s.lane), ptx_sub(b, s.n, 1));
     for (unsigned i = 0; i < TILES; i++)
         for (unsigned j = 0; j < s.m_tiles; j++)

@@ -73,6 +73,7 @@ typedef struct stream {
     row_tile at;          /* the rows of a grouped product */
     ptx_val n, k, rows_x; /* u32: outputs, k, rows of x: of a grouped product, of the tile */
     ptx_val lane, g, t;   /* u32: the lane, lane / 4, lane % 4 */
+    ptx_val strip, warp;  /* u32: the strip; the warp among all that share it and the rows */
     ptx_val n0, m0, k0;   /* u32: of the warp, of the block (of a grouped product 0), of the strip */
     ptx_val has_more;     /* whether there are rows behind the first HALF_ROWS; empty: the tile has none */
     ptx_val my_n;         /* u32: the column whose group this lane loads */

@@ -10,7 +10,7 @@ void stream_blocks_begin(ptx_builder *b, stream *s)
     const unsigned bytes = prepack_header_bytes(layout);
     ptx_val n = ptx_cvt(b, PTX_U64, s->my_n),
             columns = ptx_shl(b, emit_divide_up(b, s->args.outputs, UNIT_N), 4);
-    ptx_val block = ptx_cvt(b, PTX_U64, ptx_shr(b, s->k0, ceil_log2(layout->elements)));
+    ptx_val block = ptx_cvt(b, PTX_U64, ptx_mul(b, s->strip, (int)(STRIP / layout->elements)));
     ptx_val units_k = emit_divide_up(b, s->args.k, UNIT_K);
     ptx_val codes = ptx_mul(b, ptx_mul(b, columns, units_k), ptx_u64(b, UNIT_K * s->bits / 8));
     ptx_val first = ptx_add(b, s->args.all.operand[QDNN_OPERAND_CODES],

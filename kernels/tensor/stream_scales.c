@@ -26,6 +26,14 @@ static bool groups_are_counted(const kernel_spec *spec)
     return groups_are_regular(spec) && (extent % STRIP == 0 || STRIP % extent == 0);
 }
 
+/* A pair of the half (0: the lower one) of a u32. */
+static ptx_val half_twice(ptx_builder *b, const stream *s, ptx_val word, unsigned half)
+{
+    ptx_val halves[2];
+    ptx_unpack(b, s->spec->data == QDNN_DATA_F16 ? PTX_F16 : PTX_BF16, word, halves, 2);
+    return ptx_pack2(b, pair_type(s->spec->data), halves[half], halves[half]);
+}
+
 /* ---- Quads: NVFP4's scales ---- */
 
 enum { QUAD_WORDS = UNITS / 2, QUAD_BYTES = 4 * QUAD_WORDS };
@@ -42,7 +50,7 @@ static ptx_val quad_address(ptx_builder *b, const stream *s, unsigned q, ptx_val
     ptx_val column = ptx_add(b, ptx_add(b, s->n0, s->g), (int)(UNIT_N * q));
     column = ptx_mad(b, ptx_shr(b, s->t, 1), 8, column);
     ptx_val n = ptx_cvt(b, PTX_U64, ptx_min(b, column, ptx_sub(b, s->n, 1)));
-    ptx_val group = ptx_mad(b, ptx_and(b, s->t, 1), QUAD_BYTES, ptx_shr(b, s->k0, 4));
+    ptx_val group = ptx_mad(b, s->strip, STRIP / 16, ptx_mul(b, ptx_and(b, s->t, 1), QUAD_BYTES));
     column_groups c = column_groups_of(b, &s->m, n);
     *step = c.step;
     return ptx_add(b, s->m.q.side.scale, ptx_mad(b, ptx_cvt(b, PTX_U64, group), c.step, c.first));
@@ -103,16 +111,13 @@ static void quads_of_step(ptx_builder *b, stream *s, unsigned step)
 {
     quad_scales *quads = &s->quads;
     const unsigned unit = step / UNIT_STEPS, in_unit = step % UNIT_STEPS;
-    const ptx_type type = s->spec->data == QDNN_DATA_F16 ? PTX_F16 : PTX_BF16;
     for (unsigned q = 0; q < TILES && in_unit == 0 && unit < QUAD_WORDS; q++)
         convert_quad(b, s, quads->words[q][unit], quads->pairs[q][unit]);
     for (unsigned j = 0; j < COLUMNS; j++) {
-        ptx_val halves[2], lane = ptx_or(b, ptx_and(b, s->lane, 28), (int)(j % 2 * 2 + unit / QUAD_WORDS));
+        ptx_val lane = ptx_or(b, ptx_and(b, s->lane, 28), (int)(j % 2 * 2 + unit / QUAD_WORDS));
         if (in_unit % 2 == 0)
             quads->now[j] = stream_from_lane(b, quads->pairs[j / 2][unit % QUAD_WORDS][in_unit / 2], lane);
-        ptx_unpack(b, type, quads->now[j], halves, 2);
-        s->scale[j].pair.scale =
-            ptx_pack2(b, pair_type(s->spec->data), halves[in_unit % 2], halves[in_unit % 2]);
+        s->scale[j].pair.scale = half_twice(b, s, quads->now[j], in_unit % 2);
     }
 }
 
@@ -132,8 +137,11 @@ void stream_scales_begin(ptx_builder *b, stream *s)
         return;
     }
     if (!has_quads(s) && groups_are_counted(s->spec)) {
+        const uint64_t extent = group_extent(s->spec);
         s->groups = column_groups_of(b, &s->m, ptx_cvt(b, PTX_U64, s->my_n));
-        ptx_val before = emit_divide(b, ptx_cvt(b, PTX_U64, s->k0), group_extent(s->spec));
+        ptx_val before = STRIP % extent == 0
+                             ? ptx_cvt(b, PTX_U64, ptx_mul(b, s->strip, (int)(STRIP / extent)))
+                             : emit_divide(b, ptx_cvt(b, PTX_U64, s->k0), extent);
         s->groups.first = ptx_mad(b, before, s->groups.step, s->groups.first);
     }
 }
@@ -142,6 +150,28 @@ void stream_scales_of_strip(ptx_builder *b, stream *s)
 {
     if (has_quads(s))
         load_quads(b, s);
+}
+
+/* ---- Scales of 16 bits that are of x's own type, without zeros: shared as they are stored ---- */
+
+static bool has_own_scales(const stream *s)
+{
+    const kernel_spec *spec = s->spec;
+    const bool same =
+        spec->data == QDNN_DATA_F16 ? spec->scale == QDNN_SCALE_F16 : spec->scale == QDNN_SCALE_BF16;
+    return same && groups_are_counted(spec) && pair_fits(&s->m.q.coding, spec->data) &&
+           !format_has_zero(s->m.q.coding.format);
+}
+
+static void share_own_scales(ptx_builder *b, stream *s, unsigned group)
+{
+    ptx_val index = column_group_number(b, &s->groups, group);
+    ptx_val mine = ptx_ld_global_nc(b, PTX_U16, ptx_at(b, s->m.q.side.scale, index, 2), 0);
+    mine = ptx_cvt(b, PTX_U32, mine);
+    for (unsigned j = 0; j < COLUMNS; j++) {
+        ptx_val lane = j ? ptx_add(b, s->g, (int)(8 * j)) : s->g;
+        s->scale[j].pair = (pair_group){.scale = half_twice(b, s, stream_from_lane(b, mine, lane), 0)};
+    }
 }
 
 /* The lanes that need a column's numbers take them from the lane that prepared them. */
@@ -180,6 +210,8 @@ void stream_scales_of_step(ptx_builder *b, stream *s, unsigned step)
         return;
     if (has_quads(s))
         quads_of_step(b, s, step);
+    else if (has_own_scales(s))
+        share_own_scales(b, s, (unsigned)(16 * step / group_extent(s->spec)));
     else if (groups_are_counted(s->spec))
         share_groups(b, s,
                      column_group_known(b, &s->m, &s->groups, (unsigned)(16 * step / group_extent(s->spec))));

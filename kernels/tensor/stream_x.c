@@ -29,26 +29,35 @@ static unsigned line_bytes(const stream *s)
     return s->phase_units * s->chunk;
 }
 
+/* `swizzle` (u32): the row modulo 8. */
+static ptx_val x_place(ptx_builder *b, const stream *s, ptx_val row, ptx_val swizzle, ptx_val piece)
+{
+    ptx_val place = ptx_xor(b, piece, swizzle), at;
+    if (s->chunk == CHUNK_BYTES) /* chunks without gaps */
+        at = ptx_shl(b, place, 4);
+    else
+        at = ptx_mad(b, ptx_shr(b, piece, 3), (int)s->chunk, ptx_shl(b, ptx_and(b, place, 7), 4));
+    return ptx_add(b, s->x_shared, ptx_mad(b, row, (int)line_bytes(s), at));
+}
+
 void stream_x_begin(ptx_builder *b, stream *s)
 {
     const bool has_table = s->table.kind != PTX_NOTHING;
     s->chunk = chunk_stride(has_table);
     s->phase_units = phase_units(s->rows, has_table);
-    ptx_val row = ptx_and(b, s->lane, 7), piece = ptx_shr(b, s->lane, 3);
+    ptx_val swizzle = ptx_and(b, s->lane, 7), piece = ptx_shr(b, s->lane, 3), row = swizzle;
     if (s->m_tiles > 1) { /* two pieces of sixteen rows instead of four of eight */
-        row = ptx_bfi(b, ptx_shr(b, s->lane, 4), row, 3, 1);
+        row = ptx_mad(b, ptx_shr(b, s->lane, 4), 8, swizzle);
         piece = ptx_and(b, piece, 1);
     }
-    s->x_lane[0] = stream_x_address(b, s, row, piece);
+    s->x_lane[0] = x_place(b, s, row, swizzle, piece);
     for (unsigned step = 1; step < UNIT_STEPS; step++)
         s->x_lane[step] = ptx_xor(b, s->x_lane[0], (int)(32 * step));
 }
 
 ptx_val stream_x_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val piece)
 {
-    ptx_val place = ptx_shl(b, ptx_and(b, ptx_xor(b, piece, row), 7), 4);
-    ptx_val chunk = ptx_mad(b, ptx_shr(b, piece, 3), (int)s->chunk, place);
-    return ptx_add(b, s->x_shared, ptx_mad(b, row, (int)line_bytes(s), chunk));
+    return x_place(b, s, row, ptx_and(b, row, 7), piece);
 }
 
 /* One piece, or zeros where it does not exist. */
