@@ -425,7 +425,8 @@ TEST_EACH(TensorStream, HostRef, case_count, case_name)
                is_awq = spec.layout == QDNN_LAYOUT_AWQ;
     const int64_t multiple = (int64_t)kernel_columns_multiple(row);
     const int64_t odd_k = multiple > 1 ? 3 * multiple : flat ? (int64_t)spec.group_size * 3 : 77;
-    const shape shapes[] = {{1, 40, 1024 + (multiple > 64 ? multiple : 64), 0, 8},
+    const shape shapes[] = {{index % 2 ? 9 : 1, 40, 1024 + (multiple > 64 ? multiple : 64), 0,
+                             8}, /* 9: a whole tile, and one row */
                             {index % 2 ? 67 : 35, 304, 512, 0, index % 2 ? 128 : 64},
                             {19, is_awq ? 24 : 21, odd_k, 1, 16}};
     const int i = (index / LENGTH(families) + family) % LENGTH(shapes); /* each with two of the families */

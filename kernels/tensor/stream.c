@@ -97,7 +97,7 @@ static void whole_strip(ptx_builder *b, stream *s)
         load_unit_of_strip(b, s, u, &w[u]);
     for (unsigned u = 0; u < UNITS; u++) {
         if (u % s->phase_units == 0)
-            stream_load_x(b, s, u / s->phase_units);
+            stream_load_x(b, s, u / s->phase_units, true);
         if (u + s->ahead < UNITS)
             load_unit_of_strip(b, s, u + s->ahead, &w[u + s->ahead]);
         multiply_unit(b, s, &w[u], u);
@@ -184,7 +184,7 @@ static void short_strip(ptx_builder *b, stream *s)
     for (unsigned phase = 0; phase < UNITS / s->phase_units; phase++) {
         const int phase_k = (int)(s->phase_units * UNIT_K);
         ptx_val first = phase ? ptx_add(b, s->k0, phase_k * (int)phase) : s->k0;
-        stream_load_x(b, s, phase);
+        stream_load_x(b, s, phase, false);
         const unsigned before = phase * (unsigned)phase_k % block_k(s);
         ptx_val k0 = ptx_for(b, first, ptx_min(b, s->k, ptx_add(b, first, phase_k)), (int)turn_k(s));
         short_turn(b, s, pointers, &headers, before, k0, first);
@@ -210,15 +210,14 @@ static ptx_val sum_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val
 static void store_rows(ptx_builder *b, const stream *s, bool checked)
 {
     ptx_val m = ptx_mad(b, s->t, 2, s->m0), n = ptx_add(b, s->n0, s->g);
-    ptx_val at = sum_address(b, s, ptx_shl(b, s->t, 1), n);
-    ptx_val next_row = ptx_shl(b, s->args.outputs, 2), next_tile = ptx_mul(b, next_row, ptx_u64(b, 7));
+    ptx_val first = sum_address(b, s, ptx_shl(b, s->t, 1), n), at = first;
     for (unsigned r = 0; r < 2 * s->m_tiles; r++) {
+        const unsigned row = r / 2 * 8 + r % 2;
         if (r && s->spec->grouped)
-            at = sum_address(b, s, ptx_mad(b, s->t, 2, (int)(r / 2 * 8 + r % 2)), n);
+            at = sum_address(b, s, ptx_mad(b, s->t, 2, (int)row), n);
         else if (r)
-            at = ptx_add(b, at, r % 2 ? next_row : next_tile);
-        ptx_val exists =
-            checked ? ptx_setp(b, PTX_LT, ptx_add(b, m, (int)(r / 2 * 8 + r % 2)), s->rows_x) : (ptx_val){0};
+            at = ptx_add(b, ptx_mul_wide(b, s->n, ptx_u32(b, 4 * row)), first);
+        ptx_val exists = checked ? ptx_setp(b, PTX_LT, ptx_add(b, m, (int)row), s->rows_x) : (ptx_val){0};
         for (unsigned j = 0; j < COLUMNS; j++) {
             if (checked)
                 ptx_when(b, ptx_setp_and(b, PTX_LT, ptx_add(b, n, (int)(8 * j)), s->n, exists));

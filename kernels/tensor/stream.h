@@ -105,8 +105,8 @@ void stream_x_begin(ptx_builder *b, stream *s);
 ptx_val stream_x_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val piece);
 /* The number (u64) of a row of the block (u32); of one that does not exist, any that does or comes behind the last. */
 ptx_val stream_row(ptx_builder *b, const stream *s, ptx_val row);
-/* By all threads: a phase of the strip, between barriers. */
-void stream_load_x(ptx_builder *b, const stream *s, unsigned phase);
+/* By all threads: a phase of the strip, between barriers; `whole`: the strip is not cut short. */
+void stream_load_x(ptx_builder *b, const stream *s, unsigned phase, bool whole);
 
 /* ---- stream_scales.c ---- */
 

@@ -165,9 +165,8 @@ static bool has_own_scales(const stream *s)
 
 static void share_own_scales(ptx_builder *b, stream *s, unsigned group)
 {
-    ptx_val index = column_group_number(b, &s->groups, group);
-    ptx_val mine = ptx_ld_global_nc(b, PTX_U16, ptx_at(b, s->m.q.side.scale, index, 2), 0);
-    mine = ptx_cvt(b, PTX_U32, mine);
+    ptx_val from = column_scale_address(b, &s->m, &s->groups, group);
+    ptx_val mine = ptx_cvt(b, PTX_U32, ptx_ld_global_nc(b, PTX_U16, from, 0));
     for (unsigned j = 0; j < COLUMNS; j++) {
         ptx_val lane = j ? ptx_add(b, s->g, (int)(8 * j)) : s->g;
         s->scale[j].pair = (pair_group){.scale = half_twice(b, s, stream_from_lane(b, mine, lane), 0)};

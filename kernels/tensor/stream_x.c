@@ -60,6 +60,17 @@ ptx_val stream_x_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val p
     return x_place(b, s, row, ptx_and(b, row, 7), piece);
 }
 
+static void copy_existing_piece(ptx_builder *b, ptx_val to, int offset, ptx_val from)
+{
+    if (ptx_target(b)->number >= 80) {
+        ptx_cp_async_cg(b, to, offset, from, 0, 0);
+        return;
+    }
+    ptx_val words[4];
+    ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, from, 0, words, 4);
+    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset, words, 4);
+}
+
 /* One piece, or zeros where it does not exist. */
 static void copy_piece(ptx_builder *b, ptx_val to, int offset, ptx_val from, ptx_val exists)
 {
@@ -93,7 +104,7 @@ static ptx_val x_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val k
 }
 
 /* A thread has one piece of every few rows; over four rows the swizzle of its place changes, over eight it does not. */
-static void copy_x(ptx_builder *b, const stream *s, unsigned phase)
+static void copy_x(ptx_builder *b, const stream *s, unsigned phase, bool all_exist)
 {
     const unsigned pieces = s->phase_units * 8, together = STREAM_THREADS / pieces;
     ptx_val tid = ptx_tid_x(b), piece = ptx_and(b, tid, (int)pieces - 1),
@@ -108,8 +119,11 @@ static void copy_x(ptx_builder *b, const stream *s, unsigned phase)
         ptx_val row = i ? ptx_add(b, first, (int)(i * together)) : first;
         if (i)
             from = s->spec->grouped ? x_address(b, s, row, k) : ptx_add(b, from, step);
-        copy_piece(b, to[i % 2], (int)(i * together * line_bytes(s)), from,
-                   ptx_setp_and(b, PTX_LT, row, left, in_k));
+        const int offset = (int)(i * together * line_bytes(s));
+        if (all_exist)
+            copy_existing_piece(b, to[i % 2], offset, from);
+        else
+            copy_piece(b, to[i % 2], offset, from, ptx_setp_and(b, PTX_LT, row, left, in_k));
     }
     if (ptx_target(b)->number >= 80)
         ptx_cp_async_wait_all(b);
@@ -130,7 +144,22 @@ static void copy_x_slowly(ptx_builder *b, const stream *s, unsigned phase)
     ptx_end_for(b);
 }
 
-void stream_load_x(ptx_builder *b, const stream *s, unsigned phase)
+/* Of a whole strip, all pieces exist where all rows do. */
+static void copy_x_by_pieces(ptx_builder *b, const stream *s, unsigned phase, bool whole)
+{
+    if (whole) {
+        ptx_val rows = ptx_sub(b, s->rows_x, s->m0);
+        ptx_uniform(b);
+        ptx_if(b, ptx_setp(b, PTX_GE, rows, ptx_u32(b, s->rows)));
+        copy_x(b, s, phase, true);
+        ptx_else(b);
+    }
+    copy_x(b, s, phase, false);
+    if (whole)
+        ptx_end_if(b);
+}
+
+void stream_load_x(ptx_builder *b, const stream *s, unsigned phase, bool whole)
 {
     ptx_val rest = ptx_and(b, ptx_or(b, s->args.x_stride, s->args.k), ptx_u64(b, 7));
     ptx_val aligned = ptx_setp_and(b, PTX_EQ, rest, ptx_u64(b, 0),
@@ -139,7 +168,7 @@ void stream_load_x(ptx_builder *b, const stream *s, unsigned phase)
         ptx_syncthreads(b); /* the phase before it is no longer read */
     ptx_uniform(b);
     ptx_if(b, aligned);
-    copy_x(b, s, phase);
+    copy_x_by_pieces(b, s, phase, whole);
     ptx_else(b);
     copy_x_slowly(b, s, phase);
     ptx_end_if(b);
