@@ -29,15 +29,13 @@ static unsigned line_bytes(const stream *s)
     return s->phase_units * s->chunk;
 }
 
-/* `swizzle` (u32): the row modulo 8. */
-static ptx_val x_place(ptx_builder *b, const stream *s, ptx_val row, ptx_val swizzle, ptx_val piece)
+/* `place` (u32): that of the piece in the chunk. */
+static ptx_val x_address_of(ptx_builder *b, const stream *s, ptx_val row, ptx_val chunk, ptx_val place)
 {
-    ptx_val place = ptx_xor(b, piece, swizzle), at;
-    if (s->chunk == CHUNK_BYTES) /* chunks without gaps */
-        at = ptx_shl(b, place, 4);
-    else
-        at = ptx_mad(b, ptx_shr(b, piece, 3), (int)s->chunk, ptx_shl(b, ptx_and(b, place, 7), 4));
-    return ptx_add(b, s->x_shared, ptx_mad(b, row, (int)line_bytes(s), at));
+    ptx_val at = ptx_mad(b, row, (int)line_bytes(s), ptx_shl(b, place, 4));
+    if (chunk.kind != PTX_NOTHING)
+        at = ptx_mad(b, chunk, (int)s->chunk, at);
+    return ptx_add(b, s->x_shared, at);
 }
 
 void stream_x_begin(ptx_builder *b, stream *s)
@@ -46,18 +44,23 @@ void stream_x_begin(ptx_builder *b, stream *s)
     s->chunk = chunk_stride(has_table);
     s->phase_units = phase_units(s->rows, has_table);
     ptx_val swizzle = ptx_and(b, s->lane, 7), piece = ptx_shr(b, s->lane, 3), row = swizzle;
+    ptx_val pieces = ptx_u32(b, 3);
     if (s->m_tiles > 1) { /* two pieces of sixteen rows instead of four of eight */
         row = ptx_mad(b, ptx_shr(b, s->lane, 4), 8, swizzle);
-        piece = ptx_and(b, piece, 1);
+        pieces = ptx_u32(b, 1);
     }
-    s->x_lane[0] = x_place(b, s, row, swizzle, piece);
+    ptx_val place = ptx_lop3(b, piece, pieces, swizzle, (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C);
+    s->x_lane[0] = x_address_of(b, s, row, (ptx_val){0}, place);
     for (unsigned step = 1; step < UNIT_STEPS; step++)
         s->x_lane[step] = ptx_xor(b, s->x_lane[0], (int)(32 * step));
 }
 
 ptx_val stream_x_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val piece)
 {
-    return x_place(b, s, row, ptx_and(b, row, 7), piece);
+    ptx_val place = ptx_xor(b, piece, ptx_and(b, row, 7));
+    if (s->chunk == CHUNK_BYTES) /* no gaps between chunks */
+        return x_address_of(b, s, row, (ptx_val){0}, place);
+    return x_address_of(b, s, row, ptx_shr(b, piece, 3), ptx_and(b, place, 7));
 }
 
 static void copy_existing_piece(ptx_builder *b, ptx_val to, int offset, ptx_val from)
