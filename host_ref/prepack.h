@@ -4,10 +4,11 @@
 
 #include "host_ref/internal.h"
 
-/* Units along k: each has so many codes of a column, of so many bits. */
+/* Units along k: each has so many codes of a column, of so many bits; byte_pairs: two neighbours along k share a byte. */
 enum { HR_UNIT_K = 64 };
 typedef struct {
     int bits, unit_k;
+    bool byte_pairs;
 } hr_units;
 
 /* The bytes of the units of n columns with k codes each; and the place of code k of column n. */

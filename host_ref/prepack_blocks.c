@@ -66,7 +66,7 @@ static int code_count(const packing *p)
 /* A block whose codes are not one of each element is a unit. */
 static hr_units units_of(const packing *p)
 {
-    return (hr_units){code_bits(p), p->codes ? p->codes : HR_UNIT_K};
+    return (hr_units){code_bits(p), p->codes ? p->codes : HR_UNIT_K, false};
 }
 
 static int64_t codes_of(const packing *p, int64_t k)

@@ -66,6 +66,9 @@ static const tensor_case cases[] = {
     {"nvfp4", "e2m1", true, {"groups=rows", "scale=e4m3", "group_size=16", "global_scale=yes"}},
     {"nvfp4_swizzled", "e2m1", true, {"groups=rows", "scale=e4m3", "group_size=16", "scale_swizzle=128x4"}},
     {"nvfp4_block", "e2m1", false, {"groups=columns", "scale=e4m3", "group_size=16", "global_scale=yes"}},
+    {"nvfp4_alpha", "e2m1", true, {"groups=rows", "scale=e4m3", "group_size=16"}},
+    {"nvfp4_alpha_groups", "e2m1", true, {"groups=rows", "scale=e4m3", "group_size=16", "scale_order=transposed"}},
+    {"nvfp4_alpha_block", "e2m1", false, {"groups=columns", "scale=e4m3", "group_size=16", "scale_order=transposed"}},
     {"mxfp4", "e2m1", true, {"groups=rows", "scale=e8m0", "group_size=32"}},
     {"mxfp6_e2m3", "e2m3", true, {"groups=rows", "scale=e8m0", "group_size=32"}},
     {"mxfp6_e3m2", "e3m2", true, {"groups=rows", "scale=e8m0", "group_size=32"}},
@@ -437,7 +440,8 @@ TEST_EACH(TensorStream, HostRef, case_count, case_name)
                is_awq = spec.layout == QDNN_LAYOUT_AWQ;
     const int64_t multiple = (int64_t)kernel_columns_multiple(row);
     const int64_t odd_k = multiple > 1 ? 3 * multiple : flat ? (int64_t)spec.group_size * 3 : 77;
-    const shape shapes[] = {{1, 40, 1024 + (multiple > 64 ? multiple : 64), 0, 8, DATA_NORMAL},
+    const shape shapes[] = {{index % 2 ? 9 : 1, 40, 1024 + (multiple > 64 ? multiple : 64), 0, 8,
+                             DATA_NORMAL}, /* 9: a whole tile, and one row */
                             {index % 2 ? 67 : 35, 304, 512, 0, index % 2 ? 128 : 64, DATA_NORMAL},
                             {19, is_awq ? 24 : 21, odd_k, 1, 16, DATA_NORMAL}};
     const int i = (index / LENGTH(families) + family) % LENGTH(shapes); /* each with two of the families */

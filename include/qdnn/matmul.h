@@ -165,8 +165,9 @@ QDNN_API qdnnStatus_t qdnnCreateTypedMatmulPlan(qdnnHandle_t handle, qdnnMatmulD
 
 /* Plans prepacking: reordering the codes of weights, once, into the order that tensor cores consume, for
  * products with QDNN_MATMUL_PREPACKED. Scales and zeros stay as they are (products read them fastest if those
- * of neighbouring columns of y are adjacent); blocks are prepacked with their scales. Operands: CODES is
- * read, REPACKED is written; the size is that of CODES with N rounded up to 16 and K to 64.
+ * of neighbouring columns of y are adjacent; E4M3 scales of 16 k, if those of one column are adjacent and K is
+ * a multiple of 256); blocks are prepacked with their scales. Operands: CODES is read,
+ * REPACKED is written; the size is that of CODES with N rounded up to 16 and K to 64.
  *   handle
  *   matmul   only QDNN_MATMUL_TRANSPOSE_W is used
  *   w        the shape of the weights; for a stack of experts [experts, N, K] or [experts, K, N], each

@@ -44,6 +44,8 @@ typedef struct group_place {
     ptx_val known;       /* predicate: the group exists; empty: always */
 } group_place;
 ptx_val matrix_scale_slot(ptx_builder *b, const matrix *m, const group_place *place);
+/* Whether the array of scales is [lines, groups]; else [groups, lines]. */
+bool lines_first(const kernel_spec *spec);
 ptx_val matrix_group_number(ptx_builder *b, const matrix *m, const group_place *place);
 /* Those numbers as f32; the second only where the format has zeros. */
 ptx_val matrix_load_scale(ptx_builder *b, const matrix *m, const group_place *place);

@@ -40,8 +40,7 @@ static group_place place_of(ptx_builder *b, const matrix *m, ptx_val row, ptx_va
     }
 }
 
-/* Whether the array is [lines, groups]; else [groups, lines]. */
-static bool lines_first(const kernel_spec *spec)
+bool lines_first(const kernel_spec *spec)
 {
     return (spec->groups != QDNN_GROUPS_COLUMNS) != (spec->scale_order == QDNN_SCALE_ORDER_TRANSPOSED);
 }
