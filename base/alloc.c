@@ -1,4 +1,4 @@
-/* Host memory, and the hook that tests set. */
+/* Host memory, and the hook for tests. */
 #include "base/alloc.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Host memory: every allocation of the libraries passes through here, so that tests can let each of them fail. */
+/* Host memory: all allocations of the libraries go through here, so that tests can make each of them fail. */
 #ifndef QDNN_BASE_ALLOC_H
 #define QDNN_BASE_ALLOC_H
 
@@ -8,11 +8,11 @@
 void *alloc_new(size_t bytes);
 char *alloc_copy(const char *text);
 void alloc_free(void *memory);
-/* As realloc; a size of 0 frees. */
+/* Like realloc; a size of 0 frees. */
 void *alloc_resize(void *memory, size_t bytes);
 
-/* What is asked instead of the C library, as realloc (size 0 frees); null: the C library again. For tests,
- * while no other thread is in a call. */
+/* The function to call instead of the C library, like realloc (size 0 frees); null: the C library again. For
+ * tests, while no other thread is in a call. */
 typedef void *(*alloc_hook)(void *user, void *memory, size_t bytes);
 void alloc_use(alloc_hook hook, void *user);
 

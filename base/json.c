@@ -1,5 +1,5 @@
-/* Reads a copy of the text in place: strings lose their escapes and get a zero where their closing quote was,
- * numbers where their delimiter was once it has been read. */
+/* Parses a copy of the text in place: escapes in strings are replaced, the closing quote of a string becomes
+ * its terminating zero, and the character after a number becomes a zero once it has been read. */
 #include "base/json.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 enum { VALUES_A_BLOCK = 512 };
 
-/* Values stay where they are: memory grows by blocks. */
+/* Memory grows in blocks, so that values never move. */
 typedef struct block {
     struct block *before;
     json_value values[VALUES_A_BLOCK];
@@ -28,8 +28,8 @@ struct json {
 typedef struct reader {
     json *doc;
     char *at;  /* the text ends with a zero */
-    char *end; /* where that is */
-    char *cut; /* the end of a number, to become zero when what follows it has been read */
+    char *end; /* of the text */
+    char *cut; /* the end of a number, set to zero when the character there has been read */
     int depth;
     json_error *error;
 } reader;
@@ -63,7 +63,7 @@ static void skip_space(reader *r)
         r->at++;
 }
 
-/* The next character that is no space, which is taken. */
+/* Consumes and returns the next character that is not white space. */
 static char take(reader *r)
 {
     skip_space(r);
@@ -103,7 +103,7 @@ static char *put_utf8(char *out, unsigned code)
     return out;
 }
 
-/* What is behind \u: one code, or two that are the halves of one. */
+/* Reads the digits after \u: one code, or two that form a surrogate pair. */
 static bool read_code(reader *r, char **out)
 {
     unsigned code, low;
@@ -141,7 +141,7 @@ static bool read_escape(reader *r, char **out)
     return true;
 }
 
-/* Behind the opening quote. */
+/* Called after the opening quote. */
 static bool read_string(reader *r, const char **text)
 {
     char *out = r->at;
@@ -176,7 +176,7 @@ static bool skip_digits(reader *r)
     return r->at > from;
 }
 
-/* -0.25e+10: no zero before other digits, digits on both sides of the point. */
+/* -0.25e+10: no leading zeros, digits on both sides of the point. */
 static bool read_number(reader *r, json_value *v)
 {
     v->kind = JSON_NUMBER;
@@ -235,7 +235,7 @@ static json_value *read_member(reader *r)
     return read_value(r, name);
 }
 
-/* Behind the opening bracket. */
+/* Called after the opening bracket. */
 static bool read_list(reader *r, json_value *v, char close)
 {
     const json_value **place = &v->first;
@@ -340,7 +340,7 @@ const json_value *json_root(const json *doc)
 
 /* ---- looking up ---- */
 
-/* The member of that name, the first where there are several, or the element of that number. */
+/* The member of that name (the first if there are several), or the element of that number. */
 static const json_value *child(const json_value *v, const char *step, size_t length)
 {
     const json_value *c = v->first;
@@ -382,7 +382,7 @@ bool json_u64(const json_value *value, const char *path, uint64_t *number)
     return errno == 0;
 }
 
-/* strtod reads the point of the locale. */
+/* strtod expects the decimal point of the locale. */
 bool json_f64(const json_value *value, const char *path, double *number)
 {
     enum { DIGITS_MAX = 400 };

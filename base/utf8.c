@@ -1,10 +1,10 @@
-/* UTF-8, as RFC 3629 has it. */
+/* UTF-8, as defined in RFC 3629. */
 #include "base/utf8.h"
 
 #include <stdint.h>
 
-/* The first byte decides the length and, for some, narrows the second: that is what keeps out longer forms than
- * needed, surrogates and numbers past 10FFFF. */
+/* The first byte determines the length and, for some, restricts the second: this rejects overlong forms,
+ * surrogates and numbers past 10FFFF. */
 static const struct {
     uint8_t first, last, length, second_from, second_to;
 } leads[] = {

@@ -1,6 +1,6 @@
-/* Products of few rows, N = K = 4096: SASS instructions per weight (bench/sass/sass.h; where there is no ptxas or nvdisasm,
- * PTX instructions without mov), registers, and sectors of global memory against the least possible, with the figures
- * that are asked for beside them. */
+/* Products of few rows, N = K = 4096 unless a case names others: SASS instructions per weight (bench/sass/sass.h; where there
+ * is no ptxas or nvdisasm, PTX instructions without mov), registers, and sectors of global memory against the least
+ * possible, with the figures that are asked for beside them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "bench/sass/sass.h"
 #include "kernels/kernels.h"
 
-enum { N = 4096, K = 4096, SETTINGS_MAX = 8 };
+enum { SIDE = 4096, MXFP4_BYTES = 17 };
 
 static const char *const sms[] = {"sm_75",  "sm_80",  "sm_90",  "sm_100",
                                   "sm_103", "sm_110", "sm_120", "sm_121"};
@@ -19,7 +19,7 @@ enum { SMS = sizeof sms / sizeof sms[0] };
  * 0: nothing is asked for. */
 typedef struct gemv_case {
     const char *name, *kernel;
-    const char *settings; /* "key=value key=value" */
+    const char *settings; /* "key=value key=value"; n and k where they are not 4096 */
     double asked[4];
 } gemv_case;
 
@@ -68,6 +68,7 @@ typedef struct run {
     const gemv_case *c;
     const kernel_row *row;
     kernel_spec spec;
+    uint64_t n, k; /* of the weights */
     kernel_text text;
     kernel_problem problem;
     kernel_steps steps;
@@ -85,12 +86,23 @@ static bool set_settings(run *r)
     for (char *word; (word = strtok_r(rest, " ", &rest));) {
         char *value = strchr(word, '=');
         *value++ = 0;
-        if (!kernel_spec_set(r->row, &r->spec, word, value, error, sizeof error)) {
+        uint64_t *size = strcmp(word, "n") == 0 ? &r->n : strcmp(word, "k") == 0 ? &r->k : NULL;
+        if (size)
+            *size = strtoull(value, NULL, 10);
+        else if (!kernel_spec_set(r->row, &r->spec, word, value, error, sizeof error)) {
             fprintf(stderr, "bench: gemv.%s: %s\n", r->c->name, error);
             return false;
         }
     }
     return true;
+}
+
+/* Codes are any bytes; those of blocks are less than 64, which keeps f16 scales among them small, but for E8M0 scales. */
+static uint8_t code_byte(const run *r, uint64_t i, uint8_t random)
+{
+    if (strcmp(r->c->kernel, "matmul_gguf_mxfp4") == 0 && i % MXFP4_BYTES == 0)
+        return 0x78;
+    return random & (kernel_columns_multiple(r->row) > 1 ? 0x3F : 0xFF);
 }
 
 /* Ordinary numbers: codes are any bytes, but for scales, zeros and x. */
@@ -115,8 +127,7 @@ static void fill(const run *r, qdnnOperand_t operand, uint8_t *bytes, uint64_t c
         seed = seed * 1664525 + 1013904223;
         switch (operand) {
         case QDNN_OPERAND_CODES:
-            bytes[i] = (uint8_t)(seed >> 24) &
-                       (kernel_columns_multiple(r->row) > 1 ? 0x3F : 0xFF); /* scales in blocks */
+            bytes[i] = code_byte(r, i, (uint8_t)(seed >> 24));
             break;
         case QDNN_OPERAND_ZERO:
             bytes[i] = 8;
@@ -186,7 +197,7 @@ static double written_instructions(const char *ptx, const ptxvm_counters *c)
 static void report(run *r, const char *sm, double asked)
 {
     const ptxvm_counters *c = ptxvm_last_counters(r->vm);
-    const double weights = (double)N * K / SASS_LANES;
+    const double weights = (double)r->n * (double)r->k / SASS_LANES;
     char name[96], note[256], error[512], wanted[32] = "";
     sass_report s = {0};
     const kernel_step *step = &r->steps.at[0];
@@ -209,16 +220,25 @@ static void report(run *r, const char *sm, double asked)
     bench_report(name, per_weight, "per weight", note);
 }
 
+static kernel_problem problem_of(const run *r)
+{
+    const bool by_columns = r->spec.reduction == KERNEL_K_COLUMNS;
+    return (kernel_problem){.rows = by_columns ? r->n : r->k,
+                            .columns = by_columns ? r->k : r->n,
+                            .m = r->spec.tile_rows,
+                            .x_stride = r->k,
+                            .y_stride = r->n};
+}
+
 static void measure(const gemv_case *c, int which)
 {
-    run r = {.c = c, .row = kernel_find(c->kernel)};
+    run r = {.c = c, .row = kernel_find(c->kernel), .n = SIDE, .k = SIDE};
     ptxvm_config config = {.sm = sms[which], .counters = PTXVM_COUNTERS_LINES};
     ptx_error error;
     bench_progress("gemv.%s.%s", c->name, sms[which]);
     if (!set_settings(&r))
         return;
-    r.problem =
-        (kernel_problem){.rows = N, .columns = K, .m = r.spec.tile_rows, .x_stride = K, .y_stride = N};
+    r.problem = problem_of(&r);
     if (!kernel_emit(r.row, &r.spec, ptx_sm_find(sms[which]), NULL, &r.text, &error))
         fprintf(stderr, "bench: gemv.%s: %s\n", c->name, error.text);
     else if (ptxvm_create(&config, &r.vm) != PTXVM_OK || !launch(&r))

@@ -133,7 +133,7 @@ typedef struct cost_case {
 static const cost_case cases[] = {
     {"int4_g128", "matmul_int4",      TRANSPOSED "scale=f16",                false, true,  {3.5, 3.6, 5.0, 14}},
     {"nf4_g64",   "matmul_nf4",       TRANSPOSED "group_size=64",            false, true,  {4.4, 4.5, 6.0, 16}},
-    {"nvfp4",     "matmul_e2m1",      TRANSPOSED "scale=e4m3 group_size=16", false, true,  {3.6, 3.7, 5.2, 14}},
+    {"nvfp4",     "matmul_e2m1",      "groups=rows scale=e4m3 group_size=16",  false, true,  {3.6, 3.7, 5.2, 14}},
     {"int4_g128", "matmul_int4",      "groups=rows scale=f16",               true,  false, {0, 0, 0, 14}},
     {"nf4_g64",   "matmul_nf4",       "groups=rows group_size=64",           true,  false, {0, 0, 0, 16}},
     {"nvfp4",     "matmul_e2m1",      "groups=rows scale=e4m3 group_size=16", true, false, {0, 0, 0, 14}},
@@ -280,14 +280,15 @@ static void report_cost(const cost_run *r, uint64_t m, double asked)
     bench_report(name, s->issued, "per weight", note);
 }
 
-static void measure_cost(const cost_case *c, const char *sm, uint64_t m, double asked)
+/* What it cost; all 0 where it could not be measured. */
+static costs measure_cost(const cost_case *c, const char *sm, uint64_t m, double asked)
 {
     const ptxvm_config config = {.sm = sm, .counters = PTXVM_COUNTERS_LINES};
     const uint64_t bytes = (uint64_t)SIZE * SIZE * 4;
     cost_run r = {.c = c, .sm = sm};
     bench_progress("tensor.%s.m%llu.%s", c->name, (unsigned long long)m, sm);
     if (!set_settings(&r, m) || ptxvm_create(&config, &r.vm) != PTXVM_OK)
-        return;
+        return r.sum;
     bool ok =
         ptxvm_alloc(r.vm, bytes, &r.buffer) == PTXVM_OK && ptxvm_fill(r.vm, r.buffer, 0, bytes) == PTXVM_OK;
     for (int i = 0; i < r.steps.count && ok; i++)
@@ -295,23 +296,79 @@ static void measure_cost(const cost_case *c, const char *sm, uint64_t m, double 
     if (ok)
         report_cost(&r, m, asked);
     ptxvm_destroy(r.vm);
+    return r.sum;
 }
 
-static void cost_of(const cost_case *c)
+static void cost_of(const cost_case *c, costs on_sm_80[ROW_COUNTS])
 {
     static const char *const others[OTHER_SMS] = {"sm_75", "sm_90", "sm_120"};
     for (int i = 0; i < ROW_COUNTS; i++) {
         if (c->asked[i] == 0)
             continue;
-        measure_cost(c, "sm_80", row_counts[i], c->asked[i]);
+        on_sm_80[i] = measure_cost(c, "sm_80", row_counts[i], c->asked[i]);
         for (int k = 0; k < OTHER_SMS && c->on_all_sms && row_counts[i] <= 64; k++)
             measure_cost(c, others[k], row_counts[i], 1.15 * c->asked[i]);
     }
 }
 
+/* ---- The table: what was reached on sm_80, beside what is asked for ---- */
+
+enum { CASES = sizeof cases / sizeof cases[0] };
+
+static const double asked_decoding[ROW_COUNTS] = {0, 6.6, 1.7, 0.5}, /* per mma, of INT4 */
+    asked_sectors[ROW_COUNTS] = {1.05, 1.7, 3.4, 0};                 /* against the least */
+
+typedef double figure_fn(const costs *c);
+
+static double issued_of(const costs *c)
+{
+    return c->issued;
+}
+
+static double decoding_of(const costs *c)
+{
+    return c->dequant;
+}
+
+static double sectors_of(const costs *c)
+{
+    return c->requested;
+}
+
+static void print_line(const char *what, const cost_case *c, const costs *reached, figure_fn *figure,
+                       const double asked[ROW_COUNTS])
+{
+    printf("%-28s %-10s %-10s", what, c->name, c->is_tile ? "tile" : "prepacked");
+    for (int i = 0; i < ROW_COUNTS; i++) {
+        const double is = figure(&reached[i]);
+        if (asked[i] <= 0)
+            printf("  %16s", "-");
+        else
+            printf("  %7.2f (%5.2f)%s", is, asked[i], is <= asked[i] ? " " : "*");
+    }
+    printf("\n");
+}
+
+static void print_table(costs reached[CASES][ROW_COUNTS])
+{
+    printf("\nsm_80, N = K = %d, reached (asked for), * above it\n%-50s", SIZE, "");
+    for (int i = 0; i < ROW_COUNTS; i++)
+        printf("  %12s%4llu", "M =", (unsigned long long)row_counts[i]);
+    printf("\n");
+    for (int i = 0; i < CASES; i++)
+        print_line("instructions per weight", &cases[i], reached[i], issued_of, cases[i].asked);
+    print_line("decoding per mma", &cases[0], reached[0], decoding_of, asked_decoding);
+    for (int i = 0; i < CASES; i++)
+        if (!cases[i].is_tile)
+            print_line("requested sectors / least", &cases[i], reached[i], sectors_of, asked_sectors);
+    printf("\n");
+}
+
 void bench_tensor(void)
 {
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        cost_of(&cases[i]);
+    static costs reached[CASES][ROW_COUNTS];
+    for (int i = 0; i < CASES; i++)
+        cost_of(&cases[i], reached[i]);
+    print_table(reached);
     accuracy();
 }

@@ -1,6 +1,6 @@
-/* A chain of products as in a transformer: an attention output with its residual, a SwiGLU, its way back, and a mixture of
- * experts, all with quantized weights. It runs for one token and for a batch, each time by one call of a schedule, and every
- * byte is compared with host_ref. */
+/* A chain of products as in a transformer: an attention output with its residual, a SwiGLU, its down
+ * projection, and a mixture of experts, all with quantized weights. It runs for one token and for a batch,
+ * each time by one call of a schedule, and every byte is compared with host_ref. */
 #include "demo/demo.h"
 
 #include <qdnn/qdnn.h>
@@ -12,7 +12,7 @@
 
 enum { HIDDEN = 256, INNER = 512, BATCH = 16, EXPERTS = 8, STAGES = 4, OPERANDS = 10 };
 
-/* One product of the chain. x of the first is the input, of each other one the result of the one before. */
+/* One product of the chain. The x of the first is the input; that of the others is the previous result. */
 typedef struct stage_facts {
     const char *name, *format;
     qdnnDataType_t storage;
@@ -30,10 +30,10 @@ static const stage_facts facts[STAGES] = {
 };
 /* clang-format on */
 
-/* The weights, before and after they were quantized, on the host and on the device. */
+/* The weights, before and after quantization, on the host and on the device. */
 typedef struct stage {
     const stage_facts *f;
-    int64_t outputs, count;         /* rows of an expert's matrix; experts */
+    int64_t outputs, count;         /* rows of one expert's matrix; number of experts */
     size_t code_bytes, scale_bytes; /* of one expert */
     float *w, *scale;
     uint8_t *codes;
@@ -62,7 +62,7 @@ static ref_quant_spec spec_of(const stage_facts *f)
 
 /* ---- Weights ---- */
 
-/* Each expert's matrix is quantized by itself; its arrays lie behind those of the expert before. */
+/* Each expert's matrix is quantized by itself; its arrays follow those of the previous expert. */
 static bool quantize(chain *c, stage *s, qdnnTensorDescriptor_t matrix, void *device_w)
 {
     const int64_t elements = s->outputs * s->f->k;
@@ -173,14 +173,14 @@ static bool execute(chain *c, qdnnSchedule_t schedule)
     return (!workspace || ok(qdnnFree(c->handle, workspace))) && done;
 }
 
-/* The whole chain for the first m rows, by plans that were made for so many; results go to the stages. */
+/* Runs the whole chain for the first m rows, with plans created for that many; results go to the stages. */
 static bool run(chain *c, int64_t m)
 {
     qdnnSchedule_t schedule = NULL;
     bool done = ok(qdnnCreateSchedule(c->handle, &schedule));
     for (int i = 0; i < STAGES && done; i++) {
         done = make_plan(c, &c->stages[i], m) && add_stage(c, schedule, i);
-        qdnnDestroyPlan(c->stages[i].plan); /* the schedule keeps it */
+        qdnnDestroyPlan(c->stages[i].plan); /* the schedule keeps a reference */
         c->stages[i].plan = NULL;
     }
     done = done && execute(c, schedule);
@@ -223,7 +223,7 @@ static void reference(const chain *c, int i, ref_quant_spec spec, void *codes, v
     ref_product_exact(&p, &a);
 }
 
-/* Scales and codes of each expert as host_ref makes them: whether all bytes are the same. */
+/* Whether scales and codes of each expert are the same bytes as from host_ref. */
 static bool weights_are_same(const stage *s)
 {
     const ref_quant_spec spec = spec_of(s->f);
@@ -287,7 +287,7 @@ static bool print_table(const chain *c)
     return same;
 }
 
-/* ---- All of it ---- */
+/* ---- The whole demonstration ---- */
 
 static bool make_inputs(chain *c)
 {

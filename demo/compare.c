@@ -1,6 +1,6 @@
-/* What the device gave, against host_ref byte by byte and against the original. The tensor is cut into bands
- * that threads take one after the other; sums are added up band by band, so that their bits do not depend on
- * the threads. */
+/* Compares the device's results with host_ref byte by byte, and with the original. Threads take bands of the
+ * tensor one after the other; sums are added up band by band, so that their bits do not depend on the
+ * threads. */
 #include "demo/demo.h"
 
 #include <math.h>
@@ -14,12 +14,12 @@ enum { BAND = 1 << 16, THREADS_MAX = 64 };
 typedef struct work {
     const quantized *q;
     int64_t bands;
-    comparison *results; /* one a band */
+    comparison *results; /* one per band */
     atomic_llong next;
     atomic_bool out_of_memory;
 } work;
 
-/* What host_ref makes of a band. */
+/* The results of host_ref for a band. */
 typedef struct expected {
     float y[BAND], scale[BAND];
     uint8_t codes[BAND / 2];
@@ -46,7 +46,7 @@ static void measure(const float *x, const float *y, int64_t n, comparison *out)
     }
 }
 
-/* A band begins at a group and at a byte of codes. */
+/* A band begins at a group, and at a whole byte of codes. */
 static void compare_band(const quantized *q, int64_t band, expected *e, comparison *out)
 {
     int64_t start = band * BAND, n = q->n - start < BAND ? q->n - start : BAND;
@@ -77,7 +77,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* This thread works too, so that a thread that cannot be had is no harm. */
+/* This thread works too, so it does no harm if a thread cannot be created. */
 static void run_in_threads(work *w)
 {
     pthread_t threads[THREADS_MAX];

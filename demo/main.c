@@ -1,6 +1,6 @@
-/* The demo: a matrix goes to 4 bits and back through the library, on a GPU or on ptxvm, then products with quantized weights
- * follow each other as in a transformer; every byte is compared with the host reference. `demo --side N` takes an N x N
- * matrix. */
+/* The demo: a matrix is quantized to 4 bits and back, on a GPU or on ptxvm; then a chain of products with
+ * quantized weights runs as in a transformer. Every byte is compared with the host reference. `demo --side N`
+ * uses an N x N matrix. */
 #include "demo/demo.h"
 
 #include <qdnn/qdnn.h>
@@ -174,7 +174,7 @@ static bool run_format(demo *d, const struct format *f, comparison *result)
     return run_operations(d, f) && fetch_and_compare(d, f, scale_bytes, code_bytes, result);
 }
 
-/* ---- The picture ---- */
+/* ---- The histogram ---- */
 
 enum { BAR = 30 };
 
@@ -234,7 +234,7 @@ static bool print_device(const demo *d)
     return true;
 }
 
-/* Sizes of the smallest groups are room enough for all. */
+/* Sizes for the smallest groups are enough for all formats. */
 static bool make_buffers(demo *d)
 {
     size_t n = (size_t)d->n, groups = (n + 63) / 64;

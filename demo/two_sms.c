@@ -1,4 +1,4 @@
-/* One kernel written for two SMs, side by side, where its text begins to differ. */
+/* One kernel emitted for two SMs, side by side, from where its text begins to differ. */
 #include "demo/demo.h"
 
 #include <qdnn/emit.h>
@@ -8,7 +8,7 @@
 
 enum { COLUMN = 52, BEFORE = 2, SHOWN = 9 };
 
-/* Copies the next line of text, cut to the column, and returns where the one after it starts. */
+/* Copies the next line of text, truncated to the column, and returns the start of the line after it. */
 static const char *take_line(const char *text, char line[COLUMN + 1])
 {
     size_t length = strcspn(text, "\n"), kept = 0;
@@ -25,7 +25,7 @@ static const char *skip_lines(const char *text, int count)
     return text;
 }
 
-/* Behind the register declarations, whose numbers differ. */
+/* Skips the register declarations, whose numbers differ. */
 static const char *body(const char *ptx)
 {
     const char *start = strstr(ptx, "ld.param");

@@ -1,4 +1,5 @@
-/* Checkpoints of several files: the index of the shards, and what config.json and its like say of the quantization. */
+/* Checkpoints of several files: the index of the shards, and the quantization described in config.json and
+ * similar files. */
 #include "files/internal.h"
 
 #include <stdio.h>
@@ -7,7 +8,7 @@
 
 enum { PATH_MAX_BYTES = 4096 };
 
-/* `name` in the folder of `path`. */
+/* The path of `name` in the folder of `path`. */
 static bool beside(const char *path, const char *name, char *out)
 {
     const char *slash = strrchr(path, '/');
@@ -22,7 +23,8 @@ static qdnnStatus_t index_wrong(const char *path, const char *name, const char *
     return files_error(QDNN_STATUS_BAD_PARAM, "%s: the shard '%.200s' of the index %s", path, name, what);
 }
 
-/* A shard is a safetensors file in the same folder: an index cannot lead elsewhere, nor back to itself. */
+/* A shard is a safetensors file in the same folder: an index cannot point to another folder, nor to
+ * itself. */
 static qdnnStatus_t check_shard_name(const char *path, const char *name, char *shard_path)
 {
     if (!*name || strchr(name, '/') || strchr(name, '\\') || strcmp(name, "..") == 0)
@@ -58,7 +60,7 @@ static qdnnStatus_t read_shard(struct qdnnFile *f, const char *path, const json_
     return safetensors_read(f, number);
 }
 
-/* Every tensor of the index is where it says. */
+/* Checks that every tensor is in the shard that the index gives. */
 static qdnnStatus_t check_map(const struct qdnnFile *f, const char *path, const json_value *map)
 {
     for (const json_value *entry = map->first; entry; entry = entry->next) {
@@ -104,7 +106,7 @@ static int64_t integer_of(const json_value *v, const char *path)
     return json_u64(v, path, &number) && number < INT32_MAX ? (int64_t)number : 0;
 }
 
-/* The width of a code; what is none is not said. */
+/* The width of a code; an invalid one counts as missing. */
 static int bits_of(const json_value *v, const char *path)
 {
     int64_t bits = integer_of(v, path);
@@ -136,7 +138,8 @@ static quant_method method_of(const char *name)
     return METHOD_OTHER;
 }
 
-/* The numbers of the first group of compressed-tensors; others show in the shapes of their tensors. */
+/* Reads the first group of a compressed-tensors configuration; further groups are recognized by the shapes of
+ * their tensors. */
 static void read_groups(const json_value *v, quant_config *c)
 {
     const json_value *groups = json_at(v, "config_groups");
@@ -162,7 +165,8 @@ static qdnnStatus_t set_config(struct qdnnFile *f, const json_value *v, const ch
     return c->name ? QDNN_STATUS_SUCCESS : files_no_memory();
 }
 
-/* Where configurations are found: the file, the member of it, and the method where that is not said. */
+/* Where configurations are found: the file, the member in it, and the method if the configuration does not
+ * name it. */
 static const struct {
     const char *file, *member, *method;
 } places[] = {

@@ -19,7 +19,7 @@ void files_clear_error(void)
     last_error[0] = 0;
 }
 
-/* Names come from files: a byte that a terminal would act on is shown as '?'. */
+/* Names come from files: bytes that a terminal would interpret are shown as '?'. */
 static void make_printable(char *text)
 {
     for (; *text; text++)

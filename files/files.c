@@ -15,7 +15,7 @@ static bool is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* The file of a folder that stands for the checkpoint. */
+/* The file in a folder that represents the checkpoint. */
 static qdnnStatus_t find_in_folder(const char *folder, char *path, size_t size)
 {
     static const char *const names[] = {"model.safetensors.index.json", "model.safetensors"};
@@ -90,9 +90,9 @@ qdnnStatus_t qdnnCloseFile(qdnnFile_t f)
     return QDNN_STATUS_SUCCESS;
 }
 
-/* ---- looking ---- */
+/* ---- queries ---- */
 
-/* `what` is the argument that receives the result, `list` what the index counts. */
+/* `what` is the argument that receives the result, `list` the name of what is indexed. */
 static qdnnStatus_t check_index(qdnnFile_t f, const char *what, const char *list, int index, int count,
                                 const void *out)
 {

@@ -1,7 +1,7 @@
-/* GGUF, versions 2 and 3: a header, metadata, the tensors' names and places, then their data.
+/* GGUF, versions 2 and 3: a header, metadata, names and places of the tensors, then their data.
  *
- * Everything is little-endian. Strings are a u64 length and bytes. Counts are believed only where the rest of the file has
- * room for what they announce. */
+ * Everything is little-endian. Strings are a u64 length and bytes. A count is trusted only if the rest of the file has
+ * room for what it announces. */
 #include "files/internal.h"
 
 #include <stdio.h>
@@ -66,7 +66,7 @@ static qdnnStatus_t read_string(cursor *c, const char *what, const char **text, 
     return QDNN_STATUS_SUCCESS;
 }
 
-/* A key or a tensor's name: text of a sensible length. */
+/* A key or a tensor's name: text of a reasonable length. */
 static qdnnStatus_t read_name(cursor *c, const char *what, const char **name)
 {
     const char *text;
@@ -94,7 +94,7 @@ typedef enum {
     VALUE_ARRAY
 } value_kind;
 
-/* By their numbers in files. */
+/* Indexed by their numbers in files. */
 static const struct {
     const char *name;
     value_kind kind;
@@ -125,7 +125,7 @@ static char *print_number(struct qdnnFile *f, int type, const uint8_t *p)
     float single;
     double real;
     switch (value_types[type].kind) {
-    case VALUE_SIGNED: /* extends the sign */
+    case VALUE_SIGNED: /* sign extension */
         n = bits < 64 && n >> (bits - 1) ? n | ~UINT64_C(0) << bits : n;
         return file_print(f, "%lld", (long long)n);
     case VALUE_BOOL:
@@ -143,7 +143,7 @@ static char *print_number(struct qdnnFile *f, int type, const uint8_t *p)
 
 static qdnnStatus_t skip_array(cursor *c, int depth, uint64_t *type, uint64_t *count);
 
-/* The elements of an array, which are checked as far as they can be passed over. */
+/* Skips the elements of an array, checking only what is needed to skip them. */
 static qdnnStatus_t skip_elements(cursor *c, int depth, uint64_t type, uint64_t count)
 {
     const char *text;
@@ -201,7 +201,7 @@ static qdnnStatus_t read_value(cursor *c, qdnnFileMetadata_t *m, uint64_t *type)
     return m->text ? QDNN_STATUS_SUCCESS : files_no_memory();
 }
 
-/* The entries that decide how the file is read, and where their numbers go. */
+/* Stores the numbers of the entries that determine how the file is read. */
 static qdnnStatus_t note_entry(cursor *c, const qdnnFileMetadata_t *m, uint64_t type, uint64_t value_at)
 {
     struct qdnnFile *f = c->f;
@@ -322,7 +322,7 @@ static qdnnStatus_t read_type(cursor *c, qdnnFileTensor_t *t)
     t->typeName = type->name;
     t->type = type->type;
     t->block = type->block;
-    /* blocks first: elements are below 2^60 and a block of one element has at most 8 bytes */
+    /* divide first: elements are below 2^60 and a block of one element has at most 8 bytes */
     t->bytes = elements / type->elements * type->bytes;
     return QDNN_STATUS_SUCCESS;
 }
@@ -345,7 +345,7 @@ static qdnnStatus_t read_tensor(cursor *c, int number)
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Offsets are from the data's begin, which is known once all names are read. */
+/* Offsets are relative to the start of the data, which is known once all names have been read. */
 static qdnnStatus_t place_tensors(cursor *c, int first)
 {
     uint64_t begin = (c->at + c->f->alignment - 1) / c->f->alignment * c->f->alignment;
@@ -359,7 +359,7 @@ static qdnnStatus_t place_tensors(cursor *c, int first)
                 "file is cut off or damaged",
                 t->name, (unsigned long long)t->offset, (unsigned long long)(t->offset + t->bytes),
                 (unsigned long long)room);
-        if (!t->bytes) /* it may be said to lie anywhere */
+        if (!t->bytes) /* an empty tensor may have any offset */
             t->offset = 0;
         t->offset += begin < c->s->bytes ? begin : c->s->bytes;
         t->data = c->s->data + t->offset;
@@ -400,11 +400,11 @@ qdnnStatus_t gguf_read(struct qdnnFile *f, int number)
     return place_tensors(&c, first);
 }
 
-/* ---- files in several parts ---- */
+/* ---- split files ---- */
 
 enum { SPLITS_MAX = 99999, SPLIT_TAIL = 20 }; /* "-00001-of-00003.gguf" */
 
-/* The path of a part, where the path of another is named as parts are. */
+/* The path of a part, if the path of another part has the form of a split file's name. */
 static bool split_path(const char *path, uint64_t number, uint64_t count, char *out, size_t size)
 {
     char tail[40];
@@ -416,7 +416,7 @@ static bool split_path(const char *path, uint64_t number, uint64_t count, char *
     return snprintf(out, size, "%.*s%s", (int)(n - SPLIT_TAIL), path, tail) < (int)size;
 }
 
-/* A part says that it is which of how many. */
+/* Checks that a part has the right number and count. */
 static qdnnStatus_t read_split(struct qdnnFile *f, const char *path, uint64_t number, uint64_t count)
 {
     int shard;
@@ -433,7 +433,8 @@ static qdnnStatus_t read_split(struct qdnnFile *f, const char *path, uint64_t nu
     return QDNN_STATUS_SUCCESS;
 }
 
-/* The first part has all of the metadata that matter: the file at hand is put aside and the parts are read in order. */
+/* The first part has all metadata that matter: the file read so far is discarded, and the parts are read in
+ * order. */
 qdnnStatus_t gguf_read_splits(struct qdnnFile *f, const char *path)
 {
     uint64_t count = f->split_count, tensors = f->split_tensors;

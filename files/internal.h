@@ -1,7 +1,7 @@
-/* An open file, as its readers fill it.
+/* An open file, as filled in by the readers.
  *
- * A reader returns a status; what is wrong is said by file_error, once, with the file and the place. Everything that
- * belongs to a file is allocated by file_alloc and freed with it. */
+ * A reader returns a status; files_error reports what is wrong, once, with the file and the place. All memory
+ * of a file is allocated by file_alloc and freed with the file. */
 #ifndef QDNN_FILES_INTERNAL_H
 #define QDNN_FILES_INTERNAL_H
 
@@ -18,13 +18,13 @@ typedef struct shard {
     uint64_t bytes;
 } shard;
 
-/* Pieces of memory that go when the file goes. */
+/* Memory that is freed with the file. */
 typedef struct piece {
     struct piece *before;
 } piece;
 
 typedef enum quant_method {
-    METHOD_NONE, /* no configuration: the tensors must say it all */
+    METHOD_NONE, /* no configuration: everything must follow from the tensors */
     METHOD_GPTQ,
     METHOD_AWQ,
     METHOD_COMPRESSED_TENSORS,
@@ -35,15 +35,15 @@ typedef enum quant_method {
     METHOD_OTHER
 } quant_method;
 
-/* The quantization that a checkpoint's configuration describes; numbers it leaves out are 0. */
+/* The quantization described by a checkpoint's configuration; missing numbers are 0. */
 typedef struct quant_config {
     quant_method method;
-    const char *name; /* of the method, as it is written */
+    const char *name; /* the name of the method, as written */
     int bits;
-    int64_t group_size; /* -1: all of K */
-    bool is_v2;         /* GPTQ: zeros are stored as they are */
+    int64_t group_size; /* -1: the whole of K */
+    bool is_v2;         /* GPTQ: zeros are stored directly, not minus one */
     bool is_symmetric;
-    bool is_gemv; /* AWQ in another layout than GEMM's */
+    bool is_gemv; /* AWQ in a layout other than GEMM */
 } quant_config;
 
 struct qdnnFile {
@@ -54,22 +54,22 @@ struct qdnnFile {
     int n_shards, shards_room;
     qdnnFileTensor_t *tensors;
     int n_tensors, tensors_room;
-    int *by_name; /* the tensors, sorted */
+    int *by_name; /* indices of the tensors, sorted by name */
     qdnnFileWeight_t *weights;
     int n_weights, weights_room;
     qdnnFileMetadata_t *metadata;
     int n_metadata, metadata_room;
     uint64_t alignment;                                /* of GGUF */
-    uint64_t split_number, split_count, split_tensors; /* of GGUF files in several parts */
+    uint64_t split_number, split_count, split_tensors; /* of split GGUF files */
     quant_config config;
 };
 
 /* ---- error.c ---- */
 
-/* Keeps the sentence for qdnnGetLastFileErrorString; returns the status. */
+/* Keeps the message for qdnnGetLastFileErrorString; returns the status. */
 qdnnStatus_t files_error(qdnnStatus_t status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void files_clear_error(void);
-/* "model.gguf: offset 24: ...": a damaged file. */
+/* Reports a damaged file: "model.gguf: offset 24: ...". */
 qdnnStatus_t files_damaged(const shard *s, uint64_t offset, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 qdnnStatus_t files_no_memory(void);
@@ -89,7 +89,7 @@ void *file_alloc(struct qdnnFile *f, size_t bytes);
 char *file_copy(struct qdnnFile *f, const char *text, size_t bytes);
 char *file_print(struct qdnnFile *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void file_free_pieces(struct qdnnFile *f);
-/* The next place of a list that grows, zeroed; null without memory. */
+/* Appends an element to a growing list, zeroed; null if there is no memory. */
 qdnnFileTensor_t *file_add_tensor(struct qdnnFile *f);
 qdnnFileWeight_t *file_add_weight(struct qdnnFile *f);
 qdnnFileMetadata_t *file_add_metadata(struct qdnnFile *f);
@@ -99,18 +99,18 @@ qdnnFileMetadata_t *file_add_metadata(struct qdnnFile *f);
 /* Maps a whole file and adds it to the shards. */
 qdnnStatus_t file_map(struct qdnnFile *f, const char *path, int *number);
 void file_unmap_all(struct qdnnFile *f);
-/* A small text file, as JSON; *doc is null where there is no such file. */
+/* Parses a small JSON file; *doc is null if it does not exist. */
 qdnnStatus_t files_read_json(const char *path, json **doc);
 bool files_exists(const char *path);
 
 /* ---- layout.c ---- */
 
-/* Multiplies sizes; false where the product has 2^60 elements or more. */
+/* Multiplies sizes; returns false if the product is 2^60 or more. */
 bool files_elements(int rank, const int64_t *dims, uint64_t *elements);
-/* Sorts the names, and refuses two tensors of one name and two that share bytes. */
+/* Sorts the names, and rejects two tensors of the same name and tensors that overlap. */
 qdnnStatus_t file_check_tensors(struct qdnnFile *f);
-int file_find(const struct qdnnFile *f, const char *name); /* -1: there is none */
-/* The tensor that is called as `name`, with `suffix` in place of its last `cut` characters; -1: there is none. */
+int file_find(const struct qdnnFile *f, const char *name); /* -1: not found */
+/* The tensor named like `name`, with `suffix` instead of its last `cut` characters; -1: there is none. */
 int file_find_beside(const struct qdnnFile *f, const char *name, size_t cut, const char *suffix);
 bool files_ends_with(const char *text, const char *end);
 
@@ -121,10 +121,10 @@ qdnnStatus_t gguf_read_splits(struct qdnnFile *f, const char *path);
 qdnnStatus_t safetensors_read(struct qdnnFile *f, int shard);
 bool safetensors_begins(const shard *s);
 qdnnStatus_t checkpoint_read_index(struct qdnnFile *f, const char *path);
-/* The configuration in the folder of the file, or in its own metadata. */
+/* Reads the configuration from the folder of the file, or from its own metadata. */
 qdnnStatus_t checkpoint_read_config(struct qdnnFile *f, const char *path);
 
-/* ---- weights.c: tensors become weights ---- */
+/* ---- weights.c: from tensors to weights ---- */
 
 qdnnStatus_t file_find_weights(struct qdnnFile *f);
 

@@ -1,4 +1,4 @@
-/* What is true of the tensors of every file: names are unique, bytes belong to one tensor. */
+/* Checks that apply to the tensors of every file: names are unique, and tensors do not overlap. */
 #include "files/internal.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ bool files_ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-/* qsort has no place for the file, so what is sorted brings the name along. */
+/* qsort cannot pass the file along, so the sorted elements contain the names. */
 typedef struct named {
     const char *name;
     int index;

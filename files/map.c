@@ -1,4 +1,4 @@
-/* Files in memory: mapped where they may be large, read where they are small. */
+/* Files in memory: mapped if they may be large, read if they are small. */
 #include "files/internal.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static qdnnStatus_t cannot_read(const char *path, const char *why)
     return files_error(QDNN_STATUS_BAD_PARAM, "%s: cannot be read: %s", path, why);
 }
 
-/* Opens a regular file and says how long it is. */
+/* Opens a regular file and gets its size. */
 static qdnnStatus_t open_file(const char *path, int *file, uint64_t *bytes)
 {
     struct stat info;
@@ -93,7 +93,7 @@ bool files_exists(const char *path)
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-/* Reads until `bytes` are there; a file that became shorter is an error. */
+/* Reads exactly `bytes` bytes; a file that became shorter is an error. */
 static qdnnStatus_t read_all(const char *path, int file, char *text, uint64_t bytes)
 {
     for (uint64_t done = 0; done < bytes;) {

@@ -1,4 +1,4 @@
-/* Memory that belongs to a file, and its lists. */
+/* Memory that belongs to a file, and its growing lists. */
 #include "files/internal.h"
 
 #include <limits.h>
@@ -48,7 +48,7 @@ char *file_print(struct qdnnFile *f, const char *format, ...)
     return file_copy(f, text, strlen(text));
 }
 
-/* Room for one more; the list may move. */
+/* Makes room for one more element; the list may move. */
 static bool grow(void **list, int used, int *room, size_t element)
 {
     if (used < *room)

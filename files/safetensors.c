@@ -1,7 +1,7 @@
-/* safetensors: a u64 length, so many bytes of JSON, then the data.
+/* safetensors: a u64 length, that many bytes of JSON, then the data.
  *
- * The JSON has a member for each tensor with its type, shape and place in the data, and perhaps __metadata__. The data
- * belong to tensors to the last byte. */
+ * The JSON has one member per tensor with its type, shape and place in the data, and optionally __metadata__. Every
+ * byte of the data must belong to a tensor. */
 #include "files/internal.h"
 
 #include <string.h>
@@ -79,7 +79,7 @@ static qdnnStatus_t read_shape(const shard *s, const json_value *v, qdnnFileTens
                                                       : wrong(s, v, "has 2^60 elements or more");
 }
 
-/* The place must be as large as type and shape say, and inside the data. */
+/* The place must have the size given by type and shape, and lie within the data. */
 static qdnnStatus_t read_place(const shard *s, const json_value *v, uint64_t expected, qdnnFileTensor_t *t)
 {
     uint64_t from, to, begin = 8 + header_bytes(s), room = s->bytes - begin;
@@ -138,7 +138,7 @@ static qdnnStatus_t read_metadata(struct qdnnFile *f, const shard *s, const json
             return files_damaged(s, 8, "__metadata__ is no object of strings");
         qdnnFileMetadata_t *m = file_add_metadata(f);
         size_t n = strlen(entry->text);
-        /* the quantization's configuration is read again, whole */
+        /* the configuration of the quantization is parsed later, so it is kept in full */
         bool whole = strcmp(entry->name, "quantization_config") == 0;
         if (!m || !(m->key = file_copy(f, entry->name, strlen(entry->name))) ||
             !(m->text = file_copy(f, entry->text, n < TEXT_MAX || whole ? n : TEXT_MAX)))
@@ -147,7 +147,7 @@ static qdnnStatus_t read_metadata(struct qdnnFile *f, const shard *s, const json
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Tensors do not overlap (checked later), so their sum says whether bytes are left over. */
+/* Tensors do not overlap (checked later), so the sum of their sizes shows whether bytes are left over. */
 static qdnnStatus_t check_sum(const struct qdnnFile *f, int number, int first)
 {
     const shard *s = &f->shards[number];

@@ -1,4 +1,5 @@
-/* Tensors become weights: those that belong together by the matchers, the others one by one. */
+/* From tensors to weights: matchers combine those that belong together; the others become weights one by
+ * one. */
 #include "files/weights.h"
 
 #include <stdarg.h>
@@ -8,7 +9,7 @@
 
 #include "base/alloc.h"
 
-/* ---- what matchers use ---- */
+/* ---- helpers of matchers ---- */
 
 bool codes_end(const builder *b, const char *suffix)
 {
@@ -149,7 +150,7 @@ int64_t group_size_of(builder *b, int64_t k, int64_t groups)
         return k > 0 ? k : 1;
     if (said > 0 && divide_up(k, said) == groups)
         return said;
-    if (groups > 0 && k % groups == 0) /* layers may differ from what the configuration says of most */
+    if (groups > 0 && k % groups == 0) /* layers may differ from the configuration */
         return k / groups;
     problem(b, "%lld groups along %lld elements do not fit a group size of %lld", (long long)groups,
             (long long)k, (long long)said);
@@ -175,7 +176,7 @@ bool index_is_plain(builder *b, const qdnnFileTensor_t *index, int64_t group_siz
 
 /* ---- single tensors ---- */
 
-/* The library numbers blocks and their weights in the same order. */
+/* The library numbers block formats and their weight formats in the same order. */
 _Static_assert(QDNN_WEIGHTS_GGUF_NVFP4 - QDNN_WEIGHTS_GGUF_Q4_0 == QDNN_BLOCK_NVFP4 - QDNN_BLOCK_Q4_0, "");
 
 static bool match_blocks(builder *b)
@@ -220,7 +221,7 @@ static void set_single(builder *b)
 {
     const qdnnFileTensor_t *t = b->codes;
     b->w.format = t->typeName;
-    b->w.rank = t->rank ? t->rank : 1; /* a single number is an array of one */
+    b->w.rank = t->rank ? t->rank : 1; /* a scalar is an array of one */
     b->w.dims[0] = 1;
     memcpy(b->w.dims, t->dims, (size_t)t->rank * sizeof t->dims[0]);
 }
@@ -238,7 +239,7 @@ static bool match_single(builder *b)
 static const weight_matcher matchers[] = {match_qweight, match_packed, match_bnb,    match_modelopt_fp4,
                                           match_fp8,     match_int8,   match_gpt_oss};
 
-/* What has a problem has no descriptor that half fits. */
+/* A weight with a problem has no partial descriptor. */
 static qdnnStatus_t add_weight(builder *b)
 {
     if (b->w.problem) {
@@ -261,7 +262,7 @@ static builder begin(struct qdnnFile *f, int *owner, int tensor)
     return b;
 }
 
-/* A tensor that no matcher knows stays as it was: another's, or nobody's. */
+/* A tensor that no matcher recognizes keeps its owner: another tensor, or none. */
 static qdnnStatus_t find_groups(struct qdnnFile *f, int *owner)
 {
     for (int i = 0; i < f->n_tensors; i++) {
@@ -300,7 +301,7 @@ static int compare_codes(const void *a, const void *b)
     return (x->operand[0].tensor > y->operand[0].tensor) - (x->operand[0].tensor < y->operand[0].tensor);
 }
 
-/* Weights are in order now: each tensor learns the number of its own. */
+/* Weights are in order now: stores in each tensor the number of its weight. */
 static void note_weights(struct qdnnFile *f, const int *owner)
 {
     for (int i = 0; i < f->n_tensors; i++) {

@@ -1,8 +1,8 @@
-/* How tensors become weights.
+/* From tensors to weights.
  *
- * A matcher looks at one tensor, the one with the codes. If it is of its kind, the matcher takes the tensors that belong to
- * it, fills in the weight and returns true; what does not fit together becomes the weight's problem, not an error of the
- * file: the other weights are as good as before. */
+ * A matcher looks at one tensor, the one with the codes. If it recognizes the tensor, it claims the other tensors that
+ * belong to it, fills in the weight and returns true. What does not match becomes the weight's problem, not an error of
+ * the file: the other weights are not affected. */
 #ifndef QDNN_FILES_WEIGHTS_H
 #define QDNN_FILES_WEIGHTS_H
 
@@ -12,7 +12,7 @@ typedef struct builder {
     struct qdnnFile *f;
     const qdnnFileTensor_t *codes;
     qdnnFileWeight_t w;
-    int *owner; /* of each tensor: the one with the codes of the weight that it belongs to; -1: none */
+    int *owner; /* for each tensor: the tensor with the codes of its weight; -1: none */
     bool no_memory;
 } builder;
 
@@ -29,13 +29,13 @@ bool match_fp8(builder *b);
 bool match_int8(builder *b);
 bool match_gpt_oss(builder *b);
 
-/* ---- what matchers use ---- */
+/* ---- helpers of matchers ---- */
 
-/* Whether the tensor with the codes is called so. */
+/* Whether the name of the tensor with the codes ends with the suffix. */
 bool codes_end(const builder *b, const char *suffix);
-/* The tensor beside it: the last `cut` characters of its name replaced. Null where there is none. */
+/* The tensor next to it, named with `suffix` instead of its last `cut` characters. Null if there is none. */
 const qdnnFileTensor_t *beside(const builder *b, size_t cut, const char *suffix);
-/* The same, and a problem where there is none. */
+/* The same, but reports a problem if there is none. */
 const qdnnFileTensor_t *required(builder *b, size_t cut, const char *suffix);
 bool is_matrix(const qdnnFileTensor_t *t, int64_t rows, int64_t columns);
 uint64_t element_count(const qdnnFileTensor_t *t);
@@ -46,18 +46,19 @@ void set_format(builder *b, const char *format, ...) __attribute__((format(print
 void set_weights(builder *b, qdnnWeights_t weights, int64_t extent);
 void set(builder *b, qdnnQuantAttribute_t attribute, int64_t value);
 void set_matrix(builder *b, int64_t rows, int64_t columns);
-/* The scales' type, where a descriptor can have it. */
+/* Sets the type of the scales, if a descriptor supports it. */
 void set_scale_type(builder *b, const qdnnFileTensor_t *scales);
-/* Takes a tensor that belongs to the weight: as an operand, or because another says the same. */
+/* Claims a tensor that belongs to the weight: as an operand, or because its content is redundant. */
 void take(builder *b, qdnnOperand_t operand, const qdnnFileTensor_t *t);
 void take_silently(builder *b, const qdnnFileTensor_t *t);
-/* The first problem stays. Returns true: the tensor is of the matcher's kind all the same. */
+/* Reports a problem; only the first is kept. Returns true, because the matcher still recognized the
+ * tensor. */
 bool problem(builder *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The group size of `groups` groups along k elements, as the configuration has it or as they divide; 0, with a problem,
- * where neither fits. */
+/* The group size of `groups` groups along k elements, from the configuration or by division; 0, with a
+ * problem, if neither fits. */
 int64_t group_size_of(builder *b, int64_t k, int64_t groups);
-/* Whether a g_idx is k / group_size, and so says nothing; what it may not say is a problem. */
+/* Whether a g_idx is k / group_size and so redundant; an invalid one is reported as a problem. */
 bool index_is_plain(builder *b, const qdnnFileTensor_t *index, int64_t group_size, int64_t groups);
 
 #endif

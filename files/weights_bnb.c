@@ -1,4 +1,4 @@
-/* NF4 and FP4 of bitsandbytes: what is not in tensors is JSON in a tensor of bytes. */
+/* NF4 and FP4 of bitsandbytes: what is not stored in tensors is JSON in a tensor of bytes. */
 #include "files/weights.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 
 enum { CODES = 16, NESTED_BLOCK = 256 };
 
-/* The numbers that codes stand for. A file has them too, and the library's are these. */
+/* The numbers that codes represent. A file contains them too, and they must equal the library's. */
 static const float nf4_map[CODES] = {-1.0f,
                                      -0.6961928009986877f,
                                      -0.5250730514526367f,

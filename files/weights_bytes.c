@@ -1,11 +1,11 @@
-/* Codes in bytes beside their scales: FP8, INT8, ModelOpt's NVFP4, the MXFP4 of gpt-oss. */
+/* Codes in bytes with separate scales: FP8, INT8, ModelOpt's NVFP4, the MXFP4 of gpt-oss. */
 #include "files/weights.h"
 
 #include <string.h>
 
 static const size_t cut = sizeof "weight" - 1;
 
-/* The last two dimensions; all before them are rows too. */
+/* The number of rows: all dimensions but the last. */
 static int64_t rows_of(const qdnnFileTensor_t *t)
 {
     int64_t n = 1;
@@ -46,7 +46,7 @@ bool match_modelopt_fp4(builder *b)
     return true;
 }
 
-/* ---- FP8 and INT8: scales for the tensor, for rows, for groups, for blocks ---- */
+/* ---- FP8 and INT8: scales per tensor, row, group or block ---- */
 
 typedef enum { SCALES_WRONG, SCALES_TENSOR, SCALES_ROWS, SCALES_GROUPS, SCALES_BLOCKS } scale_shape;
 
@@ -64,7 +64,7 @@ static scale_shape shape_of(const builder *b, const qdnnFileTensor_t *scales, in
     return scales->rank == b->codes->rank && rows_of(scales) == n && last <= k ? SCALES_GROUPS : SCALES_WRONG;
 }
 
-/* Sets granularity and the text of the format; the zeros have the scales' shape. */
+/* Sets the granularity and the format's text; the zeros have the shape of the scales. */
 static bool set_scales(builder *b, const qdnnFileTensor_t *scales, const char *name)
 {
     int64_t groups = 1, k = b->codes->dims[b->codes->rank - 1], size;
@@ -74,7 +74,7 @@ static bool set_scales(builder *b, const qdnnFileTensor_t *scales, const char *n
         set(b, QDNN_QUANT_GRANULARITY, QDNN_GRANULARITY_TENSOR);
         set_format(b, "%s per-tensor", name);
         return true;
-    case SCALES_ROWS: /* one for each row, whatever the tensor's rank */
+    case SCALES_ROWS: /* one per row, whatever the tensor's rank */
         set(b, QDNN_QUANT_GRANULARITY, QDNN_GRANULARITY_GROUP);
         set(b, QDNN_QUANT_GROUPS, QDNN_GROUPS_ROWS);
         set(b, QDNN_QUANT_GROUP_SIZE, k > 0 ? k : 1);
@@ -110,7 +110,7 @@ bool match_fp8(builder *b)
     if (!codes_end(b, ".weight") || b->codes->rank < 2 || (!e4m3 && b->codes->type != QDNN_DATA_F8E5M2))
         return false;
     scales = beside(b, cut, "weight_scale");
-    if (!scales) /* DeepSeek's name for the same: it multiplies too */
+    if (!scales) /* DeepSeek's name for it; it is multiplied as well, despite its name */
         scales = beside(b, cut, "weight_scale_inv");
     if (!scales)
         return false;

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* Of a dimension: larger ones exist only beside a dimension of 0, and their products would not fit. */
+/* Limit of a dimension: larger ones are possible only next to a dimension of 0, and products of them would
+ * overflow. */
 #define SIZE_LIMIT (INT64_C(1) << 40)
 
 /* ---- GPTQ ---- */
@@ -25,7 +26,7 @@ static qdnnWeights_t gptq_weights(bool v2, int bits)
     }
 }
 
-/* Whether every stored zero is `zero`. */
+/* Whether every stored zero equals `zero`. */
 static bool zeros_are(const qdnnFileTensor_t *zeros, int bits, unsigned zero)
 {
     uint32_t expected = 0, word;
@@ -39,7 +40,8 @@ static bool zeros_are(const qdnnFileTensor_t *zeros, int bits, unsigned zero)
     return zeros->bytes > 0;
 }
 
-/* Symmetric files show their version in their zeros, whatever their configuration says: some are labelled wrongly. */
+/* The zeros of a symmetric file reveal its version, whatever its configuration says: some are labelled
+ * wrongly. */
 static bool is_v2(const builder *b, const qdnnFileTensor_t *zeros, int bits)
 {
     if (bits != 3 && b->f->config.is_symmetric) {
@@ -51,7 +53,7 @@ static bool is_v2(const builder *b, const qdnnFileTensor_t *zeros, int bits)
     return b->f->config.is_v2;
 }
 
-/* As the configuration says, unless the zeros of this layer are packed otherwise: layers may differ. */
+/* From the configuration, unless the zeros of this layer are packed differently: layers may differ. */
 static int gptq_bits(const builder *b, const qdnnFileTensor_t *zeros, int64_t n)
 {
     int said = b->f->config.bits;
@@ -159,7 +161,7 @@ static bool read_shape(builder *b, const qdnnFileTensor_t *shape, int64_t *n, in
     return true;
 }
 
-/* The width of codes, by how many words a row of k has. */
+/* The width of codes, from the number of words in a row of k. */
 static int bits_of(int64_t words, int64_t k)
 {
     return divide_up(k, 8) == words ? 4 : divide_up(k, 4) == words ? 8 : 0;
@@ -207,7 +209,7 @@ static bool pack_quantized(builder *b, const qdnnFileTensor_t *scales, size_t cu
     return true;
 }
 
-/* Nibbles with a scale for each 16 (NVFP4) or 32 (MXFP4) of them. */
+/* Nibbles with one scale per 16 (NVFP4) or 32 (MXFP4) of them. */
 static bool packed_fp4(builder *b, const qdnnFileTensor_t *scales, size_t cut)
 {
     const qdnnFileTensor_t *global = beside(b, cut, "weight_global_scale");

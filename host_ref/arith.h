@@ -1,4 +1,4 @@
-/* Small steps of f32 arithmetic that several operations share. */
+/* Small steps of f32 arithmetic shared by several operations. */
 #ifndef QDNN_HOST_REF_ARITH_H
 #define QDNN_HOST_REF_ARITH_H
 
@@ -28,7 +28,7 @@ static inline float saturated(float x)
     return x;
 }
 
-/* Truncation and the difference are exact, so a tie is seen as exactly one half. */
+/* Truncation and the difference are exact, so a tie shows up as exactly one half. */
 static inline float round_ties_away(float x)
 {
     float whole = truncf(x);

@@ -1,4 +1,4 @@
-/* The table of block formats, the operations on arrays of blocks, and what the formats share. */
+/* The table of block formats, the operations on arrays of blocks, and helpers shared by the formats. */
 #include "host_ref/blocks.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@ static const block_row rows_of_blocks[] = {
     {QDNN_BLOCK_NVFP4, 64, 36, hr_nvfp4_decode, NULL},
 };
 
-/* The row of the spec's format, once the tensor is known to be made of whole blocks. */
+/* The row of the spec's format; aborts unless the tensor consists of whole blocks. */
 static const block_row *row_of(const ref_quant_spec *spec, int64_t rows, int64_t columns)
 {
     hr_require(rows >= 0 && columns >= 0, "rows and columns must not be negative");
@@ -50,7 +50,7 @@ int64_t hr_block_array_bytes(const ref_quant_spec *spec, int64_t rows, int64_t c
     return rows * columns / row->elements * row->bytes;
 }
 
-/* Rows are whole blocks, so blocks simply follow one another. */
+/* Rows consist of whole blocks, so blocks simply follow one another. */
 static float decode_element(const block_row *row, const void *blocks, int64_t index)
 {
     const uint8_t *block = (const uint8_t *)blocks + index / row->elements * row->bytes;
@@ -71,7 +71,7 @@ void hr_block_dequantize_all(const ref_quant_spec *spec, int64_t rows, int64_t c
         ref_scalar_store(spec->data, y, i, decode_element(row, blocks, i));
 }
 
-/* What an encoder sees of x: a NaN counts as 0, infinities as the largest numbers. */
+/* x as an encoder gets it: a NaN counts as 0, infinities as the largest finite numbers. */
 static float load_for_block(const ref_quant_spec *spec, const void *x, int64_t index)
 {
     float value = saturated(ref_scalar_load(spec->data, x, index));
@@ -93,7 +93,7 @@ void hr_block_quantize_all(const ref_quant_spec *spec, int64_t rows, int64_t col
     }
 }
 
-/* ---- What the formats share ---- */
+/* ---- Shared by the formats ---- */
 
 float hr_block_f16(const uint8_t *at)
 {

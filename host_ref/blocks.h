@@ -1,6 +1,6 @@
-/* Blocks that hold codes and scales together, as GGUF files have them: one row for each format, and the
- * functions that its row names. A block is an array of bytes; its fields lie at the offsets that docs/formats.md
- * gives, numbers of more than one byte little-endian. */
+/* Blocks that hold codes and scales together, as in GGUF files: one row per format, and the functions in its
+ * row. A block is an array of bytes; docs/formats.md gives the offsets of its fields; numbers of more than
+ * one byte are little-endian. */
 #ifndef QDNN_HOST_REF_BLOCKS_H
 #define QDNN_HOST_REF_BLOCKS_H
 
@@ -9,24 +9,25 @@
 typedef struct {
     qdnnBlockFormat_t format;
     int elements, bytes;
-    /* The value of element i, in f32, each step rounded in the order written. */
+    /* The value of element i, in f32, each step rounded in the order given by docs/numerics.md. */
     float (*decode)(const uint8_t *block, int i);
-    /* Writes a block of x, which has no NaN and no infinity. Null: the format is only read. */
+    /* Writes a block of x, which contains no NaN and no infinity. Null: the format can only be read. */
     void (*encode)(const float *x, uint8_t *block);
 } block_row;
 
-/* ---- blocks.c: what the formats share ---- */
+/* ---- blocks.c: shared by the formats ---- */
 
 float hr_block_f16(const uint8_t *at);
-/* Rounded; beyond the largest f16 that. */
+/* Rounds, and saturates at the largest finite f16. */
 void hr_block_put_f16(uint8_t *at, float value);
-/* Element i of a block of 32 whose first half has the low nibbles of 16 bytes, the second half the high ones. */
+/* Element i of a block of 32: the first half is in the low nibbles of 16 bytes, the second half in the high
+ * ones. */
 unsigned hr_block_nibble(const uint8_t *codes, int i);
 void hr_block_put_nibble(uint8_t *codes, int i, unsigned code);
 float hr_block_absmax(const float *x, int count);
-/* The first value of largest magnitude; +0 where there are zeros alone. */
+/* The first value of largest magnitude; +0 if all are zero. */
 float hr_block_first_of_largest(const float *x, int count);
-/* 1 / d; 0 where that is not finite. */
+/* 1 / d, or 0 if that is not finite. */
 float hr_block_reciprocal(float d);
 
 /* The formats, by file. */

@@ -1,17 +1,17 @@
-/* The blocks of 32 integers with one scale: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1.
+/* Blocks of 32 integers with one scale: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1.
  *
- * Their codes are made with the scale before it is rounded to f16, as ggml does. */
+ * Codes are computed with the scale before it is rounded to f16, as in ggml. */
 #include "host_ref/blocks.h"
 
 enum { COUNT = 32 };
 
-/* The fifth bits of Q5: bit i of 32. */
+/* The fifth bit of each Q5 code: bit i of 32. */
 static unsigned fifth_bit(const uint8_t *bits, int i)
 {
     return bits[i / 8] >> i % 8 & 1u;
 }
 
-/* A code of 5 bits: the upper one and the nibble apart. */
+/* Stores a 5-bit code: its upper bit and its nibble are separate. */
 static void put_five(uint8_t *bits, uint8_t *nibbles, int i, unsigned code)
 {
     bits[i / 8] = (uint8_t)(bits[i / 8] | code >> 4 << i % 8);
@@ -78,7 +78,7 @@ void hr_q5_0_encode(const float *x, uint8_t *block)
         put_five(block + 2, block + 6, i, symmetric_code(x[i], reciprocal, 16.0f));
 }
 
-/* ---- Encode: Q4_1 and Q5_1, from the least to the largest value ---- */
+/* ---- Encode: Q4_1 and Q5_1, from the minimum to the maximum ---- */
 
 typedef struct {
     float least, d, reciprocal;

@@ -1,12 +1,12 @@
-/* MXFP4 and NVFP4 as GGUF has them. Codes are E2M1, but code 8 is +0; the table below has twice their values,
- * so that the scales beside it are halved. */
+/* MXFP4 and NVFP4 as in GGUF. Codes are E2M1, except that code 8 is +0; the table below has twice their
+ * values, so the scales used with it are halved. */
 #include "host_ref/blocks.h"
 
 static const int8_t doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 /* ---- MXFP4: e8m0, qs[16] ---- */
 
-/* Half of 2^(e - 127). 255 is no NaN here. */
+/* Half of 2^(e - 127). 255 is not a NaN here. */
 static float half_scale(unsigned e)
 {
     return ldexpf(1.0f, (int)e - 128);
@@ -17,7 +17,7 @@ float hr_mxfp4_decode(const uint8_t *block, int i)
     return (float)doubled[hr_block_nibble(block + 1, i)] * half_scale(block[0]);
 }
 
-/* The nearest, and of two equally near the smaller magnitude. Differences are exact where they decide. */
+/* The nearest, or the smaller magnitude if two are equally near. Differences are exact where it matters. */
 static unsigned nearest_doubled(float x, float half)
 {
     unsigned best = 0;
@@ -29,7 +29,7 @@ static unsigned nearest_doubled(float x, float half)
     return best;
 }
 
-/* ggml takes floor(log2f(absmax)), which is one too much just below a power of two; this is exact. */
+/* ggml uses floor(log2f(absmax)), which is one too large just below a power of two; this is exact. */
 void hr_mxfp4_encode(const float *x, uint8_t *block)
 {
     float absmax = hr_block_absmax(x, 32);
@@ -39,9 +39,9 @@ void hr_mxfp4_encode(const float *x, uint8_t *block)
         hr_block_put_nibble(block + 1, i, nearest_doubled(x[i], half_scale(block[0])));
 }
 
-/* ---- NVFP4: four scales, qs[32]; eight bytes and a scale for each 16 elements ---- */
+/* ---- NVFP4: four scales, qs[32]; eight bytes and one scale per 16 elements ---- */
 
-/* E4M3 without a sign: bit 7 is not looked at, 7F is 0, and there is no NaN. */
+/* E4M3 without a sign: bit 7 is ignored, 7F is 0, and there is no NaN. */
 static float unsigned_e4m3(unsigned code)
 {
     int field = (int)(code >> 3 & 15), mantissa = (int)(code & 7);

@@ -1,8 +1,9 @@
-/* The K-quants: super-blocks of 256, which share d (and dmin), in sub-blocks of 16 or 32 with small integers
- * for scales and minima. Element i lies in half n = i / 128, quarter j = (i % 128) / 32 of it, at l = i % 32. */
+/* The K-quants: super-blocks of 256 with a common d (and dmin), divided into sub-blocks of 16 or 32 whose
+ * scales and minima are small integers. Element i is in half n = i / 128, quarter j = (i % 128) / 32 of it,
+ * at l = i % 32. */
 #include "host_ref/blocks.h"
 
-/* d * sc * q - dmin * m, from the left. */
+/* d * sc * q - dmin * m, evaluated from the left. */
 static float with_minimum(float d, unsigned scale, unsigned q, float dmin, unsigned minimum)
 {
     float whole = d * (float)scale;
@@ -11,14 +12,14 @@ static float with_minimum(float d, unsigned scale, unsigned q, float dmin, unsig
     return value - least;
 }
 
-/* d * sc * q, from the left. */
+/* d * sc * q, evaluated from the left. */
 static float without_minimum(float d, int scale, int q)
 {
     float whole = d * (float)scale;
     return whole * (float)q;
 }
 
-/* The two low bits of an element, of Q2_K and Q3_K: a byte has one of each quarter. */
+/* The two low bits of an element in Q2_K and Q3_K: a byte has those of one element from each quarter. */
 static unsigned two_bits(const uint8_t *codes, int i)
 {
     int n = i / 128, j = i % 128 / 32, l = i % 32;
@@ -33,7 +34,8 @@ float hr_q2_k_decode(const uint8_t *block, int i)
                         hr_block_f16(block + 82), both >> 4);
 }
 
-/* Six bits: four in the first eight bytes, two of four scales in each of the other four. */
+/* Six bits: the low four in the first eight bytes, the upper two of four scales in each of the last four
+ * bytes. */
 static int q3_k_scale(const uint8_t *scales, int s)
 {
     int low = s < 8 ? scales[s] & 15 : scales[s - 8] >> 4;
@@ -70,7 +72,7 @@ static unsigned chunk_nibble(const uint8_t *codes, int i)
     return i % 64 < 32 ? byte & 15 : byte >> 4;
 }
 
-/* Q4_K and Q5_K begin alike: d, dmin, scales[12]. */
+/* Q4_K and Q5_K begin in the same way: d, dmin, scales[12]. */
 static float q45_k_value(const uint8_t *block, int i, unsigned q)
 {
     return with_minimum(hr_block_f16(block), six_bit_scale(block + 4, i / 32), q, hr_block_f16(block + 2),
@@ -99,7 +101,7 @@ float hr_q6_k_decode(const uint8_t *block, int i)
     return without_minimum(hr_block_f16(block + 208), (int8_t)block[192 + i / 16], (low | high << 4) - 32);
 }
 
-/* Q8_K: f32 d, i8 qs[256], i16 bsums[16], which play no part here. */
+/* Q8_K: f32 d, i8 qs[256], i16 bsums[16], which are not used here. */
 float hr_q8_k_decode(const uint8_t *block, int i)
 {
     return ref_scalar_load(QDNN_DATA_F32, block, 0) * (float)(int8_t)block[4 + i];

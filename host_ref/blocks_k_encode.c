@@ -1,11 +1,12 @@
-/* Quantizing to K-quants: ggml's search for the scale (and minimum) of each sub-block, operation by operation as
- * docs/numerics.md has it. A sub-block's scale is found first, then all of them are rounded to small integers in units of
- * d (and dmin), and the codes are made anew with what was stored. Where that is 0, the codes of the search stay. */
+/* Quantizing to K-quants: ggml's search for the scale (and minimum) of each sub-block, operation by operation
+ * as in docs/numerics.md. First the scale of each sub-block is found; then all scales are rounded to small
+ * integers in units of d (and dmin), and the codes are computed again with what was stored. Where the stored
+ * scale is 0, the codes of the search are kept. */
 #include "host_ref/blocks.h"
 
 enum { SUPER = 256, SUB_MAX = 32, SUBS_MAX = 16 };
 
-/* The integer nearest to v, of two the even one, within the limits; a NaN gives the lower one. */
+/* The integer nearest to v, ties to even, clamped to the limits; a NaN gives the lower one. */
 static float nearest_code(float v, float low, float high)
 {
     return rintf(clamp(v, low, high));
@@ -19,20 +20,20 @@ static float finite_or_zero(float x)
 /* ---- With a minimum: Q2_K, Q4_K, Q5_K ---- */
 
 typedef struct {
-    int count;   /* elements of a sub-block */
+    int count;   /* elements per sub-block */
     float most;  /* the largest code */
-    float units; /* the largest scale and minimum, as integers */
-    float first; /* what is added to `most` in the first candidate; 0.1 more in each that follows */
+    float units; /* the largest scale and minimum as integers */
+    float first; /* added to `most` in the first candidate; 0.1 more in each further one */
     int candidates;
-    bool rms_weight; /* a weight is the root mean square plus |x|, else |x| */
-    bool squared;    /* errors are squared, else their magnitude counts */
+    bool rms_weight; /* the weight is the root mean square plus |x|; else |x| */
+    bool squared;    /* the error is squared; else its magnitude is used */
 } affine_search;
 
 static const affine_search search_q2_k = {16, 3.0f, 15.0f, -0.5f, 16, false, false};
 static const affine_search search_q4_k = {32, 15.0f, 63.0f, -1.0f, 21, true, true};
 static const affine_search search_q5_k = {32, 31.0f, 63.0f, -0.5f, 16, true, true};
 
-/* x is about scale * code + minimum. */
+/* x is approximated by scale * code + minimum. */
 typedef struct {
     float scale, minimum;
     float codes[SUB_MAX];
@@ -73,7 +74,8 @@ static float affine_error(const affine_data *d, const affine_fit *fit)
     return error;
 }
 
-/* The line through the codes by weighted least squares, its minimum at most 0. False: there is none. */
+/* The line through the codes by weighted least squares, with a minimum of at most 0. Returns false if there
+ * is none. */
 static bool fit_line(const affine_data *d, affine_fit *fit)
 {
     float sum_l = 0.0f, sum_l2 = 0.0f, sum_xl = 0.0f;
@@ -95,7 +97,7 @@ static bool fit_line(const affine_data *d, affine_fit *fit)
     return true;
 }
 
-/* Returns the least value, or 0 where that is positive. */
+/* Returns the smallest value, or 0 if that is positive. */
 static float take_sums(affine_data *d)
 {
     float least = d->x[0];
@@ -111,7 +113,7 @@ static float take_sums(affine_data *d)
     return least > 0.0f ? 0.0f : least;
 }
 
-/* The candidates are tried in order, and each starts from the minimum of the best before it. */
+/* The candidates are tried in order; each starts from the minimum of the best one so far. */
 static affine_fit fit_affine(const affine_search *s, const float *x)
 {
     affine_data d = {.s = s, .x = x};
@@ -138,12 +140,12 @@ static affine_fit fit_affine(const affine_search *s, const float *x)
     return best;
 }
 
-/* A super-block of sub-blocks with minima, before its bits are put together. */
+/* A super-block whose sub-blocks have minima, before its bits are assembled. */
 typedef struct {
     unsigned codes[SUPER], scales[SUBS_MAX], minima[SUBS_MAX];
 } affine_super;
 
-/* Numbers that are not negative, rounded to integers in units of the stored f16, which is returned as f32. */
+/* Rounds nonnegative numbers to integers in units of the stored f16, which is returned as f32. */
 static float put_units(const float *numbers, int count, float units, uint8_t *at, unsigned *integers)
 {
     float largest = 0.0f;
@@ -180,14 +182,14 @@ static affine_super encode_affine(const affine_search *s, const float *x, uint8_
 
 /* ---- Without a minimum: Q3_K, Q6_K ---- */
 
-/* x is about scale * (code - half). Sub-blocks that are all but zero have scale 0 and codes 0. */
+/* x is approximated by scale * (code - half). Sub-blocks that are nearly zero have scale 0 and codes 0. */
 typedef struct {
     float scale, codes[16];
 } symmetric_fit;
 
 #define LEAST_MAGNITUDE 1e-15f
 
-/* The sums of x^3 l and x^2 l^2, which weighted least squares asks for: l are the codes, weights x^2. */
+/* The sums of x^3 l and x^2 l^2 for weighted least squares, where l are the codes and x^2 the weights. */
 typedef struct {
     float xl, l2;
 } symmetric_sums;
@@ -204,7 +206,7 @@ static symmetric_sums sums_of_codes(const float *x, float factor, float half, fl
     return sums;
 }
 
-/* Sums that overflow give none: then the scale is that of the factor the codes were made with. */
+/* If a sum overflows, the scale is taken from the factor that the codes were computed with. */
 static float quotient_or(symmetric_sums sums, float otherwise)
 {
     float scale = sums.l2 != 0.0f ? sums.xl / sums.l2 : 0.0f;
@@ -217,7 +219,7 @@ static void shift_codes(symmetric_fit *fit, float half)
         fit->codes[i] += half;
 }
 
-/* Nineteen factors; the one that makes the largest value the lowest code comes first. */
+/* Tries nineteen factors; the first maps the value of largest magnitude to the lowest code. */
 static symmetric_fit fit_q6_k(const float *x)
 {
     const float half = 32.0f;
@@ -244,7 +246,7 @@ static symmetric_fit fit_q6_k(const float *x)
     return best;
 }
 
-/* Moves one code to where the others want it, if the whole fits better. */
+/* Moves one code to where the others suggest, if that improves the fit as a whole. */
 static bool improve_code(float x, float *code, symmetric_sums *sums)
 {
     float w = x * x;
@@ -291,15 +293,15 @@ typedef struct {
 
 typedef struct {
     symmetric_fit (*fit)(const float *x);
-    float half;  /* codes are from -half to half - 1, and stored half higher */
-    float units; /* the same of scales */
-    float least; /* a super-block whose scales are all smaller is all zeros */
+    float half;  /* codes are from -half to half - 1, and stored with half added */
+    float units; /* likewise for scales */
+    float least; /* if all scales of a super-block are smaller, it is all zeros */
 } symmetric_search;
 
 static const symmetric_search search_q3_k = {fit_q3_k, 4.0f, 32.0f, FLT_TRUE_MIN};
 static const symmetric_search search_q6_k = {fit_q6_k, 32.0f, 128.0f, LEAST_MAGNITUDE};
 
-/* The scale of largest magnitude becomes -units. False: nothing is stored. */
+/* The scale of largest magnitude becomes -units. Returns false if nothing is stored. */
 static bool encode_symmetric(const symmetric_search *s, const float *x, uint8_t *d_at, symmetric_super *super)
 {
     symmetric_fit fits[SUBS_MAX];
@@ -376,7 +378,7 @@ static void put_q4_k_scale(uint8_t *scales, int j, unsigned scale, unsigned mini
     put_bits(&scales[j], minimum >> 4, 6);
 }
 
-/* What Q4_K and Q5_K have in common: d, dmin, scales[12], and the low nibbles at `nibbles`. */
+/* Shared by Q4_K and Q5_K: d, dmin, scales[12], and the low nibbles at `nibbles`. */
 static affine_super encode_q45_k(const affine_search *s, const float *x, uint8_t *block, uint8_t *nibbles)
 {
     affine_super super = encode_affine(s, x, block, block + 2);

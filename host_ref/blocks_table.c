@@ -1,4 +1,4 @@
-/* Blocks whose codes are places in a table (IQ4_NL, IQ4_XS) or base-3 digits (TQ1_0, TQ2_0). */
+/* Blocks whose codes are indices into a table (IQ4_NL, IQ4_XS) or base-3 digits (TQ1_0, TQ2_0). */
 #include "host_ref/blocks.h"
 
 /* ---- IQ4 ---- */
@@ -29,7 +29,7 @@ static int digit_of(float x, float reciprocal)
     return (int)clamp(round_ties_away(x * reciprocal), -1.0f, 1.0f) + 1;
 }
 
-/* TQ2_0: qs[64], d; two bits each, of elements 32 apart */
+/* TQ2_0: qs[64], d; two bits each, for elements 32 apart */
 float hr_tq2_0_decode(const uint8_t *block, int i)
 {
     int digit = block[i / 128 * 32 + i % 32] >> 2 * (i % 128 / 32) & 3;
@@ -55,8 +55,8 @@ static const ternary_run ternary_runs[3] = {{0, 0, 32, 5}, {160, 32, 16, 5}, {24
 
 static const int powers_of_three[5] = {1, 3, 9, 27, 81};
 
-/* A byte is the fraction 0.t0 t1 t2 t3 t4 of base 3 in units of 1/256: multiplying by 3^e and dropping what
- * lies before the point leaves digit e in front. */
+/* A byte is the base-3 fraction 0.t0 t1 t2 t3 t4 in units of 1/256: multiplying by 3^e and dropping the
+ * integer part makes t_e the first digit after the point. */
 static int ternary_digit(unsigned byte, int e)
 {
     unsigned rest = byte * (unsigned)powers_of_three[e] & 0xFF;
@@ -72,7 +72,7 @@ float hr_tq1_0_decode(const uint8_t *block, int i)
     return (float)(digit - 1) * hr_block_f16(block + 52);
 }
 
-/* Rounded up, so that the digits come out whole. */
+/* Rounded up, so that the digits are recovered exactly. */
 static uint8_t ternary_byte(const float *x, int stride, int digits, float reciprocal)
 {
     int value = 0;

@@ -1,8 +1,8 @@
-/* What a code means: how its bits become a number, and which code is nearest to a quotient. One row for each
- * kind of code; scale and zero are not known here. */
+/* The meaning of codes: how bits become a number, and which code is nearest to a quotient. One row per kind
+ * of code; scales and zeros are handled elsewhere. */
 #include "host_ref/internal.h"
 
-/* Integers: the three kinds differ in what is added to the number to make the bits of its code. */
+/* Integers: the three kinds differ in what is added to the number to get the bits of its code. */
 
 static unsigned mask_of(const codec *c)
 {
@@ -61,8 +61,8 @@ static const uint32_t nf4_bits[16] = {
     0x3DA2FAFF, 0x3E24CAE3, 0x3E7C04DD, 0x3EAD033A, 0x3EE1A4B8, 0x3F1007AB, 0x3F3913B3, 0x3F800000,
 };
 
-/* The FP4 of bitsandbytes: magnitudes by code; and the codes in ascending order of magnitude, each with the
- * largest |v| that does not yet reach it. */
+/* bitsandbytes' FP4: the magnitudes by code; and the codes in ascending order of magnitude, each with its
+ * threshold: |v| must be strictly above it. */
 static const uint32_t bnb_bits[8] = {
     0x00000000, 0x3BAAAAAB, 0x3F2AAAAB, 0x3F800000, 0x3EAAAAAB, 0x3F000000, 0x3E2AAAAB, 0x3E800000,
 };
@@ -132,7 +132,7 @@ static unsigned float_encode(const codec *c, float v)
     return ref_f32_to_minifloat(minifloat_of(c), v);
 }
 
-/* Rows of integers have neither storage nor width: integer_codec fills in what follows from them. */
+/* Rows of integers have neither storage nor width; integer_codec fills in what depends on them. */
 static const codec codecs[] = {
     {.kind = QDNN_CODE_OFFSET, .family = CODEC_INTEGER, .decode = offset_decode, .encode = offset_encode},
     {.kind = QDNN_CODE_UNSIGNED,

@@ -1,19 +1,19 @@
 /* exp, tanh, erf, sigmoid, silu and both forms of gelu: fixed sequences of f32 operations, each rounded once to
- * nearest even, so that the bits are the same everywhere. docs/numerics.md has the sequences, their constants
+ * nearest even, so that the bits are the same everywhere. docs/numerics.md lists the sequences, their constants
  * and their errors.
  *
- * e^x is 2^n e^r with n = rint(x / ln 2). Where a result may be subnormal the power of two stays apart until
+ * e^x is 2^n e^r with n = rint(x / ln 2). Where a result may be subnormal, the power of two is kept separate until
  * the last operation, so that the result is rounded once. */
 #include "host_ref/host_ref.h"
 
 #include <math.h>
 #include <string.h>
 
-/* 1.5 * 2^23: a sum with it is rounded to an integer, which then lies in its low bits. */
+/* 1.5 * 2^23: adding it rounds to an integer, which is then in the low bits of the sum. */
 #define ROUNDER 12582912.0f
 
-/* As ref_f32_from_bits and ref_f32_to_bits, but seen by the compiler: constants cost nothing, which a sweep over
- * all inputs needs. */
+/* Like ref_f32_from_bits and ref_f32_to_bits, but inlined: constants cost nothing, which a sweep over all
+ * inputs needs. */
 static float number(uint32_t bits)
 {
     float x;
@@ -37,12 +37,12 @@ static float horner(const uint32_t *coefficients, int count, float x)
     return p;
 }
 
-/* x = n ln 2 + r. The rounder may hold an offset; t has n + offset in its low bits. */
+/* x = n ln 2 + r. The rounder may include an offset; t has n + offset in its low bits. */
 typedef struct {
     float t, n, r;
 } reduced;
 
-/* One f32 of ln 2 serves where n is small, or where e^x counts for little in the result. */
+/* A single f32 for ln 2 is enough if n is small, or if e^x contributes little to the result. */
 static reduced reduce(float x, float rounder)
 {
     float t = fmaf(x, number(0x3FB8AA3B), rounder);
@@ -57,7 +57,7 @@ static reduced reduce_far(float x, float rounder)
     return v;
 }
 
-/* one * 2^(n + offset), where `one` is about 1: the sum of the exponents. */
+/* one * 2^(n + offset), where `one` is about 1: the exponents are added. */
 static float scale_by(float one, reduced v)
 {
     return number(bits_of(one) + (bits_of(v.t) << 23));
@@ -100,7 +100,7 @@ float ref_exp(float x)
     return exp_scaled(reduce_far(clamped, ROUNDER - 64)) * 0x1p64f;
 }
 
-/* (e^2a - 1) / (e^2a + 1); where that has lost digits, a + a^3 P(a^2). */
+/* (e^2a - 1) / (e^2a + 1), or a + a^3 P(a^2) where the former loses digits. */
 float ref_tanh(float x)
 {
     static const uint32_t coefficients[] = {0xBD51D861, 0x3E086CBA, 0xBEAAAA83};
@@ -113,7 +113,8 @@ float ref_tanh(float x)
     return copysignf(m / (m + 2.0f), x);
 }
 
-/* erf(a) = 1 - e^y with y = ln(erfc(a)) = a (c0 + c1 a + ...). c0 is in two floats: it decides small results. */
+/* erf(a) = 1 - e^y with y = ln(erfc(a)) = a (c0 + c1 a + ...). c0 is two floats because it dominates small
+ * results. */
 float ref_erf(float x)
 {
     static const uint32_t coefficients[] = {0x371CB6FA, 0xB8F85BF4, 0x3A26A96E, 0xBADB3C97, 0x392E6D0C,
@@ -125,7 +126,7 @@ float ref_erf(float x)
     return copysignf(expm1_near(y), x);
 }
 
-/* 1 / (1 + e^-x), both scaled by 2^-64. Of 1 and 2^n the smaller joins the sum first. */
+/* 1 / (1 + e^-x), both scaled by 2^-64. The smaller of 1 and 2^n is added first. */
 float ref_sigmoid(float x)
 {
     const float one = 0x1p-64f;
@@ -137,7 +138,7 @@ float ref_sigmoid(float x)
     return one / (small + fmaxf(power, one));
 }
 
-/* silu and gelu are max(x, 0) - tail(|x|), with the sign of x. The tail comes scaled by 2^64. */
+/* silu and gelu are max(x, 0) - tail(|x|), with the sign of x. The tail is scaled by 2^64. */
 static float ramp_minus_tail(float x, float tail)
 {
     return copysignf(fmaf(tail, -0x1p-64f, fmaxf(x, 0.0f)), x);
@@ -166,7 +167,7 @@ float ref_silu(float x)
 }
 
 /* gelu's tanh form is x / (1 + e^-z) with z = 2 sqrt(2 / pi) (x + 0.044715 x^3) = x (k0 + k1 x^2). z is two
- * floats: an error in z is a relative error of the result, and z goes up to 106. */
+ * floats: an error in z is a relative error of the result, and z is as large as 106. */
 float ref_gelu_tanh(float x)
 {
     const float k0 = number(0x3FCC4228), k0_low = number(0x344F50D9);
@@ -175,14 +176,14 @@ float ref_gelu_tanh(float x)
         return number(REF_NAN_F32);
     float a = fminf(fabsf(x), 11.0f), square = a * a, square_low = fmaf(a, a, -square);
     float c = fmaf(k1, square, k0);
-    float c_low = fmaf(k1, square, k0 - c); /* k0 has 21 digits, so that k0 - c is exact */
+    float c_low = fmaf(k1, square, k0 - c); /* k0 has 21 bits, so that k0 - c is exact */
     c_low = fmaf(k1, square_low, c_low) + fmaf(k1_low, square, k0_low);
     float z = a * c, z_low = fmaf(a, c_low, fmaf(a, c, -z));
     return ramp_minus_tail(x, logistic_tail(a, exp_two_floats(-z, z_low)));
 }
 
 /* gelu's erf form is x Phi(x). The tail is a Phi(-a) = e^(-a^2 / 2) X / (1 + a N(a) + l X) with X = a / 2 +
- * a^2 / 2 D(a). For large a nearly all of the divisor is l X, so that an error of X cancels. */
+ * a^2 / 2 D(a). For large a nearly all of the divisor is l X, so that an error in X cancels. */
 float ref_gelu_erf(float x)
 {
     static const uint32_t d[] = {0x3C268498, 0x3DC07804, 0x3ECEAA75, 0x3F6D0405};

@@ -1,7 +1,7 @@
-/* Which elements share a scale, and where in memory the scale of a group lies. */
+/* Which elements share a scale, and where the scale of a group is stored. */
 #include "host_ref/internal.h"
 
-/* Returns the groups of a line. */
+/* Returns the number of groups per line. */
 int64_t hr_flat_or_lined_groups(const ref_quant_spec *spec, int64_t rows, int64_t columns, int64_t *lines)
 {
     *lines = 1;
@@ -64,7 +64,7 @@ group_place hr_group_numbered(const tensor *t, int64_t number)
     return (group_place){number % t->lines, number / t->lines};
 }
 
-/* Tiles of 128 x 4, each of 512 neighbouring scales, in which rows 32 apart lie side by side. */
+/* Tiles of 128 x 4, each of 512 consecutive scales, in which rows 32 apart are adjacent. */
 int64_t hr_scale_slot(const tensor *t, int64_t number)
 {
     if (t->spec.scale_swizzle == QDNN_SWIZZLE_NONE)

@@ -1,4 +1,4 @@
-/* Integer products: sums of products of codes in int32, which wrap, and what becomes of a sum. */
+/* Integer products: int32 sums of products of codes, which wrap, and the results computed from a sum. */
 #include "host_ref/internal.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ int32_t ref_integer_code(qdnnDataType_t type, const void *codes, int64_t columns
 
 /* ---- Sums ---- */
 
-/* Addition and multiplication mod 2^32 are those of unsigned numbers. */
+/* Addition and multiplication mod 2^32, as of unsigned numbers. */
 static uint32_t multiply(int32_t a, int32_t b)
 {
     return (uint32_t)a * (uint32_t)b;
@@ -41,7 +41,7 @@ static int32_t wrapped(uint32_t sum)
     return sum <= INT32_MAX ? (int32_t)sum : (int32_t)(sum - UINT32_C(0x80000000)) + INT32_MIN;
 }
 
-/* Over k from `first` on, below `end`. */
+/* Over first <= k < end. */
 static int32_t sum_of(const ref_integer_spec *s, const void *x, const void *w, int64_t m, int64_t n,
                       int64_t first, int64_t end)
 {
@@ -66,14 +66,14 @@ int32_t ref_int4_dot(int64_t k, const void *a, const void *b)
     return ref_integer_sum(&s, a, b, 0, 0);
 }
 
-/* ---- Numbers from sums ---- */
+/* ---- Results of sums ---- */
 
 float ref_integer_scaled(int32_t sum, float first, float second)
 {
     return hr_canonical(((float)sum * first) * second);
 }
 
-/* The nearest int32 of an integral number; a NaN counts as 0. */
+/* Saturates an integral number to int32; a NaN counts as 0. */
 static int64_t saturated_i32(float x)
 {
     if (isnan(x))
@@ -162,9 +162,9 @@ void ref_integer_product(const ref_integer_spec *s, const ref_integer_scales *sc
             hr_product_finish(&p, arrays, 0, m, n, (const float[2]){scaled_sum(s, scales, x, w, m, n), 0});
 }
 
-/* ---- The largest ---- */
+/* ---- The k largest scores ---- */
 
-/* Whether score a at place i comes before score b at place j. */
+/* Whether score a at index i comes before score b at index j. */
 static bool comes_before(float a, int64_t i, float b, int64_t j)
 {
     if (isnan(a) || isnan(b))
@@ -201,7 +201,8 @@ static int64_t at4(bool nhwc, const int64_t dims[4], int64_t a, int64_t c, int64
                 : ((a * dims[1] + c) * dims[2] + h) * dims[3] + w;
 }
 
-/* One output: the window over the channels of its group. dims are [N, C, H, W] whatever the order in memory. */
+/* One output: the sum over the window and the channels of its group. dims are [N, C, H, W] whatever the order
+ * in memory. */
 static int32_t window_sum(const ref_conv_spec *s, const void *x, const void *w, int64_t image, int64_t out,
                           int64_t oh, int64_t ow)
 {

@@ -1,5 +1,5 @@
-/* What the files of host_ref share. Each section is implemented by the file that it names. Names begin with hr_,
- * because users link host_ref into their own programs. */
+/* Shared by the files of host_ref. Each section is implemented by the file that it names. Names begin with
+ * hr_, because users link host_ref into their own programs. */
 #ifndef QDNN_HOST_REF_INTERNAL_H
 #define QDNN_HOST_REF_INTERNAL_H
 
@@ -10,7 +10,7 @@
 
 float hr_canonical(float x); /* every NaN becomes REF_NAN_F32 */
 
-/* ---- codec.c: what a code means ---- */
+/* ---- codec.c: the meaning of codes ---- */
 
 typedef enum { CODEC_INTEGER, CODEC_TABLE, CODEC_FLOAT } codec_family;
 
@@ -19,9 +19,9 @@ typedef struct codec {
     qdnnCodeKind_t kind;
     codec_family family;
     int bits;
-    float low, high; /* integers: the least and the largest number */
-    float top;       /* the number that a group's absmax becomes, where there is no zero */
-    /* For E8M0 scales: top lies in [2^emax, 2^(emax + 1)); numbers have so many bits after the leading one. */
+    float low, high; /* integers: the smallest and the largest number */
+    float top;       /* the number that a group's absmax maps to, if there is no zero */
+    /* For E8M0 scales: top is in [2^emax, 2^(emax + 1)); numbers have so many bits after the leading one. */
     int emax, mantissa_bits;
     bool has_nan;
     float (*decode)(const struct codec *codec, unsigned code);
@@ -29,21 +29,23 @@ typedef struct codec {
     unsigned (*encode)(const struct codec *codec, float v);
 } codec;
 
-/* Aborts where no row of the table fits. */
+/* Aborts if no row of the table matches. */
 codec hr_codec_of(qdnnDataType_t storage, qdnnCodeKind_t kind, int bits, qdnnZeroKind_t zero_kind);
 
-/* The place of the nearest of `count` ascending entries; on a midpoint, the lower one. */
+/* The index of the nearest of `count` ascending entries; on a midpoint, the lower one. */
 unsigned hr_nearest_entry(const float *entries, unsigned count, float v);
 
-/* ---- spec.c: a spec that was found sound, with its defaults filled in ---- */
+/* ---- spec.c: a validated spec, with its defaults filled in ---- */
 
-/* A rule of the spec that does not hold is printed, and the program aborts. */
-void hr_require(bool ok, const char *rule, ...) __attribute__((format(printf, 2, 3)));
+/* If `ok` is false, prints the violated rule and aborts. (A macro, so that the rule's arguments cost nothing if it holds: rules
+ * are checked for every element.) */
+#define hr_require(ok, ...) ((ok) ? (void)0 : hr_refuse(__VA_ARGS__))
+_Noreturn void hr_refuse(const char *rule, ...) __attribute__((format(printf, 1, 2)));
 
 typedef struct {
     ref_quant_spec spec; /* bits, code, groups and group_rows are never 0 or DEFAULT */
     codec codec;
-    bool plain; /* values lie as they are */
+    bool plain; /* values are stored unquantized */
     int64_t rows, columns;
     int64_t lines, groups; /* groups.c */
 } tensor;
@@ -51,10 +53,10 @@ typedef struct {
 void hr_check_data(const ref_quant_spec *spec);
 tensor hr_tensor_of(const ref_quant_spec *spec, int64_t rows, int64_t columns);
 
-/* ---- layout.c: where codes lie ---- */
+/* ---- layout.c: where codes are stored ---- */
 
-/* A stream of u32 words (their bytes little-endian): word w is at index `first + w * stride` of an array.
- * A code has `bits` bits of the stream from bit `bit` on, lowest first. */
+/* A stream of u32 words (little-endian): word w is at index `first + w * stride` of an array. A code takes
+ * `bits` bits of the stream starting at bit `bit`, lowest first. */
 typedef struct {
     int64_t first, stride, bit;
 } code_place;
@@ -63,13 +65,13 @@ code_place hr_place_of_code(const tensor *t, int64_t row, int64_t column);
 int64_t hr_code_bytes(const tensor *t);
 unsigned hr_get_code(const void *array, code_place place, int bits);
 void hr_put_code(void *array, code_place place, int bits, unsigned code);
-/* Where the nibble of a column lies in AWQ's row of words. */
+/* The bit of a column's nibble in AWQ's row of words. */
 int64_t hr_awq_bit(int64_t column);
 qdnnGroups_t hr_default_groups(qdnnLayout_t layout);
 
-/* ---- groups.c: which elements share a scale, and where it lies ---- */
+/* ---- groups.c: which elements share a scale, and where it is stored ---- */
 
-/* The groups of a line cover one row (of groups along rows), one column (of groups down columns) or, with
+/* The groups of a line cover one row (groups along rows), one column (groups down columns) or, with
  * group_rows, a band of several; flat groups have one line. */
 typedef struct {
     int64_t line, group;
@@ -82,31 +84,31 @@ int64_t hr_flat_or_lined_groups(const ref_quant_spec *spec, int64_t rows, int64_
 group_place hr_group_of(const tensor *t, const ref_arrays *in, int64_t row, int64_t column);
 int64_t hr_group_total(const tensor *t);
 int64_t hr_group_number(const tensor *t,
-                        group_place place); /* its place in [lines, groups] or the transpose */
+                        group_place place); /* its index in [lines, groups] or the transpose */
 group_place hr_group_numbered(const tensor *t, int64_t number);
-int64_t hr_scale_slot(const tensor *t, int64_t number); /* its place in memory: as numbered, or swizzled */
+int64_t hr_scale_slot(const tensor *t, int64_t number); /* its index in memory: the same, or swizzled */
 int64_t hr_scale_slots(const tensor *t);                /* with padding */
 
-/* ---- scales.c: scales, zeros and the global scale as they are stored ---- */
+/* ---- scales.c: scales, zeros and the global scale as stored ---- */
 
 int64_t hr_scale_size(const tensor *t);
 float hr_load_global(const tensor *t, const ref_arrays *in);
 float hr_load_scale(const tensor *t, const ref_arrays *in, group_place place);
 float hr_load_zero(const tensor *t, const ref_arrays *in, group_place place);
-/* Both round to the stored type. scales[number] are those of every group. */
+/* Both round to the stored type. scales[number] are the scales of all groups. */
 void hr_store_scales(const tensor *t, const ref_arrays *out, const float *scales);
 void hr_store_zero(const tensor *t, const ref_arrays *out, group_place place, float zero);
 int64_t hr_zero_bytes(const tensor *t);
 bool hr_zero_is_float(const ref_quant_spec *spec);
 
-/* ---- range.c: how scales and zeros are made ---- */
+/* ---- range.c: how scales and zeros are computed ---- */
 
-/* Least and largest value of a group, NaN left out; lo > hi where there is none. */
+/* The smallest and largest value of a group, ignoring NaN; lo > hi if there is none. */
 typedef struct {
     float lo, hi;
 } group_range;
 
-float hr_global_from(const tensor *t, float absmax); /* as it is stored */
+float hr_global_from(const tensor *t, float absmax); /* as stored */
 float hr_scale_from(const tensor *t, group_range range, float global);
 float hr_zero_from(const tensor *t, group_range range, float scale);
 float hr_absmax_of(group_range range);
@@ -115,16 +117,22 @@ float hr_absmax_of(group_range range);
 
 /* x / scale, by the spec's kind of division. */
 float hr_quotient(const tensor *t, float x, float scale);
+/* An element of what is no block. */
+float hr_decode(const tensor *t, const ref_arrays *in, int64_t row, int64_t column);
 
 /* ---- product.c ---- */
 
-/* The sum of x[k] * w[k], n of them, in the order of a mode. */
-typedef float hr_sum(const void *user, const float *x, const float *w, int64_t n);
-/* A product whose sums are made so; the weights are decoded to f32. */
-/* tensor_core.c: an element of x, of FP8 too. */
+/* A mode: the sum of n products x[k] * w[k] in its order, and the rounding of decoded weights before it (null: none). */
+typedef struct {
+    float (*sum)(const void *user, const float *x, const float *w, int64_t n);
+    void (*round)(const void *user, float *w, int64_t n);
+    const void *user;
+} hr_mode;
+/* tensor_core.c: an element of x, which may be FP8. */
 float hr_input_load(qdnnDataType_t type, const void *array, int64_t index);
-void hr_product(const ref_product *p, const ref_product_arrays *a, hr_sum *sum, const void *user);
-/* From the sums of y[m, n] (of a gated pair, those of a and b) to the element: the law of every product. */
+/* A product with such sums; the weights are decoded to f32. */
+void hr_product(const ref_product *p, const ref_product_arrays *a, hr_mode mode);
+/* From the sums of y[m, n] (two for a gated pair: a and b) to the element, as in every product. */
 void hr_product_finish(const ref_product *p, const ref_product_arrays *a, int64_t expert, int64_t m, int64_t n,
                        const float sums[2]);
 

@@ -1,8 +1,8 @@
-/* Where codes lie. Every layout is made of streams of u32 words, so a layout is two formulas: where the code
- * of (row, column) begins, and how many bytes there are in all. */
+/* Where codes are stored. Every layout consists of streams of u32 words, so a layout is two formulas: where
+ * the code of (row, column) begins, and the total number of bytes. */
 #include "host_ref/internal.h"
 
-/* Words that hold `count` codes. */
+/* The words needed for `count` codes. */
 static int64_t words_of(const tensor *t, int64_t count)
 {
     return ceil_div(count * t->codec.bits, 32);
@@ -24,7 +24,7 @@ static int64_t bytes_bytes(const tensor *t)
     return n / 8 * t->codec.bits + ceil_div(n % 8 * t->codec.bits, 8);
 }
 
-/* WORDS_INTERLEAVED: a stream for each column, neighbouring columns in neighbouring words. */
+/* WORDS_INTERLEAVED: one stream per column; adjacent columns are in adjacent words. */
 
 static code_place interleaved_place(const tensor *t, int64_t row, int64_t column)
 {
@@ -36,7 +36,7 @@ static int64_t interleaved_bytes(const tensor *t)
     return words_of(t, t->rows) * t->columns * 4;
 }
 
-/* WORDS_ROWS: a stream for each row. */
+/* WORDS_ROWS: one stream per row. */
 
 static code_place rows_place(const tensor *t, int64_t row, int64_t column)
 {
@@ -48,7 +48,7 @@ static int64_t rows_bytes(const tensor *t)
     return t->rows * words_of(t, t->columns) * 4;
 }
 
-/* AWQ: a stream for each row, eight columns to a word: first the even ones, then the odd ones. */
+/* AWQ: one stream per row, eight columns per word: first the even ones, then the odd ones. */
 
 int64_t hr_awq_bit(int64_t column)
 {
@@ -63,7 +63,7 @@ static code_place awq_place(const tensor *t, int64_t row, int64_t column)
 }
 
 static const struct {
-    qdnnGroups_t groups; /* what QDNN_GROUPS_DEFAULT stands for */
+    qdnnGroups_t groups; /* the meaning of QDNN_GROUPS_DEFAULT */
     code_place (*place)(const tensor *t, int64_t row, int64_t column);
     int64_t (*bytes)(const tensor *t);
 } layouts[] = {
@@ -92,14 +92,14 @@ int64_t hr_code_bytes(const tensor *t)
     return layouts[t->spec.layout].bytes(t);
 }
 
-/* The bit of the array where bit `bit` of the stream lies. */
+/* The index in the array of bit `bit` of the stream. */
 static int64_t bit_in_array(code_place place, int64_t bit)
 {
     return (place.first + bit / 32 * place.stride) * 32 + bit % 32;
 }
 
-/* Codes of 2, 4 and 8 bits lie within a byte, values of 16 and 32 bits are whole bytes; of the other widths, each bit is
- * looked up by itself. */
+/* Codes of 2, 4 and 8 bits never cross a byte, values of 16 and 32 bits are whole bytes; for other widths, each bit is
+ * looked up separately. */
 static int bits_together(int bits)
 {
     return bits % 8 == 0 ? 8 : 8 % bits == 0 ? bits : 1;

@@ -5,7 +5,7 @@ typedef struct {
     int exponent_bits, mantissa_bits, bias;
     unsigned largest;  /* the code of the largest finite number */
     unsigned infinity; /* its code; 0: there is none */
-    unsigned nan;      /* what a NaN becomes; 0 where the type has none */
+    unsigned nan;      /* what a NaN becomes; 0 if the type has none */
 } minifloat;
 
 static const minifloat minifloats[] = {
@@ -19,8 +19,8 @@ static unsigned sign_bit(const minifloat *m)
     return 1u << (m->exponent_bits + m->mantissa_bits);
 }
 
-/* A finite magnitude: the mantissa counts units of 2^(exponent - mantissa_bits), and has its leading bit
- * where the exponent field is not 0. */
+/* A finite magnitude: the mantissa counts units of 2^(exponent - mantissa_bits), with an implicit leading bit
+ * if the exponent field is not 0. */
 static float magnitude_of(const minifloat *m, unsigned code)
 {
     int field = (int)(code >> m->mantissa_bits);
@@ -44,8 +44,8 @@ float ref_minifloat_to_f32(ref_minifloat type, unsigned code)
     return code & sign_bit(m) ? -value : value;
 }
 
-/* A finite magnitude in units of the last place that the type has there. The units of a binade are twice
- * those of the one below, so a carry out of the mantissa moves into the exponent by itself. */
+/* Rounds a finite magnitude to units of the last place. The units of a binade are twice those of the one
+ * below, so a carry out of the mantissa correctly increments the exponent. */
 static unsigned round_magnitude(const minifloat *m, float magnitude)
 {
     int lowest = 1 - m->bias, exponent = lowest;

@@ -5,8 +5,8 @@
 
 enum { UNIT_N = 16 };
 
-/* Bits of codes from byte `at` of a block on: a byte has `fields` of them; field f of byte j of a run of `span` bytes is of element
- * f * span + j of that run. */
+/* Bits of codes starting at byte `at` of a block: each byte has `fields` of them; field f of byte j in a run
+ * of `span` bytes belongs to element f * span + j of that run. */
 typedef struct {
     int at, span, fields;
 } part;
@@ -14,8 +14,8 @@ typedef struct {
 typedef struct {
     qdnnBlockFormat_t format;
     int elements, bytes;
-    part low, high; /* high: the upper bits of codes, where there are fields */
-    int codes;      /* of a block: 0 stands for one of each element; of TQ1_0, bytes of five digits */
+    part low, high; /* high: the upper bits of codes, if it has fields */
+    int codes;      /* per block: 0 stands for one per element; for TQ1_0, bytes of five digits */
 } packing;
 
 static const packing packings[] = {
@@ -66,7 +66,7 @@ static int code_count(const packing *p)
 /* A block whose codes are not one of each element is a unit. */
 static hr_units units_of(const packing *p)
 {
-    return (hr_units){code_bits(p), p->codes ? p->codes : HR_UNIT_K};
+    return (hr_units){code_bits(p), p->codes ? p->codes : HR_UNIT_K, false};
 }
 
 static int64_t codes_of(const packing *p, int64_t k)
@@ -102,7 +102,7 @@ static unsigned code_of(const packing *p, const uint8_t *block, int element)
     return code;
 }
 
-/* Into a block whose bits of codes are 0. */
+/* The code bits of the block must be 0. */
 static void put_code(const packing *p, uint8_t *block, int element, unsigned code)
 {
     const field low = field_of(&p->low, element);
@@ -120,7 +120,7 @@ static bool is_of(const packing *p, const part *codes, int byte)
     return codes->fields && byte >= codes->at && byte < codes->at + code_count(p) / codes->fields;
 }
 
-/* Where byte i of the header of block b of column n lies, in bytes from the first header. */
+/* The offset of byte i of the header of block b of column n, from the first header. */
 static int64_t header_place(const packing *p, int64_t columns, int64_t n, int64_t b, int i)
 {
     const int all = header_bytes(p), words = all / 4 * 4;

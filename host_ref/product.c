@@ -1,11 +1,11 @@
-/* Products with quantized weights: the sum of a mode, and the law that every product ends with. */
+/* Products with quantized weights: the sum of a mode, and the steps after it that all modes share. */
 #include "host_ref/internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- The exact sum: 32 lanes of chunks of 8, and a tree ---- */
+/* ---- The exact sum: 32 lanes with chunks of 8, then a tree ---- */
 
 enum { LANES = 32, CHUNK = 8 };
 
@@ -22,7 +22,7 @@ float ref_exact_sum(const float *x, const float *w, int64_t n)
     return hr_canonical(lane[0] + 0.0f);
 }
 
-/* ---- What follows the sum ---- */
+/* ---- After the sum ---- */
 
 static float relu(float x)
 {
@@ -47,7 +47,7 @@ static float activate(qdnnActivation_t activation, float x)
     return 0;
 }
 
-/* alpha * (S * x_scale) + addend + bias of one output of the weights. */
+/* alpha * (S * x_scale) + addend + bias, for one output of the weights. */
 static float affine(const ref_product *p, const ref_product_arrays *a, int64_t expert, int64_t m,
                     int64_t output, float sum)
 {
@@ -83,12 +83,17 @@ void hr_product_finish(const ref_product *p, const ref_product_arrays *a, int64_
 /* Column `output` of the weights in f32. */
 static void decode_output(const ref_product *p, const ref_arrays *in, int64_t output, float *w)
 {
-    for (int64_t k = 0; k < p->k; k++)
-        w[k] = p->k_rows ? ref_decode(&p->weights, p->k, p->outputs, in, k, output)
-                         : ref_decode(&p->weights, p->outputs, p->k, in, output, k);
+    const bool is_block = p->weights.block != QDNN_BLOCK_NONE;
+    const int64_t rows = p->k_rows ? p->k : p->outputs, columns = p->k_rows ? p->outputs : p->k;
+    const tensor t = is_block ? (tensor){.rows = rows} : hr_tensor_of(&p->weights, rows, columns);
+    for (int64_t k = 0; k < p->k; k++) {
+        const int64_t row = p->k_rows ? k : output, column = p->k_rows ? output : k;
+        w[k] = is_block ? ref_decode(&p->weights, rows, columns, in, row, column)
+                        : hr_decode(&t, in, row, column);
+    }
 }
 
-/* The arrays of one expert of a stack. */
+/* The arrays of one expert in a stack. */
 static ref_arrays expert_of(const ref_product *p, const ref_arrays *in, int64_t expert)
 {
     ref_sizes size =
@@ -115,36 +120,47 @@ static void row_of_nan(const ref_product *p, const ref_product_arrays *a, int64_
 }
 
 typedef struct {
-    float *x, *w[2];
+    float *x, *w[2]; /* all rows of x, one after the other; a column of the weights, or two */
 } buffers;
 
 /* The rows of one expert; without experts, all of them. */
 static void product_of_expert(const ref_product *p, const ref_product_arrays *a, int64_t expert,
-                              const buffers *f, hr_sum *sum, const void *user)
+                              const buffers *f, hr_mode mode)
 {
     int64_t columns = p->gated ? p->outputs / 2 : p->outputs;
     ref_arrays in = expert_of(p, &a->weights, expert);
     for (int64_t n = 0; n < columns; n++) {
-        for (int i = 0; i <= (p->gated ? 1 : 0); i++)
+        for (int i = 0; i <= (p->gated ? 1 : 0); i++) {
             decode_output(p, &in, n + i * columns, f->w[i]);
+            if (mode.round)
+                mode.round(mode.user, f->w[i], p->k);
+        }
         for (int64_t m = 0; m < p->m; m++) {
             if (p->experts && a->expert_index[m] != expert)
                 continue;
-            for (int64_t k = 0; k < p->k; k++)
-                f->x[k] = hr_input_load(p->x, a->x, m * p->x_stride + k);
-            float sums[2] = {sum(user, f->x, f->w[0], p->k), p->gated ? sum(user, f->x, f->w[1], p->k) : 0};
+            const float *x = f->x + m * p->k;
+            float sums[2] = {mode.sum(mode.user, x, f->w[0], p->k),
+                             p->gated ? mode.sum(mode.user, x, f->w[1], p->k) : 0};
             hr_product_finish(p, a, expert, m, n, sums);
         }
     }
 }
 
-void hr_product(const ref_product *p, const ref_product_arrays *a, hr_sum *sum, const void *user)
+static float *new_floats(int64_t count)
 {
-    size_t bytes = (size_t)(p->k > 0 ? p->k : 1) * sizeof(float);
-    buffers f = {malloc(bytes), {malloc(bytes), malloc(bytes)}};
-    hr_require(f.x && f.w[0] && f.w[1], "out of memory for rows of %lld", (long long)p->k);
+    float *floats = malloc((size_t)(count > 0 ? count : 1) * sizeof *floats);
+    hr_require(floats, "out of memory for %lld numbers", (long long)count);
+    return floats;
+}
+
+void hr_product(const ref_product *p, const ref_product_arrays *a, hr_mode mode)
+{
+    buffers f = {new_floats(p->m * p->k), {new_floats(p->k), new_floats(p->k)}};
+    for (int64_t m = 0; m < p->m; m++)
+        for (int64_t k = 0; k < p->k; k++)
+            f.x[m * p->k + k] = hr_input_load(p->x, a->x, m * p->x_stride + k);
     for (int64_t e = 0; e < (p->experts ? p->experts : 1); e++)
-        product_of_expert(p, a, e, &f, sum, user);
+        product_of_expert(p, a, e, &f, mode);
     for (int64_t m = 0; m < p->m && p->experts; m++)
         if (a->expert_index[m] < 0 || a->expert_index[m] >= p->experts)
             row_of_nan(p, a, m);
@@ -161,5 +177,5 @@ static float exact(const void *user, const float *x, const float *w, int64_t n)
 
 void ref_product_exact(const ref_product *p, const ref_product_arrays *a)
 {
-    hr_product(p, a, exact, NULL);
+    hr_product(p, a, (hr_mode){exact, NULL, NULL});
 }

@@ -1,4 +1,4 @@
-/* Scale, quantize + pack, unpack + dequantize: written once over codecs, layouts and groups. */
+/* Computing scales, quantizing and dequantizing, in terms of codecs, layouts and groups. */
 #include "host_ref/internal.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 /* ---- Scale ---- */
 
-/* Comparisons with NaN are false, which leaves it out. */
+/* Comparisons with NaN are false, so NaN is ignored. */
 static void range_add(group_range *range, float value)
 {
     if (value < range->lo)
@@ -15,7 +15,7 @@ static void range_add(group_range *range, float value)
         range->hi = value;
 }
 
-/* By the number of the group. The caller frees it. */
+/* Indexed by group number. The caller frees it. */
 static group_range *ranges_of(const tensor *t, const void *x, const ref_arrays *in)
 {
     int64_t total = hr_group_total(t);
@@ -53,7 +53,7 @@ static void make_scales(const tensor *t, const group_range *ranges, const ref_ar
     free(scales);
 }
 
-/* From the scales as they are stored. */
+/* Uses the scales as stored. */
 static void make_zeros(const tensor *t, const group_range *ranges, const ref_arrays *out)
 {
     memset(out->zero, 0, (size_t)hr_zero_bytes(t));
@@ -102,7 +102,7 @@ static unsigned encode_integer(const tensor *t, float v, float zero)
     return t->codec.encode(&t->codec, clamp(q, t->codec.low, t->codec.high));
 }
 
-/* The scale of all: that of the group times the global one. */
+/* The complete scale: that of the group times the global one. */
 static float whole_scale(const tensor *t, const ref_arrays *in, group_place place)
 {
     float scale = hr_load_scale(t, in, place);
@@ -158,7 +158,7 @@ void ref_quantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, con
 
 /* ---- Dequantize ---- */
 
-static float decode(const tensor *t, const ref_arrays *in, int64_t row, int64_t column)
+float hr_decode(const tensor *t, const ref_arrays *in, int64_t row, int64_t column)
 {
     if (t->plain)
         return ref_scalar_load(t->spec.storage, in->codes, row * t->columns + column);
@@ -182,7 +182,7 @@ float ref_decode(const ref_quant_spec *spec, int64_t rows, int64_t columns, cons
     if (spec->block != QDNN_BLOCK_NONE)
         return hr_block_decode_one(spec, rows, columns, in->codes, row, column);
     tensor t = hr_tensor_of(spec, rows, columns);
-    return decode(&t, in, row, column);
+    return hr_decode(&t, in, row, column);
 }
 
 void ref_dequantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *in, void *y)
@@ -194,7 +194,7 @@ void ref_dequantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, c
     tensor t = hr_tensor_of(spec, rows, columns);
     for (int64_t row = 0; row < rows; row++)
         for (int64_t column = 0; column < columns; column++)
-            ref_scalar_store(spec->data, y, row * columns + column, decode(&t, in, row, column));
+            ref_scalar_store(spec->data, y, row * columns + column, hr_decode(&t, in, row, column));
 }
 
 void ref_dequantize_rows(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *in,

@@ -1,13 +1,14 @@
-/* How the scale, the zero and the global scale are made from the least and the largest value of a group. */
+/* How the scale, the zero and the global scale are computed from the smallest and the largest value of a
+ * group. */
 #include "host_ref/internal.h"
 
-/* NaN left out, 0 always within: lo is never above 0 here, nor hi below. */
+/* Extends the range to contain 0: lo is never above 0 here, nor hi below. NaN has been ignored. */
 static group_range with_zero(group_range range)
 {
     return (group_range){range.lo < 0.0f ? range.lo : 0.0f, range.hi > 0.0f ? range.hi : 0.0f};
 }
 
-/* The range that zeros and minima are made from. A group without a number counts as zeros. */
+/* The range that zeros and minima are computed from. A group without numbers is treated as zeros. */
 static group_range range_for_zero(const tensor *t, group_range range)
 {
     bool empty = range.lo > range.hi;
@@ -20,9 +21,9 @@ float hr_absmax_of(group_range range)
     return larger(-range.lo, range.hi);
 }
 
-/* The exponent of absmax rounded to the codes' mantissa. A carry out of the mantissa, which is all that
- * matters here, needs at least the upper half of the last unit below the power of two; the tie goes up,
- * because the power of two is the even neighbour. */
+/* The exponent of absmax rounded to the codes' mantissa. Only a carry out of the mantissa matters, and it
+ * happens in the upper half of the last unit below the power of two; the tie goes up, because the power of
+ * two is the even neighbour. */
 static int exponent_even(const codec *c, float absmax)
 {
     int exponent = ilogbf(absmax);
@@ -30,7 +31,7 @@ static int exponent_even(const codec *c, float absmax)
     return mantissa >= 2.0f - ldexpf(1.0f, -c->mantissa_bits - 1) ? exponent + 1 : exponent;
 }
 
-/* The least exponent for which top * 2^(exponent - emax) is not below absmax: mantissas are compared. */
+/* The smallest exponent for which top * 2^(exponent - emax) is not below absmax: mantissas are compared. */
 static int exponent_ceil(const codec *c, float absmax)
 {
     int exponent = ilogbf(absmax);
@@ -49,7 +50,7 @@ static float mx_scale(const tensor *t, float absmax)
     return ldexpf(1.0f, exponent < -127 ? -127 : exponent > 127 ? 127 : exponent);
 }
 
-/* Numbers that codes can tell apart, less one. */
+/* The number of distinct codes, minus one. */
 static float levels(const tensor *t)
 {
     return t->codec.high - t->codec.low;
@@ -63,14 +64,14 @@ static float width_scale(const tensor *t, group_range range)
     return larger(width, t->spec.floor) / levels(t);
 }
 
-/* Stored as its reciprocal, it is made by one division too. */
+/* If stored as its reciprocal, it is also computed by a single division. */
 float hr_global_from(const tensor *t, float absmax)
 {
     float bounded = larger(absmax, t->spec.floor), largest = t->codec.top * 448.0f;
     return t->spec.global_scale == 2 ? largest / bounded : bounded / largest;
 }
 
-/* Before it is rounded to its type. */
+/* Before rounding to the scale type. */
 float hr_scale_from(const tensor *t, group_range range, float global)
 {
     float absmax = hr_absmax_of(range);
@@ -85,7 +86,8 @@ float hr_scale_from(const tensor *t, group_range range, float global)
     return larger(absmax, t->spec.floor) / t->codec.top;
 }
 
-/* The least zero that can be stored: one less than 0 is not, unless the largest code stands for it. */
+/* The smallest zero that can be stored: 0 would be stored as -1, which needs the option that the largest code
+ * means it. */
 static float least_zero(const tensor *t)
 {
     return t->spec.zero_minus_one && !t->spec.zero_wraps ? 1.0f : 0.0f;

@@ -1,9 +1,9 @@
-/* The scalar types: the numbers of plain arrays in memory, and the conversions between them and f32. */
+/* The scalar types: numbers of plain arrays in memory, and the conversions between them and f32. */
 #include "host_ref/internal.h"
 
 #include <string.h>
 
-/* One rounding per operation is the contract: no wider intermediates, no value-changing optimisation. */
+/* The contract is one rounding per operation: no wider intermediates, no value-changing optimisation. */
 _Static_assert(FLT_EVAL_METHOD == 0, "f32 expressions must be evaluated in f32");
 #ifdef __FAST_MATH__
 #error "host_ref must not be compiled with -ffast-math"
@@ -28,7 +28,7 @@ float hr_canonical(float x)
     return isnan(x) ? ref_f32_from_bits(REF_NAN_F32) : x;
 }
 
-/* value / 2^shift to the nearest integer, ties to even; shift is 1..31. */
+/* value / 2^shift to the nearest integer, ties to even; shift is 1 to 31. */
 static uint32_t shift_right_to_even(uint32_t value, int shift)
 {
     uint32_t quotient = value >> shift;
@@ -55,8 +55,8 @@ float ref_f16_to_f32(uint16_t bits)
     return ref_f32_from_bits(sign | (exponent - 15 + 127) << 23 | fraction << 13);
 }
 
-/* The magnitude of a finite f32, given as its bits without the sign, as f16. A carry out of the fraction
- * moves into the exponent by itself, up to infinity. */
+/* Converts the magnitude of a finite f32, given as its bits without the sign, to f16. A carry out of the
+ * fraction correctly increments the exponent, up to infinity. */
 static uint32_t f16_magnitude(uint32_t magnitude)
 {
     uint32_t exponent = magnitude >> 23;
@@ -94,7 +94,7 @@ uint16_t ref_f32_to_bf16(float x)
     return (uint16_t)(sign | shift_right_to_even(bits & 0x7FFFFFFF, 16));
 }
 
-/* Loading and storing each type. memcpy, because arrays may lie at any address. */
+/* Loading and storing each type, by memcpy, because arrays may be at any address. */
 
 static float load_f32(const void *at)
 {

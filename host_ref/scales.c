@@ -1,4 +1,4 @@
-/* Scales, zeros and the global scale as they are stored: their types, nested scales, packed zeros. */
+/* Scales, zeros and the global scale as stored: their types, nested scales, packed zeros. */
 #include "host_ref/internal.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static float load_e8m0(const void *scale, int64_t slot)
     return ref_e8m0_to_f32(((const uint8_t *)scale)[slot]);
 }
 
-/* The value is a power of two from 2^-127 on: scale_from makes no other. */
+/* The value must be a power of two from 2^-127 up: scale_from produces no others. */
 static void store_e8m0(void *scale, int64_t slot, float value)
 {
     ((uint8_t *)scale)[slot] = (uint8_t)(ilogbf(value) + 127);
@@ -57,7 +57,7 @@ static void store_bf16(void *scale, int64_t slot, float value)
     ref_scalar_store(QDNN_DATA_BF16, scale, slot, value);
 }
 
-/* A scale that we make lies in [least, largest]. */
+/* A scale that we compute is clamped to [least, largest]. */
 static const struct {
     int64_t size;
     float (*load)(const void *scale, int64_t slot);
@@ -76,7 +76,7 @@ int64_t hr_scale_size(const tensor *t)
     return t->spec.nested ? 1 : scale_types[t->spec.scale].size;
 }
 
-/* Tables have no floor: where the descriptor's is 0, the scale of zeros is 0, as bitsandbytes has it. */
+/* Table formats have no floor: if the descriptor's is 0, the scale of zeros is 0, as in bitsandbytes. */
 static float least_scale(const tensor *t)
 {
     if (t->codec.family == CODEC_TABLE && t->spec.floor == 0.0f)
@@ -112,7 +112,7 @@ float hr_load_scale(const tensor *t, const ref_arrays *in, group_place place)
     return scale_types[t->spec.scale].load(in->scale, hr_scale_slot(t, number));
 }
 
-/* Rounds first and clamps then, so the result is a number of the type. */
+/* Rounds first and clamps afterwards, so the result is a number of the type. */
 static void store_scale(const tensor *t, void *scale, int64_t slot, float value)
 {
     scale_types[t->spec.scale].store(scale, slot, value);
@@ -121,7 +121,7 @@ static void store_scale(const tensor *t, void *scale, int64_t slot, float value)
     scale_types[t->spec.scale].store(scale, slot, stored);
 }
 
-/* 256 scales, less the offset, are quantized as any table format is, with their absmax as the scale. */
+/* 256 scales, minus the offset, are quantized like any table format, with their absmax as the scale. */
 static void store_nested(const tensor *t, const ref_arrays *out, const float *scales, int64_t begin,
                          int64_t end)
 {
@@ -158,13 +158,13 @@ bool hr_zero_is_float(const ref_quant_spec *spec)
            (spec->zero == QDNN_DATA_F32 || spec->zero == QDNN_DATA_F16 || spec->zero == QDNN_DATA_BF16);
 }
 
-/* Words of packed zeros in a stream: one for each group of a lined tensor, or one in all. */
+/* Words per stream of packed zeros; there is one stream per group, or one in all for flat groups. */
 static int64_t zero_words(const tensor *t)
 {
     return ceil_div((t->spec.groups == QDNN_GROUPS_FLAT ? t->groups : t->lines) * t->codec.bits, 32);
 }
 
-/* Packed along the lines: columns of groups down columns, rows of groups along rows. */
+/* Packed along the lines: over columns if groups run down columns, over rows if they run along rows. */
 static code_place place_of_zero(const tensor *t, group_place place)
 {
     int64_t bit = place.line * t->codec.bits;
@@ -202,7 +202,7 @@ float hr_load_zero(const tensor *t, const ref_arrays *in, group_place place)
     return t->spec.zero_wraps && stored == t->codec.high ? 0.0f : stored + 1.0f;
 }
 
-/* Overflow of an f16 or bf16 gives its largest number. Adding 0 makes -0 to +0. */
+/* Overflow of an f16 or bf16 gives its largest finite number. Adding 0 turns -0 into +0. */
 static void store_float_zero(const tensor *t, const ref_arrays *out, group_place place, float zero)
 {
     float largest = ref_scalar_largest(t->spec.zero);

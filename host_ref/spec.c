@@ -1,14 +1,12 @@
-/* Looks whether a spec is sound, fills its defaults in, and says how large the arrays are. */
+/* Validates a spec, fills in its defaults, and computes the sizes of the arrays. */
 #include "host_ref/internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-void hr_require(bool ok, const char *rule, ...)
+void hr_refuse(const char *rule, ...)
 {
-    if (ok)
-        return;
     va_list arguments;
     va_start(arguments, rule);
     fprintf(stderr, "host_ref: ");
@@ -58,7 +56,7 @@ static void check_scales(const tensor *t)
                "zeros and minima go with neither a global scale nor E8M0 scales");
 }
 
-/* Whether every integer zero that these codes can have fits its type. */
+/* Whether every integer zero that these codes can have fits into its type. */
 static bool zeros_fit(qdnnDataType_t type, const codec *c)
 {
     switch (type) {

@@ -1,8 +1,8 @@
-/* What one tensor-core operation computes, as docs/numerics.md ("Mode tensor") writes it, and the sums that products in
- * mode tensor are made of.
+/* One tensor-core operation, as defined in docs/numerics.md ("Products in mode tensor"), and the sums of products
+ * in mode tensor.
  *
- * Numbers are doubles here: a product of two inputs is exact in one, and so is a sum of a few truncated ones, which are
- * integers below 2^33. ptxvm has a model of its own that works on integers; the two share nothing. */
+ * Numbers are doubles here: a product of two inputs is exact in a double, and so is a sum of a few truncated ones, which
+ * are integers below 2^33. ptxvm has its own model, which works on integers; the two share no code. */
 #include "host_ref/internal.h"
 
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 
 /* ---- Rows ---- */
 
-/* Types of inputs. */
+/* The types of inputs. */
 typedef struct {
     qdnnDataType_t type;
-    int least_exponent; /* of normal numbers; subnormals have it too */
+    int least_exponent; /* of normal numbers; also the exponent of subnormals */
 } input_type;
 
 static const input_type input_types[] = {
@@ -21,13 +21,13 @@ static const input_type input_types[] = {
 
 enum { HALVES = 1 << 0, BYTES = 1 << 1 }; /* f16 and bf16; e4m3 and e5m2 */
 
-/* An operation adds `products` products to an addend, aligned with `fraction` bits below the largest exponent. An
- * instruction is as many operations as its k takes, one after the other. */
+/* An operation adds `products` products to an addend, aligned with `fraction` bits below the largest
+ * exponent. An instruction consists of as many operations as its k requires, one after the other. */
 typedef struct {
     ref_tensor_family family;
     unsigned types;
     int products, fraction, zero_exponent;
-    int kept;  /* bits behind the leading one of a result */
+    int kept;  /* bits after the leading one of a result */
     int depth; /* k of an instruction */
     ref_standing standing;
 } core_row;
@@ -35,15 +35,15 @@ typedef struct {
 static const core_row core_rows[] = {
     {REF_TENSOR_SM75, HALVES, 8, 24, -132, 23, 8, REF_STANDING_PUBLISHED},
     {REF_TENSOR_SM80, HALVES, 8, 24, -132, 23, 16,
-     REF_STANDING_PUBLISHED}, /* measured, but for the chain of two */
-    {REF_TENSOR_SM80, BYTES, 16, 13, -133, 13, 32, REF_STANDING_MEASURED}, /* sm_89 alone has it */
+     REF_STANDING_PUBLISHED}, /* measured, except for the chain of two */
+    {REF_TENSOR_SM80, BYTES, 16, 13, -133, 13, 32, REF_STANDING_MEASURED}, /* only on sm_89 */
     {REF_TENSOR_SM90, HALVES, 16, 25, -133, 23, 16, REF_STANDING_MEASURED},
     {REF_TENSOR_SM100, HALVES, 16, 25, -133, 23, 16, REF_STANDING_MEASURED},
     {REF_TENSOR_SM120, HALVES, 16, 25, -133, 23, 16, REF_STANDING_PUBLISHED},
     {REF_TENSOR_SM120, BYTES, 32, 25, -133, 23, 32, REF_STANDING_PUBLISHED},
 };
 
-/* The SMs, and whether a family's rows are only assumed to be theirs. */
+/* The SMs, and whether the rows of the family are only assumed to apply to them. */
 static const struct {
     int sm;
     ref_tensor_family family;
@@ -102,14 +102,14 @@ ref_standing ref_tensor_standing(int sm, qdnnDataType_t type)
 
 /* ---- One operation ---- */
 
-/* An addend: its value, and the exponent that its alignment goes by. */
+/* An addend: its value, and the exponent used for its alignment. */
 typedef struct {
     double value;
     int exponent;
 } term;
 
-/* The exponent of a number that is neither zero nor infinite nor NaN; subnormals have the least. Subnormal f32, and products of
- * them, are normal doubles. */
+/* The exponent of a number that is not zero, infinite or NaN; subnormals have the smallest one. Subnormal
+ * f32, and products of them, are normal doubles. */
 static int exponent_of(double value, int least)
 {
     uint64_t bits;
@@ -118,8 +118,8 @@ static int exponent_of(double value, int least)
     return exponent > least ? exponent : least;
 }
 
-/* value * 2^exponent, exact: neither is near the ends of a double's range. (ldexp does the same, and is most of the time of a
- * product then.) */
+/* value * 2^exponent, exact: neither is near the ends of a double's range. (ldexp does the same, but would
+ * take most of the time of a product.) */
 static double scaled(double value, int exponent)
 {
     const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
@@ -128,7 +128,7 @@ static double scaled(double value, int exponent)
     return value * power;
 }
 
-/* Toward zero; the numbers that are cut here are below 2^40. */
+/* Truncates toward zero; the numbers truncated here are below 2^40. */
 static double cut(double value)
 {
     return (double)(int64_t)value;
@@ -145,7 +145,8 @@ static term product_of(const core_row *row, term a, term b)
     return (term){value, value == 0.0 || !isfinite(value) ? row->zero_exponent : a.exponent + b.exponent};
 }
 
-/* Toward zero to an f32 with so many bits behind the leading one. What is too large is infinite, all the same. */
+/* Truncates toward zero to an f32 with so many bits after the leading one. A value that is too large
+ * nevertheless becomes infinite. */
 static float cut_to_f32(double value, int kept)
 {
     if (value == 0.0)
@@ -158,7 +159,7 @@ static float cut_to_f32(double value, int kept)
     return (float)(units == 0.0 ? copysign(0.0, value) : result);
 }
 
-/* The sum where something is infinite or NaN: exact addition does what is wanted. */
+/* The sum if something is infinite or NaN: ordinary addition gives the right result. */
 static float sum_of_specials(const term *terms, int count)
 {
     double sum = 0.0;
@@ -170,24 +171,31 @@ static float sum_of_specials(const term *terms, int count)
 
 enum { TERMS_MAX = 33 };
 
+static bool are_negative_zeros(const term *terms, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (terms[i].value != 0.0 || !signbit(terms[i].value))
+            return false;
+    return true;
+}
+
 static float operation(const core_row *row, const term *terms, int count)
 {
     int top = row->zero_exponent;
-    bool special = false, all_negative_zero = true;
+    bool special = false;
     for (int i = 0; i < count; i++) {
         special |= !isfinite(terms[i].value);
-        all_negative_zero &= terms[i].value == 0.0 && signbit(terms[i].value);
         if (terms[i].exponent > top)
             top = terms[i].exponent;
     }
     if (special)
         return sum_of_specials(terms, count);
-    if (all_negative_zero)
-        return -0.0f;
-    double sum = 0.0;
+    int64_t sum = 0;
     for (int i = 0; i < count; i++)
-        sum += cut(scaled(terms[i].value, row->fraction - top));
-    return cut_to_f32(scaled(sum, top - row->fraction), row->kept);
+        sum += (int64_t)scaled(terms[i].value, row->fraction - top); /* toward zero */
+    if (sum == 0 && are_negative_zeros(terms, count))
+        return -0.0f;
+    return cut_to_f32(scaled((double)sum, top - row->fraction), row->kept);
 }
 
 /* ---- Inputs ---- */
@@ -214,35 +222,35 @@ static term input_of(float value, int least)
     return (term){value, value == 0.0f || !isfinite(value) ? 0 : exponent_of(value, least)};
 }
 
-/* Inputs of a type: numbers that it holds. */
+/* Inputs of a type: numbers that it can represent. */
 typedef struct {
     qdnnDataType_t type;
     const float *at;
 } inputs;
 
-/* `count` inputs from `first` on; zeros behind the first `known`. */
-static void load_terms(inputs in, int64_t first, int known, int count, term *out)
-{
-    const int least = least_exponent(in.type);
-    for (int i = 0; i < count; i++)
-        out[i] = input_of(i < known ? in.at[first + i] : 0.0f, least);
-}
-
 /* ---- Instructions and sums ---- */
 
-/* One instruction over the k of `a` and `b` from `first` on, of which `known` exist. */
-static float instruction(const core_row *row, inputs a, inputs b, int64_t first, int known, float c)
+/* One instruction over `depth` numbers. */
+static float instruction(const core_row *row, inputs a, inputs b, float c)
 {
-    term x[TERMS_MAX], w[TERMS_MAX], terms[TERMS_MAX];
-    load_terms(a, first, known, row->depth, x);
-    load_terms(b, first, known, row->depth, w);
+    term terms[TERMS_MAX];
+    const int a_least = least_exponent(a.type), b_least = least_exponent(b.type);
     for (int from = 0; from < row->depth; from += row->products) {
         for (int i = 0; i < row->products; i++)
-            terms[i] = product_of(row, x[from + i], w[from + i]);
+            terms[i] = product_of(row, input_of(a.at[from + i], a_least), input_of(b.at[from + i], b_least));
         terms[row->products] = addend_of(row, c);
         c = operation(row, terms, row->products + 1);
     }
     return c;
+}
+
+/* The same where there are only `known` of them: zeros follow. */
+static float last_instruction(const core_row *row, inputs a, inputs b, int64_t known, float c)
+{
+    float x[TERMS_MAX] = {0}, w[TERMS_MAX] = {0};
+    memcpy(x, a.at, (size_t)known * sizeof *x);
+    memcpy(w, b.at, (size_t)known * sizeof *w);
+    return instruction(row, (inputs){a.type, x}, (inputs){b.type, w}, c);
 }
 
 static float sum_of_strips(const core_row *row, inputs a, inputs b, int64_t k)
@@ -251,8 +259,11 @@ static float sum_of_strips(const core_row *row, inputs a, inputs b, int64_t k)
     for (int64_t strip = 0; strip < k; strip += REF_TENSOR_STRIP) {
         float part = 0.0f;
         const int64_t end = k - strip < REF_TENSOR_STRIP ? k : strip + REF_TENSOR_STRIP;
-        for (int64_t at = strip; at < end; at += row->depth)
-            part = instruction(row, a, b, at, (int)(end - at < row->depth ? end - at : row->depth), part);
+        for (int64_t at = strip; at < end; at += row->depth) {
+            const inputs x = {a.type, a.at + at}, w = {b.type, b.at + at};
+            part = end - at < row->depth ? last_instruction(row, x, w, end - at, part)
+                                         : instruction(row, x, w, part);
+        }
         sum = strip == 0 ? part : hr_canonical(sum + part);
     }
     return hr_canonical(sum + 0.0f);
@@ -282,7 +293,7 @@ float ref_tensor_mma(ref_tensor_family family, qdnnDataType_t a_type, const void
         x[i] = hr_input_load(a_type, a, i);
         w[i] = hr_input_load(b_type, b, i);
     }
-    return instruction(row, (inputs){a_type, x}, (inputs){b_type, w}, 0, (int)k, c);
+    return last_instruction(row, (inputs){a_type, x}, (inputs){b_type, w}, k, c);
 }
 
 static float *new_numbers(int64_t n)
@@ -311,32 +322,36 @@ float ref_tensor_sum(ref_tensor_family family, qdnnDataType_t a_type, const void
 
 typedef struct {
     const core_row *row;
-    qdnnDataType_t x, w; /* that the instruction takes */
+    qdnnDataType_t x, w; /* the types of the instruction's inputs */
 } tensor_mode;
 
-/* x are numbers of their type; weights of 16 bits are rounded to it. */
+/* 16-bit weights are rounded to their type; x already has its type. */
+static void round_weights(const void *user, float *w, int64_t n)
+{
+    const tensor_mode *mode = user;
+    for (int64_t k = 0; k < n && !is_bytes(mode->w); k++) {
+        uint16_t half = 0;
+        ref_scalar_store(mode->w, &half, 0, w[k]);
+        w[k] = ref_scalar_load(mode->w, &half, 0);
+    }
+}
+
 static float tensor_sum(const void *user, const float *x, const float *w, int64_t n)
 {
     const tensor_mode *mode = user;
-    float *rounded = new_numbers(n);
-    for (int64_t k = 0; k < n; k++) {
-        uint16_t half = 0;
-        rounded[k] = w[k];
-        if (is_bytes(mode->w))
-            continue;
-        ref_scalar_store(mode->w, &half, 0, w[k]);
-        rounded[k] = ref_scalar_load(mode->w, &half, 0);
-    }
-    const float sum = sum_of_strips(mode->row, (inputs){mode->x, x}, (inputs){mode->w, rounded}, n);
-    free(rounded);
-    return sum;
+    return sum_of_strips(mode->row, (inputs){mode->x, x}, (inputs){mode->w, w}, n);
+}
+
+static void product_of_mode(const ref_product *p, const ref_product_arrays *a, const tensor_mode *mode)
+{
+    hr_product(p, a, (hr_mode){tensor_sum, round_weights, mode});
 }
 
 void ref_product_tensor(const ref_product *p, const ref_product_arrays *a, ref_tensor_family family)
 {
     hr_require(!is_bytes(p->x), "with x in FP8, SMs of a family differ: ref_product_tensor_on takes the SM");
     const tensor_mode mode = {require_row(family, p->x, p->x), p->x, p->x};
-    hr_product(p, a, tensor_sum, &mode);
+    product_of_mode(p, a, &mode);
 }
 
 void ref_product_tensor_on(const ref_product *p, const ref_product_arrays *a, int sm)
@@ -350,5 +365,5 @@ void ref_product_tensor_on(const ref_product *p, const ref_product_arrays *a, in
     hr_require(is_bytes(w) && p->weights.no_scale, "x in FP8 takes weights in FP8 without scales");
     const tensor_mode of_bytes = {find_row(family, p->x), p->x, w},
                       of_halves = {find_row(family, QDNN_DATA_F16), QDNN_DATA_F16, QDNN_DATA_F16};
-    hr_product(p, a, tensor_sum, ref_tensor_has(sm, p->x) ? &of_bytes : &of_halves);
+    product_of_mode(p, a, ref_tensor_has(sm, p->x) ? &of_bytes : &of_halves);
 }

@@ -1,9 +1,9 @@
-/* Training-time operations: fake quantization and LSQ, forward and backward, and the long sum. */
+/* Operations for training: fake quantization and LSQ, forward and backward, and the long sum. */
 #include "host_ref/internal.h"
 
 #include <stdlib.h>
 
-/* A scale is never below this, unless it is a state. */
+/* The minimum of a scale, unless it is a state. */
 static const float least_scale = 1e-12f;
 
 static float qmax_of(const ref_train_spec *spec)
@@ -46,7 +46,7 @@ static float *batch_scales(const ref_train_spec *spec, int64_t n, const float *x
     float *scales = new_array(groups);
     for (int64_t i = 0; i < n; i++) {
         float *absmax = &scales[group_of(spec, i)];
-        *absmax = larger(fabsf(saturated(x[i])), *absmax); /* a NaN is not larger */
+        *absmax = larger(fabsf(saturated(x[i])), *absmax); /* a NaN never counts as larger */
     }
     for (int64_t g = 0; g < groups; g++)
         scales[g] = larger(scales[g] / qmax_of(spec), least_scale);
@@ -58,7 +58,7 @@ static float *bounded_scales(const ref_train_spec *spec, int64_t n, const float 
     int64_t groups = ref_train_groups(spec, n);
     float *scales = new_array(groups);
     for (int64_t g = 0; g < groups; g++)
-        scales[g] = larger(given[g], least_scale); /* a NaN is not larger */
+        scales[g] = larger(given[g], least_scale); /* a NaN never counts as larger */
     return scales;
 }
 
@@ -168,7 +168,7 @@ float ref_long_sum(const float *a, const float *b, int64_t n)
 
 /* ---- LSQ backward ---- */
 
-/* What the scale's gradient has of an element for each dy. */
+/* The derivative of an element with respect to its scale, per dy. */
 static float slope(const ref_train_spec *spec, float z)
 {
     float qmax = qmax_of(spec);
@@ -189,7 +189,8 @@ static float factor_of(const ref_train_spec *spec, int64_t count)
     return spec->gradient_factor ? 1.0f / sqrtf((float)count * qmax_of(spec)) : 1.0f;
 }
 
-/* The gradient of one scale: the elements of its group, run by run. `slopes` and `dys` have room for all n. */
+/* The gradient of one scale, over the elements of its group, run by run. `slopes` and `dys` have room for all
+ * n. */
 static float scale_gradient(const ref_train_spec *spec, int64_t n, int64_t group, const float *x, float s,
                             const float *dy, float *slopes, float *dys)
 {

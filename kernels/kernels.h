@@ -27,7 +27,9 @@ typedef enum { KERNEL_K_COLUMNS, KERNEL_K_ROWS } kernel_reduction;
 typedef enum {
     KERNEL_PRODUCT_STAGED, /* weights pass through shared memory as f32: any format, any shape */
     KERNEL_PRODUCT_GEMV,   /* few rows, codes along K: weights are decoded in registers */
+    KERNEL_PRODUCT_RAGGED, /* the same where rows do not fill 16 bytes, and for codes of 3, 5 and 6 bits */
     KERNEL_PRODUCT_BLOCKS, /* few rows, GGUF blocks: they are decoded in registers */
+    KERNEL_PRODUCT_TERNARY, /* the same for TQ1_0 */
     KERNEL_PRODUCT_COLUMNS, /* few rows, weights [K, N]: decoded in registers */
     KERNEL_PRODUCT_LANEWISE, /* many rows: tiles of outputs, one lane after another */
     KERNEL_PRODUCT_JOIN, /* what follows LANEWISE where `split` is not 1: joins the sums of its blocks */
@@ -53,6 +55,7 @@ typedef struct kernel_spec {
     qdnnScaleOrder_t scale_order;
     qdnnScaleSwizzle_t scale_swizzle;
     int group_index; /* COLUMNS: the group of a row is looked up */
+    int group_table; /* with group_index: in shared memory, for as many groups as fit there */
 
     qdnnScaleType_t scale;
     int nested;

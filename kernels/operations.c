@@ -75,7 +75,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                       .steps = scale_steps},
     [KERNEL_QUANTIZE] = {.name = "quantize",
                          .keys =
-                             KERNEL_KEY(DATA) | STORED | CODES | KERNEL_KEY(ROUNDING) | KERNEL_KEY(DIVISION),
+                             KERNEL_KEY(DATA) | STORED | CODES | KERNEL_KEY(GROUP_TABLE) | KERNEL_KEY(ROUNDING) | KERNEL_KEY(DIVISION),
                          .reads = OPERAND(X) | OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) |
                                   OPERAND(NESTED_MAP) | OPERAND(NESTED_SCALE) | OPERAND(NESTED_OFFSET) |
                                   OPERAND(GROUP_INDEX),
@@ -84,7 +84,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                          .emit = emit_quantize,
                          .steps = tile_steps},
     [KERNEL_DEQUANTIZE] = {.name = "dequantize",
-                           .keys = KERNEL_KEY(DATA) | STORED | CODES | KERNEL_KEY(ROW_INDEX),
+                           .keys = KERNEL_KEY(DATA) | STORED | CODES | KERNEL_KEY(GROUP_TABLE) | KERNEL_KEY(ROW_INDEX),
                            .reads = OPERAND(CODES) | OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) |
                                     OPERAND(NESTED_MAP) | OPERAND(NESTED_SCALE) | OPERAND(NESTED_OFFSET) |
                                     OPERAND(GROUP_INDEX) | OPERAND(ROW_INDEX),

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/formats/format.h"
+#include "kernels/tensor/prepack.h"
 
 extern const format_row format_rows[];
 
@@ -40,6 +41,7 @@ const kernel_row kernel_rows[] = {
     ROW_1(prepack, PREPACK, int2, "codes of 2 bits in the order of tensor cores")
     ROW_1(prepack, PREPACK, int3, "codes of 3 bits in the order of tensor cores")
     ROW_1(prepack, PREPACK, int4, "codes of 4 bits in the order of tensor cores")
+    ROW_1(prepack, PREPACK, e2m1, "codes of 4 bits that are looked up in a table, in the order of tensor cores")
     ROW_1(prepack, PREPACK, int5, "codes of 5 bits in the order of tensor cores")
     ROW_1(prepack, PREPACK, int6, "codes of 6 bits in the order of tensor cores")
     ROW_1(prepack, PREPACK, int8, "codes of 8 bits in the order of tensor cores")
@@ -128,7 +130,8 @@ const kernel_row *kernel_find_prepack(const format_row *format)
         return kernel_find_operation(KERNEL_PREPACK, format);
     for (int i = 0; i < kernel_row_count; i++)
         if (kernel_operation_of(&kernel_rows[i]) == KERNEL_PREPACK &&
-            kernel_rows[i].format->facts.bits == format->facts.bits)
+            kernel_rows[i].format->facts.bits == format->facts.bits &&
+            prepack_has_byte_pairs(kernel_rows[i].format) == prepack_has_byte_pairs(format))
             return &kernel_rows[i];
     return NULL;
 }

@@ -68,15 +68,15 @@ static const choice alphas[] = {{"none", QDNN_ALPHA_NONE},
                                 {0}};
 static const choice biases[] = {
     {"none", 0}, {"f32", QDNN_DATA_F32}, {"f16", QDNN_DATA_F16}, {"bf16", QDNN_DATA_BF16}, {0}};
-static const choice activations[] = {{"none", QDNN_ACTIVATION_NONE},
-                                     {"relu", QDNN_ACTIVATION_RELU},
-                                     {"gelu_tanh", QDNN_ACTIVATION_GELU_TANH},
-                                     {"gelu_erf", QDNN_ACTIVATION_GELU_ERF},
-                                     {"silu", QDNN_ACTIVATION_SILU},
-                                     {0}};
+static const choice activations[] = {
+    {"none", QDNN_ACTIVATION_NONE},           {"relu", QDNN_ACTIVATION_RELU},
+    {"gelu_tanh", QDNN_ACTIVATION_GELU_TANH}, {"gelu_erf", QDNN_ACTIVATION_GELU_ERF},
+    {"silu", QDNN_ACTIVATION_SILU},           {0}};
 static const choice products[] = {{"staged", KERNEL_PRODUCT_STAGED},
                                   {"gemv", KERNEL_PRODUCT_GEMV},
+                                  {"ragged", KERNEL_PRODUCT_RAGGED},
                                   {"blocks", KERNEL_PRODUCT_BLOCKS},
+                                  {"ternary", KERNEL_PRODUCT_TERNARY},
                                   {"columns", KERNEL_PRODUCT_COLUMNS},
                                   {"lanewise", KERNEL_PRODUCT_LANEWISE},
                                   {"join", KERNEL_PRODUCT_JOIN},
@@ -377,6 +377,8 @@ kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec)
         normal.group_size = 1;
     if (!normal.zero_minus_one)
         normal.zero_wraps = 0;
+    if (!normal.group_index || normal.row_index)
+        normal.group_table = 0;
     /* scales do not depend on where codes lie, but for AWQ's order of packed zeros */
     if (kernel_operation_of(row) == KERNEL_SCALE &&
         !(normal.zero_packed && normal.groups == QDNN_GROUPS_COLUMNS && normal.layout == QDNN_LAYOUT_AWQ))

@@ -1,4 +1,4 @@
-/* Arithmetic: each call picks the row by the type of its operands. */
+/* Arithmetic: each call selects a row by the type of its operands. */
 #include "ptxgen/internal.h"
 
 #define TERNARY(name)                                                                                        \
@@ -42,7 +42,7 @@ static ptx_type wide(ptx_type type)
     case PTX_S32:
         return PTX_S64;
     default:
-        return type; /* no row has it */
+        return type; /* no row has this type */
     }
 }
 
@@ -91,7 +91,7 @@ ptx_val ptx_testp_finite(ptx_builder *b, ptx_val x)
     return testp(b, "finite", x);
 }
 
-/* Products of small integers: x and y need types, for their signs. */
+/* Dot products of small integers: x and y need types, which determine the signs. */
 static ptx_val dot(ptx_builder *b, isa_id id, ptx_val x, ptx_val y, ptx_val c)
 {
     return emit_op(b, id, emit_common(b, "dp", &x, 1), emit_common(b, "dp", &y, 1), NULL,

@@ -1,5 +1,5 @@
-/* Copies from global to shared memory that run on their own (cp.async), and the barriers that tell of their
- * end. */
+/* Asynchronous copies from global to shared memory (cp.async), and the barriers that signal their
+ * completion. */
 #include "ptxgen/internal.h"
 
 static const char *prefetch_size(ptx_builder *b, unsigned cache)
@@ -19,7 +19,8 @@ static const char *prefetch_size(ptx_builder *b, unsigned cache)
     }
 }
 
-/* `in`: shared and global address with their offsets, bytes, and for the zfill form how many to read. */
+/* `in`: the shared and the global address with their offsets, the bytes, and for the zfill form how many of
+ * them to read. */
 static void copy(ptx_builder *b, isa_id id, const char *level, unsigned bytes, unsigned cache,
                  const ptx_val *in)
 {

@@ -1,7 +1,7 @@
 /* Bits and predicates: logic, shifts, fields, permutations, packing, comparing, selecting. */
 #include "ptxgen/internal.h"
 
-/* The type is that of the first operand; the second is a count. */
+/* The type is that of the first operand; the second is the shift count. */
 #define SHIFT(name)                                                                                          \
     ptx_val ptx_##name(ptx_builder *b, ptx_val x, ptx_val count)                                             \
     {                                                                                                        \

@@ -23,8 +23,7 @@ ptx_builder *ptx_open(const ptx_sm *sm, const ptx_options *options)
     if (!b)
         return NULL;
     *b = (ptx_builder){.sm = sm, .options = chosen};
-    b->scopes = (uint64_t)(uintptr_t)b
-                << 16; /* so that a value of another builder is in no scope of this one */
+    b->scopes = (uint64_t)(uintptr_t)b << 16; /* so that using a value of another builder is detected */
     if (sm)
         b->version = sm->version;
     else
@@ -53,7 +52,7 @@ ptx_builder *ptx_mark(ptx_builder *b, const char *file, int line)
 
 /* ---- errors ---- */
 
-/* "kernel: file:line: instruction 7: add: ", as far as these are known. */
+/* "kernel: file:line: instruction 7: add: ", without the parts that are not known. */
 static int write_place(const ptx_builder *b, char *text, size_t size)
 {
     const char *file = b->file ? b->file : "";
@@ -284,7 +283,7 @@ void ptx_comment(ptx_builder *b, const char *text)
     char *at = text_room(b, &b->body, strlen(text) + 2);
     if (!at)
         return;
-    for (; *text; text++) /* a line stays a line */
+    for (; *text; text++) /* a comment must stay on one line */
         *at++ = (unsigned char)*text < ' ' ? ' ' : *text;
     *at++ = '\n';
     b->body.size = (size_t)(at - b->body.data);

@@ -1,5 +1,5 @@
-/* Control flow: labels and branches, and the structured forms made of them. Each open form is a frame and a
- * scope. */
+/* Control flow: labels and branches, and the structured forms built from them. Each open form is a frame and
+ * a scope. */
 #include "ptxgen/internal.h"
 
 /* ---- labels ---- */
@@ -71,7 +71,7 @@ static bool set_guard(ptx_builder *b, ptx_val pred, bool negate)
     return ptx_ok(b);
 }
 
-/* `when` is the sense of the condition that jumps. */
+/* `when` is the value of the condition that jumps. */
 static void jump_if(ptx_builder *b, ptx_val pred, bool when, const char *op, uint32_t label, bool uniform)
 {
     if (set_guard(b, pred, !when))
@@ -114,7 +114,7 @@ void ptx_bra_unless(ptx_builder *b, ptx_val pred, ptx_label label)
         jump_if(b, pred, false, "bra", label.id, take_uniform(b));
 }
 
-/* ---- what the next instruction takes with it ---- */
+/* ---- modifiers of the next instruction ---- */
 
 void ptx_uniform(ptx_builder *b)
 {
@@ -273,7 +273,7 @@ void ptx_end_if(ptx_builder *b)
 
 /* ---- loops ---- */
 
-/* The start of a loop: its labels, its frame, and the label it comes back to. */
+/* The start of a loop: creates its labels and its frame, and places the label that it jumps back to. */
 static ptx_frame *open_loop(ptx_builder *b, frame_kind kind)
 {
     bool uniform = take_uniform(b);
@@ -349,7 +349,7 @@ static uint32_t break_label(ptx_builder *b, const char *doing)
     return frame ? frame->end : 0;
 }
 
-/* Where the next turn starts: of a for, before the step. */
+/* The label where the next iteration starts; in a for, before the step. */
 static uint32_t continue_label(ptx_builder *b, const char *doing)
 {
     ptx_frame *frame = builder_ready(b, doing) ? innermost_loop(b) : NULL;
@@ -360,7 +360,7 @@ static uint32_t continue_label(ptx_builder *b, const char *doing)
     return frame->next;
 }
 
-/* Defines ptx_NAME, ptx_NAME_if and ptx_NAME_unless: jumps to the label that NAME_label gives. */
+/* Defines ptx_NAME, ptx_NAME_if and ptx_NAME_unless: jumps to the label that NAME_label returns. */
 #define LOOP_JUMP(name)                                                                                      \
     void ptx_##name(ptx_builder *b)                                                                          \
     {                                                                                                        \

@@ -12,7 +12,7 @@ static ptx_val convert_two(ptx_builder *b, isa_id id, ptx_type to, ptx_val lo, p
     return emit_op(b, id, to, from, NULL, (const ptx_val[]){hi, lo}); /* PTX names the upper half first */
 }
 
-/* The exact form if there is one, else to nearest even; pairs have names of their own. */
+/* The exact form if there is one, else rounding to nearest even; pairs have separate calls. */
 static isa_id plain_form(ptx_type to, ptx_type from)
 {
     if (isa_find(ISA_cvt, to, from))
@@ -39,7 +39,7 @@ ptx_val ptx_cvt_rn(ptx_builder *b, ptx_type to, ptx_val x)
     return convert(b, ISA_cvt_frnd, "rn", to, x);
 }
 
-/* bf16 is rounded to nearest or towards zero only, and only from f32 towards zero. */
+/* bf16 supports only rounding to nearest and toward zero, and toward zero only from f32. */
 static ptx_val directed(ptx_builder *b, const char *rounding, bool up_or_down, ptx_type to, ptx_val x)
 {
     if (ptx_ok(b) && to == PTX_BF16 && up_or_down && !isa_type_is_integer(x.type))
@@ -87,7 +87,7 @@ ptx_val ptx_cvt_rna_tf32(ptx_builder *b, ptx_val x)
     return convert(b, ISA_cvt_tf32, NULL, PTX_TF32, x);
 }
 
-/* Every integer of type `from` is one of type `to`. */
+/* Every integer of type `from` is also one of type `to`. */
 static bool holds_all(ptx_type to, ptx_type from)
 {
     bool to_signed = isa_type_is_signed(to), from_signed = isa_type_is_signed(from);
@@ -99,7 +99,7 @@ ptx_val ptx_cvt_sat(ptx_builder *b, ptx_type to, ptx_val x)
 {
     ptx_type from = emit_common(b, "cvt_sat", &x, 1);
     return convert(b, holds_all(to, from) ? ISA_cvt : ISA_cvt_sat, NULL, to,
-                   x); /* PTX has no .sat without effect */
+                   x); /* PTX rejects a .sat that has no effect */
 }
 
 ptx_val ptx_cvt_relu(ptx_builder *b, ptx_type to, ptx_val x)

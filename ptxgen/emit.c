@@ -1,5 +1,5 @@
-/* Writes one instruction by its row of isa.def: finds the form for the types, asks whether the target has it,
- * checks every operand against the shape, and writes the line. */
+/* Writes one instruction by its row of isa.def: finds the form for the types, checks that the target supports
+ * it, checks every operand against the shape, and writes the line. */
 #include "ptxgen/internal.h"
 
 #include <string.h>
@@ -72,7 +72,7 @@ char *emit_guard(ptx_builder *b, char *at)
     return at;
 }
 
-/* The instruction's name: the row's text with its types and modifier. */
+/* The instruction's name: the row's text with types and modifier filled in. */
 static char *put_name(char *at, const isa_row *row, const ptx_instruction *i)
 {
     for (const char *s = row->text; *s; s++) {
@@ -141,7 +141,7 @@ static ptx_type bits_of(ptx_type type)
     }
 }
 
-/* The type that a C number takes at this letter, and that a result has. */
+/* The type of a C number, or of a result, at this letter. */
 static ptx_type natural(char letter, const ptx_instruction *i)
 {
     switch (letter) {
@@ -186,7 +186,7 @@ static const char *wanted(char letter, const ptx_instruction *i)
     }
 }
 
-/* f16, bf16 and packed numbers cannot be written into an instruction. */
+/* f16, bf16 and packed numbers cannot be immediates. */
 static bool needs_register(ptx_val x)
 {
     return x.kind == PTX_NUMBER && !isa_type_is_integer(x.type) && x.type != PTX_F32 && x.type != PTX_F64;
@@ -244,14 +244,14 @@ static bool is_vector(char letter)
     return letter == '{' || letter == '<';
 }
 
-/* Checks all operands into `op`, in the order of the shape. */
+/* Checks all operands and stores them in `op`, in the order of the shape. */
 static void check_operands(ptx_builder *b, const isa_row *row, const ptx_instruction *i, ptx_val *op)
 {
     const ptx_val *in = i->in;
     const uint8_t *counts = i->counts;
     const char *s = row->shape;
     for (; *s != '='; s++)
-        if (is_vector(*s)) /* counts is null where there are none */
+        if (is_vector(*s)) /* counts is null if there are no vectors */
             counts++;
     for (s++; *s && ptx_ok(b); s++) {
         if (*s == '[' || *s == '(') {
@@ -268,7 +268,7 @@ static void check_operands(ptx_builder *b, const isa_row *row, const ptx_instruc
     }
 }
 
-/* A result goes to the variable that is named for it, or to a new register. */
+/* A result is written to the variable given for it, or to a new register. */
 static ptx_val result(ptx_builder *b, const ptx_instruction *i, char letter, int index)
 {
     ptx_type type = natural(letter, i);
@@ -349,7 +349,7 @@ static char *put_operands(char *at, const isa_row *row, const ptx_instruction *i
     return at;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole instruction ---- */
 
 bool emit_need(ptx_builder *b, isa_need_id need, const char *what)
 {
@@ -361,10 +361,10 @@ bool emit_need(ptx_builder *b, isa_need_id need, const char *what)
     return version;
 }
 
-/* Whether the target has it; the name is only made up to say that it has not. */
+/* Whether the target supports it; the instruction's name is written only for the error. */
 static bool check_need(ptx_builder *b, isa_need_id need, const isa_row *row, const ptx_instruction *i)
 {
-    if (need == NEED_BASE) /* every target has it, at every version */
+    if (need == NEED_BASE) /* every target supports it, at every version */
         return true;
     int version = isa_need_version(need, b->sm);
     if (version > b->version)

@@ -1,4 +1,4 @@
-/* What a launch needs to know of a kernel: parameters with their places, shared memory, .version. */
+/* What a launch needs to know about a kernel: parameters with their offsets, shared memory, .version. */
 #include "ptxgen/internal.h"
 
 _Static_assert((int)PTX_INFO_NAME > (int)MAX_NAME, "every name fits");
@@ -8,7 +8,7 @@ static uint32_t align_up(uint32_t x, uint32_t align)
     return (x + align - 1) / align * align;
 }
 
-/* A parameter lies at the next multiple of its own size. (PTX ISA, "Kernel Function Parameters".) */
+/* A parameter is at the next multiple of its own size. (PTX ISA, "Kernel Function Parameters".) */
 void info_param(ptx_builder *b, ptx_type type, unsigned align, const char *name)
 {
     ptx_info *info = &b->info;

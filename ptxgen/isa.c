@@ -1,4 +1,4 @@
-/* Looks things up in isa.def, and knows the types. */
+/* Lookups in isa.def, and properties of types. */
 #include "ptxgen/isa.h"
 
 enum {

@@ -1,4 +1,4 @@
-/* The instruction table (isa.def) and what an instruction needs of the target. */
+/* The instruction table (isa.def), and what an instruction requires of the target. */
 #ifndef PTXGEN_ISA_H
 #define PTXGEN_ISA_H
 
@@ -16,7 +16,8 @@ typedef enum isa_need_id {
     NEED_COUNT
 } isa_need_id;
 
-/* An OP starts the rows of an instruction, OR rows add to it; each is one line, whose number names it. */
+/* An OP starts the rows of an instruction, OR rows add further forms; each is on its own line, and the line
+ * number identifies it. */
 typedef enum isa_id {
 #define ISA_JOIN_(a, b) a##b
 #define ISA_JOIN(a, b)  ISA_JOIN_(a, b)
@@ -33,7 +34,7 @@ typedef enum isa_id {
 typedef struct isa_row {
     bool first;       /* an OP row */
     const char *text; /* see isa.def */
-    uint32_t t0, t1;  /* sets of types; t1 0: there is none */
+    uint32_t t0, t1;  /* sets of types; t1 0: there is no second type */
     const char *shape;
     isa_need_id need;
 } isa_row;
@@ -41,11 +42,11 @@ typedef struct isa_row {
 const isa_row *isa_row_at(int index);
 /* The row of the instruction for these types, or null. */
 const isa_row *isa_find(isa_id id, ptx_type t0, ptx_type t1);
-/* The lowest .version (times ten) that has it for this target; 0: the target lacks it. */
+/* The lowest .version (times ten) that supports it on this target; 0: the target does not support it. */
 int isa_need_version(isa_need_id need, const ptx_sm *sm);
 const char *isa_need_text(isa_need_id need);
 
-/* The rows of types.def, by ptx_type; asked several times an instruction, so inline. */
+/* The rows of types.def, by ptx_type; inline because they are used several times per instruction. */
 typedef struct isa_type {
     const char *text, *bit_text, *memory_text; /* "f16x2", "b32", "b32" */
     int bits;

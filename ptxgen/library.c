@@ -1,4 +1,4 @@
-/* Opening shared libraries of the CUDA toolkit at run time. */
+/* Loading shared libraries of the CUDA toolkit at run time. */
 #include "ptxgen/library.h"
 
 #include <dlfcn.h>

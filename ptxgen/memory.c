@@ -16,7 +16,7 @@ static bool is_space(ptx_builder *b, ptx_space space)
 
 enum { LOADS = 1, STORES = 2, GLOBAL_ONLY = 4, BEFORE_SPACE = 8 };
 
-/* In the order that PTX wants them; a group excludes its other members. */
+/* In the order that PTX requires; members of a group exclude each other. */
 static const struct cache_hint {
     unsigned flag;
     const char *text;
@@ -265,7 +265,7 @@ ptx_val ptx_at(ptx_builder *b, ptx_val base, ptx_val index, unsigned scale)
                  isa_type_text(type));
     if (scale > INT32_MAX)
         ptx_fail(b, "the scale %u is too large", scale);
-    if (index.kind == PTX_NUMBER && index.type == PTX_INT) /* known now: one addition */
+    if (index.kind == PTX_NUMBER && index.type == PTX_INT) /* known at build time: one addition */
         return ptx_add(b, base, ptx_from_int((int64_t)index.bits * scale));
     if (ptx_ok(b) && index.kind != PTX_NOTHING && !isa_type_is_integer(index.type))
         ptx_fail(b, "the index is %s, it has to be an integer", isa_type_text(index.type));

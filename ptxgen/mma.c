@@ -60,7 +60,7 @@ ptx_val ptx_movmatrix_trans(ptx_builder *b, ptx_val x)
 
 /* ---- mma ---- */
 
-/* Bits of the element types that mma.def names. */
+/* Bits of the element types in mma.def. */
 enum {
     bits_f16 = 16,
     bits_bf16 = 16,
@@ -74,12 +74,12 @@ enum {
     bits_e4m3 = 8,
     bits_e5m2 = 8
 };
-/* What a register of an accumulator is. */
+/* The type of an accumulator's registers. */
 enum { type_f16 = PTX_F16X2, type_f32 = PTX_F32, type_s32 = PTX_S32 };
 
 static const struct mma_row {
     ptx_mma_shape shape;
-    const char *text, *satfinite; /* null where there is no such form */
+    const char *text, *satfinite; /* null if there is no such form */
     isa_need_id need;
 } rows[] = {
 /* clang-format off */

@@ -1,15 +1,15 @@
-/* Numbers: a C number takes the type of the operand that it stands for, if it is exact in it; and how numbers
+/* Numbers: a C number takes the type of the operand that it replaces, if it is exact in it; and how numbers
  * are written. */
 #include "ptxgen/internal.h"
 
-/* ---- C numbers meet a type ---- */
+/* ---- C numbers get a type ---- */
 
 static ptx_val typed(ptx_type type, uint64_t bits)
 {
     return (ptx_val){.type = type, .kind = PTX_NUMBER, .bits = bits};
 }
 
-/* An integer fits n bits if it does so signed or unsigned. */
+/* An integer fits into n bits if it does so as signed or as unsigned. */
 static ptx_val integer_number(ptx_builder *b, ptx_type type, int64_t x)
 {
     int bits = isa_type_bits(type);
@@ -20,8 +20,8 @@ static ptx_val integer_number(ptx_builder *b, ptx_type type, int64_t x)
     return typed(type, bits < 64 ? (uint64_t)x & ((UINT64_C(1) << bits) - 1) : (uint64_t)x);
 }
 
-/* The bits of a double as a float with fewer exponent and fraction bits; false if it is not exact (subnormals
- * count as not: ptx_bits writes those). */
+/* Converts the bits of a double to a float with fewer exponent and fraction bits; false if that is not exact
+ * (subnormals are not supported: use ptx_bits for them). */
 static bool narrow_real(uint64_t x, int exponent_bits, int fraction_bits, uint64_t *out)
 {
     uint64_t sign = x >> 63, fraction = x & ((UINT64_C(1) << 52) - 1);

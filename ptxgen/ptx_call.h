@@ -1,7 +1,7 @@
-/* Each builder call as a macro of the same name: it notes the place of the call, for errors, and lets C
- * numbers stand where values are expected, and evaluates operands from left to right. One line a function of
- * ptx.h that takes the builder; included by it. (A macro's own name in its replacement is not expanded again,
- * so these call the functions.) */
+/* Each builder call as a macro of the same name: it records the source location of the call, for errors,
+ * allows C numbers where values are expected, and evaluates operands from left to right. One line per
+ * function of ptx.h that takes the builder; included by it. (A macro's own name in its replacement is not
+ * expanded again, so these call the functions.) */
 #ifndef PTXGEN_PTX_CALL_H
 #define PTXGEN_PTX_CALL_H
 
@@ -11,8 +11,9 @@
     _Generic((x), ptx_val: ptx_from_val, float: ptx_from_real, double: ptx_from_real, \
              default: ptx_from_int)(x)
 
-/* The operands in order, then the call. Operands are often calls themselves, and C leaves the order of
- * arguments to the compiler: without this, another compiler would write the instructions in another order. */
+/* Evaluates the operands in order, then calls. Operands are often calls themselves, and C does not define the
+ * order of evaluation of arguments: without this, another compiler would write the instructions in another
+ * order. */
 #define PTX_CALL1(x, call) __extension__({ __auto_type ptx_x = (x); call; })
 #define PTX_CALL2(x, y, call) __extension__({ __auto_type ptx_x = (x); __auto_type ptx_y = (y); call; })
 #define PTX_CALL3(x, y, z, call) \

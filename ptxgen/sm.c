@@ -1,4 +1,4 @@
-/* The SM table (sm.def) and the rules of what runs where. */
+/* The SM table (sm.def), and the rules of which PTX runs where. */
 #include "ptxgen/sm.h"
 
 #include <stddef.h>
@@ -43,7 +43,7 @@ bool ptx_sm_runs_on(const ptx_sm *target, int major, int minor)
     switch (target->flavour) {
     case PTX_ARCH:
         return device == target->number;
-    case PTX_FAMILY: /* a family is one major number, from the member that names it */
+    case PTX_FAMILY: /* a family is one major number, starting at the SM that names it */
         return device / 10 == target->number / 10 && device >= target->number;
     default:
         return device >= target->number;
@@ -53,7 +53,7 @@ bool ptx_sm_runs_on(const ptx_sm *target, int major, int minor)
 const ptx_sm *ptx_sm_for_device(int major, int minor)
 {
     const ptx_sm *best = NULL;
-    for (int i = 0; i < ptx_sm_count(); i++) /* later rows are newer, and more special within a number */
+    for (int i = 0; i < ptx_sm_count(); i++) /* later rows are newer, and more specific for the same number */
         if (ptx_sm_runs_on(&sms[i], major, minor))
             best = &sms[i];
     return best;

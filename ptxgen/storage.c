@@ -1,9 +1,9 @@
-/* Memory that a kernel declares: shared and local variables, and constant tables of the module. */
+/* Memory declared by a kernel: shared and local variables, and constant tables of the module. */
 #include "ptxgen/internal.h"
 
 #include <string.h>
 
-/* Declares "\t.shared .align 16 .b8 name[64]" and such. */
+/* Declares "\t.shared .align 16 .b8 name[64]" and the like. */
 static bool declare(ptx_builder *b, ptx_text *out, const char *space, unsigned align, ptx_type type,
                     const char *name)
 {

@@ -1,4 +1,5 @@
-/* Growing pieces of text, and numbers as text. No printf: it obeys the locale, and it is slow. */
+/* Growing pieces of text, and numbers as text. Does not use printf, which is slow and depends on the
+ * locale. */
 #include "ptxgen/internal.h"
 
 #include <string.h>
@@ -52,7 +53,7 @@ void text_free(ptx_builder *b, ptx_text *text)
     *text = (ptx_text){0};
 }
 
-/* Two digits at a time, from a table: most of what is written is numbers of registers. */
+/* Two digits at a time, from a table: most of the output is register numbers. */
 char *put_decimal(char *at, uint64_t x)
 {
     static const char pairs[] =

@@ -1,4 +1,4 @@
-/* Where values come from: numbers, variables, parameters, special registers; and the kernel's directives. */
+/* Sources of values: numbers, variables, parameters, special registers; and the kernel's directives. */
 #include "ptxgen/internal.h"
 
 #include <string.h>

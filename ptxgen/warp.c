@@ -1,4 +1,4 @@
-/* Threads together: shuffles, votes, reductions, barriers, fences. */
+/* Cooperation between threads: shuffles, votes, reductions, barriers, fences. */
 #include "ptxgen/internal.h"
 
 #define ALL_LANES ptx_from_int(0xFFFFFFFF)
@@ -96,7 +96,7 @@ ptx_val ptx_redux(ptx_builder *b, ptx_redux_op op, ptx_val x)
 
 /* ---- barriers ---- */
 
-/* The block has 16 barriers, and what waits at one is a number of whole warps. */
+/* A block has 16 barriers, and the threads that wait at one are a multiple of the warp size. */
 static bool barrier_fits(ptx_builder *b, const char *doing, unsigned barrier, unsigned threads)
 {
     if (!builder_ready(b, doing))
@@ -159,7 +159,7 @@ void ptx_syncwarp(ptx_builder *b)
     EMIT_VOID(b, bar_warp_sync, PTX_NOTYPE, ALL_LANES);
 }
 
-/* ---- order of memory ---- */
+/* ---- memory ordering ---- */
 
 void ptx_membar_cta(ptx_builder *b)
 {

@@ -37,7 +37,7 @@
     X(f64, F64, 64)                                                                                          \
     X(f32x2, F32X2, 64)                                                                                      \
     X(b128, B128, 128)                                                                                       \
-    /* types that never name a register, only what an instruction makes of its bits */                       \
+    /* types that never declare a register, only interpret its bits */                                       \
     X(b1, B1, 1)                                                                                             \
     X(u2, U2, 2)                                                                                             \
     X(s2, S2, 2)                                                                                             \
@@ -78,7 +78,7 @@ typedef enum {
 } pvm_type;
 
 typedef enum {
-    SPACE_NONE, /* generic, where an address is meant */
+    SPACE_NONE, /* generic, for an address */
     SPACE_REG,
     SPACE_SREG,
     SPACE_CONST,
@@ -99,7 +99,7 @@ typedef enum {
     OP_COUNT
 } pvm_opcode;
 
-/* The value of a modifier slot: 0 where the modifier is absent. A type slot holds M_TYPE(T_x), others one of
+/* The value of a modifier slot: 0 if the modifier is absent. A type slot holds M_TYPE(T_x), others one of
  * M_x. Multi-word tokens use two underscores for "::" (".L1::evict_last" is M_L1__evict_last, ".shared::cta"
  * is M_shared__cta). */
 typedef enum {
@@ -114,7 +114,7 @@ typedef enum {
 
 /* clang-format off */
 /* Where the modifiers of an instruction end up, whatever its opcode. An instruction uses the few that it has.
- * What is not plain from the lists below, by opcode:
+ * What is not evident from the lists below, by opcode:
  *   mad24 mul24     S_HILO lo hi; dp2a too
  *   set, setp       S_CMP, S_BOOL; set has S_TYPE (result) and S_TYPE2 (sources)
  *   slct            S_TYPE, and S_TYPE2 of the selector c (s32, f32)
@@ -170,7 +170,7 @@ typedef enum {
     S_CMP,     /* eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan */
     S_BOOL,    /* the combination of setp/set (and or xor), vote's and redux's operation is in S_OP */
     S_NAN,     /* NaN */
-    S_XORSIGN, /* xorsign (the .abs behind it is in S_ABS) */
+    S_XORSIGN, /* xorsign (the .abs after it is in S_ABS) */
     S_ABS,     /* abs */
     S_OOB,     /* oob */
     S_HILO,    /* lo hi wide */
@@ -181,7 +181,7 @@ typedef enum {
     S_SEM,     /* weak volatile relaxed acquire release acq_rel mmio sc, and fence's kinds */
     S_SCOPE,   /* cta cluster gpu sys; membar's gl and sys too */
     S_CACHE,   /* ca cg cs lu cv wb wt, nc */
-    S_NC,      /* nc, where a cache modifier may stand beside it */
+    S_NC,      /* nc, where a cache modifier may be written as well */
     S_EVICT,   /* L1::evict_* and L1::no_allocate */
     S_EVICT2,  /* L2::evict_* */
     S_PREFETCH, /* L2::64B 128B 256B */
@@ -194,7 +194,7 @@ typedef enum {
     S_SYNC,    /* sync */
     S_ALIGNED, /* aligned */
     S_UNI,     /* uni */
-    S_SHAPE,   /* m16n8k16 and kin */
+    S_SHAPE,   /* m16n8k16 and similar */
     S_NUM,     /* x1 x2 x4 */
     S_TRANS,   /* trans */
     S_ALAYOUT, /* row col of a (and of wmma.load/store) */
@@ -205,7 +205,7 @@ typedef enum {
     S_SCALEVEC, /* scale_vec::1X ... */
     S_SUB,      /* a second word of the opcode that names another instruction: cp.async's, mbarrier's, wmma's,
                    griddepcontrol's */
-    S_FLAG,     /* anything that stands alone and fits no slot above */
+    S_FLAG,     /* any single modifier that fits no slot above */
     S_FLAG2,
     S_FLAG3,
     S_ASEL, /* video selectors of a, b, c, d: M_b0..M_b3, M_h0, M_h1; SIMD: numbers, see M_LANES; 0: none
@@ -216,9 +216,10 @@ typedef enum {
     S_COUNT
 } pvm_slot;
 
-/* Selectors of SIMD video operands (.h32, .b7610, and .b210 or .h1 as the mask of d) are not a list but
- * numbers: M_LANES plus for a selector one octal digit a lane, lane 0 in the low three bits (.b7610 is
- * M_LANES + 07610, .h32 is M_LANES + 032); for the mask of d one bit a lane (.b210 is M_LANES + 7). */
+/* Selectors of SIMD video operands (.h32, .b7610, and .b210 or .h1 as the mask of d) are not listed but
+ * encoded as numbers: M_LANES plus, for a selector, one octal digit per lane, lane 0 in the low three bits
+ * (.b7610 is M_LANES + 07610, .h32 is M_LANES + 032); for the mask of d one bit per lane (.b210 is M_LANES +
+ * 7). */
 #define M_LANES           0x4000
 #define MOD_IS_LANES(mod) ((mod) >= M_LANES)
 
@@ -229,7 +230,7 @@ typedef enum {
 
 typedef enum {
     OPERAND_NONE,
-    OPERAND_REG,      /* reg; negated where the text says !p */
+    OPERAND_REG,      /* reg; negated if written as !p */
     OPERAND_IMM,      /* bits, already converted to the operand's type */
     OPERAND_SREG,     /* a special register: sreg, component in bits (0..3 for x y z w) */
     OPERAND_SYMBOL,   /* the address of var (or of function), plus bits */
@@ -246,10 +247,10 @@ struct pvm_var;
 
 typedef struct pvm_operand {
     pvm_operand_kind kind;
-    pvm_type type;   /* what the instruction takes here, by its form */
+    pvm_type type;   /* what the instruction expects here, by its form */
     pvm_space space; /* of an address */
     bool negated;
-    int reg;  /* index into the function's registers, -1 where there is none */
+    int reg;  /* index into the function's registers; -1: none */
     int sreg; /* pvm_sreg */
     uint64_t bits;
     uint64_t bits_hi; /* upper half of a .b128 immediate */
@@ -272,16 +273,15 @@ typedef struct pvm_inst {
     int form;               /* row of isa.def, for messages */
     int line, column;       /* in the PTX text */
     int loc_file, loc_line; /* of the last .loc, 0 for none */
-    /* Control flow that is more than operands: call's argument lists and brx.idx's targets (instruction
-     * indices). */
+    /* Control flow beyond operands: call's argument lists and brx.idx's targets (instruction indices). */
     struct pvm_call *call;
     const struct pvm_targets *targets;
-    const char *text; /* of its opcode, in the module's text; null where ptxvm made it */
+    const char *text; /* position of its opcode in the module's text; null if ptxvm inserted it */
 } pvm_inst;
 
-/* A .branchtargets list: one for all instructions that name it. */
+/* A .branchtargets list, shared by all instructions that name it. */
 typedef struct pvm_targets {
-    int number; /* among the lists of the function */
+    int number; /* index among the lists of the function */
     int count;
     int *items; /* instruction indices */
 } pvm_targets;
@@ -295,17 +295,16 @@ typedef struct pvm_call {
     int n_ret, n_args;
     struct pvm_function *prototype; /* of an indirect call: the .callprototype */
     struct pvm_function *
-        *candidates; /* of an indirect call: .calltargets, null where only a prototype is known */
+        *candidates; /* of an indirect call: .calltargets; null if only a prototype is known */
     int n_candidates;
     int list; /* the number of that .calltargets in the module */
 } pvm_call;
 
 const char *pvm_opcode_name(pvm_opcode op);
-const char *pvm_mod_text(pvm_mod mod); /* ".rn", or of a type slot's value ".f32" */
+const char *pvm_mod_text(pvm_mod mod); /* ".rn", or for a type slot's value ".f32" */
 const char *pvm_type_name(pvm_type type);
 int pvm_type_bits(pvm_type type);
-pvm_space
-pvm_mod_space(unsigned mod); /* the state space that a modifier names; SPACE_NONE where it names none */
+pvm_space pvm_mod_space(unsigned mod); /* the state space that a modifier names; SPACE_NONE if none */
 
 static inline bool pvm_has(const pvm_inst *inst, pvm_slot slot, unsigned mod)
 {

@@ -1,11 +1,11 @@
-/* A parsed and checked PTX module: variables, functions, registers, instructions. Made by the parser, read by
- * everyone after it, changed by no one. All of it lives in the module's arena and goes with it. */
+/* A parsed and checked PTX module: variables, functions, registers, instructions. Created by the parser, and
+ * not modified afterwards. All of it lives in the module's arena and is freed with it. */
 #ifndef PTXVM_MODULE_H
 #define PTXVM_MODULE_H
 
 #include "isa.h"
 
-/* Special registers, by name without the '%'. A component, .x .y .z .w, is 0..3 in the operand's bits. */
+/* Special registers, by name without the '%'. A component, .x .y .z .w, is 0 to 3 in the operand's bits. */
 /* clang-format off */
 #define PVM_SREGS(X) \
     X(tid) X(ntid) X(laneid) X(warpid) X(nwarpid) X(ctaid) X(nctaid) X(smid) X(nsmid) X(gridid) X(clusterid) \
@@ -15,7 +15,7 @@
     X(envreg) X(reserved_smem_offset_begin) X(reserved_smem_offset_end) X(reserved_smem_offset_cap) \
     X(reserved_smem_offset) X(total_smem_size) X(aggr_smem_size) X(dynamic_smem_size) X(current_graph_exec)
 /* clang-format on */
-/* pm0..7, pm0_64..pm7_64, envreg0..31 and reserved_smem_offset_0/1 keep their number there, too. */
+/* For pm0..7, pm0_64..pm7_64, envreg0..31 and reserved_smem_offset_0/1 the number is stored there, too. */
 
 typedef enum {
 #define X(name) SREG_##name,
@@ -31,8 +31,8 @@ typedef struct pvm_reg {
 } pvm_reg;
 
 /* An address inside an initialiser: the address of a symbol, plus addend, written at offset in `size` bytes
- * (1, 2, 4, 8); shift says which part of the address (mask(0xFF00) and kin), generic whether it is the
- * generic address. */
+ * (1, 2, 4, 8); shift selects a part of the address (mask(0xFF00) and the like), generic tells whether it is
+ * the generic address. */
 typedef struct pvm_reloc {
     uint64_t offset;
     int size, shift;
@@ -46,8 +46,9 @@ typedef struct pvm_var {
     const char *name;
     pvm_space space; /* CONST, GLOBAL, LOCAL, PARAM, SHARED */
     pvm_type type;
-    int vec;       /* 1, 2, 4 (8); a vector in .reg that is a parameter is so many parameters, one for each
-                      element, and the first of them has the name and this number */
+    /* 1, 2, 4 (8); a vector parameter in .reg is one parameter per element, and the first of them has the name
+     * and this number */
+    int vec;
     uint64_t size; /* bytes; 0 for an array of unknown length (extern shared) */
     uint32_t align;
     uint64_t offset; /* PARAM: within its parameter list; LOCAL and in-function SHARED: within the function's
@@ -73,9 +74,9 @@ typedef struct pvm_function {
     int n_params;
     pvm_var **returns;
     int n_returns;
-    int *reg_of_param, *reg_of_return; /* -1 where the parameter is in .param space */
-    uint64_t param_bytes; /* of an entry: size of its parameter block, each at its natural alignment */
-    pvm_reg *regs;        /* of all scopes together: a name may occur twice */
+    int *reg_of_param, *reg_of_return; /* -1 if the parameter is in .param space */
+    uint64_t param_bytes;              /* of an entry: size of its parameter block, with natural alignment */
+    pvm_reg *regs;                     /* of all scopes together: a name may occur twice */
     int n_regs;
     pvm_var **locals; /* LOCAL, SHARED, and .param variables declared inside the body (offset within their
                          space's block) */
@@ -108,7 +109,7 @@ typedef struct pvm_module {
     pvm_function **functions; /* entries, functions and extern functions */
     int n_functions;
     int n_call_lists;   /* .calltargets */
-    const char **files; /* of .file, by number; null where there is none */
+    const char **files; /* of .file, by number; null if there is none */
     int n_files;
     const char *text; /* the source, kept for messages and listings */
     size_t text_length;
@@ -119,9 +120,9 @@ typedef struct pvm_error {
     enum {
         PVM_OK,
         PVM_ERROR_SYNTAX,              /* the text is not PTX, or not well typed */
-        PVM_ERROR_UNSUPPORTED_VERSION, /* .version is later than ptxvm knows */
-        PVM_ERROR_UNSUPPORTED,         /* known to PTX, refused by name here (wgmma, textures ...) */
-        PVM_ERROR_TARGET,              /* needs another SM or a later .version */
+        PVM_ERROR_UNSUPPORTED_VERSION, /* .version is later than ptxvm supports */
+        PVM_ERROR_UNSUPPORTED,         /* valid PTX that ptxvm does not support (wgmma, textures ...) */
+        PVM_ERROR_TARGET,              /* requires another SM or a later .version */
         PVM_ERROR_MEMORY
     } kind;
     int line, column;
@@ -129,26 +130,26 @@ typedef struct pvm_error {
                           ^" */
 } pvm_error;
 
-/* Parses and checks text as ptxas would for its own .target, within the limits that the environment sets
- * (ptxvm_limits_read). Null, and *error filled, when it is not valid. */
+/* Parses and checks text as ptxas would for its own .target, within the limits set by the environment
+ * (ptxvm_limits_read). Returns null, with *error filled, if it is not valid. */
 pvm_module *pvm_module_parse(const char *text, size_t length, pvm_error *error);
 void pvm_module_free(pvm_module *module);
 
-/* Whether a call made for one of the functions may reach the other: sizes, spaces and types of all parameters
- * and results. */
+/* Whether a call of one function may reach the other: compares sizes, spaces and types of all parameters and
+ * results. */
 bool pvm_same_signature(const pvm_function *a, const pvm_function *b);
 
-/* Whether PTX for `target` may run on `device` (an SM with its suffix: 90a has all of 90 and the a features).
- */
+/* Whether PTX for `target` may run on `device` (an SM with its suffix: 90a has all of 90 and the a
+ * features). */
 bool pvm_target_runs_on(pvm_target target, pvm_target device);
 bool pvm_target_from_name(const char *name, pvm_target *target); /* "sm_90a", "90a" */
 
-/* ---- escape.c: text of the guest for terminals, logs and JSON ---- */
-/* Bytes of the printable UTF-8 character at the start of `text`; 0: it starts with something else. */
+/* ---- escape.c: text from PTX, for terminals, logs and JSON ---- */
+/* The length of the printable UTF-8 character at the start of `text`; 0: there is none. */
 int pvm_printable(const char *text, size_t length);
-/* A copy whose other bytes are written \xHH, cut where `size` ends; returns its length. */
+/* Copies the text with all other bytes written as \xHH, truncated to `size`; returns its length. */
 size_t pvm_escape(char *to, size_t size, const char *text, size_t length);
-/* In place: other bytes than line ends and tabs become '?'. */
+/* In place: bytes that are not printable, except line ends and tabs, become '?'. */
 void pvm_make_printable(char *text);
 
 #endif

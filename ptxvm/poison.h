@@ -1,5 +1,5 @@
-/* Memory that is handed out in pieces of a larger block looks to AddressSanitizer like one piece. Where it is on, a
- * gap that must not be touched stands behind each piece. */
+/* AddressSanitizer sees memory that is handed out in pieces of a larger block as one piece. If it is on, each
+ * piece is followed by a gap that must not be accessed. */
 #ifndef PTXVM_POISON_H
 #define PTXVM_POISON_H
 
@@ -14,7 +14,7 @@
 
 #ifdef PVM_POISON
 #include <sanitizer/asan_interface.h>
-#define PVM_GAP                  64 /* bytes behind each piece */
+#define PVM_GAP                  64 /* bytes after each piece */
 #define PVM_CLOSE(memory, bytes) __asan_poison_memory_region(memory, bytes)
 #define PVM_OPEN(memory, bytes)  __asan_unpoison_memory_region(memory, bytes)
 #else

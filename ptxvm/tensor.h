@@ -1,5 +1,5 @@
 /* What the tensor cores of each SM compute, to the bit: mma.sync, wmma and the layouts of their fragments.
- * docs/tensor-cores.md says how sure each row is. */
+ * docs/tensor-cores.md tells how well each row is confirmed. */
 #ifndef PTXVM_TENSOR_H
 #define PTXVM_TENSOR_H
 
@@ -8,9 +8,9 @@
 
 typedef enum {
     TENSOR_MEASURED,  /* compared with vectors from real silicon */
-    TENSOR_PUBLISHED, /* stated by a public bit-accurate model, not seen by us in vectors */
-    TENSOR_ASSUMED,   /* taken from the nearest kin */
-    TENSOR_EXACT      /* integers: no doubt possible */
+    TENSOR_PUBLISHED, /* stated by a public bit-accurate model, not confirmed by vectors */
+    TENSOR_ASSUMED,   /* taken from the most similar hardware */
+    TENSOR_EXACT      /* integers: no rounding involved */
 } tensor_standing;
 
 struct tensor_model;
@@ -24,27 +24,27 @@ typedef struct tensor_op {
     const char *row; /* the row's name for reports: "sm_90 f16 k16" */
     int m, n, k;
     pvm_type dtype, atype, btype, ctype;
-    bool a_col, b_row; /* layouts of a and b where they differ from row.col */
+    bool a_col, b_row; /* layouts of a and b if they differ from row.col */
     bool satfinite;    /* integers: the result is clamped, once, at the end of the instruction */
     bool is_and;       /* b1: .and.popc, else .xor.popc */
     bool scale_ue4m3;  /* block-scaled: ue4m3 scales, else ue8m0 */
     int scales;        /* block-scaled: scales of one row of a along k (.scale_vec), else 0 */
-    bool wide;         /* the build of the loops for AVX2 */
+    bool wide;         /* use the loops compiled for AVX2 */
     const pvm_inst *inst;
 } tensor_op;
 
-/* Resolves an mma or wmma.mma for the SM that ptxvm acts as. False where the instruction is neither.
- * run() takes the registers of each fragment in the order written, each 32 lanes side by side, as wide as its
+/* Resolves an mma or wmma.mma for the emulated SM. Returns false if the instruction is neither. run() takes
+ * the registers of each fragment in the order written, each as 32 consecutive lanes of the width of its
  * operand type; scale: {a scale, byte id a, thread id a, b scale, byte id b, thread id b} of a block-scaled
- * mma, else null: the scales 32 bits wide, the ids 16 bits. d may be the same registers as a, b or c. */
+ * mma, else null: the scales are 32 bits wide, the ids 16 bits. d may be the same registers as a, b or c. */
 bool tensor_find(const pvm_inst *inst, pvm_target device, tensor_op *op);
 
-/* "m16n8k16" and kin, from the value of S_SHAPE. */
+/* "m16n8k16" and similar, from the value of S_SHAPE. */
 bool tensor_shape_of(unsigned mod, int *m, int *n, int *k);
 
-/* wmma fragments: which element of the matrix register `reg` of lane `lane` holds in its `part`-th piece (0
- * for 32-bit and wider elements, else counted from the low bits). wmma.load, wmma.store and wmma.mma agree on
- * it. Returns false where the fragment has no such register. */
+/* wmma fragments: the matrix element that register `reg` of lane `lane` holds in its `part`-th piece (0 for
+ * 32-bit and wider elements, else counted from the low bits). wmma.load, wmma.store and wmma.mma agree on it.
+ * Returns false if the fragment has no such register. */
 typedef struct tensor_element {
     int row, col;
 } tensor_element;

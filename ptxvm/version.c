@@ -1,4 +1,4 @@
-/* Which PTX ptxvm knows, and which it is told to take. */
+/* The PTX versions that ptxvm supports, and the newest that the environment lets it accept. */
 #include "ptxvm.h"
 
 #include <stdlib.h>

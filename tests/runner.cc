@@ -10,6 +10,10 @@
 #include <string>
 #include <vector>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 namespace
 {
 
@@ -205,8 +209,19 @@ static void summarise(const testing::UnitTest *all)
     }
 }
 
+// A case frees what the next one allocates again. By default each gives its pages back to the system, and asking for them
+// anew is a third of the time of many tests.
+static void keep_freed_memory()
+{
+#ifdef __GLIBC__
+    mallopt(M_TRIM_THRESHOLD, 256 << 20);
+    mallopt(M_MMAP_THRESHOLD, 4 << 20);
+#endif
+}
+
 int main(int argc, char **argv)
 {
+    keep_freed_memory();
     testing::InitGoogleTest(&argc, argv);
     for (const test_case *test = first_test; test; test = test->next) {
         if (!test->count) {

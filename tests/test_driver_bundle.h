@@ -28,12 +28,17 @@ typedef struct bundle_folder {
     char parent[256], dir[300];
 } bundle_folder;
 bool make_folder(bundle_folder *folder, const char *arguments);
+/* The same of ONE, with the kernels FILE_NAME and OTHER_NAME alone. */
+bool make_small_folder(bundle_folder *folder);
+/* Shortens a manifest to the entries of these files. */
+void keep_entries(char *manifest, const char *const *files, int count);
 /* Puts into the manifest the file's size and hash as they are now. */
 void bless(const char *dir, const char *name);
 
-/* One kernel, to which all damage is done, in a bundle of its settings. */
-#define ONE       "--sm 90 --set data=f16,scale=f32,zero=u8,group_size=64,nibble_order=low"
-#define FILE_NAME "scale_nf4_f16_f32_g64_sm_90.ptx"
+/* One kernel, to which all damage is done, and one beside it, in a bundle of their settings. */
+#define ONE        "--sm 90 --set data=f16,scale=f32,zero=u8,group_size=64,nibble_order=low"
+#define FILE_NAME  "scale_nf4_f16_f32_g64_sm_90.ptx"
+#define OTHER_NAME "scale_int4_f16_f32_g64_sm_90.ptx"
 
 /* Changes the kernel's entry of the manifest. */
 #define IN_ENTRY(from, to) "sed -i '/\"kernel\": \"scale_nf4\"/,/\"files\"/s#" from "#" to "#' manifest.json"

@@ -66,14 +66,14 @@ static const struct {
     {"name_up", IN_ENTRY(FILE_NAME, "../" FILE_NAME), "its name is not that of a file in the folder"},
     {"name_absolute", IN_ENTRY(FILE_NAME, "/etc/x.ptx"), "its name is not that of a file in the folder"},
     {"name_below", IN_ENTRY(FILE_NAME, "./" FILE_NAME), "its name is not that of a file in the folder"},
-    {"other_kernel", "cp scale_int4_f16_f32_g64_sm_90.ptx " FILE_NAME, FILE_NAME ": it"},
+    {"other_kernel", "cp " OTHER_NAME " " FILE_NAME, FILE_NAME ": it"},
     /* clang-format on */
 };
 
 TEST_ROWS(DriverBundle, DamageIsRefusedWithAWarning, damages)
 {
     bundle_folder folder;
-    if (!make_folder(&folder, ONE))
+    if (!make_small_folder(&folder))
         return;
     folder_run(folder.dir, damages[index].command);
     check_warning(folder.dir, "sm_90", damages[index].warning);
@@ -118,7 +118,7 @@ static const struct {
 TEST_ROWS(DriverBundle, ForgedParametersAreRefused, forgeries)
 {
     bundle_folder folder;
-    if (!make_folder(&folder, ONE))
+    if (!make_small_folder(&folder))
         return;
     folder_run(folder.dir, forgeries[index].command);
     bless(folder.dir, FILE_NAME);
@@ -132,7 +132,7 @@ TEST_CASE(DriverBundle, PtxWithCommentsIsTaken)
     bundle_folder folder;
     bundle *b = NULL;
     bundle_image image;
-    if (!make_folder(&folder, ONE))
+    if (!make_small_folder(&folder))
         return;
     folder_run(folder.dir, "sed -i 's|^.visible|/* \" // */ // \" /*\\n&|' " FILE_NAME);
     bless(folder.dir, FILE_NAME);
@@ -148,7 +148,7 @@ TEST_CASE(DriverBundle, PtxWithCommentsIsTaken)
 TEST_CASE(DriverBundle, NamesWithControlCharactersStayOnTheirLine)
 {
     bundle_folder folder;
-    if (!make_folder(&folder, ONE))
+    if (!make_small_folder(&folder))
         return;
     folder_run(folder.dir, IN_ENTRY(FILE_NAME, "a\\\\nqdnn error: \\\\u001b[2Jb.ptx"));
     check_warning(folder.dir, "sm_90",
@@ -159,7 +159,7 @@ TEST_CASE(DriverBundle, NamesWithControlCharactersStayOnTheirLine)
 TEST_CASE(DriverBundle, PtxOfAnotherSm)
 {
     bundle_folder folder;
-    if (!make_folder(&folder, ONE))
+    if (!make_small_folder(&folder))
         return;
     folder_run(folder.dir, IN_ENTRY("\"sm\": \"sm_90\"", "\"sm\": \"sm_80\""));
     check_warning(folder.dir, "sm_80", "its PTX does not begin with .version 7.8 and .target sm_80");
@@ -173,7 +173,7 @@ TEST_CASE(DriverBundle, SettingsAreComparedByName)
     bundle *b = NULL;
     bundle_image image;
     listener heard;
-    if (!make_folder(&folder, ONE))
+    if (!make_small_folder(&folder))
         return;
     folder_run(folder.dir,
                IN_ENTRY("\"data\": \"f16\", \"scale\": \"f32\"",
@@ -197,7 +197,7 @@ TEST_CASE(DriverBundle, SettingsAreComparedByName)
 TEST_CASE(DriverBundle, PtxWithANul)
 {
     bundle_folder folder;
-    if (!make_folder(&folder, ONE))
+    if (!make_small_folder(&folder))
         return;
     folder_run(folder.dir, "printf '\\0' >> " FILE_NAME);
     bless(folder.dir, FILE_NAME);
@@ -248,7 +248,7 @@ static const struct {
 TEST_ROWS(DriverBundle, CannotBeOpened, closed)
 {
     bundle_folder folder;
-    if (!make_folder(&folder, ONE))
+    if (!make_small_folder(&folder))
         return;
     folder_run(folder.dir, closed[index].command);
     check_refused(folder.dir, closed[index].sentence);
@@ -265,37 +265,18 @@ TEST_CASE(DriverBundle, NoFolder)
     CHECK_EQ_I64(bundle_open(".", NULL), QDNN_STATUS_BAD_PARAM_NULL_POINTER);
 }
 
-/* Shortens a manifest to the entry of FILE_NAME: what is tried at many places has few of them. */
-static size_t keep_one_entry(char *text)
-{
-    static const char first_line[] = "\n    {\n", last_line[] = "\n    }";
-    char *kernels = strstr(text, "\"kernels\": ["), *name = strstr(text, FILE_NAME);
-    if (!CHECK(kernels && name))
-        return 0;
-    char *entry = kernels, *next = kernels;
-    while ((next = strstr(next, first_line)) != NULL && next < name)
-        entry = next++;
-    const char *end = strstr(name, last_line);
-    char *to = kernels + strlen("\"kernels\": [");
-    if (!CHECK(end))
-        return 0;
-    const size_t length = (size_t)(end - entry) + strlen(last_line);
-    memmove(to, entry, length);
-    strcpy(to + length, "\n  ]\n}\n");
-    return strlen(text);
-}
-
 /* Every length: only the last, where nothing but the newline at the end may be missing, can be opened.
  */
 TEST_CASE(DriverBundle, ManifestCutAnywhere)
 {
     bundle_folder folder;
     size_t bytes = 0;
-    if (!make_folder(&folder, ONE))
+    if (!make_small_folder(&folder))
         return;
     char *text = folder_read(folder.dir, "manifest.json", &bytes);
     REQUIRE(text != NULL);
-    bytes = keep_one_entry(text);
+    keep_entries(text, (const char *const[]){FILE_NAME}, 1);
+    bytes = strlen(text);
     for (size_t cut = 0; cut + 1 < bytes; cut++) {
         folder_write(folder.dir, "manifest.json", text, cut);
         check_refused(folder.dir, "; write it again with ptxgen --all");
@@ -311,12 +292,13 @@ TEST_CASE(DriverBundle, ManifestWithAByteChanged)
     bundle_folder folder;
     size_t bytes = 0;
     int found = 0, changed = 0;
-    if (!make_folder(&folder, ONE))
+    if (!make_small_folder(&folder))
         return;
     char *text = folder_read(folder.dir, "manifest.json", &bytes);
     char *ptx = folder_read(folder.dir, FILE_NAME, NULL);
     REQUIRE(text && ptx);
-    bytes = keep_one_entry(text);
+    keep_entries(text, (const char *const[]){FILE_NAME}, 1);
+    bytes = strlen(text);
     for (size_t i = 0; i < bytes; i++, changed++) {
         bundle *b = NULL;
         bundle_image image;

@@ -133,14 +133,18 @@ int settings_grid(const kernel_row *row, grid_strength strength, kernel_spec *sp
 /* ---- Matrices ---- */
 
 /* clang-format off */
-static const char *const matrices[MATRIX_SETTINGS][7] = {
+static const char *const matrices[MATRIX_SETTINGS][8] = {
     {"layout=interleaved", "groups=columns", "group_size=128", "zero_packed=yes", "scale=f16", "data=f16"},
     {"layout=interleaved", "groups=columns", "group_size=32", "group_index=yes", "zero=f32", "data=bf16"},
+    {"layout=interleaved", "groups=columns", "group_index=yes", "group_table=yes", "zero_packed=yes", "scale=f16", "data=f16"},
+    {"layout=words", "groups=columns", "group_index=yes", "group_table=yes", "group_rows=3", "data=bf16"},
     {"layout=interleaved", "groups=rows", "group_size=1", "scale_order=transposed", "data=f64"},
     {"layout=awq", "groups=columns", "zero_packed=yes", "data=f32"},
     {"layout=words", "groups=rows", "group_size=100", "zero_packed=yes", "scale=bf16", "data=f16"},
     {"layout=words", "groups=rows", "group_size=3", "group_rows=2", "data=f32"},
     {"layout=words", "groups=flat", "group_size=3", "channels=5", "data=f16"},
+    {"layout=interleaved", "groups=flat", "group_size=40", "channels=5", "data=f16"},
+    {"groups=rows", "group_size=16", "scale=e4m3", "scale_swizzle=128x4", "data=f32"},
     {"groups=rows", "group_size=128", "group_rows=128", "data=bf16"},
     {"groups=columns", "group_size=16", "scale=e4m3", "scale_swizzle=128x4", "data=f16"},
     {"groups=columns", "group_size=5", "group_rows=3", "scale_order=transposed", "data=f16"},

@@ -11,7 +11,9 @@ typedef struct choice {
 
 #define KN       "reduction=rows groups=columns "
 #define GEMV     KERNEL_PRODUCT_GEMV
+#define RAGGED   KERNEL_PRODUCT_RAGGED
 #define BLOCKS   KERNEL_PRODUCT_BLOCKS
+#define TERNARY  KERNEL_PRODUCT_TERNARY
 #define COLUMNS  KERNEL_PRODUCT_COLUMNS
 #define STAGED   KERNEL_PRODUCT_STAGED
 #define LANEWISE KERNEL_PRODUCT_LANEWISE
@@ -23,22 +25,28 @@ static const choice choices[] = {
     {"matmul_int4", "groups=rows", 64, 4096, 16, 0, GEMV, 16},
     {"matmul_int4", "groups=rows", 64, 4096, 64, 8, GEMV, 8},
     {"matmul_plain_f16", "", 7, 24, 3, 0, GEMV, 4},
-    {"matmul_int4", "groups=rows", 64, 4104, 1, 0, STAGED, 1},
-    {"matmul_int4", "groups=rows group_size=8", 64, 4096, 1, 0, STAGED, 1},
-    {"matmul_int6", "groups=rows", 64, 4096, 1, 0, STAGED, 1},
-    {"matmul_int8", "groups=rows", 64, 4095, 16, 0, STAGED, 8},
+    /* [N, K]: other rows, widths and groups */
+    {"matmul_int4", "groups=rows", 64, 4104, 1, 0, RAGGED, 1},
+    {"matmul_int4", "groups=rows group_size=8", 64, 4096, 1, 0, RAGGED, 1},
+    {"matmul_int4", "groups=rows group_size=4", 64, 4096, 16, 0, STAGED, 16},
+    {"matmul_int4", "group_size=4095", 64, 4095, 16, 0, RAGGED, 16},
+    {"matmul_int4", "group_size=24", 64, 4095, 16, 0, STAGED, 16},
+    {"matmul_int6", "groups=rows", 64, 4096, 1, 0, RAGGED, 1},
+    {"matmul_int8", "groups=rows", 64, 4095, 16, 0, RAGGED, 16},
+    {"matmul_plain_f16", "", 7, 4095, 3, 0, RAGGED, 4},
     /* Blocks */
     {"matmul_gguf_q4_k", "", 64, 4096, 16, 0, BLOCKS, 16},
-    {"matmul_gguf_q4_k", "gated=yes", 64, 4096, 16, 0, BLOCKS, 8},
+    {"matmul_gguf_q4_k", "gated=yes", 64, 4096, 16, 0, BLOCKS, 16},
     {"matmul_gguf_q6_k", "", 64, 4096, 40, 8, BLOCKS, 8},
-    {"matmul_gguf_tq1_0", "", 64, 4096, 1, 0, STAGED, 1},
+    {"matmul_gguf_tq1_0", "", 64, 4096, 1, 0, TERNARY, 1},
+    {"matmul_gguf_tq1_0", "gated=yes", 64, 4096, 13, 0, TERNARY, 16},
     /* [K, N] */
     {"matmul_int4_zp", KN "layout=awq zero_packed=yes", 4096, 64, 16, 0, COLUMNS, 16},
     {"matmul_int4_zp", KN "layout=awq zero_packed=yes gated=yes", 4096, 64, 16, 0, COLUMNS, 16},
     {"matmul_int4_zp", KN "layout=interleaved zero_packed=yes group_index=yes", 4096, 64, 1, 0, COLUMNS, 1},
-    {"matmul_int3_zp", KN "layout=interleaved zero_packed=yes", 4096, 64, 16, 0, COLUMNS, 8},
+    {"matmul_int3_zp", KN "layout=interleaved zero_packed=yes", 4096, 64, 16, 0, COLUMNS, 16},
     {"matmul_int8", KN, 4096, 72, 12, 2, COLUMNS, 8},
-    {"matmul_int8", KN, 4096, 68, 1, 0, STAGED, 1},
+    {"matmul_int8", KN, 4096, 68, 16, 0, STAGED, 16},
     {"matmul_int8", KN, 4097, 64, 1, 0, STAGED, 1},
     {"matmul_int6", KN, 4096, 64, 1, 0, STAGED, 1},
     {"matmul_plain_f16", "reduction=rows", 4096, 36, 16, 0, COLUMNS, 16},

@@ -11,15 +11,44 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Rows that are assembled as one module: by default some, as ptxas takes longer to start than for a small kernel. */
+static int rows_of_a_case(void)
+{
+    return sample_is_full() ? 1 : 8;
+}
+
+static int blocks_of_rows(void)
+{
+    return (kernel_row_count + rows_of_a_case() - 1) / rows_of_a_case();
+}
+
 static int count(void)
 {
-    return kernel_row_count * sample_sm_count();
+    return blocks_of_rows() * sample_sm_count();
+}
+
+static int first_row(int index)
+{
+    return index % blocks_of_rows() * rows_of_a_case();
+}
+
+static int rows_end(int index)
+{
+    int end = first_row(index) + rows_of_a_case();
+    return end < kernel_row_count ? end : kernel_row_count;
+}
+
+static const ptx_sm *sm_of(int index)
+{
+    return sample_sm_at(index / blocks_of_rows());
 }
 
 static void name(int index, char *text, size_t size)
 {
-    snprintf(text, size, "%s_%s", kernel_rows[index / sample_sm_count()].name,
-             sample_sm_at(index % sample_sm_count())->name);
+    const kernel_row *first = &kernel_rows[first_row(index)], *last = &kernel_rows[rows_end(index) - 1];
+    bool is_one = first == last;
+    snprintf(text, size, "%s%s%s_%s", first->name, is_one ? "" : "_to_", is_one ? "" : last->name,
+             sm_of(index)->name);
 }
 
 /* Of the settings those from `first` on, `wanted` of them, the first ones following the last. */
@@ -32,9 +61,19 @@ static int take_some(kernel_spec *specs, int n, int first, int wanted)
     return wanted;
 }
 
-/* In the full build all pairs of settings for three generations and all values for the others; by default all values for one,
- * sm_75 or sm_90 in turns, and one for the others, which is another for each. Products are large: of them four. Of K-quants,
- * whose text is long and differs only in how elements are loaded, one for each target. */
+/* Which one of the rows of its operation this is. */
+static int place_in_operation(const kernel_row *row)
+{
+    int place = 0;
+    for (const kernel_row *before = kernel_rows; before < row; before++)
+        place += kernel_operation_of(before) == kernel_operation_of(row);
+    return place;
+}
+
+/* In the full build all pairs of settings for three generations and all values for the others. By default four for one, sm_75 or
+ * sm_90 in turns, which are the next four for the next format, so that the formats of an operation have all values between
+ * them; and one for the other targets, which is another for each. Of K-quants, whose text is long and differs only in how
+ * elements are loaded, and of integer products, whose forms KernelsInteger.Assemble has, one for each target. */
 static int settings_for(const kernel_row *row, const ptx_sm *sm, int index, kernel_spec *specs)
 {
     enum { FEW = 1, MORE = 4 };
@@ -43,11 +82,11 @@ static int settings_for(const kernel_row *row, const ptx_sm *sm, int index, kern
         bool in_pairs = is_old || is_new || strcmp(sm->name, "sm_120") == 0;
         return settings_grid(row, in_pairs ? GRID_PAIRS : GRID_VALUES, specs);
     }
-    int turn = (int)(row - kernel_rows), n = settings_grid(row, GRID_VALUES, specs);
-    bool is_thorough = !sample_is_search(row) && (turn % 2 ? is_old : is_new);
-    bool is_large = kernel_is_product(row) || kernel_takes(row, "tile");
-    int wanted = !is_thorough ? FEW : is_large ? MORE : n;
-    return n <= wanted ? n : take_some(specs, n, is_thorough ? turn * MORE : index * FEW, wanted);
+    int place = place_in_operation(row), n = settings_grid(row, GRID_VALUES, specs);
+    bool is_long = sample_is_search(row) || kernel_takes(row, "tile");
+    bool is_thorough = !is_long && (place % 2 ? is_old : is_new);
+    int wanted = is_thorough ? MORE : FEW;
+    return n <= wanted ? n : take_some(specs, n, is_thorough ? place / 2 * MORE : index * FEW, wanted);
 }
 
 /* Of matrices in the full build all; by default one, which is another for each target and kernel. */
@@ -170,14 +209,15 @@ static void check_frugal(const char *log)
 
 void assembly_add_kernel(assembly *a, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm)
 {
-    char settings[KERNEL_SPEC_TEXT];
+    char settings[KERNEL_SPEC_TEXT], note[KERNEL_SPEC_TEXT + 64];
     kernel_text text;
     ptx_error error = {0};
     kernel_spec_text(row, spec, settings, sizeof settings);
+    snprintf(note, sizeof note, "%s %s", row->name, settings);
     if (kernel_emit(row, spec, sm, NULL, &text, &error))
-        assembly_add(a, text.ptx, settings);
+        assembly_add(a, text.ptx, note);
     else
-        FAIL("%s: %s", settings, error.text);
+        FAIL("%s: %s", note, error.text);
 }
 
 /* The kinds of products besides the default; by default they take turns over targets and kernels. */
@@ -193,20 +233,36 @@ static int add_kinds(const kernel_row *row, const ptx_sm *sm, int index, kernel_
     return count;
 }
 
+/* All that is assembled of a row for a target. By default, where there is only one of the settings, a matrix or a kind of product
+ * may take its place. */
+static int all_settings_for(const kernel_row *row, int target, kernel_spec *specs)
+{
+    const ptx_sm *sm = sample_sm_at(target);
+    const int index = (int)(row - kernel_rows) * sample_sm_count() + target;
+    const int first = settings_for(row, sm, index, specs);
+    int n = first;
+    if (sample_is_full() || first > 1 || index / sample_sm_count() % 2 == target % 2)
+        n = add_matrices(row, index * 5, sample_is_full() ? MATRIX_SETTINGS : 1, specs, n);
+    n = add_kinds(row, sm, index, specs, n);
+    if (sample_is_full() || first > 1 || n == first)
+        return n;
+    specs[0] = specs[n - 1];
+    return 1;
+}
+
 TEST_EACH(Kernels, Assembles, count, name)
 {
-    const kernel_row *row = &kernel_rows[index / sample_sm_count()];
-    const ptx_sm *sm = sample_sm_at(index % sample_sm_count());
+    const ptx_sm *sm = sm_of(index);
     char ptxas[1024];
     if (!toolkit_find_ptxas(ptxas, sizeof ptxas))
         SKIP("there is no ptxas");
-    kernel_spec specs[GRID_MAX];
-    int n = settings_for(row, sm, index, specs);
-    n = add_matrices(row, index * 5, sample_is_full() ? MATRIX_SETTINGS : 1, specs, n);
-    n = add_kinds(row, sm, index, specs, n);
     assembly all = {0};
-    for (int i = 0; i < n; i++)
-        assembly_add_kernel(&all, row, &specs[i], sm);
+    for (int row = first_row(index); row < rows_end(index); row++) {
+        kernel_spec specs[GRID_MAX];
+        int n = all_settings_for(&kernel_rows[row], index / blocks_of_rows(), specs);
+        for (int i = 0; i < n; i++)
+            assembly_add_kernel(&all, &kernel_rows[row], &specs[i], sm);
+    }
     bool known = assembly_run(&all, ptxas, sm->name, check_frugal);
     assembly_free(&all);
     if (!known)

@@ -124,7 +124,7 @@ TEST_CASE(KernelSpec, WhatIsRefusedAndWhy)
          "code, division, floor, scale_order, scale_swizzle, global_scale, nested, group_index"},
         {"dequantize_nf4", "colour", "red",
          "dequantize_nf4 has no setting 'colour'; it takes data, scale, group_size, channels, groups, group_rows, layout, "
-         "nibble_order, scale_order, scale_swizzle, global_scale, nested, group_index, row_index"},
+         "nibble_order, scale_order, scale_swizzle, global_scale, nested, group_index, group_table, row_index"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char error[512] = "";

@@ -2,6 +2,7 @@
  * orientation and kind of groups, with shapes that are multiples of nothing. */
 #include "formats/kernel_data.h"
 #include "formats/ref_spec.h"
+#include "formats/sample.h"
 #include "kernels/operations.h"
 #include "kernels/formats/blocks.h"
 #include "ptxvm/ptxvm.h"
@@ -65,6 +66,9 @@ static const tensor_case cases[] = {
     {"nvfp4", "e2m1", true, {"groups=rows", "scale=e4m3", "group_size=16", "global_scale=yes"}},
     {"nvfp4_swizzled", "e2m1", true, {"groups=rows", "scale=e4m3", "group_size=16", "scale_swizzle=128x4"}},
     {"nvfp4_block", "e2m1", false, {"groups=columns", "scale=e4m3", "group_size=16", "global_scale=yes"}},
+    {"nvfp4_alpha", "e2m1", true, {"groups=rows", "scale=e4m3", "group_size=16"}},
+    {"nvfp4_alpha_groups", "e2m1", true, {"groups=rows", "scale=e4m3", "group_size=16", "scale_order=transposed"}},
+    {"nvfp4_alpha_block", "e2m1", false, {"groups=columns", "scale=e4m3", "group_size=16", "scale_order=transposed"}},
     {"mxfp4", "e2m1", true, {"groups=rows", "scale=e8m0", "group_size=32"}},
     {"mxfp6_e2m3", "e2m3", true, {"groups=rows", "scale=e8m0", "group_size=32"}},
     {"mxfp6_e3m2", "e3m2", true, {"groups=rows", "scale=e8m0", "group_size=32"}},
@@ -115,7 +119,8 @@ typedef struct trial {
     ref_quant_spec ref;
     qdnnDataType_t data;
     int64_t m, n, k;
-    size_t shift; /* of every pointer to elements, in elements */
+    size_t shift;   /* of every pointer to elements, in elements */
+    data_kind kind; /* of x */
     uint8_t *host[QDNN_OPERAND_COUNT];
     int64_t bytes[QDNN_OPERAND_COUNT];
     uint16_t *w16; /* [n][k] */
@@ -211,16 +216,22 @@ static void fill_trial(trial *t, ref_tensor_family family, uint32_t seed)
     }
     t->w16 = malloc((size_t)(t->n * t->k) * 2 + 2);
     fill_weights(t, seed);
-    fill_data(DATA_NORMAL, NULL, t->data, seed + 1, t->host[QDNN_OPERAND_X], t->m * t->k);
+    fill_data(t->kind, NULL, t->data, seed + 1, t->host[QDNN_OPERAND_X], t->m * t->k);
     t->y = (float *)(void *)t->host[QDNN_OPERAND_Y];
+    const ref_product product = {.m = t->m,
+                                 .k = t->k,
+                                 .outputs = t->n,
+                                 .weights = {.storage = t->data, .data = t->data},
+                                 .x = t->data,
+                                 .y = QDNN_DATA_F32,
+                                 .x_stride = t->k,
+                                 .y_stride = t->n};
+    const ref_product_arrays arrays = {.x = t->host[QDNN_OPERAND_X], .weights = {.codes = t->w16}, .y = t->y};
+    ref_product_tensor(&product, &arrays, family);
     int64_t finite = 0;
-    for (int64_t m = 0; m < t->m; m++)
-        for (int64_t n = 0; n < t->n; n++) {
-            t->y[m * t->n + n] = ref_tensor_sum(family, t->data, t->host[QDNN_OPERAND_X] + m * t->k * 2,
-                                                t->data, t->w16 + n * t->k, t->k);
-            finite += isfinite(t->y[m * t->n + n]);
-        }
-    CHECK(2 * finite > t->m * t->n);
+    for (int64_t i = 0; i < t->m * t->n; i++)
+        finite += isfinite(t->y[i]);
+    CHECK(2 * finite > t->m * t->n || t->kind != DATA_NORMAL);
 }
 
 static void free_trial(trial *t)
@@ -358,12 +369,19 @@ typedef struct shape {
     int64_t m, n, k;
     size_t shift;
     uint64_t tile_rows;
+    data_kind kind;
 } shape;
 
 static void run_shape(ptxvm *vm, const tensor_case *c, int family, kernel_product product, shape s,
                       uint32_t seed)
 {
-    trial t = {.how = c, .data = families[family].data, .m = s.m, .n = s.n, .k = s.k, .shift = s.shift};
+    trial t = {.how = c,
+               .data = families[family].data,
+               .m = s.m,
+               .n = s.n,
+               .k = s.k,
+               .shift = s.shift,
+               .kind = s.kind};
     device d = {.vm = vm, .sm = ptx_sm_find(families[family].name)};
     if (!spec_of(c, t.data, product, s.tile_rows, &t.spec, &t.row))
         return;
@@ -402,9 +420,9 @@ TEST_EACH(TensorTile, HostRef, case_count, case_name)
     const uint64_t largest = kernel_tile_rows(row, 1000);
     const int64_t long_k = !is_blocks ? 608 : multiple == 256 ? 768 : 512 + 3 * multiple;
     const shape shapes[] = {
-        {5, 40, long_k, 0, 16},
-        {35, 144, is_blocks ? 2 * multiple : 96, 0, largest},
-        {19, is_awq ? 24 : 21, is_blocks ? multiple : 77, 1, largest > 32 ? 32 : largest}};
+        {5, 40, long_k, 0, 16, DATA_NORMAL},
+        {35, 144, is_blocks ? 2 * multiple : 96, 0, largest, DATA_NORMAL},
+        {19, is_awq ? 24 : 21, is_blocks ? multiple : 77, 1, largest > 32 ? 32 : largest, DATA_NORMAL}};
     for (int i = 0; i < LENGTH(shapes) && vm; i++)
         run_shape(vm, c, family, KERNEL_PRODUCT_TILE, shapes[i], (uint32_t)(index + 100 * i));
     ptxvm_destroy(vm);
@@ -425,9 +443,10 @@ TEST_EACH(TensorStream, HostRef, case_count, case_name)
                is_awq = spec.layout == QDNN_LAYOUT_AWQ;
     const int64_t multiple = (int64_t)kernel_columns_multiple(row);
     const int64_t odd_k = multiple > 1 ? 3 * multiple : flat ? (int64_t)spec.group_size * 3 : 77;
-    const shape shapes[] = {{1, 40, 1024 + (multiple > 64 ? multiple : 64), 0, 8},
-                            {index % 2 ? 67 : 35, 304, 512, 0, index % 2 ? 128 : 64},
-                            {19, is_awq ? 24 : 21, odd_k, 1, 16}};
+    const shape shapes[] = {{index % 2 ? 9 : 1, 40, 1024 + (multiple > 64 ? multiple : 64), 0, 8,
+                             DATA_NORMAL}, /* 9: a whole tile, and one row */
+                            {index % 2 ? 67 : 35, 304, 512, 0, index % 2 ? 128 : 64, DATA_NORMAL},
+                            {19, is_awq ? 24 : 21, odd_k, 1, 16, DATA_NORMAL}};
     const int i = (index / LENGTH(families) + family) % LENGTH(shapes); /* each with two of the families */
     if (vm)
         run_shape(vm, c, family, KERNEL_PRODUCT_STREAM, shapes[i], (uint32_t)(index + 100 * i));
@@ -449,11 +468,90 @@ TEST_CASE(TensorStream, ShortStripsOfTallTiles)
             continue;
         for (int64_t blocks = 1; blocks <= 3; blocks += 2)
             run_shape(vm, &cases[i], FAMILY, KERNEL_PRODUCT_STREAM,
-                      (shape){67, 40, blocks * multiple, 0, 128}, (uint32_t)(i + blocks));
+                      (shape){67, 40, blocks * multiple, 0, 128, DATA_NORMAL}, (uint32_t)(i + blocks));
         ran++;
     }
     CHECK_EQ_I64(ran, 2); /* Q4_K and IQ4_XS */
     ptxvm_destroy(vm);
+}
+
+/* ---- Trials ---- */
+
+/* Each text with many shapes, so that a mistake in any line of it shows (docs/mutation.md): tiles that are full and that are cut, K within a
+ * step, of whole strips and between, pointers that are not aligned, infinities and NaN. K is the next multiple that the format takes. */
+static const struct {
+    int rows; /* of the tile, plus so many; at least 1 */
+    int64_t n, k;
+    size_t shift;
+    data_kind kind;
+} trials[] = {
+    {0, 40, 608, 0, DATA_NORMAL},    {-1, 136, 96, 0, DATA_NORMAL},   {1, 24, 77, 1, DATA_NORMAL},
+    {-99, 72, 1100, 0, DATA_NORMAL}, {0, 8, 16, 0, DATA_SPECIAL},     {-3, 264, 64, 0, DATA_NORMAL},
+    {-5, 16, 1024, 0, DATA_HUGE},    {-2, 48, 136, 1, DATA_NORMAL},   {0, 128, 128, 0, DATA_NORMAL},
+    {-6, 8, 1, 0, DATA_NORMAL},      {-1, 88, 2060, 0, DATA_NORMAL},  {0, 56, 320, 3, DATA_NORMAL},
+    {-4, 21, 33, 0, DATA_NORMAL},    {-7, 1, 520, 2, DATA_NORMAL},    {-5, 23, 2500, 0, DATA_NORMAL},
+    {-2, 42, 1500, 0, DATA_NORMAL},  {-99, 21, 2060, 0, DATA_NORMAL}, {-99, 42, 4200, 0, DATA_NORMAL},
+    {-3, 13, 5000, 0, DATA_SPECIAL},
+};
+
+static int64_t trial_k(const kernel_spec *spec, const kernel_row *row, int i)
+{
+    const bool flat = spec->groups == QDNN_GROUPS_FLAT && spec->channels != 1;
+    const int64_t blocks = (int64_t)kernel_columns_multiple(row),
+                  groups = flat ? (int64_t)spec->group_size : 1;
+    const int64_t multiple = blocks > 1 ? blocks : groups < 1000 ? groups : 1;
+    return (trials[i].k + multiple - 1) / multiple * multiple;
+}
+
+/* By default few formats, and few shapes of each. */
+static int trial_count(void)
+{
+    return sample_is_full() ? case_count() : LENGTH(families);
+}
+
+static int trial_case(int index)
+{
+    return sample_is_full() ? index : index * (11 * LENGTH(families) + 1) % case_count();
+}
+
+static void trial_name(int index, char *text, size_t size)
+{
+    case_name(trial_case(index), text, size);
+}
+
+static void run_trials(int index, kernel_product product)
+{
+    static const uint64_t stream_rows[] = {8, 16, 32, 64, 128}, tile_rows[] = {16, 32, 64, 128};
+    const int at = trial_case(index), family = at % LENGTH(families);
+    const tensor_case *c = &cases[at / LENGTH(families)];
+    const kernel_row *row;
+    kernel_spec spec;
+    char error[256];
+    uint64_t rows = product == KERNEL_PRODUCT_STREAM ? stream_rows[at % 5] : tile_rows[at % 4];
+    REQUIRE(
+        spec_of(c, families[family].data, product, product == KERNEL_PRODUCT_STREAM ? 8 : 16, &spec, &row));
+    if (!kernel_is_emitted(row, &spec, error, sizeof error))
+        SKIP("%s", error);
+    rows = product == KERNEL_PRODUCT_STREAM ? kernel_stream_rows(row, rows) : kernel_tile_rows(row, rows);
+    ptxvm *vm = vm_for(at);
+    for (int i = sample_is_full() ? 0 : index % 5; i < LENGTH(trials) && vm; i += sample_is_full() ? 1 : 5) {
+        const int64_t m = (int64_t)rows + trials[i].rows;
+        const int64_t n = spec.layout == QDNN_LAYOUT_AWQ ? (trials[i].n + 7) / 8 * 8 : trials[i].n;
+        run_shape(vm, c, family, product,
+                  (shape){m > 0 ? m : 1, n, trial_k(&spec, row, i), trials[i].shift, rows, trials[i].kind},
+                  (uint32_t)(at + 100 * i));
+    }
+    ptxvm_destroy(vm);
+}
+
+TEST_EACH(TensorTile, Trials, trial_count, trial_name)
+{
+    run_trials(index, KERNEL_PRODUCT_TILE);
+}
+
+TEST_EACH(TensorStream, Trials, trial_count, trial_name)
+{
+    run_trials(index, KERNEL_PRODUCT_STREAM);
 }
 
 /* ---- Prepacking ---- */

@@ -1,4 +1,4 @@
-/* The counters of ptxvm. */
+/* Reading the counters of ptxvm. */
 #include "tools/counters.h"
 
 #include <stdio.h>
@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static char own[512]; /* our temporary file; empty where the user named one */
-static FILE *file;    /* opened at the first look: by then ptxvm has made it */
+static char own[512]; /* our temporary file; empty if the user named a file */
+static FILE *file;    /* opened at the first read: by then ptxvm has created it */
 
 void vm_counters_open(void)
 {
@@ -22,7 +22,7 @@ void vm_counters_open(void)
         own[0] = 0; /* nothing will be counted */
 }
 
-/* The number behind `"key": ` after `at`; moves at behind it. */
+/* The number after `"key": `, searching from `at`; moves `at` past it. */
 static unsigned long long number(const char **at, const char *key)
 {
     const char *found = strstr(*at, key);
@@ -40,14 +40,14 @@ static void add_traffic(const char **at, counts *out)
 
 bool vm_counters_read(counts *out)
 {
-    static char text[16384]; /* a launch takes about 2000 */
+    static char text[16384]; /* a launch writes about 2000 bytes */
     *out = (counts){0};
     const char *path = getenv("PTXVM_COUNTERS");
     if (!file && path)
         file = fopen(path, "r");
     if (!file)
         return false;
-    clearerr(file); /* it has grown since its end was met */
+    clearerr(file); /* it has grown since the end was reached */
     text[fread(text, 1, sizeof text - 1, file)] = 0;
     int launches = 0;
     for (const char *at = text; (at = strstr(at, "\"total\": {")); launches++) {

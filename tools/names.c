@@ -1,4 +1,4 @@
-/* Unknown names: which known one is nearest. */
+/* Finding the known name nearest to an unknown one. */
 #include "tools/tool.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* How many letters have to be inserted, deleted, changed or swapped with the next to make one name of the
+/* The number of letters to insert, delete, change or swap with the next one to turn one name into the
  * other. */
 static int distance(const char *a, const char *b)
 {
@@ -45,7 +45,7 @@ static int common_start(const char *a, const char *b)
 const char *tool_nearest(const char *name, tool_name_at name_at, const void *list)
 {
     const char *best = NULL;
-    int length = (int)strlen(name), best_distance = length / 4 + 2; /* further away is no likeness */
+    int length = (int)strlen(name), best_distance = length / 4 + 2; /* names farther apart are not similar */
     for (int i = 0; name_at(list, i); i++) {
         const char *candidate = name_at(list, i);
         if (strlen(candidate) > NAME_MAX_LENGTH)
@@ -57,7 +57,7 @@ const char *tool_nearest(const char *name, tool_name_at name_at, const void *lis
             best_distance = d;
         }
     }
-    for (int i = 0; !best && length > 2 && name_at(list, i); i++) /* a part of it, as of a mangled C++ name */
+    for (int i = 0; !best && length > 2 && name_at(list, i); i++) /* a part of a name, as of a mangled one */
         best = strstr(name_at(list, i), name) ? name_at(list, i) : NULL;
     return best;
 }

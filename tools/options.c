@@ -1,4 +1,4 @@
-/* The command line of a command, by its table of options. */
+/* Parsing the command line of a command by its table of options. */
 #include "tools/tool.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static int store(const tool_option *option, void *options, const char *value)
     return TOOL_OK;
 }
 
-/* One option; *used counts the arguments it took. */
+/* Parses one option; *used receives the number of arguments it took. */
 static int parse_one(const tool_command_line *line, void *options, int left, char **argv, int *used)
 {
     const char *equals = strncmp(argv[0], "--", 2) == 0 ? strchr(argv[0], '=') : NULL;

@@ -1,4 +1,4 @@
-/* Text that grows, messages, and files that appear whole or not at all. */
+/* Growing text, messages, and files that are written completely or not at all. */
 #include "tools/tool.h"
 
 #include <errno.h>
@@ -99,7 +99,7 @@ const char *tool_style_text(FILE *stream, tool_style style)
 
 static void message(const char *format, va_list args)
 {
-    fflush(stdout); /* what was printed before comes first, also where both go to one file */
+    fflush(stdout); /* earlier output comes first, even if both go to one file */
     fprintf(stderr, "%s%s:%s ", tool_style_text(stderr, TOOL_BAD), tool_program,
             tool_style_text(stderr, TOOL_USUAL));
     vfprintf(stderr, format, args);
@@ -140,7 +140,7 @@ static bool write_bytes(int file, const tool_text *text)
     return true;
 }
 
-/* Writes and closes; what fails first is named. */
+/* Writes and closes; reports the first failure. */
 static bool fill(const char *path, int flags, const tool_text *text)
 {
     int file = open(path, flags, 0666);
@@ -154,7 +154,7 @@ static bool fill(const char *path, int flags, const tool_text *text)
     return ok;
 }
 
-/* Through a temporary name beside it. */
+/* Writes to a temporary name in the same folder, then renames. */
 static bool replace(const char *path, const tool_text *text)
 {
     char temporary[4096];
@@ -177,10 +177,10 @@ int tool_write(const char *path, const tool_text *text)
         return tool_fail("out of memory");
     if (!path || strcmp(path, "-") == 0) {
         fwrite(text->data, 1, text->size, stdout);
-        return TOOL_OK; /* main looks at stdout in the end */
+        return TOOL_OK; /* tool_finish checks stdout at the end */
     }
     struct stat info;
-    bool special = stat(path, &info) == 0 && !S_ISREG(info.st_mode); /* /dev/null must stay what it is */
+    bool special = stat(path, &info) == 0 && !S_ISREG(info.st_mode); /* /dev/null must not be replaced */
     bool ok = special ? fill(path, O_WRONLY, text) : replace(path, text);
     return ok ? TOOL_OK : tool_fail("cannot write %s: %s", path, strerror(errno));
 }
@@ -223,7 +223,7 @@ int tool_make_directory(const char *path)
 
 int tool_finish(int status)
 {
-    /* A full disk or a closed pipe shows up here at the latest. */
+    /* A full disk or a closed pipe is noticed here at the latest. */
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == TOOL_OK)
         return tool_fail("cannot write to standard output");
     return status;

@@ -1,4 +1,4 @@
-/* What the commands (ptxgen, ptxvm) share: options, messages, unknown names, text and files. */
+/* Shared by the commands (ptxgen, ptxvm, qdnn): options, messages, unknown names, text and files. */
 #ifndef TOOLS_TOOL_H
 #define TOOLS_TOOL_H
 
@@ -9,14 +9,14 @@
 
 enum {
     TOOL_OK = 0,
-    TOOL_FAILED = 1, /* the work could not be done */
-    TOOL_USAGE = 2   /* what was asked for makes no sense */
+    TOOL_FAILED = 1, /* the work failed */
+    TOOL_USAGE = 2   /* the request is invalid */
 };
 
-/* The command's own name, which begins its messages; each command defines it. */
+/* The command's name, with which its messages begin; each command defines it. */
 extern const char tool_program[];
 
-/* ---- output.c: text that grows, files, messages ---- */
+/* ---- output.c: growing text, files, messages ---- */
 
 typedef struct tool_text {
     char *data;
@@ -26,37 +26,37 @@ typedef struct tool_text {
 
 void tool_printf(tool_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void tool_append(tool_text *text, const void *bytes, size_t count);
-/* "as JSON and C both write it": quotes, backslashes and control characters escaped. */
+/* Appends a string with quotes, backslashes and control characters escaped, as in both JSON and C. */
 void tool_quote(tool_text *text, const char *string);
 void tool_text_free(tool_text *text);
 
-/* How a piece of a message looks on a terminal. */
+/* The style of a piece of a message on a terminal. */
 typedef enum tool_style { TOOL_USUAL, TOOL_STRONG, TOOL_BAD, TOOL_GOOD } tool_style;
-/* What begins the style on that stream: nothing where it is no terminal, where NO_COLOR is set or TERM is dumb. */
+/* The escape sequence that begins the style on that stream; empty if it is not a terminal, NO_COLOR is set or
+ * TERM is dumb. */
 const char *tool_style_text(FILE *stream, tool_style style);
 
 /* Print one line on stderr and return the exit code. */
 int tool_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int tool_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The file appears whole or not at all. "-" or null is standard output. Returns an exit code. */
+/* Writes the file completely or not at all. "-" or null is standard output. Returns an exit code. */
 int tool_write(const char *path, const tool_text *text);
 /* Appends the whole file; "-" is standard input. Returns an exit code. */
 int tool_read(const char *path, tool_text *text);
 int tool_make_directory(const char *path);
 uint64_t tool_hash(const tool_text *text); /* FNV-1a, 64 bits */
-/* The exit code of the command, once standard output took all of it. */
+/* The exit code of the command, after checking that standard output was written. */
 int tool_finish(int status);
 
-/* ---- names.c: what may have been meant ---- */
+/* ---- names.c: suggestions for unknown names ---- */
 
-/* The index-th name of a list; null past its end. */
+/* The name with that index in a list; null past its end. */
 typedef const char *(*tool_name_at)(const void *list, int index);
 
-/* The name of the list that is nearest, or else one that contains it; null when none is near. */
+/* The nearest name of the list, or else one that contains it; null if none is similar. */
 const char *tool_nearest(const char *name, tool_name_at name_at, const void *list);
-/* Reports "unknown WHAT 'NAME'; did you mean 'X'?", or `otherwise` when nothing is near. Returns TOOL_USAGE.
- */
+/* Reports "unknown WHAT 'NAME'; did you mean 'X'?", or `otherwise` if none is similar. Returns TOOL_USAGE. */
 int tool_unknown(const char *what, const char *name, tool_name_at name_at, const void *list,
                  const char *otherwise);
 
@@ -65,25 +65,27 @@ int tool_unknown(const char *what, const char *name, tool_name_at name_at, const
 typedef struct tool_option {
     const char *name;
     bool takes_value;
-    /* Stores it in the command's own struct; value is null where it takes none. An exit code. */
+    /* Stores it in the command's own struct; value is null if the option takes none. Returns an exit code. */
     int (*parse)(void *options, const char *value);
-    size_t flag; /* where parse is null: the bool of that struct that the option sets, by its offset */
+    size_t flag; /* if parse is null: the offset of the bool in that struct that the option sets */
 } tool_option;
 
 typedef struct tool_command_line {
     const tool_option *table;
     int count;
-    /* What is no option: a name, a number (also a negative one), "-", and all after "--". An exit code. */
+    /* Called for arguments that are not options: a name, a number (also a negative one), "-", and all after
+     * "--". Returns an exit code. */
     int (*operand)(void *options, const char *argument);
 } tool_command_line;
 
-/* Goes through the arguments: "--sm 90" and "--sm=90" are the same. An exit code; what is wrong is on stderr.
- */
+/* Parses the arguments: "--sm 90" and "--sm=90" are equivalent. Returns an exit code; errors are reported on
+ * stderr. */
 int tool_parse_options(const tool_command_line *line, void *options, int argc, char **argv);
-/* The next part of a list with commas; false at its end. Parts too long for the buffer are cut, and so match
- * nothing. */
+/* The next part of a comma-separated list; false at its end. Parts too long for the buffer are truncated, and
+ * so match nothing. */
 bool tool_next_part(const char **list, char *part, size_t size);
-/* The same of a list that may be changed: the part, however long, ends where its comma was. Null at the end. */
+/* The same for a list that may be modified: the part, however long, is terminated where its comma was. Null
+ * at the end. */
 char *tool_cut_part(char **list);
 
 #endif

@@ -1,4 +1,4 @@
-/* Finding and using ptxas and nvJitLink at run time. The few functions of the library are declared here. */
+/* Finding and using ptxas and nvJitLink at run time. The few library functions are declared here. */
 #include "tools/toolkit.h"
 
 #include <dirent.h>
@@ -68,7 +68,7 @@ void toolkit_free(toolkit_result *result)
     *result = (toolkit_result){0};
 }
 
-/* Fails with a line of our own as the log. */
+/* Fails with a message of our own as the log. */
 static bool refuse(toolkit_result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool refuse(toolkit_result *result, const char *format, ...)
 {
@@ -121,10 +121,10 @@ bool toolkit_find_nvdisasm(char *path, size_t size)
     return n > 0 && (size_t)n < size && access(path, X_OK) == 0;
 }
 
-/* Runs a program to its end; what it prints goes to the file. Its exit code, or -1. */
+/* Runs a program to its end; its output goes to the file. Returns its exit code, or -1. */
 static int run_program(const char *const *argv, FILE *log)
 {
-    fflush(NULL); /* or the child could print our buffers again */
+    fflush(NULL); /* otherwise the child could print our buffers again */
     pid_t pid = fork();
     if (pid == 0) {
         if (dup2(fileno(log), STDOUT_FILENO) >= 0 && dup2(fileno(log), STDERR_FILENO) >= 0)
@@ -151,7 +151,7 @@ static bool run_ptxas(const char *const *argv, const char *cubin, toolkit_result
     return result->data != NULL;
 }
 
-/* option: one more for ptxas, or null. */
+/* option: one more option for ptxas, or null. */
 static bool assemble(const char *ptxas, const char *arch, const char *ptx_path, const char *option,
                      toolkit_result *result)
 {

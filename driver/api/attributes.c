@@ -1,4 +1,4 @@
-/* Setting and getting by the tables of attributes. */
+/* Setting and getting attributes by their tables. */
 #include "driver/api/attributes.h"
 
 #include <stdio.h>

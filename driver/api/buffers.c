@@ -1,8 +1,8 @@
-/* QDNN_CHECK_BUFFERS=1: every buffer of a call is looked up at the driver before anything is launched. A mistake that would
- * end the context, or silently spoil other data, is an error with a name instead. */
+/* QDNN_CHECK_BUFFERS=1: the driver is asked about every buffer of a call before anything is launched. A
+ * mistake that would end the context, or silently corrupt other data, is reported as an error instead. */
 #include "driver/api/plan.h"
 
-/* A buffer as the kernels see it. */
+/* A buffer as the kernels access it. */
 typedef struct span {
     int place;
     const char *name;
@@ -22,7 +22,7 @@ static int list_spans(const struct qdnnPlan *plan, const CUdeviceptr at[PLAN_PLA
     return n;
 }
 
-/* Codes by which the driver says that it has no such memory. */
+/* Codes by which the driver reports that it does not know the memory. */
 static bool is_unknown(CUresult result)
 {
     enum { INVALID_VALUE = 1, NOT_FOUND = 500 };

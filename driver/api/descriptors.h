@@ -1,4 +1,4 @@
-/* What descriptors hold. */
+/* The contents of descriptors. */
 #ifndef QDNN_DRIVER_DESCRIPTORS_H
 #define QDNN_DRIVER_DESCRIPTORS_H
 
@@ -29,24 +29,24 @@ struct qdnnTrainDescriptor {
     float decay;
 };
 
-/* How many elements there are: below 2^60. */
+/* The number of elements, below 2^60. */
 uint64_t tensor_elements(const struct qdnnTensorDescriptor *tensor);
 
-/* Whether the elements lie one behind the other, the last dimension fastest. */
+/* Whether the elements are contiguous, the last dimension fastest. */
 bool tensor_is_packed(const struct qdnnTensorDescriptor *tensor);
 
-/* Sets a whole descriptor, as the public call does. */
-qdnnStatus_t tensor_set(struct qdnnTensorDescriptor *tensor, qdnnDataType_t type, int rank, const int64_t *dims,
-                        const int64_t *strides);
+/* Sets a whole descriptor, like the public call. */
+qdnnStatus_t tensor_set(struct qdnnTensorDescriptor *tensor, qdnnDataType_t type, int rank,
+                        const int64_t *dims, const int64_t *strides);
 
-/* A descriptor at its defaults, and setting one value with all checks. */
+/* A descriptor with all defaults, and setting one value with all checks. */
 struct qdnnQuantDescriptor quant_presets(void);
 qdnnStatus_t quant_set(struct qdnnQuantDescriptor *quant, qdnnQuantAttribute_t attribute, int64_t value);
 
-/* A public format by its name. */
+/* Sets a public format. */
 qdnnStatus_t quant_set_weights(struct qdnnQuantDescriptor *quant, qdnnWeights_t weights, int64_t extent);
 
-/* The name of an attribute, and of a value of one whose values have names. */
+/* The name of an attribute, and of a value if its values have names. */
 const char *quant_attribute_name(qdnnQuantAttribute_t attribute);
 const char *quant_value_name(qdnnQuantAttribute_t attribute, int64_t value);
 

@@ -1,4 +1,4 @@
-/* qdnnEmitPtx: a kernel's text by name, SM and settings. */
+/* qdnnEmitPtx: the PTX of a kernel by name, SM and settings. */
 #include <qdnn/emit.h>
 
 #include <stdio.h>
@@ -48,8 +48,8 @@ qdnnStatus_t qdnnEmitPtx(const char *kernel, const char *sm, const char *const *
     kernel_spec spec;
     const kernel_row *row = kernel_open(kernel, &spec);
     if (!row)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
-                          "unknown kernel '%s'; ptxgen --list names them", kernel);
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "unknown kernel '%s'; ptxgen --list names them",
+                          kernel);
     const ptx_sm *target = ptx_sm_find(sm);
     if (!target)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,

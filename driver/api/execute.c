@@ -1,11 +1,11 @@
-/* qdnnExecute: pointers are checked, parameters put in place, kernels launched; nothing is allocated, locked
- * or looked up. */
+/* qdnnExecute: checks pointers, fills in the parameters and launches the kernels; nothing is allocated,
+ * locked or looked up. */
 #include <string.h>
 
 #include "driver/base/log.h"
 #include "driver/api/plan.h"
 
-/* By operand; a one-shot call has arguments for the first few. */
+/* Names for messages, by operand; the first few are also arguments of one-shot calls. */
 static const char *const place_names[PLAN_PLACES][2] = {
     [QDNN_OPERAND_X] = {"QDNN_OPERAND_X", "x"},
     [QDNN_OPERAND_Y] = {"QDNN_OPERAND_Y", "y"},
@@ -65,7 +65,7 @@ static qdnnStatus_t refuse_missing(const struct qdnnPlan *plan, int operand, pla
                       plan->info.operation);
 }
 
-/* Bits of the operands without a byte, which need not be there. */
+/* Bits of the operands with 0 bytes, which need not be bound. */
 static unsigned empty_operands(const struct qdnnPlan *plan)
 {
     unsigned empty = 0;
@@ -126,7 +126,7 @@ qdnnStatus_t plan_check_workspace(size_t needed, const void *workspace, size_t b
     return QDNN_STATUS_SUCCESS;
 }
 
-/* ---- Expert indices, where the plan checks them ---- */
+/* ---- Expert indices, if the plan checks them ---- */
 
 static qdnnStatus_t copy_indices(qdnnHandle_t handle, int32_t *to, CUdeviceptr from, size_t count)
 {
@@ -151,7 +151,7 @@ static qdnnStatus_t refuse_capture(qdnnHandle_t handle)
         "wait for the indices; fix: set it to 0 for plans that are captured");
 }
 
-/* A few at a time, so that nothing is allocated. */
+/* A few at a time into a buffer on the stack, so that nothing is allocated. */
 static qdnnStatus_t check_indices(const struct qdnnPlan *plan, CUdeviceptr index, uint64_t rows)
 {
     enum { AT_A_TIME = 1024 };
@@ -172,7 +172,7 @@ static qdnnStatus_t check_indices(const struct qdnnPlan *plan, CUdeviceptr index
 
 /* ---- Launches ---- */
 
-/* The blocks along y where they follow from the rows. */
+/* The blocks along y, if they depend on the rows. */
 static unsigned blocks_of_rows(const plan_launch *l, uint64_t rows)
 {
     uint64_t blocks = l->rows_per_block ? (rows - 1) / l->rows_per_block + 1 : l->grid[1];
@@ -189,8 +189,7 @@ static qdnnStatus_t launch(qdnnPlan_t plan, const plan_launch *l, const CUdevice
                     : p->kind == KERNEL_WORKSPACE ? at[PLAN_WORKSPACE] + p->value
                     : p->is_rows                  ? rows
                                                   : p->value;
-        params[i] =
-            &values[i]; /* a number of 4 bytes is the low half: the host is little-endian, as its GPU */
+        params[i] = &values[i]; /* a 4-byte parameter is the low half: host and GPU are little-endian */
     }
     CUresult result = plan->handle->context->device.api->cuLaunchKernel(
         l->module->function, l->grid[0], blocks_of_rows(l, rows), l->grid[2], l->block, 1, 1, l->shared,

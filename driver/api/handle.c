@@ -1,4 +1,4 @@
-/* Handles: creation, streams, and the way in and out of a call. */
+/* Handles: creation, streams, and what every call does first and last. */
 #include "driver/api/plan.h"
 
 #include <stdarg.h>
@@ -13,13 +13,15 @@
 /* "; the last was quant.int4.scale: is one of X, SCALE a pointer of the host, or too short? ..." */
 static void list_suspects(qdnnHandle_t handle, char *text, size_t size)
 {
-    size_t used = (size_t)snprintf(text, size, "; the last was %s: is one of its operands (", handle->last_operation);
+    size_t used =
+        (size_t)snprintf(text, size, "; the last was %s: is one of its operands (", handle->last_operation);
     const char *comma = "";
     for (unsigned left = handle->last_operands; left && used < size; left &= left - 1, comma = ", ")
         used += (size_t)snprintf(text + used, size - used, "%s%s", comma,
                                  plan_place_name(BY_BINDINGS, __builtin_ctz(left)) + strlen("QDNN_OPERAND_"));
     if (used < size)
-        snprintf(text + used, size - used, ") memory of the host, or too short? QDNN_CHECK_BUFFERS=1 finds it");
+        snprintf(text + used, size - used,
+                 ") memory of the host, or too short? QDNN_CHECK_BUFFERS=1 finds it");
 }
 
 qdnnStatus_t handle_failed(qdnnHandle_t handle, CUresult result, const char *call, const char *what, ...)
@@ -79,7 +81,7 @@ qdnnStatus_t handle_create(const cuda_device *device, qdnnHandle_t *handle)
     return QDNN_STATUS_SUCCESS;
 }
 
-/* A bundle of the environment is a wish: without it, kernels are emitted. */
+/* A bundle named in the environment is optional: without it, kernels are emitted. */
 static void open_bundle(qdnnHandle_t handle)
 {
     const char *directory = getenv("QDNN_BUNDLE_DIR");
@@ -117,7 +119,8 @@ qdnnStatus_t qdnnCreateOn(qdnnHandle_t *handle, const char *device)
     return create(handle, device);
 }
 
-/* Waits for all of the context's work: the handle may have used several streams, and some may be gone. */
+/* Waits for all work of the context: the handle may have used several streams, and some may no longer
+ * exist. */
 static void finish(qdnnHandle_t handle)
 {
     bool pushed;
@@ -137,8 +140,8 @@ qdnnStatus_t qdnnDestroy(qdnnHandle_t handle)
     CHECK_NOT_NULL(handle);
     if (handle->plans > 0 || handle->schedules > 0)
         return qdnn_error(QDNN_STATUS_BAD_PARAM,
-                          "the handle still has plans (%d) and schedules (%d); destroy them before it", handle->plans,
-                          handle->schedules);
+                          "the handle still has plans (%d) and schedules (%d); destroy them before it",
+                          handle->plans, handle->schedules);
     bool was_alive = !handle->lost;
     if (was_alive)
         finish(handle);
@@ -193,9 +196,11 @@ qdnnStatus_t qdnnGetDeviceInfo(qdnnHandle_t handle, qdnnDeviceInfo_t *info)
     CUresult result = device->api->cuDeviceGetAttribute(
         &multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device->device);
     if (!result)
-        result = device->api->cuDeviceGetAttribute(&clock_khz, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, device->device);
+        result = device->api->cuDeviceGetAttribute(&clock_khz, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE,
+                                                   device->device);
     if (!result)
-        result = device->api->cuDeviceGetAttribute(&bus_bits, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, device->device);
+        result = device->api->cuDeviceGetAttribute(&bus_bits, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH,
+                                                   device->device);
     if (!result)
         result = device->api->cuDeviceTotalMem(&bytes, device->device);
     if (result)

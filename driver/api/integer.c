@@ -1,4 +1,4 @@
-/* Descriptors of integer products, and what their plans share. */
+/* Descriptors of integer products, and the code that their plans share. */
 #include "driver/api/integer.h"
 
 #include "driver/api/attributes.h"
@@ -77,7 +77,7 @@ const char *integer_attribute_name(qdnnIntegerAttribute_t attribute)
     return rows[attribute].name;
 }
 
-/* ---- What plans share ---- */
+/* ---- Shared by plans ---- */
 
 qdnnStatus_t integer_refuse(const struct qdnnIntegerDescriptor *integer, qdnnIntegerAttribute_t attribute,
                             const char *operation)
@@ -97,7 +97,7 @@ qdnnStatus_t integer_check_size(const char *name, int64_t size)
                       (long long)size);
 }
 
-/* A zero point is a number of its tensor's type. */
+/* A zero point must be in the range of its tensor's type. */
 static qdnnStatus_t check_zero(const struct qdnnIntegerDescriptor *integer, qdnnIntegerAttribute_t attribute,
                                qdnnDataType_t type)
 {

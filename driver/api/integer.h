@@ -1,4 +1,4 @@
-/* What the plans of integer products share. */
+/* Shared by the plans of integer products. */
 #ifndef QDNN_DRIVER_INTEGER_H
 #define QDNN_DRIVER_INTEGER_H
 
@@ -13,16 +13,17 @@ struct qdnnIntegerDescriptor {
 
 const char *integer_attribute_name(qdnnIntegerAttribute_t attribute);
 
-/* How sums become codes: settings and numbers from a descriptor; checks the zero points against their types. */
+/* Sets how sums become codes, from a descriptor; checks that the zero points are in the range of their
+ * types. */
 qdnnStatus_t integer_set_codes(const struct qdnnIntegerDescriptor *integer, qdnnDataType_t x,
                                qdnnDataType_t y, request *out);
-/* Refuses a value that is not at its default, with the operation that does not have it. */
+/* Rejects an attribute that is not at its default, for an operation that does not support it. */
 qdnnStatus_t integer_refuse(const struct qdnnIntegerDescriptor *integer, qdnnIntegerAttribute_t attribute,
                             const char *operation);
-/* Refuses sizes of 2^31 and more. */
+/* Rejects sizes of 2^31 and more. */
 qdnnStatus_t integer_check_size(const char *name, int64_t size);
 
-/* Completes the request and makes the plan; one of a product can be executed with fewer rows. */
+/* Completes the request and creates the plan; that of a product can be executed with fewer rows. */
 qdnnStatus_t integer_plan(qdnnHandle_t handle, request *r, bool is_product, qdnnPlan_t *plan);
 
 #endif

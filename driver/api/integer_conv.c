@@ -3,7 +3,7 @@
 
 #include "driver/base/check.h"
 
-/* The dimensions of a tensor in the order N, C, H, W, whatever theirs is. */
+/* The dimensions of a tensor in the order N, C, H, W, whichever order it has. */
 static void dims_of(const struct qdnnTensorDescriptor *t, bool nhwc, uint64_t dims[4])
 {
     static const int orders[2][4] = {{0, 1, 2, 3}, {0, 3, 1, 2}};
@@ -33,7 +33,7 @@ static qdnnStatus_t check_types(const struct qdnnTensorDescriptor *x, const stru
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Channels and groups; the window of w. */
+/* Sets channels and groups, and the window of w. */
 static qdnnStatus_t set_channels(const struct qdnnIntegerDescriptor *integer, const uint64_t x[4],
                                  const uint64_t w[4], request *out)
 {
@@ -62,7 +62,7 @@ static qdnnStatus_t set_channels(const struct qdnnIntegerDescriptor *integer, co
     return QDNN_STATUS_SUCCESS;
 }
 
-/* One direction: 0 is the height, 1 the width. */
+/* Sets one direction: 0 is the height, 1 the width. */
 static qdnnStatus_t set_direction(const struct qdnnIntegerDescriptor *integer, int i, uint64_t size,
                                   uint64_t window, uint64_t result, kernel_conv *conv)
 {

@@ -1,4 +1,4 @@
-/* Plans of integer products: the types of x, w and y say which kernel. */
+/* Plans of integer products: the types of x, w and y select the kernel. */
 #include "driver/api/integer.h"
 
 #include "driver/base/check.h"
@@ -10,7 +10,7 @@ static int64_t columns_of(const struct qdnnTensorDescriptor *t)
     return t->dims[t->rank - 1];
 }
 
-/* [..., last] as rows of the last dimension. */
+/* The rows of [..., columns]. */
 static int64_t rows_of(const struct qdnnTensorDescriptor *t)
 {
     int64_t count = 1;
@@ -58,7 +58,7 @@ static bool is_float(qdnnDataType_t type)
     return type == QDNN_DATA_F32 || type == QDNN_DATA_F16 || type == QDNN_DATA_BF16;
 }
 
-/* Codes to which x is quantized where it is none. */
+/* The type of the codes of x: its own, or the one it is quantized to. */
 static qdnnDataType_t codes_of(const struct qdnnTensorDescriptor *x)
 {
     return is_float(x->type) ? QDNN_DATA_I8 : x->type;
@@ -97,7 +97,7 @@ static qdnnStatus_t set_scaled(const struct qdnnIntegerDescriptor *integer, qdnn
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Values that the chosen operation does not have must be at their defaults. */
+/* Attributes that the chosen operation does not support must be at their defaults. */
 static qdnnStatus_t check_values(const struct qdnnIntegerDescriptor *integer, const request *r,
                                  const char *kernel)
 {
@@ -213,7 +213,7 @@ qdnnStatus_t qdnnCreateIntegerDotPlan(qdnnHandle_t handle, qdnnTensorDescriptor_
     return integer_plan(handle, &r, false, plan);
 }
 
-/* ---- The largest ---- */
+/* ---- The k largest scores ---- */
 
 enum { TOP_MAX = 64 };
 

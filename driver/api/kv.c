@@ -1,5 +1,5 @@
-/* Caches of keys and values: dynamic quantization with a scale for each head of each token, into the tokens' own order or into the
- * slots of a cache. */
+/* KV caches: dynamic quantization of keys or values with one scale per head and token, either in the order of
+ * the tokens or into the slots of a cache. */
 #include "driver/api/request.h"
 
 #include "driver/api/plan.h"
@@ -21,7 +21,7 @@ static qdnnStatus_t token_of(const char *name, const struct qdnnTensorDescriptor
     return QDNN_STATUS_SUCCESS;
 }
 
-/* The tensor as it would be without gaps. */
+/* The same shape without gaps. */
 static struct qdnnTensorDescriptor packed_form(const struct qdnnTensorDescriptor *tensor)
 {
     struct qdnnTensorDescriptor t = *tensor;
@@ -36,7 +36,7 @@ static int64_t stride_from_last(const struct qdnnTensorDescriptor *tensor, int i
     return tensor->rank >= i ? tensor->strides[tensor->rank - i] : 0;
 }
 
-/* Tokens of x may lie apart: a slice of a wider matrix. */
+/* Tokens of x need not be contiguous: x may be a slice of a wider matrix. */
 static qdnnStatus_t token_stride_of(const struct qdnnTensorDescriptor *x, uint64_t *stride)
 {
     const int64_t head = x->dims[x->rank - 1], token = head * x->dims[x->rank - 2];
@@ -53,7 +53,7 @@ static qdnnStatus_t token_stride_of(const struct qdnnTensorDescriptor *x, uint64
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Pages, slots and heads may lie in any order and apart. */
+/* Pages, slots and heads may have any order and gaps between them. */
 static qdnnStatus_t cache_strides_of(const struct qdnnTensorDescriptor *cache, kernel_cache *out)
 {
     const int64_t head = cache->dims[cache->rank - 1], *strides = cache->strides;
@@ -75,13 +75,13 @@ static qdnnStatus_t cache_strides_of(const struct qdnnTensorDescriptor *cache, k
     return QDNN_STATUS_SUCCESS;
 }
 
-/* The same of one without gaps. */
+/* The strides of a cache without gaps. */
 static kernel_cache packed_cache(uint64_t token, int64_t head)
 {
     return (kernel_cache){.page_slots = 1, .page_stride = token, .head_stride = (uint64_t)head};
 }
 
-/* A scale for each head and token is a group of the head size. */
+/* One scale per head and token means groups of the head size. */
 static qdnnStatus_t check_groups(const struct qdnnTensorDescriptor *x,
                                  const struct qdnnQuantDescriptor *quant)
 {
@@ -107,7 +107,7 @@ static qdnnStatus_t check_cache(const struct qdnnTensorDescriptor *x,
     return QDNN_STATUS_SUCCESS;
 }
 
-/* What is asked for where x or the cache has gaps. */
+/* Adds the strides to the request if x or the cache has gaps. */
 static qdnnStatus_t add_strides(const struct qdnnTensorDescriptor *x,
                                 const struct qdnnTensorDescriptor *cache, request *out)
 {

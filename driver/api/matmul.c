@@ -94,7 +94,7 @@ qdnnStatus_t qdnnDestroyMatmulDescriptor(qdnnMatmulDescriptor_t matmul)
 
 /* ---- Shapes ---- */
 
-/* [..., last] as rows of the last dimension. */
+/* The rows of [..., columns]. */
 static int64_t rows_of(const struct qdnnTensorDescriptor *t)
 {
     int64_t count = 1;
@@ -103,13 +103,13 @@ static int64_t rows_of(const struct qdnnTensorDescriptor *t)
     return count;
 }
 
-/* Elements of a row lie one behind the other; rows may lie apart, all by as much. */
+/* The elements of a row are contiguous; rows may have gaps between them, all of the same size. */
 static qdnnStatus_t find_stride(const char *name, const struct qdnnTensorDescriptor *t, int64_t *stride)
 {
     const int last = t->rank - 1;
     bool even = t->dims[last] <= 1 || t->strides[last] == 1;
     *stride = t->dims[last];
-    int64_t next = -1; /* what the stride of the dimension before has to be */
+    int64_t next = -1; /* the stride that the previous dimension must have */
     for (int i = last - 1; i >= 0; i--) {
         if (t->dims[i] <= 1)
             continue;
@@ -162,7 +162,7 @@ static qdnnStatus_t find_matrix(matmul_call *c)
                           (long long)w->dims[0], (long long)experts);
     CHECK_STATUS(request_check_packed(w));
     c->shape.experts = experts;
-    /* beside x in FP8, FP8 stands for the codes; requests have a plain type there */
+    /* next to x in FP8, FP8 means the type of the codes; a request has a floating-point type there */
     const qdnnDataType_t type = matmul_x_fp8(c) && matmul_type_is_fp8(w->type) ? QDNN_DATA_F16 : w->type;
     return tensor_set(&c->matrix, type, 2, w->dims + rank - 2, NULL);
 }
@@ -216,7 +216,7 @@ static const matmul_way *way_of(qdnnHandle_t handle, const matmul_call *c)
     case QDNN_MATMUL_TENSOR:
         return &matmul_tensor;
     case QDNN_MATMUL_AUTO:
-        if (value[QDNN_MATMUL_PREPACKED]) /* nothing else reads such weights */
+        if (value[QDNN_MATMUL_PREPACKED]) /* no other kernel reads prepacked weights */
             return &matmul_tensor;
         if (value[QDNN_MATMUL_FAMILY_BITS] && matmul_tensor_suits(handle, c))
             return &matmul_tensor;

@@ -1,4 +1,4 @@
-/* Products: what a call asks for, and the ways to compute it, each a file. */
+/* Products: what a call asks for, and the ways to compute it, one file each. */
 #ifndef QDNN_DRIVER_MATMUL_H
 #define QDNN_DRIVER_MATMUL_H
 
@@ -6,43 +6,44 @@
 
 typedef struct matmul_shape {
     int64_t m, n, k;            /* n is that of y */
-    int64_t outputs;            /* of the weights: n, or 2n of gated pairs */
-    int64_t x_stride, y_stride; /* elements from a row to the next */
+    int64_t outputs;            /* rows of the weights: n, or 2n for gated pairs */
+    int64_t x_stride, y_stride; /* elements from one row to the next */
     int64_t experts;            /* 0: the product is not grouped */
 } matmul_shape;
 
-/* The arguments of a call, checked for themselves and against each other. */
+/* The arguments of a call, checked individually and against each other. */
 typedef struct matmul_call {
     const struct qdnnMatmulDescriptor *matmul;
-    const struct qdnnTensorDescriptor *x, *w, *y; /* w: as the caller has it */
+    const struct qdnnTensorDescriptor *x, *w, *y; /* w: as passed by the caller */
     struct qdnnTensorDescriptor matrix; /* the weights of one expert, or all of them: two dimensions */
     const struct qdnnQuantDescriptor *quant;
     matmul_shape shape;
 } matmul_call;
 
-/* Checks what the way cannot do and makes its requests, which needs no device; then fills a plan. */
+/* A way to compute a product. It first checks for what it does not support and makes its requests, which
+ * needs no device; then it fills a plan. */
 typedef struct matmul_way {
-    const char *choice; /* for the plan's info: what is promised; filling a plan may say more */
+    const char *choice; /* for the plan's info: what is promised; filling a plan may add to it */
     qdnnStatus_t (*prepare)(const matmul_call *call, request *out);
     qdnnStatus_t (*fill)(qdnnPlan_t plan, const matmul_call *call, const request *r);
 } matmul_way;
 extern const matmul_way matmul_cublas, matmul_exact, matmul_tensor;
 
-/* matmul_tensor.c: whether the handle's SM and the call are such that tensor cores are the better choice. */
+/* matmul_tensor.c: whether tensor cores are the better choice for this call on the handle's SM. */
 bool matmul_tensor_suits(qdnnHandle_t handle, const matmul_call *call);
 
-/* Whether flat groups are such that codes can be prepacked. */
+/* Whether flat groups allow the codes to be prepacked. */
 qdnnStatus_t matmul_check_flat(const kernel_row *row, const kernel_spec *spec, int64_t k);
 
-/* matmul_exact.c: the parts of ways that are kernels of ours. `choose` sets which. */
+/* matmul_exact.c: shared by the ways that use our own kernels. `choose` selects the kernel. */
 typedef void matmul_choice(const matmul_call *call, const kernel_row *row, kernel_spec *spec);
 qdnnStatus_t matmul_prepare(const matmul_call *call, matmul_choice *choose, request *out);
 qdnnStatus_t matmul_fill(qdnnPlan_t plan, const matmul_call *call, const request *r);
 
-/* matmul.c: the type of FP8 that x is, or is quantized to; 0: neither. */
+/* matmul.c: the FP8 type that x has or is quantized to; 0: neither. */
 qdnnDataType_t matmul_x_fp8(const matmul_call *call);
 bool matmul_type_is_fp8(qdnnDataType_t type);
-/* Checks shapes and makes the plan of a call whose arguments are there. */
+/* Checks the shapes and creates the plan, once all arguments are known to be present. */
 qdnnStatus_t matmul_create_plan(qdnnHandle_t handle, matmul_call *call, qdnnPlan_t *plan);
 
 #endif

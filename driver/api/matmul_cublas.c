@@ -1,4 +1,4 @@
-/* Products by cuBLAS on weights that are dequantized into the workspace. */
+/* Products by cuBLAS, with weights dequantized into the workspace. */
 #include <limits.h>
 #include <stdlib.h>
 
@@ -10,8 +10,8 @@ static cudaDataType cublas_type(qdnnDataType_t type)
     return type == QDNN_DATA_F16 ? CUDA_R_16F : type == QDNN_DATA_BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-/* cuBLAS launches kernels of its own on a GPU. A library that QDNN_CUBLAS names is the user's word that it
- * can work with what the handle is on. */
+/* cuBLAS launches its own kernels, which need a GPU. If the user names a library in QDNN_CUBLAS, we trust
+ * that it works with the handle's device. */
 static qdnnStatus_t check_device(qdnnHandle_t handle)
 {
     const char *named = getenv("QDNN_CUBLAS");
@@ -45,7 +45,7 @@ void handle_close_cublas(qdnnHandle_t handle)
     context_leave(handle->context, pushed);
 }
 
-enum { SCRATCH_ALIGN = 256 }; /* cublasSetWorkspace refuses less; the caller's workspace may have less */
+enum { SCRATCH_ALIGN = 256 }; /* required by cublasSetWorkspace; the caller's may be less aligned */
 
 static void *scratch_of(const plan_gemm *g, CUdeviceptr workspace)
 {
@@ -63,7 +63,8 @@ qdnnStatus_t plan_run_gemm(qdnnPlan_t plan, const plan_gemm *g, const CUdevicept
     cublasStatus_t code = g->api->cublasSetStream(cublas, plan->handle->stream);
     if (code)
         return cublas_failed(code, "cublasSetStream");
-    /* after the stream, which resets it; ours, so that nothing is allocated under capture */
+    /* after setting the stream, which resets it; our own workspace, so that nothing is allocated during
+     * capture */
     code = g->api->cublasSetWorkspace(cublas, scratch_of(g, at[PLAN_WORKSPACE]), g->scratch_bytes);
     if (code)
         return cublas_failed(code, "cublasSetWorkspace");
@@ -97,7 +98,7 @@ static void set_gemm(qdnnPlan_t plan, const cublas_api *api, const matmul_shape 
     plan->workspace_bytes = weights_bytes + SCRATCH_ALIGN - 1 + gemm.scratch_bytes;
 }
 
-/* What cuBLAS does not take is refused before anything is loaded. */
+/* Unsupported types are rejected before anything is loaded. */
 static qdnnStatus_t check_cublas_type(qdnnDataType_t type)
 {
     if (type != QDNN_DATA_F64)
@@ -112,7 +113,7 @@ static void need_matrix(qdnnPlan_t plan, qdnnOperand_t operand, qdnnDataType_t t
     plan_needs(plan, operand, bytes, (uint64_t)rows * (uint64_t)columns * bytes);
 }
 
-/* ---- What it does not do ---- */
+/* ---- What is not supported ---- */
 
 static qdnnStatus_t check_size(const char *name, int64_t size)
 {
@@ -145,7 +146,7 @@ static qdnnStatus_t check_types(const matmul_call *c)
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Only the bare product is cuBLAS's. */
+/* cuBLAS computes only the bare product. */
 static qdnnStatus_t check_bare(const struct qdnnMatmulDescriptor *matmul)
 {
     static const struct {
@@ -169,7 +170,7 @@ static qdnnStatus_t check_bare(const struct qdnnMatmulDescriptor *matmul)
     return QDNN_STATUS_SUCCESS;
 }
 
-/* The request is that for the weights. */
+/* The request is for dequantizing the weights. */
 static qdnnStatus_t prepare(const matmul_call *c, request *out)
 {
     CHECK_STATUS(request_make(KERNEL_DEQUANTIZE, &c->matrix, c->quant, out));
@@ -179,7 +180,7 @@ static qdnnStatus_t prepare(const matmul_call *c, request *out)
     return check_cublas_type(out->spec.data);
 }
 
-/* The weights are dequantized into the workspace, where the product finds them. */
+/* The weights are dequantized into the workspace, from which the product reads them. */
 static qdnnStatus_t fill(qdnnPlan_t plan, const matmul_call *c, const request *weights)
 {
     const matmul_shape *s = &c->shape;

@@ -1,9 +1,9 @@
-/* Products by the exact contract: which kernel, and its launches. */
+/* Products by the exact contract: choosing the kernel, and its launches. */
 #include "driver/api/matmul.h"
 
 #include <limits.h>
 
-/* What the descriptor says, in the kernels' terms. */
+/* Translates the descriptor into settings of kernels. */
 static void set_choices(const matmul_call *c, kernel_spec *spec)
 {
     const int64_t *value = c->matmul->values;
@@ -21,7 +21,7 @@ static void set_choices(const matmul_call *c, kernel_spec *spec)
     spec->x_fp8 = (int)matmul_x_fp8(c);
     spec->x_scale = value[QDNN_MATMUL_X_SCALE] || value[QDNN_MATMUL_QUANTIZE_X];
     if (spec->x_fp8)
-        spec->data = QDNN_DATA_F16; /* what the tiles of most SMs are made of */
+        spec->data = QDNN_DATA_F16; /* the type in the tiles on most SMs */
 }
 
 static kernel_problem problem_of(const matmul_call *c)
@@ -65,7 +65,7 @@ static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_sp
     kernel_product_choose(row, &problem, spec);
 }
 
-/* What is between x A and B, and A and B themselves. */
+/* Checks that the intermediate x A, and A and B themselves, are not too large. */
 static qdnnStatus_t check_lora(const matmul_call *c)
 {
     const int64_t rank = c->matmul->values[QDNN_MATMUL_LORA_RANK], most = INT64_C(1) << 58;
@@ -81,7 +81,7 @@ static qdnnStatus_t check_lora(const matmul_call *c)
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Blocks lie along K. */
+/* Blocks must run along K. */
 static qdnnStatus_t check_blocks(const matmul_call *c, const request *r)
 {
     if (kernel_columns_multiple(r->row) == 1 || c->matmul->values[QDNN_MATMUL_TRANSPOSE_W])

@@ -1,10 +1,10 @@
-/* Products by tensor cores: the same bits on SMs of a family. */
+/* Products on tensor cores: the same bits on all SMs of a family. */
 #include "driver/api/matmul.h"
 
 #include <limits.h>
 
-/* What a plan's info says: on which SMs the bits are the same, and how sure the model of them is that host_ref and ptxvm
- * have; of x in f16 or bf16, and of FP8. Every target has a row. */
+/* For a plan's info: on which SMs the bits are the same, and how well the tensor core model of host_ref and
+ * ptxvm is confirmed; for x in f16 or bf16, and for FP8. Every target has a row. */
 static const struct {
     int sm;
     const char *halves, *fp8;
@@ -66,7 +66,7 @@ static qdnnStatus_t check_quantized(const matmul_call *c)
     return request_check_packed(c->x);
 }
 
-/* FP8 with FP8. Which weights it takes, the kernel says. */
+/* FP8 with FP8. The kernel decides which weights it supports. */
 static qdnnStatus_t check_fp8(const matmul_call *c)
 {
     const int64_t *value = c->matmul->values;
@@ -103,10 +103,10 @@ static qdnnStatus_t check_device(const context *c, qdnnDataType_t x)
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Flat groups that go on from one column of y to the next change in the middle of a step. */
+/* Flat groups that continue from one column of y to the next would change in the middle of a step. */
 qdnnStatus_t matmul_check_flat(const kernel_row *row, const kernel_spec *spec, int64_t k)
 {
-    if (kernel_columns_multiple(row) > 1) /* blocks, which have no groups beside them */
+    if (kernel_columns_multiple(row) > 1) /* blocks contain their scales, so there are no groups */
         return QDNN_STATUS_SUCCESS;
     if (spec->groups != QDNN_GROUPS_FLAT || spec->channels == 1 || (uint64_t)k % spec->group_size == 0)
         return QDNN_STATUS_SUCCESS;
@@ -150,10 +150,10 @@ static qdnnStatus_t fill(qdnnPlan_t plan, const matmul_call *c, const request *r
     return matmul_fill(plan, c, r);
 }
 
-/* A few rows are as fast by the exact contract: there memory is what is waited for. */
+/* With few rows the exact kernels are as fast: memory is the bottleneck. */
 enum { ROWS_EXACT = 4 };
 
-/* x in FP8 is for tensor cores alone. */
+/* x in FP8 is supported only on tensor cores. */
 bool matmul_tensor_suits(qdnnHandle_t handle, const matmul_call *c)
 {
     const qdnnDataType_t x = c->x->type;

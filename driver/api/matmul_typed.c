@@ -1,4 +1,4 @@
-/* The typed call: a product whose weights are described by a quantized type. Errors end with what to change. */
+/* The typed call: a product whose weights are described by a quantized type. Its errors end with a remedy. */
 #include "driver/api/matmul.h"
 
 static const char *granularity_name(qdnnGranularity_t granularity)
@@ -60,7 +60,7 @@ static qdnnStatus_t check_size(const char *name, int64_t size)
                       "%s is %lld; fix: use weights with at least one row and column", name, (long long)size);
 }
 
-/* [K, N], or a stack of them. */
+/* The shape [K, N], or a stack of them. */
 static qdnnStatus_t set_weights(const struct qdnnMatmulDescriptor *matmul, int64_t k, int64_t n,
                                 struct qdnnTensorDescriptor *w)
 {
@@ -75,7 +75,7 @@ static qdnnStatus_t set_weights(const struct qdnnMatmulDescriptor *matmul, int64
     return tensor_set(w, QDNN_DATA_F32, experts ? 3 : 2, experts ? dims : dims + 1, NULL);
 }
 
-/* The format that a checked type stands for. */
+/* The format that a valid type selects. */
 static qdnnStatus_t set_quant(const qdnnQuantizedType_t *type, struct qdnnQuantDescriptor *quant)
 {
     return type->scale == QDNN_GRANULARITY_NONE

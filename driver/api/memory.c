@@ -1,4 +1,4 @@
-/* Device memory for users of the handle alone. */
+/* Device memory for programs that do not use CUDA themselves. */
 #include "driver/api/handle.h"
 
 #define API(handle) ((handle)->context->device.api)
@@ -41,7 +41,7 @@ qdnnStatus_t qdnnFree(qdnnHandle_t handle, void *pointer)
     return result ? handle_failed(handle, result, "cuMemFree", "pointer %p", pointer) : QDNN_STATUS_SUCCESS;
 }
 
-/* The ways to move bytes, each put on the handle's stream. */
+/* The ways to copy bytes, each queued on the handle's stream. */
 static CUresult to_device(qdnnHandle_t handle, void *to, const void *from, size_t bytes)
 {
     return API(handle)->cuMemcpyHtoDAsync(address(to), from, bytes, handle->stream);
@@ -60,7 +60,7 @@ static CUresult on_device(qdnnHandle_t handle, void *to, const void *from, size_
 typedef struct way {
     CUresult (*copy)(qdnnHandle_t handle, void *to, const void *from, size_t bytes);
     const char *call, *what;
-    bool waits; /* for the host's side of it */
+    bool waits; /* for the copy to finish, since the host is involved */
 } way;
 
 static qdnnStatus_t copy(qdnnHandle_t handle, const way *by, void *to, const void *from, size_t bytes)

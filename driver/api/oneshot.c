@@ -1,4 +1,4 @@
-/* One-shot calls: a plan that the handle keeps, and an execute. */
+/* One-shot calls: a plan that the handle caches, and an execute. */
 #include <string.h>
 
 #include "driver/base/alloc.h"
@@ -6,7 +6,7 @@
 
 enum { KEPT_MAX = 64 };
 
-/* A plan is determined by these. */
+/* A cached plan and its key. */
 struct kept {
     kernel_operation operation;
     struct qdnnTensorDescriptor tensor;
@@ -25,7 +25,7 @@ static bool is_for(const struct kept *k, kernel_operation operation,
            memcmp(&k->quant.floor, &quant->floor, sizeof quant->floor) == 0;
 }
 
-/* Where the pointer to a kept plan is: that of the last one if it is not there. */
+/* The pointer to a cached plan; if there is none, the pointer to the last one. */
 static struct kept **find(qdnnHandle_t handle, kernel_operation operation,
                           const struct qdnnTensorDescriptor *tensor, const struct qdnnQuantDescriptor *quant,
                           bool *found)
@@ -81,7 +81,8 @@ static qdnnStatus_t keep(qdnnHandle_t handle, kernel_operation operation, qdnnTe
     return QDNN_STATUS_SUCCESS;
 }
 
-/* The plan ends up first in the handle's list; of too many the one that was used longest ago goes. */
+/* Moves or adds the plan to the front of the handle's list; if there are too many, the least recently used
+ * one is dropped. */
 static qdnnStatus_t plan_for(qdnnHandle_t handle, kernel_operation operation, qdnnTensorDescriptor_t tensor,
                              qdnnQuantDescriptor_t quant)
 {
@@ -102,14 +103,14 @@ static CUresult free_workspace(qdnnHandle_t handle)
 {
     CUresult result = handle->workspace ? handle->context->device.api->cuMemFree(handle->workspace) : 0;
     if (result)
-        return result; /* it is still there, for the next call to try */
+        return result; /* it still exists; the next call tries again */
     handle->workspace = 0;
     handle->workspace_bytes = 0;
     return 0;
 }
 
-/* Enough workspace for the stream. Work of another stream may still be using the old one: cuMemFree waits for
- * it. */
+/* Makes sure that the workspace is large enough and may be used on the stream. Work on another stream may
+ * still be using the old one: cuMemFree waits for it. */
 static qdnnStatus_t need_workspace(qdnnHandle_t handle, size_t bytes)
 {
     if (bytes == 0 || (bytes <= handle->workspace_bytes && handle->workspace_stream == handle->stream))
@@ -139,7 +140,7 @@ void handle_forget(qdnnHandle_t handle)
         drop(handle, &handle->kept);
     if (handle->workspace && !context_enter(handle->context, &pushed)) {
         if (free_workspace(handle))
-            free_workspace(handle); /* a driver may have told an older error instead of doing it */
+            free_workspace(handle); /* a driver may have reported an earlier error instead of freeing */
         context_leave(handle->context, pushed);
     }
 }
@@ -159,7 +160,7 @@ static qdnnStatus_t run(qdnnHandle_t handle, kernel_operation operation, const c
     qdnnPlan_t plan = handle->kept->plan;
     qdnnBinding_t bound[ARGUMENTS_MAX];
     int n = 0;
-    for (int i = 0; i < count; i++) /* what neither the caller nor the plan has is none of the call's */
+    for (int i = 0; i < count; i++) /* null pointers for operands that the plan lacks are skipped */
         if (bindings[i].pointer || plan->operands >> bindings[i].operand & 1)
             bound[n++] = bindings[i];
     CHECK_STATUS(need_workspace(handle, plan->workspace_bytes));

@@ -1,4 +1,4 @@
-/* Operations by their stable names, for tools. */
+/* Operations by stable name, for tools. */
 #include <string.h>
 
 #include <qdnn/plan.h>
@@ -16,7 +16,7 @@ const char *qdnnGetOperationName(int index)
     return alias ? alias->name : NULL;
 }
 
-/* An operation's own row, or that behind an alias; a kernel's name is none. */
+/* The row of an operation, or the row behind an alias; the name of a kernel is not accepted. */
 static qdnnStatus_t find(const char *operation, const kernel_row **row, const kernel_alias **alias)
 {
     *alias = kernel_find_alias(operation);

@@ -1,4 +1,4 @@
-/* Making plans: from a request to launches. */
+/* Creating plans: from a request to launches. */
 #include "driver/api/plan.h"
 
 #include <stdio.h>
@@ -72,7 +72,7 @@ qdnnStatus_t plan_is_captured(qdnnHandle_t handle, bool *captured)
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Loading a kernel would spoil a capture, and some drivers let it: so it is refused before they are asked. */
+/* Loading a kernel would invalidate a capture, and some drivers allow it, so we reject it first. */
 static qdnnStatus_t check_capture(qdnnHandle_t handle)
 {
     bool captured = false;
@@ -152,7 +152,7 @@ qdnnStatus_t plan_create(qdnnHandle_t handle, const request *r, qdnnPlan_t *plan
     return status;
 }
 
-/* The tensor's name is that of the argument. */
+/* `name` is that of the tensor argument. */
 static qdnnStatus_t create(qdnnHandle_t handle, kernel_operation operation, const char *name,
                            qdnnTensorDescriptor_t tensor, qdnnQuantDescriptor_t quant, qdnnPlan_t *plan)
 {
@@ -194,7 +194,8 @@ qdnnStatus_t qdnnCreateDequantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_
 }
 
 qdnnStatus_t qdnnCreateDequantizeRowsPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t table,
-                                          qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t y, qdnnPlan_t *plan)
+                                          qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t y,
+                                          qdnnPlan_t *plan)
 {
     CALL_BEGIN_WITH(handle, table, quant, y, plan);
     CHECK_NOT_NULL(handle);
@@ -207,8 +208,9 @@ qdnnStatus_t qdnnCreateDequantizeRowsPlan(qdnnHandle_t handle, qdnnTensorDescrip
     return plan_create(handle, &r, plan);
 }
 
-qdnnStatus_t qdnnCreateRepackPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t tensor, qdnnQuantDescriptor_t quantFrom,
-                                  qdnnQuantDescriptor_t quantTo, qdnnPlan_t *plan)
+qdnnStatus_t qdnnCreateRepackPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t tensor,
+                                  qdnnQuantDescriptor_t quantFrom, qdnnQuantDescriptor_t quantTo,
+                                  qdnnPlan_t *plan)
 {
     CALL_BEGIN_WITH(handle, tensor, quantFrom, quantTo, plan);
     CHECK_NOT_NULL(handle);
@@ -227,7 +229,7 @@ qdnnStatus_t qdnnDestroyPlan(qdnnPlan_t plan)
     if (!plan)
         return QDNN_STATUS_SUCCESS;
     CHECK_NOT_NULL(plan);
-    object_retire(plan); /* a schedule may keep it for itself */
+    object_retire(plan); /* a schedule may still hold a reference */
     plan_release(plan);
     return QDNN_STATUS_SUCCESS;
 }

@@ -1,4 +1,4 @@
-/* What a plan holds: launches that only wait for their pointers. */
+/* The contents of a plan: launches that are complete except for their pointers. */
 #ifndef QDNN_DRIVER_PLAN_H
 #define QDNN_DRIVER_PLAN_H
 
@@ -9,27 +9,28 @@
 
 enum {
     PLAN_STEPS_MAX = KERNEL_STEPS_MAX + 1,
-    PLAN_WORKSPACE = QDNN_OPERAND_COUNT, /* the workspace's place behind the operands */
+    PLAN_WORKSPACE = QDNN_OPERAND_COUNT, /* the index of the workspace, after the operands */
     PLAN_PLACES = QDNN_OPERAND_COUNT + 1,
     PLAN_WORKSPACE_ALIGN = 16
 };
 
-/* A kernel, loaded; its parameters wait for pointers. */
+/* A loaded kernel and its parameters, without pointers. */
 typedef struct plan_launch {
     module *module;
     unsigned grid[3], block, shared;
-    unsigned rows_per_block; /* of a product, along the grid's y; 0: the grid is as it is */
+    unsigned rows_per_block; /* products: rows per block along the grid's y; 0: the grid is fixed */
     int n_params;
     kernel_param params[KERNEL_PARAMS_MAX];
 } plan_launch;
 
-/* A product by cuBLAS on weights at the start of the workspace: column-major, as cuBLAS has it, so y^T = w x^T. */
+/* A product by cuBLAS with the weights at the start of the workspace. cuBLAS is column-major, so it computes
+ * y^T = w x^T. */
 typedef struct plan_gemm {
     const cublas_api *api;
     cublasOperation_t op_w;
-    int m, k, ldw; /* of y^T: N, K; its columns are the rows of an execute */
+    int m, k, ldw; /* of y^T: N, K; its columns are the executed rows */
     cudaDataType type, y_type;
-    size_t scratch_from, scratch_bytes; /* cuBLAS's own part of the workspace, aligned up at execute */
+    size_t scratch_from, scratch_bytes; /* cuBLAS's own part of the workspace, aligned at execute */
 } plan_gemm;
 
 typedef enum { PLAN_LAUNCH, PLAN_GEMM } plan_step_kind;
@@ -43,51 +44,54 @@ typedef struct plan_step {
 
 struct qdnnPlan {
     qdnnHandle_t handle;
-    unsigned operands;                  /* bits of those that must be bound */
-    uint8_t align[QDNN_OPERAND_COUNT];  /* of each pointer, in bytes: a power of two */
+    unsigned operands;                  /* bits of the operands that must be bound */
+    uint8_t align[QDNN_OPERAND_COUNT];  /* required alignment of each pointer in bytes, a power of two */
     uint64_t bytes[QDNN_OPERAND_COUNT]; /* of each operand */
-    /* The steps run so often (0 and 1: once), each time so many bytes further in each operand. */
+    /* How often the steps are repeated (0 and 1: once), and by how many bytes each operand advances each
+     * time. */
     uint64_t repeats, strides[QDNN_OPERAND_COUNT];
     size_t workspace_bytes;
     bool is_product;
-    uint64_t rows; /* of a product: what it was made for; else 1 */
-    uint32_t checked_experts; /* not 0: an execute looks at EXPERT_INDEX first, which must be below that */
-    int references;           /* the user's, and those of schedules */
-    char choice[320];         /* what info.choice says */
-    int n_steps; /* none where there is nothing to do */
+    uint64_t rows;            /* products: the number of rows it was created for; else 1 */
+    uint32_t checked_experts; /* not 0: an execute first checks that EXPERT_INDEX is below it */
+    int references;           /* one of the user's, plus those of schedules */
+    char choice[320];         /* for info.choice */
+    int n_steps;              /* 0 if there is nothing to do */
     plan_step steps[PLAN_STEPS_MAX];
     qdnnPlanInfo_t info;
 };
 
-/* A plan that the user does not know of; plan_free frees it. */
+/* A plan that is not visible to the user; plan_free frees it. */
 qdnnStatus_t plan_make(qdnnHandle_t handle, const request *r, qdnnPlan_t *plan);
 void plan_free(qdnnPlan_t plan);
-/* Lets go of a plan of the user's: the last one frees it. */
+/* Drops one reference to a user's plan, and frees it with the last. */
 void plan_release(qdnnPlan_t plan);
-/* A plan of the user's. */
+/* A plan for the user. */
 qdnnStatus_t plan_create(qdnnHandle_t handle, const request *r, qdnnPlan_t *plan);
 
-/* Its parts: an empty plan, an operand that must be bound (align 0: it is not the plan's), the launches of a request. The operand that is `in_workspace`
- * (PLAN_PLACES: none is) lies at the start of the workspace. */
+/* Its parts: an empty plan; an operand that must be bound (align 0: the plan does not use it); the launches
+ * of a request. The operand `in_workspace` (PLAN_PLACES: none) is at the start of the workspace. */
 qdnnStatus_t plan_new(qdnnHandle_t handle, const char *operation, qdnnPlan_t *plan);
 void plan_needs(qdnnPlan_t plan, qdnnOperand_t operand, unsigned align, uint64_t bytes);
 qdnnStatus_t plan_add(qdnnPlan_t plan, const request *r, int in_workspace);
 
-/* Who binds the operands: errors speak of QDNN_OPERAND_X, or of the argument x. */
+/* Who binds the operands: errors name QDNN_OPERAND_X, or the argument x. */
 typedef enum { BY_BINDINGS, BY_ARGUMENTS } plan_caller;
 const char *plan_place_name(plan_caller by, int place);
 
 /* execute.c: checks the bindings and launches. */
-qdnnStatus_t plan_execute(qdnnPlan_t plan, uint64_t rows, const qdnnBinding_t *bindings, int count, void *workspace,
-                          size_t workspace_bytes, plan_caller by);
-/* Its two halves: from bindings to places; and launches, once the workspace has its place too. */
+qdnnStatus_t plan_execute(qdnnPlan_t plan, uint64_t rows, const qdnnBinding_t *bindings, int count,
+                          void *workspace, size_t workspace_bytes, plan_caller by);
+/* The two halves of an execute: from bindings to addresses; and the launches, once the address of the
+ * workspace is known too. */
 qdnnStatus_t plan_bind(const struct qdnnPlan *plan, uint64_t rows, const qdnnBinding_t *bindings, int count,
                        plan_caller by, CUdeviceptr at[PLAN_PLACES]);
-qdnnStatus_t plan_launch_all(qdnnPlan_t plan, uint64_t rows, const CUdeviceptr at[PLAN_PLACES], plan_caller by);
+qdnnStatus_t plan_launch_all(qdnnPlan_t plan, uint64_t rows, const CUdeviceptr at[PLAN_PLACES],
+                             plan_caller by);
 qdnnStatus_t plan_check_workspace(size_t needed, const void *workspace, size_t bytes);
-/* Whether a plan may be executed with a handle, and with so many rows. */
-qdnnStatus_t plan_check_bindings(const struct qdnnPlan *plan, qdnnHandle_t handle, const qdnnBinding_t *bindings,
-                                 int count);
+/* Whether a plan may be executed with this handle, and with that many rows. */
+qdnnStatus_t plan_check_bindings(const struct qdnnPlan *plan, qdnnHandle_t handle,
+                                 const qdnnBinding_t *bindings, int count);
 qdnnStatus_t plan_check_rows(const struct qdnnPlan *plan, int64_t rows);
 /* plan.c: whether the handle's stream is being captured. */
 qdnnStatus_t plan_is_captured(qdnnHandle_t handle, bool *captured);
@@ -95,7 +99,7 @@ qdnnStatus_t plan_is_captured(qdnnHandle_t handle, bool *captured);
 /* buffers.c: QDNN_CHECK_BUFFERS; the handle's context is current. */
 qdnnStatus_t plan_check_buffers(qdnnPlan_t plan, const CUdeviceptr at[PLAN_PLACES], plan_caller by);
 
-/* matmul_cublas.c: a step that is a product of so many rows, on the handle's stream. */
+/* matmul_cublas.c: runs a step that is a product of so many rows on the handle's stream. */
 qdnnStatus_t plan_run_gemm(qdnnPlan_t plan, const plan_gemm *gemm, const CUdeviceptr *at, uint64_t rows);
 
 #endif

@@ -1,7 +1,8 @@
-/* Weights in the order of tensor cores: plans that prepack codes, and plans that unpack them. */
+/* Plans that prepack codes into the order of tensor cores, and plans that unpack them. */
 #include "driver/api/matmul.h"
 
-/* Whether the kernel of products that reads such codes takes these; x in f16 stands for all. */
+/* Whether there is a kernel for products that reads such prepacked codes; x in f16 stands for all types of
+ * x. */
 static qdnnStatus_t check_served(const request *weights, const kernel_spec *from)
 {
     kernel_spec product = *from;
@@ -14,9 +15,9 @@ static qdnnStatus_t check_served(const request *weights, const kernel_spec *from
     return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
 }
 
-enum { EXPERTS_MAX = 1 << 20 }; /* as QDNN_MATMUL_EXPERTS has it */
+enum { EXPERTS_MAX = 1 << 20 }; /* same limit as QDNN_MATMUL_EXPERTS */
 
-/* The shape of the weights of one expert, or of all. */
+/* The shape of the weights of one expert, or of the only matrix. */
 static qdnnStatus_t find_matrix(const struct qdnnTensorDescriptor *w, struct qdnnTensorDescriptor *matrix)
 {
     if (w->rank != 2 && w->rank != 3)
@@ -31,7 +32,7 @@ static qdnnStatus_t find_matrix(const struct qdnnTensorDescriptor *w, struct qdn
     return tensor_set(matrix, type, 2, w->dims + w->rank - 2, NULL);
 }
 
-/* The matrices of a stack, one after another. */
+/* Repeats the request for each matrix of a stack. */
 static void repeat(request *r, uint64_t matrices)
 {
     r->repeats = matrices;

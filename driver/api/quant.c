@@ -1,4 +1,4 @@
-/* Descriptors of quantizations: one table of what they say. */
+/* Quantization descriptors, driven by one table of attributes. */
 #include "driver/base/alloc.h"
 #include "driver/api/attributes.h"
 #include "driver/base/check.h"

@@ -1,4 +1,4 @@
-/* From descriptors to a kernel of the registry; everything that has no kernel is refused here. */
+/* From descriptors to a kernel of the registry; everything without a kernel is rejected here. */
 #include "driver/api/request.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 /* ---- The format ---- */
 
-/* Whether the storage names that format, with some kind of code. */
+/* Whether the format has that storage type, with any kind of code. */
 static bool is_of_storage(const format_facts *f, qdnnDataType_t storage)
 {
     for (int code = QDNN_CODE_DEFAULT; code <= QDNN_CODE_E3M2; code++) {
@@ -21,7 +21,7 @@ static bool is_of_storage(const format_facts *f, qdnnDataType_t storage)
     return false;
 }
 
-/* "int4, int4_zp, ...": the formats of a storage. */
+/* "int4, int4_zp, ...": the formats of a storage type. */
 static void list_formats(qdnnDataType_t storage, char *text, size_t size)
 {
     size_t used = 0;
@@ -32,7 +32,8 @@ static void list_formats(qdnnDataType_t storage, char *text, size_t size)
                                      kernel_format_at(i)->name);
 }
 
-/* "QDNN_QUANT_STORAGE is QDNN_DATA_I4, QDNN_QUANT_CODE_BITS is 7": what makes a format, where it is not the default. */
+/* "QDNN_QUANT_STORAGE is QDNN_DATA_I4, QDNN_QUANT_CODE_BITS is 7": the attributes that determine a format, if
+ * not at their defaults. */
 static void list_choices(const struct qdnnQuantDescriptor *quant, char *text, size_t size)
 {
     static const qdnnQuantAttribute_t decisive[] = {QDNN_QUANT_STORAGE, QDNN_QUANT_CODE_BITS,
@@ -118,7 +119,7 @@ static kernel_problem problem_of(const struct qdnnTensorDescriptor *tensor)
     return (kernel_problem){.rows = columns ? n / columns : 0, .columns = columns};
 }
 
-/* Rows are whole blocks. */
+/* Rows must consist of whole blocks. */
 static qdnnStatus_t check_blocks(const request *r)
 {
     uint64_t multiple = kernel_columns_multiple(r->row);
@@ -133,7 +134,7 @@ static qdnnStatus_t check_blocks(const request *r)
 
 /* ---- Groups ---- */
 
-/* The way that groups run in a layout, unless the descriptor says another. */
+/* The direction of groups in a layout, unless the descriptor sets another. */
 static qdnnGroups_t groups_of(const int64_t *value)
 {
     if (value[QDNN_QUANT_GROUPS] != QDNN_GROUPS_DEFAULT)
@@ -156,19 +157,20 @@ qdnnStatus_t request_set_channels(const struct qdnnTensorDescriptor *tensor, con
                           "%s is %lld, and the tensor has %d dimensions; it must be below that", attribute,
                           (long long)axis, tensor->rank);
     spec->group_size = spec->channels = 1;
-    if (tensor_elements(tensor) == 0) /* nothing is launched, so nothing is too large */
+    if (tensor_elements(tensor) == 0) /* nothing is launched, so no size is too large */
         return QDNN_STATUS_SUCCESS;
     for (int i = (int)axis + 1; i < tensor->rank; i++)
         spec->group_size *= (uint64_t)tensor->dims[i];
     spec->channels = (uint64_t)tensor->dims[axis];
-    if (spec->channels == 1) /* the whole tensor is one channel, whatever lies inside */
+    if (spec->channels == 1) /* the whole tensor is one channel, whatever its dimensions */
         spec->group_size = 1;
     else if (spec->group_size * spec->channels == tensor_elements(tensor))
-        spec->channels = 0; /* each channel is one run: groups, whose kernel serves any number of them */
+        spec->channels = 0; /* each channel is contiguous: plain groups, in any number */
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Which elements share a scale, in the kernels' terms. Groups along rows that divide them are flat groups. */
+/* Which elements share a scale, in terms of kernels. Groups along rows that divide the rows are flat
+ * groups. */
 static qdnnStatus_t set_groups(const struct qdnnTensorDescriptor *tensor, const int64_t *value,
                                kernel_problem *problem, kernel_spec *spec)
 {
@@ -195,7 +197,7 @@ static qdnnStatus_t set_groups(const struct qdnnTensorDescriptor *tensor, const 
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Zeros that are grouped otherwise than scales can be told, and have no kernel. */
+/* A descriptor can group zeros differently from scales, but there is no kernel for it. */
 static qdnnStatus_t check_zero_groups(const int64_t *value)
 {
     int64_t zeros = value[QDNN_QUANT_ZERO_GRANULARITY], scales = value[QDNN_QUANT_GRANULARITY];
@@ -217,7 +219,7 @@ static qdnnStatus_t check_zero_groups(const int64_t *value)
     return QDNN_STATUS_SUCCESS;
 }
 
-/* ---- Everything ---- */
+/* ---- The whole request ---- */
 
 static void set_choices(const struct qdnnQuantDescriptor *quant, kernel_spec *spec)
 {
@@ -269,7 +271,7 @@ qdnnStatus_t request_make(kernel_operation operation, const struct qdnnTensorDes
     return request_stack(tensor, out);
 }
 
-/* ---- Rows by their numbers ---- */
+/* ---- Selected rows ---- */
 
 qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table, const struct qdnnQuantDescriptor *quant,
                                const struct qdnnTensorDescriptor *y, request *out)
@@ -301,7 +303,7 @@ qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table, const s
 
 /* ---- Repacking ---- */
 
-/* The format of a descriptor's codes, and how they lie. */
+/* The format of a descriptor's codes, and their layout. */
 static qdnnStatus_t codes_of(const struct qdnnQuantDescriptor *quant, const kernel_row **row, kernel_spec *spec)
 {
     CHECK_STATUS(find_kernel(KERNEL_DEQUANTIZE, quant, row));

@@ -1,5 +1,5 @@
-/* What a call asks for, from its descriptors: a kernel of the registry, its normal specification, and the shape of
- * the problem. */
+/* What a call asks for, derived from its descriptors: a kernel of the registry, its normal specification, and
+ * the shape of the problem. */
 #ifndef QDNN_DRIVER_REQUEST_H
 #define QDNN_DRIVER_REQUEST_H
 
@@ -10,10 +10,11 @@
 
 typedef struct request {
     const kernel_row *row;
-    kernel_spec spec; /* normal */
+    kernel_spec spec; /* in normal form */
     kernel_problem problem;
     kernel_operand operands[QDNN_OPERAND_COUNT]; /* of all repeats together */
-    /* The launches are repeated so often, each time so many bytes further in each operand: a stack of matrices. */
+    /* How often the launches are repeated, and by how many bytes each operand advances each time: for a stack
+     * of matrices. */
     uint64_t repeats, strides[QDNN_OPERAND_COUNT];
 } request;
 
@@ -21,28 +22,31 @@ typedef struct request {
 qdnnStatus_t request_make(kernel_operation operation, const struct qdnnTensorDescriptor *tensor,
                           const struct qdnnQuantDescriptor *quant, request *out);
 
-/* Groups that are the channels of an axis; `attribute` is what the descriptor calls it. */
-qdnnStatus_t request_set_channels(const struct qdnnTensorDescriptor *tensor, const char *attribute, int64_t axis,
-                                  kernel_spec *spec);
+/* Groups that are the channels of an axis; `attribute` is the name of the descriptor's attribute, for
+ * messages. */
+qdnnStatus_t request_set_channels(const struct qdnnTensorDescriptor *tensor, const char *attribute,
+                                  int64_t axis, kernel_spec *spec);
 
-/* stack.c: makes a request for a stack of matrices (rank 3 and more) one for each of them, where that is not the same as
- * for one matrix of all their rows. */
+/* stack.c: turns a request for a stack of matrices (rank 3 and more) into one per matrix, unless it is
+ * equivalent to one matrix of all their rows. */
 qdnnStatus_t request_stack(const struct qdnnTensorDescriptor *tensor, request *r);
 
-/* Refuses tensors with gaps or another order of dimensions. */
+/* Rejects tensors with gaps or another order of dimensions. */
 qdnnStatus_t request_check_packed(const struct qdnnTensorDescriptor *tensor);
 
-/* Dequantizing rows of a table by their numbers: y has a row for each. */
-qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table, const struct qdnnQuantDescriptor *quant,
-                               const struct qdnnTensorDescriptor *y, request *out);
+/* Dequantizing selected rows of a table: y has one row per index. */
+qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table,
+                               const struct qdnnQuantDescriptor *quant, const struct qdnnTensorDescriptor *y,
+                               request *out);
 
-/* Quantizing keys or values of new tokens, a scale for each head and token; `cache` may be null: then into a tensor of x's own
- * shape, else to the places that a list names. */
+/* Quantizing keys or values of new tokens, one scale per head and token; into a tensor of x's own shape if
+ * `cache` is null, else into the slots given by a list. */
 qdnnStatus_t request_make_kv(const struct qdnnTensorDescriptor *x, const struct qdnnQuantDescriptor *quant,
                              const struct qdnnTensorDescriptor *cache, request *out);
 
-/* Bringing the codes of a tensor from one layout into another. */
-qdnnStatus_t request_make_repack(const struct qdnnTensorDescriptor *tensor, const struct qdnnQuantDescriptor *from,
-                                 const struct qdnnQuantDescriptor *to, request *out);
+/* Repacking the codes of a tensor from one layout to another. */
+qdnnStatus_t request_make_repack(const struct qdnnTensorDescriptor *tensor,
+                                 const struct qdnnQuantDescriptor *from, const struct qdnnQuantDescriptor *to,
+                                 request *out);
 
 #endif

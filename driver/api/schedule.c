@@ -1,4 +1,4 @@
-/* Schedules: plans with pointers in place, one after another. */
+/* Schedules: plans with their pointers bound, one after another. */
 #include <qdnn/schedule.h>
 
 #include <string.h>
@@ -9,7 +9,7 @@
 typedef struct schedule_step {
     qdnnPlan_t plan;
     uint64_t rows;
-    CUdeviceptr at[PLAN_PLACES]; /* the workspace's place is filled by an execute */
+    CUdeviceptr at[PLAN_PLACES]; /* the workspace's is set by an execute */
 } schedule_step;
 
 struct qdnnSchedule {
@@ -19,7 +19,7 @@ struct qdnnSchedule {
     size_t workspace_bytes;
 };
 
-/* The last error again, with the step that it is about. */
+/* Repeats the last error, with the step that it is about. */
 static qdnnStatus_t in_step(qdnnStatus_t status, int number, const struct qdnnPlan *plan)
 {
     char sentence[400];

@@ -1,8 +1,8 @@
-/* How much memory the quantized form of a tensor takes. */
+/* The memory that the quantized form of a tensor takes. */
 #include "driver/api/request.h"
 #include "driver/base/check.h"
 
-/* Every format can be dequantized; what is quantized has the size of what comes back. */
+/* Every format can be dequantized, so the sizes are taken from that operation. */
 static qdnnStatus_t operands_of(qdnnTensorDescriptor_t tensor, qdnnQuantDescriptor_t quant, request *r)
 {
     CHECK_STATUS(request_make(KERNEL_DEQUANTIZE, tensor, quant, r));

@@ -1,11 +1,12 @@
-/* Stacks of matrices, as experts are: [E, K, N] is E matrices of K rows, whose codes, scales and zeros lie one behind the
- * other. Where nothing reaches from one matrix into the next, the stack is one matrix of E * K rows and takes one launch;
- * elsewhere each matrix is a problem of its own, and the plan repeats its launches. */
+/* Stacks of matrices, such as experts: [E, K, N] is E matrices of K rows, whose arrays of codes, scales and
+ * zeros are concatenated. If nothing crosses from one matrix into the next, the stack is one matrix of E * K
+ * rows and takes one launch; otherwise each matrix is a separate problem, and the plan repeats its
+ * launches. */
 #include "driver/api/request.h"
 
 #include "driver/base/check.h"
 
-/* The matrices above the last two dimensions, and the rows of each. */
+/* The number of matrices in the dimensions before the last two, and the rows of each. */
 static uint64_t matrices_of(const struct qdnnTensorDescriptor *tensor, uint64_t *rows)
 {
     uint64_t count = 1;
@@ -15,7 +16,7 @@ static uint64_t matrices_of(const struct qdnnTensorDescriptor *tensor, uint64_t 
     return count;
 }
 
-/* Whether an array of groups is laid out otherwise for the stack as one matrix. */
+/* Whether an array of groups would be laid out differently if the stack were one matrix. */
 static bool groups_differ(const request *r, uint64_t rows)
 {
     const kernel_spec *spec = &r->spec;
@@ -28,7 +29,7 @@ static bool groups_differ(const request *r, uint64_t rows)
             rows / across * kernel_format(r->row)->bits % 32 != 0);
 }
 
-/* Whether codes in words down the columns are. */
+/* The same for codes in words down the columns. */
 static bool codes_differ(const request *r, uint64_t rows)
 {
     bool in_columns =
@@ -39,7 +40,7 @@ static bool codes_differ(const request *r, uint64_t rows)
 
 #define FIX "fix: one call for each matrix"
 
-/* What matrices one by one cannot be given. */
+/* Rejects what cannot be done matrix by matrix. */
 static qdnnStatus_t check_stack(const request *r, const kernel_problem *one)
 {
     const kernel_spec *spec = &r->spec;
@@ -76,7 +77,7 @@ static qdnnStatus_t check_stack(const request *r, const kernel_problem *one)
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Whether all matrices have the same array. */
+/* Whether all matrices share one array. */
 static bool is_shared(const kernel_spec *spec, int operand)
 {
     switch (operand) {

@@ -1,4 +1,4 @@
-/* Descriptors of tensors. */
+/* Tensor descriptors. */
 #include "driver/base/alloc.h"
 #include "driver/base/check.h"
 #include "driver/base/data_type.h"
@@ -48,8 +48,8 @@ qdnnStatus_t qdnnCreateTensorDescriptor(qdnnTensorDescriptor_t *tensor)
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Below 2^63 bits, so below 2^60 bytes and far from overflow in every sum that is made of it. A 0 among the
- * sizes does not excuse the others: packed strides are products of them. */
+/* Below 2^63 bits, so below 2^60 bytes and far from overflow in all sums computed from it. The other sizes
+ * are checked even if one is 0, because packed strides are products of them. */
 static qdnnStatus_t check_extent(const struct qdnnTensorDescriptor *t, int bits)
 {
     int64_t product = bits, last = 0, span;
@@ -77,8 +77,8 @@ static qdnnStatus_t check_sizes(const char *name, const int64_t *sizes, int rank
     return QDNN_STATUS_SUCCESS;
 }
 
-qdnnStatus_t tensor_set(struct qdnnTensorDescriptor *tensor, qdnnDataType_t type, int rank, const int64_t *dims,
-                        const int64_t *strides)
+qdnnStatus_t tensor_set(struct qdnnTensorDescriptor *tensor, qdnnDataType_t type, int rank,
+                        const int64_t *dims, const int64_t *strides)
 {
     int bits = data_type_bits(type);
     if (bits <= 0)

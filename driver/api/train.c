@@ -1,4 +1,4 @@
-/* Operations for training: their descriptors, and the way from these to plans. */
+/* Operations for training: their descriptors, and their plans. */
 #include <qdnn/train.h>
 
 #include "driver/api/attributes.h"

@@ -1,4 +1,4 @@
-/* Named weights: one table of what each name sets. */
+/* Named weight formats: one table of what each name sets. */
 #include <qdnn/weights.h>
 
 #include "driver/api/descriptors.h"
@@ -7,7 +7,7 @@
 typedef enum { EXTENT_NONE, EXTENT_GROUP, EXTENT_FIXED } extent_kind;
 typedef struct extent_rule {
     extent_kind kind;
-    int64_t size; /* of a group: the usual one, or the only one */
+    int64_t size; /* group size: the usual one, or the only one */
 } extent_rule;
 
 typedef struct setting {

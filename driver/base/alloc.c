@@ -1,11 +1,11 @@
-/* The library's own side of host memory: its objects, and the PTX builder's memory. */
+/* Host memory of the library: its objects, and the memory of the PTX builder. */
 #include "driver/base/alloc.h"
 
 #include "driver/base/object.h"
 
 void alloc_set_hook(alloc_hook hook, void *user)
 {
-    objects_purge(); /* the memory goes back to where it came from */
+    objects_purge(); /* while the old hook, which allocated them, is still set */
     alloc_use(hook, user);
 }
 

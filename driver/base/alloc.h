@@ -1,4 +1,4 @@
-/* Host memory of the library: base/alloc.h, and the same for the PTX builder. */
+/* Host memory of the library: base/alloc.h, also installed for the PTX builder. */
 #ifndef QDNN_DRIVER_ALLOC_H
 #define QDNN_DRIVER_ALLOC_H
 
@@ -7,7 +7,8 @@
 
 extern const ptx_options alloc_for_ptx;
 
-/* alloc_use, once what the library keeps of destroyed objects is freed by the allocator that it came from. */
+/* Calls alloc_use, after freeing the memory kept for destroyed objects with the allocator that it came
+ * from. */
 void alloc_set_hook(alloc_hook hook, void *user);
 
 #endif

@@ -1,4 +1,4 @@
-/* Checks of arguments that every public function makes, each a line. */
+/* Checks of arguments in public functions, one line each. */
 #ifndef QDNN_DRIVER_CHECK_H
 #define QDNN_DRIVER_CHECK_H
 
@@ -8,8 +8,8 @@
 #include "driver/base/log.h"
 #include "driver/base/object.h"
 
-/* Leaves the function where the argument is null, or an object that was destroyed or is of another kind; the sentence names
- * it by the name that it has in the public function. */
+/* Returns from the function if the argument is null, or an object that was destroyed or is of the wrong kind;
+ * the message calls it by `name`, its name in the public function. */
 #define CHECK_NOT_NULL_AS(name, argument)                                                                    \
     do {                                                                                                     \
         if (!(argument))                                                                                     \
@@ -18,18 +18,18 @@
             return object_refuse((name), (argument), OBJECT_KIND_OF(argument));                              \
     } while (0)
 
-/* The same under its own name. */
+/* The same, with the argument's own name. */
 #define CHECK_NOT_NULL(argument) CHECK_NOT_NULL_AS(#argument, argument)
 
-/* The same for a buffer of so many bytes: one of 0 may be anywhere. */
+/* The same for a buffer of so many bytes: a pointer to 0 bytes may have any value. */
 #define CHECK_BUFFER(argument, bytes)                                                                        \
     do {                                                                                                     \
         if ((bytes) > 0)                                                                                     \
             CHECK_NOT_NULL(argument);                                                                        \
     } while (0)
 
-/* Gives an info to the caller, whose own begins with its size: as much as that holds, and what it has beyond this version
- * becomes 0. Leaves the function where the size is not set. */
+/* Copies an info struct to the caller's, which begins with its size: as much as fits, and members beyond this
+ * version become 0. Returns from the function if the size is not set. */
 #define GIVE_INFO(to, from)                                                                                  \
     do {                                                                                                     \
         const size_t size_ = (to)->size, known_ = sizeof *(to);                                              \
@@ -41,7 +41,7 @@
         (to)->size = size_;                                                                                  \
     } while (0)
 
-/* Leaves the function with the status of a call that failed. */
+/* Returns from the function with the status if the call failed. */
 #define CHECK_STATUS(call)                                                                                   \
     do {                                                                                                     \
         qdnnStatus_t status_ = (call);                                                                       \
@@ -49,7 +49,7 @@
             return status_;                                                                                  \
     } while (0)
 
-/* The status of a host allocation that failed. */
+/* The status of a failed host allocation. */
 #define OUT_OF_MEMORY() qdnn_error(QDNN_STATUS_INTERNAL_ERROR_ALLOCATION_FAILED, "the host is out of memory")
 
 #endif

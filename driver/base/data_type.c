@@ -1,4 +1,4 @@
-/* Data types by their tags: what is known of each, and their names with parameters. */
+/* Data types by tag: their properties, and their names with parameters. */
 #include "driver/base/data_type.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "driver/base/check.h"
 
-/* What stands between the angle brackets of a type's name. */
+/* The parameters in the angle brackets of a type's name. */
 typedef enum {
     PARAMS_NONE,
     PARAMS_ELEMENT,       /* sparse_csr<f32> */
@@ -18,7 +18,7 @@ typedef enum {
     PARAMS_ID             /* handle<0x0000abcd> */
 } params_kind;
 
-/* How many numbers each takes, and whether an element type. */
+/* How many numbers each takes, and whether it has an element type. */
 static const struct {
     bool has_element;
     int least, most;
@@ -103,7 +103,7 @@ qdnnStatus_t qdnnGetDataTypeInfo(qdnnDataType_t type, qdnnDataTypeInfo_t *info)
 
 /* ---- Names with parameters ---- */
 
-enum { TEXT_MAX = 256 }; /* the longest: 8 numbers of 20 digits, and a few words */
+enum { TEXT_MAX = 256 }; /* at most 8 numbers of 20 digits and a few words */
 
 static int print_numbers(const data_type *t, int count, const uint64_t *numbers, char *text, size_t size)
 {
@@ -118,7 +118,7 @@ static int print_numbers(const data_type *t, int count, const uint64_t *numbers,
     return used;
 }
 
-/* A tensor with a shape is a tensor like any other here: its brackets tell it apart. */
+/* TENSOR_SHAPED is printed as "tensor" too: only the brackets distinguish it. */
 static int print_whole(const data_type *t, qdnnDataType_t element, int count, const uint64_t *numbers,
                        char *text, size_t size)
 {

@@ -1,4 +1,4 @@
-/* The log: lines to a destination and to a callback. */
+/* The log: lines to a destination, and messages to a callback. */
 #include "driver/base/log.h"
 
 #include <pthread.h>
@@ -27,12 +27,12 @@ static struct {
     unsigned callback_mask;
     qdnnCallback_t callback;
     void *user;
-} state; /* behind the lock */
+} state; /* protected by the lock */
 static _Thread_local bool in_callback;
 
-/* ---- What is wanted ---- */
+/* ---- Which severities are logged ---- */
 
-/* Level 2 listens to severities 1 and 2. */
+/* Level 2 logs severities 1 and 2. */
 static unsigned read_level(void)
 {
     const char *text = getenv("QDNN_LOGLEVEL");
@@ -123,7 +123,7 @@ static qdnnDebug_t debug_now(const char *function)
                          .function = function};
 }
 
-/* The stream's own lock keeps lines of several threads whole. */
+/* The stream's own lock keeps lines of several threads from mixing. */
 static void write_line(FILE *to, qdnnSeverity_t severity, const qdnnDebug_t *debug, const char *message)
 {
     static const char *const names[] = {"", "error", "warning", "info"};
@@ -136,8 +136,8 @@ static void write_line(FILE *to, qdnnSeverity_t severity, const qdnnDebug_t *deb
     fflush(to);
 }
 
-/* A message stays on its line and moves no cursor, whatever a file's name or a driver's words hold: a
- * control character becomes \xHH. It ends early where that does not fit. */
+/* Keeps a message on one line, whatever the file names and driver messages in it contain: a control character
+ * becomes \xHH. The message is truncated if that does not fit. */
 static void escape(char *to, size_t size, const char *from)
 {
     size_t used = 0;
@@ -175,7 +175,7 @@ void log_write(qdnnSeverity_t severity, const char *format, ...)
         in_callback = true;
         callback(severity, user, &debug, message);
         in_callback = false;
-        log_call = function; /* it may have called others */
+        log_call = function; /* the callback may have called other functions */
     }
 }
 

@@ -1,4 +1,4 @@
-/* The log: include/qdnn/log.h says what a user sees of it. */
+/* The log; include/qdnn/log.h is its public side. */
 #ifndef QDNN_DRIVER_LOG_H
 #define QDNN_DRIVER_LOG_H
 
@@ -9,22 +9,23 @@
 
 #include "driver/base/log_values.h"
 
-/* Bit 1 << severity: somebody listens. Bit 0: the environment has not been read yet. */
+/* Bit 1 << severity: messages of that severity are wanted. Bit 0: the environment has not been read yet. */
 extern _Atomic unsigned log_mask;
-unsigned log_open(void); /* reads the environment; the mask */
+unsigned log_open(void); /* reads the environment; returns the mask */
 
-/* Whether somebody listens: ask before work that is for the log alone. One relaxed load where nobody does. */
+/* Whether messages of a severity are wanted: ask before work that is only for the log. Costs one relaxed
+ * load. */
 static inline bool log_on(qdnnSeverity_t severity)
 {
     unsigned mask = atomic_load_explicit(&log_mask, memory_order_relaxed);
     return (mask & 1 ? log_open() : mask) >> severity & 1;
 }
 
-/* Writes one line to whoever listens, in the name of the public function that the thread is in. */
+/* Logs one line, with the name of the public function that the thread is in. */
 void log_write(qdnnSeverity_t severity, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A public function begins with CALL_BEGIN(): from then on errors and messages are told in its name. That it was
- * called is told at the level of information. */
+/* A public function begins with CALL_BEGIN(): from then on errors and messages carry its name. The call
+ * itself is logged as information. */
 extern _Thread_local const char *log_call;
 #define CALL_BEGIN()                                                                                         \
     do {                                                                                                     \
@@ -44,7 +45,7 @@ extern _Thread_local const char *log_call;
     } while (0)
 void log_arguments(const char *names, const log_value *values, int count);
 
-/* For tests: no callback, no destination, and the environment is read anew. */
+/* For tests: removes callback and destination, and reads the environment again. */
 void log_reset(void);
 
 #endif

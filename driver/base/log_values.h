@@ -1,4 +1,4 @@
-/* The arguments of a call, for the log: each by the function that its type chooses. */
+/* The arguments of a call, for the log: _Generic selects a function by type. */
 #ifndef QDNN_DRIVER_LOG_VALUES_H
 #define QDNN_DRIVER_LOG_VALUES_H
 
@@ -37,7 +37,7 @@ static inline log_value value_pointer(const void *x)
     return (log_value){.kind = VALUE_POINTER, .pointer = x};
 }
 
-/* Results that a call writes are plain char pointers: they hold nothing yet. */
+/* Pointers to results are logged as plain char pointers, since they point to nothing yet. */
 #define LOG_VALUE(x)                                                                                         \
     _Generic((x),                                                                                            \
         signed char: value_signed,                                                                           \
@@ -54,23 +54,23 @@ static inline log_value value_pointer(const void *x)
         const char *: value_text,                                                                            \
         default: value_pointer)(x)
 
-/* LOG_VALUE of each of up to twelve arguments, with commas between. */
-#define LOG_COUNT(...)                                       LOG_COUNT_(__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+/* LOG_VALUE of each of up to twelve arguments, separated by commas. */
+#define LOG_COUNT(...)                                         LOG_COUNT_(__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define LOG_COUNT_(a, b, c, d, e, f, g, h, i, j, k, l, n, ...) n
-#define LOG_PASTE(a, b)                                      LOG_PASTE_(a, b)
-#define LOG_PASTE_(a, b)                                     a##b
-#define LOG_EACH(...)                                        LOG_PASTE(LOG_EACH_, LOG_COUNT(__VA_ARGS__))(__VA_ARGS__)
-#define LOG_EACH_1(x)                                        LOG_VALUE(x)
-#define LOG_EACH_2(x, ...)                                   LOG_VALUE(x), LOG_EACH_1(__VA_ARGS__)
-#define LOG_EACH_3(x, ...)                                   LOG_VALUE(x), LOG_EACH_2(__VA_ARGS__)
-#define LOG_EACH_4(x, ...)                                   LOG_VALUE(x), LOG_EACH_3(__VA_ARGS__)
-#define LOG_EACH_5(x, ...)                                   LOG_VALUE(x), LOG_EACH_4(__VA_ARGS__)
-#define LOG_EACH_6(x, ...)                                   LOG_VALUE(x), LOG_EACH_5(__VA_ARGS__)
-#define LOG_EACH_7(x, ...)                                   LOG_VALUE(x), LOG_EACH_6(__VA_ARGS__)
-#define LOG_EACH_8(x, ...)                                   LOG_VALUE(x), LOG_EACH_7(__VA_ARGS__)
-#define LOG_EACH_9(x, ...)                                   LOG_VALUE(x), LOG_EACH_8(__VA_ARGS__)
-#define LOG_EACH_10(x, ...)                                  LOG_VALUE(x), LOG_EACH_9(__VA_ARGS__)
-#define LOG_EACH_11(x, ...)                                  LOG_VALUE(x), LOG_EACH_10(__VA_ARGS__)
-#define LOG_EACH_12(x, ...)                                  LOG_VALUE(x), LOG_EACH_11(__VA_ARGS__)
+#define LOG_PASTE(a, b)                                        LOG_PASTE_(a, b)
+#define LOG_PASTE_(a, b)                                       a##b
+#define LOG_EACH(...)                                          LOG_PASTE(LOG_EACH_, LOG_COUNT(__VA_ARGS__))(__VA_ARGS__)
+#define LOG_EACH_1(x)                                          LOG_VALUE(x)
+#define LOG_EACH_2(x, ...)                                     LOG_VALUE(x), LOG_EACH_1(__VA_ARGS__)
+#define LOG_EACH_3(x, ...)                                     LOG_VALUE(x), LOG_EACH_2(__VA_ARGS__)
+#define LOG_EACH_4(x, ...)                                     LOG_VALUE(x), LOG_EACH_3(__VA_ARGS__)
+#define LOG_EACH_5(x, ...)                                     LOG_VALUE(x), LOG_EACH_4(__VA_ARGS__)
+#define LOG_EACH_6(x, ...)                                     LOG_VALUE(x), LOG_EACH_5(__VA_ARGS__)
+#define LOG_EACH_7(x, ...)                                     LOG_VALUE(x), LOG_EACH_6(__VA_ARGS__)
+#define LOG_EACH_8(x, ...)                                     LOG_VALUE(x), LOG_EACH_7(__VA_ARGS__)
+#define LOG_EACH_9(x, ...)                                     LOG_VALUE(x), LOG_EACH_8(__VA_ARGS__)
+#define LOG_EACH_10(x, ...)                                    LOG_VALUE(x), LOG_EACH_9(__VA_ARGS__)
+#define LOG_EACH_11(x, ...)                                    LOG_VALUE(x), LOG_EACH_10(__VA_ARGS__)
+#define LOG_EACH_12(x, ...)                                    LOG_VALUE(x), LOG_EACH_11(__VA_ARGS__)
 
 #endif

@@ -1,4 +1,4 @@
-/* Marks of objects, and the lists of those that were destroyed. */
+/* Marks of objects, and the lists of destroyed objects. */
 #include "driver/base/object.h"
 
 #include <pthread.h>
@@ -20,15 +20,15 @@ static const struct {
     [OBJECT_SCHEDULE] = {"schedule", "qdnnCreateSchedule"},
 };
 
-/* Unlikely as data: odd, and in no address of user space. */
+/* Unlikely in other data: odd, and not an address in user space. */
 #define MARK(kind) (UINT64_C(0x9DB1C0DE51E7A001) + 2 * (kind))
 const uint64_t object_marks[OBJECT_KINDS] = {
-    [OBJECT_HANDLE] = MARK(OBJECT_HANDLE), [OBJECT_PLAN] = MARK(OBJECT_PLAN),
-    [OBJECT_TENSOR] = MARK(OBJECT_TENSOR), [OBJECT_QUANT] = MARK(OBJECT_QUANT),
-    [OBJECT_MATMUL] = MARK(OBJECT_MATMUL), [OBJECT_TRAIN] = MARK(OBJECT_TRAIN),
+    [OBJECT_HANDLE] = MARK(OBJECT_HANDLE),   [OBJECT_PLAN] = MARK(OBJECT_PLAN),
+    [OBJECT_TENSOR] = MARK(OBJECT_TENSOR),   [OBJECT_QUANT] = MARK(OBJECT_QUANT),
+    [OBJECT_MATMUL] = MARK(OBJECT_MATMUL),   [OBJECT_TRAIN] = MARK(OBJECT_TRAIN),
     [OBJECT_INTEGER] = MARK(OBJECT_INTEGER), [OBJECT_SCHEDULE] = MARK(OBJECT_SCHEDULE),
 };
-/* What the mark of a destroyed object becomes: it still tells what it was. */
+/* The mark of a destroyed object, which still tells its kind. */
 #define DESTROYED(mark) (~(mark))
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -89,8 +89,8 @@ qdnnStatus_t object_refuse(const char *name, const void *object, object_kind kin
 {
     const uint64_t mark = ((const object_header *)object)[-1].mark;
     if (DESTROYED(mark) == object_marks[kind])
-        return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s is a %s that was destroyed; create another with %s", name,
-                          kinds[kind].name, kinds[kind].creator);
+        return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s is a %s that was destroyed; create another with %s",
+                          name, kinds[kind].name, kinds[kind].creator);
     object_kind other = kind_of_mark(mark);
     if (other != OBJECT_NONE)
         return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s is a %s; it must be a %s, as %s gives it", name,

@@ -1,6 +1,6 @@
-/* What users hold by pointer: handles, plans, descriptors. Each has a mark in front of it that says what it is, and that
- * destroying clears. Memory of destroyed objects is kept for later ones of its kind and size, so that a stale pointer can
- * be looked at: it is refused with a sentence, not followed. */
+/* Objects that users hold by pointer: handles, plans, descriptors. A mark in front of each tells its kind,
+ * and is cleared when it is destroyed. The memory of destroyed objects is kept for later objects of the same
+ * kind and size, so that a stale pointer can still be checked: it gives an error instead of a crash. */
 #ifndef QDNN_DRIVER_OBJECT_H
 #define QDNN_DRIVER_OBJECT_H
 
@@ -11,7 +11,7 @@
 #include <qdnn/qdnn.h>
 
 typedef enum {
-    OBJECT_NONE, /* a pointer to anything else: nothing is known of it */
+    OBJECT_NONE, /* any other pointer, which cannot be checked */
     OBJECT_HANDLE,
     OBJECT_PLAN,
     OBJECT_TENSOR,
@@ -23,7 +23,7 @@ typedef enum {
     OBJECT_KINDS
 } object_kind;
 
-/* The kind that a variable of a public type has. */
+/* The kind of a variable, from its public type. */
 #define OBJECT_KIND_OF(argument)                                                                             \
     _Generic((argument),                                                                                     \
         qdnnHandle_t: OBJECT_HANDLE,                                                                         \
@@ -36,16 +36,16 @@ typedef enum {
         qdnnIntegerDescriptor_t: OBJECT_INTEGER,                                                             \
         default: OBJECT_NONE)
 
-/* Zeroed memory of an object, or null; and its end. */
+/* Creates an object in zeroed memory, or returns null; and destroys it. */
 void *object_create(object_kind kind, size_t bytes);
 void object_destroy(void *object);
-/* Clears the mark alone: users are refused from now on, while parts of the library still hold the object. */
+/* Clears only the mark: users can no longer pass the object, while parts of the library still hold it. */
 void object_retire(void *object);
 
 /* The mark in front of an object. */
 typedef struct object_header {
     uint64_t mark;
-    struct object_header *next; /* among those that wait to be used again */
+    struct object_header *next; /* in the list of memory to reuse */
 } object_header;
 extern const uint64_t object_marks[OBJECT_KINDS];
 
@@ -54,10 +54,11 @@ static inline bool object_is(const void *object, object_kind kind)
     return kind == OBJECT_NONE || ((const object_header *)object)[-1].mark == object_marks[kind];
 }
 
-/* The status, and the sentence, for an argument that is not of its kind (any more). */
+/* The status and the message for an argument that is not, or no longer, of its kind. */
 qdnnStatus_t object_refuse(const char *name, const void *object, object_kind kind);
 
-/* Gives the memory of destroyed objects back; for tests that count it, while no other thread is in a call. */
+/* Frees the memory of destroyed objects; for tests that count allocations, while no other thread is in a
+ * call. */
 void objects_purge(void);
 
 #endif

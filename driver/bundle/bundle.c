@@ -1,5 +1,5 @@
-/* Bundles: opens a folder that ptxgen --all wrote, and finds kernels in it. The manifest stays as it was
- * parsed, with an index by hash over its entries. */
+/* Bundles: opens a folder written by ptxgen --all, and finds kernels in it. The parsed manifest is kept, with
+ * an index of its entries by hash. */
 #include "driver/bundle/bundle.h"
 
 #include <fcntl.h>
@@ -26,16 +26,16 @@ typedef struct index_entry {
 
 struct bundle {
     char *directory;
-    int folder; /* its descriptor: a later change of the working directory does not matter */
+    int folder; /* a descriptor, so that changing the working directory later does not matter */
     json *manifest;
-    index_entry *index; /* by hash, then by place in the manifest */
+    index_entry *index; /* sorted by hash, then by place in the manifest */
     size_t count;
 };
 
-/* ---- keys: "quantize_nf4 sm_90 data=f16 scale=f32 ...", the settings as kernel_spec_text writes them ----
- */
+/* ---- keys: "quantize_nf4 sm_90 data=f16 scale=f32 ...", with the settings as kernel_spec_text writes them
+ * ---- */
 
-/* False: it is no key at all. */
+/* Returns false if the entry has no valid key. */
 static bool key_of_entry(const json_value *kernel, char *key)
 {
     const char *name = json_string(kernel, "kernel"), *sm = json_string(kernel, "sm");
@@ -53,12 +53,13 @@ static bool key_of_entry(const json_value *kernel, char *key)
     return used < KEY_MAX && known == settings->count;
 }
 
-/* A kernel whose settings are all at their defaults may have none to name. */
+/* If all settings are at their defaults, there may be none to list. */
 static void key_of_request(const bundle_request *request, char *key)
 {
     char settings[KERNEL_SPEC_TEXT];
     kernel_spec_text(request->row, request->spec, settings, sizeof settings);
-    snprintf(key, KEY_MAX, "%s %s%s%s", request->row->name, request->sm->name, *settings ? " " : "", settings);
+    snprintf(key, KEY_MAX, "%s %s%s%s", request->row->name, request->sm->name, *settings ? " " : "",
+             settings);
 }
 
 static uint64_t hash_key(const char *key)
@@ -66,7 +67,7 @@ static uint64_t hash_key(const char *key)
     return bundle_hash(BUNDLE_HASH_START, key, strlen(key));
 }
 
-/* The first of these elements of an entry's files whose name ends so. */
+/* The first of an entry's files, from this one on, whose name has that suffix. */
 static const json_value *next_file(const json_value *file, const char *suffix)
 {
     size_t length = strlen(suffix);
@@ -117,7 +118,7 @@ static qdnnStatus_t make_index(bundle *b)
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Who wrote it. */
+/* Checks which version of qdnn wrote it. */
 static qdnnStatus_t check_head(const bundle *b)
 {
     const json_value *root = json_root(b->manifest);
@@ -213,7 +214,7 @@ static void warn(const bundle *b, const char *file, const char *key, const bundl
     log_write(QDNN_SEVERITY_WARNING, "%s/%s: %s; not used for %s", b->directory, file, reason->text, key);
 }
 
-/* The file's bytes, if they are what they should be. */
+/* Reads the file and checks its bytes. */
 static char *load(const bundle *b, const json_value *kernel, const json_value *file,
                   const bundle_request *request, bundle_image *image, bundle_reason *reason)
 {
@@ -230,7 +231,7 @@ static char *load(const bundle *b, const json_value *kernel, const json_value *f
     return NULL;
 }
 
-/* The first file of the kernel with that suffix that can be used. */
+/* The first usable file of the kernel with that suffix. */
 static bool find_file(const bundle *b, const json_value *kernel, const bundle_request *request,
                       const char *key, bool cubin, bundle_image *image)
 {
@@ -262,9 +263,9 @@ static size_t first_of(const bundle *b, uint64_t hash)
     return low;
 }
 
-/* ---- what is not there ---- */
+/* ---- missing kernels ---- */
 
-/* The settings that an entry names; what is not understood keeps its default. */
+/* The settings of an entry; those that are not understood keep their defaults. */
 static kernel_spec spec_of_entry(const kernel_row *row, const json_value *kernel)
 {
     kernel_spec spec = kernel_spec_default();
@@ -277,7 +278,8 @@ static kernel_spec spec_of_entry(const kernel_row *row, const json_value *kernel
     return kernel_spec_normal(row, &spec);
 }
 
-/* How an entry differs from what was asked for, "group_size=64, scale=f16"; in how many settings. */
+/* Lists how an entry differs from the request, "group_size=64, scale=f16"; returns the number of differing
+ * settings. */
 static int difference(const bundle_request *request, const json_value *kernel, char *text, size_t size)
 {
     const char *sm = json_string(kernel, "sm");
@@ -299,7 +301,7 @@ static int difference(const bundle_request *request, const json_value *kernel, c
     return count;
 }
 
-/* The kernel of that name with the fewest settings that differ. */
+/* Logs the missing kernel, with the kernel of that name that differs in the fewest settings. */
 static void log_miss(const bundle *b, const bundle_request *request, const char *key)
 {
     char nearest[256] = "", other[256];
@@ -317,8 +319,9 @@ static void log_miss(const bundle *b, const bundle_request *request, const char 
         }
     }
     if (*nearest)
-        log_write(QDNN_SEVERITY_WARNING, "%s has no %s, which is emitted; the nearest that it has differs by %s",
-                  b->directory, key, nearest);
+        log_write(QDNN_SEVERITY_WARNING,
+                  "%s has no %s, which is emitted; the nearest that it has differs by %s", b->directory, key,
+                  nearest);
     else
         log_write(QDNN_SEVERITY_WARNING, "%s has no %s, which is emitted; it has no kernel of that name",
                   b->directory, key);

@@ -1,4 +1,4 @@
-/* What is asked of an entry of the manifest and of its files before anything of them reaches a driver. */
+/* Checks of a manifest entry and of its files, before any of them reach a driver. */
 #include "driver/bundle/bundle_check.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ bool bundle_refuse(bundle_reason *reason, const char *format, ...)
 
 /* ---- files ---- */
 
-/* Whether the size of a regular file is known and bearable. */
+/* Gets the size of a regular file, if it is not too large. */
 static bool measure(int file, size_t *bytes, bundle_reason *reason)
 {
     struct stat about;
@@ -136,7 +136,7 @@ static bool check_numbers(const json_value *entry, const bundle_request *request
     return true;
 }
 
-/* Text of the manifest that differs from what it must be. */
+/* Compares a text of the manifest with what it must be. */
 static bool check_text(int i, const char *what, const char *said, const char *must, bundle_reason *reason)
 {
     if (said && strcmp(said, must) == 0)
@@ -169,8 +169,8 @@ static bool check_parameter(const json_value *p, int i, const ptx_param_info *mu
            bundle_refuse(reason, "parameters.%d.align is given; only a pointer has it", i);
 }
 
-/* A launch passes the parameters that the registry's kernel has. A kernel with more of them would read past
- * the end of the list, so each has to be the same. */
+/* A launch passes the parameters that the registry's kernel has. A kernel with more parameters would read
+ * past the end of that list, so all of them must be the same. */
 static bool check_parameters(const json_value *entry, const ptx_info *info, bundle_reason *reason)
 {
     const json_value *list = json_at(entry, "parameters");
@@ -186,7 +186,7 @@ static bool check_parameters(const json_value *entry, const ptx_info *info, bund
     return true;
 }
 
-/* The emitters are what knows a kernel's parameters. Writing the text again takes tens of microseconds. */
+/* Only the emitters know a kernel's parameters. Emitting the text again takes tens of microseconds. */
 static bool describe(const bundle_request *request, ptx_info *info, bundle_reason *reason)
 {
     kernel_text text;
@@ -214,8 +214,8 @@ bool bundle_check_entry(const json_value *entry, const bundle_request *request, 
 
 /* ---- cubins ---- */
 
-/* An ELF file of 64 bits, little-endian. The SM is in its flags: bits 7:0, from ABI version 8 on (CUDA 13)
- * bits 15:8. */
+/* A 64-bit little-endian ELF file. The SM is in its flags: bits 7:0, or from ABI version 8 (CUDA 13) on bits
+ * 15:8. */
 enum { ELF_HEADER = 64, ELF_ABI_VERSION = 8, ELF_MACHINE = 18, ELF_FLAGS = 48, ELF_MACHINE_CUDA = 190 };
 
 bool bundle_check_cubin(const bundle_request *request, const char *data, size_t bytes, bundle_reason *reason)

@@ -1,4 +1,4 @@
-/* Is a bundle's PTX the text of the entry that its manifest describes? */
+/* Checks that a bundle's PTX is the text that its manifest entry describes. */
 #include "driver/bundle/bundle_check.h"
 
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 
 enum { DECLARATION_MAX = 8192 };
 
-/* Adds to a text that is cut at its size; what is cut matches nothing. */
+/* Appends to a text that is truncated to its size; a truncated text matches nothing. */
 static void add(char *text, size_t size, size_t *used, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 static void add(char *text, size_t size, size_t *used, const char *format, ...)
@@ -19,7 +19,7 @@ static void add(char *text, size_t size, size_t *used, const char *format, ...)
     va_end(args);
 }
 
-/* The declaration of the entry as ptxgen writes it. bundle_check_entry has compared the manifest's
+/* The declaration of the entry as ptxgen writes it. bundle_check_entry has already compared the manifest's
  * parameters with the registry's. */
 static void declare(const json_value *entry, char *text, size_t size)
 {
@@ -51,7 +51,7 @@ static bool parse_version(const char *text, int *version)
     return true;
 }
 
-/* Behind the comment or the string that begins here; where neither does, the next character. */
+/* Returns the end of the comment or string that begins here; otherwise the next character. */
 static const char *skip(const char *p)
 {
     const char *end;
@@ -64,8 +64,8 @@ static const char *skip(const char *p)
     return p + 1;
 }
 
-/* Whether the text has these words where an assembler reads them, not in a comment or a string. What
- * follows a '#', which a preprocessor would read, is not trusted: ptxgen writes none. */
+/* Whether the text contains these words as code, not in a comment or a string. A '#', which a preprocessor
+ * would interpret, makes the text untrusted: ptxgen never writes one. */
 static bool has_code(const char *text, const char *words)
 {
     size_t length = strlen(words);

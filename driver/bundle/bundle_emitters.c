@@ -1,4 +1,4 @@
-/* A hash that tells builds of qdnn apart whose emitters write different text. */
+/* A hash that distinguishes builds of qdnn whose emitters write different text. */
 #include "driver/bundle/bundle.h"
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 #include "driver/base/alloc.h"
 #include "driver/bundle/bundle_check.h"
 
-/* Settings that take the other side of the choices that the defaults make. */
+/* Settings chosen to exercise what the defaults do not. */
 static kernel_spec other_settings(void)
 {
     kernel_spec spec = kernel_spec_default();
@@ -22,9 +22,8 @@ static kernel_spec other_settings(void)
     return spec;
 }
 
-/* Adds the kernel's text for the first target that takes it, from one end of the table of SMs. False: no
- * memory.
- */
+/* Adds the kernel's text for the first target that supports it, searching from either end of the table of
+ * SMs. Returns false if there is no memory. */
 static bool add_kernel(uint64_t *hash, const kernel_row *row, const kernel_spec *spec, bool newest)
 {
     kernel_text text = {0};
@@ -38,7 +37,7 @@ static bool add_kernel(uint64_t *hash, const kernel_row *row, const kernel_spec 
     return !error.no_memory;
 }
 
-/* Emitting a few kernels of every row takes a good part of a second in all, so that it is done once. */
+/* Emitting a few kernels of every row takes a good part of a second in all, so it is done once. */
 bool bundle_own_emitters(uint64_t *hash)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,4 +1,4 @@
-/* The contexts that have handles: one list, behind one lock. */
+/* The contexts that have handles: one list, protected by one lock. */
 #include "driver/cuda/context.h"
 
 #include <pthread.h>
@@ -28,8 +28,8 @@ void context_leave(const context *c, bool pushed)
 {
     const cuda_api *api = c->device.api;
     CUcontext popped, current = NULL;
-    /* A driver may tell an older error here instead of doing it: the caller's context must be back all the
-     * same. */
+    /* A driver may report an earlier error here instead of popping: the caller's context must be restored
+     * nevertheless. */
     if (pushed && api->cuCtxPopCurrent(&popped) && !api->cuCtxGetCurrent(&current) && current == c->cuda)
         api->cuCtxPopCurrent(&popped);
 }
@@ -48,7 +48,7 @@ static void let_go(const context *c)
         c->device.api->cuDevicePrimaryCtxRelease(c->device.device);
 }
 
-/* Adds a handle to the context that is like this one, which is thrown away then, or to this one. */
+/* Adds a handle to an existing context equal to this one, which is then freed, or else to this one. */
 static context *join(context *made)
 {
     pthread_mutex_lock(&lock);
@@ -58,7 +58,7 @@ static context *join(context *made)
         contexts = found = made;
     }
     found->handles++;
-    /* One found by way of a caller may be let go by the caller: now it is ours too. */
+    /* A context taken over from a caller may be released by that caller; now we retain it as well. */
     if (found != made && made->is_primary && !found->is_primary) {
         found->is_primary = true;
         made->is_primary = false;
@@ -91,7 +91,8 @@ qdnnStatus_t context_acquire(const cuda_device *device, context **out)
     return status;
 }
 
-/* Takes it off the list before its modules go: a handle that is created meanwhile starts a new one. */
+/* Removes the context from the list before its modules are unloaded: a handle created meanwhile starts a new
+ * one. */
 static bool leave(context *c)
 {
     pthread_mutex_lock(&lock);

@@ -1,5 +1,5 @@
-/* CUDA contexts as handles share them: the handles of one context have its modules in common, and the last
- * one takes them along. */
+/* CUDA contexts shared by handles: the handles of one context share its modules, which the last handle
+ * unloads. */
 #ifndef QDNN_DRIVER_CONTEXT_H
 #define QDNN_DRIVER_CONTEXT_H
 
@@ -10,17 +10,17 @@
 typedef struct context {
     cuda_device device;
     CUcontext cuda;
-    const ptx_sm *target; /* what kernels are written for */
-    bool is_primary;      /* retained by us, once however many handles there are */
+    const ptx_sm *target; /* what kernels are compiled for */
+    bool is_primary;      /* retained by us, once, for any number of handles */
     int handles;
     struct context *next;
 } context;
 
-/* The device's context: the one it was found in, or its primary one. */
+/* Acquires the device's context: the caller's current one if there was one, else its primary context. */
 qdnnStatus_t context_acquire(const cuda_device *device, context **out);
 void context_release(context *c);
 
-/* Makes the context current on this thread where it is not, and undoes that. */
+/* Makes the context current on this thread if it is not, and undoes that. */
 CUresult context_enter(const context *c, bool *pushed);
 void context_leave(const context *c, bool pushed);
 

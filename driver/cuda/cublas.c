@@ -1,4 +1,4 @@
-/* Opening cuBLAS, and what its codes mean. */
+/* Loading cuBLAS, and its error codes. */
 #include "driver/cuda/cublas.h"
 
 #include "driver/base/error.h"

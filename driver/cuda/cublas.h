@@ -1,4 +1,4 @@
-/* cuBLAS as far as qdnn uses it: a plain GEMM, where the library is found at run time (QDNN_CUBLAS may name
+/* The part of cuBLAS that qdnn uses: a plain GEMM, if the library is found at run time (QDNN_CUBLAS may name
  * it). */
 #ifndef QDNN_DRIVER_CUBLAS_H
 #define QDNN_DRIVER_CUBLAS_H
@@ -8,7 +8,7 @@
 #include "driver/cuda/cuda.h"
 
 typedef struct cublasContext *cublasHandle_t;
-/* Enumerations of cublas_api.h and library_types.h, which are as wide as an int. */
+/* Enumerations of cublas_api.h and library_types.h, which have the size of an int. */
 typedef int cublasStatus_t, cublasOperation_t, cublasMath_t, cublasComputeType_t, cublasGemmAlgo_t,
     cudaDataType;
 enum {
@@ -23,14 +23,14 @@ typedef struct cublas_api {
 #undef FUNCTION
 } cublas_api;
 
-/* The functions; the table is constant while the process lives. Returns QDNN_STATUS_SUCCESS, or
- * _NOT_SUPPORTED_LIBRARY_MISSING with a sentence. Any thread. */
+/* Gets the table of functions, which is constant for the lifetime of the process. Returns
+ * QDNN_STATUS_SUCCESS, or _NOT_SUPPORTED_LIBRARY_MISSING with a message. Thread-safe. */
 qdnnStatus_t cublas_open(const cublas_api **api);
 
-/* Keeps the sentence as the thread's last error and returns the status. */
+/* Keeps the message as the thread's last error and returns the status. */
 qdnnStatus_t cublas_failed(cublasStatus_t code, const char *call);
 
-/* For tests: the next cublas_open looks for the library anew. */
+/* For tests: the next cublas_open searches for the library again. */
 void cublas_forget(void);
 
 #endif

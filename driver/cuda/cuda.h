@@ -1,6 +1,6 @@
-/* The CUDA driver API as far as qdnn uses it, declared anew (no toolkit is needed to build), and the table
- * through which all of qdnn calls it. The table is filled from libcuda.so.1 or from ptxvm (driver/cuda/open.h);
- * tests and benches may fill one of their own. */
+/* The part of the CUDA driver API that qdnn uses, declared here so that no toolkit is needed to build, and
+ * the table through which all of qdnn calls it. The table is filled from libcuda.so.1 or from ptxvm
+ * (driver/cuda/open.h); tests and benchmarks may fill one of their own. */
 #ifndef QDNN_DRIVER_CUDA_H
 #define QDNN_DRIVER_CUDA_H
 
@@ -13,17 +13,18 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
 
-/* Enumerations of cuda.h, which are as wide as an int. A CUresult of 0 is success; driver/cuda/cuda_errors.def has
- * the others. */
+/* Enumerations of cuda.h, which have the size of an int. A CUresult of 0 is success;
+ * driver/cuda/cuda_errors.def lists the others. */
 typedef int CUresult;
-typedef int CUdevice_attribute, CUfunction_attribute, CUjit_option, CUpointer_attribute, CUstreamCaptureStatus, CUstreamCaptureMode;
+typedef int CUdevice_attribute, CUfunction_attribute, CUjit_option, CUpointer_attribute,
+    CUstreamCaptureStatus, CUstreamCaptureMode;
 enum {
 #define NUMBER(name, value) name = value,
 #include "driver/cuda/cuda.def"
 #undef NUMBER
 };
 
-/* Names as cuda.h's macros give them: api->cuMemAlloc is the symbol cuMemAlloc_v2. */
+/* Named like cuda.h's macros: api->cuMemAlloc is the symbol cuMemAlloc_v2. */
 typedef struct cuda_api {
 #define FUNCTION(name, suffix, since, params) CUresult(*name) params;
 #include "driver/cuda/cuda.def"

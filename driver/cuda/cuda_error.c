@@ -1,4 +1,4 @@
-/* Codes of the CUDA driver as statuses and sentences. */
+/* CUDA driver error codes as statuses and messages. */
 #include "driver/cuda/cuda_error.h"
 
 #include <stdarg.h>
@@ -43,7 +43,7 @@ void cuda_describe(const cuda_api *api, CUresult code, const char *call, char *t
         snprintf(text, size, "%s returned %d (%s): %s", call, code, row->name, row->advice);
         return;
     }
-    /* A driver newer than our table knows the name; the toolkit's stub leaves the pointer as it is. */
+    /* A driver newer than our table knows the name; the toolkit's stub leaves the pointer unchanged. */
     const char *name = NULL;
     if (!api || !api->cuGetErrorName || api->cuGetErrorName(code, &name) != 0 || !name)
         name = "an unknown code";

@@ -1,4 +1,4 @@
-/* What a failed call of the CUDA driver becomes: a status and a sentence. */
+/* Translates failed calls of the CUDA driver to a status and a message. */
 #ifndef QDNN_DRIVER_CUDA_ERROR_H
 #define QDNN_DRIVER_CUDA_ERROR_H
 
@@ -10,15 +10,15 @@
 
 /* The status of a code; 0 is success. */
 qdnnStatus_t cuda_status(CUresult code);
-/* Whether no later call in the context can succeed. */
+/* Whether every later call in the context must fail. */
 bool cuda_is_sticky(CUresult code);
 
-/* "cuMemAlloc returned 2 (CUDA_ERROR_OUT_OF_MEMORY): the device has too little free memory". api (it may be
+/* "cuMemAlloc returned 2 (CUDA_ERROR_OUT_OF_MEMORY): the device has too little free memory". api (may be
  * null) names codes that we do not know. */
 void cuda_describe(const cuda_api *api, CUresult code, const char *call, char *text, size_t size);
 
-/* Keeps the sentence as the thread's last error and returns the status. what: printf's, what the call was for
- * ("the workspace of %zu bytes"); it goes first. */
+/* Keeps the message as the thread's last error and returns the status. what: a printf format that tells what
+ * the call was for ("the workspace of %zu bytes"); it comes first. */
 qdnnStatus_t cuda_failed(const cuda_api *api, CUresult code, const char *call, const char *what, ...)
     __attribute__((format(printf, 4, 5)));
 

@@ -1,4 +1,4 @@
-/* Opening libcuda.so.1 and starting the linked ptxvm: filling a cuda_api and initialising it. */
+/* Loading libcuda.so.1 and starting the linked-in ptxvm: fills a cuda_api and initialises it. */
 #include "driver/cuda/drivers.h"
 
 #include <dlfcn.h>
@@ -28,8 +28,8 @@ qdnnStatus_t driver_problem_set(driver_problem *problem, qdnnStatus_t status, co
 /* Finds a function by name, symbol and CUDA version, or null. */
 typedef void *find_function(const char *name, const char *symbol, int since);
 
-/* Fills the table as far as there are functions; the symbol of the first that is missing, or null. ISO C has
- * no cast from void * to a function pointer, so the bits are copied. */
+/* Fills the table with the functions that exist; returns the symbol of the first missing one, or null. ISO C
+ * has no cast from void * to a function pointer, so the bits are copied. */
 static const char *fill(cuda_api *api, find_function *find)
 {
     static const struct {
@@ -53,14 +53,14 @@ static const char *fill(cuda_api *api, find_function *find)
 
 /* ---- libcuda.so.1 ---- */
 
-/* cuGetProcAddress in its two forms; flags 0: the plain default stream. */
+/* cuGetProcAddress in its two forms; flags 0 means the legacy default stream. */
 typedef CUresult get_5_fn(const char *name, void **function, int version, unsigned long long flags,
                           int *found);
 typedef CUresult get_4_fn(const char *name, void **function, int version, unsigned long long flags);
 
 static struct {
     void *library;
-    char name[1024]; /* of the library that is open */
+    char name[1024]; /* of the loaded library */
     get_5_fn *get_5;
     get_4_fn *get_4;
     bool ready;
@@ -84,7 +84,7 @@ const char *driver_cuda_name(void)
     return libcuda.library ? libcuda.name : wanted_name();
 }
 
-/* The newest way that the driver has; a name that it does not tell may still be exported. */
+/* Uses the newest way that the driver offers; a name that it does not resolve may still be exported. */
 static void *find_in_libcuda(const char *name, const char *symbol, int since)
 {
     void *function = NULL;
@@ -142,7 +142,7 @@ static qdnnStatus_t does_not_start(const driver *d, CUresult code, const char *c
                status == QDNN_STATUS_EXECUTION_FAILED ? QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER : status;
 }
 
-/* The version comes before what is missing: an old driver lacks functions, and its age is the reason. */
+/* The version is checked before missing functions: an old driver lacks functions because of its age. */
 static qdnnStatus_t check_version(driver *d, driver_problem *problem)
 {
     CUresult code = d->api.cuDriverGetVersion ? d->api.cuDriverGetVersion(&d->version) : 0;
@@ -156,7 +156,7 @@ static qdnnStatus_t check_version(driver *d, driver_problem *problem)
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Fills, checks and initialises a driver whose functions find gives. */
+/* Fills, checks and initialises a driver whose functions `find` returns. */
 static qdnnStatus_t start(driver *d, find_function *find, const char *name, driver_problem *problem)
 {
     const char *missing = fill(&d->api, find);
@@ -170,7 +170,7 @@ static qdnnStatus_t start(driver *d, find_function *find, const char *name, driv
 
 qdnnStatus_t driver_open_cuda(const driver **out, driver_problem *problem)
 {
-    /* One that did not start may be replaced by another that QDNN_LIBCUDA names by now. */
+    /* A library that did not start may be replaced by the one that QDNN_LIBCUDA names now. */
     if (!libcuda.ready && libcuda.library && strcmp(libcuda.name, wanted_name()) != 0)
         close_library();
     if (!libcuda.library && open_library(problem) != QDNN_STATUS_SUCCESS)
@@ -187,7 +187,7 @@ qdnnStatus_t driver_open_cuda(const driver **out, driver_problem *problem)
 
 static struct {
     bool ready;
-    char sm[16]; /* what it runs as, or will */
+    char sm[16]; /* the SM that it emulates, or will */
     driver driver;
 } linked;
 
@@ -198,15 +198,16 @@ static void *find_in_ptxvm(const char *name, const char *symbol, int since)
     return ptxvm_cuda_symbol(symbol);
 }
 
-/* A driver is configured once and not for every attempt, or the faults that PTXVM_FAULT asks for would be
- * counted anew each time. */
+/* ptxvm is configured once, not for every attempt; otherwise the faults requested by PTXVM_FAULT would be
+ * counted from the start each time. */
 static qdnnStatus_t configure(const char *sm, driver_problem *problem)
 {
     if (!strcmp(linked.sm, sm))
         return QDNN_STATUS_SUCCESS;
     if (!ptxvm_cuda_configure(&(ptxvm_cuda_settings){.sm = sm}))
         return driver_problem_set(problem, QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER,
-                                  "ptxvm cannot start, because of its settings: %s", ptxvm_cuda_last_sentence());
+                                  "ptxvm cannot start, because of its settings: %s",
+                                  ptxvm_cuda_last_sentence());
     snprintf(linked.sm, sizeof linked.sm, "%s", sm);
     return QDNN_STATUS_SUCCESS;
 }
@@ -224,9 +225,10 @@ static qdnnStatus_t start_vm(const char *sm, driver_problem *problem)
     qdnnStatus_t status = configure(sm, problem);
     if (status == QDNN_STATUS_SUCCESS)
         status = start(&linked.driver, find_in_ptxvm, "ptxvm", problem);
-    enum { INVALID_VALUE = 1 }; /* what it says to a variable that it cannot read */
+    enum { INVALID_VALUE = 1 }; /* its code for an environment variable that it cannot parse */
     if (problem->code == INVALID_VALUE)
-        driver_problem_set(problem, status, "ptxvm cannot start, because of its settings: %s", ptxvm_cuda_last_sentence());
+        driver_problem_set(problem, status, "ptxvm cannot start, because of its settings: %s",
+                           ptxvm_cuda_last_sentence());
     return status;
 }
 

@@ -1,5 +1,5 @@
-/* The two drivers of a process: libcuda.so.1, opened at run time, and the linked ptxvm. For driver/cuda/open.c,
- * which holds a lock around every call. */
+/* The two drivers of a process: libcuda.so.1, loaded at run time, and the linked-in ptxvm. For
+ * driver/cuda/open.c, which holds a lock around every call. */
 #ifndef QDNN_DRIVER_DRIVERS_H
 #define QDNN_DRIVER_DRIVERS_H
 
@@ -9,32 +9,32 @@
 
 #include "driver/cuda/cuda.h"
 
-/* A driver that is initialised. */
+/* An initialised driver. */
 typedef struct driver {
     cuda_api api;
     bool is_vm;
     int version; /* 12040 is CUDA 12.4 */
 } driver;
 
-/* Why something could not be had. Not the thread's last error yet: "auto" may do without. */
+/* Why something is not available. Not the thread's last error yet, because "auto" may continue without it. */
 typedef struct driver_problem {
     qdnnStatus_t status;
-    CUresult code; /* of a driver that did not start; else 0 */
+    CUresult code; /* of a driver that failed to start; else 0 */
     char text[480];
 } driver_problem;
 qdnnStatus_t driver_problem_set(driver_problem *problem, qdnnStatus_t status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The driver, opened and initialised where it was not. */
+/* Gets the driver, loading and initialising it the first time. */
 qdnnStatus_t driver_open_cuda(const driver **out, driver_problem *problem);
 qdnnStatus_t driver_open_vm(const char *sm, const driver **out, driver_problem *problem); /* sm null: any */
 
-/* Whether the user named the library, by QDNN_LIBCUDA. */
+/* Whether the user named the library in QDNN_LIBCUDA. */
 bool driver_is_named(void);
-/* The name or path of the library that is open, or of the one that would be opened. */
+/* The name or path of the loaded library, or of the one that would be loaded. */
 const char *driver_cuda_name(void);
 
-/* Whether a library of that name was opened, started or not. */
+/* Whether a library of that name was loaded, even if it failed to start. */
 bool driver_cuda_found(void);
 void drivers_close(void);
 

@@ -11,7 +11,8 @@
 
 #include "driver/base/log.h"
 
-/* The file appears whole: other threads and processes may write the same one at the same time. */
+/* Writes a temporary file and renames it: other threads and processes may write the same file at the same
+ * time. */
 static bool write_whole(const char *path, const char *text)
 {
     char part[4200];
@@ -35,7 +36,7 @@ void dump_ptx(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, 
     char name[KERNEL_FILE_NAME], path[4096];
     kernel_file_name(row, spec, sm, name, sizeof name);
     int n = snprintf(path, sizeof path, "%s/%s.ptx", directory, name);
-    mkdir(directory, 0777); /* it may be there */
+    mkdir(directory, 0777); /* it may exist already */
     if (n < 0 || (size_t)n >= sizeof path || !write_whole(path, ptx))
         log_write(QDNN_SEVERITY_WARNING, "QDNN_DUMP_DIR: %s could not be written: %s", path, strerror(errno));
 }

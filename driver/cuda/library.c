@@ -1,4 +1,4 @@
-/* Opening NVRTC and cuBLAS. */
+/* Loading NVRTC and cuBLAS. */
 #include "driver/cuda/library.h"
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Tries to open it; why holds a sentence where it cannot. */
+/* Tries to load it; `why` receives the reason if it cannot. */
 static bool try_open(runtime_library *l, char *why, size_t size)
 {
     const char *path = getenv(l->variable);

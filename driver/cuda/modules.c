@@ -1,8 +1,7 @@
 /* The module cache, and the way from a specification to a loaded kernel.
  *
- * Kernels are built outside the lock; where two threads build the same one, the second to finish takes the
- * first's. Modules that someone uses are never unloaded; of the others, the one that was not asked for
- * longest goes first. */
+ * Kernels are built outside the lock; if two threads build the same one, the second to finish uses the
+ * first's. Modules in use are never unloaded; of the others, the least recently used is unloaded first. */
 #include "driver/cuda/modules.h"
 
 #include <pthread.h>
@@ -21,7 +20,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static module *modules[MODULES_MAX];
 static uint64_t clock_ticks;
 
-/* ---- The cache; all of it under the lock ---- */
+/* ---- The cache; all of it runs under the lock ---- */
 
 static module *find(const context *c, const kernel_row *row, const kernel_spec *spec)
 {
@@ -32,7 +31,7 @@ static module *find(const context *c, const kernel_row *row, const kernel_spec *
     return NULL;
 }
 
-/* An empty place, or that of the module which has been idle longest; null where all are in use. */
+/* An empty slot, or that of the module idle for longest; null if all are in use. */
 static module **find_place(void)
 {
     module **oldest = NULL;
@@ -64,8 +63,9 @@ static module *find_and_use(const context *c, const kernel_row *row, const kerne
 
 /* ---- Loading ---- */
 
-/* Loading and unloading happen in the relaxed mode of captures: otherwise a driver takes them for mistakes that
- * spoil the capture of any other stream, also on another thread. A driver that does not relax does without. */
+/* Modules are loaded and unloaded in the relaxed capture mode: otherwise a driver treats them as errors that
+ * invalidate the capture of any other stream, even on another thread. A driver without that mode works
+ * without it. */
 typedef struct relaxed {
     const cuda_api *api;
     CUstreamCaptureMode before;
@@ -79,7 +79,7 @@ static relaxed relax(const cuda_api *api)
     return r;
 }
 
-/* Tried twice, as a driver may tell an older error instead of doing it: the mode is the caller's. */
+/* Tried twice, because a driver may report an earlier error instead of restoring the caller's mode. */
 static void relax_end(relaxed r)
 {
     CUstreamCaptureMode mode = r.before;
@@ -101,7 +101,7 @@ static void unload(module *m)
     alloc_free(m);
 }
 
-/* Nobody uses the module any more, but what was launched from it may still be under way. */
+/* The module is no longer used, but kernels launched from it may still be running. */
 static void evict(module *m)
 {
     bool pushed;
@@ -132,13 +132,14 @@ static qdnnStatus_t emit(const context *c, const kernel_row *row, const kernel_s
     return QDNN_STATUS_SUCCESS;
 }
 
-/* A cubin runs on the compute capability that it was made for, and on GPUs alone. */
+/* A cubin runs only on the compute capability that it was compiled for, and only on GPUs. */
 static bool takes_cubins(const context *c)
 {
     return !c->device.is_vm && c->target->number == 10 * c->device.major + c->device.minor;
 }
 
-/* A launch gets more than 48 KiB of shared memory, the kernel's own among them, only where the function was told so. */
+/* A launch with more than 48 KiB of shared memory, static memory included, must be allowed on the function
+ * first. */
 static qdnnStatus_t allow_shared(qdnnHandle_t handle, module *m, const char *entry)
 {
     enum { ALWAYS_ALLOWED = 32 << 10 };
@@ -156,7 +157,7 @@ static qdnnStatus_t allow_shared(qdnnHandle_t handle, module *m, const char *ent
                          bytes);
 }
 
-/* The driver's own words are kept, as far as they fit into a sentence. */
+/* The driver's own message is kept, as far as it fits. */
 static qdnnStatus_t load_module(qdnnHandle_t handle, const kernel_row *row, const bundle_image *text,
                                 module *m)
 {
@@ -191,7 +192,7 @@ static qdnnStatus_t load(qdnnHandle_t handle, const kernel_row *row, const bundl
     return status;
 }
 
-/* Loads an image that came in so many seconds, and frees it. */
+/* Loads an image that took so many seconds to produce, and frees it. */
 static qdnnStatus_t use_image(qdnnHandle_t handle, const kernel_row *row, bundle_image *text, double spent,
                               module *m)
 {
@@ -214,7 +215,7 @@ static void log_module(qdnnSeverity_t severity, const module *m, const char *wha
     log_write(severity, "%s %s %s: %s", m->row->name, m->context->target->name, settings, what);
 }
 
-/* What a bundle has, and the driver takes; false: the kernel has to be emitted, or the handle is dead. */
+/* Loads a kernel from the bundle; false: it has to be emitted, or the handle is unusable. */
 static bool build_from_bundle(qdnnHandle_t handle, const kernel_row *row, const kernel_spec *spec, module *m)
 {
     bundle_image text = {0};
@@ -246,16 +247,16 @@ static qdnnStatus_t build(qdnnHandle_t handle, const kernel_row *row, const kern
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Puts a module into the cache where there is room, unless another thread was faster: then that one is the
- * answer. */
+/* Adds a module to the cache if there is room, unless another thread has added the same one: then returns
+ * that one. */
 static module *publish(module *m)
 {
     pthread_mutex_lock(&lock);
     module *theirs = find(m->context, m->row, &m->spec);
     module **place = theirs ? NULL : find_place();
     if (place && *place)
-        evict(*place); /* under the lock: its context may be about to go, and waits for the lock in
-                           modules_drop */
+        evict(*place); /* under the lock: its context may be about to be released, which waits for the
+                        *                                lock in modules_drop */
     if (place) {
         *place = m;
         m->cached = true;
@@ -299,7 +300,7 @@ void module_release(module *m)
         evict(m);
 }
 
-/* Takes one of the context's modules out of the cache; null where there is none left. */
+/* Removes one of the context's modules from the cache; null if there are none left. */
 static module *take_out(const context *c)
 {
     module *taken = NULL;

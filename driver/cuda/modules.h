@@ -1,4 +1,4 @@
-/* Loaded kernels, shared by the handles of a context: a cache of bounded size for the process. */
+/* Loaded kernels, shared by the handles of a context: one cache of bounded size per process. */
 #ifndef QDNN_DRIVER_MODULES_H
 #define QDNN_DRIVER_MODULES_H
 
@@ -8,7 +8,7 @@
 enum { MODULES_MAX = 256 };
 
 typedef struct module {
-    const kernel_row *row; /* row, specification and context (with its SM) are its identity */
+    const kernel_row *row; /* identified by row, specification and context (with its SM) */
     kernel_spec spec;
     const context *context;
     CUmodule cuda;
@@ -17,20 +17,20 @@ typedef struct module {
     bool from_bundle;
     double emit_seconds, load_seconds;
     int users;
-    bool cached;    /* it stays when its last user has gone */
-    uint64_t stamp; /* when it was last asked for */
+    bool cached;    /* it stays loaded when its last user releases it */
+    uint64_t stamp; /* when it was last requested */
 } module;
 
-/* The kernel of a normal specification, loaded: from the cache, from the handle's bundle, or emitted now. The handle's context is
- * current. *was_loaded says whether it was in the cache. */
+/* Gets the loaded kernel of a normal specification: from the cache, from the handle's bundle, or emitted now.
+ * The handle's context is current. *was_loaded tells whether it was in the cache. */
 qdnnStatus_t module_acquire(qdnnHandle_t handle, const kernel_row *row, const kernel_spec *spec, module **out,
                             bool *was_loaded);
 void module_release(module *m);
 
-/* The last handle of a context goes, and nobody uses its modules any more: they are unloaded. */
+/* Unloads the modules of a context when its last handle is destroyed; none of them is in use. */
 void modules_drop(const context *c);
 
-/* How many modules the cache holds. */
+/* The number of modules in the cache. */
 int modules_count(void);
 
 #endif

@@ -43,12 +43,11 @@ void nvrtc_free(nvrtc_result *result)
     *result = (nvrtc_result){0};
 }
 
-/* A text of the program by its size and itself, zero-terminated whatever NVRTC does; null where it cannot be
- * had. */
+/* Reads a text of the program (its log or PTX), always zero-terminated; null if it is not available. */
 static char *take_text(nvrtcProgram program, int (*size)(nvrtcProgram, size_t *),
                        int (*get)(nvrtcProgram, char *), size_t *bytes)
 {
-    size_t n = 0; /* NVRTC counts the zero at the end */
+    size_t n = 0; /* NVRTC's size includes the terminating zero */
     char *text = size(program, &n) == 0 ? alloc_new(n + 1) : NULL;
     if (!text)
         return NULL;

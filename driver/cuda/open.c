@@ -1,4 +1,5 @@
-/* Choosing a device: parsing the request, finding a driver that has the device, and querying its properties. */
+/* Choosing a device: parsing the request, finding a driver that has the device, and querying its
+ * properties. */
 #include "driver/cuda/open.h"
 
 #include <pthread.h>
@@ -13,10 +14,9 @@
 #include "ptxgen/sm.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool told,
-    told_lacking; /* the choice, and that there is no GPU; behind the lock, as the drivers are */
+static bool told, told_lacking; /* reported already: the choice, the lack of a GPU; under the lock */
 
-/* ---- What is asked for ---- */
+/* ---- The request ---- */
 
 typedef enum device_kind { KIND_AUTO, KIND_CUDA, KIND_VM } device_kind;
 
@@ -63,7 +63,7 @@ static qdnnStatus_t parse_wish(const char *text, device_wish *wish)
 
 /* ---- The device ---- */
 
-/* One call of the driver, with the problem described where it fails. */
+/* One driver call; describes the problem if it fails. */
 #define TRY(call, ...)                                                                                       \
     do {                                                                                                     \
         CUresult code_ = api->call(__VA_ARGS__);                                                             \
@@ -73,7 +73,7 @@ static qdnnStatus_t parse_wish(const char *text, device_wish *wish)
         }                                                                                                    \
     } while (0)
 
-/* The device of the context that is current in this thread, or ordinal 0; a wished ordinal comes first. */
+/* The requested ordinal; else the device of the context that is current in this thread, or ordinal 0. */
 static qdnnStatus_t pick_device(const cuda_api *api, int wished, cuda_device *d, driver_problem *problem)
 {
     CUcontext current = NULL;
@@ -94,7 +94,7 @@ static qdnnStatus_t pick_device(const cuda_api *api, int wished, cuda_device *d,
     if (current && (wished < 0 || of_current == d->device)) {
         d->context = current;
         d->device = of_current;
-        d->ordinal = of_current; /* the driver numbers devices so */
+        d->ordinal = of_current; /* drivers number their devices like this */
     }
     return QDNN_STATUS_SUCCESS;
 }
@@ -137,16 +137,16 @@ static qdnnStatus_t try_vm(const device_wish *wish, cuda_device *out, driver_pro
 
 /* ---- The choice ---- */
 
-/* There is no GPU or no driver for it. Anything else is a failure of one that is there, for which ptxvm, with
- * other memory, is no replacement. */
+/* Whether there is no GPU, or no driver for it. Any other status is a failure of a GPU that exists; ptxvm,
+ * with different memory, cannot replace that. */
 static bool is_lacking(qdnnStatus_t status)
 {
     return status == QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER || status == QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE ||
            status == QDNN_STATUS_NOT_SUPPORTED_DRIVER_TOO_OLD;
 }
 
-/* Tries what the wish allows. problem says why it failed, or, where it did not, why there is no GPU; the log
- * is told by the caller, outside the lock. */
+/* Tries what the request allows. `problem` tells why it failed or, if it succeeded, why there is no GPU; the
+ * caller logs it, outside the lock. */
 static qdnnStatus_t choose(const device_wish *wish, cuda_device *out, driver_problem *problem)
 {
     if (wish->kind == KIND_VM)
@@ -171,8 +171,8 @@ static qdnnStatus_t choose(const device_wish *wish, cuda_device *out, driver_pro
     return driver_problem_set(problem, status, "no GPU: %.220s; and no ptxvm: %.220s", gpu.text, vm.text);
 }
 
-/* Nobody should measure an interpreter by mistake: a fallback that was not asked for is told on standard error, whatever
- * the log listens to. */
+/* Nobody should benchmark an interpreter by mistake: a fallback that was not requested is reported on
+ * standard error, whatever the log level. */
 static void tell(const cuda_device *d, const driver_problem *gpu)
 {
     const bool fell_back = *gpu->text;

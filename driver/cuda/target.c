@@ -1,4 +1,4 @@
-/* What PTX a device and its driver take. */
+/* The PTX that a device and its driver accept. */
 #include "driver/cuda/target.h"
 
 #include <stddef.h>
@@ -21,7 +21,7 @@ const ptx_sm *target_for(int major, int minor)
     return best;
 }
 
-/* From the PTX ISA's release notes: the version that came with each CUDA. In order. */
+/* From the PTX ISA's release notes: the PTX version of each CUDA release, in order. */
 static const struct {
     int driver, ptx;
 } versions[] = {

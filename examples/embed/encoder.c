@@ -1,4 +1,4 @@
-/* BERT's encoder, layer by layer: what a layer needs is loaded, run and freed. */
+/* BERT's encoder, layer by layer: each layer is loaded, run and freed. */
 #include "embed.h"
 
 #include <stdio.h>

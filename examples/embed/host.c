@@ -1,4 +1,4 @@
-/* What is small beside the products: attention, softmax, layer norm, in plain C. */
+/* The cheap parts next to the products: attention, softmax, layer norm, in plain C. */
 #include "embed.h"
 
 #include <math.h>
@@ -43,7 +43,7 @@ static void softmax(float *x, int n)
         x[i] /= sum;
 }
 
-/* One token of one head: rows are `width` apart. */
+/* One token of one head; rows are `width` elements apart. */
 static void attend(int tokens, int width, int head, const float *q, const float *k, const float *v,
                    float *out)
 {

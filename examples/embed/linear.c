@@ -1,4 +1,5 @@
-/* Matrices on the device: taken from the file as they are, or quantized there, and multiplied by the exact product. */
+/* Matrices on the device: loaded from the file as stored, or quantized on the device, and multiplied by the
+ * exact product. */
 #include "embed.h"
 
 #include <stdio.h>
@@ -14,7 +15,7 @@ static void *device_memory(const source *s, const void *host, size_t bytes)
     return memory;
 }
 
-/* Executes a plan once with a workspace of its own, and destroys it. */
+/* Executes a plan once with its own workspace, and destroys it. */
 static void execute_once(const source *s, qdnnPlan_t plan, const qdnnBinding_t *bindings, int n)
 {
     size_t bytes;
@@ -28,7 +29,7 @@ static void execute_once(const source *s, qdnnPlan_t plan, const qdnnBinding_t *
     ok(qdnnDestroyPlan(plan));
 }
 
-/* The weight of a name, which must have a descriptor. */
+/* Finds a weight by name; it must have a descriptor. */
 static qdnnFileWeight_t find(const source *s, const char *name)
 {
     int index;
@@ -113,7 +114,7 @@ static void quantize(const source *s, linear *l, const float *values, qdnnTensor
         l->bindings[l->n_bindings++] = all[n - 1];
         l->weight_bytes += bytes;
     }
-    if (n > 2) { /* scales first; of them, codes */
+    if (n > 2) { /* scales first, then codes with them */
         qdnnBinding_t scales[PARTS + 1];
         scales[0] = all[0];
         memcpy(scales + 1, all + 2, (size_t)(n - 2) * sizeof all[0]);
@@ -127,7 +128,7 @@ static void quantize(const source *s, linear *l, const float *values, qdnnTensor
 
 /* ---- products ---- */
 
-/* The matrix, in the format of the file or the one that was asked for. */
+/* Loads the matrix, in the format of the file or the requested one. */
 static void load(const source *s, linear *l, const char *name, const qdnnFileWeight_t *w,
                  qdnnTensorDescriptor_t tensor, qdnnQuantDescriptor_t quant)
 {

@@ -1,4 +1,4 @@
-/* embed MODEL [FORMAT or FILE...] [-t SENTENCE...]: what quantization does to sentence embeddings. */
+/* embed MODEL [FORMAT or FILE...] [-t SENTENCE...]: the effect of quantization on sentence embeddings. */
 #include "embed.h"
 
 #include <stdarg.h>
@@ -83,7 +83,7 @@ typedef struct session {
     float *expected, *actual; /* [sentences, width] */
 } session;
 
-/* One line: the least and the mean cosine with f32. */
+/* Prints one line: the smallest and the mean cosine with f32. */
 static void report(const session *s, const char *name, size_t bytes)
 {
     double least = 2, sum = 0;
@@ -96,8 +96,8 @@ static void report(const session *s, const char *name, size_t bytes)
     fflush(stdout);
 }
 
-/* Matrices are [N, K] here: a format that is [K, N] would group along the outputs. Nested scales need a map that the caller
- * brings. */
+/* Matrices are [N, K] here: a format for [K, N] would group along the outputs. Nested scales need a map from
+ * the caller. */
 static bool is_along_rows(qdnnWeights_t weights)
 {
     qdnnQuantDescriptor_t quant;
@@ -129,7 +129,7 @@ static void run_formats(const session *s, source from)
     }
 }
 
-/* The format of that name; COUNT where it is none. */
+/* Finds a format by name; COUNT if there is none. */
 static qdnnWeights_t find_format(const char *name)
 {
     int i = 0;
@@ -162,7 +162,7 @@ static void print_similarities(const session *s, const char *const *sentences)
     }
 }
 
-/* "MODEL NAMES... -t SENTENCES...": how many names. */
+/* The number of names in "MODEL NAMES... -t SENTENCES...". */
 static int count_names(int argc, char **argv)
 {
     int n = 0;

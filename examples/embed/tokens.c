@@ -1,5 +1,5 @@
-/* WordPiece: lower case, punctuation apart, then the longest piece of the vocabulary first. Letters beyond ASCII stay as they
- * are, accents included. */
+/* WordPiece: lower case, punctuation separated, then the longest matching piece of the vocabulary first.
+ * Letters beyond ASCII are kept, including accents. */
 #include "embed.h"
 
 #include <ctype.h>
@@ -24,7 +24,7 @@ static char *read_text(const char *path)
     return text;
 }
 
-static char **sort_words; /* for qsort, which takes no argument of its own */
+static char **sort_words; /* for qsort, which cannot pass an argument along */
 
 static int compare(const void *a, const void *b)
 {
@@ -62,7 +62,7 @@ void vocabulary_free(vocabulary *v)
     free(v->sorted);
 }
 
-/* -1: there is none. */
+/* Returns -1 if there is none. */
 static int find(const vocabulary *v, const char *word)
 {
     for (int from = 0, to = v->count; from < to;) {
@@ -85,7 +85,7 @@ static int must_find(const vocabulary *v, const char *word)
     return found;
 }
 
-/* The pieces of one word; a word that has none is unknown as a whole. */
+/* Adds the pieces of one word; if a part cannot be matched, the whole word is unknown. */
 static int add_word(const vocabulary *v, const char *word, int length, int *tokens, int n)
 {
     int first = n;

@@ -1,4 +1,4 @@
-/* Kernels as text: what qdnn would load for a call, for those who load it themselves. */
+/* Kernels as PTX text: what qdnn would load for a call, for programs that load kernels themselves. */
 #ifndef QDNN_EMIT_H
 #define QDNN_EMIT_H
 
@@ -8,13 +8,13 @@
 extern "C" {
 #endif
 
-/* An emitted kernel and how it is launched: ceil(n / elementsPerBlock) blocks of blockThreads threads (none
+/* An emitted kernel and how to launch it: ceil(n / elementsPerBlock) blocks of blockThreads threads (none
  * for n = 0). */
 typedef struct {
     char *ptx;                 /* a whole PTX module, zero-terminated; qdnnFreePtx frees it */
     char entry[64];            /* the name of its one kernel */
-    uint32_t blockThreads;     /* threads a block, in x */
-    uint64_t elementsPerBlock; /* elements of the tensor that a block covers */
+    uint32_t blockThreads;     /* threads per block, along x */
+    uint64_t elementsPerBlock; /* tensor elements per block */
 } qdnnPtx_t;
 
 /* Writes the PTX of a kernel for an SM.
@@ -23,14 +23,14 @@ typedef struct {
  *   sm        the target: "sm_90a", or "90a"
  *   settings  "key=value" strings ending with a null pointer, or null: all defaults; `ptxgen --list` prints
  *             them too
- *   out       receives the text; untouched unless the call succeeds
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME for a kernel, SM or setting that there
- * is not; _BAD_PARAM for a value that a setting does not take; _NOT_SUPPORTED_SM where the SM lacks an
- * instruction; _INTERNAL_ERROR_ALLOCATION_FAILED. The same call gives the same bytes, always. Any thread. */
+ *   out       receives the text; unchanged unless the call succeeds
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME for an unknown kernel, SM or setting;
+ * _BAD_PARAM for an invalid value of a setting; _NOT_SUPPORTED_SM if the SM lacks an instruction;
+ * _INTERNAL_ERROR_ALLOCATION_FAILED. The same arguments always give the same bytes. Thread-safe. */
 QDNN_API qdnnStatus_t qdnnEmitPtx(const char *kernel, const char *sm, const char *const *settings,
                                   qdnnPtx_t *out);
 
-/* Frees what qdnnEmitPtx gave and clears the pointer. A null argument, or one freed before, is fine. */
+/* Frees the text from qdnnEmitPtx and clears the pointer. Does nothing for null or a kernel already freed. */
 QDNN_API void qdnnFreePtx(qdnnPtx_t *ptx);
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
-/* A handle: the device that calls work on, in one CUDA context, with one stream.
+/* Handles. A handle stands for a device, a CUDA context on it, and a stream.
  *
- * A handle is used by one thread at a time; different handles on different threads need no care at all. When
- * the device fails for good (an illegal address in some kernel, say: CUDA calls that sticky), every later
- * call with the handle gives QDNN_STATUS_EXECUTION_FAILED_STICKY: destroy it. After any other error it goes
- * on working. */
+ * Only one thread may use a handle at a time; threads with handles of their own need no locking. When the
+ * device fails permanently (after an illegal address in a kernel, for example: a sticky error in CUDA's
+ * terms), every later call with the handle returns QDNN_STATUS_EXECUTION_FAILED_STICKY: destroy it. After any
+ * other error the handle remains usable. */
 #ifndef QDNN_HANDLE_H
 #define QDNN_HANDLE_H
 
@@ -15,61 +15,60 @@ extern "C" {
 
 typedef struct qdnnHandle *qdnnHandle_t;
 
-/* A CUDA stream: a CUstream or a cudaStream_t as it is; null is the default stream. */
+/* A CUDA stream, that is, a CUstream or a cudaStream_t; null is the default stream. */
 typedef struct CUstream_st *qdnnStream_t;
 
 /* Creates a handle on the device that the environment variable QDNN_DEVICE names:
  *   auto        a GPU if there is one, else ptxvm, the interpreter (the default)
  *   cuda[:N]    a GPU, or GPU number N
- *   vm[:sm_XX]  ptxvm, acting as that SM, or as PTXVM_SM says
- * Where the calling thread has a current CUDA context, auto and cuda work in it (cuda:N if it is of that
- * GPU), so that the pointers and streams of the caller's own CUDA code may be used; otherwise in the device's
- * primary context, which the CUDA runtime uses too. The thread's current context is left as it is. A context
- * of the caller's must outlive the handle. After fork, a child must use no handle of its parent, as with
- * CUDA.
+ *   vm[:sm_XX]  ptxvm, emulating that SM, or the one in PTXVM_SM
+ * If the calling thread has a current CUDA context, auto and cuda work in it (cuda:N only if it belongs to
+ * that GPU), so that pointers and streams of the caller's own CUDA code can be used; otherwise they work in
+ * the device's primary context, which the CUDA runtime uses too. The thread's current context is not changed.
+ * A context of the caller's must outlive the handle. As with CUDA, a child process must not use handles
+ * created before fork.
  *   handle   receives it; qdnnDestroy frees it
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME where QDNN_DEVICE cannot be read;
- * _NOT_SUPPORTED_NO_DRIVER, _NO_DEVICE, _DRIVER_TOO_OLD or _SM where there is no such device;
- * _NOT_SUPPORTED where ptxvm acts as another SM in this process already; _INTERNAL_ERROR_ALLOCATION_FAILED;
- * _EXECUTION_FAILED or _EXECUTION_FAILED_STICKY where the driver fails. Any thread. */
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME if QDNN_DEVICE is not of this form;
+ * _NOT_SUPPORTED_NO_DRIVER, _NO_DEVICE, _DRIVER_TOO_OLD or _SM if there is no such device;
+ * _NOT_SUPPORTED if ptxvm already emulates another SM in this process; _INTERNAL_ERROR_ALLOCATION_FAILED;
+ * _EXECUTION_FAILED or _EXECUTION_FAILED_STICKY if the driver fails. Thread-safe. */
 QDNN_API qdnnStatus_t qdnnCreate(qdnnHandle_t *handle);
 
-/* The same on a device named in the call: "cuda:1", "vm:sm_75" and so on. Null: as qdnnCreate.
+/* Creates a handle on a device named by the caller.
  *   handle   receives it
- *   device   as QDNN_DEVICE
- * Returns what qdnnCreate does. Any thread. */
+ *   device   as in QDNN_DEVICE: "cuda:1", "vm:sm_75"; null: use QDNN_DEVICE
+ * Returns what qdnnCreate does. Thread-safe. */
 QDNN_API qdnnStatus_t qdnnCreateOn(qdnnHandle_t *handle, const char *device);
 
-/* Frees a handle, after all work of its context is done. Its plans must have been destroyed before; memory
- * from qdnnMalloc stays, as long as its context does. Not while any stream of the context is being captured:
- * CUDA would spoil the capture.
- *   handle   null is fine
- * Returns _SUCCESS; _BAD_PARAM while plans of it exist; _EXECUTION_FAILED_STICKY where the device turns out
- * to have failed (the handle is freed all the same). */
+/* Waits for all work in the handle's context, then frees the handle. Its plans must have been destroyed
+ * before; memory from qdnnMalloc lives on with its context. Do not call it while a stream of the context is
+ * being captured: CUDA would invalidate the capture.
+ *   handle   may be null
+ * Returns _SUCCESS; _BAD_PARAM while plans of the handle exist; _EXECUTION_FAILED_STICKY if the device turns
+ * out to have failed (the handle is freed nevertheless). */
 QDNN_API qdnnStatus_t qdnnDestroy(qdnnHandle_t handle);
 
-/* What calls with the handle are put on from now on.
+/* Sets the stream that later calls with the handle use.
  *   handle
  *   stream   of the handle's context; null: the default stream
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _EXECUTION_FAILED_STICKY for a dead handle. */
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _EXECUTION_FAILED_STICKY if the device has failed. */
 QDNN_API qdnnStatus_t qdnnSetStream(qdnnHandle_t handle, qdnnStream_t stream);
 
-/* The stream that calls are put on.
+/* Gets the stream that calls with the handle use.
  *   handle
  *   stream   receives it
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER. */
 QDNN_API qdnnStatus_t qdnnGetStream(qdnnHandle_t handle, qdnnStream_t *stream);
 
-/* Waits until all that was put on the handle's stream is done. An error of a kernel is reported here at the
- * latest.
+/* Waits until all work on the handle's stream is done. Kernel errors are reported here at the latest.
  *   handle
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _EXECUTION_FAILED; _EXECUTION_FAILED_STICKY. */
 QDNN_API qdnnStatus_t qdnnSynchronize(qdnnHandle_t handle);
 
-/* Numbers are frozen. */
+/* The numbers never change. */
 typedef enum {
     QDNN_DEVICE_GPU = 0,
-    QDNN_DEVICE_PTXVM = 1 /* the interpreter, linked in or as a libcuda.so.1 of its own */
+    QDNN_DEVICE_PTXVM = 1 /* the interpreter, linked in or loaded as a libcuda.so.1 */
 } qdnnDeviceKind_t;
 
 typedef struct {
@@ -80,26 +79,27 @@ typedef struct {
     int driverVersion;    /* as CUDA counts: 13000 is 13.0 */
     int multiprocessors;
     uint64_t memoryBytes;
-    char target[16]; /* what its kernels are written for: "sm_90" */
+    char target[16]; /* what its kernels are compiled for: "sm_90" */
     char name[256];
-    double memoryBytesPerSecond; /* that the memory could move at its clock; 0 where the driver does not say */
+    double memoryBytesPerSecond; /* peak bandwidth of the memory; 0 if the driver does not report it */
 } qdnnDeviceInfo_t;
 
-/* What the handle works on.
+/* Describes the handle's device.
  *   handle
- *   info     receives it; its size is set by the caller
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for a size that is not set; _EXECUTION_FAILED or _EXECUTION_FAILED_STICKY where the driver
- * fails. */
+ *   info     receives it; the caller sets its size
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND if size is not set; _EXECUTION_FAILED or
+ * _EXECUTION_FAILED_STICKY if the driver fails. */
 QDNN_API qdnnStatus_t qdnnGetDeviceInfo(qdnnHandle_t handle, qdnnDeviceInfo_t *info);
 
-/* A folder of kernels written ahead of time by `ptxgen --all` (docs/bundles.md), used instead of emitting
- * and, with cubins, instead of the driver's compiler. Each file is checked against manifest.json before use;
- * what is damaged or made for other settings is logged as a warning, and emitted as what is missing is. At
- * qdnnCreate the environment variable QDNN_BUNDLE_DIR is taken.
+/* Sets the bundle: a folder of kernels written ahead of time by `ptxgen --all` (docs/bundles.md), which
+ * replace emitting kernels and, with cubins, compiling them in the driver. Each file is checked against
+ * manifest.json before use; files that are damaged or made for other settings are logged as a warning, and
+ * the kernel is emitted as if the file were missing. qdnnCreate takes the bundle from the environment
+ * variable QDNN_BUNDLE_DIR.
  *   handle
  *   directory  null: none
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM where the folder has no manifest that can be used
- * (the handle then has no bundle); _INTERNAL_ERROR_ALLOCATION_FAILED. */
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM if the folder has no usable manifest (the handle then
+ * has no bundle); _INTERNAL_ERROR_ALLOCATION_FAILED. */
 QDNN_API qdnnStatus_t qdnnSetBundle(qdnnHandle_t handle, const char *directory);
 
 #ifdef __cplusplus

@@ -1,21 +1,21 @@
-/* qdnn: quantization kernels for NVIDIA GPUs, and for machines without one. The public interface, whole.
+/* qdnn: quantization kernels for NVIDIA GPUs, and for machines without one. The whole public interface.
  *
- *   handle.h    a handle: the device that calls work on, its stream
- *   memory.h    device memory, for programs that use nothing else of CUDA
+ *   handle.h    handles: the device and the stream that calls use
+ *   memory.h    device memory, for programs that do not use CUDA themselves
  *   tensor.h    descriptors of tensors, data types
  *   quant.h     descriptors of quantizations
- *   weights.h   descriptors by the name of a public format: GPTQ, AWQ, GGUF, ...
- *   plan.h      operations: plans that are made once and executed often, and one-shot calls
+ *   weights.h   descriptors for named public formats: GPTQ, AWQ, GGUF, ...
+ *   plan.h      operations: plans, created once and executed often, and one-shot calls
  *   matmul.h    products with quantized weights
  *   integer.h   integer products: codes times codes, convolutions
- *   schedule.h  lists of plans that are run by one call
+ *   schedule.h  lists of plans that one call runs
  *   train.h     operations for training: fake quantization, LSQ
  *   log.h       the log
- *   emit.h      kernels as text (not included here: few need it)
+ *   emit.h      kernels as PTX text (not included here: few programs need it)
  *
- * Every function returns a status; what was wrong is in qdnnGetLastErrorString. Where a call fails for one of
- * its arguments nothing was written. Pointers to results are never null unless the text says that they may
- * be. */
+ * Nearly every function returns a status; qdnnGetLastErrorString tells what was wrong. A call that fails
+ * because of an argument writes nothing. Pointers to results must not be null unless the documentation says
+ * that they may be. "Thread-safe" marks the functions that any thread may call at any time. */
 #ifndef QDNN_H
 #define QDNN_H
 
@@ -42,14 +42,15 @@
 extern "C" {
 #endif
 
-/* The version of the library that is running, as QDNN_VERSION: compare it with the header's. Any thread. */
+/* The version of the running library, to be compared with the header's QDNN_VERSION. Thread-safe. */
 QDNN_API int qdnnGetVersion(void);
 
-/* The name of a status, "QDNN_STATUS_BAD_PARAM"; "unknown status" for a number that is none. Any thread. */
+/* The name of a status, "QDNN_STATUS_BAD_PARAM"; "unknown status" for any other number. Thread-safe. */
 QDNN_API const char *qdnnGetErrorString(qdnnStatus_t status);
 
-/* What was wrong with the last call of this thread that failed: which argument, its value, and what would be
- * right. Copies at most size - 1 characters and a zero into message; an empty string if no call has failed.
+/* Describes the last failed call of this thread: which argument was wrong, its value, and which values are
+ * valid. Copies at most size - 1 characters and a terminating zero into message; an empty string if no call
+ * has failed.
  */
 QDNN_API void qdnnGetLastErrorString(char *message, size_t size);
 

@@ -1,8 +1,9 @@
-/* Descriptors of quantizations: how numbers become codes and codes numbers. docs/numerics.md has the
+/* Quantization descriptors: how numbers become codes, and codes become numbers. docs/numerics.md defines the
  * arithmetic.
  *
- * A descriptor can say more than this version can do. Setting checks each value for itself; whether the whole
- * has a kernel is checked where a plan is made from it (QDNN_STATUS_NOT_SUPPORTED, naming what is supported). */
+ * A descriptor can describe more than this version supports. Setting a value checks that value alone; whether
+ * there is a kernel for the combination is checked when a plan is created (QDNN_STATUS_NOT_SUPPORTED, with a
+ * message that names what is supported). */
 #ifndef QDNN_QUANT_H
 #define QDNN_QUANT_H
 
@@ -14,7 +15,7 @@ extern "C" {
 
 typedef struct qdnnQuantDescriptor *qdnnQuantDescriptor_t;
 
-/* What a descriptor says, each with its default. Numbers are frozen. */
+/* The attributes of a descriptor and their defaults. The numbers never change. */
 typedef enum {
     /* qdnnDataType_t of the codes: I4, NF4, I8, U8, FP4, F8E4M3, F8E5M2; plain numbers: F32, F16, BF16; default I4 */
     QDNN_QUANT_STORAGE = 0,
@@ -28,93 +29,94 @@ typedef enum {
     QDNN_QUANT_DIVISION = 8,      /* qdnnDivision_t; default EXACT */
     QDNN_QUANT_NIBBLE_ORDER = 9,  /* qdnnNibbleOrder_t; default LOW_FIRST */
     QDNN_QUANT_LAYOUT = 10,       /* qdnnLayout_t; default BYTES */
-    QDNN_QUANT_BLOCK_ROWS = 11,   /* of GROUP: a scale for 2-D blocks of so many rows; 1 to 2^20; default 1 */
-    QDNN_QUANT_GLOBAL_SCALE = 12, /* 1: one f32 over all scales; 2: its reciprocal is stored; default 0 */
+    QDNN_QUANT_BLOCK_ROWS = 11,   /* of GROUP: rows per 2-D block that shares a scale; 1 to 2^20; default 1 */
+    QDNN_QUANT_GLOBAL_SCALE = 12, /* 1: one f32 factor for all scales; 2: its reciprocal; default 0 */
     QDNN_QUANT_SCALE_SWIZZLE = 13, /* qdnnScaleSwizzle_t; default NONE */
-    QDNN_QUANT_CODE_BITS = 14,     /* of codes in I8 or U8 storage: 2 to 8; default 0: as the storage has */
+    QDNN_QUANT_CODE_BITS = 14,     /* of codes in I8 or U8 storage: 2 to 8; default 0: the storage's width */
     QDNN_QUANT_CODE_KIND = 15,     /* qdnnCodeKind_t; default DEFAULT */
-    QDNN_QUANT_BLOCK_FORMAT = 16, /* qdnnBlockFormat_t: decides everything else of the format; default NONE */
-    QDNN_QUANT_GROUPS = 17,       /* of GROUP: qdnnGroups_t; default DEFAULT */
-    QDNN_QUANT_SCALE_ORDER = 18,  /* qdnnScaleOrder_t; default DEFAULT */
-    QDNN_QUANT_GROUP_INDEX = 19,  /* 1: the operand GROUP_INDEX names the group of each k; default 0 */
-    QDNN_QUANT_NESTED = 20,       /* 1: scales are bytes with a table and scales of their own; default 0 */
+    QDNN_QUANT_BLOCK_FORMAT = 16,  /* qdnnBlockFormat_t: determines the rest of the format; default NONE */
+    QDNN_QUANT_GROUPS = 17,        /* of GROUP: qdnnGroups_t; default DEFAULT */
+    QDNN_QUANT_SCALE_ORDER = 18,   /* qdnnScaleOrder_t; default DEFAULT */
+    QDNN_QUANT_GROUP_INDEX = 19,   /* 1: the operand GROUP_INDEX gives the group of each k; default 0 */
+    QDNN_QUANT_NESTED = 20,        /* 1: scales are bytes with a table and scales of their own; default 0 */
     QDNN_QUANT_ZERO_PACKED = 21, /* 1: zeros are as wide as codes, packed into u32 words along N; default 0 */
     QDNN_QUANT_ZERO_MINUS_ONE = 22, /* 1: stored zeros are 1 less (GPTQ's first version); default 0 */
-    QDNN_QUANT_ZERO_WRAPS = 23, /* of ZERO_MINUS_ONE: 1: the largest stored one is 0, not 2^bits; default 0 */
+    QDNN_QUANT_ZERO_WRAPS = 23, /* 1: with ZERO_MINUS_ONE, stored 2^bits - 1 means 0, not 2^bits; default 0 */
     QDNN_QUANT_RANGE = 24,      /* qdnnRange_t; default WITH_ZERO */
     QDNN_QUANT_MX_ROUNDING = 25,      /* qdnnMxRounding_t; default FLOOR */
-    QDNN_QUANT_ZERO_GRANULARITY = 26, /* qdnnGranularity_t of zeros, or -1: that of scales; default -1 */
-    QDNN_QUANT_ZERO_GROUP_SIZE = 27,  /* of zeros, or 0: that of scales; default 0 */
+    QDNN_QUANT_ZERO_GRANULARITY = 26, /* qdnnGranularity_t of zeros; -1: same as the scales; default -1 */
+    QDNN_QUANT_ZERO_GROUP_SIZE = 27,  /* of zeros; 0: same as the scales; default 0 */
     QDNN_QUANT_ATTRIBUTE_COUNT = 28
 } qdnnQuantAttribute_t;
 
 /* Creates a descriptor with every value at its default: symmetric INT4 in groups of 128 with f32 scales.
  *   quant   receives it; qdnnDestroyQuantDescriptor frees it
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _INTERNAL_ERROR_ALLOCATION_FAILED. Any thread. */
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _INTERNAL_ERROR_ALLOCATION_FAILED. Thread-safe. */
 QDNN_API qdnnStatus_t qdnnCreateQuantDescriptor(qdnnQuantDescriptor_t *quant);
 
-/* Sets what is nearly always set, and everything else to its default.
+/* Sets the most common attributes, and all others to their defaults.
  *   quant
- *   storage       as QDNN_QUANT_STORAGE
+ *   storage       as for QDNN_QUANT_STORAGE
  *   granularity
  *   extent        GROUP: the group size; CHANNEL: the axis; TENSOR, NONE: 0
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for a value that is none of its kind;
- * the descriptor then stays as it was. */
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an invalid value; the descriptor is
+ * then unchanged. */
 QDNN_API qdnnStatus_t qdnnSetQuantDescriptor(qdnnQuantDescriptor_t quant, qdnnDataType_t storage,
                                              qdnnGranularity_t granularity, int64_t extent);
 
-/* Sets one value.
+/* Sets one attribute.
  *   quant
- *   attribute   which
- *   value       as the list above says
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an attribute or value that there is
- * not; the descriptor then stays as it was. */
+ *   attribute   one of the list above
+ *   value       as in the list above
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an unknown attribute or an invalid
+ * value; the descriptor is then unchanged. */
 QDNN_API qdnnStatus_t qdnnSetQuantAttribute(qdnnQuantDescriptor_t quant, qdnnQuantAttribute_t attribute,
                                             int64_t value);
 
-/* One value.
+/* Gets one attribute.
  *   quant
- *   attribute   which
+ *   attribute   one of the list above
  *   value       receives it
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an unknown attribute. */
 QDNN_API qdnnStatus_t qdnnGetQuantAttribute(qdnnQuantDescriptor_t quant, qdnnQuantAttribute_t attribute,
                                             int64_t *value);
 
-/* The least that a range counts for when its scale is computed: 1e-12 by default. NF4 has no floor.
+/* Sets the floor: ranges smaller than this are raised to it when their scales are computed. 1e-12 by default.
+ * NF4 has no floor.
  *   quant
  *   floor   finite, not negative
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND. */
 QDNN_API qdnnStatus_t qdnnSetQuantFloor(qdnnQuantDescriptor_t quant, float floor);
 
-/* The floor.
+/* Gets the floor.
  *   quant
  *   floor   receives it
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER. */
 QDNN_API qdnnStatus_t qdnnGetQuantFloor(qdnnQuantDescriptor_t quant, float *floor);
 
-/* How much memory one part of the quantized form of a tensor takes.
+/* Gets the size of one buffer of a quantized tensor.
  *   quant
  *   tensor    the plain tensor
- *   operand   which: X and Y are the plain tensor itself
- *   bytes     receives the size; 0 where the format has no such operand
+ *   operand   which buffer: X and Y are the plain tensor itself
+ *   bytes     receives the size; 0 if the format has no such operand
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an unknown operand;
- * _BAD_PARAM_SHAPE_MISMATCH for a shape that the format does not take, such as an axis that the tensor does not have;
- * _NOT_SUPPORTED for what has no kernel. */
+ * _BAD_PARAM_SHAPE_MISMATCH for a shape that the format does not allow, such as an axis beyond the tensor's
+ * rank; _NOT_SUPPORTED if there is no kernel. */
 QDNN_API qdnnStatus_t qdnnGetOperandSize(qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t tensor,
                                          qdnnOperand_t operand, size_t *bytes);
 
-/* The three sizes that most formats have. Each result may be null where it is not wanted.
+/* Gets the three sizes that most formats have. Results that are not wanted may be null.
  *   quant
  *   tensor       the plain tensor
  *   codesBytes   receives the size of the codes
  *   scaleBytes   of the scales
- *   zeroBytes    of the zeros; 0 where the descriptor has none
+ *   zeroBytes    of the zeros; 0 if the descriptor has none
  * Returns what qdnnGetOperandSize does. */
 QDNN_API qdnnStatus_t qdnnGetQuantizedSizes(qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t tensor,
                                             size_t *codesBytes, size_t *scaleBytes, size_t *zeroBytes);
 
-/* Frees a descriptor. Plans that were made from it do not need it any more.
- *   quant   null is fine
+/* Frees a descriptor. Plans created from it no longer need it.
+ *   quant   may be null
  * Returns _SUCCESS. */
 QDNN_API qdnnStatus_t qdnnDestroyQuantDescriptor(qdnnQuantDescriptor_t quant);
 

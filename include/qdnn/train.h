@@ -1,10 +1,10 @@
-/* Operations for training: fake quantization with its gradients, and LSQ (learned step size). docs/numerics.md has the
- * formulas. Data, scales and states are f32.
+/* Operations for training: fake quantization with its gradients, and LSQ (learned step size).
+ * docs/numerics.md defines the formulas. Data, scales and states are f32.
  *
  *   forward    y = clamp(round(x / s), -qmax, qmax) * s, qmax = 2^(bits - 1) - 1
- *   backward   dx from x, dy and the same s; of LSQ also the gradient of each scale
+ *   backward   dx from x, dy and the same s; LSQ also computes the gradient of each scale
  *
- * Plans are executed by qdnnExecute, with the operands that each plan names. */
+ * Plans are executed by qdnnExecute, with the operands listed at each plan. */
 #ifndef QDNN_TRAIN_H
 #define QDNN_TRAIN_H
 
@@ -16,73 +16,71 @@ extern "C" {
 
 typedef struct qdnnTrainDescriptor *qdnnTrainDescriptor_t;
 
-/* What a descriptor says, each with its default. Numbers are frozen. */
+/* The attributes of a descriptor and their defaults. The numbers never change. */
 typedef enum {
     QDNN_TRAIN_BITS = 0,        /* 8, 4 or 2; default 8 */
     QDNN_TRAIN_GRANULARITY = 1, /* qdnnGranularity_t: TENSOR, CHANNEL or GROUP; default TENSOR */
     QDNN_TRAIN_AXIS = 2,        /* of CHANNEL: 0 to QDNN_DIMS_MAX - 1; default 0 */
-    QDNN_TRAIN_GROUP_SIZE =
-        3, /* of GROUP: so many elements that follow one another, over the flat tensor; 1 to 2^40;
-                                   default 128 */
+    QDNN_TRAIN_GROUP_SIZE = 3, /* of GROUP: consecutive elements of the flat tensor; 1 to 2^40; default 128 */
     QDNN_TRAIN_SCALE_MODE = 4, /* qdnnScaleMode_t of fake quantization; default BATCH */
     QDNN_TRAIN_BACKWARD = 5,   /* qdnnBackward_t of fake quantization; default CLIPPED */
     QDNN_TRAIN_ROUNDING = 6,   /* qdnnRounding_t; default TIES_AWAY */
-    QDNN_TRAIN_GRADIENT_FACTOR =
-        7, /* 1: the gradient of an LSQ scale is multiplied by 1 / sqrt(count * qmax), count
-                                       being the number of elements that share it; default 0 */
+    /* 1: the gradient of an LSQ scale is multiplied by 1 / sqrt(count * qmax), count being the number of elements
+     * that share the scale; default 0 */
+    QDNN_TRAIN_GRADIENT_FACTOR = 7,
     QDNN_TRAIN_ATTRIBUTE_COUNT = 8
 } qdnnTrainAttribute_t;
 
 /* Creates a descriptor with every value at its default: 8 bits, one scale for the tensor, computed from each batch.
  *   train   receives it; qdnnDestroyTrainDescriptor frees it
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _INTERNAL_ERROR_ALLOCATION_FAILED. Any thread. */
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _INTERNAL_ERROR_ALLOCATION_FAILED. Thread-safe. */
 QDNN_API qdnnStatus_t qdnnCreateTrainDescriptor(qdnnTrainDescriptor_t *train);
 
-/* Sets one value.
+/* Sets one attribute.
  *   train
- *   attribute   which
- *   value       as the list above says
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an attribute or value that there is
- * not; the descriptor then stays as it was. */
+ *   attribute   one of the list above
+ *   value       as in the list above
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an unknown attribute or an invalid
+ * value; the descriptor is then unchanged. */
 QDNN_API qdnnStatus_t qdnnSetTrainAttribute(qdnnTrainDescriptor_t train, qdnnTrainAttribute_t attribute,
                                             int64_t value);
 
-/* One value.
+/* Gets one attribute.
  *   train
- *   attribute   which
+ *   attribute   one of the list above
  *   value       receives it
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an unknown attribute. */
 QDNN_API qdnnStatus_t qdnnGetTrainAttribute(qdnnTrainDescriptor_t train, qdnnTrainAttribute_t attribute,
                                             int64_t *value);
 
-/* The decay of scale mode EMA: how much of the state stays with each batch. 0.99 by default.
+/* Sets the decay of scale mode EMA: the weight of the old state in each update. 0.99 by default.
  *   train
  *   decay   0 to 1
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND. */
 QDNN_API qdnnStatus_t qdnnSetTrainDecay(qdnnTrainDescriptor_t train, float decay);
 
-/* The decay.
+/* Gets the decay.
  *   train
  *   decay   receives it
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER. */
 QDNN_API qdnnStatus_t qdnnGetTrainDecay(qdnnTrainDescriptor_t train, float *decay);
 
-/* How many scales a tensor has: the f32 of STATE, SCALE and DSCALE.
+/* Gets the number of scales of a tensor, which is the number of f32 in STATE, SCALE and DSCALE.
  *   train
  *   tensor
  *   count    receives it; 0 for a tensor without elements
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_SHAPE_MISMATCH for an axis that the tensor does not have;
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_SHAPE_MISMATCH for an axis beyond the tensor's rank;
  * _NOT_SUPPORTED for a tensor that is not f32 or not packed. */
 QDNN_API qdnnStatus_t qdnnGetTrainScaleCount(qdnnTrainDescriptor_t train, qdnnTensorDescriptor_t tensor,
                                              size_t *count);
 
-/* Frees a descriptor. Plans that were made from it do not need it any more.
- *   train   null is fine
+/* Frees a descriptor. Plans created from it no longer need it.
+ *   train   may be null
  * Returns _SUCCESS. */
 QDNN_API qdnnStatus_t qdnnDestroyTrainDescriptor(qdnnTrainDescriptor_t train);
 
-/* Plans fake quantization. Operands: X is read, Y written. Scale mode FIXED: STATE is read; EMA: it is read and written
- * (fill it with 0 before the first batch).
+/* Plans fake quantization. Operands: X is read, Y is written. Scale mode FIXED: STATE is read; EMA: it is
+ * read and written (fill it with 0 before the first batch).
  *   handle
  *   x        the tensor: f32, packed
  *   train
@@ -91,19 +89,20 @@ QDNN_API qdnnStatus_t qdnnDestroyTrainDescriptor(qdnnTrainDescriptor_t train);
 QDNN_API qdnnStatus_t qdnnCreateFakeQuantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
                                                  qdnnTrainDescriptor_t train, qdnnPlan_t *plan);
 
-/* Plans the gradient of fake quantization. Operands: X and DY are read, DX is written. Scale modes FIXED and EMA: STATE
- * is read, as the forward left it. QDNN_BACKWARD_IDENTITY has neither X nor STATE.
- * Arguments and statuses as qdnnCreateFakeQuantizePlan. */
+/* Plans the gradient of fake quantization. Operands: X and DY are read, DX is written. Scale modes FIXED and
+ * EMA: STATE is read, as the forward pass left it. QDNN_BACKWARD_IDENTITY uses neither X nor STATE. Arguments
+ * and statuses as for qdnnCreateFakeQuantizePlan. */
 QDNN_API qdnnStatus_t qdnnCreateFakeQuantizeBackwardPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
                                                          qdnnTrainDescriptor_t train, qdnnPlan_t *plan);
 
 /* Plans LSQ: fake quantization with scales that are parameters. Operands: X and SCALE are read, Y is written.
- * Arguments and statuses as qdnnCreateFakeQuantizePlan; scale mode and backward play no part. */
+ * Arguments and statuses as for qdnnCreateFakeQuantizePlan; the attributes SCALE_MODE and BACKWARD are
+ * ignored. */
 QDNN_API qdnnStatus_t qdnnCreateLsqPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
                                         qdnnTrainDescriptor_t train, qdnnPlan_t *plan);
 
-/* Plans the gradients of LSQ. Operands: X, SCALE and DY are read, DX and DSCALE written. A long group needs a workspace.
- * Arguments and statuses as qdnnCreateLsqPlan. */
+/* Plans the gradients of LSQ. Operands: X, SCALE and DY are read, DX and DSCALE are written. Long groups need
+ * a workspace. Arguments and statuses as for qdnnCreateLsqPlan. */
 QDNN_API qdnnStatus_t qdnnCreateLsqBackwardPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
                                                 qdnnTrainDescriptor_t train, qdnnPlan_t *plan);
 

@@ -1,6 +1,6 @@
-/* The types that every part of qdnn speaks: statuses, data types and the choices that define a quantization.
+/* The types shared by every part of qdnn: statuses, data types and the choices that define a quantization.
  *
- * Numbers in this file are frozen: they are stored in files and passed across the ABI. */
+ * The numbers in this file never change: they are stored in files and passed across the ABI. */
 #ifndef QDNN_TYPES_H
 #define QDNN_TYPES_H
 
@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* Codes come in thousands by kind; the kind tells a caller what to do about it. */
+/* Each thousand is one kind of status; the kind tells the caller how to react. */
 typedef enum {
     QDNN_STATUS_SUCCESS = 0,
 
@@ -28,23 +28,22 @@ typedef enum {
     QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME = 2003,
     QDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER = 2004,
     QDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT = 2005, /* a buffer or workspace is too small */
-    QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH = 2006,    /* two arguments do not fit together */
+    QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH = 2006,    /* two arguments do not match */
 
-    QDNN_STATUS_NOT_SUPPORTED = 3000, /* the call is right, but this device or build lacks what it needs */
+    QDNN_STATUS_NOT_SUPPORTED = 3000, /* the call is valid, but this device or build lacks what it needs */
     QDNN_STATUS_NOT_SUPPORTED_SM = 3001,
     QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER = 3002, /* no usable CUDA driver on this machine */
-    QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE = 3003, /* a driver, but no device, or not that one */
+    QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE = 3003, /* a driver, but no device, or not the one requested */
     QDNN_STATUS_NOT_SUPPORTED_DRIVER_TOO_OLD = 3004,
-    QDNN_STATUS_NOT_SUPPORTED_LIBRARY_MISSING =
-        3005, /* a library that is opened at run time: cuBLAS, NVRTC */
+    QDNN_STATUS_NOT_SUPPORTED_LIBRARY_MISSING = 3005, /* cuBLAS or NVRTC, loaded at run time */
 
-    QDNN_STATUS_INTERNAL_ERROR = 4000,                   /* a defect or an exhausted resource */
-    QDNN_STATUS_INTERNAL_ERROR_ALLOCATION_FAILED = 4001, /* the host's memory */
+    QDNN_STATUS_INTERNAL_ERROR = 4000,                   /* a bug in qdnn, or a resource is exhausted */
+    QDNN_STATUS_INTERNAL_ERROR_ALLOCATION_FAILED = 4001, /* out of host memory */
     QDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED = 4002,
-    QDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED = 4003, /* the device's memory */
+    QDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED = 4003, /* out of device memory */
 
     QDNN_STATUS_EXECUTION_FAILED = 5000,       /* the device refused or failed */
-    QDNN_STATUS_EXECUTION_FAILED_STICKY = 5001 /* and its context is lost: every later call in it fails */
+    QDNN_STATUS_EXECUTION_FAILED_STICKY = 5001 /* and its context is lost: every later call fails */
 } qdnnStatus_t;
 
 /* Data type tags. */
@@ -83,24 +82,24 @@ typedef enum {
     QDNN_DATA_OPAQUE = 0x80
 } qdnnDataType_t;
 
-/* Which elements share a scale (and a zero). */
+/* Which elements share a scale (and a zero point). */
 typedef enum {
     QDNN_GRANULARITY_TENSOR = 0,  /* all of them */
     QDNN_GRANULARITY_CHANNEL = 1, /* those with the same index along an axis */
-    QDNN_GRANULARITY_GROUP = 2,   /* groupSize neighbours; qdnnGroups_t says in which direction */
+    QDNN_GRANULARITY_GROUP = 2,   /* groupSize neighbours; qdnnGroups_t gives the direction */
     QDNN_GRANULARITY_NONE = 3     /* there are no scales: every scale is 1 */
 } qdnnGranularity_t;
 
-/* Which way groups run. A tensor is a matrix here: its last dimension is the columns, all others together are
- * the rows. */
+/* The direction of groups. The tensor counts as a matrix: its last dimension is the columns, all others
+ * together are the rows. */
 typedef enum {
-    QDNN_GROUPS_DEFAULT = 0, /* as the layout has it: BYTES flat, WORDS_ROWS along rows, the others down columns */
-    QDNN_GROUPS_FLAT = 1,    /* over the whole tensor, from row to row */
-    QDNN_GROUPS_ROWS = 2,    /* along a row, anew in each: weights [N, K] */
+    QDNN_GROUPS_DEFAULT = 0, /* by layout: BYTES flat, WORDS_ROWS along rows, others down columns */
+    QDNN_GROUPS_FLAT = 1,    /* over the flat tensor, across the ends of rows */
+    QDNN_GROUPS_ROWS = 2,    /* along each row, never across its end: weights [N, K] */
     QDNN_GROUPS_COLUMNS = 3  /* down a column: weights [K, N] */
 } qdnnGroups_t;
 
-/* The order of the scales of groups along rows or down columns. */
+/* The order of scales when groups run along rows or down columns. */
 typedef enum {
     QDNN_SCALE_ORDER_DEFAULT = 0, /* ROWS: [rows, groups]; COLUMNS: [groups, columns] */
     QDNN_SCALE_ORDER_TRANSPOSED = 1
@@ -108,7 +107,7 @@ typedef enum {
 
 /* How the bits of a code become a number. */
 typedef enum {
-    QDNN_CODE_DEFAULT = 0, /* as the storage has it: docs/formats.md has the table */
+    QDNN_CODE_DEFAULT = 0, /* given by the storage type: see the table in docs/formats.md */
     QDNN_CODE_OFFSET = 1,  /* an integer plus 2^(bits - 1) */
     QDNN_CODE_UNSIGNED = 2,
     QDNN_CODE_TWOS_COMPLEMENT = 3,
@@ -117,9 +116,9 @@ typedef enum {
     QDNN_CODE_E3M2 = 6     /* storage U8 with 6 bits */
 } qdnnCodeKind_t;
 
-/* Blocks that hold codes and scales together, as GGUF files have them. */
+/* Blocks that hold codes and scales together, as in GGUF files. */
 typedef enum {
-    QDNN_BLOCK_NONE = 0, /* codes, scales and zeros are arrays of their own */
+    QDNN_BLOCK_NONE = 0, /* codes, scales and zeros are separate arrays */
     QDNN_BLOCK_Q4_0 = 1,
     QDNN_BLOCK_Q4_1 = 2,
     QDNN_BLOCK_Q5_0 = 3,
@@ -140,16 +139,16 @@ typedef enum {
     QDNN_BLOCK_NVFP4 = 18
 } qdnnBlockFormat_t;
 
-/* What zero points are computed from. */
+/* The range that zero points are computed from. */
 typedef enum {
-    QDNN_RANGE_WITH_ZERO = 0, /* 0 lies in the range, and the zero is an integer */
-    QDNN_RANGE_TIGHT = 1      /* least to largest value; zeros of float type alone */
+    QDNN_RANGE_WITH_ZERO = 0, /* the range is extended to contain 0; the zero point is an integer */
+    QDNN_RANGE_TIGHT = 1      /* minimum to maximum; only for zeros of a float type */
 } qdnnRange_t;
 
-/* How the exponent of an E8M0 scale is made from the largest magnitude of its block. */
+/* How the exponent of an E8M0 scale follows from the largest magnitude in its block. */
 typedef enum {
-    QDNN_MX_FLOOR = 0, /* floor(log2 absmax) - emax, as OCP writes */
-    QDNN_MX_CEIL = 1,  /* the least power of two that is not below absmax / (largest value of the codes) */
+    QDNN_MX_FLOOR = 0, /* floor(log2 absmax) - emax, as in the OCP specification */
+    QDNN_MX_CEIL = 1,  /* the smallest power of two not below absmax / (largest code value) */
     QDNN_MX_EVEN = 2   /* absmax rounded to the codes' mantissa first, ties to even; then floor */
 } qdnnMxRounding_t;
 
@@ -158,40 +157,40 @@ typedef enum {
     QDNN_SCALE_F32 = 0,
     QDNN_SCALE_F16 = 1,
     QDNN_SCALE_BF16 = 2,
-    QDNN_SCALE_E4M3 = 3, /* one byte, as NVFP4 has it */
-    QDNN_SCALE_E8M0 = 4  /* one byte, 2^(e - 127), as the MX formats have it */
+    QDNN_SCALE_E4M3 = 3, /* one byte, as in NVFP4 */
+    QDNN_SCALE_E8M0 = 4  /* one byte, 2^(e - 127), as in the MX formats */
 } qdnnScaleType_t;
 
-/* What the second number of a group means, if there is one. */
+/* The meaning of a group's second number, if it has one. */
 typedef enum {
     QDNN_ZERO_NONE = 0,
     QDNN_ZERO_POINT = 1,  /* (code - zero) * scale */
     QDNN_ZERO_MINIMUM = 2 /* code * scale + minimum */
 } qdnnZeroKind_t;
 
-/* How codes lie in memory. */
+/* How codes are arranged in memory. */
 typedef enum {
     QDNN_LAYOUT_BYTES = 0,             /* densely over the flat tensor, low bits first */
     QDNN_LAYOUT_WORDS_INTERLEAVED = 1, /* tensor [K, N]: a column is a stream of u32 words, word w of column n
-                                          at [w * N + n]; 8 codes of 4 bits along K to a word (GPTQ too) */
-    QDNN_LAYOUT_WORDS_ROWS = 2,        /* each row a stream of u32 words, the last one padded with 0 */
-    QDNN_LAYOUT_BLOCK = 3, /* tensor [K, N]: as BYTES, with groups down columns */
-    QDNN_LAYOUT_AWQ = 4    /* tensor [K, N]: word c of row k has columns 8c + 0 2 4 6 1 3 5 7 */
+                                          at [w * N + n]; 8 4-bit codes along K per word (also GPTQ) */
+    QDNN_LAYOUT_WORDS_ROWS = 2,        /* each row is a stream of u32 words, the last one padded with 0 */
+    QDNN_LAYOUT_BLOCK = 3,             /* tensor [K, N]: as BYTES, with groups down columns */
+    QDNN_LAYOUT_AWQ = 4                /* tensor [K, N]: word c of row k has columns 8c + 0 2 4 6 1 3 5 7 */
 } qdnnLayout_t;
 
-/* Where scales lie. */
+/* How scales are arranged in memory. */
 typedef enum {
     QDNN_SWIZZLE_NONE = 0,
-    QDNN_SWIZZLE_128X4 = 1 /* tiles of 128 rows by 4 scales, as block-scaled tensor cores take them */
+    QDNN_SWIZZLE_128X4 = 1 /* tiles of 128 rows by 4 scales, as block-scaled tensor cores expect them */
 } qdnnScaleSwizzle_t;
 
 /* Which of two neighbouring elements has the low four bits of their byte. */
 typedef enum {
     QDNN_NIBBLE_LOW_FIRST = 0, /* even element in bits 3:0 */
-    QDNN_NIBBLE_HIGH_FIRST = 1 /* even element in bits 7:4, as bitsandbytes packs */
+    QDNN_NIBBLE_HIGH_FIRST = 1 /* even element in bits 7:4, as bitsandbytes packs them */
 } qdnnNibbleOrder_t;
 
-/* Where x / scale lies half way between two integers. */
+/* Rounding when x / scale is half way between two integers. */
 typedef enum {
     QDNN_ROUND_TIES_TO_EVEN = 0, /* the default */
     QDNN_ROUND_TIES_AWAY = 1
@@ -206,19 +205,20 @@ typedef enum {
 /* Training: where the scale of fake quantization comes from. */
 typedef enum {
     QDNN_SCALE_MODE_BATCH = 0, /* computed from x each time */
-    QDNN_SCALE_MODE_EMA = 1,   /* an exponential moving average of those, kept in a state */
-    QDNN_SCALE_MODE_FIXED = 2  /* the state, as it is */
+    QDNN_SCALE_MODE_EMA = 1,   /* an exponential moving average of the batches' scales, kept in STATE */
+    QDNN_SCALE_MODE_FIXED = 2  /* STATE, left unchanged */
 } qdnnScaleMode_t;
 
-/* Training: what the gradient of fake quantization is taken to be. */
+/* Training: the gradient of fake quantization. */
 typedef enum {
-    QDNN_BACKWARD_CLIPPED = 0,  /* dy, and 0 where the forward clamped */
+    QDNN_BACKWARD_CLIPPED = 0,  /* dy, but 0 where the forward pass clamped */
     QDNN_BACKWARD_IDENTITY = 1, /* dy */
     QDNN_BACKWARD_TANH = 2,     /* dy (1 - tanh(x / scale)^2) */
-    QDNN_BACKWARD_HARD_TANH = 3 /* dy times 1 at 0, falling to 0 at the ends of the range */
+    QDNN_BACKWARD_HARD_TANH = 3 /* dy times a weight: 1 at x = 0, falling to 0 at the ends of the range */
 } qdnnBackward_t;
 
-/* Products: what is done to a sum once alpha and bias are in. Each is a written sequence of f32 operations. */
+/* Products: applied to a sum after alpha and bias. docs/numerics.md defines each as a sequence of f32
+ * operations. */
 typedef enum {
     QDNN_ACTIVATION_NONE = 0,
     QDNN_ACTIVATION_RELU = 1,
@@ -227,42 +227,42 @@ typedef enum {
     QDNN_ACTIVATION_SILU = 4
 } qdnnActivation_t;
 
-/* Products: what a sum is multiplied by. */
+/* Products: the factor of each sum. */
 typedef enum {
     QDNN_ALPHA_NONE = 0,
-    QDNN_ALPHA_NUMBER = 1, /* a number of the descriptor */
+    QDNN_ALPHA_NUMBER = 1, /* a constant in the descriptor */
     QDNN_ALPHA_ONE = 2,    /* one f32 on the device */
-    QDNN_ALPHA_COLUMN = 3  /* an f32 for each column, on the device */
+    QDNN_ALPHA_COLUMN = 3  /* one f32 per column, on the device */
 } qdnnAlpha_t;
 
-/* The buffers of operations. */
+/* The buffers that operations read and write. */
 typedef enum {
     QDNN_OPERAND_X = 0,     /* plain input tensor */
     QDNN_OPERAND_Y = 1,     /* plain output tensor */
     QDNN_OPERAND_CODES = 2, /* packed codes, or blocks */
     QDNN_OPERAND_SCALE = 3,
-    QDNN_OPERAND_ZERO = 4,         /* zero points or minima */
-    QDNN_OPERAND_GLOBAL_SCALE = 5, /* one f32 */
-    QDNN_OPERAND_GROUP_INDEX = 6,  /* i32 [K]: the group of each k */
-    QDNN_OPERAND_NESTED_MAP = 7,   /* f32 [256]: what the bytes of nested scales stand for */
-    QDNN_OPERAND_NESTED_SCALE = 8, /* f32, one for every 256 scales */
+    QDNN_OPERAND_ZERO = 4,          /* zero points or minima */
+    QDNN_OPERAND_GLOBAL_SCALE = 5,  /* one f32 */
+    QDNN_OPERAND_GROUP_INDEX = 6,   /* i32 [K]: the group of each k */
+    QDNN_OPERAND_NESTED_MAP = 7,    /* f32 [256]: the values of the bytes of nested scales */
+    QDNN_OPERAND_NESTED_SCALE = 8,  /* f32, one per 256 scales */
     QDNN_OPERAND_NESTED_OFFSET = 9, /* one f32 */
     QDNN_OPERAND_DY = 10,           /* training: the gradient of y */
-    QDNN_OPERAND_DX = 11,           /* that of x */
-    QDNN_OPERAND_STATE = 12,        /* training: f32, scales that are kept from one call to the next */
-    QDNN_OPERAND_DSCALE = 13,       /* f32, the gradients of scales */
-    QDNN_OPERAND_REPACKED = 14,     /* codes, as repacking writes them */
-    QDNN_OPERAND_ROW_INDEX = 15,    /* i32: which rows are dequantized, one for each row of the result */
-    QDNN_OPERAND_ALPHA = 16,        /* products: f32, one number or one for each column */
+    QDNN_OPERAND_DX = 11,           /* training: the gradient of x */
+    QDNN_OPERAND_STATE = 12,        /* training: f32, scales kept from one call to the next */
+    QDNN_OPERAND_DSCALE = 13,       /* training: f32, the gradients of the scales */
+    QDNN_OPERAND_REPACKED = 14,     /* the codes that repacking writes */
+    QDNN_OPERAND_ROW_INDEX = 15,    /* i32: the row to dequantize, for each row of the result */
+    QDNN_OPERAND_ALPHA = 16,        /* products: f32, one in all or one per column */
     QDNN_OPERAND_BIAS = 17,         /* products: [N] */
-    QDNN_OPERAND_RESIDUAL = 18,     /* products: as y */
+    QDNN_OPERAND_RESIDUAL = 18,     /* products: shape and type of y */
     QDNN_OPERAND_EXPERT_INDEX = 19, /* grouped products: i32 [M], the expert of each row of x */
-    QDNN_OPERAND_ROW_WEIGHT = 20,   /* grouped products: f32 [M], what each row of the result is multiplied by */
+    QDNN_OPERAND_ROW_WEIGHT = 20,   /* grouped products: f32 [M], the factor of each row of the result */
     QDNN_OPERAND_LORA_A = 21,       /* products: [K, rank], plain */
     QDNN_OPERAND_LORA_B = 22,       /* products: [rank, N], plain */
-    QDNN_OPERAND_X_SCALE = 23,      /* products of codes: f32 [M], a scale for each row of x */
-    QDNN_OPERAND_MULTIPLIER = 24,   /* integer products: f32 [N], what a sum is multiplied by before it becomes a code */
-    QDNN_OPERAND_TOP_INDEX = 25,    /* integer products: the places of the largest scores, i32 or f32 */
+    QDNN_OPERAND_X_SCALE = 23,      /* products of codes: f32 [M], one scale per row of x */
+    QDNN_OPERAND_MULTIPLIER = 24,   /* integer products: f32 [N], the factor of a sum before rounding */
+    QDNN_OPERAND_TOP_INDEX = 25,    /* integer products: the indices of the largest scores, i32 or f32 */
     QDNN_OPERAND_COUNT = 26
 } qdnnOperand_t;
 

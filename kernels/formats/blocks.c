@@ -106,9 +106,11 @@ ptx_val block_place_element(ptx_builder *b, const block_layout *layout, const bl
 
 block_address block_field(const block_place *place, unsigned offset)
 {
-    block_address at = {.space = place->space, .base = place->block, .offset = (int)offset};
-    at.skewed = place->skewed && offset % 4 == 0;
-    at.align = place->skewed && offset % 4 == 2 ? 4 : least_of(place->align, power_of_two_in(offset));
+    block_address at = {
+        .space = place->space, .base = place->block, .offset = (int)offset, .unit = place->unit};
+    at.skew = at.unit ? (place->skew + offset) % at.unit : 0;
+    at.align = at.unit ? least_of(at.unit, power_of_two_in(at.skew))
+                       : least_of(place->align, power_of_two_in(offset));
     return at;
 }
 
@@ -118,7 +120,8 @@ block_address block_field_at(ptx_builder *b, const block_place *place, unsigned 
     block_address at = block_field(place, offset);
     at.base = ptx_at(b, at.base, more, 1);
     at.align = least_of(at.align, power_of_two_in(step));
-    at.skewed = at.skewed && step % 4 == 0;
+    at.unit = least_of(at.unit, power_of_two_in(step));
+    at.skew = at.unit ? at.skew % at.unit : 0;
     return at;
 }
 
@@ -161,33 +164,40 @@ static unsigned words_at_once(const block_address *at, unsigned bytes)
     return widest >= 16 ? 4 : widest >= 8 ? 2 : 1;
 }
 
-/* Aligned words from two bytes before on, which belong to the block before or to memory ahead of the first. */
-static void load_skewed(ptx_builder *b, const block_address *at, unsigned count, ptx_val *words)
+/* So many words at once. */
+static void load_aligned(ptx_builder *b, const block_address *at, unsigned bytes, unsigned n, ptx_val *words)
 {
-    ptx_val next = load_number(b, at, PTX_U32, -2);
-    for (unsigned i = 0; i < count; i++) {
-        ptx_val low = next;
-        next = load_number(b, at, PTX_U32, (int)(4 * i) + 2);
-        words[i] = ptx_prmt(b, low, next, 0x5432);
-    }
-}
-
-void block_load(ptx_builder *b, const block_address *at, unsigned bytes, ptx_val *words)
-{
-    unsigned cache = at->space == PTX_GLOBAL ? PTX_NC : PTX_CACHE_DEFAULT, n = words_at_once(at, bytes);
-    if (bytes == 2) {
-        words[0] = load_half(b, at, 0);
-        return;
-    }
-    if (at->skewed) {
-        load_skewed(b, at, bytes / 4, words);
-        return;
-    }
+    unsigned cache = at->space == PTX_GLOBAL ? PTX_NC : PTX_CACHE_DEFAULT;
     for (unsigned i = 0; i < bytes / 4; i += n)
         if (n == 1)
             words[i] = load_word(b, at, (int)(4 * i));
         else
             ptx_ld_vec(b, at->space, cache, PTX_U32, at->base, at->offset + (int)(4 * i), &words[i], (int)n);
+}
+
+/* Units of aligned words, the first of which may begin in the block before or in memory ahead of the first. */
+static void load_units(ptx_builder *b, const block_address *at, unsigned bytes, ptx_val *words)
+{
+    const unsigned unit = least_of(at->unit, bytes), skew = at->skew % unit;
+    ptx_val loaded[2 * RUN_WORDS_MAX];
+    block_address from = *at;
+    from.offset -= (int)skew;
+    from.align = unit;
+    load_aligned(b, &from, (skew + bytes + unit - 1) / unit * unit, unit / 4, loaded);
+    for (unsigned i = 0; i < bytes / 4; i++) {
+        const ptx_val *two = &loaded[skew / 4 + i];
+        words[i] = skew % 4 ? ptx_prmt(b, two[0], two[1], 0x3210 + 0x1111 * (int)(skew % 4)) : two[0];
+    }
+}
+
+void block_load(ptx_builder *b, const block_address *at, unsigned bytes, ptx_val *words)
+{
+    if (bytes == 2)
+        words[0] = load_half(b, at, 0);
+    else if (at->unit >= 4 && at->align < least_of(at->unit, bytes))
+        load_units(b, at, bytes, words);
+    else
+        load_aligned(b, at, bytes, words_at_once(at, bytes), words);
 }
 
 /* The upper bytes of a word are shifted down to where a narrow store takes them from. */
@@ -242,7 +252,8 @@ void block_fetch_one(ptx_builder *b, const block_layout *layout, const block_pla
     layout->scales->fetch_one(b, layout, run, strand);
 }
 
-block_strand block_strand_one(ptx_builder *b, const block_layout *layout, const block_run *run, ptx_val strand)
+block_strand block_strand_one(ptx_builder *b, const block_layout *layout, const block_run *run,
+                              ptx_val strand)
 {
     block_strand out = {0};
     layout->codes->split_one(b, run, strand, out.codes);

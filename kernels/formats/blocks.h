@@ -65,8 +65,8 @@ typedef struct block_place {
     ptx_space space;
     ptx_val block;  /* address of its first byte */
     unsigned align; /* what that is a multiple of */
-    bool
-        skewed; /* it is 2 more than a multiple of 4: `align` is 2, and words are put together of aligned ones */
+    /* The address is `skew` bytes beyond a multiple of `unit` (4, 8 or 16): loads of aligned units serve. unit 0: not known. */
+    unsigned unit, skew;
     unsigned kind; /* of section */
     unsigned bytes;
     ptx_val position; /* u32: first byte among all of that kind, a multiple of `bytes` */
@@ -105,7 +105,8 @@ block_strand block_strand_of(ptx_builder *b, const block_layout *layout, const b
 bool block_has_one(const block_layout *layout);
 void block_fetch_one(ptx_builder *b, const block_layout *layout, const block_place *place, ptx_val strand,
                      block_run *run);
-block_strand block_strand_one(ptx_builder *b, const block_layout *layout, const block_run *run, ptx_val strand);
+block_strand block_strand_one(ptx_builder *b, const block_layout *layout, const block_run *run,
+                              ptx_val strand);
 /* `if_true` where the predicate holds, else `if_false`. */
 block_strand block_strand_select(ptx_builder *b, const block_strand *if_true, const block_strand *if_false,
                                  unsigned bytes, ptx_val pred);
@@ -204,8 +205,7 @@ typedef struct block_address {
     ptx_space space;
     ptx_val base;
     int offset;
-    unsigned align; /* of base + offset */
-    bool skewed;    /* as in block_place, of base + offset */
+    unsigned align, unit, skew; /* as in block_place, of base + offset */
 } block_address;
 
 /* A field at a fixed offset; and one that the dynamic `more` (u32, a multiple of `step`) moves. */

@@ -44,10 +44,16 @@ typedef struct group_place {
     ptx_val known;       /* predicate: the group exists; empty: always */
 } group_place;
 ptx_val matrix_scale_slot(ptx_builder *b, const matrix *m, const group_place *place);
+/* Whether the array of scales is [lines, groups]; else [groups, lines]. */
+bool lines_first(const kernel_spec *spec);
 ptx_val matrix_group_number(ptx_builder *b, const matrix *m, const group_place *place);
 /* Those numbers as f32; the second only where the format has zeros. */
 ptx_val matrix_load_scale(ptx_builder *b, const matrix *m, const group_place *place);
 ptx_val matrix_load_zero(ptx_builder *b, const matrix *m, const group_place *place);
+/* The same for `width` neighbouring columns of a group (u64) down columns; the column is a multiple of width, and pointers are
+ * aligned. */
+void matrix_column_numbers(ptx_builder *b, const matrix *m, ptx_val group, ptx_val column, unsigned width,
+                           ptx_val *scales, ptx_val *zeros);
 
 /* ---- Codes one by one (matrix_codes.c) ---- */
 
@@ -68,7 +74,8 @@ void matrix_write(ptx_builder *b, const matrix *m, const matrix_part *part, elem
 
 enum { PATCH_ROWS_MAX = 32, PATCH_WORDS_MAX = 64 };
 
-/* How many columns a lane has, and how many rows a patch. Layouts in column streams take as many rows as fill words. */
+/* How many columns a lane has, and how many rows a patch. Layouts in column streams take as many rows as fill words; a
+ * patch that is only read may have 8 of them. */
 unsigned patch_width(const coding *c);
 unsigned patch_rows(const coding *c);
 /* Whether each column has numbers of its own that take 4 bytes: a lane that loads them for itself had better have four

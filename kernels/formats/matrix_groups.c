@@ -40,8 +40,7 @@ static group_place place_of(ptx_builder *b, const matrix *m, ptx_val row, ptx_va
     }
 }
 
-/* Whether the array is [lines, groups]; else [groups, lines]. */
-static bool lines_first(const kernel_spec *spec)
+bool lines_first(const kernel_spec *spec)
 {
     return (spec->groups != QDNN_GROUPS_COLUMNS) != (spec->scale_order == QDNN_SCALE_ORDER_TRANSPOSED);
 }
@@ -243,23 +242,52 @@ ptx_val matrix_groups_aligned(ptx_builder *b, const matrix *m, unsigned width, p
 }
 
 static void load_run(ptx_builder *b, const matrix *m, const group_place *place, unsigned width,
-                     group_values *each)
+                     ptx_val *scales, ptx_val *zeros)
 {
     const coding *c = &m->q.coding;
     const kernel_spec *spec = c->spec;
-    ptx_val number = matrix_group_number(b, m, place), scales[CHUNK_MAX], zeros[CHUNK_MAX] = {{0}};
+    ptx_val number = matrix_group_number(b, m, place);
     emit_load_scale_run(b, spec->scale, ptx_at(b, m->q.side.scale, number, scale_bytes(spec->scale)), width,
                         scales);
-    if (spec->zero_packed && format_has_zero(c->format)) {
+    if (!format_has_zero(c->format))
+        return;
+    if (spec->zero_packed) {
         packed_zeros(b, m, place, width, zeros);
-    } else if (format_has_zero(c->format)) {
-        emit_load_run(b, spec->zero, ptx_at(b, m->q.side.zero, number, element_bytes(spec->zero)), 0, width,
-                      zeros);
-        for (unsigned k = 0; k < width; k++)
-            zeros[k] = group_zero_from(b, c, zeros[k]);
+        return;
     }
+    emit_load_run(b, spec->zero, ptx_at(b, m->q.side.zero, number, element_bytes(spec->zero)), 0, width,
+                  zeros);
+    for (unsigned k = 0; k < width; k++)
+        zeros[k] = group_zero_from(b, c, zeros[k]);
+}
+
+static void load_run_of_groups(ptx_builder *b, const matrix *m, const group_place *place, unsigned width,
+                               group_values *each)
+{
+    ptx_val scales[CHUNK_MAX], zeros[CHUNK_MAX] = {{0}};
+    load_run(b, m, place, width, scales, zeros);
     for (unsigned k = 0; k < width; k++)
         each[k] = values_of(b, m, place, scales[k], zeros[k]);
+}
+
+void matrix_column_numbers(ptx_builder *b, const matrix *m, ptx_val group, ptx_val column, unsigned width,
+                           ptx_val *scales, ptx_val *zeros)
+{
+    const kernel_spec *spec = m->q.coding.spec;
+    const row_grouping grouping = row_grouping_of(spec, width);
+    group_place place = {.line = emit_divide(b, column, spec->group_rows), .group = group};
+    if (grouping == RUN_OF_GROUPS) {
+        load_run(b, m, &place, width, scales, zeros);
+        return;
+    }
+    for (unsigned k = 0; k < width; k++) {
+        const bool is_loaded = k && grouping == ONE_GROUP;
+        if (k && !is_loaded)
+            place.line = emit_divide(b, ptx_add(b, column, k), spec->group_rows);
+        scales[k] = is_loaded ? scales[0] : matrix_load_scale(b, m, &place);
+        if (format_has_zero(m->q.coding.format))
+            zeros[k] = is_loaded ? zeros[0] : matrix_load_zero(b, m, &place);
+    }
 }
 
 void matrix_row_groups(ptx_builder *b, const matrix *m, ptx_val row, ptx_val column, unsigned width,
@@ -274,7 +302,7 @@ void matrix_row_groups(ptx_builder *b, const matrix *m, ptx_val row, ptx_val col
         return;
     case RUN_OF_GROUPS:
         place = place_of(b, m, row, column);
-        load_run(b, m, &place, width, each);
+        load_run_of_groups(b, m, &place, width, each);
         return;
     case EACH_COLUMN:
         for (unsigned k = 0; k < width; k++)

@@ -147,6 +147,22 @@ ptx_val pair_of_e4m3(ptx_builder *b, ptx_val tops)
     return ptx_mul(b, ptx_as(b, PTX_F16X2, bits), pair_constant(b, QDNN_DATA_F16, 256, 256));
 }
 
+/* E5M2 is the upper half of an f16. */
+void fp8_to_f16(ptx_builder *b, const minifloat *from, ptx_val word, ptx_val out[2])
+{
+    if (from == &float_e4m3 && has_fp8_cvt(b, from)) {
+        ptx_val halves[2];
+        ptx_unpack(b, PTX_U16, word, halves, 2);
+        for (int i = 0; i < 2; i++)
+            out[i] = ptx_as(b, PTX_U32, ptx_cvt(b, PTX_F16X2, ptx_as(b, PTX_E4M3X2, halves[i])));
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        ptx_val high = ptx_prmt(b, word, ptx_u32(b, 0), ptx_u32(b, i ? 0x3424 : 0x1404));
+        out[i] = from == &float_e5m2 ? high : ptx_as(b, PTX_U32, pair_of_e4m3(b, high));
+    }
+}
+
 /* FP8 has an instruction for pairs, to f16x2; bf16 holds the same numbers, by way of f32. */
 static bool has_fp8_pair(const ptx_builder *b)
 {

@@ -54,6 +54,8 @@ ptx_val pair_add(ptx_builder *b, qdnnDataType_t type, ptx_val x, ptx_val y);
 ptx_val pair_mul(ptx_builder *b, qdnnDataType_t type, ptx_val x, ptx_val y);
 /* Two codes of E4M3, in the upper bytes of the halves of a u32 whose lower ones are 0, as an f16x2; a NaN is any. */
 ptx_val pair_of_e4m3(ptx_builder *b, ptx_val tops);
+/* The four codes of a u32, E4M3 or E5M2, as two f16x2 (u32). A NaN becomes any NaN: `mma` makes the same of all. */
+void fp8_to_f16(ptx_builder *b, const minifloat *from, ptx_val word, ptx_val out[2]);
 /* The codes of `bits` bits at bits `first_at` and `second_at` of the halves of a u32, with other bits around them. */
 ptx_val pair_place(ptx_builder *b, unsigned bits, code_place first, unsigned first_at, code_place second,
                    unsigned second_at);

@@ -35,10 +35,13 @@ bool patch_groups_are_wide(const coding *c)
            (spec->scale == QDNN_SCALE_F32 || wide_zero);
 }
 
-/* Groups of 16, 32, 64 ... rows, whose numbers quantize and dequantize take from shared memory. */
-static bool has_tiled_groups(const kernel_spec *spec)
+/* Groups whose numbers quantize and dequantize take from shared memory: looked-up ones in a table, and those of 16, 32, 64 ...
+ * rows. */
+static bool has_staged_groups(const kernel_spec *spec)
 {
     const uint64_t rows = spec->group_size;
+    if (spec->group_table)
+        return true;
     return !spec->group_index && !spec->row_index && rows >= 16 && (rows & (rows - 1)) == 0;
 }
 
@@ -46,8 +49,9 @@ static bool has_tiled_groups(const kernel_spec *spec)
 unsigned patch_width(const coding *c)
 {
     unsigned chunk = chunk_elements(c->spec->data);
-    bool suits_four = matrix_groups_are_many(c->spec, chunk) && !matrix_groups_are_many(c->spec, 4);
-    bool has_wide = patch_groups_are_wide(c) && !has_tiled_groups(c->spec);
+    bool suits_four = !c->spec->group_table && matrix_groups_are_many(c->spec, chunk) &&
+                      !matrix_groups_are_many(c->spec, 4);
+    bool has_wide = patch_groups_are_wide(c) && !has_staged_groups(c->spec);
     return in_columns(c) || has_wide || suits_four ? 4 : chunk;
 }
 
@@ -85,9 +89,15 @@ unsigned patch_codes_align(const coding *c)
 
 /* ---- Column streams ---- */
 
+/* Eight rows of a column stream that is only read: their codes may begin anywhere in a word. */
+static bool begins_anywhere(const coding *c, const patch *p)
+{
+    return p->rows * bits_of(c) % 32 != 0;
+}
+
 static unsigned words_down(const coding *c, const patch *p)
 {
-    return p->rows * bits_of(c) / 32;
+    return begins_anywhere(c, p) ? quads_words(bits_of(c), p->rows) : p->rows * bits_of(c) / 32;
 }
 
 static ptx_val column_words(ptx_builder *b, const matrix *m, const patch *p)
@@ -96,8 +106,31 @@ static ptx_val column_words(ptx_builder *b, const matrix *m, const patch *p)
     return ptx_at(b, m->q.codes, ptx_mad(b, word, m->columns, p->column), 4);
 }
 
+/* Words from where the codes begin on. The last one is not read where they do not reach it: it may not exist. */
+static void load_part(ptx_builder *b, const matrix *m, patch *p)
+{
+    const unsigned bits = bits_of(&m->q.coding), count = words_down(&m->q.coding, p);
+    ptx_val address = column_words(b, m, p), stride = ptx_shl(b, m->columns, 2);
+    ptx_val shift = ptx_and(b, ptx_mul(b, ptx_cvt(b, PTX_U32, p->row), (int)bits), 31);
+    ptx_val end = ptx_add(b, shift, (int)(p->rows * bits));
+    for (unsigned w = 0; w < count; w++) {
+        emit_load_words(b, address, 0, p->width, &p->words[w * p->width]);
+        ptx_val reaches = ptx_setp(b, PTX_GT, end, (int)(32 * (w + 1)));
+        address = ptx_add(b, address, ptx_selp(b, stride, ptx_u64(b, 0), reaches));
+    }
+    for (unsigned w = 0; w < count; w++)
+        for (unsigned k = 0; k < p->width; k++) {
+            ptx_val *word = &p->words[w * p->width + k];
+            *word = w + 1 < count ? ptx_shf_r(b, word[0], word[p->width], shift) : ptx_shr(b, word[0], shift);
+        }
+}
+
 static void load_columns(ptx_builder *b, const matrix *m, patch *p)
 {
+    if (begins_anywhere(&m->q.coding, p)) {
+        load_part(b, m, p);
+        return;
+    }
     ptx_val address = column_words(b, m, p), stride = ptx_shl(b, m->columns, 2);
     for (unsigned w = 0; w < words_down(&m->q.coding, p); w++) {
         emit_load_words(b, address, 0, p->width, &p->words[w * p->width]);

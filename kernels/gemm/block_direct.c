@@ -1,103 +1,123 @@
-/* Blocks of a multiple of 16 bytes in a product: each thread loads its part of them from memory, some rounds ahead. */
+/* Blocks of a multiple of 16 bytes, a header and codes (Q4_K), in a product: each thread loads its part of them from memory, some
+ * rounds ahead. */
 #include "kernels/gemm/blocks.h"
 
-enum { SLOT_WORDS = 12 };
+enum { HEADER, CODES, FIELDS };
 
 bool blocks_are_direct(const block_layout *layout)
 {
-    return layout->bytes % LOAD_BYTES == 0;
+    return layout->bytes % LOAD_BYTES == 0 && !layout->at.high;
+}
+
+/* More rows of x, and experts, leave registers for two. */
+unsigned blocks_slots(const kernel_spec *spec)
+{
+    return spec->tile_rows == 1 && !spec->grouped ? BLOCKS_SLOTS_MAX : 2;
+}
+
+/* Of headers, half as many: they lie in sectors that codes of their blocks were loaded with. */
+static unsigned slots_of(const blocks *s, unsigned field)
+{
+    const unsigned slots = blocks_slots(s->spec);
+    return field == HEADER && slots > 2 ? slots / 2 : slots;
 }
 
 typedef struct direct {
-    unsigned fields;
+    unsigned turn; /* rounds of one: as many as there are slots */
     ptx_val at[BLOCKS_OUTPUTS_MAX]
-              [3]; /* addresses of header, codes and high bits of this thread in a row's first block */
-    ptx_val more;  /* variable u64: bytes that all of them have moved on */
-    ptx_val words[BLOCKS_SLOTS][BLOCKS_OUTPUTS_MAX][SLOT_WORDS]; /* variables */
+              [FIELDS]; /* variables u64: where this thread's share of a round of the turn lies */
+    ptx_val left;       /* variable s32: TEAM times the rounds from there on, less the thread's number */
+    ptx_val words[FIELDS][BLOCKS_SLOTS_MAX][BLOCKS_OUTPUTS_MAX][4]; /* variables */
 } direct;
 
 /* The first rounds; where there are fewer, the first one again, which is not used. */
-static void direct_begin_slot(ptx_builder *b, const blocks *s, direct *d, unsigned slot)
+static void direct_begin_slot(ptx_builder *b, const blocks *s, direct *d, unsigned field, unsigned slot)
 {
     ptx_val more = ptx_u64(b, 0);
     if (slot)
         more = ptx_selp(b, ptx_u64(b, slot * s->share.layout->bytes), more,
                         ptx_setp(b, PTX_GT, s->rounds, (int)slot));
-    for (unsigned o = 0; o < s->outputs; o++)
-        for (unsigned f = 0; f < d->fields; f++) {
-            ptx_val words[4];
-            emit_load_words(b, slot ? ptx_add(b, d->at[o][f], more) : d->at[o][f], 0, 4, words);
-            for (unsigned k = 0; k < 4; k++)
-                d->words[slot][o][4 * f + k] = ptx_var(b, words[k]);
-        }
+    for (unsigned o = 0; o < s->outputs; o++) {
+        ptx_val words[4], at = d->at[o][field];
+        emit_load_words(b, slot ? ptx_add(b, at, more) : at, 0, 4, words);
+        for (unsigned k = 0; k < 4; k++)
+            d->words[field][slot][o][k] = ptx_var(b, words[k]);
+    }
 }
 
 static direct direct_begin(ptx_builder *b, const blocks *s)
 {
     const block_layout *layout = s->share.layout;
-    direct d = {.fields = layout->at.high ? 3 : 2, .more = ptx_var(b, ptx_u64(b, 0))};
+    direct d = {.turn = blocks_slots(s->spec)};
     ptx_val codes = ptx_add(b, ptx_shl(b, s->thread, 4), (int)layout->at.codes);
-    ptx_val high = ptx_add(b, ptx_shl(b, ptx_and(b, s->thread, 1), 4), (int)layout->at.high);
     for (unsigned o = 0; o < s->outputs; o++) {
-        d.at[o][0] = s->rows_at[o];
-        d.at[o][1] = ptx_at(b, s->rows_at[o], codes, 1);
-        if (d.fields == 3)
-            d.at[o][2] = ptx_at(b, s->rows_at[o], high, 1);
+        d.at[o][HEADER] = ptx_var(b, s->rows_at[o]);
+        d.at[o][CODES] = ptx_var(b, ptx_at(b, s->rows_at[o], codes, 1));
     }
-    for (unsigned i = 0; i < BLOCKS_SLOTS; i++)
-        direct_begin_slot(b, s, &d, i);
+    for (unsigned f = 0; f < FIELDS; f++)
+        for (unsigned i = 0; i < slots_of(s, f); i++)
+            direct_begin_slot(b, s, &d, f, i);
+    d.left = ptx_var(b, ptx_as(b, PTX_S32, ptx_sub(b, ptx_shl(b, s->rounds, ceil_log2(TEAM)), s->thread)));
     return d;
 }
 
-/* The round `ahead` of the pointers, where it exists. */
-static void direct_fetch(ptx_builder *b, const blocks *s, const direct *d, unsigned slot, unsigned ahead,
-                         ptx_val exists)
+/* Whether there is a round so far ahead. All threads agree; but a number that depends on the thread is compared by one
+ * instruction, one that does not by uniform ones, whose results have to be brought over. */
+static ptx_val has_round(ptx_builder *b, const direct *d, unsigned ahead)
 {
-    for (unsigned o = 0; o < s->outputs; o++)
-        for (unsigned f = 0; f < d->fields; f++) {
-            ptx_val at = ptx_add(b, d->at[o][f], d->more);
-            ptx_when(b, exists);
-            ptx_ld_vec_into(b, PTX_GLOBAL, PTX_NC, PTX_U32, at, (int)(ahead * s->share.layout->bytes),
-                            &d->words[slot][o][4 * f], 4);
-        }
+    return ptx_setp(b, PTX_GT, d->left, (int)(ahead * TEAM));
 }
 
-static void direct_use(ptx_builder *b, const blocks *s, const direct *d, unsigned slot, ptx_val x_at,
-                       int x_more)
+/* What takes the places of a round's fields, as far ahead as each has slots, where it exists. */
+static void direct_fetch(ptx_builder *b, const blocks *s, const direct *d, unsigned round)
+{
+    for (unsigned f = 0; f < FIELDS; f++) {
+        const unsigned slots = slots_of(s, f), ahead = round + slots;
+        ptx_val exists = has_round(b, d, ahead);
+        for (unsigned o = 0; o < s->outputs; o++) {
+            ptx_when(b, exists);
+            ptx_ld_vec_into(b, PTX_GLOBAL, PTX_NC, PTX_U32, d->at[o][f],
+                            (int)(ahead * s->share.layout->bytes), d->words[f][round % slots][o], 4);
+        }
+    }
+}
+
+static void direct_use(ptx_builder *b, const blocks *s, const direct *d, unsigned round, ptx_val x_at)
 {
     block_values values[BLOCKS_OUTPUTS_MAX];
     for (unsigned o = 0; o < s->outputs; o++) {
-        block_round round = {0};
-        block_run *run = &round.runs[0];
+        block_round loaded = {0};
+        block_run *run = &loaded.runs[0];
         for (unsigned k = 0; k < 4; k++) {
-            run->scales[k] = d->words[slot][o][k];
-            run->codes[k] = d->words[slot][o][4 + k];
-            run->high[k] = d->fields == 3 ? d->words[slot][o][8 + k] : (ptx_val){0};
+            run->scales[k] = d->words[HEADER][round % slots_of(s, HEADER)][o][k];
+            run->codes[k] = d->words[CODES][round % slots_of(s, CODES)][o][k];
         }
-        block_values_open(b, &s->reader, &round, BLOCK_CHEAP, &values[o]);
+        block_values_open(b, &s->reader, &loaded, BLOCK_CHEAP, &values[o]);
     }
-    blocks_add_round(b, s, values, x_at, x_more);
+    blocks_add_round(b, s, values, x_at, (int)(round * ROUND_BYTES));
 }
 
-/* Rounds [first, end) of a window, a few in each turn of the loop; what is loaded ahead may belong to the next window. */
+/* Rounds [first, end) of a window, a few in each turn of the loop; what is loaded ahead may belong to the next window. A window
+ * has whole turns, but for the last. */
 static void direct_window(ptx_builder *b, const blocks *s, const direct *d, ptx_val first, ptx_val end)
 {
-    const unsigned turn = s->rows == 1 ? 2 * BLOCKS_SLOTS : BLOCKS_SLOTS;
     ptx_val x_at = ptx_var(b, s->x_mine);
-    ptx_val r = ptx_for(b, first, end, turn);
-    for (unsigned i = 0; i < turn; i++) {
+    ptx_for(b, first, end, d->turn);
+    for (unsigned i = 0; i < d->turn; i++) {
         if (i) {
             ptx_uniform(b);
-            ptx_if(b, ptx_setp(b, PTX_LT, ptx_add(b, r, i), end));
+            ptx_if(b, has_round(b, d, i));
         }
-        direct_use(b, s, d, i % BLOCKS_SLOTS, x_at, (int)(i * ROUND_BYTES));
-        direct_fetch(b, s, d, i % BLOCKS_SLOTS, i + BLOCKS_SLOTS,
-                     ptx_setp(b, PTX_LT, ptx_add(b, r, i + BLOCKS_SLOTS), s->rounds));
+        direct_use(b, s, d, i, x_at);
+        direct_fetch(b, s, d, i);
     }
-    for (unsigned i = 1; i < turn; i++)
+    for (unsigned i = 1; i < d->turn; i++)
         ptx_end_if(b);
-    ptx_assign(b, d->more, ptx_add(b, d->more, turn * s->share.layout->bytes));
-    ptx_assign(b, x_at, ptx_add(b, x_at, turn * ROUND_BYTES));
+    for (unsigned o = 0; o < s->outputs; o++)
+        for (unsigned f = 0; f < FIELDS; f++)
+            ptx_assign(b, d->at[o][f], ptx_add(b, d->at[o][f], d->turn * s->share.layout->bytes));
+    ptx_assign(b, d->left, ptx_sub(b, d->left, (int)(d->turn * TEAM)));
+    ptx_assign(b, x_at, ptx_add(b, x_at, d->turn * ROUND_BYTES));
     ptx_end_for(b);
 }
 

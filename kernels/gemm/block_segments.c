@@ -1,90 +1,139 @@
 /* Blocks of any number of bytes in a product: a warp copies stretches of its rows to shared memory by vectors, and threads pick
  * their runs from there. */
-#include "kernels/gemm/blocks.h"
+#include "kernels/gemm/block_segments.h"
 
 enum {
     VECTORS_MAX = 16,
+    ROUNDS_MAX = 8,
     SECTOR_BYTES = 32,
+    BANKS_BYTES = 128,            /* of shared memory */
     SHARED_BYTES = 47 << 10,      /* of x and of blocks */
+    SHARED_BYTES_MAX = 64 << 10,  /* the same in larger thread blocks: what every target has */
     TABLE_SHARED_BYTES = 35 << 10 /* of blocks beside a table: all of it fits 99 KB */
 };
 
-/* Rounds of blocks in shared memory, as many as there is room for up to a limit. They are copied by whole
- * sectors, so what precedes the first in its sector comes along; and a vector more is there, which reads of aligned words
- * may touch. */
-typedef struct segment_shape {
-    unsigned rounds, of_round; /* rounds, bytes of one */
-    unsigned vectors, stride;  /* of an output; bytes */
-} segment_shape;
+/* Where the loads of the four teams of a warp meet no bank twice: bytes, modulo the 128 of all banks, from a team of a pair to the
+ * other, and from a pair to the next. The exceptions are Q5_0 and Q8_K, wherever teams lie, and the upper bits of Q6_K, which
+ * would need other places than its nibbles do. MXFP4, and IQ4_XS between the entries of a table, have words at two of four places in the vectors of
+ * a team; those of another team go between them. */
+typedef struct team_offsets {
+    unsigned second, pair;
+} team_offsets;
+
+static team_offsets team_offsets_of(const block_layout *layout, bool between)
+{
+    const bool is_dense = layout->bytes % 8 == 0 && layout->elements < ROUND;
+    const bool has_pairs = layout->codes == &codes_pairs || layout->codes == &codes_pairs_mask;
+    if (layout->block == QDNN_BLOCK_MXFP4 || (between && layout->block == QDNN_BLOCK_IQ4_XS))
+        return (team_offsets){8, 64};
+    if (layout->block == QDNN_BLOCK_Q8_0)
+        return (team_offsets){16, 64};
+    return is_dense || has_pairs ? (team_offsets){64, 32} : (team_offsets){32, 64};
+}
+
+/* The least number from x on that is `rest` more than a multiple of all banks' bytes. */
+static unsigned up_to(unsigned x, unsigned rest)
+{
+    return x + ((rest - x) & (BANKS_BYTES - 1));
+}
+
+/* The layout for so many rounds; and with as many as there is room for. */
+static segment_shape segment_with(const block_layout *layout, unsigned outputs, unsigned rounds)
+{
+    const team_offsets offsets = team_offsets_of(layout, false);
+    segment_shape s = {
+        .rounds = rounds, .of_round = ROUND / layout->elements * layout->bytes, .pitch = TEAM * LOAD_BYTES};
+    const unsigned bytes = s.rounds * s.of_round, step = bytes & -bytes;
+    const unsigned before = step < SECTOR_BYTES ? SECTOR_BYTES - step : 0;
+    s.vectors = (bytes + before + LOAD_BYTES - 1) / LOAD_BYTES;
+    s.stride = s.vectors * LOAD_BYTES;
+    s.second = up_to(s.stride * outputs, offsets.second);
+    s.pair = up_to(s.second + s.stride * outputs, offsets.pair);
+    return s;
+}
 
 static segment_shape segment_of(const block_layout *layout, const kernel_spec *spec, unsigned outputs)
 {
     const unsigned x = blocks_window(layout, spec) * (unsigned)spec->tile_rows * ROUND_BYTES;
-    const unsigned room = layout->table ? TABLE_SHARED_BYTES : SHARED_BYTES - x;
-    const unsigned teams = blocks_warps(layout) * WARP / TEAM;
-    segment_shape s = {.rounds = 16, .of_round = ROUND / layout->elements * layout->bytes};
-    do {
-        s.rounds /= 2;
-        const unsigned bytes = s.rounds * s.of_round, step = bytes & -bytes;
-        const unsigned before = step < SECTOR_BYTES ? SECTOR_BYTES - step : 0;
-        s.vectors = (bytes + before + LOAD_BYTES - 1) / LOAD_BYTES;
-        s.stride = (s.vectors + 1) * LOAD_BYTES;
-    } while (s.rounds > 1 && s.stride * outputs * teams > room);
+    const unsigned warps = blocks_warps(layout), teams = warps * WARP / TEAM;
+    const unsigned room =
+        layout->table ? TABLE_SHARED_BYTES : (warps > 4 ? SHARED_BYTES_MAX : SHARED_BYTES) - x;
+    segment_shape s = segment_with(layout, outputs, ROUNDS_MAX);
+    while (s.rounds > 1 && s.pair * teams / 2 > room)
+        s = segment_with(layout, outputs, s.rounds / 2);
     return s;
 }
 
-/* A warp copies segments of its rows; a thread those of its own team's. */
-typedef struct segments {
-    segment_shape shape;
-    ptx_val row_bytes;                         /* u64 */
-    ptx_val from[BLOCKS_OUTPUTS_MAX];          /* addresses of this thread's first vector in a row */
-    ptx_val to[BLOCKS_OUTPUTS_MAX];            /* u32: where it goes */
-    block_place places[BLOCKS_OUTPUTS_MAX][2]; /* this thread's runs of the first round of a segment */
-    ptx_val words_at
-        [BLOCKS_OUTPUTS_MAX]; /* u32: of formats whose runs are put together of aligned words, their address */
-    ptx_val turn;             /* and the selector that puts them together */
-    ptx_val last[BLOCKS_OUTPUTS_MAX]
-                [4]; /* variables u32: the last vector of threads that have one more than others */
-} segments;
-
-/* Runs of a block that begin anywhere: the alignment of a thread's block is the same in all rounds. */
-static bool is_turned(const block_layout *layout)
+unsigned blocks_segments_bytes(const block_layout *layout, const kernel_spec *spec, unsigned outputs)
 {
-    return layout->elements < ROUND && layout->bytes % 4 &&
-           ROUND / layout->elements * layout->bytes % 4 == 0 &&
-           (layout->codes == &codes_nibbles || layout->codes == &codes_bytes);
+    return blocks_warps(layout) * WARP / TEAM / 2 * segment_of(layout, spec, outputs).pair;
+}
+
+/* Between the entries of a table: runs of 128 bytes, the vectors of a row one after another. */
+static segment_shape segment_between_of(const block_layout *layout, unsigned outputs)
+{
+    segment_shape s = segment_with(layout, outputs, BETWEEN_ROUNDS);
+    s.pitch = BYTE_TABLE_PITCH;
+    s.stride = (s.vectors + TEAM - 1) / TEAM * BYTE_TABLE_PITCH;
+    s.second = s.stride * outputs;
+    s.pair = 2 * s.second;
+    return s;
+}
+
+/* There, bytes are turned within their run, by as much as teams lie apart elsewhere. */
+ptx_val segment_between(ptx_builder *b, const blocks *s, ptx_val at)
+{
+    const team_offsets offsets = team_offsets_of(s->share.layout, true);
+    ptx_val turned = ptx_mad(b, ptx_and(b, s->team, 1), offsets.second, at);
+    turned = ptx_mad(b, ptx_and(b, ptx_shr(b, s->team, 1), 1), offsets.pair, turned);
+    ptx_val run = ptx_shr(b, at, ceil_log2(BYTE_TABLE_RUN));
+    return ptx_mad(b, run, BYTE_TABLE_PITCH, ptx_and(b, turned, BYTE_TABLE_RUN - 1));
+}
+
+/* Vectors go to where only their halves are aligned. */
+static bool has_halves(const blocks *s)
+{
+    return team_offsets_of(s->share.layout, s->between).second % LOAD_BYTES != 0;
+}
+
+/* Rounds in each turn of a loop. With some, it is known how far blocks of 4 n + 2 bytes begin beyond aligned units. */
+static unsigned turn_of(const blocks *s, unsigned rounds)
+{
+    unsigned turn = s->rows > 1 ? 2 : s->share.fast == BLOCK_BY_TABLE ? 8 : 4;
+    while (turn > s->window || turn > rounds)
+        turn /= 2;
+    return turn;
+}
+
+/* Behind x, between the entries of the table; or in memory of their own. */
+static ptx_val segments_place(ptx_builder *b, blocks *s, const segment_shape *shape)
+{
+    if (!s->between)
+        return blocks_shared(b, s, "blocks", s->teams / 2 * shape->pair);
+    return ptx_add(b, s->x.shared, s->window * s->rows * s->x.round_bytes);
 }
 
 static segments segments_begin(ptx_builder *b, blocks *s)
 {
     const block_layout *layout = s->share.layout;
-    segments g = {.shape = segment_of(layout, s->spec, s->outputs)};
-    ptx_val shared = blocks_shared(b, s, "blocks", s->teams * s->outputs * g.shape.stride);
-    ptx_val piece = ptx_shl(b, s->thread, 4), zero[4];
-    for (unsigned k = 0; k < 4; k++)
-        zero[k] = ptx_u32(b, 0);
+    segments g = {.shape = s->between ? segment_between_of(layout, s->outputs)
+                                      : segment_of(layout, s->spec, s->outputs)};
+    ptx_val shared = segments_place(b, s, &g.shape), piece = ptx_shl(b, s->thread, 4);
+    g.shape.turn = turn_of(s, g.shape.rounds);
     g.row_bytes = ptx_mul(b, ptx_shr(b, s->args.k, ceil_log2(layout->elements)), ptx_u64(b, layout->bytes));
+    ptx_val rows = ptx_mad(b, ptx_shr(b, s->team, 1), g.shape.pair, shared);
+    rows = ptx_mad(b, ptx_and(b, s->team, 1), g.shape.second, rows);
     for (unsigned o = 0; o < s->outputs; o++) {
-        ptx_val first =
-            ptx_add(b, ptx_mad(b, s->team, s->outputs * g.shape.stride, shared), o * g.shape.stride);
-        ptx_val block;
         for (unsigned k = 0; k < 4; k++)
             g.last[o][k] = ptx_var(b, ptx_u32(b, 0));
         g.from[o] = ptx_at(b, s->rows_at[o], piece, 1);
-        g.to[o] = ptx_add(b, first, piece);
-        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, first, (int)(g.shape.stride - LOAD_BYTES), zero, 4);
-        for (unsigned i = 0; i < s->share.runs; i++) {
-            block_place *place = &g.places[o][i];
-            *place = block_share_place(b, &s->share, s->thread, i, &block);
-            place->space = PTX_SHARED;
-            place->block = ptx_mad(b, block, layout->bytes, first);
-        }
-        if (is_turned(layout)) {
-            ptx_val at = ptx_add(b, g.places[o][0].block, layout->at.codes);
-            g.words_at[o] = ptx_and(b, at, ptx_u32(b, ~3u));
-            g.turn = ptx_mad(b, ptx_and(b, at, 3), 0x1111, ptx_u32(b, 0x3210));
+        for (unsigned half = 0; half < 2; half++) {
+            ptx_val at = ptx_add(b, piece, half * LOAD_BYTES / 2);
+            g.to[o][half] =
+                ptx_add(b, ptx_add(b, rows, s->between ? segment_between(b, s, at) : at), o * g.shape.stride);
         }
     }
+    segment_begin_fetch(b, s, &g, rows);
     return g;
 }
 
@@ -124,12 +173,16 @@ static void load_vector_if(ptx_builder *b, unsigned t, ptx_val at, ptx_val left,
     ptx_ld_vec_into(b, PTX_GLOBAL, PTX_NC, PTX_U32, at, (int)offset, words, 4);
 }
 
-static void store_vector(ptx_builder *b, const blocks *s, const segments *g, unsigned t, ptx_val to,
+static void store_vector(ptx_builder *b, const blocks *s, const segments *g, unsigned t, const ptx_val to[2],
                          const ptx_val *words)
 {
-    if ((t + 1) * TEAM > g->shape.vectors)
-        ptx_when(b, has_vector(b, s, g, t));
-    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)(t * TEAM * LOAD_BYTES), words, 4);
+    const unsigned count = has_halves(s) ? 2 : 4;
+    for (unsigned i = 0; i < 4; i += count) {
+        if ((t + 1) * TEAM > g->shape.vectors)
+            ptx_when(b, has_vector(b, s, g, t));
+        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to[i / 2], (int)(t * g->shape.pitch), &words[i],
+                   (int)count);
+    }
 }
 
 /* The vectors of all outputs that begin at `more` (u64) bytes of their rows; `left` is empty where all exist. */
@@ -166,55 +219,14 @@ static void segment_load(ptx_builder *b, const blocks *s, const segments *g, ptx
     ptx_syncwarp(b);
 }
 
-/* Rounds in each turn of a loop. With two and more, it is known which blocks of 4 n + 2 bytes begin at a multiple of 4. */
-static unsigned turn_of(const blocks *s, const segments *g)
-{
-    unsigned turn = s->rows > 1 ? 2 : s->share.fast == BLOCK_BY_TABLE ? 8 : 4;
-    while (turn > s->window || turn > g->shape.rounds)
-        turn /= 2;
-    return turn;
-}
-
-/* Words that begin anywhere, of aligned ones. */
-static void turned_words(ptx_builder *b, const segments *g, ptx_val at, int offset, unsigned count,
-                         ptx_val *words)
-{
-    ptx_val next = ptx_ld_shared(b, PTX_U32, at, offset);
-    for (unsigned i = 0; i < count; i++) {
-        ptx_val low = next;
-        next = ptx_ld_shared(b, PTX_U32, at, offset + (int)(4 * i) + 4);
-        words[i] = ptx_prmt(b, low, next, g->turn);
-    }
-}
-
 /* Round `number` of the segment at `more` (u32, bytes; empty: 0) in it; numbers are even or odd as those in the segment. */
 static void segment_round(ptx_builder *b, const blocks *s, const segments *g, ptx_val more, unsigned number,
                           ptx_val x_at, int x_more)
 {
-    const block_layout *layout = s->share.layout;
-    const unsigned of_round = g->shape.of_round, offset = number * of_round;
     block_values values[BLOCKS_OUTPUTS_MAX];
     for (unsigned o = 0; o < s->outputs; o++) {
         block_round round;
-        for (unsigned i = 0; i < s->share.runs; i++) {
-            block_place place = g->places[o][i];
-            place.block = ptx_add(b, place.block, more);
-            if (offset)
-                place.block = ptx_add(b, place.block, offset);
-            place.align = block_align(layout);
-            if (of_round % 4 == 2 && turn_of(s, g) > 1) {
-                place.skewed = number % 2;
-                place.align = number % 2 ? 2 : 4;
-            }
-            if (!is_turned(layout)) {
-                block_fetch(b, layout, &place, &round.runs[i]);
-                continue;
-            }
-            round.runs[i] = (block_run){.place = place};
-            turned_words(b, g, ptx_add(b, g->words_at[o], more), (int)(offset + i * s->share.bytes),
-                         s->share.bytes / 4, round.runs[i].codes);
-            layout->scales->fetch(b, layout, &round.runs[i]);
-        }
+        segment_fetch(b, s, g, o, more, number, &round);
         block_values_open(b, &s->reader, &round, s->share.fast, &values[o]);
     }
     blocks_add_round(b, s, values, x_at, x_more);
@@ -252,7 +264,7 @@ static void segment_turn(ptx_builder *b, const blocks *s, const segments *g, ptx
 static void segment_rounds(ptx_builder *b, const blocks *s, const segments *g, ptx_val from, ptx_val end,
                            ptx_val x_at)
 {
-    const unsigned turn = turn_of(s, g);
+    const unsigned turn = g->shape.turn;
     ptx_val more = bytes_before(b, g, from);
     if (turn == g->shape.rounds) {
         const bool is_whole = turn * g->shape.of_round % SECTOR_BYTES == 0;

@@ -121,13 +121,15 @@ static void begin_own_first(ptx_builder *b, block_reader *r)
 }
 
 block_reader block_reader_begin(ptx_builder *b, const block_share *share, const codec_state *state,
-                                ptx_val thread)
+                                ptx_val thread, bool in_units)
 {
-    block_reader r = {.share = share, .state = state, .thread = thread};
+    block_reader r = {.share = share, .state = state, .thread = thread, .in_units = in_units};
     if (share->own_first)
         begin_own_first(b, &r);
     if (share->fast == BLOCK_CHEAP && share->layout->bias)
         r.guard = ptx_var(b, ptx_f32(b, 0));
+    if (in_units)
+        r.seen = ptx_var(b, ptx_u32(b, 0));
     return r;
 }
 
@@ -310,15 +312,38 @@ static void open_plain(ptx_builder *b, const block_reader *r, block_round *round
 
 /* ---- By table: bytes as they were loaded; both strands have the scale ---- */
 
-static void open_by_table(ptx_builder *b, const block_reader *r, block_round *round, block_values *out)
+/* The unit of a whole block, once that is known to serve: e + 32 is then from 128 to 191. */
+static ptx_val open_unit(ptx_builder *b, const block_reader *r, const block_run *run)
+{
+    const ptx_val *codes = run->codes;
+    ptx_val some = ptx_lop3(b, codes[0], codes[1], codes[2], PTX_LOP_A | PTX_LOP_B | PTX_LOP_C);
+    some = ptx_lop3(b, some, codes[3], ptx_u32(b, 0x77777777), (PTX_LOP_A | PTX_LOP_B) & PTX_LOP_C);
+    ptx_val e = ptx_selp(b, run->d, ptx_u32(b, 128), ptx_setp(b, PTX_NE, some, 0));
+    ptx_assign(b, r->seen,
+               ptx_lop3(b, ptx_add(b, e, 32), ptx_u32(b, 128), r->seen, (PTX_LOP_A ^ PTX_LOP_B) | PTX_LOP_C));
+    return ptx_shl(b, e, 23);
+}
+
+static void open_scales_by_table(ptx_builder *b, const block_reader *r, block_round *round, block_values *out)
 {
     const block_share *share = r->share;
     for (unsigned i = 0; i < share->runs; i++) {
-        block_run *run = &round->runs[i];
         block_strand numbers = {0};
-        block_open_run(b, share->layout, run);
-        share->layout->scales->strand(b, run, 0, &numbers);
+        block_open_run(b, share->layout, &round->runs[i]);
+        share->layout->scales->strand(b, &round->runs[i], 0, &numbers);
         out->streams[i].scales[0] = numbers.scale;
+    }
+}
+
+static void open_by_table(ptx_builder *b, const block_reader *r, block_round *round, block_values *out)
+{
+    const block_share *share = r->share;
+    if (r->in_units)
+        out->unit = open_unit(b, r, &round->runs[0]);
+    else
+        open_scales_by_table(b, r, round, out);
+    for (unsigned i = 0; i < share->runs; i++) {
+        block_run *run = &round->runs[i];
         for (unsigned k = 0; 4 * k < share->bytes; k++)
             out->streams[i].words[k] = run->codes[k];
     }
@@ -377,7 +402,7 @@ void block_values_looked_up(ptx_builder *b, const block_reader *reader, const bl
                             unsigned chunk, unsigned e, ptx_val out[2])
 {
     ptx_val scale = look_up(b, reader, values, chunk, e, out);
-    for (unsigned i = 0; i < 2; i++)
+    for (unsigned i = 0; i < 2 && !reader->in_units; i++)
         out[i] = ptx_mul(b, out[i], scale);
 }
 
@@ -388,7 +413,8 @@ ptx_val block_value_pair(ptx_builder *b, const block_reader *reader, const block
     unsigned byte[2];
     if (values->way == BLOCK_BY_TABLE) {
         ptx_val two[2], scale = look_up(b, reader, values, chunk, e, two);
-        return ptx_mul(b, ptx_pack2(b, PTX_F32X2, two[0], two[1]), ptx_pack2(b, PTX_F32X2, scale, scale));
+        ptx_val numbers = ptx_pack2(b, PTX_F32X2, two[0], two[1]);
+        return reader->in_units ? numbers : ptx_mul(b, numbers, ptx_pack2(b, PTX_F32X2, scale, scale));
     }
     const block_stream *one = stream_of(values, reader->share, chunk, e, &byte[0]);
     const block_stream *two = stream_of(values, reader->share, other, e, &byte[1]);

@@ -8,7 +8,13 @@
  * weights with x are the same real numbers as before. It needs x below 2^79, and finite scales where a bias is subtracted
  * (the kernel falls back on the plain decode).
  *
- * By table: nibbles that stand for numbers of a table are looked up by bytes, the codes of both strands at once. */
+ * By table: nibbles that stand for numbers of a table are looked up by bytes, the codes of both strands at once.
+ *
+ * In units (MXFP4, x in f16): the scale of a block is 2^(e - 128), so sums can be kept in units of it, and numbers need not be
+ * multiplied; instead each sum is, when the next block has another unit. Rounding does not depend on the unit as long as nothing
+ * underflows or overflows in either. With e from 96 to 159, products are multiples of 2^-56 below 2^51, and in any of these units
+ * multiples of 2^-87 below 2^83: fewer than 2^40 of them stay far from both ends. Blocks of zeros, whose e says nothing, count
+ * as e = 128. Where another e is met, the kernel falls back on the plain decode. */
 #ifndef QDNN_KERNELS_GEMM_BLOCK_VALUES_H
 #define QDNN_KERNELS_GEMM_BLOCK_VALUES_H
 
@@ -50,10 +56,12 @@ typedef struct block_reader {
         turns[2]; /* u32: where their nibbles begin, and which turn brings their fifth bit to bit 4 */
     ptx_val select[2], shift, mask; /* how the team unpacks six-bit scales */
     byte_table table;               /* where codes are looked up */
+    bool in_units;                  /* sums are */
+    ptx_val seen;  /* variable u32, where they are: above 63 once an e was met that does not serve */
     ptx_val guard; /* variable f32: NaN once a scale was not finite; empty where that does not matter */
 } block_reader;
 block_reader block_reader_begin(ptx_builder *b, const block_share *share, const codec_state *state,
-                                ptx_val thread);
+                                ptx_val thread, bool in_units);
 
 /* A round of one output, as it was loaded. Six-bit scales come as the words of the block's header. */
 typedef struct block_round {
@@ -76,6 +84,7 @@ typedef struct block_stream {
 } block_stream;
 typedef struct block_values {
     block_way way;
+    ptx_val unit; /* u32, where sums are in units: e << 23 */
     block_stream streams[TEAM_CHUNKS];
 } block_values;
 /* `way`: plain, or what the share allows; for the cheap decode the round has the header's words. */

@@ -8,7 +8,11 @@
 #include <stdio.h>
 
 enum {
-    WINDOW = 16,    /* rounds of x in shared memory, times rows of x */
+    WINDOW = 16,             /* rounds of x in shared memory, times rows of x */
+    ONE_BITS = 127 << 23,    /* the f32 1 */
+    UNIT_OF_ONE = 128 << 23, /* 2^(e - 128) */
+    X_PAIR_BYTES = 8,        /* of two chunks' x, side by side */
+    ROWS_IN_UNITS = 4,
     ROWS_OF_TWO = 8 /* of x, at most, for two outputs: registers do not suffice for more */
 };
 
@@ -22,21 +26,35 @@ unsigned blocks_warps(const block_layout *layout)
     return !blocks_are_direct(layout) && of_round >= 136 ? 4 : 8;
 }
 
+/* Rounds of x times its rows: less of it leaves more room for blocks. */
+static unsigned window_limit(const block_layout *layout)
+{
+    if (blocks_are_direct(layout) || layout->table)
+        return WINDOW;
+    return blocks_warps(layout) > 4 ? WINDOW / 4 : WINDOW / 2;
+}
+
 unsigned blocks_window(const block_layout *layout, const kernel_spec *spec)
 {
     unsigned window =
-        blocks_are_direct(layout) ? BLOCKS_SLOTS : 1; /* a multiple of it: rounds keep their slots */
-    while (2 * window * spec->tile_rows <= (blocks_are_direct(layout) || layout->table ? WINDOW : WINDOW / 2))
+        blocks_are_direct(layout) ? blocks_slots(spec) : 1; /* a multiple of it: rounds keep their slots */
+    while (2 * window * spec->tile_rows <= window_limit(layout))
         window *= 2;
     return window;
+}
+
+/* Of a gated pair with many rows, neighbouring teams have a and b. */
+static bool halves_are_apart(const kernel_spec *spec)
+{
+    return spec->gated && spec->tile_rows > ROWS_OF_TWO;
 }
 
 static unsigned outputs_of_team(const kernel_row *row, const kernel_spec *spec)
 {
     const block_layout *layout = block_layout_of(row->format);
     if (spec->gated)
-        return 2;
-    if (blocks_are_direct(layout) && spec->tile_rows == 1 && !layout->at.high)
+        return halves_are_apart(spec) ? 1 : 2;
+    if (blocks_are_direct(layout) && spec->tile_rows == 1)
         return 4;
     return spec->tile_rows > ROWS_OF_TWO ? 1 : 2;
 }
@@ -44,7 +62,7 @@ static unsigned outputs_of_team(const kernel_row *row, const kernel_spec *spec)
 static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
 {
     const unsigned teams = blocks_warps(block_layout_of(row->format)) * WARP / TEAM;
-    return spec->gated ? teams : teams * outputs_of_team(row, spec);
+    return teams * outputs_of_team(row, spec) / (spec->gated ? 2 : 1);
 }
 
 static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
@@ -55,11 +73,10 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
         snprintf(error, error_size, "product blocks takes GGUF blocks other than TQ1_0");
         return false;
     }
-    const int most = spec->gated ? ROWS_OF_TWO : BLOCKS_ROWS_MAX;
-    if (spec->tile_rows <= (uint64_t)most)
+    if (spec->tile_rows <= BLOCKS_ROWS_MAX)
         return true;
-    snprintf(error, error_size, "tile_rows is %llu; product blocks takes 1 to %d here",
-             (unsigned long long)spec->tile_rows, most);
+    snprintf(error, error_size, "tile_rows is %llu; product blocks takes 1 to %d",
+             (unsigned long long)spec->tile_rows, BLOCKS_ROWS_MAX);
     return false;
 }
 
@@ -72,12 +89,11 @@ static unsigned x_pitch(const blocks *s)
     return s->share.fast == BLOCK_BY_TABLE ? BYTE_TABLE_PITCH : BYTE_TABLE_RUN;
 }
 
-/* Bytes, within a round, of element e of the chunk with accumulator `a` of thread j: (a, half, j, e) in vectors of four;
- * of pairs (a % 2, e / 2, j, e % 2, a / 2). */
-static unsigned x_offset(const blocks *s, unsigned a, unsigned e)
+/* Bytes, within a round, of the vector with element e of the chunk with accumulator `a` of thread j: (a, half, j, e) in vectors of
+ * four; of pairs (a % 2, e / 2, j, (e + a) % 2, a / 2): so the chunks a and a + 1, stored at once, meet no bank twice. */
+static unsigned x_vector(const blocks *s, unsigned a, unsigned e)
 {
-    return s->pairs ? (a % 2 * 4 + e / 2) * x_pitch(s) + e % 2 * 8 + a / 2 * 4
-                    : (a * 2 + e / 4) * x_pitch(s) + e % 4 * 4;
+    return (s->pairs ? a % 2 * 4 + e / 2 : a * 2 + e / 4) * x_pitch(s);
 }
 
 /* A thread stages the chunk of thread i % 8, accumulator i / 8 (i its lane in the warp), of the rounds that its warp has. */
@@ -92,15 +108,18 @@ static void begin_x(ptx_builder *b, blocks *s)
                       .round_bytes = ROUND_BYTES / BYTE_TABLE_RUN * x_pitch(s),
                       .copies = 1,
                       .shift = X_SHIFT,
+                      .flip = s->pairs ? X_PAIR_BYTES : 0,
                       .shared = s->share.fast == BLOCK_BY_TABLE
                                     ? ptx_add(b, s->dynamic, BYTE_TABLE_RUN)
                                     : blocks_shared(b, s, "x_window", s->window * s->rows * ROUND_BYTES)};
     for (unsigned e = 0; e < CHUNK; e++)
-        s->x.offsets[e] = x_offset(s, 0, e);
+        s->x.offsets[e] = x_vector(s, 0, e) + (s->pairs ? 0 : e % 4 * 4);
     s->x_mine = ptx_add(b, s->x.shared, ptx_shl(b, s->thread, 4));
     ptx_val slot = ptx_add(b, s->x.shared, ptx_shl(b, j, 4)), number = s->pairs ? ptx_and(b, a, 1) : a;
-    slot = ptx_add(b, slot, ptx_shl(b, number, ceil_log2(x_offset(s, 1, 0))));
-    s->x.slot = s->pairs ? ptx_add(b, slot, ptx_shl(b, ptx_shr(b, a, 1), 2)) : slot;
+    slot = ptx_add(b, slot, ptx_shl(b, number, ceil_log2(x_vector(s, 1, 0))));
+    if (s->pairs)
+        slot = ptx_mad(b, number, X_PAIR_BYTES, ptx_add(b, slot, ptx_shl(b, ptx_shr(b, a, 1), 2)));
+    s->x.slot = slot;
     s->x.chunk = ptx_cvt(b, PTX_U64, ptx_shl(b, lane_map_lane(b, &s->map, j, a), 3));
     if (s->share.fast == BLOCK_CHEAP && s->spec->data != QDNN_DATA_F16)
         s->x.largest = ptx_var(b, ptx_f32(b, 0));
@@ -114,6 +133,41 @@ static void begin_sums(ptx_builder *b, blocks *s)
         for (unsigned o = 0; o < s->outputs; o++)
             for (unsigned a = 0; a < (s->pairs ? TEAM_CHUNKS / 2 : TEAM_CHUNKS); a++)
                 s->sums[m][o][a] = ptx_var(b, s->pairs ? ptx_bits(b, PTX_F32X2, 0) : ptx_f32(b, 0));
+}
+
+/* Multiplies the sums of an output by a power of two. */
+static void scale_sums(ptx_builder *b, const blocks *s, unsigned o, ptx_val factor)
+{
+    if (s->pairs)
+        factor = ptx_pack2(b, PTX_F32X2, factor, factor);
+    for (unsigned m = 0; m < s->rows; m++)
+        for (unsigned a = 0; a < (s->pairs ? TEAM_CHUNKS / 2 : TEAM_CHUNKS); a++)
+            ptx_assign(b, s->sums[m][o][a], ptx_mul(b, s->sums[m][o][a], factor));
+}
+
+/* 2^((from - to) / 2^23), of units as they are kept. */
+static ptx_val ratio_of_units(ptx_builder *b, ptx_val from, ptx_val to)
+{
+    return ptx_as(b, PTX_F32, ptx_add(b, ptx_sub(b, from, to), ptx_u32(b, ONE_BITS)));
+}
+
+static void begin_units(ptx_builder *b, blocks *s)
+{
+    for (unsigned o = 0; o < s->outputs && s->reader.in_units; o++)
+        s->units[o] = ptx_var(b, ptx_u32(b, UNIT_OF_ONE));
+}
+
+/* Sums in units of 1. */
+static void end_units(ptx_builder *b, const blocks *s)
+{
+    for (unsigned o = 0; o < s->outputs && s->reader.in_units; o++)
+        scale_sums(b, s, o, ratio_of_units(b, s->units[o], ptx_u32(b, UNIT_OF_ONE)));
+}
+
+static void next_unit(ptx_builder *b, const blocks *s, unsigned o, ptx_val unit)
+{
+    scale_sums(b, s, o, ratio_of_units(b, s->units[o], unit));
+    ptx_assign(b, s->units[o], unit);
 }
 
 static void clear_sums(ptx_builder *b, const blocks *s)
@@ -132,7 +186,7 @@ static void multiply_chunk(ptx_builder *b, const blocks *s, ptx_val w[BLOCKS_OUT
         const int at = x_more + (int)(m * s->window * s->x.round_bytes);
         ptx_val x[CHUNK];
         for (unsigned e = 0; e < CHUNK; e += 4)
-            ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, x_at, at + (int)x_offset(s, a, e), &x[e],
+            ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, x_at, at + (int)x_vector(s, a, e), &x[e],
                        4);
         for (unsigned o = 0; o < s->outputs; o++)
             for (unsigned e = 0; e < CHUNK; e++)
@@ -169,24 +223,26 @@ static void add_chunks_by_table(ptx_builder *b, const blocks *s, const block_val
 static void add_chunk_pair(ptx_builder *b, const blocks *s, const block_values *values, unsigned a,
                            ptx_val x_at, int x_more)
 {
-    ptx_val w[BLOCKS_OUTPUTS_MAX][CHUNK], x[CHUNK];
+    ptx_val w[BLOCKS_OUTPUTS_MAX][CHUNK], x[CHUNK]; /* of x, neighbours are exchanged where `a` is odd */
     for (unsigned o = 0; o < s->outputs; o++)
         for (unsigned e = 0; e < CHUNK; e++)
             w[o][e] = block_value_pair(b, &s->reader, &values[o], a, e);
     for (unsigned m = 0; m < s->rows; m++) {
         const int at = x_more + (int)(m * s->window * s->x.round_bytes);
         for (unsigned e = 0; e < CHUNK; e += 2)
-            ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32X2, x_at, at + (int)x_offset(s, a, e), &x[e],
+            ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32X2, x_at, at + (int)x_vector(s, a, e), &x[e],
                        2);
         for (unsigned o = 0; o < s->outputs; o++)
             for (unsigned e = 0; e < CHUNK; e++)
-                ptx_assign(b, s->sums[m][o][a], ptx_fma(b, w[o][e], x[e], s->sums[m][o][a]));
+                ptx_assign(b, s->sums[m][o][a], ptx_fma(b, w[o][e], x[e ^ (a & 1)], s->sums[m][o][a]));
     }
 }
 
 void blocks_add_round(ptx_builder *b, const blocks *s, const block_values *values, ptx_val x_at, int x_more)
 {
     const bool by_table = values->way == BLOCK_BY_TABLE;
+    for (unsigned o = 0; o < s->outputs && values[o].unit.kind != PTX_NOTHING; o++)
+        next_unit(b, s, o, values[o].unit);
     for (unsigned a = 0; a < (s->pairs || by_table ? TEAM_CHUNKS / 2 : TEAM_CHUNKS); a++)
         (s->pairs   ? add_chunk_pair
          : by_table ? add_chunks_by_table
@@ -270,8 +326,12 @@ static void finish(ptx_builder *b, const blocks *s)
         ptx_val stored = ptx_setp_and(b, PTX_LT, n, s->args.n, row_tile_has(b, &s->at, row));
         if (joined.is_first.kind != PTX_NOTHING)
             stored = ptx_and(b, stored, joined.is_first);
+        if (halves_are_apart(s->spec)) {
+            sums[1][i] = ptx_shfl_bfly(b, sums[0][i], TEAM);
+            stored = ptx_setp_and(b, PTX_EQ, ptx_and(b, s->team, 1), 0, stored);
+        }
         ptx_if(b, stored);
-        for (unsigned pair = 0; pair < s->outputs / each; pair++)
+        for (unsigned pair = 0; pair < (s->spec->gated ? 2 : 1); pair++)
             both[pair] = row_tile_sum(b, &s->at, sums[pair][i]);
         epilogue_store(b, &e, row_tile_row(b, &s->at, row, stored), n, both, s->at.expert);
         ptx_end_if(b);
@@ -287,11 +347,15 @@ static void begin_outputs(ptx_builder *b, blocks *s)
     const unsigned each = s->spec->gated ? 1 : s->outputs;
     ptx_val row_bytes =
         ptx_mul(b, ptx_shr(b, s->args.k, ceil_log2(layout->elements)), ptx_u64(b, layout->bytes));
-    ptx_val number = ptx_mad(b, ptx_ctaid_x(b), (int)s->teams, s->team);
+    const bool apart = halves_are_apart(s->spec);
+    ptx_val number = ptx_mad(b, ptx_ctaid_x(b), (int)(apart ? s->teams / 2 : s->teams),
+                             apart ? ptx_shr(b, s->team, 1) : s->team);
     s->n = ptx_mul_wide(b, number, ptx_u32(b, each));
     ptx_val row = ptx_min(b, s->n, ptx_sub(b, s->args.n, ptx_u64(b, 1)));
+    if (apart)
+        row = ptx_mad(b, ptx_cvt(b, PTX_U64, ptx_and(b, s->team, 1)), s->args.n, row);
     s->rows_at[0] = ptx_mad(b, row, row_bytes, s->args.all.operand[QDNN_OPERAND_CODES]);
-    if (s->spec->gated)
+    if (s->outputs > each)
         s->rows_at[1] = ptx_mad(b, s->args.n, row_bytes, s->rows_at[0]);
     for (unsigned o = 1; o < each; o++) {
         ptx_val exists = ptx_setp(b, PTX_LT, ptx_add(b, s->n, ptx_u64(b, o)), s->args.n);
@@ -322,11 +386,29 @@ ptx_val blocks_shared(ptx_builder *b, blocks *s, const char *name, unsigned byte
     return at;
 }
 
-static void numbers_of_byte(ptx_builder *b, const void *user, ptx_val byte, ptx_val out[2])
+/* Where scales are powers of two and x is known to be far from underflow. With more rows, weights are scaled in fewer instructions
+ * than sums. */
+static bool sums_are_in_units(const blocks *s)
 {
-    const codec_state *state = user;
-    for (unsigned i = 0; i < 2; i++)
-        out[i] = table_number(b, state, byte, 4 * i);
+    return s->share.fast == BLOCK_BY_TABLE && s->share.layout->scales == &scales_e8m0 &&
+           s->spec->data == QDNN_DATA_F16 && s->rows <= ROWS_IN_UNITS;
+}
+
+static ptx_val number_of_code(ptx_builder *b, const void *user, ptx_val byte, unsigned position)
+{
+    return table_number(b, user, byte, position);
+}
+
+/* What the launch gives: room for a table, or for all that the larger thread blocks need. */
+static unsigned shared_of(const kernel_row *row, const kernel_spec *spec)
+{
+    const block_layout *layout = block_layout_of(row->format);
+    if (layout->table)
+        return BYTE_TABLE_BYTES;
+    if (blocks_are_direct(layout) || blocks_warps(layout) <= 4)
+        return 0;
+    return blocks_window(layout, spec) * (unsigned)spec->tile_rows * ROUND_BYTES +
+           blocks_segments_bytes(layout, spec, outputs_of_team(row, spec));
 }
 
 static void begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, blocks *s)
@@ -340,20 +422,22 @@ static void begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
                   .pairs = has_f32x2(b),
                   .args = gemm_declare(b, row, spec)};
     block_share_of(layout, &s->share);
-    if (layout->table && !has_room(b))
+    s->between = layout->table && !has_room(b) && spec->tile_rows == 1;
+    if (layout->table && !has_room(b) && !s->between)
         s->share.fast = BLOCK_PLAIN;
     lane_map_make(block_share_lane, &s->share, TEAM, TEAM_CHUNKS, &s->map);
-    s->window = blocks_window(layout, spec);
+    s->window = blocks_window(layout, spec) / (s->between ? 2 : 1);
     s->state = block_open(b, layout);
     ptx_val lane = ptx_laneid(b);
     s->thread = ptx_and(b, lane, TEAM - 1);
     s->team = ptx_shr(b, ptx_tid_x(b), ceil_log2(TEAM));
-    if (layout->table)
+    if (shared_of(row, spec))
         s->dynamic = ptx_shared_dynamic(b, BYTE_TABLE_RUN);
     begin_x(b, s);
-    s->reader = block_reader_begin(b, &s->share, &s->state, s->thread);
+    s->reader = block_reader_begin(b, &s->share, &s->state, s->thread, sums_are_in_units(s));
     if (s->share.fast == BLOCK_BY_TABLE)
-        s->reader.table = byte_table_fill(b, s->dynamic, s->warps * WARP, 2, numbers_of_byte, &s->state);
+        s->reader.table =
+            byte_table_fill(b, s->dynamic, s->warps * WARP, 2, false, number_of_code, &s->state);
 }
 
 /* The rows of a tile, and the weights of its expert. */
@@ -366,10 +450,12 @@ static void begin_tile(ptx_builder *b, blocks *s)
     begin_outputs(b, s);
 }
 
-/* Whether the cheap decode has met numbers that it does not serve; in one block of threads all agree. */
+/* Whether a fast decode has met numbers that it does not serve; in one block of threads all agree. */
 static ptx_val went_wrong(ptx_builder *b, const blocks *s)
 {
     ptx_val wrong = {0};
+    if (s->reader.in_units)
+        wrong = ptx_setp(b, PTX_GT, s->reader.seen, 63);
     if (s->x.largest.kind != PTX_NOTHING)
         wrong = ptx_setp(b, PTX_GE, s->x.largest, ptx_f32(b, ldexpf(1, X_EXPONENT_MAX)));
     if (s->reader.guard.kind != PTX_NOTHING)
@@ -382,13 +468,16 @@ static ptx_val went_wrong(ptx_builder *b, const blocks *s)
 static void multiply(ptx_builder *b, blocks *s)
 {
     const bool direct = blocks_are_direct(s->share.layout);
-    const bool guarded = s->x.largest.kind != PTX_NOTHING || s->reader.guard.kind != PTX_NOTHING;
+    const bool guarded =
+        s->x.largest.kind != PTX_NOTHING || s->reader.guard.kind != PTX_NOTHING || s->reader.in_units;
     begin_sums(b, s);
+    begin_units(b, s);
     ptx_val again = ptx_var(b, ptx_u32(b, !direct));
     if (direct) {
         blocks_direct_pass(b, s);
     } else {
         blocks_segments_pass(b, s);
+        end_units(b, s);
         ptx_assign(b, again, ptx_u32(b, 0));
     }
     if (guarded)
@@ -417,12 +506,6 @@ static unsigned threads_of(const kernel_row *row, const kernel_spec *spec)
 {
     (void)spec;
     return blocks_warps(block_layout_of(row->format)) * WARP;
-}
-
-static unsigned shared_of(const kernel_row *row, const kernel_spec *spec)
-{
-    (void)spec;
-    return block_layout_of(row->format)->table ? BYTE_TABLE_BYTES : 0;
 }
 
 static void emit_blocks(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)

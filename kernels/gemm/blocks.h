@@ -9,7 +9,7 @@
 enum {
     BLOCKS_ROWS_MAX = 16,
     BLOCKS_OUTPUTS_MAX = 4, /* of a team */
-    BLOCKS_SLOTS = 2        /* rounds of weights that are loaded ahead */
+    BLOCKS_SLOTS_MAX = 4    /* rounds of weights that are loaded ahead */
 };
 
 typedef struct blocks {
@@ -19,10 +19,11 @@ typedef struct blocks {
     codec_state state;
     lane_map map;
     block_reader reader;
-    unsigned warps, teams;               /* of a thread block */
-    unsigned rows, outputs;              /* of x; of the weights, in each team */
-    unsigned window;                     /* rounds */
-    bool pairs;                          /* accumulators lie in pairs, for fma on f32x2 */
+    unsigned warps, teams;  /* of a thread block */
+    unsigned rows, outputs; /* of x; of the weights, in each team */
+    unsigned window;        /* rounds */
+    bool between; /* blocks lie between the entries of a table, as x does: there is no room beside it */
+    bool pairs;   /* accumulators lie in pairs, for fma on f32x2 */
     ptx_val thread, team;                /* u32: number in the team; of the team in the block */
     ptx_val rounds;                      /* u32 */
     row_tile at;                         /* the rows of x */
@@ -34,6 +35,8 @@ typedef struct blocks {
     ptx_val x_mine; /* u32: where this thread's x begins in a round */
     ptx_val sums[BLOCKS_ROWS_MAX][BLOCKS_OUTPUTS_MAX]
                 [TEAM_CHUNKS]; /* variables; of pairs, f32x2 in the first half */
+    ptx_val
+        units[BLOCKS_OUTPUTS_MAX]; /* variables u32, where sums are in units: those of the blocks before */
 } blocks;
 
 /* Warps of a thread block. */
@@ -56,10 +59,14 @@ void blocks_pass(ptx_builder *b, const blocks *s, block_way way, window_function
 /* ---- Weights straight from memory, loaded ahead: blocks of a multiple of 16 bytes (block_direct.c) ---- */
 
 bool blocks_are_direct(const block_layout *layout);
+/* Rounds that are loaded ahead: a power of two. */
+unsigned blocks_slots(const kernel_spec *spec);
 void blocks_direct_pass(ptx_builder *b, const blocks *s);
 
 /* ---- Weights through shared memory: the other blocks (block_segments.c) ---- */
 
+/* Bytes of shared memory that blocks take. */
+unsigned blocks_segments_bytes(const block_layout *layout, const kernel_spec *spec, unsigned outputs);
 /* The pass begins an if, which the caller ends: where rows of blocks can be copied by vectors. */
 void blocks_segments_pass(ptx_builder *b, blocks *s);
 

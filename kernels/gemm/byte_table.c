@@ -4,21 +4,29 @@
 
 enum { ENTRIES = 256 };
 
-/* A thread writes all copies of an entry, in an order that differs from its neighbours'; then those of another one. The second
- * half of a vector equals the first; a shuffle that moves nothing keeps that from ptxas, which would otherwise copy four
- * registers for each store. */
-byte_table byte_table_fill(ptx_builder *b, ptx_val base, unsigned threads, unsigned numbers, byte_numbers *of,
-                           const void *user)
+/* The same number in another register. A shuffle that moves nothing keeps that they are equal from ptxas, which would otherwise
+ * copy the four registers of a vector for each store. */
+static ptx_val again(ptx_builder *b, ptx_val number)
+{
+    return ptx_shfl_bfly(b, number, 0);
+}
+
+/* A thread writes all copies of an entry, in an order that differs from its neighbours'; then those of another one, whose lower
+ * four bits are the same. */
+byte_table byte_table_fill(ptx_builder *b, ptx_val base, unsigned threads, unsigned numbers, bool swapped,
+                           byte_number *of, const void *user)
 {
     enum { VECTORS = BYTE_TABLE_RUN / LOAD_BYTES };
     ptx_val tid = ptx_tid_x(b), values[ENTRIES / 32][4];
     ptx_val own =
         ptx_mad(b, ptx_and(b, tid, VECTORS - 1), LOAD_BYTES, ptx_mad(b, tid, BYTE_TABLE_PITCH, base));
     for (unsigned j = 0; j < ENTRIES / threads; j++) {
-        of(b, user, ptx_or(b, tid, (int)(j * threads)), values[j]);
-        values[j][1] = values[j][numbers - 1];
+        ptx_val byte = ptx_or(b, tid, (int)(j * threads));
+        const unsigned low = numbers == 2 && swapped, high = !low;
+        values[j][low] = j && numbers == 2 ? again(b, values[j - 1][2 + low]) : of(b, user, byte, 0);
+        values[j][high] = numbers == 2 ? of(b, user, byte, 4) : values[j][low];
         for (unsigned i = 0; i < 2; i++)
-            values[j][2 + i] = ptx_shfl_bfly(b, values[j][i], 0);
+            values[j][2 + i] = again(b, values[j][i]);
     }
     for (unsigned i = 0; i < VECTORS; i++) {
         ptx_val to = i ? ptx_xor(b, own, (int)(i * LOAD_BYTES)) : own; /* entries are aligned to runs */

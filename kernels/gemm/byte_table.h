@@ -18,13 +18,13 @@ typedef struct byte_table {
     ptx_val copy; /* u32: where in an entry the thread's copy is */
 } byte_table;
 
-/* The f32 numbers of a byte (u32). */
-typedef void byte_numbers(ptx_builder *b, const void *user, ptx_val byte, ptx_val out[2]);
+/* The f32 number of the code at a bit (0 or 4) of a byte (u32). */
+typedef ptx_val byte_number(ptx_builder *b, const void *user, ptx_val byte, unsigned position);
 
-/* Filled by all `threads` (a power of two from 32 to 256) of the block, with `numbers` (1 or 2) f32 in an entry; a barrier has
- * to follow before it is read. */
-byte_table byte_table_fill(ptx_builder *b, ptx_val base, unsigned threads, unsigned numbers, byte_numbers *of,
-                           const void *user);
+/* Filled by all `threads` (a power of two from 32 to 256) of the block, with `numbers` (1 or 2) f32 in an entry, that of the
+ * lower code first unless they are `swapped`; a barrier has to follow before it is read. */
+byte_table byte_table_fill(ptx_builder *b, ptx_val base, unsigned threads, unsigned numbers, bool swapped,
+                           byte_number *of, const void *user);
 
 /* The numbers of byte `byte` of a word. */
 void byte_table_load(ptx_builder *b, const byte_table *t, ptx_val word, unsigned byte, ptx_val *out,

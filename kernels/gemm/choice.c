@@ -7,36 +7,30 @@ uint64_t kernel_rows_together(uint64_t m, uint64_t experts)
     return experts ? ceil_div(m, experts) : m;
 }
 
-/* Kernels for few rows of x, the better ones first, and how many rows a thread block of theirs takes at most. */
+/* Kernels for few rows of x, the better ones first; staged serves where none of them does. A thread block takes all rows, so
+ * weights are read once. */
 enum { FEW_ROWS = 16 };
-static const struct {
-    kernel_product product;
-    uint64_t tile_rows;
-} few_rows[] = {{KERNEL_PRODUCT_GEMV, 16},
-                {KERNEL_PRODUCT_BLOCKS, 16},
-                {KERNEL_PRODUCT_BLOCKS, 8},
-                {KERNEL_PRODUCT_COLUMNS, 16},
-                {KERNEL_PRODUCT_COLUMNS, 8}};
+static const kernel_product few_rows[] = {KERNEL_PRODUCT_GEMV, KERNEL_PRODUCT_RAGGED, KERNEL_PRODUCT_BLOCKS,
+                                          KERNEL_PRODUCT_TERNARY, KERNEL_PRODUCT_COLUMNS};
 
-/* The least power of two that has all rows, up to a limit. */
-static uint64_t rows_of_tile(uint64_t m, uint64_t most)
+/* The least power of two that has all rows. */
+static uint64_t rows_of_tile(uint64_t m)
 {
     uint64_t rows = 1;
-    while (rows < most && rows < m)
+    while (rows < m)
         rows *= 2;
     return rows;
 }
 
-static bool choose_few_rows(const kernel_row *row, const kernel_problem *problem, kernel_spec *spec)
+static void choose_few_rows(const kernel_row *row, const kernel_problem *problem, kernel_spec *spec)
 {
-    const uint64_t together = kernel_rows_together(problem->m, problem->experts);
-    for (size_t i = 0; i < sizeof few_rows / sizeof few_rows[0] && together <= FEW_ROWS; i++) {
-        spec->product = few_rows[i].product;
-        spec->tile_rows = rows_of_tile(together, few_rows[i].tile_rows);
-        if (kernel_product_fits(row, spec, problem))
-            return true;
+    spec->tile_rows = rows_of_tile(kernel_rows_together(problem->m, problem->experts));
+    for (size_t i = 0; i < sizeof few_rows / sizeof few_rows[0]; i++) {
+        spec->product = few_rows[i];
+        if (gemm_shape_of(spec, problem).k > 0 && kernel_product_fits(row, spec, problem))
+            return;
     }
-    return false;
+    spec->product = KERNEL_PRODUCT_STAGED;
 }
 
 /* Tiles for many rows. Where they are too few to fill a GPU, blocks share the lanes of a sum: about 256 of them. */
@@ -56,14 +50,9 @@ static void choose_tiles(const kernel_problem *problem, kernel_spec *spec)
 
 void kernel_product_choose(const kernel_row *row, const kernel_problem *problem, kernel_spec *spec)
 {
-    const uint64_t together = kernel_rows_together(problem->m, problem->experts);
     spec->split = 1;
-    if (gemm_shape_of(spec, problem).k > 0 && choose_few_rows(row, problem, spec))
-        return;
-    if (together > FEW_ROWS) {
+    if (kernel_rows_together(problem->m, problem->experts) > FEW_ROWS)
         choose_tiles(problem, spec);
-        return;
-    }
-    spec->product = KERNEL_PRODUCT_STAGED;
-    spec->tile_rows = rows_of_tile(together, 8);
+    else
+        choose_few_rows(row, problem, spec);
 }

@@ -29,9 +29,10 @@ static unsigned width_of(const coding *c)
                                                                 : patch_width(c);
 }
 
+/* Of many rows of x, a part of a patch: registers do not suffice for the sums of more lanes. */
 static unsigned step_of(const coding *c)
 {
-    return format_is_plain(c->format) ? CHUNK : patch_rows(c);
+    return format_is_plain(c->format) || c->spec->tile_rows > 8 ? CHUNK : patch_rows(c);
 }
 
 /* Codes along N: few lanes make many blocks, which read sectors as a whole. Else as many as there are registers for. */
@@ -92,7 +93,8 @@ static bool fits(const kernel_row *row, const kernel_spec *spec, const kernel_pr
     const bool by_fours = format_is_plain(row->format) || normal.layout == QDNN_LAYOUT_WORDS_INTERLEAVED;
     const bool rows_are_whole =
         normal.layout != QDNN_LAYOUT_WORDS_ROWS || shape.outputs * row->format->facts.bits % 32 == 0;
-    return shape.k % step_of(&c) == 0 && shape.n % (by_fours ? 4 : WIDTH_MAX) == 0 && rows_are_whole &&
+    const unsigned patch = format_is_plain(row->format) ? CHUNK : patch_rows(&c);
+    return shape.k % patch == 0 && shape.n % (by_fours ? 4 : WIDTH_MAX) == 0 && rows_are_whole &&
            shape.k < UINT64_C(1) << 31;
 }
 

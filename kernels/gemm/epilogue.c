@@ -63,23 +63,42 @@ static ptx_val affine(ptx_builder *b, const epilogue *e, ptx_val m, ptx_val outp
     return v;
 }
 
-void epilogue_store(ptx_builder *b, const epilogue *e, ptx_val m, ptx_val n, const ptx_val *sums,
-                    ptx_val expert)
+/* The index in y of the element that `behind` is counted from. */
+static ptx_val index_of(ptx_builder *b, const epilogue *e, ptx_val m, ptx_val n)
+{
+    return e->first.kind == PTX_NOTHING ? ptx_mad(b, m, e->args->y_stride, n) : e->first;
+}
+
+static ptx_val value_at(ptx_builder *b, const epilogue *e, ptx_val m, ptx_val n, ptx_val at,
+                        const ptx_val *sums, ptx_val expert)
 {
     const kernel_spec *spec = e->spec;
     const kernel_args *all = &e->args->all;
     const unsigned bytes = element_bytes(spec->output);
-    ptx_val at = e->first.kind == PTX_NOTHING ? ptx_mad(b, m, e->args->y_stride, n) : e->first;
-    const int offset = e->behind * (int)bytes;
     ptx_val v = activated(b, spec->activation, affine(b, e, m, n, expert, sums[0]));
     if (spec->gated)
         v = ptx_mul(b, v, affine(b, e, m, ptx_add(b, n, e->args->n), expert, sums[1]));
     if (spec->residual) {
         ptx_val from = ptx_at(b, all->operand[QDNN_OPERAND_RESIDUAL], at, bytes);
-        v = ptx_add(b, v, emit_load_mutable(b, spec->output, from, offset)); /* it may be y itself */
+        v = ptx_add(b, v, emit_load_mutable(b, spec->output, from, e->behind * (int)bytes)); /* it may be y itself */
     }
     if (spec->row_weight)
         v = ptx_mul(
             b, ptx_ld_global_nc(b, PTX_F32, ptx_at(b, all->operand[QDNN_OPERAND_ROW_WEIGHT], m, 4), 0), v);
-    emit_store(b, spec->output, ptx_at(b, all->operand[QDNN_OPERAND_Y], at, bytes), offset, v);
+    return v;
+}
+
+ptx_val epilogue_value(ptx_builder *b, const epilogue *e, ptx_val m, ptx_val n, const ptx_val *sums,
+                       ptx_val expert)
+{
+    return value_at(b, e, m, n, index_of(b, e, m, n), sums, expert);
+}
+
+void epilogue_store(ptx_builder *b, const epilogue *e, ptx_val m, ptx_val n, const ptx_val *sums,
+                    ptx_val expert)
+{
+    const unsigned bytes = element_bytes(e->spec->output);
+    ptx_val at = index_of(b, e, m, n), v = value_at(b, e, m, n, at, sums, expert);
+    emit_store(b, e->spec->output, ptx_at(b, e->args->all.operand[QDNN_OPERAND_Y], at, bytes),
+               e->behind * (int)bytes, v);
 }

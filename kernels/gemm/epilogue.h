@@ -22,6 +22,10 @@ epilogue epilogue_begin(ptx_builder *b, const kernel_spec *spec, const gemm_args
 void epilogue_store(ptx_builder *b, const epilogue *e, ptx_val m, ptx_val n, const ptx_val *sums,
                     ptx_val expert);
 
+/* The same without the store: f32, not yet rounded to the type of y. For kernels that store several neighbours at once. */
+ptx_val epilogue_value(ptx_builder *b, const epilogue *e, ptx_val m, ptx_val n, const ptx_val *sums,
+                       ptx_val expert);
+
 /* relu of an f32: NaN stays, -0 becomes +0. */
 ptx_val emit_relu(ptx_builder *b, ptx_val x);
 

@@ -9,7 +9,8 @@
 
 static const gemm_kernel *const kernels[] = {
     [KERNEL_PRODUCT_STAGED] = &gemm_staged,     [KERNEL_PRODUCT_GEMV] = &gemm_gemv,
-    [KERNEL_PRODUCT_BLOCKS] = &gemm_blocks,     [KERNEL_PRODUCT_COLUMNS] = &gemm_columns,
+    [KERNEL_PRODUCT_RAGGED] = &gemm_ragged,     [KERNEL_PRODUCT_BLOCKS] = &gemm_blocks,
+    [KERNEL_PRODUCT_TERNARY] = &gemm_ternary,   [KERNEL_PRODUCT_COLUMNS] = &gemm_columns,
     [KERNEL_PRODUCT_LANEWISE] = &gemm_lanewise, [KERNEL_PRODUCT_JOIN] = &gemm_join,
     [KERNEL_PRODUCT_TILE] = &gemm_tile,         [KERNEL_PRODUCT_STREAM] = &gemm_stream,
     [KERNEL_PRODUCT_STRIPS] = &gemm_strips,

@@ -3,8 +3,9 @@
  *
  *   choice.c     which of them suits a product
  *   staged.c     any format, any shape: a tile of weights is decoded into shared memory as f32, once for all rows
- *   gemv.c       few rows, codes along K: weights are decoded in registers
+ *   gemv.c       few rows, codes along K: weights are decoded in registers (gemv_ragged.c: rows that begin anywhere)
  *   blocks.c     few rows, GGUF blocks: decoded in registers
+ *   ternary.c    few rows, TQ1_0 blocks: decoded in registers
  *   columns.c    few rows, weights [K, N]: decoded in registers (columns_words.c, columns_codes.c, columns_decode.c)
  *   lanewise.c   many rows: any format; a block has a tile of outputs, whose lanes it sums one after another
  *   join.c       where the blocks of lanewise.c have some lanes each: joins their sums
@@ -53,7 +54,8 @@ typedef struct gemm_kernel {
     void (*steps)(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps);
 } gemm_kernel;
-extern const gemm_kernel gemm_staged, gemm_gemv, gemm_blocks, gemm_columns, gemm_lanewise, gemm_join;
+extern const gemm_kernel gemm_staged, gemm_gemv, gemm_ragged, gemm_blocks, gemm_ternary, gemm_columns, gemm_lanewise,
+    gemm_join;
 extern const gemm_kernel gemm_tile, gemm_stream, gemm_strips; /* mode tensor: kernels/tensor/ */
 
 enum { JOIN_ROWS = 4 }; /* rows of y that a block joins */

@@ -58,25 +58,22 @@ static void advance(ptx_builder *b, const gemv *g, unsigned rounds)
 
 /* ---- One round ---- */
 
-/* Where the thread reads, in shared memory. */
-typedef struct reading {
-    ptx_val x;       /* variable */
-    ptx_val numbers; /* variable; empty where all k have the same */
-} reading;
-
-static reading reading_begin(ptx_builder *b, const gemv *g)
+gemv_reading gemv_reading_begin(ptx_builder *b, const gemv *g)
 {
     const gemv_shape *s = &g->shape;
-    ptx_val mine = gemv_x_place(b, g, ptx_shl(b, g->thread, ceil_log2(LOAD_BYTES)));
-    reading r = {.x = ptx_var(b, ptx_add(b, mine, g->x_shared))};
+    ptx_val mine = ptx_shl(b, g->thread, ceil_log2(LOAD_BYTES));
+    if (s->team * LOAD_BYTES > BYTE_TABLE_RUN)
+        mine = gemv_x_place(b, g, mine);
+    gemv_reading r = {.x = ptx_var(b, ptx_add(b, mine, g->x_shared))};
     if (!s->span)
         return r;
-    ptx_val slot = ptx_shr(b, ptx_mul(b, g->thread, (int)gemv_unit(s)), ceil_log2(s->span));
+    ptx_val slot = gemv_unit(s) < s->span ? ptx_shr(b, g->thread, ceil_log2(s->span / gemv_unit(s)))
+                                          : ptx_mul(b, g->thread, (int)(gemv_unit(s) / s->span));
     r.numbers = ptx_var(b, gemv_numbers_at(b, g, g->output, slot));
     return r;
 }
 
-static void reading_advance(ptx_builder *b, const gemv *g, const reading *r, unsigned rounds)
+void gemv_reading_advance(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigned rounds)
 {
     ptx_into(b, r->x);
     ptx_add(b, r->x, (int)(rounds * g->stretch * ROUND_BYTES));
@@ -92,7 +89,7 @@ typedef struct round_numbers {
 } round_numbers;
 
 /* Those of a chunk; loaded where they are needed first, those of the next spans too if they fill a vector. */
-static const ptx_val *chunk_numbers(ptx_builder *b, const gemv *g, const reading *r, unsigned round,
+static const ptx_val *chunk_numbers(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigned round,
                                     unsigned output, unsigned chunk, round_numbers *all)
 {
     const gemv_shape *s = &g->shape;
@@ -112,7 +109,7 @@ static const ptx_val *chunk_numbers(ptx_builder *b, const gemv *g, const reading
 
 /* Half a chunk of x, or of pairs, a quarter of two chunks; `number` counts them. */
 enum { HALF = CHUNK / 2 };
-static void load_x(ptx_builder *b, const gemv *g, const reading *r, unsigned round, unsigned row,
+static void load_x(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigned round, unsigned row,
                    unsigned number, ptx_val x[HALF])
 {
     const unsigned vector = g->shape.team * LOAD_BYTES;
@@ -139,7 +136,7 @@ static void scale_pairs(ptx_builder *b, const gemv *g, ptx_val w[CHUNK], const p
 
 /* The products of a chunk, or of a pair of them, of some outputs and all rows; a vector of x at a time, which takes few
  * registers. */
-static void add_chunk(ptx_builder *b, const gemv *g, const reading *r, unsigned round, unsigned chunk,
+static void add_chunk(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigned round, unsigned chunk,
                       unsigned first, unsigned outputs, ptx_val w[GEMV_OUTPUTS_MAX][2 * CHUNK])
 {
     const unsigned of_vector = g->in_pairs ? HALF / 2 : HALF;
@@ -162,10 +159,10 @@ static bool is_bytes(const gemv *g)
     return g->w.coding.format->facts.bits == 8;
 }
 
-static void compute_round(ptx_builder *b, const gemv *g, const reading *r, unsigned round)
+void gemv_compute_round(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigned round,
+                        const gemv_words words)
 {
     const gemv_shape *s = &g->shape;
-    const unsigned slot = round % s->depth;
     ptx_val w[GEMV_OUTPUTS_MAX][2 * CHUNK];
     round_numbers all[GEMV_OUTPUTS_MAX] = {0};
     for (unsigned chunk = 0; chunk < gemv_sums_of(g); chunk++) {
@@ -177,10 +174,10 @@ static void compute_round(ptx_builder *b, const gemv *g, const reading *r, unsig
                 const ptx_val *numbers = chunk_numbers(b, g, r, round, i, this, &all[i]);
                 scales[j] = numbers[0];
                 if (!at_once)
-                    g->codec->decode(b, g, g->ring[slot][i], this, numbers, w[i] + CHUNK * j);
+                    g->codec->decode(b, g, words[i], this, numbers, w[i] + CHUNK * j);
             }
             if (at_once)
-                g->codec->decode_pair(b, g, g->ring[slot][i], chunk, chunk + gemv_sums_of(g), w[i]);
+                g->codec->decode_pair(b, g, words[i], chunk, chunk + gemv_sums_of(g), w[i]);
             else if (g->in_pairs)
                 pair_weights(b, w[i]);
             if (gemv_scales_last(g))
@@ -193,14 +190,14 @@ static void compute_round(ptx_builder *b, const gemv *g, const reading *r, unsig
 /* ---- A tile ---- */
 
 /* The last rounds, as many as there are. */
-static void last_rounds(ptx_builder *b, const gemv *g, const reading *r)
+static void last_rounds(ptx_builder *b, const gemv *g, const gemv_reading *r)
 {
     const gemv_shape *s = &g->shape;
     ptx_val from[GEMV_OUTPUTS_MAX];
     ring_addresses(b, g, from);
     for (unsigned i = 0; i < s->turn; i++) {
         ptx_if(b, has_round(b, g, i));
-        compute_round(b, g, r, i);
+        gemv_compute_round(b, g, r, i, g->ring[i % s->depth]);
         if (i + s->depth < s->turn)
             load_round(b, g, from, i + s->depth, has_round(b, g, i + s->depth));
         ptx_end_if(b);
@@ -211,8 +208,12 @@ static void last_rounds(ptx_builder *b, const gemv *g, const reading *r)
 static void fast_tile(ptx_builder *b, const gemv *g, ptx_val k)
 {
     const gemv_shape *s = &g->shape;
+    if (s->is_ragged) {
+        gemv_ragged_tile(b, g, k, false);
+        return;
+    }
     const int of_turn = (int)(s->turn * ROUND);
-    reading r = reading_begin(b, g);
+    gemv_reading r = gemv_reading_begin(b, g);
     ptx_val here = ptx_min(b, ptx_sub(b, g->k, k), (int)s->tile), from[GEMV_OUTPUTS_MAX];
     ptx_val rest = ptx_var(b, ptx_as(b, PTX_S32, here));
     ptx_label again = ptx_label_new(b), end = ptx_label_new(b);
@@ -221,11 +222,11 @@ static void fast_tile(ptx_builder *b, const gemv *g, ptx_val k)
     ptx_label_place(b, again); /* by hand: the condition is at the end, one branch a turn */
     ring_addresses(b, g, from);
     for (unsigned i = 0; i < s->turn; i++) {
-        compute_round(b, g, &r, i);
+        gemv_compute_round(b, g, &r, i, g->ring[i % s->depth]);
         load_round(b, g, from, i + s->depth, has_round(b, g, i + s->depth));
     }
     advance(b, g, s->turn);
-    reading_advance(b, g, &r, s->turn);
+    gemv_reading_advance(b, g, &r, s->turn);
     ptx_into(b, rest);
     ptx_sub(b, rest, of_turn);
     ptx_uniform(b);
@@ -264,8 +265,40 @@ static void slow_weights(ptx_builder *b, const gemv *g, unsigned output, unsigne
     codec->decode(b, &whole, words, chunk, numbers, w);
 }
 
+/* The same by the codec at hand, from numbers in shared memory. */
+static void usual_weights(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigned output,
+                          unsigned chunk, const ptx_val *words, round_numbers *all, ptx_val w[CHUNK])
+{
+    gemv whole = *g;
+    whole.in_pairs = false;
+    g->codec->decode(b, &whole, words, chunk, chunk_numbers(b, g, r, 0, output, chunk, all), w);
+}
+
+void gemv_compute_carefully(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigned output, ptx_val k,
+                            const ptx_val *words, bool slow)
+{
+    ptx_val left = ptx_as(b, PTX_S32, ptx_sub(b, g->k, k)), last = ptx_sub(b, g->k, 1);
+    ptx_val w[GEMV_OUTPUTS_MAX][2 * CHUNK];
+    round_numbers all = {0};
+    for (unsigned chunk = 0; chunk < gemv_sums_of(g); chunk++) {
+        for (unsigned j = 0; j < gemv_chunks_together(g); j++) {
+            const unsigned this = chunk + j * gemv_sums_of(g);
+            ptx_val *to = w[output] + CHUNK * j, at = ptx_min(b, ptx_add(b, k, (int)(CHUNK * this)), last);
+            if (slow)
+                slow_weights(b, g, output, this, ptx_cvt(b, PTX_U64, at), words, to);
+            else
+                usual_weights(b, g, r, output, this, words, &all, to);
+            for (unsigned i = 0; i < CHUNK; i++)
+                to[i] = ptx_selp(b, to[i], ptx_f32(b, 0), ptx_setp(b, PTX_GT, left, (int)(CHUNK * this + i)));
+        }
+        if (g->in_pairs)
+            pair_weights(b, w[output]);
+        add_chunk(b, g, r, 0, chunk, output, 1, w);
+    }
+}
+
 /* One round at k (u64), x being the shared tile's; output by output, which takes fewer registers. */
-static void slow_round(ptx_builder *b, const gemv *g, const reading *r, ptx_val k)
+static void slow_round(ptx_builder *b, const gemv *g, const gemv_reading *r, ptx_val k)
 {
     const gemv_shape *s = &g->shape;
     const unsigned bits = g->w.coding.format->facts.bits;
@@ -293,12 +326,16 @@ static void slow_tile(ptx_builder *b, const gemv *g, ptx_val k)
         gemv_stage_x(b, g, k, false);
         ptx_syncthreads(b);
     }
+    if (g->shape.is_ragged) {
+        gemv_ragged_tile(b, g, k, true);
+        return;
+    }
     ptx_val end = ptx_min(b, ptx_add(b, k, (int)g->shape.tile), g->k);
     ptx_val first = ptx_mad(b, g->thread, (int)gemv_unit(&g->shape), k);
-    reading r = reading_begin(b, g);
+    gemv_reading r = gemv_reading_begin(b, g);
     ptx_val at = ptx_for(b, first, end, ROUND);
     slow_round(b, g, &r, ptx_cvt(b, PTX_U64, at));
-    reading_advance(b, g, &r, 1);
+    gemv_reading_advance(b, g, &r, 1);
     advance(b, g, 1);
     ptx_end_for(b);
     fill_ring(b, g); /* of a tile that is not the last, all threads have all rounds */
@@ -316,6 +353,16 @@ static ptx_val weights_row(ptx_builder *b, const gemv *g, unsigned i)
     return i < of_half ? column : ptx_add(b, column, ptx_cvt(b, PTX_U32, g->args.n));
 }
 
+static void begin_sums(ptx_builder *b, gemv *g)
+{
+    const gemv_shape *s = &g->shape;
+    for (unsigned i = 0; i < s->outputs; i++)
+        for (unsigned j = 0; j < s->rows; j++)
+            for (unsigned c = 0; c < gemv_sums_of(g); c++)
+                g->sums[i][j][c] = ptx_var(
+                    b, g->in_pairs ? ptx_pack2(b, PTX_F32X2, ptx_f32(b, 0), ptx_f32(b, 0)) : ptx_f32(b, 0));
+}
+
 static void begin_rows(ptx_builder *b, gemv *g)
 {
     const gemv_shape *s = &g->shape;
@@ -327,10 +374,6 @@ static void begin_rows(ptx_builder *b, gemv *g)
     g->left = ptx_var(b, ptx_selp(b, ptx_as(b, PTX_S32, all), ptx_s32(b, INT32_MIN / 2), g->aligned));
     for (unsigned i = 0; i < s->outputs; i++) {
         g->codes[i] = ptx_mad_wide(b, g->rows[i], row_bytes, mine);
-        for (unsigned j = 0; j < s->rows; j++)
-            for (unsigned c = 0; c < gemv_sums_of(g); c++)
-                g->sums[i][j][c] = ptx_var(
-                    b, g->in_pairs ? ptx_pack2(b, PTX_F32X2, ptx_f32(b, 0), ptx_f32(b, 0)) : ptx_f32(b, 0));
         for (unsigned slot = 0; slot < s->depth; slot++)
             for (unsigned w = 0; w < s->words; w++)
                 g->ring[slot][i][w] = ptx_var_of(b, PTX_U32);
@@ -340,7 +383,13 @@ static void begin_rows(ptx_builder *b, gemv *g)
 
 static ptx_val either(ptx_builder *b, ptx_val p, ptx_val q)
 {
-    return q.kind == PTX_NOTHING ? p : ptx_or(b, p, q);
+    return q.kind == PTX_NOTHING ? p : p.kind == PTX_NOTHING ? q : ptx_or(b, p, q);
+}
+
+/* Codes that vectors cannot be loaded of; empty: they can. */
+static ptx_val not_aligned(ptx_builder *b, const gemv *g)
+{
+    return g->shape.is_ragged ? (ptx_val){0} : ptx_not(b, g->aligned);
 }
 
 /* A tile that the codec does not serve: by the second one, or the slow way. */
@@ -354,7 +403,7 @@ static void odd_tile(ptx_builder *b, const gemv *g, ptx_val k)
     second.codec = g->codec->second;
     if (!g->shape.span)
         second.serves = second.codec->prepare(b, &second, &g->w.matrix.q.only, second.only);
-    ptx_val odd = either(b, ptx_not(b, g->aligned), gemv_stage_numbers(b, &second, k));
+    ptx_val odd = either(b, not_aligned(b, g), gemv_stage_numbers(b, &second, k));
     odd = ptx_bar_red_or(b, 0, odd);
     ptx_uniform(b);
     ptx_if(b, odd);
@@ -364,14 +413,16 @@ static void odd_tile(ptx_builder *b, const gemv *g, ptx_val k)
     ptx_end_if(b);
 }
 
-static void multiply(ptx_builder *b, gemv *g)
+static void multiply_tile(ptx_builder *b, const gemv *g, ptx_val k)
 {
-    begin_rows(b, g);
-    ptx_val k = ptx_for(b, ptx_u32(b, 0), g->k, (int)g->shape.tile);
     ptx_syncthreads(b);
-    ptx_val odd = ptx_not(b, g->aligned);
-    odd = either(b, odd, gemv_stage_x(b, g, k, true));
+    ptx_val odd = either(b, not_aligned(b, g), gemv_stage_x(b, g, k, true));
     odd = either(b, odd, gemv_stage_numbers(b, g, k));
+    if (odd.kind == PTX_NOTHING) {
+        ptx_syncthreads(b);
+        fast_tile(b, g, k);
+        return;
+    }
     odd = ptx_bar_red_or(b, 0, odd);
     ptx_uniform(b);
     ptx_if(b, odd);
@@ -379,8 +430,25 @@ static void multiply(ptx_builder *b, gemv *g)
     ptx_else(b);
     fast_tile(b, g, k);
     ptx_end_if(b);
+}
+
+static void multiply(ptx_builder *b, gemv *g)
+{
+    begin_sums(b, g);
+    (g->shape.is_ragged ? gemv_begin_ragged : begin_rows)(b, g);
+    ptx_val k = ptx_for(b, ptx_u32(b, 0), g->k, (int)g->shape.tile);
+    multiply_tile(b, g, k);
     ptx_end_for(b);
     gemv_finish(b, g);
+}
+
+/* Of a row: k is below 2^28 (gemv_fits), so that 32 bits hold all of it. */
+static ptx_val groups_of_row(ptx_builder *b, const gemv *g)
+{
+    const uint64_t size = g->spec->group_size;
+    if ((size & (size - 1)) || size > ROUND)
+        return ptx_cvt(b, PTX_U32, emit_divide_up(b, g->args.k, size));
+    return ptx_shr(b, ptx_add(b, g->k, (int)size - 1), ceil_log2((unsigned)size));
 }
 
 static void begin_block(ptx_builder *b, gemv *g)
@@ -391,7 +459,7 @@ static void begin_block(ptx_builder *b, gemv *g)
     g->k = ptx_cvt(b, PTX_U32, g->args.k);
     g->m = ptx_cvt(b, PTX_U32, g->args.m);
     if (s->span)
-        g->groups = ptx_cvt(b, PTX_U32, emit_divide_up(b, g->args.k, g->spec->group_size));
+        g->groups = groups_of_row(b, g);
     ptx_val column = ptx_mul(b, ptx_ctaid_x(b), (int)columns);
     ptx_val others = ptx_sub(b, ptx_sub(b, ptx_cvt(b, PTX_U32, g->args.n), column), 1);
     g->column = ptx_cvt(b, PTX_U64, column);
@@ -497,10 +565,9 @@ static unsigned shared_of(const kernel_row *row, const kernel_spec *spec)
     return gemv_codec_of(row->format, spec)->open ? BYTE_TABLE_BYTES : 0;
 }
 
-const gemm_kernel gemm_gemv = {.block_of = threads_of,
-                               .shared = shared_of,
-                               .outputs = columns_of,
-                               .emit = emit_gemv,
-                               .serves = gemv_serves,
-                               .fits = gemv_fits,
-                               .takes_experts = true};
+#define GEMV_KERNEL(takes)                                                                                   \
+    {                                                                                                        \
+        .block_of = threads_of, .shared = shared_of, .outputs = columns_of, .emit = emit_gemv,               \
+        .serves = gemv_serves, .fits = takes, .takes_experts = true                                          \
+    }
+const gemm_kernel gemm_gemv = GEMV_KERNEL(gemv_fits), gemm_ragged = GEMV_KERNEL(gemv_ragged_fits);

@@ -1,5 +1,6 @@
 /* Products of few rows (1 to 16) with weights whose codes lie along K, as bytes or words: every weight is read once, by
- * 16-byte loads, and decoded in registers.
+ * 16-byte loads, and decoded in registers. Product "gemv" takes rows of whole 16 bytes; product "ragged" takes rows of any
+ * length and codes of any width, by way of shared memory.
  *
  * A round is 256 k, a chunk of 8 for each of the 32 lanes. The 16 bytes that a thread loads are a few chunks, which are as
  * many neighbouring lanes; the threads that hold all lanes of an output are a team: 8 threads of 4 lanes for 4-bit codes,
@@ -8,6 +9,7 @@
  *
  *   gemv_shape.c    how threads share the work, and what is served
  *   gemv.c          the kernel: loads ahead, rounds
+ *   gemv_ragged.c   rows that begin anywhere: stretches of them in shared memory, from which threads pick their words
  *   gemv_finish.c   the sums' end
  *   gemv_inputs.c   x and the numbers of groups into shared memory, a tile of k at a time
  *   gemv_decode.c   from codes to f32, per format
@@ -18,6 +20,7 @@
 
 #include "kernels/gemm/byte_table.h"
 #include "kernels/gemm/routes.h"
+#include "kernels/gemm/stretches.h"
 #include "kernels/gemm/weights.h"
 
 enum {
@@ -66,6 +69,9 @@ typedef struct gemv_shape {
     unsigned tile;            /* k whose x and numbers are in shared memory */
     unsigned span;            /* k that have the same numbers; 0: all do */
     bool numbers_between;     /* numbers lie between the entries of a table, as x does */
+    bool is_ragged;           /* codes come by way of shared memory, a turn of rounds at a time: */
+    unsigned vectors;         /* of 16 bytes, that it has of an output */
+    unsigned pitch;           /* bytes from an output to the next */
 } gemv_shape;
 
 /* How x gets into shared memory. The warps take rows and rounds in turns: warp w begins with row w % rows, and in rounds
@@ -90,6 +96,21 @@ typedef struct number_loader {
     ptx_val scale_from[2], zero_from[2]; /* u64: of its first output, of each half; group 0 */
     ptx_val scale_step, zero_step;       /* u64: bytes to its next output */
 } number_loader;
+
+/* Rows that begin anywhere: stretches of them are the codes of a turn of rounds. As rounds are whole words, all stretches of a row
+ * begin at the same bit of their sectors. */
+typedef struct ragged_rows {
+    stretches rows;
+    ptx_val words[GEMV_OUTPUTS_MAX]; /* u32: where in shared memory the word of the thread's first code is */
+    ptx_val shift[GEMV_OUTPUTS_MAX]; /* u32: the code's place in it */
+    ptx_val before;                  /* u64 variable: bytes of a row before the next stretch */
+} ragged_rows;
+
+/* Where a thread reads, in shared memory. */
+typedef struct gemv_reading {
+    ptx_val x;       /* variable */
+    ptx_val numbers; /* variable; empty where all k have the same */
+} gemv_reading;
 
 struct gemv {
     const kernel_spec *spec;
@@ -122,6 +143,7 @@ struct gemv {
     ptx_val codes[GEMV_OUTPUTS_MAX]; /* u64: where the thread's codes of the first round are */
     ptx_val at;   /* u32 variable: of the round that the ring begins with; bytes from there */
     ptx_val left; /* s32 variable: k of the row from there on; none where codes are not aligned */
+    ragged_rows ragged;
 };
 
 /* Chunks that are added together, and how many such a thread has of an output and a row. */
@@ -135,6 +157,25 @@ static inline unsigned gemv_sums_of(const gemv *g)
     return g->shape.chunks / gemv_chunks_together(g);
 }
 
+/* ---- Rounds (gemv.c) ---- */
+
+gemv_reading gemv_reading_begin(ptx_builder *b, const gemv *g);
+void gemv_reading_advance(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigned rounds);
+/* A round, counted from where the reading is: words[i] are the codes of output i. */
+typedef ptx_val gemv_words[GEMV_OUTPUTS_MAX][GEMV_WORDS_MAX];
+void gemv_compute_round(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigned round,
+                        const gemv_words words);
+/* The same for one output where the thread's k (u32: the first) may pass the end of K: weights from there on are 0. `slow`: by
+ * the codec that is always right, with x as it is. */
+void gemv_compute_carefully(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigned output, ptx_val k,
+                            const ptx_val *words, bool slow);
+
+/* ---- Rows that begin anywhere (gemv_ragged.c) ---- */
+
+void gemv_begin_ragged(ptx_builder *b, gemv *g);
+/* All rounds of the tile at k (u32). */
+void gemv_ragged_tile(ptx_builder *b, const gemv *g, ptx_val k, bool slow);
+
 /* ---- Rows (gemv_finish.c) ---- */
 
 /* The number (u64) of a row of x and y, of which a u32 counts from the first: sorted rows are looked up, where they exist. */
@@ -147,8 +188,10 @@ void gemv_finish(ptx_builder *b, const gemv *g);
 /* Tiles depend on the target; null: any. */
 gemv_shape gemv_shape_of(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm);
 unsigned gemv_unit(const gemv_shape *s); /* neighbouring k of a thread in a round */
+bool gemv_is_ragged(const kernel_spec *spec);
 bool gemv_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 bool gemv_fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem);
+bool gemv_ragged_fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem);
 
 /* ---- Inputs (gemv_inputs.c) ---- */
 

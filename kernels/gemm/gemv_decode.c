@@ -6,14 +6,35 @@ static unsigned bits_of(const gemv *g)
     return g->w.coding.format->facts.bits;
 }
 
+/* Whether nibbles of a byte are in the other order. Rows that begin anywhere are copied with theirs in order. */
+static bool nibbles_are_swapped(const gemv *g)
+{
+    return bits_of(g) == 4 && g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST && !g->shape.is_ragged;
+}
+
 /* The word that has element i of a chunk, and the code's place in it. */
 static unsigned word_of(const gemv *g, unsigned chunk, unsigned element, unsigned *position)
 {
     const unsigned bits = bits_of(g);
-    bool swapped = bits == 4 && g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST;
-    unsigned bit = (CHUNK * chunk + (swapped ? element ^ 1 : element)) * bits;
+    unsigned bit = (CHUNK * chunk + (nibbles_are_swapped(g) ? element ^ 1 : element)) * bits;
     *position = bit % 32;
     return bit / 32;
+}
+
+/* Whether codes may begin in one word and end in the next. */
+static bool codes_cross_words(const gemv *g)
+{
+    return 32 % bits_of(g) != 0;
+}
+
+/* `count` such codes from element `first` of a chunk on, in the low bits of a word. */
+static ptx_val few_codes(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk, unsigned first,
+                         unsigned count)
+{
+    const unsigned bit = (CHUNK * chunk + first) * bits_of(g), word = bit / 32, shift = bit % 32;
+    if (shift + count * bits_of(g) > 32)
+        return ptx_shf_r(b, words[word], words[word + 1], ptx_u32(b, shift));
+    return shift ? ptx_shr(b, words[word], shift) : words[word];
 }
 
 /* ---- Any codes: as dequantize decodes them ---- */
@@ -37,9 +58,13 @@ static void any_units(ptx_builder *b, const gemv *g, const ptx_val *words, unsig
         codec->units_of_bytes(b, c, state, words[2 * chunk + 1], out + 4);
         return;
     }
+    ptx_val quad = {0};
     for (unsigned i = 0; i < CHUNK; i++) {
         unsigned position, word = word_of(g, chunk, i, &position);
-        out[i] = codec->unit(b, c, state, words[word], position);
+        if (codes_cross_words(g) && i % QUAD == 0)
+            quad = few_codes(b, g, words, chunk, i, QUAD);
+        out[i] = codes_cross_words(g) ? codec->unit(b, c, state, quad, i % QUAD * bits_of(g))
+                                      : codec->unit(b, c, state, words[word], position);
     }
 }
 
@@ -96,7 +121,7 @@ const gemv_codec *gemv_codec_plain(const format_row *format)
     return format_is_plain(format) ? &values : format_has_zero(format) ? &any_with_zero : &any;
 }
 
-/* ---- Integers of 4 bits and 8 with a zero that does not round ----
+/* ---- Integers of 3 bits and more with a zero that does not round ----
  *
  * The bits of a code where they are, at bit b of a word up to 20 (of bytes, 16), are the f32 q * 2^(b - 149): a subnormal
  * number, or one with the same last place. fma.rn of it, scale * 2^(149 - b) and -zero * scale is (q - zero) * scale
@@ -131,7 +156,7 @@ static bool has_zero_points(const gemv *g)
 enum { PLACES = 3 };
 static unsigned place_of(const gemv *g, unsigned place)
 {
-    return bits_of(g) == 4 ? 8 + 4 * place : 8 * place;
+    return bits_of(g) == 4 ? 8 + 4 * place : bits_of(g) * place;
 }
 
 static ptx_val scale_serves(ptx_builder *b, const gemv *g, ptx_val scale)
@@ -183,28 +208,48 @@ static ptx_val find_code(const gemv *g, const shifted *s, unsigned position, uns
     return position < 8 ? s->left : position < 20 ? s->word : s->right;
 }
 
+static ptx_val integer_at(ptx_builder *b, const gemv *g, ptx_val from, unsigned place, const ptx_val *numbers)
+{
+    const unsigned bits = bits_of(g), at = place_of(g, place);
+    const uint32_t mask = (1u << bits) - 1;
+    const uint32_t flip = g->spec->code == QDNN_CODE_TWOS_COMPLEMENT ? 1u << (bits - 1) : 0;
+    ptx_val code = flip ? ptx_lop3(b, from, ptx_u32(b, mask << at), ptx_u32(b, flip << at),
+                                   (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C)
+                        : ptx_and(b, from, ptx_u32(b, mask << at));
+    return ptx_fma(b, ptx_as(b, PTX_F32, code), numbers[place], numbers[PLACES]);
+}
+
 static void integers_decode(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
                             const ptx_val *numbers, ptx_val out[CHUNK])
 {
-    const unsigned bits = bits_of(g), in_word = 32 / bits;
-    const uint32_t mask = (1u << bits) - 1;
-    const uint32_t flip = g->spec->code == QDNN_CODE_TWOS_COMPLEMENT ? 1u << (bits - 1) : 0;
+    const unsigned in_word = 32 / bits_of(g);
     shifted s = {0};
     for (unsigned i = 0; i < CHUNK; i++) {
         unsigned position, place, word = word_of(g, chunk, i, &position);
         if (i % in_word == 0)
             s = shift_word(b, g, words[word]);
         ptx_val from = find_code(g, &s, position, &place);
-        const unsigned at = place_of(g, place);
-        ptx_val code = flip ? ptx_lop3(b, from, ptx_u32(b, mask << at), ptx_u32(b, flip << at),
-                                       (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C)
-                            : ptx_and(b, from, ptx_u32(b, mask << at));
-        out[i] = ptx_fma(b, ptx_as(b, PTX_F32, code), numbers[place], numbers[PLACES]);
+        out[i] = integer_at(b, g, from, place, numbers);
+    }
+}
+
+/* Codes that cross words: as many as there are places, at a time. */
+static void crossing_decode(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
+                            const ptx_val *numbers, ptx_val out[CHUNK])
+{
+    ptx_val from = {0};
+    for (unsigned i = 0; i < CHUNK; i++) {
+        const unsigned others = CHUNK - i < PLACES ? CHUNK - i : PLACES;
+        if (i % PLACES == 0)
+            from = few_codes(b, g, words, chunk, i, others);
+        out[i] = integer_at(b, g, from, i % PLACES, numbers);
     }
 }
 
 static const gemv_codec integers = {
     .numbers = PLACES + 1, .x_exponent = X_EXPONENT, .prepare = integers_prepare, .decode = integers_decode};
+static const gemv_codec crossing = {
+    .numbers = PLACES + 1, .x_exponent = X_EXPONENT, .prepare = integers_prepare, .decode = crossing_decode};
 
 /* ---- The same with scales of 16 bits and no zeros ----
  *
@@ -287,7 +332,7 @@ static unsigned mixed_pair(ptx_builder *b, const gemv *g, ptx_val word, unsigned
 static void mixed_decode(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
                          const ptx_val *numbers, ptx_val out[CHUNK])
 {
-    const unsigned swap = g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST;
+    const unsigned swap = nibbles_are_swapped(g);
     const ptx_type type = is_bf16(g) ? PTX_BF16 : PTX_F16;
     ptx_val pair, halves[2], scale[2];
     ptx_unpack(b, type, ptx_as(b, PTX_U32, numbers[0]), scale, 2);
@@ -330,14 +375,26 @@ static bool zero_is_exact(const format_row *format, const kernel_spec *spec)
            (spec->zero_packed || is_integer_type(spec->zero));
 }
 
+/* Integers in groups that are so long that it pays to make several numbers of each. */
+static const gemv_codec *integer_codec(const format_row *format, const kernel_spec *spec)
+{
+    const unsigned bits = format->facts.bits, span = gemv_span(format, spec);
+    if (bits == 2 || (span && span < 16) || spec->groups == QDNN_GROUPS_DEFAULT ||
+        !zero_is_exact(format, spec))
+        return gemv_codec_plain(format);
+    if (bits != 4 && bits != 8)
+        return &crossing;
+    return bits == 4 && !format_has_zero(format) && scale_is_narrow(spec) ? &narrow : &integers;
+}
+
+/* Beside stretches of rows, a table has no room. */
 const gemv_codec *gemv_codec_of(const format_row *format, const kernel_spec *spec)
 {
     const unsigned bits = format->facts.bits;
-    if (format->codec == &codec_integer && (bits == 4 || bits == 8) && spec->groups != QDNN_GROUPS_DEFAULT &&
-        zero_is_exact(format, spec))
-        return bits == 4 && !format_has_zero(format) && scale_is_narrow(spec) ? &narrow : &integers;
+    if (format->codec == &codec_integer)
+        return integer_codec(format, spec);
     bool is_looked_up = bits == 4 || format->codec == &codec_e4m3;
-    return is_looked_up && format->codec != &codec_integer ? &gemv_codec_table : gemv_codec_plain(format);
+    return is_looked_up && !gemv_is_ragged(spec) ? &gemv_codec_table : gemv_codec_plain(format);
 }
 
 /* FP8 is converted from sm_89 on. */

@@ -111,6 +111,28 @@ static void stage_row(ptx_builder *b, const gemv *g, const x_target *t, ptx_val 
     }
 }
 
+/* Eight k of a row that may begin anywhere and may end among them. */
+static void load_ragged(ptx_builder *b, const gemv *g, ptx_val k, ptx_val address, const ptx_val x[CHUNK])
+{
+    const qdnnDataType_t type = g->spec->data;
+    const unsigned bytes = element_bytes(type), together = g->in_pairs ? CHUNK / 2 : CHUNK;
+    const unsigned align = together * bytes < LOAD_BYTES ? together * bytes : LOAD_BYTES;
+    ptx_val end = ptx_add(b, k, (int)k_of(g, CHUNK - 1) + 1), loaded[CHUNK];
+    ptx_val whole = ptx_setp_and(b, PTX_LE, end, g->k, emit_aligned(b, address, align));
+    ptx_if(b, whole);
+    for (unsigned j = 0; j < CHUNK; j += together)
+        emit_load_run(b, type, address, (int)(k_of(g, j) * bytes), together, loaded + j);
+    for (unsigned j = 0; j < CHUNK; j++)
+        ptx_assign(b, x[j], loaded[j]);
+    ptx_else(b);
+    for (unsigned j = 0; j < CHUNK; j++) {
+        ptx_if(b, ptx_setp(b, PTX_LT, ptx_add(b, k, (int)k_of(g, j)), g->k));
+        ptx_assign(b, x[j], emit_load(b, type, address, (int)(k_of(g, j) * bytes)));
+        ptx_end_if(b);
+    }
+    ptx_end_if(b);
+}
+
 /* The same element by element; what does not exist is 0. */
 static void stage_row_slowly(ptx_builder *b, const gemv *g, const x_target *t, ptx_val exists, ptx_val at,
                              ptx_val from, ptx_val to)
@@ -123,8 +145,11 @@ static void stage_row_slowly(ptx_builder *b, const gemv *g, const x_target *t, p
     for (unsigned j = 0; j < CHUNK; j++)
         x[j] = ptx_var(b, ptx_f32(b, 0));
     ptx_if(b, here);
-    for (unsigned j = 0; j < CHUNK; j++)
-        ptx_assign(b, x[j], emit_load(b, g->spec->data, address, (int)(k_of(g, j) * bytes)));
+    if (g->shape.is_ragged)
+        load_ragged(b, g, ptx_add(b, at, i), address, x);
+    else
+        for (unsigned j = 0; j < CHUNK; j++)
+            ptx_assign(b, x[j], emit_load(b, g->spec->data, address, (int)(k_of(g, j) * bytes)));
     ptx_end_if(b);
     store_x(b, g, t, ptx_mad(b, i, (int)(4 * g->stretch), to), 0, x);
     ptx_end_for(b);
@@ -160,6 +185,8 @@ unsigned gemv_span(const format_row *format, const kernel_spec *spec)
     if (format_is_plain(format) || spec->groups == QDNN_GROUPS_DEFAULT || spec->channels == 1)
         return 0;
     uint64_t power = spec->group_size & -spec->group_size;
+    if (gemv_is_ragged(spec) && power < CHUNK)
+        return ROUND; /* it is taken where one group has the whole row */
     return power < ROUND ? (unsigned)power : ROUND;
 }
 
@@ -325,8 +352,8 @@ static bool has_quads(const gemv *g)
 {
     const gemv_shape *s = &g->shape;
     const unsigned quads = s->span ? s->tile / s->span / QUAD : 0;
-    return quads && is_linear(g->spec) && g->spec->scale == QDNN_SCALE_E4M3 && g->codec->numbers == 1 &&
-           s->span == g->spec->group_size &&
+    return quads && !s->is_ragged && is_linear(g->spec) && g->spec->scale == QDNN_SCALE_E4M3 &&
+           g->codec->numbers == 1 && s->span == g->spec->group_size &&
            s->of_block / (g->spec->gated ? 2 : 1) * quads >= s->warps * WARP;
 }
 

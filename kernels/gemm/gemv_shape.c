@@ -13,7 +13,9 @@ enum {
     NUMBERS_BYTES = 20 * 1024,
     NUMBERS_BYTES_BESIDE_TABLE = 35 * 1024, /* both fit 99 KB */
     TURN_MAX = 8,                           /* rounds */
-    TABLE_BYTES = 64                        /* of codes that are looked up */
+    RAGGED_TURN_MAX = 4,
+    RAGGED_BYTES = 40 * 1024, /* of shared memory, for x, numbers and stretches of rows */
+    TABLE_BYTES = 64          /* of codes that are looked up */
 };
 
 unsigned gemv_unit(const gemv_shape *s)
@@ -26,12 +28,31 @@ static unsigned between(unsigned least, unsigned x, unsigned most)
     return x < least ? least : x > most ? most : x;
 }
 
+bool gemv_is_ragged(const kernel_spec *spec)
+{
+    return spec->product == KERNEL_PRODUCT_RAGGED;
+}
+
+/* Stretches of rows: the codes of a turn, what precedes them in their sector, and a word behind them. Outputs lie such that the
+ * teams of a warp read different banks where codes have an odd number of bits. */
+static void set_stretch(unsigned bits, gemv_shape *s)
+{
+    const unsigned unit = gemv_unit(s) * bits;
+    unsigned pitch;
+    s->vectors = s->turn * ROUND / 8 * bits / LOAD_BYTES + 2 + (unit % 32 != 0);
+    for (pitch = s->vectors; bits % 2 && pitch % 8 != s->team * unit / 128 % 8;)
+        pitch++;
+    s->pitch = pitch * LOAD_BYTES;
+}
+
 /* Whether the tile's x and numbers have room. */
 static bool tile_has_room(const gemv_codec *codec, const format_row *format, const gemv_shape *s)
 {
     const unsigned shared = PTX_SHARED_DEFAULT - (format->codec->open ? TABLE_BYTES : 0);
     const unsigned slots = s->span ? s->tile / s->span : 0, x = s->rows * s->tile * 4;
     const unsigned numbers = slots ? gemv_numbers_bytes(s, codec) : 0;
+    if (s->is_ragged)
+        return x + numbers + s->of_block * s->pitch <= RAGGED_BYTES;
     if (s->numbers_between)
         return x <= X_BYTES / 2 && 2 * x + numbers <= BYTE_TABLE_BYTES - BYTE_TABLE_RUN;
     if (codec->open)
@@ -56,23 +77,41 @@ static bool set_tile(const kernel_spec *spec, const format_row *format, const ge
     return has_room;
 }
 
+/* The longest turns that have room. */
+static void set_ragged_tile(const kernel_row *row, const kernel_spec *spec, const gemv_codec *codec,
+                            gemv_shape *s)
+{
+    s->turn = 2 * RAGGED_TURN_MAX;
+    do {
+        s->turn /= 2;
+        set_stretch(row->format->facts.bits, s);
+    } while (!set_tile(spec, row->format, codec, s) && s->turn > 1);
+}
+
 /* 16 bytes of codes a thread, unless that makes too many sums: of many rows, less. */
 gemv_shape gemv_shape_of(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm)
 {
     const gemv_codec *codec = gemv_codec_of(row->format, spec);
 
     const unsigned bits = row->format->facts.bits, most = spec->grouped ? 2 : 4; /* experts take registers */
-    gemv_shape s = {.chunks = bits < 16 ? 16 / bits : 1,
+    gemv_shape s = {.chunks = bits >= 16          ? 1
+                              : bits & (bits - 1) ? 4
+                                                  : 16 / bits,
                     .rows = (unsigned)spec->tile_rows,
+                    .is_ragged = gemv_is_ragged(spec),
                     .numbers_between = codec->open && !(sm && sm->shared_block > 64 * 1024)};
     s.outputs = between(spec->gated ? 2 : 1, 8 / s.chunks, s.rows > most ? 2 : GEMV_OUTPUTS_MAX);
     while (s.outputs * s.rows * s.chunks > SUMS_MAX && s.chunks > 1)
         s.chunks /= 2;
     s.team = LANES / s.chunks;
-    s.words = s.chunks * bits / 4;
+    s.words = (s.chunks * bits + 3) / 4;
     s.depth = s.rows > 8 ? 1 : s.rows > 4 ? 2 : between(2, LOADS * 4 / (s.outputs * s.words), GEMV_DEPTH_MAX);
     s.warps = s.rows > 8 ? 8 : 4;
     s.of_block = s.warps * (WARP / s.team) * s.outputs;
+    if (s.is_ragged) {
+        set_ragged_tile(row, spec, codec, &s);
+        return s;
+    }
     s.turn = TURN_MAX;
     if (s.rows > 1 || spec->grouped || !set_tile(spec, row->format, codec, &s)) {
         s.turn = s.rows > 2 ? s.depth : GEMV_DEPTH_MAX;
@@ -83,9 +122,9 @@ gemv_shape gemv_shape_of(const kernel_row *row, const kernel_spec *spec, const p
 
 /* ---- What it serves ---- */
 
-static bool refuse(char *error, size_t size, const char *why)
+static bool refuse(const kernel_spec *spec, char *error, size_t size, const char *why)
 {
-    snprintf(error, size, "product gemv: %s", why);
+    snprintf(error, size, "product %s: %s", gemv_is_ragged(spec) ? "ragged" : "gemv", why);
     return false;
 }
 
@@ -94,33 +133,51 @@ static bool groups_serve(const kernel_row *row, const kernel_spec *spec)
 {
     if (gemv_span(row->format, spec) == 0)
         return true;
-    return spec->groups != QDNN_GROUPS_COLUMNS && gemv_span(row->format, spec) >= 16;
+    return spec->groups != QDNN_GROUPS_COLUMNS &&
+           (gemv_is_ragged(spec) || gemv_span(row->format, spec) >= 16);
 }
 
 bool gemv_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     const unsigned bits = row->format->facts.bits, rows = (unsigned)spec->tile_rows;
-    if (bits == 0 || (bits & (bits - 1)) != 0)
-        return refuse(error, error_size, "codes must have 2, 4 or 8 bits, or be plain values");
+    if (bits == 0)
+        return refuse(spec, error, error_size, "codes must not lie in blocks");
+    if ((bits & (bits - 1)) != 0 && !gemv_is_ragged(spec))
+        return refuse(spec, error, error_size, "codes must have 2, 4 or 8 bits, or be plain values");
     if (spec->reduction != KERNEL_K_COLUMNS)
-        return refuse(error, error_size, "reduction must be columns");
+        return refuse(spec, error, error_size, "reduction must be columns");
     if (spec->layout != QDNN_LAYOUT_BYTES && spec->layout != QDNN_LAYOUT_WORDS_ROWS)
-        return refuse(error, error_size, "layout must be bytes or words");
+        return refuse(spec, error, error_size, "layout must be bytes or words");
     if (!groups_serve(row, spec))
-        return refuse(error, error_size, "groups must run along K, with a size that is a multiple of 16");
+        return refuse(spec, error, error_size,
+                      gemv_is_ragged(spec) ? "groups must run along K"
+                                           : "groups must run along K, with a size that is a multiple of 16");
     if (rows > GEMV_ROWS_MAX || (rows & (rows - 1)) != 0)
-        return refuse(error, error_size, "tile_rows must be 1, 2, 4, 8 or 16");
+        return refuse(spec, error, error_size, "tile_rows must be 1, 2, 4, 8 or 16");
     return true;
 }
 
-/* A thread's 16 bytes are whole, and so are the spans of numbers; columns and bytes of a row are counted by 31
- * bits, and the grid has all rows. */
+/* Columns and bytes of a row are counted by 31 bits, and the grid has all rows; groups do not reach from row to row. */
+static bool shape_fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
+{
+    const uint64_t most = UINT64_C(1) << 28;
+    return problem->columns < most && problem->rows < most && problem->m < UINT16_MAX &&
+           (spec->groups != QDNN_GROUPS_FLAT || gemv_span(row->format, spec) == 0 ||
+            problem->columns % spec->group_size == 0);
+}
+
+/* A thread's 16 bytes are whole, and so are the spans of numbers. */
 bool gemv_fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
 {
     const unsigned bits = row->format->facts.bits;
-    const uint64_t k = problem->columns, most = UINT64_C(1) << 28;
-    return k % CHUNK == 0 && k * bits % (8 * LOAD_BYTES) == 0 && k < most && problem->rows < most &&
-           problem->m < UINT16_MAX &&
-           (spec->groups != QDNN_GROUPS_FLAT || gemv_span(row->format, spec) == 0 ||
-            k % spec->group_size == 0);
+    return problem->columns % CHUNK == 0 && problem->columns * bits % (8 * LOAD_BYTES) == 0 &&
+           shape_fits(row, spec, problem);
+}
+
+/* Any length of rows. Groups of no multiple of 8: one has the whole row. */
+bool gemv_ragged_fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
+{
+    const bool has_groups = gemv_span(row->format, spec) != 0;
+    return shape_fits(row, spec, problem) &&
+           (!has_groups || spec->group_size % CHUNK == 0 || problem->columns <= spec->group_size);
 }

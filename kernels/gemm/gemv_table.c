@@ -22,23 +22,20 @@ static ptx_val power_of_two(ptx_builder *b, int e)
     return ptx_bits(b, PTX_F32, (uint64_t)(e + 127) << 23);
 }
 
-/* The numbers of a byte, in the order of elements. */
-static void numbers_of(ptx_builder *b, const void *user, ptx_val byte, ptx_val out[2])
+static ptx_val number_of(ptx_builder *b, const void *user, ptx_val byte, unsigned position)
 {
     const gemv *g = user;
     const coding *c = &g->w.coding;
-    const codec_state *state = &g->w.matrix.q.state;
-    bool swapped = bits_of(g) == 4 && g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST && !g->in_pairs;
-    for (unsigned i = 0; i < 8 / bits_of(g); i++) {
-        out[i] = c->format->codec->unit(b, c, state, byte, (swapped ? !i : i) * 4);
-        if (g->scale_exponent)
-            out[i] = ptx_mul(b, out[i], power_of_two(b, g->scale_exponent));
-    }
+    ptx_val number = c->format->codec->unit(b, c, &g->w.matrix.q.state, byte, position);
+    return g->scale_exponent ? ptx_mul(b, number, power_of_two(b, g->scale_exponent)) : number;
 }
 
+/* In the order of elements. */
 static void table_fill(ptx_builder *b, gemv *g)
 {
-    g->table = byte_table_fill(b, g->table.base, g->shape.warps * WARP, 8 / bits_of(g), numbers_of, g);
+    bool swapped = bits_of(g) == 4 && g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST && !g->in_pairs;
+    g->table =
+        byte_table_fill(b, g->table.base, g->shape.warps * WARP, 8 / bits_of(g), swapped, number_of, g);
 }
 
 static ptx_val table_prepare(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers)

@@ -13,7 +13,7 @@ enum {
     THREADS = WARPS * WARP,
     OF_WARP = 2, /* outputs of the weights that a warp sums; of a gated pair, both */
     OUTPUTS = WARPS * OF_WARP,
-    ROWS_MAX = 8
+    ROWS_MAX = 16
 };
 
 typedef struct staged {

@@ -24,10 +24,11 @@ static unsigned stored_together(const x_window *w, unsigned e)
 static void store_x(ptx_builder *b, const x_window *w, ptx_val to, const ptx_val *x)
 {
     const unsigned step = stored_together(w, 0);
+    const ptx_val places[2] = {to, w->flip ? ptx_xor(b, to, (int)w->flip) : to};
     for (unsigned e = 0; e < CHUNK; e += step) {
         const ptx_val twice[] = {x[e], x[e], x[e + step / 2], x[e + step / 2]};
-        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)w->offsets[e], w->copies == 2 ? twice : &x[e],
-                   step == 1 ? 1 : 4);
+        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, places[e % 2], (int)w->offsets[e],
+                   w->copies == 2 ? twice : &x[e], step == 1 ? 1 : 4);
     }
 }
 

@@ -13,7 +13,9 @@ typedef struct x_window {
     unsigned warps;        /* that stage it */
     unsigned round_bytes;
     unsigned offsets
-        [CHUNK];     /* bytes from a chunk's place to its elements; fours that lie side by side are aligned */
+        [CHUNK]; /* bytes from a chunk's place to its elements; fours that lie side by side are aligned */
+    unsigned
+        flip; /* bytes, as a bit of addresses that differs between elements with even and with odd numbers; or 0 */
     unsigned copies; /* 1, or 2: each element twice, side by side */
     unsigned shift;  /* elements may be scaled by 2^shift */
     ptx_val shared;  /* address: the rounds of the first row, then those of the second ... */

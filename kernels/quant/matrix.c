@@ -1,40 +1,75 @@
 /* The way over a matrix: bands and spans, patches and elements. */
 #include "kernels/quant/matrix.h"
 
+static const warp_tile one_below_the_other = {MATRIX_WARPS, 1};
+
+static kernel_geometry geometry_of(warp_tile warps, unsigned width)
+{
+    const unsigned count = warps.down * warps.across;
+    return (kernel_geometry){.block = count * WARP,
+                             .elements_per_block = (uint64_t)count * BAND * WARP * width};
+}
+
 kernel_geometry matrix_geometry(const coding *c)
 {
-    return (kernel_geometry){.block = MATRIX_BLOCK,
-                             .elements_per_block = (uint64_t)MATRIX_WARPS * BAND * WARP * patch_width(c)};
+    return geometry_of(one_below_the_other, patch_width(c));
+}
+
+kernel_geometry matrix_staged_geometry(const coding *c)
+{
+    const group_stage stage = group_stage_of(c);
+    kernel_geometry g = geometry_of(stage.warps, patch_width(c));
+    g.shared_dynamic = stage.shared_dynamic;
+    return g;
 }
 
 /* Blocks go on to further spans where there are more than a grid is wide. */
-void matrix_steps_of_width(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                           unsigned width, unsigned warps_across, kernel_steps *steps)
+static kernel_step *add_step(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                             unsigned width, warp_tile warps, kernel_steps *steps)
 {
     kernel_step *step = steps_add(steps, row, spec, problem);
-    uint64_t tiles = ceil_div(problem->columns, warps_across * WARP * width);
-    step->grid[0] = ceil_div(problem->rows, MATRIX_WARPS / warps_across * BAND);
+    uint64_t tiles = ceil_div(problem->columns, warps.across * WARP * width);
+    step->grid[0] = ceil_div(problem->rows, warps.down * BAND);
     step->grid[1] = tiles < UINT16_MAX ? tiles : UINT16_MAX;
+    return step;
+}
+
+void matrix_steps_of_width(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                           unsigned width, kernel_steps *steps)
+{
+    add_step(row, spec, problem, width, one_below_the_other, steps);
 }
 
 void matrix_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps)
 {
+    matrix_steps_of_width(row, spec, problem, patch_width(&(coding){row->format, spec}), steps);
+}
+
+void matrix_staged_step(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                        kernel_steps *steps)
+{
     const coding c = {row->format, spec};
-    matrix_steps_of_width(row, spec, problem, patch_width(&c), 1, steps);
+    kernel_step *step = add_step(row, spec, problem, patch_width(&c), group_stage_of(&c).warps, steps);
+    if (spec->group_table)
+        group_table_launch(&c, problem, step);
 }
 
 void matrix_staged_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                          kernel_steps *steps)
 {
-    const coding c = {row->format, spec};
-    matrix_steps_of_width(row, spec, problem, patch_width(&c), group_stage_of(&c).warps_across, steps);
+    kernel_spec own = *spec;
+    own.group_table = spec->group_index && !spec->row_index;
+    if (own.group_table && !group_table_fits(&(coding){row->format, &own}, problem))
+        own.group_table = 0;
+    matrix_staged_step(row, &own, problem, steps);
 }
 
-void matrix_directives(ptx_builder *b)
+/* Up to 255 registers for blocks of four warps, where with 128 or 168 minima and looked-up groups spill; 128 for eight. */
+void matrix_directives(ptx_builder *b, warp_tile warps)
 {
-    ptx_reqntid(b, MATRIX_BLOCK, 1, 1);
-    ptx_minnctapersm(b, 2); /* any number of registers: with 128 or 168, minima and looked-up groups spill */
+    ptx_reqntid(b, warps.down * warps.across * WARP, 1, 1);
+    ptx_minnctapersm(b, 2);
 }
 
 void matrix_walk_by_rows(matrix_walk *w)
@@ -56,7 +91,7 @@ matrix_walk matrix_walk_of(const matrix *m, ptx_val aligned)
                          .columns_multiple = matrix_columns_multiple(c),
                          .rows_are_free = patch_rows_are_free(c),
                          .in_pairs = chunk_is_joint(c->spec->data),
-                         .warps_across = 1};
+                         .warps = one_below_the_other};
 }
 
 static void run_patches(ptx_builder *b, const matrix_walk *w, patch *p, ptx_val from, ptx_val to,
@@ -123,25 +158,45 @@ static void run_part(ptx_builder *b, const matrix_walk *w, ptx_val in_patches, p
     w->elements(b, w->user, &rest);
 }
 
-void matrix_walk_run(ptx_builder *b, const matrix_walk *w)
+static void run_parts(ptx_builder *b, const matrix_walk *w, ptx_val in_patches, ptx_val span, ptx_val row)
 {
-    ptx_val multiple = ptx_and(b, w->columns, ptx_u64(b, w->columns_multiple - 1));
-    ptx_val in_patches = ptx_setp_and(b, PTX_EQ, multiple, ptx_u64(b, 0), w->aligned);
-    const bool across = w->warps_across > 1;
-    ptx_val warp = ptx_cvt(b, PTX_U64, ptx_shr(b, ptx_tid_x(b), 5));
-    ptx_val tile_row = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, MATRIX_WARPS / w->warps_across * BAND));
-    ptx_val row = across ? tile_row : ptx_mad(b, warp, ptx_u64(b, BAND), tile_row);
-    ptx_val wide = ptx_u32(b, w->warps_across * WARP * w->width);
-    ptx_val tile_column = ptx_for(b, ptx_mul_wide(b, ptx_ctaid_y(b), wide), w->columns,
-                                  ptx_mul_wide(b, ptx_sreg(b, "nctaid.y"), wide));
-    ptx_val span = across ? ptx_mad(b, warp, ptx_u64(b, WARP * w->width), tile_column) : tile_column;
-    if (w->tile)
-        run_tile(b, w, in_patches, tile_row, tile_column);
+    if (w->rows_in_turns) {
+        ptx_val step = ptx_mul_wide(b, ptx_sreg(b, "nctaid.x"), ptx_u32(b, w->warps.down * BAND));
+        run_part(b, w, in_patches, span, ptx_for(b, row, w->rows, step));
+        ptx_end_for(b);
+        return;
+    }
     ptx_val there = ptx_setp_and(b, PTX_LT, row, w->rows, ptx_setp(b, PTX_LT, span, w->columns));
     ptx_uniform(b);
     ptx_if(b, there);
     run_part(b, w, in_patches, span, row);
     ptx_end_if(b);
+}
+
+/* Where a warp's part of the tile begins. */
+static void place_warp(ptx_builder *b, const matrix_walk *w, ptx_val warp, ptx_val tile_row,
+                       ptx_val tile_column, ptx_val *row, ptx_val *span)
+{
+    const unsigned across = w->warps.across;
+    ptx_val down = emit_divide(b, warp, across), beside = emit_remainder(b, warp, down, across);
+    *row = w->warps.down > 1 ? ptx_mad(b, down, ptx_u64(b, BAND), tile_row) : tile_row;
+    *span = across > 1 ? ptx_mad(b, beside, ptx_u64(b, WARP * w->width), tile_column) : tile_column;
+}
+
+void matrix_walk_run(ptx_builder *b, const matrix_walk *w)
+{
+    ptx_val multiple = ptx_and(b, w->columns, ptx_u64(b, w->columns_multiple - 1));
+    ptx_val in_patches = ptx_setp_and(b, PTX_EQ, multiple, ptx_u64(b, 0), w->aligned);
+    ptx_val warp = ptx_cvt(b, PTX_U64, ptx_shr(b, ptx_tid_x(b), 5));
+    ptx_val tile_row = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, w->warps.down * BAND));
+    ptx_val wide = ptx_u32(b, w->warps.across * WARP * w->width);
+    ptx_val tile_column = ptx_for(b, ptx_mul_wide(b, ptx_ctaid_y(b), wide), w->columns,
+                                  ptx_mul_wide(b, ptx_sreg(b, "nctaid.y"), wide));
+    ptx_val row, span;
+    place_warp(b, w, warp, tile_row, tile_column, &row, &span);
+    if (w->tile)
+        run_tile(b, w, in_patches, tile_row, tile_column);
+    run_parts(b, w, in_patches, span, row);
     ptx_end_for(b);
 }
 
@@ -164,7 +219,9 @@ static bool is_same_group(const group_values *x, const group_values *y)
 
 static void load_groups(ptx_builder *b, const matrix *m, matrix_groups *g, ptx_val row, const patch *p)
 {
-    if (g->stage.is_used)
+    if (g->stage.is_table)
+        group_table_read(b, m, &g->stage, row, p, g->each);
+    else if (g->stage.is_used)
         group_stage_read(b, m, &g->stage, row, p, g->each);
     else
         matrix_row_groups(b, m, row, p->column, p->width, g->each);
@@ -177,7 +234,9 @@ static void load_groups(ptx_builder *b, const matrix *m, matrix_groups *g, ptx_v
 
 void groups_for_band(ptx_builder *b, const matrix *m, matrix_groups *g, const patch *p)
 {
-    if (g->for_band)
+    if (g->stage.is_table)
+        group_table_band(b, m, &g->stage, p);
+    else if (g->for_band)
         load_groups(b, m, g, p->row, p);
 }
 

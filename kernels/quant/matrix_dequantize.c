@@ -5,6 +5,9 @@
 typedef struct dequantizer {
     matrix m;
     ptx_val y, row_index; /* pointers; without a list the second is empty */
+    ptx_val rows;         /* u64: of y */
+    ptx_val band,
+        of_lane; /* with a list: the band's first row, and u32: the number of the row for each lane */
     matrix_groups groups;
 } dequantizer;
 
@@ -14,13 +17,26 @@ typedef struct source {
     ptx_val known; /* predicate: there is such a row; empty: always */
 } source;
 
+static source source_at(ptx_builder *b, const dequantizer *d, ptx_val number)
+{
+    ptx_val index = ptx_cvt(b, PTX_U64, number), known = ptx_setp(b, PTX_LT, index, d->m.rows);
+    return (source){.row = ptx_selp(b, index, ptx_u64(b, 0), known), .known = known};
+}
+
 static source source_of(ptx_builder *b, const dequantizer *d, ptx_val row)
 {
     if (d->row_index.kind == PTX_NOTHING)
         return (source){.row = row};
-    ptx_val index = ptx_cvt(b, PTX_U64, ptx_ld_global_nc(b, PTX_U32, ptx_at(b, d->row_index, row, 4), 0));
-    ptx_val known = ptx_setp(b, PTX_LT, index, d->m.rows);
-    return (source){.row = ptx_selp(b, index, ptx_u64(b, 0), known), .known = known};
+    return source_at(b, d, ptx_ld_global_nc(b, PTX_U32, ptx_at(b, d->row_index, row, 4), 0));
+}
+
+/* The same for a row of the band, by all lanes. */
+static source source_in_band(ptx_builder *b, const dequantizer *d, ptx_val row)
+{
+    if (d->row_index.kind == PTX_NOTHING)
+        return (source){.row = row};
+    ptx_val lane = ptx_cvt(b, PTX_U32, ptx_sub(b, row, d->band));
+    return source_at(b, d, ptx_shfl_idx(b, d->of_lane, lane));
 }
 
 static ptx_val value_or_nan(ptx_builder *b, const source *s, ptx_val y)
@@ -37,6 +53,10 @@ static void begin_tile(ptx_builder *b, void *user, ptx_val row, ptx_val column)
 static void begin_band(ptx_builder *b, void *user, const patch *p)
 {
     dequantizer *d = user;
+    d->band = p->row;
+    if (d->row_index.kind != PTX_NOTHING) /* a stage has loaded it: its tile is one band high */
+        d->of_lane = d->groups.stage.is_used ? d->groups.stage.of_lane
+                                             : row_list_of_band(b, d->row_index, d->rows, p->row);
     groups_for_band(b, &d->m, &d->groups, p);
 }
 
@@ -78,7 +98,8 @@ static void dequantize_patch(ptx_builder *b, void *user, patch *p)
 {
     dequantizer *d = user;
     qdnnDataType_t data = d->m.q.coding.spec->data;
-    source s = source_of(b, d, p->row); /* with a list, a patch is one row */
+    source s = source_in_band(b, d, p->row); /* with a list, a patch is one row */
+    d->groups.stage.list_row = p->row;
     patch in = *p;
     in.row = s.row;
     patch_load(b, &d->m, &in);
@@ -112,28 +133,34 @@ static void dequantize_elements(ptx_builder *b, void *user, const matrix_part *p
 
 void emit_matrix_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    matrix_directives(b);
+    const group_stage stage = group_stage_of(&(coding){row->format, spec});
+    matrix_directives(b, stage.warps);
     kernel_args args = kernel_declare(b, row, spec);
     quantized q = quantized_begin(b, row, spec, &args);
     quantized_open(b, &q);
     dequantizer d = {.m = matrix_begin(b, &q, &args),
                      .y = args.operand[QDNN_OPERAND_Y],
-                     .row_index = args.operand[QDNN_OPERAND_ROW_INDEX]};
+                     .row_index = args.operand[QDNN_OPERAND_ROW_INDEX],
+                     .rows = args.number[NUMBER_ROWS]};
     d.groups = matrix_groups_of(&d.m);
-    d.groups.stage = group_stage_of(&q.coding);
+    d.groups.stage = stage;
+    d.groups.stage.list = d.row_index;
+    d.groups.stage.list_rows = d.rows;
     group_stage_begin(b, &q.coding, &d.groups.stage);
     d.groups.in_pairs = element_bytes(spec->data) == 2 && pair_is_short(b, &q.coding, spec->data);
     ptx_val aligned =
         ptx_and(b, emit_aligned(b, d.y, LOAD_BYTES), emit_aligned(b, q.codes, patch_codes_align(&q.coding)));
-    matrix_walk w = matrix_walk_of(&d.m, matrix_groups_aligned(b, &d.m, patch_width(&q.coding), aligned));
+    matrix_walk w = matrix_walk_of(&d.m, group_stage_serves(b, &d.m, &stage, aligned));
     w.user = &d;
-    w.tile = d.groups.stage.is_used ? begin_tile : NULL;
-    w.warps_across = d.groups.stage.warps_across;
+    w.tile = stage.is_used ? begin_tile : NULL;
+    w.warps = stage.warps;
+    w.rows_in_turns = stage.is_table;
     w.begin = begin_band;
     w.patch = dequantize_patch;
     w.elements = dequantize_elements;
-    w.rows = args.number[NUMBER_ROWS];
-    if (spec->row_index || matrix_groups_are_many(spec, w.width) || patch_numbers_are_many(&q.coding))
+    w.rows = d.rows;
+    const bool has_many = matrix_groups_are_many(spec, w.width) || patch_numbers_are_many(&q.coding);
+    if (spec->row_index || (has_many && !stage.is_used))
         matrix_walk_by_rows(&w);
     matrix_walk_run(b, &w);
 }

@@ -66,24 +66,26 @@ static void quantize_elements(ptx_builder *b, void *user, const matrix_part *par
 
 void emit_matrix_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    matrix_directives(b);
+    const group_stage stage = group_stage_of(&(coding){row->format, spec});
+    matrix_directives(b, stage.warps);
     kernel_args args = kernel_declare(b, row, spec);
     quantized q = quantized_begin(b, row, spec, &args);
     quantizer z = {.m = matrix_begin(b, &q, &args), .x = args.operand[QDNN_OPERAND_X]};
     z.groups = matrix_groups_of(&z.m);
-    z.groups.stage = group_stage_of(&q.coding);
+    z.groups.stage = stage;
     group_stage_begin(b, &q.coding, &z.groups.stage);
     ptx_val aligned =
         ptx_and(b, emit_aligned(b, z.x, LOAD_BYTES), emit_aligned(b, q.codes, patch_codes_align(&q.coding)));
-    matrix_walk w = matrix_walk_of(&z.m, matrix_groups_aligned(b, &z.m, patch_width(&q.coding), aligned));
-    w.stage = patch_stage(b, &q.coding, MATRIX_WARPS);
+    matrix_walk w = matrix_walk_of(&z.m, group_stage_serves(b, &z.m, &stage, aligned));
+    w.stage = patch_stage(b, &q.coding, stage.warps.down * stage.warps.across);
     w.user = &z;
-    w.tile = z.groups.stage.is_used ? begin_tile : NULL;
-    w.warps_across = z.groups.stage.warps_across;
+    w.tile = stage.is_used ? begin_tile : NULL;
+    w.warps = stage.warps;
+    w.rows_in_turns = stage.is_table;
     w.begin = begin_band;
     w.patch = quantize_patch;
     w.elements = quantize_elements;
-    if (matrix_groups_are_many(spec, w.width))
+    if (!stage.is_used && matrix_groups_are_many(spec, w.width))
         matrix_walk_by_rows(&w);
     matrix_walk_run(b, &w);
 }

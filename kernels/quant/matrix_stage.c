@@ -25,39 +25,93 @@ static unsigned groups_in(unsigned elements, uint64_t size)
     return size % elements == 0 ? 1 : elements % size == 0 ? (unsigned)(elements / size) : 0;
 }
 
-static bool may_stage(const kernel_spec *spec)
+/* Whether the columns of a patch have one group, or each its own. */
+static bool may_stage(const coding *c)
 {
-    if (spec->row_index || spec->group_index)
+    const kernel_spec *spec = c->spec;
+    const unsigned width = patch_width(c);
+    if (spec->group_index || (spec->row_index && !patch_rows_are_free(c)))
         return false;
-    return spec->groups == QDNN_GROUPS_COLUMNS ||
-           (spec->groups == QDNN_GROUPS_ROWS && !matrix_rows_share_groups(spec, BAND));
+    switch (spec->groups) {
+    case QDNN_GROUPS_ROWS:
+        return spec->group_size % width == 0 && (spec->row_index || !matrix_rows_share_groups(spec, BAND));
+    case QDNN_GROUPS_COLUMNS:
+        return !spec->row_index && (spec->group_rows == 1 || spec->group_rows % width == 0);
+    case QDNN_GROUPS_FLAT:
+        return spec->group_size % width == 0 && spec->channels != 1;
+    default:
+        return false;
+    }
 }
 
-/* The tile is as wide as possible where the scales of a row lie side by side, else as high. */
+/* The tile is as wide as possible where the scales of a row lie side by side, else as high: 128 rows have whole tiles of the
+ * swizzle. The zeros beside swizzled scales still lie along rows, so that tile is made wider as well. Rows of a list lie
+ * anywhere: a lane of each warp knows where. */
+static warp_tile warps_of(const coding *c)
+{
+    const kernel_spec *spec = c->spec;
+    const bool swizzled = spec->scale_swizzle != QDNN_SWIZZLE_NONE;
+    if (spec->row_index)
+        return (warp_tile){1, MATRIX_WARPS};
+    if (swizzled && format_has_zero(c->format) && patch_width(c) == 4)
+        return (warp_tile){MATRIX_WARPS, 2};
+    if (spec->groups == QDNN_GROUPS_COLUMNS || spec->scale_order == QDNN_SCALE_ORDER_TRANSPOSED || swizzled)
+        return (warp_tile){MATRIX_WARPS, 1};
+    return (warp_tile){1, MATRIX_WARPS};
+}
+
+/* The power of two that holds all flat groups of so many neighbours, which may begin anywhere in a group. */
+static unsigned flat_groups_in(unsigned elements, uint64_t size)
+{
+    unsigned slots = 2;
+    while (slots < (elements - 2) / size + 2)
+        slots *= 2;
+    return slots;
+}
+
 group_stage group_stage_of(const coding *c)
 {
     const kernel_spec *spec = c->spec;
-    const unsigned width = patch_width(c), numbers = format_has_zero(c->format) ? 2 : 1;
+    if (spec->group_table)
+        return group_table_of(c);
+    const group_stage none = {.warps = {MATRIX_WARPS, 1}};
+    if (!may_stage(c))
+        return none;
     const extent e = group_extent(spec);
-    group_stage s = {.warps_across = 1};
-    if (!may_stage(spec) || matrix_groups_are_many(spec, width))
-        return s;
-    if (spec->groups == QDNN_GROUPS_ROWS && spec->scale_order == QDNN_SCALE_ORDER_DEFAULT &&
-        spec->scale_swizzle == QDNN_SWIZZLE_NONE)
-        s.warps_across = MATRIX_WARPS;
-    s.down = groups_in(BAND * MATRIX_WARPS / s.warps_across, e.rows);
-    s.across = groups_in(WARP * width * s.warps_across, e.columns);
-    s.is_used = s.down && s.across && (uint64_t)s.down * s.across * numbers <= STAGE_NUMBERS;
-    return s.is_used ? s : (group_stage){.warps_across = 1};
+    group_stage s = {.warps = warps_of(c)};
+    const unsigned rows = BAND * s.warps.down, columns = WARP * patch_width(c) * s.warps.across;
+    const bool is_flat = spec->groups == QDNN_GROUPS_FLAT;
+    s.down = is_flat || spec->row_index ? rows : groups_in(rows, e.rows);
+    s.across = is_flat ? flat_groups_in(columns, spec->group_size) : groups_in(columns, e.columns);
+    s.is_used = (s.down && s.across) &&
+                (uint64_t)s.down * s.across * (format_has_zero(c->format) ? 2 : 1) <= STAGE_NUMBERS;
+    s.zeros_at = 4 * s.down * s.across;
+    return s.is_used ? s : none;
 }
 
 void group_stage_begin(ptx_builder *b, const coding *c, group_stage *s)
 {
     if (!s->is_used)
         return;
-    s->scales = ptx_shared(b, "group_scales", PTX_F32, s->down * s->across, LOAD_BYTES);
-    if (format_has_zero(c->format))
-        s->zeros = ptx_shared(b, "group_zeros", PTX_F32, s->down * s->across, LOAD_BYTES);
+    const unsigned arrays = format_has_zero(c->format) ? 2 : 1;
+    if (s->list.kind != PTX_NOTHING)
+        s->of_lane = ptx_var(b, ptx_u32(b, 0));
+    s->numbers = s->is_table
+                     ? ptx_shared_dynamic(b, LOAD_BYTES)
+                     : ptx_shared(b, "group_numbers", PTX_F32, arrays * s->down * s->across, LOAD_BYTES);
+}
+
+ptx_val row_list_of_band(ptx_builder *b, ptx_val list, ptx_val rows, ptx_val first)
+{
+    ptx_val row = ptx_add(b, first, ptx_cvt(b, PTX_U64, ptx_laneid(b)));
+    row = ptx_min(b, row, ptx_sub(b, rows, ptx_u64(b, 1)));
+    return ptx_ld_global_nc(b, PTX_U32, ptx_at(b, list, row, 4), 0);
+}
+
+ptx_val group_stage_serves(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val all)
+{
+    all = matrix_groups_aligned(b, m, patch_width(&m->q.coding), all);
+    return s->is_table ? ptx_and(b, all, group_table_serves(b, m)) : all;
 }
 
 /* ---- Filling ---- */
@@ -86,32 +140,78 @@ static spot spot_in_memory(ptx_builder *b, const kernel_spec *spec, const group_
     return by_rows ? (spot){row, column} : (spot){column, row};
 }
 
+/* The row of the matrix that a row of the tile is: those beyond the last count as that. Rows of a list that do not exist may be
+ * any. */
+static ptx_val row_of_spot(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val down)
+{
+    ptx_val last = ptx_sub(b, m->rows, ptx_u64(b, 1));
+    if (s->list.kind != PTX_NOTHING)
+        return ptx_min(b, ptx_cvt(b, PTX_U64, ptx_shfl_idx(b, s->of_lane, down)), last);
+    return ptx_min(b, ptx_add(b, s->row, ptx_cvt(b, PTX_U64, down)), last);
+}
+
+/* The group that is so far across from the one of the tile's first element in a row; it exists where it begins in the tile. */
+static group_place flat_place(ptx_builder *b, const matrix *m, const group_stage *s, spot at)
+{
+    const coding *c = &m->q.coding;
+    const uint64_t size = c->spec->group_size;
+    const unsigned width = WARP * patch_width(c) * s->warps.across;
+    ptx_val row = row_of_spot(b, m, s, at.down);
+    ptx_val first = emit_divide(b, ptx_mad(b, row, m->columns, s->column), size);
+    ptx_val end = ptx_mad(b, row, m->columns, ptx_min(b, ptx_add(b, s->column, width), m->columns));
+    ptx_val element = ptx_mul(b, ptx_add(b, first, ptx_cvt(b, PTX_U64, at.across)), ptx_u64(b, size));
+    return (group_place){.group = flat_group_number(b, c->spec, element),
+                         .known = ptx_setp(b, PTX_LT, element, end)};
+}
+
 /* Those beyond the matrix's edge are loaded from its last group. */
 static group_place place_of_spot(ptx_builder *b, const matrix *m, const group_stage *s, spot at)
 {
     const kernel_spec *spec = m->q.coding.spec;
+    if (spec->groups == QDNN_GROUPS_FLAT)
+        return flat_place(b, m, s, at);
     const extent e = group_extent(spec);
     const bool along = spec->groups == QDNN_GROUPS_ROWS;
     ptx_val down = ptx_add(b, emit_divide(b, s->row, e.rows), ptx_cvt(b, PTX_U64, at.down));
     ptx_val across = ptx_add(b, emit_divide(b, s->column, e.columns), ptx_cvt(b, PTX_U64, at.across));
+    if (s->list.kind != PTX_NOTHING)
+        down = emit_divide(b, row_of_spot(b, m, s, at.down), e.rows);
     return (group_place){.line = ptx_min(b, along ? down : across, ptx_sub(b, m->lines, ptx_u64(b, 1))),
                          .group = ptx_min(b, along ? across : down, ptx_sub(b, m->groups, ptx_u64(b, 1)))};
 }
 
 typedef ptx_val load_number(ptx_builder *b, const matrix *m, const group_place *place);
 
-/* Numbers first, first + MATRIX_BLOCK ... of the tile's array. */
+static unsigned stage_threads(const group_stage *s)
+{
+    return s->warps.down * s->warps.across * WARP;
+}
+
+/* What does not exist is not loaded: its sector might be nobody else's. */
+static ptx_val load_known(ptx_builder *b, const matrix *m, const group_place *place, load_number *load)
+{
+    if (place->known.kind == PTX_NOTHING)
+        return load(b, m, place);
+    ptx_val number = ptx_var(b, ptx_f32(b, 0));
+    ptx_if(b, place->known);
+    ptx_assign(b, number, load(b, m, place));
+    ptx_end_if(b);
+    return number;
+}
+
+/* Numbers first, first + the block's threads ... of the tile's array. */
 static void fill_some(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val to, load_number *load,
                       ptx_val first, unsigned count)
 {
     const kernel_spec *spec = m->q.coding.spec;
     const bool swizzled = load == matrix_load_scale && spec->scale_swizzle != QDNN_SWIZZLE_NONE;
+    const unsigned threads = stage_threads(s);
     ptx_val numbers[LOADS_AHEAD], index[LOADS_AHEAD];
     for (unsigned k = 0; k < count; k++) {
-        ptx_val i = k ? ptx_add(b, first, k * MATRIX_BLOCK) : first;
+        ptx_val i = k ? ptx_add(b, first, k * threads) : first;
         spot at = spot_in_memory(b, spec, s, i, swizzled);
         group_place place = place_of_spot(b, m, s, at);
-        numbers[k] = load(b, m, &place);
+        numbers[k] = load_known(b, m, &place, load);
         index[k] = ptx_mad(b, at.down, s->across, at.across);
     }
     for (unsigned k = 0; k < count; k++)
@@ -121,9 +221,9 @@ static void fill_some(ptx_builder *b, const matrix *m, const group_stage *s, ptx
 /* In a loop: unrolled, the places of all numbers would stay in registers from tile to tile. */
 static void fill_numbers(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val to, load_number *load)
 {
-    const unsigned all = s->down * s->across;
-    const unsigned ahead = all < LOADS_AHEAD * MATRIX_BLOCK ? ceil_div(all, MATRIX_BLOCK) : LOADS_AHEAD;
-    ptx_val first = ptx_for(b, ptx_tid_x(b), ptx_u32(b, all), ptx_u32(b, ahead * MATRIX_BLOCK));
+    const unsigned all = s->down * s->across, threads = stage_threads(s);
+    const unsigned ahead = all < LOADS_AHEAD * threads ? ceil_div(all, threads) : LOADS_AHEAD;
+    ptx_val first = ptx_for(b, ptx_tid_x(b), ptx_u32(b, all), ptx_u32(b, ahead * threads));
     fill_some(b, m, s, to, load, first, ahead);
     ptx_end_for(b);
 }
@@ -132,9 +232,15 @@ void group_stage_fill(ptx_builder *b, const matrix *m, group_stage *s, ptx_val r
 {
     s->row = row;
     s->column = column;
-    fill_numbers(b, m, s, s->scales, matrix_load_scale);
-    if (s->zeros.kind != PTX_NOTHING)
-        fill_numbers(b, m, s, s->zeros, matrix_load_zero);
+    if (s->is_table) {
+        group_table_fill(b, m, s);
+        return;
+    }
+    if (s->list.kind != PTX_NOTHING)
+        ptx_assign(b, s->of_lane, row_list_of_band(b, s->list, s->list_rows, row));
+    fill_numbers(b, m, s, s->numbers, matrix_load_scale);
+    if (format_has_zero(m->q.coding.format))
+        fill_numbers(b, m, s, ptx_add(b, s->numbers, s->zeros_at), matrix_load_zero);
 }
 
 /* ---- Reading ---- */
@@ -146,31 +252,52 @@ static ptx_val steps_from(ptx_builder *b, ptx_val first, ptx_val at, unsigned gr
     return ptx_cvt(b, PTX_U32, emit_divide(b, ptx_sub(b, at, first), size));
 }
 
-/* One number for all columns, or one for each. */
-static void read_numbers(ptx_builder *b, ptx_val from, ptx_val index, bool is_one, unsigned width, ptx_val *x)
+/* How many groups of its row lie between the tile's first column and this one. */
+static ptx_val flat_steps(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val row, ptx_val column)
 {
-    ptx_val address = ptx_at(b, from, index, 4);
+    const uint64_t size = m->q.coding.spec->group_size;
+    ptx_val first = emit_divide(b, ptx_mad(b, row, m->columns, s->column), size);
+    ptx_val here = emit_divide(b, ptx_mad(b, row, m->columns, column), size);
+    return ptx_cvt(b, PTX_U32, ptx_sub(b, here, first));
+}
+
+/* The place of a patch's first group in the stage. */
+static ptx_val stage_index(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val row, ptx_val column)
+{
+    const kernel_spec *spec = m->q.coding.spec;
+    const extent e = group_extent(spec);
+    const bool is_flat = spec->groups == QDNN_GROUPS_FLAT;
+    const bool is_listed = s->list.kind != PTX_NOTHING;
+    ptx_val down =
+        steps_from(b, s->row, is_listed ? s->list_row : row, s->down, is_flat || is_listed ? 1 : e.rows);
+    ptx_val across =
+        is_flat ? flat_steps(b, m, s, row, column) : steps_from(b, s->column, column, s->across, e.columns);
+    return ptx_mad(b, down, s->across, across);
+}
+
+/* One number for all columns, or one for each. */
+static void read_numbers(ptx_builder *b, ptx_val address, unsigned offset, bool is_one, unsigned width,
+                         ptx_val *x)
+{
     if (is_one) {
-        x[0] = ptx_ld_shared(b, PTX_F32, address, 0);
+        x[0] = ptx_ld_shared(b, PTX_F32, address, (int)offset);
         return;
     }
     for (unsigned k = 0; k < width; k += 4)
-        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, address, (int)(4 * k), &x[k], 4);
+        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, address, (int)(offset + 4 * k), &x[k], 4);
 }
 
 void group_stage_read(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val row, const patch *p,
                       group_values *each)
 {
     const coding *c = &m->q.coding;
-    const extent e = group_extent(c->spec);
-    const bool is_one = e.columns % p->width == 0;
+    const kernel_spec *spec = c->spec;
+    const bool is_one = spec->groups == QDNN_GROUPS_FLAT || group_extent(spec).columns % p->width == 0;
     ptx_val scales[CHUNK_MAX], zeros[CHUNK_MAX] = {{0}};
-    ptx_val down = steps_from(b, s->row, row, s->down, e.rows);
-    ptx_val across = steps_from(b, s->column, p->column, s->across, e.columns);
-    ptx_val index = ptx_mad(b, down, s->across, across);
-    read_numbers(b, s->scales, index, is_one, p->width, scales);
-    if (s->zeros.kind != PTX_NOTHING)
-        read_numbers(b, s->zeros, index, is_one, p->width, zeros);
+    ptx_val address = ptx_at(b, s->numbers, stage_index(b, m, s, row, p->column), 4);
+    read_numbers(b, address, 0, is_one, p->width, scales);
+    if (format_has_zero(c->format))
+        read_numbers(b, address, s->zeros_at, is_one, p->width, zeros);
     for (unsigned k = 0; k < p->width; k++)
         each[k] = k && is_one ? each[0] : group_of_numbers(b, c, &m->q.side, scales[k], zeros[k]);
 }

@@ -9,15 +9,33 @@ kernel_geometry tile_geometry(const kernel_row *row, const kernel_spec *spec)
     if (format_is_blocks(row->format))
         return block_geometry(row);
     if (kernel_is_matrix(row, spec))
-        return matrix_geometry(&(coding){row->format, spec});
+        return matrix_staged_geometry(&(coding){row->format, spec});
     return (kernel_geometry){.block = TILE_BLOCK, .elements_per_block = TILE_ELEMENTS};
+}
+
+/* Whether each column of a matrix is a channel: then its kernel is that of groups down columns, which keeps scales for many
+ * rows, where that of flat groups loads them again for each. */
+static bool columns_are_channels(const kernel_row *row, const kernel_spec *spec,
+                                 const kernel_problem *problem)
+{
+    const kernel_operation o = kernel_operation_of(row);
+    return (o == KERNEL_QUANTIZE || o == KERNEL_DEQUANTIZE) && spec->groups == QDNN_GROUPS_FLAT &&
+           spec->group_size == 1 && spec->channels > 1 && spec->channels == problem->columns &&
+           spec->channels % WARP == 0 && !spec->nested && !spec->zero_packed && !spec->row_index &&
+           !format_is_blocks(row->format) && !format_is_plain(row->format);
 }
 
 void tile_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                 kernel_steps *steps)
 {
-    if (kernel_is_matrix(row, spec))
-        matrix_staged_steps(row, spec, problem, steps);
+    kernel_spec own = *spec;
+    if (columns_are_channels(row, spec, problem)) {
+        own.groups = QDNN_GROUPS_COLUMNS;
+        own.group_size = UINT64_C(1) << 40; /* as many rows as there may be */
+        own.channels = 0;
+    }
+    if (kernel_is_matrix(row, &own))
+        matrix_staged_steps(row, &own, problem, steps);
     else
         steps_add(steps, row, spec, problem);
 }

@@ -1,8 +1,6 @@
 /* x and weights in FP8. */
 #include "kernels/tensor/fp8.h"
 
-#include "kernels/formats/pairs.h"
-
 #include <stdio.h>
 
 bool fp8_is_native(const ptx_sm *sm)
@@ -31,22 +29,6 @@ x_form x_form_of(ptx_builder *b, const kernel_spec *spec)
     form.is_async = false;
     form.from = spec->x_fp8 == QDNN_DATA_F8E4M3 ? &float_e4m3 : &float_e5m2;
     return form;
-}
-
-/* E5M2 is the upper half of an f16. */
-void fp8_to_f16(ptx_builder *b, const minifloat *from, ptx_val word, ptx_val out[2])
-{
-    if (from == &float_e4m3 && codec_e4m3.has_pair(b)) {
-        ptx_val halves[2];
-        ptx_unpack(b, PTX_U16, word, halves, 2);
-        for (int i = 0; i < 2; i++)
-            out[i] = ptx_as(b, PTX_U32, ptx_cvt(b, PTX_F16X2, ptx_as(b, PTX_E4M3X2, halves[i])));
-        return;
-    }
-    for (int i = 0; i < 2; i++) {
-        ptx_val high = ptx_prmt(b, word, ptx_u32(b, 0), ptx_u32(b, i ? 0x3424 : 0x1404));
-        out[i] = from == &float_e5m2 ? high : ptx_as(b, PTX_U32, pair_of_e4m3(b, high));
-    }
 }
 
 bool fp8_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)

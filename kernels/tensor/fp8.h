@@ -3,7 +3,7 @@
 #ifndef QDNN_KERNELS_TENSOR_FP8_H
 #define QDNN_KERNELS_TENSOR_FP8_H
 
-#include "kernels/formats/format.h"
+#include "kernels/formats/pairs.h"
 
 /* x lies in shared memory in units of 16 bits: an element of f16 or bf16, or two of FP8. How x comes to be such units: */
 typedef struct x_form {
@@ -20,9 +20,6 @@ ptx_mma_id fp8_instruction(qdnnDataType_t a, qdnnDataType_t b);
 
 /* How x of a specification becomes units. */
 x_form x_form_of(ptx_builder *b, const kernel_spec *spec);
-
-/* The four codes of a u32 as two f16x2 (u32). A NaN becomes any NaN: `mma` makes the same of all. */
-void fp8_to_f16(ptx_builder *b, const minifloat *from, ptx_val word, ptx_val out[2]);
 
 /* Whether the product takes x in FP8; else the reason. */
 bool fp8_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);

@@ -32,8 +32,22 @@ group_values column_group(ptx_builder *b, const matrix *m, const column_groups *
     return group_load(b, &m->q.coding, &m->q.side, ptx_mad(b, c->step, group, c->first));
 }
 
+ptx_val column_scale_address(ptx_builder *b, const matrix *m, const column_groups *c, unsigned group)
+{
+    const unsigned bytes = scale_bytes(m->q.coding.spec->scale);
+    ptx_val first = ptx_at(b, m->q.side.scale, c->first, bytes);
+    if (!group)
+        return first;
+    return ptx_add(b, ptx_mul_wide(b, ptx_cvt(b, PTX_U32, c->step), ptx_u32(b, bytes * group)), first);
+}
+
 group_values column_group_known(ptx_builder *b, const matrix *m, const column_groups *c, unsigned group)
 {
+    const coding *coding = &m->q.coding;
+    if (!format_has_zero(coding->format) && !coding->spec->nested) { /* one address, by one instruction */
+        ptx_val scale = emit_load_scale(b, coding->spec->scale, column_scale_address(b, m, c, group), 0);
+        return group_of_numbers(b, coding, &m->q.side, scale, (ptx_val){0});
+    }
     ptx_val more = ptx_mul_wide(b, ptx_cvt(b, PTX_U32, c->step), ptx_u32(b, group));
-    return group_load(b, &m->q.coding, &m->q.side, group ? ptx_add(b, more, c->first) : c->first);
+    return group_load(b, coding, &m->q.side, group ? ptx_add(b, more, c->first) : c->first);
 }

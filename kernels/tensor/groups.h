@@ -17,6 +17,8 @@ bool groups_are_regular(const kernel_spec *spec);
 column_groups column_groups_of(ptx_builder *b, const matrix *m, ptx_val n);
 /* The values of the group with that number (u64) among the column's; and of one that is known now. */
 group_values column_group(ptx_builder *b, const matrix *m, const column_groups *c, ptx_val group);
+/* Where the scale of a group that is known now lies. */
+ptx_val column_scale_address(ptx_builder *b, const matrix *m, const column_groups *c, unsigned group);
 group_values column_group_known(ptx_builder *b, const matrix *m, const column_groups *c, unsigned group);
 
 #endif

@@ -10,9 +10,10 @@ enum { PREPACK_THREADS = 128 };
 /* ---- Places ---- */
 
 /* Where the code of pair p (half h) begins in the words of its lane. */
-static unsigned code_bit(unsigned bits, unsigned p, unsigned h)
+static unsigned code_bit(const packing *packing, unsigned p, unsigned h)
 {
-    if (!prepack_is_split(bits))
+    const unsigned bits = packing->bits;
+    if (packing->byte_pairs || !prepack_is_split(bits))
         return (2 * p + h) * bits;
     const unsigned pairs = 16 / bits;
     return p / pairs * 32 + p % pairs * bits + 16 * h;
@@ -58,7 +59,7 @@ static void pack_lane(ptx_builder *b, const packing *p, ptx_val unit, ptx_val la
             const unsigned i = pair % 4;
             ptx_val n = ptx_add(b, n0, 8 * (i % 2)), k = ptx_add(b, k0, 16 * (pair / 4) + 8 * (i / 2) + h);
             ptx_if(b, ptx_setp_and(b, PTX_LT, n, p->n, ptx_setp(b, PTX_LT, k, p->k)));
-            add_code(b, p, words, code_bit(p->bits, pair, h), code_at_nk(b, p, n, k));
+            add_code(b, p, words, code_bit(p, pair, h), code_at_nk(b, p, n, k));
             ptx_end_if(b);
         }
     for (unsigned w = 0; w < p->bits; w++)
@@ -91,7 +92,7 @@ ptx_val prepack_packed_code(ptx_builder *b, const packing *p, ptx_val n, ptx_val
     ptx_val lane = ptx_bfi(b, ptx_and(b, small_n, 7), ptx_bfe(b, small_k, 1, 2), 2, 3);
     ptx_val i = ptx_bfi(b, ptx_bfe(b, small_k, 3, 1), ptx_bfe(b, small_n, 3, 1), 1, 1);
     ptx_val pair = ptx_bfi(b, ptx_bfe(b, small_k, 4, 2), i, 2, 2), half = ptx_and(b, small_k, 1), bit;
-    if (prepack_is_split(bits)) {
+    if (prepack_is_split(bits) && !p->byte_pairs) {
         const unsigned pairs = ceil_log2(16 / bits);
         ptx_val in_word = ptx_mul(b, ptx_and(b, pair, (1 << pairs) - 1), (int)bits);
         bit = ptx_add(b, ptx_shl(b, ptx_shr(b, pair, pairs), 5), ptx_mad(b, half, 16, in_word));
@@ -151,6 +152,7 @@ void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     kernel_args args = kernel_declare(b, row, spec);
     quantized q = {.coding = {row->format, spec}, .codes = args.operand[QDNN_OPERAND_CODES]};
     packing p = {.bits = prepack_bits(row->format),
+                 .byte_pairs = prepack_has_byte_pairs(row->format),
                  .blocks = block_layout_of(row->format),
                  .is_plain = format_is_plain(row->format),
                  .k_in_columns = spec->reduction == KERNEL_K_COLUMNS,

@@ -7,8 +7,9 @@
  *     pair i of lane 4g + t: n = g + 8 (i % 2), k = 16 s + 2t + 8 (i / 2) and the next
  *
  * Codes of 2, 4, 8 and 16 bits: pair p = 4 s + i has its halves 16 bits apart in word p / (16 / bits), from bit bits * (p % (16 /
- * bits)) on. Other widths: one code behind the other through the words. Words of a lane lie by fours (2 bits: by twos; 3, 5, 6
- * and 7 bits: one by one), those of the 32 lanes side by side. Units of the same n follow each other in k. What does not exist
+ * bits)) on. Codes of 4 bits that are looked up in a table (NF4, FP4, E2M1): each pair is a byte of that word, so that one entry of a
+ * table of bytes is a pair. Other widths: one code behind the other through the words. Words of a lane lie by fours (2 bits: by
+ * twos; 3, 5, 6 and 7 bits: one by one), those of the 32 lanes side by side. Units of the same n follow each other in k. What does not exist
  * of the last units is 0.
  *
  * Blocks of GGUF: their codes as units, then headers, which are all other bytes of a block in their order. Those of the blocks of
@@ -26,9 +27,10 @@
 enum { UNIT_N = 16, UNIT_K = 64, UNIT_STEPS = UNIT_K / 16, UNIT_PAIRS = 4 * UNIT_STEPS };
 enum { UNIT_WORDS_MAX = 32 }; /* of a lane: as many as a code has bits */
 
-unsigned prepack_bits(const format_row *format); /* of a code */
-unsigned prepack_vector(unsigned bits); /* words of a lane that lie together */
-bool prepack_is_split(unsigned bits);   /* halves of a pair are 16 bits apart in a word */
+unsigned prepack_bits(const format_row *format);       /* of a code */
+unsigned prepack_vector(unsigned bits);                /* words of a lane that lie together */
+bool prepack_is_split(unsigned bits);                  /* halves of a pair are 16 bits apart in a word */
+bool prepack_has_byte_pairs(const format_row *format); /* a pair is a byte */
 
 enum { TERNARY_CODES = 48, TERNARY_WORDS = TERNARY_CODES / 8 }; /* of a block; of a lane */
 
@@ -70,7 +72,7 @@ unsigned part_bytes(const block_layout *layout, const block_part *part);
 
 typedef struct packing {
     unsigned bits;
-    bool k_in_columns, is_plain;
+    bool byte_pairs, k_in_columns, is_plain;
     unit_extent unit;
     ptx_val n, k, units_k;      /* u64 */
     ptx_val packed;             /* pointer */

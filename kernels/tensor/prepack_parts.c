@@ -15,6 +15,11 @@ bool prepack_is_split(unsigned bits)
     return 16 % bits == 0;
 }
 
+bool prepack_has_byte_pairs(const format_row *format)
+{
+    return !format_is_blocks(format) && format->codec->numbers;
+}
+
 unsigned prepack_bits(const format_row *format)
 {
     const block_layout *blocks = block_layout_of(format);

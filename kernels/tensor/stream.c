@@ -24,8 +24,6 @@ static void load_unit_of_strip(ptx_builder *b, stream *s, unsigned unit, unit_wo
         return;
     }
     load_unit(b, s, s->units, (int)(unit * 128 * s->bits), w);
-    if (!s->blocks)
-        stream_scales_load(b, s, unit, w);
 }
 
 static ptx_mma_id instruction_of(ptx_builder *b, const stream *s)
@@ -63,7 +61,7 @@ static void decode_step(ptx_builder *b, stream *s, const unit_words *w, unsigned
     if (s->blocks)
         stream_blocks_of_step(b, s, &s->headers, of_strip, false);
     else
-        stream_scales_of_step(b, s, of_strip, w);
+        stream_scales_of_step(b, s, of_strip);
     if (s->is_ternary)
         stream_ternary_digits(b, s, of_strip);
     for (unsigned q = 0; q < TILES; q++)
@@ -96,15 +94,27 @@ static void multiply_unit(ptx_builder *b, stream *s, const unit_words *w, unsign
     }
 }
 
+/* In each branch by itself: where the first mma is known, it takes zeros without registers for them. */
+static void zero_sums(ptx_builder *b, const stream *s)
+{
+    for (unsigned i = 0; i < TILES; i++)
+        for (unsigned j = 0; j < s->m_tiles; j++)
+            for (unsigned c = 0; c < 4; c++)
+                ptx_assign(b, s->sums[i][j][c], ptx_f32(b, 0));
+}
+
 /* A strip of so many units, all of which exist. */
 static void strip_of_units(ptx_builder *b, stream *s, unsigned units)
 {
     unit_words w[UNITS];
+    zero_sums(b, s);
+    if (!s->blocks)
+        stream_scales_of_strip(b, s);
     for (unsigned u = 0; u < s->ahead; u++)
         load_unit_of_strip(b, s, u, &w[u]);
     for (unsigned u = 0; u < units; u++) {
         if (u % s->phase_units == 0)
-            stream_load_x(b, s, u / s->phase_units);
+            stream_load_x(b, s, u / s->phase_units, units == UNITS);
         if (u + s->ahead < units)
             load_unit_of_strip(b, s, u + s->ahead, &w[u + s->ahead]);
         multiply_unit(b, s, &w[u], u);
@@ -194,6 +204,7 @@ static void short_strip(ptx_builder *b, stream *s)
 {
     ptx_val pointers[TILES];
     block_headers headers = s->headers;
+    zero_sums(b, s);
     for (unsigned q = 0; q < TILES; q++)
         pointers[q] = ptx_var(b, s->units[q]);
     if (s->blocks)
@@ -201,7 +212,7 @@ static void short_strip(ptx_builder *b, stream *s)
     for (unsigned phase = 0; phase < UNITS / s->phase_units; phase++) {
         const int phase_k = (int)(s->phase_units * UNIT_K);
         ptx_val first = phase ? ptx_add(b, s->k0, phase_k * (int)phase) : s->k0;
-        stream_load_x(b, s, phase);
+        stream_load_x(b, s, phase, false);
         const unsigned before = phase * (unsigned)phase_k % block_k(s);
         ptx_val k0 = ptx_for(b, first, ptx_min(b, s->k, ptx_add(b, first, phase_k)), (int)turn_k(s));
         short_turn(b, s, pointers, &headers, before, k0, first);
@@ -222,11 +233,12 @@ static void short_bare_strip(ptx_builder *b, stream *s)
     stream here = *s;
     unit_words w;
     ptx_val unit[TILES];
+    zero_sums(b, s);
     for (unsigned q = 0; q < TILES; q++)
         unit[q] = ptx_var(b, s->units[q]);
     for (unsigned phase = 0; phase < UNITS / s->phase_units; phase++) {
         ptx_val first = phase ? ptx_add(b, s->k0, phase_k * (int)phase) : s->k0;
-        stream_load_x(b, s, phase);
+        stream_load_x(b, s, phase, false);
         ptx_val k = ptx_for(b, first, ptx_min(b, s->k, ptx_add(b, first, phase_k)), UNIT_K);
         ptx_val before = ptx_shr(b, ptx_sub(b, k, first), ceil_log2(chunk_k));
         for (unsigned i = 0; i < UNIT_STEPS; i++) {
@@ -248,7 +260,7 @@ static void short_bare_strip(ptx_builder *b, stream *s)
 /* Where the sum of a row of the block and a column goes (u32 both). */
 static ptx_val sum_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val n)
 {
-    ptx_val all = ptx_mad(b, ptx_cvt(b, PTX_U64, ptx_ctaid_z(b)), s->args.m, stream_row(b, s, row));
+    ptx_val all = ptx_mad(b, ptx_cvt(b, PTX_U64, s->strip), s->args.m, stream_row(b, s, row));
     return ptx_at(b, s->args.all.partials, ptx_mad(b, all, s->args.outputs, ptx_cvt(b, PTX_U64, n)), 4);
 }
 
@@ -256,15 +268,14 @@ static ptx_val sum_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val
 static void store_rows(ptx_builder *b, const stream *s, bool checked)
 {
     ptx_val m = ptx_mad(b, s->t, 2, s->m0), n = ptx_add(b, s->n0, s->g);
-    ptx_val at = sum_address(b, s, ptx_shl(b, s->t, 1), n);
-    ptx_val next_row = ptx_shl(b, s->args.outputs, 2), next_tile = ptx_mul(b, next_row, ptx_u64(b, 7));
+    ptx_val first = sum_address(b, s, ptx_shl(b, s->t, 1), n), at = first;
     for (unsigned r = 0; r < 2 * s->m_tiles; r++) {
+        const unsigned row = r / 2 * 8 + r % 2;
         if (r && s->spec->grouped)
-            at = sum_address(b, s, ptx_mad(b, s->t, 2, (int)(r / 2 * 8 + r % 2)), n);
+            at = sum_address(b, s, ptx_mad(b, s->t, 2, (int)row), n);
         else if (r)
-            at = ptx_add(b, at, r % 2 ? next_row : next_tile);
-        ptx_val exists =
-            checked ? ptx_setp(b, PTX_LT, ptx_add(b, m, (int)(r / 2 * 8 + r % 2)), s->rows_x) : (ptx_val){0};
+            at = ptx_add(b, ptx_mul_wide(b, s->n, ptx_u32(b, 4 * row)), first);
+        ptx_val exists = checked ? ptx_setp(b, PTX_LT, ptx_add(b, m, (int)row), s->rows_x) : (ptx_val){0};
         for (unsigned j = 0; j < COLUMNS; j++) {
             if (checked)
                 ptx_when(b, ptx_setp_and(b, PTX_LT, ptx_add(b, n, (int)(8 * j)), s->n, exists));
@@ -288,14 +299,14 @@ static void store_sums(ptx_builder *b, const stream *s)
 static void begin_units(ptx_builder *b, stream *s)
 {
     const unsigned v = s->is_ternary ? 2 : prepack_vector(s->bits);
-    ptx_val units_k = emit_divide_up(b, s->args.k, s->unit.elements),
-            last = ptx_sub(b, emit_divide_up(b, s->args.outputs, UNIT_N), 1);
-    ptx_val unit_k = ptx_cvt(b, PTX_U64, ptx_shr(b, s->k0, ceil_log2(s->unit.elements)));
+    ptx_val units_k = ptx_cvt(b, PTX_U32, emit_divide_up(b, s->args.k, s->unit.elements)),
+            last = ptx_shr(b, ptx_sub(b, s->n, 1), ceil_log2(UNIT_N));
+    ptx_val unit_k = ptx_cvt(b, PTX_U64, ptx_mul(b, s->strip, (int)(STRIP / s->unit.elements)));
     for (unsigned q = 0; q < TILES; q++) {
-        ptx_val row = ptx_min(b, ptx_cvt(b, PTX_U64, ptx_add(b, ptx_shr(b, s->n0, 4), (int)q)), last);
-        ptx_val unit = ptx_at(b, s->args.all.operand[QDNN_OPERAND_CODES], ptx_mad(b, row, units_k, unit_k),
-                              s->unit.bytes);
-        s->units[q] = ptx_at(b, unit, s->lane, 4 * v);
+        ptx_val row = ptx_min(b, ptx_mad(b, s->warp, TILES, ptx_u32(b, q)), last);
+        ptx_val unit = ptx_add(b, ptx_mul_wide(b, row, units_k), unit_k);
+        ptx_val words = ptx_at(b, s->args.all.operand[QDNN_OPERAND_CODES], unit, s->unit.bytes);
+        s->units[q] = ptx_at(b, words, s->lane, 4 * v);
     }
 }
 
@@ -372,8 +383,10 @@ static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
     s.lane = ptx_laneid(b);
     s.g = ptx_shr(b, s.lane, 2);
     s.t = ptx_and(b, s.lane, 3);
-    s.n0 = ptx_mad(b, ptx_ctaid_x(b), BLOCK_N, ptx_shl(b, ptx_shr(b, ptx_tid_x(b), 5), 5));
-    s.k0 = ptx_shl(b, ptx_ctaid_z(b), 9);
+    s.strip = ptx_ctaid_z(b);
+    s.warp = ptx_mad(b, ptx_ctaid_x(b), STREAM_WARPS, ptx_shr(b, ptx_tid_x(b), 5));
+    s.n0 = ptx_mul(b, s.warp, WARP_N);
+    s.k0 = ptx_mul(b, s.strip, STRIP);
     s.my_n = ptx_min(b, ptx_add(b, s.n0, s.lane), ptx_sub(b, s.n, 1));
     for (unsigned i = 0; i < TILES; i++)
         for (unsigned j = 0; j < s.m_tiles; j++)

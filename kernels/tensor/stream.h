@@ -47,15 +47,14 @@ typedef struct column_scale {
 /* The words of a unit that a lane has loaded, and what scales are made of. */
 typedef struct unit_words {
     ptx_val at[TILES][UNIT_WORDS_MAX];
-    ptx_val scales[COLUMNS];
 } unit_words;
 
-/* Scales of a byte for every 16 k: the lane 4g + t loads those of step t of a unit, of its quad's columns. */
+/* Scales of a byte for every 16 k. Those of a column and a strip are 32 bytes, which two lanes of its quad load: lane 4g + t has the
+ * units from UNITS / 2 * (t % 2) on of column g + 8 (t / 2) of each tile. */
 typedef struct quad_scales {
-    ptx_val from[COLUMNS];      /* pointers: of the strip's step t */
-    ptx_val step;               /* u32: bytes to the next step */
-    ptx_val lanes[UNIT_STEPS];  /* u32: of the quad */
-    ptx_val pairs[COLUMNS / 2]; /* f16x2: of columns g and g + 8, g + 16 and g + 24 */
+    ptx_val words[TILES][UNITS / 2];    /* u32: the scales of a unit */
+    ptx_val pairs[TILES][UNITS / 2][2]; /* pairs: those of steps 0 and 1, 2 and 3 */
+    ptx_val now[COLUMNS];               /* the pair of the step at hand, of each column */
 } quad_scales;
 
 /* TQ1_0: the words of the strip's blocks, and of the block at hand what is left of its bytes, two to a u32, behind the digits that
@@ -90,6 +89,7 @@ typedef struct stream {
     row_tile at;          /* the rows of a grouped product */
     ptx_val n, k, rows_x; /* u32: outputs, k, rows of x: of a grouped product, of the tile */
     ptx_val lane, g, t;   /* u32: the lane, lane / 4, lane % 4 */
+    ptx_val strip, warp;  /* u32: the strip; the warp among all that share it and the rows */
     ptx_val n0, m0, k0;   /* u32: of the warp, of the block (of a grouped product 0), of the strip */
     ptx_val has_more;     /* whether there are rows behind the first HALF_ROWS; empty: the tile has none */
     ptx_val my_n;         /* u32: the column whose group this lane loads */
@@ -111,7 +111,6 @@ typedef struct stream {
     ptx_val header[HEADER_WORDS_MAX]; /* u32: of the block at hand, of column my_n */
     ptx_val d, second;                /* f32: what a header has of them */
     column_scale scale[COLUMNS];
-    ptx_val both[TILES]; /* pairs: scales of columns g and g + 8 of a tile, for tables of halves */
 } stream;
 
 /* ---- stream_x.c ---- */
@@ -123,18 +122,18 @@ void stream_x_begin(ptx_builder *b, stream *s);
 ptx_val stream_x_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val piece);
 /* The number (u64) of a row of the block (u32); of one that does not exist, any that does or comes behind the last. */
 ptx_val stream_row(ptx_builder *b, const stream *s, ptx_val row);
-/* By all threads: a phase of the strip, between barriers. */
-void stream_load_x(ptx_builder *b, const stream *s, unsigned phase);
+/* By all threads: a phase of the strip, between barriers; `whole`: the strip is not cut short. */
+void stream_load_x(ptx_builder *b, const stream *s, unsigned phase, bool whole);
 
 /* The bytes of a row of x. */
 unsigned stream_x_line_bytes(const stream *s);
 
 /* ---- stream_scales.c ---- */
 
-/* Scales of codes beside them: pointers once; loads of a unit ahead; then those of a step of the strip, or at k (u32). */
+/* Scales of codes beside them: pointers once; what is loaded for a whole strip; then those of a step of it, or at k (u32). */
 void stream_scales_begin(ptx_builder *b, stream *s);
-void stream_scales_load(ptx_builder *b, const stream *s, unsigned unit, unit_words *w);
-void stream_scales_of_step(ptx_builder *b, stream *s, unsigned step, const unit_words *w);
+void stream_scales_of_strip(ptx_builder *b, stream *s);
+void stream_scales_of_step(ptx_builder *b, stream *s, unsigned step);
 void stream_scales_at(ptx_builder *b, stream *s, ptx_val k);
 /* What lane `lane` has. */
 ptx_val stream_from_lane(ptx_builder *b, ptx_val x, ptx_val lane);

@@ -10,7 +10,7 @@ void stream_blocks_begin(ptx_builder *b, stream *s)
     const unsigned bytes = prepack_header_bytes(layout);
     ptx_val units_n = emit_divide_up(b, s->args.outputs, UNIT_N), columns = ptx_shl(b, units_n, 4);
     ptx_val n = ptx_cvt(b, PTX_U64, s->my_n);
-    ptx_val block = ptx_cvt(b, PTX_U64, ptx_shr(b, s->k0, ceil_log2(layout->elements)));
+    ptx_val block = ptx_cvt(b, PTX_U64, ptx_mul(b, s->strip, (int)(STRIP / layout->elements)));
     ptx_val units_k = emit_divide_up(b, s->args.k, s->unit.elements);
     ptx_val codes = ptx_mul(b, ptx_mul(b, units_n, units_k), ptx_u64(b, s->unit.bytes));
     ptx_val first = ptx_add(b, s->args.all.operand[QDNN_OPERAND_CODES],

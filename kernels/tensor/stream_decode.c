@@ -84,19 +84,17 @@ static ptx_val table_offset(ptx_builder *b, const stream *s, ptx_val word, unsig
     return ptx_add(b, offset, s->table);
 }
 
-/* An entry has a code of column g and the same of column g + 8: scaled, then brought to where operand A has them. */
-static void decode_by_halves(ptx_builder *b, const stream *s, ptx_val word, ptx_val both, ptx_val a[4])
+/* An entry is a pair. */
+static void decode_by_halves(ptx_builder *b, const stream *s, ptx_val word, const column_scale *scales,
+                             ptx_val a[4])
 {
     const qdnnDataType_t type = s->spec->data;
-    ptx_val pairs[4];
-    for (unsigned byte = 0; byte < 4; byte++) {
-        pairs[byte] = ptx_ld_shared(b, PTX_U32, table_offset(b, s, word, byte), 0);
-        if (both.kind != PTX_NOTHING)
-            pairs[byte] =
-                ptx_as(b, PTX_U32, pair_mul(b, type, ptx_as(b, pair_type(type), pairs[byte]), both));
+    for (unsigned i = 0; i < 4; i++) {
+        ptx_val scale = scales[i % 2].pair.scale;
+        a[i] = ptx_ld_shared(b, PTX_U32, table_offset(b, s, word, i), 0);
+        if (scale.kind != PTX_NOTHING)
+            a[i] = ptx_as(b, PTX_U32, pair_mul(b, type, ptx_as(b, pair_type(type), a[i]), scale));
     }
-    for (unsigned i = 0; i < 4; i++)
-        a[i] = ptx_prmt(b, pairs[i / 2], pairs[i / 2 + 2], ptx_u32(b, i % 2 ? 0x7632 : 0x5410));
 }
 
 static ptx_val value_of(ptx_builder *b, const stream *s, const column_scale *c, ptx_val number)
@@ -108,10 +106,12 @@ static ptx_val value_of(ptx_builder *b, const stream *s, const column_scale *c, 
     return ptx_fma(b, number, c->pair.first.scale, c->addend);
 }
 
-/* Bytes 0 and 1 of the step's word have the lower halves of pairs 0 and 1, and 2 and 3; bytes 2 and 3 the upper ones. */
+/* A byte of the step's word is a pair; or else bytes 0 and 1 have the lower halves of pairs 0 and 1, and 2 and 3, and bytes 2 and 3
+ * the upper ones. */
 static void decode_by_table(ptx_builder *b, const stream *s, ptx_val word, const column_scale *scales,
                             ptx_val a[4])
 {
+    const bool byte_pairs = prepack_has_byte_pairs(s->codes.format) && !s->blocks;
     ptx_val numbers[4][2];
     for (unsigned byte = 0; byte < 4; byte++) {
         ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, table_offset(b, s, word, byte), 0,
@@ -119,8 +119,9 @@ static void decode_by_table(ptx_builder *b, const stream *s, ptx_val word, const
     }
     for (unsigned i = 0; i < 4; i++) {
         const column_scale *c = &scales[i % 2];
-        a[i] = emit_narrow_pair(b, s->spec->data, value_of(b, s, c, numbers[i / 2][i % 2]),
-                                value_of(b, s, c, numbers[i / 2 + 2][i % 2]));
+        ptx_val low = byte_pairs ? numbers[i][0] : numbers[i / 2][i % 2],
+                high = byte_pairs ? numbers[i][1] : numbers[i / 2 + 2][i % 2];
+        a[i] = emit_narrow_pair(b, s->spec->data, value_of(b, s, c, low), value_of(b, s, c, high));
     }
 }
 
@@ -172,7 +173,7 @@ void stream_decode_step(ptx_builder *b, const stream *s, const unit_words *w, un
     }
     if (s->table.kind != PTX_NOTHING) {
         if (!s->blocks && stream_table_of(s->codes.format, s->spec) == TABLE_OF_HALVES)
-            decode_by_halves(b, s, words[step], s->both[q], a);
+            decode_by_halves(b, s, words[step], scales, a);
         else
             decode_by_table(b, s, words[step], scales, a);
         return;

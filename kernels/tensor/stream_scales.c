@@ -26,60 +26,108 @@ static bool groups_are_counted(const kernel_spec *spec)
     return groups_are_regular(spec) && (extent % STRIP == 0 || STRIP % extent == 0);
 }
 
+/* A pair of the half (0: the lower one) of a u32. */
+static ptx_val half_twice(ptx_builder *b, const stream *s, ptx_val word, unsigned half)
+{
+    ptx_val halves[2];
+    ptx_unpack(b, s->spec->data == QDNN_DATA_F16 ? PTX_F16 : PTX_BF16, word, halves, 2);
+    return ptx_pack2(b, pair_type(s->spec->data), halves[half], halves[half]);
+}
+
 /* ---- Quads: NVFP4's scales ---- */
+
+enum { QUAD_WORDS = UNITS / 2, QUAD_BYTES = 4 * QUAD_WORDS };
 
 static bool has_quads(const stream *s)
 {
     return group_extent(s->spec) == 16 && groups_are_counted(s->spec) && s->spec->scale == QDNN_SCALE_E4M3 &&
-           s->spec->data == QDNN_DATA_F16 && stream_table_of(s->codes.format, s->spec) == TABLE_OF_HALVES;
+           stream_table_of(s->codes.format, s->spec) == TABLE_OF_HALVES;
 }
 
-static void quads_begin(ptx_builder *b, stream *s)
+/* The address of this lane's scales in tile q, and bytes (u64) from one to the next. */
+static ptx_val quad_address(ptx_builder *b, const stream *s, unsigned q, ptx_val *step)
 {
-    quad_scales *q = &s->quads;
-    ptx_val group = ptx_add(b, ptx_shr(b, s->k0, 4), s->t), last = ptx_sub(b, s->n, 1);
-    for (unsigned j = 0; j < COLUMNS; j++) {
-        ptx_val n = ptx_min(b, ptx_add(b, ptx_add(b, s->n0, s->g), (int)(8 * j)), last);
-        column_groups c = column_groups_of(b, &s->m, ptx_cvt(b, PTX_U64, n));
-        ptx_val index = ptx_mad(b, ptx_cvt(b, PTX_U64, group), c.step, c.first);
-        q->from[j] = ptx_add(b, s->m.q.side.scale, index);
-        q->step = j ? q->step : ptx_cvt(b, PTX_U32, c.step);
+    ptx_val column = ptx_add(b, ptx_add(b, s->n0, s->g), (int)(UNIT_N * q));
+    column = ptx_mad(b, ptx_shr(b, s->t, 1), 8, column);
+    ptx_val n = ptx_cvt(b, PTX_U64, ptx_min(b, column, ptx_sub(b, s->n, 1)));
+    ptx_val group = ptx_mad(b, s->strip, STRIP / 16, ptx_mul(b, ptx_and(b, s->t, 1), QUAD_BYTES));
+    column_groups c = column_groups_of(b, &s->m, n);
+    *step = c.step;
+    return ptx_add(b, s->m.q.side.scale, ptx_mad(b, ptx_cvt(b, PTX_U64, group), c.step, c.first));
+}
+
+static void load_quad_bytes(ptx_builder *b, ptx_val from, ptx_val step, ptx_val *words)
+{
+    for (unsigned i = 0; i < QUAD_BYTES; i++) {
+        ptx_val byte = ptx_cvt(b, PTX_U32, ptx_ld_global_nc(b, PTX_U8, from, 0));
+        ptx_assign(b, words[i / 4], i % 4 ? ptx_bfi(b, byte, words[i / 4], 8 * (i % 4), 8) : byte);
+        from = ptx_add(b, from, step);
     }
-    for (unsigned step = 0; step < UNIT_STEPS; step++)
-        q->lanes[step] = ptx_or(b, ptx_and(b, s->lane, 28), (int)step);
 }
 
-static void quads_of_step(ptx_builder *b, stream *s, unsigned step, const unit_words *w)
+/* Where those of a column are neighbours, and aligned, by 16 bytes; else one by one. */
+static void load_quads(ptx_builder *b, stream *s)
 {
-    quad_scales *q = &s->quads;
-    for (unsigned j = 0; j < COLUMNS; j += 2) {
-        if (step % UNIT_STEPS == 0)
-            q->pairs[j / 2] =
-                pair_of_e4m3(b, ptx_prmt(b, w->scales[j], w->scales[j + 1], ptx_u32(b, 0x4101)));
-        s->both[j / 2] = stream_from_lane(b, q->pairs[j / 2], q->lanes[step % UNIT_STEPS]);
+    const bool neighbours = lines_first(s->spec);
+    ptx_val from[TILES], step, aligned = {0};
+    for (unsigned q = 0; q < TILES; q++) {
+        from[q] = quad_address(b, s, q, &step);
+        for (unsigned i = 0; i < QUAD_WORDS; i++)
+            s->quads.words[q][i] = ptx_var(b, ptx_u32(b, 0));
+    }
+    if (neighbours) {
+        ptx_val rest = ptx_and(b, ptx_or(b, s->m.groups, s->m.q.side.scale), ptx_u64(b, QUAD_BYTES - 1));
+        aligned = ptx_setp(b, PTX_EQ, rest, ptx_u64(b, 0));
+        ptx_uniform(b);
+        ptx_if(b, aligned);
+        for (unsigned q = 0; q < TILES; q++) {
+            ptx_val words[QUAD_WORDS];
+            emit_load_words(b, from[q], 0, QUAD_WORDS, words);
+            for (unsigned i = 0; i < QUAD_WORDS; i++)
+                ptx_assign(b, s->quads.words[q][i], words[i]);
+        }
+        ptx_else(b);
+    }
+    for (unsigned q = 0; q < TILES; q++)
+        load_quad_bytes(b, from[q], step, s->quads.words[q]);
+    if (neighbours)
+        ptx_end_if(b);
+}
+
+/* Four scales of a column as pairs of the type of x, which holds them. */
+static void convert_quad(ptx_builder *b, const stream *s, ptx_val word, ptx_val pairs[2])
+{
+    fp8_to_f16(b, &float_e4m3, word, pairs);
+    for (unsigned i = 0; i < 2 && s->spec->data == QDNN_DATA_BF16; i++) {
+        ptx_val halves[2];
+        ptx_unpack(b, PTX_F16, pairs[i], halves, 2);
+        pairs[i] = emit_narrow_pair(b, QDNN_DATA_BF16, ptx_cvt(b, PTX_F32, halves[0]),
+                                    ptx_cvt(b, PTX_F32, halves[1]));
+    }
+}
+
+/* A lane converts the scales of unit u and of unit u + QUAD_WORDS at once: each is of other lanes. */
+static void quads_of_step(ptx_builder *b, stream *s, unsigned step)
+{
+    quad_scales *quads = &s->quads;
+    const unsigned unit = step / UNIT_STEPS, in_unit = step % UNIT_STEPS;
+    for (unsigned q = 0; q < TILES && in_unit == 0 && unit < QUAD_WORDS; q++)
+        convert_quad(b, s, quads->words[q][unit], quads->pairs[q][unit]);
+    for (unsigned j = 0; j < COLUMNS; j++) {
+        ptx_val lane = ptx_or(b, ptx_and(b, s->lane, 28), (int)(j % 2 * 2 + unit / QUAD_WORDS));
+        if (in_unit % 2 == 0)
+            quads->now[j] = stream_from_lane(b, quads->pairs[j / 2][unit % QUAD_WORDS][in_unit / 2], lane);
+        s->scale[j].pair.scale = half_twice(b, s, quads->now[j], in_unit % 2);
     }
 }
 
 /* ---- Others: lane l has column n0 + l ---- */
-
-/* Scales of columns g and g + 8 as one pair, for tables of halves. */
-static void join_scales(ptx_builder *b, stream *s)
-{
-    for (unsigned j = 0; j < COLUMNS; j += 2) {
-        ptx_val low = s->scale[j].pair.scale, high = s->scale[j + 1].pair.scale;
-        if (stream_table_of(s->codes.format, s->spec) == TABLE_OF_HALVES && low.kind != PTX_NOTHING)
-            s->both[j / 2] =
-                ptx_as(b, pair_type(s->spec->data),
-                       ptx_prmt(b, ptx_as(b, PTX_U32, low), ptx_as(b, PTX_U32, high), ptx_u32(b, 0x5410)));
-    }
-}
 
 static void only_group(ptx_builder *b, stream *s)
 {
     pair_group pair = pair_group_of(b, &s->m.q, s->spec->data, &s->m.q.only, &s->m.q.only);
     for (unsigned j = 0; j < COLUMNS; j++)
         s->scale[j].pair = pair;
-    join_scales(b, s);
 }
 
 void stream_scales_begin(ptx_builder *b, stream *s)
@@ -88,24 +136,40 @@ void stream_scales_begin(ptx_builder *b, stream *s)
         only_group(b, s);
         return;
     }
-    if (has_quads(s))
-        quads_begin(b, s);
-    else if (groups_are_counted(s->spec)) {
+    if (!has_quads(s) && groups_are_counted(s->spec)) {
+        const uint64_t extent = group_extent(s->spec);
         s->groups = column_groups_of(b, &s->m, ptx_cvt(b, PTX_U64, s->my_n));
-        ptx_val before = emit_divide(b, ptx_cvt(b, PTX_U64, s->k0), group_extent(s->spec));
+        ptx_val before = STRIP % extent == 0
+                             ? ptx_cvt(b, PTX_U64, ptx_mul(b, s->strip, (int)(STRIP / extent)))
+                             : emit_divide(b, ptx_cvt(b, PTX_U64, s->k0), extent);
         s->groups.first = ptx_mad(b, before, s->groups.step, s->groups.first);
     }
 }
 
-void stream_scales_load(ptx_builder *b, const stream *s, unsigned unit, unit_words *w)
+void stream_scales_of_strip(ptx_builder *b, stream *s)
 {
-    if (!has_quads(s))
-        return;
+    if (has_quads(s))
+        load_quads(b, s);
+}
+
+/* ---- Scales of 16 bits that are of x's own type, without zeros: shared as they are stored ---- */
+
+static bool has_own_scales(const stream *s)
+{
+    const kernel_spec *spec = s->spec;
+    const bool same =
+        spec->data == QDNN_DATA_F16 ? spec->scale == QDNN_SCALE_F16 : spec->scale == QDNN_SCALE_BF16;
+    return same && groups_are_counted(spec) && pair_fits(&s->m.q.coding, spec->data) &&
+           !format_has_zero(s->m.q.coding.format);
+}
+
+static void share_own_scales(ptx_builder *b, stream *s, unsigned group)
+{
+    ptx_val from = column_scale_address(b, &s->m, &s->groups, group);
+    ptx_val mine = ptx_cvt(b, PTX_U32, ptx_ld_global_nc(b, PTX_U16, from, 0));
     for (unsigned j = 0; j < COLUMNS; j++) {
-        ptx_val from = s->quads.from[j];
-        if (unit)
-            from = ptx_add(b, ptx_mul_wide(b, s->quads.step, ptx_u32(b, UNIT_STEPS * unit)), from);
-        w->scales[j] = ptx_cvt(b, PTX_U32, ptx_ld_global_nc(b, PTX_U8, from, 0));
+        ptx_val lane = j ? ptx_add(b, s->g, (int)(8 * j)) : s->g;
+        s->scale[j].pair = (pair_group){.scale = half_twice(b, s, stream_from_lane(b, mine, lane), 0)};
     }
 }
 
@@ -129,7 +193,6 @@ static void share_groups(ptx_builder *b, stream *s, group_values mine)
             to->first.zero = stream_from_lane(b, mine.zero, lane);
         to->second = to->first;
     }
-    join_scales(b, s);
 }
 
 void stream_scales_at(ptx_builder *b, stream *s, ptx_val k)
@@ -140,12 +203,14 @@ void stream_scales_at(ptx_builder *b, stream *s, ptx_val k)
     share_groups(b, s, s->k_in_columns ? matrix_group(b, &s->m, n, wide) : matrix_group(b, &s->m, wide, n));
 }
 
-void stream_scales_of_step(ptx_builder *b, stream *s, unsigned step, const unit_words *w)
+void stream_scales_of_step(ptx_builder *b, stream *s, unsigned step)
 {
     if (!group_begins(s->spec, step))
         return;
     if (has_quads(s))
-        quads_of_step(b, s, step, w);
+        quads_of_step(b, s, step);
+    else if (has_own_scales(s))
+        share_own_scales(b, s, (unsigned)(16 * step / group_extent(s->spec)));
     else if (groups_are_counted(s->spec))
         share_groups(b, s,
                      column_group_known(b, &s->m, &s->groups, (unsigned)(16 * step / group_extent(s->spec))));

@@ -34,32 +34,69 @@ static unsigned piece_k(const stream *s)
     return 8 * s->form.unit_elements;
 }
 
+/* `place` (u32): that of the piece in the chunk. */
+static ptx_val x_address_of(ptx_builder *b, const stream *s, ptx_val row, ptx_val chunk, ptx_val place)
+{
+    ptx_val at = ptx_mad(b, row, (int)stream_x_line_bytes(s), ptx_shl(b, place, 4));
+    if (chunk.kind != PTX_NOTHING)
+        at = ptx_mad(b, chunk, (int)s->chunk, at);
+    return ptx_add(b, s->x_shared, at);
+}
+
 void stream_x_begin(ptx_builder *b, stream *s)
 {
     const bool has_table = s->table.kind != PTX_NOTHING;
     s->chunk = chunk_stride(has_table);
     s->phase_units = phase_units(s->rows, has_table);
-    ptx_val row = ptx_and(b, s->lane, 7), piece = ptx_shr(b, s->lane, 3);
+    ptx_val swizzle = ptx_and(b, s->lane, 7), piece = ptx_shr(b, s->lane, 3), row = swizzle;
+    ptx_val pieces = ptx_u32(b, 3);
     if (s->m_tiles > 1) { /* two pieces of sixteen rows instead of four of eight */
-        row = ptx_bfi(b, ptx_shr(b, s->lane, 4), row, 3, 1);
-        piece = ptx_and(b, piece, 1);
+        row = ptx_mad(b, ptx_shr(b, s->lane, 4), 8, swizzle);
+        pieces = ptx_u32(b, 1);
     }
-    s->x_lane[0] = stream_x_address(b, s, row, piece);
+    ptx_val place = ptx_lop3(b, piece, pieces, swizzle, (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C);
+    s->x_lane[0] = x_address_of(b, s, row, (ptx_val){0}, place);
     for (unsigned step = 1; step < UNIT_STEPS; step++)
         s->x_lane[step] = ptx_xor(b, s->x_lane[0], (int)(32 * step));
 }
 
 ptx_val stream_x_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val piece)
 {
-    ptx_val place = ptx_shl(b, ptx_and(b, ptx_xor(b, piece, row), 7), 4);
-    ptx_val chunk = ptx_mad(b, ptx_shr(b, piece, 3), (int)s->chunk, place);
-    return ptx_add(b, s->x_shared, ptx_mad(b, row, (int)stream_x_line_bytes(s), chunk));
+    ptx_val place = ptx_xor(b, piece, ptx_and(b, row, 7));
+    if (s->chunk == CHUNK_BYTES) /* no gaps between chunks */
+        return x_address_of(b, s, row, (ptx_val){0}, place);
+    return x_address_of(b, s, row, ptx_shr(b, piece, 3), ptx_and(b, place, 7));
+}
+
+/* The words of a piece as they are in memory, and as they lie in shared memory. */
+static unsigned piece_words(const stream *s)
+{
+    return piece_k(s) * s->form.bytes / 4;
+}
+
+static void store_piece(ptx_builder *b, const stream *s, ptx_val to, int offset, const ptx_val *words)
+{
+    ptx_val units[4];
+    if (s->spec->x_fp8)
+        stream_fp8_piece(b, s, words, units);
+    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset, s->spec->x_fp8 ? units : words, 4);
+}
+
+static void copy_existing_piece(ptx_builder *b, const stream *s, ptx_val to, int offset, ptx_val from)
+{
+    if (s->form.is_async) {
+        ptx_cp_async_cg(b, to, offset, from, 0, 0);
+        return;
+    }
+    ptx_val words[4];
+    emit_load_words(b, from, 0, piece_words(s), words);
+    store_piece(b, s, to, offset, words);
 }
 
 /* One piece, or zeros where it does not exist. */
 static void copy_piece(ptx_builder *b, const stream *s, ptx_val to, int offset, ptx_val from, ptx_val exists)
 {
-    const unsigned count = piece_k(s) * s->form.bytes / 4;
+    const unsigned count = piece_words(s);
     if (s->form.is_async) {
         ptx_cp_async_cg_zfill(b, to, offset, from, 0, ptx_selp(b, ptx_u32(b, 16), ptx_u32(b, 0), exists), 0);
         return;
@@ -72,13 +109,7 @@ static void copy_piece(ptx_builder *b, const stream *s, ptx_val to, int offset, 
     for (unsigned c = 0; c < count; c++)
         ptx_assign(b, words[c], loaded[c]);
     ptx_end_if(b);
-    if (s->spec->x_fp8) {
-        ptx_val units[4];
-        stream_fp8_piece(b, s, words, units);
-        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset, units, 4);
-        return;
-    }
-    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset, words, 4);
+    store_piece(b, s, to, offset, words);
 }
 
 ptx_val stream_row(ptx_builder *b, const stream *s, ptx_val row)
@@ -96,7 +127,7 @@ static ptx_val x_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val k
 }
 
 /* A thread has one piece of every few rows; over four rows the swizzle of its place changes, over eight it does not. */
-static void copy_x(ptx_builder *b, const stream *s, unsigned phase)
+static void copy_x(ptx_builder *b, const stream *s, unsigned phase, bool all_exist)
 {
     const unsigned pieces = s->phase_units * UNIT_K / piece_k(s), together = STREAM_THREADS / pieces;
     ptx_val tid = ptx_tid_x(b), piece = ptx_and(b, tid, (int)pieces - 1),
@@ -111,8 +142,11 @@ static void copy_x(ptx_builder *b, const stream *s, unsigned phase)
         ptx_val row = i ? ptx_add(b, first, (int)(i * together)) : first;
         if (i)
             from = s->spec->grouped ? x_address(b, s, row, k) : ptx_add(b, from, step);
-        copy_piece(b, s, to[i % 2], (int)(i * together * stream_x_line_bytes(s)), from,
-                   ptx_setp_and(b, PTX_LT, row, left, in_k));
+        const int offset = (int)(i * together * stream_x_line_bytes(s));
+        if (all_exist)
+            copy_existing_piece(b, s, to[i % 2], offset, from);
+        else
+            copy_piece(b, s, to[i % 2], offset, from, ptx_setp_and(b, PTX_LT, row, left, in_k));
     }
     if (s->form.is_async)
         ptx_cp_async_wait_all(b);
@@ -148,7 +182,22 @@ static void copy_x_slowly(ptx_builder *b, const stream *s, unsigned phase)
     ptx_end_for(b);
 }
 
-void stream_load_x(ptx_builder *b, const stream *s, unsigned phase)
+/* Of a whole strip, all pieces exist where all rows do. */
+static void copy_x_by_pieces(ptx_builder *b, const stream *s, unsigned phase, bool whole)
+{
+    if (whole) {
+        ptx_val rows = ptx_sub(b, s->rows_x, s->m0);
+        ptx_uniform(b);
+        ptx_if(b, ptx_setp(b, PTX_GE, rows, ptx_u32(b, s->rows)));
+        copy_x(b, s, phase, true);
+        ptx_else(b);
+    }
+    copy_x(b, s, phase, false);
+    if (whole)
+        ptx_end_if(b);
+}
+
+void stream_load_x(ptx_builder *b, const stream *s, unsigned phase, bool whole)
 {
     ptx_val rest = ptx_and(b, ptx_or(b, s->args.x_stride, s->args.k), ptx_u64(b, piece_k(s) - 1));
     ptx_val pointer = s->args.all.operand[QDNN_OPERAND_X];
@@ -158,7 +207,7 @@ void stream_load_x(ptx_builder *b, const stream *s, unsigned phase)
         ptx_syncthreads(b); /* the phase before it is no longer read */
     ptx_uniform(b);
     ptx_if(b, aligned);
-    copy_x(b, s, phase);
+    copy_x_by_pieces(b, s, phase, whole);
     ptx_else(b);
     copy_x_slowly(b, s, phase);
     ptx_end_if(b);

@@ -88,9 +88,15 @@ static ptx_val sum_or_nan(ptx_builder *b, const joined *j, ptx_val sum)
     return j->known.kind == PTX_NOTHING ? sum : ptx_selp(b, sum, ptx_bits(b, PTX_F32, 0x7FFFFFFF), j->known);
 }
 
+static ptx_val y_address(ptx_builder *b, const epilogue *e)
+{
+    return ptx_at(b, e->args->all.operand[QDNN_OPERAND_Y], e->first, element_bytes(e->spec->output));
+}
+
 static void store_row(ptx_builder *b, epilogue *e, const joined *j, unsigned r, const row_sums *a,
                       const row_sums *gate, bool whole)
 {
+    ptx_val values[JOIN_COLUMNS];
     if (r)
         ptx_if(b, j->exists[r]);
     e->first = ptx_mad(b, j->m[r], j->args->y_stride, j->n);
@@ -99,12 +105,16 @@ static void store_row(ptx_builder *b, epilogue *e, const joined *j, unsigned r, 
         ptx_val column = c ? ptx_add(b, j->n, c) : j->n;
         const ptx_val pair[2] = {sum_or_nan(b, j, a->sum[c]),
                                  e->spec->gated ? sum_or_nan(b, j, gate->sum[c]) : (ptx_val){0}};
-        if (!whole)
-            ptx_if(b, ptx_setp(b, PTX_LT, column, j->args->n));
+        if (whole) {
+            values[c] = epilogue_value(b, e, j->m[r], column, pair, j->expert);
+            continue;
+        }
+        ptx_if(b, ptx_setp(b, PTX_LT, column, j->args->n));
         epilogue_store(b, e, j->m[r], column, pair, j->expert);
-        if (!whole)
-            ptx_end_if(b);
+        ptx_end_if(b);
     }
+    if (whole)
+        emit_store_vector(b, e->spec->output, y_address(b, e), 0, values, JOIN_COLUMNS);
     if (r)
         ptx_end_if(b);
 }
@@ -131,6 +141,16 @@ static void find_expert(ptx_builder *b, joined *j)
     j->strips = ptx_selp(b, j->strips, ptx_u32(b, 0), j->known);
 }
 
+/* Whether sums and y can be read and written JOIN_COLUMNS at a time. */
+static ptx_val can_use_vectors(ptx_builder *b, const kernel_spec *spec, const gemm_args *args)
+{
+    ptx_val sizes = ptx_or(b, ptx_or(b, args->outputs, args->n), args->y_stride);
+    ptx_val rest = ptx_and(b, sizes, ptx_u64(b, JOIN_COLUMNS - 1));
+    return ptx_setp_and(
+        b, PTX_EQ, rest, ptx_u64(b, 0),
+        emit_aligned(b, args->all.operand[QDNN_OPERAND_Y], JOIN_COLUMNS * element_bytes(spec->output)));
+}
+
 static void emit_join(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, STREAM_THREADS, 1, 1);
@@ -142,7 +162,7 @@ static void emit_join(ptx_builder *b, const kernel_row *row, const kernel_spec *
     ptx_ret_unless(b, ptx_setp(b, PTX_LT, j.n, args.n));
     j.stride = ptx_shl(b, ptx_mul(b, args.m, args.outputs), 2);
     j.strips = ptx_cvt(b, PTX_U32, emit_divide_up(b, args.k, STRIP));
-    ptx_val by_vectors = ptx_and(b, ptx_or(b, args.outputs, args.n), ptx_u64(b, JOIN_COLUMNS - 1));
+    ptx_val vectors = can_use_vectors(b, spec, &args);
     ptx_val all = ptx_cvt(b, PTX_U32, args.m);
     ptx_val m = ptx_for(b, ptx_mul(b, ptx_ctaid_y(b), rows), all, ptx_mul(b, ptx_sreg(b, "nctaid.y"), rows));
     for (unsigned r = 0; r < j.rows; r++) {
@@ -153,7 +173,7 @@ static void emit_join(ptx_builder *b, const kernel_row *row, const kernel_spec *
     if (spec->grouped)
         find_expert(b, &j);
     ptx_uniform(b);
-    ptx_if(b, ptx_setp(b, PTX_EQ, by_vectors, ptx_u64(b, 0)));
+    ptx_if(b, vectors);
     join(b, &e, &j, true);
     ptx_else(b);
     join(b, &e, &j, false);

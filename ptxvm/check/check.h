@@ -1,17 +1,17 @@
-/* Checks and counters: what is watched while kernels run.
+/* Checks and counters while kernels run.
  *
  * Who does what:
  *   finding.c    the list of findings, their texts, leaks
- *   decode.c     what each op reads, writes and counts as, worked out once
- *   init.c       which bytes of registers nobody has written (init_bytes.c: what bits and bytes do to that)
- *   memory.c     the same for memory; every access of the guest comes by here
- *   race.c       who touched which byte last, and whether something lies between
+ *   decode.c     what each op reads, writes and counts as, determined once
+ *   init.c       which bytes of registers are uninitialised (init_bytes.c: how bit operations propagate them)
+ *   memory.c     the same for memory; every access of a kernel passes through it
+ *   race.c       who accessed which byte last, and whether the accesses are ordered
  *   sync.c       barriers, member masks, cp.async
- *   counters.c   counts by op, and their sums; counters_print.c writes them
+ *   counters.c   counts by op, and their totals; counters_print.c writes them
  *
- * Nothing of it exists where checks and counters are off: worker->watch is null, and warps are run by the
- * loop that never asks. With init, race or sync on, one host thread runs all blocks, so that what is kept
- * here needs no lock, and is the same however many threads there are. */
+ * With checks and counters off, none of this costs anything: worker->watch is null, and warps are run by a loop
+ * without checks. With init, race or sync on, one host thread runs all blocks, so that this state needs no lock,
+ * and does not depend on the number of threads. */
 #ifndef PTXVM_CHECK_H
 #define PTXVM_CHECK_H
 
@@ -23,7 +23,7 @@
 
 /* ---- finding.c ---- */
 
-/* What a device keeps: the findings and counters of its last launch, and the clock of the race check. */
+/* The state of a device: the findings and counters of its last launch, and the clock of the race check. */
 typedef struct vm_checks {
     ptxvm_finding findings[CHECK_FINDINGS];
     struct {
@@ -33,17 +33,17 @@ typedef struct vm_checks {
     int n;
     uint64_t total;
     ptxvm_status status; /* of the first finding */
-    uint32_t clock;      /* moves whenever threads are ordered; see race.c */
+    uint32_t clock;      /* advances whenever threads are ordered; see race.c */
     struct check_sums *sums;
     const ptxvm_module *module; /* of the last launch */
 } vm_checks;
 
 void vm_checks_clear(ptxvm *vm);
 void vm_checks_free(ptxvm *vm);
-/* A module goes: findings and counters of its kernels go with it. */
+/* Called when a module is unloaded: drops the findings and counters of its kernels. */
 void vm_checks_forget(ptxvm *vm, const ptxvm_module *module);
 
-/* Adds a finding: `detail` says what it is, the place comes from the warp. other_site: of a race, else -1. */
+/* Adds a finding: `detail` describes it, the place comes from the warp. other_site: for a race, else -1. */
 void vm_check_report(vm_warp *warp, const vm_op *op, int lane, const ptxvm_finding *detail, int other_site,
                      const char *format, ...) __attribute__((format(printf, 6, 7)));
 /* Adds the fault that ended the launch. */
@@ -51,18 +51,18 @@ void vm_check_add_fault(ptxvm *vm, const ptxvm_finding *fault, const char *text)
 /* Kernel, function, lines, block and thread of a finding. */
 void vm_check_place(const vm_warp *warp, const vm_op *op, int lane, ptxvm_finding *finding);
 
-/* ---- What a host thread, a code, a frame, a block and a stretch of memory have of it ---- */
+/* ---- The state per host thread, code, frame, block and region of memory ---- */
 
 typedef struct vm_watch {
     bool init, race, sync;
-    bool same;                      /* race: stores of the same value are told, too */
+    bool same;                      /* race: stores of the same value are reported, too */
     ptxvm_counts *counts;           /* by site; null: not counted */
-    uint32_t *released;             /* race: when each block last released something to other blocks */
-    uint32_t start;                 /* race: on the clock, of the launch */
-    uint16_t moved_undefined[WARP]; /* of what cp.async, ldmatrix or wmma.load takes: bit i is byte i */
+    uint32_t *released;             /* race: when each block last released to other blocks */
+    uint32_t start;                 /* race: the clock at the start of the launch */
+    uint16_t moved_undefined[WARP]; /* of data moved by cp.async, ldmatrix or wmma.load: bit i is byte i */
 } vm_watch;
 
-/* How an op passes on bytes that nobody wrote; all but the first may copy them. */
+/* How an op propagates undefined bytes; all but the first may copy them. */
 typedef enum {
     CHECK_COMPUTE,
     CHECK_COPY,
@@ -82,16 +82,16 @@ typedef enum {
 typedef struct check_op {
     uint8_t action;   /* check_action */
     uint8_t class_of; /* ptxvm_class */
-    bool counted;     /* written in the text, not added by decoding */
-    bool late;        /* may be tried several times: counted when done */
-    bool event;       /* orders threads, or has a member mask: sync.c looks at it */
+    bool counted;     /* written in the text, not added by the decoder */
+    bool late;        /* may be retried: counted when done */
+    bool event;       /* orders threads, or has a member mask: sync.c handles it */
     uint8_t n_uses, n_defs;
     int32_t guard;       /* register, -1: none */
-    const int32_t *uses; /* registers whose bytes must be defined, or are passed on; then those written */
-    const int32_t *id;   /* register of each operand, -1: none or a constant */
+    const int32_t *uses; /* registers whose bytes must be defined, or are propagated; then those written */
+    const int32_t *id;   /* register of each operand; -1: none or a constant */
 } check_op;
 
-/* Registers have numbers here: dense, so that the masks of a frame lie together. */
+/* Registers are numbered densely here, so that the masks of a frame are contiguous. */
 typedef struct check_code {
     check_op *ops;
     int n_registers;
@@ -99,18 +99,19 @@ typedef struct check_code {
 } check_code;
 
 typedef struct check_frame {
-    uint32_t *undefined;     /* by register: lanes with a byte that nobody wrote */
-    uint16_t (*bytes)[WARP]; /* by register: which bytes, of the lanes that are set there */
+    uint32_t *undefined;     /* by register: lanes with an undefined byte */
+    uint32_t *parted;        /* by register: lanes whose `bytes` tell which; in other lanes all bytes are undefined */
+    uint16_t (*bytes)[WARP]; /* by register: which bytes, for the lanes set in both masks */
 } check_frame;
 
-/* How far an access is strong: atomic, volatile, relaxed ... */
+/* The scope in which an access is strong: atomic, volatile, relaxed ... */
 typedef enum { REACH_NONE, REACH_BLOCK, REACH_GRID } race_reach;
 
 /* The last accesses to a word or a byte. */
 typedef struct race_touch {
     uint32_t time, site, block;
-    uint16_t thread; /* RACE_ASYNC: a copy that runs beside the threads */
-    uint8_t reach;   /* race_reach: strong accesses that reach each other do not race */
+    uint16_t thread; /* RACE_ASYNC: an asynchronous copy */
+    uint8_t reach;   /* race_reach: strong accesses within each other's scope do not race */
     uint8_t state;   /* 0: none; RACE_SPLIT: see the cells of the bytes */
 } race_touch;
 
@@ -123,18 +124,18 @@ typedef struct race_cell {
     race_touch write, read[2];
 } race_cell;
 
-/* A stretch of memory: an allocation, or the shared memory of a block. */
+/* A region of memory: an allocation, or the shared memory of a block. */
 typedef struct check_region {
     uint64_t bytes, first_sector, n_sectors;
-    uint8_t *undefined; /* 1 for each byte that nobody wrote; null: not looked at */
+    uint8_t *undefined; /* 1 for each undefined byte; null: not checked */
     uint64_t n_undefined;
-    race_cell **words, **split; /* pages of cells for 4-byte words, and for their bytes where need be */
-    _Atomic uint64_t *sectors;  /* bit i: touched in this launch */
+    race_cell **words, **split; /* pages of cells for 4-byte words, and for their bytes if needed */
+    _Atomic uint64_t *sectors;  /* bit i: accessed in this launch */
 } check_region;
 
 typedef struct block_check {
     check_region *shared;
-    uint32_t start; /* on the clock: what was before is another block's */
+    uint32_t start; /* on the clock: earlier accesses belong to another block */
     uint32_t global_acquired;
     uint32_t warp_acquired[1024], warp_released[1024]; /* by thread: within its warp */
     uint32_t acquired[WARP], released[WARP];           /* by warp: towards other warps */
@@ -143,8 +144,8 @@ typedef struct block_check {
         const vm_op *op;
         uint64_t address;
         uint32_t clock;
-    } rows[WARP][RACE_ROWS]; /* by warp: whole rows touched just now; see race.c */
-    uint8_t *async;          /* by word of shared memory: copies under way */
+    } rows[WARP][RACE_ROWS]; /* by warp: whole rows accessed recently; see race.c */
+    uint8_t *async;          /* by word of shared memory: copies in flight */
     int n_async;
 } block_check;
 
@@ -153,7 +154,7 @@ static inline vm_watch *vm_watch_of(const vm_warp *warp)
     return warp->block->watch;
 }
 
-/* The lanes' bytes that nobody wrote, of the access that ldmatrix or wmma.load has just made; null: none. */
+/* The undefined bytes of the lanes, from the access that ldmatrix or wmma.load has just made; null: none. */
 static inline const uint16_t *vm_check_moved_undefined(const vm_warp *warp, uint32_t mask)
 {
     const vm_watch *watch = warp->block->watch;
@@ -169,7 +170,7 @@ static inline const check_op *check_op_of(const vm_warp *warp, const vm_op *op)
     return &code->check->ops[op - code->ops];
 }
 
-/* The same for an op that may be a copy of the code's own. */
+/* The same for an op that may be a copy of the code's own op. */
 static inline const check_op *check_op_at(const vm_warp *warp, const vm_op *op)
 {
     const vm_kernel *kernel = warp->block->launch->kernel;
@@ -178,21 +179,22 @@ static inline const check_op *check_op_at(const vm_warp *warp, const vm_op *op)
 }
 
 /* ---- launches: watch.c ---- */
-vm_watch *vm_watch_new(vm_launch *launch, bool *ok); /* null and *ok: nothing is watched */
+vm_watch *vm_watch_new(vm_launch *launch, bool *ok); /* null and *ok: nothing is checked or counted */
 void vm_watch_free(vm_watch *watch);
 bool vm_check_block_new(vm_block *block);
 void vm_check_block_begin(vm_block *block);
 void vm_check_block_free(vm_block *block);
 bool vm_checks_need_one_thread(const ptxvm *vm);
-/* Each op of a warp, before it runs: `active` lanes are there, `mask` have their guard true. */
+/* Called for each op of a warp before it runs: `active` is the running group, `mask` those of it whose guard
+ * is true. */
 void vm_check_before(vm_warp *warp, const vm_op *op, uint32_t active, uint32_t mask);
-/* And after it, for those that may be tried several times. */
+/* And after it, for ops that may be retried. */
 void vm_check_after(vm_warp *warp, const vm_op *op, uint32_t mask);
 /* A warp-level instruction with all its lanes; not `alike`: they are at different places. */
 void vm_check_members(vm_warp *warp, const vm_op *op, uint32_t mask, bool alike);
-/* Lanes of the running group that cannot run one yet: they wait for `missing`. */
+/* Lanes of the running group that cannot execute one yet: they wait for `missing`. */
 void vm_check_await(vm_warp *warp, const vm_op *op, uint32_t lanes, uint32_t missing);
-/* A shfl with the operands of all its lanes: none may read a lane that does not execute it. */
+/* A shfl with the operands of all its lanes: none may read from a lane that does not execute it. */
 void vm_check_shuffle_lanes(vm_warp *warp, const vm_op *op, uint32_t mask);
 
 /* ---- decode.c ---- */
@@ -205,24 +207,25 @@ void check_registers(vm_warp *warp, const vm_op *op, const check_op *info, uint3
 void check_shuffle(vm_warp *warp, const vm_op *op, const check_op *info, uint32_t mask);
 /* The lane that each lane of a shfl reads. */
 void check_shuffle_sources(vm_warp *warp, const vm_op *op, uint32_t mask, uint32_t source[WARP]);
-/* The bytes of a lane of a register that nobody wrote, and to say so. */
+/* The undefined bytes of one lane of a register; check_set_lane_bytes sets them. */
 uint32_t check_lane_bytes(const vm_frame *frame, int32_t id, int lane);
-/* Where an instruction has moved bytes that nobody wrote: those of result i, by lane. */
+/* Called when an instruction has moved undefined bytes: those of result i, by lane. */
 void vm_check_moved(vm_warp *warp, const vm_op *op, int i, uint32_t mask, const uint32_t bytes[WARP]);
-/* The same for what it moves to memory: those of operand i (0 where nothing is watched), and to say that a
- * byte at the address of `lane` has got one. */
+/* The same for moves to memory: the undefined bytes of operand i (0 if nothing is checked), and a call for a
+ * byte written at the address of `lane`. */
 uint32_t vm_check_moving(const vm_warp *warp, const vm_op *op, int i, int lane);
 void vm_check_moved_to(vm_warp *warp, const vm_access *access, int lane, uint64_t byte);
 void check_set_lane_bytes(const vm_frame *frame, int32_t id, int lane, uint32_t bytes);
-/* A parameter passed: registers have id >= 0, memory the bytes of its shadow. */
+/* Passes a parameter: registers have id >= 0, memory the bytes of its shadow. */
 void vm_check_pass(const vm_frame *to, vm_slot to_slot, uint8_t *to_memory, const vm_frame *from,
                    vm_slot from_slot, const uint8_t *from_memory, uint64_t bytes, int lane);
-/* The bytes of a result, from those of the sources: init_bytes.c. False: it computes with them. */
+/* init_bytes.c: the undefined bytes of a result, from those of the sources. Returns false if the op computes
+ * with them. */
 bool check_propagate(const vm_warp *warp, const vm_op *op, const check_op *info, int lane);
 
 /* ---- memory.c ---- */
-check_region *vm_check_region_new(uint64_t address, uint64_t bytes, uint64_t extent, unsigned checks, bool counters,
-                                  bool undefined);
+check_region *vm_check_region_new(uint64_t address, uint64_t bytes, uint64_t extent, unsigned checks,
+                                  bool counters, bool undefined);
 void vm_check_region_free(check_region *region);
 void vm_check_region_define(check_region *region, uint64_t offset, uint64_t bytes);
 void vm_check_region_copy(check_region *to, uint64_t to_offset, const check_region *from,
@@ -237,14 +240,14 @@ typedef struct race_access {
     vm_warp *warp;
     const vm_op *op;
     const vm_access *access; /* null: of one lane */
-    uint32_t mask, all;      /* lanes that are looked at; of the whole instruction */
+    uint32_t mask, all;      /* lanes to check; all lanes of the instruction */
     pvm_space space;
     race_reach reach;
     bool reads, writes, async;
 } race_access;
 void check_race(const race_access *a, check_region *region, int lane, uint64_t address, uint64_t offset,
                 uint64_t bytes);
-/* All lanes of the access, offsets counted from base. */
+/* All lanes of the access; offsets are relative to base. */
 void check_race_lanes(const race_access *a, check_region *region, uint64_t base);
 void check_release(vm_warp *warp, uint32_t mask, bool block, bool grid);
 void check_acquire(vm_warp *warp, uint32_t mask, bool block, bool grid);
@@ -254,10 +257,10 @@ void check_free_cells(check_region *region);
 void check_events_before(vm_warp *warp, const vm_op *op, uint32_t mask);
 void check_members_came(vm_warp *warp, const vm_op *op, uint32_t mask);
 void check_events_after(vm_warp *warp, const vm_op *op, uint32_t mask);
-/* How far the access of an instruction is strong, and whether it orders others. */
+/* The scope in which the access of an instruction is strong, and whether it acquires or releases. */
 race_reach check_reach(const pvm_inst *inst, bool *acquires, bool *releases);
-/* Lanes arrive at a barrier where lanes `before` of their warp are already; wait there in vain; are let go.
- */
+/* Lanes arrive at a barrier where the lanes `before` of their warp already are; wait there in vain; are
+ * released. */
 void vm_check_arrive(vm_warp *warp, const vm_op *op, uint32_t lanes, uint32_t before);
 void vm_check_stuck(vm_warp *warp);
 void vm_check_released(vm_warp *warp, uint32_t lanes);

@@ -1,5 +1,5 @@
-/* Counters: each host thread counts by op, and the sums of a launch are made of those. docs/checks.md says
- * what each means. */
+/* Counters: each host thread counts by op, and the totals of a launch are added up from those. docs/checks.md
+ * defines each counter. */
 #include "check.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ const char *ptxvm_class_name(ptxvm_class class_of)
 
 /* ---- Instructions ---- */
 
-/* Whether the lanes of a brx go different ways. */
+/* Whether the lanes of a brx take different branches. */
 static bool brx_diverges(const vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     uint64_t first = ops_operand(warp, &op->operand[0], vm_first(mask));
@@ -108,7 +108,7 @@ static void count_global(vm_warp *warp, ptxvm_traffic *t, const vm_access *acces
     int n = sort_addresses(access, mask, sorted);
     for (int i = 0; i < n; i++) {
         uint64_t a = sorted[i], first = a / 32, last = (a + bytes - 1) / 32;
-        uint64_t fresh = a > end ? a : end; /* bytes that no lane before asked for */
+        uint64_t fresh = a > end ? a : end; /* bytes not requested by an earlier lane */
         if (a + bytes > fresh)
             different += a + bytes - fresh;
         end = a + bytes > end ? a + bytes : end;
@@ -128,7 +128,7 @@ static void count_global(vm_warp *warp, ptxvm_traffic *t, const vm_access *acces
 
 #define BANKS 32
 
-/* The most words that one bank must give, of the lanes of a part of the warp. */
+/* The largest number of words that one bank must deliver to the lanes of one part of the warp. */
 static uint64_t wavefronts_of(const uint64_t *offsets, int n, uint32_t bytes)
 {
     uint64_t words[WARP * 4], most = n > 0;
@@ -148,7 +148,7 @@ static uint64_t wavefronts_of(const uint64_t *offsets, int n, uint32_t bytes)
     return most;
 }
 
-/* 8 bytes a lane are done in halves of the warp, 16 in quarters. */
+/* Accesses of 8 bytes per lane are done in halves of the warp, of 16 in quarters. */
 static void count_shared(ptxvm_counts *c, const vm_access *access, uint32_t mask, uint64_t base)
 {
     int lanes = access->bytes <= 4 ? WARP : access->bytes <= 8 ? WARP / 2 : WARP / 4;
@@ -303,7 +303,7 @@ static int by_source(const void *a, const void *b)
     return order ? order : (x->line > y->line) - (x->line < y->line);
 }
 
-/* The sites that .loc names, sorted and joined line by line. */
+/* The sites with a .loc, sorted and merged line by line. */
 static bool add_sources(check_sums *sums, const vm_kernel *kernel, vm_watch *const *watches, int n)
 {
     const pvm_module *ptx = kernel->module->ptx;

@@ -1,4 +1,4 @@
-/* The sums of a launch, between counters.c and counters_print.c. */
+/* The totals of a launch, shared by counters.c and counters_print.c. */
 #ifndef PTXVM_CHECK_COUNTERS_H
 #define PTXVM_CHECK_COUNTERS_H
 

@@ -100,7 +100,7 @@ bool ptxvm_counters_json(const ptxvm *vm, FILE *file)
 
 /* ---- The listing ---- */
 
-/* Lines that take a twentieth of the kernel's instructions or more are hot. */
+/* Lines with at least a twentieth of the kernel's instructions are hot. */
 #define HOT 20
 
 static void write_note(FILE *file, const ptxvm_counts *c)
@@ -114,7 +114,7 @@ static void write_note(FILE *file, const ptxvm_counts *c)
         fprintf(file, "  // diverged %" PRIu64 " times", c->divergent_branches);
 }
 
-/* A line of the guest's, without what a terminal would act on. */
+/* A line of the PTX, without bytes that a terminal would interpret. */
 static void write_text(FILE *file, const char *text, int length)
 {
     for (int i = 0; i < length;) {
@@ -151,7 +151,7 @@ static int first_line(const vm_kernel *kernel)
     return line;
 }
 
-/* What each line of the source cost, where the PTX names them. */
+/* The cost of each source line, if the PTX has .loc. */
 static void write_source_totals(FILE *file, const ptxvm_counters *c)
 {
     if (c->n_sources)

@@ -1,10 +1,10 @@
-/* What each op of a code reads, writes and counts as: worked out once, when the kernel is decoded. */
+/* What each op of a code reads, writes and counts as: determined once, when the kernel is decoded. */
 #include <stdlib.h>
 
 #include "check.h"
 #include "ptxvm/exec/vm.h"
 
-/* ---- How undefined bytes pass ---- */
+/* ---- How undefined bytes propagate ---- */
 
 static bool is_integer(pvm_type type)
 {
@@ -60,7 +60,7 @@ static int stored_registers(const pvm_inst *inst)
     return inst->operand[1].kind == OPERAND_VECTOR ? inst->operand[1].n_elements : 1;
 }
 
-/* Operands that are only moved: memory.c, calls.c and ops_matrix.c pass them on. */
+/* Operands that are only moved: memory.c, calls.c and ops_matrix.c propagate them. */
 static bool is_data(const vm_op *op, int i)
 {
     switch (op->inst->op) {
@@ -251,7 +251,7 @@ bool vm_check_decode(vm_code *code)
         ops[i].event = is_event(op);
         ok = describe_op(&all, code, op, &ops[i]);
     }
-    for (int i = 0; i < f->n_regs && ok; i++) /* parameters may be registers that no op names */
+    for (int i = 0; i < f->n_regs && ok; i++) /* parameters may be registers that no op uses */
         numbers[i] = number_of(&all, code->reg_slot[i]);
     if (ok)
         *check = (check_code){.ops = ops, .n_registers = all.n, .of_register = numbers};

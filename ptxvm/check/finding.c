@@ -1,4 +1,4 @@
-/* The list of findings: one for each place and kind, in the order in which they came up. */
+/* The list of findings: one per place and kind, in the order in which they occurred. */
 #include "check.h"
 
 #include <stdarg.h>
@@ -179,7 +179,7 @@ void vm_check_add_fault(ptxvm *vm, const ptxvm_finding *fault, const char *text)
 {
     vm_checks *all = vm->checks;
     all->total++;
-    if (all->n == CHECK_FINDINGS) /* what ended the launch is always told */
+    if (all->n == CHECK_FINDINGS) /* the fault that ended the launch is always listed */
         all->n--;
     add(all, fault, -1, -1);
     snprintf(all->keys[all->n - 1].text, CHECK_TEXT, "%s", text);

@@ -1,6 +1,6 @@
-/* Registers that nobody has written. A frame has for each register a mask of the lanes with an undefined
- * byte, and for those lanes which bytes. The masks alone decide in nearly all cases: what is read must not
- * be in them, what is written leaves them. */
+/* Uninitialised registers. A frame has, for each register, a mask of the lanes with an undefined byte, and
+ * for those lanes which bytes. The masks alone decide in nearly all cases: a lane that is read must not be
+ * set in them, a lane that is written is cleared. */
 #include <string.h>
 
 #include "check.h"
@@ -15,23 +15,24 @@ bool vm_check_frame_new(vm_warp *warp, vm_frame *frame)
     if (!shadow)
         return false;
     shadow->undefined = vm_pool_alloc(pool, n * sizeof *shadow->undefined);
+    shadow->parted = vm_pool_alloc(pool, n * sizeof *shadow->parted);
     shadow->bytes = vm_pool_alloc(pool, n * sizeof *shadow->bytes);
     frame->check = shadow;
-    return shadow->undefined && shadow->bytes;
+    return shadow->undefined && shadow->parted && shadow->bytes;
 }
 
 void vm_check_frame_begin(vm_frame *frame)
 {
     size_t n = (size_t)frame->code->check->n_registers;
     memset(frame->check->undefined, 0xFF, n * sizeof *frame->check->undefined);
-    memset(frame->check->bytes, 0xFF, n * sizeof *frame->check->bytes);
+    memset(frame->check->parted, 0, n * sizeof *frame->check->parted);
 }
 
 uint32_t check_lane_bytes(const vm_frame *frame, int32_t id, int lane)
 {
     if (id < 0 || !(frame->check->undefined[id] >> lane & 1))
         return 0;
-    return frame->check->bytes[id][lane];
+    return frame->check->parted[id] >> lane & 1 ? frame->check->bytes[id][lane] : UINT16_MAX;
 }
 
 void check_set_lane_bytes(const vm_frame *frame, int32_t id, int lane, uint32_t bytes)
@@ -40,10 +41,11 @@ void check_set_lane_bytes(const vm_frame *frame, int32_t id, int lane, uint32_t 
         return;
     uint32_t *undefined = &frame->check->undefined[id];
     *undefined = (*undefined & ~(1u << lane)) | (uint32_t)(bytes != 0) << lane;
+    frame->check->parted[id] |= 1u << lane;
     frame->check->bytes[id][lane] = (uint16_t)bytes;
 }
 
-/* Not of lanes at different places: their operands are in different registers. */
+/* False for lanes at different places: their operands are in different registers. */
 static bool is_of_one_place(const vm_warp *warp, const vm_op *op)
 {
     const vm_code *code = warp->frame->code;
@@ -115,7 +117,7 @@ static void report_use(vm_warp *warp, const vm_op *op, const check_op *info, int
                     is_predicate(op, info, id) ? "depends on" : "holds");
 }
 
-/* Lanes with an undefined source: they pass it on, or it is a finding. Once told, the value counts as
+/* Lanes with an undefined source: they propagate it, or it is a finding. Once reported, the value counts as
  * written. */
 static void pass_on(vm_warp *warp, const vm_op *op, const check_op *info, uint32_t lanes)
 {
@@ -152,7 +154,7 @@ void check_registers(vm_warp *warp, const vm_op *op, const check_op *info, uint3
         pass_on(warp, op, info, bad);
         mask &= ~bad;
     }
-    if (info->action == CHECK_SHUFFLE) { /* what it writes is known when its members are there */
+    if (info->action == CHECK_SHUFFLE) { /* what it writes is known only when all its members have arrived */
         int32_t from = info->id[op->n_results];
         if (op->kind != VM_KIND_WAIT || from < 0 || !(undefined[from] & warp->live))
             check_shuffle(warp, op, info, mask);
@@ -164,8 +166,8 @@ void check_registers(vm_warp *warp, const vm_op *op, const check_op *info, uint3
 
 /* ---- shfl: the instruction itself, run on other values ---- */
 
-/* What the lanes of `mask` get where source a holds `values`. Lane instructions' scratch is free here; the
- * other part of it may hold the operands. */
+/* What the lanes of `mask` receive if source a holds `values`. The scratch space of lane instructions is free
+ * here; the other part of it may hold the operands. */
 static void run_shuffle(vm_warp *warp, const vm_op *op, uint32_t mask, uint32_t values[WARP])
 {
     uint8_t(*scratch)[VM_LANE_BYTES] = warp->block->worker->scratch;

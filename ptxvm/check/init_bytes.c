@@ -1,5 +1,5 @@
-/* Instructions that move bits without looking at them: which bytes of the result are undefined, where some of
- * the sources are. A set of bytes is a mask, bit i for byte i. */
+/* Instructions that move bits without interpreting them: which bytes of the result are undefined if some
+ * bytes of the sources are. A set of bytes is a mask, bit i for byte i. */
 #include "check.h"
 #include "ptxvm/exec/ops_common.h"
 
@@ -73,8 +73,8 @@ static bool pass_select(const bytes_of *b)
     return true;
 }
 
-/* Bytes in which the other source decides some bits alone: zeros of and, ones of or. That is how bit fields
- * are written and read, where bytes are only in part defined. */
+/* Bytes in which the other source alone determines some bits: zeros for and, ones for or. Bit fields are
+ * written and read in this way, and their bytes are only partly defined. */
 static uint32_t decided(const bytes_of *b, int k, uint8_t neutral)
 {
     uint32_t undefined = source(b, k), mask = 0;
@@ -84,7 +84,7 @@ static uint32_t decided(const bytes_of *b, int k, uint8_t neutral)
     return mask;
 }
 
-/* Whether predicate k is written and decides alone: a false one of and, a true one of or. */
+/* Whether predicate k is defined and determines the result alone: a false one for and, a true one for or. */
 static bool settles(const bytes_of *b, int k, unsigned operation)
 {
     bool is_true = vm_predicate(b->warp, &b->op->operand[b->op->n_results + k]) >> b->lane & 1;
@@ -101,7 +101,7 @@ static bool pass_predicates(const bytes_of *b)
     return true;
 }
 
-/* setp, testp: what a comparison of unwritten bytes gives does no harm until it decides something. */
+/* setp, testp: the result of comparing uninitialised bytes does no harm until something depends on it. */
 static bool pass_compare(const bytes_of *b)
 {
     bool combined = b->op->inst->mod[S_BOOL] != M_NONE;
@@ -128,7 +128,7 @@ static bool pass_bits(const bytes_of *b)
     return true;
 }
 
-/* Bytes moved up by so many bits: a byte may fall into two. */
+/* Bytes shifted up by a number of bits: one byte may end up in two. */
 static uint64_t moved_up(uint64_t bytes, uint64_t bits)
 {
     if (bits >= 64)
@@ -189,7 +189,7 @@ static bool pass_permute(const bytes_of *b)
     return true;
 }
 
-/* Bytes that the bits from `at` on, `n` of them, touch; and those that they fill. */
+/* The bytes touched by the `n` bits from `at` on; and those completely covered by them. */
 static uint32_t touched(uint64_t at, uint64_t n)
 {
     uint32_t bytes = 0;

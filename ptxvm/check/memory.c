@@ -1,5 +1,5 @@
-/* Every access of the guest to memory: bytes that nobody wrote pass between memory and registers here, and
- * the race check, the watch over asynchronous copies and the counters are told. */
+/* Every memory access of a kernel: propagates undefined bytes between memory and registers, and calls the
+ * race check, the check of asynchronous copies and the counters. */
 #include "check.h"
 
 #include <stdlib.h>
@@ -22,8 +22,8 @@ check_region *vm_check_region_new(uint64_t address, uint64_t bytes, uint64_t ext
     region->n_sectors = (address + extent + 31) / 32 - region->first_sector;
     if (checks & PTXVM_CHECK_INIT) {
         ok &= (region->undefined = calloc(extent + 16, 1)) != NULL;
-        /* Nobody can write the padding, and n_undefined does not count it; without the memory check, which lets
-         * only widened loads get there, it passes for written. */
+        /* The padding is never written, and n_undefined does not count it; without the memory check, which
+         * allows only widened loads to get there, it counts as written. */
         if (ok && checks & PTXVM_CHECK_MEMORY)
             memset(region->undefined + bytes, 1, extent - bytes);
         if (ok && undefined) {
@@ -72,7 +72,7 @@ void vm_check_region_copy(check_region *to, uint64_t to_offset, const check_regi
         vm_check_region_define(to, to_offset, bytes);
         return;
     }
-    for (uint64_t i = 0; i < bytes; i++) /* what overlaps is rare, and copied as it comes */
+    for (uint64_t i = 0; i < bytes; i++) /* overlapping copies are rare, and done byte by byte */
     {
         uint8_t undefined = from->undefined[from_offset + i], *d = &to->undefined[to_offset + i];
         to->n_undefined += undefined;
@@ -93,7 +93,7 @@ const char *check_space_name(pvm_space space)
 typedef struct spot {
     pvm_space space;
     check_region *region; /* of global and shared memory */
-    uint64_t base;        /* that an offset in the region counts from, as the access writes addresses */
+    uint64_t base;        /* subtracted from addresses to get offsets in the region */
     uint64_t start, size; /* of the allocation */
 } spot;
 
@@ -199,14 +199,14 @@ static void report_read(vm_warp *warp, const vm_op *op, int lane, const spot *s,
                     (unsigned long long)address);
 }
 
-/* Of what is neither ld nor st: who only overwrites. */
+/* For instructions other than ld and st: whether it only overwrites. */
 static bool may_read_undefined(const vm_op *op)
 {
     return op->inst->op == OP_mbarrier || (op->inst->op == OP_atom && op->inst->mod[S_OP] == M_exch);
 }
 
-/* And who only moves: watch->moved_undefined has the bytes that nobody wrote, for the instruction itself to
- * pass on. */
+/* And whether it only moves: watch->moved_undefined holds the undefined bytes, for the instruction itself to
+ * propagate. */
 static bool moves_bytes(const pvm_inst *inst)
 {
     return inst->op == OP_cp || inst->op == OP_ldmatrix ||
@@ -256,14 +256,14 @@ static bool init_is_plain(const vm_warp *warp, const vm_op *op, const check_op *
     return !(undefined & mask);
 }
 
-/* ---- All of it, for lanes in one stretch of memory ---- */
+/* ---- All checks, for lanes in one region of memory ---- */
 
 static void check_lanes(vm_warp *warp, const vm_op *op, const vm_access *access, uint32_t mask, uint32_t all)
 {
     const vm_watch *watch = vm_watch_of(warp);
     uint64_t first = access->address[vm_first(mask)];
     const spot s = spot_of(warp, access->space, first);
-    bool issue = op->inst->op == OP_cp && access->kind == VM_STORE; /* lands later */
+    bool issue = op->inst->op == OP_cp && access->kind == VM_STORE; /* the data arrives later */
     if (s.space == SPACE_PARAM)
         return;
     if (watch->init && moves_bytes(op->inst))
@@ -315,7 +315,7 @@ void vm_check_range(vm_warp *warp, const vm_op *op, int lane, pvm_space space, u
     const pvm_inst *inst = op->inst;
     bool bulk = inst->op == OP_cp && inst->mod[S_MODE] == M_bulk;
     if (bulk && inst->mod[S_FLAG] == M_mbarrier__complete_tx__bytes && kind == VM_STORE)
-        return; /* vm_check_async_landed has it */
+        return; /* vm_check_async_landed handles it */
     const spot s = spot_of(warp, space, address);
     if (watch->init && s.space != SPACE_PARAM) {
         uint8_t *shadow = shadow_at(warp, &s, lane, address);

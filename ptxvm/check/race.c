@@ -1,16 +1,16 @@
-/* Races: two threads touch a byte, one of them writes, and nothing orders them.
+/* Races: two threads access a byte, at least one of them writes, and nothing orders them.
  *
- * The device has a clock that moves whenever something orders threads. An access is stamped with it. A thread
- * has the time when it last released (arrived at a barrier, fenced ...) and when it last acquired (left a
- * barrier, fenced ...): an old access of another thread is ordered before a new one if that thread has
- * released since, and this one has acquired since. Warp-level instructions count among the lanes of their
- * warp; barriers and fences of any scope within the block, where the lanes of a warp count as one (a lane may
- * release for others that it has met before); fences and the like of a wider scope between blocks, where all
- * threads of a block count as one. That may take for ordered what is not (the two may have
- * met others), and never the other way round: no false alarm. Atomic and other strong accesses do not race
- * with each other where their scopes reach both, nor do stores that write what is there already.
+ * The device has a clock that advances whenever something orders threads. Every access is stamped with it. A thread
+ * records the time when it last released (arrived at a barrier, fenced ...) and when it last acquired (left a
+ * barrier, fenced ...): an old access of another thread is ordered before a new one if that thread has released
+ * since, and this one has acquired since. Warp-level instructions count between the lanes of their warp; barriers
+ * and fences of any scope within the block, where the lanes of a warp count as one (a lane may release on behalf of
+ * others that it has synchronized with before); fences and the like of a wider scope between blocks, where all
+ * threads of a block count as one. This may treat accesses as ordered that are not (the two threads may have
+ * synchronized with others), but never the reverse: there are no false alarms. Atomic and other strong accesses do
+ * not race with each other if their scopes include both, nor do stores that write the value already there.
  *
- * Cells are for words of four bytes, until someone touches a part of one: then for its bytes. */
+ * There is one cell per four-byte word, until a part of a word is accessed: then one per byte. */
 #include <stdlib.h>
 
 #include "check.h"
@@ -68,18 +68,43 @@ typedef struct touch {
     const race_access *a;
     const block_check *check;
     int lane;
-    uint32_t thread, block, since; /* since: what was before does not count */
+    uint32_t thread, block, since; /* since: earlier accesses do not count */
+    race_touch now;                /* the stamp it leaves, except for its thread */
+    uint16_t stamp_thread;
     uint64_t address, bytes;
-    uint64_t cell, cell_bytes; /* the part of them that is looked at: a word, or a byte of it */
+    uint64_t cell, cell_bytes; /* the part that is checked: a word, or a byte of it */
 } touch;
 
-static bool is_mine(const touch *t, const race_touch *past)
+static touch touch_of(const race_access *a, uint64_t bytes)
+{
+    const vm_block *block = a->warp->block;
+    return (touch){.a = a,
+                   .check = block->check,
+                   .block = (uint32_t)block->linear_index,
+                   .since = a->space == SPACE_SHARED ? block->check->start : vm_watch_of(a->warp)->start,
+                   .now = {.time = block->launch->vm->checks->clock,
+                           .site = (uint32_t)a->op->site,
+                           .block = (uint32_t)block->linear_index,
+                           .reach = (uint8_t)a->reach,
+                           .state = RACE_SET},
+                   .bytes = bytes};
+}
+
+static inline void set_lane(touch *t, int lane, uint64_t address)
+{
+    t->lane = lane;
+    t->thread = (uint32_t)(WARP * t->a->warp->index + lane);
+    t->stamp_thread = t->a->async ? RACE_ASYNC : (uint16_t)t->thread;
+    t->address = address;
+}
+
+static inline bool is_mine(const touch *t, const race_touch *past)
 {
     return past->block == t->block && past->thread == t->thread;
 }
 
-/* A strong access reaches other blocks by a scope wider than .cta alone. */
-static race_reach needed_reach(const touch *t, const race_touch *past)
+/* A strong access is visible to other blocks only with a scope wider than .cta. */
+static inline race_reach needed_reach(const touch *t, const race_touch *past)
 {
     return past->block == t->block ? REACH_BLOCK : REACH_GRID;
 }
@@ -90,7 +115,7 @@ static bool are_strong(const touch *t, const race_touch *past)
     return past->reach >= needed && t->a->reach >= needed;
 }
 
-static bool is_ordered(const touch *t, const race_touch *past)
+static inline bool is_ordered(const touch *t, const race_touch *past)
 {
     const block_check *check = t->check;
     uint32_t released, acquired;
@@ -110,7 +135,7 @@ static bool is_ordered(const touch *t, const race_touch *past)
         released = check->released[past->thread / WARP];
         acquired = check->acquired[t->thread / WARP];
     }
-    if (past->reach >= needed_reach(t, past)) /* whoever saw it has seen what it did */
+    if (past->reach >= needed_reach(t, past)) /* a strong access needs no release after it */
         released = UINT32_MAX;
     return acquired > past->time && released > past->time;
 }
@@ -140,7 +165,7 @@ static uint8_t stored_byte(const race_access *a, int lane, uint64_t address)
     return value[(uint64_t)(operand->width * lane) + at % size];
 }
 
-/* Whether this very instruction has stamped the cell, for a lane before this one: its value is not in memory
+/* Whether this same instruction has already stamped the cell, for an earlier lane: its value is not in memory
  * yet. */
 static bool is_same_store(const touch *t, const race_touch *past, uint64_t address)
 {
@@ -151,8 +176,8 @@ static bool is_same_store(const touch *t, const race_touch *past, uint64_t addre
            address - a->access->address[other] < a->access->bytes;
 }
 
-/* Two threads that store the same value do no harm: the one that memory holds by now, or that a lane of the
- * same store writes. */
+/* Two threads that store the same value do no harm: the value that memory already holds, or that another lane
+ * of the same store writes. */
 static bool writes_the_same(const touch *t, const race_touch *past)
 {
     const race_access *a = t->a;
@@ -222,28 +247,39 @@ static bool meet(const touch *t, const race_touch *past, bool was_write)
 
 /* ---- Cells ---- */
 
-static void stamp(const touch *t, race_touch *touched)
+/* The two last readers are kept, as one of them may be the next writer. (The thread comes after the rest: a stamp whose thread
+ * has just been stored is slow to copy.) */
+static inline void stamp(const touch *t, race_cell *cell)
 {
-    *touched = (race_touch){.time = t->a->warp->block->launch->vm->checks->clock,
-                            .site = (uint32_t)t->a->op->site,
-                            .block = t->block,
-                            .thread = t->a->async ? RACE_ASYNC : (uint16_t)t->thread,
-                            .reach = (uint8_t)t->a->reach,
-                            .state = RACE_SET};
+    race_touch *to = &cell->write;
+    if (t->a->writes)
+        cell->read[0].state = cell->read[1].state = 0;
+    else
+        to = &cell->read[is_ordered(t, &cell->read[0]) ? 0 : 1];
+    *to = t->now;
+    to->thread = t->stamp_thread;
 }
 
-/* True: a race was told of. */
+/* The common case: all that there was is ordered before this. The cell is not one that is split. */
+static inline bool touch_in_order(const touch *t, race_cell *cell)
+{
+    if (!is_ordered(t, &cell->write))
+        return false;
+    if (t->a->writes && !(is_ordered(t, &cell->read[0]) && is_ordered(t, &cell->read[1])))
+        return false;
+    stamp(t, cell);
+    return true;
+}
+
+/* Returns true if a race was reported. */
 static bool touch_cell(const touch *t, race_cell *cell)
 {
+    if (touch_in_order(t, cell))
+        return false;
     bool ok = meet(t, &cell->write, true);
-    if (t->a->writes) {
+    if (t->a->writes)
         ok = ok && meet(t, &cell->read[0], false) && meet(t, &cell->read[1], false);
-        cell->read[0].state = cell->read[1].state = 0;
-        stamp(t, &cell->write);
-        return !ok;
-    }
-    /* The two last readers are kept, as one of them may be the next writer. */
-    stamp(t, &cell->read[is_ordered(t, &cell->read[0]) ? 0 : 1]);
+    stamp(t, cell);
     return !ok;
 }
 
@@ -254,7 +290,7 @@ static race_cell *page_of(race_cell **pages, uint64_t page, size_t cells)
     return pages[page];
 }
 
-/* The cells of a word's four bytes, made from that of the word where it is not parted yet. */
+/* The cells of a word's four bytes, created from that of the word if it is not split yet. */
 static race_cell *split_word(check_region *region, uint64_t word, race_cell *cell, uint32_t since)
 {
     race_cell *page = page_of(region->split, word / PAGE_WORDS, 4 * PAGE_WORDS);
@@ -269,10 +305,10 @@ static race_cell *split_word(check_region *region, uint64_t word, race_cell *cel
 
 static void touch_word(touch *t, check_region *region, uint64_t word, uint32_t bytes, bool *told)
 {
-    uint64_t base = t->cell; /* the first address of the part of the word that is touched */
+    uint64_t base = t->cell; /* the first address of the accessed part of the word */
     race_cell *page = page_of(region->words, word / PAGE_WORDS, PAGE_WORDS);
     if (!page)
-        return; /* no memory for it: the word is not watched */
+        return; /* no memory for it: the word is not checked */
     race_cell *cell = &page[word % PAGE_WORDS];
     bool is_split = cell->write.state == RACE_SPLIT && cell->write.time >= t->since;
     if (!is_split && cell->write.state == RACE_SPLIT)
@@ -289,36 +325,39 @@ static void touch_word(touch *t, check_region *region, uint64_t word, uint32_t b
             *told = touch_cell(t, &parts[i]);
         }
     if (parts)
-        cell->write = (race_touch){.state = RACE_SPLIT, .time = t->a->warp->block->launch->vm->checks->clock};
+        cell->write = (race_touch){.state = RACE_SPLIT, .time = t->now.time};
 }
 
-/* Nobody else has anything to do with the word since: the common case. */
-static inline bool is_quiet(const touch *t, const race_touch *past)
+/* Whole words of one lane, as far as they are in order. Returns how many bytes that is. */
+static uint64_t touch_words(const touch *t, const check_region *region, uint64_t offset)
 {
-    return past->state == 0 || (past->state == RACE_SET && (past->time < t->since || is_mine(t, past)));
+    if ((offset | t->bytes) % 4 || offset / 1024 != (offset + t->bytes - 1) / 1024)
+        return 0;
+    race_cell *page = region->words[offset / 1024], *cell = page + offset / 4 % PAGE_WORDS;
+    uint64_t done = 0;
+    for (; page && done < t->bytes; done += 4, cell++)
+        if (cell->write.state == RACE_SPLIT || !touch_in_order(t, cell))
+            break;
+    return done;
 }
 
-/* Whole words of one lane, where that is all that there is to say. */
-static bool touch_quietly(const touch *t, check_region *region, uint64_t offset, uint64_t bytes,
-                          const race_touch *now)
+/* The bytes of one lane from `done` on, word by word. */
+static void touch_bytes(touch *t, check_region *region, uint64_t offset, uint64_t done)
 {
-    if ((offset | bytes) % 4 || offset / 1024 != (offset + bytes - 1) / 1024)
-        return false;
-    race_cell *page = region->words[offset / 1024];
-    for (uint64_t i = 0; page && i < bytes / 4; i++) {
-        race_cell *cell = &page[offset / 4 % PAGE_WORDS + i];
-        if (!is_quiet(t, &cell->write) || !is_quiet(t, &cell->read[0]) || !is_quiet(t, &cell->read[1]))
-            return false;
-        if (t->a->writes)
-            cell->write = *now;
-        else
-            cell->read[0] = *now;
+    const uint64_t last = offset + t->bytes;
+    bool told = false;
+    for (uint64_t at = offset + done; at < last && !told;) {
+        uint64_t end = (at | 3) + 1 < last ? (at | 3) + 1 : last;
+        uint32_t mask = ((1u << (end - at)) - 1) << at % 4;
+        t->cell = t->address + (at - offset);
+        t->cell_bytes = end - at;
+        touch_word(t, region, at / 4, mask, &told);
+        at = end;
     }
-    return page;
 }
 
-/* The same row by the same op, and nobody has been ordered since: the stamps are there, or whoever changed
- * them has met them. */
+/* The same row accessed again by the same op, with no synchronization in between: the stamps are already
+ * there, or whoever changed them has been compared with them. */
 static bool is_row_again(const race_access *a)
 {
     const vm_block *block = a->warp->block;
@@ -337,46 +376,24 @@ static bool is_row_again(const race_access *a)
 
 void check_race_lanes(const race_access *a, check_region *region, uint64_t base)
 {
-    const vm_block *block = a->warp->block;
     const vm_access *access = a->access;
-    touch t = {.a = a,
-               .check = block->check,
-               .block = (uint32_t)block->linear_index,
-               .since = a->space == SPACE_SHARED ? block->check->start : vm_watch_of(a->warp)->start,
-               .bytes = access->bytes};
-    race_touch now;
     if (is_row_again(a))
         return;
-    stamp(&t, &now);
+    touch t = touch_of(a, access->bytes);
     VM_EACH_LANE(lane, a->mask)
     {
-        t.thread = (uint32_t)WARP * (uint32_t)a->warp->index + lane;
-        now.thread = a->async ? RACE_ASYNC : (uint16_t)t.thread;
         uint64_t offset = access->address[lane] - base;
-        if (!touch_quietly(&t, region, offset, access->bytes, &now))
-            check_race(a, region, (int)lane, access->address[lane], offset, access->bytes);
+        set_lane(&t, (int)lane, access->address[lane]);
+        uint64_t done = touch_words(&t, region, offset);
+        if (done < t.bytes)
+            touch_bytes(&t, region, offset, done);
     }
 }
 
 void check_race(const race_access *a, check_region *region, int lane, uint64_t address, uint64_t offset,
                 uint64_t bytes)
 {
-    const vm_block *block = a->warp->block;
-    touch t = {.a = a,
-               .check = block->check,
-               .lane = lane,
-               .thread = (uint32_t)(WARP * a->warp->index + lane),
-               .block = (uint32_t)block->linear_index,
-               .since = a->space == SPACE_SHARED ? block->check->start : vm_watch_of(a->warp)->start,
-               .address = address,
-               .bytes = bytes};
-    bool told = false;
-    for (uint64_t at = offset; at < offset + bytes && !told;) {
-        uint64_t end = (at | 3) + 1 < offset + bytes ? (at | 3) + 1 : offset + bytes;
-        uint32_t mask = ((1u << (end - at)) - 1) << at % 4;
-        t.cell = address + (at - offset);
-        t.cell_bytes = end - at;
-        touch_word(&t, region, at / 4, mask, &told);
-        at = end;
-    }
+    touch t = touch_of(a, bytes);
+    set_lane(&t, lane, address);
+    touch_bytes(&t, region, offset, 0);
 }

@@ -1,11 +1,11 @@
-/* What brings threads together: barriers, fences, member masks, asynchronous copies. Tells the race check who
- * is ordered, and finds those that do not come. */
+/* Synchronization: barriers, fences, member masks, asynchronous copies. Tells the race check which threads
+ * are ordered, and finds threads that do not arrive. */
 #include "check.h"
 
 #include "ptxvm/exec/ops_common.h"
 #include "ptxvm/exec/warp.h"
 
-/* ---- Fences, and accesses with an order of their own ---- */
+/* ---- Fences, and accesses with memory ordering ---- */
 
 static bool is_wide(const pvm_inst *inst)
 {
@@ -29,7 +29,7 @@ static bool is_mbarrier_wait(const pvm_inst *inst)
     return inst->op == OP_mbarrier && (inst->mod[S_SUB] == M_test_wait || inst->mod[S_SUB] == M_try_wait);
 }
 
-/* A member mask without the lane that gives it. */
+/* A member mask that does not include the calling lane. */
 static void check_own_bit(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     const vm_u32 *members = vm_value(warp, &op->operand[op->members]);
@@ -42,9 +42,9 @@ static void check_own_bit(vm_warp *warp, const vm_op *op, uint32_t mask)
     }
 }
 
-/* ---- Members that do not come ---- */
+/* ---- Members that do not arrive ---- */
 
-/* Lanes at a join outside of which nothing but the end is left have in effect exited: that is allowed. */
+/* Lanes at a join after which only the end of the kernel is left have in effect exited: that is allowed. */
 static bool is_at_end(const vm_join *join)
 {
     const vm_op *op = &join->frame->code->ops[join->pc];
@@ -79,8 +79,9 @@ static void report_members(vm_warp *warp, const vm_op *op, uint32_t mask, uint32
                     mask, pvm_opcode_name(op->inst->op), members[vm_first(mask)], others, how);
 }
 
-/* Lanes that others waited for and that went by or exited. Those that had exited before are allowed (PTX ISA:
- * the instruction waits for all non-exited threads of the mask), but to shuffle with them is no use. */
+/* Lanes that others waited for and that skipped the instruction or exited. Lanes that had exited before are
+ * allowed (PTX ISA: the instruction waits for all non-exited threads of the mask), but shuffling with them is
+ * useless. */
 void check_members_came(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     const vm_u32 *members = vm_value(warp, &op->operand[op->members]);

@@ -1,4 +1,4 @@
-/* What a launch sets up to be watched, and the way from each op to those who look at it. */
+/* Sets up the checks of a launch, and dispatches each op to them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,7 +67,7 @@ void vm_check_block_begin(vm_block *block)
     if (!check)
         return;
     check->start = ++block->launch->vm->checks->clock;
-    check->global_acquired = block->watch->start; /* to begin late is not to have seen what others did */
+    check->global_acquired = block->watch->start; /* starting late does not synchronize with others */
     for (int i = 0; i < WARP * block->n_warps; i++)
         check->warp_acquired[i] = check->warp_released[i] = check->start;
     for (int w = 0; w < block->n_warps; w++)

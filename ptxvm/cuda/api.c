@@ -1,5 +1,5 @@
-/* The way into every function: the lock, what a function needs, faults that the settings ask for; and the way
- * out. */
+/* Entry and exit of every function: the lock, what a function requires, and faults requested by the
+ * settings. */
 #include "internal.h"
 
 #include <pthread.h>
@@ -60,8 +60,8 @@ static CUresult check_context(const cuda_thread *thread)
 CUresult cuda_enter(int function, int needs, bool per_thread)
 {
     cuda_thread *thread = cuda_self();
-    /* A host function may not call the driver: it could wait for itself. What needs nothing only reads what
-     * is constant. */
+    /* A host function may not call the driver, because it could wait for itself. Functions that require
+     * nothing only read constants. */
     if (thread->in_callback)
         return needs ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
     cuda_lock();

@@ -1,5 +1,5 @@
-/* Capture: work that streams are given becomes nodes of a graph. A capture begins in one stream and spreads
- * to others by events. */
+/* Capture: work submitted to streams becomes nodes of a graph. A capture begins in one stream and spreads to
+ * others through events. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static CUresult add_tip(CUstream s, CUgraphNode tip)
     return CUDA_SUCCESS;
 }
 
-/* ---- Which there are ---- */
+/* ---- Which captures exist ---- */
 
 bool capture_alive(const cuda_capture *capture, uint64_t id)
 {
@@ -80,7 +80,7 @@ static void capture_delete(cuda_capture *capture)
     free(capture);
 }
 
-/* What the stream was given still has to be joined, by an event that was recorded before. */
+/* The stream's work must still be joined, through an event that was recorded before. */
 static void keep_loose(cuda_capture *c, CUstream stream)
 {
     CUgraphNode *more = realloc(c->loose, (c->n_loose + stream->n_tips + 1) * sizeof *more);
@@ -115,7 +115,7 @@ void captures_clear(void)
         capture_forget_stream(captures->origin);
 }
 
-/* ---- What is refused ---- */
+/* ---- What is rejected ---- */
 
 CUresult capture_check_unsafe(void)
 {
@@ -240,7 +240,7 @@ CUresult capture_wait(CUstream stream, CUevent event)
     return result;
 }
 
-/* ---- Beginning and end ---- */
+/* ---- Begin and end ---- */
 
 static CUresult begin(CUstream handle, CUgraph graph, const CUgraphNode *needs, size_t n,
                       CUstreamCaptureMode mode)
@@ -355,7 +355,7 @@ CUresult do_cuStreamEndCapture(CUstream handle, CUgraph *graph)
     return result;
 }
 
-/* ---- Asking ---- */
+/* ---- Queries ---- */
 
 static CUstreamCaptureStatus status_of(const cuda_capture *c)
 {
@@ -370,7 +370,7 @@ CUresult do_cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
     if (!status)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = stream_get(handle, &s);
-    if (!result && s->legacy && capture_blocks_legacy(s->context)) /* the capture goes on */
+    if (!result && s->legacy && capture_blocks_legacy(s->context)) /* the capture continues */
         result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     if (!result)
         *status = status_of(s->capture);

@@ -1,11 +1,11 @@
-/* Contexts: made and destroyed, the stack of each thread, what is set on them. The primary ones are in
+/* Contexts: creation and destruction, the stack of each thread, their settings. Primary contexts are in
  * primary.c. */
 #include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Made and destroyed ---- */
+/* ---- Creation and destruction ---- */
 
 bool context_is(CUcontext context)
 {
@@ -229,7 +229,7 @@ CUresult do_cuCtxDetach(CUcontext context)
     return --context->refs ? CUDA_SUCCESS : do_cuCtxDestroy_v2(context);
 }
 
-/* ---- What is set on it ---- */
+/* ---- Settings ---- */
 
 static CUcontext or_current(CUcontext context)
 {
@@ -339,7 +339,7 @@ CUresult do_cuCtxSetCacheConfig(CUfunc_cache config)
     return CUDA_SUCCESS;
 }
 
-/* Banks have four bytes on every SM that is here: other settings are taken and change nothing. */
+/* Banks are four bytes wide on every SM supported here: other settings are accepted and have no effect. */
 CUresult do_cuCtxGetSharedMemConfig(CUsharedconfig *config)
 {
     if (!config)

@@ -1,5 +1,4 @@
-/* Copies and fills of linear memory: what moves the bytes. The calls are in copy_calls.c and memset_calls.c.
- */
+/* Copies and fills of linear memory: moving the bytes. The calls are in copy_calls.c and memset_calls.c. */
 #include "internal.h"
 
 #include <string.h>
@@ -9,13 +8,13 @@ static bool is_const(CUdeviceptr address)
     return address >= CUDA_CONST_BASE && address < CUDA_CONST_END;
 }
 
-/* The vm that holds a device address; null: it is the host's. */
+/* The vm that contains a device address; null: it is a host address. */
 static ptxvm *vm_of(CUcontext context, CUdeviceptr address)
 {
     int device;
     if (memory_is_device(address, &device))
         return cuda.devices[device].vm;
-    /* A variable of the .const space, unless the host has memory there. */
+    /* A variable in the .const space, unless the host has memory there. */
     if (is_const(address) && ptxvm_holds(context->device->vm, address, 1))
         return context->device->vm;
     return NULL;
@@ -50,7 +49,7 @@ CUresult copy_bytes(CUcontext context, CUdeviceptr to, CUdeviceptr from, size_t 
 typedef struct side {
     CUdeviceptr base; /* of the first byte that is copied */
     size_t pitch, slice;
-    bool device; /* must be memory that a device reaches */
+    bool device; /* must be memory that a device can access */
     CUresult error;
 } side;
 

@@ -1,5 +1,5 @@
-/* The calls that copy. Each describes its copy as the most general one; a call without Async waits for its
- * end. */
+/* The copy calls. Each describes its copy in the most general form; a call without Async waits for it to
+ * finish. */
 #include "internal.h"
 
 static CUresult submit(const CUDA_MEMCPY3D_PEER *copy, CUstream handle, bool wait)

@@ -1,6 +1,6 @@
 /* The binary interface of the CUDA driver: the types, numbers and structs that programs and a driver share,
- * declared anew (the project builds without a toolkit). Where the toolkit's cuda.h is found, a test compares
- * every size, offset and number with it (tests/cuda/abi_facts.def). */
+ * declared here so that the project builds without a toolkit. If the toolkit's cuda.h is found, a test
+ * compares every size, offset and number with it (tests/cuda/abi_facts.def). */
 #ifndef PTXVM_CUDA_ABI_H
 #define PTXVM_CUDA_ABI_H
 
@@ -423,7 +423,7 @@ typedef struct {
     size_t WidthInBytes, Height, Depth;
 } CUDA_MEMCPY3D;
 
-/* The same with contexts where the reserved fields are. */
+/* The same with contexts in place of the reserved fields. */
 typedef struct {
     size_t srcXInBytes, srcY, srcZ, srcLOD;
     CUmemorytype srcMemoryType;

@@ -1,4 +1,4 @@
-/* The driver's beginning and end, and its devices. */
+/* Initialisation and shutdown of the driver, and its devices. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ static const sm_traits traits[] = {
 #undef SM
 };
 
-/* ---- Beginning and end ---- */
+/* ---- Initialisation and shutdown ---- */
 
 static ptxvm_counters_level counters_level(const ptxvm_cuda_settings *s)
 {
@@ -255,7 +255,7 @@ CUresult do_cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityType ty
     return CUDA_SUCCESS;
 }
 
-/* ---- Peers: every device reaches every other ---- */
+/* ---- Peers: every device can access every other ---- */
 
 CUresult do_cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 {
@@ -278,7 +278,7 @@ CUresult do_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute,
     return CUDA_SUCCESS;
 }
 
-/* ---- The profiler: there is none to start ---- */
+/* ---- The profiler: there is none ---- */
 
 CUresult do_cuProfilerInitialize(const char *config, const char *output, CUoutput_mode mode)
 {

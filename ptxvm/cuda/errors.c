@@ -1,4 +1,4 @@
-/* Names and texts of codes. */
+/* Names and descriptions of error codes. */
 #include "internal.h"
 
 static const struct {

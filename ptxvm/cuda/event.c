@@ -1,5 +1,5 @@
-/* Events: recorded in a stream, waited for by others or by the host. An event counts its records; a wait is
- * for the record that was the last when the wait was queued. */
+/* Events: recorded in a stream, waited for by others or by the host. An event counts its records; a wait
+ * refers to the record that was the last one when the wait was queued. */
 #include "internal.h"
 
 #include <stdlib.h>

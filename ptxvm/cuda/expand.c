@@ -1,14 +1,14 @@
-/* Compressed text of fat binaries: LZ4 blocks, and zstd through the system's library. The input is not
- * trusted: every length is compared with what is there. */
+/* Decompression of text in fat binaries: LZ4 blocks, and zstd through the system's library. The input is
+ * untrusted: every length is checked against what is available. */
 #include "internal.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- LZ4: sequences of a token, literals, and a match in what was written ---- */
+/* ---- LZ4: sequences of a token, literals, and a match in the output so far ---- */
 
-/* A length whose four bits were all set goes on in further bytes, up to one that is not 255. */
+/* A length whose four bits are all set continues in further bytes, up to one that is not 255. */
 static bool read_length(const uint8_t **from, const uint8_t *end, size_t *length)
 {
     uint8_t more = 255;
@@ -23,7 +23,7 @@ static bool read_length(const uint8_t **from, const uint8_t *end, size_t *length
     return true;
 }
 
-/* The match may reach into itself: a byte at a time. */
+/* The match may overlap itself: copied one byte at a time. */
 static bool copy_match(uint8_t *to, size_t at, size_t size, size_t distance, size_t length)
 {
     if (!distance || distance > at || length > size - at)
@@ -63,7 +63,8 @@ bool expand_lz4(const uint8_t *from, size_t bytes, uint8_t *to, size_t size)
 typedef size_t zstd_decompress_fn(void *to, size_t size, const void *from, size_t bytes);
 typedef unsigned zstd_is_error_fn(size_t code);
 
-/* A function of the library, through memory: a cast from void * is not C. */
+/* Gets a function of the library through memory, because ISO C has no cast from void * to a function
+ * pointer. */
 static bool find(void *library, const char *name, void *function)
 {
     void *symbol = dlsym(library, name);

@@ -1,4 +1,4 @@
-/* The names of the CUDA driver: compiled into libcuda.so.1 alone. */
+/* The names of the CUDA driver: compiled only into libcuda.so.1. */
 #include "internal.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -37,7 +37,7 @@ int ptxvmGetVersion(void)
     return PTXVM_VERSION;
 }
 
-/* A program that closes the library leaves nothing behind. */
+/* Frees everything when a program closes the library. */
 __attribute__((destructor)) static void unload(void)
 {
     ptxvm_cuda_shutdown();

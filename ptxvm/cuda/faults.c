@@ -1,4 +1,4 @@
-/* Calls that are to fail, as PTXVM_FAULT asks: "cuMemAlloc_v2:3=2,cuLaunchKernel:1=700". */
+/* Calls that are made to fail, as requested by PTXVM_FAULT: "cuMemAlloc_v2:3=2,cuLaunchKernel:1=700". */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static int function_number(const char *name, size_t length)
     return -1;
 }
 
-/* One "name:nth=code"; *text moves behind it. */
+/* One "name:nth=code"; *text moves past it. */
 static bool parse_one(const char **text)
 {
     const char *colon = strchr(*text, ':');

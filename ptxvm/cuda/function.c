@@ -1,4 +1,4 @@
-/* Functions: their attributes and parameters; how many blocks fit on a multiprocessor. */
+/* Functions: their attributes and parameters; occupancy of a multiprocessor. */
 #include "internal.h"
 
 /* ---- Handles ---- */
@@ -206,7 +206,7 @@ static size_t ask_shared(CUoccupancyB2DSize shared_of, int block, size_t shared)
     return shared;
 }
 
-/* The block size by which most threads are there at once; the greatest of those. */
+/* The block size with the most resident threads; the largest of those. */
 CUresult do_cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction handle,
                                                       CUoccupancyB2DSize shared_of, size_t shared, int limit,
                                                       unsigned flags)

@@ -1,10 +1,10 @@
-/* Graphs: nodes and what they depend on. */
+/* Graphs: nodes and their dependencies. */
 #include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Made and deleted ---- */
+/* ---- Creation and deletion ---- */
 
 CUgraph graph_new(void)
 {
@@ -144,7 +144,7 @@ CUgraphNode *graph_order(CUgraph graph)
     CUgraphNode *order = malloc((n + 1) * sizeof *order);
     bool *placed = calloc(n + 1, sizeof *placed);
     bool moved = order && placed;
-    /* Always the first node that can be: the same order in every run. */
+    /* Always picks the first node that is ready: the same order in every run. */
     while (moved && done < n) {
         moved = false;
         for (size_t i = 0; i < n; i++) {
@@ -221,7 +221,7 @@ CUresult do_cuGraphNodeFindInClone(CUgraphNode *found, CUgraphNode original, CUg
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- Lists: with a null array they tell how many; with a longer one the rest is null ---- */
+/* ---- Lists: a null array asks for the count; in a longer array the rest is set to null ---- */
 
 typedef struct list {
     CUgraphNode *out;
@@ -287,7 +287,7 @@ CUresult do_cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, s
     return do_cuGraphGetEdges_v2(graph, from, to, NULL, n);
 }
 
-/* Edges have no data of their own here: zeros. */
+/* Edges have no data here: zeros. */
 static bool neighbours_begin(list *l, CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *edges,
                              const size_t *n)
 {

@@ -1,4 +1,4 @@
-/* Instantiated graphs: a copy of their own, launched as the work of its nodes in a fixed order. */
+/* Instantiated graphs: a private copy, launched as the work of its nodes in a fixed order. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -100,7 +100,7 @@ static CUresult submit_node(CUgraphNode node, CUstream stream)
     return stream_submit(stream, &work);
 }
 
-/* The graph may be destroyed before its launch has ended. */
+/* The graph may be destroyed before its launch has finished. */
 static CUresult submit_hold(CUgraph graph, CUstream stream)
 {
     cuda_work work = {.type = WORK_HOLD, .context = stream->context, .hold = {.n = graph->n_users}};
@@ -127,7 +127,7 @@ CUresult do_cuGraphLaunch(CUgraphExec exec, CUstream handle)
     CUresult result = stream_get(handle, &s);
     if (result)
         return result;
-    if (s->capture) { /* a launch that is captured becomes a child graph */
+    if (s->capture) { /* a captured launch becomes a child graph */
         cuda_work work = {.type = CU_GRAPH_NODE_TYPE_GRAPH, .context = s->context, .child = exec->graph};
         return capture_add(s, &work, NULL);
     }
@@ -174,7 +174,7 @@ static CUgraphExecUpdateResult compare(CUgraph mine, CUgraph graph, CUgraphNode 
     return CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
-/* The new copy takes the place of the old one; nodes of the first graph still find theirs by it. */
+/* The new copy replaces the old one; nodes of the original graph are still mapped to theirs. */
 static CUresult replace(CUgraphExec exec, CUgraph graph)
 {
     CUgraph clone = graph_clone(graph);

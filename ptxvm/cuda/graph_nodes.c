@@ -1,5 +1,5 @@
-/* The nodes of graphs, kind by kind: work made from the parameters of a call, and told again. `..._work`
- * functions serve adding a node, changing one, and changing one of an instantiated graph. */
+/* The nodes of graphs, by kind: work created from the parameters of a call. The `..._work` functions serve
+ * for adding a node, changing one, and changing one of an instantiated graph. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -276,7 +276,7 @@ CUresult do_cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *
     return do_cuGraphAddNode_v2(node, graph, needs, NULL, n, params);
 }
 
-/* ---- Changing: of a node, or of the node that an instantiated graph has for it ---- */
+/* ---- Changing a node, or the node that an instantiated graph has for it ---- */
 
 static CUgraphNode exec_node(CUgraphExec exec, CUgraphNode node)
 {

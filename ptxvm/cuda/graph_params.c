@@ -1,4 +1,4 @@
-/* What a node of a graph has: its parameters, told again; its attributes. */
+/* Queries about a node of a graph: its parameters and its attributes. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -49,7 +49,7 @@ CUresult do_cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D *out)
     return CUDA_SUCCESS;
 }
 
-/* cuGraphNAME: tells one thing of a node of that type. */
+/* cuGraphNAME: returns one property of a node of that type. */
 #define NODE_GET(name, node_type, type, ...)                                                                 \
     CUresult do_cuGraph##name(CUgraphNode node, type *out)                                                   \
     {                                                                                                        \
@@ -119,7 +119,7 @@ CUresult do_cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from)
     return CUDA_SUCCESS;
 }
 
-/* ---- User objects: a destructor that is called when the last graph that holds it is gone ---- */
+/* ---- User objects: a destructor that is called when the last graph that holds the object is gone ---- */
 
 struct CUuserObject_st {
     void *pointer;

@@ -1,7 +1,7 @@
-/* What programs hand over as code: PTX text, fat binaries that hold PTX, and machine code, which is refused.
+/* Code images passed by programs: PTX text, fat binaries that contain PTX, and machine code, which is rejected.
  *
- * A fat binary is a header (magic, version 1, its own length, the length of what follows) and entries, each a
- * header and a payload. A program's own fat binaries are behind a wrapper that holds a pointer to one. */
+ * A fat binary is a header (magic, version 1, its own length, the length of the rest) and entries, each a header
+ * and a payload. The fat binaries inside a program are referenced by a wrapper that contains a pointer to one. */
 #include "internal.h"
 
 #include <stdarg.h>
@@ -61,7 +61,7 @@ typedef struct entry {
     uint64_t payload_bytes;
 } entry;
 
-/* The entry at *at, which moves behind it; false: it does not fit into what is left. */
+/* Reads the entry at *at, which moves past it; false: it does not fit into the rest. */
 static bool next_entry(const uint8_t **at, const uint8_t *end, entry *e)
 {
     if ((size_t)(end - *at) < ENTRY_BYTES)
@@ -93,7 +93,7 @@ static CUresult expand(const entry *e, uint64_t flags, char *text, uint64_t raw,
     return CUDA_SUCCESS;
 }
 
-/* The text of an entry, as image->text. */
+/* Extracts the text of an entry to image->text. */
 static CUresult extract(const entry *e, cuda_image *image)
 {
     uint64_t flags = field(e->header + ENTRY_FLAGS, 8);
@@ -122,9 +122,9 @@ static CUresult extract(const entry *e, cuda_image *image)
     return CUDA_SUCCESS;
 }
 
-/* ---- Which entry ---- */
+/* ---- Choosing an entry ---- */
 
-/* The target that a text names; false: none. */
+/* The .target in a text; false: there is none. */
 static bool text_target(const char *text, pvm_target *target)
 {
     char name[20];
@@ -139,8 +139,8 @@ static int suffix_rank(char suffix)
     return suffix == 'a' ? 2 : suffix == 'f' ? 1 : 0;
 }
 
-/* Of the texts for that SM the most special one that runs on the device (90a before 90). Not found: success,
- * and image->text null. */
+/* Of the texts for that SM, the most specific one that runs on the device (90a before 90). If there is none:
+ * success, with a null image->text. */
 static CUresult choose_of_sm(const uint8_t *at, const uint8_t *end, uint64_t sm, pvm_target device,
                              cuda_image *image)
 {
@@ -218,7 +218,7 @@ static CUresult open_fatbin(const uint8_t *data, size_t bytes, cuda_image *image
 
 /* ---- Images ---- */
 
-/* Behind the magic: a version, and a pointer that only a running program can mean. */
+/* After the magic there are a version and a pointer, which is valid only inside a running program. */
 static CUresult open_wrapper(const uint8_t *data, size_t bytes, cuda_image *image)
 {
     const uint8_t *inner;
@@ -234,7 +234,7 @@ CUresult image_open(const void *data, size_t bytes, cuda_image *image)
 {
     const char *p = data;
     *image = (cuda_image){0};
-    /* Four bytes are there unless a shorter text ends before. */
+    /* Four bytes exist unless a shorter text ends before. */
     uint32_t magic = bytes >= 4 && p[0] && p[1] && p[2] ? (uint32_t)field(data, 4) : 0;
     if (magic == FATBIN_MAGIC)
         return open_fatbin(data, bytes, image);

@@ -1,6 +1,6 @@
-/* The driver's objects. One lock guards them all: a call takes it on entry and gives it back on return or
- * while it waits (api.c). Handles that programs hold are pointers to these structs, and are looked up before
- * they are followed (objects.c). */
+/* The driver's objects. One lock protects them all: a call takes it on entry and releases it on return or
+ * while it waits (api.c). Handles held by programs are pointers to these structs, and are looked up before
+ * they are dereferenced (objects.c). */
 #ifndef PTXVM_CUDA_INTERNAL_H
 #define PTXVM_CUDA_INTERNAL_H
 
@@ -11,10 +11,10 @@
 #include "ptxvm_cuda.h"
 
 #define CUDA_MAX_DEVICES 16
-/* Each device has a stretch of addresses of its own, so that an address tells its device. */
+/* Each device has its own range of addresses, so that an address identifies its device. */
 #define CUDA_DEVICE_BASE   UINT64_C(0x200000000)
 #define CUDA_DEVICE_STRIDE (UINT64_C(1) << 40)
-#define CUDA_CONST_BASE    UINT64_C(0x20000000) /* .const variables: each device has these addresses */
+#define CUDA_CONST_BASE    UINT64_C(0x20000000) /* .const variables: the same addresses on every device */
 #define CUDA_CONST_END     UINT64_C(0x40000000)
 
 /* ---- Objects (objects.c) ---- */
@@ -35,13 +35,13 @@ typedef enum {
     OBJECT_USER
 } object_kind;
 
-/* A zeroed object of that size, known by its address; null: no memory left. */
+/* Creates a zeroed object of that size, identified by its address; null: no memory left. */
 void *object_new(object_kind kind, size_t bytes);
-/* Forgets it; its memory is the caller's again, to free. */
+/* Removes it; the caller must free its memory. */
 void object_forget(const void *object);
 bool object_is(const void *object, object_kind kind);
-uint64_t object_id(const void *object); /* unique, never used again; 0: no object */
-/* Calls fn for each object of the kind, in the order they were made. fn may forget the object it is given. */
+uint64_t object_id(const void *object); /* unique, never reused; 0: not an object */
+/* Calls fn for each object of the kind, in order of creation. fn may remove the object it is given. */
 void object_each(object_kind kind, void (*fn)(void *object, void *user), void *user);
 void objects_clear(void);
 
@@ -59,19 +59,19 @@ typedef struct cuda_device {
     CUcontext primary; /* null: not active */
     unsigned primary_refs, primary_flags;
     CUmemoryPool default_pool, pool;
-    uint64_t graph_high; /* the most memory that graphs were seen to hold */
+    uint64_t graph_high; /* the most memory that graphs have held */
 } cuda_device;
 
 typedef struct cuda_driver {
     bool initialised;
-    bool told_table; /* that private tables are not here */
+    bool told_table; /* that private tables are not supported */
     int driver_version;
     uint64_t wait_seconds;
     unsigned checks; /* PTXVM_CHECK_* */
     char sm[16];
     int n_devices;
     cuda_device devices[CUDA_MAX_DEVICES];
-    unsigned peers[CUDA_MAX_DEVICES]; /* bit j of i: device i may reach the memory of device j */
+    unsigned peers[CUDA_MAX_DEVICES]; /* bit j of i: device i may access the memory of device j */
 } cuda_driver;
 extern cuda_driver cuda;
 
@@ -83,34 +83,35 @@ int device_attribute(const cuda_device *d, CUdevice_attribute attribute);
 
 /* ---- Settings, log, faults (settings.c, log.c, faults.c) ---- */
 
-/* The settings in force: those configured, then the environment's. The texts live until the next call. */
+/* The effective settings: those configured, then those of the environment. The texts are valid until the next
+ * call. */
 bool settings_read(ptxvm_cuda_settings *settings);
-/* At the first call of any function: the log is open from then on. */
+/* Called first by every function: opens the log. */
 void settings_begin(void);
 void settings_clear(void);
-/* False: the file cannot be written. */
+/* Returns false if the file cannot be written. */
 bool cuda_log_open(const char *where);
 void cuda_log_close(void);
 void cuda_log_line(const char *text);
-/* The file that counters of launches go to, a JSON object a line; null: none. */
+/* The file for counters of launches, one JSON object per line; null: none. */
 bool counters_open(const char *path);
 void counters_close(void);
 void counters_write(const ptxvm *vm);
-/* A sentence for the user, where PTXVM_LOG asks for it. Returns code. */
+/* Logs a message for the user, if PTXVM_LOG is set. Returns code. */
 CUresult cuda_log(CUresult code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *settings_fault(void);
-/* What PTXVM_FAULT asks for, read at the first call of any function; false: it makes no sense. */
+/* Parses PTXVM_FAULT, at the first call of any function; false: it is invalid. */
 bool faults_read(void);
 void faults_forget(void);
-/* What the settings say of this call of the function; CUDA_SUCCESS: nothing. */
+/* The fault requested for this call of the function; CUDA_SUCCESS: none. */
 CUresult faults_next(int function);
 
 /* ---- Calls (api.c) ---- */
 
-enum { /* what a function needs before it may be called */
+enum { /* what a function requires before it may be called */
        NEED_INIT = 1,
        NEED_CONTEXT_ = 2,
-       NEED_NO_CAPTURE = 4, /* would make a capture wait or allocate: refused while one goes on */
+       NEED_NO_CAPTURE = 4, /* would make a capture wait or allocate: rejected during one */
        NOTHING = 0,
        INIT = NEED_INIT,
        INIT_UNSAFE = NEED_INIT | NEED_NO_CAPTURE,
@@ -136,7 +137,7 @@ CUresult cuda_enter(int function, int needs, bool per_thread);
 CUresult cuda_leave(CUresult result);
 void cuda_lock(void);
 void cuda_unlock(void);
-/* Gives the lock back until something happened, or for a millisecond. */
+/* Releases the lock until something happens, or for a millisecond. */
 void cuda_pause(void);
 void cuda_signal(void);
 
@@ -149,12 +150,12 @@ struct CUctx_st {
     int refs; /* of cuCtxAttach */
     bool primary;
     CUresult error;  /* sticky */
-    CUresult missed; /* of a launch that had no memory: the next launch or wait tells it, once */
+    CUresult missed; /* of a launch that ran out of memory: reported once, by the next launch or wait */
     size_t limits[CU_LIMIT_MAX];
     CUfunc_cache cache;
     CUsharedconfig shared_config;
     CUstream legacy;  /* the default stream */
-    CUstream streams; /* all, the default ones too */
+    CUstream streams; /* all, including the default ones */
     unsigned peers;   /* bit j: cuCtxEnablePeerAccess to a context of device j */
 };
 
@@ -162,9 +163,9 @@ CUcontext context_new(cuda_device *device, unsigned flags, bool primary);
 void context_destroy(CUcontext context);
 CUcontext context_current(void); /* null: none, or destroyed */
 bool context_is(CUcontext context);
-/* What context->missed is, which is 0 then. */
+/* Returns context->missed and resets it to 0. */
 CUresult context_take_missed(CUcontext context);
-/* The context gets an error that stays; what is still queued on it is given up. */
+/* Sets a sticky error; work still queued in the context is dropped. */
 void context_fail(CUcontext context, CUresult error);
 
 /* ---- Memory (memory.c, copy.c) ---- */
@@ -178,7 +179,7 @@ typedef struct cuda_memory {
     unsigned flags;
     int device;
     CUcontext context;
-    CUmemoryPool pool;   /* MEMORY_POOL: where it came from */
+    CUmemoryPool pool;   /* MEMORY_POOL: the pool it came from */
     bool freed;          /* MEMORY_POOL: cuMemFreeAsync is queued */
     unsigned graph_refs; /* allocation nodes of graphs that it belongs to: it lives as long as they do */
     bool sync_memops, read_mostly;
@@ -187,50 +188,50 @@ typedef struct cuda_memory {
     uint64_t id;
 } cuda_memory;
 
-/* The allocation that holds the address, or null. Valid until the table changes. */
+/* The allocation that contains the address, or null. Valid until the table changes. */
 cuda_memory *memory_find(CUdeviceptr address);
 CUresult memory_new(CUcontext context, memory_kind kind, size_t bytes, unsigned flags, CUdeviceptr *address);
 CUresult memory_new_in_pool(CUcontext context, CUmemoryPool pool, size_t bytes, CUdeviceptr *address);
 void memory_pool_access(CUmemoryPool pool, int device, uint8_t flags);
-void memory_forget_pool(CUmemoryPool pool); /* its memory stays, and is nobody's */
+void memory_forget_pool(CUmemoryPool pool); /* its memory remains, without a pool */
 CUresult memory_free(CUdeviceptr address);
-/* One more node, or one less, has this allocation (its id is checked). The last one's end frees it. */
+/* Adds or removes a node that uses this allocation (its id is checked). Removing the last one frees it. */
 uint64_t memory_of_graphs(int device); /* bytes */
 void memory_graph_ref(CUdeviceptr address, uint64_t id, int change);
 void memory_free_context(CUcontext context);
 void memory_clear(void);
-/* Device `from` may reach the memory of `to`, or no longer. */
+/* Lets device `from` access the memory of `to`, or revokes it. */
 CUresult memory_peer(int from, int to, bool on);
-bool memory_is_device(CUdeviceptr address, int *device); /* by its number alone */
+bool memory_is_device(CUdeviceptr address, int *device); /* judging by the address alone */
 CUresult status_code(ptxvm_status status);
 
-/* Moves bytes between any two places; those of the host are addresses too. `context` says which device's
- * .const memory an address means. */
+/* Copies bytes between any two places, including host addresses. `context` determines whose .const memory an
+ * address refers to. */
 CUresult copy_bytes(CUcontext context, CUdeviceptr to, CUdeviceptr from, size_t bytes);
 CUresult copy_check(CUcontext context, const CUDA_MEMCPY3D_PEER *copy);
 CUresult copy_run(CUcontext context, const CUDA_MEMCPY3D_PEER *copy);
 CUresult memset_check(CUcontext context, const CUDA_MEMSET_NODE_PARAMS *set);
 CUresult memset_run(CUcontext context, const CUDA_MEMSET_NODE_PARAMS *set);
-/* All of it is memory that a device can reach. */
+/* Whether all of it is memory that a device can access. */
 bool copy_reaches(CUcontext context, CUdeviceptr address, size_t bytes);
 
 /* ---- Images (image.c, expand.c) ---- */
 
-#define IMAGE_IN_MEMORY SIZE_MAX /* of a length that the image alone tells */
+#define IMAGE_IN_MEMORY SIZE_MAX /* a length known only from the image itself */
 
 typedef struct cuda_image {
-    const char *text; /* PTX; ends with a zero */
+    const char *text; /* PTX, zero-terminated */
     size_t length;
-    char *owned;   /* the text, where it is not the caller's */
-    char why[400]; /* it was refused */
+    char *owned;   /* the text, if it is not the caller's */
+    char why[400]; /* why it was rejected */
 } cuda_image;
-/* The PTX of an image: text, or the newest of a fat binary that the SM can run. Code 209 where it holds machine
- * code alone or PTX for other SMs, 200 for what is no image. The data end with a zero, or tell their length.
- * Successful or not, image_close frees it. */
+/* The PTX of an image: text, or the newest in a fat binary that the SM can run. Code 209 if it contains only
+ * machine code or PTX for other SMs, 200 for anything else. The data is zero-terminated, or contains its own
+ * length. Call image_close in any case. */
 CUresult image_open(const void *data, size_t bytes, cuda_image *image);
 void image_close(cuda_image *image);
 
-/* One block of LZ4, which fills the size exactly. */
+/* Decompresses one LZ4 block, which must fill the size exactly. */
 bool expand_lz4(const uint8_t *from, size_t bytes, uint8_t *to, size_t size);
 typedef enum { EXPAND_OK, EXPAND_DAMAGED, EXPAND_NO_LIBRARY } expand_result;
 expand_result expand_zstd(const uint8_t *from, size_t bytes, uint8_t *to, size_t size);
@@ -240,7 +241,7 @@ expand_result expand_zstd(const uint8_t *from, size_t bytes, uint8_t *to, size_t
 struct CUmod_st {
     CUcontext context;
     ptxvm_module *vm;
-    CUfunction functions; /* made as they are asked for */
+    CUfunction functions; /* created on demand */
     CUlibrary library;    /* null: loaded by itself */
 };
 
@@ -252,17 +253,17 @@ struct CUfunc_st {
     bool non_portable_cluster;
     CUfunc_cache cache;
     CUfunction next;
-    /* cuFuncSetBlockShape and kin */
+    /* cuFuncSetBlockShape and similar */
     unsigned block[3], shared;
     uint8_t *params;
     size_t param_bytes;
 };
 
-/* What the caller of a JIT asked for. */
+/* The log options of a JIT call. */
 typedef struct jit_log {
     char *info, *error;
     size_t info_size, error_size;
-    void **info_used, **error_used; /* where the sizes written go */
+    void **info_used, **error_used; /* where the written sizes go */
     void **wall_time;
     bool verbose;
 } jit_log;
@@ -281,11 +282,11 @@ int occupancy_blocks(const struct CUfunc_st *f, int block, size_t dynamic_shared
 void libraries_forget_context(CUcontext context);
 char *read_file(const char *path, size_t *bytes);
 
-/* ---- Work (work.c): what a stream's queue and a graph's nodes are made of ---- */
+/* ---- Work (work.c): the elements of a stream's queue and of a graph's nodes ---- */
 
 enum {                      /* the others are CUgraphNodeType */
-       WORK_CALLBACK = 100, /* cuStreamAddCallback's */
-       WORK_HOLD            /* a graph's launch ends here: user objects live until then */
+       WORK_CALLBACK = 100, /* of cuStreamAddCallback */
+       WORK_HOLD            /* the end of a graph's launch: user objects live until then */
 };
 
 typedef struct graph_user_object {
@@ -316,7 +317,7 @@ typedef struct cuda_work {
         } host;
         struct {
             CUevent event;
-            uint64_t record; /* the record that a wait waits for; of a record: its number */
+            uint64_t record; /* the record that a wait refers to; of a record: its number */
         } event;
         struct {
             CUdeviceptr address;
@@ -336,11 +337,11 @@ typedef struct cuda_work {
     };
 } cuda_work;
 
-CUresult work_copy(cuda_work *to, const cuda_work *from); /* deep */
+CUresult work_copy(cuda_work *to, const cuda_work *from); /* a deep copy */
 void work_clear(cuda_work *work);
-/* Whether it could go on now, as far as it depends on events and values. */
+/* Whether it could continue now, as far as it depends on events and values. */
 bool work_ready(cuda_work *work);
-/* Runs it to its end; host functions are the queue's affair. */
+/* Runs it to its end; host functions are handled by the queue. */
 CUresult work_run(cuda_work *work);
 CUresult launch_fill(CUcontext context, CUfunction function, const unsigned grid[3], const unsigned block[3],
                      unsigned shared, void **params, void **extra, cuda_work *work);
@@ -362,10 +363,10 @@ struct CUstream_st {
     int priority;
     uint64_t id, thread; /* thread: of a per-thread default stream, else 0 */
     bool legacy, destroyed;
-    bool busy; /* its first op is a host function that runs now */
+    bool busy; /* its first op is a host function that is running */
     cuda_op *first, *last;
     cuda_capture *capture;  /* null: none */
-    CUgraphNode *tips;      /* of the capture: what the next node depends on */
+    CUgraphNode *tips;      /* of the capture: the dependencies of the next node */
     CUgraphEdgeData *edges; /* parallel to tips, all zero: plain dependencies */
     size_t n_tips, tip_capacity;
     CUlaunchAttributeValue attributes[17];
@@ -374,22 +375,22 @@ struct CUstream_st {
 
 CUstream stream_new(CUcontext context, unsigned flags, int priority);
 void stream_delete(CUstream stream);
-/* The stream that a handle means: 0, 1 and 2 are the default ones. */
+/* The stream of a handle: 0, 1 and 2 are the default ones. */
 CUresult stream_get(CUstream handle, CUstream *stream);
-/* Queues the work (which it takes over, also on failure), or makes a graph node of it while the stream is
+/* Queues the work (taking ownership, even on failure), or makes it a graph node while the stream is
  * capturing. */
 CUresult stream_submit(CUstream stream, cuda_work *work);
-/* The same, and waits for it: for the calls that are not Async. */
+/* The same, and waits for it: for calls without Async. */
 CUresult stream_submit_wait(CUstream stream, cuda_work *work);
 bool stream_idle(CUstream stream);
 CUresult stream_wait(CUstream stream);
 CUresult context_wait(CUcontext context);
 void queue_add(CUstream stream, cuda_op *op);
 void queue_pump(void);
-/* Until `done(user)`; with code 702 where nothing moved for too long. */
+/* Waits until `done(user)`; fails with code 702 if there is no progress for too long. */
 CUresult queue_wait(bool (*done)(void *user), void *user, CUcontext context);
 void queue_drop(CUcontext context, CUresult error);
-/* No host function runs any more. */
+/* Waits until no host function is running. */
 void queue_quiet(void);
 
 /* ---- Events (event.c) ---- */
@@ -398,10 +399,10 @@ struct CUevent_st {
     CUcontext context;
     unsigned flags;
     bool destroyed;
-    int refs;                /* ops and nodes that name it */
+    int refs;                /* ops and nodes that refer to it */
     uint64_t recorded, done; /* the last record that was queued, and that has run */
     double time;             /* of the last that has run, in milliseconds */
-    cuda_capture *capture;   /* the last record was captured: */
+    cuda_capture *capture;   /* if the last record was captured: */
     uint64_t capture_id;
     CUgraphNode *tips;
     size_t n_tips;
@@ -420,21 +421,22 @@ struct cuda_capture {
     CUstreamCaptureMode mode;
     CUstream origin;
     bool invalid;
-    CUgraphNode *loose; /* tips of forked streams that were destroyed: they must be joined as well */
+    CUgraphNode *loose; /* tips of destroyed forked streams: they must be joined as well */
     size_t n_loose;
     cuda_capture *next;
 };
-/* Code 900 where a capture forbids calls that wait or allocate; it is void then. */
+/* Code 900 if a capture forbids calls that wait or allocate; the capture is then invalid. */
 CUresult capture_check_unsafe(void);
-/* Code 906 where work of the legacy stream would wait for a stream that is capturing. */
+/* Code 906 if work on the legacy stream would wait for a capturing stream. */
 CUresult capture_check_legacy(CUcontext context);
-bool capture_blocks_legacy(CUcontext context); /* asks alone */
+bool capture_blocks_legacy(CUcontext context); /* only a query */
 CUresult capture_add(CUstream stream, const cuda_work *work, CUgraphNode *node);
 CUresult capture_record(CUstream stream, CUevent event);
 CUresult capture_wait(CUstream stream, CUevent event);
 CUresult capture_check_event(CUevent event); /* code 907 */
-CUresult capture_refuse(CUstream stream);    /* 900 where the stream is capturing */
-/* The stream is destroyed: a capture that began in it ends, one that it was forked into goes on. */
+CUresult capture_refuse(CUstream stream);    /* 900 if the stream is capturing */
+/* Called when a stream is destroyed: a capture that began in it ends, one that was forked into it
+ * continues. */
 void capture_forget_stream(CUstream stream);
 bool capture_alive(const cuda_capture *capture, uint64_t id);
 void captures_clear(void);
@@ -445,7 +447,7 @@ struct CUgraphNode_st {
     CUgraph graph;
     cuda_work work;
     bool disabled;
-    CUgraphNode *needs; /* what it depends on */
+    CUgraphNode *needs; /* its dependencies */
     size_t n_needs, need_capacity;
     CUgraphNode original; /* of a clone: the node that it was cloned from */
     uint64_t original_id;
@@ -461,8 +463,8 @@ struct CUgraph_st {
     size_t n_users;
 };
 struct CUgraphExec_st {
-    CUgraph graph;      /* a clone of its own */
-    CUgraphNode *order; /* topological; of its nodes */
+    CUgraph graph;      /* a private clone */
+    CUgraphNode *order; /* topological order of its nodes */
     unsigned long long flags;
     CUcontext context;
 };
@@ -470,14 +472,14 @@ struct CUgraphExec_st {
 CUgraph graph_new(void);
 void graph_delete(CUgraph graph);
 CUgraph graph_clone(CUgraph graph);
-/* Takes the work over, also on failure. */
+/* Takes ownership of the work, even on failure. */
 CUresult graph_add(CUgraph graph, const CUgraphNode *needs, size_t n, cuda_work *work, CUgraphNode *node);
 CUresult node_add_need(CUgraphNode node, CUgraphNode need);
 bool node_depends(CUgraphNode node, CUgraphNode on);
-/* The nodes in an order in which each comes after what it needs; null where there is a circle. */
+/* The nodes in topological order; null if there is a cycle. */
 CUgraphNode *graph_order(CUgraph graph);
 void user_object_release(CUuserObject object, unsigned count);
-/* Lists of user objects: each holds as many references as it says. */
+/* Lists of user objects, each with a number of references. */
 CUresult user_objects_copy(const graph_user_object *from, size_t n, graph_user_object **to);
 void user_objects_release(graph_user_object *users, size_t n); /* and frees the list */
 
@@ -520,7 +522,7 @@ CUresult pool_free(CUdeviceptr address);
 #define do_cuGraphInstantiate_v2      do_cuGraphInstantiate
 #define do_cuMemcpy2DUnaligned_v2     do_cuMemcpy2D_v2
 
-/* The functions as written, called with the lock held: do_cuNAME. Those in front of them, which take it:
+/* The implementations, called with the lock held: do_cuNAME. The entry points, which take the lock:
  * ptxvm_cuNAME. */
 #define F(base, v, since, needs, params, args)                                                               \
     CUresult do_##base##v params;                                                                            \
@@ -537,7 +539,7 @@ CUresult pool_free(CUdeviceptr address);
 #undef U
 #undef UP
 
-/* A number for each, for faults and messages. */
+/* A number for each function, for faults and messages. */
 enum {
 #define F(base, v, since, needs, params, args)     FN_##base##v,
 #define S(base, v, pt, since, needs, params, args) FN_##base##v,

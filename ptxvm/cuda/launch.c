@@ -1,4 +1,4 @@
-/* Launches: what a call asks for is checked when it is made, and run when its stream comes to it. */
+/* Launches: checked when the call is made, and run when the stream reaches them. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -134,7 +134,7 @@ CUresult launch_fill(CUcontext context, CUfunction handle, const unsigned grid[3
     return result;
 }
 
-/* All that the launch found, and how much more there was. */
+/* Logs all findings of the launch, and how many more there were. */
 static void log_findings(ptxvm *vm, CUresult code)
 {
     int n = 0;
@@ -204,7 +204,7 @@ CUresult do_cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned
                   true);
 }
 
-/* Attributes that ask for speed alone are taken and change nothing. */
+/* Attributes that only affect performance are accepted and have no effect. */
 static CUresult read_attributes(const CUlaunchConfig *c, bool *cooperative, CUevent *after)
 {
     if (c->numAttrs && !c->attrs)
@@ -244,7 +244,7 @@ CUresult do_cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void 
     return result || !after ? result : do_cuEventRecord(after, c->hStream);
 }
 
-/* ---- The first interface, of CUDA 2: the function remembers its block and parameters ---- */
+/* ---- The original interface of CUDA 2: the function stores its block and parameters ---- */
 
 CUresult do_cuFuncSetBlockShape(CUfunction handle, int x, int y, int z)
 {

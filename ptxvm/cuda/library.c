@@ -1,4 +1,4 @@
-/* Libraries: PTX that belongs to no context, and its kernels. Into a context it is loaded when that context
+/* Libraries: PTX that belongs to no context, and its kernels. It is loaded into a context when that context
  * first needs it. */
 #include "internal.h"
 
@@ -24,7 +24,7 @@ struct CUkern_st {
     char *name;
 };
 
-/* ---- Into a context ---- */
+/* ---- Loading into a context ---- */
 
 static CUresult library_module_in(CUlibrary library, CUcontext context, CUmodule *module)
 {
@@ -75,7 +75,7 @@ void libraries_forget_context(CUcontext context)
 
 /* ---- Loading ---- */
 
-/* The names of the kernels are read on a device of their own, so that no context is needed. */
+/* The names of the kernels are read on a temporary device, so that no context is needed. */
 static CUresult list_kernels(CUlibrary library)
 {
     ptxvm_config config = {.sm = cuda.sm, .threads = 1};
@@ -190,7 +190,7 @@ CUresult do_cuLibraryUnload(CUlibrary library)
     return CUDA_SUCCESS;
 }
 
-/* ---- What is in it ---- */
+/* ---- Contents ---- */
 
 CUresult do_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
 {
@@ -245,7 +245,7 @@ CUresult do_cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary li
     return result ? result : do_cuModuleGetGlobal_v2(address, bytes, module, name);
 }
 
-/* .managed variables lie in device memory here: there are none to give. */
+/* .managed variables are in device memory here, so there are none to return. */
 CUresult do_cuLibraryGetManaged(CUdeviceptr *address, size_t *bytes, CUlibrary library, const char *name)
 {
     if (!name || (!address && !bytes))
@@ -295,7 +295,7 @@ CUresult do_cuKernelGetName(const char **name, CUkernel kernel)
     return CUDA_SUCCESS;
 }
 
-/* The function in some context: the current one, or the device's primary one while there is none. */
+/* The function in some context: the current one, or the device's primary one if there is none. */
 static CUresult any_function(CUkernel kernel, CUdevice device, CUfunction *function)
 {
     cuda_device *d = device_at(device);

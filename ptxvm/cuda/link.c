@@ -1,5 +1,5 @@
-/* The linker's calls: PTX texts, also those of fat binaries, are gathered, and joined into one (link_join.c),
- * which loads like any PTX. */
+/* The linker's calls: PTX texts, also those in fat binaries, are collected and joined into one (link_join.c),
+ * which is loaded like any PTX. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ struct CUlinkState_st {
     link_unit *units;
     int n_units, capacity;
     bool devrt; /* libcudadevrt.a was added */
-    char *text; /* what cuLinkComplete gives */
+    char *text; /* the result of cuLinkComplete */
 };
 
 CUresult do_cuLinkCreate_v2(unsigned n, CUjit_option *options, void **values, CUlinkState *state)
@@ -66,7 +66,7 @@ static CUresult load_status(ptxvm_status status)
     return status == PTXVM_ERROR_UNSUPPORTED ? CUDA_ERROR_INVALID_PTX : status_code(status);
 }
 
-/* The text is checked by itself first, so that the log names its own lines. */
+/* The text is first checked by itself, so that the log refers to its own lines. */
 static CUresult add_image(CUlinkState s, const char *name, const cuda_image *image)
 {
     ptxvm_module *m;
@@ -80,7 +80,7 @@ static CUresult add_image(CUlinkState s, const char *name, const cuda_image *ima
 static CUresult add_data(CUlinkState s, const char *name, const void *data, size_t bytes)
 {
     cuda_image image;
-    char *copy = calloc(1, bytes + 1); /* a text need not end with a zero */
+    char *copy = calloc(1, bytes + 1); /* a text need not be zero-terminated */
     if (!copy)
         return CUDA_ERROR_OUT_OF_MEMORY;
     memcpy(copy, data, bytes);
@@ -127,7 +127,7 @@ CUresult do_cuLinkAddFile_v2(CUlinkState s, CUjitInputType type, const char *pat
     return result;
 }
 
-/* Every kernel of the whole finds what it calls. */
+/* Checks that every kernel of the result finds what it calls. */
 static CUresult check_whole(ptxvm *vm, const char *text)
 {
     ptxvm_module *m;

@@ -1,6 +1,6 @@
-/* Units become one text. Of the definitions of a name one is kept: a strong one (.visible), else the largest
- * .common one, else the first .weak one; the others, and .extern declarations, become declarations of it. A
- * name without linkage belongs to its unit, and is renamed where another unit has it as well. */
+/* Joins units into one text. Of several definitions of a name one is kept: a strong one (.visible), else the
+ * largest .common one, else the first .weak one; the others, and .extern declarations, become declarations of
+ * it. A name without linkage is private to its unit, and is renamed if another unit has it as well. */
 #include "link.h"
 
 #include <stdio.h>
@@ -45,7 +45,7 @@ static bool is_global(const link_symbol *s)
     return s->linkage != LINKAGE_LOCAL && !s->is_dynamic_shared;
 }
 
-/* A kernel is known outside its unit whatever it says. */
+/* A kernel is visible outside its unit in any case. */
 static bool is_strong(const link_symbol *s)
 {
     return s->is_defined && (s->linkage == LINKAGE_VISIBLE || (s->is_entry && s->linkage == LINKAGE_LOCAL));
@@ -58,7 +58,7 @@ static int strength(const link_symbol *s)
     return is_strong(s) ? 3 : s->linkage == LINKAGE_COMMON ? 2 : s->linkage == LINKAGE_WEAK ? 1 : 0;
 }
 
-/* Of two commons the larger, of equal ones the one that says what is in it. */
+/* Of two commons the larger; of equal ones, the one with an initialiser. */
 static bool is_better(const link_symbol *a, const link_symbol *than)
 {
     if (strength(a) != (than ? strength(than) : 0))
@@ -77,8 +77,8 @@ static bool complain(const link_unit *units, const link_symbol *a, const link_sy
     return false;
 }
 
-/* How many of the symbols, from the first on, are of its unit. *shares: the unit has the name for all units; a
- * forward declaration may lack the linkage. */
+/* How many of the symbols, starting with the first, belong to its unit. *shares: the unit shares the name
+ * with others; a forward declaration may lack the linkage. */
 static size_t of_one_unit(link_symbol **symbols, size_t n, bool *shares)
 {
     size_t i = 0;
@@ -88,11 +88,11 @@ static size_t of_one_unit(link_symbol **symbols, size_t n, bool *shares)
     return i;
 }
 
-/* All symbols of one name. */
+/* Resolves all symbols of one name. */
 static bool resolve(const link_unit *units, link_symbol **group, size_t n, char *why, size_t size)
 {
     link_symbol *kept = NULL;
-    int first = -1; /* the unit that keeps it as a name of its own */
+    int first = -1; /* the unit that keeps it as a private name */
     bool shared = false, shares;
     for (size_t i = 0; i < n; i++) {
         link_symbol *s = group[i];
@@ -160,7 +160,7 @@ static void put_text(text *t, const char *bytes)
     put(t, bytes, strlen(bytes));
 }
 
-/* Names that a unit's text has otherwise in the whole, sorted; and what is added to its numbers of files. */
+/* The names in a unit's text that change in the result, sorted; and what is added to its file numbers. */
 typedef struct changes {
     link_span *names;
     size_t n;
@@ -184,11 +184,12 @@ static bool changes_begin(changes *c, const link_unit *unit, int number, int fil
     return c->names;
 }
 
-/* A piece of text with its blanks and comments; inside functions too every use of a name is renamed. */
+/* Writes a piece of text with its white space and comments; every use of a renamed name is changed, also
+ * inside functions. */
 static void put_changed(text *t, link_span span, const changes *c)
 {
     const char *at = span.at, *end = span.at + span.length, *copied = at;
-    bool file = false; /* the next number is that of a file */
+    bool file = false; /* the next number is a file number */
     for (link_token k = link_next(&at, end); k.kind != LINK_END; k = link_next(&at, end)) {
         char changed[40] = "";
         bool renamed =
@@ -200,7 +201,7 @@ static void put_changed(text *t, link_span span, const changes *c)
         file = link_is(k, ".file") || link_is(k, ".loc") || link_is(k, "inlined_at");
         if (!changed[0])
             continue;
-        const char *until = renamed ? at : k.text.at; /* a name keeps its beginning */
+        const char *until = renamed ? at : k.text.at; /* the unchanged beginning of the name is kept */
         put(t, copied, (size_t)(until - copied));
         put_text(t, changed);
         copied = at;
@@ -231,7 +232,7 @@ static bool is_newer(pvm_target a, pvm_target than)
     return a.sm != than.sm ? a.sm > than.sm : a.suffix && (a.suffix == 'a' || !than.suffix);
 }
 
-/* The whole needs the newest version and target of its units. */
+/* The result needs the newest version and target of its units. */
 static void put_header(text *t, const link_unit *units, int n)
 {
     char header[100];

@@ -1,5 +1,5 @@
-/* The pieces of a PTX text. The text has been parsed before: what is looked for here are names, linkage and
- * where statements end. */
+/* Divides a PTX text into pieces. The text has already been parsed: only names, linkage and the ends of
+ * statements matter here. */
 #include "link.h"
 
 #include <stdlib.h>
@@ -90,7 +90,7 @@ typedef struct scanner {
     link_unit *unit;
     int number; /* of the unit */
     const char *at, *end;
-    link_token token; /* the one in hand */
+    link_token token; /* the current one */
 } scanner;
 
 static void advance(scanner *s)
@@ -138,7 +138,7 @@ static bool add_symbol(link_unit *u, const link_symbol *symbol)
     return add_piece(u, (link_piece){.symbol = (int)u->n_symbols - 1});
 }
 
-/* From an opening bracket behind the one that closes it. */
+/* Skips from an opening bracket to after the closing one. */
 static void skip_group(scanner *s)
 {
     int depth = 0;
@@ -207,7 +207,8 @@ static void skip_statement(scanner *s)
     advance(s);
 }
 
-/* The directives of a module. True: one was here; of the header they are passed over, the others copied. */
+/* The directives of a module. Returns true if there was one; those of the header are skipped, the others
+ * copied. */
 static bool scan_directive(scanner *s, bool *ok)
 {
     const char *start = s->token.text.at;
@@ -281,7 +282,7 @@ static bool scan_function(scanner *s, link_symbol *symbol)
     const char *body = s->token.text.at, *after = s->at;
     if (symbol->is_defined) {
         skip_group(s);
-        /* up to the '}': what follows it is in hand already */
+        /* up to the '}': the token after it has already been read */
         after = s->token.text.at;
         symbol->rest = span_between(body, after);
     } else
@@ -309,7 +310,7 @@ static uint64_t array_bytes(link_span head, uint64_t element)
     return element;
 }
 
-/* One name of a declaration, up to the ',' or ';' behind it. */
+/* One name of a declaration, up to the ',' or ';' after it. */
 static bool scan_declarator(scanner *s, link_symbol symbol, uint64_t element)
 {
     const char *equals = NULL;

@@ -1,5 +1,5 @@
-/* What went wrong, in sentences, where PTXVM_LOG says: "stderr", "stdout" or a file; "trace", or "trace:" and
- * one of these, for a line about each call as well. Counters of launches. */
+/* Error messages, to where PTXVM_LOG directs them: "stderr", "stdout" or a file; "trace", or "trace:" and one
+ * of these, also logs every call. Counters of launches. */
 #include "internal.h"
 
 #include <stdarg.h>
@@ -18,7 +18,7 @@ void cuda_log_close(void)
     cuda_tracing = false;
 }
 
-/* Behind "trace" or "trace:"; else null. */
+/* The part after "trace" or "trace:"; else null. */
 static const char *after_trace(const char *where)
 {
     if (strncmp(where, "trace", 5) != 0 || (where[5] && where[5] != ':'))

@@ -1,21 +1,20 @@
-/* Allocations of every kind, by address, over all devices. Device memory lives in the vm of its device;
- * memory of the host (and managed memory) is mapped into every vm at its own address. */
+/* Allocations of every kind, by address, on all devices. Device memory is in the vm of its device; host
+ * memory (and managed memory) is mapped into every vm at its own address. */
 #include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-/* MAP_ANONYMOUS is no part of POSIX, but of every system that we run on. */
+/* MAP_ANONYMOUS is not part of POSIX, but exists on every system that we support. */
 #ifndef MAP_ANONYMOUS
 #define MAP_ANONYMOUS 0x20
 #endif
 
-static cuda_memory *table; /* by address */
+static cuda_memory *table; /* sorted by address */
 static size_t n_memories, capacity;
 static uint64_t last_id;
-/* Memory of the host is asked for at fixed places, so that addresses are the same in every run where these
- * are free. */
+/* Host memory is requested at fixed addresses, so that they are the same in every run if they are free. */
 #define HOST_BASE UINT64_C(0x200000000000)
 static uint64_t next_host = HOST_BASE;
 
@@ -71,7 +70,7 @@ bool memory_is_device(CUdeviceptr address, int *device)
     return true;
 }
 
-/* ---- Who reaches it ---- */
+/* ---- Access ---- */
 
 static bool lives_in_vm(const cuda_memory *m)
 {
@@ -83,7 +82,7 @@ static bool reaches(int from, const cuda_memory *m)
     if (!lives_in_vm(m))
         return true;
     if (from == m->device)
-        return false; /* it is there already */
+        return false; /* it is already mapped */
     return cuda.peers[from] >> m->device & 1 || (m->pool && m->pool->access[from]);
 }
 
@@ -92,7 +91,7 @@ static void unmap_from(int device, const cuda_memory *m)
     ptxvm_unmap(cuda.devices[device].vm, m->address);
 }
 
-/* All but registered memory, which is the program's own, is padded. */
+/* All memory is padded except registered memory, which belongs to the program. */
 static uint64_t extent_of(const cuda_memory *m)
 {
     return m->kind == MEMORY_REGISTERED ? m->bytes
@@ -134,7 +133,8 @@ static void ask_context(void *object, void *user)
 
 CUresult memory_peer(int from, int to, bool on)
 {
-    /* Contexts of one device share its vm: what one of them enabled stays while another has it too. */
+    /* Contexts of one device share its vm: what one of them enabled stays in effect while another has it
+     * enabled too. */
     peer_query q = {from, to, on};
     object_each(OBJECT_CONTEXT, ask_context, &q);
     on = q.wanted;
@@ -153,7 +153,7 @@ CUresult memory_peer(int from, int to, bool on)
     return CUDA_SUCCESS;
 }
 
-/* ---- Made ---- */
+/* ---- Creation ---- */
 
 static CUresult new_in_vm(cuda_memory *m)
 {
@@ -305,7 +305,7 @@ static void log_leaks(CUcontext context)
                      table[i].bytes, table[i].address);
 }
 
-/* ---- What kernels got from malloc: it is the device's, and ends with its last context ---- */
+/* ---- Memory from malloc in kernels: it belongs to the device, and is freed with its last context ---- */
 
 typedef struct same_device {
     CUcontext context;
@@ -392,7 +392,7 @@ CUresult do_cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width
     return result;
 }
 
-/* Nothing that is queued may use memory that is gone: as on a GPU, freeing waits. */
+/* Queued work must not use freed memory: as on a GPU, freeing waits. */
 CUresult do_cuMemFree_v2(CUdeviceptr address)
 {
     if (!address)
@@ -423,7 +423,7 @@ CUresult do_cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
     return CUDA_SUCCESS;
 }
 
-/* ---- Memory of the host ---- */
+/* ---- Host memory ---- */
 
 CUresult do_cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
 {

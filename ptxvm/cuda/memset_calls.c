@@ -1,4 +1,4 @@
-/* The calls that fill memory: 8, 16 or 32 bits, one or two dimensions, waiting or not. */
+/* The fill calls: 8, 16 or 32 bits, one or two dimensions, synchronous or not. */
 #include "internal.h"
 
 static CUresult fill(CUdeviceptr to, size_t pitch, unsigned value, unsigned element, size_t width,

@@ -167,7 +167,7 @@ CUresult do_cuModuleUnload(CUmodule module)
 {
     if (!object_is(module, OBJECT_MODULE) || module->library)
         return CUDA_ERROR_INVALID_HANDLE;
-    CUresult result = context_wait(module->context); /* its kernels may be queued */
+    CUresult result = context_wait(module->context); /* its kernels may still be queued */
     if (!result)
         module_unload(module);
     return result;

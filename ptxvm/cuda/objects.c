@@ -1,5 +1,5 @@
-/* Which handles are alive: a hash set of addresses. A handle from a program is looked up here before it is
- * followed, so that a wild one is an error and not a crash. */
+/* The live handles: a hash set of addresses. A handle from a program is looked up here before it is
+ * dereferenced, so that an invalid one is an error and not a crash. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ typedef struct entry {
 } entry;
 
 static entry *table;
-static size_t capacity, used; /* used counts tombs as well */
+static size_t capacity, used; /* used includes tombs */
 static uint64_t last_id;
 static const char tomb;
 #define TOMB ((const void *)&tomb)

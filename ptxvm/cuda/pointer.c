@@ -1,4 +1,4 @@
-/* What a pointer is: attributes, ranges, advice. */
+/* Queries about pointers: attributes, ranges, advice. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -11,8 +11,8 @@ static bool is_host_kind(const cuda_memory *m)
     return m->kind == MEMORY_HOST || m->kind == MEMORY_REGISTERED;
 }
 
-/* Writes the attribute; where the pointer is none of ours, the value that says so. False: no such attribute.
- */
+/* Writes the attribute; for an unknown pointer, the value that tells so. Returns false if there is no such
+ * attribute. */
 static bool write_attribute(void *out, CUpointer_attribute attribute, CUdeviceptr address,
                             const cuda_memory *m)
 {
@@ -86,7 +86,7 @@ CUresult do_cuPointerGetAttribute(void *out, CUpointer_attribute attribute, CUde
     return write_attribute(out, attribute, address, m) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Of many: a pointer that is none of ours is no error here. */
+/* For several attributes, an unknown pointer is not an error. */
 CUresult do_cuPointerGetAttributes(unsigned n, CUpointer_attribute *attributes, void **out,
                                    CUdeviceptr address)
 {
@@ -120,7 +120,7 @@ CUresult do_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdevicept
     return CUDA_SUCCESS;
 }
 
-/* ---- Managed memory: advice is kept and told again ---- */
+/* ---- Managed memory: advice is stored and returned again ---- */
 
 static cuda_memory *find_managed(CUdeviceptr address, size_t bytes)
 {

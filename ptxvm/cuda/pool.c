@@ -1,5 +1,5 @@
-/* Memory pools, and allocation in the order of a stream. Memory is there as soon as it is asked for; it is
- * given back when the stream comes to the cuMemFreeAsync. */
+/* Memory pools, and stream-ordered allocation. Memory is available as soon as it is requested; it is freed
+ * when the stream reaches the cuMemFreeAsync. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -81,7 +81,7 @@ CUresult do_cuMemPoolDestroy(CUmemoryPool pool)
 
 CUresult do_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 {
-    (void)keep; /* nothing is held back */
+    (void)keep; /* no memory is held back */
     return is_pool(pool) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -181,12 +181,12 @@ CUresult do_cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
     return CUDA_SUCCESS;
 }
 
-/* ---- In the order of a stream ---- */
+/* ---- Stream-ordered allocation ---- */
 
 static CUresult alloc_async(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream s)
 {
     cuda_work work = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC, .context = s->context};
-    if (!bytes) { /* nothing to allocate, and cuMemFreeAsync takes a null address */
+    if (!bytes) { /* nothing to allocate, and cuMemFreeAsync accepts a null address */
         *address = 0;
         return CUDA_SUCCESS;
     }
@@ -236,7 +236,7 @@ CUresult do_cuMemFreeAsync(CUdeviceptr address, CUstream handle)
     cuda_memory *m = memory_find(address);
     if (!m || m->address != address || m->freed || (m->kind != MEMORY_POOL && m->kind != MEMORY_DEVICE))
         return CUDA_ERROR_INVALID_VALUE;
-    if (m->kind == MEMORY_DEVICE) { /* cuMemAlloc's own: taken as well */
+    if (m->kind == MEMORY_DEVICE) { /* memory from cuMemAlloc is accepted as well */
         m->kind = MEMORY_POOL;
         m->pool = NULL;
     }
@@ -250,7 +250,7 @@ CUresult do_cuMemFreeAsync(CUdeviceptr address, CUstream handle)
     return result;
 }
 
-/* ---- Memory that graphs hold: it is counted with its pool ---- */
+/* ---- Memory held by graphs: it is counted with its pool ---- */
 
 static CUresult check_graph_attribute(CUdevice device, CUgraphMem_attribute attribute, const void *value)
 {

@@ -1,4 +1,4 @@
-/* The primary context of a device, and the end of the driver. */
+/* The primary context of a device, and the shutdown of the driver. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -74,14 +74,14 @@ CUresult do_cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *ac
     return CUDA_SUCCESS;
 }
 
-/* ---- The end ---- */
+/* ---- Shutdown ---- */
 
 static void destroy_context(void *object, void *user)
 {
     (void)user;
     CUcontext c = object;
     if (!c->error)
-        c->error = CUDA_ERROR_DEINITIALIZED; /* nothing is waited for */
+        c->error = CUDA_ERROR_DEINITIALIZED; /* do not wait for anything */
     context_destroy(c);
 }
 

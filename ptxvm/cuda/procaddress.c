@@ -11,7 +11,7 @@ typedef struct row {
     const char *per_thread_symbol;
 } row;
 
-/* A function pointer as the API hands it out. */
+/* A function pointer as returned by the API. */
 #define PLAIN(function) ((void *)(uintptr_t)(function))
 
 static const row *rows(size_t *n)
@@ -28,7 +28,7 @@ static const row *rows(size_t *n)
 #undef S
 #undef U
 #undef UP
-        /* The header gives this name a form that has a name of its own. */
+        /* The header maps this name to a form with a different name. */
         {"cuGraphInstantiate", "", 12000, PLAIN(ptxvm_cuGraphInstantiateWithFlags), NULL, NULL},
     };
     *n = sizeof table / sizeof *table;
@@ -48,7 +48,7 @@ void *ptxvm_cuda_symbol(const char *name)
     return NULL;
 }
 
-/* The newest form of the name that a program of that version knows. *known: there is some form. */
+/* The newest form of the name that a program of that version knows. *known: some form exists. */
 static const row *find_form(const char *name, int version, bool *known)
 {
     size_t n;

@@ -1,5 +1,5 @@
 /* The queues of all streams. Work runs as soon as it may, on the thread that queued it, always the oldest
- * first; host functions run on a thread of their own, so that one may wait for what the program does next.
+ * first; host functions run on separate threads, so that one may wait for what the program does next.
  *
  * Order: an op waits for those before it in its stream. An op of the legacy stream also waits for every older
  * op of the blocking streams of its context, and an op of a blocking stream for every older op of the legacy
@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-static CUstream active; /* streams with something queued */
+static CUstream active; /* streams with queued work */
 static uint64_t last_order;
-static uint64_t progress; /* counts ops that came to their end */
-static int host_threads;  /* host functions that run now */
+static uint64_t progress; /* counts finished ops */
+static int host_threads;  /* running host functions */
 
 /* ---- What may run ---- */
 
@@ -57,7 +57,7 @@ static void deactivate(CUstream stream)
         }
 }
 
-/* The first op is over. */
+/* The first op is done. */
 static void finish_first(CUstream stream)
 {
     cuda_op *op = stream->first;
@@ -86,7 +86,7 @@ typedef struct host_call {
     struct host_call *next;
 } host_call;
 
-static host_call *finished; /* their threads are about to end, and to be joined */
+static host_call *finished; /* their threads are about to end, and must be joined */
 
 static void call_host(const host_call *call)
 {
@@ -115,7 +115,7 @@ static void *host_thread(void *argument)
     return NULL;
 }
 
-/* A library that is closed must have no thread left in it: they are joined, not let go. */
+/* When a library is closed, no thread may be left in it: they are joined, not detached. */
 static void join_finished(void)
 {
     while (finished) {
@@ -157,7 +157,7 @@ void queue_pump(void)
         CUcontext context = s->context;
         CUresult result = work_run(&s->first->work);
         finish_first(s);
-        if (result == CUDA_ERROR_OUT_OF_MEMORY) /* the context is as good as before */
+        if (result == CUDA_ERROR_OUT_OF_MEMORY) /* the context is not affected */
             context->missed = result;
         else if (result)
             context_fail(context, result);
@@ -179,9 +179,9 @@ void queue_add(CUstream stream, cuda_op *op)
     stream->last = op;
 }
 
-/* ---- Giving up ---- */
+/* ---- Dropping work ---- */
 
-/* Events count as over, so that nobody waits for them; callbacks hear of the error. */
+/* Events count as completed, so that nobody waits for them; callbacks are told the error. */
 static void drop_op(CUstream stream, cuda_op *op, CUresult error)
 {
     if (op->work.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)

@@ -1,4 +1,4 @@
-/* Settings: those that ptxvm_cuda_configure gave, and the environment's for the rest. */
+/* Settings: those from ptxvm_cuda_configure, and the rest from the environment. */
 #include "internal.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ bool ptxvm_cuda_configure(const ptxvm_cuda_settings *settings)
     return ok;
 }
 
-/* A number with an optional K, M, G or T behind it. */
+/* A number with an optional suffix K, M, G or T. */
 static bool parse_number(const char *text, uint64_t *value)
 {
     static const char units[] = "KMGT";
@@ -121,7 +121,7 @@ bool settings_read(ptxvm_cuda_settings *s)
     ok &= number_from("PTXVM_STEPS", UINT64_MAX, &s->steps);
     uint64_t limits[PTXVM_LIMITS] = {0};
     char why[256];
-    if (!ptxvm_limits_read(limits, why, sizeof why)) { /* each device reads them for itself */
+    if (!ptxvm_limits_read(limits, why, sizeof why)) { /* each device reads them itself */
         cuda_log(CUDA_ERROR_INVALID_VALUE, "%s", why);
         ok = false;
     }

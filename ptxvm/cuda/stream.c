@@ -1,10 +1,10 @@
-/* Streams: handles, what is set on them, submitting and waiting. */
+/* Streams: handles, settings, submitting and waiting. */
 #include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Made, found, deleted ---- */
+/* ---- Creation, lookup, deletion ---- */
 
 CUstream stream_new(CUcontext context, unsigned flags, int priority)
 {
@@ -65,7 +65,7 @@ CUresult stream_get(CUstream handle, CUstream *stream)
     return (*stream)->context->error;
 }
 
-/* A stream that the program made: the default ones cannot be destroyed. */
+/* A stream created by the program: the default ones cannot be destroyed. */
 static bool is_own(CUstream s)
 {
     return object_is(s, OBJECT_STREAM) && !s->legacy && !s->thread && !s->destroyed;
@@ -95,7 +95,7 @@ CUresult do_cuStreamDestroy_v2(CUstream stream)
     if (stream->capture)
         capture_forget_stream(stream);
     if (stream->first)
-        stream->destroyed = true; /* it goes when its work is done */
+        stream->destroyed = true; /* it is freed when its work is done */
     else
         stream_delete(stream);
     return CUDA_SUCCESS;
@@ -145,7 +145,7 @@ CUresult stream_submit_wait(CUstream stream, cuda_work *work)
 
 /* ---- Waiting ---- */
 
-/* The legacy stream is idle when what its next work would wait for is over. */
+/* The legacy stream is idle when everything that its next work would wait for is done. */
 bool stream_idle(CUstream stream)
 {
     if (stream->first)
@@ -213,7 +213,7 @@ CUresult do_cuStreamQuery(CUstream handle)
     return stream_idle(s) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-/* ---- What it is ---- */
+/* ---- Properties ---- */
 
 #define STREAM_GET(name, type, member)                                                                       \
     CUresult do_cuStreamGet##name(CUstream handle, type *out)                                                \
@@ -250,7 +250,7 @@ CUresult do_cuStreamGetDevice(CUstream handle, CUdevice *device)
     return result;
 }
 
-/* Attributes are kept and told again; but for the priority they change nothing here. */
+/* Attributes are stored and returned again; except for the priority they have no effect. */
 static bool has_attribute(CUstreamAttrID id)
 {
     return id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW ||

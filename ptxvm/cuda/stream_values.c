@@ -1,4 +1,4 @@
-/* Waiting for, and writing, values in memory in the order of a stream. */
+/* Stream-ordered waiting for, and writing of, values in memory. */
 #include "internal.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The lines of a trace. A line that would be too long is cut. */
+/* The lines of a trace. A line that is too long is truncated. */
 #include "trace.h"
 
 #include <stdarg.h>
@@ -81,7 +81,7 @@ void trace_text(trace_line *line, const char *text)
         return;
     }
     add(line, "\"");
-    for (int i = 0; i < SHOWN && text[i]; i++) /* control characters do not reach the terminal */
+    for (int i = 0; i < SHOWN && text[i]; i++) /* control characters must not reach the terminal */
         add(line, "%c", (unsigned char)text[i] < 32 || text[i] == 127 ? '?' : text[i]);
     add(line, strnlen(text, SHOWN + 1) > SHOWN ? "...\"" : "\"");
 }

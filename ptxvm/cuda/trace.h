@@ -1,5 +1,5 @@
-/* The trace of calls (PTXVM_LOG=trace): one line for each call, with its arguments and its result. The code
- * for it is made from functions.def: TRACE_CALL writes each argument by its type. */
+/* The trace of calls (PTXVM_LOG=trace): one line per call, with its arguments and its result. The code is
+ * generated from functions.def: TRACE_CALL writes each argument by its type. */
 #ifndef PTXVM_CUDA_TRACE_H
 #define PTXVM_CUDA_TRACE_H
 
@@ -8,7 +8,7 @@
 
 #include "cuda_abi.h"
 
-extern bool cuda_tracing; /* set while no other thread is in a call, by cuda_log_open */
+extern bool cuda_tracing; /* set by cuda_log_open while no other thread is in a call */
 
 typedef struct trace_line {
     char text[1000];
@@ -30,8 +30,8 @@ void trace_host_function(trace_line *line, CUhostFn function);
 void trace_callback(trace_line *line, CUstreamCallback function);
 void trace_shared_function(trace_line *line, CUoccupancyB2DSize function);
 
-/* What a call that succeeded wrote where its first argument points, a number or a handle; of another type:
- * nothing. */
+/* What a successful call wrote to where its first argument points, a number or a handle; nothing for other
+ * types. */
 void trace_out_int(trace_line *line, CUresult result, const int *out);
 void trace_out_wide(trace_line *line, CUresult result, const void *out);
 void trace_out_none(trace_line *line, CUresult result, ...);
@@ -75,7 +75,7 @@ void trace_out_none(trace_line *line, CUresult result, ...);
 #define TRACE_FIRST(...) __VA_OPT__(TRACE_HEAD(__VA_ARGS__, 0))
 /* clang-format on */
 
-/* args: a list in parentheses, as functions.def has it. */
+/* args: a list in parentheses, as in functions.def. */
 #define TRACE_CALL(function, result, args)                                                                   \
     do {                                                                                                     \
         if (!cuda_tracing)                                                                                   \

@@ -1,10 +1,11 @@
-/* One piece of work, of a queue or of a graph's node: copied, cleared, asked whether it may go on, run. */
+/* One piece of work, of a queue or of a graph's node: copying, clearing, testing whether it may continue,
+ * running. */
 #include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Copied and cleared ---- */
+/* ---- Copying and clearing ---- */
 
 static CUresult copy_kernel(cuda_work *to, const cuda_work *from)
 {
@@ -76,7 +77,7 @@ void work_clear(cuda_work *work)
 
 /* ---- Values in memory ---- */
 
-/* A value that another thread of the host may write at this moment. */
+/* A value that another host thread may be writing at this moment. */
 static bool load_value(CUcontext context, CUdeviceptr address, bool wide, uint64_t *value)
 {
     int device;
@@ -118,9 +119,9 @@ static bool is_satisfied(CUcontext context, const CUstreamBatchMemOpParams *op)
 {
     uint64_t now, want = is_wide(op) ? op->waitValue.value64 : op->waitValue.value;
     if (!load_value(context, op->waitValue.address, is_wide(op), &now))
-        return true; /* running it finds the fault */
+        return true; /* running it will report the fault */
     switch (op->waitValue.flags & 3) {
-    case CU_STREAM_WAIT_VALUE_GEQ: /* cyclic, as counters wrap */
+    case CU_STREAM_WAIT_VALUE_GEQ: /* cyclic, because counters wrap */
         return is_wide(op) ? (int64_t)(now - want) >= 0 : (int32_t)((uint32_t)now - (uint32_t)want) >= 0;
     case CU_STREAM_WAIT_VALUE_EQ:
         return now == want;
@@ -144,7 +145,7 @@ static CUresult run_value(CUcontext context, const CUstreamBatchMemOpParams *op)
     return ok ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
-/* The ops of a batch in order, as far as the waits among them let it. */
+/* Runs the ops of a batch in order, as far as the waits among them allow. */
 static CUresult run_batch(cuda_work *work)
 {
     CUresult result = CUDA_SUCCESS;
@@ -160,7 +161,7 @@ static CUresult run_batch(cuda_work *work)
 
 /* ---- Run ---- */
 
-/* Memory of a graph stays for its next launch. */
+/* Memory of a graph is kept for its next launch. */
 static CUresult free_memory(CUdeviceptr address)
 {
     const cuda_memory *m = memory_find(address);
@@ -192,7 +193,7 @@ CUresult work_run(cuda_work *work)
         return free_memory(work->memory.address);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
         return run_batch(work);
-    default: /* waits that are over, empty nodes, allocations (made when they were queued) */
+    default: /* completed waits, empty nodes, allocations (made when they were queued) */
         return CUDA_SUCCESS;
     }
 }

@@ -1,9 +1,9 @@
 /* The barriers of a block: sixteen by number, and the one of its cluster (of one block). All bar and barrier
- * instructions end here.
+ * instructions end up here.
  *
- * A lane that arrives is counted; one that syncs waits as well, and asks again until the phase is complete.
- * Lanes that have exited are not waited for. Where the number of threads is given, a warp all of whose live
- * lanes have arrived counts as a whole warp, as on the hardware. */
+ * A lane that arrives is counted; one that syncs also waits, and retries until the phase is complete. Exited lanes
+ * are not waited for. If the number of threads is given, a warp whose live lanes have all arrived counts as a whole
+ * warp, as on the hardware. */
 #include "barrier.h"
 
 #include <stdio.h>
@@ -18,10 +18,10 @@
 #define MAX_WARPS       32
 
 typedef struct barrier {
-    bool open;      /* someone has arrived in this phase */
-    uint32_t count; /* threads that make it complete; 0: all of the block */
+    bool open;      /* some lane has arrived in this phase */
+    uint32_t count; /* threads needed to complete it; 0: all of the block */
     uint32_t arrived[MAX_WARPS], waiting[MAX_WARPS];
-    uint32_t released[MAX_WARPS]; /* waited, and may go on */
+    uint32_t released[MAX_WARPS]; /* have waited, and may continue */
     uint32_t n_true, n_false;     /* of .red's predicate */
     uint32_t result_true[MAX_WARPS],
         result_false[MAX_WARPS]; /* of the phase that released the warp's lanes */
@@ -29,7 +29,7 @@ typedef struct barrier {
 
 struct vm_barriers {
     barrier barriers[N_BARRIERS];
-    uint32_t used; /* bit i: barrier i must be cleared for the next block */
+    uint32_t used; /* bit i: barrier i must be reset for the next block */
 };
 
 struct vm_barriers *vm_barriers_new(void)
@@ -98,7 +98,7 @@ void vm_barrier_exit(vm_block *block)
 
 /* ---- The instructions ---- */
 
-/* What one instruction asks, its operands sorted out. */
+/* The request of one instruction, from its operands. */
 typedef struct request {
     const vm_op *op;
     unsigned mode; /* M_sync, M_arrive, M_red, M_wait */
@@ -148,7 +148,7 @@ static void arrive(vm_warp *warp, barrier *b, const request *r, uint32_t lanes, 
         complete(warp->block, b);
 }
 
-/* True where all the lanes may go on. */
+/* Returns true if all the lanes may continue. */
 static bool step(vm_warp *warp, barrier *b, const request *r, uint32_t lanes, uint32_t count)
 {
     int w = warp->index;
@@ -181,7 +181,7 @@ static void give_result(vm_warp *warp, const vm_op *op, const barrier *b, const 
     vm_blend(vm_value(warp, result), &p, 0, lanes);
 }
 
-/* The lanes that name the same barrier as the first of them. */
+/* The lanes that use the same barrier as the first of them. */
 static uint32_t same_barrier(const vm_warp *warp, const request *r, uint32_t lanes, uint32_t *id)
 {
     if (r->cluster) {

@@ -1,6 +1,6 @@
-/* Calls and returns: frames of registers, local memory, parameters; and the jumps that may part a group by
- * values (brx.idx, indirect calls). Parameters in .param space are copied between the local memories of
- * caller and callee. */
+/* Calls and returns: frames of registers, local memory, parameters; and the jumps that may split a group by
+ * value (brx.idx, indirect calls). Parameters in .param space are copied between the local memories of caller
+ * and callee. */
 #include "warp.h"
 
 #include <string.h>
@@ -13,9 +13,7 @@
 
 #define LEAST_FRAME                                                                                          \
     64 /* bytes of stack that even a function without local memory takes: recursion must end */
-#define LOCAL_PADDING                                                                                        \
-    64 /* between the lanes' local memories, so that equal addresses fall into different sets of the cache   \
-        */
+#define LOCAL_PADDING 64 /* between lanes, so that equal addresses use different cache sets */
 
 /* ---- Frames ---- */
 
@@ -41,7 +39,7 @@ vm_frame *vm_frame_new(vm_warp *warp, const vm_code *code)
     }
     if (frame->check)
         vm_check_frame_begin(frame);
-    /* What a guest reads without having written it must not depend on which block ran here before. */
+    /* What a kernel reads without having written it must not depend on which block ran here before. */
     memset(frame->registers + code->constant_bytes, 0, code->frame_bytes - code->constant_bytes);
     frame->caller = NULL;
     frame->call_site = NULL;
@@ -57,7 +55,7 @@ void vm_frame_free(vm_warp *warp, vm_frame *frame)
 
 /* ---- Local memory ---- */
 
-/* At least `bytes` of local memory for each lane. */
+/* Makes sure that each lane has at least `bytes` of local memory. */
 bool vm_local_grow(vm_warp *warp, uint64_t bytes)
 {
     if (bytes + LOCAL_PADDING <= warp->local_stride)
@@ -123,14 +121,14 @@ static bool enter_local(vm_warp *warp, vm_frame *frame, uint32_t mask)
 
 /* ---- Parameters ---- */
 
-/* One side of a parameter: a variable in local memory (of that side's frame), or a register or constant of
+/* One side of a parameter: a variable in local memory (of that side's frame), or a register or constant in
  * it. */
 typedef struct place {
     const vm_frame *frame;
     bool is_local;
-    vm_slot slot; /* of the register, or of the address's base */
+    vm_slot slot; /* of the register, or of the base of the address */
     int64_t offset;
-    uint64_t bytes; /* a lane's */
+    uint64_t bytes; /* per lane */
 } place;
 
 static place place_of_argument(const vm_frame *frame, const vm_operand *operand)
@@ -158,7 +156,7 @@ static uint8_t *lane_of(const vm_warp *warp, const place *p, int lane)
     return local_at(warp, lane, base + (uint64_t)p->offset);
 }
 
-/* What nobody has written stays so on its way. */
+/* Undefined bytes stay undefined when passed. */
 static void pass_undefined(vm_warp *warp, const place *to, const place *from, uint32_t mask)
 {
     uint64_t bytes = to->bytes < from->bytes ? to->bytes : from->bytes;
@@ -243,7 +241,7 @@ static uint32_t same_as_first(const void *values, int width, uint32_t mask, uint
     return same;
 }
 
-/* The function that the first lane calls; lanes with another target are left to call again from the same
+/* The function that the first lane calls; lanes with another target will execute the call again from the same
  * place. */
 static const vm_code *find_target(vm_warp *warp, const vm_op *op, uint32_t *mask, vm_result *result)
 {
@@ -313,7 +311,7 @@ vm_result vm_exec_call(vm_warp *warp, const vm_op *op, uint32_t mask)
 
 /* ---- ret and exit ---- */
 
-/* The lanes go, the rest of the running group runs on behind the instruction. */
+/* The lanes leave; the rest of the running group continues after the instruction. */
 static vm_result rest_goes_on(vm_warp *warp, uint32_t gone)
 {
     warp->active &= ~gone;

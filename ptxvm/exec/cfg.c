@@ -1,18 +1,18 @@
 /* Where diverged lanes meet again: immediate post-dominators of a function's basic blocks.
  *
- * An edge that only leaves the function (a guarded ret or exit, a branch to a bare ret, a path to a trap)
- * does not count while the block has another way on: lanes that leave are taken off the list of those waited
- * for, so the rest can meet where they would without them. Loops that then have no way out get such edges
- * back, and endless loops one edge to the exit, so that every block has a post-dominator. Dominators are found as
- * Lengauer and Tarjan do, on the reversed graph: in n log n steps whatever the shape, for the guest chooses the
- * shape. A table of brx.idx is a node of its own between those that jump by it and its targets. */
+ * An edge that only leaves the function (a guarded ret or exit, a branch to a bare ret, a path to a trap) is ignored
+ * if the block has another successor: lanes that leave are no longer waited for, so the others can meet where they
+ * would without them. Loops without an exit after that get such edges back, and endless loops get one edge to the
+ * exit, so that every block has a post-dominator. Dominators are computed by the algorithm of Lengauer and Tarjan on
+ * the reversed graph: in n log n steps for any graph, since the PTX is untrusted. A table of brx.idx is a node
+ * between the blocks that jump through it and its targets. */
 #include "decode.h"
 
 #include <stdlib.h>
 
 typedef struct edge {
     int from, to;
-    bool leaves; /* does not count at first */
+    bool leaves; /* ignored at first */
 } edge;
 
 typedef struct graph {
@@ -24,9 +24,9 @@ typedef struct graph {
     edge *edges;
     int n_edges, capacity;
     int *memory;                   /* of all arrays below */
-    int *in_head, *in_next;        /* edges by `to`, as lists: walked from the exit */
+    int *in_head, *in_next;        /* edges by `to`, as linked lists: followed from the exit */
     int *out_head, *out_next;      /* and by `from` */
-    int *number, *node, n_visited; /* number of each node in the walk, -1: not visited; and back */
+    int *number, *node, n_visited; /* number of each node in the walk (-1: not visited), and its inverse */
     int *ipdom;                    /* immediate post-dominator of each node */
 } graph;
 
@@ -83,7 +83,7 @@ static const vm_op *last_op(const graph *g, int block)
     return &g->code->ops[g->first[block + 1] - 1];
 }
 
-/* A block of nothing but ret or exit, or one that ends in a trap: no place to meet. */
+/* A block with nothing but ret or exit, or one that ends in a trap: not a place to meet. */
 static bool is_dead_end(const graph *g, int block)
 {
     const vm_op *last = last_op(g, block);
@@ -148,7 +148,7 @@ static void link_edge(graph *g, int e)
     g->out_head[g->edges[e].from] = e;
 }
 
-/* Room for an edge more of each block: open_endless_loop adds them. */
+/* Allocates one more edge per block, for open_endless_loops. */
 static bool link_edges(graph *g)
 {
     size_t nodes = (size_t)g->n_nodes, edges = (size_t)g->n_edges + (size_t)g->n_blocks;
@@ -169,10 +169,11 @@ static bool link_edges(graph *g)
 
 /* ---- The walk from the exit, against the edges ---- */
 
-/* What the walk and the search for dominators keep of each node; by its number in the walk from `parent` on. */
+/* State of each node for the walk and the search for dominators; from `parent` on, indexed by its number in
+ * the walk. */
 typedef struct tree {
-    int *stack, *at; /* of the walk: nodes, and the edge that each is at */
-    int *parent;     /* in the walk's tree */
+    int *stack, *at; /* of the walk: nodes, and the current edge of each */
+    int *parent;     /* in the spanning tree of the walk */
     int *semi, *label, *ancestor, *bucket, *bucket_next, *idom;
 } tree;
 
@@ -194,7 +195,7 @@ static void visit(graph *g, tree *t, int node, int parent)
     t->at[node] = g->in_head[node];
 }
 
-/* Depth first from a node whose parent has been visited. */
+/* Walks depth first from a node whose parent has been visited. */
 static void walk_from(graph *g, tree *t, int root, int parent)
 {
     int depth = 0;
@@ -222,8 +223,7 @@ static void walk(graph *g, tree *t)
     walk_from(g, t, g->n_blocks, -1);
 }
 
-/* Lets blocks that cannot reach the exit leave by the edges that did not count. True where there were some.
- */
+/* Restores the ignored edges of blocks that cannot reach the exit. Returns true if there were any. */
 static bool restore_leaving_edges(graph *g)
 {
     bool any = false;
@@ -235,8 +235,8 @@ static bool restore_leaving_edges(graph *g)
     return any;
 }
 
-/* An edge to the exit for one block of each endless loop: the last in the text that is left. The walk goes on from
- * there: nothing that it has visited changes. */
+/* Adds an edge to the exit for one block of each endless loop: the last remaining one in the text. The walk
+ * continues from there: nothing that it has visited changes. */
 static bool open_endless_loops(graph *g, tree *t)
 {
     for (int block = g->n_blocks - 1; block >= 0; block--) {
@@ -250,7 +250,7 @@ static bool open_endless_loops(graph *g, tree *t)
     return true;
 }
 
-/* Every node gets a number: the exit 0, each other a higher one than its parent. */
+/* Numbers every node: the exit is 0, all others are higher than their parents. */
 static bool number_nodes(graph *g, tree *t)
 {
     walk(g, t);
@@ -261,8 +261,8 @@ static bool number_nodes(graph *g, tree *t)
 
 /* ---- Dominators ---- */
 
-/* Of the nodes from v up to, and without, the root of its tree in the forest: the one with the least semidominator.
- * Shortens the way for the next time. */
+/* Among the nodes from v up to, but excluding, the root of its tree in the forest: the one with the lowest
+ * semidominator. Compresses the path for the next time. */
 static int evaluate(tree *t, int v)
 {
     if (t->ancestor[v] < 0)
@@ -318,7 +318,7 @@ static void find_post_dominators(graph *g, tree *t)
         g->ipdom[g->node[v]] = g->node[t->idom[v]];
 }
 
-/* ---- What the ops get ---- */
+/* ---- Results for the ops ---- */
 
 bool vm_ld_watches(const pvm_inst *inst)
 {
@@ -342,7 +342,7 @@ static bool watches_memory(const vm_op *op)
     }
 }
 
-/* watched[i]: how many of the ops before i look at memory that others change. */
+/* watched[i]: how many of the ops before i read memory that others change. */
 static void mark_back_edge(vm_op *op, int index, int target, const int *watched)
 {
     if (target > index)

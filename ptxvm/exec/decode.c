@@ -1,5 +1,5 @@
-/* Decodes a kernel: for each function that it can call, instructions become ops with resolved operands, and
- * an exec or lane function. */
+/* Decodes a kernel: for each function that it can call, instructions become ops with resolved operands and an
+ * exec or lane function. */
 #include "decode.h"
 
 #include <stdlib.h>
@@ -51,8 +51,8 @@ static bool is_red_dependent(vm_kernel *kernel, const pvm_inst *inst)
     return kernel->first_red->mod[S_OP] != operation || kernel->first_red->mod[S_TYPE] != inst->mod[S_TYPE];
 }
 
-/* What could see, or leave behind, the order in which blocks ran. ld.cv asks memory anew each time, as those
- * do that wait for another block. */
+/* Whether an instruction can observe, or make visible, the order in which blocks ran. ld.cv reads memory
+ * again each time, as in a loop that waits for another block. */
 static bool is_order_dependent(vm_kernel *kernel, const pvm_inst *inst)
 {
     switch (inst->op) {
@@ -148,7 +148,7 @@ static bool decode_tensor(vm_decoder *decoder, vm_op *op)
 static bool decode_branch(vm_op *op)
 {
     op->kind = VM_KIND_BRANCH;
-    op->target = (int32_t)op->inst->operand[0].bits; /* of instructions; made one of ops later */
+    op->target = (int32_t)op->inst->operand[0].bits; /* an instruction index; made an op index later */
     return true;
 }
 
@@ -279,7 +279,7 @@ static bool decode_inst(vm_decoder *decoder, const pvm_inst *inst)
                           inst->line, pvm_opcode_name(inst->op));
 }
 
-/* A function ends with ret, also where the text does not say so. */
+/* A function ends with ret, even if the text has none. */
 static bool decode_end(vm_decoder *decoder)
 {
     const pvm_function *f = decoder->function;
@@ -361,7 +361,7 @@ static bool list_sites(vm_kernel *kernel)
     return kernel->sites != NULL;
 }
 
-/* Functions are decoded once for each kernel that can call them: many kernels times many functions. */
+/* Functions are decoded once per kernel that can call them: possibly many kernels times many functions. */
 static bool may_decode(vm_kernel *kernel)
 {
     ptxvm_module *module = kernel->module;

@@ -1,5 +1,5 @@
-/* mov in all its forms: copies, of vectors too, packing and unpacking, addresses in local memory. All but the
- * last are lane functions. */
+/* mov in all its forms: copies, also of vectors, packing and unpacking, addresses in local memory. All but
+ * the last are lane functions. */
 #include "decode.h"
 
 #include <string.h>
@@ -54,7 +54,7 @@ PACK(2, uint16_t, uint32_t)
 PACK(4, uint16_t, uint64_t)
 PACK(2, uint32_t, uint64_t)
 
-/* The same for .b128, of which C has no integer. */
+/* The same for .b128, for which C has no integer type. */
 #define PACK_128(n, part)                                                                                    \
     static void pack_##n##_##part(void *const *d, const void *const *s, const pvm_inst *inst)                \
     {                                                                                                        \
@@ -77,7 +77,7 @@ PACK(2, uint32_t, uint64_t)
 PACK_128(4, uint32_t)
 PACK_128(2, uint64_t)
 
-/* mov.v2 and mov.v4: the sources are all read before the first result is written. */
+/* mov.v2 and mov.v4: all sources are read before the first result is written. */
 #define MOVE(width)                                                                                          \
     static void move_##width(void *const *d, const void *const *s, const pvm_inst *inst)                     \
     {                                                                                                        \
@@ -146,7 +146,7 @@ vm_result vm_exec_local_address(vm_warp *warp, const vm_op *op, uint32_t mask)
     return VM_NEXT;
 }
 
-/* ---- Special registers that almost every kernel begins with ---- */
+/* ---- Special registers that almost every kernel reads first ---- */
 
 static uint32_t grid_value(const vm_warp *warp, int sreg, uint64_t component)
 {
@@ -180,7 +180,7 @@ static bool is_index(const vm_op *op)
            (sreg == SREG_tid || sreg == SREG_ntid || sreg == SREG_ctaid || sreg == SREG_nctaid);
 }
 
-/* The elements of a packed operand are as wide as the whole allows, whatever the parser says of each. */
+/* The width of a packed operand's elements follows from the whole, whatever type the parser gave each. */
 static void set_element_width(vm_operand *elements, int n, int whole)
 {
     for (int i = 0; i < n; i++) {

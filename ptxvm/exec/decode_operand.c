@@ -1,4 +1,4 @@
-/* Operands become slots: registers and constants side by side in a frame, addresses resolved. */
+/* Operands become slots: registers and constants in a frame, addresses resolved. */
 #include "decode.h"
 
 #include <stdarg.h>
@@ -40,7 +40,7 @@ static uint64_t align_up(uint64_t value, uint64_t align)
     return (value + align - 1) / align * align;
 }
 
-/* Whether the frame may have `bytes` more. The limit keeps all offsets in a frame far below 2^31. */
+/* Whether the frame may grow by `bytes`. The limit keeps all offsets in a frame far below 2^31. */
 static bool may_grow(vm_decoder *decoder, uint64_t bytes)
 {
     uint64_t limit = decoder->module->vm->config.limits[PTXVM_LIMIT_REGISTERS];
@@ -101,7 +101,7 @@ uint64_t vm_local_bytes(const pvm_function *function)
     return layout_local(&decoder) ? code.local_bytes : 0;
 }
 
-/* Predicates lie together; wider registers each at a multiple of 64. */
+/* Predicates are packed together; wider registers are each at a multiple of 64. */
 bool vm_decode_begin(vm_decoder *decoder)
 {
     const pvm_function *f = decoder->function;
@@ -171,7 +171,7 @@ static bool grow_table(vm_decoder *decoder)
     return true;
 }
 
-/* 32 equal lanes at the end of the constants; their offset. */
+/* Appends 32 equal lanes to the constants, and returns their offset. */
 static bool append_constant(vm_decoder *decoder, const uint64_t value[2], int width, uint32_t *offset)
 {
     vm_code *code = decoder->code;
@@ -286,7 +286,7 @@ vm_op *vm_decode_new_op(vm_decoder *decoder, const pvm_inst *inst)
     return op;
 }
 
-/* An op in front of the instruction that puts a special register, or the address of something in local
+/* Emits an op before the instruction that loads a special register, or the address of something in local
  * memory, into a temporary. */
 static void decode_loaded(vm_decoder *decoder, const pvm_inst *inst, const pvm_operand *source,
                           vm_operand *operand)
@@ -468,7 +468,7 @@ vm_op *vm_decode_operands(vm_decoder *decoder, const pvm_inst *inst)
     return finish_operands(decoder, inst, operands, n_results, n);
 }
 
-/* A call's .param variable is an address here, whichever way the parser wrote it. */
+/* A call's .param variable is treated as an address, whichever way the parser represents it. */
 static void decode_argument(vm_decoder *decoder, const pvm_inst *inst, const pvm_operand *source,
                             vm_operand *operand)
 {

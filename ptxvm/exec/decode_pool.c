@@ -1,4 +1,4 @@
-/* Memory that is given back all at once: decoded code, the texts of a report. */
+/* Memory that is freed all at once: decoded code, the texts of a report. */
 #include "decode.h"
 #include "ptxvm/poison.h"
 

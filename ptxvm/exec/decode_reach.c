@@ -1,15 +1,15 @@
-/* What a kernel needs: the functions that it can call, the shared memory of all of them. What is noted here is as
- * large as what the kernel reaches, not as the module: a module may have many kernels. */
+/* What a kernel uses: the functions that it can call, and the shared memory of all of them. The lists are
+ * proportional to what the kernel reaches, not to the module: a module may have many kernels. */
 #include "decode.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_SHARED (UINT64_C(1) << 40) /* far beyond any SM, far below what could wrap */
+#define MOST_SHARED (UINT64_C(1) << 40) /* far more than any SM has, far less than could wrap */
 
 const pvm_function *vm_find_body(const pvm_function *function)
 {
-    return function->has_body ? function : NULL; /* all declarations of a name are one function */
+    return function->has_body ? function : NULL; /* all declarations of a name are the same function */
 }
 
 /* ---- Lists that grow ---- */
@@ -48,7 +48,7 @@ static void note_function(reached *r, const pvm_function *function)
         r->functions[r->n_functions++] = function;
 }
 
-/* An indirect call may reach its .calltargets, or where only a prototype is known any function. */
+/* An indirect call may reach its .calltargets or, if only a prototype is known, any function. */
 static void note_call(reached *r, const pvm_call *call)
 {
     ptxvm_module *module = r->kernel->module;
@@ -73,7 +73,7 @@ static void note_call(reached *r, const pvm_call *call)
 
 /* ---- Shared variables ---- */
 
-/* Variables of functions have numbers of their own: only those of the module are noted. */
+/* Variables of functions have separate numbers: only those of the module are noted. */
 static void note_operand(reached *r, const pvm_operand *operand)
 {
     ptxvm_module *module = r->kernel->module;
@@ -85,7 +85,7 @@ static void note_operand(reached *r, const pvm_operand *operand)
         if (!r->failed)
             r->vars[r->n_vars++] = (vm_shared_var){var, 0};
     }
-    for (int i = 0; i < operand->n_elements; i++) /* which have none themselves */
+    for (int i = 0; i < operand->n_elements; i++) /* elements have none themselves */
         note_operand(r, &operand->elements[i]);
 }
 
@@ -129,7 +129,7 @@ vm_code *vm_code_of(const vm_kernel *kernel, const pvm_function *function)
     return low <= high && kernel->codes[low]->function == function ? kernel->codes[low] : NULL;
 }
 
-/* ---- What the kernel keeps ---- */
+/* ---- The results for the kernel ---- */
 
 static uint64_t align_up(uint64_t value, uint64_t align)
 {
@@ -152,7 +152,7 @@ static bool too_large(vm_kernel *kernel)
     return false;
 }
 
-/* Module variables with a size, then the blocks of the functions, then where dynamic memory begins. */
+/* Module variables with a size, then the blocks of the functions, then the start of dynamic memory. */
 static bool layout_shared(vm_kernel *kernel)
 {
     uint64_t at = 0, dynamic_align = 16;
@@ -221,7 +221,7 @@ static bool keep(reached *r)
     return kernel->entry && layout_shared(kernel);
 }
 
-/* A list and not recursion: call graphs are as deep as the guest likes. */
+/* A worklist instead of recursion: the PTX determines how deep call graphs are. */
 bool vm_reach(vm_kernel *kernel)
 {
     reached r = {.kernel = kernel};

@@ -1,10 +1,10 @@
 /* A launch: blocks on host threads.
  *
- * Blocks are numbered in the seed's order. Host threads take them in that order; whatever the guest can see
- * does not depend on how many there are. Where blocks could see each other's order (atomics that return,
- * volatile loads, cooperative launches) one thread runs all: a block until it is done or only waits, then the
- * next, and so round; blocks are begun when those that run cannot go on. Of several faults that of the first
- * block in order counts. */
+ * Blocks are numbered in the seed's order, and host threads take them in that order; nothing that a kernel can
+ * observe depends on the number of threads. If blocks could observe each other's order (atomics that return a value,
+ * volatile loads, cooperative launches), one thread runs all of them: a block runs until it is done or only waits,
+ * then the next, round robin; further blocks are started when the running ones cannot make progress. Of several
+ * faults, that of the first block in order counts. */
 #include "launch.h"
 
 #include <stdarg.h>
@@ -128,7 +128,7 @@ ptxvm_status vm_worker_shortage(const vm_worker *worker, char *text, size_t size
     return PTXVM_ERROR_EXECUTION;
 }
 
-/* ---- What the guest prints ---- */
+/* ---- Output of printf ---- */
 
 typedef struct vm_output {
     struct vm_output *next;
@@ -181,7 +181,8 @@ static bool append_output(vm_output *output, const char *text, size_t length)
     return true;
 }
 
-/* Each host thread stops at the limit by itself; print_outputs then finds the block, in order, that passed it. */
+/* Each host thread stops at the limit by itself; print_outputs then finds the first block, in order, that
+ * exceeded it. */
 bool vm_print(vm_block *block, const char *text, size_t length)
 {
     vm_worker *worker = block->worker;
@@ -274,7 +275,7 @@ static void worker_end(vm_worker *worker)
     vm_watch_free(worker->watch);
 }
 
-/* A block given up in a fault is not used again. */
+/* A block abandoned after a fault is not reused. */
 static bool finish_block(vm_block *block, vm_block_state state)
 {
     if (state == BLOCK_STUCK)
@@ -286,7 +287,8 @@ static bool finish_block(vm_block *block, vm_block_state state)
     return false;
 }
 
-/* Takes blocks until none are left or `steps` instructions have been run. True: there may be more. */
+/* Takes blocks until none are left or `steps` instructions have been run. Returns true if there may be
+ * more. */
 static bool run_blocks(vm_worker *worker, uint64_t steps)
 {
     vm_run *run = worker->run;
@@ -322,8 +324,8 @@ static void *run_parallel(void *worker)
 typedef struct residents {
     vm_block **blocks;
     uint64_t n, capacity, next;
-    int patience; /* rounds that busy blocks have before others begin beside them */
-    vm_wait wait; /* runs while all blocks of the grid have begun and only spin */
+    int patience; /* rounds that busy blocks get before others are started next to them */
+    vm_wait wait; /* runs while all blocks of the grid have started and only spin */
 } residents;
 
 #define PATIENCE 16
@@ -350,7 +352,7 @@ static bool begin_another(vm_worker *worker, residents *r)
     return true;
 }
 
-/* One turn for each block that has begun. False: a fault. */
+/* One turn for each started block. Returns false after a fault. */
 static bool run_residents(vm_worker *worker, residents *r)
 {
     uint64_t kept = 0, waiting = 0;
@@ -373,8 +375,8 @@ static bool run_residents(vm_worker *worker, residents *r)
     return ok;
 }
 
-/* Blocks none of which came to its end may wait for blocks that have not begun: twice as many then, as a
- * grid's barrier needs all. */
+/* If no block finishes, they may be waiting for blocks that have not started: the number of started blocks is
+ * then doubled, since a grid barrier needs all of them. */
 static void run_serial(vm_worker *worker)
 {
     uint64_t total = worker->run->launch->n_blocks;
@@ -407,8 +409,8 @@ static int thread_count(const vm_launch *launch)
     return (uint64_t)n > launch->n_blocks ? (int)launch->n_blocks : (int)n;
 }
 
-/* The calling thread is the first worker; one that cannot be started is done without. Where there are many
- * blocks the first run alone: if they are so small that starting threads would cost more, that is all. */
+/* The calling thread is the first worker; one that cannot be started is skipped. If there are many blocks,
+ * the first ones run alone: if they are so small that starting threads would cost more, all of them do. */
 static void run_workers(vm_worker *workers, int n)
 {
     enum { SMALL = 4000 }; /* instructions */
@@ -429,7 +431,7 @@ static void run_workers(vm_worker *workers, int n)
             pthread_join(workers[i].thread, NULL);
 }
 
-/* What was counted. False: no memory. */
+/* Adds up the counters. Returns false if there is no memory. */
 static bool report_counters(vm_run *run, vm_worker *workers, int n, bool complete)
 {
     vm_watch *watches[MAX_WORKERS];
@@ -440,7 +442,7 @@ static bool report_counters(vm_run *run, vm_worker *workers, int n, bool complet
     return !n_watches || check_counters_finish(run->launch, watches, n_watches, complete);
 }
 
-/* What was counted; and what was found although the launch came to its end. */
+/* Adds up the counters; returns the status of findings in a launch that completed. */
 static ptxvm_status report_watched(vm_run *run, vm_worker *workers, int n)
 {
     ptxvm *vm = run->launch->vm;
@@ -459,7 +461,7 @@ static ptxvm_status report(vm_run *run, vm_worker *workers, int n)
     ptxvm *vm = run->launch->vm;
     const vm_kernel *kernel = run->launch->kernel;
     if (run->fault.order != UINT64_MAX) {
-        report_counters(run, workers, n, false); /* without memory for them the fault is told all the same */
+        report_counters(run, workers, n, false); /* the fault is reported even without memory for them */
         vm_check_add_fault(vm, &run->fault.finding, run->fault.text);
         return vm_error(vm, run->fault.status, "%s", run->fault.text);
     }

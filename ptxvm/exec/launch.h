@@ -1,4 +1,4 @@
-/* A launch in progress: host threads, the blocks that they run, and what they share. */
+/* A launch in progress: host threads, the blocks that they run, and their shared state. */
 #ifndef PTXVM_EXEC_LAUNCH_H
 #define PTXVM_EXEC_LAUNCH_H
 
@@ -13,70 +13,71 @@
 
 #define VM_WORKER_ALIGN 128
 
-/* What one host thread has for itself. */
+/* The state of one host thread. */
 typedef struct vm_worker {
     _Alignas(VM_WORKER_ALIGN) struct vm_run *run; /* so that two workers never write to the same cache line */
     uint64_t warp_instructions, thread_instructions;
-    uint8_t *sites;         /* of the kernel's ops: executed, and worth naming in the report */
+    uint8_t *sites;         /* by the kernel's ops: executed, and listed in the report */
     struct vm_pool *pool;   /* frames, joins */
     vm_frame **free_frames; /* by code */
     vm_join *free_joins;
     uint8_t (
-        *scratch)[VM_LANE_BYTES]; /* VM_SCRATCH_VALUES for lane instructions, VM_GATHER_VALUES behind them */
-    uint64_t order;               /* of the block that is running */
+        *scratch)[VM_LANE_BYTES]; /* VM_SCRATCH_VALUES for lane instructions, followed by VM_GATHER_VALUES */
+    uint64_t order;               /* of the running block */
     vm_block *free_blocks;
-    struct vm_watch *watch;    /* check/check.h; null: nothing is watched */
-    struct vm_output *outputs; /* what blocks printed */
-    uint64_t printed;          /* bytes of it */
+    struct vm_watch *watch;    /* check/check.h; null: no checks or counters */
+    struct vm_output *outputs; /* output of printf, by block */
+    uint64_t printed;          /* its total size */
     uint64_t held;             /* bytes of registers, local and shared memory */
     bool limited;              /* more of these was refused */
     pthread_t thread;
 } vm_worker;
 
-/* What all host threads of a launch share. */
+/* The state shared by all host threads of a launch. */
 typedef struct vm_run {
     vm_launch *launch;
-    _Atomic uint64_t next;        /* block to take */
-    _Atomic uint64_t fault_order; /* the lowest of a block that ended in a fault; UINT64_MAX: none */
-    pthread_mutex_t lock;         /* of fault */
+    _Atomic uint64_t next;        /* next block to take */
+    _Atomic uint64_t fault_order; /* the lowest order of a block that ended in a fault; UINT64_MAX: none */
+    pthread_mutex_t lock;         /* protects fault */
     vm_fault_info fault;
     uint64_t shuffle[4]; /* keys of the permutation of blocks; see launch_order.c */
 } vm_run;
 
-/* Counts `bytes` more of registers, local or shared memory. False: that is beyond PTXVM_LIMIT_BLOCKS. */
+/* Counts `bytes` more of registers, local or shared memory. Returns false if that exceeds
+ * PTXVM_LIMIT_BLOCKS. */
 bool vm_worker_hold(vm_worker *worker, uint64_t bytes);
-/* Why there is no memory: a status, and the sentence. */
+/* Why there is no memory: a status, and the message. */
 ptxvm_status vm_worker_shortage(const vm_worker *worker, char *text, size_t size);
 
-/* ---- launch_block.c: a block's memory and the turns of its warps ---- */
+/* ---- launch_block.c: a block's memory, and scheduling its warps ---- */
 typedef enum {
     BLOCK_DONE,
-    BLOCK_STUCK,   /* no lane can go on, unless another block does something */
+    BLOCK_STUCK,   /* no lane can continue, unless another block does something */
     BLOCK_WAITING, /* it only spins */
-    BLOCK_BUSY,    /* it has had a long time */
+    BLOCK_BUSY,    /* it has used up its time */
     BLOCK_FAULT
 } vm_block_state;
 
 vm_block *vm_block_new(vm_worker *worker);
 bool vm_block_begin(vm_block *block, uint64_t order);
-/* Runs until done or stuck; with `shared` (other blocks wait for their turn on this thread) also ends when it
- * only waits. */
+/* Runs until done or stuck; with `shared` (other blocks wait for their turn on this thread) it also returns
+ * when it only waits. */
 vm_block_state vm_block_run(vm_block *block, bool shared);
 vm_result vm_block_end(vm_block *block);
 void vm_block_free(vm_block *block);
-/* The fault of a block of which no lane can go on. */
+/* Reports the fault of a block in which no lane can continue. */
 void vm_block_deadlock(vm_block *block);
 
-/* A clock that runs while nothing but looking at memory happens; all zero: stopped. */
+/* A timer that runs while nothing but polling memory happens; all zero: stopped. */
 typedef struct vm_wait {
     double since; /* 0: stopped */
 } vm_wait;
-/* The block only spins, and has done so since the clock was started. True: for wait_seconds, and that is its
- * fault now. */
+/* The block only spins, and has done so since the timer was started. Returns true after wait_seconds, and
+ * reports that as its fault. */
 bool vm_block_waited(vm_block *block, vm_wait *wait);
 
 /* ---- launch_order.c: seeded permutations ---- */
-/* The block that comes at `order`: a permutation of 0..n-1, the identity for seed 0. */
+/* The block with the given order: a permutation of 0..n-1, the identity for seed 0. */
 uint64_t vm_order_block(uint64_t seed, uint64_t n, uint64_t order);
 uint64_t vm_random(uint64_t *state);
 

@@ -1,4 +1,4 @@
-/* A block: its memory, and the turns that its warps take. */
+/* A block: its memory, and scheduling its warps. */
 #include "launch.h"
 
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "ptxvm/check/check.h"
 #include "ops.h"
 
-#define SLICE 65536 /* instructions that a warp runs before the next has its turn */
+#define SLICE 65536 /* instructions that a warp runs before the next one gets its turn */
 #define SHARED_TURNS                                                                                         \
-    64 /* rounds of all warps before another block has its turn, where blocks share a host thread */
+    64 /* rounds of all warps before another block gets its turn, if blocks share a host thread */
 
 /* ---- Memory ---- */
 
@@ -80,7 +80,7 @@ void vm_block_free(vm_block *block)
     free(block);
 }
 
-/* ---- Beginning and end ---- */
+/* ---- Start and end ---- */
 
 static void shuffle_warps(vm_block *block)
 {
@@ -134,7 +134,7 @@ typedef struct round_result {
     bool alive, advanced, spinning, fault;
 } round_result;
 
-/* Where the block may run so many instructions, and no more. */
+/* The steps of a slice, limited by what the block may still run. */
 static uint64_t slice_of(const vm_block *block)
 {
     uint64_t limit = block->launch->step_limit;
@@ -158,7 +158,7 @@ static bool over_limit(vm_block *block, vm_warp *warp)
     return true;
 }
 
-/* A block that comes earlier has ended in a fault: what this one does no longer matters. */
+/* A block earlier in order has ended in a fault: what this one does no longer matters. */
 static bool is_given_up(const vm_block *block)
 {
     return atomic_load_explicit(&block->worker->run->fault_order, memory_order_relaxed) < block->order;

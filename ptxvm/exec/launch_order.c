@@ -1,5 +1,5 @@
-/* Seeded orders: a permutation of any range without a table (a Feistel network, walked until it lands
- * inside), and a small generator. */
+/* Seeded orders: a permutation of any range without a table (a Feistel network, iterated until the result is
+ * in range), and a small random generator. */
 #include "launch.h"
 
 /* splitmix64. */
@@ -11,7 +11,7 @@ uint64_t vm_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* A permutation of the numbers of 2 * half bits. */
+/* A permutation of the numbers with 2 * half bits. */
 static uint64_t feistel(uint64_t value, int half, uint64_t seed)
 {
     uint64_t mask = (UINT64_C(1) << half) - 1, left = value >> half, right = value & mask;

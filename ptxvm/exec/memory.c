@@ -1,4 +1,4 @@
-/* The table of allocations: where device addresses lie in the host's memory. */
+/* The table of allocations: maps device addresses to host memory. */
 #include "memory.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "ptxvm/check/check.h"
 
 #define GRAIN      ((uint64_t)PTXVM_PADDING)
-#define HOST_ALIGN UINT64_C(4096) /* no access of the guest needs more */
+#define HOST_ALIGN UINT64_C(4096) /* no access of a kernel needs more */
 
 static uint64_t round_up(uint64_t value, uint64_t align)
 {
@@ -72,10 +72,11 @@ static void remember_freed(vm_memory *memory, const vm_alloc *alloc)
     memory->n_freed += memory->n_freed < VM_FREED;
 }
 
-/* Past what was freed of late and would be hit by [place, place + bytes); place itself where nothing is. */
+/* Skips recently freed ranges that [place, place + bytes) would overlap; returns place itself if there are
+ * none. */
 static uint64_t past_freed(const vm_memory *memory, uint64_t place, uint64_t bytes, uint64_t align)
 {
-    for (bool moved = memory->n_freed > 0; moved;) { /* they mostly rise: few rounds */
+    for (bool moved = memory->n_freed > 0; moved;) { /* they are mostly ascending: few rounds */
         moved = false;
         for (int i = 0; i < memory->n_freed; i++) {
             const vm_freed *f = &memory->freed[i];
@@ -89,8 +90,8 @@ static uint64_t past_freed(const vm_memory *memory, uint64_t place, uint64_t byt
     return place;
 }
 
-/* The lowest free place at or above base, and where in the table it belongs. The byte behind an allocation's
- * padding is never another's, so that an access just past it always faults. */
+/* The lowest free place at or above base, and its index in the table. The byte after an allocation's padding
+ * never belongs to another one, so that an access just past it always faults. */
 static uint64_t find_gap(const vm_memory *memory, uint64_t base, uint64_t bytes, uint64_t align, int *index)
 {
     uint64_t place = round_up(base, align);
@@ -124,7 +125,7 @@ static bool insert(vm_memory *memory, int index, vm_alloc alloc)
     return true;
 }
 
-/* What the checks and counters keep of it. False: no memory left. */
+/* Allocates the state of checks and counters. Returns false if there is no memory left. */
 static bool watch_alloc(vm_memory *memory, vm_alloc *alloc)
 {
     bool defined = alloc->flags & (VM_ALLOC_MODULE | VM_ALLOC_CONST | VM_ALLOC_MAPPED);
@@ -138,7 +139,7 @@ static bool watch_alloc(vm_memory *memory, vm_alloc *alloc)
 static bool make_storage(vm_alloc *alloc, uint64_t align)
 {
     align = align < HOST_ALIGN ? align : HOST_ALIGN;
-    /* calloc: the host gives large blocks zeroed page by page, when they are first touched. */
+    /* calloc: the host provides large blocks zeroed page by page, when they are first touched. */
     alloc->storage = calloc(1, alloc->extent + align);
     if (!alloc->storage)
         return false;
@@ -146,7 +147,7 @@ static bool make_storage(vm_alloc *alloc, uint64_t align)
     return true;
 }
 
-/* Without the memory check the bounds are those of a GPU, which knows of no others than the padded. */
+/* Without the memory check the bounds are those of a GPU, which only knows the padded size. */
 static uint64_t reach_of(const vm_memory *memory, uint64_t bytes, uint64_t extent)
 {
     return memory->checks & PTXVM_CHECK_MEMORY ? bytes : extent;

@@ -1,4 +1,4 @@
-/* The memory of a device: the one place that every guest access passes through.
+/* The memory of a device. Every access of a kernel passes through it.
  *
  * A device address is a 64-bit number that is the same in every run. Generic addresses:
  *
@@ -12,10 +12,10 @@
  *
  * So cvta of .global and .const is the identity, and cvta of the others adds the base of its window.
  *
- * Global memory is shared between the host threads that run blocks: it is touched with relaxed atomics of the
- * access' size only, so that a race of the guest is none of the host's. Shared and local memory belong to one
- * host thread. The table of allocations changes only while no block runs, or while one host thread runs them
- * all (a kernel that can call malloc or free must be run so). */
+ * Global memory is shared between the host threads that run blocks: it is accessed only with relaxed atomics
+ * of the access's size, so that a race in a kernel is not a race in the host. Shared and local memory belong
+ * to one host thread. The table of allocations changes only while no block runs, or while one host thread
+ * runs all of them (as for a kernel that can call malloc or free). */
 #ifndef PTXVM_EXEC_MEMORY_H
 #define PTXVM_EXEC_MEMORY_H
 
@@ -37,31 +37,31 @@
 #define VM_GLOBAL_BASE UINT64_C(0x200000000)
 
 enum {
-    VM_ALLOC_CONST = 1 << 0,  /* placed in the .const window; the guest may not write it */
-    VM_ALLOC_MODULE = 1 << 1, /* a variable of a module: ptxvm_free refuses it */
-    VM_ALLOC_HEAP = 1 << 2,   /* the guest's malloc: only the guest's free takes it */
-    VM_ALLOC_MAPPED = 1 << 3  /* memory of someone else: not counted, not freed */
+    VM_ALLOC_CONST = 1 << 0,  /* placed in the .const window; kernels may not write it */
+    VM_ALLOC_MODULE = 1 << 1, /* a variable of a module: ptxvm_free rejects it */
+    VM_ALLOC_HEAP = 1 << 2,   /* from malloc in a kernel: only free in a kernel accepts it */
+    VM_ALLOC_MAPPED = 1 << 3  /* memory of another owner: not counted, not freed */
 };
 
 typedef struct vm_alloc {
-    uint64_t address, bytes;    /* as asked for */
-    uint64_t extent;            /* what there is: bytes and their padding */
-    uint64_t reach;             /* what the guest may touch: the extent, or with the memory check the bytes */
-    uint8_t *host;              /* as aligned as the address is */
+    uint64_t address, bytes;    /* as requested */
+    uint64_t extent;            /* bytes plus padding */
+    uint64_t reach;             /* what kernels may access: the extent or, with the memory check, the bytes */
+    uint8_t *host;              /* aligned like the address */
     void *storage;              /* what to free */
-    struct check_region *check; /* null: not watched */
+    struct check_region *check; /* null: not checked */
     uint32_t flags;
 } vm_alloc;
 
 typedef struct vm_memory {
-    vm_alloc *allocs; /* by address */
+    vm_alloc *allocs; /* sorted by address */
     int n_allocs, capacity;
-    uint64_t base;        /* where global memory begins */
-    uint64_t limit, used; /* bytes, with the padding */
-    uint64_t generation;  /* changes with the table: caches of older generations are void */
+    uint64_t base;        /* start of global memory */
+    uint64_t limit, used; /* bytes, including padding */
+    uint64_t generation;  /* changes with the table: caches of older generations are invalid */
     unsigned checks;      /* PTXVM_CHECK_* */
     bool counters;
-    struct vm_freed *freed; /* the last allocations that were freed, where that is checked; a ring */
+    struct vm_freed *freed; /* the most recently freed allocations, if that is checked; a ring buffer */
     int n_freed, next_freed;
 } vm_memory;
 
@@ -70,40 +70,42 @@ typedef struct vm_freed {
     uint64_t address, bytes;
 } vm_freed;
 
-/* The freed allocation that held the address and that nobody has taken since; null: none, or long ago. */
+/* The freed allocation that contained the address, if it has not been reused since; null: none, or too long
+ * ago. */
 const vm_freed *vm_memory_freed(const vm_memory *memory, uint64_t address);
 
-vm_memory *vm_memory_create(uint64_t limit); /* null: the host has no memory left */
+vm_memory *vm_memory_create(uint64_t limit); /* null: no host memory left */
 void vm_memory_destroy(vm_memory *memory);
 
-/* Zeroed memory at a multiple of align (a power of two; at least PTXVM_PADDING is taken), the lowest place where
- * it fits. PTXVM_ERROR_MEMORY where the limit or the host's memory is exceeded. bytes 0 counts as 1. */
+/* Zeroed memory at a multiple of align (a power of two, raised to at least PTXVM_PADDING), at the lowest
+ * place where it fits. PTXVM_ERROR_MEMORY if the limit or the host's memory is exceeded. 0 bytes count as
+ * 1. */
 ptxvm_status vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint64_t align, uint32_t flags,
                              uint64_t *address);
-/* Memory of someone else at a given address, with its extent. PTXVM_ERROR_ARGUMENT where something is there already, or a
- * window. */
+/* Maps memory of another owner at a given address, with its extent. PTXVM_ERROR_ARGUMENT if the range is in
+ * use or overlaps a window. */
 ptxvm_status vm_memory_map(vm_memory *memory, uint64_t address, void *host, uint64_t bytes, uint64_t extent);
-/* PTXVM_ERROR_ADDRESS where no allocation starts there. */
+/* PTXVM_ERROR_ADDRESS if no allocation starts there. */
 ptxvm_status vm_memory_free(vm_memory *memory, uint64_t address);
 
-/* The allocation that starts at address; that holds [address, address + bytes); within whose reach that is; the
- * last that starts at or below it. Null: none. */
+/* The allocation that starts at address; the one that contains [address, address + bytes); the one within
+ * whose reach that is; the last one that starts at or below it. Null: none. */
 const vm_alloc *vm_memory_at(const vm_memory *memory, uint64_t address);
 const vm_alloc *vm_memory_find(const vm_memory *memory, uint64_t address, uint64_t bytes);
 const vm_alloc *vm_memory_reach(const vm_memory *memory, uint64_t address, uint64_t bytes);
 const vm_alloc *vm_memory_nearest(const vm_memory *memory, uint64_t address);
 
-/* Bytes that the host has written by itself, or may write. */
+/* Marks bytes as initialised that the host has written itself, or may write. */
 void vm_memory_define(vm_memory *memory, uint64_t address, uint64_t bytes);
 
-/* The host's own copies, outside launches: PTXVM_ERROR_ADDRESS where no one allocation holds the whole range.
- */
+/* Copies by the host, outside launches: PTXVM_ERROR_ADDRESS if no single allocation contains the whole
+ * range. */
 ptxvm_status vm_memory_write(vm_memory *memory, uint64_t to, const void *from, uint64_t bytes);
 ptxvm_status vm_memory_read(vm_memory *memory, void *to, uint64_t from, uint64_t bytes);
 ptxvm_status vm_memory_fill(vm_memory *memory, uint64_t to, uint8_t value, uint64_t bytes);
 
-/* Where the last accesses of a warp went, by instruction. All zero is a valid empty cache; vm_warp has one.
- */
+/* Where the last accesses of a warp went, by instruction. All zero is a valid empty cache; vm_warp has
+ * one. */
 #define VM_CACHE_ENTRIES 8
 typedef struct vm_cache {
     uint64_t generation;

@@ -1,10 +1,10 @@
-/* From guest addresses to host addresses, a warp at a time. */
+/* Translates guest addresses to host addresses, for a whole warp at a time. */
 #include "memory_access.h"
 #include "ops_common.h"
 #include "ptxvm/check/check.h"
 
-/* A stretch of guest memory in one space (or generic), and where it is on the host. Local memory is a stretch
- * a lane. */
+/* A region of guest memory in one space (or generic), and its host address. Local memory is one region per
+ * lane. */
 typedef struct region {
     uint64_t base, bytes;
     uint8_t *host;
@@ -28,7 +28,7 @@ static const vm_alloc *find_cached(vm_warp *warp, const vm_op *op, uint64_t addr
     return entry;
 }
 
-/* The region that holds the address, as far as its space tells; empty where there is none. */
+/* The region that contains the address, as determined by its space; empty if there is none. */
 static region region_of(vm_warp *warp, const vm_op *op, pvm_space space, uint64_t address, uint64_t bytes)
 {
     const vm_launch *launch = warp->block->launch;
@@ -46,8 +46,8 @@ static region region_of(vm_warp *warp, const vm_op *op, pvm_space space, uint64_
     return (region){alloc->address, alloc->reach, alloc->host, 0, true, alloc->flags & VM_ALLOC_CONST};
 }
 
-/* Compilers widen loads: of 11 floats the last three are loaded by ld.v4.f32. The load is aligned, so what is
- * beyond the end lies in the padding, and the memory check has nothing against it. */
+/* Compilers widen loads: the last three of 11 floats are loaded by ld.v4.f32. The load is aligned, so what is
+ * beyond the end lies in the padding, and the memory check allows it. */
 static region region_of_widened(const vm_warp *warp, const vm_op *op, const vm_access *access,
                                 uint64_t address)
 {
@@ -66,7 +66,7 @@ static bool region_holds(const region *r, uint64_t address, uint64_t bytes)
     return address - r->base < r->bytes && bytes <= r->bytes - (address - r->base);
 }
 
-/* A lane's stack ends at its top: what lies above is memory of calls that are over. */
+/* A lane's stack ends at its top: above it is memory of calls that have returned. */
 static bool lane_holds(const vm_warp *warp, const region *r, int lane, uint64_t address, uint64_t bytes)
 {
     return region_holds(r, address, bytes) &&
@@ -104,15 +104,14 @@ static void fault_misaligned(vm_warp *warp, const vm_op *op, int lane, pvm_space
                     (unsigned long long)address, align);
 }
 
-/* The allocation that an address outside all of them is nearest to, and how far from it the first byte outside
- * is. */
+/* The allocation nearest to an address outside all of them, and the distance of the first byte outside. */
 static void find_nearest(const vm_memory *memory, uint64_t address, ptxvm_finding *detail)
 {
     const vm_alloc *near = vm_memory_nearest(memory, address);
     int above = near ? (int)(near - memory->allocs) + 1 : 0;
     const vm_alloc *next = above < memory->n_allocs ? &memory->allocs[above] : NULL;
     uint64_t past = near ? address - near->address - near->bytes : UINT64_MAX;
-    if (near && address - near->address < near->bytes) /* its last bytes are outside */
+    if (near && address - near->address < near->bytes) /* only its last bytes are outside */
         past = 0;
     uint64_t before = next ? next->address - address : UINT64_MAX;
     if (!near && !next)
@@ -123,7 +122,7 @@ static void find_nearest(const vm_memory *memory, uint64_t address, ptxvm_findin
     detail->distance = before < past ? -(int64_t)before : (int64_t)past;
 }
 
-/* Where there is no allocation to speak of: windows, with an extent. */
+/* Faults in windows, which have an extent instead of an allocation. */
 static void fault_window(vm_warp *warp, const vm_op *op, int lane, pvm_space place, uint64_t address,
                          uint64_t bytes, vm_access_kind kind, ptxvm_finding *detail)
 {
@@ -199,7 +198,7 @@ static void fault_address(vm_warp *warp, const vm_op *op, int lane, pvm_space sp
             space_name(space), at);
 }
 
-/* Lane by lane: addresses in several regions, or a fault to pin down. */
+/* Lane by lane: addresses in several regions, or a fault to locate. */
 static bool translate_each(vm_warp *warp, const vm_op *op, vm_access *access, uint32_t mask)
 {
     access->contiguous = access->flat = access->parallel = false;
@@ -226,12 +225,12 @@ static bool translate_each(vm_warp *warp, const vm_op *op, vm_access *access, ui
     return true;
 }
 
-/* The lowest and the highest address, and the bits that are set in any. */
+/* The lowest and the highest address, and the bits set in any of them. */
 typedef struct span {
     uint64_t low, high, bits;
 } span;
 
-/* Whether lane i is at first + i * bytes. No comparisons of 64 bits, which the baseline of x86-64 cannot
+/* Whether lane i is at first + i * bytes. Avoids 64-bit comparisons, which the x86-64 baseline cannot
  * vectorise. */
 static inline __attribute__((always_inline)) bool scan_contiguous(const uint64_t address[WARP],
                                                                   uint64_t bytes)
@@ -387,7 +386,7 @@ void vm_addresses(const vm_warp *warp, const vm_operand *operand, uint32_t mask,
             uint64_t sum = ops_operand(warp, operand, (int)lane) + (uint64_t)operand->offset;
             address[lane] = operand->width == 8 ? sum : (uint32_t)sum;
         }
-    /* These spaces have addresses of 32 bits: a sum that wraps is at home again. */
+    /* These spaces have 32-bit addresses: sums wrap around. */
     if (operand->width == 8 && (operand->space == SPACE_SHARED || operand->space == SPACE_LOCAL))
         for (int i = 0; i < WARP; i++)
             address[i] = (uint32_t)address[i];

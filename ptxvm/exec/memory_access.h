@@ -1,5 +1,6 @@
-/* A warp's access to memory: from guest addresses to the host's, checked. Every load, store, atomic and copy
- * of the guest goes through vm_translate or vm_translate_lane, which is where checks and counters belong. */
+/* A warp's memory access: translates guest addresses to host addresses, with checks. Every load, store,
+ * atomic and copy of a kernel goes through vm_translate or vm_translate_lane, which is where checks and
+ * counters belong. */
 #ifndef PTXVM_EXEC_MEMORY_ACCESS_H
 #define PTXVM_EXEC_MEMORY_ACCESS_H
 
@@ -14,50 +15,51 @@ typedef enum {
     VM_ATOMIC = 3 /* both */
 } vm_access_kind;
 
-/* The lanes' addresses of one instruction. Only the active lanes' entries mean anything. */
+/* The lanes' addresses of one instruction. Only the entries of active lanes are meaningful. */
 typedef struct vm_access {
-    uint32_t bytes;  /* of each lane; */
-    uint32_t align;  /* and what the address must be a multiple of */
+    uint32_t bytes;  /* per lane */
+    uint32_t align;  /* the required alignment of addresses */
     uint8_t space;   /* pvm_space; SPACE_NONE is generic */
     uint8_t kind;    /* vm_access_kind */
     bool contiguous; /* out: all 32 lanes are active, and lane i is at vm_host(0) + i * bytes */
-    bool parallel;   /* out: other host threads may touch it: relaxed atomics only */
-    bool flat;       /* out: all in one stretch of memory: see vm_host */
+    bool parallel;   /* out: other host threads may access it: use relaxed atomics */
+    bool flat;       /* out: all in one region of memory: see vm_host */
     uint8_t *origin;
     uint64_t base, stride;
     uint64_t address[WARP]; /* in the space */
-    uint8_t *host[WARP];    /* where it is not flat */
+    uint8_t *host[WARP];    /* if it is not flat */
 } vm_access;
 
-/* Where an active lane's bytes are, after vm_access_operand. */
+/* The host address of an active lane's bytes, after vm_access_operand. */
 static inline uint8_t *vm_host(const vm_access *access, uint32_t lane)
 {
     return access->flat ? access->origin + (access->address[lane] - access->base) + lane * access->stride
                         : access->host[lane];
 }
 
-/* The active lanes' addresses that an operand [reg + offset], [var + offset] stands for. */
+/* The active lanes' addresses of an operand [reg + offset] or [var + offset]. */
 void vm_addresses(const vm_warp *warp, const vm_operand *operand, uint32_t mask, uint64_t address[WARP]);
 
-/* The same, translated and checked: bytes, align, space and kind are given. False, with the launch's fault
- * recorded, where an active lane's address is outside or misaligned. */
+/* The same, translated and checked: bytes, align, space and kind are given. Returns false, with the launch's
+ * fault recorded, if an active lane's address is outside or misaligned. */
 bool vm_access_operand(vm_warp *warp, const vm_op *op, const vm_operand *operand, vm_access *access,
                        uint32_t mask);
 
-/* The same for addresses that are already there. */
+/* The same for addresses that are already computed. */
 bool vm_translate(vm_warp *warp, const vm_op *op, vm_access *access, uint32_t mask);
 
-/* One lane's range of bytes, any length. Null, with the fault recorded, where it is not all inside. */
+/* One lane's range of bytes, of any length. Returns null, with the fault recorded, if it is not entirely
+ * inside. */
 uint8_t *vm_translate_lane(vm_warp *warp, const vm_op *op, int lane, pvm_space space, uint64_t address,
                            uint64_t bytes, uint32_t align, vm_access_kind kind);
 
-/* The same bytes are seen as different types. */
+/* The same bytes are accessed as different types. */
 typedef uint8_t __attribute__((may_alias)) vm_u8;
 typedef uint16_t __attribute__((may_alias)) vm_u16;
 typedef uint32_t __attribute__((may_alias)) vm_u32;
 typedef uint64_t __attribute__((may_alias)) vm_u64;
 
-/* Host memory that other host threads may touch as well: bits is 8, 16, 32 or 64. 16 bytes are two accesses
+/* Host memory that other host threads may access as well: bits is 8, 16, 32 or 64. 16 bytes are two accesses
  * of 8. */
 #define VM_LOAD_RELAXED(bits, host)                                                                          \
     __atomic_load_n((const vm_u##bits *)(const void *)(host), __ATOMIC_RELAXED)
@@ -96,8 +98,7 @@ static inline void vm_store_relaxed(uint8_t *host, int bytes, uint64_t value)
     }
 }
 
-/* Copies between two places of guest memory or the host's, either of which may be shared between host
- * threads. */
+/* Copies between guest or host memory, either of which may be shared between host threads. */
 void vm_copy_relaxed(uint8_t *to, const uint8_t *from, uint64_t bytes);
 
 static inline uint64_t vm_window_base(pvm_space space)
@@ -108,7 +109,7 @@ static inline uint64_t vm_window_base(pvm_space space)
                                   : 0;
 }
 
-/* The space that a generic address lies in. */
+/* The space that contains a generic address. */
 static inline pvm_space vm_space_of(uint64_t address)
 {
     return address - VM_SHARED_BASE < VM_SHARED_SIZE                ? SPACE_SHARED

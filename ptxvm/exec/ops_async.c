@@ -1,15 +1,15 @@
-/* Copies that run beside the program: cp.async, cp.async.bulk and cp.reduce.async.bulk.
+/* Asynchronous copies: cp.async, cp.async.bulk and cp.reduce.async.bulk.
  *
- * A copy into shared memory is held until the program waits for it: its data is not to be seen earlier, and
- * here it cannot be. cp.async lands at cp.async.wait_*, or when someone looks at the mbarrier that a
- * cp.async.mbarrier.arrive named; a bulk copy into shared memory lands when someone looks at its mbarrier.
- * Copies out of shared memory (bulk_group) are done at once: nobody can tell. */
+ * A copy into shared memory is held back until the program waits for it: the program must not see its data
+ * earlier, and here it cannot. cp.async completes at cp.async.wait_*, or when some lane looks at the mbarrier of a
+ * cp.async.mbarrier.arrive; a bulk copy into shared memory completes when some lane looks at its mbarrier. Copies
+ * out of shared memory (bulk_group) are done at once: that makes no observable difference. */
 #include <stdlib.h>
 
 #include "ops_common.h"
 #include "ptxvm/check/check.h"
 
-/* Room for one more item of an array; null, with the fault recorded, where there is none. */
+/* Makes room for one more item of an array; returns null, with the fault recorded, if there is no memory. */
 static void *grow(vm_warp *warp, const vm_op *op, void *items, int count, int *capacity, size_t size)
 {
     uint64_t limit = warp->block->launch->vm->config.limits[PTXVM_LIMIT_ASYNC];
@@ -48,9 +48,9 @@ static pending *push(vm_warp *warp, const vm_op *op, pending_kind kind, uint32_t
     return item;
 }
 
-/* ---- landing ---- */
+/* ---- completion ---- */
 
-/* The target was checked when the copy was started, and shared memory stays where it is. */
+/* The destination was checked when the copy was started, and shared memory does not move. */
 static bool land_lane(vm_warp *warp, const pending *item, uint32_t lane, bool by_thread)
 {
     if (item->kind == PENDING_COPY) {
@@ -63,8 +63,8 @@ static bool land_lane(vm_warp *warp, const pending *item, uint32_t lane, bool by
     return true;
 }
 
-/* Lands what is marked, in order, and drops what has landed in all lanes. by_thread: because the threads that
- * started the copies wait for them. */
+/* Completes the marked items, in order, and drops those that are complete in all lanes. by_thread: because
+ * the threads that started the copies wait for them. */
 static bool land_marked(vm_warp *warp, bool by_thread)
 {
     struct vm_ops_warp *state = warp->ops;
@@ -83,7 +83,7 @@ static bool land_marked(vm_warp *warp, bool by_thread)
     return true;
 }
 
-/* Of each lane in mask: the items up to the commit that has `newer` commits after it; all where newer is
+/* For each lane in mask: marks the items up to the commit that has `newer` commits after it; all if newer is
  * negative. */
 static void mark_groups(struct vm_ops_warp *state, uint32_t mask, int64_t newer)
 {
@@ -98,7 +98,7 @@ static void mark_groups(struct vm_ops_warp *state, uint32_t mask, int64_t newer)
     }
 }
 
-/* Of each lane that arrives on the barrier: the items up to its last arrival there. */
+/* For each lane that arrives on the barrier: marks the items up to its last arrival there. */
 static bool mark_arrivals(struct vm_ops_warp *state, uint64_t barrier)
 {
     uint32_t reached = 0;
@@ -155,13 +155,13 @@ bool ops_async_land(vm_block *block, uint64_t barrier)
 
 /* ---- cp.async ---- */
 
-/* The operand after the size: src-size or ignore-src; null where there is none. */
+/* The operand after the size: src-size or ignore-src; null if there is none. */
 static const vm_operand *limit_of(const vm_op *op)
 {
     return op->n_operands - (op->inst->mod[S_HINT] ? 1 : 0) > 3 ? &op->operand[3] : NULL;
 }
 
-/* The bytes of the source that count: src-size of them, or with ignore-src none. */
+/* The number of source bytes to read: src-size or, with ignore-src, none. */
 static uint32_t source_bytes(const vm_warp *warp, const vm_operand *limit, int lane, uint32_t bytes)
 {
     if (limit->width == 0)
@@ -183,7 +183,8 @@ static bool read_whole(vm_warp *warp, const vm_op *op, pending *item, uint32_t m
     return true;
 }
 
-/* The traffic of lanes that are translated one by one; where they read a part of their bytes alone, they are not counted. */
+/* Counts the traffic of lanes that are translated one by one; lanes that read only part of their bytes are
+ * not counted. */
 static void count_whole(vm_warp *warp, const vm_op *op, const uint64_t *source, uint32_t bytes, uint32_t lanes)
 {
     vm_access access = {.bytes = bytes, .space = op->operand[1].space, .kind = VM_LOAD};
@@ -193,7 +194,7 @@ static void count_whole(vm_warp *warp, const vm_op *op, const uint64_t *source, 
     check_count_access(warp, op, &access, lanes);
 }
 
-/* What is not read is zero, and its address does not matter. */
+/* Bytes that are not read are zero, and their address does not matter. */
 static bool read_limited(vm_warp *warp, const vm_op *op, const vm_operand *limit, pending *item,
                          uint32_t mask)
 {
@@ -247,7 +248,7 @@ static vm_result exec_commit(vm_warp *warp, const vm_op *op, uint32_t mask)
     const struct vm_ops_warp *state = warp->ops;
     pending *last = state->n_copies ? &state->copies[state->n_copies - 1] : NULL;
     if (last && last->kind == PENDING_COMMIT && last->lanes == mask && last->count < INT32_MAX) {
-        last->count++; /* an empty group: loops commit them without end */
+        last->count++; /* an empty group: loops may commit any number of them */
         return VM_NEXT;
     }
     return push(warp, op, PENDING_COMMIT, mask) ? VM_NEXT : VM_FAULT;
@@ -280,12 +281,12 @@ static vm_result exec_async_arrive(vm_warp *warp, const vm_op *op, uint32_t mask
 
 /* ---- bulk ---- */
 
-/* One lane's operands: [to], [from], size and, where it has one, [mbarrier]. */
+/* One lane's operands: [to], [from], size and, optionally, [mbarrier]. */
 typedef struct bulk_copy {
     uint64_t to, from, size, barrier;
     pvm_space to_space, from_space;
     bool has_barrier;
-    uint32_t byte_mask; /* of every 16 bytes, those that are copied */
+    uint32_t byte_mask; /* which of every 16 bytes are copied */
     uint8_t *host_to;
     const uint8_t *host_from;
 } bulk_copy;
@@ -323,7 +324,8 @@ static bool bulk_is_aligned(vm_warp *warp, const vm_op *op, int lane, const bulk
     return false;
 }
 
-/* The operands, and where they are on the host; nothing is looked up for a copy of no bytes. False: fault. */
+/* Gets the operands and their host addresses; a copy of 0 bytes accesses nothing. Returns false after a
+ * fault. */
 static bool bulk_begin(vm_warp *warp, const vm_op *op, int lane, vm_access_kind kind, bulk_copy *copy)
 {
     *copy = bulk_of(warp, op, lane);
@@ -404,7 +406,7 @@ static vm_result exec_bulk_reduce(vm_warp *warp, const vm_op *op, uint32_t mask)
     return VM_NEXT;
 }
 
-/* st.async and red.async to this CTA, the one of its cluster: [address], value, [mbarrier]. */
+/* st.async and red.async to this CTA, the only one of its cluster: [address], value, [mbarrier]. */
 vm_result ops_exec_async(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     const vm_operand *barrier = &op->operand[op->n_operands - 1];
@@ -466,7 +468,7 @@ bool ops_find_cp(vm_op *op)
     return op->exec;
 }
 
-/* ---- a warp's life ---- */
+/* ---- lifetime of a warp ---- */
 
 bool vm_ops_warp_begin(vm_warp *warp)
 {
@@ -478,7 +480,7 @@ bool vm_ops_warp_begin(vm_warp *warp)
     return true;
 }
 
-/* What is still in flight goes into shared memory, which ends with the block. */
+/* Copies still in flight go into shared memory, which ends with the block. */
 vm_result vm_ops_block_end(vm_block *block)
 {
     for (int i = 0; i < block->n_warps; i++)

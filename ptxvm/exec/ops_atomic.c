@@ -1,11 +1,11 @@
-/* atom, red, membar and fence. Lanes act in increasing order. Memory that several host threads may touch is
+/* atom, red, membar and fence. Lanes act in increasing order. Memory that several host threads may access is
  * changed by compare-and-exchange, so that integer red of blocks that run in parallel adds up. */
 #include <math.h>
 
 #include "ops_common.h"
 
-/* ---- 16-bit floats: small helpers of this file. A sum of two, made in f32 and then rounded, is rounded
- * right: 24 >= 2 * 11 + 2. ---- */
+/* ---- 16-bit floats: small helpers of this file. A sum of two, computed in f32 and then rounded, is
+ * correctly rounded: 24 >= 2 * 11 + 2. ---- */
 
 static float f32_of(uint32_t bits)
 {
@@ -30,7 +30,7 @@ static float f32_of_f16(uint32_t h)
     return sign ? -magnitude : magnitude;
 }
 
-/* Drops the low `shift` bits, to nearest, ties to even. */
+/* Drops the low `shift` bits, rounding to nearest, ties to even. */
 static uint32_t round_off(uint32_t value, int shift)
 {
     return (value + (1u << (shift - 1)) - 1 + (value >> shift & 1)) >> shift;
@@ -138,7 +138,7 @@ static uint32_t half_add(const half_kind *kind, uint32_t a, uint32_t b)
     return kind->narrow(kind->widen(a) + kind->widen(b));
 }
 
-/* As min and max of the ISA: a NaN loses to a number, and -0 is less than +0. */
+/* Like min and max of the ISA: a number wins over a NaN, and -0 is less than +0. */
 static uint32_t half_pick(const half_kind *kind, uint32_t a, uint32_t b, bool larger)
 {
     bool a_nan = (a & 0x7FFF) > kind->infinity, b_nan = (b & 0x7FFF) > kind->infinity;
@@ -236,8 +236,7 @@ static uint64_t value_at(const vm_warp *warp, const vm_operand *operand, int ind
     return operand ? ops_operand(warp, &operand[index], lane) : 0;
 }
 
-/* Where the operands are: results (none of red), the address, `count` elements of b, and of cas as many of c.
- */
+/* The operands: results (none for red), the address, `count` elements of b, and for cas as many of c. */
 typedef struct atomic_operands {
     const vm_operand *d, *address, *b, *c;
     int count;
@@ -283,7 +282,7 @@ vm_result ops_exec_atomic(vm_warp *warp, const vm_op *op, uint32_t mask)
 }
 
 /* exch and cas of 128 bits: kernels with atom on memory that blocks share run on one host thread, so two
- * halves are one access. */
+ * halves are a single access. */
 static vm_result exec_atomic_128(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     atomic_operands o = operands_of(op);

@@ -66,7 +66,7 @@ static void append(text *t, const char *bytes, size_t length)
     t->bytes[t->length] = 0;
 }
 
-/* A string of the guest, up to its zero. False: fault. */
+/* A string in guest memory, up to its zero. Returns false after a fault. */
 static bool append_guest_string(vm_warp *warp, const vm_op *op, int lane, uint64_t address, uint64_t limit,
                                 text *t)
 {
@@ -93,7 +93,7 @@ typedef struct conversion {
     char type;
 } conversion;
 
-/* The arguments as nvcc packs them: 4 bytes for an int, 8 (at a multiple of 8) for a double, a long or a
+/* The arguments as packed by nvcc: 4 bytes for an int, 8 (at a multiple of 8) for a double, a long or a
  * pointer. */
 typedef struct packed_arguments {
     vm_warp *warp;
@@ -102,7 +102,7 @@ typedef struct packed_arguments {
     uint64_t base, offset;
     int count;
     bool fault;
-    int64_t limit; /* of widths and precisions */
+    int64_t limit; /* for widths and precisions */
 } packed_arguments;
 
 static uint64_t next_argument(packed_arguments *args, uint64_t bytes)
@@ -119,8 +119,8 @@ static uint64_t next_argument(packed_arguments *args, uint64_t bytes)
     return value;
 }
 
-/* A width or precision: digits, or '*' for an argument. One beyond the limit of a launch's output becomes a byte more
- * than the limit, and so ends the launch where it is printed. */
+/* A width or precision: digits, or '*' for an argument. One beyond the limit of a launch's output becomes the
+ * limit plus one, and so ends the launch when it is printed. */
 static int64_t read_number(const char **format, packed_arguments *args)
 {
     int64_t number = 0, most = args->limit + 1;
@@ -195,7 +195,7 @@ __attribute__((format(printf, 2, 3))) static void append_format(text *t, const c
     va_end(list);
 }
 
-/* The formats are made here, letter by letter, from ones that match the argument. */
+/* The formats are built here, letter by letter, to match the argument. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 
@@ -264,7 +264,7 @@ static void append_conversion(text *t, const conversion *c, packed_arguments *ar
         append_format(t, "0x%llx", (unsigned long long)next_argument(args, 8));
     else if (c->type == '%')
         append(t, "%", 1);
-    else if (c->type == 'n') /* not supported on a GPU: its pointer is passed over */
+    else if (c->type == 'n') /* not supported on a GPU: its pointer is skipped */
         next_argument(args, 8);
     else if (c->type)
         append(t, &c->type, 1);
@@ -358,9 +358,9 @@ static vm_result exec_free(vm_warp *warp, const vm_op *op, uint32_t mask)
 
 /* ---- __assertfail(message, file, line, function, size of a character) ---- */
 
-enum { ASSERT_TEXT = 256 }; /* bytes of each text that the message has room for */
+enum { ASSERT_TEXT = 256 }; /* room for each text in the message */
 
-/* The guest's text as terminals and logs can have it. */
+/* Makes the guest's text safe for terminals and logs. */
 static void escape(text *t)
 {
     char escaped[4 * ASSERT_TEXT + 1];

@@ -1,38 +1,38 @@
-/* What the ops_*.c share: the warp's state that is theirs, and who finds which instruction. */
+/* Shared by ops_*.c: their part of a warp's state, and the functions that find each instruction. */
 #ifndef PTXVM_EXEC_OPS_COMMON_H
 #define PTXVM_EXEC_OPS_COMMON_H
 
 #include "memory_access.h"
 #include "ops.h"
 
-/* A cp.async of a warp that has been started and not yet landed, or a mark between such copies. Its source
+/* A cp.async of a warp that has been started and is not complete, or a mark between such copies. Its source
  * has been read. */
 typedef enum {
     PENDING_COPY,   /* data -> shared memory */
     PENDING_COMMIT, /* the end of a group */
-    PENDING_ARRIVE  /* cp.async.mbarrier.arrive: arrives when what is before it has landed */
+    PENDING_ARRIVE  /* cp.async.mbarrier.arrive: arrives when the copies before it are complete */
 } pending_kind;
 
 typedef struct pending {
     const vm_op *op;
-    uint32_t lanes;  /* that have not landed */
-    uint32_t marked; /* of these: to land now */
+    uint32_t lanes;  /* that are not complete */
+    uint32_t marked; /* of these: to complete now */
     uint8_t kind, bytes;
-    int32_t count;            /* of a mark: so many commits one behind the other */
-    uint16_t undefined[WARP]; /* of the source, where that is checked: bit i is byte i */
-    uint32_t to[WARP];        /* .shared address of the target or of the mbarrier */
+    int32_t count;            /* of a mark: the number of consecutive commits */
+    uint16_t undefined[WARP]; /* of the source, if that is checked: bit i is byte i */
+    uint32_t to[WARP];        /* .shared address of the destination or of the mbarrier */
     uint8_t data[WARP][16];
 } pending;
 
-/* A bulk copy of one lane into shared memory: reads its source when it lands. */
+/* A bulk copy of one lane into shared memory: reads its source when it completes. */
 typedef struct pending_bulk {
     const vm_op *op;
     uint64_t to, from, size, barrier;
     uint8_t lane, from_space;
 } pending_bulk;
 
-/* Which element of its matrix each piece of a wmma fragment is: piece (reg * parts + part) * 32 + lane. b1
- * has the most. */
+/* The matrix element of each piece of a wmma fragment: piece (reg * parts + part) * 32 + lane. b1 has the
+ * most pieces. */
 #define WMMA_PIECES 1024
 typedef struct wmma_map {
     uint64_t key; /* shape, fragment, type and layout; 0: empty */
@@ -41,14 +41,14 @@ typedef struct wmma_map {
 
 struct vm_ops_warp {
     vm_cache cache;
-    pending *copies; /* in the order of the program */
+    pending *copies; /* in program order */
     int n_copies, copies_capacity;
     pending_bulk *bulk;
     int n_bulk, bulk_capacity;
     wmma_map *maps; /* of the fragments a b c d; null at first */
 };
 
-/* Lands what an mbarrier waits for, of all warps of the block. False: fault. */
+/* Completes the copies that an mbarrier waits for, in all warps of the block. Returns false after a fault. */
 bool ops_async_land(vm_block *block, uint64_t barrier);
 
 /* mbarrier objects: `address` in the .shared space. */
@@ -65,13 +65,12 @@ uint64_t ops_atomic_apply(atomic_fn *apply, uint8_t *host, int bytes, bool paral
 /* st and red; and st.async and red.async, which also complete their bytes on an mbarrier. */
 vm_exec_fn ops_exec_st, ops_exec_atomic, ops_exec_async;
 
-/* Each completes an op of its opcodes, as vm_ops_find. */
+/* Each completes an op of its opcodes, like vm_ops_find. */
 typedef bool ops_finder(vm_op *op);
 ops_finder ops_find_ld, ops_find_st, ops_find_atomic, ops_find_shfl, ops_find_warp, ops_find_cp,
     ops_find_mbarrier, ops_find_matrix, ops_find_wmma, ops_find_mov, ops_find_address, ops_find_misc;
 
-/* Lane `lane` of a register `width` bytes wide, zero-extended; and back. 16-byte registers are not for these.
- */
+/* Lane `lane` of a register `width` bytes wide, zero-extended; and the reverse. Not for 16-byte registers. */
 static inline uint64_t ops_get(const void *value, int width, int lane)
 {
     switch (width) {

@@ -5,8 +5,8 @@
 #include "ops_common.h"
 #include "ptxvm/check/check.h"
 
-/* One matrix of ldmatrix or stmatrix is 8 or 16 rows of 16 bytes, each at an address that a lane gives;
- * `registers` a lane. at() says which byte of which row the byte `b` of a lane's register r is. */
+/* One matrix of ldmatrix or stmatrix is 8 or 16 rows of 16 bytes, each at an address given by a lane, in
+ * `registers` per lane. at() gives the row and the byte in it for byte `b` of a lane's register r. */
 typedef struct matrix_byte {
     int row, byte;
 } matrix_byte;
@@ -58,14 +58,14 @@ static int matrices(const pvm_inst *inst)
     return inst->mod[S_NUM] == M_x4 ? 4 : inst->mod[S_NUM] == M_x2 ? 2 : 1;
 }
 
-/* The lanes that give the addresses of so many rows. */
+/* The lanes that give the addresses of that many rows. */
 static uint32_t row_lanes(int rows)
 {
     return rows == WARP ? UINT32_MAX : (1u << rows) - 1;
 }
 
-/* The hosts of all rows: lane i gives row i, matrix after matrix. Rows of lanes beyond them are not looked
- * at. */
+/* The host addresses of all rows: lane i gives row i, matrix after matrix. Addresses of further lanes are
+ * ignored. */
 static bool translate_rows(vm_warp *warp, const vm_op *op, const vm_operand *address, int rows,
                            vm_access_kind kind, vm_access *access)
 {
@@ -87,14 +87,14 @@ static void unpack_row(uint8_t row[16], int bits)
     }
 }
 
-/* Bits of an element in memory, where it becomes a byte. */
+/* Bits of an element in memory, if it is expanded to a byte. */
 static int packed_bits(const pvm_inst *inst)
 {
     pvm_type packed = pvm_slot_type(inst, S_TYPE2);
     return packed == T_NONE ? 8 : packed == T_B4X16_P64 ? 4 : 6;
 }
 
-/* What one register of all lanes takes from the rows of its matrix. */
+/* What one register of all lanes receives from the rows of its matrix. */
 static void take_register(const matrix_form *form, uint8_t rows[][16], int r, uint32_t value[WARP])
 {
     if (form->at == at_b16) {
@@ -116,7 +116,7 @@ static uint32_t bits_of_bytes(uint32_t bytes)
     return (bytes & 1) | (bytes >> 7 & 2) | (bytes >> 14 & 4) | (bytes >> 21 & 8);
 }
 
-/* Which bytes of the rows nobody wrote, moved as the bytes themselves are. */
+/* The undefined bytes of the rows, moved like the bytes themselves. */
 static void pass_undefined(vm_warp *warp, const vm_op *op, uint32_t mask, const uint16_t *undefined)
 {
     const matrix_form *form = op->extra;
@@ -187,7 +187,7 @@ static vm_result exec_stmatrix(vm_warp *warp, const vm_op *op, uint32_t mask)
     return VM_NEXT;
 }
 
-/* Bits for bytes become bytes of 0 and 1, which move as others do, and bits again. */
+/* A bit mask of bytes becomes bytes of 0 and 1, which are moved like data, and then a bit mask again. */
 static uint32_t bytes_of_bits(uint32_t bits)
 {
     return (bits & 1) | (bits & 2) << 7 | (bits & 4) << 14 | (bits & 8) << 21;
@@ -237,7 +237,7 @@ static const wmma_shape wmma_shapes[] = {
     {M_m8n8k4, 8, 8, 4},       {M_m8n8k32, 8, 8, 32},   {M_m8n8k128, 8, 8, 128},
 };
 
-/* The stride that holds where none is written: the length of a row, or of a column. */
+/* The stride if none is written: the length of a row, or of a column. */
 static int default_stride(const pvm_inst *inst)
 {
     const wmma_shape *shape = wmma_shapes;
@@ -248,7 +248,7 @@ static int default_stride(const pvm_inst *inst)
     return inst->mod[S_ALAYOUT] == M_col ? rows : columns;
 }
 
-/* Where the operands are: the registers, the address, the stride (null where none is written). */
+/* The operands: the registers, the address, the stride (null if none is written). */
 typedef struct wmma_operands {
     const vm_operand *registers, *address, *stride;
     int count;
@@ -285,7 +285,7 @@ static void fill_map(const pvm_inst *inst, const wmma_operands *o, int parts, wm
     }
 }
 
-/* The layout of the instruction's fragment; the last ones are kept. */
+/* The layout of the instruction's fragment; the most recent ones are cached. */
 static const wmma_map *map_of(vm_warp *warp, const vm_op *op, const wmma_operands *o, int parts)
 {
     const uint16_t *mod = op->inst->mod;
@@ -307,11 +307,11 @@ static const wmma_map *map_of(vm_warp *warp, const vm_op *op, const wmma_operand
     return map;
 }
 
-/* One piece of one register, of all lanes: the k-th of the map. */
+/* One piece of one register, for all lanes: the k-th of the map. */
 typedef struct wmma_move {
     vm_access access;
     uint64_t base[WARP], stride[WARP];
-    int shift[WARP]; /* of a piece below a byte */
+    int shift[WARP]; /* of a piece smaller than a byte */
     int bits;
 } wmma_move;
 
@@ -350,7 +350,7 @@ static void store_piece(const wmma_move *move, int part, uint32_t mask, const ui
     }
 }
 
-/* Bytes that nobody wrote go to memory with the others. */
+/* Undefined bytes are stored to memory like the others. */
 static void pass_stored(vm_warp *warp, const vm_op *op, const wmma_move *move, int operand, int part,
                         uint32_t mask)
 {

@@ -1,10 +1,10 @@
-/* mbarrier objects. The ISA leaves the 64 bits opaque; here they are:
+/* mbarrier objects. The ISA leaves the 64 bits opaque; this is our layout:
  *
- *   0..19   arrivals that a phase expects       20..39  arrivals still pending in this phase
- *   40..60  transaction count, two's complement      61  set while the object is valid      63  parity of the
- * current phase
+ *   0..19   arrivals that a phase expects            20..39  arrivals still pending in this phase
+ *   40..60  transaction count, two's complement      61      set while the object is valid
+ *   63      parity of the current phase
  *
- * The state that an arrive returns is the object as it was before, so it holds the phase and the pending
+ * The state that an arrive returns is the object as it was before, so it contains the phase and the pending
  * count. */
 #include "ops_common.h"
 
@@ -96,7 +96,7 @@ bool ops_mbarrier_complete_tx(vm_warp *warp, const vm_op *op, int lane, uint64_t
     return object && arrive(warp, op, lane, object, 0, 0, -(int64_t)bytes);
 }
 
-/* ---- the instructions, a lane at a time: `state` is the result where there is one ---- */
+/* ---- the instructions, one lane at a time: `state` is the result if there is one ---- */
 
 typedef struct lane_call {
     vm_warp *warp;
@@ -152,7 +152,7 @@ static bool do_arrive(lane_call *call)
                   expects ? (int64_t)(uint32_t)call->argument : 0);
 }
 
-/* test_wait and try_wait: whether the phase of the state, or of that parity, is over. */
+/* test_wait and try_wait: whether the phase of the state, or with that parity, is complete. */
 static bool do_wait(lane_call *call)
 {
     bool parity = call->op->inst->mod[S_FLAG] == M_parity ? call->argument & 1 : call->argument >> 63;
@@ -163,7 +163,7 @@ static bool do_wait(lane_call *call)
 typedef struct mbarrier_row {
     unsigned sub;
     lane_operation *run;
-    bool on_any; /* also on memory that holds no valid object */
+    bool on_any; /* also on memory without a valid object */
 } mbarrier_row;
 
 static const mbarrier_row rows[] = {
@@ -216,8 +216,7 @@ static vm_result exec_mbarrier(vm_warp *warp, const vm_op *op, uint32_t mask)
     return VM_NEXT;
 }
 
-/* What has been copied for the barriers lands before they are looked at. A lane that has to wait lets others
- * run. */
+/* Copies for the barriers are completed before they are tested. A lane that has to wait lets others run. */
 static vm_result exec_wait(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     const mbarrier_row *row = op->extra;

@@ -1,7 +1,7 @@
-/* ld, ldu, st, and the hints to caches, which change nothing here. */
+/* ld, ldu, st, and cache hints, which have no effect here. */
 #include "ops_common.h"
 
-/* One element of a load: bytes in memory, bytes of the register it goes to, whether it is sign-extended.
+/* One element of a load: bytes in memory, bytes of the destination register, whether it is sign-extended.
  * Inlined with constants, so that each instance is a loop of plain moves. */
 static inline __attribute__((always_inline)) uint64_t fetch(const uint8_t *host, int bytes, bool parallel)
 {
@@ -128,9 +128,9 @@ static bool is_signed(pvm_type type)
     return type == T_S8 || type == T_S16 || type == T_S32 || type == T_S64;
 }
 
-enum { BULK_BYTES = 16 << 20 }; /* st.bulk's most */
+enum { BULK_BYTES = 16 << 20 }; /* maximum of st.bulk */
 
-/* extra of ld and st: elements, and bytes of each. */
+/* extra of ld and st: number of elements, and bytes of each. */
 typedef struct vector_shape {
     uint8_t count, size;
 } vector_shape;
@@ -178,7 +178,7 @@ vm_result ops_exec_st(vm_warp *warp, const vm_op *op, uint32_t mask)
     return VM_NEXT;
 }
 
-/* st.bulk: zeros over a range of shared memory. [address], bytes, 0 */
+/* st.bulk: writes zeros to a range of shared memory. [address], bytes, 0 */
 static vm_result exec_st_bulk(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     const vm_operand *to = &op->operand[0];

@@ -1,4 +1,4 @@
-/* Special registers, addresses as numbers, and the instructions that have little or nothing to do here. */
+/* Special registers, addresses as numbers, and instructions with little or no effect here. */
 #include "ops_common.h"
 
 /* ---- special registers ---- */
@@ -14,7 +14,7 @@ typedef uint64_t sreg_fn(const vm_warp *warp, const vm_op *op, int lane, uint64_
 /* x y z of a triple; w reads 0. */
 #define XYZ(triple) (component < 3 ? (triple)[component] : 0)
 
-/* Of a plausible GPU of each SM: how many multiprocessors, and how many warps one holds. */
+/* For a plausible GPU of each SM: the number of multiprocessors, and of warps per multiprocessor. */
 static const struct device_row { int sm, multiprocessors, warps; } devices[] = {
     {75, 40, 32},   {80, 108, 64},  {86, 84, 48},   {87, 16, 48},   {88, 16, 48},   {89, 128, 48},
     {90, 132, 64},  {100, 148, 64}, {103, 160, 64}, {110, 20, 48},  {120, 170, 48}, {121, 48, 48},
@@ -54,11 +54,11 @@ SREG(lanemask_lt, (1u << lane) - 1)
 SREG(lanemask_le, (2u << lane) - 1)
 SREG(lanemask_gt, (uint32_t)~((2u << lane) - 1))
 SREG(lanemask_ge, (uint32_t)~((1u << lane) - 1))
-/* The clock counts instructions that the block has issued: the same in every run. */
+/* The clock counts the instructions that the block has issued: the same in every run. */
 SREG(clock, (uint32_t)vm_clock(warp, op))
 SREG(clock_hi, vm_clock(warp, op) >> 32)
 SREG(clock64, vm_clock(warp, op))
-/* Cooperative groups find the place where a grid meets in %envreg1 (high half) and %envreg2. */
+/* Cooperative groups find the workspace for grid barriers in %envreg1 (high half) and %envreg2. */
 SREG(envreg, component == 1 ? LAUNCH->workspace >> 32 : component == 2 ? (uint32_t)LAUNCH->workspace : 0)
 SREG(total_smem_size, BLOCK->shared_bytes)
 SREG(dynamic_smem_size, LAUNCH->dynamic_shared)
@@ -118,7 +118,7 @@ static uint64_t value_of(const vm_warp *warp, const vm_operand *operand, int lan
     return address[lane];
 }
 
-/* cvta and cvta.to: adds or takes off the base of the window. */
+/* cvta and cvta.to: adds or subtracts the base of the window. */
 static vm_result exec_cvta(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     pvm_space space = pvm_mod_space(op->inst->mod[S_SPACE]);
@@ -148,7 +148,7 @@ static vm_result exec_isspacep(vm_warp *warp, const vm_op *op, uint32_t mask)
     return VM_NEXT;
 }
 
-/* mapa: the address of the same variable in the CTA of that rank, of which there is one. */
+/* mapa: the address of the same variable in the CTA of that rank; there is only one. */
 static vm_result exec_mapa(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     VM_EACH_LANE(lane, mask)
@@ -249,7 +249,7 @@ static vm_result exec_policy(vm_warp *warp, const vm_op *op, uint32_t mask)
     return VM_NEXT;
 }
 
-/* Hints to caches do nothing. Nor do fences: a warp's accesses happen in order, and blocks that look at each
+/* Cache hints have no effect. Neither do fences: a warp's accesses happen in order, and blocks that read each
  * other's memory (volatile, relaxed or acquiring loads, atomics) run on one host thread. */
 bool ops_find_misc(vm_op *op)
 {

@@ -1,4 +1,4 @@
-/* Which instructions are operations, and who completes them. */
+/* The instructions handled by ops_*.c, and the functions that complete them. */
 #include "ops_common.h"
 
 static ops_finder *const finders[OP_COUNT] = {

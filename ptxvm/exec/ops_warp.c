@@ -1,5 +1,5 @@
-/* What the lanes of a warp do together: shfl, vote, match, redux, activemask, elect. The executor has brought
- * the members together. */
+/* Operations across the lanes of a warp: shfl, vote, match, redux, activemask, elect. The executor has
+ * gathered the members. */
 #include "ops_common.h"
 
 /* ---- shfl ---- */
@@ -128,7 +128,7 @@ static int32_t f32_rank(uint32_t bits)
     return bits >> 31 ? (int32_t)(bits ^ 0x7FFFFFFF) : (int32_t)bits;
 }
 
-/* min and max of f32: a NaN loses to a number, or with .NaN wins. */
+/* min and max of f32: a number wins over a NaN, or with .NaN the NaN wins. */
 static uint32_t pick_f32(uint32_t a, uint32_t b, bool larger, bool nan_wins)
 {
     bool a_nan = is_nan_f32(a), b_nan = is_nan_f32(b);

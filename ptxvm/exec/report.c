@@ -1,5 +1,5 @@
-/* What a launch did that a GPU might do otherwise: .approx instructions and tensor-core rows that were
- * executed, and by the text alone the bare mul and add pairs that the assembler may contract to fma. */
+/* What a launch did that a GPU might do differently: executed .approx instructions and tensor-core rows and,
+ * from the text alone, bare mul and add pairs that the assembler may contract to fma. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,8 +68,8 @@ static bool may_contract(const pvm_inst *mul, const pvm_inst *add)
     return mul->mod[S_TYPE] == add->mod[S_TYPE] && mul->mod[S_FTZ] == add->mod[S_FTZ];
 }
 
-/* mul_of[r]: the last bare mul above that writes register r. Loops are not followed: a mul below its add is
- * seen by no assembler as a pair. */
+/* mul_of[r]: the last bare mul above that writes register r. Loops are not followed: an assembler does not
+ * pair a mul with an add above it. */
 static bool find_pairs(vm_kernel *kernel, const vm_code *code, const vm_op **mul_of)
 {
     for (int i = 0; i < code->n_ops; i++) {
@@ -143,7 +143,7 @@ static const char *describe(vm_reports *r, const vm_kernel *kernel, const vm_op 
                           op->inst->text ? op->inst->text : "");
 }
 
-/* The executed sites of one kind, behind those already listed. */
+/* Appends the executed sites of one kind to those already listed. */
 static int list_executed(vm_reports *r, const vm_kernel *kernel, const uint8_t *sites, bool tensor, int at)
 {
     for (int i = 0; i < kernel->n_sites; i++) {

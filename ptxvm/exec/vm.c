@@ -1,5 +1,5 @@
-/* The device and its modules: the interface of ptxvm.h but for launches (vm_launch.c) and reports (report.c).
- */
+/* The device and its modules: the interface of ptxvm.h except launches (vm_launch.c) and reports
+ * (report.c). */
 #include "vm.h"
 
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include "decode.h"
 #include "ptxvm/check/check.h"
 
-#define BIG            (UINT64_C(2) << 20) /* a GPU's page: allocations of its size and more are aligned to it */
+#define BIG            (UINT64_C(2) << 20) /* a GPU's page: allocations this large are aligned to it */
 #define DEFAULT_SM     "sm_90a"
 #define DEFAULT_MEMORY (UINT64_C(16) << 30)
 #define DEFAULT_STACK  (UINT64_C(512) << 10)
@@ -77,7 +77,7 @@ ptxvm_status ptxvm_create(const ptxvm_config *config, ptxvm **vm)
         free(v);
         return PTXVM_ERROR_ARGUMENT;
     }
-    v->config.sm = NULL; /* the caller's text may go */
+    v->config.sm = NULL; /* the caller may free its text */
     v->config.memory_bytes = v->config.memory_bytes ? v->config.memory_bytes : DEFAULT_MEMORY;
     v->config.stack_bytes = v->config.stack_bytes ? v->config.stack_bytes : DEFAULT_STACK;
     if (v->config.stack_bytes > VM_LOCAL_SIZE)
@@ -186,7 +186,7 @@ bool ptxvm_holds(const ptxvm *vm, ptxvm_address address, uint64_t bytes)
 void *ptxvm_host(ptxvm *vm, ptxvm_address address, uint64_t bytes)
 {
     const vm_alloc *alloc = vm ? vm_memory_find(vm->memory, address, bytes) : NULL;
-    if (alloc) /* the host may write there, and nobody would know */
+    if (alloc) /* the host may write there unnoticed */
         vm_memory_define(vm->memory, address, bytes);
     return alloc ? alloc->host + (address - alloc->address) : NULL;
 }

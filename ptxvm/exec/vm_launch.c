@@ -1,4 +1,4 @@
-/* Launches as asked for: what a kernel needs, what an SM allows. */
+/* Validates launches: the needs of a kernel, the limits of an SM. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 #define MAX_THREADS 1024
 
-/* Shared memory that a block may have, static and dynamic together, where it asks for more than 48 KiB. */
+/* Shared memory per block, static and dynamic together, with opt-in to more than 48 KiB. */
 static const struct {
     int sm;
     uint64_t bytes;
@@ -24,7 +24,7 @@ static uint64_t shared_limit(int sm)
     return VM_STATIC_SHARED;
 }
 
-/* ---- What a kernel needs ---- */
+/* ---- The needs of a kernel ---- */
 
 static int max_threads(const pvm_function *f)
 {
@@ -142,8 +142,8 @@ static ptxvm_status check_params(ptxvm *vm, const pvm_function *f, const void *p
 
 /* ---- The launch ---- */
 
-/* A cooperative launch has a piece of memory that its blocks meet at: cooperative groups find it by %envreg1
- * and 2. */
+/* A cooperative launch has a workspace for its barriers: cooperative groups find it through %envreg1 and
+ * 2. */
 static ptxvm_status find_workspace(ptxvm *vm, vm_launch *launch)
 {
     enum { WORKSPACE_BYTES = 1024 };
@@ -158,7 +158,7 @@ static ptxvm_status find_workspace(ptxvm *vm, vm_launch *launch)
     return status ? vm_error(vm, status, "no room for the workspace of a cooperative launch") : status;
 }
 
-/* Shared memory is given out in pieces of 128 bytes, on sm_75 of 256. */
+/* Shared memory is allocated in units of 128 bytes, on sm_75 of 256. */
 static uint64_t shared_reach(const ptxvm *vm, uint64_t bytes)
 {
     uint64_t grain = vm->device.sm >= 80 ? 128 : 256;

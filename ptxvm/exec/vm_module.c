@@ -1,4 +1,5 @@
-/* Modules: PTX text onto the device, its variables in device memory, its kernels by name. */
+/* Modules: loads PTX text onto the device, places its variables in device memory, and finds its kernels by
+ * name. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,7 +125,7 @@ static bool shared_is_small(const pvm_module *ptx)
     return bytes <= VM_STATIC_SHARED;
 }
 
-/* ptxas refuses a module of which one kernel has too much static shared memory. */
+/* ptxas rejects a module if one of its kernels has too much static shared memory. */
 static ptxvm_status check_shared(ptxvm_module *module)
 {
     uint64_t shared, local;
@@ -139,7 +140,7 @@ static ptxvm_status check_shared(ptxvm_module *module)
     return PTXVM_OK;
 }
 
-/* What the system's functions read and write is fixed: a declaration that says otherwise must not reach them. */
+/* The parameters of the system's functions are fixed: a different declaration must not reach them. */
 static ptxvm_status check_builtins(const ptxvm_module *module)
 {
     for (int i = 0; i < module->ptx->n_functions; i++) {
@@ -189,7 +190,7 @@ void ptxvm_module_unload(ptxvm_module *module)
     if (!module)
         return;
     ptxvm *vm = module->vm;
-    vm_report_clear(vm); /* it names functions and texts of the module */
+    vm_report_clear(vm); /* it refers to functions and texts of the module */
     vm_checks_forget(vm, module);
     for (ptxvm_module **p = &vm->modules; *p; p = &(*p)->next)
         if (*p == module) {

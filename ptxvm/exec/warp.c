@@ -1,9 +1,8 @@
-/* Runs a warp: groups of lanes, one at a time, that part at branches and meet again at their joins.
+/* Runs a warp: groups of lanes, one at a time, that split at branches and meet again at their joins.
  *
- * A branch that splits a group makes a join at its immediate post-dominator; a group that reaches the join of
- * its own waits there for the others. That alone could hang where lanes wait for each other (a spin lock
- * inside a warp), so lanes at a join are let go on early when the rest of their warp only spins, or when
- * nothing else can go on. */
+ * A branch that splits a group creates a join at its immediate post-dominator; a group that reaches its own join
+ * waits there for the others. That alone could hang if lanes wait for each other (a spin lock within a warp), so
+ * lanes at a join are released early if the rest of their warp only spins, or if nothing else can make progress. */
 #include "warp.h"
 
 #include <string.h>
@@ -12,9 +11,9 @@
 #include "launch.h"
 #include "ptxvm/check/check.h"
 
-#define SPIN_COST  1024 /* steps that a round of a spin loop counts for */
-#define SPIN_EDGES 16   /* rounds in a slice that make it one of spinning */
-/* Slices after which lanes at a join are let go: of spinning, and of anything else. */
+#define SPIN_COST  1024 /* steps that one iteration of a spin loop counts for */
+#define SPIN_EDGES 16   /* iterations that make a slice count as spinning */
+/* Lanes waiting at a join are released after this many slices: of spinning, or of any other work. */
 #define SPIN_PATIENCE  2
 #define SLICE_PATIENCE 32
 
@@ -87,7 +86,7 @@ bool vm_split(vm_warp *warp, uint32_t aside, int32_t aside_pc, int32_t stay_pc, 
     return true;
 }
 
-/* The running group, at its join, becomes part of those waiting there. True: all are there, and run on
+/* The running group, at its join, joins those waiting there. Returns true if all have arrived, and continue
  * together. */
 static bool arrive(vm_warp *warp)
 {
@@ -154,7 +153,7 @@ static vm_group take(vm_scheduler *s, int index)
     return group;
 }
 
-/* Groups that happen to be at the same place with the same joins go on as one. */
+/* Groups that happen to be at the same place with the same joins continue as one. */
 static void merge_with(vm_scheduler *s, vm_group *group)
 {
     for (int i = s->n_groups - 1; i >= 0; i--) {
@@ -185,7 +184,7 @@ static bool pick(vm_warp *warp)
     return waiting && vm_warp_release(warp) && pick(warp);
 }
 
-/* Puts the running group back: behind the others where it should let them go first. */
+/* Puts the running group back: after the others if it should let them go first. */
 static void put_back(vm_warp *warp, vm_group_state state, uint32_t members, bool last)
 {
     vm_scheduler *s = warp->scheduler;
@@ -205,7 +204,7 @@ static void put_back(vm_warp *warp, vm_group_state state, uint32_t members, bool
 
 /* ---- Running ---- */
 
-/* Counts the instructions since the last time, up to and without `end`. */
+/* Counts the instructions since the last time, up to but excluding `end`. */
 static inline void count_steps(vm_warp *warp, const vm_op *end)
 {
     uint64_t n = (uint64_t)(end - warp->segment);
@@ -215,8 +214,8 @@ static inline void count_steps(vm_warp *warp, const vm_op *end)
 }
 
 typedef enum {
-    RUN_GONE,  /* the group waits somewhere, or its lanes have exited: pick another */
-    RUN_SLICE, /* its time is over */
+    RUN_GONE,  /* the group is waiting, or its lanes have exited: pick another */
+    RUN_SLICE, /* its time slice is over */
     RUN_FAULT
 } run_result;
 
@@ -226,7 +225,7 @@ static run_result no_memory(vm_warp *warp, const vm_op *op)
     return RUN_FAULT;
 }
 
-/* The lanes outside mask go on behind the op; the running group is then those that wait at it. */
+/* The lanes outside mask continue after the op; the running group then consists of those that wait at it. */
 static bool set_aside_unguarded(vm_warp *warp, int32_t pc, uint32_t mask)
 {
     uint32_t rest = warp->active & ~mask;
@@ -282,7 +281,7 @@ static void run_lane_mode(vm_warp *warp, const vm_op *op, uint32_t mask)
     lanes_run(&op->lane, p.d, p.s + op->n_d, op->inst);
 }
 
-/* The time of a slice is over at a back edge, or its loop seems to wait for others. */
+/* The time slice is over at a back edge, or the loop seems to wait for others. */
 static bool slice_is_over(vm_warp *warp, const vm_op *op)
 {
     vm_scheduler *s = warp->scheduler;
@@ -293,7 +292,7 @@ static bool slice_is_over(vm_warp *warp, const vm_op *op)
     return (int64_t)warp->block->clock >= s->slice_end;
 }
 
-/* `watched` is a constant: the loop exists once without any of the checks, and once with them. */
+/* `watched` is a constant: the loop is compiled once without any checks, and once with them. */
 static inline __attribute__((always_inline)) run_result run_group(vm_warp *warp, bool watched)
 {
     vm_scheduler *s = warp->scheduler;
@@ -373,7 +372,7 @@ reload: /* the group, its place or its frame have changed */
                 count_steps(warp, op);
                 return wait_here(warp, op, there, GROUP_MEMBERS, members);
             }
-            if (result == VM_NEXT && warp->active != active) { /* lanes with another mask were parted */
+            if (result == VM_NEXT && warp->active != active) { /* lanes with another mask were split off */
                 s->pc++;
                 goto reload;
             }
@@ -431,7 +430,7 @@ static run_result run_watched(vm_warp *warp)
     return run_group(warp, true);
 }
 
-/* Lanes at a join that the others may be waiting for are let go after some slices. */
+/* Lanes at a join that the others may be waiting for are released after some slices. */
 static vm_warp_state end_slice(vm_warp *warp)
 {
     vm_scheduler *s = warp->scheduler;
@@ -460,7 +459,7 @@ vm_warp_state vm_warp_run(vm_warp *warp, uint64_t steps)
     return warp->live ? WARP_BLOCKED : WARP_DONE;
 }
 
-/* ---- Beginning and end ---- */
+/* ---- Start and end ---- */
 
 bool vm_warp_begin(vm_warp *warp, const vm_code *entry)
 {

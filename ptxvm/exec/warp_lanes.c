@@ -1,6 +1,6 @@
-/* Lane instructions off the fast path: for some of the lanes, with operands that are wider than the
- * instruction's type; and the tensor cores. Results are computed for all lanes into scratch memory, then
- * taken over for the lanes that take part. */
+/* Lane instructions off the fast path: for some of the lanes, or with operands wider than the instruction's
+ * type; and the tensor cores. Results are computed for all lanes in scratch memory, then copied for the
+ * participating lanes. */
 #include "warp.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "decode.h"
 #include "launch.h"
 
-/* ---- Taking over some lanes ---- */
+/* ---- Copying some lanes ---- */
 
 /* Each width once for the baseline and once for AVX2, where shifting by lane and selecting are one
  * instruction each. */
@@ -82,7 +82,7 @@ void vm_blend(void *d, const void *s, int width, uint32_t mask)
     }
 }
 
-/* The carry flag is a predicate behind the results. */
+/* The carry flag is a predicate after the results. */
 static int result_width(const vm_op *op, int i)
 {
     return i < op->n_results ? op->operand[i].width : 0;
@@ -112,7 +112,7 @@ static bool is_signed(pvm_type type)
     return type == T_S8 || type == T_S16 || type == T_S32 || type == T_S64;
 }
 
-/* Each lane's low `from` bytes, extended or cut to `to` bytes. */
+/* Each lane's low `from` bytes, extended or truncated to `to` bytes. */
 static void resize(uint8_t *d, int to, const uint8_t *s, int from, bool is_signed_value)
 {
     int common = to < from ? to : from;
@@ -124,7 +124,8 @@ static void resize(uint8_t *d, int to, const uint8_t *s, int from, bool is_signe
     }
 }
 
-/* A source as the lane function wants it: in `scratch` where it is not so in its register. */
+/* A source in the form that the lane function expects: in `scratch` if its register does not have that
+ * form. */
 static const void *convert_source(const vm_operand *operand, const void *value, uint8_t *scratch)
 {
     if (operand->op_width == 0) {

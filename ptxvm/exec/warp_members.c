@@ -1,6 +1,6 @@
-/* Warp-level instructions wait for the lanes that their member mask names: these may come in several groups,
- * from different places and calls, as long as the instructions have the same qualifiers and the same mask
- * (PTX ISA on shfl.sync). */
+/* Warp-level instructions wait for the lanes in their member mask: these may arrive in several groups, from
+ * different places and calls, as long as the instructions have the same qualifiers and the same mask (PTX ISA
+ * on shfl.sync). */
 #include "warp.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static const vm_op *op_of(const vm_group *group)
     return &group->frame->code->ops[group->pc];
 }
 
-/* Whether lanes at `a` and lanes at `b` may execute them as one. */
+/* Whether lanes at `a` and lanes at `b` may execute them together. */
 static bool agree(const vm_op *a, const vm_op *b)
 {
     if (a == b)
@@ -48,8 +48,7 @@ bool vm_members_ready(const vm_warp *warp, const vm_group *group)
 
 /* ---- Groups at different instructions or in different frames ---- */
 
-/* An address as the register and offset make it, so that those of different instructions can stand side by
- * side. */
+/* An address computed from register and offset, so that those of different instructions can be combined. */
 static void gather_address(uint64_t *to, const vm_frame *frame, const vm_operand *operand, uint32_t mask)
 {
     for (int lane = 0; lane < WARP; lane++) {
@@ -91,7 +90,7 @@ static void scatter_results(const vm_op *op, uint8_t (*values)[VM_LANE_BYTES], c
             vm_blend(vm_slot_ptr(frame, op->operand[i].slot), values[i], op->operand[i].width, mask);
 }
 
-/* The instruction with operands of its own, filled from those of all the groups. */
+/* The instruction with operands of its own, filled from those of all groups. */
 static vm_result run_gathered(vm_warp *warp, const vm_op *op, uint32_t mask, const vm_group *groups, int n)
 {
     uint8_t(*values)[VM_LANE_BYTES] = warp->block->worker->scratch + VM_SCRATCH_VALUES;
@@ -117,7 +116,7 @@ static vm_result run_gathered(vm_warp *warp, const vm_op *op, uint32_t mask, con
     }
     const vm_op *segment = warp->segment;
     uint64_t ahead = (uint64_t)(op - segment);
-    warp->block->clock += ahead; /* so that vm_clock is right for `joint`, too */
+    warp->block->clock += ahead; /* so that vm_clock is also right for `joint` */
     warp->segment = &joint;
     warp->frame = &together;
     if (warp->block->watch)
@@ -156,8 +155,8 @@ static vm_result run_with_waiting(vm_warp *warp, const vm_op *op, uint32_t mask,
     return alike ? op->exec(warp, op, all) : run_gathered(warp, op, mask, groups, n);
 }
 
-/* Lanes of the running group that name other members than the first of them wait for their own turn at the
- * same op. */
+/* Lanes of the running group with a different member mask than the first of them wait for their own turn at
+ * the same op. */
 static bool part_by_members(vm_warp *warp, const vm_op *op, uint32_t *mask, uint32_t *members)
 {
     const vm_operand *operand = &op->operand[op->members];

@@ -1,4 +1,4 @@
-/* Memory of one module: chunks that only grow, given back together. */
+/* The memory of one module: chunks that only grow, freed together. */
 #include "front.h"
 #include "../poison.h"
 

@@ -1,5 +1,5 @@
-/* Calls in all their forms, and the lists that indirect calls and jumps name: .callprototype, .calltargets,
- * .branchtargets. */
+/* Calls in all their forms, and the lists that indirect calls and jumps refer to: .callprototype,
+ * .calltargets, .branchtargets. */
 #include "front.h"
 
 #include <string.h>
@@ -96,7 +96,8 @@ static void add_argument(parser *p, argument_list *list, const raw_operand *raw)
     list->items[list->n++] = *raw;
 }
 
-/* A vector register is passed as a whole: its elements are arguments, as those of a parameter are parameters. */
+/* A vector register is passed as a whole: its elements are separate arguments, like the elements of a vector
+ * parameter. */
 static void parse_argument(parser *p, argument_list *list)
 {
     if (at_punct(p, '{') || at_punct(p, '['))
@@ -125,13 +126,12 @@ static void parse_arguments(parser *p, argument_list *list)
     next_token(p);
 }
 
-/* An argument or result against the parameter that it is passed for (null where only its own type is known).
- */
+/* Checks an argument or result against its parameter (null if only its own type is known). */
 static void make_argument(parser *p, const raw_operand *raw, const pvm_var *param, bool is_result,
                           pvm_operand *out)
 {
     pvm_type type = param ? param->type : T_NONE;
-    if (type == T_B32 && raw->kind == RAW_F64) /* a decimal number for a .b32 parameter is meant as .f32 */
+    if (type == T_B32 && raw->kind == RAW_F64) /* a decimal number for a .b32 parameter means .f32 */
         type = T_F32;
     *out = (pvm_operand){.type = type, .reg = -1};
     if (raw->kind == RAW_SINK && is_result) {
@@ -224,7 +224,7 @@ void parse_call(parser *p, pvm_inst *inst)
     argument_list *results = &p->results, *args = &p->args;
     results->n = args->n = 0;
     p->n_raw = p->n_elements = 0;
-    match_instruction(p, inst); /* the modifiers: call has a row without operands */
+    match_instruction(p, inst); /* matches only the modifiers: call has a row without operands */
     if (at_punct(p, '(')) {
         parse_arguments(p, results);
         expect_punct(p, ',');

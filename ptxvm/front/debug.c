@@ -1,4 +1,4 @@
-/* What says nothing about execution: .file, .loc, .section with debug data, .pragma; and .alias. */
+/* Directives without effect on execution: .file, .loc, .section with debug data, .pragma; and .alias. */
 #include "front.h"
 
 #include <string.h>
@@ -12,7 +12,8 @@ static uint64_t take_integer(parser *p)
     return value;
 }
 
-/* A file's name is printed in messages and reports: without bytes that a terminal would act on. */
+/* A file name is printed in messages and reports, so it must not contain bytes that a terminal would
+ * interpret. */
 static const char *printable_text(parser *p, const token *t)
 {
     size_t size = 4 * (size_t)t->length + 1;
@@ -140,7 +141,7 @@ static pvm_function *take_function(parser *p)
     return s->function;
 }
 
-/* .alias name, of; : the first gets the body of the second, which is defined by now. */
+/* .alias name, of; : the first gets the body of the second, which is already defined. */
 void parse_alias(parser *p)
 {
     next_token(p);

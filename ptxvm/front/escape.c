@@ -1,4 +1,4 @@
-/* Text of the guest, made fit for terminals, logs and JSON: what is not printable UTF-8 becomes \xHH. */
+/* Makes text from PTX safe for terminals, logs and JSON: what is not printable UTF-8 becomes \xHH. */
 #include "../module.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static uint32_t decode(const unsigned char *text, size_t length, int *bytes)
     return code;
 }
 
-/* Marks that turn the direction of text around: a name could show as another. */
+/* Marks that change the direction of text: a name could appear as another. */
 static bool is_direction(uint32_t code)
 {
     return (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0x200E ||

@@ -1,6 +1,6 @@
-/* Operands that stand for a short computation: "t + 1" with t a register, "tab[r + 1]" with tab an array. ptxas
- * writes instructions for them in front of the one that has the operand, and so is it done here, under the same
- * guard; the operand becomes the register that holds the result. */
+/* Operands that stand for a short computation: "t + 1" with a register t, "tab[r + 1]" with an array tab.
+ * Like ptxas, we insert instructions for them before the one that has the operand, under the same guard; the
+ * operand becomes the register that holds the result. */
 #include "front.h"
 
 static pvm_operand of_register(const parser *p, int reg)
@@ -13,7 +13,7 @@ static pvm_operand of_number(uint64_t value, pvm_type type)
     return (pvm_operand){.kind = OPERAND_IMM, .type = type, .reg = -1, .bits = value};
 }
 
-/* A new register of the type, set by an instruction in front of `at` that has up to three sources. */
+/* A new register of the type, set by an instruction inserted before `at` with up to three sources. */
 static int compute(parser *p, const pvm_inst *at, pvm_inst inst, pvm_type type, const pvm_operand *sources,
                    int n_sources)
 {
@@ -60,13 +60,13 @@ int expand_sum(parser *p, const raw_operand *raw, const pvm_inst *inst)
     return compute(p, inst, (pvm_inst){.op = OP_add}, type, sources, 2);
 }
 
-/* Of an array of vectors, or of several dimensions, it is the scalar elements that an index counts. */
+/* For an array of vectors, or of several dimensions, an index counts scalar elements. */
 static uint32_t element_size(const raw_operand *raw)
 {
     return (uint32_t)pvm_type_bits(raw->symbol->var->type) / 8;
 }
 
-/* As ptxas has it: 32 bits, added without a sign. */
+/* As in ptxas: unsigned, 32 bits. */
 uint64_t element_offset(const raw_operand *raw)
 {
     return (uint32_t)raw->value * element_size(raw);

@@ -32,7 +32,7 @@ uint32_t bits_from_f32(float value)
     return bits;
 }
 
-/* Binary operators, from the loosest. */
+/* Binary operators, in increasing precedence. */
 static const struct {
     int punct, level;
 } operators[] = {{PUNCT_OR, 1},  {PUNCT_AND, 2}, {'|', 3}, {'^', 4},      {'&', 5},      {PUNCT_EQ, 6},
@@ -60,7 +60,7 @@ static uint64_t divide(parser *p, int punct, constant a, constant b, bool is_uns
         parse_fail(p, PVM_ERROR_SYNTAX, "division by zero in a constant expression");
     if (is_unsigned)
         return punct == '/' ? a.value / b.value : a.value % b.value;
-    if (b.value == UINT64_MAX) /* -1: the one quotient that can overflow */
+    if (b.value == UINT64_MAX) /* -1: the only quotient that can overflow */
         return punct == '/' ? 0 - a.value : 0;
     int64_t x = (int64_t)a.value, y = (int64_t)b.value;
     return (uint64_t)(punct == '/' ? x / y : x % y);

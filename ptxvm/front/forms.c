@@ -1,5 +1,5 @@
-/* isa.def made ready for matching, once: each row's modifiers and operands as small structs in fixed tables.
- * The notation is explained at the top of isa.def. */
+/* Compiles isa.def for matching, once: each row's modifiers and operands become small structs in fixed
+ * tables. The notation is explained at the top of isa.def. */
 #include "front.h"
 
 #include <pthread.h>
@@ -19,7 +19,7 @@ static const form_row rows[] = {
 #undef FORM
 };
 
-/* Named lists of choices, with the slot that they go to. */
+/* Named lists of choices, with the slot that each goes to. */
 static const struct {
     const char *name;
     pvm_slot slot;
@@ -33,7 +33,7 @@ static const struct {
 #undef FORM
 };
 
-/* Where a modifier goes that stands alone in a row. */
+/* The slot of a modifier that is alone in its place in a row. */
 static const struct {
     pvm_slot slot;
     const char *words;
@@ -138,7 +138,7 @@ static void find_homes(void)
         }
 }
 
-/* -1 where the word has none: it is a type, or its place is always named. */
+/* -1 if the word has none: it is a type, or its slot is always named. */
 static int home_of(const char *text, int length)
 {
     unsigned word = word_find(text, length);
@@ -187,7 +187,7 @@ static int add_choices(const form *f, const char **at)
     return slot;
 }
 
-/* One element behind its dot: "[SLOT=]choices". */
+/* One element after its dot: "[SLOT=]choices". */
 static void add_mod(form *f, const char **at, int optional, bool implied, int *n_types)
 {
     if (n_mods >= MAX_MODS) {
@@ -363,7 +363,7 @@ static void compile_operands(form *f)
     }
 }
 
-/* Rows by opcode, in the order of isa.def within one. */
+/* Rows by opcode; within one opcode, in the order of isa.def. */
 static void sort_rows(const form_row **sorted)
 {
     uint16_t at[OP_COUNT + 1];

@@ -3,24 +3,24 @@
  * them together.
  *
  * Who does what:
- *   arena.c        memory of a module, given back as a whole
+ *   arena.c        memory of a module, freed as a whole
  *   lex.c          text -> tokens, line and column
  *   words.c        the fixed words of PTX: opcodes, modifiers, registers
  *   symbols.c      names, scopes, registers
  *   expr.c         constant expressions
- *   forms.c        isa.def made ready for matching
+ *   forms.c        isa.def compiled for matching
  *   match.c        an instruction against its forms; messages
  *   operand.c      operands as written
- *   typecheck.c    an operand against what a form takes
+ *   typecheck.c    an operand against what a form expects
  *   expand.c       operands that stand for a computation
- *   rules.c        what a form cannot say
+ *   rules.c        rules that a form cannot express
  *   module.c       the module and its directives
  *   variable.c     variables, initialiser.c their values
  *   function.c     functions, bodies, labels
  *   call.c         calls and jump tables
  *   debug.c        .file, .loc, .section
- *   limits.c       what a module may cost
- *   escape.c       text of the guest, made printable
+ *   limits.c       limits of a module
+ *   escape.c       text from PTX, made printable
  *
  * The first error ends the parse: parse_fail fills the pvm_error and jumps back to pvm_module_parse.
  * Everything allocated is in the arena by then, so nothing leaks. */
@@ -35,7 +35,7 @@
 
 /* ---- memory ---- */
 
-/* Where the arena's chunks come from; a test can make the k-th fail. Null members: malloc and free. */
+/* Allocates the arena's chunks; a test can make the k-th allocation fail. Null members: malloc and free. */
 typedef struct pvm_allocator {
     void *(*alloc)(void *user, size_t bytes);
     void (*release)(void *user, void *memory);
@@ -45,7 +45,7 @@ typedef struct pvm_allocator {
 typedef struct pvm_arena pvm_arena;
 pvm_arena *arena_create(const pvm_allocator *allocator);
 void arena_destroy(pvm_arena *arena);
-void *arena_alloc(pvm_arena *arena, size_t bytes); /* zeroed, 16-byte aligned; null when there is no memory */
+void *arena_alloc(pvm_arena *arena, size_t bytes); /* zeroed, 16-byte aligned; null if there is no memory */
 
 /* limits: as ptxvm_limits_read fills them. */
 pvm_module *pvm_module_parse_with(const char *text, size_t length, const pvm_allocator *allocator,
@@ -55,7 +55,7 @@ pvm_module *pvm_module_parse_with(const char *text, size_t length, const pvm_all
 
 typedef enum {
     TOKEN_END,
-    TOKEN_NAME,   /* an identifier, %r1 and _ among them */
+    TOKEN_NAME,   /* an identifier, including %r1 and _ */
     TOKEN_WORD,   /* .word or .word::word; text without the first dot */
     TOKEN_INT,    /* value, is_unsigned */
     TOKEN_F32,    /* 0fXXXXXXXX: value holds the bits */
@@ -80,7 +80,7 @@ typedef struct token {
 
 typedef enum {
     SYMBOL_REG,
-    SYMBOL_RANGE, /* .reg .b32 %r<100>: the name is the prefix, which may be the name of something else too */
+    SYMBOL_RANGE, /* .reg .b32 %r<100>: the name is the prefix, which may also name something else */
     SYMBOL_VAR,
     SYMBOL_FUNCTION,
     SYMBOL_LABEL,
@@ -95,8 +95,8 @@ typedef struct symbol {
     symbol_kind kind;
     name *name;
     int depth;            /* 0: the module, 1: a function, then nested blocks */
-    struct symbol *outer; /* what the name meant outside */
-    struct symbol *next;  /* others of the same scope */
+    struct symbol *outer; /* what the name means outside */
+    struct symbol *next;  /* next symbol of the same scope */
     int line;
     int index;      /* REG: register; LABEL: instruction; RANGE: its number in the function; CALL_TARGETS: in
                        the module */
@@ -115,16 +115,16 @@ struct name {
     int length;
     uint32_t hash;
     name *next;
-    symbol *symbol;          /* what it means now, innermost */
-    symbol *range;           /* and as the prefix of numbered registers */
-    int numbered_scope;      /* this name is the prefix of registers declared one by one in that scope ... */
-    uint32_t numbered_least; /* ... and the least of their numbers */
-    int cached_reg; /* of a name that belongs to a range: its register, right while nothing is declared */
+    symbol *symbol;          /* its current, innermost meaning */
+    symbol *range;           /* its current meaning as the prefix of numbered registers */
+    int numbered_scope;      /* this is the prefix of registers declared individually in that scope ... */
+    uint32_t numbered_least; /* ... and the smallest of their numbers */
+    int cached_reg;          /* of a name in a range: its register, valid until the next declaration */
     int cached_vec;
     uint32_t cached_epoch;
 };
 
-/* A branch to a label that may come later: written when its scope ends. */
+/* A branch to a label that may come later: resolved when its scope ends. */
 typedef struct fixup {
     name *label;
     uint64_t *bits; /* one of the two */
@@ -140,7 +140,7 @@ typedef struct scope {
     struct scope *outer;
 } scope;
 
-/* The registers of one .reg name<count> that are in use: (range, number) -> register, in a hash table. */
+/* The registers of one .reg name<count> that are used: (range, number) -> register, in a hash table. */
 typedef struct range_use {
     int range;
     uint32_t number;
@@ -157,7 +157,7 @@ typedef enum {
     RAW_INT,
     RAW_F32,
     RAW_F64,
-    RAW_ADDRESS, /* base of another kind in `base`, plus offset */
+    RAW_ADDRESS, /* a base of another kind in `base`, plus offset */
     RAW_VECTOR,  /* elements: first, count */
     RAW_SINK
 } raw_kind;
@@ -170,7 +170,7 @@ typedef struct raw_operand {
         is_indexed; /* SYMBOL: an array's element, tab[n] or tab[r + n]; value is n, index the register or -1 */
     bool negated;   /* !p */
     bool minus;     /* -a */
-    bool paired;    /* the next operand was joined to this one by "|" */
+    bool paired;    /* the next operand is joined to this one by "|" */
     int reg;
     int index;
     int vec;        /* elements of a vector register named as a whole */
@@ -203,9 +203,9 @@ typedef struct parser {
     pvm_error *error;
     jmp_buf failed;
     uint64_t limits[PTXVM_LIMITS];
-    uint64_t n_instructions, n_declared, data_bytes; /* of the whole module, for the limits */
+    uint64_t n_instructions, n_declared, data_bytes; /* totals of the module, for the limits */
 
-    const char *text, *end, *at; /* at: behind the current token */
+    const char *text, *end, *at; /* at: after the current token */
     const char *line_start;
     int line;
     token tok; /* the current token */
@@ -217,7 +217,7 @@ typedef struct parser {
     uint32_t epoch; /* counts declarations, see name.cached_reg */
     int nesting;    /* of expressions, initialisers */
 
-    pvm_function *function; /* whose body is read */
+    pvm_function *function; /* whose body is being parsed */
     int inst_capacity, reg_capacity, local_capacity;
     int n_ranges;
     range_use *uses;
@@ -228,7 +228,7 @@ typedef struct parser {
     uint64_t const_extent;
     bool has_version, has_target, has_address_size;
 
-    /* The instruction being read. */
+    /* The instruction being parsed. */
     token opcode;
     pvm_opcode op;
     token words[MAX_WORDS]; /* its modifiers */
@@ -251,23 +251,23 @@ bool accept_word(parser *p, const char *word);
 void expect_punct(parser *p, int punct);
 bool token_is(const token *tok, const char *text);
 
-/* Errors. parse_fail names the current token's place; both never return. */
+/* Errors. parse_fail reports the place of the current token; neither returns. */
 _Noreturn void parse_fail(parser *p, int kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 _Noreturn void parse_fail_at(parser *p, int line, int column, int kind, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* Ends the parse where `value` is beyond the limit. */
+/* Ends the parse if `value` exceeds the limit. */
 void check_limit(parser *p, ptxvm_limit limit, uint64_t value);
 
-/* Arena memory that ends the parse where there is none; grow doubles an array of *capacity items when it is
+/* Arena memory; ends the parse if there is none. parse_grow doubles an array of *capacity items when it is
  * full. */
 void *parse_alloc(parser *p, size_t bytes);
 void *parse_grow(parser *p, void *items, int count, int *capacity, size_t item_bytes);
 char *parse_text(parser *p, const char *text, int length);
 
 /* words.c */
-pvm_opcode opcode_find(const char *text, int length); /* OP_NONE where unknown */
-unsigned word_find(const char *text, int length);     /* M_x or M_TYPE(T_x), 0 where unknown */
+pvm_opcode opcode_find(const char *text, int length); /* OP_NONE if unknown */
+unsigned word_find(const char *text, int length);     /* M_x or M_TYPE(T_x), 0 if unknown */
 pvm_type type_find(const char *text, int length);
 typedef struct sreg_info {
     const char *name;
@@ -278,7 +278,7 @@ typedef struct sreg_info {
     int version, sm;
 } sreg_info;
 const sreg_info *sreg_find(const char *text, int length);
-/* The known word nearest to a misspelt one, or null. */
+/* The known word nearest to a misspelled one, or null. */
 const char *opcode_suggestion(const char *text, int length);
 const char *word_suggestion(const char *text, int length);
 
@@ -289,7 +289,7 @@ void scope_close(parser *p);
 symbol *declare(parser *p, symbol_kind kind, name *n, const token *where);
 symbol *find_symbol(parser *p, name *n);
 int add_register(parser *p, const char *text, pvm_type type, int line);
-/* The register that a name of a range stands for: -1 where the name belongs to no range. */
+/* The register that a name in a range refers to; -1 if the name is in no range. */
 int range_register(parser *p, name *n, int *vec);
 void add_fixup(parser *p, name *label, uint64_t *bits, int *index, int line, int column);
 
@@ -326,15 +326,15 @@ enum {
     IS_ADDRESS = 1 << 11,
     IS_LABEL = 1 << 12,
     IS_TARGETS = 1 << 13,
-    IS_HINT = 1 << 14,    /* there if .L2::cache_hint is */
-    IS_PAIRED = 1 << 15,  /* stands behind "|" */
-    TAKES_BITS = 1 << 16, /* any register of the size will do */
-    IS_RANGED = 1 << 17   /* lo..hi holds for an immediate */
+    IS_HINT = 1 << 14,    /* present if .L2::cache_hint is */
+    IS_PAIRED = 1 << 15,  /* follows "|" */
+    TAKES_BITS = 1 << 16, /* any register of the right size is accepted */
+    IS_RANGED = 1 << 17   /* lo..hi applies to an immediate */
 };
 
 enum {
     COUNT_SCALAR = 0,
-    COUNT_VEC = -1 /* as S_VEC says; other values: so many in braces */
+    COUNT_VEC = -1 /* as given by S_VEC; other values: that many in braces */
 };
 
 enum {
@@ -355,7 +355,7 @@ typedef struct form_operand {
 
 typedef struct form_mod {
     uint8_t slot;
-    uint8_t optional;      /* 0: must be there; else the number of its {group} in the row */
+    uint8_t optional;      /* 0: required; else the number of its {group} in the row */
     bool implied;          /* not written: the slot gets the first choice */
     uint16_t first, count; /* choices */
 } form_mod;
@@ -378,13 +378,13 @@ typedef struct form_table {
     const uint16_t *first_of; /* by opcode: rows first_of[op] .. first_of[op + 1] */
 } form_table;
 
-const form_table *form_table_get(void);                  /* made once, the same for all threads */
-const char *form_table_problem(void);                    /* what is wrong with isa.def itself, or null */
-int target_family(int sm);                               /* the SM whose f target an SM belongs to */
+const form_table *form_table_get(void);                  /* created once, shared by all threads */
+const char *form_table_problem(void);                    /* an error in isa.def itself, or null */
+int target_family(int sm);                               /* the SM that names an SM's family (its f target) */
 bool target_meets(pvm_target target, const char *needs); /* "80", "100f 120f", "90a" */
 
-/* expand.c: operands that stand for a short computation become registers, and the computation instructions in
- * front of the one that has the operand. */
+/* expand.c: operands that stand for a short computation become registers, and the computation becomes
+ * instructions before the one that has the operand. */
 int expand_sum(parser *p, const raw_operand *raw, const pvm_inst *inst);     /* r + n */
 int expand_element(parser *p, const raw_operand *raw, const pvm_inst *inst); /* the address of tab[r + n] */
 uint64_t element_offset(const raw_operand *raw);                             /* of tab[n], in bytes */
@@ -392,7 +392,7 @@ uint64_t element_offset(const raw_operand *raw);                             /* 
 /* match.c, typecheck.c */
 void match_instruction(parser *p, pvm_inst *inst);
 bool type_fits(pvm_type reg, pvm_type wanted, uint32_t flags);
-/* Why an operand does not fit: static text or one made in `why`. Null: it fits. */
+/* Why an operand does not fit: static text or text written to `why`. Null: it fits. */
 const char *operand_misfit(parser *p, const raw_operand *raw, const form_operand *want, const pvm_inst *inst,
                            pvm_type type, char *why, size_t why_size);
 void operand_make(parser *p, const raw_operand *raw, const form_operand *want, const pvm_inst *inst,
@@ -403,7 +403,7 @@ pvm_type form_operand_type(const form_operand *want, const pvm_inst *inst);
 /* variable.c */
 #define MAX_DIMENSIONS 16
 
-/* An array's shape: strides[i] is the bytes of one element at that level, the last is the element's own. */
+/* An array's shape: strides[i] is the size of one element at that level, the last is that of the elements. */
 typedef struct shape {
     uint64_t lengths[MAX_DIMENSIONS], strides[MAX_DIMENSIONS + 1];
     int n;

@@ -1,4 +1,5 @@
-/* Functions: their headers, their bodies, and instructions up to the point where isa.def takes over. */
+/* Functions: their headers, their bodies, and instructions up to the point where they are matched against
+ * isa.def. */
 #include "front.h"
 
 #include <string.h>
@@ -13,7 +14,7 @@ typedef struct parameter_list {
     uint64_t extent;
 } parameter_list;
 
-/* At its natural alignment, behind the one before. */
+/* At its natural alignment, after the previous one. */
 static void add_parameter(parser *p, parameter_list *list, pvm_var *v, name *as)
 {
     int n = list->n++;
@@ -29,7 +30,7 @@ static void add_parameter(parser *p, parameter_list *list, pvm_var *v, name *as)
     check_limit(p, PTXVM_LIMIT_PARAMETERS, list->extent);
 }
 
-/* A vector in .reg is a parameter for each element. */
+/* A vector in .reg is one parameter per element. */
 static void add_elements(parser *p, parameter_list *list, pvm_var *v, name *as)
 {
     v->size /= (uint64_t)v->vec;
@@ -73,7 +74,7 @@ void parse_parameters(parser *p, pvm_function *f, bool returns, name ***names)
     *names = list.names;
 }
 
-/* As ptxas has it: PTX ISA 8.1 raised the limit for sm_70 and later. */
+/* As in ptxas: PTX ISA 8.1 raised the limit for sm_70 and later. */
 static void check_parameter_bytes(parser *p, const pvm_function *f, const token *where)
 {
     uint64_t most = p->module->version >= 81 && p->module->target.sm >= 70 ? 32764 : 4352;
@@ -146,8 +147,8 @@ static void add_function(parser *p, pvm_function *f)
     m->functions[m->n_functions++] = f;
 }
 
-/* Whether two parameters take the same values: their sizes and spaces, and types that ptxas lets pass for each
- * other. */
+/* Whether two parameters take the same values: equal sizes and spaces, and types that ptxas treats as
+ * compatible. */
 static bool same_parameter(const pvm_var *a, const pvm_var *b)
 {
     return a->size == b->size && a->space == b->space && a->vec == b->vec && a->is_unsized == b->is_unsized &&
@@ -189,7 +190,7 @@ static pvm_function *enter_function(parser *p, pvm_function *f, name *n, const t
     return known;
 }
 
-/* Parameters become names of the function's own scope; those in .reg become registers. */
+/* Parameters become names in the function's own scope; those in .reg become registers. */
 static void declare_parameters(parser *p, pvm_var **vars, int *regs, name **names, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -262,7 +263,7 @@ void parse_function(parser *p, linkage link)
     if (f->has_body)
         parse_fail_at(p, h.where.line, h.where.column, PVM_ERROR_SYNTAX, "'%s' already has a body", f->name);
     h.function->index = f->index;
-    *f = *h.function; /* what was declared before becomes what is defined */
+    *f = *h.function; /* the definition replaces the earlier declaration */
     begin_body(p, f);
     scope_open(p);
     declare_parameters(p, f->params, f->reg_of_param, h.params, f->n_params);
@@ -278,7 +279,7 @@ void parse_function(parser *p, linkage link)
 
 /* ---- instructions ---- */
 
-/* What PTX has and ptxvm does not yet: said by name, whatever follows. */
+/* Valid PTX that ptxvm does not support yet: reported by name, whatever follows. */
 static const struct {
     pvm_opcode op;
     const char *word; /* null: the whole opcode */
@@ -361,7 +362,7 @@ void add_instruction(parser *p, const pvm_inst *inst)
     f->insts[f->n_insts++] = *inst;
 }
 
-/* The rest of an instruction whose opcode is in p->opcode. */
+/* Parses the rest of an instruction whose opcode is in p->opcode. */
 static void parse_instruction(parser *p, pvm_inst inst)
 {
     find_opcode(p);
@@ -384,7 +385,7 @@ static void parse_instruction(parser *p, pvm_inst inst)
     add_instruction(p, &inst);
 }
 
-/* "name:" and what may stand behind it; labels of jump tables and prototypes are names of those. */
+/* "name:" and what may follow it; labels of jump tables and prototypes name those. */
 static void parse_label(parser *p, const token *where)
 {
     name *n = intern(p, where->text, where->length);
@@ -438,7 +439,7 @@ static void parse_body_statement(parser *p)
         parse_instruction(p, inst);
 }
 
-/* "{ ... }" with the blocks in it, without recursion. The outermost shares the scope of the parameters. */
+/* "{ ... }" with nested blocks, without recursion. The outermost block shares the scope of the parameters. */
 void parse_body(parser *p)
 {
     int outermost = p->depth;

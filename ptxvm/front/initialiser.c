@@ -1,4 +1,5 @@
-/* Initial values of .global and .const variables: numbers and addresses, in braces by dimension. */
+/* Initial values of .global and .const variables: numbers and addresses, with nested braces for
+ * dimensions. */
 #include "front.h"
 
 #include <string.h>
@@ -6,13 +7,13 @@
 typedef struct filler {
     pvm_var *var;
     const shape *shape;
-    uint64_t at;       /* where the next value goes */
+    uint64_t at;       /* offset of the next value */
     uint64_t capacity; /* bytes in var->init */
     int reloc_capacity;
     int element; /* bytes of a value */
 } filler;
 
-/* Room for `bytes` at the cursor; an array of open length grows. */
+/* Makes room for `bytes` at the cursor; an array of open length grows. */
 static uint8_t *room(parser *p, filler *f)
 {
     uint64_t end = f->at + (uint64_t)f->element;
@@ -51,7 +52,7 @@ static void write_constant(parser *p, filler *f, constant c, const token *where)
     f->at += (uint64_t)f->element;
 }
 
-/* name, generic(name), each with "+ n". */
+/* name or generic(name), each optionally with "+ n". */
 static pvm_reloc parse_symbol_address(parser *p)
 {
     pvm_reloc r = {0};
@@ -125,7 +126,7 @@ static void parse_value(parser *p, filler *f)
         write_constant(p, f, c, &where);
 }
 
-/* One level of braces for each dimension, and one more for a vector. */
+/* One level of braces per dimension, and one more for a vector. */
 static void parse_values(parser *p, filler *f, int level)
 {
     bool braces = level < f->shape->n + (f->var->vec > 1);

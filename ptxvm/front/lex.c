@@ -1,4 +1,4 @@
-/* Text to tokens, with the line and column of each; and the messages that show a place in the text. */
+/* Text to tokens, with line and column; and messages that show a place in the text. */
 #include "front.h"
 
 #include <locale.h>
@@ -31,7 +31,7 @@ static int digit_value(int c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : 99;
 }
 
-/* The character `ahead` of the cursor, 0 behind the end. */
+/* The character `ahead` of the cursor, 0 past the end. */
 static int peek(const parser *p, int ahead)
 {
     return p->end - p->at > ahead ? (unsigned char)p->at[ahead] : 0;
@@ -48,7 +48,7 @@ static void show_line(const parser *p, int line, int column, char *message, size
     int length = 0;
     while (s + length < p->end && s[length] != '\n' && s[length] != '\r')
         length++;
-    int first = column > 100 ? column - 60 : 1; /* a long line is shown around its place */
+    int first = column > 100 ? column - 60 : 1; /* only the part of a long line around the column is shown */
     size_t used = strlen(message);
     used += (size_t)snprintf(message + used, size - used, "\n  ");
     for (int i = first - 1; i < length && i < first + 118 && used + 1 < size; i++)
@@ -73,7 +73,7 @@ static _Noreturn void fail_va(parser *p, int line, int column, int kind, const c
     int n = snprintf(e->message, sizeof e->message, "%d:%d: ", line, column);
     vsnprintf(e->message + n, 240, format, args);
     show_line(p, line, column, e->message, sizeof e->message);
-    pvm_make_printable(e->message); /* it has names, strings and a line of the guest */
+    pvm_make_printable(e->message); /* it contains names, strings and a line of the PTX */
     longjmp(p->failed, 1);
 }
 
@@ -153,7 +153,7 @@ static void skip_rest_of_line(parser *p)
         p->at++;
 }
 
-/* Blanks, comments, and lines of the C preprocessor (# 1 "file"), as far as ptxas takes them. */
+/* White space, comments, and lines of the C preprocessor (# 1 "file"), as far as ptxas accepts them. */
 static void skip_blanks(parser *p)
 {
     while (p->at < p->end) {
@@ -174,7 +174,7 @@ static void skip_blanks(parser *p)
     }
 }
 
-/* Digits of an integer in `base`; of more than 64 bits the low ones count, as ptxas has it. */
+/* Digits of an integer in `base`; of more than 64 bits only the low ones count, as in ptxas. */
 static void read_digits(parser *p, int base)
 {
     uint64_t value = 0;
@@ -207,7 +207,7 @@ static void read_float_bits(parser *p, int digits, token_kind kind)
     p->tok.value = value;
 }
 
-/* How many characters from the cursor form a decimal floating-point number; 0 where it is none. */
+/* The number of characters at the cursor that form a decimal floating-point number; 0 if they do not. */
 static int float_length(const parser *p)
 {
     int n = 0;
@@ -229,7 +229,7 @@ static int float_length(const parser *p)
     return digits && (point || exponent) ? n : 0;
 }
 
-/* The host program may have set a locale with a decimal comma: the thread reads this number in the C locale. */
+/* The program may have set a locale with a decimal comma: this number is read in the C locale. */
 static void read_decimal_float(parser *p, int length)
 {
     char buffer[128];

@@ -1,4 +1,4 @@
-/* The limits of ptxvm.h's table: names, defaults, and what the environment sets. */
+/* The limits of ptxvm.h's table: names, defaults, and values from the environment. */
 #include "ptxvm/ptxvm.h"
 
 #include <errno.h>

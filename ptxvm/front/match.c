@@ -1,11 +1,11 @@
-/* One instruction against the rows of isa.def: which form it is, and if it is none, the most helpful reason.
- * Like ptxas, takes the modifiers in any order; types, layouts and state spaces keep theirs. */
+/* Matches one instruction against the rows of isa.def: which form it is or, if none, the most helpful reason.
+ * Like ptxas, accepts modifiers in any order; types, layouts and state spaces must be in order. */
 #include "front.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Modifiers that came later than the instructions that have them. */
+/* Modifiers that are newer than the instructions that have them. */
 static const struct {
     uint16_t mod;
     int version, sm;
@@ -19,7 +19,7 @@ static const struct {
 #undef NEEDS
 };
 
-/* How far the best row got; a later stage makes the better message. */
+/* How far the best row got; a later stage gives a better message. */
 typedef enum {
     STAGE_WORD,    /* a modifier that the row does not have */
     STAGE_MISSING, /* a modifier is missing */
@@ -40,7 +40,7 @@ typedef struct attempt {
 
 /* ---- modifiers ---- */
 
-/* Slots whose modifiers stand in a fixed order. */
+/* Slots whose modifiers must be in order. */
 static int ordered_class(unsigned slot)
 {
     if (slot <= S_STYPE)
@@ -58,7 +58,7 @@ static bool has_choice(const form_table *t, const form_mod *m, unsigned value)
     return false;
 }
 
-/* The modifier of the row that takes a word: -1 for none. `used` are taken or passed over. */
+/* The modifier of the row that a word matches; -1 for none. `used` marks those matched or skipped. */
 static int find_mod(const form_table *t, const form *f, unsigned value, uint32_t *used)
 {
     unsigned blocked = 0;
@@ -74,7 +74,7 @@ static int find_mod(const form_table *t, const form *f, unsigned value, uint32_t
         }
         if (class && blocked >> class & 1)
             continue;
-        for (int k = 0; k < i && class; k++) /* an optional one of the class that was passed over is gone */
+        for (int k = 0; k < i && class; k++) /* a skipped optional modifier is no longer available */
             if (ordered_class(t->mods[f->first_mod + k].slot) == class)
                 *used |= 1u << k;
         *used |= 1u << i;
@@ -91,7 +91,7 @@ static bool group_entered(const form_table *t, const form *f, uint32_t matched, 
     return false;
 }
 
-/* The first modifier that must be there and is not: -1 for none. */
+/* The first required modifier that is missing; -1 for none. */
 static int missing_mod(const form_table *t, const form *f, uint32_t matched)
 {
     for (int i = 0; i < f->n_mods; i++) {
@@ -140,7 +140,7 @@ static bool fail_operand(attempt *a, stage s, int index, const raw_operand *raw,
     return false;
 }
 
-/* Pairs operands as written with those of the row: link[i] is the row's operand of the i-th as written. */
+/* Pairs operands as written with those of the row: link[i] is the row's operand for the i-th one. */
 static bool match_operands(parser *p, const form_table *t, const form *f, const pvm_inst *inst, attempt *a,
                            int *link)
 {
@@ -268,7 +268,7 @@ static bool match_target(const parser *p, const form *f, attempt *a)
         return false;
     }
     for (int w = 0; w < p->n_words; w++)
-        if (p->op != OP_cp && /* cp.async had .shared::cta first */
+        if (p->op != OP_cp && /* cp.async accepted .shared::cta earlier than others */
             !word_allowed(m, p->word_values[w], a->why, sizeof a->why))
             return false;
     return true;
@@ -333,7 +333,8 @@ static bool is_bits_word(unsigned value)
            value == M_TYPE(T_B128);
 }
 
-/* Loads, stores and mov of bits take one register in braces, {%r1}, for the register: so writes Triton. */
+/* Loads, stores and mov of bits accept one register in braces, {%r1}, instead of the register: Triton writes
+ * this. */
 static void open_single_braces(parser *p)
 {
     bool takes = p->op == OP_ld || p->op == OP_ldu || p->op == OP_st;

@@ -1,4 +1,4 @@
-/* A module: its header, its directives, and the way in. */
+/* A module: its header, its directives, and the entry point of the parser. */
 #include "front.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 /* ---- targets ---- */
 
-/* SMs and the first .version that has them; a and f forms came when suffix_version says. */
+/* SMs and the first .version that supports them; a and f targets have their own versions. */
 static const struct {
     int sm, version, a_version, f_version;
 } known_targets[] = {{10, 10, 0, 0},    {11, 10, 0, 0},    {12, 12, 0, 0},    {13, 12, 0, 0},
@@ -153,7 +153,7 @@ static void parse_address_size(parser *p)
 static const struct {
     const char *word;
     void (*parse)(parser *p);
-    bool early; /* may stand before .version and .target */
+    bool early; /* allowed before .version and .target */
 } directives[] = {
     {"version", parse_version, true},
     {"target", parse_target, true},
@@ -218,7 +218,7 @@ static void parse_statement(parser *p)
                    p->tok.text);
 }
 
-/* Not inlined: nothing of it may live across the setjmp below. */
+/* Not inlined: none of its variables may live across the setjmp below. */
 __attribute__((noinline)) static void parse_module(parser *p)
 {
     scope_open(p);
@@ -251,7 +251,7 @@ static pvm_module *text_too_long(pvm_error *error, const uint64_t *limits)
 pvm_module *pvm_module_parse_with(const char *text, size_t length, const pvm_allocator *allocator,
                                   const uint64_t *limits, pvm_error *error)
 {
-    while (length && !text[length - 1]) /* the end of a string, as ptxvm-ptxas writes it */
+    while (length && !text[length - 1]) /* a terminating zero, as written by ptxvm-ptxas */
         length--;
     if (length > limits[PTXVM_LIMIT_TEXT])
         return text_too_long(error, limits);

@@ -1,5 +1,5 @@
-/* Operands as written, before it is known what the instruction makes of them: registers, constants, symbols,
- * addresses, vectors. */
+/* Operands as written, before the instruction gives them a meaning: registers, constants, symbols, addresses,
+ * vectors. */
 #include "front.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static raw_operand constant_operand(parser *p)
     return r;
 }
 
-/* .x .y .z .w or .r .g .b .a; -1 where the word is none. */
+/* .x .y .z .w or .r .g .b .a; -1 for any other word. */
 static int component_of(const token *word)
 {
     static const char names[] = "xyzwrgba";
@@ -121,7 +121,7 @@ static raw_operand named_operand(parser *p)
     return r;
 }
 
-/* What may follow a symbol's name: "+ n", "- n". */
+/* An optional offset after a symbol's name: "+ n", "- n". */
 static void take_offset(parser *p, raw_operand *r, bool allow_minus)
 {
     if (at_punct(p, '+') || (allow_minus && at_punct(p, '-'))) {
@@ -184,7 +184,7 @@ static raw_operand vector_operand(parser *p)
     return r;
 }
 
-/* "!p" and "-a" of a register; of a number they belong to its expression. */
+/* "!p" and "-a" for a register; for a number they are part of its expression. */
 static raw_operand signed_operand(parser *p)
 {
     token sign = p->tok;

@@ -1,4 +1,4 @@
-/* What the notation of isa.def cannot say: modifiers and operands that do not go together. */
+/* What the notation of isa.def cannot express: modifiers and operands that exclude each other. */
 #include "front.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static int vector_bits(const pvm_inst *inst)
     return n * pvm_type_bits(pvm_slot_type(inst, S_TYPE));
 }
 
-/* Loads and stores: 256 bits at once, caches, spaces. */
+/* Loads and stores: 256-bit accesses, caches, spaces. */
 static const char *check_access(const parser *p, const pvm_inst *inst)
 {
     int bits = vector_bits(inst);
@@ -39,7 +39,7 @@ static const char *check_access(const parser *p, const pvm_inst *inst)
     return NULL;
 }
 
-/* '_' in the vector of a 256-bit store leaves that element of memory as it was. */
+/* '_' in the vector of a 256-bit store leaves that element of memory unchanged. */
 static const char *check_sinks(const pvm_inst *inst)
 {
     const pvm_operand *values = &inst->operand[1];
@@ -127,7 +127,7 @@ static bool is_integer(pvm_type type)
     return is_signed(type) || type == T_U8 || type == T_U16 || type == T_U32 || type == T_U64;
 }
 
-/* .sat between integers must have something to do. */
+/* .sat between integers must have an effect. */
 static const char *check_cvt(const parser *p, const pvm_inst *inst)
 {
     (void)p;

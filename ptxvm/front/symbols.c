@@ -1,6 +1,6 @@
-/* Names, nested scopes, and registers. A name is stored once and knows what it means at the moment; leaving a
- * scope puts back what its names meant outside. Registers of ".reg .b32 %r<100>" come into being when they
- * are first used. */
+/* Names, nested scopes, and registers. A name is stored once and knows its current meaning; leaving a scope
+ * restores what its names mean outside. Registers of ".reg .b32 %r<100>" are created when they are first
+ * used. */
 #include "front.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ name *intern(parser *p, const char *text, int length)
 
 /* ---- scopes ---- */
 
-/* ".reg .b16 a<2>" defines a0 and a1, not a: a prefix is no name of its own. */
+/* ".reg .b16 a<2>" defines a0 and a1, not a: the prefix itself is not a name. */
 static symbol **meaning_of(name *n, symbol_kind kind)
 {
     return kind == SYMBOL_RANGE ? &n->range : &n->symbol;
@@ -72,7 +72,7 @@ void scope_open(parser *p)
     p->depth++;
 }
 
-/* Branches to labels of this scope get their target; the others wait for the scope outside. */
+/* Branches to labels of this scope get their target; the others are left to the outer scope. */
 static void resolve_fixups(parser *p, scope *s)
 {
     for (fixup *f = s->fixups, *next; f; f = next) {
@@ -112,10 +112,10 @@ void add_fixup(parser *p, name *label, uint64_t *bits, int *index, int line, int
     p->scope->fixups = f;
 }
 
-/* ---- registers that are numbered ---- */
+/* ---- numbered registers ---- */
 
-/* The k-th way to read "%r123" as prefix and number: "%r" 123, "%r1" 23, "%r12" 3. Leading
- * zeros count for nothing. */
+/* The k-th way to split "%r123" into prefix and number: "%r" 123, "%r1" 23, "%r12" 3. Leading zeros are
+ * ignored. */
 static bool split_number(const name *n, int prefix, uint32_t *number)
 {
     if (prefix < 1 || prefix >= n->length || n->length - prefix > 9)
@@ -138,7 +138,7 @@ static int first_digit(const name *n)
     return i;
 }
 
-/* The innermost range that a name belongs to, or null. */
+/* The innermost range that contains a name, or null. */
 static symbol *find_range(const parser *p, const name *n, uint32_t *number)
 {
     symbol *best = NULL;
@@ -220,7 +220,7 @@ static _Noreturn void fail_twice(parser *p, const token *where, const char *text
                   line);
 }
 
-/* A single register and a range must not give the same name twice in one scope. */
+/* A single register and a range must not define the same name in one scope. */
 static void check_numbered(parser *p, symbol_kind kind, name *n, const token *where)
 {
     for (int prefix = first_digit(n); prefix < n->length && kind == SYMBOL_REG; prefix++) {

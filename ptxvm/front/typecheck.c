@@ -1,4 +1,4 @@
-/* An operand against what a form takes there: PTX ISA, "Type Checking" and "Operand Size Exceeding
+/* Checks an operand against what a form expects: PTX ISA, "Type Checking" and "Operand Size Exceeding
  * Instruction-Type Size". */
 #include "front.h"
 
@@ -8,7 +8,7 @@
 typedef enum {
     CLASS_BITS,
     CLASS_INT,
-    CLASS_OTHER /* floats and packed types: only the same type or bits of the size */
+    CLASS_OTHER /* floats and packed types: only the same type, or bits of the same size */
 } type_class;
 
 static type_class class_of(pvm_type type)
@@ -218,7 +218,8 @@ static const char *misfit_vector(parser *p, const raw_operand *raw, const form_o
     }
     form_operand element = *want;
     element.count = COUNT_SCALAR;
-    /* What a load brings and nobody wants, or a store leaves alone (rules.c says which stores): {%r1, _} */
+    /* An element that a load discards, or that a store leaves unchanged (rules.c tells which stores): {%r1,
+     * _} */
     if (want->count == COUNT_VEC && (want->flags & IS_RESULT || inst->op == OP_st))
         element.flags |= TAKES_SINK;
     for (int i = 0; i < count; i++) {
@@ -279,7 +280,7 @@ const char *operand_misfit(parser *p, const raw_operand *raw, const form_operand
     }
 }
 
-/* ---- what it is ---- */
+/* ---- conversion ---- */
 
 static uint64_t mask_to(uint64_t value, int bits)
 {
@@ -307,7 +308,8 @@ static void make_symbol(const raw_operand *raw, pvm_operand *out)
     out->bits = raw->is_indexed ? element_offset(raw) : raw->value;
 }
 
-/* In a function that is no kernel, parameters are in its local memory, and so are addresses made of them. */
+/* In a function that is not a kernel, parameters are in its local memory, and so are addresses derived from
+ * them. */
 static pvm_space space_of_register(const parser *p, pvm_space space, const form_operand *want,
                                    const pvm_inst *inst)
 {

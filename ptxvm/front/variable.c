@@ -1,12 +1,12 @@
-/* Variables of all state spaces, registers among them: types, arrays, alignment, and where they lie. */
+/* Variables of all state spaces, including registers: types, arrays, alignment, and their offsets. */
 #include "front.h"
 
 #include <string.h>
 
 #define MAX_VARIABLE_BYTES (UINT64_C(1) << 47)
-#define MAX_CONST_BYTES    65536 /* of a module, as ptxas has it */
+#define MAX_CONST_BYTES    65536 /* per module, as in ptxas */
 
-/* What stands before the names of a declaration. */
+/* The part of a declaration before the names. */
 typedef struct declaration {
     pvm_space space;
     linkage link;
@@ -31,7 +31,7 @@ bool space_find(const token *tok, pvm_space *space)
     return false;
 }
 
-/* ---- what stands before the names ---- */
+/* ---- before the names ---- */
 
 uint32_t parse_align(parser *p)
 {
@@ -232,7 +232,7 @@ static pvm_var *make_variable(parser *p, const declaration *d, const shape *s, n
     return v;
 }
 
-/* A variable that was declared .extern before is the same one: it takes over the definition. */
+/* A variable declared .extern before is the same one: it takes over the definition. */
 static pvm_var *merge_declaration(parser *p, name *n, pvm_var *v)
 {
     symbol *s = n->symbol;
@@ -280,7 +280,7 @@ static void parse_one_variable(parser *p, const declaration *d)
 
 /* ---- registers ---- */
 
-/* The number behind "name<": how many registers the range has. */
+/* The number after "name<": how many registers the range has. */
 static uint32_t parse_range_count(parser *p)
 {
     next_token(p);
@@ -330,7 +330,7 @@ static void parse_one_register(parser *p, const declaration *d)
     s->count = count;
 }
 
-/* Everything behind the state space up to the ';'. */
+/* Everything after the state space up to the ';'. */
 void parse_variables(parser *p, pvm_space space, linkage link)
 {
     declaration d = {.space = space, .link = link, .align = link.align};
@@ -344,7 +344,7 @@ void parse_variables(parser *p, pvm_space space, linkage link)
     expect_punct(p, ';');
 }
 
-/* One parameter of a function: .param or .reg. `as` gets its name, null for "_". */
+/* One parameter of a function: .param or .reg. `as` receives its name, null for "_". */
 pvm_var *parse_parameter(parser *p, bool of_entry, name **as)
 {
     declaration d = {.space = SPACE_PARAM};

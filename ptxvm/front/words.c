@@ -1,4 +1,5 @@
-/* The fixed words of PTX: opcodes, modifiers and types, special registers. Looked up by a hash made once. */
+/* The fixed words of PTX: opcodes, modifiers and types, special registers. Looked up in hash tables that are
+ * built once. */
 #include "front.h"
 
 #include <pthread.h>
@@ -112,7 +113,7 @@ static void make_tables(void)
 {
     for (int i = 1; i < OP_COUNT; i++)
         add_word(&opcodes, opcode_names[i], (unsigned)i);
-    /* Types first: .b1 is a type where a modifier stands; as selectors the words are looked up elsewhere. */
+    /* Types first: .b1 as a modifier is a type; selectors are looked up elsewhere. */
     for (int i = 1; i < T_COUNT; i++)
         add_word(&words, type_texts[i] + 1, (unsigned)M_TYPE(i));
     for (int i = 1; i < M_COUNT; i++)
@@ -169,7 +170,7 @@ const char *pvm_mod_text(pvm_mod mod)
     return m > M_NONE && m < M_COUNT ? mod_texts[m] : "?";
 }
 
-/* ---- misspelt words ---- */
+/* ---- misspelled words ---- */
 
 static int min3(int a, int b, int c)
 {
@@ -177,7 +178,7 @@ static int min3(int a, int b, int c)
     return m < c ? m : c;
 }
 
-/* Edit distance of a word of `length` characters to another; long words are no misspellings. */
+/* The edit distance from a word of `length` characters to another; long words are not considered. */
 static int distance(const char *a, int length, const char *b)
 {
     int row[40], n = (int)strlen(b);

@@ -20,14 +20,13 @@ static const uint32_t flag_of_mod[M_COUNT] = {
     [M_rpi] = V_INTEGRAL,
 };
 
-/* Slots whose words mean something else than a flag: setp.hi is a comparison, mul.hi a half of the product.
- */
+/* Slots whose words are not flags: setp.hi is a comparison, mul.hi a half of the product. */
 static const bool slot_has_no_flags[S_COUNT] = {
     [S_CMP] = true,  [S_BOOL] = true, [S_OP] = true,   [S_ASEL] = true,
     [S_BSEL] = true, [S_CSEL] = true, [S_DSEL] = true,
 };
 
-/* The slot that picks among an opcode's functions, where it has one. */
+/* The slot that selects among an opcode's functions, if it has one. */
 static const uint8_t picking_slot[OP_COUNT] = {
     [OP_setp] = S_CMP,
     [OP_set] = S_CMP,
@@ -36,14 +35,14 @@ static const uint8_t picking_slot[OP_COUNT] = {
     [OP_div] = S_APPROX,
 };
 
-/* rni rzi rmi rpi are not here: rounding to an integral value is done in the nearest mode. */
+/* rni rzi rmi rpi are absent: rounding to an integral value is done in the nearest mode. */
 static const lanes_rounding rounding_of_mod[M_COUNT] = {
     [M_rz] = LANES_ZERO,
     [M_rm] = LANES_DOWN,
     [M_rp] = LANES_UP,
 };
 
-/* Approximations on a GPU: always, and where no rounding is written. */
+/* Approximated on a GPU: always, and if no rounding is written. */
 static const bool is_approximate[OP_COUNT] = {
     [OP_sin] = true, [OP_cos] = true, [OP_lg2] = true, [OP_ex2] = true, [OP_tanh] = true, [OP_rsqrt] = true,
 };
@@ -60,7 +59,7 @@ static const lane_table *const tables[][2] = {
 };
 enum { N_TABLES = sizeof tables / sizeof *tables };
 
-/* Where the rows of an opcode begin and end in each table: written once, before the first search. */
+/* The range of an opcode's rows in each table: set once, before the first search. */
 static struct {
     uint16_t first, last;
 } range[N_TABLES][OP_COUNT];
@@ -109,7 +108,7 @@ lane_op lanes_find(const pvm_inst *inst, lanes_level level)
         op.run = find_in(t, inst, flags, level);
     if (op.run) {
         const pvm_type type = pvm_slot_type(inst, S_TYPE);
-        /* Results narrower than f32 are rounded in integers. */
+        /* Results narrower than f32 are rounded by integer arithmetic. */
         if (type == T_F32 || type == T_F64 || type == T_F32X2)
             op.rounding = rounding_of_mod[inst->mod[S_RND]];
         op.inexact = inst->mod[S_APPROX] != M_NONE || is_approximate[inst->op] ||
@@ -133,8 +132,8 @@ lanes_level lanes_best_level(void)
 }
 
 #ifdef __SSE2__
-/* Only SSE's control word: the x87's takes ten times as long to write. It matters to nothing here but to the
- * C library's fma where the processor has none. */
+/* Only SSE's control word: writing the x87's takes ten times as long, and it affects nothing here but the C
+ * library's fma on processors without that instruction. */
 static bool switch_sse(const lane_op *op, void *const *d, const void *const *s, const pvm_inst *inst)
 {
     static const unsigned mode[] = {

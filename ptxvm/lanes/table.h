@@ -1,16 +1,15 @@
-/* The table that lanes_find searches: a row for each function, keyed by opcode, types and the modifiers that
- * choose between functions.
+/* The table that lanes_find searches: one row per function, keyed by opcode, types and the modifiers that
+ * select between functions.
  *
- * Each file of loops/ is compiled once for each level and defines one lane_table there, named by
- * LANES_GROUP(level). Modifiers that a function reads from the instruction itself are in `any` of its row, so
- * that one row serves them all. */
+ * Each file in loops/ is compiled once per level and defines one lane_table, named by LANES_GROUP(level).
+ * Modifiers that a function reads from the instruction itself are in `any` of its row, so that one row covers
+ * all of them. */
 #ifndef PTXVM_LANES_TABLE_H
 #define PTXVM_LANES_TABLE_H
 
 #include "ptxvm/lanes.h"
 
-/* Modifiers that choose between functions: the flag's name, and the modifier that sets it wherever it stands.
- */
+/* Modifiers that select between functions: the flag's name, and the modifier that sets it in any slot. */
 #define LANE_FLAGS(X)                                                                                        \
     X(FTZ, M_ftz)                                                                                            \
     X(SAT, M_sat)                                                                                            \
@@ -52,8 +51,8 @@ typedef struct lane_row {
     uint8_t op;          /* pvm_opcode */
     uint8_t type, type2; /* S_TYPE and S_TYPE2; T_NONE: the slot is empty */
     uint16_t
-        pick; /* of the opcode's picking slot (setp's comparison ...), see lanes.c; 0 where it has none */
-    uint32_t flags, any; /* flags that must be set; flags that may be */
+        pick; /* value of the opcode's picking slot (setp's comparison ...), see lanes.c; 0 if it has none */
+    uint32_t flags, any; /* flags that must be set; flags that may be set */
     lane_fn *run;
 } lane_row;
 
@@ -62,7 +61,7 @@ typedef struct lane_table {
     int n_rows;
 } lane_table;
 
-/* The groups of functions: a file each in loops/. */
+/* The groups of functions: one file each in loops/. */
 #define LANE_GROUPS(X)                                                                                       \
     X(integer) X(bits) X(carry) X(real) X(half) X(approx) X(compare) X(convert) X(convert_small) X(video)
 

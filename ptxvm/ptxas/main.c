@@ -1,4 +1,4 @@
-/* The command itself: read, check, write, and say what ptxas would say. */
+/* The command: reads, checks, writes, and prints the messages of ptxas. */
 #include "ptxas.h"
 
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static int print_versions(void)
 
 /* ---- Messages ---- */
 
-/* ptxvm's "12:5: what is wrong", with the line and a caret below, in ptxas's words. */
+/* Rewrites ptxvm's "12:5: what is wrong", with the line and a caret below, in the style of ptxas. */
 static int report(const ptxas_options *o, const char *message)
 {
     int line = 0, column = 0, used = 0;
@@ -69,8 +69,8 @@ static void print_kernel(const ptxas_options *o, const ptxvm_kernel *kernel)
 
 /* ---- Checks ---- */
 
-/* What a kernel calls and uses is looked up when it is decoded. What ptxvm cannot run is a warning: the other kernels
- * of the file can still be loaded. */
+/* What a kernel calls and uses is resolved when it is decoded. What ptxvm cannot run is a warning: the other
+ * kernels of the file can still be loaded. */
 static int check_kernels(const ptxas_options *o, ptxvm *vm, ptxvm_module *module)
 {
     int status = PTXAS_OK;
@@ -89,7 +89,7 @@ static int check_kernels(const ptxas_options *o, ptxvm *vm, ptxvm_module *module
     return status;
 }
 
-/* The device of an architecture: compute_90 and lto_90 are read as sm_90 is. */
+/* The device of an architecture: compute_90 and lto_90 are treated like sm_90. */
 static int open_device(const ptxas_options *o, ptxvm **vm)
 {
     const char *number = strchr(o->arch, '_');
@@ -117,9 +117,10 @@ static int check(const ptxas_options *o, const tool_text *text)
     return status;
 }
 
-/* ---- All of it ---- */
+/* ---- The whole command ---- */
 
-/* The file ends with a zero byte: a program that hands a cubin's bytes to cuModuleLoadData does not add one. */
+/* The file ends with a zero byte: a program that passes a cubin's bytes to cuModuleLoadData does not add
+ * one. */
 static int assemble(const ptxas_options *o)
 {
     tool_text text = {0};

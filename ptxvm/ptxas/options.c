@@ -27,7 +27,7 @@ typedef struct option {
 
 #define FIELD(name) offsetof(ptxas_options, name)
 
-/* What changes machine code alone has no meaning here: ptxvm runs the PTX as it is written. */
+/* Options that only affect machine code have no meaning here: ptxvm runs the PTX as written. */
 /* clang-format off */
 static const option table[] = {
     {"gpu-name", "arch", true, FIELD(arch)},
@@ -94,7 +94,7 @@ static bool is_name(const char *name, const char *text, size_t length)
     return name && strlen(name) == length && memcmp(name, text, length) == 0;
 }
 
-/* "-O3" and "-m64" carry their value without a '='. */
+/* "-O3" and "-m64" have their value attached without a '='. */
 static const option *find_attached(const char *text, const char **value)
 {
     for (int i = 0; i < N_OPTIONS; i++) {

@@ -59,7 +59,8 @@ static uint64_t align_up(uint64_t value, uint64_t align)
     return (value + align - 1) / align * align;
 }
 
-/* "1,2,3", `length` characters, at *at, which moves on; what does not fit is counted and not stored. */
+/* Stores "1,2,3", `length` characters, at *at, which advances; what does not fit is counted but not
+ * stored. */
 static int store_values(const vm_argument *a, const value_type *type, const char *list, size_t length,
                         uint8_t *to, uint64_t *at)
 {
@@ -107,7 +108,7 @@ static int unknown_form(const vm_argument *a, const char *text, size_t length)
                                "unknown form '%s:'; there are buf:, arg:, bytes: and types as in f32:", name);
 }
 
-/* "f32:1,2/u32:3": pieces of a type each, at their natural alignment as the members of a struct. */
+/* "f32:1,2/u32:3": pieces with one type each, at their natural alignment like the members of a struct. */
 static int typed_values(const vm_argument *a, const char *text, uint8_t *to)
 {
     uint64_t end = 0;

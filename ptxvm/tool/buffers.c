@@ -1,4 +1,4 @@
-/* Buffers of a run: "buf:1024xf32=iota>f32:16", their contents before it and what is shown of them after. */
+/* Buffers of a run: "buf:1024xf32=iota>f32:16", their contents before it and their output after it. */
 #include "ptxvm/tool/tool.h"
 
 #include <inttypes.h>
@@ -32,7 +32,7 @@ static int parse_extent(vm_argument *a, char *text, const value_type **type)
 
 /* ---- contents ---- */
 
-/* Values with commas; they are repeated to the end. */
+/* Values separated by commas; they are repeated to the end. */
 static int fill_with_values(const vm_argument *a, const value_type *type, char *list, uint8_t *to)
 {
     char why[256];
@@ -93,7 +93,7 @@ static int parse_output(vm_argument *a, const char *text)
     return TOOL_OK;
 }
 
-/* The text behind the next `mark`, which is cut off; null: there is none. */
+/* The text after the next `mark`, where it is cut; null: there is none. */
 static char *cut(char *text, char mark)
 {
     char *at = text ? strchr(text, mark) : NULL;
@@ -105,7 +105,7 @@ static char *cut(char *text, char mark)
 
 /* ---- a buffer ---- */
 
-/* data: the contents, size 0 where nothing has written the buffer. */
+/* data: the contents; size 0 if the buffer is uninitialised. */
 static int make_contents(vm_argument *a, char *text, tool_text *data)
 {
     const value_type *type;

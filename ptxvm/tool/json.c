@@ -1,4 +1,4 @@
-/* --json of a run: what was run, how it ended, what was found, what it cost. */
+/* --json of a run: the launch, its status, findings and cost. */
 #include "ptxvm/tool/tool.h"
 
 #include <inttypes.h>
@@ -65,7 +65,7 @@ static void json_sites(tool_text *out, const char *key, const ptxvm_site *sites,
     tool_printf(out, "%s],\n", n ? "\n  " : "");
 }
 
-/* The library writes its own object; here it goes into ours. */
+/* The library writes its own object, which is embedded in ours. */
 static void json_counters(tool_text *out, const ptxvm *vm)
 {
     char *text = NULL;

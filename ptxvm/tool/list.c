@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-/* "b8[24]": the type as a declaration has it. */
+/* "b8[24]": the type as in a declaration. */
 static void type_text(const ptxvm_param_info *p, char *text, size_t size)
 {
     if (p->elements > 1)
@@ -99,7 +99,7 @@ static void json_file(tool_text *out, const vm_file *file, bool first)
     tool_printf(out, "\n      ]\n    }");
 }
 
-/* All files are looked at, also after one that is not valid. */
+/* All files are checked, even after an invalid one. */
 int tool_list(const vm_options *options)
 {
     int status = TOOL_OK, failed = 0;

@@ -1,4 +1,4 @@
-/* A file of PTX onto a device that runs it. */
+/* Loads a PTX file onto a device that can run it. */
 #include "ptxvm/tool/tool.h"
 
 #include "ptxvm/module.h"
@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "12:5: what is wrong", with the line and a caret below it: the file's name makes it what editors jump to.
- */
+/* "12:5: what is wrong", with the line and a caret below it; prefixed with the file's name, so that editors
+ * can jump to it. */
 static int invalid(const vm_file *file, const char *message)
 {
-    /* The first line is the message, "12:5: unknown modifier"; what follows shows the place. */
+    /* The first line is the message, "12:5: unknown modifier"; the rest shows the place. */
     size_t first = strcspn(message, "\n"), place = strspn(message, "0123456789:");
     const char *strong = tool_style_text(stderr, TOOL_STRONG), *usual = tool_style_text(stderr, TOOL_USUAL);
     fflush(stdout);
@@ -20,7 +20,7 @@ static int invalid(const vm_file *file, const char *message)
     return TOOL_FAILED;
 }
 
-/* The file's own target is the least device that runs it. */
+/* The file's own target is the smallest device that can run it. */
 static int find_sm(vm_file *file, const char *sm)
 {
     pvm_target target;
@@ -38,7 +38,7 @@ static int find_sm(vm_file *file, const char *sm)
     return TOOL_OK;
 }
 
-/* The guest's printf; stdio keeps it in order with what the command itself prints. */
+/* The kernel's printf; stdio keeps it in order with the command's own output. */
 static void print(void *user, const char *text, size_t length)
 {
     fwrite(text, 1, length, user);
@@ -58,7 +58,7 @@ static ptxvm_config config_of(const vm_file *file, const vm_options *o)
                                                                : PTXVM_COUNTERS_OFF};
 }
 
-/* A name may have any bytes, and is printed and written as JSON. */
+/* A name may contain any bytes, and is printed and written as JSON. */
 static char *printable(const char *name)
 {
     size_t size = 4 * strlen(name) + 1;

@@ -102,7 +102,7 @@ static int parse_number(const char *option, const char *text, uint64_t most, uin
     return TOOL_OK;
 }
 
-/* "4", "4,2" or "4,2,1"; what is not there is 1. */
+/* "4", "4,2" or "4,2,1"; missing numbers are 1. */
 static int parse_dimensions(const char *option, const char *text, uint32_t *dimensions)
 {
     char *copy = strdup(text), *rest = copy;
@@ -270,7 +270,7 @@ static const vm_options defaults = {
     .checks = PTXVM_CHECK_MEMORY | PTXVM_CHECK_INIT | PTXVM_CHECK_RACE | PTXVM_CHECK_SYNC,
 };
 
-/* What goes with --run alone. */
+/* Whether an option was given that requires --run. */
 static bool wants_run(const vm_options *o)
 {
     return o->has_block || o->counters || o->listing || o->threads || o->seed || o->steps ||

@@ -1,4 +1,4 @@
-/* What a run was, for people: findings, cost, and where a GPU might do otherwise. */
+/* The report of a run as text: findings, cost, and where a GPU might behave differently. */
 #include "ptxvm/tool/tool.h"
 
 #include <inttypes.h>
@@ -32,7 +32,7 @@ void tool_print_findings(vm_file *file, ptxvm_status status)
         tool_fail("and %" PRIu64 " more findings", total - shown);
 }
 
-/* Adds the findings of that kind, "31 race, ", once for all of them: at the first. */
+/* Adds all findings of a kind at its first occurrence: "31 race, ". */
 static void add_kind(tool_text *text, const ptxvm_finding *findings, int n, int first)
 {
     uint64_t count = 0;
@@ -78,7 +78,7 @@ int tool_find_leaks(const vm_file *file, const vm_options *o, bool print)
     return heap;
 }
 
-/* ---- where a GPU might do otherwise ---- */
+/* ---- where a GPU might behave differently ---- */
 
 static void print_sites(const vm_file *file, FILE *out, const char *title, const ptxvm_site *sites, int n)
 {

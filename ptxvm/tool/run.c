@@ -24,7 +24,7 @@ static int find_kernel(const vm_options *o, vm_file *file, ptxvm_kernel **kernel
     return tool_unknown("kernel", o->kernel, kernel_name, file->module, otherwise);
 }
 
-/* The block is the one option that a run needs, unless the kernel itself says it. */
+/* --block is the only option that a run requires, unless the kernel itself specifies the block. */
 static int find_block(vm_options *o, const ptxvm_kernel *kernel)
 {
     ptxvm_kernel_info info;
@@ -38,7 +38,7 @@ static int find_block(vm_options *o, const ptxvm_kernel *kernel)
     return TOOL_OK;
 }
 
-/* Of a run that a fault ended, too: what it cost up to there. */
+/* Also after a fault: the cost up to that point. */
 static void show_counters(const vm_options *o, const vm_file *file)
 {
     if (o->listing)
@@ -59,8 +59,8 @@ static int show(const vm_options *o, vm_file *file, const vm_arguments *argument
     return status;
 }
 
-/* What is wrong with the launch itself is what was asked for; all else happened while it ran. Findings that
- * do not end a run leave results to show. */
+/* Errors in the launch itself are usage errors; all others happened while it ran. After findings that do not
+ * end a run, results are still shown. */
 static int end_run(const vm_options *o, vm_file *file, const vm_arguments *arguments, ptxvm_status ran)
 {
     int status = TOOL_OK;

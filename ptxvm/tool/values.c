@@ -1,4 +1,4 @@
-/* Numbers of every type that arguments and outputs have: from text to bits, and back. */
+/* Numbers of all types in arguments and outputs: from text to bits, and back. */
 #include "ptxvm/tool/tool.h"
 
 #include <ctype.h>
@@ -40,7 +40,7 @@ static uint64_t mask(const value_type *type)
 
 /* ---- floating point ---- */
 
-/* Rounds to nearest, ties to even. Of the wider types the host's own conversions do it. */
+/* Rounds to nearest, ties to even. For the wider types the host's own conversions do it. */
 static uint64_t half_bits(const value_type *type, double x)
 {
     int fraction = type->mantissa, bias = (1 << (14 - fraction)) - 1, exponent;
@@ -54,7 +54,7 @@ static uint64_t half_bits(const value_type *type, double x)
         return sign | infinity;
     int e = exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
     uint64_t scaled = (uint64_t)nearbyint(ldexp(fabs(x), fraction - e));
-    /* The leading one of a normal number counts up the exponent; so does a carry out of the rounding. */
+    /* The leading one of a normal number adds one to the exponent; so does a carry out of the rounding. */
     return sign | (((uint64_t)(e + bias - 1) << fraction) + scaled);
 }
 
@@ -116,7 +116,7 @@ static const char *parse_float(const value_type *type, const char *text, uint64_
                  text);
         return why;
     }
-    /* Straight to f32: through f64 it would be rounded twice. */
+    /* Directly to f32: through f64 it would be rounded twice. */
     double x = type->bytes == 4 ? (double)strtof(text, &end) : strtod(text, &end);
     if (end == text || *end || isspace((unsigned char)*text)) {
         snprintf(why, size, "'%.40s' is no number of type %s", text, type->name);
@@ -126,8 +126,8 @@ static const char *parse_float(const value_type *type, const char *text, uint64_
     return NULL;
 }
 
-/* Compilers declare signed parameters as .u32 and floats as .b32, so that both ways to read the bits are
- * fine. */
+/* Compilers declare signed parameters as .u32 and floats as .b32, so both interpretations of the bits are
+ * accepted. */
 static const char *parse_integer(const value_type *type, const char *text, uint64_t *bits, char *why,
                                  size_t size)
 {
@@ -201,7 +201,7 @@ uint64_t value_from_integer(const value_type *type, uint64_t number)
     return type->kind == VALUE_FLOAT ? float_bits(type, (double)number) : number & mask(type);
 }
 
-/* A counter whose bits are mixed until every one depends on all. */
+/* A counter whose bits are mixed so that every bit depends on all. */
 static uint64_t next_random(uint64_t *state)
 {
     uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);

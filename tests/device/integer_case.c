@@ -1,6 +1,7 @@
 /* Integer products as tests have them. */
 #include "device/integer_case.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,8 @@ static int code_of(codes_fill fill, qdnnDataType_t type, uint32_t random)
         return random % 3 ? most : least;
     case CODES_ZERO:
         return 0;
+    case CODES_SMALL:
+        return type == QDNN_DATA_U8 ? 1 + (int)(random % 3) : random % 3 ? (int)(random % 3) : -1;
     case CODES_ANY:
         break;
     }
@@ -49,14 +52,25 @@ void integer_fill(codes_fill fill, qdnnDataType_t type, uint32_t seed, int64_t r
     }
 }
 
-/* Numbers around `middle`, some negative, none of which rounds to nothing in f16. */
-static void fill_numbers(qdnnDataType_t type, uint32_t seed, float middle, int64_t n, void *array)
+/* Numbers around `middle`, some negative, none of which rounds to nothing in f16; one in three of the strange ones is of the list. */
+static void fill_numbers(qdnnDataType_t type, bool strange, uint32_t seed, float middle, int64_t n,
+                         void *array)
 {
+    static const float list[] = {0.0f,      -0.0f,    INFINITY, -INFINITY, NAN,
+                                 0x1p-149f, 0x1p-24f, 0x1p-26f, 65504.0f,  3e38f};
     for (int64_t i = 0; i < n; i++) {
         uint32_t r = integer_random(&seed);
         float value = middle * (0.25f + (float)(r % 4096) / 2048.0f);
+        if (strange && r / 4096 % 3 == 0)
+            value = list[r % (sizeof list / sizeof list[0])];
         ref_scalar_store(type, array, i, r >> 20 & 1 ? -value : value);
     }
+}
+
+/* What scales and multipliers are around. */
+static float middle_of(const integer_case *c, float usual)
+{
+    return c->fill == CODES_SMALL ? 1.0f : usual;
 }
 
 /* ---- Buffers ---- */
@@ -171,7 +185,7 @@ static void fill_scales(const integer_case *c, integer_buffers *b, const float *
     const int64_t groups = grouped ? (c->k + c->group_size - 1) / c->group_size : 1;
     const qdnnDataType_t type = grouped ? ref_scale_data_type(c->scale_type) : QDNN_DATA_F32;
     void *w = integer_buffer(b, QDNN_OPERAND_SCALE, (size_t)(c->n * groups) * ref_scalar_size(type), false);
-    fill_numbers(type, c->seed + 3, 0.02f, c->n * groups, w);
+    fill_numbers(type, c->strange, c->seed + 3, middle_of(c, 0.02f), c->n * groups, w);
     if (!c->quantizes)
         memcpy(integer_buffer(b, QDNN_OPERAND_X_SCALE, (size_t)c->m * 4, false), x_scale, (size_t)c->m * 4);
 }
@@ -190,17 +204,18 @@ static void compute_scaled(const integer_case *c, integer_buffers *b, const void
     ref_product_arrays arrays = {.y = y};
     if (c->bias) {
         size_t bytes = (size_t)c->n * ref_scalar_size(law.bias);
-        fill_numbers(law.bias, c->seed + 4, 2, c->n, integer_buffer(b, QDNN_OPERAND_BIAS, bytes, false));
+        fill_numbers(law.bias, c->strange, c->seed + 4, 2, c->n,
+                     integer_buffer(b, QDNN_OPERAND_BIAS, bytes, false));
         arrays.bias = b->host[QDNN_OPERAND_BIAS];
     }
     if (c->residual) {
-        fill_numbers(law.y, c->seed + 5, 1, c->m * c->n,
+        fill_numbers(law.y, c->strange, c->seed + 5, 1, c->m * c->n,
                      integer_buffer(b, QDNN_OPERAND_RESIDUAL, (size_t)(c->m * c->n) * element, false));
         arrays.residual = b->host[QDNN_OPERAND_RESIDUAL];
     }
     if (c->alpha == QDNN_ALPHA_ONE || c->alpha == QDNN_ALPHA_COLUMN) {
         int64_t n = c->alpha == QDNN_ALPHA_ONE ? 1 : c->n;
-        fill_numbers(QDNN_DATA_F32, c->seed + 6, 1, n,
+        fill_numbers(QDNN_DATA_F32, c->strange, c->seed + 6, 1, n,
                      integer_buffer(b, QDNN_OPERAND_ALPHA, (size_t)n * 4, false));
         arrays.alpha = b->host[QDNN_OPERAND_ALPHA];
     }
@@ -220,12 +235,18 @@ static void compute_codes(const integer_case *c, integer_buffers *b)
     if (c->bias) {
         int32_t *bias = integer_buffer(b, QDNN_OPERAND_BIAS, (size_t)c->n * 4, false);
         uint32_t state = c->seed + 8;
-        for (int64_t i = 0; i < c->n; i++)
-            bias[i] = (int32_t)(integer_random(&state) % 20001) - 10000;
+        static const int32_t ends[] = {INT32_MAX, INT32_MIN, (1 << 25) - 1, 1 - (1 << 25), (1 << 24) + 1};
+        const int32_t most = c->fill == CODES_SMALL ? 30 : 10000;
+        for (int64_t i = 0; i < c->n; i++) {
+            bias[i] = (int32_t)(integer_random(&state) % (uint32_t)(2 * most + 1)) - most;
+            if (c->strange && i % 3 == 1)
+                bias[i] = ends[i / 3 % (int64_t)(sizeof ends / sizeof ends[0])];
+        }
     }
     if (c->multipliers) {
         r.multipliers = integer_buffer(b, QDNN_OPERAND_MULTIPLIER, (size_t)c->n * 4, false);
-        fill_numbers(QDNN_DATA_F32, c->seed + 9, 0.002f, c->n, b->host[QDNN_OPERAND_MULTIPLIER]);
+        fill_numbers(QDNN_DATA_F32, c->strange, c->seed + 9, middle_of(c, 0.002f), c->n,
+                     b->host[QDNN_OPERAND_MULTIPLIER]);
     }
     void *y =
         integer_buffer(b, QDNN_OPERAND_Y, (size_t)(c->m * c->n) * (c->y == QDNN_DATA_I32 ? 4 : 1), true);
@@ -248,9 +269,9 @@ static void make_data(const integer_case *c, integer_buffers *b)
     if (!CHECK(given && codes && x_scale && weights))
         return;
     integer_fill(c->fill, w, c->seed + 1, w_rows, w_columns, weights);
-    fill_numbers(QDNN_DATA_F32, c->seed + 2, 0.01f, c->m, x_scale);
+    fill_numbers(QDNN_DATA_F32, c->strange, c->seed + 2, middle_of(c, 0.01f), c->m, x_scale);
     if (numbers) {
-        fill_numbers(numbers, c->seed, 3, c->m * c->k, given);
+        fill_numbers(numbers, c->strange, c->seed, 3, c->m * c->k, given);
         quantize_rows(c, given, codes, x_scale);
     } else {
         integer_fill(c->fill, x, c->seed, c->m, c->k, given);

@@ -8,7 +8,8 @@
 #include "device/device_buffer.h"
 #include "host_ref/host_ref.h"
 
-typedef enum { CODES_ANY, CODES_LEAST, CODES_MOST, CODES_ENDS, CODES_ZERO } codes_fill;
+/* SMALL: -1, 1 and 2 (u8: 1 to 3), and other numbers around 1, so that one more or less in a sum is never rounded away or clamped. */
+typedef enum { CODES_ANY, CODES_LEAST, CODES_MOST, CODES_ENDS, CODES_ZERO, CODES_SMALL } codes_fill;
 
 typedef struct integer_case {
     const char *name;
@@ -29,6 +30,8 @@ typedef struct integer_case {
     bool w_first;
     int quantizes; /* qdnnDataType_t of x before it is quantized; 0: x are codes */
     codes_fill fill;
+    bool
+        strange; /* among scales, multipliers, bias, alpha and residual are zeros, infinities, NaN, the least and the largest */
     uint32_t seed;
     size_t shift; /* bytes that x and w lie behind an aligned address, as far as their types allow */
 } integer_case;

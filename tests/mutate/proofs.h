@@ -21,6 +21,10 @@ bool conversion_is_exact(const char *ptx, const mutant *m, const instruction *i)
 bool difference_vanishes(const char *ptx, const mutant *m, const instruction *i);
 bool other_is_never_nan(const char *ptx, const mutant *m, const instruction *i);
 bool nan_never_comes(const char *ptx, const mutant *m, const instruction *i);
+bool other_is_nan_with_it(const char *ptx, const mutant *m, const instruction *i);
+bool nan_is_any(const char *ptx, const mutant *m, const instruction *i);
+bool multiplies_exactly(const char *ptx, const mutant *m, const instruction *i);
+bool difference_is_integral(const char *ptx, const mutant *m, const instruction *i);
 bool lanes_get_the_same(const char *ptx, const mutant *m, const instruction *i);
 bool lane_0_gets_the_same(const char *ptx, const mutant *m, const instruction *i);
 bool any_lane_does(const char *ptx, const mutant *m, const instruction *i);

@@ -255,3 +255,161 @@ bool nan_never_comes(const char *ptx, const mutant *m, const instruction *i)
            (text_is_opcode(&test, "testp.notanumber.f32") || text_is_opcode(&test, "setp.nan.f32")) &&
            is_never_nan(ptx, test.operand[1], PROOF_DEPTH);
 }
+
+/* Whether a register is NaN only where another is: it is that one, was computed from it alone by what makes no NaN of a number, or
+ * takes a NaN's place where that one is NaN. */
+static bool is_nan_only_with(const char *ptx, const char *operand, const char *other, int depth)
+{
+    static const char *const unary[] = {"mov.b32",         "abs.f32",         "neg.f32",
+                                        "cvt.rni.f32.f32", "cvt.rzi.f32.f32", "cvt.rmi.f32.f32"};
+    instruction def, test;
+    float c;
+    if (strcmp(operand, other) == 0 || is_never_nan(ptx, operand, PROOF_DEPTH))
+        return true;
+    if (depth == 0 || !text_definition(ptx, operand, &def))
+        return false;
+    for (size_t k = 0; k < sizeof unary / sizeof unary[0]; k++)
+        if (text_is_opcode(&def, unary[k]))
+            return is_nan_only_with(ptx, def.operand[1], other, depth - 1);
+    if (text_is_opcode(&def, "copysign.f32"))
+        return is_nan_only_with(ptx, def.operand[2], other, depth - 1);
+    if (text_is_opcode(&def, "min.f32") || text_is_opcode(&def, "max.f32"))
+        return is_nan_only_with(ptx, def.operand[1], other, depth - 1) ||
+               is_nan_only_with(ptx, def.operand[2], other, depth - 1);
+    if (text_is_opcode(&def, "mul.rn.f32") || text_is_opcode(&def, "add.rn.f32"))
+        return is_f32_constant(def.operand[2], &c) && c - c == 0 && (c != 0 || def.opcode[0] == 'a') &&
+               is_nan_only_with(ptx, def.operand[1], other, depth - 1);
+    if (!text_is_opcode(&def, "selp.b32") || !is_nan_only_with(ptx, def.operand[2], other, depth - 1))
+        return false;
+    return is_nan_only_with(ptx, def.operand[1], other, depth - 1) ||
+           (text_definition(ptx, def.operand[3], &test) && text_is_opcode(&test, "setp.nan.f32") &&
+            is_nan_only_with(ptx, test.operand[1], other, depth - 1) &&
+            is_nan_only_with(ptx, test.operand[2], other, depth - 1));
+}
+
+/* `setp.nan p, x, x` with one place taken by a register that is NaN only where x is. */
+bool other_is_nan_with_it(const char *ptx, const mutant *m, const instruction *i)
+{
+    return m->kind == MUTANT_REGISTER && text_is_opcode(i, "setp.nan.f32") && i->n == 3 &&
+           strcmp(i->operand[1], i->operand[2]) == 0 &&
+           is_nan_only_with(ptx, m->with, i->operand[1], PROOF_DEPTH);
+}
+
+static bool is_nan_constant(const char *operand)
+{
+    uint64_t bits;
+    return strncmp(operand, "0f", 2) == 0 && text_constant(operand, &bits) &&
+           (bits & 0x7FFFFFFF) > 0x7F800000;
+}
+
+/* Whether no instruction looks at which NaN (of one sign) a register holds: arithmetic gives one NaN of its own for all of them. */
+static bool nans_are_the_same(const char *ptx, const char *reg, int depth)
+{
+    static const char *const arithmetic[] = {"add.", "sub.", "mul.",  "fma.", "div.",
+                                             "min.", "max.", "setp.", "cvt.r"};
+    for (const char *line = ptx; line; line = text_next_line(line)) {
+        instruction i;
+        bool is_listed = false;
+        if (!text_names(line, reg))
+            continue;
+        if (depth == 0 || !text_parse(line, &i))
+            return false;
+        if (text_writes(&i) && strcmp(i.operand[0], reg) == 0)
+            continue; /* a definition */
+        for (size_t k = 0; k < sizeof arithmetic / sizeof arithmetic[0]; k++)
+            is_listed = is_listed || strncmp(i.opcode, arithmetic[k], strlen(arithmetic[k])) == 0;
+        const bool is_sign = text_is_opcode(&i, "copysign.f32") && strcmp(i.operand[2], reg) != 0;
+        const bool passes = text_is_opcode(&i, "selp.b32") || text_is_opcode(&i, "mov.b32") ||
+                            text_is_opcode(&i, "copysign.f32") || text_is_opcode(&i, "abs.f32") ||
+                            text_is_opcode(&i, "neg.f32");
+        if (is_sign)
+            continue;
+        if (!(is_listed && strstr(i.opcode, ".f32") && !strstr(i.opcode, "f32.u") &&
+              !strstr(i.opcode, "f32.s")) &&
+            !(passes && nans_are_the_same(ptx, i.operand[0], depth - 1)))
+            return false;
+    }
+    return true;
+}
+
+/* One NaN for another. */
+bool nan_is_any(const char *ptx, const mutant *m, const instruction *i)
+{
+    char operand[TEXT_MAX] = "";
+    if (m->kind != MUTANT_CONSTANT || m->length >= TEXT_MAX ||
+        !(text_is_opcode(i, "selp.b32") || text_is_opcode(i, "mov.b32")))
+        return false;
+    memcpy(operand, ptx + m->at, m->length);
+    return is_nan_constant(operand) && is_nan_constant(m->with) &&
+           (strtoul(operand + 2, NULL, 16) ^ strtoul(m->with + 2, NULL, 16)) < 0x80000000 &&
+           nans_are_the_same(ptx, i->operand[0], PROOF_DEPTH);
+}
+
+/* ---- Products and sums that are exact ---- */
+
+/* The largest number whose bits a mask lets through; infinite where the register is not masked. */
+static float most_of_masked(const char *ptx, const char *operand)
+{
+    instruction def;
+    uint64_t mask;
+    if (!text_definition(ptx, operand, &def) || def.n < 3 || !text_constant(def.operand[2], &mask) ||
+        !(text_is_opcode(&def, "and.b32") ||
+          (strncmp(def.opcode, "lop3.", 5) == 0 && strcmp(def.operand[4], "0xC0") == 0)))
+        return float_of(0x7F800000);
+    return float_of(mask & 0x7FFFFFFF);
+}
+
+/* A product by one is exact, and so is one by a larger power of two that does not overflow. */
+bool multiplies_exactly(const char *ptx, const mutant *m, const instruction *i)
+{
+    uint64_t bits;
+    if (m->kind != MUTANT_ROUNDING || !text_is_opcode(i, "mul.rn.f32") || i->n != 3 ||
+        strncmp(i->operand[2], "0f", 2) != 0 || !text_constant(i->operand[2], &bits))
+        return false;
+    const float factor = float_of(bits & 0x7FFFFFFF), largest = most_of_masked(ptx, i->operand[1]);
+    return factor == 1.0f ||
+           (factor > 1.0f && (bits & 0x7FFFFF) == 0 && largest * factor <= float_of(0x7F7FFFFF));
+}
+
+/* A bound of the magnitudes of all numbers that a register may hold; infinite where none is known. */
+static float magnitude_of(const char *ptx, const char *operand, int depth)
+{
+    const float none = float_of(0x7F800000);
+    instruction def, inner;
+    float c, low;
+    if (is_f32_constant(operand, &c))
+        return c < 0 ? -c : c;
+    if (depth == 0 || !text_definition(ptx, operand, &def))
+        return none;
+    if (text_is_opcode(&def, "abs.f32") || text_is_opcode(&def, "neg.f32"))
+        return magnitude_of(ptx, def.operand[1], depth - 1);
+    if (text_is_opcode(&def, "mul.rn.f32"))
+        return 1.001f * magnitude_of(ptx, def.operand[1], depth - 1) *
+               magnitude_of(ptx, def.operand[2], depth - 1);
+    if (!text_is_opcode(&def, "min.f32") || !is_f32_constant(def.operand[2], &c) || c < 0 ||
+        !text_definition(ptx, def.operand[1], &inner))
+        return none;
+    if (text_is_opcode(&inner, "abs.f32"))
+        return c;
+    return text_is_opcode(&inner, "max.f32") && is_f32_constant(inner.operand[2], &low)
+               ? (-low > c ? -low : c)
+               : none;
+}
+
+/* `add t, x, C`, `sub y, t, C` with C = 1.5 * 2^23 rounds x to an integer: below 2^21, t and C are integers between 2^23 and 2^24, and
+ * their difference is exact. */
+bool difference_is_integral(const char *ptx, const mutant *m, const instruction *i)
+{
+    static const char magic[] = "0f4B400000";
+    const float most = 0x1p21f;
+    instruction def;
+    if (m->kind != MUTANT_ROUNDING || !text_is_opcode(i, "sub.rn.f32") || strcmp(i->operand[2], magic) != 0 ||
+        !text_definition(ptx, i->operand[1], &def))
+        return false;
+    if (text_is_opcode(&def, "add.rn.f32"))
+        return strcmp(def.operand[2], magic) == 0 && magnitude_of(ptx, def.operand[1], PROOF_DEPTH) < most;
+    return text_is_opcode(&def, "fma.rn.f32") && strcmp(def.operand[3], magic) == 0 &&
+           1.001f * magnitude_of(ptx, def.operand[1], PROOF_DEPTH) *
+                   magnitude_of(ptx, def.operand[2], PROOF_DEPTH) <
+               most;
+}

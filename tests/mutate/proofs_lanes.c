@@ -266,6 +266,11 @@ static int count_lines(const char *ptx, const char *reg)
     return count;
 }
 
+static bool is_sum(const instruction *i)
+{
+    return text_is_opcode(i, "add.rn.f32") || text_is_opcode(i, "add.s32") || text_is_opcode(i, "add.u32");
+}
+
 /* `shfl x, v, mask, last, members`, `add t, v, x`, and the same with t in the place of v, line by line from this one on; the last t in
  * `result`. Only they look at what they have. */
 static int sums_from(const char *ptx, const char *line, fold folds[FOLDS_MAX], char result[TEXT_MAX])
@@ -275,7 +280,7 @@ static int sums_from(const char *ptx, const char *line, fold folds[FOLDS_MAX], c
         instruction shuffle, join;
         uint64_t mask, last;
         if (!text_parse(line, &shuffle) || strncmp(shuffle.opcode, "shfl.sync.bfly.", 15) != 0 ||
-            !text_parse(second, &join) || !text_is_opcode(&join, "add.rn.f32") ||
+            !text_parse(second, &join) || !is_sum(&join) ||
             strcmp(join.operand[1], shuffle.operand[1]) != 0 ||
             strcmp(join.operand[2], shuffle.operand[0]) != 0 ||
             (n > 0 && strcmp(shuffle.operand[1], result) != 0) ||
@@ -289,10 +294,28 @@ static int sums_from(const char *ptx, const char *line, fold folds[FOLDS_MAX], c
     return n;
 }
 
-/* As lanes_get_the_same, of a sum that only lane 0 looks at. */
+/* The steps of the same sum that come before this line: lanes that have met already hold the same. */
+static int sums_before(const char *ptx, const char *line, fold folds[FOLDS_MAX])
+{
+    int most = 0;
+    for (const char *at = ptx; at < line; at = text_next_line(at)) {
+        fold all[FOLDS_MAX];
+        char result[TEXT_MAX] = "";
+        int n = strncmp(at, "\tshfl.sync.bfly.", 16) == 0 ? sums_from(ptx, at, all, result) : 0, before = 0;
+        while (before < n && all[before].line != line)
+            before++;
+        if (before < n && before > most) {
+            most = before;
+            memcpy(folds, all, (size_t)before * sizeof *folds);
+        }
+    }
+    return most;
+}
+
+/* As lanes_get_the_same, of a sum in registers that are written once; or of one that only lane 0 looks at. */
 bool lane_0_gets_the_same(const char *ptx, const mutant *m, const instruction *i)
 {
-    static fold folds[FOLDS_MAX];
+    static fold folds[2 * FOLDS_MAX];
     uint64_t before[LANES], after[LANES];
     char result[TEXT_MAX] = "", *stop;
     const char *line = ptx + m->at;
@@ -303,16 +326,19 @@ bool lane_0_gets_the_same(const char *ptx, const mutant *m, const instruction *i
         line--;
     if (m->kind != MUTANT_CONSTANT || strncmp(i->opcode, "shfl.", 5) != 0 || *stop || changed > 0xFF)
         return false;
-    int n = sums_from(ptx, line, folds, result);
-    if (n == 0 || !text_definition(ptx, result, &def))
+    const int first = sums_before(ptx, line, folds);
+    const int n = first + sums_from(ptx, line, folds + first, result);
+    if (n == first || !text_definition(ptx, result, &def))
         return false;
     for (const char *at = line; at < ptx + m->at; at++)
         commas += *at == ',';
     if (commas != 2 && commas != 3)
         return false;
-    *(commas == 2 ? &folds[0].mask[1] : &folds[0].last[1]) = changed;
+    *(commas == 2 ? &folds[first].mask[1] : &folds[first].last[1]) = changed;
     run_folds(folds, n, 0, before);
     run_folds(folds, n, 1, after);
+    if (memcmp(before, after, sizeof before) == 0)
+        return true;
     return before[0] == after[0] &&
            is_for_lane_0(ptx, result, text_next_line(text_next_line(folds[n - 1].line)), UNIFORM_DEPTH);
 }

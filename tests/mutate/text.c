@@ -6,13 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The instruction of a line; false for labels, directives and guarded instructions. */
-bool text_parse(const char *line, instruction *i)
+static bool parse_at(const char *at, instruction *i)
 {
     *i = (instruction){0};
-    if (*line != '\t' || sscanf(line + 1, "%63[a-z0-9_.]", i->opcode) != 1)
+    if (sscanf(at, "%63[a-z0-9_.]", i->opcode) != 1)
         return false;
-    const char *at = line + 1 + strlen(i->opcode);
+    at += strlen(i->opcode);
     while (i->n < OPERANDS_MAX && *at && *at != ';' && *at != '\n') {
         at += strspn(at, " ,");
         size_t length = *at == '{' ? strcspn(at, "}\n") + 1 : strcspn(at, ",;\n");
@@ -20,6 +19,17 @@ bool text_parse(const char *line, instruction *i)
         at += length;
     }
     return true;
+}
+
+/* The instruction of a line; false for labels, directives and guarded instructions. */
+bool text_parse(const char *line, instruction *i)
+{
+    return *line == '\t' && parse_at(line + 1, i);
+}
+
+bool text_parse_guarded(const char *line, instruction *i)
+{
+    return *line == '\t' && parse_at(line + 1 + (line[1] == '@' ? strcspn(line + 1, " ") + 1 : 0), i);
 }
 
 const char *text_next_line(const char *line)

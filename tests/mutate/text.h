@@ -14,6 +14,8 @@ typedef struct instruction {
 
 /* The instruction of a line; false for labels, directives and guarded instructions. What is in braces is one operand. */
 bool text_parse(const char *line, instruction *i);
+/* The same of a line that may have a guard. */
+bool text_parse_guarded(const char *line, instruction *i);
 /* Null past the last. */
 const char *text_next_line(const char *line);
 /* The only instruction whose destination is that register, alone or among others in braces; false where one of several is, or a

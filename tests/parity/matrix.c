@@ -130,6 +130,11 @@ static void settle(quant_case *c)
         spec->range = QDNN_RANGE_WITH_ZERO;
 }
 
+static bool has_callers(const kernel_row *row)
+{
+    return kernel_operation_of(row) == KERNEL_QUANTIZE || kernel_operation_of(row) == KERNEL_DEQUANTIZE;
+}
+
 static quant_case pick_case(uint64_t *state, const kernel_row *row)
 {
     quant_case c = {.row = row, .spec = kernel_spec_default()};
@@ -143,9 +148,7 @@ static quant_case pick_case(uint64_t *state, const kernel_row *row)
         c.spec.layout = kernel_spec_normal(row, &c.spec).layout;
         c.spec.nibble_order = QDNN_NIBBLE_LOW_FIRST;
     }
-    bool has_callers =
-        kernel_operation_of(row) == KERNEL_QUANTIZE || kernel_operation_of(row) == KERNEL_DEQUANTIZE;
-    int kind = pick(state, DATA_KINDS + 2 * has_callers);
+    int kind = pick(state, DATA_KINDS + 2 * has_callers(row));
     c.callers = kind >= DATA_KINDS;
     c.kind = c.callers ? DATA_NORMAL : (data_kind)kind;
     c.seed = (uint32_t)pick(state, 1000) + 1;
@@ -201,4 +204,31 @@ parity_trial matrix_trial_at(const kernel_row *row, int turn, int index)
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         t.shift[i] = pick(&state, 8) == 0;
     return t;
+}
+
+/* ---- One text, many matrices ---- */
+
+static const int64_t others[][2] = {{32, 128}, {40, 64},   {33, 160}, {130, 8},   {70, 36},  {8, 288},
+                                    {31, 520}, {1, 352},   {5, 37},   {67, 24},   {16, 264}, {257, 24},
+                                    {36, 96},  {136, 32},  {3, 1056}, {64, 256},  {9, 1032}, {129, 40},
+                                    {2, 4104}, {128, 128}, {17, 136}, {300, 512}, {12, 8},   {65, 72}};
+
+bool matrix_other(const parity_trial *trial, int i, parity_trial *other)
+{
+    static const data_kind kinds[] = {DATA_NORMAL,    DATA_TIES,  DATA_SPECIAL, DATA_HUGE, DATA_NORMAL,
+                                      DATA_SUBNORMAL, DATA_ZEROS, DATA_CLAMP,   DATA_LEAST};
+    _Static_assert(LENGTH(others) == MATRIX_OTHERS, "one for each");
+    *other = *trial;
+    quant_case *c = &other->c;
+    c->rank = 2;
+    c->dims[0] = others[i][0];
+    c->dims[1] = others[i][1];
+    c->extent = c->granularity == QDNN_GRANULARITY_CHANNEL ? c->extent % 2 : c->extent;
+    c->kind = kinds[i % LENGTH(kinds)];
+    c->callers = has_callers(c->row) && i % 5 == 4;
+    c->seed = (uint32_t)i + 1;
+    other->buffers = i % 2 ? BUFFER_BANDS : BUFFER_EXACT;
+    for (int k = 0; k < QDNN_OPERAND_COUNT; k++)
+        other->shift[k] = i % 4 == 3 && (i / 4 + k) % 3 == 0;
+    return is_served(c);
 }

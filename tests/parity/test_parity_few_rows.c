@@ -137,6 +137,8 @@ static const column_format column_formats[] = {
     {"words_minimum", "dequantize_int4_min", 128, {WORDS, "zero=f16"}},
     {"gptq_2", "dequantize_int2_zp", 128, {WORDS, "zero_packed=yes", "scale=f16"}},
     {"gptq_3", "dequantize_int3_zp", 64, {WORDS, "zero_packed=yes", "scale=f16", "zero_minus_one=yes"}},
+    {"words_5", "dequantize_int5_zp", 32, {WORDS, "zero=u8", "scale=f16"}},
+    {"words_6", "dequantize_int6", 64, {WORDS, "scale=f16"}},
     {"gptq_4", "dequantize_int4_zp", 128, {WORDS, "zero_packed=yes", "scale=f16", "zero_minus_one=yes"}},
     {"gptq_4_wraps",
      "dequantize_int4_zp",
@@ -232,10 +234,10 @@ static product_case product_of_columns(const column_format *f, const column_case
     return p;
 }
 
-/* Whether 16 rows of x go through the weights once: not where a word of codes is too long for a thread's share. */
-static bool streams_once(const column_format *f)
+/* Whether the kernel serves the format: codes of 6 bits along N it does not. */
+static bool is_served(const column_format *f)
 {
-    return strcmp(f->name, "gptq_3") != 0 && strcmp(f->name, "six_bits") != 0;
+    return strcmp(f->name, "six_bits") != 0;
 }
 
 TEST_ROWS(ParityFewRows, Columns, column_formats)
@@ -245,12 +247,74 @@ TEST_ROWS(ParityFewRows, Columns, column_formats)
         qdnnHandle_t handle = ptxvm_begin(sms[(index + i) % LENGTH(sms)], 0, "all", "stderr");
         product_case c =
             product_of_columns(&column_formats[index], &column_cases[i], (uint32_t)(index + 31 * i + 1));
-        if (column_cases[i].m == 16 && streams_once(&column_formats[index]))
+        if (column_cases[i].m == 16 && is_served(&column_formats[index]))
             c.choice = "kernel columns with tiles of 16 rows";
         bool alive = handle && product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
         ptxvm_end(handle);
         if (!alive)
             return;
+    }
+}
+
+/* ---- Sums in units of the scales of blocks ---- */
+
+/* The exponents of MXFP4's blocks: least and largest that keep sums in units, one beyond them, and blocks of zeros, whose exponents
+ * are any. */
+typedef enum exponents {
+    EXPONENTS_APART,
+    EXPONENT_BELOW,
+    EXPONENT_ABOVE,
+    EXPONENTS_OF_ZEROS,
+    EXPONENTS_ANY
+} exponents;
+
+static void set_exponents(exponents kind, uint8_t *blocks, size_t count)
+{
+    enum { BYTES = 17, LEAST = 96, LARGEST = 159 };
+    for (size_t i = 0; i < count; i++) {
+        uint8_t *block = &blocks[i * BYTES];
+        block[0] = i % 3 ? LEAST : LARGEST;
+        if (kind == EXPONENT_BELOW && i == count / 2)
+            block[0] = LEAST - 1;
+        if (kind == EXPONENT_ABOVE && i == count / 2)
+            block[0] = LARGEST + 1;
+        if (kind == EXPONENTS_ANY)
+            block[0] = (uint8_t)(37 * i);
+        if (kind == EXPONENTS_OF_ZEROS && i % 4 == 1) {
+            memset(block, i % 8 == 1 ? 0x08 : 0, BYTES);
+            block[0] = i % 8 == 1 ? 255 : 0;
+        }
+    }
+}
+
+TEST_CASE(ParityFewRows, UnitsOfBlocks)
+{
+    static const struct {
+        exponents exponents;
+        data_kind x;
+        int64_t m, k;
+        bool gated;
+    } cases[] = {
+        {EXPONENTS_APART, DATA_NORMAL, 1, 4096, false},  {EXPONENTS_APART, DATA_SUBNORMAL, 1, 2560, true},
+        {EXPONENTS_APART, DATA_SPECIAL, 2, 1024, false}, {EXPONENT_BELOW, DATA_NORMAL, 1, 1024, false},
+        {EXPONENT_ABOVE, DATA_NORMAL, 1, 1024, false},   {EXPONENTS_OF_ZEROS, DATA_NORMAL, 1, 2560, false},
+        {EXPONENTS_OF_ZEROS, DATA_HUGE, 4, 1024, false}, {EXPONENTS_ANY, DATA_NORMAL, 1, 512, false}};
+    static const char *const targets[] = {"sm_75", "sm_80", "sm_100"};
+    NEED_PTXVM;
+    for (int i = 0; i < LENGTH(cases) * LENGTH(targets); i++) {
+        const int k = i / LENGTH(targets);
+        qdnnHandle_t handle = ptxvm_begin(targets[i % LENGTH(targets)], 0, "all", "stderr");
+        block_case shape = {cases[k].m, 5, cases[k].k, 0, F16, cases[k].x, false, cases[k].gated, false};
+        product_case c = product_with_blocks(kernel_find("dequantize_gguf_mxfp4"), &shape, (uint32_t)i + 1);
+        product_operands o;
+        if (handle && product_operands_make(&c, &o)) {
+            set_exponents(cases[k].exponents, o.host[QDNN_OPERAND_CODES], o.bytes[QDNN_OPERAND_CODES] / 17);
+            ref_product_arrays arrays = product_arrays(&o, o.expected);
+            ref_product_exact(&o.product, &arrays);
+            CHECK(product_run_operands(handle, &c, BUFFER_EXACT, &o));
+            product_operands_free(&o);
+        }
+        ptxvm_end(handle);
     }
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device/product_case.h"
+#include "formats/sample.h"
 #include "parity/matrix.h"
 #include "parity/ptxvm.h"
 #include "test.h"
@@ -150,14 +151,14 @@ static product_case case_at(const kernel_row *row, int trial)
     return c;
 }
 
-/* Whether the kernel of few rows serves the case, as the library decides it. */
-static bool is_served(const product_case *c)
+/* Whether a kernel of few rows serves the case, as the library decides it. */
+static bool is_served(const product_case *c, kernel_product product)
 {
     const kernel_row *row = kernel_find_operation(KERNEL_MATMUL, c->weights.row->format);
     kernel_spec spec = c->weights.spec;
     spec.data = c->x;
     spec.gated = c->gated;
-    spec.product = KERNEL_PRODUCT_GEMV;
+    spec.product = product;
     if (c->weights.extent)
         spec.group_size = (uint64_t)c->weights.extent;
     while (spec.tile_rows < (uint64_t)c->m)
@@ -177,12 +178,64 @@ TEST_EACH(ParityGemv, OnPtxvm, format_count, format_name)
         bool alive = handle != NULL;
         for (int i = sm; i < TRIALS && alive; i += LENGTH(sms)) {
             product_case c = case_at(row, i);
-            served += is_served(&c);
+            served += is_served(&c, KERNEL_PRODUCT_GEMV);
             alive = product_run(handle, &c, i % 4 == 3 ? BUFFER_EXACT : BUFFER_BANDS);
         }
         ptxvm_end(handle);
     }
     CHECK(served > TRIALS / 2);
+}
+
+/* ---- Rows of any length, codes of any width ---- */
+
+/* The formats that have codes of 3, 5 and 6 bits, and some whose rows begin anywhere because of K alone. */
+static const char *const ragged_formats[] = {"int3", "int3_zp", "int5",      "int5_min", "int6_zp",
+                                             "e2m3", "e3m2",    "int4",      "int4_zp",  "int8_zp",
+                                             "int2", "nf4",     "plain_f16", "plain_f32"};
+
+static int ragged_count(void)
+{
+    return LENGTH(ragged_formats);
+}
+
+static void ragged_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", ragged_formats[index]);
+}
+
+/* Around chunks, units, rounds and turns; groups of multiples of 8, or one for each row. */
+static product_case ragged_case_at(const kernel_row *row, int trial)
+{
+    static const int64_t lengths[] = {1,   7,    8,    33,   64,   255,  257, 300,
+                                      520, 1001, 1024, 1027, 1280, 2051, 4097};
+    product_case c = case_at(row, trial);
+    uint32_t state = c.seed * 2654435761u + (uint32_t)trial;
+    const int64_t k = PICK(&state, lengths), some[] = {8, 24, 32, 128, k};
+    c.weights.dims[1] = k;
+    if (c.weights.granularity == QDNN_GRANULARITY_GROUP && c.weights.extent)
+        c.weights.extent = c.weights.spec.groups == QDNN_GROUPS_FLAT ? k : PICK(&state, some);
+    if (c.weights.spec.nested)
+        c.weights.extent = 64;
+    return c;
+}
+
+TEST_EACH(ParityRagged, OnPtxvm, ragged_count, ragged_name)
+{
+    NEED_PTXVM;
+    const kernel_row *row = row_of(ragged_formats[index]);
+    const int trials = sample_is_full() ? 120 : 12;
+    int served = 0;
+    for (int sm = 0; sm < LENGTH(sms); sm++) {
+        qdnnHandle_t handle = ptxvm_begin(sms[sm], 0, "all", "stderr");
+        bool alive = handle != NULL;
+        for (int i = sm; i < trials && alive; i += LENGTH(sms)) {
+            product_case c = ragged_case_at(row, i);
+            served += is_served(&c, KERNEL_PRODUCT_RAGGED);
+            alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
+        }
+        ptxvm_end(handle);
+    }
+    CHECK(served > trials / 2);
 }
 
 /* ---- A row does not depend on the others ---- */
@@ -227,6 +280,27 @@ TEST_CASE(ParityGemv, RowsOfABatchAreRowsAlone)
         product_operands_free(&all);
     }
     ptxvm_end(handle);
+}
+
+/* Rows of an odd number of nibbles begin in the middle of a byte, in both orders of nibbles; from sm_100 on they are decoded in
+ * another way. */
+TEST_CASE(ParityRagged, NibblesInBothOrders)
+{
+    NEED_PTXVM;
+    static const char *const some[] = {"sm_80", "sm_100", "sm_120"};
+    for (int i = 0; i < LENGTH(some); i++) {
+        qdnnHandle_t handle = ptxvm_begin(some[i], 0, "all", "stderr");
+        for (int high = 0; handle && high < 2; high++) {
+            product_case c = batch_case("int4", 1 + i);
+            c.weights.dims[1] = 321;
+            c.weights.spec.groups = QDNN_GROUPS_ROWS;
+            c.weights.spec.scale = QDNN_SCALE_F16;
+            c.weights.spec.nibble_order = high ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST;
+            CHECK(is_served(&c, KERNEL_PRODUCT_RAGGED));
+            CHECK(product_run(handle, &c, BUFFER_EXACT));
+        }
+        ptxvm_end(handle);
+    }
 }
 
 /* ---- Fused is dequantize, then the product ---- */

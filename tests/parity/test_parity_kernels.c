@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/step_launch.h"
 #include "driver/api/request.h"
 #include "formats/sample.h"
 #include "parity/matmul.h"
@@ -108,46 +109,6 @@ static size_t bytes_before(const scene *s, int operand, int64_t row)
     return 0;
 }
 
-static bool launch(ptxvm *vm, const char *sm, const kernel_step *step, const ptxvm_address *at,
-                   ptxvm_address workspace)
-{
-    ptxvm_module *module = NULL;
-    ptxvm_kernel *kernel = NULL;
-    kernel_text text;
-    ptx_error error;
-    uint64_t params[KERNEL_PARAMS_MAX];
-    char entry[64];
-    kernel_entry_name(step->row, entry, sizeof entry);
-    if (!kernel_emit(step->row, &step->spec, ptx_sm_find(sm), NULL, &text, &error)) {
-        FAIL("%s", error.text);
-        return false;
-    }
-    uint8_t block[KERNEL_PARAMS_MAX * 8];
-    for (int i = 0; i < step->n_params; i++) {
-        const kernel_param *p = &step->params[i];
-        params[i] = p->kind == KERNEL_OPERAND     ? at[p->operand]
-                    : p->kind == KERNEL_WORKSPACE ? workspace + p->value
-                                                  : p->value;
-        memcpy(block + text.info.params[i].offset, &params[i], text.info.params[i].size);
-    }
-    const ptx_param_info *last = &text.info.params[step->n_params - 1];
-    const ptxvm_launch_config config = {
-        .grid = {(uint32_t)step->grid[0], (uint32_t)step->grid[1], (uint32_t)step->grid[2]},
-        .block = {step->block, 1, 1},
-        .shared_bytes = step->shared};
-    bool ok = ptxvm_module_load(vm, text.ptx, strlen(text.ptx), &module) == PTXVM_OK &&
-              ptxvm_module_kernel(module, entry, &kernel) == PTXVM_OK &&
-              ptxvm_launch(vm, kernel, &config, block, last->offset + last->size) == PTXVM_OK;
-    int findings = 0;
-    const ptxvm_finding *found = ok ? ptxvm_findings(vm, &findings, NULL) : NULL;
-    if (!ok || findings)
-        FAIL("%s", ok ? found[0].message : ptxvm_last_error(vm));
-    if (module)
-        ptxvm_module_unload(module);
-    free(text.ptx);
-    return ok;
-}
-
 /* Rows [first, first + m) by one way: the whole of y then, the other rows as they were. */
 static bool compute(ptxvm *vm, const char *sm, const scene *s, const way *w, int64_t first, int64_t m,
                     uint8_t *y)
@@ -161,9 +122,10 @@ static bool compute(ptxvm *vm, const char *sm, const scene *s, const way *w, int
     kernel_steps_of(s->r.row, &spec, &problem, &steps);
     for (int i = 0; i < QDNN_OPERAND_COUNT && ok; i++)
         if (s->o.host[i] && s->o.bytes[i]) {
-            ok = ptxvm_alloc(vm, s->o.bytes[i], &base[i]) == PTXVM_OK &&
-                 ptxvm_write(vm, base[i], s->o.host[i], s->o.bytes[i]) == PTXVM_OK;
-            at[i] = base[i] + bytes_before(s, i, first);
+            const size_t shift = i == QDNN_OPERAND_X || i == QDNN_OPERAND_CODES ? s->c.shift : 0;
+            ok = ptxvm_alloc(vm, s->o.bytes[i] + shift, &base[i]) == PTXVM_OK &&
+                 ptxvm_write(vm, base[i] + shift, s->o.host[i], s->o.bytes[i]) == PTXVM_OK;
+            at[i] = base[i] + shift + bytes_before(s, i, first);
         }
     if (s->c.in_place)
         at[QDNN_OPERAND_RESIDUAL] = at[QDNN_OPERAND_Y];
@@ -171,7 +133,7 @@ static bool compute(ptxvm *vm, const char *sm, const scene *s, const way *w, int
         ok = ok && ptxvm_alloc(vm, steps.workspace, &workspace) == PTXVM_OK;
     ok = CHECK(ok);
     for (int i = 0; i < steps.count && ok; i++)
-        ok = launch(vm, sm, &steps.at[i], at, workspace);
+        ok = step_launch(vm, sm, &steps.at[i], at, workspace);
     ok = ok && CHECK(ptxvm_read(vm, y, base[QDNN_OPERAND_Y], s->o.bytes[QDNN_OPERAND_Y]) == PTXVM_OK);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         if (base[i])
@@ -277,28 +239,52 @@ typedef struct shape {
         k; /* rows: those of the tile, less so many (at least 1); negative: more than a tile */
     data_kind kind;
     bool callers;
+    int64_t gap;  /* elements between rows of x and of y */
+    size_t shift; /* as product_case has it */
 } shape;
 static const shape shapes[] = {
-    {0, 68, 320, DATA_NORMAL, false},  {1, 5, 520, DATA_NORMAL, false},  {99, 33, 264, DATA_NORMAL, false},
-    {-1, 17, 301, DATA_NORMAL, false}, {3, 40, 7, DATA_NORMAL, false},   {0, 130, 104, DATA_NORMAL, false},
-    {0, 24, 512, DATA_NORMAL, true},   {5, 3, 128, DATA_SPECIAL, false}, {0, 9, 4096, DATA_NORMAL, false},
-    {1, 6, 4168, DATA_NORMAL, false},
+    {0, 68, 320, DATA_NORMAL, false, 0, 0},
+    {1, 5, 520, DATA_NORMAL, false, 0, 0},
+    {99, 33, 264, DATA_NORMAL, false, 0, 0},
+    {-1, 17, 301, DATA_NORMAL, false, 0, 0},
+    {3, 40, 7, DATA_NORMAL, false, 0, 0},
+    {0, 130, 104, DATA_NORMAL, false, 0, 0},
+    {0, 24, 512, DATA_NORMAL, true, 0, 0},
+    {5, 3, 128, DATA_SPECIAL, false, 0, 0},
+    {0, 9, 4096, DATA_NORMAL, false, 0, 0},
+    {1, 6, 4168, DATA_NORMAL, false, 0, 0},
+    /* Whole words and chunks, of which by default every fourth is tried. */
+    {0, 16, 64, DATA_NORMAL, false, 0, 0},
+    {-1, 144, 320, DATA_NORMAL, false, 4, 4},
+    {1, 48, 128, DATA_SPECIAL, false, 0, 0},
+    {0, 272, 256, DATA_NORMAL, true, 8, 0},
+    {0, 7, 1088, DATA_NORMAL, false, 3, 4},
+    {0, 32, 2048, DATA_NORMAL, false, 0, 0},
+    {2, 80, 192, DATA_HUGE, false, 0, 8},
+    {0, 33, 576, DATA_SUBNORMAL, false, 0, 0},
+    {0, 64, 1024, DATA_SPECIAL, true, 0, 4},
+    {1, 528, 64, DATA_NORMAL, false, 5, 0},
+    {0, 96, 64, DATA_ZEROS, false, 0, 0},
+    {0, 130, 2112, DATA_NORMAL, false, 0, 0},
 };
-static const char *const product_names[] = {[KERNEL_PRODUCT_STAGED] = "staged",
-                                            [KERNEL_PRODUCT_GEMV] = "gemv",
-                                            [KERNEL_PRODUCT_BLOCKS] = "blocks",
-                                            [KERNEL_PRODUCT_COLUMNS] = "columns",
-                                            [KERNEL_PRODUCT_LANEWISE] = "lanewise"};
+enum { ALWAYS = 10 };
+static const char *const product_names[] = {
+    [KERNEL_PRODUCT_STAGED] = "staged",    [KERNEL_PRODUCT_GEMV] = "gemv",
+    [KERNEL_PRODUCT_RAGGED] = "ragged",    [KERNEL_PRODUCT_BLOCKS] = "blocks",
+    [KERNEL_PRODUCT_TERNARY] = "ternary",  [KERNEL_PRODUCT_COLUMNS] = "columns",
+    [KERNEL_PRODUCT_LANEWISE] = "lanewise"};
 /* Those that are tried by default; in the full build all formats are, with all products. */
 static const struct {
     kernel_product product;
     const char *row;
 } shaped[] = {
-    {KERNEL_PRODUCT_STAGED, "dequantize_int3_zp"},    {KERNEL_PRODUCT_STAGED, "dequantize_gguf_q3_k"},
-    {KERNEL_PRODUCT_GEMV, "dequantize_int4"},         {KERNEL_PRODUCT_GEMV, "dequantize_e4m3"},
-    {KERNEL_PRODUCT_BLOCKS, "dequantize_gguf_q4_k"},  {KERNEL_PRODUCT_BLOCKS, "dequantize_gguf_q6_k"},
-    {KERNEL_PRODUCT_COLUMNS, "dequantize_int4_zp"},   {KERNEL_PRODUCT_COLUMNS, "dequantize_int4"},
-    {KERNEL_PRODUCT_LANEWISE, "dequantize_int4_min"}, {KERNEL_PRODUCT_LANEWISE, "dequantize_gguf_q5_0"},
+    {KERNEL_PRODUCT_STAGED, "dequantize_int3_zp"},     {KERNEL_PRODUCT_STAGED, "dequantize_gguf_q3_k"},
+    {KERNEL_PRODUCT_GEMV, "dequantize_int4"},          {KERNEL_PRODUCT_GEMV, "dequantize_e4m3"},
+    {KERNEL_PRODUCT_RAGGED, "dequantize_int5"},        {KERNEL_PRODUCT_RAGGED, "dequantize_e4m3"},
+    {KERNEL_PRODUCT_BLOCKS, "dequantize_gguf_q4_k"},   {KERNEL_PRODUCT_BLOCKS, "dequantize_gguf_q6_k"},
+    {KERNEL_PRODUCT_TERNARY, "dequantize_gguf_tq1_0"}, {KERNEL_PRODUCT_COLUMNS, "dequantize_int4_zp"},
+    {KERNEL_PRODUCT_COLUMNS, "dequantize_int4"},       {KERNEL_PRODUCT_LANEWISE, "dequantize_int4_min"},
+    {KERNEL_PRODUCT_LANEWISE, "dequantize_gguf_q5_0"},
 };
 
 static product_case shaped_case(const kernel_row *row, int turn, bool k_rows)
@@ -340,14 +326,20 @@ static bool run_shape(const kernel_row *row, kernel_product product, int turn, c
     scene s;
     c.m = (int64_t)tile > at->rows_less ? (int64_t)tile - at->rows_less : 1;
     c.kind = at->kind;
+    c.x_gap = c.y_gap = at->gap;
+    c.shift = at->shift;
     c.weights.callers = at->callers;
     c.weights.dims[c.k_rows] = c.gated ? 2 * at->n : at->n;
     c.weights.dims[!c.k_rows] = k;
     if (scene_begin(&s, &c)) {
         kernel_problem problem = s.r.problem;
         kernel_spec spec = spec_of_way(&s.r.spec, &w);
+        kernel_operand operands[QDNN_OPERAND_COUNT];
         problem.m = (uint64_t)c.m;
         fits = kernel_product_fits(s.r.row, &spec, &problem);
+        kernel_operands_of(s.r.row, &spec, &problem, operands);
+        if (at->shift % operands[QDNN_OPERAND_CODES].align != 0)
+            s.c.shift = 0;
         if (fits)
             check_way(&s, &w, sms[turn % LENGTH(sms)], 0, PTXVM_CHECK_ALL);
     }
@@ -382,8 +374,83 @@ TEST_EACH(ParityKernels, Shapes, shape_count, shape_name)
     if (product == KERNEL_PRODUCT_COLUMNS && kernel_columns_multiple(row) > 1)
         SKIP("blocks lie along K");
     for (int i = 0; i < LENGTH(shapes); i++)
-        fitting += run_shape(row, product, turn, &shapes[i]);
+        if (sample_is_full() || i < ALWAYS || i % 4 == index % 4)
+            fitting += run_shape(row, product, turn, &shapes[i]);
     CHECK(fitting > 0 || sample_is_full());
+}
+
+/* The same of stacks: more rows than the kernel that sorts them has threads, more experts than a warp has lanes, experts without rows and
+ * rows without an expert. */
+static const struct {
+    int64_t m, experts;
+    bool one;
+    int64_t n, k;
+    data_kind kind;
+} stack_shapes[] = {
+    {45, 7, false, 16, 96, DATA_NORMAL},  {9, 2, true, 24, 64, DATA_NORMAL},
+    {1, 1, false, 8, 256, DATA_NORMAL},   {300, 5, false, 8, 32, DATA_NORMAL},
+    {7, 40, false, 8, 128, DATA_SPECIAL}, {20, 3, false, 72, 264, DATA_NORMAL},
+    {33, 33, false, 5, 301, DATA_NORMAL}, {600, 3, false, 3, 32, DATA_NORMAL},
+    {32, 1, true, 130, 32, DATA_NORMAL},  {9, 4, false, 16, 544, DATA_NORMAL},
+    {130, 70, false, 8, 32, DATA_NORMAL}, {2, 3, false, 33, 40, DATA_HUGE},
+};
+static const kernel_product stacked[] = {KERNEL_PRODUCT_STAGED, KERNEL_PRODUCT_LANEWISE, KERNEL_PRODUCT_GEMV,
+                                         KERNEL_PRODUCT_BLOCKS, KERNEL_PRODUCT_COLUMNS};
+
+static int stack_count(void)
+{
+    return LENGTH(common) * LENGTH(stacked);
+}
+
+static void stack_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s_%s", product_names[stacked[index % LENGTH(stacked)]],
+             common[index / LENGTH(stacked)].name);
+}
+
+static bool run_stack(int index, int i)
+{
+    bool fits = false;
+    const kernel_product product = stacked[index % LENGTH(stacked)];
+    const way w = {product,
+                   product == KERNEL_PRODUCT_LANEWISE ? 32
+                   : product == KERNEL_PRODUCT_STAGED ? 8
+                                                      : 4,
+                   1};
+    const int format = index / LENGTH(stacked);
+    const int64_t n =
+        common[format].layout == QDNN_LAYOUT_AWQ ? (stack_shapes[i].n + 7) / 8 * 8 : stack_shapes[i].n;
+    product_case c = common_case(format, stack_shapes[i].m, n, stack_shapes[i].k);
+    scene s;
+    c.experts = stack_shapes[i].experts;
+    c.one_expert = stack_shapes[i].one;
+    c.kind = stack_shapes[i].kind;
+    c.row_weight = index % 2;
+    c.gated = index % 3 == 1;
+    c.activation = index % 3 == 1 ? QDNN_ACTIVATION_SILU : QDNN_ACTIVATION_NONE;
+    c.alpha = index % 2 ? QDNN_ALPHA_COLUMN : QDNN_ALPHA_NONE;
+    c.weights.dims[c.k_rows] *= c.gated ? 2 : 1;
+    if (scene_begin(&s, &c)) {
+        kernel_spec spec = spec_of_way(&s.r.spec, &w);
+        kernel_problem problem = s.r.problem;
+        problem.m = (uint64_t)c.m;
+        fits = kernel_product_fits(s.r.row, &spec, &problem);
+        if (fits)
+            check_way(&s, &w, sms[index % LENGTH(sms)], 0, PTXVM_CHECK_ALL);
+    }
+    scene_end(&s);
+    return fits;
+}
+
+/* By default every fourth. */
+TEST_EACH(ParityKernels, StackShapes, stack_count, stack_name)
+{
+    NEED_PTXVM;
+    int fitting = 0;
+    for (int i = sample_is_full() ? 0 : index % 4; i < LENGTH(stack_shapes); i += sample_is_full() ? 1 : 4)
+        fitting += run_stack(index, i);
+    if (!fitting)
+        SKIP("there is no such product");
 }
 
 /* ---- Tests ---- */
@@ -391,7 +458,7 @@ TEST_EACH(ParityKernels, Shapes, shape_count, shape_name)
 /* Which products serve a stack of the formats above. */
 #define P(product) (1u << KERNEL_PRODUCT_##product)
 static const unsigned stack_products[] = {
-    P(STAGED) | P(GEMV) | P(LANEWISE), P(STAGED) | P(COLUMNS) | P(LANEWISE),
+    P(STAGED) | P(GEMV) | P(RAGGED) | P(LANEWISE), P(STAGED) | P(COLUMNS) | P(LANEWISE),
     P(STAGED) | P(COLUMNS) | P(LANEWISE), P(STAGED) | P(BLOCKS) | P(LANEWISE)};
 #undef P
 

@@ -6,6 +6,7 @@
 
 #include "device/device_buffer.h"
 #include "formats/kernel_data.h"
+#include "formats/sample.h"
 #include "host_ref/host_ref.h"
 #include "parity/ptxvm.h"
 #include "test.h"
@@ -153,7 +154,18 @@ static bool data_alloc(const kv_case *c, kv_data *d)
     return ok;
 }
 
-static bool data_make(const kv_case *c, kv_data *d)
+static void fill_x(const kv_case *c, data_kind kind, uint32_t seed, kv_data *d)
+{
+    const int64_t n = (int64_t)(d->bytes[X] / ref_scalar_size(c->data));
+    const format_facts like = {
+        .name = "none", .bits = (unsigned)c->bits, .storage = c->storage, .zero_kind = c->zero};
+    if (kind == DATA_ONE_HOT)
+        fill_one_hot(c->data, (uint64_t)c->head, 0, seed, d->before[X], n);
+    else
+        fill_data(kind, &like, c->data, seed, d->before[X], n);
+}
+
+static bool data_make(const kv_case *c, data_kind kind, uint32_t seed, kv_data *d)
 {
     int32_t list[TOKENS];
     if (!data_alloc(c, d))
@@ -161,8 +173,7 @@ static bool data_make(const kv_case *c, kv_data *d)
     fill_slots(list, slots_of(c));
     for (int i = CODES; i <= ZERO; i++)
         fill_bytes(7, d->before[i], (int64_t)d->bytes[i]);
-    fill_data(DATA_SPECIAL, &(format_facts){.bits = (unsigned)c->bits, .storage = c->storage}, c->data, 3,
-              d->before[X], (int64_t)(d->bytes[X] / ref_scalar_size(c->data)));
+    fill_x(c, kind, seed, d);
     memcpy(d->before[INDEX], list, sizeof list);
     for (int i = 0; i < PARTS; i++)
         memcpy(d->after[i], d->before[i], d->bytes[i]);
@@ -206,7 +217,7 @@ static bool describe(const kv_case *c, qdnnTensorDescriptor_t *x, qdnnTensorDesc
            CHECK_QDNN(qdnnSetQuantAttribute(*quant, QDNN_QUANT_ZERO_TYPE, QDNN_DATA_F32));
 }
 
-static void run(qdnnHandle_t handle, const kv_case *c, const kv_data *d)
+static void run(qdnnHandle_t handle, const kv_case *c, buffer_kind buffers, const kv_data *d)
 {
     qdnnTensorDescriptor_t x = NULL, cache = NULL;
     qdnnQuantDescriptor_t quant = NULL;
@@ -222,7 +233,7 @@ static void run(qdnnHandle_t handle, const kv_case *c, const kv_data *d)
     for (int i = 0; i < PARTS && ok; i++) {
         if ((i == ZERO && c->zero == QDNN_ZERO_NONE) || (i == INDEX && !c->is_listed))
             continue;
-        ok = device_buffer_make(handle, BUFFER_BANDS, d->bytes[i], i == CODES ? c->shift : 0, &at[i]) &&
+        ok = device_buffer_make(handle, buffers, d->bytes[i], i == CODES ? c->shift : 0, &at[i]) &&
              device_buffer_write(&at[i], d->before[i]);
         bindings[count++] = (qdnnBinding_t){
             .operand = operands[i], .pointer = device_buffer_at(&at[i]), .bytes = d->bytes[i]};
@@ -248,8 +259,32 @@ TEST_ROWS(ParityKvCache, OnPtxvm, cases)
     NEED_PTXVM;
     kv_data d;
     qdnnHandle_t handle = ptxvm_begin(cases[index].sm, 1, "all", "stderr");
-    if (handle && data_make(&cases[index], &d)) {
-        run(handle, &cases[index], &d);
+    if (handle && data_make(&cases[index], DATA_SPECIAL, 3, &d)) {
+        run(handle, &cases[index], BUFFER_BANDS, &d);
+        data_free(&d);
+    }
+    ptxvm_end(handle);
+}
+
+/* Each text with data of every kind, so that a mistake in any line of it shows (docs/mutation.md); and with buffers that end where
+ * they may. By default few of them. */
+TEST_ROWS(ParityKvCache, Trials, cases)
+{
+    NEED_PTXVM;
+    static const data_kind kinds[] = {DATA_NORMAL,   DATA_TIES,      DATA_LEAST,      DATA_ZEROS,
+                                      DATA_HUGE,     DATA_SUBNORMAL, DATA_CLAMP,      DATA_NANS,
+                                      DATA_INFINITE, DATA_CONSTANT,  DATA_SCALE_TIES, DATA_MINUTE};
+    enum { KINDS = sizeof kinds / sizeof kinds[0], ALL = KINDS + 34 };
+    qdnnHandle_t handle = ptxvm_begin(cases[index].sm, 2, "all", "stderr");
+    for (int i = sample_is_full() ? 0 : index; i < ALL && handle; i += sample_is_full() ? 1 : 15) {
+        kv_data d;
+        const bool is_hot = i >= KINDS;
+        if (!data_make(&cases[index], is_hot ? DATA_ONE_HOT : kinds[i],
+                       (uint32_t)(is_hot ? i - KINDS : i + 1), &d))
+            break;
+        test_push_note("trial %d", i);
+        run(handle, &cases[index], i % 2 ? BUFFER_EXACT : BUFFER_BANDS, &d);
+        test_pop_note();
         data_free(&d);
     }
     ptxvm_end(handle);

@@ -2,6 +2,7 @@
  * finding fails the call that it was found in. */
 #include <stdio.h>
 
+#include "formats/sample.h"
 #include "parity/matrix.h"
 #include "parity/ptxvm.h"
 #include "parity/trial.h"
@@ -55,6 +56,52 @@ TEST_EACH(Parity, MatricesOnPtxvm, matrix_count, matrix_name)
     for (int i = 0; i < MATRIX_TRIALS && alive; i++) {
         parity_trial trial = matrix_trial_at(matrix_row_at(index / MATRIX_TURNS), turn, i);
         alive = parity_run(handle, &trial);
+    }
+    ptxvm_end(handle);
+}
+
+/* Settings of a matrix, with scales over scales where there are such. Those of channels have the matrix in their text. */
+static parity_trial settings_at(const kernel_row *row, int turn)
+{
+    parity_trial first = {0};
+    for (int i = 0; i < MATRIX_TRIALS; i++) {
+        const parity_trial trial = matrix_trial_at(row, turn, (turn + i) % MATRIX_TRIALS);
+        if (trial.c.granularity == QDNN_GRANULARITY_CHANNEL)
+            continue;
+        if (turn % 2 == 0 || trial.c.spec.nested || trial.c.spec.global_scale)
+            return trial;
+        if (!first.c.row)
+            first = trial;
+    }
+    return first;
+}
+
+static int matrix_trial_count(void)
+{
+    return sample_is_full() ? matrix_count() : MATRIX_TURNS;
+}
+
+static int matrix_trial_case(int index)
+{
+    return sample_is_full() ? index : (index * 5 * MATRIX_TURNS + index) % matrix_count();
+}
+
+static void matrix_trial_name(int index, char *text, size_t size)
+{
+    matrix_name(matrix_trial_case(index), text, size);
+}
+
+/* One text with many matrices, so that a mistake in any line of it shows (docs/mutation.md). By default few of them. */
+TEST_EACH(Parity, MatrixTrials, matrix_trial_count, matrix_trial_name)
+{
+    NEED_PTXVM;
+    const int at = matrix_trial_case(index), turn = at % MATRIX_TURNS, step = sample_is_full() ? 1 : 6;
+    const parity_trial trial = settings_at(matrix_row_at(at / MATRIX_TURNS), turn);
+    qdnnHandle_t handle = ptxvm_begin(sms[turn], 1 + turn % 2, "all", "stderr");
+    bool alive = handle != NULL;
+    for (int i = index % step; i < MATRIX_OTHERS && alive; i += step) {
+        parity_trial other;
+        alive = !matrix_other(&trial, i, &other) || parity_run(handle, &other);
     }
     ptxvm_end(handle);
 }

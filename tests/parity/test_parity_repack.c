@@ -5,6 +5,7 @@
 
 #include "device/device_buffer.h"
 #include "formats/kernel_data.h"
+#include "formats/sample.h"
 #include "host_ref/host_ref.h"
 #include "parity/ptxvm.h"
 #include "test.h"
@@ -153,5 +154,51 @@ TEST_EACH(ParityRepack, OnPtxvm, case_count, case_name)
                 alive = run(handle, &before, &after, shapes[s], (uint32_t)++turn);
                 test_pop_note();
             }
+    ptxvm_end(handle);
+}
+
+/* ---- Trials ---- */
+
+/* Each text with many shapes, so that a mistake in any line of it shows (docs/mutation.md): around patches of 8 and 32 rows and spans of 128
+ * columns, ragged and not, and pointers that are not aligned. */
+static const int64_t trial_shapes[][2] = {{32, 128}, {40, 64},   {70, 36}, {33, 8},   {1, 352},
+                                          {5, 37},   {9, 1},     {64, 72}, {16, 264}, {130, 24},
+                                          {3, 1056}, {257, 40},  {8, 513}, {31, 136}, {7, 32},
+                                          {96, 129}, {129, 160}, {2, 5},   {63, 256}, {35, 16}};
+enum { TRIAL_SHAPES = sizeof trial_shapes / sizeof trial_shapes[0] };
+
+/* By default few of them. */
+static int trial_case(int index)
+{
+    return sample_is_full() ? index : index * 37 % (CODES * WAYS * WAYS);
+}
+
+static int trial_count(void)
+{
+    return sample_is_full() ? CODES * WAYS * WAYS : 12;
+}
+
+static void trial_name(int index, char *text, size_t size)
+{
+    const int at = trial_case(index);
+    snprintf(text, size, "%s_from_%d_to_%d", codes[at / WAYS / WAYS].name, at / WAYS % WAYS, at % WAYS);
+}
+
+TEST_EACH(ParityRepack, Trials, trial_count, trial_name)
+{
+    NEED_PTXVM;
+    const int at = trial_case(index), from = at / WAYS % WAYS, to = at % WAYS;
+    const struct code_case *c = &codes[at / WAYS / WAYS];
+    const ref_quant_spec before = spec_of(c, from, at % 3), after = spec_of(c, to, at / 3 % 3);
+    qdnnHandle_t handle = ptxvm_begin(sms[at % SMS], 1, "all", "stderr");
+    bool alive = handle != NULL;
+    for (int i = sample_is_full() ? 0 : index % 5; i < TRIAL_SHAPES && alive; i += sample_is_full() ? 1 : 5) {
+        const int64_t *dims = trial_shapes[i];
+        if (!has_way(c, from, dims[1]) || !has_way(c, to, dims[1]))
+            continue;
+        test_push_note("%lld x %lld", (long long)dims[0], (long long)dims[1]);
+        alive = run(handle, &before, &after, dims, (uint32_t)i + 1);
+        test_pop_note();
+    }
     ptxvm_end(handle);
 }

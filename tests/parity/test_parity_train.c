@@ -5,6 +5,7 @@
 
 #include "device/device_buffer.h"
 #include "formats/kernel_data.h"
+#include "formats/sample.h"
 #include "host_ref/host_ref.h"
 #include "parity/ptxvm.h"
 #include "test.h"
@@ -38,7 +39,8 @@ typedef struct train_case {
     ref_train_spec spec; /* group_size and channels are filled in from those */
     data_kind kind;
     uint32_t seed;
-    size_t shift; /* elements that every buffer lies behind an aligned address */
+    size_t shift;  /* elements that every buffer lies behind an aligned address, */
+    unsigned kept; /* but for these: bits of operands */
 } train_case;
 
 static int64_t elements_of(const train_case *c)
@@ -116,13 +118,24 @@ static bool is_output(const train_case *c, int operand)
            (operand == QDNN_OPERAND_STATE && c->op == FAKE_QUANTIZE && c->spec.mode == QDNN_SCALE_MODE_EMA);
 }
 
-/* Scales as they should be for the data, with a caller's strange ones among them. */
+/* Scales as they should be for the data, with a caller's strange ones among them: powers of two where quotients are to be ties or the ends of
+ * the range, and around the least scale where numbers are that small. */
 static void fill_scales(const train_case *c, float *scales, int64_t n)
 {
     static const float strange[] = {0.0f, -1.0f, 1e-20f, 3e38f, 0x1p-149f};
+    static const float powers[] = {1.0f, 0.5f, 2.0f, -1.0f},
+                       least[] = {1e-12f, 0x1.19799ap-40f, 3e-12f, 0.0f};
+    static const float most[] = {0x1.555554p127f, 3e38f, 1.0f,
+                                 0x1p127f}; /* the largest number is 1.5 times the first */
     for (int64_t i = 0; i < n; i++) {
         uint32_t turn = (uint32_t)i * 2654435761u + c->seed * 40503u;
         scales[i] = 0.01f + (float)(turn >> 16 & 1023) / 256.0f;
+        if (c->kind == DATA_TIES || c->kind == DATA_CLAMP)
+            scales[i] = powers[(turn >> 20) % LENGTH(powers)];
+        if (c->kind == DATA_SUBNORMAL || c->kind == DATA_LEAST)
+            scales[i] = least[(turn >> 20) % LENGTH(least)];
+        if (c->kind == DATA_INFINITE || c->kind == DATA_HUGE)
+            scales[i] = most[(turn >> 20) % LENGTH(most)];
         if (c->kind == DATA_SPECIAL && turn >> 28 == 3)
             scales[i] = turn & 64 ? ref_f32_from_bits(0xFFC00001) : strange[(turn >> 8) % LENGTH(strange)];
     }
@@ -130,11 +143,13 @@ static void fill_scales(const train_case *c, float *scales, int64_t n)
 
 static void fill_inputs(const train_case *c, train_data *d)
 {
-    static const format_facts like = {.name = "none", .storage = QDNN_DATA_I4, .bits = 4};
+    const format_facts like = {.name = "none", .storage = QDNN_DATA_I4, .bits = (unsigned)c->spec.bits};
     int64_t n = elements_of(c), groups = groups_of(c);
     fill_data(c->kind, &like, QDNN_DATA_F32, c->seed, d->before[QDNN_OPERAND_X], n);
     fill_data(c->kind == DATA_SPECIAL && c->seed % 2 ? DATA_SPECIAL : DATA_NORMAL, &like, QDNN_DATA_F32,
               c->seed + 77, d->before[QDNN_OPERAND_DY], n);
+    for (int64_t i = 0; i < n && c->kind == DATA_LEAST; i++) /* some codes for the least scale */
+        d->before[QDNN_OPERAND_X][i] = 0.3e-12f * (float)(i * 7 % 41 - 20);
     fill_scales(c, d->before[QDNN_OPERAND_SCALE], groups);
     fill_scales(c, d->before[QDNN_OPERAND_STATE], groups);
 }
@@ -258,8 +273,8 @@ static bool make_buffers(qdnnHandle_t handle, const train_case *c, const train_d
     for (int i = 0; i < QDNN_OPERAND_COUNT && ok; i++)
         if (operands_of(c) >> i & 1)
             ok = device_buffer_make(handle, c->seed % 2 ? BUFFER_EXACT : BUFFER_BANDS,
-                                    (size_t)d->counts[i] * sizeof(float), c->shift * sizeof(float),
-                                    &buffers[i]) &&
+                                    (size_t)d->counts[i] * sizeof(float),
+                                    c->kept >> i & 1 ? 0 : c->shift * sizeof(float), &buffers[i]) &&
                  ((is_output(c, i) && i != QDNN_OPERAND_STATE) ||
                   device_buffer_write(&buffers[i], d->before[i]));
     return ok;
@@ -364,6 +379,119 @@ TEST_EACH(ParityTrain, OnPtxvm, turn_count, turn_name)
     bool alive = handle != NULL;
     for (int i = 0; i < LENGTH(shapes) && alive; i++) {
         train_case c = case_at((operation)(index / 2 / LENGTH(sms)), i, index % (2 * LENGTH(sms)));
+        alive = run_case(handle, &c, ANY_NUMBER);
+    }
+    ptxvm_end(handle);
+}
+
+/* ---- Trials ---- */
+
+/* Each text with data of every kind, so that a mistake in any line of it shows (docs/mutation.md). */
+static const struct {
+    const char *name;
+    qdnnGranularity_t granularity;
+    int64_t extent, run, channels; /* CHANNEL: so many elements of each, one behind the other */
+} groupings[] = {
+    {"tensor", QDNN_GRANULARITY_TENSOR, 0, 1, 1},
+    {"groups_of_1", QDNN_GRANULARITY_GROUP, 1, 1, 1},
+    {"groups_of_7", QDNN_GRANULARITY_GROUP, 7, 1, 1},
+    {"groups_of_32", QDNN_GRANULARITY_GROUP, 32, 1, 1},
+    {"groups_of_100", QDNN_GRANULARITY_GROUP, 100, 1, 1},
+    {"groups_of_1000", QDNN_GRANULARITY_GROUP, 1000, 1, 1},
+    {"groups_of_5000", QDNN_GRANULARITY_GROUP, 5000, 1, 1},
+    {"channels_3_of_1", QDNN_GRANULARITY_CHANNEL, 1, 1, 3},
+    {"channels_33_of_1", QDNN_GRANULARITY_CHANNEL, 1, 1, 33},
+    {"channels_5_of_16", QDNN_GRANULARITY_CHANNEL, 1, 16, 5},
+    {"channels_20_of_7", QDNN_GRANULARITY_CHANNEL, 1, 7, 20},
+};
+
+static const struct {
+    data_kind kind;
+    int64_t n;
+    size_t shift;
+    unsigned kept;
+} trials[] = {
+    {DATA_NORMAL, 8192, 0, 0},
+    {DATA_TIES, 4096, 0, 0},
+    {DATA_CLAMP, 4100, 0, 0},
+    {DATA_SPECIAL, 8192, 1, 0},
+    {DATA_HUGE, 4300, 0, 0},
+    {DATA_ZEROS, 129, 0, 0},
+    {DATA_LEAST, 4096, 0, 0},
+    {DATA_NORMAL, 1, 0, 0},
+    {DATA_SPECIAL, 9003, 0, 0},
+    {DATA_LEAST, 4200, 0, 0},
+    {DATA_CLAMP, 4096, 0, 0},
+    {DATA_INFINITE, 4097, 0, 0},
+    {DATA_NANS, 4096, 0, 0},
+    {DATA_TIES, 9001, 2, 0},
+    {DATA_SUBNORMAL, 4097, 0, 0},
+    {DATA_HUGE, 4096, 0, 0},
+    {DATA_NORMAL, 8192, 1, ~(1u << QDNN_OPERAND_X)},
+    {DATA_NORMAL, 8192, 3, ~(1u << QDNN_OPERAND_DY)},
+    {DATA_CLAMP, 8192, 2, ~(1u << QDNN_OPERAND_Y | 1u << QDNN_OPERAND_DX)},
+    {DATA_NORMAL, 8192, 1, ~(1u << QDNN_OPERAND_SCALE | 1u << QDNN_OPERAND_STATE)},
+    {DATA_INFINITE, 8192, 0, 0},
+    {DATA_SPECIAL, 8192, 0, 0},
+    {DATA_NORMAL, 12345, 0, 0},
+    {DATA_NORMAL, 140000, 0, 0}, /* several segments of each of 33 channels */
+};
+
+/* What the text has is a matter of the operation and the grouping alone; three groupings in a row have the other settings in turns, so that they share
+ * the kernel of scales. */
+static train_case trial_at(operation op, int grouping, int i)
+{
+    static const int bits[] = {8, 4, 2};
+    static const float decays[] = {0.9f, 0.5f, 0.99f};
+    const int turn = grouping + 2 * (int)op;
+    const int64_t turn_of_channels = groupings[grouping].run * groupings[grouping].channels;
+    const int64_t n =
+        trials[i].n + (trials[i].n <= groupings[grouping].extent ? groupings[grouping].extent : 0);
+    train_case c = {.op = op,
+                    .rank = 3,
+                    .dims = {(n + 2 * turn_of_channels - 2) / turn_of_channels, groupings[grouping].channels,
+                             groupings[grouping].run},
+                    .granularity = groupings[grouping].granularity,
+                    .extent = groupings[grouping].extent,
+                    .kind = trials[i].kind,
+                    .seed = (uint32_t)i + 1,
+                    .shift = trials[i].shift,
+                    .kept = trials[i].kept};
+    c.spec = (ref_train_spec){.bits = bits[grouping % 3],
+                              .rounding = turn % 2 ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN,
+                              .mode = (qdnnScaleMode_t)(grouping % 3),
+                              .decay = decays[grouping % 3],
+                              .backward = (qdnnBackward_t)(grouping % 4),
+                              .gradient_factor = turn / 2 % 2};
+    return c;
+}
+
+/* By default each grouping with one operation. */
+static int trial_count(void)
+{
+    return sample_is_full() ? LENGTH(operations) * LENGTH(groupings) : LENGTH(groupings);
+}
+
+static operation trial_operation(int index)
+{
+    return (operation)((index % LENGTH(groupings) + index / LENGTH(groupings)) % LENGTH(operations));
+}
+
+static void trial_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s_%s", operations[trial_operation(index)].name,
+             groupings[index % LENGTH(groupings)].name);
+}
+
+TEST_EACH(ParityTrain, Trials, trial_count, trial_name)
+{
+    NEED_PTXVM;
+    qdnnHandle_t handle =
+        ptxvm_begin(sms[trial_operation(index) % LENGTH(sms)], 1 + index % 2, "all", "stderr");
+    bool alive = handle != NULL;
+    for (int i = sample_is_full() ? 0 : index % 4; i < LENGTH(trials) && alive;
+         i += sample_is_full() ? 1 : 4) {
+        train_case c = trial_at(trial_operation(index), index % LENGTH(groupings), i);
         alive = run_case(handle, &c, ANY_NUMBER);
     }
     ptxvm_end(handle);

@@ -1,5 +1,5 @@
-/* gpu_report FOLDER [--tests FILE] [--side N]: measures the device that QDNN_DEVICE names and writes the report.
- * gpu_report --facts: what the device is, on one line. */
+/* gpu_report FOLDER [--tests FILE] [--side N]: measures the device named by QDNN_DEVICE and writes the
+ * report. gpu_report --facts: describes the device on one line. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What calls cost: the time of many on a GPU, the counters of one on ptxvm. */
+/* The cost of calls: the time of many calls on a GPU, the counters of one call on ptxvm. */
 #include "tools/gpu_report/report.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ static const struct {
 } ways[] = {{"exact", QDNN_MATMUL_EXACT}, {"tensor", QDNN_MATMUL_TENSOR}, {"cublas", QDNN_MATMUL_CUBLAS}};
 enum { WAYS = sizeof ways / sizeof ways[0] };
 
-/* A call that is measured, with its buffers. The first call that fails ends it. */
+/* A measured call, with its buffers. After the first error, nothing more is done. */
 typedef struct trial {
     qdnnHandle_t handle;
     qdnnPlan_t plan; /* null: a copy */
@@ -45,7 +45,7 @@ typedef struct trial {
             (t)->status = (call);                                                                            \
     } while (0)
 
-/* Zeros: what buffers hold does not matter to the cost. */
+/* Filled with zeros: the contents of buffers do not affect the cost. */
 static void bind(trial *t, qdnnOperand_t operand, size_t bytes)
 {
     void *memory = NULL;
@@ -83,7 +83,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The best of a few rounds: others had the GPU, or the clock was low, in the rest. */
+/* The best of a few rounds: in the others, the GPU may have been busy or its clock low. */
 static void measure(report *r, trial *t, result *out)
 {
     counts before;
@@ -125,7 +125,7 @@ static void measure_copy(report *r)
     close_trial(&t);
 }
 
-/* The descriptors of a matrix of weights, and the bytes of its parts. */
+/* The descriptors of a weight matrix, and the sizes of its parts. */
 typedef struct weights {
     qdnnTensorDescriptor_t tensor;
     qdnnQuantDescriptor_t quant;
@@ -206,7 +206,7 @@ static void measure_product(report *r, int format, int way, int64_t rows)
 void report_measure(report *r)
 {
     static const int64_t rows[] = {1, 16, 256};
-    const int n_rows = r->counted ? 2 : 3; /* an interpreter takes its time */
+    const int n_rows = r->counted ? 2 : 3; /* the interpreter is slow */
     measure_copy(r);
     for (int i = 0; i < FORMATS; i++)
         measure_dequantize(r, i);

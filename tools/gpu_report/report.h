@@ -1,5 +1,6 @@
-/* A report of one device: what it is, what products and conversions cost there, and how the tests ended. On a GPU the cost
- * is time, beside cuBLAS and a plain copy; on ptxvm it is what the interpreter counts. */
+/* A report on one device: its properties, the cost of products and conversions, and the results of the tests.
+ * On a GPU the cost is time, compared with cuBLAS and a plain copy; on ptxvm it is what the interpreter
+ * counts. */
 #ifndef QDNN_GPU_REPORT_H
 #define QDNN_GPU_REPORT_H
 
@@ -13,12 +14,12 @@ enum { RESULTS_MAX = 256 };
 typedef struct result {
     const char *operation; /* "copy", "dequantize", "product" */
     const char *format;
-    const char *how;     /* of a product: "exact", "tensor", "cublas"; else "" */
-    int64_t rows, n, k;  /* of a product, rows of x; else 1 */
-    double bytes;        /* that have to be moved at least */
+    const char *how;     /* products: "exact", "tensor", "cublas"; else "" */
+    int64_t rows, n, k;  /* products: rows of x; else 1 */
+    double bytes;        /* that must be moved at least */
     double seconds;      /* on a GPU */
     counts counts;       /* on ptxvm */
-    char why[256];       /* not empty: it could not be measured */
+    char why[256];       /* not empty: why it could not be measured */
 } result;
 
 typedef struct report {
@@ -31,10 +32,10 @@ typedef struct report {
     const char *tests; /* a file with the summary of the tests, or null */
 } report;
 
-/* measure.c: fills the results, telling what is under way on standard error. */
+/* measure.c: fills in the results, and reports progress on standard error. */
 void report_measure(report *r);
 
-/* write.c: report.md, report.json and pictures in a folder. False where one cannot be written. */
+/* write.c: writes report.md, report.json and pictures to a folder. Returns false if one cannot be written. */
 bool report_write(const report *r, const char *folder);
 
 #endif

@@ -1,4 +1,4 @@
-/* The report as Markdown for people, as JSON for programs, and as a picture. */
+/* Writes the report as Markdown, as JSON for programs, and as a picture. */
 #include "tools/gpu_report/report.h"
 
 #include <stdio.h>
@@ -8,14 +8,14 @@
 
 /* ---- Figures of a result ---- */
 
-/* Of the copy, the first result: what the memory gives in practice. */
+/* The bandwidth of the copy, the first result: what the memory achieves in practice. */
 static double copy_rate(const report *r)
 {
     return r->results[0].seconds > 0 ? r->results[0].bytes / r->results[0].seconds : 0;
 }
 
-/* The better a call is, the nearer to 1: the rate of its least bytes to that of the copy; on ptxvm, the least sectors to
- * those that were asked for. */
+/* How close a call is to ideal, 1 being perfect: the rate of its minimum bytes relative to the copy's rate;
+ * on ptxvm, the minimum number of sectors relative to those accessed. */
 static double share(const report *r, const result *one)
 {
     if (one->why[0])
@@ -49,7 +49,7 @@ static void write_tests(const report *r, tool_text *out)
     tool_text_free(&tests);
 }
 
-/* The rate of the least bytes in percent of what the memory could move by its clock. */
+/* The rate of the minimum bytes in percent of the memory's peak bandwidth. */
 static const char *peak_text(const report *r, const result *one, char text[16])
 {
     const double peak = r->device.memoryBytesPerSecond;
@@ -111,7 +111,7 @@ static void write_json(const report *r, tool_text *out)
     tool_printf(out, "\n ]}\n");
 }
 
-/* ---- The picture: a bar for each result, a line where it would be perfect ---- */
+/* ---- The picture: one bar per result, with a line at the ideal ---- */
 
 enum { BAR = 14, LEFT = 260, WIDTH = 420, TOP = 30 };
 

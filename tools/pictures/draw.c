@@ -1,5 +1,5 @@
-/* The picture: a row of 16 bytes after another, bit 7 of each byte on the left, bits of neighbouring elements in different
- * colours, the element's number on its lowest bit. */
+/* Draws the picture: rows of 16 bytes, bit 7 of each byte on the left, bits of neighbouring elements in
+ * different colours, the element's number on its lowest bit. */
 #include "tools/pictures/pictures.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ static int byte_width(void)
     return 8 * CELL + BYTE_GAP;
 }
 
-/* Bits of one element side by side are one box. */
+/* Adjacent bits of one element form one box. */
 static void draw_run(FILE *out, int x, int y, int cells, int element)
 {
     fprintf(out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"16\" fill=\"%s\" stroke=\"#555\" stroke-width=\"0.6\"/>\n", x, y,

@@ -1,5 +1,5 @@
-/* format_pictures FOLDER: draws every format of the registry, and the layouts of words. docs/formats/ has the result; a test
- * compares it with what this draws now. */
+/* format_pictures FOLDER: draws every format of the registry, and the layouts in words. The results are in
+ * docs/formats/; a test compares them with freshly drawn ones. */
 #include "tools/pictures/pictures.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "kernels/kernels.h"
 
-/* A whole block; of dense codes as many elements as fill a row of bytes or so. */
+/* A whole block; for dense codes, about as many elements as fill a row of bytes. */
 static int64_t elements_of(const format_facts *f)
 {
     char name[64];

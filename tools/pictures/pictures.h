@@ -1,5 +1,5 @@
-/* Pictures of formats. Nothing about a format is written down here: each bit of its bytes is flipped, and what host_ref
- * then decodes differently tells which elements the bit belongs to. */
+/* Pictures of formats. No knowledge of a format is written down here: each bit of its bytes is flipped, and
+ * what host_ref then decodes differently shows which elements the bit belongs to. */
 #ifndef QDNN_PICTURES_H
 #define QDNN_PICTURES_H
 
@@ -14,13 +14,13 @@ typedef struct picture {
 } picture;
 
 /* What a bit belongs to. */
-enum { BIT_SHARED = -1 /* several elements: a scale, or a digit of several */, BIT_UNUSED = -2 };
+enum { BIT_SHARED = -1 /* several elements: a scale, or a digit shared by several */, BIT_UNUSED = -2 };
 
-/* probe.c: the bytes of the codes (or of one block), and for each bit its element, BIT_SHARED or BIT_UNUSED. The caller
- * frees *bits. How many bytes, or 0 where there is no memory. */
+/* probe.c: the bytes of the codes (or of one block), and for each bit its element, BIT_SHARED or BIT_UNUSED.
+ * The caller frees *bits. Returns the number of bytes, or 0 if there is no memory. */
 int64_t probe_bits(const picture *p, int **bits);
 
-/* draw.c: writes the picture as SVG. False where the file cannot be written. */
+/* draw.c: writes the picture as SVG. Returns false if the file cannot be written. */
 bool draw_picture(const picture *p, const int *bits, int64_t bytes, const char *path);
 
 #endif

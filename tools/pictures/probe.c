@@ -1,19 +1,19 @@
-/* Which elements depend on a bit: found by flipping it. */
+/* Finds the elements that depend on a bit by flipping it. */
 #include "tools/pictures/pictures.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { BASES = 6 /* starting points: a flip may not show from one of them, such as one NaN to another */ };
+enum { BASES = 6 /* starting points: from some, a flip may have no effect (NaN to NaN) */ };
 
-/* The arrays around the codes: scales that let every code be seen. */
+/* The arrays that go with the codes: scales that make every code visible. */
 typedef struct setting {
     uint8_t *codes, *scale, *zero;
     float global;
     ref_arrays arrays;
 } setting;
 
-/* 1, in each type of scale. */
+/* Scales of 1, in each type. */
 static void fill_ones(qdnnScaleType_t type, uint8_t *scale, int64_t count)
 {
     static const struct {
@@ -46,7 +46,7 @@ static void setting_free(setting *s)
     free(s->zero);
 }
 
-/* Bytes without a pattern that a format might hide behind. */
+/* Bytes without a pattern that might hide a dependency. */
 static void fill_base(uint8_t *bytes, int64_t count, uint32_t base)
 {
     uint32_t state = base * 2654435761u + 99u;
@@ -62,7 +62,7 @@ static void decode_bits(const picture *p, const setting *s, uint32_t *out)
         out[i] = ref_f32_to_bits(ref_decode(&p->spec, p->rows, p->columns, &s->arrays, i / p->columns, i % p->columns));
 }
 
-/* Adds what one flip shows to what is known of the bit. */
+/* Adds the effect of one flip to what is known about the bit. */
 static void compare(const uint32_t *before, const uint32_t *after, int64_t n, int *bit)
 {
     for (int64_t i = 0; i < n; i++)

@@ -1,4 +1,4 @@
-/* --all: every kernel in its common settings for a set of SMs, and one manifest that names every file. */
+/* --all: every kernel in its common settings for a set of SMs, and one manifest that lists every file. */
 #include "tools/ptxgen/tool.h"
 
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 
 enum { VALUES_MAX = 8 };
 
-/* The values of a setting that --all goes through; "=data" is whatever data is. A setting without a row keeps
- * its default. */
+/* The values of a setting that --all enumerates; "=data" means the value of data. A setting without a row
+ * keeps its default. */
 typedef struct axis {
     kernel_key_set key;
     const char *values[VALUES_MAX];
@@ -24,10 +24,11 @@ static const axis common[] = {
     {KERNEL_KEY(NIBBLE_ORDER), {"low", "high"}},
 };
 
-/* Settings beside these, for the kernels whose name has a part: what weights of others have, products, and the programs of
- * docs/guide.md, which run from a bundle. A row is walked for every kernel that takes all of its settings. */
+/* Further settings, for kernels whose name contains `part`: those of public weight formats, of products, and
+ * of the programs in docs/guide.md, which run from a bundle. A row is enumerated for every kernel that has
+ * all of its settings. */
 typedef struct addition {
-    const char *part, *settings; /* values with '|' between them */
+    const char *part, *settings; /* values separated by '|' */
 } addition;
 
 static const addition additions[] = {
@@ -56,7 +57,7 @@ static const addition additions[] = {
 
 static const char *const common_sms[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
 
-/* A kernel of the SM at hand, or an operation of several: its specification is normal. */
+/* A kernel for the current SM, or an operation of several; its specification is normal. */
 typedef struct known {
     const kernel_row *row;
     kernel_spec spec;
@@ -67,17 +68,17 @@ typedef struct known_list {
     int count, room;
 } known_list;
 
-/* What is under way. */
+/* The state of the run. */
 typedef struct work {
     tool_options options; /* with the folder that files are written to first */
     tool_text kernels, operations;
-    bool counts; /* the first time through everything: how much there is */
+    bool counts; /* the first pass, which only counts */
     int done, total, n_operations, shown;
     bool talks; /* stderr is a terminal */
     known_list written, planned;
 } work;
 
-/* Whether it is new; several settings may come to the same. *status is an exit code. */
+/* Whether it is new; several settings may have the same normal form. *status is an exit code. */
 static bool remember(known_list *list, const kernel_row *row, const kernel_spec *spec, int *status)
 {
     const known one = {row, kernel_spec_normal(row, spec)};
@@ -106,7 +107,7 @@ static const char *key_name(kernel_key_set key)
     return "";
 }
 
-/* The setting of that name, which there is. */
+/* The setting of that name, which must exist. */
 static kernel_key_set key_of(const char *name)
 {
     int i = 0;
@@ -131,7 +132,7 @@ static const tool_setting *given(const tool_options *options, const char *key)
     return NULL;
 }
 
-/* The axes of one kernel: what --set fixes has that value alone. */
+/* The axes of one kernel: a setting fixed by --set has only that value. */
 static int axes_of(const tool_options *options, const kernel_row *row, axis *axes)
 {
     int n = 0;
@@ -151,7 +152,7 @@ static int axes_of(const tool_options *options, const kernel_row *row, axis *axe
     return n;
 }
 
-/* The first value of a setting that --all goes through. */
+/* The first value of a setting that --all enumerates. */
 static const char *first_value(const tool_options *options, kernel_key_set key)
 {
     const tool_setting *fixed = given(options, key_name(key));
@@ -161,8 +162,9 @@ static const char *first_value(const tool_options *options, kernel_key_set key)
     return fixed ? fixed->value : "";
 }
 
-/* With one channel for the whole tensor the size of groups says nothing: the first stands for all. What is a part
- * of another operation is needed for that channel alone: groups so small are done in one pass. */
+/* With one channel for the whole tensor the group size has no effect, so only the first is written. A kernel
+ * that is only a step of another operation is needed just for that channel: small groups are done in one
+ * pass. */
 static bool is_common(const tool_options *options, const kernel_row *row, const kernel_spec *spec)
 {
     if (spec->channels == 1)
@@ -210,7 +212,8 @@ static int write_one(work *b, const kernel_row *row, const kernel_spec *spec, co
     return status;
 }
 
-/* Settings may need a later SM than the kernel does with its defaults: tensor cores for bf16, say. */
+/* Settings may require a later SM than the kernel does with its defaults: tensor cores for bf16, for
+ * example. */
 static bool is_for(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm)
 {
     kernel_text text;
@@ -218,7 +221,7 @@ static bool is_for(const kernel_row *row, const kernel_spec *spec, const ptx_sm 
     bool ok = kernel_emit(row, spec, sm, NULL, &text, &error);
     if (ok)
         free(text.ptx);
-    return ok || error.no_memory; /* which is told when it is written */
+    return ok || error.no_memory; /* which is reported when it is written */
 }
 
 static int write_new(work *b, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm)
@@ -229,7 +232,7 @@ static int write_new(work *b, const kernel_row *row, const kernel_spec *spec, co
     return write_one(b, row, spec, sm);
 }
 
-/* Whether the SM has every kernel of an operation. */
+/* Whether the SM supports every kernel of an operation. */
 static bool are_for(const kernel_steps *steps, const ptx_sm *sm)
 {
     for (int i = 0; i < steps->count; i++)
@@ -238,7 +241,7 @@ static bool are_for(const kernel_steps *steps, const ptx_sm *sm)
     return true;
 }
 
-/* An operation that takes several kernels: each of them, and how they follow each other. */
+/* An operation that takes several kernels: writes each of them, and their sequence. */
 static int write_operation(work *b, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm)
 {
     kernel_steps steps;
@@ -258,6 +261,17 @@ static int write_operation(work *b, const kernel_row *row, const kernel_spec *sp
     return status;
 }
 
+/* Looked-up groups come from a table where that holds all of them, which depends on the matrix: both kernels. */
+static int write_variants(work *b, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm)
+{
+    int status = write_new(b, row, spec, sm);
+    kernel_spec with_table = *spec;
+    with_table.group_table = 1;
+    if (status != TOOL_OK || !spec->group_index || !(kernel_keys(row) & KERNEL_KEY(GROUP_TABLE)))
+        return status;
+    return write_new(b, row, &with_table, sm);
+}
+
 static int write_settings(work *b, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm)
 {
     char reason[256];
@@ -265,13 +279,13 @@ static int write_settings(work *b, const kernel_row *row, const kernel_spec *spe
     if (!kernel_spec_check(row, spec, reason, sizeof reason))
         return TOOL_OK;
     if (kernel_is_emitted(row, spec, reason, sizeof reason))
-        status = write_new(b, row, spec, sm);
+        status = write_variants(b, row, spec, sm);
     else if (kernel_is_product(row))
-        return TOOL_OK; /* no kernel serves it, nor do several */
+        return TOOL_OK; /* there is no kernel for it, nor a sequence of kernels */
     return status == TOOL_OK ? write_operation(b, row, spec, sm) : status;
 }
 
-/* "=data" is the name of the data's type. */
+/* "=data" means the name of the data type. */
 static const char *resolve(const char *value, const kernel_spec *spec)
 {
     if (strcmp(value, "=data") != 0)
@@ -279,7 +293,7 @@ static const char *resolve(const char *value, const kernel_spec *spec)
     return spec->data == QDNN_DATA_F16 ? "f16" : spec->data == QDNN_DATA_BF16 ? "bf16" : "f32";
 }
 
-/* Whether the axis has the value before its place i already. */
+/* Whether the axis has the same value before index i. */
 static bool repeated(const axis *a, int i, const kernel_spec *spec)
 {
     for (int k = 0; k < i; k++)
@@ -288,7 +302,7 @@ static bool repeated(const axis *a, int i, const kernel_spec *spec)
     return false;
 }
 
-/* Every combination of n axes; the data comes before what refers to it. */
+/* Enumerates every combination of n axes; data comes before the settings that refer to it. */
 static int walk(work *b, const kernel_row *row, kernel_spec spec, const ptx_sm *sm, const axis *axes, int n,
                 bool is_addition)
 {
@@ -309,8 +323,8 @@ static int walk(work *b, const kernel_row *row, kernel_spec spec, const ptx_sm *
     return status;
 }
 
-/* The axes of an addition; what --set fixes has that value alone, and an addition without it has none. Negative: the kernel
- * does not take it. The values lie in `text`. */
+/* The axes of an addition. A setting fixed by --set has only that value. Negative: the kernel lacks a
+ * setting, or the addition excludes a fixed value. The values are stored in `text`. */
 static int axes_of_addition(const tool_options *options, const kernel_row *row, const addition *add,
                             char *text, axis *axes)
 {
@@ -386,7 +400,7 @@ static int check_settings(const tool_options *options)
     return TOOL_OK;
 }
 
-/* What a loader compares with itself before it trusts the rest. */
+/* What a loader compares with its own values before it trusts the rest. */
 static bool write_head(tool_text *out)
 {
     uint64_t emitters;

@@ -1,11 +1,11 @@
-/* --emit cubin: machine code, by ptxas where there is one, else by nvJitLink. */
+/* --emit cubin: machine code, by ptxas if it is installed, else by nvJitLink. */
 #include "tools/ptxgen/tool.h"
 
 #include "tools/toolkit.h"
 
 #include <string.h>
 
-/* ptxas reads a file, and runs apart: an assembler that crashes takes nothing with it. */
+/* ptxas reads a file and runs in its own process: if it crashes, this program does not. */
 static bool by_ptxas(const char *ptxas, const tool_item *item, toolkit_result *result)
 {
     char folder[1024], path[1100];

@@ -1,4 +1,4 @@
-/* --emit c: a header and a source that carry the PTX inside a C program, and how to launch it. */
+/* --emit c: a header and a source that embed the PTX in a C program, with its launch parameters. */
 #include "tools/ptxgen/tool.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 const char tool_c_long_strings[] =
     "#ifdef __GNUC__\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n#endif\n\n";
 
-/* The stem as a C name, in capitals for macros: ASCII, whatever the locale. */
+/* The stem as a C name, in capitals for macros; ASCII, whatever the locale. */
 void tool_c_name(const char *stem, bool capitals, char *name, size_t size)
 {
     size_t n = (size_t)snprintf(name, size, capitals ? "QDNN_%s" : "qdnn_%s", stem);
@@ -79,7 +79,7 @@ static void header(tool_text *out, const tool_item *item, const char *name, cons
     tool_printf(out, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
 }
 
-/* A line of PTX is a piece of the literal. */
+/* Each line of PTX becomes one string literal. */
 void tool_c_literal(tool_text *out, const char *ptx)
 {
     for (const char *line = ptx; *line;) {
@@ -95,8 +95,8 @@ void tool_c_literal(tool_text *out, const char *ptx)
     }
 }
 
-/* The whole is longer than the 4,095 characters that every C compiler must take; all that matter take it, and -pedantic is
- * asked not to mind. */
+/* The string is longer than the 4,095 characters that every C compiler must accept; all relevant compilers do
+ * accept it, and a pragma silences -pedantic. */
 static void source(tool_text *out, const tool_item *item, const char *name)
 {
     title(out, item);

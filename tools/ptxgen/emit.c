@@ -53,7 +53,7 @@ int tool_item_make(tool_item *item, const tool_options *options, const kernel_ro
     return tool_fail("%s for %s: %s", row->name, sm->name, error.text);
 }
 
-/* Renders and writes every file of the form: PREFIX + suffix, or `whole` as it is for a form of one file. */
+/* Renders and writes every file of the form: PREFIX + suffix, or `whole` itself if the form has one file. */
 static int write_files(const tool_form *form, const tool_item *items, int n, const char *prefix,
                        const char *whole, tool_file *files)
 {
@@ -85,7 +85,8 @@ int tool_write_item(const tool_options *options, tool_item *item, tool_file *fil
     return status;
 }
 
-/* To the file of -o, or standard output. The form that is two files takes its name without the suffix. */
+/* Writes to the file of -o, or to standard output. A form with two files takes the name without the
+ * suffix. */
 static int write_output(const tool_options *options, tool_item *items, int n)
 {
     const tool_form *form = form_of(options);
@@ -125,7 +126,7 @@ static int apply_settings(const tool_options *options, kernel_spec *spec)
     return TOOL_OK;
 }
 
-/* All SMs in one pair of files, named by the kernel without an SM. */
+/* All SMs in one pair of files, named after the kernel without an SM. */
 static int write_together(const tool_options *options, const kernel_spec *spec)
 {
     tool_item items[TOOL_SMS_MAX] = {0};

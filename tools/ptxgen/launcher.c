@@ -1,5 +1,5 @@
-/* --emit launcher: one kernel for several SMs inside a C program, with functions that load the best text for a device and launch
- * it. */
+/* --emit launcher: one kernel for several SMs inside a C program, with functions that load the best PTX for a
+ * device and launch it. */
 #include "tools/ptxgen/tool.h"
 
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 
 /* ---- Rules as C ---- */
 
-/* The end of what a parenthesis encloses that opened before `at`. */
+/* The closing parenthesis of the one that opened before `at`. */
 static const char *closing(const char *at)
 {
     for (int depth = 1; *at; at++) {
@@ -18,7 +18,7 @@ static const char *closing(const char *at)
     return at;
 }
 
-/* The last " / " outside of parentheses, between both. */
+/* The last " / " outside parentheses, between `at` and `end`. */
 static const char *last_quotient(const char *at, const char *end)
 {
     const char *found = NULL;
@@ -30,7 +30,7 @@ static const char *last_quotient(const char *at, const char *end)
     return found;
 }
 
-/* "min(ceil(m / 8), 65535)" is least(quotient_up(m, 8), 65535). */
+/* "min(ceil(m / 8), 65535)" becomes least(quotient_up(m, 8), 65535). */
 static void put_c(tool_text *out, const char *at, const char *end)
 {
     while (at < end) {
@@ -60,14 +60,14 @@ static const char *c_type(const ptx_param_info *p)
     return p->pointer ? "CUdeviceptr" : p->type == PTX_F32 ? "float" : p->size == 8 ? "uint64_t" : "uint32_t";
 }
 
-/* "CUdeviceptr x, uint64_t n", each behind a comma. */
+/* "CUdeviceptr x, uint64_t n", each after a comma. */
 static void put_parameters(tool_text *out, const tool_item *item)
 {
     for (int i = 0; i < item->text.info.n_params; i++)
         tool_printf(out, ", %s %s", c_type(&item->text.info.params[i]), item->text.info.params[i].name);
 }
 
-/* A line of comment for each: which way, what, how much. */
+/* One comment line per parameter: direction, element and size. */
 static void describe(tool_text *out, const tool_item *item)
 {
     for (int i = 0; i < item->text.info.n_params; i++) {

@@ -1,4 +1,4 @@
-/* --list: for people as text, for scripts as JSON. */
+/* --list: as text, or as JSON for scripts. */
 #include "tools/ptxgen/tool.h"
 
 #include <stdlib.h>

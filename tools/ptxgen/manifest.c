@@ -1,9 +1,9 @@
-/* The manifest: all that a loader needs to launch a kernel, as JSON. */
+/* The manifest: everything that a loader needs to launch a kernel, as JSON. */
 #include "tools/ptxgen/tool.h"
 
 #include <string.h>
 
-/* kernel_spec_text is "data=f16 scale=f32 ...". */
+/* kernel_spec_text gives "data=f16 scale=f32 ...". */
 void tool_settings(tool_text *out, const kernel_row *row, const kernel_spec *spec)
 {
     char text[KERNEL_SPEC_TEXT];
@@ -18,7 +18,7 @@ void tool_settings(tool_text *out, const kernel_row *row, const kernel_spec *spe
     }
 }
 
-/* A pointer: where it points, which way data go, what lies there. */
+/* A pointer: alignment, direction, element and size. */
 static void pointer(tool_text *out, const tool_item *item, int index, unsigned align)
 {
     tool_pointer p;
@@ -49,7 +49,7 @@ static void parameters(tool_text *out, const tool_item *item, int indent)
     }
 }
 
-/* Rules for x, y and z; where there is none, the steps of the operation have numbers. */
+/* Rules for x, y and z; without a rule, the steps of the operation contain numbers. */
 static void grid(tool_text *out, const tool_item *item)
 {
     static const char axes[] = "xyz";

@@ -183,7 +183,7 @@ static int parse_operand(void *options, const char *argument)
     return tool_usage_error("'%s' is no option; a kernel is named by --kernel %s", argument, argument);
 }
 
-/* What has to go together. */
+/* Checks which options go together. */
 static int check(tool_options *o)
 {
     bool writes = o->mode == MODE_KERNEL || o->mode == MODE_ALL;

@@ -1,6 +1,6 @@
-/* What a manifest says of a kernel's parameters and grid, in the terms of the problem: "4 * ceil(n / 128)" bytes, "ceil(m / 8)"
- * blocks. Names in these rules are those of the kernel's own parameters. The registry computes the same as numbers; a test
- * evaluates every rule and compares. */
+/* The sizes of a kernel's parameters and its grid in a manifest, as expressions: "4 * ceil(n / 128)" bytes,
+ * "ceil(m / 8)" blocks. Names in these rules are those of the kernel's own parameters. The registry computes
+ * the same as numbers; a test evaluates every rule and compares. */
 #include "tools/ptxgen/tool.h"
 
 #include <inttypes.h>
@@ -12,6 +12,8 @@
 #include "kernels/formats/format.h"
 #include "kernels/integer/integer.h"
 #include "kernels/operations.h"
+#include "kernels/quant/matrix.h"
+#include "kernels/quant/quant.h"
 #include "kernels/tensor/prepack.h"
 
 /* ---- Text ---- */
@@ -27,7 +29,7 @@ static void put(rule_text text, const char *format, ...)
     va_end(args);
 }
 
-/* count elements of so many bytes. */
+/* `count` elements of so many bytes. */
 static void put_array(rule_text text, unsigned bytes, const char *count)
 {
     if (bytes == 1)
@@ -56,7 +58,7 @@ static void element_of_codes(const tool_item *item, const kernel_spec *spec, qdn
     (void)spec;
 }
 
-/* Codes of 4 bits are packed in words. */
+/* 4-bit codes are packed in words. */
 static const char *integer_codes(qdnnDataType_t type)
 {
     return type == QDNN_DATA_I4 ? "u32" : type == QDNN_DATA_U8 ? "u8" : "i8";
@@ -131,9 +133,9 @@ static void element_of(const tool_item *item, const kernel_spec *spec, int opera
 
 /* ---- Sizes ---- */
 
-/* The matrix that is quantized, in the names of the kernel's parameters. */
+/* The quantized matrix, in terms of the kernel's parameters. */
 typedef struct extent {
-    bool flat; /* "n" alone */
+    bool flat; /* only "n" */
     const char *rows;
     char elements[40];
 } extent;
@@ -187,7 +189,7 @@ static void put_codes(const tool_item *item, qdnnLayout_t layout, const extent *
         put(text, "ceil(%s * %u / 8)", e->elements, bits);
 }
 
-/* Scales that lie in tiles of 128 x 4. */
+/* Scales arranged in tiles of 128 x 4. */
 static void put_swizzled(const kernel_spec *spec, const extent *e, unsigned bytes, rule_text text)
 {
     const bool down = spec->groups == QDNN_GROUPS_COLUMNS;
@@ -214,7 +216,7 @@ static void put_packed_zeros(const tool_item *item, const kernel_spec *spec, con
     }
 }
 
-/* Codes in whole units, then of blocks the other bytes of each. */
+/* Codes in whole units, followed for blocks by the other bytes of each. */
 static void put_prepacked(const tool_item *item, const kernel_spec *spec, rule_text text)
 {
     const bool by_columns = spec->reduction == KERNEL_K_COLUMNS;
@@ -228,7 +230,7 @@ static void put_prepacked(const tool_item *item, const kernel_spec *spec, rule_t
         put(text, "ceil(%s / %d) * ceil(%s / %u) * %u", n, UNIT_N, k, unit.elements, unit.bytes);
 }
 
-/* The weights of a product have this many outputs, and sums of so many terms. */
+/* The number of outputs of a product's weights, and the terms per sum. */
 static const char *outputs_of(const kernel_spec *spec)
 {
     return spec->reduction == KERNEL_K_COLUMNS ? "rows" : "columns";
@@ -268,7 +270,7 @@ static bool product_size(const tool_item *item, const kernel_spec *spec, int ope
     }
 }
 
-/* Rows of codes: 4-bit ones are padded to words. */
+/* Rows of codes; those of 4-bit codes are padded to words. */
 static void put_code_rows(qdnnDataType_t type, const char *rows, rule_text text)
 {
     put(text, type == QDNN_DATA_I4 ? "%s * ceil(columns / 8) * 4" : "%s * columns", rows);
@@ -365,7 +367,7 @@ static void size_of(const tool_item *item, const kernel_spec *spec, int operand,
 
 /* ---- Parameters ---- */
 
-/* What a kernel does with the workspace that its parameter names. */
+/* How a kernel uses the workspace that the parameter points to. */
 static const char *workspace_direction(const kernel_row *row, const kernel_spec *spec, const char *name)
 {
     const kernel_operation operation = kernel_operation_of(row);
@@ -445,7 +447,7 @@ const char *tool_number_meaning(const char *name)
     return NULL;
 }
 
-/* ---- Grids: what the registry launches for some problems tells the rule ---- */
+/* ---- Grids: the rule is derived from the grids that the registry launches for some problems ---- */
 
 enum { SIDE = 12288 /* 2^12 * 3 */, FEW = 384, GRID_CAP = 65535 };
 
@@ -470,10 +472,16 @@ static uint64_t grid_at(const tool_item *item, const kernel_problem *problem, in
 {
     kernel_steps steps;
     kernel_spec normal = kernel_spec_normal(item->row, &item->spec);
-    if (item->row->operation->steps == int_matmul_steps) { /* which would choose a tile of its own */
+    if (item->row->operation->steps == int_matmul_steps) { /* whose steps might choose another tile */
         kernel_step step = {.grid = {1, 1, 1}};
         int_set_grid(&normal, problem, &step);
         return step.grid[axis];
+    }
+    if (normal.group_index && kernel_is_matrix(item->row, &normal) && item->row->operation->steps == tile_steps) {
+        /* which would choose whether there is a table */
+        steps = (kernel_steps){0};
+        matrix_staged_step(item->row, &normal, problem, &steps);
+        return steps.at[0].grid[axis];
     }
     kernel_steps_of(item->row, &normal, problem, &steps);
     for (int i = steps.count; i-- > 0;)
@@ -495,7 +503,7 @@ static kernel_problem usual_problem(void)
                             .conv = {.images = 1, .channels = 16, .outputs = 16, .groups = 1}};
 }
 
-/* "ceil(m / 8)", by what the grid is where this variable alone is large; `whole` is that variable's value. */
+/* "ceil(m / 8)", derived from the grid when only this variable is large; `whole` is its value. */
 static void put_quotient(rule_text text, const char *name, uint64_t whole, uint64_t blocks)
 {
     uint64_t each = blocks ? whole / blocks : 1;
@@ -505,7 +513,7 @@ static void put_quotient(rule_text text, const char *name, uint64_t whole, uint6
         put(text, "%s", name);
 }
 
-/* Whether blocks take so many elements each, wherever rows end. */
+/* Whether each block takes a fixed number of elements, wherever rows end. */
 static bool by_elements(const tool_item *item)
 {
     const kernel_geometry *g = &item->text.geometry;
@@ -515,7 +523,7 @@ static bool by_elements(const tool_item *item)
            grid_at(item, &odd, 0) == ceil_div(odd.rows * odd.columns, g->elements_per_block);
 }
 
-/* The rule for one variable, at a problem where the grid depends on it alone. */
+/* The rule for one variable, from a problem where the grid depends only on it. */
 static void put_variable(const tool_item *item, int axis, int which, kernel_problem problem, rule_text text)
 {
     rule_text quotient;
@@ -528,7 +536,7 @@ static void put_variable(const tool_item *item, int axis, int which, kernel_prob
         put(text, "%s", quotient);
 }
 
-/* The product of a rule for each variable that the grid depends on. */
+/* The product of the rules for all variables that the grid depends on. */
 static void put_variables(const tool_item *item, int axis, rule_text text)
 {
     const kernel_problem usual = usual_problem();

@@ -1,4 +1,5 @@
-/* A folder whose files appear together, or not at all: they are written below a name of our own, and moved in the end. */
+/* A folder whose files appear together, or not at all: they are written to a temporary folder first, and
+ * moved at the end. */
 #include "tools/ptxgen/tool.h"
 
 #include <dirent.h>
@@ -26,11 +27,11 @@ static void set_handlers(void (*handler)(int))
 {
     struct sigaction action = {.sa_handler = handler}, before;
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup stays nohup */
+        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup */
             sigaction(signals[i], &action, NULL);
 }
 
-/* The length of the part of the path that is there. */
+/* The length of the part of the path that exists. */
 static size_t existing(const char *path)
 {
     char part[4096];
@@ -98,7 +99,7 @@ static bool discard(const staging *s, const char *from, const char *name)
     return unlink(from) == 0;
 }
 
-/* The folders that were not there before, as far as they are empty. */
+/* Removes the folders that did not exist before, if they are empty. */
 static void remove_folders(const staging *s)
 {
     char path[4096];

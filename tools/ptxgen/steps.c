@@ -1,5 +1,5 @@
-/* How several kernels make one operation: the launches of a problem of common size, one after another, as the registry plans
- * them. */
+/* Operations of several kernels: the sequence of launches for a problem of common size, as planned by the
+ * registry. */
 #include "tools/ptxgen/tool.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* The ptxgen tool: what its files share. tool.c has the order of things. */
+/* The ptxgen tool: declarations shared by its files. tool.c shows the order of execution. */
 #ifndef PTXGEN_TOOL_H
 #define PTXGEN_TOOL_H
 
@@ -20,7 +20,7 @@ typedef struct tool_form tool_form;
 typedef struct tool_options {
     tool_mode mode;
     const kernel_row *row;
-    kernel_spec spec; /* what the kernel's name chooses, before --set */
+    kernel_spec spec;      /* the settings implied by the kernel's name, before --set */
     const tool_form *form; /* null: not given */
     const char *output, *outdir;
     bool comments;
@@ -30,11 +30,11 @@ typedef struct tool_options {
     int n_settings;
 } tool_options;
 
-/* An exit code; what is wrong is on stderr. */
+/* Returns an exit code; errors are reported on stderr. */
 int tool_parse(tool_options *options, int argc, char **argv);
 int tool_print_help(void);
 
-/* Lists of names for tool_unknown; they have no need of `list`. */
+/* Lists of names for tool_unknown; `list` is not used. */
 const char *tool_kernel_name(const void *list, int index);
 const char *tool_key_name(const void *list, int index);
 const char *tool_sm_name(const void *list, int index);
@@ -46,12 +46,12 @@ typedef struct tool_item {
     kernel_spec spec;
     const ptx_sm *sm;
     char stem[KERNEL_FILE_NAME];
-    const char *base; /* its files' name, without folder and suffix: the stem, or what -o says */
+    const char *base; /* the name of its files without folder and suffix: the stem, or the one given by -o */
     char entry[64];
     kernel_text text;
 } tool_item;
 
-/* Emits it; free item->text.ptx. An exit code. */
+/* Emits it; free item->text.ptx. Returns an exit code. */
 int tool_item_make(tool_item *item, const tool_options *options, const kernel_row *row,
                    const kernel_spec *spec, const ptx_sm *sm);
 
@@ -67,8 +67,8 @@ struct tool_form {
     const char *name;
     const char *suffixes[TOOL_FILES_MAX + 1];
     bool binary;
-    bool all_sms; /* one pair of files holds all SMs: render_all instead of render */
-    /* Fills files[i].text for each suffix. An exit code. */
+    bool all_sms; /* one pair of files contains all SMs: render_all instead of render */
+    /* Fills files[i].text for each suffix. Returns an exit code. */
     int (*render)(const tool_item *item, tool_file *files);
     int (*render_all)(const tool_item *items, int n, tool_file *files);
 };
@@ -77,58 +77,58 @@ const char *tool_form_name(const void *list, int index);
 
 int tool_render_c(const tool_item *item, tool_file *files);     /* embed.c */
 void tool_c_name(const char *stem, bool capitals, char *name, size_t size);
-void tool_c_literal(tool_text *out, const char *ptx); /* as pieces of a string, each on a line of its own */
+void tool_c_literal(tool_text *out, const char *ptx); /* as string literals, one per line */
 extern const char tool_c_long_strings[];
 /* launcher.c: one kernel for several SMs, and functions that load and launch it. */
 int tool_render_launcher(const tool_item *items, int n, tool_file *files);
 int tool_render_cubin(const tool_item *item, tool_file *files); /* cubin.c */
 int tool_render_json(const tool_item *item, tool_file *files);  /* manifest.c */
 
-/* ---- rules.c: a kernel's parameters and grid in the terms of the problem ---- */
+/* ---- rules.c: a kernel's parameters and grid as expressions ---- */
 
 enum { TOOL_RULE_TEXT = 256 };
 
 typedef struct tool_pointer {
-    bool workspace;        /* not the caller's: another kernel of the operation has written it, or will read it */
+    bool workspace;        /* not the caller's: another kernel of the operation writes it, or reads it */
     const char *direction; /* "in", "out" */
     char element[16];
-    char bytes[TOOL_RULE_TEXT]; /* "" for the workspace, of which each operation has its own */
+    char bytes[TOOL_RULE_TEXT]; /* "" for the workspace, which differs between operations */
 } tool_pointer;
 
-/* The index-th parameter; false: it is a number. */
+/* The parameter with that index; false if it is a number. */
 bool tool_pointer_of(const tool_item *item, int index, tool_pointer *out);
-/* What the number of that name is; null: unknown. */
+/* The meaning of the number of that name; null if unknown. */
 const char *tool_number_meaning(const char *name);
-/* How many blocks the grid has along x, y or z (0 to 2); false: there is no simple rule. */
+/* The number of blocks along x, y or z (0 to 2); false if there is no simple rule. */
 bool tool_grid_of(const tool_item *item, int axis, char text[TOOL_RULE_TEXT]);
 
 /* The members of "settings": "data": "f16", ... */
 void tool_settings(tool_text *out, const kernel_row *row, const kernel_spec *spec);
 
-/* ---- steps.c: how several kernels make one operation ---- */
+/* ---- steps.c: operations of several kernels ---- */
 
-/* A size for which launches are shown. */
+/* The size for which launches are shown. */
 kernel_problem tool_common_problem(const kernel_spec *spec);
-/* The operation as a JSON object: its launches for that problem, one after another. */
+/* The operation as a JSON object: its sequence of launches for that problem. */
 void tool_operation(tool_text *out, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm);
 
 /* ---- staging.c: a folder whose files appear together, or not at all ---- */
 
 typedef struct staging {
-    char folder[4096]; /* where the files are written first, below `outdir` */
+    char folder[4096]; /* where the files are written first, inside `outdir` */
     const char *outdir;
-    size_t existed; /* how much of the path of outdir was there before */
+    size_t existed; /* the length of the part of outdir's path that existed before */
 } staging;
 
-/* From here on a signal that would end the process only makes tool_interrupted true. */
+/* From here on, a signal that would end the process only makes tool_interrupted true. */
 int staging_begin(staging *s, const char *outdir);
 bool tool_interrupted(void);
-/* Moves all files to outdir, manifest.json last; or removes them, and the folders that staging_begin made. After a signal the
- * process then ends by it. */
+/* Moves all files to outdir, manifest.json last; or removes them, and the folders that staging_begin created.
+ * If there was a signal, the process then ends by it. */
 int staging_end(staging *s, int status);
 
-/* The manifest of one kernel as a JSON object, indented by `indent`, with the files that hold it (there may
- * be none). */
+/* The manifest of one kernel as a JSON object, indented by `indent`, with the files that contain it (possibly
+ * none). */
 void tool_manifest(tool_text *out, const tool_item *item, const tool_file *files, int n_files, int indent);
 
 /* ---- The modes; all return an exit code ---- */
@@ -139,8 +139,8 @@ const ptx_sm *tool_lowest_sm(const kernel_row *row);
 int tool_kernel(const tool_options *options); /* emit.c */
 int tool_all(const tool_options *options);    /* all.c */
 
-/* Writes the item in the options' form below its outdir; files, if not null, get what was written (the caller
- * frees it). */
+/* Writes the item in the options' form to its outdir; files, if not null, receives what was written (the
+ * caller frees it). */
 int tool_write_item(const tool_options *options, tool_item *item, tool_file *files);
 
 #endif

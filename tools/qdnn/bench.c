@@ -1,5 +1,5 @@
-/* Products with the file's own layers: counters on ptxvm, times on a GPU. Layers of one format and shape cost the same, so
- * one of each is measured. */
+/* Benchmarks products with the file's own layers: counters on ptxvm, times on a GPU. Layers of the same
+ * format and shape cost the same, so one of each is measured. */
 #include "tools/qdnn/tool.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 enum { ROWS_MAX = 16, REPEATS = 20, ROUNDS = 5 };
 
-/* Layers of one format and shape. */
+/* Layers of the same format and shape. */
 typedef struct kind {
     qdnnFileWeight_t weight; /* the first of them */
     int count;
@@ -33,7 +33,7 @@ typedef struct scene {
     int n_bindings;
     void *workspace;
     size_t workspace_bytes;
-    qdnnStatus_t status; /* of the first call that failed; later ones are not made */
+    qdnnStatus_t status; /* of the first call that failed; no more calls are made after it */
 } scene;
 
 #define TRY(s, call)                                                                                         \
@@ -61,7 +61,7 @@ static void describe(scene *s, int64_t m)
         TRY(s, qdnnMalloc(s->handle, &s->workspace, s->workspace_bytes));
 }
 
-/* Zeros where no bytes are given: what x holds does not matter to the cost. */
+/* Filled with zeros if no bytes are given: the contents of x do not affect the cost. */
 static void bind(scene *s, qdnnOperand_t operand, const void *host, size_t bytes)
 {
     void *memory = NULL;
@@ -105,7 +105,7 @@ static void execute(scene *s, int times)
     TRY(s, qdnnSynchronize(s->handle));
 }
 
-/* The first execute is counted where counters are, and warms up where they are not. */
+/* The first execute is counted on ptxvm, and serves as warm-up on a GPU. */
 static void measure(scene *s, result *r)
 {
     counts before;
@@ -138,7 +138,7 @@ static int measure_kind(device *d, const kind *k, int64_t m, result *r)
 
 /* ---- the layers ---- */
 
-/* A matrix, not an embedding's table or a vector; names do not tell, so all matrices are taken. */
+/* A matrix, not a vector. Embedding tables are included, since names do not distinguish them. */
 static bool is_layer(const qdnnFileWeight_t *w)
 {
     return !w->problem && w->rank == 2 && w->dims[0] > 1 && w->dims[1] > 1;
@@ -176,7 +176,7 @@ static int list_kinds(qdnnFile_t file, const options *o, kind **kinds, int *n)
     return *kinds ? status : TOOL_FAILED;
 }
 
-/* ---- what is said ---- */
+/* ---- output ---- */
 
 static void sizes_of(const result *r, double *weights, double *flops)
 {
@@ -225,7 +225,7 @@ static void json_result(tool_text *out, const result *r, bool first)
         tool_printf(out, ", \"seconds\": %.9g}", r->seconds);
 }
 
-/* ---- all of it ---- */
+/* ---- the command ---- */
 
 /* "1,16" */
 static int parse_rows(const char *text, int64_t *rows, int *n)

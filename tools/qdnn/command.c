@@ -1,4 +1,4 @@
-/* The command line and its help. */
+/* Parsing of the command line, and its help. */
 #include "tools/qdnn/tool.h"
 
 #include <regex.h>
@@ -116,7 +116,7 @@ static int parse_json(void *options_, const char *value)
     return TOOL_OK;
 }
 
-/* The last '=' parts them: a regular expression may hold others, a type holds none. */
+/* Split at the last '=': a regular expression may contain others, a type does not. */
 static int parse_rule(void *options_, const char *value)
 {
     options *o = options_;
@@ -175,10 +175,10 @@ static const tool_option table[] = {
     {"--version", false, NULL, offsetof(options, version)},
 };
 
-/* What each command takes. */
+/* The arguments of each command. */
 static const struct {
     const char *name;
-    bool writes; /* it has an OUT */
+    bool writes; /* it has an OUT argument */
     bool type, rules, only, device, json, dry_run, requantize, tensors, rows;
 } takes[] = {
     {"info",     false, false, false, true,  false, true,  false, false, true,  false},

@@ -1,4 +1,5 @@
-/* Weights become another format of the same values. Each is compared with what it was made from before it is written. */
+/* Converts weights to another format with the same values. Each result is compared with its source before it
+ * is written. */
 #include "tools/qdnn/repack.h"
 #include "tools/qdnn/rewrite.h"
 
@@ -6,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a weight may become where the user does not say, the smallest first. */
+/* The candidate types of a weight if the user does not choose one, smallest first. */
 static const char *const candidates[2][8] = {
     [QDNN_FILE_GGUF] = {"mxfp4", "nvfp4", "q4_0", "q5_0", "q8_0", "f16", "bf16", "f32"},
     [QDNN_FILE_SAFETENSORS] = {"mxfp4", "nvfp4", "int4", "int8", "f16", "bf16", "f32"},
 };
 
-/* A weight on its way: its values and scales as [.., N, K]. */
+/* A weight being converted: its values and scales as [.., N, K]. */
 typedef struct source {
     tensor from;
     float *values, *scales;
@@ -46,7 +47,7 @@ static int source_open(source *s, const qdnnFileWeight_t *w)
     return TOOL_FAILED;
 }
 
-/* Groups are the source's own unless the user says others. */
+/* The group size is the source's own unless the user chooses another. */
 static qdnnFileWeight_t describe(const source *s, type_choice *choice)
 {
     if (choice->type->group && choice->group == choice->type->group)
@@ -54,7 +55,8 @@ static qdnnFileWeight_t describe(const source *s, type_choice *choice)
     return type_describe(*choice, s->rank, s->dims, (int)s->scale_type);
 }
 
-/* Makes the weight in a type. *why: the reason where it cannot hold the values; the made tensor is closed then. */
+/* Makes the weight in a type. *why: the reason if the type cannot represent the values; the new tensor is
+ * then closed. */
 static int try_type(const source *s, const qdnnFileWeight_t *to, type_choice choice, tensor *made,
                     char why[200])
 {
@@ -80,7 +82,7 @@ static int try_type(const source *s, const qdnnFileWeight_t *to, type_choice cho
     return status;
 }
 
-/* ---- which type ---- */
+/* ---- choosing the type ---- */
 
 static int choose_smallest(rewrite *r, job *j, const source *s)
 {
@@ -99,7 +101,8 @@ static int choose_smallest(rewrite *r, job *j, const source *s)
     return tool_fail("%s: no type of the output holds its values", j->from.name);
 }
 
-/* What is plain, or stays in the same kind of file, stays as it is unless the user says otherwise. */
+/* Weights that are plain, or that stay in the same kind of file, are kept unless the user chooses
+ * otherwise. */
 static int choose(rewrite *r, job *j, bool typed, const type_choice *usual)
 {
     source s;
@@ -129,7 +132,7 @@ static int choose_all(rewrite *r)
     return status;
 }
 
-/* ---- making it ---- */
+/* ---- the conversion ---- */
 
 static int make(rewrite *r, job *j, tensor *made)
 {

@@ -1,4 +1,4 @@
-/* What runs on the device: a plan for each call, with the operands of one tensor. */
+/* Operations on the device: one plan per call, with the operands of one tensor. */
 #include "tools/qdnn/tool.h"
 
 #include <string.h>
@@ -53,7 +53,8 @@ static qdnnStatus_t copy_out(call *c, int operand, void *host)
                              : QDNN_STATUS_SUCCESS;
 }
 
-/* Executes a plan with the operands of a list, which ends with COUNT; those that the tensor does not have are left out. */
+/* Executes a plan with the operands of a list terminated by COUNT; those that the tensor does not have are
+ * skipped. */
 static qdnnStatus_t execute(call *c, qdnnPlan_t plan, const qdnnOperand_t *operands)
 {
     qdnnBinding_t bindings[QDNN_OPERAND_COUNT];

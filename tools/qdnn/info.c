@@ -1,10 +1,10 @@
-/* What a file holds. */
+/* The command info: lists the contents of a file. */
 #include "tools/qdnn/tool.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Weights of one format together. */
+/* Totals for the weights of one format. */
 typedef struct total {
     const char *format;
     int count;
@@ -34,7 +34,7 @@ static void json_shape(tool_text *out, int rank, const int64_t *dims)
     tool_printf(out, "%s", shape_text(rank, dims, text));
 }
 
-/* The row of a format, which is added where it is new. */
+/* The row of a format; added if it is new. */
 static total *find_total(total *totals, int *n, const char *format)
 {
     for (int i = 0; i < *n; i++)

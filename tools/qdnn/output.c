@@ -1,4 +1,4 @@
-/* A file that appears whole. */
+/* An output file that is written completely or not at all. */
 #include "tools/qdnn/output.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What an interrupt removes: one file is written at a time. */
+/* The file to remove on an interrupt; only one is written at a time. */
 static char unfinished[4096];
 static volatile sig_atomic_t is_unfinished;
 
@@ -107,7 +107,7 @@ int output_begin(output *out)
         out->header_bytes = header.size;
         status = write_at(out, header.data, header.size, 0);
     }
-    /* the whole length at once: a disk too small is noticed before the work, and gaps are zeros */
+    /* reserve the whole length now: a full disk is noticed before the work, and gaps are zeros */
     if (status == TOOL_OK && ftruncate(out->file, (off_t)(out->header_bytes + out->data_bytes)) != 0)
         status = write_failed(out);
     tool_text_free(&header);

@@ -1,4 +1,4 @@
-/* How far the work is, how fast, and how long it still takes. */
+/* The progress line: percentage, speed and remaining time. */
 #include "tools/qdnn/tool.h"
 
 #include <time.h>

@@ -1,11 +1,11 @@
-/* What loaders of checkpoints want to read in config.json: how the weights of a safetensors file are quantized. It goes into the
- * file's own metadata, from where our reader takes it and from where it can be copied. */
+/* What checkpoint loaders expect in config.json: how the weights of a safetensors file are quantized. It is
+ * written to the file's own metadata, where our reader finds it and from where it can be copied. */
 #include "tools/qdnn/rewrite.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* compressed-tensors: the name of its format, and the numbers of its weights. */
+/* compressed-tensors: the name of its format, and the type of its numbers. */
 static const struct {
     const char *type, *format, *number_type;
     int bits;
@@ -16,7 +16,7 @@ static const struct {
                   {"fp8", "float-quantized", "float", 8, true},
                   {"mxfp4", "mxfp4-pack-quantized", "float", 4, true}};
 
-/* Modules that stay as they are: matrices, by the names of their weights without ".weight". */
+/* Modules that are not quantized: the names of their matrices without ".weight". */
 static void list_kept(const rewrite *r, tool_text *text)
 {
     const char *separator = "";
@@ -76,7 +76,8 @@ static void describe(const rewrite *r, type_choice choice, tool_text *text)
     }
 }
 
-/* The one type that all quantized weights become; false where there are several, or weights of the source that stay quantized. */
+/* The type of all quantized weights; returns false if there are several, or if weights of the source stay
+ * quantized. */
 static bool one_type(const rewrite *r, type_choice *choice)
 {
     *choice = (type_choice){0};

@@ -1,13 +1,13 @@
-/* Plain numbers become codes, on the device; what is lost is measured. */
+/* The command quantize: quantizes weights on the device and measures the loss. */
 #include "tools/qdnn/rewrite.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- which type ---- */
+/* ---- choosing the type ---- */
 
-/* Why a weight stays as it is; null where it does not. Norms and biases are few and matter: a rule that matches them by
- * the way does not quantize them. */
+/* Why a weight is kept; null if it is not. Norms and biases are small but sensitive: a rule that happens to
+ * match them does not quantize them. */
 static const char *stays(const rewrite *r, const job *j, int rank)
 {
     bool plain = j->choice.type->either_kind;
@@ -23,7 +23,8 @@ static bool can_quantize(const type_choice *choice)
     return choice->type->weights != QDNN_WEIGHTS_GGUF_NVFP4;
 }
 
-/* A rule must be possible; the type for all others is left out where it is not. */
+/* If a rule cannot be applied, that is an error; the default type is simply not applied where it is
+ * impossible. */
 static int choose(rewrite *r, job *j, const type_choice *usual)
 {
     int rank;
@@ -62,7 +63,7 @@ static int choose_all(rewrite *r)
     return status;
 }
 
-/* ---- making it ---- */
+/* ---- the quantization ---- */
 
 static int make_codes(rewrite *r, job *j, const float *x, tensor *made)
 {

@@ -1,4 +1,5 @@
-/* A descriptor in host_ref's terms, by the public attributes alone: nothing here asks how the library understands them. */
+/* Translates a descriptor for host_ref, using only the public attributes: independent of how the library
+ * interprets them. */
 #include "tools/qdnn/tool.h"
 
 static int64_t get(const tensor *t, qdnnQuantAttribute_t attribute)

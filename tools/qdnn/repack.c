@@ -1,4 +1,4 @@
-/* The same values in another format. */
+/* Converting values to another format without loss. */
 #include "tools/qdnn/repack.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 /* ---- the scale of each element ---- */
 
-/* Where a block has its codes, and which byte makes each of them 1. */
+/* Where a block format has its codes, and the byte that makes each code 1. */
 typedef struct block_ones {
     qdnnBlockFormat_t block;
     int elements, bytes;
@@ -42,7 +42,7 @@ static void fill_blocks(const block_ones *ones, uint8_t *codes, size_t bytes)
             memset(codes + at + ones->parts[i].from, ones->parts[i].fill, (size_t)ones->parts[i].bytes);
 }
 
-/* Codes that all stand for 1: the weight decodes to its scales then. */
+/* Fills in codes that all represent 1, so that the weight decodes to its scales. */
 static void fill_codes(const tensor *t, ref_quant_spec spec, const float *ones, void *codes)
 {
     ref_arrays arrays = {.codes = codes};
@@ -58,7 +58,7 @@ static bool decode_scales(const tensor *t, float *scales)
     ref_arrays arrays = reference_arrays(t);
     const block_ones *blocks = find_ones(spec.block);
     if (is_plain(t) || spec.no_scale ? !blocks : spec.block && !blocks)
-        return true; /* they are 1, or there is no one scale for an element */
+        return true; /* every scale is 1, or an element has no single scale */
     uint8_t *codes = tool_alloc(t->bytes[QDNN_OPERAND_CODES]);
     if (!codes)
         return false;
@@ -110,7 +110,7 @@ int64_t repack_group(const tensor *t)
 static int nearest_code(float value, float scale, int low, int high)
 {
     float q = rintf(value / scale);
-    return q >= (float)low && q <= (float)high ? (int)q : 0; /* NaN too: the comparison decides */
+    return q >= (float)low && q <= (float)high ? (int)q : 0; /* also for NaN: the comparison decides */
 }
 
 static unsigned nearest_e2m1(float value, float scale)
@@ -125,7 +125,7 @@ static void put_half(uint8_t *at, float scale)
     memcpy(at, &bits, sizeof bits);
 }
 
-/* Two's powers alone have an exponent; others do not compare. */
+/* Only powers of two have an exponent; others fail the comparison. */
 static uint8_t e8m0_of(float scale)
 {
     int exponent = 0;
@@ -216,7 +216,7 @@ static void store_scale(qdnnScaleType_t type, void *array, int64_t index, float 
     }
 }
 
-/* The scale of a group is that of its first element; groups are along rows. */
+/* The scale of a group is that of its first element; groups run along rows. */
 static bool fill_arrays(tensor *to, const ref_quant_spec *spec, const float *values, const float *scales)
 {
     ref_arrays arrays = reference_arrays(to);

@@ -1,4 +1,4 @@
-/* A file becomes another. */
+/* Shared by quantize and convert: rewriting a file. */
 #include "tools/qdnn/rewrite.h"
 
 #include <math.h>
@@ -90,7 +90,7 @@ void round_plain(tensor *made, const float *x)
         ref_scalar_store(types[made->how.weights], made->host[QDNN_OPERAND_CODES], i, x[i]);
 }
 
-/* Infinities and NaN have no error that says anything. */
+/* Infinities and NaN are skipped, since their error has no meaning. */
 figures measure(const float *x, const float *y, int64_t n)
 {
     double error = 0, signal = 0, largest = 0;
@@ -110,9 +110,9 @@ figures measure(const float *x, const float *y, int64_t n)
                      .sqnr = error > 0 ? 10 * log10(signal / error) : INFINITY};
 }
 
-/* ---- what becomes what ---- */
+/* ---- planning ---- */
 
-/* A tensor that stays as it is. */
+/* A tensor that is copied. */
 static int add_copy(rewrite *r, const qdnnFileTensor_t *t, int *index)
 {
     return output_add(&r->out, t->name, t->typeName, t->rank, t->dims, t->bytes, index);
@@ -132,7 +132,7 @@ static int add_job(rewrite *r, job *j)
     return status;
 }
 
-/* In the order of the source; *copies gets, for each of its tensors, the number of its copy, or -1. */
+/* In the order of the source; *copies receives, for each of its tensors, the number of its copy, or -1. */
 static int list_tensors(rewrite *r, int *copies)
 {
     int status = TOOL_OK;
@@ -159,7 +159,7 @@ static int list_tensors(rewrite *r, int *copies)
     return status;
 }
 
-/* ---- doing it ---- */
+/* ---- writing ---- */
 
 static int write_copies(rewrite *r, const int *copies, progress *p)
 {
@@ -220,7 +220,7 @@ static int write_file(rewrite *r, const int *copies)
     return status;
 }
 
-/* ---- saying it ---- */
+/* ---- reporting ---- */
 
 static const char *becomes(const job *j, char text[48])
 {
@@ -273,7 +273,7 @@ static void json_job(tool_text *out, const job *j, bool first)
                 (unsigned long long)j->from.bytes, (unsigned long long)j->bytes);
     if (j->lost.known)
         tool_printf(out, ", \"rms\": %.9g, \"largest\": %.9g", j->lost.rms, j->lost.largest);
-    if (j->lost.known && isfinite(j->lost.sqnr)) /* JSON has no infinity: nothing lost, no member */
+    if (j->lost.known && isfinite(j->lost.sqnr)) /* JSON has no infinity: omitted if nothing was lost */
         tool_printf(out, ", \"sqnr_db\": %.9g", j->lost.sqnr);
     if (j->reason) {
         tool_printf(out, ", \"reason\": ");

@@ -1,4 +1,4 @@
-/* A weight in memory: its descriptors, and where its operands are. */
+/* A weight in memory: its descriptors, and its operands. */
 #include "tools/qdnn/tool.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ int open_file(const char *path, qdnnFile_t *file)
     return tool_fail("%s", why);
 }
 
-/* Descriptors, and the sizes of operands. */
+/* Creates the descriptors and computes the sizes of operands. */
 static qdnnStatus_t describe(tensor *t)
 {
     qdnnStatus_t status = qdnnCreateTensorDescriptor(&t->plain);
@@ -65,7 +65,8 @@ const char *tensor_refused(const qdnnFileWeight_t *how)
     return status ? why : NULL;
 }
 
-/* host_ref takes arrays of numbers at their alignment; safetensors promises none. */
+/* host_ref requires naturally aligned arrays, which safetensors does not guarantee: then the operand is
+ * copied. */
 static int bind(tensor *t, const qdnnFileOperand_t *o)
 {
     size_t needed = t->bytes[o->operand];

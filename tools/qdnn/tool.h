@@ -1,14 +1,14 @@
 /* The qdnn command: weights in files.
  *
  *   main.c       the commands                       command.c   their options and help
- *   info.c       what a file holds                  verify.c    device against host_ref
- *   quantize.c   numbers become codes               convert.c   codes become other codes of the same values
- *   rewrite.c    what both do with a file           types.c     the types that can be written
+ *   info.c       lists the contents of a file       verify.c    compares the device with host_ref
+ *   quantize.c   quantizes weights                  convert.c   converts to formats with the same values
+ *   rewrite.c    shared by these two                types.c     the types that can be written
  *   bench.c      products with the file's layers    repack.c    the same values in another format
- *   tensor.c     a weight in memory                 device.c    what runs on the device
- *   reference.c  the same by host_ref               output.c    a file that appears whole
+ *   tensor.c     a weight in memory                 device.c    operations on the device
+ *   reference.c  the same by host_ref               output.c    the output file
  *   write_*.c    its header, by kind                quant_config.c  the quantization that a file declares
- *   progress.c   the line that shows how far it is */
+ *   progress.c   the progress line */
 #ifndef TOOLS_QDNN_TOOL_H
 #define TOOLS_QDNN_TOOL_H
 
@@ -34,15 +34,15 @@ typedef struct options {
     name_rule rules[RULES_MAX];
     int n_rules;
     const char *only;   /* a regular expression */
-    const char *device; /* as QDNN_DEVICE */
+    const char *device; /* as in QDNN_DEVICE */
     const char *json;   /* where to write the figures */
-    const char *rows;   /* of products: "1,16" */
+    const char *rows;   /* products: "1,16" */
     bool dry_run, requantize, tensors, help, version;
 } options;
 
-/* An exit code. The command's operands are checked against what it takes. */
+/* Returns an exit code. Checks the arguments against those of the command. */
 int options_read(int argc, char **argv, options *o);
-/* Whether a POSIX extended regular expression occurs in a name; one that is wrong is reported. */
+/* Whether a POSIX extended regular expression matches a part of a name; an invalid one is reported. */
 int regex_matches(const char *regex, const char *name, bool *matches);
 
 /* The commands; each returns an exit code. */
@@ -56,30 +56,30 @@ int command_bench(const options *o);
 
 typedef struct tensor {
     const char *name;
-    qdnnFileWeight_t how; /* its descriptor, in the terms of qdnn/files.h */
+    qdnnFileWeight_t how; /* its descriptor, in terms of qdnn/files.h */
     qdnnTensorDescriptor_t plain;
     qdnnQuantDescriptor_t quant;
     int64_t rows, columns;
-    void *host[QDNN_OPERAND_COUNT]; /* null where the format has no such operand */
+    void *host[QDNN_OPERAND_COUNT]; /* null if the format has no such operand */
     size_t bytes[QDNN_OPERAND_COUNT];
-    bool owned[QDNN_OPERAND_COUNT]; /* freed with it; else the file's */
+    bool owned[QDNN_OPERAND_COUNT]; /* freed with the tensor; else it belongs to the file */
 } tensor;
 
-/* A weight of a file. Operands that are shorter than its descriptor needs are reported. */
+/* Opens a weight of a file. Operands that are shorter than its descriptor requires are reported. */
 int tensor_open(tensor *t, const qdnnFileWeight_t *weight);
-/* The descriptors and sizes alone. */
+/* Sets only the descriptors and sizes. */
 int tensor_describe(tensor *t, const char *name, const qdnnFileWeight_t *how);
-/* The same with room for the operands. */
+/* The same, and allocates the operands. */
 int tensor_make(tensor *t, const char *name, const qdnnFileWeight_t *how);
 void tensor_close(tensor *t);
-/* Why a descriptor does not take tensors of that shape; null where it does. The text is the library's, until the next
- * call. */
+/* Why a descriptor does not support tensors of that shape; null if it does. The text is the library's, valid
+ * until the next call. */
 const char *tensor_refused(const qdnnFileWeight_t *how);
 
-/* Memory that is reported where there is none; null for 0 bytes too. */
+/* Allocates zeroed memory, and reports a failure; 0 bytes give a pointer too. */
 void *tool_alloc(size_t bytes);
 int fail_status(const char *what, qdnnStatus_t status);
-/* Opens a file, or reports why not. */
+/* Opens a file, or reports why it cannot. */
 int open_file(const char *path, qdnnFile_t *file);
 
 /* ---- reference.c ---- */
@@ -97,10 +97,10 @@ typedef struct device {
 int device_open(device *d, const char *name);
 void device_close(device *d);
 int device_dequantize(device *d, const tensor *t, float *y);
-/* Makes scales, zeros and codes of rows x columns f32. */
+/* Computes scales, zeros and codes of rows x columns f32. */
 int device_quantize(device *d, tensor *t, const float *x);
 
-/* ---- progress.c: a line on standard error, where that is a terminal ---- */
+/* ---- progress.c: a line on standard error, if that is a terminal ---- */
 
 typedef struct progress {
     bool shown;

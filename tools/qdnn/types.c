@@ -1,4 +1,4 @@
-/* The types that the command writes. */
+/* The types that the command can write. */
 #include "tools/qdnn/types.h"
 
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static const out_type *find(const char *name, size_t length, qdnnFileKind_t kind
     return NULL;
 }
 
-/* "-g64" behind the name. */
+/* "-g64" after the name. */
 static int parse_group(const char *text, const char *tail, type_choice *choice)
 {
     char *end;
@@ -120,7 +120,7 @@ qdnnFileWeight_t type_describe(type_choice choice, int rank, const int64_t *dims
     return how;
 }
 
-/* Readers find scales by the name of their weight, and groups by dividing rows. */
+/* Readers find scales by the name of their weight, and infer groups by dividing rows. */
 const char *type_refused(type_choice choice, const char *name, const qdnnFileWeight_t *how)
 {
     const out_type *type = choice.type;
@@ -153,10 +153,9 @@ static const char *scale_type_name(const tensor *t)
     return names[type];
 }
 
-/* A tensor that is to be written: what of the weight it holds, or its own bytes. */
+/* A tensor to be written: an operand of the weight, or bytes of its own. */
 typedef struct part {
-    const char
-        *suffix; /* to the name of the weight, or, with a dot in front of nothing, in place of "weight" */
+    const char *suffix; /* appended to the weight's name; "weight..." replaces the name's own "weight" */
     const char *type;
     int rank;
     int64_t dims[QDNN_DIMS_MAX];
@@ -205,7 +204,7 @@ static int64_t groups_of(const tensor *t)
     return t->rows ? ref_group_count(&spec, t->rows, t->columns) / t->rows : 0;
 }
 
-/* "weight" in the suffixes below takes the place of the name's own "weight". */
+/* A suffix below that begins with "weight" replaces the name's own "weight". */
 static void packed(const tensor *t, bool words, parts *p)
 {
     int64_t columns =
@@ -237,7 +236,7 @@ static void modelopt(const tensor *t, parts *p)
     add_operand(p, "weight_scale_2", "F32", t, QDNN_OPERAND_GLOBAL_SCALE);
 }
 
-/* The numbers that codes stand for, as host_ref decodes them. */
+/* The numbers that codes represent, as decoded by host_ref. */
 static void fill_map(const tensor *t, float *map)
 {
     uint8_t codes[8];

@@ -1,4 +1,4 @@
-/* The device against host_ref, weight by weight. */
+/* The command verify: compares the device with host_ref, weight by weight. */
 #include "tools/qdnn/tool.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ typedef struct tally {
     uint64_t elements;
 } tally;
 
-/* Names the first element that differs. */
+/* Reports the first element that differs. */
 static bool same(const tensor *t, const float *actual, const float *expected)
 {
     int64_t n = t->rows * t->columns;
@@ -36,7 +36,7 @@ static int verify_weight(device *d, const qdnnFileWeight_t *w, tally *sum)
     int status = tensor_open(&t, w);
     if (status != TOOL_OK) {
         sum->problems++;
-        return TOOL_OK; /* said already; the others are looked at all the same */
+        return TOOL_OK; /* already reported; go on with the other weights */
     }
     size_t bytes = (size_t)(t.rows * t.columns) * sizeof(float);
     float *actual = tool_alloc(bytes), *expected = tool_alloc(bytes);
@@ -53,7 +53,7 @@ static int verify_weight(device *d, const qdnnFileWeight_t *w, tally *sum)
     return status;
 }
 
-/* Whether a weight is to be looked at. */
+/* Whether a weight is selected. */
 static int wanted(const options *o, const qdnnFileWeight_t *w, bool *yes)
 {
     *yes = w->quantized;

@@ -40,14 +40,14 @@ static void put_string(tool_text *text, const char *string)
     tool_append(text, string, strlen(string));
 }
 
-/* Entries that may no longer be true: another alignment, parts of a file, the type of most tensors. */
+/* Entries that may no longer be true: alignment, split files, the type of most tensors. */
 static bool is_stale(const char *key)
 {
     return strncmp(key, "split.", 6) == 0 || strcmp(key, "general.alignment") == 0 ||
            strcmp(key, "general.file_type") == 0 || strcmp(key, "general.quantization_version") == 0;
 }
 
-/* Of GGUF the source's entries as they are, of safetensors its strings. */
+/* GGUF: copies the source's entries; safetensors: its strings. */
 static int put_metadata(output *out, tool_text *text)
 {
     enum { TYPE_U32 = 4, TYPE_STRING = 8 };

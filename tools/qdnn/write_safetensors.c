@@ -1,4 +1,4 @@
-/* The header of safetensors: JSON, padded so that the data begin at a multiple of 8. */
+/* The header of safetensors: JSON, padded so that the data begins at a multiple of 8. */
 #include "tools/qdnn/output.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ bool safetensors_has_type(const char *type)
     return false;
 }
 
-/* What the source said of itself; of GGUF, what fits in short strings. */
+/* The source's metadata; from GGUF, only what fits in short strings. */
 static void metadata(output *out, tool_text *text)
 {
     qdnnFileInfo_t info;

@@ -2,7 +2,7 @@
 
     import numpy as np, qdnn
 
-    device = qdnn.Device()                       # a GPU, or ptxvm where there is none
+    device = qdnn.Device()                       # a GPU, or ptxvm if there is none
     weights = np.random.randn(256, 512).astype("f4")
     q = device.quantize(weights, qdnn.weights("int4_bytes", 128))
     y = device.matmul(np.ones((3, 512), "f4"), q, bias=np.zeros(256, "f4"), activation="silu").numpy()
@@ -17,14 +17,14 @@ from ._library import Object, QdnnError, call, constants, number
 
 __all__ = ["Array", "Device", "QdnnError", "Quantization", "Quantized", "quantization", "weights"]
 
-# The parts that a quantized tensor may have, and the type that each has as an array; None: its bytes as they are.
+# The parts of a quantized tensor, and the element type of each as an array; None: raw bytes.
 _PARTS = ("CODES", "SCALE", "ZERO", "GLOBAL_SCALE", "GROUP_INDEX", "NESTED_MAP", "NESTED_SCALE", "NESTED_OFFSET")
 
 
 class Quantization(Object):
-    """How a tensor is quantized: a descriptor. Attributes by their names in the header, values by number or name."""
+    """A descriptor of how a tensor is quantized. Attributes have their names in the header, values are numbers or names."""
 
-    # what the values of an attribute are named after
+    # the prefix of the constants that are values of an attribute
     _VALUES = {
         "storage": "DATA",
         "zero_type": "DATA",
@@ -60,7 +60,7 @@ def quantization(**attributes):
 
 
 def weights(name, extent=0):
-    """A format by its name, as "gguf_q4_k", "gptq_4bit", "bnb_nf4": docs/formats.md lists them."""
+    """A public format by name, such as "gguf_q4_k", "gptq_4bit", "bnb_nf4": docs/formats.md lists them."""
     made = Quantization()
     call("SetQuantWeights", made.pointer, number("WEIGHTS", name), ctypes.c_int64(extent))
     return made
@@ -94,7 +94,7 @@ class _Plan(Object):
         self.device = device
 
     def run(self, arrays):
-        """Executes with arrays by operand, and a workspace of its own."""
+        """Executes with arrays given by operand; allocates the workspace."""
         size = ctypes.c_size_t()
         call("GetPlanWorkspaceSize", self.pointer, ctypes.byref(size))
         workspace = Array(self.device, (size.value,), "u8")
@@ -106,7 +106,7 @@ class _Plan(Object):
 
 
 class Device(Object):
-    """A GPU or ptxvm: "auto" (a GPU if there is one), "cuda:1", "vm", "vm:sm_80". None: as QDNN_DEVICE says."""
+    """A GPU or ptxvm: "auto" (a GPU if there is one), "cuda:1", "vm", "vm:sm_80". None: use QDNN_DEVICE."""
 
     def __init__(self, name=None):
         if name is None:
@@ -138,7 +138,7 @@ class Device(Object):
                 yield part, size.value
 
     def quantize(self, x, quantization, **given):
-        """Scales and codes of x. Parts that a caller brings (`scale=...`, `global_scale=...`) are used as they are."""
+        """Computes scales and codes of x. Parts passed by the caller (`scale=...`, `global_scale=...`) are used, not computed."""
         x = as_array(self, x)
         tensor = _Tensor(x.shape, x.type)
         parts = {name.upper(): as_array(self, value) for name, value in given.items()}
@@ -151,11 +151,11 @@ class Device(Object):
         return Quantized(x.shape, quantization, parts)
 
     def load(self, shape, quantization, **parts):
-        """A quantized tensor from parts that others made: load((N, K), weights("gguf_q4_k"), codes=bytes)."""
+        """A quantized tensor from existing parts: load((N, K), weights("gguf_q4_k"), codes=bytes)."""
         return Quantized(shape, quantization, {name.upper(): as_array(self, value) for name, value in parts.items()})
 
     def dequantize(self, quantized, type="f32", out=None):
-        """The plain tensor, in a type, or written into `out`."""
+        """Dequantizes to a tensor of the given type, or into `out`."""
         out = Array(self, quantized.shape, type) if out is None else as_array(self, out)
         tensor = _Tensor(quantized.shape, out.type)
         plan = _Plan(self, "CreateDequantizePlan", tensor.pointer, quantized.quantization.pointer)
@@ -163,7 +163,7 @@ class Device(Object):
         return out
 
     def matmul(self, x, w, transpose_w=True, bias=None, residual=None, alpha=None, activation="none", gated=False, type=None, out=None):
-        """y = out(act(alpha (x W) + bias) + residual), to the bit the same everywhere. w is [N, K] (transpose_w) or [K, N];
+        """y = out(act(alpha (x W) + bias) + residual), with the same bits everywhere. w is [N, K] (transpose_w) or [K, N];
         gated: w has 2N outputs, and y = act(a) * b. alpha: a number, or an array of one or of N."""
         x = as_array(self, x)
         outputs = w.shape[0 if transpose_w else 1]

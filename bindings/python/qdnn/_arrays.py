@@ -1,4 +1,4 @@
-"""Memory of a device: arrays of our own, and those of others (torch, CuPy ...), used in place through DLPack."""
+"""Device memory: our own arrays, and those of other libraries (torch, CuPy ...), used in place through DLPack."""
 
 import ctypes
 import math
@@ -7,7 +7,7 @@ import numpy as np
 
 from ._library import call, constants
 
-# name: (qdnn's data type, numpy's, DLPack's code and bits); bf16 is seen as u16 on the host
+# name: (qdnn's data type, numpy's, DLPack's code and bits); bf16 appears as u16 on the host
 _TYPES = {
     "f32": ("DATA_F32", np.float32, (2, 32)),
     "f16": ("DATA_F16", np.float16, (2, 16)),
@@ -31,7 +31,7 @@ def item_bytes(name):
 
 
 class Array:
-    """A packed array on a device. `owner` keeps memory of others alive."""
+    """A packed array on a device. `owner` keeps the memory of another library alive."""
 
     def __init__(self, device, shape, type, pointer=None, owner=None):
         self.device, self.shape, self.type = device, tuple(shape), type
@@ -55,14 +55,14 @@ class Array:
 
     @property
     def __cuda_array_interface__(self):
-        """How CuPy, torch and numba take the array without a copy, on a GPU."""
+        """Lets CuPy, torch and numba use the array without a copy, on a GPU."""
         if self.device.is_ptxvm:
             raise AttributeError("the array is in the memory of ptxvm, which no other library can reach")
         kind = np.dtype(_TYPES[self.type][1]).str
         return {"shape": self.shape, "typestr": kind, "data": (self.pointer.value or 0, False), "version": 3}
 
 
-# ---- Arrays of others ----
+# ---- Arrays of other libraries ----
 
 
 class _DLTensor(ctypes.Structure):
@@ -96,7 +96,7 @@ def _is_packed(tensor):
 
 
 def _from_dlpack(device, other):
-    """The array of a library that speaks DLPack, in place. The capsule stays whole: it frees the tensor when it goes."""
+    """The array of a library that supports DLPack, in place. The capsule is not consumed: it frees the tensor when deleted."""
     capsule = other.__dlpack__()
     tensor = _DLTensor.from_address(_get_pointer(capsule, b"dltensor"))
     name = _OF_DLPACK.get((tensor.code, tensor.bits))
@@ -109,8 +109,8 @@ def _from_dlpack(device, other):
 
 
 def as_array(device, value, type=None):
-    """Any array on the device: our own and those of a GPU as they are, the host's copied. A u16 array of the host may be
-    given the type bf16."""
+    """Any array on the device: our own and those on a GPU are used in place, host arrays are copied. A u16 array on the
+    host may be given the type bf16."""
     if isinstance(value, Array):
         return value
     if hasattr(value, "__dlpack_device__") and value.__dlpack_device__()[0] in _ON_CUDA:

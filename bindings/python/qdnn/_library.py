@@ -1,4 +1,4 @@
-"""The library by ctypes: where it is found, its constants, and calls whose status is checked."""
+"""The library through ctypes: finding it, its constants, and calls with a check of the status."""
 
 import ctypes
 import os
@@ -10,7 +10,7 @@ _SOURCE = _HERE.parent.parent.parent  # in a checkout
 
 
 class QdnnError(RuntimeError):
-    """A call that failed: the library's own sentence, and the status by name and number."""
+    """A failed call: the library's error message, and the status by name and number."""
 
     def __init__(self, status, name, sentence):
         super().__init__(f"{sentence} ({name})")
@@ -27,15 +27,20 @@ def _find_library():
     return "libqdnn.so.0.1"
 
 
+def _constants_in(text):
+    """Every `QDNN_NAME = number`, wherever a line ends."""
+    pairs = re.findall(r"\bQDNN_(\w+)\s*=\s*(-?(?:0x[0-9A-Fa-f]+|\d+))\b", text)
+    return {name: int(number, 0) for name, number in pairs}
+
+
 def _read_constants():
-    """Every `QDNN_NAME = number` of the headers: the numbers are frozen, and stated there alone."""
+    """The constants of the headers, the only place that defines these numbers, which never change."""
     folder = _HERE / "include"
     if not folder.exists():
         folder = _SOURCE / "include" / "qdnn"
     found = {}
     for path in sorted(folder.glob("*.h")):
-        for name, number in re.findall(r"\bQDNN_(\w+) = (-?(?:0x[0-9A-Fa-f]+|\d+))\b", path.read_text()):
-            found[name] = int(number, 0)
+        found.update(_constants_in(path.read_text()))
     return found
 
 
@@ -52,7 +57,7 @@ def last_sentence():
 
 
 def call(function, *arguments):
-    """Calls qdnn<function>; raises QdnnError where its status says so."""
+    """Calls qdnn<function>; raises QdnnError unless it succeeds."""
     status = getattr(_library, "qdnn" + function)(*arguments)
     if status:
         raise QdnnError(status, _library.qdnnGetErrorString(status).decode(), last_sentence())
@@ -68,7 +73,7 @@ def number(prefix, name):
 
 
 class Object:
-    """A handle, plan or descriptor: destroyed with its Python object."""
+    """A handle, plan or descriptor, destroyed with its Python object."""
 
     def __init__(self, create, destroy, *arguments):
         self.pointer = ctypes.c_void_p()

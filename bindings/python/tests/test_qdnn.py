@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import qdnn
-from qdnn import _arrays
+from qdnn import _arrays, _library
 
 
 class OnPtxvm(unittest.TestCase):
@@ -90,6 +90,11 @@ class OnPtxvm(unittest.TestCase):
         w = self.device.load((1, 3), qdnn.weights("f32"), codes=np.ones((1, 3), np.float32))
         np.testing.assert_array_equal(self.device.matmul(foreign, w).numpy(), [[3], [12]])
 
+    def test_constants_are_found_wherever_a_line_ends(self):
+        text = "QDNN_A = 1, QDNN_B =\n    0x10,\nQDNN_C\n    = -2,"
+        self.assertEqual(_library._constants_in(text), {"A": 1, "B": 16, "C": -2})
+        self.assertEqual(_library.constants["STATUS_NOT_SUPPORTED_LIBRARY_MISSING"], 3005)
+
     def test_every_format_by_name(self):
         x = np.random.default_rng(7).standard_normal((64, 256), dtype=np.float32)
         for name, extent in [("int4_bytes_zp", 64), ("nf4_bytes", 64), ("bnb_nf4", 64), ("fp8_e4m3", 0), ("nvfp4", 0), ("mxfp4", 0), ("gguf_q4_0", 0)]:
@@ -98,7 +103,6 @@ class OnPtxvm(unittest.TestCase):
                 error = np.abs(self.device.dequantize(q).numpy() - x).max()
                 self.assertLess(error, 1.0)
                 self.assertLess(q.bytes, x.nbytes / 3)
-
 
     def test_the_readme_prints_what_it_says(self):
         page = (Path(__file__).parent.parent / "README.md").read_text()

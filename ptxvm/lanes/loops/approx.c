@@ -1,16 +1,16 @@
 /* The functions that a GPU only approximates: rsqrt sin cos lg2 ex2 tanh, and the coarse rcp and rsqrt of
- * f64. Here the result is the correctly rounded one.
+ * f64. Here the result is correctly rounded.
  *
- * A function of the C library in f64 is right to about one unit in its last place. Where both ends of that
- * interval round to the same f32 (f16, bf16), that is the answer; where they do not, long double decides,
- * whose error is a thousand times smaller again and far below the closest that any f32 argument comes to a
- * tie. rsqrt decides its close cases in integers. */
+ * A function of the C library in f64 is accurate to about one unit in its last place. If both ends of that
+ * interval round to the same f32 (f16, bf16), that is the result; if they do not, long double decides, whose
+ * error is a thousand times smaller and far below the closest that any f32 argument comes to a tie. rsqrt
+ * decides its close cases in integers. */
 #include "convert.h"
 
 typedef double wide_fn(double);
 typedef long double wider_fn(long double);
 
-/* The ends of the interval: 2^-50 either way is four units in the last place of an f64 and more. */
+/* The ends of the interval: 2^-50 in either direction is at least four units in the last place of an f64. */
 #define BELOW(x) ((x) * (1 - 0x1p-50))
 #define ABOVE(x) ((x) * (1 + 0x1p-50))
 
@@ -42,8 +42,8 @@ static float f32_odd_of_long(long double y)
 SHORT_FN(f16)
 SHORT_FN(bf16)
 
-/* 1 / sqrt(x) of a positive normal or subnormal f32. The nearest f64 decides unless it is close to the middle
- * m of two f32: then it is compared by x m^2 with 1, exactly: x has 24 bits and m 25. */
+/* 1 / sqrt(x) of a positive normal or subnormal f32. The nearest f64 decides unless it is close to the
+ * midpoint m of two f32: then x m^2 is compared with 1, which is exact: x has 24 bits and m 25. */
 static float rsqrt_f32(float x)
 {
     const double y = 1 / sqrt((double)x);
@@ -56,8 +56,7 @@ static float rsqrt_f32(float x)
     const unsigned __int128 product =
         (unsigned __int128)(sm * sm) * sx; /* x m^2 = product * 2^(ex + 2 em - 74) */
     const unsigned __int128 one = (unsigned __int128)1 << (74 - ex - 2 * em);
-    return product < one ? high
-                         : low; /* x m^2 < 1: the root lies above the middle. A tie cannot be: m is odd. */
+    return product < one ? high : low; /* x m^2 < 1: the root is above m. A tie is impossible: m is odd. */
 }
 
 static double rsqrt_of(double x)
@@ -65,8 +64,8 @@ static double rsqrt_of(double x)
     return 1 / sqrt(x);
 }
 
-/* The coarse f64 forms take the upper half of the source and give the upper half of the result, here rounded
- * to nearest. They alone of the f64 instructions forget the payload of a NaN. */
+/* The coarse f64 forms use the upper half of the source and produce the upper half of the result, here
+ * rounded to nearest. They are the only f64 instructions that drop the payload of a NaN. */
 #define COARSE_NAN ((uint64_t)F32_NAN << 32)
 
 static double upper_half(double x)
@@ -105,7 +104,7 @@ LANE_FN1(lane_rsqrt_F64, WARP, double, double, payload_f64(rsqrt_f64(a), a, a, a
 LANE_FN1(lane_rsqrt_F32, WARP, float, float, finish_f32(rsqrt_f32(a), false, false))
 LANE_FN1(lane_rsqrt_F32_FTZ, WARP, float, float, finish_f32(rsqrt_f32(flush_f32(a, true)), true, false))
 
-/* The others come from the C library. */
+/* The others use the C library. */
 #define FUNCTIONS(X)                                                                                         \
     X(sin, sin, sinl) X(cos, cos, cosl) X(lg2, log2, log2l) X(ex2, exp2, exp2l) X(tanh, tanh, tanhl)
 #define DEFINE_F32(op, f, exact)                                                                             \
@@ -123,7 +122,7 @@ FUNCTIONS(DEFINE_F32)
     X(tanh, F16X2, f16, 2 * WARP, tanh, tanhl)                                                               \
     X(tanh, BF16, bf16, WARP, tanh, tanhl)                                                                   \
     X(tanh, BF16X2, bf16, 2 * WARP, tanh, tanhl)
-/* .ftz is written with ex2.bf16 alone: subnormal numbers count as zero, going in and coming out. */
+/* Only ex2.bf16 is written with .ftz: subnormal inputs and results count as zero. */
 static inline uint16_t flush_short(uint16_t h, bool ftz)
 {
     return ftz && !(h & 0x7F80) ? h & 0x8000 : h;

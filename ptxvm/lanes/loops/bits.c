@@ -33,7 +33,7 @@ static inline uint64_t funnel(uint32_t low, uint32_t high)
     return (uint64_t)high << 32 | low;
 }
 
-/* Ones from bit n up, none from 32 on. */
+/* Ones from bit n up; none for n of 32 and more. */
 static inline uint32_t ones_from(uint32_t n)
 {
     return n < 32 ? UINT32_MAX << n : 0;
@@ -45,7 +45,7 @@ static inline uint32_t ones_from(uint32_t n)
         t_##T moved = pos < N ? a >> (pos & (N - 1)) : 0;                                                    \
         return len < N ? moved & (((t_##T)1 << (len & (N - 1))) - 1) : moved;                                \
     }
-/* Bits beyond the register repeat its sign, which an arithmetic shift brings in by itself. */
+/* Bits beyond the register repeat its sign, which an arithmetic shift does by itself. */
 #define EXTRACT_SIGNED(T, U, N)                                                                              \
     static inline t_##T extract_##T(t_##T a, uint32_t pos, uint32_t len)                                     \
     {                                                                                                        \
@@ -102,8 +102,8 @@ static inline uint64_t reverse64(uint64_t x)
     return (uint64_t)reverse32((uint32_t)x) << 32 | reverse32((uint32_t)(x >> 32));
 }
 
-/* fns: the n-th set bit of mask from base on, upwards or downwards; bit base itself for n = 0. The ISA leaves
- * a base above 31 open: here nothing is found. */
+/* fns: the n-th set bit of mask counting from base, upwards or downwards; bit base itself for n = 0. The ISA
+ * does not define a base above 31: here nothing is found. */
 static inline uint32_t find_nth(uint32_t mask, uint32_t base, int32_t n)
 {
     if (n == 0)
@@ -135,8 +135,8 @@ static uint32_t combine(unsigned mod, uint32_t a, uint32_t b)
     return mod == M_and ? a & b : mod == M_or ? a | b : mod == M_xor ? a ^ b : a;
 }
 
-/* lop3: the table is read as a tree, first by c, then b, then a; the constants of the first step are the same
- * for all lanes. With a second result it is (d != 0) combined with the predicate after the table. */
+/* lop3: the table is evaluated as a tree, first by c, then b, then a; the constants of the first step are the
+ * same for all lanes. With a second result, it is (d != 0) combined with the predicate after the table. */
 static void lane_lop3(LANE_ARGS)
 {
     const uint32_t lut = (uint32_t)inst->operand[inst->n_results + 3].bits;
@@ -161,8 +161,8 @@ static void lane_lop3(LANE_ARGS)
         *(uint32_t *)dst[1] = combine(inst->mod[S_BOOL], any, LANE_MASK(4));
 }
 
-/* prmt: the four selectors that a mode makes of the low bits of c; the plain form has them in c itself, with
- * a sign bit each. */
+/* prmt: the four selectors that a mode derives from the low bits of c; in the plain form c itself contains
+ * them, with a sign bit each. */
 static inline uint32_t pick_byte(uint32_t low, uint32_t high, uint32_t at)
 {
     const uint32_t word = at & 4 ? high : low;
@@ -196,7 +196,7 @@ PRMT_FN(ecr, 0, N < 1 ? N : 1, N < 2 ? N : 2, N)
 PRMT_FN(rc16, 2 * (c & 1), 2 * (c & 1) + 1, 2 * (c & 1), 2 * (c & 1) + 1)
 #undef N
 
-/* bfi: a's low bits into b, c and e being position and length. */
+/* bfi: inserts a's low bits into b; c and e are position and length. */
 static inline uint64_t insert_field(uint64_t a, uint64_t b, uint32_t pos, uint32_t len)
 {
     uint64_t ones = len < 64 ? ((uint64_t)1 << (len & 63)) - 1 : UINT64_MAX;

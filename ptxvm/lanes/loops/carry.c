@@ -1,11 +1,12 @@
 /* Carry chains: add.cc addc sub.cc subc mad.cc madc. The flag is a predicate: read as the last source,
  * written as the last result. A GPU subtracts by adding the complement, a - b = a + ~b + 1, so after a
- * subtraction the flag means "no borrow", and subc gives a + ~b + CC.CF. The PTX ISA calls it the borrow, which
- * is the same within a chain of subtractions; chains that mix both kinds see the difference. */
+ * subtraction the flag means "no borrow", and subc gives a + ~b + CC.CF. The PTX ISA calls it the borrow,
+ * which is equivalent within a chain of subtractions; only chains that mix additions and subtractions see the
+ * difference. */
 #include "loops.h"
 
-/* d = x + y + carry or x - (y + borrow), where x and y are expressions in a, b, c; the borrow is the flag
- * inverted. `in_at` is the flag's place among the sources, or -1. */
+/* d = x + y + carry or x - (y + borrow), where x and y are expressions in a, b, c; the borrow is the inverted
+ * flag. `in_at` is the index of the flag among the sources, or -1. */
 #define CARRY_FN(name, T, n_src, in_at, writes, x_of, y_of, minus)                                           \
     static void name(LANE_ARGS)                                                                              \
     {                                                                                                        \
@@ -34,7 +35,8 @@
 #define HI_U64(a, b) ((unsigned __int128)(a) * (b) >> 64)
 #define HI_S64(a, b) ((unsigned __int128)((__int128)(int64_t)(a) * (int64_t)(b)) >> 64)
 
-/* One line: opcode, variant, sources, where the flag is read, whether it is written, the two terms. */
+/* One line: opcode, variant, number of sources, where the flag is read, whether it is written, the two
+ * terms. */
 #define CARRIES(X, S, U)                                                                                     \
     X(add, CC, S, U, 2, -1, 1, a, b, 0)                                                                      \
     X(addc, NONE, S, U, 2, 2, 0, a, b, 0)                                                                    \

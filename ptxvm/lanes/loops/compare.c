@@ -1,5 +1,5 @@
-/* Comparison and selection: setp set selp slct. A comparison is a loop that makes a mask of 32 bits; what
- * combines masks with a predicate, or turns them into numbers, is common to all of them. */
+/* Comparison and selection: setp set selp slct. A comparison is a loop that produces a mask of 32 bits;
+ * combining masks with a predicate, or turning them into numbers, is shared. */
 #include "real.h"
 
 static uint32_t combine(const pvm_inst *inst, uint32_t mask, const void *const *src)
@@ -11,8 +11,8 @@ static uint32_t combine(const pvm_inst *inst, uint32_t mask, const void *const *
                           : mask;
 }
 
-/* setp p|q: q is the comparison turned round, then combined likewise; of a pair of halves it is the upper
- * one's. */
+/* setp p|q: q is the negated comparison, combined in the same way; for a pair of halves it is that of the
+ * upper one. */
 static void store_predicates(void *const *dst, const void *const *src, const pvm_inst *inst, uint32_t p,
                              uint32_t q)
 {
@@ -34,7 +34,7 @@ static void store_halves(uint16_t *d, uint16_t truth, uint32_t mask)
     d[i] = mask & lane_bit[i] ? truth : 0;
 }
 
-/* set: true is 1.0 in a float, all ones in an integer. */
+/* set: true is 1.0 for a float, all ones for an integer. */
 static void store_truth(void *const *dst, const void *const *src, const pvm_inst *inst, uint32_t mask)
 {
     mask = combine(inst, mask, src);
@@ -74,7 +74,7 @@ static inline uint16_t flush_f16(uint16_t h, bool ftz)
     return ftz && !(h & 0x7C00) ? h & 0x8000 : h;
 }
 
-/* What is compared: the value behind one element. */
+/* The value of one element, for comparing. */
 #define VALUE_RAW(x)     (x)
 #define VALUE_F32(x)     (x)
 #define VALUE_F32_FTZ(x) flush_f32(x, true)
@@ -118,7 +118,7 @@ static inline uint16_t flush_f16(uint16_t h, bool ftz)
         store_truth_pair(dst, src, inst, mask_##name(src, 0), mask_##name(src, 1));                          \
     }
 
-/* Functions for the types, by width where the sign does not matter. */
+/* Functions for the types, by width if the sign does not matter. */
 #define COMPARE_BITS(cmp, ...)                                                                               \
     COMPARE_FNS(cmp##_B16, uint16_t, uint16_t, VALUE_RAW, __VA_ARGS__)                                       \
     COMPARE_FNS(cmp##_B32, uint32_t, uint32_t, VALUE_RAW, __VA_ARGS__)                                       \
@@ -142,7 +142,7 @@ static inline uint16_t flush_f16(uint16_t h, bool ftz)
     COMPARE_PAIR_FNS(cmp##_BF16X2, VALUE_BF16, __VA_ARGS__)
 #include "compare.def"
 
-/* selp copies bits: 16, 32 or 64 of them. slct chooses by c >= 0, which a NaN is not. */
+/* selp copies bits: 16, 32 or 64 of them. slct selects by c >= 0, which is false for a NaN. */
 #define SELECT_FNS(N)                                                                                        \
     static void lane_selp_##N(LANE_ARGS)                                                                     \
     {                                                                                                        \
@@ -160,7 +160,7 @@ SELECT_FNS(16)
 SELECT_FNS(32)
 SELECT_FNS(64)
 
-/* selp.pred does not exist in PTX; a predicate is chosen by logic. */
+/* selp.pred does not exist in PTX; predicates are selected by logic. */
 #define SELECT_TYPES(X)                                                                                      \
     X(B16, 16)                                                                                               \
     X(U16, 16)                                                                                               \
@@ -171,7 +171,7 @@ SELECT_FNS(64)
         {OP_slct, T_##T, T_F32, 0, V_FTZ, 0, lane_slct_##N##_F32_FTZ},
 
 #define SETP_ROW(cmp, T, flags, name) {OP_setp, T_##T, 0, M_##cmp, flags, 0, lane_setp_##name},
-/* Rows of set for every result type that a source type goes with. */
+/* Rows of set for every result type that a source type can have. */
 #define SET_ROW(cmp, D, T, flags, name) {OP_set, T_##D, T_##T, M_##cmp, flags, 0, lane_set_##name},
 #define SET_ROWS(cmp, T, flags, name)                                                                        \
     SET_ROW(cmp, U32, T, flags, name)                                                                        \

@@ -1,8 +1,8 @@
-/* cvt between integers, and between integers and f32, f64, and among f32, f64 (results that are narrower:
+/* cvt between integers, and between integers and f32, f64, and among f32, f64 (narrower results:
  * convert_small.c).
  *
  * Conversions to f32 and f64 round in the processor's mode. Float to integer: rounded to an integral value in
- * the processor's mode, then clamped; NaN gives 0, or 1 << (bits - 1) where the source is f64 or the result
+ * the processor's mode, then clamped; NaN gives 0, or 1 << (bits - 1) if the source is f64 or the result
  * has 64 bits (PTX ISA, cvt). */
 #include "convert.h"
 
@@ -35,7 +35,7 @@ enum {
 #define min_U64 0
 #define min_S64 INT64_MIN
 
-/* Clamped into the range of D. The comparison is made in a type that holds both ends. */
+/* Clamped to the range of D. The comparison uses a type that can represent both ends. */
 #define CLAMP_FNS(D, unused)                                                                                 \
     static inline t_##D clamp_unsigned_##D(uint64_t x)                                                       \
     {                                                                                                        \
@@ -68,8 +68,8 @@ INTEGERS_TO(INTEGER_FNS, S32)
 INTEGERS_TO(INTEGER_FNS, U64)
 INTEGERS_TO(INTEGER_FNS, S64)
 
-/* Integer to float; zero is named because compilers convert unsigned numbers by subtraction, which may give
- * -0 when rounding down. */
+/* Integer to float; zero is a special case because compilers convert unsigned numbers by subtraction, which
+ * may give -0 when rounding down. */
 #define REAL_FROM_INTEGER(S, unused)                                                                         \
     static void lane_cvt_F32_##S(LANE_ARGS)                                                                  \
     {                                                                                                        \
@@ -89,8 +89,7 @@ INTEGERS_TO(INTEGER_FNS, S64)
     }
 INTEGERS_TO(REAL_FROM_INTEGER, )
 
-/* Float to integer: where the first number above the range is a power of two, so that it is exact in any
- * float. */
+/* Float to integer: the first number above the range is a power of two, so it is exact in any float. */
 #define LIMIT(D) ((double)(max_##D / 2 + 1) * 2)
 #define TO_INTEGER(D, R, r, of_nan)                                                                          \
     ((r) != (r)            ? (t_##D)(of_nan)                                                                 \
@@ -114,7 +113,7 @@ INTEGERS_TO(REAL_FROM_INTEGER, )
         if (!way.zero && !way.down && !way.up) {                                                             \
             LANE_FOR(WARP)                                                                                   \
             {                                                                                                \
-                const R r = nearest(widen(a[i])); /* a subnormal number goes to 0, .ftz or not */            \
+                const R r = nearest(widen(a[i])); /* a subnormal becomes 0 in any case */                    \
                 d[i] = TO_INTEGER(D, R, r, NAN_OF(D, is_f64));                                               \
             }                                                                                                \
             return;                                                                                          \
@@ -135,7 +134,7 @@ INTEGERS_TO(INTEGER_FROM_F64, )
 INTEGERS_TO(INTEGER_FROM_F16, )
 INTEGERS_TO(INTEGER_FROM_BF16, )
 
-/* f64 takes over the sign and the payload of a NaN, made quiet; from f32 C's conversion does so. */
+/* f64 keeps the sign and the payload of a NaN, made quiet; from f32, C's conversion does that. */
 static inline double f64_of_f16(uint16_t h)
 {
     const uint64_t nan = (uint64_t)(h & 0x8000) << 48 | F64_INF | F64_QUIET | (uint64_t)(h & 0x3FF) << 42;
@@ -147,7 +146,7 @@ static inline float f32_shifted(uint16_t h)
     return f32_of_bits((uint32_t)h << 16);
 }
 
-/* Float to float. .ftz concerns the f32 side alone. */
+/* Float to float. .ftz applies only to the f32 side. */
 #define REAL_FROM_REAL(D, S, R, E, widen, ftz_in, ftz_out)                                                   \
     static void lane_cvt_##D##_##S(LANE_ARGS)                                                                \
     {                                                                                                        \
@@ -166,8 +165,8 @@ REAL_FROM_REAL(F64, F64, double, double, SAME, false, false)
 REAL_FROM_REAL(F64, F16, double, uint16_t, f64_of_f16, false, false)
 REAL_FROM_REAL(F64, BF16, double, uint16_t, f32_shifted, false, false)
 
-/* Where there is nothing to compute, the bits stay as they are, those of a NaN too: ptxas drops the one and
- * makes a shift of the other. */
+/* If there is nothing to compute, the bits are unchanged, even those of a NaN: ptxas drops the former and
+ * turns the latter into a shift. */
 LANE_FN1(lane_cvt_F32_F32_bits, WARP, uint32_t, uint32_t, a)
 LANE_FN1(lane_cvt_F32_BF16_bits, WARP, uint32_t, uint16_t, (uint32_t)a << 16)
 

@@ -1,5 +1,5 @@
-/* What the two files of conversions share: the modifiers of an instruction, and rounding to integral values.
- */
+/* Shared by the two files of conversions: the modifiers of an instruction, and rounding to integral
+ * values. */
 #ifndef PTXVM_LANES_CONVERT_H
 #define PTXVM_LANES_CONVERT_H
 
@@ -21,7 +21,7 @@ static inline bool is_integral(const pvm_inst *inst)
     return mod == M_rni || mod == M_rzi || mod == M_rmi || mod == M_rpi;
 }
 
-/* Which way a number that is not integral goes: to nearest even, or with one of these. */
+/* The rounding direction of a number that is not integral: to nearest even, or one of these. */
 typedef struct direction {
     bool zero, down, up;
 } direction;
@@ -32,9 +32,9 @@ static inline direction direction_of(const pvm_inst *inst)
     return (direction){mod == M_rzi, mod == M_rmi, mod == M_rpi};
 }
 
-/* x as an integral value. Nearest: beside 2^23 (2^52) of the same sign there is no room for a fraction. The
- * others: that, and one step back where it went the wrong way. The sign is put back because it may be lost
- * with zero. */
+/* Rounds x to an integral value. Nearest: adding 2^23 (2^52) of the same sign leaves no room for a fraction.
+ * The others: the same, and one step back if it went the wrong way. The sign is restored because it may be
+ * lost with zero. */
 #define INTEGRAL_FN(name, T, big, absolute, copy_sign)                                                       \
     static inline T name(T x, const direction way)                                                           \
     {                                                                                                        \
@@ -49,7 +49,7 @@ static inline direction direction_of(const pvm_inst *inst)
 INTEGRAL_FN(integral_f32, float, 0x1p23f, fabsf, copysignf)
 INTEGRAL_FN(integral_f64, double, 0x1p52, fabs, copysign)
 
-/* To nearest alone: the usual case. */
+/* To nearest only: the common case. */
 static inline float nearest_f32(float x)
 {
     const float magnitude = fabsf(x);

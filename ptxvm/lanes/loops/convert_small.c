@@ -7,7 +7,7 @@
 
 /* ---- one number to f16 or bf16 ---- */
 
-/* An integer as f64, rounded to odd where it has more than 53 bits. */
+/* An integer as f64, rounded to odd if it has more than 53 bits. */
 static inline double f64_of_u64(uint64_t x)
 {
     const bool large = x >> 53 != 0;
@@ -58,7 +58,7 @@ static inline double f64_of_s64(int64_t x)
 SHORTS_FROM(SHORT_FROM, F16)
 SHORTS_FROM(SHORT_FROM, BF16)
 
-/* The common case of the above: f32, nearest, nothing else written. */
+/* The common case: f32 to nearest, without other modifiers. */
 #define SHORT_FROM_F32_FAST(D, round)                                                                        \
     static void lane_cvt_##D##_F32_any(LANE_ARGS)                                                            \
     {                                                                                                        \
@@ -74,7 +74,7 @@ SHORTS_FROM(SHORT_FROM, BF16)
 SHORT_FROM_F32_FAST(F16, f16_of_f32)
 SHORT_FROM_F32_FAST(BF16, bf16_of_f32)
 
-/* tf32 keeps its place in the 32 bits; a NaN is the f32 one. */
+/* tf32 stays in the upper bits of its 32; a NaN is the f32 one. */
 static void lane_cvt_TF32_F32(LANE_ARGS)
 {
     uint32_t *d = LANE_OUT(uint32_t, 0);
@@ -124,7 +124,7 @@ PAIR_FROM_F32(E2M1X2, uint8_t, E2M1, 4)
 PAIR_FROM_F32_FAST(F16X2, f16_of_f32)
 PAIR_FROM_F32_FAST(BF16X2, bf16_of_f32)
 
-/* A pair of codes, each made 0 where it is negative. */
+/* A pair of codes, negative ones replaced by 0. */
 static inline uint32_t relu_codes(uint32_t codes, const small_format f, int bits)
 {
     const uint32_t low = codes & ((1u << bits) - 1), high = codes >> bits;
@@ -158,15 +158,15 @@ PAIRS_FROM(PAIR_FROM_PAIR, BF16X2, f32_of_bf16)
 
 /* ---- pairs widened to f16x2, all exact ---- */
 
-/* One code to f16 bits: it is moved into place, and mended by a product as in widen_magnitude, which is
- * exact. inf and nan: the codes from which on it is that (above 0xFF: never). */
+/* One code to f16 bits: moved into place and corrected by a product as in widen_magnitude, which is exact.
+ * inf and nan: the first codes that are infinite and NaN (above 0xFF: none). */
 static inline uint32_t f16_of_code(uint32_t code, const small_format f, uint32_t inf, uint32_t nan,
                                    uint32_t relu)
 {
     const uint32_t magnitude = code & ((1u << f.sign) - 1), negative = code >> f.sign & 1;
     const uint32_t wide = widen_magnitude(magnitude, f.mantissa, f.bias);
-    /* f32 to f16 without rounding: subnormal f16 only come from e5m2, whose mantissa is that of an f16 cut
-     * short. */
+    /* f32 to f16 without rounding: subnormal f16 only come from e5m2, whose mantissa is that of a truncated
+     * f16. */
     const uint32_t finite = f.bias == 15 ? magnitude << (10 - f.mantissa)
                             : wide       ? (wide - (112u << 23)) >> 13
                                          : 0;
@@ -196,7 +196,7 @@ F16X2_FROM(E2M1X2, uint8_t, E2M1, 4, NEVER, NEVER)
 static inline uint32_t ue8m0_of_bits(uint32_t u, bool up, bool satfinite)
 {
     const uint32_t magnitude = u & 0x7FFFFFFF, field = magnitude >> 23;
-    /* 2^-127 is the f32 0x00400000: what is at most that has the code 0, which is the smallest there is. */
+    /* 2^-127 is the f32 0x00400000: values up to it have the code 0, the smallest. */
     const bool raise = up && (magnitude & 0x7FFFFF) && magnitude > 0x00400000 && magnitude < F32_INF;
     const uint32_t code = field + raise;
     return magnitude > F32_INF ? 0xFF : satfinite && code == 0xFF ? 0xFE : code;
@@ -248,8 +248,8 @@ STOCHASTIC_PAIR(F16X2, F16, 3)
 STOCHASTIC_PAIR(BF16X2, BF16, 0)
 
 /* To four: a and b share 16 random bits, e and f the others: the halves of rbits, or for e2m1 the upper and
- * the lower bytes of both halves. (The ISA does not say which of the two bytes comes first; here the upper
- * half's.) */
+ * the lower bytes of both halves. (The ISA does not specify the order of the two bytes; here the upper half's
+ * comes first.) */
 static inline uint32_t random_ab(uint32_t random, bool by_bytes)
 {
     return by_bytes ? (random >> 16 & 0xFF00) | (random >> 8 & 0xFF) : random >> 16;

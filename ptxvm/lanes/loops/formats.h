@@ -1,8 +1,8 @@
-/* The small floating-point formats: widening to f32, and rounding from f32 in every way that PTX knows.
+/* The small floating-point formats: widening to f32, and rounding from f32 in every way that PTX has.
  *
- * One function rounds to all of them: the significand is shifted down by as much as the result cannot hold,
- * after an increment has been added that depends on the rounding rule alone. Everything is integer arithmetic
- * without branches, so it becomes vector code, and it does not look at the processor's rounding mode. */
+ * One function rounds to all of them: the significand is shifted right by the bits that the result cannot hold,
+ * after adding an increment that depends only on the rounding rule. Everything is integer arithmetic without
+ * branches, so it can be vectorized, and it does not depend on the processor's rounding mode. */
 #ifndef PTXVM_LANES_FORMATS_H
 #define PTXVM_LANES_FORMATS_H
 
@@ -11,14 +11,13 @@
 #define is_nan(x) ((x) != (x))
 #define F32_NAN   0x7FFFFFFFu
 #define F32_INF   0x7F800000u
-#define F64_NAN   0xFFF8000000000000u /* of an operation that is not defined, such as 0 * Inf */
+#define F64_NAN   0xFFF8000000000000u /* the result of an undefined operation, such as 0 * Inf */
 #define F64_INF   0x7FF0000000000000u
 #define F64_QUIET 0x0008000000000000u
 
 typedef struct small_format {
-    int mantissa, bias, sign; /* bits of the mantissa; bias; place of the sign bit */
-    uint32_t max, overflow,
-        nan; /* codes without sign: largest finite, what lies beyond, NaN (never signed) */
+    int mantissa, bias, sign;    /* bits of the mantissa; bias; position of the sign bit */
+    uint32_t max, overflow, nan; /* codes without sign: largest finite, overflow, NaN (never signed) */
 } small_format;
 
 static const small_format FORMAT_F16 = {10, 15, 15, 0x7BFF, 0x7C00, 0x7FFF};
@@ -36,7 +35,7 @@ typedef enum {
     ROUND_TRUNCATE,  /* towards zero */
     ROUND_AWAY,      /* away from zero */
     ROUND_HALF_AWAY, /* to nearest, ties away from zero: .rna */
-    ROUND_RANDOM     /* .rs: away if the random bits and the discarded bits carry */
+    ROUND_RANDOM     /* .rs: away if random bits plus discarded bits carry */
 } round_rule;
 
 typedef struct rounding {
@@ -63,8 +62,8 @@ static inline rounding rounding_of(const pvm_inst *inst)
     };
 }
 
-/* What is added before `shift` bits are dropped. The 16 random bits are a fraction: their top is the top
- * discarded bit. */
+/* The increment added before `shift` bits are dropped. The 16 random bits are a fraction: their top bit is
+ * aligned with the top discarded bit. */
 static inline uint32_t round_increment(round_rule rule, uint32_t significand, uint32_t shift, uint32_t random)
 {
     const uint32_t half = 1u << (shift - 1);
@@ -84,7 +83,7 @@ static inline uint32_t round_to(const small_format f, uint32_t u, const rounding
     const round_rule rule = negative ? r.negative : r.positive;
     const int32_t field = (int32_t)(magnitude >> 23);
     const uint32_t significand = (magnitude & 0x7FFFFF) | (field ? 0x800000u : 0);
-    /* The exponent field of the result; what is below 1 is subnormal there and loses so many bits more. */
+    /* The exponent field of the result; below 1 it is subnormal there and loses that many more bits. */
     const int32_t exponent = (field ? field : 1) - 127 + f.bias;
     const int32_t extra = exponent < 1 ? 1 - exponent : 0;
     const int32_t wanted = 23 - f.mantissa + extra;
@@ -99,7 +98,7 @@ static inline uint32_t round_to(const small_format f, uint32_t u, const rounding
     return magnitude > F32_INF ? f.nan : code;
 }
 
-/* The two usual roundings. Loops name them as constants: the compiler then makes vector code of round_to. */
+/* The two usual roundings. Loops use them as constants, so that the compiler can vectorize round_to. */
 static const rounding NEAREST_EVEN = {ROUND_EVEN, ROUND_EVEN, false, false};
 static const rounding NEAREST_FINITE = {ROUND_EVEN, ROUND_EVEN, true, false};
 
@@ -120,8 +119,8 @@ static inline uint16_t bf16_of_f32(float x)
     return (uint16_t)((u & 0x7FFFFFFF) > F32_INF ? 0x7FFF : (u + 0x7FFF + (u >> 16 & 1)) >> 16);
 }
 
-/* A code without sign, as f32 bits: moved into place it is the value times 2^(bias - 127), also where it is
- * subnormal, and the product that mends this is exact in every rounding mode. */
+/* A code without sign, as f32 bits: moved into place it is the value times 2^(bias - 127), even if it is
+ * subnormal, and the product that corrects this is exact in every rounding mode. */
 static inline uint32_t widen_magnitude(uint32_t code, int mantissa, int bias)
 {
     return bits_of_f32(f32_of_bits(code << (23 - mantissa)) * f32_of_bits((uint32_t)(254 - bias) << 23));
@@ -140,7 +139,7 @@ static inline float f32_of_bf16(uint16_t h)
 }
 
 /* f64 -> f32 rounded to odd: a later rounding to 22 bits or fewer is then the same as rounding the f64
- * itself. In any rounding mode: a conversion that went away from zero is one step too far. */
+ * itself. Works in any rounding mode: a conversion that went away from zero is one step too far. */
 static inline float f32_odd_of_f64(double x)
 {
     const float near = (float)x;

@@ -9,7 +9,7 @@
 #undef L3S
 #define L1(op, types, flags, ...)  types(LANE_DEF1, op, flags, __VA_ARGS__)
 #define L2(op, types, flags, ...)  types(LANE_DEF2, op, flags, __VA_ARGS__)
-#define L2S(op, types, flags, ...) types(LANE_DEF2S, op, flags, __VA_ARGS__) /* b is a u32: an amount */
+#define L2S(op, types, flags, ...) types(LANE_DEF2S, op, flags, __VA_ARGS__) /* b is a u32: a shift amount */
 #define L3(op, types, flags, ...)  types(LANE_DEF3, op, flags, __VA_ARGS__)  /* c is of the result's type */
 #define L3S(op, types, flags, ...) types(LANE_DEF3S, op, flags, __VA_ARGS__) /* b and c are u32 */
 

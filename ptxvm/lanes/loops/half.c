@@ -1,12 +1,12 @@
 /* f16, bf16 and pairs of them: add sub mul fma neg abs min max.
  *
- * Sums and products are taken in f32 and rounded again: harmless, because 24 bits are at least twice 11 (or
- * 8) and two more (products are even exact in f32, save for those of bf16 that fall below its range, where
- * they are not near a tie). The sum in fma is rounded to odd, which keeps the last rounding honest; it is
- * taken in f32 for f16, and for bf16, whose products leave the range of f32, in f64.
+ * Sums and products are computed in f32 and rounded again: harmless, because 24 bits are at least twice 11 (or
+ * 8) plus two (products are even exact in f32, except for those of bf16 that fall below its range, where they
+ * are not near a tie). The sum in fma is rounded to odd, so that the last rounding is correct; it is computed
+ * in f32 for f16, and in f64 for bf16, whose products exceed the range of f32.
  *
- * An instruction is a few passes over small arrays: widen, operate, round. Each is a plain loop that becomes
- * vector code. */
+ * An instruction is a few passes over small arrays: widen, operate, round. Each is a plain loop that can be
+ * vectorized. */
 #include "convert.h"
 
 #ifdef __F16C__
@@ -38,7 +38,7 @@ static inline uint16_t flush_bf16(uint16_t h, __attribute__((unused)) bool ftz)
 enum { MOST = 2 * WARP };
 typedef float numbers[MOST] __attribute__((aligned(64)));
 
-/* A NaN may keep its payload here: what comes out at the end is canonical. */
+/* A NaN may keep its payload here: the final result is canonical. */
 static void widen_F16(float *out, const uint16_t *in, int n)
 {
 #ifdef __F16C__
@@ -94,7 +94,7 @@ static void clamp_numbers(float *x, int n, const half_mods m)
     x[i] = x[i] <= 0.0f ? 0.0f : x[i];
 }
 
-/* One source as numbers. */
+/* Loads one source as numbers. */
 #define TAKE(F, out, k, n, m)                                                                                \
     do {                                                                                                     \
         const uint16_t *in = LANE_IN(uint16_t, k);                                                           \
@@ -104,7 +104,7 @@ static void clamp_numbers(float *x, int n, const half_mods m)
         widen_##F(out, (m).ftz ? flushed : in, n);                                                           \
     } while (0)
 
-/* The numbers as result; relu and sat look at them before they are rounded, which changes nothing. */
+/* Stores the numbers as result; relu and sat are applied before rounding, which makes no difference. */
 #define GIVE(F, x, n, m)                                                                                     \
     do {                                                                                                     \
         clamp_numbers(x, n, m);                                                                              \
@@ -115,8 +115,8 @@ static void clamp_numbers(float *x, int n, const half_mods m)
 
 /* ---- a * b + c, rounded to odd ---- */
 
-/* The error of a rounded sum tells which way it went (always to nearest here); it is NaN, and no error, when
- * the sum is infinite. */
+/* The error of a rounded sum shows its direction (always to nearest here); if the sum is infinite, it is NaN,
+ * which counts as no error. */
 static inline float odd_sum_f32(float p, float c)
 {
     const float sum = p + c, back = sum - p, error = (p - (sum - back)) + (c - back);
@@ -143,8 +143,8 @@ static void fuse_BF16(float *x, const float *a, const float *b, const float *c, 
     x[i] = f32_odd_of_f64(odd_sum_f64((double)a[i] * (double)b[i], (double)c[i]));
 }
 
-/* What a tensor copy puts beyond the bounds of a tensor; .oob makes the result zero where a factor is this
- * NaN. The ISA does not tell its bits; they were measured and published by others. */
+/* The value that a tensor copy writes beyond the bounds of a tensor; .oob makes the result zero if a factor
+ * is this NaN. The ISA does not specify its bits; they were measured and published by others. */
 #define OOB_NAN 0x7FF7
 
 static void clear_oob(uint16_t *d, const uint16_t *a, const uint16_t *b, int n)
@@ -176,7 +176,7 @@ static void clear_oob(uint16_t *d, const uint16_t *a, const uint16_t *b, int n)
         TAKE(F, a, 0, n, m);                                                                                 \
         TAKE(F, b, 1, n, m);                                                                                 \
         TAKE(F, c, 2, n, m);                                                                                 \
-        for (int k = 0; m.oob && k < 2; k++) /* the result may take their place */                           \
+        for (int k = 0; m.oob && k < 2; k++) /* before the result overwrites them */                         \
             memcpy(factors[k], src[k], (n) * sizeof(uint16_t));                                              \
         fuse_##F(x, a, b, c, n);                                                                             \
         GIVE(F, x, n, m);                                                                                    \
@@ -212,7 +212,7 @@ static void clear_oob(uint16_t *d, const uint16_t *a, const uint16_t *b, int n)
     LANE_FN1(lane_abs_##T, n, uint16_t, uint16_t, canonical(F, flush_one_##F(a, has_ftz(inst)) & 0x7FFF))
 HALVES(DEFINE_SIGNS, )
 
-/* min, max: as for f32 (real.c), in which the order of the widened numbers is the same. */
+/* min, max: as for f32 (real.c), where the widened numbers have the same order. */
 static inline uint16_t extreme(uint16_t ha, uint16_t hb, float a, float b, bool is_max, bool nan_wins)
 {
     const bool nan_a = is_nan(a), nan_b = is_nan(b), first = is_max ? a > b : a < b;

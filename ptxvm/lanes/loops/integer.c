@@ -1,8 +1,8 @@
 /* Integer arithmetic: add sub mul mad mul24 mad24 sad div rem abs neg min max dp4a dp2a, also on pairs of 16
  * bits.
  *
- * Division by zero gives all ones, and so does the remainder: what the instruction sequences give that ptxas
- * writes for them (the ISA leaves it open). MIN / -1 is MIN, its remainder 0. */
+ * Division by zero gives all ones, and so does the remainder: the result of the instruction sequences of ptxas
+ * (the ISA does not define it). MIN / -1 is MIN, its remainder 0. */
 #include "loops.h"
 
 enum { V_HI_SAT = V_HI | V_SAT };
@@ -30,7 +30,7 @@ static inline int32_t clamp_s32(int64_t x)
     return x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : (int32_t)x;
 }
 
-/* What depends on the type, under one name: mul_hi(a, b) is mul_hi_S32(a, b) for int32_t. */
+/* Functions that depend on the type, under one name: mul_hi(a, b) is mul_hi_S32(a, b) for int32_t. */
 #define BY_TYPE(name, a)                                                                                     \
     _Generic((a), uint16_t                                                                                   \
              : name##_U16, int16_t                                                                           \
@@ -65,7 +65,7 @@ MULTIPLY(S32, S64, 32)
 MULTIPLY(U64, U128, 64)
 MULTIPLY(S64, S128, 64)
 
-/* A lane must never trap, so a divisor that would is replaced before the division. */
+/* A lane must never trap, so a divisor that would cause it is replaced before the division. */
 #define DIVIDE_UNSIGNED(T)                                                                                   \
     static inline t_##T quotient_##T(t_##T a, t_##T b)                                                       \
     {                                                                                                        \
@@ -104,7 +104,7 @@ static inline int32_t low24_S32(int32_t a)
 #include "functions.h"
 #include "integer.def"
 
-/* dp4a, dp2a: byte or half k of a word, extended as its type says. */
+/* dp4a, dp2a: byte or half k of a word, extended according to its type. */
 #define PART_U32(x, bits, k) ((int32_t)((x) >> ((bits) * (k)) & ((1u << (bits)) - 1)))
 #define PART_S32(x, bits, k) ((int32_t)((x) << (32 - (bits) * ((k) + 1))) >> (32 - (bits)))
 

@@ -1,5 +1,5 @@
-/* What every file of lane loops shares: the C type behind each PTX type, how a loop is written so that the
- * compiler makes vectors of it, and bit casts.
+/* Shared by all files of lane loops: the C type of each PTX type, how to write a loop that the compiler
+ * vectorizes, and bit casts.
  *
  * The files here are compiled with -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv
  * -fno-strict-aliasing and nothing that lets the compiler change a result. Rounding modes other than nearest
@@ -16,7 +16,7 @@
 
 #define LANE_PASTE_(a, b) a##_##b
 #define LANE_PASTE(a, b)  LANE_PASTE_(a, b)
-#define LANE_LEVEL(name)  LANE_PASTE(name, LANES_LEVEL) /* lanes_real_v3: LANES_LEVEL comes from the build */
+#define LANE_LEVEL(name)  LANE_PASTE(name, LANES_LEVEL) /* lanes_real_v3: LANES_LEVEL is set by the build */
 
 typedef uint8_t t_U8, t_B8;
 typedef int8_t t_S8;
@@ -57,8 +57,8 @@ enum {
     n_F32X2 = 2 * WARP
 };
 
-/* A loop whose result may be the same register as a source: element i is read before it is written, never
- * element j. */
+/* A loop whose result may be the same register as a source: element i is read before it is written, and no
+ * other element. */
 #ifdef __clang__
 #define LANE_VECTORISE _Pragma("clang loop vectorize(assume_safety) interleave(enable)")
 #else
@@ -71,7 +71,7 @@ enum {
 #define LANE_IN(T, k)  ((const T *)__builtin_assume_aligned(src[k], 64))
 #define LANE_MASK(k)   (*(const uint32_t *)src[k])
 
-/* The four shapes of a lane function; the expression is in a, b, c, e and `inst`. */
+/* The four shapes of a lane function; the expression uses a, b, c, e and `inst`. */
 #define LANE_FN1(name, n, D, A, ...)                                                                         \
     static void name(LANE_ARGS)                                                                              \
     {                                                                                                        \

@@ -43,16 +43,16 @@ enum { V_FTZ_NAN = V_FTZ | V_NAN };
 #undef R2
 #undef R3
 
-/* div.approx multiplies by the reciprocal of b, which is 0 where |b| is above 2^126 (PTX ISA, div), as if b were
- * infinite: the quotient is 0, or NaN where a is infinite. */
+/* div.approx multiplies by the reciprocal of b, which is 0 if |b| is above 2^126 (PTX ISA, div), as if b were
+ * infinite: the quotient is 0, or NaN if a is infinite. */
 #define DEFINE_QUOTIENT(flags, ftz)                                                                          \
     REAL_FN(lane_div_approx_F32_##flags, float, WARP, 2, ftz, 0,                                             \
             a / (fabsf(b) > 0x1p126f ? copysignf(INFINITY, b) : b))
 #define QUOTIENTS(X) X(NONE, 0) X(FTZ, 1)
 QUOTIENTS(DEFINE_QUOTIENT)
 
-/* The signs, as bits. abs and neg are sums with zero on a GPU, so a NaN of f32 becomes canonical; copysign is
- * logic there, and keeps it. */
+/* Sign operations, on bits. abs and neg are sums with zero on a GPU, so an f32 NaN becomes canonical;
+ * copysign is a logic operation there, and keeps it. */
 #define SIGN_OF(x) _Generic((x), uint32_t : 0x80000000u, uint64_t : 0x8000000000000000u)
 LANE_FN1(lane_abs_F32, WARP, float, float, finish_f32(fabsf(a), false, false))
 LANE_FN1(lane_neg_F32, WARP, float, float, finish_f32(-a, false, false))
@@ -63,8 +63,8 @@ LANE_FN1(lane_neg_F64, WARP, uint64_t, uint64_t, a ^ SIGN_OF(a))
 LANE_FN2(lane_copysign_F32, WARP, uint32_t, uint32_t, uint32_t, (a & SIGN_OF(a)) | (b & ~SIGN_OF(b)))
 LANE_FN2(lane_copysign_F64, WARP, uint64_t, uint64_t, uint64_t, (a & SIGN_OF(a)) | (b & ~SIGN_OF(b)))
 
-/* min, max: -0 is below +0; a NaN loses against a number unless .NaN says that it wins.
- * Of two NaNs f64 gives the second, made quiet, as the instructions that ptxas writes do. */
+/* min, max: -0 is below +0; the result is the number if one source is NaN, unless .NaN is written. Of two
+ * NaNs f64 gives the second, made quiet, like the instructions of ptxas. */
 #define EXTREME_FN(T, U, bits_of, of_bits, nan)                                                              \
     static inline T extreme_##T(T a, T b, bool is_max, bool nan_wins)                                        \
     {                                                                                                        \
@@ -106,7 +106,7 @@ static void lane_extreme_F32(LANE_ARGS)
     }
 }
 
-/* f32 with a narrower source, which widens exactly: add and sub take it first, fma twice. */
+/* f32 with a narrower source, which is widened exactly: add and sub have it first, fma has two. */
 #define MIXED_FNS(T, widen)                                                                                  \
     LANE_FN2(lane_add_F32_##T##_NONE, WARP, float, uint16_t, float, finish_f32(widen(a) + b, 0, 0))          \
     LANE_FN2(lane_add_F32_##T##_SAT, WARP, float, uint16_t, float, finish_f32(widen(a) + b, 0, 1))           \

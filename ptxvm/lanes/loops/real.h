@@ -1,5 +1,5 @@
-/* What f32 and f64 instructions do before and after the operation itself: subnormal numbers flushed, results
- * saturated, NaNs made canonical (f32) or taken from the sources (f64). */
+/* What f32 and f64 instructions do before and after the operation itself: flush subnormal numbers, saturate
+ * results, make NaNs canonical (f32) or take them from the sources (f64). */
 #ifndef PTXVM_LANES_REAL_H
 #define PTXVM_LANES_REAL_H
 
@@ -18,7 +18,7 @@ static inline double flush_f64(double x, __attribute__((unused)) bool ftz)
 
 static inline float finish_f32(float x, bool ftz, bool sat)
 {
-    if (sat) /* also makes +0 of NaN and of -0 */
+    if (sat) /* also turns NaN and -0 into +0 */
         x = x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f;
     x = flush_f32(x, ftz);
     return x != x ? f32_of_bits(F32_NAN) : x;
@@ -36,8 +36,8 @@ static inline double quiet_f64(double nan)
     return f64_of_bits(bits_of_f64(nan) | F64_QUIET);
 }
 
-/* The NaN of a result. f64 carries the payload of the first source that is one (PTX ISA, floating-point
- * instructions), as the division that ptxas writes does; processors differ here, so it is spelled out. */
+/* The NaN of a result. f64 keeps the payload of the first source that is a NaN (PTX ISA, floating-point
+ * instructions), like the division of ptxas; processors differ here, so it is explicit. */
 static inline double payload_f64(double x, double a, double b, double c)
 {
     const double source = is_nan(a) ? a : is_nan(b) ? b : c;

@@ -1,8 +1,8 @@
 /* The video instructions: parts of words, extended, operated on, saturated, then combined with or merged into
  * c.
  *
- * Nothing here is fast on a GPU either (it emulates them), so the modifiers are read once for the warp and
- * the lanes go one by one. The intermediate results are wide enough never to overflow (vshl apart). */
+ * These are slow on a GPU too (it emulates them), so the modifiers are read once per warp and the lanes are
+ * processed one by one. The intermediate results are wide enough never to overflow (except vshl). */
 #include "loops.h"
 
 typedef __int128 wide;
@@ -34,14 +34,14 @@ static wide video_max(wide a, wide b)
     return a > b ? a : b;
 }
 
-/* Rounded half up, and of a negative sum down. */
+/* Rounds halves up, but down if the sum is negative. */
 static wide video_avrg(wide a, wide b)
 {
     return (a + b >= 0 ? a + b + 1 : a + b) >> 1;
 }
 
-/* Amounts come as 0..32. The result has 34 bits (PTX ISA, scalar video instructions): what is shifted out of
- * them is gone before the saturation looks. */
+/* Amounts are 0 to 32. The result has 34 bits (PTX ISA, scalar video instructions): bits shifted beyond them
+ * are lost before saturation. */
 static wide video_shl(wide a, wide b)
 {
     const uint64_t low = (uint64_t)(a * ((wide)1 << b)) << 30;
@@ -78,7 +78,7 @@ static wide operate(const pvm_inst *inst, wide a, wide b)
     return inst->mod[S_CMP] ? compare(inst->mod[S_CMP], a, b) : functions[inst->op](a, b);
 }
 
-/* A part of a word: so many bits from bit `at` on, sign-extended or not. */
+/* A part of a word: `bits` bits starting at bit `at`, optionally sign-extended. */
 typedef struct part {
     int at, bits;
     bool is_signed;
@@ -120,7 +120,7 @@ static wide shift_amount(const pvm_inst *inst, wide b)
     return inst->mod[S_MODE] == M_wrap ? b & 31 : b < 32 ? b : 32;
 }
 
-/* The second operation takes the result and c as numbers of the result's type. */
+/* The second operation treats the result and c as numbers of the result's type. */
 static uint32_t second_operation(unsigned mod, bool is_signed, uint32_t x, uint32_t c)
 {
     const part whole = {0, 32, is_signed};
@@ -148,8 +148,8 @@ static void lane_video(LANE_ARGS)
     }
 }
 
-/* vmad: a*b + c, each of the product and c perhaps negated, or one more; scaled down; saturated by the sign
- * that the operands give. */
+/* vmad: a*b + c, where the product or c may be negated, or one more; scaled down; saturated according to the
+ * sign of the operands. */
 static void lane_vmad(LANE_ARGS)
 {
     uint32_t *d = LANE_OUT(uint32_t, 0);
@@ -168,7 +168,7 @@ static void lane_vmad(LANE_ARGS)
     }
 }
 
-/* Two halves or four bytes at once, each source lane chosen from those of a and b together. */
+/* Two halves or four bytes at once, each source lane selected from those of a and b together. */
 static void lane_simd(LANE_ARGS)
 {
     const bool halves = inst->op == OP_vadd2 || inst->op == OP_vsub2 || inst->op == OP_vavrg2 ||
@@ -201,7 +201,7 @@ static void lane_simd(LANE_ARGS)
     }
 }
 
-/* Rows for all signs of the result and the first source; the second source's type is not in the key. */
+/* Rows for all signs of the result and the first source; the second source's type is not part of the key. */
 #define VIDEO_ANY (V_SAT | V_WRAP)
 #define SIGNS(op, run)                                                                                       \
     {OP_##op, T_U32, T_U32, 0, 0, VIDEO_ANY, run}, {OP_##op, T_U32, T_S32, 0, 0, VIDEO_ANY, run},            \

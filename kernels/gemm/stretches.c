@@ -1,0 +1,88 @@
+/* Stretches of rows: copying them. */
+#include "kernels/gemm/stretches.h"
+
+enum { VECTORS_MAX = 16 }; /* of a thread */
+
+ptx_val stretches_begin(ptx_builder *b, stretches *s, unsigned output, ptx_val address, ptx_val shared)
+{
+    ptx_val begin = ptx_and(b, address, ptx_u64(b, ~(uint64_t)(s->align - 1)));
+    s->from[output] = ptx_mad_wide(b, s->thread, ptx_u32(b, LOAD_BYTES), begin);
+    s->to[output] = ptx_mad(b, s->thread, LOAD_BYTES, shared);
+    return ptx_cvt(b, PTX_U32, ptx_sub(b, address, begin));
+}
+
+static unsigned of_thread(const stretches *s)
+{
+    return (s->vectors + s->team - 1) / s->team;
+}
+
+/* The next instruction is for threads that have vector t of their rows. */
+static void when_it_exists(ptx_builder *b, const stretches *s, unsigned t)
+{
+    if ((t + 1) * s->team > s->vectors)
+        ptx_when(b, ptx_setp(b, PTX_LT, s->thread, (int)(s->vectors - t * s->team)));
+}
+
+static ptx_val swap_nibbles(ptx_builder *b, ptx_val x)
+{
+    ptx_val low = ptx_shr(b, x, 4), high = ptx_shl(b, x, 4);
+    return ptx_lop3(b, low, high, ptx_u32(b, 0x0F0F0F0F),
+                    (PTX_LOP_A & PTX_LOP_C) | (PTX_LOP_B & (~PTX_LOP_C & 0xFF)));
+}
+
+/* Where all vectors lie among the weights. */
+static void copy_vectors(ptx_builder *b, const stretches *s, const ptx_val *from)
+{
+    ptx_val words[STRETCH_OUTPUTS_MAX][VECTORS_MAX][4];
+    for (unsigned i = 0; i < s->outputs; i++)
+        for (unsigned t = 0; t < of_thread(s); t++) {
+            for (unsigned w = 0; w < 4; w++)
+                words[i][t][w] = ptx_var(b, ptx_u32(b, 0));
+            when_it_exists(b, s, t);
+            ptx_ld_vec_into(b, PTX_GLOBAL, PTX_NC, PTX_U32, from[i], (int)(t * s->team * LOAD_BYTES),
+                            words[i][t], 4);
+        }
+    for (unsigned i = 0; i < s->outputs; i++)
+        for (unsigned t = 0; t < of_thread(s); t++) {
+            for (unsigned w = 0; w < 4 && s->swaps_nibbles; w++)
+                words[i][t][w] = swap_nibbles(b, words[i][t][w]);
+            when_it_exists(b, s, t);
+            ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, s->to[i], (int)(t * s->team * LOAD_BYTES),
+                       words[i][t], 4);
+        }
+}
+
+/* The same byte by byte; what lies outside counts as 0. */
+static void copy_bytes(ptx_builder *b, const stretches *s, ptx_val from, ptx_val to)
+{
+    ptx_val first = ptx_mul(b, s->thread, LOAD_BYTES);
+    ptx_val vector = ptx_for(b, first, (int)(s->vectors * LOAD_BYTES), (int)(s->team * LOAD_BYTES));
+    ptx_val more = ptx_sub(b, vector, first), byte = ptx_for(b, ptx_u32(b, 0), LOAD_BYTES, 1);
+    ptx_val at = ptx_add(b, more, byte), address = ptx_add(b, from, ptx_cvt(b, PTX_U64, at));
+    ptx_val inside = ptx_setp_and(b, PTX_GE, address, s->first, ptx_setp(b, PTX_LT, address, s->end));
+    ptx_val value = ptx_ld_if(b, inside, PTX_GLOBAL, PTX_NC, PTX_U8, address, 0, ptx_u32(b, 0));
+    ptx_st_as(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_U8, ptx_add(b, to, at), 0,
+              s->swaps_nibbles ? swap_nibbles(b, value) : value);
+    ptx_end_for(b);
+    ptx_end_for(b);
+}
+
+void stretches_copy(ptx_builder *b, const stretches *s, ptx_val before)
+{
+    const unsigned bytes = of_thread(s) * s->team * LOAD_BYTES;
+    ptx_val from[STRETCH_OUTPUTS_MAX], whole = {0};
+    for (unsigned i = 0; i < s->outputs; i++) {
+        from[i] = ptx_add(b, s->from[i], before);
+        ptx_val begins = ptx_setp(b, PTX_GE, from[i], s->first);
+        whole = i ? ptx_and(b, whole, begins) : begins;
+        whole = ptx_setp_and(b, PTX_LE, ptx_add(b, from[i], ptx_u64(b, bytes)), s->end, whole);
+    }
+    ptx_syncwarp(b);
+    ptx_if(b, whole);
+    copy_vectors(b, s, from);
+    ptx_else(b);
+    for (unsigned i = 0; i < s->outputs; i++)
+        copy_bytes(b, s, from[i], s->to[i]);
+    ptx_end_if(b);
+    ptx_syncwarp(b);
+}

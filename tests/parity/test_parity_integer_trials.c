@@ -1,0 +1,122 @@
+/* Each text of the integer products with many shapes and data, so that a mistake in any line of it shows (docs/mutation.md): rows and columns
+ * that fill a tile or not, k around chunks of 16 bytes, rounds of 512 and stages of 64, each way of reading codes, every zero
+ * point at an end, and strange scales. */
+#include <stdio.h>
+
+#include "device/integer_case.h"
+#include "formats/sample.h"
+#include "parity/ptxvm.h"
+#include "test.h"
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+/* clang-format off */
+enum { I4 = QDNN_DATA_I4, I8 = QDNN_DATA_I8, U8 = QDNN_DATA_U8, I32 = QDNN_DATA_I32, F32 = QDNN_DATA_F32,
+       F16 = QDNN_DATA_F16, BF16 = QDNN_DATA_BF16 };
+
+static const integer_case kinds[] = {
+    {.name = "codes", .x = I8, .w = I8, .y = I8, .x_zero = 1, .w_zero = 1, .y_zero = 1, .bias = I32, .multipliers = true,
+     .rounding = QDNN_ROUND_TIES_AWAY},
+    {.name = "codes_u8", .x = U8, .w = I8, .y = U8, .x_zero = 1, .y_zero = 1, .multiplier = 0.0078125f},
+    {.name = "codes_kn", .x = I8, .w = I8, .y = I8, .w_is_kn = true, .w_zero = 1, .multiplier = 0.004f, .rounding = QDNN_ROUND_TIES_AWAY},
+    {.name = "sums", .x = U8, .w = I8, .y = I32, .bias = I32, .w_zero = 1},
+    {.name = "w8a8", .x = I8, .w = I8, .y = F16, .bias = F16, .activation = QDNN_ACTIVATION_GELU_TANH, .residual = true,
+     .alpha = QDNN_ALPHA_COLUMN},
+    {.name = "w8a8_u8", .x = U8, .w = I8, .y = BF16, .x_zero = 1, .bias = F32, .activation = QDNN_ACTIVATION_RELU,
+     .alpha = QDNN_ALPHA_NUMBER},
+    {.name = "w4a8", .x = I8, .w = I4, .y = F32, .group_size = 32, .scale_type = QDNN_SCALE_F16},
+    {.name = "w4a8_128", .x = I8, .w = I4, .y = BF16, .group_size = 128, .bias = BF16, .residual = true},
+    {.name = "w4a8_odd_groups", .x = I8, .w = I4, .y = F16, .group_size = 7, .scale_type = QDNN_SCALE_BF16},
+    {.name = "w4a4", .x = I4, .w = I4, .y = F32, .bias = F32, .alpha = QDNN_ALPHA_ONE},
+    {.name = "int4_batched", .x = I4, .w = I4, .y = F32, .w_first = true},
+};
+/* clang-format on */
+
+/* Texts for one row, a few rows, tiles of 64 and of 128. */
+static const struct {
+    const char *name, *sms[2];
+    int64_t m[4], n[4];
+} sizes[] = {
+    {"one_row", {"sm_75", "sm_90"}, {1, 1, 1, 1}, {6, 9, 40, 17}},
+    {"few_rows", {"sm_80", "sm_120"}, {4, 2, 3, 2}, {5, 33, 8, 70}},
+    {"tiles", {"sm_75", "sm_80"}, {64, 5, 61, 33}, {40, 67, 64, 17}},
+    {"large_tiles", {"sm_90", "sm_75"}, {128, 65, 130, 97}, {65, 128, 70, 131}},
+};
+
+typedef struct trial {
+    int64_t k;
+    size_t shift;
+    codes_fill fill;
+    bool strange;
+} trial;
+static const trial trials[] = {
+    {64, 0, CODES_SMALL, false},  {208, 0, CODES_ANY, false},  {36, 4, CODES_SMALL, false},
+    {101, 1, CODES_SMALL, false}, {528, 0, CODES_ANY, true},   {16, 0, CODES_ENDS, false},
+    {1, 0, CODES_ANY, true},      {256, 0, CODES_ENDS, true},  {0, 0, CODES_ANY, true},
+    {1056, 0, CODES_ANY, false},  {39, 0, CODES_SMALL, true},  {128, 0, CODES_LEAST, false},
+    {96, 0, CODES_SMALL, true},   {544, 2, CODES_ANY, false},  {192, 0, CODES_MOST, false},
+    {80, 0, CODES_SMALL, false},  {52, 0, CODES_SMALL, false}, {112, 4, CODES_SMALL, false},
+    {40, 1, CODES_ANY, false},    {45, 3, CODES_ENDS, false},  {43, 1, CODES_ANY, true},
+};
+
+/* Rows of every length between two chunks, read byte by byte. */
+enum { TRIALS = LENGTH(trials), ROUNDED = 32, ALL_TRIALS = TRIALS + 15 };
+
+static trial trial_at(int i)
+{
+    return i < TRIALS ? trials[i] : (trial){ROUNDED + i - TRIALS + 1, 1, CODES_SMALL, false};
+}
+
+/* Zero points that are there at all take turns at the ends of their types. */
+static int zero_of(int has, int type, codes_fill fill, int turn)
+{
+    static const int of_u8[] = {255, 1, 128}, of_i8[] = {-128, 127, -1};
+    if (has && fill == CODES_SMALL)
+        return type == U8 || turn % 2 ? 1 : -1;
+    return !has ? 0 : type == U8 ? of_u8[turn % 3] : of_i8[turn % 3];
+}
+
+static bool run_trial(qdnnHandle_t handle, int kind, int size, int i)
+{
+    const trial t = trial_at(i);
+    integer_case c = kinds[kind];
+    c.m = sizes[size].m[i % 4];
+    c.n = sizes[size].n[(i + i / 4) % 4];
+    c.k = t.k;
+    c.fill = t.fill;
+    c.multiplier = c.fill == CODES_SMALL ? 0.75f : c.multiplier;
+    c.x_zero = zero_of(c.x_zero, c.x, c.fill, i);
+    c.w_zero = zero_of(c.w_zero, c.w, c.fill, i / 2);
+    c.y_zero = zero_of(c.y_zero, c.y, c.fill, i / 3);
+    c.strange = t.strange;
+    c.shift = t.shift;
+    c.seed = (uint32_t)(1000 * kind + 100 * size + i + 1);
+    return (c.quantizes && c.k == 0) || integer_case_run(handle, &c);
+}
+
+/* By default one size of each kind, and few of its trials. */
+static int case_count(void)
+{
+    return sample_is_full() ? LENGTH(kinds) * LENGTH(sizes) : LENGTH(kinds);
+}
+
+static int size_of(int index)
+{
+    return sample_is_full() ? index / LENGTH(kinds) : index % LENGTH(sizes);
+}
+
+static void case_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s_%s", kinds[index % LENGTH(kinds)].name, sizes[size_of(index)].name);
+}
+
+TEST_EACH(ParityInteger, Trials, case_count, case_name)
+{
+    NEED_PTXVM;
+    const int kind = index % LENGTH(kinds), size = size_of(index);
+    qdnnHandle_t handle = ptxvm_begin(sizes[size].sms[kind % 2], 1 + kind % 3, "all", "stderr");
+    bool alive = handle != NULL;
+    for (int i = 0; i < ALL_TRIALS && alive; i += sample_is_full() ? 1 : 5)
+        alive = run_trial(handle, kind, size, (i + (sample_is_full() ? 0 : index % 5)) % ALL_TRIALS);
+    ptxvm_end(handle);
+}
