@@ -338,11 +338,13 @@ static double sectors_of(const costs *c)
 static void print_line(const char *what, const cost_case *c, const costs *reached, figure_fn *figure,
                        const double asked[ROW_COUNTS])
 {
-    printf("%-28s %-10s %-10s", what, c->name, c->is_tile ? "tile" : "prepacked");
+    printf("%-28s %-12s %-10s", what, c->name, c->is_tile ? "tile" : "prepacked");
     for (int i = 0; i < ROW_COUNTS; i++) {
         const double is = figure(&reached[i]);
-        if (asked[i] <= 0)
+        if (c->asked[i] == 0 || asked[i] == 0)
             printf("  %16s", "-");
+        else if (asked[i] == FREE)
+            printf("  %7.2f         ", is);
         else
             printf("  %7.2f (%5.2f)%s", is, asked[i], is <= asked[i] ? " " : "*");
     }
@@ -351,7 +353,7 @@ static void print_line(const char *what, const cost_case *c, const costs *reache
 
 static void print_table(costs reached[CASES][ROW_COUNTS])
 {
-    printf("\nsm_80, N = K = %d, reached (asked for), * above it\n%-50s", SIZE, "");
+    printf("\nsm_80, N = K = %d, reached (asked for), * above it\n%-52s", SIZE, "");
     for (int i = 0; i < ROW_COUNTS; i++)
         printf("  %12s%4llu", "M =", (unsigned long long)row_counts[i]);
     printf("\n");
