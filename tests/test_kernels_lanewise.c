@@ -5,6 +5,7 @@
 #include "kernels/kernels.h"
 #include "ptxvm/ptxvm.h"
 #include "test.h"
+#include "test_kernels_launch.h"
 #include "test_kernels_ptxas.h"
 #include "tools/toolkit.h"
 
@@ -156,28 +157,6 @@ static double share_of_fma(const char *ptx, const ptxvm_counters *counters)
     return all ? 100.0 * (double)fma / (double)all : 0;
 }
 
-static bool launch(ptxvm *vm, const kernel_step *step, const char *ptx, const kernel_operand *operands)
-{
-    ptxvm_module *module;
-    ptxvm_kernel *kernel;
-    uint64_t params[KERNEL_PARAMS_MAX];
-    char entry[64];
-    kernel_entry_name(step->row, entry, sizeof entry);
-    bool ok = true;
-    for (int i = 0; i < step->n_params; i++) {
-        const kernel_param *p = &step->params[i];
-        params[i] = p->value;
-        if (p->kind == KERNEL_OPERAND)
-            ok = ok && ptxvm_alloc(vm, operands[p->operand].bytes, &params[i]) == PTXVM_OK &&
-                 ptxvm_fill(vm, params[i], 0x38, operands[p->operand].bytes) == PTXVM_OK;
-    }
-    const ptxvm_launch_config config = {.grid = {(uint32_t)step->grid[0], (uint32_t)step->grid[1], 1},
-                                        .block = {step->block, 1, 1}};
-    return ok && ptxvm_module_load(vm, ptx, strlen(ptx), &module) == PTXVM_OK &&
-           ptxvm_module_kernel(module, entry, &kernel) == PTXVM_OK &&
-           ptxvm_launch(vm, kernel, &config, params, (uint64_t)step->n_params * 8) == PTXVM_OK;
-}
-
 TEST_ROWS(KernelLanewise, IsMostlyFma, shares)
 {
     const kernel_row *row = kernel_find(shares[index].kernel);
@@ -204,7 +183,7 @@ TEST_ROWS(KernelLanewise, IsMostlyFma, shares)
     REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
     kernel_operands_of(row, &spec, &problem, operands);
     kernel_steps_of(row, &spec, &problem, &steps);
-    if (!launch(vm, &steps.at[0], text.ptx, operands)) {
+    if (!launch_filled(vm, &steps.at[0], text.ptx, operands, 0x38)) {
         FAIL("%s", ptxvm_last_error(vm));
     } else {
         const ptxvm_counters *counters = ptxvm_last_counters(vm);
