@@ -86,10 +86,10 @@ static void load_chunk(ptx_builder *b, ptx_val address, int offset, ptx_val *out
 static void add_round(ptx_builder *b, const staged *s)
 {
     ptx_val lane = ptx_shl(b, ptx_laneid(b), 4), warp = ptx_shr(b, ptx_tid_x(b), 5);
-    ptx_val w_at = ptx_add(b, ptx_mad(b, warp, ROUND_BYTES, s->tile.shared), lane);
+    ptx_val w_at = ptx_add(b, ptx_mad(b, warp, TILE_PITCH, s->tile.shared), lane);
     ptx_val x_at = ptx_add(b, s->x_shared, lane), w[OF_WARP][CHUNK], x[CHUNK];
     for (unsigned j = 0; j < OF_WARP; j++)
-        load_chunk(b, w_at, (int)(j * WARPS * ROUND_BYTES), w[j]);
+        load_chunk(b, w_at, (int)(j * WARPS * TILE_PITCH), w[j]);
     for (unsigned i = 0; i < s->rows; i++) {
         load_chunk(b, x_at, (int)(i * ROUND_BYTES), x);
         for (unsigned j = 0; j < OF_WARP; j++)
@@ -146,7 +146,7 @@ static void emit_staged(ptx_builder *b, const kernel_row *row, const kernel_spec
     staged s = {.spec = spec, .rows = (unsigned)spec->tile_rows, .args = gemm_declare(b, row, spec)};
     if (!spec->grouped)
         s.w = weights_begin(b, row, spec, &s.args);
-    s.tile = (weight_tile){.shared = ptx_shared(b, "weights", PTX_F32, OUTPUTS * ROUND, LOAD_BYTES),
+    s.tile = (weight_tile){.shared = ptx_shared(b, "weights", PTX_F32, OUTPUTS * TILE_PITCH / 4, LOAD_BYTES),
                            .outputs = OUTPUTS,
                            .threads = THREADS};
     s.x_shared = ptx_shared(b, "x_round", PTX_F32, s.rows * ROUND, LOAD_BYTES);
