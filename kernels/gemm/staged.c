@@ -54,22 +54,24 @@ static void find_rows(ptx_builder *b, staged *s)
     }
 }
 
-/* A round of x: a thread for each k, row by row; what does not exist is 0. */
+/* A round of x: a thread for each k, row by row; what does not exist is 0. Rows are neighbours, or were looked up before. */
 static void stage_x(ptx_builder *b, const staged *s, ptx_val k)
 {
     const qdnnDataType_t type = s->spec->data;
+    const unsigned bytes = element_bytes(type);
     ptx_val tid = ptx_tid_x(b), at = ptx_add(b, k, ptx_cvt(b, PTX_U64, tid));
-    ptx_val inside = ptx_setp(b, PTX_LT, at, s->args.k);
-    ptx_val to = ptx_add(b, s->x_shared, round_offset(b, tid));
+    ptx_val inside = ptx_setp(b, PTX_LT, at, s->args.k), x = s->args.all.operand[QDNN_OPERAND_X];
+    ptx_val to = ptx_add(b, s->x_shared, round_offset(b, tid)), stride = s->args.x_stride;
+    ptx_val count = ptx_cvt(b, PTX_U32, ptx_min(b, s->at.count, ptx_u64(b, ROWS_MAX))), from = {0};
     for (unsigned i = 0; i < s->rows; i++) {
-        ptx_val value = ptx_var(b, ptx_f32(b, 0)), row = s->row[i], has = s->has[i];
-        if (!s->spec->grouped) {
-            row = ptx_add(b, s->at.first, i);
-            has = ptx_setp(b, PTX_LT, row, s->args.m);
-        }
-        ptx_if(b, ptx_and(b, has, inside));
-        ptx_val from = ptx_at(b, s->args.all.operand[QDNN_OPERAND_X], ptx_mad(b, row, s->args.x_stride, at),
-                              element_bytes(type));
+        ptx_val value = ptx_var(b, ptx_f32(b, 0));
+        if (s->spec->grouped)
+            from = ptx_at(b, x, ptx_mad(b, s->row[i], stride, at), bytes);
+        else
+            from =
+                i ? ptx_at(b, from, stride, bytes) : ptx_at(b, x, ptx_mad(b, s->at.first, stride, at), bytes);
+        ptx_if(b, s->spec->grouped ? ptx_and(b, s->has[i], inside)
+                                   : ptx_setp_and(b, PTX_GT, count, (int)i, inside));
         ptx_assign(b, value, emit_load(b, type, from, 0));
         ptx_end_if(b);
         ptx_st_shared(b, to, (int)(i * ROUND_BYTES), value);
