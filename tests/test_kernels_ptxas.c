@@ -113,9 +113,18 @@ static int add_products(const kernel_row *row, int turn, kernel_spec *specs, int
         "product=blocks data=f16",
         "product=blocks tile_rows=8 gated=yes activation=silu data=f32",
         "product=blocks tile_rows=16 data=bf16",
+        "product=blocks tile_rows=16 gated=yes activation=silu data=f32",
+        "product=ragged data=f16",
+        "product=ragged tile_rows=16 gated=yes activation=silu data=f32",
+        "product=ragged tile_rows=4 grouped=yes row_weight=yes data=bf16",
+        "product=ternary data=f16",
+        "product=ternary tile_rows=16 gated=yes activation=silu data=f32",
+        "product=ternary tile_rows=8 grouped=yes row_weight=yes data=bf16",
+        "tile_rows=16 grouped=yes gated=yes activation=silu row_weight=yes data=f16",
         "product=columns reduction=rows data=f16",
         "product=columns reduction=rows tile_rows=4 gated=yes activation=silu data=f32",
         "product=columns reduction=rows tile_rows=16 grouped=yes row_weight=yes data=f16",
+        "product=columns reduction=rows tile_rows=16 gated=yes layout=interleaved groups=columns data=f16",
         "product=blocks tile_rows=8 grouped=yes gated=yes activation=silu row_weight=yes data=f16",
         "product=gemv tile_rows=4 grouped=yes gated=yes alpha=column bias=f16 activation=gelu_erf "
         "residual=yes "
