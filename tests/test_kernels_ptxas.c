@@ -70,13 +70,13 @@ static int place_in_operation(const kernel_row *row)
     return place;
 }
 
-/* In the full build all pairs of settings for three generations and all values for the others. By default four for one, sm_75 or
- * sm_90 in turns, which are the next four for the next format, so that the formats of an operation have all values between
+/* In the full build all pairs of settings for three generations and all values for the others. By default two for one, sm_75 or
+ * sm_90 in turns, which are the next two for the next format, so that the formats of an operation have all values between
  * them; and one for the other targets, which is another for each. Of K-quants, whose text is long and differs only in how
  * elements are loaded, and of integer products, whose forms KernelsInteger.Assemble has, one for each target. */
 static int settings_for(const kernel_row *row, const ptx_sm *sm, int index, kernel_spec *specs)
 {
-    enum { FEW = 1, MORE = 4 };
+    enum { FEW = 1, MORE = 2 };
     bool is_old = strcmp(sm->name, "sm_75") == 0, is_new = strcmp(sm->name, "sm_90") == 0;
     if (sample_is_full()) {
         bool in_pairs = is_old || is_new || strcmp(sm->name, "sm_120") == 0;
