@@ -1,5 +1,5 @@
-/* Every kernel of the registry assembles for one target of each generation (in the full build for every target), over
- * its settings, without spills and without a stack. ptxas is the judge; where there is none the cases are skipped. */
+/* Every kernel of the registry assembles for one target of each generation that it has a text of its own for (in the full build
+ * for every target), over its settings, without spills and without a stack. ptxas is the judge; where there is none the cases are skipped. */
 #include "test_kernels_ptxas.h"
 
 #include "formats/sample.h"
@@ -232,8 +232,37 @@ static int add_kinds(const kernel_row *row, const ptx_sm *sm, int index, kernel_
     return count;
 }
 
+/* A text without its header, which names the target; null where it cannot be emitted. Free *text. */
+static const char *body_for(const kernel_row *row, const kernel_spec *spec, int target, char **text)
+{
+    kernel_text emitted = {0};
+    ptx_error error = {0};
+    if (!kernel_emit(row, spec, sample_sm_at(target), NULL, &emitted, &error))
+        return NULL;
+    *text = emitted.ptx;
+    return strstr(emitted.ptx, ".address_size");
+}
+
+/* Targets for which a kernel is the same text but for its header: whether this one stands for them. It is another one of them for
+ * the next row. */
+static bool stands_for_the_same(const kernel_row *row, const kernel_spec *spec, int target)
+{
+    char *own = NULL;
+    const char *body = body_for(row, spec, target, &own);
+    int same = 0, place = 0;
+    for (int i = 0; body && i < sample_sm_count(); i++) {
+        char *text = NULL;
+        const char *other = body_for(row, spec, i, &text);
+        place = i == target ? same : place;
+        same += other && strcmp(other, body) == 0;
+        free(text);
+    }
+    free(own);
+    return !body || (int)(row - kernel_rows) % same == place;
+}
+
 /* All that is assembled of a row for a target. By default, where there is only one of the settings, a matrix or a kind of product
- * may take its place. */
+ * may take its place, and it is left out where the text of another target stands for it. */
 static int all_settings_for(const kernel_row *row, int target, kernel_spec *specs)
 {
     const ptx_sm *sm = sample_sm_at(target);
@@ -243,10 +272,10 @@ static int all_settings_for(const kernel_row *row, int target, kernel_spec *spec
     if (sample_is_full() || first > 1 || index / sample_sm_count() % 2 == target % 2)
         n = add_matrices(row, index * 5, sample_is_full() ? MATRIX_SETTINGS : 1, specs, n);
     n = add_kinds(row, sm, index, specs, n);
-    if (sample_is_full() || first > 1 || n == first)
+    if (sample_is_full() || first > 1)
         return n;
     specs[0] = specs[n - 1];
-    return 1;
+    return stands_for_the_same(row, &specs[0], target) ? 1 : 0;
 }
 
 TEST_EACH(Kernels, Assembles, count, name)
