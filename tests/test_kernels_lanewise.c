@@ -1,5 +1,4 @@
-/* The product for many rows assembles for every format and half of the generations (in the full build every target) without a
- * spill: the only local memory is what it declares for sums that wait. And ptxvm's counters show what it is built
+/* The product for many rows assembles for every format and a generation each (in the full build every target) without a spill: the only local memory is what it declares for sums that wait. And ptxvm's counters show what it is built
  * for: mostly fma, no bank conflicts. */
 #include "formats/sample.h"
 #include "kernels/kernels.h"
@@ -23,16 +22,15 @@ static const kernel_row *row_at(int index)
     return NULL;
 }
 
-/* Targets of a format: all in the full build; by default every other, and the rest for the next format. */
+/* Targets of a format: all in the full build; by default one, and the next one for the next format. */
 static int targets(void)
 {
-    return sample_is_full() ? sample_sm_count() : sample_sm_count() / 2;
+    return sample_is_full() ? sample_sm_count() : 1;
 }
 
 static const ptx_sm *target_at(int index)
 {
-    int row = index / targets(), number = index % targets();
-    return sample_sm_at(sample_is_full() ? number : 2 * number + row % 2);
+    return sample_sm_at(index % sample_sm_count());
 }
 
 static int count(void)
