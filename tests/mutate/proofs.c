@@ -290,7 +290,8 @@ static bool asks_for_more(const char *ptx, const mutant *m, const instruction *i
     if (is_alignment(ptx, i, &element)) {
         text_definition(ptx, i->operand[1], &aligned);
         return (m->kind == MUTANT_CONSTANT && now % element != 0) ||
-               (m->kind == MUTANT_REGISTER && strcmp(m->with, aligned.operand[1]) == 0);
+               (m->kind == MUTANT_REGISTER && strcmp(m->with, aligned.operand[1]) == 0 &&
+                text_is_written_before(ptx, m->with, ptx + m->at));
     }
     if (text_is_opcode(i, "setp.le.and.u64") && m->kind == MUTANT_COMPARISON && strcmp(m->with, "lt") == 0)
         return asks_for_alignment(ptx, i->operand[3], PROOF_DEPTH);
