@@ -592,20 +592,16 @@ static void move_codes(ptxvm *vm, const kernel_row *row, const kernel_spec *spec
     free(actual);
 }
 
-/* Codes of every layout to units and back. */
-TEST_EACH(TensorPrepack, ThereAndBack, dense_count, dense_name)
+/* Codes of every layout to units and back: n columns, and k or so many blocks. */
+static void there_and_back(ptxvm *vm, int index, int64_t n, int64_t k, int64_t blocks)
 {
-    trial t = {.how = &cases[index], .data = QDNN_DATA_F16, .m = 1, .n = 88, .k = 200};
+    trial t = {.how = &cases[index], .data = QDNN_DATA_F16, .m = 1, .n = n, .k = k};
     REQUIRE(spec_of(t.how, t.data, KERNEL_PRODUCT_TILE, 16, &t.spec, &t.row));
     const kernel_row *row = kernel_find_prepack(t.row->format);
-    if (!row)
-        SKIP("%s is not prepacked", t.how->format);
-    if (block_layout_of(row->format)) { /* whole blocks, and of small ones not whole units */
-        t.n = 21;
-        t.k = 3 * (int64_t)kernel_columns_multiple(row);
-    }
+    if (block_layout_of(row->format))
+        t.k = blocks * (int64_t)kernel_columns_multiple(row);
     t.ref = ref_spec_of(t.row, &t.spec);
-    ptxvm *vm = vm_for(0);
+    test_push_note("N %d, K %d", (int)t.n, (int)t.k);
     fill_trial(&t, REF_TENSOR_SM75, (uint32_t)index);
     const bool columns = t.how->k_in_columns;
     const int64_t code_bytes = t.bytes[QDNN_OPERAND_CODES];
@@ -615,7 +611,7 @@ TEST_EACH(TensorPrepack, ThereAndBack, dense_count, dense_name)
     ref_unpack(&t.ref, columns ? t.n : t.k, columns ? t.k : t.n, !columns, t.host[QDNN_OPERAND_CODES], back);
     CHECK_EQ_MEM(back, codes, (size_t)code_bytes);
     kernel_problem problem = problem_of(&t);
-    for (int unpack = 0; unpack < 2 && vm; unpack++) {
+    for (int unpack = 0; unpack < 2; unpack++) {
         kernel_spec spec = t.spec;
         spec.unpack = unpack;
         spec = kernel_spec_normal(row, &spec);
@@ -626,5 +622,21 @@ TEST_EACH(TensorPrepack, ThereAndBack, dense_count, dense_name)
     free(codes);
     free(back);
     free_trial(&t);
+    test_pop_note();
+}
+
+/* Whole units and not; the first alone by default. */
+TEST_EACH(TensorPrepack, ThereAndBack, dense_count, dense_name)
+{
+    static const int64_t shapes[][3] = {{88, 200, 3},  {24, 77, 1}, {8, 16, 2},
+                                        {136, 512, 4}, {64, 64, 9}, {16, 1, 5}};
+    char name[64];
+    snprintf(name, sizeof name, "matmul_%s", cases[index].format);
+    if (!kernel_find_prepack(kernel_find(name)->format))
+        SKIP("%s is not prepacked", cases[index].format);
+    const bool is_blocks = block_layout_of(kernel_find(name)->format) != NULL;
+    ptxvm *vm = vm_for(0);
+    for (int i = 0; i < (sample_is_full() ? LENGTH(shapes) : 1) && vm; i++)
+        there_and_back(vm, index, is_blocks && i == 0 ? 21 : shapes[i][0], shapes[i][1], shapes[i][2]);
     ptxvm_destroy(vm);
 }
