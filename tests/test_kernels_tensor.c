@@ -628,8 +628,8 @@ static void there_and_back(ptxvm *vm, int index, int64_t n, int64_t k, int64_t b
 /* Whole units and not; the first alone by default. */
 TEST_EACH(TensorPrepack, ThereAndBack, dense_count, dense_name)
 {
-    static const int64_t shapes[][3] = {{88, 200, 3},  {24, 77, 1}, {8, 16, 2},
-                                        {136, 512, 4}, {64, 64, 9}, {16, 1, 5}};
+    static const int64_t shapes[][3] = {{88, 200, 3}, {24, 77, 1}, {8, 16, 2},    {136, 512, 4},
+                                        {64, 64, 9},  {16, 1, 5},  {256, 96, 17}, {56, 1024, 6}};
     char name[64];
     snprintf(name, sizeof name, "matmul_%s", cases[index].format);
     if (!kernel_find_prepack(kernel_find(name)->format))
