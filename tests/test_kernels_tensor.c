@@ -73,6 +73,7 @@ static const tensor_case cases[] = {
     {"mxfp6_e2m3", "e2m3", true, {"groups=rows", "scale=e8m0", "group_size=32"}},
     {"mxfp6_e3m2", "e3m2", true, {"groups=rows", "scale=e8m0", "group_size=32"}},
     {"e4m3_tensor", "e4m3", true, {"channels=1", "group_size=1000000"}},
+    {"e4m3_f16", "e4m3", true, {"groups=rows", "scale=f16", "group_size=64"}},
     {"e4m3_square", "e4m3", true, {"groups=rows", "group_rows=128"}},
     {"e4m3_none", "e4m3", false, {"groups=none"}},
     {"e5m2_columns", "e5m2", false, {"groups=columns", "group_size=1000000"}},
