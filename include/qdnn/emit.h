@@ -1,4 +1,4 @@
-/* Kernels as text: what qdnn would load for a call, for those who load it themselves. */
+/* Kernels as text, for programs that load them themselves. */
 #ifndef QDNN_EMIT_H
 #define QDNN_EMIT_H
 
@@ -13,7 +13,7 @@ extern "C" {
 typedef struct {
     char *ptx;                 /* a whole PTX module, zero-terminated; qdnnFreePtx frees it */
     char entry[64];            /* the name of its one kernel */
-    uint32_t blockThreads;     /* threads a block, in x */
+    uint32_t blockThreads;     /* threads per block, in x */
     uint64_t elementsPerBlock; /* elements of the tensor that a block covers */
 } qdnnPtx_t;
 
@@ -24,9 +24,9 @@ typedef struct {
  *   settings  "key=value" strings ending with a null pointer, or null: all defaults; `ptxgen --list` prints
  *             them too
  *   out       receives the text; untouched unless the call succeeds
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME for a kernel, SM or setting that there
- * is not; _BAD_PARAM for a value that a setting does not take; _NOT_SUPPORTED_SM where the SM lacks an
- * instruction; _INTERNAL_ERROR_ALLOCATION_FAILED. The same call gives the same bytes, always. Any thread. */
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME for an unknown kernel, SM or setting;
+ * _BAD_PARAM for a value that a setting does not take; _NOT_SUPPORTED_SM where the SM lacks an
+ * instruction; _INTERNAL_ERROR_ALLOCATION_FAILED. The same call always gives the same bytes. Any thread. */
 QDNN_API qdnnStatus_t qdnnEmitPtx(const char *kernel, const char *sm, const char *const *settings,
                                   qdnnPtx_t *out);
 

@@ -1,9 +1,9 @@
 /* A handle: the device that calls work on, in one CUDA context, with one stream.
  *
- * A handle is used by one thread at a time; different handles on different threads need no care at all. When
- * the device fails for good (an illegal address in some kernel, say: CUDA calls that sticky), every later
- * call with the handle gives QDNN_STATUS_EXECUTION_FAILED_STICKY: destroy it. After any other error it goes
- * on working. */
+ * A handle is used by one thread at a time; different threads may use different handles without any locking. After a
+ * failure that the device cannot recover from (an illegal address in a kernel, say; CUDA calls such errors sticky), every
+ * later call with the handle returns QDNN_STATUS_EXECUTION_FAILED_STICKY: destroy it. After any other error the handle
+ * remains usable. */
 #ifndef QDNN_HANDLE_H
 #define QDNN_HANDLE_H
 
@@ -15,7 +15,7 @@ extern "C" {
 
 typedef struct qdnnHandle *qdnnHandle_t;
 
-/* A CUDA stream: a CUstream or a cudaStream_t as it is; null is the default stream. */
+/* A CUDA stream: a CUstream or a cudaStream_t, unchanged; null is the default stream. */
 typedef struct CUstream_st *qdnnStream_t;
 
 /* Creates a handle on the device that the environment variable QDNN_DEVICE names:
@@ -25,10 +25,10 @@ typedef struct CUstream_st *qdnnStream_t;
  * Where the calling thread has a current CUDA context, auto and cuda work in it (cuda:N if it is of that
  * GPU), so that the pointers and streams of the caller's own CUDA code may be used; otherwise in the device's
  * primary context, which the CUDA runtime uses too. The thread's current context is left as it is. A context
- * of the caller's must outlive the handle. After fork, a child must use no handle of its parent, as with
- * CUDA.
+ * that the caller made must outlive the handle. After fork, a child must not use its parent's handles, as with
+ * CUDA itself.
  *   handle   receives it; qdnnDestroy frees it
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME where QDNN_DEVICE cannot be read;
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME where QDNN_DEVICE is malformed;
  * _NOT_SUPPORTED_NO_DRIVER, _NO_DEVICE, _DRIVER_TOO_OLD or _SM where there is no such device;
  * _NOT_SUPPORTED where ptxvm acts as another SM in this process already; _INTERNAL_ERROR_ALLOCATION_FAILED;
  * _EXECUTION_FAILED or _EXECUTION_FAILED_STICKY where the driver fails. Any thread. */
@@ -40,28 +40,27 @@ QDNN_API qdnnStatus_t qdnnCreate(qdnnHandle_t *handle);
  * Returns what qdnnCreate does. Any thread. */
 QDNN_API qdnnStatus_t qdnnCreateOn(qdnnHandle_t *handle, const char *device);
 
-/* Frees a handle, after all work of its context is done. Its plans must have been destroyed before; memory
- * from qdnnMalloc stays, as long as its context does. Not while any stream of the context is being captured:
- * CUDA would spoil the capture.
+/* Waits for all work in the handle's context, then frees the handle. Its plans must have been destroyed before; memory
+ * from qdnnMalloc remains valid as long as the context exists. Do not call it while a stream of the context is being
+ * captured: that would invalidate the capture.
  *   handle   null is fine
  * Returns _SUCCESS; _BAD_PARAM while plans of it exist; _EXECUTION_FAILED_STICKY where the device turns out
  * to have failed (the handle is freed all the same). */
 QDNN_API qdnnStatus_t qdnnDestroy(qdnnHandle_t handle);
 
-/* What calls with the handle are put on from now on.
+/* Sets the stream that later calls with the handle use.
  *   handle
  *   stream   of the handle's context; null: the default stream
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _EXECUTION_FAILED_STICKY for a dead handle. */
 QDNN_API qdnnStatus_t qdnnSetStream(qdnnHandle_t handle, qdnnStream_t stream);
 
-/* The stream that calls are put on.
+/* The stream that calls with the handle use.
  *   handle
  *   stream   receives it
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER. */
 QDNN_API qdnnStatus_t qdnnGetStream(qdnnHandle_t handle, qdnnStream_t *stream);
 
-/* Waits until all that was put on the handle's stream is done. An error of a kernel is reported here at the
- * latest.
+/* Waits until all work on the handle's stream is done. A kernel that failed is reported here at the latest.
  *   handle
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _EXECUTION_FAILED; _EXECUTION_FAILED_STICKY. */
 QDNN_API qdnnStatus_t qdnnSynchronize(qdnnHandle_t handle);
@@ -82,10 +81,10 @@ typedef struct {
     uint64_t memoryBytes;
     char target[16]; /* what its kernels are written for: "sm_90" */
     char name[256];
-    double memoryBytesPerSecond; /* that the memory could move at its clock; 0 where the driver does not say */
+    double memoryBytesPerSecond; /* peak, by clock and bus width; 0 where the driver does not report them */
 } qdnnDeviceInfo_t;
 
-/* What the handle works on.
+/* Describes the device of a handle.
  *   handle
  *   info     receives it; its size is set by the caller
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for a size that is not set; _EXECUTION_FAILED or _EXECUTION_FAILED_STICKY where the driver
@@ -94,8 +93,8 @@ QDNN_API qdnnStatus_t qdnnGetDeviceInfo(qdnnHandle_t handle, qdnnDeviceInfo_t *i
 
 /* A folder of kernels written ahead of time by `ptxgen --all` (docs/bundles.md), used instead of emitting
  * and, with cubins, instead of the driver's compiler. Each file is checked against manifest.json before use;
- * what is damaged or made for other settings is logged as a warning, and emitted as what is missing is. At
- * qdnnCreate the environment variable QDNN_BUNDLE_DIR is taken.
+ * a kernel whose file is missing, damaged or made for other settings is emitted instead, and a warning logged.
+ * qdnnCreate sets the folder that the environment variable QDNN_BUNDLE_DIR names.
  *   handle
  *   directory  null: none
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM where the folder has no manifest that can be used

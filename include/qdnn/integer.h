@@ -18,7 +18,7 @@ extern "C" {
 
 typedef struct qdnnIntegerDescriptor *qdnnIntegerDescriptor_t;
 
-/* What a descriptor says, each with its default. Numbers are frozen. */
+/* The attributes of a descriptor, with their defaults. Numbers are frozen. */
 typedef enum {
     QDNN_INTEGER_TRANSPOSE_W = 0, /* 1: w is [N, K]; 0: w is [K, N], of i8; default 1 */
     QDNN_INTEGER_X_ZERO = 1,      /* a number of x's type; default 0 */
@@ -53,7 +53,7 @@ typedef enum {
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _INTERNAL_ERROR_ALLOCATION_FAILED. Any thread. */
 QDNN_API qdnnStatus_t qdnnCreateIntegerDescriptor(qdnnIntegerDescriptor_t *integer);
 
-/* Sets one value.
+/* Sets one attribute.
  *   integer
  *   attribute   which
  *   value       as the list above says
@@ -62,7 +62,7 @@ QDNN_API qdnnStatus_t qdnnCreateIntegerDescriptor(qdnnIntegerDescriptor_t *integ
 QDNN_API qdnnStatus_t qdnnSetIntegerAttribute(qdnnIntegerDescriptor_t integer,
                                               qdnnIntegerAttribute_t attribute, int64_t value);
 
-/* One value.
+/* Gets one attribute.
  *   integer
  *   attribute   which
  *   value       receives it
@@ -82,7 +82,7 @@ QDNN_API qdnnStatus_t qdnnSetIntegerMultiplier(qdnnIntegerDescriptor_t integer, 
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER. */
 QDNN_API qdnnStatus_t qdnnSetIntegerAlpha(qdnnIntegerDescriptor_t integer, float alpha);
 
-/* Frees a descriptor. Plans that were made from it do not need it any more.
+/* Frees a descriptor. Plans made from it no longer need it.
  *   integer   null is fine
  * Returns _SUCCESS. */
 QDNN_API qdnnStatus_t qdnnDestroyIntegerDescriptor(qdnnIntegerDescriptor_t integer);
@@ -90,7 +90,7 @@ QDNN_API qdnnStatus_t qdnnDestroyIntegerDescriptor(qdnnIntegerDescriptor_t integ
 /* Plans the sum of two vectors of i4. Operands: X and CODES are read, Y is written; where y is not i32 it is (acc a_scale)
  * b_scale, and X_SCALE and SCALE, one f32 each, are read too.
  *   handle
- *   a, b    vectors of i4, as long as each other
+ *   a, b    vectors of i4, of the same length
  *   y       one element: i32, f32, f16 or bf16
  *   plan    receives it; qdnnDestroyPlan frees it, before the handle
  * Returns what qdnnCreateScalePlan does. */
@@ -123,8 +123,8 @@ QDNN_API qdnnStatus_t qdnnCreateIntegerMatmulPlan(qdnnHandle_t handle, qdnnInteg
                                                   qdnnTensorDescriptor_t x, qdnnTensorDescriptor_t w,
                                                   qdnnTensorDescriptor_t y, qdnnPlan_t *plan);
 
-/* Plans the largest scores of each row of quant.int4.batched_matmul.scaled, in descending order, equal ones by their places,
- * NaNs last. Operands: X, CODES, X_SCALE f32 [B], SCALE f32 [R] are read, Y (scores) and TOP_INDEX are written.
+/* Plans the search for the largest scores in each row of quant.int4.batched_matmul.scaled, in descending order, equal ones
+ * by their indices, NaNs last. Operands: X, CODES, X_SCALE f32 [B], SCALE f32 [R] are read, Y (scores) and TOP_INDEX are written.
  *   handle
  *   x         [B, K]: i4
  *   w         [R, K]: i4

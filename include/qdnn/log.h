@@ -1,9 +1,10 @@
-/* What qdnn tells about its work: to a file by environment variables, and to the program by a callback.
+/* The log: messages about what qdnn does, written to a file that environment variables name, and passed to a callback of
+ * the program.
  *
  *   QDNN_LOGLEVEL  0 nothing (default), 1 errors, 2 warnings too, 3 information too
  *   QDNN_LOGDEST   stderr (default), stdout, or the name of a file, to which lines are appended
  *
- * Both are read once, when qdnn has something to tell for the first time. */
+ * Both are read once, at the first message. */
 #ifndef QDNN_LOG_H
 #define QDNN_LOG_H
 
@@ -15,7 +16,7 @@ extern "C" {
 
 typedef enum {
     QDNN_SEVERITY_ERROR = 1,   /* a call failed */
-    QDNN_SEVERITY_WARNING = 2, /* a call succeeded, but not as one would wish */
+    QDNN_SEVERITY_WARNING = 2, /* a call succeeded, but probably not as intended */
     QDNN_SEVERITY_INFO = 3     /* every call; what was chosen, and why */
 } qdnnSeverity_t;
 
@@ -33,17 +34,17 @@ typedef struct {
 } qdnnDebug_t;
 
 /* Receives one message, a single line without a newline at its end; control characters in it are written as
- * \xHH. It runs in the thread that has something to tell, maybe
- * in several threads at once. What qdnn tells because of calls inside the callback does not reach it. */
+ * \xHH. It runs in the thread that the message comes from, possibly
+ * in several threads at once. Calls of qdnn inside the callback cause no further messages to it. */
 typedef void (*qdnnCallback_t)(qdnnSeverity_t severity, void *userData, const qdnnDebug_t *debug,
                                const char *message);
 
-/* Sets the one callback of the process; it works beside QDNN_LOGLEVEL and QDNN_LOGDEST, whatever they say.
+/* Sets the one callback of the process; QDNN_LOGLEVEL and QDNN_LOGDEST do not affect it.
  *   mask      the severities that it wants: QDNN_SEVERITY_ERROR_BIT | ...; 0 removes the callback
- *   userData  handed to it as it is
+ *   userData  passed to it unchanged
  *   callback  null removes the one that was set
  * Returns QDNN_STATUS_SUCCESS, or _BAD_PARAM_OUT_OF_BOUND for a mask with other bits. Any thread; a message
- * that another thread is telling at the same time may still reach the former callback. */
+ * from another thread may still reach the former callback at the same time. */
 QDNN_API qdnnStatus_t qdnnSetCallback(unsigned mask, void *userData, qdnnCallback_t callback);
 
 #ifdef __cplusplus

@@ -1,12 +1,13 @@
-/* Operations, in two ways.
+/* Operations: plans, and one-shot calls.
  *
- * A plan resolves once what a call needs: it checks the descriptors, emits the kernels and loads them.
+ * Making a plan does once what every call would need: it checks the descriptors, emits the kernels and loads them.
  * qdnnExecute then only launches: it allocates nothing, takes no lock and looks nothing up, and so may be
- * captured into a CUDA graph. The one-shot calls at the end are a plan that the handle keeps, and an execute.
+ * captured into a CUDA graph. A one-shot call, at the end of this header, makes a plan, which the handle keeps, and
+ * executes it.
  *
- * All work is put on the handle's stream and not waited for. Buffers must not overlap. Into a
- * graph, capture plans: of one-shot calls the handle keeps the last 64, and a graph needs its plan as long as
- * it is launched. */
+ * All work goes to the handle's stream; calls do not wait for it. Buffers must not overlap. For a CUDA graph, capture plans
+ * rather than one-shot calls: a graph needs its plan for as long as it is launched, and the handle keeps the plans of the
+ * last 64 one-shot calls only. */
 #ifndef QDNN_PLAN_H
 #define QDNN_PLAN_H
 
@@ -20,11 +21,11 @@ extern "C" {
 
 typedef struct qdnnPlan *qdnnPlan_t;
 
-/* Which buffer is where: device pointers, aligned to an element. Results are written through them too. */
+/* The buffer of an operand: a device pointer, aligned to an element. Results are written through these pointers too. */
 typedef struct {
     qdnnOperand_t operand;
     const void *pointer;
-    size_t bytes; /* of the buffer: too few for the operation are refused; 0: unknown */
+    size_t bytes; /* of the buffer, which is refused if it is too small; 0: unknown */
 } qdnnBinding_t;
 
 /* Plans the computation of scales, and zeros where the descriptor has them. Operands: X, then SCALE (and
@@ -56,8 +57,8 @@ QDNN_API qdnnStatus_t qdnnCreateDynamicQuantizePlan(qdnnHandle_t handle, qdnnTen
 
 /* Plans the quantization of keys or values of new tokens for a cache: a scale for each head of each token, which is dynamic
  * quantization in groups of the head size, in one kernel. Operands: X, then CODES and SCALE (and ZERO) are written; with a cache
- * also ROW_INDEX (i32, the slot of each token, all different; a number that is no slot leaves the token out). A paged cache
- * is one of pages * tokens of a page slots. Slots that no token goes to keep their codes and scales. The way back is
+ * also ROW_INDEX (i32, the slot of each token, all different; a token with any other number is left out). A paged cache
+ * has pages * slots of a page slots. Slots without a new token keep their codes and scales. The way back is
  * qdnnCreateDequantizePlan with the cache's shape, or qdnnCreateDequantizeRowsPlan with [slots, heads * head size].
  *   x       [..., heads, head size]: f32, f16, bf16 or f64; the head size is a multiple of 8. With a cache, [tokens, heads, head size]
  *           may have a larger stride of tokens, a multiple of 8: the keys in rows of queries, keys and values
@@ -79,8 +80,8 @@ QDNN_API qdnnStatus_t qdnnCreateDequantizePlan(qdnnHandle_t handle, qdnnTensorDe
                                                qdnnQuantDescriptor_t quant, qdnnPlan_t *plan);
 
 /* Plans the dequantization of single rows, as an embedding lookup needs it. Operands: CODES, SCALE (and what else the
- * descriptor has), ROW_INDEX (i32, the number of a row of the table for each row of y), then Y is written. A number that
- * is no row of the table gives a row of NaN.
+ * descriptor has), ROW_INDEX (i32, the number of a row of the table for each row of y), then Y is written. A number
+ * outside the table gives a row of NaN.
  *   table    the whole tensor, as it was before it was quantized: its rows are all but the last dimension
  *   quant
  *   y        the tensor that is written: of the table's type and with its columns; a row for each number
@@ -89,8 +90,8 @@ QDNN_API qdnnStatus_t qdnnCreateDequantizeRowsPlan(qdnnHandle_t handle, qdnnTens
                                                    qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t y,
                                                    qdnnPlan_t *plan);
 
-/* Plans bringing codes from one layout, nibble order and code kind into another; scales and zeros are not touched. Codes
- * keep their numbers, but between unsigned codes and signed ones, where numbers and zeros are 2^(bits - 1) apart.
+/* Plans the conversion of codes from one layout, nibble order and code kind to another; scales and zeros are not touched.
+ * Codes keep their numbers, except between unsigned and signed codes, where numbers and zeros differ by 2^(bits - 1).
  * Operands: CODES, then REPACKED is written.
  *   tensor             the plain tensor, of any type: only its dimensions count
  *   quantFrom, quantTo how codes lie before and after: the same storage, as wide
@@ -99,8 +100,8 @@ QDNN_API qdnnStatus_t qdnnCreateRepackPlan(qdnnHandle_t handle, qdnnTensorDescri
                                            qdnnQuantDescriptor_t quantFrom, qdnnQuantDescriptor_t quantTo,
                                            qdnnPlan_t *plan);
 
-/* Frees a plan, whose kernels may still be running. The handle must still be there. A graph that was captured
- * from the plan must not be launched any more: its kernels may be unloaded from now on.
+/* Frees a plan, whose kernels may still be running. Its handle must still exist. A graph captured from the plan must not
+ * be launched any more: its kernels may be unloaded from now on.
  *   plan   null is fine
  * Returns _SUCCESS. */
 QDNN_API qdnnStatus_t qdnnDestroyPlan(qdnnPlan_t plan);
@@ -122,9 +123,9 @@ QDNN_API qdnnStatus_t qdnnGetPlanWorkspaceSize(qdnnPlan_t plan, size_t *bytes);
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM for a plan of another handle, an operand that is
  * missing, given twice or not the plan's; _BAD_PARAM_OUT_OF_BOUND for an unknown operand;
  * _BAD_PARAM_MISALIGNED_POINTER; _BAD_PARAM_SIZE_INSUFFICIENT for a binding's bytes or the workspace;
- * _EXECUTION_FAILED; _EXECUTION_FAILED_STICKY. Legal while the stream is captured.
+ * _EXECUTION_FAILED; _EXECUTION_FAILED_STICKY. Allowed while the stream is being captured.
  *
- * With QDNN_CHECK_BUFFERS=1 in the environment of qdnnCreate every pointer is looked up at the driver before the
+ * With QDNN_CHECK_BUFFERS=1 in the environment at qdnnCreate, the driver is asked about every pointer before the
  * first launch: host memory, addresses that the driver does not know and buffers that overlap are _BAD_PARAM,
  * allocations that end too early _BAD_PARAM_SIZE_INSUFFICIENT. */
 QDNN_API qdnnStatus_t qdnnExecute(qdnnHandle_t handle, qdnnPlan_t plan, const qdnnBinding_t *bindings,
@@ -133,8 +134,8 @@ QDNN_API qdnnStatus_t qdnnExecute(qdnnHandle_t handle, qdnnPlan_t plan, const qd
 /* Launches the plan of a product for fewer rows of x and y than it was made for, from the first on. The bits of a row are
  * the same as in any other batch.
  *   rows   0 to the M of the plan
- * Other arguments and statuses as qdnnExecute; _BAD_PARAM for a plan that is no product, _BAD_PARAM_OUT_OF_BOUND for
- * more rows. Bindings have the sizes of the whole plan where they say one. */
+ * Other arguments and statuses as qdnnExecute; _BAD_PARAM for a plan that is not a product, _BAD_PARAM_OUT_OF_BOUND for
+ * more rows. Sizes in bindings, where given, are those of the whole plan. */
 QDNN_API qdnnStatus_t qdnnExecuteRows(qdnnHandle_t handle, qdnnPlan_t plan, int64_t rows, const qdnnBinding_t *bindings,
                                       int count, void *workspace, size_t workspaceBytes);
 
@@ -161,8 +162,8 @@ typedef struct {
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for a size that is not set. */
 QDNN_API qdnnStatus_t qdnnGetPlanInfo(qdnnPlan_t plan, qdnnPlanInfo_t *info);
 
-/* The one-shot calls: their errors name the argument. Formats with more operands than a call has arguments (a
- * global scale, a group index, nested scales) need a plan. */
+/* One-shot calls. Errors name the argument. Formats with more operands than a call has arguments (a global scale, a group
+ * index, nested scales) need a plan. */
 
 /* Computes scales, and zeros where the descriptor has them.
  *   handle
@@ -171,7 +172,7 @@ QDNN_API qdnnStatus_t qdnnGetPlanInfo(qdnnPlan_t plan, qdnnPlanInfo_t *info);
  *   scale      where the scales go
  *   zero       where the zeros go; null where the descriptor has none
  * Returns what qdnnCreateScalePlan and qdnnExecute do. A large tensor with few scales needs a workspace,
- * which the handle then keeps: that allocation is not legal while the stream is captured. */
+ * which the handle then keeps; it cannot be allocated while the stream is being captured. */
 QDNN_API qdnnStatus_t qdnnComputeScales(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, const void *x,
                                         qdnnQuantDescriptor_t quant, void *scale, void *zero);
 

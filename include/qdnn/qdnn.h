@@ -1,4 +1,5 @@
-/* qdnn: quantization kernels for NVIDIA GPUs, and for machines without one. The public interface, whole.
+/* qdnn: quantization kernels for NVIDIA GPUs and, by way of ptxvm, for machines without one. This is the whole public
+ * interface.
  *
  *   handle.h    a handle: the device that calls work on, its stream
  *   memory.h    device memory, for programs that use nothing else of CUDA
@@ -13,9 +14,8 @@
  *   log.h       the log
  *   emit.h      kernels as text (not included here: few need it)
  *
- * Every function returns a status; what was wrong is in qdnnGetLastErrorString. Where a call fails for one of
- * its arguments nothing was written. Pointers to results are never null unless the text says that they may
- * be. */
+ * Every function returns a status; qdnnGetLastErrorString explains a failure. A call that rejects one of its arguments
+ * writes nothing. Pointers to results must not be null unless the text says that they may be. */
 #ifndef QDNN_H
 #define QDNN_H
 
@@ -45,12 +45,11 @@ extern "C" {
 /* The version of the library that is running, as QDNN_VERSION: compare it with the header's. Any thread. */
 QDNN_API int qdnnGetVersion(void);
 
-/* The name of a status, "QDNN_STATUS_BAD_PARAM"; "unknown status" for a number that is none. Any thread. */
+/* The name of a status, "QDNN_STATUS_BAD_PARAM"; "unknown status" for any other number. Any thread. */
 QDNN_API const char *qdnnGetErrorString(qdnnStatus_t status);
 
-/* What was wrong with the last call of this thread that failed: which argument, its value, and what would be
- * right. Copies at most size - 1 characters and a zero into message; an empty string if no call has failed.
- */
+/* Explains the last call of this thread that failed: which argument, its value, and what is expected instead. Copies at
+ * most size - 1 characters and a terminating zero into message; an empty string if no call has failed. */
 QDNN_API void qdnnGetLastErrorString(char *message, size_t size);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /* Descriptors of quantizations: how numbers become codes and codes numbers. docs/numerics.md has the
  * arithmetic.
  *
- * A descriptor can say more than this version can do. Setting checks each value for itself; whether the whole
- * has a kernel is checked where a plan is made from it (QDNN_STATUS_NOT_SUPPORTED, naming what is supported). */
+ * A descriptor can express more than this version supports. Setting a value checks that value alone; whether there is a
+ * kernel for the combination is checked when a plan is made from it (QDNN_STATUS_NOT_SUPPORTED, naming what is supported). */
 #ifndef QDNN_QUANT_H
 #define QDNN_QUANT_H
 
@@ -14,7 +14,7 @@ extern "C" {
 
 typedef struct qdnnQuantDescriptor *qdnnQuantDescriptor_t;
 
-/* What a descriptor says, each with its default. Numbers are frozen. */
+/* The attributes of a descriptor, with their defaults. Numbers are frozen. */
 typedef enum {
     /* qdnnDataType_t of the codes: I4, NF4, I8, U8, FP4, F8E4M3, F8E5M2; plain numbers: F32, F16, BF16; default I4 */
     QDNN_QUANT_STORAGE = 0,
@@ -53,26 +53,26 @@ typedef enum {
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _INTERNAL_ERROR_ALLOCATION_FAILED. Any thread. */
 QDNN_API qdnnStatus_t qdnnCreateQuantDescriptor(qdnnQuantDescriptor_t *quant);
 
-/* Sets what is nearly always set, and everything else to its default.
+/* Sets the attributes that nearly every descriptor sets, and all others to their defaults.
  *   quant
  *   storage       as QDNN_QUANT_STORAGE
  *   granularity
  *   extent        GROUP: the group size; CHANNEL: the axis; TENSOR, NONE: 0
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for a value that is none of its kind;
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for a value that is not allowed;
  * the descriptor then stays as it was. */
 QDNN_API qdnnStatus_t qdnnSetQuantDescriptor(qdnnQuantDescriptor_t quant, qdnnDataType_t storage,
                                              qdnnGranularity_t granularity, int64_t extent);
 
-/* Sets one value.
+/* Sets one attribute.
  *   quant
  *   attribute   which
  *   value       as the list above says
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an attribute or value that there is
- * not; the descriptor then stays as it was. */
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an unknown attribute or a value that it does not
+ * take; the descriptor then stays as it was. */
 QDNN_API qdnnStatus_t qdnnSetQuantAttribute(qdnnQuantDescriptor_t quant, qdnnQuantAttribute_t attribute,
                                             int64_t value);
 
-/* One value.
+/* Gets one attribute.
  *   quant
  *   attribute   which
  *   value       receives it
@@ -80,7 +80,7 @@ QDNN_API qdnnStatus_t qdnnSetQuantAttribute(qdnnQuantDescriptor_t quant, qdnnQua
 QDNN_API qdnnStatus_t qdnnGetQuantAttribute(qdnnQuantDescriptor_t quant, qdnnQuantAttribute_t attribute,
                                             int64_t *value);
 
-/* The least that a range counts for when its scale is computed: 1e-12 by default. NF4 has no floor.
+/* Sets the floor: when scales are computed, a smaller range counts as this one. 1e-12 by default. NF4 has no floor.
  *   quant
  *   floor   finite, not negative
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND. */
@@ -99,11 +99,11 @@ QDNN_API qdnnStatus_t qdnnGetQuantFloor(qdnnQuantDescriptor_t quant, float *floo
  *   bytes     receives the size; 0 where the format has no such operand
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an unknown operand;
  * _BAD_PARAM_SHAPE_MISMATCH for a shape that the format does not take, such as an axis that the tensor does not have;
- * _NOT_SUPPORTED for what has no kernel. */
+ * _NOT_SUPPORTED for combinations without a kernel. */
 QDNN_API qdnnStatus_t qdnnGetOperandSize(qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t tensor,
                                          qdnnOperand_t operand, size_t *bytes);
 
-/* The three sizes that most formats have. Each result may be null where it is not wanted.
+/* The three sizes that most formats have. Results that are not wanted may be null.
  *   quant
  *   tensor       the plain tensor
  *   codesBytes   receives the size of the codes
@@ -113,7 +113,7 @@ QDNN_API qdnnStatus_t qdnnGetOperandSize(qdnnQuantDescriptor_t quant, qdnnTensor
 QDNN_API qdnnStatus_t qdnnGetQuantizedSizes(qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t tensor,
                                             size_t *codesBytes, size_t *scaleBytes, size_t *zeroBytes);
 
-/* Frees a descriptor. Plans that were made from it do not need it any more.
+/* Frees a descriptor. Plans made from it no longer need it.
  *   quant   null is fine
  * Returns _SUCCESS. */
 QDNN_API qdnnStatus_t qdnnDestroyQuantDescriptor(qdnnQuantDescriptor_t quant);

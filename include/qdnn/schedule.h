@@ -27,7 +27,7 @@ typedef struct qdnnSchedule *qdnnSchedule_t;
  * dead. */
 QDNN_API qdnnStatus_t qdnnCreateSchedule(qdnnHandle_t handle, qdnnSchedule_t *schedule);
 
-/* Appends a plan with its buffers. The schedule keeps the plan: it may be destroyed by the caller from now on.
+/* Appends a plan with its buffers. The schedule keeps the plan, so the caller may destroy it from now on.
  *   schedule
  *   plan       of the schedule's handle
  *   bindings   as qdnnExecute takes them, and checked as there; copied
@@ -49,7 +49,7 @@ QDNN_API qdnnStatus_t qdnnAddRowsToSchedule(qdnnSchedule_t schedule, qdnnPlan_t 
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER. */
 QDNN_API qdnnStatus_t qdnnGetScheduleWorkspaceSize(qdnnSchedule_t schedule, size_t *bytes);
 
-/* Launches all steps on the handle's stream. Legal while the stream is captured, unless a plan checks its expert indices.
+/* Launches all steps on the handle's stream. Allowed while the stream is being captured, unless a plan checks its expert indices.
  *   handle          the schedule's
  *   schedule        without steps it does nothing
  *   workspace       device memory, aligned to 16; null where none is needed
@@ -60,7 +60,7 @@ QDNN_API qdnnStatus_t qdnnGetScheduleWorkspaceSize(qdnnSchedule_t schedule, size
 QDNN_API qdnnStatus_t qdnnExecuteSchedule(qdnnHandle_t handle, qdnnSchedule_t schedule, void *workspace,
                                           size_t workspaceBytes);
 
-/* Frees a schedule and lets go of its plans. A graph that was captured from it must not be launched any more.
+/* Frees a schedule and releases its plans. A graph captured from it must not be launched any more.
  *   schedule   null is fine
  * Returns _SUCCESS. */
 QDNN_API qdnnStatus_t qdnnDestroySchedule(qdnnSchedule_t schedule);

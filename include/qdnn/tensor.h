@@ -10,24 +10,24 @@ extern "C" {
 
 enum { QDNN_DIMS_MAX = 8 };
 
-/* The printed name of a data type: "bf16", "vec2<u32>"; "unknown" for a number that is none. Of types
- * with parameters the name alone: "sparse_csr". Any thread. */
+/* The printed name of a data type: "bf16", "vec2<u32>"; "unknown" for any other number. For types
+ * with parameters, the name alone: "sparse_csr". Any thread. */
 QDNN_API const char *qdnnGetDataTypeName(qdnnDataType_t type);
 
 /* The size of an element.
  *   type
  *   bits   receives it: 16 for bf16, 4 for nf4, 32 for bool; 0 for types whose size depends on parameters
  *          (array, tensor, opaque...)
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for a number that is no type. Any
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an unknown type. Any
  * thread. */
 QDNN_API qdnnStatus_t qdnnGetDataTypeBits(qdnnDataType_t type, int *bits);
 
-/* What is frozen of a data type. */
+/* Properties of a data type; they never change. */
 typedef struct {
     size_t size;           /* sizeof(qdnnDataTypeInfo_t): set it before the call, as in every info (docs/compatibility.md) */
     const char *name;      /* as qdnnGetDataTypeName gives it */
     int bits;              /* as qdnnGetDataTypeBits gives them */
-    bool isFloat;          /* of the float family; false for types with an element: the element decides */
+    bool isFloat;          /* of the float family; false for types with elements, where the type of the elements decides */
     uint64_t leastBytes;   /* that a value takes; codes of 4 bits count as a byte */
     uint64_t largestBytes; /* that a value takes; UINT64_MAX: without a limit */
 } qdnnDataTypeInfo_t;
@@ -46,41 +46,41 @@ QDNN_API qdnnStatus_t qdnnGetDataTypeInfo(qdnnDataType_t type, qdnnDataTypeInfo_
  *             SPARSE_BSR, sparse_bsr<f16;2x4>: the sizes of a block; SPARSE_CSR and COO, sparse_csr<f32>: none;
  *             DEVICE_MESH, device_mesh<2x4>: its sizes; ARRAY, array<7B>: the bytes of an element; HANDLE and
  *             OPAQUE, handle<0x0000abcd>: the number of the kind
- *   text      receives the name and a zero; nothing where it does not fit
- *   size      of text in bytes; 256 are room enough for any
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for a number that is no type, and for
+ *   text      receives the name and a terminating zero; untouched where they do not fit
+ *   size      of text in bytes; 256 are always enough
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an unknown type, and for
  * parameters that the type does not take; _BAD_PARAM_SIZE_INSUFFICIENT. Any thread. */
 QDNN_API qdnnStatus_t qdnnPrintDataType(qdnnDataType_t type, qdnnDataType_t element, int count,
                                         const uint64_t *numbers, char *text, size_t size);
 
 typedef struct qdnnTensorDescriptor *qdnnTensorDescriptor_t;
 
-/* Creates a descriptor: of one f32, until it is set.
+/* Creates a descriptor, which describes a single f32 until it is set.
  *   tensor   receives it; qdnnDestroyTensorDescriptor frees it
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _INTERNAL_ERROR_ALLOCATION_FAILED. Any thread. */
 QDNN_API qdnnStatus_t qdnnCreateTensorDescriptor(qdnnTensorDescriptor_t *tensor);
 
-/* Says what the tensor is.
+/* Sets the type and the shape of a tensor.
  *   tensor
  *   type      of an element; one that has a size
  *   rank      1 to QDNN_DIMS_MAX
- *   dims      `rank` sizes, slowest first; 0 is a size too
+ *   dims      `rank` sizes, slowest first; 0 is allowed
  *   strides   `rank` distances between neighbours along each dimension, in elements, not negative; null:
- *             packed, row-major. Operations say which strides they take; today all ask for packed ones.
+ *             packed, row-major. Most operations take packed tensors alone; the others say which strides they take.
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND where a number is out of its range or
  * the whole would have 2^60 bytes or more; the descriptor then stays as it was. */
 QDNN_API qdnnStatus_t qdnnSetTensorDescriptor(qdnnTensorDescriptor_t tensor, qdnnDataType_t type, int rank,
                                               const int64_t *dims, const int64_t *strides);
 
-/* What was set. Each result may be null where it is not wanted.
+/* What was set. Results that are not wanted may be null.
  *   tensor
  *   type, rank     receive them
- *   dims, strides  receive `rank` numbers each: QDNN_DIMS_MAX are room enough
+ *   dims, strides  receive `rank` numbers each, at most QDNN_DIMS_MAX
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER for a null tensor. */
 QDNN_API qdnnStatus_t qdnnGetTensorDescriptor(qdnnTensorDescriptor_t tensor, qdnnDataType_t *type, int *rank,
                                               int64_t *dims, int64_t *strides);
 
-/* Frees a descriptor. Plans that were made from it do not need it any more.
+/* Frees a descriptor. Plans made from it no longer need it.
  *   tensor   null is fine
  * Returns _SUCCESS. */
 QDNN_API qdnnStatus_t qdnnDestroyTensorDescriptor(qdnnTensorDescriptor_t tensor);

@@ -16,13 +16,13 @@ extern "C" {
 
 typedef struct qdnnTrainDescriptor *qdnnTrainDescriptor_t;
 
-/* What a descriptor says, each with its default. Numbers are frozen. */
+/* The attributes of a descriptor, with their defaults. Numbers are frozen. */
 typedef enum {
     QDNN_TRAIN_BITS = 0,        /* 8, 4 or 2; default 8 */
     QDNN_TRAIN_GRANULARITY = 1, /* qdnnGranularity_t: TENSOR, CHANNEL or GROUP; default TENSOR */
     QDNN_TRAIN_AXIS = 2,        /* of CHANNEL: 0 to QDNN_DIMS_MAX - 1; default 0 */
     QDNN_TRAIN_GROUP_SIZE =
-        3, /* of GROUP: so many elements that follow one another, over the flat tensor; 1 to 2^40;
+        3, /* of GROUP: consecutive elements of the flat tensor; 1 to 2^40;
                                    default 128 */
     QDNN_TRAIN_SCALE_MODE = 4, /* qdnnScaleMode_t of fake quantization; default BATCH */
     QDNN_TRAIN_BACKWARD = 5,   /* qdnnBackward_t of fake quantization; default CLIPPED */
@@ -38,16 +38,16 @@ typedef enum {
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _INTERNAL_ERROR_ALLOCATION_FAILED. Any thread. */
 QDNN_API qdnnStatus_t qdnnCreateTrainDescriptor(qdnnTrainDescriptor_t *train);
 
-/* Sets one value.
+/* Sets one attribute.
  *   train
  *   attribute   which
  *   value       as the list above says
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an attribute or value that there is
- * not; the descriptor then stays as it was. */
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an unknown attribute or a value that it does not
+ * take; the descriptor then stays as it was. */
 QDNN_API qdnnStatus_t qdnnSetTrainAttribute(qdnnTrainDescriptor_t train, qdnnTrainAttribute_t attribute,
                                             int64_t value);
 
-/* One value.
+/* Gets one attribute.
  *   train
  *   attribute   which
  *   value       receives it
@@ -76,7 +76,7 @@ QDNN_API qdnnStatus_t qdnnGetTrainDecay(qdnnTrainDescriptor_t train, float *deca
 QDNN_API qdnnStatus_t qdnnGetTrainScaleCount(qdnnTrainDescriptor_t train, qdnnTensorDescriptor_t tensor,
                                              size_t *count);
 
-/* Frees a descriptor. Plans that were made from it do not need it any more.
+/* Frees a descriptor. Plans made from it no longer need it.
  *   train   null is fine
  * Returns _SUCCESS. */
 QDNN_API qdnnStatus_t qdnnDestroyTrainDescriptor(qdnnTrainDescriptor_t train);
@@ -98,7 +98,7 @@ QDNN_API qdnnStatus_t qdnnCreateFakeQuantizeBackwardPlan(qdnnHandle_t handle, qd
                                                          qdnnTrainDescriptor_t train, qdnnPlan_t *plan);
 
 /* Plans LSQ: fake quantization with scales that are parameters. Operands: X and SCALE are read, Y is written.
- * Arguments and statuses as qdnnCreateFakeQuantizePlan; scale mode and backward play no part. */
+ * Arguments and statuses as qdnnCreateFakeQuantizePlan; scale mode and backward are ignored. */
 QDNN_API qdnnStatus_t qdnnCreateLsqPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
                                         qdnnTrainDescriptor_t train, qdnnPlan_t *plan);
 

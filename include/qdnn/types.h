@@ -1,4 +1,4 @@
-/* The types that every part of qdnn speaks: statuses, data types and the choices that define a quantization.
+/* The types that all parts of qdnn share: statuses, data types and the choices that define a quantization.
  *
  * Numbers in this file are frozen: they are stored in files and passed across the ABI. */
 #ifndef QDNN_TYPES_H
@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* Codes come in thousands by kind; the kind tells a caller what to do about it. */
+/* The thousands tell the kind of failure, and so what a caller can do about it. */
 typedef enum {
     QDNN_STATUS_SUCCESS = 0,
 
@@ -191,7 +191,7 @@ typedef enum {
     QDNN_NIBBLE_HIGH_FIRST = 1 /* even element in bits 7:4, as bitsandbytes packs */
 } qdnnNibbleOrder_t;
 
-/* Where x / scale lies half way between two integers. */
+/* How x / scale is rounded where it lies half way between two integers. */
 typedef enum {
     QDNN_ROUND_TIES_TO_EVEN = 0, /* the default */
     QDNN_ROUND_TIES_AWAY = 1

@@ -78,17 +78,17 @@ typedef enum {
     QDNN_WEIGHTS_COUNT = 62
 } qdnnWeights_t;
 
-/* Sets a descriptor to a public format, and everything that the format leaves open to its default. What a file has
- * otherwise (the type of its scales, a g_idx, swizzled scales) is set with qdnnSetQuantAttribute afterwards.
+/* Sets a descriptor to a public format, and everything that the format leaves open to its default. Where a file
+ * differs (the type of its scales, a g_idx, swizzled scales), qdnnSetQuantAttribute sets that afterwards.
  *   quant
  *   weights   which
  *   extent    the group size; 0: the usual one of the format. Formats with a group size of their own take 0 or that;
  *             formats without groups take 0
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for a number that is no format, or an extent that
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an unknown format, or an extent that
  * it does not take; the descriptor then stays as it was. */
 QDNN_API qdnnStatus_t qdnnSetQuantWeights(qdnnQuantDescriptor_t quant, qdnnWeights_t weights, int64_t extent);
 
-/* The printed name, "gguf_q4_k"; "unknown" for a number that is none. Any thread. */
+/* The printed name, "gguf_q4_k"; "unknown" for any other number. Any thread. */
 QDNN_API const char *qdnnGetWeightsName(qdnnWeights_t weights);
 
 #ifdef __cplusplus
