@@ -40,9 +40,13 @@ static const gemv_case cases[] = {
     {"words",         "matmul_int4_zp",   "product=columns reduction=rows layout=interleaved groups=columns data=f16 zero=u8", {4.9, 4.9, 3.4, 4.4}},
     {"gptq",          "matmul_int4_zp",   "product=columns reduction=rows layout=interleaved groups=columns data=f16 scale=f16 zero_packed=yes", {0}},
 #include "bench/columns_cases.def"
+#include "bench/ragged_cases.def"
     {"q4_k",          "matmul_gguf_q4_k", "product=blocks data=f16",                                      {4.1, 4.1, 3.1, 4.1}},
     {"q8_0",          "matmul_gguf_q8_0", "product=blocks data=f16",                                      {5, 5, 5, 5}},
     {"q6_k",          "matmul_gguf_q6_k", "product=blocks data=f16",                                      {6, 6, 6, 6}},
+    {"q2_k",          "matmul_gguf_q2_k", "product=blocks data=f16",                                      {0}},
+    {"q3_k",          "matmul_gguf_q3_k", "product=blocks data=f16",                                      {0}},
+    {"q5_k",          "matmul_gguf_q5_k", "product=blocks data=f16",                                      {0}},
     {"gguf_mxfp4",    "matmul_gguf_mxfp4", "product=blocks data=f16",                                     {4, 4, 4, 4}},
     {"gguf_nvfp4",    "matmul_gguf_nvfp4", "product=blocks data=f16",                                     {0}},
     {"iq4_nl",        "matmul_gguf_iq4_nl", "product=blocks data=f16",                                    {0}},

@@ -2,6 +2,8 @@
 # thousands of processes take minutes to start. Tests of many cases are split into shards, which run side by side.
 #   cmake -DPROGRAM=path -DOUTPUT=file.cmake -DDIRECTORY=path -P TestGroups.cmake
 set(CASES_PER_SHARD 60)
+# Those that take longest: CTest starts them first, so that none of them is left to run alone at the end.
+set(LONG ParityKernels.EveryFormat|ParityMatmul.OnPtxvm|ParityLora.OnPtxvm|ParityStacks|TensorLaws.RowsDoNotDependOnTheBatch|Nvrtc.SameAsHost|ApiFaults.EveryFunctionFails|Kernels.Assembles|KernelLanewise.Assembles|KernelPairs.AreWhatDequantizeWrites|KernelTrials.HostRef|Twins.GiveTheBitsOfHostRef|ToolManifest.NamesEveryFileOfABundle|Guide.PrintsWhatThePageSays)
 execute_process(COMMAND ${PROGRAM} --gtest_list_tests OUTPUT_VARIABLE list RESULT_VARIABLE failed TIMEOUT 120)
 if(failed)
   message(FATAL_ERROR "${PROGRAM} --gtest_list_tests failed: ${failed}")
@@ -36,9 +38,13 @@ foreach(group IN LISTS groups)
       set(name "${group}.${number}_of_${shards}")
       set(environment " ENVIRONMENT \"GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}\"")
     endif()
+    set(cost "")
+    if(group MATCHES "^(${LONG})")
+      set(cost " COST 100")
+    endif()
     string(APPEND text "add_test([=[${name}]=] [=[${PROGRAM}]=] [=[--gtest_filter=${group}:${group}/*]=])\n"
            "set_tests_properties([=[${name}]=] PROPERTIES WORKING_DIRECTORY [=[${DIRECTORY}]=] TIMEOUT 900 "
-           "SKIP_RETURN_CODE 77${environment})\n")
+           "SKIP_RETURN_CODE 77${cost}${environment})\n")
   endforeach()
 endforeach()
 file(WRITE ${OUTPUT} "${text}")

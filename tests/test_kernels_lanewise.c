@@ -1,10 +1,10 @@
-/* The product for many rows assembles for every format and half of the generations (in the full build every target) without a
- * spill: the only local memory is what it declares for sums that wait. And ptxvm's counters show what it is built
+/* The product for many rows assembles for every format and a generation each (in the full build every target) without a spill: the only local memory is what it declares for sums that wait. And ptxvm's counters show what it is built
  * for: mostly fma, no bank conflicts. */
 #include "formats/sample.h"
 #include "kernels/kernels.h"
 #include "ptxvm/ptxvm.h"
 #include "test.h"
+#include "test_kernels_launch.h"
 #include "test_kernels_ptxas.h"
 #include "tools/toolkit.h"
 
@@ -22,16 +22,15 @@ static const kernel_row *row_at(int index)
     return NULL;
 }
 
-/* Targets of a format: all in the full build; by default every other, and the rest for the next format. */
+/* Targets of a format: all in the full build; by default one, and the next one for the next format. */
 static int targets(void)
 {
-    return sample_is_full() ? sample_sm_count() : sample_sm_count() / 2;
+    return sample_is_full() ? sample_sm_count() : 1;
 }
 
 static const ptx_sm *target_at(int index)
 {
-    int row = index / targets(), number = index % targets();
-    return sample_sm_at(sample_is_full() ? number : 2 * number + row % 2);
+    return sample_sm_at(index % sample_sm_count());
 }
 
 static int count(void)
@@ -156,28 +155,6 @@ static double share_of_fma(const char *ptx, const ptxvm_counters *counters)
     return all ? 100.0 * (double)fma / (double)all : 0;
 }
 
-static bool launch(ptxvm *vm, const kernel_step *step, const char *ptx, const kernel_operand *operands)
-{
-    ptxvm_module *module;
-    ptxvm_kernel *kernel;
-    uint64_t params[KERNEL_PARAMS_MAX];
-    char entry[64];
-    kernel_entry_name(step->row, entry, sizeof entry);
-    bool ok = true;
-    for (int i = 0; i < step->n_params; i++) {
-        const kernel_param *p = &step->params[i];
-        params[i] = p->value;
-        if (p->kind == KERNEL_OPERAND)
-            ok = ok && ptxvm_alloc(vm, operands[p->operand].bytes, &params[i]) == PTXVM_OK &&
-                 ptxvm_fill(vm, params[i], 0x38, operands[p->operand].bytes) == PTXVM_OK;
-    }
-    const ptxvm_launch_config config = {.grid = {(uint32_t)step->grid[0], (uint32_t)step->grid[1], 1},
-                                        .block = {step->block, 1, 1}};
-    return ok && ptxvm_module_load(vm, ptx, strlen(ptx), &module) == PTXVM_OK &&
-           ptxvm_module_kernel(module, entry, &kernel) == PTXVM_OK &&
-           ptxvm_launch(vm, kernel, &config, params, (uint64_t)step->n_params * 8) == PTXVM_OK;
-}
-
 TEST_ROWS(KernelLanewise, IsMostlyFma, shares)
 {
     const kernel_row *row = kernel_find(shares[index].kernel);
@@ -204,7 +181,7 @@ TEST_ROWS(KernelLanewise, IsMostlyFma, shares)
     REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
     kernel_operands_of(row, &spec, &problem, operands);
     kernel_steps_of(row, &spec, &problem, &steps);
-    if (!launch(vm, &steps.at[0], text.ptx, operands)) {
+    if (!launch_filled(vm, &steps.at[0], text.ptx, operands, 0x38)) {
         FAIL("%s", ptxvm_last_error(vm));
     } else {
         const ptxvm_counters *counters = ptxvm_last_counters(vm);

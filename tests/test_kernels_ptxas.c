@@ -1,5 +1,5 @@
-/* Every kernel of the registry assembles for one target of each generation (in the full build for every target), over
- * its settings, without spills and without a stack. ptxas is the judge; where there is none the cases are skipped. */
+/* Every kernel of the registry assembles for one target of each generation that it has a text of its own for (in the full build
+ * for every target), over its settings, without spills and without a stack. ptxas is the judge; where there is none the cases are skipped. */
 #include "test_kernels_ptxas.h"
 
 #include "formats/sample.h"
@@ -70,13 +70,13 @@ static int place_in_operation(const kernel_row *row)
     return place;
 }
 
-/* In the full build all pairs of settings for three generations and all values for the others. By default four for one, sm_75 or
- * sm_90 in turns, which are the next four for the next format, so that the formats of an operation have all values between
+/* In the full build all pairs of settings for three generations and all values for the others. By default two for one, sm_75 or
+ * sm_90 in turns, which are the next two for the next format, so that the formats of an operation have all values between
  * them; and one for the other targets, which is another for each. Of K-quants, whose text is long and differs only in how
  * elements are loaded, and of integer products, whose forms KernelsInteger.Assemble has, one for each target. */
 static int settings_for(const kernel_row *row, const ptx_sm *sm, int index, kernel_spec *specs)
 {
-    enum { FEW = 1, MORE = 4 };
+    enum { FEW = 1, MORE = 2 };
     bool is_old = strcmp(sm->name, "sm_75") == 0, is_new = strcmp(sm->name, "sm_90") == 0;
     if (sample_is_full()) {
         bool in_pairs = is_old || is_new || strcmp(sm->name, "sm_120") == 0;
@@ -113,9 +113,18 @@ static int add_products(const kernel_row *row, int turn, kernel_spec *specs, int
         "product=blocks data=f16",
         "product=blocks tile_rows=8 gated=yes activation=silu data=f32",
         "product=blocks tile_rows=16 data=bf16",
+        "product=blocks tile_rows=16 gated=yes activation=silu data=f32",
+        "product=ragged data=f16",
+        "product=ragged tile_rows=16 gated=yes activation=silu data=f32",
+        "product=ragged tile_rows=4 grouped=yes row_weight=yes data=bf16",
+        "product=ternary data=f16",
+        "product=ternary tile_rows=16 gated=yes activation=silu data=f32",
+        "product=ternary tile_rows=8 grouped=yes row_weight=yes data=bf16",
+        "tile_rows=16 grouped=yes gated=yes activation=silu row_weight=yes data=f16",
         "product=columns reduction=rows data=f16",
         "product=columns reduction=rows tile_rows=4 gated=yes activation=silu data=f32",
         "product=columns reduction=rows tile_rows=16 grouped=yes row_weight=yes data=f16",
+        "product=columns reduction=rows tile_rows=16 gated=yes layout=interleaved groups=columns data=f16",
         "product=blocks tile_rows=8 grouped=yes gated=yes activation=silu row_weight=yes data=f16",
         "product=gemv tile_rows=4 grouped=yes gated=yes alpha=column bias=f16 activation=gelu_erf "
         "residual=yes "
@@ -233,8 +242,37 @@ static int add_kinds(const kernel_row *row, const ptx_sm *sm, int index, kernel_
     return count;
 }
 
+/* A text without its header, which names the target; null where it cannot be emitted. Free *text. */
+static const char *body_for(const kernel_row *row, const kernel_spec *spec, int target, char **text)
+{
+    kernel_text emitted = {0};
+    ptx_error error = {0};
+    if (!kernel_emit(row, spec, sample_sm_at(target), NULL, &emitted, &error))
+        return NULL;
+    *text = emitted.ptx;
+    return strstr(emitted.ptx, ".address_size");
+}
+
+/* Targets for which a kernel is the same text but for its header: whether this one stands for them. It is another one of them for
+ * the next row. */
+static bool stands_for_the_same(const kernel_row *row, const kernel_spec *spec, int target)
+{
+    char *own = NULL;
+    const char *body = body_for(row, spec, target, &own);
+    int same = 0, place = 0;
+    for (int i = 0; body && i < sample_sm_count(); i++) {
+        char *text = NULL;
+        const char *other = body_for(row, spec, i, &text);
+        place = i == target ? same : place;
+        same += other && strcmp(other, body) == 0;
+        free(text);
+    }
+    free(own);
+    return !body || (int)(row - kernel_rows) % same == place;
+}
+
 /* All that is assembled of a row for a target. By default, where there is only one of the settings, a matrix or a kind of product
- * may take its place. */
+ * may take its place, and it is left out where the text of another target stands for it. */
 static int all_settings_for(const kernel_row *row, int target, kernel_spec *specs)
 {
     const ptx_sm *sm = sample_sm_at(target);
@@ -244,10 +282,10 @@ static int all_settings_for(const kernel_row *row, int target, kernel_spec *spec
     if (sample_is_full() || first > 1 || index / sample_sm_count() % 2 == target % 2)
         n = add_matrices(row, index * 5, sample_is_full() ? MATRIX_SETTINGS : 1, specs, n);
     n = add_kinds(row, sm, index, specs, n);
-    if (sample_is_full() || first > 1 || n == first)
+    if (sample_is_full() || first > 1)
         return n;
     specs[0] = specs[n - 1];
-    return 1;
+    return stands_for_the_same(row, &specs[0], target) ? 1 : 0;
 }
 
 TEST_EACH(Kernels, Assembles, count, name)

@@ -73,6 +73,7 @@ static const tensor_case cases[] = {
     {"mxfp6_e2m3", "e2m3", true, {"groups=rows", "scale=e8m0", "group_size=32"}},
     {"mxfp6_e3m2", "e3m2", true, {"groups=rows", "scale=e8m0", "group_size=32"}},
     {"e4m3_tensor", "e4m3", true, {"channels=1", "group_size=1000000"}},
+    {"e4m3_f16", "e4m3", true, {"groups=rows", "scale=f16", "group_size=64"}},
     {"e4m3_square", "e4m3", true, {"groups=rows", "group_rows=128"}},
     {"e4m3_none", "e4m3", false, {"groups=none"}},
     {"e5m2_columns", "e5m2", false, {"groups=columns", "group_size=1000000"}},
@@ -119,8 +120,9 @@ typedef struct trial {
     ref_quant_spec ref;
     qdnnDataType_t data;
     int64_t m, n, k;
-    size_t shift;   /* of every pointer to elements, in elements */
-    data_kind kind; /* of x */
+    size_t shift;    /* of every pointer to elements, in elements */
+    data_kind kind;  /* of x */
+    bool few_blocks; /* one for all tiles of rows, where the kernel loops over them */
     uint8_t *host[QDNN_OPERAND_COUNT];
     int64_t bytes[QDNN_OPERAND_COUNT];
     uint16_t *w16; /* [n][k] */
@@ -329,8 +331,11 @@ static void run_steps(const trial *t, device *d)
     kernel_steps steps;
     kernel_steps_of(t->row, &t->spec, &problem, &steps);
     make_buffers(t, d, steps.workspace);
-    for (int i = 0; i < steps.count; i++)
+    for (int i = 0; i < steps.count; i++) {
+        if (t->few_blocks && steps.at[i].spec.product != KERNEL_PRODUCT_STREAM)
+            steps.at[i].grid[1] = 1;
         launch(d, &steps.at[i]);
+    }
     float *actual = malloc((size_t)t->bytes[QDNN_OPERAND_Y] + 1);
     CHECK(ptxvm_read(d->vm, actual, d->at[QDNN_OPERAND_Y], (uint64_t)t->bytes[QDNN_OPERAND_Y]) == PTXVM_OK);
     CHECK_EQ_MEM(actual, t->y, (size_t)t->bytes[QDNN_OPERAND_Y]);
@@ -370,6 +375,7 @@ typedef struct shape {
     size_t shift;
     uint64_t tile_rows;
     data_kind kind;
+    bool few_blocks;
 } shape;
 
 static void run_shape(ptxvm *vm, const tensor_case *c, int family, kernel_product product, shape s,
@@ -381,7 +387,8 @@ static void run_shape(ptxvm *vm, const tensor_case *c, int family, kernel_produc
                .n = s.n,
                .k = s.k,
                .shift = s.shift,
-               .kind = s.kind};
+               .kind = s.kind,
+               .few_blocks = s.few_blocks};
     device d = {.vm = vm, .sm = ptx_sm_find(families[family].name)};
     if (!spec_of(c, t.data, product, s.tile_rows, &t.spec, &t.row))
         return;
@@ -419,10 +426,10 @@ TEST_EACH(TensorTile, HostRef, case_count, case_name)
     const bool is_blocks = multiple > 1, is_awq = spec.layout == QDNN_LAYOUT_AWQ;
     const uint64_t largest = kernel_tile_rows(row, 1000);
     const int64_t long_k = !is_blocks ? 608 : multiple == 256 ? 768 : 512 + 3 * multiple;
-    const shape shapes[] = {
-        {5, 40, long_k, 0, 16, DATA_NORMAL},
-        {35, 144, is_blocks ? 2 * multiple : 96, 0, largest, DATA_NORMAL},
-        {19, is_awq ? 24 : 21, is_blocks ? multiple : 77, 1, largest > 32 ? 32 : largest, DATA_NORMAL}};
+    const shape shapes[] = {{5, 40, long_k, 0, 16, DATA_NORMAL, false},
+                            {35, 144, is_blocks ? 2 * multiple : 96, 0, largest, DATA_NORMAL, false},
+                            {19, is_awq ? 24 : 21, is_blocks ? multiple : 77, 1, largest > 32 ? 32 : largest,
+                             DATA_NORMAL, false}};
     for (int i = 0; i < LENGTH(shapes) && vm; i++)
         run_shape(vm, c, family, KERNEL_PRODUCT_TILE, shapes[i], (uint32_t)(index + 100 * i));
     ptxvm_destroy(vm);
@@ -443,10 +450,10 @@ TEST_EACH(TensorStream, HostRef, case_count, case_name)
                is_awq = spec.layout == QDNN_LAYOUT_AWQ;
     const int64_t multiple = (int64_t)kernel_columns_multiple(row);
     const int64_t odd_k = multiple > 1 ? 3 * multiple : flat ? (int64_t)spec.group_size * 3 : 77;
-    const shape shapes[] = {{index % 2 ? 9 : 1, 40, 1024 + (multiple > 64 ? multiple : 64), 0, 8,
-                             DATA_NORMAL}, /* 9: a whole tile, and one row */
-                            {index % 2 ? 67 : 35, 304, 512, 0, index % 2 ? 128 : 64, DATA_NORMAL},
-                            {19, is_awq ? 24 : 21, odd_k, 1, 16, DATA_NORMAL}};
+    const shape shapes[] = {{index % 2 ? 9 : 1, 40, 1024 + (multiple > 64 ? multiple : 64), 0, 8, DATA_NORMAL,
+                             false}, /* 9: a whole tile, and one row */
+                            {index % 2 ? 67 : 35, 304, 512, 0, index % 2 ? 128 : 64, DATA_NORMAL, false},
+                            {19, is_awq ? 24 : 21, odd_k, 1, 16, DATA_NORMAL, false}};
     const int i = (index / LENGTH(families) + family) % LENGTH(shapes); /* each with two of the families */
     if (vm)
         run_shape(vm, c, family, KERNEL_PRODUCT_STREAM, shapes[i], (uint32_t)(index + 100 * i));
@@ -468,7 +475,7 @@ TEST_CASE(TensorStream, ShortStripsOfTallTiles)
             continue;
         for (int64_t blocks = 1; blocks <= 3; blocks += 2)
             run_shape(vm, &cases[i], FAMILY, KERNEL_PRODUCT_STREAM,
-                      (shape){67, 40, blocks * multiple, 0, 128, DATA_NORMAL}, (uint32_t)(i + blocks));
+                      (shape){67, 40, blocks * multiple, 0, 128, DATA_NORMAL, false}, (uint32_t)(i + blocks));
         ran++;
     }
     CHECK_EQ_I64(ran, 2); /* Q4_K and IQ4_XS */
@@ -491,7 +498,7 @@ static const struct {
     {-6, 8, 1, 0, DATA_NORMAL},      {-1, 88, 2060, 0, DATA_NORMAL},  {0, 56, 320, 3, DATA_NORMAL},
     {-4, 21, 33, 0, DATA_NORMAL},    {-7, 1, 520, 2, DATA_NORMAL},    {-5, 23, 2500, 0, DATA_NORMAL},
     {-2, 42, 1500, 0, DATA_NORMAL},  {-99, 21, 2060, 0, DATA_NORMAL}, {-99, 42, 4200, 0, DATA_NORMAL},
-    {-3, 13, 5000, 0, DATA_SPECIAL},
+    {-3, 13, 5000, 0, DATA_SPECIAL}, {-1, 40, 1100, 1, DATA_NORMAL},  {70, 16, 80, 0, DATA_NORMAL},
 };
 
 static int64_t trial_k(const kernel_spec *spec, const kernel_row *row, int i)
@@ -538,7 +545,8 @@ static void run_trials(int index, kernel_product product)
         const int64_t m = (int64_t)rows + trials[i].rows;
         const int64_t n = spec.layout == QDNN_LAYOUT_AWQ ? (trials[i].n + 7) / 8 * 8 : trials[i].n;
         run_shape(vm, c, family, product,
-                  (shape){m > 0 ? m : 1, n, trial_k(&spec, row, i), trials[i].shift, rows, trials[i].kind},
+                  (shape){m > 0 ? m : 1, n, trial_k(&spec, row, i), trials[i].shift, rows, trials[i].kind,
+                          trials[i].rows > 1},
                   (uint32_t)(at + 100 * i));
     }
     ptxvm_destroy(vm);
@@ -598,20 +606,16 @@ static void move_codes(ptxvm *vm, const kernel_row *row, const kernel_spec *spec
     free(actual);
 }
 
-/* Codes of every layout to units and back. */
-TEST_EACH(TensorPrepack, ThereAndBack, dense_count, dense_name)
+/* Codes of every layout to units and back: n columns, and k or so many blocks. */
+static void there_and_back(ptxvm *vm, int index, int64_t n, int64_t k, int64_t blocks)
 {
-    trial t = {.how = &cases[index], .data = QDNN_DATA_F16, .m = 1, .n = 88, .k = 200};
+    trial t = {.how = &cases[index], .data = QDNN_DATA_F16, .m = 1, .n = n, .k = k};
     REQUIRE(spec_of(t.how, t.data, KERNEL_PRODUCT_TILE, 16, &t.spec, &t.row));
     const kernel_row *row = kernel_find_prepack(t.row->format);
-    if (!row)
-        SKIP("%s is not prepacked", t.how->format);
-    if (block_layout_of(row->format)) { /* whole blocks, and of small ones not whole units */
-        t.n = 21;
-        t.k = 3 * (int64_t)kernel_columns_multiple(row);
-    }
+    if (block_layout_of(row->format))
+        t.k = blocks * (int64_t)kernel_columns_multiple(row);
     t.ref = ref_spec_of(t.row, &t.spec);
-    ptxvm *vm = vm_for(0);
+    test_push_note("N %d, K %d", (int)t.n, (int)t.k);
     fill_trial(&t, REF_TENSOR_SM75, (uint32_t)index);
     const bool columns = t.how->k_in_columns;
     const int64_t code_bytes = t.bytes[QDNN_OPERAND_CODES];
@@ -621,7 +625,7 @@ TEST_EACH(TensorPrepack, ThereAndBack, dense_count, dense_name)
     ref_unpack(&t.ref, columns ? t.n : t.k, columns ? t.k : t.n, !columns, t.host[QDNN_OPERAND_CODES], back);
     CHECK_EQ_MEM(back, codes, (size_t)code_bytes);
     kernel_problem problem = problem_of(&t);
-    for (int unpack = 0; unpack < 2 && vm; unpack++) {
+    for (int unpack = 0; unpack < 2; unpack++) {
         kernel_spec spec = t.spec;
         spec.unpack = unpack;
         spec = kernel_spec_normal(row, &spec);
@@ -632,6 +636,22 @@ TEST_EACH(TensorPrepack, ThereAndBack, dense_count, dense_name)
     free(codes);
     free(back);
     free_trial(&t);
+    test_pop_note();
+}
+
+/* Whole units and not; the first alone by default. */
+TEST_EACH(TensorPrepack, ThereAndBack, dense_count, dense_name)
+{
+    static const int64_t shapes[][3] = {{88, 200, 3}, {24, 77, 1}, {8, 16, 2},    {136, 512, 4},
+                                        {64, 64, 9},  {16, 1, 5},  {256, 96, 17}, {56, 1024, 6}};
+    char name[64];
+    snprintf(name, sizeof name, "matmul_%s", cases[index].format);
+    if (!kernel_find_prepack(kernel_find(name)->format))
+        SKIP("%s is not prepacked", cases[index].format);
+    const bool is_blocks = block_layout_of(kernel_find(name)->format) != NULL;
+    ptxvm *vm = vm_for(0);
+    for (int i = 0; i < (sample_is_full() ? LENGTH(shapes) : 1) && vm; i++)
+        there_and_back(vm, index, is_blocks && i == 0 ? 21 : shapes[i][0], shapes[i][1], shapes[i][2]);
     ptxvm_destroy(vm);
 }
 

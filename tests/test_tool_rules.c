@@ -142,22 +142,27 @@ static bool evaluate(const char *rule, const kernel_problem *problem, uint64_t *
 
 /* ---- The bundle: its manifest alone, written once ---- */
 
-static json *manifest(void)
+static json *manifest_of(const char *settings)
 {
-    static json *doc;
     char dir[256], path[300];
-    if (doc)
-        return doc;
     temp_dir_make(dir, sizeof dir);
-    process_result r = process_run("%s --all --sm 90 --emit json --outdir %s/b", PTXGEN, dir);
+    process_result r = process_run("%s --all --sm 90 --emit json %s --outdir %s/b", PTXGEN, settings, dir);
     CHECK_EQ_I64(r.status, 0);
     CHECK_EQ_STR(r.output, "");
     process_free(&r);
     snprintf(path, sizeof path, "%s/b/manifest.json", dir);
     char *text = toolkit_read_file(path, NULL);
-    doc = read_json(text ? text : "{}");
+    json *doc = read_json(text ? text : "{}");
     free(text);
     temp_dir_remove(dir);
+    return doc;
+}
+
+static json *manifest(void)
+{
+    static json *doc;
+    if (!doc)
+        doc = manifest_of("");
     return doc;
 }
 
@@ -356,6 +361,46 @@ TEST_CASE(ToolRules, OneScaleForAllIsTwoLaunches)
     CHECK_EQ_STR(json_string(o, "steps.1.kernel"), "scale_int4");
     CHECK_EQ_STR(json_at(o, "steps.1.arguments.0.workspace")->text, "0");
     CHECK_EQ_STR(json_string(o, "steps.1.arguments.1"), "scale");
+}
+
+/* Whether the manifest has the kernel that a plan takes for a matrix of so many rows and columns. */
+static bool has_kernel_for(const json *doc, const char *kernel, kernel_spec spec, uint64_t rows, uint64_t columns)
+{
+    const kernel_row *row = kernel_find(kernel);
+    kernel_steps steps;
+    kernel_steps_of(row, &spec, &(kernel_problem){.rows = rows, .columns = columns}, &steps);
+    for (const json_value *k = json_at(json_root(doc), "kernels.0"); k && steps.count == 1; k = k->next) {
+        kernel_spec found;
+        if (read_kernel(k, &found) != row)
+            continue;
+        kernel_spec normal = kernel_spec_normal(row, &found);
+        if (kernel_spec_equal(&normal, &steps.at[0].spec))
+            return true;
+    }
+    return false;
+}
+
+/* Which kernel a plan takes depends on the matrix: few looked-up groups come from a table, many do not; channels may be its
+ * columns or not. */
+TEST_CASE(ToolRules, BundlesHaveTheKernelsOfAllMatrices)
+{
+    json *looked_up = manifest_of("--set data=f16,groups=columns,layout=interleaved,group_index=yes,group_size=128"),
+         *channels = manifest_of("--set data=f16,group_size=1,channels=64");
+    kernel_spec spec = kernel_spec_default();
+    spec.data = QDNN_DATA_F16;
+    spec.group_size = 1;
+    spec.channels = 64;
+    CHECK(has_kernel_for(channels, "dequantize_int8", spec, 1000, 64));
+    CHECK(has_kernel_for(channels, "dequantize_int8", spec, 1000, 192));
+    spec.channels = 0;
+    spec.group_size = 128;
+    spec.groups = QDNN_GROUPS_COLUMNS;
+    spec.layout = QDNN_LAYOUT_WORDS_INTERLEAVED;
+    spec.group_index = 1;
+    CHECK(has_kernel_for(looked_up, "quantize_int4_zp", spec, 4096, 4096));
+    CHECK(has_kernel_for(looked_up, "quantize_int4_zp", spec, 1 << 20, 4096));
+    json_free(looked_up);
+    json_free(channels);
 }
 
 /* ---- Interruption, progress ---- */

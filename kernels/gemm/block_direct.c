@@ -9,10 +9,10 @@ bool blocks_are_direct(const block_layout *layout)
     return layout->bytes % LOAD_BYTES == 0 && !layout->at.high;
 }
 
-/* More rows of x, and experts, leave registers for two. */
+/* More rows of x leave registers for two. */
 unsigned blocks_slots(const kernel_spec *spec)
 {
-    return spec->tile_rows == 1 && !spec->grouped ? BLOCKS_SLOTS_MAX : 2;
+    return spec->tile_rows == 1 ? BLOCKS_SLOTS_MAX : 2;
 }
 
 /* Of headers, half as many: they lie in sectors that codes of their blocks were loaded with. */

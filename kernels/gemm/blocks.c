@@ -54,7 +54,7 @@ static unsigned outputs_of_team(const kernel_row *row, const kernel_spec *spec)
     const block_layout *layout = block_layout_of(row->format);
     if (spec->gated)
         return halves_are_apart(spec) ? 1 : 2;
-    if (blocks_are_direct(layout) && spec->tile_rows == 1)
+    if (blocks_are_direct(layout) && spec->tile_rows == 1 && !spec->grouped) /* experts take registers */
         return 4;
     return spec->tile_rows > ROWS_OF_TWO ? 1 : 2;
 }

@@ -56,14 +56,14 @@ void blocks_add_round(ptx_builder *b, const blocks *s, const block_values *value
 typedef void window_function(ptx_builder *b, const blocks *s, void *user, ptx_val first, ptx_val end);
 void blocks_pass(ptx_builder *b, const blocks *s, block_way way, window_function *window, void *user);
 
-/* ---- Weights straight from memory, loaded ahead: blocks of a multiple of 16 bytes (block_direct.c) ---- */
+/* ---- Weights straight from memory, loaded ahead: Q4_K, whose fields are aligned (block_direct.c) ---- */
 
 bool blocks_are_direct(const block_layout *layout);
 /* Rounds that are loaded ahead: a power of two. */
 unsigned blocks_slots(const kernel_spec *spec);
 void blocks_direct_pass(ptx_builder *b, const blocks *s);
 
-/* ---- Weights through shared memory: the other blocks (block_segments.c) ---- */
+/* ---- Weights through shared memory: the other blocks (block_segments.c, block_fetch.c) ---- */
 
 /* Bytes of shared memory that blocks take. */
 unsigned blocks_segments_bytes(const block_layout *layout, const kernel_spec *spec, unsigned outputs);

@@ -65,9 +65,10 @@ void gemv_begin_ragged(ptx_builder *b, gemv *g)
         begin_row(b, g, i, bits, shared);
 }
 
-static void copy_next(ptx_builder *b, const gemv *g)
+/* `needed`: as stretches_copy has it. */
+static void copy_next(ptx_builder *b, const gemv *g, ptx_val needed)
 {
-    stretches_copy(b, &g->ragged.rows, g->ragged.before);
+    stretches_copy(b, &g->ragged.rows, g->ragged.before, needed);
     ptx_assign(b, g->ragged.before, ptx_add(b, g->ragged.before, ptx_u64(b, g->shape.turn * round_bytes(g))));
 }
 
@@ -104,8 +105,9 @@ static void few_rounds(ptx_builder *b, const gemv *g, const gemv_reading *r, ptx
                        bool slow)
 {
     const gemv_shape *s = &g->shape;
-    copy_next(b, g);
     ptx_val end = ptx_min(b, rest, (int)(s->turn * ROUND));
+    ptx_val bytes = ptx_shr(b, ptx_mul(b, ptx_as(b, PTX_U32, end), (int)bits_of(g)), 3);
+    copy_next(b, g, ptx_add(b, bytes, 2 * SECTOR_BYTES)); /* before and behind them there may be others */
     ptx_val j = ptx_for(b, ptx_s32(b, 0), end, ROUND), done = ptx_as(b, PTX_U32, j);
     ptx_val more = ptx_mul(b, done, (int)(bits_of(g)));
     more = ptx_shr(b, more, 3);
@@ -147,7 +149,7 @@ void gemv_ragged_tile(ptx_builder *b, const gemv *g, ptx_val k, bool slow)
     ptx_val rest = ptx_and(b, size, (int)of_turn - 1), whole = ptx_sub(b, size, rest);
     ptx_uniform(b);
     ptx_for(b, ptx_u32(b, 0), whole, (int)of_turn);
-    copy_next(b, g);
+    copy_next(b, g, (ptx_val){0});
     for (unsigned i = 0; i < s->turn; i++)
         whole_round(b, g, &r, (ptx_val){0}, i);
     gemv_reading_advance(b, g, &r, s->turn);

@@ -54,22 +54,24 @@ static void find_rows(ptx_builder *b, staged *s)
     }
 }
 
-/* A round of x: a thread for each k, row by row; what does not exist is 0. */
+/* A round of x: a thread for each k, row by row; what does not exist is 0. Rows are neighbours, or were looked up before. */
 static void stage_x(ptx_builder *b, const staged *s, ptx_val k)
 {
     const qdnnDataType_t type = s->spec->data;
+    const unsigned bytes = element_bytes(type);
     ptx_val tid = ptx_tid_x(b), at = ptx_add(b, k, ptx_cvt(b, PTX_U64, tid));
-    ptx_val inside = ptx_setp(b, PTX_LT, at, s->args.k);
-    ptx_val to = ptx_add(b, s->x_shared, round_offset(b, tid));
+    ptx_val inside = ptx_setp(b, PTX_LT, at, s->args.k), x = s->args.all.operand[QDNN_OPERAND_X];
+    ptx_val to = ptx_add(b, s->x_shared, round_offset(b, tid)), stride = s->args.x_stride;
+    ptx_val count = ptx_cvt(b, PTX_U32, ptx_min(b, s->at.count, ptx_u64(b, ROWS_MAX))), from = {0};
     for (unsigned i = 0; i < s->rows; i++) {
-        ptx_val value = ptx_var(b, ptx_f32(b, 0)), row = s->row[i], has = s->has[i];
-        if (!s->spec->grouped) {
-            row = ptx_add(b, s->at.first, i);
-            has = ptx_setp(b, PTX_LT, row, s->args.m);
-        }
-        ptx_if(b, ptx_and(b, has, inside));
-        ptx_val from = ptx_at(b, s->args.all.operand[QDNN_OPERAND_X], ptx_mad(b, row, s->args.x_stride, at),
-                              element_bytes(type));
+        ptx_val value = ptx_var(b, ptx_f32(b, 0));
+        if (s->spec->grouped)
+            from = ptx_at(b, x, ptx_mad(b, s->row[i], stride, at), bytes);
+        else
+            from =
+                i ? ptx_at(b, from, stride, bytes) : ptx_at(b, x, ptx_mad(b, s->at.first, stride, at), bytes);
+        ptx_if(b, s->spec->grouped ? ptx_and(b, s->has[i], inside)
+                                   : ptx_setp_and(b, PTX_GT, count, (int)i, inside));
         ptx_assign(b, value, emit_load(b, type, from, 0));
         ptx_end_if(b);
         ptx_st_shared(b, to, (int)(i * ROUND_BYTES), value);
@@ -86,10 +88,10 @@ static void load_chunk(ptx_builder *b, ptx_val address, int offset, ptx_val *out
 static void add_round(ptx_builder *b, const staged *s)
 {
     ptx_val lane = ptx_shl(b, ptx_laneid(b), 4), warp = ptx_shr(b, ptx_tid_x(b), 5);
-    ptx_val w_at = ptx_add(b, ptx_mad(b, warp, ROUND_BYTES, s->tile.shared), lane);
+    ptx_val w_at = ptx_add(b, ptx_mad(b, warp, TILE_PITCH, s->tile.shared), lane);
     ptx_val x_at = ptx_add(b, s->x_shared, lane), w[OF_WARP][CHUNK], x[CHUNK];
     for (unsigned j = 0; j < OF_WARP; j++)
-        load_chunk(b, w_at, (int)(j * WARPS * ROUND_BYTES), w[j]);
+        load_chunk(b, w_at, (int)(j * WARPS * TILE_PITCH), w[j]);
     for (unsigned i = 0; i < s->rows; i++) {
         load_chunk(b, x_at, (int)(i * ROUND_BYTES), x);
         for (unsigned j = 0; j < OF_WARP; j++)
@@ -146,7 +148,7 @@ static void emit_staged(ptx_builder *b, const kernel_row *row, const kernel_spec
     staged s = {.spec = spec, .rows = (unsigned)spec->tile_rows, .args = gemm_declare(b, row, spec)};
     if (!spec->grouped)
         s.w = weights_begin(b, row, spec, &s.args);
-    s.tile = (weight_tile){.shared = ptx_shared(b, "weights", PTX_F32, OUTPUTS * ROUND, LOAD_BYTES),
+    s.tile = (weight_tile){.shared = ptx_shared(b, "weights", PTX_F32, OUTPUTS * TILE_PITCH / 4, LOAD_BYTES),
                            .outputs = OUTPUTS,
                            .threads = THREADS};
     s.x_shared = ptx_shared(b, "x_round", PTX_F32, s.rows * ROUND, LOAD_BYTES);

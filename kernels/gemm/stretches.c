@@ -16,11 +16,19 @@ static unsigned of_thread(const stretches *s)
     return (s->vectors + s->team - 1) / s->team;
 }
 
-/* The next instruction is for threads that have vector t of their rows. */
-static void when_it_exists(ptx_builder *b, const stretches *s, unsigned t)
+/* The next instruction is for threads that have vector t of their rows; and, unless that is empty, need it. */
+static void when_it_exists(ptx_builder *b, const stretches *s, unsigned t, ptx_val needed)
 {
+    ptx_val has = {0};
     if ((t + 1) * s->team > s->vectors)
-        ptx_when(b, ptx_setp(b, PTX_LT, s->thread, (int)(s->vectors - t * s->team)));
+        has = ptx_setp(b, PTX_LT, s->thread, (int)(s->vectors - t * s->team));
+    if (needed.kind != PTX_NOTHING) {
+        ptx_val at = ptx_mad(b, s->thread, LOAD_BYTES, ptx_u32(b, t * s->team * LOAD_BYTES));
+        has = has.kind == PTX_NOTHING ? ptx_setp(b, PTX_LT, at, needed)
+                                      : ptx_setp_and(b, PTX_LT, at, needed, has);
+    }
+    if (has.kind != PTX_NOTHING)
+        ptx_when(b, has);
 }
 
 static ptx_val swap_nibbles(ptx_builder *b, ptx_val x)
@@ -31,14 +39,14 @@ static ptx_val swap_nibbles(ptx_builder *b, ptx_val x)
 }
 
 /* Where all vectors lie among the weights. */
-static void copy_vectors(ptx_builder *b, const stretches *s, const ptx_val *from)
+static void copy_vectors(ptx_builder *b, const stretches *s, const ptx_val *from, ptx_val needed)
 {
     ptx_val words[STRETCH_OUTPUTS_MAX][VECTORS_MAX][4];
     for (unsigned i = 0; i < s->outputs; i++)
         for (unsigned t = 0; t < of_thread(s); t++) {
             for (unsigned w = 0; w < 4; w++)
                 words[i][t][w] = ptx_var(b, ptx_u32(b, 0));
-            when_it_exists(b, s, t);
+            when_it_exists(b, s, t, needed);
             ptx_ld_vec_into(b, PTX_GLOBAL, PTX_NC, PTX_U32, from[i], (int)(t * s->team * LOAD_BYTES),
                             words[i][t], 4);
         }
@@ -46,7 +54,7 @@ static void copy_vectors(ptx_builder *b, const stretches *s, const ptx_val *from
         for (unsigned t = 0; t < of_thread(s); t++) {
             for (unsigned w = 0; w < 4 && s->swaps_nibbles; w++)
                 words[i][t][w] = swap_nibbles(b, words[i][t][w]);
-            when_it_exists(b, s, t);
+            when_it_exists(b, s, t, (ptx_val){0});
             ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, s->to[i], (int)(t * s->team * LOAD_BYTES),
                        words[i][t], 4);
         }
@@ -67,7 +75,7 @@ static void copy_bytes(ptx_builder *b, const stretches *s, ptx_val from, ptx_val
     ptx_end_for(b);
 }
 
-void stretches_copy(ptx_builder *b, const stretches *s, ptx_val before)
+void stretches_copy(ptx_builder *b, const stretches *s, ptx_val before, ptx_val needed)
 {
     const unsigned bytes = of_thread(s) * s->team * LOAD_BYTES;
     ptx_val from[STRETCH_OUTPUTS_MAX], whole = {0};
@@ -79,7 +87,7 @@ void stretches_copy(ptx_builder *b, const stretches *s, ptx_val before)
     }
     ptx_syncwarp(b);
     ptx_if(b, whole);
-    copy_vectors(b, s, from);
+    copy_vectors(b, s, from, needed);
     ptx_else(b);
     for (unsigned i = 0; i < s->outputs; i++)
         copy_bytes(b, s, from[i], s->to[i]);

@@ -20,7 +20,8 @@ typedef struct stretches {
 
 /* The row that begins at `address` (u64), whose stretches go to `shared` (u32); how many bytes (u32) of a stretch precede its weights. */
 ptx_val stretches_begin(ptx_builder *b, stretches *s, unsigned output, ptx_val address, ptx_val shared);
-/* The stretch of all rows that is `before` (u64) bytes behind the first, a multiple of align, once the warp is done with the last one. */
-void stretches_copy(ptx_builder *b, const stretches *s, ptx_val before);
+/* The stretch of all rows that is `before` (u64) bytes behind the first, a multiple of align, once the warp is done with the last
+ * one. `needed` (u32): how many bytes of it; what follows them counts as 0. Empty: all. */
+void stretches_copy(ptx_builder *b, const stretches *s, ptx_val before, ptx_val needed);
 
 #endif

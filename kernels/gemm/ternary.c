@@ -250,7 +250,7 @@ static void pass(ptx_builder *b, const ternary *s, bool slow)
     ptx_syncthreads(b);
     ptx_uniform(b);
     ptx_if(b, ptx_setp(b, PTX_EQ, ptx_and(b, first, STRETCH - 1), 0));
-    stretches_copy(b, &s->blocks, ptx_mul_wide(b, first, ptx_u32(b, BLOCK_BYTES)));
+    stretches_copy(b, &s->blocks, ptx_mul_wide(b, first, ptx_u32(b, BLOCK_BYTES)), (ptx_val){0});
     ptx_end_if(b);
     ptx_val x_at = ptx_var(b, ptx_mad(b, s->thread, LOAD_BYTES, s->shared));
     ptx_val more = ptx_var(b, ptx_mul(b, ptx_and(b, first, STRETCH - 1), BLOCK_BYTES));

@@ -48,7 +48,7 @@ static ptx_val output_of(ptx_builder *b, const staging *s, ptx_val number)
 
 static ptx_val tile_address(ptx_builder *b, const staging *s, ptx_val number, ptx_val k)
 {
-    return ptx_add(b, ptx_mad(b, number, ROUND_BYTES, s->tile->shared), round_offset(b, k));
+    return ptx_add(b, ptx_mad(b, number, TILE_PITCH, s->tile->shared), round_offset(b, k));
 }
 
 /* ---- Formats in groups, and plain ones: element by element ---- */
@@ -84,6 +84,59 @@ static void stage_elements(ptx_builder *b, const staging *s)
     ptx_end_for(b);
 }
 
+/* Whether so many k from a multiple of their number on have the same groups. */
+static bool k_share_groups(const weights *w, unsigned count)
+{
+    return w->coding.spec->reduction == KERNEL_K_ROWS && !format_is_plain(w->coding.format) &&
+           matrix_rows_share_groups(w->coding.spec, count);
+}
+
+/* A code that begins at a bit (u64) of dense bytes, where it exists; its second byte is not read where it does not reach it. */
+static ptx_val code_at_bit(ptx_builder *b, const weights *w, ptx_val bit, ptx_val exists)
+{
+    const unsigned bits = w->coding.format->facts.bits;
+    ptx_val none = ptx_u32(b, 0), place = ptx_cvt(b, PTX_U32, bit),
+            at = ptx_add(b, w->codes, ptx_shr(b, bit, 3));
+    if (w->coding.spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST && bits == 4)
+        place = ptx_xor(b, place, 4);
+    ptx_val shift = ptx_and(b, place, 7),
+            code = ptx_ld_if(b, exists, PTX_GLOBAL, PTX_NC, PTX_U8, at, 0, none);
+    if (!codes_are_direct(&w->coding)) {
+        ptx_val reaches = ptx_setp_and(b, PTX_GT, ptx_add(b, shift, bits), 8, exists);
+        ptx_val more = ptx_ld_if(b, reaches, PTX_GLOBAL, PTX_NC, PTX_U8, at, 1, none);
+        code = ptx_or(b, code, ptx_shl(b, more, 8));
+    }
+    return bits == 8 ? code : ptx_and(b, ptx_shr(b, code, shift), (1 << bits) - 1);
+}
+
+/* The same for weights [K, N] whose groups are long: a thread has one output and every `step`-th k, and loads the numbers of a group
+ * once for several of them. Numbers of what does not exist are those of what exists. */
+static void stage_columns(ptx_builder *b, const staging *s, unsigned step)
+{
+    const weights *w = s->w;
+    const matrix *m = &w->matrix;
+    const unsigned bits = w->coding.format->facts.bits;
+    unsigned shared = ROUND;
+    while (!k_share_groups(w, shared))
+        shared /= 2;
+    ptx_val tid = ptx_tid_x(b), number = ptx_and(b, tid, (int)s->tile->outputs - 1);
+    ptx_val k = ptx_shr(b, tid, ceil_log2(s->tile->outputs)), output = output_of(b, s, number);
+    ptx_val to = tile_address(b, s, number, k), has = ptx_setp(b, PTX_LT, output, w->outputs);
+    ptx_val column = ptx_min(b, output, ptx_sub(b, w->outputs, 1)), last = ptx_sub(b, w->k, 1);
+    ptx_val first = ptx_add(b, s->k, ptx_cvt(b, PTX_U64, k));
+    ptx_val bit = ptx_mul(b, ptx_mad(b, first, m->columns, output), ptx_u64(b, bits));
+    ptx_val further = ptx_mul(b, m->columns, ptx_u64(b, step * bits));
+    group_values group = {0};
+    for (unsigned i = 0; i < ROUND; i += step) {
+        ptx_val at = ptx_add(b, first, ptx_u64(b, i)), exists = ptx_setp_and(b, PTX_LT, at, w->k, has);
+        if (i % shared == 0)
+            group = matrix_group(b, m, ptx_min(b, at, last), column);
+        ptx_val value = element_decode(b, &m->q, &group, code_at_bit(b, w, bit, exists));
+        ptx_st_shared(b, to, (int)(i / CHUNK * LOAD_BYTES), ptx_selp(b, value, ptx_f32(b, 0), exists));
+        bit = ptx_add(b, bit, further);
+    }
+}
+
 /* ---- The same by eights ---- */
 
 /* Neighbouring threads take neighbouring chunks of an output. */
@@ -92,7 +145,7 @@ static ptx_val place_along_k(ptx_builder *b, const staging *s, ptx_val i, ptx_va
     ptx_val chunk = ptx_and(b, i, ROUND / CHUNK - 1);
     *number = ptx_shr(b, i, ceil_log2(ROUND / CHUNK));
     *k = ptx_shl(b, chunk, 3);
-    return ptx_mad(b, chunk, 16, ptx_mad(b, *number, ROUND_BYTES, s->tile->shared));
+    return ptx_mad(b, chunk, 16, ptx_mad(b, *number, TILE_PITCH, s->tile->shared));
 }
 
 /* Or neighbouring groups of eight outputs at one k. */
@@ -109,7 +162,7 @@ static void stage_runs(ptx_builder *b, const staging *s)
     const weights *w = s->w;
     ptx_val i = ptx_for(b, ptx_tid_x(b), (int)(s->tile->outputs * ROUND / CHUNK), (int)s->tile->threads),
             number, k;
-    run_target to = {.half = ROUND_BYTES / 2, .step = ROUND_BYTES};
+    run_target to = {.half = ROUND_BYTES / 2, .step = TILE_PITCH};
     to.address = (runs_along_k(w) ? place_along_k : place_along_outputs)(b, s, i, &number, &k);
     ptx_val output = output_of(b, s, number), at = ptx_add(b, s->k, ptx_cvt(b, PTX_U64, k));
     weight_run run;
@@ -195,7 +248,11 @@ void weights_stage(ptx_builder *b, const weights *w, const weight_tile *tile, pt
             stage_runs(b, &s);
             ptx_else(b);
         }
-        stage_elements(b, &s);
+        const unsigned step = tile->threads / tile->outputs;
+        if (w->coding.spec->layout == QDNN_LAYOUT_BYTES && k_share_groups(w, step))
+            stage_columns(b, &s, step);
+        else
+            stage_elements(b, &s);
         if (w->by_runs.kind != PTX_NOTHING)
             ptx_end_if(b);
         return;

@@ -10,7 +10,8 @@
 enum {
     ROUND = 256,            /* k of one round of the 32 lanes: a chunk of 8 for each */
     CHUNK = 8,              /* k of a chunk */
-    ROUND_BYTES = 4 * ROUND /* of the f32 of one output (or row of x) in shared memory */
+    ROUND_BYTES = 4 * ROUND,     /* of the f32 of one output (or row of x) in shared memory */
+    TILE_PITCH = ROUND_BYTES + 16 /* from an output of a tile to the next: those of one k lie in different banks */
 };
 
 typedef struct weights {
@@ -29,7 +30,7 @@ weights weights_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *
 /* One weight that exists, of any format but blocks. */
 ptx_val weights_element(ptx_builder *b, const weights *w, ptx_val output, ptx_val k);
 
-/* A round of a few outputs in shared memory: f32, ROUND of each output one behind the other, in the order of
+/* A round of a few outputs in shared memory: f32, ROUND of each output TILE_PITCH bytes behind the other's, in the order of
  * round_offset. */
 typedef struct weight_tile {
     ptx_val shared;   /* address */

@@ -35,9 +35,10 @@ static void look(ptx_builder *b, const top *t, ptx_val limit)
     ptx_end_for(b);
 }
 
-static ptx_val largest_of_warp(ptx_builder *b, ptx_val key)
+/* Of so many neighbouring lanes, in each of them. */
+static ptx_val largest_of_lanes(ptx_builder *b, ptx_val key, int lanes)
 {
-    for (int distance = 16; distance; distance /= 2) {
+    for (int distance = lanes / 2; distance; distance /= 2) {
         ptx_val half[2], other[2];
         ptx_unpack(b, PTX_U32, key, half, 2);
         for (int i = 0; i < 2; i++)
@@ -51,14 +52,14 @@ static ptx_val largest_of_warp(ptx_builder *b, ptx_val key)
 static ptx_val largest_of_block(ptx_builder *b, const top *t)
 {
     ptx_val tid = ptx_tid_x(b), lane = ptx_laneid(b);
-    ptx_val mine = largest_of_warp(b, t->best);
+    ptx_val mine = largest_of_lanes(b, t->best, 32);
     ptx_syncthreads(b); /* the keys of the turn before have been read */
     ptx_if(b, ptx_setp(b, PTX_EQ, lane, 0));
     ptx_st_shared(b, ptx_at(b, t->shared, ptx_shr(b, tid, 5), 8), 0, mine);
     ptx_end_if(b);
     ptx_syncthreads(b);
     ptx_val key = ptx_ld_shared(b, PTX_U64, ptx_at(b, t->shared, ptx_and(b, lane, WARPS - 1), 8), 0);
-    return largest_of_warp(b, key);
+    return largest_of_lanes(b, key, WARPS);
 }
 
 static void store(ptx_builder *b, const top *t, const kernel_spec *spec, const kernel_args *args, ptx_val at,

@@ -218,20 +218,28 @@ static void add_elements(ptx_builder *b, const dynamic_kernel *k, const range *r
     ptx_end_for(b);
 }
 
-/* Whether a block's groups are all whole, so that its threads go one way together. */
+static ptx_val is_aligned(ptx_builder *b, const dynamic_kernel *k)
+{
+    const coding *c = &k->q.coding;
+    unsigned align = codes_are_direct(c) ? chunk_elements(c->spec->data) * c->format->facts.bits / 8
+                     : is_staged(c)      ? 4
+                                         : 1;
+    return ptx_and(b, emit_aligned(b, k->x, LOAD_BYTES), emit_aligned(b, k->q.codes, align));
+}
+
+/* Whether a block's groups are all whole and aligned, so that its threads go one way together. Rows that go to places of their own are
+ * whole groups. */
 static ptx_val block_is_whole(ptx_builder *b, const dynamic_kernel *k, ptx_val n)
 {
     const coding *c = &k->q.coding;
     const unsigned groups = groups_of_block(k);
-    unsigned align = codes_are_direct(c) ? chunk_elements(c->spec->data) * c->format->facts.bits / 8
-                     : is_staged(c)      ? 4
-                                         : 1;
+    if (c->spec->row_index)
+        return is_aligned(b, k);
     ptx_val first = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, groups));
     ptx_val end = ptx_mul(b, ptx_add(b, first, groups), ptx_u64(b, c->spec->group_size));
     ptx_val cut = emit_remainder(b, n, emit_divide(b, n, c->spec->group_size), c->spec->group_size);
     ptx_val whole = ptx_setp_or(b, PTX_LE, end, n, ptx_setp(b, PTX_EQ, cut, ptx_u64(b, 0)));
-    return ptx_and(b, whole,
-                   ptx_and(b, emit_aligned(b, k->x, LOAD_BYTES), emit_aligned(b, k->q.codes, align)));
+    return ptx_and(b, whole, is_aligned(b, k));
 }
 
 /* Where slots and heads have strides: the group's first code, and x moved so that its elements have the numbers that they would have

@@ -66,7 +66,8 @@ typedef struct group_stage {
     unsigned down, across; /* groups of the tile; of flat groups and listed rows: rows, and groups of a row */
     unsigned zeros_at;     /* bytes from a scale to its zero */
     ptx_val numbers;       /* shared memory: scales by rows of groups */
-    ptx_val row, column;   /* u64: where the tile begins */
+    ptx_val lefts;       /* flat groups, shared memory: for each row, elements until the next group begins */
+    ptx_val row, column; /* u64: where the tile begins */
     /* Rows that a list names: pointer; u64: how many, and which of them a patch has. */
     ptx_val list, list_rows, list_row;
     /* What the list, or the group index, has for the row of each lane, and (u64) the first of these rows; the lane's column. */

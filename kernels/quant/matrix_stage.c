@@ -96,6 +96,8 @@ void group_stage_begin(ptx_builder *b, const coding *c, group_stage *s)
     const unsigned arrays = format_has_zero(c->format) ? 2 : 1;
     if (s->list.kind != PTX_NOTHING)
         s->of_lane = ptx_var(b, ptx_u32(b, 0));
+    if (c->spec->groups == QDNN_GROUPS_FLAT)
+        s->lefts = ptx_shared(b, "group_lefts", PTX_U32, s->down, LOAD_BYTES);
     s->numbers = s->is_table
                      ? ptx_shared_dynamic(b, LOAD_BYTES)
                      : ptx_shared(b, "group_numbers", PTX_F32, arrays * s->down * s->across, LOAD_BYTES);
@@ -162,6 +164,20 @@ static group_place flat_place(ptx_builder *b, const matrix *m, const group_stage
     ptx_val element = ptx_mul(b, ptx_add(b, first, ptx_cvt(b, PTX_U64, at.across)), ptx_u64(b, size));
     return (group_place){.group = flat_group_number(b, c->spec, element),
                          .known = ptx_setp(b, PTX_LT, element, end)};
+}
+
+/* For each row, how many elements from the tile's first column on are left of their group; more than a tile has count as 1,024.
+ */
+static void fill_lefts(ptx_builder *b, const matrix *m, const group_stage *s)
+{
+    const uint64_t size = m->q.coding.spec->group_size;
+    ptx_val down = ptx_tid_x(b);
+    ptx_if(b, ptx_setp(b, PTX_LT, down, s->down));
+    ptx_val first = ptx_mad(b, row_of_spot(b, m, s, down), m->columns, s->column);
+    ptx_val past = emit_remainder(b, first, emit_divide(b, first, size), size);
+    ptx_val left = ptx_min(b, ptx_sub(b, ptx_u64(b, size), past), ptx_u64(b, 1024));
+    ptx_st_shared(b, ptx_at(b, s->lefts, down, 4), 0, ptx_cvt(b, PTX_U32, left));
+    ptx_end_if(b);
 }
 
 /* Those beyond the matrix's edge are loaded from its last group. */
@@ -238,6 +254,8 @@ void group_stage_fill(ptx_builder *b, const matrix *m, group_stage *s, ptx_val r
     }
     if (s->list.kind != PTX_NOTHING)
         ptx_assign(b, s->of_lane, row_list_of_band(b, s->list, s->list_rows, row));
+    if (s->lefts.kind != PTX_NOTHING)
+        fill_lefts(b, m, s);
     fill_numbers(b, m, s, s->numbers, matrix_load_scale);
     if (format_has_zero(m->q.coding.format))
         fill_numbers(b, m, s, ptx_add(b, s->numbers, s->zeros_at), matrix_load_zero);
@@ -252,13 +270,22 @@ static ptx_val steps_from(ptx_builder *b, ptx_val first, ptx_val at, unsigned gr
     return ptx_cvt(b, PTX_U32, emit_divide(b, ptx_sub(b, at, first), size));
 }
 
-/* How many groups of its row lie between the tile's first column and this one. */
-static ptx_val flat_steps(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val row, ptx_val column)
+/* x / size for x below 1,024 (u32), the widest tile. */
+static ptx_val small_quotient(ptx_builder *b, ptx_val x, uint64_t size)
 {
-    const uint64_t size = m->q.coding.spec->group_size;
-    ptx_val first = emit_divide(b, ptx_mad(b, row, m->columns, s->column), size);
-    ptx_val here = emit_divide(b, ptx_mad(b, row, m->columns, column), size);
-    return ptx_cvt(b, PTX_U32, ptx_sub(b, here, first));
+    enum { FRACTION = 20 };
+    if (size >= 1024)
+        return ptx_u32(b, 0);
+    return ptx_shr(b, ptx_mul(b, x, (int)ceil_div(1u << FRACTION, size)), FRACTION);
+}
+
+/* How many groups of its row begin after the tile's first column and up to this one. */
+static ptx_val flat_steps(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val down, ptx_val column)
+{
+    ptx_val at = ptx_cvt(b, PTX_U32, ptx_sub(b, column, s->column));
+    ptx_val left = ptx_ld_shared(b, PTX_U32, ptx_at(b, s->lefts, down, 4), 0);
+    ptx_val after = small_quotient(b, ptx_sub(b, at, left), m->q.coding.spec->group_size);
+    return ptx_selp(b, ptx_u32(b, 0), ptx_add(b, after, 1), ptx_setp(b, PTX_LT, at, left));
 }
 
 /* The place of a patch's first group in the stage. */
@@ -271,7 +298,7 @@ static ptx_val stage_index(ptx_builder *b, const matrix *m, const group_stage *s
     ptx_val down =
         steps_from(b, s->row, is_listed ? s->list_row : row, s->down, is_flat || is_listed ? 1 : e.rows);
     ptx_val across =
-        is_flat ? flat_steps(b, m, s, row, column) : steps_from(b, s->column, column, s->across, e.columns);
+        is_flat ? flat_steps(b, m, s, down, column) : steps_from(b, s->column, column, s->across, e.columns);
     return ptx_mad(b, down, s->across, across);
 }
 

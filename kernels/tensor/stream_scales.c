@@ -69,7 +69,7 @@ static void load_quad_bytes(ptx_builder *b, ptx_val from, ptx_val step, ptx_val 
 static void load_quads(ptx_builder *b, stream *s)
 {
     const bool neighbours = lines_first(s->spec);
-    ptx_val from[TILES], step, aligned = {0};
+    ptx_val from[TILES], step;
     for (unsigned q = 0; q < TILES; q++) {
         from[q] = quad_address(b, s, q, &step);
         for (unsigned i = 0; i < QUAD_WORDS; i++)
@@ -77,9 +77,8 @@ static void load_quads(ptx_builder *b, stream *s)
     }
     if (neighbours) {
         ptx_val rest = ptx_and(b, ptx_or(b, s->m.groups, s->m.q.side.scale), ptx_u64(b, QUAD_BYTES - 1));
-        aligned = ptx_setp(b, PTX_EQ, rest, ptx_u64(b, 0));
         ptx_uniform(b);
-        ptx_if(b, aligned);
+        ptx_if(b, ptx_setp(b, PTX_EQ, rest, ptx_u64(b, 0)));
         for (unsigned q = 0; q < TILES; q++) {
             ptx_val words[QUAD_WORDS];
             emit_load_words(b, from[q], 0, QUAD_WORDS, words);
@@ -154,12 +153,12 @@ void stream_scales_of_strip(ptx_builder *b, stream *s)
 
 /* ---- Scales of 16 bits that are of x's own type, without zeros: shared as they are stored ---- */
 
-static bool has_own_scales(const stream *s)
+static bool has_own_scales(ptx_builder *b, const stream *s)
 {
     const kernel_spec *spec = s->spec;
     const bool same =
         spec->data == QDNN_DATA_F16 ? spec->scale == QDNN_SCALE_F16 : spec->scale == QDNN_SCALE_BF16;
-    return same && groups_are_counted(spec) && pair_fits(&s->m.q.coding, spec->data) &&
+    return same && groups_are_counted(spec) && pair_is_short(b, &s->m.q.coding, spec->data) &&
            !format_has_zero(s->m.q.coding.format);
 }
 
@@ -209,7 +208,7 @@ void stream_scales_of_step(ptx_builder *b, stream *s, unsigned step)
         return;
     if (has_quads(s))
         quads_of_step(b, s, step);
-    else if (has_own_scales(s))
+    else if (has_own_scales(b, s))
         share_own_scales(b, s, (unsigned)(16 * step / group_extent(s->spec)));
     else if (groups_are_counted(s->spec))
         share_groups(b, s,

@@ -12,9 +12,11 @@ typedef struct joined {
     const gemm_args *args;
     unsigned rows;
     ptx_val m[JOIN_ROWS_MAX], exists[JOIN_ROWS_MAX]; /* u64; predicates: of rows behind the first */
-    ptx_val n;                                       /* u64: the first column of y */
-    ptx_val expert, known;  /* u64, one that exists; predicate: it is the row's; empty: none */
-    ptx_val strips, stride; /* u32; u64: bytes from the sums of a strip to those of the next */
+    ptx_val
+        width[JOIN_ROWS_MAX]; /* u32: outputs of a row, of rows behind the first; 0 where they do not exist */
+    ptx_val n;                /* u64: the first column of y */
+    ptx_val expert, known;    /* u64, one that exists; predicate: it is the row's; empty: none */
+    ptx_val strips, stride;   /* u32; u64: bytes from the sums of a strip to those of the next */
 } joined;
 
 /* The sums of the outputs from `output` (u64) on. */
@@ -34,20 +36,22 @@ static row_sums sums_begin(ptx_builder *b, const joined *j, unsigned row, ptx_va
     return s;
 }
 
-/* All strips from `first` to `end` (u32), `together` of them loaded at a time, added in order. */
+/* All strips from `first` to `end` (u32), `together` of them loaded at a time, added in order. Rows are found from the first: one that
+ * does not exist is that. */
 static void join_vectors(ptx_builder *b, const joined *j, row_sums *rows, ptx_val first, ptx_val end,
                          unsigned together)
 {
     ptx_val parts[JOIN_ROWS_MAX][JOIN_TOGETHER][JOIN_COLUMNS];
     ptx_for(b, first, end, (int)together);
-    for (unsigned r = 0; r < j->rows; r++) {
-        ptx_val at = rows[r].at;
-        for (unsigned i = 0; i < together; i++) {
-            ptx_ld_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, PTX_F32, at, 0, parts[r][i], JOIN_COLUMNS);
-            at = ptx_add(b, at, j->stride);
+    ptx_val at = rows[0].at;
+    for (unsigned i = 0; i < together; i++) {
+        for (unsigned r = 0; r < j->rows; r++) {
+            ptx_val from = r ? ptx_add(b, ptx_mul_wide(b, j->width[r], ptx_u32(b, 4 * r)), at) : at;
+            ptx_ld_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, PTX_F32, from, 0, parts[r][i], JOIN_COLUMNS);
         }
-        ptx_assign(b, rows[r].at, at);
+        at = ptx_add(b, at, j->stride);
     }
+    ptx_assign(b, rows[0].at, at);
     for (unsigned r = 0; r < j->rows; r++)
         for (unsigned i = 0; i < together; i++)
             for (unsigned c = 0; c < JOIN_COLUMNS; c++)
@@ -156,6 +160,7 @@ static void emit_join(ptx_builder *b, const kernel_row *row, const kernel_spec *
     ptx_reqntid(b, STREAM_THREADS, 1, 1);
     gemm_args args = gemm_declare(b, row, spec);
     epilogue e = epilogue_begin(b, spec, &args);
+    e.keeps_zero = true; /* a sum that starts at +0 is never -0 */
     joined j = {.args = &args, .rows = (unsigned)spec->tile_rows};
     const int rows = (int)j.rows;
     j.n = ptx_shl(b, ptx_global_index64(b), ceil_log2(JOIN_COLUMNS));
@@ -169,6 +174,8 @@ static void emit_join(ptx_builder *b, const kernel_row *row, const kernel_spec *
         ptx_val of_row = r ? ptx_add(b, m, (int)r) : m;
         j.m[r] = ptx_cvt(b, PTX_U64, of_row);
         j.exists[r] = r ? ptx_setp(b, PTX_LT, of_row, all) : (ptx_val){0};
+        if (r)
+            j.width[r] = ptx_selp(b, ptx_cvt(b, PTX_U32, args.outputs), ptx_u32(b, 0), j.exists[r]);
     }
     if (spec->grouped)
         find_expert(b, &j);

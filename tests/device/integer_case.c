@@ -283,8 +283,8 @@ static void make_data(const integer_case *c, integer_buffers *b)
         fill_scales(c, b, x_scale);
         compute_scaled(c, b, codes, x_scale);
     }
-    b->shift[QDNN_OPERAND_X] = numbers || x == QDNN_DATA_I4 ? 0 : c->shift;
-    b->shift[QDNN_OPERAND_CODES] = w == QDNN_DATA_I4 ? 4 * c->shift : c->shift;
+    b->shift[QDNN_OPERAND_X] = numbers || x == QDNN_DATA_I4 || c->shifted == SHIFT_W ? 0 : c->shift;
+    b->shift[QDNN_OPERAND_CODES] = c->shifted == SHIFT_X ? 0 : w == QDNN_DATA_I4 ? 4 * c->shift : c->shift;
     free(codes);
     free(x_scale);
 }

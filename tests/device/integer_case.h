@@ -34,6 +34,7 @@ typedef struct integer_case {
         strange; /* among scales, multipliers, bias, alpha and residual are zeros, infinities, NaN, the least and the largest */
     uint32_t seed;
     size_t shift; /* bytes that x and w lie behind an aligned address, as far as their types allow */
+    enum { SHIFT_BOTH, SHIFT_X, SHIFT_W } shifted;
 } integer_case;
 
 /* Numbers that depend on the seed alone. */

@@ -33,6 +33,34 @@ static uint64_t most_of_instruction(const char *ptx, const instruction *i, int d
     return most < UINT32_MAX ? most : UINT32_MAX;
 }
 
+/* A loop `mov i, first`, `label:`, `setp.ge p, i, limit`, `@p bra`, ..., `add i, i, step`: i is never above the last below the limit and a
+ * step. */
+static uint64_t most_of_loop(const char *ptx, const char *reg, int depth)
+{
+    instruction i;
+    uint64_t first = UINT32_MAX, limit = UINT32_MAX, step = 0;
+    int written = 0;
+    for (const char *line = ptx; line; line = text_next_line(line)) {
+        if (!text_names(line, reg) || !text_parse_guarded(line, &i))
+            continue;
+        const char *second = text_next_line(line);
+        if (text_is_opcode(&i, "setp.ge.u32") && written == 1 && strcmp(i.operand[1], reg) == 0 && second &&
+            strncmp(second, "\t@%p", 4) == 0 && limit == UINT32_MAX)
+            limit = most_of(ptx, i.operand[2], depth - 1);
+        if (!text_writes(&i) || strcmp(i.operand[0], reg) != 0)
+            continue;
+        written++;
+        if (written == 1 && line[1] != '@' &&
+            (text_is_opcode(&i, "mov.u32") || text_is_opcode(&i, "mov.b32")))
+            first = most_of(ptx, i.operand[1], depth - 1);
+        else if (written != 2 || line[1] == '@' || !text_is_opcode(&i, "add.u32") ||
+                 strcmp(i.operand[1], reg) != 0 || !text_constant(i.operand[2], &step))
+            return UINT32_MAX;
+    }
+    const uint64_t most = limit + step > first ? limit + step : first;
+    return written == 2 && step > 0 && most < UINT32_MAX ? most : UINT32_MAX;
+}
+
 uint64_t most_of(const char *ptx, const char *operand, int depth)
 {
     instruction def;
@@ -47,9 +75,10 @@ uint64_t most_of(const char *ptx, const char *operand, int depth)
         return 1024;
     if (strncmp(operand, "%ctaid.", 7) == 0 || strncmp(operand, "%nctaid.", 8) == 0)
         return INT32_MAX;
-    if (depth == 0 || !text_definition(ptx, operand, &def))
+    if (depth == 0 || *operand != '%')
         return UINT32_MAX;
-    return most_of_instruction(ptx, &def, depth);
+    return text_definition(ptx, operand, &def) ? most_of_instruction(ptx, &def, depth)
+                                               : most_of_loop(ptx, operand, depth);
 }
 
 /* ---- The rules ---- */
@@ -261,7 +290,8 @@ static bool asks_for_more(const char *ptx, const mutant *m, const instruction *i
     if (is_alignment(ptx, i, &element)) {
         text_definition(ptx, i->operand[1], &aligned);
         return (m->kind == MUTANT_CONSTANT && now % element != 0) ||
-               (m->kind == MUTANT_REGISTER && strcmp(m->with, aligned.operand[1]) == 0);
+               (m->kind == MUTANT_REGISTER && strcmp(m->with, aligned.operand[1]) == 0 &&
+                text_is_written_before(ptx, m->with, ptx + m->at));
     }
     if (text_is_opcode(i, "setp.le.and.u64") && m->kind == MUTANT_COMPARISON && strcmp(m->with, "lt") == 0)
         return asks_for_alignment(ptx, i->operand[3], PROOF_DEPTH);

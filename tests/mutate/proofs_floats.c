@@ -240,7 +240,8 @@ static bool is_never_nan(const char *ptx, const char *operand, int depth)
 bool other_is_never_nan(const char *ptx, const mutant *m, const instruction *i)
 {
     return m->kind == MUTANT_REGISTER && strncmp(i->opcode, "setp.nan.", 9) == 0 && i->n >= 3 &&
-           strcmp(i->operand[1], i->operand[2]) == 0 && is_never_nan(ptx, m->with, PROOF_DEPTH);
+           strcmp(i->operand[1], i->operand[2]) == 0 && is_never_nan(ptx, m->with, PROOF_DEPTH) &&
+           text_is_written_before(ptx, m->with, ptx + m->at);
 }
 
 /* `selp d, c, x, p` where p says that a number is NaN: c is never taken. */
@@ -292,7 +293,8 @@ bool other_is_nan_with_it(const char *ptx, const mutant *m, const instruction *i
 {
     return m->kind == MUTANT_REGISTER && text_is_opcode(i, "setp.nan.f32") && i->n == 3 &&
            strcmp(i->operand[1], i->operand[2]) == 0 &&
-           is_nan_only_with(ptx, m->with, i->operand[1], PROOF_DEPTH);
+           is_nan_only_with(ptx, m->with, i->operand[1], PROOF_DEPTH) &&
+           text_is_written_before(ptx, m->with, ptx + m->at);
 }
 
 static bool is_nan_constant(const char *operand)

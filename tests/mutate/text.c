@@ -90,6 +90,15 @@ bool text_definition(const char *ptx, const char *reg, instruction *def)
     return count == 1;
 }
 
+bool text_is_written_before(const char *ptx, const char *reg, const char *place)
+{
+    instruction def;
+    bool is_written_here = false;
+    for (const char *line = ptx; line && line < place; line = text_next_line(line))
+        is_written_here = *line != '$' && (is_written_here || is_written(line, reg));
+    return is_written_here && text_definition(ptx, reg, &def);
+}
+
 bool text_is_opcode(const instruction *i, const char *opcode)
 {
     return strcmp(i->opcode, opcode) == 0;

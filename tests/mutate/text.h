@@ -21,6 +21,8 @@ const char *text_next_line(const char *line);
 /* The only instruction whose destination is that register, alone or among others in braces; false where one of several is, or a
  * guarded one. */
 bool text_definition(const char *ptx, const char *reg, instruction *def);
+/* Whether the register has been written wherever that place is reached: its only definition is before it, with no label between. */
+bool text_is_written_before(const char *ptx, const char *reg, const char *place);
 /* Whether the register stands anywhere in the line. */
 bool text_names(const char *line, const char *reg);
 /* Whether the instruction writes a register, its first operand. */

@@ -115,6 +115,40 @@ TEST_EACH(ParityFewRows, Blocks, block_row_count, block_row_name)
     }
 }
 
+/* TQ1_0: an infinite scale makes infinite weights of digits other than 1, which the short way of decoding does not. Rows take turns: all
+ * digits are 0, all are 2, and as they were. */
+TEST_CASE(ParityFewRows, TernaryScalesThatAreInfinite)
+{
+    NEED_PTXVM;
+    enum { BLOCK = 54, SCALE_AT = 52, K = 512 };
+    static const uint8_t infinite[2] = {0x00, 0x7C};
+    qdnnHandle_t handle = ptxvm_begin("sm_90", 0, "all", "stderr");
+    for (int64_t m = 1; m <= 16 && handle; m *= 4) {
+        const block_case shape = {m, 6, K, 0, F32, DATA_NORMAL, false, false, false};
+        product_case c = product_with_blocks(kernel_find("dequantize_gguf_tq1_0"), &shape, (uint32_t)m);
+        product_operands o;
+        if (CHECK(product_operands_make(&c, &o))) {
+            float *x = (float *)(void *)o.host[QDNN_OPERAND_X];
+            for (int64_t i = 0; i < m * K; i++)
+                x[i] = 1 + (float)(i % 7);
+            for (int row = 0; row < 6; row++) {
+                uint8_t *block = o.host[QDNN_OPERAND_CODES] + row * (K / 256) * BLOCK;
+                if (row % 3 < 2) {
+                    memset(block, row % 3 ? 0xFF : 0, SCALE_AT);
+                    memcpy(block + SCALE_AT, infinite, sizeof infinite);
+                }
+            }
+            const ref_product_arrays arrays = product_arrays(&o, o.expected);
+            ref_product_exact(&o.product, &arrays);
+            const float *y = (const float *)(const void *)o.expected;
+            CHECK(y[0] == -INFINITY && y[1] == INFINITY && isfinite(y[2]));
+            CHECK(product_run_operands(handle, &c, BUFFER_EXACT, &o));
+        }
+        product_operands_free(&o);
+    }
+    ptxvm_end(handle);
+}
+
 /* ---- Weights [K, N] ---- */
 
 /* Settings as the ptxgen command takes them; group_size is that of groups down columns, 0: one scale for the tensor. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device/integer_case.h"
+#include "formats/sample.h"
 #include "parity/ptxvm.h"
 #include "test.h"
 
@@ -179,6 +180,31 @@ TEST_EACH(ParityInteger, TheLargest, sm_count, sm_name)
         integer_buffers b = top_inputs(&cases[i], (uint32_t)(100 * i + index));
         test_push_note("case %d", i);
         alive = run_top(handle, &cases[i], &b);
+        test_pop_note();
+    }
+    ptxvm_end(handle);
+}
+
+/* One text with many rows of scores, so that the largest are in every lane and every warp (docs/mutation.md). By default fewer rows. */
+TEST_EACH(ParityInteger, TopTrials, sm_count, sm_name)
+{
+    NEED_PTXVM;
+    static const top_case cases[] = {
+        {200, 520, 16, 1, QDNN_DATA_I32, false}, {200, 520, 16, 1, QDNN_DATA_F32, false},
+        {120, 300, 16, 4, QDNN_DATA_I32, false}, {120, 300, 16, 4, QDNN_DATA_F32, false},
+        {40, 70, 3, 9, QDNN_DATA_F32, true},     {40, 70, 3, 1, QDNN_DATA_F32, true},
+        {40, 300, 2, 1, QDNN_DATA_I32, true},    {5, 256, 4, 64, QDNN_DATA_F32, true},
+        {6, 1, 4, 1, QDNN_DATA_F32, true},       {30, 257, 5, 3, QDNN_DATA_I32, true},
+    };
+    qdnnHandle_t handle = ptxvm_begin(sms[index], 5, "all", "stderr");
+    bool alive = handle != NULL;
+    for (int i = sample_is_full() ? 0 : index; i < LENGTH(cases) && alive;
+         i += sample_is_full() ? 1 : LENGTH(sms)) {
+        top_case c = cases[i];
+        c.batch = sample_is_full() ? c.batch : 1 + c.batch / 20;
+        integer_buffers b = top_inputs(&c, (uint32_t)(1000 + 100 * i));
+        test_push_note("trial %d", i);
+        alive = run_top(handle, &c, &b);
         test_pop_note();
     }
     ptxvm_end(handle);

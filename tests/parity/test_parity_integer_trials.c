@@ -59,12 +59,22 @@ static const trial trials[] = {
     {40, 1, CODES_ANY, false},    {45, 3, CODES_ENDS, false},  {43, 1, CODES_ANY, true},
 };
 
-/* Rows of every length between two chunks, read byte by byte. */
-enum { TRIALS = LENGTH(trials), ROUNDED = 32, ALL_TRIALS = TRIALS + 15 };
+/* Rows of every length between two chunks, read byte by byte; and x or w alone out of line. */
+enum {
+    TRIALS = LENGTH(trials),
+    ROUNDED = 32,
+    LENGTHS = 15,
+    SHIFTS = 4,
+    ALL_TRIALS = TRIALS + LENGTHS + SHIFTS
+};
 
 static trial trial_at(int i)
 {
-    return i < TRIALS ? trials[i] : (trial){ROUNDED + i - TRIALS + 1, 1, CODES_SMALL, false};
+    if (i < TRIALS)
+        return trials[i];
+    if (i < TRIALS + LENGTHS)
+        return (trial){ROUNDED + i - TRIALS + 1, 1, CODES_SMALL, false};
+    return (trial){64, i % 2 ? 4 : 1, CODES_SMALL, false};
 }
 
 /* Zero points that are there at all take turns at the ends of their types. */
@@ -90,6 +100,8 @@ static bool run_trial(qdnnHandle_t handle, int kind, int size, int i)
     c.y_zero = zero_of(c.y_zero, c.y, c.fill, i / 3);
     c.strange = t.strange;
     c.shift = t.shift;
+    if (i >= TRIALS + LENGTHS)
+        c.shifted = (i - TRIALS - LENGTHS) / 2 ? SHIFT_X : SHIFT_W;
     c.seed = (uint32_t)(1000 * kind + 100 * size + i + 1);
     return (c.quantizes && c.k == 0) || integer_case_run(handle, &c);
 }

@@ -58,6 +58,7 @@ typedef struct scene {
     request r;
     way ways[WAYS_MAX];
     int n_ways;
+    bool few_blocks; /* one for all tiles of rows, where the kernel loops over them */
 } scene;
 
 static bool scene_begin(scene *s, const product_case *c)
@@ -132,8 +133,12 @@ static bool compute(ptxvm *vm, const char *sm, const scene *s, const way *w, int
     if (steps.workspace)
         ok = ok && ptxvm_alloc(vm, steps.workspace, &workspace) == PTXVM_OK;
     ok = CHECK(ok);
-    for (int i = 0; i < steps.count && ok; i++)
+    for (int i = 0; i < steps.count && ok; i++) {
+        const kernel_product product = steps.at[i].spec.product;
+        if (s->few_blocks && product != KERNEL_PRODUCT_GEMV && product != KERNEL_PRODUCT_JOIN)
+            steps.at[i].grid[1] = 1;
         ok = step_launch(vm, sm, &steps.at[i], at, workspace);
+    }
     ok = ok && CHECK(ptxvm_read(vm, y, base[QDNN_OPERAND_Y], s->o.bytes[QDNN_OPERAND_Y]) == PTXVM_OK);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         if (base[i])
@@ -239,7 +244,7 @@ typedef struct shape {
         k; /* rows: those of the tile, less so many (at least 1); negative: more than a tile */
     data_kind kind;
     bool callers;
-    int64_t gap;  /* elements between rows of x and of y */
+    int64_t gap;  /* elements between rows of x and of y; where it is 4, the grid is too small as well */
     size_t shift; /* as product_case has it */
 } shape;
 static const shape shapes[] = {
@@ -340,6 +345,7 @@ static bool run_shape(const kernel_row *row, kernel_product product, int turn, c
         kernel_operands_of(s.r.row, &spec, &problem, operands);
         if (at->shift % operands[QDNN_OPERAND_CODES].align != 0)
             s.c.shift = 0;
+        s.few_blocks = at->gap == 4;
         if (fits)
             check_way(&s, &w, sms[turn % LENGTH(sms)], 0, PTXVM_CHECK_ALL);
     }

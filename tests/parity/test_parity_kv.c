@@ -217,7 +217,8 @@ static bool describe(const kv_case *c, qdnnTensorDescriptor_t *x, qdnnTensorDesc
            CHECK_QDNN(qdnnSetQuantAttribute(*quant, QDNN_QUANT_ZERO_TYPE, QDNN_DATA_F32));
 }
 
-static void run(qdnnHandle_t handle, const kv_case *c, buffer_kind buffers, const kv_data *d)
+/* x lies so many bytes behind an aligned address. */
+static void run(qdnnHandle_t handle, const kv_case *c, buffer_kind buffers, size_t x_shift, const kv_data *d)
 {
     qdnnTensorDescriptor_t x = NULL, cache = NULL;
     qdnnQuantDescriptor_t quant = NULL;
@@ -233,7 +234,11 @@ static void run(qdnnHandle_t handle, const kv_case *c, buffer_kind buffers, cons
     for (int i = 0; i < PARTS && ok; i++) {
         if ((i == ZERO && c->zero == QDNN_ZERO_NONE) || (i == INDEX && !c->is_listed))
             continue;
-        ok = device_buffer_make(handle, buffers, d->bytes[i], i == CODES ? c->shift : 0, &at[i]) &&
+        ok = device_buffer_make(handle, buffers, d->bytes[i],
+                                i == CODES ? c->shift
+                                : i == X   ? x_shift
+                                           : 0,
+                                &at[i]) &&
              device_buffer_write(&at[i], d->before[i]);
         bindings[count++] = (qdnnBinding_t){
             .operand = operands[i], .pointer = device_buffer_at(&at[i]), .bytes = d->bytes[i]};
@@ -260,7 +265,7 @@ TEST_ROWS(ParityKvCache, OnPtxvm, cases)
     kv_data d;
     qdnnHandle_t handle = ptxvm_begin(cases[index].sm, 1, "all", "stderr");
     if (handle && data_make(&cases[index], DATA_SPECIAL, 3, &d)) {
-        run(handle, &cases[index], BUFFER_BANDS, &d);
+        run(handle, &cases[index], BUFFER_BANDS, 0, &d);
         data_free(&d);
     }
     ptxvm_end(handle);
@@ -282,8 +287,10 @@ TEST_ROWS(ParityKvCache, Trials, cases)
         if (!data_make(&cases[index], is_hot ? DATA_ONE_HOT : kinds[i],
                        (uint32_t)(is_hot ? i - KINDS : i + 1), &d))
             break;
+        kv_case c = cases[index];
+        c.shift = i % 5 == 4;
         test_push_note("trial %d", i);
-        run(handle, &cases[index], i % 2 ? BUFFER_EXACT : BUFFER_BANDS, &d);
+        run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS, i % 5 == 3 ? ref_scalar_size(c.data) : 0, &d);
         test_pop_note();
         data_free(&d);
     }

@@ -1,4 +1,5 @@
 /* The training-time operations through the public API against host_ref, on ptxvm: as six SMs, with every check on. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,12 +119,18 @@ static bool is_output(const train_case *c, int operand)
            (operand == QDNN_OPERAND_STATE && c->op == FAKE_QUANTIZE && c->spec.mode == QDNN_SCALE_MODE_EMA);
 }
 
+/* Ties of scales that are no powers of two. */
+static bool is_by_thirds(const train_case *c)
+{
+    return c->kind == DATA_TIES && c->seed % 2;
+}
+
 /* Scales as they should be for the data, with a caller's strange ones among them: powers of two where quotients are to be ties or the ends of
  * the range, and around the least scale where numbers are that small. */
 static void fill_scales(const train_case *c, float *scales, int64_t n)
 {
     static const float strange[] = {0.0f, -1.0f, 1e-20f, 3e38f, 0x1p-149f};
-    static const float powers[] = {1.0f, 0.5f, 2.0f, -1.0f},
+    static const float powers[] = {1.0f, 0.5f, 2.0f, -1.0f}, thirds[] = {3.0f, 0.7f, 0.1f, 1.3f},
                        least[] = {1e-12f, 0x1.19799ap-40f, 3e-12f, 0.0f};
     static const float most[] = {0x1.555554p127f, 3e38f, 1.0f,
                                  0x1p127f}; /* the largest number is 1.5 times the first */
@@ -131,7 +138,8 @@ static void fill_scales(const train_case *c, float *scales, int64_t n)
         uint32_t turn = (uint32_t)i * 2654435761u + c->seed * 40503u;
         scales[i] = 0.01f + (float)(turn >> 16 & 1023) / 256.0f;
         if (c->kind == DATA_TIES || c->kind == DATA_CLAMP)
-            scales[i] = powers[(turn >> 20) % LENGTH(powers)];
+            scales[i] =
+                c->seed % 2 ? thirds[(turn >> 20) % LENGTH(thirds)] : powers[(turn >> 20) % LENGTH(powers)];
         if (c->kind == DATA_SUBNORMAL || c->kind == DATA_LEAST)
             scales[i] = least[(turn >> 20) % LENGTH(least)];
         if (c->kind == DATA_INFINITE || c->kind == DATA_HUGE)
@@ -139,6 +147,15 @@ static void fill_scales(const train_case *c, float *scales, int64_t n)
         if (c->kind == DATA_SPECIAL && turn >> 28 == 3)
             scales[i] = turn & 64 ? ref_f32_from_bits(0xFFC00001) : strange[(turn >> 8) % LENGTH(strange)];
     }
+}
+
+/* A number whose quotient by its scale rounds to half a code, or is next to one that does. */
+static float near_tie(const train_case *c, const float *scales, int64_t i)
+{
+    const ref_train_spec spec = reference_of(c);
+    const int64_t group = spec.channels ? i / spec.group_size % spec.channels : i / spec.group_size;
+    const float x = scales[group] * ((float)(i * 7 % 11 - 5) + 0.5f);
+    return i % 3 == 0 ? x : nextafterf(x, i % 3 == 1 ? INFINITY : -INFINITY);
 }
 
 static void fill_inputs(const train_case *c, train_data *d)
@@ -152,6 +169,8 @@ static void fill_inputs(const train_case *c, train_data *d)
         d->before[QDNN_OPERAND_X][i] = 0.3e-12f * (float)(i * 7 % 41 - 20);
     fill_scales(c, d->before[QDNN_OPERAND_SCALE], groups);
     fill_scales(c, d->before[QDNN_OPERAND_STATE], groups);
+    for (int64_t i = 0; i < n && is_by_thirds(c); i++)
+        d->before[QDNN_OPERAND_X][i] = near_tie(c, d->before[QDNN_OPERAND_SCALE], i);
 }
 
 static void compute(const train_case *c, train_data *d)
@@ -435,6 +454,7 @@ static const struct {
     {DATA_SPECIAL, 8192, 0, 0},
     {DATA_NORMAL, 12345, 0, 0},
     {DATA_NORMAL, 140000, 0, 0}, /* several segments of each of 33 channels */
+    {DATA_TIES, 8192, 0, 0},     /* by thirds: its seed is odd */
 };
 
 /* What the text has is a matter of the operation and the grouping alone; three groupings in a row have the other settings in turns, so that they share

@@ -261,15 +261,20 @@ static int write_operation(work *b, const kernel_row *row, const kernel_spec *sp
     return status;
 }
 
-/* Looked-up groups come from a table where that holds all of them, which depends on the matrix: both kernels. */
+/* Looked-up groups come from a table where that holds all of them, and channels that are columns have the kernel of groups
+ * down columns; both depend on the matrix, so all of these kernels are written. */
 static int write_variants(work *b, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm)
 {
+    const kernel_operation o = kernel_operation_of(row);
     int status = write_new(b, row, spec, sm);
+    if (status != TOOL_OK || (o != KERNEL_QUANTIZE && o != KERNEL_DEQUANTIZE))
+        return status;
+    kernel_steps steps;
     kernel_spec with_table = *spec;
     with_table.group_table = 1;
-    if (status != TOOL_OK || !spec->group_index || !(kernel_keys(row) & KERNEL_KEY(GROUP_TABLE)))
-        return status;
-    return write_new(b, row, &with_table, sm);
+    status = write_new(b, row, &with_table, sm);
+    kernel_steps_of(row, spec, &(kernel_problem){.rows = 1, .columns = spec->channels}, &steps);
+    return status == TOOL_OK && steps.count ? write_new(b, row, &steps.at[0].spec, sm) : status;
 }
 
 static int write_settings(work *b, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm)
