@@ -122,9 +122,25 @@ static uint8_t *shadow_at(const vm_warp *warp, const spot *s, int lane, uint64_t
     return s->region && s->region->undefined ? s->region->undefined + (address - s->base) : NULL;
 }
 
+/* Whole words at once: nearly always there is none. */
+static bool has_undefined(const uint8_t *shadow, uint64_t bytes)
+{
+    uint64_t i = 0;
+    uint32_t any = 0, word;
+    for (; i + 4 <= bytes; i += 4) {
+        memcpy(&word, shadow + i, 4);
+        any |= word;
+    }
+    for (; i < bytes; i++)
+        any |= shadow[i];
+    return any != 0;
+}
+
 static uint64_t undefined_mask(const uint8_t *shadow, uint64_t bytes)
 {
     uint64_t mask = 0;
+    if (!has_undefined(shadow, bytes))
+        return 0;
     for (uint64_t i = 0; i < bytes; i++)
         mask |= (uint64_t)shadow[i] << i;
     return mask;
@@ -132,6 +148,8 @@ static uint64_t undefined_mask(const uint8_t *shadow, uint64_t bytes)
 
 static void set_shadow(const spot *s, uint8_t *shadow, uint64_t bytes, uint64_t mask)
 {
+    if (!mask && !has_undefined(shadow, bytes))
+        return;
     for (uint64_t i = 0; i < bytes; i++) {
         uint8_t undefined = mask >> i & 1;
         if (s->region) {
