@@ -139,6 +139,8 @@ static int add_products(const kernel_row *row, int turn, kernel_spec *specs, int
     for (int i = 0; i < PRODUCTS && count < GRID_MAX; i++) {
         if (!sample_is_full() && i != turn % PRODUCTS)
             continue;
+        if (strstr(products[i], "layout=") && !kernel_takes(row, "layout"))
+            continue; /* plain values and blocks have one layout */
         specs[count] = kernel_spec_default();
         if (CHECK(kernel_spec_set_words(row, &specs[count], products[i], reason, sizeof reason)) &&
             kernel_is_emitted(row, &specs[count], reason, sizeof reason))
