@@ -39,12 +39,13 @@ static const addition additions[] = {
     {"_e2m1", "data=f32|f16|bf16 scale=e8m0 group_size=32"},                  /* MXFP4 */
     {"_e4m3", "data=f32|f16|bf16 scale=e8m0 group_size=32"},                  /* MXFP8 */
     {"_int8", "data=f32|f16|bf16 group_size=8|64|128 row_index=yes"},         /* caches, embeddings */
-    {"matmul_", "product=gemv|blocks data=f32|f16|bf16 output==data tile_rows=1|4"},
+    {"matmul_", "product=gemv|blocks|ternary data=f32|f16|bf16 output==data tile_rows=1|4"},
+    {"matmul_", "product=ragged data=f32|f16|bf16 output==data tile_rows=1"},
     {"matmul_", "product=tile data=f16|bf16 output==data tile_rows=64"},
     {"matmul_int4", "product=lanewise tile_rows=128 split=1|8"},
     {"matmul_int4", "product=gemv group_size=32 bias=f32 activation=silu tile_rows=4"},
     {"matmul_nf4", "product=gemv group_size=32 tile_rows=1"},
-    {"matmul_plain_f32", "grouped=yes row_weight=yes tile_rows=2"},
+    {"matmul_plain_f32", "grouped=yes row_weight=yes product=staged|ragged tile_rows=2"},
     {"w8a8_matmul", "tile=4|64|128"},
     {"_int4", "group_size=4|4096"},
     {"_int4", "data=f16 scale=f16 group_size=8"},
