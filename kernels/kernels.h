@@ -412,8 +412,8 @@ void kernel_product_choose(const kernel_row *row, const kernel_problem *problem,
 
 /* The tile_rows that suit a product by KERNEL_PRODUCT_TILE of up to so many rows. */
 uint64_t kernel_tile_rows(const kernel_row *row, uint64_t rows);
-/* And by KERNEL_PRODUCT_STREAM. */
-uint64_t kernel_stream_rows(const kernel_row *row, uint64_t rows);
+/* And by KERNEL_PRODUCT_STREAM; `grouped`: with experts. */
+uint64_t kernel_stream_rows(const kernel_row *row, bool grouped, uint64_t rows);
 
 /* How many scales a matrix has; none for an empty one. */
 uint64_t kernel_groups(const kernel_spec *spec, const kernel_problem *problem);

@@ -83,15 +83,18 @@ TEST_CASE(KernelChoice, FollowsFormatAndShape)
     }
 }
 
-/* Mode tensor, prepacked: the least power of two, up to 64, or 128 where codes have 4 bits. */
+/* Mode tensor, prepacked: the least power of two, up to 64, or 128 if codes have 4 bits and do not lie in the blocks of experts. */
 TEST_CASE(KernelChoice, StreamsHaveTilesOfTheirRows)
 {
     static const uint64_t rows[][3] = {{1, 8, 8},    {8, 8, 8},     {9, 16, 16},    {33, 64, 64},
                                        {64, 64, 64}, {65, 128, 64}, {256, 128, 64}, {1000, 128, 64}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        CHECK_EQ_U64(kernel_stream_rows(kernel_find("matmul_int4"), rows[i][0]), rows[i][1]);
-        CHECK_EQ_U64(kernel_stream_rows(kernel_find("matmul_gguf_q4_k"), rows[i][0]), rows[i][1]);
-        CHECK_EQ_U64(kernel_stream_rows(kernel_find("matmul_gguf_q6_k"), rows[i][0]), rows[i][2]);
+        const kernel_row *int4 = kernel_find("matmul_int4"), *q4_k = kernel_find("matmul_gguf_q4_k");
+        CHECK_EQ_U64(kernel_stream_rows(int4, false, rows[i][0]), rows[i][1]);
+        CHECK_EQ_U64(kernel_stream_rows(int4, true, rows[i][0]), rows[i][1]);
+        CHECK_EQ_U64(kernel_stream_rows(q4_k, false, rows[i][0]), rows[i][1]);
+        CHECK_EQ_U64(kernel_stream_rows(q4_k, true, rows[i][0]), rows[i][2]);
+        CHECK_EQ_U64(kernel_stream_rows(kernel_find("matmul_gguf_q6_k"), false, rows[i][0]), rows[i][2]);
     }
 }
 

@@ -195,10 +195,10 @@ static int add_tensor(const kernel_row *row, const ptx_sm *sm, int turn, kernel_
         const uint64_t rows = i < 2 ? 1 : products[i] == KERNEL_PRODUCT_TILE || sample_is_full() ? 1000 : 64;
         spec.data = sm->number >= 80 && turn % 2 ? QDNN_DATA_BF16 : QDNN_DATA_F16;
         spec.product = products[i];
+        spec.grouped = turn / ways % 2;
         spec.tile_rows = i == 4                               ? 1
                          : products[i] == KERNEL_PRODUCT_TILE ? kernel_tile_rows(row, rows)
-                                                              : kernel_stream_rows(row, rows);
-        spec.grouped = turn / ways % 2;
+                                                              : kernel_stream_rows(row, spec.grouped, rows);
         if (i >= 5) {
             spec.reduction = turn / 2 % 2 ? KERNEL_K_ROWS : KERNEL_K_COLUMNS;
             spec.x_fp8 = turn % 2 ? QDNN_DATA_F8E5M2 : QDNN_DATA_F8E4M3;
@@ -352,7 +352,7 @@ TEST_EACH(Kernels, WideStreamsAssemble, wide_count, wide_name)
         REQUIRE(kernel_spec_set_words(row, &spec, w->settings, error, sizeof error));
         spec.data = QDNN_DATA_F16;
         spec.product = KERNEL_PRODUCT_STREAM;
-        spec.tile_rows = kernel_stream_rows(row, 128);
+        spec.tile_rows = kernel_stream_rows(row, false, 128);
         CHECK_EQ_U64(spec.tile_rows, 128);
         if (sample_is_full() || i == (index + WIDE_STREAMS - 1) % WIDE_STREAMS)
             assembly_add_kernel(&all, row, &spec, sm);

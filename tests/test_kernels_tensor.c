@@ -471,7 +471,7 @@ TEST_CASE(TensorStream, ShortStripsOfTallTiles)
         kernel_spec spec;
         REQUIRE(spec_of(&cases[i], families[FAMILY].data, KERNEL_PRODUCT_STREAM, 8, &spec, &row));
         const int64_t multiple = (int64_t)kernel_columns_multiple(row);
-        if (multiple != 256 || kernel_stream_rows(row, 128) < 128)
+        if (multiple != 256 || kernel_stream_rows(row, false, 128) < 128)
             continue;
         for (int64_t blocks = 1; blocks <= 3; blocks += 2)
             run_shape(vm, &cases[i], FAMILY, KERNEL_PRODUCT_STREAM,
@@ -539,7 +539,7 @@ static void run_trials(int index, kernel_product product)
         spec_of(c, families[family].data, product, product == KERNEL_PRODUCT_STREAM ? 8 : 16, &spec, &row));
     if (!kernel_is_emitted(row, &spec, error, sizeof error))
         SKIP("%s", error);
-    rows = product == KERNEL_PRODUCT_STREAM ? kernel_stream_rows(row, rows) : kernel_tile_rows(row, rows);
+    rows = product == KERNEL_PRODUCT_STREAM ? kernel_stream_rows(row, false, rows) : kernel_tile_rows(row, rows);
     ptxvm *vm = vm_for(at);
     for (int i = sample_is_full() ? 0 : index % 5; i < LENGTH(trials) && vm; i += sample_is_full() ? 1 : 5) {
         const int64_t m = (int64_t)rows + trials[i].rows;

@@ -126,7 +126,7 @@ static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_sp
     const bool prepacked = c->matmul->values[QDNN_MATMUL_PREPACKED];
     const uint64_t m = rows_together(&c->shape);
     spec->product = prepacked ? KERNEL_PRODUCT_STREAM : KERNEL_PRODUCT_TILE;
-    spec->tile_rows = prepacked ? kernel_stream_rows(row, m) : kernel_tile_rows(row, m);
+    spec->tile_rows = prepacked ? kernel_stream_rows(row, c->shape.experts > 0, m) : kernel_tile_rows(row, m);
 }
 
 static qdnnStatus_t prepare(const matmul_call *c, request *out)

@@ -513,13 +513,13 @@ static void begin_tile(ptx_builder *b, gemv *g)
 }
 
 /* Blocks that share an SM, which decides how many registers there are: as many as leave enough. Tables leave room for two or
- * three. */
-static unsigned blocks_of_sm(const gemv *g, bool has_table)
+ * three; three blocks with plain values would spill on sm_110. */
+static unsigned blocks_of_sm(const gemv *g, const format_row *format, bool has_table)
 {
     const gemv_shape *s = &g->shape;
     if (s->rows > 8)
         return 1;
-    if (g->spec->grouped || g->spec->gated || has_table)
+    if (g->spec->grouped || g->spec->gated || has_table || format_is_plain(format))
         return 2;
     if (s->rows == 1 && s->outputs <= 2 && !g->codec->is_wide)
         return 4;
@@ -536,7 +536,7 @@ static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *
     g.shape.numbers_between = g.shape.numbers_between && g.codec->open;
     ptx_reqntid(b, g.shape.warps * WARP, 1, 1);
     const bool has_table = gemv_codec_of(row->format, spec)->open; /* or its memory, for other things */
-    ptx_minnctapersm(b, blocks_of_sm(&g, has_table));
+    ptx_minnctapersm(b, blocks_of_sm(&g, row->format, has_table));
     if (spec->grouped) {
         g.experts = row_tile_of_block(b, &g.args);
         g.args = row_tile_args(b, &g.experts, &g.args);

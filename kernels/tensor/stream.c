@@ -431,10 +431,12 @@ static unsigned outputs_of(const kernel_row *row, const kernel_spec *spec)
     return BLOCK_N;
 }
 
-/* Tiles of ROWS_MAX rows decode half as often, and take nearly all registers: codes of 4 bits leave enough of them. */
-uint64_t kernel_stream_rows(const kernel_row *row, uint64_t rows)
+/* Tiles of ROWS_MAX rows decode half as often, and take nearly all registers: 4-bit codes leave enough of them, but not blocks
+ * together with experts. */
+uint64_t kernel_stream_rows(const kernel_row *row, bool grouped, uint64_t rows)
 {
-    const uint64_t most = prepack_bits(row->format) == 4 ? ROWS_MAX : HALF_ROWS;
+    const bool is_lean = prepack_bits(row->format) == 4 && !(grouped && block_layout_of(row->format));
+    const uint64_t most = is_lean ? ROWS_MAX : HALF_ROWS;
     uint64_t m = 8;
     while (m < rows && m < most)
         m *= 2;
