@@ -91,8 +91,7 @@ static block_numbers begin_symmetric(ptx_builder *b, const block_layout *layout,
     for (unsigned i = 0; i < count; i++)
         found = block_first_larger_magnitude(b, found, x[i]);
     found = block_over_lanes(b, lanes, block_first_larger_magnitude, found);
-    ptx_val d =
-        ptx_mul(b, found, ptx_f32(b, -1 / layout->encoder->parameter)); /* a power of two, so exact */
+    ptx_val d = ptx_mul(b, found, ptx_f32(b, -1 / layout->encoder->parameter)); /* a power of two, so exact */
     block_put_f16(b, lanes, layout->at.scale, d);
     return (block_numbers){.d = d, .factor = reciprocal(b, d)};
 }

@@ -19,8 +19,7 @@ static ptx_val root_mean_square(ptx_builder *b, const ptx_val *x, unsigned count
     ptx_val squares = ptx_mul(b, x[0], x[0]);
     for (unsigned i = 1; i < count; i++)
         squares = ptx_add(b, squares, ptx_mul(b, x[i], x[i]));
-    return ptx_sqrt(b,
-                    ptx_mul(b, squares, ptx_f32(b, 1.0f / (float)count))); /* a power of two, so exact */
+    return ptx_sqrt(b, ptx_mul(b, squares, ptx_f32(b, 1.0f / (float)count))); /* a power of two, so exact */
 }
 
 static void make_weights(ptx_builder *b, affine_data *d)
