@@ -38,10 +38,8 @@ typedef struct fill {
     unsigned x_parts;                /* 2: a tile has 128 bytes of x, in two parts of 64; else 1 */
     unsigned stage_bytes;
     bool is_async, is_conv;
-    ptx_val x_to,
-        /* u32: where the thread's chunk of the first row is in the first stage; w_to without the offset of
-         * w */
-        w_to;
+    /* u32: where the thread's chunk of the first row is in the first stage; w_to without the offset of w */
+    ptx_val x_to, w_to;
     ptx_val k;       /* u32 variable: the thread's byte of w's row in the next tile to be filled */
     ptx_val x_k;     /* the same for x's row, in its first part */
     ptx_val is_fast; /* all chunks are 16-byte aligned */

@@ -20,16 +20,14 @@ typedef struct tile {
     ptx_val shared;       /* u32 */
     ptx_val columns;      /* u64: those of a convolution's group, or all */
     ptx_val first_output; /* u64: the first output of that group */
-    ptx_val x_at[TILE_STEPS],
-        /* u32: the addresses of the thread's rows for ldmatrix in the first stage */
-        w_at[TILE_STEPS];
+    /* u32: the addresses of the thread's rows for ldmatrix in the first stage */
+    ptx_val x_at[TILE_STEPS], w_at[TILE_STEPS];
     ptx_val sums[TILE_M_MAX][TILE_N_MAX][4]; /* s32 variables */
     /* s32 variables, if zero points need them */
     ptx_val x_sums[TILE_M_MAX][2], w_sums[TILE_N_MAX];
     /* For groups: */
-    ptx_val parts[TILE_M_MAX][TILE_N_MAX][4],
-        /* f32 variables: for a strip, and for all strips */
-        totals[TILE_M_MAX][TILE_N_MAX][4];
+    /* f32 variables: for a strip, and for all strips */
+    ptx_val parts[TILE_M_MAX][TILE_N_MAX][4], totals[TILE_M_MAX][TILE_N_MAX][4];
     ptx_val none[4];               /* s32 zeros */
     ptx_val group, group_count;    /* u32: the current group (a variable), and the number of groups */
     ptx_val k_left;                /* u32 variable: k left in the strip */
