@@ -48,7 +48,7 @@ static void emit_flat(ptx_builder *b, const kernel_row *row, const kernel_spec *
     }
     ptx_reqntid(b, TILE_BLOCK, 1, 1);
     ptx_minnctapersm(
-        b, 3); /* up to 80 registers: left alone, ptxas aims for 64 and spills around its division */
+        b, 3); /* up to 80 registers: by default, ptxas aims for 64 and spills around its division */
     tile t = tile_begin(b, row, spec);
     ptx_uniform(b);
     ptx_if(b, t.whole);
