@@ -21,7 +21,8 @@ unsigned element_bytes(qdnnDataType_t type);
 unsigned chunk_elements(qdnnDataType_t type);
 unsigned chunk_bytes(qdnnDataType_t type); /* 16; for f64: 32 */
 
-/* Loads one element from address + offset (in bytes) as f32; f64 and 32-bit integers are rounded to nearest even. */
+/* Loads one element from address + offset (in bytes) as f32; f64 and 32-bit integers are rounded to
+ * nearest even. */
 ptx_val emit_load(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset);
 /* The same from memory that the kernel also writes. */
 ptx_val emit_load_mutable(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset);
