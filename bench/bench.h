@@ -4,20 +4,20 @@
 
 #include <stddef.h>
 
-/* Prints a line of the table and keeps the figure for bench.json. The strings are copied. */
+/* Prints a line of the table and records the figure for bench.json. The strings are copied. */
 void bench_report(const char *name, double value, const char *unit, const char *note);
 
 /* Seconds on a steady clock. */
 double bench_seconds(void);
 
-/* The shortest of several runs of work(argument), in seconds a call: runs until about `budget` seconds are
- * spent. */
+/* The shortest of several runs of work(argument), in seconds per call; repeats until about `budget` seconds
+ * have passed. */
 double bench_best(void (*work)(void *argument), void *argument, double budget);
 
-/* A line that shows what is being measured, on a terminal only. */
+/* Shows what is being measured, on terminals only. */
 void bench_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The path of a file in the folder of bench.json. */
+/* The path of a file in the same folder as bench.json. */
 void bench_beside(const char *name, char *path, size_t size);
 
 /* The parts of the benchmark, one file each; parts.def lists them. */

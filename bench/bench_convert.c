@@ -1,5 +1,5 @@
-/* Every f32 there is, all 2^32, through cvt on ptxvm to the narrow formats, against CUDA's own headers where
- * they can be used from C (fp8), and against a table of exact thresholds where they cannot. 0 mismatches are
+/* Converts all 2^32 f32 values by cvt on ptxvm to the narrow formats, and compares with CUDA's own headers
+ * where these can be used from C (fp8), and otherwise with a table of exact thresholds. 0 mismatches are
  * expected. */
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 enum { CHUNK = 1 << 22, ROUNDS = 16, THREADS = 256 };
 
-/* A thread converts ROUNDS pairs of neighbours; the results lie in memory in the order of the inputs. */
+/* Each thread converts ROUNDS pairs of neighbours; results are in the order of the inputs. */
 #define KERNEL(convert, store, bytes)                                                                        \
     ".version 8.6\n.target sm_90\n.address_size 64\n"                                                        \
     ".visible .entry k(.param .u64 out, .param .u32 first)\n{\n"                                             \
@@ -33,12 +33,12 @@ enum { CHUNK = 1 << 22, ROUNDS = 16, THREADS = 256 };
     KERNEL("cvt.rn." type ".f32 h0, f0; cvt.rn." type ".f32 h1, f1;", "st.global.v2.b16 [d0], {h0, h1};", "4")
 #define BYTES(type) KERNEL("cvt.rn.satfinite." type "x2.f32 h0, f1, f0;", "st.global.b16 [d0], h0;", "2")
 
-/* A code is sign, exponent, mantissa from the top; `shift` zeros lie below it (tf32). */
+/* A code has sign, exponent and mantissa, from the top; below it are `shift` zero bits (tf32). */
 typedef struct format {
     const char *name, *text;
     int bytes, exponent, mantissa, bias, shift;
-    uint32_t largest, nan; /* the code without its sign; all the bits of a NaN */
-    bool saturates, away;  /* what is too large is the largest; ties go away from zero */
+    uint32_t largest, nan; /* the largest code without sign; the bits of NaN */
+    bool saturates, away;  /* values that are too large become the largest; ties are rounded away from zero */
     uint32_t (*header)(float x);
 } format;
 
@@ -67,7 +67,7 @@ static const format formats[] = {
      4, 8, 10, 127, 13, 0x3FBFF, 0x7FFFFFFF, false, true, NULL},
 };
 
-/* ---- what should come out ---- */
+/* ---- Expected results ---- */
 
 static double value_of(const format *f, uint32_t code)
 {
@@ -76,8 +76,8 @@ static double value_of(const format *f, uint32_t code)
                     : ldexp(fraction, 1 - f->bias - f->mantissa);
 }
 
-/* The bits of the least f32 that becomes this code: half way from the code below, which an f32 holds exactly,
- * or the next one where a tie goes down to an even code. */
+/* The bits of the least f32 that becomes this code: half way from the code below, which is exact in f32, or
+ * the next f32 if a tie is rounded down to an even code. */
 static uint32_t threshold(const format *f, uint32_t code)
 {
     if (code == 0)
@@ -88,8 +88,8 @@ static uint32_t threshold(const format *f, uint32_t code)
     return bits + (code % 2 && !f->away);
 }
 
-/* starts[c] is where code c begins; the last is where NaN begins. Where the format has an infinity it is the
- * code after the largest. */
+/* starts[c] is where code c begins; the last entry is where NaN begins. If the format has an infinity, it is
+ * the code after the largest. */
 typedef struct steps {
     uint32_t *starts, n;
 } steps;
@@ -138,7 +138,7 @@ static uint64_t count_wrong(const format *f, const uint8_t *results, uint32_t n,
                            : count_uint32_t(results, n, expected);
 }
 
-/* The inputs from `first` on, of one sign: a run of equal codes at a time. */
+/* Checks the inputs from `first` on, which have the same sign, one run of equal codes at a time. */
 static uint64_t wrong_by_steps(const format *f, const steps *s, const uint8_t *results, uint32_t first)
 {
     uint32_t magnitude = first & 0x7FFFFFFF, end = magnitude + CHUNK, code = code_at(s, magnitude);
@@ -165,7 +165,7 @@ static uint64_t wrong_by_header(const format *f, const uint8_t *results, uint32_
     return wrong;
 }
 
-/* ---- all of them ---- */
+/* ---- All inputs ---- */
 
 typedef struct job {
     const format *format;

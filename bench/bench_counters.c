@@ -1,5 +1,6 @@
-/* What every operation of the registry asks of a GPU's memory, by ptxvm's counters, against the least possible: the sectors
- * that its operands take. A table, and the same as a picture beside bench.json: bench_counters.svg. */
+/* The memory traffic of every operation of the registry by ptxvm's counters, compared with the minimum: the
+ * sectors that its operands occupy. Prints a table, and draws the same as a picture next to bench.json:
+ * bench_counters.svg. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +14,11 @@ enum { ROWS = 64, COLUMNS = 4096, LANES = 32 };
 typedef struct counted {
     const kernel_row *row;
     uint64_t least, unique, requested; /* sectors */
-    double instructions;               /* of a warp, 32 lanes each, for an element */
+    double instructions;               /* warp instructions per element, as 32 lanes each */
     int kernels;
 } counted;
 
-/* Numbers between 1/2 and 1, whatever type they are read as: none is special. */
+/* Numbers between 1/2 and 1, whatever type they are read as, so that there are no special cases. */
 static bool fill(ptxvm *vm, ptxvm_address address, uint64_t bytes)
 {
     uint8_t *at = ptxvm_host(vm, address, bytes);
@@ -69,7 +70,7 @@ static bool launch(machine *m, const kernel_step *step, const char *ptx)
            ptxvm_launch(m->vm, kernel, &config, params, bytes) == PTXVM_OK;
 }
 
-/* One launch, added to what is counted. */
+/* Runs one launch and adds its counts. */
 static bool run_step(machine *m, const kernel_step *step, counted *c)
 {
     kernel_text text;
@@ -107,7 +108,7 @@ static bool count_row(const kernel_row *row, counted *c)
         fprintf(stderr, "bench: counters of %s: %s\n", row->name,
                 m.vm ? ptxvm_last_error(m.vm) : "no device");
     ptxvm_destroy(m.vm);
-    return ok && c->kernels > 0; /* products have no rows here */
+    return ok && c->kernels > 0; /* products have no entries here */
 }
 
 static void report(const counted *c)
@@ -120,7 +121,7 @@ static void report(const counted *c)
     bench_report(name, (double)c->requested / (double)c->least, "x", note);
 }
 
-/* ---- The picture: a line for each operation, two bars ---- */
+/* ---- The picture: two bars per operation ---- */
 
 enum { LINE = 18, LEFT = 260, UNIT = 160, TOP = 58, WIDTH = 1000 };
 

@@ -1,4 +1,4 @@
-/* What the CUDA driver API of ptxvm costs: launches of an empty kernel, graphs of them, copies. */
+/* The cost of ptxvm's CUDA driver API: launches of an empty kernel, graphs of them, copies. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ typedef struct scene {
     CUdeviceptr a, b;
     void *host;
     size_t bytes;
-    CUresult result; /* of the first call that failed */
+    CUresult result; /* result of the first call that failed */
 } scene;
 
 static void keep(scene *s, CUresult result)
@@ -90,7 +90,7 @@ static void begin(scene *s)
 static void report_copy(scene *s, const char *name, void (*work)(void *))
 {
     bench_progress("measuring %s", name);
-    work(s); /* the pages are touched for the first time */
+    work(s); /* warm up: touches the pages */
     bench_report(name, (double)s->bytes / bench_best(work, s, 0.2) * 1e-9, "GB/s", "16 MiB");
 }
 

@@ -1,4 +1,5 @@
-/* How long it takes to make a kernel: emitted by qdnn, and compiled by NVRTC from a CUDA C twin of it. */
+/* The time to produce a kernel: emitted by qdnn, and compiled by NVRTC from an equivalent kernel in CUDA
+ * C. */
 #include "bench/bench.h"
 #include "bench/twins/twin.h"
 
@@ -36,8 +37,8 @@ static void compile(void *argument)
     nvrtc_free(&result);
 }
 
-/* What this process has computed. A busy machine delays the long NVRTC calls and not the short emissions, so
- * by the clock on the wall the comparison would flatter us. */
+/* CPU time of this process. A busy machine delays the long NVRTC calls more than the short emissions, so
+ * wall-clock time would bias the comparison in our favour. */
 static double cpu_seconds(void)
 {
     struct timespec now;
@@ -45,13 +46,13 @@ static double cpu_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Microseconds, the best of RUNS runs or more, reported as PREFIX.KERNEL.us; 0 when the work fails. */
+/* Microseconds, the best of at least RUNS runs, reported as PREFIX.KERNEL.us; 0 if the work fails. */
 static double measure(const char *prefix, void (*work)(void *), job *j, double budget, const char *note)
 {
     char name[96];
     snprintf(name, sizeof name, "%s.%s.us", prefix, j->row->name);
     bench_progress("measuring %s", name);
-    work(j); /* warm */
+    work(j); /* warm up */
     double start = cpu_seconds(), best = 1e30;
     for (int i = 0; j->ok && (i < RUNS || cpu_seconds() - start < budget); i++) {
         double before = cpu_seconds();
@@ -65,7 +66,7 @@ static double measure(const char *prefix, void (*work)(void *), job *j, double b
     return best * 1e6;
 }
 
-/* NVRTC's time over ours; 0 where there is no NVRTC or no twin. */
+/* NVRTC's time divided by ours; 0 if there is no NVRTC or no equivalent kernel. */
 static double compare(job *j)
 {
     double ours = measure("emit", emit, j, 0.05, "default settings, sm_90; CPU time");

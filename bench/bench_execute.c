@@ -1,5 +1,5 @@
-/* What the library adds to a launch: a warm qdnnExecute, or one-shot call, on a driver whose functions do
- * nothing, above a bare call of cuLaunchKernel there. */
+/* The overhead of the library per launch: a warm qdnnExecute or one-shot call on a driver that does nothing,
+ * minus a bare call of its cuLaunchKernel. */
 #include <stdio.h>
 
 #include <qdnn/qdnn.h>
@@ -13,12 +13,12 @@
 enum { CALLS = 1000, N = 1 << 20 };
 
 typedef struct scene {
-    const cuda_api *volatile api; /* so that the bare call is not optimised away */
+    const cuda_api *volatile api; /* volatile, so that the bare call is not optimised away */
     qdnnHandle_t handle;
     qdnnTensorDescriptor_t tensor;
     qdnnQuantDescriptor_t quant;
     qdnnPlan_t plan;
-    qdnnStatus_t status; /* of the first call that failed */
+    qdnnStatus_t status; /* status of the first call that failed */
 } scene;
 
 static char *const x = (char *)4096, *const scale = (char *)8192, *const codes = (char *)16384;

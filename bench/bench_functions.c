@@ -1,6 +1,6 @@
-/* The elementary functions over every f32 there is: the largest error of the reference in ulp. And the emitted
- * kernel on ptxvm against the reference, where 0 mismatches are expected: there one of SPARSE inputs takes
- * part, in each chunk with another remainder. */
+/* The elementary functions for every f32: the largest error of the reference in ulp. Also compares the
+ * emitted kernel on ptxvm with the reference, where 0 mismatches are expected; there, only one in SPARSE
+ * inputs is used, with a different remainder in each chunk. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ enum { CHUNK = 1 << 20, CHUNKS = 1 << 12, SPARSE = 16, PART = CHUNK / SPARSE, TH
 
 typedef struct result {
     double error; /* the largest */
-    uint32_t at;  /* the bits of its x, the lowest of several */
+    uint32_t at;  /* the bits of its x, the lowest if there are several */
     uint64_t mismatches;
 } result;
 

@@ -1,6 +1,6 @@
-/* Products of few rows, N = K = 4096 unless a case names others: SASS instructions per weight (bench/sass/sass.h; where there
- * is no ptxas or nvdisasm, PTX instructions without mov), registers, and sectors of global memory against the least
- * possible, with the figures that are asked for beside them. */
+/* Products of few rows, N = K = 4096 unless a case specifies others: SASS instructions per weight
+ * (bench/sass/sass.h; without ptxas or nvdisasm, PTX instructions other than mov), registers, and sectors of
+ * global memory compared with the minimum, each with its target. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +15,11 @@ static const char *const sms[] = {"sm_75",  "sm_80",  "sm_90",  "sm_100",
                                   "sm_103", "sm_110", "sm_120", "sm_121"};
 enum { SMS = sizeof sms / sizeof sms[0] };
 
-/* `asked`: instructions per weight, at most, on sm_75 and sm_80; on sm_90; on sm_100 and sm_103; and on the later ones.
- * 0: nothing is asked for. */
+/* `asked`: the maximum number of instructions per weight on sm_75 and sm_80; on sm_90; on sm_100 and sm_103;
+ * and on later ones. 0: no target. */
 typedef struct gemv_case {
     const char *name, *kernel;
-    const char *settings; /* "key=value key=value"; n and k where they are not 4096 */
+    const char *settings; /* "key=value key=value"; n and k if they are not 4096 */
     double asked[4];
 } gemv_case;
 
@@ -61,7 +61,7 @@ static const gemv_case cases[] = {
 };
 /* clang-format on */
 
-/* Which of the figures an SM has to meet. */
+/* Which of the targets applies to an SM. */
 static int column_of(const char *sm)
 {
     const int number = atoi(sm + 3);
@@ -101,7 +101,8 @@ static bool set_settings(run *r)
     return true;
 }
 
-/* Codes are any bytes; those of blocks are less than 64, which keeps f16 scales among them small, but for E8M0 scales. */
+/* Codes are arbitrary bytes. Bytes of blocks are below 64, which keeps the f16 scales in them small, except
+ * for E8M0 scales. */
 static uint8_t code_byte(const run *r, uint64_t i, uint8_t random)
 {
     if (strcmp(r->c->kernel, "matmul_gguf_mxfp4") == 0 && i % MXFP4_BYTES == 0)
@@ -109,7 +110,7 @@ static uint8_t code_byte(const run *r, uint64_t i, uint8_t random)
     return random & (kernel_columns_multiple(r->row) > 1 ? 0x3F : 0xFF);
 }
 
-/* Ordinary numbers: codes are any bytes, but for scales, zeros and x. */
+/* Arbitrary bytes for codes, ordinary numbers for scales, zeros and x. */
 static void fill(const run *r, qdnnOperand_t operand, uint8_t *bytes, uint64_t count)
 {
     static const struct {
@@ -183,7 +184,7 @@ static bool launch(run *r)
     return ptxvm_launch(r->vm, r->kernel, &config, params, (uint64_t)step->n_params * 8) == PTXVM_OK;
 }
 
-/* PTX instructions that are no mov. */
+/* PTX instructions other than mov. */
 static double written_instructions(const char *ptx, const ptxvm_counters *c)
 {
     double count = 0;

@@ -1,4 +1,4 @@
-/* How fast the plain C references are: what a parity test waits for beside the kernel itself. */
+/* The speed of the plain C references: the time that a parity test takes in addition to the kernel itself. */
 #include "bench/bench.h"
 
 #include "host_ref/host_ref.h"

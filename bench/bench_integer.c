@@ -1,5 +1,6 @@
-/* Integer products by ptxvm's counters: warp instructions for each multiply-add, of every kernel beside the plain one by dp4a;
- * and of the kernels on tensor cores what their main loop has besides mma. */
+/* Integer products by ptxvm's counters: warp instructions per multiply-add for every kernel, compared with
+ * the plain one by dp4a; and for kernels on tensor cores, the instructions in their main loop other than
+ * mma. */
 #include <stdio.h>
 #include <string.h>
 
@@ -32,13 +33,13 @@ static integer_run run_of(int product, int tile, int sm, uint64_t k)
     return r;
 }
 
-/* Twice the k shows what the loop costs. */
+/* The difference to a run with twice the k is the cost of the loop. */
 static void measure(int product, int tile, int sm)
 {
     char name[96], why[256], note[200] = "plain, by dp4a";
     integer_cost once, twice;
     integer_run r = run_of(product, tile, sm, K), longer = run_of(product, tile, sm, 2 * K);
-    /* the estimate takes minutes: of one kernel alone */
+    /* the estimate takes minutes, so only for one kernel */
     r.sass = longer.sass = product == 0 && tile == 2 && sm == 1 && sass_found(why, sizeof why);
     bench_progress("integer.%s.%s.%s", products[product].name, tiles[tile], sms[sm]);
     if (!integer_measure(&r, &once) || !integer_measure(&longer, &twice))
@@ -94,6 +95,6 @@ void bench_integer(void)
         for (int s = 0; s < (int)(sizeof sms / sizeof sms[0]); s++)
             for (int t = 0; t < (int)(sizeof tiles / sizeof tiles[0]); t++)
                 if (t < 2 || products[p].kernel[1] != '4' ||
-                    products[p].kernel[3] != '8') /* w4a8 has the small tile alone */
+                    products[p].kernel[3] != '8') /* w4a8 has only the small tile */
                     measure(p, t, s);
 }

@@ -1,6 +1,6 @@
-/* The lanewise product, as ptxvm's counters see it: which share of all instructions that one block executes are fma, in PTX
- * (without mov, which ptxas removes) and, where ptxas and nvdisasm are found, in SASS; beside the share that is asked for.
- * Epilogue and set-up are counted too. */
+/* The lanewise product by ptxvm's counters: the share of fma in all instructions that one block executes, in
+ * PTX (without mov, which ptxas removes) and, if ptxas and nvdisasm are found, in SASS; with the target.
+ * Set-up and epilogue are included. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static const struct {
     {"plain_f16", "matmul_plain_f16", {0}},
 };
 
-/* Rows of x, and the share of fma that is asked for. */
+/* Rows of x, and the target share of fma. */
 static const struct {
     unsigned rows;
     double asked;
@@ -56,7 +56,7 @@ static kernel_spec spec_of(const kernel_row *row, const char *const *settings, u
     return spec;
 }
 
-/* Buffers of numbers near 1; what they hold does not change what is executed. */
+/* Buffers of numbers near 1; their contents do not affect the instructions executed. */
 static bool make_params(ptxvm *vm, const kernel_step *step, const kernel_operand *operands, uint64_t *params)
 {
     for (int i = 0; i < step->n_params; i++) {
@@ -88,7 +88,7 @@ static bool launch(ptxvm *vm, const kernel_step *step, const char *ptx, const ke
            ptxvm_launch(vm, kernel, &config, params, (uint64_t)step->n_params * 8) == PTXVM_OK;
 }
 
-/* Of all PTX instructions but mov, per cent. */
+/* The share in all PTX instructions other than mov, in per cent. */
 static double ptx_share(const char *ptx, const ptxvm_counters *counters)
 {
     uint64_t fma = 0, all = 0;
@@ -128,7 +128,7 @@ static void report(const char *name, const char *ptx, const char *sm, const ptxv
     bench_report(text, 100 * (sass_issued(&s, "FFMA") + sass_issued(&s, "FFMA2")) / s.issued, "% fma", note);
 }
 
-/* One block: N is what a tile has. */
+/* One block: N is the width of a tile. */
 static void measure(int format, int tile, const char *sm)
 {
     const kernel_row *row = kernel_find(formats[format].kernel);

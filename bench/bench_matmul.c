@@ -1,5 +1,5 @@
-/* Products on a GPU: cuBLAS on weights that are dequantized each time, the baseline of every fused product to
- * come. Where there is no GPU or no cuBLAS, that is said and nothing is measured. */
+/* Products on a GPU: cuBLAS on weights that are dequantized for every call, the baseline for fused products.
+ * If there is no GPU or no cuBLAS, prints that and measures nothing. */
 #include <stdio.h>
 
 #include <qdnn/qdnn.h>
@@ -16,7 +16,7 @@ typedef struct scene {
     qdnnPlan_t plan;
     void *device_x, *codes, *scale, *device_y, *workspace;
     size_t workspace_bytes;
-    qdnnStatus_t status; /* of the first call that failed; later ones are not made */
+    qdnnStatus_t status; /* status of the first call that failed; no calls are made after it */
 } scene;
 
 #define TRY(s, call)                                                                                         \
@@ -31,7 +31,7 @@ static void set(scene *s, qdnnTensorDescriptor_t *tensor, int64_t rows, int64_t 
     TRY(s, qdnnSetTensorDescriptor(*tensor, QDNN_DATA_F16, 2, (const int64_t[]){rows, columns}, NULL));
 }
 
-/* What the buffers hold does not matter to the time: zeros. */
+/* The contents of the buffers do not affect the time: zeros. */
 static void take(scene *s, void **pointer, size_t bytes)
 {
     TRY(s, qdnnMalloc(s->handle, pointer, bytes));

@@ -1,6 +1,6 @@
-/* How fast ptxvm runs guest instructions: loops of one kind each, whole warps and diverged ones, on one and
- * two host threads. Figures are million thread-instructions a second (of mma: thousand warp instructions),
- * counted by ptxvm itself. */
+/* The speed of guest instructions on ptxvm: loops of one kind each, with whole warps and diverged ones, on
+ * one and two host threads. Figures are millions of thread instructions per second (for mma: thousands of
+ * warp instructions), counted by ptxvm itself. */
 #include <stdio.h>
 #include <string.h>
 
@@ -49,7 +49,7 @@
     "0x3c003800; mov.u32 r11, 0x38003555;\n"                                                                 \
     "mov.u32 r12, 0x2e663c00; mov.u32 r13, 0x3c003c00; mov.u32 r14, 0x34003400; mov.u32 r15, 0xb8003c01;"
 
-/* Odd and even lanes take the body one after the other. */
+/* Odd and even lanes execute the body one after the other. */
 #define DIVERGED(body)                                                                                       \
     "and.b32 r30, r0, 1; setp.eq.u32 p1, r30, 0; @p1 bra EVEN;\n" body "bra NEXT;\nEVEN:\n" body "NEXT:\n"
 
@@ -125,7 +125,7 @@ static void measure(const char *name, const char *text, uint32_t rounds, int thr
     ptxvm_destroy(d.vm);
 }
 
-/* ---- With all checks on: how many times longer ---- */
+/* ---- Slowdown with all checks on ---- */
 
 #define OWN_SHARED                                                                                           \
     "st.shared.u32 [r20], r10; ld.shared.u32 r10, [r20+1024]; st.shared.u32 [r20+1024], r10; ld.shared.u32 " \
@@ -137,7 +137,7 @@ static void measure(const char *name, const char *text, uint32_t rounds, int thr
     "mov.u32 r10, tile; shl.b32 r11, r0, 2; add.u32 r20, r10, r11; mov.f32 f10, 0f00000000; st.shared.u32 "  \
     "[r20+1024], r10;"
 
-/* Loops of which no thread touches what another does. */
+/* Loops in which no thread accesses the memory of another. */
 static const struct {
     const char *name, *text;
     uint32_t rounds;
@@ -169,7 +169,7 @@ static void measure_checked(const char *name, const char *text, uint32_t rounds)
         bench_report(metric, on / off, "x", "all checks on / off, one thread; the aim is 4 at most");
 }
 
-/* ---- Where the time goes: what one instruction of a whole warp costs ---- */
+/* ---- Where the time goes: the cost of one instruction of a whole warp ---- */
 
 static const struct {
     const char *name, *body;

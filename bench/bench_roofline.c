@@ -1,6 +1,6 @@
-/* Where products stand between memory and arithmetic: a roofline, modelled from counters. A launch takes the longer of two
- * times: that of its sectors at the memory's rate, and that of its warp instructions at four a cycle and multiprocessor. On
- * a GPU the times are real. */
+/* Whether products are limited by memory or by arithmetic: a roofline, modelled from counters. The time of a
+ * launch is the longer of two: that of its sectors at the memory's bandwidth, and that of its warp
+ * instructions at four per cycle per multiprocessor. On a GPU, times are measured. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,10 +8,10 @@
 #include "bench/bench.h"
 #include "tools/gpu_report/report.h"
 
-static const double clock_hz = 1.4e9; /* that the model assumes */
+static const double clock_hz = 1.4e9; /* assumed by the model */
 enum { SCHEDULERS = 4, WIDTH = 760, HEIGHT = 460, LEFT = 70, BOTTOM = 410, PLOT = 640, RISE = 370 };
 
-/* Of the picture: flop per byte from 1 to 1024, GFLOP/s from 1 to 10^6. */
+/* The axes of the picture: flop per byte from 1 to 1024, GFLOP/s from 1 to 10^6. */
 static double x_of(double intensity)
 {
     return LEFT + PLOT * log2(intensity) / 10;

@@ -1,5 +1,5 @@
-/* What the kernels cost a GPU in SASS instructions, worked out without one (bench/sass/sass.h): instructions
- * per element, registers and spills, of every kernel in its default settings. */
+/* The cost of kernels in SASS instructions, determined without a GPU (bench/sass/sass.h): instructions per
+ * element, registers and spills for every kernel with default settings. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ typedef struct run {
     uint64_t warps;
 } run;
 
-/* Numbers between 1/2 and 1, so that none is special. */
+/* Numbers between 1/2 and 1, so that there are no special cases. */
 static bool fill(ptxvm *vm, ptxvm_address address, uint64_t bytes)
 {
     float *x = ptxvm_host(vm, address, bytes);
@@ -35,8 +35,8 @@ static bool fill(ptxvm *vm, ptxvm_address address, uint64_t bytes)
     return x;
 }
 
-/* Every pointer gets a buffer that is large enough for whatever the kernel takes it for; what is no pointer
- * is the number of elements. */
+/* Every pointer gets a buffer that is large enough for any use; all other parameters are the number of
+ * elements. */
 static bool make_params(run *r, uint64_t params[PARAMS], uint64_t *bytes)
 {
     ptxvm_param_info info;
@@ -108,7 +108,7 @@ static void measure(const kernel_row *row, const char *sm)
     free(r.text.ptx);
 }
 
-/* These are about three matrices, not about elements; bench integer has their figures. */
+/* These work on three matrices instead of elements; see bench integer. */
 static bool is_integer_product(const kernel_row *row)
 {
     kernel_operation o = kernel_operation_of(row);

@@ -1,6 +1,7 @@
-/* Products in mode tensor: what their kernels cost, as thread instructions of SASS per weight (bench/sass/sass.h; where there is
- * no ptxas or nvdisasm, of PTX), registers, sectors and bank conflicts by ptxvm's counters, with the figures that are asked for
- * beside them; and how far sums are from f64, by K, next to other ways to add. */
+/* Products in mode tensor: the cost of their kernels as SASS thread instructions per weight
+ * (bench/sass/sass.h; without ptxas or nvdisasm, PTX instructions), registers, sectors and bank conflicts by
+ * ptxvm's counters, each with its target; and the error of sums compared with f64, by K, for this and other
+ * ways to add. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static uint32_t next(uint32_t *state)
     return *state >> 8;
 }
 
-/* About normal, as f16. */
+/* Approximately normal, as f16. */
 static uint16_t number(uint32_t *state)
 {
     float sum = 0;
@@ -41,8 +42,8 @@ static float chain_of_f32(const uint16_t *x, const uint16_t *w, int64_t k)
     return sum;
 }
 
-/* One chain of instructions over all of K, as a product without strips has it; and the same over four parts of K, whose sums are
- * added in order: cuBLAS' split-K. */
+/* One chain of instructions over all of K, as in a product without strips; and the same over four parts of K,
+ * whose sums are added in order, like cuBLAS' split-K. */
 static float chain_of_mma(const uint16_t *x, const uint16_t *w, int64_t k)
 {
     const int depth = ref_tensor_depth(REF_TENSOR_SM80, QDNN_DATA_F16);
@@ -71,7 +72,7 @@ static float on_sm90(const uint16_t *x, const uint16_t *w, int64_t k)
     return ref_tensor_sum(REF_TENSOR_SM90, QDNN_DATA_F16, x, QDNN_DATA_F16, w, k);
 }
 
-/* The root mean square of errors, in units of that of the sums. */
+/* The root mean square of the errors, relative to that of the sums. */
 static double error_of(sum_fn *sum, int64_t k)
 {
     static uint16_t x[LONGEST], w[LONGEST];
@@ -117,8 +118,8 @@ enum { SIZE = 4096, ROW_COUNTS = 4, OTHER_SMS = 3 };
 
 static const uint64_t row_counts[ROW_COUNTS] = {1, 16, 64, 256};
 
-/* `asked`: SASS instructions per weight on sm_80 by M, at most; FREE: nothing is asked for; 0: it is not measured. Other targets
- * may take 15% more; they are measured up to 64 rows. */
+/* `asked`: the maximum number of SASS instructions per weight on sm_80, by M; FREE: no target; 0: not
+ * measured. Other SMs may take 15% more; they are measured up to 64 rows. */
 #define FREE (-1.0)
 typedef struct cost_case {
     const char *name, *kernel;
@@ -149,9 +150,9 @@ static const cost_case cases[] = {
 /* clang-format on */
 
 typedef struct costs {
-    double issued;    /* thread instructions per weight: of SASS, else of PTX */
-    double dequant;   /* instructions that decode, per mma; 0: not known */
-    double requested; /* sectors, against the least possible */
+    double issued;    /* thread instructions per weight: SASS if available, else PTX */
+    double dequant;   /* instructions for decoding per mma; 0: not known */
+    double requested; /* sectors, relative to the minimum */
     int registers, spill_bytes;
     uint64_t bank_conflicts, blocks;
     bool is_sass;
@@ -165,7 +166,7 @@ typedef struct cost_run {
     kernel_problem problem;
     kernel_steps steps;
     ptxvm *vm;
-    ptxvm_address buffer; /* of all operands: zeros, on which no count depends */
+    ptxvm_address buffer; /* for all operands: zeros, since the counts do not depend on them */
     costs sum;
 } cost_run;
 
@@ -191,7 +192,7 @@ static bool set_settings(cost_run *r, uint64_t m)
     return true;
 }
 
-/* The sectors of all operands, each once. */
+/* The sectors of all operands, each counted once. */
 static double least_sectors(const cost_run *r)
 {
     kernel_operand operands[QDNN_OPERAND_COUNT];
@@ -234,7 +235,7 @@ static bool run_step(cost_run *r, const kernel_step *step)
     char entry[64];
     ptxvm_module *module = NULL;
     ptxvm_kernel *kernel = NULL;
-    for (int i = 0; i < step->n_params; i++) /* numbers of products have 8 bytes */
+    for (int i = 0; i < step->n_params; i++) /* all numbers of products have 8 bytes */
         params[i] = step->params[i].kind == KERNEL_NUMBER ? step->params[i].value : r->buffer;
     kernel_entry_name(step->row, entry, sizeof entry);
     if (!kernel_emit(step->row, &step->spec, ptx_sm_find(r->sm), NULL, &text, &error)) {
@@ -280,7 +281,7 @@ static void report_cost(const cost_run *r, uint64_t m, double asked)
     bench_report(name, s->issued, "per weight", note);
 }
 
-/* What it cost; all 0 where it could not be measured. */
+/* The measured cost; all 0 if it could not be measured. */
 static costs measure_cost(const cost_case *c, const char *sm, uint64_t m, double asked)
 {
     const ptxvm_config config = {.sm = sm, .counters = PTXVM_COUNTERS_LINES};
@@ -311,12 +312,12 @@ static void cost_of(const cost_case *c, costs on_sm_80[ROW_COUNTS])
     }
 }
 
-/* ---- The table: what was reached on sm_80, beside what is asked for ---- */
+/* ---- The table: results on sm_80 and their targets ---- */
 
 enum { CASES = sizeof cases / sizeof cases[0] };
 
-static const double asked_decoding[ROW_COUNTS] = {0, 6.6, 1.7, 0.5}, /* per mma, of INT4 */
-    asked_sectors[ROW_COUNTS] = {1.05, 1.7, 3.4, 0};                 /* against the least */
+static const double asked_decoding[ROW_COUNTS] = {0, 6.6, 1.7, 0.5}, /* per mma, for INT4 */
+    asked_sectors[ROW_COUNTS] = {1.05, 1.7, 3.4, 0};                 /* relative to the minimum */
 
 typedef double figure_fn(const costs *c);
 

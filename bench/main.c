@@ -127,7 +127,7 @@ static bool is_part(const char *name)
     return false;
 }
 
-/* All parts, or those that are named. */
+/* All parts, or those given. */
 static void run_parts(char **names, int count)
 {
     for (int i = 0; i < PARTS; i++) {

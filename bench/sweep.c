@@ -10,7 +10,7 @@ enum { WORKERS = 2 };
 
 typedef struct state {
     const sweep *sweep;
-    atomic_uint next; /* chunk */
+    atomic_uint next; /* the next chunk */
     atomic_bool failed;
     pthread_mutex_t closing;
 } state;

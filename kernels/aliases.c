@@ -1,10 +1,11 @@
-/* Names of operations that are a row of the registry with some of its settings chosen. Names are stable: users look them up. */
+/* Names for a row of the registry with some of its settings fixed. The names are stable: users look them
+ * up. */
 #include "kernels/kernels.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* A scale for each row of any length. */
+/* One scale per row, whatever its length. */
 #define ROW_SCALES "groups=rows group_size=1099511627776"
 
 static const kernel_alias aliases[] = {
@@ -55,6 +56,6 @@ const kernel_row *kernel_open(const char *name, kernel_spec *spec)
     char error[256];
     *spec = kernel_spec_default();
     if (alias && (!row || !kernel_spec_set_words(row, spec, alias->settings, error, sizeof error)))
-        return NULL; /* a defect of the table: tests emit every alias */
+        return NULL; /* a defect of the table; tests emit every alias */
     return row;
 }

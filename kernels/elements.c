@@ -1,7 +1,8 @@
-/* Elements of f32, f16, bf16 and f64 (and integer zero points): loaded into f32, rounded back to nearest even.
+/* Elements of type f32, f16, bf16 and f64 (and integer zero points): loaded as f32, and rounded to nearest
+ * even when stored.
  *
- * bf16 is the upper half of an f32, so widening is a shift on every SM. Narrowing to bf16 and to pairs has
- * instructions from sm_80 on; sm_75 gets the same bits from integer arithmetic. */
+ * bf16 is the upper half of an f32, so widening is a shift on every SM. For narrowing to bf16 and to pairs
+ * there are instructions from sm_80 on; on sm_75, integer arithmetic gives the same bits. */
 #include "kernels/emit.h"
 
 #include <stdio.h>
@@ -19,12 +20,12 @@ _Noreturn void missing_row(const char *table, int value)
     abort();
 }
 
-/* One row a type that memory holds. */
+/* One row for each type in memory. */
 static const struct element {
     qdnnDataType_t type;
     unsigned bytes;
     ptx_type memory;
-    float smallest, largest; /* of floats */
+    float smallest, largest; /* floats only */
 } elements[] = {
     {QDNN_DATA_F32, 4, PTX_F32, 0x1p-149f, 0x1.fffffep127f},
     {QDNN_DATA_F16, 2, PTX_F16, 0x1p-24f, 65504.0f},
@@ -69,7 +70,7 @@ float element_largest(qdnnDataType_t type)
     return element_of(type)->largest;
 }
 
-/* A pair of 16-bit elements in one u32: the low one first. */
+/* The low element of a pair of 16-bit elements in a u32. */
 static ptx_val widen_low(ptx_builder *b, qdnnDataType_t type, ptx_val pair)
 {
     if (type == QDNN_DATA_BF16)
@@ -112,9 +113,9 @@ ptx_val emit_load_mutable(ptx_builder *b, qdnnDataType_t type, ptx_val address, 
     return load_as_f32(b, type, PTX_CACHE_DEFAULT, address, offset);
 }
 
-/* Round to nearest even by adding just under half of the last kept place (one more when that place is odd); a
- * carry into the exponent is right, up to infinity. NaN has to be kept apart: it might carry too. The result
- * is in the low 16 bits. */
+/* Rounds to nearest even by adding just under half of the last kept place (one more if that place is odd); a
+ * carry into the exponent gives the correct result, up to infinity. NaN needs a separate case, because it
+ * could carry, too. The result is in the low 16 bits. */
 static ptx_val bf16_by_integers(ptx_builder *b, ptx_val x)
 {
     ptx_val bits = ptx_as(b, PTX_U32, x);

@@ -1,8 +1,9 @@
-/* The elementary functions, branch-free: every path is computed and the right result selected. Names follow
- * docs/numerics.md. */
+/* The elementary functions without branches: all cases are computed, and the right result is selected. Names
+ * follow docs/numerics.md. */
 #include "kernels/functions.h"
 
-/* 1.5 * 2^23: a sum with it is rounded to an integer, which then lies in its low bits. */
+/* 1.5 * 2^23: adding it to a number rounds the number to an integer, which is then in the low bits of the
+ * sum. */
 #define ROUNDER 12582912.0f
 
 static ptx_val number(ptx_builder *b, uint32_t bits)
@@ -29,7 +30,7 @@ static ptx_val magnitude(ptx_builder *b, ptx_val x, float largest)
     return ptx_min(b, ptx_abs(b, x), ptx_f32(b, largest));
 }
 
-/* x = n ln 2 + r. The rounder may hold an offset; t has n + offset in its low bits. */
+/* x = n ln 2 + r. The rounder may include an offset; t has n + offset in its low bits. */
 typedef struct reduced {
     ptx_val t, n, r;
 } reduced;
@@ -125,7 +126,7 @@ ptx_val emit_sigmoid(ptx_builder *b, ptx_val x)
     return unless_nan(b, x, ptx_div(b, one, sum));
 }
 
-/* max(x, 0) - tail / 2^64 with the sign of x */
+/* max(x, 0) - tail / 2^64, with the sign of x */
 static ptx_val ramp_minus_tail(ptx_builder *b, ptx_val x, ptx_val tail)
 {
     ptx_val y = ptx_fma(b, tail, -0x1p-64f, ptx_max(b, x, 0.0f));

@@ -1,11 +1,11 @@
-/* exp, tanh, erf, sigmoid, silu and both forms of gelu as f32 instructions: docs/numerics.md has the sequences. They
- * contain no branches, and need no setup and no memory. */
+/* exp, tanh, erf, sigmoid, silu and both forms of gelu as f32 instructions; docs/numerics.md defines the
+ * sequences. They contain no branches, and need no setup and no memory. */
 #ifndef QDNN_KERNELS_FUNCTIONS_H
 #define QDNN_KERNELS_FUNCTIONS_H
 
 #include "ptxgen/ptx.h"
 
-/* f(x) of an f32 x, with the bits of ref_exp, ref_tanh ... */
+/* f(x) for an f32 x, bit for bit the same as ref_exp, ref_tanh ... */
 ptx_val emit_exp(ptx_builder *b, ptx_val x);
 ptx_val emit_tanh(ptx_builder *b, ptx_val x);
 ptx_val emit_erf(ptx_builder *b, ptx_val x);

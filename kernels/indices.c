@@ -1,4 +1,4 @@
-/* Index arithmetic on u64 element numbers, without the slow 64-bit division of the GPU. */
+/* Index arithmetic on u64 element numbers, without the slow 64-bit division of GPUs. */
 #include "kernels/emit.h"
 
 unsigned ceil_log2(uint64_t x)
@@ -9,9 +9,9 @@ unsigned ceil_log2(uint64_t x)
     return log;
 }
 
-/* Division of i < 2^63 by a constant d that is no power of two: with l = ceil(log2 d) and m = floor(2^(63+l)
- * / d) + 1, which is below 2^64, i / d = (i * m) >> (63 + l). The error of m is at most 1/d of its last place
- * times i/2^63 < 1, so it never reaches the next integer. */
+/* Division of i < 2^63 by a constant d that is not a power of two: with l = ceil(log2 d) and m =
+ * floor(2^(63+l) / d) + 1, which is below 2^64, i / d = (i * m) >> (63 + l). m is too large by at most 1,
+ * which adds at most i / 2^(63+l) < 1/d to the quotient, so it never reaches the next integer. */
 static uint64_t division_multiplier(uint64_t divisor, unsigned log)
 {
     return (uint64_t)((((unsigned __int128)1 << (63 + log)) / divisor) + 1);

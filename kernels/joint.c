@@ -1,6 +1,6 @@
-/* Chunks of more than 16 bytes, of f64: neighbouring lanes load both of theirs together, 16 bytes each of the first and then
- * of the second, and exchange halves; the same on the way back. So a request fills the sectors that it touches. Values are
- * exchanged as f32. */
+/* Chunks of more than 16 bytes (f64): two neighbouring lanes load their two chunks together, 16 bytes each of
+ * the first chunk and then of the second, and exchange halves; stores do the reverse. So each request fills
+ * the sectors that it touches. Values are exchanged as f32. */
 #include "kernels/emit.h"
 
 enum { HALF = 2, WHOLE = 2 * HALF /* f64 of a lane */ };
@@ -15,14 +15,14 @@ static ptx_val is_second(ptx_builder *b)
     return ptx_setp(b, PTX_NE, ptx_and(b, ptx_laneid(b), 1), 0);
 }
 
-/* Where this lane's half of the first chunk is; that of the second is a chunk further. */
+/* The address of this lane's half of the first chunk; its half of the second is one chunk further. */
 static ptx_val half_address(ptx_builder *b, ptx_val address)
 {
     ptx_val back = ptx_mul(b, ptx_and(b, ptx_laneid(b), 1), LOAD_BYTES);
     return ptx_sub(b, address, ptx_cvt(b, PTX_U64, back));
 }
 
-/* Halves of both chunks become a chunk, or the other way round. */
+/* Turns a half of each of the two chunks into one whole chunk, or the reverse. */
 static void exchange(ptx_builder *b, ptx_val *x)
 {
     ptx_val second = is_second(b);

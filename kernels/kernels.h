@@ -1,8 +1,14 @@
-/* The kernels that qdnn can emit: a list of formats, a list of operations, and the registry, their product. Operations
- * on plain tensors alone, such as those of training, belong to no format and have one row each.
+/* The kernels that qdnn can emit: a list of formats, a list of operations, and the registry, which is their
+ * product. Operations on plain tensors only, such as those for training, belong to no format and have one row
+ * each.
  *
- * Tests, the ptxgen tool, the benchmarks and the driver all iterate over kernel_rows. Adding a format is adding
- * a row to formats/formats.def; adding an operation is adding a row to operations.c. */
+ * Tests, the ptxgen tool, the benchmarks and the driver all iterate over kernel_rows. To add a format, add a
+ * row to formats/formats.def; to add an operation, add a row to operations.c.
+ *
+ * Terms used in this folder: a plain tensor holds ordinary floats; a quantized tensor holds one code (a small
+ * integer) per element. Elements that share a scale form a group; a group may also have a zero, which is a
+ * zero point or a minimum. A specification lists everything that the text of a kernel is specialised for; its
+ * normal form identifies the kernel. A problem gives the sizes of the data; a step is one launch. */
 #ifndef QDNN_KERNELS_H
 #define QDNN_KERNELS_H
 
@@ -20,52 +26,57 @@ static inline uint64_t ceil_div(uint64_t a, uint64_t b)
 
 /* ---- Specifications: everything that a kernel's text is specialised to (spec.c) ---- */
 
-/* Along what the sum of a product runs in the matrix of weights: [N, K] or [K, N]. */
+/* The direction along which a product sums in the matrix of weights: COLUMNS for weights [N, K], ROWS for [K,
+ * N]. */
 typedef enum { KERNEL_K_COLUMNS, KERNEL_K_ROWS } kernel_reduction;
 
-/* The kernels that compute a product. By the exact contract, all with the same bits: */
+/* The kernels that compute a product. These follow the exact contract, and all give the same bits: */
 typedef enum {
-    KERNEL_PRODUCT_STAGED, /* weights pass through shared memory as f32: any format, any shape */
+    KERNEL_PRODUCT_STAGED, /* weights go through shared memory as f32: any format, any shape */
     KERNEL_PRODUCT_GEMV,   /* few rows, codes along K: weights are decoded in registers */
-    KERNEL_PRODUCT_RAGGED, /* the same where rows do not fill 16 bytes, and for codes of 3, 5 and 6 bits */
-    KERNEL_PRODUCT_BLOCKS, /* few rows, GGUF blocks: they are decoded in registers */
-    KERNEL_PRODUCT_TERNARY, /* the same for TQ1_0 */
+    KERNEL_PRODUCT_RAGGED, /* like GEMV, for rows that do not fill 16 bytes and codes of 3, 5, 6 bits */
+    KERNEL_PRODUCT_BLOCKS, /* few rows, GGUF blocks: decoded in registers */
+    KERNEL_PRODUCT_TERNARY, /* like BLOCKS, for TQ1_0 */
     KERNEL_PRODUCT_COLUMNS, /* few rows, weights [K, N]: decoded in registers */
-    KERNEL_PRODUCT_LANEWISE, /* many rows: tiles of outputs, one lane after another */
-    KERNEL_PRODUCT_JOIN, /* what follows LANEWISE where `split` is not 1: joins the sums of its blocks */
-    /* In mode tensor, all with the same bits on SMs of one family: */
-    KERNEL_PRODUCT_TILE,   /* weights pass through shared memory as f16 or bf16: any format, any shape */
-    KERNEL_PRODUCT_STREAM, /* prepacked weights go straight into registers: sums of strips, in the workspace */
-    KERNEL_PRODUCT_STRIPS  /* what follows STREAM: y from the sums of strips */
+    KERNEL_PRODUCT_LANEWISE, /* many rows: tiles of outputs; the lanes of a sum are added one after another */
+    KERNEL_PRODUCT_JOIN, /* runs after LANEWISE where `split` is not 1: joins the sums of its blocks */
+    /* These follow the contract of mode tensor, and all give the same bits on SMs of one family: */
+    KERNEL_PRODUCT_TILE,   /* weights go through shared memory as f16 or bf16: any format, any shape */
+    KERNEL_PRODUCT_STREAM, /* prepacked weights go straight into registers; strip sums go to the workspace */
+    KERNEL_PRODUCT_STRIPS  /* runs after STREAM: computes y from the sums of strips */
 } kernel_product;
 
-/* A kernel reads the fields that kernel_keys names for it; the others stay at their defaults. Enumerations
- * without a C type of their own here are 0 for no and 1 for yes. */
+/* A kernel reads the fields that kernel_keys returns for it; the others keep their defaults. Fields of type
+ * int without an enumeration of their own are 0 for no and 1 for yes, unless noted. */
 typedef struct kernel_spec {
-    qdnnDataType_t data; /* of the plain tensor: F32, F16, BF16, F64 */
+    qdnnDataType_t data; /* type of the plain tensor: F32, F16, BF16, F64 */
 
-    qdnnCodeKind_t code; /* of integers: OFFSET, UNSIGNED, TWOS_COMPLEMENT */
+    qdnnCodeKind_t code; /* how integer codes represent values: OFFSET, UNSIGNED, TWOS_COMPLEMENT */
     qdnnLayout_t layout; /* BYTES, WORDS_INTERLEAVED, WORDS_ROWS, AWQ */
     qdnnNibbleOrder_t nibble_order;
 
-    qdnnGroups_t groups; /* DEFAULT: there are no scales; FLAT, ROWS, COLUMNS */
-    uint64_t group_size; /* neighbours that share a scale, along the groups' direction; at least 1 */
-    uint64_t group_rows; /* ROWS, COLUMNS: how far a group reaches across its direction */
-    uint64_t channels;   /* FLAT: element i is in group (i / group_size) mod channels; 0: in i / group_size */
+    qdnnGroups_t groups; /* DEFAULT: no scales; FLAT, ROWS, COLUMNS */
+    uint64_t group_size; /* neighbours that share a scale, along the direction of the groups; at least 1 */
+    uint64_t group_rows; /* ROWS, COLUMNS: extent of a group across its direction */
+    /* FLAT: element i belongs to group (i / group_size) mod channels; 0: to group i / group_size */
+    uint64_t channels;
     qdnnScaleOrder_t scale_order;
     qdnnScaleSwizzle_t scale_swizzle;
-    int group_index; /* COLUMNS: the group of a row is looked up */
-    int group_table; /* with group_index: in shared memory, for as many groups as fit there */
+    int group_index; /* COLUMNS: the group of a row is looked up in a list */
+    int group_table; /* with group_index: scales and zeros are looked up in a table in shared memory */
 
     qdnnScaleType_t scale;
     int nested;
-    int global_scale;    /* 0, 1, 2: stored as its reciprocal */
+    int global_scale;    /* 0: none; 1: stored as is; 2: stored as its reciprocal */
     qdnnDataType_t zero; /* U8, I8, U32, I32, F32, F16, BF16 */
     int zero_packed, zero_minus_one, zero_wraps;
 
-    int row_index; /* dequantize: the rows that a list names, alone; quantize_dynamic: to the rows that a list names */
-    int strided; /* with row_index, quantize_dynamic: rows of x, and slots and heads of the codes, may lie apart */
-    qdnnLayout_t to_layout; /* repack: how codes lie then */
+    /* dequantize: only the rows in a list are read; quantize_dynamic: rows are written to the places in a
+     * list */
+    int row_index;
+    /* with row_index, quantize_dynamic: rows of x, and slots and heads of the codes, need not be adjacent */
+    int strided;
+    qdnnLayout_t to_layout; /* repack: the layout to convert to */
     qdnnNibbleOrder_t to_nibble_order;
     qdnnCodeKind_t to_code;
 
@@ -73,47 +84,47 @@ typedef struct kernel_spec {
     qdnnDivision_t division;
     qdnnRange_t range;
     qdnnMxRounding_t mx_rounding;
-    float floor; /* the least that a range counts for when its scale is computed */
+    float floor; /* smallest range that is used to compute a scale */
 
     /* Training. */
     int bits; /* 8, 4, 2 */
     qdnnScaleMode_t scale_mode;
-    float decay; /* of scale mode EMA */
+    float decay; /* for scale mode EMA */
     qdnnBackward_t backward;
     int gradient_factor;
 
-    /* Products: data is the type of x. */
-    int x_fp8;   /* qdnnDataType_t: x are FP8 in memory, and data is f16; 0: no */
-    int x_scale; /* each row of sums is multiplied by a number of its own, first of all */
-    qdnnDataType_t output; /* of y: F32, F16, BF16 */
+    /* Products: `data` is the type of x. */
+    int x_fp8;   /* qdnnDataType_t: x is FP8 in memory, and data is f16; 0: no */
+    int x_scale; /* each row of sums is multiplied by its own factor before anything else */
+    qdnnDataType_t output; /* type of y: F32, F16, BF16 */
     kernel_reduction reduction;
     qdnnAlpha_t alpha;
     int bias; /* qdnnDataType_t; 0: none */
     qdnnActivation_t activation;
-    int gated;      /* the weights have 2N outputs, a and b: act(a) * b */
+    int gated;      /* the weights have 2N outputs, a and b; the result is act(a) * b */
     int residual;
     int addend;     /* an f32 matrix in the workspace is added before the bias */
-    int grouped;    /* a stack of weights, one of which each row of x names */
-    int row_weight; /* each row of the result is multiplied by a number of its own */
+    int grouped;    /* a stack of weights (experts); each row of x selects one */
+    int row_weight; /* each row of the result is multiplied by its own factor */
     kernel_product product;
-    int unpack; /* prepack: the way back */
-    uint64_t tile_rows; /* rows of x that a thread block takes */
-    uint64_t split;     /* among how many thread blocks the lanes of a sum are dealt out */
+    int unpack; /* prepack: the reverse direction */
+    uint64_t tile_rows; /* rows of x per thread block */
+    uint64_t split;     /* number of thread blocks that share the lanes of a sum */
 
     /* Integer products: codes times codes. */
-    qdnnDataType_t x_codes, w_codes; /* I8, U8, I4; I8, I4 */
-    qdnnDataType_t result;           /* I32: sums; I8, U8: requantized; F32: scaled, of type output */
-    int w_scale_first;               /* of the two scales */
-    int x_zero, w_zero;              /* whether they are not 0 */
+    qdnnDataType_t x_codes, w_codes; /* x: I8, U8, I4; w: I8, I4 */
+    qdnnDataType_t result;           /* I32: sums; I8, U8: requantized; F32: scaled, stored as `output` */
+    int w_scale_first;               /* of the two scales, that of w is applied first */
+    int x_zero, w_zero;              /* whether these zero points may be nonzero */
     int bias_i32;
-    int multipliers; /* one for each column */
-    int tile;        /* rows of x that a thread block takes: 1, 4 (dp4a), 64, 128 (tensor cores) */
+    int multipliers; /* one multiplier per column */
+    int tile;        /* rows of x per thread block: 1, 4 (dp4a), 64, 128 (tensor cores) */
     qdnnDataType_t top_index; /* I32, F32 */
     int nhwc;
-    uint64_t window_h, window_w, window_c; /* of a convolution: c are the channels of a group */
+    uint64_t window_h, window_w, window_c; /* of a convolution; window_c: channels per group */
 } kernel_spec;
 
-/* The fields of kernel_spec by number, and sets of them: KERNEL_KEY(DATA) | KERNEL_KEY(SCALE). */
+/* The fields of kernel_spec as numbers, and sets of them: KERNEL_KEY(DATA) | KERNEL_KEY(SCALE). */
 enum {
 #define SETTING(key, ...) KERNEL_KEY_NUMBER_##key,
 #include "kernels/settings.def"
@@ -126,59 +137,61 @@ _Static_assert(KERNEL_KEY_COUNT <= 64, "a set of settings has 64 bits");
 
 typedef struct kernel_row kernel_row;
 
-/* The defaults of settings.def: f32 data, flat groups of 128 with f32 scales ... The code kind is DEFAULT, which
- * normalising makes the format's own. */
+/* The defaults from settings.def: f32 data, flat groups of 128 with f32 scales ... The code kind is DEFAULT,
+ * which normalising replaces by the format's own. */
 kernel_spec kernel_spec_default(void);
 
-/* Sets one field from text ("data", "f16"). False, with what would be right in `error`, when the row does not
- * take it. */
+/* Sets one field from text ("data", "f16"). Returns false if the row does not accept it; `error` then names
+ * what it accepts. */
 bool kernel_spec_set(const kernel_row *row, kernel_spec *spec, const char *key, const char *value,
                      char *error, size_t error_size);
 
-/* Whether the row takes a setting of that name. */
+/* Whether the row has a setting of that name. */
 bool kernel_takes(const kernel_row *row, const char *key);
 
-/* Whether every field that the row reads has a value it can take, and all of them together have a kernel; else
- * the reason in `error`. */
+/* Whether every field that the row reads has a valid value, and a kernel exists for the combination. If not,
+ * `error` has the reason. */
 bool kernel_spec_check(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 
-/* The same, and whether it is one kernel that can be emitted: an operation may take several where one does not do. */
+/* The same, and whether a single kernel does all of it: some operations need several launches. */
 bool kernel_is_emitted(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
-/* Whether the kernel that a product's specification names serves a problem. */
+/* Whether the kernel that a product's specification selects can compute this problem. */
 struct kernel_problem;
 bool kernel_product_fits(const kernel_row *row, const kernel_spec *spec, const struct kernel_problem *problem);
-/* Whether a checked specification serves a problem of that size; else the reason. */
+/* Whether a specification that passed kernel_spec_check can handle a problem of that size. If not, `error`
+ * has the reason. */
 bool kernel_problem_check(const kernel_spec *spec, const struct kernel_problem *problem, char *error,
                           size_t error_size);
 
-/* The specification with every field that the row does not read at its default, and everything that can be said
- * in two ways said in one: specifications of the same kernel become equal. It is the kernel's identity. */
+/* The normal form: fields that the row does not read are set to their defaults, and of equivalent settings
+ * one is chosen, so that all specifications of the same kernel become equal. It identifies the kernel. */
 kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec);
 
-/* Whether two specifications are field by field the same. */
+/* Whether two specifications are equal, field by field. */
 bool kernel_spec_equal(const kernel_spec *a, const kernel_spec *b);
 
-/* "data=f16 scale=f32 group_size=64 ...": the settings that the row takes, in the order of settings.def; the rarer ones
- * where they are not at their defaults. Two kernels of a row never have the same text. */
-enum { KERNEL_SPEC_TEXT = 1024 }; /* room enough for all of them */
+/* "data=f16 scale=f32 group_size=64 ...": the settings that the row has, in the order of settings.def; less
+ * common ones appear only if they differ from their defaults. Two kernels of a row never have the same
+ * text. */
+enum { KERNEL_SPEC_TEXT = 1024 }; /* large enough for all of them */
 void kernel_spec_text(const kernel_row *row, const kernel_spec *spec, char *text, size_t size);
 
 /* The value of one setting, as text: "staged" for product. */
 void kernel_spec_value(const kernel_spec *spec, const char *key, char *text, size_t size);
 
-/* A file-name-safe short form: "f16_f32_g64", with what differs from the defaults behind it. Where that is long,
- * a hash of the whole takes the place of its end. */
+/* A short form for file names: "f16_f32_g64", followed by the settings that differ from their defaults. If it
+ * is too long, its end is replaced by a hash of the whole. */
 enum { KERNEL_SPEC_LABEL = 128 };
 void kernel_spec_label(const kernel_row *row, const kernel_spec *spec, char *text, size_t size);
 
-/* The name of a kernel's files, without suffix: "quantize_nf4_f16_f32_g64_sm_90"; unique by kernel, settings and SM,
- * and a C name. */
+/* The name of a kernel's files, without suffix: "quantize_nf4_f16_f32_g64_sm_90". It is unique per kernel,
+ * settings and SM, and a valid C identifier. */
 enum { KERNEL_FILE_NAME = 224 };
 void kernel_file_name(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, char *text,
                       size_t size);
 
-/* The table of settings, for tools that list them: name, the values allowed in words, the default as text. Null
- * past the end. */
+/* The table of settings, for tools that list them: name, description of the allowed values, default as text.
+ * Null past the end. */
 typedef struct kernel_key_info {
     kernel_key_set key;
     const char *name, *values, *preset;
@@ -192,19 +205,20 @@ typedef struct format_row format_row;
 
 struct kernel_row {
     const char *name;           /* "quantize_nf4" */
-    const char *operation_name; /* stable, users look it up: "quant.nf4.quantize"; null: part of another */
-    const char *summary;        /* one line for people */
+    /* stable, for lookup by users: "quant.nf4.quantize"; null: a part of other operations */
+    const char *operation_name;
+    const char *summary;        /* one-line description */
     const operation_row *operation;
-    const format_row *format; /* format_none where the operation has no codes */
+    const format_row *format; /* format_none if the operation has no codes */
 };
 
 extern const kernel_row kernel_rows[];
 extern const int kernel_row_count;
 
-/* The row of that name, its own or that of its operation; or null. */
+/* Finds a row by its own name or that of its operation; null if there is none. */
 const kernel_row *kernel_find(const char *name);
 
-/* ---- Names for a row with some settings (aliases.c) ---- */
+/* ---- Names for a row with some settings fixed (aliases.c) ---- */
 
 typedef struct kernel_alias {
     const char *name;     /* stable: "quant.linear_4bit" */
@@ -214,22 +228,23 @@ typedef struct kernel_alias {
 const kernel_alias *kernel_alias_at(int index); /* null past the end */
 const kernel_alias *kernel_find_alias(const char *name);
 
-/* The row that a name stands for (its own, its operation's, an alias), and the settings that the name brings. Null: the name is
- * unknown. */
+/* The row that a name stands for (a row's own name, its operation's, or an alias), and the settings that the
+ * name implies. Null if the name is unknown. */
 const kernel_row *kernel_open(const char *name, kernel_spec *spec);
 
-/* Sets fields from words with spaces between them: "data=f16 group_size=64". False, with the reason, where one is not taken. */
+/* Sets fields from words separated by spaces: "data=f16 group_size=64". Returns false, with the reason, if
+ * one is not accepted. */
 bool kernel_spec_set_words(const kernel_row *row, kernel_spec *spec, const char *words, char *error, size_t error_size);
 
-/* The row that does this for a format, or null. */
+/* The row of this operation for a format, or null. */
 typedef enum {
     KERNEL_SCALE,
     KERNEL_QUANTIZE,
     KERNEL_DEQUANTIZE,
-    KERNEL_DYNAMIC, /* scales and codes at once */
-    KERNEL_REPACK,  /* codes in another layout */
-    KERNEL_PREPACK, /* codes in the order in which tensor cores take them, or back */
-    KERNEL_MATMUL,  /* a product with weights that are decoded on the way */
+    KERNEL_DYNAMIC, /* scales and codes in one operation */
+    KERNEL_REPACK,  /* converts codes to another layout */
+    KERNEL_PREPACK, /* converts codes to the order in which tensor cores read them, or back */
+    KERNEL_MATMUL,  /* a product with weights that are decoded on the fly */
     KERNEL_FAKE_QUANTIZE,
     KERNEL_FAKE_QUANTIZE_BACKWARD,
     KERNEL_LSQ,
@@ -243,7 +258,7 @@ typedef enum {
     KERNEL_W4A8,
     KERNEL_W4A4,
     KERNEL_INT8_CONV2D,
-    KERNEL_RANGE, /* parts of the others from here on */
+    KERNEL_RANGE, /* from here on: parts of the operations above */
     KERNEL_GLOBAL,
     KERNEL_NEST,
     KERNEL_TRAIN_SCALE,
@@ -254,26 +269,26 @@ typedef enum {
 } kernel_operation;
 const kernel_row *kernel_find_operation(kernel_operation operation, const format_row *format);
 
-/* The row that brings codes of one format into the layout of another, or null where they are not the same kind of
- * codes. */
+/* The row that converts codes of one format to the layout of another, or null if the two have different kinds
+ * of codes. */
 const kernel_row *kernel_find_repack(const format_row *from, const format_row *to);
 
 /* The row that prepacks weights of a format. */
 const kernel_row *kernel_find_prepack(const format_row *format);
 
-/* Whether the row is a product: it is about three matrices, not about one. */
+/* Whether the row is a product, which has three matrices instead of one. */
 bool kernel_is_product(const kernel_row *row);
 
-/* Which operation the row is of. */
+/* The operation that the row belongs to. */
 kernel_operation kernel_operation_of(const kernel_row *row);
 
-/* Which settings the row takes: those that both its operation and its format know. */
+/* The settings of the row: those that both its operation and its format have. */
 kernel_key_set kernel_keys(const kernel_row *row);
 
-/* The name of its .entry: "qdnn_quantize_nf4". */
+/* The name of the row's .entry: "qdnn_quantize_nf4". */
 void kernel_entry_name(const kernel_row *row, char *text, size_t size);
 
-/* ---- Formats, as a descriptor names them (formats/formats.c) ---- */
+/* ---- Formats, as descriptors select them (formats/formats.c) ---- */
 
 typedef struct format_facts {
     const char *name;
@@ -281,12 +296,12 @@ typedef struct format_facts {
     unsigned bits; /* of a code */
     qdnnZeroKind_t zero_kind;
     qdnnBlockFormat_t block;
-    qdnnCodeKind_t code; /* where it makes the format one of its own; else DEFAULT */
+    qdnnCodeKind_t code; /* where the code kind distinguishes the format from others; else DEFAULT */
 } format_facts;
-const format_facts *kernel_format(const kernel_row *row); /* null: the row belongs to no format */
+const format_facts *kernel_format(const kernel_row *row); /* null: the row has no format */
 
-/* The format of codes of that kind, or null. bits 0: as many as the storage has. A code kind that makes a format
- * of its own (bitsandbytes' FP4, 6-bit floats) is told by `code`. */
+/* The format with these properties, or null. bits 0: as many as the storage type has. `code` matters for
+ * formats that only the code kind distinguishes (bitsandbytes' FP4, 6-bit floats). */
 const format_row *kernel_find_format(qdnnDataType_t storage, unsigned bits, qdnnZeroKind_t zero_kind,
                                      qdnnCodeKind_t code, qdnnBlockFormat_t block);
 const format_facts *kernel_format_at(int index); /* null past the end */
@@ -297,25 +312,25 @@ const format_facts *format_facts_of(const format_row *format);
 /* How a kernel is launched. */
 typedef struct kernel_geometry {
     uint32_t block;
-    uint64_t elements_per_block; /* the grid is ceil(n / elements_per_block) blocks; none for n = 0 */
-    uint64_t
-        blocks; /* not 0: the kernel loops over its work, any grid gives the same bytes, this one is best */
-    uint32_t
-        shared_dynamic; /* bytes of shared memory that the launch has to give, on top of the kernel's own */
+    uint64_t elements_per_block; /* the grid has ceil(n / elements_per_block) blocks; none for n = 0 */
+    /* if not 0: the kernel loops over its work; any grid size gives the same bytes, and this one is best */
+    uint64_t blocks;
+    /* bytes of dynamic shared memory for the launch, in addition to the kernel's static shared memory */
+    uint32_t shared_dynamic;
 } kernel_geometry;
 
-/* Of a normal specification. */
+/* `spec` is in normal form. */
 kernel_geometry kernel_geometry_of(const kernel_row *row, const kernel_spec *spec);
 
 /* An emitted kernel. */
 typedef struct kernel_text {
     char *ptx; /* free with free() */
     kernel_geometry geometry;
-    ptx_info info; /* its parameters and what else a launch needs to know */
+    ptx_info info; /* its parameters and other properties that a launch needs */
 } kernel_text;
 
-/* Emits the kernel for an SM; options may be null. False, with the reason in *error, when it cannot be;
- * out->ptx is null then. */
+/* Emits the kernel for an SM; options may be null. On failure returns false, with the reason in *error, and
+ * out->ptx is null. */
 bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, const ptx_options *options,
                  kernel_text *out, ptx_error *error);
 
@@ -327,99 +342,105 @@ typedef struct kernel_conv {
     uint64_t in[2], out[2], stride[2], padding[2], dilation[2];
 } kernel_conv;
 
-/* Where the heads of a cache lie, in elements: slot s, head h at (s / page_slots) page_stride + (s % page_slots) slot_stride +
- * h head_stride. */
+/* Layout of a strided cache, in elements: slot s, head h is at
+ * (s / page_slots) * page_stride + (s % page_slots) * slot_stride + h * head_stride. */
 typedef struct kernel_cache {
     uint64_t page_slots, page_stride, slot_stride, head_stride;
 } kernel_cache;
 
-/* What an operation is about: a matrix, flat tensors being one row. */
+/* The sizes that an operation works on: a matrix; a flat tensor is a matrix of one row. */
 typedef struct kernel_problem {
     uint64_t rows, columns;
-    uint64_t table_rows; /* of row_index: how many rows the quantized tensor has; `rows` are those of the plain one */
-    kernel_cache cache;  /* of strided; x_stride then has the rows of x */
-    /* Products: rows and columns are those of the weights, of one expert where there are several. */
+    /* with row_index: number of rows of the quantized tensor; `rows` is that of the plain one */
+    uint64_t table_rows;
+    kernel_cache cache;  /* with strided; the stride between rows of x is then x_stride */
+    /* Products: rows and columns are those of the weights; with several experts, those of one expert. */
     uint64_t m;                  /* rows of x and y */
-    uint64_t x_stride, y_stride; /* elements from a row to the next */
+    uint64_t x_stride, y_stride; /* elements from one row to the next */
     uint64_t experts;            /* 0: the product is not grouped */
-    float alpha;                 /* where it is a number */
+    float alpha;                 /* for QDNN_ALPHA_NUMBER */
     /* Integer products. */
     int32_t x_zero, w_zero, y_zero;
     float multiplier;
-    /* Both: */
-    qdnnDataType_t quantizes; /* the type of x where it is quantized first; 0: x are codes, or as data says */
-    bool w_is_kn;              /* the weights are [K, N] in memory; rows and columns are N and K all the same */
+    /* Both kinds of product: */
+    /* type of x if it is quantized first; 0: x holds codes already, or has type `data` */
+    qdnnDataType_t quantizes;
+    /* the weights are [K, N] in memory; rows and columns are N and K even so */
+    bool w_is_kn;
     uint64_t top;
     kernel_conv conv;
-    uint64_t lora_rank;          /* not 0: what x A B gives is added, with addend in the specification */
+    /* if not 0: x A B is added, and `addend` is set in the specification */
+    uint64_t lora_rank;
     float lora_scale;
-    qdnnDataType_t lora_type; /* of A and B: F32, F16, BF16 */
+    qdnnDataType_t lora_type; /* type of A and B: F32, F16, BF16 */
 } kernel_problem;
 
 /* One parameter of a launch. */
 typedef enum { KERNEL_OPERAND, KERNEL_WORKSPACE, KERNEL_NUMBER } kernel_param_kind;
 typedef struct kernel_param {
     uint8_t kind;    /* kernel_param_kind */
-    uint8_t operand; /* qdnnOperand_t; of the workspace, which part the kernel takes it for */
-    uint8_t bytes;   /* of a number: 4 or 8 */
-    bool is_rows;    /* the number is m, which an execute may lower */
-    uint64_t value;  /* the number's bits; or how many bytes into the workspace */
+    uint8_t operand; /* qdnnOperand_t; for the workspace, which part of it (WORKSPACE_...) */
+    uint8_t bytes;   /* size of a number: 4 or 8 */
+    bool is_rows;    /* the number is m, which an execute call may lower */
+    uint64_t value;  /* the number's bits, or a byte offset into the workspace */
 } kernel_param;
 
 enum { KERNEL_PARAMS_MAX = 28, KERNEL_STEPS_MAX = 6 };
 
 typedef struct kernel_step {
     const kernel_row *row;
-    kernel_spec spec; /* normal */
-    uint64_t grid[3]; /* a GPU takes fewer than 2^31, 2^16, 2^16 blocks */
+    kernel_spec spec; /* in normal form */
+    uint64_t grid[3]; /* a GPU accepts fewer than 2^31, 2^16, 2^16 blocks */
     uint32_t block, shared;
-    uint32_t rows_per_block; /* of x, along the grid's y; 0: the grid does not depend on them */
+    /* rows of x per block along the grid's y; 0: the grid does not depend on the rows */
+    uint32_t rows_per_block;
     int n_params;
     kernel_param params[KERNEL_PARAMS_MAX];
 } kernel_step;
 
-/* The launches, one after another, that make up an operation on a problem. */
+/* The sequence of launches that makes up an operation on a problem. */
 typedef struct kernel_steps {
-    int count; /* none where there is nothing to do */
+    int count; /* 0 if there is nothing to do */
     kernel_step at[KERNEL_STEPS_MAX];
-    uint64_t workspace; /* bytes that they share */
+    uint64_t workspace; /* bytes of workspace, shared by all steps */
 } kernel_steps;
 
 void kernel_steps_of(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                      kernel_steps *steps);
 
-/* What each operand of the operation is: whether it is read or written, the alignment that its pointer needs, its
- * bytes. An operand that the operation does not have is all 0. */
+/* Describes an operand of an operation: whether it is read or written, the alignment required of its pointer,
+ * and its size in bytes. All fields are 0 for an operand that the operation does not have. */
 typedef struct kernel_operand {
     bool reads, writes;
     unsigned align;
     uint64_t bytes;
 } kernel_operand;
-/* "x": its name as a parameter of kernels. */
+/* The operand's name as a kernel parameter: "x". */
 const char *kernel_operand_name(qdnnOperand_t operand);
 void kernel_operands_of(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                         kernel_operand operands[QDNN_OPERAND_COUNT]);
 
-/* What the columns of a matrix must be a multiple of: the elements of a block, 1 where the format has none. */
+/* The number of columns of a matrix must be a multiple of this: the elements of a block, or 1 for formats
+ * without blocks. */
 uint64_t kernel_columns_multiple(const kernel_row *row);
 
-/* Rows of x that share weights: all of them, or as many as an expert has on average. */
+/* Rows of x that use the same weights: all of them, or the average number per expert. */
 uint64_t kernel_rows_together(uint64_t m, uint64_t experts);
 
-/* Sets `product`, `tile_rows` and `split` as they suit a product in mode exact of up to problem->m rows: the bits do not
- * depend on them. */
+/* Sets `product`, `tile_rows` and `split` to suit a product in mode exact of up to problem->m rows.
+ * The bits of the result do not depend on them. */
 void kernel_product_choose(const kernel_row *row, const kernel_problem *problem, kernel_spec *spec);
 
-/* The tile_rows that suit a product by KERNEL_PRODUCT_TILE of up to so many rows. */
+/* The best tile_rows for KERNEL_PRODUCT_TILE with up to that many rows. */
 uint64_t kernel_tile_rows(const kernel_row *row, uint64_t rows);
-/* And by KERNEL_PRODUCT_STREAM; `grouped`: with experts. */
+/* The same for KERNEL_PRODUCT_STREAM; `grouped`: with experts. */
 uint64_t kernel_stream_rows(const kernel_row *row, bool grouped, uint64_t rows);
 
-/* How many scales a matrix has; none for an empty one. */
+/* The number of scales of a matrix; 0 for an empty one. */
 uint64_t kernel_groups(const kernel_spec *spec, const kernel_problem *problem);
 
-/* How many f32 a range kernel writes for n elements, and how they belong to groups: f32 number k to group (k /
- * list) mod channels (channels 0: to k / list). */
+/* The number of f32 values that a range kernel writes for n elements, and how they are assigned to groups:
+ * value k belongs to group (k / list) mod channels (channels 0: to group k / list). */
 uint64_t kernel_range_count(const kernel_row *row, const kernel_spec *spec, uint64_t n);
 uint64_t kernel_range_list(const kernel_row *row, const kernel_spec *spec);
 

@@ -10,7 +10,7 @@
 
 #define OPERAND(name) (1u << QDNN_OPERAND_##name)
 
-/* Sets of settings that belong together. */
+/* Sets of settings that go together. */
 #define GROUPING                                                                                             \
     (KERNEL_KEY(GROUPS) | KERNEL_KEY(GROUP_SIZE) | KERNEL_KEY(GROUP_ROWS) | KERNEL_KEY(CHANNELS) |           \
      KERNEL_KEY(SCALE_ORDER) | KERNEL_KEY(SCALE_SWIZZLE))
@@ -20,7 +20,7 @@
 #define CODES    (KERNEL_KEY(CODE) | KERNEL_KEY(LAYOUT) | KERNEL_KEY(NIBBLE_ORDER))
 #define TRAINING (KERNEL_KEY(BITS) | KERNEL_KEY(GROUP_SIZE) | KERNEL_KEY(CHANNELS))
 
-/* Integer products: how a sum becomes a number, how it becomes a code. */
+/* Integer products: settings for turning a sum into a scaled number, and for turning it into a code. */
 #define SCALED                                                                                               \
     (KERNEL_KEY(OUTPUT) | KERNEL_KEY(ALPHA) | KERNEL_KEY(BIAS) | KERNEL_KEY(ACTIVATION) | KERNEL_KEY(RESIDUAL))
 #define ZERO_POINTS (KERNEL_KEY(X_CODES) | KERNEL_KEY(X_ZERO) | KERNEL_KEY(W_ZERO))
@@ -40,7 +40,7 @@
     .writes = OPERAND(Y), .is_empty = int_matmul_is_empty, .takes = int_takes, .size = int_size,             \
     .bound = int_bound, .geometry = int_geometry, .emit = emit_int_matmul, .steps = int_matmul_steps
 
-/* A global scale stands over E4M3 scales; nested scales come as a list of f32. */
+/* A global scale applies to E4M3 scales. */
 static void fix_global(kernel_spec *spec)
 {
     spec->scale = QDNN_SCALE_E4M3;
@@ -48,7 +48,7 @@ static void fix_global(kernel_spec *spec)
         spec->global_scale = 1;
 }
 
-/* Only the bytes of nested scales are quotients. */
+/* Only nested scales involve a division: their bytes are quotients. */
 static void fix_scale(kernel_spec *spec)
 {
     if (!spec->nested)

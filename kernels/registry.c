@@ -1,4 +1,4 @@
-/* The registry: every format with every operation that it has, and the way from a row to PTX text. */
+/* The registry: every format with each operation that it supports, and how a row becomes PTX text. */
 #include "kernels/operations.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 extern const format_row format_rows[];
 
-/* The formats' places in their table. */
+/* The index of each format in the table. */
 enum {
 #define FORMAT(name, ...) PLACE_##name,
 #include "kernels/formats/formats.def"
@@ -31,7 +31,7 @@ const kernel_row kernel_rows[] = {
                     ROW_##dequantizes(matmul, MATMUL, name, "a product with weights in " words)
 #include "kernels/formats/formats.def"
 #undef FORMAT
-    /* Codes are the same bits whatever they stand for: a row for each width. */
+    /* Codes are just bits, whatever they stand for: one row for each width. */
     ROW_1(repack, REPACK, int2, "codes of 2 bits in another layout")
     ROW_1(repack, REPACK, int3, "codes of 3 bits in another layout")
     ROW_1(repack, REPACK, int4, "codes of 4 bits in another layout")
@@ -65,7 +65,8 @@ const kernel_row kernel_rows[] = {
     ROW_1(prepack, PREPACK, gguf_tq2_0, "TQ2_0 blocks of GGUF in the order of tensor cores")
     ROW_1(prepack, PREPACK, gguf_mxfp4, "MXFP4 blocks of GGUF in the order of tensor cores")
     ROW_1(prepack, PREPACK, gguf_nvfp4, "NVFP4 blocks of GGUF in the order of tensor cores")
-    /* The first of two passes to scales; the format stands for all whose scale is made from such a range. */
+    /* The first of two passes that compute scales; the format named here stands for all whose scale is
+     * computed from such a range. */
     {"range_absmax", NULL, "absmax of parts of groups, in f32: scale_... of these is that of the whole",
      &operation_rows[KERNEL_RANGE], &format_rows[PLACE_int4]},
     {"global_scale", NULL, "the scale over all scales, from the absmax of the tensor", &operation_rows[KERNEL_GLOBAL],
@@ -167,7 +168,7 @@ bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *s
     char entry[64];
     kernel_entry_name(row, entry, sizeof entry);
     ptx_builder *b = ptx_open(sm, options);
-    if (b) { /* else there is no memory, as ptx_close says */
+    if (b) { /* otherwise out of memory, which ptx_close reports */
         ptx_kernel(b, entry);
         row->operation->emit(b, row, &normal);
         ptx_describe(b, &out->info);

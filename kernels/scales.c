@@ -3,7 +3,7 @@
 
 static const struct stored_scale {
     unsigned bytes;
-    qdnnDataType_t data; /* 0: a byte */
+    qdnnDataType_t data; /* 0: one byte */
 } stored[] = {
     [QDNN_SCALE_F32] = {4, QDNN_DATA_F32},
     [QDNN_SCALE_F16] = {2, QDNN_DATA_F16},
@@ -29,7 +29,7 @@ qdnnDataType_t scale_data_type(qdnnScaleType_t type)
     return stored_of(type)->data;
 }
 
-/* A byte in the low bits of a u32. */
+/* Decodes a scale from a byte in the low bits of a u32. */
 static ptx_val widen_byte(ptx_builder *b, qdnnScaleType_t type, ptx_val byte)
 {
     return type == QDNN_SCALE_E8M0 ? e8m0_decode(b, byte) : minifloat_decode(b, &float_e4m3, byte, 0);

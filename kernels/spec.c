@@ -1,4 +1,4 @@
-/* What a kernel may be specialised to: the table of settings, from text and back. */
+/* The settings that a kernel can be specialised for: their table, and conversion from text and back. */
 #include "kernels/formats/format.h"
 #include "kernels/operations.h"
 
@@ -91,8 +91,8 @@ static const choice results[] = {{"i32", QDNN_DATA_I32}, {"i8", QDNN_DATA_I8}, {
 static const choice tiles[] = {{"1", 1}, {"4", 4}, {"64", 64}, {"128", 128}, {0}};
 static const choice top_indices[] = {{"i32", QDNN_DATA_I32}, {"f32", QDNN_DATA_F32}, {0}};
 
-/* One row a setting. Those with choices are an int at `offset`; of the numbers, one of 4 bytes is an f32 and one of
- * 8 bytes a u64. */
+/* One row per setting. A setting with choices is an int at `offset`; otherwise a field of 4 bytes is an f32
+ * and one of 8 bytes a u64. */
 typedef struct setting {
     kernel_key_info info;
     const char *prefix; /* before the value in a label */
@@ -116,8 +116,8 @@ static const setting settings[] = {
 };
 enum { SETTING_COUNT = sizeof settings / sizeof settings[0] };
 
-/* Offsets within a group, or within one turn of all channels, stay far below 2^63 everywhere, in bytes too.
- */
+/* With these limits, offsets within a group or within one cycle through all channels stay far below 2^63,
+ * even in bytes. */
 static const uint64_t largest_group = UINT64_C(1) << 40, largest_turn = UINT64_C(1) << 48;
 
 static bool refuse(char *error, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -154,7 +154,7 @@ const kernel_key_info *kernel_key_at(int index)
     return index >= 0 && index < SETTING_COUNT ? &settings[index].info : NULL;
 }
 
-/* Digits alone: strtoull would take signs and spaces. */
+/* Digits only: strtoull would accept signs and spaces. */
 static bool parse_u64(const char *text, uint64_t *value)
 {
     if (!*text || strspn(text, "0123456789") != strlen(text))
@@ -174,7 +174,7 @@ static bool parse_f32_bits(const char *text, float *value)
     return true;
 }
 
-/* The rest of a decimal number: nothing, or "e-12". strtol alone would skip spaces. */
+/* The rest of a decimal number: empty, or an exponent such as "e-12". strtol alone would skip spaces. */
 static bool parse_exponent(const char *text, long *value)
 {
     *value = 0;
@@ -187,8 +187,8 @@ static bool parse_exponent(const char *text, long *value)
     return *value >= -1000 && *value <= 1000;
 }
 
-/* A decimal number ("1e-12") in any locale: strtof alone would follow the locale's decimal point, so it gets
- * digits only. */
+/* A decimal number ("1e-12") in any locale: strtof expects the locale's decimal point, so it is given digits
+ * only. */
 static bool parse_f32(const char *text, float *value)
 {
     if (parse_f32_bits(text, value))
@@ -379,7 +379,7 @@ kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec)
         normal.zero_wraps = 0;
     if (!normal.group_index || normal.row_index)
         normal.group_table = 0;
-    /* scales do not depend on where codes lie, but for AWQ's order of packed zeros */
+    /* scales do not depend on the layout of the codes, except that AWQ has its own order of packed zeros */
     if (kernel_operation_of(row) == KERNEL_SCALE &&
         !(normal.zero_packed && normal.groups == QDNN_GROUPS_COLUMNS && normal.layout == QDNN_LAYOUT_AWQ))
         normal.layout = QDNN_LAYOUT_BYTES;
@@ -396,7 +396,7 @@ bool kernel_spec_equal(const kernel_spec *a, const kernel_spec *b)
     return true;
 }
 
-/* The floor as its bits: exact, and the same in every locale. */
+/* Floats are printed as their bits: exact, and the same in every locale. */
 static int print_value(const setting *s, const kernel_spec *spec, char *text, size_t size)
 {
     if (s->choices) {
@@ -418,7 +418,7 @@ void kernel_spec_value(const kernel_spec *spec, const char *key, char *text, siz
             print_value(&settings[i], spec, text, size);
 }
 
-/* Calls `print` for the settings that the row takes and that are in `always` or not at the row's default. */
+/* Calls `print` for those settings of the row that are in `always` or differ from the row's default. */
 typedef void print_setting(const setting *s, const char *value, char *text, size_t size, size_t *used);
 static void print_settings(const kernel_row *row, const kernel_spec *spec, kernel_key_set always,
                            print_setting *print, char *text, size_t size)
@@ -460,7 +460,7 @@ void kernel_spec_text(const kernel_row *row, const kernel_spec *spec, char *text
 
 void kernel_spec_label(const kernel_row *row, const kernel_spec *spec, char *text, size_t size)
 {
-    enum { HASHED = 64 }; /* characters that stay before a hash */
+    enum { HASHED = 64 }; /* characters kept before the hash */
     char whole[KERNEL_SPEC_TEXT];
     print_settings(row, spec, IN_LABELS, print_short, whole, sizeof whole);
     uint64_t hash = UINT64_C(0xcbf29ce484222325);

@@ -1,4 +1,4 @@
-/* Parameters of kernels, declared and filled from one list; launches. */
+/* The parameters of kernels, declared and filled from one list; launches; sizes of operands. */
 #include "kernels/operations.h"
 
 #include <string.h>
@@ -8,7 +8,8 @@
 
 /* ---- Parameters ---- */
 
-/* The operands that a format has, besides the plain tensors. */
+/* Whether the kernel has this operand: plain tensors always, others depending on the format and the
+ * settings. */
 static bool has_operand(const kernel_row *row, const kernel_spec *spec, int operand)
 {
     if (row->operation->takes)
@@ -46,7 +47,7 @@ static bool has_operand(const kernel_row *row, const kernel_spec *spec, int oper
     }
 }
 
-/* Products that read codes in the order of tensor cores. */
+/* Products that read prepacked codes, which are in the order of tensor cores. */
 static bool is_prepacked(const kernel_row *row, const kernel_spec *spec)
 {
     return kernel_is_product(row) &&
@@ -130,7 +131,7 @@ static int add_operands(const kernel_row *row, const kernel_spec *spec, unsigned
     return n;
 }
 
-/* Numbers of 4 bytes are f32. */
+/* Numbers of 4 bytes are f32, those of 8 bytes u64. */
 static const param_decl number_params[NUMBERS] = {
     [NUMBER_N] = {"n", KERNEL_NUMBER, NUMBER_N, 8},
     [NUMBER_ROWS] = {"rows", KERNEL_NUMBER, NUMBER_ROWS, 8},
@@ -166,7 +167,7 @@ static const param_decl number_params[NUMBERS] = {
     [NUMBER_HEAD_STRIDE] = {"head_stride", KERNEL_NUMBER, NUMBER_HEAD_STRIDE, 8},
 };
 
-/* Scales do not depend on where codes lie. */
+/* Scales do not depend on the layout of the codes. */
 bool kernel_is_matrix(const kernel_row *row, const kernel_spec *spec)
 {
     bool is_lined = spec->groups == QDNN_GROUPS_ROWS || spec->groups == QDNN_GROUPS_COLUMNS;
@@ -187,7 +188,7 @@ bool kernel_is_matrix(const kernel_row *row, const kernel_spec *spec)
     }
 }
 
-/* The strides between the arrays of experts that a product has. */
+/* The strides between the experts' arrays, for the operands that a product has. */
 static const struct {
     kernel_number number;
     qdnnOperand_t operand;
@@ -213,7 +214,7 @@ static unsigned cache_numbers(const kernel_spec *spec)
                          : 0;
 }
 
-/* Bits of kernel_number. */
+/* A set of bits of kernel_number. */
 static unsigned numbers_of(const kernel_row *row, const kernel_spec *spec)
 {
     unsigned numbers = row->operation->numbers ? row->operation->numbers : 1u << NUMBER_N;
@@ -230,7 +231,7 @@ static unsigned numbers_of(const kernel_row *row, const kernel_spec *spec)
     return numbers;
 }
 
-/* What is read, then what is written, then the workspace, then the numbers. */
+/* First the operands that are read, then those that are written, then the workspace, then the numbers. */
 int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl list[KERNEL_PARAMS_MAX])
 {
     int n = add_operands(row, spec, row->operation->reads, list);
@@ -333,7 +334,7 @@ kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_
     step->shared = g.shared_dynamic;
     step->grid[0] = g.blocks ? g.blocks : ceil_div(numbers[NUMBER_N], g.elements_per_block);
     if (g.blocks > INT32_MAX)
-        step->grid[0] = INT32_MAX; /* such kernels loop */
+        step->grid[0] = INT32_MAX; /* such kernels loop over their work */
     param_decl list[KERNEL_PARAMS_MAX];
     step->n_params = kernel_params(row, &step->spec, list);
     for (int i = 0; i < step->n_params; i++)
@@ -446,7 +447,7 @@ static uint64_t code_bytes(const kernel_row *row, qdnnLayout_t layout, const ker
     }
 }
 
-/* Scales in memory: tiles of 128 x 4 are filled up. */
+/* Scales in memory: with the swizzle, tiles of 128 x 4 are padded. */
 static uint64_t scale_slots(const kernel_spec *spec, const kernel_problem *p)
 {
     bool down = spec->groups == QDNN_GROUPS_COLUMNS;
@@ -459,7 +460,7 @@ static uint64_t scale_slots(const kernel_spec *spec, const kernel_problem *p)
                : ceil_div(height, 128) * ceil_div(width, 4) * 512;
 }
 
-/* Packed zeros: words of a stream, times streams. */
+/* Size of packed zeros: words per stream, times the number of streams. */
 static uint64_t packed_zero_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p)
 {
     const uint64_t bits = row->format->facts.bits, groups = kernel_groups(spec, p);
@@ -469,13 +470,13 @@ static uint64_t packed_zero_bytes(const kernel_row *row, const kernel_spec *spec
     return lines ? ceil_div(lines * bits, 32) * (groups / lines) * 4 : 0;
 }
 
-/* A matrix of rows that may lie apart. */
+/* Size of a matrix whose rows need not be adjacent. */
 static uint64_t strided_bytes(uint64_t rows, uint64_t stride, uint64_t columns, uint64_t element)
 {
     return rows && columns ? ((rows - 1) * stride + columns) * element : 0;
 }
 
-/* The operands that products alone have, or have in another size. */
+/* Sizes of operands that only products have, or whose size differs for products. */
 static bool product_bytes(const kernel_spec *spec, const kernel_problem *p, int operand, uint64_t align,
                           uint64_t *bytes)
 {
@@ -506,14 +507,14 @@ static bool product_bytes(const kernel_spec *spec, const kernel_problem *p, int 
     }
 }
 
-/* Of one expert, where a product has several. */
+/* For one expert, if a product has several. */
 static uint64_t prepacked_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p)
 {
     const bool by_columns = spec->reduction == KERNEL_K_COLUMNS;
     return prepack_bytes(row->format, by_columns ? p->rows : p->columns, by_columns ? p->columns : p->rows);
 }
 
-/* From the first head of a strided cache to the end of its last. */
+/* From the first head of a strided cache to the end of the last. */
 static uint64_t cache_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
 {
     const kernel_cache *c = &problem->cache;
@@ -573,7 +574,7 @@ static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, co
     }
 }
 
-/* The arrays that a stack of experts has one after another. */
+/* The arrays of which a stack of experts has one per expert, back to back. */
 static bool is_of_weights(int operand)
 {
     switch ((qdnnOperand_t)operand) {

@@ -1,4 +1,4 @@
-/* How the codes of blocks lie in bits: words with one code in each byte are made of a run, and the reverse. */
+/* How the codes of blocks are arranged in bits: converts a run to words with one code per byte, and back. */
 #include "kernels/formats/blocks.h"
 
 static unsigned word_count(const block_place *place)
@@ -6,7 +6,7 @@ static unsigned word_count(const block_place *place)
     return (place->bytes + 3) / 4;
 }
 
-/* Where the run's bytes begin among the codes. */
+/* The address of the run's codes. */
 static block_address codes_of(ptx_builder *b, const block_layout *layout, const block_place *place)
 {
     unsigned first = layout->at.codes + section_first_byte(layout, place->kind);
@@ -26,20 +26,20 @@ static void store_codes(ptx_builder *b, const block_layout *layout, const block_
     block_store(b, &at, place->bytes, words);
 }
 
-/* Bits that the section's bytes have in common with all sections: byte j of the run's section, whichever that is. */
+/* Upper bits in bytes that all sections share: byte j of this field goes with byte j of every section. */
 static void fetch_high(ptx_builder *b, const block_layout *layout, block_run *run)
 {
     block_address at = block_field_at(b, &run->place, layout->at.high, run->place.byte, run->place.bytes);
     block_load(b, &at, run->place.bytes, run->high);
 }
 
-/* The bits under a mask of each byte, from `position` on. */
+/* The bits of each byte that `mask` selects, after a shift by `position`. */
 static ptx_val bits_of_bytes(ptx_builder *b, ptx_val word, unsigned position, uint32_t mask)
 {
     return ptx_and(b, position ? ptx_shr(b, word, position) : word, ptx_u32(b, mask));
 }
 
-/* ---- Nibbles: strand 0 has the low ones ---- */
+/* ---- Nibbles: strand 0 has the low nibbles ---- */
 
 static void split_nibbles(ptx_builder *b, const block_run *run, unsigned strand, ptx_val *words)
 {
@@ -47,7 +47,7 @@ static void split_nibbles(ptx_builder *b, const block_run *run, unsigned strand,
         words[i] = bits_of_bytes(b, run->codes[i], 4 * strand, 0x0F0F0F0F);
 }
 
-/* The low four bits of the bytes of two words, those of `high` above the others. */
+/* The low nibbles of the bytes of two words, combined: those of `high` go above the others. */
 static ptx_val two_nibbles(ptx_builder *b, ptx_val low, ptx_val high)
 {
     ptx_val lower = ptx_and(b, low, ptx_u32(b, 0x0F0F0F0F));
@@ -66,7 +66,7 @@ static void pack_nibbles(ptx_builder *b, const block_layout *layout, const block
 
 const block_codes codes_nibbles = {.fetch = fetch_codes, .split = split_nibbles, .pack = pack_nibbles};
 
-/* ---- Q5_0 and Q5_1: bit i of 32 is bit 4 of element i ---- */
+/* ---- Q5_0 and Q5_1: bit i of a 32-bit field is bit 4 of element i ---- */
 
 static void fetch_nibbles_bits(ptx_builder *b, const block_layout *layout, block_run *run)
 {
@@ -75,7 +75,7 @@ static void fetch_nibbles_bits(ptx_builder *b, const block_layout *layout, block
     block_load(b, &at, 4, run->high);
 }
 
-/* A product that brings bit k of four to bit 8k + 4; no two of its terms meet. */
+/* The product moves bit k of four bits to bit 8k + 4; its terms do not overlap. */
 static void split_nibbles_bits(ptx_builder *b, const block_run *run, unsigned strand, ptx_val *words)
 {
     split_nibbles(b, run, strand, words);
@@ -87,14 +87,14 @@ static void split_nibbles_bits(ptx_builder *b, const block_run *run, unsigned st
     }
 }
 
-/* Bit 4 of each byte, gathered in the low four bits by the product that brings byte k's to bit 28 + k. */
+/* Gathers bit 4 of each byte in the low four bits; the product moves the bit of byte k to bit 28 + k. */
 static ptx_val gather_fifth_bits(ptx_builder *b, ptx_val word)
 {
     ptx_val bits = bits_of_bytes(b, word, 4, 0x01010101);
     return ptx_shr(b, ptx_mul(b, bits, ptx_u32(b, 0x10204080)), 28);
 }
 
-/* Runs of 8 bytes: then the upper bits of a strand fill a byte. */
+/* Runs have 8 bytes, so the upper bits of a strand fill a byte. */
 static void pack_nibbles_bits(ptx_builder *b, const block_layout *layout, const block_place *place,
                               ptx_val strands[STRANDS_MAX][RUN_WORDS_MAX])
 {
@@ -110,7 +110,7 @@ static void pack_nibbles_bits(ptx_builder *b, const block_layout *layout, const 
 
 const block_codes codes_nibbles_bits = {.fetch = fetch_nibbles_bits, .split = split_nibbles_bits, .pack = pack_nibbles_bits};
 
-/* ---- Q5_K: bit 4 lies in a byte that all sections share, a bit for each 32 elements ---- */
+/* ---- Q5_K: bit 4 is in a byte that all sections share, one bit per 32 elements ---- */
 
 static void fetch_with_high(ptx_builder *b, const block_layout *layout, block_run *run)
 {
@@ -130,7 +130,7 @@ static void split_nibbles_bytes(ptx_builder *b, const block_run *run, unsigned s
 
 const block_codes codes_nibbles_bytes = {.fetch = fetch_with_high, .split = split_nibbles_bytes, .pack = pack_nibbles, .shared_bit = 4};
 
-/* ---- Bytes: two's complement becomes an offset of 128 ---- */
+/* ---- Bytes: two's complement becomes an offset code (128) ---- */
 
 static void split_bytes(ptx_builder *b, const block_run *run, unsigned strand, ptx_val *words)
 {
@@ -172,7 +172,7 @@ static void pack_pairs(ptx_builder *b, const block_layout *layout, const block_p
 
 const block_codes codes_pairs = {.fetch = fetch_codes, .split = split_pairs, .pack = pack_pairs};
 
-/* Q3_K: and a third bit in a byte that both sections share. */
+/* Q3_K: plus a third bit in a byte that both sections share. */
 static void split_pairs_mask(ptx_builder *b, const block_run *run, unsigned strand, ptx_val *words)
 {
     split_pairs(b, run, strand, words);
@@ -185,9 +185,10 @@ static void split_pairs_mask(ptx_builder *b, const block_run *run, unsigned stra
 
 const block_codes codes_pairs_mask = {.fetch = fetch_with_high, .split = split_pairs_mask, .pack = pack_pairs, .shared_bit = 2};
 
-/* ---- Q6_K: a byte of upper pairs goes with two bytes of nibbles, 32 apart: strands 0 and 1 have their low ones ---- */
+/* ---- Q6_K: a byte of upper bit pairs goes with two bytes of nibbles, 32 bytes apart; strands 0 and 1 have
+ * the low nibbles ---- */
 
-/* The nibbles of strands `half` and `half` + 2. */
+/* The bytes with the nibbles of strands `half` and `half` + 2. */
 static block_address six_nibbles(ptx_builder *b, const block_layout *layout, const block_place *place,
                                  ptx_val more, unsigned half)
 {
@@ -222,7 +223,7 @@ static void split_six(ptx_builder *b, const block_run *run, unsigned strand, ptx
     }
 }
 
-/* Bits 4 and 5 of the codes; those of strand 2 are where they belong. */
+/* Bits 4 and 5 of the codes; those of strand 2 are already in place. */
 static ptx_val upper_pairs(ptx_builder *b, ptx_val strands[STRANDS_MAX][RUN_WORDS_MAX], unsigned i)
 {
     const unsigned either = (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C;
@@ -260,7 +261,7 @@ static void fetch_six_one(ptx_builder *b, const block_layout *layout, block_run 
     block_load(b, &high, place->bytes, run->high);
 }
 
-/* The upper pair is turned to where it belongs: from bit 2 s to bit 4. */
+/* Rotates the upper bit pair into place: from bit 2 * strand to bit 4. */
 static void split_six_one(ptx_builder *b, const block_run *run, ptx_val strand, ptx_val *words)
 {
     ptx_val shift = ptx_shl(b, ptx_shr(b, strand, 1), 2), turn = ptx_sub(b, ptx_u32(b, 4), ptx_shl(b, strand, 1));
@@ -278,8 +279,8 @@ const block_codes codes_six = {
 
 static const unsigned powers_of_three[STRANDS_MAX] = {1, 3, 9, 27, 81};
 
-/* A byte is a fraction in units of 1/256: times 3^s, digit s is what the next factor 3 lifts above the point. Two bytes
- * at a time, in halves of a word. */
+/* A byte is a fraction in units of 1/256: after multiplying by 3^s and dropping the integer part, digit s is
+ * the integer part of 3 times the rest. Two bytes are handled at a time, in the halves of a word. */
 static ptx_val digits_of_halves(ptx_builder *b, ptx_val halves, unsigned strand)
 {
     ptx_val fraction = halves;
@@ -297,13 +298,14 @@ static void split_ternary(ptx_builder *b, const block_run *run, unsigned strand,
     }
 }
 
-/* Rounded up, so that the digits come out whole. */
+/* Rounded up, so that decoding gives the exact digits. */
 static ptx_val ternary_byte(ptx_builder *b, ptx_val value)
 {
     return ptx_div(b, ptx_mad(b, value, 256, 242), 243);
 }
 
-/* The value of five digits fits a byte, so four bytes are summed together; of four digits, the fifth counts as 0. */
+/* The value of five digits fits in a byte, so four bytes are computed together; if there are only four
+ * digits, the fifth counts as 0. */
 static void pack_ternary(ptx_builder *b, const block_layout *layout, const block_place *place,
                          ptx_val strands[STRANDS_MAX][RUN_WORDS_MAX])
 {

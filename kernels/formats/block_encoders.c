@@ -1,8 +1,8 @@
-/* How numbers become the codes of blocks: with the bytes of ggml's reference quantizer. Codes are made with the scale
- * before it is rounded. */
+/* How values become the codes of blocks, with the same bytes as ggml's reference quantizer. Codes are
+ * computed with the scale before it is rounded. */
 #include "kernels/formats/blocks.h"
 
-/* ---- Numbers that the lanes of a block share ---- */
+/* ---- Numbers shared by the lanes of a block ---- */
 
 ptx_val block_larger(ptx_builder *b, ptx_val x, ptx_val y)
 {
@@ -14,7 +14,8 @@ static ptx_val sum(ptx_builder *b, ptx_val x, ptx_val y)
     return ptx_add(b, x, y);
 }
 
-/* For the next two x comes first in the block: of equals, it stays. So the sign of a zero is that of the first. */
+/* In the next two functions, x comes first in the block, and is kept if both are equal. So the sign of a zero
+ * is that of the first zero. */
 ptx_val block_first_larger_magnitude(ptx_builder *b, ptx_val x, ptx_val y)
 {
     ptx_val magnitude = ptx_abs(b, y);
@@ -26,7 +27,7 @@ static ptx_val first_smaller(ptx_builder *b, ptx_val x, ptx_val y)
     return ptx_selp(b, y, x, ptx_setp(b, PTX_LT, y, x));
 }
 
-/* In order: a lane is combined with the lanes right behind those that it stands for. */
+/* Keeps the order: each lane is combined with the lanes that directly follow those it already represents. */
 ptx_val block_over_lanes(ptx_builder *b, const block_lanes *lanes, block_combine *combine, ptx_val x)
 {
     for (unsigned distance = 1; distance < lanes->count; distance *= 2)
@@ -51,14 +52,14 @@ static ptx_val absmax_of(ptx_builder *b, const block_lanes *lanes, const ptx_val
     return block_over_lanes(b, lanes, block_larger, all);
 }
 
-/* 0 where it is not finite. */
+/* 0 if it is not finite. */
 static ptx_val reciprocal(ptx_builder *b, ptx_val d)
 {
     ptx_val factor = ptx_rcp(b, d);
     return ptx_selp(b, factor, ptx_f32(b, 0), ptx_testp_finite(b, factor));
 }
 
-/* ---- What a block keeps ---- */
+/* ---- What a block stores ---- */
 
 static void put(ptx_builder *b, const block_lanes *lanes, ptx_type type, unsigned offset, ptx_val x)
 {
@@ -81,17 +82,16 @@ static ptx_val truncated(ptx_builder *b, ptx_val x, float most)
     return ptx_as(b, PTX_U32, ptx_clamp_s32(b, ptx_cvt_rzi(b, PTX_S32, x), 0, (int)most));
 }
 
-/* ---- Q4_0 and Q5_0: the value of largest magnitude becomes the lowest code ---- */
+/* ---- Q4_0 and Q5_0: the value of largest magnitude gets the lowest code ---- */
 
 static block_numbers begin_symmetric(ptx_builder *b, const block_layout *layout, const block_lanes *lanes,
                                      const ptx_val *x, unsigned count)
 {
-    ptx_val found = ptx_f32(b, 0); /* not -0, where there are zeros alone */
+    ptx_val found = ptx_f32(b, 0); /* not -0 if all elements are zero */
     for (unsigned i = 0; i < count; i++)
         found = block_first_larger_magnitude(b, found, x[i]);
     found = block_over_lanes(b, lanes, block_first_larger_magnitude, found);
-    ptx_val d =
-        ptx_mul(b, found, ptx_f32(b, -1 / layout->encoder->parameter)); /* a power of two: as a division */
+    ptx_val d = ptx_mul(b, found, ptx_f32(b, -1 / layout->encoder->parameter)); /* a power of two, so exact */
     block_put_f16(b, lanes, layout->at.scale, d);
     return (block_numbers){.d = d, .factor = reciprocal(b, d)};
 }
@@ -107,7 +107,7 @@ static ptx_val code_symmetric(ptx_builder *b, const block_layout *layout, const 
 const block_encoder encoder_q4_0 = {8, begin_symmetric, code_symmetric, NULL};
 const block_encoder encoder_q5_0 = {16, begin_symmetric, code_symmetric, NULL};
 
-/* ---- Q4_1 and Q5_1: from the least to the largest value ---- */
+/* ---- Q4_1 and Q5_1: codes span the range from the least to the largest value ---- */
 
 static block_numbers begin_span(ptx_builder *b, const block_layout *layout, const block_lanes *lanes,
                                 const ptx_val *x, unsigned count)
@@ -129,7 +129,7 @@ static ptx_val code_span(ptx_builder *b, const block_layout *layout, const block
 const block_encoder encoder_q4_1 = {15, begin_span, code_span, NULL};
 const block_encoder encoder_q5_1 = {31, begin_span, code_span, NULL};
 
-/* ---- Q8_0, Q8_1, TQ1_0 and TQ2_0: multiples of absmax over the largest code ---- */
+/* ---- Q8_0, Q8_1, TQ1_0 and TQ2_0: multiples of absmax / largest code ---- */
 
 static block_numbers begin_absmax(ptx_builder *b, const block_layout *layout, const block_lanes *lanes,
                                   const ptx_val *x, unsigned count)
@@ -153,7 +153,7 @@ static ptx_val code_byte(ptx_builder *b, const block_layout *layout, const block
     return ptx_and(b, ptx_as(b, PTX_U32, rounded(b, numbers, x, -128, 127)), 0xFF);
 }
 
-/* Q8_1 keeps the sum of the codes, in units of the block's values. */
+/* Q8_1 stores the sum of the codes times d. */
 static void end_sum(ptx_builder *b, const block_layout *layout, const block_lanes *lanes,
                     const block_numbers *numbers, const ptx_val *codes, unsigned count)
 {
@@ -174,10 +174,10 @@ const block_encoder encoder_q8_0 = {127, begin_absmax, code_byte, NULL};
 const block_encoder encoder_q8_1 = {127, begin_absmax, code_byte, end_sum};
 const block_encoder encoder_ternary = {1, begin_absmax, code_digit, NULL};
 
-/* ---- MXFP4: the nearest magnitude, of two equally near the smaller; zeros have no sign ---- */
+/* ---- MXFP4: the nearest magnitude, the smaller one in a tie; zeros have no sign ---- */
 
-/* The exponent is that of absmax, less 2: the largest magnitude, 6, lies between 2^2 and 2^3. Midpoints between
- * magnitudes, in units of half the scale, are exact. */
+/* The exponent is that of absmax minus 2, because the largest magnitude, 6, is between 2^2 and 2^3. The
+ * midpoints between magnitudes, in units of half the scale, are exact. */
 static block_numbers begin_mxfp4(ptx_builder *b, const block_layout *layout, const block_lanes *lanes,
                                  const ptx_val *x, unsigned count)
 {

@@ -1,7 +1,7 @@
-/* How the scales of blocks are stored, from the bytes of a run's block to the scale and addend of a strand. */
+/* How the scales of blocks are stored: from the bytes of a block to the scale and addend of a strand. */
 #include "kernels/formats/blocks.h"
 
-/* ---- One scale for the block ---- */
+/* ---- One scale per block ---- */
 
 static void fetch_f16(ptx_builder *b, const block_layout *layout, block_run *run)
 {
@@ -57,7 +57,7 @@ static void open_nothing(ptx_builder *b, block_run *run)
 
 const block_scales scales_f32 = {.fetch = fetch_f32, .open = open_nothing, .strand = strand_of_d};
 
-/* ---- Scales of a byte, halved: the codes beside them stand for twice their values ---- */
+/* ---- One-byte scales, halved because their codes stand for twice the values ---- */
 
 static void fetch_byte(ptx_builder *b, const block_layout *layout, block_run *run)
 {
@@ -65,8 +65,8 @@ static void fetch_byte(ptx_builder *b, const block_layout *layout, block_run *ru
     run->d = block_load_as(b, &at, PTX_U8, 0);
 }
 
-/* A subnormal for 0 and 1, and 255 is no NaN. The bits of a normal number are (e - 1) * 2^23, those of the subnormals
- * (e + 1) * 2^21; each is the larger one where it is right. */
+/* For e = 0 and 1 the result is subnormal, and 255 is not NaN. The bits of a normal result are (e - 1) *
+ * 2^23, those of a subnormal one (e + 1) * 2^21; the larger of the two is always the right one. */
 ptx_val block_half_of_e8m0(ptx_builder *b, ptx_val e)
 {
     ptx_val exponent = ptx_as(b, PTX_S32, e);
@@ -82,15 +82,15 @@ static void open_e8m0(ptx_builder *b, block_run *run)
 
 const block_scales scales_e8m0 = {.fetch = fetch_byte, .open = open_e8m0, .strand = strand_of_d};
 
-/* One for each section. */
+/* One scale per section. */
 static void fetch_ue4m3(ptx_builder *b, const block_layout *layout, block_run *run)
 {
     block_address at = block_field_at(b, &run->place, layout->at.scales, run->place.section, 1);
     run->d = block_load_as(b, &at, PTX_U8, 0);
 }
 
-/* Without a sign: bit 7 is not looked at, but 7F alone is 0. The bits go where those of an f32 are; the product puts
- * the bias right, and is exact. */
+/* Unsigned: bit 7 is ignored, except that 7F, and not FF, is 0. The bits are moved to their places in an f32;
+ * an exact product corrects the bias. */
 ptx_val block_half_of_ue4m3(ptx_builder *b, ptx_val e)
 {
     ptx_val placed = ptx_shl(b, ptx_and(b, e, 0x7F), 20);
@@ -105,7 +105,7 @@ static void open_ue4m3(ptx_builder *b, block_run *run)
 
 const block_scales scales_ue4m3 = {.fetch = fetch_ue4m3, .open = open_ue4m3, .strand = strand_of_d};
 
-/* ---- K-quants: small integers for each 16 or 32 elements, in units of d and dmin ---- */
+/* ---- K-quants: a small integer for every 16 or 32 elements, in units of d and dmin ---- */
 
 static ptx_val times_integer(ptx_builder *b, ptx_val d, ptx_val integer)
 {
@@ -119,8 +119,8 @@ static void set_scale_and_minimum(ptx_builder *b, const block_run *run, ptx_val 
     out->addend = ptx_neg(b, times_integer(b, run->second, minimum));
 }
 
-/* A scale for each 16 elements: the bytes of the section's strands lie two apart, from the run's half on. `stride`:
- * bytes that a section has. */
+/* One scale per 16 elements: the bytes for the strands of a section are two apart, starting with the half
+ * that the run is in. `stride` is the number of such bytes per section. */
 static block_address scales_of_section(ptx_builder *b, const block_layout *layout, const block_place *place,
                                        unsigned stride)
 {
@@ -146,8 +146,8 @@ static void strand_q2_k(ptx_builder *b, const block_run *run, unsigned strand, b
 
 const block_scales scales_q2_k = {.fetch = fetch_q2_k, .open = open_both, .strand = strand_q2_k};
 
-/* Q3_K: six bits; the lower four in the first eight bytes, a nibble for each section; the upper two of the strands
- * s and s + 2 in one of the other four. */
+/* Q3_K: six bits. The lower four are in the first eight bytes, one nibble per section; the upper two of
+ * strands s and s + 2 share one of the other four bytes. */
 static void fetch_q3_k(ptx_builder *b, const block_layout *layout, block_run *run)
 {
     fetch_f16(b, layout, run);
@@ -167,9 +167,9 @@ static void strand_q3_k(ptx_builder *b, const block_run *run, unsigned strand, b
 
 const block_scales scales_q3_k = {.fetch = fetch_q3_k, .open = open_d, .strand = strand_q3_k};
 
-/* Q4_K and Q5_K: six bits each for the eight strands of four sections, in three times four bytes. Those of the first
- * two sections fill the low bits of the first eight bytes; those of the others have their lower four bits in the
- * last four bytes, the upper two above the first eight. */
+/* Q4_K and Q5_K: six bits each for the eight strands of four sections, in three times four bytes. Those of
+ * the first two sections are in the low bits of the first eight bytes; those of the other two have their
+ * lower four bits in the last four bytes, and their upper two in the high bits of the first eight. */
 static void fetch_q4_k(ptx_builder *b, const block_layout *layout, block_run *run)
 {
     fetch_second(b, layout, run);
@@ -224,7 +224,7 @@ static void fetch_q6_k_one(ptx_builder *b, const block_layout *layout, block_run
 const block_scales scales_q6_k = {
     .fetch = fetch_q6_k, .open = open_d, .strand = strand_q6_k, .fetch_one = fetch_q6_k_one};
 
-/* IQ4_XS: six bits for each section, of which the upper two lie in a u16 of their own. */
+/* IQ4_XS: six bits per section, the upper two of which are in a separate u16. */
 static void fetch_iq4_xs(ptx_builder *b, const block_layout *layout, block_run *run)
 {
     block_address high = block_field(&run->place, layout->at.second);

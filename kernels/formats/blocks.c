@@ -1,9 +1,10 @@
-/* The table of block formats, places in a block, and its bytes. */
+/* The table of block formats, places in a block, and access to its bytes. */
 #include "kernels/formats/blocks.h"
 
 #include "kernels/formats/search.h"
 
-/* What the codes of IQ4 stand for; and twice the values of E2M1 (their scales are halved), where code 8 is +0. */
+/* The values of IQ4 codes; and twice the values of E2M1 codes (whose scales are halved), with +0 for code
+ * 8. */
 static const int8_t iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                       1,    13,   25,  38,  53,  69,  89,  113};
 static const int8_t e2m1_doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
@@ -43,7 +44,7 @@ const block_layout *block_layout_of(const format_row *format)
     missing_row("block formats", (int)format->facts.block);
 }
 
-const codec codec_block = {0}; /* blocks are coded by the functions of their own rows */
+const codec codec_block = {0}; /* blocks are coded by the functions that their rows refer to */
 
 /* ---- Places ---- */
 
@@ -157,14 +158,14 @@ ptx_val block_load_as(ptx_builder *b, const block_address *at, ptx_type type, in
     return load_number(b, at, type, offset);
 }
 
-/* How many words one access takes. */
+/* Words per access. */
 static unsigned words_at_once(const block_address *at, unsigned bytes)
 {
     unsigned widest = least_of(at->align, bytes);
     return widest >= 16 ? 4 : widest >= 8 ? 2 : 1;
 }
 
-/* So many words at once. */
+/* Loads n words per access. */
 static void load_aligned(ptx_builder *b, const block_address *at, unsigned bytes, unsigned n, ptx_val *words)
 {
     unsigned cache = at->space == PTX_GLOBAL ? PTX_NC : PTX_CACHE_DEFAULT;
@@ -175,7 +176,8 @@ static void load_aligned(ptx_builder *b, const block_address *at, unsigned bytes
             ptx_ld_vec(b, at->space, cache, PTX_U32, at->base, at->offset + (int)(4 * i), &words[i], (int)n);
 }
 
-/* Units of aligned words, the first of which may begin in the block before or in memory ahead of the first. */
+/* Loads aligned units; the first one may begin in the preceding block or, for the first block, before it in
+ * memory. */
 static void load_units(ptx_builder *b, const block_address *at, unsigned bytes, ptx_val *words)
 {
     const unsigned unit = least_of(at->unit, bytes), skew = at->skew % unit;
@@ -200,7 +202,7 @@ void block_load(ptx_builder *b, const block_address *at, unsigned bytes, ptx_val
         load_aligned(b, at, bytes, words_at_once(at, bytes), words);
 }
 
-/* The upper bytes of a word are shifted down to where a narrow store takes them from. */
+/* Shifts the upper bytes of a word down for a narrow store. */
 static void store_part(ptx_builder *b, const block_address *at, ptx_type type, int offset, ptx_val word,
                        unsigned byte)
 {
@@ -261,7 +263,7 @@ block_strand block_strand_one(ptx_builder *b, const block_layout *layout, const 
     return out;
 }
 
-/* Scales that are the same value need no instruction. */
+/* Selecting between identical values needs no instruction. */
 static ptx_val select(ptx_builder *b, ptx_val if_true, ptx_val if_false, ptx_val pred)
 {
     bool same = if_true.kind == if_false.kind && if_true.reg == if_false.reg && if_true.bits == if_false.bits;
@@ -299,15 +301,15 @@ codec_state block_open(ptx_builder *b, const block_layout *layout)
     return table_open(b, bits);
 }
 
-/* A byte is put under the exponent of 2^23 by one permutation; what is too much is subtracted, exactly. */
+/* One permutation puts a byte into the fraction of 2^23; the surplus is then subtracted, exactly. */
 static ptx_val number_of_byte(ptx_builder *b, ptx_val word, unsigned byte, unsigned bias)
 {
     ptx_val placed = ptx_prmt(b, word, ptx_u32(b, 0x4B000000), ptx_u32(b, 0x7440 | byte));
     return ptx_sub(b, ptx_as(b, PTX_F32, placed), ptx_f32(b, (float)((1u << 23) + bias)));
 }
 
-/* Products that have an addend are exact (11 bits of d, 6 of a scale, 5 of a code), so that fma rounds as product
- * and sum do. */
+/* If there is an addend, the product is exact (11 bits of d, 6 of a scale, 5 of a code), so fma rounds
+ * exactly like a product followed by a sum. */
 ptx_val block_decode(ptx_builder *b, const block_layout *layout, const codec_state *state,
                      const block_strand *strand, unsigned element)
 {

@@ -1,5 +1,5 @@
-/* Codes in dense bits: chunks of them in global memory, or by way of shared memory where a chunk's codes are no
- * power of two of bytes. */
+/* Densely packed codes: chunks of them are accessed directly in global memory or, if the size of a chunk's
+ * codes in bytes is not a power of two, through shared memory. */
 #include "kernels/formats/quantized.h"
 
 static unsigned width_of(const coding *c)
@@ -18,9 +18,9 @@ bool codes_are_direct(const coding *c)
     return (width_of(c) & (width_of(c) - 1)) == 0;
 }
 
-/* ---- Straight from and to global memory ---- */
+/* ---- Direct access to global memory ---- */
 
-/* A word of several quads, cut up. */
+/* Splits a word of several quads. */
 static void split(ptx_builder *b, const coding *c, ptx_val word, unsigned count, ptx_val *quads)
 {
     for (unsigned i = 0; i < count; i++)
@@ -67,9 +67,9 @@ void codes_store(ptx_builder *b, const quantized *q, ptx_val address, int offset
               address, offset, word);
 }
 
-/* ---- By way of shared memory ---- */
+/* ---- Through shared memory ---- */
 
-/* One word more: the last quads are read as part of two words. */
+/* Includes one more vector, because the last quads are read as part of two words. */
 stage stage_of_bytes(ptx_builder *b, const char *name, unsigned bytes, unsigned threads)
 {
     stage s = {.bytes = bytes, .threads = threads};
@@ -82,7 +82,7 @@ stage stage_begin(ptx_builder *b, const coding *c, unsigned tile, unsigned threa
     return stage_of_bytes(b, "codes_stage", tile / 8 * width_of(c), threads);
 }
 
-/* The vectors of 16 bytes that the threads copy between global and shared memory, one after another. */
+/* Loop over the 16-byte vectors that the threads copy between global and shared memory. */
 static ptx_val each_vector(ptx_builder *b, const stage *s)
 {
     return ptx_for(b, ptx_mul(b, ptx_tid_x(b), LOAD_BYTES), ptx_u32(b, s->bytes), s->threads * LOAD_BYTES);
@@ -112,15 +112,15 @@ void stage_quads(ptx_builder *b, const coding *c, const stage *s, ptx_val elemen
     }
 }
 
-/* Eight codes are as many bytes as a code has bits. Where a chunk has four, two neighbouring lanes put theirs
- * together, and the even one stores them. */
+/* Eight codes take as many bytes as a code has bits. If a chunk has only four, two neighbouring lanes combine
+ * theirs, and the even one stores them. */
 static void put_bytes(ptx_builder *b, const coding *c, ptx_space space, ptx_val at, ptx_val is_even,
                       unsigned elements, const ptx_val *quads)
 {
     const unsigned width = width_of(c), quad_bits = QUAD * width;
     ptx_val low = quads[0], high = elements > QUAD ? quads[1] : ptx_shfl_down(b, quads[0], 1);
     ptx_val first = ptx_or(b, low, ptx_shl(b, high, quad_bits)); /* bytes 0 to 3 of the eight codes */
-    ptx_val rest = ptx_shr(b, high, 32 - quad_bits);             /* and what is left of them */
+    ptx_val rest = ptx_shr(b, high, 32 - quad_bits);             /* and the remaining bytes */
     ptx_if(b, is_even);
     for (unsigned i = 0; i < width; i++) {
         ptx_val word = i < 4 ? first : rest;
@@ -164,7 +164,7 @@ void codes_put(ptx_builder *b, const quantized *q, ptx_val chunk, ptx_val exists
 
 /* ---- A few elements at a time ---- */
 
-/* Elements that fill whole bytes: as few as do. */
+/* The smallest number of elements that fills whole bytes. */
 static unsigned elements_of_bytes(unsigned width)
 {
     return width == 8 ? 1 : width == 4 ? 2 : width == 2 || width == 6 ? 4 : 8;
@@ -213,7 +213,7 @@ void stage_store(ptx_builder *b, const stage *s, ptx_val first)
 
 /* ---- One code ---- */
 
-/* A code that does not reach into the next byte leaves that alone: it may not exist. */
+/* The next byte is read only if the code extends into it: it may not exist. */
 ptx_val code_at(ptx_builder *b, const quantized *q, ptx_val index)
 {
     const unsigned width = width_of(&q->coding), swap = quad_position(&q->coding, 0) ? 1 : 0;

@@ -1,10 +1,11 @@
-/* Which group each element of a flat tensor is in, and how the numbers of a chunk's groups are loaded. */
+/* Which group each element of a flat tensor belongs to, and how the numbers of a chunk's groups are
+ * loaded. */
 #include "kernels/formats/quantized.h"
 
 typedef enum {
-    ONE_GROUP, /* chunks never cross into another group */
+    ONE_GROUP, /* no chunk crosses a group boundary */
     TWO_GROUPS,
-    RUN_OF_GROUPS, /* a group an element, and those of a chunk follow each other in memory */
+    RUN_OF_GROUPS, /* one group per element; those of a chunk are adjacent in memory */
     EACH_ELEMENT
 } grouping;
 
@@ -23,7 +24,8 @@ bool chunk_has_one_group(const kernel_spec *spec)
     return grouping_of(spec) == ONE_GROUP;
 }
 
-/* How the scales or zero points of a chunk are loaded: by 16 bytes where they fill that, else one by one. */
+/* Whether the scales or zero points of a chunk can be loaded by 16-byte accesses; if not, they are loaded one
+ * by one. */
 static bool fills_loads(const kernel_spec *spec, qdnnDataType_t type)
 {
     return type && chunk_elements(spec->data) * element_bytes(type) % LOAD_BYTES == 0 &&
@@ -43,7 +45,7 @@ ptx_val chunk_groups_aligned(ptx_builder *b, const quantized *q, ptx_val all)
     return all;
 }
 
-/* Numbers that follow each other in memory, of floats by the widest loads that they fill. */
+/* Loads adjacent zeros; floats by the widest loads that they fill. */
 static void load_zeros(ptx_builder *b, const kernel_spec *spec, qdnnDataType_t type, ptx_val address,
                        ptx_val *x)
 {
@@ -65,7 +67,7 @@ static void load_scales(ptx_builder *b, const kernel_spec *spec, ptx_val address
         x[k] = emit_load_scale(b, spec->scale, address, (int)(k * scale_bytes(spec->scale)));
 }
 
-/* The group of a run of elements, which are numbered through the tensor. */
+/* The group of a run of group_size elements; runs are numbered through the tensor. */
 static ptx_val group_of_run(ptx_builder *b, const kernel_spec *spec, ptx_val run)
 {
     return spec->channels ? emit_remainder(b, run, emit_divide(b, run, spec->channels), spec->channels) : run;
@@ -92,7 +94,7 @@ void flat_group_only(ptx_builder *b, quantized *q)
         q->only = group_load(b, &q->coding, &q->side, ptx_u64(b, 0));
 }
 
-/* The second group is loaded only where the chunk reaches it, so nothing past the last scale is read. */
+/* The second group is loaded only if the chunk reaches it, so nothing past the last scale is read. */
 static void load_two_groups(ptx_builder *b, const quantized *q, ptx_val index, chunk_groups *groups)
 {
     const kernel_spec *spec = q->coding.spec;
@@ -107,7 +109,7 @@ static void load_two_groups(ptx_builder *b, const quantized *q, ptx_val index, c
     groups->second = group_load(b, &q->coding, &q->side, group_of_run(b, spec, next));
 }
 
-/* Scales of neighbouring channels, by the widest loads that they fill. */
+/* Scales of adjacent channels, by the widest loads that they fill. */
 static void load_run_of_groups(ptx_builder *b, const quantized *q, ptx_val index, chunk_groups *groups)
 {
     const kernel_spec *spec = q->coding.spec;
@@ -119,7 +121,7 @@ static void load_run_of_groups(ptx_builder *b, const quantized *q, ptx_val index
         groups->each[k] = group_of_numbers(b, &q->coding, &q->side, scales[k], zeros[k]);
 }
 
-/* A channel an element: the next one, and after the last the first. */
+/* With one channel per element: the next channel, or the first after the last. */
 static ptx_val channel_after(ptx_builder *b, const kernel_spec *spec, ptx_val channel)
 {
     ptx_val next = ptx_add(b, channel, 1);
@@ -157,7 +159,7 @@ void chunk_groups_load(ptx_builder *b, const quantized *q, ptx_val index, chunk_
     }
 }
 
-/* How many groups the chunks of a warp have, where they are whole groups or parts of one; else 0. */
+/* The number of groups in the chunks of a warp, if they are whole groups or part of one; else 0. */
 static unsigned groups_of_warp(const kernel_spec *spec, unsigned count)
 {
     const unsigned elements = WARP * count * chunk_elements(spec->data);
@@ -214,7 +216,7 @@ group_values chunk_group_at(ptx_builder *b, const quantized *q, const chunk_grou
         break;
     }
     if (element == 0)
-        return groups->first; /* a boundary at 0 would be a group's start */
+        return groups->first; /* the boundary is never 0, since a chunk begins in its first group */
     ptx_val is_first = ptx_setp(b, PTX_GT, groups->boundary, element);
     return (group_values){.scale = choose(b, groups->first.scale, groups->second.scale, is_first),
                           .divisor = choose(b, groups->first.divisor, groups->second.divisor, is_first),

@@ -1,11 +1,12 @@
-/* The format table, what a format may be combined with, and the way from a descriptor's words to a row. */
+/* The table of formats, the settings that a format can be combined with, and how a descriptor selects a
+ * row. */
 #include "kernels/formats/format.h"
 #include "kernels/operations.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Which codecs are told apart by the kind of code. */
+/* The code kind of those codecs that only the kind of code distinguishes. */
 enum {
     CODE_integer = QDNN_CODE_DEFAULT,
     CODE_nf4 = QDNN_CODE_DEFAULT,
@@ -68,7 +69,7 @@ static bool is_integer(const format_row *format)
     return format->codec == &codec_integer;
 }
 
-/* Bytes are signed where the storage is I8, and the same kernels serve U8 with another kind of code. */
+/* I8 storage means signed bytes by default; the same kernels handle U8 with another code kind. */
 static bool storage_fits(const format_facts *f, qdnnDataType_t storage)
 {
     return f->storage == storage || (f->storage == QDNN_DATA_I8 && storage == QDNN_DATA_U8);
@@ -106,7 +107,7 @@ kernel_key_set format_keys(const format_row *format)
     if (format == &format_none)
         return keys;
     if (format_is_blocks(format))
-        return PRODUCT_KEYS | KERNEL_KEY(ROW_INDEX) | KERNEL_KEY(UNPACK); /* the format decides the rest */
+        return PRODUCT_KEYS | KERNEL_KEY(ROW_INDEX) | KERNEL_KEY(UNPACK); /* the format determines the rest */
     if (format_is_plain(format))
         return PRODUCT_KEYS | KERNEL_KEY(UNPACK);
     if (!is_integer(format))
@@ -123,8 +124,8 @@ kernel_key_set format_keys(const format_row *format)
     return keys;
 }
 
-/* Narrow codes are offset by half their range unless they have zeros; whole bytes are the signed integers that
- * they look like. */
+/* By default, codes narrower than a byte are offset by half their range, or unsigned if the format has zeros;
+ * 8-bit codes are two's complement. */
 qdnnCodeKind_t format_code_kind(const format_row *format, qdnnCodeKind_t kind)
 {
     if (kind != QDNN_CODE_DEFAULT)
@@ -196,7 +197,7 @@ qdnnDataType_t format_zero_type(const format_row *format, const kernel_spec *spe
     return spec->code == QDNN_CODE_UNSIGNED ? QDNN_DATA_U8 : QDNN_DATA_I8;
 }
 
-/* What belongs to groups along rows or down columns alone. */
+/* Checks settings that only apply to groups along rows or down columns. */
 static bool groups_serve(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     bool is_lined = spec->groups == QDNN_GROUPS_ROWS || spec->groups == QDNN_GROUPS_COLUMNS;

@@ -1,4 +1,4 @@
-/* The numbers of a group: from memory to values, and from a reduced range to memory. */
+/* The numbers of a group: from memory to values, and from the range of its elements to memory. */
 #include "kernels/formats/format.h"
 
 /* ---- Reading ---- */
@@ -11,8 +11,8 @@ static ptx_val load_nested(ptx_builder *b, const sidecars *s, ptx_val index)
     return ptx_add(b, ptx_mul(b, entry, outer), s->nested_offset);
 }
 
-/* What quantize divides by, or (a power of two, or on request) multiplies with. An E4M3 scale that rounded to 0 gives
- * 0 either way. */
+/* What quantize divides by or, if the scale is a power of two or on request, multiplies by. For an E4M3 scale
+ * that was rounded to 0, the result is 0 either way. */
 static ptx_val divisor_of(ptx_builder *b, const coding *c, const sidecars *s, ptx_val scale)
 {
     if (c->spec->scale == QDNN_SCALE_E8M0)
@@ -38,7 +38,8 @@ ptx_val group_load_scale(ptx_builder *b, const coding *c, const sidecars *s, ptx
                            : emit_load_scale(b, type, ptx_at(b, s->scale, index, scale_bytes(type)), 0);
 }
 
-/* GPTQ's first version stores one less; its largest code then stands for 2^bits, or for 0. */
+/* GPTQ's first version stores zeros minus one; the largest code then stands for 2^bits, or for 0 if zeros
+ * wrap. */
 ptx_val group_zero_from(ptx_builder *b, const coding *c, ptx_val stored)
 {
     if (!c->spec->zero_minus_one)
@@ -81,7 +82,8 @@ ptx_val group_decode(ptx_builder *b, const coding *c, const sidecars *s, const g
     return kind == QDNN_ZERO_MINIMUM ? ptx_add(b, value, group->zero) : value;
 }
 
-/* An infinity becomes the largest finite number; a NaN stays where there is a code for it, and else becomes 0. */
+/* Infinities become the largest finite number; NaN stays if there is a code for it, and otherwise becomes
+ * 0. */
 static ptx_val finite(ptx_builder *b, const coding *c, ptx_val x)
 {
     ptx_val largest = ptx_f32(b, element_largest(QDNN_DATA_F32));
@@ -90,8 +92,9 @@ static ptx_val finite(ptx_builder *b, const coding *c, ptx_val x)
     return ptx_selp(b, of_nan, clamped, ptx_setp(b, PTX_NAN, x, x));
 }
 
-/* Integers without zeros are made by a conversion that saturates and takes NaN for 0. The largest f32 by a scale of f16 is beyond all
- * of them, as an infinity is; by an infinite scale both give 0. */
+/* Whether infinities and NaN need not be replaced before the division. Symmetric integer codes come from a
+ * conversion that saturates and turns NaN into 0. Divided by a finite f16 scale, the largest f32 exceeds all
+ * codes, just as an infinity does; divided by an infinite scale, both give 0. */
 static bool takes_infinities(const coding *c)
 {
     return c->format->codec == &codec_integer && c->format->facts.zero_kind == QDNN_ZERO_NONE &&
@@ -110,7 +113,7 @@ ptx_val group_quotient(ptx_builder *b, const coding *c, const group_values *grou
     ptx_val quotient = by_product ? ptx_mul(b, value, group->divisor) : ptx_div(b, value, group->divisor);
     if (spec->scale != QDNN_SCALE_E4M3)
         return quotient;
-    /* a block whose scale rounded to 0 has codes of 0 */
+    /* if the scale was rounded to 0, all codes are 0 */
     return ptx_selp(b, ptx_f32(b, 0), quotient, ptx_setp(b, PTX_EQ, group->divisor, 0.0f));
 }
 
@@ -124,8 +127,9 @@ static float power_of_two(int e)
     return x;
 }
 
-/* What is added to the bits of an absmax so that a mantissa that is to count for the next power of two carries into
- * the exponent: for EVEN one that rounds up to it, for CEIL one above that of the largest number. */
+/* Added to the bits of an absmax, this makes the mantissa carry into the exponent if the absmax counts as the
+ * next power of two: with EVEN, if it rounds up to that; with CEIL, if it is above the mantissa of the
+ * largest number. */
 static uint32_t mx_addend(const minifloat *f, qdnnMxRounding_t rounding)
 {
     float mantissa = f->largest / power_of_two((int)f->largest_exponent);
@@ -139,8 +143,8 @@ static uint32_t mx_addend(const minifloat *f, qdnnMxRounding_t rounding)
     }
 }
 
-/* The exponent of the MX rule, 0 to 254. The bits of an absmax have its exponent in place: a subnormal one is far
- * below what E8M0 reaches. */
+/* The exponent by the MX rule, 0 to 254. The exponent bits of an absmax can be used as they are: subnormals
+ * are far below the range of E8M0. */
 static ptx_val mx_exponent(ptx_builder *b, const coding *c, ptx_val absmax)
 {
     uint32_t addend = mx_addend(c->format->number, c->spec->mx_rounding);
@@ -152,21 +156,21 @@ static ptx_val mx_exponent(ptx_builder *b, const coding *c, ptx_val absmax)
                   ptx_clamp_s32(b, ptx_sub(b, exponent, (int)c->format->number->largest_exponent), 0, 254));
 }
 
-/* Tables have no floor: where the descriptor's is 0, the scale of zeros is 0. */
+/* Table formats need no floor: if the descriptor's is 0, the scale of a group of zeros is 0. */
 static float least_scale(const coding *c, qdnnDataType_t data)
 {
     bool is_table = c->format->codec == &codec_nf4 || c->format->codec == &codec_fp4_bnb;
     return is_table && c->spec->floor == 0 ? 0 : element_smallest(data);
 }
 
-/* A global scale of 0 stands over scales of 0. */
+/* If the global scale is 0, all scales are 0. */
 static ptx_val scale_under_global(ptx_builder *b, const coding *c, const sidecars *s, ptx_val absmax)
 {
     ptx_val scale = ptx_div(b, ptx_div(b, absmax, ptx_f32(b, c->format->number->largest)), s->global_scale);
     return ptx_selp(b, ptx_f32(b, 0), scale, ptx_setp(b, PTX_EQ, s->global_scale, 0.0f));
 }
 
-/* The scale in the form that memory gets, and what a reader of it will see. */
+/* The scale as it will be stored, and the value that a reader will see. */
 static void make_scale(ptx_builder *b, const coding *c, const sidecars *s, ptx_val lo, ptx_val hi, group_made *g)
 {
     qdnnScaleType_t type = c->spec->scale;
@@ -187,7 +191,7 @@ static void make_scale(ptx_builder *b, const coding *c, const sidecars *s, ptx_v
     g->scale = ptx_clamp(b, rounded, ptx_f32(b, least_scale(c, data)), ptx_f32(b, element_largest(data)));
 }
 
-/* A range without a number counts as 0; an infinity as the largest finite number. */
+/* An empty range (NaN) counts as 0, an infinity as the largest finite number. */
 static ptx_val range_end(ptx_builder *b, const coding *c, ptx_val x)
 {
     ptx_val largest = ptx_f32(b, element_largest(QDNN_DATA_F32));
@@ -195,14 +199,14 @@ static ptx_val range_end(ptx_builder *b, const coding *c, ptx_val x)
     return ptx_clamp(b, may_be_nan ? nan_to_zero(b, x) : x, ptx_neg(b, largest), largest);
 }
 
-/* Whether zeros are integers between two of -128 and 255, as clamped: f16 and bf16 have all of those, and the greater of -0 and 0 is
- * 0. */
+/* Whether zeros are clamped integers between -128 and 255, all of which f16 and bf16 represent exactly, and
+ * never -0, since the clamp's maximum of -0 and 0 is 0. */
 static bool zero_is_small(const coding *c)
 {
     return c->format->facts.zero_kind == QDNN_ZERO_POINT && c->spec->range == QDNN_RANGE_WITH_ZERO;
 }
 
-/* Other zeros of float type: never -0, not beyond the largest number, and rounded. */
+/* Other zeros of float type are rounded, limited to the largest finite number, and never -0. */
 static ptx_val make_zero(ptx_builder *b, const coding *c, ptx_val lo, ptx_val scale)
 {
     qdnnDataType_t type = c->spec->zero_packed ? QDNN_DATA_F32 : c->spec->zero;
@@ -227,7 +231,7 @@ group_made group_make(ptx_builder *b, const coding *c, const sidecars *s, ptx_va
     return g;
 }
 
-/* The zero that is stored one less; where the largest code stands for 0, that. */
+/* The stored form of a zero that is stored minus one; 0 is stored as the largest code. */
 static ptx_val minus_one(ptx_builder *b, const coding *c, ptx_val zero)
 {
     ptx_val less = ptx_sub(b, zero, ptx_f32(b, 1));

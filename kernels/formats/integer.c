@@ -6,8 +6,8 @@ ptx_val nan_to_zero(ptx_builder *b, ptx_val x)
     return ptx_selp(b, ptx_f32(b, 0), x, ptx_setp(b, PTX_NAN, x, x));
 }
 
-/* Truncation and the difference are exact, so a tie is seen as exactly one half. (Infinity minus itself is a
- * NaN, which is no tie.) */
+/* Truncation and subtraction are exact, so a tie shows as exactly one half. (Infinity minus itself is NaN,
+ * which is not a tie.) */
 ptx_val round_ties_away(ptx_builder *b, ptx_val x)
 {
     ptx_val whole = ptx_cvt_rzi(b, PTX_F32, x);
@@ -49,7 +49,7 @@ int format_largest_integer(const coding *c)
     return most(c);
 }
 
-/* The code of an integer in that range. */
+/* The code of an integer in the range above. */
 static ptx_val code_of(ptx_builder *b, const coding *c, ptx_val integer)
 {
     switch (c->spec->code) {
@@ -70,8 +70,9 @@ static ptx_val symmetric_scale(ptx_builder *b, const coding *c, ptx_val absmax)
     return most(c) == 1 ? magnitude : ptx_div(b, magnitude, ptx_f32(b, (float)most(c)));
 }
 
-/* The scale of a range whose width overflows: the quotients are subtracted instead. Ends of f16 are at most 65504 or, of infinities,
- * the largest f32: only two of the latter are that far apart. */
+/* The scale of a range whose width overflows: both ends are divided before they are subtracted. With f16 data
+ * an end is at most 65504 or, if infinite, counts as the largest f32, so the width overflows only if both
+ * ends are infinite: a constant. */
 static ptx_val wide_scale(ptx_builder *b, const coding *c, ptx_val lo, ptx_val hi, float steps)
 {
     if (c->spec->data == QDNN_DATA_F16)
@@ -79,7 +80,8 @@ static ptx_val wide_scale(ptx_builder *b, const coding *c, ptx_val lo, ptx_val h
     return ptx_sub(b, ptx_div(b, hi, ptx_f32(b, steps)), ptx_div(b, lo, ptx_f32(b, steps)));
 }
 
-/* A scale of f16 is clamped to 65504, which an infinity and every quotient of an overflowing width pass. */
+/* An f16 scale is clamped to 65504. If the width overflows, both the usual quotient, an infinity, and the
+ * correct one exceed that, so no special case is needed. */
 static ptx_val range_scale(ptx_builder *b, const coding *c, ptx_val lo, ptx_val hi)
 {
     const float steps = (float)(2 * half_range(c) - 1);
@@ -101,7 +103,7 @@ static ptx_val integer_zero(ptx_builder *b, const coding *c, ptx_val lo, ptx_val
     if (c->format->facts.zero_kind == QDNN_ZERO_MINIMUM)
         return least(c) ? ptx_sub(b, lo, ptx_mul(b, low, scale)) : lo;
     ptx_val zero = ptx_div(b, ptx_neg(b, lo), scale);
-    bool no_zero = c->spec->zero_minus_one && !c->spec->zero_wraps; /* one less than 0 cannot be stored */
+    bool no_zero = c->spec->zero_minus_one && !c->spec->zero_wraps; /* 0 cannot be stored minus one */
     if (c->spec->range == QDNN_RANGE_WITH_ZERO)
         zero = ptx_clamp(b, ptx_cvt_rni(b, PTX_F32, zero), ptx_f32(b, no_zero ? 1 : 0),
                          ptx_f32(b, (float)(most(c) - least(c))));
@@ -115,7 +117,7 @@ static bool zero_is_float(const kernel_spec *spec)
     return spec->zero == QDNN_DATA_F32 || spec->zero == QDNN_DATA_F16 || spec->zero == QDNN_DATA_BF16;
 }
 
-/* The conversion to s32 turns NaN into 0 and saturates, so the clamp may follow it. */
+/* The conversion to s32 turns NaN into 0 and saturates, so clamping can come after it. */
 static ptx_val encode_rounded(ptx_builder *b, const coding *c, ptx_val quotient)
 {
     ptx_val q = c->spec->rounding == QDNN_ROUND_TIES_AWAY
@@ -124,8 +126,7 @@ static ptx_val encode_rounded(ptx_builder *b, const coding *c, ptx_val quotient)
     return code_of(b, c, ptx_clamp_s32(b, q, least(c), most(c)));
 }
 
-/* An integer zero is added to the rounded quotient; one of float type, which may be fractional, before it is
- * rounded. */
+/* An integer zero is added after the quotient is rounded; a float zero, which may be fractional, before. */
 static ptx_val encode_with_zero(ptx_builder *b, const coding *c, const group_values *group, ptx_val quotient)
 {
     ptx_val q = nan_to_zero(b, quotient);
@@ -141,8 +142,9 @@ static ptx_val integer_encode(ptx_builder *b, const coding *c, const group_value
                                                          : encode_rounded(b, c, quotient);
 }
 
-/* The code's bits are put into the fraction of 2^(23-position), whose unit in the last place then is that of the
- * code; the sign bit of two's complement is flipped, which is an offset. What is too much is subtracted, exactly. */
+/* The code's bits are inserted into the fraction of 2^(23-position), where the lowest bit of the code counts
+ * 1; the sign bit of two's complement is flipped, which turns it into an offset code. The surplus is then
+ * subtracted, exactly. */
 static ptx_val integer_unit(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word,
                             unsigned position)
 {
@@ -161,7 +163,7 @@ static ptx_val integer_unit(ptx_builder *b, const coding *c, const codec_state *
     return ptx_sub(b, ptx_as(b, PTX_F32, placed), ptx_f32(b, extra));
 }
 
-/* A byte is put under the exponent of 2^23 by one permutation. */
+/* One permutation puts a byte into the fraction of 2^23. */
 static void integer_units_of_bytes(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word,
                                    ptx_val out[4])
 {
@@ -175,14 +177,16 @@ static void integer_units_of_bytes(ptx_builder *b, const coding *c, const codec_
     }
 }
 
-/* Where in its half a code goes: it stays at its bit of a byte where the fraction has room for that, else to bit 0. */
+/* The bit of a 16-bit half that a code is moved to: it keeps its bit within the byte if the fraction has room
+ * for that, else it goes to bit 0. */
 static unsigned place_in_half(const coding *c, qdnnDataType_t type, unsigned position)
 {
     return position % 8 + bits_of(c) <= pair_fraction_bits(type) ? position % 8 : 0;
 }
 
-/* As integer_unit: the code in the fraction of 2^(fraction bits - at), less what is too much. -(2^... - least + zero) is
- * one constant where the type holds it: f16 holds all integers to 2048; in bf16, packed zeros do not pass the power of two. */
+/* Like integer_unit: the code goes into the fraction of 2^(fraction bits - at), and the surplus is
+ * subtracted. Surplus and zero are combined into one constant if the type represents their sum: f16
+ * represents all integers up to 2048; in bf16, packed zeros do not carry the sum past the power of two. */
 static ptx_val short_pair(ptx_builder *b, const coding *c, qdnnDataType_t type, ptx_val minus_zero,
                           code_place first, code_place second)
 {
@@ -208,7 +212,7 @@ static ptx_val short_pair(ptx_builder *b, const coding *c, qdnnDataType_t type, 
     return pair_add(b, type, pair_add(b, type, placed, less), minus_zero);
 }
 
-/* The fraction of bf16 has 7 bits: 8-bit codes become f32 first. */
+/* The fraction of bf16 has 7 bits, so 8-bit codes are converted by way of f32. */
 static ptx_val integer_pair(ptx_builder *b, const coding *c, qdnnDataType_t type, ptx_val minus_zero,
                             code_place first, code_place second)
 {

@@ -1,4 +1,5 @@
-/* Codes of a matrix one by one: reading any of them, and writing whole words or bytes by one thread each. */
+/* Access to the codes of a matrix one by one: reading any code, and writing whole words or bytes, each by one
+ * thread. */
 #include "kernels/formats/matrix.h"
 
 static unsigned bits_of(const matrix *m)
@@ -31,11 +32,11 @@ ptx_val matrix_code(ptx_builder *b, const matrix *m, ptx_val row, ptx_val column
 
 /* ---- Writing ---- */
 
-/* Codes gather in a thread until they fill a unit of memory, which is stored then. */
+/* Collects codes in a thread until they fill a unit of memory, which is then stored. */
 typedef struct gatherer {
     const matrix *m;
     unsigned unit;           /* bits: 8 or 32 */
-    ptx_val bits, filled;    /* variables: what is not stored yet, and how many bits of it there are */
+    ptx_val bits, filled;    /* variables: bits not stored yet, and their number */
     ptx_val address, stride; /* a variable; u64: bytes to the next unit */
 } gatherer;
 
@@ -82,7 +83,7 @@ static ptx_val lane_times(ptx_builder *b, unsigned step)
     return ptx_cvt(b, PTX_U64, ptx_mul(b, ptx_laneid(b), step));
 }
 
-/* A thread takes the words of a column that a few rows fill. */
+/* Each thread writes the words of a column that a few rows fill. */
 static void write_columns(ptx_builder *b, const matrix *m, const matrix_part *part, element_code *code,
                           const void *user)
 {
@@ -100,7 +101,7 @@ static void write_columns(ptx_builder *b, const matrix *m, const matrix_part *pa
     ptx_end_for(b);
 }
 
-/* A thread takes the words of a row that a few columns fill. */
+/* Each thread writes the words of a row that a few columns fill. */
 static void write_rows(ptx_builder *b, const matrix *m, const matrix_part *part, element_code *code,
                        const void *user)
 {
@@ -113,7 +114,7 @@ static void write_rows(ptx_builder *b, const matrix *m, const matrix_part *part,
     gatherer g = gatherer_begin(b, m, 32, ptx_at(b, m->q.codes, word, 4), ptx_u64(b, 4));
     ptx_val at = ptx_for(b, column, ptx_min(b, ptx_add(b, column, step), m->columns), ptx_u64(b, 1));
     ptx_val place = at;
-    if (is_awq) { /* slot s has column 2 * (s % 4) + s / 4 of its eight */
+    if (is_awq) { /* slot s holds column 2 * (s % 4) + s / 4 of its eight */
         ptx_val slot = ptx_sub(b, at, column);
         ptx_val even = ptx_shl(b, ptx_and(b, slot, ptx_u64(b, 3)), 1);
         place = ptx_add(b, column, ptx_or(b, even, ptx_shr(b, slot, 2)));
@@ -125,7 +126,7 @@ static void write_rows(ptx_builder *b, const matrix *m, const matrix_part *part,
     ptx_end_for(b);
 }
 
-/* A thread takes the bytes that a few elements fill; they may go on in the next rows. */
+/* Each thread writes the bytes that a few elements fill; these may extend into the next rows. */
 static void write_bytes(ptx_builder *b, const matrix *m, const matrix_part *part, element_code *code,
                         const void *user)
 {

@@ -1,4 +1,5 @@
-/* Groups of a matrix: which one an element is in, where its numbers lie, and how those of neighbours are loaded. */
+/* The groups of a matrix: which one an element belongs to, where its numbers are, and how those of adjacent
+ * elements are loaded. */
 #include "kernels/formats/matrix.h"
 
 static bool is_lined(const kernel_spec *spec)
@@ -15,7 +16,7 @@ static void set_lines(ptx_builder *b, const kernel_spec *spec, matrix *m)
 
 /* ---- Places ---- */
 
-/* A group index out of range: the first group's numbers are loaded, and not used. */
+/* If a group index is out of range, the numbers of the first group are loaded but not used. */
 static group_place indexed_place(ptx_builder *b, const matrix *m, ptx_val row, ptx_val line)
 {
     ptx_val index = ptx_cvt(b, PTX_U64, ptx_ld_global_nc(b, PTX_U32, ptx_at(b, m->group_index, row, 4), 0));
@@ -54,7 +55,7 @@ ptx_val matrix_group_number(ptx_builder *b, const matrix *m, const group_place *
                              : ptx_mad(b, place->group, m->lines, place->line);
 }
 
-/* Tiles of 128 x 4 scales, in which rows 32 apart lie side by side. */
+/* Tiles of 128 x 4 scales, in which rows 32 apart are adjacent. */
 ptx_val matrix_scale_slot(ptx_builder *b, const matrix *m, const group_place *place)
 {
     const kernel_spec *spec = m->q.coding.spec;
@@ -72,7 +73,7 @@ ptx_val matrix_scale_slot(ptx_builder *b, const matrix *m, const group_place *pl
 
 /* ---- Packed zeros: codes in streams of words ---- */
 
-/* The stream that the zero of a group is in, and its number there. */
+/* The stream that contains the zero of a group, and the number of the zero in it. */
 static word_stream zero_stream_of(ptx_builder *b, const matrix *m, const group_place *place, ptx_val *number)
 {
     const kernel_spec *spec = m->q.coding.spec;
@@ -101,7 +102,7 @@ static ptx_val packed_zero(ptx_builder *b, const matrix *m, const group_place *p
     return zero_number(b, m, stream_code(b, &s, number), 0);
 }
 
-/* Those of `width` neighbours in a stream without gaps. */
+/* The zeros of `width` adjacent groups in a stream without gaps. */
 static void packed_zeros(ptx_builder *b, const matrix *m, const group_place *place, unsigned width,
                          ptx_val *zeros)
 {
@@ -192,7 +193,7 @@ group_values matrix_group(ptx_builder *b, const matrix *m, ptx_val row, ptx_val 
 
 typedef enum {
     ONE_GROUP,
-    RUN_OF_GROUPS, /* a group for each column, one after the other in memory */
+    RUN_OF_GROUPS, /* one group per column, adjacent in memory */
     EACH_COLUMN
 } row_grouping;
 

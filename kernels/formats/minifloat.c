@@ -1,5 +1,5 @@
-/* Floats of 4, 6 and 8 bits: to nearest even with saturation, and back, by integer arithmetic on every SM; FP8 by
- * its own instructions where the SM has them, to the same bits. */
+/* Floats of 4, 6 and 8 bits: rounding to nearest even with saturation, and decoding, by integer arithmetic on
+ * every SM; FP8 uses its own instructions on SMs that have them, with the same bits. */
 #include "kernels/formats/pairs.h"
 
 const minifloat float_e2m1 = {2, 1, 1, 6, 2, false};
@@ -13,7 +13,7 @@ static unsigned code_bits(const minifloat *f)
     return 1 + f->exponent_bits + f->fraction_bits;
 }
 
-/* 2^e as an f32's bits; e is that of a normal number. */
+/* 2^e as f32 bits; 2^e must be a normal number. */
 static uint32_t power_of_two(int e)
 {
     return (uint32_t)(e + 127) << 23;
@@ -27,8 +27,8 @@ static bool has_fp8_cvt(const ptx_builder *b, const minifloat *f)
 
 /* ---- Encoding ---- */
 
-/* Below the smallest normal number the codes are multiples of one step: adding 2^23 steps rounds to a multiple, in
- * the low bits of the sum. */
+/* Below the smallest normal number, codes are multiples of one step: adding 2^23 steps rounds to a multiple,
+ * which is then in the low bits of the sum. */
 static ptx_val encode_subnormal(ptx_builder *b, const minifloat *f, ptx_val magnitude)
 {
     int step = 1 - f->bias - (int)f->fraction_bits;
@@ -37,8 +37,8 @@ static ptx_val encode_subnormal(ptx_builder *b, const minifloat *f, ptx_val magn
     return ptx_sub(b, ptx_as(b, PTX_U32, sum), ptx_u32(b, base));
 }
 
-/* Half of the last place that is kept, or just under it where that place is even, is added to the bits; then the
- * exponent's bias is changed. A carry into the exponent is right. */
+/* Adds half of the last kept place to the bits, or just under half if that place is even; then changes the
+ * bias of the exponent. A carry into the exponent gives the correct result. */
 static ptx_val encode_normal(ptx_builder *b, const minifloat *f, ptx_val bits)
 {
     unsigned drop = 23 - f->fraction_bits;
@@ -72,15 +72,16 @@ ptx_val minifloat_encode(ptx_builder *b, const minifloat *f, ptx_val x)
 
 /* ---- Decoding ---- */
 
-/* The code's exponent and fraction go where those of an f32 are, by a shift that keeps the sign at the top; the bias is put
- * right by an exact product, which makes subnormals normal too. */
+/* Moves exponent and fraction of the code to their places in an f32, by an arithmetic shift that keeps the
+ * sign at the top; an exact product corrects the bias, and also makes subnormals normal. */
 static ptx_val decode_by_product(ptx_builder *b, const minifloat *f, ptx_val word, unsigned position)
 {
     unsigned top = position + code_bits(f) - 1, narrow = 8 - f->exponent_bits;
     uint32_t kept = 0x80000000 | ((1u << (code_bits(f) - 1)) - 1) << (23 - f->fraction_bits);
-    ptx_val high = top == 31 ? word : ptx_shl(b, word, 31 - top); /* the sign in bit 31 */
+    ptx_val high = top == 31 ? word : ptx_shl(b, word, 31 - top); /* the sign is now in bit 31 */
     ptx_val spread = ptx_shr(b, ptx_as(b, PTX_S32, high), narrow);
-    /* Not `and`: to ptxvm a byte of which it settles a part is written, and codes that nobody wrote would go unnoticed. */
+    /* lop3 instead of `and`: ptxvm considers a byte written once an `and` with a constant determines part of
+     * it, and would not notice codes that were never written. */
     ptx_val bits =
         ptx_lop3(b, ptx_as(b, PTX_U32, spread), ptx_u32(b, kept), ptx_u32(b, 0), PTX_LOP_A & PTX_LOP_B);
     return ptx_mul(b, ptx_as(b, PTX_F32, bits), ptx_as(b, PTX_F32, ptx_u32(b, power_of_two(127 - f->bias))));
@@ -101,8 +102,8 @@ ptx_val minifloat_decode(ptx_builder *b, const minifloat *f, ptx_val word, unsig
     ptx_val value = decode_by_product(b, f, word, position);
     if (!f->has_nan)
         return value;
-    /* What the code would stand for if it were a number: none has that value. */
-    const float after_largest = f->largest / 14 * 15; /* of E4M3, 480 */
+    /* The value that the NaN code would have as a number; no other code has it. */
+    const float after_largest = f->largest / 14 * 15; /* 480 for E4M3 */
     ptx_val is_nan = ptx_setp(b, PTX_EQ, ptx_abs(b, value), ptx_f32(b, after_largest));
     return ptx_selp(b, ptx_bits(b, PTX_F32, 0x7FFFFFFF), value, is_nan);
 }
@@ -117,7 +118,7 @@ ptx_val e8m0_decode(ptx_builder *b, ptx_val byte)
 
 /* ---- Pairs ---- */
 
-/* The codes go to the tops of the halves; then as decode_by_product does it, in 16 bits. */
+/* Moves the codes to the top of each half, then proceeds like decode_by_product, in 16 bits. */
 static ptx_val pair_by_product(ptx_builder *b, const minifloat *f, qdnnDataType_t type, code_place first,
                                code_place second)
 {
@@ -136,8 +137,9 @@ static ptx_val pair_by_product(ptx_builder *b, const minifloat *f, qdnnDataType_
                     pair_constant(b, type, factor.value, factor.value));
 }
 
-/* Magnitudes go where f16 has exponent and fraction, which is 2^-8 of their number, subnormals too. That of NaN, all ones,
- * carries into bit 14: with it, the exponent is that of a NaN. */
+/* Shifting the magnitudes to the place of exponent and fraction in f16 gives 2^-8 times their value, also for
+ * subnormals. The magnitude of NaN is all ones: adding 1 carries into bit 14, which completes the exponent of
+ * a NaN. */
 ptx_val pair_of_e4m3(ptx_builder *b, ptx_val tops)
 {
     ptx_val rest = ptx_and(b, ptx_shr(b, tops, 1), ptx_u32(b, 0x3F803F80));
@@ -163,7 +165,7 @@ void fp8_to_f16(ptx_builder *b, const minifloat *from, ptx_val word, ptx_val out
     }
 }
 
-/* FP8 has an instruction for pairs, to f16x2; bf16 holds the same numbers, by way of f32. */
+/* FP8 has a conversion of pairs to f16x2; bf16 represents the same numbers, and is reached by way of f32. */
 static bool has_fp8_pair(const ptx_builder *b)
 {
     return has_fp8_cvt(b, &float_e4m3);
@@ -192,7 +194,7 @@ static ptx_val float_scale(ptx_builder *b, const coding *c, ptx_val lo, ptx_val 
     return ptx_div(b, ptx_max(b, absmax, ptx_f32(b, c->spec->floor)), ptx_f32(b, c->format->number->largest));
 }
 
-/* E5M2 is the upper half of an f16: two of them by a permutation. */
+/* E5M2 is the upper half of an f16: one permutation makes two of them. */
 static void units_of_e5m2(ptx_builder *b, ptx_val word, ptx_val out[4])
 {
     for (unsigned i = 0; i < 4; i += 2) {
@@ -203,7 +205,7 @@ static void units_of_e5m2(ptx_builder *b, ptx_val word, ptx_val out[4])
     }
 }
 
-/* FP8 by pairs: four codes of a word by two conversions to f16x2, exact. */
+/* FP8 in pairs: the four codes of a word by two conversions to f16x2, exact. */
 static void units_of_fp8(ptx_builder *b, const minifloat *f, ptx_val word, ptx_val out[4])
 {
     if (!has_fp8_cvt(b, f) && f == &float_e5m2) {

@@ -1,4 +1,4 @@
-/* Values in pairs of 16 bits: placing codes, and the arithmetic that is the same for all formats. */
+/* Values as pairs of 16 bits: moving codes into place, and the arithmetic that all formats share. */
 #include "kernels/formats/pairs.h"
 
 enum { HALF_BITS = 16, BYTE_BITS = 8, WORD_BYTES = 4 };
@@ -43,8 +43,8 @@ ptx_val pair_mul(ptx_builder *b, qdnnDataType_t type, ptx_val x, ptx_val y)
 
 /* ---- Placing ---- */
 
-/* The shift that brings a code to its place within some byte, to the left where no bit of it is lost, and how many bytes
- * above its place it is then. */
+/* The shift that aligns a code with its destination within a byte (to the left if that loses none of its
+ * bits), and how many bytes above its destination it is then. */
 typedef struct move {
     int left;
     int bytes;
@@ -62,7 +62,7 @@ static ptx_val moved(ptx_builder *b, ptx_val word, int left)
     return left == 0 ? word : left > 0 ? ptx_shl(b, word, left) : ptx_shr(b, word, -left);
 }
 
-/* The selectors of a half's two bytes; a byte that has none of the code may be any. */
+/* The prmt selectors of a half's two bytes; for a byte without bits of the code, any selector will do. */
 static uint32_t selectors(int bytes)
 {
     uint32_t low = bytes >= 0 && bytes < WORD_BYTES ? (uint32_t)bytes : 0;
@@ -89,7 +89,7 @@ ptx_val pair_place(ptx_builder *b, unsigned bits, code_place first, unsigned fir
 
 /* ---- Groups ---- */
 
-/* Whether the type holds every number that a scale of that type can be. */
+/* Whether the type can represent every scale of that type. */
 static bool holds_scales(qdnnDataType_t type, qdnnScaleType_t scale)
 {
     switch (scale) {
@@ -106,7 +106,7 @@ static bool holds_scales(qdnnDataType_t type, qdnnScaleType_t scale)
     missing_row("scale types", (int)scale);
 }
 
-/* Whether codes less zeros are integers of at most 256, which both types hold. */
+/* Whether codes minus zeros are integers of magnitude at most 256, which both types represent exactly. */
 static bool zeros_are_short(const coding *c)
 {
     const kernel_spec *spec = c->spec;
@@ -127,7 +127,7 @@ bool pair_fits(const coding *c, qdnnDataType_t type)
     const kernel_spec *spec = c->spec;
     if (!codec->pair || spec->nested || spec->global_scale)
         return false;
-    if (spec->groups == QDNN_GROUPS_DEFAULT) /* a NaN becomes the canonical one by way of f32 */
+    if (spec->groups == QDNN_GROUPS_DEFAULT) /* NaN must go through f32 to become the canonical NaN */
         return !codec->has_nan;
     return holds_scales(type, spec->scale) && zeros_are_short(c);
 }
@@ -135,7 +135,7 @@ bool pair_fits(const coding *c, qdnnDataType_t type)
 bool pair_is_short(const ptx_builder *b, const coding *c, qdnnDataType_t type)
 {
     const codec *codec = c->format->codec;
-    if (!ptx_ok(b)) /* there may be no target without memory */
+    if (!ptx_ok(b)) /* after running out of memory there may be no target */
         return false;
     if ((codec->has_pair && !codec->has_pair(b)) || (type == QDNN_DATA_BF16 && ptx_target(b)->number < 80))
         return false;
@@ -160,8 +160,8 @@ pair_group pair_group_of(ptx_builder *b, const quantized *q, qdnnDataType_t type
 
 /* ---- Values ---- */
 
-/* The numbers of two codes as f32. Small floats become a pair first, which f16 holds exactly: fewer instructions than one
- * by one. */
+/* The numbers of two codes as f32. Small floats are converted as a pair first, exactly, to f16: that takes
+ * fewer instructions than one by one. */
 static void units_of_pair(ptx_builder *b, const quantized *q, code_place first, code_place second,
                           ptx_val units[2])
 {
@@ -210,7 +210,7 @@ ptx_val block_pair_scale(ptx_builder *b, const block_layout *layout, qdnnDataTyp
     return ptx_as(b, pair_type(type), emit_narrow_pair(b, type, strand->scale, strand->scale));
 }
 
-/* Short: the codes, a byte each, are put under the exponent of 2^10 by one permutation. */
+/* Short: one permutation puts two codes, one byte each, into the fractions of 2^10. */
 ptx_val block_decode_pair(ptx_builder *b, const block_layout *layout, const codec_state *state,
                           qdnnDataType_t type, const block_strand *strand, ptx_val scale, unsigned element)
 {

@@ -1,9 +1,9 @@
 /* Patches of codes: what 32 lanes side by side read and write together.
  *
- * Column streams (words interleaved): a lane has 4 columns, so 16 bytes of each row of words, and as many rows as fill
- * whole words. Row streams (all other layouts): rows of such a matrix begin at words, all in the same way; a lane has a
- * chunk of each row. Where its codes are no power of two of bytes, the warp loads the words of the row and the lanes
- * pick theirs by shuffles; the way back goes through shared memory. */
+ * Column streams (interleaved words): a lane has 4 columns, that is, 16 bytes of each row of words, and as
+ * many rows as fill whole words. Row streams (all other layouts): every row begins at a word boundary; a lane
+ * has a chunk of each row. If the size of the chunk's codes in bytes is not a power of two, the warp loads
+ * the words of the row and the lanes get theirs by shuffles; stores go through shared memory. */
 #include "kernels/formats/matrix.h"
 
 static unsigned bits_of(const coding *c)
@@ -21,7 +21,7 @@ static bool is_awq(const coding *c)
     return c->spec->layout == QDNN_LAYOUT_AWQ;
 }
 
-/* Whether codes of a row pass from lane to lane. */
+/* Whether the codes of a row are exchanged between lanes. */
 static bool is_shared_out(const coding *c)
 {
     return !in_columns(c) && !codes_are_direct(c);
@@ -35,8 +35,8 @@ bool patch_groups_are_wide(const coding *c)
            (spec->scale == QDNN_SCALE_F32 || wide_zero);
 }
 
-/* Groups whose numbers quantize and dequantize take from shared memory: looked-up ones in a table, and those of 16, 32, 64 ...
- * rows. */
+/* Groups whose numbers quantize and dequantize read from shared memory: looked-up groups, from a table, and
+ * groups of 16, 32, 64 ... rows. */
 static bool has_staged_groups(const kernel_spec *spec)
 {
     const uint64_t rows = spec->group_size;
@@ -45,7 +45,7 @@ static bool has_staged_groups(const kernel_spec *spec)
     return !spec->group_index && !spec->row_index && rows >= 16 && (rows & (rows - 1)) == 0;
 }
 
-/* Four columns also where eight would be in several groups and four are not. */
+/* Also four columns if eight columns would span several groups but four do not. */
 unsigned patch_width(const coding *c)
 {
     unsigned chunk = chunk_elements(c->spec->data);
@@ -61,7 +61,7 @@ unsigned patch_rows(const coding *c)
     return rows < 8 ? 8 : rows;
 }
 
-/* Minima of looked-up groups: a scale and a minimum for each row of a patch. */
+/* With minima and looked-up groups, each row of a patch has its own scale and minimum. */
 bool patch_numbers_are_many(const coding *c)
 {
     return c->spec->group_index && c->format->facts.zero_kind == QDNN_ZERO_MINIMUM && patch_rows(c) > 16;
@@ -89,7 +89,7 @@ unsigned patch_codes_align(const coding *c)
 
 /* ---- Column streams ---- */
 
-/* Eight rows of a column stream that is only read: their codes may begin anywhere in a word. */
+/* Eight rows of a column stream that is only read: their codes may begin at any bit of a word. */
 static bool begins_anywhere(const coding *c, const patch *p)
 {
     return p->rows * bits_of(c) % 32 != 0;
@@ -106,7 +106,8 @@ static ptx_val column_words(ptx_builder *b, const matrix *m, const patch *p)
     return ptx_at(b, m->q.codes, ptx_mad(b, word, m->columns, p->column), 4);
 }
 
-/* Words from where the codes begin on. The last one is not read where they do not reach it: it may not exist. */
+/* Loads the words from where the codes begin. The last word is not read if the codes do not extend into it:
+ * it may not exist. */
 static void load_part(ptx_builder *b, const matrix *m, patch *p)
 {
     const unsigned bits = bits_of(&m->q.coding), count = words_down(&m->q.coding, p);
@@ -177,7 +178,7 @@ static void put_in_column(ptx_builder *b, const matrix *m, patch *p, unsigned i,
 
 /* ---- Row streams ---- */
 
-enum { ROW_WORDS = 2 }; /* of a lane, and then quads */
+enum { ROW_WORDS = 2 }; /* per lane; later its quads */
 
 static ptx_val row_of_codes(ptx_builder *b, const matrix *m, const patch *p, unsigned i)
 {
@@ -190,7 +191,7 @@ static ptx_val bytes_before(ptx_builder *b, const coding *c, ptx_val column)
     return ptx_shr(b, ptx_mul(b, column, ptx_u64(b, bits_of(c))), 3);
 }
 
-/* Words of a row that the warp takes, and those of them that there are (u64). */
+/* The number of words of a row that a warp handles, and how many of them exist (u64). */
 static unsigned warp_words(const coding *c, const patch *p)
 {
     return p->width * bits_of(c);
@@ -217,7 +218,7 @@ static void load_shared_out(ptx_builder *b, const matrix *m, patch *p)
     }
 }
 
-/* The word of that number among those of the warp. */
+/* Word `number` of the warp's words. */
 static ptx_val word_of_warp(ptx_builder *b, const coding *c, const patch *p, const ptx_val *words,
                             ptx_val number)
 {
@@ -273,7 +274,7 @@ static void put_in_row(ptx_builder *b, const matrix *m, patch *p, unsigned k, pt
     add_bits(b, &p->words[k / QUAD], position ? ptx_shl(b, code, position) : code);
 }
 
-/* Eight codes to a word; where a lane has four, two lanes put theirs together and the first stores them. */
+/* Eight codes per word; if a lane has four, two lanes combine theirs and the first one stores them. */
 static void store_awq(ptx_builder *b, const matrix *m, const patch *p, ptx_val row)
 {
     ptx_val rest = p->width > QUAD ? p->words[1] : ptx_shfl_down(b, p->words[0], 1), stores = p->active;
@@ -294,7 +295,7 @@ ptx_val patch_stage(ptx_builder *b, const coding *c, unsigned warps)
     return ptx_at(b, all, ptx_shr(b, ptx_tid_x(b), 5), bytes);
 }
 
-/* The lanes' bytes become the warp's words. */
+/* Regroups the lanes' bytes into the warp's words. */
 static void store_by_words(ptx_builder *b, const matrix *m, const patch *p, ptx_val row)
 {
     const coding *c = &m->q.coding;
@@ -310,7 +311,7 @@ static void store_by_words(ptx_builder *b, const matrix *m, const patch *p, ptx_
         ptx_st_global(b, ptx_at(b, ptx_add(b, row, bytes_before(b, c, p->span)), wide, 4), 0, word);
         ptx_end_if(b);
     }
-    ptx_syncwarp(b); /* before the next row's codes come into the same shared memory */
+    ptx_syncwarp(b); /* before the codes of the next row are written to the same shared memory */
 }
 
 static void store_row(ptx_builder *b, const matrix *m, const patch *p, unsigned i)
@@ -350,7 +351,7 @@ ptx_val patch_word(ptx_builder *b, const matrix *m, const patch *p, unsigned i, 
     return p->words[i * ROW_WORDS + k / QUAD];
 }
 
-/* Four bytes of a word are decoded together: four columns of a row, or four rows of a column. */
+/* The four bytes of a word are decoded together: four columns of a row, or four rows of a column. */
 static void units_of_words(ptx_builder *b, const matrix *m, patch *p, unsigned i, ptx_val *units)
 {
     const quantized *q = &m->q;

@@ -1,4 +1,4 @@
-/* Quantized tensors in kernels: their parameters, and elements by way of codec and group. */
+/* Quantized tensors in kernels: their parameters, and how elements are coded by codec and group. */
 #include "kernels/formats/pairs.h"
 
 static ptx_val load_number(ptx_builder *b, ptx_val pointer)

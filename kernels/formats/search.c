@@ -1,7 +1,7 @@
-/* What the searches of K-quants share: codes as integral f32, and how they become bytes. */
+/* Shared by the searches of K-quants: codes as integral f32, and how they become bytes. */
 #include "kernels/formats/search.h"
 
-/* 1.5 * 2^23: what is added to it is rounded to an integer, which its low bits then hold. */
+/* 1.5 * 2^23: adding a number to it rounds the number to an integer, which is then in the low bits. */
 #define ROUNDER 12582912.0f
 
 ptx_val search_nearest(ptx_builder *b, ptx_val v, float low, float high)

@@ -9,7 +9,7 @@ typedef struct affine_data {
     ptx_val largest, sum_w, sum_x;
 } affine_data;
 
-/* The best so far, all of them variables: codes are the nearest to factor * (x - base). */
+/* The best fit so far; all members are variables. Codes are the integers nearest to factor * (x - base). */
 typedef struct affine_fit {
     ptx_val scale, minimum, error, factor, base;
 } affine_fit;
@@ -19,8 +19,7 @@ static ptx_val root_mean_square(ptx_builder *b, const ptx_val *x, unsigned count
     ptx_val squares = ptx_mul(b, x[0], x[0]);
     for (unsigned i = 1; i < count; i++)
         squares = ptx_add(b, squares, ptx_mul(b, x[i], x[i]));
-    return ptx_sqrt(b,
-                    ptx_mul(b, squares, ptx_f32(b, 1.0f / (float)count))); /* a power of two: as a division */
+    return ptx_sqrt(b, ptx_mul(b, squares, ptx_f32(b, 1.0f / (float)count))); /* a power of two, so exact */
 }
 
 static void make_weights(ptx_builder *b, affine_data *d)
@@ -35,7 +34,7 @@ static void make_weights(ptx_builder *b, affine_data *d)
     }
 }
 
-/* Returns the least value, at most 0. */
+/* Returns the least value, or 0 if all are positive. */
 static ptx_val take_sums(ptx_builder *b, affine_data *d)
 {
     ptx_val least = ptx_min(b, d->x[0], ptx_f32(b, 0));
@@ -52,8 +51,8 @@ static ptx_val take_sums(ptx_builder *b, affine_data *d)
     return least;
 }
 
-/* levels / (largest - minimum): the difference may overflow; the quotient is not finite where all elements are alike, or all
- * but. */
+/* levels / (largest - minimum). The difference may overflow and is limited; the quotient is not finite if all
+ * elements are equal or nearly so. */
 static ptx_val factor_of(ptx_builder *b, const affine_data *d, ptx_val levels, ptx_val minimum)
 {
     ptx_val range = ptx_sub(b, d->largest, minimum);
@@ -82,7 +81,7 @@ static ptx_val error_of(ptx_builder *b, const affine_data *d, ptx_val scale, ptx
     return error;
 }
 
-/* Weighted least squares for the line through the codes. Where its minimum is positive, that through 0. */
+/* Weighted least squares fit of a line to the codes; if its minimum is positive, of a line through 0. */
 typedef struct line {
     ptx_val determinant, scale, minimum;
 } line;
@@ -146,7 +145,7 @@ static void try_candidate(ptx_builder *b, const affine_data *d, ptx_val number, 
     keep(b, taken, best->error, error);
 }
 
-/* The first fit spans the elements exactly; each candidate after it starts from the best minimum so far. */
+/* The first fit spans the elements exactly; each later candidate starts from the best minimum so far. */
 static affine_fit fit_of(ptx_builder *b, affine_data *d)
 {
     make_weights(b, d);
@@ -168,9 +167,9 @@ static affine_fit fit_of(ptx_builder *b, affine_data *d)
 
 /* ---- The super-block ---- */
 
-/* A number that each lane has as an integer, and the f16 that is its unit, as it was stored. */
+/* A number of each lane as an integer, in units of an f16 that the super-block stores. */
 typedef struct in_units {
-    ptx_val integer, value; /* f32: value is their product */
+    ptx_val integer, value; /* f32; value is the integer times that unit */
 } in_units;
 
 static in_units round_to_units(ptx_builder *b, const sub_block *sub, unsigned offset, ptx_val x)
@@ -184,7 +183,7 @@ static in_units round_to_units(ptx_builder *b, const sub_block *sub, unsigned of
     return n;
 }
 
-/* With what was stored; where that is 0, as the search made them. */
+/* Codes are recomputed with the stored numbers; if the step is 0, those of the search are kept. */
 static void final_words(ptx_builder *b, const affine_data *d, const affine_fit *fit, ptx_val step,
                         ptx_val least, ptx_val *words)
 {
@@ -220,15 +219,15 @@ static void encode_affine(ptx_builder *b, const sub_block *sub, ptx_val *words)
 
 /* ---- Integers ---- */
 
-/* Nibbles of a byte. */
+/* Two nibbles in a byte. */
 static void put_nibbles(ptx_builder *b, const sub_block *sub, ptx_val integers)
 {
     ptx_val both = ptx_or(b, integers, ptx_shr(b, integers, 4));
     search_put_byte(b, sub, sub->place, (int)sub->layout->at.scales, both);
 }
 
-/* Six bits each. The first four lanes store their own, and those of the lane four on: its upper bits above theirs, its lower
- * ones in a byte. */
+/* Six bits each. The first four lanes store their own integers and those of the lane four further: the upper
+ * bits of the latter above their own, the lower bits in a separate byte. */
 static void put_six_bits(ptx_builder *b, const sub_block *sub, ptx_val integers)
 {
     const int at = (int)sub->layout->at.scales;

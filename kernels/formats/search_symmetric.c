@@ -3,12 +3,12 @@
 
 enum { SUB = 16 };
 
-/* Sums of x^3 l and x^2 l^2, l being codes: scale = xl / l2. */
+/* Sums of x^3 l and x^2 l^2, where l are the codes: scale = xl / l2. */
 typedef struct symmetric_sums {
     ptx_val xl, l2;
 } symmetric_sums;
 
-/* The powers of elements that are in their terms. */
+/* The powers of the elements that occur in these sums. */
 typedef struct symmetric_data {
     const sub_block *sub;
     ptx_val squares[SUB], cubes[SUB];
@@ -24,7 +24,7 @@ static symmetric_data data_of(ptx_builder *b, const sub_block *sub)
     return d;
 }
 
-/* What element i adds to them with a code. */
+/* The terms of element i for a given code. */
 static symmetric_sums terms_of(ptx_builder *b, const symmetric_data *d, unsigned i, ptx_val code)
 {
     ptx_val xl = ptx_mul(b, d->cubes[i], code);
@@ -54,8 +54,8 @@ static symmetric_sums sums_of(ptx_builder *b, const symmetric_data *d, ptx_val f
     return sums;
 }
 
-/* The first element of largest magnitude. Of elements that are all but zero it is infinite here: then every factor is 0, with
- * it every code and sum, and the scale. */
+/* The first element of largest magnitude; if all elements are nearly zero, infinity instead, which makes
+ * every factor, code and sum 0, and the scale as well. */
 static ptx_val top_of(ptx_builder *b, const sub_block *sub, ptx_val *nearly_zero)
 {
     ptx_val top = sub->x[0];
@@ -65,7 +65,7 @@ static ptx_val top_of(ptx_builder *b, const sub_block *sub, ptx_val *nearly_zero
     return ptx_selp(b, ptx_bits(b, PTX_F32, 0x7F800000), top, *nearly_zero);
 }
 
-/* xl / l2; 0 where there is no code but 0; `otherwise` where a sum has overflowed. */
+/* xl / l2; 0 if all codes are 0; `otherwise` if a sum overflowed. */
 static ptx_val quotient_or(ptx_builder *b, symmetric_sums sums, ptx_val otherwise)
 {
     ptx_val quotient = ptx_div(b, sums.xl, sums.l2), zero = ptx_f32(b, 0);
@@ -73,11 +73,11 @@ static ptx_val quotient_or(ptx_builder *b, symmetric_sums sums, ptx_val otherwis
     return ptx_selp(b, scale, otherwise, ptx_testp_finite(b, scale));
 }
 
-/* What a search finds. */
+/* The result of a search. */
 typedef struct symmetric_fit {
     ptx_val scale;
-    ptx_val codes[SUB]; /* integral f32, from -half on */
-    ptx_val shift;      /* f32: what they are stored higher by; 0 where elements are all but zero */
+    ptx_val codes[SUB]; /* integral f32, from -half up */
+    ptx_val shift;      /* f32: added to the codes when they are stored; 0 if the elements are nearly zero */
 } symmetric_fit;
 
 /* ---- Q6_K: nineteen factors ---- */
@@ -98,7 +98,7 @@ static void try_factor(ptx_builder *b, const symmetric_data *d, ptx_val factor, 
     ptx_assign(b, best->scale, ptx_selp(b, scale, best->scale, taken));
 }
 
-/* Candidates -9 to 9 in tenths, without 0, which is the first fit. */
+/* Candidates -9 to 9 in tenths, except 0, which is the first fit. */
 static symmetric_fit fit_by_factors(ptx_builder *b, const sub_block *sub)
 {
     const block_search *s = sub->layout->search;
@@ -124,9 +124,9 @@ static symmetric_fit fit_by_factors(ptx_builder *b, const sub_block *sub)
     return fit;
 }
 
-/* ---- Q3_K: codes are moved one by one as long as that helps, five rounds at most ---- */
+/* ---- Q3_K: codes are moved one by one as long as that helps, in at most five rounds ---- */
 
-/* Codes and sums are variables; so is `changed`, a u32. */
+/* Codes and sums are variables, and so is `changed` (u32). */
 static void improve_code(ptx_builder *b, const symmetric_data *d, unsigned i, ptx_val code,
                          symmetric_sums *sums, ptx_val changed)
 {
@@ -173,7 +173,7 @@ static symmetric_fit fit_by_rounds(ptx_builder *b, const sub_block *sub)
 
 /* ---- The super-block ---- */
 
-/* With the step that was stored; where that is 0, as the search made them. */
+/* Codes are recomputed with the stored step; if that is 0, those of the search are kept. */
 static void final_words(ptx_builder *b, const sub_block *sub, const symmetric_fit *fit, ptx_val step,
                         ptx_val *words)
 {
@@ -190,7 +190,7 @@ static void final_words(ptx_builder *b, const sub_block *sub, const symmetric_fi
     ptx_end_if(b);
 }
 
-/* The scale of largest magnitude becomes -units. */
+/* The scale of largest magnitude is stored as -units. */
 static void encode_fit(ptx_builder *b, const sub_block *sub, const symmetric_fit *fit, ptx_val *words)
 {
     const block_search *s = sub->layout->search;
@@ -221,13 +221,14 @@ static void encode_q6_k(ptx_builder *b, const sub_block *sub, ptx_val *words)
 
 /* ---- Integers ---- */
 
-/* Six bits: the lower four as nibbles of the first eight bytes, the upper two of four lanes in each of the other four. */
+/* Six bits: the lower four as nibbles of the first eight bytes; the upper two, of four lanes each, in the
+ * other four bytes. */
 static void put_four_and_two(ptx_builder *b, const sub_block *sub, ptx_val scale)
 {
     const int at = (int)sub->layout->at.scales;
     ptx_val lower = ptx_and(b, scale, 15), upper = ptx_shr(b, scale, 4);
     ptx_val nibbles = ptx_or(b, lower, ptx_shl(b, ptx_shfl_down(b, lower, 8), 4));
-    for (unsigned distance = 4; distance < SUB; distance *= 2) /* of two lanes, then of four */
+    for (unsigned distance = 4; distance < SUB; distance *= 2) /* combines two lanes, then four */
         upper = ptx_or(b, upper, ptx_shl(b, ptx_shfl_down(b, upper, (int)distance), distance / 2));
     ptx_if(b, ptx_setp(b, PTX_LT, sub->place, 8));
     search_put_byte(b, sub, sub->place, at, nibbles);

@@ -1,4 +1,4 @@
-/* Streams of u32 words: single codes, and quads of neighbours. */
+/* Streams of u32 words: reading single codes, and quads of adjacent codes. */
 #include "kernels/formats/stream.h"
 
 unsigned stream_position(unsigned bits, bool is_awq, unsigned element)
@@ -20,7 +20,7 @@ static ptx_val low_bits(ptx_builder *b, ptx_val x, unsigned mask)
     return ptx_cvt(b, PTX_U32, ptx_and(b, x, ptx_u64(b, mask)));
 }
 
-/* The address of the word where a code begins, and at which bit of it. */
+/* The address of the word in which a code begins, and the bit at which it begins. */
 static ptx_val word_of(ptx_builder *b, const word_stream *s, ptx_val number, ptx_val *shift)
 {
     ptx_val bit = ptx_mul(b, number, ptx_u64(b, s->bits)), word = ptx_shr(b, bit, 5);
@@ -36,7 +36,7 @@ static ptx_val awq_shift(ptx_builder *b, ptx_val number)
     return ptx_or(b, even, odd);
 }
 
-/* The second word of a code is read only where the code reaches it: it may not exist. */
+/* The second word of a code is read only if the code extends into it: it may not exist. */
 ptx_val stream_code(ptx_builder *b, const word_stream *s, ptx_val number)
 {
     ptx_val shift, address = word_of(b, s, number, &shift), low = ptx_ld_global_nc(b, PTX_U32, address, 0);
@@ -50,8 +50,8 @@ ptx_val stream_code(ptx_builder *b, const word_stream *s, ptx_val number)
     return ptx_shf_r(b, low, high, shift);
 }
 
-/* Runs of `count` codes begin at multiples of their common divisor with a word: seven bits times eight may begin at bit
- * 24 and end in a third word. */
+/* `count` codes begin at a multiple of the greatest common divisor of their size and a word: eight codes of
+ * seven bits may begin at bit 24 and end in a third word. */
 unsigned quads_words(unsigned bits, unsigned count)
 {
     unsigned run = bits * count, step = 32;
@@ -81,12 +81,12 @@ void stream_quads(ptx_builder *b, const word_stream *s, ptx_val number, unsigned
     const unsigned bits = s->bits;
     ptx_val shift, address = word_of(b, s, number, &shift), words[QUADS_WORDS];
     words[0] = ptx_ld_global_nc(b, PTX_U32, address, 0);
-    if (s->is_awq) { /* the second four of eight lie 8 bits above the first */
+    if (s->is_awq) { /* the second four of eight are 8 bits above the first */
         quads[0] = count > QUAD ? words[0] : ptx_shr(b, words[0], ptx_shl(b, low_bits(b, number, 4), 1));
         quads[1] = ptx_shr(b, words[0], 8);
         return;
     }
-    for (unsigned w = 1; w < QUADS_WORDS; w++) { /* a word that the codes do not reach may not exist */
+    for (unsigned w = 1; w < QUADS_WORDS; w++) { /* a word beyond the codes may not exist */
         words[w] = ptx_u32(b, 0);
         if (w < quads_words(bits, count))
             words[w] = ptx_ld_if(b, ptx_setp(b, PTX_GT, ptx_add(b, shift, count * bits), 32 * w), PTX_GLOBAL,

@@ -1,4 +1,4 @@
-/* Codes of 4 bits that are places in a table: NF4, and the FP4 of bitsandbytes. */
+/* 4-bit codes that are indices into a table: NF4, and bitsandbytes' FP4. */
 #include "kernels/formats/format.h"
 
 /* clang-format off */
@@ -10,7 +10,7 @@ static const uint64_t fp4_bits[16] = {
     0x00000000, 0x3BAAAAAB, 0x3F2AAAAB, 0x3F800000, 0x3EAAAAAB, 0x3F000000, 0x3E2AAAAB, 0x3E800000,
     0x80000000, 0xBBAAAAAB, 0xBF2AAAAB, 0xBF800000, 0xBEAAAAAB, 0xBF000000, 0xBE2AAAAB, 0xBE800000,
 };
-/* A magnitude strictly above threshold i is past the i-th code of the order 0 1 6 7 4 5 2 3. */
+/* A magnitude strictly above threshold i is past the i-th code in the order 0 1 6 7 4 5 2 3. */
 static const uint32_t fp4_thresholds[7] = {
     0x3B2AAAB9, 0x3DB00000, 0x3E555555, 0x3E955555, 0x3ED55556, 0x3F155550, 0x3F555555,
 };
@@ -34,8 +34,8 @@ static ptx_val absmax_scale(ptx_builder *b, const coding *c, ptx_val lo, ptx_val
 
 /* ---- Encoding: bisection, each bit one comparison with a threshold ---- */
 
-/* The threshold to compare with when the place is known to lie in [first, first + count): chosen by the
- * predicates of the bits found so far, the highest first. Threshold i separates places i and i + 1. */
+/* The threshold to compare with next, if the place is known to be in [first, first + count): it is selected
+ * by the predicates of the bits found so far, the highest first. Threshold i separates places i and i + 1. */
 static ptx_val choose_threshold(ptx_builder *b, const ptx_val *thresholds, const ptx_val *bits, int known,
                                 int first, int count)
 {
@@ -68,7 +68,7 @@ static ptx_val nf4_encode(ptx_builder *b, const coding *c, const group_values *g
     return table_place(b, midpoints, 4, nan_to_zero(b, quotient));
 }
 
-/* A NaN is above no threshold and not negative: its code is that of 0. */
+/* NaN is above no threshold and not negative, so it gets the code of 0. */
 static ptx_val fp4_encode(ptx_builder *b, const coding *c, const group_values *group, ptx_val quotient)
 {
     (void)c, (void)group;
@@ -81,7 +81,8 @@ static ptx_val fp4_encode(ptx_builder *b, const coding *c, const group_values *g
     return ptx_or(b, code, sign);
 }
 
-/* ---- Decoding: 16 words in 16 banks, so whatever the codes of a warp, a look-up has no bank conflict ---- */
+/* ---- Decoding: 16 words in 16 banks, so that lookups have no bank conflicts, whatever the codes of a warp
+ * ---- */
 
 codec_state table_open(ptx_builder *b, const uint64_t bits[16])
 {

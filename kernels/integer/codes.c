@@ -1,4 +1,4 @@
-/* Reading codes: rows of bytes, or of words of eight nibbles. */
+/* Reading codes: rows of bytes, or rows of words with eight nibbles. */
 #include "kernels/integer/integer.h"
 
 #include "kernels/emit.h"
@@ -20,7 +20,7 @@ ptx_val int_row(ptx_builder *b, const int_matrix *m, ptx_val row)
     return ptx_mad(b, exists, ptx_cvt(b, PTX_U64, m->pitch), m->base);
 }
 
-/* Words that rows begin at; those from the pitch on are 0. */
+/* For rows that are 4-byte aligned; words past the pitch are 0. */
 static void load_words(ptx_builder *b, const int_matrix *m, ptx_val from, ptx_val at, const ptx_val *words)
 {
     for (int i = 0; i < 4; i++) {

@@ -1,5 +1,5 @@
-/* Codes on their way to shared memory: by cp.async, through registers (sm_75), or byte by byte where rows do not begin at
- * multiples of 16. What lies beyond a row is 0. */
+/* Copies codes to shared memory: by cp.async, through registers (sm_75), or byte by byte if rows are not
+ * 16-byte aligned. Bytes past the end of a row are 0. */
 #include "kernels/integer/fill.h"
 
 #include "kernels/emit.h"
@@ -11,7 +11,7 @@ static ptx_val small(ptx_builder *b, ptx_val number)
     return ptx_cvt(b, PTX_U32, number);
 }
 
-/* Output m's image and the first position of its window. */
+/* The image of an output, and the first position of its window. */
 static fill_window window_of(ptx_builder *b, const fill *f, ptx_val row)
 {
     const fill_windows *s = &f->windows;
@@ -27,8 +27,8 @@ static fill_window window_of(ptx_builder *b, const fill *f, ptx_val row)
 
 /* The chunk of a window at the thread's k. */
 typedef struct window_chunk {
-    ptx_val row, column, channel; /* u32: within the window */
-    ptx_val exists;               /* k is in the row */
+    ptx_val row, column, channel; /* u32: position in the window */
+    ptx_val exists;               /* k is within the row */
 } window_chunk;
 
 static window_chunk chunk_at(ptx_builder *b, const fill *f)
@@ -39,7 +39,7 @@ static window_chunk chunk_at(ptx_builder *b, const fill *f)
     return (window_chunk){row, column, channel, ptx_setp(b, PTX_LT, f->k, f->w.pitch)};
 }
 
-/* Its address; *inside says whether it lies in the image. */
+/* Its address; *inside tells whether it is in the image. */
 static ptx_val window_address(ptx_builder *b, const fill *f, const fill_window *w, const window_chunk *c,
                               ptx_val *inside)
 {
@@ -51,7 +51,7 @@ static ptx_val window_address(ptx_builder *b, const fill *f, const fill_window *
     return ptx_add(b, w->image, ptx_cvt(b, PTX_U64, offset));
 }
 
-/* What stands for a position in the padding: x_zero, but 0 behind the last k. */
+/* The value for positions in the padding: x_zero, but 0 past the last k. */
 static ptx_val padding_word(ptx_builder *b, const fill *f, const window_chunk *c)
 {
     return f->windows.splat.kind == PTX_NOTHING ? ptx_u32(b, 0)
@@ -107,7 +107,7 @@ void fill_begin(ptx_builder *b, fill *f, ptx_val shared)
             f->held[i][j] = ptx_var(b, ptx_u32(b, 0));
 }
 
-/* ---- Slowly ---- */
+/* ---- The slow way: any alignment ---- */
 
 static void put(ptx_builder *b, ptx_val to, int offset, const ptx_val words[4])
 {
@@ -126,13 +126,13 @@ static void window_slowly(ptx_builder *b, const fill *f, ptx_val row, ptx_val wo
         words[i] = ptx_selp(b, words[i], other, inside);
 }
 
-/* Bytes of a part of a stage. */
+/* Bytes per part of a stage. */
 static unsigned part_bytes(const fill *f)
 {
     return f->passes * FILL_ROWS * FILL_ROW;
 }
 
-/* One of the operands, or a part of x, row by row. */
+/* One operand, or one part of x, row by row. */
 static void part_slowly(ptx_builder *b, const fill *f, bool is_w, unsigned part, unsigned stage)
 {
     const int_matrix *matrix = is_w ? &f->w : &f->x;
@@ -162,7 +162,7 @@ static int offset_of(const fill *f, unsigned stage, unsigned pass)
     return (int)(stage * f->stage_bytes + pass * FILL_ROWS * FILL_ROW);
 }
 
-/* 16 where k is in the row, else 0. */
+/* 16 if k is within the row, else 0. */
 static ptx_val bytes_at(ptx_builder *b, ptx_val k, ptx_val pitch)
 {
     return ptx_selp(b, ptx_u32(b, INT_CHUNK), ptx_u32(b, 0), ptx_setp(b, PTX_LT, k, pitch));
@@ -259,7 +259,8 @@ static void hold_w(ptx_builder *b, const fill *f)
 
 /* ---- One stage ---- */
 
-/* Where nothing is read by these addresses, they are advanced all the same: then they have one value on both ways. */
+/* The addresses are advanced even if nothing is read through them, so that they have the same value on both
+ * paths. */
 static void next_tile(ptx_builder *b, const fill *f)
 {
     for (unsigned i = 0; i < f->passes; i++) {

@@ -1,5 +1,5 @@
-/* w4a8 by dp4a: a warp sums four columns of w with a few rows of x. Each of the eight threads of a column takes a strip
- * of groups at a time (docs/numerics.md); the strips are joined in their order. */
+/* w4a8 by dp4a: a warp computes four columns of w with a few rows of x. Each of the eight threads of a column
+ * takes one strip of groups at a time (docs/numerics.md); the strips are joined in order. */
 #include "kernels/integer/integer.h"
 
 #include "kernels/emit.h"
@@ -14,10 +14,11 @@ typedef struct grouped {
     ptx_val first_row, column;                   /* u64 */
     ptx_val k, group_count;                      /* u32 */
     ptx_val x_rows[LINES_MAX], w_row;            /* u64 */
-    ptx_val parts[LINES_MAX], totals[LINES_MAX]; /* f32 variables: of the thread's strip, of all */
+    ptx_val parts[LINES_MAX], totals[LINES_MAX]; /* f32 variables: for the strip, and for all strips */
 } grouped;
 
-/* 32 k at once: x words hold four neighbours, w's nibbles come apart as the even and the odd ones. */
+/* 32 k at once: words of x hold four adjacent codes, while w's nibbles are separated into even and odd
+ * ones. */
 static void add_chunk(ptx_builder *b, const grouped *g, ptx_val k, const ptx_val *sums)
 {
     ptx_val w[4], x[8], even[4], odd[4];
@@ -39,7 +40,7 @@ static void add_chunk(ptx_builder *b, const grouped *g, ptx_val k, const ptx_val
     }
 }
 
-/* Groups that do not end where chunks do: one k at a time. */
+/* For groups that do not end at chunks: one k at a time. */
 static void add_one(ptx_builder *b, const grouped *g, ptx_val k, const ptx_val *sums)
 {
     ptx_val byte =
@@ -74,7 +75,8 @@ static void add_group(ptx_builder *b, const grouped *g, ptx_val first)
         ptx_assign(b, g->parts[i], ptx_fma(b, ptx_cvt_rn(b, PTX_F32, sums[i]), scale, g->parts[i]));
 }
 
-/* A strip for each thread of the column, from `first` on; then those of the team in order. */
+/* One strip for each thread of the column, starting at `first`; then the strips of the team are joined in
+ * order. */
 static void add_strips(ptx_builder *b, const grouped *g, ptx_val first, ptx_val member)
 {
     const uint32_t strip = int_strip(g->spec);
@@ -128,7 +130,8 @@ static void finish(ptx_builder *b, const grouped *g, ptx_val member, ptx_val exi
     ptx_end_if(b);
 }
 
-/* A team without a column computes the last one again: every thread of the warp takes part in the exchange. */
+/* A team without a column computes the last one again, because all threads of the warp must take part in the
+ * exchange. */
 void emit_int_groups(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, INT_LINES_BLOCK, 1, 1);

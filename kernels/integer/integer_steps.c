@@ -1,10 +1,10 @@
-/* Integer products as operations: what is no choice of theirs, their operands and their launches. */
+/* Integer products as operations: their fixed settings, operands and launches. */
 #include "kernels/integer/integer.h"
 
 #include "kernels/emit.h"
 #include "kernels/quant/quant.h"
 
-/* ---- What is no choice ---- */
+/* ---- Fixed settings ---- */
 
 static void fix_codes(kernel_spec *spec, qdnnDataType_t x, qdnnDataType_t w, qdnnDataType_t result)
 {
@@ -45,7 +45,7 @@ void fix_w8a8(kernel_spec *spec)
     fix_codes(spec, spec->x_codes, QDNN_DATA_I8, QDNN_DATA_F32);
 }
 
-/* A tile of the larger size would not leave room for the sums of groups. */
+/* With the larger tile there would be no room for the sums of groups. */
 void fix_w4a8(kernel_spec *spec)
 {
     fix_codes(spec, QDNN_DATA_I8, QDNN_DATA_I4, QDNN_DATA_F32);
@@ -58,7 +58,7 @@ void fix_w4a4(kernel_spec *spec)
     fix_codes(spec, QDNN_DATA_I4, QDNN_DATA_I4, QDNN_DATA_F32);
 }
 
-/* The small tiles stand for the kernel that takes any shape: its text does not depend on the number. */
+/* The small tiles stand for the kernel that handles any shape, whose text does not depend on the tile. */
 void fix_conv2d(kernel_spec *spec)
 {
     fix_int8_matmul(spec);
@@ -141,7 +141,7 @@ kernel_operand int_size(const kernel_spec *spec, const kernel_problem *p, int op
     }
 }
 
-/* x that is quantized on the way has no scales of the caller's. */
+/* If x is quantized by the operation, the caller provides no scales for it. */
 void int_bound(const kernel_spec *spec, const kernel_problem *p, kernel_operand operands[QDNN_OPERAND_COUNT])
 {
     (void)spec;
@@ -178,7 +178,7 @@ void emit_int_matmul(ptx_builder *b, const kernel_row *row, const kernel_spec *s
 
 /* ---- Launches ---- */
 
-/* A stack of matrices of bytes the other way round, from CODES to REPACKED: the caller says where these are. */
+/* Transposes a stack of matrices of bytes, from CODES to REPACKED; the caller sets where these are. */
 static kernel_step *add_transpose(uint64_t stack, uint64_t rows, uint64_t columns, kernel_steps *steps)
 {
     const kernel_row *row = kernel_find("transpose_bytes");
@@ -187,7 +187,8 @@ static kernel_step *add_transpose(uint64_t stack, uint64_t rows, uint64_t column
     return &steps->at[steps->count - 1];
 }
 
-/* Few rows: dp4a; few rows or columns: the smaller tile. Sums of nibbles that are 256 times too large must fit. */
+/* dp4a for few rows, the smaller tile for not many rows or columns. Sums of nibbles, which are 256 times too
+ * large, must not overflow. */
 static int tile_for(const kernel_spec *spec, const kernel_problem *p)
 {
     const bool fits = spec->x_codes != QDNN_DATA_I4 || p->columns < 1 << 17;
@@ -231,7 +232,7 @@ void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kern
         step_from_workspace(step, QDNN_OPERAND_CODES, w);
 }
 
-/* ---- The largest ---- */
+/* ---- The largest elements ---- */
 
 bool int_top_takes(const kernel_spec *spec, int operand)
 {
@@ -245,7 +246,7 @@ kernel_operand int_top_size(const kernel_spec *spec, const kernel_problem *p, in
     return array(4, operand == QDNN_OPERAND_X ? p->m * p->rows : p->m * p->top);
 }
 
-/* The caller has the codes; the scores are in the workspace. */
+/* The caller binds the operands of the product; its results are in the workspace. */
 void int_top_bound(const kernel_spec *spec, const kernel_problem *p,
                    kernel_operand operands[QDNN_OPERAND_COUNT])
 {
@@ -324,7 +325,8 @@ static int conv_tile(const kernel_problem *p)
     return p->m <= 64 || p->conv.outputs / p->conv.groups <= 64 ? 64 : 128;
 }
 
-/* Channels that lie apart are brought together in the workspace, and y is taken apart again. */
+/* If the channels of a pixel are not adjacent, x and w are transposed into the workspace, and y is transposed
+ * back. */
 static void add_tiles_apart(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p,
                             kernel_steps *steps)
 {
@@ -345,7 +347,7 @@ static void add_tiles_apart(const kernel_row *row, const kernel_spec *spec, cons
     step_with_operand(step, QDNN_OPERAND_REPACKED, QDNN_OPERAND_Y);
 }
 
-/* Channels that fill chunks go to the tensor cores. */
+/* If channels fill chunks, tensor cores are used. */
 void int_conv_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p,
                     kernel_steps *steps)
 {

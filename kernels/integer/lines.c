@@ -1,4 +1,4 @@
-/* Products by dp4a: a warp sums one column of w with a few rows of x, 512 bytes of each at a time. */
+/* Products by dp4a: a warp computes one column of w with a few rows of x, 512 bytes of each at a time. */
 #include "kernels/integer/integer.h"
 
 #include "kernels/emit.h"
@@ -24,7 +24,8 @@ static ptx_val zero_variable(ptx_builder *b)
     return ptx_var(b, ptx_s32(b, 0));
 }
 
-/* Eight dp4a of nibbles that are 16 times as large on both sides: 32 products fit easily, and then the factor goes. */
+/* Eight dp4a of nibbles that are 16 times too large on both sides: the sum of 32 products does not overflow,
+ * and the factor is then removed. */
 static void add_nibbles(ptx_builder *b, ptx_val sum, const ptx_val x[4], ptx_val even[4], ptx_val odd[4])
 {
     ptx_val part = ptx_s32(b, 0);
@@ -56,7 +57,7 @@ static void add_bytes(ptx_builder *b, const lines *l, int i, const ptx_val x[4],
     }
 }
 
-/* A chunk that lies inside of its row. */
+/* A chunk that is entirely within its row. */
 static void load_chunk(ptx_builder *b, const int_matrix *m, bool fast, ptx_val row, ptx_val at,
                        ptx_val words[4])
 {

@@ -1,4 +1,4 @@
-/* From a sum to what is stored: the sum itself, a code, or a number by the law of every product. */
+/* From a sum to the stored result: the sum itself, a code, or a scaled number as in all products. */
 #include "kernels/integer/integer.h"
 
 #include "kernels/emit.h"
@@ -78,7 +78,8 @@ ptx_val int_without_zeros(ptx_builder *b, const int_results *r, ptx_val sum, ptx
     return sum;
 }
 
-/* Codes and zero points are small, so anything far outside of their range is clamped before they are added. */
+/* Codes and zero points are small, so the rounded product can be clamped to a moderate range before the zero
+ * point is added. */
 static ptx_val requantized(ptx_builder *b, const int_results *r, const int_column *c, ptx_val sum)
 {
     ptx_val product = ptx_mul(b, ptx_cvt_rn(b, PTX_F32, sum), c->multiplier);
@@ -88,7 +89,7 @@ static ptx_val requantized(ptx_builder *b, const int_results *r, const int_colum
                                            : ptx_clamp_s32(b, moved, -128, 127);
 }
 
-/* The scale of a row is one of x's. */
+/* Each row has a scale of x. */
 static ptx_val scaled(ptx_builder *b, const int_results *r, const int_column *c, ptx_val m, ptx_val sum)
 {
     ptx_val of_x =

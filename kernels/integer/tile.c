@@ -1,8 +1,10 @@
-/* Products on tensor cores: four warps compute a tile of 64 x 64 or 128 x 128 outputs, each a quarter of it. x and w pass
- * through shared memory in stages of 64 bytes of k (fill.h); cp.async fills two of three stages while one is computed.
+/* Products on tensor cores: four warps compute a tile of 64 x 64 or 128 x 128 outputs, a quarter each. x and
+ * w go through shared memory in stages of 64 bytes of k (fill.h); cp.async fills two of three stages while
+ * the third is used.
  *
- * mma on s8 takes 32 bytes of k, on s4 too: 64 nibbles lie as 32 bytes do, so that only the instruction differs. From sm_90
- * on s4 has none of its own; there nibbles become bytes, 16 times as large. */
+ * mma takes 32 bytes of k both for s8 and for s4: 64 nibbles are arranged like 32 bytes, so that only the
+ * instruction differs. From sm_90 on there is no s4 instruction; there, nibbles are spread to bytes that are
+ * 16 times as large. */
 #include "kernels/integer/tile.h"
 
 #include "kernels/emit.h"
@@ -23,7 +25,8 @@ static bool has_s4(const ptx_builder *b)
 
 /* ---- mma ---- */
 
-/* Four small ones of sm_75 are one of the later SMs: rows 0 to 7 and 8 to 15, the first and the second half of k. */
+/* Four small instructions of sm_75 replace one of later SMs: rows 0 to 7 and 8 to 15, and the two halves of
+ * k. */
 void tile_multiply(ptx_builder *b, ptx_mma_id whole, ptx_mma_id quarter, const ptx_val sums[4],
                    const ptx_val x[4], const ptx_val w[2], const ptx_val before[4])
 {
@@ -56,7 +59,7 @@ static bool spreads(const ptx_builder *b, const tile *t)
 
 /* ---- The main loop ---- */
 
-/* The sums of x's codes, of rows 0 to 7 and 8 to 15 of a block. */
+/* Sums the codes of x, for rows 0 to 7 and 8 to 15 of a block. */
 static void add_x(ptx_builder *b, const tile *t, unsigned i, const ptx_val x[4])
 {
     for (int r = 0; r < 4 && t->spec->w_zero; r++) {
@@ -75,7 +78,7 @@ static void add_w(ptx_builder *b, const tile *t, unsigned j, const ptx_val w[2])
     }
 }
 
-/* x in registers: of nibbles that become bytes, the even ones and the odd ones. */
+/* x in registers; nibbles that are spread to bytes have two parts, the even and the odd ones. */
 typedef struct fragments {
     ptx_val codes[TILE_M_MAX][2][4];
     int parts;
@@ -97,7 +100,7 @@ static fragments load_x(ptx_builder *b, const tile *t, int offset, int step)
     return x;
 }
 
-/* One block of columns of w with all rows of x. */
+/* Multiplies one block of columns of w with all rows of x. */
 static void multiply_block(ptx_builder *b, const tile *t, const fragments *x, unsigned j, const ptx_val w[2])
 {
     ptx_val parts[2][2] = {{w[0], w[1]}};
@@ -126,7 +129,7 @@ static void compute_step(ptx_builder *b, const tile *t, unsigned stage, int step
     }
 }
 
-/* The first or the second half of a stage. */
+/* Computes the first or the second half of a stage. */
 static void compute_half(ptx_builder *b, const tile *t, unsigned stage, int half)
 {
     if (int_is_grouped(t->spec))
@@ -135,7 +138,7 @@ static void compute_half(ptx_builder *b, const tile *t, unsigned stage, int half
         compute_step(b, t, stage, half);
 }
 
-/* Two stages are on their way while one is computed. A stage is filled again when every warp has left it. */
+/* Two stages are being filled while one is used. A stage is filled again once every warp is done with it. */
 static void loop_async(ptx_builder *b, tile *t, ptx_val left)
 {
     for (unsigned s = 0; s + 1 < t->stages; s++)
@@ -157,8 +160,8 @@ static void loop_async(ptx_builder *b, tile *t, ptx_val left)
     ptx_syncthreads(b);
 }
 
-/* Half of the next tile is read while half of a stage is computed. The sums of the large tile leave no registers to hold it
- * for so long: there, the other block of the SM computes meanwhile. */
+/* Half of the next tile is read while half of a stage is computed. With the large tile, the sums leave no
+ * registers to hold it for that long; there, the other block on the SM computes in the meantime. */
 static void loop_registers(ptx_builder *b, tile *t, ptx_val left)
 {
     const bool waits = t->side == 128;
@@ -203,7 +206,8 @@ _Static_assert((int)TILE_STEPS == (int)FILL_HALVES,
 
 /* ---- Results ---- */
 
-/* A warp's part of shared memory: 16 rows of its sums, padded so that stores do not collide; the sums of its w, of its x. */
+/* A warp's part of shared memory: 16 rows of its sums, padded to avoid bank conflicts; the sums of its w and
+ * of its x. */
 typedef struct exchange {
     unsigned columns, pitch;      /* words */
     ptx_val sums, w_sums, x_sums; /* u32 */
@@ -220,7 +224,7 @@ static exchange exchange_begin(ptx_builder *b, const tile *t, ptx_val warp)
     return e;
 }
 
-/* The sum over the four threads that share a row of a fragment, stored by the first. */
+/* Sums over the four threads that share a row of a fragment; the first one stores the result. */
 static void put_quad_sum(ptx_builder *b, ptx_val sum, ptx_val lane, ptx_val to, int offset)
 {
     ptx_val pair = ptx_add(b, sum, ptx_shfl_bfly(b, sum, 1)),
@@ -248,7 +252,7 @@ static void put_sums(ptx_builder *b, const tile *t, const exchange *e, unsigned 
                        int_is_grouped(t->spec) ? &t->totals[i][j][2 * half] : &t->sums[i][j][2 * half], 2);
 }
 
-/* The columns of a thread: one in 32. */
+/* The columns of a thread: every 32nd. */
 typedef struct owned {
     int count;
     int_column column[2];
@@ -271,7 +275,8 @@ static owned owned_begin(ptx_builder *b, const tile *t, const int_results *r, co
     return o;
 }
 
-/* Sixteen rows of the warp's sums, one at a time, each by neighbouring threads. */
+/* Stores sixteen rows of the warp's sums, one row at a time, with neighbouring threads on adjacent
+ * columns. */
 static void store_rows(ptx_builder *b, const tile *t, const int_results *r, const exchange *e, const owned *o,
                        unsigned block, ptx_val first_row, ptx_val lane)
 {
@@ -343,7 +348,7 @@ static bool is_conv(const kernel_row *row)
     return kernel_operation_of(row) == KERNEL_INT8_CONV2D;
 }
 
-/* Which tile the block has. Convolutions have many rows and few columns: the rows go along x. */
+/* Finds the block's tile. Convolutions have many rows and few columns, so rows are along the grid's x. */
 static void operands_begin(ptx_builder *b, tile *t)
 {
     fill *f = &t->fill;
@@ -375,7 +380,8 @@ static void sums_begin(ptx_builder *b, tile *t)
         t->w_sums[j] = ptx_var(b, none);
 }
 
-/* ldmatrix: of x the lanes name 16 rows of the first chunk, then of the second; of w 8 rows of both, then 8 further. */
+/* ldmatrix: for x, the lanes address 16 rows of the first chunk, then of the second; for w, 8 rows of both
+ * chunks, then the next 8. */
 static void addresses_begin(ptx_builder *b, tile *t, ptx_val warp_row, ptx_val warp_column)
 {
     ptx_val lane = ptx_laneid(b), exchanged = ptx_and(b, ptx_shr(b, lane, 1), 3);

@@ -1,10 +1,12 @@
-/* w4a8 on tensor cores: a stage has 128 k, two parts of 64 bytes of x and 64 bytes of w, which are 128 nibbles.
+/* w4a8 on tensor cores: a stage has 128 k, that is, two parts of 64 bytes of x, and 64 bytes of w, which are
+ * 128 nibbles.
  *
- * A word of w has the nibbles of eight neighbouring k: the even ones become one register of mma's B, the odd ones another, 16
- * times as large. x follows: a thread reads the eight bytes of the same k and takes the even and the odd ones for A.
+ * A word of w has the nibbles of eight adjacent k: the even ones become one register of mma's B, the odd ones
+ * another, both 16 times as large. x is arranged accordingly: a thread reads the eight bytes for the same k,
+ * and takes the even and the odd ones for A.
  *
- * A group ends at a multiple of 32 k within a stage, or at the end of one. Then its sums become numbers, with the group's
- * scale, and are added to those of the strip; a strip ends with a stage. */
+ * A group ends at a multiple of 32 k within a stage, or at the end of a stage. Its sums are then multiplied
+ * by the group's scale and added to those of the strip; a strip ends with a stage. */
 #include "kernels/integer/tile.h"
 
 #include "kernels/emit.h"
@@ -19,7 +21,8 @@ bool int_fits_tiles(const kernel_spec *spec)
     return g % STAGE_K == 0 ? g < 1 << 17 : g % STEP_K == 0 && STAGE_K % g == 0;
 }
 
-/* Groups that begin and end within a stage: their first mma adds to nothing. Others are set to 0 where they end. */
+/* Groups that begin and end within a stage: their first mma adds to zero. The sums of others are set to 0
+ * where a group ends. */
 static bool is_short(const kernel_spec *spec)
 {
     return spec->group_size <= STAGE_K;
@@ -27,7 +30,7 @@ static bool is_short(const kernel_spec *spec)
 
 /* ---- Beginning ---- */
 
-/* x is read in pieces of eight bytes: lane l has row l / 4, piece l % 4. */
+/* x is read in pieces of eight bytes: lane l reads piece l % 4 of row l / 4. */
 static void addresses_begin(ptx_builder *b, tile *t, ptx_val warp_row, ptx_val warp_column)
 {
     ptx_val lane = ptx_laneid(b), row = ptx_shr(b, lane, 2), piece = ptx_and(b, lane, 3);
@@ -38,7 +41,7 @@ static void addresses_begin(ptx_builder *b, tile *t, ptx_val warp_row, ptx_val w
             ptx_mad(b, ptx_xor(b, chunk, exchanged), INT_CHUNK, ptx_shl(b, ptx_and(b, piece, 1), 3));
         t->x_at[step] = ptx_add(b, t->shared, ptx_mad(b, x_row, FILL_ROW, place));
     }
-    /* ldmatrix takes one chunk of 32 rows of w: lane l names row l. */
+    /* ldmatrix reads one chunk of 32 rows of w: lane l addresses row l. */
     ptx_val w_row = ptx_add(b, warp_column, lane), w_exchanged = fill_exchange(b, &t->fill, FILL_W, lane);
     t->w_at[0] = ptx_add(b, t->shared, ptx_mad(b, w_row, FILL_ROW, ptx_shl(b, w_exchanged, 4)));
 }
@@ -77,7 +80,7 @@ void tile_groups_begin(ptx_builder *b, tile *t, ptx_val warp_row, ptx_val warp_c
 
 /* ---- The ends of groups and strips ---- */
 
-/* The sums are 16 times too large. A group that does not exist has none: its scale is not read. */
+/* The sums are 16 times too large. A group that does not exist is skipped, and its scale is not read. */
 static void end_group(ptx_builder *b, const tile *t)
 {
     const unsigned bytes = scale_bytes(t->spec->scale);
@@ -112,7 +115,7 @@ static void end_strip(ptx_builder *b, const tile *t)
             }
 }
 
-/* Groups of whole stages end when the k of the strip that are left are a multiple of their size. */
+/* Groups of whole stages end when the k left in the strip is a multiple of their size. */
 static void end_stage(ptx_builder *b, const tile *t)
 {
     const uint32_t g = (uint32_t)t->spec->group_size, strip = int_strip(t->spec);
@@ -131,7 +134,7 @@ static void end_stage(ptx_builder *b, const tile *t)
     ptx_end_if(b);
 }
 
-/* What has not ended with the last stage: 0 is added elsewhere. */
+/* Ends whatever the last stage did not complete; if it did complete everything, this adds 0. */
 void tile_groups_end(ptx_builder *b, const tile *t)
 {
     end_group(b, t);

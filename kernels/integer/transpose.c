@@ -1,5 +1,5 @@
-/* Matrices of bytes the other way round: a stack of them, [rows, columns] each, becomes [columns, rows]. A block takes 64 x
- * 64 bytes through shared memory. */
+/* Transposes matrices of bytes: each matrix of a stack, [rows, columns], becomes [columns, rows]. A block
+ * moves 64 x 64 bytes through shared memory. */
 #include "kernels/integer/integer.h"
 
 enum { SIDE = 64, PITCH = SIDE + 4, BLOCK = 256 };
@@ -23,11 +23,11 @@ void transpose_steps(const kernel_row *row, const kernel_spec *spec, const kerne
     step->grid[0] = tiles(problem->rows) * tiles(problem->columns) * problem->m;
 }
 
-/* A thread takes a column of the tile, every fourth byte of it: where it is in the tile, and in the matrix from (row, column)
- * on. Neighbouring threads have neighbouring columns. */
+/* A thread handles every fourth byte of a column of the tile: its position in the tile and, relative to (row,
+ * column), in the matrix. Neighbouring threads have neighbouring columns. */
 typedef struct strip {
-    ptx_val line, across; /* u32: in the tile; the first is a variable */
-    ptx_val y, inside;    /* u64: the line in the matrix; whether the column exists */
+    ptx_val line, across; /* u32: position in the tile; line is a variable */
+    ptx_val y, inside;    /* u64: the line in the matrix; predicate: the column exists */
 } strip;
 
 static strip strip_begin(ptx_builder *b, ptx_val row, ptx_val column, ptx_val columns, ptx_val *x)
@@ -53,7 +53,7 @@ static void load_tile(ptx_builder *b, ptx_val from, ptx_val tile, ptx_val rows, 
     ptx_end_for(b);
 }
 
-/* Of the transposed matrix, rows and columns change places. */
+/* In the transposed matrix, rows and columns are exchanged. */
 static void store_tile(ptx_builder *b, ptx_val to, ptx_val tile, ptx_val rows, ptx_val columns, ptx_val row,
                        ptx_val column)
 {

@@ -1,4 +1,4 @@
-/* Convolutions of any shape: a thread for each output goes over its window. */
+/* Convolutions of any shape: one thread per output loops over its window. */
 #include "kernels/integer/integer.h"
 
 enum { BLOCK = 256, ONES = 0x01010101 };
@@ -7,7 +7,7 @@ typedef struct window {
     const kernel_spec *spec;
     gemm_args args;
     int_results results;
-    ptx_val image, out, oh, ow;                     /* u32: of the thread's output */
+    ptx_val image, out, oh, ow;                     /* u32: position of the thread's output */
     ptx_val channels, first_channel, height, width; /* u32: of x */
     ptx_val sum, x_sum, w_sum, count;               /* variables, s32 */
 } window;
@@ -17,7 +17,7 @@ static ptx_val number(ptx_builder *b, const window *w, kernel_number which)
     return ptx_cvt(b, PTX_U32, w->args.all.number[which]);
 }
 
-/* Of a pair, the height (0) or the width (1). */
+/* The height (0) or the width (1) of a pair. */
 static ptx_val half(ptx_builder *b, const window *w, kernel_number which, int part)
 {
     ptx_val halves[2];
@@ -33,7 +33,7 @@ static ptx_val split(ptx_builder *b, ptx_val index, ptx_val size, ptx_val *rest)
     return quotient;
 }
 
-/* Which output the thread has: y lies in the order of its index. */
+/* Finds the thread's output; outputs are numbered in the order of y. */
 static void locate(ptx_builder *b, window *w, ptx_val index)
 {
     const ptx_val *n = w->args.all.number;
@@ -52,7 +52,7 @@ static void locate(ptx_builder *b, window *w, ptx_val index)
     w->first_channel = ptx_mul(b, group, ptx_u32(b, (uint32_t)w->spec->window_c));
 }
 
-/* Where the window's row (or column) i lies in x: below 0 it is very large. */
+/* The position in x of row (or column) i of the window; negative positions wrap to very large ones. */
 static ptx_val position(ptx_builder *b, const window *w, int part, ptx_val i)
 {
     ptx_val first = ptx_mul(b, part ? w->ow : w->oh, half(b, w, NUMBER_CONV_STRIDE, part));
@@ -100,7 +100,7 @@ static void add_product(ptx_builder *b, const window *w, ptx_val x_from, ptx_val
     ptx_assign(b, w->sum, ptx_mad(b, x, c, w->sum));
 }
 
-/* Four channels at once. The zero points are accounted for at the end. */
+/* Four channels at once. Zero points are applied at the end. */
 static void add_word(ptx_builder *b, const window *w, ptx_val x_from, ptx_val w_from)
 {
     ptx_val x = int_typed(b, w->spec->x_codes, ptx_ld_global_nc(b, PTX_U32, x_from, 0));
@@ -114,7 +114,7 @@ static void add_word(ptx_builder *b, const window *w, ptx_val x_from, ptx_val w_
         ptx_assign(b, w->count, ptx_add(b, w->count, 4));
 }
 
-/* All channels of one position of the window that lies inside of the image. */
+/* Adds all channels at a position of the window that is inside the image. */
 static void add_position(ptx_builder *b, const window *w, ptx_val is_words, ptx_val r, ptx_val s, ptx_val h,
                          ptx_val v)
 {
@@ -139,7 +139,7 @@ static void add_position(ptx_builder *b, const window *w, ptx_val is_words, ptx_
         ptx_end_if(b);
 }
 
-/* Words of four channels: x and w begin at them, and so does every position. */
+/* Whether words of four channels can be used: x and w are aligned to words, and so is every position. */
 static ptx_val begins_words(ptx_builder *b, const window *w)
 {
     if (!w->spec->nhwc || w->spec->window_c % 4)

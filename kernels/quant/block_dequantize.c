@@ -1,18 +1,18 @@
-/* The dequantize kernel of blocks: a tile of them lies in shared memory, and each thread decodes runs of codes to
- * vectors of elements. */
+/* The dequantize kernel for blocks: a tile of blocks is in shared memory, and each thread decodes runs of
+ * codes to vectors of elements. */
 #include "kernels/formats/pairs.h"
 #include "kernels/quant/block_tile.h"
 #include "kernels/quant/quant.h"
 
 enum { SECTOR_BYTES = 32 };
 
-/* A row that the table does not have is NaN. */
+/* A row that does not exist in the table becomes NaN. */
 static ptx_val value_or_nan(ptx_builder *b, ptx_val known, ptx_val y)
 {
     return known.kind == PTX_NOTHING ? y : ptx_selp(b, y, ptx_bits(b, PTX_F32, 0x7FFFFFFF), known);
 }
 
-/* The aligned way of f16, where pairs take fewer instructions. */
+/* Aligned f16 output, for which pairs take fewer instructions. */
 static void store_pairs(ptx_builder *b, const block_tile *t, const codec_state *state,
                         const block_strand *strand, ptx_val known, ptx_val out, unsigned count)
 {
@@ -44,7 +44,7 @@ static void store_strand(ptx_builder *b, const block_tile *t, const codec_state 
     ptx_end_if(b);
 }
 
-/* A thread takes all strands of its run. */
+/* Each thread handles all strands of its run. */
 static void all_strands(ptx_builder *b, const block_tile *t, const codec_state *state, const block_run *run,
                         const block_step *step)
 {
@@ -57,8 +57,8 @@ static void all_strands(ptx_builder *b, const block_tile *t, const codec_state *
     }
 }
 
-/* Where the strands of a section are shorter than a sector of memory, neighbouring threads take one each, so that they
- * fill whole sectors together. */
+/* If the strands of a section are shorter than a memory sector, neighbouring threads handle one strand each,
+ * so that together they fill whole sectors. */
 static void one_strand(ptx_builder *b, const block_tile *t, const codec_state *state, const block_run *run,
                        const block_step *step)
 {

@@ -1,17 +1,17 @@
-/* The quantize kernel of blocks. The lanes of a warp hold the elements of whole blocks, find each block's numbers
- * together and make its codes, which go to shared memory as bytes. Then runs of them are put together to the bytes of
- * the blocks, there too, and the tile is stored. */
+/* The quantize kernel for blocks. The lanes of a warp hold the elements of whole blocks, compute each block's
+ * numbers together and then its codes, which go to shared memory as bytes. From these, the bytes of the
+ * blocks are assembled, also in shared memory, and the tile is stored. */
 #include "kernels/quant/block_tile.h"
 #include "kernels/quant/quant.h"
 
 enum { PACK_BYTES = 8, MOST = BLOCK_QUANTIZE_ELEMENTS };
 
-/* How the elements of a tile are dealt to the lanes of a warp: vector v of a lane is element (v * WARP + lane) *
- * vector of those that the warp has. */
+/* How the elements of a tile are distributed to the lanes of a warp: vector v of a lane begins at element (v
+ * * WARP + lane) * vector of the warp's elements. */
 typedef struct deal {
     unsigned vector;  /* elements that a lane loads at once */
-    unsigned lanes;   /* that share a block */
-    unsigned vectors; /* that a lane has of the block */
+    unsigned lanes;   /* lanes that share a block */
+    unsigned vectors; /* vectors that a lane has of the block */
 } deal;
 
 static deal deal_of(const block_tile *t)
@@ -36,7 +36,7 @@ static ptx_val bytes_to_word(ptx_builder *b, const ptx_val *codes, unsigned coun
     return ptx_prmt(b, low, ptx_prmt(b, codes[2], codes[3], 0x5540), 0x5410);
 }
 
-/* The codes of a vector, a byte each. */
+/* Stores the codes of a vector, one byte each. */
 static void put_codes(ptx_builder *b, ptx_val address, int offset, const ptx_val *codes, unsigned count)
 {
     ptx_val words[2] = {bytes_to_word(b, codes, count)};
@@ -49,7 +49,7 @@ static void put_codes(ptx_builder *b, ptx_val address, int offset, const ptx_val
     ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, address, offset, words, (int)(count / 4));
 }
 
-/* The block that lies at `skip` vectors of the lane, of which x has all elements. */
+/* Encodes the block that begins at vector `skip` of the lane; x holds the lane's elements of it. */
 static void encode_block(ptx_builder *b, const block_tile *t, deal d, ptx_val first, unsigned skip,
                          const ptx_val *x, ptx_val *codes)
 {
@@ -100,7 +100,7 @@ static void pack_sections(ptx_builder *b, const block_tile *t, ptx_val code_byte
     ptx_end_for(b);
 }
 
-/* Bits of codes that all sections share, four bytes of them per thread per step. */
+/* Packs the bits that all sections share, four bytes per thread per step. */
 static void pack_shared_bit(ptx_builder *b, const block_tile *t, ptx_val code_bytes)
 {
     const block_layout *layout = t->layout;

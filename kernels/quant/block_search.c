@@ -1,18 +1,21 @@
-/* The quantize kernel of K-quants. The elements of a tile pass through shared memory, so that a thread gets a whole
- * sub-block though neighbouring threads load neighbouring elements; its search is in kernels/formats. */
+/* The quantize kernel for K-quants. The elements of a tile go through shared memory, so that each thread gets
+ * a whole sub-block although neighbouring threads load adjacent elements. The search itself is in
+ * kernels/formats. */
 #include "kernels/formats/search.h"
 #include "kernels/quant/block_tile.h"
 #include "kernels/quant/quant.h"
 
-/* Words between sub-blocks: then eight threads that read 16 bytes each touch all banks once. */
+/* Words of padding between sub-blocks: with them, eight threads that read 16 bytes each access every bank
+ * once. */
 enum { GAP = 4 };
 
-/* Up to 128 registers for each; left alone, ptxas takes a few more on some targets, and one block in four would not fit. */
+/* Allows 128 registers per thread; by default, ptxas takes a few more on some targets, and one block in four
+ * would no longer fit. */
 enum { THREADS_PER_SM = 512 };
 
 typedef struct values {
     ptx_val shared;    /* address */
-    unsigned elements; /* of a sub-block */
+    unsigned elements; /* per sub-block */
 } values;
 
 static values values_of(ptx_builder *b, const block_tile *t)

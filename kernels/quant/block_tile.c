@@ -1,4 +1,4 @@
-/* Tiles of blocks: what quantize and dequantize share. */
+/* Tiles of blocks, shared by quantize and dequantize. */
 #include "kernels/quant/block_tile.h"
 
 #include "kernels/formats/search.h"
@@ -54,7 +54,7 @@ static ptx_val finite(ptx_builder *b, ptx_val x)
     return ptx_clamp(b, nan_to_zero(b, x), ptx_f32(b, -largest), ptx_f32(b, largest));
 }
 
-/* Loads that lie behind the end of the tensor are moved to its last elements. */
+/* Loads past the end of the tensor are moved to its last elements. */
 void block_tile_elements(ptx_builder *b, const block_tile *t, ptx_val first, unsigned stride, unsigned count,
                          ptx_val *x)
 {
@@ -81,7 +81,7 @@ void block_tile_elements(ptx_builder *b, const block_tile *t, ptx_val first, uns
         x[i] = finite(b, x[i]);
 }
 
-/* ---- Tiles that are cut short, or not aligned ---- */
+/* ---- Tiles that are incomplete or not aligned ---- */
 
 typedef void copy_fn(ptx_builder *b, ptx_val global, ptx_val shared, unsigned width);
 
@@ -109,7 +109,8 @@ static void copy_out(ptx_builder *b, ptx_val global, ptx_val shared, unsigned wi
     ptx_st_as(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, type, global, 0, ptx_ld_shared(b, type, shared, 0));
 }
 
-/* By 16 bytes as far as they go, then by 4, then by single ones; what the address is not aligned to is left out. */
+/* Copies as much as possible in units of 16 bytes, then of 4, then single bytes; widths that exceed the
+ * alignment of the address are skipped. */
 static void copy_part(ptx_builder *b, const block_tile *t, copy_fn *copy)
 {
     static const unsigned widths[] = {LOAD_BYTES, 4, 1};
@@ -127,16 +128,16 @@ static void copy_part(ptx_builder *b, const block_tile *t, copy_fn *copy)
     }
 }
 
-/* ---- Rows that a list names ---- */
+/* ---- Rows in a list ---- */
 
-/* Rows of `size` units each, from unit `first` on, which lies in row `row`: a tile is short, so that what is left of that row,
- * and the size of the others, may be cut to 32 bits. */
+/* Locates units in rows of `size` units each, starting with unit `first` in row `row`. Since a tile is short,
+ * the rest of that row and the size of the others can be limited to 32 bits. */
 typedef struct row_walk {
-    ptx_val row, offset; /* u64: of the first unit */
+    ptx_val row, offset; /* u64: those of the first unit */
     ptx_val left, size;  /* u32 */
 } row_walk;
 
-enum { WALK_MAX = 1 << 20 }; /* more than the units of a tile */
+enum { WALK_MAX = 1 << 20 }; /* more than the units in a tile */
 
 static row_walk row_walk_of(ptx_builder *b, ptx_val first, ptx_val size)
 {
@@ -148,7 +149,7 @@ static row_walk row_walk_of(ptx_builder *b, ptx_val first, ptx_val size)
                       .size = ptx_cvt(b, PTX_U32, ptx_min(b, size, most))};
 }
 
-/* The row of a unit of the tile, and how far in the row it is (u64 both). */
+/* The row of a unit of the tile, and its offset in the row (both u64). */
 static ptx_val row_of_unit(ptx_builder *b, const row_walk *w, ptx_val unit, ptx_val *offset)
 {
     ptx_val in_first = ptx_setp(b, PTX_LT, unit, w->left);
@@ -159,7 +160,7 @@ static ptx_val row_of_unit(ptx_builder *b, const row_walk *w, ptx_val unit, ptx_
     return ptx_selp(b, w->row, after, in_first);
 }
 
-/* The row of the table; the first one where there is no such row. */
+/* The row number in the table; 0 if there is no such row. */
 static ptx_val table_row(ptx_builder *b, const block_rows *r, ptx_val row, ptx_val *known)
 {
     ptx_val number = ptx_cvt(b, PTX_U64, ptx_ld_global_nc(b, PTX_U32, ptx_at(b, r->index, row, 4), 0));
@@ -177,7 +178,7 @@ ptx_val block_tile_knows(ptx_builder *b, const block_tile *t, ptx_val element)
     return known;
 }
 
-/* By units that divide the rows and that the table is aligned to. */
+/* In units that divide the row size and match the alignment of the table. */
 static void gather_units(ptx_builder *b, const block_tile *t, const row_walk *w, ptx_val row_bytes,
                          unsigned width)
 {

@@ -1,17 +1,18 @@
-/* Plain formats: to and from codes that are the values themselves, rounded to their type. */
+/* Plain formats: their "codes" are the values themselves, rounded to the type. */
 #include "kernels/operations.h"
 #include "kernels/quant/quant.h"
 #include "kernels/quant/tile.h"
 
-enum { FOUR = 4 /* elements of a thread that lie one behind the other */ };
+enum { FOUR = 4 /* adjacent elements per thread */ };
 
 typedef struct conversion {
     qdnnDataType_t from_type, to_type;
     ptx_val from, to;
-    ptx_val first, end; /* u64: elements of the tile */
+    ptx_val first, end; /* u64: the elements of the tile */
 } conversion;
 
-/* Where the bits of an f32 pass through, a NaN has to be made the one that operations write. */
+/* If the bits of an f32 are passed through, NaN must be replaced by the canonical NaN that operations
+ * write. */
 static void canonical_nans(ptx_builder *b, const conversion *c, ptx_val *x, unsigned count)
 {
     bool keeps_in = c->from_type == QDNN_DATA_F32 || c->from_type == QDNN_DATA_BF16;
@@ -20,7 +21,7 @@ static void canonical_nans(ptx_builder *b, const conversion *c, ptx_val *x, unsi
         x[i] = ptx_selp(b, ptx_bits(b, PTX_F32, 0x7FFFFFFF), x[i], ptx_setp(b, PTX_NAN, x[i], x[i]));
 }
 
-/* A complete, aligned tile: four elements at a time, the loads first. */
+/* A complete, aligned tile: four elements at a time, with all loads first. */
 static void convert_tile(ptx_builder *b, const conversion *c)
 {
     enum { ROUNDS = THREAD_ELEMENTS / FOUR };

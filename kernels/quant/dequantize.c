@@ -1,4 +1,4 @@
-/* The dequantize kernel of flat tensors: codes become elements. */
+/* The dequantize kernel for flat tensors: codes become elements. */
 #include "kernels/formats/pairs.h"
 #include "kernels/quant/matrix.h"
 #include "kernels/quant/quant.h"
@@ -16,7 +16,7 @@ static void load_codes(ptx_builder *b, const tile *t, ptx_val index, ptx_val in,
     stage_quads(b, &t->q.coding, &t->stage, element, chunk, quads);
 }
 
-/* In pairs where that takes fewer instructions. */
+/* Decodes in pairs if that takes fewer instructions. */
 static void decode_and_store(ptx_builder *b, const tile *t, const chunk_groups *groups, const ptx_val *quads,
                              ptx_val out, int offset)
 {
@@ -34,8 +34,8 @@ static void decode_and_store(ptx_builder *b, const tile *t, const chunk_groups *
     emit_store_joint(b, spec->data, out, offset, chunk, y);
 }
 
-/* `count` chunks that lie a warp's width apart, from element `index` on. All loads first: they wait for
- * memory together. */
+/* `count` chunks a warp's width apart, starting at element `index`. All loads come first, so that their
+ * latencies overlap. */
 static void dequantize_chunks(ptx_builder *b, const tile *t, ptx_val index, unsigned count)
 {
     const kernel_spec *spec = t->q.coding.spec;

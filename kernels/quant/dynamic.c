@@ -1,6 +1,7 @@
-/* Scales and codes in one kernel that reads the elements once, as activations want it: a group per token or per block.
- * A team of lanes keeps its group in registers between the reduction and the coding. Groups for which that is too much, and
- * those that do not begin on whole bytes, take the kernels scale and quantize instead. */
+/* Computes scales and codes in one kernel that reads the elements once. This suits activations, with one
+ * group per token or per block. A team of lanes keeps its group in registers between reduction and encoding.
+ * Groups too large for that, and groups that do not begin on whole bytes, use the scale and quantize kernels
+ * instead. */
 #include "kernels/formats/quantized.h"
 #include "kernels/quant/numbers.h"
 #include "kernels/quant/quant.h"
@@ -8,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CHUNKS_MAX = 8 /* that a lane keeps */ };
+enum { CHUNKS_MAX = 8 /* per lane */ };
 
-/* The teams of a kernel, and how many chunks each lane has. */
+/* The teams of a kernel, and the number of chunks per lane. */
 typedef struct dynamic_plan {
     team team;
     unsigned chunks;
@@ -20,11 +21,10 @@ static dynamic_plan plan_of(const kernel_spec *spec)
 {
     dynamic_plan p = {.team = team_of(spec->data, spec->group_size, spec->group_size)};
     uint64_t chunks = spec->group_size / chunk_elements(spec->data);
-    if (chunks >
-        WARP_LANES) /* more than a chunk for each lane of a warp: a whole block where that is too few */
+    if (chunks > WARP_LANES) /* several chunks per lane: a warp, or a block if that is not enough */
         p.team.lanes = chunks > WARP_LANES * CHUNKS_MAX ? RANGE_BLOCK : WARP_LANES;
     while (p.team.lanes > 1 &&
-           p.team.lanes / 2 >= chunks) /* a chunk of f64 is two of the accesses that a team is made for */
+           p.team.lanes / 2 >= chunks) /* a chunk of f64 takes two of the accesses that team_of counts */
         p.team.lanes /= 2;
     p.chunks = (unsigned)((chunks + p.team.lanes - 1) / p.team.lanes);
     return p;
@@ -50,7 +50,7 @@ bool dynamic_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *e
     return false;
 }
 
-/* Strides are those of a cache whose slots a list names. */
+/* Strides only apply to a cache whose slots are selected by a list. */
 void fix_dynamic(kernel_spec *spec)
 {
     spec->strided = spec->strided && spec->row_index;
@@ -67,14 +67,14 @@ typedef struct dynamic_kernel {
     quantized q;
     dynamic_plan plan;
     ptx_val x, lane;            /* pointer; u32 */
-    ptx_val group, first;       /* u64: its number, its first element */
-    ptx_val groups;             /* u64: how many there are */
-    ptx_val to_group, to_first; /* the same among the codes: another place where rows go to those of a list */
-    stage stage;                /* of codes that are not direct */
+    ptx_val group, first;       /* u64: the group's number and its first element */
+    ptx_val groups;             /* u64: number of groups */
+    ptx_val to_group, to_first; /* the same among the codes: differs if a list selects the destination rows */
+    stage stage;                /* for codes that are not direct */
     numbers numbers;
 } dynamic_kernel;
 
-/* Whether codes that are not direct go through shared memory: where groups are whole words of them. */
+/* Whether codes that are not direct go through shared memory: if groups fill whole words. */
 static bool is_staged(const coding *c)
 {
     return !codes_are_direct(c) && c->spec->group_size % 32 == 0;
@@ -91,7 +91,7 @@ static ptx_val team_in_block(ptx_builder *b, const dynamic_kernel *k)
     return ptx_shr(b, ptx_tid_x(b), ceil_log2(k->plan.team.lanes));
 }
 
-/* The chunk with that number among a lane's, where the group has it. */
+/* Whether chunk i of the lane exists in the group. */
 static ptx_val chunk_exists(ptx_builder *b, const dynamic_kernel *k, unsigned i, ptx_val exists)
 {
     const kernel_spec *spec = k->q.coding.spec;
@@ -102,14 +102,14 @@ static ptx_val chunk_exists(ptx_builder *b, const dynamic_kernel *k, unsigned i,
                         exists);
 }
 
-/* Where a lane's chunks begin (u64), as elements. */
+/* The first element (u64) of a lane's chunks. */
 static ptx_val lane_start(ptx_builder *b, const dynamic_kernel *k, ptx_val first)
 {
     unsigned chunk = chunk_elements(k->q.coding.spec->data);
     return ptx_add(b, first, ptx_cvt(b, PTX_U64, ptx_mul(b, k->lane, chunk)));
 }
 
-/* The chunks of a whole, aligned group, into variables that stay 0 where there is none. */
+/* Loads the chunks of a complete, aligned group into variables, which stay 0 for chunks that do not exist. */
 static void load_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val exists, const ptx_val *x)
 {
     const qdnnDataType_t data = k->q.coding.spec->data;
@@ -132,7 +132,7 @@ static void load_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val exists,
     }
 }
 
-/* A tight range must not see the 0 of chunks that are not there. */
+/* A tight range must not include the zeros of chunks that do not exist. */
 static void add_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val exists, const range *r,
                        const ptx_val *x)
 {
@@ -145,7 +145,7 @@ static void add_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val exists, 
     }
 }
 
-/* Words from shared memory to `to`: numbers first, first + step ... below end. */
+/* Copies words first, first + step ... below end from shared memory to `to`. */
 static void copy_words(ptx_builder *b, ptx_val from, ptx_val to, ptx_val first, ptx_val end, unsigned step)
 {
     ptx_val at = ptx_for(b, first, end, (int)step);
@@ -153,8 +153,8 @@ static void copy_words(ptx_builder *b, ptx_val from, ptx_val to, ptx_val first, 
     ptx_end_for(b);
 }
 
-/* The codes of a block's groups, which are whole words, go from shared memory to where they belong: all together, or each group
- * to a place of its own. */
+/* Copies the codes of a block's groups, which fill whole words, from shared memory to their destination: all
+ * at once, or each group to its own place. */
 static void store_words(ptx_builder *b, const dynamic_kernel *k, ptx_val stores)
 {
     const coding *c = &k->q.coding;
@@ -208,7 +208,7 @@ static void store_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val exists
     }
 }
 
-/* The elements of a group that is cut short, or whose pointers are not aligned. */
+/* The elements of a group that is incomplete, or whose pointers are not aligned. */
 static void add_elements(ptx_builder *b, const dynamic_kernel *k, const range *r, ptx_val end)
 {
     const qdnnDataType_t data = k->q.coding.spec->data;
@@ -227,8 +227,8 @@ static ptx_val is_aligned(ptx_builder *b, const dynamic_kernel *k)
     return ptx_and(b, emit_aligned(b, k->x, LOAD_BYTES), emit_aligned(b, k->q.codes, align));
 }
 
-/* Whether a block's groups are all whole and aligned, so that its threads go one way together. Rows that go to places of their own are
- * whole groups. */
+/* Whether all groups of the block are complete and aligned, so that its threads do not diverge. Rows with a
+ * place of their own consist of whole groups. */
 static ptx_val block_is_whole(ptx_builder *b, const dynamic_kernel *k, ptx_val n)
 {
     const coding *c = &k->q.coding;
@@ -242,8 +242,8 @@ static ptx_val block_is_whole(ptx_builder *b, const dynamic_kernel *k, ptx_val n
     return ptx_and(b, whole, is_aligned(b, k));
 }
 
-/* Where slots and heads have strides: the group's first code, and x moved so that its elements have the numbers that they would have
- * in packed rows. All strides are multiples of a chunk. */
+/* With strided slots and heads: finds the group's first code, and moves x so that its elements have the same
+ * numbers as in packed rows. All strides are multiples of a chunk. */
 static void find_strided(ptx_builder *b, dynamic_kernel *k, const kernel_args *args, ptx_val row,
                          ptx_val slot, ptx_val in_row)
 {
@@ -259,8 +259,8 @@ static void find_strided(ptx_builder *b, dynamic_kernel *k, const kernel_args *a
     k->x = ptx_at(b, k->x, ptx_mul(b, row, gap), element_bytes(spec->data));
 }
 
-/* The row of the result that the group goes to, by the list; a number that is no row leaves it out. Rows are whole groups.
- * Returns whether the group is stored. */
+/* Finds the destination row of the group in the list; if it does not exist, the group is skipped. Rows
+ * consist of whole groups. Returns whether the group is stored. */
 static ptx_val find_place(ptx_builder *b, dynamic_kernel *k, const kernel_args *args, ptx_val exists)
 {
     const kernel_spec *spec = k->q.coding.spec;
@@ -279,8 +279,8 @@ static ptx_val find_place(ptx_builder *b, dynamic_kernel *k, const kernel_args *
     return ptx_setp_and(b, PTX_LT, to, args->number[NUMBER_TABLE_ROWS], exists);
 }
 
-/* A group that is cut short or not aligned. Elements are counted as codes are: x is moved so that both have the same
- * numbers. */
+/* Encodes a group that is incomplete or not aligned. Elements are numbered like their codes: x is moved so
+ * that both have the same numbers. */
 static void encode_elements(ptx_builder *b, const dynamic_kernel *k, ptx_val end, ptx_val stores,
                             const group_values *group)
 {
@@ -291,7 +291,8 @@ static void encode_elements(ptx_builder *b, const dynamic_kernel *k, ptx_val end
                k->plan.team.lanes, group);
 }
 
-/* The numbers of groups in a row are stored together; those that go to places of their own by the first lane of each team. */
+/* Stores the numbers of consecutive groups together; if each group has its own place, the first lane of its
+ * team stores them. */
 static void store_numbers(ptx_builder *b, const dynamic_kernel *k, const group_made *made, ptx_val stores)
 {
     const coding *c = &k->q.coding;
@@ -305,7 +306,7 @@ static void store_numbers(ptx_builder *b, const dynamic_kernel *k, const group_m
     ptx_end_if(b);
 }
 
-/* Shared memory for what passes through it. */
+/* Allocates the shared memory that codes and numbers go through. */
 static void open_stages(ptx_builder *b, dynamic_kernel *k)
 {
     const coding *c = &k->q.coding;
@@ -365,7 +366,7 @@ void emit_dynamic(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     ptx_end_if(b);
 }
 
-/* The steps of the other two operations, where one kernel does not do. */
+/* The steps of the scale and quantize operations, if a single kernel cannot do it. */
 static void two_operations(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                            kernel_steps *steps)
 {

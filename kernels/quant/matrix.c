@@ -1,4 +1,4 @@
-/* The way over a matrix: bands and spans, patches and elements. */
+/* How kernels walk over a matrix: bands and spans, patches and elements. */
 #include "kernels/quant/matrix.h"
 
 static const warp_tile one_below_the_other = {MATRIX_WARPS, 1};
@@ -23,7 +23,7 @@ kernel_geometry matrix_staged_geometry(const coding *c)
     return g;
 }
 
-/* Blocks go on to further spans where there are more than a grid is wide. */
+/* If there are more spans than a grid can have, blocks loop over them. */
 static kernel_step *add_step(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                              unsigned width, warp_tile warps, kernel_steps *steps)
 {
@@ -65,7 +65,8 @@ void matrix_staged_steps(const kernel_row *row, const kernel_spec *spec, const k
     matrix_staged_step(row, &own, problem, steps);
 }
 
-/* Up to 255 registers for blocks of four warps, where with 128 or 168 minima and looked-up groups spill; 128 for eight. */
+/* Up to 255 registers for blocks of four warps, because kernels with minima and looked-up groups spill with
+ * 128 or 168; 128 for eight warps. */
 void matrix_directives(ptx_builder *b, warp_tile warps)
 {
     ptx_reqntid(b, warps.down * warps.across * WARP, 1, 1);
@@ -105,7 +106,7 @@ static void run_patches(ptx_builder *b, const matrix_walk *w, patch *p, ptx_val 
     ptx_end_for(b);
 }
 
-/* A column that exists, for lanes that have none; those of a pair have neighbouring ones where they load together. */
+/* An existing column for inactive lanes; if lanes load in pairs, the two get adjacent columns. */
 static ptx_val other_column(ptx_builder *b, const matrix_walk *w)
 {
     ptx_val last = ptx_sub(b, w->columns, w->width);
@@ -115,7 +116,7 @@ static ptx_val other_column(ptx_builder *b, const matrix_walk *w)
     return ptx_sub(b, last, ptx_cvt(b, PTX_U64, before));
 }
 
-/* Returns where it stopped: the elements from there on are not done. */
+/* Processes the patches of a band; sets `done` to the first row that is left over. */
 static void run_band(ptx_builder *b, const matrix_walk *w, ptx_val span, ptx_val row, ptx_val row_end,
                      ptx_val done)
 {
@@ -133,7 +134,7 @@ static void run_band(ptx_builder *b, const matrix_walk *w, ptx_val span, ptx_val
     ptx_assign(b, done, w->rows_are_free ? row_end : whole_end);
 }
 
-/* The first barrier keeps what the last tile left until all have read it. */
+/* The first barrier waits until all threads have finished reading the previous tile. */
 static void run_tile(ptx_builder *b, const matrix_walk *w, ptx_val in_patches, ptx_val row, ptx_val column)
 {
     ptx_uniform(b);
@@ -144,7 +145,7 @@ static void run_tile(ptx_builder *b, const matrix_walk *w, ptx_val in_patches, p
     ptx_end_if(b);
 }
 
-/* What a warp has of a tile. */
+/* A warp's part of a tile. */
 static void run_part(ptx_builder *b, const matrix_walk *w, ptx_val in_patches, ptx_val span, ptx_val row)
 {
     ptx_val row_end = ptx_min(b, ptx_add(b, row, BAND), w->rows), done = ptx_var(b, row);
@@ -200,13 +201,13 @@ void matrix_walk_run(ptx_builder *b, const matrix_walk *w)
     ptx_end_for(b);
 }
 
-/* ---- Groups on the way ---- */
+/* ---- Groups along the way ---- */
 
 matrix_groups matrix_groups_of(const matrix *m)
 {
     const coding *c = &m->q.coding;
     bool only = c->spec->groups == QDNN_GROUPS_DEFAULT || c->spec->channels == 1;
-    if (c->spec->row_index) /* neighbours of the result are none in the table */
+    if (c->spec->row_index) /* adjacent rows of the result need not be adjacent in the table */
         return (matrix_groups){.for_band = only};
     return (matrix_groups){.for_band = matrix_rows_share_groups(c->spec, BAND),
                            .for_patch = matrix_rows_share_groups(c->spec, patch_rows(c))};
@@ -240,7 +241,7 @@ void groups_for_band(ptx_builder *b, const matrix *m, matrix_groups *g, const pa
         load_groups(b, m, g, p->row, p);
 }
 
-/* A patch of one row may begin anywhere; its groups are those of the row. */
+/* If patches share groups, a patch of a single row, which may begin anywhere, has those of its row. */
 void groups_for_patch(ptx_builder *b, const matrix *m, matrix_groups *g, const patch *p)
 {
     if (!g->for_band && g->for_patch)

@@ -1,20 +1,19 @@
-/* The dequantize kernel of matrices: codes in any layout become rows of elements. All rows, or those that a list names,
- * in its order; a number that is no row gives a row of NaN. */
+/* The dequantize kernel for matrices: codes in any layout become rows of elements. Handles all rows, or those
+ * in a list, in the order of the list; a number that is not a valid row gives a row of NaN. */
 #include "kernels/quant/matrix.h"
 
 typedef struct dequantizer {
     matrix m;
-    ptx_val y, row_index; /* pointers; without a list the second is empty */
-    ptx_val rows;         /* u64: of y */
-    ptx_val band,
-        of_lane; /* with a list: the band's first row, and u32: the number of the row for each lane */
+    ptx_val y, row_index;  /* pointers; row_index is empty if there is no list */
+    ptx_val rows;          /* u64: rows of y */
+    ptx_val band, of_lane; /* with a list: first row of the band; u32: the row number in each lane */
     matrix_groups groups;
 } dequantizer;
 
-/* The row of the table that a row of the result comes from. */
+/* The row of the table that a row of the result is read from. */
 typedef struct source {
     ptx_val row;   /* u64 */
-    ptx_val known; /* predicate: there is such a row; empty: always */
+    ptx_val known; /* predicate: the row exists; empty: it always does */
 } source;
 
 static source source_at(ptx_builder *b, const dequantizer *d, ptx_val number)
@@ -30,7 +29,7 @@ static source source_of(ptx_builder *b, const dequantizer *d, ptx_val row)
     return source_at(b, d, ptx_ld_global_nc(b, PTX_U32, ptx_at(b, d->row_index, row, 4), 0));
 }
 
-/* The same for a row of the band, by all lanes. */
+/* The same for a row of the band; all lanes take part. */
 static source source_in_band(ptx_builder *b, const dequantizer *d, ptx_val row)
 {
     if (d->row_index.kind == PTX_NOTHING)
@@ -54,13 +53,13 @@ static void begin_band(ptx_builder *b, void *user, const patch *p)
 {
     dequantizer *d = user;
     d->band = p->row;
-    if (d->row_index.kind != PTX_NOTHING) /* a stage has loaded it: its tile is one band high */
+    if (d->row_index.kind != PTX_NOTHING) /* the stage has loaded it already: its tile is one band high */
         d->of_lane = d->groups.stage.is_used ? d->groups.stage.of_lane
                                              : row_list_of_band(b, d->row_index, d->rows, p->row);
     groups_for_band(b, &d->m, &d->groups, p);
 }
 
-/* Row i of a patch: the elements as the words of a store, or as f32. */
+/* Stores row i of a patch: decoded in pairs, or as f32. */
 static void store_pairs(ptx_builder *b, const dequantizer *d, const source *s, const patch *in, unsigned i,
                         ptx_val address)
 {
@@ -93,12 +92,12 @@ static void store_elements(ptx_builder *b, const dequantizer *d, const source *s
     ptx_end_if(b);
 }
 
-/* All loads first: they wait for memory together. */
+/* All loads come first, so that their latencies overlap. */
 static void dequantize_patch(ptx_builder *b, void *user, patch *p)
 {
     dequantizer *d = user;
     qdnnDataType_t data = d->m.q.coding.spec->data;
-    source s = source_in_band(b, d, p->row); /* with a list, a patch is one row */
+    source s = source_in_band(b, d, p->row); /* with a list, a patch has only one row */
     d->groups.stage.list_row = p->row;
     patch in = *p;
     in.row = s.row;

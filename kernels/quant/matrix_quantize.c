@@ -1,4 +1,4 @@
-/* The quantize kernel of matrices: rows of elements become codes in any layout. */
+/* The quantize kernel for matrices: rows of elements become codes in any layout. */
 #include "kernels/quant/matrix.h"
 
 enum { BATCH = 16 /* elements that a lane loads before it computes */ };

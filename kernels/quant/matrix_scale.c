@@ -1,8 +1,8 @@
-/* The scale kernel of groups along rows and down columns: each is a block of the matrix, so many rows by so many
- * columns, cut short at its edges.
+/* The scale kernel for groups along rows and down columns: each group is a block of the matrix, of a fixed
+ * number of rows and columns, cut off at the edges.
  *
- * A team of neighbouring lanes stands side by side over the columns of a group. Groups of few rows are done by one warp
- * each; the rows of taller ones are shared out over the warps of a block. Swizzled scales have slots without a group,
+ * A team of neighbouring lanes covers the columns of a group. Groups with few rows are handled by one warp
+ * each; for taller groups, the warps of a block share the rows. Swizzled scales have slots without a group,
  * which are filled with 0. */
 #include "kernels/quant/matrix.h"
 #include "kernels/quant/quant.h"
@@ -13,12 +13,13 @@ enum {
     ROWS_AHEAD = 4 /* rows that a lane loads at once */
 };
 
-/* How groups are shared out. */
+/* How the work is distributed. */
 typedef struct plan {
-    uint64_t rows, columns; /* of a group */
-    unsigned step; /* neighbouring columns of a lane: a chunk, or 1 where groups do not begin at chunks */
-    team team;     /* over the columns */
-    unsigned side_by_side; /* groups of a warp */
+    uint64_t rows, columns; /* per group */
+    /* adjacent columns per lane: a chunk, or 1 if groups do not begin at chunks */
+    unsigned step;
+    team team;             /* covers the columns */
+    unsigned side_by_side; /* groups per warp */
     bool is_tall;          /* the warps of a block share the rows of a group */
     unsigned ahead;
 } plan;
@@ -38,7 +39,7 @@ static plan plan_of(const kernel_spec *spec)
     return p;
 }
 
-/* Groups one above the other that a block does. */
+/* Groups that a block handles one below the other. */
 static unsigned block_height(const plan *p)
 {
     return p->is_tall ? 1 : SCALE_WARPS;
@@ -51,9 +52,9 @@ kernel_geometry matrix_scale_geometry(const kernel_spec *spec)
     return (kernel_geometry){.block = RANGE_BLOCK, .elements_per_block = elements};
 }
 
-/* Slots of scales one above the other and side by side: more than groups, where they are swizzled. */
+/* The numbers of scale slots in each direction are padded to multiples of these, if scales are swizzled. */
 typedef struct extent {
-    unsigned height, width; /* both are filled up to multiples of these */
+    unsigned height, width; /* 1: no padding */
 } extent;
 
 static extent padding_of(const kernel_spec *spec)
@@ -87,8 +88,8 @@ typedef struct scale_matrix {
     matrix m;
     plan plan;
     ptx_val x;
-    ptx_val height, width;             /* u64: groups one above the other, and side by side */
-    ptx_val slots_height, slots_width; /* the same of slots */
+    ptx_val height, width;             /* u64: number of groups down and across */
+    ptx_val slots_height, slots_width; /* the same for slots */
     ptx_val in_chunks;                 /* predicate: rows begin at chunks */
 } scale_matrix;
 
@@ -116,7 +117,7 @@ static scale_matrix scale_begin(ptx_builder *b, const kernel_row *row, const ker
     return s;
 }
 
-/* A group's rows and columns, as far as the matrix has them: none of a group that does not exist. */
+/* The rows and columns of a group, limited to the matrix; empty if the group does not exist. */
 typedef struct block_of_matrix {
     ptx_val row, row_end, column, column_end; /* u64 */
 } block_of_matrix;
@@ -132,7 +133,8 @@ static block_of_matrix block_of(ptx_builder *b, const scale_matrix *s, ptx_val d
     return o;
 }
 
-/* The columns of a lane in one row, and in those that it loads together with it: past the last, that one again. */
+/* Adds the columns of a lane in `row`, and in the further rows that it loads at the same time; beyond the
+ * last row, that row is loaded again. */
 static void add_columns(ptx_builder *b, const scale_matrix *s, const range *r, const block_of_matrix *o,
                         ptx_val row, ptx_val column)
 {
@@ -151,7 +153,7 @@ static void add_columns(ptx_builder *b, const scale_matrix *s, const range *r, c
         range_add(b, r, x[i]);
 }
 
-/* Rows of this warp; columns lane, lane + lanes, ... in steps. */
+/* Adds the rows of this warp; columns lane, lane + lanes, ... in steps. */
 static void add_block(ptx_builder *b, const scale_matrix *s, const range *r, const block_of_matrix *o,
                       ptx_val lane, ptx_val warp, unsigned step)
 {
@@ -174,7 +176,8 @@ static void reduce(ptx_builder *b, const scale_matrix *s, const range *r)
         range_reduce_columns(b, r, WARP);
 }
 
-/* The number of a zero that is to be packed, whatever the order of scales: [groups, columns], [rows, groups]. */
+/* The index of a zero that will be packed, independent of the order of scales: [groups, columns] or [rows,
+ * groups]. */
 static ptx_val zero_index(ptx_builder *b, const scale_matrix *s, const group_place *place)
 {
     const kernel_spec *spec = s->m.q.coding.spec;
@@ -214,7 +217,7 @@ static void store_group(ptx_builder *b, const scale_matrix *s, const range *r, p
     ptx_end_if(b);
 }
 
-/* The groups that a warp (of tall ones: a block) does at once, the first of them `across`. */
+/* Handles the groups that a warp (for tall groups: a block) processes at once, starting with first_across. */
 static void scale_groups(ptx_builder *b, const scale_matrix *s, ptx_val down, ptx_val first_across)
 {
     const plan *p = &s->plan;
@@ -246,7 +249,7 @@ static void scale_groups(ptx_builder *b, const scale_matrix *s, ptx_val down, pt
 void emit_matrix_scale(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, RANGE_BLOCK, 1, 1);
-    ptx_minnctapersm(b, 3); /* up to 80 registers: left alone, ptxas aims for fewer and spills */
+    ptx_minnctapersm(b, 3); /* up to 80 registers: by default, ptxas aims for fewer and spills */
     scale_matrix s = scale_begin(b, row, spec);
     const plan *p = &s.plan;
     ptx_val down = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, block_height(p)));
@@ -257,6 +260,6 @@ void emit_matrix_scale(ptx_builder *b, const kernel_row *row, const kernel_spec 
                              ptx_mul_wide(b, ptx_sreg(b, "nctaid.y"), side));
     scale_groups(b, &s, down, across);
     if (p->is_tall)
-        ptx_syncthreads(b); /* before the next groups' ranges come into the same shared memory */
+        ptx_syncthreads(b); /* before the ranges of the next groups are written to the same shared memory */
     ptx_end_for(b);
 }

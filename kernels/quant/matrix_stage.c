@@ -1,10 +1,10 @@
-/* Groups of a block's tile of a matrix in shared memory. The warps of a block load their numbers together, each once, in
- * the order in which they lie in memory; a warp by itself would ask for a few bytes of each sector, which the other warps
- * ask for again. */
+/* The groups of a block's tile of a matrix, in shared memory. The warps of a block load the numbers together,
+ * each number once, in memory order; on its own, each warp would use only a few bytes of each sector, and
+ * other warps would load the same sectors again. */
 #include "kernels/quant/matrix.h"
 
 enum {
-    STAGE_NUMBERS = 4096, /* 16 KiB: four blocks still fit a multiprocessor */
+    STAGE_NUMBERS = 4096, /* 16 KiB: four blocks still fit on a multiprocessor */
     LOADS_AHEAD = 4,
     SWIZZLE_ROWS = 128
 };
@@ -19,13 +19,14 @@ static extent group_extent(const kernel_spec *spec)
                                             : (extent){spec->group_size, spec->group_rows};
 }
 
-/* Groups side by side in so many elements from a multiple of their number on; 0: they begin anywhere. */
+/* Number of groups in `elements` adjacent elements that start at a multiple of `elements`; 0: groups are not
+ * aligned to them. */
 static unsigned groups_in(unsigned elements, uint64_t size)
 {
     return size % elements == 0 ? 1 : elements % size == 0 ? (unsigned)(elements / size) : 0;
 }
 
-/* Whether the columns of a patch have one group, or each its own. */
+/* Whether the columns of a patch share one group, or have one group each. */
 static bool may_stage(const coding *c)
 {
     const kernel_spec *spec = c->spec;
@@ -44,9 +45,10 @@ static bool may_stage(const coding *c)
     }
 }
 
-/* The tile is as wide as possible where the scales of a row lie side by side, else as high: 128 rows have whole tiles of the
- * swizzle. The zeros beside swizzled scales still lie along rows, so that tile is made wider as well. Rows of a list lie
- * anywhere: a lane of each warp knows where. */
+/* The tile is as wide as possible if the scales of a row are adjacent in memory, otherwise as high as
+ * possible: 128 rows cover whole tiles of the swizzle. Zeros of swizzled scales are still stored along rows,
+ * so that tile is made wider, too. Rows of a list can be anywhere: each warp keeps their numbers in its
+ * lanes. */
 static warp_tile warps_of(const coding *c)
 {
     const kernel_spec *spec = c->spec;
@@ -60,7 +62,8 @@ static warp_tile warps_of(const coding *c)
     return (warp_tile){1, MATRIX_WARPS};
 }
 
-/* The power of two that holds all flat groups of so many neighbours, which may begin anywhere in a group. */
+/* A power of two that is at least the number of flat groups among `elements` neighbours, which may begin
+ * anywhere in a group. */
 static unsigned flat_groups_in(unsigned elements, uint64_t size)
 {
     unsigned slots = 2;
@@ -118,7 +121,7 @@ ptx_val group_stage_serves(ptx_builder *b, const matrix *m, const group_stage *s
 
 /* ---- Filling ---- */
 
-/* A group of the tile, u32: how far down it lies and how far across. */
+/* A group of the tile: its position down and across (u32). */
 typedef struct spot {
     ptx_val down, across;
 } spot;
@@ -128,7 +131,7 @@ static ptx_val quotient(ptx_builder *b, ptx_val x, unsigned divisor)
     return ptx_cvt(b, PTX_U32, emit_divide(b, ptx_cvt(b, PTX_U64, x), divisor));
 }
 
-/* The group whose number lies at place i of the tile's array; all counts are powers of two. */
+/* The group whose number is at index i of the tile's array; all counts are powers of two. */
 static spot spot_in_memory(ptx_builder *b, const kernel_spec *spec, const group_stage *s, ptx_val i,
                            bool swizzled)
 {
@@ -142,8 +145,8 @@ static spot spot_in_memory(ptx_builder *b, const kernel_spec *spec, const group_
     return by_rows ? (spot){row, column} : (spot){column, row};
 }
 
-/* The row of the matrix that a row of the tile is: those beyond the last count as that. Rows of a list that do not exist may be
- * any. */
+/* The row of the matrix for a row of the tile; rows beyond the end count as the last. For entries of a list
+ * that are not valid rows, any row will do. */
 static ptx_val row_of_spot(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val down)
 {
     ptx_val last = ptx_sub(b, m->rows, ptx_u64(b, 1));
@@ -152,7 +155,8 @@ static ptx_val row_of_spot(ptx_builder *b, const matrix *m, const group_stage *s
     return ptx_min(b, ptx_add(b, s->row, ptx_cvt(b, PTX_U64, down)), last);
 }
 
-/* The group that is so far across from the one of the tile's first element in a row; it exists where it begins in the tile. */
+/* The group `at.across` groups after that of the tile's first element in the row; `known` if it begins within
+ * the tile. */
 static group_place flat_place(ptx_builder *b, const matrix *m, const group_stage *s, spot at)
 {
     const coding *c = &m->q.coding;
@@ -166,8 +170,8 @@ static group_place flat_place(ptx_builder *b, const matrix *m, const group_stage
                          .known = ptx_setp(b, PTX_LT, element, end)};
 }
 
-/* For each row, how many elements from the tile's first column on are left of their group; more than a tile has count as 1,024.
- */
+/* For each row, the number of elements from the tile's first column to the end of their group, limited to
+ * 1,024, which is at least the width of a tile. */
 static void fill_lefts(ptx_builder *b, const matrix *m, const group_stage *s)
 {
     const uint64_t size = m->q.coding.spec->group_size;
@@ -180,7 +184,7 @@ static void fill_lefts(ptx_builder *b, const matrix *m, const group_stage *s)
     ptx_end_if(b);
 }
 
-/* Those beyond the matrix's edge are loaded from its last group. */
+/* Groups beyond the edge of the matrix are loaded from its last group. */
 static group_place place_of_spot(ptx_builder *b, const matrix *m, const group_stage *s, spot at)
 {
     const kernel_spec *spec = m->q.coding.spec;
@@ -203,7 +207,7 @@ static unsigned stage_threads(const group_stage *s)
     return s->warps.down * s->warps.across * WARP;
 }
 
-/* What does not exist is not loaded: its sector might be nobody else's. */
+/* Numbers that do not exist are not loaded, since nobody else may need their sector. */
 static ptx_val load_known(ptx_builder *b, const matrix *m, const group_place *place, load_number *load)
 {
     if (place->known.kind == PTX_NOTHING)
@@ -215,7 +219,7 @@ static ptx_val load_known(ptx_builder *b, const matrix *m, const group_place *pl
     return number;
 }
 
-/* Numbers first, first + the block's threads ... of the tile's array. */
+/* Loads numbers first, first + threads of the block ... of the tile's array. */
 static void fill_some(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val to, load_number *load,
                       ptx_val first, unsigned count)
 {
@@ -234,7 +238,7 @@ static void fill_some(ptx_builder *b, const matrix *m, const group_stage *s, ptx
         ptx_st_shared(b, ptx_at(b, to, index[k], 4), 0, numbers[k]);
 }
 
-/* In a loop: unrolled, the places of all numbers would stay in registers from tile to tile. */
+/* In a loop: if it were unrolled, the positions of all numbers would stay in registers from tile to tile. */
 static void fill_numbers(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val to, load_number *load)
 {
     const unsigned all = s->down * s->across, threads = stage_threads(s);
@@ -270,7 +274,7 @@ static ptx_val steps_from(ptx_builder *b, ptx_val first, ptx_val at, unsigned gr
     return ptx_cvt(b, PTX_U32, emit_divide(b, ptx_sub(b, at, first), size));
 }
 
-/* x / size for x below 1,024 (u32), the widest tile. */
+/* x / size for x below 1,024 (u32), the width of the widest tile. */
 static ptx_val small_quotient(ptx_builder *b, ptx_val x, uint64_t size)
 {
     enum { FRACTION = 20 };
@@ -279,7 +283,7 @@ static ptx_val small_quotient(ptx_builder *b, ptx_val x, uint64_t size)
     return ptx_shr(b, ptx_mul(b, x, (int)ceil_div(1u << FRACTION, size)), FRACTION);
 }
 
-/* How many groups of its row begin after the tile's first column and up to this one. */
+/* The number of groups of the row that begin after the tile's first column, up to and including this one. */
 static ptx_val flat_steps(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val down, ptx_val column)
 {
     ptx_val at = ptx_cvt(b, PTX_U32, ptx_sub(b, column, s->column));
@@ -288,7 +292,7 @@ static ptx_val flat_steps(ptx_builder *b, const matrix *m, const group_stage *s,
     return ptx_selp(b, ptx_u32(b, 0), ptx_add(b, after, 1), ptx_setp(b, PTX_LT, at, left));
 }
 
-/* The place of a patch's first group in the stage. */
+/* The index of a patch's first group in the stage. */
 static ptx_val stage_index(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val row, ptx_val column)
 {
     const kernel_spec *spec = m->q.coding.spec;
@@ -302,7 +306,7 @@ static ptx_val stage_index(ptx_builder *b, const matrix *m, const group_stage *s
     return ptx_mad(b, down, s->across, across);
 }
 
-/* One number for all columns, or one for each. */
+/* One number for all columns, or one per column. */
 static void read_numbers(ptx_builder *b, ptx_val address, unsigned offset, bool is_one, unsigned width,
                          ptx_val *x)
 {

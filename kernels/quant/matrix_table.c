@@ -1,6 +1,6 @@
-/* Groups that rows look up by an index (GPTQ's g_idx): a table in shared memory, of all groups and the columns of a block's
- * tile. Any row may ask for any group, so what a block loads does not depend on how many rows it does: a few blocks that go
- * down many rows load little.
+/* Groups that rows look up by an index (GPTQ's g_idx): a table in shared memory, with all groups for the
+ * columns of a block's tile. Any row may need any group, so the amount that a block loads does not depend on
+ * its number of rows: few blocks, each looping over many rows, load little.
  *
  *     group 0      scales of the tile's columns, then zeros
  *     ...
@@ -11,11 +11,11 @@
 
 enum {
     TABLE_WARPS = 8,
-    TABLE_BYTES = 60 * 1024, /* sm_75 has 64 KiB, of which codes on their way take up to 2 */
-    RUN = 4,                 /* neighbouring columns of a group that a thread loads */
+    TABLE_BYTES = 60 * 1024, /* sm_75 has 64 KiB, of which codes in transit take up to 2 */
+    RUN = 4,                 /* adjacent columns of a group that a thread loads */
     RUNS_AHEAD = 4,
-    REPEATED_PART =
-        40 /* blocks one below the other load the same groups: one byte for so many of the matrix */
+    /* blocks below each other load the same groups again: at most one such byte per 40 of the matrix */
+    REPEATED_PART = 40
 };
 
 static unsigned tile_columns(const coding *c)
@@ -23,7 +23,8 @@ static unsigned tile_columns(const coding *c)
     return WARP * patch_width(c);
 }
 
-/* Numbers are kept in 16 bits where that is the type of scales and holds all zeros as well: twice as many groups fit. */
+/* Numbers are kept in 16 bits if that is the type of the scales and it represents all zeros as well: twice as
+ * many groups fit. */
 static qdnnDataType_t number_type(const coding *c)
 {
     const kernel_spec *spec = c->spec;
@@ -91,12 +92,12 @@ ptx_val group_table_serves(ptx_builder *b, const matrix *m)
 
 /* ---- Filling ---- */
 
-/* A run of the table: its group and the first of its columns (both u64), and where it is kept. */
+/* A run of the table: its group and first column (both u64), and its address. */
 typedef struct table_run {
     ptx_val group, column, address;
 } table_run;
 
-/* Run i (u32), group by group. Columns beyond the matrix's edge count as its last. */
+/* Run i (u32), group by group. Columns beyond the edge of the matrix count as its last ones. */
 static table_run run_at(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val i)
 {
     const coding *c = &m->q.coding;
@@ -130,7 +131,7 @@ static void store_run(ptx_builder *b, const coding *c, const group_stage *s, ptx
         store_numbers(b, c, address, s->zeros_at, zeros);
 }
 
-/* Runs from `begin` to `end` (u32), so many of each thread at a time. */
+/* Fills the runs from `begin` to `end` (u32); each thread loads `ahead` of them at a time. */
 static void fill_runs(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val begin, ptx_val end,
                       unsigned ahead)
 {
@@ -166,7 +167,7 @@ void group_table_fill(ptx_builder *b, const matrix *m, const group_stage *s)
 
 /* ---- Reading ---- */
 
-/* The indices of a band, a row for each lane. */
+/* Loads the group indices of a band, one row per lane. */
 void group_table_band(ptx_builder *b, const matrix *m, group_stage *s, const patch *p)
 {
     const coding *c = &m->q.coding;

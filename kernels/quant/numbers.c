@@ -1,4 +1,4 @@
-/* Storing the numbers of a block's groups together. */
+/* Stores the numbers of a block's groups together. */
 #include "kernels/quant/numbers.h"
 
 static unsigned groups_of_block(const numbers *s)
@@ -17,7 +17,7 @@ numbers numbers_begin(ptx_builder *b, const coding *c, unsigned lanes)
     return s;
 }
 
-/* The first lane of each team; `number` is that of the team in the block. */
+/* The first lane of each team stores its numbers; `number` is that of the team in the block. */
 static void put(ptx_builder *b, const numbers *s, const group_made *made, ptx_val number)
 {
     const bool is_code = made->code.kind != PTX_NOTHING;
@@ -30,7 +30,7 @@ static void put(ptx_builder *b, const numbers *s, const group_made *made, ptx_va
     ptx_syncthreads(b);
 }
 
-/* The numbers of the group of that number in the block. */
+/* The numbers of group `number` of the block. */
 static group_made take(ptx_builder *b, const numbers *s, const group_made *made, ptx_val number)
 {
     group_made here = {.scale = ptx_ld_shared(b, PTX_F32, ptx_at(b, s->scales, number, 4), 0)};

@@ -6,15 +6,16 @@
 
 /* scale.c: scales and zeros of groups; scale_steps.c: in one pass or two */
 kernel_geometry scale_geometry(const kernel_row *row, const kernel_spec *spec);
-uint64_t scale_lanes(const kernel_spec *spec); /* how many threads share the work on a group */
+uint64_t scale_lanes(const kernel_spec *spec); /* number of threads that share a group */
 void emit_scale(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void scale_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                  kernel_steps *steps);
 
-/* The part of them that makes scales under a global scale that is there, and not yet nested. */
+/* The part of scale_steps that computes the scales themselves: a global scale already exists, and nesting
+ * comes later. */
 void scale_level_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                        kernel_steps *steps);
-/* Packs the zeros that the scale kernel before left as f32. */
+/* Packs the zeros that the preceding scale kernel stored as f32. */
 void zero_packing_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                         kernel_steps *steps);
 
@@ -26,19 +27,19 @@ void emit_dynamic(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
 void dynamic_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                    kernel_steps *steps);
 
-/* repack.c: codes in one layout to codes in another */
+/* repack.c: converts codes from one layout to another */
 kernel_geometry repack_geometry(const kernel_row *row, const kernel_spec *spec);
 void repack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps);
 void emit_repack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 
-/* second_level.c: what stands over scales: the global scale, and the scales of nested scales */
+/* second_level.c: the level above scales: the global scale, and the scales of nested scales */
 kernel_geometry global_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_global(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 kernel_geometry nest_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_nest(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 
-/* range.c: the first of two passes to scales */
+/* range.c: the first pass of a two-pass computation of scales */
 kernel_geometry range_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_range(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 
@@ -46,9 +47,10 @@ void emit_range(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 kernel_geometry tile_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-/* convert.c: both of plain formats, from one type to another */
+/* convert.c: quantize and dequantize for plain formats, that is, conversion between types */
 void emit_convert(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-/* block_tile.c, block_quantize.c, block_search.c (K-quants), block_dequantize.c: the same for formats in blocks */
+/* block_tile.c, block_quantize.c, block_search.c (K-quants), block_dequantize.c: the same for block
+ * formats */
 kernel_geometry block_geometry(const kernel_row *row);
 void emit_block_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_block_search(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
@@ -57,8 +59,8 @@ void emit_block_dequantize(ptx_builder *b, const kernel_row *row, const kernel_s
 void tile_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                 kernel_steps *steps);
 
-/* The rows of x to bytes, with an f32 scale for each row, both in the workspace behind what it has: what the dynamic row of a
- * format of 8 bits does. */
+/* Quantizes the rows of x to 8-bit codes with one f32 scale per row, both appended to the workspace. `row` is
+ * the dynamic row of an 8-bit format. */
 typedef struct row_codes {
     uint64_t codes, scales; /* offsets in the workspace */
 } row_codes;

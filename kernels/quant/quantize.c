@@ -1,9 +1,9 @@
-/* The quantize kernel of flat tensors: elements become codes. */
+/* The quantize kernel for flat tensors: elements become codes. */
 #include "kernels/quant/matrix.h"
 #include "kernels/quant/quant.h"
 #include "kernels/quant/tile.h"
 
-/* The quads of a chunk go to memory, or to where their tile is put together. */
+/* Stores the quads of a chunk to memory, or to the stage in which their tile is assembled. */
 static void store_codes(ptx_builder *b, const tile *t, ptx_val index, ptx_val out, int offset, unsigned skip,
                         const ptx_val *quads)
 {
@@ -16,8 +16,8 @@ static void store_codes(ptx_builder *b, const tile *t, ptx_val index, ptx_val ou
     stage_put(b, &t->q.coding, &t->stage, element, chunk, quads);
 }
 
-/* `count` chunks that lie a warp's width apart, from element `index` on. All loads first: they wait for
- * memory together. */
+/* `count` chunks a warp's width apart, starting at element `index`. All loads come first, so that their
+ * latencies overlap. */
 static void quantize_chunks(ptx_builder *b, const tile *t, ptx_val index, unsigned count)
 {
     const kernel_spec *spec = t->q.coding.spec;
@@ -48,7 +48,7 @@ static void emit_flat(ptx_builder *b, const kernel_row *row, const kernel_spec *
     }
     ptx_reqntid(b, TILE_BLOCK, 1, 1);
     ptx_minnctapersm(
-        b, 3); /* up to 80 registers: left alone, ptxas aims for 64 and spills around its division */
+        b, 3); /* up to 80 registers: by default, ptxas aims for 64 and spills around its division */
     tile t = tile_begin(b, row, spec);
     ptx_uniform(b);
     ptx_if(b, t.whole);

@@ -1,32 +1,33 @@
-/* The range kernel: the first of two passes to scales, where few groups are long. It cuts the groups into
- * parts, enough of them for a whole GPU, and writes the range of each part.
+/* The range kernel: the first of two passes that compute scales, used if there are few but long groups. It
+ * divides the groups into parts, enough for a whole GPU, and writes the range of each part.
  *
- * The tensor is a list of turns: one run of each channel after another. A run is cut into segments; a team of
- * lanes takes one segment of one channel in every so many turns (those of a band). So the ranges are a list
- * [band][channel][segment], of absmax alone or of the pair hi, lo. What comes out does not depend on the
- * grid: blocks loop over the teams' work. */
+ * With channels, the tensor is a sequence of turns; a turn has one run of elements of each channel. A run is
+ * divided into segments. A team of lanes takes one segment of one channel in every so many turns (those of a
+ * band). So the ranges are a list [band][channel][segment], each with either the absmax or the pair hi, lo.
+ * The result does not depend on the grid: blocks loop over the work of the teams. */
 #include "kernels/operations.h"
 #include "kernels/quant/quant.h"
 #include "kernels/quant/ranges.h"
 
 enum {
-    SEGMENTS_MAX = 256, /* of a run */
-    BLOCKS_MAX = 1024,  /* busy at once: a few for each multiprocessor */
-    LIST_ROUNDS = 64,   /* elements of its list that a lane of the second pass takes at most */
-    PART_LEAST = 64     /* elements of a part, so that the list is short beside the tensor */
+    SEGMENTS_MAX = 256, /* per run */
+    BLOCKS_MAX = 1024,  /* enough to keep a GPU busy: a few per multiprocessor */
+    LIST_ROUNDS = 64,   /* maximum number of list elements per lane in the second pass */
+    PART_LEAST = 64     /* elements per part, so that the list is short compared to the tensor */
 };
 
 typedef struct parts {
-    uint64_t run;               /* consecutive elements of one channel */
-    uint64_t segment, segments; /* elements, the last segment of a run may have fewer; segments of a run */
-    team team;                  /* for a segment */
-    uint64_t channels;          /* 0: one turn without end, and what follows is not used */
-    uint64_t turn, turn_parts;  /* elements and parts of a turn */
-    uint64_t bands;             /* at most */
-    uint64_t band_elements;     /* there is one more band for every so many elements */
+    uint64_t run; /* consecutive elements of one channel */
+    /* elements per segment (the last of a run may have fewer); segments per run */
+    uint64_t segment, segments;
+    team team;                 /* for one segment */
+    uint64_t channels;         /* 0: a single turn without end; the members below are unused */
+    uint64_t turn, turn_parts; /* elements and parts per turn */
+    uint64_t bands;            /* at most */
+    uint64_t band_elements;    /* one more band for every so many elements */
 } parts;
 
-/* Enough for all blocks that are to be busy, as long as the lists for the second pass stay short. */
+/* Enough bands for all blocks, as long as the lists for the second pass stay short. */
 static uint64_t bands_of(const kernel_spec *spec, const parts *p, bool is_signed)
 {
     kernel_spec second = {.data = QDNN_DATA_F32, .group_size = p->segments, .channels = spec->channels};
@@ -37,8 +38,8 @@ static uint64_t bands_of(const kernel_spec *spec, const parts *p, bool is_signed
     return bands > 1 ? bands : 1;
 }
 
-/* A multiple of the channels is as good as their number: part numbers agree modulo the channels all the same.
- * That fills the block where there are few, and where there is one it may have runs of any length. */
+/* Any multiple of the number of channels works as well, since part numbers are only used modulo the channels.
+ * This fills the block if there are few channels; a single channel can have runs of any length. */
 static parts parts_of(const kernel_spec *spec, bool is_signed)
 {
     const uint64_t tile = RANGE_BLOCK * 4 * chunk_elements(spec->data);
@@ -89,8 +90,8 @@ uint64_t kernel_range_count(const kernel_row *row, const kernel_spec *spec, uint
     return count * (1 + is_signed);
 }
 
-/* u64 values of one launch: how many parts there are, and from a part's elements in one turn to those in the
- * next that it takes. */
+/* u64 values of one launch: the number of parts, and the distance from a part's elements in one turn to those
+ * in the next turn that it handles. */
 typedef struct extent {
     ptx_val count, stride;
 } extent;
@@ -107,7 +108,7 @@ static extent extent_of(ptx_builder *b, const parts *p, ptx_val n)
     return (extent){.count = ptx_mad(b, runs, ptx_u64(b, p->segments), cut), .stride = n};
 }
 
-/* Where a part begins in its first turn, and how many elements its segment has at most. */
+/* Where a part begins in its first turn, and the maximum number of elements in its segment. */
 typedef struct place {
     ptx_val first, room;
 } place;
@@ -116,7 +117,7 @@ static place place_of(ptx_builder *b, const parts *p, ptx_val part)
 {
     if (p->segments == 1)
         return (place){ptx_mul(b, part, ptx_u64(b, p->run)), ptx_u64(b, p->run)};
-    ptx_val run = emit_divide(b, part, p->segments); /* of all runs, turn after turn */
+    ptx_val run = emit_divide(b, part, p->segments); /* counted over all turns */
     ptx_val segment = emit_remainder(b, part, run, p->segments);
     ptx_val inside = ptx_mul(b, segment, ptx_u64(b, p->segment));
     return (place){.first = ptx_mad(b, run, ptx_u64(b, p->run), inside),
@@ -148,7 +149,7 @@ void emit_range(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
     const coding c = {row->format, spec};
     parts p = parts_of(spec, format_has_zero(row->format));
     ptx_reqntid(b, RANGE_BLOCK, 1, 1);
-    ptx_minnctapersm(b, 4); /* up to 64 registers: left alone, ptxas aims for 32 and spills */
+    ptx_minnctapersm(b, 4); /* up to 64 registers: by default, ptxas aims for 32 and spills */
     kernel_args args = kernel_declare(b, row, spec);
     ptx_val x = args.operand[QDNN_OPERAND_X], ranges = args.workspace, n = args.number[NUMBER_N];
 
@@ -167,6 +168,6 @@ void emit_range(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
     store_range(b, &r, ranges, part);
     ptx_end_if(b);
     if (p.team.lanes == RANGE_BLOCK)
-        ptx_syncthreads(b); /* before the next part's ranges come into the same shared memory */
+        ptx_syncthreads(b); /* before the ranges of the next part are written to the same shared memory */
     ptx_end_for(b);
 }

@@ -1,7 +1,7 @@
-/* Reducing elements to ranges: by lanes, by warps, by blocks. */
+/* Reduces elements to ranges: per lane, per warp, per block. */
 #include "kernels/quant/ranges.h"
 
-enum { UNROLL_MAX = 8 /* chunks a lane reads in a straight line; more become a loop */ };
+enum { UNROLL_MAX = 8 /* chunks that a lane reads without a loop */ };
 
 team team_of(qdnnDataType_t data, uint64_t elements, uint64_t apart)
 {
@@ -57,7 +57,7 @@ void range_add(ptx_builder *b, const range *r, ptx_val x)
     ptx_min(b, r->lo, x);
 }
 
-/* The whole part that starts at `base`: chunk numbers lane, lane + lanes, ... */
+/* The whole part that starts at `base`: chunks lane, lane + lanes, ... */
 static void add_chunks(ptx_builder *b, qdnnDataType_t data, const team *t, const range *r, ptx_val base,
                        ptx_val lane)
 {
@@ -83,8 +83,7 @@ static void add_chunks(ptx_builder *b, qdnnDataType_t data, const team *t, const
     ptx_end_for(b);
 }
 
-/* Elements one by one: numbers lane, lane + lanes, ... below count. For parts that are cut short or not
- * aligned. */
+/* Single elements lane, lane + lanes, ... below count, for parts that are incomplete or not aligned. */
 static void add_elements(ptx_builder *b, qdnnDataType_t data, const team *t, const range *r, ptx_val base,
                          ptx_val lane, ptx_val count)
 {
@@ -110,9 +109,8 @@ void range_add_part(ptx_builder *b, qdnnDataType_t data, const team *t, const ra
         ptx_end_if(b);
 }
 
-/* The union over lanes whose numbers differ only in the bits from `least` up to below `lanes`, in all of
- * them.
- */
+/* Combines the ranges of lanes whose numbers differ only in the bits from `least` up to below `lanes`; all of
+ * them get the result. */
 static void reduce_lanes(ptx_builder *b, const range *r, unsigned lanes, unsigned least)
 {
     for (unsigned mask = lanes / 2; mask >= least; mask /= 2) {
@@ -125,8 +123,8 @@ static void reduce_lanes(ptx_builder *b, const range *r, unsigned lanes, unsigne
     }
 }
 
-/* Across the warps of a block, through shared memory: the first `width` lanes of each warp put their ranges
- * there, and every warp reduces them all. */
+/* Combines ranges across the warps of a block through shared memory: the first `width` lanes of each warp
+ * store theirs, and every warp reduces all of them. */
 static void reduce_warps(ptx_builder *b, const range *r, unsigned width)
 {
     const unsigned warps = RANGE_BLOCK / WARP_LANES, entries = warps * width;

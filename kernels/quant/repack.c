@@ -1,5 +1,5 @@
-/* The repack kernel: codes in one layout become the same codes in another, with another kind of code if asked for. One
- * kernel over the reader of one layout and the writer of the other. */
+/* The repack kernel: converts codes to another layout and, if requested, another kind of code. It combines
+ * the reader of one layout with the writer of the other. */
 #include "kernels/quant/matrix.h"
 #include "kernels/quant/quant.h"
 
@@ -8,8 +8,8 @@ typedef struct repacker {
     matrix from, to;
 } repacker;
 
-/* The specification of what is read: as if it were for 16-bit data, whose patches have eight columns of a row. The codes of
- * a warp then fill whole sectors, however wide they are. */
+/* The specification of the codes to read. It pretends that data is 16 bits wide, because such patches have
+ * eight columns of a row: the codes of a warp then fill whole sectors, whatever their width. */
 static kernel_spec source_of(const kernel_spec *spec)
 {
     kernel_spec from = *spec;
@@ -17,7 +17,7 @@ static kernel_spec source_of(const kernel_spec *spec)
     return from;
 }
 
-/* The specification of what is written. */
+/* The specification of the codes to write. */
 static kernel_spec target_of(const kernel_spec *spec)
 {
     kernel_spec to = source_of(spec);
@@ -27,7 +27,7 @@ static kernel_spec target_of(const kernel_spec *spec)
     return to;
 }
 
-/* Two's complement and the other kinds differ in the highest bit. */
+/* Two's complement differs from the other kinds in the highest bit. */
 static ptx_val change_kind(ptx_builder *b, const repacker *r, ptx_val code)
 {
     const coding *from = &r->from.q.coding, *to = &r->to.q.coding;
@@ -87,7 +87,7 @@ void repack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_p
     matrix_steps_of_width(row, spec, problem, width_of_both(row, spec), steps);
 }
 
-/* A walk in patches that suit both. */
+/* A walk in patches that suit both layouts. */
 static matrix_walk both_walks(const matrix *from, const matrix *to, ptx_val aligned)
 {
     matrix_walk w = matrix_walk_of(from, aligned), other = matrix_walk_of(to, aligned);

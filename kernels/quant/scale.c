@@ -1,16 +1,17 @@
 /* The scale kernel: the scale (and zero point) of each group.
  *
- * Groups that are runs of elements get a team of lanes each. Groups that take turns (channels) get a block,
- * or a column of one, that goes from run to run; that is meant for short channels, or for the ranges of parts
- * that a range kernel made of long ones. */
+ * Groups that are runs of elements get a team of lanes each. Groups that alternate (channels) get a block, or
+ * a column of one, which goes from run to run; this is meant for short channels, or for the ranges that a
+ * range kernel computed from parts of long ones. */
 #include "kernels/formats/quantized.h"
 #include "kernels/operations.h"
 #include "kernels/quant/matrix.h"
 #include "kernels/quant/numbers.h"
 #include "kernels/quant/quant.h"
 
-/* How a block reduces channels: `width` of them side by side, neighbouring threads on neighbouring channels;
- * the other threads of a column on further elements of its channel. 8 elements of f32 fill a sector. */
+/* How a block reduces channels: `width` of them side by side, with neighbouring threads on neighbouring
+ * channels; the other threads of a column take further elements of its channel. 8 f32 elements fill a
+ * sector. */
 enum { COLUMNS = 8, LONG_RUN = 32 };
 
 static unsigned block_channels(const kernel_spec *spec)
@@ -76,8 +77,8 @@ static void store(ptx_builder *b, const scale_kernel *k, const range *r, ptx_val
     group_store(b, &k->coding, &k->out, &made, group);
 }
 
-/* Element numbers of the channel from `start` on, `step` apart: every turn of all channels has group_size of
- * them. None where the channel does not exist; without that predicate it does. */
+/* Adds the elements of a channel, numbered from `start` in steps of `step`; each turn has group_size of them.
+ * If the predicate `exists` is given and false, there are none. */
 static void add_channel(ptx_builder *b, const scale_kernel *k, const range *r, ptx_val channel,
                         ptx_val exists, ptx_val start, unsigned step)
 {
@@ -95,8 +96,8 @@ static void add_channel(ptx_builder *b, const scale_kernel *k, const range *r, p
     ptx_end_for(b);
 }
 
-/* Blocks go on to further channels where the grid is smaller than it might be. Nothing is written for n = 0.
- */
+/* Blocks loop over channels, so that the grid may be smaller than their number. For n = 0, nothing is
+ * written. */
 static void scale_channels(ptx_builder *b, const scale_kernel *k)
 {
     const unsigned width = block_channels(k->spec);
@@ -116,7 +117,7 @@ static void scale_channels(ptx_builder *b, const scale_kernel *k)
     ptx_if(b, width == 1 ? ptx_setp(b, PTX_EQ, tid, 0) : ptx_setp_and(b, PTX_LT, tid, width, exists));
     store(b, k, &r, channel);
     ptx_end_if(b);
-    ptx_syncthreads(b); /* before the next channels' ranges come into the same shared memory */
+    ptx_syncthreads(b); /* before the ranges of the next channels are written to the same shared memory */
     ptx_end_for(b);
 }
 _Static_assert(COLUMNS == 1 << 3, "a thread's number is shifted by it");

@@ -1,4 +1,4 @@
-/* How scales are computed: in one pass or, where few groups are long, in two. */
+/* How scales are computed: in one pass or, if there are few but long groups, in two. */
 #include "kernels/operations.h"
 
 #include "kernels/formats/format.h"
@@ -6,9 +6,9 @@
 #include "kernels/quant/quant.h"
 
 enum {
-    ROUNDS_MAX = 32,   /* elements that a lane of a single pass takes one after another at most */
+    ROUNDS_MAX = 32,   /* maximum number of elements that a lane of a single pass reads in sequence */
     RUN_MAX = 1 << 15, /* a run that one team reduces as fast as two passes would */
-    MANY_RUNS = 128    /* enough to keep a GPU busy, however long they are */
+    MANY_RUNS = 128    /* enough to keep a GPU busy, whatever their length */
 };
 
 static bool one_pass(const kernel_spec *spec, uint64_t n)
@@ -18,14 +18,14 @@ static bool one_pass(const kernel_spec *spec, uint64_t n)
     return n / spec->channels <= ROUNDS_MAX * scale_lanes(spec);
 }
 
-/* A flat grouping of so many elements in the form that has the fewest kernels. */
+/* The equivalent flat grouping of n elements that needs the fewest different kernels. */
 static kernel_spec simplest(const kernel_spec *spec, uint64_t n)
 {
     kernel_spec whole = *spec;
     if (whole.channels > 1 && n == whole.group_size * whole.channels)
-        whole.channels = 0; /* one turn: a channel is a run */
+        whole.channels = 0; /* one turn: each channel is a single run */
     if (whole.channels == 0 && whole.group_size > RUN_MAX && whole.group_size >= n)
-        whole.group_size = whole.channels = 1; /* one run: split by its elements, not by what it might have */
+        whole.group_size = whole.channels = 1; /* a single run: independent of the nominal group size */
     return whole;
 }
 
@@ -58,7 +58,7 @@ void scale_level_steps(const kernel_row *row, const kernel_spec *spec, const ker
         flat_steps(row, spec, problem, steps);
 }
 
-/* The absmax of the tensor, in parts, and the global scale from those. */
+/* The absmax of the tensor in parts, then the global scale from those. */
 static void global_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                          kernel_steps *steps)
 {
@@ -79,7 +79,7 @@ static void global_steps(const kernel_row *row, const kernel_spec *spec, const k
     step_from_workspace(global, QDNN_OPERAND_X, offset);
 }
 
-/* Scales as f32 in the workspace, and bytes from those. */
+/* Scales as f32 in the workspace, then bytes from those. */
 static void nested_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                          kernel_steps *steps)
 {
@@ -95,8 +95,8 @@ static void nested_steps(const kernel_row *row, const kernel_spec *spec, const k
     step_from_workspace(nest, QDNN_OPERAND_X, offset);
 }
 
-/* Zeros are packed as codes without scales are: those of a group down columns are a row of words, those of a group
- * along rows a column of words. */
+/* Zeros are packed like codes without scales: those of a group down columns form a row of words, those of a
+ * group along rows a column of words. */
 void zero_packing_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                         kernel_steps *steps)
 {

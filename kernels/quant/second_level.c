@@ -1,10 +1,10 @@
-/* What stands over scales: the global scale of a tensor, and the scales of nested scales. Both are made from lists that
- * other kernels left, and short: one block, or a block for every 256 scales. */
+/* The level above scales: the global scale of a tensor, and the scales of nested scales. Both are computed
+ * from short lists that other kernels wrote: by one block, or by one block per 256 scales. */
 #include "kernels/formats/quantized.h"
 #include "kernels/quant/quant.h"
 #include "kernels/quant/ranges.h"
 
-enum { NESTED_RUN = 256 /* scales that share one; a thread each */ };
+enum { NESTED_RUN = 256 /* scales that share one outer scale; one thread each */ };
 _Static_assert((int)NESTED_RUN == (int)RANGE_BLOCK, "a thread for each scale of a run");
 
 /* ---- The global scale: max(absmax, floor) / largest, or its reciprocal ---- */
@@ -34,7 +34,7 @@ void emit_global(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
     ptx_end_if(b);
 }
 
-/* ---- Nested scales: the nearest entry of an ascending map to (scale - offset) / absmax ---- */
+/* ---- Nested scales: the entry of an ascending map that is nearest to (scale - offset) / absmax ---- */
 
 kernel_geometry nest_geometry(const kernel_row *row, const kernel_spec *spec)
 {
@@ -42,7 +42,7 @@ kernel_geometry nest_geometry(const kernel_row *row, const kernel_spec *spec)
     return (kernel_geometry){.block = RANGE_BLOCK, .elements_per_block = NESTED_RUN};
 }
 
-/* How many midpoints of neighbouring entries lie below v, by bisection. */
+/* The number of midpoints between neighbouring entries that are below v, by bisection. */
 static ptx_val nearest_entry(ptx_builder *b, ptx_val map, ptx_val v)
 {
     ptx_val place = ptx_u32(b, 0);

@@ -1,4 +1,4 @@
-/* Tiles and chunks: what quantize and dequantize share. */
+/* Tiles and chunks, shared by quantize and dequantize. */
 #include "kernels/quant/tile.h"
 
 #include "kernels/quant/matrix.h"
@@ -13,8 +13,8 @@ kernel_geometry tile_geometry(const kernel_row *row, const kernel_spec *spec)
     return (kernel_geometry){.block = TILE_BLOCK, .elements_per_block = TILE_ELEMENTS};
 }
 
-/* Whether each column of a matrix is a channel: then its kernel is that of groups down columns, which keeps scales for many
- * rows, where that of flat groups loads them again for each. */
+/* Whether each column of a matrix is a channel: then the kernel for groups down columns is used, which keeps
+ * scales for many rows; the kernel for flat groups would load them again for each row. */
 static bool columns_are_channels(const kernel_row *row, const kernel_spec *spec,
                                  const kernel_problem *problem)
 {
@@ -31,7 +31,7 @@ void tile_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pro
     kernel_spec own = *spec;
     if (columns_are_channels(row, spec, problem)) {
         own.groups = QDNN_GROUPS_COLUMNS;
-        own.group_size = UINT64_C(1) << 40; /* as many rows as there may be */
+        own.group_size = UINT64_C(1) << 40; /* larger than any number of rows */
         own.channels = 0;
     }
     if (kernel_is_matrix(row, &own))
@@ -57,7 +57,7 @@ tile tile_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
     bool to_codes = kernel_operation_of(row) == KERNEL_QUANTIZE;
     tile t = {.data = args.operand[to_codes ? QDNN_OPERAND_X : QDNN_OPERAND_Y], .n = args.number[NUMBER_N]};
     t.first = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, TILE_ELEMENTS));
-    ptx_ret_unless(b, ptx_setp(b, PTX_LT, t.first, t.n)); /* without elements there need be no scale */
+    ptx_ret_unless(b, ptx_setp(b, PTX_LT, t.first, t.n)); /* an empty tensor may have no scales to load */
     t.q = quantized_begin(b, row, spec, &args);
     ptx_val full_end = ptx_add(b, t.first, TILE_ELEMENTS);
     t.end = ptx_min(b, full_end, t.n);

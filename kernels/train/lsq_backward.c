@@ -1,18 +1,19 @@
-/* LSQ's backward: x and dy are read once, dx is written, and the terms of the scales' gradients are summed on the way, in
- * the order of the long sum. A group of one segment is finished here; of longer ones the sums of their segments are
- * written as lists, [group][segment], for long_sum.
+/* LSQ's backward: reads x and dy once, writes dx, and sums the terms of the scales' gradients along the way,
+ * in the order of the long sum. Groups of one segment are finished here; for longer ones, the sums of their
+ * segments are written as lists, [group][segment], for long_sum.
  *
- * Where the elements of a group lie in runs, a team of threads takes a segment, a thread being one lane of the sum.
- * Where neighbours belong to different channels, a warp has 32 channels side by side instead, a thread being four lanes
- * of one channel's sum. Either way blocks go on to further segments where the grid is smaller than it might be. */
+ * If the elements of a group form runs, a team of threads takes a segment, and each thread is one lane of the
+ * sum. If neighbouring elements belong to different channels, a warp has 32 channels side by side instead,
+ * and each thread is four lanes of one channel's sum. Either way, blocks loop over segments, so that the grid
+ * may be smaller than their number. */
 #include "kernels/emit.h"
 #include "kernels/operations.h"
 #include "kernels/train/train.h"
 
 enum {
     COLUMNS = 32,                         /* channels side by side */
-    COLUMN_WARPS = SUM_BLOCK / COLUMNS,   /* that share the lanes of their sums */
-    OWN_LANES = SUM_LANES / COLUMN_WARPS, /* lanes of a thread */
+    COLUMN_WARPS = SUM_BLOCK / COLUMNS,   /* warps that share the lanes of a sum */
+    OWN_LANES = SUM_LANES / COLUMN_WARPS, /* lanes per thread */
     SHORT_RUN = SUM_CHUNK,
     MANY_CHANNELS = COLUMNS / 2
 };
@@ -22,7 +23,8 @@ static bool by_columns(const kernel_spec *spec)
     return spec->group_size < SHORT_RUN && spec->channels >= MANY_CHANNELS;
 }
 
-/* The threads that take a segment: fewer than a sum has lanes where a group does not reach the others. */
+/* The number of threads per segment: fewer than a sum has lanes if the group is too short to reach the
+ * others. */
 static unsigned team_lanes(const kernel_spec *spec)
 {
     unsigned lanes = 1;
@@ -33,7 +35,7 @@ static unsigned team_lanes(const kernel_spec *spec)
     return lanes;
 }
 
-/* ---- How much there is ---- */
+/* ---- Amount of work ---- */
 
 /* The first group has the most elements. */
 uint64_t lsq_backward_segments(const kernel_spec *spec, uint64_t n)
@@ -46,7 +48,7 @@ uint64_t lsq_backward_segments(const kernel_spec *spec, uint64_t n)
                     SUM_SEGMENT);
 }
 
-/* What a block takes at a time: so many groups, one segment of each. */
+/* The number of groups that a block handles at a time, one segment of each. */
 static uint64_t block_groups(const kernel_spec *spec)
 {
     return by_columns(spec) ? COLUMNS : SUM_BLOCK / team_lanes(spec);
@@ -73,16 +75,16 @@ kernel_geometry lsq_backward_geometry(const kernel_row *row, const kernel_spec *
 typedef struct lsq_kernel {
     const kernel_spec *spec;
     ptx_val x, scales, dy, dx, sums, n; /* parameters */
-    ptx_val segments;                   /* u64: of every group */
+    ptx_val segments;                   /* u64: segments per group */
 } lsq_kernel;
 
 typedef struct segment {
     ptx_val group, number; /* u64 */
     ptx_val exists;        /* predicate */
     ptx_val scale;
-    ptx_val count; /* u64: elements of the group */
-    ptx_val first; /* u64: the segment's first term, counted through the group */
-    ptx_val left;  /* u32: its terms, none where it does not exist */
+    ptx_val count; /* u64: elements in the group */
+    ptx_val first; /* u64: the first term of the segment, counted within the group */
+    ptx_val left;  /* u32: number of terms; 0 if the segment does not exist */
 } segment;
 
 static lsq_kernel kernel_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
@@ -105,7 +107,7 @@ static lsq_kernel kernel_begin(ptx_builder *b, const kernel_row *row, const kern
     return k;
 }
 
-/* The last group may be shorter than others: its last segments have no terms then, and the sum 0. */
+/* The last group may be shorter than the others: its last segments then have no terms, and the sum 0. */
 static segment segment_of(ptx_builder *b, const lsq_kernel *k, ptx_val group, ptx_val number, ptx_val exists)
 {
     segment s = {.group = group, .number = number, .exists = exists};
@@ -120,7 +122,7 @@ static segment segment_of(ptx_builder *b, const lsq_kernel *k, ptx_val group, pt
     return s;
 }
 
-/* The element (u64) that is a term (u32) of the segment. */
+/* The element (u64) for a term (u32) of the segment. */
 static ptx_val element_of(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx_val term)
 {
     const uint64_t run = k->spec->group_size, channels = k->spec->channels;
@@ -140,7 +142,7 @@ static void store_sum(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx
     sum_store(b, k->spec, ptx_at(b, k->sums, index, sizeof(float)), sum, s->count);
 }
 
-/* One term: dx is returned, the lane's sum (a variable) goes on. */
+/* Adds one term to the lane's sum (a variable); returns dx. */
 static ptx_val add_term(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx_val x, ptx_val dy,
                         ptx_val sum)
 {
@@ -158,20 +160,21 @@ static void add_term_at(ptx_builder *b, const lsq_kernel *k, const segment *s, p
     ptx_st_global(b, ptx_add(b, k->dx, offset), 0, dx);
 }
 
-/* ---- A thread for each lane ---- */
+/* ---- One thread per lane ---- */
 
-/* Whether eight terms of a lane always lie side by side, at multiples of 16 bytes where the pointers do. */
+/* Whether the eight terms of a lane are always adjacent, and 16-byte aligned if the pointers are. */
 static bool chunks_are_whole(const kernel_spec *spec)
 {
     return spec->channels == 1 || spec->group_size % (spec->channels ? SUM_CHUNK : 4) == 0;
 }
 
-/* Eight terms of a lane are 32 bytes. Neighbouring lanes load both of their chunks together, 16 bytes each of one and then of
- * the other, and exchange halves: so a request fills the sectors that it touches. The same on the way back. */
+/* Eight terms of a lane are 32 bytes. Two neighbouring lanes load their two chunks together, 16 bytes each of
+ * the first and then of the second, and exchange halves, so that each request fills the sectors that it
+ * touches. Stores do the reverse. */
 typedef struct chunk_pair {
     ptx_val odd;       /* predicate: the lane is the second of the two */
-    ptx_val at[2];     /* u64: where this lane's half of the first and of the second chunk lies, in bytes */
-    ptx_val exists[2]; /* predicates: they are whole */
+    ptx_val at[2];     /* u64: byte offsets of this lane's half of the first and of the second chunk */
+    ptx_val exists[2]; /* predicates: the chunks are complete */
 } chunk_pair;
 
 enum { HALF = SUM_CHUNK / 2, HALF_BYTES = HALF * sizeof(float), NO_CHUNK = -1 };
@@ -195,7 +198,8 @@ static chunk_pair pair_of(ptx_builder *b, ptx_val offset, ptx_val exists)
     return p;
 }
 
-/* This lane's chunk, of the halves that both lanes have loaded; or the halves to store, of the chunks that they have made. */
+/* Turns the halves that both lanes loaded into this lane's chunk, or this lane's chunk into the halves to
+ * store. */
 static void exchange(ptx_builder *b, const chunk_pair *p, const ptx_val first[HALF],
                      const ptx_val second[HALF], ptx_val out[SUM_CHUNK])
 {
@@ -233,7 +237,7 @@ static void store_chunk(ptx_builder *b, const chunk_pair *p, ptx_val to, const p
     }
 }
 
-/* The chunk from term `first` on, where it is whole; all lanes of the warp take part. */
+/* Adds the chunk that begins with term `first`, if it is complete; all lanes of the warp take part. */
 static void add_chunk(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx_val first, ptx_val whole,
                       ptx_val sum)
 {
@@ -251,7 +255,7 @@ static void add_chunk(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx
     store_chunk(b, &p, k->dx, dx);
 }
 
-/* The chunk of a lane in one round of the lanes: whole ones together, others term by term. */
+/* Adds a lane's chunk in one round of the lanes: complete chunks at once, others term by term. */
 static void add_round(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx_val first, ptx_val aligned,
                       ptx_val sum)
 {
@@ -266,7 +270,8 @@ static void add_round(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx
     ptx_end_for(b);
 }
 
-/* The lane's terms of a segment. A team that is less than a warp has one round: its group is no longer. */
+/* Adds the lane's terms of a segment. A team smaller than a warp needs only one round, because its group is
+ * short enough. */
 static ptx_val add_lane(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx_val lane, unsigned lanes,
                         ptx_val aligned)
 {
@@ -281,8 +286,8 @@ static ptx_val add_lane(ptx_builder *b, const lsq_kernel *k, const segment *s, p
     return sum;
 }
 
-/* Segments are numbered through: channel after channel, then their next segments; of groups that are single runs,
- * group after group. */
+/* Segments are numbered channel by channel: the first segment of each, then the second of each ... For groups
+ * that are single runs, they are numbered group by group. */
 static segment numbered_segment(ptx_builder *b, const lsq_kernel *k, ptx_val item, ptx_val exists)
 {
     const uint64_t channels = k->spec->channels, segments = ceil_div(k->spec->group_size, SUM_SEGMENT);
@@ -320,8 +325,8 @@ static void backward_of_runs(ptx_builder *b, const lsq_kernel *k)
 
 /* ---- 32 channels side by side ---- */
 
-/* Lanes w, w + 8, w + 16 and w + 24 of a channel's sum, in warp w: the terms of each in their order. The first two steps
- * of the tree are among them. */
+/* Lanes w, w + 8, w + 16 and w + 24 of a channel's sum are in warp w; the terms of each are added in order.
+ * The first two steps of the tree combine these four. */
 static ptx_val add_own_lanes(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx_val warp)
 {
     ptx_val sums[OWN_LANES];
@@ -371,7 +376,7 @@ static void backward_of_columns(ptx_builder *b, const lsq_kernel *k)
     ptx_if(b, ptx_setp_and(b, PTX_LT, tid, COLUMNS, s.exists));
     store_sum(b, k, &s, add_warps(b, shared, column));
     ptx_end_if(b);
-    ptx_syncthreads(b); /* before the next sums come into the same shared memory */
+    ptx_syncthreads(b); /* before the next sums are written to the same shared memory */
     ptx_end_for(b);
 }
 _Static_assert(COLUMNS == 1 << 5, "a thread's number is shifted by it");
@@ -379,7 +384,7 @@ _Static_assert(COLUMNS == 1 << 5, "a thread's number is shifted by it");
 void emit_lsq_backward(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, SUM_BLOCK, 1, 1);
-    ptx_minnctapersm(b, 3); /* up to 80 registers: room for the divisions */
+    ptx_minnctapersm(b, 3); /* up to 80 registers, which the divisions need */
     lsq_kernel k = kernel_begin(b, row, spec);
     if (by_columns(spec))
         backward_of_columns(b, &k);

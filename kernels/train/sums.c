@@ -1,10 +1,10 @@
-/* Sums in the order of the long sum (docs/numerics.md): 32 lanes, chunks of 8, segments of 4,096. And the kernel that
- * sums lists: it makes lists of segments' sums shorter until one number is left of each. */
+/* Sums in the order of the long sum (docs/numerics.md): 32 lanes, chunks of 8, segments of 4,096. The kernel
+ * here sums lists: it is applied to lists of segment sums until each is reduced to one number. */
 #include "kernels/emit.h"
 #include "kernels/operations.h"
 #include "kernels/train/train.h"
 
-/* Channels take turns; the last turn may be cut short. */
+/* Channels alternate; the last turn may be incomplete. */
 ptx_val sum_count(ptx_builder *b, const kernel_spec *spec, ptx_val n, ptx_val group)
 {
     const uint64_t run = spec->group_size, turn = run * spec->channels;
@@ -33,15 +33,15 @@ void sum_store(ptx_builder *b, const kernel_spec *spec, ptx_val address, ptx_val
     ptx_st_global(b, address, 0, result);
 }
 
-/* A warp takes a segment of a list. */
+/* Each warp takes a segment of a list. */
 kernel_geometry long_sum_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     (void)row, (void)spec;
     return (kernel_geometry){.block = SUM_BLOCK, .elements_per_block = SUM_BLOCK / SUM_LANES};
 }
 
-/* The lane's terms of a list at `address`, of which `left` belong to the segment. A term that is missing counts as
- * +0, which changes no sum. */
+/* Adds the lane's terms of a list at `address`, of which `left` belong to the segment. A missing term counts
+ * as +0, which does not change the sum. */
 static ptx_val add_terms(ptx_builder *b, ptx_val address, ptx_val lane, ptx_val left)
 {
     ptx_val sum = ptx_var(b, ptx_f32(b, 0));
@@ -56,8 +56,8 @@ static ptx_val add_terms(ptx_builder *b, ptx_val address, ptx_val lane, ptx_val 
     return sum;
 }
 
-/* x is a list of `columns` numbers for each of `rows` groups; n is what the groups' elements number together, which
- * the gradient factor needs. */
+/* x is a list of `columns` numbers for each of `rows` groups; n is the total number of elements in all
+ * groups, which the gradient factor needs. */
 void emit_long_sum(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, SUM_BLOCK, 1, 1);

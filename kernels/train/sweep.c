@@ -1,15 +1,15 @@
-/* The kernels that go through a tensor element by element: a block takes a tile, a thread several chunks of it.
- * Tiles that are cut short, and pointers that are not aligned, go one element at a time. */
+/* Kernels that process a tensor element by element: a block takes a tile, a thread several chunks of it.
+ * Incomplete tiles, and those with unaligned pointers, are processed one element at a time. */
 #include "kernels/quant/tile.h"
 #include "kernels/train/train.h"
 
 typedef struct sweep {
     const kernel_row *row;
     const kernel_spec *spec;
-    quantized q;           /* for its groups; without a scale where the operation needs none */
-    ptx_val x, dy, out;    /* pointers; empty where the operation has none */
-    ptx_val n, first, end; /* u64: elements; the tile is [first, end), end cut to n */
-    ptx_val whole;         /* predicate: the tile is complete and every pointer aligned */
+    quantized q;           /* for its groups; without scales if the operation needs none */
+    ptx_val x, dy, out;    /* pointers; empty if the operation has no such operand */
+    ptx_val n, first, end; /* u64: number of elements; the tile is [first, end), with end limited to n */
+    ptx_val whole;         /* predicate: the tile is complete and all pointers are aligned */
 } sweep;
 
 kernel_geometry sweep_geometry(const kernel_row *row, const kernel_spec *spec)
@@ -38,7 +38,7 @@ static ptx_val all_aligned(ptx_builder *b, const sweep *s)
     return has_scale(s) ? chunk_groups_aligned(b, &s->q, aligned) : aligned;
 }
 
-/* The whole block leaves where there is nothing to do. */
+/* If there is nothing to do, the whole block exits. */
 static sweep sweep_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     kernel_args args = kernel_declare(b, row, spec);
@@ -61,7 +61,7 @@ static sweep sweep_begin(ptx_builder *b, const kernel_row *row, const kernel_spe
     return s;
 }
 
-/* Scales of a caller have a least one; those that were computed are taken as they are. */
+/* Scales from the caller are limited from below; computed ones are used as they are. */
 static ptx_val scale_of(ptx_builder *b, const sweep *s, ptx_val stored)
 {
     bool callers = kernel_operation_of(s->row) == KERNEL_LSQ || s->spec->scale_mode == QDNN_SCALE_MODE_FIXED;
@@ -84,8 +84,8 @@ static void load_chunks(ptx_builder *b, ptx_val pointer, ptx_val index, unsigned
         emit_load_chunk(b, QDNN_DATA_F32, at, (int)(i * TILE_BLOCK * LOAD_BYTES), &x[i * chunk]);
 }
 
-/* `count` chunks that lie a block's width apart, from element `index` on. All loads first: they wait for memory
- * together. */
+/* `count` chunks a block's width apart, starting at element `index`. All loads come first, so that their
+ * latencies overlap. */
 static void sweep_chunks(ptx_builder *b, const sweep *s, ptx_val index, unsigned count)
 {
     const unsigned chunk = chunk_elements(QDNN_DATA_F32);
@@ -107,7 +107,7 @@ static void sweep_chunks(ptx_builder *b, const sweep *s, ptx_val index, unsigned
     }
 }
 
-/* All chunks of a thread at once, or one after another where there is much to hold of each. */
+/* All chunks of a thread at once, or one at a time if each takes many registers. */
 static void sweep_tile(ptx_builder *b, const sweep *s)
 {
     const unsigned chunk = chunk_elements(QDNN_DATA_F32);
@@ -143,7 +143,7 @@ static void sweep_elements(ptx_builder *b, const sweep *s)
 void emit_sweep(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, TILE_BLOCK, 1, 1);
-    ptx_minnctapersm(b, 3); /* up to 80 registers: room for the divisions */
+    ptx_minnctapersm(b, 3); /* up to 80 registers, which the divisions need */
     sweep s = sweep_begin(b, row, spec);
     ptx_uniform(b);
     ptx_if(b, s.whole);

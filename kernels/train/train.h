@@ -1,21 +1,21 @@
-/* Training-time operations: emitters and launches. docs/numerics.md has the formulas. */
+/* Operations for training: emitters and launches. docs/numerics.md has the formulas. */
 #ifndef QDNN_KERNELS_TRAIN_H
 #define QDNN_KERNELS_TRAIN_H
 
 #include "kernels/kernels.h"
 
-/* ---- values.c: what is computed of one element ---- */
+/* ---- values.c: the computation for one element ---- */
 
 float train_qmax(const kernel_spec *spec);
-/* A scale that is not below the least one; a NaN counts as that. */
+/* The scale, but at least the smallest allowed one; NaN counts as that. */
 ptx_val train_least_scale(ptx_builder *b, ptx_val scale);
-/* x / divisor: infinities of x count as the largest finite numbers, a NaN stays. */
+/* x / divisor: infinite x count as the largest finite numbers, NaN stays NaN. */
 ptx_val train_quotient(ptx_builder *b, ptx_val x, ptx_val divisor);
 ptx_val train_forward(ptx_builder *b, const kernel_spec *spec, ptx_val x, ptx_val scale);
-/* Of identity, x and scale may be empty. */
+/* For backward=identity, x and scale may be empty. */
 ptx_val train_backward(ptx_builder *b, const kernel_spec *spec, ptx_val x, ptx_val scale, ptx_val dy);
 
-/* An element of LSQ's backward: the gradient of x, and what dy is multiplied with in that of the scale. */
+/* LSQ's backward for one element: the gradient of x, and the factor of dy in the gradient of the scale. */
 typedef struct lsq_element {
     ptx_val dx, slope;
 } lsq_element;
@@ -34,25 +34,25 @@ void emit_sweep(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 kernel_geometry train_scale_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_train_scale(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 
-/* ---- sums.c: what sums in the order of the long sum share; the sums of lists ---- */
+/* ---- sums.c: shared by all sums in the order of the long sum; sums of lists ---- */
 
 enum { SUM_BLOCK = 256, SUM_LANES = 32, SUM_CHUNK = 8, SUM_SEGMENT = 4096 };
 
-/* How many terms a group has (u64). */
+/* The number of terms of a group (u64). */
 ptx_val sum_count(ptx_builder *b, const kernel_spec *spec, ptx_val n, ptx_val group);
-/* The sum of the first `lanes` lanes, one to a thread, in all of them; the other lanes have no terms. */
+/* The sum over the first `lanes` lanes, one per thread; all of them get it. The other lanes have no terms. */
 ptx_val sum_tree(ptx_builder *b, ptx_val lane_sum, unsigned lanes);
-/* A finished sum is never -0; with the specification's factor it becomes a gradient. */
+/* Stores a finished sum: never -0, and multiplied by the gradient factor if the specification has it. */
 void sum_store(ptx_builder *b, const kernel_spec *spec, ptx_val address, ptx_val sum, ptx_val count);
 
 kernel_geometry long_sum_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_long_sum(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 
-/* ---- lsq_backward.c: both gradients in one pass; of long groups the sums of segments ---- */
+/* ---- lsq_backward.c: both gradients in one pass; for long groups, the sums of segments ---- */
 
 kernel_geometry lsq_backward_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_lsq_backward(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-/* How many segments every group has at most, and how many blocks take all of them at once. */
+/* The maximum number of segments per group, and the number of blocks that handle all segments at once. */
 uint64_t lsq_backward_segments(const kernel_spec *spec, uint64_t n);
 uint64_t lsq_backward_blocks(const kernel_spec *spec, uint64_t n);
 
@@ -67,7 +67,7 @@ void lsq_backward_steps(const kernel_row *row, const kernel_spec *spec, const ke
 void fake_quantize_bound(const kernel_spec *spec, const kernel_problem *problem, kernel_operand operands[QDNN_OPERAND_COUNT]);
 void backward_bound(const kernel_spec *spec, const kernel_problem *problem, kernel_operand operands[QDNN_OPERAND_COUNT]);
 bool backward_takes(const kernel_spec *spec, int operand);
-/* Settings that play no part in a specification are set to their defaults. */
+/* Set settings that have no effect in a specification to their defaults. */
 void fix_decay(kernel_spec *spec);
 void fix_identity(kernel_spec *spec);
 void fix_sum(kernel_spec *spec);

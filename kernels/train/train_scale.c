@@ -1,5 +1,5 @@
-/* The kernel between absmax and fake quantization: one thread for each group. The operand STATE receives the scales;
- * in EMA it is the running state, in scale mode BATCH only written. */
+/* The kernel between absmax and fake quantization: one thread per group. The operand STATE receives the
+ * scales; in scale mode EMA it is the running state, in scale mode BATCH it is only written. */
 #include "kernels/emit.h"
 #include "kernels/operations.h"
 #include "kernels/train/train.h"

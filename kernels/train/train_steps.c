@@ -1,8 +1,8 @@
-/* The launches of training-time operations, and which operands the caller binds. */
+/* The launches of operations for training, and the operands that the caller binds. */
 #include "kernels/operations.h"
 #include "kernels/train/train.h"
 
-enum { ALIGN = 16 }; /* of the workspace's parts */
+enum { ALIGN = 16 }; /* alignment of the parts of the workspace */
 
 static uint64_t aligned(uint64_t bytes)
 {
@@ -58,7 +58,7 @@ void fix_sum(kernel_spec *spec)
 
 /* ---- Scales from x ---- */
 
-/* NF4's scale is the absmax of a group, without a floor where that is 0: the kernels that compute it serve here. */
+/* The scale of NF4 with floor 0 is the absmax of a group, so its kernels are used here. */
 static void add_absmax(const kernel_spec *spec, const kernel_problem *problem, uint64_t groups,
                        kernel_steps *steps, uint64_t *at)
 {
@@ -73,7 +73,8 @@ static void add_absmax(const kernel_spec *spec, const kernel_problem *problem, u
     step_from_workspace(&steps->at[steps->count - 1], QDNN_OPERAND_SCALE, *at);
 }
 
-/* Scale mode BATCH: the scales go to the workspace; returns where. EMA: they are the caller's state. */
+/* In scale mode BATCH, the scales go to the workspace, at the offset returned; in EMA, they are the caller's
+ * state. */
 static uint64_t add_scales(const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
 {
     uint64_t groups = kernel_groups(spec, problem), absmax;
@@ -93,7 +94,7 @@ static void add_sweep(const kernel_row *row, const kernel_spec *spec, const kern
                       uint64_t scales, kernel_steps *steps)
 {
     kernel_spec sweep = *spec;
-    sweep.decay = kernel_spec_default().decay; /* the state has it already */
+    sweep.decay = kernel_spec_default().decay; /* already applied to the state */
     kernel_step *step = steps_add(steps, row, &sweep, problem);
     if (spec->scale_mode == QDNN_SCALE_MODE_BATCH)
         step_from_workspace(step, QDNN_OPERAND_STATE, scales);
@@ -119,7 +120,7 @@ void fake_quantize_backward_steps(const kernel_row *row, const kernel_spec *spec
 
 /* ---- LSQ's backward ---- */
 
-/* The grouping of so many elements in the form that the kernel is written for: a group is no larger than the
+/* An equivalent grouping of n elements in the form that the kernel expects: a group is not larger than the
  * tensor. */
 static kernel_spec simplest(const kernel_spec *spec, uint64_t n)
 {
@@ -129,8 +130,8 @@ static kernel_spec simplest(const kernel_spec *spec, uint64_t n)
     return whole;
 }
 
-/* Lists become shorter by a factor of 4,096 with each step; each lies in the workspace behind the one that it is made
- * from. */
+/* Each step makes the lists shorter by a factor of 4,096; in the workspace, each list follows the one that it
+ * is computed from. */
 static void add_sums(const kernel_spec *spec, uint64_t n, uint64_t groups, uint64_t entries,
                      kernel_steps *steps)
 {
@@ -164,7 +165,7 @@ void lsq_backward_steps(const kernel_row *row, const kernel_spec *spec, const ke
     kernel_spec whole = simplest(spec, n), first = whole;
     uint64_t segments = lsq_backward_segments(&whole, n);
     if (segments > 1)
-        first.gradient_factor = 0; /* it belongs to the last step */
+        first.gradient_factor = 0; /* it is applied in the last step */
     kernel_step *step = steps_add(steps, row, &first, problem);
     step->grid[0] = lsq_backward_blocks(&first, n);
     if (segments == 1)

@@ -1,4 +1,4 @@
-/* Fake quantization, its gradients and those of LSQ, for one element. */
+/* Fake quantization, its gradients and those of LSQ, for a single element. */
 #include "kernels/train/train.h"
 
 #include "kernels/formats/format.h"
@@ -26,7 +26,7 @@ ptx_val train_quotient(ptx_builder *b, ptx_val x, ptx_val divisor)
     return ptx_selp(b, not_a_number(b), quotient, ptx_setp(b, PTX_NAN, x, x));
 }
 
-/* round_integral may lose the sign of a zero. */
+/* Restores the sign of a zero, which round_integral may lose. */
 static ptx_val rounded(ptx_builder *b, const kernel_spec *spec, ptx_val z)
 {
     return ptx_copysign(b, z, round_integral(b, spec, z));
@@ -40,7 +40,7 @@ ptx_val train_forward(ptx_builder *b, const kernel_spec *spec, ptx_val x, ptx_va
     return ptx_selp(b, not_a_number(b), ptx_mul(b, q, scale), ptx_setp(b, PTX_NAN, z, z));
 }
 
-/* NaN where either is one. */
+/* NaN if either z or dy is NaN. */
 static ptx_val unless_nan(ptx_builder *b, ptx_val z, ptx_val dy, ptx_val dx)
 {
     return ptx_selp(b, not_a_number(b), dx, ptx_setp(b, PTX_NAN, z, dy));
@@ -59,7 +59,7 @@ static ptx_val backward_tanh(ptx_builder *b, ptx_val x, ptx_val scale, ptx_val d
     return ptx_mul(b, dy, ptx_sub(b, ptx_f32(b, 1), ptx_mul(b, t, t)));
 }
 
-/* The quotient by qmax * scale is NaN where that by the scale is. */
+/* The quotient by qmax * scale is NaN if the quotient by the scale is. */
 static ptx_val backward_hard_tanh(ptx_builder *b, const kernel_spec *spec, ptx_val x, ptx_val scale,
                                   ptx_val dy)
 {

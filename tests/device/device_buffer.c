@@ -1,4 +1,4 @@
-/* Memory of a device between guard bands. */
+/* Device memory between guard bands. */
 #include "device/device_buffer.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ bool device_buffer_make(qdnnHandle_t handle, buffer_kind kind, size_t bytes, siz
 void device_buffer_free(device_buffer *buffer)
 {
     if (buffer->base)
-        qdnnFree(buffer->handle, buffer->base); /* fails where the device was lost, which was reported */
+        qdnnFree(buffer->handle, buffer->base); /* fails if the device was lost, which has been reported */
     buffer->base = NULL;
 }
 
@@ -52,10 +52,10 @@ bool device_buffer_write(const device_buffer *buffer, const void *host)
     return CHECK_QDNN(qdnnCopyToDevice(buffer->handle, device_buffer_at(buffer), host, buffer->bytes));
 }
 
-/* What is there and what should be, bands too; free both. */
+/* The actual and the expected bytes, including bands; the caller frees both. */
 typedef struct images {
     uint8_t *actual, *expected;
-    size_t bytes, first; /* where the buffer's own begin */
+    size_t bytes, first; /* offset of the buffer itself */
 } images;
 
 static bool images_make(const device_buffer *buffer, const void *expected, images *out)

@@ -1,4 +1,4 @@
-/* Integer products as tests have them. */
+/* Integer products for tests. */
 #include "device/integer_case.h"
 
 #include <math.h>
@@ -52,7 +52,8 @@ void integer_fill(codes_fill fill, qdnnDataType_t type, uint32_t seed, int64_t r
     }
 }
 
-/* Numbers around `middle`, some negative, none of which rounds to nothing in f16; one in three of the strange ones is of the list. */
+/* Numbers around `middle`, some negative, none of which rounds to 0 in f16; if strange, one in three is from
+ * the list. */
 static void fill_numbers(qdnnDataType_t type, bool strange, uint32_t seed, float middle, int64_t n,
                          void *array)
 {
@@ -67,7 +68,7 @@ static void fill_numbers(qdnnDataType_t type, bool strange, uint32_t seed, float
     }
 }
 
-/* What scales and multipliers are around. */
+/* The typical size of scales and multipliers. */
 static float middle_of(const integer_case *c, float usual)
 {
     return c->fill == CODES_SMALL ? 1.0f : usual;
@@ -113,7 +114,7 @@ static bool launch(qdnnHandle_t handle, qdnnPlan_t plan, const device_buffer *bu
     return ok;
 }
 
-/* The first bytes of a buffer; what follows has not been touched. */
+/* Checks the first bytes of a buffer, and that the rest is unchanged. */
 static void check_part(qdnnHandle_t handle, const device_buffer *buffer, const void *expected, size_t bytes)
 {
     uint8_t *found = calloc(buffer->bytes + 1, 1);
@@ -165,7 +166,7 @@ static ref_integer_spec spec_of(const integer_case *c)
                               .w_zero = c->w_zero};
 }
 
-/* x as numbers, with the codes and scales that they get. */
+/* Quantizes x to codes and scales. */
 static void quantize_rows(const integer_case *c, const void *numbers, void *codes, float *scales)
 {
     const ref_quant_spec spec = {.data = (qdnnDataType_t)c->quantizes,
@@ -254,7 +255,7 @@ static void compute_codes(const integer_case *c, integer_buffers *b)
                        b->host[QDNN_OPERAND_BIAS], y);
 }
 
-/* Inputs, and the results as host_ref has them. */
+/* Inputs, and the results of host_ref. */
 static void make_data(const integer_case *c, integer_buffers *b)
 {
     const qdnnDataType_t x = (qdnnDataType_t)c->x, w = (qdnnDataType_t)c->w,

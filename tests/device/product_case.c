@@ -69,7 +69,7 @@ static size_t strided(int64_t rows, int64_t stride, int64_t columns, qdnnDataTyp
     return rows && columns ? (size_t)((rows - 1) * stride + columns) * element_size(type) : 0;
 }
 
-/* Codes of numbers of a kind; special ones are any bytes. */
+/* FP8 codes of numbers of the given kind; for special data, arbitrary bytes. */
 static void fill_fp8(const product_case *c, uint8_t *codes, int64_t count)
 {
     float *numbers = calloc((size_t)count + 1, sizeof *numbers);
@@ -82,7 +82,7 @@ static void fill_fp8(const product_case *c, uint8_t *codes, int64_t count)
     free(numbers);
 }
 
-/* What the plan makes of x. */
+/* Quantizes x as the plan does. */
 static bool quantize_x(const product_case *c, product_operands *o)
 {
     const ref_product *p = &o->product;
@@ -136,7 +136,7 @@ static void fill_operands(const product_case *c, product_operands *o)
 
 /* ---- Experts ---- */
 
-/* Any expert, or none: below 0, just above the last, far above. */
+/* Any expert, or an invalid number: negative, just above the last, far above. */
 static void fill_experts(const product_case *c, product_operands *o)
 {
     const int32_t strange[] = {-1, (int32_t)c->experts, INT32_MAX, INT32_MIN};
@@ -158,7 +158,7 @@ static bool is_of_each(int operand)
            operand == QDNN_OPERAND_NESTED_SCALE;
 }
 
-/* The arrays of all experts, one after another. */
+/* The arrays of all experts, back to back. */
 static bool make_weights(const product_case *c, quant_operands *out)
 {
     if (!quant_operands_make(&c->weights, out))
@@ -355,7 +355,7 @@ static bool set_attributes(const product_case *c, qdnnMatmulDescriptor_t matmul,
     return ok && (c->alpha != QDNN_ALPHA_NUMBER || CHECK_QDNN(qdnnSetMatmulAlpha(matmul, alpha)));
 }
 
-/* w as the plan takes it: one more dimension where there are experts. */
+/* The descriptor of w: one more dimension if there are experts. */
 static bool make_stack(const product_case *c, product_descriptors *d)
 {
     const int64_t dims[] = {c->experts, c->weights.dims[0], c->weights.dims[1]};
@@ -473,7 +473,7 @@ bool product_run(qdnnHandle_t handle, const product_case *c, buffer_kind buffers
 
 /* ---- In two calls ---- */
 
-/* The weights as f32, by the dequantize operation; bound as the codes of a plain matrix. */
+/* Dequantizes the weights to f32, to be bound as the codes of a plain matrix. */
 static bool dequantize(qdnnHandle_t handle, const product_case *c, const product_descriptors *d,
                        const product_operands *o, const device_buffer *at, const device_buffer *plain)
 {

@@ -38,8 +38,8 @@ int64_t quant_case_rows(const quant_case *c)
     return n;
 }
 
-/* The specification with the groups that the granularity makes: element i is in group (i / group_size) mod channels;
- * without channels in i / group_size. */
+/* The specification with the groups that the granularity implies: element i is in group (i / group_size) mod
+ * channels; without channels, in group i / group_size. */
 static kernel_spec grouped_spec(const quant_case *c)
 {
     kernel_spec spec = c->spec;
@@ -115,7 +115,7 @@ bool quant_case_describe(const quant_case *c, qdnnQuantDescriptor_t quant)
            set_options(c, quant);
 }
 
-/* The descriptor leads to the case's kernel. */
+/* Checks that the descriptor selects the kernel of the case. */
 static bool set_format(const quant_case *c, quant_descriptors *d)
 {
     request r;
@@ -159,11 +159,11 @@ static int plain_operand(const quant_case *c)
     return kernel_operation_of(c->row) == KERNEL_DEQUANTIZE ? QDNN_OPERAND_Y : QDNN_OPERAND_X;
 }
 
-/* How host_ref sees the tensor: matrices one behind the other, or one of all rows. */
+/* How host_ref sees the tensor: several matrices back to back, or one with all rows. */
 typedef struct matrices {
     ref_quant_spec spec; /* of each */
     int64_t count, rows, columns;
-    size_t stride[QDNN_OPERAND_COUNT]; /* bytes from one to the next; 0: they share the operand */
+    size_t stride[QDNN_OPERAND_COUNT]; /* bytes from one matrix to the next; 0: they share the operand */
 } matrices;
 
 static bool is_lined(const ref_quant_spec *ref)
@@ -171,8 +171,9 @@ static bool is_lined(const ref_quant_spec *ref)
     return ref->groups == QDNN_GROUPS_ROWS || ref->groups == QDNN_GROUPS_COLUMNS;
 }
 
-/* Groups along rows and down columns, and words down columns, begin anew in each matrix of a stack. Codes in bytes and flat
- * groups run through it, and so do a global scale that is computed and runs of 256 nested scales. */
+/* Groups along rows and down columns, and words down columns, start anew in each matrix of a stack. Codes in
+ * bytes and flat groups continue across matrices, as do a computed global scale and runs of 256 nested
+ * scales. */
 static bool is_stack(const quant_case *c, const ref_quant_spec *ref, int64_t rows, int64_t columns)
 {
     kernel_operation operation = kernel_operation_of(c->row);
@@ -193,8 +194,7 @@ static matrices matrices_of(const quant_case *c, const ref_quant_spec *ref)
     int64_t rows = c->rank > 1 ? c->dims[c->rank - 2] : 1;
     if (!is_stack(c, ref, rows, m.columns) || m.rows == 0)
         return m;
-    if (ref->channels * ref->group_size ==
-        quant_case_elements(c)) /* channels are runs, one behind the other */
+    if (ref->channels * ref->group_size == quant_case_elements(c)) /* each channel is a single run */
         m.spec.channels = 0;
     m.count = m.rows / rows;
     m.rows = rows;
@@ -207,7 +207,7 @@ static matrices matrices_of(const quant_case *c, const ref_quant_spec *ref)
     return m;
 }
 
-/* The operands from one matrix on. */
+/* The operands, starting with the given matrix. */
 static ref_arrays arrays_at(const quant_operands *o, const matrices *m, int64_t index,
                             uint8_t *host[QDNN_OPERAND_COUNT])
 {
@@ -233,7 +233,7 @@ static void set_sizes(const quant_case *c, const ref_quant_spec *ref, quant_oper
     }
 }
 
-/* What nothing computes: the tables of nested scales, and a global scale where only codes are made. */
+/* Operands that nothing computes: the tables of nested scales, and a global scale if only codes are made. */
 static void fill_tables(quant_operands *o)
 {
     float *map = (float *)(void *)o->host[QDNN_OPERAND_NESTED_MAP],
@@ -246,7 +246,7 @@ static void fill_tables(quant_operands *o)
         *(float *)(void *)o->host[QDNN_OPERAND_NESTED_OFFSET] = 0.75f;
 }
 
-/* The groups of rows in no order; a caller's may be out of range. */
+/* The groups of rows, not in order; those of a caller may be out of range. */
 static void fill_group_index(const quant_case *c, const matrices *m, quant_operands *o)
 {
     static const int32_t strange[] = {-1, INT32_MAX, INT32_MIN};
@@ -256,10 +256,10 @@ static void fill_group_index(const quant_case *c, const matrices *m, quant_opera
     for (int64_t i = 0; i < rows; i++)
         index[i] = c->callers && i % 5 == 4 ? strange[i / 5 % 3] : (int32_t)((i * 7 + c->seed) % groups);
     if (c->callers && rows > 0)
-        index[0] = (int32_t)groups; /* the first that is out of range */
+        index[0] = (int32_t)groups; /* the first index out of range */
 }
 
-/* Scales and zeros that nobody computed. Packed zeros have every bit pattern. */
+/* Arbitrary scales and zeros, not computed from data. Packed zeros have every bit pattern. */
 static void fill_callers(const quant_case *c, const ref_quant_spec *ref, quant_operands *o)
 {
     int64_t scales = (int64_t)(o->bytes[QDNN_OPERAND_SCALE] / o->element[QDNN_OPERAND_SCALE]);
@@ -292,7 +292,7 @@ static void fill_values(const quant_case *c, const matrices *m, quant_operands *
     }
 }
 
-/* Flat groups run through all matrices. */
+/* Flat groups continue across all matrices. */
 static void fill_scales(const quant_case *c, const ref_quant_spec *ref, const matrices *m, quant_operands *o)
 {
     uint8_t *host[QDNN_OPERAND_COUNT];
@@ -303,7 +303,7 @@ static void fill_scales(const quant_case *c, const ref_quant_spec *ref, const ma
     }
 }
 
-/* Inputs of quantize and dequantize are host_ref's own outputs, unless they are a caller's. */
+/* The inputs of quantize and dequantize are outputs of host_ref, unless they are a caller's. */
 static void fill(const quant_case *c, const ref_quant_spec *ref, quant_operands *o)
 {
     int64_t rows = quant_case_rows(c), columns = quant_case_row_elements(c);
@@ -361,7 +361,7 @@ static create_plan_fn *const create_plan[] = {
     [KERNEL_DYNAMIC] = qdnnCreateDynamicQuantizePlan,
 };
 
-/* Executes a plan with a workspace of exactly the size that it asks for. */
+/* Executes a plan with a workspace of exactly the required size. */
 static qdnnStatus_t execute(qdnnHandle_t handle, qdnnPlan_t plan, const qdnnBinding_t *bindings, int count)
 {
     size_t bytes;
@@ -417,7 +417,7 @@ static qdnnStatus_t call_once(qdnnHandle_t handle, const quant_case *c, const qu
 qdnnStatus_t quant_call_once(qdnnHandle_t handle, const quant_case *c, const quant_descriptors *d,
                              void *const pointers[QDNN_OPERAND_COUNT])
 {
-    if (kernel_operation_of(c->row) == KERNEL_DYNAMIC) /* there is no one-shot call */
+    if (kernel_operation_of(c->row) == KERNEL_DYNAMIC) /* it has no one-shot call */
         return quant_call_plan(handle, c, d, pointers);
     qdnnStatus_t status = call_once(handle, c, d, pointers);
     return status == QDNN_STATUS_SUCCESS ? qdnnSynchronize(handle) : status;

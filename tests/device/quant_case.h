@@ -1,6 +1,5 @@
-/* A call of a quantization operation as data: what its descriptors say and what its tensor holds. From it
- * come the descriptors, the inputs, what host_ref makes of them, and the call itself through the public API.
- */
+/* A call of a quantization operation as data: its descriptors and the contents of its tensor. From it follow
+ * the descriptors, the inputs, the results of host_ref, and the call itself through the public API. */
 #ifndef QDNN_TEST_QUANT_CASE_H
 #define QDNN_TEST_QUANT_CASE_H
 
@@ -12,34 +11,36 @@
 
 typedef struct quant_case {
     const kernel_row *row;
-    kernel_spec
-        spec; /* types and options; of GROUP, also the direction of groups and how far they reach across */
+    /* types and options; for GROUP, also the direction of groups and their extent across it */
+    kernel_spec spec;
     qdnnGranularity_t granularity;
     int64_t extent; /* GROUP: the group size; CHANNEL: the axis; TENSOR, NONE: 0 */
     int rank;
     int64_t dims[QDNN_DIMS_MAX];
     data_kind kind;
     uint32_t seed;
-    bool callers; /* scales, zeros, codes and blocks are a caller's strange ones, not made by operations */
+    /* scales, zeros, codes and blocks are unusual ones of a caller, not made by operations */
+    bool callers;
 } quant_case;
 
 int64_t quant_case_elements(const quant_case *c);
-/* The least last dimension that a kernel takes from `least` on: rows are whole blocks. */
+/* The smallest last dimension, at least `least`, that a kernel accepts: rows consist of whole blocks. */
 int64_t quant_case_columns(const kernel_row *row, int64_t least);
-/* The tensor as a matrix: the last dimension is a row. */
+/* The tensor as a matrix: the last dimension forms a row. */
 int64_t quant_case_rows(const quant_case *c);
 int64_t quant_case_row_elements(const quant_case *c);
 
 /* "quantize_nf4: data=f16 scale=f32 group_size=64 ..., dims 3 5 67, ties data, seed 7": for failures. */
 void quant_case_text(const quant_case *c, char *text, size_t size);
 
-/* The case in host_ref's terms. */
+/* The case as a specification for host_ref. */
 ref_quant_spec quant_case_reference(const quant_case *c);
 
-/* Sets what a case says of codes and scales. */
+/* Sets the attributes of the case for codes and scales. */
 bool quant_case_describe(const quant_case *c, qdnnQuantDescriptor_t quant);
 
-/* The descriptors of a case. False, with a failure reported, where they do not lead to its kernel. */
+/* The descriptors of a case. quant_descriptors_make returns false, with a failure reported, if they do not
+ * select its kernel. */
 typedef struct quant_descriptors {
     qdnnTensorDescriptor_t tensor;
     qdnnQuantDescriptor_t quant;
@@ -47,10 +48,10 @@ typedef struct quant_descriptors {
 bool quant_descriptors_make(const quant_case *c, quant_descriptors *out);
 void quant_descriptors_free(quant_descriptors *d);
 
-/* The operands of a case, on the host: inputs as they are, outputs as host_ref has them. */
+/* The operands of a case on the host: inputs as they are, outputs as host_ref computes them. */
 typedef struct quant_operands {
     unsigned reads, writes;           /* 1 << operand */
-    size_t bytes[QDNN_OPERAND_COUNT]; /* by the formulas of docs/numerics.md, not by the library's own */
+    size_t bytes[QDNN_OPERAND_COUNT]; /* by the formulas of docs/numerics.md, not by those of the library */
     size_t element[QDNN_OPERAND_COUNT];
     uint8_t *host[QDNN_OPERAND_COUNT];
 } quant_operands;
@@ -58,8 +59,8 @@ bool quant_operands_make(const quant_case *c, quant_operands *out);
 void quant_operands_free(quant_operands *o);
 const char *quant_operand_name(int operand);
 
-/* The call: a plan and qdnnExecute with a workspace of its own, or the one-shot call. Pointers are of the
- * device, null for operands that the operation does not have. Waits for the device. */
+/* The call: a plan and qdnnExecute with its own workspace, or the one-shot call. Pointers are device
+ * addresses, null for operands that the operation does not have. Waits for the device. */
 qdnnStatus_t quant_call_plan(qdnnHandle_t handle, const quant_case *c, const quant_descriptors *d,
                              void *const pointers[QDNN_OPERAND_COUNT]);
 qdnnStatus_t quant_call_once(qdnnHandle_t handle, const quant_case *c, const quant_descriptors *d,

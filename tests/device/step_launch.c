@@ -1,4 +1,4 @@
-/* One step of an operation on a ptxvm. */
+/* Launches one step of an operation on a ptxvm. */
 #include "device/step_launch.h"
 
 #include <stdlib.h>

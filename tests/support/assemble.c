@@ -1,5 +1,6 @@
-/* Modules of one kernel each become one module: the header of the first, then the rest of each with the names of the
- * module's scope made different. Where that does not assemble, each is assembled by itself to find the one. */
+/* Merges modules of one kernel each into one: the header of the first, then the rest of each, with a suffix
+ * on the names of module scope. If that does not assemble, each module is assembled by itself to find the
+ * faulty one. */
 #include "support/assemble.h"
 
 #include "support/process.h"
@@ -31,9 +32,9 @@ void assembly_free(assembly *a)
     *a = (assembly){0};
 }
 
-/* ---- One module of several ---- */
+/* ---- Merging modules ---- */
 
-/* What follows .version, .target and .address_size. */
+/* The text after .version, .target and .address_size. */
 static const char *body_of(const char *ptx)
 {
     const char *last = strstr(ptx, ".address_size");
@@ -53,7 +54,8 @@ static bool is_name(char c)
 
 enum { NAMES_MAX = 8, NAME_SIZE = 128 };
 
-/* The names that lines at the left margin declare: the entry, and variables, whose names come before "(" or "[". */
+/* The names declared by lines at the left margin: the entry, and variables, whose names come before "(" or
+ * "[". */
 static int names_of(const char *body, char names[NAMES_MAX][NAME_SIZE])
 {
     int count = 0;
@@ -77,7 +79,7 @@ static bool is_declared(char names[NAMES_MAX][NAME_SIZE], int count, const char 
     return false;
 }
 
-/* The body with "_NUMBER" behind each declared name. */
+/* The body with "_NUMBER" appended to each declared name. */
 static void write_body(FILE *out, const char *body, int number)
 {
     char names[NAMES_MAX][NAME_SIZE];
@@ -93,7 +95,7 @@ static void write_body(FILE *out, const char *body, int number)
     }
 }
 
-/* Those items from `first` on that have its header, and are not done. */
+/* Writes the items from `first` on that have the same header and are not done yet. */
 static void write_module(FILE *out, const assembly *a, int first, bool *done)
 {
     const char *ptx = a->items[first].ptx;
@@ -112,10 +114,11 @@ typedef struct assembler {
     const char *ptxas, *sm;
     char path[300];
     void (*check)(const char *log);
-    int checked; /* kernels */
+    int checked; /* number of kernels */
 } assembler;
 
-/* The parts of a log, each of which begins by naming the kernel: "Compiling entry function 'qdnn_lsq_7' ...". */
+/* Checks the parts of a log, each of which begins with the name of its kernel: "Compiling entry function
+ * 'qdnn_lsq_7' ...". */
 static void check_parts(assembler *s, const assembly *a, char *log)
 {
     static const char start[] = "Compiling entry function '";
@@ -136,7 +139,7 @@ static void check_parts(assembler *s, const assembly *a, char *log)
     }
 }
 
-/* One by one, for the sake of a message. */
+/* Assembles one by one, to get an error message. */
 static void find_the_wrong(const assembler *s, const assembly *a)
 {
     int wrong = 0;
@@ -156,7 +159,7 @@ static void find_the_wrong(const assembler *s, const assembly *a)
         FAIL("each assembles by itself, but not all as one module");
 }
 
-/* The module from item `first` on. False when ptxas does not know the SM. */
+/* Assembles the module that begins with item `first`. Returns false if ptxas does not support the SM. */
 static bool run_module(assembler *s, const assembly *a, int first, bool *done)
 {
     FILE *file = fopen(s->path, "w");
@@ -192,7 +195,7 @@ bool assembly_run(const assembly *a, const char *ptxas, const char *sm, void (*c
     return known;
 }
 
-/* An ELF header for CUDA (machine 190 at byte 18, sm_90 at 49), then the text. */
+/* The cubin is an ELF header for CUDA (machine 190 at byte 18, sm_90 at 49), followed by the text. */
 void stand_in_ptxas(const char *folder)
 {
     static const char header[64] = {0x7f, 'E', 'L', 'F', 2, 1, 1, 0x41, 8, [18] = (char)190, [49] = 90};

@@ -1,13 +1,14 @@
-/* Kernels assembled by ptxas, many by one call: starting ptxas takes as long as assembling a small kernel. */
+/* Assembles many kernels by one call of ptxas, because starting ptxas takes as long as assembling a small
+ * kernel. */
 #ifndef QDNN_TEST_ASSEMBLE_H
 #define QDNN_TEST_ASSEMBLE_H
 
 #include <stdbool.h>
 
-/* A module of one kernel, as an emitter writes it. */
+/* A module with one kernel, as an emitter writes it. */
 typedef struct assembly_item {
     char *ptx;
-    char note[1024]; /* is shown with what fails of it */
+    char note[1024]; /* shown with any failure of this kernel */
 } assembly_item;
 
 typedef struct assembly {
@@ -15,16 +16,18 @@ typedef struct assembly {
     int count, room;
 } assembly;
 
-/* Takes ptx, which assembly_free frees. */
+/* Takes ownership of ptx; assembly_free frees it. */
 void assembly_add(assembly *a, char *ptx, const char *note);
 void assembly_free(assembly *a);
 
-/* Assembles all of them for an SM, those of one .version as one module, and gives what `ptxas -v` says of each kernel to
- * `check`. What does not assemble is a failure of the test. False when this ptxas does not know the SM. */
+/* Assembles all of them for an SM, those with the same .version as one module, and passes the output of
+ * `ptxas -v` for each kernel to `check`. A kernel that does not assemble fails the test. Returns false if
+ * this ptxas does not support the SM. */
 bool assembly_run(const assembly *a, const char *ptxas, const char *sm, void (*check)(const char *log));
 
-/* Puts a ptxas into bin/ of a folder, which CUDA_HOME may then name: its cubin is an ELF header for sm_90 and the text. For
- * tests of what is done with cubins, where hundreds would have to be assembled. */
+/* Creates a fake ptxas in bin/ of a folder, which CUDA_HOME can then point to: its cubin is an ELF header for
+ * sm_90 followed by the text. For tests of the handling of cubins that would otherwise have to assemble
+ * hundreds. */
 void stand_in_ptxas(const char *folder);
 
 #endif

@@ -1,4 +1,4 @@
-/* Environment variables for the time of a test. */
+/* Environment variables for the duration of a test. */
 #include "support/environment.h"
 
 #include <stdio.h>

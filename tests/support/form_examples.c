@@ -41,7 +41,7 @@ void form_put_mods(form_text *t, const form_table *table, const form *f, form_pl
     }
 }
 
-/* The register file that holds a type: bits of the same size fit everywhere. */
+/* The register file for a type: PTX accepts untyped registers of the same size everywhere. */
 static const char *register_prefix(pvm_type type)
 {
     switch (pvm_type_bits(type)) {

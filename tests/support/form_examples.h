@@ -1,18 +1,18 @@
-/* Instructions made from the rows of isa.def: each row's own pattern, with each choice and each optional part
- * in turn. */
+/* Instructions generated from the rows of isa.def: each row's own pattern, with each choice and each optional
+ * part in turn. */
 #ifndef TEST_FORM_EXAMPLES_H
 #define TEST_FORM_EXAMPLES_H
 
 #include "ptxvm/front/front.h"
 
-/* Text that grows towards an end, and is cut there. */
+/* Text that grows towards `end`, and is truncated there. */
 typedef struct form_text {
     char *at, *end;
 } form_text;
 void form_put(form_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* How operands are written: registers of the type's size; what the row leaves free as well ("?"); numbers
- * where they may stand; registers of 64 bits where they may be wider; !p for p; _ for results. */
+/* How operands are written: registers of the type's size; with optional operands ("?") as well; numbers where
+ * they are allowed; 64-bit registers where wider ones are allowed; !p for p; _ for results. */
 typedef enum {
     FORM_REGISTERS,
     FORM_OPTIONALS,
@@ -23,24 +23,24 @@ typedef enum {
     FORM_STYLES
 } form_style;
 
-/* Which choices an example makes: optional group `group` is there (0: none), and modifier `varied` takes its
+/* The choices of an example: optional group `group` is present (0: none), and modifier `varied` has its
  * choice `choice`. */
 typedef struct form_plan {
     int group, varied, choice;
     form_style style;
 } form_plan;
 
-extern const form_plan form_plan_plain; /* the first choices, nothing optional */
+extern const form_plan form_plan_plain; /* the first choices, without optional parts */
 
-/* All plans of one form: its first choices, each other choice, each optional group. Returns how many, `most`
- * at most. */
+/* All plans of one form: its first choices, each other choice, each optional group. Returns their number, at
+ * most `most`. */
 int form_plans(const form_table *table, const form *f, form_plan *plans, int most);
 
-/* The modifiers alone, which also go to inst's slots; a whole instruction with its ';'. */
+/* Only the modifiers, which are also stored in inst's slots; and a whole instruction with its ';'. */
 void form_put_mods(form_text *t, const form_table *table, const form *f, form_plan how, pvm_inst *inst);
 void form_put_example(form_text *t, const form_table *table, const form *f, form_plan how);
 
-/* The start of a module for the first target that a form names, and a kernel around instructions. */
+/* The start of a module for the first target that a form names; and a kernel around instructions. */
 void form_put_header(form_text *t, const char *needs);
 void form_put_kernel(form_text *t, int number, const char *body);
 

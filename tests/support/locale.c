@@ -9,10 +9,10 @@
 
 #include "process.h"
 
-static char made_in[256]; /* the directory of the locale that was made; empty: none */
+static char made_in[256]; /* the directory of the locale that was created; empty: none */
 
-/* LC_NUMERIC of a locale whose decimal point is a comma, as glibc keeps it in a file: a magic number, the count of
- * values, where each is, and the values. Machines without any other locale than C are common. */
+/* LC_NUMERIC of a locale whose decimal point is a comma, in glibc's file format: a magic number, the number
+ * of values, their offsets, and the values. Many machines have no locale other than C. */
 typedef struct numeric_file {
     uint32_t magic, n, at[6];
     char comma[2], none[2], grouping[4];

@@ -1,4 +1,4 @@
-/* Running a program from a test and reading what it printed. */
+/* Runs a program from a test and captures its output. */
 #define _XOPEN_SOURCE 700 /* nftw, posix_openpt */
 #include "support/process.h"
 
@@ -109,7 +109,7 @@ process_result process_run_on_terminal(const char *format, ...)
     close(theirs);
     FILE *in = fdopen(ours, "r");
     if (in && child > 0)
-        result.output = read_all(in, &result.length); /* up to an error: the other end is closed */
+        result.output = read_all(in, &result.length); /* until an error: the other end is closed */
     if (in)
         fclose(in);
     if (child > 0 && waitpid(child, &status, 0) == child)

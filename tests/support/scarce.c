@@ -1,4 +1,4 @@
-/* The C library's memory, but for one allocation. */
+/* The C library's memory, except that one allocation fails. */
 #include "support/scarce.h"
 
 #include <stdlib.h>

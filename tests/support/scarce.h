@@ -1,4 +1,4 @@
-/* Memory of which one allocation fails: the hook that alloc_set_hook takes. */
+/* Memory in which one allocation fails: the hook for alloc_set_hook. */
 #ifndef QDNN_TEST_SCARCE_H
 #define QDNN_TEST_SCARCE_H
 
@@ -6,11 +6,11 @@
 
 typedef struct scarce {
     long fails;  /* the number of the allocation that fails, from 0 */
-    long asked;  /* how many there have been: above `fails`, one has failed */
-    long living; /* what has not been freed */
+    long asked;  /* number of allocations so far: if above `fails`, one has failed */
+    long living; /* allocations not yet freed */
 } scarce;
 
-/* As realloc; user is a scarce. */
+/* Like realloc; user is a scarce. */
 void *scarce_resize(void *user, void *memory, size_t bytes);
 
 #endif

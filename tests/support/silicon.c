@@ -31,7 +31,7 @@ static float f32_of(uint32_t bits)
     return value;
 }
 
-/* An f32 that the format holds exactly, or is rounded to nearest-even by it, as the format's bits. */
+/* The bits of an f32 in the format, rounded to nearest even if it is not exact. */
 static uint32_t pack_f32(uint32_t f32, int mantissa, int exponent, int bias)
 {
     const uint32_t sign = (f32 >> 31) << (mantissa + exponent);
@@ -59,7 +59,7 @@ static uint32_t pack(pvm_type type, uint32_t f32)
     }
 }
 
-/* `count` numbers in base 16 or 2, separated by white space. Null where the file is missing or short. */
+/* `count` numbers in base 16 or 2, separated by white space. Null if the file is missing or too short. */
 static uint32_t *read_numbers(const silicon_set *set, char kind, const char *suffix, int base, int count)
 {
     const char *folder = getenv("QDNN_SILICON_DIR");
