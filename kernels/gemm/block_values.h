@@ -62,9 +62,9 @@ typedef struct block_reader {
     ptx_val select[2], shift, mask; /* how the team unpacks six-bit scales */
     byte_table table;               /* where codes are looked up */
     bool in_units;                  /* sums are kept in units */
-    /* variable u32, if in_units: above 63 once an unsupported e was met */
+    /* Variable u32, if in_units: above 63 once an unsupported e was met. */
     ptx_val seen;
-    /* variable f32: NaN once a scale was not finite; empty where that does not matter */
+    /* Variable f32: NaN once a scale was not finite; empty where that does not matter. */
     ptx_val guard;
 } block_reader;
 block_reader block_reader_begin(ptx_builder *b, const block_share *share, const codec_state *state,

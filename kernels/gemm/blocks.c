@@ -13,7 +13,7 @@ enum {
     UNIT_OF_ONE = 128 << 23, /* 2^(e - 128) */
     X_PAIR_BYTES = 8,        /* a pair: elements of two chunks, side by side */
     ROWS_IN_UNITS = 4,
-    /* most rows of x for two outputs per team: there are no registers for more */
+    /* Most rows of x for two outputs per team: there are no registers for more. */
     ROWS_OF_TWO = 8
 };
 

@@ -22,7 +22,7 @@ typedef struct blocks {
     unsigned warps, teams;  /* of a thread block */
     unsigned rows, outputs; /* rows of x; outputs per team */
     unsigned window;        /* rounds of x in shared memory */
-    /* blocks lie between the entries of a table, as x does: there is no room elsewhere */
+    /* Blocks lie between the entries of a table, as x does: there is no room elsewhere. */
     bool between;
     bool pairs;                          /* accumulators are pairs, for fma on f32x2 */
     ptx_val thread, team;                /* u32: thread in its team; team in the thread block */

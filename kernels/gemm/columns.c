@@ -16,7 +16,7 @@ enum {
     SUMS_MAX = 128,                   /* sums per thread */
     WINDOW = 8,                       /* rounds of x in shared memory, times rows of x */
     VECTOR_BYTES = WARP * LOAD_BYTES, /* x: one vector of every chunk of a round */
-    /* bytes between the planes of sums, so that their columns lie in different banks */
+    /* Bytes between the planes of sums, so that their columns lie in different banks. */
     PLANE_PAD = 64
 };
 

@@ -19,7 +19,7 @@ typedef struct columns {
     gemm_args args;
     weights w;
     x_window x;
-    /* rows of x; columns per thread; rows of the matrix that are loaded together */
+    /* Rows of x; columns per thread; rows of the matrix that are loaded together. */
     unsigned rows, width, step;
     unsigned lanes;    /* lanes per thread */
     unsigned together; /* rows of the matrix decoded before they are added: 4, or 2 if registers are scarce */

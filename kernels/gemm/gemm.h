@@ -30,13 +30,15 @@ typedef struct gemm_shape {
 } gemm_shape;
 gemm_shape gemm_shape_of(const kernel_spec *spec, const kernel_problem *problem);
 
-/* Normalises the specification: grouped products do not split their lanes among thread blocks. */
+/* Normalises the specification: grouped products do not split their lanes among thread blocks, and x in
+ * FP8 counts as f16. */
 void gemm_fix(kernel_spec *spec);
 bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 bool gemm_is_empty(const kernel_problem *problem);
 kernel_geometry gemm_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_gemm(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-/* Binds the operands of LoRA, which no kernel takes under these names. */
+/* Describes the operands that no kernel takes under these names: those of LoRA, and x that is quantized
+ * first. */
 void gemm_bound(const kernel_spec *spec, const kernel_problem *problem,
                 kernel_operand operands[QDNN_OPERAND_COUNT]);
 void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,

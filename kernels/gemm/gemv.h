@@ -56,7 +56,7 @@ struct gemv_codec {
     void (*decode_pair)(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk, unsigned other,
                         ptx_val out[CHUNK]);
     bool is_wide; /* decoding takes many registers */
-    /* where chunks are in pairs, decode leaves scales out, and the caller multiplies by pairs of scales */
+    /* Where chunks are in pairs, decode leaves scales out, and the caller multiplies by pairs of scales. */
     bool scales_last;
     /* Run once per kernel by all threads, e.g. to fill a table; the launch then provides BYTE_TABLE_BYTES.
      * Null: not needed. */
@@ -71,7 +71,7 @@ typedef struct gemv_shape {
     unsigned chunks; /* per thread, output and round */
     unsigned team;   /* threads that share an output */
     unsigned words;  /* that a thread loads per output and round */
-    /* outputs of the weights per thread; of gated pairs, the first half belong to a, the second to b */
+    /* Outputs of the weights per thread; of gated pairs, the first half belong to a, the second to b. */
     unsigned outputs;
     unsigned warps, of_block; /* warps and outputs per thread block */
     unsigned rows;            /* of x */
@@ -144,7 +144,7 @@ struct gemv {
     /* 2: x lies in the gaps between the entries of a table, at twice the distance; else 1 */
     unsigned stretch;
     byte_table table;
-    /* entries of the table are too large by this power of two, and scales too small by the same */
+    /* Entries of the table are too large by this power of two, and scales too small by the same. */
     int scale_exponent;
     x_loader x_loader;
     number_loader number_loader;

@@ -144,7 +144,7 @@ ptx_val lane_map_lane(ptx_builder *b, const lane_map *map, ptx_val thread, ptx_v
 typedef struct joining {
     ptx_val thread, *sums;
     unsigned count, accumulators;
-    /* bits of accumulators that are already joined: sums stay at the number without them */
+    /* Bits of accumulators that are already joined: sums stay at the number without them. */
     unsigned merged;
 } joining;
 

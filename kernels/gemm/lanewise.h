@@ -31,9 +31,9 @@ typedef struct item {
     ptx_val to;           /* u32: where in buffer 0 */
     ptx_val row;          /* of x: pointer to the row */
     run_base base;        /* of weights */
-    /* its k in the stage that is being loaded; the same type as that of the stage */
+    /* Its k in the stage that is being loaded; the same type as that of the stage. */
     ptx_val at;
-    /* predicate, uniform in a warp: this chunk exists, in x and weights alike */
+    /* Predicate, uniform in a warp: this chunk exists, in x and weights alike. */
     ptx_val exists;
     ptx_val words[CHUNK]; /* of x, as loaded */
     weight_run run;
@@ -45,7 +45,7 @@ typedef struct lanewise {
     weights w;
     unsigned rows, columns; /* of the tile; columns are outputs of the weights */
     unsigned x_items, w_items;
-    /* items 2i and 2i + 1 of the weights have the same outputs and groups, at two k of a chunk */
+    /* Items 2i and 2i + 1 of the weights have the same outputs and groups, at two k of a chunk. */
     bool in_pairs;
     item x[ITEMS_MAX], weight[ITEMS_MAX];
     row_tile at;                        /* the rows of x */

@@ -11,7 +11,7 @@ enum { STRETCH_OUTPUTS_MAX = 4, SECTOR_BYTES = 32 };
 typedef struct stretches {
     unsigned outputs, team; /* outputs of a team; its threads */
     unsigned vectors;       /* 16-byte vectors per stretch */
-    /* a stretch begins at a multiple of this, at or before its weights: LOAD_BYTES or SECTOR_BYTES */
+    /* A stretch begins at a multiple of this, at or before its weights: LOAD_BYTES or SECTOR_BYTES. */
     unsigned align;
     bool swaps_nibbles;                /* the nibbles of each byte are exchanged while copying */
     ptx_val thread;                    /* u32: number in the team */

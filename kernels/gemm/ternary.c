@@ -34,11 +34,11 @@ enum {
     TEAMS = WARPS * OF_WARP,
     OUTPUTS_MAX = 2,
     ROWS_MAX = 16,
-    /* most rows of x for two outputs per team: there are no registers for more */
+    /* Most rows of x for two outputs per team: there are no registers for more. */
     ROWS_OF_TWO = 8,
     WINDOW = 8,  /* rounds of x in shared memory, times rows of x */
     STRETCH = 8, /* rounds per stretch: whole vectors */
-    /* per stretch; up to 14 bytes before it, and 14 after its last block, may be touched */
+    /* Per stretch; up to 14 bytes before it, and 14 after its last block, may be touched. */
     VECTORS = 29,
     X_DIGIT_BYTES = TEAM * CHUNK * 4,
     X_ROUND_BYTES = DIGITS * X_DIGIT_BYTES,

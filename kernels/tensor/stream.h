@@ -38,7 +38,7 @@ enum {
     HALF_ROWS = ROWS_MAX / 2, /* rows from here on are skipped if there are none */
     HEADER_WORDS_MAX = 9,
     CHUNK_BYTES = 2 * UNIT_K, /* a row of x in one unit */
-    /* columns of a row that a thread block of the second kernel completes */
+    /* Columns of a row that a thread block of the second kernel completes. */
     STRIPS_OUTPUTS = 4 * STREAM_THREADS
 };
 

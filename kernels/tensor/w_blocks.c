@@ -201,7 +201,7 @@ void w_blocks_put_any(ptx_builder *b, const w_tile *w, ptx_val k0, ptx_val tile,
         if (first)
             element = ptx_add(b, element, (int)first);
         ptx_val n = w_output(b, w, line, 1);
-        /* tiles begin with a block or, if it has a single kind of section, within one */
+        /* Tiles begin with a block or, if it has a single kind of section, within one. */
         ptx_val before = w_blocks_are_fetched(layout)
                              ? ptx_shr(b, k0, ceil_log2(run_codes(layout, kind)))
                              : ptx_mul(b, ptx_shr(b, k0, ceil_log2(layout->elements)), (int)of_line);
