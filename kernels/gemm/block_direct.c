@@ -1,5 +1,5 @@
-/* Blocks of a multiple of 16 bytes, a header and codes (Q4_K), in a product: each thread loads its part of them from memory, some
- * rounds ahead. */
+/* Blocks of a multiple of 16 bytes, a header and codes (Q4_K): each thread loads its part of them straight
+ * from memory, some rounds ahead. */
 #include "kernels/gemm/blocks.h"
 
 enum { HEADER, CODES, FIELDS };
@@ -9,13 +9,13 @@ bool blocks_are_direct(const block_layout *layout)
     return layout->bytes % LOAD_BYTES == 0 && !layout->at.high;
 }
 
-/* More rows of x leave registers for two. */
+/* With more than one row of x, there are registers for two only. */
 unsigned blocks_slots(const kernel_spec *spec)
 {
     return spec->tile_rows == 1 ? BLOCKS_SLOTS_MAX : 2;
 }
 
-/* Of headers, half as many: they lie in sectors that codes of their blocks were loaded with. */
+/* Headers have half as many slots: they lie in sectors that were loaded with the codes of their blocks. */
 static unsigned slots_of(const blocks *s, unsigned field)
 {
     const unsigned slots = blocks_slots(s->spec);
@@ -23,14 +23,14 @@ static unsigned slots_of(const blocks *s, unsigned field)
 }
 
 typedef struct direct {
-    unsigned turn; /* rounds of one: as many as there are slots */
+    unsigned turn; /* rounds per turn of the loop: as many as there are slots */
     ptx_val at[BLOCKS_OUTPUTS_MAX]
-              [FIELDS]; /* variables u64: where this thread's share of a round of the turn lies */
-    ptx_val left;       /* variable s32: TEAM times the rounds from there on, less the thread's number */
+              [FIELDS]; /* variables u64: where this thread's share of the turn's first round lies */
+    ptx_val left;       /* variable s32: TEAM times the remaining rounds, minus the thread's number */
     ptx_val words[FIELDS][BLOCKS_SLOTS_MAX][BLOCKS_OUTPUTS_MAX][4]; /* variables */
 } direct;
 
-/* The first rounds; where there are fewer, the first one again, which is not used. */
+/* Loads the first rounds; where the row has fewer, the first one again, which is not used. */
 static void direct_begin_slot(ptx_builder *b, const blocks *s, direct *d, unsigned field, unsigned slot)
 {
     ptx_val more = ptx_u64(b, 0);
@@ -61,14 +61,16 @@ static direct direct_begin(ptx_builder *b, const blocks *s)
     return d;
 }
 
-/* Whether there is a round so far ahead. All threads agree; but a number that depends on the thread is compared by one
- * instruction, one that does not by uniform ones, whose results have to be brought over. */
+/* Whether there is a round that far ahead. All threads agree on it; but comparing a number that depends on
+ * the thread is one instruction, whereas a uniform one is compared by uniform instructions, whose results
+ * have to be moved over. */
 static ptx_val has_round(ptx_builder *b, const direct *d, unsigned ahead)
 {
     return ptx_setp(b, PTX_GT, d->left, (int)(ahead * TEAM));
 }
 
-/* What takes the places of a round's fields, as far ahead as each has slots, where it exists. */
+/* Refills the slots of a round's fields with a later round (as far ahead as the field has slots), if that
+ * exists. */
 static void direct_fetch(ptx_builder *b, const blocks *s, const direct *d, unsigned round)
 {
     for (unsigned f = 0; f < FIELDS; f++) {
@@ -97,8 +99,8 @@ static void direct_use(ptx_builder *b, const blocks *s, const direct *d, unsigne
     blocks_add_round(b, s, values, x_at, (int)(round * ROUND_BYTES));
 }
 
-/* Rounds [first, end) of a window, a few in each turn of the loop; what is loaded ahead may belong to the next window. A window
- * has whole turns, but for the last. */
+/* Adds rounds [first, end) of a window, a few per turn of the loop; what is loaded ahead may belong to the
+ * next window. All windows but the last have whole turns. */
 static void direct_window(ptx_builder *b, const blocks *s, const direct *d, ptx_val first, ptx_val end)
 {
     ptx_val x_at = ptx_var(b, s->x_mine);

@@ -1,4 +1,5 @@
-/* How a thread gets its share of a round from a segment in shared memory, by words that meet no bank twice. */
+/* How a thread reads its share of a round from a segment in shared memory, in words and without bank
+ * conflicts. */
 #include "kernels/gemm/block_segments.h"
 
 enum { BLOCK_WORDS_MAX = 9 };
@@ -10,7 +11,7 @@ static ptx_val selected(ptx_builder *b, ptx_val word, ptx_val selector)
 
 /* ---- Whole blocks ---- */
 
-/* Whether a thread has a block of each round to itself. Its alignment is the same in all rounds then. */
+/* Whether a thread has a whole block of each round. Its alignment is then the same in all rounds. */
 static bool has_whole_blocks(const block_layout *layout)
 {
     return layout->elements * TEAM == ROUND;
@@ -21,7 +22,7 @@ static bool is_aligned(const block_layout *layout)
     return layout->bytes % 4 == 0;
 }
 
-/* Aligned words that a block touches, wherever it begins. */
+/* The most aligned words that a block can touch, wherever it begins. */
 static unsigned words_of_block(const block_layout *layout)
 {
     const unsigned most_before = is_aligned(layout) ? 0 : layout->bytes % 2 ? 3 : 2;
@@ -52,7 +53,7 @@ static void two_halves(ptx_builder *b, ptx_val word, ptx_val both[2])
     ptx_unpack(b, PTX_F16, ptx_as(b, PTX_F16X2, word), both, 2);
 }
 
-/* d, and what lies behind it in its word. */
+/* d, and the field that follows it in the same word. */
 static void whole_block_head(ptx_builder *b, const segments *g, const block_layout *layout, ptx_val word,
                              block_run *run)
 {
@@ -65,7 +66,8 @@ static void whole_block_head(ptx_builder *b, const segments *g, const block_layo
     run->d = both[0], run->second = both[1];
 }
 
-/* A word at `offset` of a block, which is as far beyond an aligned one as its codes are. */
+/* The word at `offset` of a block, shifted to begin at `offset`; fields are as far from a word boundary as
+ * the codes are. */
 static ptx_val whole_block_word(ptx_builder *b, const segments *g, const block_layout *layout,
                                 const ptx_val *words, unsigned offset)
 {
@@ -113,7 +115,7 @@ static void fetch_part(ptx_builder *b, const blocks *s, const segments *g, ptx_v
 
 /* ---- Between the entries of a table ---- */
 
-/* What a thread loads of a round: aligned units of words. */
+/* The bytes of one load: threads load a round in aligned units of one or two words. */
 static unsigned between_unit(const block_layout *layout)
 {
     return layout->block == QDNN_BLOCK_IQ4_XS ? 8 : 4;
@@ -124,7 +126,8 @@ static unsigned between_units(const block_layout *layout)
     return has_whole_blocks(layout) ? words_of_block(layout) : 1 + RUN_BYTES_MAX / between_unit(layout);
 }
 
-/* Where unit k of the thread lies in a round: of a whole block; or the block's header, then the thread's codes. */
+/* The offset in a round of the thread's unit k: of its whole block; or first the block's header, then the
+ * thread's codes. */
 static ptx_val between_position(ptx_builder *b, const blocks *s, unsigned k)
 {
     const block_layout *layout = s->share.layout;

@@ -1,21 +1,22 @@
-/* Blocks of any number of bytes in a product: a warp copies stretches of its rows to shared memory by vectors, and threads pick
- * their runs from there. */
+/* Blocks of any number of bytes: a warp copies segments of its rows to shared memory by vectors, and
+ * threads pick their runs from there. */
 #include "kernels/gemm/block_segments.h"
 
 enum {
     VECTORS_MAX = 16,
     ROUNDS_MAX = 8,
     SECTOR_BYTES = 32,
-    BANKS_BYTES = 128,            /* of shared memory */
-    SHARED_BYTES = 47 << 10,      /* of x and of blocks */
-    SHARED_BYTES_MAX = 64 << 10,  /* the same in larger thread blocks: what every target has */
-    TABLE_SHARED_BYTES = 35 << 10 /* of blocks beside a table: all of it fits 99 KB */
+    BANKS_BYTES = 128,            /* all banks of shared memory */
+    SHARED_BYTES = 47 << 10,      /* for x and blocks */
+    SHARED_BYTES_MAX = 64 << 10,  /* the same in larger thread blocks: available on every target */
+    TABLE_SHARED_BYTES = 35 << 10 /* for blocks next to a table: together they fit 99 KB */
 };
 
-/* Where the loads of the four teams of a warp meet no bank twice: bytes, modulo the 128 of all banks, from a team of a pair to the
- * other, and from a pair to the next. The exceptions are Q5_0 and Q8_K, wherever teams lie, and the upper bits of Q6_K, which
- * would need other places than its nibbles do. MXFP4, and IQ4_XS between the entries of a table, have words at two of four places in the vectors of
- * a team; those of another team go between them. */
+/* Where to place the four teams of a warp so that their loads have no bank conflicts: bytes, modulo the
+ * 128 of all banks, between the two teams of a pair, and between pairs. Conflicts remain for Q5_0 and
+ * Q8_K, wherever teams lie, and for the upper bits of Q6_K, which would need other places than its
+ * nibbles. MXFP4, and IQ4_XS between the entries of a table, use words at two of the four places in the
+ * vectors of a team; those of another team go between them. */
 typedef struct team_offsets {
     unsigned second, pair;
 } team_offsets;
@@ -31,13 +32,13 @@ static team_offsets team_offsets_of(const block_layout *layout, bool between)
     return is_dense || has_pairs ? (team_offsets){64, 32} : (team_offsets){32, 64};
 }
 
-/* The least number from x on that is `rest` more than a multiple of all banks' bytes. */
+/* The smallest number >= x that is `rest` modulo BANKS_BYTES. */
 static unsigned up_to(unsigned x, unsigned rest)
 {
     return x + ((rest - x) & (BANKS_BYTES - 1));
 }
 
-/* The layout for so many rounds; and with as many as there is room for. */
+/* The shape for a given number of rounds; segment_of takes as many rounds as there is room for. */
 static segment_shape segment_with(const block_layout *layout, unsigned outputs, unsigned rounds)
 {
     const team_offsets offsets = team_offsets_of(layout, false);
@@ -69,7 +70,7 @@ unsigned blocks_segments_bytes(const block_layout *layout, const kernel_spec *sp
     return blocks_warps(layout) * WARP / TEAM / 2 * segment_of(layout, spec, outputs).pair;
 }
 
-/* Between the entries of a table: runs of 128 bytes, the vectors of a row one after another. */
+/* The shape between the entries of a table: runs of 128 bytes, with the vectors of a row in order. */
 static segment_shape segment_between_of(const block_layout *layout, unsigned outputs)
 {
     segment_shape s = segment_with(layout, outputs, BETWEEN_ROUNDS);
@@ -80,7 +81,8 @@ static segment_shape segment_between_of(const block_layout *layout, unsigned out
     return s;
 }
 
-/* There, bytes are turned within their run, by as much as teams lie apart elsewhere. */
+/* Between the entries, bytes are rotated within their run, by the distance that separates the teams
+ * elsewhere. */
 ptx_val segment_between(ptx_builder *b, const blocks *s, ptx_val at)
 {
     const team_offsets offsets = team_offsets_of(s->share.layout, true);
@@ -90,13 +92,14 @@ ptx_val segment_between(ptx_builder *b, const blocks *s, ptx_val at)
     return ptx_mad(b, run, BYTE_TABLE_PITCH, ptx_and(b, turned, BYTE_TABLE_RUN - 1));
 }
 
-/* Vectors go to where only their halves are aligned. */
+/* Whether vectors go to places where only their halves are aligned. */
 static bool has_halves(const blocks *s)
 {
     return team_offsets_of(s->share.layout, s->between).second % LOAD_BYTES != 0;
 }
 
-/* Rounds in each turn of a loop. With some, it is known how far blocks of 4 n + 2 bytes begin beyond aligned units. */
+/* Rounds per turn of the loop. With several, the misalignment of blocks of 4 n + 2 bytes is known when the
+ * kernel is emitted. */
 static unsigned turn_of(const blocks *s, unsigned rounds)
 {
     unsigned turn = s->rows > 1 ? 2 : s->share.fast == BLOCK_BY_TABLE ? 8 : 4;
@@ -105,7 +108,7 @@ static unsigned turn_of(const blocks *s, unsigned rounds)
     return turn;
 }
 
-/* Behind x, between the entries of the table; or in memory of their own. */
+/* Segments lie after x, between the entries of the table; or in memory of their own. */
 static ptx_val segments_place(ptx_builder *b, blocks *s, const segment_shape *shape)
 {
     if (!s->between)
@@ -137,7 +140,7 @@ static segments segments_begin(ptx_builder *b, blocks *s)
     return g;
 }
 
-/* Vectors that a thread copies; whether it has number t. */
+/* How many vectors a thread copies at most; and whether it has number t. */
 static unsigned vector_count(const segments *g)
 {
     return (g->shape.vectors + TEAM - 1) / TEAM;
@@ -148,7 +151,7 @@ static ptx_val has_vector(ptx_builder *b, const blocks *s, const segments *g, un
     return ptx_setp(b, PTX_LT, s->thread, (int)(g->shape.vectors - t * TEAM));
 }
 
-/* Vector t of a thread, into these variables where some threads do not have it. */
+/* Loads vector t of a thread; if only some threads have it, into the variables `last`. */
 static void load_vector(ptx_builder *b, const blocks *s, const segments *g, unsigned t, ptx_val at,
                         const ptx_val *last, ptx_val *words)
 {
@@ -163,7 +166,8 @@ static void load_vector(ptx_builder *b, const blocks *s, const segments *g, unsi
     ptx_ld_vec_into(b, PTX_GLOBAL, PTX_NC, PTX_U32, at, offset, words, 4);
 }
 
-/* The same where a row ends; `left` (s64): its bytes from the thread's first vector on. What does not exist is 0. */
+/* The same where a row ends; `left` (s64): bytes from the thread's first vector to the end. Vectors that
+ * do not exist are 0. */
 static void load_vector_if(ptx_builder *b, unsigned t, ptx_val at, ptx_val left, ptx_val *words)
 {
     const unsigned offset = t * TEAM * LOAD_BYTES;
@@ -185,7 +189,8 @@ static void store_vector(ptx_builder *b, const blocks *s, const segments *g, uns
     }
 }
 
-/* The vectors of all outputs that begin at `more` (u64) bytes of their rows; `left` is empty where all exist. */
+/* Copies the vectors of all outputs, from byte `more` (u64) of their rows on; `left` is empty if all of
+ * them exist. */
 static void copy_vectors(ptx_builder *b, const blocks *s, const segments *g, ptx_val more, ptx_val left)
 {
     ptx_val words[BLOCKS_OUTPUTS_MAX][VECTORS_MAX][4];
@@ -203,7 +208,8 @@ static void copy_vectors(ptx_builder *b, const blocks *s, const segments *g, ptx
             store_vector(b, s, g, t, g->to[o], words[o][t]);
 }
 
-/* The segment from round `first` (u32) on, once all threads of the warp are done with the one before. */
+/* Copies the segment from round `first` (u32) on, once all threads of the warp are done with the previous
+ * one. */
 static void segment_load(ptx_builder *b, const blocks *s, const segments *g, ptx_val first)
 {
     ptx_val more = ptx_mul_wide(b, first, ptx_u32(b, g->shape.of_round));
@@ -219,7 +225,8 @@ static void segment_load(ptx_builder *b, const blocks *s, const segments *g, ptx
     ptx_syncwarp(b);
 }
 
-/* Round `number` of the segment at `more` (u32, bytes; empty: 0) in it; numbers are even or odd as those in the segment. */
+/* Adds round `number` of the turn that begins at byte `more` (u32; empty: 0) of the segment. `number` is
+ * even or odd as the round's number in the segment is. */
 static void segment_round(ptx_builder *b, const blocks *s, const segments *g, ptx_val more, unsigned number,
                           ptx_val x_at, int x_more)
 {
@@ -232,7 +239,8 @@ static void segment_round(ptx_builder *b, const blocks *s, const segments *g, pt
     blocks_add_round(b, s, values, x_at, x_more);
 }
 
-/* Where a round begins in its segment: rounds before it, and what lies before the first in its vector. */
+/* Where a round begins in its segment: after the preceding rounds, and the bytes before the first one in
+ * its sector. */
 static ptx_val bytes_before(ptx_builder *b, const segments *g, ptx_val round)
 {
     const int mask = (int)g->shape.rounds - 1;
@@ -243,8 +251,8 @@ static ptx_val bytes_before(ptx_builder *b, const segments *g, ptx_val round)
     return ptx_add(b, inside, ptx_and(b, before, SECTOR_BYTES - 1));
 }
 
-/* Rounds from r on, as many as are in a turn of a loop. From `end` on, the second half of them is left out, and others add
- * nothing: x and blocks are 0 there. */
+/* Adds one turn of rounds from r on. Beyond `end`, the second half of the turn is skipped; other rounds
+ * there add nothing, as x and blocks are 0. */
 static void segment_turn(ptx_builder *b, const blocks *s, const segments *g, ptx_val r, ptx_val end,
                          unsigned turn, ptx_val more, ptx_val x_at)
 {
@@ -260,7 +268,7 @@ static void segment_turn(ptx_builder *b, const blocks *s, const segments *g, ptx
     ptx_assign(b, x_at, ptx_add(b, x_at, turn * s->x.round_bytes));
 }
 
-/* Rounds [from, end) (u32), which lie in the segment; two in each turn of the loop. */
+/* Adds rounds [from, end) (u32), which lie in the segment, one turn at a time. */
 static void segment_rounds(ptx_builder *b, const blocks *s, const segments *g, ptx_val from, ptx_val end,
                            ptx_val x_at)
 {

@@ -5,7 +5,7 @@
 
 enum { CHUNK_BYTES = 8, TRICK_BITS = 149, ROUND_ELEMENTS = 256 };
 
-/* ---- Who has what ---- */
+/* ---- How a team shares a round ---- */
 
 static bool has_six_bit_scales(const block_layout *layout)
 {
@@ -65,7 +65,7 @@ void block_round_fetch(ptx_builder *b, const block_share *share, const block_pla
 
 /* ---- What a thread keeps ---- */
 
-/* Where the codes of a strand begin in each byte, and how wide they are, in the words that cheap_words gives. */
+/* Where the codes of a strand begin in each byte of the words of cheap_words, and how wide they are. */
 static unsigned strand_offset(const block_layout *layout, unsigned strand)
 {
     return layout->codes == &codes_nibbles ? 4 * strand : layout->codes == &codes_pairs ? 2 * strand : 0;
@@ -81,15 +81,15 @@ static ptx_val power_of_two(ptx_builder *b, int exponent)
     return ptx_f32(b, ldexpf(1, exponent));
 }
 
-/* f16 times f16 plus f32, rounded once. */
+/* Whether the target has f16 * f16 + f32, rounded once. */
 static bool has_mixed_fma(const ptx_builder *b)
 {
     const ptx_sm *sm = ptx_target(b);
     return sm && sm->number >= 100;
 }
 
-/* Thread j unpacks the scale and minimum of strand j of the block, which is its first strand; its neighbour has the
- * other. See unpack_six. */
+/* Thread j unpacks the scale and minimum of strand j of the block, which is its first strand; its
+ * neighbour unpacks those of its second. See unpack_six. */
 static void begin_six(ptx_builder *b, block_reader *r)
 {
     ptx_val early = ptx_setp(b, PTX_LT, r->thread, 4), byte = ptx_and(b, r->thread, 3);
@@ -146,7 +146,7 @@ static void five_bits(ptx_builder *b, const block_reader *r, const block_run *ru
     }
 }
 
-/* Q6_K: the upper pairs, shifted at once to where they belong. */
+/* Q6_K: the upper pairs of bits are shifted straight to their place. */
 static void six_bits(ptx_builder *b, const block_reader *r, const block_run *run, unsigned strand,
                      ptx_val *words)
 {
@@ -159,7 +159,7 @@ static void six_bits(ptx_builder *b, const block_reader *r, const block_run *run
     }
 }
 
-/* Words that have the strand's codes in their bytes, as they were loaded where that is possible. */
+/* Words that hold the strand's codes in their bytes: as loaded, where possible. */
 static void cheap_words(ptx_builder *b, const block_reader *r, const block_run *run, unsigned strand,
                         ptx_val *words)
 {
@@ -181,10 +181,10 @@ static void cheap_words(ptx_builder *b, const block_reader *r, const block_run *
         words[i] = run->codes[i];
 }
 
-/* The scale and the minimum of strand `thread` of four words (d and dmin, then 3 times 4 bytes), in bytes 0 and 1, or where
- * the mixed fma takes them, as f16 numbers from 1024 on in the halves. Those of the first four strands are the low six bits
- * of the first eight bytes; those of the others have their lower four bits in the last four bytes, the upper two above
- * the first eight. */
+/* The scale and the minimum of strand `thread`, from the four words of the header (d and dmin, then 3
+ * times 4 bytes): in bytes 0 and 1 or, for the mixed fma, as f16 numbers with an offset of 1024 in the two
+ * halves. The first four strands have them in the low six bits of the first eight bytes; the others have
+ * their lower four bits in the last four bytes and the upper two bits at the top of the first eight. */
 static ptx_val unpack_six(ptx_builder *b, const block_reader *r, const ptx_val *header)
 {
     const bool halves = has_mixed_fma(b);
@@ -195,7 +195,7 @@ static ptx_val unpack_six(ptx_builder *b, const block_reader *r, const ptx_val *
     return ptx_lop3(b, upper, r->mask, lower, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
 }
 
-/* d * scale and dmin * minimum, times what the cheap decode needs; d and dmin are a pair of f16. */
+/* d * scale and dmin * minimum, times the powers of two of the cheap decode; d and dmin are a pair of f16. */
 static void six_by_f32(ptx_builder *b, const block_reader *r, ptx_val pair, ptx_val six, block_stream *out)
 {
     ptx_val both[2];
@@ -205,12 +205,12 @@ static void six_by_f32(ptx_builder *b, const block_reader *r, ptx_val pair, ptx_
     ptx_val scale = ptx_cvt_low(b, PTX_F32, PTX_U8, six);
     out->scales[0] = ptx_mul(b, d, scale);
     ptx_val steps = ptx_shr(b, six, 8);
-    const bool by_bytes = ptx_target(b) && ptx_target(b)->number < 90; /* one instruction there */
+    const bool by_bytes = ptx_target(b) && ptx_target(b)->number < 90; /* a single instruction there */
     steps = by_bytes ? ptx_cvt_low(b, PTX_F32, PTX_U8, steps) : ptx_cvt(b, PTX_F32, steps);
     out->addend = ptx_mul(b, ptx_neg(b, least), steps);
 }
 
-/* The same where f16 times f16 is exact in one instruction; the two integers lie in the halves of `six`. */
+/* The same where one instruction multiplies two f16 exactly; the two integers lie in the halves of `six`. */
 static void six_by_f16(ptx_builder *b, const block_reader *r, ptx_val pair, ptx_val six, block_stream *out)
 {
     ptx_val both[2], numbers[2], nothing = ptx_f32(b, -0.0f);
@@ -233,7 +233,7 @@ static void open_six(ptx_builder *b, const block_reader *r, const block_run *run
     other->addend = ptx_shfl_bfly(b, own->addend, 1);
 }
 
-/* By the readers of the format; the factor is that of the strand's codes. */
+/* Scales from the format's own readers, adjusted to the position of the strand's codes. */
 static void open_scale(ptx_builder *b, const block_reader *r, const block_run *run, unsigned strand,
                        block_stream *out)
 {
@@ -247,7 +247,7 @@ static void open_scale(ptx_builder *b, const block_reader *r, const block_run *r
                       : ptx_mul(b, numbers.scale, ptx_f32(b, -ldexpf((float)layout->bias, -TRICK_BITS)));
 }
 
-/* What scales and minima are in units of gets the powers of two that the cheap decode needs. */
+/* Multiplies d and dmin by the powers of two that the cheap decode needs. */
 static void open_run(ptx_builder *b, const block_reader *r, block_run *run)
 {
     block_open_run(b, r->share->layout, run);
@@ -310,9 +310,9 @@ static void open_plain(ptx_builder *b, const block_reader *r, block_round *round
     out->streams[1].strand = block_strand_select(b, &low, &high, share->bytes, r->odd);
 }
 
-/* ---- By table: bytes as they were loaded; both strands have the scale ---- */
+/* ---- By table: bytes as loaded; both strands share the scale ---- */
 
-/* The unit of a whole block, once that is known to serve: e + 32 is then from 128 to 191. */
+/* The unit of a block; also records in `seen` whether e is supported: e + 32 is then from 128 to 191. */
 static ptx_val open_unit(ptx_builder *b, const block_reader *r, const block_run *run)
 {
     const ptx_val *codes = run->codes;
@@ -368,7 +368,7 @@ static const block_stream *stream_of(const block_values *values, const block_sha
     return &values->streams[chunk / of_run];
 }
 
-/* The code alone; bytes in two's complement become an offset of 128 on the way. */
+/* Masks the code; bytes in two's complement get an offset of 128 on the way. */
 static ptx_val masked(ptx_builder *b, const block_reader *r, const block_stream *stream, unsigned byte)
 {
     const ptx_val *words = byte % 4 < 2 ? stream->words : stream->shifted, mask = stream->masks[byte % 2];

@@ -1,20 +1,25 @@
-/* Blocks decoded in registers, for products. A team of 8 threads shares a round (256 elements) of one output: each thread
- * takes runs that make 32 elements, four chunks of different lanes, which are its accumulators.
+/* Blocks decoded in registers, for products. A team of 8 threads shares a round (256 elements) of one
+ * output: each thread takes runs (neighbouring bytes of codes) that make 32 elements, i.e. four chunks of
+ * different lanes, with an accumulator each. A byte may hold several codes, one of each "strand"
+ * (kernels/formats/blocks.h).
  *
- * The cheap decode: a code of at most 8 bits that begins at bit p of a word, all other bits masked off, is the f32
- * code * 2^(p - 149) where p + 8 <= 24, whatever the code: subnormal and smallest normal numbers are equally spaced. So one
- * `and` and one fma make code * scale + addend, times 2^-48: scales are multiplied by 2^(101 - p) once a block, addends by
- * 2^-48, and x by 2^48 where it is staged. All of that is exact: scales are multiples of 2^-24 below 2^24, and products of
- * weights with x are the same real numbers as before. It needs x below 2^79, and finite scales where a bias is subtracted
- * (the kernel falls back on the plain decode).
+ * The cheap decode: a code of at most 8 bits that begins at bit p of a word, all other bits masked off, is
+ * the f32 code * 2^(p - 149) where p + 8 <= 24, whatever the code: subnormal and smallest normal numbers
+ * are equally spaced. So one `and` and one fma make code * scale + addend, times 2^-48: scales are
+ * multiplied by 2^(101 - p) once per block, addends by 2^-48, and x by 2^48 where it is staged. All of
+ * that is exact: scales are multiples of 2^-24 below 2^24, and products of weights with x are the same
+ * real numbers as before. It needs x below 2^79, and finite scales where a bias is subtracted (otherwise
+ * the kernel falls back on the plain decode).
  *
- * By table: nibbles that stand for numbers of a table are looked up by bytes, the codes of both strands at once.
+ * By table: nibbles that index a table of numbers are looked up bytewise, the codes of both strands at
+ * once.
  *
- * In units (MXFP4, x in f16): the scale of a block is 2^(e - 128), so sums can be kept in units of it, and numbers need not be
- * multiplied; instead each sum is, when the next block has another unit. Rounding does not depend on the unit as long as nothing
- * underflows or overflows in either. With e from 96 to 159, products are multiples of 2^-56 below 2^51, and in any of these units
- * multiples of 2^-87 below 2^83: fewer than 2^40 of them stay far from both ends. Blocks of zeros, whose e says nothing, count
- * as e = 128. Where another e is met, the kernel falls back on the plain decode. */
+ * In units (MXFP4, x in f16): the scale of a block is 2^(e - 128), so sums can be kept in units of it.
+ * Weights then need no multiplication; instead each sum is multiplied when the next block has a different
+ * unit. Rounding does not depend on the unit as long as nothing underflows or overflows in either. With e
+ * from 96 to 159, products are multiples of 2^-56 below 2^51, and in any of these units multiples of 2^-87
+ * below 2^83: fewer than 2^40 of them stay far from both ends. Blocks of zeros, whose e has no effect,
+ * count as e = 128. If any other e is met, the kernel falls back on the plain decode. */
 #ifndef QDNN_KERNELS_GEMM_BLOCK_VALUES_H
 #define QDNN_KERNELS_GEMM_BLOCK_VALUES_H
 
@@ -22,10 +27,10 @@
 #include "kernels/gemm/byte_table.h"
 
 enum {
-    TEAM = 8,           /* threads that share an output */
-    TEAM_CHUNKS = 4,    /* of a thread in a round */
+    TEAM = 8,           /* threads per team */
+    TEAM_CHUNKS = 4,    /* chunks per thread and round */
     X_SHIFT = 48,       /* x is multiplied by 2^X_SHIFT for the cheap decode */
-    X_EXPONENT_MAX = 79 /* and has to be below 2^X_EXPONENT_MAX */
+    X_EXPONENT_MAX = 79 /* for which |x| has to be below 2^X_EXPONENT_MAX */
 };
 
 typedef enum block_way { BLOCK_PLAIN, BLOCK_CHEAP, BLOCK_BY_TABLE } block_way;
@@ -34,11 +39,11 @@ typedef enum block_way { BLOCK_PLAIN, BLOCK_CHEAP, BLOCK_BY_TABLE } block_way;
 typedef struct block_share {
     const block_layout *layout;
     unsigned runs, bytes, strands;
-    block_way fast; /* the fastest decode that serves */
-    bool own_first; /* of two strands, a thread with an odd number takes strand 1 first */
+    block_way fast; /* the fastest decode that the format supports */
+    bool own_first; /* threads with an odd number take strand 1 first */
 } block_share;
 
-/* False: the format cannot be shared so (TQ1_0). */
+/* False: the format cannot be shared this way (TQ1_0). */
 bool block_share_of(const block_layout *layout, block_share *share);
 
 /* The lane of a thread's chunk; a lane_function over a block_share. */
@@ -53,12 +58,14 @@ typedef struct block_reader {
     ptx_val masks[2][2];
     ptx_val factors[2]; /* f32: of d, for the first and second strand */
     ptx_val shifts[2],
-        turns[2]; /* u32: where their nibbles begin, and which turn brings their fifth bit to bit 4 */
+        turns[2]; /* u32: where their nibbles begin, and the rotation that brings their fifth bit to bit 4 */
     ptx_val select[2], shift, mask; /* how the team unpacks six-bit scales */
     byte_table table;               /* where codes are looked up */
-    bool in_units;                  /* sums are */
-    ptx_val seen;  /* variable u32, where they are: above 63 once an e was met that does not serve */
-    ptx_val guard; /* variable f32: NaN once a scale was not finite; empty where that does not matter */
+    bool in_units;                  /* sums are kept in units */
+    /* Variable u32, if in_units: above 63 once an unsupported e was met. */
+    ptx_val seen;
+    /* Variable f32: NaN once a scale was not finite; empty where that does not matter. */
+    ptx_val guard;
 } block_reader;
 block_reader block_reader_begin(ptx_builder *b, const block_share *share, const codec_state *state,
                                 ptx_val thread, bool in_units);
@@ -68,15 +75,15 @@ typedef struct block_round {
     block_run runs[2];
 } block_round;
 
-/* The place of a thread's run in a block of its round, and which block of the round that is (u32); the address is left
- * to the caller. */
+/* The place of a thread's run within a block, and which block of the round that is (u32); the caller adds
+ * the address. */
 block_place block_share_place(ptx_builder *b, const block_share *share, ptx_val thread, unsigned run,
                               ptx_val *block);
-/* By the readers of the format. */
+/* Loads a round with the format's own readers. */
 void block_round_fetch(ptx_builder *b, const block_share *share, const block_place places[2],
                        block_round *round);
 
-/* The numbers that decode a round. */
+/* What decoding a round needs. */
 typedef struct block_stream {
     block_strand strand; /* of the plain decode */
     ptx_val words[RUN_WORDS_MAX], shifted[RUN_WORDS_MAX];
@@ -87,10 +94,10 @@ typedef struct block_values {
     ptx_val unit; /* u32, where sums are in units: e << 23 */
     block_stream streams[TEAM_CHUNKS];
 } block_values;
-/* `way`: plain, or what the share allows; for the cheap decode the round has the header's words. */
+/* `way`: plain, or share->fast; for the cheap decode the round has the header's words. */
 void block_values_open(ptx_builder *b, const block_reader *reader, block_round *round, block_way way,
                        block_values *out);
-/* Element e of a chunk: f32, times 2^-X_SHIFT by the cheap decode. Not by table. */
+/* Element e of a chunk: f32, times 2^-X_SHIFT in the cheap decode. Not for BLOCK_BY_TABLE. */
 ptx_val block_value(ptx_builder *b, const block_reader *reader, const block_values *values, unsigned chunk,
                     unsigned e);
 /* By table: element e of `chunk` and of chunk + 2, which lie in the same bytes. */

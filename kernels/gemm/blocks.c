@@ -1,6 +1,6 @@
-/* Products with GGUF blocks and a few rows of x: blocks are decoded in registers, each once for all rows. A team of 8 threads
- * sums one output (two of a gated pair), a warp four teams' worth. x is staged in shared memory as f32, a window of
- * rounds at a time, in the order in which threads take it. */
+/* Products with GGUF blocks and a few rows of x: blocks are decoded in registers, each once for all rows.
+ * A team of 8 threads sums up to four outputs (of a gated pair, both); a warp has four teams. x is staged
+ * in shared memory as f32, a window of a few rounds at a time, in the order in which threads read it. */
 #include "kernels/gemm/blocks.h"
 #include "kernels/gemm/epilogue.h"
 
@@ -11,22 +11,23 @@ enum {
     WINDOW = 16,             /* rounds of x in shared memory, times rows of x */
     ONE_BITS = 127 << 23,    /* the f32 1 */
     UNIT_OF_ONE = 128 << 23, /* 2^(e - 128) */
-    X_PAIR_BYTES = 8,        /* of two chunks' x, side by side */
+    X_PAIR_BYTES = 8,        /* a pair: elements of two chunks, side by side */
     ROWS_IN_UNITS = 4,
-    ROWS_OF_TWO = 8 /* of x, at most, for two outputs: registers do not suffice for more */
+    /* Most rows of x for two outputs per team: there are no registers for more. */
+    ROWS_OF_TWO = 8
 };
 
 /* ---- Shape ---- */
 
-/* Small thread blocks fill more SMs, and leave room for more rounds of each output; but x, which each of them reads, has to be
- * little beside their weights. */
+/* Small thread blocks fill more SMs, and leave room for more rounds of each output; but each of them reads
+ * x, which therefore has to be small compared with its weights. */
 unsigned blocks_warps(const block_layout *layout)
 {
     const unsigned of_round = ROUND / layout->elements * layout->bytes;
     return !blocks_are_direct(layout) && of_round >= 136 ? 4 : 8;
 }
 
-/* Rounds of x times its rows: less of it leaves more room for blocks. */
+/* Rounds of x times rows of x: less of it leaves more room for blocks. */
 static unsigned window_limit(const block_layout *layout)
 {
     if (blocks_are_direct(layout) || layout->table)
@@ -37,13 +38,14 @@ static unsigned window_limit(const block_layout *layout)
 unsigned blocks_window(const block_layout *layout, const kernel_spec *spec)
 {
     unsigned window =
-        blocks_are_direct(layout) ? blocks_slots(spec) : 1; /* a multiple of it: rounds keep their slots */
+        blocks_are_direct(layout) ? blocks_slots(spec) : 1; /* a multiple: rounds keep their slots */
     while (2 * window * spec->tile_rows <= window_limit(layout))
         window *= 2;
     return window;
 }
 
-/* Of a gated pair with many rows, neighbouring teams have a and b. */
+/* With many rows, the two halves of a gated pair (a and b) belong to two neighbouring teams, instead of
+ * one team computing both. */
 static bool halves_are_apart(const kernel_spec *spec)
 {
     return spec->gated && spec->tile_rows > ROWS_OF_TWO;
@@ -54,7 +56,7 @@ static unsigned outputs_of_team(const kernel_row *row, const kernel_spec *spec)
     const block_layout *layout = block_layout_of(row->format);
     if (spec->gated)
         return halves_are_apart(spec) ? 1 : 2;
-    if (blocks_are_direct(layout) && spec->tile_rows == 1 && !spec->grouped) /* experts take registers */
+    if (blocks_are_direct(layout) && spec->tile_rows == 1 && !spec->grouped) /* experts need registers */
         return 4;
     return spec->tile_rows > ROWS_OF_TWO ? 1 : 2;
 }
@@ -82,21 +84,23 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
 
 /* ---- x ---- */
 
-/* Bytes from one run of a team's vectors to the next: with a table, the runs lie between its entries. */
+/* Bytes between the runs of a team's vectors; with a table, the runs lie between its entries. */
 static unsigned x_pitch(const blocks *s)
 {
     _Static_assert(TEAM * LOAD_BYTES == BYTE_TABLE_RUN, "a run fits between the entries of a table");
     return s->share.fast == BLOCK_BY_TABLE ? BYTE_TABLE_PITCH : BYTE_TABLE_RUN;
 }
 
-/* Bytes, within a round, of the vector with element e of the chunk with accumulator `a` of thread j: (a, half, j, e) in vectors of
- * four; of pairs (a % 2, e / 2, j, (e + a) % 2, a / 2): so the chunks a and a + 1, stored at once, meet no bank twice. */
+/* Byte offset, within a round, of the vector with element e of the chunk of accumulator `a` (of thread j).
+ * The order is (a, half, j, e) in vectors of four; in pairs it is (a % 2, e / 2, j, (e + a) % 2, a / 2),
+ * so that storing the chunks a and a + 1 at once causes no bank conflict. */
 static unsigned x_vector(const blocks *s, unsigned a, unsigned e)
 {
     return (s->pairs ? a % 2 * 4 + e / 2 : a * 2 + e / 4) * x_pitch(s);
 }
 
-/* A thread stages the chunk of thread i % 8, accumulator i / 8 (i its lane in the warp), of the rounds that its warp has. */
+/* Lane i of a warp stages the chunk of thread i % 8, accumulator i / 8, for the rounds that its warp
+ * stages. */
 static void begin_x(ptx_builder *b, blocks *s)
 {
     ptx_val lane = ptx_laneid(b), j = ptx_and(b, lane, TEAM - 1), a = ptx_shr(b, lane, 3);
@@ -145,7 +149,7 @@ static void scale_sums(ptx_builder *b, const blocks *s, unsigned o, ptx_val fact
             ptx_assign(b, s->sums[m][o][a], ptx_mul(b, s->sums[m][o][a], factor));
 }
 
-/* 2^((from - to) / 2^23), of units as they are kept. */
+/* 2^((from - to) / 2^23); units are stored as e << 23. */
 static ptx_val ratio_of_units(ptx_builder *b, ptx_val from, ptx_val to)
 {
     return ptx_as(b, PTX_F32, ptx_add(b, ptx_sub(b, from, to), ptx_u32(b, ONE_BITS)));
@@ -157,7 +161,7 @@ static void begin_units(ptx_builder *b, blocks *s)
         s->units[o] = ptx_var(b, ptx_u32(b, UNIT_OF_ONE));
 }
 
-/* Sums in units of 1. */
+/* Converts the sums to units of 1. */
 static void end_units(ptx_builder *b, const blocks *s)
 {
     for (unsigned o = 0; o < s->outputs && s->reader.in_units; o++)
@@ -204,7 +208,7 @@ static void add_chunk(ptx_builder *b, const blocks *s, const block_values *value
     multiply_chunk(b, s, w, a, x_at, x_more);
 }
 
-/* Chunks a and a + 2, which are looked up together. */
+/* Adds chunks a and a + 2, which are looked up together. */
 static void add_chunks_by_table(ptx_builder *b, const blocks *s, const block_values *values, unsigned a,
                                 ptx_val x_at, int x_more)
 {
@@ -219,11 +223,11 @@ static void add_chunks_by_table(ptx_builder *b, const blocks *s, const block_val
         multiply_chunk(b, s, w[i], a + i * TEAM_CHUNKS / 2, x_at, x_more);
 }
 
-/* The same in pairs, by any decode. */
+/* The same in pairs, for any decode. */
 static void add_chunk_pair(ptx_builder *b, const blocks *s, const block_values *values, unsigned a,
                            ptx_val x_at, int x_more)
 {
-    ptx_val w[BLOCKS_OUTPUTS_MAX][CHUNK], x[CHUNK]; /* of x, neighbours are exchanged where `a` is odd */
+    ptx_val w[BLOCKS_OUTPUTS_MAX][CHUNK], x[CHUNK]; /* neighbours in x are swapped if `a` is odd */
     for (unsigned o = 0; o < s->outputs; o++)
         for (unsigned e = 0; e < CHUNK; e++)
             w[o][e] = block_value_pair(b, &s->reader, &values[o], a, e);
@@ -261,7 +265,7 @@ void blocks_pass(ptx_builder *b, const blocks *s, block_way way, window_function
     ptx_end_for(b);
 }
 
-/* The plain decode, straight from memory that may be aligned to nothing: where nothing else serves. */
+/* The plain decode, straight from memory of any alignment: the fallback when nothing faster works. */
 static void plain_window(ptx_builder *b, const blocks *s, void *user, ptx_val first, ptx_val end)
 {
     (void)user;
@@ -277,7 +281,7 @@ static void plain_window(ptx_builder *b, const blocks *s, void *user, ptx_val fi
             ptx_val block;
             places[i] = block_share_place(b, &s->share, s->thread, i, &block);
             ptx_val number = ptx_cvt(b, PTX_U64, ptx_mad(b, r, of_round, block));
-            /* Beyond the end of a row x is 0: the row's first block will do. */
+            /* Beyond the end of a row x is 0, so any block will do: the row's first. */
             if (of_round > 1)
                 number = ptx_selp(b, number, ptx_u64(b, 0), ptx_setp(b, PTX_LT, number, blocks_of_row));
             places[i].space = PTX_GLOBAL;
@@ -294,7 +298,7 @@ static void plain_window(ptx_builder *b, const blocks *s, void *user, ptx_val fi
 
 /* ---- The end ---- */
 
-/* The accumulators of sum `to`: of row m and output o. */
+/* Writes the accumulators of row m and output o to `to`. */
 static void gather_sums(ptx_builder *b, const blocks *s, unsigned m, unsigned o, ptx_val *to)
 {
     for (unsigned a = 0; a < TEAM_CHUNKS / 2; a++)
@@ -307,7 +311,7 @@ static void gather_sums(ptx_builder *b, const blocks *s, unsigned m, unsigned o,
         }
 }
 
-/* A thread completes the sums of some rows, or of a gated pair's. Sums are numbered row by row. */
+/* Each thread completes some of the sums, or gated pairs of sums. Sums are numbered row by row. */
 static void finish(ptx_builder *b, const blocks *s)
 {
     const unsigned each = s->spec->gated ? 1 : s->outputs, count = s->rows * each;
@@ -340,7 +344,7 @@ static void finish(ptx_builder *b, const blocks *s)
 
 /* ---- The kernel ---- */
 
-/* A row of blocks that does not exist counts as another one; what becomes of it is not stored. */
+/* Rows of blocks that do not exist are replaced by another row; their results are not stored. */
 static void begin_outputs(ptx_builder *b, blocks *s)
 {
     const block_layout *layout = s->share.layout;
@@ -369,14 +373,15 @@ static bool has_f32x2(const ptx_builder *b)
     return sm && (sm->number == 100 || sm->number == 103);
 }
 
-/* For a table beside the blocks. */
+/* Whether shared memory has room for a table next to the blocks. */
 static bool has_room(const ptx_builder *b)
 {
     const ptx_sm *sm = ptx_target(b);
     return sm && sm->shared_block > 64 * 1024;
 }
 
-/* Where the launch gives memory for a table and there is none, it serves for the rest. */
+/* If the launch provides memory for a table but the kernel has none, that memory is used for everything
+ * else. */
 ptx_val blocks_shared(ptx_builder *b, blocks *s, const char *name, unsigned bytes)
 {
     if (s->dynamic.kind == PTX_NOTHING || s->share.fast == BLOCK_BY_TABLE)
@@ -386,8 +391,8 @@ ptx_val blocks_shared(ptx_builder *b, blocks *s, const char *name, unsigned byte
     return at;
 }
 
-/* Where scales are powers of two and x is known to be far from underflow. With more rows, weights are scaled in fewer instructions
- * than sums. */
+/* Sums are kept in units where scales are powers of two and x is known to be far from underflow. With more
+ * rows, scaling the weights takes fewer instructions than scaling the sums. */
 static bool sums_are_in_units(const blocks *s)
 {
     return s->share.fast == BLOCK_BY_TABLE && s->share.layout->scales == &scales_e8m0 &&
@@ -399,7 +404,7 @@ static ptx_val number_of_code(ptx_builder *b, const void *user, ptx_val byte, un
     return table_number(b, user, byte, position);
 }
 
-/* What the launch gives: room for a table, or for all that the larger thread blocks need. */
+/* Dynamic shared memory: room for a table, or for everything that the larger thread blocks need. */
 static unsigned shared_of(const kernel_row *row, const kernel_spec *spec)
 {
     const block_layout *layout = block_layout_of(row->format);
@@ -440,7 +445,7 @@ static void begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
             byte_table_fill(b, s->dynamic, s->warps * WARP, 2, false, number_of_code, &s->state);
 }
 
-/* The rows of a tile, and the weights of its expert. */
+/* Sets up the rows of a tile and the weights of their expert. */
 static void begin_tile(ptx_builder *b, blocks *s)
 {
     s->at = row_tiles_begin(b, s->spec, &s->args);
@@ -450,7 +455,7 @@ static void begin_tile(ptx_builder *b, blocks *s)
     begin_outputs(b, s);
 }
 
-/* Whether a fast decode has met numbers that it does not serve; in one block of threads all agree. */
+/* Whether the fast decode met numbers that it cannot handle, anywhere in the thread block. */
 static ptx_val went_wrong(ptx_builder *b, const blocks *s)
 {
     ptx_val wrong = {0};
@@ -464,7 +469,7 @@ static ptx_val went_wrong(ptx_builder *b, const blocks *s)
     return ptx_bar_red_or(b, 0, wrong);
 }
 
-/* The fast way first; where it turns out not to serve, the plain way from the beginning. */
+/* Runs the fast decode first; if that met numbers that it cannot handle, the plain one starts over. */
 static void multiply(ptx_builder *b, blocks *s)
 {
     const bool direct = blocks_are_direct(s->share.layout);
@@ -494,7 +499,7 @@ static void multiply(ptx_builder *b, blocks *s)
     finish(b, s);
 }
 
-/* Blocks that share an SM, which decides how many registers there are; two tables have room. */
+/* Thread blocks per SM, which limits the registers of a thread; two tables fit. */
 static unsigned blocks_of_sm(const block_layout *layout, const kernel_spec *spec)
 {
     if (blocks_are_direct(layout) || spec->tile_rows > 1)

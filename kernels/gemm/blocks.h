@@ -1,4 +1,4 @@
-/* Inside of the product "blocks" (blocks.c): what its ways to reach blocks share. */
+/* Private to the product "blocks" (blocks.c): what its ways of reading blocks share. */
 #ifndef QDNN_KERNELS_GEMM_BLOCKS_H
 #define QDNN_KERNELS_GEMM_BLOCKS_H
 
@@ -8,8 +8,8 @@
 
 enum {
     BLOCKS_ROWS_MAX = 16,
-    BLOCKS_OUTPUTS_MAX = 4, /* of a team */
-    BLOCKS_SLOTS_MAX = 4    /* rounds of weights that are loaded ahead */
+    BLOCKS_OUTPUTS_MAX = 4, /* outputs per team */
+    BLOCKS_SLOTS_MAX = 4    /* rounds of weights loaded ahead */
 };
 
 typedef struct blocks {
@@ -20,46 +20,47 @@ typedef struct blocks {
     lane_map map;
     block_reader reader;
     unsigned warps, teams;  /* of a thread block */
-    unsigned rows, outputs; /* of x; of the weights, in each team */
-    unsigned window;        /* rounds */
-    bool between; /* blocks lie between the entries of a table, as x does: there is no room beside it */
-    bool pairs;   /* accumulators lie in pairs, for fma on f32x2 */
-    ptx_val thread, team;                /* u32: number in the team; of the team in the block */
+    unsigned rows, outputs; /* rows of x; outputs per team */
+    unsigned window;        /* rounds of x in shared memory */
+    /* Blocks lie between the entries of a table, as x does: there is no room elsewhere. */
+    bool between;
+    bool pairs;                          /* accumulators are pairs, for fma on f32x2 */
+    ptx_val thread, team;                /* u32: thread in its team; team in the thread block */
     ptx_val rounds;                      /* u32 */
     row_tile at;                         /* the rows of x */
     ptx_val n;                           /* u64: the first column of y */
-    ptx_val rows_at[BLOCKS_OUTPUTS_MAX]; /* pointers: rows of blocks, of outputs that exist */
-    ptx_val dynamic;                     /* u32: memory that the launch gives; empty: none */
+    ptx_val rows_at[BLOCKS_OUTPUTS_MAX]; /* pointers: rows of blocks, clamped to outputs that exist */
+    ptx_val dynamic;                     /* u32: dynamic shared memory; empty: none */
     unsigned dynamic_used;               /* bytes of it */
     x_window x;
     ptx_val x_mine; /* u32: where this thread's x begins in a round */
     ptx_val sums[BLOCKS_ROWS_MAX][BLOCKS_OUTPUTS_MAX]
-                [TEAM_CHUNKS]; /* variables; of pairs, f32x2 in the first half */
-    ptx_val
-        units[BLOCKS_OUTPUTS_MAX]; /* variables u32, where sums are in units: those of the blocks before */
+                [TEAM_CHUNKS];         /* variables; pairs use the first half, as f32x2 */
+    ptx_val units[BLOCKS_OUTPUTS_MAX]; /* variables u32, where sums are in units: that of each output */
 } blocks;
 
 /* Warps of a thread block. */
 unsigned blocks_warps(const block_layout *layout);
 
-/* Bytes of shared memory from address (u32) on: the rest of what the launch gave, or of its own. */
+/* Allocates shared memory and returns its address (u32): from what is left of the dynamic memory, or
+ * statically. */
 ptx_val blocks_shared(ptx_builder *b, blocks *s, const char *name, unsigned bytes);
 
-/* Rounds of x in shared memory. */
+/* How many rounds of x are in shared memory at a time. */
 unsigned blocks_window(const block_layout *layout, const kernel_spec *spec);
 
-/* Adds a round of each output, times all rows of x; x_at + x_more: the round of x. */
+/* Adds a round of each output, times all rows of x; the round's x lies at x_at + x_more. */
 void blocks_add_round(ptx_builder *b, const blocks *s, const block_values *values, ptx_val x_at, int x_more);
 
-/* A pass over K, by windows of x: those are staged (scaled where the decode is cheap), then `window` adds the rounds
- * [first, end) (u32). */
+/* A pass over K, by windows of x: each is staged (scaled if the decode is cheap), then `window` adds
+ * rounds [first, end) (u32). */
 typedef void window_function(ptx_builder *b, const blocks *s, void *user, ptx_val first, ptx_val end);
 void blocks_pass(ptx_builder *b, const blocks *s, block_way way, window_function *window, void *user);
 
 /* ---- Weights straight from memory, loaded ahead: Q4_K, whose fields are aligned (block_direct.c) ---- */
 
 bool blocks_are_direct(const block_layout *layout);
-/* Rounds that are loaded ahead: a power of two. */
+/* How many rounds are loaded ahead: a power of two. */
 unsigned blocks_slots(const kernel_spec *spec);
 void blocks_direct_pass(ptx_builder *b, const blocks *s);
 
@@ -67,7 +68,8 @@ void blocks_direct_pass(ptx_builder *b, const blocks *s);
 
 /* Bytes of shared memory that blocks take. */
 unsigned blocks_segments_bytes(const block_layout *layout, const kernel_spec *spec, unsigned outputs);
-/* The pass begins an if, which the caller ends: where rows of blocks can be copied by vectors. */
+/* The pass opens an `if` that the caller closes: it is taken where rows of blocks can be copied by
+ * vectors. */
 void blocks_segments_pass(ptx_builder *b, blocks *s);
 
 #endif

@@ -4,15 +4,15 @@
 
 enum { ENTRIES = 256 };
 
-/* The same number in another register. A shuffle that moves nothing keeps that they are equal from ptxas, which would otherwise
- * copy the four registers of a vector for each store. */
+/* The same number in another register. A shuffle that moves nothing hides from ptxas that they are equal;
+ * otherwise it would copy the four registers of a vector for each store. */
 static ptx_val again(ptx_builder *b, ptx_val number)
 {
     return ptx_shfl_bfly(b, number, 0);
 }
 
-/* A thread writes all copies of an entry, in an order that differs from its neighbours'; then those of another one, whose lower
- * four bits are the same. */
+/* Each thread writes all copies of an entry, in an order different from its neighbours'; then those of its
+ * further entries, whose lower four bits are the same. */
 byte_table byte_table_fill(ptx_builder *b, ptx_val base, unsigned threads, unsigned numbers, bool swapped,
                            byte_number *of, const void *user)
 {

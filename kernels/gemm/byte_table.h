@@ -1,7 +1,8 @@
-/* A table in shared memory with an entry for each byte: the two numbers of its 4-bit codes, or the one of an 8-bit code. Each
- * thread of half a warp (of a warp, where entries are one number) reads a copy of its own, so no two threads ever want different
- * words of a bank. Entry e lies at e * 256 and its copies fill 128 bytes from there, so one permutation of bytes makes an
- * address. Runs of 128 bytes between the entries are left to other data. */
+/* A table in shared memory with an entry for each byte: the two numbers of its 4-bit codes, or the one of
+ * an 8-bit code. Each thread of half a warp (of a whole warp, where entries are one number) reads its own
+ * copy, so there are no bank conflicts. Entry e lies at e * 256, and its copies fill 128 bytes from there,
+ * so one byte permutation makes an address. The gaps of 128 bytes between the entries ("runs") are free
+ * for other data. */
 #ifndef QDNN_KERNELS_GEMM_BYTE_TABLE_H
 #define QDNN_KERNELS_GEMM_BYTE_TABLE_H
 
@@ -15,14 +16,14 @@ enum {
 
 typedef struct byte_table {
     ptx_val base; /* u32: address, a multiple of BYTE_TABLE_RUN */
-    ptx_val copy; /* u32: where in an entry the thread's copy is */
+    ptx_val copy; /* u32: offset of the thread's copy in an entry */
 } byte_table;
 
-/* The f32 number of the code at a bit (0 or 4) of a byte (u32). */
+/* The f32 value of the code at a bit (0 or 4) of a byte (u32). */
 typedef ptx_val byte_number(ptx_builder *b, const void *user, ptx_val byte, unsigned position);
 
-/* Filled by all `threads` (a power of two from 32 to 256) of the block, with `numbers` (1 or 2) f32 in an entry, that of the
- * lower code first unless they are `swapped`; a barrier has to follow before it is read. */
+/* Fills the table, by all `threads` (a power of two from 32 to 256) of the block, with `numbers` (1 or 2)
+ * f32 per entry: the lower code's first, unless `swapped`. A barrier has to follow before it is read. */
 byte_table byte_table_fill(ptx_builder *b, ptx_val base, unsigned threads, unsigned numbers, bool swapped,
                            byte_number *of, const void *user);
 

@@ -1,5 +1,5 @@
-/* Which kernel suits a product in mode exact. All give the same bits; the choice follows the largest number of rows of a plan,
- * never that of one execute. */
+/* Chooses the kernel for a product in mode exact. All give the same bits; the choice depends on the
+ * largest number of rows of a plan, never on that of a single execute. */
 #include "kernels/gemm/gemm.h"
 
 uint64_t kernel_rows_together(uint64_t m, uint64_t experts)
@@ -7,13 +7,13 @@ uint64_t kernel_rows_together(uint64_t m, uint64_t experts)
     return experts ? ceil_div(m, experts) : m;
 }
 
-/* Kernels for few rows of x, the better ones first; staged serves where none of them does. A thread block takes all rows, so
+/* Kernels for few rows of x, the best first; staged is the fallback. A thread block takes all rows, so
  * weights are read once. */
 enum { FEW_ROWS = 16 };
 static const kernel_product few_rows[] = {KERNEL_PRODUCT_GEMV, KERNEL_PRODUCT_RAGGED, KERNEL_PRODUCT_BLOCKS,
                                           KERNEL_PRODUCT_TERNARY, KERNEL_PRODUCT_COLUMNS};
 
-/* The least power of two that has all rows. */
+/* The smallest power of two that covers all rows. */
 static uint64_t rows_of_tile(uint64_t m)
 {
     uint64_t rows = 1;
@@ -33,7 +33,8 @@ static void choose_few_rows(const kernel_row *row, const kernel_problem *problem
     spec->product = KERNEL_PRODUCT_STAGED;
 }
 
-/* Tiles for many rows. Where they are too few to fill a GPU, blocks share the lanes of a sum: about 256 of them. */
+/* Tiles for many rows. If there are too few to fill a GPU, several thread blocks share the lanes of a sum,
+ * up to about 256 blocks. */
 static void choose_tiles(const kernel_problem *problem, kernel_spec *spec)
 {
     enum { OUTPUTS = 8192, BLOCKS = 256, SPLIT_MAX = 8 };

@@ -1,7 +1,8 @@
-/* Products with weights [K, N] and a few rows of x, decoded in registers. Neighbouring threads have neighbouring columns; warp
- * w of a block has lanes 4w to 4w + 3, that is 32 consecutive k of every round, which are patches of the matrix (matrix.h). Each
- * thread has all four of them, or groups of threads have two or one: as many as leave registers for the rows of x. The
- * tree goes through shared memory. */
+/* Products with weights [K, N] and a few rows of x, decoded in registers. Neighbouring threads have
+ * neighbouring columns; warp w of a thread block has lanes 4w to 4w + 3, that is a stretch of 32
+ * consecutive k in every round, which is read in patches of the matrix (matrix.h). Each thread has all
+ * four lanes, or groups of threads have two or one each: as many as leave registers for the rows of x.
+ * Lanes are joined through shared memory. */
 #include "kernels/gemm/columns.h"
 #include "kernels/gemm/epilogue.h"
 
@@ -12,15 +13,17 @@ enum {
     THREADS = COLUMNS_WARPS * WARP,
     ROWS_MAX = COLUMNS_ROWS_MAX,
     WIDTH_MAX = COLUMNS_WIDTH_MAX,
-    SUMS_MAX = 128,                   /* of a thread */
+    SUMS_MAX = 128,                   /* sums per thread */
     WINDOW = 8,                       /* rounds of x in shared memory, times rows of x */
-    VECTOR_BYTES = WARP * LOAD_BYTES, /* of x: a vector of every chunk of a round */
-    PLANE_PAD = 64                    /* bytes between the planes of sums: their columns are in other banks */
+    VECTOR_BYTES = WARP * LOAD_BYTES, /* x: one vector of every chunk of a round */
+    /* Bytes between the planes of sums, so that their columns lie in different banks. */
+    PLANE_PAD = 64
 };
 
 /* ---- Shape ---- */
 
-/* Of plain weights: as much as a vector of f32 holds. Of many rows of x no more: registers do not suffice. */
+/* Columns per thread. Plain weights: as many as a vector of f32 holds; also with many rows of x, for lack
+ * of registers. */
 static unsigned width_of(const coding *c)
 {
     return format_is_plain(c->format) || c->spec->tile_rows > 8 ? 4
@@ -29,13 +32,15 @@ static unsigned width_of(const coding *c)
                                                                 : patch_width(c);
 }
 
-/* Of many rows of x, a part of a patch: registers do not suffice for the sums of more lanes. */
+/* Rows of the matrix that are loaded together: a patch; only a part of it with many rows of x, for lack of
+ * registers. */
 static unsigned step_of(const coding *c)
 {
     return format_is_plain(c->format) || c->spec->tile_rows > 8 ? CHUNK : patch_rows(c);
 }
 
-/* Codes along N: few lanes make many blocks, which read sectors as a whole. Else as many as there are registers for. */
+/* Lanes per thread. Codes along N: few lanes give many thread blocks, which read whole sectors. Otherwise
+ * as many as there are registers for. */
 static unsigned lanes_of(const coding *c)
 {
     const unsigned rows = (unsigned)c->spec->tile_rows, width = width_of(c), least = step_of(c) / CHUNK;
@@ -84,7 +89,7 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
     return true;
 }
 
-/* Whole patches, rows without a part of a word at their end; rounds of K are counted by 32 bits. */
+/* Needs whole patches, and rows that end with a whole word; rounds of K are counted in 32 bits. */
 static bool fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
 {
     const kernel_spec normal = kernel_spec_normal(row, spec);
@@ -111,7 +116,7 @@ static void load_plain(ptx_builder *b, const columns *s, ptx_val row, column_val
     }
 }
 
-/* Rows of a patch from number `first` on; `row` (u64): of the matrix. */
+/* Decodes rows of a patch from number `first` on; `row` (u64): the row of the matrix. */
 static void decode_rows(ptx_builder *b, const columns *s, patch *from, unsigned first, ptx_val row,
                         group_values *groups, column_values *out)
 {
@@ -133,8 +138,8 @@ static unsigned sums_of_lane(const columns *s)
     return s->pairs ? s->width / 2 : s->width;
 }
 
-/* x in shared memory: vectors of 16 bytes, the first of every chunk, then the second ... A vector has four elements; of
- * pairs, two elements twice. */
+/* x in shared memory: vectors of 16 bytes, first the first of every chunk, then the second ... A vector
+ * holds four elements; in pairs, two elements twice. */
 static unsigned in_vector(const columns *s)
 {
     return 4 / s->x.copies;
@@ -161,7 +166,7 @@ void columns_add_rows(ptx_builder *b, const columns *s, const column_values *w, 
     }
 }
 
-/* Pairs of what was decoded one by one. */
+/* Packs weights that were decoded one by one into pairs. */
 static void pair_up(ptx_builder *b, const columns *s, column_values *w)
 {
     for (unsigned i = 0; i < s->together && s->pairs; i++)
@@ -169,7 +174,7 @@ static void pair_up(ptx_builder *b, const columns *s, column_values *w)
             w->at[i][k / 2] = ptx_pack2(b, PTX_F32X2, w->at[i][k], w->at[i][k + 1]);
 }
 
-/* The chunks of lanes [from, end) of this thread, whose first row of the matrix is `row` (u64). */
+/* Adds the chunks of lanes [from, end) of this thread, whose first row of the matrix is `row` (u64). */
 static void add_lanes(ptx_builder *b, const columns *s, ptx_val row, unsigned from, unsigned end,
                       ptx_val x_at)
 {
@@ -214,7 +219,7 @@ static ptx_val element_anywhere(ptx_builder *b, const columns *s, ptx_val row, p
     return element_decode(b, &m->q, &group, matrix_code(b, m, row, column));
 }
 
-/* Weights that may lie anywhere: one by one. */
+/* Adds a lane of weights of any alignment, one by one. */
 static void add_lane_slowly(ptx_builder *b, const columns *s, ptx_val row, unsigned lane, ptx_val x_at)
 {
     const unsigned each = in_vector(s);
@@ -238,14 +243,14 @@ static void add_lane_slowly(ptx_builder *b, const columns *s, ptx_val row, unsig
 
 /* ---- Passes over K ---- */
 
-/* Threads of a warp that have the same lanes take the same branches. */
+/* If all threads of a warp have the same lanes, they take the same branches. */
 static void uniform(ptx_builder *b, const columns *s)
 {
     if (s->lanes == COLUMNS_LANES)
         ptx_uniform(b);
 }
 
-/* The lanes of a thread that exist, patch by patch or one by one. */
+/* Adds those lanes of a thread that exist, patch by patch or one by one. */
 static void add_some(ptx_builder *b, const columns *s, ptx_val row, ptx_val x_at, bool aligned)
 {
     const unsigned step = s->step / CHUNK;
@@ -265,7 +270,7 @@ void columns_add_rest(ptx_builder *b, const columns *s, ptx_val row, ptx_val x_a
     add_some(b, s, row, x_at, true);
 }
 
-/* The lanes of this thread in a round. */
+/* Adds the lanes of this thread in a round. */
 static void add_stretch(ptx_builder *b, const columns *s, ptx_val row, ptx_val x_at, bool aligned)
 {
     if (!aligned || s->lanes * CHUNK == s->step) {
@@ -300,7 +305,7 @@ static void pass(ptx_builder *b, const columns *s, bool aligned)
 
 /* ---- The tree ---- */
 
-/* The lanes of all columns in shared memory: a plane has four columns of each thread. */
+/* The lanes of all columns in shared memory, in planes of four columns per thread. */
 static unsigned plane_bytes(const columns *s)
 {
     return s->across * LOAD_BYTES + PLANE_PAD;
@@ -336,7 +341,7 @@ static void put_lanes(ptx_builder *b, const columns *s, unsigned m)
                        (int)(l * lane_bytes(s) + k / each * plane_bytes(s)), &s->sums[m][l][k], (int)each);
 }
 
-/* Row by row; a thread completes a column of y. */
+/* Completes y row by row, each thread one column. */
 static void finish(ptx_builder *b, const columns *s)
 {
     const unsigned count = s->across * s->width / (s->spec->gated ? 2 : 1);
@@ -360,7 +365,8 @@ static void finish(ptx_builder *b, const columns *s)
 
 /* ---- The kernel ---- */
 
-/* Of a gated pair, the upper half of the threads has the columns of b. Columns that do not exist count as the last ones. */
+/* For gated pairs, the upper half of the threads has the columns of b. Columns that do not exist are
+ * replaced by the last ones. */
 ptx_val columns_of_thread(ptx_builder *b, const columns *s, ptx_val thread)
 {
     const bool gated = s->spec->gated;
@@ -380,7 +386,7 @@ static void begin_columns(ptx_builder *b, columns *s)
     s->column = columns_of_thread(b, s, s->thread);
 }
 
-/* Shared memory: of the kernel itself, or where the launch gives some that has no table in it, a part of that. */
+/* Allocates shared memory: statically, or from the dynamic memory if that holds no table. */
 static ptx_val memory_of(ptx_builder *b, columns *s, const char *name, unsigned bytes)
 {
     if (s->memory.kind == PTX_NOTHING)
@@ -451,7 +457,7 @@ static void clear_sums(ptx_builder *b, columns *s, bool made)
             }
 }
 
-/* The cheap way; where it turns out not to serve, another one from the beginning. */
+/* The cheap decode; if it met numbers that it cannot handle, another one starts over. */
 static void aligned_pass(ptx_builder *b, columns *s)
 {
     const coding *c = &s->w.coding;
@@ -488,7 +494,7 @@ static bool has_f32x2(const ptx_builder *b)
     return sm && (sm->number == 100 || sm->number == 103);
 }
 
-/* The rows of a tile, and the weights of its expert. */
+/* Sets up the rows of a tile and the weights of their expert. */
 static void begin_tile(ptx_builder *b, const kernel_row *row, columns *s)
 {
     s->at = row_tiles_begin(b, s->spec, &s->args);

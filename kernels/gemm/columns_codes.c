@@ -1,5 +1,5 @@
-/* The pass over K of codes that lie along N: words are loaded ahead, and the numbers of groups are staged in shared memory with
- * the window of x. */
+/* The pass over K for codes that lie along N: words are loaded ahead, and the numbers of groups are staged
+ * in shared memory together with the window of x. */
 #include "kernels/gemm/columns_codes.h"
 
 #include "kernels/gemm/block_values.h"
@@ -8,7 +8,7 @@
 
 enum {
     STAGED_MAX = 16 * 1024, /* bytes of numbers */
-    WORDS_AHEAD = 32,       /* of a thread, of one row of x */
+    WORDS_AHEAD = 32,       /* per thread, with one row of x */
     DEPTH_MAX = 4           /* rounds */
 };
 
@@ -44,12 +44,12 @@ typedef struct codes_ahead {
     const code_way *way;
     unsigned depth;    /* rounds */
     ptx_val stride;    /* u64: bytes of a row of the matrix */
-    ptx_val shift;     /* u32: where the thread's half of a word begins; empty: it has whole words */
+    ptx_val shift;     /* u32: the bit at which the thread's half of a word begins; empty: whole words */
     ptx_val first;     /* pointer: the thread's codes in round 0 */
-    ptx_val at;        /* variable: in the round that is loaded next */
-    ptx_val whole;     /* u32: rounds that are whole */
-    ptx_val bad;       /* variable u32: not 0 where numbers did not serve */
-    code_numbers only; /* where there is one group */
+    ptx_val at;        /* variable: the same in the round that is loaded next */
+    ptx_val whole;     /* u32: number of whole rounds */
+    ptx_val bad;       /* variable u32: not 0 once a group was rejected */
+    code_numbers only; /* if there is a single group */
     ptx_val words[DEPTH_MAX][COLUMNS_LANES][CHUNK][CODE_WORDS]; /* variables */
 } codes_ahead;
 
@@ -104,7 +104,7 @@ static codes_ahead codes_begin(ptx_builder *b, const columns *s)
     return a;
 }
 
-/* The codes of a round, where it exists. */
+/* Loads the codes of a round, if it exists. */
 static void fetch_codes(ptx_builder *b, const columns *s, const codes_ahead *a, unsigned slot, ptx_val exists)
 {
     ptx_val from = a->at;
@@ -119,7 +119,8 @@ static void fetch_codes(ptx_builder *b, const columns *s, const codes_ahead *a, 
     ptx_assign(b, a->at, ptx_mad(b, a->stride, ptx_u64(b, ROUND), a->at));
 }
 
-/* Where the numbers of the span with k (u32, of the window) lie, of a thread (u32): planes of four columns, thread by thread. */
+/* Where the numbers of the span of k (u32, within the window) lie for a thread (u32): in planes of four
+ * columns, thread by thread. */
 static ptx_val numbers_at(ptx_builder *b, const columns *s, ptx_val k, ptx_val thread)
 {
     const coding *c = &s->w.coding;
@@ -132,8 +133,9 @@ static int plane_of(const columns *s, unsigned number, unsigned k)
     return (int)((number * (s->width / QUAD) + k / QUAD) * s->across * LOAD_BYTES);
 }
 
-/* E4M3 scales of the thread's columns, too small by 2^RAW_EXPONENT: a byte that is shifted to the top, then back with its sign, has
- * the f32's fields in place but for the exponent's bias. What is no number does not serve. */
+/* E4M3 scales of the thread's columns, too small by 2^RAW_EXPONENT: a byte that is shifted to the top,
+ * then down again with its sign, has the fields of the f32 in place, except for the exponent's bias. A NaN
+ * is rejected. */
 static void load_raw_scales(ptx_builder *b, const columns *s, const codes_ahead *a, ptx_val row,
                             group_values *groups)
 {
@@ -153,7 +155,8 @@ static void load_raw_scales(ptx_builder *b, const columns *s, const codes_ahead 
     }
 }
 
-/* The numbers of all spans of the window that begins at round `first` (u32): a thread has those of its columns, of some spans. */
+/* Stages the numbers of all spans of the window that begins at round `first` (u32): each thread those of
+ * its columns, for some spans. */
 static void stage_numbers(ptx_builder *b, const columns *s, const codes_ahead *a, ptx_val first)
 {
     const coding *c = &s->w.coding;
@@ -189,7 +192,7 @@ static code_numbers numbers_of(ptx_builder *b, const columns *s, const codes_ahe
     return n;
 }
 
-/* The chunks of lanes [from, end), whose numbers are those of k (u32, of the window). */
+/* Adds the chunks of lanes [from, end), whose numbers are those of k (u32, within the window). */
 static void add_chunks(ptx_builder *b, const columns *s, const codes_ahead *a,
                        const ptx_val words[][CHUNK][CODE_WORDS], ptx_val k, unsigned from, unsigned end,
                        ptx_val x_at)
@@ -206,7 +209,8 @@ static void add_chunks(ptx_builder *b, const columns *s, const codes_ahead *a,
     }
 }
 
-/* Rounds of a window from `first` on; they keep their slots because windows are multiples of the depth. */
+/* Adds the rounds of a window from `first` on; they keep their slots because windows are multiples of the
+ * depth. */
 static void add_window(ptx_builder *b, const columns *s, const codes_ahead *a, ptx_val first, ptx_val end)
 {
     ptx_val x_at = ptx_var(b, columns_x_begin(b, s)), k = ptx_var(b, ptx_mul(b, s->first_lane, CHUNK));
@@ -227,7 +231,7 @@ static void add_window(ptx_builder *b, const columns *s, const codes_ahead *a, p
     ptx_end_for(b);
 }
 
-/* The chunks of the last round, where it is not whole. */
+/* Adds the chunks of the last round, if that is not whole. */
 static void add_last(ptx_builder *b, const columns *s, const codes_ahead *a, ptx_val first, ptx_val end)
 {
     ptx_uniform(b);
@@ -251,7 +255,7 @@ static void add_last(ptx_builder *b, const columns *s, const codes_ahead *a, ptx
     ptx_end_if(b);
 }
 
-/* Whether numbers, or x, did not serve; in one block of threads all agree. */
+/* Whether any group was rejected or x was too large, anywhere in the thread block. */
 static ptx_val went_wrong(ptx_builder *b, const columns *s, const codes_ahead *a)
 {
     if (a->bad.kind == PTX_NOTHING)

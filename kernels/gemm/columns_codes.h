@@ -1,5 +1,6 @@
-/* Codes that lie along N in the product "columns": how they become f32 (columns_decode.c), for the pass over K
- * (columns_codes.c). */
+/* Codes that lie along N in the product "columns": their conversion to f32 (columns_decode.c), for the
+ * pass over K (columns_codes.c). "Numbers" are the f32 values that decoding needs per column and group,
+ * made from its scale and zero. */
 #ifndef QDNN_KERNELS_GEMM_COLUMNS_CODES_H
 #define QDNN_KERNELS_GEMM_COLUMNS_CODES_H
 
@@ -11,7 +12,7 @@ enum {
     CODE_NUMBERS = 2                  /* of a column, at most */
 };
 
-/* What decoding needs of the groups of a thread's columns. */
+/* What decoding needs to know of the groups of a thread's columns. */
 typedef struct code_numbers {
     ptx_val at[CODE_NUMBERS][CODE_COLUMNS]; /* f32 */
 } code_numbers;
@@ -19,35 +20,37 @@ typedef struct code_numbers {
 /* How codes become f32. */
 typedef struct code_way {
     unsigned numbers;    /* of each column, for each group */
-    unsigned x_exponent; /* weights are too small by this power of two, and x is as much too large */
-    bool is_guarded;     /* some numbers do not serve */
+    unsigned x_exponent; /* weights are too small by this power of two, and x too large by the same */
+    bool is_guarded;     /* prepare may reject a group */
     bool has_table;
-    /* Makes the numbers of column k; a predicate that is false where they do not serve, or nothing: they always do. */
+    /* Makes the numbers of column k. Returns a predicate that is false where the decode cannot handle the
+     * group; empty: it can. */
     ptx_val (*prepare)(ptx_builder *b, const columns *s, unsigned k, const group_values *group,
                        ptx_val *numbers);
-    /* A row of the matrix: f32, or of pairs f32x2 in the first half. */
+    /* Decodes a row of the matrix: f32 (pairs: f32x2 in the first half). */
     void (*decode)(ptx_builder *b, const columns *s, const ptx_val *words, const code_numbers *n,
                    ptx_val *out);
 } code_way;
 
-/* Null: the codes have no cheap decode. On a target it may be another one. */
+/* The decoder; null: there is no cheap one. code_way_for takes the target into account. */
 const code_way *code_way_of(const coding *c);
 const code_way *code_way_for(const ptx_builder *b, const coding *c);
 
 unsigned code_bits(const coding *c);
 unsigned code_width(const coding *c); /* columns of a thread */
-unsigned code_words(const coding *c); /* words that a thread loads of a row */
-/* Whether two threads share a word, and how many bits the second's codes are above the first's. */
+unsigned code_words(const coding *c); /* words that a thread loads per row */
+/* Whether two threads share a word, and by how many bits the second one's codes lie above the first one's. */
 bool code_is_half(const coding *c);
 unsigned code_quad_distance(const coding *c);
 
-/* Whether one group is all; else the largest power of two that divides groups: k from a multiple of it on have the same
- * numbers. */
+/* Whether there is a single group; otherwise codes_span is the largest power of two that divides the group
+ * size: all k between two multiples of it have the same numbers. */
 bool codes_have_one_group(const kernel_spec *spec);
 unsigned codes_span(const kernel_spec *spec);
 
-/* Whether E4M3 scales are taken as they are, too small by 2^RAW_EXPONENT, which the table makes up for: products of E2M1 and
- * E4M3 are exact wherever the powers of two are. Targets that convert E4M3 have no use for it. */
+/* Whether E4M3 scales are used without correcting their exponent: they are too small by 2^RAW_EXPONENT,
+ * and the table's entries are too large by the same. Products of E2M1 and E4M3 are exact either way.
+ * Targets that convert E4M3 in hardware do not need this. */
 enum { RAW_EXPONENT = 120 };
 bool codes_have_raw_scales(const ptx_builder *b, const coding *c);
 

@@ -1,6 +1,6 @@
-/* Codes of 4 and 8 bits that lie along N, as f32: AWQ's words, bytes, words in rows. Neighbouring codes of a row of the matrix, a
- * word or two, are the columns of a thread; so a column's code has the same place in every word, and what decoding needs of
- * a group is few numbers for each column. */
+/* Codes of 4 and 8 bits that lie along N, as f32: AWQ's words, bytes, words in rows. The columns of a
+ * thread are neighbouring codes of a row of the matrix, in one or two words; so a column's code has the
+ * same position in every row, and decoding needs only a few numbers per column and group. */
 #include "kernels/gemm/columns_codes.h"
 
 #include "kernels/gemm/block_values.h"
@@ -8,12 +8,12 @@
 #include <math.h>
 
 enum {
-    SPAN_LEAST = 16,              /* k that have the same numbers */
-    ENTRIES = 256,                /* of the table: what a byte stands for */
-    ENTRY_BYTES = 8 * LOAD_BYTES, /* copies for half a warp, or a whole one */
+    SPAN_LEAST = 16,              /* k per span, at least */
+    ENTRIES = 256,                /* of the table, one per byte */
+    ENTRY_BYTES = 8 * LOAD_BYTES, /* one copy per thread of half a warp, or of a whole one */
     ENTRY_PITCH = 256,
     TABLE_BYTES = (ENTRIES - 1) * ENTRY_PITCH + ENTRY_BYTES,
-    SCALE_LEAST = -76, /* exponents of scales that the fused decode serves */
+    SCALE_LEAST = -76, /* exponents of scales that the fused decode can handle */
     SCALE_MOST = 26,
     ZERO_MOST = 4096
 };
@@ -31,7 +31,7 @@ bool code_is_half(const coding *c)
     return code_bits(c) == 4 && code_width(c) == QUAD;
 }
 
-/* Of more than 8 rows of x, a thread has four columns: registers do not suffice for more sums. */
+/* With more than 8 rows of x, a thread has four columns: there are no registers for more sums. */
 unsigned code_width(const coding *c)
 {
     return c->spec->tile_rows > 8 ? QUAD : CODE_COLUMNS;
@@ -42,7 +42,7 @@ unsigned code_words(const coding *c)
     return code_is_half(c) ? 1 : code_width(c) * code_bits(c) / 32;
 }
 
-/* Bits from a column to the one four further, in a word of 4-bit codes. */
+/* The distance in bits between a column and the one four further, in a word of 4-bit codes. */
 unsigned code_quad_distance(const coding *c)
 {
     return c->spec->layout == QDNN_LAYOUT_AWQ ? 8 : 16;
@@ -58,7 +58,7 @@ static unsigned position_of(const coding *c, unsigned k)
            k / QUAD * code_quad_distance(c);
 }
 
-/* Upper codes are shifted down: then all fit under an exponent, as bits of a fraction. */
+/* How far the upper codes are shifted down, so that all fit under an exponent, as bits of a fraction. */
 static unsigned shift_of(const coding *c, unsigned k)
 {
     const unsigned position = position_of(c, k);
@@ -75,7 +75,8 @@ static ptx_val power_of_two(ptx_builder *b, int e)
     return ptx_bits(b, PTX_F32, (uint64_t)(e + 127) << 23);
 }
 
-/* The codes of a row where they are, under an exponent or none: as f32. Bits of two's complement are flipped on the way. */
+/* The codes of a row as f32, left at their places, with or without an exponent above them. The sign bit of
+ * two's complement is flipped on the way. */
 static void placed_codes(ptx_builder *b, const columns *s, const ptx_val *words, bool under_exponent,
                          ptx_val out[CODE_COLUMNS])
 {
@@ -96,13 +97,13 @@ static void placed_codes(ptx_builder *b, const columns *s, const ptx_val *words,
     }
 }
 
-/* Columns k and k + 1 of something, where sums lie in pairs. */
+/* Column k, or the pair of columns k and k + 1 where sums are pairs. */
 static ptx_val value_of(ptx_builder *b, const columns *s, const ptx_val *of, unsigned k)
 {
     return s->pairs ? ptx_pack2(b, PTX_F32X2, of[k], of[k + 1]) : of[k];
 }
 
-/* What codes are larger by than the integers that they stand for. */
+/* By how much codes exceed the integers that they stand for. */
 static float offset_of(const columns *s)
 {
     return s->spec->code == QDNN_CODE_UNSIGNED ? 0 : (float)(1u << (code_bits(&s->w.coding) - 1));
@@ -115,10 +116,11 @@ static ptx_val zero_with_offset(ptx_builder *b, const columns *s, const group_va
     return offset_of(s) != 0 ? ptx_add(b, group->zero, ptx_f32(b, offset_of(s))) : group->zero;
 }
 
-/* ---- Integers whose zero times scale is exact: one fma ----
+/* ---- Integers whose zero * scale is exact: one fma ----
  *
- * The bits of a code at place p are the f32 q * 2^(p - 149). fma.rn of it, scale * 2^(149 - p) and -zero * scale is
- * (q - zero) * scale, rounded once. The powers of two are shared with x, as in gemv_decode.c. */
+ * The bits of a code at place p are the f32 q * 2^(p - 149). fma.rn of it, scale * 2^(149 - p) and -zero *
+ * scale is (q - zero) * scale, rounded once. The powers of two are split between weights and x, as in
+ * gemv_decode.c. */
 
 static ptx_val fused_prepare(ptx_builder *b, const columns *s, unsigned k, const group_values *group,
                              ptx_val *numbers)
@@ -151,7 +153,7 @@ static const code_way fused = {.numbers = 2,
                                .prepare = fused_prepare,
                                .decode = fused_decode};
 
-/* ---- Integers with other zeros: the difference of code and zero, as in columns_words.c ---- */
+/* ---- Integers with other zeros: first code - zero, then times scale, as in columns_words.c ---- */
 
 static ptx_val apart_prepare(ptx_builder *b, const columns *s, unsigned k, const group_values *group,
                              ptx_val *numbers)
@@ -176,7 +178,7 @@ static void apart_decode(ptx_builder *b, const columns *s, const ptx_val *words,
 static const code_way apart = {
     .numbers = 2, .is_guarded = true, .prepare = apart_prepare, .decode = apart_decode};
 
-/* ---- Other codes: numbers in units of scales, by the format's own decode or by a table ---- */
+/* ---- Other codes: unscaled numbers by the format's own decode or by a table, then times scale ---- */
 
 static ptx_val units_prepare(ptx_builder *b, const columns *s, unsigned k, const group_values *group,
                              ptx_val *numbers)
@@ -186,7 +188,7 @@ static ptx_val units_prepare(ptx_builder *b, const columns *s, unsigned k, const
     return (ptx_val){0};
 }
 
-/* Two columns at a time: times their scales, then times the global one. */
+/* Scales two columns at a time: by their scales, then by the global one. */
 static void scale_pairs(ptx_builder *b, const columns *s, const ptx_val *units, const code_numbers *n,
                         ptx_val *out)
 {
@@ -234,8 +236,9 @@ static void units_decode(ptx_builder *b, const columns *s, const ptx_val *words,
 
 static const code_way by_units = {.numbers = 1, .prepare = units_prepare, .decode = units_decode};
 
-/* An entry has the numbers of a byte, two of 4 bits in the order of columns or one of 8; a permutation of bytes makes an
- * address. Threads of half a warp, or of a warp, read copies of their own: no two of them want different words of a bank. */
+/* A table as in byte_table.h: an entry holds the numbers of a byte, two of 4 bits in the order of columns
+ * or one of 8, and one byte permutation makes an address. Each thread of half a warp, or of a warp, reads
+ * its own copy, so there are no bank conflicts. */
 static void table_decode(ptx_builder *b, const columns *s, const ptx_val *words, const code_numbers *n,
                          ptx_val *out)
 {
@@ -261,7 +264,7 @@ bool codes_have_raw_scales(const ptx_builder *b, const coding *c)
 static const code_way by_table = {
     .numbers = 1, .has_table = true, .prepare = units_prepare, .decode = table_decode};
 
-/* A thread fills an entry, all copies of it, in an order that differs from its neighbours'. */
+/* Each thread fills all copies of one entry, in an order different from its neighbours'. */
 void codes_open(ptx_builder *b, columns *s)
 {
     enum { VECTORS = ENTRY_BYTES / LOAD_BYTES };
@@ -285,7 +288,7 @@ void codes_open(ptx_builder *b, columns *s)
     s->copy = ptx_mul(b, ptx_and(b, s->lane, (int)(ENTRY_BYTES / size - 1)), (int)size);
 }
 
-/* ---- Which way ---- */
+/* ---- The choice of a decoder ---- */
 
 static bool scale_is_narrow(const kernel_spec *spec)
 {
@@ -297,7 +300,7 @@ bool codes_have_one_group(const kernel_spec *spec)
     return spec->groups == QDNN_GROUPS_DEFAULT || spec->channels == 1;
 }
 
-/* The largest power of two that divides groups: k from a multiple of it on have the same numbers. */
+/* The largest power of two that divides the group size, up to 2^16. */
 unsigned codes_span(const kernel_spec *spec)
 {
     const uint64_t size = spec->group_size & (~spec->group_size + 1);
@@ -323,7 +326,8 @@ static const code_way *integer_way(const coding *c)
     }
 }
 
-/* Null: there is none. E4M3 is converted from sm_89 on; on targets with little shared memory there is no table. */
+/* Null: there is none. (Targets from sm_89 on convert E4M3 in hardware, and targets with little shared
+ * memory have no table: see code_way_for.) */
 const code_way *code_way_of(const coding *c)
 {
     const kernel_spec *spec = c->spec;

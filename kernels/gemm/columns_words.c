@@ -1,15 +1,16 @@
-/* Interleaved words of 4-bit integers in a product: a word is a chunk of a column. Words are loaded ahead; where groups are
- * long, their numbers are staged in shared memory with the window of x.
+/* Interleaved words of 4-bit integers: a word is a chunk of a column. Words are loaded ahead; if groups
+ * are long, their scales and zeros are staged in shared memory together with the window of x.
  *
- * (code - zero) * scale: the code's bits, put under an exponent, are a number like 2^23 + code; subtracting that much plus the
- * zero is exact while the zero is below 2^22, and makes the difference that the contract multiplies by the scale. */
+ * (code - zero) * scale: the code's bits, put under an exponent, are a number like 2^23 + code.
+ * Subtracting 2^23 + zero from it is exact while the zero is below 2^22, and gives the difference that the
+ * contract multiplies by the scale. */
 #include "kernels/gemm/columns.h"
 
 #include <math.h>
 
 enum {
     SLOTS = 2,
-    ROWS_MAX = 2, /* registers do not suffice for more */
+    ROWS_MAX = 2, /* there are no registers for more */
     CODE_BITS = 4,
     WIDTH = 4,
     PLACES = 5
@@ -40,7 +41,7 @@ bool words_are_cheap(const coding *c)
 
 /* ---- Groups ---- */
 
-/* Scale of each column, and its zero plus what codes are above the integers that they stand for. */
+/* The scale of each column, and its zero plus the offset of codes from the integers that they stand for. */
 typedef struct word_groups {
     ptx_val scale[WIDTH], zero[WIDTH]; /* f32 */
 } word_groups;
@@ -61,7 +62,8 @@ static word_groups load_groups(ptx_builder *b, const columns *s, ptx_val row)
     return out;
 }
 
-/* Groups that are staged: those of a window, one behind the other; of each the scales of the block's columns, then zeros. */
+/* Staged groups: those of a window, one after another; each has the scales of the block's columns, then
+ * their zeros. */
 enum { GROUP_BYTES = 2 * WARP * WIDTH * 4 };
 
 static bool groups_are_staged(const columns *s)
@@ -77,7 +79,7 @@ static ptx_val group_address(ptx_builder *b, const columns *s, ptx_val k)
     return ptx_mad(b, group, GROUP_BYTES, ptx_add(b, s->scratch, ptx_shl(b, s->lane, 4)));
 }
 
-/* `largest` (variable f32, or empty) becomes the largest |zero|. */
+/* Updates `largest` (variable f32, or empty), the largest |zero|. */
 static void note_zeros(ptx_builder *b, const word_groups *g, ptx_val largest)
 {
     for (unsigned k = 0; k < WIDTH && largest.kind != PTX_NOTHING; k++)
@@ -105,7 +107,7 @@ static void stage_groups(ptx_builder *b, const columns *s, ptx_val first, ptx_va
     }
 }
 
-/* The groups of the warp's stretch at `more` (u32) k of the window; its row of the matrix (u64). */
+/* The groups of the warp's stretch, at k `more` (u32) of the window and row `row` (u64) of the matrix. */
 static word_groups groups_of(ptx_builder *b, const columns *s, ptx_val more, ptx_val row, ptx_val largest)
 {
     if (!groups_are_staged(s)) {
@@ -126,14 +128,15 @@ static word_groups groups_of(ptx_builder *b, const columns *s, ptx_val more, ptx
 
 /* ---- Codes ---- */
 
-/* f16 times f16 plus f32 in one instruction. */
+/* Whether the target has f16 * f16 + f32 in one instruction. */
 static bool has_mixed_fma(const ptx_builder *b)
 {
     const ptx_sm *sm = ptx_target(b);
     return sm && sm->number >= 100;
 }
 
-/* What is added to codes under an exponent: by place of the nibble (f32), or for nibbles of even and odd number (f16). */
+/* What is added to codes under an exponent: per position of the nibble (f32), or for even and odd nibbles
+ * (f16). */
 typedef struct word_offsets {
     ptx_val at[PLACES][WIDTH];
 } word_offsets;
@@ -150,7 +153,8 @@ static word_offsets offsets_of(ptx_builder *b, const word_groups *g)
     return out;
 }
 
-/* Bits of two's complement are flipped on the way, which makes them an offset. */
+/* Masks codes and puts an exponent above them. The sign bit of two's complement is flipped on the way,
+ * which turns it into an offset. */
 static ptx_val placed(ptx_builder *b, const columns *s, ptx_val word, uint32_t mask, uint32_t exponent,
                       uint32_t signs)
 {
@@ -159,7 +163,7 @@ static ptx_val placed(ptx_builder *b, const columns *s, ptx_val word, uint32_t m
                     (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C);
 }
 
-/* The differences of code and zero, of a word: nibbles from bit 20 on are shifted down by 12. */
+/* code - zero for the codes of a word: nibbles from bit 20 on are shifted down by 12. */
 static void differences_by_f32(ptx_builder *b, const columns *s, ptx_val word, const word_offsets *offsets,
                                unsigned k, ptx_val *out)
 {
@@ -171,7 +175,7 @@ static void differences_by_f32(ptx_builder *b, const columns *s, ptx_val word, c
     }
 }
 
-/* The same by pairs of f16, 1024 + code or 64 + code: nibbles i and i + 4 of a word are one. */
+/* The same in pairs of f16, 1024 + code or 64 + code: nibbles i and i + 4 of a word are a pair. */
 static void differences_by_f16(ptx_builder *b, const columns *s, ptx_val word, const word_offsets *offsets,
                                unsigned k, ptx_val *out)
 {
@@ -231,7 +235,7 @@ static words_ahead begin_words(ptx_builder *b, const columns *s)
     return a;
 }
 
-/* The words of the next round into a slot, where they exist. */
+/* Loads the words of the next round into a slot, if they exist. */
 static void fetch_words(ptx_builder *b, const words_ahead *a, unsigned slot, ptx_val exists)
 {
     for (unsigned l = 0; l < COLUMNS_LANES; l++) {
@@ -253,7 +257,7 @@ static void use_words(ptx_builder *b, const columns *s, const words_ahead *a, un
     }
 }
 
-/* Rounds of a window from `first` on; they keep their slots because windows are even. */
+/* Adds the rounds of a window from `first` on; they keep their slots because windows are even. */
 static void add_window(ptx_builder *b, const columns *s, const words_ahead *a, ptx_val first, ptx_val end,
                        ptx_val largest)
 {
@@ -279,7 +283,7 @@ static void add_window(ptx_builder *b, const columns *s, const words_ahead *a, p
     ptx_end_for(b);
 }
 
-/* The round in which K ends within the warp's stretch, if it is in this window. */
+/* Adds the round in which K ends within the warp's stretch, if it is in this window. */
 static void add_last(ptx_builder *b, const columns *s, const words_ahead *a, ptx_val first, ptx_val end)
 {
     ptx_uniform(b);

@@ -1,4 +1,4 @@
-/* The law of every product: docs/numerics.md has the order. */
+/* What every product does with its sum; docs/numerics.md has the order. */
 #include "kernels/gemm/epilogue.h"
 
 #include "kernels/emit.h"
@@ -36,7 +36,8 @@ static ptx_val activated(ptx_builder *b, qdnnActivation_t activation, ptx_val x)
     missing_row("activations", activation);
 }
 
-/* alpha * (S * x_scale) + bias of one output of the weights; alpha and bias have a number for each, of each expert. */
+/* alpha * (S * x_scale) + bias of one output of the weights. alpha and bias are arrays of one number per
+ * output (and expert). */
 static ptx_val affine(ptx_builder *b, const epilogue *e, ptx_val m, ptx_val output, ptx_val expert,
                       ptx_val sum)
 {
@@ -63,7 +64,7 @@ static ptx_val affine(ptx_builder *b, const epilogue *e, ptx_val m, ptx_val outp
     return v;
 }
 
-/* The index in y of the element that `behind` is counted from. */
+/* The index in y of the element from which `behind` counts. */
 static ptx_val index_of(ptx_builder *b, const epilogue *e, ptx_val m, ptx_val n)
 {
     return e->first.kind == PTX_NOTHING ? ptx_mad(b, m, e->args->y_stride, n) : e->first;

@@ -1,4 +1,4 @@
-/* Products: which kernel computes one, its launch and its parameters. */
+/* Products: dispatches to the kernels; their launches and parameters. */
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/routes.h"
 #include "kernels/quant/quant.h"
@@ -79,13 +79,13 @@ bool kernel_product_fits(const kernel_row *row, const kernel_spec *spec, const k
            (!kernel->fits || kernel->fits(row, spec, problem));
 }
 
-/* Without k there are sums too: +0. */
+/* With K = 0 there is still output: the sums are +0. */
 bool gemm_is_empty(const kernel_problem *problem)
 {
     return problem->m == 0;
 }
 
-/* The grid follows from m and n alone; gemm_steps sets it. */
+/* The grid depends on m and n, and is set by gemm_steps. */
 kernel_geometry gemm_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     const gemm_kernel *kernel = kernels[spec->product];
@@ -99,7 +99,7 @@ void emit_gemm(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
     kernels[spec->product]->emit(b, row, spec);
 }
 
-/* The product alone. */
+/* Adds the launch of the product itself. */
 static kernel_step *add_product(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                                 kernel_steps *steps)
 {
@@ -107,20 +107,20 @@ static kernel_step *add_product(const kernel_row *row, const kernel_spec *spec, 
     step->grid[0] = ceil_div(gemm_shape_of(spec, problem).n, kernels[spec->product]->outputs(row, spec));
     uint64_t tiles =
         spec->grouped ? routes_tiles(problem, spec->tile_rows) : ceil_div(problem->m, spec->tile_rows);
-    step->grid[1] = tiles < UINT16_MAX ? tiles : UINT16_MAX; /* blocks go on to further rows */
+    step->grid[1] = tiles < UINT16_MAX ? tiles : UINT16_MAX; /* each block loops over further rows */
     step->rows_per_block = spec->grouped ? 0 : (uint32_t)spec->tile_rows;
     return step;
 }
 
-enum { ALIGN = 16 }; /* of what lies in the workspace */
+enum { ALIGN = 16 }; /* of the parts of the workspace */
 
 static uint64_t aligned(uint64_t bytes)
 {
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* The product, and where its lanes are dealt out among blocks, the kernel that joins their sums, which lie at `partials` in
- * the workspace. */
+/* Adds the product and, if its lanes are split among thread blocks, the kernel that joins their sums,
+ * which lie at `partials` in the workspace. */
 static void add_sums(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                      uint64_t partials, kernel_steps *steps)
 {
@@ -138,9 +138,11 @@ static void add_sums(const kernel_row *row, const kernel_spec *spec, const kerne
     steps->workspace = steps->workspace > end ? steps->workspace : end;
 }
 
-/* ---- LoRA: two products on plain weights before the product itself, which adds what they leave in the workspace ---- */
+/* ---- LoRA: two products with plain weights come first; the product itself adds their result from the
+ * workspace ---- */
 
-/* The workspace: what is added, [M, outputs]; then x A, [M, rank]; then the sums of parts of any of the three products. */
+/* The workspace: the addend, [M, outputs]; then x A, [M, rank]; then the partial sums of any of the three
+ * products. */
 typedef struct lora_space {
     uint64_t between, partials;
 } lora_space;
@@ -158,7 +160,8 @@ static const kernel_row *plain_row(qdnnDataType_t type)
         KERNEL_MATMUL, kernel_find_format(type, 0, QDNN_ZERO_NONE, QDNN_CODE_DEFAULT, QDNN_BLOCK_NONE));
 }
 
-/* x W in f32, W [K, N] in the type of A and B: by the kernel that suits it. The number of its first step. */
+/* Adds x W in f32, W [K, N] in the type of A and B, by the best kernel for it. Returns the number of its
+ * first step. */
 static int add_plain(const kernel_problem *problem, kernel_spec spec, qdnnOperand_t weights, uint64_t k,
                      uint64_t n, uint64_t partials, kernel_steps *steps)
 {
@@ -200,7 +203,8 @@ static void add_lora(const kernel_spec *spec, const kernel_problem *problem, ker
     }
 }
 
-/* x that is quantized first is as the caller has it, and has no scales of the caller's. */
+/* Where x is quantized first, the operand is the caller's x in its own type, and there are no scales from
+ * the caller. */
 static void bound_quantized(const kernel_spec *spec, const kernel_problem *problem,
                             kernel_operand operands[QDNN_OPERAND_COUNT])
 {
@@ -227,7 +231,7 @@ void gemm_bound(const kernel_spec *spec, const kernel_problem *problem,
 
 /* ---- All launches ---- */
 
-/* The rows of x to FP8, behind the place of the routes. */
+/* Quantizes the rows of x to FP8, in the workspace after the routes. */
 static row_codes add_quantize(const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
 {
     const kernel_row *row =
@@ -237,7 +241,7 @@ static row_codes add_quantize(const kernel_spec *spec, const kernel_problem *pro
     return quantize_rows_steps(row, problem->quantizes, problem->m, gemm_shape_of(spec, problem).k, steps);
 }
 
-/* Steps from number `first` on take x, and its scales, from where it was quantized to. */
+/* Makes the steps from number `first` on take x and its scales from where they were quantized to. */
 static void take_quantized(const row_codes *x, int first, kernel_steps *steps)
 {
     for (int i = first; i < steps->count; i++) {
@@ -254,7 +258,7 @@ void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pro
     if (shape.n == 0)
         return;
     if (shape.k ==
-        0) { /* no weight is read, sums are +0 in every mode: plain weights serve, without scales */
+        0) { /* no weight is read and sums are +0 in every mode: plain weights will do, without scales */
         row = plain_row(QDNN_DATA_F32);
         own.product = KERNEL_PRODUCT_STAGED;
         own.tile_rows = own.split = 1;

@@ -1,17 +1,23 @@
-/* Products with quantized weights, y = out(act(alpha (x W) + bias) + residual), by the exact contract of
- * docs/numerics.md: 32 lanes of chunks of 8, a fixed tree. Several kernels compute them, and all give the same bits:
+/* Products with quantized weights, y = out(act(alpha (x W) + bias) + residual), following the exact
+ * contract of docs/numerics.md: every sum is kept in 32 partial sums ("lanes"), which take chunks of 8
+ * neighbouring k in turn and are joined by a fixed tree. Several kernels compute products, and all give
+ * the same bits:
  *
- *   choice.c     which of them suits a product
+ *   choice.c     chooses the kernel for a product
  *   staged.c     any format, any shape: a tile of weights is decoded into shared memory as f32, once for all rows
  *   gemv.c       few rows, codes along K: weights are decoded in registers (gemv_ragged.c: rows that begin anywhere)
  *   blocks.c     few rows, GGUF blocks: decoded in registers
  *   ternary.c    few rows, TQ1_0 blocks: decoded in registers
  *   columns.c    few rows, weights [K, N]: decoded in registers (columns_words.c, columns_codes.c, columns_decode.c)
- *   lanewise.c   many rows: any format; a block has a tile of outputs, whose lanes it sums one after another
- *   join.c       where the blocks of lanewise.c have some lanes each: joins their sums
+ *   lanewise.c   many rows, any format: a thread block computes a tile of outputs, one lane after another
+ *   join.c       adds up the partial sums where lanewise.c splits the lanes among several thread blocks
  *
- * They share the weights (weights.h, runs.h), the tree (lanes.h) and what follows the sum (epilogue.h). Of grouped products, rows
- * are sorted by expert before (routes.h). */
+ * They share the weights (weights.h, runs.h), the tree (lanes.h) and everything after the sum
+ * (epilogue.h). Grouped products first sort their rows by expert (routes.h).
+ *
+ * Words used throughout: "x" is the activations; an "output" is one row of the weights (of weights [K, N],
+ * one column), hence a column of y or one half of a gated pair; a "round" is 256 neighbouring k, one chunk
+ * for each of the 32 lanes; a "team" is the group of neighbouring threads that share an output. */
 #ifndef QDNN_KERNELS_GEMM_H
 #define QDNN_KERNELS_GEMM_H
 
@@ -20,17 +26,19 @@
 /* The shape of a product in terms of its weights. */
 typedef struct gemm_shape {
     uint64_t k, outputs; /* of the weights */
-    uint64_t n;          /* of y: half the outputs where they are gated pairs */
+    uint64_t n;          /* of y: half of outputs for gated pairs */
 } gemm_shape;
 gemm_shape gemm_shape_of(const kernel_spec *spec, const kernel_problem *problem);
 
-/* The lanes of a grouped product are not dealt out among blocks. */
+/* Normalises the specification: grouped products do not split their lanes among thread blocks, and x in
+ * FP8 counts as f16. */
 void gemm_fix(kernel_spec *spec);
 bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 bool gemm_is_empty(const kernel_problem *problem);
 kernel_geometry gemm_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_gemm(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-/* The operands of LoRA, which no kernel has under these names. */
+/* Describes the operands that no kernel takes under these names: those of LoRA, and x that is quantized
+ * first. */
 void gemm_bound(const kernel_spec *spec, const kernel_problem *problem,
                 kernel_operand operands[QDNN_OPERAND_COUNT]);
 void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
@@ -38,19 +46,19 @@ void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pro
 
 /* One way to compute a product. */
 typedef struct gemm_kernel {
-    unsigned block; /* threads; 0: block_of tells */
+    unsigned block; /* threads; 0: ask block_of */
     unsigned (*block_of)(const kernel_row *row, const kernel_spec *spec);
     /* Columns of y that a thread block computes for each of its rows. */
     unsigned (*outputs)(const kernel_row *row, const kernel_spec *spec);
-    /* Bytes of shared memory that the launch gives; null: none. */
+    /* Bytes of dynamic shared memory to request at launch; null: none. */
     unsigned (*shared)(const kernel_row *row, const kernel_spec *spec);
     void (*emit)(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-    /* Whether it serves; else the reason. Null: always. */
+    /* Whether the kernel supports the specification; if not, why. Null: always. */
     bool (*serves)(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
-    bool takes_experts; /* it serves grouped products, too */
-    /* Whether a specification that it serves fits a problem. Null: always. */
+    bool takes_experts; /* supports grouped products, too */
+    /* Whether it can run this problem, given a supported specification. Null: always. */
     bool (*fits)(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem);
-    /* Its launches; null: one, a block for every `outputs` columns and tile_rows rows. */
+    /* Its launches; null: a single one, with one thread block per `outputs` columns and tile_rows rows. */
     void (*steps)(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps);
 } gemm_kernel;
@@ -58,7 +66,7 @@ extern const gemm_kernel gemm_staged, gemm_gemv, gemm_ragged, gemm_blocks, gemm_
     gemm_join;
 extern const gemm_kernel gemm_tile, gemm_stream, gemm_strips; /* mode tensor: kernels/tensor/ */
 
-enum { JOIN_ROWS = 4 }; /* rows of y that a block joins */
+enum { JOIN_ROWS = 4 }; /* rows of y per thread block of join.c */
 
 /* The parameters of a product in its kernel. */
 typedef struct gemm_args {

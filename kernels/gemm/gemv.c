@@ -1,4 +1,4 @@
-/* Products of few rows: gemv.h has the plan of it. */
+/* Products of few rows; gemv.h explains the plan. */
 #include "kernels/gemm/gemv.h"
 
 /* ---- Loads ahead ---- */
@@ -8,7 +8,7 @@ static unsigned round_bytes(const gemv_shape *s)
     return s->team * s->words * 4;
 }
 
-/* The codes of a round into its slot of the ring, from addresses of round 0. */
+/* Loads the codes of a round into its slot of the ring; `from` are the addresses of round 0. */
 static void load_round(ptx_builder *b, const gemv *g, const ptx_val *from, unsigned round, ptx_val wanted)
 {
     const unsigned slot = round % g->shape.depth;
@@ -34,7 +34,7 @@ static ptx_val has_round(ptx_builder *b, const gemv *g, unsigned round)
     return ptx_setp(b, PTX_GT, g->left, (int)(round * ROUND));
 }
 
-/* Nearly always the row has as many rounds, and the loads need no guards. */
+/* Nearly always the row has enough rounds to fill the ring, and the loads need no guards. */
 static void fill_ring(ptx_builder *b, const gemv *g)
 {
     ptx_val from[GEMV_OUTPUTS_MAX];
@@ -88,7 +88,8 @@ typedef struct round_numbers {
     ptx_val at[GEMV_CHUNKS_MAX * GEMV_NUMBERS_MAX];
 } round_numbers;
 
-/* Those of a chunk; loaded where they are needed first, those of the next spans too if they fill a vector. */
+/* The numbers of a chunk: loaded on first use, together with those of the next spans if they fill a
+ * vector. */
 static const ptx_val *chunk_numbers(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigned round,
                                     unsigned output, unsigned chunk, round_numbers *all)
 {
@@ -107,7 +108,7 @@ static const ptx_val *chunk_numbers(ptx_builder *b, const gemv *g, const gemv_re
     return &all->at[n * slot];
 }
 
-/* Half a chunk of x, or of pairs, a quarter of two chunks; `number` counts them. */
+/* Vector `number` of x: half a chunk or, in pairs, a quarter of two chunks. */
 enum { HALF = CHUNK / 2 };
 static void load_x(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigned round, unsigned row,
                    unsigned number, ptx_val x[HALF])
@@ -117,7 +118,7 @@ static void load_x(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigne
     ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, r->x, (int)(g->stretch * at), x, HALF);
 }
 
-/* The weights of two chunks of an output, in pairs. */
+/* Packs the weights of two chunks of an output into pairs. */
 static void pair_weights(ptx_builder *b, ptx_val w[2 * CHUNK])
 {
     for (unsigned i = 0; i < CHUNK; i++)
@@ -134,8 +135,8 @@ static void scale_pairs(ptx_builder *b, const gemv *g, ptx_val w[CHUNK], const p
     }
 }
 
-/* The products of a chunk, or of a pair of them, of some outputs and all rows; a vector of x at a time, which takes few
- * registers. */
+/* Adds the products of a chunk, or a pair of chunks, for some outputs and all rows; one vector of x at a
+ * time, to save registers. */
 static void add_chunk(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigned round, unsigned chunk,
                       unsigned first, unsigned outputs, ptx_val w[GEMV_OUTPUTS_MAX][2 * CHUNK])
 {
@@ -189,7 +190,7 @@ void gemv_compute_round(ptx_builder *b, const gemv *g, const gemv_reading *r, un
 
 /* ---- A tile ---- */
 
-/* The last rounds, as many as there are. */
+/* The last rounds of the row, fewer than a turn. */
 static void last_rounds(ptx_builder *b, const gemv *g, const gemv_reading *r)
 {
     const gemv_shape *s = &g->shape;
@@ -204,7 +205,8 @@ static void last_rounds(ptx_builder *b, const gemv *g, const gemv_reading *r)
     }
 }
 
-/* All rounds of the tile at k; only the last tile has other than whole turns of them. */
+/* All rounds of the tile at k; only the last tile can have a number of rounds that is not a multiple of
+ * the turn. */
 static void fast_tile(ptx_builder *b, const gemv *g, ptx_val k)
 {
     const gemv_shape *s = &g->shape;
@@ -238,7 +240,7 @@ static void fast_tile(ptx_builder *b, const gemv *g, ptx_val k)
     ptx_end_if(b);
 }
 
-/* ---- The slow way: codes that are not aligned, numbers that are out of the ordinary ---- */
+/* ---- The slow path: codes that are not aligned, groups that the codec cannot handle ---- */
 
 static void load_bytes(ptx_builder *b, ptx_val address, unsigned words, ptx_val *out)
 {
@@ -260,12 +262,12 @@ static void slow_weights(ptx_builder *b, const gemv *g, unsigned output, unsigne
         group_values group = matrix_group(b, &g->w.matrix, ptx_cvt(b, PTX_U64, g->rows[output]), k);
         codec->prepare(b, g, &group, numbers);
     }
-    gemv whole = *g; /* each number for itself */
+    gemv whole = *g; /* without pairs */
     whole.in_pairs = false;
     codec->decode(b, &whole, words, chunk, numbers, w);
 }
 
-/* The same by the codec at hand, from numbers in shared memory. */
+/* The same by the kernel's usual codec, from numbers in shared memory. */
 static void usual_weights(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigned output,
                           unsigned chunk, const ptx_val *words, round_numbers *all, ptx_val w[CHUNK])
 {
@@ -297,7 +299,7 @@ void gemv_compute_carefully(ptx_builder *b, const gemv *g, const gemv_reading *r
     }
 }
 
-/* One round at k (u64), x being the shared tile's; output by output, which takes fewer registers. */
+/* One round at k (u64), with x from the shared tile; output by output, to save registers. */
 static void slow_round(ptx_builder *b, const gemv *g, const gemv_reading *r, ptx_val k)
 {
     const gemv_shape *s = &g->shape;
@@ -319,7 +321,7 @@ static void slow_round(ptx_builder *b, const gemv *g, const gemv_reading *r, ptx
     }
 }
 
-/* All threads of the block go this way, or none. */
+/* Taken by all threads of the block or by none. */
 static void slow_tile(ptx_builder *b, const gemv *g, ptx_val k)
 {
     if (g->codec->x_exponent) {
@@ -338,12 +340,12 @@ static void slow_tile(ptx_builder *b, const gemv *g, ptx_val k)
     gemv_reading_advance(b, g, &r, 1);
     advance(b, g, 1);
     ptx_end_for(b);
-    fill_ring(b, g); /* of a tile that is not the last, all threads have all rounds */
+    fill_ring(b, g); /* in any tile but the last, all threads have all rounds */
 }
 
 /* ---- The kernel ---- */
 
-/* The row of the weights that output i of the thread is; beyond the last, the last. */
+/* The row of the weights for output i of the thread, clamped to the last one. */
 static ptx_val weights_row(ptx_builder *b, const gemv *g, unsigned i)
 {
     const gemv_shape *s = &g->shape;
@@ -386,13 +388,13 @@ static ptx_val either(ptx_builder *b, ptx_val p, ptx_val q)
     return q.kind == PTX_NOTHING ? p : p.kind == PTX_NOTHING ? q : ptx_or(b, p, q);
 }
 
-/* Codes that vectors cannot be loaded of; empty: they can. */
+/* Predicate: codes cannot be loaded by vectors; empty: they can. */
 static ptx_val not_aligned(ptx_builder *b, const gemv *g)
 {
     return g->shape.is_ragged ? (ptx_val){0} : ptx_not(b, g->aligned);
 }
 
-/* A tile that the codec does not serve: by the second one, or the slow way. */
+/* A tile that the codec cannot handle: by the second codec, or by the slow path. */
 static void odd_tile(ptx_builder *b, const gemv *g, ptx_val k)
 {
     if (!g->codec->second) {
@@ -442,7 +444,7 @@ static void multiply(ptx_builder *b, gemv *g)
     gemv_finish(b, g);
 }
 
-/* Of a row: k is below 2^28 (gemv_fits), so that 32 bits hold all of it. */
+/* Groups per row. k is below 2^28 (gemv_fits), so 32 bits suffice. */
 static ptx_val groups_of_row(ptx_builder *b, const gemv *g)
 {
     const uint64_t size = g->spec->group_size;
@@ -471,8 +473,8 @@ static void begin_block(ptx_builder *b, gemv *g)
         g->rows[i] = weights_row(b, g, i);
 }
 
-/* Where the launch gives memory for a table, x lies in it: between its entries, as do numbers where nothing else has room; on
- * targets that have no table, both lie in its place. */
+/* Lays out shared memory. If the launch provides memory for a table, x lies between its entries, and so do
+ * numbers if there is no room elsewhere; on targets that use no table, both take its place. */
 static void begin_shared(ptx_builder *b, gemv *g, bool is_dynamic)
 {
     const gemv_shape *s = &g->shape;
@@ -494,13 +496,13 @@ static void begin_shared(ptx_builder *b, gemv *g, bool is_dynamic)
         g->codec->open(b, g);
 }
 
-/* Whether an fma of two f32 is one instruction. */
+/* Whether the target has an fma on f32x2. */
 static bool has_pairs(const ptx_builder *b)
 {
     return ptx_target(b) && (ptx_target(b)->number == 100 || ptx_target(b)->number == 103);
 }
 
-/* The rows of the block: neighbours, or a tile of those of one expert, which may have no weights. */
+/* The rows of the block: neighbours, or a tile of one expert's rows, which may have no weights. */
 static void begin_tile(ptx_builder *b, gemv *g)
 {
     if (!g->spec->grouped) {
@@ -512,8 +514,8 @@ static void begin_tile(ptx_builder *b, gemv *g)
     g->k = row_tile_size(b, &g->experts, g->k);
 }
 
-/* Blocks that share an SM, which decides how many registers there are: as many as leave enough. Tables leave room for two or
- * three; three blocks with plain values would spill on sm_110. */
+/* Thread blocks per SM, which limits the registers of a thread: as many as leave enough. Tables leave room
+ * for two or three; three blocks with plain values would spill on sm_110. */
 static unsigned blocks_of_sm(const gemv *g, const format_row *format, bool has_table)
 {
     const gemv_shape *s = &g->shape;
@@ -535,7 +537,7 @@ static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *
     g.in_pairs = has_pairs(b) && g.shape.chunks > 1;
     g.shape.numbers_between = g.shape.numbers_between && g.codec->open;
     ptx_reqntid(b, g.shape.warps * WARP, 1, 1);
-    const bool has_table = gemv_codec_of(row->format, spec)->open; /* or its memory, for other things */
+    const bool has_table = gemv_codec_of(row->format, spec)->open; /* or just its memory */
     ptx_minnctapersm(b, blocks_of_sm(&g, row->format, has_table));
     if (spec->grouped) {
         g.experts = row_tile_of_block(b, &g.args);

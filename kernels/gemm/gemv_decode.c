@@ -6,7 +6,8 @@ static unsigned bits_of(const gemv *g)
     return g->w.coding.format->facts.bits;
 }
 
-/* Whether nibbles of a byte are in the other order. Rows that begin anywhere are copied with theirs in order. */
+/* Whether the nibbles of a byte are in reverse order. Rows that begin anywhere are put in order when they
+ * are copied. */
 static bool nibbles_are_swapped(const gemv *g)
 {
     return bits_of(g) == 4 && g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST && !g->shape.is_ragged;
@@ -27,7 +28,8 @@ static bool codes_cross_words(const gemv *g)
     return 32 % bits_of(g) != 0;
 }
 
-/* `count` such codes from element `first` of a chunk on, in the low bits of a word. */
+/* `count` codes from element `first` of a chunk on, in the low bits of a word; they may cross a word
+ * boundary. */
 static ptx_val few_codes(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk, unsigned first,
                          unsigned count)
 {
@@ -37,7 +39,7 @@ static ptx_val few_codes(ptx_builder *b, const gemv *g, const ptx_val *words, un
     return shift ? ptx_shr(b, words[word], shift) : words[word];
 }
 
-/* ---- Any codes: as dequantize decodes them ---- */
+/* ---- Any codes, decoded as in dequantize ---- */
 
 static ptx_val any_prepare(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers)
 {
@@ -88,7 +90,7 @@ static const gemv_codec any_with_zero = {.numbers = 2, .prepare = any_prepare, .
 static const gemv_codec any = {
     .numbers = 1, .scales_last = true, .prepare = any_prepare, .decode = any_decode};
 
-/* ---- No codes: the values themselves ---- */
+/* ---- Plain weights: no codes, but the values themselves ---- */
 
 static void values_decode(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
                           const ptx_val *numbers, ptx_val out[CHUNK])
@@ -121,12 +123,13 @@ const gemv_codec *gemv_codec_plain(const format_row *format)
     return format_is_plain(format) ? &values : format_has_zero(format) ? &any_with_zero : &any;
 }
 
-/* ---- Integers of 3 bits and more with a zero that does not round ----
+/* ---- Integers of 3 bits and more whose zero * scale is exact ----
  *
- * The bits of a code where they are, at bit b of a word up to 20 (of bytes, 16), are the f32 q * 2^(b - 149): a subnormal
- * number, or one with the same last place. fma.rn of it, scale * 2^(149 - b) and -zero * scale is (q - zero) * scale
- * rounded once, as long as zero * scale is exact. The powers of two are shared with x, so that nothing overflows: what is
- * decoded is too small by 2^-X_EXPONENT, and exact as scales are neither large nor small. */
+ * A code left where it is, at bit b of a word, b up to 20 (for bytes, 16), all other bits masked off, is
+ * the f32 q * 2^(b - 149): a subnormal number, or one with the same last place. fma.rn of it, scale *
+ * 2^(149 - b) and -zero * scale is (q - zero) * scale rounded once, as long as zero * scale is exact. The
+ * powers of two are split between weights and x, so that nothing overflows: decoded weights are too small
+ * by 2^X_EXPONENT, and exact as long as scales are neither too large nor too small. */
 
 enum {
     X_EXPONENT = 48,
@@ -141,7 +144,7 @@ static ptx_val power_of_two(ptx_builder *b, int e)
     return ptx_bits(b, PTX_F32, (uint64_t)(e + 127) << 23);
 }
 
-/* What codes are larger by than the integers that they stand for. */
+/* By how much codes exceed the integers that they stand for. */
 static int offset_of(const gemv *g)
 {
     return g->spec->code == QDNN_CODE_UNSIGNED ? 0 : 1 << (bits_of(g) - 1);
@@ -152,7 +155,8 @@ static bool has_zero_points(const gemv *g)
     return g->w.coding.format->facts.zero_kind == QDNN_ZERO_POINT;
 }
 
-/* Where codes are masked: the factor of each place is a number of the group. */
+/* The bit positions at which codes are masked; each has its own factor, which is one of the group's
+ * numbers. */
 enum { PLACES = 3 };
 static unsigned place_of(const gemv *g, unsigned place)
 {
@@ -185,8 +189,8 @@ static ptx_val integers_prepare(ptx_builder *b, const gemv *g, const group_value
     return ptx_setp_and(b, PTX_LE, ptx_abs(b, zero), ptx_f32(b, ZERO_MOST), serves);
 }
 
-/* Element i of 8 in a word of nibbles: 0 and 1 are shifted left by 8, 5 to 7 right by 12. Of 4 in a word of bytes, 3 is
- * shifted right by 8. */
+/* How codes reach those positions. Of the 8 nibbles of a word, 0 and 1 are shifted left by 8 and 5 to 7
+ * right by 12; of the 4 bytes of a word, 3 is shifted right by 8. */
 typedef struct shifted {
     ptx_val left, word, right;
 } shifted;
@@ -233,7 +237,7 @@ static void integers_decode(ptx_builder *b, const gemv *g, const ptx_val *words,
     }
 }
 
-/* Codes that cross words: as many as there are places, at a time. */
+/* Codes that cross words, PLACES of them at a time. */
 static void crossing_decode(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
                             const ptx_val *numbers, ptx_val out[CHUNK])
 {
@@ -286,9 +290,9 @@ static const gemv_codec narrow = {.numbers = PLACES + 1, .prepare = narrow_prepa
 
 /* ---- The same from sm_100 on ----
  *
- * fma of two f16 (or bf16) and an f32: a mask makes two numbers of a word. f16: 1024 + q, or 64 + q of codes 4 bits higher;
- * bf16 has bits for 128 + q alone, which takes more shifts. Scales in bf16 are nearly always numbers of f16, too; a tile in
- * which one is not is decoded in bf16. */
+ * Uses the fma of two f16 (or bf16) and an f32: one mask extracts two numbers of a word. In f16: 1024 + q,
+ * or 64 + q for codes 4 bits higher; bf16 only has bits for 128 + q, which takes more shifts. Scales in
+ * bf16 can nearly always be represented in f16, too; a tile in which one cannot is decoded in bf16. */
 
 static const gemv_codec mixed_bf16;
 
@@ -309,14 +313,15 @@ static ptx_val mixed_prepare(ptx_builder *b, const gemv *g, const group_values *
     numbers[0] = ptx_as(b, PTX_F32, ptx_cvt(b, PTX_U32, half));
     numbers[1] = ptx_mul(b, group->scale, ptx_f32(b, -((is_bf16(g) ? 128 : 1024) + offset)));
     numbers[2] = is_bf16(g) ? numbers[1] : ptx_mul(b, group->scale, ptx_f32(b, -(64 + offset)));
-    numbers[3] = group->scale; /* not used: it is there, and costs no move */
+    numbers[3] = group->scale; /* unused; this value is at hand and costs no move */
     ptx_val size = ptx_abs(b, numbers[1]), most = ptx_f32(b, element_largest(QDNN_DATA_F32));
     if (g->spec->scale == QDNN_SCALE_BF16 && !is_bf16(g))
         return ptx_setp_and(b, PTX_LE, size, most, is_f16(b, half, group->scale));
     return ptx_setp(b, PTX_LE, size, most);
 }
 
-/* Codes i and i + 4 of a word as numbers under an exponent: which constant takes it away again. */
+/* Codes i and i + 4 of a word as numbers under an exponent. Returns the index of the constant that removes
+ * it again. */
 static unsigned mixed_pair(ptx_builder *b, const gemv *g, ptx_val word, unsigned i, ptx_val *pair)
 {
     const uint32_t flip = g->spec->code == QDNN_CODE_TWOS_COMPLEMENT ? 8 : 0;
@@ -354,14 +359,15 @@ static const gemv_codec mixed_of_bf16 = {.numbers = PLACES + 1,
                                          .decode = mixed_decode,
                                          .second = &mixed_bf16};
 
-/* ---- Which is which ---- */
+/* ---- The choice of a codec ---- */
 
 static bool is_integer_type(qdnnDataType_t type)
 {
     return type == QDNN_DATA_U8 || type == QDNN_DATA_I8 || type == QDNN_DATA_U32 || type == QDNN_DATA_I32;
 }
 
-/* Whether zero * scale is exact: scales of 16 bits have at most 11 of precision, and an offset is a power of two. */
+/* Scales of 16 bits have at most 11 bits of precision, and an offset is a power of two, so zero * scale is
+ * exact. */
 static bool scale_is_narrow(const kernel_spec *spec)
 {
     return spec->scale == QDNN_SCALE_F16 || spec->scale == QDNN_SCALE_BF16;
@@ -375,7 +381,7 @@ static bool zero_is_exact(const format_row *format, const kernel_spec *spec)
            (spec->zero_packed || is_integer_type(spec->zero));
 }
 
-/* Integers in groups that are so long that it pays to make several numbers of each. */
+/* The fast codecs make several numbers per group, which pays only for groups that are long enough. */
 static const gemv_codec *integer_codec(const format_row *format, const kernel_spec *spec)
 {
     const unsigned bits = format->facts.bits, span = gemv_span(format, spec);
@@ -387,7 +393,7 @@ static const gemv_codec *integer_codec(const format_row *format, const kernel_sp
     return bits == 4 && !format_has_zero(format) && scale_is_narrow(spec) ? &narrow : &integers;
 }
 
-/* Beside stretches of rows, a table has no room. */
+/* Ragged rows leave no room for a table in shared memory. */
 const gemv_codec *gemv_codec_of(const format_row *format, const kernel_spec *spec)
 {
     const unsigned bits = format->facts.bits;
@@ -397,7 +403,7 @@ const gemv_codec *gemv_codec_of(const format_row *format, const kernel_spec *spe
     return is_looked_up && !gemv_is_ragged(spec) ? &gemv_codec_table : gemv_codec_plain(format);
 }
 
-/* FP8 is converted from sm_89 on. */
+/* Targets from sm_89 on convert FP8 in hardware, and need no table for it. */
 const gemv_codec *gemv_codec_for(const ptx_builder *b, const format_row *format, const kernel_spec *spec)
 {
     const ptx_sm *sm = ptx_target(b);

@@ -1,4 +1,4 @@
-/* The end of products of few rows: the lanes of a team are joined, and sums become y. */
+/* The end of products of few rows: joins the lanes of each team, completes the sums and stores y. */
 #include "kernels/gemm/gemv.h"
 
 #include "kernels/gemm/epilogue.h"

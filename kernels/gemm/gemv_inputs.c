@@ -1,7 +1,7 @@
-/* x and the numbers of groups in shared memory, a tile of k at a time.
+/* Brings x and the numbers of groups into shared memory, one tile of k at a time.
  *
- * Vector i (four f32) of the k that thread t of a team has in a round lies at (i * team + t) * 16 bytes of the round, so
- * the threads of a team read neighbours. */
+ * In a round, vector i (four f32) of thread t of a team lies at byte (i * team + t) * 16, so the threads
+ * of a team read neighbouring vectors. */
 #include "kernels/gemm/gemv.h"
 
 /* ---- x ---- */
@@ -15,7 +15,7 @@ ptx_val gemv_x_place(ptx_builder *b, const gemv *g, ptx_val offset)
     return ptx_mad(b, run, BYTE_TABLE_PITCH, inside);
 }
 
-/* Above that, x times 2^x_exponent may be infinite. */
+/* From this limit on, x times 2^x_exponent may be infinite. */
 static float x_limit(const gemv *g)
 {
     float limit = 0x1p127f;
@@ -50,7 +50,7 @@ static x_loader x_begin(ptx_builder *b, const gemv *g)
     return l;
 }
 
-/* Sets `too_large` (u32) where x does not serve. */
+/* Sets `too_large` (u32) where x is too large for the codec. */
 static void note_large(ptx_builder *b, const gemv *g, ptx_val too_large, const ptx_val *x)
 {
     ptx_val largest = ptx_abs(b, x[0]);
@@ -82,20 +82,20 @@ static void store_x(ptx_builder *b, const gemv *g, const x_target *t, ptx_val to
                scaled + 4, 4);
 }
 
-/* From the k of a chunk to the same of the other one in its pair. A sector of 16-bit x holds halves of the same pairs' first
- * chunks, or of their second ones: so one load asks for all of it. */
+/* The distance in k between the two chunks of a pair. A sector of 16-bit x holds halves of first chunks
+ * only, or of second ones only, so one load uses all of it. */
 static unsigned pair_distance(const gemv *g)
 {
     return g->shape.chunks / 2 * CHUNK;
 }
 
-/* Which of the lane's k is number i, counted from its first. */
+/* The k of the lane's element i, relative to its first. */
 static unsigned k_of(const gemv *g, unsigned i)
 {
     return g->in_pairs && i >= CHUNK / 2 ? i - CHUNK / 2 + pair_distance(g) : i;
 }
 
-/* Whole rows of aligned vectors. */
+/* Stages whole rows of aligned vectors. */
 static void stage_row(ptx_builder *b, const gemv *g, const x_target *t, ptx_val from, ptx_val to)
 {
     const x_loader *l = &g->x_loader;
@@ -111,7 +111,7 @@ static void stage_row(ptx_builder *b, const gemv *g, const x_target *t, ptx_val 
     }
 }
 
-/* Eight k of a row that may begin anywhere and may end among them. */
+/* Loads eight k of a row that may begin anywhere and may end among them. */
 static void load_ragged(ptx_builder *b, const gemv *g, ptx_val k, ptx_val address, const ptx_val x[CHUNK])
 {
     const qdnnDataType_t type = g->spec->data;
@@ -133,7 +133,7 @@ static void load_ragged(ptx_builder *b, const gemv *g, ptx_val k, ptx_val addres
     ptx_end_if(b);
 }
 
-/* The same element by element; what does not exist is 0. */
+/* Stages a row element by element; elements that do not exist are 0. */
 static void stage_row_slowly(ptx_builder *b, const gemv *g, const x_target *t, ptx_val exists, ptx_val at,
                              ptx_val from, ptx_val to)
 {
@@ -186,7 +186,7 @@ unsigned gemv_span(const format_row *format, const kernel_spec *spec)
         return 0;
     uint64_t power = spec->group_size & -spec->group_size;
     if (gemv_is_ragged(spec) && power < CHUNK)
-        return ROUND; /* it is taken where one group has the whole row */
+        return ROUND; /* only used where one group covers the whole row */
     return power < ROUND ? (unsigned)power : ROUND;
 }
 
@@ -196,7 +196,8 @@ unsigned gemv_spans_together(const gemv_shape *s, const gemv_codec *codec)
     return of_unit < most ? of_unit : most;
 }
 
-/* f32 from an output's numbers to the next's, such that the teams of a warp, each at another output, read different banks. */
+/* The distance, in f32, between the numbers of neighbouring outputs, chosen so that the teams of a warp,
+ * each at another output, read different banks. */
 static unsigned numbers_pitch(const gemv_shape *s, const gemv_codec *codec)
 {
     const unsigned plain = s->tile / s->span * codec->numbers;
@@ -204,14 +205,15 @@ static unsigned numbers_pitch(const gemv_shape *s, const gemv_codec *codec)
     return together < 4 ? plain + 8 * together : plain;
 }
 
-/* Between the entries of a table, where an output has one number for each slot: a run of 128 bytes holds those of some teams
- * of a warp, all teams where that is possible, for a few rounds; so whatever is read at once lies in different banks. (What is
- * written at once does not: it is many slots of one output.) */
+/* The layout between the entries of a table, where an output has one number per slot. A run of 128 bytes
+ * holds the numbers of some teams of a warp (of all teams where possible) for a few rounds, so everything
+ * read at once lies in different banks. (Writes do conflict: a warp writes many slots of one output at
+ * once.) */
 typedef struct run_layout {
-    unsigned teams;  /* in a run */
-    unsigned slots;  /* of an output in a run, whole rounds of them */
-    unsigned across; /* runs that the teams of a warp take */
-    unsigned down;   /* such, that the slots of a tile take */
+    unsigned teams;  /* teams per run */
+    unsigned slots;  /* slots of an output per run: whole rounds */
+    unsigned across; /* runs side by side for the teams of a warp */
+    unsigned down;   /* rows of such runs for the slots of a tile */
 } run_layout;
 
 static run_layout runs_of(const gemv_shape *s)
@@ -219,7 +221,7 @@ static run_layout runs_of(const gemv_shape *s)
     const unsigned words = BYTE_TABLE_RUN / 4, teams = WARP / s->team, of_round = ROUND / s->span;
     const unsigned room = of_round > words / teams ? of_round : words / teams;
     unsigned rounds = room / of_round;
-    while (s->turn % rounds) /* a turn of the loop begins with a run */
+    while (s->turn % rounds) /* a turn of the loop has to begin with a run */
         rounds /= 2;
     run_layout l = {.teams = words / room, .slots = rounds * of_round};
     l.across = teams / l.teams;
@@ -227,7 +229,8 @@ static run_layout runs_of(const gemv_shape *s)
     return l;
 }
 
-/* The bits of an output's number in the block: its team in the warp, the warp, and which output of the thread it is. */
+/* The fields of an output's number in the block, from the lowest bit: its team in the warp, the warp, the
+ * output of the thread. */
 static unsigned warp_bit(const gemv_shape *s)
 {
     return ceil_log2(WARP / s->team);
@@ -264,7 +267,8 @@ unsigned gemv_numbers_bytes(const gemv_shape *s, const gemv_codec *codec)
     return s->warps * s->outputs * l.down * l.across * BYTE_TABLE_PITCH;
 }
 
-/* What bits [first, end) of a number add to an address, each being worth twice the one before. */
+/* Adds to an address what bits [first, end) of a number contribute; the first is worth `worth` bytes, each
+ * further one twice as much. */
 static ptx_val add_bits(ptx_builder *b, ptx_val to, ptx_val number, unsigned first, unsigned end,
                         unsigned worth)
 {
@@ -293,7 +297,7 @@ ptx_val gemv_numbers_at(ptx_builder *b, const gemv *g, ptx_val output, ptx_val s
     return add_bits(b, at, slot, group, 16, gemv_slot_offset(s, g->codec, l.slots));
 }
 
-/* Whether the number of a group is output * groups + k / group_size, and scales and zeros lie in that order. */
+/* Whether scales and zeros lie in the plain order, group number = output * groups + k / group_size. */
 static bool is_linear(const kernel_spec *spec)
 {
     return spec->channels == 0 && spec->scale_order == QDNN_SCALE_ORDER_DEFAULT &&
@@ -330,7 +334,7 @@ static void runs_begin(ptx_builder *b, const gemv *g, number_loader *l)
     }
 }
 
-/* `together`: how many neighbouring spans a thread takes. */
+/* `together`: how many neighbouring spans a thread handles at once. */
 static number_loader numbers_begin(ptx_builder *b, const gemv *g, unsigned together)
 {
     const gemv_shape *s = &g->shape;
@@ -347,7 +351,7 @@ static number_loader numbers_begin(ptx_builder *b, const gemv *g, unsigned toget
     return l;
 }
 
-/* E4M3 scales that are each a span's, four of which make a word. */
+/* Whether scales are E4M3 with one scale per span, so that four of them are loaded as a word. */
 static bool has_quads(const gemv *g)
 {
     const gemv_shape *s = &g->shape;
@@ -371,9 +375,9 @@ void gemv_begin_inputs(ptx_builder *b, gemv *g)
     g->quad_loader.whole = ptx_setp_and(b, PTX_EQ, ptx_and(b, all, QUAD - 1), 0, g->quad_loader.whole);
 }
 
-/* Four E4M3 numbers of a word. Below sm_89: a byte without a sign, shifted, has the f32's fields in place but for the exponent's
- * bias. The upper bits of the bytes of `odd` (u32) become 1 where a number has a sign or is none: 7F and 1 make 80, and only
- * a byte with a sign carries into the next. */
+/* Converts the four E4M3 scales of a word. Below sm_89: an unsigned byte, shifted, has the fields of the
+ * f32 in place, except for the exponent's bias. The top bits of the bytes of `odd` (u32) become 1 where a
+ * scale is negative or NaN: 7F + 1 = 80, and only a byte with a sign carries into the next. */
 static void quad_scales(ptx_builder *b, const gemv *g, ptx_val word, ptx_val odd, ptx_val out[QUAD])
 {
     if (ptx_target(b) && ptx_target(b)->number >= 89) {
@@ -408,7 +412,7 @@ static void stage_scale_quads(ptx_builder *b, const gemv *g, ptx_val k, ptx_val 
     ptx_and(b, odd, ptx_u32(b, 0x80808080));
 }
 
-/* The numbers of a group (u32) where they lie, output after output. */
+/* The addresses of a group's scale and zero, advanced from output to output. */
 typedef struct number_run {
     ptx_val scale, zero; /* u64 */
 } number_run;
@@ -422,7 +426,7 @@ static number_run run_begin(ptx_builder *b, const gemv *g, unsigned half, ptx_va
     return r;
 }
 
-/* The group where it is, and on to the next output. */
+/* Loads the group and advances to the next output. */
 static group_values run_next(ptx_builder *b, const gemv *g, number_run *r)
 {
     group_values v = {.scale = emit_load_scale(b, g->spec->scale, r->scale, 0)};
@@ -434,7 +438,7 @@ static group_values run_next(ptx_builder *b, const gemv *g, number_run *r)
     return v;
 }
 
-/* Any group; of an output that does not exist, that of the last one. */
+/* The group of any output; outputs that do not exist count as the last one. */
 static group_values group_of(ptx_builder *b, const gemv *g, unsigned half, unsigned output, ptx_val k)
 {
     ptx_val there = ptx_min(b, ptx_add(b, g->number_loader.first, (int)output), g->last);
@@ -442,7 +446,7 @@ static group_values group_of(ptx_builder *b, const gemv *g, unsigned half, unsig
     return matrix_group(b, &g->w.matrix, half ? ptx_add(b, row, g->args.n) : row, ptx_cvt(b, PTX_U64, k));
 }
 
-/* The span at k (u32), of all outputs of the thread; in runs or one by one. */
+/* Stages the span at k (u32), for all outputs of the thread; by running addresses (in_runs) or one by one. */
 static ptx_val stage_outputs(ptx_builder *b, const gemv *g, ptx_val k, unsigned pass, bool in_runs)
 {
     const gemv_shape *s = &g->shape;
@@ -479,7 +483,7 @@ static void stage_spans(ptx_builder *b, const gemv *g, ptx_val k, ptx_val odd, b
     for (unsigned i = 0; i < l->passes; i++) {
         ptx_val first = i ? ptx_add(b, k, (int)(i * g->shape.warps * WARP * g->shape.span)) : k;
         ptx_val at =
-            ptx_min(b, ptx_add(b, first, l->at), ptx_sub(b, g->k, 1)); /* what is beyond K is not used */
+            ptx_min(b, ptx_add(b, first, l->at), ptx_sub(b, g->k, 1)); /* spans beyond K are not used */
         note_odd(b, odd, stage_outputs(b, g, at, i, in_runs));
     }
 }

@@ -1,6 +1,7 @@
-/* Rows of codes that begin anywhere, at any bit: because K does not fill 16 bytes, or because codes have 3, 5 or 6 bits. The
- * threads of a team copy stretches of their rows to shared memory, by whole sectors, and pick their words from there; a funnel
- * shift puts codes where the decoders expect them. No warp waits for another one. */
+/* Rows of codes that begin anywhere, at any bit: because a row is not a multiple of 16 bytes, or because
+ * codes have 3, 5 or 6 bits. The threads of a team copy stretches of their rows (stretches.h) to shared
+ * memory, by whole sectors, and pick their words from there; a funnel shift puts codes where the decoders
+ * expect them. No warp waits for another. */
 #include "kernels/gemm/gemv.h"
 
 enum { BITS_OF_WORD = 32 };
@@ -15,7 +16,7 @@ static unsigned round_bytes(const gemv *g)
     return ROUND / 8 * bits_of(g);
 }
 
-/* Whether the codes of every thread begin with a word, whatever the row. */
+/* Whether the codes of every thread begin at a word boundary, in any row. */
 static bool words_are_whole(const gemv *g)
 {
     const unsigned of_unit = gemv_unit(&g->shape) * bits_of(g);
@@ -65,7 +66,7 @@ void gemv_begin_ragged(ptx_builder *b, gemv *g)
         begin_row(b, g, i, bits, shared);
 }
 
-/* `needed`: as stretches_copy has it. */
+/* `needed`: as in stretches_copy. */
 static void copy_next(ptx_builder *b, const gemv *g, ptx_val needed)
 {
     stretches_copy(b, &g->ragged.rows, g->ragged.before, needed);
@@ -74,7 +75,7 @@ static void copy_next(ptx_builder *b, const gemv *g, ptx_val needed)
 
 /* ---- Picking ---- */
 
-/* The codes of an output in the round that is `more` (u32) and `offset` bytes behind the stretch's first. */
+/* The codes of output i in the round that begins `more` (u32) + `offset` bytes after the stretch's first. */
 static void pick_words(ptx_builder *b, const gemv *g, unsigned i, ptx_val more, unsigned offset,
                        ptx_val *words)
 {
@@ -100,14 +101,14 @@ static void whole_round(ptx_builder *b, const gemv *g, const gemv_reading *r, pt
 
 /* ---- A tile ---- */
 
-/* Up to a turn of rounds from k (u32) on, `rest` (s32) being the k of the tile from there on: one by one. */
+/* Up to a turn of rounds from k (u32) on, one by one; `rest` (s32): how many k of the tile are left. */
 static void few_rounds(ptx_builder *b, const gemv *g, const gemv_reading *r, ptx_val k, ptx_val rest,
                        bool slow)
 {
     const gemv_shape *s = &g->shape;
     ptx_val end = ptx_min(b, rest, (int)(s->turn * ROUND));
     ptx_val bytes = ptx_shr(b, ptx_mul(b, ptx_as(b, PTX_U32, end), (int)bits_of(g)), 3);
-    copy_next(b, g, ptx_add(b, bytes, 2 * SECTOR_BYTES)); /* before and behind them there may be others */
+    copy_next(b, g, ptx_add(b, bytes, 2 * SECTOR_BYTES)); /* whole sectors: more at both ends */
     ptx_val j = ptx_for(b, ptx_s32(b, 0), end, ROUND), done = ptx_as(b, PTX_U32, j);
     ptx_val more = ptx_mul(b, done, (int)(bits_of(g)));
     more = ptx_shr(b, more, 3);

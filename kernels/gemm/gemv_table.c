@@ -1,4 +1,5 @@
-/* Codes by a large table (byte_table.h): what a byte stands for, two numbers of 4 bits or one of 8. Between its entries lies x. */
+/* Codes decoded by a large table (byte_table.h), whose entries hold what a byte stands for: two numbers of
+ * 4 bits or one of 8. x lies between the entries. */
 #include "kernels/gemm/gemv.h"
 
 static unsigned bits_of(const gemv *g)
@@ -6,8 +7,8 @@ static unsigned bits_of(const gemv *g)
     return g->w.coding.format->facts.bits;
 }
 
-/* Below sm_89, E4M3 scales are cheapest without a correction of their exponent; its part is the table's. Products of E2M1
- * and E4M3 are exact, wherever the powers of two are. */
+/* Below sm_89, E4M3 scales are cheapest without correcting their exponent; the table's entries make up for
+ * it. Products of E2M1 and E4M3 are exact either way. */
 int gemv_scale_exponent(const ptx_builder *b, const gemv *g)
 {
     bool is_converted = ptx_target(b) && ptx_target(b)->number >= 89;
@@ -30,7 +31,7 @@ static ptx_val number_of(ptx_builder *b, const void *user, ptx_val byte, unsigne
     return g->scale_exponent ? ptx_mul(b, number, power_of_two(b, g->scale_exponent)) : number;
 }
 
-/* In the order of elements. */
+/* Entries hold their two numbers in the order of elements. */
 static void table_fill(ptx_builder *b, gemv *g)
 {
     bool swapped = bits_of(g) == 4 && g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST && !g->in_pairs;
@@ -58,7 +59,7 @@ static void table_decode(ptx_builder *b, const gemv *g, const ptx_val *words, un
         out[i] = group_decode(b, &g->w.coding, &g->w.matrix.q.side, &group, out[i]);
 }
 
-/* Bytes are made anew, each of a code of one chunk and the code at the same place of the other. */
+/* Builds new bytes, each from a code of one chunk and the code at the same place of the other. */
 static void table_decode_pair(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
                               unsigned other, ptx_val out[CHUNK])
 {

@@ -1,6 +1,6 @@
-/* The second step of a product whose lanes were dealt out among blocks (lanewise.c): each block left the sum of a subtree in
- * the workspace, [split, M, outputs] of f32, subtrees that the tree joins first side by side. A thread joins those of an
- * output and completes it. */
+/* The second step of a product whose lanes were split among thread blocks (lanewise.c): each block left
+ * the sum of a subtree in the workspace, [split, M, outputs] of f32, with subtrees that the tree joins
+ * first next to each other. Each thread joins the sums of one output and completes it. */
 #include "kernels/gemm/epilogue.h"
 
 #include <stdio.h>

@@ -10,7 +10,7 @@ ptx_val lanes_join_warp(ptx_builder *b, ptx_val partial)
 
 /* ---- Teams ---- */
 
-/* What a thread gives its partner, of two values one of which it keeps; what it gets is added to that. */
+/* Of two values, a thread keeps one, gives the other to its partner, and adds what it gets. */
 static ptx_val exchange(ptx_builder *b, ptx_val first, ptx_val second, ptx_val upper, unsigned distance)
 {
     ptx_val keeps = ptx_selp(b, second, first, upper), gives = ptx_selp(b, first, second, upper);
@@ -44,7 +44,7 @@ static void join_and_share(ptx_builder *b, lanes_share *l, unsigned distance, pt
     l->rows = rows;
 }
 
-/* The lanes of one thread. */
+/* Joins the lanes of one thread. */
 static ptx_val join_lanes(ptx_builder *b, ptx_val *part, unsigned lanes)
 {
     for (unsigned half = lanes / 2; half; half /= 2)
@@ -55,7 +55,7 @@ static ptx_val join_lanes(ptx_builder *b, ptx_val *part, unsigned lanes)
 
 void lanes_join_team(ptx_builder *b, lanes_share *l, ptx_val thread)
 {
-    unsigned same = 0; /* bits of a thread's number by which it has no sums of its own */
+    unsigned same = 0; /* bits of a thread's number that do not affect which sums it has */
     l->first_output = l->first_row = ptx_u32(b, 0);
     for (unsigned distance = l->threads / 2; distance; distance /= 2) {
         if (l->rows == 1 && (l->outputs == 1 || l->keeps_outputs)) {
@@ -85,7 +85,7 @@ static unsigned lane_of(const lane_map *map, unsigned thread, unsigned accumulat
     return lane;
 }
 
-/* What the bit of the lane depends on; a flip is found where a thread's bit reaches a bit of an accumulator. */
+/* Finds what bit i of the lane depends on; a bit of both the thread and the accumulator is a flip. */
 static lane_bit find_bit(lane_function *lane, const void *user, unsigned threads, unsigned accumulators,
                          unsigned i)
 {
@@ -144,7 +144,8 @@ ptx_val lane_map_lane(ptx_builder *b, const lane_map *map, ptx_val thread, ptx_v
 typedef struct joining {
     ptx_val thread, *sums;
     unsigned count, accumulators;
-    unsigned merged; /* bits of accumulators that are done: the sums stay at the number without them */
+    /* Bits of accumulators that are already joined: sums stay at the number without them. */
+    unsigned merged;
 } joining;
 
 /* Threads with the bit take the upper half of the sums, the others the lower half. */
@@ -177,7 +178,7 @@ lanes_joined lanes_join(ptx_builder *b, const lane_map *map, ptx_val thread, ptx
 {
     joining j = {thread, sums, count, accumulators, 0};
     ptx_val first = ptx_u32(b, 0);
-    unsigned same = 0; /* bits of threads that have the same sums */
+    unsigned same = 0; /* bits of a thread's number that do not affect which sums it has */
     for (unsigned i = LANE_BITS; i-- > 0;) {
         const lane_bit *bit = &map->bits[i];
         if (bit->of == LANE_OF_THREAD && j.count > 1) {

@@ -1,5 +1,5 @@
-/* The 32 lanes of a sum and the tree that joins them: s[i] = s[i] + s[i + 16], then 8, 4, 2, 1. A lane is a number of the
- * contract; a thread may hold several. */
+/* The 32 lanes of a sum and the tree that joins them: s[i] = s[i] + s[i + 16], then 8, 4, 2, 1. "Lane"
+ * here means one of the partial sums of the contract, not a thread of a warp; a thread may hold several. */
 #ifndef QDNN_KERNELS_GEMM_LANES_H
 #define QDNN_KERNELS_GEMM_LANES_H
 
@@ -7,14 +7,15 @@
 
 enum { SUM_LANES = 32, LANE_BITS = 5 };
 
-/* The sum of all lanes where thread i of the warp has lane i; every thread gets it. Additions commute, so both partners of
- * an exchange compute the same bits. */
+/* Sums all lanes, thread i of the warp holding lane i; every thread gets the result. Additions commute, so
+ * both partners of an exchange compute the same bits. */
 ptx_val lanes_join_warp(ptx_builder *b, ptx_val partial);
 
-/* Sums of a few outputs and rows whose lanes are spread over a team: `threads` neighbouring threads of a warp have
- * `lanes` each, thread t those from t * lanes on. While joining, threads share out the sums: rows first, then outputs
- * (unless each thread is to keep all of them). In the end a thread has the whole sums of `outputs` from `first_output`
- * on and `rows` from `first_row` on, or another one has the same: `holds` is true for one of them. */
+/* Sums of a few outputs and rows whose lanes are spread over a team: `threads` neighbouring threads of a
+ * warp hold `lanes` each, thread t those from t * lanes on. While joining, the threads divide the sums
+ * among themselves: rows first, then outputs (unless keeps_outputs is set). In the end a thread has the
+ * complete sums of `outputs` outputs from `first_output` on and `rows` rows from `first_row` on. Several
+ * threads may end up with the same ones: `holds` is true for one of them. */
 enum { SHARE_OUTPUTS = 4, SHARE_ROWS = 16, SHARE_LANES = 8 };
 typedef struct lanes_share {
     unsigned outputs, rows, lanes, threads;
@@ -26,9 +27,9 @@ typedef struct lanes_share {
 } lanes_share;
 void lanes_join_team(ptx_builder *b, lanes_share *l, ptx_val thread);
 
-/* Which lanes the threads of a team hold: a bit of a lane's number is a bit of the thread's number in its team, or a bit
- * of the accumulator's number, perhaps flipped where a bit of the thread's number is set (0: never). Teams are neighbours
- * in a warp. */
+/* Which lanes the threads of a team hold. Each bit of a lane's number is either a bit of the thread's
+ * number in its team or a bit of the accumulator's number, the latter possibly flipped where a given bit
+ * of the thread's number is set (0: never). Teams are neighbours in a warp. */
 typedef struct lane_bit {
     enum { LANE_OF_THREAD, LANE_OF_ACCUMULATOR } of;
     unsigned bit;  /* which, as a power of two */
@@ -38,18 +39,19 @@ typedef struct lane_map {
     lane_bit bits[LANE_BITS]; /* of the lane, the lowest first */
 } lane_map;
 
-/* The map of a function that gives the lane of a thread and an accumulator, where it has such a form; false: it has not. */
+/* Derives the map from a function that gives the lane of a thread and an accumulator; false: the function
+ * has no such form. */
 typedef unsigned lane_function(const void *user, unsigned thread, unsigned accumulator);
 bool lane_map_make(lane_function *lane, const void *user, unsigned threads, unsigned accumulators,
                    lane_map *map);
 /* The lane (u32) of a thread and an accumulator (u32). */
 ptx_val lane_map_lane(ptx_builder *b, const lane_map *map, ptx_val thread, ptx_val accumulator);
 
-/* The sums of a team's accumulators, for several sums at once (a power of two): sums[i * accumulators + a] is accumulator
- * a of sum i, and they are overwritten. While there are several, partners exchange halves: each goes on with half of the
- * sums. At the end sums[0], sums[1] ... of a thread are the `count` neighbours from number `first` (u32) on; where there
- * are fewer sums than threads, several threads have the same one, and `is_first` (predicate, else empty) holds for one of
- * them. */
+/* Joins a team's accumulators, for several sums at once (a power of two): sums[i * accumulators + a] is
+ * accumulator a of sum i; they are overwritten. While there are several sums, partners exchange halves, so
+ * that each goes on with half of them. At the end sums[0], sums[1] ... of a thread are the `count`
+ * neighbouring sums from number `first` (u32) on. Where there are fewer sums than threads, several threads
+ * have the same one, and `is_first` (a predicate; otherwise empty) is true for one of them. */
 typedef struct lanes_joined {
     ptx_val first, is_first;
     unsigned count;

@@ -1,13 +1,16 @@
-/* The product for many rows. A block computes a tile of outputs, each thread 8 x 8 of them with one accumulator each, so
- * the lanes of the contract come one after another: of each lane the block reads the chunks that belong to it, two at a time
- * (a stage), into shared memory, x and decoded weights alike, while the stage before is summed.
+/* The product for many rows. A thread block computes a tile of outputs, each thread 8 x 8 of them with one
+ * accumulator each. So the lanes of the contract are summed one after another: for each lane the block
+ * brings its chunks, two at a time (a stage), into shared memory, both x and decoded weights, while the
+ * previous stage is being summed.
  *
- * Lanes come in bit-reversed order: 0, 16, 8, 24, 4 ... The tree joins lane i with i + 16 first, so partial sums can be
- * joined like the digits of a binary counter, and never more than five wait, in local memory. A subtree of lanes is a run of
- * that order: the blocks of the grid's z take one each, their sums meet in another kernel (join.c).
+ * Lanes are taken in bit-reversed order: 0, 16, 8, 24, 4 ... The tree joins lane i with i + 16 first, so
+ * partial sums can be joined like the digits of a binary counter, and no more than five are waiting at a
+ * time, in local memory. A subtree of lanes is contiguous in that order: the blocks along the grid's z
+ * take one each, and another kernel (join.c) joins their sums.
  *
- * Shared memory holds rows of 16 k (of x, or of an output) in 20 words, and 8 words more after every 8 rows: reads and
- * writes of vectors by 8 neighbouring rows, and of words by 8 k of 4 groups of rows, have no conflicts. */
+ * Shared memory holds rows of 16 k (of x, or of an output) in 20 words, with 8 more words after every 8
+ * rows: then reads and writes of vectors by 8 neighbouring rows, and of words by 8 k of 4 groups of rows,
+ * have no bank conflicts. */
 #include "kernels/gemm/lanewise.h"
 
 #include "kernels/gemm/epilogue.h"
@@ -62,7 +65,7 @@ static void add_stage(ptx_builder *b, const lanewise *t, ptx_val buffer)
         add_vectors(b, t, x_at, w_at, (int)(4 * k));
 }
 
-/* The same in fewer instructions of text. */
+/* The same as a loop, for smaller code. */
 static void add_stage_by_loop(ptx_builder *b, const lanewise *t, ptx_val buffer)
 {
     ptx_val offset = ptx_for(b, buffer, ptx_add(b, buffer, 4 * CHUNKS * CHUNK), 4 * QUAD);
@@ -97,7 +100,8 @@ static void join_sums(ptx_builder *b, const lanewise *t, ptx_val from)
         }
 }
 
-/* Lane number `lane` (u32) of the block is complete. */
+/* Lane number `lane` (u32) of the block is complete: joins it with those waiting and, unless it is the
+ * last, stores the result. */
 static void end_lane(ptx_builder *b, const lanewise *t, ptx_val lane, ptx_val is_last)
 {
     ptx_val left = ptx_var(b, lane), at = ptx_var(b, t->partials);
@@ -124,14 +128,14 @@ static ptx_val lane_k(ptx_builder *b, const lanewise *t, ptx_val lane)
     return ptx_shl(b, ptx_shr(b, ptx_brev(b, ptx_add(b, lane, t->first_lane)), 27), 3);
 }
 
-/* Where the block stands in its lanes. */
+/* The block's position in its lanes. */
 typedef struct walk {
     ptx_val lane;    /* variable, u32 */
-    ptx_val k, next; /* variables, u32 or u64: of the stage at hand, and of the next one */
-    ptx_val end;     /* of k: the stages of all lanes are as many */
+    ptx_val k, next; /* variables, u32 or u64: of the current stage, and of the next one */
+    ptx_val end;     /* of k: all lanes have the same number of stages */
     ptx_val buffer;  /* variable, u32 */
     ptx_val other;   /* the other buffer */
-    ptx_val is_end;  /* predicate: the stage at hand is the last of its lane */
+    ptx_val is_end;  /* predicate: the current stage is the last of its lane */
 } walk;
 
 static ptx_val as_wide_as(ptx_builder *b, ptx_val x, bool is_wide)
@@ -150,7 +154,8 @@ static walk walk_begin(ptx_builder *b, const lanewise *t, bool is_wide)
     return w;
 }
 
-/* The next stage may be the first of the next lane. After the last there is one that exists: lanes count modulo 32. */
+/* The next stage may be the first of the next lane. Even after the last one it is valid: lanes count
+ * modulo 32. */
 static void walk_next(ptx_builder *b, const lanewise *t, walk *w)
 {
     ptx_assign(b, w->next, ptx_add(b, w->k, STAGE_K));
@@ -177,7 +182,7 @@ static void walk_on(ptx_builder *b, const lanewise *t, const walk *w)
     ptx_assign(b, w->buffer, w->other);
 }
 
-/* Each turn loads the next stage, sums the one at hand, and puts the next one into the other buffer. */
+/* Each iteration loads the next stage, sums the current one, and stores the next one to the other buffer. */
 static void sum_lanes(ptx_builder *b, lanewise *t)
 {
     walk w = walk_begin(b, t, false);
@@ -188,7 +193,7 @@ static void sum_lanes(ptx_builder *b, lanewise *t)
     ptx_loop(b);
     walk_next(b, t, &w);
     lanewise_fetch(b, t, w.next);
-    if (t->rows == 32) /* the many items of weights leave few registers */
+    if (t->rows == 32) /* many items of weights: few registers left */
         add_stage_by_loop(b, t, w.buffer);
     else
         add_stage(b, t, w.buffer);
@@ -213,7 +218,7 @@ static void sum_lanes_by_elements(ptx_builder *b, lanewise *t)
 
 /* ---- The tile ---- */
 
-/* The sums of a subtree go to the workspace: [split, M, outputs]. */
+/* Stores the sums of a subtree in the workspace: [split, M, outputs]. */
 static void hand_over(ptx_builder *b, const lanewise *t, ptx_val m, ptx_val n, const ptx_val *sums)
 {
     ptx_val part = ptx_cvt(b, PTX_U64, ptx_ctaid_z(b)), row = ptx_mad(b, part, t->args.m, m);
@@ -265,7 +270,7 @@ static void multiply(ptx_builder *b, lanewise *t)
     lanewise_place_x(b, t);
     ptx_uniform(b);
     ptx_if(b, ptx_setp(b, PTX_GT, row_tile_size(b, &t->at, t->args.k), ptx_u64(b, 0)));
-    ptx_syncthreads(b); /* the rows before may still be read */
+    ptx_syncthreads(b); /* the previous rows may still be in use */
     if (runs_exist(&t->w)) {
         ptx_uniform(b);
         ptx_if(b, is_fast);
@@ -279,7 +284,7 @@ static void multiply(ptx_builder *b, lanewise *t)
     finish(b, t);
 }
 
-/* Where the thread stands in the tile. */
+/* The thread's position in the tile. */
 static void place_thread(ptx_builder *b, lanewise *t)
 {
     const unsigned down = t->rows / WARP_ROWS;
@@ -291,19 +296,19 @@ static void place_thread(ptx_builder *b, lanewise *t)
                         lanewise_row_offset(b, ptx_add(b, t->warp_column, ptx_and(b, lane, 7))));
 }
 
-/* Of the block, or of the expert that the tile's rows have. */
+/* The weights of the product, or of the expert of the tile's rows. */
 static void begin_weights(ptx_builder *b, const kernel_row *row, lanewise *t)
 {
     t->w = weights_begin(b, row, t->spec, &t->args);
     t->in_pairs = runs_share_groups(&t->w);
     if (t->in_pairs && t->w_items == 1)
-        t->w_items = 2; /* of half the threads */
+        t->w_items = 2; /* for half the threads */
 }
 
 static void emit_lanewise(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, THREADS, 1, 1);
-    ptx_minnctapersm(b, 2); /* any number of registers */
+    ptx_minnctapersm(b, 2); /* no limit on registers */
     lanewise t = {.spec = spec,
                   .rows = (unsigned)spec->tile_rows,
                   .columns = OUTPUTS / (unsigned)spec->tile_rows,
@@ -324,7 +329,7 @@ static void emit_lanewise(ptx_builder *b, const kernel_row *row, const kernel_sp
     ptx_uniform(b);
     t.at = row_tiles_begin(b, spec, &t.args);
     if (spec->grouped) {
-        ptx_syncthreads(b); /* tables of the tile before may still be read */
+        ptx_syncthreads(b); /* tables of the previous tile may still be in use */
         t.args = row_tile_args(b, &t.at, &t.args);
         begin_weights(b, row, &t);
         lanewise_place_weights(b, &t);

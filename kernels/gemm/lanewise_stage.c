@@ -1,4 +1,5 @@
-/* Stages of the product for many rows: two chunks of a lane, of the tile's rows of x and of its outputs, into shared memory. */
+/* Stages of the product for many rows: brings two chunks of a lane into shared memory, for the tile's rows
+ * of x and its outputs. */
 #include "kernels/gemm/lanewise.h"
 
 ptx_val lanewise_row_offset(ptx_builder *b, ptx_val row)
@@ -19,7 +20,8 @@ unsigned lanewise_buffer_bytes(const lanewise *t)
 
 /* ---- Items ---- */
 
-/* Output `number` (u32) of the tile; of gated pairs, a and b take turns by eights, so that a thread has both. */
+/* Output `number` (u32) of the tile; in gated pairs, a and b alternate in groups of eight, so that a
+ * thread has both. */
 static ptx_val output_of(ptx_builder *b, const lanewise *t, ptx_val number)
 {
     if (!t->spec->gated)
@@ -29,7 +31,8 @@ static ptx_val output_of(ptx_builder *b, const lanewise *t, ptx_val number)
     return ptx_selp(b, a, other, ptx_setp(b, PTX_EQ, ptx_and(b, number, 8), 0));
 }
 
-/* Item i of the thread is one of `size` in one of the stage's chunks: which of them, and the chunk's place. */
+/* Each chunk of the stage has `size` items. Returns the number of the thread's item i among those of its
+ * chunk, and sets the chunk's k and place. */
 static ptx_val place_item(ptx_builder *b, const lanewise *t, unsigned i, unsigned size, ptx_val base,
                           item *it)
 {
@@ -71,7 +74,8 @@ static void place_along_k(ptx_builder *b, lanewise *t, ptx_val number, item *it)
     it->to = ptx_add(b, it->to, lanewise_row_offset(b, number));
 }
 
-/* Eight outputs at one k. The last group that exists begins at a multiple of 8. */
+/* Places an item of eight outputs at one k. Groups that do not exist are replaced by the last one, at a
+ * multiple of 8. */
 static void place_group(ptx_builder *b, lanewise *t, ptx_val output, ptx_val k, item *it)
 {
     ptx_val last = ptx_and(b, ptx_sub(b, t->w.outputs, 1), ptx_u64(b, ~(uint64_t)(CHUNK - 1)));
@@ -81,14 +85,16 @@ static void place_group(ptx_builder *b, lanewise *t, ptx_val output, ptx_val k, 
     it->to = ptx_mad(b, k, 4, ptx_add(b, it->to, lanewise_row_offset(b, output)));
 }
 
-/* Eight k side by side, of neighbouring groups of eight outputs. */
+/* Eight neighbouring threads take eight k of one group of eight outputs, the next eight threads the next
+ * group. */
 static void place_along_outputs(ptx_builder *b, lanewise *t, ptx_val number, item *it)
 {
     place_group(b, t, ptx_and(b, number, 0x7FFFFFF8), ptx_and(b, number, CHUNK - 1), it);
 }
 
-/* Four k side by side and four behind them, of neighbouring groups; every other four groups have the two in the other order,
- * so that a warp's stores have no conflicts. Item i is one of a pair. */
+/* Item i is one of a pair. Four neighbouring threads take four k of a group with their first items, and
+ * the other four with their second ones; every other four groups do so in the opposite order, so that a
+ * warp's stores have no bank conflicts. */
 static void place_in_pair(ptx_builder *b, lanewise *t, unsigned i, ptx_val number, item *it)
 {
     ptx_val group = ptx_shr(b, number, 2), turn = ptx_and(b, group, 4);
@@ -112,7 +118,7 @@ void lanewise_place_weights(ptx_builder *b, lanewise *t)
 
 /* ---- Stages ---- */
 
-/* Sets where the item is in the stage that begins at `stage`. */
+/* Sets the item's k in the stage that begins at `stage`. */
 static void locate(ptx_builder *b, const lanewise *t, item *it, ptx_val stage)
 {
     const bool is_wide = stage.type == PTX_U64;
@@ -130,7 +136,7 @@ static void fetch_weights(ptx_builder *b, lanewise *t, unsigned i)
         run_fetch(b, &t->w, &it->base, k, &it->run);
 }
 
-/* Of 128 rows, half the threads have all pairs of weights. */
+/* With 128 rows, half the threads have all the weights, in pairs. */
 static bool has_weights_of_some(const lanewise *t)
 {
     return t->in_pairs && t->columns < THREADS;
@@ -148,7 +154,7 @@ static void weights_end_put(ptx_builder *b, const lanewise *t)
         ptx_end_if(b);
 }
 
-/* Loads alone, of k below 2^31. What does not exist is loaded from the first k, and put as zeros. */
+/* Only loads, for k below 2^31. For items beyond K, the first k is loaded, and zeros are stored later. */
 void lanewise_fetch(ptx_builder *b, lanewise *t, ptx_val stage)
 {
     const unsigned bytes = element_bytes(t->spec->data);
@@ -160,7 +166,7 @@ void lanewise_fetch(ptx_builder *b, lanewise *t, ptx_val stage)
     }
     for (unsigned i = 0; i < t->w_items; i++)
         locate(b, t, &t->weight[i], stage);
-    ptx_label skip = ptx_label_new(b); /* a ptx_if would end the values that are loaded */
+    ptx_label skip = ptx_label_new(b); /* in a ptx_if, the loaded values would go out of scope */
     if (has_weights_of_some(t)) {
         ptx_uniform(b);
         ptx_bra_unless(b, ptx_setp(b, PTX_LT, t->tid, (int)t->columns), skip);
@@ -170,7 +176,7 @@ void lanewise_fetch(ptx_builder *b, lanewise *t, ptx_val stage)
     ptx_label_place(b, skip);
 }
 
-/* Of 32 rows the threads have less than one item each. */
+/* With 32 rows, only some threads have an item of x. */
 static void x_begin(ptx_builder *b, const lanewise *t)
 {
     if (t->rows * CHUNKS < THREADS)
@@ -218,8 +224,8 @@ static void put_weight_zeros(ptx_builder *b, const lanewise *t, const item *it, 
     run_put_zeros(b, &t->w, &to);
 }
 
-/* What was fetched, into a buffer. Not all lanes have a last stage; the branch also keeps ptxas from decoding amid the sums,
- * where it has no registers to spare. */
+/* Stores what was fetched in a buffer. Not every lane has chunks in the last stage; the branch also keeps
+ * ptxas from moving the decoding into the sums, where there are no registers to spare. */
 static void put_values(ptx_builder *b, lanewise *t, ptx_val stage, ptx_val buffer)
 {
     ptx_uniform(b);
@@ -238,7 +244,7 @@ static void put_values(ptx_builder *b, lanewise *t, ptx_val stage, ptx_val buffe
     ptx_end_if(b);
 }
 
-/* Then zeros over what does not exist: of the last stage of a lane. */
+/* Then overwrites with zeros what does not exist, in the last stage of a lane. */
 static void put_zeros(ptx_builder *b, const lanewise *t, ptx_val stage, ptx_val buffer)
 {
     ptx_uniform(b);
@@ -279,7 +285,7 @@ static void copy_x(ptx_builder *b, const lanewise *t, const item *it, ptx_val to
     ptx_end_for(b);
 }
 
-/* Blocks are always read in runs. */
+/* Blocks can always be read in runs. */
 static void copy_weights(ptx_builder *b, const lanewise *t, item *it, ptx_val buffer)
 {
     const run_target to = target_of(b, it, buffer);

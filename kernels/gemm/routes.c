@@ -1,16 +1,17 @@
-/* Sorting the rows of a grouped product by expert, and the tiles that come of it. */
+/* Sorts the rows of a grouped product by expert, and cuts them into tiles. */
 #include "kernels/gemm/routes.h"
 
 #include "kernels/emit.h"
 
 enum { THREADS = 512, WARP = 32, COUNT_WORDS = 4 /* before the arrays: the number of tiles */ };
 
-/* ---- Where things lie ---- */
+/* ---- Workspace layout ---- */
 
-/* u32 arrays in the workspace, by slot: the experts, and one more slot for rows without an expert. Their sizes follow from
- * the parameters m and experts, so an execute with fewer rows finds them closer together. */
+/* u32 arrays in the workspace, indexed by slot: one slot per expert, and one more for rows without an
+ * expert. Their sizes follow from the parameters m and experts, so they lie closer together in an execute
+ * with fewer rows. */
 typedef struct routes {
-    ptx_val tile_count; /* pointers, all */
+    ptx_val tile_count; /* pointer, as the following ones */
     ptx_val start;      /* [slots + 1]: where a slot's rows begin among the sorted ones */
     ptx_val filled;     /* [slots]: how many rows the slot has so far */
     ptx_val first_tile; /* [slots] */
@@ -64,11 +65,11 @@ void routes_steps(const kernel_row *row, const kernel_spec *spec, const kernel_p
 {
     const uint64_t bytes = routes_bytes(problem, spec->tile_rows);
     steps_add(steps, row, spec, problem);
-    if (steps->workspace < bytes) /* they come first; something may lie behind them already */
+    if (steps->workspace < bytes) /* they come first; other parts may already follow */
         steps->workspace = bytes;
 }
 
-/* The slot of a row, u64; a negative index is a large one. */
+/* The slot of a row, u64. A negative index counts as a large one. */
 static ptx_val slot_of(ptx_builder *b, const routes *r, ptx_val index, ptx_val row)
 {
     ptx_val expert = ptx_ld_global_nc(b, PTX_U32, ptx_at(b, index, row, 4), 0);
@@ -93,7 +94,7 @@ static void count_rows(ptx_builder *b, const routes *r, ptx_val index)
     ptx_syncthreads(b);
 }
 
-/* The sum of x over the lanes up to this one. */
+/* Inclusive prefix sum of x over the lanes of the warp. */
 static ptx_val scan_warp(ptx_builder *b, ptx_val x)
 {
     ptx_val lane = ptx_laneid(b);
@@ -104,7 +105,8 @@ static ptx_val scan_warp(ptx_builder *b, ptx_val x)
     return x;
 }
 
-/* The first warp turns counts into starts, 32 slots at a time; all of its lanes take part in every turn. */
+/* The first warp turns counts into starts, 32 slots at a time; all of its lanes take part in every
+ * iteration. */
 static void place_slots(ptx_builder *b, const routes *r, uint64_t tile_rows)
 {
     ptx_if(b, ptx_setp(b, PTX_LT, ptx_tid_x(b), WARP));
@@ -132,7 +134,7 @@ static void place_slots(ptx_builder *b, const routes *r, uint64_t tile_rows)
     ptx_syncthreads(b);
 }
 
-/* Rows of one expert may come in any order: their results do not depend on it. */
+/* The rows of an expert may end up in any order: results do not depend on it. */
 static void place_rows(ptx_builder *b, const routes *r, ptx_val index, uint64_t tile_rows)
 {
     ptx_val row = ptx_for(b, thread_number(b), r->m, ptx_u64(b, THREADS));
@@ -241,7 +243,7 @@ ptx_val row_tile_sum(ptx_builder *b, const row_tile *t, ptx_val sum)
     return t->known.kind == PTX_NOTHING ? sum : ptx_selp(b, sum, ptx_bits(b, PTX_F32, 0x7FFFFFFF), t->known);
 }
 
-/* Bytes from an expert's array to the next one's; empty where experts share it. */
+/* Bytes between the arrays of neighbouring experts; empty where experts share one. */
 static ptx_val stride_of(ptx_builder *b, const kernel_args *args, qdnnOperand_t operand)
 {
     switch (operand) {

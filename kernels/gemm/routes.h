@@ -1,8 +1,9 @@
-/* Grouped products: which rows of x go to which expert. A small kernel sorts the rows by expert and cuts those of each
- * expert into tiles; the product then takes a tile at a time, so that an expert's weights are decoded once for several
- * rows. Rows without an expert are tiles of their own: their results are NaN.
+/* Grouped products: which rows of x go to which expert. A small kernel sorts the rows by expert and cuts
+ * those of each expert into tiles; the product then takes one tile at a time, so that an expert's weights
+ * are decoded once for several rows. Rows without an expert form tiles of their own: their results are
+ * NaN.
  *
- * A product without experts goes through the same functions: its tiles are neighbouring rows. */
+ * Products without experts use the same functions: their tiles are neighbouring rows. */
 #ifndef QDNN_KERNELS_GEMM_ROUTES_H
 #define QDNN_KERNELS_GEMM_ROUTES_H
 
@@ -16,7 +17,7 @@ void emit_routes(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 void routes_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps);
 
-/* How many tiles there are at most, and how many bytes the sorted rows take. */
+/* The largest possible number of tiles, and how many bytes the sorted rows take. */
 uint64_t routes_tiles(const kernel_problem *problem, uint64_t tile_rows);
 uint64_t routes_bytes(const kernel_problem *problem, uint64_t tile_rows);
 
@@ -24,25 +25,25 @@ uint64_t routes_bytes(const kernel_problem *problem, uint64_t tile_rows);
 
 typedef struct row_tile {
     ptx_val first;  /* u64: the first row; of sorted rows, its place among them */
-    ptx_val count;  /* u64: rows from there on, of which the tile has tile_rows at most */
+    ptx_val count;  /* u64: rows from there on; the tile has at most tile_rows of them */
     ptx_val order;  /* pointer to the sorted rows; empty: rows are neighbours */
-    ptx_val expert; /* u64, one that exists; empty where there are none */
-    ptx_val known;  /* predicate: it is the one that the rows name; else they name none */
+    ptx_val expert; /* u64, clamped to those that exist; empty for products without experts */
+    ptx_val known;  /* predicate: the rows name this expert; otherwise they name none that exists */
 } row_tile;
 
-/* A loop over the tiles of the block, in steps of the grid's y. */
+/* Begins a loop over the tiles of the block, in steps of the grid's y. */
 row_tile row_tiles_begin(ptx_builder *b, const kernel_spec *spec, const gemm_args *args);
 void row_tiles_end(ptx_builder *b);
-/* The one tile of the block, where the grid has all tiles of sorted rows; a block without one ends here. */
+/* The block's only tile, where the grid covers all tiles of sorted rows; blocks without a tile exit here. */
 row_tile row_tile_of_block(ptx_builder *b, const gemm_args *args);
 
-/* Whether the tile has a row i (u64), and the row's number (u64), which is 0 where sorted rows do not have it. */
+/* Whether the tile has a row i (u64), and that row's number (u64): 0 where sorted rows do not have it. */
 ptx_val row_tile_has(ptx_builder *b, const row_tile *t, ptx_val i);
 ptx_val row_tile_row(ptx_builder *b, const row_tile *t, ptx_val i, ptx_val has);
 
-/* A size that sums run over (K, or its rounds), which is 0 for rows without an expert: they have no weights. */
+/* The size that sums run over (K, or its rounds): 0 for rows without an expert, which have no weights. */
 ptx_val row_tile_size(ptx_builder *b, const row_tile *t, ptx_val size);
-/* A sum of the tile; of rows without an expert a NaN, which stays one through all that follows. */
+/* A sum of the tile; for rows without an expert, a NaN, which survives everything that follows. */
 ptx_val row_tile_sum(ptx_builder *b, const row_tile *t, ptx_val sum);
 
 /* The parameters of a product with the weights of the tile's expert. */

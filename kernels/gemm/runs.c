@@ -1,4 +1,5 @@
-/* Runs of weights: eight codes as words, one group or eight groups side by side, decoded into shared memory. */
+/* Runs of weights: loads eight codes as words, with one group or eight neighbouring groups, and decodes
+ * them into shared memory. */
 #include "kernels/gemm/runs.h"
 
 static unsigned bits_of(const weights *w)
@@ -6,7 +7,7 @@ static unsigned bits_of(const weights *w)
     return w->coding.format->facts.bits;
 }
 
-/* Words interleaved: a stream of codes runs down each column. */
+/* Interleaved words: a stream of codes runs down each column. */
 static bool in_columns(const weights *w)
 {
     return w->coding.spec->layout == QDNN_LAYOUT_WORDS_INTERLEAVED;
@@ -37,7 +38,7 @@ static ptx_val is_multiple(ptx_builder *b, ptx_val x, unsigned of)
     return ptx_setp(b, PTX_EQ, ptx_and(b, x, ptx_u64(b, of - 1)), ptx_u64(b, 0));
 }
 
-/* Codes of an odd number of bits in dense bytes are read as a stream of words, of which the last must be whole. */
+/* Codes of 3, 5 or 6 bits in dense bytes are read as a stream of words, so the last word must be complete. */
 static bool is_odd_stream(const weights *w)
 {
     return w->coding.spec->layout == QDNN_LAYOUT_BYTES && !codes_are_direct(&w->coding);
@@ -50,7 +51,7 @@ static unsigned codes_alignment(const weights *w)
     return w->coding.spec->layout == QDNN_LAYOUT_BYTES && !is_odd_stream(w) ? bits_of(w) : 4;
 }
 
-/* Numbers of bytes from row to row and from chunk to chunk fit into 32 bits. */
+/* Whether distances in bytes, from row to row and from chunk to chunk, fit into 32 bits. */
 static ptx_val is_moderate(ptx_builder *b, const weights *w, ptx_val all)
 {
     all = ptx_setp_and(b, PTX_LT, w->k, ptx_u64(b, UINT64_C(1) << 31), all);
@@ -77,7 +78,8 @@ static bool by_columns(const weights *w)
     return w->coding.spec->reduction == KERNEL_K_COLUMNS;
 }
 
-/* Whether a run is 1, 2 or 4 bytes, or words that k or the output alone leads to; else its place is worked out each time. */
+/* Whether the address of a run follows from base and k by simple steps: runs of whole bytes or words.
+ * Otherwise it is computed from scratch each time. */
 static bool is_direct(const weights *w)
 {
     return w->layout || is_plain(w) ||
@@ -110,14 +112,15 @@ static ptx_val codes_of_output(ptx_builder *b, const weights *w, ptx_val output)
                          : ptx_at(b, w->codes, ptx_shr(b, output, 3), bits);
 }
 
-/* Bytes from a k to the next, where k are rows; of interleaved words, from eight to the next eight. */
+/* Bytes between neighbouring k, where k are rows; for interleaved words, between groups of eight k. */
 static ptx_val pitch_of(ptx_builder *b, const weights *w)
 {
     ptx_val bytes = in_columns(w) ? ptx_mul(b, w->matrix.columns, ptx_u64(b, bits_of(w))) : row_bytes(b, w);
     return ptx_cvt(b, PTX_U32, bytes);
 }
 
-/* A line of groups by itself: nothing of its place has to be worked out again. */
+/* Whether the groups of a line (one output) can be addressed on their own, so that the line's offset is
+ * computed once. */
 static bool lines_stand_alone(const weights *w)
 {
     const kernel_spec *spec = w->coding.spec;
@@ -162,7 +165,7 @@ static ptx_val run_address(ptx_builder *b, const weights *w, const run_base *bas
 
 /* ---- Formats in groups ---- */
 
-/* Eight codes of a column in words that lie a row apart. */
+/* Loads eight codes of a column, from words that lie a row apart. */
 static void fetch_words(ptx_builder *b, const weights *w, ptx_val address, ptx_val *quads)
 {
     quads[0] = ptx_ld_global_nc(b, PTX_U32, address, 0);
@@ -181,7 +184,7 @@ static void fetch_direct(ptx_builder *b, const weights *w, ptx_val address, ptx_
         quads[1] = ptx_shr(b, quads[0], 8);
 }
 
-/* Codes that may begin anywhere in a word. A word that they do not reach may not exist. */
+/* Codes that may begin anywhere in a word. Words that they do not reach may not exist, and are not read. */
 static void fetch_column(ptx_builder *b, const weights *w, ptx_val row, ptx_val column, ptx_val *quads)
 {
     const unsigned bits = bits_of(w);
@@ -265,7 +268,7 @@ static void decode_grouped(ptx_builder *b, const weights *w, const weight_run *r
     }
 }
 
-/* ---- Blocks: a run is eight neighbours of one strand, or all of two strands that are shorter ---- */
+/* ---- Blocks: a run is eight neighbours of one strand, or two whole strands of four ---- */
 
 static void put_values(ptx_builder *b, const weights *w, const ptx_val *values, const run_target *to)
 {
@@ -283,8 +286,8 @@ static bool has_one_kind(const block_layout *layout)
     return layout->sections[1].count == 0;
 }
 
-/* The place of chunk number `chunk` (u32) among those of a kind of section; and its strand, or half its strand where two
- * make a chunk. */
+/* The place of chunk number `chunk` (u32) among those of a kind of section; and its strand (where two
+ * short strands make a chunk, the number of that pair). */
 static block_place chunk_place(ptx_builder *b, const block_layout *layout, unsigned kind, ptx_val chunk,
                                ptx_val *strand)
 {
@@ -359,7 +362,7 @@ static ptx_val chunk_in_block(ptx_builder *b, const weights *w, const weight_run
     return ptx_and(b, chunk, (int)(w->layout->elements / CHUNK - 1));
 }
 
-/* Blocks of several kinds of sections: which kind it is decides about the loads too. */
+/* Blocks with several kinds of sections: the loads depend on the kind, too, so fetching is done here. */
 static void put_block_of_kinds(ptx_builder *b, const weights *w, const weight_run *run, const run_target *to)
 {
     ptx_val chunk = chunk_in_block(b, w, run);
@@ -370,7 +373,7 @@ static void put_block_of_kinds(ptx_builder *b, const weights *w, const weight_ru
         ptx_val of_kind = ptx_sub(b, chunk, (int)first);
         weight_run part = *run;
         ptx_uniform(b);
-        ptx_if(b, ptx_setp(b, PTX_LT, of_kind, (int)count)); /* unsigned: not below 0 */
+        ptx_if(b, ptx_setp(b, PTX_LT, of_kind, (int)count)); /* unsigned: also rejects negative numbers */
         fetch_block(b, w, kind, of_kind, &part);
         put_block(b, w, &part, to);
         ptx_end_if(b);

@@ -1,6 +1,7 @@
-/* The product that serves every format and shape. A block computes OUTPUTS columns of a few rows: in rounds of 256 k it
- * decodes the weights of its columns, and its rows of x, into shared memory as f32; then thread i of each warp adds chunk i
- * of the round to lane i of the warp's columns. Of a grouped product, the rows of a block are those of one expert. */
+/* The product for every format and shape. A block computes OUTPUTS columns of a few rows: in rounds of 256
+ * k it decodes the weights of its columns, and its rows of x, into shared memory as f32; then thread i of
+ * each warp adds chunk i of the round to lane i of the warp's columns. In a grouped product, the rows of a
+ * block belong to one expert. */
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/lanes.h"
 #include "kernels/gemm/routes.h"
@@ -11,7 +12,7 @@
 enum {
     WARPS = 8,
     THREADS = WARPS * WARP,
-    OF_WARP = 2, /* outputs of the weights that a warp sums; of a gated pair, both */
+    OF_WARP = 2, /* outputs of the weights per warp; of a gated pair, both */
     OUTPUTS = WARPS * OF_WARP,
     ROWS_MAX = 16
 };
@@ -21,10 +22,10 @@ typedef struct staged {
     gemm_args args;
     weights w;
     weight_tile tile;
-    unsigned rows;  /* of x, at a time */
+    unsigned rows;  /* rows of x at a time */
     ptx_val column; /* u64: the first of the block */
     row_tile at;
-    ptx_val row[ROWS_MAX], has[ROWS_MAX]; /* of a grouped product: looked up once for all rounds */
+    ptx_val row[ROWS_MAX], has[ROWS_MAX]; /* for grouped products: looked up once for all rounds */
     ptx_val x_shared;
     ptx_val sums[ROWS_MAX][OF_WARP]; /* variables: one lane of each */
 } staged;
@@ -45,7 +46,7 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
     return false;
 }
 
-/* Sorted rows are looked up here; neighbours are known anyway. */
+/* Looks up sorted rows; those of other products are neighbours, and known anyway. */
 static void find_rows(ptx_builder *b, staged *s)
 {
     for (unsigned i = 0; i < s->rows && s->spec->grouped; i++) {
@@ -54,7 +55,7 @@ static void find_rows(ptx_builder *b, staged *s)
     }
 }
 
-/* A round of x: a thread for each k, row by row; what does not exist is 0. Rows are neighbours, or were looked up before. */
+/* Stages a round of x: one thread per k, row by row; elements that do not exist are 0. */
 static void stage_x(ptx_builder *b, const staged *s, ptx_val k)
 {
     const qdnnDataType_t type = s->spec->data;

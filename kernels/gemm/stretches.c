@@ -1,7 +1,7 @@
-/* Stretches of rows: copying them. */
+/* Copies stretches of rows (stretches.h). */
 #include "kernels/gemm/stretches.h"
 
-enum { VECTORS_MAX = 16 }; /* of a thread */
+enum { VECTORS_MAX = 16 }; /* per thread */
 
 ptx_val stretches_begin(ptx_builder *b, stretches *s, unsigned output, ptx_val address, ptx_val shared)
 {
@@ -16,7 +16,8 @@ static unsigned of_thread(const stretches *s)
     return (s->vectors + s->team - 1) / s->team;
 }
 
-/* The next instruction is for threads that have vector t of their rows; and, unless that is empty, need it. */
+/* Makes the next instruction conditional: only for threads that have vector t of their rows and, unless
+ * `needed` is empty, need it. */
 static void when_it_exists(ptx_builder *b, const stretches *s, unsigned t, ptx_val needed)
 {
     ptx_val has = {0};
@@ -38,7 +39,7 @@ static ptx_val swap_nibbles(ptx_builder *b, ptx_val x)
                     (PTX_LOP_A & PTX_LOP_C) | (PTX_LOP_B & (~PTX_LOP_C & 0xFF)));
 }
 
-/* Where all vectors lie among the weights. */
+/* The case that all vectors lie inside the weights. */
 static void copy_vectors(ptx_builder *b, const stretches *s, const ptx_val *from, ptx_val needed)
 {
     ptx_val words[STRETCH_OUTPUTS_MAX][VECTORS_MAX][4];
@@ -60,7 +61,7 @@ static void copy_vectors(ptx_builder *b, const stretches *s, const ptx_val *from
         }
 }
 
-/* The same byte by byte; what lies outside counts as 0. */
+/* The same byte by byte; bytes outside the weights count as 0. */
 static void copy_bytes(ptx_builder *b, const stretches *s, ptx_val from, ptx_val to)
 {
     ptx_val first = ptx_mul(b, s->thread, LOAD_BYTES);

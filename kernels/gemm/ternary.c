@@ -1,16 +1,19 @@
-/* Products of few rows with TQ1_0 blocks: 256 weights in 54 bytes, five digits of base 3 in a byte. A round is a block. Each of seven
- * threads of a team of eight has eight bytes of it, and so one chunk of eight neighbours for each digit:
+/* Products of few rows with TQ1_0 blocks: 256 weights in 54 bytes, five digits of base 3 per byte. A round
+ * is a block. Seven threads of a team of eight have eight bytes of it each, and so one chunk of eight
+ * neighbours per digit:
  *
  *   thread          0 to 3          4, 5                6
- *   bytes           0 to 31         32 to 47            48 to 51 (what follows them does not count)
+ *   bytes           0 to 31         32 to 47            48 to 51 (the bytes after them are not used)
  *   chunk of digit  4 digit + j     20 + 2 digit + j-4  30 of digits 0 and 1, 31 of digits 2 and 3
  *
- * The chunks of thread 6 are four bytes with two digits each: its upper four bytes are made of the lower ones, one digit further.
+ * The chunks of thread 6 are four bytes with two digits each: its upper four bytes are copies of the lower
+ * ones, one digit further.
  *
- * A byte is a fraction in units of 1/256, of which a factor 3 lifts a digit above the point. Two bytes at a time: one at bit 3 and
- * one at bit 13 of a word, so that their digits come to lie at bits 11 and 21. Under the exponent of 2^(23 - b), a digit at bit b is
- * the f32 2^(23 - b) + digit, and fma.rn with d and -(2^(23 - b) + 1) * d gives (digit - 1) * d: all of it is exact, as d is
- * an f16. Where a d is not finite, the product is computed again the long way. */
+ * A byte is a fraction in units of 1/256; multiplying by 3 lifts its next digit above the point. Two bytes
+ * are processed at a time: one at bit 3 and one at bit 13 of a word, so that their digits come to lie at
+ * bits 11 and 21. Under the exponent of 2^(23 - b), a digit at bit b is the f32 2^(23 - b) + digit, and
+ * fma.rn with d and -(2^(23 - b) + 1) * d gives (digit - 1) * d: all of it is exact, as d is an f16. If
+ * any d is not finite, the product is computed again the long way. */
 #include "kernels/formats/blocks.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/lanes.h"
@@ -23,7 +26,7 @@ enum {
     BLOCK_BYTES = 54,
     SCALE_AT = 52,
     DIGITS = 5,
-    PAIRS = CHUNK / 2, /* of a thread's bytes */
+    PAIRS = CHUNK / 2, /* pairs of a thread's bytes */
     TEAM = 8,
     OF_WARP = WARP / TEAM, /* teams */
     WARPS = 4,
@@ -31,34 +34,37 @@ enum {
     TEAMS = WARPS * OF_WARP,
     OUTPUTS_MAX = 2,
     ROWS_MAX = 16,
-    ROWS_OF_TWO = 8, /* of x, at most, for two outputs: registers do not suffice for more */
-    WINDOW = 8,      /* rounds of x in shared memory, times its rows */
-    STRETCH = 8,     /* rounds: whole vectors */
-    VECTORS = 29,    /* of a stretch; 14 bytes before it and 14 behind its last block may be touched */
+    /* Most rows of x for two outputs per team: there are no registers for more. */
+    ROWS_OF_TWO = 8,
+    WINDOW = 8,  /* rounds of x in shared memory, times rows of x */
+    STRETCH = 8, /* rounds per stretch: whole vectors */
+    /* Per stretch; up to 14 bytes before it, and 14 after its last block, may be touched. */
+    VECTORS = 29,
     X_DIGIT_BYTES = TEAM * CHUNK * 4,
     X_ROUND_BYTES = DIGITS * X_DIGIT_BYTES,
-    SUM_PITCH = (SUM_LANES + 1) * 4 /* bytes from the lanes of a sum to those of the next */
+    SUM_PITCH = (SUM_LANES + 1) * 4 /* bytes between the lanes of neighbouring sums */
 };
 
 typedef struct ternary {
     const kernel_spec *spec;
     gemm_args args;
-    unsigned rows, outputs; /* of x; of the weights, in each team */
-    ptx_val thread, team;   /* u32: number in the team; of the team in the block */
+    unsigned rows, outputs; /* rows of x; outputs per team */
+    ptx_val thread, team;   /* u32: thread in its team; team in the thread block */
     ptx_val rounds;         /* u32 */
-    ptx_val shared;         /* u32: x, then stretches; in the end the lanes of sums */
+    ptx_val shared;         /* u32: x, then stretches; at the end, the lanes of sums */
     row_tile at;            /* the rows of x */
     ptx_val n;              /* u64: the first column of y, of the team */
     x_window x;
     stretches blocks;
-    ptx_val first[OUTPUTS_MAX];                  /* u32: of a stretch, where its first block is */
+    ptx_val first[OUTPUTS_MAX];                  /* u32: address of the first block of a stretch */
     ptx_val guard;                               /* variable f32: NaN once a scale was not finite */
     ptx_val sums[ROWS_MAX][OUTPUTS_MAX][DIGITS]; /* variables */
 } ternary;
 
 /* ---- Shape ---- */
 
-/* Of a gated pair with many rows, neighbouring teams have a and b. */
+/* With many rows, the two halves of a gated pair (a and b) belong to two neighbouring teams, instead of
+ * one team computing both. */
 static bool halves_are_apart(const kernel_spec *spec)
 {
     return spec->gated && spec->tile_rows > ROWS_OF_TWO;
@@ -108,7 +114,8 @@ static unsigned shared_bytes(const ternary *s)
 
 /* ---- x ---- */
 
-/* A thread stages the chunk of its number in the warp, for thread j and digit a of a team. What no chunk is for stays 0. */
+/* Each lane of a warp stages the chunk with its number, at the place for thread j and digit a of a team.
+ * Places without a chunk stay 0. */
 static void begin_x(ptx_builder *b, ternary *s)
 {
     ptx_val lane = ptx_laneid(b), more = ptx_sub(b, lane, 20), upper = ptx_setp(b, PTX_GE, lane, 20),
@@ -145,7 +152,7 @@ static void clear_x(ptx_builder *b, const ternary *s)
 
 typedef struct fractions {
     ptx_val pairs[PAIRS]; /* u32: two bytes each */
-    ptx_val d, offset[2]; /* f32: the scale; what takes the exponent away, by place */
+    ptx_val d, offset[2]; /* f32: the scale; what removes the exponent, per position */
 } fractions;
 
 static const unsigned places[2] = {11, 21}; /* of digits; their bytes are 8 bits below */
@@ -167,13 +174,13 @@ static ptx_val pair_of_bytes(ptx_builder *b, const ptx_val words[2], unsigned i)
     return ptx_and(b, both, ptx_u32(b, byte_masks()));
 }
 
-/* What is left of the fractions once their next digits are taken. */
+/* What is left of the fractions after their next digits have been taken. */
 static ptx_val without_digits(ptx_builder *b, ptx_val tripled)
 {
     return ptx_and(b, tripled, ptx_u32(b, byte_masks()));
 }
 
-/* The block that is `more` (u32) bytes behind the stretch's first. */
+/* Begins the block `more` (u32) bytes after the stretch's first. */
 static fractions block_begin(ptx_builder *b, const ternary *s, unsigned o, ptx_val more)
 {
     ptx_val block = ptx_add(b, s->first[o], more), words[2], raw[3];
@@ -220,7 +227,7 @@ static void next_chunk(ptx_builder *b, fractions *f, bool slow, ptx_val w[CHUNK]
 
 /* ---- A pass over K ---- */
 
-/* A round of all outputs, times all rows of x, whose places in shared memory begin at x_at. */
+/* Adds a round of all outputs, times all rows of x, whose values in shared memory begin at x_at. */
 static void add_round(ptx_builder *b, const ternary *s, ptx_val more, ptx_val x_at, bool slow)
 {
     fractions f[OUTPUTS_MAX];
@@ -270,7 +277,7 @@ static unsigned sums_of_row(const ternary *s)
     return OF_WARP * s->outputs;
 }
 
-/* Those of a few rows: sum i of a row at (i * OF_WARP + team) of the row's. */
+/* Stores the lanes of a few rows: output i of a team is sum (i * OF_WARP + team) of its row. */
 static void put_lanes(ptx_builder *b, const ternary *s, ptx_val warp_at, unsigned first, unsigned rows)
 {
     ptx_val j = s->thread, lower = ptx_setp(b, PTX_LT, j, 4), last = ptx_setp(b, PTX_EQ, j, 6);
@@ -299,7 +306,7 @@ static ptx_val join_lanes(ptx_builder *b, const ternary *s, ptx_val at, unsigned
     return row_tile_sum(b, &s->at, part[0]);
 }
 
-/* Thread i of the warp completes number i of a few rows: of each row, output after output, and of each output, team after team. */
+/* Thread i of the warp completes sum i of a few rows; sums are ordered by row, then output, then team. */
 static void complete(ptx_builder *b, const ternary *s, const epilogue *e, ptx_val warp_at, unsigned first,
                      unsigned rows)
 {
@@ -342,7 +349,7 @@ static void finish(ptx_builder *b, const ternary *s)
 
 /* ---- The kernel ---- */
 
-/* A row of blocks that does not exist counts as the last one; what becomes of it is not stored. */
+/* Rows of blocks that do not exist are replaced by the last one; their results are not stored. */
 static void begin_outputs(ptx_builder *b, ternary *s)
 {
     const bool apart = halves_are_apart(s->spec), gated = s->spec->gated;
@@ -398,7 +405,7 @@ static void multiply(ptx_builder *b, ternary *s)
     finish(b, s);
 }
 
-/* The rows of a tile, and the weights of its expert. */
+/* Sets up the rows of a tile and the weights of their expert. */
 static void begin_tile(ptx_builder *b, ternary *s)
 {
     s->at = row_tiles_begin(b, s->spec, &s->args);

@@ -1,4 +1,4 @@
-/* Tiles of weights in shared memory: run by run where shapes allow it, else element by element. */
+/* Tiles of weights in shared memory: decoded run by run if shapes allow it, otherwise element by element. */
 #include "kernels/gemm/runs.h"
 
 weights weights_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, const gemm_args *args)
@@ -28,7 +28,7 @@ ptx_val round_offset(ptx_builder *b, ptx_val k)
     return ptx_add(b, ptx_add(b, chunk, half), ptx_shl(b, ptx_and(b, k, 3), 2));
 }
 
-/* ---- Which output is which ---- */
+/* ---- The outputs of a tile ---- */
 
 typedef struct staging {
     const weights *w;
@@ -51,7 +51,7 @@ static ptx_val tile_address(ptx_builder *b, const staging *s, ptx_val number, pt
     return ptx_add(b, ptx_mad(b, number, TILE_PITCH, s->tile->shared), round_offset(b, k));
 }
 
-/* ---- Formats in groups, and plain ones: element by element ---- */
+/* ---- Formats with groups, and plain ones: element by element ---- */
 
 ptx_val weights_element(ptx_builder *b, const weights *w, ptx_val output, ptx_val k)
 {
@@ -84,14 +84,15 @@ static void stage_elements(ptx_builder *b, const staging *s)
     ptx_end_for(b);
 }
 
-/* Whether so many k from a multiple of their number on have the same groups. */
+/* Whether `count` k, starting at a multiple of `count`, always have the same groups. */
 static bool k_share_groups(const weights *w, unsigned count)
 {
     return w->coding.spec->reduction == KERNEL_K_ROWS && !format_is_plain(w->coding.format) &&
            matrix_rows_share_groups(w->coding.spec, count);
 }
 
-/* A code that begins at a bit (u64) of dense bytes, where it exists; its second byte is not read where it does not reach it. */
+/* A code that begins at a bit (u64) of dense bytes, if it exists; the second byte is read only if the code
+ * reaches it. */
 static ptx_val code_at_bit(ptx_builder *b, const weights *w, ptx_val bit, ptx_val exists)
 {
     const unsigned bits = w->coding.format->facts.bits;
@@ -109,8 +110,9 @@ static ptx_val code_at_bit(ptx_builder *b, const weights *w, ptx_val bit, ptx_va
     return bits == 8 ? code : ptx_and(b, ptx_shr(b, code, shift), (1 << bits) - 1);
 }
 
-/* The same for weights [K, N] whose groups are long: a thread has one output and every `step`-th k, and loads the numbers of a group
- * once for several of them. Numbers of what does not exist are those of what exists. */
+/* The same for weights [K, N] whose groups are long: a thread has one output and every `step`-th k, and
+ * loads a group's scale and zero once for several of them. For elements that do not exist, the groups of
+ * existing ones are loaded. */
 static void stage_columns(ptx_builder *b, const staging *s, unsigned step)
 {
     const weights *w = s->w;
@@ -137,7 +139,7 @@ static void stage_columns(ptx_builder *b, const staging *s, unsigned step)
     }
 }
 
-/* ---- The same by eights ---- */
+/* ---- The same in runs of eight ---- */
 
 /* Neighbouring threads take neighbouring chunks of an output. */
 static ptx_val place_along_k(ptx_builder *b, const staging *s, ptx_val i, ptx_val *number, ptx_val *k)
@@ -180,7 +182,7 @@ static void stage_runs(ptx_builder *b, const staging *s)
 
 enum { RUN_MAX = CHUNK };
 
-/* `count` neighbours from element k of the round on, 4 or 8 that begin at a multiple of their number. */
+/* Stores `count` neighbours, 4 or 8, that begin at a multiple of their number. */
 static void put_run(ptx_builder *b, ptx_val address, const ptx_val *values, unsigned count)
 {
     ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, address, 0, values, 4);

@@ -1,9 +1,9 @@
-/* Staging x. */
+/* Stages a window of x. */
 #include "kernels/gemm/window.h"
 
 #include <math.h>
 
-/* Eight elements from k on of a row that may lie anywhere; what does not exist is 0. */
+/* Eight elements of a row at any address, from k on; those that do not exist are 0. */
 static void load_x(ptx_builder *b, const x_window *w, ptx_val from, ptx_val k, ptx_val exists, ptx_val *x)
 {
     const qdnnDataType_t type = w->spec->data;
@@ -32,7 +32,7 @@ static void store_x(ptx_builder *b, const x_window *w, ptx_val to, const ptx_val
     }
 }
 
-/* NaN does not count as large. */
+/* Scales x and updates `largest`; NaN does not count. */
 static void scale_x(ptx_builder *b, const x_window *w, ptx_val *x)
 {
     for (unsigned e = 0; e < CHUNK; e++) {
@@ -42,11 +42,11 @@ static void scale_x(ptx_builder *b, const x_window *w, ptx_val *x)
     }
 }
 
-/* Where a thread begins: warps take the rounds of a window in turns, counted row by row. */
+/* Where a thread begins: the warps take the rounds of a window in turn, counted row by row. */
 typedef struct x_place {
     ptx_val round, row; /* u32: of the window; u64: of the tile */
     ptx_val k,
-        from; /* u64: of its chunk; its address in the first row of x, or in the thread's where rows are neighbours */
+        from; /* u64: of its chunk; its address in the first row of x (neighbouring rows: in its own row) */
     ptx_val to;
     ptx_val stride; /* u64: bytes of a row */
 } x_place;
@@ -71,7 +71,7 @@ static x_place x_place_of(ptx_builder *b, const x_window *w, const row_tile *til
     return p;
 }
 
-/* How far step t of a warp is from its first: rows and rounds. */
+/* How many rows and rounds step t of a warp is ahead of its first. */
 static unsigned rows_ahead(const x_window *w, unsigned t)
 {
     return t * w->warps / w->rounds;
@@ -82,7 +82,8 @@ static unsigned rounds_ahead(const x_window *w, unsigned t)
     return t * w->warps % w->rounds;
 }
 
-/* The thread's address in its row at step t, at the k of its first step; `has`: the tile has that row. */
+/* The thread's address in its row of step t, still at the k of its first step; `has`: the tile has that
+ * row. */
 static ptx_val row_address(ptx_builder *b, const x_window *w, const row_tile *tile, const x_place *p,
                            unsigned t, ptx_val has)
 {
@@ -100,7 +101,7 @@ static void put_x(ptx_builder *b, const x_window *w, const x_place *p, unsigned 
     store_x(b, w, ptx_add(b, p->to, (int)(t * w->warps * w->round_bytes)), x);
 }
 
-/* A whole window of rows that exist and are aligned. */
+/* Stages a whole window whose rows exist and are aligned. */
 static void stage_whole(ptx_builder *b, const x_window *w, const row_tile *tile, const x_place *p,
                         ptx_val whole, bool scaled)
 {

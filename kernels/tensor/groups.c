@@ -44,7 +44,7 @@ ptx_val column_scale_address(ptx_builder *b, const matrix *m, const column_group
 group_values column_group_known(ptx_builder *b, const matrix *m, const column_groups *c, unsigned group)
 {
     const coding *coding = &m->q.coding;
-    if (!format_has_zero(coding->format) && !coding->spec->nested) { /* one address, by one instruction */
+    if (!format_has_zero(coding->format) && !coding->spec->nested) { /* one address, one instruction */
         ptx_val scale = emit_load_scale(b, coding->spec->scale, column_scale_address(b, m, c, group), 0);
         return group_of_numbers(b, coding, &m->q.side, scale, (ptx_val){0});
     }

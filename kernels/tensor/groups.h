@@ -1,4 +1,5 @@
-/* Groups of a column of weights whose numbers lie at equal distances: found by adding, not by dividing. */
+/* Groups of a column of weights whose numbers are equally spaced, so that they are found by adding instead
+ * of dividing. */
 #ifndef QDNN_KERNELS_TENSOR_GROUPS_H
 #define QDNN_KERNELS_TENSOR_GROUPS_H
 
@@ -8,16 +9,16 @@
 uint64_t group_extent(const kernel_spec *spec);
 
 typedef struct column_groups {
-    ptx_val first, step; /* u64: the number of the group at k = 0, and how far the next is */
+    ptx_val first, step; /* u64: the number of the group at k = 0, and the distance to the next */
 } column_groups;
 
-/* Whether they are so: along k, one behind the other in either order, each with a scale and a zero of its own. */
+/* Whether groups are regular: along k, in either order of storage, each with its own scale and zero. */
 bool groups_are_regular(const kernel_spec *spec);
-/* Those of column n (u64). */
+/* The groups of column n (u64). */
 column_groups column_groups_of(ptx_builder *b, const matrix *m, ptx_val n);
-/* The values of the group with that number (u64) among the column's; and of one that is known now. */
+/* The values of group number `group` of the column (u64). */
 group_values column_group(ptx_builder *b, const matrix *m, const column_groups *c, ptx_val group);
-/* Where the scale of a group that is known now lies. */
+/* For a group number known at emit time: the address of its scale, and its values. */
 ptx_val column_scale_address(ptx_builder *b, const matrix *m, const column_groups *c, unsigned group);
 group_values column_group_known(ptx_builder *b, const matrix *m, const column_groups *c, unsigned group);
 

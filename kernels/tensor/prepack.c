@@ -1,4 +1,4 @@
-/* Prepacking: codes of any layout to units, and back. */
+/* Prepacking: converts codes of any layout to units (prepack.h), and back. */
 #include "kernels/tensor/prepack.h"
 
 #include "kernels/quant/matrix.h"
@@ -7,9 +7,9 @@
 
 enum { PREPACK_THREADS = 128 };
 
-/* ---- Places ---- */
+/* ---- Positions ---- */
 
-/* Where the code of pair p (half h) begins in the words of its lane. */
+/* The bit at which the code of pair p (half h) begins in the words of its lane. */
 static unsigned code_bit(const packing *packing, unsigned p, unsigned h)
 {
     const unsigned bits = packing->bits;
@@ -19,7 +19,7 @@ static unsigned code_bit(const packing *packing, unsigned p, unsigned h)
     return p / pairs * 32 + p % pairs * bits + 16 * h;
 }
 
-/* The address of word w of a lane of a unit (u64 and u32); w is known now. */
+/* The address of word w of a lane of a unit (u32 and u64); w is known at emit time. */
 static ptx_val word_address(ptx_builder *b, const packing *p, ptx_val unit, ptx_val lane, unsigned w)
 {
     const unsigned v = prepack_vector(p->bits);
@@ -36,7 +36,7 @@ static ptx_val code_at_nk(ptx_builder *b, const packing *p, ptx_val n, ptx_val k
     return p->k_in_columns ? matrix_code(b, &p->m, n, k) : matrix_code(b, &p->m, k, n);
 }
 
-/* ---- To units: a thread has one lane of one ---- */
+/* ---- To units: one thread per lane of a unit ---- */
 
 static void add_code(ptx_builder *b, const packing *p, ptx_val *words, unsigned bit, ptx_val code)
 {
@@ -82,7 +82,7 @@ static void pack_all(ptx_builder *b, const packing *p)
         prepack_move_headers(b, p, step, false);
 }
 
-/* ---- And back ---- */
+/* ---- Back from units ---- */
 
 ptx_val prepack_packed_code(ptx_builder *b, const packing *p, ptx_val n, ptx_val k)
 {
@@ -127,7 +127,7 @@ static void unpack_elements(ptx_builder *b, void *user, const matrix_part *part)
 
 /* ---- The kernel ---- */
 
-/* The way back reads what the way there writes. */
+/* Unpacking reads what packing writes, and vice versa. */
 void prepack_bound(const kernel_spec *spec, const kernel_problem *problem,
                    kernel_operand operands[QDNN_OPERAND_COUNT])
 {
@@ -148,7 +148,7 @@ bool prepack_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *e
 void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, PREPACK_THREADS, 1, 1);
-    ptx_minnctapersm(b, 2); /* any number of registers: else the assembler spills */
+    ptx_minnctapersm(b, 2); /* no limit on registers: otherwise ptxas spills */
     kernel_args args = kernel_declare(b, row, spec);
     quantized q = {.coding = {row->format, spec}, .codes = args.operand[QDNN_OPERAND_CODES]};
     packing p = {.bits = prepack_bits(row->format),
@@ -182,7 +182,8 @@ void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     matrix_walk_run(b, &w);
 }
 
-/* Whether the way back goes over the matrix as other operations do; blocks and plain values have loops of their own. */
+/* Whether unpacking uses the same walk over the matrix as other operations; blocks and plain values have
+ * their own loops. */
 static bool walks_back(const kernel_row *row, const kernel_spec *spec)
 {
     return spec->unpack && !format_is_blocks(row->format) && !format_is_plain(row->format);

@@ -1,23 +1,27 @@
-/* Codes in the order in which tensor cores take them: prepacked once, then streamed straight into registers. Plain values are
- * codes of 16 or 32 bits.
+/* Codes in the order in which tensor cores need them: prepacked once, then streamed straight into
+ * registers. Plain values count as codes of 16 or 32 bits.
  *
- * A unit is 16 columns n of the product by 64 k. Each of the 32 lanes of a warp has the 32 codes of it that the operand A of
- * four mma m16n8k16 wants from that lane, so as many words as a code has bits. Step s of the four has pairs 0 to 3:
+ * A unit is 16 columns n of the product by 64 k. Each of the 32 lanes of a warp holds the 32 codes of it
+ * that operand A of four mma m16n8k16 ("steps") needs from that lane: as many words as a code has bits.
+ * Each step s has pairs 0 to 3:
  *
  *     pair i of lane 4g + t: n = g + 8 (i % 2), k = 16 s + 2t + 8 (i / 2) and the next
  *
- * Codes of 2, 4, 8 and 16 bits: pair p = 4 s + i has its halves 16 bits apart in word p / (16 / bits), from bit bits * (p % (16 /
- * bits)) on. Codes of 4 bits that are looked up in a table (NF4, FP4, E2M1): each pair is a byte of that word, so that one entry of a
- * table of bytes is a pair. Other widths: one code behind the other through the words. Words of a lane lie by fours (2 bits: by
- * twos; 3, 5, 6 and 7 bits: one by one), those of the 32 lanes side by side. Units of the same n follow each other in k. What does not exist
- * of the last units is 0.
+ * Codes of 2, 4, 8 and 16 bits: pair p = 4 s + i has its two codes ("halves") 16 bits apart in word p /
+ * (16 / bits), from bit bits * (p % (16 / bits)) on. Codes of 4 bits that are looked up in a table (NF4,
+ * FP4, E2M1): each pair is a byte of that word, so that one entry of a table indexed by bytes gives a
+ * pair. Other widths: codes follow each other through the words. The words of a lane lie in vectors of
+ * four (2 bits: of two; 3, 5, 6 and 7 bits: of one), with those of the 32 lanes side by side. Units of the
+ * same n follow each other in k. Elements of the last units that do not exist are 0.
  *
- * Blocks of GGUF: their codes as units, then headers, which are all other bytes of a block in their order. Those of the blocks of
- * the same k follow each other in n, of which there are as many as units have: first the first words of all of them, then the
- * second words, and at last what is less than a word.
+ * GGUF blocks: first their codes as units, then headers, which are all other bytes of a block in their
+ * order. The headers of all columns n at the same k are stored together (n rounded up to whole units):
+ * first the first words of all of them, then the second words, and finally the rest that is less than a
+ * word.
  *
- * TQ1_0: its 48 bytes of five digits are the codes, of 8 bits, and a unit is 16 columns by the 48 of a block. A byte has elements that
- * lie 32 (of the last 16 bytes: 16) apart, so all five are of the lane that has the byte. The words of a lane lie by twos. */
+ * TQ1_0: its 48 bytes of five digits count as codes of 8 bits, and a unit is 16 columns by the 48 codes of
+ * a block. The elements of a byte lie 32 (in the last 16 bytes: 16) apart, so all five belong to the lane
+ * that has the byte. The words of a lane lie in vectors of two. */
 #ifndef QDNN_KERNELS_TENSOR_PREPACK_H
 #define QDNN_KERNELS_TENSOR_PREPACK_H
 
@@ -25,42 +29,43 @@
 #include "kernels/formats/matrix.h"
 
 enum { UNIT_N = 16, UNIT_K = 64, UNIT_STEPS = UNIT_K / 16, UNIT_PAIRS = 4 * UNIT_STEPS };
-enum { UNIT_WORDS_MAX = 32 }; /* of a lane: as many as a code has bits */
+enum { UNIT_WORDS_MAX = 32 }; /* words per lane: as many as a code has bits */
 
 unsigned prepack_bits(const format_row *format);       /* of a code */
-unsigned prepack_vector(unsigned bits);                /* words of a lane that lie together */
-bool prepack_is_split(unsigned bits);                  /* halves of a pair are 16 bits apart in a word */
+unsigned prepack_vector(unsigned bits);                /* consecutive words of a lane */
+bool prepack_is_split(unsigned bits);                  /* the halves of a pair are 16 bits apart */
 bool prepack_has_byte_pairs(const format_row *format); /* a pair is a byte */
 
-enum { TERNARY_CODES = 48, TERNARY_WORDS = TERNARY_CODES / 8 }; /* of a block; of a lane */
+enum { TERNARY_CODES = 48, TERNARY_WORDS = TERNARY_CODES / 8 }; /* codes per block; words per lane */
 
-/* A unit along k: its codes, the elements that they stand for, and the bytes of all its columns. */
+/* The extent of a unit: its codes along k, the elements that they stand for, and the bytes of all its
+ * columns. */
 typedef struct unit_extent {
     unsigned codes, elements, bytes;
 } unit_extent;
 unit_extent prepack_unit(const format_row *format);
 
-/* The bytes of n columns by k. */
+/* The size in bytes of prepacked weights of n columns by k. */
 uint64_t prepack_bytes(const format_row *format, uint64_t n, uint64_t k);
 
 /* ---- Blocks ---- */
 
-/* Whether their codes are digits: TQ1_0. */
+/* Whether codes are ternary digits (TQ1_0). */
 bool prepack_is_ternary(const block_layout *layout);
 unsigned prepack_header_bytes(const block_layout *layout);
-/* Where a byte of the block that is no code lies in its header, and the reverse. */
+/* The place in the header of a byte of the block that is not part of a code, and the reverse. */
 unsigned prepack_header_place(const block_layout *layout, unsigned byte);
 unsigned prepack_header_byte(const block_layout *layout, unsigned place);
-/* The format of integers of so many bits beside scales, whose codec reads such codes. */
+/* The format of integers of `bits` bits with separate scales, whose codec reads such codes. */
 const format_row *prepack_integers(unsigned bits);
 
-/* The bits of codes in a block: a byte has `fields` fields of as many bits as fill it. Field f of byte j of a run of `span` bytes
- * is of element f * span + j of the run's elements. */
+/* Where the bits of codes lie in a block: each byte is divided into `fields` fields of equal width. Field
+ * f of byte j of a run of `span` bytes belongs to element f * span + j of the run. */
 typedef struct block_part {
     unsigned first; /* byte */
     unsigned span, fields;
 } block_part;
-/* The lower bits of codes and, where it has fields, the upper ones. */
+/* The lower bits of codes and, if it has fields, the upper ones. */
 typedef struct block_parts {
     unsigned bits;
     block_part low, high;
@@ -77,24 +82,25 @@ typedef struct packing {
     ptx_val n, k, units_k;      /* u64 */
     ptx_val packed;             /* pointer */
     const block_layout *blocks; /* null: not in blocks */
-    matrix m;                   /* of blocks, its codes alone */
+    matrix m;                   /* for blocks, only the codes are set */
 } packing;
 
-/* The code (u32) of column n and row k (u64) in the units. */
+/* Reads the code (u32) of column n and row k (u64) from the units. */
 ptx_val prepack_packed_code(ptx_builder *b, const packing *p, ptx_val n, ptx_val k);
 
-/* prepack_blocks.c: one code of column n and row k; and everything back, by threads that are `step` (u64) in number. */
+/* prepack_blocks.c: reads the code of column n and row k from the blocks; unpacks everything, with `step`
+ * (u64) threads. */
 ptx_val prepack_block_code(ptx_builder *b, const packing *p, ptx_val n, ptx_val k);
 void prepack_block_unpack(ptx_builder *b, const packing *p, ptx_val step);
 
-/* Headers from the blocks to where they lie packed, or back. */
+/* Copies the headers of blocks to their packed place, or back. */
 void prepack_move_headers(ptx_builder *b, const packing *p, ptx_val step, bool back);
 ptx_val prepack_block_address(ptx_builder *b, const packing *p, ptx_val n, ptx_val block);
 
-/* prepack_ternary.c: all of TQ1_0, there or back. */
+/* prepack_ternary.c: packs or unpacks all of TQ1_0. */
 void prepack_ternary(ptx_builder *b, const packing *p, ptx_val step, bool back);
 
-/* prepack_plain.c: the same of plain values. */
+/* prepack_plain.c: the same for plain values. */
 ptx_val prepack_plain_value(ptx_builder *b, const packing *p, ptx_val n, ptx_val k);
 void prepack_plain_unpack(ptx_builder *b, const packing *p, ptx_val step);
 

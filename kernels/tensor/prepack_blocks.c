@@ -1,9 +1,9 @@
-/* Prepacking GGUF blocks, and back: codes field by field, and the bytes around them as they are. */
+/* Packs and unpacks GGUF blocks: codes field by field, and the bytes around them unchanged. */
 #include "kernels/tensor/prepack.h"
 
-/* ---- Places ---- */
+/* ---- Positions ---- */
 
-/* The byte of a block (u32) that holds the bits of an element (u32), and where they begin in it. */
+/* The byte of a block (u32) that holds the bits of an element (u32), and the bit at which they begin. */
 typedef struct field {
     ptx_val byte, shift;
 } field;
@@ -22,7 +22,7 @@ static field field_of(ptx_builder *b, const block_part *part, ptx_val element)
     return (field){byte, part->fields > 1 ? ptx_mul(b, number, (int)width(part)) : ptx_u32(b, 0)};
 }
 
-/* The element of field f (known now) of byte j (u32) of a part. */
+/* The element of field f (known at emit time) of byte j (u32) of a part. */
 static ptx_val element_of(ptx_builder *b, const block_part *part, ptx_val j, unsigned f)
 {
     ptx_val run = ptx_shr(b, j, ceil_log2(part->span)), in_run = ptx_and(b, j, (int)part->span - 1);
@@ -35,7 +35,7 @@ ptx_val prepack_block_address(ptx_builder *b, const packing *p, ptx_val n, ptx_v
     return ptx_mad(b, ptx_mad(b, n, of_row, block), ptx_u64(b, p->blocks->bytes), p->m.q.codes);
 }
 
-/* ---- There ---- */
+/* ---- Packing ---- */
 
 static ptx_val bits_of(ptx_builder *b, const block_part *part, ptx_val block, ptx_val element)
 {
@@ -59,7 +59,8 @@ ptx_val prepack_block_code(ptx_builder *b, const packing *p, ptx_val n, ptx_val 
 
 /* ---- Headers ---- */
 
-/* Where bytes `place` on of the header of a column in the row of headers at `first` lie; a word, or what is less. */
+/* The address of a packed part of column n's header, a word or the rest at the end, that begins at byte
+ * `place`; `first`: the headers of all columns of this block. */
 static ptx_val header_address(ptx_builder *b, const packing *p, ptx_val first, ptx_val columns, ptx_val n,
                               unsigned place)
 {
@@ -67,7 +68,7 @@ static ptx_val header_address(ptx_builder *b, const packing *p, ptx_val first, p
     return ptx_at(b, ptx_mad(b, columns, ptx_u64(b, place), first), n, step);
 }
 
-/* Bytes of a header: from the block to the packed ones, or back; those of columns that do not exist are 0. */
+/* Copies a header from the block to its packed place, or back; headers of columns that do not exist are 0. */
 static void move_header(ptx_builder *b, const packing *p, ptx_val first, ptx_val columns, ptx_val n,
                         ptx_val block, bool back)
 {
@@ -87,7 +88,7 @@ static void move_header(ptx_builder *b, const packing *p, ptx_val first, ptx_val
     }
 }
 
-/* A thread has one header. */
+/* One header per thread. */
 void prepack_move_headers(ptx_builder *b, const packing *p, ptx_val step, bool back)
 {
     ptx_val units_n = emit_divide_up(b, p->n, UNIT_N), columns = ptx_shl(b, units_n, ceil_log2(UNIT_N));
@@ -102,9 +103,10 @@ void prepack_move_headers(ptx_builder *b, const packing *p, ptx_val step, bool b
     ptx_end_for(b);
 }
 
-/* ---- Back ---- */
+/* ---- Unpacking ---- */
 
-/* All bytes of a part, one a thread: the bits from `shift` on of the codes that have fields in it. */
+/* Unpacks all bytes of a part, one per thread: from the bits from `shift` on of the codes that have fields
+ * in it. */
 static void unpack_part(ptx_builder *b, const packing *p, const block_part *part, unsigned shift,
                         ptx_val step)
 {

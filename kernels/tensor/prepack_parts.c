@@ -1,4 +1,4 @@
-/* What prepacked weights are made of: bits of codes, where they lie in a block, and headers. */
+/* The parts of prepacked weights: the bits of codes, where they lie in a block, and headers. */
 #include "kernels/tensor/prepack.h"
 
 #include <stdio.h>
@@ -55,10 +55,11 @@ uint64_t prepack_bytes(const format_row *format, uint64_t n, uint64_t k)
 
 /* ---- Parts of a block ---- */
 
-/* Upper bits are in the fields of bytes of their own; Q6_K has its lower ones in sections twice as wide as those of its bytes. */
+/* Formats whose upper bits lie in separate bytes; the lower bits of Q6_K lie in sections twice as wide as
+ * those of its bytes. */
 static const struct {
     const block_codes *codes;
-    unsigned low_span; /* 0: as the sections are */
+    unsigned low_span; /* 0: as the block's sections */
     unsigned high_span, high_fields;
 } odd_parts[] = {{&codes_nibbles_bits, 0, 1, 8},
                  {&codes_nibbles_bytes, 0, 32, 8},

@@ -1,4 +1,4 @@
-/* Prepacking plain values: codes of 16 or 32 bits that are numbers themselves. */
+/* Packs and unpacks plain values, as codes of 16 or 32 bits. */
 #include "kernels/tensor/prepack.h"
 
 /* Where value `index` (u64) of the matrix lies. */
@@ -16,7 +16,7 @@ ptx_val prepack_plain_value(ptx_builder *b, const packing *p, ptx_val n, ptx_val
     return ptx_cvt(b, PTX_U32, ptx_ld_global_nc(b, PTX_U16, at, 0));
 }
 
-/* A thread has one value at a time, neighbouring threads have neighbours. */
+/* One value per thread at a time; neighbouring threads have neighbouring values. */
 void prepack_plain_unpack(ptx_builder *b, const packing *p, ptx_val step)
 {
     ptx_val at = ptx_for(b, ptx_global_index64(b), ptx_mul(b, p->m.rows, p->m.columns), step);

@@ -1,9 +1,9 @@
-/* Prepacking TQ1_0: its bytes of five digits in the order of codes of 8 bits. No byte changes. */
+/* Packs and unpacks TQ1_0: its bytes of five digits are reordered like codes of 8 bits. No byte changes. */
 #include "kernels/tensor/prepack.h"
 
 enum { WORDS_TOGETHER = 2 };
 
-/* The blocks of columns g and g + 8 of a unit, from the first byte of this lane on; and whether they exist. */
+/* The blocks of columns g and g + 8 of a unit, from this lane's first byte on; and whether they exist. */
 typedef struct lane_blocks {
     ptx_val from[2], exists[2];
 } lane_blocks;
@@ -21,7 +21,8 @@ static lane_blocks blocks_of_lane(ptx_builder *b, const packing *p, ptx_val unit
     return l;
 }
 
-/* Byte c of word w is of column g + 8 (c % 2). */
+/* Byte c of word w belongs to column g + 8 (c % 2); returns its offset from the lane's first byte of the
+ * block. */
 static int byte_of_block(unsigned w, unsigned c)
 {
     return (int)(8 * w + c / 2);
@@ -50,7 +51,7 @@ static void unpack_word(ptx_builder *b, const lane_blocks *l, unsigned w, ptx_va
     }
 }
 
-/* A thread has one lane of a unit; then headers. */
+/* One thread per lane of a unit; then the headers. */
 void prepack_ternary(ptx_builder *b, const packing *p, ptx_val step, bool back)
 {
     ptx_val units_n = emit_divide_up(b, p->n, UNIT_N);

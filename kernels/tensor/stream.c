@@ -1,4 +1,4 @@
-/* The stream kernel: stream.h. */
+/* The stream kernel; stream.h explains it. */
 #include "kernels/tensor/stream.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@ enum { WARP_N = TILES * UNIT_N, BLOCK_N = STREAM_WARPS * WARP_N };
 
 /* ---- Weights ---- */
 
-/* `offset` bytes from the pointers to the first unit. */
+/* Loads a unit that lies `offset` bytes after the pointers. */
 static void load_unit(ptx_builder *b, const stream *s, const ptx_val *pointers, int offset, unit_words *w)
 {
     const unsigned v = prepack_vector(s->bits);
@@ -36,7 +36,8 @@ static ptx_mma_id instruction_of(ptx_builder *b, const stream *s)
     return ptx_target(b)->number < 80 ? PTX_MMA_m16n8k8_f32_f16 : PTX_MMA_m16n8k16_f32_f16;
 }
 
-/* One step of 16 k (FP8: 32) for one tile of columns and eight rows of x: x has k 0-7, then k 8-15 (0-15, 16-31). */
+/* Multiplies one step of 16 k (FP8: 32) of one tile of columns by eight rows of x: x has k 0-7, then k
+ * 8-15 (0-15, 16-31). */
 static void multiply(ptx_builder *b, const stream *s, const ptx_val a[4], const ptx_val x[2],
                      const ptx_val *sums)
 {
@@ -54,7 +55,7 @@ static unsigned steps_of_unit(const stream *s)
     return UNIT_STEPS / s->form.unit_elements;
 }
 
-/* Operand A of a step of the strip, of all tiles. */
+/* Operand A of a step of the strip, for all tiles. */
 static void decode_step(ptx_builder *b, stream *s, const unit_words *w, unsigned of_strip,
                         ptx_val a[TILES][4])
 {
@@ -68,8 +69,9 @@ static void decode_step(ptx_builder *b, stream *s, const unit_words *w, unsigned
         stream_decode_step(b, s, w, q, of_strip % steps_of_unit(s), a[q]);
 }
 
-/* ldmatrix brings x of two steps for eight rows or, where there are more rows, of one step for sixteen. The
- * branch over rows behind HALF_ROWS also keeps ptxas from loading x of two steps ahead, for which there are no registers. */
+/* ldmatrix loads x of two steps for eight rows or, with more rows, of one step for sixteen. The branch
+ * over the rows after HALF_ROWS also keeps ptxas from loading x of two steps ahead, for which there are no
+ * registers. */
 static void multiply_unit(ptx_builder *b, stream *s, const unit_words *w, unsigned unit)
 {
     const unsigned steps = s->m_tiles > 1 ? 1 : 2, rows_8 = 8 * stream_x_line_bytes(s);
@@ -94,7 +96,8 @@ static void multiply_unit(ptx_builder *b, stream *s, const unit_words *w, unsign
     }
 }
 
-/* In each branch by itself: where the first mma is known, it takes zeros without registers for them. */
+/* Repeated in each branch: where ptxas knows the first mma, that takes zeros without spending registers on
+ * them. */
 static void zero_sums(ptx_builder *b, const stream *s)
 {
     for (unsigned i = 0; i < TILES; i++)
@@ -103,7 +106,7 @@ static void zero_sums(ptx_builder *b, const stream *s)
                 ptx_assign(b, s->sums[i][j][c], ptx_f32(b, 0));
 }
 
-/* A strip of so many units, all of which exist. */
+/* A strip of `units` units, all of which exist. */
 static void strip_of_units(ptx_builder *b, stream *s, unsigned units)
 {
     unit_words w[UNITS];
@@ -126,13 +129,13 @@ static void whole_strip(ptx_builder *b, stream *s)
     strip_of_units(b, s, UNITS);
 }
 
-/* What is shorter than a strip of TQ1_0 is one block. */
+/* A TQ1_0 strip that is cut short has exactly one block. */
 static void short_ternary_strip(ptx_builder *b, stream *s)
 {
     strip_of_units(b, s, s->unit.elements / UNIT_K);
 }
 
-/* ---- A strip that is cut short: step by step, and what lies behind the last k is +0 ---- */
+/* ---- A strip that is cut short: step by step; weights beyond the last k are +0 ---- */
 
 static void mask_step(ptx_builder *b, const stream *s, ptx_val k, ptx_val a[4])
 {
@@ -163,8 +166,8 @@ static void short_step(ptx_builder *b, stream *s, const unit_words *w, unsigned 
     }
 }
 
-/* A turn begins with a unit and, where there are blocks, with a block or, where there is room for less of x, with a part of it: so
- * that it is known now which of a block's scales a step has. */
+/* An iteration ("turn") covers a block (at least a unit) or, if less of x fits into shared memory, a
+ * phase: so it is known at emit time which of a block's scales a step uses. */
 static unsigned block_k(const stream *s)
 {
     return s->blocks && s->blocks->elements > UNIT_K ? s->blocks->elements : UNIT_K;
@@ -176,12 +179,12 @@ static unsigned turn_k(const stream *s)
     return block_k(s) < phase ? block_k(s) : phase;
 }
 
-/* The turn at k0 (u32); so many k of its block are `before` it. */
+/* The turn at k0 (u32); `before`: how many k of its block precede it. */
 static void short_turn(ptx_builder *b, stream *s, const ptx_val *pointers, const block_headers *headers,
                        unsigned before, ptx_val k0, ptx_val phase_k)
 {
     const unsigned steps = turn_k(s) / 16, of_block = s->blocks ? s->blocks->elements / 16 : 1;
-    const unsigned together = of_block < steps ? of_block : steps; /* steps that exist or not */
+    const unsigned together = of_block < steps ? of_block : steps; /* steps that exist or not together */
     unit_words w;
     for (unsigned step = 0; step < steps; step++) {
         ptx_val k = step ? ptx_add(b, k0, (int)(16 * step)) : k0;
@@ -225,7 +228,7 @@ static void short_strip(ptx_builder *b, stream *s)
     }
 }
 
-/* Of bare weights, what lies behind the last k is +0, and so is x: whole units, one after the other. */
+/* Bare weights beyond the last k are +0, and so is x: whole units are computed, one after another. */
 static void short_bare_strip(ptx_builder *b, stream *s)
 {
     const unsigned unit_bytes = 128 * s->bits, chunk_k = UNIT_K * s->form.unit_elements;
@@ -243,7 +246,7 @@ static void short_bare_strip(ptx_builder *b, stream *s)
         ptx_val before = ptx_shr(b, ptx_sub(b, k, first), ceil_log2(chunk_k));
         for (unsigned i = 0; i < UNIT_STEPS; i++) {
             ptx_val lane = s->x_lane[i];
-            if (chunk_k > UNIT_K) /* the second unit of a chunk has the upper half of its pieces */
+            if (chunk_k > UNIT_K) /* the second unit of a chunk uses the upper half of its pieces */
                 lane = ptx_xor(b, lane, ptx_and(b, k, CHUNK_BYTES / 2));
             here.x_lane[i] = ptx_mad(b, before, (int)s->chunk, lane);
         }
@@ -257,14 +260,14 @@ static void short_bare_strip(ptx_builder *b, stream *s)
 
 /* ---- The kernel ---- */
 
-/* Where the sum of a row of the block and a column goes (u32 both). */
+/* The address of the sum of a row of the block and a column (both u32). */
 static ptx_val sum_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val n)
 {
     ptx_val all = ptx_mad(b, ptx_cvt(b, PTX_U64, s->strip), s->args.m, stream_row(b, s, row));
     return ptx_at(b, s->args.all.partials, ptx_mad(b, all, s->args.outputs, ptx_cvt(b, PTX_U64, n)), 4);
 }
 
-/* The sums of row t * 2 and the next of each eight; `checked`: some do not exist. */
+/* Stores the sums of rows 2t and 2t + 1 of each eight; `checked`: some do not exist. */
 static void store_rows(ptx_builder *b, const stream *s, bool checked)
 {
     ptx_val m = ptx_mad(b, s->t, 2, s->m0), n = ptx_add(b, s->n0, s->g);
@@ -324,8 +327,8 @@ static void begin_weights(ptx_builder *b, const kernel_row *row, stream *s)
     stream_scales_begin(b, s);
 }
 
-/* The rows of the block. Of a grouped product a loop begins here, over tiles of rows of an expert; those without one are left
- * to the second kernel. */
+/* The rows of the block. For a grouped product this opens a loop over tiles of an expert's rows; rows
+ * without an expert are left to the second kernel. */
 static void begin_rows(ptx_builder *b, stream *s)
 {
     if (!s->spec->grouped) {
@@ -345,12 +348,12 @@ static void end_rows(ptx_builder *b, const stream *s)
 {
     if (!s->spec->grouped)
         return;
-    ptx_syncthreads(b); /* x is no longer read */
+    ptx_syncthreads(b); /* until x is no longer read */
     ptx_end_if(b);
     row_tiles_end(b);
 }
 
-/* Units that are loaded before their use: as many as registers hold. */
+/* Units loaded ahead: as many as registers can hold. */
 static unsigned units_ahead(const kernel_row *row, const kernel_spec *spec)
 {
     const unsigned bits = prepack_bits(row->format);
@@ -376,7 +379,7 @@ static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
                 .is_bare = format_is_plain(row->format) || spec->x_fp8,
                 .form = x_form_of(b, spec)};
     if (s.form.unit_elements == 2)
-        s.form.is_async = false; /* its k go into another order on the way */
+        s.form.is_async = false; /* its k are reordered on the way */
     begin_rows(b, &s);
     s.n = ptx_cvt(b, PTX_U32, s.args.outputs);
     s.k = ptx_cvt(b, PTX_U32, s.args.k);
@@ -398,10 +401,9 @@ static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
 static void emit_stream(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, STREAM_THREADS, 1, 1);
-    ptx_minnctapersm(b,
-                     spec->tile_rows > 16 || spec->grouped
-                         ? 1
-                         : 2); /* up to 255 registers, or 128: else the assembler stops at 64, and spills */
+    ptx_minnctapersm(b, spec->tile_rows > 16 || spec->grouped
+                            ? 1
+                            : 2); /* up to 255 registers, or 128: otherwise ptxas stops at 64, and spills */
     stream s = begin(b, row, spec);
     if (!ptx_mma_has(ptx_target(b), instruction_of(b, &s)))
         ptx_fail(b, "%s has no tensor cores for bf16; x must be f16", ptx_target(b)->name);
@@ -463,7 +465,7 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
     return !why && (!spec->x_fp8 || fp8_serves(row, spec, error, error_size));
 }
 
-/* Sums of strips, then y. What follows the sum is of no concern to the first kernel. */
+/* The sums of strips, then y. The first kernel ignores everything that follows the sum. */
 static void stream_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                          kernel_steps *steps)
 {
@@ -487,7 +489,7 @@ static void stream_steps(const kernel_row *row, const kernel_spec *spec, const k
         kernel_step *sum = steps_add(steps, row, &first, problem);
         sum->grid[0] = (shape.outputs + BLOCK_N - 1) / BLOCK_N;
         sum->grid[1] =
-            spec->grouped && tiles > UINT16_MAX ? UINT16_MAX : tiles; /* blocks go on to further tiles */
+            spec->grouped && tiles > UINT16_MAX ? UINT16_MAX : tiles; /* blocks loop over further tiles */
         sum->grid[2] = strips;
         sum->rows_per_block = spec->grouped ? 0 : (uint32_t)spec->tile_rows;
         step_with_partials(sum, sums);

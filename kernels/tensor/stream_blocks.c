@@ -1,5 +1,6 @@
-/* Scales of prepacked GGUF blocks: lane l loads the header of column n0 + l once a block, makes scale and addend of each run of k
- * that has its own, and the lanes that need them take them from there. Which bits of a header a step needs is known now. */
+/* Scales of prepacked GGUF blocks: lane l loads the header of column n0 + l once per block and computes
+ * scale and addend of each run of k that has its own; the lanes that need them fetch them by shuffles.
+ * Which bits of a header a step needs is known at emit time. */
 #include "kernels/tensor/stream.h"
 
 /* ---- Headers ---- */
@@ -60,9 +61,9 @@ static ptx_val load_word(ptx_builder *b, const stream *s, const block_headers *h
     return ptx_cvt(b, PTX_U32, ptx_ld_global_nc(b, tail == 2 ? PTX_U16 : PTX_U8, from, 0));
 }
 
-/* ---- Fields of the header at hand ---- */
+/* ---- Fields of the current header ---- */
 
-/* So many bits of the field at that byte of the block, from `bit` on: u32. */
+/* `bits` bits of a field, from `bit` of byte `byte` of the block on: u32. */
 static ptx_val field(ptx_builder *b, const stream *s, unsigned byte, unsigned bit, unsigned bits)
 {
     const unsigned place = prepack_header_place(s->blocks, byte + bit / 8),
@@ -86,7 +87,7 @@ static ptx_val times_integer(ptx_builder *b, ptx_val d, ptx_val integer)
     return ptx_mul(b, d, ptx_cvt(b, PTX_F32, integer));
 }
 
-/* ---- Scales, by the kind of them: f32 of the elements from `element` on ---- */
+/* ---- Scales, by kind: f32, for the elements from `element` on ---- */
 
 typedef struct made_scale {
     ptx_val scale, addend; /* empty: none */
@@ -176,11 +177,11 @@ static made_scale make_iq4_xs(ptx_builder *b, const stream *s, unsigned element)
                    field(b, s, s->blocks->at.scales + i / 2, i % 2 * 4, 4));
 }
 
-/* How many elements share a scale (0: a block), and how it is made. */
+/* How many elements share a scale (0: the whole block), and how it is computed. */
 static const struct kind {
     const block_scales *scales;
     unsigned extent;
-    bool has_d, has_second; /* an f16 in `scale`, in `second` */
+    bool has_d, has_second; /* the header has an f16 at `scale`, at `second` */
     made_scale (*make)(ptx_builder *b, const stream *s, unsigned element);
 } kinds[] = {
     {&scales_f16, 0, true, false, make_d},         {&scales_f16_min, 0, true, true, make_f16_min},
@@ -200,7 +201,7 @@ static const struct kind *kind_of(const block_layout *layout)
 
 /* ---- Steps ---- */
 
-/* Words of a header that no scale is made of (sums of Q8_K) are not loaded. */
+/* Header words that no scale depends on (the sums of Q8_K) are not loaded. */
 static void load_header(ptx_builder *b, stream *s, const block_headers *h, unsigned block)
 {
     const block_layout *layout = s->blocks;
@@ -214,7 +215,8 @@ static void load_header(ptx_builder *b, stream *s, const block_headers *h, unsig
         s->second = ptx_cvt(b, PTX_F32, half(b, s, layout->at.second));
 }
 
-/* One f16 as a pair. The digits of TQ1_0 are -1, 0 and 1, so that the scale may be rounded before it is multiplied by them. */
+/* The f16 scale as a pair in the type of x. The digits of TQ1_0 are -1, 0 and 1, so its scale may be
+ * rounded before the multiplication. */
 static ptx_val short_scale(ptx_builder *b, const stream *s)
 {
     ptx_val d = half(b, s, s->blocks->at.scale);
@@ -223,7 +225,7 @@ static ptx_val short_scale(ptx_builder *b, const stream *s)
     return ptx_as(b, pair_type(s->spec->data), emit_narrow_pair(b, s->spec->data, s->d, s->d));
 }
 
-/* Its number is not needed as f32. */
+/* Distributes the scale as such a pair; it is not needed as f32. */
 static void share_short(ptx_builder *b, stream *s)
 {
     ptx_val pair = short_scale(b, s);

@@ -1,7 +1,7 @@
-/* From codes and scales to operand A. Codes of 4 bits, but for integers that are scaled in 16 bits, are looked up two at a time: a table has an
- * entry of two numbers for each byte, of which every lane reads a copy of its own (with f32, every lane of half a warp), so that no
- * two lanes want different words of a bank. Entry e lies at 256 e, copies side by side; one permutation of bytes makes an
- * address. */
+/* From codes and scales to operand A. Codes of 4 bits, except integers that are scaled in 16 bits, are
+ * looked up two at a time: a table has an entry of two numbers for each byte. Every lane (with f32, every
+ * lane of half a warp) reads its own copy, so there are no bank conflicts. Entry e lies at 256 e, with its
+ * copies side by side; one byte permutation makes an address. */
 #include "kernels/tensor/stream.h"
 
 #include <string.h>
@@ -40,12 +40,12 @@ stream_table stream_table_of(const format_row *format, const kernel_spec *spec)
     const coding c = {format, spec};
     const block_layout *blocks = block_layout_of(format);
     const bool is_short = blocks ? block_pair_is_short(blocks, spec->data) : pair_fits(&c, spec->data);
-    if (prepack_bits(format) != 4 || (is_short && !format->codec->numbers)) /* integers are cheaper without */
+    if (prepack_bits(format) != 4 || (is_short && !format->codec->numbers)) /* integers need none */
         return TABLE_NONE;
     return is_short ? TABLE_OF_HALVES : TABLE_OF_F32;
 }
 
-/* Eight neighbouring threads store the copies of an entry, and go on with one 32 entries further. */
+/* Eight neighbouring threads store the copies of an entry, then those of the entry 32 further on. */
 static void fill_table(ptx_builder *b, const stream *s, stream_table kind, const uint64_t bits[16])
 {
     ptx_val numbers = ptx_table(b, PTX_CONST, "numbers", PTX_F32, bits, 16), tid = ptx_tid_x(b);
@@ -84,7 +84,7 @@ static ptx_val table_offset(ptx_builder *b, const stream *s, ptx_val word, unsig
     return ptx_add(b, offset, s->table);
 }
 
-/* An entry is a pair. */
+/* The entries are pairs of halves. */
 static void decode_by_halves(ptx_builder *b, const stream *s, ptx_val word, const column_scale *scales,
                              ptx_val a[4])
 {
@@ -106,8 +106,8 @@ static ptx_val value_of(ptx_builder *b, const stream *s, const column_scale *c, 
     return ptx_fma(b, number, c->pair.first.scale, c->addend);
 }
 
-/* A byte of the step's word is a pair; or else bytes 0 and 1 have the lower halves of pairs 0 and 1, and 2 and 3, and bytes 2 and 3
- * the upper ones. */
+/* Either each byte of the step's word is a pair; or bytes 0 and 1 have the lower halves of pairs 0 and 1,
+ * and of 2 and 3, and bytes 2 and 3 have the upper ones. */
 static void decode_by_table(ptx_builder *b, const stream *s, ptx_val word, const column_scale *scales,
                             ptx_val a[4])
 {

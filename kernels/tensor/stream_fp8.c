@@ -1,9 +1,10 @@
-/* x and weights in FP8. Prepacked, word 2s of a lane has k 2t and 2t + 1 of step s, word 2s + 1 has k 2t + 8 and 2t + 9; their
- * even bytes are of column g, their odd ones of column g + 8.
+/* x and weights in FP8. Prepacked, word 2s of a lane has k 2t and 2t + 1 of step s, word 2s + 1 has k 2t +
+ * 8 and 2t + 9; their even bytes belong to column g, their odd ones to column g + 8.
  *
- * Where the SM multiplies FP8, an instruction takes four neighbouring k of 32 from a lane. It gets the four of a step that the lane
- * has, and x lies in shared memory with its k in the same order: an instruction adds the products of the same 16 k at a time,
- * in which order does not matter. Elsewhere both factors become f16. */
+ * On SMs that multiply FP8, an instruction takes four neighbouring k of 32 from a lane. It is given the
+ * four k of a step that the lane has, and x lies in shared memory with its k in the same order: an
+ * instruction adds the products of the same 16 k at a time, so their order does not matter. On other SMs
+ * both factors are converted to f16. */
 #include "kernels/tensor/stream.h"
 
 static bool is_native(const stream *s)
@@ -11,7 +12,7 @@ static bool is_native(const stream *s)
     return s->form.unit_elements == 2;
 }
 
-/* The codes of a step of 16 k: those of column g, or of column g + 8. */
+/* The codes of a step of 16 k, of column g or of column g + 8. */
 static ptx_val codes_of_column(ptx_builder *b, const ptx_val *words, unsigned step, unsigned column)
 {
     return ptx_prmt(b, words[2 * step], words[2 * step + 1], ptx_u32(b, column ? 0x7531 : 0x6420));
@@ -23,7 +24,7 @@ static void native_step(ptx_builder *b, const ptx_val *words, unsigned step, ptx
         a[i] = codes_of_column(b, words, 2 * step + i / 2, i % 2);
 }
 
-/* Without an instruction for it: a code in the upper byte of a half is nearly an f16. */
+/* Without a conversion instruction: a code in the upper byte of a half is nearly an f16. */
 static ptx_val pair_of_tops(ptx_builder *b, const minifloat *from, ptx_val word, unsigned column)
 {
     ptx_val tops = column ? word : ptx_shl(b, word, 8);
@@ -53,7 +54,7 @@ void stream_fp8_step(ptx_builder *b, const stream *s, const ptx_val *words, unsi
 
 /* ---- x ---- */
 
-/* Pairs 0 to 3 of the eight of a piece become the lower halves of words, pairs 4 to 7 the upper ones. */
+/* Of the eight pairs of a piece, 0 to 3 become the lower halves of words, 4 to 7 the upper ones. */
 void stream_fp8_piece(ptx_builder *b, const stream *s, const ptx_val *loaded, ptx_val words[4])
 {
     for (unsigned i = 0; i < 4; i++)

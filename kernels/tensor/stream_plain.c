@@ -1,4 +1,5 @@
-/* Plain weights: those of the type of x are operand A as they lie in memory; others are rounded to it, in pairs. */
+/* Plain weights: if they have the type of x, they are operand A as they lie in memory; otherwise they are
+ * rounded to it, in pairs. */
 #include "kernels/tensor/stream.h"
 
 void stream_plain_step(ptx_builder *b, const stream *s, const ptx_val *words, unsigned step, ptx_val a[4])

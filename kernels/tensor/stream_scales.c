@@ -1,7 +1,7 @@
-/* Scales of codes beside them, on their way to the lanes that decode with them. */
+/* Brings the scales stored beside the codes to the lanes that decode with them. */
 #include "kernels/tensor/stream.h"
 
-/* Whether the groups change at a step of a strip, as far as is known now. */
+/* Whether groups may change at a step of a strip. */
 static bool group_begins(const kernel_spec *spec, unsigned step)
 {
     const uint64_t extent = group_extent(spec);
@@ -19,14 +19,15 @@ ptx_val stream_from_lane(ptx_builder *b, ptx_val x, ptx_val lane)
     return ptx_as(b, (ptx_type)x.type, ptx_shfl_idx(b, ptx_as(b, PTX_U32, x), lane));
 }
 
-/* Those of a strip are counted from its first, where strips begin with groups. */
+/* Whether the groups of a strip can be counted from its first one, because strips begin with groups (or
+ * lie within one). */
 static bool groups_are_counted(const kernel_spec *spec)
 {
     const uint64_t extent = group_extent(spec);
     return groups_are_regular(spec) && (extent % STRIP == 0 || STRIP % extent == 0);
 }
 
-/* A pair of the half (0: the lower one) of a u32. */
+/* A pair of twice the same half of a u32 (0: the lower one). */
 static ptx_val half_twice(ptx_builder *b, const stream *s, ptx_val word, unsigned half)
 {
     ptx_val halves[2];
@@ -44,7 +45,7 @@ static bool has_quads(const stream *s)
            stream_table_of(s->codes.format, s->spec) == TABLE_OF_HALVES;
 }
 
-/* The address of this lane's scales in tile q, and bytes (u64) from one to the next. */
+/* The address of this lane's scales in tile q, and the distance (u64) between neighbouring ones. */
 static ptx_val quad_address(ptx_builder *b, const stream *s, unsigned q, ptx_val *step)
 {
     ptx_val column = ptx_add(b, ptx_add(b, s->n0, s->g), (int)(UNIT_N * q));
@@ -65,7 +66,7 @@ static void load_quad_bytes(ptx_builder *b, ptx_val from, ptx_val step, ptx_val 
     }
 }
 
-/* Where those of a column are neighbours, and aligned, by 16 bytes; else one by one. */
+/* If the scales of a column are contiguous and aligned, 16 bytes at a time; otherwise one by one. */
 static void load_quads(ptx_builder *b, stream *s)
 {
     const bool neighbours = lines_first(s->spec);
@@ -93,7 +94,7 @@ static void load_quads(ptx_builder *b, stream *s)
         ptx_end_if(b);
 }
 
-/* Four scales of a column as pairs of the type of x, which holds them. */
+/* Four scales of a column as pairs of the type of x, which represents them exactly. */
 static void convert_quad(ptx_builder *b, const stream *s, ptx_val word, ptx_val pairs[2])
 {
     fp8_to_f16(b, &float_e4m3, word, pairs);
@@ -105,7 +106,8 @@ static void convert_quad(ptx_builder *b, const stream *s, ptx_val word, ptx_val 
     }
 }
 
-/* A lane converts the scales of unit u and of unit u + QUAD_WORDS at once: each is of other lanes. */
+/* A lane converts its word for unit u, which is that of unit u + QUAD_WORDS in other lanes: so both are
+ * converted at once. */
 static void quads_of_step(ptx_builder *b, stream *s, unsigned step)
 {
     quad_scales *quads = &s->quads;
@@ -120,7 +122,7 @@ static void quads_of_step(ptx_builder *b, stream *s, unsigned step)
     }
 }
 
-/* ---- Others: lane l has column n0 + l ---- */
+/* ---- Other scales: lane l has column n0 + l ---- */
 
 static void only_group(ptx_builder *b, stream *s)
 {
@@ -151,7 +153,7 @@ void stream_scales_of_strip(ptx_builder *b, stream *s)
         load_quads(b, s);
 }
 
-/* ---- Scales of 16 bits that are of x's own type, without zeros: shared as they are stored ---- */
+/* ---- Scales of 16 bits that have the type of x, without zeros: shared as stored ---- */
 
 static bool has_own_scales(ptx_builder *b, const stream *s)
 {
@@ -172,7 +174,7 @@ static void share_own_scales(ptx_builder *b, stream *s, unsigned group)
     }
 }
 
-/* The lanes that need a column's numbers take them from the lane that prepared them. */
+/* Each lane fetches what it needs of a column from the lane that prepared it. */
 static void share_groups(ptx_builder *b, stream *s, group_values mine)
 {
     const quantized *q = &s->m.q;

@@ -1,6 +1,7 @@
-/* TQ1_0: from bytes of five digits in base 3 to operand A. Two bytes lie in the halves of a u32, so that digits come in pairs: the
- * bytes times 3 have the next digits above bit 8, and below it what the digits behind them are in. Bits 8 and 9 under the exponent
- * of 4 are 4 + digit; less 5 that is what the digit stands for, -1, 0 or 1, which the scale in the type of x is multiplied by: exact. */
+/* TQ1_0: from bytes of five base-3 digits to operand A. Two bytes lie in the halves of a u32, so that
+ * digits come in pairs: multiplied by 3, the bytes have their next digits above bit 8, and below it the
+ * fraction that holds the following ones. Bits 8 and 9 under the exponent of 4 are 4 + digit; subtracting
+ * 5 gives -1, 0 or 1, which is multiplied by the scale in the type of x: exact. */
 #include "kernels/tensor/stream.h"
 
 enum { BLOCK_STEPS = 16, LAST_STEP = BLOCK_STEPS - 1, DIGITS = 5 };
@@ -13,7 +14,8 @@ void stream_ternary_load(ptx_builder *b, stream *s, unsigned block)
                             &s->digits.words[block][q][i]);
 }
 
-/* The digits that come first in the bytes of `rest`, as 4 + digit in the type of x; `rest` goes on behind them. */
+/* Takes the next digits of the bytes of `rest`, as 4 + digit in the type of x, and removes them from
+ * `rest`. */
 static ptx_val next_digits(ptx_builder *b, const stream *s, ptx_val *rest)
 {
     ptx_val product = ptx_mul(b, *rest, 3);
@@ -25,7 +27,8 @@ static ptx_val next_digits(ptx_builder *b, const stream *s, ptx_val *rest)
                     (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
 }
 
-/* The bytes of a run, in the order of operand A: two words, each with those of column g and, above them, of column g + 8. */
+/* The bytes of a run, in the order of operand A: two words, whose bytes alternate between columns g and g
+ * + 8. */
 static void begin_run(ptx_builder *b, const ptx_val *words, ptx_val rest[4])
 {
     for (unsigned i = 0; i < 4; i++)
@@ -33,8 +36,9 @@ static void begin_run(ptx_builder *b, const ptx_val *words, ptx_val rest[4])
                         : ptx_and(b, words[i / 2], ptx_u32(b, 0x00FF00FF));
 }
 
-/* The last 16 elements are the digits of four bytes in the header: element 4 e + j is digit e of byte j. A lane has elements 2t, 2t + 1,
- * 2t + 8 and 2t + 9: digits t / 2 and t / 2 + 2 of bytes 2 (t % 2) and the next. */
+/* The last 16 elements are the digits of four bytes in the header: element 4 e + j is digit e of byte j. A
+ * lane has elements 2t, 2t + 1, 2t + 8 and 2t + 9: digits t / 2 and t / 2 + 2 of the two bytes from 2 (t %
+ * 2) on. */
 static void last_digits(ptx_builder *b, const stream *s, unsigned q, ptx_val out[4])
 {
     ptx_val bytes = ptx_mad(b, ptx_and(b, s->t, 1), 0x0202, ptx_u32(b, 0x4140));

@@ -1,7 +1,8 @@
-/* x of a strip in shared memory. A chunk is one row of one unit, 64 k: eight pieces of 16 bytes, of which piece p of row r lies at
- * place p ^ (r & 7), so that the eight rows that ldmatrix reads at a time are in different banks. Chunks of a row follow each
- * other; with a table of pairs they fill the gaps between its entries. Where a strip of all rows has no room, a part of it is there
- * at a time: 64 KiB are what sm_75 has. Where the SM multiplies FP8, a chunk is one row of two units. */
+/* x of a strip in shared memory. A "chunk" is one row of one unit, 64 k: eight "pieces" of 16 bytes. Piece
+ * p of row r lies at place p ^ (r & 7), so that the eight rows that ldmatrix reads at a time are in
+ * different banks. The chunks of a row follow each other; with a table of pairs they fill the gaps between
+ * its entries. If x of a whole strip does not fit, a part of it (a phase) is loaded at a time: 64 KiB is
+ * what sm_75 has. On SMs that multiply FP8, a chunk is one row of two units. */
 #include "kernels/tensor/stream.h"
 
 enum { SHARED_BYTES = 65536, CHUNK_PIECES = 8 };
@@ -34,7 +35,7 @@ static unsigned piece_k(const stream *s)
     return 8 * s->form.unit_elements;
 }
 
-/* `place` (u32): that of the piece in the chunk. */
+/* `place` (u32): of the piece, in its chunk. */
 static ptx_val x_address_of(ptx_builder *b, const stream *s, ptx_val row, ptx_val chunk, ptx_val place)
 {
     ptx_val at = ptx_mad(b, row, (int)stream_x_line_bytes(s), ptx_shl(b, place, 4));
@@ -50,7 +51,7 @@ void stream_x_begin(ptx_builder *b, stream *s)
     s->phase_units = phase_units(s->rows, has_table);
     ptx_val swizzle = ptx_and(b, s->lane, 7), piece = ptx_shr(b, s->lane, 3), row = swizzle;
     ptx_val pieces = ptx_u32(b, 3);
-    if (s->m_tiles > 1) { /* two pieces of sixteen rows instead of four of eight */
+    if (s->m_tiles > 1) { /* two pieces of sixteen rows instead of four pieces of eight */
         row = ptx_mad(b, ptx_shr(b, s->lane, 4), 8, swizzle);
         pieces = ptx_u32(b, 1);
     }
@@ -68,7 +69,7 @@ ptx_val stream_x_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val p
     return x_address_of(b, s, row, ptx_shr(b, piece, 3), ptx_and(b, place, 7));
 }
 
-/* The words of a piece as they are in memory, and as they lie in shared memory. */
+/* The number of words of a piece as it lies in memory. */
 static unsigned piece_words(const stream *s)
 {
     return piece_k(s) * s->form.bytes / 4;
@@ -93,7 +94,7 @@ static void copy_existing_piece(ptx_builder *b, const stream *s, ptx_val to, int
     store_piece(b, s, to, offset, words);
 }
 
-/* One piece, or zeros where it does not exist. */
+/* Copies one piece, or zeros if it does not exist. */
 static void copy_piece(ptx_builder *b, const stream *s, ptx_val to, int offset, ptx_val from, ptx_val exists)
 {
     const unsigned count = piece_words(s);
@@ -126,7 +127,8 @@ static ptx_val x_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val k
     return ptx_at(b, s->args.all.operand[QDNN_OPERAND_X], index, s->form.bytes);
 }
 
-/* A thread has one piece of every few rows; over four rows the swizzle of its place changes, over eight it does not. */
+/* A thread copies the same piece of every few rows. From one of its rows to the next, the swizzle of the
+ * place changes if they are four apart, but not if they are eight apart. */
 static void copy_x(ptx_builder *b, const stream *s, unsigned phase, bool all_exist)
 {
     const unsigned pieces = s->phase_units * UNIT_K / piece_k(s), together = STREAM_THREADS / pieces;
@@ -152,7 +154,7 @@ static void copy_x(ptx_builder *b, const stream *s, unsigned phase, bool all_exi
         ptx_cp_async_wait_all(b);
 }
 
-/* One element, as it lies in shared memory, in the low bits of a u32. */
+/* Loads one element, in its form in shared memory, in the low bits of a u32. */
 static ptx_val load_element(ptx_builder *b, const stream *s, ptx_val address)
 {
     const bool is_byte = s->form.bytes == 1;
@@ -182,7 +184,7 @@ static void copy_x_slowly(ptx_builder *b, const stream *s, unsigned phase)
     ptx_end_for(b);
 }
 
-/* Of a whole strip, all pieces exist where all rows do. */
+/* In a whole strip, all pieces exist if all rows do. */
 static void copy_x_by_pieces(ptx_builder *b, const stream *s, unsigned phase, bool whole)
 {
     if (whole) {
@@ -204,7 +206,7 @@ void stream_load_x(ptx_builder *b, const stream *s, unsigned phase, bool whole)
     ptx_val aligned =
         ptx_setp_and(b, PTX_EQ, rest, ptx_u64(b, 0), emit_aligned(b, pointer, piece_k(s) * s->form.bytes));
     if (phase)
-        ptx_syncthreads(b); /* the phase before it is no longer read */
+        ptx_syncthreads(b); /* until the previous phase is no longer read */
     ptx_uniform(b);
     ptx_if(b, aligned);
     copy_x_by_pieces(b, s, phase, whole);

@@ -1,31 +1,31 @@
-/* The second kernel of the stream: joins the sums of strips in order, and completes y. */
+/* The second kernel of the product "stream": adds up the sums of strips in order, and completes y. */
 #include "kernels/gemm/epilogue.h"
 #include "kernels/tensor/stream.h"
 
-enum { JOIN_COLUMNS = STRIPS_OUTPUTS / STREAM_THREADS }; /* of y, a thread */
-enum { JOIN_TOGETHER = 4 };                              /* strips */
+enum { JOIN_COLUMNS = STRIPS_OUTPUTS / STREAM_THREADS }; /* columns of y per thread */
+enum { JOIN_TOGETHER = 4 };                              /* strips loaded at a time */
 
-/* A thread completes JOIN_COLUMNS columns of one row or, where there are many, of two or four. */
+/* A thread completes JOIN_COLUMNS columns of one row or, with many rows, of two or four. */
 enum { JOIN_ROWS_MAX = 4 };
 
 typedef struct joined {
     const gemm_args *args;
     unsigned rows;
-    ptx_val m[JOIN_ROWS_MAX], exists[JOIN_ROWS_MAX]; /* u64; predicates: of rows behind the first */
+    ptx_val m[JOIN_ROWS_MAX], exists[JOIN_ROWS_MAX]; /* u64; predicates, for rows after the first */
     ptx_val
-        width[JOIN_ROWS_MAX]; /* u32: outputs of a row, of rows behind the first; 0 where they do not exist */
+        width[JOIN_ROWS_MAX]; /* u32, for rows after the first: outputs of a row; 0 if it does not exist */
     ptx_val n;                /* u64: the first column of y */
-    ptx_val expert, known;    /* u64, one that exists; predicate: it is the row's; empty: none */
-    ptx_val strips, stride;   /* u32; u64: bytes from the sums of a strip to those of the next */
+    ptx_val expert, known;    /* u64, one that exists; predicate: it is the row's; empty: not grouped */
+    ptx_val strips, stride;   /* u32; u64: bytes between the sums of neighbouring strips */
 } joined;
 
 /* The sums of the outputs from `output` (u64) on. */
 typedef struct row_sums {
-    ptx_val at; /* variable: address of those of the next strip */
+    ptx_val at; /* variable: address in the next strip */
     ptx_val sum[JOIN_COLUMNS];
 } row_sums;
 
-/* A row that does not exist is that before it. */
+/* A row that does not exist is replaced by the first. */
 static row_sums sums_begin(ptx_builder *b, const joined *j, unsigned row, ptx_val output)
 {
     ptx_val m = row ? ptx_selp(b, j->m[row], j->m[0], j->exists[row]) : j->m[0];
@@ -36,8 +36,8 @@ static row_sums sums_begin(ptx_builder *b, const joined *j, unsigned row, ptx_va
     return s;
 }
 
-/* All strips from `first` to `end` (u32), `together` of them loaded at a time, added in order. Rows are found from the first: one that
- * does not exist is that. */
+/* Adds the strips from `first` to `end` (u32) in order, loading `together` of them at a time. Rows are
+ * addressed relative to the first, which also replaces rows that do not exist. */
 static void join_vectors(ptx_builder *b, const joined *j, row_sums *rows, ptx_val first, ptx_val end,
                          unsigned together)
 {
@@ -59,7 +59,7 @@ static void join_vectors(ptx_builder *b, const joined *j, row_sums *rows, ptx_va
     ptx_end_for(b);
 }
 
-/* One by one; those that do not exist are left out. */
+/* The same one by one; columns that do not exist are skipped. */
 static void join_few(ptx_builder *b, const joined *j, row_sums *s, ptx_val output)
 {
     ptx_for(b, ptx_u32(b, 0), j->strips, 1);
@@ -86,7 +86,7 @@ static void join_all(ptx_builder *b, const joined *j, row_sums *rows, ptx_val ou
         join_few(b, j, &rows[r], output);
 }
 
-/* A row without an expert has no sums; a NaN stays one through all that follows. */
+/* A row without an expert has no sums: it gets a NaN, which survives everything that follows. */
 static ptx_val sum_or_nan(ptx_builder *b, const joined *j, ptx_val sum)
 {
     return j->known.kind == PTX_NOTHING ? sum : ptx_selp(b, sum, ptx_bits(b, PTX_F32, 0x7FFFFFFF), j->known);
@@ -123,7 +123,7 @@ static void store_row(ptx_builder *b, epilogue *e, const joined *j, unsigned r, 
         ptx_end_if(b);
 }
 
-/* `whole`: all columns exist, and are aligned. */
+/* `whole`: all columns exist and are aligned. */
 static void join(ptx_builder *b, epilogue *e, const joined *j, bool whole)
 {
     row_sums rows[2][JOIN_ROWS_MAX];
@@ -134,7 +134,8 @@ static void join(ptx_builder *b, epilogue *e, const joined *j, bool whole)
         store_row(b, e, j, r, &rows[0][r], &rows[1][r], whole);
 }
 
-/* That of the one row; where there is none, no strips. A negative index is a large one. */
+/* Finds the expert of the (single) row; without one there are no strips. A negative index counts as a
+ * large one. */
 static void find_expert(ptx_builder *b, joined *j)
 {
     const kernel_args *all = &j->args->all;

@@ -6,7 +6,8 @@
 #include "kernels/tensor/w_fp8.h"
 #include "kernels/tensor/x_tile.h"
 
-/* Of all stages of x, beside two tiles of weights: 64 KiB together are what sm_75 has. Tables for decoding lie there too. */
+/* X_BYTES: all stages of x. Together with two tiles of weights and the tables for decoding, they fit the
+ * 64 KiB of sm_75. */
 enum { X_BYTES = TILE_BYTES * 2, TABLE_BYTES = 1024, X_STAGES_MAX = 4 };
 
 static unsigned least_of(unsigned a, unsigned b)
@@ -34,7 +35,7 @@ static unsigned x_bytes(const kernel_row *row)
     return has_table ? X_BYTES - TABLE_BYTES : X_BYTES;
 }
 
-/* The largest tile: there are two stages of x at least. */
+/* The most rows of a tile, which needs at least two stages of x. */
 static unsigned rows_max(const kernel_row *row)
 {
     unsigned m = 16;
@@ -103,7 +104,8 @@ static tile_sums sums_zero(ptx_builder *b, const tile_shape *s)
     return sums;
 }
 
-/* The strip's sum goes to that of the strips before it; the next starts at +0. (Started from +0, a sum of sums is never -0.) */
+/* Adds the strip's sum to that of the strips before it; the next starts at +0. (Starting from +0, a sum of
+ * sums is never -0.) */
 static void join_strip(ptx_builder *b, tile *t)
 {
     for (unsigned i = 0; i < t->part.fragments_m; i++)
@@ -118,13 +120,13 @@ static void join_strip(ptx_builder *b, tile *t)
 
 /* ---- Fragments ---- */
 
-/* Where a lane points ldmatrix to, in bytes from the start of a tile of x or w. */
+/* The addresses that a lane passes to ldmatrix, in bytes from the start of a tile of x or w. */
 typedef struct lane_places {
-    ptx_val x[STEPS_MAX], w[STEPS_MAX]; /* of each step of 16 k: rows of x; lines of k of w */
-    ptx_val w_lines[FRAGMENTS_MAX];     /* lines of n: for each pair of fragments, as of FP8 in lines of k */
+    ptx_val x[STEPS_MAX], w[STEPS_MAX]; /* for each step of 16 k: rows of x; w in lines along k */
+    ptx_val w_lines[FRAGMENTS_MAX];     /* lines along n, also of FP8: for each pair of fragments */
 } lane_places;
 
-/* A shift of the pieces by 2 is a change of the swizzled place by 32 bytes. */
+/* Moving on by two pieces flips bits of the swizzled place, in multiples of 32 bytes. */
 static void step_places(ptx_builder *b, const tile *t, ptx_val line, ptx_val piece, ptx_val *out)
 {
     ptx_val first = ptx_mad(b, line, (int)t->shape.k * 2, ptx_shl(b, piece, 4));
@@ -161,7 +163,7 @@ typedef struct fragments {
     ptx_val w[FRAGMENTS_MAX][2]; /* k 0-7, k 8-15 */
 } fragments;
 
-/* Those of 16 k, the step-th of the tile. */
+/* Loads the fragments of step `step` (16 k) of the tile. */
 static void load_fragments(ptx_builder *b, const tile *t, const lane_places *p, ptx_val x_tile,
                            ptx_val w_tile, unsigned step, fragments *f)
 {
@@ -226,7 +228,7 @@ static void multiply_tile(ptx_builder *b, tile *t, const lane_places *p, ptx_val
 
 /* ---- The loop over k ---- */
 
-/* Runs what warps that compute do. */
+/* The part of the loop that only the computing warps run. */
 static void compute(ptx_builder *b, tile *t, const lane_places *p, ptx_val k0, ptx_val x_tile, ptx_val w_tile)
 {
     const unsigned warps = t->shape.warps_m * t->shape.warps_n;
@@ -251,7 +253,7 @@ static ptx_val buffer_at(ptx_builder *b, ptx_val k0, const tile *t)
     return ptx_mad(b, odd, TILE_BYTES, t->w_shared);
 }
 
-/* The tile of weights at k0 (u32) from what was fetched of it. */
+/* Decodes the tile of weights at k0 (u32) from what was fetched of it. */
 static void put_weights(ptx_builder *b, const tile *t, const fetched *f, ptx_val k0, ptx_val w_tile)
 {
     if (fp8_along_n(t))
@@ -270,8 +272,8 @@ static void fetch_weights(ptx_builder *b, const tile *t, ptx_val k0, fetched *f)
         w_tile_fetch(b, &t->w, k0, f);
 }
 
-/* The next tile of weights is loaded before the one at hand is multiplied, and decoded after it, into the other buffer: no
- * warp reads that any more. */
+/* The next tile of weights is loaded before the current one is multiplied, and decoded after that, into
+ * the other buffer, which no warp reads any more. */
 static void run_fetched(ptx_builder *b, tile *t, const lane_places *p)
 {
     fetched f;
@@ -303,7 +305,7 @@ static void run_slowly(ptx_builder *b, tile *t, const lane_places *p)
     ptx_end_for(b);
 }
 
-/* S of the tile in registers. Rows without an expert read no weights. */
+/* Computes S of the tile in registers. Rows without an expert read no weights. */
 static void compute_sums(ptx_builder *b, tile *t)
 {
     t->part = sums_zero(b, &t->shape);
@@ -327,8 +329,9 @@ static void compute_sums(ptx_builder *b, tile *t)
 
 /* ---- The end ---- */
 
-/* Where S(m, n) of the tile lies in shared memory: rows of n, in which the four rows that a half of a warp stores to (or the
- * two rows of a quarter of it, where fragments have every other column) are in different banks. Bytes. */
+/* Byte offset of S(m, n) of the tile in shared memory: rows of n, swizzled so that the four rows to which
+ * half a warp stores (or the two rows of a quarter of it, where fragments hold every other column) are in
+ * different banks. */
 static ptx_val sum_place(ptx_builder *b, const tile *t, ptx_val m, ptx_val n)
 {
     ptx_val other = fp8_along_n(t) ? ptx_shl(b, ptx_and(b, m, 1), 4) : ptx_shl(b, ptx_and(b, m, 3), 3);
@@ -336,7 +339,7 @@ static ptx_val sum_place(ptx_builder *b, const tile *t, ptx_val m, ptx_val n)
     return ptx_shl(b, ptx_mad(b, m, (int)t->shape.n, column), 2);
 }
 
-/* Two fragments have the even and the odd columns of 16: a lane has four neighbours of them. */
+/* Two fragments hold the even and the odd columns of 16, so a lane has four neighbouring columns. */
 static void stage_alternating_sums(ptx_builder *b, const tile *t)
 {
     ptx_val row = ptx_add(b, t->warp_m, ptx_shr(b, t->lane, 2));
@@ -366,13 +369,13 @@ static void stage_sums(ptx_builder *b, const tile *t)
         ptx_val at =
             ptx_add(b, t->w_shared, sum_place(b, t, row, j ? ptx_add(b, column, (int)(8 * j)) : column));
         for (unsigned i = 0; i < t->sums.fragments_m; i++)
-            for (unsigned c = 0; c < 4; c += 2) /* 8 rows further on the swizzle is the same */
+            for (unsigned c = 0; c < 4; c += 2) /* the swizzle is the same 8 rows further on */
                 ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, at, (int)((16 * i + 4 * c) * t->shape.n * 4),
                            &t->sums.at[i][j][c], 2);
     }
 }
 
-/* A thread completes one column of every few rows; neighbouring threads have neighbouring columns. */
+/* A thread completes one column, in every few rows; neighbouring threads have neighbouring columns. */
 static void finish(ptx_builder *b, const tile *t)
 {
     const unsigned columns = t->shape.n / (t->spec->gated ? 2 : 1),
@@ -395,7 +398,7 @@ static void finish(ptx_builder *b, const tile *t)
     for (unsigned i = 0; i < (t->spec->gated ? 2 : 1); i++) {
         ptx_val place = sum_place(b, t, row, i ? ptx_add(b, column, (int)columns) : column);
         sums[i] = ptx_ld_shared(b, PTX_F32, ptx_add(b, t->w_shared, place), 0);
-        if (t->spec->grouped) /* a NaN stays one through all that follows */
+        if (t->spec->grouped) /* a NaN survives everything that follows */
             sums[i] = ptx_selp(b, sums[i], ptx_bits(b, PTX_F32, 0x7FFFFFFF), t->at.known);
     }
     ptx_val local = ptx_cvt(b, PTX_U64, row), has = {0};
@@ -422,7 +425,7 @@ static void begin_weights(ptx_builder *b, const kernel_row *row, tile *t)
 static void emit_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, TILE_THREADS, 1, 1);
-    ptx_minnctapersm(b, 1); /* any number of registers; else the assembler stops at 64 */
+    ptx_minnctapersm(b, 1); /* no limit on registers; otherwise ptxas stops at 64 */
     tile t = {.spec = spec, .shape = tile_shape_of(row, spec), .args = gemm_declare(b, row, spec)};
     const tile_shape *s = &t.shape;
     t.form = x_form_of(b, spec);

@@ -1,12 +1,13 @@
-/* The tile kernel of products in mode tensor: a block of threads computes a tile of y, and decodes each weight once.
+/* The tile kernel of products in mode tensor: a thread block computes a tile of y, and decodes each weight
+ * once.
  *
- *              k ->                       x: tile_m lines of k, copied by cp.async, a few tiles ahead
- *        +------------+                   w: lines of k or of n, decoded one tile ahead of their use
- *   m  x | . . x . .  |                   both in shared memory, each piece of 16 bytes at place p ^ (line & 7),
- *        +------------+                   so that ldmatrix meets no bank twice
+ *              k ->                 x: tile_m lines of k, copied by cp.async, a few tiles ahead
+ *        +------------+             w: lines of k or of n, decoded one tile ahead of their use
+ *   m  x | . . x . .  |             both in shared memory, each piece p of 16 bytes at place p ^ (line & 7),
+ *        +------------+             so that ldmatrix has no bank conflicts
  *              |      +---------+
- *              v   w  | . w . . | k       warps stand side by side over the tile of y; each has the sum of the strip at
- *              +------+---------+         hand and the sum of the strips before it in registers
+ *              v   w  | . w . . | k   warps stand side by side over the tile of y; each keeps the sum of
+ *              +------+---------+     the current strip (512 k) and that of the strips before it in registers
  *            m |      |  y      |
  *              +------+---------+  n
  */
@@ -22,10 +23,10 @@ enum { TILE_WARPS = TILE_THREADS / WARP, STRIP = 512, FRAGMENTS_MAX = 4, STEPS_M
 
 typedef struct tile_shape {
     unsigned m, n, k;
-    unsigned warps_m, warps_n; /* that compute; others only load and decode */
+    unsigned warps_m, warps_n; /* warps that compute; the others only load and decode */
 } tile_shape;
 
-/* The tile of a specification: k and n are as the format has them, m is its tile_rows. */
+/* The tile of a specification: k and n depend on the format, m is its tile_rows. */
 tile_shape tile_shape_of(const kernel_row *row, const kernel_spec *spec);
 
 /* The sums of a warp: element c of the fragment at (i, j), which covers 16 rows by 8 columns. */
@@ -49,7 +50,7 @@ typedef struct tile {
     ptx_val lane;           /* u32 */
     ptx_val x_shared, w_shared;
     unsigned x_stages;
-    tile_sums part, sums; /* variables: of the strip, and of those before it */
+    tile_sums part, sums; /* variables: of the current strip, and of those before it */
 } tile;
 
 extern const gemm_kernel gemm_tile;

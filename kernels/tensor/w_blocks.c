@@ -1,8 +1,10 @@
-/* Weights in blocks: runs of their bytes are fetched, and each strand of a run is a few pieces of a line of k. */
+/* Weights in blocks: threads fetch runs of their bytes; each strand of a run (kernels/formats/blocks.h)
+ * gives a few pieces of a line of k. */
 #include "kernels/formats/pairs.h"
 #include "kernels/tensor/w_tile.h"
 
-/* A format whose blocks have sections of several kinds is decoded at once, a whole block to a line. */
+/* Formats whose blocks have several kinds of sections are not fetched ahead: they are loaded and decoded
+ * at once, a whole block per line. */
 bool w_blocks_are_fetched(const block_layout *layout)
 {
     return layout->sections[1].count == 0;
@@ -13,7 +15,7 @@ static unsigned least_of(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* The bytes of a run such that a thread has few of them, with THREAD_WEIGHTS codes altogether. */
+/* The bytes of a run, chosen so that a thread has few runs, with THREAD_WEIGHTS codes in total. */
 static unsigned run_bytes(const block_layout *layout, unsigned kind)
 {
     const block_section *section = &layout->sections[kind];
@@ -26,7 +28,8 @@ static unsigned run_codes(const block_layout *layout, unsigned kind)
     return run_bytes(layout, kind) * layout->sections[kind].strands;
 }
 
-/* The first element of a run, counted from the tile's first k: the same in every tile, as tiles begin with sections. */
+/* The first element of a run, counted from the tile's first k: the same in every tile, because tiles begin
+ * with sections. */
 static ptx_val run_element(ptx_builder *b, const block_layout *layout, unsigned kind, ptx_val run)
 {
     const block_section *section = &layout->sections[kind];
@@ -82,8 +85,8 @@ void w_blocks_begin(ptx_builder *b, w_tile *w)
         return;
     const block_section *section = &layout->sections[0];
     const unsigned runs = thread_runs(layout), pieces = run_bytes(layout, 0) / PIECE;
-    /* Eight neighbouring threads have the same run of eight lines, so that they store to different banks; the next eight go on
-     * with the same lines, so that a warp reads whole sectors. */
+    /* Eight neighbouring threads have the same run of eight lines, so they store to different banks; the
+     * next eight threads continue the same lines, so a warp reads whole sectors. */
     const unsigned of_line = line_runs(w) / runs;
     ptx_val tid = ptx_tid_x(b), in_line = ptx_and(b, ptx_shr(b, tid, 3), (int)of_line - 1);
     w->line = ptx_bfi(b, tid, ptx_shl(b, ptx_shr(b, tid, 3 + ceil_log2(of_line)), 3), 0, 3);
@@ -140,7 +143,7 @@ void w_blocks_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val til
     }
 }
 
-/* ---- At once ---- */
+/* ---- Loaded and decoded at once ---- */
 
 /* Strands shorter than a piece fill a part of one. */
 static ptx_val element_address(ptx_builder *b, const w_tile *w, ptx_val tile, ptx_val line, ptx_val element)
@@ -198,7 +201,7 @@ void w_blocks_put_any(ptx_builder *b, const w_tile *w, ptx_val k0, ptx_val tile,
         if (first)
             element = ptx_add(b, element, (int)first);
         ptx_val n = w_output(b, w, line, 1);
-        /* tiles begin with blocks, or within one of a single kind of section */
+        /* Tiles begin with a block or, if it has a single kind of section, within one. */
         ptx_val before = w_blocks_are_fetched(layout)
                              ? ptx_shr(b, k0, ceil_log2(run_codes(layout, kind)))
                              : ptx_mul(b, ptx_shr(b, k0, ceil_log2(layout->elements)), (int)of_line);

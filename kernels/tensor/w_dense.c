@@ -1,4 +1,4 @@
-/* Codes in dense bits, with scales beside them, and plain values: fetched by pieces, decoded into a tile. */
+/* Codes in dense bits with separate scales, and plain values: fetched in pieces, decoded into a tile. */
 #include "kernels/formats/pairs.h"
 #include "kernels/tensor/fp8.h"
 #include "kernels/tensor/w_tile.h"
@@ -15,21 +15,23 @@ static bool is_plain(const w_tile *w)
 
 /* ---- Where pieces lie ---- */
 
-/* FP8 beside x in FP8, in lines along n: neighbouring threads store neighbouring pieces, which lie in different banks. */
+/* FP8 weights with x in FP8, in lines along n: neighbouring threads store neighbouring pieces, which lie
+ * in different banks. */
 static bool is_fp8_along_n(const w_tile *w)
 {
     return w->coding.spec->x_fp8 && !w->along_k;
 }
 
-/* Lines along n of weights without scales: a thread has a piece of four lines from a multiple of four on. Either all of them exist or
- * none: K is a multiple of 8 wherever tiles are fetched, as rows of x are pieces of 8 too. */
+/* Lines along n of weights without scales: a thread has the same piece of four lines, from a multiple of
+ * four on. Either all four exist or none: tiles are fetched only if K is a multiple of 8, as rows of x
+ * consist of pieces of 8, too. */
 static bool has_bare_lines(const w_tile *w)
 {
     return !w->along_k && (is_plain(w) || is_fp8_along_n(w));
 }
 
-/* Scales that differ along a line are loaded by piece, and serve the same piece of several lines. AWQ has eight codes to a
- * word. Lines of plain values are read side by side. */
+/* If scales differ along a line, they are loaded per piece and used for the same piece of several lines.
+ * AWQ has eight codes per word. Lines of plain values are read side by side. */
 static piece_order order_of(const w_tile *w)
 {
     const kernel_spec *spec = w->coding.spec;
@@ -46,7 +48,7 @@ static bool is_one_group(const w_tile *w)
     return w->coding.spec->groups == QDNN_GROUPS_DEFAULT || w->coding.spec->channels == 1 || is_plain(w);
 }
 
-/* Whether so many neighbours in a line, from a multiple of their number on, are in one group. */
+/* Whether `count` neighbours in a line, from a multiple of `count` on, belong to one group. */
 static bool neighbours_share(const w_tile *w, unsigned count)
 {
     const kernel_spec *spec = w->coding.spec;
@@ -55,14 +57,14 @@ static bool neighbours_share(const w_tile *w, unsigned count)
     return (spec->groups == QDNN_GROUPS_COLUMNS ? spec->group_rows : spec->group_size) % count == 0;
 }
 
-/* Whether all of a thread's pieces have one group, which is found by counting. */
+/* Whether all pieces of a thread have one group, which is found by counting (groups.h). */
 static bool has_column_groups(const w_tile *w)
 {
     return !is_one_group(w) && w->order != PIECES_IN_LINES && w->along_k &&
            groups_are_regular(w->coding.spec) && neighbours_share(w, THREAD_WEIGHTS);
 }
 
-/* The columns of the weights that pieces begin with: the same in every tile. */
+/* The columns of the weights at which pieces begin: the same in every tile. */
 static void find_outputs(ptx_builder *b, w_tile *w)
 {
     const bool down = w->order == PIECES_IN_LINES;
@@ -105,7 +107,7 @@ void w_dense_begin(ptx_builder *b, w_tile *w)
     find_outputs(b, w);
 }
 
-/* Lines begin at words, and the last of them has a piece for every thread. */
+/* Requires that lines begin at words, and that the last one has a piece for every thread. */
 ptx_val w_dense_aligned(ptx_builder *b, const w_tile *w)
 {
     const kernel_spec *spec = w->coding.spec;
@@ -115,7 +117,7 @@ ptx_val w_dense_aligned(ptx_builder *b, const w_tile *w)
     ptx_val run_extent = in_stream ? w->rows : w->columns;
     ptx_val rest = ptx_and(b, run_extent, ptx_u64(b, multiple - 1));
     ptx_val all = ptx_setp(b, PTX_EQ, rest, ptx_u64(b, 0));
-    if (w->gated && !w->along_k) /* b begins as a does */
+    if (w->gated && !w->along_k) /* b is aligned as a is */
         all = ptx_setp_and(b, PTX_EQ, ptx_and(b, w->n, (int)multiple - 1), 0, all);
     all = ptx_and(b, all, emit_aligned(b, w->codes, LOAD_BYTES));
     return is_plain(w) || in_stream ? all : matrix_groups_aligned(b, &w->m, PIECE, all);
@@ -123,7 +125,7 @@ ptx_val w_dense_aligned(ptx_builder *b, const w_tile *w)
 
 /* ---- Fetching ---- */
 
-/* An element of the matrix, as k and n have it. */
+/* An element of the matrix, given by k and n. */
 typedef struct element {
     ptx_val row, column; /* u64 */
     ptx_val k;           /* u64 */
@@ -135,7 +137,8 @@ static element element_at(ptx_builder *b, const w_tile *w, ptx_val n, ptx_val k)
     return w->k_in_columns ? (element){n, wide_k, wide_k} : (element){wide_k, n, wide_k};
 }
 
-/* The element that piece i begins with. What lies behind the last k is taken from the first, and never used. */
+/* The first element of piece i. For pieces beyond the last k, the first k is loaded instead, and never
+ * used. */
 static element piece_begin(ptx_builder *b, const w_tile *w, ptx_val k0, unsigned i, ptx_val *k)
 {
     const bool down = w->order == PIECES_IN_LINES, moves = i && (down != w->along_k);
@@ -157,7 +160,7 @@ static ptx_val code_address(ptx_builder *b, const w_tile *w, const element *at)
     return ptx_add(b, w->codes, ptx_shr(b, ptx_mul(b, index, ptx_u64(b, bits)), 3));
 }
 
-/* 32 codes are as many words as a code has bits. */
+/* A thread's 32 codes are as many words as a code has bits. */
 static void fetch_line(ptx_builder *b, const w_tile *w, const element *at, fetched *f)
 {
     const unsigned bits = bits_of(w), n = bits % 4 == 0 ? 4 : bits % 2 == 0 ? 2 : 1;
@@ -175,7 +178,7 @@ static void fetch_line(ptx_builder *b, const w_tile *w, const element *at, fetch
         emit_load_words(b, address, (int)(4 * i), n, &f->word[i]);
 }
 
-/* Two quads of a line; or the values of plain ones. */
+/* Loads two quads of codes of a line, or plain values. */
 static void fetch_piece(ptx_builder *b, const w_tile *w, const element *at, fetched *f)
 {
     const unsigned bits = bits_of(w), words = is_plain(w) ? PIECE * bits / 32 : 2;
@@ -197,7 +200,7 @@ static ptx_val beyond(ptx_builder *b, ptx_val x, unsigned more)
     return more ? ptx_add(b, x, (int)more) : x;
 }
 
-/* One group for all, for each piece or for each code of a line. */
+/* Loads one group for all codes, for each piece or for each code of a line. */
 static void fetch_line_groups(ptx_builder *b, const w_tile *w, const element *at, fetched *f)
 {
     const bool down = w->order == PIECES_IN_STREAM;
@@ -216,7 +219,7 @@ static void fetch_line_groups(ptx_builder *b, const w_tile *w, const element *at
     }
 }
 
-/* One for each column, of all the thread's lines or of each. */
+/* Whether all lines of a thread share their groups (one per column), so that these are loaded once. */
 static bool lines_share(const w_tile *w)
 {
     return matrix_rows_share_groups(w->coding.spec, THREAD_PIECES);
@@ -271,7 +274,7 @@ static const group_values *group_of(const w_tile *w, const fetched *f, unsigned 
     return &f->group[(piece * PIECE + i) * f->groups / THREAD_WEIGHTS];
 }
 
-/* Where code i of a piece lies. One that goes on in another word is moved to the low end of one. */
+/* Where code i of a piece lies. A code that crosses into the next word is shifted to the low end of one. */
 static code_place place_of_code(ptx_builder *b, const w_tile *w, const fetched *f, unsigned piece, unsigned i)
 {
     const coding *c = &w->coding;
@@ -289,7 +292,7 @@ static code_place place_of_code(ptx_builder *b, const w_tile *w, const fetched *
     return (code_place){ptx_shf_r(b, word, f->word[bit / 32 + 1], bit % 32), 0};
 }
 
-/* The groups of the last pair: neighbours often have the same. */
+/* The groups of the previous pair: neighbours often have the same. */
 typedef struct pair_cache {
     const group_values *first, *second;
     pair_group group;
@@ -309,7 +312,7 @@ static void put_codes(ptx_builder *b, const w_tile *w, const fetched *f, unsigne
     ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, address, 0, words, PIECE / 2);
 }
 
-/* Beside x in FP8, weights are FP8 without scales. */
+/* With x in FP8, weights are FP8 without scales. */
 static void put_fp8(ptx_builder *b, const w_tile *w, const fetched *f, unsigned piece, ptx_val address)
 {
     ptx_val words[PIECE / 2];
@@ -335,7 +338,7 @@ static void put_plain(ptx_builder *b, const w_tile *w, const fetched *f, unsigne
 void w_dense_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile)
 {
     const bool k_down = w->order == PIECES_IN_LINES && !w->along_k &&
-                        !has_bare_lines(w); /* each piece has a k of its own, which exists or not */
+                        !has_bare_lines(w); /* each piece has its own k, which may not exist */
     pair_cache cache = {0};
     for (unsigned i = 0; i < THREAD_PIECES; i++) {
         ptx_val address = ptx_add(b, tile, w->places[i]);

@@ -15,15 +15,15 @@ const kernel_row *fp8_pairs_row(void)
 
 /* ---- [K, N] ---- */
 
-/* Bytes from the start of a tile to a piece of the line of a k (u32 all). */
+/* Byte offset in a tile of a piece of the line of k (all u32). */
 static ptx_val line_place(ptx_builder *b, ptx_val k, ptx_val piece)
 {
     ptx_val key = ptx_bfi(b, ptx_bfe(b, k, 2, 2), ptx_and(b, k, 1), 1, 2);
     return ptx_mad(b, k, LINE_BYTES, ptx_shl(b, ptx_xor(b, piece, key), 4));
 }
 
-/* The line of a thread's first piece, and the piece: it has the same one of four lines. Either all of them exist or none: K is a
- * multiple of 16 wherever tiles are fetched, as rows of x are pieces of 16. */
+/* A thread has the same piece of four lines: the first line, and the piece. Either all four lines exist or
+ * none: tiles are fetched only if K is a multiple of 16, as rows of x consist of pieces of 16. */
 static ptx_val line_of_thread(ptx_builder *b)
 {
     return ptx_mul(b, ptx_shr(b, ptx_tid_x(b), ceil_log2(LINE_PIECES)), THREAD_PIECES);
@@ -34,7 +34,7 @@ static ptx_val piece_of_thread(ptx_builder *b)
     return ptx_and(b, ptx_tid_x(b), LINE_PIECES - 1);
 }
 
-/* Where the weight of k and n (u32) lies. */
+/* The address of the weight at k and n (u32). */
 static ptx_val code_address(ptx_builder *b, const tile *t, ptx_val k, ptx_val n)
 {
     return ptx_add(b, t->w.codes,
@@ -53,7 +53,7 @@ static ptx_val exists(ptx_builder *b, const tile *t, ptx_val k)
     return ptx_setp(b, PTX_LT, k, ptx_cvt(b, PTX_U32, t->args.k));
 }
 
-/* What lies behind the last k is taken from the first, and never used. */
+/* For lines beyond the last k, the first k is loaded instead, and never used. */
 void fp8_w_fetch(ptx_builder *b, const tile *t, ptx_val k0, fetched *f)
 {
     ptx_val n = w_output(b, &t->w, ptx_shl(b, piece_of_thread(b), 4), PIECE_BYTES);
@@ -65,7 +65,7 @@ void fp8_w_fetch(ptx_builder *b, const tile *t, ptx_val k0, fetched *f)
     }
 }
 
-/* From an even line to the next, the swizzled place changes by one. */
+/* From an even line to the next, the swizzled place differs by one piece. */
 void fp8_w_put(ptx_builder *b, const tile *t, const fetched *f, ptx_val tile)
 {
     ptx_val place = line_place(b, line_of_thread(b), piece_of_thread(b)), there = exists(b, t, f->k);
@@ -102,7 +102,7 @@ void fp8_w_put_slowly(ptx_builder *b, const tile *t, ptx_val k0, ptx_val tile)
 {
     const bool along_n = fp8_along_n(t);
     const unsigned run =
-        along_n ? t->shape.n : 2 * t->shape.k; /* neighbouring threads take neighbours in memory */
+        along_n ? t->shape.n : 2 * t->shape.k; /* neighbouring threads load neighbouring bytes */
     const w_tile *w = &t->w;
     ptx_val i = ptx_for(b, ptx_tid_x(b), ptx_u32(b, TILE_BYTES), TILE_THREADS);
     ptx_val line = ptx_shr(b, i, ceil_log2(run)), at = ptx_and(b, i, (int)run - 1);

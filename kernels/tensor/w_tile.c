@@ -26,7 +26,7 @@ void w_store_zeros(ptx_builder *b, ptx_val address)
     ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, address, 0, words, PIECE / 2);
 }
 
-/* ---- Either kind ---- */
+/* ---- Dense codes and blocks alike ---- */
 
 unsigned w_tile_k(const kernel_row *row)
 {

@@ -1,4 +1,4 @@
-/* Tiles of x. In the place of a row that does not exist another is read, and what comes of it is not stored. */
+/* Tiles of x. For rows that do not exist, another row is read, and the results are not stored. */
 #include "kernels/tensor/x_tile.h"
 
 static unsigned stage_bytes(const tile *t)
@@ -6,7 +6,7 @@ static unsigned stage_bytes(const tile *t)
     return 2 * t->shape.m * t->shape.k;
 }
 
-/* Elements of a piece, and bytes that a unit has in memory. */
+/* Elements per piece, and bytes per unit in memory. */
 static unsigned piece_elements(const tile *t)
 {
     return PIECE * t->form.unit_elements;
@@ -25,7 +25,7 @@ ptx_val x_tile_aligned(ptx_builder *b, const tile *t, ptx_val all)
     return ptx_and(b, all, emit_aligned(b, t->x, elements * t->form.bytes));
 }
 
-/* Row i (u32) of the tile, u64; beyond the last row, one that exists. */
+/* The number (u64) of row i (u32) of the tile; beyond the last row, one that exists. */
 static ptx_val row_of(ptx_builder *b, const tile *t, ptx_val i)
 {
     ptx_val wide = ptx_cvt(b, PTX_U64, i);
@@ -52,13 +52,13 @@ static void end_if_active(ptx_builder *b, const x_tile *x)
         ptx_end_if(b);
 }
 
-/* How far a thread's pieces are apart, in rows. */
+/* The distance of a thread's pieces, in rows. */
 static unsigned row_step(const tile *t)
 {
     return TILE_THREADS / (t->shape.k / PIECE);
 }
 
-/* Bytes that there are of the next pieces: 16, or none behind the last k. */
+/* How many bytes of the next pieces exist: 16, or none beyond the last k. */
 static ptx_val bytes_known(ptx_builder *b, const tile *t, const x_tile *x)
 {
     return ptx_selp(b, ptx_u32(b, LOAD_BYTES), ptx_u32(b, 0), ptx_setp(b, PTX_LT, x->k, t->k));
@@ -82,7 +82,7 @@ static void copy_ahead(ptx_builder *b, const tile *t, x_tile *x, ptx_val stage)
     advance(b, t, x);
 }
 
-/* Words of a piece as it is loaded. */
+/* Words of a piece in memory. */
 static unsigned words_in_memory(const tile *t)
 {
     return piece_elements(t) * t->form.bytes / 4;
@@ -143,7 +143,7 @@ x_tile x_tile_begin(ptx_builder *b, const tile *t)
     return x;
 }
 
-/* The stage `ahead` stages behind the one at hand. */
+/* The stage `ahead` stages after `stage`, in the ring. */
 static ptx_val later_stage(ptx_builder *b, const tile *t, ptx_val stage, unsigned ahead)
 {
     const int all = (int)(t->x_stages * stage_bytes(t));
@@ -151,7 +151,7 @@ static ptx_val later_stage(ptx_builder *b, const tile *t, ptx_val stage, unsigne
     return ptx_selp(b, ptx_sub(b, next, all), next, ptx_setp(b, PTX_GE, next, all));
 }
 
-/* A piece as tiles have it. */
+/* Converts a loaded piece to the form in a tile. */
 static void units_of_piece(ptx_builder *b, const tile *t, const ptx_val *loaded, ptx_val words[4])
 {
     for (unsigned i = 0; i < 4; i++)
@@ -194,7 +194,7 @@ void x_tile_end(ptx_builder *b, const tile *t)
         ptx_cp_async_wait_all(b);
 }
 
-/* One element, in the low bits of a u32, as tiles have it. */
+/* Loads one element, in the form it has in a tile, in the low bits of a u32. */
 static ptx_val load_element(ptx_builder *b, const tile *t, ptx_val index)
 {
     ptx_val at = ptx_at(b, t->x, index, t->form.bytes);
