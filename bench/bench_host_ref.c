@@ -51,8 +51,8 @@ static ref_quant_spec spec_of(const format_facts *f)
                             .block = f->block,
                             .zero_kind = f->zero_kind,
                             .zero = f->zero_kind == QDNN_ZERO_MINIMUM ? QDNN_DATA_F32
-                                    : f->bits == 8                      ? QDNN_DATA_I32
-                                                                        : QDNN_DATA_U8,
+                                    : f->bits == 8                    ? QDNN_DATA_I32
+                                                                      : QDNN_DATA_U8,
                             .group_size = 128,
                             .floor = REF_DEFAULT_FLOOR};
 }

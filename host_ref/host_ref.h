@@ -102,8 +102,8 @@ void ref_dequantize_rows(const ref_quant_spec *spec, int64_t rows, int64_t colum
 
 /* Converts codes from one layout, nibble order and kind to another; `to` has the same storage and bits.
  * Between two's complement and the other kinds the highest bit changes. */
-void ref_repack(const ref_quant_spec *from, const ref_quant_spec *to, int64_t rows, int64_t columns, const void *codes,
-                void *repacked);
+void ref_repack(const ref_quant_spec *from, const ref_quant_spec *to, int64_t rows, int64_t columns,
+                const void *codes, void *repacked);
 
 /* Writes the scales of x, and the zeros and the global scale if the spec has them; padding of scales is 0.
  * Nested scales are encoded with the map and offset in `out`. Not for blocks, which are quantized in one
@@ -251,8 +251,10 @@ float ref_tensor_sum(ref_tensor_family family, qdnnDataType_t a_type, const void
 /* Converts codes to the order that tensor cores consume, and back; n columns and k rows of a product, stored
  * as [n, k] or, with k_rows, as [k, n]. */
 int64_t ref_prepacked_bytes(const ref_quant_spec *spec, int64_t n, int64_t k);
-void ref_prepack(const ref_quant_spec *spec, int64_t rows, int64_t columns, bool k_rows, const void *codes, void *packed);
-void ref_unpack(const ref_quant_spec *spec, int64_t rows, int64_t columns, bool k_rows, const void *packed, void *codes);
+void ref_prepack(const ref_quant_spec *spec, int64_t rows, int64_t columns, bool k_rows, const void *codes,
+                 void *packed);
+void ref_unpack(const ref_quant_spec *spec, int64_t rows, int64_t columns, bool k_rows, const void *packed,
+                void *codes);
 
 /* A product in mode tensor: x is F16 or BF16, and the weights are rounded to its type. */
 void ref_product_tensor(const ref_product *p, const ref_product_arrays *a, ref_tensor_family family);
@@ -274,7 +276,8 @@ typedef struct {
 } ref_integer_spec;
 
 int64_t ref_integer_row_bytes(qdnnDataType_t type, int64_t columns);
-int32_t ref_integer_code(qdnnDataType_t type, const void *codes, int64_t columns, int64_t row, int64_t column);
+int32_t ref_integer_code(qdnnDataType_t type, const void *codes, int64_t columns, int64_t row,
+                         int64_t column);
 
 /* The sum over k of (x - x_zero) * (w - w_zero). */
 int32_t ref_integer_sum(const ref_integer_spec *spec, const void *x, const void *w, int64_t m, int64_t n);
@@ -311,8 +314,9 @@ typedef struct {
 
 /* Scaled results. Only alpha, alpha_number, bias, activation and y of `law` are used, and alpha, bias,
  * residual and y of the arrays. */
-void ref_integer_product(const ref_integer_spec *spec, const ref_integer_scales *scales, const ref_product *law,
-                         const void *x, const void *w, const ref_product_arrays *arrays);
+void ref_integer_product(const ref_integer_spec *spec, const ref_integer_scales *scales,
+                         const ref_product *law, const void *x, const void *w,
+                         const ref_product_arrays *arrays);
 
 /* The `top` largest of a row in descending order; equal ones by index, NaNs last. */
 void ref_top(int64_t count, const float *scores, int64_t top, float *best, int32_t *index);

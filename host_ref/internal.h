@@ -133,8 +133,8 @@ float hr_input_load(qdnnDataType_t type, const void *array, int64_t index);
 /* A product with such sums; the weights are decoded to f32. */
 void hr_product(const ref_product *p, const ref_product_arrays *a, hr_mode mode);
 /* From the sums of y[m, n] (two for a gated pair: a and b) to the element, as in every product. */
-void hr_product_finish(const ref_product *p, const ref_product_arrays *a, int64_t expert, int64_t m, int64_t n,
-                       const float sums[2]);
+void hr_product_finish(const ref_product *p, const ref_product_arrays *a, int64_t expert, int64_t m,
+                       int64_t n, const float sums[2]);
 
 /* ---- blocks.c ---- */
 

@@ -203,22 +203,24 @@ void ref_dequantize_rows(const ref_quant_spec *spec, int64_t rows, int64_t colum
     for (int64_t i = 0; i < count; i++)
         for (int64_t column = 0; column < columns; column++) {
             bool known = index[i] >= 0 && index[i] < rows;
-            float value = known ? ref_decode(spec, rows, columns, in, index[i], column) : ref_f32_from_bits(REF_NAN_F32);
+            float value = known ? ref_decode(spec, rows, columns, in, index[i], column)
+                                : ref_f32_from_bits(REF_NAN_F32);
             ref_scalar_store(spec->data, y, i * columns + column, value);
         }
 }
 
 /* ---- Repack ---- */
 
-void ref_repack(const ref_quant_spec *from, const ref_quant_spec *to, int64_t rows, int64_t columns, const void *codes,
-                void *repacked)
+void ref_repack(const ref_quant_spec *from, const ref_quant_spec *to, int64_t rows, int64_t columns,
+                const void *codes, void *repacked)
 {
     tensor before = hr_tensor_of(from, rows, columns), after = hr_tensor_of(to, rows, columns);
     bool integers = before.codec.family == CODEC_INTEGER && after.codec.family == CODEC_INTEGER;
     hr_require(!before.plain && !after.plain && before.codec.bits == after.codec.bits &&
                    (integers || (from->storage == to->storage && before.codec.kind == after.codec.kind)),
                "codes are repacked into codes of the same kind and width");
-    bool flips = (before.codec.kind == QDNN_CODE_TWOS_COMPLEMENT) != (after.codec.kind == QDNN_CODE_TWOS_COMPLEMENT);
+    bool flips =
+        (before.codec.kind == QDNN_CODE_TWOS_COMPLEMENT) != (after.codec.kind == QDNN_CODE_TWOS_COMPLEMENT);
     unsigned highest = flips ? 1u << (before.codec.bits - 1) : 0;
     memset(repacked, 0, (size_t)hr_code_bytes(&after));
     for (int64_t row = 0; row < rows; row++)

@@ -285,7 +285,8 @@ void emit_widen_word(ptx_builder *b, qdnnDataType_t type, ptx_val word, ptx_val 
     }
 }
 
-void emit_load_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, unsigned count, ptx_val *x)
+void emit_load_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, unsigned count,
+                   ptx_val *x)
 {
     const unsigned bytes = element_bytes(type), words = count * bytes / 4;
     ptx_val word[CHUNK_MAX];
@@ -299,7 +300,8 @@ void emit_load_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, int off
         emit_widen_word(b, type, word[i], &x[i * 4 / bytes]);
 }
 
-void emit_store_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, unsigned count, const ptx_val *x)
+void emit_store_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, int offset, unsigned count,
+                    const ptx_val *x)
 {
     const unsigned step = count < vector_elements(type) ? count : vector_elements(type);
     for (unsigned i = 0; i < count; i += step)

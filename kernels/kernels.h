@@ -32,14 +32,14 @@ typedef enum { KERNEL_K_COLUMNS, KERNEL_K_ROWS } kernel_reduction;
 
 /* The kernels that compute a product. These follow the exact contract, and all give the same bits: */
 typedef enum {
-    KERNEL_PRODUCT_STAGED, /* weights go through shared memory as f32: any format, any shape */
-    KERNEL_PRODUCT_GEMV,   /* few rows, codes along K: weights are decoded in registers */
-    KERNEL_PRODUCT_RAGGED, /* like GEMV, for rows that do not fill 16 bytes and codes of 3, 5, 6 bits */
-    KERNEL_PRODUCT_BLOCKS, /* few rows, GGUF blocks: decoded in registers */
-    KERNEL_PRODUCT_TERNARY, /* like BLOCKS, for TQ1_0 */
-    KERNEL_PRODUCT_COLUMNS, /* few rows, weights [K, N]: decoded in registers */
+    KERNEL_PRODUCT_STAGED,   /* weights go through shared memory as f32: any format, any shape */
+    KERNEL_PRODUCT_GEMV,     /* few rows, codes along K: weights are decoded in registers */
+    KERNEL_PRODUCT_RAGGED,   /* like GEMV, for rows that do not fill 16 bytes and codes of 3, 5, 6 bits */
+    KERNEL_PRODUCT_BLOCKS,   /* few rows, GGUF blocks: decoded in registers */
+    KERNEL_PRODUCT_TERNARY,  /* like BLOCKS, for TQ1_0 */
+    KERNEL_PRODUCT_COLUMNS,  /* few rows, weights [K, N]: decoded in registers */
     KERNEL_PRODUCT_LANEWISE, /* many rows: tiles of outputs; the lanes of a sum are added one after another */
-    KERNEL_PRODUCT_JOIN, /* runs after LANEWISE where `split` is not 1: joins the sums of its blocks */
+    KERNEL_PRODUCT_JOIN,     /* runs after LANEWISE where `split` is not 1: joins the sums of its blocks */
     /* These follow the contract of mode tensor, and all give the same bits on SMs of one family: */
     KERNEL_PRODUCT_TILE,   /* weights go through shared memory as f16 or bf16: any format, any shape */
     KERNEL_PRODUCT_STREAM, /* prepacked weights go straight into registers; strip sums go to the workspace */
@@ -94,20 +94,20 @@ typedef struct kernel_spec {
     int gradient_factor;
 
     /* Products: `data` is the type of x. */
-    int x_fp8;   /* qdnnDataType_t: x is FP8 in memory, and data is f16; 0: no */
-    int x_scale; /* each row of sums is multiplied by its own factor before anything else */
+    int x_fp8;             /* qdnnDataType_t: x is FP8 in memory, and data is f16; 0: no */
+    int x_scale;           /* each row of sums is multiplied by its own factor before anything else */
     qdnnDataType_t output; /* type of y: F32, F16, BF16 */
     kernel_reduction reduction;
     qdnnAlpha_t alpha;
     int bias; /* qdnnDataType_t; 0: none */
     qdnnActivation_t activation;
-    int gated;      /* the weights have 2N outputs, a and b; the result is act(a) * b */
+    int gated; /* the weights have 2N outputs, a and b; the result is act(a) * b */
     int residual;
     int addend;     /* an f32 matrix in the workspace is added before the bias */
     int grouped;    /* a stack of weights (experts); each row of x selects one */
     int row_weight; /* each row of the result is multiplied by its own factor */
     kernel_product product;
-    int unpack; /* prepack: the reverse direction */
+    int unpack;         /* prepack: the reverse direction */
     uint64_t tile_rows; /* rows of x per thread block */
     uint64_t split;     /* number of thread blocks that share the lanes of a sum */
 
@@ -117,8 +117,8 @@ typedef struct kernel_spec {
     int w_scale_first;               /* of the two scales, that of w is applied first */
     int x_zero, w_zero;              /* whether these zero points may be nonzero */
     int bias_i32;
-    int multipliers; /* one multiplier per column */
-    int tile;        /* rows of x per thread block: 1, 4 (dp4a), 64, 128 (tensor cores) */
+    int multipliers;          /* one multiplier per column */
+    int tile;                 /* rows of x per thread block: 1, 4 (dp4a), 64, 128 (tensor cores) */
     qdnnDataType_t top_index; /* I32, F32 */
     int nhwc;
     uint64_t window_h, window_w, window_c; /* of a convolution; window_c: channels per group */
@@ -157,7 +157,8 @@ bool kernel_spec_check(const kernel_row *row, const kernel_spec *spec, char *err
 bool kernel_is_emitted(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 /* Whether the kernel that a product's specification selects can compute this problem. */
 struct kernel_problem;
-bool kernel_product_fits(const kernel_row *row, const kernel_spec *spec, const struct kernel_problem *problem);
+bool kernel_product_fits(const kernel_row *row, const kernel_spec *spec,
+                         const struct kernel_problem *problem);
 /* Whether a specification that passed kernel_spec_check can handle a problem of that size. If not, `error`
  * has the reason. */
 bool kernel_problem_check(const kernel_spec *spec, const struct kernel_problem *problem, char *error,
@@ -204,10 +205,10 @@ typedef struct operation_row operation_row;
 typedef struct format_row format_row;
 
 struct kernel_row {
-    const char *name;           /* "quantize_nf4" */
+    const char *name; /* "quantize_nf4" */
     /* stable, for lookup by users: "quant.nf4.quantize"; null: a part of other operations */
     const char *operation_name;
-    const char *summary;        /* one-line description */
+    const char *summary; /* one-line description */
     const operation_row *operation;
     const format_row *format; /* format_none if the operation has no codes */
 };
@@ -234,7 +235,8 @@ const kernel_row *kernel_open(const char *name, kernel_spec *spec);
 
 /* Sets fields from words separated by spaces: "data=f16 group_size=64". Returns false, with the reason, if
  * one is not accepted. */
-bool kernel_spec_set_words(const kernel_row *row, kernel_spec *spec, const char *words, char *error, size_t error_size);
+bool kernel_spec_set_words(const kernel_row *row, kernel_spec *spec, const char *words, char *error,
+                           size_t error_size);
 
 /* The row of this operation for a format, or null. */
 typedef enum {
@@ -353,7 +355,7 @@ typedef struct kernel_problem {
     uint64_t rows, columns;
     /* with row_index: number of rows of the quantized tensor; `rows` is that of the plain one */
     uint64_t table_rows;
-    kernel_cache cache;  /* with strided; the stride between rows of x is then x_stride */
+    kernel_cache cache; /* with strided; the stride between rows of x is then x_stride */
     /* Products: rows and columns are those of the weights; with several experts, those of one expert. */
     uint64_t m;                  /* rows of x and y */
     uint64_t x_stride, y_stride; /* elements from one row to the next */

@@ -22,18 +22,20 @@
 
 /* Integer products: settings for turning a sum into a scaled number, and for turning it into a code. */
 #define SCALED                                                                                               \
-    (KERNEL_KEY(OUTPUT) | KERNEL_KEY(ALPHA) | KERNEL_KEY(BIAS) | KERNEL_KEY(ACTIVATION) | KERNEL_KEY(RESIDUAL))
+    (KERNEL_KEY(OUTPUT) | KERNEL_KEY(ALPHA) | KERNEL_KEY(BIAS) | KERNEL_KEY(ACTIVATION) |                    \
+     KERNEL_KEY(RESIDUAL))
 #define ZERO_POINTS (KERNEL_KEY(X_CODES) | KERNEL_KEY(X_ZERO) | KERNEL_KEY(W_ZERO))
 #define REQUANTIZED                                                                                          \
     (ZERO_POINTS | KERNEL_KEY(RESULT) | KERNEL_KEY(BIAS_I32) | KERNEL_KEY(MULTIPLIERS) | KERNEL_KEY(ROUNDING))
 #define OF_SCALED                                                                                            \
-    (OPERAND(X) | OPERAND(CODES) | OPERAND(SCALE) | OPERAND(X_SCALE) | OPERAND(ALPHA) | OPERAND(BIAS) | OPERAND(RESIDUAL))
+    (OPERAND(X) | OPERAND(CODES) | OPERAND(SCALE) | OPERAND(X_SCALE) | OPERAND(ALPHA) | OPERAND(BIAS) |      \
+     OPERAND(RESIDUAL))
 #define OF_REQUANTIZED (OPERAND(X) | OPERAND(CODES) | OPERAND(BIAS) | OPERAND(MULTIPLIER))
 #define SHAPE          (1u << NUMBER_M | 1u << NUMBER_ROWS | 1u << NUMBER_COLUMNS)
 #define ZERO_NUMBERS   (1u << NUMBER_X_ZERO | 1u << NUMBER_W_ZERO)
 #define CODE_NUMBERS   (ZERO_NUMBERS | 1u << NUMBER_Y_ZERO | 1u << NUMBER_MULTIPLIER)
 #define WINDOW_NUMBERS                                                                                       \
-    (1u << NUMBER_CONV_CHANNELS | 1u << NUMBER_CONV_OUTPUTS | 1u << NUMBER_CONV_H | 1u << NUMBER_CONV_W |     \
+    (1u << NUMBER_CONV_CHANNELS | 1u << NUMBER_CONV_OUTPUTS | 1u << NUMBER_CONV_H | 1u << NUMBER_CONV_W |    \
      1u << NUMBER_CONV_OUT_H | 1u << NUMBER_CONV_OUT_W | 1u << NUMBER_CONV_STRIDE |                          \
      1u << NUMBER_CONV_PADDING | 1u << NUMBER_CONV_DILATION)
 #define INTEGER_PRODUCT                                                                                      \
@@ -74,8 +76,8 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                       .emit = emit_scale,
                       .steps = scale_steps},
     [KERNEL_QUANTIZE] = {.name = "quantize",
-                         .keys =
-                             KERNEL_KEY(DATA) | STORED | CODES | KERNEL_KEY(GROUP_TABLE) | KERNEL_KEY(ROUNDING) | KERNEL_KEY(DIVISION),
+                         .keys = KERNEL_KEY(DATA) | STORED | CODES | KERNEL_KEY(GROUP_TABLE) |
+                                 KERNEL_KEY(ROUNDING) | KERNEL_KEY(DIVISION),
                          .reads = OPERAND(X) | OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) |
                                   OPERAND(NESTED_MAP) | OPERAND(NESTED_SCALE) | OPERAND(NESTED_OFFSET) |
                                   OPERAND(GROUP_INDEX),
@@ -84,7 +86,8 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                          .emit = emit_quantize,
                          .steps = tile_steps},
     [KERNEL_DEQUANTIZE] = {.name = "dequantize",
-                           .keys = KERNEL_KEY(DATA) | STORED | CODES | KERNEL_KEY(GROUP_TABLE) | KERNEL_KEY(ROW_INDEX),
+                           .keys = KERNEL_KEY(DATA) | STORED | CODES | KERNEL_KEY(GROUP_TABLE) |
+                                   KERNEL_KEY(ROW_INDEX),
                            .reads = OPERAND(CODES) | OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) |
                                     OPERAND(NESTED_MAP) | OPERAND(NESTED_SCALE) | OPERAND(NESTED_OFFSET) |
                                     OPERAND(GROUP_INDEX) | OPERAND(ROW_INDEX),
@@ -95,7 +98,8 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
     [KERNEL_DYNAMIC] = {.name = "quantize_dynamic",
                         .keys = KERNEL_KEY(DATA) | SIDECARS | ZEROS | KERNEL_KEY(GROUP_INDEX) | CODES |
                                 KERNEL_KEY(ROUNDING) | KERNEL_KEY(DIVISION) | KERNEL_KEY(FLOOR) |
-                                KERNEL_KEY(RANGE) | KERNEL_KEY(MX_ROUNDING) | KERNEL_KEY(ROW_INDEX) | KERNEL_KEY(STRIDED),
+                                KERNEL_KEY(RANGE) | KERNEL_KEY(MX_ROUNDING) | KERNEL_KEY(ROW_INDEX) |
+                                KERNEL_KEY(STRIDED),
                         .fixes = fix_dynamic,
                         .reads = OPERAND(X) | OPERAND(GLOBAL_SCALE) | OPERAND(ROW_INDEX),
                         .writes = OPERAND(CODES) | OPERAND(SCALE) | OPERAND(ZERO),
@@ -123,13 +127,14 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                         .bound = prepack_bound},
     [KERNEL_MATMUL] = {.name = "matmul",
                        .keys = PRODUCT_KEYS | STORED | CODES,
-                       .reads = OPERAND(X) | OPERAND(CODES) | OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) |
-                                OPERAND(NESTED_MAP) | OPERAND(NESTED_SCALE) | OPERAND(NESTED_OFFSET) |
-                                OPERAND(GROUP_INDEX) | OPERAND(ALPHA) | OPERAND(BIAS) | OPERAND(RESIDUAL) |
-                                OPERAND(EXPERT_INDEX) | OPERAND(ROW_WEIGHT) | OPERAND(X_SCALE),
+                       .reads = OPERAND(X) | OPERAND(CODES) | OPERAND(SCALE) | OPERAND(ZERO) |
+                                OPERAND(GLOBAL_SCALE) | OPERAND(NESTED_MAP) | OPERAND(NESTED_SCALE) |
+                                OPERAND(NESTED_OFFSET) | OPERAND(GROUP_INDEX) | OPERAND(ALPHA) |
+                                OPERAND(BIAS) | OPERAND(RESIDUAL) | OPERAND(EXPERT_INDEX) |
+                                OPERAND(ROW_WEIGHT) | OPERAND(X_SCALE),
                        .writes = OPERAND(Y),
-                       .numbers = 1 << NUMBER_ROWS | 1 << NUMBER_COLUMNS | 1 << NUMBER_M | 1 << NUMBER_X_STRIDE |
-                                  1 << NUMBER_Y_STRIDE,
+                       .numbers = 1 << NUMBER_ROWS | 1 << NUMBER_COLUMNS | 1 << NUMBER_M |
+                                  1 << NUMBER_X_STRIDE | 1 << NUMBER_Y_STRIDE,
                        .fixes = gemm_fix,
                        .is_a_kernel = gemm_is_a_kernel,
                        .is_empty = gemm_is_empty,

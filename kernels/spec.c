@@ -72,18 +72,12 @@ static const choice activations[] = {
     {"none", QDNN_ACTIVATION_NONE},           {"relu", QDNN_ACTIVATION_RELU},
     {"gelu_tanh", QDNN_ACTIVATION_GELU_TANH}, {"gelu_erf", QDNN_ACTIVATION_GELU_ERF},
     {"silu", QDNN_ACTIVATION_SILU},           {0}};
-static const choice products[] = {{"staged", KERNEL_PRODUCT_STAGED},
-                                  {"gemv", KERNEL_PRODUCT_GEMV},
-                                  {"ragged", KERNEL_PRODUCT_RAGGED},
-                                  {"blocks", KERNEL_PRODUCT_BLOCKS},
-                                  {"ternary", KERNEL_PRODUCT_TERNARY},
-                                  {"columns", KERNEL_PRODUCT_COLUMNS},
-                                  {"lanewise", KERNEL_PRODUCT_LANEWISE},
-                                  {"join", KERNEL_PRODUCT_JOIN},
-                                  {"tile", KERNEL_PRODUCT_TILE},
-                                  {"stream", KERNEL_PRODUCT_STREAM},
-                                  {"strips", KERNEL_PRODUCT_STRIPS},
-                                  {0}};
+static const choice products[] = {{"staged", KERNEL_PRODUCT_STAGED},     {"gemv", KERNEL_PRODUCT_GEMV},
+                                  {"ragged", KERNEL_PRODUCT_RAGGED},     {"blocks", KERNEL_PRODUCT_BLOCKS},
+                                  {"ternary", KERNEL_PRODUCT_TERNARY},   {"columns", KERNEL_PRODUCT_COLUMNS},
+                                  {"lanewise", KERNEL_PRODUCT_LANEWISE}, {"join", KERNEL_PRODUCT_JOIN},
+                                  {"tile", KERNEL_PRODUCT_TILE},         {"stream", KERNEL_PRODUCT_STREAM},
+                                  {"strips", KERNEL_PRODUCT_STRIPS},     {0}};
 
 static const choice fp8_types[] = {{"none", 0}, {"e4m3", QDNN_DATA_F8E4M3}, {"e5m2", QDNN_DATA_F8E5M2}, {0}};
 static const choice x_code_types[] = {{"i8", QDNN_DATA_I8}, {"u8", QDNN_DATA_U8}, {0}};

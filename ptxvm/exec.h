@@ -123,8 +123,8 @@ struct vm_code {
     uint8_t *constants;   /* 32-lane constants: the first bytes of each frame */
     uint32_t local_bytes; /* per lane: .local variables, parameters, return values, call parameters */
     uint32_t local_align;
-    vm_slot local_base; /* hidden register: start of the activation's local memory, u64 lanes */
-    vm_slot *reg_slot;  /* of the function's registers */
+    vm_slot local_base;             /* hidden register: start of the activation's local memory, u64 lanes */
+    vm_slot *reg_slot;              /* of the function's registers */
     uint64_t inputs_at, returns_at; /* parameters and return values in local memory, from local_base */
     uint64_t shared_at;             /* of the function's own shared variables */
     struct vm_branch_table *tables; /* of brx.idx */

@@ -62,8 +62,8 @@ static const struct {
     qdnnStatus_t status;
     const char *part, *other;
 } broken[] = {
-    {"Missing", "libno_such_driver.so.1", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "QDNN_LIBCUDA names no library that can be opened",
-     "libno_such_driver.so.1: cannot open"},
+    {"Missing", "libno_such_driver.so.1", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER,
+     "QDNN_LIBCUDA names no library that can be opened", "libno_such_driver.so.1: cannot open"},
     {"Stub", FAKE("stub"), QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "libcuda_stub.so", "the CUDA toolkit's stub"},
     {"NoDevice", FAKE("no_device"), QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE,
      "cuInit returned 100 (CUDA_ERROR_NO_DEVICE)", "CUDA_VISIBLE_DEVICES"},
@@ -111,11 +111,13 @@ TEST_CASE(DriverOpen, AutoTakesPtxvmInstead)
     CHECK_EQ_I64(d.major * 10 + d.minor, 86);
 #else
     (void)d;
-    check_fails("auto", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "not installed", "no ptxvm: this build of qdnn has no ptxvm");
+    check_fails("auto", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "not installed",
+                "no ptxvm: this build of qdnn has no ptxvm");
     check_fails("vm", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "QDNN_PTXVM=OFF", "");
 #endif
     environment_set("QDNN_REQUIRE_GPU=1");
-    check_fails("auto", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "not installed", "QDNN_REQUIRE_GPU is set, so ptxvm is not used");
+    check_fails("auto", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "not installed",
+                "QDNN_REQUIRE_GPU is set, so ptxvm is not used");
     end();
 }
 
@@ -299,7 +301,8 @@ TEST_CASE(DriverOpen, ThePtxvmsSettings)
     check_fails("vm", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "because of its settings: PTXVM_DEVICES=many", "");
     end();
     begin("", "PTXVM_CHECK=foo");
-    check_fails("vm", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "because of its settings: PTXVM_CHECK=foo: none, all, or some of memory", "");
+    check_fails("vm", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER,
+                "because of its settings: PTXVM_CHECK=foo: none, all, or some of memory", "");
     end();
     begin("", "PTXVM_LOG=/dev/null/log");
     check_fails("vm", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "PTXVM_LOG=/dev/null/log cannot be written", "");

@@ -50,9 +50,10 @@ TEST_CASE(EmitPtx, RefusesWithASentence)
                   "settings: 'data' is not of the form key=value");
     check_refused("scale_nf4", "90", "data=f8", QDNN_STATUS_BAD_PARAM,
                   "settings: data=f8: it must be f32, f16, bf16, f64");
-    check_refused("scale_nf4", "90", "zero=u8", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
-                  "settings: scale_nf4 has no setting 'zero'; it takes data, scale, group_size, channels, groups, "
-          "group_rows, layout, division, floor, scale_order, scale_swizzle, global_scale, nested, group_index");
+    check_refused(
+        "scale_nf4", "90", "zero=u8", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
+        "settings: scale_nf4 has no setting 'zero'; it takes data, scale, group_size, channels, groups, "
+        "group_rows, layout, division, floor, scale_order, scale_swizzle, global_scale, nested, group_index");
     CHECK_EQ_I64(qdnnEmitPtx("scale_nf4", "90", NULL, NULL), QDNN_STATUS_BAD_PARAM_NULL_POINTER);
 }
 

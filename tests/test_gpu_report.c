@@ -23,17 +23,18 @@ TEST_CASE(GpuReport, TheCommandRunsWholeOnPtxvm)
         SKIP("./run gpu is about build/, and this is another folder");
     char dir[512];
     temp_dir_make(dir, sizeof dir);
-    process_result run = process_run("cd %s && QDNN_TEST_SUMMARY= QDNN_DEVICE= QDNN_REQUIRE_GPU= QDNN_LIBCUDA= ./run gpu --outdir %s/r "
-                                     "--no-build -R '^HostRefScalar'",
-                                     QDNN_SOURCE_DIR, dir);
+    process_result run = process_run(
+        "cd %s && QDNN_TEST_SUMMARY= QDNN_DEVICE= QDNN_REQUIRE_GPU= QDNN_LIBCUDA= ./run gpu --outdir %s/r "
+        "--no-build -R '^HostRefScalar'",
+        QDNN_SOURCE_DIR, dir);
     CHECK_EQ_I64(run.status, 0);
     CHECK_HAS(run.output, "there is no GPU that can be used: the report is of ptxvm");
     CHECK_HAS(run.output, "0 failed");
     process_free(&run);
     char folder[600];
     snprintf(folder, sizeof folder, "%s/r", dir);
-    static const char *const facts[] = {"**No GPU**", "cases passed, 0 failed", "![shares](shares.svg)", "| product | mxfp4 | tensor | 16 |",
-                                        NULL};
+    static const char *const facts[] = {"**No GPU**", "cases passed, 0 failed", "![shares](shares.svg)",
+                                        "| product | mxfp4 | tensor | 16 |", NULL};
     static const char *const picture[] = {"<svg ", "</svg>", NULL};
     check_file(folder, "report.md", facts);
     check_file(folder, "shares.svg", picture);

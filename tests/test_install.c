@@ -55,7 +55,8 @@ static void check_files(const char *root)
 {
     static const char *const files[] = {"lib*/qdnn/ptxvm/libcuda.so.1", "lib*/*/qdnn/ptxvm/libcuda.so.1",
                                         "share/man/man1/ptxgen.1",      "share/man/man1/ptxvm.1",
-                                        "share/man/man1/ptxvm-ptxas.1", "share/man/man1/qdnn.1", "share/doc/qdnn/LICENSE", "share/doc/qdnn/docs/guide.md",
+                                        "share/man/man1/ptxvm-ptxas.1", "share/man/man1/qdnn.1",
+                                        "share/doc/qdnn/LICENSE",       "share/doc/qdnn/docs/guide.md",
                                         "include/qdnn/qdnn.h",          "include/qdnn/host_ref.h"};
     int libcuda = 0;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
@@ -124,10 +125,11 @@ TEST_CASE(Install, PackagesHoldTheTree)
         SKIP("nobody packs a sanitized library");
     char dir[512], command[2400];
     temp_dir_make(dir, sizeof dir);
-    snprintf(command, sizeof command,
-             "cd %s && cpack --config %s/CPackConfig.cmake -G TGZ && mkdir root && tar xzf qdnn-*.tar.gz -C root "
-             "--strip-components=1",
-             dir, QDNN_BINARY_DIR);
+    snprintf(
+        command, sizeof command,
+        "cd %s && cpack --config %s/CPackConfig.cmake -G TGZ && mkdir root && tar xzf qdnn-*.tar.gz -C root "
+        "--strip-components=1",
+        dir, QDNN_BINARY_DIR);
     if (run_ok(command)) {
         snprintf(command, sizeof command, "%s/root", dir);
         check_files(command);

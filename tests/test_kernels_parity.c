@@ -110,11 +110,13 @@ static void make_expected(trial *t)
         return;
     }
     int64_t groups = ref_group_count(&t->ref, 1, t->n);
-    uint64_t group_size = kernel_keys(t->row) & KERNEL_KEY(GROUP_SIZE) ? t->spec.group_size : (uint64_t)t->n + 1;
+    uint64_t group_size =
+        kernel_keys(t->row) & KERNEL_KEY(GROUP_SIZE) ? t->spec.group_size : (uint64_t)t->n + 1;
     if (t->how->kind == DATA_ONE_HOT)
         fill_one_hot(t->spec.data, group_size, t->spec.channels, t->how->seed, host[QDNN_OPERAND_X], t->n);
     else
-        fill_data(t->how->kind, kernel_format(t->row), t->spec.data, t->how->seed, host[QDNN_OPERAND_X], t->n);
+        fill_data(t->how->kind, kernel_format(t->row), t->spec.data, t->how->seed, host[QDNN_OPERAND_X],
+                  t->n);
     ref_scale(&t->ref, 1, t->n, host[QDNN_OPERAND_X], &arrays);
     if (t->how->callers) {
         fill_callers_scales(t->spec.scale, t->how->callers_first, arrays.scale, groups);
@@ -165,7 +167,8 @@ static ptxvm_address ranges_pointer(const trial *t, const kernel_geometry *geome
 static uint32_t blocks_for(const trial *t, const kernel_geometry *geometry)
 {
     uint64_t blocks =
-        geometry->blocks ? geometry->blocks : ((uint64_t)t->n + geometry->elements_per_block - 1) / geometry->elements_per_block;
+        geometry->blocks ? geometry->blocks
+                         : ((uint64_t)t->n + geometry->elements_per_block - 1) / geometry->elements_per_block;
     const uint64_t fewer[] = {blocks, 1, blocks / 40 + 1, blocks > 1 ? 2 : 1};
     if (geometry->blocks)
         blocks = fewer[t->how->seed % 4];
@@ -179,9 +182,10 @@ static void launch(const trial *t, ptxvm_kernel *kernel, const kernel_geometry *
     kernel_steps steps = {0};
     const kernel_step *step = steps_add(&steps, t->row, &t->spec, &any);
     for (int i = 0; i < step->n_params; i++)
-        params[i] = step->params[i].kind == KERNEL_OPERAND     ? pointer_to(t, geometry, step->params[i].operand)
-                    : step->params[i].kind == KERNEL_WORKSPACE ? ranges_pointer(t, geometry)
-                                                               : t->how->block * geometry->elements_per_block + (uint64_t)t->n;
+        params[i] = step->params[i].kind == KERNEL_OPERAND ? pointer_to(t, geometry, step->params[i].operand)
+                    : step->params[i].kind == KERNEL_WORKSPACE
+                        ? ranges_pointer(t, geometry)
+                        : t->how->block * geometry->elements_per_block + (uint64_t)t->n;
     ptxvm_launch_config config = {.grid = {blocks_for(t, geometry), 1, 1}, .block = {geometry->block, 1, 1}};
     ptxvm_status status = ptxvm_launch(t->vm, kernel, &config, params, (uint64_t)step->n_params * 8);
     if (status != PTXVM_OK)
@@ -245,8 +249,11 @@ static bool make_buffers(trial *t)
                          shifts[i] * ref_element_bytes(&t->ref, i), how->exact) &&
              ok;
     uint64_t ranges = parity_is(t->row, "range") ? kernel_range_count(t->row, &t->spec, (uint64_t)t->n) : 0;
-    kernel_operands_of(t->row, &t->spec, &(kernel_problem){.rows = 1, .columns = (uint64_t)t->n}, t->operands);
-    return buffer_make(t->vm, &t->ranges, ranges * sizeof(float), how->scale_shift * sizeof(float), how->exact) && ok;
+    kernel_operands_of(t->row, &t->spec, &(kernel_problem){.rows = 1, .columns = (uint64_t)t->n},
+                       t->operands);
+    return buffer_make(t->vm, &t->ranges, ranges * sizeof(float), how->scale_shift * sizeof(float),
+                       how->exact) &&
+           ok;
 }
 
 static void run_trial(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry)
@@ -311,9 +318,9 @@ void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, co
         const parity_trial *how = &trials[i];
         trial t = {
             .vm = vm, .row = row, .spec = normal, .ref = ref_spec_of(row, &normal), .how = how, .n = how->n};
-        test_push_note("data kind %d, n = %d, seed %u, block %llu, shifts %zu %zu %zu %zu", (int)how->kind, (int)how->n,
-                       (unsigned)how->seed, (unsigned long long)how->block, how->data_shift, how->scale_shift,
-                       how->zero_shift, how->codes_shift);
+        test_push_note("data kind %d, n = %d, seed %u, block %llu, shifts %zu %zu %zu %zu", (int)how->kind,
+                       (int)how->n, (unsigned)how->seed, (unsigned long long)how->block, how->data_shift,
+                       how->scale_shift, how->zero_shift, how->codes_shift);
         if (how->block)
             run_far(&t, ptx, &geometry);
         else

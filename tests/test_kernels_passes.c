@@ -102,11 +102,16 @@ TEST_CASE(Passes, Grids)
         const char *kernel;
         uint64_t group_size, channels, n, blocks;
     } grids[] = {
-        {"quantize_nf4", 128, 0, 4096, 1},   {"quantize_nf4", 1, 7, 4097, 2},
-        {"scale_nf4", 128, 0, 1024, 1},      {"scale_nf4", 128, 0, 1025, 2},
-        {"scale_nf4", 1, 1, 5, 1},           {"scale_nf4", 1, 7, 100, 7},
-        {"scale_nf4", 1, 4096, 100, 512},    {"scale_nf4", 100, 4096, 100, 4096},
-        {"range_absmax", 1, 1, 5, 1024},     {"range_absmax", 1, 4096, 5, 1024},
+        {"quantize_nf4", 128, 0, 4096, 1},
+        {"quantize_nf4", 1, 7, 4097, 2},
+        {"scale_nf4", 128, 0, 1024, 1},
+        {"scale_nf4", 128, 0, 1025, 2},
+        {"scale_nf4", 1, 1, 5, 1},
+        {"scale_nf4", 1, 7, 100, 7},
+        {"scale_nf4", 1, 4096, 100, 512},
+        {"scale_nf4", 100, 4096, 100, 4096},
+        {"range_absmax", 1, 1, 5, 1024},
+        {"range_absmax", 1, 4096, 5, 1024},
         {"scale_nf4", 1, UINT64_C(1) << 40, 1, INT32_MAX},
     };
     for (int i = 0; i < LENGTH(grids); i++) {

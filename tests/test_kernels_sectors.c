@@ -67,5 +67,6 @@ TEST_EACH(KernelSectors, AreThoseOfTheOperands, count, name)
     uint64_t asked = c.total.load.sectors + c.total.store.sectors, least = least_sectors(row, &spec, n);
     CHECK_EQ_U64(c.unique_sectors, least);
     if (asked * 100 > least * 105)
-        FAIL("%llu sectors are asked for, %llu is the least", (unsigned long long)asked, (unsigned long long)least);
+        FAIL("%llu sectors are asked for, %llu is the least", (unsigned long long)asked,
+             (unsigned long long)least);
 }

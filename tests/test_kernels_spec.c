@@ -120,11 +120,14 @@ TEST_CASE(KernelSpec, WhatIsRefusedAndWhy)
          "floor=1e99999999999999999999: it must be a finite number, not negative"},
         {"scale_int4", "floor", ".", "floor=.: it must be a finite number, not negative"},
         {"scale_int4", "zero", "u8",
-         "scale_int4 has no setting 'zero'; it takes data, scale, group_size, channels, groups, group_rows, layout, "
+         "scale_int4 has no setting 'zero'; it takes data, scale, group_size, channels, groups, group_rows, "
+         "layout, "
          "code, division, floor, scale_order, scale_swizzle, global_scale, nested, group_index"},
         {"dequantize_nf4", "colour", "red",
-         "dequantize_nf4 has no setting 'colour'; it takes data, scale, group_size, channels, groups, group_rows, layout, "
-         "nibble_order, scale_order, scale_swizzle, global_scale, nested, group_index, group_table, row_index"},
+         "dequantize_nf4 has no setting 'colour'; it takes data, scale, group_size, channels, groups, "
+         "group_rows, layout, "
+         "nibble_order, scale_order, scale_swizzle, global_scale, nested, group_index, group_table, "
+         "row_index"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char error[512] = "";

@@ -539,7 +539,8 @@ static void run_trials(int index, kernel_product product)
         spec_of(c, families[family].data, product, product == KERNEL_PRODUCT_STREAM ? 8 : 16, &spec, &row));
     if (!kernel_is_emitted(row, &spec, error, sizeof error))
         SKIP("%s", error);
-    rows = product == KERNEL_PRODUCT_STREAM ? kernel_stream_rows(row, false, rows) : kernel_tile_rows(row, rows);
+    rows =
+        product == KERNEL_PRODUCT_STREAM ? kernel_stream_rows(row, false, rows) : kernel_tile_rows(row, rows);
     ptxvm *vm = vm_for(at);
     for (int i = sample_is_full() ? 0 : index % 5; i < LENGTH(trials) && vm; i += sample_is_full() ? 1 : 5) {
         const int64_t m = (int64_t)rows + trials[i].rows;

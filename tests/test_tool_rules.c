@@ -364,7 +364,8 @@ TEST_CASE(ToolRules, OneScaleForAllIsTwoLaunches)
 }
 
 /* Whether the manifest has the kernel that a plan takes for a matrix of so many rows and columns. */
-static bool has_kernel_for(const json *doc, const char *kernel, kernel_spec spec, uint64_t rows, uint64_t columns)
+static bool has_kernel_for(const json *doc, const char *kernel, kernel_spec spec, uint64_t rows,
+                           uint64_t columns)
 {
     const kernel_row *row = kernel_find(kernel);
     kernel_steps steps;
@@ -384,7 +385,8 @@ static bool has_kernel_for(const json *doc, const char *kernel, kernel_spec spec
  * columns or not. */
 TEST_CASE(ToolRules, BundlesHaveTheKernelsOfAllMatrices)
 {
-    json *looked_up = manifest_of("--set data=f16,groups=columns,layout=interleaved,group_index=yes,group_size=128"),
+    json *looked_up =
+             manifest_of("--set data=f16,groups=columns,layout=interleaved,group_index=yes,group_size=128"),
          *channels = manifest_of("--set data=f16,group_size=1,channels=64");
     kernel_spec spec = kernel_spec_default();
     spec.data = QDNN_DATA_F16;

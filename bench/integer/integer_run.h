@@ -11,7 +11,8 @@ typedef struct integer_run {
     const char *settings[6]; /* "tile=128", "output=f16"; null ends the list */
     const char *sm;
     uint64_t m, n, k;
-    uint64_t window; /* of a convolution: its side, an image of 16 x 16 positions for every 256 of m; k are its channels */
+    uint64_t
+        window; /* of a convolution: its side, an image of 16 x 16 positions for every 256 of m; k are its channels */
     int shift; /* bytes that x and w lie behind aligned addresses */
     bool sass; /* the instructions of the SM are counted too (bench/sass/sass.h), where that is possible */
 } integer_run;

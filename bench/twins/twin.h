@@ -24,6 +24,7 @@ bool twin_compile(const twin *t, const kernel_row *row, const kernel_spec *spec,
 
 /* The same for the plain twin that every dequantize kernel of integers and small floats has, and that of Q4_K's blocks: one element
  * at a time, in any layout. */
-bool plain_twin_compile(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, nvrtc_result *result);
+bool plain_twin_compile(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm,
+                        nvrtc_result *result);
 
 #endif

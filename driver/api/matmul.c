@@ -268,15 +268,17 @@ static qdnnStatus_t make_plan(qdnnHandle_t handle, const matmul_call *c, const m
 static qdnnStatus_t check_fp8(const matmul_call *c, const matmul_way *way)
 {
     if (matmul_x_fp8(c) && way != &matmul_tensor)
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
-                          "%s %s; fix: set QDNN_MATMUL_ALGORITHM to QDNN_MATMUL_TENSOR, or with QDNN_MATMUL_AUTO "
-                          "QDNN_MATMUL_FAMILY_BITS to 1",
-                          matmul_type_is_fp8(c->x->type) ? "x is" : "x is to be quantized to",
-                          qdnnGetDataTypeName(matmul_x_fp8(c)));
+        return qdnn_error(
+            QDNN_STATUS_NOT_SUPPORTED,
+            "%s %s; fix: set QDNN_MATMUL_ALGORITHM to QDNN_MATMUL_TENSOR, or with QDNN_MATMUL_AUTO "
+            "QDNN_MATMUL_FAMILY_BITS to 1",
+            matmul_type_is_fp8(c->x->type) ? "x is" : "x is to be quantized to",
+            qdnnGetDataTypeName(matmul_x_fp8(c)));
     if (c->matmul->values[QDNN_MATMUL_X_SCALE] && !matmul_x_fp8(c))
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
-                          "QDNN_MATMUL_X_SCALE is 1, and x is %s; scales belong to x in FP8; fix: set it to 0",
-                          qdnnGetDataTypeName(c->x->type));
+        return qdnn_error(
+            QDNN_STATUS_NOT_SUPPORTED,
+            "QDNN_MATMUL_X_SCALE is 1, and x is %s; scales belong to x in FP8; fix: set it to 0",
+            qdnnGetDataTypeName(c->x->type));
     return QDNN_STATUS_SUCCESS;
 }
 

@@ -149,8 +149,8 @@ static qdnnGroups_t groups_of(const int64_t *value)
     }
 }
 
-qdnnStatus_t request_set_channels(const struct qdnnTensorDescriptor *tensor, const char *attribute, int64_t axis,
-                                  kernel_spec *spec)
+qdnnStatus_t request_set_channels(const struct qdnnTensorDescriptor *tensor, const char *attribute,
+                                  int64_t axis, kernel_spec *spec)
 {
     if (axis >= tensor->rank)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
@@ -183,7 +183,8 @@ static qdnnStatus_t set_groups(const struct qdnnTensorDescriptor *tensor, const 
         spec->group_size = spec->channels = 1;
         return QDNN_STATUS_SUCCESS;
     case QDNN_GRANULARITY_CHANNEL:
-        return request_set_channels(tensor, quant_attribute_name(QDNN_QUANT_AXIS), value[QDNN_QUANT_AXIS], spec);
+        return request_set_channels(tensor, quant_attribute_name(QDNN_QUANT_AXIS), value[QDNN_QUANT_AXIS],
+                                    spec);
     case QDNN_GRANULARITY_GROUP:
         break;
     }
@@ -273,27 +274,30 @@ qdnnStatus_t request_make(kernel_operation operation, const struct qdnnTensorDes
 
 /* ---- Selected rows ---- */
 
-qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table, const struct qdnnQuantDescriptor *quant,
-                               const struct qdnnTensorDescriptor *y, request *out)
+qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table,
+                               const struct qdnnQuantDescriptor *quant, const struct qdnnTensorDescriptor *y,
+                               request *out)
 {
     CHECK_STATUS(request_make(KERNEL_DEQUANTIZE, table, quant, out));
     CHECK_STATUS(check_tensor(y));
     kernel_problem result = problem_of(y);
     if (!kernel_takes(out->row, "row_index"))
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s dequantizes all rows of a tensor; single rows have no kernel",
-                          out->row->name);
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                          "%s dequantizes all rows of a tensor; single rows have no kernel", out->row->name);
     if (y->type != table->type || result.columns != out->problem.columns)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
                           "y has rows of %llu %s, and table rows of %llu %s; they must be the same",
                           (unsigned long long)result.columns, qdnnGetDataTypeName(y->type),
                           (unsigned long long)out->problem.columns, qdnnGetDataTypeName(table->type));
     if (out->repeats > 1)
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
-                          "table is a stack of %llu matrices that have groups and words of their own; fix: one call for "
-                          "each matrix",
-                          (unsigned long long)out->repeats);
+        return qdnn_error(
+            QDNN_STATUS_NOT_SUPPORTED,
+            "table is a stack of %llu matrices that have groups and words of their own; fix: one call for "
+            "each matrix",
+            (unsigned long long)out->repeats);
     if (out->problem.rows == 0 && result.rows > 0)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "table has no rows; it must have at least one");
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                          "table has no rows; it must have at least one");
     result.table_rows = out->problem.rows;
     out->problem = result;
     out->spec.row_index = 1;
@@ -304,7 +308,8 @@ qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table, const s
 /* ---- Repacking ---- */
 
 /* The format of a descriptor's codes, and their layout. */
-static qdnnStatus_t codes_of(const struct qdnnQuantDescriptor *quant, const kernel_row **row, kernel_spec *spec)
+static qdnnStatus_t codes_of(const struct qdnnQuantDescriptor *quant, const kernel_row **row,
+                             kernel_spec *spec)
 {
     CHECK_STATUS(find_kernel(KERNEL_DEQUANTIZE, quant, row));
     *spec = kernel_spec_default();
@@ -313,8 +318,9 @@ static qdnnStatus_t codes_of(const struct qdnnQuantDescriptor *quant, const kern
     return QDNN_STATUS_SUCCESS;
 }
 
-qdnnStatus_t request_make_repack(const struct qdnnTensorDescriptor *tensor, const struct qdnnQuantDescriptor *from,
-                                 const struct qdnnQuantDescriptor *to, request *out)
+qdnnStatus_t request_make_repack(const struct qdnnTensorDescriptor *tensor,
+                                 const struct qdnnQuantDescriptor *from, const struct qdnnQuantDescriptor *to,
+                                 request *out)
 {
     const kernel_row *from_row, *to_row;
     kernel_spec before, after;
@@ -325,7 +331,8 @@ qdnnStatus_t request_make_repack(const struct qdnnTensorDescriptor *tensor, cons
     out->row = kernel_find_repack(from_row->format, to_row->format);
     if (!out->row)
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
-                          "codes of %s do not become codes of %s by repacking; both must be the same kind of codes, as wide",
+                          "codes of %s do not become codes of %s by repacking; both must be the same kind of "
+                          "codes, as wide",
                           kernel_format(from_row)->name, kernel_format(to_row)->name);
     out->spec.layout = before.layout;
     out->spec.nibble_order = before.nibble_order;

@@ -156,10 +156,12 @@ static qdnnStatus_t choose(const device_wish *wish, cuda_device *out, driver_pro
         return status;
     driver_problem gpu = *problem, vm;
     if (driver_is_named())
-        return driver_problem_set(problem, status, "%.300s: QDNN_LIBCUDA is %.120s; correct it, or unset it to do without",
+        return driver_problem_set(problem, status,
+                                  "%.300s: QDNN_LIBCUDA is %.120s; correct it, or unset it to do without",
                                   gpu.text, getenv("QDNN_LIBCUDA"));
     if (wish->kind == KIND_CUDA && !wish->require_gpu)
-        return driver_problem_set(problem, status, "%.400s; QDNN_DEVICE=vm runs the same kernels on the CPU", gpu.text);
+        return driver_problem_set(problem, status, "%.400s; QDNN_DEVICE=vm runs the same kernels on the CPU",
+                                  gpu.text);
     if (wish->kind == KIND_CUDA)
         return status;
     if (wish->require_gpu)
@@ -177,12 +179,13 @@ static void tell(const cuda_device *d, const driver_problem *gpu)
 {
     const bool fell_back = *gpu->text;
     const qdnnSeverity_t severity = fell_back ? QDNN_SEVERITY_WARNING : QDNN_SEVERITY_INFO;
-    log_write(severity, "the device is %s, compute capability %d.%d, CUDA %d.%d%s%s", d->name, d->major, d->minor,
-              d->driver_version / 1000, d->driver_version % 1000 / 10,
+    log_write(severity, "the device is %s, compute capability %d.%d, CUDA %d.%d%s%s", d->name, d->major,
+              d->minor, d->driver_version / 1000, d->driver_version % 1000 / 10,
               fell_back ? ", because there is no GPU: " : "", gpu->text);
     if (fell_back && !log_on(severity))
         fprintf(stderr,
-                "qdnn: there is no GPU (%s); kernels run on ptxvm, an interpreter on the CPU (QDNN_DEVICE=vm says so "
+                "qdnn: there is no GPU (%s); kernels run on ptxvm, an interpreter on the CPU (QDNN_DEVICE=vm "
+                "says so "
                 "without this line)\n",
                 gpu->text);
 }

@@ -108,7 +108,8 @@ static void pack_nibbles_bits(ptx_builder *b, const block_layout *layout, const 
     }
 }
 
-const block_codes codes_nibbles_bits = {.fetch = fetch_nibbles_bits, .split = split_nibbles_bits, .pack = pack_nibbles_bits};
+const block_codes codes_nibbles_bits = {
+    .fetch = fetch_nibbles_bits, .split = split_nibbles_bits, .pack = pack_nibbles_bits};
 
 /* ---- Q5_K: bit 4 is in a byte that all sections share, one bit per 32 elements ---- */
 
@@ -128,7 +129,8 @@ static void split_nibbles_bytes(ptx_builder *b, const block_run *run, unsigned s
     }
 }
 
-const block_codes codes_nibbles_bytes = {.fetch = fetch_with_high, .split = split_nibbles_bytes, .pack = pack_nibbles, .shared_bit = 4};
+const block_codes codes_nibbles_bytes = {
+    .fetch = fetch_with_high, .split = split_nibbles_bytes, .pack = pack_nibbles, .shared_bit = 4};
 
 /* ---- Bytes: two's complement becomes an offset code (128) ---- */
 
@@ -183,7 +185,8 @@ static void split_pairs_mask(ptx_builder *b, const block_run *run, unsigned stra
     }
 }
 
-const block_codes codes_pairs_mask = {.fetch = fetch_with_high, .split = split_pairs_mask, .pack = pack_pairs, .shared_bit = 2};
+const block_codes codes_pairs_mask = {
+    .fetch = fetch_with_high, .split = split_pairs_mask, .pack = pack_pairs, .shared_bit = 2};
 
 /* ---- Q6_K: a byte of upper bit pairs goes with two bytes of nibbles, 32 bytes apart; strands 0 and 1 have
  * the low nibbles ---- */
@@ -264,7 +267,8 @@ static void fetch_six_one(ptx_builder *b, const block_layout *layout, block_run 
 /* Rotates the upper bit pair into place: from bit 2 * strand to bit 4. */
 static void split_six_one(ptx_builder *b, const block_run *run, ptx_val strand, ptx_val *words)
 {
-    ptx_val shift = ptx_shl(b, ptx_shr(b, strand, 1), 2), turn = ptx_sub(b, ptx_u32(b, 4), ptx_shl(b, strand, 1));
+    ptx_val shift = ptx_shl(b, ptx_shr(b, strand, 1), 2),
+            turn = ptx_sub(b, ptx_u32(b, 4), ptx_shl(b, strand, 1));
     for (unsigned i = 0; i < word_count(&run->place); i++) {
         ptx_val low = ptx_and(b, ptx_shr(b, run->codes[i], shift), ptx_u32(b, 0x0F0F0F0F));
         ptx_val high = ptx_shf_l(b, run->high[i], run->high[i], turn);
@@ -272,8 +276,11 @@ static void split_six_one(ptx_builder *b, const block_run *run, ptx_val strand, 
     }
 }
 
-const block_codes codes_six = {
-    .fetch = fetch_six, .split = split_six, .pack = pack_six, .fetch_one = fetch_six_one, .split_one = split_six_one};
+const block_codes codes_six = {.fetch = fetch_six,
+                               .split = split_six,
+                               .pack = pack_six,
+                               .fetch_one = fetch_six_one,
+                               .split_one = split_six_one};
 
 /* ---- Digits of base 3 ---- */
 

@@ -18,10 +18,10 @@ typedef struct coding {
 /* What is needed to encode or decode the elements of a group, prepared once per group. Unused members stay
  * empty. */
 typedef struct group_values {
-    ptx_val scale;   /* f32 */
+    ptx_val scale; /* f32 */
     /* f32: quantize divides by it, or multiplies by it, depending on the settings */
     ptx_val divisor;
-    ptx_val zero;    /* f32: the zero point or minimum */
+    ptx_val zero; /* f32: the zero point or minimum */
 } group_values;
 
 /* What a codec sets up once per kernel: a table in shared memory. */
@@ -59,8 +59,8 @@ typedef struct codec {
      * `minus_zero` (a pair of the same type; if empty, nothing is added). All of it is exact. Null if such a
      * type cannot hold the format's numbers. has_pair: whether the target has the required instructions;
      * null: every target that has pairs does. */
-    ptx_val (*pair)(ptx_builder *b, const coding *c, qdnnDataType_t type, ptx_val minus_zero, code_place first,
-                    code_place second);
+    ptx_val (*pair)(ptx_builder *b, const coding *c, qdnnDataType_t type, ptx_val minus_zero,
+                    code_place first, code_place second);
     bool (*has_pair)(const ptx_builder *b);
 } codec;
 
@@ -91,8 +91,8 @@ extern const format_row format_none;
 
 bool format_has_zero(const format_row *format); /* has zero points or minima */
 bool format_is_plain(const format_row *format);
-bool format_is_blocks(const format_row *format); /* codes and scales are stored together (blocks.h) */
-int format_largest_integer(const coding *c);    /* for integer codes */
+bool format_is_blocks(const format_row *format);      /* codes and scales are stored together (blocks.h) */
+int format_largest_integer(const coding *c);          /* for integer codes */
 kernel_key_set format_keys(const format_row *format); /* the settings that the format has */
 
 /* The given code kind, or the format's own if it is DEFAULT. */
@@ -142,8 +142,8 @@ group_made group_make(ptx_builder *b, const coding *c, const sidecars *s, ptx_va
 /* Stores them at that index, or each at its own index. Zeros that will be packed are stored as f32; a
  * separate kernel packs them. */
 void group_store(ptx_builder *b, const coding *c, const sidecars *s, const group_made *g, ptx_val index);
-void group_store_at(ptx_builder *b, const coding *c, const sidecars *s, const group_made *g, ptx_val scale_index,
-                    ptx_val zero_index);
+void group_store_at(ptx_builder *b, const coding *c, const sidecars *s, const group_made *g,
+                    ptx_val scale_index, ptx_val zero_index);
 
 /* ---- Rounding, for codecs ---- */
 

@@ -21,8 +21,8 @@ enum {
 };
 
 const format_row format_rows[] = {
-#define FORMAT(name, storage, bits, zero, block, codec, number, scales, quantizes, dequantizes, words)         \
-    {{#name, QDNN_DATA_##storage, bits, QDNN_ZERO_##zero, QDNN_BLOCK_##block, (qdnnCodeKind_t)CODE_##codec},                               \
+#define FORMAT(name, storage, bits, zero, block, codec, number, scales, quantizes, dequantizes, words)       \
+    {{#name, QDNN_DATA_##storage, bits, QDNN_ZERO_##zero, QDNN_BLOCK_##block, (qdnnCodeKind_t)CODE_##codec}, \
      &codec_##codec,                                                                                         \
      number},
 #include "kernels/formats/formats.def"
@@ -94,7 +94,8 @@ const format_row *kernel_find_format(qdnnDataType_t storage, unsigned bits, qdnn
             continue;
         if (block != QDNN_BLOCK_NONE)
             return f;
-        if (storage_fits(&f->facts, storage) && f->facts.bits == (bits && bits <= 8 ? bits : storage_bits(storage)) &&
+        if (storage_fits(&f->facts, storage) &&
+            f->facts.bits == (bits && bits <= 8 ? bits : storage_bits(storage)) &&
             f->facts.zero_kind == zero_kind && f->facts.code == wanted)
             return f;
     }
@@ -165,7 +166,8 @@ static bool zeros_serve(const kernel_row *row, const kernel_spec *spec, char *er
     if (spec->zero_packed)
         return true;
     if (!is_signed && bits == 8 && spec->zero == QDNN_DATA_I8)
-        return refuse(error, error_size, "zeros of 0 to 255 do not fit into i8; use u8, u32, i32 or packed ones");
+        return refuse(error, error_size,
+                      "zeros of 0 to 255 do not fit into i8; use u8, u32, i32 or packed ones");
     if (is_minimum && !is_float(spec->zero))
         return refuse(error, error_size, "zero is an integer type; minima are f32, f16 or bf16");
     if (spec->range == QDNN_RANGE_TIGHT && !is_float(spec->zero))
@@ -182,9 +184,11 @@ static bool scales_serve(const kernel_row *row, const kernel_spec *spec, char *e
     if (spec->scale == QDNN_SCALE_E8M0 && !row->format->number)
         return refuse(error, error_size, "scale is e8m0, which belongs to codes that are floats");
     if (spec->global_scale && (spec->scale != QDNN_SCALE_E4M3 || has_zero || !row->format->number))
-        return refuse(error, error_size, "a global scale goes with codes that are floats and scales of type e4m3");
+        return refuse(error, error_size,
+                      "a global scale goes with codes that are floats and scales of type e4m3");
     if (spec->nested && (spec->scale != QDNN_SCALE_F32 || spec->scale_swizzle || has_zero))
-        return refuse(error, error_size, "nested scales stand for f32, are not swizzled, and have no zeros beside them");
+        return refuse(error, error_size,
+                      "nested scales stand for f32, are not swizzled, and have no zeros beside them");
     return true;
 }
 
@@ -201,11 +205,13 @@ qdnnDataType_t format_zero_type(const format_row *format, const kernel_spec *spe
 static bool groups_serve(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     bool is_lined = spec->groups == QDNN_GROUPS_ROWS || spec->groups == QDNN_GROUPS_COLUMNS;
-    bool makes_scales = kernel_operation_of(row) == KERNEL_SCALE || kernel_operation_of(row) == KERNEL_DYNAMIC;
+    bool makes_scales =
+        kernel_operation_of(row) == KERNEL_SCALE || kernel_operation_of(row) == KERNEL_DYNAMIC;
     if (spec->groups == QDNN_GROUPS_DEFAULT && makes_scales)
         return refuse(error, error_size, "groups is none: there are no scales to compute");
     if (spec->groups == QDNN_GROUPS_DEFAULT && (spec->global_scale || spec->nested))
-        return refuse(error, error_size, "groups is none: without scales there is none over them, and none is nested");
+        return refuse(error, error_size,
+                      "groups is none: without scales there is none over them, and none is nested");
     if (!is_lined && (spec->scale_order || spec->scale_swizzle))
         return refuse(error, error_size,
                       "scale_order and scale_swizzle are for groups along rows or down columns");

@@ -171,7 +171,8 @@ static ptx_val scale_under_global(ptx_builder *b, const coding *c, const sidecar
 }
 
 /* The scale as it will be stored, and the value that a reader will see. */
-static void make_scale(ptx_builder *b, const coding *c, const sidecars *s, ptx_val lo, ptx_val hi, group_made *g)
+static void make_scale(ptx_builder *b, const coding *c, const sidecars *s, ptx_val lo, ptx_val hi,
+                       group_made *g)
 {
     qdnnScaleType_t type = c->spec->scale;
     if (type == QDNN_SCALE_E8M0) {
@@ -238,8 +239,8 @@ static ptx_val minus_one(ptx_builder *b, const coding *c, ptx_val zero)
     return ptx_selp(b, ptx_f32(b, (float)format_largest_integer(c)), less, ptx_setp(b, PTX_EQ, zero, 0.0f));
 }
 
-void group_store_at(ptx_builder *b, const coding *c, const sidecars *s, const group_made *g, ptx_val scale_index,
-                    ptx_val zero_index)
+void group_store_at(ptx_builder *b, const coding *c, const sidecars *s, const group_made *g,
+                    ptx_val scale_index, ptx_val zero_index)
 {
     const kernel_spec *spec = c->spec;
     qdnnDataType_t zero_type = spec->zero_packed ? QDNN_DATA_F32 : spec->zero;

@@ -6,7 +6,8 @@ static ptx_val load_number(ptx_builder *b, ptx_val pointer)
     return pointer.kind == PTX_NOTHING ? pointer : ptx_ld_global_nc(b, PTX_F32, pointer, 0);
 }
 
-quantized quantized_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, const kernel_args *args)
+quantized quantized_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec,
+                          const kernel_args *args)
 {
     const ptx_val *at = args->operand;
     quantized q = {.coding = {row->format, spec}, .codes = at[QDNN_OPERAND_CODES]};

@@ -43,7 +43,8 @@ void chunk_groups_load(ptx_builder *b, const quantized *q, ptx_val index, chunk_
 /* The same for `count` chunks per lane of a warp: chunk i begins WARP * i chunks after the first, and
  * together the chunks of the warp begin at a multiple of their number of elements. If they have few groups,
  * each is loaded once for the whole warp. All lanes take part. */
-void warp_groups_load(ptx_builder *b, const quantized *q, ptx_val index, unsigned count, chunk_groups *groups);
+void warp_groups_load(ptx_builder *b, const quantized *q, ptx_val index, unsigned count,
+                      chunk_groups *groups);
 group_values chunk_group_at(ptx_builder *b, const quantized *q, const chunk_groups *groups, unsigned element);
 /* Whether no chunk crosses a group boundary: then several can be loaded before they are used. */
 bool chunk_has_one_group(const kernel_spec *spec);
@@ -82,20 +83,21 @@ void stage_put(ptx_builder *b, const coding *c, const stage *s, ptx_val element,
                const ptx_val *quads);
 /* The same for a chunk that may not exist. With chunks of four elements, two neighbouring lanes store
  * together, and their chunks must either both exist or both not. */
-void stage_put_if(ptx_builder *b, const coding *c, const stage *s, ptx_val element, ptx_val exists, unsigned elements,
-                  const ptx_val *quads);
+void stage_put_if(ptx_builder *b, const coding *c, const stage *s, ptx_val element, ptx_val exists,
+                  unsigned elements, const ptx_val *quads);
 void stage_store(ptx_builder *b, const stage *s, ptx_val first);
 
 /* Stores the quads of a chunk, if it exists, to aligned global memory. `chunk` (u64) counts chunks of
  * `elements` over the flat tensor. Codes that are not direct are stored byte by byte by pairs of neighbouring
  * lanes, so all lanes of a warp must take part. */
-void codes_put(ptx_builder *b, const quantized *q, ptx_val chunk, ptx_val exists, unsigned elements, const ptx_val *quads);
+void codes_put(ptx_builder *b, const quantized *q, ptx_val chunk, ptx_val exists, unsigned elements,
+               const ptx_val *quads);
 
 /* Encodes the elements [first, end) of `data` (a pointer to element 0), distributed over `lanes` lanes, each
  * taking as few elements at a time as fill whole bytes; `first` begins a byte. Unused bits of the last byte
  * are 0. `only` is the group of all elements; null: each element's own group is looked up. */
-void encode_few(ptx_builder *b, const quantized *q, ptx_val data, ptx_val first, ptx_val end, ptx_val lane, unsigned lanes,
-                const group_values *only);
+void encode_few(ptx_builder *b, const quantized *q, ptx_val data, ptx_val first, ptx_val end, ptx_val lane,
+                unsigned lanes, const group_values *only);
 
 /* One code (u32) of a tensor, at any index (u64). */
 ptx_val code_at(ptx_builder *b, const quantized *q, ptx_val index);

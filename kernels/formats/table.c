@@ -120,5 +120,7 @@ static ptx_val table_unit(ptx_builder *b, const coding *c, const codec_state *st
     return table_number(b, state, word, position);
 }
 
-const codec codec_nf4 = {.numbers = nf4_bits, .scale = absmax_scale, .encode = nf4_encode, .open = nf4_open, .unit = table_unit};
-const codec codec_fp4_bnb = {.numbers = fp4_bits, .scale = absmax_scale, .encode = fp4_encode, .open = fp4_open, .unit = table_unit};
+const codec codec_nf4 = {
+    .numbers = nf4_bits, .scale = absmax_scale, .encode = nf4_encode, .open = nf4_open, .unit = table_unit};
+const codec codec_fp4_bnb = {
+    .numbers = fp4_bits, .scale = absmax_scale, .encode = fp4_encode, .open = fp4_open, .unit = table_unit};

@@ -81,7 +81,8 @@ static ptx_val value_at(ptx_builder *b, const epilogue *e, ptx_val m, ptx_val n,
         v = ptx_mul(b, v, affine(b, e, m, ptx_add(b, n, e->args->n), expert, sums[1]));
     if (spec->residual) {
         ptx_val from = ptx_at(b, all->operand[QDNN_OPERAND_RESIDUAL], at, bytes);
-        v = ptx_add(b, v, emit_load_mutable(b, spec->output, from, e->behind * (int)bytes)); /* it may be y itself */
+        v = ptx_add(
+            b, v, emit_load_mutable(b, spec->output, from, e->behind * (int)bytes)); /* it may be y itself */
     }
     if (spec->row_weight)
         v = ptx_mul(

@@ -8,7 +8,7 @@
 typedef struct epilogue {
     const kernel_spec *spec;
     const gemm_args *args;
-    ptx_val alpha; /* f32: the same for all columns; else empty */
+    ptx_val alpha;   /* f32: the same for all columns; else empty */
     ptx_val first;   /* u64: index in y of an element of the row, if the kernel has it already; else empty */
     int behind;      /* elements from there to y[m, n] */
     bool keeps_zero; /* the sums are complete: a -0 stays */

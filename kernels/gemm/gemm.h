@@ -62,8 +62,8 @@ typedef struct gemm_kernel {
     void (*steps)(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps);
 } gemm_kernel;
-extern const gemm_kernel gemm_staged, gemm_gemv, gemm_ragged, gemm_blocks, gemm_ternary, gemm_columns, gemm_lanewise,
-    gemm_join;
+extern const gemm_kernel gemm_staged, gemm_gemv, gemm_ragged, gemm_blocks, gemm_ternary, gemm_columns,
+    gemm_lanewise, gemm_join;
 extern const gemm_kernel gemm_tile, gemm_stream, gemm_strips; /* mode tensor: kernels/tensor/ */
 
 enum { JOIN_ROWS = 4 }; /* rows of y per thread block of join.c */

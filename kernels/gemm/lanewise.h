@@ -26,11 +26,11 @@ enum {
 /* What a thread brings into shared memory in each stage: a chunk of a row of x, or a run of weights
  * (runs.h). */
 typedef struct item {
-    ptx_val number;       /* u64: the row, or the first output; clamped to those that exist */
-    ptx_val k;            /* u32: from the stage's first k on */
-    ptx_val to;           /* u32: where in buffer 0 */
-    ptx_val row;          /* of x: pointer to the row */
-    run_base base;        /* of weights */
+    ptx_val number; /* u64: the row, or the first output; clamped to those that exist */
+    ptx_val k;      /* u32: from the stage's first k on */
+    ptx_val to;     /* u32: where in buffer 0 */
+    ptx_val row;    /* of x: pointer to the row */
+    run_base base;  /* of weights */
     /* Its k in the stage that is being loaded; the same type as that of the stage. */
     ptx_val at;
     /* Predicate, uniform in a warp: this chunk exists, in x and weights alike. */

@@ -8,9 +8,9 @@
 #include "kernels/gemm/gemm.h"
 
 enum {
-    ROUND = 256,            /* k of one round of the 32 lanes: a chunk of 8 for each */
-    CHUNK = 8,              /* k of a chunk */
-    ROUND_BYTES = 4 * ROUND,     /* f32 of one output (or row of x) in shared memory */
+    ROUND = 256,                  /* k of one round of the 32 lanes: a chunk of 8 for each */
+    CHUNK = 8,                    /* k of a chunk */
+    ROUND_BYTES = 4 * ROUND,      /* f32 of one output (or row of x) in shared memory */
     TILE_PITCH = ROUND_BYTES + 16 /* between outputs of a tile: those of one k lie in different banks */
 };
 

@@ -65,12 +65,14 @@ static void global_steps(const kernel_row *row, const kernel_spec *spec, const k
     const kernel_row *range = kernel_find("range_absmax");
     kernel_spec parts = *spec;
     parts.group_size = parts.channels = 1;
-    uint64_t n = problem->rows * problem->columns, count = kernel_range_count(range, &parts, n), offset = steps->workspace;
+    uint64_t n = problem->rows * problem->columns, count = kernel_range_count(range, &parts, n),
+             offset = steps->workspace;
     steps->workspace += count * sizeof(float);
     step_in_workspace(steps_add(steps, range, &parts, problem), offset);
     kernel_spec list = *spec;
     list.data = QDNN_DATA_F32;
-    kernel_step *global = steps_add(steps, kernel_find("global_scale"), &list, &(kernel_problem){.rows = 1, .columns = count});
+    kernel_step *global =
+        steps_add(steps, kernel_find("global_scale"), &list, &(kernel_problem){.rows = 1, .columns = count});
     union {
         float value;
         uint32_t bits;
@@ -91,7 +93,8 @@ static void nested_steps(const kernel_row *row, const kernel_spec *spec, const k
     step_from_workspace(&steps->at[steps->count - 1], QDNN_OPERAND_SCALE, offset);
     kernel_spec list = *spec;
     list.data = QDNN_DATA_F32;
-    kernel_step *nest = steps_add(steps, kernel_find("nest_scales"), &list, &(kernel_problem){.rows = 1, .columns = groups});
+    kernel_step *nest =
+        steps_add(steps, kernel_find("nest_scales"), &list, &(kernel_problem){.rows = 1, .columns = groups});
     step_from_workspace(nest, QDNN_OPERAND_X, offset);
 }
 

@@ -63,8 +63,8 @@ void emit_nest(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
     ptx_val tid = ptx_tid_x(b), run = ptx_cvt(b, PTX_U64, ptx_ctaid_x(b));
     ptx_val i = ptx_add(b, ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, NESTED_RUN)), ptx_cvt(b, PTX_U64, tid));
     ptx_val exists = ptx_setp(b, PTX_LT, i, args.number[NUMBER_N]);
-    ptx_val scale = ptx_ld_if(b, exists, PTX_GLOBAL, PTX_NC, PTX_F32, ptx_at(b, args.operand[QDNN_OPERAND_X], i, 4), 0,
-                              q.side.nested_offset);
+    ptx_val scale = ptx_ld_if(b, exists, PTX_GLOBAL, PTX_NC, PTX_F32,
+                              ptx_at(b, args.operand[QDNN_OPERAND_X], i, 4), 0, q.side.nested_offset);
     ptx_val less = ptx_sub(b, scale, q.side.nested_offset);
     range r = range_begin(b, RANGE_ABSMAX);
     range_add(b, &r, less);
@@ -72,7 +72,8 @@ void emit_nest(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
     ptx_if(b, ptx_setp(b, PTX_EQ, tid, 0));
     ptx_st_global(b, ptx_at(b, q.side.nested_scale, run, 4), 0, r.hi);
     ptx_end_if(b);
-    ptx_val v = spec->division == QDNN_DIVIDE_RECIPROCAL ? ptx_mul(b, less, ptx_rcp(b, r.hi)) : ptx_div(b, less, r.hi);
+    ptx_val v = spec->division == QDNN_DIVIDE_RECIPROCAL ? ptx_mul(b, less, ptx_rcp(b, r.hi))
+                                                         : ptx_div(b, less, r.hi);
     ptx_val code = nearest_entry(b, q.side.nested_map, nan_to_zero(b, v));
     ptx_if(b, exists);
     ptx_st_global_u8(b, ptx_add(b, q.side.scale, i), 0, code);

@@ -40,7 +40,7 @@ typedef struct tile {
     tile_shape shape;
     gemm_args args;
     w_tile w;
-    ptx_val x;              /* pointer */
+    ptx_val x; /* pointer */
     x_form form;
     qdnnDataType_t storage; /* of the weights */
     ptx_val n, k;           /* u32: n is that of y, k counts units */

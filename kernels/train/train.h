@@ -64,8 +64,10 @@ void fake_quantize_backward_steps(const kernel_row *row, const kernel_spec *spec
                                   const kernel_problem *problem, kernel_steps *steps);
 void lsq_backward_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                         kernel_steps *steps);
-void fake_quantize_bound(const kernel_spec *spec, const kernel_problem *problem, kernel_operand operands[QDNN_OPERAND_COUNT]);
-void backward_bound(const kernel_spec *spec, const kernel_problem *problem, kernel_operand operands[QDNN_OPERAND_COUNT]);
+void fake_quantize_bound(const kernel_spec *spec, const kernel_problem *problem,
+                         kernel_operand operands[QDNN_OPERAND_COUNT]);
+void backward_bound(const kernel_spec *spec, const kernel_problem *problem,
+                    kernel_operand operands[QDNN_OPERAND_COUNT]);
 bool backward_takes(const kernel_spec *spec, int operand);
 /* Set settings that have no effect in a specification to their defaults. */
 void fix_decay(kernel_spec *spec);

@@ -11,7 +11,8 @@ static uint64_t aligned(uint64_t bytes)
 
 /* ---- Operands ---- */
 
-void fake_quantize_bound(const kernel_spec *spec, const kernel_problem *problem, kernel_operand operands[QDNN_OPERAND_COUNT])
+void fake_quantize_bound(const kernel_spec *spec, const kernel_problem *problem,
+                         kernel_operand operands[QDNN_OPERAND_COUNT])
 {
     (void)problem;
     if (spec->scale_mode == QDNN_SCALE_MODE_BATCH)
@@ -20,7 +21,8 @@ void fake_quantize_bound(const kernel_spec *spec, const kernel_problem *problem,
         operands[QDNN_OPERAND_STATE].writes = true;
 }
 
-void backward_bound(const kernel_spec *spec, const kernel_problem *problem, kernel_operand operands[QDNN_OPERAND_COUNT])
+void backward_bound(const kernel_spec *spec, const kernel_problem *problem,
+                    kernel_operand operands[QDNN_OPERAND_COUNT])
 {
     (void)problem;
     if (spec->scale_mode == QDNN_SCALE_MODE_BATCH)
@@ -80,7 +82,8 @@ static uint64_t add_scales(const kernel_spec *spec, const kernel_problem *proble
     uint64_t groups = kernel_groups(spec, problem), absmax;
     add_absmax(spec, problem, groups, steps, &absmax);
     uint64_t scales = steps->workspace;
-    kernel_step *step = steps_add(steps, kernel_find("train_scale"), spec, &(kernel_problem){.rows = 1, .columns = groups});
+    kernel_step *step =
+        steps_add(steps, kernel_find("train_scale"), spec, &(kernel_problem){.rows = 1, .columns = groups});
     step_from_workspace(step, QDNN_OPERAND_X, absmax);
     if (spec->scale_mode == QDNN_SCALE_MODE_BATCH) {
         steps->workspace += aligned(groups * sizeof(float));

@@ -99,8 +99,9 @@ typedef struct check_code {
 } check_code;
 
 typedef struct check_frame {
-    uint32_t *undefined;     /* by register: lanes with an undefined byte */
-    uint32_t *parted;        /* by register: lanes whose `bytes` tell which; in other lanes all bytes are undefined */
+    uint32_t *undefined; /* by register: lanes with an undefined byte */
+    uint32_t
+        *parted; /* by register: lanes whose `bytes` tell which; in other lanes all bytes are undefined */
     uint16_t (*bytes)[WARP]; /* by register: which bytes, for the lanes set in both masks */
 } check_frame;
 

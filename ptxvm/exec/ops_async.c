@@ -185,7 +185,8 @@ static bool read_whole(vm_warp *warp, const vm_op *op, pending *item, uint32_t m
 
 /* Counts the traffic of lanes that are translated one by one; lanes that read only part of their bytes are
  * not counted. */
-static void count_whole(vm_warp *warp, const vm_op *op, const uint64_t *source, uint32_t bytes, uint32_t lanes)
+static void count_whole(vm_warp *warp, const vm_op *op, const uint64_t *source, uint32_t bytes,
+                        uint32_t lanes)
 {
     vm_access access = {.bytes = bytes, .space = op->operand[1].space, .kind = VM_LOAD};
     if (!lanes || !warp->block->watch || !warp->block->watch->counts)

@@ -28,11 +28,7 @@ static const bool slot_has_no_flags[S_COUNT] = {
 
 /* The slot that selects among an opcode's functions, if it has one. */
 static const uint8_t picking_slot[OP_COUNT] = {
-    [OP_setp] = S_CMP,
-    [OP_set] = S_CMP,
-    [OP_testp] = S_MODE,
-    [OP_prmt] = S_MODE,
-    [OP_div] = S_APPROX,
+    [OP_setp] = S_CMP, [OP_set] = S_CMP, [OP_testp] = S_MODE, [OP_prmt] = S_MODE, [OP_div] = S_APPROX,
 };
 
 /* rni rzi rmi rpi are absent: rounding to an integral value is done in the nearest mode. */

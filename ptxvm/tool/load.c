@@ -81,7 +81,8 @@ int tool_open(vm_file *file, const vm_options *options, const char *path)
     if (status == TOOL_OK && file->text.size == 0)
         return invalid(file, "the file is empty");
     if (status == TOOL_OK && file->text.size >= 4 && memcmp(file->text.data, "\177ELF", 4) == 0)
-        return invalid(file, "this is an ELF file, machine code as a cubin has it; give the PTX that it was made of");
+        return invalid(
+            file, "this is an ELF file, machine code as a cubin has it; give the PTX that it was made of");
     if (status == TOOL_OK)
         status = find_sm(file, options->sm);
     if (status != TOOL_OK)

@@ -93,8 +93,8 @@ static void expect_kv(scene *s)
                                  .group_size = SCENE_KV,
                                  .floor = REF_DEFAULT_FLOOR};
     float scale;
-    uint8_t *operands[QDNN_OPERAND_COUNT] = {[QDNN_OPERAND_CODES] = s->kv_expected,
-                                             [QDNN_OPERAND_SCALE] = (uint8_t *)&scale};
+    uint8_t *operands[QDNN_OPERAND_COUNT] = {
+        [QDNN_OPERAND_CODES] = s->kv_expected, [QDNN_OPERAND_SCALE] = (uint8_t *)&scale};
     ref_arrays arrays = ref_arrays_of(operands);
     ref_scale(&spec, 1, SCENE_KV, s->expected[QDNN_OPERAND_X], &arrays);
     ref_quantize(&spec, 1, SCENE_KV, s->expected[QDNN_OPERAND_X], &arrays);
@@ -329,7 +329,8 @@ static qdnnStatus_t execute_kv(scene *s, int which)
 static qdnnStatus_t kv_to_host(scene *s, int which)
 {
     bool is_scale = which == QDNN_OPERAND_SCALE;
-    return qdnnCopyToHost(s->handle, s->kv_got + (is_scale ? SCENE_KV / 2 : 0), s->buffers[which], SCENE_KV / 2);
+    return qdnnCopyToHost(s->handle, s->kv_got + (is_scale ? SCENE_KV / 2 : 0), s->buffers[which],
+                          SCENE_KV / 2);
 }
 
 static qdnnStatus_t fill_slots(scene *s, int which)

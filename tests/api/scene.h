@@ -56,9 +56,10 @@ typedef struct scene {
     qdnnQuantDescriptor_t quant;
     qdnnTrainDescriptor_t train;
     qdnnIntegerDescriptor_t integer;
-    qdnnPlan_t plans[SCENE_PLANS]; /* scale, quantize, dequantize; LSQ and an integer product, which are made and not
+    qdnnPlan_t
+        plans[SCENE_PLANS]; /* scale, quantize, dequantize; LSQ and an integer product, which are made and not
                                       executed; a token into a cache of keys and values */
-    qdnnSchedule_t schedule;       /* dequantize, once more */
+    qdnnSchedule_t schedule; /* dequantize, once more */
     qdnnDeviceInfo_t info;
     size_t bytes[SCENE_BUFFERS];
     void *buffers[SCENE_BUFFERS];          /* of the device, by their operand */

@@ -247,7 +247,10 @@ TEST_CASE(ApiDescriptors, MatmulAttributesHaveTheirRanges)
         int count;
         bool is_number;
     } ranges[QDNN_MATMUL_ATTRIBUTE_COUNT] = {
-        [QDNN_MATMUL_ALGORITHM] = {QDNN_MATMUL_AUTO, {QDNN_MATMUL_EXACT, QDNN_MATMUL_CUBLAS, QDNN_MATMUL_AUTO, QDNN_MATMUL_TENSOR}, 4},
+        [QDNN_MATMUL_ALGORITHM] = {QDNN_MATMUL_AUTO,
+                                   {QDNN_MATMUL_EXACT, QDNN_MATMUL_CUBLAS, QDNN_MATMUL_AUTO,
+                                    QDNN_MATMUL_TENSOR},
+                                   4},
         [QDNN_MATMUL_TRANSPOSE_W] = {1, {0, 1}, 2},
         [QDNN_MATMUL_ALPHA] = {0, {0, 1, 2, 3}, 4},
         [QDNN_MATMUL_BIAS_TYPE] = {0, {0, QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16}, 4},

@@ -134,9 +134,9 @@ TEST_CASE(ApiNulls, OfIntegers)
 
 static void check_integer_plans(qdnnHandle_t h, qdnnTensorDescriptor_t t)
 {
-    static qdnnStatus_t (*const makers[])(qdnnHandle_t, qdnnIntegerDescriptor_t, qdnnTensorDescriptor_t, qdnnTensorDescriptor_t,
-                                          qdnnTensorDescriptor_t, qdnnPlan_t *) = {qdnnCreateIntegerMatmulPlan,
-                                                                                   qdnnCreateIntegerConvPlan};
+    static qdnnStatus_t (*const makers[])(qdnnHandle_t, qdnnIntegerDescriptor_t, qdnnTensorDescriptor_t,
+                                          qdnnTensorDescriptor_t, qdnnTensorDescriptor_t, qdnnPlan_t *) = {
+        qdnnCreateIntegerMatmulPlan, qdnnCreateIntegerConvPlan};
     qdnnIntegerDescriptor_t i = NULL;
     OK(qdnnCreateIntegerDescriptor(&i));
     for (size_t k = 0; k < sizeof makers / sizeof makers[0]; k++) {
@@ -163,8 +163,10 @@ static void check_integer_plans(qdnnHandle_t h, qdnnTensorDescriptor_t t)
 
 static void check_train_plans(qdnnHandle_t h, qdnnTensorDescriptor_t t)
 {
-    static qdnnStatus_t (*const makers[])(qdnnHandle_t, qdnnTensorDescriptor_t, qdnnTrainDescriptor_t, qdnnPlan_t *) = {
-        qdnnCreateFakeQuantizePlan, qdnnCreateFakeQuantizeBackwardPlan, qdnnCreateLsqPlan, qdnnCreateLsqBackwardPlan};
+    static qdnnStatus_t (*const makers[])(qdnnHandle_t, qdnnTensorDescriptor_t, qdnnTrainDescriptor_t,
+                                          qdnnPlan_t *) = {qdnnCreateFakeQuantizePlan,
+                                                           qdnnCreateFakeQuantizeBackwardPlan,
+                                                           qdnnCreateLsqPlan, qdnnCreateLsqBackwardPlan};
     qdnnTrainDescriptor_t r = NULL;
     OK(qdnnCreateTrainDescriptor(&r));
     for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {

@@ -15,7 +15,8 @@ TEST_CASE(ApiObjects, DestroyedDescriptorsAreRefused)
     OK(qdnnCreateTensorDescriptor(&tensor));
     OK(qdnnCreateQuantDescriptor(&quant));
     OK(qdnnDestroyTensorDescriptor(tensor));
-    CHECK_STATUS_IS(qdnnSetTensorDescriptor(tensor, QDNN_DATA_F32, 1, (const int64_t[]){4}, NULL), QDNN_STATUS_BAD_PARAM);
+    CHECK_STATUS_IS(qdnnSetTensorDescriptor(tensor, QDNN_DATA_F32, 1, (const int64_t[]){4}, NULL),
+                    QDNN_STATUS_BAD_PARAM);
     CHECK_HAS(last_sentence(), "tensor is a tensor descriptor that was destroyed; create another with");
     CHECK_STATUS_IS(qdnnDestroyTensorDescriptor(tensor), QDNN_STATUS_BAD_PARAM);
     CHECK_HAS(last_sentence(), "that was destroyed");

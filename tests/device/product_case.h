@@ -47,9 +47,9 @@ typedef struct product_operands {
     size_t bytes[QDNN_OPERAND_COUNT];
     /* null: the product does not have it; those of the weights must not be freed */
     uint8_t *host[QDNN_OPERAND_COUNT];
-    uint8_t *expected;                 /* y */
-    float *addend;                     /* for LoRA, by host_ref */
-    uint8_t *x_codes;                  /* of x that is quantized in the plan, by host_ref */
+    uint8_t *expected; /* y */
+    float *addend;     /* for LoRA, by host_ref */
+    uint8_t *x_codes;  /* of x that is quantized in the plan, by host_ref */
     float *x_scales;
     ref_product product;
 } product_operands;
@@ -63,7 +63,8 @@ void product_prepack(const product_case *c, product_operands *o);
  * finish. */
 bool product_run(qdnnHandle_t handle, const product_case *c, buffer_kind buffers);
 /* The same with given operands. */
-bool product_run_operands(qdnnHandle_t handle, const product_case *c, buffer_kind buffers, const product_operands *o);
+bool product_run_operands(qdnnHandle_t handle, const product_case *c, buffer_kind buffers,
+                          const product_operands *o);
 
 /* The same in two calls: the weights are dequantized to f32, then multiplied as plain weights. Not for
  * stacks. */

@@ -185,7 +185,8 @@ TEST_CASE(FilesProblems, HugeBesideNothing)
     st_tensor(&s, "l.qweight", "I32", 2, huge, NULL, 0);
     st_tensor(&s, "l.qzeros", "I32", 2, wide, NULL, 0);
     st_tensor(&s, "l.scales", "F16", 2, wide, NULL, 0);
-    st_metadata(&s, "{\"quantization_config\":\"{\\\"quant_method\\\":\\\"gptq\\\",\\\"bits\\\":2147483646}\"}");
+    st_metadata(&s,
+                "{\"quantization_config\":\"{\\\"quant_method\\\":\\\"gptq\\\",\\\"bits\\\":2147483646}\"}");
     opened_make(&o, st_make(&s), "model.safetensors");
     if (opened_open(&o, "") && CHECK(!qdnnGetFileWeight(o.file, 0, &w)))
         CHECK_HAS(w.problem ? w.problem : "(no problem)", "must be matrices");

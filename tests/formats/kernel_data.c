@@ -39,8 +39,8 @@ typedef struct layout {
 static layout layout_of(qdnnDataType_t type)
 {
     return type == QDNN_DATA_F32 || type == QDNN_DATA_F64 ? (layout){32, 23}
-           : type == QDNN_DATA_F16 ? (layout){16, 10}
-                                   : (layout){16, 7};
+           : type == QDNN_DATA_F16                        ? (layout){16, 10}
+                                                          : (layout){16, 7};
 }
 
 /* A float of moderate size (its value is a multiple of 2^-17 below 16) in the bits of the type, low fraction
@@ -108,8 +108,11 @@ typedef struct float_facts {
     int fraction_bits, least;
     float largest;
 } float_facts;
-static const float_facts float_formats[] = {
-    {"e2m1", 1, 0, 6}, {"e2m3", 3, 0, 7.5f}, {"e3m2", 2, -2, 28}, {"e4m3", 3, -6, 448}, {"e5m2", 2, -14, 57344}};
+static const float_facts float_formats[] = {{"e2m1", 1, 0, 6},
+                                            {"e2m3", 3, 0, 7.5f},
+                                            {"e3m2", 2, -2, 28},
+                                            {"e4m3", 3, -6, 448},
+                                            {"e5m2", 2, -14, 57344}};
 
 static const float_facts *float_format(const format_facts *format)
 {
@@ -134,11 +137,13 @@ static const struct block_range {
     qdnnBlockFormat_t block;
     float least, largest, step;
 } block_ranges[] = {
-    {QDNN_BLOCK_Q4_0, -8, 8, 0.5f},  {QDNN_BLOCK_Q4_1, 0, 15, 0.5f},     {QDNN_BLOCK_Q5_0, -16, 16, 0.5f},
-    {QDNN_BLOCK_Q5_1, 0, 31, 0.5f},  {QDNN_BLOCK_Q8_0, -127, 127, 0.5f}, {QDNN_BLOCK_Q8_1, -127, 127, 0.5f},
-    {QDNN_BLOCK_TQ1_0, -1, 1, 0.5f}, {QDNN_BLOCK_TQ2_0, -1, 1, 0.5f},    {QDNN_BLOCK_MXFP4, -6, 6, 0.25f},
-    {QDNN_BLOCK_Q2_K, 0, 3, 0.5f},   {QDNN_BLOCK_Q3_K, -4, 4, 0.5f},     {QDNN_BLOCK_Q4_K, 0, 15, 0.5f},
-    {QDNN_BLOCK_Q5_K, 0, 31, 0.5f},  {QDNN_BLOCK_Q6_K, -32, 32, 0.5f},
+    {QDNN_BLOCK_Q4_0, -8, 8, 0.5f},     {QDNN_BLOCK_Q4_1, 0, 15, 0.5f},
+    {QDNN_BLOCK_Q5_0, -16, 16, 0.5f},   {QDNN_BLOCK_Q5_1, 0, 31, 0.5f},
+    {QDNN_BLOCK_Q8_0, -127, 127, 0.5f}, {QDNN_BLOCK_Q8_1, -127, 127, 0.5f},
+    {QDNN_BLOCK_TQ1_0, -1, 1, 0.5f},    {QDNN_BLOCK_TQ2_0, -1, 1, 0.5f},
+    {QDNN_BLOCK_MXFP4, -6, 6, 0.25f},   {QDNN_BLOCK_Q2_K, 0, 3, 0.5f},
+    {QDNN_BLOCK_Q3_K, -4, 4, 0.5f},     {QDNN_BLOCK_Q4_K, 0, 15, 0.5f},
+    {QDNN_BLOCK_Q5_K, 0, 31, 0.5f},     {QDNN_BLOCK_Q6_K, -32, 32, 0.5f},
     {QDNN_BLOCK_NONE, -1, 1, 0.5f}, /* the others are only read */
 };
 
@@ -240,7 +245,8 @@ static uint32_t element(data_kind kind, const format_facts *format, layout l, ui
     case DATA_SCALE_TIES:
         return encode(l, scale_tie(format, seed, random >> 4));
     case DATA_CLAMP:
-        return encode(l, around_clamp(format, random)) ^ (random >> 20 & 1); /* or the neighbour: sums round */
+        return encode(l, around_clamp(format, random)) ^
+               (random >> 20 & 1); /* or the neighbour: sums round */
     default:
         return encode(l, bell(state));
     }
@@ -313,7 +319,8 @@ static void put_double(void *array, int64_t index, uint32_t bits, uint32_t rando
     memcpy((char *)array + 8 * index, &wide_bits, 8);
 }
 
-void fill_data(data_kind kind, const format_facts *format, qdnnDataType_t type, uint32_t seed, void *x, int64_t n)
+void fill_data(data_kind kind, const format_facts *format, qdnnDataType_t type, uint32_t seed, void *x,
+               int64_t n)
 {
     layout l = layout_of(type);
     uint32_t state = seeded(seed);
@@ -350,13 +357,15 @@ static uint64_t hot_rank(const place *p, uint32_t turn)
     return turn == 0 ? 0 : turn == 1 ? p->length - 1 : (turn * step + p->group * 37) % p->length;
 }
 
-void fill_one_hot(qdnnDataType_t type, uint64_t group_size, uint64_t channels, uint32_t turn, void *x, int64_t n)
+void fill_one_hot(qdnnDataType_t type, uint64_t group_size, uint64_t channels, uint32_t turn, void *x,
+                  int64_t n)
 {
     layout l = layout_of(type);
     uint32_t state = seeded(turn);
     for (int64_t i = 0; i < n; i++) {
         place p = place_of((uint64_t)i, (uint64_t)n, group_size, channels);
-        uint64_t hot = hot_rank(&p, turn), other = (hot + (turn == 1 ? p.length - 1 : 1 + turn * 7)) % p.length;
+        uint64_t hot = hot_rank(&p, turn),
+                 other = (hot + (turn == 1 ? p.length - 1 : 1 + turn * 7)) % p.length;
         float sign = turn % 2 ? -1.0f : 1.0f, value = 0.25f * bell(&state);
         uint32_t bits = encode(l, p.rank == hot ? 9.5f * sign : p.rank == other ? -7.25f * sign : value);
         if (type == QDNN_DATA_F64)
@@ -403,13 +412,15 @@ static uint32_t integer_zero(int64_t place)
 /* Scales of one byte: all that there are. */
 void fill_callers_scales(qdnnScaleType_t type, int64_t first, void *scale, int64_t n)
 {
-    static const qdnnDataType_t types[] = {
-        [QDNN_SCALE_F32] = QDNN_DATA_F32, [QDNN_SCALE_F16] = QDNN_DATA_F16, [QDNN_SCALE_BF16] = QDNN_DATA_BF16};
+    static const qdnnDataType_t types[] = {[QDNN_SCALE_F32] = QDNN_DATA_F32,
+                                           [QDNN_SCALE_F16] = QDNN_DATA_F16,
+                                           [QDNN_SCALE_BF16] = QDNN_DATA_BF16};
     for (int64_t i = 0; i < n; i++)
         if (type == QDNN_SCALE_E4M3 || type == QDNN_SCALE_E8M0)
             ((uint8_t *)scale)[i] = (uint8_t)((i + first) * 37 + 255);
         else
-            put_bits(layout_of(types[type]), scale, i, column(types[type], callers_scales[(i + first) % SCALES]));
+            put_bits(layout_of(types[type]), scale, i,
+                     column(types[type], callers_scales[(i + first) % SCALES]));
 }
 
 void fill_callers_zeros(qdnnDataType_t type, int64_t first, void *zero, int64_t n)

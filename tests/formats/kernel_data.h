@@ -15,11 +15,11 @@ typedef enum {
     DATA_KINDS,   /* so many meet every kernel in turn; those that follow are asked for by name */
     DATA_CLAMP = DATA_KINDS, /* at, around and beyond the least and the largest code: for a caller's scales */
     DATA_ONE_HOT,            /* fill_one_hot */
-    DATA_SUB_BLOCKS,        /* sixteen elements each of another kind, and all sizes: what a search for scales meets */
+    DATA_SUB_BLOCKS, /* sixteen elements each of another kind, and all sizes: what a search for scales meets */
     DATA_LEAST, /* a few times the least number: scales round to less than the quotient, and codes are clamped */
-    DATA_INFINITE,  /* infinities of one sign, which the seed chooses, and NaN */
-    DATA_NANS,      /* normal, with NaN and no infinities, beside whose scale every other number is 0 */
-    DATA_MINUTE,    /* from 0 to a little below the least f16: zeros of f16 round to far less, and codes are clamped */
+    DATA_INFINITE, /* infinities of one sign, which the seed chooses, and NaN */
+    DATA_NANS,     /* normal, with NaN and no infinities, beside whose scale every other number is 0 */
+    DATA_MINUTE, /* from 0 to a little below the least f16: zeros of f16 round to far less, and codes are clamped */
     DATA_UNDERFLOW, /* quotients by the scale of a table underflow, some to 3/4 of the least f32 */
     DATA_SCALE_TIES /* scales lie half way between two numbers of f16 or bf16, as the seed chooses */
 } data_kind;

@@ -10,8 +10,8 @@ TEST_CASE(Pictures, AreThoseOfTheFormats)
 {
     char folder[256];
     temp_dir_make(folder, sizeof folder);
-    process_result drawn = process_run("%s/tools/format_pictures %s && diff -rq %s %s/docs/formats", QDNN_BINARY_DIR, folder,
-                                       folder, QDNN_SOURCE_DIR);
+    process_result drawn = process_run("%s/tools/format_pictures %s && diff -rq %s %s/docs/formats",
+                                       QDNN_BINARY_DIR, folder, folder, QDNN_SOURCE_DIR);
     if (drawn.status != 0)
         FAIL("%s\ndraw them again: build/tools/format_pictures docs/formats", drawn.output);
     process_free(&drawn);
@@ -20,8 +20,9 @@ TEST_CASE(Pictures, AreThoseOfTheFormats)
 
 TEST_CASE(Pictures, AreOnThePage)
 {
-    process_result missing = process_run("cd %s/docs && for p in formats/*.svg; do grep -q \"($p)\" formats.md || echo $p; done",
-                                         QDNN_SOURCE_DIR);
+    process_result missing =
+        process_run("cd %s/docs && for p in formats/*.svg; do grep -q \"($p)\" formats.md || echo $p; done",
+                    QDNN_SOURCE_DIR);
     CHECK_EQ_STR(missing.output, "");
     process_free(&missing);
 }

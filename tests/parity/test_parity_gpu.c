@@ -80,9 +80,10 @@ TEST_EACH(Parity, OnGpu, parity_row_count, parity_row_name)
 /* Runs the GPU test of one kernel in a process that knows nothing but these settings. */
 static process_result run_gpu_test(const char *settings)
 {
-    return process_run("env -u QDNN_DEVICE -u QDNN_REQUIRE_GPU -u QDNN_BUNDLE_DIR -u PTXVM_FAULT -u QDNN_TEST_SUMMARY %s "
-                       "'%s' --gtest_filter='*OnGpu/quantize_nf4'",
-                       settings, PROGRAM);
+    return process_run(
+        "env -u QDNN_DEVICE -u QDNN_REQUIRE_GPU -u QDNN_BUNDLE_DIR -u PTXVM_FAULT -u QDNN_TEST_SUMMARY %s "
+        "'%s' --gtest_filter='*OnGpu/quantize_nf4'",
+        settings, PROGRAM);
 }
 
 enum { SKIPPED = 77 }; /* what a program whose every test was skipped ends with */

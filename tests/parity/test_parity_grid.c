@@ -203,14 +203,16 @@ TEST_CASE(ParityGrid, MatricesMeetEveryValue)
 /* Codes in another order, and products. */
 static bool has_tests_of_its_own(const kernel_row *row)
 {
-    return kernel_operation_of(row) == KERNEL_REPACK || kernel_operation_of(row) == KERNEL_PREPACK || kernel_is_product(row);
+    return kernel_operation_of(row) == KERNEL_REPACK || kernel_operation_of(row) == KERNEL_PREPACK ||
+           kernel_is_product(row);
 }
 
 TEST_CASE(ParityGrid, EveryOperationIsInIt)
 {
     int count = 0;
     for (int i = 0; qdnnGetOperationName(i); i++) {
-        const kernel_row *row = kernel_find(qdnnGetOperationName(i)); /* null: a name for some settings of another */
+        const kernel_row *row =
+            kernel_find(qdnnGetOperationName(i)); /* null: a name for some settings of another */
         if (!row || !kernel_format(row) || has_tests_of_its_own(row))
             continue;
         const kernel_row *in_it = parity_row_at(count++);

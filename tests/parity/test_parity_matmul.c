@@ -141,7 +141,8 @@ static int tensor_count(void)
 
 static void tensor_name(int index, char *text, size_t size)
 {
-    snprintf(text, size, "%s_%s", kernel_format(matmul_row_at(index / LENGTH(sms)))->name, sms[index % LENGTH(sms)]);
+    snprintf(text, size, "%s_%s", kernel_format(matmul_row_at(index / LENGTH(sms)))->name,
+             sms[index % LENGTH(sms)]);
 }
 
 /* Whether the weights can be prepacked: the stream kernel says so, and flat groups divide K. */
@@ -174,7 +175,8 @@ TEST_EACH(ParityMatmul, TensorOnPtxvm, tensor_count, tensor_name)
     qdnnHandle_t handle = ptxvm_begin(sm, index % 3, "all", "stderr");
     bool alive = handle != NULL;
     for (int i = 0; i < 2 && alive; i++) {
-        product_case c = matmul_tensor_case_at(matmul_row_at(index / LENGTH(sms)), (2 * index + i) % TRIALS, atoi(sm + 3));
+        product_case c =
+            matmul_tensor_case_at(matmul_row_at(index / LENGTH(sms)), (2 * index + i) % TRIALS, atoi(sm + 3));
         c.prepacked = matmul_is_prepackable(&c) && index / LENGTH(sms) % 3; /* of the others as stored, too */
         alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
     }

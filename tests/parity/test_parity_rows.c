@@ -16,8 +16,8 @@ enum { ROWS_TRIALS = 10 };
 static const kernel_row *row_at(int index)
 {
     for (int i = 0; i < kernel_row_count; i++)
-        if (kernel_operation_of(&kernel_rows[i]) == KERNEL_DEQUANTIZE && kernel_takes(&kernel_rows[i], "row_index") &&
-            index-- == 0)
+        if (kernel_operation_of(&kernel_rows[i]) == KERNEL_DEQUANTIZE &&
+            kernel_takes(&kernel_rows[i], "row_index") && index-- == 0)
             return &kernel_rows[i];
     return NULL;
 }

@@ -13,7 +13,8 @@ static report the_report;
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: gpu_report FOLDER [--tests FILE] [--side N]   (N: a multiple of 256; 4096, or 512 on ptxvm)\n");
+    fprintf(stderr, "usage: gpu_report FOLDER [--tests FILE] [--side N]   (N: a multiple of 256; 4096, or "
+                    "512 on ptxvm)\n");
     return 2;
 }
 
@@ -52,8 +53,8 @@ int main(int argc, char **argv)
         return fail();
     r->counted = r->device.kind == QDNN_DEVICE_PTXVM;
     if (facts) {
-        printf("%s, compute capability %d.%d, CUDA %d.%d\n", r->device.name, r->device.smMajor, r->device.smMinor,
-               r->device.driverVersion / 1000, r->device.driverVersion % 1000 / 10);
+        printf("%s, compute capability %d.%d, CUDA %d.%d\n", r->device.name, r->device.smMajor,
+               r->device.smMinor, r->device.driverVersion / 1000, r->device.driverVersion % 1000 / 10);
         qdnnDestroy(r->handle);
         vm_counters_close();
         return 0;

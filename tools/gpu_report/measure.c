@@ -71,8 +71,8 @@ static void run(trial *t, int times)
         if (t->plan)
             TRY(t, qdnnExecute(t->handle, t->plan, t->bindings, t->n, t->workspace, t->workspace_bytes));
         else
-            TRY(t, qdnnCopyOnDevice(t->handle, (void *)(uintptr_t)t->bindings[1].pointer, t->bindings[0].pointer,
-                                    t->bindings[0].bytes));
+            TRY(t, qdnnCopyOnDevice(t->handle, (void *)(uintptr_t)t->bindings[1].pointer,
+                                    t->bindings[0].pointer, t->bindings[0].bytes));
     TRY(t, qdnnSynchronize(t->handle));
 }
 
@@ -114,7 +114,12 @@ static result *add(report *r, result made)
 static void measure_copy(report *r)
 {
     size_t bytes = (size_t)(r->side * r->side) * 2;
-    result *out = add(r, (result){.operation = "copy", .format = "f16", .how = "", .rows = 1, .n = r->side, .k = r->side,
+    result *out = add(r, (result){.operation = "copy",
+                                  .format = "f16",
+                                  .how = "",
+                                  .rows = 1,
+                                  .n = r->side,
+                                  .k = r->side,
                                   .bytes = 2.0 * (double)bytes});
     trial t = {.handle = r->handle};
     bind(&t, QDNN_OPERAND_X, bytes);
@@ -165,8 +170,13 @@ static void measure_dequantize(report *r, int format)
     size_t plain = (size_t)(r->side * r->side) * 2;
     weights_open(r, &t, format, QDNN_DATA_F16, &w);
     bind(&t, QDNN_OPERAND_Y, plain);
-    result *out = add(r, (result){.operation = "dequantize", .format = formats[format].name, .how = "", .rows = 1,
-                                  .n = r->side, .k = r->side, .bytes = (double)(w.total + plain)});
+    result *out = add(r, (result){.operation = "dequantize",
+                                  .format = formats[format].name,
+                                  .how = "",
+                                  .rows = 1,
+                                  .n = r->side,
+                                  .k = r->side,
+                                  .bytes = (double)(w.total + plain)});
     TRY(&t, qdnnCreateDequantizePlan(r->handle, w.tensor, w.quant, &t.plan));
     TRY(&t, t.status ? t.status : (take_workspace(&t), t.status));
     measure(r, &t, out);
@@ -184,8 +194,13 @@ static void measure_product(report *r, int format, int way, int64_t rows)
     weights_open(r, &t, format, QDNN_DATA_F16, &w);
     bind(&t, QDNN_OPERAND_X, vector);
     bind(&t, QDNN_OPERAND_Y, vector);
-    result *out = add(r, (result){.operation = "product", .format = formats[format].name, .how = ways[way].name,
-                                  .rows = rows, .n = r->side, .k = r->side, .bytes = (double)(w.total + 2 * vector)});
+    result *out = add(r, (result){.operation = "product",
+                                  .format = formats[format].name,
+                                  .how = ways[way].name,
+                                  .rows = rows,
+                                  .n = r->side,
+                                  .k = r->side,
+                                  .bytes = (double)(w.total + 2 * vector)});
     TRY(&t, qdnnCreateTensorDescriptor(&x));
     TRY(&t, qdnnCreateTensorDescriptor(&y));
     TRY(&t, qdnnCreateMatmulDescriptor(&matmul));

@@ -14,12 +14,12 @@ enum { RESULTS_MAX = 256 };
 typedef struct result {
     const char *operation; /* "copy", "dequantize", "product" */
     const char *format;
-    const char *how;     /* products: "exact", "tensor", "cublas"; else "" */
-    int64_t rows, n, k;  /* products: rows of x; else 1 */
-    double bytes;        /* that must be moved at least */
-    double seconds;      /* on a GPU */
-    counts counts;       /* on ptxvm */
-    char why[256];       /* not empty: why it could not be measured */
+    const char *how;    /* products: "exact", "tensor", "cublas"; else "" */
+    int64_t rows, n, k; /* products: rows of x; else 1 */
+    double bytes;       /* that must be moved at least */
+    double seconds;     /* on a GPU */
+    counts counts;      /* on ptxvm */
+    char why[256];      /* not empty: why it could not be measured */
 } result;
 
 typedef struct report {

@@ -32,7 +32,8 @@ static picture format_picture(const format_facts *f)
                               .floor = REF_DEFAULT_FLOOR};
     p.columns = elements_of(f);
     if (f->block == QDNN_BLOCK_NONE)
-        snprintf(p.title, sizeof p.title, "%s: codes of %u bits, the first %lld elements", f->name, f->bits, (long long)p.columns);
+        snprintf(p.title, sizeof p.title, "%s: codes of %u bits, the first %lld elements", f->name, f->bits,
+                 (long long)p.columns);
     else
         snprintf(p.title, sizeof p.title, "%s: one block of %lld elements", f->name, (long long)p.columns);
     return p;
@@ -46,11 +47,16 @@ static const struct {
     int bits;
     int64_t rows, columns;
 } layouts[] = {
-    {"layout_high_first", "4-bit codes, high nibble first", QDNN_LAYOUT_BYTES, QDNN_NIBBLE_HIGH_FIRST, 4, 1, 32},
-    {"layout_interleaved", "4-bit words along K of a tensor [K = 8, N = 4]: element k * 4 + n", QDNN_LAYOUT_WORDS_INTERLEAVED, 0, 4, 8, 4},
-    {"layout_interleaved_3", "3-bit words along K of a tensor [K = 32, N = 2]: element k * 2 + n", QDNN_LAYOUT_WORDS_INTERLEAVED, 0, 3, 32, 2},
-    {"layout_words", "4-bit rows of words, a tensor [2, 13]: element row * 13 + column", QDNN_LAYOUT_WORDS_ROWS, 0, 4, 2, 13},
-    {"layout_awq", "AWQ words along N of a tensor [K = 2, N = 16]: element k * 16 + n", QDNN_LAYOUT_AWQ, 0, 4, 2, 16},
+    {"layout_high_first", "4-bit codes, high nibble first", QDNN_LAYOUT_BYTES, QDNN_NIBBLE_HIGH_FIRST, 4, 1,
+     32},
+    {"layout_interleaved", "4-bit words along K of a tensor [K = 8, N = 4]: element k * 4 + n",
+     QDNN_LAYOUT_WORDS_INTERLEAVED, 0, 4, 8, 4},
+    {"layout_interleaved_3", "3-bit words along K of a tensor [K = 32, N = 2]: element k * 2 + n",
+     QDNN_LAYOUT_WORDS_INTERLEAVED, 0, 3, 32, 2},
+    {"layout_words", "4-bit rows of words, a tensor [2, 13]: element row * 13 + column",
+     QDNN_LAYOUT_WORDS_ROWS, 0, 4, 2, 13},
+    {"layout_awq", "AWQ words along N of a tensor [K = 2, N = 16]: element k * 16 + n", QDNN_LAYOUT_AWQ, 0, 4,
+     2, 16},
 };
 
 static bool draw(const char *folder, const picture *p)

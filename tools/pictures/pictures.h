@@ -7,7 +7,7 @@
 
 /* One picture: a small tensor in some format. */
 typedef struct picture {
-    const char *name;  /* of the file, without suffix */
+    const char *name; /* of the file, without suffix */
     char title[96];
     ref_quant_spec spec;
     int64_t rows, columns;

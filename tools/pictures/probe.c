@@ -19,8 +19,11 @@ static void fill_ones(qdnnScaleType_t type, uint8_t *scale, int64_t count)
     static const struct {
         int bytes;
         uint32_t one;
-    } ones[] = {[QDNN_SCALE_F32] = {4, 0x3F800000}, [QDNN_SCALE_F16] = {2, 0x3C00}, [QDNN_SCALE_BF16] = {2, 0x3F80},
-                [QDNN_SCALE_E4M3] = {1, 0x38},      [QDNN_SCALE_E8M0] = {1, 127}};
+    } ones[] = {[QDNN_SCALE_F32] = {4, 0x3F800000},
+                [QDNN_SCALE_F16] = {2, 0x3C00},
+                [QDNN_SCALE_BF16] = {2, 0x3F80},
+                [QDNN_SCALE_E4M3] = {1, 0x38},
+                [QDNN_SCALE_E8M0] = {1, 127}};
     for (int64_t i = 0; i < count; i++)
         memcpy(scale + i * ones[type].bytes, &ones[type].one, (size_t)ones[type].bytes);
 }
@@ -32,7 +35,8 @@ static bool setting_make(const picture *p, setting *s)
                    .scale = calloc(1, (size_t)sizes.scale + 1),
                    .zero = calloc(1, (size_t)sizes.zero + 1),
                    .global = 1};
-    s->arrays = (ref_arrays){.codes = s->codes, .scale = s->scale, .zero = s->zero, .global_scale = &s->global};
+    s->arrays =
+        (ref_arrays){.codes = s->codes, .scale = s->scale, .zero = s->zero, .global_scale = &s->global};
     if (!s->codes || !s->scale || !s->zero)
         return false;
     fill_ones(p->spec.scale, s->scale, ref_group_count(&p->spec, p->rows, p->columns));
@@ -59,7 +63,8 @@ static void fill_base(uint8_t *bytes, int64_t count, uint32_t base)
 static void decode_bits(const picture *p, const setting *s, uint32_t *out)
 {
     for (int64_t i = 0; i < p->rows * p->columns; i++)
-        out[i] = ref_f32_to_bits(ref_decode(&p->spec, p->rows, p->columns, &s->arrays, i / p->columns, i % p->columns));
+        out[i] = ref_f32_to_bits(
+            ref_decode(&p->spec, p->rows, p->columns, &s->arrays, i / p->columns, i % p->columns));
 }
 
 /* Adds the effect of one flip to what is known about the bit. */
@@ -70,7 +75,8 @@ static void compare(const uint32_t *before, const uint32_t *after, int64_t n, in
             *bit = *bit == BIT_UNUSED || *bit == (int)i ? (int)i : BIT_SHARED;
 }
 
-static void probe_base(const picture *p, setting *s, int64_t bytes, uint32_t *before, uint32_t *after, int *bits)
+static void probe_base(const picture *p, setting *s, int64_t bytes, uint32_t *before, uint32_t *after,
+                       int *bits)
 {
     const int64_t n = p->rows * p->columns;
     decode_bits(p, s, before);

@@ -44,8 +44,8 @@ static void list_text(tool_text *out)
         list_kernel(out, &kernel_rows[i]);
     tool_printf(out, "\nnames of kernels with settings (--kernel):\n");
     for (int i = 0; kernel_alias_at(i); i++)
-        tool_printf(out, "  %s\n  %-20s %s with %s\n", kernel_alias_at(i)->name, "", kernel_alias_at(i)->kernel,
-                    kernel_alias_at(i)->settings);
+        tool_printf(out, "  %s\n  %-20s %s with %s\n", kernel_alias_at(i)->name, "",
+                    kernel_alias_at(i)->kernel, kernel_alias_at(i)->settings);
     tool_printf(out, "\nsettings (--set):\n");
     for (int i = 0; kernel_key_at(i); i++) {
         const kernel_key_info *info = kernel_key_at(i);

@@ -19,11 +19,14 @@ static const char help[] =
     "by itself\n"
     "  --set KEY=VALUE    a setting; may be repeated, or several with commas\n"
     "  --emit FORM        ptx       the PTX text (this is the default)\n"
-    "                     c         a .h and a .c file with the text embedded, and the numbers of its launch\n"
-    "                     launcher  a .h and a .c file with the text for each SM, and functions on the CUDA driver\n"
+    "                     c         a .h and a .c file with the text embedded, and the numbers of its "
+    "launch\n"
+    "                     launcher  a .h and a .c file with the text for each SM, and functions on the CUDA "
+    "driver\n"
     "                               API that load the best for a device and launch it\n"
     "                     cubin     machine code, by ptxas or nvJitLink where one of them is found\n"
-    "                     json      how to launch it: entry, parameters with offsets, block, grid, shared memory\n"
+    "                     json      how to launch it: entry, parameters with offsets, block, grid, shared "
+    "memory\n"
     "  -o FILE            where to write; standard output otherwise\n"
     "  --outdir DIR       write files named by kernel, settings and SM into this directory\n"
     "  --comments         comments in the PTX\n"
@@ -108,7 +111,8 @@ static int parse_emit(void *options, const char *value)
     tool_options *o = options;
     o->form = tool_form_find(value);
     return o->form ? TOOL_OK
-                   : tool_unknown("form", value, tool_form_name, NULL, "--emit takes ptx, c, launcher, cubin or json");
+                   : tool_unknown("form", value, tool_form_name, NULL,
+                                  "--emit takes ptx, c, launcher, cubin or json");
 }
 
 static void add_sm(tool_options *o, const ptx_sm *sm)

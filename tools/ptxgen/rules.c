@@ -477,7 +477,8 @@ static uint64_t grid_at(const tool_item *item, const kernel_problem *problem, in
         int_set_grid(&normal, problem, &step);
         return step.grid[axis];
     }
-    if (normal.group_index && kernel_is_matrix(item->row, &normal) && item->row->operation->steps == tile_steps) {
+    if (normal.group_index && kernel_is_matrix(item->row, &normal) &&
+        item->row->operation->steps == tile_steps) {
         /* which would choose whether there is a table */
         steps = (kernel_steps){0};
         matrix_staged_step(item->row, &normal, problem, &steps);

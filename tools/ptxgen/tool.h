@@ -75,7 +75,7 @@ struct tool_form {
 const tool_form *tool_form_find(const char *name);
 const char *tool_form_name(const void *list, int index);
 
-int tool_render_c(const tool_item *item, tool_file *files);     /* embed.c */
+int tool_render_c(const tool_item *item, tool_file *files); /* embed.c */
 void tool_c_name(const char *stem, bool capitals, char *name, size_t size);
 void tool_c_literal(tool_text *out, const char *ptx); /* as string literals, one per line */
 extern const char tool_c_long_strings[];
