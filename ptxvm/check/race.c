@@ -333,9 +333,12 @@ static uint64_t touch_words(const touch *t, const check_region *region, uint64_t
 {
     if ((offset | t->bytes) % 4 || offset / 1024 != (offset + t->bytes - 1) / 1024)
         return 0;
-    race_cell *page = region->words[offset / 1024], *cell = page + offset / 4 % PAGE_WORDS;
+    race_cell *page = region->words[offset / 1024];
+    if (!page)
+        return 0;
+    race_cell *cell = page + offset / 4 % PAGE_WORDS;
     uint64_t done = 0;
-    for (; page && done < t->bytes; done += 4, cell++)
+    for (; done < t->bytes; done += 4, cell++)
         if (cell->write.state == RACE_SPLIT || !touch_in_order(t, cell))
             break;
     return done;
