@@ -22,149 +22,84 @@ enum {
      &format_rows[PLACE_##format]},
 #define PLAIN_ROW(kernel, constant, operation, words)                                                        \
     {#kernel, operation, words, &operation_rows[KERNEL_##constant], &format_none},
+#define PREPACK_ROW(format, words) ROW_1(prepack, PREPACK, format, words " in the order of tensor cores")
+
+/* One row per line. */
+/* clang-format off */
 const kernel_row kernel_rows[] = {
-#define FORMAT(name, storage, bits, zero, block, codec, number, scales, quantizes, dequantizes, words)       \
+#define FORMAT(name, storage, bits, zero, block, codec, number, scales, quantizes, dequantizes, words)         \
     ROW_##scales(scale, SCALE, name, "the scales (and zeros) of " words)                                     \
         ROW_##quantizes(quantize, QUANTIZE, name, "to " words)                                               \
             ROW_##dequantizes(dequantize, DEQUANTIZE, name, "from " words)                                   \
-                ROW_##scales(quantize_dynamic, DYNAMIC, name, "scales of, and codes to, " words)             \
+                ROW_##scales(quantize_dynamic, DYNAMIC, name, "scales of, and codes to, " words)                 \
                     ROW_##dequantizes(matmul, MATMUL, name, "a product with weights in " words)
 #include "kernels/formats/formats.def"
 #undef FORMAT
     /* Codes are just bits, whatever they stand for: one row for each width. */
-    ROW_1(repack, REPACK, int2, "codes of 2 bits in another layout") ROW_1(
-        repack, REPACK, int3, "codes of 3 bits in another layout") ROW_1(repack, REPACK, int4,
-                                                                         "codes of 4 bits in another layout")
-        ROW_1(repack, REPACK, int5, "codes of 5 bits in another layout") ROW_1(
-            repack, REPACK, int6,
-            "codes of 6 bits in another layout") ROW_1(repack, REPACK, int8,
-                                                       "codes of 8 bits in another layout")
-            ROW_1(prepack, PREPACK, int2, "codes of 2 bits in the order of tensor cores") ROW_1(
-                prepack, PREPACK, int3, "codes of 3 bits in the order of tensor cores")
-                ROW_1(prepack, PREPACK, int4, "codes of 4 bits in the order of tensor cores") ROW_1(
-                    prepack, PREPACK, e2m1,
-                    "codes of 4 bits that are looked up in a table, in the order of tensor cores")
-                    ROW_1(prepack, PREPACK, int5, "codes of 5 bits in the order of tensor cores") ROW_1(
-                        prepack, PREPACK, int6, "codes of 6 bits in the order of tensor cores")
-                        ROW_1(prepack, PREPACK, int8, "codes of 8 bits in the order of tensor cores") ROW_1(
-                            prepack, PREPACK, plain_f16,
-                            "plain values of 16 bits in the order of tensor cores")
-                            ROW_1(prepack, PREPACK, plain_f32,
-                                  "plain values of 32 bits in the order of tensor cores")
-                                ROW_1(prepack, PREPACK, gguf_q4_0,
-                                      "Q4_0 blocks of GGUF in the order of tensor cores")
-                                    ROW_1(prepack, PREPACK, gguf_q4_1,
-                                          "Q4_1 blocks of GGUF in the order of tensor cores")
-                                        ROW_1(prepack, PREPACK, gguf_q5_0,
-                                              "Q5_0 blocks of GGUF in the order of tensor cores")
-                                            ROW_1(prepack, PREPACK, gguf_q5_1,
-                                                  "Q5_1 blocks of GGUF in the order of tensor cores")
-                                                ROW_1(prepack, PREPACK, gguf_q8_0,
-                                                      "Q8_0 blocks of GGUF in the order of tensor cores")
-                                                    ROW_1(prepack, PREPACK, gguf_q8_1,
-                                                          "Q8_1 blocks of GGUF in the order of tensor cores")
-                                                        ROW_1(prepack, PREPACK, gguf_q2_k,
-                                                              "Q2_K blocks of GGUF in the order of tensor "
-                                                              "cores") ROW_1(prepack, PREPACK, gguf_q3_k,
-                                                                             "Q3_K blocks of GGUF in the "
-                                                                             "order of tensor cores")
-                                                            ROW_1(
-                                                                prepack, PREPACK, gguf_q4_k,
-                                                                "Q4_K blocks of GGUF in the order of tensor "
-                                                                "cores") ROW_1(prepack, PREPACK, gguf_q5_k,
-                                                                               "Q5_K blocks of GGUF in the "
-                                                                               "order of tensor cores")
-                                                                ROW_1(prepack, PREPACK, gguf_q6_k,
-                                                                      "Q6_K blocks of GGUF in the order of "
-                                                                      "tensor cores")
-                                                                    ROW_1(prepack, PREPACK, gguf_q8_k,
-                                                                          "Q8_K blocks of GGUF in the order "
-                                                                          "of tensor cores")
-                                                                        ROW_1(prepack, PREPACK, gguf_iq4_nl,
-                                                                              "IQ4_NL blocks of GGUF in the "
-                                                                              "order of tensor cores")
-                                                                            ROW_1(prepack, PREPACK,
-                                                                                  gguf_iq4_xs,
-                                                                                  "IQ4_XS blocks of GGUF in "
-                                                                                  "the order of tensor cores")
-                                                                                ROW_1(prepack, PREPACK,
-                                                                                      gguf_tq1_0,
-                                                                                      "TQ1_0 blocks of GGUF "
-                                                                                      "in the order of "
-                                                                                      "tensor cores")
-                                                                                    ROW_1(prepack, PREPACK,
-                                                                                          gguf_tq2_0,
-                                                                                          "TQ2_0 blocks of "
-                                                                                          "GGUF in the order "
-                                                                                          "of tensor cores")
-                                                                                        ROW_1(prepack,
-                                                                                              PREPACK,
-                                                                                              gguf_mxfp4,
-                                                                                              "MXFP4 blocks "
-                                                                                              "of GGUF in "
-                                                                                              "the order of "
-                                                                                              "tensor cores")
-                                                                                            ROW_1(prepack,
-                                                                                                  PREPACK,
-                                                                                                  gguf_nvfp4,
-                                                                                                  "NVFP4 "
-                                                                                                  "blocks of "
-                                                                                                  "GGUF in "
-                                                                                                  "the order "
-                                                                                                  "of tensor "
-                                                                                                  "cores")
+    ROW_1(repack, REPACK, int2, "codes of 2 bits in another layout")
+    ROW_1(repack, REPACK, int3, "codes of 3 bits in another layout")
+    ROW_1(repack, REPACK, int4, "codes of 4 bits in another layout")
+    ROW_1(repack, REPACK, int5, "codes of 5 bits in another layout")
+    ROW_1(repack, REPACK, int6, "codes of 6 bits in another layout")
+    ROW_1(repack, REPACK, int8, "codes of 8 bits in another layout")
+    PREPACK_ROW(int2, "codes of 2 bits")
+    PREPACK_ROW(int3, "codes of 3 bits")
+    PREPACK_ROW(int4, "codes of 4 bits")
+    PREPACK_ROW(e2m1, "codes of 4 bits that are looked up in a table")
+    PREPACK_ROW(int5, "codes of 5 bits")
+    PREPACK_ROW(int6, "codes of 6 bits")
+    PREPACK_ROW(int8, "codes of 8 bits")
+    PREPACK_ROW(plain_f16, "plain values of 16 bits")
+    PREPACK_ROW(plain_f32, "plain values of 32 bits")
+    PREPACK_ROW(gguf_q4_0, "Q4_0 blocks of GGUF")
+    PREPACK_ROW(gguf_q4_1, "Q4_1 blocks of GGUF")
+    PREPACK_ROW(gguf_q5_0, "Q5_0 blocks of GGUF")
+    PREPACK_ROW(gguf_q5_1, "Q5_1 blocks of GGUF")
+    PREPACK_ROW(gguf_q8_0, "Q8_0 blocks of GGUF")
+    PREPACK_ROW(gguf_q8_1, "Q8_1 blocks of GGUF")
+    PREPACK_ROW(gguf_q2_k, "Q2_K blocks of GGUF")
+    PREPACK_ROW(gguf_q3_k, "Q3_K blocks of GGUF")
+    PREPACK_ROW(gguf_q4_k, "Q4_K blocks of GGUF")
+    PREPACK_ROW(gguf_q5_k, "Q5_K blocks of GGUF")
+    PREPACK_ROW(gguf_q6_k, "Q6_K blocks of GGUF")
+    PREPACK_ROW(gguf_q8_k, "Q8_K blocks of GGUF")
+    PREPACK_ROW(gguf_iq4_nl, "IQ4_NL blocks of GGUF")
+    PREPACK_ROW(gguf_iq4_xs, "IQ4_XS blocks of GGUF")
+    PREPACK_ROW(gguf_tq1_0, "TQ1_0 blocks of GGUF")
+    PREPACK_ROW(gguf_tq2_0, "TQ2_0 blocks of GGUF")
+    PREPACK_ROW(gguf_mxfp4, "MXFP4 blocks of GGUF")
+    PREPACK_ROW(gguf_nvfp4, "NVFP4 blocks of GGUF")
     /* The first of two passes that compute scales; the format named here stands for all whose scale is
      * computed from such a range. */
     {"range_absmax", NULL, "absmax of parts of groups, in f32: scale_... of these is that of the whole",
      &operation_rows[KERNEL_RANGE], &format_rows[PLACE_int4]},
-    {"global_scale", NULL, "the scale over all scales, from the absmax of the tensor",
-     &operation_rows[KERNEL_GLOBAL], &format_rows[PLACE_e2m1]},
+    {"global_scale", NULL, "the scale over all scales, from the absmax of the tensor", &operation_rows[KERNEL_GLOBAL],
+     &format_rows[PLACE_e2m1]},
     {"nest_scales", NULL, "scales to bytes, with a scale for every 256 of them", &operation_rows[KERNEL_NEST],
      &format_rows[PLACE_nf4]},
-    {"range_lo_hi", NULL,
-     "least and largest value of parts of groups, in f32: scale_..._zp of these is that of the whole",
+    {"range_lo_hi", NULL, "least and largest value of parts of groups, in f32: scale_..._zp of these is that of the whole",
      &operation_rows[KERNEL_RANGE], &format_rows[PLACE_int4_zp]},
-    PLAIN_ROW(fake_quantize, FAKE_QUANTIZE, "train.fake_quantize",
-              "f32 rounded to a few levels and back") PLAIN_ROW(fake_quantize_backward,
-                                                                FAKE_QUANTIZE_BACKWARD,
-                                                                "train.fake_quantize.backward",
-                                                                "the gradient of fake_quantize")
-        PLAIN_ROW(lsq, LSQ, "train.lsq", "fake quantization with a learned step size") PLAIN_ROW(
-            lsq_backward,
-            LSQ_BACKWARD,
-            "train.lsq.backward",
-            "the gradients of lsq, to x and to the scales") PLAIN_ROW(train_scale, TRAIN_SCALE, NULL,
-                                                                      "the scales of fake_quantize from "
-                                                                      "absmax, or their moving average")
-            PLAIN_ROW(int4_dot, INT4_DOT, "quant.int4.dot", "the integer sum of two vectors of i4") PLAIN_ROW(
-                int4_dot_scaled, INT4_DOT_SCALED, "quant.int4.dot.scaled",
-                "the sum of two vectors of i4 times their scales")
-                PLAIN_ROW(int4_matmul, INT4_MATMUL, "quant.int4.batched_matmul.scaled",
-                          "a product of i4 and i4 with a scale for each row")
-                    PLAIN_ROW(int4_top1, INT4_TOP, "quant.int4.batched_matmul.top1.scaled",
-                              "the largest of each row of such a product")
-                        PLAIN_ROW(int4_topk, INT4_TOP, "quant.int4.batched_matmul.topk.scaled",
-                                  "the k largest of each row of such a product")
-                            PLAIN_ROW(int8_qmatmul, INT8_MATMUL, "quant.int8.qmatmul",
-                                      "a product of bytes with zero points, as codes or sums")
-                                PLAIN_ROW(w8a8_matmul, W8A8, "quant.w8a8.matmul",
-                                          "a product of bytes with a scale for each row and column")
-                                    PLAIN_ROW(w4a8_matmul, W4A8, "quant.w4a8.matmul",
-                                              "a product of i8 with i4 weights in groups")
-                                        PLAIN_ROW(
-                                            w4a4_matmul, W4A4, "quant.w4a4.matmul",
-                                            "a product of i4 and i4 with a scale for each row and column")
-                                            PLAIN_ROW(
-                                                int8_conv2d, INT8_CONV2D, "quant.int8.qconv2d",
-                                                "a convolution of bytes with zero points, as codes or sums")
-                                                PLAIN_ROW(transpose_bytes, TRANSPOSE, NULL,
-                                                          "matrices of bytes the other way round")
-                                                    PLAIN_ROW(long_sum, LONG_SUM, NULL,
-                                                              "sums of lists in the order of the long sum, "
-                                                              "4096 terms each")
-                                                        PLAIN_ROW(route_rows, ROUTE, NULL,
-                                                                  "rows of a grouped product sorted by "
-                                                                  "expert, and cut into tiles")};
+    PLAIN_ROW(fake_quantize, FAKE_QUANTIZE, "train.fake_quantize", "f32 rounded to a few levels and back")
+    PLAIN_ROW(fake_quantize_backward, FAKE_QUANTIZE_BACKWARD, "train.fake_quantize.backward",
+              "the gradient of fake_quantize")
+    PLAIN_ROW(lsq, LSQ, "train.lsq", "fake quantization with a learned step size")
+    PLAIN_ROW(lsq_backward, LSQ_BACKWARD, "train.lsq.backward", "the gradients of lsq, to x and to the scales")
+    PLAIN_ROW(train_scale, TRAIN_SCALE, NULL, "the scales of fake_quantize from absmax, or their moving average")
+    PLAIN_ROW(int4_dot, INT4_DOT, "quant.int4.dot", "the integer sum of two vectors of i4")
+    PLAIN_ROW(int4_dot_scaled, INT4_DOT_SCALED, "quant.int4.dot.scaled", "the sum of two vectors of i4 times their scales")
+    PLAIN_ROW(int4_matmul, INT4_MATMUL, "quant.int4.batched_matmul.scaled", "a product of i4 and i4 with a scale for each row")
+    PLAIN_ROW(int4_top1, INT4_TOP, "quant.int4.batched_matmul.top1.scaled", "the largest of each row of such a product")
+    PLAIN_ROW(int4_topk, INT4_TOP, "quant.int4.batched_matmul.topk.scaled", "the k largest of each row of such a product")
+    PLAIN_ROW(int8_qmatmul, INT8_MATMUL, "quant.int8.qmatmul", "a product of bytes with zero points, as codes or sums")
+    PLAIN_ROW(w8a8_matmul, W8A8, "quant.w8a8.matmul", "a product of bytes with a scale for each row and column")
+    PLAIN_ROW(w4a8_matmul, W4A8, "quant.w4a8.matmul", "a product of i8 with i4 weights in groups")
+    PLAIN_ROW(w4a4_matmul, W4A4, "quant.w4a4.matmul", "a product of i4 and i4 with a scale for each row and column")
+    PLAIN_ROW(int8_conv2d, INT8_CONV2D, "quant.int8.qconv2d", "a convolution of bytes with zero points, as codes or sums")
+    PLAIN_ROW(transpose_bytes, TRANSPOSE, NULL, "matrices of bytes the other way round")
+    PLAIN_ROW(long_sum, LONG_SUM, NULL, "sums of lists in the order of the long sum, 4096 terms each")
+    PLAIN_ROW(route_rows, ROUTE, NULL, "rows of a grouped product sorted by expert, and cut into tiles")
+};
+/* clang-format on */
 const int kernel_row_count = sizeof kernel_rows / sizeof kernel_rows[0];
 
 const kernel_row *kernel_find(const char *name)

@@ -24,17 +24,19 @@ typedef enum {
 } object_kind;
 
 /* The kind of a variable, from its public type. */
+/* clang-format off */
 #define OBJECT_KIND_OF(argument)                                                                             \
-    _Generic((argument), qdnnHandle_t                                                                        \
-             : OBJECT_HANDLE, qdnnPlan_t                                                                     \
-             : OBJECT_PLAN, qdnnTensorDescriptor_t                                                           \
-             : OBJECT_TENSOR, qdnnQuantDescriptor_t                                                          \
-             : OBJECT_QUANT, qdnnMatmulDescriptor_t                                                          \
-             : OBJECT_MATMUL, qdnnTrainDescriptor_t                                                          \
-             : OBJECT_TRAIN, qdnnSchedule_t                                                                  \
-             : OBJECT_SCHEDULE, qdnnIntegerDescriptor_t                                                      \
-             : OBJECT_INTEGER, default                                                                       \
-             : OBJECT_NONE)
+    _Generic((argument),                                                                                     \
+        qdnnHandle_t: OBJECT_HANDLE,                                                                         \
+        qdnnPlan_t: OBJECT_PLAN,                                                                             \
+        qdnnTensorDescriptor_t: OBJECT_TENSOR,                                                               \
+        qdnnQuantDescriptor_t: OBJECT_QUANT,                                                                 \
+        qdnnMatmulDescriptor_t: OBJECT_MATMUL,                                                               \
+        qdnnTrainDescriptor_t: OBJECT_TRAIN,                                                                 \
+        qdnnSchedule_t: OBJECT_SCHEDULE,                                                                     \
+        qdnnIntegerDescriptor_t: OBJECT_INTEGER,                                                             \
+        default: OBJECT_NONE)
+/* clang-format on */
 
 /* Creates an object in zeroed memory, or returns null; and destroys it. */
 void *object_create(object_kind kind, size_t bytes);
