@@ -56,6 +56,7 @@ static const seeded bugs[] = {
     {"no_barrier_between", CHECKED("st.shared.u32 [r3], r0;\nxor.b32 r4, r3, 128;\nld.shared.u32 r5, [r4];\nst.global.u32 [d1], r5;"), 1, 64, RACE, 2, 0, 32},
     {"no_warp_sync_between", CHECKED("st.shared.u32 [r3], r0;\nxor.b32 r4, r3, 4;\nld.shared.u32 r5, [r4];\nst.global.u32 [d1], r5;"), 1, 32, RACE, 2, 0, 0},
     {"write_after_read", CHECKED("st.shared.u32 [r3], r0;\nbar.sync 0;\nxor.b32 r4, r3, 128;\nld.shared.u32 r5, [r4];\nst.shared.u32 [r3], r5;"), 1, 64, RACE, 4, 0, 0},
+    {"write_after_two_reads", CHECKED("setp.eq.u32 p0, r0, 0;\nsetp.eq.u32 p1, r0, 1;\n@p0 ld.global.u32 r4, [d0];\n@p1 ld.global.u32 r5, [d0];\n@p0 st.global.u32 [d0], 7;"), 1, 2, RACE, 4, 0, 0},
     {"lanes_write_different_values", CHECKED("st.shared.u32 [tile], r0;"), 1, 2, RACE, 0, 0, 1},
     {"warps_write_different_values", CHECKED("shr.u32 r4, r0, 5;\nst.global.u32 [d0], r4;"), 1, 64, RACE, 1, 0, 32},
     {"a_byte_differs", CHECKED("setp.lt.u32 p0, r0, 32;\n@p0 st.shared.u32 [tile], 0x07070707;\n@!p0 st.shared.u8 [tile+1], 7;\n@!p0 st.shared.u8 [tile+2], 8;"), 1, 64, RACE, 3, 0, 32},
