@@ -4,8 +4,8 @@
  * The program is the parity tests themselves, and those of test_kernels_*.c that launch kernels, with watch.c between them and ptxvm:
  * the mutants of every text that a test launches run on that test's data. One is killed when a launch, a check or a byte
  * of memory differs; refused when ptxvm does not load it, which says nothing about the data; equivalent when a rule of
- * proofs.c proves it, or ptxas gives it the original's cubin; unreached when no launch of this text executes its line: an emitter
- * writes the same line into many texts, and a test runs each with few shapes. What survives is listed. */
+ * proofs.c proves it, or ptxas gives it the original's cubin; unreached when no launch of this text executes its line with a
+ * true guard: an emitter writes the same line into many texts, and a test runs each with few shapes. What survives is listed. */
 #include "mutate/mutants.h"
 #include "mutate/proofs.h"
 #include "mutate/sink.h"

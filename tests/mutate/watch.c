@@ -205,12 +205,20 @@ ptxvm_status __real_ptxvm_launch(ptxvm *vm, ptxvm_kernel *kernel, const ptxvm_la
                                  const void *params, uint64_t param_bytes);
 ptxvm_status __real_ptxvm_module_load(ptxvm *vm, const char *text, size_t length, ptxvm_module **module);
 
+/* An instruction whose guard is false in every lane does nothing, so only a mutant of the guard can show. */
+static bool is_reached(const ptxvm_counters *counters, const mutant *m)
+{
+    if (m->line >= counters->n_lines)
+        return false;
+    const ptxvm_counts *line = &counters->lines[m->line];
+    return (m->kind == MUTANT_PREDICATE ? line->threads : line->lanes) > 0;
+}
+
 static void note_reached(const ptxvm *vm, const watched_text *text, const mutant *mutants)
 {
     const ptxvm_counters *counters = ptxvm_last_counters(vm);
     for (int i = 0; counters && counters->lines && i < text->count; i++)
-        watch.result->reached[i] =
-            mutants[i].line < counters->n_lines && counters->lines[mutants[i].line].instructions > 0;
+        watch.result->reached[i] = is_reached(counters, &mutants[i]);
 }
 
 /* In a process of its own: runs the kernel, or the same kernel of another text. */

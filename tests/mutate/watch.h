@@ -27,7 +27,7 @@ typedef struct watched_text {
     bool is_taken;
     int count, launches;
     uint8_t state[WATCH_MUTANTS_MAX];
-    bool reached[WATCH_MUTANTS_MAX]; /* a launch executed its line */
+    bool reached[WATCH_MUTANTS_MAX]; /* a launch executed its line, in a lane whose guard was true */
 } watched_text;
 
 /* Call once, before processes are forked. */
