@@ -1,0 +1,1319 @@
+/* Abstract interpretation of the integers of a text. Registers that are written once keep one range; "variables", which are written in
+ * several places or compared before a branch, have a range at every place. */
+#include "mutate/ranges.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SWEEPS_MAX = 200, SWEEPS_BEFORE_WIDENING = 3, SWEEPS_OF_NARROWING = 3, CONDITION_DEPTH = 6 };
+
+/* No memory has as many elements or bytes. */
+static const uint64_t LARGEST_SIZE = UINT64_C(1) << 60;
+
+/* ---- Ranges ---- */
+
+static int64_t signed_of(uint64_t value, int width)
+{
+    const uint64_t sign = UINT64_C(1) << (width - 1);
+    return (int64_t)(((value & bits_mask(width)) ^ sign) - sign);
+}
+
+static range anything(int width)
+{
+    return (range){.most = bits_mask(width),
+                   .low = signed_of(UINT64_C(1) << (width - 1), width),
+                   .high = (int64_t)(bits_mask(width) >> 1),
+                   .zeros = ~bits_mask(width)};
+}
+
+static bool is_empty(const range *r)
+{
+    return r->least > r->most || r->low > r->high || (r->zeros & r->ones) != 0;
+}
+
+static int highest_bit(uint64_t x)
+{
+    int bit = -1;
+    for (; x; x >>= 1)
+        bit++;
+    return bit;
+}
+
+static uint64_t least_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t most_of_two(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t lower(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t higher(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Each of the three tells something about the two others. */
+static range settled(range r, int width)
+{
+    const uint64_t half = bits_mask(width) >> 1;
+    for (int again = 0; again < 2 && !is_empty(&r); again++) {
+        if (r.low >= 0) {
+            r.least = most_of_two(r.least, (uint64_t)r.low);
+            r.most = least_of(r.most, (uint64_t)r.high);
+        } else if (r.high < 0) {
+            r.least = most_of_two(r.least, (uint64_t)r.low & bits_mask(width));
+            r.most = least_of(r.most, (uint64_t)r.high & bits_mask(width));
+        }
+        r.least = most_of_two(r.least, r.ones);
+        r.most = least_of(r.most, ~r.zeros);
+        if (r.least > r.most)
+            break;
+        const uint64_t differing = bits_mask(highest_bit(r.least ^ r.most) + 1); /* below the common bits */
+        const uint64_t common = highest_bit(r.least ^ r.most) < 0 ? UINT64_MAX : ~differing;
+        r.ones |= r.least & common;
+        r.zeros |= ~r.least & common;
+        if (r.most <= half || r.least > half) {
+            r.low = higher(r.low, signed_of(r.least, width));
+            r.high = lower(r.high, signed_of(r.most, width));
+        }
+    }
+    return r;
+}
+
+static range one_value(uint64_t value, int width)
+{
+    value &= bits_mask(width);
+    return (range){value, value, signed_of(value, width), signed_of(value, width), ~value, value};
+}
+
+static range between(uint64_t least, uint64_t most, int width)
+{
+    range r = anything(width);
+    r.least = least;
+    r.most = most;
+    return settled(r, width);
+}
+
+static range between_signed(int64_t low, int64_t high, int width)
+{
+    range r = anything(width);
+    r.low = low;
+    r.high = high;
+    return settled(r, width);
+}
+
+static range with_bits(uint64_t zeros, uint64_t ones, int width)
+{
+    range r = anything(width);
+    r.zeros |= zeros;
+    r.ones |= ones & bits_mask(width);
+    return settled(r, width);
+}
+
+/* What both say. */
+static range both(range a, range b, int width)
+{
+    a.least = most_of_two(a.least, b.least);
+    a.most = least_of(a.most, b.most);
+    a.low = higher(a.low, b.low);
+    a.high = lower(a.high, b.high);
+    a.zeros |= b.zeros;
+    a.ones |= b.ones;
+    return settled(a, width);
+}
+
+static range either(range a, range b)
+{
+    if (is_empty(&a))
+        return b;
+    if (is_empty(&b))
+        return a;
+    return (range){least_of(a.least, b.least), most_of_two(a.most, b.most), lower(a.low, b.low),
+                   higher(a.high, b.high),     a.zeros & b.zeros,           a.ones & b.ones};
+}
+
+static bool is_same(const range *a, const range *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+/* A bound that moves in a loop goes to its end, so that the loop is left soon. */
+static range widened(range before, range now, int width)
+{
+    const range all = anything(width);
+    if (now.least < before.least)
+        now.least = all.least;
+    if (now.most > before.most)
+        now.most = all.most;
+    if (now.low < before.low)
+        now.low = all.low;
+    if (now.high > before.high)
+        now.high = all.high;
+    return now;
+}
+
+static const range nothing = {.least = 1, .most = 0, .low = 1, .high = 0};
+
+bool range_is_value(const range *r, uint64_t *value)
+{
+    *value = r->least;
+    return r->least == r->most;
+}
+
+bool range_has(const range *r, int width, uint64_t value)
+{
+    return value >= r->least && value <= r->most && signed_of(value, width) >= r->low &&
+           signed_of(value, width) <= r->high && (value & r->zeros) == 0 && (~value & r->ones) == 0;
+}
+
+/* ---- Arithmetic ---- */
+
+__extension__ typedef __int128 wide;
+__extension__ typedef unsigned __int128 unsigned_wide;
+
+/* Bounds that were computed without overflow. */
+static range from_bounds(wide least, wide most, wide low, wide high, int width)
+{
+    range r = anything(width);
+    if (least >= 0 && most <= (wide)bits_mask(width)) {
+        r.least = (uint64_t)least;
+        r.most = (uint64_t)most;
+    }
+    if (low >= (wide)r.low && high <= (wide)r.high) {
+        r.low = (int64_t)low;
+        r.high = (int64_t)high;
+    }
+    return settled(r, width);
+}
+
+/* The low bits of a sum are known as far as those of both operands are. */
+static range with_low_bits_of_sum(range sum, range a, range b, bool subtracts, int width)
+{
+    const int known = bits_trailing_zeros(~((a.zeros | a.ones) & (b.zeros | b.ones)));
+    if (known == 0)
+        return sum;
+    const uint64_t low = bits_mask(known < width ? known : width);
+    const uint64_t value = (subtracts ? a.ones - b.ones : a.ones + b.ones) & low;
+    return both(sum, with_bits(~value & low, value, width), width);
+}
+
+static range added(range a, range b, int width)
+{
+    range sum = from_bounds((wide)a.least + b.least, (wide)a.most + b.most, (wide)a.low + b.low,
+                            (wide)a.high + b.high, width);
+    if (((wide)a.least + b.least) > (wide)bits_mask(width)) /* always one overflow */
+        sum = both(
+            sum, between((a.least + b.least) & bits_mask(width), (a.most + b.most) & bits_mask(width), width),
+            width);
+    if ((~a.zeros & ~b.zeros) == 0) /* no bit is in both */
+        sum = both(sum, with_bits(a.zeros & b.zeros, a.ones | b.ones, width), width);
+    return with_low_bits_of_sum(sum, a, b, false, width);
+}
+
+static range subtracted(range a, range b, int width)
+{
+    const range difference = from_bounds((wide)a.least - b.most, (wide)a.most - b.least, (wide)a.low - b.high,
+                                         (wide)a.high - b.low, width);
+    return with_low_bits_of_sum(difference, a, b, true, width);
+}
+
+static range multiplied(range a, range b, int width)
+{
+    const wide corners[4] = {(wide)a.low * b.low, (wide)a.low * b.high, (wide)a.high * b.low,
+                             (wide)a.high * b.high};
+    wide low = corners[0], high = corners[0];
+    for (int k = 1; k < 4; k++) {
+        low = corners[k] < low ? corners[k] : low;
+        high = corners[k] > high ? corners[k] : high;
+    }
+    const unsigned_wide most = (unsigned_wide)a.most * b.most;
+    range product = from_bounds((wide)((unsigned_wide)a.least * b.least), most >> 126 ? -1 : (wide)most, low,
+                                high, width);
+    if (most >> 126 || most > bits_mask(width))
+        product = from_bounds(-1, 0, low, high, width);
+    int zeros = bits_trailing_zeros(~a.zeros) + bits_trailing_zeros(~b.zeros);
+    zeros = zeros < width ? zeros : width;
+    return both(product, with_bits(bits_mask(zeros) & bits_mask(width), 0, width), width);
+}
+
+static range upper_product(range a, range b, int width)
+{
+    return between((uint64_t)(((unsigned_wide)a.least * b.least) >> width),
+                   (uint64_t)(((unsigned_wide)a.most * b.most) >> width), width);
+}
+
+static range divided(range a, range b, int width)
+{
+    return b.least == 0 ? anything(width) : between(a.least / b.most, a.most / b.least, width);
+}
+
+static range remaining(range a, range b, int width)
+{
+    if (b.least == 0)
+        return anything(width);
+    return a.most < b.least ? a : between(0, least_of(a.most, b.most - 1), width);
+}
+
+/* ---- Bits ---- */
+
+static range shifted_left(range a, range by, int width)
+{
+    uint64_t k;
+    if (!range_is_value(&by, &k) || k >= (unsigned)width)
+        return by.least >= (unsigned)width ? one_value(0, width) : anything(width);
+    const unsigned_wide most = (unsigned_wide)a.most << k;
+    range r = with_bits(a.zeros << k | bits_mask((int)k) * (k > 0), a.ones << k, width);
+    if (most <= bits_mask(width))
+        r = both(r, between(a.least << k, (uint64_t)most, width), width);
+    return r;
+}
+
+static range shifted_right(range a, range by, bool has_sign, int width)
+{
+    const int64_t most = by.most < (unsigned)width ? (int64_t)by.most : width - 1;
+    const int64_t least = by.least < (unsigned)width ? (int64_t)by.least : width - 1;
+    if (has_sign)
+        return between_signed(a.low >> (a.low < 0 ? least : most), a.high >> (a.high < 0 ? most : least),
+                              width);
+    range r = between(by.most >= (unsigned)width ? 0 : a.least >> most,
+                      by.least >= (unsigned)width ? 0 : a.most >> least, width);
+    if (least == most && by.most < (unsigned)width)
+        r = both(r, with_bits(a.zeros >> least | ~(bits_mask(width) >> least), a.ones >> least, width),
+                 width);
+    return r;
+}
+
+/* `lop3` and what it comprises: bit `a * 4 + b * 2 + c` of the table. */
+static range looked_up(const range operands[3], unsigned table, int width)
+{
+    uint64_t zeros = 0, ones = 0;
+    for (int bit = 0; bit < width; bit++) {
+        bool may_be[2] = {false, false};
+        for (unsigned i = 0; i < 8; i++) {
+            bool is_possible = true;
+            for (int k = 0; k < 3; k++)
+                is_possible =
+                    is_possible && !((i >> (2 - k) & 1 ? operands[k].zeros : operands[k].ones) >> bit & 1);
+            if (is_possible)
+                may_be[table >> i & 1] = true;
+        }
+        zeros |= (uint64_t)!may_be[1] << bit;
+        ones |= (uint64_t)!may_be[0] << bit;
+    }
+    return with_bits(zeros, ones, width);
+}
+
+static range fields(const range *a, uint64_t position, uint64_t count, bool has_sign)
+{
+    if (count == 0)
+        return one_value(0, 32);
+    if (position > 31)
+        position = 31;
+    if (count > 32 - position)
+        count = 32 - position;
+    range r = shifted_left(*a, one_value(32 - position - count, 32), 32);
+    return shifted_right(r, one_value(32 - count, 32), has_sign, 32);
+}
+
+static range inserted(const range *field, const range *into, uint64_t position, uint64_t count)
+{
+    if (position > 31 || count == 0)
+        return *into;
+    if (count > 32 - position)
+        count = 32 - position;
+    const uint64_t mask = bits_mask((int)count) << position;
+    return with_bits((field->zeros << position & mask) | (into->zeros & ~mask),
+                     (field->ones << position & mask) | (into->ones & ~mask), 32);
+}
+
+static range permuted(const range *a, const range *b, uint64_t selector)
+{
+    uint64_t zeros = 0, ones = 0;
+    for (int k = 0; k < 4; k++) {
+        const unsigned from = selector >> 4 * k & 15;
+        const range *r = from & 4 ? b : a;
+        const int shift = 8 * (from & 3);
+        uint64_t z = r->zeros >> shift & 0xFF, o = r->ones >> shift & 0xFF;
+        if (from & 8)
+            z = z >> 7 ? 0xFF : 0, o = o >> 7 ? 0xFF : 0;
+        zeros |= z << 8 * k;
+        ones |= o << 8 * k;
+    }
+    return with_bits(zeros, ones, 32);
+}
+
+/* ---- Steps ---- */
+
+/* What is known where several ways meet. */
+typedef struct meeting {
+    bool is_reached;
+    range *values;   /* of the variables */
+    int *conditions; /* of the predicates: the step that set it, as long as its operands are the same */
+    uint8_t *
+        relations; /* of the steps that compare: how its operands may compare, as long as they are the same */
+} meeting;
+
+typedef struct block {
+    int first, last;
+    meeting in, above,
+        below; /* from where it comes: together, from above in this sweep, from below in the last one */
+    meeting next_below; /* from below in this sweep */
+    bool *is_changed;   /* of a loop that is entered only here: which variables it writes */
+} block;
+
+struct ranges {
+    const program *p;
+    range *fixed;     /* of registers that are no variables */
+    int *variable;    /* the place of a register among the variables, or -1 */
+    int *predicate;   /* the place of a register among the predicates, or -1 */
+    int *register_of; /* of a variable */
+    int n_variables, n_predicates, n_blocks;
+    int number; /* of the program */
+    block *blocks;
+    int *block_of; /* a step's */
+    int *
+        first_user; /* of each register: where the steps that compare it begin in `users`, which NO_STEP ends */
+    int *users;
+    range *now; /* of the variables, before step `at` */
+    int *condition;
+    uint8_t *relation, *edge_relation;
+    range *edge;     /* a copy of `now`, on its way to a block */
+    int at;          /* NO_STEP: `now` belongs to no step */
+    int *comparison; /* the place of a step among those that compare integers, or -1 */
+    int n_comparisons;
+    int block_size;  /* threads */
+    bool is_limited; /* sizes are at most LIMITED_SIZE, as plans check */
+};
+
+static range get(const ranges *r, int reg)
+{
+    return r->variable[reg] < 0 ? r->fixed[reg] : r->now[r->variable[reg]];
+}
+
+static range special(const ranges *r, const char *name)
+{
+    if (strcmp(name, "%laneid") == 0)
+        return between(0, 31, 32);
+    if (strcmp(name, "%tid.x") == 0)
+        return between(0, (uint64_t)r->block_size - 1, 32);
+    if (strcmp(name, "%ntid.x") == 0)
+        return r->block_size < 1024 ? one_value((uint64_t)r->block_size, 32) : between(1, 1024, 32);
+    if (strcmp(name, "%ctaid.x") == 0)
+        return between(0, INT32_MAX - 1, 32);
+    if (strcmp(name, "%nctaid.x") == 0)
+        return between(1, INT32_MAX, 32);
+    if (strncmp(name, "%ctaid.", 7) == 0)
+        return between(0, UINT16_MAX - 1, 32);
+    if (strncmp(name, "%nctaid.", 8) == 0)
+        return between(1, UINT16_MAX, 32);
+    return anything(32);
+}
+
+static bool is_number(const char *text, uint64_t *value)
+{
+    char *end;
+    if (text_constant(text, value))
+        return true;
+    *value = (uint64_t)strtoll(text, &end, 0);
+    return *text == '-' && *end == 0;
+}
+
+static range operand_of(const ranges *r, const step *s, int k, int width)
+{
+    uint64_t value;
+    if (k >= s->i.n)
+        return anything(width);
+    if (s->reg[k] != NO_REGISTER)
+        return get(r, s->reg[k]);
+    if (is_number(s->i.operand[k], &value))
+        return one_value(value, width);
+    return s->i.operand[k][0] == '%' ? special(r, s->i.operand[k]) : anything(width);
+}
+
+/* ---- Parameters ---- */
+
+/* A parameter's declaration: `.param .u64 .ptr .global .align 4 x` points to elements of 4 bytes; `.param .u64 rows` is a number. */
+static bool is_pointer(const ranges *r, const char *name, int *align)
+{
+    char text[TEXT_MAX + 2];
+    const size_t length = strcspn(name, "]");
+    for (const char *line = r->p->text; line && *line != '{'; line = text_next_line(line)) {
+        char found[TEXT_MAX];
+        if (sscanf(line, "\t.param .u64 .ptr .global .align %d %63[a-z0-9_]", align, found) != 2)
+            continue;
+        snprintf(text, sizeof text, "%.*s", (int)length - 1, name + 1);
+        if (strcmp(found, text) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Numbers of elements are sizes; zero points and pairs are not. */
+static range parameter(const ranges *r, const char *name, int width)
+{
+    static const char *const sizes[] = {"[n]",           "[rows]",        "[columns]",       "[m]",
+                                        "[table_rows]",  "[top]",         "[conv_channels]", "[conv_outputs]",
+                                        "[conv_h]",      "[conv_w]",      "[conv_out_h]",    "[conv_out_w]",
+                                        "[experts]",     "[x_stride]",    "[y_stride]",      "[page_slots]",
+                                        "[page_stride]", "[slot_stride]", "[head_stride]"};
+    int align;
+    if (width != 64)
+        return anything(width);
+    if (is_pointer(r, name, &align))
+        return both(between(0, INT64_MAX, 64), with_bits((uint64_t)align - 1, 0, 64), 64);
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
+        if (strcmp(name, sizes[k]) == 0)
+            return between(0, LARGEST_SIZE, 64);
+    return anything(64);
+}
+
+static range loaded(const ranges *r, const step *s, int width)
+{
+    const char *opcode = s->i.opcode;
+    const char *type = strrchr(opcode, '.') + 1;
+    if (strncmp(opcode, "ld.param.", 9) == 0)
+        return parameter(r, s->i.operand[1], width);
+    if (strcmp(type, "u8") == 0 || strcmp(type, "b8") == 0)
+        return between(0, UINT8_MAX, width);
+    if (strcmp(type, "u16") == 0 || strcmp(type, "b16") == 0)
+        return between(0, UINT16_MAX, width);
+    if (strcmp(type, "s8") == 0)
+        return between_signed(INT8_MIN, INT8_MAX, width);
+    return anything(width);
+}
+
+/* ---- The result of a step ---- */
+
+typedef struct shape {
+    range a, b, c;
+    int width; /* of the operation */
+    bool has_sign;
+} shape;
+
+static range extremes(const shape *o, bool is_least)
+{
+    if (o->has_sign)
+        return is_least ? between_signed(lower(o->a.low, o->b.low), lower(o->a.high, o->b.high), o->width)
+                        : between_signed(higher(o->a.low, o->b.low), higher(o->a.high, o->b.high), o->width);
+    return is_least
+               ? between(least_of(o->a.least, o->b.least), least_of(o->a.most, o->b.most), o->width)
+               : between(most_of_two(o->a.least, o->b.least), most_of_two(o->a.most, o->b.most), o->width);
+}
+
+/* The low bits alone. */
+static range truncated(const range *a, int to)
+{
+    const range r = with_bits(a->zeros & bits_mask(to), a->ones & bits_mask(to), to);
+    if (a->low >= signed_of(UINT64_C(1) << (to - 1), to) && a->high <= (int64_t)(bits_mask(to) >> 1))
+        return both(r, between_signed(a->low, a->high, to), to);
+    return a->most <= bits_mask(to) ? both(r, between(a->least, a->most, to), to) : r;
+}
+
+/* From the low bits of a register to a wider one. */
+static range extended(const range *a, bool has_sign, int to)
+{
+    return has_sign ? between_signed(a->low, a->high, to)
+                    : both(between(a->least, a->most, to), with_bits(a->zeros, a->ones, to), to);
+}
+
+static range wide_product(const shape *o)
+{
+    const int twice = 2 * o->width;
+    if (!o->has_sign)
+        return multiplied(extended(&o->a, false, twice), extended(&o->b, false, twice), twice);
+    return multiplied(extended(&o->a, true, twice), extended(&o->b, true, twice), twice);
+}
+
+/* A half of the register, or all of it: `mov.b64 d, {r, r}`. */
+static range packed(const ranges *r, const step *s, int width)
+{
+    uint64_t zeros = 0, ones = 0;
+    if (s->n_reads != 2)
+        return anything(width);
+    for (int k = 0; k < 2; k++) {
+        const range part = get(r, s->reads[k]);
+        zeros |= (part.zeros & bits_mask(width / 2)) << k * width / 2;
+        ones |= part.ones << k * width / 2;
+    }
+    return with_bits(zeros, ones, width);
+}
+
+static range sum_of_bytes(const shape *o)
+{
+    const int64_t most = 4 * 255 * 255;
+    return from_bounds(-1, 0, (wide)o->c.low - most, (wide)o->c.high + most, 32);
+}
+
+/* How a comparison comes out, where the ranges decide it: the range of a predicate. */
+static range of_set(const step *s, const range *a, const range *b)
+{
+    const char *type = strrchr(s->i.opcode, '.');
+    const bool has_sign = type[1] == 's';
+    const bool is_integer = strchr("usb", type[1]) != NULL;
+    if (!is_integer)
+        return anything(1);
+    const bool below = has_sign ? a->high < b->low : a->most < b->least;
+    const bool above = has_sign ? a->low > b->high : a->least > b->most;
+    const bool not_above = has_sign ? a->high <= b->low : a->most <= b->least;
+    const bool not_below = has_sign ? a->low >= b->high : a->least >= b->most;
+    const bool differs = below || above || (a->zeros & b->ones) || (a->ones & b->zeros);
+    const bool equals = a->least == a->most && b->least == b->most && a->least == b->least;
+    const struct {
+        const char *name;
+        bool is_true, is_false;
+    } outcomes[] = {{".lt.", below, not_below}, {".le.", not_above, above}, {".gt.", above, not_above},
+                    {".ge.", not_below, below}, {".eq.", equals, differs},  {".ne.", differs, equals}};
+    for (size_t k = 0; k < sizeof outcomes / sizeof outcomes[0]; k++)
+        if (strncmp(s->i.opcode + 4, outcomes[k].name, 4) == 0)
+            return outcomes[k].is_true    ? one_value(1, 1)
+                   : outcomes[k].is_false ? one_value(0, 1)
+                                          : anything(1);
+    return anything(1);
+}
+
+static range joined_predicate(const ranges *r, const step *s, range found)
+{
+    const bool joins_and = strstr(s->i.opcode, ".and.") != NULL,
+               joins_or = strstr(s->i.opcode, ".or.") != NULL;
+    if (!joins_and && !joins_or)
+        return found;
+    const range other = operand_of(r, s, 3, 1);
+    if (joins_and)
+        return found.most == 0 || other.most == 0     ? one_value(0, 1)
+               : found.least == 1 && other.least == 1 ? one_value(1, 1)
+                                                      : anything(1);
+    return found.least == 1 || other.least == 1 ? one_value(1, 1)
+           : found.most == 0 && other.most == 0 ? one_value(0, 1)
+                                                : anything(1);
+}
+
+static range result_of_bits(const ranges *r, const step *s, const shape *o, int width)
+{
+    uint64_t x, y;
+    if (step_starts(s, "and.") || step_starts(s, "or.") || step_starts(s, "xor.") || step_starts(s, "not.")) {
+        const unsigned table = step_starts(s, "and.")   ? 0xC0
+                               : step_starts(s, "or.")  ? 0xFC
+                               : step_starts(s, "xor.") ? 0x3C
+                                                        : 0x0F;
+        const range operands[3] = {o->a, o->b, one_value(0, width)};
+        range bits = looked_up(operands, table, width);
+        if (step_starts(s, "and."))
+            bits = both(bits, between(0, least_of(o->a.most, o->b.most), width), width);
+        return bits;
+    }
+    const range last = operand_of(r, s, 4, 32);
+    if (step_starts(s, "lop3.") && range_is_value(&last, &x)) {
+        const range operands[3] = {o->a, o->b, o->c};
+        return looked_up(operands, (unsigned)x, 32);
+    }
+    if (step_starts(s, "bfe.") && o->width == 32 && range_is_value(&o->b, &x) && range_is_value(&o->c, &y))
+        return fields(&o->a, x & 0xFF, y & 0xFF, o->has_sign);
+    if (step_starts(s, "bfe.u32") && range_is_value(&o->c, &y) && y < 32)
+        return between(0, bits_mask((int)y), 32);
+    if (step_is(s, "bfi.b32") && range_is_value(&o->c, &x) && range_is_value(&last, &y))
+        return inserted(&o->a, &o->b, x & 0xFF, y & 0xFF);
+    if (step_is(s, "prmt.b32") && range_is_value(&o->c, &x))
+        return permuted(&o->a, &o->b, x);
+    return anything(width);
+}
+
+static range result_of_integers(const ranges *r, const step *s, const shape *o, int width)
+{
+    if (step_starts(s, "add."))
+        return added(o->a, o->b, width);
+    if (step_starts(s, "sub."))
+        return subtracted(o->a, o->b, width);
+    if (step_starts(s, "neg."))
+        return subtracted(one_value(0, width), o->a, width);
+    if (step_starts(s, "abs."))
+        return o->a.low >= 0 ? o->a : between(0, (uint64_t)1 << (width - 1), width);
+    if (step_starts(s, "mul.lo."))
+        return multiplied(o->a, o->b, width);
+    if (step_starts(s, "mad.lo."))
+        return added(multiplied(o->a, o->b, width), o->c, width);
+    if (step_starts(s, "mul.wide."))
+        return wide_product(o);
+    if (step_starts(s, "mad.wide."))
+        return added(wide_product(o), o->c, width);
+    if (step_starts(s, "mul.hi.u"))
+        return upper_product(o->a, o->b, width);
+    if (step_starts(s, "div.u"))
+        return divided(o->a, o->b, width);
+    if (step_starts(s, "rem.u"))
+        return remaining(o->a, o->b, width);
+    if (step_starts(s, "min.") || step_starts(s, "max."))
+        return extremes(o, s->i.opcode[1] == 'i');
+    if (step_starts(s, "shl."))
+        return shifted_left(o->a, o->b, width);
+    if (step_starts(s, "shr."))
+        return shifted_right(o->a, o->b, o->has_sign, width);
+    if (step_starts(s, "dp4a."))
+        return sum_of_bytes(o);
+    if (step_starts(s, "popc.") || step_starts(s, "clz."))
+        return between(0, 64, width);
+    return result_of_bits(r, s, o, width);
+}
+
+/* `cvt.u32.u16`, without rounding and saturation. */
+static range converted(const step *s, const shape *o, int width)
+{
+    int to = 0;
+    char kind = 0;
+    if (strlen(s->i.opcode) > strlen("cvt.u32.u16") || sscanf(s->i.opcode, "cvt.%c%d.", &kind, &to) != 2 ||
+        !strchr("us", kind) || to > width || to < 8)
+        return anything(width);
+    range r = truncated(&o->a, to < o->width ? to : o->width);
+    r = to > o->width ? extended(&r, o->has_sign, to) : r;
+    return to < width ? extended(&r, kind == 's', width) : r;
+}
+
+static range result_of(const ranges *r, const step *s)
+{
+    const int width = s->n_writes == 1 ? r->p->width[s->writes[0]] : 64;
+    shape o = {.has_sign = false};
+    o.width = step_type(s, &o.has_sign);
+    if (s->n_writes != 1 || s->i.operand[0][0] == '{')
+        return anything(width);
+    if (step_starts(s, "ld."))
+        return loaded(r, s, width);
+    if (step_starts(s, "mov.") && s->i.operand[1][0] == '{')
+        return packed(r, s, width);
+    if (step_starts(s, "mov."))
+        return operand_of(r, s, 1, width);
+    if (step_starts(s, "shfl."))
+        return operand_of(r, s, 1, width); /* another lane's, at the same place */
+    if (step_starts(s, "selp.")) {
+        const range p = operand_of(r, s, 3, 1), a = operand_of(r, s, 1, width),
+                    b = operand_of(r, s, 2, width);
+        return p.least == 1 ? a : p.most == 0 ? b : either(a, b);
+    }
+    if (step_starts(s, "setp.")) {
+        const range a = operand_of(r, s, 1, o.width ? o.width : 64),
+                    b = operand_of(r, s, 2, o.width ? o.width : 64);
+        return joined_predicate(r, s, of_set(s, &a, &b));
+    }
+    if (o.width == 0 || o.width > 64)
+        return anything(width);
+    o.a = operand_of(r, s, 1, o.width);
+    o.b = operand_of(r, s, 2, o.width);
+    o.c = operand_of(r, s, 3, width);
+    return step_starts(s, "cvt.") ? converted(s, &o, width) : result_of_integers(r, s, &o, width);
+}
+
+/* ---- Conditions ---- */
+
+static bool is_comparison(const step *s)
+{
+    bool has_sign;
+    return step_starts(s, "setp.") && step_type(s, &has_sign) >= 16 && s->n_writes == 1;
+}
+
+static bool compares(const step *s)
+{
+    return is_comparison(s) || step_is(s, "and.pred") || step_is(s, "or.pred") || step_is(s, "not.pred") ||
+           step_is(s, "mov.pred");
+}
+
+static bool set(ranges *r, int reg, range value)
+{
+    if (reg == NO_REGISTER || r->variable[reg] < 0)
+        return true;
+    value = both(r->edge[r->variable[reg]], value, r->p->width[reg]);
+    r->edge[r->variable[reg]] = value;
+    return !is_empty(&value);
+}
+
+static range edge_operand(ranges *r, const step *s, int k, int width)
+{
+    range *now = r->now;
+    r->now = r->edge;
+    const range value = operand_of(r, s, k, width);
+    r->now = now;
+    return value;
+}
+
+/* a < b, or a <= b, of operands x and y. */
+static bool order(ranges *r, const step *s, int x, int y, bool or_equal, bool has_sign, int width)
+{
+    const range a = edge_operand(r, s, x, width), b = edge_operand(r, s, y, width);
+    range most = anything(width), least = anything(width);
+    const int64_t one = or_equal ? 0 : 1;
+    if (has_sign) {
+        if (!or_equal && (b.high == most.low || a.low == most.high))
+            return false;
+        most.high = b.high - one;
+        least.low = a.low + one;
+    } else {
+        if (!or_equal && (b.most == 0 || a.least == most.most))
+            return false;
+        most.most = b.most - (uint64_t)one;
+        least.least = a.least + (uint64_t)one;
+    }
+    return set(r, s->reg[x], settled(most, width)) && set(r, s->reg[y], settled(least, width));
+}
+
+/* a != b: an end that is b moves. */
+static range without(range a, range b, int width)
+{
+    uint64_t value;
+    if (!range_is_value(&b, &value))
+        return a;
+    if (a.least == value && a.most == value)
+        return nothing;
+    a.least += a.least == value;
+    a.most -= a.most == value;
+    a.low += a.low == signed_of(value, width);
+    a.high -= a.high == signed_of(value, width);
+    return settled(a, width);
+}
+
+unsigned range_relations(const step *s, bool is_true)
+{
+    static const struct {
+        const char *name;
+        unsigned relations;
+    } names[] = {
+        {".lt.", RANGE_BELOW}, {".le.", RANGE_BELOW | RANGE_EQUAL}, {".eq.", RANGE_EQUAL},
+        {".gt.", RANGE_ABOVE}, {".ge.", RANGE_ABOVE | RANGE_EQUAL}, {".ne.", RANGE_BELOW | RANGE_ABOVE}};
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+        if (strncmp(s->i.opcode + 4, names[k].name, 4) == 0)
+            return is_true ? names[k].relations : RANGE_ANY & ~names[k].relations;
+    return RANGE_ANY;
+}
+
+/* What a comparison of the operands 1 and 2 says, if it comes out as given. */
+static bool learn_comparison(ranges *r, int number, bool is_true)
+{
+    const step *s = &r->p->steps[number];
+    const int place = r->comparison[number];
+    r->edge_relation[place] = r->edge_relation[place] & (uint8_t)range_relations(s, is_true);
+    if (r->edge_relation[place] == 0)
+        return false;
+    static const struct {
+        const char *name, *opposite;
+    } names[] = {{".lt.", ".ge."}, {".le.", ".gt."}, {".eq.", ".ne."},
+                 {".ge.", ".lt."}, {".gt.", ".le."}, {".ne.", ".eq."}};
+    const char *name = NULL;
+    bool has_sign;
+    const int width = step_type(s, &has_sign);
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+        if (strncmp(s->i.opcode + 4, names[k].name, 4) == 0)
+            name = is_true ? names[k].name : names[k].opposite;
+    if (!name)
+        return true;
+    if (name[1] == 'l')
+        return order(r, s, 1, 2, name[2] == 'e', has_sign, width);
+    if (name[1] == 'g')
+        return order(r, s, 2, 1, name[2] == 'e', has_sign, width);
+    const range a = edge_operand(r, s, 1, width), b = edge_operand(r, s, 2, width);
+    if (name[1] == 'e')
+        return set(r, s->reg[1], b) && set(r, s->reg[2], a);
+    return set(r, s->reg[1], without(a, b, width)) && set(r, s->reg[2], without(b, a, width));
+}
+
+/* Narrows `edge` by what the predicate says; false where it cannot come out so. */
+static bool learn(ranges *r, int predicate, bool is_true, int depth)
+{
+    const int place = predicate == NO_REGISTER ? -1 : r->predicate[predicate];
+    if (place < 0 || depth == 0)
+        return true;
+    const range value = get(r, predicate);
+    if (is_true ? value.most == 0 : value.least == 1)
+        return false;
+    if (r->condition[place] == NO_STEP)
+        return true;
+    const step *s = &r->p->steps[r->condition[place]];
+    if (step_is(s, "not.pred"))
+        return learn(r, s->reg[1], !is_true, depth - 1);
+    if (step_is(s, "mov.pred"))
+        return learn(r, s->reg[1], is_true, depth - 1);
+    if (step_is(s, "and.pred") || step_is(s, "or.pred"))
+        return is_true != step_is(s, "and.pred") ||
+               (learn(r, s->reg[1], is_true, depth - 1) && learn(r, s->reg[2], is_true, depth - 1));
+    const bool joins_and = strstr(s->i.opcode, ".and.") != NULL,
+               joins_or = strstr(s->i.opcode, ".or.") != NULL;
+    if ((joins_and && !is_true) || (joins_or && is_true))
+        return true;
+    return learn_comparison(r, r->condition[place], is_true) &&
+           (!(joins_and || joins_or) || learn(r, s->reg[3], is_true, depth - 1));
+}
+
+/* ---- Running a block ---- */
+
+static void forget_conditions(ranges *r, int reg)
+{
+    if (r->predicate[reg] >= 0)
+        r->condition[r->predicate[reg]] = NO_STEP;
+    for (const int *user = r->users + r->first_user[reg]; *user != NO_STEP; user++) {
+        if (r->comparison[*user] >= 0)
+            r->relation[r->comparison[*user]] = RANGE_ANY;
+        const int place = r->predicate[r->p->steps[*user].writes[0]];
+        if (r->condition[place] == *user)
+            r->condition[place] = NO_STEP;
+    }
+}
+
+static bool reads(const step *s, int reg)
+{
+    for (int k = 0; k < s->n_reads; k++)
+        if (s->reads[k] == reg)
+            return true;
+    return false;
+}
+
+/* Whether a register's range changed. */
+static bool run_step(ranges *r, int number)
+{
+    const step *s = &r->p->steps[number];
+    bool has_changed = false;
+    if (s->n_writes == 0)
+        return false;
+    const range value = result_of(r, s);
+    for (int k = 0; k < s->n_writes; k++) {
+        const int reg = s->writes[k], width = r->p->width[reg];
+        range new_value = s->n_writes == 1 ? value : anything(width);
+        forget_conditions(r, reg);
+        if (r->variable[reg] >= 0) {
+            range *old = &r->now[r->variable[reg]];
+            *old = s->guard == NO_REGISTER ? new_value : either(*old, new_value);
+        } else if (!is_same(&r->fixed[reg], &new_value)) {
+            r->fixed[reg] = new_value;
+            has_changed = true;
+        }
+    }
+    if (s->guard == NO_REGISTER && compares(s) && s->n_writes == 1 && !reads(s, s->writes[0]))
+        r->condition[r->predicate[s->writes[0]]] = number;
+    return has_changed;
+}
+
+/* All variables, or those that are changed. */
+static void meet(const ranges *r, meeting *m, const range *values, const int *conditions,
+                 const uint8_t *relations, const bool *is_changed)
+{
+    for (int k = 0; k < r->n_comparisons; k++)
+        m->relations[k] = m->is_reached ? m->relations[k] | relations[k] : relations[k];
+    for (int k = 0; k < r->n_variables; k++)
+        if (!is_changed || is_changed[k])
+            m->values[k] = m->is_reached ? either(m->values[k], values[k]) : values[k];
+    for (int k = 0; k < r->n_predicates; k++)
+        if (!m->is_reached)
+            m->conditions[k] = conditions[k];
+        else if (m->conditions[k] != conditions[k])
+            m->conditions[k] = NO_STEP;
+    m->is_reached = true;
+}
+
+static void go_on(ranges *r, int from, int to)
+{
+    if (to == NO_STEP)
+        return;
+    block *b = &r->blocks[r->block_of[to]];
+    meet(r, to > from ? &b->above : &b->next_below, r->edge, r->condition, r->edge_relation, NULL);
+}
+
+static void copy_to_edge(ranges *r)
+{
+    memcpy(r->edge, r->now, (size_t)r->n_variables * sizeof *r->now);
+    memcpy(r->edge_relation, r->relation, (size_t)r->n_comparisons * sizeof *r->relation);
+}
+
+/* Along the ways that lead out of the block. */
+static void leave(ranges *r, const block *b)
+{
+    const step *s = &r->p->steps[b->last];
+    copy_to_edge(r);
+    if (s->target == NO_STEP || s->guard == NO_REGISTER) {
+        go_on(r, b->last, s->target == NO_STEP ? s->next : s->target);
+        return;
+    }
+    if (learn(r, s->guard, !s->guard_is_negated, CONDITION_DEPTH))
+        go_on(r, b->last, s->target);
+    copy_to_edge(r);
+    if (learn(r, s->guard, s->guard_is_negated, CONDITION_DEPTH))
+        go_on(r, b->last, s->next);
+}
+
+/* What comes from above and from below; until the end is found, besides what has come before. */
+static bool enter(ranges *r, block *b, int sweep, bool is_narrowing)
+{
+    meeting *old = &b->in;
+    bool has_changed = false;
+    meeting *fresh = &b->above;
+    if (!fresh->is_reached)
+        return false;
+    if (b->below.is_reached)
+        meet(r, fresh, b->below.values, b->below.conditions, b->below.relations, b->is_changed);
+    for (int k = 0; k < r->n_variables; k++) {
+        range value = fresh->values[k];
+        if (!is_narrowing && old->is_reached) {
+            value = either(old->values[k], value);
+            if (sweep >= SWEEPS_BEFORE_WIDENING && r->p->steps[b->first].is_joined &&
+                (!b->is_changed || b->is_changed[k]))
+                value = widened(old->values[k], value, r->p->width[r->register_of[k]]);
+        }
+        has_changed = has_changed || !old->is_reached || !is_same(&value, &old->values[k]);
+        old->values[k] = value;
+    }
+    for (int k = 0; k < r->n_predicates; k++) {
+        has_changed = has_changed || !old->is_reached || old->conditions[k] != fresh->conditions[k];
+        old->conditions[k] = fresh->conditions[k];
+    }
+    for (int k = 0; k < r->n_comparisons; k++) {
+        has_changed = has_changed || !old->is_reached || old->relations[k] != fresh->relations[k];
+        old->relations[k] = fresh->relations[k];
+    }
+    old->is_reached = true;
+    return has_changed;
+}
+
+static void begin_at(ranges *r, const block *b)
+{
+    memcpy(r->now, b->in.values, (size_t)r->n_variables * sizeof *r->now);
+    memcpy(r->condition, b->in.conditions, (size_t)r->n_predicates * sizeof *r->condition);
+    memcpy(r->relation, b->in.relations, (size_t)r->n_comparisons * sizeof *r->relation);
+    r->at = b->first;
+}
+
+static bool sweep_once(ranges *r, int sweep, bool is_narrowing)
+{
+    bool has_changed = false;
+    for (int k = 0; k < r->n_blocks; k++) {
+        r->blocks[k].above.is_reached = false;
+        r->blocks[k].next_below.is_reached = false;
+    }
+    for (int k = 0; k < r->n_variables; k++)
+        r->edge[k] = anything(r->p->width[r->register_of[k]]);
+    for (int k = 0; k < r->n_predicates; k++)
+        r->condition[k] = NO_STEP;
+    for (int k = 0; k < r->n_comparisons; k++)
+        r->edge_relation[k] = RANGE_ANY;
+    meet(r, &r->blocks[0].above, r->edge, r->condition, r->edge_relation, NULL);
+    for (int k = 0; k < r->n_blocks; k++) {
+        block *b = &r->blocks[k];
+        has_changed = enter(r, b, sweep, is_narrowing) || has_changed;
+        if (!b->above.is_reached)
+            continue;
+        begin_at(r, b);
+        for (int step = b->first; step <= b->last; step++)
+            has_changed = run_step(r, step) || has_changed;
+        leave(r, b);
+    }
+    for (int k = 0; k < r->n_blocks; k++) {
+        const meeting below = r->blocks[k].below;
+        r->blocks[k].below = r->blocks[k].next_below;
+        r->blocks[k].next_below = below;
+    }
+    return has_changed;
+}
+
+/* ---- Preparing ---- */
+
+static bool make_meeting(const ranges *r, meeting *m)
+{
+    m->values = calloc((size_t)r->n_variables + 1, sizeof *m->values);
+    m->conditions = calloc((size_t)r->n_predicates + 1, sizeof *m->conditions);
+    m->relations = calloc((size_t)r->n_comparisons + 1, sizeof *m->relations);
+    return m->values && m->conditions && m->relations;
+}
+
+static bool make_blocks(ranges *r)
+{
+    const program *p = r->p;
+    bool *begins = calloc((size_t)p->n_steps + 1, sizeof *begins);
+    bool is_made = begins && (r->block_of = calloc((size_t)p->n_steps + 1, sizeof *r->block_of));
+    for (int k = 0; k < p->n_steps && is_made; k++) {
+        begins[k] =
+            begins[k] || k == 0 || p->steps[k - 1].target != NO_STEP || p->steps[k - 1].next == NO_STEP;
+        if (p->steps[k].target != NO_STEP)
+            begins[p->steps[k].target] = true;
+    }
+    for (int k = 0; k < p->n_steps && is_made; k++)
+        r->n_blocks += begins[k];
+    r->blocks = calloc((size_t)r->n_blocks + 1, sizeof *r->blocks);
+    is_made = is_made && r->blocks;
+    for (int k = 0, n = -1; k < p->n_steps && is_made; k++) {
+        if (begins[k]) {
+            block *b = &r->blocks[++n];
+            b->first = k;
+            is_made =
+                make_meeting(r, &b->in) && make_meeting(r, &b->above) &&
+                (!p->steps[k].is_joined || (make_meeting(r, &b->below) && make_meeting(r, &b->next_below)));
+        }
+        r->block_of[k] = n;
+        r->blocks[n].last = k;
+    }
+    free(begins);
+    return is_made;
+}
+
+/* The last step that branches back to the block. */
+static int end_of_loop(const program *p, int first)
+{
+    int last = first;
+    for (int k = first; k < p->n_steps; k++)
+        if (p->steps[k].target == first)
+            last = k;
+    return last;
+}
+
+static bool is_entered_elsewhere(const program *p, int first, int last)
+{
+    for (int k = 0; k < p->n_steps; k++)
+        if ((k < first || k > last) && p->steps[k].target > first && p->steps[k].target <= last)
+            return true;
+    return false;
+}
+
+/* What a loop does not write is the same in all its rounds. */
+static bool make_loops(ranges *r)
+{
+    const program *p = r->p;
+    for (int k = 0; k < r->n_blocks; k++) {
+        block *b = &r->blocks[k];
+        const int last = p->steps[b->first].is_joined ? end_of_loop(p, b->first) : b->first;
+        if (!p->steps[b->first].is_joined || is_entered_elsewhere(p, b->first, last))
+            continue;
+        b->is_changed = calloc((size_t)r->n_variables + 1, sizeof *b->is_changed);
+        if (!b->is_changed)
+            return false;
+        for (int s = b->first; s <= last; s++)
+            for (int j = 0; j < p->steps[s].n_writes; j++)
+                if (r->variable[p->steps[s].writes[j]] >= 0)
+                    b->is_changed[r->variable[p->steps[s].writes[j]]] = true;
+    }
+    return true;
+}
+
+static bool make_variables(ranges *r)
+{
+    const program *p = r->p;
+    const size_t n = (size_t)p->n_registers + 1;
+    r->fixed = calloc(n, sizeof *r->fixed);
+    r->variable = calloc(n, sizeof *r->variable);
+    r->predicate = calloc(n, sizeof *r->predicate);
+    r->register_of = calloc(n, sizeof *r->register_of);
+    r->comparison = calloc((size_t)p->n_steps + 1, sizeof *r->comparison);
+    bool *is_compared = calloc(n, sizeof *is_compared);
+    const bool is_made =
+        r->comparison && r->fixed && r->variable && r->predicate && r->register_of && is_compared;
+    for (int k = 0; k < p->n_steps && is_made; k++) {
+        r->comparison[k] = is_comparison(&p->steps[k]) ? r->n_comparisons++ : -1;
+        for (int j = 0; j < p->steps[k].n_reads && compares(&p->steps[k]); j++)
+            is_compared[p->steps[k].reads[j]] = true;
+    }
+    for (int reg = 0; reg < p->n_registers && is_made; reg++) {
+        const bool is_predicate = p->width[reg] == 1;
+        r->fixed[reg] = anything(p->width[reg]);
+        r->predicate[reg] = is_predicate ? r->n_predicates++ : -1;
+        r->variable[reg] =
+            p->definitions[reg] != 1 || (is_compared[reg] && !is_predicate) ? r->n_variables : -1;
+        if (r->variable[reg] >= 0)
+            r->register_of[r->n_variables++] = reg;
+    }
+    free(is_compared);
+    return is_made;
+}
+
+/* The lists of the comparisons that read a register. */
+static bool make_users(ranges *r)
+{
+    const program *p = r->p;
+    const size_t n = (size_t)p->n_registers + 1;
+    size_t total = n;
+    for (int k = 0; k < p->n_steps; k++)
+        total += compares(&p->steps[k]) ? (size_t)p->steps[k].n_reads : 0;
+    r->first_user = calloc(n, sizeof *r->first_user);
+    r->users = calloc(total, sizeof *r->users);
+    int *count = calloc(n, sizeof *count);
+    const bool is_made = r->first_user && r->users && count;
+    for (int k = 0; k < p->n_steps && is_made; k++)
+        for (int j = 0; j < p->steps[k].n_reads && compares(&p->steps[k]); j++)
+            count[p->steps[k].reads[j]]++;
+    for (int reg = 0, at = 0; reg < p->n_registers && is_made; reg++) {
+        r->first_user[reg] = at;
+        at += count[reg] + 1;
+        r->users[at - 1] = NO_STEP;
+        count[reg] = 0;
+    }
+    for (int k = 0; k < p->n_steps && is_made; k++)
+        for (int j = 0; j < p->steps[k].n_reads && compares(&p->steps[k]); j++) {
+            const int reg = p->steps[k].reads[j];
+            r->users[r->first_user[reg] + count[reg]++] = k;
+        }
+    free(count);
+    return is_made;
+}
+
+static void read_head(ranges *r)
+{
+    const char *size = strstr(r->p->text, "\n.reqntid ");
+    r->block_size = size ? atoi(size + strlen("\n.reqntid ")) : 1024;
+}
+
+static void free_meeting(meeting *m)
+{
+    free(m->values);
+    free(m->conditions);
+    free(m->relations);
+}
+
+static void forget_ranges(ranges *r)
+{
+    for (int k = 0; k < r->n_blocks && r->blocks; k++) {
+        free_meeting(&r->blocks[k].in);
+        free_meeting(&r->blocks[k].above);
+        free_meeting(&r->blocks[k].below);
+        free_meeting(&r->blocks[k].next_below);
+        free(r->blocks[k].is_changed);
+    }
+    free(r->blocks);
+    free(r->fixed);
+    free(r->variable);
+    free(r->predicate);
+    free(r->register_of);
+    free(r->block_of);
+    free(r->first_user);
+    free(r->users);
+    free(r->now);
+    free(r->condition);
+    free(r->edge);
+    free(r->relation);
+    free(r->edge_relation);
+    free(r->comparison);
+    *r = (ranges){0};
+}
+
+static bool prepare(ranges *r)
+{
+    if (!make_variables(r) || !make_blocks(r) || !make_loops(r) || !make_users(r))
+        return false;
+    r->now = calloc((size_t)r->n_variables + 1, sizeof *r->now);
+    r->edge = calloc((size_t)r->n_variables + 1, sizeof *r->edge);
+    r->condition = calloc((size_t)r->n_predicates + 1, sizeof *r->condition);
+    r->relation = calloc((size_t)r->n_comparisons + 1, sizeof *r->relation);
+    r->edge_relation = calloc((size_t)r->n_comparisons + 1, sizeof *r->edge_relation);
+    read_head(r);
+    return r->now && r->edge && r->condition && r->relation && r->edge_relation;
+}
+
+ranges *ranges_of(const program *p)
+{
+    static ranges last;
+    static bool is_known;
+    int sweep = 0;
+    if (last.p == p && last.number == p->number)
+        return is_known ? &last : NULL;
+    forget_ranges(&last);
+    last.p = p;
+    last.number = p->number;
+    is_known = prepare(&last);
+    for (int k = 0; k < p->n_registers && is_known; k++)
+        last.fixed[k] = nothing;
+    while (is_known && sweep_once(&last, sweep, false))
+        is_known = ++sweep < SWEEPS_MAX;
+    for (int k = 0; k < SWEEPS_OF_NARROWING && is_known; k++)
+        sweep_once(&last, sweep, true);
+    last.at = NO_STEP;
+    return is_known ? &last : NULL;
+}
+
+/* ---- Answers ---- */
+
+bool ranges_go_to(ranges *r, int step)
+{
+    const block *b = &r->blocks[r->block_of[step]];
+    if (!b->in.is_reached)
+        return false;
+    if (r->at == NO_STEP || r->at > step || r->at < b->first)
+        begin_at(r, b);
+    for (; r->at < step; r->at++)
+        run_step(r, r->at);
+    return true;
+}
+
+bool ranges_assume(ranges *r, int predicate, bool is_true)
+{
+    copy_to_edge(r);
+    if (!learn(r, predicate, is_true, CONDITION_DEPTH))
+        return false;
+    memcpy(r->now, r->edge, (size_t)r->n_variables * sizeof *r->now);
+    memcpy(r->relation, r->edge_relation, (size_t)r->n_comparisons * sizeof *r->relation);
+    r->at = NO_STEP;
+    return true;
+}
+
+/* A register that nothing has written holds anything. */
+static range known(range value, int width)
+{
+    value = settled(value, width);
+    return is_empty(&value) ? anything(width) : value;
+}
+
+range range_of_register(const ranges *r, int reg)
+{
+    return known(get(r, reg), r->p->width[reg]);
+}
+
+range range_of_operand(const ranges *r, const step *s, int operand, int width)
+{
+    return known(operand_of(r, s, operand, width),
+                 s->reg[operand] == NO_REGISTER ? width : r->p->width[s->reg[operand]]);
+}
+
+range range_of_result(const ranges *r, const step *s)
+{
+    return known(result_of(r, s), s->n_writes == 1 ? r->p->width[s->writes[0]] : 64);
+}
+
+static unsigned swapped(unsigned relations)
+{
+    return (relations & RANGE_EQUAL) | (relations & RANGE_BELOW ? RANGE_ABOVE : 0) |
+           (relations & RANGE_ABOVE ? RANGE_BELOW : 0);
+}
+
+/* What has been learned from comparisons of the same operands. */
+static unsigned learned(const ranges *r, const step *s, bool has_sign)
+{
+    unsigned relations = RANGE_ANY;
+    for (int k = 0; k < r->p->n_steps; k++) {
+        const step *other = &r->p->steps[k];
+        bool other_has_sign;
+        if (r->comparison[k] < 0 || r->relation[r->comparison[k]] == RANGE_ANY)
+            continue;
+        const unsigned known_relations = r->relation[r->comparison[k]];
+        step_type(other, &other_has_sign);
+        if (other_has_sign != has_sign)
+            continue;
+        if (strcmp(other->i.operand[1], s->i.operand[1]) == 0 &&
+            strcmp(other->i.operand[2], s->i.operand[2]) == 0)
+            relations &= known_relations;
+        else if (strcmp(other->i.operand[1], s->i.operand[2]) == 0 &&
+                 strcmp(other->i.operand[2], s->i.operand[1]) == 0)
+            relations &= swapped(known_relations);
+    }
+    return relations;
+}
+
+unsigned range_relations_now(const ranges *r, const step *s)
+{
+    bool has_sign;
+    const int width = step_type(s, &has_sign);
+    const range a = range_of_operand(r, s, 1, width), b = range_of_operand(r, s, 2, width);
+    unsigned relations = learned(r, s, has_sign);
+    if (has_sign ? a.low >= b.high : a.least >= b.most)
+        relations &= ~(unsigned)RANGE_BELOW;
+    if (has_sign ? a.high <= b.low : a.most <= b.least)
+        relations &= ~(unsigned)RANGE_ABOVE;
+    if ((a.zeros & b.ones) || (a.ones & b.zeros) || a.most < b.least || a.least > b.most || a.high < b.low ||
+        a.low > b.high)
+        relations &= ~(unsigned)RANGE_EQUAL;
+    return relations;
+}

@@ -1,0 +1,11 @@
+/* Which bits of each register play a part in what a kernel stores, and in where it goes. */
+#ifndef QDNN_MUTATE_USED_H
+#define QDNN_MUTATE_USED_H
+
+#include "mutate/ranges.h"
+
+/* Of each register of the program, whether or not the changed step takes the place of the step at `at`: the bits that one of the two
+ * programs uses. The array is overwritten by the next call; null without memory. */
+const uint64_t *used_bits(const program *p, int at, const step *changed);
+
+#endif
