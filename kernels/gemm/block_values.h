@@ -25,9 +25,9 @@
 
 #include "kernels/formats/blocks.h"
 #include "kernels/gemm/byte_table.h"
+#include "kernels/gemm/teams.h"
 
 enum {
-    TEAM = 8,           /* threads per team */
     TEAM_CHUNKS = 4,    /* chunks per thread and round */
     X_SHIFT = 48,       /* x is multiplied by 2^X_SHIFT for the cheap decode */
     X_EXPONENT_MAX = 79 /* for which |x| has to be below 2^X_EXPONENT_MAX */

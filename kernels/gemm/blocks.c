@@ -12,9 +12,7 @@ enum {
     ONE_BITS = 127 << 23,    /* the f32 1 */
     UNIT_OF_ONE = 128 << 23, /* 2^(e - 128) */
     X_PAIR_BYTES = 8,        /* a pair: elements of two chunks, side by side */
-    ROWS_IN_UNITS = 4,
-    /* Most rows of x for two outputs per team: there are no registers for more. */
-    ROWS_OF_TWO = 8
+    ROWS_IN_UNITS = 4
 };
 
 /* ---- Shape ---- */
@@ -44,21 +42,13 @@ unsigned blocks_window(const block_layout *layout, const kernel_spec *spec)
     return window;
 }
 
-/* With many rows, the two halves of a gated pair (a and b) belong to two neighbouring teams, instead of
- * one team computing both. */
-static bool halves_are_apart(const kernel_spec *spec)
-{
-    return spec->gated && spec->tile_rows > ROWS_OF_TWO;
-}
-
 static unsigned outputs_of_team(const kernel_row *row, const kernel_spec *spec)
 {
     const block_layout *layout = block_layout_of(row->format);
-    if (spec->gated)
-        return halves_are_apart(spec) ? 1 : 2;
-    if (blocks_are_direct(layout) && spec->tile_rows == 1 && !spec->grouped) /* experts need registers */
+    const bool experts_or_pairs = spec->grouped || spec->gated; /* which need registers */
+    if (blocks_are_direct(layout) && spec->tile_rows == 1 && !experts_or_pairs)
         return 4;
-    return spec->tile_rows > ROWS_OF_TWO ? 1 : 2;
+    return team_outputs(spec);
 }
 
 static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
@@ -330,7 +320,7 @@ static void finish(ptx_builder *b, const blocks *s)
         ptx_val stored = ptx_setp_and(b, PTX_LT, n, s->args.n, row_tile_has(b, &s->at, row));
         if (joined.is_first.kind != PTX_NOTHING)
             stored = ptx_and(b, stored, joined.is_first);
-        if (halves_are_apart(s->spec)) {
+        if (team_halves_are_apart(s->spec)) {
             sums[1][i] = ptx_shfl_bfly(b, sums[0][i], TEAM);
             stored = ptx_setp_and(b, PTX_EQ, ptx_and(b, s->team, 1), 0, stored);
         }
@@ -351,13 +341,9 @@ static void begin_outputs(ptx_builder *b, blocks *s)
     const unsigned each = s->spec->gated ? 1 : s->outputs;
     ptx_val row_bytes =
         ptx_mul(b, ptx_shr(b, s->args.k, ceil_log2(layout->elements)), ptx_u64(b, layout->bytes));
-    const bool apart = halves_are_apart(s->spec);
-    ptx_val number = ptx_mad(b, ptx_ctaid_x(b), (int)(apart ? s->teams / 2 : s->teams),
-                             apart ? ptx_shr(b, s->team, 1) : s->team);
-    s->n = ptx_mul_wide(b, number, ptx_u32(b, each));
-    ptx_val row = ptx_min(b, s->n, ptx_sub(b, s->args.n, ptx_u64(b, 1)));
-    if (apart)
-        row = ptx_mad(b, ptx_cvt(b, PTX_U64, ptx_and(b, s->team, 1)), s->args.n, row);
+    s->n = team_first_column(b, s->spec, s->team, s->teams, each);
+    ptx_val clamped = ptx_min(b, s->n, ptx_sub(b, s->args.n, ptx_u64(b, 1)));
+    ptx_val row = team_weight_row(b, s->spec, s->team, s->args.n, clamped);
     s->rows_at[0] = ptx_mad(b, row, row_bytes, s->args.all.operand[QDNN_OPERAND_CODES]);
     if (s->outputs > each)
         s->rows_at[1] = ptx_mad(b, s->args.n, row_bytes, s->rows_at[0]);

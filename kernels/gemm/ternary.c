@@ -18,6 +18,7 @@
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/lanes.h"
 #include "kernels/gemm/stretches.h"
+#include "kernels/gemm/teams.h"
 #include "kernels/gemm/window.h"
 
 #include <stdio.h>
@@ -26,16 +27,13 @@ enum {
     BLOCK_BYTES = 54,
     SCALE_AT = 52,
     DIGITS = 5,
-    PAIRS = CHUNK / 2, /* pairs of a thread's bytes */
-    TEAM = 8,
+    PAIRS = CHUNK / 2,     /* pairs of a thread's bytes */
     OF_WARP = WARP / TEAM, /* teams */
     WARPS = 4,
     THREADS = WARPS * WARP,
     TEAMS = WARPS * OF_WARP,
     OUTPUTS_MAX = 2,
     ROWS_MAX = 16,
-    /* Most rows of x for two outputs per team: there are no registers for more. */
-    ROWS_OF_TWO = 8,
     WINDOW = 8,  /* rounds of x in shared memory, times rows of x */
     STRETCH = 8, /* rounds per stretch: whole vectors */
     /* Per stretch; up to 14 bytes before it, and 14 after its last block, may be touched. */
@@ -63,22 +61,10 @@ typedef struct ternary {
 
 /* ---- Shape ---- */
 
-/* With many rows, the two halves of a gated pair (a and b) belong to two neighbouring teams, instead of
- * one team computing both. */
-static bool halves_are_apart(const kernel_spec *spec)
-{
-    return spec->gated && spec->tile_rows > ROWS_OF_TWO;
-}
-
-static unsigned outputs_of_team(const kernel_spec *spec)
-{
-    return spec->tile_rows > ROWS_OF_TWO ? 1 : 2;
-}
-
 static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
 {
     (void)row;
-    return TEAMS * outputs_of_team(spec) / (spec->gated ? 2 : 1);
+    return TEAMS * team_outputs(spec) / (spec->gated ? 2 : 1);
 }
 
 static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
@@ -310,7 +296,7 @@ static ptx_val join_lanes(ptx_builder *b, const ternary *s, ptx_val at, unsigned
 static void complete(ptx_builder *b, const ternary *s, const epilogue *e, ptx_val warp_at, unsigned first,
                      unsigned rows)
 {
-    const bool apart = halves_are_apart(s->spec), gated = s->spec->gated;
+    const bool apart = team_halves_are_apart(s->spec), gated = s->spec->gated;
     const unsigned of_row = sums_of_row(s) / (gated ? 2 : 1);
     ptx_val lane = ptx_laneid(b), of_warp = ptx_and(b, lane, (int)of_row - 1);
     ptx_val row = ptx_cvt(b, PTX_U64, ptx_add(b, ptx_shr(b, lane, ceil_log2(of_row)), first));
@@ -352,12 +338,11 @@ static void finish(ptx_builder *b, const ternary *s)
 /* Rows of blocks that do not exist are replaced by the last one; their results are not stored. */
 static void begin_outputs(ptx_builder *b, ternary *s)
 {
-    const bool apart = halves_are_apart(s->spec), gated = s->spec->gated;
+    const bool gated = s->spec->gated;
     const unsigned each = gated ? 1 : s->outputs;
     ptx_val row_bytes = ptx_mul(b, ptx_shr(b, s->args.k, 8), ptx_u64(b, BLOCK_BYTES));
-    ptx_val number = ptx_mad(b, ptx_ctaid_x(b), (int)(apart ? TEAMS / 2 : TEAMS),
-                             apart ? ptx_shr(b, s->team, 1) : s->team);
-    ptx_val n = ptx_mul_wide(b, number, ptx_u32(b, each)), last = ptx_sub(b, s->args.n, ptx_u64(b, 1));
+    ptx_val n = team_first_column(b, s->spec, s->team, TEAMS, each),
+            last = ptx_sub(b, s->args.n, ptx_u64(b, 1));
     ptx_val codes = s->args.all.operand[QDNN_OPERAND_CODES], copies = ptx_add(b, s->shared, (int)x_bytes(s));
     ptx_val mine = ptx_mad(b, s->team, (int)(s->outputs * VECTORS * LOAD_BYTES), copies);
     s->blocks = (stretches){.outputs = s->outputs,
@@ -369,10 +354,7 @@ static void begin_outputs(ptx_builder *b, ternary *s)
                             .end = ptx_mad(b, s->args.outputs, row_bytes, codes)};
     for (unsigned o = 0; o < s->outputs; o++) {
         ptx_val row = ptx_min(b, !gated && o ? ptx_add(b, n, ptx_u64(b, o)) : n, last);
-        if (apart)
-            row = ptx_mad(b, ptx_cvt(b, PTX_U64, ptx_and(b, s->team, 1)), s->args.n, row);
-        else if (gated && o)
-            row = ptx_add(b, row, s->args.n);
+        row = gated && o ? ptx_add(b, row, s->args.n) : team_weight_row(b, s->spec, s->team, s->args.n, row);
         ptx_val copy = ptx_add(b, mine, (int)(o * VECTORS * LOAD_BYTES));
         ptx_val before = stretches_begin(b, &s->blocks, o, ptx_mad(b, row, row_bytes, codes), copy);
         s->first[o] = ptx_add(b, copy, before);
@@ -420,7 +402,7 @@ static void emit_ternary(ptx_builder *b, const kernel_row *row, const kernel_spe
     ptx_minnctapersm(b, spec->tile_rows > 1 ? 2 : 4);
     ternary s = {.spec = spec,
                  .rows = (unsigned)spec->tile_rows,
-                 .outputs = outputs_of_team(spec),
+                 .outputs = team_outputs(spec),
                  .args = gemm_declare(b, row, spec)};
     s.shared = ptx_shared(b, "x_and_blocks", PTX_U8, shared_bytes(&s), LOAD_BYTES);
     s.thread = ptx_and(b, ptx_laneid(b), TEAM - 1);
