@@ -46,6 +46,9 @@ typedef enum {
     KERNEL_PRODUCT_STRIPS  /* runs after STREAM: computes y from the sums of strips */
 } kernel_product;
 
+/* The largest group_size, group_rows and channels. */
+#define KERNEL_GROUP_MAX (UINT64_C(1) << 40)
+
 /* A kernel reads the fields that kernel_keys returns for it; the others keep their defaults. Fields of type
  * int without an enumeration of their own are 0 for no and 1 for yes, unless noted. */
 typedef struct kernel_spec {

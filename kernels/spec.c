@@ -110,9 +110,9 @@ static const setting settings[] = {
 };
 enum { SETTING_COUNT = sizeof settings / sizeof settings[0] };
 
-/* With these limits, offsets within a group or within one cycle through all channels stay far below 2^63,
- * even in bytes. */
-static const uint64_t largest_group = UINT64_C(1) << 40, largest_turn = UINT64_C(1) << 48;
+/* The largest group_size * channels. With this limit, and KERNEL_GROUP_MAX, offsets within a group or within
+ * one cycle through all channels stay far below 2^63, even in bytes. */
+static const uint64_t largest_cycle = UINT64_C(1) << 48;
 
 static bool refuse(char *error, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static bool refuse(char *error, size_t size, const char *format, ...)
@@ -266,16 +266,16 @@ bool kernel_takes(const kernel_row *row, const char *key)
 
 static bool check_numbers(const kernel_spec *spec, char *error, size_t error_size)
 {
-    if (spec->group_size < 1 || spec->group_size > largest_group)
+    if (spec->group_size < 1 || spec->group_size > KERNEL_GROUP_MAX)
         return refuse(error, error_size, "group_size is %llu; it must be at least 1 and at most 2^40",
                       (unsigned long long)spec->group_size);
-    if (spec->group_rows < 1 || spec->group_rows > largest_group)
+    if (spec->group_rows < 1 || spec->group_rows > KERNEL_GROUP_MAX)
         return refuse(error, error_size, "group_rows is %llu; it must be at least 1 and at most 2^40",
                       (unsigned long long)spec->group_rows);
-    if (spec->channels > largest_group)
+    if (spec->channels > KERNEL_GROUP_MAX)
         return refuse(error, error_size, "channels is %llu; it must be at most 2^40",
                       (unsigned long long)spec->channels);
-    if (spec->channels > 1 && spec->group_size > largest_turn / spec->channels)
+    if (spec->channels > 1 && spec->group_size > largest_cycle / spec->channels)
         return refuse(error, error_size, "group_size * channels is %llu * %llu; it must be at most 2^48",
                       (unsigned long long)spec->group_size, (unsigned long long)spec->channels);
     if (!(spec->floor >= 0 && spec->floor <= 3.40282347e38f))

@@ -14,15 +14,17 @@ kernel_geometry tile_geometry(const kernel_row *row, const kernel_spec *spec)
 }
 
 /* Whether each column of a matrix is a channel: then the kernel for groups down columns is used, which keeps
- * scales for many rows; the kernel for flat groups would load them again for each row. */
+ * scales for many rows; the kernel for flat groups would load them again for each row. This depends on the
+ * shape, so it cannot be part of the normal form of a specification. */
 static bool columns_are_channels(const kernel_row *row, const kernel_spec *spec,
                                  const kernel_problem *problem)
 {
     const kernel_operation o = kernel_operation_of(row);
     return (o == KERNEL_QUANTIZE || o == KERNEL_DEQUANTIZE) && spec->groups == QDNN_GROUPS_FLAT &&
            spec->group_size == 1 && spec->channels > 1 && spec->channels == problem->columns &&
-           spec->channels % WARP == 0 && !spec->nested && !spec->zero_packed && !spec->row_index &&
-           !format_is_blocks(row->format) && !format_is_plain(row->format);
+           spec->channels % WARP == 0 && problem->rows <= KERNEL_GROUP_MAX && !spec->nested &&
+           !spec->zero_packed && !spec->row_index && !format_is_blocks(row->format) &&
+           !format_is_plain(row->format);
 }
 
 void tile_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
@@ -31,7 +33,7 @@ void tile_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pro
     kernel_spec own = *spec;
     if (columns_are_channels(row, spec, problem)) {
         own.groups = QDNN_GROUPS_COLUMNS;
-        own.group_size = UINT64_C(1) << 40; /* larger than any number of rows */
+        own.group_size = KERNEL_GROUP_MAX; /* all rows */
         own.channels = 0;
     }
     if (kernel_is_matrix(row, &own))
