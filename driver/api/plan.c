@@ -7,14 +7,25 @@
 #include "driver/base/alloc.h"
 #include "driver/base/log.h"
 
+/* The most blocks of a grid, by dimension. */
+static const uint64_t grid_max[3] = {INT32_MAX, UINT16_MAX, UINT16_MAX};
+
+static qdnnStatus_t refuse_grid(const kernel_step *step, int dimension)
+{
+    if (dimension == 1 && step->rows_per_block)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                          "x has too many rows for one launch; split it: one plan takes at most %llu rows",
+                          (unsigned long long)(grid_max[1] * step->rows_per_block));
+    return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                      "the tensor needs %llu blocks along %c, too many for one launch; split it",
+                      (unsigned long long)step->grid[dimension], "xyz"[dimension]);
+}
+
 static qdnnStatus_t set_grid(plan_launch *l, const kernel_step *step)
 {
-    static const uint64_t most[3] = {INT32_MAX, UINT16_MAX, UINT16_MAX};
     for (int i = 0; i < 3; i++) {
-        if (step->grid[i] > most[i])
-            return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                              "the tensor needs %llu blocks along %c, too many for one launch; split it",
-                              (unsigned long long)step->grid[i], "xyz"[i]);
+        if (step->grid[i] > grid_max[i])
+            return refuse_grid(step, i);
         l->grid[i] = (unsigned)step->grid[i];
     }
     return QDNN_STATUS_SUCCESS;
