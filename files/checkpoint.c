@@ -9,7 +9,7 @@
 enum { PATH_MAX_BYTES = 4096 };
 
 /* The path of `name` in the folder of `path`. */
-static bool beside(const char *path, const char *name, char *out)
+static bool path_beside(const char *path, const char *name, char *out)
 {
     const char *slash = strrchr(path, '/');
     int folder = slash ? (int)(slash - path) + 1 : 0;
@@ -31,7 +31,7 @@ static qdnnStatus_t check_shard_name(const char *path, const char *name, char *s
         return index_wrong(path, name, "is not the name of a file in the same folder");
     if (files_ends_with(name, ".json"))
         return index_wrong(path, name, "is itself an index; shards are safetensors files");
-    if (!beside(path, name, shard_path))
+    if (!path_beside(path, name, shard_path))
         return index_wrong(path, name, "has too long a path");
     if (!files_exists(shard_path))
         return index_wrong(path, name, "is missing; download it into the same folder");
@@ -212,7 +212,7 @@ qdnnStatus_t checkpoint_read_config(struct qdnnFile *f, const char *path)
     FILES_TRY(own_config(f));
     for (size_t i = 0; i < sizeof places / sizeof places[0] && !f->config.method; i++) {
         json *doc;
-        if (!beside(path, places[i].file, name))
+        if (!path_beside(path, places[i].file, name))
             continue;
         FILES_TRY(files_read_json(name, &doc));
         qdnnStatus_t status = doc ? try_config(f, places[i].method, json_at(json_root(doc), places[i].member))

@@ -16,18 +16,18 @@ bool codes_end(const builder *b, const char *suffix)
     return files_ends_with(b->codes->name, suffix);
 }
 
-const qdnnFileTensor_t *beside(const builder *b, size_t cut, const char *suffix)
+const qdnnFileTensor_t *find_beside(const builder *b, size_t cut, const char *suffix)
 {
     int found = file_find_beside(b->f, b->codes->name, cut, suffix);
     return found < 0 ? NULL : &b->f->tensors[found];
 }
 
-const qdnnFileTensor_t *required(builder *b, size_t cut, const char *suffix)
+const qdnnFileTensor_t *require_beside(builder *b, size_t cut, const char *suffix)
 {
-    const qdnnFileTensor_t *t = beside(b, cut, suffix);
+    const qdnnFileTensor_t *t = find_beside(b, cut, suffix);
     if (!t)
-        problem(b, "the tensor '%.*s%s' is missing", (int)(strlen(b->codes->name) - cut), b->codes->name,
-                suffix);
+        report_problem(b, "the tensor '%.*s%s' is missing", (int)(strlen(b->codes->name) - cut),
+                       b->codes->name, suffix);
     return t;
 }
 
@@ -73,7 +73,7 @@ void set_format(builder *b, const char *format, ...)
     va_end(args);
 }
 
-bool problem(builder *b, const char *format, ...)
+bool report_problem(builder *b, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -89,7 +89,7 @@ void set_weights(builder *b, qdnnWeights_t weights, int64_t extent)
     b->w.extent = extent;
 }
 
-void set(builder *b, qdnnQuantAttribute_t attribute, int64_t value)
+void set_attribute(builder *b, qdnnQuantAttribute_t attribute, int64_t value)
 {
     if (b->w.settings < QDNN_FILE_SETTINGS_MAX)
         b->w.setting[b->w.settings++] = (qdnnFileSetting_t){attribute, value};
@@ -115,14 +115,14 @@ void set_scale_type(builder *b, const qdnnFileTensor_t *scales)
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (strcmp(known[i].name, scales->typeName) != 0)
             continue;
-        set(b, QDNN_QUANT_SCALE_TYPE, known[i].type);
+        set_attribute(b, QDNN_QUANT_SCALE_TYPE, known[i].type);
         return;
     }
-    problem(b, "'%s' is of type %s; scales are F32, F16, BF16, F8_E4M3 or F8_E8M0", scales->name,
-            scales->typeName);
+    report_problem(b, "'%s' is of type %s; scales are F32, F16, BF16, F8_E4M3 or F8_E8M0", scales->name,
+                   scales->typeName);
 }
 
-void take_silently(builder *b, const qdnnFileTensor_t *t)
+void claim(builder *b, const qdnnFileTensor_t *t)
 {
     if (t)
         b->owner[t - b->f->tensors] = (int)(b->codes - b->f->tensors);
@@ -136,24 +136,24 @@ static void add_operand(builder *b, qdnnOperand_t operand, const void *data, uin
     b->w.bytes += bytes;
 }
 
-void take(builder *b, qdnnOperand_t operand, const qdnnFileTensor_t *t)
+void claim_operand(builder *b, qdnnOperand_t operand, const qdnnFileTensor_t *t)
 {
-    take_silently(b, t);
+    claim(b, t);
     if (t)
         add_operand(b, operand, t->data, t->bytes, (int)(t - b->f->tensors));
 }
 
 int64_t group_size_of(builder *b, int64_t k, int64_t groups)
 {
-    int64_t said = b->f->config.group_size;
+    int64_t configured = b->f->config.group_size;
     if (groups == 1)
         return k > 0 ? k : 1;
-    if (said > 0 && divide_up(k, said) == groups)
-        return said;
+    if (configured > 0 && divide_up(k, configured) == groups)
+        return configured;
     if (groups > 0 && k % groups == 0) /* layers may differ from the configuration */
         return k / groups;
-    problem(b, "%lld groups along %lld elements do not fit a group size of %lld", (long long)groups,
-            (long long)k, (long long)said);
+    report_problem(b, "%lld groups along %lld elements do not fit a group size of %lld", (long long)groups,
+                   (long long)k, (long long)configured);
     return 0;
 }
 
@@ -162,13 +162,13 @@ bool index_is_plain(builder *b, const qdnnFileTensor_t *index, int64_t group_siz
     int64_t n = index->rank == 1 ? index->dims[0] : 0;
     bool plain = true;
     if (index->type != QDNN_DATA_I32)
-        return problem(b, "'%s' is of type %s; it must be I32", index->name, index->typeName);
+        return report_problem(b, "'%s' is of type %s; it must be I32", index->name, index->typeName);
     for (int64_t i = 0; i < n; i++) {
         int32_t group;
         memcpy(&group, (const char *)index->data + 4 * i, sizeof group);
         if (group < 0 || group >= groups)
-            return problem(b, "element %lld of '%s' is %d; there are %lld groups", (long long)i, index->name,
-                           (int)group, (long long)groups);
+            return report_problem(b, "element %lld of '%s' is %d; there are %lld groups", (long long)i,
+                                  index->name, (int)group, (long long)groups);
         plain = plain && group == i / group_size;
     }
     return plain;
@@ -185,7 +185,8 @@ static bool match_blocks(builder *b)
     if (t->block != QDNN_BLOCK_NONE)
         set_weights(b, (qdnnWeights_t)(QDNN_WEIGHTS_GGUF_Q4_0 + (t->block - QDNN_BLOCK_Q4_0)), 0);
     else if (b->f->kind == QDNN_FILE_GGUF && t->type == QDNN_DATA_OPAQUE)
-        problem(b, "blocks of type %s cannot be decoded; requantize the model to another type", t->typeName);
+        report_problem(b, "blocks of type %s cannot be decoded; requantize the model to another type",
+                       t->typeName);
     else
         return false;
     b->w.quantized = true;
@@ -207,11 +208,11 @@ static bool match_plain(builder *b)
     case QDNN_DATA_F8E4M3:
     case QDNN_DATA_F8E5M2: /* without scales: the numbers themselves */
         set_weights(b, b->codes->type == QDNN_DATA_F8E4M3 ? QDNN_WEIGHTS_FP8_E4M3 : QDNN_WEIGHTS_FP8_E5M2, 0);
-        set(b, QDNN_QUANT_GRANULARITY, QDNN_GRANULARITY_NONE);
+        set_attribute(b, QDNN_QUANT_GRANULARITY, QDNN_GRANULARITY_NONE);
         b->w.quantized = true;
         return true;
     case QDNN_DATA_F64:
-        return problem(b, "F64 is no type of weights; convert it to F32");
+        return report_problem(b, "F64 is no type of weights; convert it to F32");
     default:
         return false;
     }
@@ -258,7 +259,7 @@ static builder begin(struct qdnnFile *f, int *owner, int tensor)
 {
     builder b = {.f = f, .codes = &f->tensors[tensor], .owner = owner};
     b.w.name = b.codes->name;
-    take(&b, QDNN_OPERAND_CODES, b.codes);
+    claim_operand(&b, QDNN_OPERAND_CODES, b.codes);
     return b;
 }
 

@@ -34,9 +34,9 @@ bool match_gpt_oss(builder *b);
 /* Whether the name of the tensor with the codes ends with the suffix. */
 bool codes_end(const builder *b, const char *suffix);
 /* The tensor next to it, named with `suffix` instead of its last `cut` characters. Null if there is none. */
-const qdnnFileTensor_t *beside(const builder *b, size_t cut, const char *suffix);
+const qdnnFileTensor_t *find_beside(const builder *b, size_t cut, const char *suffix);
 /* The same, but reports a problem if there is none. */
-const qdnnFileTensor_t *required(builder *b, size_t cut, const char *suffix);
+const qdnnFileTensor_t *require_beside(builder *b, size_t cut, const char *suffix);
 bool is_matrix(const qdnnFileTensor_t *t, int64_t rows, int64_t columns);
 uint64_t element_count(const qdnnFileTensor_t *t);
 int64_t divide_up(int64_t a, int64_t b);
@@ -44,16 +44,16 @@ int64_t divide_up(int64_t a, int64_t b);
 void set_name(builder *b, size_t cut, const char *suffix);
 void set_format(builder *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void set_weights(builder *b, qdnnWeights_t weights, int64_t extent);
-void set(builder *b, qdnnQuantAttribute_t attribute, int64_t value);
+void set_attribute(builder *b, qdnnQuantAttribute_t attribute, int64_t value);
 void set_matrix(builder *b, int64_t rows, int64_t columns);
 /* Sets the type of the scales, if a descriptor supports it. */
 void set_scale_type(builder *b, const qdnnFileTensor_t *scales);
 /* Claims a tensor that belongs to the weight: as an operand, or because its content is redundant. */
-void take(builder *b, qdnnOperand_t operand, const qdnnFileTensor_t *t);
-void take_silently(builder *b, const qdnnFileTensor_t *t);
+void claim_operand(builder *b, qdnnOperand_t operand, const qdnnFileTensor_t *t);
+void claim(builder *b, const qdnnFileTensor_t *t);
 /* Reports a problem; only the first is kept. Returns true, because the matcher still recognized the
  * tensor. */
-bool problem(builder *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool report_problem(builder *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The group size of `groups` groups along k elements, from the configuration or by division; 0, with a
  * problem, if neither fits. */

@@ -27,20 +27,20 @@ bool match_modelopt_fp4(builder *b)
 {
     const qdnnFileTensor_t *global, *scales;
     if (!codes_end(b, ".weight") || b->codes->type != QDNN_DATA_U8 || b->codes->rank < 2 ||
-        !(global = beside(b, cut, "weight_scale_2")))
+        !(global = find_beside(b, cut, "weight_scale_2")))
         return false;
     set_format(b, "modelopt nvfp4");
-    scales = required(b, cut, "weight_scale");
-    take(b, QDNN_OPERAND_SCALE, scales);
-    take(b, QDNN_OPERAND_GLOBAL_SCALE, global);
+    scales = require_beside(b, cut, "weight_scale");
+    claim_operand(b, QDNN_OPERAND_SCALE, scales);
+    claim_operand(b, QDNN_OPERAND_GLOBAL_SCALE, global);
     if (!scales)
         return true;
     int64_t k = 2 * b->codes->dims[b->codes->rank - 1];
     if (scales->type != QDNN_DATA_F8E4M3 || scales->rank != b->codes->rank ||
         rows_of(scales) != rows_of(b->codes) || scales->dims[scales->rank - 1] != divide_up(k, 16))
-        return problem(b, "'%s' is not an F8_E4M3 scale for each 16 elements of a row", scales->name);
+        return report_problem(b, "'%s' is not an F8_E4M3 scale for each 16 elements of a row", scales->name);
     if (global->type != QDNN_DATA_F32 || element_count(global) != 1)
-        return problem(b, "'%s' must be one F32 for the tensor", global->name);
+        return report_problem(b, "'%s' must be one F32 for the tensor", global->name);
     set_weights(b, QDNN_WEIGHTS_MODELOPT_NVFP4, 0);
     set_dims(b, 2);
     return true;
@@ -71,36 +71,37 @@ static bool set_scales(builder *b, const qdnnFileTensor_t *scales, const char *n
     set_scale_type(b, scales);
     switch (shape_of(b, scales, &groups)) {
     case SCALES_TENSOR:
-        set(b, QDNN_QUANT_GRANULARITY, QDNN_GRANULARITY_TENSOR);
+        set_attribute(b, QDNN_QUANT_GRANULARITY, QDNN_GRANULARITY_TENSOR);
         set_format(b, "%s per-tensor", name);
         return true;
     case SCALES_ROWS: /* one per row, whatever the tensor's rank */
-        set(b, QDNN_QUANT_GRANULARITY, QDNN_GRANULARITY_GROUP);
-        set(b, QDNN_QUANT_GROUPS, QDNN_GROUPS_ROWS);
-        set(b, QDNN_QUANT_GROUP_SIZE, k > 0 ? k : 1);
+        set_attribute(b, QDNN_QUANT_GRANULARITY, QDNN_GRANULARITY_GROUP);
+        set_attribute(b, QDNN_QUANT_GROUPS, QDNN_GROUPS_ROWS);
+        set_attribute(b, QDNN_QUANT_GROUP_SIZE, k > 0 ? k : 1);
         set_format(b, "%s per-channel", name);
         return true;
     case SCALES_BLOCKS:
-        set(b, QDNN_QUANT_GRANULARITY, QDNN_GRANULARITY_GROUP);
-        set(b, QDNN_QUANT_GROUPS, QDNN_GROUPS_ROWS);
-        set(b, QDNN_QUANT_GROUP_SIZE, 128);
-        set(b, QDNN_QUANT_BLOCK_ROWS, 128);
+        set_attribute(b, QDNN_QUANT_GRANULARITY, QDNN_GRANULARITY_GROUP);
+        set_attribute(b, QDNN_QUANT_GROUPS, QDNN_GROUPS_ROWS);
+        set_attribute(b, QDNN_QUANT_GROUP_SIZE, 128);
+        set_attribute(b, QDNN_QUANT_BLOCK_ROWS, 128);
         set_format(b, "%s 128x128", name);
         return true;
     case SCALES_GROUPS:
         size = group_size_of(b, k, groups);
         if (size == 0)
             return false;
-        set(b, QDNN_QUANT_GRANULARITY, QDNN_GRANULARITY_GROUP);
-        set(b, QDNN_QUANT_GROUPS, QDNN_GROUPS_ROWS);
-        set(b, QDNN_QUANT_GROUP_SIZE, size);
+        set_attribute(b, QDNN_QUANT_GRANULARITY, QDNN_GRANULARITY_GROUP);
+        set_attribute(b, QDNN_QUANT_GROUPS, QDNN_GROUPS_ROWS);
+        set_attribute(b, QDNN_QUANT_GROUP_SIZE, size);
         set_format(b, "%s g%lld", name, (long long)size);
         return true;
     case SCALES_WRONG:
         break;
     }
-    return !problem(b, "'%s' has a scale neither for the tensor, nor for rows, groups or blocks of 128 x 128",
-                    scales->name);
+    return !report_problem(
+        b, "'%s' has a scale neither for the tensor, nor for rows, groups or blocks of 128 x 128",
+        scales->name);
 }
 
 bool match_fp8(builder *b)
@@ -109,13 +110,13 @@ bool match_fp8(builder *b)
     const qdnnFileTensor_t *scales;
     if (!codes_end(b, ".weight") || b->codes->rank < 2 || (!e4m3 && b->codes->type != QDNN_DATA_F8E5M2))
         return false;
-    scales = beside(b, cut, "weight_scale");
+    scales = find_beside(b, cut, "weight_scale");
     if (!scales) /* DeepSeek's name for it; it is multiplied as well, despite its name */
-        scales = beside(b, cut, "weight_scale_inv");
+        scales = find_beside(b, cut, "weight_scale_inv");
     if (!scales)
         return false;
     set_format(b, "fp8");
-    take(b, QDNN_OPERAND_SCALE, scales);
+    claim_operand(b, QDNN_OPERAND_SCALE, scales);
     set_weights(b, e4m3 ? QDNN_WEIGHTS_FP8_E4M3 : QDNN_WEIGHTS_FP8_E5M2, 0);
     set_scales(b, scales, e4m3 ? "fp8_e4m3" : "fp8_e5m2");
     set_dims(b, 1);
@@ -126,29 +127,30 @@ bool match_int8(builder *b)
 {
     if (!codes_end(b, ".weight") || b->codes->type != QDNN_DATA_I8 || b->codes->rank < 2)
         return false;
-    const qdnnFileTensor_t *scales, *zeros = beside(b, cut, "weight_zero_point"),
-                                    *scb = beside(b, cut, "SCB");
+    const qdnnFileTensor_t *scales, *zeros = find_beside(b, cut, "weight_zero_point"),
+                                    *scb = find_beside(b, cut, "SCB");
     set_format(b, "int8");
-    scales = scb ? scb : required(b, cut, "weight_scale");
-    take(b, QDNN_OPERAND_SCALE, scales);
+    scales = scb ? scb : require_beside(b, cut, "weight_scale");
+    claim_operand(b, QDNN_OPERAND_SCALE, scales);
     if (scb) {
-        take_silently(b, beside(b, 0, "_format"));
-        return problem(b, "LLM.int8() of bitsandbytes: its scales are SCB / 127, which no descriptor says; "
-                          "store weight_scale");
+        claim(b, find_beside(b, 0, "_format"));
+        return report_problem(
+            b, "LLM.int8() of bitsandbytes: its scales are SCB / 127, which no descriptor says; "
+               "store weight_scale");
     }
     if (!scales)
         return true;
     set_weights(b, QDNN_WEIGHTS_INT8_BLOCK, 0);
-    set(b, QDNN_QUANT_LAYOUT, QDNN_LAYOUT_BYTES);
-    set(b, QDNN_QUANT_ZERO_KIND, zeros ? QDNN_ZERO_POINT : QDNN_ZERO_NONE);
+    set_attribute(b, QDNN_QUANT_LAYOUT, QDNN_LAYOUT_BYTES);
+    set_attribute(b, QDNN_QUANT_ZERO_KIND, zeros ? QDNN_ZERO_POINT : QDNN_ZERO_NONE);
     set_scales(b, scales, zeros ? "int8 zp" : "int8");
     set_dims(b, 1);
     if (!zeros)
         return true;
-    set(b, QDNN_QUANT_ZERO_TYPE, QDNN_DATA_I8);
-    take(b, QDNN_OPERAND_ZERO, zeros);
+    set_attribute(b, QDNN_QUANT_ZERO_TYPE, QDNN_DATA_I8);
+    claim_operand(b, QDNN_OPERAND_ZERO, zeros);
     if (zeros->type != QDNN_DATA_I8 || element_count(zeros) != element_count(scales))
-        problem(b, "'%s' is not an I8 for each scale", zeros->name);
+        report_problem(b, "'%s' is not an I8 for each scale", zeros->name);
     return true;
 }
 
@@ -159,14 +161,14 @@ bool match_gpt_oss(builder *b)
     const size_t end = strlen("_blocks");
     const qdnnFileTensor_t *t = b->codes, *scales;
     if (!codes_end(b, "_blocks") || t->type != QDNN_DATA_U8 || t->rank < 3 || t->dims[t->rank - 1] != 16 ||
-        !(scales = beside(b, end, "_scales")) || scales->type != QDNN_DATA_U8)
+        !(scales = find_beside(b, end, "_scales")) || scales->type != QDNN_DATA_U8)
         return false;
     set_name(b, end, "");
     set_format(b, "gpt-oss mxfp4");
-    take(b, QDNN_OPERAND_SCALE, scales);
+    claim_operand(b, QDNN_OPERAND_SCALE, scales);
     if (scales->rank != t->rank - 1 ||
         memcmp(scales->dims, t->dims, (size_t)scales->rank * sizeof t->dims[0]) != 0)
-        return problem(b, "'%s' is not a scale for each 32 elements", scales->name);
+        return report_problem(b, "'%s' is not a scale for each 32 elements", scales->name);
     set_weights(b, QDNN_WEIGHTS_GPT_OSS_MXFP4, 0);
     b->w.rank = t->rank - 1;
     memcpy(b->w.dims, t->dims, sizeof b->w.dims);

@@ -56,9 +56,9 @@ static bool is_v2(const builder *b, const qdnnFileTensor_t *zeros, int bits)
 /* From the configuration, unless the zeros of this layer are packed differently: layers may differ. */
 static int gptq_bits(const builder *b, const qdnnFileTensor_t *zeros, int64_t n)
 {
-    int said = b->f->config.bits;
-    if (n == 0 || zeros->dims[1] > n || (said > 0 && divide_up(n * said, 32) == zeros->dims[1]))
-        return said;
+    int configured = b->f->config.bits;
+    if (n == 0 || zeros->dims[1] > n || (configured > 0 && divide_up(n * configured, 32) == zeros->dims[1]))
+        return configured;
     return (int)(32 * zeros->dims[1] / n);
 }
 
@@ -68,14 +68,14 @@ static bool gptq(builder *b, const qdnnFileTensor_t *scales, const qdnnFileTenso
     int64_t n = scales->dims[1], groups = scales->dims[0], rows = b->codes->dims[0];
     int bits = gptq_bits(b, zeros, n);
     if (gptq_weights(false, bits) == QDNN_WEIGHTS_COUNT)
-        return problem(b, "GPTQ of %d bits; 2, 3, 4 and 8 are known", bits);
+        return report_problem(b, "GPTQ of %d bits; 2, 3, 4 and 8 are known", bits);
     int64_t k = index ? (index->rank == 1 ? index->dims[0] : 0) : rows / bits * 32 + rows % bits * 32 / bits;
     if (k > INT64_MAX / 8 || divide_up(k * bits, 32) != rows)
-        return problem(b, "%lld rows of words do not hold %lld codes of %d bits", (long long)rows,
-                       (long long)k, bits);
+        return report_problem(b, "%lld rows of words do not hold %lld codes of %d bits", (long long)rows,
+                              (long long)k, bits);
     if (!is_matrix(zeros, groups, divide_up(n * bits, 32)))
-        return problem(b, "'%s' has another shape than %lld groups of %lld packed zeros", zeros->name,
-                       (long long)groups, (long long)n);
+        return report_problem(b, "'%s' has another shape than %lld groups of %lld packed zeros", zeros->name,
+                              (long long)groups, (long long)n);
     int64_t size = group_size_of(b, k, groups);
     if (size == 0)
         return true;
@@ -84,8 +84,8 @@ static bool gptq(builder *b, const qdnnFileTensor_t *scales, const qdnnFileTenso
     set_matrix(b, k, n);
     set_format(b, "gptq %d-bit g%lld%s%s", bits, (long long)size, v2 ? " v2" : "", plain ? "" : " act-order");
     if (!plain) {
-        set(b, QDNN_QUANT_GROUP_INDEX, 1);
-        take(b, QDNN_OPERAND_GROUP_INDEX, index);
+        set_attribute(b, QDNN_QUANT_GROUP_INDEX, 1);
+        claim_operand(b, QDNN_OPERAND_GROUP_INDEX, index);
     }
     return true;
 }
@@ -96,13 +96,13 @@ static bool awq(builder *b, const qdnnFileTensor_t *scales, const qdnnFileTensor
 {
     int64_t n = scales->dims[1], groups = scales->dims[0], k = b->codes->dims[0];
     if (b->f->config.bits && b->f->config.bits != 4)
-        return problem(b, "AWQ of %d bits; 4 are known", b->f->config.bits);
+        return report_problem(b, "AWQ of %d bits; 4 are known", b->f->config.bits);
     if (b->f->config.is_gemv)
-        return problem(b,
-                       "AWQ in the layout of its GEMV kernels; convert the checkpoint to version \"gemm\"");
+        return report_problem(
+            b, "AWQ in the layout of its GEMV kernels; convert the checkpoint to version \"gemm\"");
     if (!is_matrix(zeros, groups, n / 8))
-        return problem(b, "'%s' has another shape than %lld groups of %lld packed zeros", zeros->name,
-                       (long long)groups, (long long)n);
+        return report_problem(b, "'%s' has another shape than %lld groups of %lld packed zeros", zeros->name,
+                              (long long)groups, (long long)n);
     int64_t size = group_size_of(b, k, groups);
     set_weights(b, QDNN_WEIGHTS_AWQ, size);
     set_matrix(b, k, n);
@@ -117,16 +117,16 @@ bool match_qweight(builder *b)
         return false;
     set_name(b, cut, "weight");
     set_format(b, "qweight");
-    const qdnnFileTensor_t *scales = required(b, cut, "scales"), *zeros = required(b, cut, "qzeros"),
-                           *index = beside(b, cut, "g_idx");
-    take(b, QDNN_OPERAND_SCALE, scales);
-    take(b, QDNN_OPERAND_ZERO, zeros);
-    take_silently(b, index);
+    const qdnnFileTensor_t *scales = require_beside(b, cut, "scales"),
+                           *zeros = require_beside(b, cut, "qzeros"), *index = find_beside(b, cut, "g_idx");
+    claim_operand(b, QDNN_OPERAND_SCALE, scales);
+    claim_operand(b, QDNN_OPERAND_ZERO, zeros);
+    claim(b, index);
     if (!scales || !zeros)
         return true;
     if (b->codes->rank != 2 || scales->rank != 2 || zeros->rank != 2 || b->codes->dims[0] > SIZE_LIMIT ||
         scales->dims[1] > SIZE_LIMIT)
-        return problem(b, "qweight, scales and qzeros must be matrices");
+        return report_problem(b, "qweight, scales and qzeros must be matrices");
     set_scale_type(b, scales);
     b->w.transposed = true;
     if (b->codes->dims[1] == scales->dims[1] && b->f->config.method != METHOD_AWQ)
@@ -134,9 +134,9 @@ bool match_qweight(builder *b)
     if (b->codes->dims[1] == scales->dims[1] / 8 && scales->dims[1] % 8 == 0 &&
         b->f->config.method != METHOD_GPTQ)
         return awq(b, scales, zeros);
-    return problem(b, "qweight [%lld, %lld] and scales [%lld, %lld] are neither GPTQ's nor AWQ's",
-                   (long long)b->codes->dims[0], (long long)b->codes->dims[1], (long long)scales->dims[0],
-                   (long long)scales->dims[1]);
+    return report_problem(b, "qweight [%lld, %lld] and scales [%lld, %lld] are neither GPTQ's nor AWQ's",
+                          (long long)b->codes->dims[0], (long long)b->codes->dims[1],
+                          (long long)scales->dims[0], (long long)scales->dims[1]);
 }
 
 /* ---- compressed-tensors ---- */
@@ -147,14 +147,14 @@ static bool read_shape(builder *b, const qdnnFileTensor_t *shape, int64_t *n, in
     int64_t sizes[2];
     bool wide = shape->type == QDNN_DATA_I64;
     if (element_count(shape) != 2 || (!wide && shape->type != QDNN_DATA_I32))
-        return !problem(b, "'%s' must be two integers", shape->name);
+        return !report_problem(b, "'%s' must be two integers", shape->name);
     for (int i = 0; i < 2; i++) {
         int32_t narrow;
         memcpy(wide ? (void *)&sizes[i] : (void *)&narrow, (const char *)shape->data + (wide ? 8 : 4) * i,
                wide ? 8 : 4);
         sizes[i] = wide ? sizes[i] : narrow;
         if (sizes[i] < 1 || sizes[i] > SIZE_LIMIT)
-            return !problem(b, "'%s' has a size of %lld", shape->name, (long long)sizes[i]);
+            return !report_problem(b, "'%s' has a size of %lld", shape->name, (long long)sizes[i]);
     }
     *n = sizes[0];
     *k = sizes[1];
@@ -170,23 +170,23 @@ static int bits_of(int64_t words, int64_t k)
 static void take_zeros(builder *b, const qdnnFileTensor_t *zeros, int bits, int64_t n, int64_t groups)
 {
     if (zeros->type != QDNN_DATA_I32 || !is_matrix(zeros, divide_up(n * bits, 32), groups))
-        problem(b, "'%s' is not packed into I32 words along the rows", zeros->name);
-    take(b, QDNN_OPERAND_ZERO, zeros);
+        report_problem(b, "'%s' is not packed into I32 words along the rows", zeros->name);
+    claim_operand(b, QDNN_OPERAND_ZERO, zeros);
 }
 
 static bool pack_quantized(builder *b, const qdnnFileTensor_t *scales, size_t cut)
 {
-    const qdnnFileTensor_t *shape = beside(b, cut, "weight_shape"),
-                           *zeros = beside(b, cut, "weight_zero_point"),
-                           *index = beside(b, cut, "weight_g_idx");
+    const qdnnFileTensor_t *shape = find_beside(b, cut, "weight_shape"),
+                           *zeros = find_beside(b, cut, "weight_zero_point"),
+                           *index = find_beside(b, cut, "weight_g_idx");
     int64_t n = b->codes->dims[0], k = b->codes->dims[1] * (b->f->config.bits == 8 ? 4 : 8);
-    take_silently(b, shape);
-    take_silently(b, index);
+    claim(b, shape);
+    claim(b, index);
     if (shape && !read_shape(b, shape, &n, &k))
         return true;
     int bits = bits_of(b->codes->dims[1], k);
     if (bits == 0 || b->codes->dims[0] != n || scales->rank != 2 || scales->dims[0] != n)
-        return problem(
+        return report_problem(
             b, "words [%lld, %lld] and scales of rank %d do not fit a weight of %lld x %lld in 4 or 8 bits",
             (long long)b->codes->dims[0], (long long)b->codes->dims[1], scales->rank, (long long)n,
             (long long)k);
@@ -194,7 +194,8 @@ static bool pack_quantized(builder *b, const qdnnFileTensor_t *scales, size_t cu
     if (size == 0)
         return true;
     if (index && !index_is_plain(b, index, size, groups))
-        problem(b, "'%s' reorders the groups along K; of such weights only GPTQ's can be read", index->name);
+        report_problem(b, "'%s' reorders the groups along K; of such weights only GPTQ's can be read",
+                       index->name);
     set_scale_type(b, scales);
     set_weights(b,
                 bits == 4
@@ -212,20 +213,20 @@ static bool pack_quantized(builder *b, const qdnnFileTensor_t *scales, size_t cu
 /* Nibbles with one scale per 16 (NVFP4) or 32 (MXFP4) of them. */
 static bool packed_fp4(builder *b, const qdnnFileTensor_t *scales, size_t cut)
 {
-    const qdnnFileTensor_t *global = beside(b, cut, "weight_global_scale");
+    const qdnnFileTensor_t *global = find_beside(b, cut, "weight_global_scale");
     int64_t n = b->codes->dims[0], k = 2 * b->codes->dims[1], size = global ? 16 : 32;
-    take(b, QDNN_OPERAND_GLOBAL_SCALE, global);
+    claim_operand(b, QDNN_OPERAND_GLOBAL_SCALE, global);
     if (!is_matrix(scales, n, divide_up(k, size)) || scales->type == QDNN_DATA_F32)
-        return problem(b, "'%s' is not a scale for each %lld elements of a row", scales->name,
-                       (long long)size);
+        return report_problem(b, "'%s' is not a scale for each %lld elements of a row", scales->name,
+                              (long long)size);
     if (global && (global->type != QDNN_DATA_F32 || element_count(global) != 1))
-        return problem(b, "'%s' must be one F32", global->name);
+        return report_problem(b, "'%s' must be one F32", global->name);
     set_weights(b, global ? QDNN_WEIGHTS_COMPRESSED_TENSORS_NVFP4 : QDNN_WEIGHTS_MXFP4, 0);
     set_matrix(b, n, k);
     set_format(b, global ? "nvfp4-pack-quantized" : "mxfp4-pack-quantized");
     if (scales->bytes != (uint64_t)(n * divide_up(k, size)))
-        problem(b, "'%s' is of type %s; it must have one byte for each scale", scales->name,
-                scales->typeName);
+        report_problem(b, "'%s' is of type %s; it must have one byte for each scale", scales->name,
+                       scales->typeName);
     return true;
 }
 
@@ -236,15 +237,15 @@ bool match_packed(builder *b)
         return false;
     set_name(b, cut, "weight");
     set_format(b, "pack-quantized");
-    const qdnnFileTensor_t *scales = required(b, cut, "weight_scale");
-    take(b, QDNN_OPERAND_SCALE, scales);
+    const qdnnFileTensor_t *scales = require_beside(b, cut, "weight_scale");
+    claim_operand(b, QDNN_OPERAND_SCALE, scales);
     if (!scales)
         return true;
     if (b->codes->rank != 2 || b->codes->dims[1] > SIZE_LIMIT)
-        return problem(b, "packed weights must be matrices");
+        return report_problem(b, "packed weights must be matrices");
     if (b->codes->type == QDNN_DATA_I32)
         return pack_quantized(b, scales, cut);
     if (b->codes->type == QDNN_DATA_U8)
         return packed_fp4(b, scales, cut);
-    return problem(b, "packed weights of type %s; I32 and U8 are known", b->codes->typeName);
+    return report_problem(b, "packed weights of type %s; I32 and U8 are known", b->codes->typeName);
 }

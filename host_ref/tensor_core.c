@@ -129,7 +129,7 @@ static double scaled(double value, int exponent)
 }
 
 /* Truncates toward zero; the numbers truncated here are below 2^40. */
-static double cut(double value)
+static double truncate_toward_zero(double value)
 {
     return (double)(int64_t)value;
 }
@@ -152,7 +152,7 @@ static float cut_to_f32(double value, int kept)
     if (value == 0.0)
         return 0.0f;
     const int exponent = exponent_of(value, -126);
-    const double units = cut(scaled(value, kept - exponent));
+    const double units = truncate_toward_zero(scaled(value, kept - exponent));
     const double result = scaled(units, exponent - kept);
     if (fabs(result) >= 0x1p128)
         return copysignf(INFINITY, (float)copysign(1.0, value));

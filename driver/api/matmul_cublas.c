@@ -147,7 +147,7 @@ static qdnnStatus_t check_types(const matmul_call *c)
 }
 
 /* cuBLAS computes only the bare product. */
-static qdnnStatus_t check_bare(const struct qdnnMatmulDescriptor *matmul)
+static qdnnStatus_t check_only_product(const struct qdnnMatmulDescriptor *matmul)
 {
     static const struct {
         qdnnMatmulAttribute_t attribute;
@@ -174,7 +174,7 @@ static qdnnStatus_t check_bare(const struct qdnnMatmulDescriptor *matmul)
 static qdnnStatus_t prepare(const matmul_call *c, request *out)
 {
     CHECK_STATUS(request_make(KERNEL_DEQUANTIZE, &c->matrix, c->quant, out));
-    CHECK_STATUS(check_bare(c->matmul));
+    CHECK_STATUS(check_only_product(c->matmul));
     CHECK_STATUS(check_shape(&c->shape));
     CHECK_STATUS(check_types(c));
     return check_cublas_type(out->spec.data);

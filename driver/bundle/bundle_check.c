@@ -96,17 +96,18 @@ char *bundle_read(int folder, const char *name, size_t *bytes, bundle_reason *re
 
 bool bundle_check_bytes(const json_value *file, const char *data, size_t bytes, bundle_reason *reason)
 {
-    uint64_t said;
+    uint64_t in_manifest;
     char hash[17];
-    const char *hash_said = json_string(file, "fnv1a64");
-    if (!json_u64(file, "bytes", &said) || !hash_said)
+    const char *hash_in_manifest = json_string(file, "fnv1a64");
+    if (!json_u64(file, "bytes", &in_manifest) || !hash_in_manifest)
         return bundle_refuse(reason, "the manifest does not give its size and hash");
-    if (said != bytes)
+    if (in_manifest != bytes)
         return bundle_refuse(reason, "it has %zu bytes; the manifest says %llu", bytes,
-                             (unsigned long long)said);
+                             (unsigned long long)in_manifest);
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)bundle_hash(BUNDLE_HASH_START, data, bytes));
-    if (strcmp(hash, hash_said) != 0)
-        return bundle_refuse(reason, "its FNV-1a hash is %s; the manifest says %.16s", hash, hash_said);
+    if (strcmp(hash, hash_in_manifest) != 0)
+        return bundle_refuse(reason, "its FNV-1a hash is %s; the manifest says %.16s", hash,
+                             hash_in_manifest);
     return true;
 }
 
@@ -128,8 +129,8 @@ static bool check_numbers(const json_value *entry, const bundle_request *request
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         const json_value *v = json_at(entry, numbers[i].path);
-        uint64_t said;
-        if (!json_u64(v, "", &said) || said != numbers[i].value)
+        uint64_t in_manifest;
+        if (!json_u64(v, "", &in_manifest) || in_manifest != numbers[i].value)
             return bundle_refuse(reason, "%s is %.40s; it must be %llu", numbers[i].path,
                                  v && *v->text ? v->text : "not given", (unsigned long long)numbers[i].value);
     }
@@ -137,23 +138,24 @@ static bool check_numbers(const json_value *entry, const bundle_request *request
 }
 
 /* Compares a text of the manifest with what it must be. */
-static bool check_text(int i, const char *what, const char *said, const char *must, bundle_reason *reason)
+static bool check_text(int i, const char *what, const char *in_manifest, const char *must,
+                       bundle_reason *reason)
 {
-    if (said && strcmp(said, must) == 0)
+    if (in_manifest && strcmp(in_manifest, must) == 0)
         return true;
     return bundle_refuse(reason, "parameters.%d.%s is %.40s; it must be %s", i, what,
-                         said ? said : "not given", must);
+                         in_manifest ? in_manifest : "not given", must);
 }
 
 static bool check_u64(const json_value *p, int i, const char *what, uint64_t must, bundle_reason *reason)
 {
-    uint64_t said;
-    if (!json_u64(p, what, &said))
+    uint64_t in_manifest;
+    if (!json_u64(p, what, &in_manifest))
         return bundle_refuse(reason, "parameters.%d.%s is not given; it must be %llu", i, what,
                              (unsigned long long)must);
-    if (said != must)
+    if (in_manifest != must)
         return bundle_refuse(reason, "parameters.%d.%s is %llu; it must be %llu", i, what,
-                             (unsigned long long)said, (unsigned long long)must);
+                             (unsigned long long)in_manifest, (unsigned long long)must);
     return true;
 }
 
@@ -204,10 +206,11 @@ bool bundle_check_entry(const json_value *entry, const bundle_request *request, 
 {
     char name[64];
     ptx_info info;
-    const char *said = json_string(entry, "entry");
+    const char *in_manifest = json_string(entry, "entry");
     kernel_entry_name(request->row, name, sizeof name);
-    if (!said || strcmp(said, name) != 0)
-        return bundle_refuse(reason, "entry is %.60s; it must be %s", said ? said : "not given", name);
+    if (!in_manifest || strcmp(in_manifest, name) != 0)
+        return bundle_refuse(reason, "entry is %.60s; it must be %s", in_manifest ? in_manifest : "not given",
+                             name);
     return check_numbers(entry, request, reason) && describe(request, &info, reason) &&
            check_parameters(entry, &info, reason);
 }

@@ -42,7 +42,7 @@ static context *find(const context *like)
     return NULL;
 }
 
-static void let_go(const context *c)
+static void release_primary(const context *c)
 {
     if (c->is_primary)
         c->device.api->cuDevicePrimaryCtxRelease(c->device.device);
@@ -65,7 +65,7 @@ static context *join(context *made)
     }
     pthread_mutex_unlock(&lock);
     if (found != made) {
-        let_go(made);
+        release_primary(made);
         alloc_free(made);
     }
     return found;
@@ -111,6 +111,6 @@ void context_release(context *c)
     if (!leave(c))
         return;
     modules_drop(c);
-    let_go(c);
+    release_primary(c);
     alloc_free(c);
 }

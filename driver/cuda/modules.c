@@ -301,7 +301,7 @@ void module_release(module *m)
 }
 
 /* Removes one of the context's modules from the cache; null if there are none left. */
-static module *take_out(const context *c)
+static module *remove_one(const context *c)
 {
     module *taken = NULL;
     pthread_mutex_lock(&lock);
@@ -316,7 +316,7 @@ static module *take_out(const context *c)
 
 void modules_drop(const context *c)
 {
-    for (module *m; (m = take_out(c));)
+    for (module *m; (m = remove_one(c));)
         unload(m);
 }
 

@@ -14,18 +14,19 @@
 #include "ptxgen/sm.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool told, told_lacking; /* reported already: the choice, the lack of a GPU; under the lock */
+/* What has been reported already; under the lock. */
+static bool choice_reported, missing_gpu_reported;
 
 /* ---- The request ---- */
 
 typedef enum device_kind { KIND_AUTO, KIND_CUDA, KIND_VM } device_kind;
 
-typedef struct device_wish {
+typedef struct device_request {
     device_kind kind;
     int ordinal;      /* -1: any */
     const char *sm;   /* null: any */
     bool require_gpu; /* QDNN_REQUIRE_GPU */
-} device_wish;
+} device_request;
 
 static bool parse_ordinal(const char *text, int *ordinal)
 {
@@ -36,21 +37,21 @@ static bool parse_ordinal(const char *text, int *ordinal)
     return true;
 }
 
-static qdnnStatus_t parse_wish(const char *text, device_wish *wish)
+static qdnnStatus_t parse_request(const char *text, device_request *request)
 {
     const char *gpu = getenv("QDNN_REQUIRE_GPU");
-    *wish = (device_wish){.ordinal = -1, .require_gpu = gpu && *gpu && strcmp(gpu, "0") != 0};
+    *request = (device_request){.ordinal = -1, .require_gpu = gpu && *gpu && strcmp(gpu, "0") != 0};
     if (!strcmp(text, "auto"))
         return QDNN_STATUS_SUCCESS;
     if (!strncmp(text, "cuda", 4)) {
-        wish->kind = KIND_CUDA;
-        if (!text[4] || (text[4] == ':' && parse_ordinal(text + 5, &wish->ordinal)))
+        request->kind = KIND_CUDA;
+        if (!text[4] || (text[4] == ':' && parse_ordinal(text + 5, &request->ordinal)))
             return QDNN_STATUS_SUCCESS;
     }
     if (!strncmp(text, "vm", 2) && (!text[2] || text[2] == ':')) {
-        wish->kind = KIND_VM;
+        request->kind = KIND_VM;
         const ptx_sm *sm = text[2] ? ptx_sm_find(text + 3) : NULL;
-        wish->sm = sm ? sm->name : NULL;
+        request->sm = sm ? sm->name : NULL;
         if (!text[2] || sm)
             return QDNN_STATUS_SUCCESS;
         return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
@@ -74,7 +75,7 @@ static qdnnStatus_t parse_wish(const char *text, device_wish *wish)
     } while (0)
 
 /* The requested ordinal; else the device of the context that is current in this thread, or ordinal 0. */
-static qdnnStatus_t pick_device(const cuda_api *api, int wished, cuda_device *d, driver_problem *problem)
+static qdnnStatus_t pick_device(const cuda_api *api, int requested, cuda_device *d, driver_problem *problem)
 {
     CUcontext current = NULL;
     CUdevice of_current = 0;
@@ -83,15 +84,16 @@ static qdnnStatus_t pick_device(const cuda_api *api, int wished, cuda_device *d,
     if (count <= 0)
         return driver_problem_set(problem, QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE,
                                   "the driver finds no GPU (CUDA_VISIBLE_DEVICES may hide it)");
-    if (wished >= count)
+    if (requested >= count)
         return driver_problem_set(problem, QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE,
-                                  "there is no device %d: the driver has %d, counted from 0", wished, count);
+                                  "there is no device %d: the driver has %d, counted from 0", requested,
+                                  count);
     TRY(cuCtxGetCurrent, &current);
     if (current)
         TRY(cuCtxGetDevice, &of_current);
-    TRY(cuDeviceGet, &d->device, wished < 0 ? 0 : wished);
-    d->ordinal = wished < 0 ? 0 : wished;
-    if (current && (wished < 0 || of_current == d->device)) {
+    TRY(cuDeviceGet, &d->device, requested < 0 ? 0 : requested);
+    d->ordinal = requested < 0 ? 0 : requested;
+    if (current && (requested < 0 || of_current == d->device)) {
         d->context = current;
         d->device = of_current;
         d->ordinal = of_current; /* drivers number their devices like this */
@@ -99,11 +101,12 @@ static qdnnStatus_t pick_device(const cuda_api *api, int wished, cuda_device *d,
     return QDNN_STATUS_SUCCESS;
 }
 
-static qdnnStatus_t describe_device(const driver *from, int wished, cuda_device *out, driver_problem *problem)
+static qdnnStatus_t describe_device(const driver *from, int requested, cuda_device *out,
+                                    driver_problem *problem)
 {
     const cuda_api *api = &from->api;
     cuda_device d = {.api = api, .is_vm = from->is_vm, .driver_version = from->version};
-    qdnnStatus_t status = pick_device(api, wished, &d, problem);
+    qdnnStatus_t status = pick_device(api, requested, &d, problem);
     if (status != QDNN_STATUS_SUCCESS)
         return status;
     TRY(cuDeviceGetName, d.name, (int)sizeof d.name, d.device);
@@ -114,24 +117,24 @@ static qdnnStatus_t describe_device(const driver *from, int wished, cuda_device 
 }
 #undef TRY
 
-static qdnnStatus_t try_cuda(const device_wish *wish, cuda_device *out, driver_problem *problem)
+static qdnnStatus_t try_cuda(const device_request *request, cuda_device *out, driver_problem *problem)
 {
     const driver *from = NULL;
     qdnnStatus_t status = driver_open_cuda(&from, problem);
-    if (status == QDNN_STATUS_SUCCESS && from->is_vm && wish->require_gpu)
+    if (status == QDNN_STATUS_SUCCESS && from->is_vm && request->require_gpu)
         return driver_problem_set(problem, QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE,
                                   "QDNN_REQUIRE_GPU is set, and %s is ptxvm, not a GPU's driver",
                                   driver_cuda_name());
-    return status != QDNN_STATUS_SUCCESS ? status : describe_device(from, wish->ordinal, out, problem);
+    return status != QDNN_STATUS_SUCCESS ? status : describe_device(from, request->ordinal, out, problem);
 }
 
-static qdnnStatus_t try_vm(const device_wish *wish, cuda_device *out, driver_problem *problem)
+static qdnnStatus_t try_vm(const device_request *request, cuda_device *out, driver_problem *problem)
 {
     const driver *from = NULL;
-    if (wish->require_gpu)
+    if (request->require_gpu)
         return driver_problem_set(problem, QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE,
                                   "QDNN_REQUIRE_GPU is set, and the device asked for is ptxvm, not a GPU");
-    qdnnStatus_t status = driver_open_vm(wish->sm, &from, problem);
+    qdnnStatus_t status = driver_open_vm(request->sm, &from, problem);
     return status != QDNN_STATUS_SUCCESS ? status : describe_device(from, -1, out, problem);
 }
 
@@ -147,11 +150,11 @@ static bool is_lacking(qdnnStatus_t status)
 
 /* Tries what the request allows. `problem` tells why it failed or, if it succeeded, why there is no GPU; the
  * caller logs it, outside the lock. */
-static qdnnStatus_t choose(const device_wish *wish, cuda_device *out, driver_problem *problem)
+static qdnnStatus_t choose(const device_request *request, cuda_device *out, driver_problem *problem)
 {
-    if (wish->kind == KIND_VM)
-        return try_vm(wish, out, problem);
-    qdnnStatus_t status = try_cuda(wish, out, problem);
+    if (request->kind == KIND_VM)
+        return try_vm(request, out, problem);
+    qdnnStatus_t status = try_cuda(request, out, problem);
     if (status == QDNN_STATUS_SUCCESS || !is_lacking(status))
         return status;
     driver_problem gpu = *problem, vm;
@@ -159,15 +162,15 @@ static qdnnStatus_t choose(const device_wish *wish, cuda_device *out, driver_pro
         return driver_problem_set(problem, status,
                                   "%.300s: QDNN_LIBCUDA is %.120s; correct it, or unset it to do without",
                                   gpu.text, getenv("QDNN_LIBCUDA"));
-    if (wish->kind == KIND_CUDA && !wish->require_gpu)
+    if (request->kind == KIND_CUDA && !request->require_gpu)
         return driver_problem_set(problem, status, "%.400s; QDNN_DEVICE=vm runs the same kernels on the CPU",
                                   gpu.text);
-    if (wish->kind == KIND_CUDA)
+    if (request->kind == KIND_CUDA)
         return status;
-    if (wish->require_gpu)
+    if (request->require_gpu)
         return driver_problem_set(problem, status, "%.400s; QDNN_REQUIRE_GPU is set, so ptxvm is not used",
                                   gpu.text);
-    if (try_vm(wish, out, &vm) == QDNN_STATUS_SUCCESS)
+    if (try_vm(request, out, &vm) == QDNN_STATUS_SUCCESS)
         return QDNN_STATUS_SUCCESS;
     status = vm.status == QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER ? gpu.status : vm.status;
     return driver_problem_set(problem, status, "no GPU: %.220s; and no ptxvm: %.220s", gpu.text, vm.text);
@@ -175,7 +178,7 @@ static qdnnStatus_t choose(const device_wish *wish, cuda_device *out, driver_pro
 
 /* Nobody should benchmark an interpreter by mistake: a fallback that was not requested is reported on
  * standard error, whatever the log level. */
-static void tell(const cuda_device *d, const driver_problem *gpu)
+static void report_choice(const cuda_device *d, const driver_problem *gpu)
 {
     const bool fell_back = *gpu->text;
     const qdnnSeverity_t severity = fell_back ? QDNN_SEVERITY_WARNING : QDNN_SEVERITY_INFO;
@@ -195,22 +198,23 @@ qdnnStatus_t cuda_device_choose(const char *text, cuda_device *out)
     const char *variable = getenv("QDNN_DEVICE");
     if (!text || !*text)
         text = variable && *variable ? variable : "auto";
-    device_wish wish;
+    device_request request;
     driver_problem problem = {0};
-    qdnnStatus_t status = parse_wish(text, &wish);
+    qdnnStatus_t status = parse_request(text, &request);
     if (status != QDNN_STATUS_SUCCESS)
         return status;
     pthread_mutex_lock(&lock);
-    status = choose(&wish, out, &problem);
-    bool lacking = *problem.text != 0;
-    bool first = status == QDNN_STATUS_SUCCESS && (!told || (lacking && !told_lacking));
-    told |= first;
-    told_lacking |= first && lacking;
+    status = choose(&request, out, &problem);
+    bool gpu_is_missing = *problem.text != 0;
+    bool first =
+        status == QDNN_STATUS_SUCCESS && (!choice_reported || (gpu_is_missing && !missing_gpu_reported));
+    choice_reported |= first;
+    missing_gpu_reported |= first && gpu_is_missing;
     pthread_mutex_unlock(&lock);
     if (status != QDNN_STATUS_SUCCESS)
         return qdnn_error(status, "%s", problem.text);
     if (first)
-        tell(out, &problem);
+        report_choice(out, &problem);
     return status;
 }
 
@@ -218,6 +222,6 @@ void cuda_close_all(void)
 {
     pthread_mutex_lock(&lock);
     drivers_close();
-    told = told_lacking = false;
+    choice_reported = missing_gpu_reported = false;
     pthread_mutex_unlock(&lock);
 }

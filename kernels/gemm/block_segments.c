@@ -33,7 +33,7 @@ static team_offsets team_offsets_of(const block_layout *layout, bool between)
 }
 
 /* The smallest number >= x that is `rest` modulo BANKS_BYTES. */
-static unsigned up_to(unsigned x, unsigned rest)
+static unsigned round_up_to_remainder(unsigned x, unsigned rest)
 {
     return x + ((rest - x) & (BANKS_BYTES - 1));
 }
@@ -48,8 +48,8 @@ static segment_shape segment_with(const block_layout *layout, unsigned outputs, 
     const unsigned before = step < SECTOR_BYTES ? SECTOR_BYTES - step : 0;
     s.vectors = (bytes + before + LOAD_BYTES - 1) / LOAD_BYTES;
     s.stride = s.vectors * LOAD_BYTES;
-    s.second = up_to(s.stride * outputs, offsets.second);
-    s.pair = up_to(s.second + s.stride * outputs, offsets.pair);
+    s.second = round_up_to_remainder(s.stride * outputs, offsets.second);
+    s.pair = round_up_to_remainder(s.second + s.stride * outputs, offsets.pair);
     return s;
 }
 

@@ -383,7 +383,7 @@ static void begin_rows(ptx_builder *b, gemv *g)
     fill_ring(b, g);
 }
 
-static ptx_val either(ptx_builder *b, ptx_val p, ptx_val q)
+static ptx_val or_of_both(ptx_builder *b, ptx_val p, ptx_val q)
 {
     return q.kind == PTX_NOTHING ? p : p.kind == PTX_NOTHING ? q : ptx_or(b, p, q);
 }
@@ -405,7 +405,7 @@ static void odd_tile(ptx_builder *b, const gemv *g, ptx_val k)
     second.codec = g->codec->second;
     if (!g->shape.span)
         second.serves = second.codec->prepare(b, &second, &g->w.matrix.q.only, second.only);
-    ptx_val odd = either(b, not_aligned(b, g), gemv_stage_numbers(b, &second, k));
+    ptx_val odd = or_of_both(b, not_aligned(b, g), gemv_stage_numbers(b, &second, k));
     odd = ptx_bar_red_or(b, 0, odd);
     ptx_uniform(b);
     ptx_if(b, odd);
@@ -418,8 +418,8 @@ static void odd_tile(ptx_builder *b, const gemv *g, ptx_val k)
 static void multiply_tile(ptx_builder *b, const gemv *g, ptx_val k)
 {
     ptx_syncthreads(b);
-    ptx_val odd = either(b, not_aligned(b, g), gemv_stage_x(b, g, k, true));
-    odd = either(b, odd, gemv_stage_numbers(b, g, k));
+    ptx_val odd = or_of_both(b, not_aligned(b, g), gemv_stage_x(b, g, k, true));
+    odd = or_of_both(b, odd, gemv_stage_numbers(b, g, k));
     if (odd.kind == PTX_NOTHING) {
         ptx_syncthreads(b);
         fast_tile(b, g, k);

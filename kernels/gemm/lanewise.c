@@ -219,7 +219,7 @@ static void sum_lanes_by_elements(ptx_builder *b, lanewise *t)
 /* ---- The tile ---- */
 
 /* Stores the sums of a subtree in the workspace: [split, M, outputs]. */
-static void hand_over(ptx_builder *b, const lanewise *t, ptx_val m, ptx_val n, const ptx_val *sums)
+static void store_partial_sums(ptx_builder *b, const lanewise *t, ptx_val m, ptx_val n, const ptx_val *sums)
 {
     ptx_val part = ptx_cvt(b, PTX_U64, ptx_ctaid_z(b)), row = ptx_mad(b, part, t->args.m, m);
     ptx_val at = ptx_at(b, t->args.all.partials, ptx_mad(b, row, t->args.outputs, n), 4);
@@ -252,7 +252,7 @@ static void finish(ptx_builder *b, const lanewise *t)
     for (unsigned j = 0; j < pair; j++)
         sums[j] = row_tile_sum(b, &t->at, sums[j]);
     if (t->spec->split > 1)
-        hand_over(b, t, m, n, sums);
+        store_partial_sums(b, t, m, n, sums);
     else
         epilogue_store(b, &e, m, n, sums, t->at.expert);
     ptx_end_if(b);

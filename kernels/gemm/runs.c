@@ -129,7 +129,7 @@ static bool lines_stand_alone(const weights *w)
            spec->scale_swizzle == QDNN_SWIZZLE_NONE && !spec->nested && !spec->zero_packed;
 }
 
-static void stand_alone(ptx_builder *b, const weights *w, run_base *base)
+static void open_line_alone(ptx_builder *b, const weights *w, run_base *base)
 {
     const kernel_spec *spec = w->coding.spec;
     ptx_val number = ptx_mul(b, emit_divide(b, base->output, spec->group_rows), w->matrix.groups);
@@ -149,7 +149,7 @@ run_base run_base_of(ptx_builder *b, const weights *w, ptx_val output)
     if (!w->layout && !by_columns(w))
         base.pitch = pitch_of(b, w);
     if (lines_stand_alone(w))
-        stand_alone(b, w, &base);
+        open_line_alone(b, w, &base);
     return base;
 }
 

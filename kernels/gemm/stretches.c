@@ -11,14 +11,14 @@ ptx_val stretches_begin(ptx_builder *b, stretches *s, unsigned output, ptx_val a
     return ptx_cvt(b, PTX_U32, ptx_sub(b, address, begin));
 }
 
-static unsigned of_thread(const stretches *s)
+static unsigned vectors_of_thread(const stretches *s)
 {
     return (s->vectors + s->team - 1) / s->team;
 }
 
 /* Makes the next instruction conditional: only for threads that have vector t of their rows and, unless
  * `needed` is empty, need it. */
-static void when_it_exists(ptx_builder *b, const stretches *s, unsigned t, ptx_val needed)
+static void if_vector_exists(ptx_builder *b, const stretches *s, unsigned t, ptx_val needed)
 {
     ptx_val has = {0};
     if ((t + 1) * s->team > s->vectors)
@@ -44,18 +44,18 @@ static void copy_vectors(ptx_builder *b, const stretches *s, const ptx_val *from
 {
     ptx_val words[STRETCH_OUTPUTS_MAX][VECTORS_MAX][4];
     for (unsigned i = 0; i < s->outputs; i++)
-        for (unsigned t = 0; t < of_thread(s); t++) {
+        for (unsigned t = 0; t < vectors_of_thread(s); t++) {
             for (unsigned w = 0; w < 4; w++)
                 words[i][t][w] = ptx_var(b, ptx_u32(b, 0));
-            when_it_exists(b, s, t, needed);
+            if_vector_exists(b, s, t, needed);
             ptx_ld_vec_into(b, PTX_GLOBAL, PTX_NC, PTX_U32, from[i], (int)(t * s->team * LOAD_BYTES),
                             words[i][t], 4);
         }
     for (unsigned i = 0; i < s->outputs; i++)
-        for (unsigned t = 0; t < of_thread(s); t++) {
+        for (unsigned t = 0; t < vectors_of_thread(s); t++) {
             for (unsigned w = 0; w < 4 && s->swaps_nibbles; w++)
                 words[i][t][w] = swap_nibbles(b, words[i][t][w]);
-            when_it_exists(b, s, t, (ptx_val){0});
+            if_vector_exists(b, s, t, (ptx_val){0});
             ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, s->to[i], (int)(t * s->team * LOAD_BYTES),
                        words[i][t], 4);
         }
@@ -78,7 +78,7 @@ static void copy_bytes(ptx_builder *b, const stretches *s, ptx_val from, ptx_val
 
 void stretches_copy(ptx_builder *b, const stretches *s, ptx_val before, ptx_val needed)
 {
-    const unsigned bytes = of_thread(s) * s->team * LOAD_BYTES;
+    const unsigned bytes = vectors_of_thread(s) * s->team * LOAD_BYTES;
     ptx_val from[STRETCH_OUTPUTS_MAX], whole = {0};
     for (unsigned i = 0; i < s->outputs; i++) {
         from[i] = ptx_add(b, s->from[i], before);

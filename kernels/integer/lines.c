@@ -99,7 +99,7 @@ static ptx_val joined(ptx_builder *b, ptx_val sum)
 }
 
 /* Thread i gets the sum of row i. */
-static ptx_val dealt(ptx_builder *b, const lines *l, const ptx_val *sums, ptx_val lane)
+static ptx_val sum_of_own_row(ptx_builder *b, const lines *l, const ptx_val *sums, ptx_val lane)
 {
     ptx_val mine = joined(b, sums[0]);
     for (int i = 1; i < l->rows; i++) {
@@ -113,8 +113,8 @@ static void finish(ptx_builder *b, const lines *l)
 {
     ptx_val lane = ptx_laneid(b), none = {0};
     int_results r = int_results_begin(b, l->spec, &l->args);
-    ptx_val sum = dealt(b, l, l->sums, lane);
-    ptx_val x_sum = l->spec->w_zero ? dealt(b, l, l->x_sums, lane) : none;
+    ptx_val sum = sum_of_own_row(b, l, l->sums, lane);
+    ptx_val x_sum = l->spec->w_zero ? sum_of_own_row(b, l, l->x_sums, lane) : none;
     ptx_val w_sum = l->spec->x_zero ? joined(b, l->w_sum) : none;
     ptx_val row = ptx_add(b, l->first_row, ptx_cvt(b, PTX_U64, lane));
     ptx_if(b, ptx_setp_and(b, PTX_LT, row, l->args.m, ptx_setp(b, PTX_LT, lane, l->rows)));

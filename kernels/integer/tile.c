@@ -52,7 +52,7 @@ static bool is_nibbles(const tile *t)
     return t->spec->x_codes == QDNN_DATA_I4;
 }
 
-static bool spreads(const ptx_builder *b, const tile *t)
+static bool spreads_nibbles(const ptx_builder *b, const tile *t)
 {
     return is_nibbles(t) && !has_s4(b);
 }
@@ -86,7 +86,7 @@ typedef struct fragments {
 
 static fragments load_x(ptx_builder *b, const tile *t, int offset, int step)
 {
-    fragments x = {.parts = spreads(b, t) ? 2 : 1};
+    fragments x = {.parts = spreads_nibbles(b, t) ? 2 : 1};
     for (unsigned i = 0; i < t->m_blocks; i++) {
         ptx_val four[4];
         ptx_ldmatrix(b, t->x_at[step], offset + (int)i * 16 * FILL_ROW, four, 4);
@@ -290,7 +290,7 @@ static void store_rows(ptx_builder *b, const tile *t, const int_results *r, cons
     for (int c = 0; c < o->count; c++) {
         ptx_if(b, o->exists[c]);
         ptx_val sum = ptx_ld_shared(b, int_is_grouped(t->spec) ? PTX_F32 : PTX_S32, from, c * 128);
-        if (spreads(b, t))
+        if (spreads_nibbles(b, t))
             sum = ptx_shr(b, sum, 8);
         int_store(b, r, &o->column[c], m, int_without_zeros(b, r, sum, x_sum, o->w_sum[c]));
         ptx_end_if(b);

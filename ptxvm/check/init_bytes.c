@@ -85,7 +85,7 @@ static uint32_t decided(const bytes_of *b, int k, uint8_t neutral)
 }
 
 /* Whether predicate k is defined and determines the result alone: a false one for and, a true one for or. */
-static bool settles(const bytes_of *b, int k, unsigned operation)
+static bool decides_result(const bytes_of *b, int k, unsigned operation)
 {
     bool is_true = vm_predicate(b->warp, &b->op->operand[b->op->n_results + k]) >> b->lane & 1;
     return !predicate(b, k) && ((operation == M_and && !is_true) || (operation == M_or && is_true));
@@ -96,7 +96,7 @@ static bool pass_predicates(const bytes_of *b)
     pvm_opcode op = b->op->inst->op;
     unsigned operation = op == OP_and ? M_and : op == OP_or ? M_or : M_NONE;
     bool two = op != OP_not;
-    bool settled = settles(b, 0, operation) || (two && settles(b, 1, operation));
+    bool settled = decides_result(b, 0, operation) || (two && decides_result(b, 1, operation));
     result(b, 0, settled ? 0 : predicate(b, 0) | (two ? predicate(b, 1) : 0));
     return true;
 }
@@ -105,7 +105,7 @@ static bool pass_predicates(const bytes_of *b)
 static bool pass_compare(const bytes_of *b)
 {
     bool combined = b->op->inst->mod[S_BOOL] != M_NONE;
-    bool settled = combined && settles(b, 2, b->op->inst->mod[S_BOOL]);
+    bool settled = combined && decides_result(b, 2, b->op->inst->mod[S_BOOL]);
     for (int i = 0; i < b->op->n_results; i++)
         result(b, i, !settled);
     return true;

@@ -235,7 +235,7 @@ static void report(const touch *t, const race_touch *past, bool was_write)
         past->reach && a->reach ? ": a scope of .cta does not reach another block" : "");
 }
 
-static bool meet(const touch *t, const race_touch *past, bool was_write)
+static bool check_pair(const touch *t, const race_touch *past, bool was_write)
 {
     if (is_ordered(t, past) || are_strong(t, past) || is_cas_loop(t, past, was_write))
         return true;
@@ -276,9 +276,9 @@ static bool touch_cell(const touch *t, race_cell *cell)
 {
     if (touch_in_order(t, cell))
         return false;
-    bool ok = meet(t, &cell->write, true);
+    bool ok = check_pair(t, &cell->write, true);
     if (t->a->writes)
-        ok = ok && meet(t, &cell->read[0], false) && meet(t, &cell->read[1], false);
+        ok = ok && check_pair(t, &cell->read[0], false) && check_pair(t, &cell->read[1], false);
     stamp(t, cell);
     return !ok;
 }

@@ -81,7 +81,7 @@ static void capture_delete(cuda_capture *capture)
 }
 
 /* The stream's work must still be joined, through an event that was recorded before. */
-static void keep_loose(cuda_capture *c, CUstream stream)
+static void add_unjoined(cuda_capture *c, CUstream stream)
 {
     CUgraphNode *more = realloc(c->loose, (c->n_loose + stream->n_tips + 1) * sizeof *more);
     if (!more) {
@@ -99,7 +99,7 @@ void capture_forget_stream(CUstream stream)
     if (!c)
         return;
     if (c->origin != stream) {
-        keep_loose(c, stream);
+        add_unjoined(c, stream);
         stream->capture = NULL;
         return;
     }

@@ -231,7 +231,7 @@ CUresult do_cuCtxDetach(CUcontext context)
 
 /* ---- Settings ---- */
 
-static CUcontext or_current(CUcontext context)
+static CUcontext given_or_current(CUcontext context)
 {
     return context ? (context_is(context) ? context : NULL) : context_current();
 }
@@ -246,7 +246,7 @@ CUresult do_cuCtxGetDevice(CUdevice *device)
 
 CUresult do_cuCtxGetDevice_v2(CUdevice *device, CUcontext context)
 {
-    CUcontext c = or_current(context);
+    CUcontext c = given_or_current(context);
     if (!device)
         return CUDA_ERROR_INVALID_VALUE;
     if (!c)
@@ -257,7 +257,7 @@ CUresult do_cuCtxGetDevice_v2(CUdevice *device, CUcontext context)
 
 CUresult do_cuCtxGetId(CUcontext context, unsigned long long *id)
 {
-    CUcontext c = or_current(context);
+    CUcontext c = given_or_current(context);
     if (!id)
         return CUDA_ERROR_INVALID_VALUE;
     if (!c)
@@ -268,7 +268,7 @@ CUresult do_cuCtxGetId(CUcontext context, unsigned long long *id)
 
 CUresult do_cuCtxGetApiVersion(CUcontext context, unsigned *version)
 {
-    CUcontext c = or_current(context);
+    CUcontext c = given_or_current(context);
     if (!version)
         return CUDA_ERROR_INVALID_VALUE;
     if (!c)
@@ -384,7 +384,7 @@ CUresult do_cuCtxSynchronize(void)
 
 CUresult do_cuCtxSynchronize_v2(CUcontext context)
 {
-    CUcontext c = or_current(context);
+    CUcontext c = given_or_current(context);
     if (!c)
         return CUDA_ERROR_INVALID_CONTEXT;
     CUresult result = c->error ? c->error : context_wait(c);

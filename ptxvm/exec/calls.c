@@ -312,7 +312,7 @@ vm_result vm_exec_call(vm_warp *warp, const vm_op *op, uint32_t mask)
 /* ---- ret and exit ---- */
 
 /* The lanes leave; the rest of the running group continues after the instruction. */
-static vm_result rest_goes_on(vm_warp *warp, uint32_t gone)
+static vm_result continue_without(vm_warp *warp, uint32_t gone)
 {
     warp->active &= ~gone;
     warp->scheduler->pc++;
@@ -341,7 +341,7 @@ vm_result vm_exec_ret(vm_warp *warp, const vm_op *op, uint32_t mask)
     join->arrived |= mask;
     frame->lanes &= ~mask;
     vm_settle(warp, join);
-    return rest_goes_on(warp, mask);
+    return continue_without(warp, mask);
 }
 
 vm_result vm_exec_exit(vm_warp *warp, const vm_op *op, uint32_t mask)
@@ -351,7 +351,7 @@ vm_result vm_exec_exit(vm_warp *warp, const vm_op *op, uint32_t mask)
     for (vm_frame *frame = warp->frame; frame; frame = frame->caller)
         frame->lanes &= ~mask;
     vm_leave(warp, mask, warp->scheduler->join, NULL);
-    rest_goes_on(warp, mask);
+    continue_without(warp, mask);
     vm_barrier_exit(warp->block);
     return VM_BRANCHED;
 }

@@ -330,7 +330,7 @@ typedef struct residents {
 
 #define PATIENCE 16
 
-static bool begin_another(vm_worker *worker, residents *r)
+static bool begin_next_block(vm_worker *worker, residents *r)
 {
     if (r->n == r->capacity) {
         uint64_t capacity = 2 * r->capacity + 16;
@@ -385,7 +385,7 @@ static void run_serial(vm_worker *worker)
     while (ok && (r.n || r.next < total)) {
         uint64_t wanted = !r.n ? 1 : r.patience <= 0 ? r.n : 0;
         for (; ok && wanted && r.next < total; wanted--)
-            if (!(ok = begin_another(worker, &r)))
+            if (!(ok = begin_next_block(worker, &r)))
                 fault_memory(worker, r.next);
         ok = ok && run_residents(worker, &r);
     }

@@ -23,7 +23,7 @@ static bool argument(vm_warp *warp, const vm_op *op, int lane, int index, int by
     return host;
 }
 
-static bool give_back(vm_warp *warp, const vm_op *op, int lane, int bytes, uint64_t value)
+static bool return_value(vm_warp *warp, const vm_op *op, int lane, int bytes, uint64_t value)
 {
     if (op->n_results == 0)
         return true;
@@ -296,7 +296,7 @@ static bool print_lane(vm_warp *warp, const vm_op *op, int lane)
         ok = vm_fault(warp, op, lane, PTXVM_ERROR_MEMORY, "no memory left to print") != VM_FAULT;
     free(format.bytes);
     free(out.bytes);
-    return ok && !args.fault && give_back(warp, op, lane, 4, (uint32_t)args.count);
+    return ok && !args.fault && return_value(warp, op, lane, 4, (uint32_t)args.count);
 }
 
 static vm_result exec_vprintf(vm_warp *warp, const vm_op *op, uint32_t mask)
@@ -318,7 +318,7 @@ static vm_result exec_malloc(vm_warp *warp, const vm_op *op, uint32_t mask)
             return VM_FAULT;
         if (vm_memory_alloc(warp->block->launch->vm->memory, bytes, 1, VM_ALLOC_HEAP, &address) != PTXVM_OK)
             address = 0;
-        if (!give_back(warp, op, (int)lane, 8, address))
+        if (!return_value(warp, op, (int)lane, 8, address))
             return VM_FAULT;
     }
     return VM_NEXT;

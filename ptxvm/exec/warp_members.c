@@ -14,7 +14,7 @@ static const vm_op *op_of(const vm_group *group)
 }
 
 /* Whether lanes at `a` and lanes at `b` may execute them together. */
-static bool agree(const vm_op *a, const vm_op *b)
+static bool may_run_together(const vm_op *a, const vm_op *b)
 {
     if (a == b)
         return true;
@@ -36,7 +36,7 @@ static uint32_t gathered(const vm_warp *warp, const vm_op *op, uint32_t members)
     uint32_t mask = 0;
     for (int i = 0; i < s->n_groups; i++)
         if (s->groups[i].state == GROUP_MEMBERS && s->groups[i].members == members &&
-            agree(op, op_of(&s->groups[i])))
+            may_run_together(op, op_of(&s->groups[i])))
             mask |= s->groups[i].mask;
     return mask;
 }
@@ -142,7 +142,7 @@ static vm_result run_with_waiting(vm_warp *warp, const vm_op *op, uint32_t mask,
     bool alike = true;
     for (int i = 0; i < s->n_groups; i++) {
         vm_group *group = &s->groups[i];
-        if (group->state != GROUP_MEMBERS || group->members != members || !agree(op, op_of(group)))
+        if (group->state != GROUP_MEMBERS || group->members != members || !may_run_together(op, op_of(group)))
             continue;
         alike &= op_of(group) == op && group->frame == warp->frame;
         all |= group->mask;

@@ -37,7 +37,7 @@ static const struct {
 static const struct {
     pvm_slot slot;
     const char *words;
-} homes[] = {
+} default_slot_words[] = {
     {S_RND, "rn rz rm rp rni rzi rmi rpi rna rs"},
     {S_FTZ, "ftz"},
     {S_SAT, "sat satfinite"},
@@ -124,25 +124,25 @@ static bool same_word(const char *text, int length, const char *word)
 }
 
 /* The slot of each word, from the lists above; 0 for none, else the slot plus one. */
-static uint8_t home_slot[M_COUNT];
+static uint8_t default_slots[M_COUNT];
 
 static void find_homes(void)
 {
-    for (size_t i = 0; i < sizeof homes / sizeof homes[0]; i++)
-        for (const char *s = homes[i].words; *s; s += strspn(s, " ")) {
+    for (size_t i = 0; i < sizeof default_slot_words / sizeof default_slot_words[0]; i++)
+        for (const char *s = default_slot_words[i].words; *s; s += strspn(s, " ")) {
             int length = (int)strcspn(s, " ");
             unsigned word = word_find(s, length);
-            if (word && word < M_COUNT && !home_slot[word])
-                home_slot[word] = (uint8_t)(homes[i].slot + 1);
+            if (word && word < M_COUNT && !default_slots[word])
+                default_slots[word] = (uint8_t)(default_slot_words[i].slot + 1);
             s += length;
         }
 }
 
 /* -1 if the word has none: it is a type, or its slot is always named. */
-static int home_of(const char *text, int length)
+static int default_slot_of(const char *text, int length)
 {
     unsigned word = word_find(text, length);
-    return word < M_COUNT ? home_slot[word] - 1 : -1;
+    return word < M_COUNT ? default_slots[word] - 1 : -1;
 }
 
 static int slot_by_name(const char *text, int length)
@@ -180,7 +180,7 @@ static int add_choices(const form *f, const char **at)
             add_choices(f, &list);
         else {
             add_choice(f, *at, length);
-            slot = slot < 0 ? home_of(*at, length) : slot;
+            slot = slot < 0 ? default_slot_of(*at, length) : slot;
         }
         *at += length;
     }

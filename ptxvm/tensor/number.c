@@ -41,7 +41,7 @@ typedef struct number {
     int exp;
 } number;
 
-static number take_apart(const tensor_format *f, uint32_t bits)
+static number unpack_number(const tensor_format *f, uint32_t bits)
 {
     const int field = bits >> f->mantissa & ((1u << f->exponent) - 1);
     const uint32_t fraction = bits & ((1u << f->mantissa) - 1);
@@ -88,11 +88,11 @@ static uint32_t fuse(const tensor_dot *dot, int n, const uint32_t *a, const uint
 {
     number x[MAX_K], y[MAX_K];
     const tensor_format *c_format = tensor_format_of(dot->f16 ? T_F16 : T_F32, false);
-    const number c = take_apart(c_format, c_bits);
+    const number c = unpack_number(c_format, c_bits);
     uint32_t result;
     for (int i = 0; i < n; i++) {
-        x[i] = take_apart(dot->a, a[i]);
-        y[i] = take_apart(dot->b, b[i * b_stride]);
+        x[i] = unpack_number(dot->a, a[i]);
+        y[i] = unpack_number(dot->b, b[i * b_stride]);
     }
     if (decided_by_specials(x, y, n, c, dot->f16, &result))
         return result;
@@ -144,7 +144,7 @@ uint32_t tensor_f32_bits(float value)
 
 float tensor_f16_to_f32(uint32_t bits)
 {
-    const number x = take_apart(&formats[0], bits);
+    const number x = unpack_number(&formats[0], bits);
     if (x.is_nan)
         return tensor_f32_from_bits(F32_NAN);
     if (x.is_inf)
@@ -155,7 +155,7 @@ float tensor_f16_to_f32(uint32_t bits)
 
 uint32_t tensor_f32_to_f16(float value)
 {
-    const number x = take_apart(&formats[sizeof formats / sizeof *formats - 1], tensor_f32_bits(value));
+    const number x = unpack_number(&formats[sizeof formats / sizeof *formats - 1], tensor_f32_bits(value));
     if (x.is_nan)
         return F16_NAN;
     if (x.is_inf)
@@ -169,7 +169,7 @@ uint32_t tensor_f32_to_f16(float value)
 /* The sum of two f16 is exact in f64's 53 bits, and so in the integer that is rounded once here. */
 uint32_t tensor_add_f16(uint32_t a, uint32_t b)
 {
-    const number x = take_apart(&formats[0], a), y = take_apart(&formats[0], b);
+    const number x = unpack_number(&formats[0], a), y = unpack_number(&formats[0], b);
     if (x.is_nan || y.is_nan || (x.is_inf && y.is_inf && x.negative != y.negative))
         return F16_NAN;
     if (x.is_inf || y.is_inf)

@@ -125,7 +125,7 @@ static bool has_axis(const axis *axes, int n, kernel_key_set key)
     return false;
 }
 
-static const tool_setting *given(const tool_options *options, const char *key)
+static const tool_setting *find_setting(const tool_options *options, const char *key)
 {
     for (int i = options->n_settings; i-- > 0;)
         if (strcmp(options->settings[i].key, key) == 0)
@@ -145,7 +145,7 @@ static int axes_of(const tool_options *options, const kernel_row *row, axis *axe
         for (size_t k = 0; k < sizeof common / sizeof common[0]; k++)
             if (common[k].key == info->key)
                 axes[n] = common[k];
-        const tool_setting *fixed = given(options, info->name);
+        const tool_setting *fixed = find_setting(options, info->name);
         if (fixed)
             axes[n] = (axis){info->key, {fixed->value}};
         n++;
@@ -156,7 +156,7 @@ static int axes_of(const tool_options *options, const kernel_row *row, axis *axe
 /* The first value of a setting that --all enumerates. */
 static const char *first_value(const tool_options *options, kernel_key_set key)
 {
-    const tool_setting *fixed = given(options, key_name(key));
+    const tool_setting *fixed = find_setting(options, key_name(key));
     for (size_t i = 0; !fixed && i < sizeof common / sizeof common[0]; i++)
         if (common[i].key == key)
             return common[i].values[0];
@@ -170,7 +170,7 @@ static bool is_common(const tool_options *options, const kernel_row *row, const 
 {
     if (spec->channels == 1)
         return spec->group_size == strtoull(first_value(options, KERNEL_KEY(GROUP_SIZE)), NULL, 10);
-    return row->operation_name || given(options, "channels");
+    return row->operation_name || find_setting(options, "channels");
 }
 
 /* "[#####               ]  25%  759 of 3036  quantize_nf4_..." */
@@ -341,7 +341,7 @@ static int axes_of_addition(const tool_options *options, const kernel_row *row, 
     for (char *word = strtok_r(text, " ", &word_end); word; word = strtok_r(NULL, " ", &word_end)) {
         char *values = strchr(word, '=');
         *values++ = 0;
-        const tool_setting *fixed = given(options, word);
+        const tool_setting *fixed = find_setting(options, word);
         if (!kernel_takes(row, word))
             return -1;
         axes[n] = (axis){.key = key_of(word)};

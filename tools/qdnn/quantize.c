@@ -8,7 +8,7 @@
 
 /* Why a weight is kept; null if it is not. Norms and biases are small but sensitive: a rule that happens to
  * match them does not quantize them. */
-static const char *stays(const rewrite *r, const job *j, int rank)
+static const char *reason_to_keep(const rewrite *r, const job *j, int rank)
 {
     bool plain = j->choice.type->either_kind;
     if (rank < 2 && !(plain && j->named))
@@ -38,7 +38,7 @@ static int choose(rewrite *r, job *j, const type_choice *usual)
     if (!can_quantize(&j->choice))
         return tool_usage_error("there is no quantization to %s in GGUF; it can be converted to",
                                 j->choice.type->name);
-    const char *kept = stays(r, j, rank);
+    const char *kept = reason_to_keep(r, j, rank);
     if (!kept && j->from.problem)
         return tool_fail("%s cannot become %s: %s", j->from.name, j->choice.type->name, j->from.problem);
     if (!kept) {

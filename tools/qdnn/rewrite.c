@@ -222,7 +222,7 @@ static int write_file(rewrite *r, const int *copies)
 
 /* ---- reporting ---- */
 
-static const char *becomes(const job *j, char text[48])
+static const char *result_name(const job *j, char text[48])
 {
     if (j->choice.drop || !j->choice.type)
         return j->choice.drop ? "dropped" : "kept";
@@ -236,7 +236,7 @@ static const char *becomes(const job *j, char text[48])
 static void print_job(const job *j, bool lost)
 {
     char before[24], after[24], to[48];
-    printf("  %-48s %-24s %-14s %10s %10s", j->from.name, j->from.format, becomes(j, to),
+    printf("  %-48s %-24s %-14s %10s %10s", j->from.name, j->from.format, result_name(j, to),
            size_text(j->from.bytes, before), size_text(j->bytes, after));
     if (lost && j->lost.known && isinf(j->lost.sqnr))
         printf("      exact");
@@ -269,7 +269,7 @@ static void json_job(tool_text *out, const job *j, bool first)
     tool_quote(out, j->from.name);
     tool_printf(out, ", \"from\": ");
     tool_quote(out, j->from.format);
-    tool_printf(out, ", \"to\": \"%s\", \"bytes_before\": %llu, \"bytes_after\": %llu", becomes(j, to),
+    tool_printf(out, ", \"to\": \"%s\", \"bytes_before\": %llu, \"bytes_after\": %llu", result_name(j, to),
                 (unsigned long long)j->from.bytes, (unsigned long long)j->bytes);
     if (j->lost.known)
         tool_printf(out, ", \"rms\": %.9g, \"largest\": %.9g", j->lost.rms, j->lost.largest);

@@ -271,7 +271,7 @@ static void bnb(const out_type *type, const tensor *t, parts *p)
                n);
 }
 
-static void alone(const out_type *type, const tensor *t, parts *p)
+static void codes_alone(const out_type *type, const tensor *t, parts *p)
 {
     shape(add_operand(p, "", type->codes, t, QDNN_OPERAND_CODES), t, t->columns);
 }
@@ -281,7 +281,7 @@ static void list_parts(const out_type *type, const tensor *t, parts *p)
     p->n = 0;
     switch (type->stored) {
     case STORED_ALONE:
-        alone(type, t, p);
+        codes_alone(type, t, p);
         return;
     case STORED_PACKED:
     case STORED_MXFP4:
