@@ -113,6 +113,8 @@ static const struct {
 
 /* ---- Data ---- */
 
+enum { GARBAGE = 0xA5 }; /* what memory holds before a kernel writes it */
+
 typedef struct trial {
     const tensor_case *how;
     const kernel_row *row;
@@ -120,9 +122,12 @@ typedef struct trial {
     ref_quant_spec ref;
     qdnnDataType_t data;
     int64_t m, n, k;
+    int64_t gap;     /* elements between rows of x and of y */
     size_t shift;    /* of every pointer to elements, in elements */
     data_kind kind;  /* of x */
+    bool any_codes;  /* rather than those that quantizing gives */
     bool few_blocks; /* one for all tiles of rows, where the kernel loops over them */
+    bool all_strips; /* the sums of strips are added by each of the kernels that can */
     uint8_t *host[QDNN_OPERAND_COUNT];
     int64_t bytes[QDNN_OPERAND_COUNT];
     uint16_t *w16; /* [n][k] */
@@ -176,6 +181,32 @@ static void tame_blocks(const block_layout *layout, uint32_t seed, uint8_t *byte
     }
 }
 
+/* A code of FP8 that is finite. */
+static uint8_t finite_code(qdnnDataType_t storage, uint8_t code)
+{
+    const uint8_t special = storage == QDNN_DATA_F8E4M3 ? 0x7F : 0x7C;
+    return (code & special) == special ? code ^ 0x40 : code;
+}
+
+/* Codes of every value. A NaN makes NaN of a whole column: those that have one have it at another k each, and so with infinities. */
+static void fill_any_codes(const trial *t, uint32_t seed)
+{
+    const qdnnDataType_t storage = kernel_format(t->row)->storage;
+    uint8_t *codes = t->host[QDNN_OPERAND_CODES];
+    fill_bytes(seed, codes, t->bytes[QDNN_OPERAND_CODES]);
+    if (storage != QDNN_DATA_F8E4M3 && storage != QDNN_DATA_F8E5M2)
+        return;
+    for (int64_t n = 0; n < t->n; n++)
+        for (int64_t k = 0; k < t->k; k++) {
+            uint8_t *code = &codes[t->how->k_in_columns ? n * t->k + k : k * t->n + n];
+            *code = finite_code(storage, *code);
+            if (k == n * 37 % t->k && n % 4 == 1)
+                *code |= 0x7F;
+            else if (k == n * 37 % t->k && n % 8 == 3)
+                *code |= 0x7C;
+        }
+}
+
 static void fill_weights(trial *t, uint32_t seed)
 {
     const int64_t rows = t->how->k_in_columns ? t->n : t->k, columns = t->how->k_in_columns ? t->k : t->n;
@@ -198,6 +229,8 @@ static void fill_weights(trial *t, uint32_t seed)
         if (!format_is_plain(t->row->format))
             ref_scale(&t->ref, rows, columns, plain, &arrays);
         ref_quantize(&t->ref, rows, columns, plain, &arrays);
+        if (t->any_codes && !format_is_plain(t->row->format))
+            fill_any_codes(t, seed + 2);
     }
     ref_dequantize(&t->ref, rows, columns, &arrays, plain);
     for (int64_t n = 0; n < t->n; n++)
@@ -211,28 +244,29 @@ static void fill_trial(trial *t, ref_tensor_family family, uint32_t seed)
 {
     const int64_t rows = t->how->k_in_columns ? t->n : t->k, columns = t->how->k_in_columns ? t->k : t->n;
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
-        t->bytes[i] = i == QDNN_OPERAND_X   ? t->m * t->k * 2
-                      : i == QDNN_OPERAND_Y ? t->m * t->n * 4
+        t->bytes[i] = i == QDNN_OPERAND_X   ? t->m * (t->k + t->gap) * 2
+                      : i == QDNN_OPERAND_Y ? t->m * (t->n + t->gap) * 4
                                             : ref_operand_bytes(&t->ref, rows, columns, i);
         t->host[i] = calloc((size_t)t->bytes[i] + 8, 1);
     }
     t->w16 = malloc((size_t)(t->n * t->k) * 2 + 2);
     fill_weights(t, seed);
-    fill_data(t->kind, NULL, t->data, seed + 1, t->host[QDNN_OPERAND_X], t->m * t->k);
+    fill_data(t->kind, NULL, t->data, seed + 1, t->host[QDNN_OPERAND_X], t->m * (t->k + t->gap));
     t->y = (float *)(void *)t->host[QDNN_OPERAND_Y];
+    memset(t->y, GARBAGE, (size_t)t->bytes[QDNN_OPERAND_Y]);
     const ref_product product = {.m = t->m,
                                  .k = t->k,
                                  .outputs = t->n,
                                  .weights = {.storage = t->data, .data = t->data},
                                  .x = t->data,
                                  .y = QDNN_DATA_F32,
-                                 .x_stride = t->k,
-                                 .y_stride = t->n};
+                                 .x_stride = t->k + t->gap,
+                                 .y_stride = t->n + t->gap};
     const ref_product_arrays arrays = {.x = t->host[QDNN_OPERAND_X], .weights = {.codes = t->w16}, .y = t->y};
     ref_product_tensor(&product, &arrays, family);
     int64_t finite = 0;
     for (int64_t i = 0; i < t->m * t->n; i++)
-        finite += isfinite(t->y[i]);
+        finite += isfinite(t->y[i / t->n * (t->n + t->gap) + i % t->n]);
     CHECK(2 * finite > t->m * t->n || t->kind != DATA_NORMAL);
 }
 
@@ -303,8 +337,8 @@ static kernel_problem problem_of(const trial *t)
     return (kernel_problem){.rows = (uint64_t)(columns ? t->n : t->k),
                             .columns = (uint64_t)(columns ? t->k : t->n),
                             .m = (uint64_t)t->m,
-                            .x_stride = (uint64_t)t->k,
-                            .y_stride = (uint64_t)t->n};
+                            .x_stride = (uint64_t)(t->k + t->gap),
+                            .y_stride = (uint64_t)(t->n + t->gap)};
 }
 
 static void make_buffers(const trial *t, device *d, uint64_t workspace)
@@ -317,12 +351,48 @@ static void make_buffers(const trial *t, device *d, uint64_t workspace)
             continue;
         CHECK(ptxvm_alloc(d->vm, (uint64_t)t->bytes[o] + shift, &d->base[o]) == PTXVM_OK);
         d->at[o] = d->base[o] + shift;
-        if (o != QDNN_OPERAND_Y)
+        if (o == QDNN_OPERAND_Y)
+            CHECK(ptxvm_fill(d->vm, d->at[o], GARBAGE, (uint64_t)t->bytes[o]) == PTXVM_OK);
+        else
             CHECK(ptxvm_write(d->vm, d->at[o], t->host[o], (uint64_t)t->bytes[o]) == PTXVM_OK);
     }
     if (workspace)
         CHECK(ptxvm_alloc(d->vm, workspace, &d->base[QDNN_OPERAND_COUNT]) == PTXVM_OK);
     d->at[QDNN_OPERAND_COUNT] = d->base[QDNN_OPERAND_COUNT];
+}
+
+static void check_y(const trial *t, const device *d)
+{
+    const uint64_t bytes = (uint64_t)t->bytes[QDNN_OPERAND_Y];
+    float *actual = malloc((size_t)bytes + 1);
+    CHECK(ptxvm_read(d->vm, actual, d->at[QDNN_OPERAND_Y], bytes) == PTXVM_OK);
+    CHECK_EQ_MEM(actual, t->y, (size_t)bytes);
+    free(actual);
+}
+
+static void launch_step(const trial *t, const device *d, kernel_step *step)
+{
+    if (t->few_blocks && step->spec.product != KERNEL_PRODUCT_STREAM)
+        step->grid[1] = 1;
+    launch(d, step);
+}
+
+/* The kernel that adds strips up, with every number of rows that its threads may have. */
+static void run_strips(const trial *t, const device *d, const kernel_step *step)
+{
+    for (uint64_t rows = 1; rows <= 4 && t->all_strips; rows *= 2) {
+        kernel_step own = *step;
+        if (rows == step->spec.tile_rows)
+            continue;
+        own.spec.tile_rows = rows;
+        own.grid[1] = ((uint64_t)t->m + rows - 1) / rows;
+        CHECK(ptxvm_fill(d->vm, d->at[QDNN_OPERAND_Y], GARBAGE, (uint64_t)t->bytes[QDNN_OPERAND_Y]) ==
+              PTXVM_OK);
+        test_push_note("strips of %d rows", (int)rows);
+        launch_step(t, d, &own);
+        check_y(t, d);
+        test_pop_note();
+    }
 }
 
 static void run_steps(const trial *t, device *d)
@@ -331,15 +401,11 @@ static void run_steps(const trial *t, device *d)
     kernel_steps steps;
     kernel_steps_of(t->row, &t->spec, &problem, &steps);
     make_buffers(t, d, steps.workspace);
-    for (int i = 0; i < steps.count; i++) {
-        if (t->few_blocks && steps.at[i].spec.product != KERNEL_PRODUCT_STREAM)
-            steps.at[i].grid[1] = 1;
-        launch(d, &steps.at[i]);
-    }
-    float *actual = malloc((size_t)t->bytes[QDNN_OPERAND_Y] + 1);
-    CHECK(ptxvm_read(d->vm, actual, d->at[QDNN_OPERAND_Y], (uint64_t)t->bytes[QDNN_OPERAND_Y]) == PTXVM_OK);
-    CHECK_EQ_MEM(actual, t->y, (size_t)t->bytes[QDNN_OPERAND_Y]);
-    free(actual);
+    for (int i = 0; i < steps.count; i++)
+        launch_step(t, d, &steps.at[i]);
+    check_y(t, d);
+    if (t->spec.product == KERNEL_PRODUCT_STREAM)
+        run_strips(t, d, &steps.at[steps.count - 1]);
     for (int o = 0; o <= QDNN_OPERAND_COUNT; o++)
         if (d->base[o])
             ptxvm_free(d->vm, d->base[o]);
@@ -376,6 +442,8 @@ typedef struct shape {
     uint64_t tile_rows;
     data_kind kind;
     bool few_blocks;
+    int64_t gap;
+    bool any_codes, all_strips;
 } shape;
 
 static void run_shape(ptxvm *vm, const tensor_case *c, int family, kernel_product product, shape s,
@@ -387,8 +455,11 @@ static void run_shape(ptxvm *vm, const tensor_case *c, int family, kernel_produc
                .n = s.n,
                .k = s.k,
                .shift = s.shift,
+               .gap = s.gap,
                .kind = s.kind,
-               .few_blocks = s.few_blocks};
+               .any_codes = s.any_codes,
+               .few_blocks = s.few_blocks,
+               .all_strips = s.all_strips};
     device d = {.vm = vm, .sm = ptx_sm_find(families[family].name)};
     if (!spec_of(c, t.data, product, s.tile_rows, &t.spec, &t.row))
         return;
@@ -426,10 +497,13 @@ TEST_EACH(TensorTile, HostRef, case_count, case_name)
     const bool is_blocks = multiple > 1, is_awq = spec.layout == QDNN_LAYOUT_AWQ;
     const uint64_t largest = kernel_tile_rows(row, 1000);
     const int64_t long_k = !is_blocks ? 608 : multiple == 256 ? 768 : 512 + 3 * multiple;
-    const shape shapes[] = {{5, 40, long_k, 0, 16, DATA_NORMAL, false},
-                            {35, 144, is_blocks ? 2 * multiple : 96, 0, largest, DATA_NORMAL, false},
-                            {19, is_awq ? 24 : 21, is_blocks ? multiple : 77, 1, largest > 32 ? 32 : largest,
-                             DATA_NORMAL, false}};
+    const shape shapes[] = {{.m = 5, .n = 40, .k = long_k, .tile_rows = 16},
+                            {.m = 35, .n = 144, .k = is_blocks ? 2 * multiple : 96, .tile_rows = largest},
+                            {.m = 19,
+                             .n = is_awq ? 24 : 21,
+                             .k = is_blocks ? multiple : 77,
+                             .shift = 1,
+                             .tile_rows = largest > 32 ? 32 : largest}};
     for (int i = 0; i < LENGTH(shapes) && vm; i++)
         run_shape(vm, c, family, KERNEL_PRODUCT_TILE, shapes[i], (uint32_t)(index + 100 * i));
     ptxvm_destroy(vm);
@@ -450,10 +524,11 @@ TEST_EACH(TensorStream, HostRef, case_count, case_name)
                is_awq = spec.layout == QDNN_LAYOUT_AWQ;
     const int64_t multiple = (int64_t)kernel_columns_multiple(row);
     const int64_t odd_k = multiple > 1 ? 3 * multiple : flat ? (int64_t)spec.group_size * 3 : 77;
-    const shape shapes[] = {{index % 2 ? 9 : 1, 40, 1024 + (multiple > 64 ? multiple : 64), 0, 8, DATA_NORMAL,
-                             false}, /* 9: a whole tile, and one row */
-                            {index % 2 ? 67 : 35, 304, 512, 0, index % 2 ? 128 : 64, DATA_NORMAL, false},
-                            {19, is_awq ? 24 : 21, odd_k, 1, 16, DATA_NORMAL, false}};
+    const shape shapes[] = {
+        /* 9: a whole tile, and one row */
+        {.m = index % 2 ? 9 : 1, .n = 40, .k = 1024 + (multiple > 64 ? multiple : 64), .tile_rows = 8},
+        {.m = index % 2 ? 67 : 35, .n = 304, .k = 512, .tile_rows = index % 2 ? 128 : 64},
+        {.m = 19, .n = is_awq ? 24 : 21, .k = odd_k, .shift = 1, .tile_rows = 16}};
     const int i = (index / LENGTH(families) + family) % LENGTH(shapes); /* each with two of the families */
     if (vm)
         run_shape(vm, c, family, KERNEL_PRODUCT_STREAM, shapes[i], (uint32_t)(index + 100 * i));
@@ -475,7 +550,8 @@ TEST_CASE(TensorStream, ShortStripsOfTallTiles)
             continue;
         for (int64_t blocks = 1; blocks <= 3; blocks += 2)
             run_shape(vm, &cases[i], FAMILY, KERNEL_PRODUCT_STREAM,
-                      (shape){67, 40, blocks * multiple, 0, 128, DATA_NORMAL, false}, (uint32_t)(i + blocks));
+                      (shape){.m = 67, .n = 40, .k = blocks * multiple, .tile_rows = 128},
+                      (uint32_t)(i + blocks));
         ran++;
     }
     CHECK_EQ_I64(ran, 2); /* Q4_K and IQ4_XS */
@@ -485,21 +561,32 @@ TEST_CASE(TensorStream, ShortStripsOfTallTiles)
 /* ---- Trials ---- */
 
 /* Each text with many shapes, so that a mistake in any line of it shows (docs/mutation.md): tiles that are full and that are cut, K within a
- * step, of whole strips and between, pointers that are not aligned, infinities and NaN. K is the next multiple that the format takes. */
+ * step, of whole strips and between, pointers that are not aligned, infinities and NaN, every code. K is the next multiple that the format
+ * takes. The default suite tries every fifth. */
 static const struct {
-    int rows; /* of the tile, plus so many; at least 1 */
+    int rows; /* of the tile, plus so many; from -99 on: 1, 2, ... */
     int64_t n, k;
     size_t shift;
     data_kind kind;
+    int64_t gap;
+    bool any_codes;
 } trials[] = {
-    {0, 40, 608, 0, DATA_NORMAL},    {-1, 136, 96, 0, DATA_NORMAL},   {1, 24, 77, 1, DATA_NORMAL},
-    {-99, 72, 1100, 0, DATA_NORMAL}, {0, 8, 16, 0, DATA_SPECIAL},     {-3, 264, 64, 0, DATA_NORMAL},
-    {-5, 16, 1024, 0, DATA_HUGE},    {-2, 48, 136, 1, DATA_NORMAL},   {0, 128, 128, 0, DATA_NORMAL},
-    {-6, 8, 1, 0, DATA_NORMAL},      {-1, 88, 2060, 0, DATA_NORMAL},  {0, 56, 320, 3, DATA_NORMAL},
-    {-4, 21, 33, 0, DATA_NORMAL},    {-7, 1, 520, 2, DATA_NORMAL},    {-5, 23, 2500, 0, DATA_NORMAL},
-    {-2, 42, 1500, 0, DATA_NORMAL},  {-99, 21, 2060, 0, DATA_NORMAL}, {-99, 42, 4200, 0, DATA_NORMAL},
-    {-3, 13, 5000, 0, DATA_SPECIAL}, {-1, 40, 1100, 1, DATA_NORMAL},  {70, 16, 80, 0, DATA_NORMAL},
+    {0, 40, 608, 0, DATA_NORMAL, 0, false},       {-1, 136, 96, 0, DATA_NORMAL, 8, true},
+    {1, 24, 77, 1, DATA_NORMAL, 0, false},        {-99, 72, 1100, 0, DATA_NORMAL, 0, true},
+    {0, 8, 16, 0, DATA_SPECIAL, 0, false},        {-3, 264, 64, 0, DATA_NORMAL, 0, true},
+    {-5, 16, 1024, 0, DATA_HUGE, 4, false},       {-2, 48, 136, 1, DATA_NORMAL, 0, true},
+    {0, 128, 128, 0, DATA_NORMAL, 1, false},      {-6, 8, 1, 0, DATA_NORMAL, 0, false},
+    {-1, 88, 2060, 0, DATA_NORMAL, 0, true},      {0, 56, 320, 3, DATA_NORMAL, 0, false},
+    {-4, 21, 33, 0, DATA_NORMAL, 3, true},        {-7, 1, 520, 2, DATA_NORMAL, 0, false},
+    {-5, 23, 2500, 0, DATA_NORMAL, 0, false},     {-2, 42, 1500, 0, DATA_NORMAL, 6, false},
+    {-99, 21, 2060, 0, DATA_NORMAL, 0, false},    {-99, 42, 4200, 0, DATA_NORMAL, 0, true},
+    {-3, 13, 5000, 0, DATA_SPECIAL, 0, false},    {-1, 40, 1100, 1, DATA_NORMAL, 0, false},
+    {70, 16, 80, 0, DATA_NORMAL, 0, true},        {-97, 43, 2304, 0, DATA_NORMAL, 5, false},
+    {-95, 16, 5632, 0, DATA_NORMAL, 4, true},     {-98, 520, 512, 0, DATA_NORMAL, 0, true},
+    {0, 264, 512, 0, DATA_NORMAL, 16, true},      {-96, 515, 1024, 0, DATA_NORMAL, 1, false},
+    {-94, 36, 8192, 0, DATA_SUBNORMAL, 0, false},
 };
+enum { EXACT_ROWS = 100 };
 
 static int64_t trial_k(const kernel_spec *spec, const kernel_row *row, int i)
 {
@@ -543,11 +630,19 @@ static void run_trials(int index, kernel_product product)
         product == KERNEL_PRODUCT_STREAM ? kernel_stream_rows(row, false, rows) : kernel_tile_rows(row, rows);
     ptxvm *vm = vm_for(at);
     for (int i = sample_is_full() ? 0 : index % 5; i < LENGTH(trials) && vm; i += sample_is_full() ? 1 : 5) {
-        const int64_t m = (int64_t)rows + trials[i].rows;
+        const int64_t m = trials[i].rows + (trials[i].rows <= -90 ? EXACT_ROWS : (int64_t)rows);
         const int64_t n = spec.layout == QDNN_LAYOUT_AWQ ? (trials[i].n + 7) / 8 * 8 : trials[i].n;
         run_shape(vm, c, family, product,
-                  (shape){m > 0 ? m : 1, n, trial_k(&spec, row, i), trials[i].shift, rows, trials[i].kind,
-                          trials[i].rows > 1},
+                  (shape){.m = m > 0 ? m : 1,
+                          .n = n,
+                          .k = trial_k(&spec, row, i),
+                          .shift = trials[i].shift,
+                          .tile_rows = rows,
+                          .kind = trials[i].kind,
+                          .few_blocks = trials[i].rows > 1 || trials[i].gap == 5,
+                          .gap = trials[i].gap,
+                          .any_codes = trials[i].any_codes,
+                          .all_strips = true},
                   (uint32_t)(at + 100 * i));
     }
     ptxvm_destroy(vm);
@@ -596,7 +691,7 @@ static void move_codes(ptxvm *vm, const kernel_row *row, const kernel_spec *spec
     CHECK(ptxvm_alloc(vm, (uint64_t)bytes[0], &d.at[from]) == PTXVM_OK);
     CHECK(ptxvm_alloc(vm, (uint64_t)bytes[1], &d.at[to]) == PTXVM_OK);
     CHECK(ptxvm_write(vm, d.at[from], spec->unpack ? packed : codes, (uint64_t)bytes[0]) == PTXVM_OK);
-    CHECK(ptxvm_fill(vm, d.at[to], 0xA5, (uint64_t)bytes[1]) == PTXVM_OK);
+    CHECK(ptxvm_fill(vm, d.at[to], GARBAGE, (uint64_t)bytes[1]) == PTXVM_OK);
     kernel_steps_of(row, spec, problem, &steps);
     for (int i = 0; i < steps.count; i++)
         launch(&d, &steps.at[i]);

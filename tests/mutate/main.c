@@ -92,7 +92,7 @@ static void list_tests(void)
 
 static void run_tests(void)
 {
-    char name[512], why[512];
+    char name[512], why[4096];
     for (int i; (i = __atomic_fetch_add(all.next, 1, __ATOMIC_RELAXED)) < all.n_cases;) {
         name_of(&all.cases[i], name, sizeof name);
         fprintf(stderr, "[%d of %d] %s\n", i + 1, all.n_cases, name);

@@ -7,13 +7,23 @@
 #include <stdio.h>
 #include <string.h>
 
-static int failures;
-static char first_failure[512];
+enum { NOTES_MAX = 8 };
+
+static int failures, n_notes;
+static char first_failure[4096], notes[NOTES_MAX][1400];
+
+/* A failure, with the notes of the shape it came from. */
+static void describe(const char *text)
+{
+    size_t length = (size_t)snprintf(first_failure, sizeof first_failure, "%s", text);
+    for (int i = 0; i < n_notes && i < NOTES_MAX && length < sizeof first_failure; i++)
+        length += (size_t)snprintf(first_failure + length, sizeof first_failure - length, "; %s", notes[i]);
+}
 
 static bool note(bool ok, const char *text)
 {
     if (!ok && failures++ == 0)
-        snprintf(first_failure, sizeof first_failure, "%s", text);
+        describe(text);
     return ok;
 }
 
@@ -41,11 +51,17 @@ const test_case *sink_tests(void)
 
 void test_push_note(const char *format, ...)
 {
-    (void)format;
+    va_list args;
+    va_start(args, format);
+    if (n_notes < NOTES_MAX)
+        vsnprintf(notes[n_notes], sizeof notes[0], format, args);
+    n_notes++;
+    va_end(args);
 }
 
 void test_pop_note(void)
 {
+    n_notes--;
 }
 
 bool test_check(bool ok, const char *file, int line, const char *expression)

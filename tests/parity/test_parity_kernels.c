@@ -110,6 +110,12 @@ static size_t bytes_before(const scene *s, int operand, int64_t row)
     return 0;
 }
 
+/* Whether a block goes on to further tiles of rows, so that a grid may have fewer than there are. */
+static bool loops_over_rows(kernel_product product)
+{
+    return product != KERNEL_PRODUCT_GEMV && product != KERNEL_PRODUCT_RAGGED;
+}
+
 /* Rows [first, first + m) by one way: the whole of y then, the other rows as they were. */
 static bool compute(ptxvm *vm, const char *sm, const scene *s, const way *w, int64_t first, int64_t m,
                     uint8_t *y)
@@ -134,8 +140,7 @@ static bool compute(ptxvm *vm, const char *sm, const scene *s, const way *w, int
         ok = ok && ptxvm_alloc(vm, steps.workspace, &workspace) == PTXVM_OK;
     ok = CHECK(ok);
     for (int i = 0; i < steps.count && ok; i++) {
-        const kernel_product product = steps.at[i].spec.product;
-        if (s->few_blocks && product != KERNEL_PRODUCT_GEMV && product != KERNEL_PRODUCT_JOIN)
+        if (s->few_blocks && loops_over_rows(steps.at[i].spec.product))
             steps.at[i].grid[1] = 1;
         ok = step_launch(vm, sm, &steps.at[i], at, workspace);
     }
