@@ -102,6 +102,8 @@ static bool quantize_x(const product_case *c, product_operands *o)
 static void fill_operands(const product_case *c, product_operands *o)
 {
     const ref_product *p = &o->product;
+    /* Beside numbers, the sign of a sum that is 0 would not be seen. */
+    const data_kind addends = c->kind == DATA_ZEROS || c->kind == DATA_TINY ? DATA_ZEROS : DATA_NORMAL;
     const int64_t n = c->gated ? p->outputs / 2 : p->outputs, stack = c->experts ? c->experts : 1;
     const size_t x_bytes = strided(p->m, p->x_stride, p->k, p->x),
                  y_bytes = strided(p->m, p->y_stride, n, p->y);
@@ -121,11 +123,11 @@ static void fill_operands(const product_case *c, product_operands *o)
                   new_operand(o, QDNN_OPERAND_ALPHA, (size_t)count * 4), count);
     }
     if (c->bias)
-        fill_data(DATA_NORMAL, format, (qdnnDataType_t)c->bias, c->seed + 3,
+        fill_data(addends, format, (qdnnDataType_t)c->bias, c->seed + 3,
                   new_operand(o, QDNN_OPERAND_BIAS, (size_t)(p->outputs * stack) * ref_scalar_size(p->bias)),
                   p->outputs * stack);
     if (c->residual)
-        fill_data(DATA_NORMAL, format, c->y, c->seed + 4, new_operand(o, QDNN_OPERAND_RESIDUAL, y_bytes),
+        fill_data(addends, format, c->y, c->seed + 4, new_operand(o, QDNN_OPERAND_RESIDUAL, y_bytes),
                   (int64_t)(y_bytes / ref_scalar_size(c->y)));
     if (c->residual && c->in_place)
         memcpy(o->host[QDNN_OPERAND_Y], o->host[QDNN_OPERAND_RESIDUAL], y_bytes);

@@ -57,9 +57,23 @@ static kernel_spec grouped_spec(const quant_case *c)
 
 void quant_case_text(const quant_case *c, char *text, size_t size)
 {
-    static const char *const kinds[] = {"normal",  "constant", "zeros",    "subnormal", "huge",
-                                        "special", "ties",     "clamped",  "one-hot",   "sub-block",
-                                        "least",   "infinite", "scale-tie"};
+    static const char *const kinds[] = {[DATA_NORMAL] = "normal",
+                                        [DATA_CONSTANT] = "constant",
+                                        [DATA_ZEROS] = "zeros",
+                                        [DATA_SUBNORMAL] = "subnormal",
+                                        [DATA_HUGE] = "huge",
+                                        [DATA_SPECIAL] = "special",
+                                        [DATA_TIES] = "ties",
+                                        [DATA_CLAMP] = "clamped",
+                                        [DATA_ONE_HOT] = "one-hot",
+                                        [DATA_SUB_BLOCKS] = "sub-block",
+                                        [DATA_LEAST] = "least",
+                                        [DATA_INFINITE] = "infinite",
+                                        [DATA_NANS] = "NaN",
+                                        [DATA_MINUTE] = "minute",
+                                        [DATA_UNDERFLOW] = "underflowing",
+                                        [DATA_TINY] = "tiny",
+                                        [DATA_SCALE_TIES] = "scale-tie"};
     char settings[KERNEL_SPEC_TEXT], dims[128] = "";
     kernel_spec spec = grouped_spec(c);
     kernel_spec_text(c->row, &spec, settings, sizeof settings);

@@ -230,6 +230,8 @@ static uint32_t element(data_kind kind, const format_facts *format, layout l, ui
         return encode(l, tie(format, random));
     case DATA_LEAST:
         return sign | (fraction & 15);
+    case DATA_TINY:
+        return (seed & 1) << (l.bits - 1) | ((fraction & 15) | 1);
     case DATA_NANS:
         return random % 5 ? encode(l, bell(state))
                           : sign | (largest_exponent + 1) << l.fraction_bits | fraction | 1;
