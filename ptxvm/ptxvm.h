@@ -80,6 +80,8 @@ typedef enum {
     X(INSTRUCTIONS, 4 << 20,            INT32_MAX / 64,   "instructions in a module")                        \
     X(DECODED,      8 << 20,            INT32_MAX / 64,                                                      \
       "instructions of a module's kernels, each with all functions that it can call")                       \
+    X(REACHED,      64 << 20,           UINT64_C(1) << 40,                                                   \
+      "functions and shared variables of a module's kernels, each with all functions that it can call")     \
     X(FUNCTIONS,    1 << 20,            INT32_MAX / 64,   "functions and prototypes in a module")            \
     X(VARIABLES,    32 << 10,           INT32_MAX / 64,   "variables at module scope")                       \
     X(PARAMETERS,   64 << 10,           INT32_MAX / 64,   "bytes of parameters of a function")               \

@@ -24,6 +24,28 @@ static void put_entries_that_share(FILE *file)
         fprintf(file, ".entry e%d(){call f; ret;}\n", i);
 }
 
+/* Each entry reaches all shared variables, through one function. */
+static void put_entries_that_share_variables(FILE *file)
+{
+    for (int i = 0; i < 10000; i++)
+        fprintf(file, ".shared .b8 s%d[4];\n", i);
+    fprintf(file, ".func f{\n");
+    for (int i = 0; i < 10000; i++)
+        fprintf(file, "st.shared.u8 [s%d],1;\n", i);
+    fprintf(file, "ret;}\n");
+    for (int i = 0; i < 60000; i++)
+        fprintf(file, ".entry e%d(){call f; ret;}\n", i);
+}
+
+/* 160,000 allocations, none of which is freed. */
+static void put_allocations(FILE *file)
+{
+    fprintf(file, ".extern .func (.param .b64 r) malloc(.param .b64 n);\n"
+                  ".entry k(){.reg .b32 r; .reg .pred p; mov.u32 r,0;\n"
+                  "L: {.param .b64 n; .param .b64 r; st.param.b64 [n],16; call (r),malloc,(n);}\n"
+                  "add.u32 r,r,1; setp.lt.u32 p,r,5000; @p bra L; ret;}\n");
+}
+
 static void put_jump_table(FILE *file)
 {
     fprintf(file, ".entry k(){.reg .b32 r; mov.u32 r,0;\nT: .branchtargets L0");
@@ -96,6 +118,9 @@ static const struct {
     {"EntriesThatShare", put_entries_that_share, "--run e10 --block 32 --check none", 0,
      "20004 warp instructions"},
     {"ListOfEntriesThatShare", put_entries_that_share, "", 0, "e3999: 0 parameters"},
+    {"EntriesThatShareVariables", put_entries_that_share_variables, "", 1,
+     "the limit is PTXVM_LIMIT_REACHED"},
+    {"Allocations", put_allocations, "--run k --block 32 --check none", 0, "30002 warp instructions"},
     {"JumpTable", put_jump_table, "--run k --block 32", 0, "20003 warp instructions"},
     {"EndlessLoops", put_endless_loops, "--run k --block 32 --steps 100", 1,
      "the limit is 100; it is in a loop"},

@@ -406,18 +406,6 @@ vm_kernel *vm_kernel_decode(ptxvm_module *module, const pvm_function *function, 
     return NULL;
 }
 
-void vm_kernel_measure(ptxvm_module *module, const pvm_function *function, uint64_t *shared_bytes,
-                       uint64_t *local_bytes)
-{
-    vm_pool *pool = vm_pool_create();
-    vm_kernel *kernel = pool ? vm_pool_alloc(pool, sizeof *kernel) : NULL;
-    if (kernel)
-        *kernel = (vm_kernel){.module = module, .function = function, .pool = pool};
-    *shared_bytes = kernel && vm_reach(kernel) ? kernel->static_shared : 0;
-    *local_bytes = vm_local_bytes(function);
-    vm_pool_destroy(pool);
-}
-
 void vm_kernel_free(vm_kernel *kernel)
 {
     if (!kernel)

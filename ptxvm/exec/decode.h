@@ -16,11 +16,12 @@ void vm_pool_destroy(vm_pool *pool);
 /* Decodes an entry and all that it can call. Returns null, with vm->error and *status set, if that fails. */
 vm_kernel *vm_kernel_decode(ptxvm_module *module, const pvm_function *function, ptxvm_status *status);
 void vm_kernel_free(vm_kernel *kernel);
-/* The memory that an entry needs, without decoding it; 0 if that cannot be determined. */
-void vm_kernel_measure(ptxvm_module *module, const pvm_function *function, uint64_t *shared_bytes,
-                       uint64_t *local_bytes);
 
 /* ---- decode_reach.c: what a kernel uses ---- */
+/* Lists what each function of the module refers to. Returns false if there is no memory left. */
+bool vm_uses_list(ptxvm_module *module);
+/* Fills in static_shared of the module's kernels. An error if one has too much, or if they reach too much in all. */
+ptxvm_status vm_kernels_measure(ptxvm_module *module);
 /* Lists the functions that an entry can call, itself included, and lays out its shared memory. */
 bool vm_reach(vm_kernel *kernel);
 /* The function that a call of `function` runs; null: it has no body. */

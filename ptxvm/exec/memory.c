@@ -7,7 +7,8 @@
 #include "ptxvm/check/check.h"
 
 #define GRAIN      ((uint64_t)PTXVM_PADDING)
-#define HOST_ALIGN UINT64_C(4096) /* no access of a kernel needs more */
+#define HOST_ALIGN UINT64_C(4096)      /* no access of a kernel needs more */
+#define MOST_BYTES (UINT64_C(1) << 56) /* so that no sum of sizes wraps */
 
 static uint64_t round_up(uint64_t value, uint64_t align)
 {
@@ -19,7 +20,7 @@ vm_memory *vm_memory_create(uint64_t limit)
     vm_memory *memory = calloc(1, sizeof *memory);
     if (memory) {
         memory->base = VM_GLOBAL_BASE;
-        memory->limit = limit;
+        memory->limit = limit < MOST_BYTES ? limit : MOST_BYTES;
     }
     return memory;
 }
@@ -163,6 +164,8 @@ ptxvm_status vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint64_t align, 
     bool is_const = flags & VM_ALLOC_CONST;
     int index;
     uint64_t base = is_const ? VM_CONST_BASE : memory->base;
+    if (flags & VM_ALLOC_HEAP && base < memory->heap_from)
+        base = memory->heap_from;
     vm_alloc alloc = {.bytes = bytes, .extent = round_up(bytes, GRAIN), .flags = flags};
     alloc.reach = reach_of(memory, bytes, alloc.extent);
     alloc.address = find_gap(memory, base, alloc.extent, align, &index);
@@ -175,6 +178,8 @@ ptxvm_status vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint64_t align, 
         free(alloc.storage);
         return PTXVM_ERROR_MEMORY;
     }
+    if (flags & VM_ALLOC_HEAP)
+        memory->heap_from = alloc.address + alloc.extent + GRAIN;
     memory->used += alloc.extent;
     memory->generation++;
     *address = alloc.address;
@@ -209,6 +214,8 @@ ptxvm_status vm_memory_free(vm_memory *memory, uint64_t address)
     int index = (int)(alloc - memory->allocs);
     if (!(alloc->flags & VM_ALLOC_MAPPED))
         memory->used -= alloc->extent;
+    if (alloc->flags & VM_ALLOC_HEAP && memory->heap_from > alloc->address)
+        memory->heap_from = alloc->address;
     memory->generation++;
     remember_freed(memory, alloc);
     vm_check_region_free(alloc->check);

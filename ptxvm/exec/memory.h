@@ -56,7 +56,9 @@ typedef struct vm_alloc {
 typedef struct vm_memory {
     vm_alloc *allocs; /* sorted by address */
     int n_allocs, capacity;
-    uint64_t base;        /* start of global memory */
+    uint64_t base; /* start of global memory */
+    uint64_t
+        heap_from; /* where a kernel's malloc looks for a place: many calls must not pass all earlier ones */
     uint64_t limit, used; /* bytes, including padding */
     uint64_t generation;  /* changes with the table: caches of older generations are invalid */
     unsigned checks;      /* PTXVM_CHECK_* */
@@ -78,8 +80,8 @@ vm_memory *vm_memory_create(uint64_t limit); /* null: no host memory left */
 void vm_memory_destroy(vm_memory *memory);
 
 /* Zeroed memory at a multiple of align (a power of two, raised to at least PTXVM_PADDING), at the lowest
- * place where it fits. PTXVM_ERROR_MEMORY if the limit or the host's memory is exceeded. 0 bytes count as
- * 1. */
+ * place where it fits; a kernel's malloc looks only above its last allocation, or above one that was freed since.
+ * PTXVM_ERROR_MEMORY if the limit or the host's memory is exceeded. 0 bytes count as 1. */
 ptxvm_status vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint64_t align, uint32_t flags,
                              uint64_t *address);
 /* Maps memory of another owner at a given address, with its extent. PTXVM_ERROR_ARGUMENT if the range is in

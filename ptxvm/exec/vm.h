@@ -10,7 +10,8 @@
 struct ptxvm_kernel {
     ptxvm_module *module;
     const pvm_function *function;
-    vm_kernel *decoded; /* null until its first launch */
+    vm_kernel *decoded;     /* null until its first launch */
+    uint64_t static_shared; /* bytes of it and of all functions that it can call */
 };
 
 struct ptxvm_module {
@@ -18,7 +19,10 @@ struct ptxvm_module {
     pvm_module *ptx;
     uint64_t *address; /* of .global and .const variables, by index; 0 for the others */
     uint32_t stamp, *function_stamp, *var_stamp,
-        *list_stamp;         /* what decode_reach.c has visited for the current kernel */
+        *list_stamp;      /* what decode_reach.c has visited for the current kernel */
+    struct vm_uses *uses; /* what each function refers to, by index: decode_reach.c */
+    struct vm_pool *uses_pool;
+    uint64_t const_bytes;    /* of its .const variables */
     uint64_t n_decoded;      /* instructions of all decoded kernels */
     uint64_t first_function; /* number of its function 0 among all functions of the vm */
     ptxvm_kernel *kernels;

@@ -39,17 +39,15 @@ static int max_threads(const pvm_function *f)
 void ptxvm_kernel_get_info(const ptxvm_kernel *kernel, ptxvm_kernel_info *info)
 {
     const pvm_function *f = kernel->function;
-    const pvm_module *ptx = kernel->module->ptx;
     *info = (ptxvm_kernel_info){.name = f->name,
                                 .n_params = f->n_params,
                                 .param_bytes = f->param_bytes,
                                 .registers = max_threads(f) > 512 ? 32 : 64,
                                 .max_threads = max_threads(f),
+                                .static_shared_bytes = kernel->static_shared,
+                                .local_bytes = vm_local_bytes(f),
+                                .const_bytes = kernel->module->const_bytes,
                                 .reqntid = {f->reqntid[0], f->reqntid[1], f->reqntid[2]}};
-    vm_kernel_measure(kernel->module, f, &info->static_shared_bytes, &info->local_bytes);
-    for (int i = 0; i < ptx->n_vars; i++)
-        if (ptx->vars[i]->space == SPACE_CONST)
-            info->const_bytes += ptx->vars[i]->size;
 }
 
 bool ptxvm_kernel_param(const ptxvm_kernel *kernel, int index, uint64_t *offset, uint64_t *bytes)

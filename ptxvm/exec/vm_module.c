@@ -100,7 +100,9 @@ static bool list_kernels(ptxvm_module *module)
         if (ptx->functions[i]->is_entry && ptx->functions[i]->has_body)
             module->kernels[module->n_kernels++] =
                 (ptxvm_kernel){.module = module, .function = ptx->functions[i]};
-    return true;
+    for (int i = 0; i < ptx->n_vars; i++)
+        module->const_bytes += ptx->vars[i]->space == SPACE_CONST ? ptx->vars[i]->size : 0;
+    return vm_uses_list(module);
 }
 
 static ptxvm_status check_target(ptxvm *vm, const pvm_module *ptx)
@@ -111,32 +113,6 @@ static ptxvm_status check_target(ptxvm *vm, const pvm_module *ptx)
                         &t.suffix, d.sm, &d.suffix);
     if (ptx->address_bits == 32)
         return vm_error(vm, PTXVM_ERROR_UNSUPPORTED, ".address_size 32: addresses have 64 bits here");
-    return PTXVM_OK;
-}
-
-/* Whether all of it, used or not, is within the limit. */
-static bool shared_is_small(const pvm_module *ptx)
-{
-    uint64_t bytes = 0;
-    for (int i = 0; i < ptx->n_vars && bytes <= VM_STATIC_SHARED; i++)
-        bytes += ptx->vars[i]->space == SPACE_SHARED ? ptx->vars[i]->size + ptx->vars[i]->align : 0;
-    for (int i = 0; i < ptx->n_functions && bytes <= VM_STATIC_SHARED; i++)
-        bytes += ptx->functions[i]->shared_bytes;
-    return bytes <= VM_STATIC_SHARED;
-}
-
-/* ptxas rejects a module if one of its kernels has too much static shared memory. */
-static ptxvm_status check_shared(ptxvm_module *module)
-{
-    uint64_t shared, local;
-    for (int i = 0; i < module->n_kernels && !shared_is_small(module->ptx); i++) {
-        const pvm_function *f = module->kernels[i].function;
-        vm_kernel_measure(module, f, &shared, &local);
-        if (shared > VM_STATIC_SHARED)
-            return vm_error(module->vm, PTXVM_ERROR_PTX,
-                            "%s has %llu bytes of static shared memory: the most is %llu", f->name,
-                            (unsigned long long)shared, (unsigned long long)VM_STATIC_SHARED);
-    }
     return PTXVM_OK;
 }
 
@@ -176,7 +152,7 @@ ptxvm_status ptxvm_module_load(ptxvm *vm, const char *text, size_t length, ptxvm
     status =
         list_kernels(m) ? check_builtins(m) : vm_error(vm, PTXVM_ERROR_MEMORY, "the host has no memory left");
     status = status ? status : initialise_variables(m);
-    status = status ? status : check_shared(m);
+    status = status ? status : vm_kernels_measure(m);
     if (status) {
         ptxvm_module_unload(m);
         return status;
@@ -207,6 +183,8 @@ void ptxvm_module_unload(ptxvm_module *module)
     free(module->function_stamp);
     free(module->var_stamp);
     free(module->list_stamp);
+    free(module->uses);
+    vm_pool_destroy(module->uses_pool);
     pvm_module_free(module->ptx);
     free(module);
 }

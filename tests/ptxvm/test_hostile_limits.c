@@ -14,6 +14,16 @@ static const struct {
      PTXVM_LIMIT_INSTRUCTIONS, 2, 3, PTXVM_ERROR_UNSUPPORTED},
     {"Decoded", ".func f { ret; }\n.entry k(.param .u64 p) { call f; call f; ret; }", PTXVM_LIMIT_DECODED, 5,
      6, PTXVM_ERROR_UNSUPPORTED},
+    {"Reached", ".func f { ret; }\n.entry k(.param .u64 p) { call f; call f; ret; }", PTXVM_LIMIT_REACHED, 2,
+     3, PTXVM_ERROR_UNSUPPORTED},
+    {"ReachedVariables",
+     ".shared .b8 s, t;\n.func f { st.shared.u8 [s], 1; ret; }\n"
+     ".entry k(.param .u64 p) { st.shared.u8 [s], 1; st.shared.u8 [t], 1; call f; ret; }",
+     PTXVM_LIMIT_REACHED, 5, 6, PTXVM_ERROR_UNSUPPORTED},
+    {"ReachedByPrototype",
+     ".func f { ret; }\n.entry l() { ret; }\n.entry k(.param .u64 p) { .reg .b64 t; mov.u64 t, f;\n"
+     "P: .callprototype _; call t, P; ret; }",
+     PTXVM_LIMIT_REACHED, 5, 6, PTXVM_ERROR_UNSUPPORTED},
     {"Functions", ".func f; .func f; .func h; .entry k(.param .u64 p) { ret; }", PTXVM_LIMIT_FUNCTIONS, 3, 4,
      PTXVM_ERROR_UNSUPPORTED},
     {"Prototypes", ".entry k(.param .u64 p) { P: .callprototype _; ret; }", PTXVM_LIMIT_FUNCTIONS, 1, 2,

@@ -109,6 +109,42 @@ TEST_CASE(OpsMemory, StaysWithinTheLimit)
     vm_memory_destroy(memory);
 }
 
+/* Rounded up, such a size is 0: it fitted, and its bytes were those of the host. */
+TEST_CASE(OpsMemory, SizesThatWrapWithoutALimit)
+{
+    vm_memory *memory = vm_memory_create(UINT64_MAX);
+    uint64_t address = 0;
+    for (uint64_t below = 0; below < 1024; below += 256)
+        CHECK_EQ_I64(vm_memory_alloc(memory, UINT64_MAX - below, 1, VM_ALLOC_HEAP, &address),
+                     PTXVM_ERROR_MEMORY);
+    CHECK_EQ_U64(address, 0);
+    vm_memory_destroy(memory);
+}
+
+static uint64_t allocate_on_heap(vm_memory *memory, uint64_t bytes)
+{
+    uint64_t address = 0;
+    CHECK_EQ_I64(vm_memory_alloc(memory, bytes, 1, VM_ALLOC_HEAP, &address), PTXVM_OK);
+    return address;
+}
+
+/* A kernel's malloc takes the place of what was freed, and otherwise the next one, whatever the sizes are. */
+TEST_CASE(OpsMemory, HeapOfKernels)
+{
+    vm_memory *memory = vm_memory_create(1 << 20);
+    uint64_t a = allocate(memory, 8), b = allocate_on_heap(memory, 8), c = allocate_on_heap(memory, 3000),
+             d = allocate_on_heap(memory, 8);
+    CHECK(a < b && b < c && c < d);
+    CHECK_EQ_I64(vm_memory_free(memory, c), PTXVM_OK);
+    CHECK_EQ_U64(allocate_on_heap(memory, 8), c);
+    CHECK_EQ_U64(allocate_on_heap(memory, 8), c + 2 * PTXVM_PADDING);
+    CHECK(allocate_on_heap(memory, 3000) > d);
+    CHECK_EQ_I64(vm_memory_free(memory, a), PTXVM_OK); /* the host's, not the heap's */
+    CHECK(allocate_on_heap(memory, 8) > d);
+    CHECK_EQ_U64(allocate(memory, 8), a);
+    vm_memory_destroy(memory);
+}
+
 TEST_CASE(OpsMemory, CopiesOfTheHost)
 {
     vm_memory *memory = vm_memory_create(1 << 20);
