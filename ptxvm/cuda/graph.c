@@ -164,22 +164,29 @@ CUgraphNode *graph_order(CUgraph graph)
     return NULL;
 }
 
-static bool search(CUgraphNode node, CUgraphNode on, bool *seen)
+/* A worklist instead of recursion: captured streams may be long. */
+static bool search(CUgraphNode node, CUgraphNode on, bool *seen, CUgraphNode *list)
 {
-    if (seen[node->index])
-        return false;
-    seen[node->index] = true;
-    for (size_t i = 0; i < node->n_needs; i++)
-        if (node->needs[i] == on || search(node->needs[i], on, seen))
-            return true;
-    return false;
+    size_t n = 0;
+    list[n++] = node;
+    for (size_t at = 0; at < n && !seen[on->index]; at++)
+        for (size_t i = 0; i < list[at]->n_needs; i++) {
+            CUgraphNode need = list[at]->needs[i];
+            if (!seen[need->index])
+                list[n++] = need;
+            seen[need->index] = true;
+        }
+    return seen[on->index];
 }
 
 bool node_depends(CUgraphNode node, CUgraphNode on)
 {
-    bool *seen = calloc(node->graph->n_nodes + 1, sizeof *seen);
-    bool found = seen && search(node, on, seen);
+    size_t n = node->graph->n_nodes + 1; /* each node once, and the first one twice in a cycle */
+    bool *seen = calloc(n, sizeof *seen);
+    CUgraphNode *list = malloc(n * sizeof(CUgraphNode));
+    bool found = seen && list && search(node, on, seen, list);
     free(seen);
+    free(list);
     return found;
 }
 

@@ -14,7 +14,6 @@
 #define ELF_MAGIC     0x464c457fu
 #define WRAPPER_MAGIC 0x466243b1u
 #define FATBIN_MAGIC  0xba55ed50u
-#define TEXT_MAX      ((uint64_t)1 << 28) /* of one PTX text */
 
 /* Offsets into the header of an entry, which has ENTRY_BYTES or more. */
 enum {
@@ -99,10 +98,10 @@ static CUresult extract(const entry *e, cuda_image *image)
     uint64_t flags = field(e->header + ENTRY_FLAGS, 8);
     bool compressed = flags & (FLAG_LZ4 | FLAG_ZSTD);
     uint64_t raw = compressed ? field(e->header + ENTRY_RAW_BYTES, 8) : e->payload_bytes;
-    if (raw > TEXT_MAX)
+    if (raw > cuda.limits[PTXVM_LIMIT_TEXT])
         return refuse(image, CUDA_ERROR_INVALID_IMAGE,
-                      "a PTX text of %llu bytes in a fat binary: the limit is %llu", (unsigned long long)raw,
-                      (unsigned long long)TEXT_MAX);
+                      "%llu bytes of PTX text in a fat binary: the limit is %s", (unsigned long long)raw,
+                      ptxvm_limit_name(PTXVM_LIMIT_TEXT));
     char *text = malloc(raw + 1);
     if (!text)
         return refuse(image, CUDA_ERROR_OUT_OF_MEMORY, "no memory for the PTX of a fat binary");
@@ -127,10 +126,12 @@ static CUresult extract(const entry *e, cuda_image *image)
 /* The .target in a text; false: there is none. */
 static bool text_target(const char *text, pvm_target *target)
 {
-    char name[20];
-    for (const char *at = text; (at = strstr(at, ".target")); at += 7)
-        if (sscanf(at, ".target %19[a-z0-9_]", name) == 1 && pvm_target_from_name(name, target))
+    char start[40], name[20];
+    for (const char *at = text; (at = strstr(at, ".target")); at += 7) {
+        snprintf(start, sizeof start, "%.39s", at); /* sscanf measures all of its text each time */
+        if (sscanf(start, ".target %19[a-z0-9_]", name) == 1 && pvm_target_from_name(name, target))
             return true;
+    }
     return false;
 }
 

@@ -71,6 +71,7 @@ typedef struct cuda_driver {
     char sm[16];
     int n_devices;
     cuda_device devices[CUDA_MAX_DEVICES];
+    uint64_t limits[PTXVM_LIMITS];    /* the effective ones */
     unsigned peers[CUDA_MAX_DEVICES]; /* bit j of i: device i may access the memory of device j */
 } cuda_driver;
 extern cuda_driver cuda;

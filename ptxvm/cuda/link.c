@@ -152,7 +152,7 @@ static CUresult link_units(CUlinkState s)
         result = add_unit(s, "libcudadevrt.a", link_devrt_ptx);
     if (result)
         return result;
-    char *text = link_join(s->units, s->n_units, why, sizeof why);
+    char *text = link_join(s->units, s->n_units, cuda.limits[PTXVM_LIMIT_TEXT], why, sizeof why);
     if (!text)
         return link_fail(s, CUDA_ERROR_INVALID_PTX, "linked", why);
     result = check_whole(s->vm, text);

@@ -63,9 +63,9 @@ typedef struct link_unit {
 bool link_scan(link_unit *unit, int number);
 void link_unit_clear(link_unit *unit);
 
-/* Joins all units into one text, which the caller frees (link_join.c). Null: `why` tells what is wrong, or
- * that there is no memory. */
-char *link_join(link_unit *units, int n, char *why, size_t size);
+/* Joins all units into one text of at most `most` bytes, which the caller frees (link_join.c). Null: `why` tells
+ * what is wrong, or that there is no memory. */
+char *link_join(link_unit *units, int n, uint64_t most, char *why, size_t size);
 
 /* The part of libcudadevrt.a that cooperative groups call (link_devrt.c); and whether an archive is that
  * library. */

@@ -2,6 +2,7 @@
  * largest .common one, else the first .weak one; the others, and .extern declarations, become declarations of
  * it. A name without linkage is private to its unit, and is renamed if another unit has it as well. */
 #include "link.h"
+#include "ptxvm/ptxvm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,11 +136,16 @@ static bool resolve_all(link_unit *units, int n, char *why, size_t size)
 typedef struct text {
     char *bytes;
     size_t length, capacity;
+    uint64_t most;
     bool failed;
 } text;
 
+/* A long declaration may be repeated for many short ones: the result can be far longer than the units. */
 static void put(text *t, const char *bytes, size_t length)
 {
+    t->failed |= length > t->most - t->length;
+    if (t->failed)
+        return;
     if (t->capacity - t->length <= length) {
         size_t capacity = 2 * t->capacity + length + 1024;
         char *more = realloc(t->bytes, capacity);
@@ -260,9 +266,9 @@ static void put_unit(text *t, const link_unit *unit, const changes *all, int num
         }
 }
 
-char *link_join(link_unit *units, int n, char *why, size_t size)
+char *link_join(link_unit *units, int n, uint64_t most, char *why, size_t size)
 {
-    text t = {0};
+    text t = {.most = most};
     if (!resolve_all(units, n, why, size))
         return NULL;
     changes *all = calloc((size_t)n, sizeof *all);
@@ -279,6 +285,8 @@ char *link_join(link_unit *units, int n, char *why, size_t size)
     if (!t.failed)
         return t.bytes;
     free(t.bytes);
-    snprintf(why, size, "no memory is left to link");
+    snprintf(why, size, "no memory is left to link, or the result has more than %llu %s: the limit is %s",
+             (unsigned long long)most, ptxvm_limit_what(PTXVM_LIMIT_TEXT),
+             ptxvm_limit_name(PTXVM_LIMIT_TEXT));
     return NULL;
 }

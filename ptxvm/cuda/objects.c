@@ -92,17 +92,49 @@ uint64_t object_id(const void *object)
     return e ? e->id : 0;
 }
 
+/* The live object of a kind with the lowest number above `after`; null: none. */
+static const entry *next_of(object_kind kind, uint64_t after)
+{
+    const entry *next = NULL;
+    for (size_t i = 0; i < capacity; i++)
+        if (table[i].object && table[i].object != TOMB && table[i].kind == kind && table[i].id > after &&
+            (!next || table[i].id < next->id))
+            next = &table[i];
+    return next;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    uint64_t x = ((const entry *)a)->id, y = ((const entry *)b)->id;
+    return (x > y) - (x < y);
+}
+
+/* All objects of a kind, by number; null: no memory left. */
+static entry *list_of(object_kind kind, size_t *n)
+{
+    *n = 0;
+    entry *list = malloc((capacity + 1) * sizeof *list);
+    for (size_t i = 0; list && i < capacity; i++)
+        if (table[i].object && table[i].object != TOMB && table[i].kind == kind)
+            list[(*n)++] = table[i];
+    if (list)
+        qsort(list, *n, sizeof *list, compare_ids);
+    return list;
+}
+
+/* The function may delete and create objects: each is looked up again, and new ones come last. */
 void object_each(object_kind kind, void (*fn)(void *object, void *user), void *user)
 {
+    size_t n;
     uint64_t after = 0;
-    for (;;) {
-        const entry *next = NULL;
-        for (size_t i = 0; i < capacity; i++)
-            if (table[i].object && table[i].object != TOMB && table[i].kind == kind && table[i].id > after &&
-                (!next || table[i].id < next->id))
-                next = &table[i];
-        if (!next)
-            return;
+    entry *list = list_of(kind, &n);
+    for (size_t i = 0; list && i < n; i++) {
+        after = list[i].id;
+        if (object_id(list[i].object) == after)
+            fn((void *)(uintptr_t)list[i].object, user);
+    }
+    free(list);
+    for (const entry *next; (next = next_of(kind, after));) {
         after = next->id;
         fn((void *)(uintptr_t)next->object, user);
     }

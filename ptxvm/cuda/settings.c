@@ -119,9 +119,9 @@ bool settings_read(ptxvm_cuda_settings *s)
     ok &= number_from("PTXVM_MEMORY", UINT64_C(1) << 39, &s->memory_bytes);
     ok &= number_from("PTXVM_SEED", UINT64_MAX, &s->seed);
     ok &= number_from("PTXVM_STEPS", UINT64_MAX, &s->steps);
-    uint64_t limits[PTXVM_LIMITS] = {0};
     char why[256];
-    if (!ptxvm_limits_read(limits, why, sizeof why)) { /* each device reads them itself */
+    memset(cuda.limits, 0, sizeof cuda.limits);
+    if (!ptxvm_limits_read(cuda.limits, why, sizeof why)) { /* each device reads them itself */
         cuda_log(CUDA_ERROR_INVALID_VALUE, "%s", why);
         ok = false;
     }

@@ -22,10 +22,10 @@ struct ptxvm_module {
         *list_stamp;      /* what decode_reach.c has visited for the current kernel */
     struct vm_uses *uses; /* what each function refers to, by index: decode_reach.c */
     struct vm_pool *uses_pool;
-    uint64_t const_bytes;    /* of its .const variables */
-    uint64_t n_decoded;      /* instructions of all decoded kernels */
-    uint64_t first_function; /* number of its function 0 among all functions of the vm */
-    ptxvm_kernel *kernels;
+    uint64_t const_bytes;             /* of its .const variables */
+    uint64_t n_decoded;               /* instructions of all decoded kernels */
+    uint64_t first_function;          /* number of its function 0 among all functions of the vm */
+    ptxvm_kernel *kernels, **by_name; /* in the order of the text; sorted */
     int n_kernels;
     ptxvm_module *next;
 };

@@ -85,21 +85,35 @@ static ptxvm_status parse_status(const pvm_error *error)
     }
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp((*(ptxvm_kernel *const *)a)->function->name, (*(ptxvm_kernel *const *)b)->function->name);
+}
+
+static int compare_with_name(const void *name, const void *kernel)
+{
+    return strcmp(name, (*(ptxvm_kernel *const *)kernel)->function->name);
+}
+
 static bool list_kernels(ptxvm_module *module)
 {
     const pvm_module *ptx = module->ptx;
     module->kernels = calloc((size_t)ptx->n_functions + 1, sizeof *module->kernels);
+    module->by_name = calloc((size_t)ptx->n_functions + 1, sizeof(ptxvm_kernel *));
     module->address = calloc((size_t)ptx->n_vars + 1, sizeof *module->address);
     module->function_stamp = calloc((size_t)ptx->n_functions + 1, sizeof *module->function_stamp);
     module->var_stamp = calloc((size_t)ptx->n_vars + 1, sizeof *module->var_stamp);
     module->list_stamp = calloc((size_t)ptx->n_call_lists + 1, sizeof *module->list_stamp);
-    if (!module->kernels || !module->address || !module->function_stamp || !module->var_stamp ||
-        !module->list_stamp)
+    if (!module->kernels || !module->by_name || !module->address || !module->function_stamp ||
+        !module->var_stamp || !module->list_stamp)
         return false;
     for (int i = 0; i < ptx->n_functions; i++)
         if (ptx->functions[i]->is_entry && ptx->functions[i]->has_body)
             module->kernels[module->n_kernels++] =
                 (ptxvm_kernel){.module = module, .function = ptx->functions[i]};
+    for (int i = 0; i < module->n_kernels; i++)
+        module->by_name[i] = &module->kernels[i];
+    qsort(module->by_name, (size_t)module->n_kernels, sizeof(ptxvm_kernel *), compare_names);
     for (int i = 0; i < ptx->n_vars; i++)
         module->const_bytes += ptx->vars[i]->space == SPACE_CONST ? ptx->vars[i]->size : 0;
     return vm_uses_list(module);
@@ -179,6 +193,7 @@ void ptxvm_module_unload(ptxvm_module *module)
     for (int i = 0; i < module->n_kernels; i++)
         vm_kernel_free(module->kernels[i].decoded);
     free(module->kernels);
+    free(module->by_name);
     free(module->address);
     free(module->function_stamp);
     free(module->var_stamp);
@@ -209,13 +224,13 @@ ptxvm_status ptxvm_module_kernel(ptxvm_module *module, const char *name, ptxvm_k
     if (!module || !name || !kernel)
         return PTXVM_ERROR_ARGUMENT;
     *kernel = NULL;
-    for (int i = 0; i < module->n_kernels; i++)
-        if (strcmp(module->kernels[i].function->name, name) == 0) {
-            ptxvm_status status = vm_kernel_ready(&module->kernels[i]);
-            *kernel = status ? NULL : &module->kernels[i];
-            return status;
-        }
-    return vm_error(module->vm, PTXVM_ERROR_NOT_FOUND, "the module has no kernel %s", name);
+    ptxvm_kernel *const *found =
+        bsearch(name, module->by_name, (size_t)module->n_kernels, sizeof(ptxvm_kernel *), compare_with_name);
+    if (!found)
+        return vm_error(module->vm, PTXVM_ERROR_NOT_FOUND, "the module has no kernel %s", name);
+    ptxvm_status status = vm_kernel_ready(*found);
+    *kernel = status ? NULL : *found;
+    return status;
 }
 
 void ptxvm_module_get_info(const ptxvm_module *module, ptxvm_module_info *info)

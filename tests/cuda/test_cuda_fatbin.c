@@ -265,6 +265,48 @@ TEST_ROWS(CudaFatbin, WrongField, changes)
     driver_close();
 }
 
+TEST_CASE(CudaFatbin, TheTextIsLimited)
+{
+    static const part one = {LZ4, 80, ""};
+    static uint8_t image[4096];
+    CUmodule m = NULL;
+    write_fatbin(image, &one, 1);
+    REQUIRE(driver_open_logged("", "PTXVM_SM=sm_90 PTXVM_LIMIT_TEXT=150"));
+    CU_IS(cu.cuModuleLoadData(&m, image), CUDA_ERROR_INVALID_IMAGE);
+    char *log = driver_close_logged();
+    CHECK_HAS(log, " bytes of PTX text in a fat binary: the limit is PTXVM_LIMIT_TEXT");
+    free(log);
+}
+
+/* 40 KB become 10 MB of ".target", none of which names one. Each was looked at in a time proportional to all. */
+TEST_CASE(CudaFatbin, ManyTargets)
+{
+    enum { REPEATED = 39000, RAW = 8 + 4 + 15 + REPEATED * 255 + 5 };
+    static uint8_t image[16 + 64 + REPEATED + 64];
+    uint8_t *entry = image + 16, *payload = entry + 64;
+    CUmodule m = NULL;
+    size_t n = 0;
+    memcpy(payload, "\x8f.target \x08\0", 11); /* 8 literals, which are repeated, */
+    n = 11;
+    memset(payload + n, 255, REPEATED);
+    n += REPEATED;
+    memcpy(payload + n, "\0\x50 ; \n ", 7); /* and 5 literals at the end */
+    n += 7;
+    memcpy(image, "\x50\xed\x55\xba\1\0\x10\0", 8);
+    put(image + 8, 64 + n, 8);
+    put(entry, 1, 2);
+    put(entry + 2, 0x101, 2);
+    put(entry + 4, 64, 4);
+    put(entry + 8, n, 8);
+    put(entry + 16, n, 4);
+    put(entry + 28, 80, 4);
+    put(entry + 40, 0x2011, 8);
+    put(entry + 56, RAW, 8);
+    REQUIRE(driver_open_context("PTXVM_SM=sm_90"));
+    CU_IS(cu.cuModuleLoadData(&m, image), CUDA_ERROR_NO_BINARY_FOR_GPU);
+    driver_close();
+}
+
 /* A pointer in a file is nobody's. */
 TEST_CASE(CudaFatbin, AWrapperFromAFileIsRefused)
 {

@@ -85,6 +85,26 @@ TEST_CASE(CudaCapture, AForkedStreamMayBeDestroyed)
     }
 }
 
+/* Whether b is joined is asked of the last of many works: not by recursion, which needs a large stack. */
+TEST_CASE(CudaCapture, ALongStreamAfterAJoin)
+{
+    enum { WORKS = 300000 };
+    scene s;
+    CUevent end;
+    size_t n = 0;
+    REQUIRE(begin(&s));
+    CU(cu.cuEventCreate(&end, CU_EVENT_DISABLE_TIMING));
+    fork_and_record(&s, end);
+    CU(cu.cuStreamWaitEvent(s.a, end, 0));
+    for (int i = 0; i < WORKS; i++)
+        if (cu.cuMemsetD32Async(s.out, 0, 1, s.a))
+            FAIL("work %d is not captured", i);
+    CU(cu.cuStreamEndCapture(s.a, &s.graph));
+    CU(cu.cuGraphGetNodes(s.graph, NULL, &n));
+    CHECK_EQ_U64(n, WORKS + 2);
+    driver_close();
+}
+
 TEST_CASE(CudaCapture, DependenciesHaveEdgeData)
 {
     static const CUgraphEdgeData plain;

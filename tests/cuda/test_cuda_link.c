@@ -194,6 +194,33 @@ TEST_ROWS(CudaLink, Mistakes, mistakes)
 }
 
 /* Both texts have a file 1; the fault is in the second one's. */
+/* Each declaration is replaced by the definition's, which is long: 40 KB would become 400 KB, or 40 GB. */
+TEST_CASE(CudaLink, TheResultIsLimited)
+{
+    enum { COMMENT = 20000, DECLARED = 1000 };
+    static char definition[COMMENT + 200], uses[DECLARED * 20 + 200];
+    static const char declaration[] = ".extern .func f;\n";
+    char log[300];
+    CUresult result;
+    size_t at = strlen(strcpy(definition, HEAD ".visible .func f /*"));
+    memset(definition + at, 'x', COMMENT);
+    strcpy(definition + at + COMMENT, "*/ { ret; }\n");
+    at = strlen(strcpy(uses, HEAD));
+    for (int i = 0; i < DECLARED; i++, at += strlen(declaration))
+        strcpy(uses + at, declaration);
+    strcpy(uses + at, ".visible .entry k() { call f; ret; }\n");
+    REQUIRE(driver_open_context("PTXVM_LIMIT_TEXT=64K"));
+    link_texts((const char *const[]){definition, uses}, 2, NULL, 0, &result, log, sizeof log);
+    CHECK_EQ_I64(result, CUDA_ERROR_INVALID_PTX);
+    CHECK_HAS(log,
+              "the result has more than 65536 bytes of PTX text in a module: the limit is PTXVM_LIMIT_TEXT");
+    driver_close();
+    REQUIRE(driver_open_context("PTXVM_LIMIT_TEXT=32M"));
+    CHECK(link_texts((const char *const[]){definition, uses}, 2, NULL, 0, &result, log, sizeof log) != NULL);
+    CU(result);
+    driver_close();
+}
+
 TEST_CASE(CudaLink, SourceLinesOfEachText)
 {
     static const char *const texts[] = {
