@@ -120,7 +120,7 @@ static const struct {
     {"ListOfEntriesThatShare", put_entries_that_share, "", 0, "e3999: 0 parameters"},
     {"EntriesThatShareVariables", put_entries_that_share_variables, "", 1,
      "the limit is PTXVM_LIMIT_REACHED"},
-    {"Allocations", put_allocations, "--run k --block 32 --check none", 0, "30002 warp instructions"},
+    {"Allocations", put_allocations, "--run k --block 32 --check none", 0, "25002 warp instructions"},
     {"JumpTable", put_jump_table, "--run k --block 32", 0, "20003 warp instructions"},
     {"EndlessLoops", put_endless_loops, "--run k --block 32 --steps 100", 1,
      "the limit is 100; it is in a loop"},
