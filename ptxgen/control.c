@@ -122,6 +122,12 @@ void ptx_uniform(ptx_builder *b)
         b->uniform = true;
 }
 
+void ptx_rolled(ptx_builder *b)
+{
+    if (builder_ready(b, "rolled"))
+        b->rolled = true;
+}
+
 void ptx_when(ptx_builder *b, ptx_val pred)
 {
     if (builder_ready(b, "when"))
@@ -203,7 +209,7 @@ void control_open_kernel(ptx_builder *b)
     b->depth = 0;
     b->kernel_start_label = (uint32_t)b->labels.size;
     b->guard = b->into = (ptx_val){0};
-    b->uniform = false;
+    b->uniform = b->rolled = false;
     push(b, FRAME_KERNEL);
 }
 
@@ -215,8 +221,9 @@ void control_check_closed(ptx_builder *b)
         ptx_mark(b, frame->file, frame->line);
         ptx_fail(b, "the %s opened here is never closed", frame_names[frame->kind]);
     }
-    if (b->guard.kind != PTX_NOTHING || b->into.kind != PTX_NOTHING || b->uniform)
-        ptx_fail(b, "a ptx_when, ptx_unless, ptx_into or ptx_uniform has no instruction after it");
+    if (b->guard.kind != PTX_NOTHING || b->into.kind != PTX_NOTHING || b->uniform || b->rolled)
+        ptx_fail(b,
+                 "a ptx_when, ptx_unless, ptx_into, ptx_uniform or ptx_rolled has no instruction after it");
     for (size_t i = b->kernel_start_label; i < b->labels.size; i++)
         if (!b->labels.data[i])
             ptx_fail(b, "label $L%zu is never placed", i + 1);
@@ -274,6 +281,17 @@ void ptx_end_if(ptx_builder *b)
 /* ---- loops ---- */
 
 /* The start of a loop: creates its labels and its frame, and places the label that it jumps back to. */
+/* PTX ISA, "Pragma Strings": it stands at the head of the loop. */
+static void keep_rolled(ptx_builder *b)
+{
+    char *at = text_room(b, &b->body, MAX_INSTRUCTION);
+    if (!at)
+        return;
+    at = put_string(at, "\t.pragma \"nounroll\";\n");
+    b->body.size = (size_t)(at - b->body.data);
+    b->rolled = false;
+}
+
 static ptx_frame *open_loop(ptx_builder *b, frame_kind kind)
 {
     bool uniform = take_uniform(b);
@@ -281,6 +299,8 @@ static ptx_frame *open_loop(ptx_builder *b, frame_kind kind)
     if (!ptx_ok(b))
         return NULL;
     place(b, again);
+    if (b->rolled)
+        keep_rolled(b);
     ptx_frame *frame = ptx_ok(b) ? push(b, kind) : NULL;
     if (frame) {
         frame->again = again;

@@ -47,7 +47,7 @@ struct ptx_builder {
     int depth;
     /* Modifiers of the next instruction. */
     ptx_val guard, into;
-    bool guard_not, uniform;
+    bool guard_not, uniform, rolled;
     /* The place of the current call, for errors. */
     const char *file, *doing;
     int line;

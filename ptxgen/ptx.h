@@ -185,6 +185,8 @@ void ptx_trap(ptx_builder *b);
 void ptx_exit(ptx_builder *b);
 /* The next branch, if or loop is uniform: all threads of a warp go the same way (bra.uni). */
 void ptx_uniform(ptx_builder *b);
+/* The next loop or for is not unrolled by ptxas: for loops that are seldom taken, which would need registers of the others. */
+void ptx_rolled(ptx_builder *b);
 /* The next instruction is executed only where pred is true (false). It cannot create a new value: use
  * ptx_into. */
 void ptx_when(ptx_builder *b, ptx_val pred);

@@ -78,6 +78,7 @@
 #define ptx_trap(b) ptx_trap(PTX_AT(b))
 #define ptx_exit(b) ptx_exit(PTX_AT(b))
 #define ptx_uniform(b) ptx_uniform(PTX_AT(b))
+#define ptx_rolled(b) ptx_rolled(PTX_AT(b))
 #define ptx_when(b, pred) PTX_CALL1(pred, ptx_when(PTX_AT(b), PTX_V(ptx_x)))
 #define ptx_unless(b, pred) PTX_CALL1(pred, ptx_unless(PTX_AT(b), PTX_V(ptx_x)))
 #define ptx_label_new(b) ptx_label_new(PTX_AT(b))

@@ -104,6 +104,7 @@ static char *write_module(const ptx_sm *sm)
     ptx_maxnreg(b, 64);
     ptx_val p = ptx_setp(b, PTX_NE, ptx_param(b, PTX_S32, "n"), 0);
     ptx_uniform(b);
+    ptx_rolled(b);
     ptx_loop(b);
     ptx_break_if(b, p);
     ptx_uniform(b);
@@ -189,6 +190,7 @@ TEST_CASE(PtxGolden, AModuleInFull)
                  "\tld.param.s32 %r1, [n];\n"
                  "\tsetp.ne.s32 %p1, %r1, 0;\n"
                  "$L6:\n"
+                 "\t.pragma \"nounroll\";\n"
                  "\t@%p1 bra $L7;\n"
                  "\t@%p1 bra.uni $L8;\n"
                  "\tbra $L6;\n"

@@ -8,9 +8,7 @@ int_matrix int_matrix_begin(ptx_builder *b, qdnnDataType_t type, ptx_val base, p
     int_matrix m = {.type = type, .base = base, .rows = rows, .pitch = ptx_cvt(b, PTX_U32, k)};
     if (type == QDNN_DATA_I4)
         m.pitch = ptx_shl(b, ptx_shr(b, ptx_add(b, m.pitch, 7), 3), 2);
-    ptx_val low = ptx_or(b, ptx_cvt(b, PTX_U32, base), m.pitch);
-    m.is_fast = ptx_setp(b, PTX_EQ, ptx_and(b, low, INT_CHUNK - 1), 0);
-    m.is_words = ptx_setp(b, PTX_EQ, ptx_and(b, low, 3), 0);
+    m.low = ptx_or(b, ptx_cvt(b, PTX_U32, base), m.pitch);
     return m;
 }
 
@@ -20,57 +18,92 @@ ptx_val int_row(ptx_builder *b, const int_matrix *m, ptx_val row)
     return ptx_mad(b, exists, ptx_cvt(b, PTX_U64, m->pitch), m->base);
 }
 
-/* For rows that are 4-byte aligned; words past the pitch are 0. */
-static void load_words(ptx_builder *b, const int_matrix *m, ptx_val from, ptx_val at, const ptx_val *words)
+static ptx_val is_multiple(ptx_builder *b, ptx_val low, unsigned bytes)
 {
-    for (int i = 0; i < 4; i++) {
-        ptx_val exists = ptx_setp(b, PTX_LT, i ? ptx_add(b, at, 4 * i) : at, m->pitch);
-        ptx_assign(b, words[i],
-                   ptx_ld_if(b, exists, PTX_GLOBAL, PTX_NC, PTX_U32, from, 4 * i, ptx_u32(b, 0)));
-    }
+    return ptx_setp(b, PTX_EQ, ptx_and(b, low, bytes - 1), 0);
 }
 
-static void load_bytes(ptx_builder *b, const int_matrix *m, ptx_val from, ptx_val at, const ptx_val *words)
+ptx_val int_is_aligned(ptx_builder *b, const int_matrix *m, unsigned bytes)
+{
+    return is_multiple(b, m->low, bytes);
+}
+
+ptx_val int_are_aligned(ptx_builder *b, const int_matrix *x, const int_matrix *w, unsigned bytes)
+{
+    return is_multiple(b, ptx_or(b, x->low, w->low), bytes);
+}
+
+/* What is to be read of a row: all 16 bytes, or those before the pitch. */
+typedef struct chunk {
+    const int_matrix *matrix;
+    ptx_val from; /* u64 */
+    ptx_val at;   /* u32: the byte of the row; empty: all are before the pitch */
+    const ptx_val *words;
+} chunk;
+
+/* Whether byte i exists; empty if it surely does. */
+static ptx_val exists(ptx_builder *b, const chunk *c, int i)
+{
+    if (c->at.kind == PTX_NOTHING)
+        return c->at;
+    return ptx_setp(b, PTX_LT, i ? ptx_add(b, c->at, i) : c->at, c->matrix->pitch);
+}
+
+static void load_into(ptx_builder *b, const chunk *c, ptx_val where, ptx_type type, int offset, ptx_val to)
+{
+    if (where.kind != PTX_NOTHING)
+        ptx_when(b, where);
+    ptx_into(b, to);
+    ptx_ld(b, PTX_GLOBAL, PTX_NC, type, c->from, offset);
+}
+
+static void load_words(ptx_builder *b, const chunk *c)
+{
+    for (int i = 0; i < 4; i++)
+        load_into(b, c, exists(b, c, 4 * i), PTX_U32, 4 * i, c->words[i]);
+}
+
+/* The first byte of a word replaces all of it, the others are inserted. */
+static void load_bytes(ptx_builder *b, const chunk *c)
 {
     for (int i = 0; i < INT_CHUNK; i++) {
-        ptx_val exists = ptx_setp(b, PTX_LT, i ? ptx_add(b, at, i) : at, m->pitch);
-        ptx_val byte = ptx_ld_if(b, exists, PTX_GLOBAL, PTX_NC, PTX_U8, from, i, ptx_u32(b, 0));
-        ptx_assign(b, words[i / 4], i % 4 ? ptx_bfi(b, byte, words[i / 4], i % 4 * 8, 8) : byte);
+        ptx_val word = c->words[i / 4], byte = i % 4 ? ptx_var_of(b, PTX_U32) : word, where = exists(b, c, i);
+        load_into(b, c, where, PTX_U8, i, byte);
+        if (i % 4 == 0)
+            continue;
+        if (where.kind != PTX_NOTHING)
+            ptx_when(b, where);
+        ptx_into(b, word);
+        ptx_bfi(b, byte, word, i % 4 * 8, 8);
     }
 }
 
-void int_load_slowly(ptx_builder *b, const int_matrix *m, ptx_val address, ptx_val at, ptx_val words[4])
+/* Nibbles are stored in words, so only codes of 8 bits are ever read byte by byte. */
+static void load(ptx_builder *b, const chunk *c)
 {
-    ptx_val from = ptx_add(b, address, ptx_cvt(b, PTX_U64, at));
-    for (int i = 0; i < 4; i++)
-        words[i] = ptx_var(b, ptx_u32(b, 0));
+    if (c->matrix->type == QDNN_DATA_I4) {
+        load_words(b, c);
+        return;
+    }
     ptx_uniform(b);
-    ptx_if(b, m->is_words);
-    load_words(b, m, from, at, words);
+    ptx_if(b, int_is_aligned(b, c->matrix, 4));
+    load_words(b, c);
     ptx_else(b);
-    load_bytes(b, m, from, at, words);
+    load_bytes(b, c);
     ptx_end_if(b);
+}
+
+void int_load_chunk(ptx_builder *b, const int_matrix *m, ptx_val from, const ptx_val words[4])
+{
+    load(b, &(chunk){.matrix = m, .from = from, .words = words});
 }
 
 void int_load(ptx_builder *b, const int_matrix *m, ptx_val address, ptx_val at, ptx_val words[4])
 {
-    ptx_val all[4], slow[4], inside[4];
     for (int i = 0; i < 4; i++)
-        all[i] = ptx_var(b, ptx_u32(b, 0));
-    ptx_uniform(b);
-    ptx_if(b, m->is_fast);
-    ptx_if(b, ptx_setp(b, PTX_LT, at, m->pitch));
-    ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, ptx_add(b, address, ptx_cvt(b, PTX_U64, at)), 0, inside, 4);
-    for (int i = 0; i < 4; i++)
-        ptx_assign(b, all[i], inside[i]);
-    ptx_end_if(b);
-    ptx_else(b);
-    int_load_slowly(b, m, address, at, slow);
-    for (int i = 0; i < 4; i++)
-        ptx_assign(b, all[i], slow[i]);
-    ptx_end_if(b);
-    for (int i = 0; i < 4; i++)
-        words[i] = all[i];
+        words[i] = ptx_var(b, ptx_u32(b, 0));
+    ptx_val from = ptx_add(b, address, ptx_cvt(b, PTX_U64, at));
+    load(b, &(chunk){.matrix = m, .from = from, .at = at, .words = words});
 }
 
 void int_spread(ptx_builder *b, ptx_val word, ptx_val *even, ptx_val *odd)

@@ -51,11 +51,19 @@ static ptx_val window_address(ptx_builder *b, const fill *f, const fill_window *
     return ptx_add(b, w->image, ptx_cvt(b, PTX_U64, offset));
 }
 
-/* The value for positions in the padding: x_zero, but 0 past the last k. */
+/* Past the end of a row, codes of w are 0, so those of x may be any numbers, unless they are summed by themselves (if w has a zero
+ * point). Nibbles of w that pad a row should be 0, but products of groups do not depend on it: there, x is 0 as well. */
+static bool x_ends_with_zeros(const fill *f)
+{
+    return f->spec->w_zero || int_is_grouped(f->spec);
+}
+
+/* The value for positions in the padding: x_zero; past the last k, 0 or any number. */
 static ptx_val padding_word(ptx_builder *b, const fill *f, const window_chunk *c)
 {
-    return f->windows.splat.kind == PTX_NOTHING ? ptx_u32(b, 0)
-                                                : ptx_selp(b, f->windows.splat, ptx_u32(b, 0), c->exists);
+    if (f->windows.splat.kind == PTX_NOTHING)
+        return ptx_u32(b, 0);
+    return x_ends_with_zeros(f) ? ptx_selp(b, f->windows.splat, ptx_u32(b, 0), c->exists) : f->windows.splat;
 }
 
 /* ---- Beginning ---- */
@@ -100,11 +108,15 @@ void fill_begin(ptx_builder *b, fill *f, ptx_val shared)
     ptx_val byte = ptx_shl(b, chunk, 4);
     f->k = ptx_var(b, byte);
     f->x_k = f->x_parts > 1 ? ptx_var(b, byte) : f->k;
-    f->is_fast = ptx_and(b, f->x.is_fast, f->w.is_fast);
     rows_begin(b, f, byte);
     for (unsigned i = 0; i < f->x_parts * f->passes && !f->is_async; i++)
         for (int j = 0; j < 4; j++)
             f->held[i][j] = ptx_var(b, ptx_u32(b, 0));
+}
+
+ptx_val fill_is_fast(ptx_builder *b, const fill *f)
+{
+    return int_are_aligned(b, &f->x, &f->w, INT_CHUNK);
 }
 
 /* ---- The slow way: any alignment ---- */
@@ -119,11 +131,11 @@ static void window_slowly(ptx_builder *b, const fill *f, ptx_val row, ptx_val wo
     window_chunk c = chunk_at(b, f);
     fill_window w = window_of(b, f, row);
     ptx_val inside, address = window_address(b, f, &w, &c, &inside), other = padding_word(b, f, &c);
-    int_matrix one = f->x;
-    one.pitch = ptx_selp(b, ptx_u32(b, INT_CHUNK), ptx_u32(b, 0), inside);
-    int_load_slowly(b, &one, address, ptx_u32(b, 0), words);
     for (int i = 0; i < 4; i++)
-        words[i] = ptx_selp(b, words[i], other, inside);
+        words[i] = ptx_var(b, other);
+    ptx_if(b, inside);
+    int_load_chunk(b, &f->x, address, words);
+    ptx_end_if(b);
 }
 
 /* Bytes per part of a stage. */
@@ -133,26 +145,42 @@ static unsigned part_bytes(const fill *f)
 }
 
 /* One operand, or one part of x, row by row. */
-static void part_slowly(ptx_builder *b, const fill *f, bool is_w, unsigned part, unsigned stage)
+static void part_slowly(ptx_builder *b, const fill *f, bool is_w, unsigned part)
 {
     const int_matrix *matrix = is_w ? &f->w : &f->x;
     ptx_val k = is_w ? f->k : part ? ptx_add(b, f->x_k, part * FILL_ROW) : f->x_k;
+    ptx_rolled(b);
     ptx_val words[4], pass = ptx_for(b, ptx_u32(b, 0), ptx_u32(b, f->passes), 1);
     ptx_val further = ptx_mul_wide(b, pass, ptx_u32(b, FILL_ROWS));
     ptx_val row = ptx_add(b, number_of_row(b, is_w ? f->first_column : f->first_row, 0), further);
     if (f->is_conv && !is_w)
         window_slowly(b, f, row, words);
     else
-        int_load_slowly(b, matrix, int_row(b, matrix, row), k, words);
+        int_load(b, matrix, int_row(b, matrix, row), k, words);
     ptx_val to = ptx_mad(b, pass, FILL_ROWS * FILL_ROW, is_w ? f->w_to : f->x_to);
-    put(b, to, (int)(stage * f->stage_bytes + (is_w ? f->x_parts : part) * part_bytes(f)), words);
+    put(b, to, (int)((is_w ? f->x_parts : part) * part_bytes(f)), words);
     ptx_end_for(b);
 }
 
-static void slowly(ptx_builder *b, const fill *f, bool is_w, unsigned stage)
+static void advance(ptx_builder *b, ptx_val variable, unsigned bytes)
 {
-    for (unsigned part = 0; part < (is_w ? 1 : f->x_parts); part++)
-        part_slowly(b, f, is_w, part, stage);
+    ptx_into(b, variable);
+    ptx_add(b, variable, bytes);
+}
+
+static void next_k(ptx_builder *b, const fill *f)
+{
+    advance(b, f->k, FILL_ROW);
+    if (f->x_parts > 1)
+        advance(b, f->x_k, f->x_parts * FILL_ROW);
+}
+
+void fill_slowly(ptx_builder *b, fill *f)
+{
+    for (unsigned part = 0; part < f->x_parts; part++)
+        part_slowly(b, f, false, part);
+    part_slowly(b, f, true, 0);
+    next_k(b, f);
 }
 
 /* ---- By cp.async ---- */
@@ -166,12 +194,6 @@ static int offset_of(const fill *f, unsigned stage, unsigned pass)
 static ptx_val bytes_at(ptx_builder *b, ptx_val k, ptx_val pitch)
 {
     return ptx_selp(b, ptx_u32(b, INT_CHUNK), ptx_u32(b, 0), ptx_setp(b, PTX_LT, k, pitch));
-}
-
-static void advance(ptx_builder *b, ptx_val variable, unsigned bytes)
-{
-    ptx_into(b, variable);
-    ptx_add(b, variable, bytes);
 }
 
 static void copy_rows(ptx_builder *b, const fill *f, unsigned stage)
@@ -217,50 +239,45 @@ static void copy_tile(ptx_builder *b, const fill *f, unsigned stage)
 
 /* ---- Through registers ---- */
 
+/* Where nothing is read, `other`, or what has been held before if that is empty. */
 static void hold(ptx_builder *b, const ptx_val held[4], ptx_val from, int offset, ptx_val inside,
                  ptx_val other)
 {
-    ptx_val words[4];
-    ptx_if(b, inside);
-    ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, from, offset, words, 4);
-    for (int i = 0; i < 4; i++)
-        ptx_assign(b, held[i], words[i]);
-    ptx_else(b);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4 && other.kind != PTX_NOTHING; i++)
         ptx_assign(b, held[i], other);
-    ptx_end_if(b);
+    ptx_when(b, inside);
+    ptx_ld_vec_into(b, PTX_GLOBAL, PTX_NC, PTX_U32, from, offset, held, 4);
+}
+
+static void hold_windows(ptx_builder *b, const fill *f)
+{
+    window_chunk c = chunk_at(b, f);
+    for (unsigned i = 0; i < f->passes; i++) {
+        ptx_val inside, from = window_address(b, f, &f->of_row[i], &c, &inside);
+        hold(b, f->held[i], from, 0, inside, padding_word(b, f, &c));
+    }
 }
 
 static void hold_x(ptx_builder *b, const fill *f)
 {
-    ptx_val none = ptx_u32(b, 0);
-    window_chunk c = {0};
-    if (f->is_conv)
-        c = chunk_at(b, f);
-    for (unsigned i = 0; i < f->passes; i++) {
-        for (unsigned p = 0; p < f->x_parts; p++) {
-            ptx_val inside, from = f->x_from[i];
-            if (f->is_conv)
-                from = window_address(b, f, &f->of_row[i], &c, &inside);
-            else
-                inside = ptx_setp(b, PTX_LT, p ? ptx_add(b, f->x_k, p * FILL_ROW) : f->x_k, f->x.pitch);
-            hold(b, f->held[p * f->passes + i], from, (int)(p * FILL_ROW), inside,
-                 f->is_conv ? padding_word(b, f, &c) : none);
-        }
+    ptx_val other = x_ends_with_zeros(f) ? ptx_u32(b, 0) : (ptx_val){0};
+    for (unsigned part = 0; part < f->x_parts; part++) {
+        ptx_val k = part ? ptx_add(b, f->x_k, part * FILL_ROW) : f->x_k,
+                inside = ptx_setp(b, PTX_LT, k, f->x.pitch);
+        for (unsigned i = 0; i < f->passes; i++)
+            hold(b, f->held[part * f->passes + i], f->x_from[i], (int)(part * FILL_ROW), inside, other);
     }
 }
 
 static void hold_w(ptx_builder *b, const fill *f)
 {
-    ptx_val inside = ptx_setp(b, PTX_LT, f->k, f->w.pitch), none = ptx_u32(b, 0);
+    ptx_val inside = ptx_setp(b, PTX_LT, f->k, f->w.pitch);
     for (unsigned i = 0; i < f->passes; i++)
-        hold(b, f->held[i], f->w_from[i], 0, inside, none);
+        hold(b, f->held[i], f->w_from[i], 0, inside, ptx_u32(b, 0));
 }
 
 /* ---- One stage ---- */
 
-/* The addresses are advanced even if nothing is read through them, so that they have the same value on both
- * paths. */
 static void next_tile(ptx_builder *b, const fill *f)
 {
     for (unsigned i = 0; i < f->passes; i++) {
@@ -268,46 +285,32 @@ static void next_tile(ptx_builder *b, const fill *f)
             advance(b, f->x_from[i], f->x_parts * FILL_ROW);
         advance(b, f->w_from[i], FILL_ROW);
     }
-    advance(b, f->k, FILL_ROW);
-    if (f->x_parts > 1)
-        advance(b, f->x_k, f->x_parts * FILL_ROW);
+    next_k(b, f);
 }
 
 void fill_start(ptx_builder *b, fill *f, unsigned stage)
 {
-    ptx_uniform(b);
-    ptx_if(b, f->is_fast);
     copy_tile(b, f, stage);
-    ptx_else(b);
-    slowly(b, f, false, stage);
-    slowly(b, f, true, stage);
-    ptx_end_if(b);
     ptx_cp_async_commit(b);
     next_tile(b, f);
 }
 
 void fill_hold(ptx_builder *b, fill *f, fill_half half)
 {
-    ptx_uniform(b);
-    ptx_if(b, f->is_fast);
-    if (half == FILL_X)
-        hold_x(b, f);
-    else
+    if (half == FILL_W)
         hold_w(b, f);
-    ptx_end_if(b);
+    else if (f->is_conv)
+        hold_windows(b, f);
+    else
+        hold_x(b, f);
 }
 
 void fill_put(ptx_builder *b, fill *f, fill_half half, unsigned stage)
 {
     const unsigned first = half == FILL_X ? 0 : f->x_parts * f->passes,
                    count = half == FILL_X ? f->x_parts * f->passes : f->passes;
-    ptx_uniform(b);
-    ptx_if(b, f->is_fast);
     for (unsigned i = 0; i < count; i++)
         put(b, half == FILL_X ? f->x_to : f->w_to, offset_of(f, stage, first + i), f->held[i]);
-    ptx_else(b);
-    slowly(b, f, half == FILL_W, stage);
-    ptx_end_if(b);
     if (half == FILL_W)
         next_tile(b, f);
 }

@@ -40,9 +40,8 @@ typedef struct fill {
     bool is_async, is_conv;
     /* u32: where the thread's chunk of the first row is in the first stage; w_to without the offset of w */
     ptx_val x_to, w_to;
-    ptx_val k;       /* u32 variable: the thread's byte of w's row in the next tile to be filled */
-    ptx_val x_k;     /* the same for x's row, in its first part */
-    ptx_val is_fast; /* all chunks are 16-byte aligned */
+    ptx_val k;   /* u32 variable: the thread's byte of w's row in the next tile to be filled */
+    ptx_val x_k; /* the same for x's row, in its first part */
     ptx_val x_from[FILL_PASSES_MAX], w_from[FILL_PASSES_MAX]; /* u64 variables: the next addresses to read */
     /* u32 variables: chunks in transit, without cp.async */
     ptx_val held[FILL_HELD_MAX][4];
@@ -52,6 +51,10 @@ typedef struct fill {
 
 /* `shared` is the address of the first stage. */
 void fill_begin(ptx_builder *b, fill *f, ptx_val shared);
+/* Whether all chunks are 16-byte aligned (predicate), so that the next tile can be read by the functions below; any other tile is read by
+ * fill_slowly, to the first stage. */
+ptx_val fill_is_fast(ptx_builder *b, const fill *f);
+void fill_slowly(ptx_builder *b, fill *f);
 /* The e of a row (u32), as described above. */
 typedef enum { FILL_X, FILL_W, FILL_HALVES } fill_half;
 ptx_val fill_exchange(ptx_builder *b, const fill *f, fill_half half, ptx_val row);

@@ -4,7 +4,7 @@
 
 #include "kernels/emit.h"
 
-enum { LINES_MAX = 4, TEAM = 8, CHUNK_K = 32 };
+enum { LINES_MAX = 4, TEAM = 8, CHUNK_K = 32, WAYS = 3 };
 
 typedef struct grouped {
     const kernel_spec *spec;
@@ -14,33 +14,49 @@ typedef struct grouped {
     ptx_val first_row, column;                   /* u64 */
     ptx_val k, group_count;                      /* u32 */
     ptx_val x_rows[LINES_MAX], w_row;            /* u64 */
+    ptx_val may_take[WAYS];                      /* predicates: the alignment allows a way of reading */
     ptx_val parts[LINES_MAX], totals[LINES_MAX]; /* f32 variables: for the strip, and for all strips */
 } grouped;
 
+static ptx_val sum_of(ptx_builder *b, ptx_val x, ptx_val w, ptx_val sum)
+{
+    return ptx_dp4a(b, ptx_as(b, PTX_S32, x), ptx_as(b, PTX_S32, w), sum);
+}
+
 /* 32 k at once: words of x hold four adjacent codes, while w's nibbles are separated into even and odd
- * ones. */
+ * ones, 16 times as large. */
 static void add_chunk(ptx_builder *b, const grouped *g, ptx_val k, const ptx_val *sums)
 {
     ptx_val w[4], x[8], even[4], odd[4];
-    int_load(b, &g->w, g->w_row, ptx_shr(b, k, 1), w);
+    ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, ptx_add(b, g->w_row, ptx_cvt(b, PTX_U64, ptx_shr(b, k, 1))), 0,
+               w, 4);
     for (int j = 0; j < 4; j++)
         int_spread(b, w[j], &even[j], &odd[j]);
-    ptx_val second = ptx_add(b, k, INT_CHUNK);
     for (int i = 0; i < g->rows; i++) {
-        ptx_val part = ptx_s32(b, 0);
-        int_load(b, &g->x, g->x_rows[i], k, x);
-        int_load(b, &g->x, g->x_rows[i], second, x + 4);
+        ptx_val part = ptx_s32(b, 0), from = ptx_add(b, g->x_rows[i], ptx_cvt(b, PTX_U64, k));
+        ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, from, 0, x, 4);
+        ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, from, INT_CHUNK, x + 4, 4);
         for (int j = 0; j < 4; j++) {
-            ptx_val x_even = ptx_prmt(b, x[2 * j], x[2 * j + 1], 0x6420);
-            ptx_val x_odd = ptx_prmt(b, x[2 * j], x[2 * j + 1], 0x7531);
-            part = ptx_dp4a(b, ptx_as(b, PTX_S32, x_even), ptx_as(b, PTX_S32, even[j]), part);
-            part = ptx_dp4a(b, ptx_as(b, PTX_S32, x_odd), ptx_as(b, PTX_S32, odd[j]), part);
+            part = sum_of(b, ptx_prmt(b, x[2 * j], x[2 * j + 1], 0x6420), even[j], part);
+            part = sum_of(b, ptx_prmt(b, x[2 * j], x[2 * j + 1], 0x7531), odd[j], part);
         }
         ptx_assign(b, sums[i], ptx_add(b, sums[i], ptx_shr(b, part, 4)));
     }
 }
 
-/* For groups that do not end at chunks: one k at a time. */
+/* 4 k at once: a word of x, and half a word of w. */
+static void add_four(ptx_builder *b, const grouped *g, ptx_val k, const ptx_val *sums)
+{
+    ptx_val from = ptx_add(b, g->w_row, ptx_cvt(b, PTX_U64, ptx_shr(b, k, 1))), even, odd;
+    int_spread(b, ptx_cvt(b, PTX_U32, ptx_ld_global_nc(b, PTX_U16, from, 0)), &even, &odd);
+    ptx_val w = ptx_prmt(b, even, odd, 0x5140);
+    for (int i = 0; i < g->rows; i++) {
+        ptx_val x = ptx_ld_global_nc(b, PTX_U32, ptx_add(b, g->x_rows[i], ptx_cvt(b, PTX_U64, k)), 0);
+        ptx_assign(b, sums[i], ptx_add(b, sums[i], ptx_shr(b, sum_of(b, x, w, ptx_s32(b, 0)), 4)));
+    }
+}
+
+/* One k at a time, for rows of any length and alignment. */
 static void add_one(ptx_builder *b, const grouped *g, ptx_val k, const ptx_val *sums)
 {
     ptx_val byte =
@@ -53,20 +69,61 @@ static void add_one(ptx_builder *b, const grouped *g, ptx_val k, const ptx_val *
     }
 }
 
+/* The ways to sum a group, the fastest first. Rows are aligned to so many bytes of x and half as many of w, and are a
+ * multiple of them, as is the group: no way reads past an end. */
+static const struct {
+    int k;
+    void (*add)(ptx_builder *b, const grouped *g, ptx_val k, const ptx_val *sums);
+} ways[WAYS] = {{CHUNK_K, add_chunk}, {4, add_four}, {1, add_one}};
+
+/* The fastest way that fits the groups; the slower ones fit as well. */
+static int fastest_way(const grouped *g)
+{
+    int way = 0;
+    while (g->spec->group_size % (uint64_t)ways[way].k)
+        way++;
+    return way;
+}
+
+/* w is always aligned to words. */
+static void ways_begin(ptx_builder *b, grouped *g)
+{
+    const int fastest = fastest_way(g);
+    if (fastest <= 0)
+        g->may_take[0] = int_are_aligned(b, &g->x, &g->w, INT_CHUNK);
+    if (fastest <= 1)
+        g->may_take[1] = int_is_aligned(b, &g->x, 4);
+}
+
+/* The integer sum of a group. */
+static void sum_group(ptx_builder *b, const grouped *g, ptx_val first, const ptx_val *sums)
+{
+    const int fastest = fastest_way(g);
+    ptx_val end = ptx_min(b, g->k, ptx_add(b, first, ptx_u32(b, (uint32_t)g->spec->group_size)));
+    for (int i = fastest; i < WAYS; i++) {
+        if (i < WAYS - 1) {
+            ptx_uniform(b);
+            ptx_if(b, g->may_take[i]);
+        }
+        if (i > fastest)
+            ptx_rolled(b);
+        ptx_val k = ptx_for(b, first, end, ways[i].k);
+        ways[i].add(b, g, k, sums);
+        ptx_end_for(b);
+        if (i < WAYS - 1)
+            ptx_else(b);
+    }
+    for (int i = fastest; i < WAYS - 1; i++)
+        ptx_end_if(b);
+}
+
 /* One group: its integer sum, then one fma. */
 static void add_group(ptx_builder *b, const grouped *g, ptx_val first)
 {
-    const bool by_chunks = g->spec->group_size % CHUNK_K == 0;
     ptx_val sums[LINES_MAX];
     for (int i = 0; i < g->rows; i++)
         sums[i] = ptx_var(b, ptx_s32(b, 0));
-    ptx_val end = ptx_min(b, g->k, ptx_add(b, first, ptx_u32(b, (uint32_t)g->spec->group_size)));
-    ptx_val k = ptx_for(b, first, end, by_chunks ? CHUNK_K : 1);
-    if (by_chunks)
-        add_chunk(b, g, k, sums);
-    else
-        add_one(b, g, k, sums);
-    ptx_end_for(b);
+    sum_group(b, g, first, sums);
     ptx_val number = ptx_div(b, first, ptx_u32(b, (uint32_t)g->spec->group_size));
     ptx_val index = ptx_mad(b, g->column, ptx_cvt(b, PTX_U64, g->group_count), ptx_cvt(b, PTX_U64, number));
     ptx_val at = ptx_at(b, g->args.all.operand[QDNN_OPERAND_SCALE], index, scale_bytes(g->spec->scale));
@@ -112,6 +169,7 @@ static grouped grouped_begin(ptx_builder *b, const kernel_row *row, const kernel
         g.totals[i] = ptx_var(b, ptx_f32(b, 0));
         g.parts[i] = ptx_var(b, ptx_f32(b, 0));
     }
+    ways_begin(b, &g);
     return g;
 }
 

@@ -25,18 +25,19 @@ typedef struct int_matrix {
     ptx_val base;        /* u64 */
     ptx_val rows;        /* u64 */
     ptx_val pitch;       /* u32: bytes per row, without gaps */
-    ptx_val is_fast;     /* rows are 16-byte aligned */
-    ptx_val is_words;    /* rows are 4-byte aligned */
+    ptx_val low;         /* u32: its low bits are 0 where all rows are aligned */
 } int_matrix;
 
 int_matrix int_matrix_begin(ptx_builder *b, qdnnDataType_t type, ptx_val base, ptx_val rows, ptx_val k);
 /* The address of a row (u64); rows past the end are replaced by the last, so that reads are valid. */
 ptx_val int_row(ptx_builder *b, const int_matrix *matrix, ptx_val row);
-/* 16 bytes of the row at `address`, starting at byte `at` (u32, a multiple of 16); bytes past the pitch are
- * 0. */
+/* Whether rows are aligned to so many bytes, and their length is a multiple of it (predicate); the same of both matrices. */
+ptx_val int_is_aligned(ptx_builder *b, const int_matrix *matrix, unsigned bytes);
+ptx_val int_are_aligned(ptx_builder *b, const int_matrix *x, const int_matrix *w, unsigned bytes);
+/* 16 bytes of any row, starting at byte `at` (u32, a multiple of 16) of the row at `address`; bytes past the pitch are 0. */
 void int_load(ptx_builder *b, const int_matrix *matrix, ptx_val address, ptx_val at, ptx_val words[4]);
-/* The same for rows that are not 16-byte aligned. */
-void int_load_slowly(ptx_builder *b, const int_matrix *matrix, ptx_val address, ptx_val at, ptx_val words[4]);
+/* 16 bytes that are entirely within a row of any alignment, into variables. */
+void int_load_chunk(ptx_builder *b, const int_matrix *matrix, ptx_val from, const ptx_val words[4]);
 /* Spreads nibbles to bytes that are 16 times as large: the even nibbles and the odd ones. */
 void int_spread(ptx_builder *b, ptx_val word, ptx_val *even, ptx_val *odd);
 /* The word as the type that its codes have for dp4a. */

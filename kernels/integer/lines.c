@@ -1,4 +1,5 @@
-/* Products by dp4a: a warp computes one column of w with a few rows of x, 512 bytes of each at a time. */
+/* Products by dp4a: a warp computes one column of w with a few rows of x, 512 bytes of each at a time (fewer if rows are not 16-byte
+ * aligned). */
 #include "kernels/integer/integer.h"
 
 #include "kernels/emit.h"
@@ -24,12 +25,13 @@ static ptx_val zero_variable(ptx_builder *b)
     return ptx_var(b, ptx_s32(b, 0));
 }
 
-/* Eight dp4a of nibbles that are 16 times too large on both sides: the sum of 32 products does not overflow,
+/* dp4a of nibbles that are 16 times too large on both sides: the sum of up to 32 products does not overflow,
  * and the factor is then removed. */
-static void add_nibbles(ptx_builder *b, ptx_val sum, const ptx_val x[4], ptx_val even[4], ptx_val odd[4])
+static void add_nibbles(ptx_builder *b, ptx_val sum, int words, const ptx_val x[4], ptx_val even[4],
+                        ptx_val odd[4])
 {
     ptx_val part = ptx_s32(b, 0);
-    for (int j = 0; j < 4; j++) {
+    for (int j = 0; j < words; j++) {
         ptx_val x_even, x_odd;
         int_spread(b, x[j], &x_even, &x_odd);
         part = ptx_dp4a(b, ptx_as(b, PTX_S32, x_even), ptx_as(b, PTX_S32, even[j]), part);
@@ -40,9 +42,10 @@ static void add_nibbles(ptx_builder *b, ptx_val sum, const ptx_val x[4], ptx_val
     ptx_add(b, sum, whole);
 }
 
-static void add_bytes(ptx_builder *b, const lines *l, int i, const ptx_val x[4], const ptx_val w[4])
+static void add_bytes(ptx_builder *b, const lines *l, int i, int words, const ptx_val x[4],
+                      const ptx_val w[4])
 {
-    for (int j = 0; j < 4; j++) {
+    for (int j = 0; j < words; j++) {
         ptx_val a = int_typed(b, l->x.type, x[j]), c = int_typed(b, l->w.type, w[j]);
         ptx_into(b, l->sums[i]);
         ptx_dp4a(b, a, c, l->sums[i]);
@@ -57,38 +60,74 @@ static void add_bytes(ptx_builder *b, const lines *l, int i, const ptx_val x[4],
     }
 }
 
-/* A chunk that is entirely within its row. */
-static void load_chunk(ptx_builder *b, const int_matrix *m, bool fast, ptx_val row, ptx_val at,
-                       ptx_val words[4])
+static ptx_val code_at(ptx_builder *b, qdnnDataType_t type, ptx_val row, ptx_val at)
 {
-    if (fast)
-        ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, ptx_add(b, row, ptx_cvt(b, PTX_U64, at)), 0, words, 4);
-    else
-        int_load_slowly(b, m, row, at, words);
+    ptx_val from = ptx_add(b, row, ptx_cvt(b, PTX_U64, at));
+    return ptx_as(b, PTX_S32, ptx_ld_global_nc(b, type == QDNN_DATA_U8 ? PTX_U8 : PTX_S8, from, 0));
 }
 
-static void add_chunks(ptx_builder *b, const lines *l, bool fast, ptx_val w_row, const ptx_val *x_rows,
-                       ptx_val at)
+static void add_one(ptx_builder *b, const lines *l, ptx_val w_row, const ptx_val *x_rows, ptx_val at)
 {
-    ptx_val w[4], x[LINES_MAX][4], even[4], odd[4];
-    load_chunk(b, &l->w, fast, w_row, at, w);
+    ptx_val w = code_at(b, l->w.type, w_row, at);
+    for (int i = 0; i < l->rows; i++) {
+        ptx_val x = code_at(b, l->x.type, x_rows[i], at);
+        ptx_assign(b, l->sums[i], ptx_mad(b, x, w, l->sums[i]));
+        if (l->spec->w_zero)
+            ptx_assign(b, l->x_sums[i], ptx_add(b, l->x_sums[i], x));
+    }
+    if (l->spec->x_zero)
+        ptx_assign(b, l->w_sum, ptx_add(b, l->w_sum, w));
+}
+
+/* Adds 4 or 16 bytes. */
+static void add_words(ptx_builder *b, const lines *l, int words, ptx_val w_row, const ptx_val *x_rows,
+                      ptx_val at)
+{
+    ptx_val w[4], x[LINES_MAX][4], even[4], odd[4], skipped = ptx_cvt(b, PTX_U64, at);
+    ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, ptx_add(b, w_row, skipped), 0, w, words);
     for (int i = 0; i < l->rows; i++)
-        load_chunk(b, &l->x, fast, x_rows[i], at, x[i]);
-    for (int j = 0; j < 4 && l->w.type == QDNN_DATA_I4; j++)
+        ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, ptx_add(b, x_rows[i], skipped), 0, x[i], words);
+    for (int j = 0; j < words && l->w.type == QDNN_DATA_I4; j++)
         int_spread(b, w[j], &even[j], &odd[j]);
     for (int i = 0; i < l->rows; i++) {
         if (l->w.type == QDNN_DATA_I4)
-            add_nibbles(b, l->sums[i], x[i], even, odd);
+            add_nibbles(b, l->sums[i], words, x[i], even, odd);
         else
-            add_bytes(b, l, i, x[i], w);
+            add_bytes(b, l, i, words, x[i], w);
     }
 }
 
-static void add_rows(ptx_builder *b, const lines *l, bool fast, ptx_val w_row, const ptx_val *x_rows)
+/* The lanes take 16, 4 or 1 bytes each at a time. The length of the rows is a multiple of that, so no lane reads past their end. */
+static void add_rows(ptx_builder *b, const lines *l, int bytes, ptx_val w_row, const ptx_val *x_rows)
 {
-    ptx_val at = ptx_for(b, ptx_mul(b, ptx_laneid(b), INT_CHUNK), l->w.pitch, 32 * INT_CHUNK);
-    add_chunks(b, l, fast, w_row, x_rows, at);
+    ptx_val lane = ptx_laneid(b), first = bytes > 1 ? ptx_mul(b, lane, bytes) : lane;
+    ptx_val at = ptx_for(b, first, l->w.pitch, 32 * bytes);
+    if (bytes > 1)
+        add_words(b, l, bytes / 4, w_row, x_rows, at);
+    else
+        add_one(b, l, w_row, x_rows, at);
     ptx_end_for(b);
+}
+
+/* By the widest loads that the alignment of the rows allows; nibbles are stored in words at least. */
+static void add_all(ptx_builder *b, const lines *l, ptx_val w_row, const ptx_val *x_rows)
+{
+    const bool has_bytes = l->w.type != QDNN_DATA_I4;
+    ptx_uniform(b);
+    ptx_if(b, int_are_aligned(b, &l->x, &l->w, INT_CHUNK));
+    add_rows(b, l, INT_CHUNK, w_row, x_rows);
+    ptx_else(b);
+    if (has_bytes) {
+        ptx_uniform(b);
+        ptx_if(b, int_are_aligned(b, &l->x, &l->w, 4));
+    }
+    add_rows(b, l, 4, w_row, x_rows);
+    if (has_bytes) {
+        ptx_else(b);
+        add_rows(b, l, 1, w_row, x_rows);
+        ptx_end_if(b);
+    }
+    ptx_end_if(b);
 }
 
 static ptx_val joined(ptx_builder *b, ptx_val sum)
@@ -150,11 +189,6 @@ void emit_int_lines(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
     ptx_val w_row = int_row(b, &l.w, l.column), x_rows[LINES_MAX];
     for (int i = 0; i < l.rows; i++)
         x_rows[i] = int_row(b, &l.x, i ? ptx_add(b, l.first_row, ptx_u64(b, (uint64_t)i)) : l.first_row);
-    ptx_uniform(b);
-    ptx_if(b, ptx_and(b, l.x.is_fast, l.w.is_fast));
-    add_rows(b, &l, true, w_row, x_rows);
-    ptx_else(b);
-    add_rows(b, &l, false, w_row, x_rows);
-    ptx_end_if(b);
+    add_all(b, &l, w_row, x_rows);
     finish(b, &l);
 }

@@ -189,15 +189,37 @@ static void loop_registers(ptx_builder *b, tile *t, ptx_val left)
     ptx_end_loop(b);
 }
 
+/* For rows that are not 16-byte aligned: a tile is read, then it is used. */
+static void loop_slowly(ptx_builder *b, tile *t, ptx_val left)
+{
+    ptx_rolled(b);
+    ptx_loop(b);
+    fill_slowly(b, &t->fill);
+    ptx_syncthreads(b);
+    for (int half = 0; half < TILE_STEPS; half++)
+        compute_half(b, t, 0, half);
+    ptx_syncthreads(b);
+    ptx_into(b, left);
+    ptx_sub(b, left, 1);
+    ptx_uniform(b);
+    ptx_break_if(b, ptx_setp(b, PTX_EQ, left, 0));
+    ptx_end_loop(b);
+}
+
 static void main_loop(ptx_builder *b, tile *t)
 {
     ptx_val tiles = ptx_shr(b, ptx_add(b, t->fill.w.pitch, FILL_ROW - 1), 6), left = ptx_var(b, tiles);
     ptx_uniform(b);
     ptx_if(b, ptx_setp(b, PTX_NE, tiles, 0));
+    ptx_uniform(b);
+    ptx_if(b, fill_is_fast(b, &t->fill));
     if (t->fill.is_async)
         loop_async(b, t, left);
     else
         loop_registers(b, t, left);
+    ptx_else(b);
+    loop_slowly(b, t, left);
+    ptx_end_if(b);
     ptx_end_if(b);
 }
 _Static_assert(FILL_ROW == 1 << 6, "the number of tiles is shifted by it");
@@ -298,13 +320,28 @@ static void store_rows(ptx_builder *b, const tile *t, const int_results *r, cons
     ptx_end_for(b);
 }
 
-static void store_tile(ptx_builder *b, const tile *t, ptx_val warp_row, ptx_val warp_column)
+/* The warp's quarter of the tile (u32). */
+typedef struct quarter {
+    ptx_val warp, row, column;
+} quarter;
+
+static quarter quarter_begin(ptx_builder *b, const tile *t)
 {
-    ptx_val lane = ptx_laneid(b), warp = ptx_shr(b, ptx_tid_x(b), 5);
-    ptx_val first_row = ptx_add(b, t->fill.first_row, ptx_cvt(b, PTX_U64, warp_row));
-    ptx_val first_column = ptx_add(b, t->fill.first_column, ptx_cvt(b, PTX_U64, warp_column));
+    ptx_val warp = ptx_shr(b, ptx_tid_x(b), 5), half = ptx_u32(b, t->side / 2);
+    return (quarter){.warp = warp,
+                     .row = ptx_mul(b, ptx_shr(b, warp, 1), half),
+                     .column = ptx_mul(b, ptx_and(b, warp, 1), half)};
+}
+
+/* The quarter is computed again, so that no registers hold it in the main loop. */
+static void store_tile(ptx_builder *b, const tile *t)
+{
+    quarter q = quarter_begin(b, t);
+    ptx_val lane = ptx_laneid(b);
+    ptx_val first_row = ptx_add(b, t->fill.first_row, ptx_cvt(b, PTX_U64, q.row));
+    ptx_val first_column = ptx_add(b, t->fill.first_column, ptx_cvt(b, PTX_U64, q.column));
     int_results r = int_results_begin(b, t->spec, &t->args);
-    exchange e = exchange_begin(b, t, warp);
+    exchange e = exchange_begin(b, t, q.warp);
     put_zero_sums(b, t, &e, lane);
     ptx_syncwarp(b);
     owned o = owned_begin(b, t, &r, &e, first_column, lane);
@@ -413,16 +450,14 @@ void emit_int_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *spe
     t.shared = ptx_shared(b, "stages", PTX_U32, t.stages * t.fill.stage_bytes / 4, 128);
     operands_begin(b, &t);
     fill_begin(b, &t.fill, t.shared);
-    ptx_val warp = ptx_shr(b, ptx_tid_x(b), 5);
-    ptx_val warp_row = ptx_mul(b, ptx_shr(b, warp, 1), ptx_u32(b, t.side / 2));
-    ptx_val warp_column = ptx_mul(b, ptx_and(b, warp, 1), ptx_u32(b, t.side / 2));
-    addresses_begin(b, &t, warp_row, warp_column);
+    quarter q = quarter_begin(b, &t);
+    addresses_begin(b, &t, q.row, q.column);
     sums_begin(b, &t);
     if (int_is_grouped(spec))
-        tile_groups_begin(b, &t, warp_row, warp_column);
+        tile_groups_begin(b, &t, q.row, q.column);
     main_loop(b, &t);
     if (int_is_grouped(spec))
         tile_groups_end(b, &t);
-    store_tile(b, &t, warp_row, warp_column);
+    store_tile(b, &t);
 }
 _Static_assert(WARPS == 4, "a quarter of the tile each");

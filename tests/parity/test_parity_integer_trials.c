@@ -27,6 +27,7 @@ static const integer_case kinds[] = {
     {.name = "w4a8", .x = I8, .w = I4, .y = F32, .group_size = 32, .scale_type = QDNN_SCALE_F16},
     {.name = "w4a8_128", .x = I8, .w = I4, .y = BF16, .group_size = 128, .bias = BF16, .residual = true},
     {.name = "w4a8_odd_groups", .x = I8, .w = I4, .y = F16, .group_size = 7, .scale_type = QDNN_SCALE_BF16},
+    {.name = "w4a8_small_groups", .x = I8, .w = I4, .y = F32, .group_size = 20},
     {.name = "w4a4", .x = I4, .w = I4, .y = F32, .bias = F32, .alpha = QDNN_ALPHA_ONE},
     {.name = "int4_batched", .x = I4, .w = I4, .y = F32, .w_first = true},
 };
