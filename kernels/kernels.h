@@ -380,6 +380,9 @@ typedef struct kernel_problem {
     qdnnDataType_t lora_type; /* type of A and B: F32, F16, BF16 */
 } kernel_problem;
 
+/* The largest size of products that count in 32 bits: a counter goes beyond it by a step, which is below 2^16. */
+enum { KERNEL_SIZE_32 = INT32_MAX - UINT16_MAX };
+
 /* One parameter of a launch. */
 typedef enum { KERNEL_OPERAND, KERNEL_WORKSPACE, KERNEL_NUMBER } kernel_param_kind;
 typedef struct kernel_param {

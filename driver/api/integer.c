@@ -91,9 +91,9 @@ qdnnStatus_t integer_refuse(const struct qdnnIntegerDescriptor *integer, qdnnInt
 
 qdnnStatus_t integer_check_size(const char *name, int64_t size)
 {
-    if (size <= INT32_MAX)
+    if (size <= KERNEL_SIZE_32)
         return QDNN_STATUS_SUCCESS;
-    return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "%s is %lld; it must be below 2^31", name,
+    return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "%s is %lld; it must be at most 2^31 - 2^16", name,
                       (long long)size);
 }
 

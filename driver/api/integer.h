@@ -20,7 +20,7 @@ qdnnStatus_t integer_set_codes(const struct qdnnIntegerDescriptor *integer, qdnn
 /* Rejects an attribute that is not at its default, for an operation that does not support it. */
 qdnnStatus_t integer_refuse(const struct qdnnIntegerDescriptor *integer, qdnnIntegerAttribute_t attribute,
                             const char *operation);
-/* Rejects sizes of 2^31 and more. */
+/* Rejects sizes above KERNEL_SIZE_32. */
 qdnnStatus_t integer_check_size(const char *name, int64_t size);
 
 /* Completes the request and creates the plan; that of a product can be executed with fewer rows. */

@@ -107,6 +107,7 @@ static qdnnStatus_t set_shape(const struct qdnnIntegerDescriptor *integer,
     p->rows = of_w[0];
     p->columns = of_w[1] * of_w[2] * of_w[3];
     CHECK_STATUS(integer_check_size("the number of y's positions", (int64_t)p->m));
+    CHECK_STATUS(integer_check_size("the number of y's channels", (int64_t)p->rows));
     CHECK_STATUS(integer_check_size("the size of a window", (int64_t)p->columns));
     return integer_check_size("the size of an image", (int64_t)(of_x[1] * of_x[2] * of_x[3]));
 }

@@ -1,8 +1,6 @@
 /* Products on tensor cores: the same bits on all SMs of a family. */
 #include "driver/api/matmul.h"
 
-#include <limits.h>
-
 /* For a plan's info: on which SMs the bits are the same, and how well the tensor core model of host_ref and
  * ptxvm is confirmed; for x in f16 or bf16, and for FP8. Every target has a row. */
 static const struct {
@@ -40,10 +38,11 @@ static const char *choice_on(int sm, bool fp8)
 
 static qdnnStatus_t check_size(const char *name, int64_t size)
 {
-    if (size <= INT_MAX)
+    if (size <= KERNEL_SIZE_32)
         return QDNN_STATUS_SUCCESS;
     return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                      "%s is %lld; with QDNN_MATMUL_TENSOR it must be below 2^31", name, (long long)size);
+                      "%s is %lld; with QDNN_MATMUL_TENSOR it must be at most 2^31 - 2^16", name,
+                      (long long)size);
 }
 
 static qdnnStatus_t check_quantized(const matmul_call *c)
@@ -161,8 +160,8 @@ bool matmul_tensor_suits(qdnnHandle_t handle, const matmul_call *c)
     const int sm = handle->context->target->number;
     if (matmul_x_fp8(c))
         return true;
-    return rows_together(s) > ROWS_EXACT && s->m <= INT_MAX && s->outputs <= INT_MAX && s->k <= INT_MAX &&
-           (x == QDNN_DATA_F16 || x == QDNN_DATA_BF16) && choice_on(sm, false) &&
+    return rows_together(s) > ROWS_EXACT && s->m <= KERNEL_SIZE_32 && s->outputs <= KERNEL_SIZE_32 &&
+           s->k <= KERNEL_SIZE_32 && (x == QDNN_DATA_F16 || x == QDNN_DATA_BF16) && choice_on(sm, false) &&
            !(x == QDNN_DATA_BF16 && sm < 80);
 }
 

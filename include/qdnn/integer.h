@@ -114,7 +114,7 @@ QDNN_API qdnnStatus_t qdnnCreateIntegerDotPlan(qdnnHandle_t handle, qdnnTensorDe
  *   w        [N, K]; without QDNN_INTEGER_TRANSPOSE_W [K, N]
  *   y        [..., N], M rows, packed
  *   plan     receives it; qdnnDestroyPlan frees it, before the handle
- * M, N and K are below 2^31. K = 0 gives sums of 0; M = 0 or N = 0 writes nothing.
+ * M, N and K are at most 2^31 - 2^16. K = 0 gives sums of 0; M = 0 or N = 0 writes nothing.
  * Returns what qdnnCreateScalePlan does; _BAD_PARAM_SHAPE_MISMATCH if the shapes do not match, or a zero
  * point is out of the range of its tensor's type; _NOT_SUPPORTED for types that are not in the table, and for
  * attributes that the operation does not support. */
@@ -145,7 +145,7 @@ QDNN_API qdnnStatus_t qdnnCreateIntegerTopPlan(qdnnHandle_t handle, qdnnTensorDe
  *   y        [N, C_out, OH, OW] of i8, u8 or i32; NHWC: [N, OH, OW, C_out]; OH = (H + 2 padding - dilation (kh - 1) - 1) /
  *            stride + 1
  *   plan     receives it; qdnnDestroyPlan frees it, before the handle
- * An image has less than 2^31 elements, and y less than 2^31 positions.
+ * An image has at most 2^31 - 2^16 elements, and y as many positions.
  * Returns what qdnnCreateIntegerMatmulPlan does; _BAD_PARAM_SHAPE_MISMATCH also if the number of channels is
  * not a multiple of the groups, or the window is larger than the padded image. */
 QDNN_API qdnnStatus_t qdnnCreateIntegerConvPlan(qdnnHandle_t handle, qdnnIntegerDescriptor_t integer,

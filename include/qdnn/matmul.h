@@ -129,8 +129,9 @@ QDNN_API qdnnStatus_t qdnnDestroyMatmulDescriptor(qdnnMatmulDescriptor_t matmul)
  * K = 0 gives sums of +0. M = 0 or N = 0 writes nothing. Blocks (GGUF) must begin at a multiple of the largest power of two
  * that divides their size.
  * Returns what qdnnCreateDequantizePlan does, and: _BAD_PARAM_SHAPE_MISMATCH if the shapes do not match; with
- * QDNN_MATMUL_CUBLAS _BAD_PARAM_OUT_OF_BOUND if M, N or K is 2^31 or more, or K is 0, _NOT_SUPPORTED on
- * ptxvm, and _NOT_SUPPORTED_LIBRARY_MISSING if there is no cuBLAS. */
+ * QDNN_MATMUL_TENSOR _BAD_PARAM_OUT_OF_BOUND if M, N or K is above 2^31 - 2^16; with QDNN_MATMUL_CUBLAS
+ * _BAD_PARAM_OUT_OF_BOUND if M, N or K is 2^31 or more, or K is 0, _NOT_SUPPORTED on ptxvm, and
+ * _NOT_SUPPORTED_LIBRARY_MISSING if there is no cuBLAS. */
 QDNN_API qdnnStatus_t qdnnCreateMatmulPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t matmul,
                                            qdnnTensorDescriptor_t x, qdnnTensorDescriptor_t w,
                                            qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t y,

@@ -93,6 +93,8 @@ enum { I4 = QDNN_DATA_I4, I8 = QDNN_DATA_I8, U8 = QDNN_DATA_U8, I32 = QDNN_DATA_
 #define BOUND QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND
 #define NOT   QDNN_STATUS_NOT_SUPPORTED
 
+static const int64_t LARGEST = 2147418112; /* 2^31 - 2^16 */
+
 typedef struct matrix {
     int type;
     int64_t rows, columns;
@@ -126,7 +128,9 @@ static const refused products[] = {
     {"multipliers_of_numbers", {I8, 4, 8}, {I8, 4, 8}, {F32, 4, 4}, QDNN_INTEGER_MULTIPLIERS, 1, NOT, "quant.w8a8.matmul does not"},
     {"kn_of_i4", {I8, 4, 8}, {I4, 8, 4}, {F32, 4, 4}, QDNN_INTEGER_TRANSPOSE_W, 0, NOT, "takes w as [N, K]"},
     {"k_0_of_numbers", {F32, 4, 0}, {I8, 4, 0}, {F32, 4, 4}, 0, 1, BOUND, "K is 0"},
-    {"k_too_large", {I8, 1, INT64_C(1) << 31}, {I8, 1, INT64_C(1) << 31}, {I8, 1, 1}, 0, 1, BOUND, "K is 2147483648"},
+    {"k_too_large", {I8, 1, LARGEST + 1}, {I8, 1, LARGEST + 1}, {I8, 1, 1}, 0, 1, BOUND, "K is 2147418113; it must be at most 2^31 - 2^16"},
+    {"m_too_large", {I8, LARGEST + 1, 1}, {I8, 1, 1}, {I8, LARGEST + 1, 1}, 0, 1, BOUND, "M is 2147418113"},
+    {"n_too_large", {I8, 1, 1}, {I8, LARGEST + 1, 1}, {I8, 1, LARGEST + 1}, 0, 1, BOUND, "N is 2147418113"},
 };
 /* clang-format on */
 

@@ -157,6 +157,8 @@ static bool connect(program *p)
             return false;
         if (is_branch && (s->target = step_of_label(p, s->i.operand[0])) == NO_STEP)
             return false;
+        if (is_branch)
+            p->steps[s->target].is_target = true;
         if (is_branch && s->target <= k)
             p->steps[s->target].is_joined = true;
         s->next = (is_branch || is_end) && s->guard == NO_REGISTER ? NO_STEP

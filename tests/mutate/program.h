@@ -17,6 +17,7 @@ typedef struct step {
     int writes[STEP_REGISTERS], n_writes;
     int reads[STEP_REGISTERS], n_reads; /* without the guard */
     int next, target;                   /* NO_STEP: none. Both, where a branch is guarded */
+    bool is_target;                     /* of a branch */
     bool is_joined;                     /* a branch comes here from below: the first step of a loop */
 } step;
 

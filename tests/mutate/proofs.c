@@ -179,6 +179,7 @@ static const struct {
     bool is_guarded; /* it holds behind a guard as well */
 } rules[] = {
     {"the result is the same", result_is_the_same, true},
+    {"the difference is absorbed", difference_is_absorbed, false},
     {"the difference is exact", difference_is_exact, false},
     {"the number is integral", conversion_is_exact, false},
     {"the type has the number", narrowing_is_exact, false},

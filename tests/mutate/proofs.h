@@ -31,6 +31,7 @@ bool any_lane_does(const char *ptx, const mutant *m, const instruction *i);
 bool any_barrier_does(const char *ptx, const mutant *m, const instruction *i);
 
 bool result_is_the_same(const char *ptx, const mutant *m, const instruction *i);
+bool difference_is_absorbed(const char *ptx, const mutant *m, const instruction *i);
 
 /* The largest value of an unsigned operand. */
 uint64_t most_of(const char *ptx, const char *operand, int depth);

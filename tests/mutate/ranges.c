@@ -2,14 +2,17 @@
  * several places or compared before a branch, have a range at every place. */
 #include "mutate/ranges.h"
 
+#include "kernels/kernels.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { SWEEPS_MAX = 200, SWEEPS_BEFORE_WIDENING = 3, SWEEPS_OF_NARROWING = 3, CONDITION_DEPTH = 6 };
+enum { TOP_MAX = 64, EXPERTS_MAX = 1 << 20 }; /* of the API */
 
-/* No memory has as many elements or bytes. */
-static const uint64_t LARGEST_SIZE = UINT64_C(1) << 60;
+/* No memory has as many elements or bytes; plans of products that count in 32 bits check a lower limit. */
+static const uint64_t LARGEST_SIZE = UINT64_C(1) << 60, LIMITED_SIZE = KERNEL_SIZE_32;
 
 /* ---- Ranges ---- */
 
@@ -361,12 +364,21 @@ typedef struct meeting {
         relations; /* of the steps that compare: how its operands may compare, as long as they are the same */
 } meeting;
 
+/* A variable of a loop that only `add v, v, constant` writes, or only `sub v, v, constant`. */
+typedef struct counter {
+    int variable;
+    bool is_down;
+    uint64_t least, most; /* by how much it changes in a round */
+} counter;
+
 typedef struct block {
     int first, last;
     meeting in, above,
         below; /* from where it comes: together, from above in this sweep, from below in the last one */
     meeting next_below; /* from below in this sweep */
     bool *is_changed;   /* of a loop that is entered only here: which variables it writes */
+    counter *counters;  /* of such a loop */
+    int n_counters, end_of_loop;
 } block;
 
 struct ranges {
@@ -385,9 +397,12 @@ struct ranges {
     range *now; /* of the variables, before step `at` */
     int *condition;
     uint8_t *relation, *edge_relation;
-    range *edge;     /* a copy of `now`, on its way to a block */
-    int at;          /* NO_STEP: `now` belongs to no step */
-    int *comparison; /* the place of a step among those that compare integers, or -1 */
+    const block *leaving; /* while its last step is taken */
+    bool *may_wrap;       /* of the steps that add and subtract */
+    range *first;         /* of the variables, where a loop is entered from above */
+    range *edge;          /* a copy of `now`, on its way to a block */
+    int at;               /* NO_STEP: `now` belongs to no step */
+    int *comparison;      /* the place of a step among those that compare integers, or -1 */
     int n_comparisons;
     int block_size;  /* threads */
     bool is_limited; /* sizes are at most LIMITED_SIZE, as plans check */
@@ -456,23 +471,28 @@ static bool is_pointer(const ranges *r, const char *name, int *align)
     return false;
 }
 
-/* Numbers of elements are sizes; zero points and pairs are not. */
+/* Numbers of elements; zero points, pairs of numbers and strides of caches are anything. */
 static range parameter(const ranges *r, const char *name, int width)
 {
-    static const char *const sizes[] = {"[n]",           "[rows]",        "[columns]",       "[m]",
-                                        "[table_rows]",  "[top]",         "[conv_channels]", "[conv_outputs]",
-                                        "[conv_h]",      "[conv_w]",      "[conv_out_h]",    "[conv_out_w]",
-                                        "[experts]",     "[x_stride]",    "[y_stride]",      "[page_slots]",
-                                        "[page_stride]", "[slot_stride]", "[head_stride]"};
+    static const struct {
+        const char *name;
+        bool is_limited; /* by plans of products that count in 32 bits */
+    } sizes[] = {
+        {"[rows]", true},         {"[columns]", true}, {"[m]", true},           {"[conv_channels]", true},
+        {"[conv_outputs]", true}, {"[conv_h]", true},  {"[conv_w]", true},      {"[conv_out_h]", true},
+        {"[conv_out_w]", true},   {"[n]", false},      {"[table_rows]", false}, {"[x_stride]", false},
+        {"[y_stride]", false}};
     int align;
     if (width != 64)
         return anything(width);
     if (is_pointer(r, name, &align))
         return both(between(0, INT64_MAX, 64), with_bits((uint64_t)align - 1, 0, 64), 64);
     for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
-        if (strcmp(name, sizes[k]) == 0)
-            return between(0, LARGEST_SIZE, 64);
-    return anything(64);
+        if (strcmp(name, sizes[k].name) == 0)
+            return between(0, r->is_limited && sizes[k].is_limited ? LIMITED_SIZE : LARGEST_SIZE, 64);
+    if (strcmp(name, "[top]") == 0)
+        return between(1, TOP_MAX, 64);
+    return strcmp(name, "[experts]") == 0 ? between(0, EXPERTS_MAX, 64) : anything(64);
 }
 
 static range loaded(const ranges *r, const step *s, int width)
@@ -722,13 +742,39 @@ static bool compares(const step *s)
            step_is(s, "mov.pred");
 }
 
+static bool writes(const step *s, int reg)
+{
+    for (int k = 0; k < s->n_writes; k++)
+        if (s->writes[k] == reg)
+            return true;
+    return false;
+}
+
+static bool set(ranges *r, int reg, range value);
+
+/* What is learned about a register holds for its copies, which the block that is left has made. */
+static bool set_copies(ranges *r, int reg, range value)
+{
+    for (int k = r->leaving ? r->leaving->last : -1;
+         k >= 0 && k >= r->leaving->first && !writes(&r->p->steps[k], reg); k--) {
+        const step *s = &r->p->steps[k];
+        bool is_kept =
+            step_starts(s, "mov.b") && s->guard == NO_REGISTER && s->n_writes == 1 && s->reg[1] == reg;
+        for (int j = k + 1; j <= r->leaving->last && is_kept; j++)
+            is_kept = !writes(&r->p->steps[j], s->writes[0]);
+        if (is_kept && !set(r, s->writes[0], value))
+            return false;
+    }
+    return true;
+}
+
 static bool set(ranges *r, int reg, range value)
 {
     if (reg == NO_REGISTER || r->variable[reg] < 0)
         return true;
     value = both(r->edge[r->variable[reg]], value, r->p->width[reg]);
     r->edge[r->variable[reg]] = value;
-    return !is_empty(&value);
+    return !is_empty(&value) && set_copies(r, reg, value);
 }
 
 static range edge_operand(ranges *r, const step *s, int k, int width)
@@ -869,6 +915,16 @@ static bool reads(const step *s, int reg)
     return false;
 }
 
+static bool may_wrap(const ranges *r, const step *s)
+{
+    bool has_sign;
+    const int width = step_type(s, &has_sign);
+    if (width == 0 || !(step_starts(s, "add.") || step_starts(s, "sub.")))
+        return false;
+    const range a = operand_of(r, s, 1, width), b = operand_of(r, s, 2, width);
+    return step_starts(s, "sub.") ? a.least < b.most : (unsigned_wide)a.most + b.most > bits_mask(width);
+}
+
 /* Whether a register's range changed. */
 static bool run_step(ranges *r, int number)
 {
@@ -877,6 +933,7 @@ static bool run_step(ranges *r, int number)
     if (s->n_writes == 0)
         return false;
     const range value = result_of(r, s);
+    r->may_wrap[number] = may_wrap(r, s);
     for (int k = 0; k < s->n_writes; k++) {
         const int reg = s->writes[k], width = r->p->width[reg];
         range new_value = s->n_writes == 1 ? value : anything(width);
@@ -929,6 +986,7 @@ static void copy_to_edge(ranges *r)
 static void leave(ranges *r, const block *b)
 {
     const step *s = &r->p->steps[b->last];
+    r->leaving = b;
     copy_to_edge(r);
     if (s->target == NO_STEP || s->guard == NO_REGISTER) {
         go_on(r, b->last, s->target == NO_STEP ? s->next : s->target);
@@ -941,6 +999,44 @@ static void leave(ranges *r, const block *b)
         go_on(r, b->last, s->next);
 }
 
+/* Whether a step that counts may go beyond the ends of its type. */
+static bool wraps(const ranges *r, const block *b, int variable)
+{
+    const int reg = r->register_of[variable];
+    for (int k = b->first; k <= b->end_of_loop; k++)
+        if (r->may_wrap[k] && r->p->steps[k].n_writes == 1 && r->p->steps[k].writes[0] == reg)
+            return true;
+    return false;
+}
+
+/* A counter that begins at `first`, changes in every round and has an end says how many rounds there are. */
+static uint64_t most_rounds(const ranges *r, const block *b, const range *first, const range *now)
+{
+    uint64_t rounds = UINT64_MAX;
+    for (int k = 0; k < b->n_counters; k++) {
+        const counter *c = &b->counters[k];
+        const range *begin = &first[c->variable], *at = &now[c->variable];
+        const uint64_t from = c->is_down ? at->least : begin->least, to = c->is_down ? begin->most : at->most;
+        if (c->least > 0 && to >= from && !wraps(r, b, c->variable))
+            rounds = least_of(rounds, (to - from) / c->least);
+    }
+    return rounds;
+}
+
+/* So all counters of the loop are bounded. */
+static void bound_counters(const ranges *r, const block *b, const range *first, range *now)
+{
+    const uint64_t rounds = most_rounds(r, b, first, now);
+    for (int k = 0; k < b->n_counters && rounds < UINT64_MAX; k++) {
+        const counter *c = &b->counters[k];
+        const int width = r->p->width[r->register_of[c->variable]];
+        const range *from = &first[c->variable];
+        const unsigned_wide most = (unsigned_wide)rounds * c->most + from->most;
+        if (!c->is_down && most <= bits_mask(width))
+            now[c->variable] = both(now[c->variable], between(from->least, (uint64_t)most, width), width);
+    }
+}
+
 /* What comes from above and from below; until the end is found, besides what has come before. */
 static bool enter(ranges *r, block *b, int sweep, bool is_narrowing)
 {
@@ -949,8 +1045,12 @@ static bool enter(ranges *r, block *b, int sweep, bool is_narrowing)
     meeting *fresh = &b->above;
     if (!fresh->is_reached)
         return false;
+    const size_t bytes = (size_t)r->n_variables * sizeof *r->first;
+    memcpy(r->first, fresh->values, bytes);
     if (b->below.is_reached)
         meet(r, fresh, b->below.values, b->below.conditions, b->below.relations, b->is_changed);
+    if (is_narrowing && b->n_counters)
+        bound_counters(r, b, r->first, fresh->values);
     for (int k = 0; k < r->n_variables; k++) {
         range value = fresh->values[k];
         if (!is_narrowing && old->is_reached) {
@@ -1072,6 +1172,63 @@ static bool is_entered_elsewhere(const program *p, int first, int last)
     return false;
 }
 
+/* Whether the step, of the loop from first to last, is in a loop inside it. */
+static bool is_in_inner_loop(const program *p, int step, int first, int last)
+{
+    for (int k = step; k <= last; k++)
+        if (p->steps[k].target != NO_STEP && p->steps[k].target > first && p->steps[k].target <= step)
+            return true;
+    return false;
+}
+
+/* Whether a round of the loop may go without the step. */
+static bool is_left_out(const program *p, int step, int first, int last)
+{
+    for (int k = first; k < step; k++)
+        if (p->steps[k].target != NO_STEP &&
+            (p->steps[k].target == first || (p->steps[k].target > step && p->steps[k].target <= last)))
+            return true;
+    return false;
+}
+
+/* Adds the step to the counter of the variable that it writes; false where it is none. */
+static bool count_step(const ranges *r, int number, int first, int last, counter *c)
+{
+    const step *s = &r->p->steps[number];
+    const bool is_down = step_starts(s, "sub.");
+    bool has_sign;
+    uint64_t by;
+    if (!(is_down || step_starts(s, "add.")) || step_type(s, &has_sign) == 0 || s->guard != NO_REGISTER ||
+        s->n_writes != 1 || s->reg[1] != s->writes[0] || !text_constant(s->i.operand[2], &by) ||
+        by > UINT32_MAX || is_in_inner_loop(r->p, number, first, last) ||
+        (c->most > 0 && c->is_down != is_down))
+        return false;
+    c->is_down = is_down;
+    c->most += by;
+    c->least += is_left_out(r->p, number, first, last) ? 0 : by;
+    return true;
+}
+
+static bool is_counter(const ranges *r, int variable, int first, int last, counter *c)
+{
+    const int reg = r->register_of[variable];
+    *c = (counter){.variable = variable};
+    for (int k = first; k <= last; k++)
+        for (int j = 0; j < r->p->steps[k].n_writes; j++)
+            if (r->p->steps[k].writes[j] == reg && !count_step(r, k, first, last, c))
+                return false;
+    return c->most > 0;
+}
+
+static bool make_counters(ranges *r, block *b)
+{
+    b->counters = calloc((size_t)r->n_variables + 1, sizeof *b->counters);
+    for (int k = 0; k < r->n_variables && b->counters; k++)
+        if (b->is_changed[k] && is_counter(r, k, b->first, b->end_of_loop, &b->counters[b->n_counters]))
+            b->n_counters++;
+    return b->counters != NULL;
+}
+
 /* What a loop does not write is the same in all its rounds. */
 static bool make_loops(ranges *r)
 {
@@ -1088,6 +1245,9 @@ static bool make_loops(ranges *r)
             for (int j = 0; j < p->steps[s].n_writes; j++)
                 if (r->variable[p->steps[s].writes[j]] >= 0)
                     b->is_changed[r->variable[p->steps[s].writes[j]]] = true;
+        b->end_of_loop = last;
+        if (!make_counters(r, b))
+            return false;
     }
     return true;
 }
@@ -1152,8 +1312,21 @@ static bool make_users(ranges *r)
     return is_made;
 }
 
+/* Integer products (int8_qmatmul, w4a8_matmul), and products on tensor cores: those that use them, and those that stream weights,
+ * which have a workspace for sums. */
+static bool counts_in_32_bits(const char *text)
+{
+    static const char *const marks[] = {".entry qdnn_int4_", ".entry qdnn_int8_", ".entry qdnn_w4a",
+                                        ".entry qdnn_w8a",   "\tmma.sync.",       " sums,\n"};
+    for (size_t k = 0; k < sizeof marks / sizeof marks[0]; k++)
+        if (strstr(text, marks[k]))
+            return true;
+    return false;
+}
+
 static void read_head(ranges *r)
 {
+    r->is_limited = counts_in_32_bits(r->p->text);
     const char *size = strstr(r->p->text, "\n.reqntid ");
     r->block_size = size ? atoi(size + strlen("\n.reqntid ")) : 1024;
 }
@@ -1173,6 +1346,7 @@ static void forget_ranges(ranges *r)
         free_meeting(&r->blocks[k].below);
         free_meeting(&r->blocks[k].next_below);
         free(r->blocks[k].is_changed);
+        free(r->blocks[k].counters);
     }
     free(r->blocks);
     free(r->fixed);
@@ -1185,6 +1359,8 @@ static void forget_ranges(ranges *r)
     free(r->now);
     free(r->condition);
     free(r->edge);
+    free(r->first);
+    free(r->may_wrap);
     free(r->relation);
     free(r->edge_relation);
     free(r->comparison);
@@ -1197,11 +1373,13 @@ static bool prepare(ranges *r)
         return false;
     r->now = calloc((size_t)r->n_variables + 1, sizeof *r->now);
     r->edge = calloc((size_t)r->n_variables + 1, sizeof *r->edge);
+    r->may_wrap = calloc((size_t)r->p->n_steps + 1, sizeof *r->may_wrap);
+    r->first = calloc((size_t)r->n_variables + 1, sizeof *r->first);
     r->condition = calloc((size_t)r->n_predicates + 1, sizeof *r->condition);
     r->relation = calloc((size_t)r->n_comparisons + 1, sizeof *r->relation);
     r->edge_relation = calloc((size_t)r->n_comparisons + 1, sizeof *r->edge_relation);
     read_head(r);
-    return r->now && r->edge && r->condition && r->relation && r->edge_relation;
+    return r->may_wrap && r->now && r->edge && r->first && r->condition && r->relation && r->edge_relation;
 }
 
 ranges *ranges_of(const program *p)
@@ -1241,6 +1419,7 @@ bool ranges_go_to(ranges *r, int step)
 
 bool ranges_assume(ranges *r, int predicate, bool is_true)
 {
+    r->leaving = NULL;
     copy_to_edge(r);
     if (!learn(r, predicate, is_true, CONDITION_DEPTH))
         return false;

@@ -289,75 +289,78 @@ static reader *reader_of(const step *s)
 
 /* ---- Registers ---- */
 
-static uint64_t *used;
-
-static bool use(const program *p, int reg, uint64_t bits)
+/* `mov.b64 d, {r, r}` and `mov.b64 {r, r}, d`: k is the register's place among those that are read. */
+static uint64_t used_of_halves(const program *p, const step *s, int k, const uint64_t *used)
 {
-    bits &= bits_mask(p->width[reg]);
-    const bool is_new = bits & ~used[reg];
-    used[reg] |= bits;
-    return is_new;
-}
-
-/* `mov.b64 d, {r, r}` and `mov.b64 {r, r}, d`. */
-static bool use_halves(const program *p, const step *s)
-{
-    bool is_new = false;
-    if (s->n_writes == 1 && s->n_reads == 2) {
-        const int half = p->width[s->writes[0]] / 2;
-        for (int k = 0; k < 2; k++)
-            is_new = use(p, s->reads[k], used[s->writes[0]] >> k * half) || is_new;
-        return is_new;
-    }
-    if (s->n_writes == 2 && s->n_reads == 1 && s->reg[1] != NO_REGISTER) {
+    if (s->n_writes == 1 && s->n_reads == 2)
+        return used[s->writes[0]] >> k * (p->width[s->writes[0]] / 2);
+    if (s->n_writes == 2 && s->n_reads == 1) {
         const int half = p->width[s->reads[0]] / 2;
-        return use(p, s->reads[0],
-                   (used[s->writes[0]] & bits_mask(half)) | (used[s->writes[1]] & bits_mask(half)) << half);
+        return (used[s->writes[0]] & bits_mask(half)) | (used[s->writes[1]] & bits_mask(half)) << half;
     }
-    for (int k = 0; k < s->n_reads; k++)
-        is_new = use(p, s->reads[k], UINT64_MAX) || is_new;
-    return is_new;
+    return UINT64_MAX;
 }
 
 /* All of the address, and of what is stored as much as fits. */
-static bool use_stored(const program *p, const step *s)
+static uint64_t used_of_store(const step *s, int k)
 {
     const bool has_register = strchr(s->i.operand[0], '%') != NULL;
-    bool is_new = false;
-    for (int k = 0; k < s->n_reads; k++)
-        is_new =
-            use(p, s->reads[k], k == 0 && has_register ? UINT64_MAX : bits_mask(type_width(s))) || is_new;
-    return is_new;
+    return k == 0 && has_register ? UINT64_MAX : bits_mask(type_width(s));
+}
+
+static uint64_t used_of_operands(const step *s, int reg, const uint64_t *used)
+{
+    reader *reads = reader_of(s);
+    uint64_t bits = 0;
+    if (s->n_writes != 1 || reads == read_all)
+        return UINT64_MAX;
+    for (int k = 1; k < s->i.n; k++)
+        if (s->reg[k] == reg)
+            bits |= reads(s, k, used[s->writes[0]]);
+    return bits;
+}
+
+uint64_t used_by(const program *p, const step *s, int reg, const uint64_t *used)
+{
+    uint64_t bits = s->guard == reg;
+    for (int k = 0; k < s->n_reads; k++) {
+        if (s->reads[k] != reg)
+            continue;
+        if (step_starts(s, "mov.") && (s->i.operand[0][0] == '{' || s->i.operand[1][0] == '{'))
+            bits |= used_of_halves(p, s, k, used);
+        else
+            bits |= step_starts(s, "st.") ? used_of_store(s, k) : used_of_operands(s, reg, used);
+    }
+    return bits & bits_mask(p->width[reg]);
+}
+
+static bool use(const program *p, const step *s, int reg, uint64_t *used)
+{
+    const uint64_t bits = used_by(p, s, reg, used) & ~used[reg];
+    used[reg] |= bits;
+    return bits != 0;
 }
 
 /* Whether a bit became used. */
-static bool use_step(const program *p, const step *s)
+static bool use_step(const program *p, const step *s, uint64_t *used)
 {
-    bool is_new = s->guard != NO_REGISTER && use(p, s->guard, 1);
-    if (step_starts(s, "mov.") && (s->i.operand[0][0] == '{' || s->i.operand[1][0] == '{'))
-        return use_halves(p, s) || is_new;
-    if (step_starts(s, "st."))
-        return use_stored(p, s) || is_new;
-    reader *reads = reader_of(s);
-    const uint64_t of_result = s->n_writes == 1 ? used[s->writes[0]] : UINT64_MAX;
-    for (int k = 1; k < s->i.n && s->n_writes == 1 && reads != read_all; k++)
-        if (s->reg[k] != NO_REGISTER)
-            is_new = use(p, s->reg[k], reads(s, k, of_result)) || is_new;
-    for (int k = 0; k < s->n_reads && (s->n_writes != 1 || reads == read_all); k++)
-        is_new = use(p, s->reads[k], UINT64_MAX) || is_new;
+    bool is_new = s->guard != NO_REGISTER && use(p, s, s->guard, used);
+    for (int k = 0; k < s->n_reads; k++)
+        is_new = use(p, s, s->reads[k], used) || is_new;
     return is_new;
 }
 
 const uint64_t *used_bits(const program *p, int at, const step *changed)
 {
+    static uint64_t *used;
     free(used);
     used = calloc((size_t)p->n_registers + 1, sizeof *used);
     for (bool is_new = used != NULL; is_new;) {
         is_new = false;
         for (int k = p->n_steps - 1; k >= 0; k--) {
-            is_new = use_step(p, &p->steps[k]) || is_new;
+            is_new = use_step(p, &p->steps[k], used) || is_new;
             if (k == at)
-                is_new = use_step(p, changed) || is_new;
+                is_new = use_step(p, changed, used) || is_new;
         }
     }
     return used;

@@ -8,4 +8,7 @@
  * programs uses. The array is overwritten by the next call; null without memory. */
 const uint64_t *used_bits(const program *p, int at, const step *changed);
 
+/* The bits of a register that the step reads, if these bits of all registers are used. */
+uint64_t used_by(const program *p, const step *s, int reg, const uint64_t *bits);
+
 #endif

@@ -1,0 +1,45 @@
+#include "mutate/change.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool parse_change(const char *ptx, const mutant *m, change *c)
+{
+    static char line[512];
+    c->p = program_of(ptx);
+    c->r = c->p ? ranges_of(c->p) : NULL;
+    c->at = c->r ? program_step_at(c->p, m->at) : NO_STEP;
+    if (c->at == NO_STEP)
+        return false;
+    c->old = &c->p->steps[c->at];
+    const size_t length = strcspn(c->old->line, "\n"), before = (size_t)(c->p->text + m->at - c->old->line);
+    if (length + sizeof m->with >= sizeof line || before + m->length > length)
+        return false;
+    snprintf(line, sizeof line, "%.*s%s%.*s\n", (int)before, c->old->line, m->with,
+             (int)(length - before - m->length), c->old->line + before + m->length);
+    return program_parse(c->p, line, &c->now) && c->now.guard == c->old->guard &&
+           c->now.guard_is_negated == c->old->guard_is_negated && c->now.n_writes == c->old->n_writes &&
+           memcmp(c->now.writes, c->old->writes, sizeof c->now.writes) == 0;
+}
+
+/* A register that the mutant reads has been written wherever it is read. */
+static bool reads_what_is_written(const change *c)
+{
+    for (int k = 0; k < c->now.n_reads; k++) {
+        bool is_old = false;
+        for (int j = 0; j < c->old->n_reads; j++)
+            is_old = is_old || c->old->reads[j] == c->now.reads[k];
+        if (!is_old && !text_is_written_before(c->p->text, c->p->names[c->now.reads[k]], c->old->line))
+            return false;
+    }
+    return true;
+}
+
+bool change_of(const char *ptx, const mutant *m, change *c)
+{
+    if (m->kind == MUTANT_DELETION || m->kind == MUTANT_PREDICATE || !parse_change(ptx, m, c) ||
+        !reads_what_is_written(c))
+        return false;
+    c->used = used_bits(c->p, c->at, &c->now);
+    return c->used != NULL;
+}

@@ -1,0 +1,21 @@
+/* A mutant as two steps of a program: the original one, and what takes its place. */
+#ifndef QDNN_MUTATE_CHANGE_H
+#define QDNN_MUTATE_CHANGE_H
+
+#include "mutate/proofs.h"
+#include "mutate/used.h"
+
+typedef struct change {
+    const program *p;
+    ranges *r;
+    int at; /* the number of the step */
+    const step *old;
+    step now;
+    const uint64_t *used; /* the bits of each register that either of the two programs uses */
+} change;
+
+/* False for a mutant that leaves a step out, changes its guard or reads what may not have been written, and for texts that are not
+ * understood. */
+bool change_of(const char *ptx, const mutant *m, change *c);
+
+#endif
