@@ -4,6 +4,8 @@
 set(CASES_PER_SHARD 60)
 # Those that take longest: CTest starts them first, so that none of them is left to run alone at the end.
 set(LONG ParityKernels.EveryFormat|ParityMatmul.OnPtxvm|ParityLora.OnPtxvm|ParityStacks|TensorLaws.RowsDoNotDependOnTheBatch|Nvrtc.SameAsHost|ApiFaults.EveryFunctionFails|Kernels.Assembles|KernelLanewise.Assembles|KernelPairs.AreWhatDequantizeWrites|KernelTrials.HostRef|Twins.GiveTheBitsOfHostRef|ToolManifest.NamesEveryFileOfABundle|ToolManifest.BundleOfRealCubins|Guide.PrintsWhatThePageSays)
+# Of the full tests, one that runs ptxas thousands of times.
+set(VERY_LONG ToolManifest.BundleOfRealCubins)
 execute_process(COMMAND ${PROGRAM} --gtest_list_tests OUTPUT_VARIABLE list RESULT_VARIABLE failed TIMEOUT 120)
 if(failed)
   message(FATAL_ERROR "${PROGRAM} --gtest_list_tests failed: ${failed}")
@@ -42,8 +44,12 @@ foreach(group IN LISTS groups)
     if(group MATCHES "^(${LONG})")
       set(cost " COST 100")
     endif()
+    set(timeout 900)
+    if(group MATCHES "^(${VERY_LONG})$")
+      set(timeout 3600)
+    endif()
     string(APPEND text "add_test([=[${name}]=] [=[${PROGRAM}]=] [=[--gtest_filter=${group}:${group}/*]=])\n"
-           "set_tests_properties([=[${name}]=] PROPERTIES WORKING_DIRECTORY [=[${DIRECTORY}]=] TIMEOUT 900 "
+           "set_tests_properties([=[${name}]=] PROPERTIES WORKING_DIRECTORY [=[${DIRECTORY}]=] TIMEOUT ${timeout} "
            "SKIP_RETURN_CODE 77${cost}${environment})\n")
   endforeach()
 endforeach()
