@@ -136,7 +136,7 @@ static bool read_escape(reader *r, char **out)
     if (c == 'u')
         return read_code(r, out);
     if (!which)
-        return fail(r, "an escape that JSON does not have");
+        return fail(r, "invalid escape");
     *(*out)++ = to[which - from];
     return true;
 }
@@ -149,7 +149,7 @@ static bool read_string(reader *r, const char **text)
     while (*r->at != '"') {
         unsigned char c = (unsigned char)*r->at;
         if (c < ' ')
-            return fail(r, c ? "a control character in a string" : "a string without an end");
+            return fail(r, c ? "a control character in a string" : "unterminated string");
         size_t n = utf8_length(r->at, (size_t)(r->end - r->at));
         if (n == 0)
             return fail(r, "a string that is not UTF-8");
@@ -194,7 +194,7 @@ static bool read_number(reader *r, json_value *v)
         ok = skip_digits(r);
     }
     r->cut = r->at;
-    return ok || fail(r, "a number that JSON does not have");
+    return ok || fail(r, "invalid number");
 }
 
 static bool read_word(reader *r, json_value *v)
@@ -212,7 +212,7 @@ static bool read_word(reader *r, json_value *v)
             return true;
         }
     }
-    return fail(r, *r->at ? "no value where one is due" : "the text ends too early");
+    return fail(r, *r->at ? "a value is missing" : "the text ends too early");
 }
 
 /* ---- values ---- */
@@ -223,13 +223,13 @@ static json_value *read_member(reader *r)
 {
     const char *name;
     if (take(r) != '"') {
-        fail(r, "no name where a member's is due");
+        fail(r, "the name of a member is missing");
         return NULL;
     }
     if (!read_string(r, &name))
         return NULL;
     if (take(r) != ':') {
-        fail(r, "no ':' behind a member's name");
+        fail(r, "':' is missing after the name of a member");
         return NULL;
     }
     return read_value(r, name);
@@ -258,8 +258,8 @@ static bool read_list(reader *r, json_value *v, char close)
         if (c == close)
             break;
         if (c != ',')
-            return fail(r,
-                        c ? "neither ',' nor the closing bracket behind a value" : "the text ends too early");
+            return fail(r, c ? "',' or the closing bracket is missing after a value"
+                             : "the text ends too early");
     }
     r->depth--;
     return true;
@@ -295,7 +295,7 @@ static bool read_document(reader *r, size_t bytes)
     if (!doc->root)
         return false;
     if (take(r) || r->at != doc->text + bytes)
-        return fail(r, "more behind the value");
+        return fail(r, "extra text after the value");
     return true;
 }
 

@@ -120,7 +120,7 @@ static bool is_part(const char *name)
     for (int i = 0; i < PARTS; i++)
         if (strcmp(parts[i].name, name) == 0)
             return true;
-    fprintf(stderr, "bench: there is no part '%s'; there are", name);
+    fprintf(stderr, "bench: there is no part '%s'; the parts are", name);
     for (int i = 0; i < PARTS; i++)
         fprintf(stderr, "%s %s", i ? "," : "", parts[i].name);
     fprintf(stderr, "\n");

@@ -166,8 +166,8 @@ static bool run_format(demo *d, const struct format *f, comparison *result)
     if (!ok(qdnnSetQuantDescriptor(d->quant, f->storage, QDNN_GRANULARITY_GROUP, f->group_size)) ||
         !ok(qdnnGetQuantizedSizes(d->quant, d->tensor, &code_bytes, &scale_bytes, NULL)))
         return false;
-    printf("%s: %.2f MiB become %.2f of codes and %.2f of scales, %.2f bits a value\n", f->name, mib(before),
-           mib((double)code_bytes), mib((double)scale_bytes),
+    printf("%s: %.2f MiB become %.2f of codes and %.2f of scales, %.2f bits per value\n", f->name,
+           mib(before), mib((double)code_bytes), mib((double)scale_bytes),
            (double)(code_bytes + scale_bytes) * 8 / (double)d->n);
     printf("  %-21s %9s %9s %11s %13s %11s %6s\n", "operation", "emitted", "loaded", "ran", "instructions",
            "sectors", "used");
@@ -224,11 +224,11 @@ static bool print_device(const demo *d)
     printf("Device: %s%s, compute capability %d.%d, CUDA %d.%d; kernels are written for %s\n", info.name,
            info.kind == QDNN_DEVICE_GPU ? ", a GPU" : "", info.smMajor, info.smMinor,
            info.driverVersion / 1000, info.driverVersion % 1000 / 10, info.target);
-    printf("Matrix: %lld x %lld f32, %.2f MiB, bell-shaped as weights are, from a fixed seed\n\n",
+    printf("Matrix: %lld x %lld f32, %.2f MiB, bell-shaped like weights, from a fixed seed\n\n",
            (long long)d->side, (long long)d->side, mib((double)d->n * sizeof(float)));
     printf("%s\n\n",
            info.kind == QDNN_DEVICE_GPU
-               ? "Counters: none, as nobody counts on a GPU; QDNN_DEVICE=vm has them."
+               ? "Counters: not available on a GPU; QDNN_DEVICE=vm provides them."
                : "Counters of ptxvm: warp instructions, 32-byte sectors of memory that they touch, and "
                  "how much of these is used.");
     return true;

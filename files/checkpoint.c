@@ -77,7 +77,8 @@ static qdnnStatus_t read_map(struct qdnnFile *f, const char *path, const json_va
 {
     const json_value *map = json_at(root, "weight_map");
     if (!map || map->kind != JSON_OBJECT || !map->first)
-        return files_error(QDNN_STATUS_BAD_PARAM, "%s: is no index of shards: it has no weight_map", path);
+        return files_error(QDNN_STATUS_BAD_PARAM, "%s: is not an index of shards: it has no weight_map",
+                           path);
     for (const json_value *entry = map->first; entry; entry = entry->next)
         FILES_TRY(read_shard(f, path, entry));
     FILES_TRY(file_check_tensors(f));

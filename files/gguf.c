@@ -73,7 +73,7 @@ static qdnnStatus_t read_name(cursor *c, const char *what, const char **name)
     uint64_t bytes, begin = c->at;
     FILES_TRY(read_string(c, what, &text, &bytes));
     if (bytes > FILES_NAME_MAX)
-        return files_damaged(c->s, begin, "%s of %llu bytes; at most %d make sense", what,
+        return files_damaged(c->s, begin, "%s of %llu bytes; at most %d are allowed", what,
                              (unsigned long long)bytes, FILES_NAME_MAX);
     size_t good = utf8_check(text, (size_t)bytes);
     if (good < bytes || memchr(text, 0, (size_t)bytes))
@@ -217,7 +217,7 @@ static qdnnStatus_t note_entry(cursor *c, const qdnnFileMetadata_t *m, uint64_t 
             continue;
         bool integer = value_types[type].kind == VALUE_UNSIGNED || value_types[type].kind == VALUE_SIGNED;
         if (!integer)
-            return files_damaged(c->s, value_at, "%s is no integer", m->key);
+            return files_damaged(c->s, value_at, "%s is not an integer", m->key);
         *known[i].place = number_at(c->s->data + value_at + 4, value_types[type].bytes);
     }
     if (f->alignment == 0 || f->alignment > ALIGNMENT_MAX || (f->alignment & (f->alignment - 1)))
@@ -248,7 +248,7 @@ static qdnnStatus_t read_metadata(cursor *c, uint64_t count)
         return files_damaged(c->s, 16, "%llu metadata entries; the file has %llu more bytes",
                              (unsigned long long)count, (unsigned long long)left(c));
     if (count > ENTRIES_MAX)
-        return files_damaged(c->s, 16, "%llu metadata entries; at most %d make sense",
+        return files_damaged(c->s, 16, "%llu metadata entries; at most %d are allowed",
                              (unsigned long long)count, ENTRIES_MAX);
     for (uint64_t i = 0; i < count; i++) {
         uint64_t begin = c->at;
@@ -256,7 +256,7 @@ static qdnnStatus_t read_metadata(cursor *c, uint64_t count)
         const char *key = c->f->metadata[c->f->n_metadata - 1].key;
         for (int k = first; k < c->f->n_metadata - 1; k++)
             if (strcmp(c->f->metadata[k].key, key) == 0)
-                return files_damaged(c->s, begin, "a second metadata entry '%.200s'", key);
+                return files_damaged(c->s, begin, "duplicate metadata entry '%.200s'", key);
     }
     return QDNN_STATUS_SUCCESS;
 }
@@ -290,7 +290,7 @@ static qdnnStatus_t read_shape(cursor *c, qdnnFileTensor_t *t)
     uint64_t begin = c->at, rank, size, elements;
     FILES_TRY(read_number(c, 4, "the rank of a tensor", &rank));
     if (rank == 0 || rank > QDNN_DIMS_MAX)
-        return files_damaged(c->s, begin, "the tensor '%.200s' has %llu dimensions; 1 to %d make sense",
+        return files_damaged(c->s, begin, "the tensor '%.200s' has %llu dimensions; it may have 1 to %d",
                              t->name, (unsigned long long)rank, QDNN_DIMS_MAX);
     t->rank = (int)rank;
     for (int i = t->rank; i-- > 0;) {
@@ -335,9 +335,10 @@ static qdnnStatus_t read_tensor(cursor *c, int number)
     FILES_TRY(read_type(c, &t));
     FILES_TRY(read_number(c, 8, "the place of a tensor", &t.offset));
     if (t.offset % c->f->alignment)
-        return files_damaged(c->s, c->at - 8,
-                             "the tensor '%.200s' begins at %llu of the data, which is no multiple of %llu",
-                             t.name, (unsigned long long)t.offset, (unsigned long long)c->f->alignment);
+        return files_damaged(
+            c->s, c->at - 8,
+            "the tensor '%.200s' begins at %llu of the data, which is not a multiple of %llu", t.name,
+            (unsigned long long)t.offset, (unsigned long long)c->f->alignment);
     qdnnFileTensor_t *place = file_add_tensor(c->f);
     if (!place)
         return files_no_memory();
@@ -422,7 +423,7 @@ static qdnnStatus_t read_split(struct qdnnFile *f, const char *path, uint64_t nu
     int shard;
     FILES_TRY(file_map(f, path, &shard));
     if (f->shards[shard].bytes < 4 || memcmp(f->shards[shard].data, "GGUF", 4) != 0)
-        return files_damaged(&f->shards[shard], 0, "part %llu of %llu is no GGUF file",
+        return files_damaged(&f->shards[shard], 0, "part %llu of %llu is not a GGUF file",
                              (unsigned long long)number + 1, (unsigned long long)count);
     FILES_TRY(gguf_read(f, shard));
     if (f->split_number != number || f->split_count != count)

@@ -62,7 +62,7 @@ static qdnnStatus_t check_names(struct qdnnFile *f)
         const qdnnFileTensor_t *a = &f->tensors[f->by_name[i - 1]], *b = &f->tensors[f->by_name[i]];
         if (strcmp(a->name, b->name) == 0)
             return files_damaged(&f->shards[b->shard], b->offset,
-                                 "a second tensor '%.200s'; the first is in %s at offset %llu", b->name,
+                                 "duplicate tensor '%.200s'; the first is in %s at offset %llu", b->name,
                                  f->shards[a->shard].name, (unsigned long long)a->offset);
     }
     return QDNN_STATUS_SUCCESS;

@@ -72,7 +72,7 @@ static qdnnStatus_t read_shape(const shard *s, const json_value *v, qdnnFileTens
     for (const json_value *size = shape->first; size; size = size->next) {
         uint64_t n;
         if (!json_u64(size, "", &n) || n >> 60)
-            return wrong(s, v, "has a dimension that is no size");
+            return wrong(s, v, "has an invalid dimension");
         t->dims[t->rank++] = (int64_t)n;
     }
     return files_elements(t->rank, t->dims, elements) ? QDNN_STATUS_SUCCESS
@@ -112,7 +112,7 @@ static qdnnStatus_t read_tensor(struct qdnnFile *f, int number, const json_value
     if (v->kind != JSON_OBJECT)
         return wrong(s, v, "is no object");
     if (strlen(v->name) > FILES_NAME_MAX)
-        return files_damaged(s, 8, "a tensor's name has %zu bytes; at most %d make sense", strlen(v->name),
+        return files_damaged(s, 8, "a tensor's name has %zu bytes; at most %d are allowed", strlen(v->name),
                              FILES_NAME_MAX);
     FILES_TRY(read_type(s, v, &t, &bits));
     FILES_TRY(read_shape(s, v, &t, &elements));
@@ -135,7 +135,7 @@ static qdnnStatus_t read_metadata(struct qdnnFile *f, const shard *s, const json
 {
     for (const json_value *entry = v->first; entry; entry = entry->next) {
         if (v->kind != JSON_OBJECT || entry->kind != JSON_STRING)
-            return files_damaged(s, 8, "__metadata__ is no object of strings");
+            return files_damaged(s, 8, "__metadata__ is not an object of strings");
         qdnnFileMetadata_t *m = file_add_metadata(f);
         size_t n = strlen(entry->text);
         /* the configuration of the quantization is parsed later, so it is kept in full */
@@ -155,8 +155,7 @@ static qdnnStatus_t check_sum(const struct qdnnFile *f, int number, int first)
     for (int i = first; i < f->n_tensors; i++)
         sum += f->tensors[i].bytes;
     if (sum < s->bytes - begin)
-        return files_damaged(s, begin,
-                             "the data have %llu bytes, and the tensors %llu; the rest belongs to none",
+        return files_damaged(s, begin, "the data has %llu bytes, but the tensors have %llu",
                              (unsigned long long)(s->bytes - begin), (unsigned long long)sum);
     return QDNN_STATUS_SUCCESS;
 }
@@ -165,7 +164,7 @@ static qdnnStatus_t read_members(struct qdnnFile *f, int number, const json_valu
 {
     int first = f->n_tensors;
     if (root->kind != JSON_OBJECT)
-        return files_damaged(&f->shards[number], 8, "the header is no JSON object");
+        return files_damaged(&f->shards[number], 8, "the header is not a JSON object");
     for (const json_value *v = root->first; v; v = v->next)
         FILES_TRY(strcmp(v->name, "__metadata__") == 0 ? read_metadata(f, &f->shards[number], v)
                                                        : read_tensor(f, number, v));
@@ -178,7 +177,7 @@ qdnnStatus_t safetensors_read(struct qdnnFile *f, int number)
     json_error error;
     f->kind = QDNN_FILE_SAFETENSORS;
     if (s->bytes < 8)
-        return files_damaged(s, 0, "%llu bytes are no safetensors file; it is cut off",
+        return files_damaged(s, 0, "%llu bytes are too few for a safetensors file; it is cut off",
                              (unsigned long long)s->bytes);
     uint64_t bytes = header_bytes(s);
     if (bytes > HEADER_MAX)

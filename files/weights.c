@@ -212,7 +212,7 @@ static bool match_plain(builder *b)
         b->w.quantized = true;
         return true;
     case QDNN_DATA_F64:
-        return report_problem(b, "F64 is no type of weights; convert it to F32");
+        return report_problem(b, "weights in F64 are not supported; convert them to F32");
     default:
         return false;
     }

@@ -70,10 +70,11 @@ static void take_nested(builder *b, const json_value *state, int64_t blocks)
     claim_operand(b, QDNN_OPERAND_NESTED_SCALE, absmax);
     claim_operand(b, QDNN_OPERAND_NESTED_MAP, map);
     if (!json_u64(state, "nested_blocksize", &block) || block != NESTED_BLOCK)
-        report_problem(b, "nested_blocksize is %llu; %d is known", (unsigned long long)block, NESTED_BLOCK);
+        report_problem(b, "nested_blocksize is %llu; only %d is supported", (unsigned long long)block,
+                       NESTED_BLOCK);
     if (absmax &&
         (absmax->type != QDNN_DATA_F32 || element_count(absmax) != (uint64_t)divide_up(blocks, NESTED_BLOCK)))
-        report_problem(b, "'%s' is not an F32 for each %d blocks", absmax->name, NESTED_BLOCK);
+        report_problem(b, "'%s' does not have one F32 per %d blocks", absmax->name, NESTED_BLOCK);
     if (map && (map->type != QDNN_DATA_F32 || element_count(map) != 256))
         report_problem(b, "'%s' must be 256 F32", map->name);
     add_offset(b, state);
@@ -111,7 +112,7 @@ static void read_state(builder *b, const json_value *state, bool nf4, const qdnn
         report_problem(b, "%llu bytes of codes for %llu elements of 4 bits",
                        (unsigned long long)b->codes->bytes, (unsigned long long)elements);
     if ((!nested && absmax->type != QDNN_DATA_F32) || element_count(absmax) != (uint64_t)blocks)
-        report_problem(b, "'%s' is not an F32 or U8 for each of %lld blocks", absmax->name,
+        report_problem(b, "'%s' does not have one F32 or U8 for each of %lld blocks", absmax->name,
                        (long long)blocks);
     set_weights(b,
                 nested ? nf4 ? QDNN_WEIGHTS_BNB_NF4_NESTED : QDNN_WEIGHTS_BNB_FP4_NESTED

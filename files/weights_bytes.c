@@ -38,7 +38,8 @@ bool match_modelopt_fp4(builder *b)
     int64_t k = 2 * b->codes->dims[b->codes->rank - 1];
     if (scales->type != QDNN_DATA_F8E4M3 || scales->rank != b->codes->rank ||
         rows_of(scales) != rows_of(b->codes) || scales->dims[scales->rank - 1] != divide_up(k, 16))
-        return report_problem(b, "'%s' is not an F8_E4M3 scale for each 16 elements of a row", scales->name);
+        return report_problem(b, "'%s' does not have one F8_E4M3 scale per 16 elements of a row",
+                              scales->name);
     if (global->type != QDNN_DATA_F32 || element_count(global) != 1)
         return report_problem(b, "'%s' must be one F32 for the tensor", global->name);
     set_weights(b, QDNN_WEIGHTS_MODELOPT_NVFP4, 0);
@@ -99,9 +100,8 @@ static bool set_scales(builder *b, const qdnnFileTensor_t *scales, const char *n
     case SCALES_WRONG:
         break;
     }
-    return !report_problem(
-        b, "'%s' has a scale neither for the tensor, nor for rows, groups or blocks of 128 x 128",
-        scales->name);
+    return !report_problem(b, "'%s' has scales neither per tensor nor per row, group or block of 128 x 128",
+                           scales->name);
 }
 
 bool match_fp8(builder *b)
@@ -134,9 +134,8 @@ bool match_int8(builder *b)
     claim_operand(b, QDNN_OPERAND_SCALE, scales);
     if (scb) {
         claim(b, find_beside(b, 0, "_format"));
-        return report_problem(
-            b, "LLM.int8() of bitsandbytes: its scales are SCB / 127, which no descriptor says; "
-               "store weight_scale");
+        return report_problem(b, "LLM.int8() of bitsandbytes: its scales are SCB / 127, which a descriptor "
+                                 "cannot express; store weight_scale");
     }
     if (!scales)
         return true;
@@ -150,7 +149,7 @@ bool match_int8(builder *b)
     set_attribute(b, QDNN_QUANT_ZERO_TYPE, QDNN_DATA_I8);
     claim_operand(b, QDNN_OPERAND_ZERO, zeros);
     if (zeros->type != QDNN_DATA_I8 || element_count(zeros) != element_count(scales))
-        report_problem(b, "'%s' is not an I8 for each scale", zeros->name);
+        report_problem(b, "'%s' does not have one I8 per scale", zeros->name);
     return true;
 }
 
@@ -168,7 +167,7 @@ bool match_gpt_oss(builder *b)
     claim_operand(b, QDNN_OPERAND_SCALE, scales);
     if (scales->rank != t->rank - 1 ||
         memcmp(scales->dims, t->dims, (size_t)scales->rank * sizeof t->dims[0]) != 0)
-        return report_problem(b, "'%s' is not a scale for each 32 elements", scales->name);
+        return report_problem(b, "'%s' does not have one scale per 32 elements", scales->name);
     set_weights(b, QDNN_WEIGHTS_GPT_OSS_MXFP4, 0);
     b->w.rank = t->rank - 1;
     memcpy(b->w.dims, t->dims, sizeof b->w.dims);

@@ -68,14 +68,14 @@ static bool gptq(builder *b, const qdnnFileTensor_t *scales, const qdnnFileTenso
     int64_t n = scales->dims[1], groups = scales->dims[0], rows = b->codes->dims[0];
     int bits = gptq_bits(b, zeros, n);
     if (gptq_weights(false, bits) == QDNN_WEIGHTS_COUNT)
-        return report_problem(b, "GPTQ of %d bits; 2, 3, 4 and 8 are known", bits);
+        return report_problem(b, "GPTQ with %d bits; 2, 3, 4 and 8 are supported", bits);
     int64_t k = index ? (index->rank == 1 ? index->dims[0] : 0) : rows / bits * 32 + rows % bits * 32 / bits;
     if (k > INT64_MAX / 8 || divide_up(k * bits, 32) != rows)
         return report_problem(b, "%lld rows of words do not hold %lld codes of %d bits", (long long)rows,
                               (long long)k, bits);
     if (!is_matrix(zeros, groups, divide_up(n * bits, 32)))
-        return report_problem(b, "'%s' has another shape than %lld groups of %lld packed zeros", zeros->name,
-                              (long long)groups, (long long)n);
+        return report_problem(b, "'%s' does not have the shape of %lld groups of %lld packed zeros",
+                              zeros->name, (long long)groups, (long long)n);
     int64_t size = group_size_of(b, k, groups);
     if (size == 0)
         return true;
@@ -96,13 +96,13 @@ static bool awq(builder *b, const qdnnFileTensor_t *scales, const qdnnFileTensor
 {
     int64_t n = scales->dims[1], groups = scales->dims[0], k = b->codes->dims[0];
     if (b->f->config.bits && b->f->config.bits != 4)
-        return report_problem(b, "AWQ of %d bits; 4 are known", b->f->config.bits);
+        return report_problem(b, "AWQ with %d bits; only 4 is supported", b->f->config.bits);
     if (b->f->config.is_gemv)
         return report_problem(
             b, "AWQ in the layout of its GEMV kernels; convert the checkpoint to version \"gemm\"");
     if (!is_matrix(zeros, groups, n / 8))
-        return report_problem(b, "'%s' has another shape than %lld groups of %lld packed zeros", zeros->name,
-                              (long long)groups, (long long)n);
+        return report_problem(b, "'%s' does not have the shape of %lld groups of %lld packed zeros",
+                              zeros->name, (long long)groups, (long long)n);
     int64_t size = group_size_of(b, k, groups);
     set_weights(b, QDNN_WEIGHTS_AWQ, size);
     set_matrix(b, k, n);
@@ -217,7 +217,7 @@ static bool packed_fp4(builder *b, const qdnnFileTensor_t *scales, size_t cut)
     int64_t n = b->codes->dims[0], k = 2 * b->codes->dims[1], size = global ? 16 : 32;
     claim_operand(b, QDNN_OPERAND_GLOBAL_SCALE, global);
     if (!is_matrix(scales, n, divide_up(k, size)) || scales->type == QDNN_DATA_F32)
-        return report_problem(b, "'%s' is not a scale for each %lld elements of a row", scales->name,
+        return report_problem(b, "'%s' does not have one scale per %lld elements of a row", scales->name,
                               (long long)size);
     if (global && (global->type != QDNN_DATA_F32 || element_count(global) != 1))
         return report_problem(b, "'%s' must be one F32", global->name);
@@ -225,7 +225,7 @@ static bool packed_fp4(builder *b, const qdnnFileTensor_t *scales, size_t cut)
     set_matrix(b, n, k);
     set_format(b, global ? "nvfp4-pack-quantized" : "mxfp4-pack-quantized");
     if (scales->bytes != (uint64_t)(n * divide_up(k, size)))
-        report_problem(b, "'%s' is of type %s; it must have one byte for each scale", scales->name,
+        report_problem(b, "'%s' is of type %s; it must have one byte per scale", scales->name,
                        scales->typeName);
     return true;
 }
@@ -247,5 +247,5 @@ bool match_packed(builder *b)
         return pack_quantized(b, scales, cut);
     if (b->codes->type == QDNN_DATA_U8)
         return packed_fp4(b, scales, cut);
-    return report_problem(b, "packed weights of type %s; I32 and U8 are known", b->codes->typeName);
+    return report_problem(b, "packed weights of type %s; I32 and U8 are supported", b->codes->typeName);
 }

@@ -82,7 +82,7 @@ void hr_block_quantize_all(const ref_quant_spec *spec, int64_t rows, int64_t col
                            void *blocks)
 {
     const block_row *row = row_of(spec, rows, columns);
-    hr_require(row->encode != NULL, "block format %d is only read", (int)spec->block);
+    hr_require(row->encode != NULL, "block format %d can only be decoded", (int)spec->block);
     for (int64_t b = 0; b < rows * columns / row->elements; b++) {
         float values[MOST_ELEMENTS];
         uint8_t *block = (uint8_t *)blocks + b * row->bytes;

@@ -43,7 +43,7 @@ static float activate(qdnnActivation_t activation, float x)
     case QDNN_ACTIVATION_SILU:
         return ref_silu(x);
     }
-    hr_require(false, "activation %d is none of the list", (int)activation);
+    hr_require(false, "activation %d is unknown", (int)activation);
     return 0;
 }
 

@@ -36,9 +36,9 @@ static void check_groups(const tensor *t)
                (int)s->groups);
     if (s->groups == QDNN_GROUPS_FLAT)
         hr_require(s->group_rows == 1 && !s->scale_swizzle && !s->scale_order && !s->group_index,
-                   "flat groups have no group_rows, no swizzle, no order and no group_index");
+                   "flat groups have no group_rows, swizzle, order or group_index");
     hr_require(s->channels == 0 || s->groups == QDNN_GROUPS_FLAT, "only flat groups have channels");
-    hr_require(!s->group_index || s->groups == QDNN_GROUPS_COLUMNS, "group_index is of groups down columns");
+    hr_require(!s->group_index || s->groups == QDNN_GROUPS_COLUMNS, "group_index needs groups down columns");
 }
 
 static void check_scales(const tensor *t)
@@ -47,13 +47,13 @@ static void check_scales(const tensor *t)
     hr_require(s->floor >= 0.0f && s->floor <= FLT_MAX, "floor must be finite and not negative");
     hr_require((unsigned)s->scale <= QDNN_SCALE_E8M0, "unknown type of scales %d", (int)s->scale);
     hr_require(s->global_scale >= 0 && s->global_scale <= 2, "global_scale must be 0, 1 or 2");
-    hr_require(!s->global_scale || s->scale == QDNN_SCALE_E4M3, "a global scale goes with E4M3 scales");
+    hr_require(!s->global_scale || s->scale == QDNN_SCALE_E4M3, "a global scale needs E4M3 scales");
     hr_require(!s->no_scale || (!s->global_scale && !s->nested),
                "no_scale with a global scale or nested scales");
     hr_require(!s->nested || (s->scale == QDNN_SCALE_F32 && !s->scale_swizzle),
                "nested scales are F32, and not swizzled");
     hr_require(s->zero_kind == QDNN_ZERO_NONE || (!s->global_scale && s->scale != QDNN_SCALE_E8M0),
-               "zeros and minima go with neither a global scale nor E8M0 scales");
+               "zeros and minima exclude a global scale and E8M0 scales");
 }
 
 /* Whether every integer zero that these codes can have fits into its type. */

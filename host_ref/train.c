@@ -132,7 +132,7 @@ static float gradient(const ref_train_spec *spec, float x, float s, float dy)
     case QDNN_BACKWARD_HARD_TANH:
         return dy * larger(1.0f - fabsf(saturated(x) / (qmax * s)), 0.0f);
     default:
-        hr_require(false, "backward is %d, which is no kind", (int)spec->backward);
+        hr_require(false, "backward is %d, which is unknown", (int)spec->backward);
         return NAN;
     }
 }

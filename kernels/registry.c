@@ -29,75 +29,75 @@ enum {
 const kernel_row kernel_rows[] = {
 #define FORMAT(name, storage, bits, zero, block, codec, number, scales, quantizes, dequantizes, words)         \
     ROW_##scales(scale, SCALE, name, "the scales (and zeros) of " words)                                     \
-        ROW_##quantizes(quantize, QUANTIZE, name, "to " words)                                               \
-            ROW_##dequantizes(dequantize, DEQUANTIZE, name, "from " words)                                   \
-                ROW_##scales(quantize_dynamic, DYNAMIC, name, "scales of, and codes to, " words)                 \
+        ROW_##quantizes(quantize, QUANTIZE, name, "quantization to " words)                                               \
+            ROW_##dequantizes(dequantize, DEQUANTIZE, name, "dequantization of " words)                                   \
+                ROW_##scales(quantize_dynamic, DYNAMIC, name, "scales and codes, in one kernel, of " words)                 \
                     ROW_##dequantizes(matmul, MATMUL, name, "a product with weights in " words)
 #include "kernels/formats/formats.def"
 #undef FORMAT
     /* Codes are just bits, whatever they stand for: one row for each width. */
-    ROW_1(repack, REPACK, int2, "codes of 2 bits in another layout")
-    ROW_1(repack, REPACK, int3, "codes of 3 bits in another layout")
-    ROW_1(repack, REPACK, int4, "codes of 4 bits in another layout")
-    ROW_1(repack, REPACK, int5, "codes of 5 bits in another layout")
-    ROW_1(repack, REPACK, int6, "codes of 6 bits in another layout")
-    ROW_1(repack, REPACK, int8, "codes of 8 bits in another layout")
-    PREPACK_ROW(int2, "codes of 2 bits")
-    PREPACK_ROW(int3, "codes of 3 bits")
-    PREPACK_ROW(int4, "codes of 4 bits")
-    PREPACK_ROW(e2m1, "codes of 4 bits that are looked up in a table")
-    PREPACK_ROW(int5, "codes of 5 bits")
-    PREPACK_ROW(int6, "codes of 6 bits")
-    PREPACK_ROW(int8, "codes of 8 bits")
-    PREPACK_ROW(plain_f16, "plain values of 16 bits")
-    PREPACK_ROW(plain_f32, "plain values of 32 bits")
-    PREPACK_ROW(gguf_q4_0, "Q4_0 blocks of GGUF")
-    PREPACK_ROW(gguf_q4_1, "Q4_1 blocks of GGUF")
-    PREPACK_ROW(gguf_q5_0, "Q5_0 blocks of GGUF")
-    PREPACK_ROW(gguf_q5_1, "Q5_1 blocks of GGUF")
-    PREPACK_ROW(gguf_q8_0, "Q8_0 blocks of GGUF")
-    PREPACK_ROW(gguf_q8_1, "Q8_1 blocks of GGUF")
-    PREPACK_ROW(gguf_q2_k, "Q2_K blocks of GGUF")
-    PREPACK_ROW(gguf_q3_k, "Q3_K blocks of GGUF")
-    PREPACK_ROW(gguf_q4_k, "Q4_K blocks of GGUF")
-    PREPACK_ROW(gguf_q5_k, "Q5_K blocks of GGUF")
-    PREPACK_ROW(gguf_q6_k, "Q6_K blocks of GGUF")
-    PREPACK_ROW(gguf_q8_k, "Q8_K blocks of GGUF")
-    PREPACK_ROW(gguf_iq4_nl, "IQ4_NL blocks of GGUF")
-    PREPACK_ROW(gguf_iq4_xs, "IQ4_XS blocks of GGUF")
-    PREPACK_ROW(gguf_tq1_0, "TQ1_0 blocks of GGUF")
-    PREPACK_ROW(gguf_tq2_0, "TQ2_0 blocks of GGUF")
-    PREPACK_ROW(gguf_mxfp4, "MXFP4 blocks of GGUF")
-    PREPACK_ROW(gguf_nvfp4, "NVFP4 blocks of GGUF")
+    ROW_1(repack, REPACK, int2, "2-bit codes in another layout")
+    ROW_1(repack, REPACK, int3, "3-bit codes in another layout")
+    ROW_1(repack, REPACK, int4, "4-bit codes in another layout")
+    ROW_1(repack, REPACK, int5, "5-bit codes in another layout")
+    ROW_1(repack, REPACK, int6, "6-bit codes in another layout")
+    ROW_1(repack, REPACK, int8, "8-bit codes in another layout")
+    PREPACK_ROW(int2, "2-bit codes")
+    PREPACK_ROW(int3, "3-bit codes")
+    PREPACK_ROW(int4, "4-bit codes")
+    PREPACK_ROW(e2m1, "4-bit codes for lookup in a table")
+    PREPACK_ROW(int5, "5-bit codes")
+    PREPACK_ROW(int6, "6-bit codes")
+    PREPACK_ROW(int8, "8-bit codes")
+    PREPACK_ROW(plain_f16, "plain 16-bit values")
+    PREPACK_ROW(plain_f32, "plain 32-bit values")
+    PREPACK_ROW(gguf_q4_0, "GGUF Q4_0 blocks")
+    PREPACK_ROW(gguf_q4_1, "GGUF Q4_1 blocks")
+    PREPACK_ROW(gguf_q5_0, "GGUF Q5_0 blocks")
+    PREPACK_ROW(gguf_q5_1, "GGUF Q5_1 blocks")
+    PREPACK_ROW(gguf_q8_0, "GGUF Q8_0 blocks")
+    PREPACK_ROW(gguf_q8_1, "GGUF Q8_1 blocks")
+    PREPACK_ROW(gguf_q2_k, "GGUF Q2_K blocks")
+    PREPACK_ROW(gguf_q3_k, "GGUF Q3_K blocks")
+    PREPACK_ROW(gguf_q4_k, "GGUF Q4_K blocks")
+    PREPACK_ROW(gguf_q5_k, "GGUF Q5_K blocks")
+    PREPACK_ROW(gguf_q6_k, "GGUF Q6_K blocks")
+    PREPACK_ROW(gguf_q8_k, "GGUF Q8_K blocks")
+    PREPACK_ROW(gguf_iq4_nl, "GGUF IQ4_NL blocks")
+    PREPACK_ROW(gguf_iq4_xs, "GGUF IQ4_XS blocks")
+    PREPACK_ROW(gguf_tq1_0, "GGUF TQ1_0 blocks")
+    PREPACK_ROW(gguf_tq2_0, "GGUF TQ2_0 blocks")
+    PREPACK_ROW(gguf_mxfp4, "GGUF MXFP4 blocks")
+    PREPACK_ROW(gguf_nvfp4, "GGUF NVFP4 blocks")
     /* The first of two passes that compute scales; the format named here stands for all whose scale is
      * computed from such a range. */
-    {"range_absmax", NULL, "absmax of parts of groups, in f32: scale_... of these is that of the whole",
+    {"range_absmax", NULL, "absmax of parts of groups, in f32; scale_... of these gives the scales of whole groups",
      &operation_rows[KERNEL_RANGE], &format_rows[PLACE_int4]},
-    {"global_scale", NULL, "the scale over all scales, from the absmax of the tensor", &operation_rows[KERNEL_GLOBAL],
+    {"global_scale", NULL, "the global scale, from the absmax of the tensor", &operation_rows[KERNEL_GLOBAL],
      &format_rows[PLACE_e2m1]},
-    {"nest_scales", NULL, "scales to bytes, with a scale for every 256 of them", &operation_rows[KERNEL_NEST],
+    {"nest_scales", NULL, "scales quantized to bytes, with one scale per 256 of them", &operation_rows[KERNEL_NEST],
      &format_rows[PLACE_nf4]},
-    {"range_lo_hi", NULL, "least and largest value of parts of groups, in f32: scale_..._zp of these is that of the whole",
+    {"range_lo_hi", NULL, "minimum and maximum of parts of groups, in f32; scale_..._zp of these gives the scales of whole groups",
      &operation_rows[KERNEL_RANGE], &format_rows[PLACE_int4_zp]},
     PLAIN_ROW(fake_quantize, FAKE_QUANTIZE, "train.fake_quantize", "f32 rounded to a few levels and back")
     PLAIN_ROW(fake_quantize_backward, FAKE_QUANTIZE_BACKWARD, "train.fake_quantize.backward",
               "the gradient of fake_quantize")
     PLAIN_ROW(lsq, LSQ, "train.lsq", "fake quantization with a learned step size")
-    PLAIN_ROW(lsq_backward, LSQ_BACKWARD, "train.lsq.backward", "the gradients of lsq, to x and to the scales")
+    PLAIN_ROW(lsq_backward, LSQ_BACKWARD, "train.lsq.backward", "the gradients of lsq for x and for the scales")
     PLAIN_ROW(train_scale, TRAIN_SCALE, NULL, "the scales of fake_quantize from absmax, or their moving average")
-    PLAIN_ROW(int4_dot, INT4_DOT, "quant.int4.dot", "the integer sum of two vectors of i4")
-    PLAIN_ROW(int4_dot_scaled, INT4_DOT_SCALED, "quant.int4.dot.scaled", "the sum of two vectors of i4 times their scales")
-    PLAIN_ROW(int4_matmul, INT4_MATMUL, "quant.int4.batched_matmul.scaled", "a product of i4 and i4 with a scale for each row")
-    PLAIN_ROW(int4_top1, INT4_TOP, "quant.int4.batched_matmul.top1.scaled", "the largest of each row of such a product")
-    PLAIN_ROW(int4_topk, INT4_TOP, "quant.int4.batched_matmul.topk.scaled", "the k largest of each row of such a product")
-    PLAIN_ROW(int8_qmatmul, INT8_MATMUL, "quant.int8.qmatmul", "a product of bytes with zero points, as codes or sums")
-    PLAIN_ROW(w8a8_matmul, W8A8, "quant.w8a8.matmul", "a product of bytes with a scale for each row and column")
-    PLAIN_ROW(w4a8_matmul, W4A8, "quant.w4a8.matmul", "a product of i8 with i4 weights in groups")
-    PLAIN_ROW(w4a4_matmul, W4A4, "quant.w4a4.matmul", "a product of i4 and i4 with a scale for each row and column")
-    PLAIN_ROW(int8_conv2d, INT8_CONV2D, "quant.int8.qconv2d", "a convolution of bytes with zero points, as codes or sums")
-    PLAIN_ROW(transpose_bytes, TRANSPOSE, NULL, "matrices of bytes the other way round")
-    PLAIN_ROW(long_sum, LONG_SUM, NULL, "sums of lists in the order of the long sum, 4096 terms each")
-    PLAIN_ROW(route_rows, ROUTE, NULL, "rows of a grouped product sorted by expert, and cut into tiles")
+    PLAIN_ROW(int4_dot, INT4_DOT, "quant.int4.dot", "the integer dot product of two i4 vectors")
+    PLAIN_ROW(int4_dot_scaled, INT4_DOT_SCALED, "quant.int4.dot.scaled", "the dot product of two i4 vectors, times their scales")
+    PLAIN_ROW(int4_matmul, INT4_MATMUL, "quant.int4.batched_matmul.scaled", "a product of i4 and i4 with one scale per row")
+    PLAIN_ROW(int4_top1, INT4_TOP, "quant.int4.batched_matmul.top1.scaled", "the largest element in each row of a product of i4 and i4")
+    PLAIN_ROW(int4_topk, INT4_TOP, "quant.int4.batched_matmul.topk.scaled", "the k largest elements in each row of a product of i4 and i4")
+    PLAIN_ROW(int8_qmatmul, INT8_MATMUL, "quant.int8.qmatmul", "a product of bytes with zero points; results are codes or sums")
+    PLAIN_ROW(w8a8_matmul, W8A8, "quant.w8a8.matmul", "a product of bytes with one scale per row and column")
+    PLAIN_ROW(w4a8_matmul, W4A8, "quant.w4a8.matmul", "a product of i8 with grouped i4 weights")
+    PLAIN_ROW(w4a4_matmul, W4A4, "quant.w4a4.matmul", "a product of i4 and i4 with one scale per row and column")
+    PLAIN_ROW(int8_conv2d, INT8_CONV2D, "quant.int8.qconv2d", "a convolution of bytes with zero points; results are codes or sums")
+    PLAIN_ROW(transpose_bytes, TRANSPOSE, NULL, "transposed matrices of bytes")
+    PLAIN_ROW(long_sum, LONG_SUM, NULL, "partial sums of lists, 4096 terms each, in the order of the long sum")
+    PLAIN_ROW(route_rows, ROUTE, NULL, "rows of a grouped product, sorted by expert and split into tiles")
 };
 /* clang-format on */
 const int kernel_row_count = sizeof kernel_rows / sizeof kernel_rows[0];

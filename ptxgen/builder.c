@@ -126,7 +126,7 @@ bool builder_declare(ptx_builder *b, ptx_text *names, const char *name)
     }
     *put_string(put_string(put_string(line, "\n"), name), "\n") = 0;
     if (is_taken(b, &b->names, line) || is_taken(b, &b->module_names, line))
-        ptx_fail(b, "the name \"%.64s\" is there already", name);
+        ptx_fail(b, "the name \"%.64s\" is already in use", name);
     else
         text_add(b, names, line + 1);
     return ptx_ok(b);
@@ -150,7 +150,7 @@ bool builder_usable(ptx_builder *b, ptx_val x)
     if (x.kind == PTX_NUMBER)
         return true;
     if (x.kind == PTX_NOTHING) {
-        ptx_fail(b, "an operand is no value (it was never set)");
+        ptx_fail(b, "an operand is not a value (it was never set)");
         return false;
     }
     for (int i = b->depth; i-- > 0;)

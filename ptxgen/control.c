@@ -86,7 +86,7 @@ ptx_label ptx_label_new(ptx_builder *b)
 static bool is_label(ptx_builder *b, ptx_label label)
 {
     if (!label.id || label.id > b->labels.size || label.id <= b->kernel_start_label)
-        ptx_fail(b, "this is no label of the kernel");
+        ptx_fail(b, "this is not a label of the kernel");
     return ptx_ok(b);
 }
 

@@ -282,7 +282,7 @@ static ptx_val result(ptx_builder *b, const ptx_instruction *i, char letter, int
         return builder_register(b, type);
     }
     if (var.kind != PTX_VAR)
-        ptx_fail(b, "the result is to go into something that is not a variable");
+        ptx_fail(b, "ptx_into needs a variable for the result");
     else if (var.type != type)
         ptx_fail(b, "the types differ: the result is %s, the variable %s", isa_type_text(type),
                  isa_type_text(var.type));
@@ -409,7 +409,7 @@ void emit(ptx_builder *b, const ptx_instruction *i)
     check_operands(b, row, i, op);
     make_results(b, row, i);
     if (b->into.kind != PTX_NOTHING)
-        ptx_fail(b, "there is no result to go where ptx_into said");
+        ptx_fail(b, "there is no result for ptx_into");
     if (!ptx_ok(b))
         return;
     char *at = text_room(b, &b->body, MAX_INSTRUCTION);

@@ -63,7 +63,7 @@ static ptx_val real_number(ptx_builder *b, ptx_type type, uint64_t x)
         bits |= bits << 32;
         break;
     default:
-        ptx_fail(b, "a C number stands where %s is needed", isa_type_text(type));
+        ptx_fail(b, "a C number is given where %s is needed", isa_type_text(type));
         return (ptx_val){0};
     }
     if (type == PTX_F16X2 || type == PTX_BF16X2)

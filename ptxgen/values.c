@@ -79,7 +79,8 @@ ptx_val ptx_as(ptx_builder *b, ptx_type type, ptx_val x)
     if (!builder_usable(b, x))
         return (ptx_val){0};
     if (isa_type_bits(type) != isa_type_bits(x.type))
-        ptx_fail(b, "%s cannot be seen as %s: the widths differ", isa_type_text(x.type), isa_type_text(type));
+        ptx_fail(b, "%s cannot be reinterpreted as %s: the widths differ", isa_type_text(x.type),
+                 isa_type_text(type));
     x.type = type;
     return x;
 }

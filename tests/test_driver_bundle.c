@@ -283,12 +283,12 @@ TEST_CASE(DriverBundle, WhatIsNotThereIsNotFoundAndTold)
 static const struct {
     const char *command, *warning;
 } cubin_damages[] = {
-    {"printf X | dd of=F bs=1 seek=0 conv=notrunc", "it does not begin as an ELF file of 64 bits does"},
+    {"printf X | dd of=F bs=1 seek=0 conv=notrunc", "it does not begin like a 64-bit ELF file"},
     {"printf '\\076' | dd of=F bs=1 seek=18 conv=notrunc",
      "it is an ELF file for machine 62, not for CUDA (190)"},
     {"printf '\\120\\120' | dd of=F bs=1 seek=48 conv=notrunc",
      "it is machine code for sm_80, not for sm_90"},
-    {"truncate -s 63 F", "it does not begin as an ELF file of 64 bits does"},
+    {"truncate -s 63 F", "it does not begin like a 64-bit ELF file"},
 };
 
 static void check_cubin_damage(const char *dir, const char *name, int i)

@@ -197,8 +197,8 @@ TEST_CASE(DriverOpen, UnknownTextsAreNamed)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         check_fails(texts[i], QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, texts[i],
                     "auto, cuda, cuda:N, vm or vm:sm_XX");
-    check_fails("vm:sm_12", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "no SM 'sm_12'", "vm:sm_90");
-    check_fails("vm:", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "no SM ''", "vm:sm_90");
+    check_fails("vm:sm_12", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "does not know the SM 'sm_12'", "vm:sm_90");
+    check_fails("vm:", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "does not know the SM ''", "vm:sm_90");
     environment_set("QDNN_DEVICE=tpu");
     check_fails(NULL, QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "'tpu'", "QDNN_DEVICE");
     end();

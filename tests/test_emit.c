@@ -45,7 +45,7 @@ TEST_CASE(EmitPtx, RefusesWithASentence)
     check_refused("scale_nf5", "90", NULL, QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
                   "unknown kernel 'scale_nf5'; ptxgen --list names them");
     check_refused("scale_nf4", "sm_91", NULL, QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
-                  "sm is 'sm_91', which is no known target; sm_90 is one");
+                  "sm is 'sm_91', which is not a known target (sm_90 is one)");
     check_refused("scale_nf4", "90", "data", QDNN_STATUS_BAD_PARAM,
                   "settings: 'data' is not of the form key=value");
     check_refused("scale_nf4", "90", "data=f8", QDNN_STATUS_BAD_PARAM,

@@ -59,7 +59,7 @@ TEST_CASE(GpuReport, IsWholeOnPtxvm)
     process_free(&run);
     static const char *const facts[] = {"**No GPU**",
                                         "| qdnn | " QDNN_PROJECT_VERSION " |",
-                                        "| copy | f16 |  | 1 | a copy is no kernel: nothing is counted |",
+                                        "| copy | f16 |  | 1 | a copy is not a kernel: nothing is counted |",
                                         "| compute capability | 8.0",
                                         "7 cases passed",
                                         "| product | gguf_q4_k | exact | 16 |",

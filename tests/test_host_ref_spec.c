@@ -27,10 +27,10 @@ static const struct {
     {"floor", {.data = QDNN_DATA_F32, .storage = QDNN_DATA_I4, .group_size = 1, .floor = -1}, 1, 8, "floor must be finite and not negative"},
     {"channels", {.data = QDNN_DATA_F32, .storage = QDNN_DATA_I4, .group_size = 1, .groups = QDNN_GROUPS_ROWS, .channels = 2}, 1, 8, "only flat groups have channels"},
     {"flat_swizzle", {.data = QDNN_DATA_F32, .storage = QDNN_DATA_I4, .group_size = 1, .scale_swizzle = QDNN_SWIZZLE_128X4}, 1, 8, "flat groups have no group_rows"},
-    {"group_index", {.data = QDNN_DATA_F32, .storage = QDNN_DATA_I4, .group_size = 1, .groups = QDNN_GROUPS_ROWS, .group_index = true}, 1, 8, "group_index is of groups down columns"},
-    {"global", {.data = QDNN_DATA_F32, .storage = QDNN_DATA_FP4, .group_size = 1, .global_scale = 1}, 1, 8, "a global scale goes with E4M3 scales"},
+    {"group_index", {.data = QDNN_DATA_F32, .storage = QDNN_DATA_I4, .group_size = 1, .groups = QDNN_GROUPS_ROWS, .group_index = true}, 1, 8, "group_index needs groups down columns"},
+    {"global", {.data = QDNN_DATA_F32, .storage = QDNN_DATA_FP4, .group_size = 1, .global_scale = 1}, 1, 8, "a global scale needs E4M3 scales"},
     {"nested", {.data = QDNN_DATA_F32, .storage = QDNN_DATA_NF4, .group_size = 1, .nested = true, .scale = QDNN_SCALE_F16}, 1, 8, "nested scales are F32"},
-    {"zeros_with_e8m0", {.data = QDNN_DATA_F32, .storage = QDNN_DATA_I8, .group_size = 1, .zero_kind = QDNN_ZERO_POINT, .zero = QDNN_DATA_I8, .scale = QDNN_SCALE_E8M0}, 1, 8, "neither a global scale nor E8M0"},
+    {"zeros_with_e8m0", {.data = QDNN_DATA_F32, .storage = QDNN_DATA_I8, .group_size = 1, .zero_kind = QDNN_ZERO_POINT, .zero = QDNN_DATA_I8, .scale = QDNN_SCALE_E8M0}, 1, 8, "exclude a global scale and E8M0"},
     {"zero_type", {.data = QDNN_DATA_F32, .storage = QDNN_DATA_I4, .group_size = 1, .zero_kind = QDNN_ZERO_POINT, .zero = QDNN_DATA_U64}, 1, 8, "zero must be U8"},
     {"signed_zeros", {.data = QDNN_DATA_F32, .storage = QDNN_DATA_I8, .group_size = 1, .zero_kind = QDNN_ZERO_POINT, .zero = QDNN_DATA_U8}, 1, 8, "zeros of codes from -128 to 127 do not fit"},
     {"wide_zeros", {.data = QDNN_DATA_F32, .storage = QDNN_DATA_U8, .group_size = 1, .zero_kind = QDNN_ZERO_POINT, .zero = QDNN_DATA_I8}, 1, 8, "zeros of codes from 0 to 255 do not fit"},
@@ -97,5 +97,5 @@ TEST_CASE(HostRefSpec, ArraysThatCannotBe)
     uint8_t blocks[136];
     ref_arrays arrays = {.codes = blocks};
     CHECK_EQ_I64(signal_of(write_iq4, &arrays, text, sizeof text), SIGABRT);
-    CHECK_HAS(text, "block format 14 is only read");
+    CHECK_HAS(text, "block format 14 can only be decoded");
 }

@@ -149,26 +149,26 @@ static const struct {
     {"space", " \n ", 2, "the text ends too early"},
     {"open_array", "[1", 1, "the text ends too early"},
     {"open_object", "{\"a\":1", 1, "the text ends too early"},
-    {"no_value", "[1,]", 1, "no value where one is due"},
-    {"no_value_of_member", "{\"a\":}", 1, "no value where one is due"},
-    {"no_comma", "[1\n2]", 2, "neither ',' nor the closing bracket behind a value"},
-    {"wrong_bracket", "[1}", 1, "neither ',' nor the closing bracket behind a value"},
-    {"no_name", "{1:2}", 1, "no name where a member's is due"},
-    {"comma_at_end", "{\"a\":1,}", 1, "no name where a member's is due"},
-    {"no_colon", "{\"a\" 1}", 1, "no ':' behind a member's name"},
-    {"more", "1 2", 1, "more behind the value"},
-    {"word", "tru", 1, "no value where one is due"},
-    {"word_and_more", "nullx", 1, "more behind the value"},
-    {"single_quotes", "'a'", 1, "no value where one is due"},
-    {"leading_zero", "01", 1, "a number that JSON does not have"},
-    {"minus", "-", 1, "a number that JSON does not have"},
-    {"minus_leading_zero", "-01", 1, "a number that JSON does not have"},
-    {"point", "1.", 1, "a number that JSON does not have"},
-    {"exponent", "1e+", 1, "a number that JSON does not have"},
-    {"plus", "+1", 1, "no value where one is due"},
-    {"open_string", "[\"abc", 1, "a string without an end"},
-    {"escape_at_end", "\"\\", 1, "an escape that JSON does not have"},
-    {"escape", "\"\\x\"", 1, "an escape that JSON does not have"},
+    {"no_value", "[1,]", 1, "a value is missing"},
+    {"no_value_of_member", "{\"a\":}", 1, "a value is missing"},
+    {"no_comma", "[1\n2]", 2, "',' or the closing bracket is missing after a value"},
+    {"wrong_bracket", "[1}", 1, "',' or the closing bracket is missing after a value"},
+    {"no_name", "{1:2}", 1, "the name of a member is missing"},
+    {"comma_at_end", "{\"a\":1,}", 1, "the name of a member is missing"},
+    {"no_colon", "{\"a\" 1}", 1, "':' is missing after the name of a member"},
+    {"more", "1 2", 1, "extra text after the value"},
+    {"word", "tru", 1, "a value is missing"},
+    {"word_and_more", "nullx", 1, "extra text after the value"},
+    {"single_quotes", "'a'", 1, "a value is missing"},
+    {"leading_zero", "01", 1, "invalid number"},
+    {"minus", "-", 1, "invalid number"},
+    {"minus_leading_zero", "-01", 1, "invalid number"},
+    {"point", "1.", 1, "invalid number"},
+    {"exponent", "1e+", 1, "invalid number"},
+    {"plus", "+1", 1, "a value is missing"},
+    {"open_string", "[\"abc", 1, "unterminated string"},
+    {"escape_at_end", "\"\\", 1, "invalid escape"},
+    {"escape", "\"\\x\"", 1, "invalid escape"},
     {"newline_in_string", "\"a\nb\"", 1, "a control character in a string"},
     {"hex", "\"\\u12g4\"", 1, "\\u needs four hexadecimal digits"},
     {"hex_at_end", "\"\\u12", 1, "\\u needs four hexadecimal digits"},
@@ -208,9 +208,9 @@ TEST_ROWS(Json, Refuses, mistakes)
 
 TEST_CASE(Json, RefusesNulsInTheText)
 {
-    check_refused("[1]\0", 4, 1, "more behind the value");
+    check_refused("[1]\0", 4, 1, "extra text after the value");
     check_refused("[1\0]", 4, 1, "the text ends too early");
-    check_refused("\"a\0b\"", 5, 1, "a string without an end");
+    check_refused("\"a\0b\"", 5, 1, "unterminated string");
     check_refused("\0", 1, 1, "the text ends too early");
 }
 

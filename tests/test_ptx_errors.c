@@ -115,7 +115,7 @@ TEST_CASE(PtxErrors, WithoutAKernelOrATarget)
     b = ptx_open(ptx_sm_find("sm_80"), NULL);
     ptx_kernel(b, "k");
     ptx_kernel(b, "k");
-    close_fails_with(b, "\"k\" is there already");
+    close_fails_with(b, "\"k\" is already in use");
     char *text;
     CHECK(!ptx_close(ptx_open(NULL, NULL), &text, NULL));
 }
@@ -132,7 +132,7 @@ TEST_CASE(PtxErrors, ValuesOfAnotherKernelOrBuilder)
     ptx_label_place(b, label);
     ptx_kernel(b, "l");
     ptx_bra(b, label);
-    close_fails_with(b, "this is no label of the kernel");
+    close_fails_with(b, "this is not a label of the kernel");
 }
 
 /* ---- any call, any operand ---- */

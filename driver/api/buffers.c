@@ -33,11 +33,10 @@ static qdnnStatus_t driver_failed(qdnnHandle_t handle, const span *s, CUresult r
 {
     if (!is_unknown(result))
         return handle_failed(handle, result, call, "looking %s up", s->name);
-    return qdnn_error(
-        QDNN_STATUS_BAD_PARAM,
-        "%s is 0x%llx, where the driver knows of no device memory: a pointer of the host, or freed "
-        "memory; allocate it with qdnnMalloc or cuMemAlloc and copy the data there",
-        s->name, s->at);
+    return qdnn_error(QDNN_STATUS_BAD_PARAM,
+                      "%s is 0x%llx, which is not device memory that the driver knows: a host pointer, or "
+                      "freed memory; allocate it with qdnnMalloc or cuMemAlloc and copy the data there",
+                      s->name, s->at);
 }
 
 static qdnnStatus_t check_allocation(qdnnPlan_t plan, const span *s)
@@ -51,7 +50,7 @@ static qdnnStatus_t check_allocation(qdnnPlan_t plan, const span *s)
         return driver_failed(plan->handle, s, result, "cuPointerGetAttribute");
     if (type == CU_MEMORYTYPE_HOST)
         return qdnn_error(QDNN_STATUS_BAD_PARAM,
-                          "%s is 0x%llx, which is memory of the host; copy it to device memory (qdnnMalloc, "
+                          "%s is 0x%llx, which is host memory; copy it to device memory (qdnnMalloc, "
                           "qdnnCopyToDevice) and pass that",
                           s->name, s->at);
     result = api->cuMemGetAddressRange(&base, &bytes, s->at);
@@ -61,7 +60,7 @@ static qdnnStatus_t check_allocation(qdnnPlan_t plan, const span *s)
     if (left < s->bytes)
         return qdnn_error(
             QDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
-            "%s is 0x%llx, with %llu bytes to the end of its allocation; %s needs %llu: allocate as many",
+            "%s is 0x%llx, with %llu bytes to the end of its allocation; %s needs %llu: allocate that many",
             s->name, s->at, (unsigned long long)left, plan->info.operation, (unsigned long long)s->bytes);
     return QDNN_STATUS_SUCCESS;
 }

@@ -53,7 +53,7 @@ qdnnStatus_t qdnnEmitPtx(const char *kernel, const char *sm, const char *const *
     const ptx_sm *target = ptx_sm_find(sm);
     if (!target)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
-                          "sm is '%s', which is no known target; sm_90 is one", sm);
+                          "sm is '%s', which is not a known target (sm_90 is one)", sm);
     for (; settings && *settings; settings++)
         CHECK_STATUS(apply_setting(row, &spec, *settings));
     return emit(row, &spec, target, out);

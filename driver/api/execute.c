@@ -47,7 +47,7 @@ static qdnnStatus_t refuse_operand(const struct qdnnPlan *plan, int binding, int
                                    plan_caller by)
 {
     if (by == BY_ARGUMENTS)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s is given, and %s takes none; it must be null",
+        return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s is given, but %s does not take it; it must be null",
                           plan_place_name(by, operand), plan->info.operation);
     return qdnn_error(QDNN_STATUS_BAD_PARAM, "bindings[%d] is %s, which %s %s", binding,
                       plan_place_name(by, operand), plan->info.operation,
@@ -286,7 +286,8 @@ qdnnStatus_t plan_check_bindings(const struct qdnnPlan *plan, qdnnHandle_t handl
 qdnnStatus_t plan_check_rows(const struct qdnnPlan *plan, int64_t rows)
 {
     if (!plan->is_product)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s has no rows to choose; products have: use qdnnExecute",
+        return qdnn_error(QDNN_STATUS_BAD_PARAM,
+                          "%s cannot be executed with fewer rows, only products can; use qdnnExecute",
                           plan->info.operation);
     if (rows < 0 || (uint64_t)rows > plan->rows)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "rows is %lld; the plan was made for 0 to %llu",

@@ -20,8 +20,7 @@ static void list_suspects(qdnnHandle_t handle, char *text, size_t size)
         used += (size_t)snprintf(text + used, size - used, "%s%s", comma,
                                  plan_place_name(BY_BINDINGS, __builtin_ctz(left)) + strlen("QDNN_OPERAND_"));
     if (used < size)
-        snprintf(text + used, size - used,
-                 ") memory of the host, or too short? QDNN_CHECK_BUFFERS=1 finds it");
+        snprintf(text + used, size - used, ") host memory, or too short? QDNN_CHECK_BUFFERS=1 finds it");
 }
 
 qdnnStatus_t handle_failed(qdnnHandle_t handle, CUresult result, const char *call, const char *what, ...)

@@ -121,11 +121,10 @@ static qdnnStatus_t find_stride(const char *name, const struct qdnnTensorDescrip
     }
     if (even && (rows_of(t) <= 1 || *stride >= t->dims[last]))
         return QDNN_STATUS_SUCCESS;
-    return qdnn_error(
-        QDNN_STATUS_NOT_SUPPORTED,
-        "the strides of %s do not make rows of neighbours that lie equally far apart; fix: make "
-        "the last stride 1 and the others those of one list of rows",
-        name);
+    return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                      "the strides of %s do not describe contiguous rows at equal distances; fix: make the "
+                      "last stride 1 and give all rows the same stride",
+                      name);
 }
 
 bool matmul_type_is_fp8(qdnnDataType_t type)

@@ -92,7 +92,7 @@ static qdnnStatus_t check_device(const context *c, qdnnDataType_t x)
 {
     if (!choice_on(c->target->number, false))
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
-                          "%s is no target of QDNN_MATMUL_TENSOR; fix: use QDNN_MATMUL_EXACT",
+                          "%s is not a target of QDNN_MATMUL_TENSOR; fix: use QDNN_MATMUL_EXACT",
                           c->target->name);
     if (x == QDNN_DATA_BF16 && c->target->number < 80)
         return qdnn_error(

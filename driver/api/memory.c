@@ -35,9 +35,8 @@ qdnnStatus_t qdnnFree(qdnnHandle_t handle, void *pointer)
     enum { INVALID_VALUE = 1 };
     if (result == INVALID_VALUE)
         return qdnn_error(QDNN_STATUS_BAD_PARAM,
-                          "pointer is %p, where no device memory of this context begins: it was freed "
-                          "already, or is memory "
-                          "of the host; free what qdnnMalloc gave, once",
+                          "pointer is %p, which is not the start of device memory of this context: it was "
+                          "freed already, or is host memory; free each pointer that qdnnMalloc returned once",
                           pointer);
     return result ? handle_failed(handle, result, "cuMemFree", "pointer %p", pointer) : QDNN_STATUS_SUCCESS;
 }

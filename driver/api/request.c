@@ -290,11 +290,10 @@ qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table,
                           (unsigned long long)result.columns, qdnnGetDataTypeName(y->type),
                           (unsigned long long)out->problem.columns, qdnnGetDataTypeName(table->type));
     if (out->repeats > 1)
-        return qdnn_error(
-            QDNN_STATUS_NOT_SUPPORTED,
-            "table is a stack of %llu matrices that have groups and words of their own; fix: one call for "
-            "each matrix",
-            (unsigned long long)out->repeats);
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                          "table is a stack of %llu matrices that each have their own groups and words; fix: "
+                          "one call per matrix",
+                          (unsigned long long)out->repeats);
     if (out->problem.rows == 0 && result.rows > 0)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
                           "table has no rows; it must have at least one");
@@ -330,10 +329,10 @@ qdnnStatus_t request_make_repack(const struct qdnnTensorDescriptor *tensor,
     CHECK_STATUS(codes_of(to, &to_row, &after));
     out->row = kernel_find_repack(from_row->format, to_row->format);
     if (!out->row)
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
-                          "codes of %s do not become codes of %s by repacking; both must be the same kind of "
-                          "codes, as wide",
-                          kernel_format(from_row)->name, kernel_format(to_row)->name);
+        return qdnn_error(
+            QDNN_STATUS_NOT_SUPPORTED,
+            "codes of %s cannot be repacked as codes of %s; both must have codes of the same kind and width",
+            kernel_format(from_row)->name, kernel_format(to_row)->name);
     out->spec.layout = before.layout;
     out->spec.nibble_order = before.nibble_order;
     out->spec.code = before.code;

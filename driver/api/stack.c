@@ -38,7 +38,7 @@ static bool codes_differ(const request *r, uint64_t rows)
            rows * kernel_format(r->row)->bits % 32 != 0;
 }
 
-#define FIX "fix: one call for each matrix"
+#define FIX "fix: one call per matrix"
 
 /* Rejects what cannot be done matrix by matrix. */
 static qdnnStatus_t check_stack(const request *r, const kernel_problem *one)
@@ -72,7 +72,7 @@ static qdnnStatus_t check_stack(const request *r, const kernel_problem *one)
     if (spec->nested && kernel_groups(spec, one) % 256 != 0)
         return qdnn_error(
             QDNN_STATUS_NOT_SUPPORTED,
-            "each matrix of the stack has %llu nested scales, which is no multiple of 256; " FIX,
+            "each matrix of the stack has %llu nested scales, which is not a multiple of 256; " FIX,
             (unsigned long long)kernel_groups(spec, one));
     return QDNN_STATUS_SUCCESS;
 }

@@ -56,14 +56,14 @@ static qdnnStatus_t check_extent(const struct qdnnTensorDescriptor *t, int bits)
     for (int i = 0; i < t->rank; i++) {
         if (__builtin_mul_overflow(product, t->dims[i] > 0 ? t->dims[i] : 1, &product))
             return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                              "dims multiply to more than fits: a tensor has less than 2^60 bytes");
+                              "the product of dims is too large: a tensor must have fewer than 2^60 bytes");
     }
     for (int i = 0; i < t->rank; i++) {
         if (__builtin_mul_overflow(t->dims[i] > 0 ? t->dims[i] - 1 : 0, t->strides[i], &span) ||
             __builtin_mul_overflow(span, (int64_t)bits, &span) || __builtin_add_overflow(last, span, &last))
             return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                              "strides[%d] is %lld: the tensor would reach over more than fits, 2^60 bytes",
-                              i, (long long)t->strides[i]);
+                              "strides[%d] is %lld: the tensor would span 2^60 bytes or more", i,
+                              (long long)t->strides[i]);
     }
     return QDNN_STATUS_SUCCESS;
 }
@@ -83,7 +83,7 @@ qdnnStatus_t tensor_set(struct qdnnTensorDescriptor *tensor, qdnnDataType_t type
     int bits = data_type_bits(type);
     if (bits <= 0)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                          "type is %d (%s); elements need a size, as f32 has", (int)type,
+                          "type is %d (%s); elements must have a size, as f32 does", (int)type,
                           qdnnGetDataTypeName(type));
     if (rank < 1 || rank > QDNN_DIMS_MAX)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "rank is %d; it must be 1 to %d", rank,

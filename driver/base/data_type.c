@@ -77,7 +77,7 @@ static qdnnStatus_t look_up(const char *argument, qdnnDataType_t type, const dat
     if (*found)
         return QDNN_STATUS_SUCCESS;
     return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                      "%s is %d, which is no data type; use one of the QDNN_DATA_ constants", argument,
+                      "%s is %d, which is not a data type; use one of the QDNN_DATA_ constants", argument,
                       (int)type);
 }
 

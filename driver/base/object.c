@@ -93,10 +93,10 @@ qdnnStatus_t object_refuse(const char *name, const void *object, object_kind kin
                           name, kinds[kind].name, kinds[kind].creator);
     object_kind other = kind_of_mark(mark);
     if (other != OBJECT_NONE)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s is a %s; it must be a %s, as %s gives it", name,
+        return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s is a %s; it must be a %s, created by %s", name,
                           kinds[other].name, kinds[kind].name, kinds[kind].creator);
-    return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s is %p, which is no %s; it must come from %s", name, object,
-                      kinds[kind].name, kinds[kind].creator);
+    return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s is %p, which is not a %s; it must come from %s", name,
+                      object, kinds[kind].name, kinds[kind].creator);
 }
 
 void objects_purge(void)

@@ -101,10 +101,9 @@ static qdnnStatus_t make_index(bundle *b)
     for (const json_value *kernel = kernels->first; kernel; kernel = kernel->next) {
         char key[KEY_MAX];
         if (!key_of_entry(kernel, key))
-            return qdnn_error(
-                QDNN_STATUS_BAD_PARAM,
-                "%s/%s: kernel %zu lacks its name, sm or settings, or has others than qdnn knows; %s",
-                b->directory, manifest_name, b->count, write_it_again);
+            return qdnn_error(QDNN_STATUS_BAD_PARAM,
+                              "%s/%s: kernel %zu lacks its name, sm or settings, or has unknown ones; %s",
+                              b->directory, manifest_name, b->count, write_it_again);
         b->index[b->count] = (index_entry){hash_key(key), b->count, kernel};
         b->count++;
         const json_value *files = json_at(kernel, "files.0");

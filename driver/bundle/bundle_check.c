@@ -37,7 +37,7 @@ static bool measure(int file, size_t *bytes, bundle_reason *reason)
     if (fstat(file, &about) != 0)
         return bundle_refuse(reason, "it cannot be read");
     if (!S_ISREG(about.st_mode))
-        return bundle_refuse(reason, "it is no regular file");
+        return bundle_refuse(reason, "it is not a regular file");
     if (about.st_size > BUNDLE_FILE_MAX)
         return bundle_refuse(reason, "it has %lld bytes; at most %d are read", (long long)about.st_size,
                              BUNDLE_FILE_MAX);
@@ -85,7 +85,7 @@ char *bundle_read(int folder, const char *name, size_t *bytes, bundle_reason *re
     int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) {
         bundle_refuse(reason, errno == ENOENT  ? "there is no such file"
-                              : errno == ELOOP ? "it is a link, no regular file"
+                              : errno == ELOOP ? "it is a symbolic link, not a regular file"
                                                : "it cannot be opened");
         return NULL;
     }
@@ -226,7 +226,7 @@ bool bundle_check_cubin(const bundle_request *request, const char *data, size_t 
     static const char magic[] = {0x7f, 'E', 'L', 'F', 2, 1};
     const unsigned char *p = (const unsigned char *)data;
     if (bytes < ELF_HEADER || memcmp(data, magic, sizeof magic) != 0)
-        return bundle_refuse(reason, "it does not begin as an ELF file of 64 bits does");
+        return bundle_refuse(reason, "it does not begin like a 64-bit ELF file");
     unsigned machine = p[ELF_MACHINE] | (unsigned)p[ELF_MACHINE + 1] << 8;
     if (machine != ELF_MACHINE_CUDA)
         return bundle_refuse(reason, "it is an ELF file for machine %u, not for CUDA (%d)", machine,

@@ -150,7 +150,7 @@ static qdnnStatus_t check_version(driver *d, driver_problem *problem)
         return does_not_start(d, code, "cuDriverGetVersion", problem);
     if (d->api.cuDriverGetVersion && d->version < CUDA_OLDEST_DRIVER)
         return driver_problem_set(problem, QDNN_STATUS_NOT_SUPPORTED_DRIVER_TOO_OLD,
-                                  "the CUDA driver is of CUDA %d.%d; qdnn needs %d.%d or later: update it",
+                                  "the CUDA driver is for CUDA %d.%d; qdnn needs %d.%d or later: update it",
                                   d->version / 1000, d->version % 1000 / 10, CUDA_OLDEST_DRIVER / 1000,
                                   CUDA_OLDEST_DRIVER % 1000 / 10);
     return QDNN_STATUS_SUCCESS;
@@ -163,7 +163,8 @@ static qdnnStatus_t start(driver *d, find_function *find, const char *name, driv
     qdnnStatus_t status = check_version(d, problem);
     if (status == QDNN_STATUS_SUCCESS && missing)
         return driver_problem_set(problem, QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER,
-                                  "%s lacks the function %s: it is no whole CUDA driver", name, missing);
+                                  "%s lacks the function %s: it is not a complete CUDA driver", name,
+                                  missing);
     CUresult code = status == QDNN_STATUS_SUCCESS ? d->api.cuInit(0) : 0;
     return code != 0 ? does_not_start(d, code, "cuInit", problem) : status;
 }

@@ -79,7 +79,7 @@ qdnnStatus_t nvrtc_compile(const char *source, const nvrtc_header *headers, int 
     const char *texts[NVRTC_HEADERS_MAX], *names[NVRTC_HEADERS_MAX];
     *result = (nvrtc_result){0};
     if (n_headers < 0 || n_headers > NVRTC_HEADERS_MAX)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "%d headers; there may be %d", n_headers,
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "%d headers; at most %d are allowed", n_headers,
                           NVRTC_HEADERS_MAX);
     qdnnStatus_t status = library_use(&library);
     if (status != QDNN_STATUS_SUCCESS)

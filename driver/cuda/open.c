@@ -55,7 +55,8 @@ static qdnnStatus_t parse_request(const char *text, device_request *request)
         if (!text[2] || sm)
             return QDNN_STATUS_SUCCESS;
         return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
-                          "the device is '%s': ptxvm knows no SM '%s'; vm:sm_90 is one", text, text + 3);
+                          "the device is '%s': ptxvm does not know the SM '%s' (vm:sm_90 is one)", text,
+                          text + 3);
     }
     return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
                       "the device is '%s'; it must be auto, cuda, cuda:N, vm or vm:sm_XX (QDNN_DEVICE)",
@@ -188,8 +189,7 @@ static void report_choice(const cuda_device *d, const driver_problem *gpu)
     if (fell_back && !log_on(severity))
         fprintf(stderr,
                 "qdnn: there is no GPU (%s); kernels run on ptxvm, an interpreter on the CPU (QDNN_DEVICE=vm "
-                "says so "
-                "without this line)\n",
+                "selects it without this message)\n",
                 gpu->text);
 }
 

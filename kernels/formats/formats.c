@@ -159,8 +159,7 @@ static bool zeros_serve(const kernel_row *row, const kernel_spec *spec, char *er
     if (spec->groups == QDNN_GROUPS_DEFAULT)
         return refuse(error, error_size, "groups is none: without scales there are no zeros either");
     if (spec->zero_packed && (is_minimum || spec->range == QDNN_RANGE_TIGHT))
-        return refuse(error, error_size,
-                      "zero_packed is for zero points that are integers; range must be with_zero");
+        return refuse(error, error_size, "zero_packed needs integer zero points and range=with_zero");
     if (spec->zero_minus_one && (is_signed || is_float(spec->zero)))
         return refuse(error, error_size, "zero_minus_one is for integer zeros of unsigned codes");
     if (spec->zero_packed)
@@ -174,7 +173,7 @@ static bool zeros_serve(const kernel_row *row, const kernel_spec *spec, char *er
         return refuse(error, error_size, "range is tight, which needs zeros of float type: f32, f16 or bf16");
     if (is_signed && spec->zero == QDNN_DATA_U32)
         return refuse(error, error_size,
-                      "zero is u32 and codes are signed; zeros are i8, i32, f32, f16 or bf16 there");
+                      "zero is u32, but the codes are signed; zero must be i8, i32, f32, f16 or bf16");
     return true;
 }
 
@@ -182,13 +181,12 @@ static bool scales_serve(const kernel_row *row, const kernel_spec *spec, char *e
 {
     bool has_zero = format_has_zero(row->format);
     if (spec->scale == QDNN_SCALE_E8M0 && !row->format->number)
-        return refuse(error, error_size, "scale is e8m0, which belongs to codes that are floats");
+        return refuse(error, error_size, "scale is e8m0, which needs floating-point codes");
     if (spec->global_scale && (spec->scale != QDNN_SCALE_E4M3 || has_zero || !row->format->number))
-        return refuse(error, error_size,
-                      "a global scale goes with codes that are floats and scales of type e4m3");
+        return refuse(error, error_size, "a global scale needs floating-point codes and scales of type e4m3");
     if (spec->nested && (spec->scale != QDNN_SCALE_F32 || spec->scale_swizzle || has_zero))
         return refuse(error, error_size,
-                      "nested scales stand for f32, are not swizzled, and have no zeros beside them");
+                      "nested scales must be f32, must not be swizzled, and exclude zeros");
     return true;
 }
 
@@ -211,15 +209,14 @@ static bool groups_serve(const kernel_row *row, const kernel_spec *spec, char *e
         return refuse(error, error_size, "groups is none: there are no scales to compute");
     if (spec->groups == QDNN_GROUPS_DEFAULT && (spec->global_scale || spec->nested))
         return refuse(error, error_size,
-                      "groups is none: without scales there is none over them, and none is nested");
+                      "groups is none: without scales there is no global scale and no nesting");
     if (!is_lined && (spec->scale_order || spec->scale_swizzle))
         return refuse(error, error_size,
                       "scale_order and scale_swizzle are for groups along rows or down columns");
     if (spec->group_index && spec->groups != QDNN_GROUPS_COLUMNS)
         return refuse(error, error_size, "group_index is for groups down columns");
     if (spec->group_index && makes_scales)
-        return refuse(error, error_size,
-                      "scales are computed of groups of neighbours: group_index must be no");
+        return refuse(error, error_size, "scales are computed for contiguous groups: group_index must be no");
     return true;
 }
 
@@ -227,13 +224,13 @@ static bool layout_serves(const kernel_row *row, const kernel_spec *spec, char *
 {
     const unsigned bits = row->format->facts.bits;
     if ((spec->layout == QDNN_LAYOUT_AWQ || spec->to_layout == QDNN_LAYOUT_AWQ) && bits != 4)
-        return refuse(error, error_size, "layout is awq, which has codes of 4 bits; these have %u", bits);
+        return refuse(error, error_size, "layout is awq, which takes 4-bit codes; these have %u bits", bits);
     if (spec->layout == QDNN_LAYOUT_AWQ && spec->zero_packed && spec->groups == QDNN_GROUPS_COLUMNS &&
         spec->group_rows != 1)
         return refuse(error, error_size, "awq packs the zeros of eight columns: group_rows must be 1");
     if ((spec->layout != QDNN_LAYOUT_BYTES && spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST) ||
         (spec->to_layout != QDNN_LAYOUT_BYTES && spec->to_nibble_order == QDNN_NIBBLE_HIGH_FIRST))
-        return refuse(error, error_size, "nibble_order is high, which is for layout bytes");
+        return refuse(error, error_size, "nibble_order is high, which needs layout bytes");
     return true;
 }
 

@@ -74,7 +74,7 @@ ptx_val lanewise_x_is_aligned(ptx_builder *b, const lanewise *t);
 void lanewise_fetch(ptx_builder *b, lanewise *t, ptx_val stage);
 void lanewise_put(ptx_builder *b, lanewise *t, ptx_val stage, ptx_val buffer);
 
-/* Loads and stores a stage element by element: for rows at any address, and a K that is no multiple of
+/* Loads and stores a stage element by element: for rows at any address, and a K that is not a multiple of
  * CHUNK. `stage` is a u64. */
 void lanewise_copy(ptx_builder *b, lanewise *t, ptx_val stage, ptx_val buffer);
 

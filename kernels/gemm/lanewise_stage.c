@@ -272,7 +272,7 @@ void lanewise_put(ptx_builder *b, lanewise *t, ptx_val stage, ptx_val buffer)
     put_zeros(b, t, stage, buffer);
 }
 
-/* ---- Stages element by element: rows at any address, a K that is no multiple of 8 ---- */
+/* ---- Stages element by element: rows at any address, a K that is not a multiple of 8 ---- */
 
 static void copy_x(ptx_builder *b, const lanewise *t, const item *it, ptx_val to)
 {

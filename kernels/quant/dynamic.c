@@ -43,10 +43,10 @@ bool dynamic_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *e
 {
     if (fits(row, spec))
         return true;
-    snprintf(
-        error, error_size,
-        "one kernel takes flat groups of a multiple of 8 elements, up to %u; scale and quantize take others",
-        RANGE_BLOCK * CHUNKS_MAX * chunk_elements(spec->data));
+    snprintf(error, error_size,
+             "one kernel takes flat groups of a multiple of 8 elements, up to %u; use scale and quantize for "
+             "others",
+             RANGE_BLOCK * CHUNKS_MAX * chunk_elements(spec->data));
     return false;
 }
 

@@ -38,11 +38,11 @@ bool fp8_serves(const kernel_row *row, const kernel_spec *spec, char *error, siz
     if (storage != QDNN_DATA_F8E4M3 && storage != QDNN_DATA_F8E5M2)
         why = "x is FP8; the weights must be e4m3 or e5m2";
     else if (spec->groups != QDNN_GROUPS_DEFAULT)
-        why = "x is FP8; the weights must be without scales (groups=none), those of columns are alpha";
+        why = "x is FP8; the weights must have no scales (groups=none); pass scales per column as alpha";
     else if (spec->layout != QDNN_LAYOUT_BYTES)
         why = "x is FP8; the weights must be in layout bytes";
     else if (spec->addend)
-        why = "x is FP8; an addend is taken with x in f16 or bf16";
+        why = "x is FP8; an addend needs x in f16 or bf16";
     if (why)
         snprintf(error, error_size, "%s", why);
     return !why;

@@ -453,9 +453,9 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
     if (spec->data != QDNN_DATA_F16 && spec->data != QDNN_DATA_BF16)
         why = "data is f32; product stream takes x in f16 or bf16";
     else if (spec->group_index)
-        why = "group_index is yes; prepacked weights have groups of neighbours";
+        why = "group_index is yes; prepacked weights must have contiguous groups";
     else if (!blocks && extent % 16 != 0)
-        why = "prepacked weights have groups of a multiple of 16 k";
+        why = "prepacked weights must have a group size that is a multiple of 16";
     else if (spec->addend)
         why = "product stream does not take an addend";
     else if (m < 8 || m > ROWS_MAX || (m & (m - 1)) != 0)

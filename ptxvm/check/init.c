@@ -112,7 +112,7 @@ static void report_use(vm_warp *warp, const vm_op *op, const check_op *info, int
     for (int i = 0; i < info->n_uses && id < 0; i++)
         if (warp->frame->check->undefined[info->uses[i]] >> lane & 1)
             id = info->uses[i];
-    vm_check_report(warp, op, lane, &finding, -1, "%s %s %s, which %s bytes that nobody has written",
+    vm_check_report(warp, op, lane, &finding, -1, "%s %s %s, which %s bytes that were never written",
                     pvm_opcode_name(op->inst->op), use_of(op, info, id), register_name(op, info, id),
                     is_predicate(op, info, id) ? "depends on" : "holds");
 }
@@ -136,7 +136,7 @@ static void report_guard(vm_warp *warp, const vm_op *op, const check_op *info, u
 {
     ptxvm_finding finding = {.kind = PTXVM_FINDING_UNINITIALISED};
     vm_check_report(warp, op, __builtin_ctz(lanes), &finding, -1,
-                    "the guard of %s is a predicate that depends on bytes that nobody has written",
+                    "the guard of %s is a predicate that depends on bytes that were never written",
                     pvm_opcode_name(op->inst->op));
     warp->frame->check->undefined[info->guard] &= ~lanes;
 }

@@ -212,7 +212,7 @@ static void report_read(vm_warp *warp, const vm_op *op, int lane, const spot *s,
                              .base = s->start,
                              .size = s->size};
     vm_check_report(warp, op, lane, &finding, -1,
-                    "%s takes %llu bytes at %s address 0x%llx, some of which nobody has written",
+                    "%s takes %llu bytes at %s address 0x%llx, some of which were never written",
                     pvm_opcode_name(op->inst->op), (unsigned long long)bytes, check_space_name(s->space),
                     (unsigned long long)address);
 }

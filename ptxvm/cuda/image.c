@@ -198,7 +198,7 @@ static CUresult open_fatbin(const uint8_t *data, size_t bytes, cuda_image *image
     int n_ptx;
     char list[200];
     if (bytes < HEADER_BYTES || field(data + 4, 2) != 1 || field(data + 6, 2) != HEADER_BYTES)
-        return refuse(image, CUDA_ERROR_INVALID_IMAGE, "the fat binary is of a version that is not known");
+        return refuse(image, CUDA_ERROR_INVALID_IMAGE, "the fat binary has an unknown version");
     uint64_t length = field(data + 8, 8);
     if (length > bytes - HEADER_BYTES || length > PTRDIFF_MAX)
         return refuse(image, CUDA_ERROR_INVALID_IMAGE, "%s", damaged);
@@ -224,7 +224,8 @@ static CUresult open_wrapper(const uint8_t *data, size_t bytes, cuda_image *imag
 {
     const uint8_t *inner;
     if (bytes != IMAGE_IN_MEMORY)
-        return refuse(image, CUDA_ERROR_INVALID_IMAGE, "the wrapper of a fat binary, but from a file");
+        return refuse(image, CUDA_ERROR_INVALID_IMAGE,
+                      "the wrapper of a fat binary cannot be loaded from a file");
     memcpy(&inner, data + 8, sizeof inner);
     if (!inner || field(inner, 4) != FATBIN_MAGIC)
         return refuse(image, CUDA_ERROR_INVALID_IMAGE, "the wrapper does not point to a fat binary");
@@ -247,7 +248,7 @@ CUresult image_open(const void *data, size_t bytes, cuda_image *image)
     image->length = strlen(p);
     if (!strstr(p, ".version"))
         return refuse(image, CUDA_ERROR_INVALID_IMAGE,
-                      "the image is neither PTX text (it has no .version) nor any binary that is known");
+                      "the image is neither PTX text (it has no .version) nor a known binary format");
     return CUDA_SUCCESS;
 }
 

@@ -259,7 +259,7 @@ CUresult queue_wait(bool (*done)(void *user), void *user, CUcontext context)
             since = now_seconds();
         } else if (now_seconds() - since > (double)cuda.wait_seconds) {
             cuda_log(CUDA_ERROR_LAUNCH_TIMEOUT,
-                     "a stream waits for a value that nobody wrote for %llu seconds (PTXVM_WAIT)",
+                     "a stream has waited for a value for %llu seconds, and nothing wrote it (PTXVM_WAIT)",
                      (unsigned long long)cuda.wait_seconds);
             context_fail(context, CUDA_ERROR_LAUNCH_TIMEOUT);
             return CUDA_ERROR_LAUNCH_TIMEOUT;

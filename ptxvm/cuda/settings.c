@@ -78,7 +78,7 @@ static bool number_from(const char *variable, uint64_t max, uint64_t *value)
         return true;
     uint64_t n;
     if (!parse_number(text, &n) || n > max) {
-        cuda_log(CUDA_ERROR_INVALID_VALUE, "%s=%s is no number that fits", variable, text);
+        cuda_log(CUDA_ERROR_INVALID_VALUE, "%s=%s is not a number in range", variable, text);
         return false;
     }
     *value = n;
@@ -126,7 +126,8 @@ bool settings_read(ptxvm_cuda_settings *s)
         ok = false;
     }
     if (s->devices > CUDA_MAX_DEVICES) {
-        cuda_log(CUDA_ERROR_INVALID_VALUE, "%d devices: there may be %d", s->devices, CUDA_MAX_DEVICES);
+        cuda_log(CUDA_ERROR_INVALID_VALUE, "%d devices: at most %d are supported", s->devices,
+                 CUDA_MAX_DEVICES);
         ok = false;
     }
     return ok;

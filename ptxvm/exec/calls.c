@@ -266,9 +266,10 @@ static const vm_code *find_target(vm_warp *warp, const vm_op *op, uint32_t *mask
             : NULL;
     if (!code || code->function->is_entry ||
         !pvm_same_signature(code->function, call->prototype ? call->prototype : call->candidates[0])) {
-        *result = vm_fault(warp, op, __builtin_ctz(same), PTXVM_ERROR_EXECUTION,
-                           "indirect call of 0x%llx, which is no function of this kernel with that prototype",
-                           (unsigned long long)value);
+        *result =
+            vm_fault(warp, op, __builtin_ctz(same), PTXVM_ERROR_EXECUTION,
+                     "indirect call of 0x%llx, which is not a function of this kernel with that prototype",
+                     (unsigned long long)value);
         return NULL;
     }
     return code;
@@ -300,7 +301,7 @@ vm_result vm_exec_call(vm_warp *warp, const vm_op *op, uint32_t mask)
     if (!enter_local(warp, callee, mask))
         return warp->block->worker->limited ? no_memory(warp, op, mask)
                                             : vm_fault(warp, op, __builtin_ctz(mask), PTXVM_ERROR_EXECUTION,
-                                                       "stack overflow: the limit is %llu bytes a thread",
+                                                       "stack overflow: the limit is %llu bytes per thread",
                                                        (unsigned long long)warp->block->launch->stack_limit);
     pass_arguments(warp, op, caller, callee, mask);
     warp->frame = callee;

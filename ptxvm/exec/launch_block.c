@@ -212,7 +212,7 @@ static void fail_waiting(vm_block *block, uint64_t seconds)
         if (!op)
             continue;
         vm_fault(&block->warps[w], op, __builtin_ctz(mask), PTXVM_ERROR_DEADLOCK,
-                 "the kernel has waited for %llu seconds, in a loop here, for memory that nobody writes; a "
+                 "the kernel has waited for %llu seconds, in a loop here, for memory that nothing writes; a "
                  "launch runs in the thread that makes it, so what that thread would write afterwards never "
                  "comes (PTXVM_WAIT sets the time)",
                  (unsigned long long)seconds);

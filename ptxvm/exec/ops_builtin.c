@@ -335,7 +335,7 @@ static vm_result fault_free(vm_warp *warp, const vm_op *op, int lane, uint64_t a
                             .size = again ? freed->bytes : 0};
     return vm_fault_access(warp, op, lane, PTXVM_ERROR_ADDRESS, &detail,
                            again ? "free of 0x%llx, which has been freed already"
-                                 : "free of 0x%llx, which malloc did not give",
+                                 : "free of 0x%llx, which malloc did not return",
                            (unsigned long long)address);
 }
 

@@ -197,7 +197,7 @@ static vm_result exec_stackrestore(vm_warp *warp, const vm_op *op, uint32_t mask
         uint64_t top = ops_operand(warp, &op->operand[0], (int)lane);
         if (top > warp->local_top[lane])
             return vm_fault(warp, op, (int)lane, PTXVM_ERROR_EXECUTION,
-                            "stackrestore of 0x%llx, which no stacksave of this call gave",
+                            "stackrestore of 0x%llx, which no stacksave of this call returned",
                             (unsigned long long)top);
         warp->local_top[lane] = top;
     }

@@ -137,7 +137,7 @@ ptxvm_status ptxvm_free(ptxvm *vm, ptxvm_address address)
         return vm_error(vm, PTXVM_ERROR_ADDRESS,
                         vm_memory_freed(vm->memory, address)
                             ? "0x%llx has been freed already"
-                            : "0x%llx was not given by ptxvm_alloc, or is free already",
+                            : "0x%llx was not returned by ptxvm_alloc, or has been freed already",
                         (unsigned long long)address);
     return vm_memory_free(vm->memory, address);
 }

@@ -142,7 +142,7 @@ static void make_argument(parser *p, const raw_operand *raw, const pvm_var *para
                     (have != T_PRED && param->type != T_PRED && !param->is_unsized &&
                      param->size * 8 == (uint64_t)pvm_type_bits(have));
         if (!same)
-            fail_argument(p, raw, "has not the size of the parameter");
+            fail_argument(p, raw, "does not have the size of the parameter");
         out->kind = OPERAND_REG;
         out->type = have;
         out->reg = raw->reg;
@@ -150,7 +150,7 @@ static void make_argument(parser *p, const raw_operand *raw, const pvm_var *para
                raw->symbol->var->space == SPACE_PARAM && !raw->has_offset) {
         pvm_var *v = raw->symbol->var;
         if (param && !param->is_unsized && v->size != param->size)
-            fail_argument(p, raw, "has not the size of the parameter");
+            fail_argument(p, raw, "does not have the size of the parameter");
         out->kind = OPERAND_SYMBOL;
         out->type = v->type;
         out->space = SPACE_PARAM;

@@ -157,7 +157,7 @@ static bool match_operands(parser *p, const form_table *t, const form *f, const 
         if (paired != joined)
             return fail_operand(a, STAGE_COUNT, r, &p->raw[r],
                                 paired ? "two results joined by '|' are needed"
-                                       : "has only one result: '|' cannot stand here");
+                                       : "has only one result: '|' is not allowed here");
         pvm_type type = form_operand_type(want, inst);
         const char *misfit = operand_misfit(p, &p->raw[r], want, inst, type, a->why, sizeof a->why);
         if (misfit)

@@ -81,14 +81,14 @@ static void parse_version(parser *p)
     if (!ok)
         parse_fail(p, PVM_ERROR_SYNTAX, ".version needs a number like 7.8");
     if (p->has_version)
-        parse_fail(p, PVM_ERROR_SYNTAX, ".version stands twice");
+        parse_fail(p, PVM_ERROR_SYNTAX, ".version is given twice");
     int newest = ptxvm_accepted_isa();
     if (newest < 0)
-        parse_fail(p, PVM_ERROR_UNSUPPORTED_VERSION, "PTXVM_NEWEST_ISA is no version like 9.6");
+        parse_fail(p, PVM_ERROR_UNSUPPORTED_VERSION, "PTXVM_NEWEST_ISA is not a version like 9.6");
     if (major > newest / 10 || (major == newest / 10 && minor > newest % 10))
         parse_fail(p, PVM_ERROR_UNSUPPORTED_VERSION,
                    ".version %d.%d is later than %d.%d, the newest that ptxvm knows (PTXVM_NEWEST_ISA=%d.%d "
-                   "takes it all the same)",
+                   "accepts it anyway)",
                    major, minor, newest / 10, newest % 10, major, minor);
     p->module->version = 10 * major + (minor > 9 ? 9 : minor);
     p->has_version = true;
@@ -114,7 +114,7 @@ static void parse_target(parser *p)
     static const char *const options[] = {"texmode_unified", "texmode_independent"};
     if (!p->has_version || p->has_target)
         parse_fail(p, PVM_ERROR_SYNTAX,
-                   p->has_target ? ".target stands twice" : "a module starts with .version");
+                   p->has_target ? ".target is given twice" : "a module starts with .version");
     do {
         next_token(p);
         token t = p->tok;
@@ -143,7 +143,7 @@ static void parse_address_size(parser *p)
     if (bits != 64)
         parse_fail(p, PVM_ERROR_SYNTAX, ".address_size is 32 or 64");
     if (p->has_address_size)
-        parse_fail(p, PVM_ERROR_SYNTAX, ".address_size stands twice");
+        parse_fail(p, PVM_ERROR_SYNTAX, ".address_size is given twice");
     p->has_address_size = true;
     next_token(p);
 }
@@ -201,7 +201,7 @@ static void parse_statement(parser *p)
     if (!p->has_target)
         parse_fail(p, PVM_ERROR_SYNTAX, "a module starts with .version and .target");
     if (p->tok.kind != TOKEN_WORD)
-        parse_fail(p, PVM_ERROR_SYNTAX, "'%.*s' cannot stand outside a function",
+        parse_fail(p, PVM_ERROR_SYNTAX, "'%.*s' is not allowed outside a function",
                    p->tok.length > 40 ? 40 : p->tok.length, p->tok.text);
     linkage link = parse_linkage(p);
     pvm_space space;

@@ -93,10 +93,10 @@ static const char *misfit_register(const parser *p, const raw_operand *raw, uint
     if (raw->selector && !(flags & TAKES_SELECTOR))
         return "has no such component";
     if (raw->has_offset && (flags & IS_RESULT))
-        return "is a result: a sum cannot stand here";
+        return "is a result: a sum is not allowed here";
     if (raw->has_offset &&
         (class_of(have) == CLASS_OTHER || pvm_type_bits(have) < 16 || pvm_type_bits(have) > 64))
-        return "is no integer of 16, 32 or 64 bits: a number cannot be added to it";
+        return "is not an integer of 16, 32 or 64 bits: a number cannot be added to it";
     if (type_fits(have, type, flags))
         return NULL;
     snprintf(why, size, "has type %s, but %s is needed", pvm_type_name(have), pvm_type_name(type));

@@ -84,7 +84,7 @@ static void check_type(parser *p, const declaration *d, const token *where)
     if (t == T_B128 && p->module->version < 83)
         parse_fail_at(p, where->line, where->column, PVM_ERROR_TARGET, ".b128 needs .version 8.3 or later");
     if (!for_memory && !(t == T_PRED && d->space == SPACE_REG))
-        parse_fail_at(p, where->line, where->column, PVM_ERROR_SYNTAX, "%s is no type for a %s",
+        parse_fail_at(p, where->line, where->column, PVM_ERROR_SYNTAX, "%s is not a type for a %s",
                       pvm_type_name(t), d->space == SPACE_REG ? "register" : "variable");
 }
 

@@ -151,7 +151,7 @@ static int address_again(vm_argument *a, const vm_arguments *all, const char *te
         (*end == '+' && !tool_parse_size(end + 1, &offset)))
         return tool_argument_error(a, "arg: takes the number of an argument, as in arg:1 or arg:1+64");
     if (n < 1 || n >= (unsigned long)a->number || !all->list[n - 1].address)
-        return tool_argument_error(a, "argument %lu is no buffer before this one", n);
+        return tool_argument_error(a, "argument %lu is not a buffer before this one", n);
     if (offset > all->list[n - 1].bytes)
         return tool_argument_error(a, "the buffer of argument %lu has %" PRIu64 " bytes", n,
                                    all->list[n - 1].bytes);

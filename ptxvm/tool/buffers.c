@@ -24,7 +24,7 @@ static int parse_extent(vm_argument *a, char *text, const value_type **type)
     if (!tool_parse_size(text, &n) || n == 0 || n > UINT64_MAX / 8)
         return tool_argument_error(a,
                                    "a buffer's size is a number of bytes (4096, 4K) or of elements "
-                                   "(1024xf32) or a file (@FILE), and not '%.40s'",
+                                   "(1024xf32) or a file (@FILE), not '%.40s'",
                                    text);
     a->bytes = n * (uint64_t)(*type)->bytes;
     return TOOL_OK;
@@ -74,18 +74,18 @@ static int parse_output(vm_argument *a, const char *text)
     size_t length = strcspn(text, ":");
     vm_output output = {.type = value_type_find(text, length), .path = text};
     if (!*text)
-        return tool_argument_error(a, "behind > stands a type, as in >f32 or >x32:16, or a file");
+        return tool_argument_error(a, "'>' must be followed by a type, as in >f32 or >x32:16, or a file");
     if (a->n_outputs == OUTPUTS_MAX)
         return tool_argument_error(a, "more than %d outputs", OUTPUTS_MAX);
     if (output.type) {
         uint64_t all = a->bytes / (uint64_t)output.type->bytes;
         output.count = all;
         if (a->bytes % (uint64_t)output.type->bytes)
-            return tool_argument_error(a, "%" PRIu64 " bytes are no whole number of %s", a->bytes,
+            return tool_argument_error(a, "%" PRIu64 " bytes are not a whole number of %s", a->bytes,
                                        output.type->name);
         if (text[length] && (!tool_parse_size(text + length + 1, &output.count) || output.count == 0))
-            return tool_argument_error(a, ">%s:N takes a number of elements, and not '%.40s'",
-                                       output.type->name, text + length + 1);
+            return tool_argument_error(a, ">%s:N takes a number of elements, not '%.40s'", output.type->name,
+                                       text + length + 1);
         if (output.count > all)
             return tool_argument_error(a, ">%s: the buffer has %" PRIu64 " of them", text, all);
     }

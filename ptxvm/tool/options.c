@@ -67,9 +67,8 @@ static const char help[] =
     "  ptxvm kernel.ptx --run scale --grid 2 --block 128 'buf:@in.bin>out.bin' 1e-3 256 --counters\n"
     "  ptxvm kernel.ptx --run scale --grid 2 --block 128 buf:1K=0 2 256 --listing --check all --quiet\n"
     "\n"
-    "exit code: 0 done; 1 the PTX is not valid, the run failed or a check found something; 2 what was asked "
-    "for\n"
-    "is not right\n";
+    "exit code: 0 success; 1 the PTX is not valid, the run failed or a check found something; 2 wrong "
+    "usage\n";
 
 int tool_print_help(void)
 {
@@ -96,7 +95,7 @@ bool tool_parse_size(const char *text, uint64_t *value)
 static int parse_number(const char *option, const char *text, uint64_t most, uint64_t *value)
 {
     if (!tool_parse_size(text, value))
-        return tool_usage_error("%s takes a number, and not '%s'", option, text);
+        return tool_usage_error("%s takes a number, not '%s'", option, text);
     if (*value > most)
         return tool_usage_error("%s %s: the most is %llu", option, text, (unsigned long long)most);
     return TOOL_OK;
@@ -118,7 +117,7 @@ static int parse_dimensions(const char *option, const char *text, uint32_t *dime
     }
     free(copy);
     if (!ok)
-        return tool_usage_error("%s takes one to three numbers from 1 up, as in 4,2,1, and not '%s'", option,
+        return tool_usage_error("%s takes one to three numbers from 1 up, as in 4,2,1, not '%s'", option,
                                 text);
     return TOOL_OK;
 }
@@ -129,7 +128,7 @@ static int parse_run(void *options, const char *value)
 {
     vm_options *o = options;
     if (o->kernel)
-        return tool_usage_error("--run is there twice; one kernel is run at a time");
+        return tool_usage_error("--run is given twice; one kernel is run at a time");
     o->kernel = value;
     return TOOL_OK;
 }
@@ -291,7 +290,7 @@ int tool_parse(vm_options *options, int argc, char **argv)
         options->quiet = true;
     }
     if (options->n_files == 0)
-        return tool_usage_error("say which file: ptxvm FILE.ptx");
+        return tool_usage_error("no file is given: ptxvm FILE.ptx");
     if (!options->kernel && wants_run(options))
         return tool_usage_error("--grid, --block, --check, --counters and their like go with --run KERNEL");
     if (options->kernel) {

@@ -119,7 +119,7 @@ static const char *parse_float(const value_type *type, const char *text, uint64_
     /* Directly to f32: through f64 it would be rounded twice. */
     double x = type->bytes == 4 ? (double)strtof(text, &end) : strtod(text, &end);
     if (end == text || *end || isspace((unsigned char)*text)) {
-        snprintf(why, size, "'%.40s' is no number of type %s", text, type->name);
+        snprintf(why, size, "'%.40s' is not a number of type %s", text, type->name);
         return why;
     }
     *bits = float_bits(type, x);
@@ -141,10 +141,10 @@ static const char *parse_integer(const value_type *type, const char *text, uint6
         strtod(text, &end);
         bool is_float = !isspace((unsigned char)*text) && end != text && !*end;
         if (is_float && type->bytes > 1)
-            snprintf(why, size, "'%.40s' is no whole number: write f%d:%.40s if its bits are meant", text,
+            snprintf(why, size, "'%.40s' is not a whole number: write f%d:%.40s if its bits are meant", text,
                      8 * type->bytes, text);
         else
-            snprintf(why, size, "'%.40s' is no whole number", text);
+            snprintf(why, size, "'%.40s' is not a whole number", text);
         return why;
     }
     if (errno || value > (negative ? (mask(type) >> 1) + 1 : mask(type))) {

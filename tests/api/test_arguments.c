@@ -138,7 +138,7 @@ TEST_CASE(ApiArguments, ZerosThatNobodyAskedFor)
     CHECK_STATUS_IS(qdnnComputeScales(s.handle, s.tensor, b[QDNN_OPERAND_X], s.quant, b[QDNN_OPERAND_SCALE],
                                       b[QDNN_OPERAND_CODES]),
                     BAD_PARAM);
-    CHECK_HAS(last_sentence(), "zero is given, and quant.int4.scale takes none; it must be null");
+    CHECK_HAS(last_sentence(), "zero is given, but quant.int4.scale does not take it; it must be null");
     scene_close(&s);
     vm_end();
 }

@@ -165,7 +165,7 @@ TEST_CASE(ApiBuffers, CheckedBuffersMustBeOfTheDevice)
         char part[128];
         bind_all(&s, bound);
         bound[i].pointer = host;
-        snprintf(part, sizeof part, " is 0x%llx, where the driver knows of no device memory",
+        snprintf(part, sizeof part, " is 0x%llx, which is not device memory that the driver knows",
                  (unsigned long long)(uintptr_t)host);
         check_buffer(&s, bound, i, QDNN_STATUS_BAD_PARAM, part);
         CHECK_HAS(last_sentence(), "allocate it with qdnnMalloc or cuMemAlloc");
@@ -306,7 +306,7 @@ TEST_CASE(ApiBuffers, OneShotCallsWithoutTheArgument)
     OK(qdnnDequantize(handle, q, d, NULL, NULL, t, (char *)d + 512));
     CHECK_STATUS_IS(qdnnDequantize(handle, q, d, (char *)d + 256, NULL, t, (char *)d + 512),
                     QDNN_STATUS_BAD_PARAM);
-    CHECK_EQ_STR(last_sentence(), "scale is given, and quant.int8.dequantize takes none; it must be null");
+    CHECK_EQ_STR(last_sentence(), "scale is given, but quant.int8.dequantize does not take it; it must be null");
     OK(qdnnFree(handle, d));
     basics_destroy(handle, t, q);
     vm_end();

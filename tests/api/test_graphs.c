@@ -319,7 +319,7 @@ TEST_CASE(ApiGraphs, CheckedBuffersMayBeManagedNotPinned)
         qdnnComputeScales(s.handle, s.tensor, pinned, s.quant, s.buffers[QDNN_OPERAND_SCALE], NULL),
         QDNN_STATUS_BAD_PARAM);
     CHECK_HAS(last_sentence(), "x is 0x");
-    CHECK_HAS(last_sentence(), "which is memory of the host; copy it to device memory");
+    CHECK_HAS(last_sentence(), "which is host memory; copy it to device memory");
     OK(qdnnComputeScales(s.handle, s.tensor, (void *)(uintptr_t)managed, s.quant,
                          s.buffers[QDNN_OPERAND_SCALE], NULL));
     OK(qdnnSynchronize(s.handle));

@@ -36,7 +36,7 @@ TEST_CASE(ApiObjects, ObjectsOfAnotherKindAreRefused)
     CHECK_STATUS_IS(qdnnSetQuantAttribute(as_any(tensor), QDNN_QUANT_GROUP_SIZE, 32), QDNN_STATUS_BAD_PARAM);
     CHECK_HAS(last_sentence(), "quant is a tensor descriptor; it must be a quantization descriptor");
     CHECK_STATUS_IS(qdnnDestroy(as_any(matmul)), QDNN_STATUS_BAD_PARAM);
-    CHECK_HAS(last_sentence(), "handle is a matmul descriptor; it must be a handle, as qdnnCreate gives it");
+    CHECK_HAS(last_sentence(), "handle is a matmul descriptor; it must be a handle, created by qdnnCreate");
     CHECK_STATUS_IS(qdnnDestroyPlan(as_any(tensor)), QDNN_STATUS_BAD_PARAM);
     OK(qdnnDestroyTensorDescriptor(tensor));
     OK(qdnnDestroyMatmulDescriptor(matmul));

@@ -50,7 +50,7 @@ static const stack_case cases[] = {
      DOWN(2),
      KERNEL_DEQUANTIZE,
      0,
-     "the codes of each 3 x 5 matrix of the stack end within a byte; fix: one call for each matrix"},
+     "the codes of each 3 x 5 matrix of the stack end within a byte; fix: one call per matrix"},
     {"flat_groups_across",
      {2, 3, 4},
      {QDNN_QUANT_LAYOUT, QDNN_QUANT_GROUPS, QDNN_QUANT_GROUP_SIZE},
@@ -66,7 +66,7 @@ static const stack_case cases[] = {
      {QDNN_LAYOUT_WORDS_INTERLEAVED, QDNN_GRANULARITY_TENSOR},
      KERNEL_DYNAMIC,
      0,
-     "the matrices of the stack are quantized one by one, and share a scale; fix: one call for each matrix"},
+     "the matrices of the stack are quantized one by one, and share a scale; fix: one call per matrix"},
 };
 
 static qdnnStatus_t ask(const stack_case *c, request *r)

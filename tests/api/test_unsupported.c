@@ -56,8 +56,8 @@ static const struct {
     int64_t value;
     const char *part; /* of the sentence */
 } unsupported[] = {
-    {QDNN_QUANT_GLOBAL_SCALE, 1, "a global scale goes with codes that are floats and scales of type e4m3"},
-    {QDNN_QUANT_SCALE_TYPE, QDNN_SCALE_E8M0, "scale is e8m0, which belongs to codes that are floats"},
+    {QDNN_QUANT_GLOBAL_SCALE, 1, "a global scale needs floating-point codes and scales of type e4m3"},
+    {QDNN_QUANT_SCALE_TYPE, QDNN_SCALE_E8M0, "scale is e8m0, which needs floating-point codes"},
     {QDNN_QUANT_CODE_BITS, 7,
      "QDNN_QUANT_STORAGE is QDNN_DATA_I4, QDNN_QUANT_CODE_BITS is 7: no kernel; the formats of that storage "
      "are: int4, "

@@ -74,7 +74,7 @@ static const struct {
     {"HugeType", AT_TYPE, UINT32_MAX, 4, QDNN_STATUS_NOT_SUPPORTED, "is of type 4294967295"},
     {"RaggedBlocks", AT_TYPE, 2, 4, QDNN_STATUS_BAD_PARAM, "has rows of 2 elements; Q4_0 has blocks of 32"},
     {"Misaligned", AT_OFFSET, 4, 8, QDNN_STATUS_BAD_PARAM,
-     "offset 66: the tensor 'w' begins at 4 of the data, which is no multiple of 32"},
+     "offset 66: the tensor 'w' begins at 4 of the data, which is not a multiple of 32"},
     {"OffsetPastEnd", AT_OFFSET, 32, 8, QDNN_STATUS_BAD_PARAM,
      "takes bytes 32 to 40 of the data, which has 8"},
     {"HugeOffset", AT_OFFSET, UINT64_MAX - 31, 8, QDNN_STATUS_BAD_PARAM,
@@ -104,7 +104,7 @@ static const struct {
 } st_damages[] = {
     {"NotJson", "{\"w\":", 8, QDNN_STATUS_BAD_PARAM,
      "offset 13: the header is not JSON: the text ends too early"},
-    {"NotAnObject", "[1]", 8, QDNN_STATUS_BAD_PARAM, "offset 8: the header is no JSON object"},
+    {"NotAnObject", "[1]", 8, QDNN_STATUS_BAD_PARAM, "offset 8: the header is not a JSON object"},
     {"BadUtf8", "{\"\xC3\x28\":1}", 0, QDNN_STATUS_BAD_PARAM,
      "offset 10: the header is not JSON: a string that is not UTF-8"},
     {"Surrogate", "{\"\xED\xA0\x80\":1}", 0, QDNN_STATUS_BAD_PARAM, "a string that is not UTF-8"},
@@ -117,9 +117,9 @@ static const struct {
      QDNN_STATUS_NOT_SUPPORTED, "is of type 'Q9'"},
     {"NoShape", W("\"data_offsets\":[0,8]"), 8, QDNN_STATUS_BAD_PARAM, "has no shape"},
     {"NegativeSize", W("\"shape\":[-2],\"data_offsets\":[0,8]"), 8, QDNN_STATUS_BAD_PARAM,
-     "has a dimension that is no size"},
+     "has an invalid dimension"},
     {"HugeSize", W("\"shape\":[99999999999999999999],\"data_offsets\":[0,8]"), 8, QDNN_STATUS_BAD_PARAM,
-     "a dimension that is no size"},
+     "an invalid dimension"},
     {"HugeProduct", W("\"shape\":[1099511627776,1099511627776],\"data_offsets\":[0,8]"), 8,
      QDNN_STATUS_BAD_PARAM, "has 2^60 elements or more"},
     {"ManyDimensions", W("\"shape\":[1,1,1,1,1,1,1,1,2],\"data_offsets\":[0,8]"), 8,
@@ -136,15 +136,15 @@ static const struct {
     {"WrongSize", W("\"shape\":[3],\"data_offsets\":[0,8]"), 8, QDNN_STATUS_BAD_PARAM,
      "has 8 bytes; its type and shape need 12"},
     {"BytesOfNobody", W("\"shape\":[2],\"data_offsets\":[0,8]"), 12, QDNN_STATUS_BAD_PARAM,
-     "have 12 bytes, and the tensors 8"},
+     "has 12 bytes, but the tensors have 8"},
     {"HalfAByte", "{\"w\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,2]}}", 2, QDNN_STATUS_BAD_PARAM,
      "do not fill its last byte"},
     {"MetadataNumbers", "{\"__metadata__\":{\"a\":1}}", 0, QDNN_STATUS_BAD_PARAM,
-     "__metadata__ is no object of strings"},
+     "__metadata__ is not an object of strings"},
     {"Twice",
      "{\"w\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[0,2]},\"w\":{\"dtype\":\"I8\",\"shape\":[2],"
      "\"data_offsets\":[2,4]}}",
-     4, QDNN_STATUS_BAD_PARAM, "a second tensor 'w'"},
+     4, QDNN_STATUS_BAD_PARAM, "duplicate tensor 'w'"},
     {"Overlapping",
      "{\"v\":{\"dtype\":\"I8\",\"shape\":[3],\"data_offsets\":[0,3]},\"w\":{\"dtype\":\"I8\",\"shape\":[2],"
      "\"data_offsets\":[2,4]}}",
@@ -169,7 +169,7 @@ TEST_CASE(FilesDamage, LengthsOfHeaders)
     check_refused(o.dir, "m.safetensors", QDNN_STATUS_BAD_PARAM,
                   "offset 0: a header of 100000001 bytes; safetensors has at most");
     text_write("\x10", o.dir, "m.safetensors");
-    check_refused(o.dir, "m.safetensors", QDNN_STATUS_BAD_PARAM, "1 bytes are no safetensors file");
+    check_refused(o.dir, "m.safetensors", QDNN_STATUS_BAD_PARAM, "1 bytes are too few for a safetensors file");
     text_write("", o.dir, "m.safetensors");
     check_refused(o.dir, "m.safetensors", QDNN_STATUS_BAD_PARAM, "the file is empty");
     text_write("something else", o.dir, "m.bin");
@@ -204,13 +204,13 @@ TEST_CASE(FilesDamage, GgufNamesArraysAndAlignment)
     gguf_tensor(&g, "w", 24, 1, (const int64_t[]){1}, "x", 1);
     gguf_tensor(&g, "w", 24, 1, (const int64_t[]){1}, "y", 1);
     opened_make(&o, gguf_make(&g), "a.gguf");
-    check_refused(o.dir, "a.gguf", QDNN_STATUS_BAD_PARAM, "a second tensor 'w'");
+    check_refused(o.dir, "a.gguf", QDNN_STATUS_BAD_PARAM, "duplicate tensor 'w'");
     gguf_entry_u32(&h, "k", 1);
     gguf_entry_u32(&h, "k", 1);
     bytes b = gguf_make(&h);
     bytes_write(&b, o.dir, "b.gguf");
     bytes_free(&b);
-    check_refused(o.dir, "b.gguf", QDNN_STATUS_BAD_PARAM, "offset 41: a second metadata entry 'k'");
+    check_refused(o.dir, "b.gguf", QDNN_STATUS_BAD_PARAM, "offset 41: duplicate metadata entry 'k'");
     for (int i = 0; i < 6; i++) {
         bytes_number(&nested, 9, 4);
         bytes_number(&nested, 1, 8);
@@ -240,7 +240,7 @@ TEST_CASE(FilesDamage, GgufNamesArraysAndAlignment)
     b = gguf_make(&kind);
     bytes_write(&b, o.dir, "e.gguf");
     bytes_free(&b);
-    check_refused(o.dir, "e.gguf", QDNN_STATUS_BAD_PARAM, "general.alignment is no integer");
+    check_refused(o.dir, "e.gguf", QDNN_STATUS_BAD_PARAM, "general.alignment is not an integer");
     opened_close(&o);
 }
 

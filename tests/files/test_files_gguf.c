@@ -261,9 +261,9 @@ TEST_CASE(FilesGguf, PartsThatAreMissingOrWrong)
     check_refused(o.dir, "m-00001-of-00003.gguf", QDNN_STATUS_BAD_PARAM,
                   "says that it is part 2 of 3; by its name it is 3 of 3");
     write_part(&o, 2, 3, "a", "m-00003-of-00003.gguf");
-    check_refused(o.dir, "m-00001-of-00003.gguf", QDNN_STATUS_BAD_PARAM, "a second tensor 'a'");
+    check_refused(o.dir, "m-00001-of-00003.gguf", QDNN_STATUS_BAD_PARAM, "duplicate tensor 'a'");
     text_write("nothing of it", o.dir, "m-00003-of-00003.gguf");
-    check_refused(o.dir, "m-00001-of-00003.gguf", QDNN_STATUS_BAD_PARAM, "part 3 of 3 is no GGUF file");
+    check_refused(o.dir, "m-00001-of-00003.gguf", QDNN_STATUS_BAD_PARAM, "part 3 of 3 is not a GGUF file");
     write_part(&o, 0, 2, "a", "renamed.gguf");
     check_refused(o.dir, "renamed.gguf", QDNN_STATUS_BAD_PARAM,
                   "is one of 2 parts; parts are named ...-00001-of-00002.gguf");

@@ -49,8 +49,8 @@ TEST_CASE(FilesShards, AnIndexJoinsItsShards)
 static const struct {
     const char *name, *index, *says;
 } mistakes[] = {
-    {"NotJson", "{\"weight_map\"", "offset 13 (line 1): not JSON: no ':' behind a member's name"},
-    {"NoMap", "{\"metadata\":{}}", "is no index of shards: it has no weight_map"},
+    {"NotJson", "{\"weight_map\"", "offset 13 (line 1): not JSON: ':' is missing after the name of a member"},
+    {"NoMap", "{\"metadata\":{}}", "is not an index of shards: it has no weight_map"},
     {"EmptyMap", "{\"weight_map\":{}}", "it has no weight_map"},
     {"NumberInMap", "{\"weight_map\":{\"a\":1}}", "weight_map has no file name for 'a'"},
     {"MissingShard", "{\"weight_map\":{\"a\":\"3.safetensors\"}}",
@@ -67,9 +67,9 @@ static const struct {
     {"InAnotherShard", "{\"weight_map\":{\"a\":\"2.safetensors\",\"b\":\"1.safetensors\"}}",
      "the tensor 'a' of the index is not in"},
     {"InTwoShards", "{\"weight_map\":{\"a\":\"1.safetensors\",\"x\":\"twin.safetensors\"}}",
-     "a second tensor 'a'; the first is in 1.safetensors"},
+     "duplicate tensor 'a'; the first is in 1.safetensors"},
     {"DamagedShard", "{\"weight_map\":{\"a\":\"cut.safetensors\"}}",
-     "cut.safetensors: offset 0: 3 bytes are no safetensors file"},
+     "cut.safetensors: offset 0: 3 bytes are too few for a safetensors file"},
 };
 
 TEST_ROWS(FilesShards, Mistakes, mistakes)

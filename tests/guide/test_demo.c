@@ -39,7 +39,7 @@ TEST_EACH(Demo, EveryByteEqualsHostRef, device_count, device_name)
     process_result result = run_demo(environment, "--side 256");
     CHECK_EQ_I64(result.status, 0);
     CHECK_HAS(result.output, sm);
-    CHECK_HAS(result.output, "0.25 MiB become 0.03 of codes and 0.00 of scales, 4.25 bits a value\n");
+    CHECK_HAS(result.output, "0.25 MiB become 0.03 of codes and 0.00 of scales, 4.25 bits per value\n");
     CHECK_HAS(result.output, "  quant.int4.scale ");
     CHECK_HAS(result.output, "  quant.nf4.dequantize ");
     CHECK_HAS(result.output,

@@ -223,7 +223,7 @@ static qdnnQuantizedType_t groups_of(int64_t size)
     return (qdnnQuantizedType_t){QDNN_DATA_I4, QDNN_GRANULARITY_GROUP, size, QDNN_GRANULARITY_GROUP, size};
 }
 
-/* All 288 are accepted, K that is no multiple of 8 among them. */
+/* All 288 are accepted, K that is not a multiple of 8 among them. */
 TEST_CASE(ParityKnownProducts, EverySpecificationIsAccepted)
 {
     NEED_PTXVM;

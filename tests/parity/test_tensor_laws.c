@@ -454,6 +454,6 @@ TEST_CASE(TensorLaws, RefusalsSayWhatWouldDo)
     check_refused(&s, QDNN_DATA_F32, "x is f32, and QDNN_MATMUL_TENSOR takes f16 or bf16; fix: convert x");
     CHECK_QDNN(qdnnSetMatmulAttribute(s.matmul, QDNN_MATMUL_PREPACKED, 1));
     CHECK_QDNN(qdnnSetQuantAttribute(s.quant, QDNN_QUANT_GROUP_SIZE, 24));
-    check_refused(&s, QDNN_DATA_F16, "prepacked weights have groups of a multiple of 16 k");
+    check_refused(&s, QDNN_DATA_F16, "prepacked weights must have a group size that is a multiple of 16");
     scene_end(&s);
 }

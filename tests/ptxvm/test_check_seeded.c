@@ -283,9 +283,9 @@ TEST_CASE(CheckNames, WhatMembersAndScopesLack)
     expect_message(CHECK_KERNEL("red.relaxed.cta.global.add.u32 [d0], 1;"), 2, 1,
                    "a scope of .cta does not reach another block");
     expect_message(CHECK_KERNEL("@p3 st.global.u32 [d1], r0;"), 1, 32,
-                   "the guard of st is a predicate that depends on bytes that nobody has written");
+                   "the guard of st is a predicate that depends on bytes that were never written");
     expect_message(CHECK_KERNEL("setp.eq.u32 p0, r4, 0;\nselp.u32 r5, 1, 2, p0;"), 1, 32,
-                   "selp decides by p0, which depends on bytes that nobody has written");
+                   "selp decides by p0, which depends on bytes that were never written");
 }
 
 /* "N bytes past the end" counts from the end to the first byte outside, wherever the access begins. */

@@ -107,12 +107,12 @@ static const broken cases[] = {
     {"target too new", ".version 7.0\n.target sm_90\n", TARGET, 2, 9, "sm_90 needs .version 7.8 or later"},
     {"32-bit addresses", ".version 7.0\n.target sm_80\n.address_size 32\n", UNSUPPORTED, 3, 15, "32-bit addresses"},
     {"unknown directive", HEADER ".foo x;\n", SYNTAX, 4, 1, "unknown directive '.foo'"},
-    {"code outside", HEADER "add.u32 %r1, %r2, %r3;\n", SYNTAX, 4, 1, "'add' cannot stand outside a function"},
+    {"code outside", HEADER "add.u32 %r1, %r2, %r3;\n", SYNTAX, 4, 1, "'add' is not allowed outside a function"},
     {"no body end", HEADER ".entry k() { ret;\n", SYNTAX, 5, 1, "'}' is missing at the end of the text"},
     {"variable twice", HEADER ".global .u32 a;\n.global .f32 a;\n", SYNTAX, 5, 14, "'a' is already defined in line 4"},
     {"body twice", HEADER ".func f() { ret; }\n.func f() { ret; }\n", SYNTAX, 5, 7, "'f' already has a body"},
     {"other parameters", HEADER ".func f(.param .b32 a);\n.func f(.param .b64 a) { ret; }\n", SYNTAX, 5, 7, "other parameters"},
-    {"type for no variable", HEADER ".global .pred a;\n", SYNTAX, 4, 9, ".pred is no type for a variable"},
+    {"type for no variable", HEADER ".global .pred a;\n", SYNTAX, 4, 9, ".pred is not a type for a variable"},
     {"no type for variable", HEADER ".global a;\n", SYNTAX, 4, 9, "this declaration has no type"},
     {"alignment", HEADER ".global .align 3 .u32 a;\n", SYNTAX, 4, 16, "an alignment is a power of two"},
     {"too many values", HEADER ".global .u32 a[2] = {1, 2, 3};\n", SYNTAX, 4, 29, "too many initial values for 'a'"},
@@ -122,7 +122,7 @@ static const broken cases[] = {
     {"no length", HEADER ".global .u32 a[];\n", SYNTAX, 4, 14, "'a' needs a length, or .extern"},
     {"texture reference", HEADER ".global .texref t;\n", UNSUPPORTED, 4, 9, "textures and surfaces are not supported"},
     {"arguments", HEADER ".func f(.param .b32 a) { ret; }\n.entry k() { call f; }\n", SYNTAX, 5, 14, "call: 0 arguments, but the function has 1"},
-    {"argument size", HEADER ".func f(.param .b32 a) { ret; }\n.entry k() { .reg .b64 d; call f, (d); }\n", SYNTAX, 5, 36, "has not the size of the parameter"},
+    {"argument size", HEADER ".func f(.param .b32 a) { ret; }\n.entry k() { .reg .b64 d; call f, (d); }\n", SYNTAX, 5, 36, "does not have the size of the parameter"},
     {"indirect call without prototype", HEADER ".entry k() { .reg .b64 d; call d; }\n", SYNTAX, 4, 33, "an indirect call needs a .callprototype"},
 };
 /* clang-format on */

@@ -145,7 +145,7 @@ TEST_ROWS(Hostile, IndirectCallsComparePrototypes, indirect)
     if (indirect[index].fits)
         check_runs(NULL, text);
     else
-        check_refused(NULL, text, PTXVM_ERROR_EXECUTION, "no function of this kernel with that prototype");
+        check_refused(NULL, text, PTXVM_ERROR_EXECUTION, "not a function of this kernel with that prototype");
 }
 
 /* The upper lanes of the wide formal were what lies behind the caller's registers: addresses of the host. */
@@ -159,23 +159,23 @@ TEST_CASE(Hostile, IndirectCallReadsNothingOfTheHost)
         " st.global.b64 [%a3],%a1; st.global.b64 [%a3+8],%a2; ret; }\n"
         ".visible .entry k(.param .u64 out) { .reg .b64 %rd<9>; .reg .b32 %r<9>;\n"
         " mov.u64 %rd1, f; P: .callprototype _ (.reg .b32 _); mov.u32 %r1, 0; call %rd1, (%r1), P; ret; }\n";
-    check_refused(NULL, leak, PTXVM_ERROR_EXECUTION, "no function of this kernel with that prototype");
+    check_refused(NULL, leak, PTXVM_ERROR_EXECUTION, "not a function of this kernel with that prototype");
 }
 
 static const struct {
     const char *name, *text, *message;
 } direct[] = {
     {"predicate_for_byte", ".func f(.reg .b8 x) { ret; }\n.entry k() { .reg .pred p; call f, (p); ret; }",
-     "has not the size of the parameter"},
+     "does not have the size of the parameter"},
     {"predicate_for_wide", ".func f(.reg .b128 x) { ret; }\n.entry k() { .reg .pred p; call f, (p); ret; }",
-     "has not the size of the parameter"},
+     "does not have the size of the parameter"},
     {"predicate_for_param", ".func f(.param .b8 x) { ret; }\n.entry k() { .reg .pred p; call f, (p); ret; }",
-     "has not the size of the parameter"},
+     "does not have the size of the parameter"},
     {"byte_for_predicate", ".func f(.reg .pred x) { ret; }\n.entry k() { .reg .b8 p; call f, (p); ret; }",
-     "has not the size of the parameter"},
+     "does not have the size of the parameter"},
     {"predicate_result",
      ".func (.reg .b32 y) f { mov.u32 y, 1; ret; }\n.entry k() { .reg .pred p; call (p), f; ret; }",
-     "has not the size of the parameter"},
+     "does not have the size of the parameter"},
     {"declared_otherwise", ".func f(.reg .pred x);\n.func f(.reg .b8 x) { ret; }\n.entry k() { ret; }",
      "has other parameters than where it is declared"},
     {"alias_of_another",

@@ -126,7 +126,7 @@ static void measure_copy(report *r)
     bind(&t, QDNN_OPERAND_Y, bytes);
     measure(r, &t, out);
     if (r->counted && !out->why[0])
-        snprintf(out->why, sizeof out->why, "a copy is no kernel: nothing is counted");
+        snprintf(out->why, sizeof out->why, "a copy is not a kernel: nothing is counted");
     close_trial(&t);
 }
 

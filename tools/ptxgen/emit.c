@@ -95,7 +95,7 @@ static int write_output(const tool_options *options, tool_item *items, int n)
     if (pair && to_stdout)
         return tool_usage_error("--emit %s writes two files: give -o NAME or --outdir DIR", form->name);
     if (form->binary && to_stdout && isatty(STDOUT_FILENO))
-        return tool_usage_error("a %s is no text for a terminal: give -o FILE", form->name);
+        return tool_usage_error("a %s cannot be printed on a terminal: give -o FILE", form->name);
     char prefix[4096];
     snprintf(prefix, sizeof prefix, "%.4000s", path);
     size_t length = strlen(prefix);

@@ -15,8 +15,8 @@ static const char help[] =
     "  --kernel NAME      one kernel\n"
     "  --all              every kernel in its common settings, for a set of SMs, and manifest.json that "
     "names the files\n"
-    "  --sm LIST          90, sm_90 or sm_90a; several with commas; all. --all takes 75,80,86,89,90,100,120 "
-    "by itself\n"
+    "  --sm LIST          90, sm_90 or sm_90a; several with commas; all. the default of --all is "
+    "75,80,86,89,90,100,120\n"
     "  --set KEY=VALUE    a setting; may be repeated, or several with commas\n"
     "  --emit FORM        ptx       the PTX text (this is the default)\n"
     "                     c         a .h and a .c file with the text embedded, and the numbers of its "
@@ -39,7 +39,7 @@ static const char help[] =
     "  ptxgen --kernel quantize_nf4 --sm 75,80,90,100 --emit launcher -o quantize_nf4\n"
     "  ptxgen --all --sm 90 --set data=f16 --outdir kernels\n"
     "\n"
-    "exit code: 0 done; 1 it could not be done; 2 what was asked for is not right\n";
+    "exit code: 0 success; 1 failure; 2 wrong usage\n";
 
 int tool_print_help(void)
 {
@@ -85,7 +85,7 @@ static int parse_kernel(void *options, const char *value)
 {
     tool_options *o = options;
     if (o->row)
-        return tool_usage_error("--kernel is there twice; --all writes every kernel");
+        return tool_usage_error("--kernel is given twice; --all writes every kernel");
     o->row = kernel_open(value, &o->spec);
     if (!o->row)
         return tool_unknown("kernel", value, tool_kernel_name, NULL, "ptxgen --list names them");
@@ -158,7 +158,7 @@ static int parse_set(void *options, const char *value)
         char *equals = strchr(pair, '=');
         tool_setting setting;
         if (!equals || equals == pair)
-            return tool_usage_error("--set takes KEY=VALUE, and not '%s'", pair);
+            return tool_usage_error("--set takes KEY=VALUE, not '%s'", pair);
         if (o->n_settings == TOOL_SETTINGS_MAX)
             return tool_usage_error("there are more than %d settings", TOOL_SETTINGS_MAX);
         *equals = 0;
@@ -184,7 +184,7 @@ static const tool_option table[] = {
 static int parse_operand(void *options, const char *argument)
 {
     (void)options;
-    return tool_usage_error("'%s' is no option; a kernel is named by --kernel %s", argument, argument);
+    return tool_usage_error("'%s' is not an option; to name a kernel, use --kernel %s", argument, argument);
 }
 
 /* Checks which options go together. */

@@ -34,12 +34,12 @@ static const char help[] =
     "  --tensor REGEX=TYPE\n"
     "                     for weights whose name matches; may be repeated, the first that matches decides.\n"
     "                     TYPE may be 'keep' (as it is) or 'drop' (left out). Vectors are never quantized\n"
-    "  --dry-run          only say what would become what, and the sizes\n"
-    "  --requantize       quantize weights that are quantized already too\n"
+    "  --dry-run          only show what would be converted, and the sizes\n"
+    "  --requantize       also quantize weights that are already quantized\n"
     "  --only REGEX       only weights whose name matches\n"
-    "  --rows LIST        how many rows the products have, with commas; 1,16 unless it is given\n"
+    "  --rows LIST        how many rows the products have, with commas; default 1,16\n"
     "  --tensors          the tensors as they are stored, with their places in the file\n"
-    "  --device DEVICE    cuda, cuda:1, vm, vm:sm_90: as QDNN_DEVICE has it\n"
+    "  --device DEVICE    cuda, cuda:1, vm, vm:sm_90: as in QDNN_DEVICE\n"
     "  --json OUT         the figures as JSON; '-' is standard output\n"
     "  --help, --version\n"
     "\n";
@@ -56,8 +56,7 @@ static const char examples[] =
     "  qdnn convert model-gptq/ model.gguf\n"
     "  qdnn bench model.gguf --rows 1,32\n"
     "\n"
-    "exit code: 0 done; 1 it could not be done, or verify found a difference; 2 what was asked for is not "
-    "right\n";
+    "exit code: 0 success; 1 failure, or verify found a difference; 2 wrong usage\n";
 
 static void print_help(void)
 {
@@ -142,7 +141,7 @@ int regex_matches(const char *regex, const char *name, bool *matches)
     int problem = regcomp(&compiled, regex, REG_EXTENDED | REG_NOSUB);
     if (problem) {
         regerror(problem, &compiled, why, sizeof why);
-        return tool_usage_error("'%s' is no regular expression: %s", regex, why);
+        return tool_usage_error("'%s' is not a regular expression: %s", regex, why);
     }
     *matches = regexec(&compiled, name, 0, NULL, 0) == 0;
     regfree(&compiled);

@@ -130,16 +130,16 @@ const char *type_refused(type_choice choice, const char *name, const qdnnFileWei
     if (by_name && (length < 7 || strcmp(name + length - 7, ".weight") != 0))
         return "its name does not end in .weight, by which its scales are found";
     if (type->stored != STORED_ALONE && how->rank < 2)
-        return "it is no matrix";
+        return "it is not a matrix";
     if ((type->stored == STORED_PACKED || type->stored == STORED_MXFP4) && how->rank != 2)
-        return "it has more than two dimensions, and this type is of matrices";
+        return "it has more than two dimensions, and this type is for matrices";
     if (type->stored == STORED_PACKED && columns % 8)
         return "its rows do not fill whole words of 8 codes";
     if ((type->stored == STORED_MODELOPT && columns % 16) || (type->stored == STORED_MXFP4 && columns % 32))
-        return "its rows are no multiple of the group size";
+        return "its rows are not a multiple of the group size";
     if ((type->stored == STORED_PACKED || type->stored == STORED_BESIDE) && choice.group > 0 &&
         columns % choice.group)
-        return "its rows are no multiple of the group size";
+        return "its rows are not a multiple of the group size";
     return tensor_refused(how);
 }
 

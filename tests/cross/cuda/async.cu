@@ -28,7 +28,7 @@ KERNEL async_pipeline(u32 *out, const u32 *in, u32 n)
     out[global_index()] = sum;
 }
 
-/* 16 bytes a thread, and zeros where there is nothing to copy. */
+/* 16 bytes per thread, and zeros where there is nothing to copy. */
 KERNEL async_zero_fill(u32 *out, const u32 *in, u32 n)
 {
     __shared__ alignas(16) u32 tile[512];
