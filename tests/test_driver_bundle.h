@@ -1,4 +1,4 @@
-/* What the tests of bundles share: bundles that ptxgen writes, what is told meanwhile. */
+/* Shared by the tests of bundles: bundles that ptxgen writes, and the warnings logged meanwhile. */
 #ifndef QDNN_TEST_DRIVER_BUNDLE_H
 #define QDNN_TEST_DRIVER_BUNDLE_H
 
@@ -8,7 +8,7 @@
 
 #include <qdnn/log.h>
 
-/* The warnings that are told between listen and stop_listening. */
+/* The warnings that are logged between listen and stop_listening. */
 typedef struct listener {
     int warnings;
     char last[1024];
@@ -22,8 +22,8 @@ char *folder_read(const char *dir, const char *name, size_t *bytes);
 /* A command that has to succeed, in the folder. */
 void folder_run(const char *dir, const char *command);
 
-/* A bundle by ptxgen --all with these arguments, in a folder of its own: what a test puts beside it, in the
- * parent, goes as well by temp_dir_remove(parent). False is a failure already told. */
+/* A bundle by ptxgen --all with these arguments, in a folder of its own: temp_dir_remove(parent) also removes
+ * what a test puts beside it, in the parent. False: a failure was reported. */
 typedef struct bundle_folder {
     char parent[256], dir[300];
 } bundle_folder;

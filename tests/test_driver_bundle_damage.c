@@ -126,7 +126,7 @@ TEST_ROWS(DriverBundle, ForgedParametersAreRefused, forgeries)
     temp_dir_remove(folder.parent);
 }
 
-/* Comments do no harm where the declaration stands outside of them. */
+/* Comments do no harm if the declaration is outside them. */
 TEST_CASE(DriverBundle, PtxWithCommentsIsTaken)
 {
     bundle_folder folder;
@@ -166,7 +166,7 @@ TEST_CASE(DriverBundle, PtxOfAnotherSm)
     temp_dir_remove(folder.parent);
 }
 
-/* Other settings in the manifest: what is asked for is not there, and what the file is not is not given. */
+/* Other settings in the manifest: the requested kernel is not found, and the file is not used as another. */
 TEST_CASE(DriverBundle, SettingsAreComparedByName)
 {
     bundle_folder folder;
@@ -240,8 +240,7 @@ static const struct {
      "sed -i '/\"kernels\"/,$d' manifest.json && echo '\"kernels\": \"none\"}' >> manifest.json",
      "has no list of kernels"},
     {"no_sm", "sed -i '0,/\"sm\"/s//\"ms\"/' manifest.json", "kernel 0 lacks its name, sm or settings"},
-    {"unknown_setting", "sed -i '0,/\"group_size\"/s//\"size\"/' manifest.json",
-     "or has unknown ones"},
+    {"unknown_setting", "sed -i '0,/\"group_size\"/s//\"size\"/' manifest.json", "or has unknown ones"},
     {"no_files", "sed -i 's/\\.ptx\"/.txt\"/' manifest.json", "names neither PTX nor cubins"},
 };
 

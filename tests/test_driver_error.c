@@ -1,4 +1,4 @@
-/* Codes of the CUDA driver as statuses and sentences. */
+/* Codes of the CUDA driver as statuses and messages. */
 #include "driver/cuda/cuda_error.h"
 
 #include <qdnn/qdnn.h>
@@ -55,7 +55,7 @@ TEST_CASE(DriverError, CodesWithAStatusOfTheirOwn)
     }
 }
 
-/* A driver newer than our list, and one that does not touch the name, as the toolkit's stub. */
+/* A driver newer than our list, and one that leaves the name unset, like the toolkit's stub. */
 static CUresult names_one(CUresult code, const char **name)
 {
     if (code == 917)

@@ -39,7 +39,7 @@ static void end(void)
     environment_restore();
 }
 
-/* Fails with the status; the sentence has these parts, and out is untouched. */
+/* Fails with the status; the message has these parts, and out is untouched. */
 static void check_fails(const char *text, qdnnStatus_t status, const char *part, const char *other)
 {
     char sentence[512];
@@ -88,7 +88,7 @@ TEST_ROWS(DriverOpen, SaysWhatIsWrong, broken)
     end();
 }
 
-/* Where nobody named a driver, and there is none. */
+/* No driver was named, and there is none. */
 static bool has_driver(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -121,7 +121,7 @@ TEST_CASE(DriverOpen, AutoTakesPtxvmInstead)
     end();
 }
 
-/* What fails is tried anew: with the library that is named then, and sentences name the one that is meant. */
+/* What failed is tried again: with the library that is named then, and messages name that one. */
 TEST_ROWS(DriverOpen, AnotherMayBeNamedAfterwards, broken)
 {
     cuda_device d;
@@ -328,7 +328,7 @@ TEST_CASE(DriverOpen, ThePtxvmAsLibcuda)
     end();
 }
 
-/* A GPU that fails is not replaced: the caller's pointers are its. */
+/* A GPU that fails is not replaced: the caller's pointers belong to it. */
 TEST_CASE(DriverOpen, AutoKeepsAGpuThatFails)
 {
     cuda_device d;
@@ -386,7 +386,7 @@ TEST_CASE(DriverOpen, TheChoiceIsToldOnce)
     check_fails("cuda", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "", "");
     CHECK_HAS(told, "1 QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER: the CUDA driver is not installed");
     cuda_close_all();
-    CHECK_EQ_I64(cuda_device_choose("vm", &d), QDNN_STATUS_SUCCESS); /* by wish: no GPU is missed */
+    CHECK_EQ_I64(cuda_device_choose("vm", &d), QDNN_STATUS_SUCCESS); /* as requested: no GPU is missing */
     told[0] = 0;
     CHECK_EQ_I64(cuda_device_choose("auto", &d), QDNN_STATUS_SUCCESS);
     CHECK_HAS(told, "because there is no GPU");

@@ -1,4 +1,4 @@
-/* What PTX a device and its driver take. */
+/* Which PTX a device and its driver accept. */
 #include "driver/cuda/target.h"
 
 #include <qdnn/qdnn.h>

@@ -1,4 +1,4 @@
-/* qdnnEmitPtx: what it gives, and what it says when it cannot. */
+/* qdnnEmitPtx: its results and its errors. */
 #include "test.h"
 
 #include <qdnn/emit.h>
@@ -29,7 +29,7 @@ TEST_CASE(EmitPtx, GivesTheTextAndItsGeometry)
     CHECK_EQ_STR(out.entry, "qdnn_scale_nf4");
     CHECK_EQ_I64(out.blockThreads, 256);
     CHECK_EQ_I64((int64_t)out.elementsPerBlock,
-                 32 * 64); /* 8 lanes of 8 elements read a group: 32 groups a block */
+                 32 * 64); /* 8 lanes of 8 elements read a group: 32 groups per block */
     CHECK_HAS(out.ptx, ".target sm_90\n");
     CHECK_HAS(out.ptx, ".visible .entry qdnn_scale_nf4(");
     qdnnFreePtx(&out);

@@ -15,7 +15,8 @@ static bool run_ok(const char *command)
     return ok;
 }
 
-/* 4 bits per value and 8 scales of 4 bytes; 0.4 is 2 steps of 1.5 / 7. In a library without ptxvm there is nothing here to run it on: that it says so is all that can be seen. */
+/* 4 bits per value and 8 scales of 4 bytes; 0.4 is 2 steps of 1.5 / 7. In a library without ptxvm there is
+ * nothing here to run it on: that it says so is all that can be seen. */
 static void check_program(const char *command)
 {
     process_result result = process_run("unset QDNN_REQUIRE_GPU; export QDNN_DEVICE=vm; %s", command);
@@ -137,8 +138,8 @@ TEST_CASE(Install, PackagesHoldTheTree)
     temp_dir_remove(dir);
 }
 
-/* What is inside must not meet the names of a user's program: neither the shared nor the static library shows
- * it. */
+/* Internal names must not clash with those of a user's program: neither the shared nor the static library
+ * exports them. */
 TEST_CASE(Install, LibrariesShowPublicNamesAlone)
 {
     if (strlen(QDNN_SANITIZE) > 0)

@@ -15,7 +15,7 @@ typedef enum grid_strength {
  * defaults first. */
 int settings_grid(const kernel_row *row, grid_strength strength, kernel_spec *specs);
 
-/* The same for matrices: layouts, directions of groups and what goes with them, as far as the row takes them. */
+/* The same for matrices: layouts, directions of groups and related settings, as far as the row takes them. */
 enum { MATRIX_SETTINGS = 17 };
 int matrix_settings(const kernel_row *row, kernel_spec *specs);
 

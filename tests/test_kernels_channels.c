@@ -1,6 +1,7 @@
-/* Kernels with a scale a channel or a tensor, on ptxvm as several SMs, against host_ref. A case is a kernel
- * and a number of channels; within it every length of runs meets every kind of data, while types of data (in the full build each
- * has a case), counts, types of scales, orders, roundings and misalignments take turns. */
+/* Kernels with one scale per channel or per tensor, on ptxvm as several SMs, against host_ref. A case is a
+ * kernel and a number of channels; within it every length of runs meets every kind of data, while types of
+ * data (in the full build each has a case), counts, types of scales, orders, roundings and misalignments take
+ * turns. */
 #include "test_kernels_parity.h"
 
 #include "formats/sample.h"
@@ -79,7 +80,7 @@ TEST_EACH(Channels, HostRef, case_count, case_name)
         if (spec.channels < 1000)
             parity_emit_and_run(vm, sm, row, &spec, trials, DATA_KINDS);
         else
-            parity_emit_and_run(vm, sm, row, &spec, trials + i, 2); /* slow: two kinds a run, all in all */
+            parity_emit_and_run(vm, sm, row, &spec, trials + i, 2); /* slow: two kinds per run, all in all */
     }
     ptxvm_destroy(vm);
 }

@@ -1,5 +1,6 @@
-/* Products of one row with GGUF blocks, by ptxvm's counters: loads and stores of shared memory meet no bank twice, but in the formats
- * that docs/performance.md names, and sectors are asked for at most 1.25 times. */
+/* Products of one row with GGUF blocks, by ptxvm's counters: loads and stores of shared memory cause no bank
+ * conflicts, except in the formats that docs/performance.md names, and sectors are requested at most 1.25
+ * times. */
 #include "kernels/kernels.h"
 #include "ptxvm/ptxvm.h"
 #include "test.h"

@@ -52,7 +52,7 @@ static void name(int index, char *text, size_t size)
     snprintf(text, size, "%s_%s_%s", rows[index].kernel, label, rows[index].sm);
 }
 
-/* Names the first line that differs: the whole text helps nobody. */
+/* Names the first line that differs: the whole text would not help. */
 static void compare(const char *actual, const char *expected)
 {
     int line = 1;

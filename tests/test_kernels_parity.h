@@ -13,7 +13,7 @@ typedef struct parity_trial {
     uint32_t seed;
     bool callers; /* scales and zero points are a caller's strange ones, not those of the scale operation */
     int64_t callers_first; /* where in their lists the first group stands */
-    /* How far each buffer lies behind an aligned address: in elements, codes in bytes. */
+    /* How far each buffer lies after an aligned address: in elements, codes in bytes. */
     size_t data_shift, scale_shift, zero_shift, codes_shift;
     /* Buffers have nothing around them: reading beyond one is found, which in guard bands is not. */
     bool exact;

@@ -21,7 +21,7 @@ static const struct {
 } cases[] = {
     {128, 0, 0, 0, 0},         {1, 3, 0, 0, 0},     {128, 0, 100000, 1, 0},
     {1, 1, 8192, 1, 0},        {100, 7, 700, 1, 0}, /* one turn: groups */
-    {100, 7, 70001, 2, 707},                        /* 101 turns, a band each */
+    {100, 7, 70001, 2, 707},                        /* 101 turns, one band each */
     {1, 1, 20000, 2, 5},                            /* tiles of 4,096 */
     {5, 1, 20000, 2, 5},                            /* whatever the group size */
     {1, 3, 40000, 2, 765},     /* 85 times 3 threads, each on 64 elements or more: 3 bands */
@@ -32,7 +32,7 @@ static const struct {
     {40000, 2, 80000, 2, 20},  /* one turn of two long runs, in 10 segments each */
     {50000, 0, 120000, 2, 31}, /* 13, 13 and 5 segments */
     {5000, 3, 7000, 1, 0},     /* a channel without an element */
-    {60000, 3, 70001, 2, 45},  /* 15 segments a run; the last run has no element */
+    {60000, 3, 70001, 2, 45},  /* 15 segments per run; the last run has no element */
     {1 << 30, 0, 20000, 2, 5}, /* one group: as the whole tensor */
     {1 << 30, 0, 8192, 1, 0},
 };

@@ -1,5 +1,6 @@
-/* Every kernel of the registry assembles for one target of each generation that it has a text of its own for (in the full build
- * for every target), over its settings, without spills and without a stack. ptxas is the judge; where there is none the cases are skipped. */
+/* Every kernel of the registry assembles for one target of each generation that it has a text of its own for
+ * (in the full build for every target), over its settings, without spills and without a stack. ptxas is the
+ * judge; where there is none the cases are skipped. */
 #include "test_kernels_ptxas.h"
 
 #include "formats/sample.h"
@@ -70,10 +71,11 @@ static int place_in_operation(const kernel_row *row)
     return place;
 }
 
-/* In the full build all pairs of settings for three generations and all values for the others. By default two for one, sm_75 or
- * sm_90 in turns, which are the next two for the next format, so that the formats of an operation have all values between
- * them; and one for the other targets, which is another for each. Of K-quants, whose text is long and differs only in how
- * elements are loaded, and of integer products, whose forms KernelsInteger.Assemble has, one for each target. */
+/* In the full build all pairs of settings for three generations and all values for the others. By default two
+ * for one, sm_75 or sm_90 in turns, which are the next two for the next format, so that the formats of an
+ * operation have all values between them; and one for the other targets, which is another for each. Of
+ * K-quants, whose text is long and differs only in how elements are loaded, and of integer products, whose
+ * forms KernelsInteger.Assemble has, one for each target. */
 static int settings_for(const kernel_row *row, const ptx_sm *sm, int index, kernel_spec *specs)
 {
     enum { FEW = 1, MORE = 2 };
@@ -99,8 +101,8 @@ static int add_matrices(const kernel_row *row, int turn, int wanted, kernel_spec
     return count;
 }
 
-/* Products with all that follows the sum, and stacks of experts: the largest kernels. In the full build all; by default one,
- * which is another for each target and kernel. */
+/* Products with all that follows the sum, and stacks of experts: the largest kernels. In the full build all;
+ * by default one, which is another for each target and kernel. */
 static int add_products(const kernel_row *row, int turn, kernel_spec *specs, int count)
 {
     static const char *const products[] = {
@@ -178,9 +180,10 @@ static bool is_fp8(const kernel_row *row)
     return storage == QDNN_DATA_F8E4M3 || storage == QDNN_DATA_F8E5M2;
 }
 
-/* Products by tensor cores: the smallest tile and the largest, with experts now and then, prepacked weights with few rows and
- * with many (by default 64: tiles of 128 rows take ptxas long and are below), x in FP8; by default one of them, another for
- * each target and kernel. bf16 has no tensor cores on sm_75, and some formats are not prepacked. */
+/* Products by tensor cores: the smallest tile and the largest, with experts now and then, prepacked weights
+ * with few rows and with many (by default 64: tiles of 128 rows take ptxas long and are below), x in FP8; by
+ * default one of them, another for each target and kernel. bf16 has no tensor cores on sm_75, and some
+ * formats are not prepacked. */
 static int add_tensor(const kernel_row *row, const ptx_sm *sm, int turn, kernel_spec *specs, int count)
 {
     static const kernel_product products[] = {
@@ -255,8 +258,8 @@ static const char *body_for(const kernel_row *row, const kernel_spec *spec, int 
     return strstr(emitted.ptx, ".address_size");
 }
 
-/* Targets for which a kernel is the same text but for its header: whether this one stands for them. It is another one of them for
- * the next row. */
+/* Targets for which a kernel is the same text but for its header: whether this one stands for them. It is
+ * another one of them for the next row. */
 static bool stands_for_the_same(const kernel_row *row, const kernel_spec *spec, int target)
 {
     char *own = NULL;
@@ -273,8 +276,9 @@ static bool stands_for_the_same(const kernel_row *row, const kernel_spec *spec, 
     return !body || (int)(row - kernel_rows) % same == place;
 }
 
-/* All that is assembled of a row for a target. By default, where there is only one of the settings, a matrix or a kind of product
- * may take its place, and it is left out where the text of another target stands for it. */
+/* All that is assembled of a row for a target. By default, where there is only one of the settings, a
+ * matrix or a kind of product may take its place, and it is left out where the text of another target
+ * stands for it. */
 static int all_settings_for(const kernel_row *row, int target, kernel_spec *specs)
 {
     const ptx_sm *sm = sample_sm_at(target);
@@ -336,8 +340,8 @@ static void wide_name(int index, char *text, size_t size)
     snprintf(text, size, "%s", sample_sm_at(index)->name);
 }
 
-/* And the kernel that joins their strips, of four rows a thread. By default one for each generation: INT4, which needs the most,
- * for sm_80. */
+/* And the kernel that joins their strips, of four rows per thread. By default one for each generation: INT4,
+ * which needs the most, for sm_80. */
 TEST_EACH(Kernels, WideStreamsAssemble, wide_count, wide_name)
 {
     const ptx_sm *sm = sample_sm_at(index);

@@ -274,7 +274,7 @@ static void product_end(product *p)
     scene_end(&p->s);
 }
 
-/* cuBLAS wants 256 bytes of alignment; the workspace of a plan needs 16. */
+/* cuBLAS requires an alignment of 256 bytes; the workspace of a plan needs 16. */
 TEST_CASE(Matmul, WorkspacesNeedNoMoreThanTheirAlignment)
 {
     product p;
@@ -363,7 +363,7 @@ TEST_CASE(Matmul, WhatCannotBeIsSaid)
     scene_end(&s);
 }
 
-/* Each call that fails has its sentence, and the handle goes on. */
+/* Each call that fails has its message, and the handle stays usable. */
 TEST_CASE(Matmul, FailuresOfCublasAreReported)
 {
     static const char *const symbols[] = {"cublasSetStream_v2", "cublasSetWorkspace_v2", "cublasGemmEx"};
@@ -407,7 +407,7 @@ TEST_CASE(Matmul, AllocationsFail)
     CHECK_EQ_I64(memory.living, 0);
 }
 
-/* The driver fails while a plan is made: the handle goes on, or is dead, and cuBLAS is let go in any case. */
+/* The driver fails while a plan is made: the handle goes on, or is dead, and cuBLAS is released in any case. */
 TEST_CASE(Matmul, FailuresOfTheDriverAreReported)
 {
     static const struct {

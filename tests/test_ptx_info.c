@@ -1,4 +1,4 @@
-/* ptx_describe: what the builder tells of a kernel to those who launch it. */
+/* ptx_describe: what the builder reports about a kernel for its launch. */
 #include "ptxgen/ptx.h"
 #include "test.h"
 

@@ -149,7 +149,7 @@ TEST_CASE(PtxvmCommand, InvalidPtxIsShownWithItsLine)
     CHECK_HAS(r.output, "<stdin>:28:11: unknown modifier .f23\n"
                         "      mul.rn.f23 %f, %f, %s;\n"
                         "            ^\n");
-    CHECK_HAS(r.output, scale_listing); /* the others are looked at all the same */
+    CHECK_HAS(r.output, scale_listing); /* the others are still checked */
     process_free(&r);
     static const command_case cases[] = {
         {"/dev/null", 1, "/dev/null: the file is empty\n"},

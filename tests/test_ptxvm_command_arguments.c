@@ -1,4 +1,4 @@
-/* The ptxvm command: every form of an argument, what it becomes, and what is said of one that is wrong. */
+/* The ptxvm command: every form of an argument, what it becomes, and the error for a wrong one. */
 #include "test_ptxvm_command.h"
 
 #include <stdio.h>
@@ -133,7 +133,7 @@ TEST_CASE(PtxvmCommand, BuffersAreFilledAndPrinted)
     }
 }
 
-/* Floating-point numbers by chance lie between -1 and 1, and differ by seed. */
+/* Random floating-point numbers lie between -1 and 1, and differ by seed. */
 TEST_CASE(PtxvmCommand, RandomFloats)
 {
     process_result r[2];

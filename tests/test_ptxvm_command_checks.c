@@ -126,7 +126,7 @@ TEST_CASE(PtxvmCommand, CountersAgreeWithTheReport)
     }
 }
 
-/* What a run cost that a fault ended; the last line says why it failed. */
+/* The cost of a run that ended with a fault; the last line says why it failed. */
 TEST_CASE(PtxvmCommand, CountersOfAFailedRun)
 {
     process_result r = run_ptxvm("scale.ptx --run scale --block 128 buf:508=0 2 128 --counters --threads 1");

@@ -1,4 +1,4 @@
-/* The ptxvm command: what is said of a command line that is wrong, in one line, with exit code 2. */
+/* The ptxvm command: a wrong command line is reported in one line, with exit code 2. */
 #include "test_ptxvm_command.h"
 
 #include <string.h>

@@ -111,7 +111,7 @@ TEST_CASE(Sass, GuardedAnchors)
     CHECK(is_near(sass_issued(&r, "LDG"), 3) && is_near(r.issued, 4 * 2 + 3 * 2 + 4 * 2));
 }
 
-/* Counts that no flow can have are told. */
+/* Counts that no control flow can have are reported. */
 TEST_CASE(Sass, MisfitIsTold)
 {
     static const line_count counts[] = {{5, 4}, {6, 2}, {7, 4}, {8, 4}, {9, 40}};

@@ -1,5 +1,4 @@
-/* ptxgen's manifests: what they say of a kernel is what its PTX says, and what they say of files is what lies
- * there. */
+/* ptxgen's manifests: what they say about a kernel matches its PTX, and what they say about files matches the files. */
 #include "kernels/kernels.h"
 #include "tools/toolkit.h"
 #include "support/assemble.h"

@@ -1,5 +1,5 @@
-/* What a bundle's manifest says in the terms of the problem, against the registry: every rule is evaluated for problems of
- * several sizes. And how several kernels make an operation. */
+/* What a bundle's manifest says in the terms of the problem, against the registry: every rule is evaluated
+ * for problems of several sizes. And how several kernels make an operation. */
 #include "kernels/operations.h"
 #include "support/process.h"
 #include "test.h"
@@ -381,8 +381,8 @@ static bool has_kernel_for(const json *doc, const char *kernel, kernel_spec spec
     return false;
 }
 
-/* Which kernel a plan takes depends on the matrix: few looked-up groups come from a table, many do not; channels may be its
- * columns or not. */
+/* Which kernel a plan takes depends on the matrix: few looked-up groups come from a table, many do not;
+ * channels may be its columns or not. */
 TEST_CASE(ToolRules, BundlesHaveTheKernelsOfAllMatrices)
 {
     json *looked_up =
@@ -436,7 +436,7 @@ TEST_CASE(Tool, AllLeavesNothingBehindWhenInterrupted)
         CHECK_EQ_STR(r.output, "");
         process_free(&r);
     }
-    /* A folder that was there stays, with what was in it. */
+    /* An existing folder stays, with its contents. */
     process_result r = process_run("mkdir %s/old && echo mine >%s/old/file", dir, dir);
     process_free(&r);
     snprintf(outdir, sizeof outdir, "%s/old", dir);

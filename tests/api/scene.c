@@ -178,7 +178,7 @@ static qdnnStatus_t set_quant(scene *s, int which)
                : status;
 }
 
-/* The sizes that the library tells are those of host_ref. */
+/* The sizes that the library reports are those of host_ref. */
 static qdnnStatus_t check_sizes(scene *s, int which)
 {
     (void)which;
@@ -383,8 +383,9 @@ static qdnnStatus_t destroy_schedule(scene *s, int which)
     return status;
 }
 
-/* Mode tensor, planned and let go: a product with experts in FP8, x being quantized first, which is several kernels, one of
- * which takes more shared memory than launches have by themselves; codes to the order of tensor cores and back. */
+/* Mode tensor, planned and not executed: a product with experts in FP8 that quantizes x first (several
+ * kernels, one of which needs more shared memory than a launch gets by default); codes to the order of tensor
+ * cores and back. */
 enum { PRODUCT_EXPERTS, PRODUCT_PREPACK, PRODUCT_UNPACK };
 
 typedef struct product_scene {

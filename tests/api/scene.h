@@ -14,12 +14,12 @@
 #define NEED_PTXVM SKIP("this build has no ptxvm in it")
 #endif
 
-/* Handles of this test are on a fresh ptxvm; nothing else is set in the environment but what the settings say
+/* Handles of this test are on a fresh ptxvm; nothing is set in the environment except what the settings say
  * ("PTXVM_SM=sm_80 ...", or null). */
 void vm_begin(const char *settings);
 void vm_end(void);
 
-/* A handle, and descriptors at their defaults; and the end of them. */
+/* Creates a handle, and descriptors at their defaults; destroys them. */
 bool basics_create(qdnnHandle_t *handle, qdnnTensorDescriptor_t *tensor, qdnnQuantDescriptor_t *quant);
 void basics_destroy(qdnnHandle_t handle, qdnnTensorDescriptor_t tensor, qdnnQuantDescriptor_t quant);
 
@@ -78,29 +78,29 @@ typedef struct scene_step {
 extern const scene_step scene_steps[];
 extern const int scene_step_count;
 
-/* Makes data and what is expected of it, from the seed; scene_end frees them. */
+/* Makes the data and the expected results from the seed; scene_end frees them. */
 void scene_begin(scene *s, const scene_kind *kind, const char *device, uint32_t seed);
 void scene_end(scene *s);
 
 /* Runs a step, which must succeed. */
 bool scene_run(scene *s, const scene_step *step);
-/* Runs the whole, which must succeed and give the right bits; the thread-safe form reports nothing and says
- * whether it did. */
+/* Runs the whole scene, which must succeed and give the right bits; the thread-safe form reports nothing and
+ * returns whether it did. */
 void scene_play(const scene_kind *kind, const char *device, uint32_t seed);
 bool scene_plays(const scene_kind *kind, const char *device, uint32_t seed);
-/* Runs it as far as buffers and plans are there, and nothing was executed; and what frees them. False:
- * reported. */
+/* Runs it until buffers and plans exist and nothing has been executed; the second function frees them. False:
+ * a failure was reported. */
 bool scene_open(scene *s, const scene_kind *kind, const char *device);
 void scene_close(scene *s);
 /* The step of that name, which must succeed. */
 bool scene_step_run(scene *s, const char *name);
-/* Compares all that came back. */
+/* Compares all results. */
 void scene_compare(const scene *s);
 
 /* How many buffers of the device the scene holds now. */
 int scene_held(const scene *s);
 
-/* The thread's last sentence. */
+/* The thread's last error message. */
 const char *last_sentence(void);
 /* A status by name, so that a failure can be read. */
 #define CHECK_STATUS_IS(call, expected) CHECK_EQ_STR(qdnnGetErrorString(call), qdnnGetErrorString(expected))

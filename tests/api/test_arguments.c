@@ -1,5 +1,5 @@
-/* What is bound to a plan, device memory, and the order in which things end: each mistake has its status and
- * its sentence, and not a byte is written. */
+/* Bindings of plans, device memory, and the order of destruction: each mistake has its status and its
+ * message, and nothing is written. */
 #include <string.h>
 
 #include "scene.h"
@@ -16,7 +16,7 @@ static const struct {
     int count;
     struct {
         int operand;
-        uintptr_t pointer; /* 0: the right one; 1: null; else so many bytes more */
+        uintptr_t pointer; /* 0: the right one; 1: null; else this many bytes more */
     } bindings[6];
     qdnnStatus_t status;
     const char *part;
@@ -156,7 +156,7 @@ TEST_CASE(ApiArguments, PlansOfAnotherHandle)
     OK(qdnnDestroy(other));
     CHECK_STATUS_IS(qdnnDestroy(s.handle), BAD_PARAM);
     CHECK_HAS(last_sentence(), "still has plans (6)");
-    CHECK(scene_step_run(&s, "qdnnExecute of scales")); /* it goes on working */
+    CHECK(scene_step_run(&s, "qdnnExecute of scales")); /* it keeps working */
     scene_close(&s);
     vm_end();
 }
@@ -219,7 +219,7 @@ TEST_CASE(ApiArguments, MemoryThatThereIsNot)
     vm_end();
 }
 
-/* A kernel that runs into memory which is not there takes the context along: every call says so. */
+/* A kernel that accesses invalid memory takes its context down: every later call reports it. */
 TEST_CASE(ApiArguments, KernelsThatFailKillTheHandle)
 {
     NEED_PTXVM;

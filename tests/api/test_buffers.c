@@ -88,7 +88,7 @@ static void bind_all(const scene *s, qdnnBinding_t *bound)
         bound[i] = (qdnnBinding_t){of_quantize[i], s->buffers[of_quantize[i]], s->bytes[of_quantize[i]]};
 }
 
-/* x holds data, so that what is quantized can be. */
+/* x holds data, so that it can be quantized. */
 static bool open_scene(scene *s, const char *settings)
 {
     vm_begin(settings);
@@ -306,7 +306,8 @@ TEST_CASE(ApiBuffers, OneShotCallsWithoutTheArgument)
     OK(qdnnDequantize(handle, q, d, NULL, NULL, t, (char *)d + 512));
     CHECK_STATUS_IS(qdnnDequantize(handle, q, d, (char *)d + 256, NULL, t, (char *)d + 512),
                     QDNN_STATUS_BAD_PARAM);
-    CHECK_EQ_STR(last_sentence(), "scale is given, but quant.int8.dequantize does not take it; it must be null");
+    CHECK_EQ_STR(last_sentence(),
+                 "scale is given, but quant.int8.dequantize does not take it; it must be null");
     OK(qdnnFree(handle, d));
     basics_destroy(handle, t, q);
     vm_end();

@@ -1,5 +1,5 @@
-/* Bundles and old drivers through the public API: which image a plan loads, and what happens where the driver does
- * not take it. */
+/* Bundles and old drivers through the public API: which image a plan loads, and what happens if the driver
+ * rejects it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,7 +66,7 @@ TEST_CASE(ApiBundles, KernelsThatTheDriverRefusesAreEmitted)
     temp_dir_remove(directory);
 }
 
-/* The kernel for sm_90 is PTX 7.8, which a driver of CUDA 11.0 does not read: it is not even asked. */
+/* The kernel for sm_90 is PTX 7.8, which a driver of CUDA 11.0 cannot read: it is not even tried. */
 TEST_CASE(ApiBundles, OldDriversAreNotAskedToReadNewPtx)
 {
     NEED_PTXVM;
@@ -123,7 +123,7 @@ static void check_device(const char *directory, int minor, bool is_vm, bool cubi
     basics_destroy(handle, t, q);
 }
 
-/* A cubin is for one compute capability: 9.1, which runs the PTX of 9.0, must not get it, and ptxvm neither. */
+/* A cubin is for one compute capability: 9.1, which runs the PTX of 9.0, must not get it, and neither must ptxvm. */
 TEST_CASE(ApiBundles, CubinsAreForTheirDevice)
 {
     char directory[256], toolkit[256], settings[300];

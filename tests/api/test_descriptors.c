@@ -17,7 +17,7 @@ static const struct {
     int rank;
     int64_t dims[9], strides[9];
     bool has_strides;
-    const char *part; /* of the sentence; null: it is taken */
+    const char *part; /* of the message; null: it is accepted */
 } tensors[] = {
     {"one", QDNN_DATA_F32, 1, {1}, {0}, false, NULL},
     {"empty", QDNN_DATA_F32, 1, {0}, {0}, false, NULL},

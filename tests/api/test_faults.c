@@ -15,7 +15,7 @@
 static const CUresult codes[] = {2, 100, 201, 209, 218, 222, 700, 719, 900};
 enum { CODES = sizeof codes / sizeof codes[0] };
 
-/* Functions whose failure a call gets over, wherever it is: they undo something, and there is nobody to help.
+/* Functions whose failure never makes a call fail: they undo something, and nothing can be done about it.
  */
 static const char *const tolerated[] = {"cuThreadExchangeStreamCaptureMode", "cuCtxPopCurrent_v2",
                                         "cuModuleUnload", "cuDevicePrimaryCtxRelease_v2", "cuGetErrorName"};
@@ -57,7 +57,7 @@ static bool is_tolerated(const char *function)
     return false;
 }
 
-/* The first function that a process calls say more about the driver than about the call. */
+/* The first functions that a process calls say more about the driver than about the call. */
 static qdnnStatus_t expected_status(const char *function, const scene_step *step, CUresult code)
 {
     bool starts = !strcmp(function, "cuInit") || !strcmp(function, "cuDriverGetVersion");
@@ -77,7 +77,7 @@ typedef struct run {
     int left_to_leak; /* buffers that a dead handle could not free */
 } run;
 
-/* Every call that goes to the device, with arguments that are right as far as anybody can tell. */
+/* Every call that goes to the device, with arguments that look valid. */
 static void check_dead(scene *s)
 {
     qdnnHandle_t h = s->handle;
@@ -113,7 +113,7 @@ static void check_dead(scene *s)
     CHECK_EQ_STR(host, "abcdefg");
 }
 
-/* A step that failed: the right status, the right words, and again it succeeds unless the handle is dead. */
+/* A step that failed: it has the right status and message; when repeated, it succeeds unless the handle is dead. */
 static void after_failure(run *r, scene *s, const scene_step *step, qdnnStatus_t status)
 {
     char name[64];
@@ -147,7 +147,7 @@ static void take_step(run *r, scene *s, const scene_step *step)
         r->left_to_leak = scene_held(s);
     bool was_dead = r->dead && step->place == ON_DEVICE;
     qdnnStatus_t status = step->run(s, step->which);
-    if (was_dead) { /* what a step before it did not make is missing now */
+    if (was_dead) { /* what an earlier step did not make is missing now */
         CHECK(status == QDNN_STATUS_EXECUTION_FAILED_STICKY || status == QDNN_STATUS_BAD_PARAM_NULL_POINTER);
     } else if (status != QDNN_STATUS_SUCCESS) {
         after_failure(r, s, step, status);
@@ -157,7 +157,7 @@ static void take_step(run *r, scene *s, const scene_step *step)
     test_pop_note();
 }
 
-/* Leaks that the driver's log tells of. */
+/* Leaks that the driver's log reports. */
 static int count_leaks(void)
 {
     char line[512];
@@ -322,8 +322,7 @@ TEST_EACH(ApiFaults, EveryFunctionFails, function_count, function_name)
     CHECK(called != (strcmp(call_names[index], "cuGetErrorName") == 0));
 }
 
-/* A larger workspace of one-shot calls takes the place of the old one, which is not lost where it cannot be
- * freed. */
+/* A larger workspace of one-shot calls replaces the old one, which is not lost if it cannot be freed. */
 TEST_CASE(ApiFaults, AWorkspaceThatCannotBeFreed)
 {
     NEED_PTXVM;
@@ -353,8 +352,7 @@ TEST_CASE(ApiFaults, AWorkspaceThatCannotBeFreed)
     CHECK_EQ_I64(count_leaks(), 0);
 }
 
-/* The table of codes, and not our reading of it, is what the statuses above are compared with: so it is
- * pinned. */
+/* The statuses above are compared with the table of codes itself, so the table is pinned here. */
 TEST_CASE(ApiFaults, CodesBecomeStatuses)
 {
     static const struct {

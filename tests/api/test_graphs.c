@@ -1,4 +1,4 @@
-/* The library beside a program's own CUDA code: its contexts, its streams, its graphs. The driver is ptxvm's
+/* The library together with a program's own CUDA code: its contexts, its streams, its graphs. The driver is ptxvm's
  * libcuda.so.1, which the test and the library both open. */
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static bool capture(scene *s, CUstream stream, CUgraphExec *exec)
     return ok;
 }
 
-/* Replays with the data that other was made of, and compares with what is expected of it. */
+/* Replays with the data of `other`, and compares with its expected results. */
 static void replay(scene *s, const scene *other, CUstream stream, CUgraphExec exec)
 {
     OK(qdnnCopyToDevice(s->handle, s->buffers[QDNN_OPERAND_X], other->expected[QDNN_OPERAND_X],
@@ -128,7 +128,7 @@ TEST_CASE(ApiGraphs, PlansOfOtherHandlesDoNotSpoilACapture)
     OK(qdnnSetStream(handle, other));
     OK(qdnnSetStream(s.handle, captured));
     CU(cu.cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    OK(qdnnSetQuantAttribute(s.quant, QDNN_QUANT_GROUP_SIZE, 77)); /* a kernel that nobody has loaded */
+    OK(qdnnSetQuantAttribute(s.quant, QDNN_QUANT_GROUP_SIZE, 77)); /* a kernel that has not been loaded yet */
     OK(qdnnCreateScalePlan(handle, s.tensor, s.quant, &plan));
     OK(qdnnGetPlanInfo(plan, &info));
     CHECK(!info.fromCache);
@@ -273,8 +273,8 @@ TEST_CASE(ApiGraphs, TheProgramsPointersAreUsedAsTheyAre)
     end();
 }
 
-/* A program that borrows us the primary context and releases it later does not take it from handles that
- * asked for it themselves. */
+/* A program that lends us the primary context and releases it later does not take it from handles that
+ * retained it themselves. */
 TEST_CASE(ApiGraphs, ThePrimaryContextStaysForWhoAskedForIt)
 {
     qdnnHandle_t borrower = NULL, owner = NULL;
@@ -300,7 +300,7 @@ TEST_CASE(ApiGraphs, ThePrimaryContextStaysForWhoAskedForIt)
     end();
 }
 
-/* QDNN_CHECK_BUFFERS: memory of the host is refused even where kernels could reach it; managed memory is the device's. */
+/* QDNN_CHECK_BUFFERS: host memory is refused even if kernels could access it; managed memory counts as device memory. */
 TEST_CASE(ApiGraphs, CheckedBuffersMayBeManagedNotPinned)
 {
     NEED_PTXVM;

@@ -1,4 +1,5 @@
-/* Descriptors and plans of integer products: defaults, what is refused and with which words, which operands a plan takes. */
+/* Descriptors and plans of integer products: defaults, what is refused and with which message, which operands
+ * a plan takes. */
 #include <string.h>
 
 #include "scene.h"
@@ -32,7 +33,7 @@ TEST_CASE(ApiInteger, Defaults)
     check_refused(qdnnDestroyIntegerDescriptor(d), QDNN_STATUS_BAD_PARAM, "that was destroyed");
 }
 
-/* A value that is refused leaves the one before. */
+/* A refused value leaves the previous one in place. */
 TEST_CASE(ApiInteger, ValuesOutOfBounds)
 {
     static const struct {

@@ -10,11 +10,12 @@
 #include "scene.h"
 #include "support/process.h"
 
-/* A call on an object of so many bytes, which stays as it is where the call fails. */
+/* A call on an object of that many bytes, which must not change if the call fails. */
 typedef qdnnStatus_t call_fn(void *object, const void *argument);
 
-/* Lets the call's first allocation fail, then its second, and so on until it gets through. How many there were. Of
- * calls with very many, all of the first and ever fewer of the later ones fail, unless the build is the full one. */
+/* Makes the call's first allocation fail, then its second, and so on until the call succeeds; returns how
+ * many there were. Of very many allocations, all of the first and ever fewer of the later ones are made to
+ * fail, except in the full build. */
 static int fail_each(call_fn *call, void *object, size_t bytes, const void *argument)
 {
     enum { MANY = 40000, EACH = 32 }; /* a bundle of all kernels takes more than 10000 */
@@ -36,7 +37,7 @@ static int fail_each(call_fn *call, void *object, size_t bytes, const void *argu
         bool same = CHECK_EQ_MEM(object, before, bytes);
         test_pop_note();
         if (status == QDNN_STATUS_SUCCESS || !same)
-            return nth; /* reported; the next would say no more */
+            return nth; /* reported; the next would add nothing */
     }
     FAIL("the call allocates without end");
     return MANY;
@@ -169,7 +170,7 @@ static qdnnStatus_t set_bundle(void *object, const void *argument)
     return qdnnSetBundle(call->handle, call->directory);
 }
 
-/* A bundle is a wish: a file of it for which there is no memory is emitted instead. */
+/* A bundle is optional: where there is no memory for one of its files, the kernel is emitted instead. */
 static void fail_plans(qdnnHandle_t handle, qdnnTensorDescriptor_t t, qdnnQuantDescriptor_t q)
 {
     qdnnPlanInfo_t info = {.size = sizeof info};

@@ -1,5 +1,5 @@
-/* The numbers of the public interface, which are frozen: they stand in files and in programs that are
- * compiled already. Each is written out here, so that it cannot move with the headers. */
+/* The numbers of the public interface, which are frozen: files contain them, and compiled programs. Each is
+ * written out here, so that it cannot change along with the headers. */
 #include <stdio.h>
 
 #include "scene.h"
@@ -134,7 +134,7 @@ TEST_CASE(ApiNumbers, DataTypesWithParameters)
     CHECK_EQ_STR(text, "tensor<f32;2x3>");
 }
 
-/* Every other number is no type. */
+/* No other number is a type. */
 TEST_CASE(ApiNumbers, OtherTagsAreNoTypes)
 {
     int known = 0;

@@ -1,4 +1,4 @@
-/* Objects that were destroyed, or are of another kind, are refused with a sentence and not followed. */
+/* Objects that were destroyed, or are of another kind, are refused with a message and never dereferenced. */
 #include <qdnn/qdnn.h>
 
 #include "scene.h"

@@ -1,5 +1,5 @@
-/* Products, grouped products, LoRA and schedules as a program has them: captured into graphs, with fewer rows, with wrong
- * arguments, without memory. The weights are small numbers, so that every sum is exact. */
+/* Products, grouped products, LoRA and schedules as a program uses them: captured into graphs, with fewer
+ * rows, with wrong arguments, without memory. The weights are small numbers, so that every sum is exact. */
 #include <stdio.h>
 #include <string.h>
 
@@ -210,7 +210,7 @@ TEST_CASE(ApiProducts, IndicesAreCheckedOnRequest)
     vm_end();
 }
 
-/* Many rows, of which the last is wrong: every index is looked at, a part at a time. */
+/* Many rows, the last of which is wrong: every index is checked, a part at a time. */
 TEST_CASE(ApiProducts, TheLastIndexIsChecked)
 {
     NEED_PTXVM;
@@ -263,7 +263,7 @@ TEST_CASE(ApiProducts, WrongIndicesGiveNan)
     vm_end();
 }
 
-/* A capture cannot wait for indices: the execute says so, and the capture goes on. */
+/* A capture cannot wait for indices: the execute reports it, and the capture continues. */
 TEST_CASE(ApiProducts, CheckingIsRefusedInACapture)
 {
     NEED_PTXVM;

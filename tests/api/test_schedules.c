@@ -14,8 +14,8 @@ void cuda_close_all(void); /* driver/cuda/open.h, which declares the driver's ty
     "/ptxvm/libcuda.so.1 QDNN_REQUIRE_GPU= QDNN_BUNDLE_DIR= "                                                \
     "QDNN_LOGLEVEL= PTXVM_SM= PTXVM_FAULT= PTXVM_DEVICES= PTXVM_CHECK=all"
 
-/* Two layers: h = x A^T, grouped by expert; then y = h B^T + LoRA. Both need a workspace, of different sizes. All numbers are small
- * integers. */
+/* Two layers: h = x A^T, grouped by expert; then y = h B^T + LoRA. Both need a workspace, of different sizes.
+ * All numbers are small integers. */
 enum { M = 3, K = 4, H = 5, N = 2, EXPERTS = 2 };
 
 typedef struct layers {
@@ -208,7 +208,7 @@ TEST_CASE(ApiSchedules, KeepsItsPlans)
     if (layers_begin(&l, handle)) {
         OK(qdnnDestroyPlan(l.first.plan));
         OK(qdnnDestroyPlan(l.second.plan));
-        CHECK_STATUS_IS(qdnnDestroyPlan(l.first.plan), QDNN_STATUS_BAD_PARAM); /* the user has it no more */
+        CHECK_STATUS_IS(qdnnDestroyPlan(l.first.plan), QDNN_STATUS_BAD_PARAM); /* the user no longer has it */
         CHECK_HAS(last_sentence(), "plan is a plan that was destroyed");
         l.first.plan = l.second.plan = NULL;
         fill(x, M * K, 0);
@@ -282,7 +282,7 @@ TEST_CASE(ApiSchedules, ALaunchThatFails)
     vm_end();
 }
 
-/* Steps by the dozen; each allocation fails once, and the same call then succeeds. */
+/* Dozens of steps; each allocation fails once, and the same call then succeeds. */
 TEST_CASE(ApiSchedules, GrowsAndSurvivesAllocationsThatFail)
 {
     NEED_PTXVM;

@@ -1,5 +1,5 @@
-/* Stacks of matrices: sizes, how often the launches are repeated, and the errors where matrices share a byte or a scale. That
- * their bytes are those of each matrix by itself is compared in tests/parity. */
+/* Stacks of matrices: sizes, how often the launches are repeated, and the errors where matrices share a byte
+ * or a scale. That their bytes are those of each matrix by itself is compared in tests/parity. */
 #include <string.h>
 
 #include <qdnn/qdnn.h>
@@ -11,8 +11,7 @@ typedef struct stack_case {
     const char *name;
     int64_t dims[3];
     qdnnQuantAttribute_t attributes[6];
-    int64_t
-        values[6]; /* of the attributes, as far as they are not QDNN_QUANT_STORAGE (which ends the list) */
+    int64_t values[6]; /* of the attributes; QDNN_QUANT_STORAGE ends the list */
     kernel_operation operation;
     uint64_t repeats;
     const char *error; /* or what it says */

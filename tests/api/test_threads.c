@@ -17,7 +17,7 @@ typedef struct worker {
     bool ok;
 } worker;
 
-/* Runs the work in all threads at once, on the two devices by turns; each says whether it went well. */
+/* Runs the work in all threads at once, on the two devices in turn; each returns whether it succeeded. */
 static void run_threads(void *(*work)(void *worker), const char *even, const char *odd)
 {
     worker workers[THREADS];
@@ -164,7 +164,7 @@ TEST_CASE(ApiModules, AreMadeOnce)
     end();
 }
 
-/* What the kernel does not read does not make another of it. */
+/* Settings that a kernel does not read do not make it another kernel. */
 TEST_CASE(ApiModules, AreMadeOfWhatTheyRead)
 {
     NEED_PTXVM;
@@ -224,12 +224,12 @@ TEST_CASE(ApiModules, ThoseNotAskedForLongestGoFirst)
     CHECK_EQ_I64(modules_count(), MODULES_MAX);
     CHECK(is_cached(0));
     CHECK(is_cached(2));
-    CHECK(!is_cached(1)); /* in the place of 3 */
+    CHECK(!is_cached(1)); /* replaces 3 */
     CHECK(!is_cached(3));
     end();
 }
 
-/* A cache full of modules in use takes no other, and gives none up. */
+/* A cache full of modules in use accepts no other, and evicts none. */
 TEST_CASE(ApiModules, ThoseInUseStay)
 {
     NEED_PTXVM;
@@ -242,7 +242,7 @@ TEST_CASE(ApiModules, ThoseInUseStay)
     CHECK(!is_cached(MODULES_MAX)); /* it went with its plan */
     CHECK_EQ_I64(modules_count(), MODULES_MAX);
     OK(qdnnDestroyPlan(plans[7]));
-    CHECK(!is_cached(MODULES_MAX)); /* in the place of 7 */
+    CHECK(!is_cached(MODULES_MAX)); /* replaces 7 */
     CHECK(is_cached(MODULES_MAX));
     for (int i = 0; i < MODULES_MAX; i++)
         if (i != 7) {
@@ -262,7 +262,7 @@ static int scales_by(int group, void *x, void *scale)
     return blocks_asked();
 }
 
-/* One-shot calls keep plans: not without end, and those not used longest go first. */
+/* One-shot calls keep a limited number of plans; the least recently used go first. */
 TEST_CASE(ApiModules, OneShotCallsKeepSomePlans)
 {
     NEED_PTXVM;

@@ -1,4 +1,4 @@
-/* What the library tells about itself: devices, operations by name, the texts it emits, the log. */
+/* What the library reports about itself: devices, operations by name, the texts it emits, the log. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static const struct {
     const char *device, *variable; /* of qdnnCreateOn; QDNN_DEVICE */
     qdnnStatus_t status;
     int sm;
-    const char *part; /* of the target's name, or of the sentence */
+    const char *part; /* of the target's name, or of the message */
 } devices[] = {
     {"vm:sm_75", "", QDNN_STATUS_SUCCESS, 75, "sm_75"},
     {"vm:sm_90", "vm:sm_80", QDNN_STATUS_SUCCESS, 90, "sm_90"},
@@ -256,7 +256,7 @@ TEST_CASE(ApiTools, CallsAreTold)
     vm_end();
 }
 
-/* A callback may call the library, whatever it is told. */
+/* A callback may call the library, whatever message it receives. */
 static void create_again(qdnnSeverity_t severity, void *user, const qdnnDebug_t *debug, const char *message)
 {
     (void)severity, (void)debug, (void)message;

@@ -1,4 +1,4 @@
-/* Descriptors and plans of training: defaults, what is refused and with which words, which operands a plan takes. */
+/* Descriptors and plans of training: defaults, what is refused and with which message, which operands a plan takes. */
 #include <math.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ TEST_CASE(ApiTrain, Defaults)
     OK(qdnnDestroyTrainDescriptor(train));
 }
 
-/* A value that is refused leaves the one before. */
+/* A refused value leaves the previous one in place. */
 TEST_CASE(ApiTrain, ValuesOutOfBounds)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* What a descriptor can say and no kernel does, what does not fit together, tensors that are empty or far too
- * large: each has its status and a sentence that names a working alternative. */
+/* What a descriptor can express but no kernel implements, what does not fit together, tensors that are empty
+ * or far too large: each has its status and a message that names a working alternative. */
 #include <string.h>
 
 #include "kernels/kernels.h"
@@ -127,7 +127,7 @@ TEST_CASE(ApiUnsupported, AnAxisThatTheTensorDoesNotHave)
     end();
 }
 
-/* A format that can be read and not made: the error lists what it has. */
+/* A format that can be decoded but not encoded: the error lists what it has. */
 TEST_CASE(ApiUnsupported, OperationsThatAFormatDoesNotHave)
 {
     NEED_PTXVM;
@@ -143,7 +143,7 @@ TEST_CASE(ApiUnsupported, OperationsThatAFormatDoesNotHave)
     end();
 }
 
-/* Zeros in groups of their own can be told, so that they can be refused. */
+/* Zeros with groups of their own can be described, so that they can be refused. */
 TEST_CASE(ApiUnsupported, ZerosGroupedOtherwise)
 {
     NEED_PTXVM;
@@ -153,7 +153,7 @@ TEST_CASE(ApiUnsupported, ZerosGroupedOtherwise)
     OK(qdnnSetQuantAttribute(quant, QDNN_QUANT_ZERO_GROUP_SIZE, 16));
     OK(qdnnSetQuantAttribute(quant, QDNN_QUANT_ZERO_GRANULARITY, QDNN_GRANULARITY_TENSOR));
     size_t bytes = 0;
-    OK(qdnnGetOperandSize(quant, tensor, QDNN_OPERAND_CODES, &bytes)); /* without zeros nobody asks */
+    OK(qdnnGetOperandSize(quant, tensor, QDNN_OPERAND_CODES, &bytes)); /* without zeros it does not matter */
     OK(qdnnSetQuantAttribute(quant, QDNN_QUANT_ZERO_KIND, QDNN_ZERO_POINT));
     check_refused(QDNN_STATUS_NOT_SUPPORTED, "QDNN_QUANT_ZERO_GRANULARITY is QDNN_GRANULARITY_TENSOR, with "
                                              "scales of QDNN_GRANULARITY_GROUP; fix: use "
@@ -383,7 +383,7 @@ TEST_CASE(ApiUnsupported, EmptyTensorsNeedNoPointers)
     end();
 }
 
-/* Sizes are right as far as numbers go; a launch has an end. */
+/* Sizes are right whatever the numbers; launches have limits. */
 static const struct {
     qdnnDataType_t type;
     int64_t n, group;

@@ -1,5 +1,6 @@
-/* Named weights: each number, its name, and every attribute that it sets, as the formats are written down (K, N and groups as
- * docs/formats.md has them). Numbers stand here for themselves, so that they cannot move with the headers. */
+/* Named weights: each number, its name, and every attribute that it sets, as docs/formats.md defines the
+ * formats (with its K, N and groups). The numbers are written out here, so that they cannot change along with
+ * the headers. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,7 +139,7 @@ TEST_ROWS(ApiWeights, TakeTheirExtents, rows)
     CHECK_STATUS_IS(qdnnSetQuantWeights(q, weights, -1), OUT_OF_BOUND);
     CHECK_STATUS_IS(qdnnSetQuantWeights(q, weights, 48), group > 0 ? QDNN_STATUS_SUCCESS : OUT_OF_BOUND);
     OK(qdnnGetQuantAttribute(q, QDNN_QUANT_GROUP_SIZE, &size));
-    CHECK_EQ_I64(size, group > 0 ? 48 : 77); /* a descriptor that was refused something stays as it was */
+    CHECK_EQ_I64(size, group > 0 ? 48 : 77); /* a refused call leaves the descriptor unchanged */
     if (group <= 0) {
         CHECK_HAS(last_sentence(), "extent is 48");
         CHECK_HAS(last_sentence(), rows[index].name);

@@ -1,4 +1,4 @@
-/* What the kernels of cuda/block.cu should leave. */
+/* The expected results of the kernels in cuda/block.cu. */
 #include "nvrtc.h"
 
 #include <stdlib.h>

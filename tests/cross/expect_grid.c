@@ -1,4 +1,4 @@
-/* What the kernels of cuda/grid.cu and cuda/async.cu should leave. */
+/* The expected results of the kernels in cuda/grid.cu and cuda/async.cu. */
 #include "nvrtc.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What the common kernels of cuda/language.cu should leave. */
+/* The expected results of the common kernels in cuda/language.cu. */
 #include "nvrtc.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What the kernels of cuda/numeric.cu and cuda/matrix.cu should leave. */
+/* The expected results of the kernels in cuda/numeric.cu and cuda/matrix.cu. */
 #include "nvrtc.h"
 
 #include <fenv.h>

@@ -1,4 +1,4 @@
-/* What the kernels of cuda/warp.cu should leave. */
+/* The expected results of the kernels in cuda/warp.cu. */
 #include "nvrtc.h"
 
 #define EXPECT(name) static void name(uint32_t *out)

@@ -1,5 +1,4 @@
-/* PTX that other compilers wrote, running on ptxvm: a device with one module on it, and what a test asks of
- * it. */
+/* PTX that other compilers wrote, running on ptxvm: a device with one module on it, and what tests need of it. */
 #ifndef QDNN_CROSS_GUEST_H
 #define QDNN_CROSS_GUEST_H
 

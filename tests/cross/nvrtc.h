@@ -1,4 +1,4 @@
-/* CUDA C programs and what they should leave. A program is a file of cuda/; each of its kernels is given n =
+/* CUDA C programs and their expected results. A program is a file of cuda/; each of its kernels is given n =
  * 4,096 words and a larger buffer for its results, and has an expectation in C. */
 #ifndef QDNN_CROSS_NVRTC_H
 #define QDNN_CROSS_NVRTC_H
@@ -16,7 +16,7 @@ typedef struct cuda_case {
     uint32_t start;                /* what every word of the output holds before */
     void (*expect)(uint32_t *out); /* from what it holds before to what it should hold; out[OUT_WORDS] */
     int least_sm;                  /* the kernel is there from this SM on; 0: always */
-    uint32_t sorted;               /* so many words are compared without regard to their order */
+    uint32_t sorted;               /* this many words are compared regardless of their order */
 } cuda_case;
 
 extern const cuda_case cuda_cases_warp[], cuda_cases_block[], cuda_cases_grid[], cuda_cases_async[],

@@ -84,7 +84,7 @@ static void make_input(int i, u64 *random, u64 in[2])
 
 /* ---- the guest ---- */
 
-/* What clang's target does not write from plain C: kernels. Each calls its function once a thread. */
+/* What clang's target does not write from plain C: kernels. Each calls its function once per thread. */
 static const char wrapper[] =
     "\n.visible .entry run_%s(.param .u64 in, .param .u64 out, .param .u32 n)\n{\n"
     ".reg .pred %%p;\n.reg .b32 %%r<5>;\n.reg .b64 %%d<8>;\n.param .b64 a;\n.param .b64 b;\n"
@@ -117,7 +117,7 @@ static char *compile(const char *file, const char *options)
     temp_dir_remove(folder);
     size_t size = bytes + N_FUNCTIONS * sizeof wrapper * 2, length = bytes;
     char *whole = ptx ? realloc(ptx, size) : NULL;
-    /* ptxas wants nothing behind the debug sections, which come last; ptxvm has no such wish. */
+    /* ptxas requires the debug sections to come last; ptxvm does not. */
     for (int i = 0; whole && i < N_FUNCTIONS; i++)
         if (strcmp(functions[i].file, file) == 0)
             length += (size_t)snprintf(whole + length, size - length, wrapper, functions[i].name,

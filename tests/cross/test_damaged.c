@@ -1,6 +1,6 @@
-/* What ptxgen writes, damaged: cut off in some hundred places (in the full build at every seventh byte) it is refused, and with
- * a token missing it is refused or runs to some end. Nothing crashes. Of lines that differ only in their numbers, by default one is
- * damaged in the same place. */
+/* What ptxgen writes, damaged: cut off in some hundred places (in the full build at every seventh byte) it is
+ * refused, and with a token missing it is refused or runs to some end. Nothing crashes. Of lines that differ
+ * only in their numbers, by default one is damaged in the same place. */
 #include "guest.h"
 #include "test.h"
 
@@ -14,7 +14,7 @@
 static const char *const sms[] = {"sm_75", "sm_90", "sm_120a"};
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
-/* Two settings of a kernel: the defaults, and what is least like them. Of the kernels, every so many-th. */
+/* Two settings of a kernel: the defaults, and those least like them; and every how many kernels one is taken. */
 enum { SETTINGS = 2, EVERY = 7 };
 
 static const kernel_row *row_of(int index)
@@ -154,8 +154,9 @@ static bool is_new(places *all, uint64_t place)
 #endif
 }
 
-/* Bytes from one cut to the next. The time of a cut grows with what is before it, and long texts say the same again and again:
- * they are cut at longer distances, which are odd, so that cuts come to lie at all places of a line. */
+/* Bytes from one cut to the next. The time of a cut grows with what is before it, and long texts repeat
+ * themselves: they are cut at longer distances, which are odd, so that cuts fall on all positions within a
+ * line. */
 static size_t cut_distance(size_t length)
 {
 #ifdef QDNN_TEST_FULL

@@ -109,7 +109,7 @@ TEST_EACH(NvrtcLanguage, Prints, build_count, build_name)
     close_program(g);
 }
 
-/* Each line once; which comes first is the seed's choice. */
+/* Each line once; the order depends on the seed. */
 TEST_EACH(NvrtcLanguage, PrintsOfManyThreads, build_count, build_name)
 {
     guest *g = open_program("language", index, NULL);
@@ -144,7 +144,7 @@ TEST_EACH(NvrtcLanguage, Asserts, build_count, build_name)
     CHECK_HAS(ptxvm_last_error(g->vm), "the number is too large");
     CHECK_HAS(ptxvm_last_error(g->vm), "asserts(");
     CHECK_HAS(ptxvm_last_error(g->vm), ".cu");
-    params.limit = 101; /* the device goes on */
+    params.limit = 101; /* the device keeps working */
     CHECK(guest_run(g, "asserts", shape(2, 32), &params, 12));
     close_program(g);
 }

@@ -6,7 +6,7 @@
 #include "ptxvm/cuda/cuda_abi.h"
 #include "test.h"
 
-/* Every function that is there, under its full name. */
+/* Every function, under its full name. */
 typedef struct driver_functions {
 #define F(base, v, since, needs, params, args)     CUresult(*base##v) params;
 #define S(base, v, pt, since, needs, params, args) CUresult(*base##v) params, (*base##v##_##pt)params;

@@ -7,7 +7,7 @@
 
 /* Opens the driver with a context, "settings" and PTXVM_LOG=<prefix><file>. False: reported. */
 bool driver_open_logged(const char *prefix, const char *settings);
-/* Closes the driver; what the log held is the caller's to free (empty where there is none). */
+/* Closes the driver; returns the text of the log (empty if there is none), which the caller frees. */
 char *driver_close_logged(void);
 /* How often `part` occurs in `text`. */
 int text_count(const char *text, const char *part);

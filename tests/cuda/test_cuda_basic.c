@@ -144,7 +144,7 @@ TEST_CASE(CudaFaults, TheNthCallFails)
     driver_close();
 }
 
-/* The runtime asks for a private table; one line says what that means. */
+/* The runtime asks for a private table; one line of the log explains what that means. */
 TEST_CASE(CudaLog, SaysOnceThatTheRuntimeIsNotSupported)
 {
     static const CUuuid id = {{0x6b, (char)0xd5, (char)0xfb, 0x6c}};

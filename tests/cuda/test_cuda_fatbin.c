@@ -208,7 +208,8 @@ static CUresult load_file(const void *data, size_t bytes, CUmodule *m)
     return result;
 }
 
-/* Every byte of a fat binary in turn becomes something else, and the file is cut after each. No answer but an error or a module; sanitizers see the rest. */
+/* Every byte of a fat binary in turn becomes something else, and the file is cut after each. The result is an
+ * error or a module; sanitizers check the rest. */
 TEST_CASE(CudaFatbin, DamagedOnesAreErrors)
 {
     static const part parts[] = {{LZ4, 80, ""}, {STORED, 75, ""}};
@@ -307,7 +308,7 @@ TEST_CASE(CudaFatbin, ManyTargets)
     driver_close();
 }
 
-/* A pointer in a file is nobody's. */
+/* A pointer in a file points to nothing. */
 TEST_CASE(CudaFatbin, AWrapperFromAFileIsRefused)
 {
     static const uint8_t wrapper[24] = {0xb1, 0x43, 0x62, 0x46, 1, 0, 0, 0, 0xf0, 0xf1, 0xf2, 0xf3};

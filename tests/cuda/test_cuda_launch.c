@@ -101,7 +101,7 @@ static void check_sticks(const char *kernel, CUdeviceptr address, CUresult code)
     CU_IS(cu.cuCtxSynchronize(), code);
     CU_IS(cu.cuMemAlloc_v2(&p, 4), code);
     CU_IS(cu.cuStreamSynchronize(NULL), code);
-    CU(cu.cuCtxCreate_v2(&fresh, 0, 0)); /* other contexts are well */
+    CU(cu.cuCtxCreate_v2(&fresh, 0, 0)); /* other contexts still work */
     CHECK_EQ_U32(read_u32(new_u32(1, 3)), 3);
     CU(cu.cuCtxDestroy_v2(fresh));
     CU_IS(cu.cuCtxSynchronize(), code);

@@ -302,7 +302,7 @@ TEST_CASE(CudaLink, CooperativeGroupsOfLibcudadevrt)
     CUresult result;
     char log[600];
     REQUIRE(driver_open_context("PTXVM_SM=sm_90"));
-    CHECK(!link_texts(texts, 1, NULL, 0, &result, log, sizeof log)); /* nobody has what it calls */
+    CHECK(!link_texts(texts, 1, NULL, 0, &result, log, sizeof log)); /* nothing defines what it calls */
     CU_IS(result, CUDA_ERROR_INVALID_PTX);
     CHECK_HAS(log, "cudaCGGetIntrinsicHandle is called but not defined");
     check_meeting(small_archive, sizeof small_archive - 1);

@@ -126,8 +126,7 @@ static void call_with(void *function, void *value)
     call(value, value, value, value, value, value, value, value, value, value, value);
 }
 
-/* Every function is called with nulls and zeros, and those that take a handle with a wild one: no answer is
- * asked for but that there is one. */
+/* Every function is called with nulls and zeros, and those that take a handle with a wild one: any result will do. */
 TEST_CASE(CudaWild, NullsAndWildHandlesAreErrors)
 {
     static char zeros[4096];
@@ -160,7 +159,7 @@ TEST_CASE(CudaWild, NullsAndWildHandlesAreErrors)
         call_with(driver_symbol(handles[i]), (void *)(uintptr_t)0x1238);
     }
     CU(cu.cuCtxSetCurrent(driver_context));
-    CHECK_EQ_U32(read_u32(new_u32(1, 12)), 12); /* it is still well */
+    CHECK_EQ_U32(read_u32(new_u32(1, 12)), 12); /* it still works */
     CHECK(driver_symbol("ptxvm_cuInit") == NULL);
     driver_close();
 }

@@ -275,7 +275,7 @@ TEST_CASE(CudaMemory, Pools)
     CU(cu.cuDeviceGetMemPool(&now, 0));
     CHECK(now == pool);
     p = 1;
-    CU(cu.cuMemAllocAsync(&p, 0, s)); /* nothing, and to be given back all the same */
+    CU(cu.cuMemAllocAsync(&p, 0, s)); /* empty, and to be freed all the same */
     CHECK_EQ_U64(p, 0);
     CU(cu.cuMemFreeAsync(p, s));
     CU(cu.cuMemAllocAsync(&p, 64, s));
@@ -288,7 +288,7 @@ TEST_CASE(CudaMemory, Pools)
     driver_close();
 }
 
-/* Reading memory back is no writing: a kernel that computes with it is still found out. */
+/* Reading memory back does not count as writing it: a kernel that computes with it is still reported. */
 TEST_CASE(CudaMemory, ACopyOutDoesNotInitialise)
 {
     if (!driver_open_context("PTXVM_CHECK=init"))

@@ -227,7 +227,7 @@ static void on_host(void *user)
     host_scene *h = user;
     CUcontext context;
     pthread_mutex_lock(&h->lock);
-    while (!h->go) /* the program lets it go after it was queued */
+    while (!h->go) /* the program frees it after it was queued */
         pthread_cond_wait(&h->moved, &h->lock);
     h->calls++;
     h->inside = cu.cuCtxGetCurrent(&context);

@@ -15,7 +15,7 @@ typedef struct worker {
     bool wrong;
 } worker;
 
-/* Checks in a thread are counted, and reported by the test's own. */
+/* Checks in a thread are counted, and reported by the test's own thread. */
 #define TRY(call)                                                                                            \
     do {                                                                                                     \
         CUresult r_ = (call);                                                                                \

@@ -8,7 +8,7 @@
 #include "support/process.h"
 #include "tools/toolkit.h"
 
-/* "keep" has got two pieces of 40 bytes and frees one; "twice" runs its fourth line for n threads, two times. */
+/* "keep" allocates two pieces of 40 bytes and frees one; "twice" runs its fourth line for n threads, two times. */
 static const char watched_ptx[] =
     ".version 7.0\n.target sm_75\n.address_size 64\n"
     ".extern .func (.param .b64 r) malloc (.param .b64 n);\n"
@@ -79,7 +79,7 @@ TEST_CASE(CudaWatch, LeaksOfAKernelsMalloc)
     text = read_text("log");
     CHECK_EQ_I64(count_of(text, "leak: 40 bytes of a kernel's malloc at 0x"), 1);
     free(text);
-    CU(cu.cuCtxCreate_v2(&driver_context, 0, 0)); /* it is gone, and not told again */
+    CU(cu.cuCtxCreate_v2(&driver_context, 0, 0)); /* it is gone, and not reported again */
     for (int i = 0; i < 12; i++)
         run_watched("keep", 24);
     driver_close();

@@ -33,7 +33,7 @@ void double_fail(const char *symbol, cublasStatus_t code)
     record = (cublas_record){.handles = record.handles};
 }
 
-/* Counts the call; what it is to return. A handle that is not ours is CUBLAS_STATUS_NOT_INITIALIZED. */
+/* Counts the call, and returns its result. A handle that is not ours is CUBLAS_STATUS_NOT_INITIALIZED. */
 static cublasStatus_t enter(const char *symbol, cublasHandle_t handle)
 {
     record.calls++;

@@ -12,7 +12,7 @@
 #include "driver/cuda/cuda.h"
 
 #define EXPORTED __attribute__((visibility("default")))
-/* A driver that tells its functions by cuGetProcAddress exports none: the test sees that way alone. */
+/* A driver that gives out its functions by cuGetProcAddress exports none, so that a test sees only that way. */
 #if FAKE_FIND
 #define FOUND __attribute__((visibility("hidden")))
 #else

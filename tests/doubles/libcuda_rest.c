@@ -1,4 +1,4 @@
-/* The functions of which nothing is asked: they succeed, unless libcuda.c has a better one. */
+/* Functions without a behaviour of their own: they succeed, unless libcuda.c has a better one. */
 #include "doubles/libcuda.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"

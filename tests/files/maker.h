@@ -23,7 +23,7 @@ void text_write(const char *text, const char *dir, const char *name);
 
 typedef struct gguf_maker {
     uint32_t version;   /* 0: 3 */
-    uint32_t alignment; /* 0: 32, and nothing is said of it */
+    uint32_t alignment; /* 0: 32, and the file does not mention it */
     bytes entries, tensors, data;
     uint64_t n_entries, n_tensors;
 } gguf_maker;

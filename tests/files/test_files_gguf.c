@@ -58,7 +58,7 @@ static void check_tensors(const opened *o)
     CHECK_EQ_I64(t.type, QDNN_DATA_OPAQUE);
     CHECK_EQ_I64(t.bytes, 68);
     REQUIRE(!qdnnGetFileTensor(o->file, 2, &t));
-    CHECK_EQ_I64(t.weight, -1); /* integers are no weight */
+    CHECK_EQ_I64(t.weight, -1); /* integers are not weights */
 }
 
 static void check_metadata(const opened *o)

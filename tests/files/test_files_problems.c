@@ -88,7 +88,7 @@ TEST_ROWS(FilesProblems, AreSaid, problems)
     opened o = {0};
     qdnnFileWeight_t w;
     char config[512];
-    if (!problems[index].says) { /* without scales of its shape it is somebody's bytes */
+    if (!problems[index].says) { /* without scales of its shape it is just bytes */
         opened_make(&o, file_of(problems[index].tensors), "model.safetensors");
         qdnnFileInfo_t info;
         if (opened_open(&o, "") && CHECK(!qdnnGetFileInfo(o.file, &info)))

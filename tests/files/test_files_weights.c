@@ -1,4 +1,5 @@
-/* Quantized checkpoints: each scheme by bytes that are made here, and by the numbers that its own definition gives them. */
+/* Quantized checkpoints: each scheme by bytes that are made here, and by the numbers that its own definition
+ * gives them. */
 #include "files/opened.h"
 #include "host_ref/host_ref.h"
 #include "support/process.h"
@@ -10,7 +11,7 @@
 
 enum { K = 64, N = 16, G = 32, GROUPS = K / G };
 
-/* Bytes that look like nothing in particular. */
+/* Arbitrary bytes. */
 static void fill(void *data, size_t n, uint32_t seed)
 {
     uint8_t *p = data;
@@ -128,7 +129,7 @@ TEST_ROWS(FilesWeights, Gptq, gptq_cases)
         CHECK_EQ_I64(w.operand[0].operand, QDNN_OPERAND_CODES);
         qdnnGetFileInfo(o.file, &info);
         CHECK_EQ_I64(info.weights, 1);
-        for (int i = 0; i < info.tensors; i++) { /* a g_idx that says nothing belongs to it too */
+        for (int i = 0; i < info.tensors; i++) { /* a redundant g_idx belongs to it too */
             qdnnFileTensor_t t;
             CHECK(!qdnnGetFileTensor(o.file, i, &t));
             CHECK_EQ_I64(t.weight, 0);

@@ -117,7 +117,7 @@ TEST_ROWS(QdnnCommand, Mistakes, usages)
     opened o;
     make_model(&o);
     check_run(o.dir, usages[index].arguments, usages[index].status, usages[index].says);
-    process_result left = process_run("ls %s", o.dir); /* nothing half done is left */
+    process_result left = process_run("ls %s", o.dir); /* no partial output is left */
     CHECK_EQ_STR(left.output, "m.safetensors\n");
     process_free(&left);
     opened_close(&o);
@@ -514,7 +514,7 @@ TEST_CASE(QdnnCommand, GptqBecomesGguf)
     opened_close(&o);
 }
 
-/* NVFP4 of GGUF has no scale over the tensor: in ModelOpt's form it is 1, and the way back gives the same blocks. */
+/* NVFP4 of GGUF has no global scale: in ModelOpt's form it is 1, and the way back gives the same blocks. */
 TEST_CASE(QdnnCommand, Nvfp4BothWays)
 {
     uint8_t blocks[4 * 36];

@@ -12,7 +12,7 @@ typedef enum {
     DATA_HUGE,    /* up to the largest finite value of both signs: ranges overflow */
     DATA_SPECIAL, /* normal, with NaN of several kinds and infinities among it */
     DATA_TIES,    /* half way between two codes of the format, and its extremes: groups with a scale of 1 */
-    DATA_KINDS,   /* so many meet every kernel in turn; those that follow are asked for by name */
+    DATA_KINDS,   /* this many take turns in every kernel; those that follow are requested by name */
     DATA_CLAMP = DATA_KINDS, /* at, around and beyond the least and the largest code: for a caller's scales */
     DATA_ONE_HOT,            /* fill_one_hot */
     DATA_SUB_BLOCKS, /* sixteen elements each of another kind, and all sizes: what a search for scales meets */
@@ -35,7 +35,7 @@ void fill_data(data_kind kind, const format_facts *format, qdnnDataType_t type, 
 void fill_one_hot(qdnnDataType_t type, uint64_t group_size, uint64_t channels, uint32_t turn, void *x,
                   int64_t n);
 
-/* Scales and zero points that the scale operation never makes but a caller may bring: zeros, negative
+/* Scales and zero points that the scale operation never makes but a caller may pass: zeros, negative
  * numbers, infinities, NaNs, subnormals, fractions. Where there are enough groups, every scale meets every
  * zero point. `first` is the place in the lists that the first group takes. */
 void fill_callers_scales(qdnnScaleType_t type, int64_t first, void *scale, int64_t n);

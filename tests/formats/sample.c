@@ -1,4 +1,4 @@
-/* The sample, and the full build that has no need of it. */
+/* The sample; the full build does not need it. */
 #include "formats/sample.h"
 
 #include <string.h>

@@ -93,7 +93,7 @@ static void load_and_run(const char *text, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char header[] = ".version 9.0\n.target sm_120a\n.address_size 64\n";
-    bool has_header = false; /* among the comments that may stand before it */
+    bool has_header = false; /* among the comments that may precede it */
     for (size_t i = 0; i + 8 <= size && !has_header; i++)
         has_header = memcmp(data + i, ".version", 8) == 0;
     char *text = malloc(sizeof header + size);

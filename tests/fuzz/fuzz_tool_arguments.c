@@ -1,5 +1,5 @@
-/* libFuzzer target: the command line of ptxvm, one argument a line. It runs the kernel that it asks for, over a module
- * with parameters of many types; files are neither read nor written. Run it with -close_fd_mask=3: it prints much. */
+/* libFuzzer target: the command line of ptxvm, one argument per line. It runs the kernel that it asks for, over a module
+ * with parameters of many types; files are neither read nor written. Run it with -close_fd_mask=3: it prints a lot. */
 #define tool_read  real_read
 #define tool_write real_write
 #include "tools/output.c"
@@ -49,7 +49,7 @@ int tool_write(const char *path, const tool_text *text)
     return text->failed || (path && !*path && sum == 1) ? TOOL_FAILED : TOOL_OK;
 }
 
-/* What a run costs is the asker's business, but not here. */
+/* A user may make a run as expensive as they like, but not here. */
 static void make_small(vm_options *o)
 {
     for (int i = 0; i < 3; i++) {

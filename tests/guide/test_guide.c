@@ -1,9 +1,9 @@
-/* The programs of docs/guide.md, taken from the page to the letter: each is compiled, run, and what it prints
+/* The programs of docs/guide.md, copied verbatim from the page: each is compiled, run, and what it prints
  * compared with what the page says.
  *
- * A block of C that begins with a comment "name.c: ..." is a file; one with a main is a program. "Compile it with `...`" behind it
- * is the very command that compiles it (otherwise it is the one at the top of the page). A block of sh has the commands that run
- * it (otherwise it is just run), a block of text what they print. */
+ * A block of C that begins with a comment "name.c: ..." is a file; one with a main is a program. "Compile it
+ * with `...`" after it is the command that compiles it (otherwise it is the one at the top of the page). A
+ * block of sh has the commands that run it (otherwise it is just run), a block of text what they print. */
 #include "support/process.h"
 #include "test.h"
 
@@ -113,7 +113,7 @@ static int stem(const guide_file *f)
     return (int)strcspn(f->name, ".");
 }
 
-/* The text in quotes behind the words; 0: they do not stand between both. */
+/* The text in quotes behind the words; 0: they are not between the two. */
 static int quoted(const char *from, const char *end, const char *words, const char **text)
 {
     const char *at = strstr(from, words);
@@ -143,8 +143,8 @@ static void command_of(const guide_file *f, char *command, size_t size)
     }
 }
 
-/* By the page's command, with a stand-in for the installed qdnn.pc (tests of the installation have that one), and ptxvm's libcuda
- * for NVIDIA's. */
+/* By the page's command, with a stand-in for the installed qdnn.pc (tests of the installation have that one),
+ * and ptxvm's libcuda for NVIDIA's. */
 static bool compile_as_told(const char *dir, const guide_file *f)
 {
     char command[512];

@@ -8,7 +8,7 @@
 bool gpu_required(void);
 
 /* A handle on the GPU, which it names on stdout, or null with the reason. A QDNN_DEVICE that names ptxvm says that no GPU
- * is wanted. Give it back to gpu_end. */
+ * is wanted. Release it with gpu_end. */
 qdnnHandle_t gpu_begin(char *reason, size_t size);
 void gpu_end(qdnnHandle_t handle);
 

@@ -107,7 +107,7 @@ static void pick_options(uint64_t *state, kernel_spec *spec)
     spec->floor = in_three(state) ? 0.5f : 1e-12f;
 }
 
-/* What excludes one another gives way, so that few cases have to be picked again. */
+/* Settings that exclude each other are changed, so that few cases have to be picked again. */
 static void settle(quant_case *c)
 {
     kernel_spec *spec = &c->spec;

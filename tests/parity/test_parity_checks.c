@@ -1,4 +1,4 @@
-/* The suite sees what it is there to see: mistakes made on purpose fail their calls. Without these tests a
+/* The suite detects what it is meant to detect: calls with deliberate mistakes fail. Without these tests a
  * parity suite that checks nothing would pass as well. */
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* Products with few rows of x, whose kernels decode weights in registers, against host_ref: shapes that they take their fast
- * ways for and shapes around them, scales and x that they must leave to the slow ones, every SM generation. */
+/* Products with few rows of x, whose kernels decode weights in registers, against host_ref: shapes that take
+ * their fast paths and shapes around them, scales and x that must take the slow ones, every SM generation. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,14 +36,15 @@ static void block_row_name(int index, char *text, size_t size)
     snprintf(text, size, "%s", kernel_format(block_row_at(index))->name);
 }
 
-/* What a product with blocks has beside its format. 2048 elements fill vectors of 16 bytes in every format, 4096 more than
- * one window of x; `more` elements are added where a block has no more, so that the last round is not whole. */
+/* What a product with blocks has beside its format. 2048 elements fill vectors of 16 bytes in every format,
+ * 4096 more than one window of x; `more` elements are added where a block has no more, so that the last round
+ * is not whole. */
 typedef struct block_case {
     int64_t m, n, k, more;
     qdnnDataType_t x;
     data_kind kind;
     bool callers, gated;
-    bool shifted; /* operands lie no better aligned than they have to */
+    bool shifted; /* operands have only the alignment they need */
 } block_case;
 
 #define F32  QDNN_DATA_F32
@@ -115,8 +116,8 @@ TEST_EACH(ParityFewRows, Blocks, block_row_count, block_row_name)
     }
 }
 
-/* TQ1_0: an infinite scale makes infinite weights of digits other than 1, which the short way of decoding does not. Rows take turns: all
- * digits are 0, all are 2, and as they were. */
+/* TQ1_0: an infinite scale makes infinite weights of digits other than 1, which the short way of decoding
+ * does not. Rows take turns: all digits are 0, all are 2, and as they were. */
 TEST_CASE(ParityFewRows, TernaryScalesThatAreInfinite)
 {
     NEED_PTXVM;
@@ -204,7 +205,7 @@ typedef struct column_case {
     qdnnDataType_t x;
     data_kind kind;
     bool callers, gated;
-    bool shifted; /* operands lie no better aligned than they have to */
+    bool shifted; /* operands have only the alignment they need */
 } column_case;
 
 static const column_case column_cases[] = {
@@ -268,7 +269,7 @@ static product_case product_of_columns(const column_format *f, const column_case
     return p;
 }
 
-/* Whether the kernel serves the format: codes of 6 bits along N it does not. */
+/* Whether the kernel serves the format: it does not serve codes of 6 bits along N. */
 static bool is_served(const column_format *f)
 {
     return strcmp(f->name, "six_bits") != 0;
@@ -292,8 +293,8 @@ TEST_ROWS(ParityFewRows, Columns, column_formats)
 
 /* ---- Sums in units of the scales of blocks ---- */
 
-/* The exponents of MXFP4's blocks: least and largest that keep sums in units, one beyond them, and blocks of zeros, whose exponents
- * are any. */
+/* The exponents of MXFP4's blocks: least and largest that keep sums in units, one beyond them, and blocks of
+ * zeros, whose exponents are any. */
 typedef enum exponents {
     EXPONENTS_APART,
     EXPONENT_BELOW,
@@ -352,8 +353,8 @@ TEST_CASE(ParityFewRows, UnitsOfBlocks)
     }
 }
 
-/* Scales around the largest that cheap decodes serve, all alike, so that none of them is decoded the long way for another's
- * sake: bytes and nibbles, along K and along N. */
+/* Scales around the largest that cheap decodes serve, all alike, so that none of them takes the slow path
+ * because of another: bytes and nibbles, along K and along N. */
 TEST_CASE(ParityFewRows, LargeScales)
 {
     static const char *const rows[] = {"dequantize_int8", "dequantize_int4"};

@@ -1,6 +1,6 @@
-/* Products of few rows with codes along K, through the public API, against host_ref: the formats, groups and shapes that
- * the kernel for them serves; scales that its shortest decoding does not serve; and that a row's bits do not depend on the
- * others. */
+/* Products of few rows with codes along K, through the public API, against host_ref: the formats, groups and
+ * shapes that the kernel for them serves; scales that its shortest decoding does not serve; and that a row's
+ * bits do not depend on the others. */
 #include <stdio.h>
 #include <string.h>
 
@@ -282,8 +282,8 @@ TEST_CASE(ParityGemv, RowsOfABatchAreRowsAlone)
     ptxvm_end(handle);
 }
 
-/* Rows of an odd number of nibbles begin in the middle of a byte, in both orders of nibbles; from sm_100 on they are decoded in
- * another way. */
+/* Rows of an odd number of nibbles begin in the middle of a byte, in both orders of nibbles; from sm_100 on
+ * they are decoded in another way. */
 TEST_CASE(ParityRagged, NibblesInBothOrders)
 {
     NEED_PTXVM;
@@ -358,8 +358,8 @@ TEST_CASE(ParityGemv, TheSameOnEverySm)
     }
 }
 
-/* Scales in bf16 that are numbers of f16 and such that are not: the latter are decoded in another way from sm_100 on, and the
- * largest in a third. */
+/* Scales in bf16 that f16 can represent and some that it cannot: the latter are decoded in another way from
+ * sm_100 on, and the largest in a third. */
 TEST_CASE(ParityGemv, ScalesInBf16)
 {
     NEED_PTXVM;

@@ -1,6 +1,6 @@
-/* The same trials on a GPU: with QDNN_DEVICE=cuda[:N], or where nothing is said, on the first one. Without a
- * GPU these tests are skipped, unless QDNN_REQUIRE_GPU says that there has to be one; the last tests here
- * hold that rule itself, in processes of their own. */
+/* The same trials on a GPU: the one that QDNN_DEVICE=cuda[:N] names, by default the first. Without a GPU
+ * these tests are skipped, unless QDNN_REQUIRE_GPU says that there has to be one; the last tests here check
+ * that rule itself, in processes of their own. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +103,7 @@ static const struct {
      "a GPU is required, and there is none", "QDNN_DEVICE is vm:sm_90"},
     {"ZeroRequiresNothing", "QDNN_LIBCUDA=libno_such_driver.so.1 QDNN_REQUIRE_GPU=0", SKIPPED,
      "[  SKIPPED ] 1 test", "Parity.OnGpu/quantize_nf4"},
-    /* All of a GPU's way but the GPU: libcuda.so.1 is opened at run time. */
+    /* The same path as with a GPU, but without one: libcuda.so.1 is opened at run time. */
     {"ThroughLibcuda", "QDNN_LIBCUDA=" PTXVM_LIBCUDA " QDNN_DEVICE=cuda PTXVM_SM=sm_89", 0,
      "[  PASSED  ] 1 test", "device 0: ptxvm sm_89"},
 };

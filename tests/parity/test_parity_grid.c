@@ -1,5 +1,4 @@
-/* The trials take turns through a grid far larger than they are; here is counted that all occur together
- * which have to. */
+/* The trials sample a far larger grid; these tests count that all combinations occur that have to. */
 #include <string.h>
 
 #include "driver/api/request.h"

@@ -1,6 +1,7 @@
-/* The kernels that compute a product by the exact contract, launched directly on ptxvm: whichever is chosen, whatever its
- * tiles, however its lanes are dealt out, on every SM, in every order of warps and blocks and in every batch, the bits of a
- * row are those of host_ref. A kernel that is added to kernel_product takes part by itself. */
+/* The kernels that compute a product by the exact contract, launched directly on ptxvm: whichever is chosen,
+ * whatever its tiles, however its lanes are dealt out, on every SM, in every order of warps and blocks and in
+ * every batch, the bits of a row are those of host_ref. A kernel that is added to kernel_product takes part
+ * automatically. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,9 +242,9 @@ static void common_name(int index, char *text, size_t size)
 
 /* ---- Shapes ---- */
 
-/* One text of each product that a format has, with shapes that take all its ways: whole and cut tiles, rounds, chunks and words, one row
- * and all rows, K shorter than a chunk, infinities and NaN, and a caller's strange scales. The mutants of `./run mutate` are
- * judged by these. */
+/* One text of each product that a format has, with shapes that take all its ways: whole and cut tiles,
+ * rounds, chunks and words, one row and all rows, K shorter than a chunk, infinities and NaN, and a caller's
+ * strange scales. The mutants of `./run mutate` are judged by these. */
 typedef struct shape {
     int64_t rows_less, n,
         k; /* rows: those of the tile, less so many (at least 1); negative: more than a tile */
@@ -407,8 +408,8 @@ TEST_EACH(ParityKernels, Shapes, shape_count, shape_name)
     CHECK(fitting > 0 || sample_is_full());
 }
 
-/* The same of stacks: more rows than the kernel that sorts them has threads, more experts than a warp has lanes, experts without rows and
- * rows without an expert. */
+/* The same of stacks: more rows than the kernel that sorts them has threads, more experts than a warp has
+ * lanes, experts without rows and rows without an expert. */
 static const struct {
     int64_t m, experts;
     bool one;
@@ -490,8 +491,8 @@ static const unsigned stack_products[] = {
     P(STAGED) | P(COLUMNS) | P(LANEWISE), P(STAGED) | P(BLOCKS) | P(LANEWISE)};
 #undef P
 
-/* Every format: a few ways each, which are others for each format. Every other is watched for races, which takes most of the
- * time. */
+/* Every format: a few ways each, which are others for each format. Every other is watched for races, which
+ * takes most of the time. */
 TEST_EACH(ParityKernels, EveryFormat, matmul_row_count, matmul_row_name)
 {
     enum { WAYS = 6 };

@@ -1,5 +1,6 @@
-/* Keys and values into a cache through the public API against host_ref: slots in no order, slots that no token goes to, numbers
- * that are no slot, tokens without a cache; pages with strides, and keys that lie between queries and values. */
+/* Keys and values into a cache through the public API against host_ref: slots in no order, slots without a
+ * token, numbers that are not slots, tokens without a cache; pages with strides, and keys that lie between
+ * queries and values. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +121,7 @@ typedef struct kv_data {
     uint8_t *before[PARTS], *after[PARTS];
 } kv_data;
 
-/* What is expected of one head. */
+/* The expected results of one head. */
 static void quantize_head(const kv_case *c, kv_data *d, int64_t token, int64_t slot, int64_t head)
 {
     const ref_quant_spec spec = spec_of(c);
@@ -217,7 +218,7 @@ static bool describe(const kv_case *c, qdnnTensorDescriptor_t *x, qdnnTensorDesc
            CHECK_QDNN(qdnnSetQuantAttribute(*quant, QDNN_QUANT_ZERO_TYPE, QDNN_DATA_F32));
 }
 
-/* x lies so many bytes behind an aligned address. */
+/* x lies this many bytes after an aligned address. */
 static void run(qdnnHandle_t handle, const kv_case *c, buffer_kind buffers, size_t x_shift, const kv_data *d)
 {
     qdnnTensorDescriptor_t x = NULL, cache = NULL;
@@ -271,8 +272,8 @@ TEST_ROWS(ParityKvCache, OnPtxvm, cases)
     ptxvm_end(handle);
 }
 
-/* Each text with data of every kind, so that a mistake in any line of it shows (docs/mutation.md); and with buffers that end where
- * they may. By default few of them. */
+/* Each text with data of every kind, so that a mistake in any line of it shows (docs/mutation.md); and with
+ * buffers that end where they may. By default few of them. */
 TEST_ROWS(ParityKvCache, Trials, cases)
 {
     NEED_PTXVM;

@@ -1,5 +1,5 @@
-/* Rows by their numbers (an embedding lookup) through the public API against host_ref: numbers twice, in no order, and
- * some that are no row. */
+/* Rows by their numbers (an embedding lookup) through the public API against host_ref: repeated numbers, in
+ * no order, and some that are not rows. */
 #include <stdio.h>
 #include <stdlib.h>
 

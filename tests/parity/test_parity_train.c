@@ -40,7 +40,7 @@ typedef struct train_case {
     ref_train_spec spec; /* group_size and channels are filled in from those */
     data_kind kind;
     uint32_t seed;
-    size_t shift;  /* elements that every buffer lies behind an aligned address, */
+    size_t shift;  /* elements that every buffer lies after an aligned address, */
     unsigned kept; /* but for these: bits of operands */
 } train_case;
 
@@ -52,7 +52,7 @@ static int64_t elements_of(const train_case *c)
     return n;
 }
 
-/* As docs/numerics.md says it, not as the library does. */
+/* As docs/numerics.md defines it, not as the library computes it. */
 static ref_train_spec reference_of(const train_case *c)
 {
     ref_train_spec spec = c->spec;
@@ -119,14 +119,15 @@ static bool is_output(const train_case *c, int operand)
            (operand == QDNN_OPERAND_STATE && c->op == FAKE_QUANTIZE && c->spec.mode == QDNN_SCALE_MODE_EMA);
 }
 
-/* Ties of scales that are no powers of two. */
+/* Ties of scales that are not powers of two. */
 static bool is_by_thirds(const train_case *c)
 {
     return c->kind == DATA_TIES && c->seed % 2;
 }
 
-/* Scales as they should be for the data, with a caller's strange ones among them: powers of two where quotients are to be ties or the ends of
- * the range, and around the least scale where numbers are that small. */
+/* Scales as they should be for the data, with a caller's strange ones among them: powers of two where
+ * quotients are to be ties or the ends of the range, and around the least scale where numbers are that
+ * small. */
 static void fill_scales(const train_case *c, float *scales, int64_t n)
 {
     static const float strange[] = {0.0f, -1.0f, 1e-20f, 3e38f, 0x1p-149f};
@@ -457,8 +458,8 @@ static const struct {
     {DATA_TIES, 8192, 0, 0},     /* by thirds: its seed is odd */
 };
 
-/* What the text has is a matter of the operation and the grouping alone; three groupings in a row have the other settings in turns, so that they share
- * the kernel of scales. */
+/* What the text has is a matter of the operation and the grouping alone; three groupings in a row have the
+ * other settings in turns, so that they share the kernel of scales. */
 static train_case trial_at(operation op, int grouping, int i)
 {
     static const int bits[] = {8, 4, 2};

@@ -16,7 +16,7 @@ typedef struct parity_trial {
     quant_case c;
     buffer_kind buffers;
     bool by_plan;                     /* else by the one-shot call */
-    size_t shift[QDNN_OPERAND_COUNT]; /* elements that each buffer lies behind an aligned address */
+    size_t shift[QDNN_OPERAND_COUNT]; /* elements that each buffer lies after an aligned address */
 } parity_trial;
 
 /* Kernels that are operations of their own: those a user can call. */
@@ -35,7 +35,7 @@ parity_trial parity_trial_at(const kernel_row *row, int turn, int index);
 int parity_large_count(void);
 parity_trial parity_large_at(const kernel_row *row, int index);
 
-/* Runs a trial. False where the device did not come to the end of it: a lost device answers no more. */
+/* Runs a trial. False where the device did not come to the end of it: a lost device no longer responds. */
 bool parity_run(qdnnHandle_t handle, const parity_trial *trial);
 
 /* Runs all trials of a kernel in a turn, or until the device is lost. */

@@ -164,7 +164,7 @@ TEST_CASE(CheckMemory, DoubleFreeAndLeakOfTheGuest)
     ptxvm_destroy(r.vm);
 }
 
-/* The same in other clothes: freed again by a later round of a loop; freed by one thread of two alone. */
+/* The same in other forms: freed again by a later round of a loop; freed by one thread of two alone. */
 TEST_CASE(CheckMemory, DoubleFreeInALoopAndLeakOfOneThread)
 {
     check_result r = check_run(HEAP "{ .param .b64 n; .param .b64 r; st.param.b64 [n], 40; call (r), malloc, "
@@ -222,7 +222,7 @@ TEST_CASE(CheckNames, TheSourceLine)
     ptxvm_destroy(r.vm);
 }
 
-/* 120 registers that nobody wrote (each is told once): a hundred are listed, all are counted. */
+/* 120 registers that were never written (each is reported once): a hundred are listed, all are counted. */
 TEST_CASE(CheckNames, TheListIsLimited)
 {
     static char body[120 * 32], text[sizeof body + 1024];
@@ -241,7 +241,7 @@ TEST_CASE(CheckNames, TheListIsLimited)
     ptxvm_destroy(r.vm);
 }
 
-/* Stores of the same value are told where the option asks for it. */
+/* Stores of the same value are reported if the option asks for it. */
 TEST_CASE(CheckRace, SameValueIsAnOption)
 {
     const char *const lanes = CHECK_KERNEL("st.global.u32 [d0], 7;"), *const blocks = CHECK_KERNEL(

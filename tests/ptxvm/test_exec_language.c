@@ -1,8 +1,8 @@
-/* Corners of the language that ptxas takes and few compilers write: what they compute. Expected values were read
+/* Corners of the language that ptxas accepts but few compilers use: what they compute. Expected values were read
  * off the SASS that ptxas makes of the same lines. */
 #include "test_exec.h"
 
-/* One word a row: the lines leave it in r9. */
+/* One word per row: the lines leave it in r9. */
 typedef struct line_test {
     const char *name, *module, *lines;
     uint32_t expect;

@@ -176,7 +176,7 @@ TEST_CASE(PtxvmFault, BarrierOutOfRange)
         PTXVM_ERROR_EXECUTION);
 }
 
-/* Many blocks fault, each at a place of its own: the first in order counts, whatever the host threads do. */
+/* Many blocks fault, each at a different place: the first in order counts, whatever the host threads do. */
 TEST_CASE(PtxvmFault, FirstBlockInOrderCounts)
 {
     for (int threads = 1; threads <= 4; threads++)
@@ -384,7 +384,7 @@ TEST_CASE(PtxvmThreads, SixteenDevicesOnSixteenThreads)
         CHECK_EQ_U32(results[i], 64 * expected);
 }
 
-/* Blocks race for the same cells on purpose: any of the values may win, the host program must not mind. */
+/* Blocks race for the same cells on purpose: any of the values may win, and the host program must not be disturbed. */
 TEST_CASE(PtxvmThreads, GuestRacesAreNotTheHosts)
 {
     uint32_t out[64] = {0};

@@ -1,5 +1,5 @@
-/* Accesses behind the end of an allocation: what a GPU's padding lets pass, and what the memory check does. The
- * allocation has 44 bytes, 11 floats, so that nvcc's ld.v4.f32 of the elements 8 to 10 ends 4 bytes behind it. */
+/* Accesses past the end of an allocation: what a GPU's padding lets pass, and what the memory check does. The
+ * allocation has 44 bytes, 11 floats, so that nvcc's ld.v4.f32 of the elements 8 to 10 ends 4 bytes past it. */
 #include "test_exec.h"
 
 enum { BYTES = 44 };
@@ -62,7 +62,7 @@ TEST_ROWS(PtxvmPadding, Accesses, tests)
     }
 }
 
-/* The elements behind the end count as unwritten: loading them is fine, computing with them is not. */
+/* The elements past the end count as unwritten: loading them is fine, computing with them is not. */
 TEST_CASE(PtxvmPadding, WhatIsBehindTheEndIsUnwritten)
 {
     static const char format[] = EXEC_KERNEL(

@@ -33,7 +33,7 @@ TEST_CASE(PtxvmSync, SpinLockInSharedMemory)
     CHECK_EQ_U32(out[0], 70);
 }
 
-/* Lane 0 waits for a flag that lane 1 of the same warp sets behind the branch. */
+/* Lane 0 waits for a flag that lane 1 of the same warp sets after the branch. */
 TEST_CASE(PtxvmSync, LaneWaitsForALaneBehindTheBranch)
 {
     uint32_t out[3] = {0};
@@ -172,7 +172,7 @@ TEST_CASE(PtxvmSync, MasksOfTheirOwn)
     CHECK_EQ_U32(out[31], 0);
 }
 
-/* Lanes that wait at the join are let go when the others need them as members. */
+/* Lanes that wait at the join are released when the others need them as members. */
 TEST_CASE(PtxvmSync, MembersFromBehindTheJoin)
 {
     uint32_t out[32] = {0};

@@ -1,4 +1,4 @@
-/* The device itself: modules, names, memory, what is printed, what is refused. */
+/* The device itself: modules, names, memory, output, errors. */
 #include "test_exec.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Whatever the parser takes for an SM can be executed as that SM: every row of isa.def, with each choice of
+/* Whatever the parser accepts for an SM can be executed as that SM: every row of isa.def, with each choice of
  * its modifiers and its operands in each style, becomes a kernel that ptxvm_module_kernel decodes. */
 #include "test.h"
 

@@ -1,4 +1,4 @@
-/* Every row of isa.def reads an example made from its own pattern, and where ptxas is found, it takes the
+/* Every row of isa.def reads an example made from its own pattern, and where ptxas is found, it accepts the
  * same examples. */
 #include "test.h"
 

@@ -1,4 +1,4 @@
-/* What ptxas refuses is refused when the module is loaded, and what it takes is taken: sizes of memory, forms of
+/* What ptxas refuses is refused when the module is loaded, and what it accepts is accepted: sizes of memory, forms of
  * operands. Where ptxas is found it judges the same texts. */
 #include "support/process.h"
 #include "test.h"
@@ -23,7 +23,7 @@
 
 typedef struct limit_test {
     const char *name, *text;
-    const char *error; /* null: it is taken; else part of the message */
+    const char *error; /* null: it is accepted; else part of the message */
 } limit_test;
 
 static const limit_test tests[] = {

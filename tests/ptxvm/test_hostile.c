@@ -26,7 +26,7 @@ TEST_ROWS(Hostile, VectorRegisters, vectors)
         check_runs(NULL, text);
 }
 
-/* The bytes of a frame wrapped at 2^32: registers behind that lay outside of it, in the host's memory. */
+/* The bytes of a frame wrapped at 2^32: registers beyond that lay outside of it, in the host's memory. */
 TEST_CASE(Hostile, RegistersOfAFunctionAreLimited)
 {
     hostile h = {0};
@@ -95,7 +95,7 @@ TEST_ROWS(Hostile, BuiltinsHaveTheirPrototype, builtins)
         check_refused(NULL, text, PTXVM_ERROR_PTX, "4:1: ");
 }
 
-/* A module may define a function of such a name itself, as it likes. */
+/* A module may define a function of such a name itself. */
 TEST_CASE(Hostile, OwnFunctionsMayHaveBuiltinNames)
 {
     check_runs(NULL, HEADER ".func free { ret; }\n.entry k(.param .u64 p) { call free; ret; }");
@@ -148,7 +148,7 @@ TEST_ROWS(Hostile, IndirectCallsComparePrototypes, indirect)
         check_refused(NULL, text, PTXVM_ERROR_EXECUTION, "not a function of this kernel with that prototype");
 }
 
-/* The upper lanes of the wide formal were what lies behind the caller's registers: addresses of the host. */
+/* The upper lanes of the wide formal were what lies after the caller's registers: addresses of the host. */
 TEST_CASE(Hostile, IndirectCallReadsNothingOfTheHost)
 {
     static const char leak[] = HEADER

@@ -428,7 +428,7 @@ static void half_name(int index, char *text, size_t size)
     snprintf(text, size, "%s_%s", half_ops[index / 2], models[index % 2].name);
 }
 
-/* The sum rounded to odd: against every tie it lies as the exact one does. */
+/* The sum rounded to odd: it lies on the same side of every tie as the exact sum. */
 static long double sum_exact(long double p, long double c)
 {
     long double s = p + c;

@@ -201,7 +201,7 @@ static const lanes_row real_rows[] = {
     {"div.full.f32", "w:ww", {0x3EAAAAAB}, {0x3F800000, 0x40400000}},
     {"div.approx.ftz.f32", "w:ww", {0x7F800000}, {0x3F800000, 0x00000001}},
     /* Above 2^126 the reciprocal is 0: 1e38 / 2e38, -1e38 / 2e38, 2^127 / the next above 2^126; 2^126 itself is
-       not above; inf / 2e38; .full and .rn do not mind. */
+       not above; inf / 2e38; .full and .rn are not affected. */
     {"div.approx.f32", "w:ww", {0}, {0x7E967699, 0x7F167699}},
     {"div.approx.f32", "w:ww", {0x80000000}, {0xFE967699, 0x7F167699}},
     {"div.approx.ftz.f32", "w:ww", {0}, {0x7F000000, 0x7E800001}},

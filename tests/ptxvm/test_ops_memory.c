@@ -17,7 +17,7 @@ TEST_CASE(OpsMemory, PlacesAreTheSameInEveryRun)
     vm_memory *memory = vm_memory_create(1 << 20);
     uint64_t a = allocate(memory, 100), b = allocate(memory, 512), c = allocate(memory, 1);
     CHECK_EQ_U64(a, UINT64_C(0x200000000));
-    CHECK_EQ_U64(b, UINT64_C(0x200000400)); /* padded to 512 bytes, and 512 that belong to nobody */
+    CHECK_EQ_U64(b, UINT64_C(0x200000400)); /* padded to 512 bytes, and 512 unused ones */
     CHECK_EQ_U64(c, UINT64_C(0x200000800));
     CHECK_EQ_I64(vm_memory_free(memory, b), PTXVM_OK);
     CHECK_EQ_U64(allocate(memory, 513), UINT64_C(0x200000C00)); /* does not fit into the hole */

@@ -280,8 +280,8 @@ static const swap_case swap_cases[] = {
     {120, M_m16n8k32, T_E5M2, T_E4M3, 8},
 };
 
-/* The first eight rows of A as columns of B, the columns of B as rows of A, c the other way round: D the other way round, bit
- * for bit, for any bits at all. Mode tensor rests on it: its kernels have x as A, or as B. */
+/* The first eight rows of A as columns of B, the columns of B as rows of A, c transposed: D is transposed,
+ * bit for bit, for any bits at all. Mode tensor rests on it: its kernels have x as A, or as B. */
 TEST_CASE(TensorExact, FactorsMayChangePlaces)
 {
     uint64_t state = 5;

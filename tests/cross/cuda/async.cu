@@ -1,4 +1,4 @@
-/* Copies that run by themselves: cp.async where the SM has it, plain loads where it has not. n = 4,096 words.
+/* Copies that run by themselves: cp.async if the SM has it, plain loads if not. n = 4,096 words.
  */
 #include "common.cuh"
 #include <cooperative_groups.h>

@@ -122,7 +122,7 @@ KERNEL block_votes(u32 *out, const u32 *in, u32 n)
     out[i] = (u32)count + ((u32)(all != 0) << 16) + ((u32)(any != 0) << 17);
 }
 
-/* Two halves of a block hand a buffer to and fro by barriers of their own: bar.arrive and bar.sync. */
+/* Two halves of a block pass a buffer back and forth by barriers of their own: bar.arrive and bar.sync. */
 KERNEL block_named_barriers(u32 *out, const u32 *in, u32 n)
 {
     __shared__ u32 buffer[2][64];
@@ -159,7 +159,7 @@ KERNEL block_dynamic(u32 *out, const u32 *in, u32 n)
     out[i] = dynamic[blockDim.x - 1 - t] + halves[(t * 7 + 3) % blockDim.x];
 }
 
-/* A product of two 64x64 matrices of small numbers, 16 rows a block, by tiles. */
+/* A product of two 64x64 matrices of small numbers, 16 rows per block, by tiles. */
 KERNEL block_matrix(u32 *out, const u32 *in, u32 n)
 {
     __shared__ float a[16][17], b[16][17];

@@ -305,7 +305,7 @@ KERNEL traps(u32 at)
         __trap();
 }
 
-/* A list of nodes on the heap, one a thread, freed by the next launch. */
+/* A list of nodes on the heap, one per thread, freed by the next launch. */
 struct node {
     node *next;
     u32 value;
@@ -340,7 +340,7 @@ KERNEL heap_pop(u32 *out)
     head = nullptr;
 }
 
-/* Left to the assembler whether these are one instruction or two; and where it is not. */
+/* The assembler may make these one instruction or two; and forms where it may not. */
 KERNEL contractable(float *out, float a, float b, float c)
 {
     float product, sum;

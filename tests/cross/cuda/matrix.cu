@@ -1,6 +1,5 @@
 /* Tensor cores through wmma: products of 64x64 matrices of small whole numbers, which are exact in every
- * type. A is word (row, k) of the input, B word (k, column), each cut down by the kernel. A warp a tile of
- * 16x16. */
+ * type. A is word (row, k) of the input, B word (k, column), each cut down by the kernel. One warp per tile of 16x16. */
 #include "common.cuh"
 #include <mma.h>
 

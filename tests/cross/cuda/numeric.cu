@@ -69,7 +69,7 @@ KERNEL dot_products(u32 *out, const u32 *in, u32 n)
     out[global_index()] = h;
 }
 
-/* Any bits as numbers; a NaN counts as one of a kind. */
+/* Any bits as numbers; all NaNs count as the same. */
 __device__ inline u32 bits(float x)
 {
     return x != x ? 0x7FC00000u : __float_as_uint(x);
@@ -123,7 +123,7 @@ KERNEL rounded_f64(u32 *out, const u32 *in, u32 n)
     h = mix(mix(h, bits(__int2float_##mode((int)x))), bits(__ull2float_##mode(wide)));                       \
     h = mix(h, bits(__ll2double_##mode((long long)wide)))
 
-/* NaN is left out: what becomes of it is looked at elsewhere. */
+/* NaN is left out: other tests cover it. */
 KERNEL converted(u32 *out, const u32 *in, u32 n)
 {
     u32 x = X, y = Y, h = 0;

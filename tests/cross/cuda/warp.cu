@@ -1,7 +1,7 @@
-/* Warps: shuffles, votes, matches, and what libraries build of them. Each kernel is given n = 4,096 words. */
+/* Warps: shuffles, votes, matches, and what libraries build from them. Each kernel is given n = 4,096 words. */
 #include "common.cuh"
 
-/* Sum, least and most of each warp's words, by three kinds of shuffle. */
+/* Sum, minimum and maximum of each warp's words, by three kinds of shuffle. */
 KERNEL warp_reduce(u32 *out, const u32 *in, u32 n)
 {
     u32 i = global_index(), sum = in[i], least = in[i], most = in[i];

@@ -2,7 +2,7 @@
  * same numbers.
  *
  * No library, no undefined behaviour, and nothing that the two machines may do differently: NaN payloads are
- * not looked at, and floating-point values are converted to integers only within their range. */
+ * ignored, and floating-point values are converted to integers only within their range. */
 #ifndef QDNN_CROSS_FUNCTIONS_H
 #define QDNN_CROSS_FUNCTIONS_H
 
@@ -15,14 +15,14 @@ typedef short s16;
 typedef int s32;
 typedef long long s64;
 
-/* Every function under test takes two numbers and gives one. */
+/* Every function under test takes two numbers and returns one. */
 #define FUNCTION(file, name) u64 name(u64 a, u64 b);
 #include "functions.def"
 #undef FUNCTION
 
 #define NOINLINE __attribute__((noinline))
 
-/* Takes a value into a result, so that one number stands for many. */
+/* Folds a value into a result, so that one number stands for many. */
 static inline u64 mix(u64 so_far, u64 value)
 {
     u64 h = (so_far ^ value) * 0x9E3779B97F4A7C15u;

@@ -23,7 +23,7 @@
         return mix(mix(flags, BITS(least)), BITS(most));                                                     \
     }
 
-/* Inputs are any bits, so that subnormal numbers, infinities and NaN come by too. */
+/* Inputs are any bits, so that subnormal numbers, infinities and NaN occur too. */
 static float f32_input(u64 x)
 {
     return f32_of((u32)x);
@@ -39,7 +39,7 @@ u64 convert_float(u64 a, u64 b)
     return mix(f64_bits(x), f32_bits((float)y));
 }
 
-/* Into integers, within their range: NaN and what is too large counts as 0. */
+/* Into integers, within their range: NaN and numbers that are too large count as 0. */
 u64 truncate_float(u64 a, u64 b)
 {
     float x = f32_of((u32)a);

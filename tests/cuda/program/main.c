@@ -1,5 +1,5 @@
 /* A program as a user of CUDA writes it: against cuda.h, linked with -lcuda. It uses every group of
- * functions, and ends with 0 where all is well. Run by test_cuda_program.c on libcuda.so.1 of the build. */
+ * functions, and exits with 0 if all is well. Run by test_cuda_program.c on libcuda.so.1 of the build. */
 #include <cuda.h>
 #include <cudaProfiler.h>
 #include <stdio.h>
