@@ -46,6 +46,24 @@ static void put_allocations(FILE *file)
                   "add.u32 r,r,1; setp.lt.u32 p,r,5000; @p bra L; ret;}\n");
 }
 
+/* Names of one FNV-1a hash: each pair of parts leads to the same state from the one before. */
+static void put_colliding_names(FILE *file)
+{
+    static const char *const parts[16][2] = {
+        {"oaysvct", "gldiswm"}, {"hmtotms", "gqgmxft"}, {"adwkbyh", "dfojfze"}, {"xfnloxy", "yrelwgr"},
+        {"wsrwrii", "kiqbeyd"}, {"urmroml", "ncexfiw"}, {"bsemenu", "vjwyyhv"}, {"aywkwfv", "txudrsa"},
+        {"ienqepj", "wtfplvs"}, {"eraranc", "wvwetsp"}, {"klflxwu", "qyyrxwa"}, {"bmncrwj", "wjmsxlz"},
+        {"kvamfvt", "vdurwvo"}, {"hvsrqqm", "elclyvq"}, {"klohqnv", "dvsnvnz"}, {"klflxwu", "qyyrxwa"},
+    };
+    fprintf(file, ".entry k(){.reg .b32 r");
+    for (unsigned i = 0; i < 1u << 16; i++) {
+        fputs(",", file);
+        for (int k = 0; k < 16; k++)
+            fputs(parts[k][i >> k & 1], file);
+    }
+    fprintf(file, "; mov.u32 r,0; ret;}\n");
+}
+
 static void put_jump_table(FILE *file)
 {
     fprintf(file, ".entry k(){.reg .b32 r; mov.u32 r,0;\nT: .branchtargets L0");
@@ -121,6 +139,7 @@ static const struct {
     {"EntriesThatShareVariables", put_entries_that_share_variables, "", 1,
      "the limit is PTXVM_LIMIT_REACHED"},
     {"Allocations", put_allocations, "--run k --block 32 --check none", 0, "25002 warp instructions"},
+    {"CollidingNames", put_colliding_names, "--run k --block 32", 0, "2 warp instructions"},
     {"JumpTable", put_jump_table, "--run k --block 32", 0, "20003 warp instructions"},
     {"EndlessLoops", put_endless_loops, "--run k --block 32 --steps 100", 1,
      "the limit is 100; it is in a loop"},

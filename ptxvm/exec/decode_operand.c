@@ -1,5 +1,6 @@
 /* Operands become slots: registers and constants in a frame, addresses resolved. */
 #include "decode.h"
+#include "ptxvm/hash.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -137,8 +138,7 @@ void vm_decode_end(vm_decoder *decoder)
 
 static uint32_t hash_constant(uint64_t bits, uint64_t bits_hi, int width)
 {
-    uint64_t h = (bits ^ (bits_hi << 1) ^ (uint64_t)width << 57) * UINT64_C(0x9e3779b97f4a7c15);
-    return (uint32_t)(h >> 32);
+    return pvm_hash_pair(bits, bits_hi) + (uint32_t)width;
 }
 
 static bool grow_table(vm_decoder *decoder)

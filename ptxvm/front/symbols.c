@@ -2,16 +2,9 @@
  * restores what its names mean outside. Registers of ".reg .b32 %r<100>" are created when they are first
  * used. */
 #include "front.h"
+#include "ptxvm/hash.h"
 
 #include <string.h>
-
-static uint32_t hash_name(const char *text, int length)
-{
-    uint32_t h = 2166136261u;
-    for (int i = 0; i < length; i++)
-        h = (h ^ (unsigned char)text[i]) * 16777619u;
-    return h ^ h >> 13;
-}
 
 static name *lookup_name(const parser *p, const char *text, int length, uint32_t hash)
 {
@@ -39,7 +32,7 @@ static void grow_names(parser *p)
 
 name *intern(parser *p, const char *text, int length)
 {
-    uint32_t hash = hash_name(text, length);
+    uint32_t hash = pvm_hash_text(text, (size_t)length);
     name *n = lookup_name(p, text, length, hash);
     if (n)
         return n;
@@ -146,7 +139,7 @@ static symbol *find_range(const parser *p, const name *n, uint32_t *number)
         uint32_t value;
         if (!split_number(n, prefix, &value))
             continue;
-        name *base = lookup_name(p, n->text, prefix, hash_name(n->text, prefix));
+        name *base = lookup_name(p, n->text, prefix, pvm_hash_text(n->text, (size_t)prefix));
         for (symbol *s = base ? base->range : NULL; s; s = s->outer)
             if (value < s->count && (!best || s->depth > best->depth)) {
                 best = s;
@@ -163,7 +156,7 @@ static void grow_uses(parser *p)
     range_use *table = parse_alloc(p, slots * sizeof *table);
     for (uint32_t i = 0; i < p->use_slots; i++) {
         range_use u = p->uses[i];
-        uint32_t slot = ((uint32_t)u.range * 2654435761u + u.number * 40503u) & (slots - 1);
+        uint32_t slot = pvm_hash_pair((uint64_t)u.range, u.number) & (slots - 1);
         while (u.range && table[slot].range)
             slot = (slot + 1) & (slots - 1);
         if (u.range)
@@ -177,7 +170,7 @@ static int use_of_range(parser *p, const symbol *range, uint32_t number, const n
 {
     if (p->n_uses * 2 >= p->use_slots)
         grow_uses(p);
-    uint32_t slot = ((uint32_t)range->index * 2654435761u + number * 40503u) & (p->use_slots - 1);
+    uint32_t slot = pvm_hash_pair((uint64_t)range->index, number) & (p->use_slots - 1);
     for (; p->uses[slot].range; slot = (slot + 1) & (p->use_slots - 1))
         if (p->uses[slot].range == range->index && p->uses[slot].number == number)
             return p->uses[slot].reg;

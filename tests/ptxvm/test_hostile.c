@@ -1,6 +1,8 @@
 /* PTX as an attack: text that would read host memory or overflow the host's stack. */
 #include "test_hostile.h"
 
+#include "ptxvm/hash.h"
+
 /* ---- Registers ---- */
 
 static const struct {
@@ -213,6 +215,35 @@ TEST_CASE(Hostile, LongChainOfCalls)
     add(&h, ".entry k(.param .u64 p) { call f0; ret; }\n");
     check_refused(NULL, h.text, PTXVM_ERROR_EXECUTION, "stack overflow");
     free(h.text);
+}
+
+/* ---- Hashes ---- */
+
+/* Keys that collided before the hashes had a key: 4,096 of them in 256 slots should leave hardly any empty. */
+TEST_CASE(Hostile, KeysOfHashTablesAreSpread)
+{
+    enum { KEYS = 4096, SLOTS = 256 };
+    const uint64_t inverse = UINT64_C(0xf1de83e19937733d); /* of 0x9e3779b97f4a7c15 */
+    bool constants[SLOTS] = {0}, registers[SLOTS] = {0}, names[SLOTS] = {0};
+    int n_constants = 0, n_registers = 0, n_names = 0;
+    CHECK_EQ_U64(inverse * UINT64_C(0x9e3779b97f4a7c15), 1);
+    for (uint32_t i = 0; i < KEYS; i++) {
+        char name[32];
+        int length = snprintf(name, sizeof name, "%%common_prefix_%u", i);
+        constants[pvm_hash_pair(i * inverse, 0) % SLOTS] = true;
+        registers[pvm_hash_pair(1, (uint64_t)i << 20) % SLOTS] = true;
+        names[pvm_hash_text(name, (size_t)length) % SLOTS] = true;
+        CHECK_EQ_U32(pvm_hash_text(name, (size_t)length), pvm_hash_text(name, (size_t)length));
+    }
+    for (int i = 0; i < SLOTS; i++) {
+        n_constants += constants[i];
+        n_registers += registers[i];
+        n_names += names[i];
+    }
+    CHECK(n_constants > SLOTS - 16 && n_registers > SLOTS - 16 && n_names > SLOTS - 16);
+    /* Bytes behind the end of the text do not count, and its length does. */
+    CHECK_EQ_U32(pvm_hash_text("abcdefghijk", 10), pvm_hash_text("abcdefghijX", 10));
+    CHECK(pvm_hash_text("a\0", 2) != pvm_hash_text("a", 1));
 }
 
 /* ---- Control flow ---- */

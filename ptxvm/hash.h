@@ -1,0 +1,12 @@
+/* Hashes for tables whose keys come from a PTX file: names, numbers of registers, constants. They depend on a random
+ * key of the process, so that no file can be made of keys that all collide. Nothing may depend on their order. */
+#ifndef PTXVM_HASH_H
+#define PTXVM_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+uint32_t pvm_hash_text(const char *text, size_t length);
+uint32_t pvm_hash_pair(uint64_t a, uint64_t b);
+
+#endif
