@@ -161,10 +161,11 @@ TEST_EACH(ParityRepack, OnPtxvm, case_count, case_name)
 
 /* Each text with many shapes, so that a mistake in any line of it shows (docs/mutation.md): around patches of 8 and 32 rows and spans of 128
  * columns, ragged and not, and pointers that are not aligned. */
-static const int64_t trial_shapes[][2] = {{32, 128}, {40, 64},   {70, 36}, {33, 8},   {1, 352},
-                                          {5, 37},   {9, 1},     {64, 72}, {16, 264}, {130, 24},
-                                          {3, 1056}, {257, 40},  {8, 513}, {31, 136}, {7, 32},
-                                          {96, 129}, {129, 160}, {2, 5},   {63, 256}, {35, 16}};
+static const int64_t trial_shapes[][2] = {
+    {32, 128}, {40, 64},  {70, 36},  {33, 8},   {1, 352},  {5, 37},  {9, 1},    {64, 72},   {16, 264},
+    {130, 24}, {3, 1056}, {257, 40}, {8, 513},  {31, 136}, {7, 32},  {96, 129}, {129, 160}, {2, 5},
+    {63, 256}, {35, 16},  {43, 48},  {27, 11},  {49, 27},  {22, 22}, {21, 150}, {86, 17},   {13, 800},
+    {59, 43},  {170, 61}, {39, 7},   {6, 1290}, {54, 56},  {11, 6},  {95, 312}, {300, 88}};
 enum { TRIAL_SHAPES = sizeof trial_shapes / sizeof trial_shapes[0] };
 
 /* By default few of them. */
