@@ -32,10 +32,12 @@ ptx_val matrix_code(ptx_builder *b, const matrix *m, ptx_val row, ptx_val column
 
 /* ---- Writing ---- */
 
-/* Collects codes in a thread until they fill a unit of memory, which is then stored. */
+/* Collects codes in a thread until they fill a unit of memory, which is then stored. Codes whose width divides the unit fill exactly one:
+ * all of them are collected before it is stored, and there is always a first. */
 typedef struct gatherer {
     const matrix *m;
-    unsigned unit;           /* bits: 8 or 32 */
+    unsigned unit; /* bits: 8 or 32 */
+    bool is_one;
     ptx_val bits, filled;    /* variables: bits not stored yet, and their number */
     ptx_val address, stride; /* a variable; u64: bytes to the next unit */
 } gatherer;
@@ -43,26 +45,31 @@ typedef struct gatherer {
 static gatherer gatherer_begin(ptx_builder *b, const matrix *m, unsigned unit, ptx_val address,
                                ptx_val stride)
 {
+    const bool is_one = unit % bits_of(m) == 0;
     return (gatherer){.m = m,
                       .unit = unit,
-                      .bits = ptx_var(b, ptx_u64(b, 0)),
+                      .is_one = is_one,
+                      .bits = ptx_var(b, is_one ? ptx_u32(b, 0) : ptx_u64(b, 0)),
                       .filled = ptx_var(b, ptx_u32(b, 0)),
-                      .address = ptx_var(b, address),
+                      .address = is_one ? address : ptx_var(b, address),
                       .stride = stride};
 }
 
 static void store_unit(ptx_builder *b, const gatherer *g)
 {
     ptx_st_as(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, g->unit == 8 ? PTX_U8 : PTX_U32, g->address, 0,
-              ptx_cvt(b, PTX_U32, g->bits));
+              g->is_one ? g->bits : ptx_cvt(b, PTX_U32, g->bits));
 }
 
 static void gather(ptx_builder *b, const gatherer *g, ptx_val code)
 {
     bool swapped = g->m->q.coding.spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST;
     ptx_val at = swapped ? ptx_xor(b, g->filled, 4) : g->filled;
-    ptx_assign(b, g->bits, ptx_or(b, g->bits, ptx_shl(b, ptx_cvt(b, PTX_U64, code), at)));
+    ptx_val bits = g->is_one ? code : ptx_cvt(b, PTX_U64, code);
+    ptx_assign(b, g->bits, ptx_or(b, g->bits, ptx_shl(b, bits, at)));
     ptx_assign(b, g->filled, ptx_add(b, g->filled, bits_of(g->m)));
+    if (g->is_one)
+        return;
     ptx_if(b, ptx_setp(b, PTX_GE, g->filled, g->unit));
     store_unit(b, g);
     ptx_assign(b, g->bits, ptx_shr(b, g->bits, g->unit));
@@ -73,6 +80,10 @@ static void gather(ptx_builder *b, const gatherer *g, ptx_val code)
 
 static void gatherer_end(ptx_builder *b, const gatherer *g)
 {
+    if (g->is_one) {
+        store_unit(b, g);
+        return;
+    }
     ptx_if(b, ptx_setp(b, PTX_GT, g->filled, 0));
     store_unit(b, g);
     ptx_end_if(b);
@@ -126,11 +137,28 @@ static void write_rows(ptx_builder *b, const matrix *m, const matrix_part *part,
     ptx_end_for(b);
 }
 
+/* Each thread writes a byte, which holds one code. */
+static void write_byte_each(ptx_builder *b, const matrix *m, const matrix_part *part, element_code *code,
+                            const void *user)
+{
+    ptx_val row = ptx_for(b, part->row, part->row_end, ptx_u64(b, 1));
+    ptx_val column =
+        ptx_for(b, ptx_add(b, part->column, lane_times(b, 1)), part->column_end, ptx_u64(b, WARP));
+    ptx_val address = ptx_add(b, m->q.codes, ptx_mad(b, row, m->columns, column));
+    ptx_st_as(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, PTX_U8, address, 0, code(b, user, row, column));
+    ptx_end_for(b);
+    ptx_end_for(b);
+}
+
 /* Each thread writes the bytes that a few elements fill; these may extend into the next rows. */
 static void write_bytes(ptx_builder *b, const matrix *m, const matrix_part *part, element_code *code,
                         const void *user)
 {
     const unsigned bits = bits_of(m), step = codes_of_units(bits, 8);
+    if (step == 1) {
+        write_byte_each(b, m, part, code, user);
+        return;
+    }
     ptx_val first_row = ptx_for(b, part->row, part->row_end, ptx_u64(b, 1));
     ptx_val row_start = ptx_mul(b, first_row, m->columns), n = ptx_mul(b, m->rows, m->columns);
     ptx_val begin = ptx_add(b, row_start, part->column), end = ptx_add(b, row_start, part->column_end);
