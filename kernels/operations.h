@@ -123,4 +123,7 @@ void step_from_workspace(kernel_step *step, qdnnOperand_t operand, uint64_t offs
 /* Makes a step use another operand of the plan in place of this one. */
 void step_with_operand(kernel_step *step, qdnnOperand_t operand, qdnnOperand_t other);
 
+/* Writes an error, and returns false. */
+bool kernel_refuse(char *error, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
 #endif

@@ -114,8 +114,7 @@ enum { SETTING_COUNT = sizeof settings / sizeof settings[0] };
  * one cycle through all channels stay far below 2^63, even in bytes. */
 static const uint64_t largest_cycle = UINT64_C(1) << 48;
 
-static bool refuse(char *error, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static bool refuse(char *error, size_t size, const char *format, ...)
+bool kernel_refuse(char *error, size_t size, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -267,30 +266,32 @@ bool kernel_takes(const kernel_row *row, const char *key)
 static bool check_numbers(const kernel_spec *spec, char *error, size_t error_size)
 {
     if (spec->group_size < 1 || spec->group_size > KERNEL_GROUP_MAX)
-        return refuse(error, error_size, "group_size is %llu; it must be at least 1 and at most 2^40",
-                      (unsigned long long)spec->group_size);
+        return kernel_refuse(error, error_size, "group_size is %llu; it must be at least 1 and at most 2^40",
+                             (unsigned long long)spec->group_size);
     if (spec->group_rows < 1 || spec->group_rows > KERNEL_GROUP_MAX)
-        return refuse(error, error_size, "group_rows is %llu; it must be at least 1 and at most 2^40",
-                      (unsigned long long)spec->group_rows);
+        return kernel_refuse(error, error_size, "group_rows is %llu; it must be at least 1 and at most 2^40",
+                             (unsigned long long)spec->group_rows);
     if (spec->channels > KERNEL_GROUP_MAX)
-        return refuse(error, error_size, "channels is %llu; it must be at most 2^40",
-                      (unsigned long long)spec->channels);
+        return kernel_refuse(error, error_size, "channels is %llu; it must be at most 2^40",
+                             (unsigned long long)spec->channels);
     if (spec->channels > 1 && spec->group_size > largest_cycle / spec->channels)
-        return refuse(error, error_size, "group_size * channels is %llu * %llu; it must be at most 2^48",
-                      (unsigned long long)spec->group_size, (unsigned long long)spec->channels);
+        return kernel_refuse(error, error_size,
+                             "group_size * channels is %llu * %llu; it must be at most 2^48",
+                             (unsigned long long)spec->group_size, (unsigned long long)spec->channels);
     if (!(spec->floor >= 0 && spec->floor <= 3.40282347e38f))
-        return refuse(error, error_size, "floor must be a finite number, not negative");
+        return kernel_refuse(error, error_size, "floor must be a finite number, not negative");
     if (!(spec->decay >= 0 && spec->decay <= 1))
-        return refuse(error, error_size, "decay must be 0 to 1");
+        return kernel_refuse(error, error_size, "decay must be 0 to 1");
     if (spec->window_h < 1 || spec->window_h > 1 << 15 || spec->window_w < 1 || spec->window_w > 1 << 15 ||
         spec->window_c < 1 || spec->window_c > 1 << 20)
-        return refuse(error, error_size, "window_h and window_w must be 1 to 2^15, window_c 1 to 2^20");
+        return kernel_refuse(error, error_size,
+                             "window_h and window_w must be 1 to 2^15, window_c 1 to 2^20");
     if (spec->tile_rows < 1 || spec->tile_rows > 128)
-        return refuse(error, error_size, "tile_rows is %llu; it must be 1 to 128",
-                      (unsigned long long)spec->tile_rows);
+        return kernel_refuse(error, error_size, "tile_rows is %llu; it must be 1 to 128",
+                             (unsigned long long)spec->tile_rows);
     if (spec->split < 1 || spec->split > 32 || (spec->split & (spec->split - 1)) != 0)
-        return refuse(error, error_size, "split is %llu; it must be 1, 2, 4, 8, 16 or 32",
-                      (unsigned long long)spec->split);
+        return kernel_refuse(error, error_size, "split is %llu; it must be 1, 2, 4, 8, 16 or 32",
+                             (unsigned long long)spec->split);
     return true;
 }
 
@@ -301,10 +302,10 @@ bool kernel_spec_set(const kernel_row *row, kernel_spec *spec, const char *key, 
     if (!s) {
         char keys[512];
         list_keys(row, keys, sizeof keys);
-        return refuse(error, error_size, "%s has no setting '%s'; it takes %s", row->name, key, keys);
+        return kernel_refuse(error, error_size, "%s has no setting '%s'; it takes %s", row->name, key, keys);
     }
     if (!set_field(s, spec, value))
-        return refuse(error, error_size, "%s=%s: it must be %s", key, value, s->info.values);
+        return kernel_refuse(error, error_size, "%s=%s: it must be %s", key, value, s->info.values);
     return check_numbers(spec, error, error_size);
 }
 
@@ -313,8 +314,8 @@ static bool check_choices(const kernel_row *row, const kernel_spec *spec, char *
     for (int i = 0; i < SETTING_COUNT; i++) {
         const setting *s = &settings[i];
         if ((kernel_keys(row) & s->info.key) && s->choices && !choice_of(s, spec))
-            return refuse(error, error_size, "%s is %d; it must be %s", s->info.name,
-                          *enum_field(s, (kernel_spec *)spec), s->info.values);
+            return kernel_refuse(error, error_size, "%s is %d; it must be %s", s->info.name,
+                                 *enum_field(s, (kernel_spec *)spec), s->info.values);
     }
     return true;
 }
@@ -339,8 +340,9 @@ bool kernel_problem_check(const kernel_spec *spec, const kernel_problem *problem
                           size_t error_size)
 {
     if ((spec->layout == QDNN_LAYOUT_AWQ || spec->to_layout == QDNN_LAYOUT_AWQ) && problem->columns % 8 != 0)
-        return refuse(error, error_size, "the tensor has %llu columns; layout awq needs a multiple of 8",
-                      (unsigned long long)problem->columns);
+        return kernel_refuse(error, error_size,
+                             "the tensor has %llu columns; layout awq needs a multiple of 8",
+                             (unsigned long long)problem->columns);
     return true;
 }
 

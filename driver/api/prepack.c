@@ -63,30 +63,29 @@ static qdnnStatus_t prepare(const struct qdnnMatmulDescriptor *matmul, const str
     return QDNN_STATUS_SUCCESS;
 }
 
-qdnnStatus_t qdnnCreatePrepackPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t matmul,
-                                   qdnnTensorDescriptor_t w, qdnnQuantDescriptor_t quant, qdnnPlan_t *plan)
+static qdnnStatus_t create(qdnnHandle_t handle, qdnnMatmulDescriptor_t matmul, qdnnTensorDescriptor_t w,
+                           qdnnQuantDescriptor_t quant, bool back, qdnnPlan_t *plan)
 {
-    CALL_BEGIN();
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(matmul);
     CHECK_NOT_NULL(w);
     CHECK_NOT_NULL(quant);
     CHECK_NOT_NULL(plan);
     request r;
-    CHECK_STATUS(prepare(matmul, w, quant, false, &r));
+    CHECK_STATUS(prepare(matmul, w, quant, back, &r));
     return plan_create(handle, &r, plan);
+}
+
+qdnnStatus_t qdnnCreatePrepackPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t matmul,
+                                   qdnnTensorDescriptor_t w, qdnnQuantDescriptor_t quant, qdnnPlan_t *plan)
+{
+    CALL_BEGIN();
+    return create(handle, matmul, w, quant, false, plan);
 }
 
 qdnnStatus_t qdnnCreateUnpackPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t matmul,
                                   qdnnTensorDescriptor_t w, qdnnQuantDescriptor_t quant, qdnnPlan_t *plan)
 {
     CALL_BEGIN();
-    CHECK_NOT_NULL(handle);
-    CHECK_NOT_NULL(matmul);
-    CHECK_NOT_NULL(w);
-    CHECK_NOT_NULL(quant);
-    CHECK_NOT_NULL(plan);
-    request r;
-    CHECK_STATUS(prepare(matmul, w, quant, true, &r));
-    return plan_create(handle, &r, plan);
+    return create(handle, matmul, w, quant, true, plan);
 }

@@ -251,6 +251,19 @@ static void set_choices(const struct qdnnQuantDescriptor *quant, kernel_spec *sp
     spec->floor = quant->floor;
 }
 
+/* Checks the row, specification and problem of a request, and derives the rest from them. */
+static qdnnStatus_t complete(const struct qdnnTensorDescriptor *tensor, request *out)
+{
+    char reason[256];
+    if (!kernel_spec_check(out->row, &out->spec, reason, sizeof reason))
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
+    if (!kernel_problem_check(&out->spec, &out->problem, reason, sizeof reason))
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "%s", reason);
+    out->spec = kernel_spec_normal(out->row, &out->spec);
+    kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
+    return request_stack(tensor, out);
+}
+
 qdnnStatus_t request_make(kernel_operation operation, const struct qdnnTensorDescriptor *tensor,
                           const struct qdnnQuantDescriptor *quant, request *out)
 {
@@ -262,14 +275,7 @@ qdnnStatus_t request_make(kernel_operation operation, const struct qdnnTensorDes
     set_choices(quant, &out->spec);
     CHECK_STATUS(set_groups(tensor, quant->values, &out->problem, &out->spec));
     out->spec.data = tensor->type;
-    char reason[256];
-    if (!kernel_spec_check(out->row, &out->spec, reason, sizeof reason))
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
-    if (!kernel_problem_check(&out->spec, &out->problem, reason, sizeof reason))
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "%s", reason);
-    out->spec = kernel_spec_normal(out->row, &out->spec);
-    kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
-    return request_stack(tensor, out);
+    return complete(tensor, out);
 }
 
 /* ---- Selected rows ---- */
@@ -323,7 +329,6 @@ qdnnStatus_t request_make_repack(const struct qdnnTensorDescriptor *tensor,
 {
     const kernel_row *from_row, *to_row;
     kernel_spec before, after;
-    char reason[256];
     *out = (request){.spec = kernel_spec_default(), .problem = problem_of(tensor)};
     CHECK_STATUS(codes_of(from, &from_row, &before));
     CHECK_STATUS(codes_of(to, &to_row, &after));
@@ -339,11 +344,5 @@ qdnnStatus_t request_make_repack(const struct qdnnTensorDescriptor *tensor,
     out->spec.to_layout = after.layout;
     out->spec.to_nibble_order = after.nibble_order;
     out->spec.to_code = after.code;
-    if (!kernel_spec_check(out->row, &out->spec, reason, sizeof reason))
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
-    if (!kernel_problem_check(&out->spec, &out->problem, reason, sizeof reason))
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "%s", reason);
-    out->spec = kernel_spec_normal(out->row, &out->spec);
-    kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
-    return request_stack(tensor, out);
+    return complete(tensor, out);
 }

@@ -3,7 +3,6 @@
 #include "kernels/formats/format.h"
 #include "kernels/operations.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 /* The code kind of those codecs that only the kind of code distinguishes. */
@@ -136,16 +135,6 @@ qdnnCodeKind_t format_code_kind(const format_row *format, qdnnCodeKind_t kind)
     return format_has_zero(format) ? QDNN_CODE_UNSIGNED : QDNN_CODE_OFFSET;
 }
 
-static bool refuse(char *error, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static bool refuse(char *error, size_t size, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(error, size, format, args);
-    va_end(args);
-    return false;
-}
-
 static bool is_float(qdnnDataType_t type)
 {
     return type == QDNN_DATA_F32 || type == QDNN_DATA_F16 || type == QDNN_DATA_BF16;
@@ -157,23 +146,24 @@ static bool zeros_serve(const kernel_row *row, const kernel_spec *spec, char *er
     bool is_signed = spec->code != QDNN_CODE_UNSIGNED,
          is_minimum = row->format->facts.zero_kind == QDNN_ZERO_MINIMUM;
     if (spec->groups == QDNN_GROUPS_DEFAULT)
-        return refuse(error, error_size, "groups is none: without scales there are no zeros either");
+        return kernel_refuse(error, error_size, "groups is none: without scales there are no zeros either");
     if (spec->zero_packed && (is_minimum || spec->range == QDNN_RANGE_TIGHT))
-        return refuse(error, error_size, "zero_packed needs integer zero points and range=with_zero");
+        return kernel_refuse(error, error_size, "zero_packed needs integer zero points and range=with_zero");
     if (spec->zero_minus_one && (is_signed || is_float(spec->zero)))
-        return refuse(error, error_size, "zero_minus_one is for integer zeros of unsigned codes");
+        return kernel_refuse(error, error_size, "zero_minus_one is for integer zeros of unsigned codes");
     if (spec->zero_packed)
         return true;
     if (!is_signed && bits == 8 && spec->zero == QDNN_DATA_I8)
-        return refuse(error, error_size,
-                      "zeros of 0 to 255 do not fit into i8; use u8, u32, i32 or packed ones");
+        return kernel_refuse(error, error_size,
+                             "zeros of 0 to 255 do not fit into i8; use u8, u32, i32 or packed ones");
     if (is_minimum && !is_float(spec->zero))
-        return refuse(error, error_size, "zero is an integer type; minima are f32, f16 or bf16");
+        return kernel_refuse(error, error_size, "zero is an integer type; minima are f32, f16 or bf16");
     if (spec->range == QDNN_RANGE_TIGHT && !is_float(spec->zero))
-        return refuse(error, error_size, "range is tight, which needs zeros of float type: f32, f16 or bf16");
+        return kernel_refuse(error, error_size,
+                             "range is tight, which needs zeros of float type: f32, f16 or bf16");
     if (is_signed && spec->zero == QDNN_DATA_U32)
-        return refuse(error, error_size,
-                      "zero is u32, but the codes are signed; zero must be i8, i32, f32, f16 or bf16");
+        return kernel_refuse(error, error_size,
+                             "zero is u32, but the codes are signed; zero must be i8, i32, f32, f16 or bf16");
     return true;
 }
 
@@ -181,12 +171,13 @@ static bool scales_serve(const kernel_row *row, const kernel_spec *spec, char *e
 {
     bool has_zero = format_has_zero(row->format);
     if (spec->scale == QDNN_SCALE_E8M0 && !row->format->number)
-        return refuse(error, error_size, "scale is e8m0, which needs floating-point codes");
+        return kernel_refuse(error, error_size, "scale is e8m0, which needs floating-point codes");
     if (spec->global_scale && (spec->scale != QDNN_SCALE_E4M3 || has_zero || !row->format->number))
-        return refuse(error, error_size, "a global scale needs floating-point codes and scales of type e4m3");
+        return kernel_refuse(error, error_size,
+                             "a global scale needs floating-point codes and scales of type e4m3");
     if (spec->nested && (spec->scale != QDNN_SCALE_F32 || spec->scale_swizzle || has_zero))
-        return refuse(error, error_size,
-                      "nested scales must be f32, must not be swizzled, and exclude zeros");
+        return kernel_refuse(error, error_size,
+                             "nested scales must be f32, must not be swizzled, and exclude zeros");
     return true;
 }
 
@@ -206,17 +197,18 @@ static bool groups_serve(const kernel_row *row, const kernel_spec *spec, char *e
     bool makes_scales =
         kernel_operation_of(row) == KERNEL_SCALE || kernel_operation_of(row) == KERNEL_DYNAMIC;
     if (spec->groups == QDNN_GROUPS_DEFAULT && makes_scales)
-        return refuse(error, error_size, "groups is none: there are no scales to compute");
+        return kernel_refuse(error, error_size, "groups is none: there are no scales to compute");
     if (spec->groups == QDNN_GROUPS_DEFAULT && (spec->global_scale || spec->nested))
-        return refuse(error, error_size,
-                      "groups is none: without scales there is no global scale and no nesting");
+        return kernel_refuse(error, error_size,
+                             "groups is none: without scales there is no global scale and no nesting");
     if (!is_lined && (spec->scale_order || spec->scale_swizzle))
-        return refuse(error, error_size,
-                      "scale_order and scale_swizzle are for groups along rows or down columns");
+        return kernel_refuse(error, error_size,
+                             "scale_order and scale_swizzle are for groups along rows or down columns");
     if (spec->group_index && spec->groups != QDNN_GROUPS_COLUMNS)
-        return refuse(error, error_size, "group_index is for groups down columns");
+        return kernel_refuse(error, error_size, "group_index is for groups down columns");
     if (spec->group_index && makes_scales)
-        return refuse(error, error_size, "scales are computed for contiguous groups: group_index must be no");
+        return kernel_refuse(error, error_size,
+                             "scales are computed for contiguous groups: group_index must be no");
     return true;
 }
 
@@ -224,13 +216,14 @@ static bool layout_serves(const kernel_row *row, const kernel_spec *spec, char *
 {
     const unsigned bits = row->format->facts.bits;
     if ((spec->layout == QDNN_LAYOUT_AWQ || spec->to_layout == QDNN_LAYOUT_AWQ) && bits != 4)
-        return refuse(error, error_size, "layout is awq, which takes 4-bit codes; these have %u bits", bits);
+        return kernel_refuse(error, error_size, "layout is awq, which takes 4-bit codes; these have %u bits",
+                             bits);
     if (spec->layout == QDNN_LAYOUT_AWQ && spec->zero_packed && spec->groups == QDNN_GROUPS_COLUMNS &&
         spec->group_rows != 1)
-        return refuse(error, error_size, "awq packs the zeros of eight columns: group_rows must be 1");
+        return kernel_refuse(error, error_size, "awq packs the zeros of eight columns: group_rows must be 1");
     if ((spec->layout != QDNN_LAYOUT_BYTES && spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST) ||
         (spec->to_layout != QDNN_LAYOUT_BYTES && spec->to_nibble_order == QDNN_NIBBLE_HIGH_FIRST))
-        return refuse(error, error_size, "nibble_order is high, which needs layout bytes");
+        return kernel_refuse(error, error_size, "nibble_order is high, which needs layout bytes");
     return true;
 }
 

@@ -181,14 +181,19 @@ CUresult context_wait(CUcontext context)
     return queue_wait(context_idle, context, context);
 }
 
+/* A stream that can be waited for: no capture forbids it. */
+static CUresult get_waitable(CUstream handle, CUstream *s)
+{
+    CUresult result = stream_get(handle, s);
+    if (!result && (*s)->legacy)
+        result = capture_check_legacy((*s)->context);
+    return result ? result : capture_refuse(*s);
+}
+
 CUresult do_cuStreamSynchronize(CUstream handle)
 {
     CUstream s;
-    CUresult result = stream_get(handle, &s);
-    if (!result && s->legacy)
-        result = capture_check_legacy(s->context);
-    if (!result)
-        result = capture_refuse(s);
+    CUresult result = get_waitable(handle, &s);
     if (result)
         return result;
     CUcontext context = s->context;
@@ -199,11 +204,7 @@ CUresult do_cuStreamSynchronize(CUstream handle)
 CUresult do_cuStreamQuery(CUstream handle)
 {
     CUstream s;
-    CUresult result = stream_get(handle, &s);
-    if (!result && s->legacy)
-        result = capture_check_legacy(s->context);
-    if (!result)
-        result = capture_refuse(s);
+    CUresult result = get_waitable(handle, &s);
     if (result)
         return result;
     CUcontext context = s->context;

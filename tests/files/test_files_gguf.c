@@ -139,18 +139,12 @@ static uint32_t number_of(qdnnBlockFormat_t block)
 /* The index-th file of blocks to numbers. */
 static const gguf_file *vector_at(int index)
 {
-    for (int i = 0; i < GGUF_FILES; i++)
-        if (!gguf_files[i].quantize && index-- == 0)
-            return &gguf_files[i];
-    return NULL;
+    return gguf_file_at(false, index);
 }
 
 static int vector_count(void)
 {
-    int n = 0;
-    while (vector_at(n))
-        n++;
-    return n;
+    return gguf_file_count(false);
 }
 
 static void vector_name(int index, char *text, size_t size)

@@ -287,18 +287,12 @@ TEST_EACH(QdnnCommand, QuantizeInfoVerify, type_count, type_case)
 /* Blocks that the PyPI package gguf makes of the same numbers. */
 static const gguf_file *vector_at(int index)
 {
-    for (int i = 0; i < GGUF_FILES; i++)
-        if (gguf_files[i].quantize && index-- == 0)
-            return &gguf_files[i];
-    return NULL;
+    return gguf_file_at(true, index);
 }
 
 static int vector_count(void)
 {
-    int n = 0;
-    while (vector_at(n))
-        n++;
-    return n;
+    return gguf_file_count(true);
 }
 
 static void vector_name(int index, char *text, size_t size)

@@ -83,6 +83,22 @@ bool gguf_vectors_read(const gguf_file *file, gguf_vectors *out)
     return true;
 }
 
+const gguf_file *gguf_file_at(bool quantize, int index)
+{
+    for (int i = 0; i < GGUF_FILES; i++)
+        if (gguf_files[i].quantize == quantize && index-- == 0)
+            return &gguf_files[i];
+    return NULL;
+}
+
+int gguf_file_count(bool quantize)
+{
+    int n = 0;
+    while (gguf_file_at(quantize, n))
+        n++;
+    return n;
+}
+
 void gguf_vectors_free(gguf_vectors *v)
 {
     free(v->blocks);

@@ -18,6 +18,10 @@ typedef struct gguf_file {
 } gguf_file;
 extern const gguf_file gguf_files[GGUF_FILES];
 
+/* Those of one direction only: the index-th (null beyond the last), and how many there are. */
+const gguf_file *gguf_file_at(bool quantize, int index);
+int gguf_file_count(bool quantize);
+
 /* Blocks that follow one another, and their values. */
 typedef struct gguf_vectors {
     int lines;
