@@ -6,6 +6,11 @@
 
 /* ---- Windows ---- */
 
+unsigned fill_window_bytes(const kernel_spec *spec)
+{
+    return (unsigned)(spec->window_h * spec->window_w * spec->window_c);
+}
+
 static ptx_val small(ptx_builder *b, ptx_val number)
 {
     return ptx_cvt(b, PTX_U32, number);
@@ -51,11 +56,21 @@ static ptx_val window_address(ptx_builder *b, const fill *f, const fill_window *
     return ptx_add(b, w->image, ptx_cvt(b, PTX_U64, offset));
 }
 
-/* Past the end of a row, codes of w are 0, so those of x may be any numbers, unless they are summed by themselves (if w has a zero
- * point). Nibbles of w that pad a row should be 0, but products of groups do not depend on it: there, x is 0 as well. */
+/* Past the end of a row, one of x and w is 0, so that their products are. Codes that are summed by themselves (those of x if w has a zero
+ * point, and the reverse) are 0 there too. Nibbles of w that pad a row should be 0, but products of groups do not depend on it. */
+static bool has_end(const fill *f)
+{
+    return !f->is_conv || fill_window_bytes(f->spec) % FILL_ROW;
+}
+
 static bool x_ends_with_zeros(const fill *f)
 {
-    return f->spec->w_zero || int_is_grouped(f->spec);
+    return has_end(f) && (f->spec->w_zero || int_is_grouped(f->spec));
+}
+
+static bool w_ends_with_zeros(const fill *f)
+{
+    return has_end(f) && (!x_ends_with_zeros(f) || f->spec->x_zero);
 }
 
 /* The value for positions in the padding: x_zero; past the last k, 0 or any number. */
@@ -138,6 +153,19 @@ static void window_slowly(ptx_builder *b, const fill *f, ptx_val row, ptx_val wo
     ptx_end_if(b);
 }
 
+/* A row of w of a convolution has whole chunks. */
+static void w_slowly(ptx_builder *b, const fill *f, ptx_val row, ptx_val words[4])
+{
+    ptx_val from = ptx_add(b, int_row(b, &f->w, row), ptx_cvt(b, PTX_U64, f->k));
+    for (int i = 0; i < 4; i++)
+        words[i] = has_end(f) ? ptx_var(b, ptx_u32(b, 0)) : ptx_var_of(b, PTX_U32);
+    if (has_end(f))
+        ptx_if(b, ptx_setp(b, PTX_LT, f->k, f->w.pitch));
+    int_load_chunk(b, &f->w, from, words);
+    if (has_end(f))
+        ptx_end_if(b);
+}
+
 /* Bytes per part of a stage. */
 static unsigned part_bytes(const fill *f)
 {
@@ -153,7 +181,9 @@ static void part_slowly(ptx_builder *b, const fill *f, bool is_w, unsigned part)
     ptx_val words[4], pass = ptx_for(b, ptx_u32(b, 0), ptx_u32(b, f->passes), 1);
     ptx_val further = ptx_mul_wide(b, pass, ptx_u32(b, FILL_ROWS));
     ptx_val row = ptx_add(b, number_of_row(b, is_w ? f->first_column : f->first_row, 0), further);
-    if (f->is_conv && !is_w)
+    if (f->is_conv && is_w)
+        w_slowly(b, f, row, words);
+    else if (f->is_conv)
         window_slowly(b, f, row, words);
     else
         int_load(b, matrix, int_row(b, matrix, row), k, words);
@@ -271,9 +301,10 @@ static void hold_x(ptx_builder *b, const fill *f)
 
 static void hold_w(ptx_builder *b, const fill *f)
 {
-    ptx_val inside = ptx_setp(b, PTX_LT, f->k, f->w.pitch);
+    ptx_val inside = ptx_setp(b, PTX_LT, f->k, f->w.pitch),
+            other = w_ends_with_zeros(f) ? ptx_u32(b, 0) : (ptx_val){0};
     for (unsigned i = 0; i < f->passes; i++)
-        hold(b, f->held[i], f->w_from[i], 0, inside, ptx_u32(b, 0));
+        hold(b, f->held[i], f->w_from[i], 0, inside, other);
 }
 
 /* ---- One stage ---- */

@@ -49,6 +49,8 @@ typedef struct fill {
     fill_window of_row[FILL_PASSES_MAX];
 } fill;
 
+/* Bytes of a row of x and w of a convolution: its windows are part of the specification. */
+unsigned fill_window_bytes(const kernel_spec *spec);
 /* `shared` is the address of the first stage. */
 void fill_begin(ptx_builder *b, fill *f, ptx_val shared);
 /* Whether all chunks are 16-byte aligned (predicate), so that the next tile can be read by the functions below; any other tile is read by

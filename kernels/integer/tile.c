@@ -138,79 +138,122 @@ static void compute_half(ptx_builder *b, const tile *t, unsigned stage, int half
         compute_step(b, t, stage, half);
 }
 
+/* The number of tiles of k, if the specification determines it and it is at most that of the stages: then there is no loop. Else 0. */
+static unsigned few_tiles(const tile *t)
+{
+    const unsigned tiles = t->fill.is_conv ? (fill_window_bytes(t->spec) + FILL_ROW - 1) / FILL_ROW : 0;
+    return tiles <= t->stages ? tiles : 0;
+}
+
+static void compute_stage(ptx_builder *b, const tile *t, unsigned stage)
+{
+    for (int half = 0; half < TILE_STEPS; half++)
+        compute_half(b, t, stage, half);
+}
+
+/* Counts the tiles that are left. */
+static void break_after_last(ptx_builder *b, ptx_val left)
+{
+    ptx_into(b, left);
+    ptx_sub(b, left, 1);
+    ptx_uniform(b);
+    ptx_break_if(b, ptx_setp(b, PTX_EQ, left, 0));
+}
+
+/* Starts to fill a stage with a tile; of tiles past the last of a few, only the count of groups is kept. */
+static void start_tile(ptx_builder *b, tile *t, unsigned number)
+{
+    if (few_tiles(t) && number >= few_tiles(t))
+        ptx_cp_async_commit(b);
+    else
+        fill_start(b, &t->fill, number % t->stages);
+}
+
 /* Two stages are being filled while one is used. A stage is filled again once every warp is done with it. */
 static void loop_async(ptx_builder *b, tile *t, ptx_val left)
 {
+    const unsigned few = few_tiles(t);
     for (unsigned s = 0; s + 1 < t->stages; s++)
-        fill_start(b, &t->fill, s);
-    ptx_loop(b);
-    for (unsigned s = 0; s < t->stages; s++) {
+        start_tile(b, t, s);
+    if (!few)
+        ptx_loop(b);
+    for (unsigned s = 0; s < (few ? few : t->stages); s++) {
         ptx_cp_async_wait(b, t->stages - 2);
         ptx_syncthreads(b);
-        fill_start(b, &t->fill, (s + t->stages - 1) % t->stages);
-        for (int half = 0; half < TILE_STEPS; half++)
-            compute_half(b, t, s, half);
-        ptx_into(b, left);
-        ptx_sub(b, left, 1);
-        ptx_uniform(b);
-        ptx_break_if(b, ptx_setp(b, PTX_EQ, left, 0));
+        start_tile(b, t, s + t->stages - 1);
+        compute_stage(b, t, s);
+        if (!few)
+            break_after_last(b, left);
     }
-    ptx_end_loop(b);
+    if (!few)
+        ptx_end_loop(b);
     ptx_cp_async_wait_all(b);
     ptx_syncthreads(b);
 }
 
 /* Half of the next tile is read while half of a stage is computed. With the large tile, the sums leave no
  * registers to hold it for that long; there, the other block on the SM computes in the meantime. */
-static void loop_registers(ptx_builder *b, tile *t, ptx_val left)
+static void compute_and_fill(ptx_builder *b, tile *t, unsigned stage)
 {
     const bool waits = t->side == 128;
+    for (int half = 0; half < FILL_HALVES; half++) {
+        fill_hold(b, &t->fill, (fill_half)half);
+        if (!waits)
+            compute_half(b, t, stage, half);
+        fill_put(b, &t->fill, (fill_half)half, 1 - stage);
+        if (waits)
+            compute_half(b, t, stage, half);
+    }
+}
+
+static void loop_registers(ptx_builder *b, tile *t, ptx_val left)
+{
+    const unsigned few = few_tiles(t);
     for (int half = 0; half < FILL_HALVES; half++) {
         fill_hold(b, &t->fill, (fill_half)half);
         fill_put(b, &t->fill, (fill_half)half, 0);
     }
     ptx_syncthreads(b);
-    ptx_loop(b);
-    for (unsigned s = 0; s < t->stages; s++) {
-        for (int half = 0; half < FILL_HALVES; half++) {
-            fill_hold(b, &t->fill, (fill_half)half);
-            if (!waits)
-                compute_half(b, t, s, half);
-            fill_put(b, &t->fill, (fill_half)half, 1 - s);
-            if (waits)
-                compute_half(b, t, s, half);
-        }
+    if (!few)
+        ptx_loop(b);
+    for (unsigned s = 0; s < (few ? few : t->stages); s++) {
+        if (s + 1 == few)
+            compute_stage(b, t, s);
+        else
+            compute_and_fill(b, t, s);
         ptx_syncthreads(b);
-        ptx_into(b, left);
-        ptx_sub(b, left, 1);
-        ptx_uniform(b);
-        ptx_break_if(b, ptx_setp(b, PTX_EQ, left, 0));
+        if (!few)
+            break_after_last(b, left);
     }
-    ptx_end_loop(b);
+    if (!few)
+        ptx_end_loop(b);
 }
 
 /* For rows that are not 16-byte aligned: a tile is read, then it is used. */
 static void loop_slowly(ptx_builder *b, tile *t, ptx_val left)
 {
-    ptx_rolled(b);
-    ptx_loop(b);
+    const bool loops = few_tiles(t) != 1;
+    if (loops) {
+        ptx_rolled(b);
+        ptx_loop(b);
+    }
     fill_slowly(b, &t->fill);
     ptx_syncthreads(b);
-    for (int half = 0; half < TILE_STEPS; half++)
-        compute_half(b, t, 0, half);
+    compute_stage(b, t, 0);
     ptx_syncthreads(b);
-    ptx_into(b, left);
-    ptx_sub(b, left, 1);
-    ptx_uniform(b);
-    ptx_break_if(b, ptx_setp(b, PTX_EQ, left, 0));
-    ptx_end_loop(b);
+    if (loops) {
+        break_after_last(b, left);
+        ptx_end_loop(b);
+    }
 }
 
 static void main_loop(ptx_builder *b, tile *t)
 {
     ptx_val tiles = ptx_shr(b, ptx_add(b, t->fill.w.pitch, FILL_ROW - 1), 6), left = ptx_var(b, tiles);
-    ptx_uniform(b);
-    ptx_if(b, ptx_setp(b, PTX_NE, tiles, 0));
+    if (!t->fill.is_conv) {
+        ptx_uniform(b);
+        ptx_if(b, ptx_setp(b, PTX_NE, tiles, 0));
+    }
     ptx_uniform(b);
     ptx_if(b, fill_is_fast(b, &t->fill));
     if (t->fill.is_async)
@@ -220,7 +263,8 @@ static void main_loop(ptx_builder *b, tile *t)
     ptx_else(b);
     loop_slowly(b, t, left);
     ptx_end_if(b);
-    ptx_end_if(b);
+    if (!t->fill.is_conv)
+        ptx_end_if(b);
 }
 _Static_assert(FILL_ROW == 1 << 6, "the number of tiles is shifted by it");
 _Static_assert((int)TILE_STEPS == (int)FILL_HALVES,

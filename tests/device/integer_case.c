@@ -52,10 +52,8 @@ void integer_fill(codes_fill fill, qdnnDataType_t type, uint32_t seed, int64_t r
     }
 }
 
-/* Numbers around `middle`, some negative, none of which rounds to 0 in f16; if strange, one in three is from
- * the list. */
-static void fill_numbers(qdnnDataType_t type, bool strange, uint32_t seed, float middle, int64_t n,
-                         void *array)
+void integer_fill_numbers(qdnnDataType_t type, bool strange, uint32_t seed, float middle, int64_t n,
+                          void *array)
 {
     static const float list[] = {0.0f,      -0.0f,    INFINITY, -INFINITY, NAN,
                                  0x1p-149f, 0x1p-24f, 0x1p-26f, 65504.0f,  3e38f};
@@ -65,6 +63,26 @@ static void fill_numbers(qdnnDataType_t type, bool strange, uint32_t seed, float
         if (strange && r / 4096 % 3 == 0)
             value = list[r % (sizeof list / sizeof list[0])];
         ref_scalar_store(type, array, i, r >> 20 & 1 ? -value : value);
+    }
+}
+
+void integer_fill_multipliers(codes_fill fill, bool strange, uint32_t seed, float middle, int64_t n,
+                              float *multipliers)
+{
+    integer_fill_numbers(QDNN_DATA_F32, strange, seed, middle, n, multipliers);
+    for (int64_t i = 0; i < n && fill == CODES_SMALL; i++)
+        if (fabsf(multipliers[i]) > 0.125f && fabsf(multipliers[i]) < 16)
+            multipliers[i] = roundf(multipliers[i] * 4) / 4;
+}
+
+void integer_fill_bias(codes_fill fill, bool strange, uint32_t seed, int64_t n, int32_t *bias)
+{
+    static const int32_t ends[] = {INT32_MAX, INT32_MIN, (1 << 25) - 1, 1 - (1 << 25), (1 << 24) + 1};
+    const int32_t most = fill == CODES_SMALL ? 30 : 10000;
+    for (int64_t i = 0; i < n; i++) {
+        bias[i] = (int32_t)(integer_random(&seed) % (uint32_t)(2 * most + 1)) - most;
+        if (strange && i % 3 == 1)
+            bias[i] = ends[i / 3 % (int64_t)(sizeof ends / sizeof ends[0])];
     }
 }
 
@@ -186,7 +204,7 @@ static void fill_scales(const integer_case *c, integer_buffers *b, const float *
     const int64_t groups = grouped ? (c->k + c->group_size - 1) / c->group_size : 1;
     const qdnnDataType_t type = grouped ? ref_scale_data_type(c->scale_type) : QDNN_DATA_F32;
     void *w = integer_buffer(b, QDNN_OPERAND_SCALE, (size_t)(c->n * groups) * ref_scalar_size(type), false);
-    fill_numbers(type, c->strange, c->seed + 3, middle_of(c, 0.02f), c->n * groups, w);
+    integer_fill_numbers(type, c->strange, c->seed + 3, middle_of(c, 0.02f), c->n * groups, w);
     if (!c->quantizes)
         memcpy(integer_buffer(b, QDNN_OPERAND_X_SCALE, (size_t)c->m * 4, false), x_scale, (size_t)c->m * 4);
 }
@@ -205,19 +223,20 @@ static void compute_scaled(const integer_case *c, integer_buffers *b, const void
     ref_product_arrays arrays = {.y = y};
     if (c->bias) {
         size_t bytes = (size_t)c->n * ref_scalar_size(law.bias);
-        fill_numbers(law.bias, c->strange, c->seed + 4, 2, c->n,
-                     integer_buffer(b, QDNN_OPERAND_BIAS, bytes, false));
+        integer_fill_numbers(law.bias, c->strange, c->seed + 4, 2, c->n,
+                             integer_buffer(b, QDNN_OPERAND_BIAS, bytes, false));
         arrays.bias = b->host[QDNN_OPERAND_BIAS];
     }
     if (c->residual) {
-        fill_numbers(law.y, c->strange, c->seed + 5, 1, c->m * c->n,
-                     integer_buffer(b, QDNN_OPERAND_RESIDUAL, (size_t)(c->m * c->n) * element, false));
+        integer_fill_numbers(
+            law.y, c->strange, c->seed + 5, 1, c->m * c->n,
+            integer_buffer(b, QDNN_OPERAND_RESIDUAL, (size_t)(c->m * c->n) * element, false));
         arrays.residual = b->host[QDNN_OPERAND_RESIDUAL];
     }
     if (c->alpha == QDNN_ALPHA_ONE || c->alpha == QDNN_ALPHA_COLUMN) {
         int64_t n = c->alpha == QDNN_ALPHA_ONE ? 1 : c->n;
-        fill_numbers(QDNN_DATA_F32, c->strange, c->seed + 6, 1, n,
-                     integer_buffer(b, QDNN_OPERAND_ALPHA, (size_t)n * 4, false));
+        integer_fill_numbers(QDNN_DATA_F32, c->strange, c->seed + 6, 1, n,
+                             integer_buffer(b, QDNN_OPERAND_ALPHA, (size_t)n * 4, false));
         arrays.alpha = b->host[QDNN_OPERAND_ALPHA];
     }
     const ref_integer_scales scales = {.x = x_scale,
@@ -235,19 +254,12 @@ static void compute_codes(const integer_case *c, integer_buffers *b)
         .y = (qdnnDataType_t)c->y, .multiplier = c->multiplier, .y_zero = c->y_zero, .rounding = c->rounding};
     if (c->bias) {
         int32_t *bias = integer_buffer(b, QDNN_OPERAND_BIAS, (size_t)c->n * 4, false);
-        uint32_t state = c->seed + 8;
-        static const int32_t ends[] = {INT32_MAX, INT32_MIN, (1 << 25) - 1, 1 - (1 << 25), (1 << 24) + 1};
-        const int32_t most = c->fill == CODES_SMALL ? 30 : 10000;
-        for (int64_t i = 0; i < c->n; i++) {
-            bias[i] = (int32_t)(integer_random(&state) % (uint32_t)(2 * most + 1)) - most;
-            if (c->strange && i % 3 == 1)
-                bias[i] = ends[i / 3 % (int64_t)(sizeof ends / sizeof ends[0])];
-        }
+        integer_fill_bias(c->fill, c->strange, c->seed + 8, c->n, bias);
     }
     if (c->multipliers) {
         r.multipliers = integer_buffer(b, QDNN_OPERAND_MULTIPLIER, (size_t)c->n * 4, false);
-        fill_numbers(QDNN_DATA_F32, c->strange, c->seed + 9, middle_of(c, 0.002f), c->n,
-                     b->host[QDNN_OPERAND_MULTIPLIER]);
+        integer_fill_multipliers(c->fill, c->strange, c->seed + 9, middle_of(c, 0.002f), c->n,
+                                 b->host[QDNN_OPERAND_MULTIPLIER]);
     }
     void *y =
         integer_buffer(b, QDNN_OPERAND_Y, (size_t)(c->m * c->n) * (c->y == QDNN_DATA_I32 ? 4 : 1), true);
@@ -270,9 +282,9 @@ static void make_data(const integer_case *c, integer_buffers *b)
     if (!CHECK(given && codes && x_scale && weights))
         return;
     integer_fill(c->fill, w, c->seed + 1, w_rows, w_columns, weights);
-    fill_numbers(QDNN_DATA_F32, c->strange, c->seed + 2, middle_of(c, 0.01f), c->m, x_scale);
+    integer_fill_numbers(QDNN_DATA_F32, c->strange, c->seed + 2, middle_of(c, 0.01f), c->m, x_scale);
     if (numbers) {
-        fill_numbers(numbers, c->strange, c->seed, 3, c->m * c->k, given);
+        integer_fill_numbers(numbers, c->strange, c->seed, 3, c->m * c->k, given);
         quantize_rows(c, given, codes, x_scale);
     } else {
         integer_fill(c->fill, x, c->seed, c->m, c->k, given);
@@ -288,6 +300,18 @@ static void make_data(const integer_case *c, integer_buffers *b)
     b->shift[QDNN_OPERAND_CODES] = c->shifted == SHIFT_X ? 0 : w == QDNN_DATA_I4 ? 4 * c->shift : c->shift;
     free(codes);
     free(x_scale);
+}
+
+bool integer_tensor(qdnnTensorDescriptor_t *t, qdnnDataType_t type, int rank, const int64_t *dims)
+{
+    return CHECK_QDNN(qdnnCreateTensorDescriptor(t)) &&
+           CHECK_QDNN(qdnnSetTensorDescriptor(*t, type, rank, dims, NULL));
+}
+
+void integer_tensors_destroy(qdnnTensorDescriptor_t *t, int count)
+{
+    for (int i = 0; i < count; i++)
+        qdnnDestroyTensorDescriptor(t[i]);
 }
 
 static bool set_attributes(const integer_case *c, qdnnIntegerDescriptor_t d)
@@ -324,12 +348,10 @@ static bool make_plan(qdnnHandle_t handle, const integer_case *c, qdnnPlan_t *pl
     const int types[] = {c->quantizes ? c->quantizes : c->x, c->w, c->y};
     bool ok = CHECK_QDNN(qdnnCreateIntegerDescriptor(&d)) && set_attributes(c, d);
     for (int i = 0; i < 3 && ok; i++)
-        ok = CHECK_QDNN(qdnnCreateTensorDescriptor(&t[i])) &&
-             CHECK_QDNN(qdnnSetTensorDescriptor(t[i], (qdnnDataType_t)types[i], 2, dims[i], NULL));
+        ok = integer_tensor(&t[i], (qdnnDataType_t)types[i], 2, dims[i]);
     ok = ok && CHECK_QDNN(qdnnCreateIntegerMatmulPlan(handle, d, t[0], t[1], t[2], plan));
     qdnnDestroyIntegerDescriptor(d);
-    for (int i = 0; i < 3; i++)
-        qdnnDestroyTensorDescriptor(t[i]);
+    integer_tensors_destroy(t, 3);
     return ok;
 }
 

@@ -46,8 +46,22 @@ uint32_t integer_random(uint32_t *state);
 void integer_fill(codes_fill fill, qdnnDataType_t type, uint32_t seed, int64_t rows, int64_t columns,
                   void *codes);
 
+/* Numbers around `middle`, some negative, none of which rounds to 0 in f16; if strange, one in three is a zero, an infinity, a NaN, or a
+ * very small or large number. */
+void integer_fill_numbers(qdnnDataType_t type, bool strange, uint32_t seed, float middle, int64_t n,
+                          void *array);
+/* Multipliers of columns; those for small codes are multiples of 1/4, so that there are ties. */
+void integer_fill_multipliers(codes_fill fill, bool strange, uint32_t seed, float middle, int64_t n,
+                              float *multipliers);
+/* An int32 bias; if strange, one in three is around a power of two. */
+void integer_fill_bias(codes_fill fill, bool strange, uint32_t seed, int64_t n, int32_t *bias);
+
 /* Creates the plan, executes it and compares every byte. Returns false if the device no longer responds. */
 bool integer_case_run(qdnnHandle_t handle, const integer_case *c);
+
+/* A packed tensor, and the end of several, any of which may be null. */
+bool integer_tensor(qdnnTensorDescriptor_t *t, qdnnDataType_t type, int rank, const int64_t *dims);
+void integer_tensors_destroy(qdnnTensorDescriptor_t *t, int count);
 
 /* Buffers by operand: inputs are written, outputs are compared. */
 typedef struct integer_buffers {

@@ -1,4 +1,4 @@
-/* Dots, the largest scores, convolutions and known answers of integer products, through the public API on ptxvm. */
+/* Dots, the largest scores and known answers of integer products, through the public API on ptxvm. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,18 +21,6 @@ static int sm_count(void)
 static void sm_name(int index, char *text, size_t size)
 {
     snprintf(text, size, "%s", sms[index]);
-}
-
-static bool tensor(qdnnTensorDescriptor_t *t, qdnnDataType_t type, int rank, const int64_t *dims)
-{
-    return CHECK_QDNN(qdnnCreateTensorDescriptor(t)) &&
-           CHECK_QDNN(qdnnSetTensorDescriptor(*t, type, rank, dims, NULL));
-}
-
-static void destroy(qdnnTensorDescriptor_t *t, int count)
-{
-    for (int i = 0; i < count; i++)
-        qdnnDestroyTensorDescriptor(t[i]);
 }
 
 /* ---- Dots ---- */
@@ -66,11 +54,11 @@ static bool run_dot(qdnnHandle_t handle, int64_t k, qdnnDataType_t y, uint32_t s
         CHECK_EQ_F32(*(float *)out, 5.0f);
     if (a && y == QDNN_DATA_I32)
         CHECK_EQ_I64(sum, 40);
-    bool ok = tensor(&t[0], QDNN_DATA_I4, 1, dims) && tensor(&t[1], QDNN_DATA_I4, 1, dims) &&
-              tensor(&t[2], y, 1, one) &&
+    bool ok = integer_tensor(&t[0], QDNN_DATA_I4, 1, dims) && integer_tensor(&t[1], QDNN_DATA_I4, 1, dims) &&
+              integer_tensor(&t[2], y, 1, one) &&
               CHECK_QDNN(qdnnCreateIntegerDotPlan(handle, t[0], t[1], t[2], &plan)) &&
               integer_execute(handle, plan, &buffers, -1);
-    destroy(t, 3);
+    integer_tensors_destroy(t, 3);
     integer_buffers_free(&buffers);
     return ok;
 }
@@ -138,15 +126,15 @@ static bool run_top(qdnnHandle_t handle, const top_case *c, integer_buffers *b)
     integer_buffer(b, QDNN_OPERAND_Y, results, true);
     integer_buffer(b, QDNN_OPERAND_TOP_INDEX, results, true);
     top_expected(c, b);
-    bool ok = tensor(&t[0], QDNN_DATA_I4, 2, x) && tensor(&t[1], QDNN_DATA_I4, 2, w) &&
-              tensor(&t[2], QDNN_DATA_F32, 2, y) && tensor(&t[3], c->indices, 2, y) &&
+    bool ok = integer_tensor(&t[0], QDNN_DATA_I4, 2, x) && integer_tensor(&t[1], QDNN_DATA_I4, 2, w) &&
+              integer_tensor(&t[2], QDNN_DATA_F32, 2, y) && integer_tensor(&t[3], c->indices, 2, y) &&
               CHECK_QDNN(qdnnCreateIntegerTopPlan(handle, t[0], t[1], t[2], t[3], &plan)) &&
               CHECK_QDNN(qdnnGetPlanInfo(plan, &info));
     if (ok)
         CHECK_EQ_STR(info.operation, c->top == 1 ? "quant.int4.batched_matmul.top1.scaled"
                                                  : "quant.int4.batched_matmul.topk.scaled");
     ok = ok && integer_execute(handle, plan, b, -1);
-    destroy(t, 4);
+    integer_tensors_destroy(t, 4);
     integer_buffers_free(b);
     return ok;
 }
@@ -210,171 +198,6 @@ TEST_EACH(ParityInteger, TopTrials, sm_count, sm_name)
     ptxvm_end(handle);
 }
 
-/* ---- Convolutions ---- */
-
-typedef struct conv_case {
-    ref_conv_spec s;
-    qdnnDataType_t y;
-    int y_zero;
-    bool bias, multipliers;
-    qdnnRounding_t rounding;
-    size_t shift;
-} conv_case;
-
-static void order(bool nhwc, const int64_t nchw[4], int64_t dims[4])
-{
-    static const int places[4] = {0, 2, 3, 1};
-    for (int i = 0; i < 4; i++)
-        dims[i] = nchw[nhwc ? places[i] : i];
-}
-
-static bool conv_attributes(const conv_case *c, qdnnIntegerDescriptor_t d)
-{
-    const ref_conv_spec *s = &c->s;
-    const int64_t values[][2] = {{QDNN_INTEGER_X_ZERO, s->x_zero},
-                                 {QDNN_INTEGER_W_ZERO, s->w_zero},
-                                 {QDNN_INTEGER_Y_ZERO, c->y_zero},
-                                 {QDNN_INTEGER_MULTIPLIERS, c->multipliers},
-                                 {QDNN_INTEGER_ROUNDING, c->rounding},
-                                 {QDNN_INTEGER_BIAS_TYPE, c->bias ? QDNN_DATA_I32 : 0},
-                                 {QDNN_INTEGER_NHWC, s->nhwc},
-                                 {QDNN_INTEGER_GROUPS, s->groups},
-                                 {QDNN_INTEGER_STRIDE_H, s->stride[0]},
-                                 {QDNN_INTEGER_STRIDE_W, s->stride[1]},
-                                 {QDNN_INTEGER_PADDING_H, s->padding[0]},
-                                 {QDNN_INTEGER_PADDING_W, s->padding[1]},
-                                 {QDNN_INTEGER_DILATION_H, s->dilation[0]},
-                                 {QDNN_INTEGER_DILATION_W, s->dilation[1]}};
-    for (int i = 0; i < LENGTH(values); i++)
-        if (!CHECK_QDNN(qdnnSetIntegerAttribute(d, (qdnnIntegerAttribute_t)values[i][0], values[i][1])))
-            return false;
-    return CHECK_QDNN(qdnnSetIntegerMultiplier(d, 0.004f));
-}
-
-static integer_buffers conv_data(const conv_case *c, int64_t y_elements, uint32_t seed)
-{
-    const ref_conv_spec *s = &c->s;
-    integer_buffers b = {0};
-    int64_t x = s->images * s->channels * s->height * s->width;
-    int64_t w = s->outputs * (s->channels / s->groups) * s->window[0] * s->window[1];
-    ref_requantize_spec r = {.y = c->y, .multiplier = 0.004f, .y_zero = c->y_zero, .rounding = c->rounding};
-    integer_fill(CODES_ANY, s->x, seed, 1, x, integer_buffer(&b, QDNN_OPERAND_X, (size_t)x, false));
-    integer_fill(CODES_ANY, QDNN_DATA_I8, seed + 1, 1, w,
-                 integer_buffer(&b, QDNN_OPERAND_CODES, (size_t)w, false));
-    for (int64_t i = 0; i < s->outputs; i++) {
-        if (c->bias && i == 0)
-            integer_buffer(&b, QDNN_OPERAND_BIAS, (size_t)s->outputs * 4, false);
-        if (c->multipliers && i == 0)
-            integer_buffer(&b, QDNN_OPERAND_MULTIPLIER, (size_t)s->outputs * 4, false);
-        if (c->bias)
-            ((int32_t *)b.host[QDNN_OPERAND_BIAS])[i] = (int32_t)(i * 97 % 1000) - 500;
-        if (c->multipliers)
-            ((float *)b.host[QDNN_OPERAND_MULTIPLIER])[i] = 0.001f * (float)(1 + i % 7);
-    }
-    r.multipliers = b.host[QDNN_OPERAND_MULTIPLIER];
-    void *y = integer_buffer(&b, QDNN_OPERAND_Y, (size_t)y_elements * (c->y == QDNN_DATA_I32 ? 4 : 1), true);
-    ref_integer_conv2d(s, &r, b.host[QDNN_OPERAND_X], b.host[QDNN_OPERAND_CODES], b.host[QDNN_OPERAND_BIAS],
-                       y);
-    b.shift[QDNN_OPERAND_X] = c->shift;
-    b.shift[QDNN_OPERAND_CODES] = c->shift / 2;
-    return b;
-}
-
-static bool run_conv(qdnnHandle_t handle, const conv_case *c, uint32_t seed)
-{
-    const ref_conv_spec *s = &c->s;
-    int64_t oh = ref_conv_output(s->height, s->window[0], s->stride[0], s->padding[0], s->dilation[0]);
-    int64_t ow = ref_conv_output(s->width, s->window[1], s->stride[1], s->padding[1], s->dilation[1]);
-    const int64_t nchw[3][4] = {{s->images, s->channels, s->height, s->width},
-                                {s->outputs, s->channels / s->groups, s->window[0], s->window[1]},
-                                {s->images, s->outputs, oh, ow}};
-    const qdnnDataType_t types[] = {s->x, QDNN_DATA_I8, c->y};
-    qdnnTensorDescriptor_t t[3] = {NULL};
-    qdnnIntegerDescriptor_t d = NULL;
-    qdnnPlan_t plan = NULL;
-    integer_buffers b = conv_data(c, s->images * s->outputs * oh * ow, seed);
-    bool ok = CHECK_QDNN(qdnnCreateIntegerDescriptor(&d)) && conv_attributes(c, d);
-    for (int i = 0; i < 3 && ok; i++) {
-        int64_t dims[4];
-        order(s->nhwc, nchw[i], dims);
-        ok = tensor(&t[i], types[i], 4, dims);
-    }
-    ok = ok && CHECK_QDNN(qdnnCreateIntegerConvPlan(handle, d, t[0], t[1], t[2], &plan)) &&
-         integer_execute(handle, plan, &b, -1);
-    destroy(t, 3);
-    qdnnDestroyIntegerDescriptor(d);
-    integer_buffers_free(&b);
-    return ok;
-}
-
-/* Channels, outputs, groups: any; those of a group in chunks of 16; depthwise. */
-/* clang-format off */
-static const int64_t channels[][3] = {{3, 5, 1}, {16, 9, 1}, {4, 4, 4}, {32, 16, 2}, {8, 8, 2}, {48, 70, 1}, {6, 12, 6}};
-/* clang-format on */
-/* Window, stride, padding, dilation, height and width each. */
-/* clang-format off */
-static const int64_t windows[][8] = {{1, 1, 1, 1, 0, 0, 1, 1}, {3, 3, 1, 1, 1, 1, 1, 1}, {3, 2, 2, 1, 0, 1, 1, 2},
-                                     {2, 3, 1, 3, 2, 0, 2, 1}, {5, 1, 2, 2, 2, 3, 1, 1}, {3, 3, 3, 2, 4, 4, 2, 2}};
-/* clang-format on */
-
-static conv_case conv_at(int i, int j, int turn)
-{
-    const int64_t *c = channels[i], *w = windows[j];
-    const int step = i * LENGTH(windows) + j + turn;
-    conv_case k = {.y = step % 5 == 3 ? QDNN_DATA_I32
-                        : step % 2    ? QDNN_DATA_I8
-                                      : QDNN_DATA_U8,
-                   .y_zero = step % 2 ? -3 : 100,
-                   .bias = step % 3 == 0,
-                   .multipliers = step % 4 == 1,
-                   .rounding = step % 3 == 1 ? QDNN_ROUND_TIES_TO_EVEN : QDNN_ROUND_TIES_AWAY,
-                   .shift = step % 7 == 6 ? 3 : 0};
-    k.multipliers = k.multipliers && k.y != QDNN_DATA_I32;
-    k.s = (ref_conv_spec){.x = step % 4 == 2 ? QDNN_DATA_U8 : QDNN_DATA_I8,
-                          .nhwc = (step / 2) % 2 == 0,
-                          .images = 1 + step % 2,
-                          .channels = c[0],
-                          .outputs = c[1],
-                          .groups = c[2],
-                          .height = 7,
-                          .width = 6 + j,
-                          .window = {w[0], w[1]},
-                          .stride = {w[2], w[3]},
-                          .padding = {w[4], w[5]},
-                          .dilation = {w[6], w[7]},
-                          .x_zero = step % 3 ? (step % 4 == 2 ? 200 : -128) : 0,
-                          .w_zero = step % 5 == 4 ? 127 : 0};
-    return k;
-}
-
-static int conv_count(void)
-{
-    return LENGTH(sms) * LENGTH(channels);
-}
-
-static void conv_name(int index, char *text, size_t size)
-{
-    const int64_t *c = channels[index / LENGTH(sms)];
-    snprintf(text, size, "c%lld_o%lld_g%lld_%s", (long long)c[0], (long long)c[1], (long long)c[2],
-             sms[index % LENGTH(sms)]);
-}
-
-TEST_EACH(ParityInteger, Convolutions, conv_count, conv_name)
-{
-    NEED_PTXVM;
-    qdnnHandle_t handle = ptxvm_begin(sms[index % LENGTH(sms)], 1 + index % 4, "all", "stderr");
-    bool alive = handle != NULL;
-    for (int j = 0; j < LENGTH(windows) && alive; j++)
-        for (int turn = 0; turn < 2 && alive; turn++) {
-            conv_case c = conv_at(index / LENGTH(sms), j, 5 * turn + 3 * (index % LENGTH(sms)));
-            test_push_note("window %d, turn %d, nhwc %d, x_zero %d, w_zero %d, y 0x%02X, shift %zu", j, turn,
-                           (int)c.s.nhwc, c.s.x_zero, c.s.w_zero, (unsigned)c.y, c.shift);
-            alive = run_conv(handle, &c, (uint32_t)(index * 100 + j * 10 + turn));
-            test_pop_note();
-        }
-    ptxvm_end(handle);
-}
-
 /* ---- Known answers ---- */
 
 static void pack(const int *numbers, int rows, int columns, uint32_t *words)
@@ -415,14 +238,14 @@ TEST_EACH(ParityInteger, KnownProduct, sm_count, sm_name)
     memcpy(integer_buffer(&b, QDNN_OPERAND_Y, sizeof expected, true), expected, sizeof expected);
     if (handle && CHECK_QDNN(qdnnCreateIntegerDescriptor(&d)) &&
         CHECK_QDNN(qdnnSetIntegerAttribute(d, QDNN_INTEGER_W_SCALE_FIRST, 1)) &&
-        tensor(&t[0], QDNN_DATA_I4, 2, x) && tensor(&t[1], QDNN_DATA_I4, 2, w) &&
-        tensor(&t[2], QDNN_DATA_F32, 2, y) &&
+        integer_tensor(&t[0], QDNN_DATA_I4, 2, x) && integer_tensor(&t[1], QDNN_DATA_I4, 2, w) &&
+        integer_tensor(&t[2], QDNN_DATA_F32, 2, y) &&
         CHECK_QDNN(qdnnCreateIntegerMatmulPlan(handle, d, t[0], t[1], t[2], &plan)) &&
         CHECK_QDNN(qdnnGetPlanInfo(plan, &info))) {
         CHECK_EQ_STR(info.operation, "quant.int4.batched_matmul.scaled");
         integer_execute(handle, plan, &b, -1);
     }
-    destroy(t, 3);
+    integer_tensors_destroy(t, 3);
     qdnnDestroyIntegerDescriptor(d);
     integer_buffers_free(&b);
     ptxvm_end(handle);
