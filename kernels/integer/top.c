@@ -8,28 +8,29 @@ typedef struct top {
     ptx_val scores; /* u64: of the row */
     ptx_val count;  /* u32 */
     ptx_val shared; /* u32: a key for each warp */
-    ptx_val best;   /* u64 variable: the thread's, of those below the last one taken; 0: none is left */
+    ptx_val limit;  /* u64 variable: the last key taken */
+    ptx_val best;   /* u64 variable: the thread's, of those below the limit; 0: none is left */
 } top;
 
 /* A number that is larger for what comes first: the score's bits in the order of numbers, then the place, the lower the
- * larger. -0 counts as +0; a NaN is below all, and nothing has the key 0. */
+ * larger. -0 counts as +0, and every NaN becomes 0x7FFFFFFF, by the addition. In the order of numbers that is the largest of all; one
+ * more makes it 0, below all others. Nothing has the key 0, or that of the first limit. */
 static ptx_val key_of(ptx_builder *b, ptx_val score, ptx_val place)
 {
     ptx_val bits = ptx_as(b, PTX_U32, ptx_add(b, score, ptx_f32(b, 0)));
     ptx_val sign = ptx_as(b, PTX_U32, ptx_shr(b, ptx_as(b, PTX_S32, bits), 31));
     ptx_val ordered = ptx_xor(b, bits, ptx_or(b, sign, 0x80000000u));
-    ptx_val high = ptx_selp(b, ptx_u32(b, 0), ordered, ptx_setp(b, PTX_NAN, score, score));
-    return ptx_pack2(b, PTX_U64, ptx_not(b, place), high);
+    return ptx_pack2(b, PTX_U64, ptx_not(b, place), ptx_add(b, ordered, 1));
 }
 
-/* The best key of the thread's own scores that is below `limit`. */
-static void look(ptx_builder *b, const top *t, ptx_val limit)
+/* The best key of the thread's own scores that is below the limit. */
+static void look(ptx_builder *b, const top *t)
 {
     ptx_assign(b, t->best, ptx_u64(b, 0));
     ptx_val place = ptx_for(b, ptx_tid_x(b), t->count, BLOCK);
     ptx_val score = ptx_ld_global(b, PTX_F32, ptx_at(b, t->scores, place, 4), 0),
             key = key_of(b, score, place);
-    ptx_if(b, ptx_setp(b, PTX_LT, key, limit));
+    ptx_if(b, ptx_setp(b, PTX_LT, key, t->limit));
     ptx_assign(b, t->best, ptx_max(b, t->best, key));
     ptx_end_if(b);
     ptx_end_for(b);
@@ -62,14 +63,13 @@ static ptx_val largest_of_block(ptx_builder *b, const top *t)
     return largest_of_lanes(b, key, WARPS);
 }
 
+/* Scores are products, so a NaN among them is 0x7FFFFFFF already. */
 static void store(ptx_builder *b, const top *t, const kernel_spec *spec, const kernel_args *args, ptx_val at,
                   ptx_val key)
 {
     ptx_val half[2];
     ptx_unpack(b, PTX_U32, key, half, 2);
     ptx_val place = ptx_not(b, half[0]), score = ptx_ld_global(b, PTX_F32, ptx_at(b, t->scores, place, 4), 0);
-    ptx_val nan = ptx_bits(b, PTX_F32, 0x7FFFFFFF);
-    score = ptx_selp(b, nan, score, ptx_setp(b, PTX_NAN, score, score));
     ptx_st_global(b, ptx_at(b, args->operand[QDNN_OPERAND_Y], at, 4), 0, score);
     ptx_val index = spec->top_index == QDNN_DATA_F32 ? ptx_cvt_rn(b, PTX_F32, place) : place;
     ptx_st_global(b, ptx_at(b, args->operand[QDNN_OPERAND_TOP_INDEX], at, 4), 0, index);
@@ -84,13 +84,16 @@ void emit_int_top(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     top t = {.count = ptx_cvt(b, PTX_U32, args.number[NUMBER_ROWS]),
              .shared = ptx_shared(b, "keys", PTX_U64, WARPS, 8)};
     t.scores = ptx_at(b, args.operand[QDNN_OPERAND_X], ptx_mul(b, line, args.number[NUMBER_ROWS]), 4);
-    t.best = ptx_var(b, ptx_u64(b, 0));
-    look(b, &t, ptx_u64(b, UINT64_MAX));
+    t.limit = ptx_var(b, ptx_u64(b, UINT64_MAX));
+    t.best = ptx_var(b, ptx_u64(b, UINT64_MAX));
     ptx_val turn = ptx_for(b, ptx_u64(b, 0), wanted, ptx_u64(b, 1));
-    ptx_val key = largest_of_block(b, &t);
-    ptx_if(b, ptx_setp(b, PTX_EQ, t.best, key));
-    store(b, &t, spec, &args, ptx_mad(b, line, wanted, turn), key);
-    look(b, &t, key);
+    ptx_if(b, ptx_setp(b, PTX_EQ, t.best,
+                       t.limit)); /* at first every thread, then the one whose key was taken */
+    look(b, &t);
+    ptx_end_if(b);
+    ptx_assign(b, t.limit, largest_of_block(b, &t));
+    ptx_if(b, ptx_setp(b, PTX_EQ, t.best, t.limit));
+    store(b, &t, spec, &args, ptx_mad(b, line, wanted, turn), t.limit);
     ptx_end_if(b);
     ptx_end_for(b);
 }

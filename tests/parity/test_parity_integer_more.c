@@ -80,18 +80,49 @@ TEST_EACH(ParityInteger, Dots, sm_count, sm_name)
 
 /* ---- The largest ---- */
 
+/* PLAIN: few different scores. STRANGE: NaNs, infinities and zeros among them. The others have the same sum in every row, so that the
+ * scales make the scores, which are negative in some rows of the batch: RISING all different, STEPS equal in neighbouring lanes and in
+ * different warps, MOSTLY_NAN, ZEROS of both signs, EDGES where a thread's next score may be missed. */
+typedef enum { TOP_PLAIN, TOP_STRANGE, TOP_RISING, TOP_STEPS, TOP_MOSTLY_NAN, TOP_ZEROS, TOP_EDGES } top_data;
+
 typedef struct top_case {
     int64_t batch, rows, k, top;
     qdnnDataType_t indices;
-    bool strange; /* scales that make NaNs, infinities and equal scores */
+    top_data data;
 } top_case;
 
-static void top_scales(const top_case *c, float *scales, int64_t n, uint32_t seed)
+static float any_scale(top_data data, uint32_t r)
 {
-    static const float odd[] = {0.0f, -0.0f, INFINITY, NAN, 1, -1};
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t r = integer_random(&seed);
-        scales[i] = c->strange && r % 2 ? odd[r / 2 % 6] : (float)(r % 5) * 0.25f - 0.25f;
+    static const float odd[] = {0.0f, -0.0f, INFINITY, NAN, 1, -1, -INFINITY, -NAN};
+    return data == TOP_STRANGE && r % 2 ? odd[r / 2 % LENGTH(odd)] : (float)(r % 5) * 0.25f - 0.25f;
+}
+
+static float row_scale(top_data data, int64_t i, uint32_t r)
+{
+    switch (data) {
+    case TOP_RISING:
+        return 1 + (float)((i * 37 + 50) % 4099);
+    case TOP_STEPS:
+        return 1 + (float)(i / 5 % 9);
+    case TOP_MOSTLY_NAN:
+        return i % 41 == 7 ? (float)(r % 3) - 1 : i % 2 ? NAN : -NAN;
+    case TOP_ZEROS:
+        return i % 3 ? -0.0f : 0.0f;
+    case TOP_EDGES:
+        return i % 256 < 4 ? 1000 + (float)i : 1 + (float)(i % 97);
+    default:
+        return any_scale(data, r);
+    }
+}
+
+static void top_scales(top_data data, float *rows, int64_t n, float *batch, int64_t m, uint32_t seed)
+{
+    static const float signs[] = {1, -0.5f, 0x1p-30f, -1};
+    for (int64_t i = 0; i < n; i++)
+        rows[i] = row_scale(data, i, integer_random(&seed));
+    for (int64_t i = 0; i < m; i++) {
+        const uint32_t r = integer_random(&seed);
+        batch[i] = data <= TOP_STRANGE ? any_scale(data, r) : signs[i % LENGTH(signs)];
     }
 }
 
@@ -143,12 +174,14 @@ static integer_buffers top_inputs(const top_case *c, uint32_t seed)
 {
     integer_buffers b = {0};
     const size_t row = (size_t)ref_integer_row_bytes(QDNN_DATA_I4, c->k);
-    integer_fill(CODES_ANY, QDNN_DATA_I4, seed, c->batch, c->k,
+    const codes_fill fill = c->data <= TOP_STRANGE ? CODES_ANY : CODES_MOST;
+    integer_fill(fill, QDNN_DATA_I4, seed, c->batch, c->k,
                  integer_buffer(&b, QDNN_OPERAND_X, (size_t)c->batch * row, false));
-    integer_fill(CODES_ANY, QDNN_DATA_I4, seed + 1, c->rows, c->k,
+    integer_fill(fill, QDNN_DATA_I4, seed + 1, c->rows, c->k,
                  integer_buffer(&b, QDNN_OPERAND_CODES, (size_t)c->rows * row, false));
-    top_scales(c, integer_buffer(&b, QDNN_OPERAND_SCALE, (size_t)c->rows * 4, false), c->rows, seed + 2);
-    top_scales(c, integer_buffer(&b, QDNN_OPERAND_X_SCALE, (size_t)c->batch * 4, false), c->batch, seed + 3);
+    float *rows = integer_buffer(&b, QDNN_OPERAND_SCALE, (size_t)c->rows * 4, false);
+    float *batch = integer_buffer(&b, QDNN_OPERAND_X_SCALE, (size_t)c->batch * 4, false);
+    top_scales(c->data, rows, c->rows, batch, c->batch, seed + 2);
     return b;
 }
 
@@ -156,11 +189,11 @@ TEST_EACH(ParityInteger, TheLargest, sm_count, sm_name)
 {
     NEED_PTXVM;
     static const top_case cases[] = {
-        {1, 1, 1, 1, QDNN_DATA_I32, false},    {2, 3, 9, 1, QDNN_DATA_F32, false},
-        {3, 700, 5, 64, QDNN_DATA_I32, false}, {5, 300, 20, 7, QDNN_DATA_F32, true},
-        {6, 64, 3, 64, QDNN_DATA_I32, true},   {70, 33, 40, 2, QDNN_DATA_I32, true},
-        {4, 1000, 2, 33, QDNN_DATA_I32, true}, {0, 10, 10, 3, QDNN_DATA_I32, false},
-        {2, 257, 0, 5, QDNN_DATA_I32, false},  {9, 1500, 33, 1, QDNN_DATA_I32, false},
+        {1, 1, 1, 1, QDNN_DATA_I32, TOP_PLAIN},       {2, 3, 9, 1, QDNN_DATA_F32, TOP_PLAIN},
+        {3, 700, 5, 64, QDNN_DATA_I32, TOP_PLAIN},    {5, 300, 20, 7, QDNN_DATA_F32, TOP_STRANGE},
+        {6, 64, 3, 64, QDNN_DATA_I32, TOP_STRANGE},   {70, 33, 40, 2, QDNN_DATA_I32, TOP_STRANGE},
+        {4, 1000, 2, 33, QDNN_DATA_I32, TOP_STRANGE}, {0, 10, 10, 3, QDNN_DATA_I32, TOP_PLAIN},
+        {2, 257, 0, 5, QDNN_DATA_I32, TOP_PLAIN},     {9, 1500, 33, 1, QDNN_DATA_I32, TOP_PLAIN},
     };
     qdnnHandle_t handle = ptxvm_begin(sms[index], 5, "all", "stderr");
     bool alive = handle != NULL;
@@ -173,25 +206,41 @@ TEST_EACH(ParityInteger, TheLargest, sm_count, sm_name)
     ptxvm_end(handle);
 }
 
-/* One text with many rows of scores, so that the largest are in every lane and every warp (docs/mutation.md). By default fewer rows. */
+/* One text with many rows of scores, so that the largest are in every lane and every warp (docs/mutation.md): each of these with either type
+ * of index, in turn the largest, or several. By default fewer rows. */
+/* clang-format off */
+static const struct {
+    int64_t batch, rows, k, top;
+    top_data data;
+} top_trials[] = {
+    {200, 520, 16, 4, TOP_PLAIN},   {9, 1, 4, 1, TOP_STRANGE},       {40, 70, 3, 9, TOP_STRANGE},     {30, 257, 5, 3, TOP_STRANGE},
+    {4, 1500, 2, 64, TOP_RISING},   {4, 700, 1, 40, TOP_STEPS},      {4, 300, 8, 9, TOP_MOSTLY_NAN},  {4, 600, 3, 20, TOP_ZEROS},
+    {8, 256, 4, 64, TOP_STRANGE},   {12, 2047, 2, 3, TOP_RISING},    {6, 33, 2, 33, TOP_STEPS},       {3, 64, 2, 64, TOP_MOSTLY_NAN},
+    {5, 40, 0, 7, TOP_PLAIN},       {20, 1025, 1, 5, TOP_MOSTLY_NAN}, {6, 255, 2, 64, TOP_RISING},    {16, 513, 7, 2, TOP_PLAIN},
+    {1, 257, 3, 2, TOP_EDGES},      {2, 1540, 3, 30, TOP_EDGES},
+};
+/* clang-format on */
+
 TEST_EACH(ParityInteger, TopTrials, sm_count, sm_name)
 {
     NEED_PTXVM;
-    static const top_case cases[] = {
-        {200, 520, 16, 1, QDNN_DATA_I32, false}, {200, 520, 16, 1, QDNN_DATA_F32, false},
-        {120, 300, 16, 4, QDNN_DATA_I32, false}, {120, 300, 16, 4, QDNN_DATA_F32, false},
-        {40, 70, 3, 9, QDNN_DATA_F32, true},     {40, 70, 3, 1, QDNN_DATA_F32, true},
-        {40, 300, 2, 1, QDNN_DATA_I32, true},    {5, 256, 4, 64, QDNN_DATA_F32, true},
-        {6, 1, 4, 1, QDNN_DATA_F32, true},       {30, 257, 5, 3, QDNN_DATA_I32, true},
-    };
+    const bool full = sample_is_full();
     qdnnHandle_t handle = ptxvm_begin(sms[index], 5, "all", "stderr");
     bool alive = handle != NULL;
-    for (int i = sample_is_full() ? 0 : index; i < LENGTH(cases) && alive;
-         i += sample_is_full() ? 1 : LENGTH(sms)) {
-        top_case c = cases[i];
-        c.batch = sample_is_full() ? c.batch : 1 + c.batch / 20;
+    for (int i = 0; i < 4 * LENGTH(top_trials) && alive; i++) {
+        const int trial = i % LENGTH(top_trials), turn = i / LENGTH(top_trials);
+        top_case c = {top_trials[trial].batch,
+                      top_trials[trial].rows,
+                      top_trials[trial].k,
+                      top_trials[trial].top,
+                      turn % 2 ? QDNN_DATA_F32 : QDNN_DATA_I32,
+                      top_trials[trial].data};
+        if (!full && i % (2 * LENGTH(sms)) != 2 * index)
+            continue;
+        c.top = turn / 2 ? 1 : c.top;
+        c.batch = full ? c.batch : 1 + c.batch / 4;
         integer_buffers b = top_inputs(&c, (uint32_t)(1000 + 100 * i));
-        test_push_note("trial %d", i);
+        test_push_note("trial %d, turn %d", trial, turn);
         alive = run_top(handle, &c, &b);
         test_pop_note();
     }
@@ -258,7 +307,7 @@ TEST_EACH(ParityInteger, KnownTop, sm_count, sm_name)
     static const int32_t places[] = {0, 2};
     qdnnHandle_t handle = ptxvm_begin(sms[index], 1, "all", "stderr");
     integer_buffers b = known_inputs();
-    const top_case c = {2, 3, 9, 1, QDNN_DATA_I32, false};
+    const top_case c = {2, 3, 9, 1, QDNN_DATA_I32, TOP_PLAIN};
     integer_buffer(&b, QDNN_OPERAND_Y, 8, true);
     integer_buffer(&b, QDNN_OPERAND_TOP_INDEX, 8, true);
     top_expected(&c, &b);
