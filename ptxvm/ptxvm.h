@@ -112,10 +112,11 @@ typedef struct ptxvm_config {
     const char *sm;      /* "sm_90a"; null: sm_90a */
     int threads;         /* host threads for blocks; 0: one per core */
     uint64_t seed;       /* 0: blocks and warps run in order; else shuffled by the seed */
-    uint64_t step_limit; /* warp instructions per block; 0: unlimited */
+    uint64_t step_limit; /* warp instructions per block; 0: PTXVM_STEPS, or unlimited */
     /* a launch whose threads only poll memory that nothing writes to ends after this time (DEADLOCK); 0: never */
     uint64_t wait_seconds;
-    uint64_t memory_bytes; /* size of device memory; 0: 16 GiB (address space, not host memory) */
+    uint64_t
+        memory_bytes; /* size of device memory; 0: PTXVM_MEMORY, or 16 GiB (address space, not host memory) */
     uint64_t address_base; /* start of global memory, a multiple of 2^32 from 2^33 on; 0: 2^33 */
     uint64_t stack_bytes;  /* local memory per thread (calls, alloca); 0: 512 KiB */
     void (*print)(void *user, const char *text,
@@ -125,6 +126,11 @@ typedef struct ptxvm_config {
     ptxvm_counters_level counters;
     uint64_t limits[PTXVM_LIMITS]; /* 0: from the environment, or the default */
 } ptxvm_config;
+
+/* Sets step_limit, memory_bytes and limits, where they are 0, from the environment (PTXVM_STEPS, PTXVM_MEMORY,
+ * PTXVM_LIMIT_...), as ptxvm_create does. Returns false, with a message in `why`, if a variable is not a number in
+ * range. */
+bool ptxvm_config_read(ptxvm_config *config, char *why, size_t size);
 
 /* Only one thread at a time may use a ptxvm. config may be null: all defaults. */
 ptxvm_status ptxvm_create(const ptxvm_config *config, ptxvm **vm);

@@ -187,6 +187,13 @@ TEST_CASE(PtxvmCommandHostile, LimitsAreSettings)
          "ptxvm: scale: scale has more than 1024 bytes of registers"},
         {"PTXVM_LIMIT_TEXT=much", "scale.ptx", 2,
          "PTXVM_LIMIT_TEXT=much is out of range: it is a number from 1 to"},
+        {"PTXVM_STEPS=70", "types.ptx --run spins --block 1", 1, "the limit is 70;"},
+        {"PTXVM_STEPS=70", "types.ptx --run spins --block 1 --steps 90", 1, "the limit is 90;"},
+        {"PTXVM_STEPS=few", "scale.ptx", 2, "PTXVM_STEPS=few is out of range"},
+        {"PTXVM_MEMORY=1K", "scale.ptx --run scale --block 1 buf:2000=0 1 1", 2,
+         "the device has no room for 2000 bytes"},
+        {"PTXVM_MEMORY=1T", "scale.ptx", 2,
+         "PTXVM_MEMORY=1T is out of range: it is a number from 0 to 549755813888"},
         {"PTXVM_LIMIT_ASYNC=0", "scale.ptx", 2, "PTXVM_LIMIT_ASYNC=0 is out of range"},
     };
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {

@@ -73,7 +73,7 @@ ptxvm_status ptxvm_create(const ptxvm_config *config, ptxvm **vm)
         return PTXVM_ERROR_TARGET;
     }
     char why[256];
-    if (!ptxvm_limits_read(v->config.limits, why, sizeof why)) {
+    if (!ptxvm_config_read(&v->config, why, sizeof why)) {
         free(v);
         return PTXVM_ERROR_ARGUMENT;
     }

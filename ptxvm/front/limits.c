@@ -46,6 +46,29 @@ static bool parse_number(const char *text, uint64_t *value)
     return true;
 }
 
+/* A value that is 0 is read from the variable, if that is set. */
+static bool read_setting(const char *name, uint64_t most, uint64_t *value, char *why, size_t size)
+{
+    const char *text = *value ? NULL : getenv(name);
+    uint64_t read = 0;
+    if (!text || !*text)
+        return true;
+    if (!parse_number(text, &read) || read > most) {
+        snprintf(why, size, "%s=%.40s is out of range: it is a number from 0 to %llu", name, text,
+                 (unsigned long long)most);
+        return false;
+    }
+    *value = read;
+    return true;
+}
+
+bool ptxvm_config_read(ptxvm_config *config, char *why, size_t size)
+{
+    return read_setting("PTXVM_STEPS", UINT64_MAX, &config->step_limit, why, size) &&
+           read_setting("PTXVM_MEMORY", UINT64_C(1) << 39, &config->memory_bytes, why, size) &&
+           ptxvm_limits_read(config->limits, why, size);
+}
+
 bool ptxvm_limits_read(uint64_t limits[PTXVM_LIMITS], char *why, size_t size)
 {
     for (int i = 0; i < PTXVM_LIMITS; i++) {

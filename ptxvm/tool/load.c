@@ -70,12 +70,12 @@ static char *printable(const char *name)
 
 int tool_open(vm_file *file, const vm_options *options, const char *path)
 {
-    uint64_t limits[PTXVM_LIMITS] = {0};
+    ptxvm_config read = {0};
     char why[256];
     *file = (vm_file){.name = printable(strcmp(path, "-") == 0 ? "<stdin>" : path)};
     if (!file->name)
         return tool_fail("out of memory");
-    if (!ptxvm_limits_read(limits, why, sizeof why))
+    if (!ptxvm_config_read(&read, why, sizeof why))
         return tool_usage_error("%s", why);
     int status = tool_read(path, &file->text);
     if (status == TOOL_OK && file->text.size == 0)

@@ -169,7 +169,8 @@ TEST_CASE(FilesDamage, LengthsOfHeaders)
     check_refused(o.dir, "m.safetensors", QDNN_STATUS_BAD_PARAM,
                   "offset 0: a header of 100000001 bytes; safetensors has at most");
     text_write("\x10", o.dir, "m.safetensors");
-    check_refused(o.dir, "m.safetensors", QDNN_STATUS_BAD_PARAM, "1 bytes are too few for a safetensors file");
+    check_refused(o.dir, "m.safetensors", QDNN_STATUS_BAD_PARAM,
+                  "1 bytes are too few for a safetensors file");
     text_write("", o.dir, "m.safetensors");
     check_refused(o.dir, "m.safetensors", QDNN_STATUS_BAD_PARAM, "the file is empty");
     text_write("something else", o.dir, "m.bin");

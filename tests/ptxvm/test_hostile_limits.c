@@ -1,5 +1,6 @@
 /* PTX as an attack: text that would use up the host's memory or time, or write to its user's terminal. */
 #include "test_hostile.h"
+#include "tools/toolkit.h"
 
 /* ---- Limits ---- */
 
@@ -119,6 +120,32 @@ TEST_CASE(HostileLimit, TableAndEnvironment)
         CHECK_EQ_U64(other[i], 5);
         unsetenv(name);
     }
+}
+
+/* "64M" for 67108864. */
+static void write_size(char *text, size_t size, uint64_t value)
+{
+    static const char units[] = " KMGT";
+    int unit = 0;
+    while (value >= 1024 && value % 1024 == 0) {
+        value /= 1024;
+        unit++;
+    }
+    snprintf(text, size, "%llu%.1s", (unsigned long long)value, unit ? &units[unit] : "");
+}
+
+TEST_CASE(HostileLimit, EachIsDocumentedWithItsDefault)
+{
+    size_t bytes;
+    char *document = toolkit_read_file(QDNN_SOURCE_DIR "/docs/ptxvm.md", &bytes);
+    REQUIRE(document != NULL);
+    for (int i = 0; i < PTXVM_LIMITS; i++) {
+        char size[32], row[128];
+        write_size(size, sizeof size, ptxvm_limit_default((ptxvm_limit)i));
+        snprintf(row, sizeof row, "\n| `%s` | %s | ", ptxvm_limit_name((ptxvm_limit)i), size);
+        CHECK_HAS(document, row);
+    }
+    free(document);
 }
 
 /* ---- Asynchronous copies ---- */

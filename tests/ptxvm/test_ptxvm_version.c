@@ -24,7 +24,8 @@ static const struct {
     {"later_still", "PTXVM_NEWEST_ISA=9.5", "9.6", PTXVM_ERROR_UNSUPPORTED_VERSION, "later than 9.5"},
     {"major", "PTXVM_NEWEST_ISA=10.2", "10.2", PTXVM_OK, NULL},
     {"earlier_changes_nothing", "PTXVM_NEWEST_ISA=8.0", "9.4", PTXVM_OK, NULL},
-    {"no_version", "PTXVM_NEWEST_ISA=later", "9.4", PTXVM_ERROR_UNSUPPORTED_VERSION, "not a version like 9.6"},
+    {"no_version", "PTXVM_NEWEST_ISA=later", "9.4", PTXVM_ERROR_UNSUPPORTED_VERSION,
+     "not a version like 9.6"},
     {"two_digits", "PTXVM_NEWEST_ISA=9.55", "9.4", PTXVM_ERROR_UNSUPPORTED_VERSION, "not a version like 9.6"},
 };
 
