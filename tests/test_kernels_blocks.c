@@ -4,6 +4,7 @@
 
 #include "formats/ref_spec.h"
 #include "formats/sample.h"
+#include "support/checks.h"
 #include "test.h"
 
 #include <stdio.h>
@@ -62,7 +63,7 @@ static ptxvm *open_vm(int index)
 {
     ptxvm *vm = NULL;
     ptxvm_config config = {
-        .sm = sm_of(index), .threads = 1, .checks = PTXVM_CHECK_ALL, .counters = PTXVM_COUNTERS_KERNEL};
+        .sm = sm_of(index), .threads = 1, .checks = EVERY_CHECK, .counters = PTXVM_COUNTERS_KERNEL};
     CHECK(ptxvm_create(&config, &vm) == PTXVM_OK);
     return vm;
 }

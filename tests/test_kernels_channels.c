@@ -5,6 +5,7 @@
 #include "test_kernels_parity.h"
 
 #include "formats/sample.h"
+#include "support/checks.h"
 #include "test.h"
 
 #include <stdio.h>
@@ -59,7 +60,7 @@ TEST_EACH(Channels, HostRef, case_count, case_name)
 {
     const kernel_row *row = row_of(index);
     const char *sm = sms[(index + index / LENGTH(channel_counts)) % LENGTH(sms)];
-    ptxvm_config config = {.sm = sm, .threads = 1, .seed = (uint64_t)(index % 2), .checks = PTXVM_CHECK_ALL};
+    ptxvm_config config = {.sm = sm, .threads = 1, .seed = (uint64_t)(index % 2), .checks = EVERY_CHECK};
     ptxvm *vm;
     REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
     for (int i = 0; i < LENGTH(runs); i++) {

@@ -6,6 +6,7 @@
  * of data, while counts, other options and misalignments take turns. */
 #include "test_kernels_parity.h"
 
+#include "support/checks.h"
 #include "test.h"
 
 #include "kernels/operations.h"
@@ -400,7 +401,7 @@ static void case_name(int index, char *text, size_t size)
 TEST_EACH(KernelParts, HostRef, case_count, case_name)
 {
     const char *sm = sms[index / 3 % LENGTH(sms)];
-    ptxvm_config config = {.sm = sm, .threads = 1, .seed = (uint64_t)(index % 2), .checks = PTXVM_CHECK_ALL};
+    ptxvm_config config = {.sm = sm, .threads = 1, .seed = (uint64_t)(index % 2), .checks = EVERY_CHECK};
     ptxvm *vm;
     parity_trial trials[DATA_KINDS];
     REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);

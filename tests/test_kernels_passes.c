@@ -6,6 +6,7 @@
 #include "ptxvm/ptxvm.h"
 #include "formats/kernel_data.h"
 #include "formats/ref_spec.h"
+#include "support/checks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -205,7 +206,7 @@ TEST_EACH(Passes, GiveTheBytesOfHostRef, count, name)
     for (int i = 0; i < LENGTH(kinds); i++) {
         kernel_spec spec = spec_of(index);
         spec.data = (i + index) % 2 ? QDNN_DATA_F16 : QDNN_DATA_F32;
-        ptxvm_config config = {.sm = "sm_80", .threads = 1, .checks = PTXVM_CHECK_ALL};
+        ptxvm_config config = {.sm = "sm_80", .threads = 1, .checks = EVERY_CHECK};
         work w = {0};
         REQUIRE(ptxvm_create(&config, &w.vm) == PTXVM_OK);
         test_push_note("data kind %d", (int)kinds[i]);

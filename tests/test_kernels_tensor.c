@@ -6,6 +6,7 @@
 #include "kernels/operations.h"
 #include "kernels/formats/blocks.h"
 #include "ptxvm/ptxvm.h"
+#include "support/checks.h"
 #include "test.h"
 
 #include <math.h>
@@ -480,7 +481,7 @@ static ptxvm *vm_for(int index)
     ptxvm_config config = {.sm = families[index % LENGTH(families)].name,
                            .threads = 1,
                            .seed = (uint64_t)(index % 2),
-                           .checks = PTXVM_CHECK_ALL};
+                           .checks = EVERY_CHECK};
     CHECK(ptxvm_create(&config, &vm) == PTXVM_OK);
     return vm;
 }

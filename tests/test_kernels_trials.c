@@ -2,6 +2,7 @@
 #include "test_kernels_trials.h"
 
 #include "formats/sample.h"
+#include "support/checks.h"
 #include "test.h"
 
 #include <stdio.h>
@@ -285,7 +286,7 @@ TEST_EACH(KernelTrials, HostRef, case_count, case_name)
     if (count == 0)
         SKIP("not a flat tensor with scales of its own");
     for (int i = 0; i < count; i++) {
-        ptxvm_config config = {.sm = settings[i].sm, .threads = 1, .checks = PTXVM_CHECK_ALL};
+        ptxvm_config config = {.sm = settings[i].sm, .threads = 1, .checks = EVERY_CHECK};
         ptxvm *vm;
         REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
         parity_emit_and_run(vm, settings[i].sm, row, &settings[i].spec, trials,

@@ -3,6 +3,7 @@
 #include "parity/ptxvm.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "device/device_buffer.h"
 #include "driver/cuda/open.h"
@@ -15,7 +16,7 @@ qdnnHandle_t ptxvm_begin(const char *sm, int seed, const char *checks, const cha
     snprintf(device, sizeof device, "vm:%s", sm);
     snprintf(settings, sizeof settings,
              "QDNN_REQUIRE_GPU= QDNN_BUNDLE_DIR= PTXVM_FAULT= PTXVM_SEED=%d PTXVM_CHECK=%s PTXVM_LOG=%s",
-             seed, checks, log);
+             seed, strcmp(checks, "all") == 0 ? "all,same" : checks, log);
     cuda_close_all();
     environment_set(settings);
     return CHECK_QDNN(qdnnCreateOn(&handle, device)) ? handle : NULL;

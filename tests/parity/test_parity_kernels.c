@@ -12,6 +12,7 @@
 #include "parity/matmul.h"
 #include "parity/ptxvm.h"
 #include "ptxvm/ptxvm.h"
+#include "support/checks.h"
 #include "test.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
@@ -370,7 +371,7 @@ static bool run_shape(const kernel_row *row, kernel_product product, int turn, c
             s.c.shift = 0;
         s.few_blocks = at->gap == 4;
         if (fits)
-            check_way(&s, &w, sms[turn % LENGTH(sms)], 0, PTXVM_CHECK_ALL);
+            check_way(&s, &w, sms[turn % LENGTH(sms)], 0, EVERY_CHECK);
     }
     scene_end(&s);
     return fits;
@@ -465,7 +466,7 @@ static bool run_stack(int index, int i)
         problem.m = (uint64_t)c.m;
         fits = kernel_product_fits(s.r.row, &spec, &problem);
         if (fits)
-            check_way(&s, &w, sms[index % LENGTH(sms)], 0, PTXVM_CHECK_ALL);
+            check_way(&s, &w, sms[index % LENGTH(sms)], 0, EVERY_CHECK);
     }
     scene_end(&s);
     return fits;
@@ -505,7 +506,7 @@ TEST_EACH(ParityKernels, EveryFormat, matmul_row_count, matmul_row_name)
         for (int j = 0; j < WAYS / LENGTH(ks) && ok; j++)
             ok = check_way(&s, &s.ways[(7 * index + 5 * i + 11 * j) % s.n_ways],
                            sms[(index + j) % LENGTH(sms)], 0,
-                           j % 2 ? PTXVM_CHECK_ALL & ~(unsigned)PTXVM_CHECK_RACE : PTXVM_CHECK_ALL);
+                           j % 2 ? PTXVM_CHECK_ALL & ~(unsigned)PTXVM_CHECK_RACE : EVERY_CHECK);
         scene_end(&s);
     }
 }
@@ -540,7 +541,7 @@ TEST_EACH(ParityKernels, EveryWayOfAStack, common_count, common_name)
         bool ok = scene_begin(&s, &c);
         unsigned products = 0;
         for (int i = 0; i < s.n_ways && ok; i += 1 + one) {
-            ok = check_way(&s, &s.ways[i], sms[(i + one) % LENGTH(sms)], (uint64_t)i, PTXVM_CHECK_ALL);
+            ok = check_way(&s, &s.ways[i], sms[(i + one) % LENGTH(sms)], (uint64_t)i, EVERY_CHECK);
             products |= 1u << s.ways[i].product;
         }
         CHECK_EQ_U32(products, stack_products[index]);

@@ -5,10 +5,14 @@
 #include <string.h>
 
 #include "device/device_buffer.h"
+#include "device/step_launch.h"
 #include "formats/kernel_data.h"
 #include "formats/sample.h"
 #include "host_ref/host_ref.h"
+#include "kernels/operations.h"
+#include "parity/long_sum.h"
 #include "parity/ptxvm.h"
+#include "support/checks.h"
 #include "test.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
@@ -42,11 +46,15 @@ typedef struct train_case {
     uint32_t seed;
     size_t shift;  /* elements that every buffer lies after an aligned address, */
     unsigned kept; /* but for these: bits of operands */
+    bool is_curve; /* quotients where tanh is neither straight nor flat */
+    int64_t n;     /* not 0: a number of elements that no tensor has, with channels that end in the middle */
 } train_case;
 
 static int64_t elements_of(const train_case *c)
 {
     int64_t n = 1;
+    if (c->n)
+        return c->n;
     for (int i = 0; i < c->rank; i++)
         n *= c->dims[i];
     return n;
@@ -76,12 +84,13 @@ static int64_t groups_of(const train_case *c)
 
 static void case_text(const train_case *c, char *text, size_t size)
 {
-    int used = snprintf(text, size,
-                        "%s %d bits, granularity %d of %lld, mode %d, backward %d, rounding %d, factor %d, "
-                        "data %d, seed %u, shift %zu, dims",
-                        operations[c->op].name, c->spec.bits, (int)c->granularity, (long long)c->extent,
-                        (int)c->spec.mode, (int)c->spec.backward, (int)c->spec.rounding,
-                        (int)c->spec.gradient_factor, (int)c->kind, (unsigned)c->seed, c->shift);
+    int used =
+        snprintf(text, size,
+                 "%s %d bits, granularity %d of %lld, mode %d, backward %d, rounding %d, factor %d, "
+                 "data %d, seed %u, shift %zu, n %lld, dims",
+                 operations[c->op].name, c->spec.bits, (int)c->granularity, (long long)c->extent,
+                 (int)c->spec.mode, (int)c->spec.backward, (int)c->spec.rounding,
+                 (int)c->spec.gradient_factor, (int)c->kind, (unsigned)c->seed, c->shift, (long long)c->n);
     for (int i = 0; i < c->rank; i++)
         used += snprintf(text + used, size - (size_t)used, " %lld", (long long)c->dims[i]);
 }
@@ -130,11 +139,11 @@ static bool is_by_thirds(const train_case *c)
  * small. */
 static void fill_scales(const train_case *c, float *scales, int64_t n)
 {
-    static const float strange[] = {0.0f, -1.0f, 1e-20f, 3e38f, 0x1p-149f};
+    static const float strange[] = {0.0f, -1.0f, 1e-20f, 3e38f, 0x1p-149f, INFINITY};
     static const float powers[] = {1.0f, 0.5f, 2.0f, -1.0f}, thirds[] = {3.0f, 0.7f, 0.1f, 1.3f},
                        least[] = {1e-12f, 0x1.19799ap-40f, 3e-12f, 0.0f};
-    static const float most[] = {0x1.555554p127f, 3e38f, 1.0f,
-                                 0x1p127f}; /* the largest number is 1.5 times the first */
+    static const float most[] = {0x1.555554p127f, 3e38f, 1.0f, 0x1p127f,
+                                 INFINITY}; /* the largest number is 1.5 times the first */
     for (int64_t i = 0; i < n; i++) {
         uint32_t turn = (uint32_t)i * 2654435761u + c->seed * 40503u;
         scales[i] = 0.01f + (float)(turn >> 16 & 1023) / 256.0f;
@@ -145,6 +154,8 @@ static void fill_scales(const train_case *c, float *scales, int64_t n)
             scales[i] = least[(turn >> 20) % LENGTH(least)];
         if (c->kind == DATA_INFINITE || c->kind == DATA_HUGE)
             scales[i] = most[(turn >> 20) % LENGTH(most)];
+        if (c->is_curve)
+            scales[i] = 1.0f;
         if (c->kind == DATA_SPECIAL && turn >> 28 == 3)
             scales[i] = turn & 64 ? ref_f32_from_bits(0xFFC00001) : strange[(turn >> 8) % LENGTH(strange)];
     }
@@ -159,19 +170,41 @@ static float near_tie(const train_case *c, const float *scales, int64_t i)
     return i % 3 == 0 ? x : nextafterf(x, i % 3 == 1 ? INFINITY : -INFINITY);
 }
 
+/* Between -3 and 3, and now and then the largest code, which makes the scale of a group 1. */
+static float on_curve(const train_case *c, int64_t i)
+{
+    const uint32_t turn = ((uint32_t)i + 1) * 2654435761u + c->seed;
+    if (i % 37 == 5)
+        return (float)((1 << (c->spec.bits - 1)) - 1);
+    return ((float)(turn >> 8) - 0x1p23f) * (3.0f / 0x1p23f);
+}
+
+static void fill_x(const train_case *c, const format_facts *like, const float *scales, float *x)
+{
+    const ref_train_spec spec = reference_of(c);
+    const int64_t n = elements_of(c);
+    if (c->kind == DATA_ONE_HOT)
+        fill_one_hot(QDNN_DATA_F32, (uint64_t)spec.group_size, (uint64_t)spec.channels, c->seed, x, n);
+    else
+        fill_data(c->kind, like, QDNN_DATA_F32, c->seed, x, n);
+    for (int64_t i = 0; i < n; i++)
+        if (c->kind == DATA_LEAST) /* some codes for the least scale */
+            x[i] = 0.3e-12f * (float)(i * 7 % 41 - 20);
+        else if (is_by_thirds(c))
+            x[i] = near_tie(c, scales, i);
+        else if (c->is_curve)
+            x[i] = on_curve(c, i);
+}
+
 static void fill_inputs(const train_case *c, train_data *d)
 {
     const format_facts like = {.name = "none", .storage = QDNN_DATA_I4, .bits = (unsigned)c->spec.bits};
     int64_t n = elements_of(c), groups = groups_of(c);
-    fill_data(c->kind, &like, QDNN_DATA_F32, c->seed, d->before[QDNN_OPERAND_X], n);
     fill_data(c->kind == DATA_SPECIAL && c->seed % 2 ? DATA_SPECIAL : DATA_NORMAL, &like, QDNN_DATA_F32,
               c->seed + 77, d->before[QDNN_OPERAND_DY], n);
-    for (int64_t i = 0; i < n && c->kind == DATA_LEAST; i++) /* some codes for the least scale */
-        d->before[QDNN_OPERAND_X][i] = 0.3e-12f * (float)(i * 7 % 41 - 20);
     fill_scales(c, d->before[QDNN_OPERAND_SCALE], groups);
     fill_scales(c, d->before[QDNN_OPERAND_STATE], groups);
-    for (int64_t i = 0; i < n && is_by_thirds(c); i++)
-        d->before[QDNN_OPERAND_X][i] = near_tie(c, d->before[QDNN_OPERAND_SCALE], i);
+    fill_x(c, &like, d->before[QDNN_OPERAND_SCALE], d->before[QDNN_OPERAND_X]);
 }
 
 static void compute(const train_case *c, train_data *d)
@@ -268,7 +301,10 @@ static void descriptors_free(train_descriptors *d)
     qdnnDestroyTrainDescriptor(d->train);
 }
 
-static bool execute(qdnnHandle_t handle, qdnnPlan_t plan, unsigned operands, const device_buffer *buffers)
+/* The workspace is undefined memory, whose use before it is written is found, or full of numbers, so that what is written
+ * by mistake shows. */
+static bool execute(qdnnHandle_t handle, qdnnPlan_t plan, unsigned operands, const device_buffer *buffers,
+                    buffer_kind kind)
 {
     qdnnBinding_t bindings[QDNN_OPERAND_COUNT];
     device_buffer workspace = {0};
@@ -279,11 +315,16 @@ static bool execute(qdnnHandle_t handle, qdnnPlan_t plan, unsigned operands, con
             bindings[count++] =
                 (qdnnBinding_t){.operand = (qdnnOperand_t)i, .pointer = device_buffer_at(&buffers[i])};
     bool ok = CHECK_QDNN(qdnnGetPlanWorkspaceSize(plan, &bytes)) &&
-              device_buffer_make(handle, BUFFER_EXACT, bytes, 0, &workspace) &&
+              device_buffer_make(handle, kind, bytes, 0, &workspace) &&
               CHECK_QDNN(qdnnExecute(handle, plan, bindings, count, device_buffer_at(&workspace), bytes)) &&
               CHECK_QDNN(qdnnSynchronize(handle));
     device_buffer_free(&workspace);
     return ok;
+}
+
+static buffer_kind buffers_of(const train_case *c)
+{
+    return c->seed % 2 ? BUFFER_EXACT : BUFFER_BANDS;
 }
 
 static bool make_buffers(qdnnHandle_t handle, const train_case *c, const train_data *d,
@@ -292,8 +333,7 @@ static bool make_buffers(qdnnHandle_t handle, const train_case *c, const train_d
     bool ok = true;
     for (int i = 0; i < QDNN_OPERAND_COUNT && ok; i++)
         if (operands_of(c) >> i & 1)
-            ok = device_buffer_make(handle, c->seed % 2 ? BUFFER_EXACT : BUFFER_BANDS,
-                                    (size_t)d->counts[i] * sizeof(float),
+            ok = device_buffer_make(handle, buffers_of(c), (size_t)d->counts[i] * sizeof(float),
                                     c->kept >> i & 1 ? 0 : c->shift * sizeof(float), &buffers[i]) &&
                  ((is_output(c, i) && i != QDNN_OPERAND_STATE) ||
                   device_buffer_write(&buffers[i], d->before[i]));
@@ -314,7 +354,8 @@ static bool run_case(qdnnHandle_t handle, const train_case *c, int kernels)
     test_push_note("%s", text);
     bool ok = data_make(c, &d) && descriptors_make(c, &descriptors) && make_buffers(handle, c, &d, buffers) &&
               CHECK_QDNN(operations[c->op].plan(handle, descriptors.tensor, descriptors.train, &plan)) &&
-              CHECK_QDNN(qdnnGetPlanInfo(plan, &info)) && execute(handle, plan, operands_of(c), buffers);
+              CHECK_QDNN(qdnnGetPlanInfo(plan, &info)) &&
+              execute(handle, plan, operands_of(c), buffers, buffers_of(c));
     if (ok)
         CHECK_EQ_STR(info.operation, operations[c->op].operation);
     if (ok && kernels != ANY_NUMBER)
@@ -329,6 +370,95 @@ static bool run_case(qdnnHandle_t handle, const train_case *c, int kernels)
     data_free(&d);
     test_pop_note();
     return ok;
+}
+
+/* ---- The same without the library ---- */
+
+static kernel_spec kernel_spec_of(const train_case *c, const kernel_row *row)
+{
+    const ref_train_spec reference = reference_of(c);
+    kernel_spec spec = kernel_spec_default();
+    spec.group_size = (uint64_t)reference.group_size;
+    spec.channels = (uint64_t)reference.channels;
+    spec.bits = reference.bits;
+    spec.rounding = reference.rounding;
+    spec.scale_mode = reference.mode;
+    spec.decay = reference.decay;
+    spec.backward = reference.backward;
+    spec.gradient_factor = reference.gradient_factor;
+    return kernel_spec_normal(row, &spec);
+}
+
+/* Whether blocks go on to further work, so that any grid gives the same. */
+static bool is_of_any_grid(const kernel_step *step)
+{
+    const kernel_operation operation = kernel_operation_of(step->row);
+    return operation == KERNEL_LSQ_BACKWARD || operation == KERNEL_RANGE ||
+           (operation == KERNEL_SCALE && step->spec.channels);
+}
+
+static bool device_make(ptxvm *vm, const void *host, uint64_t bytes, ptxvm_address *at)
+{
+    return bytes == 0 || (CHECK(ptxvm_alloc(vm, bytes, at) == PTXVM_OK) &&
+                          (!host || CHECK(ptxvm_write(vm, *at, host, bytes) == PTXVM_OK)));
+}
+
+static void device_check_floats(ptxvm *vm, ptxvm_address at, const float *expected, int64_t count)
+{
+    const size_t bytes = (size_t)count * sizeof(float);
+    float *actual = malloc(bytes + 1);
+    if (CHECK(actual != NULL) && CHECK(ptxvm_read(vm, actual, at, bytes) == PTXVM_OK))
+        CHECK_EQ_MEM(actual, expected, bytes);
+    free(actual);
+}
+
+static bool launch_steps(ptxvm *vm, const char *sm, const train_case *c, const ptxvm_address *at,
+                         uint64_t blocks)
+{
+    const kernel_row *row = kernel_find(operations[c->op].name);
+    const kernel_spec spec = kernel_spec_of(c, row);
+    const kernel_problem problem = {.rows = 1, .columns = (uint64_t)elements_of(c)};
+    kernel_steps steps;
+    kernel_steps_of(row, &spec, &problem, &steps);
+    void *filling = calloc(1, steps.workspace + 1);
+    ptxvm_address workspace = 0;
+    bool ok =
+        CHECK(filling != NULL) && device_make(vm, c->seed % 2 ? NULL : memset(filling, 0xA5, steps.workspace),
+                                              steps.workspace, &workspace);
+    for (int i = 0; i < steps.count && ok; i++) {
+        if (is_of_any_grid(&steps.at[i]) && steps.at[i].grid[0] > blocks)
+            steps.at[i].grid[0] = blocks;
+        ok = step_launch(vm, sm, &steps.at[i], at, workspace);
+    }
+    if (workspace)
+        ptxvm_free(vm, workspace);
+    free(filling);
+    return ok;
+}
+
+/* The steps of a case with at most so many blocks, where a kernel leaves that to its caller. */
+static void run_direct(ptxvm *vm, const char *sm, const train_case *c, uint64_t blocks)
+{
+    char text[512];
+    train_data d;
+    ptxvm_address at[QDNN_OPERAND_COUNT] = {0};
+    case_text(c, text, sizeof text);
+    test_push_note("%s, in %d blocks", text, (int)blocks);
+    bool ok = data_make(c, &d);
+    for (int i = 0; i < QDNN_OPERAND_COUNT && ok; i++)
+        if (operands_of(c) >> i & 1)
+            ok = device_make(vm, is_output(c, i) && i != QDNN_OPERAND_STATE ? NULL : d.before[i],
+                             (uint64_t)d.counts[i] * sizeof(float), &at[i]);
+    if (ok)
+        ok = launch_steps(vm, sm, c, at, blocks);
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
+        if (ok && at[i])
+            device_check_floats(vm, at[i], is_output(c, i) ? d.after[i] : d.before[i], d.counts[i]);
+        if (at[i])
+            ptxvm_free(vm, at[i]);
+    }
+    data_free(&d);
+    test_pop_note();
 }
 
 /* ---- Many of them ---- */
@@ -430,32 +560,48 @@ static const struct {
     int64_t n;
     size_t shift;
     unsigned kept;
+    int64_t per_channel; /* so many elements of each, where there are channels or one tensor */
+    bool is_curve;
 } trials[] = {
-    {DATA_NORMAL, 8192, 0, 0},
-    {DATA_TIES, 4096, 0, 0},
-    {DATA_CLAMP, 4100, 0, 0},
-    {DATA_SPECIAL, 8192, 1, 0},
-    {DATA_HUGE, 4300, 0, 0},
-    {DATA_ZEROS, 129, 0, 0},
-    {DATA_LEAST, 4096, 0, 0},
-    {DATA_NORMAL, 1, 0, 0},
-    {DATA_SPECIAL, 9003, 0, 0},
-    {DATA_LEAST, 4200, 0, 0},
-    {DATA_CLAMP, 4096, 0, 0},
-    {DATA_INFINITE, 4097, 0, 0},
-    {DATA_NANS, 4096, 0, 0},
-    {DATA_TIES, 9001, 2, 0},
-    {DATA_SUBNORMAL, 4097, 0, 0},
-    {DATA_HUGE, 4096, 0, 0},
-    {DATA_NORMAL, 8192, 1, ~(1u << QDNN_OPERAND_X)},
-    {DATA_NORMAL, 8192, 3, ~(1u << QDNN_OPERAND_DY)},
-    {DATA_CLAMP, 8192, 2, ~(1u << QDNN_OPERAND_Y | 1u << QDNN_OPERAND_DX)},
-    {DATA_NORMAL, 8192, 1, ~(1u << QDNN_OPERAND_SCALE | 1u << QDNN_OPERAND_STATE)},
-    {DATA_INFINITE, 8192, 0, 0},
-    {DATA_SPECIAL, 8192, 0, 0},
-    {DATA_NORMAL, 12345, 0, 0},
-    {DATA_NORMAL, 140000, 0, 0}, /* several segments of each of 33 channels */
-    {DATA_TIES, 8192, 0, 0},     /* by thirds: its seed is odd */
+    {DATA_NORMAL, 8192, 0, 0, 0, false},
+    {DATA_TIES, 4096, 0, 0, 0, false},
+    {DATA_CLAMP, 4100, 0, 0, 0, false},
+    {DATA_SPECIAL, 8192, 1, 0, 0, false},
+    {DATA_HUGE, 4300, 0, 0, 0, false},
+    {DATA_ZEROS, 129, 0, 0, 0, false},
+    {DATA_LEAST, 4096, 0, 0, 0, false},
+    {DATA_NORMAL, 1, 0, 0, 0, false},
+    {DATA_SPECIAL, 9003, 0, 0, 0, false},
+    {DATA_LEAST, 4200, 0, 0, 0, false},
+    {DATA_CLAMP, 4096, 0, 0, 0, false},
+    {DATA_INFINITE, 4097, 0, 0, 0, false},
+    {DATA_NANS, 4096, 0, 0, 0, false},
+    {DATA_TIES, 9001, 2, 0, 0, false},
+    {DATA_SUBNORMAL, 4097, 0, 0, 0, false},
+    {DATA_HUGE, 4096, 0, 0, 0, false},
+    {DATA_NORMAL, 8192, 1, ~(1u << QDNN_OPERAND_X), 0, false},
+    {DATA_NORMAL, 8192, 3, ~(1u << QDNN_OPERAND_DY), 0, false},
+    {DATA_CLAMP, 8192, 2, ~(1u << QDNN_OPERAND_Y | 1u << QDNN_OPERAND_DX), 0, false},
+    {DATA_NORMAL, 8192, 1, ~(1u << QDNN_OPERAND_SCALE | 1u << QDNN_OPERAND_STATE), 0, false},
+    {DATA_INFINITE, 8192, 0, 0, 0, false},
+    {DATA_SPECIAL, 8192, 0, 0, 0, false},
+    {DATA_NORMAL, 12345, 0, 0, 0, false},
+    {DATA_NORMAL, 140000, 0, 0, 0, false}, /* several segments of each of 33 channels */
+    {DATA_TIES, 8192, 0, 0, 0, false},     /* by thirds: its seed is odd */
+    {DATA_NORMAL, 8192, 0, 0, 0, true},
+    {DATA_NORMAL, 50000, 0, 0, 0, true},
+    {DATA_NORMAL, 40001, 1, 0, 0, false},    /* many blocks, and none of them aligned */
+    {DATA_SPECIAL, 4100, 0, 0, 4097, false}, /* two segments of each channel, or two passes over x */
+    {DATA_CLAMP, 4096, 0, 0, 4096, false},
+    {DATA_TIES, 4102, 1, 0, 4103, false},
+    {DATA_INFINITE, 4101, 0, 0, 4999, false},
+    {DATA_CLAMP, 8300, 0, 0, 8300, false},
+    {DATA_ONE_HOT, 9000, 0, 0, 9000, false},
+    {DATA_ONE_HOT, 9001, 0, 0, 0, false},
+    {DATA_ONE_HOT, 4096, 0, 0, 8500, false},
+    {DATA_ONE_HOT, 4111, 1, 0, 8701, false},
+    {DATA_ONE_HOT, 8192, 0, 0, 0, false},
+    {DATA_ONE_HOT, 1030, 0, 0, 8193, false},
 };
 
 /* What the text has is a matter of the operation and the grouping alone; three groupings in a row have the
@@ -466,8 +612,9 @@ static train_case trial_at(operation op, int grouping, int i)
     static const float decays[] = {0.9f, 0.5f, 0.99f};
     const int turn = grouping + 2 * (int)op;
     const int64_t turn_of_channels = groupings[grouping].run * groupings[grouping].channels;
-    const int64_t n =
-        trials[i].n + (trials[i].n <= groupings[grouping].extent ? groupings[grouping].extent : 0);
+    int64_t n = trials[i].n + (trials[i].n <= groupings[grouping].extent ? groupings[grouping].extent : 0);
+    if (trials[i].per_channel && groupings[grouping].granularity != QDNN_GRANULARITY_GROUP)
+        n = trials[i].per_channel * groupings[grouping].channels;
     train_case c = {.op = op,
                     .rank = 3,
                     .dims = {(n + 2 * turn_of_channels - 2) / turn_of_channels, groupings[grouping].channels,
@@ -477,7 +624,8 @@ static train_case trial_at(operation op, int grouping, int i)
                     .kind = trials[i].kind,
                     .seed = (uint32_t)i + 1,
                     .shift = trials[i].shift,
-                    .kept = trials[i].kept};
+                    .kept = trials[i].kept,
+                    .is_curve = trials[i].is_curve};
     c.spec = (ref_train_spec){.bits = bits[grouping % 3],
                               .rounding = turn % 2 ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN,
                               .mode = (qdnnScaleMode_t)(grouping % 3),
@@ -504,6 +652,47 @@ static void trial_name(int index, char *text, size_t size)
              groupings[index % LENGTH(groupings)].name);
 }
 
+/* Channels that end in the middle of a turn, and blocks that take several parts of the work. */
+static const struct {
+    data_kind kind;
+    int64_t n, per_channel;
+    uint64_t blocks;
+} directs[] = {
+    {DATA_NORMAL, 4301, 0, 2},    {DATA_ONE_HOT, 12349, 0, 1}, {DATA_NORMAL, 17, 4097, 3},
+    {DATA_SPECIAL, 5, 4096, 2},   {DATA_CLAMP, 3, 8200, 5},    {DATA_ONE_HOT, 11, 8400, 7},
+    {DATA_ONE_HOT, 2, 12300, 40}, {DATA_NORMAL, 1, 0, 1},
+};
+
+static train_case direct_at(operation op, int grouping, int i)
+{
+    train_case c = trial_at(op, grouping, i);
+    c.kind = directs[i].kind;
+    c.seed = (uint32_t)i;
+    c.shift = 0;
+    c.n = directs[i].n + directs[i].per_channel * groupings[grouping].channels;
+    return c;
+}
+
+static void run_directs(int index)
+{
+    const operation op = trial_operation(index);
+    const char *sm = sms[op % LENGTH(sms)];
+    const int grouping = index % LENGTH(groupings);
+    const ptxvm_config config = {.sm = sm, .threads = 1, .checks = EVERY_CHECK};
+    ptxvm *vm;
+    REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
+    for (int i = 0; i < LENGTH(directs); i++) {
+        const train_case c = direct_at(op, grouping, i);
+        run_direct(vm, sm, &c, directs[i].blocks);
+    }
+    if (op == LSQ_BACKWARD) {
+        const train_case c = direct_at(op, grouping, 0);
+        const kernel_spec spec = kernel_spec_of(&c, kernel_find(operations[op].name));
+        long_sum_lists(vm, sm, &spec);
+    }
+    ptxvm_destroy(vm);
+}
+
 TEST_EACH(ParityTrain, Trials, trial_count, trial_name)
 {
     NEED_PTXVM;
@@ -516,6 +705,7 @@ TEST_EACH(ParityTrain, Trials, trial_count, trial_name)
         alive = run_case(handle, &c, ANY_NUMBER);
     }
     ptxvm_end(handle);
+    run_directs(index);
 }
 
 /* ---- Long sums ---- */
