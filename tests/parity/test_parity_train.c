@@ -660,7 +660,7 @@ static const struct {
 } directs[] = {
     {DATA_NORMAL, 4301, 0, 2},    {DATA_ONE_HOT, 12349, 0, 1}, {DATA_NORMAL, 17, 4097, 3},
     {DATA_SPECIAL, 5, 4096, 2},   {DATA_CLAMP, 3, 8200, 5},    {DATA_ONE_HOT, 11, 8400, 7},
-    {DATA_ONE_HOT, 2, 12300, 40}, {DATA_NORMAL, 1, 0, 1},
+    {DATA_ONE_HOT, 2, 12300, 40},
 };
 
 static train_case direct_at(operation op, int grouping, int i)
@@ -669,7 +669,8 @@ static train_case direct_at(operation op, int grouping, int i)
     c.kind = directs[i].kind;
     c.seed = (uint32_t)i;
     c.shift = 0;
-    c.n = directs[i].n + directs[i].per_channel * groupings[grouping].channels;
+    c.n = directs[i].n + directs[i].per_channel * groupings[grouping].channels +
+          (c.granularity == QDNN_GRANULARITY_GROUP ? groupings[grouping].extent : 0);
     return c;
 }
 
