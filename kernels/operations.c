@@ -187,7 +187,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
     [KERNEL_FAKE_QUANTIZE_BACKWARD] = {.name = "fake_quantize_backward",
                                        .keys = TRAINING | KERNEL_KEY(ROUNDING) | KERNEL_KEY(SCALE_MODE) |
                                                KERNEL_KEY(BACKWARD),
-                                       .fixes = fix_identity,
+                                       .fixes = fix_unscaled,
                                        .reads = OPERAND(X) | OPERAND(STATE) | OPERAND(DY),
                                        .writes = OPERAND(DX),
                                        .geometry = sweep_geometry,

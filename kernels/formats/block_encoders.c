@@ -143,8 +143,7 @@ static block_numbers begin_absmax(ptx_builder *b, const block_layout *layout, co
 
 static ptx_val rounded(ptx_builder *b, const block_numbers *numbers, ptx_val x, int least, int most)
 {
-    ptx_val whole = round_ties_away(b, ptx_mul(b, x, numbers->factor));
-    return ptx_clamp_s32(b, ptx_cvt_rzi(b, PTX_S32, whole), least, most);
+    return ptx_clamp_s32(b, round_ties_away_s32(b, ptx_mul(b, x, numbers->factor)), least, most);
 }
 
 static ptx_val code_byte(ptx_builder *b, const block_layout *layout, const block_numbers *numbers, ptx_val x)

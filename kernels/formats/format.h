@@ -147,8 +147,11 @@ void group_store_at(ptx_builder *b, const coding *c, const sidecars *s, const gr
 
 /* ---- Rounding, for codecs ---- */
 
-ptx_val round_ties_away(ptx_builder *b, ptx_val x);
+/* As f32; zeros keep their sign, NaN and infinities stay. */
 ptx_val round_integral(ptx_builder *b, const kernel_spec *spec, ptx_val x);
+/* As s32: NaN becomes 0, and what is too large the nearest s32. */
+ptx_val round_s32(ptx_builder *b, const kernel_spec *spec, ptx_val x);
+ptx_val round_ties_away_s32(ptx_builder *b, ptx_val x);
 ptx_val nan_to_zero(ptx_builder *b, ptx_val x);
 
 /* ---- Tables (table.c) ---- */

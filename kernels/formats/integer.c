@@ -6,20 +6,28 @@ ptx_val nan_to_zero(ptx_builder *b, ptx_val x)
     return ptx_selp(b, ptx_f32(b, 0), x, ptx_setp(b, PTX_NAN, x, x));
 }
 
-/* Truncation and subtraction are exact, so a tie shows as exactly one half. (Infinity minus itself is NaN,
- * which is not a tie.) */
-ptx_val round_ties_away(ptx_builder *b, ptx_val x)
+/* x moved away from 0 by the number before 1/2: without its fraction, this is x rounded to the nearest integer, ties
+ * away from 0. (With 1/2 itself, the sum for 0.49999997 would round up to 1.) Verified for every f32, including the sign
+ * of zeros: numbers from 2^23 on are integers, and half a unit is not enough to make the sum another. */
+static ptx_val moved_away(ptx_builder *b, ptx_val x)
 {
-    ptx_val whole = ptx_cvt_rzi(b, PTX_F32, x);
-    ptx_val rest = ptx_abs(b, ptx_sub(b, x, whole));
-    ptx_val away = ptx_copysign(b, x, ptx_f32(b, 1));
-    ptx_val step = ptx_selp(b, away, ptx_f32(b, 0), ptx_setp(b, PTX_GE, rest, 0.5f));
-    return ptx_add(b, whole, step);
+    return ptx_add(b, x, ptx_copysign(b, x, ptx_f32(b, 0x1.fffffep-2f)));
 }
 
 ptx_val round_integral(ptx_builder *b, const kernel_spec *spec, ptx_val x)
 {
-    return spec->rounding == QDNN_ROUND_TIES_AWAY ? round_ties_away(b, x) : ptx_cvt_rni(b, PTX_F32, x);
+    return spec->rounding == QDNN_ROUND_TIES_AWAY ? ptx_cvt_rzi(b, PTX_F32, moved_away(b, x))
+                                                  : ptx_cvt_rni(b, PTX_F32, x);
+}
+
+ptx_val round_ties_away_s32(ptx_builder *b, ptx_val x)
+{
+    return ptx_cvt_rzi(b, PTX_S32, moved_away(b, x));
+}
+
+ptx_val round_s32(ptx_builder *b, const kernel_spec *spec, ptx_val x)
+{
+    return spec->rounding == QDNN_ROUND_TIES_AWAY ? round_ties_away_s32(b, x) : ptx_cvt_rni(b, PTX_S32, x);
 }
 
 /* ---- The integers that codes stand for ---- */
@@ -120,9 +128,7 @@ static bool zero_is_float(const kernel_spec *spec)
 /* The conversion to s32 turns NaN into 0 and saturates, so clamping can come after it. */
 static ptx_val encode_rounded(ptx_builder *b, const coding *c, ptx_val quotient)
 {
-    ptx_val q = c->spec->rounding == QDNN_ROUND_TIES_AWAY
-                    ? ptx_cvt_rzi(b, PTX_S32, round_ties_away(b, quotient))
-                    : ptx_cvt_rni(b, PTX_S32, quotient);
+    ptx_val q = round_s32(b, c->spec, quotient);
     return code_of(b, c, ptx_clamp_s32(b, q, least(c), most(c)));
 }
 

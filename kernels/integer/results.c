@@ -83,8 +83,8 @@ ptx_val int_without_zeros(ptx_builder *b, const int_results *r, ptx_val sum, ptx
 static ptx_val requantized(ptx_builder *b, const int_results *r, const int_column *c, ptx_val sum)
 {
     ptx_val product = ptx_mul(b, ptx_cvt_rn(b, PTX_F32, sum), c->multiplier);
-    ptx_val rounded = ptx_cvt_rni(b, PTX_S32, round_integral(b, r->spec, product));
-    ptx_val moved = ptx_add(b, ptx_clamp_s32(b, rounded, -65536, 65535), r->y_zero);
+    ptx_val rounded = ptx_clamp_s32(b, round_s32(b, r->spec, product), -65536, 65535);
+    ptx_val moved = ptx_add(b, rounded, r->y_zero);
     return r->spec->result == QDNN_DATA_U8 ? ptx_clamp_s32(b, moved, 0, 255)
                                            : ptx_clamp_s32(b, moved, -128, 127);
 }

@@ -61,17 +61,20 @@ static sweep sweep_begin(ptx_builder *b, const kernel_row *row, const kernel_spe
     return s;
 }
 
-/* Scales from the caller are limited from below; computed ones are used as they are. */
-static ptx_val scale_of(ptx_builder *b, const sweep *s, ptx_val stored)
+static train_scale_kind scale_kind(const sweep *s)
 {
-    bool callers = kernel_operation_of(s->row) == KERNEL_LSQ || s->spec->scale_mode == QDNN_SCALE_MODE_FIXED;
-    return callers && has_scale(s) ? train_least_scale(b, stored) : stored;
+    if (kernel_operation_of(s->row) == KERNEL_LSQ || s->spec->scale_mode == QDNN_SCALE_MODE_FIXED)
+        return TRAIN_SCALE_POSITIVE;
+    return s->spec->scale_mode == QDNN_SCALE_MODE_BATCH ? TRAIN_SCALE_OF_X : TRAIN_SCALE_ANY;
 }
 
+/* Scales from the caller are limited from below; computed ones are used as they are. */
 static ptx_val result_of(ptx_builder *b, const sweep *s, ptx_val stored, ptx_val x, ptx_val dy)
 {
-    ptx_val scale = scale_of(b, s, stored);
-    return is_there(s->dy) ? train_backward(b, s->spec, x, scale, dy) : train_forward(b, s->spec, x, scale);
+    const train_scale_kind kind = scale_kind(s);
+    ptx_val scale = kind == TRAIN_SCALE_POSITIVE && has_scale(s) ? train_least_scale(b, stored) : stored;
+    return is_there(s->dy) ? train_backward(b, s->spec, kind, x, scale, dy)
+                           : train_forward(b, s->spec, kind, x, scale);
 }
 
 static void load_chunks(ptx_builder *b, ptx_val pointer, ptx_val index, unsigned count, ptx_val *x)

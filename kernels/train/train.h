@@ -9,11 +9,20 @@
 float train_qmax(const kernel_spec *spec);
 /* The scale, but at least the smallest allowed one; NaN counts as that. */
 ptx_val train_least_scale(ptx_builder *b, ptx_val scale);
-/* x / divisor: infinite x count as the largest finite numbers, NaN stays NaN. */
-ptx_val train_quotient(ptx_builder *b, ptx_val x, ptx_val divisor);
-ptx_val train_forward(ptx_builder *b, const kernel_spec *spec, ptx_val x, ptx_val scale);
-/* For backward=identity, x and scale may be empty. */
-ptx_val train_backward(ptx_builder *b, const kernel_spec *spec, ptx_val x, ptx_val scale, ptx_val dy);
+/* What is known about a scale. */
+typedef enum {
+    TRAIN_SCALE_OF_X,     /* from the absmax of x and its neighbours in the group: finite */
+    TRAIN_SCALE_POSITIVE, /* a caller's, limited from below; may be infinite */
+    TRAIN_SCALE_ANY       /* a state, which may be NaN or 0 */
+} train_scale_kind;
+
+/* x / scale: infinite x count as the largest finite numbers, NaN stays NaN. */
+ptx_val train_forward(ptx_builder *b, const kernel_spec *spec, train_scale_kind kind, ptx_val x,
+                      ptx_val scale);
+/* x and scale may be empty if the specification needs none of them. */
+ptx_val train_backward(ptx_builder *b, const kernel_spec *spec, train_scale_kind kind, ptx_val x,
+                       ptx_val scale, ptx_val dy);
+bool train_backward_needs_scale(const kernel_spec *spec);
 
 /* LSQ's backward for one element: the gradient of x, and the factor of dy in the gradient of the scale. */
 typedef struct lsq_element {
@@ -71,7 +80,7 @@ void backward_bound(const kernel_spec *spec, const kernel_problem *problem,
 bool backward_takes(const kernel_spec *spec, int operand);
 /* Set settings that have no effect in a specification to their defaults. */
 void fix_decay(kernel_spec *spec);
-void fix_identity(kernel_spec *spec);
+void fix_unscaled(kernel_spec *spec);
 void fix_sum(kernel_spec *spec);
 
 #endif

@@ -31,8 +31,9 @@ void backward_bound(const kernel_spec *spec, const kernel_problem *problem,
 
 bool backward_takes(const kernel_spec *spec, int operand)
 {
-    return spec->backward != QDNN_BACKWARD_IDENTITY ||
-           (operand != QDNN_OPERAND_X && operand != QDNN_OPERAND_STATE);
+    if (operand == QDNN_OPERAND_STATE)
+        return train_backward_needs_scale(spec);
+    return spec->backward != QDNN_BACKWARD_IDENTITY || operand != QDNN_OPERAND_X;
 }
 
 /* ---- Normal specifications ---- */
@@ -43,12 +44,13 @@ void fix_decay(kernel_spec *spec)
         spec->decay = kernel_spec_default().decay;
 }
 
-void fix_identity(kernel_spec *spec)
+void fix_unscaled(kernel_spec *spec)
 {
-    if (spec->backward != QDNN_BACKWARD_IDENTITY)
+    const qdnnBackward_t backward = spec->backward;
+    if (train_backward_needs_scale(spec))
         return;
     *spec = kernel_spec_default();
-    spec->backward = QDNN_BACKWARD_IDENTITY;
+    spec->backward = backward;
     spec->group_size = spec->channels = 1;
 }
 
@@ -116,7 +118,7 @@ void fake_quantize_backward_steps(const kernel_row *row, const kernel_spec *spec
                                   const kernel_problem *problem, kernel_steps *steps)
 {
     uint64_t scales = 0;
-    if (spec->scale_mode == QDNN_SCALE_MODE_BATCH && spec->backward != QDNN_BACKWARD_IDENTITY)
+    if (spec->scale_mode == QDNN_SCALE_MODE_BATCH && train_backward_needs_scale(spec))
         scales = add_scales(spec, problem, steps);
     add_sweep(row, spec, problem, scales, steps);
 }

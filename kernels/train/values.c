@@ -19,66 +19,84 @@ ptx_val train_least_scale(ptx_builder *b, ptx_val scale)
     return ptx_max(b, scale, ptx_f32(b, 1e-12f));
 }
 
-ptx_val train_quotient(ptx_builder *b, ptx_val x, ptx_val divisor)
+/* x / divisor: infinite x count as the largest finite numbers, and NaN as one of them. */
+static ptx_val finite_quotient(ptx_builder *b, ptx_val x, ptx_val divisor)
 {
-    ptx_val largest = ptx_f32(b, element_largest(QDNN_DATA_F32));
-    ptx_val quotient = ptx_div(b, ptx_clamp(b, x, ptx_neg(b, largest), largest), divisor);
-    return ptx_selp(b, not_a_number(b), quotient, ptx_setp(b, PTX_NAN, x, x));
+    const float largest = element_largest(QDNN_DATA_F32);
+    return ptx_div(b, ptx_clamp(b, x, ptx_f32(b, -largest), ptx_f32(b, largest)), divisor);
 }
 
-/* Restores the sign of a zero, which round_integral may lose. */
-static ptx_val rounded(ptx_builder *b, const kernel_spec *spec, ptx_val z)
+/* Predicate: x / scale is NaN, or `other` is; `quotient` is the finite one. A positive scale makes no NaN, not even an
+ * infinite scale, as x counts as finite. */
+static ptx_val is_nan(ptx_builder *b, train_scale_kind kind, ptx_val x, ptx_val quotient, ptx_val other)
 {
-    return ptx_copysign(b, z, round_integral(b, spec, z));
+    ptx_val inputs = ptx_setp(b, PTX_NAN, x, other);
+    bool is_positive = kind == TRAIN_SCALE_OF_X || kind == TRAIN_SCALE_POSITIVE;
+    return is_positive ? inputs : ptx_or(b, inputs, ptx_setp(b, PTX_NAN, quotient, quotient));
 }
 
-ptx_val train_forward(ptx_builder *b, const kernel_spec *spec, ptx_val x, ptx_val scale)
+static ptx_val nan_if(ptx_builder *b, ptx_val condition, ptx_val value)
+{
+    return ptx_selp(b, not_a_number(b), value, condition);
+}
+
+/* With the scale of x itself, infinities need no other treatment: absmax is then the largest finite number, whose
+ * quotient is qmax, and infinity is clamped to that. */
+ptx_val train_forward(ptx_builder *b, const kernel_spec *spec, train_scale_kind kind, ptx_val x,
+                      ptx_val scale)
 {
     const float qmax = train_qmax(spec);
-    ptx_val z = train_quotient(b, x, scale);
-    ptx_val q = ptx_clamp(b, rounded(b, spec, z), ptx_f32(b, -qmax), ptx_f32(b, qmax));
-    return ptx_selp(b, not_a_number(b), ptx_mul(b, q, scale), ptx_setp(b, PTX_NAN, z, z));
+    ptx_val z = kind == TRAIN_SCALE_OF_X ? ptx_div(b, x, scale) : finite_quotient(b, x, scale);
+    ptx_val q = ptx_clamp(b, round_integral(b, spec, z), ptx_f32(b, -qmax), ptx_f32(b, qmax));
+    return nan_if(b, is_nan(b, kind, x, z, x), ptx_mul(b, q, scale));
 }
 
-/* NaN if either z or dy is NaN. */
-static ptx_val unless_nan(ptx_builder *b, ptx_val z, ptx_val dy, ptx_val dx)
+/* With the scale of x itself, every x is inside: the scale is absmax / qmax but for an error of 2^-24, so that the
+ * quotient is less than half a code above qmax. */
+static ptx_val backward_clipped(ptx_builder *b, const kernel_spec *spec, train_scale_kind kind, ptx_val x,
+                                ptx_val scale, ptx_val dy)
 {
-    return ptx_selp(b, not_a_number(b), dx, ptx_setp(b, PTX_NAN, z, dy));
-}
-
-static ptx_val backward_clipped(ptx_builder *b, const kernel_spec *spec, ptx_val x, ptx_val scale, ptx_val dy)
-{
-    ptx_val z = train_quotient(b, x, scale), magnitude = ptx_abs(b, round_integral(b, spec, z));
+    if (kind == TRAIN_SCALE_OF_X)
+        return nan_if(b, ptx_setp(b, PTX_NAN, x, dy), dy);
+    ptx_val z = finite_quotient(b, x, scale), magnitude = ptx_abs(b, round_integral(b, spec, z));
     ptx_val inside = ptx_setp(b, PTX_LE, magnitude, train_qmax(spec));
-    return unless_nan(b, z, dy, ptx_selp(b, dy, ptx_f32(b, 0), inside));
+    return nan_if(b, is_nan(b, kind, x, z, dy), ptx_selp(b, dy, ptx_f32(b, 0), inside));
 }
 
-static ptx_val backward_tanh(ptx_builder *b, ptx_val x, ptx_val scale, ptx_val dy)
+static ptx_val backward_tanh(ptx_builder *b, train_scale_kind kind, ptx_val x, ptx_val scale, ptx_val dy)
 {
-    ptx_val z = train_quotient(b, x, scale), t = emit_tanh(b, z);
-    return ptx_mul(b, dy, ptx_sub(b, ptx_f32(b, 1), ptx_mul(b, t, t)));
+    ptx_val z = finite_quotient(b, x, scale), t = emit_tanh(b, z);
+    ptx_val dx = ptx_mul(b, dy, ptx_sub(b, ptx_f32(b, 1), ptx_mul(b, t, t)));
+    return nan_if(b, is_nan(b, kind, x, z, x), dx);
 }
 
 /* The quotient by qmax * scale is NaN if the quotient by the scale is. */
-static ptx_val backward_hard_tanh(ptx_builder *b, const kernel_spec *spec, ptx_val x, ptx_val scale,
-                                  ptx_val dy)
+static ptx_val backward_hard_tanh(ptx_builder *b, const kernel_spec *spec, train_scale_kind kind, ptx_val x,
+                                  ptx_val scale, ptx_val dy)
 {
-    ptx_val u = train_quotient(b, x, ptx_mul(b, scale, train_qmax(spec)));
+    ptx_val u = finite_quotient(b, x, ptx_mul(b, scale, train_qmax(spec)));
     ptx_val slope = ptx_max(b, ptx_sub(b, ptx_f32(b, 1), ptx_abs(b, u)), ptx_f32(b, 0));
-    return unless_nan(b, u, dy, ptx_mul(b, dy, slope));
+    return nan_if(b, is_nan(b, kind, x, u, dy), ptx_mul(b, dy, slope));
 }
 
-ptx_val train_backward(ptx_builder *b, const kernel_spec *spec, ptx_val x, ptx_val scale, ptx_val dy)
+bool train_backward_needs_scale(const kernel_spec *spec)
+{
+    return spec->backward != QDNN_BACKWARD_IDENTITY &&
+           !(spec->backward == QDNN_BACKWARD_CLIPPED && spec->scale_mode == QDNN_SCALE_MODE_BATCH);
+}
+
+ptx_val train_backward(ptx_builder *b, const kernel_spec *spec, train_scale_kind kind, ptx_val x,
+                       ptx_val scale, ptx_val dy)
 {
     switch (spec->backward) {
     case QDNN_BACKWARD_IDENTITY:
-        return unless_nan(b, dy, dy, dy);
+        return nan_if(b, ptx_setp(b, PTX_NAN, dy, dy), dy);
     case QDNN_BACKWARD_CLIPPED:
-        return backward_clipped(b, spec, x, scale, dy);
+        return backward_clipped(b, spec, kind, x, scale, dy);
     case QDNN_BACKWARD_TANH:
-        return backward_tanh(b, x, scale, dy);
+        return backward_tanh(b, kind, x, scale, dy);
     case QDNN_BACKWARD_HARD_TANH:
-        return backward_hard_tanh(b, spec, x, scale, dy);
+        return backward_hard_tanh(b, spec, kind, x, scale, dy);
     }
     missing_row("kinds of backward", (int)spec->backward);
 }
@@ -86,12 +104,14 @@ ptx_val train_backward(ptx_builder *b, const kernel_spec *spec, ptx_val x, ptx_v
 lsq_element train_lsq_backward(ptx_builder *b, const kernel_spec *spec, ptx_val x, ptx_val scale, ptx_val dy)
 {
     const float qmax = train_qmax(spec);
-    ptx_val z = train_quotient(b, x, scale);
+    const train_scale_kind kind = TRAIN_SCALE_POSITIVE;
+    ptx_val z = finite_quotient(b, x, scale);
     ptx_val inside = ptx_setp(b, PTX_LE, ptx_abs(b, z), qmax);
     ptx_val error = ptx_sub(b, round_integral(b, spec, z), z);
     ptx_val slope = ptx_selp(b, error, ptx_copysign(b, z, ptx_f32(b, qmax)), inside);
-    ptx_val dx = unless_nan(b, z, dy, ptx_selp(b, dy, ptx_f32(b, 0), inside));
-    return (lsq_element){.dx = dx, .slope = unless_nan(b, z, z, slope)};
+    ptx_val dx = ptx_selp(b, dy, ptx_f32(b, 0), inside);
+    return (lsq_element){.dx = nan_if(b, is_nan(b, kind, x, z, dy), dx),
+                         .slope = nan_if(b, is_nan(b, kind, x, z, x), slope)};
 }
 
 ptx_val train_gradient_factor(ptx_builder *b, const kernel_spec *spec, ptx_val count)
