@@ -84,6 +84,8 @@ unsigned ceil_log2(uint64_t x);
 /* i / divisor and the remainder, for i below 2^63. */
 ptx_val emit_divide(ptx_builder *b, ptx_val i, uint64_t divisor);
 ptx_val emit_remainder(ptx_builder *b, ptx_val i, ptx_val quotient, uint64_t divisor);
+/* i * factor. */
+ptx_val emit_multiply(ptx_builder *b, ptx_val i, uint64_t factor);
 /* i / divisor rounded up. */
 ptx_val emit_divide_up(ptx_builder *b, ptx_val i, uint64_t divisor);
 /* Whether a pointer is a multiple of `align`, which is a power of two. */

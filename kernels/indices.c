@@ -35,6 +35,11 @@ ptx_val emit_remainder(ptx_builder *b, ptx_val i, ptx_val quotient, uint64_t div
     return ptx_sub(b, i, ptx_mul(b, quotient, ptx_u64(b, divisor)));
 }
 
+ptx_val emit_multiply(ptx_builder *b, ptx_val i, uint64_t factor)
+{
+    return factor == 1 ? i : ptx_mul(b, i, ptx_u64(b, factor));
+}
+
 ptx_val emit_divide_up(ptx_builder *b, ptx_val i, uint64_t divisor)
 {
     return divisor == 1 ? i : emit_divide(b, ptx_add(b, i, ptx_u64(b, divisor - 1)), divisor);

@@ -163,6 +163,15 @@ static float least_scale(const coding *c, qdnnDataType_t data)
     return is_table && c->spec->floor == 0 ? 0 : element_smallest(data);
 }
 
+/* A scale that may be 0 is an absmax: never less than 0, and finite unless a narrower type rounds it to infinity. */
+static ptx_val limited(ptx_builder *b, qdnnDataType_t data, ptx_val scale, float least)
+{
+    const float largest = element_largest(data);
+    if (least > 0)
+        return ptx_clamp(b, scale, ptx_f32(b, least), ptx_f32(b, largest));
+    return data == QDNN_DATA_F32 ? scale : ptx_min(b, scale, ptx_f32(b, largest));
+}
+
 /* If the global scale is 0, all scales are 0. */
 static ptx_val scale_under_global(ptx_builder *b, const coding *c, const sidecars *s, ptx_val absmax)
 {
@@ -188,8 +197,7 @@ static void make_scale(ptx_builder *b, const coding *c, const sidecars *s, ptx_v
         return;
     }
     qdnnDataType_t data = scale_data_type(type);
-    ptx_val rounded = emit_round(b, data, scale);
-    g->scale = ptx_clamp(b, rounded, ptx_f32(b, least_scale(c, data)), ptx_f32(b, element_largest(data)));
+    g->scale = limited(b, data, emit_round(b, data, scale), least_scale(c, data));
 }
 
 /* An empty range (NaN) counts as 0, an infinity as the largest finite number. */

@@ -116,7 +116,7 @@ typedef struct place {
 static place place_of(ptx_builder *b, const parts *p, ptx_val part)
 {
     if (p->segments == 1)
-        return (place){ptx_mul(b, part, ptx_u64(b, p->run)), ptx_u64(b, p->run)};
+        return (place){emit_multiply(b, part, p->run), ptx_u64(b, p->run)};
     ptx_val run = emit_divide(b, part, p->segments); /* counted over all turns */
     ptx_val segment = emit_remainder(b, part, run, p->segments);
     ptx_val inside = ptx_mul(b, segment, ptx_u64(b, p->segment));

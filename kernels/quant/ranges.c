@@ -88,6 +88,12 @@ static void add_elements(ptx_builder *b, qdnnDataType_t data, const team *t, con
                          ptx_val lane, ptx_val count)
 {
     unsigned bytes = element_bytes(data);
+    if (t->elements <= t->lanes) { /* at most one for each lane */
+        ptx_if(b, ptx_setp(b, PTX_LT, ptx_cvt(b, PTX_U64, lane), count));
+        range_add(b, r, emit_load(b, data, ptx_at(b, base, lane, bytes), 0));
+        ptx_end_if(b);
+        return;
+    }
     ptx_val at = ptx_var(b, ptx_at(b, base, lane, bytes));
     ptx_for(b, ptx_cvt(b, PTX_U64, lane), count, ptx_u64(b, t->lanes));
     range_add(b, r, emit_load(b, data, at, 0));

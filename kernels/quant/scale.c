@@ -59,7 +59,7 @@ static void scale_groups(ptx_builder *b, const scale_kernel *k)
     ptx_val tid = ptx_tid_x(b), lane = team_lane(b, &t, tid);
     ptx_val block_first = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, RANGE_BLOCK / t.lanes));
     ptx_val group = team_number(b, &t, tid, block_first);
-    ptx_val first = ptx_mul(b, group, ptx_u64(b, spec->group_size));
+    ptx_val first = emit_multiply(b, group, spec->group_size);
     ptx_val exists = ptx_setp(b, PTX_LT, first, k->n);
     ptx_val left = ptx_selp(b, ptx_sub(b, k->n, first), ptx_u64(b, 0), exists);
     ptx_val base = ptx_at(b, k->x, first, element_bytes(spec->data));
@@ -83,15 +83,19 @@ static void add_channel(ptx_builder *b, const scale_kernel *k, const range *r, p
                         ptx_val exists, ptx_val start, unsigned step)
 {
     uint64_t g = k->spec->group_size, turn = g * k->spec->channels;
-    ptx_val inside = ptx_mul(b, channel, ptx_u64(b, g));
-    ptx_val turns = emit_divide(b, k->n, turn), rest = emit_remainder(b, k->n, turns, turn);
-    ptx_val before = ptx_min(b, rest, inside), last = ptx_min(b, ptx_sub(b, rest, before), ptx_u64(b, g));
-    ptx_val count = ptx_mad(b, turns, ptx_u64(b, g), last);
+    ptx_val inside = emit_multiply(b, channel, g), count = k->n;
+    if (turn > 1) {
+        ptx_val turns = emit_divide(b, k->n, turn), rest = emit_remainder(b, k->n, turns, turn);
+        ptx_val last = ptx_sub(b, rest, ptx_min(b, rest, inside));
+        count = ptx_add(b, emit_multiply(b, turns, g), ptx_min(b, last, ptx_u64(b, g)));
+    }
     if (exists.kind != PTX_NOTHING)
         count = ptx_selp(b, count, ptx_u64(b, 0), exists);
     ptx_val number = ptx_for(b, start, count, ptx_u64(b, step));
-    ptx_val row = emit_divide(b, number, g), rank = emit_remainder(b, number, row, g);
-    ptx_val at = ptx_add(b, ptx_mad(b, row, ptx_u64(b, turn), inside), rank);
+    ptx_val row = emit_divide(b, number, g);
+    ptx_val at = turn > 1 ? ptx_mad(b, row, ptx_u64(b, turn), inside) : number;
+    if (g > 1)
+        at = ptx_add(b, at, emit_remainder(b, number, row, g));
     range_add(b, r, emit_load(b, k->spec->data, ptx_at(b, k->x, at, element_bytes(k->spec->data)), 0));
     ptx_end_for(b);
 }
@@ -104,8 +108,9 @@ static void scale_channels(ptx_builder *b, const scale_kernel *k)
     ptx_val tid = ptx_tid_x(b), none = ptx_setp(b, PTX_EQ, k->n, 0);
     ptx_val start = ptx_cvt(b, PTX_U64, width == 1 ? tid : ptx_shr(b, tid, 3));
     ptx_val bound = ptx_selp(b, ptx_u64(b, 0), ptx_u64(b, k->spec->channels), none);
-    ptx_val next = ptx_mul_wide(b, ptx_nctaid_x(b), ptx_u32(b, width));
-    ptx_val channel = ptx_for(b, ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, width)), bound, next);
+    ptx_val next = emit_multiply(b, ptx_cvt(b, PTX_U64, ptx_nctaid_x(b)), width);
+    ptx_val from = emit_multiply(b, ptx_cvt(b, PTX_U64, ptx_ctaid_x(b)), width);
+    ptx_val channel = ptx_for(b, from, bound, next);
     ptx_val exists = {0};
     if (width > 1) {
         channel = ptx_add(b, channel, ptx_cvt(b, PTX_U64, ptx_and(b, tid, width - 1)));

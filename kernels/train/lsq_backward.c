@@ -75,7 +75,8 @@ kernel_geometry lsq_backward_geometry(const kernel_row *row, const kernel_spec *
 typedef struct lsq_kernel {
     const kernel_spec *spec;
     ptx_val x, scales, dy, dx, sums, n; /* parameters */
-    ptx_val segments;                   /* u64: segments per group */
+    sum_turns turns;
+    ptx_val segments; /* u64: segments per group; empty if there is only one of each */
 } lsq_kernel;
 
 typedef struct segment {
@@ -83,7 +84,7 @@ typedef struct segment {
     ptx_val exists;        /* predicate */
     ptx_val scale;
     ptx_val count; /* u64: elements in the group */
-    ptx_val first; /* u64: the first term of the segment, counted within the group */
+    ptx_val first; /* u64: the first term of the segment, counted within the group; empty: 0 */
     ptx_val left;  /* u32: number of terms; 0 if the segment does not exist */
 } segment;
 
@@ -98,13 +99,18 @@ static lsq_kernel kernel_begin(ptx_builder *b, const kernel_row *row, const kern
                     .dx = at[QDNN_OPERAND_DX],
                     .sums = at[QDNN_OPERAND_DSCALE],
                     .n = args.number[NUMBER_N]};
-    if (spec->channels == 0) {
+    k.turns = sum_turns_of(b, spec, k.n);
+    if (spec->channels)
+        k.segments = emit_divide_up(b, sum_most(b, spec, &k.turns), SUM_SEGMENT);
+    else if (spec->group_size > SUM_SEGMENT)
         k.segments = ptx_u64(b, ceil_div(spec->group_size, SUM_SEGMENT));
-        return k;
-    }
-    ptx_val most = sum_count(b, spec, k.n, ptx_u64(b, 0));
-    k.segments = emit_divide(b, ptx_add(b, most, SUM_SEGMENT - 1), SUM_SEGMENT);
     return k;
+}
+
+/* Whether every group is a single segment. */
+static bool has_one_segment(const lsq_kernel *k)
+{
+    return k->segments.kind == PTX_NOTHING;
 }
 
 /* The last group may be shorter than the others: its last segments then have no terms, and the sum 0. */
@@ -114,10 +120,13 @@ static segment segment_of(ptx_builder *b, const lsq_kernel *k, ptx_val group, pt
     ptx_val address = ptx_at(b, k->scales, group, sizeof(float));
     s.scale = ptx_ld_if(b, exists, PTX_GLOBAL, PTX_NC, PTX_F32, address, 0, ptx_f32(b, 1));
     s.scale = train_least_scale(b, s.scale);
-    s.count = sum_count(b, k->spec, k->n, group);
-    s.first = ptx_mul(b, number, SUM_SEGMENT);
-    ptx_val before = ptx_min(b, s.count, s.first);
-    ptx_val left = ptx_min(b, ptx_sub(b, s.count, before), SUM_SEGMENT);
+    s.count = sum_count(b, k->spec, &k->turns, group);
+    ptx_val left = s.count;
+    if (!has_one_segment(k)) {
+        s.first = ptx_mul(b, number, SUM_SEGMENT);
+        left = ptx_sub(b, left, ptx_min(b, left, s.first));
+        left = ptx_min(b, left, SUM_SEGMENT);
+    }
     s.left = ptx_cvt(b, PTX_U32, ptx_selp(b, left, ptx_u64(b, 0), exists));
     return s;
 }
@@ -126,19 +135,23 @@ static segment segment_of(ptx_builder *b, const lsq_kernel *k, ptx_val group, pt
 static ptx_val element_of(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx_val term)
 {
     const uint64_t run = k->spec->group_size, channels = k->spec->channels;
-    ptx_val number = ptx_add(b, s->first, ptx_cvt(b, PTX_U64, term));
+    ptx_val number = ptx_cvt(b, PTX_U64, term);
+    if (!has_one_segment(k))
+        number = ptx_add(b, s->first, number);
     if (channels == 1)
         return number;
     if (channels == 0)
         return ptx_mad(b, s->group, ptx_u64(b, run), number);
-    ptx_val turn = emit_divide(b, number, run), rank = emit_remainder(b, number, turn, run);
+    ptx_val turn = emit_divide(b, number, run);
     ptx_val runs = ptx_mad(b, turn, ptx_u64(b, channels), s->group);
-    return ptx_mad(b, runs, ptx_u64(b, run), rank);
+    if (run == 1)
+        return runs;
+    return ptx_mad(b, runs, ptx_u64(b, run), emit_remainder(b, number, turn, run));
 }
 
 static void store_sum(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx_val sum)
 {
-    ptx_val index = ptx_mad(b, s->group, k->segments, s->number);
+    ptx_val index = has_one_segment(k) ? s->group : ptx_mad(b, s->group, k->segments, s->number);
     sum_store(b, k->spec, ptx_at(b, k->sums, index, sizeof(float)), sum, s->count);
 }
 
@@ -198,6 +211,8 @@ static chunk_pair pair_of(ptx_builder *b, ptx_val offset, ptx_val exists)
     return p;
 }
 
+/* What belongs to a chunk that is not complete is undefined: it is exchanged, but neither used nor stored. */
+
 /* Turns the halves that both lanes loaded into this lane's chunk, or this lane's chunk into the halves to
  * store. */
 static void exchange(ptx_builder *b, const chunk_pair *p, const ptx_val first[HALF],
@@ -214,7 +229,7 @@ static void load_chunk(ptx_builder *b, const chunk_pair *p, ptx_val from, ptx_va
 {
     ptx_val halves[SUM_CHUNK];
     for (int i = 0; i < SUM_CHUNK; i++)
-        halves[i] = ptx_var(b, ptx_f32(b, 0));
+        halves[i] = ptx_var_of(b, PTX_F32);
     for (int i = 0; i < 2; i++) {
         ptx_val here[HALF];
         ptx_if(b, p->exists[i]);
@@ -247,7 +262,7 @@ static void add_chunk(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx
     load_chunk(b, &p, k->x, x);
     load_chunk(b, &p, k->dy, dy);
     for (int i = 0; i < SUM_CHUNK; i++)
-        dx[i] = ptx_var(b, ptx_f32(b, 0));
+        dx[i] = ptx_var_of(b, PTX_F32);
     ptx_if(b, whole);
     for (int i = 0; i < SUM_CHUNK; i++)
         ptx_assign(b, dx[i], add_term(b, k, s, x[i], dy[i], sum));
@@ -291,7 +306,11 @@ static ptx_val add_lane(ptx_builder *b, const lsq_kernel *k, const segment *s, p
 static segment numbered_segment(ptx_builder *b, const lsq_kernel *k, ptx_val item, ptx_val exists)
 {
     const uint64_t channels = k->spec->channels, segments = ceil_div(k->spec->group_size, SUM_SEGMENT);
-    uint64_t inner = channels ? channels : segments;
+    const uint64_t inner = channels ? channels : segments;
+    if (channels == 1)
+        return segment_of(b, k, ptx_u64(b, 0), item, exists);
+    if (has_one_segment(k))
+        return segment_of(b, k, item, item, exists);
     ptx_val outer = emit_divide(b, item, inner), rest = emit_remainder(b, item, outer, inner);
     return channels ? segment_of(b, k, rest, outer, exists) : segment_of(b, k, outer, rest, exists);
 }
@@ -309,8 +328,12 @@ static void backward_of_runs(ptx_builder *b, const lsq_kernel *k)
     ptx_val team = ptx_cvt(b, PTX_U64, ptx_shr(b, tid, (unsigned)__builtin_ctz(lanes)));
     ptx_val groups = ptx_u64(b, k->spec->channels);
     if (k->spec->channels == 0)
-        groups = emit_divide(b, ptx_add(b, k->n, ptx_u64(b, k->spec->group_size - 1)), k->spec->group_size);
-    ptx_val total = ptx_mul(b, groups, k->segments);
+        groups = emit_divide_up(b, k->n, k->spec->group_size);
+    ptx_val total = groups;
+    if (k->spec->channels == 1)
+        total = k->segments;
+    else if (!has_one_segment(k))
+        total = ptx_mul(b, groups, k->segments);
     ptx_val next = ptx_mul_wide(b, ptx_nctaid_x(b), ptx_u32(b, teams));
     ptx_val block_first = ptx_for(b, ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, teams)), total, next);
     ptx_val item = ptx_add(b, block_first, team);
@@ -364,11 +387,12 @@ static void backward_of_columns(ptx_builder *b, const lsq_kernel *k)
     const uint64_t channels = k->spec->channels, strips = ceil_div(channels, COLUMNS);
     ptx_val shared = ptx_shared(b, "sums", PTX_F32, SUM_BLOCK, 16);
     ptx_val tid = ptx_tid_x(b), column = ptx_and(b, tid, COLUMNS - 1), warp = ptx_shr(b, tid, 5);
-    ptx_val total = ptx_mul(b, k->segments, ptx_u64(b, strips));
+    ptx_val total = emit_multiply(b, k->segments, strips);
     ptx_val from = ptx_cvt(b, PTX_U64, ptx_ctaid_x(b)), step = ptx_cvt(b, PTX_U64, ptx_nctaid_x(b));
     ptx_val item = ptx_for(b, from, total, step);
-    ptx_val number = emit_divide(b, item, strips), strip = emit_remainder(b, item, number, strips);
-    ptx_val channel = ptx_mad(b, strip, ptx_u64(b, COLUMNS), ptx_cvt(b, PTX_U64, column));
+    ptx_val number = emit_divide(b, item, strips), channel = ptx_cvt(b, PTX_U64, column);
+    if (strips > 1)
+        channel = ptx_mad(b, emit_remainder(b, item, number, strips), ptx_u64(b, COLUMNS), channel);
     segment s = segment_of(b, k, channel, number, ptx_setp(b, PTX_LT, channel, ptx_u64(b, channels)));
     ptx_val own = add_own_lanes(b, k, &s, warp);
     ptx_st_shared(b, ptx_at(b, shared, tid, sizeof(float)), 0, own);

@@ -4,18 +4,36 @@
 #include "kernels/operations.h"
 #include "kernels/train/train.h"
 
-/* Channels alternate; the last turn may be incomplete. */
-ptx_val sum_count(ptx_builder *b, const kernel_spec *spec, ptx_val n, ptx_val group)
+sum_turns sum_turns_of(ptx_builder *b, const kernel_spec *spec, ptx_val n)
 {
     const uint64_t run = spec->group_size, turn = run * spec->channels;
-    ptx_val first = ptx_mul(b, group, ptx_u64(b, run));
+    sum_turns all = {.n = n};
+    if (spec->channels <= 1)
+        return all;
+    ptx_val turns = emit_divide(b, n, turn);
+    all.rest = emit_remainder(b, n, turns, turn);
+    all.whole = emit_multiply(b, turns, run);
+    return all;
+}
+
+ptx_val sum_count(ptx_builder *b, const kernel_spec *spec, const sum_turns *all, ptx_val group)
+{
+    const uint64_t run = spec->group_size;
     if (spec->channels == 1)
-        return n;
+        return all->n;
+    ptx_val first = emit_multiply(b, group, run);
     if (spec->channels == 0)
-        return ptx_min(b, ptx_sub(b, n, first), ptx_u64(b, run));
-    ptx_val turns = emit_divide(b, n, turn), rest = emit_remainder(b, n, turns, turn);
-    ptx_val last = ptx_min(b, ptx_sub(b, rest, ptx_min(b, rest, first)), ptx_u64(b, run));
-    return ptx_mad(b, turns, ptx_u64(b, run), last);
+        return ptx_min(b, ptx_sub(b, all->n, first), ptx_u64(b, run));
+    ptx_val last = ptx_sub(b, all->rest, ptx_min(b, all->rest, first));
+    return ptx_add(b, all->whole, ptx_min(b, last, ptx_u64(b, run)));
+}
+
+ptx_val sum_most(ptx_builder *b, const kernel_spec *spec, const sum_turns *all)
+{
+    const ptx_val run = ptx_u64(b, spec->group_size);
+    if (spec->channels == 1)
+        return all->n;
+    return spec->channels ? ptx_add(b, all->whole, ptx_min(b, all->rest, run)) : run;
 }
 
 ptx_val sum_tree(ptx_builder *b, ptx_val lane_sum, unsigned lanes)
@@ -40,14 +58,15 @@ kernel_geometry long_sum_geometry(const kernel_row *row, const kernel_spec *spec
     return (kernel_geometry){.block = SUM_BLOCK, .elements_per_block = SUM_BLOCK / SUM_LANES};
 }
 
-/* Adds the lane's terms of a list at `address`, of which `left` belong to the segment. A missing term counts
- * as +0, which does not change the sum. */
+/* Adds the lane's terms of a list at `address`, of which `left` belong to the segment. The first term of a chunk
+ * exists; another that is missing counts as +0, which does not change the sum. */
 static ptx_val add_terms(ptx_builder *b, ptx_val address, ptx_val lane, ptx_val left)
 {
     ptx_val sum = ptx_var(b, ptx_f32(b, 0));
     ptx_val first = ptx_for(b, ptx_mul(b, lane, SUM_CHUNK), left, SUM_LANES * SUM_CHUNK);
     ptx_val at = ptx_at(b, address, first, sizeof(float));
-    for (int i = 0; i < SUM_CHUNK; i++) {
+    ptx_assign(b, sum, ptx_add(b, sum, emit_load(b, QDNN_DATA_F32, at, 0)));
+    for (int i = 1; i < SUM_CHUNK; i++) {
         ptx_val exists = ptx_setp(b, PTX_LT, ptx_add(b, first, i), left);
         ptx_val term = ptx_ld_if(b, exists, PTX_GLOBAL, PTX_NC, PTX_F32, at, 4 * i, ptx_f32(b, 0));
         ptx_assign(b, sum, ptx_add(b, sum, term));
@@ -73,7 +92,11 @@ void emit_long_sum(ptx_builder *b, const kernel_row *row, const kernel_spec *spe
     ptx_val list = ptx_at(b, args.operand[QDNN_OPERAND_X], ptx_mad(b, group, columns, skipped), 4);
     ptx_val terms = add_terms(b, list, lane, left), sum = sum_tree(b, terms, SUM_LANES);
     ptx_if(b, ptx_setp(b, PTX_EQ, lane, 0));
-    ptx_val count = spec->gradient_factor ? sum_count(b, spec, args.number[NUMBER_N], group) : group;
+    ptx_val count = group; /* unused without the factor */
+    if (spec->gradient_factor) {
+        sum_turns all = sum_turns_of(b, spec, args.number[NUMBER_N]);
+        count = sum_count(b, spec, &all, group);
+    }
     sum_store(b, spec, ptx_at(b, args.operand[QDNN_OPERAND_DSCALE], item, 4), sum, count);
     ptx_end_if(b);
 }

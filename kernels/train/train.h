@@ -47,8 +47,16 @@ void emit_train_scale(ptx_builder *b, const kernel_row *row, const kernel_spec *
 
 enum { SUM_BLOCK = 256, SUM_LANES = 32, SUM_CHUNK = 8, SUM_SEGMENT = 4096 };
 
-/* The number of terms of a group (u64). */
-ptx_val sum_count(ptx_builder *b, const kernel_spec *spec, ptx_val n, ptx_val group);
+/* How n elements are divided among channels, which alternate; the last turn may be incomplete. */
+typedef struct sum_turns {
+    ptx_val n;
+    ptx_val whole,
+        rest; /* u64, with several channels: elements of each in whole turns; of all in the last turn */
+} sum_turns;
+sum_turns sum_turns_of(ptx_builder *b, const kernel_spec *spec, ptx_val n);
+/* The number of terms of a group, and of the largest group (u64). */
+ptx_val sum_count(ptx_builder *b, const kernel_spec *spec, const sum_turns *all, ptx_val group);
+ptx_val sum_most(ptx_builder *b, const kernel_spec *spec, const sum_turns *all);
 /* The sum over the first `lanes` lanes, one per thread; all of them get it. The other lanes have no terms. */
 ptx_val sum_tree(ptx_builder *b, ptx_val lane_sum, unsigned lanes);
 /* Stores a finished sum: never -0, and multiplied by the gradient factor if the specification has it. */
