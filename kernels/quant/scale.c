@@ -100,20 +100,14 @@ static void add_channel(ptx_builder *b, const scale_kernel *k, const range *r, p
     ptx_end_for(b);
 }
 
-/* Blocks loop over channels, so that the grid may be smaller than their number. For n = 0, nothing is
- * written. */
-static void scale_channels(ptx_builder *b, const scale_kernel *k)
+/* The channel of this thread, if `first` is the first of its block. */
+static void scale_block(ptx_builder *b, const scale_kernel *k, ptx_val tid, ptx_val first, ptx_val bound)
 {
     const unsigned width = block_channels(k->spec);
-    ptx_val tid = ptx_tid_x(b), none = ptx_setp(b, PTX_EQ, k->n, 0);
     ptx_val start = ptx_cvt(b, PTX_U64, width == 1 ? tid : ptx_shr(b, tid, 3));
-    ptx_val bound = ptx_selp(b, ptx_u64(b, 0), ptx_u64(b, k->spec->channels), none);
-    ptx_val next = emit_multiply(b, ptx_cvt(b, PTX_U64, ptx_nctaid_x(b)), width);
-    ptx_val from = emit_multiply(b, ptx_cvt(b, PTX_U64, ptx_ctaid_x(b)), width);
-    ptx_val channel = ptx_for(b, from, bound, next);
-    ptx_val exists = {0};
+    ptx_val channel = first, exists = {0};
     if (width > 1) {
-        channel = ptx_add(b, channel, ptx_cvt(b, PTX_U64, ptx_and(b, tid, width - 1)));
+        channel = ptx_add(b, first, ptx_cvt(b, PTX_U64, ptx_and(b, tid, width - 1)));
         exists = ptx_setp(b, PTX_LT, channel, bound);
     }
     range r = range_begin(b, range_kind_of(&k->coding));
@@ -122,6 +116,25 @@ static void scale_channels(ptx_builder *b, const scale_kernel *k)
     ptx_if(b, width == 1 ? ptx_setp(b, PTX_EQ, tid, 0) : ptx_setp_and(b, PTX_LT, tid, width, exists));
     store(b, k, &r, channel);
     ptx_end_if(b);
+}
+
+/* Blocks loop over channels, so that the grid may be smaller than their number. For n = 0, nothing is
+ * written. */
+static void scale_channels(ptx_builder *b, const scale_kernel *k)
+{
+    const unsigned width = block_channels(k->spec);
+    ptx_val tid = ptx_tid_x(b), none = ptx_setp(b, PTX_EQ, k->n, 0);
+    ptx_val bound = ptx_selp(b, ptx_u64(b, 0), ptx_u64(b, k->spec->channels), none);
+    ptx_val from = emit_multiply(b, ptx_cvt(b, PTX_U64, ptx_ctaid_x(b)), width);
+    if (k->spec->channels <= width) { /* the first block takes them all */
+        ptx_if(b, ptx_setp(b, PTX_LT, from, bound));
+        scale_block(b, k, tid, from, bound);
+        ptx_end_if(b);
+        return;
+    }
+    ptx_val next = emit_multiply(b, ptx_cvt(b, PTX_U64, ptx_nctaid_x(b)), width);
+    ptx_val first = ptx_for(b, from, bound, next);
+    scale_block(b, k, tid, first, bound);
     ptx_syncthreads(b); /* before the ranges of the next channels are written to the same shared memory */
     ptx_end_for(b);
 }

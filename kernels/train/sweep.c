@@ -38,7 +38,7 @@ static ptx_val all_aligned(ptx_builder *b, const sweep *s)
     return has_scale(s) ? chunk_groups_aligned(b, &s->q, aligned) : aligned;
 }
 
-/* If there is nothing to do, the whole block exits. */
+/* A block beyond the last element has no complete tile, and none of the elements before its end. */
 static sweep sweep_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     kernel_args args = kernel_declare(b, row, spec);
@@ -52,7 +52,6 @@ static sweep sweep_begin(ptx_builder *b, const kernel_row *row, const kernel_spe
     s.q.coding = (coding){row->format, spec};
     s.q.side.scale = at[kernel_operation_of(row) == KERNEL_LSQ ? QDNN_OPERAND_SCALE : QDNN_OPERAND_STATE];
     s.first = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, TILE_ELEMENTS));
-    ptx_ret_unless(b, ptx_setp(b, PTX_LT, s.first, s.n));
     ptx_val full_end = ptx_add(b, s.first, TILE_ELEMENTS);
     s.end = ptx_min(b, full_end, s.n);
     s.whole = ptx_setp_and(b, PTX_LE, full_end, s.n, all_aligned(b, &s));
@@ -120,8 +119,8 @@ static void sweep_tile(ptx_builder *b, const sweep *s)
         sweep_chunks(b, s, first, THREAD_ELEMENTS / chunk);
         return;
     }
-    ptx_val index = ptx_for(b, first, s->end, TILE_BLOCK * chunk);
-    sweep_chunks(b, s, index, 1);
+    ptx_val inside = ptx_for(b, ptx_u32(b, 0), ptx_u32(b, TILE_ELEMENTS), TILE_BLOCK * chunk);
+    sweep_chunks(b, s, ptx_add(b, first, ptx_cvt(b, PTX_U64, inside)), 1);
     ptx_end_for(b);
 }
 

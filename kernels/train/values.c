@@ -4,6 +4,8 @@
 #include "kernels/formats/format.h"
 #include "kernels/functions.h"
 
+#include <math.h>
+
 float train_qmax(const kernel_spec *spec)
 {
     return (float)((1 << (spec->bits - 1)) - 1);
@@ -40,19 +42,38 @@ static ptx_val nan_if(ptx_builder *b, ptx_val condition, ptx_val value)
     return ptx_selp(b, not_a_number(b), value, condition);
 }
 
-/* With the scale of x itself, infinities need no other treatment: absmax is then the largest finite number, whose
- * quotient is qmax, and infinity is clamped to that. */
+/* Of the code qmax, for the scale that infinite x have: the largest finite number / qmax, rounded. */
+static bool largest_code_is_infinite(float qmax)
+{
+    const volatile float scale = element_largest(QDNN_DATA_F32) / qmax;
+    return isinf(scale * qmax);
+}
+
+/* With the scale of x itself, the scale is absmax / qmax but for an error of 2^-24, so that finite quotients round to at
+ * most qmax. Infinities need no treatment of their own, either: clamped, they become qmax, which is what the largest
+ * number becomes; and if the result of that is infinite, no clamp is needed at all. */
+static ptx_val forward_of_x(ptx_builder *b, const kernel_spec *spec, ptx_val x, ptx_val scale)
+{
+    const float qmax = train_qmax(spec);
+    ptx_val q = round_integral(b, spec, ptx_div(b, x, scale));
+    if (largest_code_is_infinite(qmax))
+        return ptx_mul(b, q, scale);
+    q = ptx_clamp(b, q, ptx_f32(b, -qmax), ptx_f32(b, qmax));
+    return nan_if(b, ptx_setp(b, PTX_NAN, x, x), ptx_mul(b, q, scale));
+}
+
 ptx_val train_forward(ptx_builder *b, const kernel_spec *spec, train_scale_kind kind, ptx_val x,
                       ptx_val scale)
 {
     const float qmax = train_qmax(spec);
-    ptx_val z = kind == TRAIN_SCALE_OF_X ? ptx_div(b, x, scale) : finite_quotient(b, x, scale);
+    if (kind == TRAIN_SCALE_OF_X)
+        return forward_of_x(b, spec, x, scale);
+    ptx_val z = finite_quotient(b, x, scale);
     ptx_val q = ptx_clamp(b, round_integral(b, spec, z), ptx_f32(b, -qmax), ptx_f32(b, qmax));
     return nan_if(b, is_nan(b, kind, x, z, x), ptx_mul(b, q, scale));
 }
 
-/* With the scale of x itself, every x is inside: the scale is absmax / qmax but for an error of 2^-24, so that the
- * quotient is less than half a code above qmax. */
+/* With the scale of x itself, every x is inside, as its code is at most qmax. */
 static ptx_val backward_clipped(ptx_builder *b, const kernel_spec *spec, train_scale_kind kind, ptx_val x,
                                 ptx_val scale, ptx_val dy)
 {
@@ -63,11 +84,10 @@ static ptx_val backward_clipped(ptx_builder *b, const kernel_spec *spec, train_s
     return nan_if(b, is_nan(b, kind, x, z, dy), ptx_selp(b, dy, ptx_f32(b, 0), inside));
 }
 
-static ptx_val backward_tanh(ptx_builder *b, train_scale_kind kind, ptx_val x, ptx_val scale, ptx_val dy)
+static ptx_val backward_tanh(ptx_builder *b, ptx_val x, ptx_val scale, ptx_val dy)
 {
-    ptx_val z = finite_quotient(b, x, scale), t = emit_tanh(b, z);
-    ptx_val dx = ptx_mul(b, dy, ptx_sub(b, ptx_f32(b, 1), ptx_mul(b, t, t)));
-    return nan_if(b, is_nan(b, kind, x, z, x), dx);
+    ptx_val z = nan_if(b, ptx_setp(b, PTX_NAN, x, x), finite_quotient(b, x, scale)), t = emit_tanh(b, z);
+    return ptx_mul(b, dy, ptx_sub(b, ptx_f32(b, 1), ptx_mul(b, t, t)));
 }
 
 /* The quotient by qmax * scale is NaN if the quotient by the scale is. */
@@ -94,24 +114,24 @@ ptx_val train_backward(ptx_builder *b, const kernel_spec *spec, train_scale_kind
     case QDNN_BACKWARD_CLIPPED:
         return backward_clipped(b, spec, kind, x, scale, dy);
     case QDNN_BACKWARD_TANH:
-        return backward_tanh(b, kind, x, scale, dy);
+        return backward_tanh(b, x, scale, dy);
     case QDNN_BACKWARD_HARD_TANH:
         return backward_hard_tanh(b, spec, kind, x, scale, dy);
     }
     missing_row("kinds of backward", (int)spec->backward);
 }
 
+/* If only dy is NaN, the slope need not be, since it is multiplied by dy; but one predicate serves both. */
 lsq_element train_lsq_backward(ptx_builder *b, const kernel_spec *spec, ptx_val x, ptx_val scale, ptx_val dy)
 {
     const float qmax = train_qmax(spec);
-    const train_scale_kind kind = TRAIN_SCALE_POSITIVE;
     ptx_val z = finite_quotient(b, x, scale);
     ptx_val inside = ptx_setp(b, PTX_LE, ptx_abs(b, z), qmax);
     ptx_val error = ptx_sub(b, round_integral(b, spec, z), z);
     ptx_val slope = ptx_selp(b, error, ptx_copysign(b, z, ptx_f32(b, qmax)), inside);
     ptx_val dx = ptx_selp(b, dy, ptx_f32(b, 0), inside);
-    return (lsq_element){.dx = nan_if(b, is_nan(b, kind, x, z, dy), dx),
-                         .slope = nan_if(b, is_nan(b, kind, x, z, x), slope)};
+    ptx_val none = is_nan(b, TRAIN_SCALE_POSITIVE, x, z, dy);
+    return (lsq_element){.dx = nan_if(b, none, dx), .slope = nan_if(b, none, slope)};
 }
 
 ptx_val train_gradient_factor(ptx_builder *b, const kernel_spec *spec, ptx_val count)

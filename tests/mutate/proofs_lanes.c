@@ -428,15 +428,14 @@ static bool region_is_uniform(const char *ptx, const char *line)
     return true;
 }
 
-/* One lane stores what all lanes of its warp have: another, or several, store the same. */
+/* One lane stores what all lanes of its warp have: another stores the same. (Several would be found by a check.) */
 bool any_lane_does(const char *ptx, const mutant *m, const instruction *i)
 {
     uint64_t number;
     if (!text_is_opcode(i, "setp.eq.u32") && !text_is_opcode(i, "setp.eq.and.u32"))
         return false;
     bool is_other = m->kind == MUTANT_CONSTANT && text_constant(m->with, &number) && number < LANES;
-    if (!(is_other || (m->kind == MUTANT_COMPARISON && strcmp(m->with, "ne") == 0)) ||
-        !is_lane(ptx, i->operand[1]) || strcmp(i->operand[2], "0") != 0)
+    if (!is_other || !is_lane(ptx, i->operand[1]) || strcmp(i->operand[2], "0") != 0)
         return false;
     int uses = 0;
     for (const char *line = ptx; line; line = text_next_line(line)) {

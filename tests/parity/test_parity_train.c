@@ -47,7 +47,9 @@ typedef struct train_case {
     size_t shift;  /* elements that every buffer lies after an aligned address, */
     unsigned kept; /* but for these: bits of operands */
     bool is_curve; /* quotients where tanh is neither straight nor flat */
-    int64_t n;     /* not 0: a number of elements that no tensor has, with channels that end in the middle */
+    bool
+        has_rare; /* one NaN in each group: where there are several, no result tells which of them were seen */
+    int64_t n;    /* not 0: a number of elements that no tensor has, with channels that end in the middle */
 } train_case;
 
 static int64_t elements_of(const train_case *c)
@@ -179,6 +181,21 @@ static float on_curve(const train_case *c, int64_t i)
     return ((float)(turn >> 8) - 0x1p23f) * (3.0f / 0x1p23f);
 }
 
+/* Elsewhere in each group, and with the seed on every lane and element of a chunk. */
+static void fill_rare(const train_case *c, float *x)
+{
+    const ref_train_spec spec = reference_of(c);
+    const int64_t n = elements_of(c), groups = groups_of(c), stride = 5;
+    for (int64_t group = 0; group < groups; group++) {
+        const int64_t run = spec.group_size, turn = run * (spec.channels ? spec.channels : 1);
+        const int64_t rank = (c->seed + stride * group) % (spec.channels == 1 ? n : run);
+        const int64_t at =
+            spec.channels == 1 ? rank : group * run + (spec.channels ? n / turn / 2 * turn : 0) + rank;
+        if (at < n)
+            x[at] = NAN;
+    }
+}
+
 static void fill_x(const train_case *c, const format_facts *like, const float *scales, float *x)
 {
     const ref_train_spec spec = reference_of(c);
@@ -194,6 +211,10 @@ static void fill_x(const train_case *c, const format_facts *like, const float *s
             x[i] = near_tie(c, scales, i);
         else if (c->is_curve)
             x[i] = on_curve(c, i);
+        else if (c->kind == DATA_TIES && i % 11 == 3) /* plus 1/2, it rounds to 1 */
+            x[i] = i % 2 ? 0x1.fffffep-2f : -0x1.fffffep-2f;
+    if (c->has_rare)
+        fill_rare(c, x);
 }
 
 static void fill_inputs(const train_case *c, train_data *d)
@@ -602,6 +623,8 @@ static const struct {
     {DATA_ONE_HOT, 4111, 1, 0, 8701, false},
     {DATA_ONE_HOT, 8192, 0, 0, 0, false},
     {DATA_ONE_HOT, 1030, 0, 0, 8193, false},
+    {DATA_INFINITE, 8192, 0, 0, 0, false}, /* of the other sign: its seed is even */
+    {DATA_INFINITE, 8193, 1, 0, 0, false},
 };
 
 /* What the text has is a matter of the operation and the grouping alone; three groupings in a row have the
@@ -657,10 +680,16 @@ static const struct {
     data_kind kind;
     int64_t n, per_channel;
     uint64_t blocks;
+    bool has_rare;
 } directs[] = {
-    {DATA_NORMAL, 4301, 0, 2},    {DATA_ONE_HOT, 12349, 0, 1}, {DATA_NORMAL, 17, 4097, 3},
-    {DATA_SPECIAL, 5, 4096, 2},   {DATA_CLAMP, 3, 8200, 5},    {DATA_ONE_HOT, 11, 8400, 7},
-    {DATA_ONE_HOT, 2, 12300, 40},
+    {DATA_NORMAL, 4301, 0, 2, false},    {DATA_ONE_HOT, 12349, 0, 1, false},
+    {DATA_NORMAL, 17, 4097, 3, false},   {DATA_SPECIAL, 5, 4096, 2, false},
+    {DATA_CLAMP, 3, 8200, 5, false},     {DATA_ONE_HOT, 11, 8400, 7, false},
+    {DATA_ONE_HOT, 2, 12300, 40, false}, {DATA_NORMAL, 4100, 0, 3, true},
+    {DATA_NORMAL, 4101, 0, 3, true},     {DATA_NORMAL, 4102, 0, 3, true},
+    {DATA_NORMAL, 4103, 0, 3, true},     {DATA_NORMAL, 4104, 0, 3, true},
+    {DATA_NORMAL, 4105, 0, 3, true},     {DATA_NORMAL, 4106, 0, 3, true},
+    {DATA_NORMAL, 4107, 0, 3, true},
 };
 
 static train_case direct_at(operation op, int grouping, int i)
@@ -669,9 +698,81 @@ static train_case direct_at(operation op, int grouping, int i)
     c.kind = directs[i].kind;
     c.seed = (uint32_t)i;
     c.shift = 0;
+    c.is_curve = false;
+    c.has_rare = directs[i].has_rare;
     c.n = directs[i].n + directs[i].per_channel * groupings[grouping].channels +
           (c.granularity == QDNN_GRANULARITY_GROUP ? groupings[grouping].extent : 0);
     return c;
+}
+
+/* The kernels of scales with few elements, none, and with one more than fills what a range kernel divides the work by. */
+static void run_absmax(ptxvm *vm, const char *sm, const kernel_row *row, const kernel_spec *spec, int64_t n,
+                       uint64_t blocks)
+{
+    const int64_t groups = spec->channels ? (int64_t)spec->channels
+                                          : (n + (int64_t)spec->group_size - 1) / (int64_t)spec->group_size;
+    const uint64_t in = (uint64_t)n * sizeof(float), out = (uint64_t)groups * sizeof(float);
+    float *x = malloc(in + 1), *expected = calloc(1, out + 1);
+    ptxvm_address at[QDNN_OPERAND_COUNT] = {0};
+    kernel_steps steps = {0};
+    kernel_step *step =
+        steps_add(&steps, row, spec, &(kernel_problem){.rows = 1, .columns = n ? (uint64_t)n : 1});
+    step_set_number(step, NUMBER_N, (uint64_t)n);
+    if (is_of_any_grid(step) && step->grid[0] > blocks)
+        step->grid[0] = blocks;
+    test_push_note("absmax of %d elements", (int)n);
+    if (CHECK(x && expected)) {
+        fill_data(DATA_NORMAL, NULL, QDNN_DATA_F32, (uint32_t)n, x, n);
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t run = i / (int64_t)spec->group_size, group = spec->channels ? run % groups : run;
+            expected[group] = fmaxf(expected[group], fabsf(x[i]));
+        }
+        memset(expected + (n ? groups : 0), 0xA5, n ? 0 : out); /* as before: nothing is written */
+        if (device_make(vm, x, in, &at[QDNN_OPERAND_X]) &&
+            device_make(vm, n ? NULL : expected, out, &at[QDNN_OPERAND_SCALE]) &&
+            step_launch(vm, sm, step, at, 0))
+            device_check_floats(vm, at[QDNN_OPERAND_SCALE], expected, groups);
+        for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+            if (at[i])
+                ptxvm_free(vm, at[i]);
+    }
+    free(x), free(expected);
+    test_pop_note();
+}
+
+/* The kernel that takes x, and the one that takes the ranges of its parts. */
+static void run_scales(ptxvm *vm, const char *sm, const train_case *c)
+{
+    static const int64_t counts[] = {1, 2, 3, 5, 17, 33, 130, 259, 1000};
+    const kernel_row *row = kernel_find("scale_nf4"), *range = kernel_find("range_absmax");
+    const ref_train_spec reference = reference_of(c);
+    kernel_spec spec = kernel_spec_default();
+    spec.group_size = (uint64_t)reference.group_size;
+    spec.channels = (uint64_t)reference.channels;
+    spec.floor = 0;
+    kernel_spec list = spec;
+    list.group_size = kernel_range_list(range, &spec);
+    for (int i = 0; i < LENGTH(counts); i++) {
+        run_absmax(vm, sm, row, &spec, counts[i], 1 + (uint64_t)i % 3);
+        if (spec.channels && list.group_size != spec.group_size)
+            run_absmax(vm, sm, row, &list, counts[i], 1 + (uint64_t)i % 3);
+    }
+    if (spec.channels)
+        run_absmax(vm, sm, row, &list, 0, 1);
+}
+
+/* A number of elements, above n, at which the work of the range kernel has one part more. */
+static int64_t at_next_part(const train_case *c, int64_t n)
+{
+    const kernel_row *range = kernel_find("range_absmax");
+    const ref_train_spec reference = reference_of(c);
+    kernel_spec spec = kernel_spec_default();
+    spec.group_size = (uint64_t)reference.group_size;
+    spec.channels = (uint64_t)reference.channels;
+    const uint64_t before = kernel_range_count(range, &spec, (uint64_t)n);
+    while (kernel_range_count(range, &spec, (uint64_t)n) == before)
+        n++;
+    return n;
 }
 
 static void run_directs(int index)
@@ -685,6 +786,14 @@ static void run_directs(int index)
     for (int i = 0; i < LENGTH(directs); i++) {
         const train_case c = direct_at(op, grouping, i);
         run_direct(vm, sm, &c, directs[i].blocks);
+    }
+    if (op == FAKE_QUANTIZE || op == FAKE_QUANTIZE_BACKWARD) {
+        train_case c = direct_at(op, grouping, 0);
+        run_scales(vm, sm, &c);
+        if (c.granularity != QDNN_GRANULARITY_GROUP) {
+            c.n = at_next_part(&c, 8500 * groupings[grouping].channels);
+            run_direct(vm, sm, &c, 9);
+        }
     }
     if (op == LSQ_BACKWARD) {
         const train_case c = direct_at(op, grouping, 0);
