@@ -60,8 +60,7 @@ static void scale_groups(ptx_builder *b, const scale_kernel *k)
     ptx_val block_first = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, RANGE_BLOCK / t.lanes));
     ptx_val group = team_number(b, &t, tid, block_first);
     ptx_val first = emit_multiply(b, group, spec->group_size);
-    ptx_val exists = ptx_setp(b, PTX_LT, first, k->n);
-    ptx_val left = ptx_selp(b, ptx_sub(b, k->n, first), ptx_u64(b, 0), exists);
+    ptx_val left = ptx_sub(b, k->n, ptx_min(b, first, k->n));
     ptx_val base = ptx_at(b, k->x, first, element_bytes(spec->data));
     range r = range_begin(b, range_kind_of(&k->coding));
     range_add_part(b, spec->data, &t, &r, k->x, base, lane, left);

@@ -25,10 +25,12 @@ static uint64_t joined(char extreme, uint64_t a, uint64_t b)
     return (least * UINT64_C(0x9E3779B97F4A7C15) ^ most) * UINT64_C(0xBF58476D1CE4E5B9) + 1;
 }
 
-static void run_folds(const fold *folds, int count, int which, uint64_t lanes[LANES])
+/* Lanes whose numbers agree in the bits `own` begin with the same. */
+static void run_folds(const fold *folds, int count, int which, uint32_t own, uint64_t lanes[LANES])
 {
-    for (int lane = 0; lane < LANES; lane++)
-        lanes[lane] = count && folds[0].extreme == 'd' ? (uint64_t)lane * 7919 + 1 : UINT64_C(1) << lane;
+    for (uint32_t lane = 0; lane < LANES; lane++)
+        lanes[lane] = count && folds[0].extreme == 'd' ? (uint64_t)(lane & own) * 7919 + 1
+                                                       : UINT64_C(1) << (lane & own);
     for (int k = 0; k < count; k++) {
         uint64_t before[LANES];
         memcpy(before, lanes, sizeof before);
@@ -78,6 +80,14 @@ static int folds_of(const char *ptx, const instruction *i, fold folds[FOLDS_MAX]
     return n;
 }
 
+/* The thread's number in a block of one dimension. */
+static bool is_thread(const char *ptx, const char *operand)
+{
+    instruction def;
+    return strstr(ptx, ", 1, 1\n") && text_definition(ptx, operand, &def) &&
+           text_is_opcode(&def, "mov.u32") && strcmp(def.operand[1], "%tid.x") == 0;
+}
+
 /* A lane's number: the low five bits of the thread's. */
 static bool is_lane(const char *ptx, const char *operand)
 {
@@ -92,11 +102,41 @@ static bool is_lane(const char *ptx, const char *operand)
     return text_is_opcode(&def, "and.b32") && text_constant(def.operand[2], &mask) && mask == 31;
 }
 
+/* The bits of a lane's number that are 0 where the operand is: 31 for a lane or a thread, fewer for a lane of a team. 0: it
+ * says nothing about lanes. */
+static uint32_t lane_bits(const char *ptx, const char *operand)
+{
+    instruction def;
+    uint64_t mask;
+    if (is_lane(ptx, operand) || is_thread(ptx, operand))
+        return LANES - 1;
+    if (!text_definition(ptx, operand, &def) || !text_is_opcode(&def, "and.b32") ||
+        !text_constant(def.operand[2], &mask) || (mask & (mask + 1)) != 0 || !is_thread(ptx, def.operand[1]))
+        return 0;
+    return (uint32_t)mask & (LANES - 1);
+}
+
+/* The bits of the lanes' numbers that are 0 in every lane that was looked at so far. */
+static uint32_t looked_at;
+
 /* `setp.eq p, lane, 0`, with another condition or not. */
 static bool is_one_lane(const char *ptx, const instruction *i)
 {
-    return (text_is_opcode(i, "setp.eq.u32") || text_is_opcode(i, "setp.eq.and.u32")) &&
-           strcmp(i->operand[2], "0") == 0 && is_lane(ptx, i->operand[1]);
+    if ((!text_is_opcode(i, "setp.eq.u32") && !text_is_opcode(i, "setp.eq.and.u32")) ||
+        strcmp(i->operand[2], "0") != 0)
+        return false;
+    const uint32_t bits = lane_bits(ptx, i->operand[1]);
+    looked_at &= bits ? bits : LANES - 1;
+    return bits != 0;
+}
+
+/* Whether the lanes that were looked at have the same in both. */
+static bool are_the_same(const uint64_t before[LANES], const uint64_t after[LANES])
+{
+    for (uint32_t lane = 0; lane < LANES; lane++)
+        if ((lane & looked_at) == 0 && before[lane] != after[lane])
+            return false;
+    return true;
 }
 
 /* `setp.lt p, thread, 1`, or of a lane. */
@@ -223,6 +263,31 @@ static bool stays_behind(const char *ptx, const char *variable, const fold *firs
     return true;
 }
 
+/* `and m, lane, bits`, `mad a, m, 4, shared`, `ld.shared t, [a]`, `mov v, t` on the last lines before a reduction: lanes begin with
+ * the same where those bits of their numbers agree. Else with what is their own. */
+static uint32_t own_bits(const char *ptx, const fold *first, const char *variable)
+{
+    const char *line = first->line - 1;
+    instruction move, load, address, lane;
+    uint64_t bits;
+    char reg[TEXT_MAX];
+    while (line > ptx && line[-1] != '\n')
+        line--;
+    if (!text_parse(line, &move) || !text_is_opcode(&move, "mov.b32") ||
+        strcmp(move.operand[0], variable) != 0 || !text_definition(ptx, move.operand[1], &load) ||
+        !text_is_opcode(&load, "ld.shared.f32") || sscanf(load.operand[1], "[%63[%a-z0-9]]", reg) != 1 ||
+        !text_definition(ptx, reg, &address) || !text_is_opcode(&address, "mad.lo.u32") ||
+        !text_definition(ptx, address.operand[1], &lane) || !text_is_opcode(&lane, "and.b32") ||
+        !is_lane(ptx, lane.operand[1]) || !text_constant(lane.operand[2], &bits) ||
+        !text_constant(address.operand[2], &(uint64_t){0}))
+        return LANES - 1;
+    instruction base;
+    if (!text_definition(ptx, address.operand[3], &base) || !text_is_opcode(&base, "mov.u32") ||
+        strchr(base.operand[1], '%'))
+        return LANES - 1;
+    return (uint32_t)bits & (LANES - 1);
+}
+
 /* A reduction leaves the extreme, or the sum, of some lanes in each lane. Other masks or another last lane make no difference where
  * each lane that is looked at gets the same. Minima and maxima may be taken in any order and any number of times. */
 bool lanes_get_the_same(const char *ptx, const mutant *m, const instruction *i)
@@ -249,11 +314,14 @@ bool lanes_get_the_same(const char *ptx, const mutant *m, const instruction *i)
         return false;
     while (k + 1 < n && first_of(folds, k + 1, i->operand[1]) == first)
         k++;
-    run_folds(folds + first, k + 1 - first, 0, before);
-    run_folds(folds + first, k + 1 - first, 1, after);
+    const uint32_t own = own_bits(ptx, &folds[first], i->operand[1]);
+    run_folds(folds + first, k + 1 - first, 0, own, before);
+    run_folds(folds + first, k + 1 - first, 1, own, after);
+    looked_at = LANES - 1;
     return memcmp(before, after, sizeof before) == 0 ||
-           (before[0] == after[0] && stays_behind(ptx, i->operand[1], &folds[first], &folds[k]) &&
-            is_for_lane_0(ptx, i->operand[1], behind(&folds[k]), UNIFORM_DEPTH));
+           (stays_behind(ptx, i->operand[1], &folds[first], &folds[k]) &&
+            is_for_lane_0(ptx, i->operand[1], behind(&folds[k]), UNIFORM_DEPTH) &&
+            are_the_same(before, after));
 }
 
 /* ---- Sums of registers that are written once ---- */
@@ -335,17 +403,46 @@ bool lane_0_gets_the_same(const char *ptx, const mutant *m, const instruction *i
     if (commas != 2 && commas != 3)
         return false;
     *(commas == 2 ? &folds[first].mask[1] : &folds[first].last[1]) = changed;
-    run_folds(folds, n, 0, before);
-    run_folds(folds, n, 1, after);
+    run_folds(folds, n, 0, LANES - 1, before);
+    run_folds(folds, n, 1, LANES - 1, after);
     if (memcmp(before, after, sizeof before) == 0)
         return true;
-    return before[0] == after[0] &&
-           is_for_lane_0(ptx, result, text_next_line(text_next_line(folds[n - 1].line)), UNIFORM_DEPTH);
+    looked_at = LANES - 1;
+    return is_for_lane_0(ptx, result, text_next_line(text_next_line(folds[n - 1].line)), UNIFORM_DEPTH) &&
+           are_the_same(before, after);
 }
 
 /* ---- One lane for another ---- */
 
 static bool is_uniform(const char *ptx, const char *operand, const char *place, int depth);
+
+/* How many lanes have to have the same: a warp, or a team of fewer. */
+static uint32_t team = LANES;
+
+static bool are_teams_alike(const uint64_t lanes[LANES])
+{
+    for (uint32_t lane = 0; lane < LANES; lane++)
+        if (lanes[lane] != lanes[lane & ~(team - 1)])
+            return false;
+    return true;
+}
+
+/* The last of a sum in registers that are written once. */
+static bool is_summed(const char *ptx, const char *reg)
+{
+    for (const char *line = ptx; line; line = text_next_line(line)) {
+        static fold folds[FOLDS_MAX];
+        uint64_t lanes[LANES];
+        char result[TEXT_MAX] = "";
+        const int n = strncmp(line, "\tshfl.sync.bfly.", 16) == 0 ? sums_from(ptx, line, folds, result) : 0;
+        if (n == 0 || strcmp(result, reg) != 0)
+            continue;
+        run_folds(folds, n, 0, LANES - 1, lanes);
+        if (are_teams_alike(lanes))
+            return true;
+    }
+    return false;
+}
 
 /* A variable that a reduction before the place leaves the same in all lanes, and that nothing changes from there on. */
 static bool is_reduced(const char *ptx, const char *variable, const char *place)
@@ -360,11 +457,8 @@ static bool is_reduced(const char *ptx, const char *variable, const char *place)
     if (n == 0 || !is_left_alone(behind(&folds[n - 1]), place, variable))
         return false;
     int first = first_of(folds, n - 1, variable);
-    run_folds(folds + first, n - first, 0, lanes);
-    for (int lane = 1; lane < LANES; lane++)
-        if (lanes[lane] != lanes[0])
-            return false;
-    return true;
+    run_folds(folds + first, n - first, 0, own_bits(ptx, &folds[first], variable), lanes);
+    return are_teams_alike(lanes);
 }
 
 /* The register of "[%d7+4]" or "%r3"; empty for constants and names. */
@@ -384,7 +478,7 @@ static bool sources_are_uniform(const char *ptx, const instruction *i, const cha
     return true;
 }
 
-/* Whether all lanes of a warp have the same there. */
+/* Whether all lanes of a warp, or of a team, have the same there. */
 static bool is_uniform(const char *ptx, const char *operand, const char *place, int depth)
 {
     instruction def, thread;
@@ -398,17 +492,19 @@ static bool is_uniform(const char *ptx, const char *operand, const char *place, 
         return false;
     if (!text_definition(ptx, reg, &def))
         return is_reduced(ptx, reg, place);
-    if (text_is_opcode(&def, "shr.u32") && text_constant(def.operand[2], &shift) && shift >= 5 &&
-        shift < 32 && text_definition(ptx, def.operand[1], &thread) &&
+    if (text_is_opcode(&def, "shr.u32") && text_constant(def.operand[2], &shift) && shift < 32 &&
+        UINT32_C(1) << shift >= team && text_definition(ptx, def.operand[1], &thread) &&
         strcmp(thread.operand[1], "%tid.x") == 0)
-        return true; /* the warp's number */
+        return true; /* the number of the warp, or of the team */
+    if (is_sum(&def) && is_summed(ptx, reg))
+        return true;
     if (strncmp(def.opcode, "ld.", 3) == 0 || strncmp(def.opcode, "shfl.", 5) == 0 ||
         strncmp(def.opcode, "atom.", 5) == 0)
         return strncmp(def.opcode, "ld.param.", 9) == 0;
     return sources_are_uniform(ptx, &def, place, depth - 1);
 }
 
-/* Whether everything behind the branch, up to its label, is the same for all lanes of a warp. */
+/* Whether everything behind the branch, up to its label, is the same for all lanes of a warp, or of a team. */
 static bool region_is_uniform(const char *ptx, const char *line)
 {
     char label[TEXT_MAX] = "\n";
@@ -428,14 +524,17 @@ static bool region_is_uniform(const char *ptx, const char *line)
     return true;
 }
 
-/* One lane stores what all lanes of its warp have: another stores the same. (Several would be found by a check.) */
+/* One lane stores what all lanes of its warp or team have: another stores the same. (Several would be found by a check.) Of threads,
+ * another of the first warp. */
 bool any_lane_does(const char *ptx, const mutant *m, const instruction *i)
 {
     uint64_t number;
-    if (!text_is_opcode(i, "setp.eq.u32") && !text_is_opcode(i, "setp.eq.and.u32"))
+    if ((!text_is_opcode(i, "setp.eq.u32") && !text_is_opcode(i, "setp.eq.and.u32")) ||
+        m->kind != MUTANT_CONSTANT || !text_constant(m->with, &number) || strcmp(i->operand[2], "0") != 0)
         return false;
-    bool is_other = m->kind == MUTANT_CONSTANT && text_constant(m->with, &number) && number < LANES;
-    if (!is_other || !is_lane(ptx, i->operand[1]) || strcmp(i->operand[2], "0") != 0)
+    team = lane_bits(ptx, i->operand[1]) + 1;
+    if (team == 1 || number >= team ||
+        (i->n == 4 && !is_uniform(ptx, i->operand[3], ptx + m->at, UNIFORM_DEPTH)))
         return false;
     int uses = 0;
     for (const char *line = ptx; line; line = text_next_line(line)) {

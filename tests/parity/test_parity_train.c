@@ -625,6 +625,13 @@ static const struct {
     {DATA_ONE_HOT, 1030, 0, 0, 8193, false},
     {DATA_INFINITE, 8192, 0, 0, 0, false}, /* of the other sign: its seed is even */
     {DATA_INFINITE, 8193, 1, 0, 0, false},
+    {DATA_INFINITE, 4096, 0, 0, 0, false}, /* with other scales each */
+    {DATA_INFINITE, 4096, 0, 0, 0, false},
+    {DATA_INFINITE, 4096, 0, 0, 0, false},
+    {DATA_INFINITE, 4095, 0, 0, 0, false},
+    {DATA_INFINITE, 4094, 0, 0, 0, false},
+    {DATA_HUGE, 4096, 0, 0, 0, false},
+    {DATA_LEAST, 4093, 0, 0, 0, false},
 };
 
 /* What the text has is a matter of the operation and the grouping alone; three groupings in a row have the
@@ -770,9 +777,21 @@ static int64_t at_next_part(const train_case *c, int64_t n)
     spec.group_size = (uint64_t)reference.group_size;
     spec.channels = (uint64_t)reference.channels;
     const uint64_t before = kernel_range_count(range, &spec, (uint64_t)n);
-    while (kernel_range_count(range, &spec, (uint64_t)n) == before)
-        n++;
-    return n;
+    for (int64_t more = 0; more < 100000; more++)
+        if (kernel_range_count(range, &spec, (uint64_t)(n + more)) != before)
+            return n + more;
+    return n; /* it has all that it ever has */
+}
+
+static bool makes_scales(operation op, int grouping)
+{
+    const train_case c = direct_at(op, grouping, 0);
+    const kernel_row *row = kernel_find(operations[op].name);
+    const kernel_spec spec = kernel_spec_of(&c, row);
+    kernel_steps steps;
+    kernel_steps_of(row, &spec, &(kernel_problem){.rows = 1, .columns = (uint64_t)elements_of(&c)}, &steps);
+    return kernel_operation_of(steps.at[0].row) == KERNEL_SCALE ||
+           kernel_operation_of(steps.at[0].row) == KERNEL_RANGE;
 }
 
 static void run_directs(int index)
@@ -787,7 +806,7 @@ static void run_directs(int index)
         const train_case c = direct_at(op, grouping, i);
         run_direct(vm, sm, &c, directs[i].blocks);
     }
-    if (op == FAKE_QUANTIZE || op == FAKE_QUANTIZE_BACKWARD) {
+    if (makes_scales(op, grouping)) {
         train_case c = direct_at(op, grouping, 0);
         run_scales(vm, sm, &c);
         if (c.granularity != QDNN_GRANULARITY_GROUP) {
