@@ -102,6 +102,13 @@ static const tensor_case cases[] = {
     {"mxfp4_gguf", "gguf_mxfp4", true, {NULL}},
     {"nvfp4_gguf", "gguf_nvfp4", true, {NULL}},
 };
+/* x in FP8 as well. */
+static const tensor_case fp8_cases[] = {
+    {"e4m3_e4m3", "e4m3", true, {"groups=none", "x_fp8=e4m3"}},
+    {"e4m3_e5m2_kn", "e5m2", false, {"groups=none", "x_fp8=e4m3"}},
+    {"e5m2_e4m3_kn", "e4m3", false, {"groups=none", "x_fp8=e5m2"}},
+    {"e5m2_e5m2", "e5m2", true, {"groups=none", "x_fp8=e5m2"}},
+};
 /* clang-format on */
 
 static const struct {
@@ -126,7 +133,7 @@ typedef struct trial {
     int64_t gap;     /* elements between rows of x and of y */
     size_t shift;    /* of every pointer to elements, in elements */
     data_kind kind;  /* of x */
-    bool any_codes;  /* rather than those that quantizing gives */
+    int any_codes;   /* rather than those that quantizing gives; of FP8, every so many columns have a NaN */
     bool few_blocks; /* one for all tiles of rows, where the kernel loops over them */
     bool all_strips; /* the sums of strips are added by each of the kernels that can */
     uint8_t *host[QDNN_OPERAND_COUNT];
@@ -134,6 +141,16 @@ typedef struct trial {
     uint16_t *w16; /* [n][k] */
     float *y;
 } trial;
+
+static qdnnDataType_t x_type(const trial *t)
+{
+    return t->spec.x_fp8 ? (qdnnDataType_t)t->spec.x_fp8 : t->data;
+}
+
+static size_t x_bytes(const trial *t)
+{
+    return t->spec.x_fp8 ? 1 : 2;
+}
 
 static bool spec_of(const tensor_case *c, qdnnDataType_t data, kernel_product product, uint64_t tile_rows,
                     kernel_spec *spec, const kernel_row **row)
@@ -152,7 +169,7 @@ static bool spec_of(const tensor_case *c, qdnnDataType_t data, kernel_product pr
             return false;
         }
     }
-    spec->data = data;
+    spec->data = spec->x_fp8 ? QDNN_DATA_F16 : data;
     spec->product = product;
     spec->tile_rows = tile_rows;
     spec->reduction = c->k_in_columns ? KERNEL_K_COLUMNS : KERNEL_K_ROWS;
@@ -201,10 +218,8 @@ static void fill_any_codes(const trial *t, uint32_t seed)
         for (int64_t k = 0; k < t->k; k++) {
             uint8_t *code = &codes[t->how->k_in_columns ? n * t->k + k : k * t->n + n];
             *code = finite_code(storage, *code);
-            if (k == n * 37 % t->k && n % 4 == 1)
-                *code |= 0x7F;
-            else if (k == n * 37 % t->k && n % 8 == 3)
-                *code |= 0x7C;
+            if (k == n * 37 % t->k && n % t->any_codes == 0)
+                *code |= n % 8 < 4 ? 0x7F : 0x7C;
         }
 }
 
@@ -241,34 +256,60 @@ static void fill_weights(trial *t, uint32_t seed)
     free(plain);
 }
 
-static void fill_trial(trial *t, ref_tensor_family family, uint32_t seed)
+/* Special data in FP8 are any codes. */
+static void fill_x(const trial *t, uint32_t seed)
+{
+    uint8_t *x = t->host[QDNN_OPERAND_X];
+    const int64_t count = t->m * (t->k + t->gap);
+    if (!t->spec.x_fp8) {
+        fill_data(t->kind, NULL, t->data, seed, x, count);
+        return;
+    }
+    fill_bytes(seed, x, count);
+    for (int64_t i = 0; i < count && t->kind != DATA_SPECIAL; i++)
+        x[i] = finite_code(x_type(t), x[i]);
+}
+
+/* With x in FP8, weights are used as they are; otherwise rounded to the type of x. */
+static void multiply(const trial *t, int sm)
+{
+    const bool is_fp8 = t->spec.x_fp8;
+    const ref_quant_spec rounded = {.storage = t->data, .data = t->data};
+    const ref_product product = {.m = t->m,
+                                 .k = t->k,
+                                 .outputs = t->n,
+                                 .k_rows = is_fp8 && !t->how->k_in_columns,
+                                 .weights = is_fp8 ? t->ref : rounded,
+                                 .x = x_type(t),
+                                 .y = QDNN_DATA_F32,
+                                 .x_stride = t->k + t->gap,
+                                 .y_stride = t->n + t->gap};
+    const ref_product_arrays arrays = {
+        .x = t->host[QDNN_OPERAND_X],
+        .weights = {.codes = is_fp8 ? (void *)t->host[QDNN_OPERAND_CODES] : (void *)t->w16},
+        .y = t->y};
+    ref_product_tensor_on(&product, &arrays, sm);
+}
+
+static void fill_trial(trial *t, int sm, uint32_t seed)
 {
     const int64_t rows = t->how->k_in_columns ? t->n : t->k, columns = t->how->k_in_columns ? t->k : t->n;
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
-        t->bytes[i] = i == QDNN_OPERAND_X   ? t->m * (t->k + t->gap) * 2
+        t->bytes[i] = i == QDNN_OPERAND_X   ? t->m * (t->k + t->gap) * (int64_t)x_bytes(t)
                       : i == QDNN_OPERAND_Y ? t->m * (t->n + t->gap) * 4
                                             : ref_operand_bytes(&t->ref, rows, columns, i);
         t->host[i] = calloc((size_t)t->bytes[i] + 8, 1);
     }
     t->w16 = malloc((size_t)(t->n * t->k) * 2 + 2);
     fill_weights(t, seed);
-    fill_data(t->kind, NULL, t->data, seed + 1, t->host[QDNN_OPERAND_X], t->m * (t->k + t->gap));
+    fill_x(t, seed + 1);
     t->y = (float *)(void *)t->host[QDNN_OPERAND_Y];
     memset(t->y, GARBAGE, (size_t)t->bytes[QDNN_OPERAND_Y]);
-    const ref_product product = {.m = t->m,
-                                 .k = t->k,
-                                 .outputs = t->n,
-                                 .weights = {.storage = t->data, .data = t->data},
-                                 .x = t->data,
-                                 .y = QDNN_DATA_F32,
-                                 .x_stride = t->k + t->gap,
-                                 .y_stride = t->n + t->gap};
-    const ref_product_arrays arrays = {.x = t->host[QDNN_OPERAND_X], .weights = {.codes = t->w16}, .y = t->y};
-    ref_product_tensor(&product, &arrays, family);
+    multiply(t, sm);
     int64_t finite = 0;
     for (int64_t i = 0; i < t->m * t->n; i++)
         finite += isfinite(t->y[i / t->n * (t->n + t->gap) + i % t->n]);
-    CHECK(2 * finite > t->m * t->n || t->kind != DATA_NORMAL);
+    CHECK(2 * finite > t->m * t->n || t->kind != DATA_NORMAL || t->any_codes);
 }
 
 static void free_trial(trial *t)
@@ -346,8 +387,10 @@ static void make_buffers(const trial *t, device *d, uint64_t workspace)
 {
     for (int o = 0; o < QDNN_OPERAND_COUNT; o++) {
         const bool prepacked = t->spec.product == KERNEL_PRODUCT_STREAM && o == QDNN_OPERAND_CODES;
-        const size_t shift =
-            prepacked ? 0 : t->shift * (o == QDNN_OPERAND_Y ? 4 : ref_element_bytes(&t->ref, o));
+        const size_t element = o == QDNN_OPERAND_Y   ? 4
+                               : o == QDNN_OPERAND_X ? x_bytes(t)
+                                                     : ref_element_bytes(&t->ref, o);
+        const size_t shift = prepacked ? 0 : t->shift * element;
         if (!t->bytes[o])
             continue;
         CHECK(ptxvm_alloc(d->vm, (uint64_t)t->bytes[o] + shift, &d->base[o]) == PTXVM_OK);
@@ -444,7 +487,8 @@ typedef struct shape {
     data_kind kind;
     bool few_blocks;
     int64_t gap;
-    bool any_codes, all_strips;
+    int any_codes;
+    bool all_strips;
 } shape;
 
 static void run_shape(ptxvm *vm, const tensor_case *c, int family, kernel_product product, shape s,
@@ -467,7 +511,7 @@ static void run_shape(ptxvm *vm, const tensor_case *c, int family, kernel_produc
     t.ref = ref_spec_of(t.row, &t.spec);
     test_push_note("M %d, N %d, K %d, shift %d, tiles of %d rows", (int)s.m, (int)s.n, (int)s.k, (int)s.shift,
                    (int)s.tile_rows);
-    fill_trial(&t, ref_tensor_family_of(families[family].sm), seed);
+    fill_trial(&t, families[family].sm, seed);
     if (product == KERNEL_PRODUCT_STREAM)
         prepack_codes(&t);
     run_steps(&t, &d);
@@ -570,22 +614,25 @@ static const struct {
     size_t shift;
     data_kind kind;
     int64_t gap;
-    bool any_codes;
+    int any_codes;
 } trials[] = {
-    {0, 40, 608, 0, DATA_NORMAL, 0, false},       {-1, 136, 96, 0, DATA_NORMAL, 8, true},
-    {1, 24, 77, 1, DATA_NORMAL, 0, false},        {-99, 72, 1100, 0, DATA_NORMAL, 0, true},
-    {0, 8, 16, 0, DATA_SPECIAL, 0, false},        {-3, 264, 64, 0, DATA_NORMAL, 0, true},
-    {-5, 16, 1024, 0, DATA_HUGE, 4, false},       {-2, 48, 136, 1, DATA_NORMAL, 0, true},
-    {0, 128, 128, 0, DATA_NORMAL, 1, false},      {-6, 8, 1, 0, DATA_NORMAL, 0, false},
-    {-1, 88, 2060, 0, DATA_NORMAL, 0, true},      {0, 56, 320, 3, DATA_NORMAL, 0, false},
-    {-4, 21, 33, 0, DATA_NORMAL, 3, true},        {-7, 1, 520, 2, DATA_NORMAL, 0, false},
-    {-5, 23, 2500, 0, DATA_NORMAL, 0, false},     {-2, 42, 1500, 0, DATA_NORMAL, 6, false},
-    {-99, 21, 2060, 0, DATA_NORMAL, 0, false},    {-99, 42, 4200, 0, DATA_NORMAL, 0, true},
-    {-3, 13, 5000, 0, DATA_SPECIAL, 0, false},    {-1, 40, 1100, 1, DATA_NORMAL, 0, false},
-    {70, 16, 80, 0, DATA_NORMAL, 0, true},        {-97, 43, 2304, 0, DATA_NORMAL, 5, false},
-    {-95, 16, 5632, 0, DATA_NORMAL, 4, true},     {-98, 520, 512, 0, DATA_NORMAL, 0, true},
-    {0, 264, 512, 0, DATA_NORMAL, 16, true},      {-96, 515, 1024, 0, DATA_NORMAL, 1, false},
-    {-94, 36, 8192, 0, DATA_SUBNORMAL, 0, false},
+    {0, 40, 608, 0, DATA_NORMAL, 0, 0},       {-1, 136, 96, 0, DATA_NORMAL, 8, 4},
+    {1, 24, 77, 1, DATA_NORMAL, 0, 0},        {-99, 72, 1100, 0, DATA_NORMAL, 0, 4},
+    {0, 8, 16, 0, DATA_SPECIAL, 0, 0},        {-3, 264, 64, 0, DATA_NORMAL, 0, 4},
+    {-5, 16, 1024, 0, DATA_HUGE, 4, 0},       {-2, 48, 136, 1, DATA_NORMAL, 0, 4},
+    {0, 128, 128, 0, DATA_NORMAL, 1, 0},      {-6, 8, 1, 0, DATA_NORMAL, 0, 0},
+    {-1, 88, 2060, 0, DATA_NORMAL, 0, 4},     {0, 56, 320, 3, DATA_NORMAL, 0, 0},
+    {-4, 21, 33, 0, DATA_NORMAL, 3, 4},       {-7, 1, 520, 2, DATA_NORMAL, 0, 0},
+    {-5, 23, 2500, 0, DATA_NORMAL, 0, 0},     {-2, 42, 1500, 0, DATA_NORMAL, 6, 0},
+    {-99, 21, 2060, 0, DATA_NORMAL, 0, 0},    {-99, 42, 4200, 0, DATA_NORMAL, 0, 4},
+    {-3, 13, 5000, 0, DATA_SPECIAL, 0, 0},    {-1, 40, 1100, 1, DATA_NORMAL, 0, 0},
+    {70, 16, 80, 0, DATA_NORMAL, 0, 4},       {-97, 43, 2304, 0, DATA_NORMAL, 5, 0},
+    {-95, 16, 5632, 0, DATA_NORMAL, 4, 4},    {-98, 520, 512, 0, DATA_NORMAL, 0, 4},
+    {0, 264, 512, 0, DATA_NORMAL, 16, 4},     {-96, 515, 1024, 0, DATA_NORMAL, 1, 0},
+    {-94, 36, 8192, 0, DATA_SUBNORMAL, 0, 0}, {0, 64, 1152, 0, DATA_NORMAL, 0, 4},
+    {-2, 96, 2080, 0, DATA_NORMAL, 8, 0},     {-97, 40, 1025, 0, DATA_NORMAL, 7, 0},
+    {-97, 24, 520, 2, DATA_NORMAL, 0, 0},     {-98, 520, 512, 0, DATA_NORMAL, 0, 1},
+    {-92, 32, 552, 0, DATA_NORMAL, 0, 0},
 };
 enum { EXACT_ROWS = 100 };
 
@@ -614,22 +661,25 @@ static void trial_name(int index, char *text, size_t size)
     case_name(trial_case(index), text, size);
 }
 
-static void run_trials(int index, kernel_product product)
+static uint64_t rows_of_tile(const kernel_row *row, kernel_product product, int turn)
 {
     static const uint64_t stream_rows[] = {8, 16, 32, 64, 128}, tile_rows[] = {16, 32, 64, 128};
-    const int at = trial_case(index), family = at % LENGTH(families);
-    const tensor_case *c = &cases[at / LENGTH(families)];
+    return product == KERNEL_PRODUCT_STREAM ? kernel_stream_rows(row, false, stream_rows[turn % 5])
+                                            : kernel_tile_rows(row, tile_rows[turn % 4]);
+}
+
+/* By default every fifth trial, from another on with each index. */
+static void run_trials(const tensor_case *c, int family, kernel_product product, int turn, int index)
+{
     const kernel_row *row;
     kernel_spec spec;
     char error[256];
-    uint64_t rows = product == KERNEL_PRODUCT_STREAM ? stream_rows[at % 5] : tile_rows[at % 4];
     REQUIRE(
         spec_of(c, families[family].data, product, product == KERNEL_PRODUCT_STREAM ? 8 : 16, &spec, &row));
     if (!kernel_is_emitted(row, &spec, error, sizeof error))
         SKIP("%s", error);
-    rows =
-        product == KERNEL_PRODUCT_STREAM ? kernel_stream_rows(row, false, rows) : kernel_tile_rows(row, rows);
-    ptxvm *vm = vm_for(at);
+    const uint64_t rows = rows_of_tile(row, product, turn);
+    ptxvm *vm = vm_for(turn / LENGTH(families) * LENGTH(families) + family);
     for (int i = sample_is_full() ? 0 : index % 5; i < LENGTH(trials) && vm; i += sample_is_full() ? 1 : 5) {
         const int64_t m = trials[i].rows + (trials[i].rows <= -90 ? EXACT_ROWS : (int64_t)rows);
         const int64_t n = spec.layout == QDNN_LAYOUT_AWQ ? (trials[i].n + 7) / 8 * 8 : trials[i].n;
@@ -644,19 +694,49 @@ static void run_trials(int index, kernel_product product)
                           .gap = trials[i].gap,
                           .any_codes = trials[i].any_codes,
                           .all_strips = true},
-                  (uint32_t)(at + 100 * i));
+                  (uint32_t)(turn + 100 * i));
     }
     ptxvm_destroy(vm);
 }
 
+static void run_case(int index, kernel_product product)
+{
+    const int at = trial_case(index);
+    run_trials(&cases[at / LENGTH(families)], at % LENGTH(families), product, at, index);
+}
+
 TEST_EACH(TensorTile, Trials, trial_count, trial_name)
 {
-    run_trials(index, KERNEL_PRODUCT_TILE);
+    run_case(index, KERNEL_PRODUCT_TILE);
 }
 
 TEST_EACH(TensorStream, Trials, trial_count, trial_name)
 {
-    run_trials(index, KERNEL_PRODUCT_STREAM);
+    run_case(index, KERNEL_PRODUCT_STREAM);
+}
+
+/* x in FP8: every other index is prepacked. */
+static int fp8_count(void)
+{
+    return sample_is_full() ? 2 * LENGTH(fp8_cases) * LENGTH(families) : LENGTH(families);
+}
+
+static int fp8_case(int index)
+{
+    return (index / LENGTH(families) + index) % (2 * LENGTH(fp8_cases));
+}
+
+static void fp8_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s_%s_%s", fp8_case(index) % 2 ? "stream" : "tile",
+             fp8_cases[fp8_case(index) / 2].name, families[index % LENGTH(families)].name);
+}
+
+TEST_EACH(TensorFp8, Trials, fp8_count, fp8_name)
+{
+    const int at = fp8_case(index);
+    run_trials(&fp8_cases[at / 2], index % LENGTH(families),
+               at % 2 ? KERNEL_PRODUCT_STREAM : KERNEL_PRODUCT_TILE, index, index);
 }
 
 /* ---- Prepacking ---- */
@@ -718,7 +798,7 @@ static void there_and_back(ptxvm *vm, int index, int64_t n, int64_t k, int64_t b
         t.k = blocks * (int64_t)kernel_columns_multiple(row);
     t.ref = ref_spec_of(t.row, &t.spec);
     test_push_note("N %d, K %d", (int)t.n, (int)t.k);
-    fill_trial(&t, REF_TENSOR_SM75, (uint32_t)index);
+    fill_trial(&t, 75, (uint32_t)index);
     const bool columns = t.how->k_in_columns;
     const int64_t code_bytes = t.bytes[QDNN_OPERAND_CODES];
     uint8_t *codes = malloc((size_t)code_bytes + 1), *back = malloc((size_t)code_bytes + 1);

@@ -88,7 +88,9 @@ void stream_quads(ptx_builder *b, const word_stream *s, ptx_val number, unsigned
     }
     for (unsigned w = 1; w < QUADS_WORDS; w++) { /* a word beyond the codes may not exist */
         words[w] = ptx_u32(b, 0);
-        if (w < quads_words(bits, count))
+        if (count * bits > 32 * w) /* wherever the codes begin */
+            words[w] = ptx_ld_global_nc(b, PTX_U32, address, 4 * (int)w);
+        else if (w < quads_words(bits, count))
             words[w] = ptx_ld_if(b, ptx_setp(b, PTX_GT, ptx_add(b, shift, count * bits), 32 * w), PTX_GLOBAL,
                                  PTX_NC, PTX_U32, address, 4 * (int)w, words[w]);
     }

@@ -22,7 +22,7 @@ void w_store_piece(ptx_builder *b, const w_tile *w, ptx_val address, const ptx_v
 
 void w_store_zeros(ptx_builder *b, ptx_val address)
 {
-    ptx_val zero = ptx_u32(b, 0), words[PIECE / 2] = {zero, zero, zero, zero};
+    ptx_val zero = ptx_var(b, ptx_u32(b, 0)), words[PIECE / 2] = {zero, zero, zero, zero};
     ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, address, 0, words, PIECE / 2);
 }
 

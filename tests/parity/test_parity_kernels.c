@@ -423,6 +423,10 @@ static const struct {
     {33, 33, false, 5, 301, DATA_NORMAL}, {600, 3, false, 3, 32, DATA_NORMAL},
     {32, 1, true, 130, 32, DATA_NORMAL},  {9, 4, false, 16, 544, DATA_NORMAL},
     {130, 70, false, 8, 32, DATA_NORMAL}, {2, 3, false, 33, 40, DATA_HUGE},
+    {35, 2, true, 136, 776, DATA_NORMAL}, {70, 3, false, 68, 1100, DATA_NORMAL},
+    {5, 4, false, 528, 72, DATA_NORMAL},  {33, 2, true, 72, 1088, DATA_NORMAL},
+    {6, 2, false, 40, 4168, DATA_NORMAL}, {17, 2, false, 264, 320, DATA_NORMAL},
+    {8, 1, true, 24, 264, DATA_ZEROS},    {40, 2, false, 20, 520, DATA_SPECIAL},
 };
 static const kernel_product stacked[] = {KERNEL_PRODUCT_STAGED, KERNEL_PRODUCT_LANEWISE, KERNEL_PRODUCT_GEMV,
                                          KERNEL_PRODUCT_BLOCKS, KERNEL_PRODUCT_COLUMNS};
