@@ -192,6 +192,7 @@ static const struct {
     {"lane 0 gets the same", lane_0_gets_the_same, false},
     {"the factor divides as well", factor_is_as_good, false},
     {"any lane does", any_lane_does, false},
+    {"no lane is above the last", lane_is_not_above_the_last, false},
     {"any barrier does", any_barrier_does, false},
     {"the other is NaN with it", other_is_nan_with_it, false},
     {"any NaN does", nan_is_any, false},

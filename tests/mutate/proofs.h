@@ -30,6 +30,7 @@ bool lane_0_gets_the_same(const char *ptx, const mutant *m, const instruction *i
 bool any_lane_does(const char *ptx, const mutant *m, const instruction *i);
 bool any_barrier_does(const char *ptx, const mutant *m, const instruction *i);
 
+bool lane_is_not_above_the_last(const char *ptx, const mutant *m, const instruction *i);
 bool result_is_the_same(const char *ptx, const mutant *m, const instruction *i);
 bool difference_is_absorbed(const char *ptx, const mutant *m, const instruction *i);
 

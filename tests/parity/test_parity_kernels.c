@@ -60,14 +60,15 @@ typedef struct scene {
     request r;
     way ways[WAYS_MAX];
     int n_ways;
-    bool few_blocks; /* one for all tiles of rows, where the kernel loops over them */
+    bool few_blocks;   /* one for all tiles of rows, where the kernel loops over them */
+    size_t code_shift; /* bytes from an aligned address to the codes; c.shift: to x */
 } scene;
 
 static bool scene_begin(scene *s, const product_case *c)
 {
     char text[1200];
     quant_descriptors d = {0};
-    *s = (scene){.c = *c};
+    *s = (scene){.c = *c, .code_shift = c->shift};
     product_case_text(c, text, sizeof text);
     test_push_note("%s", text);
     bool ok = product_operands_make(c, &s->o) && quant_descriptors_make(&c->weights, &d) &&
@@ -131,7 +132,9 @@ static bool compute(ptxvm *vm, const char *sm, const scene *s, const way *w, int
     kernel_steps_of(s->r.row, &spec, &problem, &steps);
     for (int i = 0; i < QDNN_OPERAND_COUNT && ok; i++)
         if (s->o.host[i] && s->o.bytes[i]) {
-            const size_t shift = i == QDNN_OPERAND_X || i == QDNN_OPERAND_CODES ? s->c.shift : 0;
+            const size_t shift = i == QDNN_OPERAND_X       ? s->c.shift
+                                 : i == QDNN_OPERAND_CODES ? s->code_shift
+                                                           : 0;
             ok = ptxvm_alloc(vm, s->o.bytes[i] + shift, &base[i]) == PTXVM_OK &&
                  ptxvm_write(vm, base[i] + shift, s->o.host[i], s->o.bytes[i]) == PTXVM_OK;
             at[i] = base[i] + shift + bytes_before(s, i, first);
@@ -280,11 +283,13 @@ static const shape shapes[] = {
     {0, 130, 2112, DATA_NORMAL, false, 0, 0},
     {0, 72, 512, DATA_TINY, false, 0, 0},
     {2, 40, 4224, DATA_NORMAL, false, 0, 0},
+    {0, 36, 1088, DATA_NORMAL, false, 1, 1},
+    {1, 33, 2112, DATA_NORMAL, false, 0, 2},
     /* Rows that end within a group. */
     {0, 40, 264, DATA_TINY, false, 0, 0},
     {-1, 72, 1036, DATA_NORMAL, false, 4, 4},
     {0, 530, 520, DATA_NORMAL, false, 0, 0},
-    {0, 70, 2090, DATA_NORMAL, false, 0, 4},
+    {0, 70, 2090, DATA_NORMAL, false, 0, 3},
     {2, 33, 1100, DATA_NORMAL, true, 3, 0},
     {1, 20, 523, DATA_SPECIAL, false, 0, 0},
     {0, 33, 333, DATA_ZEROS, false, 0, 0},
@@ -368,6 +373,8 @@ static bool run_shape(const kernel_row *row, kernel_product product, int turn, c
         fits = kernel_product_fits(s.r.row, &spec, &problem);
         kernel_operands_of(s.r.row, &spec, &problem, operands);
         if (at->shift % operands[QDNN_OPERAND_CODES].align != 0)
+            s.code_shift = 0;
+        if (at->shift % operands[QDNN_OPERAND_X].align != 0)
             s.c.shift = 0;
         s.few_blocks = at->gap == 4;
         if (fits)
@@ -459,6 +466,7 @@ static bool run_stack(int index, int i)
     c.experts = stack_shapes[i].experts;
     c.one_expert = stack_shapes[i].one;
     c.kind = stack_shapes[i].kind;
+    c.x_gap = c.y_gap = i % 4 == 3 ? i % 8 + 1 : 0;
     c.row_weight = index % 2;
     c.gated = index % 3 == 1;
     c.activation = index % 3 == 1 ? QDNN_ACTIVATION_SILU : QDNN_ACTIVATION_NONE;
