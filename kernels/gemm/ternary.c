@@ -376,6 +376,7 @@ static void multiply(ptx_builder *b, ternary *s)
 {
     clear_sums(b, s, false);
     s->guard = ptx_var(b, ptx_f32(b, 0));
+    ptx_syncthreads(b); /* lanes of the previous tile, which lie in the same memory, may still be joined */
     clear_x(b, s);
     pass(b, s, false);
     ptx_val wrong = ptx_bar_red_or(b, 0, ptx_setp(b, PTX_NAN, s->guard, s->guard));

@@ -99,11 +99,29 @@ static bool quantize_x(const product_case *c, product_operands *o)
     return true;
 }
 
+/* In each row, 512 numbers, then the same with the other sign, then zeros. Times equal weights, every lane of the exact contract adds
+ * what it subtracts later: its sum is the error of its roundings, which shows even in a y with few bits. */
+static void make_cancel(const ref_product *p, uint8_t *x)
+{
+    enum { HALF = 512 };
+    const size_t size = ref_scalar_size(p->x);
+    for (int64_t m = 0; m < p->m; m++)
+        for (int64_t k = HALF; k < p->k; k++) {
+            uint8_t *at = x + (size_t)(m * p->x_stride + k) * size;
+            memset(at, 0, size);
+            if (k >= 2 * HALF)
+                continue;
+            memcpy(at, at - HALF * size, size);
+            at[size - 1] ^= 0x80;
+        }
+}
+
 static void fill_operands(const product_case *c, product_operands *o)
 {
     const ref_product *p = &o->product;
-    /* Beside numbers, the sign of a sum that is 0 would not be seen. */
-    const data_kind addends = c->kind == DATA_ZEROS || c->kind == DATA_TINY ? DATA_ZEROS : DATA_NORMAL;
+    /* Beside other numbers, the sign of 0 and the last bits of a sum would not be seen. */
+    const data_kind addends =
+        c->kind == DATA_ZEROS || c->kind == DATA_TINY || c->kind == DATA_CANCELS ? DATA_ZEROS : DATA_NORMAL;
     const int64_t n = c->gated ? p->outputs / 2 : p->outputs, stack = c->experts ? c->experts : 1;
     const size_t x_bytes = strided(p->m, p->x_stride, p->k, p->x),
                  y_bytes = strided(p->m, p->y_stride, n, p->y);
@@ -113,6 +131,8 @@ static void fill_operands(const product_case *c, product_operands *o)
         fill_fp8(c, x, (int64_t)x_bytes);
     else
         fill_data(c->kind, format, c->x, c->seed, x, (int64_t)(x_bytes / ref_scalar_size(c->x)));
+    if (c->kind == DATA_CANCELS)
+        make_cancel(p, x);
     if (c->x_scale)
         fill_data(DATA_NORMAL, format, QDNN_DATA_F32, c->seed + 8,
                   new_operand(o, QDNN_OPERAND_X_SCALE, (size_t)p->m * 4), p->m);

@@ -73,6 +73,7 @@ void quant_case_text(const quant_case *c, char *text, size_t size)
                                         [DATA_MINUTE] = "minute",
                                         [DATA_UNDERFLOW] = "underflowing",
                                         [DATA_TINY] = "tiny",
+                                        [DATA_CANCELS] = "cancelling",
                                         [DATA_SCALE_TIES] = "scale-tie"};
     char settings[KERNEL_SPEC_TEXT], dims[128] = "";
     kernel_spec spec = grouped_spec(c);

@@ -261,7 +261,7 @@ static const shape shapes[] = {
     {0, 68, 776, DATA_NORMAL, false, 0, 0},
     {1, 40, 1100, DATA_NORMAL, false, 0, 0},
     {99, 33, 264, DATA_NORMAL, false, 0, 0},
-    {-1, 17, 301, DATA_NORMAL, false, 0, 0},
+    {-1, 17, 301, DATA_NORMAL, false, 4, 0},
     {3, 40, 7, DATA_NORMAL, false, 0, 0},
     {0, 130, 104, DATA_NORMAL, false, 0, 0},
     {0, 24, 512, DATA_NORMAL, true, 0, 0},
@@ -285,6 +285,7 @@ static const shape shapes[] = {
     {2, 40, 4224, DATA_NORMAL, false, 0, 0},
     {0, 36, 1088, DATA_NORMAL, false, 1, 1},
     {1, 33, 2112, DATA_NORMAL, false, 0, 2},
+    {0, 72, 1024, DATA_CANCELS, false, 0, 0},
     /* Rows that end within a group. */
     {0, 40, 264, DATA_TINY, false, 0, 0},
     {-1, 72, 1036, DATA_NORMAL, false, 4, 4},
@@ -295,7 +296,8 @@ static const shape shapes[] = {
     {0, 33, 333, DATA_ZEROS, false, 0, 0},
     {4, 65, 4136, DATA_NORMAL, false, 0, 0},
     {6, 12, 1290, DATA_SUBNORMAL, false, 8, 0},
-    {-9, 68, 40, DATA_NORMAL, false, 4, 0},
+    {0, 68, 1034, DATA_CANCELS, false, 0, 0},
+    {-9, 68, 40, DATA_NORMAL, false, 0, 0},
 };
 enum { ALWAYS = 10 };
 static const char *const product_names[] = {
@@ -360,6 +362,8 @@ static bool run_shape(const kernel_row *row, kernel_product product, int turn, c
         c.weights.kind = DATA_TINY;
         c.weights.seed = 8;
     }
+    if (at->kind == DATA_CANCELS)
+        c.weights.kind = DATA_CONSTANT;
     c.x_gap = c.y_gap = at->gap;
     c.shift = at->shift;
     c.weights.callers = at->callers;
