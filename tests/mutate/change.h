@@ -14,8 +14,8 @@ typedef struct change {
     const uint64_t *used; /* the bits of each register that either of the two programs uses */
 } change;
 
-/* False for a mutant that leaves a step out, changes its guard or reads what may not have been written, and for texts that are not
- * understood. */
+/* A step that is left out becomes a move of its destination to itself. False for a mutant that changes a guard, or reads what may not
+ * have been written, and for texts that are not understood. */
 bool change_of(const char *ptx, const mutant *m, change *c);
 
 #endif

@@ -191,6 +191,7 @@ static const struct {
     {"more is asked for than needed", asks_for_more, false},
     {"lane 0 gets the same", lane_0_gets_the_same, false},
     {"the factor divides as well", factor_is_as_good, false},
+    {"the keys are the same", keys_are_the_same, false},
     {"any lane does", any_lane_does, false},
     {"no lane is above the last", lane_is_not_above_the_last, false},
     {"any barrier does", any_barrier_does, false},

@@ -27,6 +27,7 @@ bool multiplies_exactly(const char *ptx, const mutant *m, const instruction *i);
 bool difference_is_integral(const char *ptx, const mutant *m, const instruction *i);
 bool lanes_get_the_same(const char *ptx, const mutant *m, const instruction *i);
 bool lane_0_gets_the_same(const char *ptx, const mutant *m, const instruction *i);
+bool keys_are_the_same(const char *ptx, const mutant *m, const instruction *i);
 bool any_lane_does(const char *ptx, const mutant *m, const instruction *i);
 bool any_barrier_does(const char *ptx, const mutant *m, const instruction *i);
 
@@ -34,6 +35,8 @@ bool lane_is_not_above_the_last(const char *ptx, const mutant *m, const instruct
 bool result_is_the_same(const char *ptx, const mutant *m, const instruction *i);
 bool difference_is_absorbed(const char *ptx, const mutant *m, const instruction *i);
 
+/* Whether from a line on only lane 0 stores what is made of a register, or branches on it. */
+bool is_for_lane_0(const char *ptx, const char *reg, const char *line, int depth);
 /* The largest value of an unsigned operand. */
 uint64_t most_of(const char *ptx, const char *operand, int depth);
 

@@ -233,7 +233,7 @@ static bool is_set_anew(const char *ptx, const char *line, const char *variable)
 }
 
 /* Whether from a line on only lane 0 stores what is made of a register, or branches on it. */
-static bool is_for_lane_0(const char *ptx, const char *reg, const char *line, int depth)
+bool is_for_lane_0(const char *ptx, const char *reg, const char *line, int depth)
 {
     const char *end = NULL;
     for (; line && depth > 0; line = text_next_line(line)) {
@@ -326,14 +326,6 @@ bool lanes_get_the_same(const char *ptx, const mutant *m, const instruction *i)
 
 /* ---- Sums of registers that are written once ---- */
 
-static int count_lines(const char *ptx, const char *reg)
-{
-    int count = 0;
-    for (const char *line = ptx; line; line = text_next_line(line))
-        count += text_names(line, reg);
-    return count;
-}
-
 static bool is_sum(const instruction *i)
 {
     return text_is_opcode(i, "add.rn.f32") || text_is_opcode(i, "add.s32") || text_is_opcode(i, "add.u32");
@@ -352,7 +344,7 @@ static int sums_from(const char *ptx, const char *line, fold folds[FOLDS_MAX], c
             strcmp(join.operand[1], shuffle.operand[1]) != 0 ||
             strcmp(join.operand[2], shuffle.operand[0]) != 0 ||
             (n > 0 && strcmp(shuffle.operand[1], result) != 0) ||
-            (n > 0 && count_lines(ptx, shuffle.operand[1]) != 3) ||
+            (n > 0 && text_count_lines(ptx, shuffle.operand[1]) != 3) ||
             !text_constant(shuffle.operand[2], &mask) || !text_constant(shuffle.operand[3], &last))
             break;
         folds[n] = (fold){line, {(uint32_t)mask, (uint32_t)mask}, {(uint32_t)last, (uint32_t)last}, 'd'};

@@ -1441,6 +1441,12 @@ range range_of_register(const ranges *r, int reg)
     return known(get(r, reg), r->p->width[reg]);
 }
 
+range range_anywhere(const ranges *r, int reg)
+{
+    const int width = r->p->width[reg];
+    return r->variable[reg] < 0 ? known(r->fixed[reg], width) : anything(width);
+}
+
 range range_of_operand(const ranges *r, const step *s, int operand, int width)
 {
     return known(operand_of(r, s, operand, width),

@@ -30,6 +30,9 @@ range range_of_operand(const ranges *r, const step *s, int operand, int width);
 /* What a step makes of its operands: of its only destination. */
 range range_of_result(const ranges *r, const step *s);
 
+/* Of a register that is written once, wherever it is read; anything of its width, of others. */
+range range_anywhere(const ranges *r, int reg);
+
 /* How the operands 1 and 2 of a setp of integers may compare. */
 enum { RANGE_BELOW = 1, RANGE_EQUAL = 2, RANGE_ABOVE = 4, RANGE_ANY = 7 };
 unsigned range_relations_now(const ranges *r, const step *s);

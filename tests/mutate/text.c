@@ -111,3 +111,11 @@ bool text_constant(const char *text, uint64_t *value)
     *value = strtoull(is_float ? text + 2 : text, &end, is_float ? 16 : 0);
     return *text != '%' && *text != '-' && *text && *end == 0;
 }
+
+int text_count_lines(const char *ptx, const char *reg)
+{
+    int count = 0;
+    for (const char *line = ptx; line; line = text_next_line(line))
+        count += text_names(line, reg);
+    return count;
+}

@@ -117,6 +117,21 @@ static uint64_t read_shl(const step *s, int operand, uint64_t used)
     return k < 64 ? used >> k : 0;
 }
 
+static ranges *known; /* of the program whose bits are asked for; may be null */
+
+/* A shift by a register: as far as it goes. The register's bits are all used, so that it is in its range in both programs. */
+static uint64_t read_shr_by(const step *s, uint64_t used, int width)
+{
+    const bool is_bounded = known && s->reg[2] != NO_REGISTER && !step_starts(s, "shr.s");
+    const uint64_t most = is_bounded ? range_anywhere(known, s->reg[2]).most : UINT64_MAX;
+    uint64_t bits = 0;
+    if (most >= (uint64_t)width) /* to the right of the lowest bit is nothing */
+        return used ? bits_mask(width) & ~bits_mask(bits_trailing_zeros(used)) : 0;
+    for (uint64_t k = 0; k <= most; k++)
+        bits |= used << k;
+    return bits & bits_mask(width);
+}
+
 static uint64_t read_shr(const step *s, int operand, uint64_t used)
 {
     const int width = type_width(s);
@@ -124,8 +139,8 @@ static uint64_t read_shr(const step *s, int operand, uint64_t used)
     uint64_t k;
     if (operand == 2)
         return used ? UINT32_MAX : 0;
-    if (!constant(s, 2, &k)) /* to the right of the lowest bit is nothing */
-        return used ? bits_mask(width) & ~bits_mask(bits_trailing_zeros(used)) : 0;
+    if (!constant(s, 2, &k))
+        return read_shr_by(s, used, width);
     if (k >= (uint64_t)width)
         return has_sign && used ? UINT64_C(1) << (width - 1) : 0;
     const uint64_t brought_in = used & ~(bits_mask(width) >> k);
@@ -353,6 +368,7 @@ static bool use_step(const program *p, const step *s, uint64_t *used)
 const uint64_t *used_bits(const program *p, int at, const step *changed)
 {
     static uint64_t *used;
+    known = ranges_of(p);
     free(used);
     used = calloc((size_t)p->n_registers + 1, sizeof *used);
     for (bool is_new = used != NULL; is_new;) {
