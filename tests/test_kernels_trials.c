@@ -196,6 +196,12 @@ static void add_one_hot(trial_list *list)
 /* Ranges whose scale is clamped, rounded half way, or made of infinities. */
 static void add_ranges(trial_list *list)
 {
+    static const data_kind others[] = {DATA_HALVES,  DATA_HALVES, DATA_HALVES, DATA_HALVES,
+                                       DATA_FEW_F16, DATA_WIDE,   DATA_SPREAD};
+    for (int i = 0; i < LENGTH(others); i++)
+        append(list, (parity_trial){.n = i % 2 ? list->tile : 600 + 13 * i,
+                                    .kind = others[i],
+                                    .seed = (uint32_t)i + 120});
     static const data_kind kinds[] = {DATA_SCALE_TIES, DATA_SCALE_TIES, DATA_SCALE_TIES, DATA_SCALE_TIES,
                                       DATA_LEAST,      DATA_LEAST,      DATA_INFINITE,   DATA_INFINITE};
     static const data_kind whole[] = {DATA_MINUTE, DATA_UNDERFLOW, DATA_NANS};

@@ -170,33 +170,48 @@ static unsigned elements_of_bytes(unsigned width)
     return width == 8 ? 1 : width == 4 ? 2 : width == 2 || width == 6 ? 4 : 8;
 }
 
+/* The first element of a few exists, and so does the first byte; the others do if both ends are multiples of 8. */
+static bool may_be_beyond(unsigned i, bool is_whole)
+{
+    return i > 0 && !is_whole;
+}
+
 void encode_few(ptx_builder *b, const quantized *q, ptx_val data, ptx_val first, ptx_val end, ptx_val lane,
-                unsigned lanes, const group_values *only)
+                unsigned lanes, const group_values *only, bool is_whole)
 {
     const unsigned width = width_of(&q->coding), few = elements_of_bytes(width), bytes = few * width / 8;
     const qdnnDataType_t type = q->coding.spec->data;
-    ptx_val start = ptx_add(b, first, ptx_cvt(b, PTX_U64, ptx_mul(b, lane, few)));
-    ptx_val total = ptx_shr(b, ptx_add(b, ptx_mul(b, end, ptx_u64(b, width)), ptx_u64(b, 7)), 3);
+    ptx_val start = ptx_add(b, first, ptx_cvt(b, PTX_U64, ptx_mul(b, lane, few))), total = {0}, word = {0};
+    if (may_be_beyond(bytes - 1, is_whole))
+        total = ptx_shr(b, ptx_add(b, ptx_mul(b, end, ptx_u64(b, width)), ptx_u64(b, 7)), 3);
     ptx_val at = ptx_for(b, start, end, ptx_u64(b, (uint64_t)lanes * few));
-    ptx_val word = ptx_var(b, bytes > 4 ? ptx_u64(b, 0) : ptx_u32(b, 0));
     for (unsigned i = 0; i < few; i++) {
         ptx_val index = ptx_add(b, at, i);
         unsigned position = few == 1 ? 0 : quad_position(&q->coding, i);
-        ptx_if(b, ptx_setp(b, PTX_LT, index, end));
+        if (may_be_beyond(i, is_whole))
+            ptx_if(b, ptx_setp(b, PTX_LT, index, end));
         group_values group = only ? *only : flat_group(b, q, index);
         ptx_val x = emit_load(b, type, ptx_at(b, data, index, element_bytes(type)), 0);
         ptx_val code = element_encode(b, q, &group, x);
         if (bytes > 4)
             code = ptx_cvt(b, PTX_U64, code);
-        ptx_assign(b, word, ptx_or(b, word, position ? ptx_shl(b, code, position) : code));
-        ptx_end_if(b);
+        if (position)
+            code = ptx_shl(b, code, position);
+        if (i == 0)
+            word = ptx_var(b, code);
+        else
+            ptx_assign(b, word, ptx_or(b, word, code));
+        if (may_be_beyond(i, is_whole))
+            ptx_end_if(b);
     }
     ptx_val byte = ptx_shr(b, ptx_mul(b, at, ptx_u64(b, width)), 3);
     for (unsigned i = 0; i < bytes; i++) {
         ptx_val part = i ? ptx_shr(b, word, 8 * i) : word;
-        ptx_if(b, ptx_setp(b, PTX_LT, ptx_add(b, byte, i), total));
+        if (may_be_beyond(i, is_whole))
+            ptx_if(b, ptx_setp(b, PTX_LT, ptx_add(b, byte, i), total));
         ptx_st_global_u8(b, ptx_add(b, q->codes, byte), (int)i, bytes > 4 ? ptx_cvt(b, PTX_U32, part) : part);
-        ptx_end_if(b);
+        if (may_be_beyond(i, is_whole))
+            ptx_end_if(b);
     }
     ptx_end_for(b);
 }

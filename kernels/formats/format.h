@@ -22,6 +22,9 @@ typedef struct group_values {
     /* f32: quantize divides by it, or multiplies by it, depending on the settings */
     ptx_val divisor;
     ptx_val zero; /* f32: the zero point or minimum */
+    /* The scale was made from the elements that it is used for, and is finite and not 0: no quotient is NaN, and none exceeds the
+     * format's largest number by more than the scale's own rounding. */
+    bool is_own;
 } group_values;
 
 /* What a codec sets up once per kernel: a table in shared memory. */
@@ -102,6 +105,8 @@ qdnnCodeKind_t format_code_kind(const format_row *format, qdnnCodeKind_t kind);
  * signed codes. Packed zeros have no type of their own and keep the default. */
 qdnnDataType_t format_zero_type(const format_row *format, const kernel_spec *spec);
 
+bool format_zero_is_float(const kernel_spec *spec); /* of integer codes; packed ones are not */
+
 /* Whether a kernel exists for a normal specification. If not, `error` has the reason. */
 bool format_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 
@@ -123,21 +128,25 @@ ptx_val group_zero_from(ptx_builder *b, const coding *c, ptx_val stored);
 /* The same for numbers that have already been loaded. */
 group_values group_of_numbers(ptx_builder *b, const coding *c, const sidecars *s, ptx_val scale,
                               ptx_val zero);
+typedef struct group_made group_made;
+group_values group_of_made(ptx_builder *b, const coding *c, const sidecars *s, const group_made *made);
+/* Whether the scale differs from the largest magnitude divided by the largest number by a rounding to f32 or bf16 alone. */
+bool scale_is_close(const coding *c, const group_values *group);
 /* For tensors without scales. */
 group_values group_without_scale(ptx_builder *b);
 
 /* The value of an element, from its number in units of the scale. */
 ptx_val group_decode(ptx_builder *b, const coding *c, const sidecars *s, const group_values *group,
                      ptx_val unit);
-/* x in units of the scale; NaN stays NaN, and an infinity counts as the largest finite number. */
+/* x in units of the scale; an infinity counts as the largest finite number. NaN is 0, or stays NaN if the encoder takes that. */
 ptx_val group_quotient(ptx_builder *b, const coding *c, const group_values *group, ptx_val x);
 
 /* The scale (and zero) for a range, rounded to their stored types: their values as a reader will see them
  * and, if a scale is a byte, its code. */
-typedef struct group_made {
+struct group_made {
     ptx_val scale, zero; /* f32 */
     ptx_val code;        /* u32 */
-} group_made;
+};
 group_made group_make(ptx_builder *b, const coding *c, const sidecars *s, ptx_val lo, ptx_val hi);
 /* Stores them at that index, or each at its own index. Zeros that will be packed are stored as f32; a
  * separate kernel packs them. */
@@ -168,9 +177,15 @@ ptx_val table_place(ptx_builder *b, const ptx_val *thresholds, int count, ptx_va
 /* 2^(e - 127), the smallest of which is subnormal; 255 is NaN. */
 ptx_val e8m0_decode(ptx_builder *b, ptx_val byte);
 
+/* What is known of a number that is encoded. */
+typedef struct minifloat_facts {
+    bool is_number;   /* not NaN */
+    bool is_positive; /* has no sign */
+} minifloat_facts;
+
 /* Rounds to nearest even with saturation; NaN becomes the NaN code, or 0 if there is none. The result is a
  * u32. */
-ptx_val minifloat_encode(ptx_builder *b, const minifloat *f, ptx_val x);
+ptx_val minifloat_encode(ptx_builder *b, const minifloat *f, ptx_val x, minifloat_facts facts);
 /* The f32 value of the code at that bit of a u32. */
 ptx_val minifloat_decode(ptx_builder *b, const minifloat *f, ptx_val word, unsigned position);
 

@@ -61,6 +61,39 @@ group_values group_load(ptx_builder *b, const coding *c, const sidecars *s, ptx_
     return group_of_numbers(b, c, s, group_load_scale(b, c, s, index), zero);
 }
 
+static bool is_table(const coding *c)
+{
+    return c->format->codec == &codec_nf4 || c->format->codec == &codec_fp4_bnb;
+}
+
+/* The largest number that an absmax, or a width, is divided by. */
+static float divisions_of(const coding *c)
+{
+    if (c->format->codec != &codec_integer)
+        return c->format->number ? c->format->number->largest : 1;
+    return format_has_zero(c->format) ? (float)((1 << c->format->facts.bits) - 1)
+                                      : (float)format_largest_integer(c);
+}
+
+/* With a floor, no scale is subnormal. */
+bool scale_is_close(const coding *c, const group_values *group)
+{
+    return group->is_own && (c->spec->scale == QDNN_SCALE_F32 || c->spec->scale == QDNN_SCALE_BF16) &&
+           !is_table(c) && c->spec->floor / divisions_of(c) >= 0x1p-126f;
+}
+
+/* 1 / s may be infinite, and a table's scale 0. */
+group_values group_of_made(ptx_builder *b, const coding *c, const sidecars *s, const group_made *made)
+{
+    group_values group = group_of_numbers(b, c, s, made->scale, made->zero);
+    const bool is_float = scale_data_type(c->spec->scale) != 0;
+    group.is_own = is_float && !c->spec->nested &&
+                   (c->spec->division == QDNN_DIVIDE_EXACT || c->spec->scale == QDNN_SCALE_F16 ||
+                    (!is_table(c) && c->spec->floor / divisions_of(c) >= 0x1p-126f)) &&
+                   !(is_table(c) && c->spec->floor == 0);
+    return group;
+}
+
 group_values group_without_scale(ptx_builder *b)
 {
     return (group_values){.scale = ptx_f32(b, 1), .divisor = ptx_f32(b, 1), .zero = ptx_f32(b, 0)};
@@ -82,39 +115,94 @@ ptx_val group_decode(ptx_builder *b, const coding *c, const sidecars *s, const g
     return kind == QDNN_ZERO_MINIMUM ? ptx_add(b, value, group->zero) : value;
 }
 
-/* Infinities become the largest finite number; NaN stays if there is a code for it, and otherwise becomes
- * 0. */
-static ptx_val finite(ptx_builder *b, const coding *c, ptx_val x)
+/* ---- Quotients ---- */
+
+static ptx_val limited(ptx_builder *b, ptx_val x)
 {
-    ptx_val largest = ptx_f32(b, element_largest(QDNN_DATA_F32));
-    ptx_val clamped = ptx_clamp(b, x, ptx_neg(b, largest), largest);
-    ptx_val of_nan = c->format->codec->has_nan ? x : ptx_f32(b, 0);
-    return ptx_selp(b, of_nan, clamped, ptx_setp(b, PTX_NAN, x, x));
+    const float largest = element_largest(QDNN_DATA_F32);
+    return ptx_clamp(b, x, ptx_f32(b, -largest), ptx_f32(b, largest));
 }
 
-/* Whether infinities and NaN need not be replaced before the division. Symmetric integer codes come from a
- * conversion that saturates and turns NaN into 0. Divided by a finite f16 scale, the largest f32 exceeds all
- * codes, just as an infinity does; divided by an infinite scale, both give 0. */
-static bool takes_infinities(const coding *c)
+/* Whether NaN is replaced by 0 behind the division, by whatever it is caused. */
+static bool replaces_nan_last(const coding *c)
 {
-    return c->format->codec == &codec_integer && c->format->facts.zero_kind == QDNN_ZERO_NONE &&
-           c->spec->scale == QDNN_SCALE_F16;
+    return c->format->codec == &codec_nf4 || c->format->facts.zero_kind == QDNN_ZERO_POINT;
 }
 
-ptx_val group_quotient(ptx_builder *b, const coding *c, const group_values *group, ptx_val x)
+/* Whether the least element of a group always has the least code, so that minus infinity has it too: the zero is the same quotient rounded in the
+ * same way, with the other sign, and is not clamped (255 (1 + 2^-8) would be); one of float type is added before rounding, which is to
+ * even, as the least code is. */
+static bool least_has_least_code(const coding *c, const group_values *group)
 {
     const kernel_spec *spec = c->spec;
-    ptx_val value = takes_infinities(c) ? x : finite(b, c, x);
+    return c->format->facts.zero_kind == QDNN_ZERO_POINT && scale_is_close(c, group) &&
+           (spec->scale == QDNN_SCALE_F32 || c->format->facts.bits < 8) &&
+           spec->division == QDNN_DIVIDE_EXACT && spec->rounding == QDNN_ROUND_TIES_TO_EVEN &&
+           spec->range == QDNN_RANGE_WITH_ZERO;
+}
+
+/* Infinities become the largest finite number; NaN stays if there is a code for it, or if it is replaced later, and otherwise becomes
+ * 0. */
+static ptx_val finite(ptx_builder *b, const coding *c, const group_values *group, ptx_val x)
+{
+    if (least_has_least_code(c, group))
+        return ptx_min(b, x, ptx_f32(b, element_largest(QDNN_DATA_F32)));
+    if (replaces_nan_last(c))
+        return limited(b, x);
+    ptx_val of_nan = c->format->codec->has_nan ? x : ptx_f32(b, 0);
+    return ptx_selp(b, of_nan, limited(b, x), ptx_setp(b, PTX_NAN, x, x));
+}
+
+/* Whether infinities and NaN need not be replaced before the division.
+ *
+ * Without scales, all encoders saturate, and give NaN the code of 0 or of NaN. Divided by a finite f16 scale, or by one of E4M3, the largest f32
+ * exceeds all codes, just as an infinity does; divided by an infinite scale, both give 0: a zero of either sign for some floats, which
+ * therefore are not in it. A NaN x gives the code of NaN, or of +0, which is not that of 0 / -s for floats. A zero that may be infinite makes NaN
+ * of an infinity of the other sign.
+ *
+ * With a scale of the group itself, an infinity counts as the largest magnitude, whose quotient is encoded as the largest code: the
+ * encoders limit infinities to that. Such a scale is positive. */
+static bool takes_infinities(const coding *c, const group_values *group)
+{
+    const kernel_spec *spec = c->spec;
+    const qdnnZeroKind_t zero = c->format->facts.zero_kind;
+    if (spec->groups == QDNN_GROUPS_DEFAULT || (zero == QDNN_ZERO_NONE && scale_is_close(c, group)) ||
+        (is_table(c) && group->is_own))
+        return true;
+    if (zero == QDNN_ZERO_MINIMUM ||
+        (zero == QDNN_ZERO_POINT && !spec->zero_packed && format_zero_is_float(spec)))
+        return false;
+    if (spec->scale == QDNN_SCALE_E4M3)
+        return !spec->global_scale && (!c->format->number || c->format->codec->has_nan);
+    return spec->scale == QDNN_SCALE_F16 && !c->format->number;
+}
+
+static ptx_val divide(ptx_builder *b, const coding *c, const group_values *group, ptx_val x)
+{
+    const kernel_spec *spec = c->spec;
+    ptx_val value = takes_infinities(c, group) ? x : finite(b, c, group, x);
     if (spec->groups == QDNN_GROUPS_DEFAULT)
         return value;
     if (c->format->facts.zero_kind == QDNN_ZERO_MINIMUM)
         value = ptx_sub(b, value, group->zero);
     bool by_product = spec->scale == QDNN_SCALE_E8M0 || spec->division == QDNN_DIVIDE_RECIPROCAL;
-    ptx_val quotient = by_product ? ptx_mul(b, value, group->divisor) : ptx_div(b, value, group->divisor);
-    if (spec->scale != QDNN_SCALE_E4M3)
-        return quotient;
-    /* if the scale was rounded to 0, all codes are 0 */
-    return ptx_selp(b, ptx_f32(b, 0), quotient, ptx_setp(b, PTX_EQ, group->divisor, 0.0f));
+    return by_product ? ptx_mul(b, value, group->divisor) : ptx_div(b, value, group->divisor);
+}
+
+/* If an E4M3 scale was rounded to 0, all codes are 0. An x that was limited may have been NaN when the quotient is not; the quotient by a
+ * scale of the group itself is not NaN when x is not. */
+ptx_val group_quotient(ptx_builder *b, const coding *c, const group_values *group, ptx_val x)
+{
+    ptx_val quotient = divide(b, c, group, x), zero = ptx_f32(b, 0), is_zero = {0};
+    const bool has_zero = c->spec->scale == QDNN_SCALE_E4M3 && c->spec->groups != QDNN_GROUPS_DEFAULT;
+    if (has_zero)
+        is_zero = ptx_setp(b, PTX_EQ, group->divisor, 0.0f);
+    if (!replaces_nan_last(c))
+        return has_zero ? ptx_selp(b, zero, quotient, is_zero) : quotient;
+    ptx_val first = takes_infinities(c, group) ? quotient : x, second = group->is_own ? first : quotient;
+    return ptx_selp(b, zero, quotient,
+                    has_zero ? ptx_setp_or(b, PTX_NAN, first, second, is_zero)
+                             : ptx_setp(b, PTX_NAN, first, second));
 }
 
 /* ---- Writing ---- */
@@ -159,17 +247,19 @@ static ptx_val mx_exponent(ptx_builder *b, const coding *c, ptx_val absmax)
 /* Table formats need no floor: if the descriptor's is 0, the scale of a group of zeros is 0. */
 static float least_scale(const coding *c, qdnnDataType_t data)
 {
-    bool is_table = c->format->codec == &codec_nf4 || c->format->codec == &codec_fp4_bnb;
-    return is_table && c->spec->floor == 0 ? 0 : element_smallest(data);
+    return is_table(c) && c->spec->floor == 0 ? 0 : element_smallest(data);
 }
 
-/* A scale that may be 0 is an absmax: never less than 0, and finite unless a narrower type rounds it to infinity. */
-static ptx_val limited(ptx_builder *b, qdnnDataType_t data, ptx_val scale, float least)
+/* Limits a rounded scale to what is stored. A magnitude is not negative and at most the largest f32, a width twice that, and the floor is
+ * what they are at least: often there is nothing to limit. */
+static ptx_val limit_scale(ptx_builder *b, const coding *c, qdnnDataType_t data, ptx_val scale)
 {
-    const float largest = element_largest(data);
-    if (least > 0)
-        return ptx_clamp(b, scale, ptx_f32(b, least), ptx_f32(b, largest));
-    return data == QDNN_DATA_F32 ? scale : ptx_min(b, scale, ptx_f32(b, largest));
+    const float least = least_scale(c, data), divisions = divisions_of(c);
+    if (is_table(c) ? least > 0 : c->spec->floor / divisions < least)
+        scale = ptx_max(b, scale, ptx_f32(b, least));
+    if (data == QDNN_DATA_F16 || (data == QDNN_DATA_BF16 && divisions < 2))
+        scale = ptx_min(b, scale, ptx_f32(b, element_largest(data)));
+    return scale;
 }
 
 /* If the global scale is 0, all scales are 0. */
@@ -192,20 +282,23 @@ static void make_scale(ptx_builder *b, const coding *c, const sidecars *s, ptx_v
     ptx_val scale = s->global_scale.kind != PTX_NOTHING ? scale_under_global(b, c, s, hi)
                                                         : c->format->codec->scale(b, c, lo, hi);
     if (type == QDNN_SCALE_E4M3) {
-        g->code = minifloat_encode(b, &float_e4m3, scale);
+        const bool is_known = s->global_scale.kind == PTX_NOTHING;
+        g->code = minifloat_encode(b, &float_e4m3, scale,
+                                   (minifloat_facts){.is_number = is_known, .is_positive = is_known});
         g->scale = minifloat_decode(b, &float_e4m3, g->code, 0);
         return;
     }
     qdnnDataType_t data = scale_data_type(type);
-    g->scale = limited(b, data, emit_round(b, data, scale), least_scale(c, data));
+    g->scale = limit_scale(b, c, data, emit_round(b, data, scale));
 }
 
-/* An empty range (NaN) counts as 0, an infinity as the largest finite number. */
-static ptx_val range_end(ptx_builder *b, const coding *c, ptx_val x)
+/* An empty range (NaN) counts as 0, an infinity as the largest finite number. An end of a range with 0 is on its side of 0. */
+static ptx_val range_end(ptx_builder *b, const coding *c, ptx_val x, bool is_high)
 {
-    ptx_val largest = ptx_f32(b, element_largest(QDNN_DATA_F32));
-    bool may_be_nan = c->spec->range == QDNN_RANGE_TIGHT;
-    return ptx_clamp(b, may_be_nan ? nan_to_zero(b, x) : x, ptx_neg(b, largest), largest);
+    const float largest = element_largest(QDNN_DATA_F32);
+    if (c->spec->range == QDNN_RANGE_TIGHT)
+        return limited(b, nan_to_zero(b, x));
+    return is_high ? ptx_min(b, x, ptx_f32(b, largest)) : ptx_max(b, x, ptx_f32(b, -largest));
 }
 
 /* Whether zeros are clamped integers between -128 and 255, all of which f16 and bf16 represent exactly, and
@@ -231,8 +324,8 @@ group_made group_make(ptx_builder *b, const coding *c, const sidecars *s, ptx_va
 {
     bool is_signed = format_has_zero(c->format);
     ptx_val high =
-        is_signed ? range_end(b, c, hi) : ptx_min(b, hi, ptx_f32(b, element_largest(QDNN_DATA_F32)));
-    ptx_val low = is_signed ? range_end(b, c, lo) : lo;
+        is_signed ? range_end(b, c, hi, true) : ptx_min(b, hi, ptx_f32(b, element_largest(QDNN_DATA_F32)));
+    ptx_val low = is_signed ? range_end(b, c, lo, false) : lo;
     group_made g = {0};
     make_scale(b, c, s, low, high, &g);
     if (is_signed)

@@ -120,24 +120,25 @@ static ptx_val integer_zero(ptx_builder *b, const coding *c, ptx_val lo, ptx_val
 
 /* ---- Codes ---- */
 
-static bool zero_is_float(const kernel_spec *spec)
+bool format_zero_is_float(const kernel_spec *spec)
 {
     return spec->zero == QDNN_DATA_F32 || spec->zero == QDNN_DATA_F16 || spec->zero == QDNN_DATA_BF16;
 }
 
-/* The conversion to s32 turns NaN into 0 and saturates, so clamping can come after it. */
-static ptx_val encode_rounded(ptx_builder *b, const coding *c, ptx_val quotient)
+/* The conversion to s32 turns NaN into 0 and saturates, so clamping can come after it. The quotient by a scale of the group itself is
+ * at most 127 (1 + 2^-8), which is less than 127.5, in magnitude: only infinities are clamped, to what the largest f32 would become. */
+static ptx_val encode_rounded(ptx_builder *b, const coding *c, const group_values *group, ptx_val quotient)
 {
     ptx_val q = round_s32(b, c->spec, quotient);
-    return code_of(b, c, ptx_clamp_s32(b, q, least(c), most(c)));
+    const bool is_even = scale_is_close(c, group) && !format_has_zero(c->format) && least(c) < 0;
+    return code_of(b, c, ptx_clamp_s32(b, q, is_even ? -most(c) : least(c), most(c)));
 }
 
 /* An integer zero is added after the quotient is rounded; a float zero, which may be fractional, before. */
 static ptx_val encode_with_zero(ptx_builder *b, const coding *c, const group_values *group, ptx_val quotient)
 {
-    ptx_val q = nan_to_zero(b, quotient);
-    q = zero_is_float(c->spec) ? round_integral(b, c->spec, ptx_add(b, q, group->zero))
-                               : ptx_add(b, round_integral(b, c->spec, q), group->zero);
+    ptx_val q = format_zero_is_float(c->spec) ? round_integral(b, c->spec, ptx_add(b, quotient, group->zero))
+                                              : ptx_add(b, round_integral(b, c->spec, quotient), group->zero);
     q = ptx_clamp(b, q, ptx_f32(b, (float)least(c)), ptx_f32(b, (float)most(c)));
     return code_of(b, c, ptx_cvt_rni(b, PTX_S32, q));
 }
@@ -145,7 +146,7 @@ static ptx_val encode_with_zero(ptx_builder *b, const coding *c, const group_val
 static ptx_val integer_encode(ptx_builder *b, const coding *c, const group_values *group, ptx_val quotient)
 {
     return c->format->facts.zero_kind == QDNN_ZERO_POINT ? encode_with_zero(b, c, group, quotient)
-                                                         : encode_rounded(b, c, quotient);
+                                                         : encode_rounded(b, c, group, quotient);
 }
 
 /* The code's bits are inserted into the fraction of 2^(23-position), where the lowest bit of the code counts

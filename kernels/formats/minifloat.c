@@ -27,44 +27,34 @@ static bool has_fp8_cvt(const ptx_builder *b, const minifloat *f)
 
 /* ---- Encoding ---- */
 
-/* Below the smallest normal number, codes are multiples of one step: adding 2^23 steps rounds to a multiple,
- * which is then in the low bits of the sum. */
-static ptx_val encode_subnormal(ptx_builder *b, const minifloat *f, ptx_val magnitude)
+/* Codes with the same exponent, or with the least exponent and below, are multiples of one step 2^(e - fraction bits). Adding 2^23 steps
+ * rounds to a multiple, to the even one in the middle, and leaves the number of steps in the low bits of the sum. It has the fraction's
+ * leading bit, which counts as one exponent more. */
+static ptx_val encode_magnitude(ptx_builder *b, const minifloat *f, ptx_val magnitude)
 {
-    int step = 1 - f->bias - (int)f->fraction_bits;
-    uint32_t base = power_of_two(23 + step);
-    ptx_val sum = ptx_add(b, magnitude, ptx_as(b, PTX_F32, ptx_u32(b, base)));
-    return ptx_sub(b, ptx_as(b, PTX_U32, sum), ptx_u32(b, base));
+    const unsigned drop = 23 - f->fraction_bits;
+    const uint32_t least = (uint32_t)(127 + 1 - f->bias);
+    ptx_val exponent = ptx_max(b, ptx_shr(b, ptx_as(b, PTX_U32, magnitude), 23), ptx_u32(b, least));
+    ptx_val base = ptx_mad(b, exponent, ptx_u32(b, 1u << 23), ptx_u32(b, drop << 23));
+    ptx_val sum = ptx_add(b, magnitude, ptx_as(b, PTX_F32, base));
+    ptx_val steps = ptx_sub(b, ptx_as(b, PTX_U32, sum), base);
+    return ptx_sub(b, ptx_mad(b, exponent, ptx_u32(b, 1u << f->fraction_bits), steps),
+                   ptx_u32(b, least << f->fraction_bits));
 }
 
-/* Adds half of the last kept place to the bits, or just under half if that place is even; then changes the
- * bias of the exponent. A carry into the exponent gives the correct result. */
-static ptx_val encode_normal(ptx_builder *b, const minifloat *f, ptx_val bits)
+static ptx_val encode_by_integers(ptx_builder *b, const minifloat *f, ptx_val x, minifloat_facts facts)
 {
-    unsigned drop = 23 - f->fraction_bits;
-    uint32_t rebias = (uint32_t)(127 - f->bias) << f->fraction_bits;
-    ptx_val odd = ptx_bfe(b, bits, drop, 1);
-    ptx_val rounded = ptx_add(b, ptx_add(b, bits, ptx_u32(b, (1u << (drop - 1)) - 1)), odd);
-    return ptx_sub(b, ptx_shr(b, rounded, drop), ptx_u32(b, rebias));
+    ptx_val magnitude = ptx_min(b, facts.is_positive ? x : ptx_abs(b, x), ptx_f32(b, f->largest));
+    ptx_val code = encode_magnitude(b, f, magnitude);
+    if (!facts.is_positive)
+        code = ptx_or(b, code, ptx_shl(b, ptx_shr(b, ptx_as(b, PTX_U32, x), 31), code_bits(f) - 1));
+    return facts.is_number ? code : ptx_selp(b, ptx_u32(b, f->has_nan ? 0x7F : 0), code, ptx_testp_nan(b, x));
 }
 
-static ptx_val encode_by_integers(ptx_builder *b, const minifloat *f, ptx_val x)
-{
-    ptx_val bits = ptx_as(b, PTX_U32, x);
-    ptx_val magnitude = ptx_min(b, ptx_abs(b, x), ptx_f32(b, f->largest));
-    ptx_val is_normal =
-        ptx_setp(b, PTX_GE, magnitude, ptx_as(b, PTX_F32, ptx_u32(b, power_of_two(1 - f->bias))));
-    ptx_val code = ptx_selp(b, encode_normal(b, f, ptx_as(b, PTX_U32, magnitude)),
-                            encode_subnormal(b, f, magnitude), is_normal);
-    ptx_val sign = ptx_shl(b, ptx_shr(b, bits, 31), code_bits(f) - 1);
-    uint32_t nan = f->has_nan ? 0x7F : 0;
-    return ptx_selp(b, ptx_u32(b, nan), ptx_or(b, code, sign), ptx_testp_nan(b, x));
-}
-
-ptx_val minifloat_encode(ptx_builder *b, const minifloat *f, ptx_val x)
+ptx_val minifloat_encode(ptx_builder *b, const minifloat *f, ptx_val x, minifloat_facts facts)
 {
     if (!has_fp8_cvt(b, f))
-        return encode_by_integers(b, f, x);
+        return encode_by_integers(b, f, x, facts);
     ptx_type pair = f == &float_e4m3 ? PTX_E4M3X2 : PTX_E5M2X2;
     ptx_val codes = ptx_cvt_pair(b, pair, x, ptx_f32(b, 0));
     return ptx_and(b, ptx_cvt(b, PTX_U32, ptx_as(b, PTX_U16, codes)), 0xFF);
@@ -232,12 +222,19 @@ static const uint64_t e2m1_bits[16] = {0x00000000, 0x3F000000, 0x3F800000, 0x3FC
                                        0x40800000, 0x40C00000, 0x80000000, 0xBF000000, 0xBF800000, 0xBFC00000,
                                        0xC0000000, 0xC0400000, 0xC0800000, 0xC0C00000};
 
+/* In formats without NaN, group_quotient has replaced NaN unless it takes infinities. */
+static ptx_val encode_quotient(ptx_builder *b, const minifloat *f, const coding *c, const group_values *group,
+                               ptx_val quotient)
+{
+    const bool is_number = group->is_own && !scale_is_close(c, group) && !f->has_nan;
+    return minifloat_encode(b, f, quotient, (minifloat_facts){.is_number = is_number});
+}
+
 #define FLOAT_CODEC(name, list, nan, bytes, to_pair, needs)                                                  \
     static ptx_val name##_encode(ptx_builder *b, const coding *c, const group_values *group,                 \
                                  ptx_val quotient)                                                           \
     {                                                                                                        \
-        (void)c, (void)group;                                                                                \
-        return minifloat_encode(b, &float_##name, quotient);                                                 \
+        return encode_quotient(b, &float_##name, c, group, quotient);                                        \
     }                                                                                                        \
     static ptx_val name##_unit(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word,      \
                                unsigned position)                                                            \

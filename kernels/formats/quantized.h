@@ -95,9 +95,10 @@ void codes_put(ptx_builder *b, const quantized *q, ptx_val chunk, ptx_val exists
 
 /* Encodes the elements [first, end) of `data` (a pointer to element 0), distributed over `lanes` lanes, each
  * taking as few elements at a time as fill whole bytes; `first` begins a byte. Unused bits of the last byte
- * are 0. `only` is the group of all elements; null: each element's own group is looked up. */
+ * are 0. `only` is the group of all elements; null: each element's own group is looked up. `is_whole`: `first` and `end` are
+ * multiples of 8. */
 void encode_few(ptx_builder *b, const quantized *q, ptx_val data, ptx_val first, ptx_val end, ptx_val lane,
-                unsigned lanes, const group_values *only);
+                unsigned lanes, const group_values *only, bool is_whole);
 
 /* One code (u32) of a tensor, at any index (u64). */
 ptx_val code_at(ptx_builder *b, const quantized *q, ptx_val index);

@@ -65,7 +65,7 @@ static ptx_val nf4_encode(ptx_builder *b, const coding *c, const group_values *g
     for (int i = 0; i < 15; i++)
         midpoints[i] =
             ptx_f32(b, (from_bits((uint32_t)nf4_bits[i]) + from_bits((uint32_t)nf4_bits[i + 1])) * 0.5f);
-    return table_place(b, midpoints, 4, nan_to_zero(b, quotient));
+    return table_place(b, midpoints, 4, quotient);
 }
 
 /* NaN is above no threshold and not negative, so it gets the code of 0. */

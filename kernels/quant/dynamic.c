@@ -288,7 +288,7 @@ static void encode_elements(ptx_builder *b, const dynamic_kernel *k, ptx_val end
     ptx_val moved =
         ptx_mul(b, ptx_sub(b, k->first, k->to_first), ptx_u64(b, element_bytes(k->q.coding.spec->data)));
     encode_few(b, &k->q, ptx_add(b, k->x, moved), k->to_first, ptx_add(b, k->to_first, count), k->lane,
-               k->plan.team.lanes, group);
+               k->plan.team.lanes, group, true);
 }
 
 /* Stores the numbers of consecutive groups together; if each group has its own place, the first lane of its
@@ -351,7 +351,7 @@ void emit_dynamic(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
 
     range_reduce_team(b, &k.plan.team, &r);
     group_made made = group_make(b, &k.q.coding, &k.q.side, r.lo, r.hi);
-    group_values group = group_of_numbers(b, &k.q.coding, &k.q.side, made.scale, made.zero);
+    group_values group = group_of_made(b, &k.q.coding, &k.q.side, &made);
     store_numbers(b, &k, &made, stores);
 
     ptx_uniform(b);
@@ -361,8 +361,8 @@ void emit_dynamic(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     if (spec->row_index)
         encode_elements(b, &k, end, stores, &group);
     else
-        encode_few(b, &k.q, k.x, k.first, end, k.lane, k.plan.team.lanes,
-                   &group); /* reads its elements again */
+        encode_few(b, &k.q, k.x, k.first, end, k.lane, k.plan.team.lanes, &group,
+                   false); /* reads its elements again */
     ptx_end_if(b);
 }
 

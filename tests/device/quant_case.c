@@ -74,7 +74,12 @@ void quant_case_text(const quant_case *c, char *text, size_t size)
                                         [DATA_UNDERFLOW] = "underflowing",
                                         [DATA_TINY] = "tiny",
                                         [DATA_CANCELS] = "cancelling",
-                                        [DATA_SCALE_TIES] = "scale-tie"};
+                                        [DATA_SCALE_TIES] = "scale-tie",
+                                        [DATA_PEAKS] = "peak",
+                                        [DATA_SPREAD] = "spread",
+                                        [DATA_HALVES] = "half",
+                                        [DATA_FEW_F16] = "few-f16",
+                                        [DATA_WIDE] = "wide"};
     char settings[KERNEL_SPEC_TEXT], dims[128] = "";
     kernel_spec spec = grouped_spec(c);
     kernel_spec_text(c->row, &spec, settings, sizeof settings);

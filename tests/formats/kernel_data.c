@@ -208,6 +208,40 @@ static float scale_tie(const format_facts *format, uint32_t seed, uint32_t rando
     return ties[seed % 4] * largest * part;
 }
 
+/* Peaks of both signs, no two alike, on average so far apart as the seed chooses: some kernel's groups are as long. */
+static float peak(uint32_t seed, uint32_t random, float small)
+{
+    static const uint32_t apart[] = {19, 90, 330, 1500, 6000, 40000};
+    if (random / 256 % apart[seed % 6] != 0)
+        return 0.25f * small;
+    const float value = 8.0f + 0.0625f * (float)(random & 127);
+    return random & 0x80 ? -value : value;
+}
+
+/* The largest number of the format, or a number with a few bits more than the format has, any number of powers of two below it. */
+static float spread(const format_facts *format, uint32_t random)
+{
+    const float_facts *f = float_format(format);
+    bool unit = format->storage == QDNN_DATA_NF4 || strcmp(format->name, "fp4_bnb") == 0;
+    const float largest = f ? f->largest : unit ? 1.0f : (float)((1 << (format->bits - 1)) - 1);
+    const float part =
+        random % 8 == 0 ? 1.0f
+                        : ldexpf(1.0f + 0.015625f * (float)(random / 8 % 64), -(int)(random / 512 % 25) - 1);
+    return random & 0x80000000 ? -largest * part : largest * part;
+}
+
+/* No negative numbers if the seed is even: then the half is in the middle of the range. In f32 also all the ties of the format, times a
+ * number that the seed chooses. */
+static float half(const format_facts *format, bool is_f32, uint32_t seed, uint32_t random)
+{
+    uint32_t state = seeded(seed);
+    const float largest = 1.0f + 0x1p-16f * (float)(next_random(&state) >> 16 & 0xFFFF);
+    if (is_f32 && seed & 2)
+        return largest * tie(format, random);
+    const float part = random % 4 == 0 ? 1.0f : random % 4 == 1 ? 0.0f : 0.5f;
+    return (seed & 1 && random & 0x80 ? -largest : largest) * part;
+}
+
 static uint32_t element(data_kind kind, const format_facts *format, layout l, uint32_t *state, uint32_t seed)
 {
     uint32_t random = next_random(state);
@@ -246,6 +280,17 @@ static uint32_t element(data_kind kind, const format_facts *format, layout l, ui
         return ((seed & 1) << (l.bits - 1)) | (largest_exponent + 1) << l.fraction_bits | (random % 3 == 0);
     case DATA_SCALE_TIES:
         return encode(l, scale_tie(format, seed, random >> 4));
+    case DATA_HALVES:
+        return encode(l, half(format, l.bits == 32, seed, random));
+    case DATA_FEW_F16:
+        return l.fraction_bits == 10 ? sign | (fraction & 31)
+                                     : encode(l, (sign ? -0x1p-25f : 0x1p-25f) * (float)(fraction & 31));
+    case DATA_WIDE:
+        return sign | largest_exponent << l.fraction_bits | fraction;
+    case DATA_PEAKS:
+        return encode(l, peak(seed, random, bell(state)));
+    case DATA_SPREAD:
+        return encode(l, spread(format, random));
     case DATA_CLAMP:
         return encode(l, around_clamp(format, random)) ^
                (random >> 20 & 1); /* or the neighbour: sums round */

@@ -23,7 +23,12 @@ typedef enum {
     DATA_UNDERFLOW, /* quotients by the scale of a table underflow, some to 3/4 of the least f32 */
     DATA_TINY,      /* up to 15 times the least number, all positive, or all negative if the seed is odd */
     DATA_CANCELS, /* of products: rows of x whose sum with equal weights is what roundings leave; else normal */
-    DATA_SCALE_TIES /* scales lie half way between two numbers of f16 or bf16, as the seed chooses */
+    DATA_SCALE_TIES, /* scales lie half way between two numbers of f16 or bf16, as the seed chooses */
+    DATA_PEAKS, /* small, with large numbers far apart, as the seed chooses: extremes at every place of a group */
+    DATA_HALVES, /* one magnitude and half of it, or ties times one number: half way between two codes but for the scale's rounding */
+    DATA_FEW_F16, /* a few times the least f16, of both signs: scales of f16 round to far less, and codes are clamped */
+    DATA_WIDE, /* so large that the width of a range overflows, and no infinities: its ends are any numbers */
+    DATA_SPREAD /* as large as the format's largest number, and down to 2^-24 of it: codes of every exponent */
 } data_kind;
 
 /* Fills n elements of an f32, f16, bf16 or f64 tensor that is meant for the format. */

@@ -12,7 +12,7 @@
 #include "parity/ptxvm.h"
 #include "test.h"
 
-enum { TOKENS = 11, SLOTS = 19, HEADS = 3, PAGES = 5, PAGE_SLOTS = 4 };
+enum { TOKENS = 23, SLOTS = 31, HEADS = 3, PAGES = 8, PAGE_SLOTS = 4 };
 
 /* PACKED: [slots, heads, head]. Others are pages that keys and values have in turns, heads in slots or slots in heads; in
  * SLICED x is a third of each row of a wider matrix. */
@@ -102,13 +102,13 @@ static ref_quant_spec spec_of(const kv_case *c)
                             .floor = REF_DEFAULT_FLOOR};
 }
 
-/* Slots of each token; the last two tokens have none. */
+/* Slots of each token; two tokens have none. */
 static void fill_slots(int32_t slots[TOKENS], int64_t count)
 {
     for (int i = 0; i < TOKENS; i++)
         slots[i] = (int32_t)((i * 7 + 3) % count);
-    slots[TOKENS - 2] = -1;
-    slots[TOKENS - 1] = (int32_t)count;
+    slots[TOKENS / 2] = -1;
+    slots[TOKENS - 3] = (int32_t)count;
 }
 
 enum { X, CODES, SCALE, ZERO, INDEX, PARTS };
@@ -158,8 +158,12 @@ static bool data_alloc(const kv_case *c, kv_data *d)
 static void fill_x(const kv_case *c, data_kind kind, uint32_t seed, kv_data *d)
 {
     const int64_t n = (int64_t)(d->bytes[X] / ref_scalar_size(c->data));
-    const format_facts like = {
-        .name = "none", .bits = (unsigned)c->bits, .storage = c->storage, .zero_kind = c->zero};
+    const format_facts like = {.name = c->storage == QDNN_DATA_F8E4M3   ? "e4m3"
+                                       : c->storage == QDNN_DATA_F8E5M2 ? "e5m2"
+                                                                        : "integer",
+                               .bits = (unsigned)c->bits,
+                               .storage = c->storage,
+                               .zero_kind = c->zero};
     if (kind == DATA_ONE_HOT)
         fill_one_hot(c->data, (uint64_t)c->head, 0, seed, d->before[X], n);
     else
@@ -277,12 +281,16 @@ TEST_ROWS(ParityKvCache, OnPtxvm, cases)
 TEST_ROWS(ParityKvCache, Trials, cases)
 {
     NEED_PTXVM;
-    static const data_kind kinds[] = {DATA_NORMAL,   DATA_TIES,      DATA_LEAST,      DATA_ZEROS,
-                                      DATA_HUGE,     DATA_SUBNORMAL, DATA_CLAMP,      DATA_NANS,
-                                      DATA_INFINITE, DATA_CONSTANT,  DATA_SCALE_TIES, DATA_MINUTE};
+    static const data_kind kinds[] = {
+        DATA_NORMAL,  DATA_TIES,    DATA_LEAST,    DATA_ZEROS,      DATA_HUGE,       DATA_SUBNORMAL,
+        DATA_CLAMP,   DATA_NANS,    DATA_INFINITE, DATA_CONSTANT,   DATA_SCALE_TIES, DATA_MINUTE,
+        DATA_SPECIAL, DATA_SPREAD,  DATA_SPECIAL,  DATA_TIES,       DATA_SPREAD,     DATA_HALVES,
+        DATA_HALVES,  DATA_HALVES,  DATA_HALVES,   DATA_HALVES,     DATA_HALVES,     DATA_SPREAD,
+        DATA_SPECIAL, DATA_FEW_F16, DATA_WIDE,     DATA_SCALE_TIES, DATA_TIES,       DATA_WIDE,
+        DATA_FEW_F16, DATA_SPECIAL};
     enum { KINDS = sizeof kinds / sizeof kinds[0], ALL = KINDS + 34 };
     qdnnHandle_t handle = ptxvm_begin(cases[index].sm, 2, "all", "stderr");
-    for (int i = sample_is_full() ? 0 : index; i < ALL && handle; i += sample_is_full() ? 1 : 15) {
+    for (int i = sample_is_full() ? 0 : index; i < ALL && handle; i += sample_is_full() ? 1 : 17) {
         kv_data d;
         const bool is_hot = i >= KINDS;
         if (!data_make(&cases[index], is_hot ? DATA_ONE_HOT : kinds[i],

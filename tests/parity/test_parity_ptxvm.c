@@ -95,7 +95,7 @@ static void matrix_trial_name(int index, char *text, size_t size)
 TEST_EACH(Parity, MatrixTrials, matrix_trial_count, matrix_trial_name)
 {
     NEED_PTXVM;
-    const int at = matrix_trial_case(index), turn = at % MATRIX_TURNS, step = sample_is_full() ? 1 : 6;
+    const int at = matrix_trial_case(index), turn = at % MATRIX_TURNS, step = sample_is_full() ? 1 : 13;
     const parity_trial trial = settings_at(matrix_row_at(at / MATRIX_TURNS), turn);
     qdnnHandle_t handle = ptxvm_begin(sms[turn], 1 + turn % 2, "all", "stderr");
     bool alive = handle != NULL;
