@@ -240,6 +240,7 @@ static bool is_never_nan(const char *ptx, const char *operand, int depth)
 bool other_is_never_nan(const char *ptx, const mutant *m, const instruction *i)
 {
     return m->kind == MUTANT_REGISTER && strncmp(i->opcode, "setp.nan.", 9) == 0 && i->n >= 3 &&
+           m->with[1] != 'p' && /* another predicate of setp.nan.or */
            strcmp(i->operand[1], i->operand[2]) == 0 && is_never_nan(ptx, m->with, PROOF_DEPTH) &&
            text_is_written_before(ptx, m->with, ptx + m->at);
 }
