@@ -127,7 +127,9 @@ static CUresult extract(const entry *e, cuda_image *image)
 static bool text_target(const char *text, pvm_target *target)
 {
     char start[40], name[20];
-    for (const char *at = text; (at = strstr(at, ".target")); at += 7) {
+    for (const char *at = text; (at = strchr(at, '.')); at++) {
+        if (strncmp(at, ".target", 7) != 0)
+            continue;
         snprintf(start, sizeof start, "%.39s", at); /* sscanf measures all of its text each time */
         if (sscanf(start, ".target %19[a-z0-9_]", name) == 1 && pvm_target_from_name(name, target))
             return true;
