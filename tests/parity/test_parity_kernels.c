@@ -438,7 +438,7 @@ static const struct {
     {5, 4, false, 528, 72, DATA_NORMAL},  {33, 2, true, 72, 1088, DATA_NORMAL},
     {6, 2, false, 40, 4168, DATA_NORMAL}, {17, 2, false, 264, 320, DATA_NORMAL},
     {8, 1, true, 24, 264, DATA_ZEROS},    {40, 2, false, 20, 520, DATA_SPECIAL},
-    {24, 1030, false, 3, 32, DATA_NORMAL},
+    {24, 520, false, 3, 32, DATA_NORMAL},
 };
 static const kernel_product stacked[] = {KERNEL_PRODUCT_STAGED, KERNEL_PRODUCT_LANEWISE, KERNEL_PRODUCT_GEMV,
                                          KERNEL_PRODUCT_BLOCKS, KERNEL_PRODUCT_COLUMNS};
