@@ -14,345 +14,6 @@ enum { TOP_MAX = 64, EXPERTS_MAX = 1 << 20 }; /* of the API */
 /* No memory has as many elements or bytes; plans of products that count in 32 bits check a lower limit. */
 static const uint64_t LARGEST_SIZE = UINT64_C(1) << 60, LIMITED_SIZE = KERNEL_SIZE_32;
 
-/* ---- Ranges ---- */
-
-static int64_t signed_of(uint64_t value, int width)
-{
-    const uint64_t sign = UINT64_C(1) << (width - 1);
-    return (int64_t)(((value & bits_mask(width)) ^ sign) - sign);
-}
-
-static range anything(int width)
-{
-    return (range){.most = bits_mask(width),
-                   .low = signed_of(UINT64_C(1) << (width - 1), width),
-                   .high = (int64_t)(bits_mask(width) >> 1),
-                   .zeros = ~bits_mask(width)};
-}
-
-static bool is_empty(const range *r)
-{
-    return r->least > r->most || r->low > r->high || (r->zeros & r->ones) != 0;
-}
-
-static int highest_bit(uint64_t x)
-{
-    int bit = -1;
-    for (; x; x >>= 1)
-        bit++;
-    return bit;
-}
-
-static uint64_t least_of(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t most_of_two(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t lower(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t higher(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* Each of the three tells something about the two others. */
-static range settled(range r, int width)
-{
-    const uint64_t half = bits_mask(width) >> 1;
-    for (int again = 0; again < 2 && !is_empty(&r); again++) {
-        if (r.low >= 0) {
-            r.least = most_of_two(r.least, (uint64_t)r.low);
-            r.most = least_of(r.most, (uint64_t)r.high);
-        } else if (r.high < 0) {
-            r.least = most_of_two(r.least, (uint64_t)r.low & bits_mask(width));
-            r.most = least_of(r.most, (uint64_t)r.high & bits_mask(width));
-        }
-        r.least = most_of_two(r.least, r.ones);
-        r.most = least_of(r.most, ~r.zeros);
-        if (r.least > r.most)
-            break;
-        const uint64_t differing = bits_mask(highest_bit(r.least ^ r.most) + 1); /* below the common bits */
-        const uint64_t common = highest_bit(r.least ^ r.most) < 0 ? UINT64_MAX : ~differing;
-        r.ones |= r.least & common;
-        r.zeros |= ~r.least & common;
-        if (r.most <= half || r.least > half) {
-            r.low = higher(r.low, signed_of(r.least, width));
-            r.high = lower(r.high, signed_of(r.most, width));
-        }
-    }
-    return r;
-}
-
-static range one_value(uint64_t value, int width)
-{
-    value &= bits_mask(width);
-    return (range){value, value, signed_of(value, width), signed_of(value, width), ~value, value};
-}
-
-static range between(uint64_t least, uint64_t most, int width)
-{
-    range r = anything(width);
-    r.least = least;
-    r.most = most;
-    return settled(r, width);
-}
-
-static range between_signed(int64_t low, int64_t high, int width)
-{
-    range r = anything(width);
-    r.low = low;
-    r.high = high;
-    return settled(r, width);
-}
-
-static range with_bits(uint64_t zeros, uint64_t ones, int width)
-{
-    range r = anything(width);
-    r.zeros |= zeros;
-    r.ones |= ones & bits_mask(width);
-    return settled(r, width);
-}
-
-/* What both say. */
-static range both(range a, range b, int width)
-{
-    a.least = most_of_two(a.least, b.least);
-    a.most = least_of(a.most, b.most);
-    a.low = higher(a.low, b.low);
-    a.high = lower(a.high, b.high);
-    a.zeros |= b.zeros;
-    a.ones |= b.ones;
-    return settled(a, width);
-}
-
-static range either(range a, range b)
-{
-    if (is_empty(&a))
-        return b;
-    if (is_empty(&b))
-        return a;
-    return (range){least_of(a.least, b.least), most_of_two(a.most, b.most), lower(a.low, b.low),
-                   higher(a.high, b.high),     a.zeros & b.zeros,           a.ones & b.ones};
-}
-
-static bool is_same(const range *a, const range *b)
-{
-    return memcmp(a, b, sizeof *a) == 0;
-}
-
-/* A bound that moves in a loop goes to its end, so that the loop is left soon. */
-static range widened(range before, range now, int width)
-{
-    const range all = anything(width);
-    if (now.least < before.least)
-        now.least = all.least;
-    if (now.most > before.most)
-        now.most = all.most;
-    if (now.low < before.low)
-        now.low = all.low;
-    if (now.high > before.high)
-        now.high = all.high;
-    return now;
-}
-
-static const range nothing = {.least = 1, .most = 0, .low = 1, .high = 0};
-
-bool range_is_value(const range *r, uint64_t *value)
-{
-    *value = r->least;
-    return r->least == r->most;
-}
-
-bool range_has(const range *r, int width, uint64_t value)
-{
-    return value >= r->least && value <= r->most && signed_of(value, width) >= r->low &&
-           signed_of(value, width) <= r->high && (value & r->zeros) == 0 && (~value & r->ones) == 0;
-}
-
-/* ---- Arithmetic ---- */
-
-__extension__ typedef __int128 wide;
-__extension__ typedef unsigned __int128 unsigned_wide;
-
-/* Bounds that were computed without overflow. */
-static range from_bounds(wide least, wide most, wide low, wide high, int width)
-{
-    range r = anything(width);
-    if (least >= 0 && most <= (wide)bits_mask(width)) {
-        r.least = (uint64_t)least;
-        r.most = (uint64_t)most;
-    }
-    if (low >= (wide)r.low && high <= (wide)r.high) {
-        r.low = (int64_t)low;
-        r.high = (int64_t)high;
-    }
-    return settled(r, width);
-}
-
-/* The low bits of a sum are known as far as those of both operands are. */
-static range with_low_bits_of_sum(range sum, range a, range b, bool subtracts, int width)
-{
-    const int known = bits_trailing_zeros(~((a.zeros | a.ones) & (b.zeros | b.ones)));
-    if (known == 0)
-        return sum;
-    const uint64_t low = bits_mask(known < width ? known : width);
-    const uint64_t value = (subtracts ? a.ones - b.ones : a.ones + b.ones) & low;
-    return both(sum, with_bits(~value & low, value, width), width);
-}
-
-static range added(range a, range b, int width)
-{
-    range sum = from_bounds((wide)a.least + b.least, (wide)a.most + b.most, (wide)a.low + b.low,
-                            (wide)a.high + b.high, width);
-    if (((wide)a.least + b.least) > (wide)bits_mask(width)) /* always one overflow */
-        sum = both(
-            sum, between((a.least + b.least) & bits_mask(width), (a.most + b.most) & bits_mask(width), width),
-            width);
-    if ((~a.zeros & ~b.zeros) == 0) /* no bit is in both */
-        sum = both(sum, with_bits(a.zeros & b.zeros, a.ones | b.ones, width), width);
-    return with_low_bits_of_sum(sum, a, b, false, width);
-}
-
-static range subtracted(range a, range b, int width)
-{
-    const range difference = from_bounds((wide)a.least - b.most, (wide)a.most - b.least, (wide)a.low - b.high,
-                                         (wide)a.high - b.low, width);
-    return with_low_bits_of_sum(difference, a, b, true, width);
-}
-
-static range multiplied(range a, range b, int width)
-{
-    const wide corners[4] = {(wide)a.low * b.low, (wide)a.low * b.high, (wide)a.high * b.low,
-                             (wide)a.high * b.high};
-    wide low = corners[0], high = corners[0];
-    for (int k = 1; k < 4; k++) {
-        low = corners[k] < low ? corners[k] : low;
-        high = corners[k] > high ? corners[k] : high;
-    }
-    const unsigned_wide most = (unsigned_wide)a.most * b.most;
-    range product = from_bounds((wide)((unsigned_wide)a.least * b.least), most >> 126 ? -1 : (wide)most, low,
-                                high, width);
-    if (most >> 126 || most > bits_mask(width))
-        product = from_bounds(-1, 0, low, high, width);
-    int zeros = bits_trailing_zeros(~a.zeros) + bits_trailing_zeros(~b.zeros);
-    zeros = zeros < width ? zeros : width;
-    return both(product, with_bits(bits_mask(zeros) & bits_mask(width), 0, width), width);
-}
-
-static range upper_product(range a, range b, int width)
-{
-    return between((uint64_t)(((unsigned_wide)a.least * b.least) >> width),
-                   (uint64_t)(((unsigned_wide)a.most * b.most) >> width), width);
-}
-
-static range divided(range a, range b, int width)
-{
-    return b.least == 0 ? anything(width) : between(a.least / b.most, a.most / b.least, width);
-}
-
-static range remaining(range a, range b, int width)
-{
-    if (b.least == 0)
-        return anything(width);
-    return a.most < b.least ? a : between(0, least_of(a.most, b.most - 1), width);
-}
-
-/* ---- Bits ---- */
-
-static range shifted_left(range a, range by, int width)
-{
-    uint64_t k;
-    if (!range_is_value(&by, &k) || k >= (unsigned)width)
-        return by.least >= (unsigned)width ? one_value(0, width) : anything(width);
-    const unsigned_wide most = (unsigned_wide)a.most << k;
-    range r = with_bits(a.zeros << k | bits_mask((int)k) * (k > 0), a.ones << k, width);
-    if (most <= bits_mask(width))
-        r = both(r, between(a.least << k, (uint64_t)most, width), width);
-    return r;
-}
-
-static range shifted_right(range a, range by, bool has_sign, int width)
-{
-    const int64_t most = by.most < (unsigned)width ? (int64_t)by.most : width - 1;
-    const int64_t least = by.least < (unsigned)width ? (int64_t)by.least : width - 1;
-    if (has_sign)
-        return between_signed(a.low >> (a.low < 0 ? least : most), a.high >> (a.high < 0 ? most : least),
-                              width);
-    range r = between(by.most >= (unsigned)width ? 0 : a.least >> most,
-                      by.least >= (unsigned)width ? 0 : a.most >> least, width);
-    if (least == most && by.most < (unsigned)width)
-        r = both(r, with_bits(a.zeros >> least | ~(bits_mask(width) >> least), a.ones >> least, width),
-                 width);
-    return r;
-}
-
-/* `lop3` and what it comprises: bit `a * 4 + b * 2 + c` of the table. */
-static range looked_up(const range operands[3], unsigned table, int width)
-{
-    uint64_t zeros = 0, ones = 0;
-    for (int bit = 0; bit < width; bit++) {
-        bool may_be[2] = {false, false};
-        for (unsigned i = 0; i < 8; i++) {
-            bool is_possible = true;
-            for (int k = 0; k < 3; k++)
-                is_possible =
-                    is_possible && !((i >> (2 - k) & 1 ? operands[k].zeros : operands[k].ones) >> bit & 1);
-            if (is_possible)
-                may_be[table >> i & 1] = true;
-        }
-        zeros |= (uint64_t)!may_be[1] << bit;
-        ones |= (uint64_t)!may_be[0] << bit;
-    }
-    return with_bits(zeros, ones, width);
-}
-
-static range fields(const range *a, uint64_t position, uint64_t count, bool has_sign)
-{
-    if (count == 0)
-        return one_value(0, 32);
-    if (position > 31)
-        position = 31;
-    if (count > 32 - position)
-        count = 32 - position;
-    range r = shifted_left(*a, one_value(32 - position - count, 32), 32);
-    return shifted_right(r, one_value(32 - count, 32), has_sign, 32);
-}
-
-static range inserted(const range *field, const range *into, uint64_t position, uint64_t count)
-{
-    if (position > 31 || count == 0)
-        return *into;
-    if (count > 32 - position)
-        count = 32 - position;
-    const uint64_t mask = bits_mask((int)count) << position;
-    return with_bits((field->zeros << position & mask) | (into->zeros & ~mask),
-                     (field->ones << position & mask) | (into->ones & ~mask), 32);
-}
-
-static range permuted(const range *a, const range *b, uint64_t selector)
-{
-    uint64_t zeros = 0, ones = 0;
-    for (int k = 0; k < 4; k++) {
-        const unsigned from = selector >> 4 * k & 15;
-        const range *r = from & 4 ? b : a;
-        const int shift = 8 * (from & 3);
-        uint64_t z = r->zeros >> shift & 0xFF, o = r->ones >> shift & 0xFF;
-        if (from & 8)
-            z = z >> 7 ? 0xFF : 0, o = o >> 7 ? 0xFF : 0;
-        zeros |= z << 8 * k;
-        ones |= o << 8 * k;
-    }
-    return with_bits(zeros, ones, 32);
-}
-
 /* ---- Steps ---- */
 
 /* What is known where several ways meet. */
@@ -416,20 +77,21 @@ static range get(const ranges *r, int reg)
 static range special(const ranges *r, const char *name)
 {
     if (strcmp(name, "%laneid") == 0)
-        return between(0, 31, 32);
+        return range_between(0, 31, 32);
     if (strcmp(name, "%tid.x") == 0)
-        return between(0, (uint64_t)r->block_size - 1, 32);
+        return range_between(0, (uint64_t)r->block_size - 1, 32);
     if (strcmp(name, "%ntid.x") == 0)
-        return r->block_size < 1024 ? one_value((uint64_t)r->block_size, 32) : between(1, 1024, 32);
+        return r->block_size < 1024 ? range_one_value((uint64_t)r->block_size, 32)
+                                    : range_between(1, 1024, 32);
     if (strcmp(name, "%ctaid.x") == 0)
-        return between(0, INT32_MAX - 1, 32);
+        return range_between(0, INT32_MAX - 1, 32);
     if (strcmp(name, "%nctaid.x") == 0)
-        return between(1, INT32_MAX, 32);
+        return range_between(1, INT32_MAX, 32);
     if (strncmp(name, "%ctaid.", 7) == 0)
-        return between(0, UINT16_MAX - 1, 32);
+        return range_between(0, UINT16_MAX - 1, 32);
     if (strncmp(name, "%nctaid.", 8) == 0)
-        return between(1, UINT16_MAX, 32);
-    return anything(32);
+        return range_between(1, UINT16_MAX, 32);
+    return range_anything(32);
 }
 
 static bool is_number(const char *text, uint64_t *value)
@@ -445,12 +107,12 @@ static range operand_of(const ranges *r, const step *s, int k, int width)
 {
     uint64_t value;
     if (k >= s->i.n)
-        return anything(width);
+        return range_anything(width);
     if (s->reg[k] != NO_REGISTER)
         return get(r, s->reg[k]);
     if (is_number(s->i.operand[k], &value))
-        return one_value(value, width);
-    return s->i.operand[k][0] == '%' ? special(r, s->i.operand[k]) : anything(width);
+        return range_one_value(value, width);
+    return s->i.operand[k][0] == '%' ? special(r, s->i.operand[k]) : range_anything(width);
 }
 
 /* ---- Parameters ---- */
@@ -484,15 +146,15 @@ static range parameter(const ranges *r, const char *name, int width)
         {"[y_stride]", false}};
     int align;
     if (width != 64)
-        return anything(width);
+        return range_anything(width);
     if (is_pointer(r, name, &align))
-        return both(between(0, INT64_MAX, 64), with_bits((uint64_t)align - 1, 0, 64), 64);
+        return range_both(range_between(0, INT64_MAX, 64), range_with_bits((uint64_t)align - 1, 0, 64), 64);
     for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
         if (strcmp(name, sizes[k].name) == 0)
-            return between(0, r->is_limited && sizes[k].is_limited ? LIMITED_SIZE : LARGEST_SIZE, 64);
+            return range_between(0, r->is_limited && sizes[k].is_limited ? LIMITED_SIZE : LARGEST_SIZE, 64);
     if (strcmp(name, "[top]") == 0)
-        return between(1, TOP_MAX, 64);
-    return strcmp(name, "[experts]") == 0 ? between(0, EXPERTS_MAX, 64) : anything(64);
+        return range_between(1, TOP_MAX, 64);
+    return strcmp(name, "[experts]") == 0 ? range_between(0, EXPERTS_MAX, 64) : range_anything(64);
 }
 
 static range loaded(const ranges *r, const step *s, int width)
@@ -502,12 +164,12 @@ static range loaded(const ranges *r, const step *s, int width)
     if (strncmp(opcode, "ld.param.", 9) == 0)
         return parameter(r, s->i.operand[1], width);
     if (strcmp(type, "u8") == 0 || strcmp(type, "b8") == 0)
-        return between(0, UINT8_MAX, width);
+        return range_between(0, UINT8_MAX, width);
     if (strcmp(type, "u16") == 0 || strcmp(type, "b16") == 0)
-        return between(0, UINT16_MAX, width);
+        return range_between(0, UINT16_MAX, width);
     if (strcmp(type, "s8") == 0)
-        return between_signed(INT8_MIN, INT8_MAX, width);
-    return anything(width);
+        return range_between_signed(INT8_MIN, INT8_MAX, width);
+    return range_anything(width);
 }
 
 /* ---- The result of a step ---- */
@@ -521,35 +183,39 @@ typedef struct shape {
 static range extremes(const shape *o, bool is_least)
 {
     if (o->has_sign)
-        return is_least ? between_signed(lower(o->a.low, o->b.low), lower(o->a.high, o->b.high), o->width)
-                        : between_signed(higher(o->a.low, o->b.low), higher(o->a.high, o->b.high), o->width);
-    return is_least
-               ? between(least_of(o->a.least, o->b.least), least_of(o->a.most, o->b.most), o->width)
-               : between(most_of_two(o->a.least, o->b.least), most_of_two(o->a.most, o->b.most), o->width);
+        return is_least ? range_between_signed(range_lower(o->a.low, o->b.low),
+                                               range_lower(o->a.high, o->b.high), o->width)
+                        : range_between_signed(range_higher(o->a.low, o->b.low),
+                                               range_higher(o->a.high, o->b.high), o->width);
+    return is_least ? range_between(range_least_of(o->a.least, o->b.least),
+                                    range_least_of(o->a.most, o->b.most), o->width)
+                    : range_between(range_most_of_two(o->a.least, o->b.least),
+                                    range_most_of_two(o->a.most, o->b.most), o->width);
 }
 
 /* The low bits alone. */
 static range truncated(const range *a, int to)
 {
-    const range r = with_bits(a->zeros & bits_mask(to), a->ones & bits_mask(to), to);
-    if (a->low >= signed_of(UINT64_C(1) << (to - 1), to) && a->high <= (int64_t)(bits_mask(to) >> 1))
-        return both(r, between_signed(a->low, a->high, to), to);
-    return a->most <= bits_mask(to) ? both(r, between(a->least, a->most, to), to) : r;
+    const range r = range_with_bits(a->zeros & bits_mask(to), a->ones & bits_mask(to), to);
+    if (a->low >= range_signed_of(UINT64_C(1) << (to - 1), to) && a->high <= (int64_t)(bits_mask(to) >> 1))
+        return range_both(r, range_between_signed(a->low, a->high, to), to);
+    return a->most <= bits_mask(to) ? range_both(r, range_between(a->least, a->most, to), to) : r;
 }
 
 /* From the low bits of a register to a wider one. */
 static range extended(const range *a, bool has_sign, int to)
 {
-    return has_sign ? between_signed(a->low, a->high, to)
-                    : both(between(a->least, a->most, to), with_bits(a->zeros, a->ones, to), to);
+    return has_sign
+               ? range_between_signed(a->low, a->high, to)
+               : range_both(range_between(a->least, a->most, to), range_with_bits(a->zeros, a->ones, to), to);
 }
 
 static range wide_product(const shape *o)
 {
     const int twice = 2 * o->width;
     if (!o->has_sign)
-        return multiplied(extended(&o->a, false, twice), extended(&o->b, false, twice), twice);
-    return multiplied(extended(&o->a, true, twice), extended(&o->b, true, twice), twice);
+        return range_multiplied(extended(&o->a, false, twice), extended(&o->b, false, twice), twice);
+    return range_multiplied(extended(&o->a, true, twice), extended(&o->b, true, twice), twice);
 }
 
 /* A half of the register, or all of it: `mov.b64 d, {r, r}`. */
@@ -557,19 +223,19 @@ static range packed(const ranges *r, const step *s, int width)
 {
     uint64_t zeros = 0, ones = 0;
     if (s->n_reads != 2)
-        return anything(width);
+        return range_anything(width);
     for (int k = 0; k < 2; k++) {
         const range part = get(r, s->reads[k]);
         zeros |= (part.zeros & bits_mask(width / 2)) << k * width / 2;
         ones |= part.ones << k * width / 2;
     }
-    return with_bits(zeros, ones, width);
+    return range_with_bits(zeros, ones, width);
 }
 
 static range sum_of_bytes(const shape *o)
 {
     const int64_t most = 4 * 255 * 255;
-    return from_bounds(-1, 0, (wide)o->c.low - most, (wide)o->c.high + most, 32);
+    return range_from_bounds(-1, 0, (wide)o->c.low - most, (wide)o->c.high + most, 32);
 }
 
 /* How a comparison comes out, where the ranges decide it: the range of a predicate. */
@@ -579,7 +245,7 @@ static range of_set(const step *s, const range *a, const range *b)
     const bool has_sign = type[1] == 's';
     const bool is_integer = strchr("usb", type[1]) != NULL;
     if (!is_integer)
-        return anything(1);
+        return range_anything(1);
     const bool below = has_sign ? a->high < b->low : a->most < b->least;
     const bool above = has_sign ? a->low > b->high : a->least > b->most;
     const bool not_above = has_sign ? a->high <= b->low : a->most <= b->least;
@@ -593,10 +259,10 @@ static range of_set(const step *s, const range *a, const range *b)
                     {".ge.", not_below, below}, {".eq.", equals, differs},  {".ne.", differs, equals}};
     for (size_t k = 0; k < sizeof outcomes / sizeof outcomes[0]; k++)
         if (strncmp(s->i.opcode + 4, outcomes[k].name, 4) == 0)
-            return outcomes[k].is_true    ? one_value(1, 1)
-                   : outcomes[k].is_false ? one_value(0, 1)
-                                          : anything(1);
-    return anything(1);
+            return outcomes[k].is_true    ? range_one_value(1, 1)
+                   : outcomes[k].is_false ? range_one_value(0, 1)
+                                          : range_anything(1);
+    return range_anything(1);
 }
 
 static range joined_predicate(const ranges *r, const step *s, range found)
@@ -607,12 +273,12 @@ static range joined_predicate(const ranges *r, const step *s, range found)
         return found;
     const range other = operand_of(r, s, 3, 1);
     if (joins_and)
-        return found.most == 0 || other.most == 0     ? one_value(0, 1)
-               : found.least == 1 && other.least == 1 ? one_value(1, 1)
-                                                      : anything(1);
-    return found.least == 1 || other.least == 1 ? one_value(1, 1)
-           : found.most == 0 && other.most == 0 ? one_value(0, 1)
-                                                : anything(1);
+        return found.most == 0 || other.most == 0     ? range_one_value(0, 1)
+               : found.least == 1 && other.least == 1 ? range_one_value(1, 1)
+                                                      : range_anything(1);
+    return found.least == 1 || other.least == 1 ? range_one_value(1, 1)
+           : found.most == 0 && other.most == 0 ? range_one_value(0, 1)
+                                                : range_anything(1);
 }
 
 static range result_of_bits(const ranges *r, const step *s, const shape *o, int width)
@@ -623,62 +289,62 @@ static range result_of_bits(const ranges *r, const step *s, const shape *o, int 
                                : step_starts(s, "or.")  ? 0xFC
                                : step_starts(s, "xor.") ? 0x3C
                                                         : 0x0F;
-        const range operands[3] = {o->a, o->b, one_value(0, width)};
-        range bits = looked_up(operands, table, width);
+        const range operands[3] = {o->a, o->b, range_one_value(0, width)};
+        range bits = range_looked_up(operands, table, width);
         if (step_starts(s, "and."))
-            bits = both(bits, between(0, least_of(o->a.most, o->b.most), width), width);
+            bits = range_both(bits, range_between(0, range_least_of(o->a.most, o->b.most), width), width);
         return bits;
     }
     const range last = operand_of(r, s, 4, 32);
     if (step_starts(s, "lop3.") && range_is_value(&last, &x)) {
         const range operands[3] = {o->a, o->b, o->c};
-        return looked_up(operands, (unsigned)x, 32);
+        return range_looked_up(operands, (unsigned)x, 32);
     }
     if (step_starts(s, "bfe.") && o->width == 32 && range_is_value(&o->b, &x) && range_is_value(&o->c, &y))
-        return fields(&o->a, x & 0xFF, y & 0xFF, o->has_sign);
+        return range_fields(&o->a, x & 0xFF, y & 0xFF, o->has_sign);
     if (step_starts(s, "bfe.u32") && range_is_value(&o->c, &y) && y < 32)
-        return between(0, bits_mask((int)y), 32);
+        return range_between(0, bits_mask((int)y), 32);
     if (step_is(s, "bfi.b32") && range_is_value(&o->c, &x) && range_is_value(&last, &y))
-        return inserted(&o->a, &o->b, x & 0xFF, y & 0xFF);
+        return range_inserted(&o->a, &o->b, x & 0xFF, y & 0xFF);
     if (step_is(s, "prmt.b32") && range_is_value(&o->c, &x))
-        return permuted(&o->a, &o->b, x);
-    return anything(width);
+        return range_permuted(&o->a, &o->b, x);
+    return range_anything(width);
 }
 
 static range result_of_integers(const ranges *r, const step *s, const shape *o, int width)
 {
     if (step_starts(s, "add."))
-        return added(o->a, o->b, width);
+        return range_added(o->a, o->b, width);
     if (step_starts(s, "sub."))
-        return subtracted(o->a, o->b, width);
+        return range_subtracted(o->a, o->b, width);
     if (step_starts(s, "neg."))
-        return subtracted(one_value(0, width), o->a, width);
+        return range_subtracted(range_one_value(0, width), o->a, width);
     if (step_starts(s, "abs."))
-        return o->a.low >= 0 ? o->a : between(0, (uint64_t)1 << (width - 1), width);
+        return o->a.low >= 0 ? o->a : range_between(0, (uint64_t)1 << (width - 1), width);
     if (step_starts(s, "mul.lo."))
-        return multiplied(o->a, o->b, width);
+        return range_multiplied(o->a, o->b, width);
     if (step_starts(s, "mad.lo."))
-        return added(multiplied(o->a, o->b, width), o->c, width);
+        return range_added(range_multiplied(o->a, o->b, width), o->c, width);
     if (step_starts(s, "mul.wide."))
         return wide_product(o);
     if (step_starts(s, "mad.wide."))
-        return added(wide_product(o), o->c, width);
+        return range_added(wide_product(o), o->c, width);
     if (step_starts(s, "mul.hi.u"))
-        return upper_product(o->a, o->b, width);
+        return range_upper_product(o->a, o->b, width);
     if (step_starts(s, "div.u"))
-        return divided(o->a, o->b, width);
+        return range_divided(o->a, o->b, width);
     if (step_starts(s, "rem.u"))
-        return remaining(o->a, o->b, width);
+        return range_remaining(o->a, o->b, width);
     if (step_starts(s, "min.") || step_starts(s, "max."))
         return extremes(o, s->i.opcode[1] == 'i');
     if (step_starts(s, "shl."))
-        return shifted_left(o->a, o->b, width);
+        return range_shifted_left(o->a, o->b, width);
     if (step_starts(s, "shr."))
-        return shifted_right(o->a, o->b, o->has_sign, width);
+        return range_shifted_right(o->a, o->b, o->has_sign, width);
     if (step_starts(s, "dp4a."))
         return sum_of_bytes(o);
     if (step_starts(s, "popc.") || step_starts(s, "clz."))
-        return between(0, 64, width);
+        return range_between(0, 64, width);
     return result_of_bits(r, s, o, width);
 }
 
@@ -689,7 +355,7 @@ static range converted(const step *s, const shape *o, int width)
     char kind = 0;
     if (strlen(s->i.opcode) > strlen("cvt.u32.u16") || sscanf(s->i.opcode, "cvt.%c%d.", &kind, &to) != 2 ||
         !strchr("us", kind) || to > width || to < 8)
-        return anything(width);
+        return range_anything(width);
     range r = truncated(&o->a, to < o->width ? to : o->width);
     r = to > o->width ? extended(&r, o->has_sign, to) : r;
     return to < width ? extended(&r, kind == 's', width) : r;
@@ -701,7 +367,7 @@ static range result_of(const ranges *r, const step *s)
     shape o = {.has_sign = false};
     o.width = step_type(s, &o.has_sign);
     if (s->n_writes != 1 || s->i.operand[0][0] == '{')
-        return anything(width);
+        return range_anything(width);
     if (step_starts(s, "ld."))
         return loaded(r, s, width);
     if (step_starts(s, "mov.") && s->i.operand[1][0] == '{')
@@ -713,7 +379,7 @@ static range result_of(const ranges *r, const step *s)
     if (step_starts(s, "selp.")) {
         const range p = operand_of(r, s, 3, 1), a = operand_of(r, s, 1, width),
                     b = operand_of(r, s, 2, width);
-        return p.least == 1 ? a : p.most == 0 ? b : either(a, b);
+        return p.least == 1 ? a : p.most == 0 ? b : range_either(a, b);
     }
     if (step_starts(s, "setp.")) {
         const range a = operand_of(r, s, 1, o.width ? o.width : 64),
@@ -721,7 +387,7 @@ static range result_of(const ranges *r, const step *s)
         return joined_predicate(r, s, of_set(s, &a, &b));
     }
     if (o.width == 0 || o.width > 64)
-        return anything(width);
+        return range_anything(width);
     o.a = operand_of(r, s, 1, o.width);
     o.b = operand_of(r, s, 2, o.width);
     o.c = operand_of(r, s, 3, width);
@@ -772,9 +438,9 @@ static bool set(ranges *r, int reg, range value)
 {
     if (reg == NO_REGISTER || r->variable[reg] < 0)
         return true;
-    value = both(r->edge[r->variable[reg]], value, r->p->width[reg]);
+    value = range_both(r->edge[r->variable[reg]], value, r->p->width[reg]);
     r->edge[r->variable[reg]] = value;
-    return !is_empty(&value) && set_copies(r, reg, value);
+    return !range_is_empty(&value) && set_copies(r, reg, value);
 }
 
 static range edge_operand(ranges *r, const step *s, int k, int width)
@@ -790,7 +456,7 @@ static range edge_operand(ranges *r, const step *s, int k, int width)
 static bool order(ranges *r, const step *s, int x, int y, bool or_equal, bool has_sign, int width)
 {
     const range a = edge_operand(r, s, x, width), b = edge_operand(r, s, y, width);
-    range most = anything(width), least = anything(width);
+    range most = range_anything(width), least = range_anything(width);
     const int64_t one = or_equal ? 0 : 1;
     if (has_sign) {
         if (!or_equal && (b.high == most.low || a.low == most.high))
@@ -803,7 +469,7 @@ static bool order(ranges *r, const step *s, int x, int y, bool or_equal, bool ha
         most.most = b.most - (uint64_t)one;
         least.least = a.least + (uint64_t)one;
     }
-    return set(r, s->reg[x], settled(most, width)) && set(r, s->reg[y], settled(least, width));
+    return set(r, s->reg[x], range_settled(most, width)) && set(r, s->reg[y], range_settled(least, width));
 }
 
 /* a != b: an end that is b moves. */
@@ -813,12 +479,12 @@ static range without(range a, range b, int width)
     if (!range_is_value(&b, &value))
         return a;
     if (a.least == value && a.most == value)
-        return nothing;
+        return range_nothing;
     a.least += a.least == value;
     a.most -= a.most == value;
-    a.low += a.low == signed_of(value, width);
-    a.high -= a.high == signed_of(value, width);
-    return settled(a, width);
+    a.low += a.low == range_signed_of(value, width);
+    a.high -= a.high == range_signed_of(value, width);
+    return range_settled(a, width);
 }
 
 unsigned range_relations(const step *s, bool is_true)
@@ -936,12 +602,12 @@ static bool run_step(ranges *r, int number)
     r->may_wrap[number] = may_wrap(r, s);
     for (int k = 0; k < s->n_writes; k++) {
         const int reg = s->writes[k], width = r->p->width[reg];
-        range new_value = s->n_writes == 1 ? value : anything(width);
+        range new_value = s->n_writes == 1 ? value : range_anything(width);
         forget_conditions(r, reg);
         if (r->variable[reg] >= 0) {
             range *old = &r->now[r->variable[reg]];
-            *old = s->guard == NO_REGISTER ? new_value : either(*old, new_value);
-        } else if (!is_same(&r->fixed[reg], &new_value)) {
+            *old = s->guard == NO_REGISTER ? new_value : range_either(*old, new_value);
+        } else if (!range_is_same(&r->fixed[reg], &new_value)) {
             r->fixed[reg] = new_value;
             has_changed = true;
         }
@@ -959,7 +625,7 @@ static void meet(const ranges *r, meeting *m, const range *values, const int *co
         m->relations[k] = m->is_reached ? m->relations[k] | relations[k] : relations[k];
     for (int k = 0; k < r->n_variables; k++)
         if (!is_changed || is_changed[k])
-            m->values[k] = m->is_reached ? either(m->values[k], values[k]) : values[k];
+            m->values[k] = m->is_reached ? range_either(m->values[k], values[k]) : values[k];
     for (int k = 0; k < r->n_predicates; k++)
         if (!m->is_reached)
             m->conditions[k] = conditions[k];
@@ -1018,7 +684,7 @@ static uint64_t most_rounds(const ranges *r, const block *b, const range *first,
         const range *begin = &first[c->variable], *at = &now[c->variable];
         const uint64_t from = c->is_down ? at->least : begin->least, to = c->is_down ? begin->most : at->most;
         if (c->least > 0 && to >= from && !wraps(r, b, c->variable))
-            rounds = least_of(rounds, (to - from) / c->least);
+            rounds = range_least_of(rounds, (to - from) / c->least);
     }
     return rounds;
 }
@@ -1033,7 +699,8 @@ static void bound_counters(const ranges *r, const block *b, const range *first, 
         const range *from = &first[c->variable];
         const unsigned_wide most = (unsigned_wide)rounds * c->most + from->most;
         if (!c->is_down && most <= bits_mask(width))
-            now[c->variable] = both(now[c->variable], between(from->least, (uint64_t)most, width), width);
+            now[c->variable] =
+                range_both(now[c->variable], range_between(from->least, (uint64_t)most, width), width);
     }
 }
 
@@ -1054,12 +721,12 @@ static bool enter(ranges *r, block *b, int sweep, bool is_narrowing)
     for (int k = 0; k < r->n_variables; k++) {
         range value = fresh->values[k];
         if (!is_narrowing && old->is_reached) {
-            value = either(old->values[k], value);
+            value = range_either(old->values[k], value);
             if (sweep >= SWEEPS_BEFORE_WIDENING && r->p->steps[b->first].is_joined &&
                 (!b->is_changed || b->is_changed[k]))
-                value = widened(old->values[k], value, r->p->width[r->register_of[k]]);
+                value = range_widened(old->values[k], value, r->p->width[r->register_of[k]]);
         }
-        has_changed = has_changed || !old->is_reached || !is_same(&value, &old->values[k]);
+        has_changed = has_changed || !old->is_reached || !range_is_same(&value, &old->values[k]);
         old->values[k] = value;
     }
     for (int k = 0; k < r->n_predicates; k++) {
@@ -1090,7 +757,7 @@ static bool sweep_once(ranges *r, int sweep, bool is_narrowing)
         r->blocks[k].next_below.is_reached = false;
     }
     for (int k = 0; k < r->n_variables; k++)
-        r->edge[k] = anything(r->p->width[r->register_of[k]]);
+        r->edge[k] = range_anything(r->p->width[r->register_of[k]]);
     for (int k = 0; k < r->n_predicates; k++)
         r->condition[k] = NO_STEP;
     for (int k = 0; k < r->n_comparisons; k++)
@@ -1271,7 +938,7 @@ static bool make_variables(ranges *r)
     }
     for (int reg = 0; reg < p->n_registers && is_made; reg++) {
         const bool is_predicate = p->width[reg] == 1;
-        r->fixed[reg] = anything(p->width[reg]);
+        r->fixed[reg] = range_anything(p->width[reg]);
         r->predicate[reg] = is_predicate ? r->n_predicates++ : -1;
         r->variable[reg] =
             p->definitions[reg] != 1 || (is_compared[reg] && !is_predicate) ? r->n_variables : -1;
@@ -1394,7 +1061,7 @@ ranges *ranges_of(const program *p)
     last.number = p->number;
     is_known = prepare(&last);
     for (int k = 0; k < p->n_registers && is_known; k++)
-        last.fixed[k] = nothing;
+        last.fixed[k] = range_nothing;
     while (is_known && sweep_once(&last, sweep, false))
         is_known = ++sweep < SWEEPS_MAX;
     for (int k = 0; k < SWEEPS_OF_NARROWING && is_known; k++)
@@ -1432,8 +1099,8 @@ bool ranges_assume(ranges *r, int predicate, bool is_true)
 /* A register that nothing has written holds anything. */
 static range known(range value, int width)
 {
-    value = settled(value, width);
-    return is_empty(&value) ? anything(width) : value;
+    value = range_settled(value, width);
+    return range_is_empty(&value) ? range_anything(width) : value;
 }
 
 range range_of_register(const ranges *r, int reg)
@@ -1444,7 +1111,7 @@ range range_of_register(const ranges *r, int reg)
 range range_anywhere(const ranges *r, int reg)
 {
     const int width = r->p->width[reg];
-    return r->variable[reg] < 0 ? known(r->fixed[reg], width) : anything(width);
+    return r->variable[reg] < 0 ? known(r->fixed[reg], width) : range_anything(width);
 }
 
 range range_of_operand(const ranges *r, const step *s, int operand, int width)

@@ -5,14 +5,8 @@
 #ifndef QDNN_MUTATE_RANGES_H
 #define QDNN_MUTATE_RANGES_H
 
+#include "mutate/intervals.h"
 #include "mutate/program.h"
-
-/* Bits above the register's width are 0 in `least`, `most`, `ones`, and 1 in `zeros`; `low` and `high` extend the sign. */
-typedef struct range {
-    uint64_t least, most;
-    int64_t low, high;
-    uint64_t zeros, ones; /* bits that are always 0, always 1 */
-} range;
 
 typedef struct ranges ranges;
 
@@ -38,9 +32,5 @@ enum { RANGE_BELOW = 1, RANGE_EQUAL = 2, RANGE_ABOVE = 4, RANGE_ANY = 7 };
 unsigned range_relations_now(const ranges *r, const step *s);
 /* How they compare where the comparison comes out as given. */
 unsigned range_relations(const step *s, bool is_true);
-
-bool range_is_value(const range *r, uint64_t *value);
-/* Whether a register of this width may hold the value. */
-bool range_has(const range *r, int width, uint64_t value);
 
 #endif
