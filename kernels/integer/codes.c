@@ -12,10 +12,20 @@ int_matrix int_matrix_begin(ptx_builder *b, qdnnDataType_t type, ptx_val base, p
     return m;
 }
 
+ptx_val int_row_that_exists(ptx_builder *b, const int_matrix *m, ptx_val row)
+{
+    return ptx_mad(b, row, ptx_cvt(b, PTX_U64, m->pitch), m->base);
+}
+
 ptx_val int_row(ptx_builder *b, const int_matrix *m, ptx_val row)
 {
-    ptx_val last = ptx_sub(b, m->rows, ptx_u64(b, 1)), exists = ptx_min(b, row, last);
-    return ptx_mad(b, exists, ptx_cvt(b, PTX_U64, m->pitch), m->base);
+    ptx_val last = ptx_sub(b, m->rows, ptx_u64(b, 1));
+    return int_row_that_exists(b, m, ptx_min(b, row, last));
+}
+
+ptx_val int_row_of_block(ptx_builder *b, const int_matrix *m, ptx_val first, int i)
+{
+    return i ? int_row(b, m, ptx_add(b, first, ptx_u64(b, (uint64_t)i))) : int_row_that_exists(b, m, first);
 }
 
 static ptx_val is_multiple(ptx_builder *b, ptx_val low, unsigned bytes)

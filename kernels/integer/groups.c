@@ -165,7 +165,7 @@ static grouped grouped_begin(ptx_builder *b, const kernel_row *row, const kernel
         ptx_div(b, ptx_add(b, g.args.k, ptx_u64(b, spec->group_size - 1)), ptx_u64(b, spec->group_size));
     g.group_count = ptx_cvt(b, PTX_U32, groups);
     for (int i = 0; i < g.rows; i++) {
-        g.x_rows[i] = int_row(b, &g.x, i ? ptx_add(b, g.first_row, ptx_u64(b, (uint64_t)i)) : g.first_row);
+        g.x_rows[i] = int_row_of_block(b, &g.x, g.first_row, i);
         g.totals[i] = ptx_var(b, ptx_f32(b, 0));
         g.parts[i] = ptx_var(b, ptx_f32(b, 0));
     }
@@ -197,7 +197,7 @@ void emit_int_groups(ptx_builder *b, const kernel_row *row, const kernel_spec *s
     grouped g = grouped_begin(b, row, spec);
     ptx_val exists = ptx_setp(b, PTX_LT, g.column, g.args.n), member = ptx_and(b, ptx_laneid(b), TEAM - 1);
     g.column = ptx_min(b, g.column, ptx_sub(b, g.args.n, ptx_u64(b, 1)));
-    g.w_row = int_row(b, &g.w, g.column);
+    g.w_row = int_row_that_exists(b, &g.w, g.column);
     ptx_val first = ptx_for(b, ptx_u32(b, 0), g.k, ptx_u32(b, TEAM * int_strip(spec)));
     add_strips(b, &g, first, member);
     ptx_end_for(b);

@@ -31,6 +31,9 @@ typedef struct int_matrix {
 int_matrix int_matrix_begin(ptx_builder *b, qdnnDataType_t type, ptx_val base, ptx_val rows, ptx_val k);
 /* The address of a row (u64); rows past the end are replaced by the last, so that reads are valid. */
 ptx_val int_row(ptx_builder *b, const int_matrix *matrix, ptx_val row);
+ptx_val int_row_that_exists(ptx_builder *b, const int_matrix *matrix, ptx_val row);
+/* Row i of those that a block computes; the first exists, as there are no blocks without rows. */
+ptx_val int_row_of_block(ptx_builder *b, const int_matrix *matrix, ptx_val first, int i);
 /* Whether rows are aligned to so many bytes, and their length is a multiple of it (predicate); the same of both matrices. */
 ptx_val int_is_aligned(ptx_builder *b, const int_matrix *matrix, unsigned bytes);
 ptx_val int_are_aligned(ptx_builder *b, const int_matrix *x, const int_matrix *w, unsigned bytes);

@@ -186,9 +186,9 @@ void emit_int_lines(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
     ptx_reqntid(b, INT_LINES_BLOCK, 1, 1);
     ptx_minnctapersm(b, 4); /* up to 128 registers */
     lines l = lines_begin(b, row, spec);
-    ptx_val w_row = int_row(b, &l.w, l.column), x_rows[LINES_MAX];
+    ptx_val w_row = int_row_that_exists(b, &l.w, l.column), x_rows[LINES_MAX];
     for (int i = 0; i < l.rows; i++)
-        x_rows[i] = int_row(b, &l.x, i ? ptx_add(b, l.first_row, ptx_u64(b, (uint64_t)i)) : l.first_row);
+        x_rows[i] = int_row_of_block(b, &l.x, l.first_row, i);
     add_all(b, &l, w_row, x_rows);
     finish(b, &l);
 }

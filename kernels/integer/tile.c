@@ -346,6 +346,8 @@ static owned owned_begin(ptx_builder *b, const tile *t, const int_results *r, co
 static void store_rows(ptx_builder *b, const tile *t, const int_results *r, const exchange *e, const owned *o,
                        unsigned block, ptx_val first_row, ptx_val lane)
 {
+    if (t->side == 128)
+        ptx_rolled(b); /* the sums of the other rows are still in registers */
     ptx_val i = ptx_for(b, ptx_u32(b, 0), ptx_u32(b, 16), 1);
     ptx_val m = ptx_add(b, ptx_add(b, first_row, ptx_u64(b, block * 16)), ptx_cvt(b, PTX_U64, i));
     ptx_uniform(b);

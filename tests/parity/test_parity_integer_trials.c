@@ -58,12 +58,16 @@ static const trial trials[] = {
     {96, 0, CODES_SMALL, true},   {544, 2, CODES_ANY, false},  {192, 0, CODES_MOST, false},
     {80, 0, CODES_SMALL, false},  {52, 0, CODES_SMALL, false}, {112, 4, CODES_SMALL, false},
     {40, 1, CODES_ANY, false},    {45, 3, CODES_ENDS, false},  {43, 1, CODES_ANY, true},
+    {300, 0, CODES_SMALL, false}, {148, 4, CODES_ANY, false},  {333, 1, CODES_SMALL, false},
+    {4700, 0, CODES_ANY, false},  {4611, 1, CODES_ANY, false}, {4640, 0, CODES_SMALL, false},
 };
 
 /* Rows of every length between two chunks, read byte by byte; and x or w alone out of line. */
 enum {
     TRIALS = LENGTH(trials),
     ROUNDED = 32,
+    LONG = 2000,
+    TILES = 2, /* the first of the sizes that are tiles */
     LENGTHS = 15,
     SHIFTS = 4,
     ALL_TRIALS = TRIALS + LENGTHS + SHIFTS
@@ -91,6 +95,8 @@ static bool run_trial(qdnnHandle_t handle, int kind, int size, int i)
 {
     const trial t = trial_at(i);
     integer_case c = kinds[kind];
+    if (t.k > LONG && (size >= TILES || kinds[kind].group_size == 0))
+        return true; /* strips of groups for all threads of a column */
     c.m = sizes[size].m[i % 4];
     c.n = sizes[size].n[(i + i / 4) % 4];
     c.k = t.k;
