@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LOADED_MAX = 4096, AREAS_MAX = 4096, SECONDS_MAX = 30, STEPS_MORE = 20000 };
+enum { LOADED_MAX = 4096, AREAS_MAX = 4096, SECONDS_MAX = 30, STEPS_TIMES = 16, STEPS_MORE = 20000 };
 
 /* What a launch did. */
 typedef struct outcome {
@@ -281,7 +281,7 @@ static void try_mutants(launch *l, watched_text *text, uint64_t block)
     for (int i = 0; i < text->count && original.ran; i++)
         text->reached[i] = text->reached[i] || original.reached[i];
     if (original.ran) { /* else it is meant to fail */
-        l->step_limit = 4 * original.instructions + STEPS_MORE;
+        l->step_limit = STEPS_TIMES * original.instructions + STEPS_MORE;
         text->launches++;
         for (int i = 0; i < text->count; i++) {
             bool is_tried =
