@@ -121,6 +121,7 @@ static const struct {
 
 /* ---- Data ---- */
 
+#define ONLY(operand) (1u << QDNN_OPERAND_##operand)
 enum { GARBAGE = 0xA5 }; /* what memory holds before a kernel writes it */
 
 typedef struct trial {
@@ -132,6 +133,7 @@ typedef struct trial {
     int64_t m, n, k;
     int64_t gap;     /* elements between rows of x and of y */
     size_t shift;    /* of every pointer to elements, in elements */
+    unsigned only;   /* not 0: of these operands alone (ONLY) */
     data_kind kind;  /* of x */
     int any_codes;   /* rather than those that quantizing gives; of FP8, every so many columns have a NaN */
     bool few_blocks; /* one for all tiles of rows, where the kernel loops over them */
@@ -390,7 +392,8 @@ static void make_buffers(const trial *t, device *d, uint64_t workspace)
         const size_t element = o == QDNN_OPERAND_Y   ? 4
                                : o == QDNN_OPERAND_X ? x_bytes(t)
                                                      : ref_element_bytes(&t->ref, o);
-        const size_t shift = prepacked ? 0 : t->shift * element;
+        const bool stays = prepacked || (t->only && !(t->only >> o & 1));
+        const size_t shift = stays ? 0 : t->shift * element;
         if (!t->bytes[o])
             continue;
         CHECK(ptxvm_alloc(d->vm, (uint64_t)t->bytes[o] + shift, &d->base[o]) == PTXVM_OK);
@@ -489,6 +492,7 @@ typedef struct shape {
     int64_t gap;
     int any_codes;
     bool all_strips;
+    unsigned only;
 } shape;
 
 static void run_shape(ptxvm *vm, const tensor_case *c, int family, kernel_product product, shape s,
@@ -500,6 +504,7 @@ static void run_shape(ptxvm *vm, const tensor_case *c, int family, kernel_produc
                .n = s.n,
                .k = s.k,
                .shift = s.shift,
+               .only = s.only,
                .gap = s.gap,
                .kind = s.kind,
                .any_codes = s.any_codes,
@@ -615,24 +620,47 @@ static const struct {
     data_kind kind;
     int64_t gap;
     int any_codes;
+    unsigned only; /* operands that are shifted; 0: all */
 } trials[] = {
-    {0, 40, 608, 0, DATA_NORMAL, 0, 0},       {-1, 136, 96, 0, DATA_NORMAL, 8, 4},
-    {1, 24, 77, 1, DATA_NORMAL, 0, 0},        {-99, 72, 1100, 0, DATA_NORMAL, 0, 4},
-    {0, 8, 16, 0, DATA_SPECIAL, 0, 0},        {-3, 264, 64, 0, DATA_NORMAL, 0, 4},
-    {-5, 16, 1024, 0, DATA_HUGE, 4, 0},       {-2, 48, 136, 1, DATA_NORMAL, 0, 4},
-    {0, 128, 128, 0, DATA_NORMAL, 1, 0},      {-6, 8, 1, 0, DATA_NORMAL, 0, 0},
-    {-1, 88, 2060, 0, DATA_NORMAL, 0, 4},     {0, 56, 320, 3, DATA_NORMAL, 0, 0},
-    {-4, 21, 33, 0, DATA_NORMAL, 3, 4},       {-7, 1, 520, 2, DATA_NORMAL, 0, 0},
-    {-5, 23, 2500, 0, DATA_NORMAL, 0, 0},     {-2, 42, 1500, 0, DATA_NORMAL, 6, 0},
-    {-99, 21, 2060, 0, DATA_NORMAL, 0, 0},    {-99, 42, 4200, 0, DATA_NORMAL, 0, 4},
-    {-3, 13, 5000, 0, DATA_SPECIAL, 0, 0},    {-1, 40, 1100, 1, DATA_NORMAL, 0, 0},
-    {70, 16, 80, 0, DATA_NORMAL, 0, 4},       {-97, 43, 2304, 0, DATA_NORMAL, 5, 0},
-    {-95, 16, 5632, 0, DATA_NORMAL, 4, 4},    {-98, 520, 512, 0, DATA_NORMAL, 0, 4},
-    {0, 264, 512, 0, DATA_NORMAL, 16, 4},     {-96, 515, 1024, 0, DATA_NORMAL, 1, 0},
-    {-94, 36, 8192, 0, DATA_SUBNORMAL, 0, 0}, {0, 64, 1152, 0, DATA_NORMAL, 0, 4},
-    {-2, 96, 2080, 0, DATA_NORMAL, 8, 0},     {-97, 40, 1025, 0, DATA_NORMAL, 7, 0},
-    {-97, 24, 520, 2, DATA_NORMAL, 0, 0},     {-98, 520, 512, 0, DATA_NORMAL, 0, 1},
-    {-92, 32, 552, 0, DATA_NORMAL, 0, 0},
+    {0, 40, 608, 0, DATA_NORMAL, 0, 0, 0},
+    {-1, 136, 96, 0, DATA_NORMAL, 8, 4, 0},
+    {1, 24, 77, 1, DATA_NORMAL, 0, 0, 0},
+    {-99, 72, 1100, 0, DATA_NORMAL, 0, 4, 0},
+    {0, 8, 16, 0, DATA_SPECIAL, 0, 0, 0},
+    {-3, 264, 64, 0, DATA_NORMAL, 0, 4, 0},
+    {-5, 16, 1024, 0, DATA_HUGE, 4, 0, 0},
+    {-2, 48, 136, 1, DATA_NORMAL, 0, 4, 0},
+    {0, 128, 128, 0, DATA_NORMAL, 1, 0, 0},
+    {-6, 8, 1, 0, DATA_NORMAL, 0, 0, 0},
+    {-1, 88, 2060, 0, DATA_NORMAL, 0, 4, 0},
+    {0, 56, 320, 3, DATA_NORMAL, 0, 0, 0},
+    {-4, 21, 33, 0, DATA_NORMAL, 3, 4, 0},
+    {-7, 1, 520, 2, DATA_NORMAL, 0, 0, 0},
+    {-5, 23, 2500, 0, DATA_NORMAL, 0, 0, 0},
+    {-2, 42, 1500, 0, DATA_NORMAL, 6, 0, 0},
+    {-99, 21, 2060, 0, DATA_NORMAL, 0, 0, 0},
+    {-99, 42, 4200, 0, DATA_NORMAL, 0, 4, 0},
+    {-3, 13, 5000, 0, DATA_SPECIAL, 0, 0, 0},
+    {-1, 40, 1100, 1, DATA_NORMAL, 0, 0, 0},
+    {70, 16, 80, 0, DATA_NORMAL, 0, 4, 0},
+    {-97, 43, 2304, 0, DATA_NORMAL, 5, 0, 0},
+    {-95, 16, 5632, 0, DATA_NORMAL, 4, 4, 0},
+    {-98, 520, 512, 0, DATA_NORMAL, 0, 4, 0},
+    {0, 264, 512, 0, DATA_NORMAL, 16, 4, 0},
+    {-96, 515, 1024, 0, DATA_NORMAL, 1, 0, 0},
+    {-94, 36, 8192, 0, DATA_SUBNORMAL, 0, 0, 0},
+    {0, 64, 1152, 0, DATA_NORMAL, 0, 4, 0},
+    {-2, 96, 2080, 0, DATA_NORMAL, 8, 0, 0},
+    {-97, 40, 1025, 0, DATA_NORMAL, 7, 0, 0},
+    {-97, 24, 520, 2, DATA_NORMAL, 0, 0, 0},
+    {-98, 520, 512, 0, DATA_NORMAL, 0, 1, 0},
+    {-92, 32, 552, 0, DATA_NORMAL, 0, 0, 0},
+    {-2, 64, 576, 1, DATA_NORMAL, 0, 0, ONLY(X)},
+    {-1, 64, 544, 1, DATA_NORMAL, 0, 0, ONLY(CODES)},
+    {-3, 64, 96, 1, DATA_NORMAL, 0, 0, ONLY(Y)},
+    {-1, 32, 160, 1, DATA_NORMAL, 0, 0, ONLY(SCALE) | ONLY(ZERO)},
+    {-2, 64, 192, 8, DATA_NORMAL, 0, 0, ONLY(CODES)},
+    {0, 32, 96, 4, DATA_NORMAL, 0, 0, ONLY(X)},
 };
 enum { EXACT_ROWS = 100 };
 
@@ -688,6 +716,7 @@ static void run_trials(const tensor_case *c, int family, kernel_product product,
                           .n = n,
                           .k = trial_k(&spec, row, i),
                           .shift = trials[i].shift,
+                          .only = trials[i].only,
                           .tile_rows = rows,
                           .kind = trials[i].kind,
                           .few_blocks = trials[i].rows > 1 || trials[i].gap == 5,
