@@ -406,6 +406,16 @@ static void shape_name(int index, char *text, size_t size)
     snprintf(text, size, "%s_%s", product_names[product], kernel_format(row)->name);
 }
 
+/* The kernel for rows of any length has a line for each k that the last of a thread's 32 may be. */
+static void run_tails(const kernel_row *row, int turn)
+{
+    const int step = sample_is_full() ? 1 : 8;
+    for (int tail = 1 + turn % step; tail < 32; tail += step) {
+        const shape one = {.n = 36, .k = 256 + tail};
+        run_shape(row, KERNEL_PRODUCT_RAGGED, turn, &one);
+    }
+}
+
 TEST_EACH(ParityKernels, Shapes, shape_count, shape_name)
 {
     NEED_PTXVM;
@@ -417,6 +427,8 @@ TEST_EACH(ParityKernels, Shapes, shape_count, shape_name)
     for (int i = 0; i < LENGTH(shapes); i++)
         if (sample_is_full() || i < ALWAYS || i % 8 == index % 8)
             fitting += run_shape(row, product, turn, &shapes[i]);
+    if (product == KERNEL_PRODUCT_RAGGED)
+        run_tails(row, turn);
     CHECK(fitting > 0 || sample_is_full());
 }
 
