@@ -79,7 +79,9 @@ void quant_case_text(const quant_case *c, char *text, size_t size)
                                         [DATA_SPREAD] = "spread",
                                         [DATA_HALVES] = "half",
                                         [DATA_FEW_F16] = "few-f16",
-                                        [DATA_WIDE] = "wide"};
+                                        [DATA_WIDE] = "wide",
+                                        [DATA_SMALL] = "small",
+                                        [DATA_LARGE] = "large"};
     char settings[KERNEL_SPEC_TEXT], dims[128] = "";
     kernel_spec spec = grouped_spec(c);
     kernel_spec_text(c->row, &spec, settings, sizeof settings);
@@ -323,6 +325,21 @@ static void fill_scales(const quant_case *c, const ref_quant_spec *ref, const ma
     }
 }
 
+/* After quantization, so that no floor of scales applies. */
+static void shrink(const quant_case *c, const ref_quant_spec *ref, quant_operands *o)
+{
+    const bool has_minima =
+        kernel_format(c->row)->zero_kind == QDNN_ZERO_MINIMUM && ref->zero == QDNN_DATA_F32;
+    float *scale = (float *)(void *)o->host[QDNN_OPERAND_SCALE],
+          *minimum = (float *)(void *)o->host[QDNN_OPERAND_ZERO];
+    if (c->spec.scale != QDNN_SCALE_F32 || ref->nested)
+        return;
+    for (size_t i = 0; i < o->bytes[QDNN_OPERAND_SCALE] / 4; i++)
+        scale[i] *= 0x1p-80f;
+    for (size_t i = 0; i < o->bytes[QDNN_OPERAND_ZERO] / 4 && has_minima; i++)
+        minimum[i] *= 0x1p-80f;
+}
+
 /* The inputs of quantize and dequantize are outputs of host_ref, unless they are a caller's. */
 static void fill(const quant_case *c, const ref_quant_spec *ref, quant_operands *o)
 {
@@ -344,6 +361,8 @@ static void fill(const quant_case *c, const ref_quant_spec *ref, quant_operands 
         return;
     if (c->callers)
         fill_bytes(c->seed, codes, (int64_t)o->bytes[QDNN_OPERAND_CODES]);
+    if (c->kind == DATA_SMALL)
+        shrink(c, ref, o);
     fill_values(c, &m, o);
 }
 

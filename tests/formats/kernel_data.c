@@ -291,6 +291,8 @@ static uint32_t element(data_kind kind, const format_facts *format, layout l, ui
         return encode(l, peak(seed, random, bell(state)));
     case DATA_SPREAD:
         return encode(l, spread(format, random));
+    case DATA_LARGE:
+        return encode(l, (l.fraction_bits == 10 ? 0x1p12f : 0x1p60f) * bell(state));
     case DATA_CLAMP:
         return encode(l, around_clamp(format, random)) ^
                (random >> 20 & 1); /* or the neighbour: sums round */

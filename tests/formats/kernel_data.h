@@ -28,7 +28,9 @@ typedef enum {
     DATA_HALVES, /* one magnitude and half of it, or ties times one number: half way between two codes but for the scale's rounding */
     DATA_FEW_F16, /* a few times the least f16, of both signs: scales of f16 round to far less, and codes are clamped */
     DATA_WIDE, /* so large that the width of a range overflows, and no infinities: its ends are any numbers */
-    DATA_SPREAD /* as large as the format's largest number, and down to 2^-24 of it: codes of every exponent */
+    DATA_SPREAD, /* as large as the format's largest number, and down to 2^-24 of it: codes of every exponent */
+    DATA_SMALL, /* normal; a quant_case multiplies f32 scales by 2^-80: too small for decoders that rely on their size */
+    DATA_LARGE /* normal times 2^60, in f16 2^12: products with small weights are moderate */
 } data_kind;
 
 /* Fills n elements of an f32, f16, bf16 or f64 tensor that is meant for the format. */

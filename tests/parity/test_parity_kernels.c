@@ -298,6 +298,13 @@ static const shape shapes[] = {
     {6, 12, 1290, DATA_SUBNORMAL, false, 8, 0},
     {0, 68, 1034, DATA_CANCELS, false, 0, 0},
     {-9, 68, 40, DATA_NORMAL, false, 0, 0},
+    /* By the general paths. */
+    {0, 40, 1088, DATA_LARGE, false, 0, 0},
+    {1, 68, 2090, DATA_LARGE, false, 3, 0},
+    {0, 33, 320, DATA_LARGE, false, 0, 4},
+    {-1, 17, 301, DATA_LARGE, false, 4, 1},
+    {0, 130, 64, DATA_LARGE, false, 0, 0},
+    {0, 9, 4168, DATA_LARGE, false, 0, 0},
 };
 enum { ALWAYS = 10 };
 static const char *const product_names[] = {
@@ -362,6 +369,8 @@ static bool run_shape(const kernel_row *row, kernel_product product, int turn, c
         c.weights.kind = DATA_TINY;
         c.weights.seed = 8;
     }
+    if (at->kind == DATA_LARGE && kernel_columns_multiple(row) == 1)
+        c.weights.kind = DATA_SMALL; /* sums are moderate, and no fast decode can take the scales */
     if (at->kind == DATA_CANCELS)
         c.weights.kind = DATA_CONSTANT;
     c.x_gap = c.y_gap = at->gap;
@@ -406,14 +415,18 @@ static void shape_name(int index, char *text, size_t size)
     snprintf(text, size, "%s_%s", product_names[product], kernel_format(row)->name);
 }
 
-/* The kernel for rows of any length has a line for each k that the last of a thread's 32 may be. */
+/* The kernel for rows of any length has a line for each k that the last of a thread's 32 may be, in each path.
+ * By default the paths take turns. */
 static void run_tails(const kernel_row *row, int turn)
 {
+    static const data_kind kinds[] = {DATA_NORMAL, DATA_LARGE};
     const int step = sample_is_full() ? 1 : 8;
-    for (int tail = 1 + turn % step; tail < 32; tail += step) {
-        const shape one = {.n = 36, .k = 256 + tail};
-        run_shape(row, KERNEL_PRODUCT_RAGGED, turn, &one);
-    }
+    for (int tail = 1 + turn % step; tail < 32; tail += step)
+        for (int path = 0; path < LENGTH(kinds); path++) {
+            const shape one = {.n = 36, .k = 256 + tail, .kind = kinds[path]};
+            if (sample_is_full() || path == tail / step % 2)
+                run_shape(row, KERNEL_PRODUCT_RAGGED, turn, &one);
+        }
 }
 
 TEST_EACH(ParityKernels, Shapes, shape_count, shape_name)
