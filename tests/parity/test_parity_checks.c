@@ -99,7 +99,7 @@ TEST_EACH(ParityFinds, AByteTooShort, parity_row_count, parity_row_name)
 TEST_EACH(ParityFinds, AnInputThatNobodyWrote, parity_row_count, parity_row_name)
 {
     NEED_PTXVM;
-    check_operands(parity_row_at(index), NOT_WRITTEN, false, "nobody has written");
+    check_operands(parity_row_at(index), NOT_WRITTEN, false, "were never written");
 }
 
 /* It is the check that finds it: without it, and without the mistake, the calls succeed. */

@@ -350,7 +350,7 @@ TEST_CASE(TensorFp8, PlansSayWhatTheyDo)
          QDNN_STATUS_NOT_SUPPORTED, "x is to be quantized to f8e4m3; fix: set"},
         {E4M3, QDNN_DATA_I4, NONE, 16, 16, {END}, QDNN_STATUS_NOT_SUPPORTED, "the weights must be e4m3 or e5m2"},
         {E4M3, E4M3, QDNN_GRANULARITY_TENSOR, 16, 16, {END}, QDNN_STATUS_NOT_SUPPORTED,
-         "the weights must be without scales"},
+         "the weights must have no scales"},
         {E4M3, E4M3, NONE, 16, 16, {{QDNN_MATMUL_PREPACKED, 1}, END}, QDNN_STATUS_SUCCESS,
          "on sm_89, by its instructions for FP8; the model is measured; as asked for; kernel stream with tiles of 8 rows"},
         {E4M3, E4M3, NONE, 16, 16, {{QDNN_MATMUL_LORA_RANK, 4}, END}, QDNN_STATUS_NOT_SUPPORTED,
