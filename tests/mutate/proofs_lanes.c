@@ -13,24 +13,38 @@ enum { LANES = 32, FOLDS_MAX = 16, UNIFORM_DEPTH = 40 };
 typedef struct fold {
     const char *line;
     uint32_t mask[2], last[2]; /* of the original, of the mutant */
-    char extreme;              /* the first letter but one of min, max, add */
+    char extreme;              /* the first letter but one of min, max, add; INTEGERS */
 } fold;
 
-/* What a lane has: the set of the lanes whose extreme it is, or a number that stands for a sum of sums in their order. */
+/* A sum of integers wraps, so that it is the same in any order. */
+#define INTEGERS '+'
+
+/* What a lane has: the set of the lanes whose extreme it is, a number that stands for a sum of sums in their order, or a sum of numbers
+ * that stand for the lanes. */
 static uint64_t joined(char extreme, uint64_t a, uint64_t b)
 {
+    if (extreme == INTEGERS)
+        return a + b;
     if (extreme != 'd')
         return a | b;
     uint64_t least = a < b ? a : b, most = a < b ? b : a; /* a sum of two is the same either way round */
     return (least * UINT64_C(0x9E3779B97F4A7C15) ^ most) * UINT64_C(0xBF58476D1CE4E5B9) + 1;
 }
 
+/* What a lane begins with. Sums of integers get numbers of 64 well-mixed bits: equal sums are made of the same ones. */
+static uint64_t number_of_lane(char extreme, uint32_t lane)
+{
+    uint64_t state = lane;
+    return extreme == INTEGERS ? mutant_random(&state)
+           : extreme == 'd'    ? (uint64_t)lane * 7919 + 1
+                               : UINT64_C(1) << lane;
+}
+
 /* Lanes whose numbers agree in the bits `own` begin with the same. */
 static void run_folds(const fold *folds, int count, int which, uint32_t own, uint64_t lanes[LANES])
 {
     for (uint32_t lane = 0; lane < LANES; lane++)
-        lanes[lane] = count && folds[0].extreme == 'd' ? (uint64_t)(lane & own) * 7919 + 1
-                                                       : UINT64_C(1) << (lane & own);
+        lanes[lane] = number_of_lane(count ? folds[0].extreme : 0, lane & own);
     for (int k = 0; k < count; k++) {
         uint64_t before[LANES];
         memcpy(before, lanes, sizeof before);
@@ -99,7 +113,8 @@ static bool is_lane(const char *ptx, const char *operand)
         return false;
     if (text_is_opcode(&def, "mov.u32") || text_is_opcode(&def, "mov.b32"))
         return strcmp(def.operand[1], "%laneid") == 0;
-    return text_is_opcode(&def, "and.b32") && text_constant(def.operand[2], &mask) && mask == 31;
+    return text_is_opcode(&def, "and.b32") && text_constant(def.operand[2], &mask) && mask == 31 &&
+           is_thread(ptx, def.operand[1]);
 }
 
 /* The bits of a lane's number that are 0 where the operand is: 31 for a lane or a thread, fewer for a lane of a team. 0: it
@@ -111,7 +126,8 @@ static uint32_t lane_bits(const char *ptx, const char *operand)
     if (is_lane(ptx, operand) || is_thread(ptx, operand))
         return LANES - 1;
     if (!text_definition(ptx, operand, &def) || !text_is_opcode(&def, "and.b32") ||
-        !text_constant(def.operand[2], &mask) || (mask & (mask + 1)) != 0 || !is_thread(ptx, def.operand[1]))
+        !text_constant(def.operand[2], &mask) || (mask & (mask + 1)) != 0 ||
+        !(is_thread(ptx, def.operand[1]) || is_lane(ptx, def.operand[1])))
         return 0;
     return (uint32_t)mask & (LANES - 1);
 }
@@ -326,9 +342,12 @@ bool lanes_get_the_same(const char *ptx, const mutant *m, const instruction *i)
 
 /* ---- Sums of registers that are written once ---- */
 
-static bool is_sum(const instruction *i)
+/* The letter of its fold; 0: it is no sum. */
+static char sum_of(const instruction *i)
 {
-    return text_is_opcode(i, "add.rn.f32") || text_is_opcode(i, "add.s32") || text_is_opcode(i, "add.u32");
+    if (text_is_opcode(i, "add.s32") || text_is_opcode(i, "add.u32"))
+        return INTEGERS;
+    return text_is_opcode(i, "add.rn.f32") ? 'd' : 0;
 }
 
 /* `shfl x, v, mask, last, members`, `add t, v, x`, and the same with t in the place of v, line by line from this one on; the last t in
@@ -340,14 +359,15 @@ static int sums_from(const char *ptx, const char *line, fold folds[FOLDS_MAX], c
         instruction shuffle, join;
         uint64_t mask, last;
         if (!text_parse(line, &shuffle) || strncmp(shuffle.opcode, "shfl.sync.bfly.", 15) != 0 ||
-            !text_parse(second, &join) || !is_sum(&join) ||
+            !text_parse(second, &join) || !sum_of(&join) ||
             strcmp(join.operand[1], shuffle.operand[1]) != 0 ||
             strcmp(join.operand[2], shuffle.operand[0]) != 0 ||
-            (n > 0 && strcmp(shuffle.operand[1], result) != 0) ||
+            (n > 0 && (strcmp(shuffle.operand[1], result) != 0 || sum_of(&join) != folds[0].extreme)) ||
+            text_count_lines(ptx, shuffle.operand[0]) != 2 ||
             (n > 0 && text_count_lines(ptx, shuffle.operand[1]) != 3) ||
             !text_constant(shuffle.operand[2], &mask) || !text_constant(shuffle.operand[3], &last))
             break;
-        folds[n] = (fold){line, {(uint32_t)mask, (uint32_t)mask}, {(uint32_t)last, (uint32_t)last}, 'd'};
+        folds[n] = (fold){line, {(uint32_t)mask, (uint32_t)mask}, {(uint32_t)last, (uint32_t)last}, sum_of(&join)};
         strcpy(result, join.operand[0]);
         line = text_next_line(second);
     }
@@ -485,10 +505,11 @@ static bool is_uniform(const char *ptx, const char *operand, const char *place, 
     if (!text_definition(ptx, reg, &def))
         return is_reduced(ptx, reg, place);
     if (text_is_opcode(&def, "shr.u32") && text_constant(def.operand[2], &shift) && shift < 32 &&
-        UINT32_C(1) << shift >= team && text_definition(ptx, def.operand[1], &thread) &&
-        strcmp(thread.operand[1], "%tid.x") == 0)
+        UINT32_C(1) << shift >= team &&
+        (is_lane(ptx, def.operand[1]) || (text_definition(ptx, def.operand[1], &thread) &&
+                                          strcmp(thread.operand[1], "%tid.x") == 0)))
         return true; /* the number of the warp, or of the team */
-    if (is_sum(&def) && is_summed(ptx, reg))
+    if (sum_of(&def) && is_summed(ptx, reg))
         return true;
     if (strncmp(def.opcode, "ld.", 3) == 0 || strncmp(def.opcode, "shfl.", 5) == 0 ||
         strncmp(def.opcode, "atom.", 5) == 0)
@@ -496,7 +517,17 @@ static bool is_uniform(const char *ptx, const char *operand, const char *place, 
     return sources_are_uniform(ptx, &def, place, depth - 1);
 }
 
-/* Whether everything behind the branch, up to its label, is the same for all lanes of a warp, or of a team. */
+/* Whether all lines that name a register are between those two. */
+static bool is_named_only_in(const char *ptx, const char *from, const char *to, const char *reg)
+{
+    int lines = 0;
+    for (const char *line = from; line && line <= to; line = text_next_line(line))
+        lines += text_names(line, reg);
+    return lines == text_count_lines(ptx, reg);
+}
+
+/* Whether everything behind the branch, up to its label, is the same for all lanes of a warp, or of a team, and leaves nothing in
+ * registers. */
 static bool region_is_uniform(const char *ptx, const char *line)
 {
     char label[TEXT_MAX] = "\n";
@@ -510,7 +541,8 @@ static bool region_is_uniform(const char *ptx, const char *line)
         instruction i;
         if (!text_parse(line, &i) || strncmp(i.opcode, "bar", 3) == 0 || strncmp(i.opcode, "bra", 3) == 0 ||
             strncmp(i.opcode, "shfl", 4) == 0 || strncmp(i.opcode, "atom", 4) == 0 ||
-            strncmp(i.opcode, "red", 3) == 0 || !sources_are_uniform(ptx, &i, branch, UNIFORM_DEPTH))
+            strncmp(i.opcode, "red", 3) == 0 || !sources_are_uniform(ptx, &i, branch, UNIFORM_DEPTH) ||
+            (text_writes(&i) && !is_named_only_in(ptx, branch, end, i.operand[0])))
             return false;
     }
     return true;
