@@ -155,32 +155,36 @@ static bool are_the_same(const uint64_t before[LANES], const uint64_t after[LANE
     return true;
 }
 
-/* `setp.lt p, thread, 1`, or of a lane. */
-static bool is_one_thread(const char *ptx, const instruction *i)
+/* `setp.lt p, lane, n`, or of a thread, with another condition or not: bits above those of n - 1 are 0 in such lanes. */
+static bool is_one_of_the_first(const char *ptx, const instruction *i)
 {
-    instruction thread;
-    return (text_is_opcode(i, "setp.lt.u32") || text_is_opcode(i, "setp.lt.and.u32")) &&
-           strcmp(i->operand[2], "1") == 0 && text_definition(ptx, i->operand[1], &thread) &&
-           text_is_opcode(&thread, "mov.u32") && strcmp(thread.operand[1], "%tid.x") == 0;
+    uint64_t count;
+    if ((!text_is_opcode(i, "setp.lt.u32") && !text_is_opcode(i, "setp.lt.and.u32")) ||
+        !text_constant(i->operand[2], &count) || count == 0 || count > LANES ||
+        !(is_lane(ptx, i->operand[1]) || is_thread(ptx, i->operand[1])))
+        return false;
+    for (uint32_t bit = 1; bit < count; bit *= 2)
+        looked_at &= ~bit;
+    return true;
 }
 
-/* A predicate that holds in lane 0 alone, or that is joined to such a one by `and`. */
-static bool is_lane_0_alone(const char *ptx, const char *predicate, int depth)
+/* A predicate that holds in lane 0 alone or in the first few, or that is joined to such a one by `and`. */
+static bool is_in_few_lanes(const char *ptx, const char *predicate, int depth)
 {
     instruction def;
     if (depth == 0 || !text_definition(ptx, predicate, &def))
         return false;
-    return is_one_lane(ptx, &def) || is_one_thread(ptx, &def) ||
+    return is_one_lane(ptx, &def) || is_one_of_the_first(ptx, &def) ||
            (strncmp(def.opcode, "setp.", 5) == 0 && strstr(def.opcode, ".and.") && def.n == 4 &&
-            is_lane_0_alone(ptx, def.operand[3], depth - 1));
+            is_in_few_lanes(ptx, def.operand[3], depth - 1));
 }
 
-/* The line behind the last of the instructions that only lane 0 comes to: the branch on this line goes around them. */
-static const char *end_of_lane_0(const char *ptx, const char *line)
+/* The line behind the last of the instructions that only lane 0, or a few, come to: the branch on this line goes around them. */
+static const char *end_of_few_lanes(const char *ptx, const char *line)
 {
     char label[TEXT_MAX] = "\n", predicate[TEXT_MAX];
     if (sscanf(line, "\t@!%63[%a-z0-9] bra %62[$A-Za-z0-9_];", predicate, label + 1) != 2 ||
-        !is_lane_0_alone(ptx, predicate, PROOF_DEPTH))
+        !is_in_few_lanes(ptx, predicate, PROOF_DEPTH))
         return NULL;
     strcat(label, ":");
     const char *end = strstr(line, label);
@@ -248,24 +252,30 @@ static bool is_set_anew(const char *ptx, const char *line, const char *variable)
     return true;
 }
 
-/* Whether from a line on only lane 0 stores what is made of a register, or branches on it. */
-bool is_for_lane_0(const char *ptx, const char *reg, const char *line, int depth)
+/* Whether from a line on only lane 0, or a few, store what is made of a register, or branch on it; which ones, in `looked_at`. */
+static bool is_for_few_lanes(const char *ptx, const char *reg, const char *line, int depth)
 {
     const char *end = NULL;
     for (; line && depth > 0; line = text_next_line(line)) {
         instruction i;
         if (!end || line >= end)
-            end = end_of_lane_0(ptx, line);
+            end = end_of_few_lanes(ptx, line);
         if (!text_names(line, reg) || (end && *line == '\t' && line[1] != '@'))
             continue;
         if (!text_parse(line, &i) || !text_writes(&i) || strncmp(i.opcode, "shfl", 4) == 0)
             return false;
         if (strcmp(i.operand[0], reg) == 0)
             return i.n == 2 && strcmp(i.operand[1], reg) != 0; /* what follows is another value */
-        if (!is_for_lane_0(ptx, i.operand[0], text_next_line(line), depth - 1))
+        if (!is_for_few_lanes(ptx, i.operand[0], text_next_line(line), depth - 1))
             return false;
     }
     return depth > 0;
+}
+
+bool is_for_lane_0(const char *ptx, const char *reg, const char *line, int depth)
+{
+    looked_at = LANES - 1;
+    return is_for_few_lanes(ptx, reg, line, depth) && looked_at == LANES - 1;
 }
 
 /* Whether no branch behind the reduction takes its variable back to where it is read. */
@@ -336,7 +346,7 @@ bool lanes_get_the_same(const char *ptx, const mutant *m, const instruction *i)
     looked_at = LANES - 1;
     return memcmp(before, after, sizeof before) == 0 ||
            (stays_behind(ptx, i->operand[1], &folds[first], &folds[k]) &&
-            is_for_lane_0(ptx, i->operand[1], behind(&folds[k]), UNIFORM_DEPTH) &&
+            is_for_few_lanes(ptx, i->operand[1], behind(&folds[k]), UNIFORM_DEPTH) &&
             are_the_same(before, after));
 }
 
@@ -420,7 +430,7 @@ bool lane_0_gets_the_same(const char *ptx, const mutant *m, const instruction *i
     if (memcmp(before, after, sizeof before) == 0)
         return true;
     looked_at = LANES - 1;
-    return is_for_lane_0(ptx, result, text_next_line(text_next_line(folds[n - 1].line)), UNIFORM_DEPTH) &&
+    return is_for_few_lanes(ptx, result, text_next_line(text_next_line(folds[n - 1].line)), UNIFORM_DEPTH) &&
            are_the_same(before, after);
 }
 
