@@ -377,7 +377,8 @@ static int sums_from(const char *ptx, const char *line, fold folds[FOLDS_MAX], c
             (n > 0 && text_count_lines(ptx, shuffle.operand[1]) != 3) ||
             !text_constant(shuffle.operand[2], &mask) || !text_constant(shuffle.operand[3], &last))
             break;
-        folds[n] = (fold){line, {(uint32_t)mask, (uint32_t)mask}, {(uint32_t)last, (uint32_t)last}, sum_of(&join)};
+        folds[n] =
+            (fold){line, {(uint32_t)mask, (uint32_t)mask}, {(uint32_t)last, (uint32_t)last}, sum_of(&join)};
         strcpy(result, join.operand[0]);
         line = text_next_line(second);
     }
@@ -516,8 +517,8 @@ static bool is_uniform(const char *ptx, const char *operand, const char *place, 
         return is_reduced(ptx, reg, place);
     if (text_is_opcode(&def, "shr.u32") && text_constant(def.operand[2], &shift) && shift < 32 &&
         UINT32_C(1) << shift >= team &&
-        (is_lane(ptx, def.operand[1]) || (text_definition(ptx, def.operand[1], &thread) &&
-                                          strcmp(thread.operand[1], "%tid.x") == 0)))
+        (is_lane(ptx, def.operand[1]) ||
+         (text_definition(ptx, def.operand[1], &thread) && strcmp(thread.operand[1], "%tid.x") == 0)))
         return true; /* the number of the warp, or of the team */
     if (sum_of(&def) && is_summed(ptx, reg))
         return true;
