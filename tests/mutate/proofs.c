@@ -32,7 +32,8 @@ static uint64_t element_of(const char *ptx, const char *pointer)
     return least;
 }
 
-/* `and t, pointer, mask`; the bytes of an element of what it points to in *element. */
+/* `and t, pointer, mask`; the bytes of an element of what it points to in *element. Codes are aligned to bytes, whatever the
+ * bytes of a group are. */
 static bool masks_pointer(const char *ptx, const instruction *i, uint64_t *mask, uint64_t *element)
 {
     instruction low, pointer;
@@ -40,7 +41,7 @@ static bool masks_pointer(const char *ptx, const instruction *i, uint64_t *mask,
         !text_definition(ptx, i->operand[1], &low) || !text_is_opcode(&low, "cvt.u32.u64") ||
         !text_definition(ptx, low.operand[1], &pointer) || !text_is_opcode(&pointer, "ld.param.u64"))
         return false;
-    *element = element_of(ptx, low.operand[1]);
+    *element = strcmp(pointer.operand[1], "[codes]") == 0 ? 1 : element_of(ptx, low.operand[1]);
     return *element > 0;
 }
 
