@@ -3,15 +3,23 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool parse_change(const char *ptx, const mutant *m, change *c)
+/* The text, what is known of its registers, and the step that the mutant changes. */
+static bool find_old(const char *ptx, const mutant *m, change *c)
 {
-    static char line[512];
     c->p = program_of(ptx);
     c->r = c->p ? ranges_of(c->p) : NULL;
     c->at = c->r ? program_step_at(c->p, m->at) : NO_STEP;
     if (c->at == NO_STEP)
         return false;
     c->old = &c->p->steps[c->at];
+    return true;
+}
+
+static bool parse_change(const char *ptx, const mutant *m, change *c)
+{
+    static char line[512];
+    if (!find_old(ptx, m, c))
+        return false;
     const size_t length = strcspn(c->old->line, "\n"), before = (size_t)(c->p->text + m->at - c->old->line);
     if (length + sizeof m->with >= sizeof line || before + m->length > length)
         return false;
@@ -35,12 +43,8 @@ static bool is_written_elsewhere(const program *p, int reg, int at)
 static bool parse_deletion(const char *ptx, const mutant *m, change *c)
 {
     static char line[TEXT_MAX];
-    c->p = program_of(ptx);
-    c->r = c->p ? ranges_of(c->p) : NULL;
-    c->at = c->r ? program_step_at(c->p, m->at) : NO_STEP;
-    if (c->at == NO_STEP)
+    if (!find_old(ptx, m, c))
         return false;
-    c->old = &c->p->steps[c->at];
     if (c->old->n_writes != 1 || c->p->width[c->old->writes[0]] == 1 ||
         !is_written_elsewhere(c->p, c->old->writes[0], c->at))
         return false;

@@ -32,6 +32,14 @@ bool formula_is_same(const formula *a, const formula *b)
     return true;
 }
 
+bool formulas_are_same(const formulas *a, const formulas *b, int width)
+{
+    for (int bit = 0; bit < width; bit++)
+        if (!formula_is_same(&a->bits[bit], &b->bits[bit]))
+            return false;
+    return true;
+}
+
 /* Puts the source into its place, if it is new; false where there are too many. */
 static bool add_source(formula *f, const source *s)
 {

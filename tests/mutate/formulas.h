@@ -32,6 +32,7 @@ typedef struct view {
 } view;
 
 bool formula_is_same(const formula *a, const formula *b);
+bool formulas_are_same(const formulas *a, const formulas *b, int width); /* in the lower bits */
 /* The bits of an operand; those that its type does not have repeat its sign, or are 0. */
 bool formulas_of_operand(const view *v, const step *s, int operand, int width, bool has_sign, formulas *out);
 /* Of what a step writes to its only destination. False where it is not understood; bits may be unknown too. */

@@ -149,10 +149,7 @@ static bool stores_the_same(const pair *both, const step *s)
         both->is_other[s->reads[0]] || !formulas_of_operand(&views[0], s, 1, width, false, &before) ||
         !formulas_of_operand(&views[1], s, 1, width, false, &after))
         return false;
-    for (int bit = 0; bit < width; bit++)
-        if (!formula_is_same(&before.bits[bit], &after.bits[bit]))
-            return false;
-    return true;
+    return formulas_are_same(&before, &after, width);
 }
 
 /* Instructions that only compute: a different operand gives a different result and nothing else. */

@@ -345,10 +345,7 @@ static bool stores_the_same(const change *c)
         !formulas_of_operand(&v, c->old, 1, width, false, &before) ||
         !formulas_of_operand(&v, &c->now, 1, width, false, &after))
         return false;
-    for (int bit = 0; bit < width; bit++)
-        if (!formula_is_same(&before.bits[bit], &after.bits[bit]))
-            return false;
-    return true;
+    return formulas_are_same(&before, &after, width);
 }
 
 /* Nobody looks at it, or it is known to be the same number. */
