@@ -117,6 +117,8 @@ typedef struct ptxvm_config {
     uint64_t wait_seconds;
     uint64_t
         memory_bytes; /* size of device memory; 0: PTXVM_MEMORY, or 16 GiB (address space, not host memory) */
+    uint64_t
+        heap_bytes; /* what kernels can have from malloc at a time; 0: PTXVM_HEAP, or 8 MiB as on a GPU */
     uint64_t address_base; /* start of global memory, a multiple of 2^32 from 2^33 on; 0: 2^33 */
     uint64_t stack_bytes;  /* local memory per thread (calls, alloca); 0: 512 KiB */
     void (*print)(void *user, const char *text,
@@ -127,8 +129,8 @@ typedef struct ptxvm_config {
     uint64_t limits[PTXVM_LIMITS]; /* 0: from the environment, or the default */
 } ptxvm_config;
 
-/* Sets step_limit, memory_bytes and limits, where they are 0, from the environment (PTXVM_STEPS, PTXVM_MEMORY,
- * PTXVM_LIMIT_...), as ptxvm_create does. Returns false, with a message in `why`, if a variable is not a number in
+/* Sets step_limit, memory_bytes, heap_bytes and limits, where they are 0, from the environment (PTXVM_STEPS,
+ * PTXVM_MEMORY, PTXVM_HEAP, PTXVM_LIMIT_...), as ptxvm_create does. Returns false, with a message in `why`, if a variable is not a number in
  * range. */
 bool ptxvm_config_read(ptxvm_config *config, char *why, size_t size);
 
@@ -181,6 +183,10 @@ ptxvm_status ptxvm_alloc(ptxvm *vm, uint64_t bytes, ptxvm_address *address);
 ptxvm_status ptxvm_free(ptxvm *vm, ptxvm_address address);
 /* Frees what kernels have allocated by malloc and not freed. */
 void ptxvm_heap_clear(ptxvm *vm);
+/* How many bytes kernels can have from malloc at a time (ptxvm_config.heap_bytes); beyond, malloc returns 0. Memory that they have
+ * already stays theirs. */
+uint64_t ptxvm_heap_size(const ptxvm *vm);
+void ptxvm_heap_resize(ptxvm *vm, uint64_t bytes);
 ptxvm_status ptxvm_write(ptxvm *vm, ptxvm_address to, const void *from, uint64_t bytes);
 ptxvm_status ptxvm_read(ptxvm *vm, void *to, ptxvm_address from, uint64_t bytes);
 ptxvm_status ptxvm_fill(ptxvm *vm, ptxvm_address to, uint8_t value, uint64_t bytes);

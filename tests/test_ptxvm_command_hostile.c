@@ -194,6 +194,7 @@ TEST_CASE(PtxvmCommandHostile, LimitsAreSettings)
          "the device has no room for 2000 bytes"},
         {"PTXVM_MEMORY=1T", "scale.ptx", 2,
          "PTXVM_MEMORY=1T is out of range: it is a number from 0 to 549755813888"},
+        {"PTXVM_HEAP=big", "scale.ptx", 2, "PTXVM_HEAP=big is out of range"},
         {"PTXVM_LIMIT_ASYNC=0", "scale.ptx", 2, "PTXVM_LIMIT_ASYNC=0 is out of range"},
     };
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {

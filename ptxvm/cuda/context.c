@@ -12,11 +12,32 @@ bool context_is(CUcontext context)
     return object_is(context, OBJECT_CONTEXT);
 }
 
+typedef struct heap_sum {
+    const cuda_device *device;
+    uint64_t bytes;
+} heap_sum;
+
+static void add_heap(void *object, void *user)
+{
+    heap_sum *sum = user;
+    const CUcontext c = object;
+    if (c->device == sum->device && c->limits[CU_LIMIT_MALLOC_HEAP_SIZE] <= UINT64_MAX - sum->bytes)
+        sum->bytes += c->limits[CU_LIMIT_MALLOC_HEAP_SIZE];
+}
+
+/* A device has one heap, as large as those of its contexts together. */
+static void set_heap(cuda_device *device)
+{
+    heap_sum sum = {.device = device};
+    object_each(OBJECT_CONTEXT, add_heap, &sum);
+    ptxvm_heap_resize(device->vm, sum.bytes);
+}
+
 static void set_defaults(CUcontext c)
 {
     c->limits[CU_LIMIT_STACK_SIZE] = 1024;
     c->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
-    c->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
+    c->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = c->device->heap_bytes;
     c->limits[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2;
     c->limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
     c->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
@@ -42,6 +63,7 @@ CUcontext context_new(cuda_device *device, unsigned flags, bool primary)
         return NULL;
     }
     c->legacy->legacy = true;
+    set_heap(device);
     return c;
 }
 
@@ -84,6 +106,7 @@ void context_destroy(CUcontext c)
     disable_peers(c);
     memory_free_context(c);
     object_forget(c);
+    set_heap(c->device);
     free(c);
 }
 
@@ -320,6 +343,8 @@ CUresult do_cuCtxSetLimit(CUlimit limit, size_t value)
         value = value < most ? value : most;
     }
     c->limits[limit] = value;
+    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE)
+        set_heap(c->device);
     return CUDA_SUCCESS;
 }
 

@@ -34,6 +34,7 @@ static bool create_device(cuda_device *d, const ptxvm_cuda_settings *s)
                            .address_base = CUDA_DEVICE_BASE + (uint64_t)d->ordinal * CUDA_DEVICE_STRIDE};
     if (ptxvm_create(&config, &d->vm))
         return false;
+    d->heap_bytes = ptxvm_heap_size(d->vm);
     int sm = atoi(cuda.sm + (strncmp(cuda.sm, "sm_", 3) == 0 ? 3 : 0));
     for (size_t i = 0; i < sizeof traits / sizeof *traits; i++)
         if (traits[i].sm == sm)

@@ -59,6 +59,7 @@ typedef struct cuda_device {
     CUcontext primary; /* null: not active */
     unsigned primary_refs, primary_flags;
     CUmemoryPool default_pool, pool;
+    uint64_t heap_bytes; /* what the kernels of a context can have from malloc, unless the context sets it */
     uint64_t graph_high; /* the most memory that graphs have held */
 } cuda_device;
 

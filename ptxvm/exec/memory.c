@@ -21,6 +21,7 @@ vm_memory *vm_memory_create(uint64_t limit)
     if (memory) {
         memory->base = VM_GLOBAL_BASE;
         memory->limit = limit < MOST_BYTES ? limit : MOST_BYTES;
+        memory->heap_limit = memory->limit;
     }
     return memory;
 }
@@ -154,12 +155,27 @@ static uint64_t reach_of(const vm_memory *memory, uint64_t bytes, uint64_t exten
     return memory->checks & PTXVM_CHECK_MEMORY ? bytes : extent;
 }
 
+/* What an allocation takes of the heap: at least this on a GPU, where malloc aligns to 16 bytes. */
+static uint64_t heap_bytes(uint64_t bytes, uint32_t flags)
+{
+    return flags & VM_ALLOC_HEAP ? round_up(bytes, 16) : 0;
+}
+
+static bool is_within_limits(const vm_memory *memory, uint64_t bytes, uint32_t flags)
+{
+    if (bytes > memory->limit || round_up(bytes, GRAIN) > memory->limit - memory->used)
+        return false;
+    uint64_t heap = heap_bytes(bytes, flags);
+    return heap == 0 ||
+           (memory->heap_used <= memory->heap_limit && heap <= memory->heap_limit - memory->heap_used);
+}
+
 ptxvm_status vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint64_t align, uint32_t flags,
                              uint64_t *address)
 {
     bytes = bytes ? bytes : 1;
     align = align > GRAIN ? align : GRAIN;
-    if (bytes > memory->limit || round_up(bytes, GRAIN) > memory->limit - memory->used)
+    if (!is_within_limits(memory, bytes, flags))
         return PTXVM_ERROR_MEMORY;
     bool is_const = flags & VM_ALLOC_CONST;
     int index;
@@ -181,6 +197,7 @@ ptxvm_status vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint64_t align, 
     if (flags & VM_ALLOC_HEAP)
         memory->heap_from = alloc.address + alloc.extent + GRAIN;
     memory->used += alloc.extent;
+    memory->heap_used += heap_bytes(bytes, flags);
     memory->generation++;
     *address = alloc.address;
     return PTXVM_OK;
@@ -214,6 +231,7 @@ ptxvm_status vm_memory_free(vm_memory *memory, uint64_t address)
     int index = (int)(alloc - memory->allocs);
     if (!(alloc->flags & VM_ALLOC_MAPPED))
         memory->used -= alloc->extent;
+    memory->heap_used -= heap_bytes(alloc->bytes, alloc->flags);
     if (alloc->flags & VM_ALLOC_HEAP && memory->heap_from > alloc->address)
         memory->heap_from = alloc->address;
     memory->generation++;

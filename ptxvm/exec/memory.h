@@ -59,9 +59,10 @@ typedef struct vm_memory {
     uint64_t base; /* start of global memory */
     uint64_t
         heap_from; /* where a kernel's malloc looks for a place: many calls must not pass all earlier ones */
-    uint64_t limit, used; /* bytes, including padding */
-    uint64_t generation;  /* changes with the table: caches of older generations are invalid */
-    unsigned checks;      /* PTXVM_CHECK_* */
+    uint64_t heap_limit, heap_used; /* bytes that kernels have from malloc, without padding */
+    uint64_t limit, used;           /* bytes, including padding */
+    uint64_t generation;            /* changes with the table: caches of older generations are invalid */
+    unsigned checks;                /* PTXVM_CHECK_* */
     bool counters;
     struct vm_freed *freed; /* the most recently freed allocations, if that is checked; a ring buffer */
     int n_freed, next_freed;
@@ -81,7 +82,7 @@ void vm_memory_destroy(vm_memory *memory);
 
 /* Zeroed memory at a multiple of align (a power of two, raised to at least PTXVM_PADDING), at the lowest
  * place where it fits; a kernel's malloc looks only above its last allocation, or above one that was freed since.
- * PTXVM_ERROR_MEMORY if the limit or the host's memory is exceeded. 0 bytes count as 1. */
+ * PTXVM_ERROR_MEMORY if a limit or the host's memory is exceeded. 0 bytes count as 1. */
 ptxvm_status vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint64_t align, uint32_t flags,
                              uint64_t *address);
 /* Maps memory of another owner at a given address, with its extent. PTXVM_ERROR_ARGUMENT if the range is in

@@ -13,6 +13,7 @@
 #define BIG            (UINT64_C(2) << 20) /* a GPU's page: allocations this large are aligned to it */
 #define DEFAULT_SM     "sm_90a"
 #define DEFAULT_MEMORY (UINT64_C(16) << 30)
+#define DEFAULT_HEAP   (UINT64_C(8) << 20)
 #define DEFAULT_STACK  (UINT64_C(512) << 10)
 
 ptxvm_status vm_error(ptxvm *vm, ptxvm_status status, const char *format, ...)
@@ -79,6 +80,7 @@ ptxvm_status ptxvm_create(const ptxvm_config *config, ptxvm **vm)
     }
     v->config.sm = NULL; /* the caller may free its text */
     v->config.memory_bytes = v->config.memory_bytes ? v->config.memory_bytes : DEFAULT_MEMORY;
+    v->config.heap_bytes = v->config.heap_bytes ? v->config.heap_bytes : DEFAULT_HEAP;
     v->config.stack_bytes = v->config.stack_bytes ? v->config.stack_bytes : DEFAULT_STACK;
     if (v->config.stack_bytes > VM_LOCAL_SIZE)
         v->config.stack_bytes = VM_LOCAL_SIZE;
@@ -90,6 +92,7 @@ ptxvm_status ptxvm_create(const ptxvm_config *config, ptxvm **vm)
         v->memory->base = v->config.address_base;
     if (v->memory) {
         v->memory->checks = v->config.checks;
+        v->memory->heap_limit = v->config.heap_bytes;
         v->memory->counters = v->config.counters != PTXVM_COUNTERS_OFF;
     }
     if (!v->memory || !v->reports || !v->checks) {
@@ -147,6 +150,17 @@ void ptxvm_heap_clear(ptxvm *vm)
     for (int i = vm ? vm->memory->n_allocs : 0; i-- > 0;)
         if (vm->memory->allocs[i].flags & VM_ALLOC_HEAP)
             vm_memory_free(vm->memory, vm->memory->allocs[i].address);
+}
+
+uint64_t ptxvm_heap_size(const ptxvm *vm)
+{
+    return vm ? vm->memory->heap_limit : 0;
+}
+
+void ptxvm_heap_resize(ptxvm *vm, uint64_t bytes)
+{
+    if (vm)
+        vm->memory->heap_limit = bytes;
 }
 
 static ptxvm_status check_copy(ptxvm *vm, ptxvm_status status, uint64_t address, uint64_t bytes)

@@ -66,6 +66,7 @@ bool ptxvm_config_read(ptxvm_config *config, char *why, size_t size)
 {
     return read_setting("PTXVM_STEPS", UINT64_MAX, &config->step_limit, why, size) &&
            read_setting("PTXVM_MEMORY", UINT64_C(1) << 39, &config->memory_bytes, why, size) &&
+           read_setting("PTXVM_HEAP", UINT64_C(1) << 39, &config->heap_bytes, why, size) &&
            ptxvm_limits_read(config->limits, why, size);
 }
 

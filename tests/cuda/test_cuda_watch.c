@@ -1,4 +1,4 @@
-/* What the driver watches: leaks of kernels' malloc, counters by line of the PTX. */
+/* What the driver watches: the heap of kernels' malloc and its leaks, counters by line of the PTX. */
 #include "driver.h"
 
 #include <stdio.h>
@@ -89,6 +89,63 @@ TEST_CASE(CudaWatch, LeaksOfAKernelsMalloc)
     CHECK_HAS(text, "leak: and 2 more of kernels' malloc");
     free(text);
     temp_dir_remove(folder);
+}
+
+/* Allocates n bytes and does not free them; whether malloc had them. */
+static const char taking_ptx[] =
+    ".version 7.0\n.target sm_75\n.address_size 64\n"
+    ".extern .func (.param .b64 r) malloc (.param .b64 n);\n"
+    ".visible .entry take(.param .u64 n, .param .u64 out) { .reg .b64 d<4>; .reg .b32 had; .reg .pred p;\n"
+    "ld.param.u64 d0, [n];\nld.param.u64 d1, [out];\n"
+    "{ .param .b64 n; .param .b64 r; st.param.b64 [n], d0; call (r), malloc, (n); ld.param.b64 d2, [r]; }\n"
+    "setp.ne.u64 p, d2, 0;\nselp.u32 had, 1, 0, p;\nst.global.u32 [d1], had;\nret; }\n";
+
+static bool can_take(uint64_t bytes)
+{
+    CUmodule module = NULL;
+    CUfunction function = NULL;
+    CUdeviceptr out = 0;
+    uint32_t had = 7;
+    void *params[] = {&bytes, &out};
+    CU(cu.cuMemAlloc_v2(&out, 4));
+    CU(cu.cuModuleLoadData(&module, taking_ptx));
+    CU(cu.cuModuleGetFunction(&function, module, "take"));
+    CU(launch_one(function, NULL, params));
+    CU(cu.cuMemcpyDtoH_v2(&had, out, 4));
+    CU(cu.cuModuleUnload(module));
+    CU(cu.cuMemFree_v2(out));
+    CHECK(had <= 1);
+    return had == 1;
+}
+
+/* As on a GPU: 8 MiB for each context, or what it sets. */
+TEST_CASE(CudaWatch, HeapOfAContext)
+{
+    const uint64_t mib = 1 << 20;
+    size_t limit = 0;
+    REQUIRE(driver_open_context(""));
+    CU(cu.cuCtxGetLimit(&limit, CU_LIMIT_MALLOC_HEAP_SIZE));
+    CHECK_EQ_U64(limit, 8 * mib);
+    CHECK(!can_take(8 * mib + 1));
+    CHECK(can_take(8 * mib - 32));
+    CHECK(can_take(17)); /* 32 bytes of the heap */
+    CHECK(!can_take(1));
+    CU(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 8 * mib + 16));
+    CHECK(can_take(1));
+    CHECK(!can_take(1));
+    CU(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, mib)); /* less than kernels have */
+    CHECK(!can_take(1));
+    CU(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, SIZE_MAX));
+    CHECK(can_take(64 * mib));
+    driver_close();
+    REQUIRE(driver_open_context("PTXVM_HEAP=1M"));
+    CU(cu.cuCtxGetLimit(&limit, CU_LIMIT_MALLOC_HEAP_SIZE));
+    CHECK_EQ_U64(limit, mib);
+    CHECK(can_take(mib) && !can_take(1));
+    CUcontext second = NULL;
+    CU(cu.cuCtxCreate_v2(&second, 0, 0));
+    CHECK(can_take(mib) && !can_take(1));
+    driver_close();
 }
 
 TEST_CASE(CudaWatch, CountersByLine)
