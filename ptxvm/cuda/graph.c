@@ -138,27 +138,52 @@ CUgraph graph_clone(CUgraph graph)
 
 /* ---- Order ---- */
 
+typedef struct node_visit {
+    CUgraphNode *open; /* a stack: each node needs the next one */
+    size_t *looked_at; /* of each node in the graph: how many of its needs, plus 1; 0: not open yet */
+    size_t n_open;
+} node_visit;
+
+static void open_node(node_visit *v, CUgraphNode node)
+{
+    v->looked_at[node->index] = 1;
+    v->open[v->n_open++] = node;
+}
+
+/* Places a node behind everything that it needs. Returns false if the node needs itself. */
+static bool place(node_visit *v, CUgraphNode first, bool *placed, CUgraphNode *order, size_t *done)
+{
+    open_node(v, first);
+    while (v->n_open) {
+        CUgraphNode node = v->open[v->n_open - 1];
+        size_t next = v->looked_at[node->index]++ - 1;
+        if (next == node->n_needs) {
+            placed[node->index] = true;
+            order[(*done)++] = node;
+            v->n_open--;
+        } else if (!v->looked_at[node->needs[next]->index])
+            open_node(v, node->needs[next]);
+        else if (!placed[node->needs[next]->index])
+            return false;
+    }
+    return true;
+}
+
+/* In the order they were added, but for nodes that others need: the same in every run, and in time for as many nodes as streams capture. */
 CUgraphNode *graph_order(CUgraph graph)
 {
     size_t n = graph->n_nodes, done = 0;
     CUgraphNode *order = malloc((n + 1) * sizeof *order);
     bool *placed = calloc(n + 1, sizeof *placed);
-    bool moved = order && placed;
-    /* Always picks the first node that is ready: the same order in every run. */
-    while (moved && done < n) {
-        moved = false;
-        for (size_t i = 0; i < n; i++) {
-            bool ready = !placed[i];
-            for (size_t k = 0; ready && k < graph->nodes[i]->n_needs; k++)
-                ready = placed[graph->nodes[i]->needs[k]->index];
-            if (!ready)
-                continue;
-            placed[i] = moved = true;
-            order[done++] = graph->nodes[i];
-        }
-    }
+    node_visit v = {.open = malloc((n + 1) * sizeof *v.open),
+                    .looked_at = calloc(n + 1, sizeof *v.looked_at)};
+    bool ok = order && placed && v.open && v.looked_at;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = placed[i] || place(&v, graph->nodes[i], placed, order, &done);
     free(placed);
-    if (done == n && order)
+    free(v.open);
+    free(v.looked_at);
+    if (ok)
         return order;
     free(order);
     return NULL;

@@ -318,6 +318,30 @@ TEST_CASE(CudaGraph, NodesOfEveryKind)
     driver_close();
 }
 
+/* Each node needs the one that is added after it. They are put in order one by one: not by as many passes as there are nodes, nor by
+ * recursion. */
+TEST_CASE(CudaGraph, ManyNodesInReverse)
+{
+    enum { NODES = 200000 };
+    scene s;
+    CUgraphNode node, last = NULL;
+    uint32_t digits[] = {3, 2, 1};
+    REQUIRE(begin(&s));
+    CU(cu.cuGraphCreate(&s.graph, 0));
+    for (int i = 0; i < NODES; i++) {
+        void *p[] = {&s.out, &digits[i < 3 ? i : 0]};
+        CUDA_KERNEL_NODE_PARAMS_v2 kernel = kernel_params(&s, p);
+        CUresult result = i < 3 ? cu.cuGraphAddKernelNode_v2(&node, s.graph, NULL, 0, &kernel)
+                                : cu.cuGraphAddEmptyNode(&node, s.graph, NULL, 0);
+        if (result || (last && cu.cuGraphAddDependencies(s.graph, &node, &last, 1)))
+            FAIL("node %d is not added", i);
+        last = node;
+    }
+    CU(cu.cuGraphInstantiateWithFlags(&s.exec, s.graph, 0));
+    CHECK_EQ_U32(run(&s), 123);
+    driver_close();
+}
+
 TEST_CASE(CudaGraph, ClonesAndMemoryOfGraphs)
 {
     scene s;
